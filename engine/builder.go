@@ -1,0 +1,370 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/trace"
+)
+
+// OpID names an operator of a graph.
+type OpID = trace.OpID
+
+// maxRank is the largest rank of a tensor.
+const maxRank = 8
+
+// op is an operator in a graph.
+type op struct {
+	id     OpID
+	name   string
+	layer  int // -1: none
+	block  string
+	spec   Spec
+	impl   Operator
+	corner []plan // the plans of its corners
+	// aliased: the engine lets the first output be the first input, and no slot is dispatched.
+	aliased bool
+	// dispatches are the ids of its slots, by slot index.
+	dispatches []trace.DispatchID
+	// largest is the index of the corner with the most work, the one --static pins the operator to.
+	largest int
+}
+
+// use is the kernel of a slot on a route; the zero Use where the route leaves the slot alone.
+func (o *op) use(slot, route int) Use {
+	uses := o.spec.Slots[slot].Uses
+	if len(uses) == 1 {
+		route = 0
+	}
+	if route >= len(uses) {
+		return Use{}
+	}
+	return uses[route]
+}
+
+// newPlan is a plan record for the operator, with the memory its corners needed.
+func (o *op) newPlan() plan {
+	p := plan{outs: make([]outPlan, len(o.spec.Outputs)+len(o.spec.Scratch)), launches: make([]Launch, len(o.spec.Slots))}
+	for i := range p.outs {
+		p.outs[i].dims = make([]int, 0, maxRank)
+	}
+	return p
+}
+
+// Builder makes a graph, operator by operator in execution order. Every Add plans the operator's corners, so the maximum shapes of
+// its outputs are known when the next one is added. The first error makes all later calls do nothing; Finish returns it.
+type Builder struct {
+	limits  gpu.Limits
+	values  []value
+	ops     []op
+	outputs []ValueID
+	env     env
+	layer   int
+	block   string
+	prefix  string
+	err     error
+}
+
+// NewBuilder starts a graph for a device with these limits.
+func NewBuilder(limits gpu.Limits) *Builder { return &Builder{limits: limits, layer: -1} }
+
+// Err is the first error.
+func (b *Builder) Err() error { return b.err }
+
+// Errorf records an error of the caller's.
+func (b *Builder) Errorf(format string, args ...any) {
+	if b.err == nil {
+		b.err = fmt.Errorf(format, args...)
+	}
+}
+
+// Scope puts the operators that follow into a layer (-1: none) and block, and prefix before the names of what is added.
+func (b *Builder) Scope(prefix string, layer int, block string) {
+	b.prefix, b.layer, b.block = prefix, layer, block
+}
+
+// Input declares a graph input with live dims between lowest and highest.
+func (b *Builder) Input(name string, t DType, lowest, highest []int) ValueID {
+	return b.tensor(value{name: name, dtype: t, role: Input, minDims: lowest, maxDims: highest})
+}
+
+// Constant declares a tensor whose bytes load gives when the graph is put on a device.
+func (b *Builder) Constant(name string, t DType, dims []int, load func() ([]byte, error)) ValueID {
+	return b.tensor(value{name: name, dtype: t, role: Constant, minDims: dims, maxDims: dims, load: load})
+}
+
+// State declares a tensor that operators update in place and that keeps its content from step to step. It starts as zeros.
+func (b *Builder) State(name string, t DType, dims []int) ValueID {
+	return b.tensor(value{name: name, dtype: t, role: State, minDims: dims, maxDims: dims})
+}
+
+// Tensor declares an output of the next operator to be added, of a shape that its plan gives.
+func (b *Builder) Tensor(name string, t DType) ValueID {
+	return b.add(value{name: b.prefix + name, dtype: t, role: Intermediate})
+}
+
+// Scratch declares memory that lives while the next operator runs, of a size that its plan gives.
+func (b *Builder) Scratch(name string, t DType) ValueID {
+	return b.add(value{name: b.prefix + name, dtype: t, role: Scratch})
+}
+
+// SymInt declares an integer that the host sets before a step: its range and its value at first.
+func (b *Builder) SymInt(name string, lo, hi, first int64) ValueID {
+	if b.err == nil && (lo > hi || first < lo || first > hi) {
+		b.Errorf("symint %s: range %d to %d, first %d", name, lo, hi, first)
+	}
+	return b.add(value{name: name, kind: symInt, role: Input, lo: lo, hi: hi, first: first})
+}
+
+// SymIntOut declares an integer that the next operator to be added gives.
+func (b *Builder) SymIntOut(name string) ValueID {
+	return b.add(value{name: b.prefix + name, kind: symInt, role: Intermediate})
+}
+
+// Output makes a tensor a graph output: it gets memory of its own, and its live bytes can be read after a step.
+func (b *Builder) Output(v ValueID) {
+	if b.err != nil {
+		return
+	}
+	if val := &b.values[v]; val.role != Intermediate || val.kind != tensor {
+		b.Errorf("output %s: it is a %s %s, not a tensor that an operator gives", val.name, val.role, val.kind)
+		return
+	}
+	b.values[v].role = Output
+	b.outputs = append(b.outputs, v)
+}
+
+// MaxDims are the largest live dims of a tensor; nil after an error. They must not be changed.
+func (b *Builder) MaxDims(v ValueID) []int {
+	if b.err != nil {
+		return nil
+	}
+	return b.values[v].maxDims
+}
+
+// Limits are the device's.
+func (b *Builder) Limits() *gpu.Limits { return &b.limits }
+
+// Name is the name of a value.
+func (b *Builder) Name(v ValueID) string {
+	if v < 0 || int(v) >= len(b.values) {
+		return "nothing"
+	}
+	return b.values[v].name
+}
+
+func (b *Builder) tensor(v value) ValueID {
+	if b.err != nil {
+		return None
+	}
+	v.minDims, v.maxDims = slices.Clone(v.minDims), slices.Clone(v.maxDims)
+	if err := checkDims(v.minDims, v.maxDims); err != nil {
+		b.Errorf("%s %s: %w", v.role, v.name, err)
+		return None
+	}
+	v.bytes = v.dtype.Bytes(numel(v.maxDims))
+	return b.add(v)
+}
+
+func (b *Builder) add(v value) ValueID {
+	if b.err != nil {
+		return None
+	}
+	v.alias, v.producer, v.slot = None, -1, -1
+	b.values = append(b.values, v)
+	b.env.dims = append(b.env.dims, v.maxDims)
+	b.env.ints = append(b.env.ints, v.hi)
+	b.env.host = append(b.env.host, nil)
+	return ValueID(len(b.values) - 1)
+}
+
+// Add appends an operator.
+func (b *Builder) Add(name string, impl Operator) {
+	if b.err != nil {
+		return
+	}
+	o := op{id: OpID(len(b.ops)), name: b.prefix + name, layer: b.layer, block: b.block, spec: impl.Spec(), impl: impl}
+	if err := b.checkSpec(&o); err != nil {
+		b.Errorf("%s (%s): %w", o.name, o.spec.Kind, err)
+		return
+	}
+	for _, v := range slices.Concat(o.spec.Outputs, o.spec.Scratch) {
+		b.values[v].producer = o.id
+	}
+	if err := b.planCorners(&o); err != nil {
+		b.Errorf("build: %w", err)
+		return
+	}
+	for _, v := range o.spec.Inputs {
+		if val := &b.values[v]; val.role != Constant && !slices.Contains(val.consumers, o.id) {
+			val.consumers = append(val.consumers, o.id)
+		}
+	}
+	b.ops = append(b.ops, o)
+}
+
+func (b *Builder) checkSpec(o *op) error {
+	s := &o.spec
+	for _, v := range slices.Concat(s.Inputs, s.State, s.Outputs, s.Scratch) {
+		if v < 0 || int(v) >= len(b.values) {
+			return fmt.Errorf("argument %d is not a value of this graph", v)
+		}
+	}
+	for _, v := range s.Inputs {
+		if val := &b.values[v]; val.kind == tensor && val.maxDims == nil {
+			return fmt.Errorf("reads %s before any operator gives it", val.name)
+		}
+	}
+	for _, v := range s.State {
+		if val := &b.values[v]; val.role != State {
+			return fmt.Errorf("keeps state in %s, which is %s", val.name, val.role)
+		}
+	}
+	for _, v := range slices.Concat(s.Outputs, s.Scratch) {
+		if val := &b.values[v]; val.producer >= 0 || val.role != Intermediate && val.role != Scratch {
+			return fmt.Errorf("writes %s, which is %s and not its own", val.name, val.role)
+		}
+	}
+	args := slices.Concat(s.Inputs, s.State, s.Outputs, s.Scratch)
+	for _, slot := range s.Slots {
+		for _, use := range slot.Uses {
+			if use.Kernel == nil {
+				continue
+			}
+			if len(use.Bind) != len(use.Kernel.Storage) {
+				return fmt.Errorf("slot %q binds %d values to kernel %s, which has %d storage bindings", slot.Label, len(use.Bind), use.Kernel.Name, len(use.Kernel.Storage))
+			}
+			if n := uint32(len(use.Bind)); n > b.limits.MaxStorageBuffers {
+				return fmt.Errorf("kernel %s binds %d storage buffers, the device takes %d: %w", use.Kernel.Name, n, b.limits.MaxStorageBuffers, gpu.ErrUnsupported)
+			}
+			for i, v := range use.Bind {
+				if !slices.Contains(args, v) {
+					return fmt.Errorf("slot %q binds value %d, which is not an argument", slot.Label, v)
+				}
+				if use.Kernel.Storage[i] == gpu.ReadWrite && slices.Contains(s.Inputs, v) {
+					return fmt.Errorf("kernel %s writes %s, an input of the operator", use.Kernel.Name, b.values[v].name)
+				}
+			}
+			if n := invocations(use.Kernel); n > int64(b.limits.MaxInvocations) {
+				return fmt.Errorf("kernel %s has %d invocations a workgroup, the device takes %d: %w", use.Kernel.Name, n, b.limits.MaxInvocations, gpu.ErrUnsupported)
+			}
+		}
+	}
+	return nil
+}
+
+func invocations(k *Kernel) int64 {
+	return int64(k.WorkgroupSize[0]) * int64(k.WorkgroupSize[1]) * int64(k.WorkgroupSize[2])
+}
+
+// planCorners makes the plan of every corner of the operator, and from them the shapes, sizes and ranges of what it gives.
+func (b *Builder) planCorners(o *op) error {
+	corners := o.impl.Corners(&Ranges{b})
+	if len(corners) == 0 {
+		return fmt.Errorf("%s (%s): lists no corners", o.name, o.spec.Kind)
+	}
+	p := Planner{limits: &b.limits, values: b.values}
+	most := int64(-1)
+	for i, corner := range corners {
+		p.env = b.at(corner)
+		made := o.newPlan()
+		if err := p.make(o, &made, -1, false); err != nil {
+			return fmt.Errorf("corner %d: %w", i, err)
+		}
+		if err := b.widen(o, &made); err != nil {
+			return fmt.Errorf("corner %d of %s (%s): %w", i, o.name, o.spec.Kind, err)
+		}
+		o.corner = append(o.corner, made)
+		if w := made.work(); w > most {
+			o.largest, most = i, w
+		}
+	}
+	for _, v := range slices.Concat(o.spec.Outputs, o.spec.Scratch) {
+		if val := &b.values[v]; val.kind == tensor {
+			if val.maxDims == nil {
+				return fmt.Errorf("%s (%s): no corner gives %s a shape", o.name, o.spec.Kind, val.name)
+			}
+			val.bytes = val.dtype.Bytes(numel(val.maxDims))
+			b.env.dims[v] = val.maxDims
+		} else {
+			b.env.ints[v] = val.hi
+		}
+	}
+	return nil
+}
+
+// at is the environment of a corner.
+func (b *Builder) at(c Corner) env {
+	e := env{slices.Clone(b.env.dims), slices.Clone(b.env.ints), slices.Clone(b.env.host)}
+	for _, a := range c {
+		e.ints[a.Value], e.host[a.Value] = a.Int, a.Host
+		if a.Dims != nil {
+			e.dims[a.Value] = a.Dims
+		}
+	}
+	return e
+}
+
+// widen takes the outputs of a corner's plan into the ranges of the operator's outputs.
+func (b *Builder) widen(o *op, made *plan) error {
+	for i, v := range slices.Concat(o.spec.Outputs, o.spec.Scratch) {
+		out, val := &made.outs[i], &b.values[v]
+		if !out.set {
+			continue
+		}
+		if val.kind == symInt {
+			if len(o.corner) == 0 {
+				val.lo, val.hi = out.int, out.int
+			}
+			val.lo, val.hi = min(val.lo, out.int), max(val.hi, out.int)
+			val.first = val.lo
+			continue
+		}
+		if err := checkDims(out.dims, out.dims); err != nil {
+			return fmt.Errorf("%s: %w", val.name, err)
+		}
+		if val.maxDims == nil {
+			val.minDims, val.maxDims = slices.Clone(out.dims), slices.Clone(out.dims)
+			continue
+		}
+		if len(val.maxDims) != len(out.dims) {
+			return fmt.Errorf("%s: rank %d here, %d at another corner", val.name, len(out.dims), len(val.maxDims))
+		}
+		for j, d := range out.dims {
+			val.minDims[j], val.maxDims[j] = min(val.minDims[j], d), max(val.maxDims[j], d)
+		}
+	}
+	return nil
+}
+
+// work is what the plan does, as modelled: the larger of two plans has more.
+func (p *plan) work() int64 {
+	var w int64
+	for i := range p.launches {
+		if l := &p.launches[i]; l.active {
+			w += l.FLOPs + l.Bytes
+		}
+	}
+	return w
+}
+
+// checkDims says what is wrong with a tensor's smallest and largest dims.
+func checkDims(lowest, highest []int) error {
+	if len(lowest) != len(highest) {
+		return fmt.Errorf("rank %d at least, %d at most", len(lowest), len(highest))
+	}
+	if len(highest) > maxRank {
+		return fmt.Errorf("rank %d, at most %d", len(highest), maxRank)
+	}
+	for i, d := range highest {
+		if lowest[i] < 1 || d < lowest[i] {
+			return fmt.Errorf("dim %d is %d to %d: dims must be positive", i, lowest[i], d)
+		}
+	}
+	if len(highest) > 0 && numel(highest) == 0 {
+		return errors.New("more elements than fit 64 bits")
+	}
+	return nil
+}

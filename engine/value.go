@@ -1,0 +1,84 @@
+package engine
+
+import "fmt"
+
+// DType is the type of a tensor's elements.
+type DType uint8
+
+// The element types. Q4 is eight 4-bit values to a 32-bit word, F16 two halves to a word.
+const (
+	F32 DType = iota
+	I32
+	U32
+	F16
+	Q4
+)
+
+var dtypes = [...]struct {
+	name string
+	bits int
+}{F32: {"f32", 32}, I32: {"i32", 32}, U32: {"u32", 32}, F16: {"f16", 16}, Q4: {"q4", 4}}
+
+// String is the name used in traces.
+func (d DType) String() string { return dtypes[d].name }
+
+// Bytes is the size of n elements, in whole 32-bit words, at least one.
+func (d DType) Bytes(n int) int64 {
+	return max(4, (int64(n)*int64(dtypes[d].bits)+31)/32*4)
+}
+
+// Role says where a value comes from and who may overwrite it.
+type Role uint8
+
+// The roles of values.
+const (
+	Intermediate Role = iota
+	Input
+	Output
+	Constant
+	State
+	Scratch
+)
+
+// String is the name used in traces.
+func (r Role) String() string {
+	return [...]string{"intermediate", "input", "output", "constant", "state", "scratch"}[r]
+}
+
+type valueKind uint8
+
+const (
+	tensor valueKind = iota
+	symInt
+)
+
+func (k valueKind) String() string { return [...]string{"tensor", "symint"}[k] }
+
+// value is a tensor or a SymInt of a graph.
+type value struct {
+	name             string
+	kind             valueKind
+	dtype            DType
+	role             Role
+	minDims, maxDims []int // of a tensor; nil until its operator's corners are planned
+	lo, hi, first    int64 // of a SymInt
+	bytes            int64 // at maxDims
+	alias            ValueID
+	producer         OpID // -1: none
+	consumers        []OpID
+	load             func() ([]byte, error) // of a constant
+	slot             int                    // allocation slot, -1: none of its own
+}
+
+// OpError is an operator's refusal of a shape.
+type OpError struct {
+	Op, Kind string
+	Args     []string // arguments with their live shapes
+	Err      error
+}
+
+func (e *OpError) Error() string {
+	return fmt.Sprintf("%s (%s) %v: %v", e.Op, e.Kind, e.Args, e.Err)
+}
+
+func (e *OpError) Unwrap() error { return e.Err }

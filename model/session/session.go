@@ -1,0 +1,147 @@
+// Package session is what passes between a front end and a running model: commands one way, events the other. It is plain
+// data only, so that the model can live in another process: Serve and Connect carry a Session over a pipe.
+//
+// The events of a session are a trace being written: its header, then plans and steps in the order in which they came to
+// be, each plan before the first step that uses it. Mirror rebuilds the trace.Trace from them, so a front end shows a live run
+// and an opened file with the same code.
+package session
+
+import (
+	"context"
+
+	"gpuscope/trace"
+)
+
+// Session is a running model. Its methods may be called from any goroutine.
+type Session interface {
+	// Do runs one command and returns when it is done, cancelled through ctx or refused. Commands run one after the other. The
+	// events a command causes are in Events before Do returns. A cancelled Run keeps the tokens it has made.
+	Do(ctx context.Context, c Command) error
+	// Events is the stream of events; it must be drained, and is closed after Close.
+	Events() <-chan Event
+	// Close ends the session and frees the device.
+	Close() error
+}
+
+// CommandKind names a command.
+type CommandKind string
+
+// The commands.
+const (
+	Prompt   CommandKind = "prompt"   // replace the text by Text (or Tokens) and prefill it, in chunks
+	Next     CommandKind = "next"     // decode one token
+	Run      CommandKind = "run"      // decode N tokens (0: until the end token or the context's end)
+	Previous CommandKind = "previous" // set the position back by one step
+	Repeat   CommandKind = "repeat"   // run the current step again N times at its position
+	Reset    CommandKind = "reset"    // position 0, no text
+	Timing   CommandKind = "timing"   // set the timing level to Level
+)
+
+// Command is one request of a front end.
+type Command struct {
+	Kind   CommandKind `json:"kind"`
+	Text   string      `json:"text,omitempty"`
+	Tokens []int       `json:"tokens,omitempty"` // instead of Text, taken as they are
+	N      int         `json:"n,omitempty"`
+	Level  string      `json:"level,omitempty"` // off, step, block, dispatch
+}
+
+// Event is one thing that happened; exactly one field is set.
+type Event struct {
+	Progress *Progress       `json:"progress,omitempty"` // on the way to Opened
+	Opened   *trace.Trace    `json:"opened,omitempty"`   // the header: everything but plans, steps and events
+	Plans    []trace.Plan    `json:"plans,omitempty"`
+	Step     *trace.Step     `json:"step,omitempty"`
+	Repeated *Repeated       `json:"repeated,omitempty"`
+	State    *State          `json:"state,omitempty"`
+	Observer *trace.Observer `json:"observer,omitempty"`
+	Ceilings *trace.Ceilings `json:"ceilings,omitempty"`
+	Log      *Log            `json:"log,omitempty"`
+	Note     *trace.Event    `json:"note,omitempty"` // belongs to the trace
+}
+
+// Progress is how far opening has come.
+type Progress struct {
+	Phase string `json:"phase"` // "read model", "upload weights", "compile kernels", ...
+	Done  int    `json:"done"`
+	Total int    `json:"total"`
+}
+
+// Repeated carries the new samples of a repeated step: Samples[i] belongs to the step's i-th dispatch.
+type Repeated struct {
+	Step    int       `json:"step"`
+	Samples [][]int64 `json:"samples"` // ns
+}
+
+// Token is a token id with its text.
+type Token struct {
+	ID   int    `json:"id"`
+	Text string `json:"text"`
+}
+
+// State is where the session stands.
+type State struct {
+	Context  int     `json:"context"`   // positions the KV cache holds
+	MaxChunk int     `json:"max_chunk"` // tokens a step takes at most
+	Position int     `json:"position"`  // positions in use
+	Step     int     `json:"step"`      // index of the current step in the trace, -1 before the first
+	Prompt   []Token `json:"prompt,omitempty"`
+	Text     []Token `json:"text,omitempty"`  // generated up to the current step
+	Ended    bool    `json:"ended,omitempty"` // the model gave its end token, or the context is full
+	Running  bool    `json:"running,omitempty"`
+	Timing   string  `json:"timing"`
+}
+
+// Log is a line for the log view.
+type Log struct {
+	Level string `json:"level"` // info, warn, error
+	Text  string `json:"text"`
+}
+
+// Mirror rebuilds from events what the session holds. It is not safe for concurrent use.
+type Mirror struct {
+	Trace    *trace.Trace // nil until opened
+	State    State
+	Progress Progress
+}
+
+// Apply takes one event in.
+func (m *Mirror) Apply(e Event) {
+	switch {
+	case e.Progress != nil:
+		m.Progress = *e.Progress
+	case e.Opened != nil:
+		m.Trace = e.Opened
+	case e.State != nil:
+		m.State = *e.State
+	case m.Trace == nil:
+	case e.Plans != nil:
+		m.Trace.Plans = append(m.Trace.Plans, e.Plans...)
+	case e.Step != nil:
+		m.Trace.Steps = append(m.Trace.Steps, *e.Step)
+	case e.Observer != nil:
+		m.Trace.Observer = e.Observer
+	case e.Ceilings != nil:
+		m.Trace.Device.Ceilings = e.Ceilings
+	case e.Note != nil:
+		m.Trace.Events = append(m.Trace.Events, *e.Note)
+	case e.Repeated != nil:
+		m.repeated(*e.Repeated)
+	}
+}
+
+func (m *Mirror) repeated(r Repeated) {
+	for i := len(m.Trace.Steps) - 1; i >= 0; i-- {
+		s := &m.Trace.Steps[i]
+		if s.Index != r.Step {
+			continue
+		}
+		dispatches := make([]trace.StepDispatch, len(s.Dispatches))
+		copy(dispatches, s.Dispatches)
+		for j := range min(len(dispatches), len(r.Samples)) {
+			dispatches[j].Samples = append(dispatches[j].Samples[:len(dispatches[j].Samples):len(dispatches[j].Samples)], r.Samples[j]...)
+		}
+		s.Dispatches = dispatches
+		return
+	}
+}

@@ -1,0 +1,365 @@
+// Package trace is the recorded run as plain data: gpuscope's data model and, written as JSON, its
+// file format gpuscope.trace/1 (docs/trace-format.md). Whatever a view or a command shows is computed from these types, so
+// it works on a live run and on a file alike, without a GPU.
+//
+// Times are integers in nanoseconds. A time that was not measured is absent, never 0: see Time.
+// Ids (ValueID, OpID, DispatchID, KernelID's name, PlanID) are dense indices into the lists of Graph and Trace.
+package trace
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// Schema is the format and major version this package writes and reads.
+const Schema = "gpuscope.trace/1"
+
+// Distinct id types, so that one cannot be passed for another.
+type (
+	ValueID    int32 // index into Graph.Values
+	SymIntID   int32 // index into Graph.SymInts
+	OpID       int32 // index into Graph.Ops
+	DispatchID int32 // index into Graph.Dispatches
+	PlanID     int32 // index into Trace.Plans
+)
+
+// Time is a duration or an instant in nanoseconds that may not have been measured. The zero Time was not measured;
+// in JSON it is absent (every field of this type carries omitzero).
+type Time struct {
+	ns       int64
+	measured bool
+}
+
+// Measured is a time of ns nanoseconds.
+func Measured(ns int64) Time { return Time{ns, true} }
+
+// NS is the time in nanoseconds, and whether it was measured.
+func (t Time) NS() (int64, bool) { return t.ns, t.measured }
+
+// MarshalJSON writes the integer.
+func (t Time) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, t.ns, 10), nil }
+
+// UnmarshalJSON reads an integer.
+func (t *Time) UnmarshalJSON(b []byte) error {
+	if err := json.Unmarshal(b, &t.ns); err != nil {
+		return err
+	}
+	t.measured = true
+	return nil
+}
+
+// Trace is one recorded run.
+type Trace struct {
+	Schema   string    `json:"schema"`
+	Producer Producer  `json:"producer"`
+	Created  string    `json:"created"` // RFC 3339
+	Command  []string  `json:"command,omitempty"`
+	Host     Host      `json:"host"`
+	Device   Device    `json:"device"`
+	Clock    Clock     `json:"clock"`
+	Model    Model     `json:"model"`
+	Graph    Graph     `json:"graph"`
+	Plans    []Plan    `json:"plans"`
+	Steps    []Step    `json:"steps"`
+	Observer *Observer `json:"observer,omitempty"`
+	Events   []Event   `json:"events,omitempty"`
+	// DroppedSteps counts the oldest steps that the recorder's byte budget pushed out.
+	DroppedSteps int `json:"dropped_steps,omitempty"`
+}
+
+// Producer is the program that wrote the trace.
+type Producer struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"`
+}
+
+// Host is the machine that ran it.
+type Host struct {
+	OS   string `json:"os"`
+	Arch string `json:"arch"`
+	CPUs int    `json:"cpus"`
+}
+
+// Device is the GPU, or the software that stood in for one (AdapterType "cpu").
+type Device struct {
+	Name        string            `json:"name"`
+	Backend     string            `json:"backend"`
+	Driver      string            `json:"driver,omitempty"`
+	AdapterType string            `json:"adapter_type"`
+	Limits      map[string]uint64 `json:"limits,omitempty"`
+	Ceilings    *Ceilings         `json:"ceilings,omitempty"`
+}
+
+// Ceilings are what the device was measured to do, with n runs each.
+type Ceilings struct {
+	CopyBytesPerS  []CopyRate `json:"copy_bytes_per_s,omitempty"`
+	FlopsPerS      float64    `json:"flops_per_s,omitempty"`
+	DispatchNS     Time       `json:"dispatch_ns,omitzero"`
+	TimedPassNS    Time       `json:"timed_pass_ns,omitzero"`
+	FillWorkgroups int        `json:"fill_workgroups,omitempty"`
+	N              int        `json:"n"`
+}
+
+// CopyRate is the copy bandwidth at a working-set size.
+type CopyRate struct {
+	Bytes int64   `json:"bytes"`
+	PerS  float64 `json:"per_s"`
+}
+
+// Clock relates GPU ticks to nanoseconds on the host's axis. NSPerTick and OffsetNS are absent until calibrated;
+// then no gpu time is in the trace either, only raw ticks.
+type Clock struct {
+	NSPerTick float64 `json:"ns_per_tick,omitempty"`
+	OffsetNS  Time    `json:"offset_ns,omitzero"`
+	ErrorNS   Time    `json:"error_ns,omitzero"`
+	QuantumNS float64 `json:"quantum_ns,omitempty"`
+	Samples   int     `json:"samples,omitempty"`
+}
+
+// Model says what was run.
+type Model struct {
+	Name         string         `json:"name"`
+	Architecture string         `json:"architecture,omitempty"`
+	Source       string         `json:"source,omitempty"`
+	Parameters   int64          `json:"parameters,omitempty"`
+	Quantization string         `json:"quantization,omitempty"`
+	Layers       int            `json:"layers,omitempty"`
+	Dims         map[string]int `json:"dims,omitempty"`
+}
+
+// Graph is the one dynamic-shape graph that served every step.
+type Graph struct {
+	Values     []Value    `json:"values"`
+	SymInts    []SymInt   `json:"symints,omitempty"`
+	Ops        []Op       `json:"ops"`
+	Kernels    []Kernel   `json:"kernels"`
+	Dispatches []Dispatch `json:"dispatches"`
+}
+
+// Value is a tensor, a SymInt or a scratch buffer of the graph.
+type Value struct {
+	ID       ValueID  `json:"id"`
+	Name     string   `json:"name"`
+	Kind     string   `json:"kind"`            // tensor, symint
+	DType    string   `json:"dtype,omitempty"` // f32, i32, u32, q4
+	MaxDims  []int    `json:"max_dims,omitempty"`
+	Bytes    int64    `json:"bytes,omitempty"`
+	Role     string   `json:"role"` // input, output, constant, state, intermediate, scratch, symint
+	Slot     *int     `json:"slot,omitempty"`
+	AliasOf  *ValueID `json:"alias_of,omitempty"`
+	SourceID *int     `json:"source_id,omitempty"`
+}
+
+// SymInt is an integer that is known only at run time, with its range.
+type SymInt struct {
+	ID    SymIntID `json:"id"`
+	Value ValueID  `json:"value"`
+	Name  string   `json:"name"`
+	Min   int64    `json:"min"`
+	Max   int64    `json:"max"`
+}
+
+// Op is an operator of the graph.
+type Op struct {
+	ID       OpID           `json:"id"`
+	Name     string         `json:"name"` // where it stands: "attn.q"
+	Kind     string         `json:"kind"` // what it does: "linear_q4gsw"
+	Inputs   []ValueID      `json:"inputs"`
+	Outputs  []ValueID      `json:"outputs"`
+	State    []ValueID      `json:"state,omitempty"`
+	Attrs    map[string]any `json:"attrs,omitempty"`
+	Layer    *int           `json:"layer,omitempty"`
+	Block    string         `json:"block,omitempty"` // attn, mlp, ...
+	SourceID *int           `json:"source_id,omitempty"`
+}
+
+// Kernel is one specialised shader.
+type Kernel struct {
+	Name          string  `json:"name"`
+	WorkgroupSize [3]int  `json:"workgroup_size"`
+	SourceSHA256  string  `json:"source_sha256"`
+	Source        string  `json:"source,omitempty"`
+	Params        []Param `json:"params,omitempty"`
+}
+
+// Param is a field of a kernel's params block, at a byte offset.
+type Param struct {
+	Name   string `json:"name"`
+	Type   string `json:"type"` // u32, i32, f32
+	Offset int    `json:"offset"`
+}
+
+// Dispatch is a named slot of an operator: the same work whatever kernel does it.
+type Dispatch struct {
+	ID            DispatchID `json:"id"`
+	Op            OpID       `json:"op"`
+	Label         string     `json:"label"`
+	Kernels       []string   `json:"kernels"` // its routes
+	Reads         []ValueID  `json:"reads"`
+	Writes        []ValueID  `json:"writes"`
+	MaxWorkgroups [3]int     `json:"max_workgroups"`
+}
+
+// Plan is what a dispatch was given from some step on: written once, shared by all steps in which it was in force.
+type Plan struct {
+	ID           PlanID     `json:"id"`
+	Dispatch     DispatchID `json:"dispatch"`
+	Kernel       string     `json:"kernel"`
+	Route        string     `json:"route,omitempty"`
+	Reason       string     `json:"reason,omitempty"`
+	Workgroups   [3]int     `json:"workgroups"`
+	NeededGrid   [3]int     `json:"needed_workgroups"`
+	NeededGroups int64      `json:"needed_groups"`
+	IdleLanes    int64      `json:"idle_lanes"`
+	Params       string     `json:"params,omitempty"` // hex
+	Bytes        int64      `json:"bytes"`            // modelled
+	FLOPs        int64      `json:"flops"`            // modelled
+}
+
+// Step is one call of the engine.
+type Step struct {
+	Index      int              `json:"index"`
+	Phase      string           `json:"phase"` // prefill, decode, execute
+	Position   int              `json:"position"`
+	Tokens     []int            `json:"tokens,omitempty"` // that went in
+	Token      *int             `json:"token,omitempty"`  // that came out
+	Text       string           `json:"text,omitempty"`   // of Token
+	Timing     string           `json:"timing"`           // off, step, block, dispatch
+	Cold       bool             `json:"cold,omitempty"`
+	SymInts    map[string]int64 `json:"symints,omitempty"`
+	Dims       []LiveDims       `json:"dims,omitempty"`   // that changed since the step before
+	Levels     []DispatchID     `json:"levels,omitempty"` // first of each, where they differ from the step before
+	Top        []Candidate      `json:"top,omitempty"`
+	Sampling   map[string]any   `json:"sampling,omitempty"`
+	Resize     Resize           `json:"resize"`
+	Dispatches []StepDispatch   `json:"dispatches"`
+	CPU        CPU              `json:"cpu"`
+	GPU        *GPU             `json:"gpu,omitempty"`
+	Canary     float64          `json:"canary,omitempty"`
+	Memory     Memory           `json:"memory"`
+}
+
+// LiveDims are the live dims of a value.
+type LiveDims struct {
+	Value ValueID `json:"value"`
+	Dims  []int   `json:"dims"`
+}
+
+// Candidate is a token the model considered.
+type Candidate struct {
+	ID    int     `json:"id"`
+	Logit float64 `json:"logit"`
+	P     float64 `json:"p,omitempty"`
+}
+
+// Resize is the propagation that preceded a step. A step whose shapes and SymInts kept has no passes.
+type Resize struct {
+	Order  string `json:"order"` // topological, fixpoint
+	NS     Time   `json:"ns,omitzero"`
+	Passes []Pass `json:"passes,omitempty"`
+}
+
+// Pass is one sweep: one for the topological order, as many as it took for the fixpoint.
+type Pass struct {
+	Index int       `json:"index"`
+	Dirty []ValueID `json:"dirty"`
+	Hooks []Hook    `json:"hooks"`
+}
+
+// Hook is one run of an operator's plan.
+type Hook struct {
+	Op       OpID         `json:"op"`
+	Triggers []ValueID    `json:"triggers"`
+	NS       Time         `json:"ns,omitzero"`
+	Noop     bool         `json:"noop,omitempty"`     // it ran and nothing changed
+	Glitch   bool         `json:"glitch,omitempty"`   // it saw operands of two moments
+	Deferred bool         `json:"deferred,omitempty"` // it refused, and was tried again
+	Changed  []Change     `json:"changed,omitempty"`
+	Plans    []PlanChange `json:"plans,omitempty"`
+}
+
+// Change is a value's live dims, or a SymInt's value as a list of one, before and after.
+type Change struct {
+	Value ValueID `json:"value"`
+	From  []int   `json:"from"`
+	To    []int   `json:"to"`
+}
+
+// PlanChange is a dispatch that got another plan. From is absent where the dispatch did not run before, To where it
+// runs no more.
+type PlanChange struct {
+	From *PlanID `json:"from,omitempty"`
+	To   *PlanID `json:"to,omitempty"`
+}
+
+// StepDispatch is a dispatch that ran in a step, in order of submission.
+type StepDispatch struct {
+	Plan    PlanID      `json:"plan"`
+	StartNS Time        `json:"start_ns,omitzero"`
+	GPUNS   Time        `json:"gpu_ns,omitzero"`
+	Samples []int64     `json:"samples,omitempty"` // of repeats in place
+	Raw     *[2]string  `json:"raw,omitempty"`     // begin and end ticks, decimal
+	Gap     *NumericGap `json:"gap,omitempty"`
+}
+
+// NumericGap is the distance of a dispatch's output from a reference.
+type NumericGap struct {
+	MaxAbs    float64 `json:"max_abs"`
+	MSE       float64 `json:"mse"`
+	SNRdB     float64 `json:"snr_db"`
+	Reference string  `json:"reference"`
+}
+
+// CPU is where the host's time and calls of a step went.
+type CPU struct {
+	ResizeNS   Time       `json:"resize_ns,omitzero"`
+	UploadNS   Time       `json:"upload_ns,omitzero"`
+	EncodeNS   Time       `json:"encode_ns,omitzero"`
+	SubmitNS   Time       `json:"submit_ns,omitzero"`
+	WaitNS     Time       `json:"wait_ns,omitzero"`
+	SampleNS   Time       `json:"sample_ns,omitzero"`
+	TotalNS    Time       `json:"total_ns,omitzero"`
+	Passes     int        `json:"passes"`
+	Submits    int        `json:"submits"`
+	Writes     int        `json:"writes"`
+	WriteBytes int64      `json:"write_bytes"`
+	BindGroups int        `json:"bind_groups"`
+	Polls      int        `json:"polls"`
+	GCNS       Time       `json:"gc_ns,omitzero"`
+	Compiled   []Compiled `json:"compiled,omitempty"`
+}
+
+// Compiled is a pipeline that was compiled in a step.
+type Compiled struct {
+	Kernel string `json:"kernel"`
+	NS     Time   `json:"ns"`
+}
+
+// GPU is a step on the GPU's clock: BusyNS the sum of its dispatches, SpanNS from first begin to last end.
+type GPU struct {
+	StartNS Time `json:"start_ns,omitzero"`
+	BusyNS  Time `json:"busy_ns,omitzero"`
+	SpanNS  Time `json:"span_ns,omitzero"`
+}
+
+// Memory is what is allocated on the device and how much of it the live shapes use.
+type Memory struct {
+	AllocatedBytes int64 `json:"allocated_bytes"`
+	LiveBytes      int64 `json:"live_bytes"`
+}
+
+// Observer says what timing costs: medians of the same decode step with timing off and at dispatch level.
+type Observer struct {
+	UntimedNS Time `json:"untimed_ns"`
+	TimedNS   Time `json:"timed_ns"`
+	N         int  `json:"n"`
+}
+
+// Event is something that happened at a step, said in words.
+type Event struct {
+	Step     int         `json:"step"`
+	Dispatch *DispatchID `json:"dispatch,omitempty"`
+	Kind     string      `json:"kind"`
+	Text     string      `json:"text"`
+}
