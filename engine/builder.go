@@ -25,7 +25,8 @@ type op struct {
 	impl   Operator
 	corner []plan // the plans of its corners
 	// aliased: the engine lets the first output be the first input, and no slot is dispatched.
-	aliased bool
+	aliased   bool
+	readsHost bool // its plan reads host integers of an input
 	// dispatches are the ids of its slots, by slot index.
 	dispatches []trace.DispatchID
 	// largest is the index of the corner with the most work, the one --static pins the operator to.

@@ -111,4 +111,3 @@ func (r *Ranges) AtMin(v ValueID) At {
 
 // Reason says why a route was chosen. It is an enum of the operator's package that prints itself.
 type Reason fmt.Stringer
-

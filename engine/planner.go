@@ -52,6 +52,7 @@ type Launch struct {
 	Bytes  int64 // modelled: moved to or from device memory, each byte counted once
 	FLOPs  int64 // modelled
 	active bool
+	needed [3]uint32 // workgroups of the live shape, whatever Grid is pinned to
 }
 
 // MaxParams is the largest number of 4-byte fields in a params block.
@@ -147,6 +148,9 @@ func (p *Planner) HostInts(v ValueID) []int64 {
 	if !p.declared(v) {
 		return nil
 	}
+	if !p.op.readsHost {
+		p.op.readsHost, p.values[v].hostRead = true, true
+	}
 	return p.env.host[v]
 }
 
@@ -197,7 +201,7 @@ func (forcedRoute) String() string { return "asked for" }
 // Dispatch puts a slot to use with a grid. The caller fills in params, bytes and FLOPs.
 func (p *Planner) Dispatch(slot int, g Grid) *Launch {
 	l := &p.plan.launches[slot]
-	l.Grid, l.active = g, true
+	l.Grid, l.active, l.needed = g, true, [3]uint32{g.X, g.Y, g.Z}
 	l.Params.n, l.Bytes, l.FLOPs = 0, 0, 0
 	return l
 }

@@ -68,6 +68,7 @@ type value struct {
 	consumers        []OpID
 	load             func() ([]byte, error) // of a constant
 	slot             int                    // allocation slot, -1: none of its own
+	hostRead         bool                   // an operator reads its host integers
 }
 
 // OpError is an operator's refusal of a shape.

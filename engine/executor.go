@@ -1,0 +1,576 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/trace"
+)
+
+// Timing is how closely a step is timed.
+type Timing uint8
+
+// The timing levels. Grids, params and resizes are recorded at every level.
+const (
+	TimingOff      Timing = iota // wall time only; the step is one pass
+	TimingStep                   // and two timestamps around the pass
+	TimingDispatch               // a pass for each dispatch, each between two timestamps
+)
+
+var timingNames = [...]string{"off", "step", "dispatch"}
+
+// String is the level's name on the command line and in traces.
+func (t Timing) String() string { return timingNames[t] }
+
+// ParseTiming is the level of that name.
+func ParseTiming(name string) (Timing, error) {
+	for i, n := range timingNames {
+		if n == name {
+			return Timing(i), nil
+		}
+	}
+	return 0, fmt.Errorf("timing level %q: want off, step or dispatch", name)
+}
+
+// submitNS is how long one submit is meant to keep the GPU at most, so that a cancel is heard in time.
+const submitNS = 100e6
+
+// Executor runs a graph on a device. It owns everything it makes there; the device stays its caller's. One goroutine uses it.
+type Executor struct {
+	dev     gpu.Device
+	g       *Graph
+	live    *Live
+	buffers []gpu.Buffer // by Graph.memory; nil where there is none
+	arena   paramsArena
+	pipes   map[*Kernel]gpu.Pipeline
+	// groups are the bind groups of each dispatch slot by route; routes that share a Use share a group.
+	groups   [][]gpu.BindGroup
+	readback gpu.Readback
+	readAt   []uint64 // by value: offset in readback of an output
+	clock    *clock
+	owned    []interface{ Release() } // in order of making
+	last     stepLog
+	usedBy   []bool  // by dispatch and route, flat: has run before
+	perWork  float64 // ns of wall time for a unit of modelled work, from the step before; 0 unknown
+	lastEnd  time.Time
+	start    time.Time
+	boundN   int
+	compiled []trace.Compiled
+}
+
+// InputData is what a step gives a graph input.
+type InputData struct {
+	Value ValueID
+	Dims  []int
+	Data  []byte  // little-endian words, of the live dims
+	Host  []int64 // the same as integers, where an operator reads them
+}
+
+// SymIntValue is what a step sets a SymInt to.
+type SymIntValue struct {
+	Value ValueID
+	Int   int64
+}
+
+// StepInput is what a step is given, and the outputs to read back.
+type StepInput struct {
+	Inputs  []InputData
+	SymInts []SymIntValue
+	Read    []ValueID
+}
+
+// stepLog is what the last step did. Its memory is used again.
+type stepLog struct {
+	timing                               Timing
+	cold                                 bool
+	resize, upload, encode, submit, wait int64 // ns
+	total                                int64
+	passes, submits, writes, polls       int
+	writeBytes                           int64
+	ticks                                []uint64
+	ran                                  bool
+}
+
+// Load puts a graph on a device: memory, weights, kernels. progress, which may be nil, is told how far it has come.
+func Load(dev gpu.Device, g *Graph, o LiveOptions, progress func(phase string, done, total int)) (x *Executor, err error) {
+	if progress == nil {
+		progress = func(string, int, int) {}
+	}
+	live, err := NewLive(g, o)
+	if err != nil {
+		return nil, err
+	}
+	x = &Executor{dev: dev, g: g, live: live, pipes: map[*Kernel]gpu.Pipeline{}, start: time.Now()}
+	defer func() {
+		if err != nil {
+			x.Release()
+			x = nil
+		}
+	}()
+	if err := x.allocate(progress); err != nil {
+		return x, err
+	}
+	if err := x.compile(progress); err != nil {
+		return x, err
+	}
+	if err := x.bind(); err != nil {
+		return x, err
+	}
+	x.usedBy = make([]bool, len(g.dispatches)*64)
+	if dev.Info().Type == gpu.CPU {
+		x.perWork = 1 // a guess, until the first step has been measured
+	}
+	if dev.Info().Timestamps {
+		if x.clock, err = newClock(dev, 2*len(g.dispatches)); err != nil {
+			return x, err
+		}
+		x.own(x.clock)
+		x.last.ticks = make([]uint64, 0, 2*len(g.dispatches))
+	}
+	return x, nil
+}
+
+func (x *Executor) own(o interface{ Release() }) { x.owned = append(x.owned, o) }
+
+// allocate makes the buffers and fills those of constants.
+func (x *Executor) allocate(progress func(string, int, int)) error {
+	x.buffers = make([]gpu.Buffer, len(x.g.slots)+len(x.g.values))
+	for s, n := range x.g.slots {
+		if err := x.allocateOne(s, fmt.Sprintf("slot %d", s), n); err != nil {
+			return err
+		}
+	}
+	constants, done := 0, 0
+	for i := range x.g.values {
+		if x.g.values[i].role == Constant {
+			constants++
+		}
+	}
+	for i := range x.g.values {
+		val := &x.g.values[i]
+		if val.kind == symInt || val.slot >= 0 || val.alias != None {
+			continue
+		}
+		if err := x.allocateOne(len(x.g.slots)+i, val.name, val.bytes); err != nil {
+			return err
+		}
+		if val.role == Constant {
+			progress("upload weights", done, constants)
+			if err := x.fill(x.buffers[len(x.g.slots)+i], val); err != nil {
+				return err
+			}
+			done++
+		}
+	}
+	progress("upload weights", done, constants)
+	x.readAt = make([]uint64, len(x.g.values))
+	var size uint64
+	for _, v := range x.g.outputs {
+		x.readAt[v] = size
+		size += uint64(x.g.values[v].bytes+15) / 16 * 16
+	}
+	if size == 0 {
+		return nil
+	}
+	var err error
+	if x.readback, err = x.dev.NewReadback("outputs", size); err == nil {
+		x.own(x.readback)
+	}
+	return err
+}
+
+func (x *Executor) allocateOne(memory int, label string, bytes int64) error {
+	b, err := x.dev.NewBuffer(label, uint64(bytes), gpu.Storage)
+	if err != nil {
+		return fmt.Errorf("allocate %s: %w", label, err)
+	}
+	x.own(b)
+	x.buffers[memory] = b
+	return nil
+}
+
+// fill uploads a constant, in pieces that a driver's staging takes well.
+func (x *Executor) fill(b gpu.Buffer, val *value) error {
+	data, err := val.load()
+	if err != nil {
+		return fmt.Errorf("load %s: %w", val.name, err)
+	}
+	if int64(len(data)) != val.bytes {
+		return fmt.Errorf("load %s: %d bytes for %v %s, want %d", val.name, len(data), val.maxDims, val.dtype, val.bytes)
+	}
+	const piece = 16 << 20
+	for at := 0; at < len(data); at += piece {
+		if err := x.dev.Write(b, uint64(at), data[at:min(at+piece, len(data))]); err != nil {
+			return fmt.Errorf("upload %s: %w", val.name, err)
+		}
+	}
+	return nil
+}
+
+func (x *Executor) compile(progress func(string, int, int)) error {
+	for i, k := range x.g.kernels {
+		progress("compile kernels", i, len(x.g.kernels))
+		start := time.Now()
+		p, err := x.dev.NewPipeline(gpu.PipelineDesc{Label: k.Name, Source: k.Source, Entry: "main", Bindings: k.bindings()})
+		if err != nil {
+			return fmt.Errorf("compile kernel %s: %w", k.Name, err)
+		}
+		x.own(p)
+		x.pipes[k] = p
+		x.compiled = append(x.compiled, trace.Compiled{Kernel: k.Name, NS: trace.Measured(time.Since(start).Nanoseconds())})
+	}
+	progress("compile kernels", len(x.g.kernels), len(x.g.kernels))
+	return nil
+}
+
+// bind makes the params arena and the bind groups of every slot on every route.
+func (x *Executor) bind() error {
+	if err := x.arena.make(x.dev, x.g); err != nil {
+		return err
+	}
+	if x.arena.buffer != nil {
+		x.own(x.arena.buffer)
+	}
+	x.groups = make([][]gpu.BindGroup, len(x.g.dispatches))
+	for i := range x.g.dispatches {
+		d := &x.g.dispatches[i]
+		o := &x.g.ops[d.op]
+		uses := o.spec.Slots[d.slot].Uses
+		x.groups[i] = make([]gpu.BindGroup, len(uses))
+		for r, use := range uses {
+			if x.pipes[use.Kernel] == nil {
+				continue // no corner takes this route
+			}
+			var bindings []gpu.Binding
+			for _, v := range use.Bind {
+				bindings = append(bindings, gpu.Binding{Buffer: x.buffers[x.g.memory(v)]})
+			}
+			if n := use.Kernel.paramsBytes(); n > 0 {
+				bindings = append(bindings, gpu.Binding{Buffer: x.arena.buffer, Offset: uint64(x.arena.offsets[i]), Size: uint64(n)})
+			}
+			label := fmt.Sprintf("%s/%s", o.name, use.Kernel.Name)
+			group, err := x.dev.NewBindGroup(label, x.pipes[use.Kernel], bindings)
+			if err != nil {
+				return fmt.Errorf("bind %s: %w", label, err)
+			}
+			x.own(group)
+			x.groups[i][r] = group
+			x.boundN++
+		}
+	}
+	for i := range x.g.ops {
+		x.arena.take(&x.g.ops[i], &x.live.plans[i])
+	}
+	return nil
+}
+
+// Live is the graph's live shapes and plans.
+func (x *Executor) Live() *Live { return x.live }
+
+// Graph is the graph that is loaded.
+func (x *Executor) Graph() *Graph { return x.g }
+
+// Release frees what the executor made, last made first.
+func (x *Executor) Release() {
+	for i := len(x.owned) - 1; i >= 0; i-- {
+		x.owned[i].Release()
+	}
+	x.owned = nil
+}
+
+// Step resizes the graph to its inputs, uploads them, runs it and waits. When it returns nil the outputs in in.Read can be read. After an
+// error of a plan, or a cancel that came before, the graph is as it was; after any later error the shapes are the new ones, the
+// content of State and outputs is what the GPU got to, and the next Step is none the worse.
+func (x *Executor) Step(ctx context.Context, in *StepInput, t Timing) error {
+	if t != TimingOff && x.clock == nil {
+		t = TimingOff
+	}
+	s := &x.last
+	*s = stepLog{timing: t, ticks: s.ticks[:0]}
+	begin := time.Now()
+	if err := x.resize(ctx, in); err != nil {
+		return err
+	}
+	resized := time.Now()
+	s.resize = resized.Sub(begin).Nanoseconds()
+	if err := x.upload(in); err != nil {
+		return err
+	}
+	s.upload = time.Since(resized).Nanoseconds()
+	if err := x.execute(ctx, in); err != nil {
+		return err
+	}
+	x.lastEnd = time.Now()
+	s.total = x.lastEnd.Sub(begin).Nanoseconds()
+	s.ran = true
+	return nil
+}
+
+// resize makes the step's shapes the live ones, or leaves everything as it was.
+func (x *Executor) resize(ctx context.Context, in *StepInput) error {
+	for i := range in.Inputs {
+		a := &in.Inputs[i]
+		if err := x.live.SetDims(a.Value, a.Dims...); err != nil {
+			x.live.Discard()
+			return err
+		}
+		val := &x.g.values[a.Value]
+		if n := val.dtype.Bytes(numel(a.Dims)); int64(len(a.Data)) != n {
+			x.live.Discard()
+			return fmt.Errorf("input %s: %d bytes for %v %s, want %d: %w", val.name, len(a.Data), a.Dims, val.dtype, n, ErrShape)
+		}
+		if val.hostRead {
+			if err := x.live.SetHost(a.Value, a.Host); err != nil {
+				x.live.Discard()
+				return err
+			}
+		}
+	}
+	for _, v := range in.SymInts {
+		if err := x.live.SetInt(v.Value, v.Int); err != nil {
+			x.live.Discard()
+			return err
+		}
+	}
+	for _, v := range in.Read {
+		if v < 0 || int(v) >= len(x.g.values) || x.g.values[v].role != Output {
+			x.live.Discard()
+			return fmt.Errorf("read value %d: it is no output of the graph", v)
+		}
+	}
+	if err := x.live.Propagate(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		x.live.Discard()
+		return err
+	}
+	for _, o := range x.live.planned {
+		x.arena.take(&x.g.ops[o], &x.live.made[o])
+	}
+	x.live.Commit()
+	return nil
+}
+
+// upload writes the inputs, and the params that changed.
+func (x *Executor) upload(in *StepInput) error {
+	for i := range in.Inputs {
+		a := &in.Inputs[i]
+		if err := x.dev.Write(x.buffers[x.g.memory(a.Value)], 0, a.Data); err != nil {
+			return fmt.Errorf("upload input %s: %w", x.g.values[a.Value].name, err)
+		}
+		x.last.writes++
+		x.last.writeBytes += int64(len(a.Data))
+	}
+	n, err := x.arena.upload(x.dev)
+	if n > 0 {
+		x.last.writes++
+		x.last.writeBytes += int64(n)
+	}
+	return err
+}
+
+// execute encodes and runs the dispatches in force, in as many submits as it takes to keep each short.
+func (x *Executor) execute(ctx context.Context, in *StepInput) error {
+	s := &x.last
+	active := x.live.Active()
+	s.cold = x.cold(active)
+	var spent float64
+	work := int64(0)
+	first := 0
+	waited := time.Duration(0)
+	for i, id := range active {
+		d := &x.g.dispatches[id]
+		w := x.live.plans[d.op].launches[d.slot].work()
+		boundary := i > first && x.g.dispatches[active[i-1]].op != d.op
+		if boundary && spent+float64(w)*x.perWork > submitNS {
+			if err := x.submit(active[first:i], first, len(active), nil, &waited); err != nil {
+				return err
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			first, spent = i, 0
+		}
+		spent += float64(w) * x.perWork
+		work += w
+	}
+	if err := x.submit(active[first:], first, len(active), in.Read, &waited); err != nil {
+		return err
+	}
+	if work > 0 {
+		x.perWork = float64(waited.Nanoseconds()) / float64(work)
+	}
+	if s.timing != TimingOff {
+		n := 2
+		if s.timing == TimingDispatch {
+			n = 2 * len(active)
+		}
+		s.ticks = s.ticks[:n]
+		if err := x.clock.stamps.Read(s.ticks); err != nil {
+			return fmt.Errorf("read timestamps: %w", err)
+		}
+	}
+	return nil
+}
+
+func (l *Launch) work() int64 { return l.Bytes + l.FLOPs }
+
+// cold says whether the step's times would mislead: something in it runs for the first time, or the GPU has been idle long enough to
+// clock down.
+func (x *Executor) cold(active []trace.DispatchID) bool {
+	cold := x.dev.Info().Type != gpu.CPU && time.Since(x.lastEnd) > time.Second
+	for _, id := range active {
+		d := &x.g.dispatches[id]
+		used := &x.usedBy[int(id)*64+x.live.plans[d.op].route]
+		cold = cold || !*used
+		*used = true
+	}
+	return cold
+}
+
+// submit encodes a run of the active dispatches, the first of which is the step's number from, sends it and waits.
+func (x *Executor) submit(run []trace.DispatchID, from, all int, read []ValueID, waited *time.Duration) (err error) {
+	s := &x.last
+	start := time.Now()
+	enc, err := x.dev.Begin("step")
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	if err := x.encode(enc, run, from, all, read); err != nil {
+		enc.Discard()
+		return fmt.Errorf("encode: %w", err)
+	}
+	encoded := time.Now()
+	if err := enc.Submit(); err != nil {
+		return fmt.Errorf("submit: %w", err)
+	}
+	s.submits++
+	submitted := time.Now()
+	if err := x.dev.Wait(); err != nil {
+		return fmt.Errorf("wait for the GPU: %w", err)
+	}
+	s.polls++
+	done := time.Now()
+	s.encode += encoded.Sub(start).Nanoseconds()
+	s.submit += submitted.Sub(encoded).Nanoseconds()
+	s.wait += done.Sub(submitted).Nanoseconds()
+	*waited += done.Sub(submitted)
+	return nil
+}
+
+func (x *Executor) encode(enc gpu.Encoder, run []trace.DispatchID, from, all int, read []ValueID) error {
+	s := &x.last
+	last := from+len(run) == all
+	if s.timing == TimingStep && from == 0 {
+		if err := enc.Timestamp(x.clock.stamps, 0); err != nil {
+			return err
+		}
+	}
+	for i, id := range run {
+		d := &x.g.dispatches[id]
+		p := &x.live.plans[d.op]
+		own := s.timing == TimingDispatch
+		if own {
+			if err := enc.Timestamp(x.clock.stamps, 2*(from+i)); err != nil {
+				return err
+			}
+		}
+		if own || i == 0 {
+			if err := enc.BeginPass(x.g.ops[d.op].name); err != nil {
+				return err
+			}
+			s.passes++
+		}
+		l := &p.launches[d.slot]
+		group := x.groups[id]
+		route := p.route
+		if len(group) == 1 {
+			route = 0
+		}
+		enc.Dispatch(x.pipes[x.g.ops[d.op].spec.Slots[d.slot].Uses[route].Kernel], group[route], l.Grid.X, l.Grid.Y, l.Grid.Z)
+		if own || i == len(run)-1 {
+			if err := enc.EndPass(); err != nil {
+				return fmt.Errorf("pass that ends with %s: %w", x.g.ops[d.op].name, err)
+			}
+		}
+		if own {
+			if err := enc.Timestamp(x.clock.stamps, 2*(from+i)+1); err != nil {
+				return err
+			}
+		}
+	}
+	if !last {
+		return nil
+	}
+	if s.timing == TimingStep {
+		if err := enc.Timestamp(x.clock.stamps, 1); err != nil {
+			return err
+		}
+	}
+	if s.timing != TimingOff {
+		n := 2
+		if s.timing == TimingDispatch {
+			n = 2 * all
+		}
+		if err := enc.Resolve(x.clock.stamps, n); err != nil {
+			return err
+		}
+	}
+	for _, v := range read {
+		if err := enc.CopyOut(x.buffers[x.g.memory(v)], 0, x.readback, x.readAt[v], uint64(x.liveBytes(v))); err != nil {
+			return fmt.Errorf("read %s: %w", x.g.values[v].name, err)
+		}
+	}
+	return nil
+}
+
+// liveBytes is the size of a tensor at the dims in force.
+func (x *Executor) liveBytes(v ValueID) int64 {
+	return x.g.values[v].dtype.Bytes(numel(x.live.Dims(v)))
+}
+
+// ErrNotRead says that an output was not among what the last step read back.
+var ErrNotRead = errors.New("output was not read back")
+
+// Output copies an output that the last Step read back to dst, at most its live bytes, and returns how many.
+func (x *Executor) Output(v ValueID, dst []byte) (int, error) {
+	if !x.last.ran || v < 0 || int(v) >= len(x.g.values) || x.g.values[v].role != Output {
+		return 0, fmt.Errorf("value %d: %w", v, ErrNotRead)
+	}
+	n := min(len(dst), int(x.liveBytes(v)))
+	return n, x.readback.Read(dst[:n], x.readAt[v])
+}
+
+// ReadValue copies what is now in a value's memory, as much as fits dst. Memory that values share holds what was written last: only outputs, State
+// and constants are sure to be themselves.
+func (x *Executor) ReadValue(v ValueID, dst []byte) error {
+	r, err := x.dev.NewReadback("read value", uint64(len(dst)))
+	if err != nil {
+		return err
+	}
+	defer r.Release()
+	enc, err := x.dev.Begin("read value")
+	if err != nil {
+		return err
+	}
+	if err := enc.CopyOut(x.buffers[x.g.memory(v)], 0, r, 0, uint64(len(dst))); err != nil {
+		enc.Discard()
+		return err
+	}
+	if err := enc.Submit(); err != nil {
+		return err
+	}
+	if err := x.dev.Wait(); err != nil {
+		return err
+	}
+	return r.Read(dst, 0)
+}
+
+// WriteValue overwrites the memory of a value, from its start.
+func (x *Executor) WriteValue(v ValueID, data []byte) error {
+	return x.dev.Write(x.buffers[x.g.memory(v)], 0, data)
+}

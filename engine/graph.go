@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/trace"
+)
+
+// Graph is a finished dynamic-shape graph: operators in execution order, the values they pass on, the dispatch slots in order of
+// submission, and the memory plan. It never changes, needs no device, and serves every live shape within its maxima. Live holds what
+// changes, Executor what is on a device.
+type Graph struct {
+	limits     gpu.Limits
+	values     []value
+	ops        []op
+	inputs     []ValueID
+	outputs    []ValueID
+	dispatches []dispatch
+	kernels    []*Kernel // that any corner uses
+	slots      []int64   // allocation slots: bytes
+	symOps     []bool    // by operator: gives SymInts from inputs and SymInts only
+}
+
+// dispatch is a dispatch slot of an operator in the graph.
+type dispatch struct {
+	op     OpID
+	slot   int // of the operator's Spec.Slots
+	level  int // lowest level it can run at when every slot is in use
+	reads  []ValueID
+	writes []ValueID
+	routes uint64 // in which it is in use
+	// symInts: the operator reads SymInts, so its params change from step to step.
+	symInts bool
+}
+
+// Finish ends the building: it settles aliases, the order of submission and the memory plan.
+func (b *Builder) Finish() (*Graph, error) {
+	if b.err != nil {
+		return nil, b.err
+	}
+	if len(b.ops) == 0 {
+		return nil, fmt.Errorf("a graph of no operators")
+	}
+	g := &Graph{limits: b.limits, values: b.values, ops: b.ops, outputs: b.outputs, symOps: make([]bool, len(b.ops))}
+	for v := range g.values {
+		if g.values[v].role == Input {
+			g.inputs = append(g.inputs, ValueID(v))
+		}
+	}
+	for o := range g.ops {
+		g.symOps[o] = g.symOnly(&g.ops[o])
+	}
+	g.settleAliases()
+	g.order()
+	if err := g.planMemory(); err != nil {
+		return nil, err
+	}
+	for i := range g.ops {
+		g.collectKernels(&g.ops[i])
+	}
+	b.err = fmt.Errorf("the graph is finished")
+	return g, nil
+}
+
+// symOnly says whether an operator gives SymInts from graph inputs and such SymInts alone.
+func (g *Graph) symOnly(o *op) bool {
+	for _, v := range o.spec.Outputs {
+		if g.values[v].kind != symInt {
+			return false
+		}
+	}
+	for _, v := range o.spec.Inputs {
+		if p := g.values[v].producer; g.values[v].role != Input && (p < 0 || !g.symOps[p]) {
+			return false
+		}
+	}
+	return len(o.spec.Outputs) > 0
+}
+
+// settleAliases grants aliases. A graph input, an output and State keep memory of their own, so an alias that touches one is a copy.
+// No operator writes an intermediate after its producer, so nothing else stands in the way.
+func (g *Graph) settleAliases() {
+	for i := range g.ops {
+		o := &g.ops[i]
+		if !o.spec.Alias {
+			continue
+		}
+		in, out := g.root(o.spec.Inputs[0]), o.spec.Outputs[0]
+		if r := g.values[in].role; (r == Intermediate || r == Constant) && g.values[out].role == Intermediate && g.values[out].bytes <= g.values[in].bytes {
+			g.values[out].alias, o.aliased = in, true
+		}
+	}
+}
+
+// root is the value whose memory v lives in.
+func (g *Graph) root(v ValueID) ValueID {
+	if a := g.values[v].alias; a != None {
+		return a // aliases of aliases were rooted when they were granted
+	}
+	return v
+}
+
+func (g *Graph) collectKernels(o *op) {
+	for c := range o.corner {
+		for s := range o.spec.Slots {
+			k := o.use(s, o.corner[c].route).Kernel
+			if o.corner[c].launches[s].active && !o.aliased && !slices.Contains(g.kernels, k) {
+				g.kernels = append(g.kernels, k)
+			}
+		}
+	}
+}
+
+// Inputs are the graph's inputs: tensors, and SymInts that the host sets.
+func (g *Graph) Inputs() []ValueID { return g.inputs }
+
+// Outputs are the graph's output tensors.
+func (g *Graph) Outputs() []ValueID { return g.outputs }
+
+// Dispatches is the number of dispatch slots.
+func (g *Graph) Dispatches() int { return len(g.dispatches) }
+
+// Operators calls yield for every operator in execution order.
+func (g *Graph) Operators(yield func(OpID, string, Operator) bool) {
+	for i := range g.ops {
+		if !yield(g.ops[i].id, g.ops[i].name, g.ops[i].impl) {
+			return
+		}
+	}
+}
+
+// ValueInfo is what a graph knows of a value before anything runs.
+type ValueInfo struct {
+	Name    string
+	DType   DType
+	Role    Role
+	SymInt  bool
+	MaxDims []int                  // of a tensor
+	Range   [2]int64               // of a SymInt
+	Load    func() ([]byte, error) // bytes of a constant
+}
+
+// Value describes a value.
+func (g *Graph) Value(v ValueID) ValueInfo {
+	val := &g.values[v]
+	return ValueInfo{val.name, val.dtype, val.role, val.kind == symInt, val.maxDims, [2]int64{val.lo, val.hi}, val.load}
+}
+
+// Describe is the graph as a trace has it, without the kernels' source where source is false.
+func (g *Graph) Describe() trace.Graph {
+	d := trace.Graph{Values: make([]trace.Value, len(g.values))}
+	for i := range g.values {
+		val := &g.values[i]
+		tv := trace.Value{ID: ValueID(i), Name: val.name, Kind: val.kind.String(), Role: val.role.String()}
+		if val.kind == symInt {
+			tv.Role = "symint"
+			d.SymInts = append(d.SymInts, trace.SymInt{ID: trace.SymIntID(len(d.SymInts)), Value: ValueID(i), Name: val.name, Min: val.lo, Max: val.hi})
+		} else {
+			tv.DType, tv.MaxDims, tv.Bytes = val.dtype.String(), val.maxDims, val.bytes
+		}
+		if val.slot >= 0 {
+			tv.Slot = &val.slot
+		}
+		if val.alias != None {
+			tv.AliasOf = &val.alias
+		}
+		d.Values[i] = tv
+	}
+	for i := range g.ops {
+		o := &g.ops[i]
+		top := trace.Op{ID: o.id, Name: o.name, Kind: o.spec.Kind, Inputs: o.spec.Inputs, Outputs: o.spec.Outputs, State: o.spec.State, Attrs: o.spec.Attrs, Block: o.block}
+		if o.layer >= 0 {
+			top.Layer = &o.layer
+		}
+		d.Ops = append(d.Ops, top)
+	}
+	for _, k := range g.kernels {
+		d.Kernels = append(d.Kernels, k.describe())
+	}
+	for i := range g.dispatches {
+		d.Dispatches = append(d.Dispatches, g.describeDispatch(trace.DispatchID(i)))
+	}
+	return d
+}
+
+func (g *Graph) describeDispatch(id trace.DispatchID) trace.Dispatch {
+	dp := &g.dispatches[id]
+	o := &g.ops[dp.op]
+	d := trace.Dispatch{ID: id, Op: dp.op, Label: o.name, Reads: dp.reads, Writes: dp.writes}
+	if l := o.spec.Slots[dp.slot].Label; l != "" {
+		d.Label += "." + l
+	}
+	var most int64
+	for c := range o.corner {
+		l := &o.corner[c].launches[dp.slot]
+		if !l.active {
+			continue
+		}
+		if k := o.use(dp.slot, o.corner[c].route).Kernel.Name; !slices.Contains(d.Kernels, k) {
+			d.Kernels = append(d.Kernels, k)
+		}
+		if w := l.Grid.Workgroups(); w > most {
+			most, d.MaxWorkgroups = w, l.Grid.counts()
+		}
+	}
+	return d
+}
+
+func (g Grid) counts() [3]int { return [3]int{int(g.X), int(g.Y), int(g.Z)} }

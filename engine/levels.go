@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/trace"
+)
+
+// Levels. WebGPU's implementations put a barrier before a dispatch that touches a buffer which another since the last barrier wrote, or
+// that writes one which another read. Everything before must pass the barrier, so a step costs by its levels, the runs of dispatches between
+// barriers, more than by its dispatches. What a dispatch reads and writes is known at build: levels are exact without a device.
+//
+// Two things follow. Dispatch slots are submitted in order of the lowest level at which they can run, so that independent ones stand side by
+// side. And the memory plan shares a slot only between values that are apart by a dependency in any case (memory.go).
+
+// order lists the dispatch slots of all operators in order of submission.
+func (g *Graph) order() {
+	h := hazards{g: g, writers: make([][]int, len(g.values)), readers: make([][]int, len(g.values))}
+	for i := range g.ops {
+		o := &g.ops[i]
+		if o.aliased {
+			continue
+		}
+		for s := range o.spec.Slots {
+			d := g.newDispatch(o, s)
+			if d.routes == 0 {
+				continue // no corner uses it
+			}
+			d.level = h.place(len(g.dispatches), &d)
+			g.dispatches = append(g.dispatches, d)
+		}
+	}
+	slices.SortStableFunc(g.dispatches, func(a, b dispatch) int { return cmp.Compare(a.level, b.level) })
+	for i := range g.ops {
+		o := &g.ops[i]
+		o.dispatches = make([]trace.DispatchID, len(o.spec.Slots))
+		for s := range o.dispatches {
+			o.dispatches[s] = -1
+		}
+	}
+	for i := range g.dispatches {
+		d := &g.dispatches[i]
+		g.ops[d.op].dispatches[d.slot] = trace.DispatchID(i)
+	}
+}
+
+func (g *Graph) newDispatch(o *op, slot int) dispatch {
+	d := dispatch{op: o.id, slot: slot}
+	for c := range o.corner {
+		if o.corner[c].launches[slot].active {
+			d.routes |= 1 << o.corner[c].route
+		}
+	}
+	for _, use := range o.spec.Slots[slot].Uses {
+		if use.Kernel == nil {
+			continue
+		}
+		for i, v := range use.Bind {
+			if use.Kernel.Storage[i] == gpu.ReadWrite && !slices.Contains(d.writes, v) {
+				d.writes = append(d.writes, v)
+			}
+			if (use.Kernel.Storage[i] == gpu.Read || g.values[v].role == State) && !slices.Contains(d.reads, v) {
+				d.reads = append(d.reads, v)
+			}
+		}
+	}
+	for _, v := range o.spec.Inputs {
+		d.symInts = d.symInts || g.values[v].kind == symInt
+	}
+	return d
+}
+
+// hazards finds what a dispatch slot must come after: for each value, who wrote it last and who has read it since. Slots of one operator
+// that no route uses together are not in each other's way.
+type hazards struct {
+	g                *Graph
+	placed           []*dispatch
+	writers, readers [][]int // by root value, indices of placed
+}
+
+func (h *hazards) place(id int, d *dispatch) int {
+	level := 0
+	after := func(others []int) {
+		for _, i := range others {
+			if o := h.placed[i]; o.op != d.op || o.routes&d.routes != 0 {
+				level = max(level, o.level+1)
+			}
+		}
+	}
+	for _, v := range d.reads {
+		after(h.writers[h.g.root(v)])
+	}
+	for _, v := range d.writes {
+		after(h.writers[h.g.root(v)])
+		after(h.readers[h.g.root(v)])
+	}
+	for _, v := range d.writes {
+		r := h.g.root(v)
+		apart := func(i int) bool { return h.placed[i].op != d.op || h.placed[i].routes&d.routes != 0 }
+		h.writers[r] = append(slices.DeleteFunc(h.writers[r], apart), id)
+		h.readers[r] = slices.DeleteFunc(h.readers[r], apart)
+	}
+	for _, v := range d.reads {
+		h.readers[h.g.root(v)] = append(h.readers[h.g.root(v)], id)
+	}
+	placed := *d
+	placed.level = level
+	h.placed = append(h.placed, &placed)
+	return level
+}
+
+// levelScan finds the levels of a step: it replays the barrier rule over the dispatches that run, in order of submission. Its memory is used
+// again from step to step.
+type levelScan struct {
+	epoch         int
+	read, written []int // by memory: the level that touched it last, plus one
+}
+
+// begins says whether a barrier stands before the dispatch, and notes what the dispatch touches. The value is the one the barrier
+// waits for.
+func (s *levelScan) begins(g *Graph, d *dispatch) (barrier bool, waitsFor ValueID) {
+	waitsFor = None
+	touch := func(v ValueID, writes bool) {
+		m := g.memory(v)
+		if s.written[m] == s.epoch || writes && s.read[m] == s.epoch {
+			barrier, waitsFor = true, v
+		}
+	}
+	for _, v := range d.reads {
+		touch(v, false)
+	}
+	for _, v := range d.writes {
+		touch(v, true)
+	}
+	if barrier {
+		s.epoch++
+	}
+	for _, v := range d.reads {
+		s.read[g.memory(v)] = s.epoch
+	}
+	for _, v := range d.writes {
+		s.written[g.memory(v)] = s.epoch
+	}
+	return barrier, waitsFor
+}
+
+// reset forgets everything: the start of a submit.
+func (s *levelScan) reset(g *Graph) {
+	if s.read == nil {
+		n := len(g.slots) + len(g.values)
+		s.read, s.written = make([]int, n), make([]int, n)
+	}
+	s.epoch++
+}

@@ -1,0 +1,376 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+)
+
+// Order is how a resize finds the operators to plan again.
+type Order uint8
+
+// The orders of propagation.
+const (
+	// Topological visits each operator at most once, after all its producers.
+	Topological Order = iota
+	// Fixpoint goes pass by pass, as ExecuTorch's engine does, until nothing is dirty.
+	Fixpoint
+)
+
+// String is the order's name on the command line and in traces.
+func (o Order) String() string { return [...]string{"topological", "fixpoint"}[o] }
+
+// LiveOptions say how a graph's live shapes are kept.
+type LiveOptions struct {
+	Order Order
+	// Static pins every operator to the route and grid of its largest corner; dims, params and SymInts stay live.
+	Static bool
+	// Routes forces routes or kernels by name, for an operator kind or for one operator: "linear_q4gsw" or "linear_q4gsw@layers.0.q".
+	Routes map[string]string
+	// MaxPasses bounds the passes of Fixpoint; 0 means operators + 1.
+	MaxPasses int
+}
+
+// Live is the changing half of a graph: live dims, SymInts and the plan in force of every operator. A resize is a transaction: Set... says
+// what is new, Propagate makes all plans, and Commit puts them in force or Discard drops them; an error of Propagate has
+// dropped them already. Nothing is allocated on the way once the buffers of the first resizes have grown.
+type Live struct {
+	g         *Graph
+	order     Order
+	static    bool
+	maxPasses int
+	forced    []int // by operator: route asked for, or -1
+
+	now, next env    // in force, and with the transaction's changes
+	plans     []plan // in force, by operator
+	made      []plan // of this transaction, where planned
+	spare     []plan
+	planner   Planner
+
+	changed   []ValueID // values of next that differ, or did, from now
+	isChanged []bool
+	planned   []OpID // operators that ran in this transaction
+	isPlanned []bool // and have a plan in made
+
+	lastRun  []int // by operator: index of its last run in log.hooks, -1 none
+	changeAt []int // by value: number of the run that changed it last, -1 before any run
+	wake     bitset
+	passWake bitset
+	deferred bitset
+	log      ResizeLog
+
+	active     []trace.DispatchID // that run, in order of submission
+	levels     []trace.DispatchID // first of each level
+	routesMove bool               // active and levels must be made anew
+	scan       levelScan
+}
+
+// NewLive is the graph at its maximum shapes, each SymInt at its first value: the state that a resize to them would leave.
+func NewLive(g *Graph, o LiveOptions) (*Live, error) {
+	nv, no := len(g.values), len(g.ops)
+	l := &Live{
+		g: g, order: o.Order, static: o.Static, maxPasses: o.MaxPasses,
+		plans: make([]plan, no), made: make([]plan, no), spare: make([]plan, no), forced: make([]int, no),
+		isChanged: make([]bool, nv), isPlanned: make([]bool, no), lastRun: make([]int, no), changeAt: make([]int, nv),
+		wake: newBitset(no), passWake: newBitset(no), deferred: newBitset(no), routesMove: true,
+	}
+	if l.maxPasses == 0 {
+		l.maxPasses = no + 1
+	}
+	l.now, l.next = newEnv(g), newEnv(g)
+	l.planner = Planner{limits: &g.limits, values: g.values, env: l.next}
+	for i := range g.ops {
+		o := &g.ops[i]
+		l.plans[i], l.made[i], l.spare[i] = o.newPlan(), o.newPlan(), o.newPlan()
+		l.forced[i], l.lastRun[i] = -1, -1
+	}
+	if err := l.forceRoutes(o.Routes); err != nil {
+		return nil, err
+	}
+	// The first plans: every operator, once, in order.
+	for i := range g.ops {
+		l.wake.add(i)
+	}
+	l.log.begin(Topological)
+	l.log.pass(nil)
+	if err := l.sweep(); err != nil {
+		return nil, fmt.Errorf("at the first shapes: %w", err)
+	}
+	l.Commit()
+	return l, nil
+}
+
+func newEnv(g *Graph) env {
+	e := env{dims: make([][]int, len(g.values)), ints: make([]int64, len(g.values)), host: make([][]int64, len(g.values))}
+	for i := range g.values {
+		val := &g.values[i]
+		e.dims[i], e.ints[i] = slices.Clone(val.maxDims), val.first
+		if val.hostRead {
+			e.host[i] = make([]int64, numel(val.maxDims))
+		}
+	}
+	return e
+}
+
+// forceRoutes settles which operators have no choice of route.
+func (l *Live) forceRoutes(routes map[string]string) error {
+	if l.static {
+		for i := range l.g.ops {
+			l.forced[i] = l.g.ops[i].corner[l.g.ops[i].largest].route
+		}
+	}
+	for target, want := range routes {
+		kind, name, one := strings.Cut(target, "@")
+		found := false
+		for i := range l.g.ops {
+			o := &l.g.ops[i]
+			if o.spec.Kind != kind || one && o.name != name {
+				continue
+			}
+			route := o.routeOf(want)
+			if route < 0 {
+				return fmt.Errorf("route %s=%s: %s has %s", target, want, o.spec.Kind, strings.Join(o.routeNames(), ", "))
+			}
+			l.forced[i], found = route, true
+		}
+		if !found {
+			return fmt.Errorf("route %s=%s: the graph has no such operator", target, want)
+		}
+	}
+	return nil
+}
+
+// routeOf is the route of that name or with a kernel of that name, -1 if there is none.
+func (o *op) routeOf(name string) int {
+	if r := slices.Index(o.spec.Routes, name); r >= 0 {
+		return r
+	}
+	for r := range o.spec.Routes {
+		for s := range o.spec.Slots {
+			if k := o.use(s, r).Kernel; k != nil && k.Name == name && len(o.spec.Slots[s].Uses) > 1 {
+				return r
+			}
+		}
+	}
+	return -1
+}
+
+func (o *op) routeNames() []string {
+	if len(o.spec.Routes) == 0 {
+		return []string{"no choice of route"}
+	}
+	return o.spec.Routes
+}
+
+// ErrShape is wrapped by the error of a Set that the value cannot take.
+var ErrShape = errors.New("shape refused")
+
+// SetDims gives a graph input its live dims.
+func (l *Live) SetDims(v ValueID, dims ...int) error {
+	val, err := l.input(v, tensor)
+	if err != nil {
+		return err
+	}
+	if len(dims) != len(val.maxDims) {
+		return fmt.Errorf("input %s: rank %d, want rank %d: %w", val.name, len(dims), len(val.maxDims), ErrShape)
+	}
+	for i, d := range dims {
+		if d < 1 {
+			return fmt.Errorf("input %s: dim %d is %d, must be positive: %w", val.name, i, d, ErrShape)
+		}
+		if d > val.maxDims[i] {
+			return fmt.Errorf("input %s: dim %d is %d, at most %d: %w", val.name, i, d, val.maxDims[i], ErrShape)
+		}
+		if d < val.minDims[i] {
+			return fmt.Errorf("input %s: dim %d is %d, at least %d: %w", val.name, i, d, val.minDims[i], ErrShape)
+		}
+	}
+	if slices.Equal(l.next.dims[v], dims) {
+		return nil
+	}
+	l.change(v)
+	copy(l.next.dims[v], dims)
+	l.wakeConsumers(v)
+	return nil
+}
+
+// SetInt gives a SymInt that the host sets its value.
+func (l *Live) SetInt(v ValueID, n int64) error {
+	val, err := l.input(v, symInt)
+	if err != nil {
+		return err
+	}
+	if n < val.lo || n > val.hi {
+		return fmt.Errorf("symint %s: %d, want %d to %d: %w", val.name, n, val.lo, val.hi, ErrShape)
+	}
+	if l.next.ints[v] == n {
+		return nil
+	}
+	l.change(v)
+	l.next.ints[v] = n
+	l.wakeConsumers(v)
+	return nil
+}
+
+// SetHost tells the integers that the host is about to write to a graph input, after its dims are set. Only operators that read host integers
+// are woken by them.
+func (l *Live) SetHost(v ValueID, ints []int64) error {
+	val, err := l.input(v, tensor)
+	if err != nil || !val.hostRead {
+		return err
+	}
+	if n := numel(l.next.dims[v]); len(ints) != n {
+		return fmt.Errorf("input %s: %d integers for dims %v, want %d: %w", val.name, len(ints), l.next.dims[v], n, ErrShape)
+	}
+	if slices.Equal(l.next.host[v], ints) {
+		return nil
+	}
+	l.change(v)
+	l.next.host[v] = append(l.next.host[v][:0], ints...)
+	for _, o := range val.consumers {
+		if l.g.ops[o].readsHost {
+			l.wake.add(int(o))
+		}
+	}
+	return nil
+}
+
+func (l *Live) input(v ValueID, kind valueKind) (*value, error) {
+	if v < 0 || int(v) >= len(l.g.values) {
+		return nil, fmt.Errorf("value %d: the graph has %d values", v, len(l.g.values))
+	}
+	if val := &l.g.values[v]; val.role == Input && val.kind == kind {
+		return val, nil
+	}
+	return nil, fmt.Errorf("%s is no %s input of the graph", l.g.values[v].name, kind)
+}
+
+// change notes that v is about to differ from what is in force.
+func (l *Live) change(v ValueID) {
+	if !l.isChanged[v] {
+		l.isChanged[v] = true
+		l.changed = append(l.changed, v)
+		l.changeAt[v] = -1
+	}
+}
+
+func (l *Live) wakeConsumers(v ValueID) {
+	for _, o := range l.g.values[v].consumers {
+		l.wake.add(int(o))
+	}
+}
+
+// Commit puts the plans of Propagate in force.
+func (l *Live) Commit() {
+	for _, v := range l.changed {
+		copy(l.now.dims[v], l.next.dims[v])
+		l.now.ints[v] = l.next.ints[v]
+		l.now.host[v] = append(l.now.host[v][:0], l.next.host[v]...)
+	}
+	for _, o := range l.planned {
+		l.routesMove = l.routesMove || !sameDispatches(&l.plans[o], &l.made[o])
+		l.plans[o], l.made[o] = l.made[o], l.plans[o]
+	}
+	l.settle()
+}
+
+// Discard drops what was set and planned since the last Commit.
+func (l *Live) Discard() {
+	for _, v := range l.changed {
+		copy(l.next.dims[v], l.now.dims[v])
+		l.next.ints[v] = l.now.ints[v]
+		l.next.host[v] = append(l.next.host[v][:0], l.now.host[v]...)
+	}
+	l.settle()
+}
+
+func (l *Live) settle() {
+	for _, v := range l.changed {
+		l.isChanged[v] = false
+	}
+	for _, o := range l.planned {
+		l.isPlanned[o] = false
+		l.lastRun[o] = -1
+	}
+	clear(l.wake)
+	clear(l.passWake)
+	clear(l.deferred)
+	l.changed, l.planned = l.changed[:0], l.planned[:0]
+}
+
+// sameDispatches says whether two plans of an operator put the same slots and kernels to use.
+func sameDispatches(a, b *plan) bool {
+	if a.route != b.route {
+		return false
+	}
+	for i := range a.launches {
+		if a.launches[i].active != b.launches[i].active {
+			return false
+		}
+	}
+	return true
+}
+
+// Dims are the dims in force of a tensor. They must not be changed, and are good until the next Commit.
+func (l *Live) Dims(v ValueID) []int { return l.now.dims[v] }
+
+// Int is the value in force of a SymInt.
+func (l *Live) Int(v ValueID) int64 { return l.now.ints[v] }
+
+// Log is the record of the last Propagate. It is good until the next one.
+func (l *Live) Log() *ResizeLog { return &l.log }
+
+// Active are the dispatches that run with the plans in force, in order of submission, and Levels the first of each level among them.
+func (l *Live) Active() []trace.DispatchID {
+	l.listDispatches()
+	return l.active
+}
+
+// Levels are the first dispatches of each level.
+func (l *Live) Levels() []trace.DispatchID {
+	l.listDispatches()
+	return l.levels
+}
+
+func (l *Live) listDispatches() {
+	if !l.routesMove {
+		return
+	}
+	l.routesMove = false
+	l.active, l.levels = l.active[:0], l.levels[:0]
+	l.scan.reset(l.g)
+	for i := range l.g.dispatches {
+		d := &l.g.dispatches[i]
+		if !l.plans[d.op].launches[d.slot].active {
+			continue
+		}
+		l.active = append(l.active, trace.DispatchID(i))
+		if barrier, _ := l.scan.begins(l.g, d); barrier || len(l.active) == 1 {
+			l.levels = append(l.levels, trace.DispatchID(i))
+		}
+	}
+}
+
+// Launch is the plan in force of a dispatch slot, and the kernel it runs; nil where the slot is not in use.
+func (l *Live) Launch(id trace.DispatchID) (*Launch, *Kernel) {
+	d := &l.g.dispatches[id]
+	p := &l.plans[d.op]
+	if !p.launches[d.slot].active {
+		return nil, nil
+	}
+	return &p.launches[d.slot], l.g.ops[d.op].use(d.slot, p.route).Kernel
+}
+
+// LiveBytes are the bytes of the allocated memory that the dims in force use.
+func (l *Live) LiveBytes() int64 {
+	var n int64
+	for i := range l.g.values {
+		if val := &l.g.values[i]; val.kind == tensor && val.alias == None && val.role != Scratch {
+			n += val.dtype.Bytes(numel(l.now.dims[i]))
+		}
+	}
+	return n
+}

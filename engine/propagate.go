@@ -1,0 +1,285 @@
+package engine
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Propagate plans again every operator that the changes set since the last Commit reach, and nothing else. On an error everything is
+// discarded: the graph is as it was, and can be run and resized again.
+func (l *Live) Propagate() error {
+	start := time.Now()
+	l.log.begin(l.order)
+	var err error
+	if len(l.changed) > 0 {
+		if l.order == Topological {
+			l.log.pass(l.changed)
+			err = l.sweep()
+		} else {
+			err = l.fixpoint()
+		}
+	}
+	l.log.NS = time.Since(start).Nanoseconds()
+	if err != nil {
+		l.Discard()
+	}
+	return err
+}
+
+// sweep runs the woken operators in graph order. What they change wakes only operators after them, so each runs at most once, when all that
+// it reads is new.
+func (l *Live) sweep() error {
+	for o := l.wake.pop(0); o >= 0; o = l.wake.pop(o) {
+		if err := l.run(o, &l.wake); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pop removes the first member at or after from and returns it, or -1.
+func (s bitset) pop(from int) int {
+	for w := from / 64; w < len(s); w++ {
+		word := s[w]
+		if w == from/64 {
+			word &= ^uint64(0) << (from % 64)
+		}
+		if word != 0 {
+			i := w*64 + bits.TrailingZeros64(word)
+			s.remove(i)
+			return i
+		}
+	}
+	return -1
+}
+
+func (s bitset) empty() bool {
+	for _, w := range s {
+		if w != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// fixpoint goes pass by pass. First one sweep over the operators that give SymInts from inputs and SymInts alone; then passes, each running
+// the operators that the pass before woke. An operator may so run while one of its operands is still to change. If it then
+// refuses, it is deferred to the next pass; if nothing else was left to change when it refused, the refusal is its own.
+func (l *Live) fixpoint() error {
+	l.passWake, l.wake = l.wake, l.passWake
+	for o := l.nextSymOp(0); o >= 0; o = l.nextSymOp(o) {
+		if len(l.log.passes) == 0 {
+			l.log.pass(l.changed)
+		}
+		if err := l.run(o, &l.passWake); err != nil {
+			return err
+		}
+	}
+	dirty := l.changed
+	for pass := 1; !l.passWake.empty() || !l.deferred.empty(); pass++ {
+		if pass > l.maxPasses {
+			return fmt.Errorf("resize did not converge in %d passes: still dirty: %s", l.maxPasses, l.stillDirty())
+		}
+		l.log.pass(dirty)
+		quiet := l.passWake.empty()
+		l.passWake.union(l.deferred)
+		clear(l.deferred)
+		for o := l.passWake.pop(0); o >= 0; o = l.passWake.pop(o) {
+			err := l.run(o, &l.wake)
+			if err != nil && quiet && l.wake.empty() {
+				return err
+			}
+			if err != nil {
+				l.deferred.add(o)
+				h := &l.log.hooks[l.lastRun[o]]
+				h.deferred, h.glitch = true, true
+			}
+		}
+		dirty = l.log.changedInPass()
+		l.passWake, l.wake = l.wake, l.passWake
+	}
+	return nil
+}
+
+// nextSymOp takes the next operator of the first sweep out of passWake.
+func (l *Live) nextSymOp(from int) int {
+	for o := from; o < len(l.g.ops); o++ {
+		if l.g.symOps[o] && l.passWake.has(o) {
+			l.passWake.remove(o)
+			return o
+		}
+	}
+	return -1
+}
+
+func (l *Live) stillDirty() string {
+	var names []string
+	for o := range l.g.ops {
+		if l.passWake.has(o) || l.deferred.has(o) {
+			names = append(names, l.g.ops[o].name)
+		}
+	}
+	if len(names) > 8 {
+		names = append(names[:8], fmt.Sprintf("and %d more", len(names)-8))
+	}
+	return strings.Join(names, ", ")
+}
+
+// run plans one operator at the transaction's shapes. Values it changes wake their consumers into wake.
+func (l *Live) run(o int, wake *bitset) error {
+	start := time.Now()
+	op := &l.g.ops[o]
+	hook := l.log.hook(OpID(o))
+	for _, v := range op.spec.Inputs {
+		if l.isChanged[v] && l.changeAt[v] >= l.lastRun[o] {
+			l.log.triggers = append(l.log.triggers, v)
+		}
+	}
+	in := &l.plans[o]
+	if l.isPlanned[o] {
+		in = &l.made[o]
+	}
+	into := &l.spare[o]
+	err := l.planner.make(op, into, l.forced[o], op.aliased)
+	if err == nil {
+		err = l.check(op, into)
+	}
+	if l.lastRun[o] < 0 {
+		l.planned = append(l.planned, OpID(o))
+	}
+	l.lastRun[o] = hook
+	if err != nil {
+		l.log.end(hook, start)
+		return err
+	}
+	if l.static {
+		l.pin(op, into)
+	}
+	noop := l.logPlans(op, in, into)
+	for i, v := range op.spec.Outputs {
+		out := &into.outs[i]
+		if l.g.values[v].kind == symInt {
+			if l.next.ints[v] == out.int {
+				continue
+			}
+			l.log.changeInt(v, l.next.ints[v], out.int)
+			l.change(v)
+			l.next.ints[v] = out.int
+		} else {
+			if slices.Equal(l.next.dims[v], out.dims) {
+				continue
+			}
+			l.log.changeDims(v, l.next.dims[v], out.dims)
+			l.change(v)
+			copy(l.next.dims[v], out.dims)
+		}
+		noop = false
+		l.changeAt[v] = hook
+		for _, c := range l.g.values[v].consumers {
+			wake.add(int(c))
+			if r := l.lastRun[c]; r >= 0 {
+				l.log.hooks[r].glitch = true // it saw this value before it changed
+			}
+		}
+	}
+	l.made[o], l.spare[o] = l.spare[o], l.made[o]
+	l.isPlanned[o] = true
+	l.log.hooks[hook].noop = noop
+	l.log.end(hook, start)
+	return nil
+}
+
+// check holds a plan against what was allocated and compiled at build: the one place where that is done.
+func (l *Live) check(o *op, p *plan) error {
+	refuse := func(format string, args ...any) error {
+		l.planner.err = fmt.Errorf(format, args...)
+		return &OpError{Op: o.name, Kind: o.spec.Kind, Args: l.planner.arguments(), Err: l.planner.err}
+	}
+	for i := range p.outs {
+		out := &p.outs[i]
+		if !out.set {
+			continue
+		}
+		val := l.g.out(o, i)
+		if val.kind == symInt {
+			if out.int < val.lo || out.int > val.hi {
+				return refuse("%s would be %d, its range is %d to %d", val.name, out.int, val.lo, val.hi)
+			}
+			continue
+		}
+		if len(out.dims) != len(val.maxDims) {
+			return refuse("%s would have rank %d, it was built with rank %d", val.name, len(out.dims), len(val.maxDims))
+		}
+		for j, d := range out.dims {
+			if d < 1 {
+				return refuse("%s would be %v: dim %d must be positive", val.name, out.dims, j)
+			}
+			if d > val.maxDims[j] && val.role != Scratch {
+				return refuse("%s would be %v, allocated are %v", val.name, out.dims, val.maxDims)
+			}
+		}
+		if n := val.dtype.Bytes(numel(out.dims)); n > val.bytes {
+			return refuse("%s would need %d bytes, allocated are %d", val.name, n, val.bytes)
+		}
+	}
+	for i := range p.launches {
+		if p.launches[i].active && !o.aliased && l.g.dispatches[o.dispatches[i]].routes>>p.route&1 == 0 {
+			return refuse("no corner takes route %s", o.spec.Routes[p.route])
+		}
+	}
+	return nil
+}
+
+// out is the i-th value that an operator gives: outputs, then scratch.
+func (g *Graph) out(o *op, i int) *value {
+	if i < len(o.spec.Outputs) {
+		return &g.values[o.spec.Outputs[i]]
+	}
+	return &g.values[o.spec.Scratch[i-len(o.spec.Outputs)]]
+}
+
+// pin gives a plan the grids of the operator's largest corner.
+func (l *Live) pin(o *op, p *plan) {
+	corner := &o.corner[o.largest]
+	if corner.route != p.route {
+		return
+	}
+	for i := range p.launches {
+		if c := &corner.launches[i]; c.active && p.launches[i].active {
+			g := &p.launches[i].Grid
+			g.X, g.Y, g.Z = c.Grid.X, c.Grid.Y, c.Grid.Z
+		}
+	}
+}
+
+// logPlans notes the dispatches whose plan is another, and says whether none is.
+func (l *Live) logPlans(o *op, before, after *plan) (same bool) {
+	same = true
+	for i := range after.launches {
+		if o.dispatches[i] < 0 {
+			continue
+		}
+		a, b := &before.launches[i], &after.launches[i]
+		if before.route == after.route && a.equal(b) {
+			continue
+		}
+		if !a.active && !b.active {
+			continue
+		}
+		same = false
+		l.log.plan(o.dispatches[i], before, after, i)
+	}
+	return same
+}
+
+func (a *Launch) equal(b *Launch) bool {
+	if a.active != b.active {
+		return false
+	}
+	return !a.active || a.Grid == b.Grid && a.Bytes == b.Bytes && a.FLOPs == b.FLOPs && a.needed == b.needed && a.Params.equal(&b.Params)
+}
+
+func (p *Params) equal(q *Params) bool { return p.n == q.n && string(p.Bytes()) == string(q.Bytes()) }
