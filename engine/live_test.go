@@ -1,0 +1,477 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/trace"
+)
+
+const rows, width = 512, 16
+
+func rowsInput(b *Builder, name string) ValueID {
+	return b.Input(name, F32, []int{1, width}, []int{rows, width})
+}
+
+func finish(t testing.TB, b *Builder, outputs ...ValueID) *Graph {
+	t.Helper()
+	for _, v := range outputs {
+		b.Output(v)
+	}
+	g, err := b.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func newLive(t testing.TB, g *Graph, o LiveOptions) *Live {
+	t.Helper()
+	l, err := NewLive(g, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func resize(l *Live, v ValueID, dims ...int) error {
+	if err := l.SetDims(v, dims...); err != nil {
+		l.Discard()
+		return err
+	}
+	if err := l.Propagate(); err != nil {
+		return err
+	}
+	l.Commit()
+	return nil
+}
+
+// state is all that a resize may change, in a form that compares and prints.
+func state(l *Live) []string {
+	var s []string
+	for i := range l.g.values {
+		s = append(s, fmt.Sprint(l.g.values[i].name, l.now.dims[i], l.now.ints[i]))
+	}
+	for _, id := range l.Active() {
+		launch, k := l.Launch(id)
+		s = append(s, fmt.Sprint(id, k.Name, launch.Grid, launch.Params.Bytes(), launch.Bytes, launch.FLOPs))
+	}
+	return append(s, fmt.Sprint("levels", l.Levels()))
+}
+
+// runs is which operators the last propagation ran, by name.
+func runs(l *Live) []string {
+	var s []string
+	for _, h := range l.log.hooks {
+		s = append(s, l.g.ops[h.op].name)
+	}
+	return s
+}
+
+func TestResizeOfResidualModelMeetsNoTransientShape(t *testing.T) {
+	for _, order := range []Order{Topological, Fixpoint} {
+		t.Run(order.String(), func(t *testing.T) {
+			b := NewBuilder(gpu.DefaultLimits())
+			x := rowsInput(b, "x")
+			y := residual(b, "a", x, 3)
+			y = residual(b, "b", routed(b, "r", y), 4)
+			l := newLive(t, finish(t, b, y), LiveOptions{Order: order})
+			for _, n := range []int{128, 32, 7, 32, 1, 300, 512} {
+				if err := resize(l, x, n, width); err != nil {
+					t.Fatalf("resize to %d: %v", n, err)
+				}
+				fresh := newLive(t, l.g, LiveOptions{})
+				if err := resize(fresh, x, n, width); err != nil {
+					t.Fatal(err)
+				}
+				if d := cmp.Diff(state(fresh), state(l)); d != "" {
+					t.Fatalf("after %d rows (-fresh +resized):\n%s", n, d)
+				}
+			}
+		})
+	}
+}
+
+func TestOperatorRunsOncePerChangeAndNotAtAllForTheSameShape(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x, other := rowsInput(b, "x"), rowsInput(b, "other")
+	y := residual(b, "a", x, 2)
+	z := unary(b, "z", other)
+	l := newLive(t, finish(t, b, y, z), LiveOptions{})
+	if err := resize(l, x, 7, width); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"a.f0", "a.f1", "a.add"}, runs(l)); d != "" {
+		t.Error(d)
+	}
+	if err := resize(l, x, 7, width); err != nil {
+		t.Fatal(err)
+	}
+	if got := runs(l); len(got) != 0 || len(l.log.passes) != 0 {
+		t.Errorf("the same shape ran %v in %d passes", got, len(l.log.passes))
+	}
+	if err := resize(l, other, 9, width); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"z"}, runs(l)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestRefusedResizeLeavesEverythingAsItWas(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x, y := rowsInput(b, "x"), rowsInput(b, "y")
+	n := b.SymInt("n", 1, rows, rows)
+	sum := binary(b, "sum", unary(b, "fx", x), y)
+	g := finish(t, b, routed(b, "out", cut(b, "cut", sum, n)))
+	for _, order := range []Order{Topological, Fixpoint} {
+		l := newLive(t, g, LiveOptions{Order: order})
+		before := state(l)
+		tests := map[string]struct {
+			do   func() error
+			want string
+		}{
+			"rank":             {func() error { return l.SetDims(x, 7) }, "input x: rank 1, want rank 2"},
+			"zero":             {func() error { return l.SetDims(x, 0, width) }, "dim 0 is 0, must be positive"},
+			"negative":         {func() error { return l.SetDims(x, -3, width) }, "dim 0 is -3, must be positive"},
+			"over max":         {func() error { return l.SetDims(x, rows+1, width) }, "dim 0 is 513, at most 512"},
+			"static dim":       {func() error { return l.SetDims(x, rows, 8) }, "dim 1 is 8, at least 16"},
+			"not an input":     {func() error { return l.SetDims(sum, 7, width) }, "sum is no tensor input"},
+			"symint range":     {func() error { return l.SetInt(n, rows+1) }, "symint n: 513, want 1 to 512"},
+			"the plan's error": {func() error { return l.SetDims(x, 7, width) }, "sum (binary) [fx[7 16] y[512 16]]: operands [7 16] and [512 16] are not of one shape"},
+		}
+		for name, test := range tests {
+			t.Run(order.String()+"/"+name, func(t *testing.T) {
+				if err := l.SetInt(n, 5); err != nil { // goes too when the other is refused
+					t.Fatal(err)
+				}
+				err := test.do()
+				if err == nil {
+					err = l.Propagate()
+				}
+				l.Discard()
+				if err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Fatalf("error %v, want %q", err, test.want)
+				}
+				if d := cmp.Diff(before, state(l)); d != "" {
+					t.Errorf("state moved (-before +after):\n%s", d)
+				}
+			})
+		}
+		// and the graph can be resized after it
+		if err := errors.Join(l.SetDims(x, 7, width), l.SetDims(y, 7, width), l.Propagate()); err != nil {
+			t.Fatal(err)
+		}
+		l.Commit()
+		if got := l.Dims(sum); got[0] != 7 {
+			t.Errorf("sum is %v", got)
+		}
+	}
+}
+
+func TestFixpointBoundNamesWhatIsStillDirty(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	y := x
+	for i := range 5 {
+		y = unary(b, fmt.Sprint("f", i), y)
+	}
+	l := newLive(t, finish(t, b, y), LiveOptions{Order: Fixpoint, MaxPasses: 3})
+	before := state(l)
+	err := resize(l, x, 7, width)
+	if want := "resize did not converge in 3 passes: still dirty: f3"; err == nil || err.Error() != want {
+		t.Fatalf("error %v, want %q", err, want)
+	}
+	if d := cmp.Diff(before, state(l)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestFixpointRecordsGlitchesAndDeferrals(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	y := residual(b, "a", x, 2)
+	l := newLive(t, finish(t, b, unary(b, "end", y)), LiveOptions{Order: Fixpoint})
+	if err := resize(l, x, 7, width); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	hook := 0
+	for i, p := range l.log.passes {
+		for ; hook < p.hookEnd; hook++ {
+			h := l.log.hooks[hook]
+			got = append(got, fmt.Sprintf("pass %d %s noop=%v glitch=%v deferred=%v", i, l.g.ops[h.op].name, h.noop, h.glitch, h.deferred))
+		}
+	}
+	want := []string{
+		"pass 0 a.f0 noop=false glitch=false deferred=false",
+		"pass 0 a.add noop=false glitch=true deferred=true", // x is new, f1 still old
+		"pass 1 a.f1 noop=false glitch=false deferred=false",
+		"pass 1 a.add noop=false glitch=false deferred=false",
+		"pass 2 a.add noop=true glitch=false deferred=false",
+		"pass 2 end noop=false glitch=false deferred=false",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestRoutesFollowLiveRows(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	g := finish(t, b, routed(b, "r", x))
+	kernels := func(l *Live) (names []string) {
+		for _, id := range l.Active() {
+			_, k := l.Launch(id)
+			names = append(names, k.Name)
+		}
+		return names
+	}
+	l := newLive(t, g, LiveOptions{})
+	for _, step := range []struct {
+		rows int
+		want []string
+	}{{128, []string{"many", "sum"}}, {1, []string{"one"}}, {2, []string{"many", "sum"}}} {
+		if err := resize(l, x, step.rows, width); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(step.want, kernels(l)); d != "" {
+			t.Errorf("%d rows: %s", step.rows, d)
+		}
+	}
+
+	static := newLive(t, g, LiveOptions{Static: true})
+	for _, n := range []int{1, 3} {
+		if err := resize(static, x, n, width); err != nil {
+			t.Fatal(err)
+		}
+		launch, k := static.Launch(static.Active()[0])
+		if k.Name != "many" || launch.Grid.X != rows || launch.needed[0] != uint32(n) {
+			t.Errorf("static: kernel %s, grid %d, needed %d: want many, %d and %d", k.Name, launch.Grid.X, launch.needed[0], rows, n)
+		}
+	}
+
+	if _, err := NewLive(g, LiveOptions{Routes: map[string]string{"routed": "none"}}); err == nil || !strings.Contains(err.Error(), "routed has one, many") {
+		t.Errorf("an unknown route: %v", err)
+	}
+	if _, err := NewLive(g, LiveOptions{Routes: map[string]string{"routed@r": "one"}}); err == nil || !strings.Contains(err.Error(), "cannot do this shape") {
+		t.Errorf("a route that the first shape does not allow: %v", err)
+	}
+}
+
+func TestSymIntsAreOfThisStep(t *testing.T) {
+	for _, order := range []Order{Topological, Fixpoint} {
+		b := NewBuilder(gpu.DefaultLimits())
+		x := rowsInput(b, "x")
+		pos := b.SymInt("pos", 0, 99, 0)
+		end := plus(b, "end", pos, size(b, "s", unary(b, "f", x)))
+		g := finish(t, b, cut(b, "cut", x, end))
+		l := newLive(t, g, LiveOptions{Order: order})
+		if lo, hi := g.values[end].lo, g.values[end].hi; lo != 1 || hi != 99+rows {
+			t.Errorf("range of end is %d to %d", lo, hi)
+		}
+		if err := errors.Join(l.SetDims(x, 7, width), l.SetInt(pos, 40), l.Propagate()); err != nil {
+			t.Fatal(err)
+		}
+		l.Commit()
+		if got := l.Int(end); got != 47 {
+			t.Errorf("%v: end is %d, want 47", order, got)
+		}
+	}
+}
+
+// randomGraph draws a graph of residual branches, routes and SymInt arithmetic over one dynamic length.
+func randomGraph(t *rapid.T) (*Graph, []ValueID, ValueID) {
+	b := NewBuilder(gpu.DefaultLimits())
+	inputs := []ValueID{rowsInput(b, "x")}
+	if rapid.Bool().Draw(t, "second input") {
+		inputs = append(inputs, rowsInput(b, "y"))
+	}
+	pos := b.SymInt("pos", 1, rows, rows)
+	symInts := []ValueID{pos}
+	same := [][]ValueID{} // by input: tensors of that input's length
+	for _, v := range inputs {
+		same = append(same, []ValueID{v})
+	}
+	pick := func(list []ValueID) ValueID { return rapid.SampledFrom(list).Draw(t, "operand") }
+	for i := range rapid.IntRange(1, 24).Draw(t, "operators") {
+		k := rapid.IntRange(0, len(same)-1).Draw(t, "family")
+		name := fmt.Sprint("n", i)
+		switch rapid.IntRange(0, 6).Draw(t, "kind") {
+		case 0, 1:
+			same[k] = append(same[k], unary(b, name, pick(same[k])))
+		case 2, 3:
+			same[k] = append(same[k], binary(b, name, pick(same[k]), pick(same[k])))
+		case 4:
+			same[k] = append(same[k], routed(b, name, pick(same[k])))
+		case 5:
+			symInts = append(symInts, size(b, name, pick(same[k])))
+		case 6:
+			if len(symInts) < 6 {
+				symInts = append(symInts, plus(b, name, pick(symInts), pick(symInts)))
+			}
+			same = append(same, []ValueID{cut(b, name+"cut", pick(same[k]), pick(symInts))})
+		}
+	}
+	last := same[len(same)-1]
+	b.Add("end", &unaryOp{last[len(last)-1], b.Tensor("end", F32)})
+	g, err := b.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, inputs, pos
+}
+
+func TestBothOrdersEndAsAFreshGraph(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g, inputs, pos := randomGraph(t)
+		var lives [2]*Live
+		for i, order := range []Order{Topological, Fixpoint} {
+			l, err := NewLive(g, LiveOptions{Order: order})
+			if err != nil {
+				t.Fatal(err)
+			}
+			lives[i] = l
+		}
+		for range rapid.IntRange(1, 6).Draw(t, "resizes") {
+			set := map[ValueID]int{}
+			for _, v := range inputs {
+				if rapid.Bool().Draw(t, "resize it") {
+					set[v] = rapid.OneOf(rapid.Just(1), rapid.IntRange(1, rows)).Draw(t, "rows")
+				}
+			}
+			at := rapid.IntRange(1, rows).Draw(t, "pos")
+			apply := func(l *Live) error {
+				for v, n := range set {
+					if err := l.SetDims(v, n, width); err != nil {
+						return err
+					}
+				}
+				if err := errors.Join(l.SetInt(pos, int64(at)), l.Propagate()); err != nil {
+					return err
+				}
+				l.Commit()
+				return nil
+			}
+			before := state(lives[0])
+			errTop, errFix := apply(lives[0]), apply(lives[1])
+			if fmt.Sprint(errTop) != fmt.Sprint(errFix) {
+				t.Fatalf("topological: %v\nfixpoint: %v", errTop, errFix)
+			}
+			want := before
+			if errTop == nil {
+				fresh, err := NewLive(g, LiveOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, v := range inputs {
+					if err := fresh.SetDims(v, lives[0].Dims(v)...); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := errors.Join(fresh.SetInt(pos, int64(at)), fresh.Propagate()); err != nil {
+					t.Fatal(err)
+				}
+				fresh.Commit()
+				want = state(fresh)
+			}
+			for _, l := range lives {
+				if d := cmp.Diff(want, state(l)); d != "" {
+					t.Fatalf("%v (-fresh +resized):\n%s", l.order, d)
+				}
+			}
+			seen := map[trace.OpID]bool{}
+			for _, h := range lives[0].log.hooks {
+				if seen[h.op] || h.glitch {
+					t.Fatalf("topological order ran %s twice, or too early", g.ops[h.op].name)
+				}
+				seen[h.op] = true
+			}
+		}
+	})
+}
+
+func TestSlotSharingAddsNoBarrier(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g, inputs, _ := randomGraph(t)
+		l, err := NewLive(g, LiveOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := resize(l, inputs[0], rapid.SampledFrom([]int{1, 7}).Draw(t, "rows"), width); err != nil {
+			return // operands of two lengths
+		}
+		shared := len(l.Levels())
+		own := *g
+		own.values = append([]value{}, g.values...)
+		own.slots = nil
+		for i := range own.values {
+			own.values[i].slot = -1
+		}
+		l.g, l.routesMove, l.scan = &own, true, levelScan{}
+		if apart := len(l.Levels()); shared != apart {
+			t.Fatalf("%d levels with shared slots, %d with memory of their own", shared, apart)
+		}
+		if len(g.slots) > len(g.values) {
+			t.Fatal("more slots than values")
+		}
+	})
+}
+
+func TestSteadyPropagationAllocatesNothing(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	pos := b.SymInt("pos", 1, rows, 1)
+	y := x
+	for i := range 8 {
+		y = residual(b, fmt.Sprint("layer", i), cut(b, fmt.Sprint("cut", i), y, pos), 2)
+	}
+	l := newLive(t, finish(t, b, y), LiveOptions{})
+	n := int64(1)
+	step := func() {
+		n = n%rows + 1
+		if err := l.SetInt(pos, n); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Propagate(); err != nil {
+			t.Fatal(err)
+		}
+		l.Commit()
+	}
+	for range rows { // the log's memory grows to what the largest resize takes
+		step()
+	}
+	if got := testing.AllocsPerRun(500, step); got != 0 {
+		t.Errorf("%v allocations a step", got)
+	}
+}
+
+func BenchmarkPropagate(b *testing.B) {
+	for _, operators := range []int{100, 1000, 10000} {
+		for _, order := range []Order{Topological, Fixpoint} {
+			b.Run(fmt.Sprintf("operators=%d/%v", operators, order), func(b *testing.B) {
+				bl := NewBuilder(gpu.DefaultLimits())
+				x := rowsInput(bl, "x")
+				y := x
+				for i := range operators / 4 {
+					y = residual(bl, fmt.Sprint("r", i), y, 3)
+				}
+				l := newLive(b, finish(b, bl, y), LiveOptions{Order: order})
+				n := 1
+				for b.Loop() {
+					n = n%rows + 1
+					if err := resize(l, x, n, width); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(operators), "ns/operator")
+			})
+		}
+	}
+}
