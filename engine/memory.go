@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 
 	"gpuscope/engine/gpu"
 )
@@ -87,41 +86,57 @@ func (g *Graph) checkSize(v *value) error {
 	return nil
 }
 
-// users are, by value, the operators that touch its memory, aliases included.
+// touched are the values that an operator's dispatches read or write, without those that only its plan looks at. An aliased operator
+// dispatches nothing and passes its input on.
+func (g *Graph) touched(o *op) []ValueID {
+	if o.aliased {
+		return []ValueID{o.spec.Inputs[0], o.spec.Outputs[0]}
+	}
+	var list []ValueID
+	for _, slot := range o.spec.Slots {
+		for _, use := range slot.Uses {
+			list = append(list, use.Bind...)
+		}
+	}
+	return list
+}
+
+// users are, by value, the operators whose dispatches touch its memory, aliases included.
 func (g *Graph) users() []bitset {
 	users := make([]bitset, len(g.values))
+	for i := range g.values {
+		users[i] = newBitset(len(g.ops))
+		if p := g.values[i].producer; p >= 0 {
+			users[i].add(int(p))
+		}
+	}
 	for i := range g.ops {
-		s := &g.ops[i].spec
-		for _, v := range slices.Concat(s.Inputs, s.State, s.Outputs, s.Scratch) {
-			r := g.root(v)
-			if users[r] == nil {
-				users[r] = newBitset(len(g.ops))
-			}
-			users[r].add(i)
+		for _, v := range g.touched(&g.ops[i]) {
+			users[g.root(v)].add(i)
 		}
 	}
 	return users
 }
 
-// ancestors are, by operator, the operators whose results reach it through tensors, SymInts or State.
+// ancestors are, by operator, the operators whose dispatches some dispatch of it must wait for in any case: those that its tensors come from. A
+// SymInt crosses no barrier, and does not count.
 func (g *Graph) ancestors(users []bitset) []bitset {
 	ancestors := make([]bitset, len(g.ops))
 	for i := range g.ops {
 		ancestors[i] = newBitset(len(g.ops))
-		follow := func(p int) {
-			ancestors[i].add(p)
-			ancestors[i].union(ancestors[p])
-		}
-		for _, v := range g.ops[i].spec.Inputs {
-			if p := g.values[v].producer; p >= 0 {
-				follow(int(p))
-			}
-		}
-		for _, v := range g.ops[i].spec.State {
-			for p := range i {
-				if users[v].has(p) {
-					follow(p)
+		for _, v := range g.touched(&g.ops[i]) {
+			val := &g.values[v]
+			switch {
+			case val.role == State:
+				for p := range i {
+					if users[v].has(p) {
+						ancestors[i].add(p)
+						ancestors[i].union(ancestors[p])
+					}
 				}
+			case val.producer >= 0 && int(val.producer) != i:
+				ancestors[i].add(int(val.producer))
+				ancestors[i].union(ancestors[val.producer])
 			}
 		}
 	}
