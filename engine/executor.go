@@ -59,7 +59,11 @@ type Executor struct {
 	start    time.Time
 	boundN   int
 	compiled []trace.Compiled
+	check    bool
 }
+
+// SetCheck makes every Step check itself before it submits.
+func (x *Executor) SetCheck(on bool) { x.check = on }
 
 // InputData is what a step gives a graph input.
 type InputData struct {
@@ -300,6 +304,11 @@ func (x *Executor) Step(ctx context.Context, in *StepInput, t Timing) error {
 		return err
 	}
 	s.upload = time.Since(resized).Nanoseconds()
+	if x.check {
+		if err := x.Check(); err != nil {
+			return err
+		}
+	}
 	if err := x.execute(ctx, in); err != nil {
 		return err
 	}
@@ -548,16 +557,21 @@ func (x *Executor) Output(v ValueID, dst []byte) (int, error) {
 // ReadValue copies what is now in a value's memory, as much as fits dst. Memory that values share holds what was written last: only outputs, State
 // and constants are sure to be themselves.
 func (x *Executor) ReadValue(v ValueID, dst []byte) error {
-	r, err := x.dev.NewReadback("read value", uint64(len(dst)))
+	return x.read(x.buffers[x.g.memory(v)], dst)
+}
+
+// read copies the start of a buffer out, and waits for it.
+func (x *Executor) read(b gpu.Buffer, dst []byte) error {
+	r, err := x.dev.NewReadback("read", uint64(len(dst)))
 	if err != nil {
 		return err
 	}
 	defer r.Release()
-	enc, err := x.dev.Begin("read value")
+	enc, err := x.dev.Begin("read")
 	if err != nil {
 		return err
 	}
-	if err := enc.CopyOut(x.buffers[x.g.memory(v)], 0, r, 0, uint64(len(dst))); err != nil {
+	if err := enc.CopyOut(b, 0, r, 0, uint64(len(dst))); err != nil {
 		enc.Discard()
 		return err
 	}
