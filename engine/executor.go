@@ -60,6 +60,7 @@ type Executor struct {
 	boundN   int
 	compiled []trace.Compiled
 	check    bool
+	resizes  int // that were committed
 }
 
 // SetCheck makes every Step check itself before it submits.
@@ -359,6 +360,9 @@ func (x *Executor) resize(ctx context.Context, in *StepInput) error {
 	}
 	for _, o := range x.live.planned {
 		x.arena.take(&x.g.ops[o], &x.live.made[o])
+	}
+	if len(x.live.changed) > 0 {
+		x.resizes++
 	}
 	x.live.Commit()
 	return nil

@@ -17,7 +17,7 @@ type Recorder struct {
 	fresh   []trace.Plan // not handed out yet
 	steps   int
 	levels  []trace.DispatchID
-	stale   bool // a step was not recorded: what is in force may be other than inForce
+	resizes int // of the executor, up to the last step recorded
 }
 
 // NewRecorder starts recording an executor, at the plans now in force.
@@ -30,9 +30,6 @@ func NewRecorder(x *Executor) *Recorder {
 	return r
 }
 
-// Skip says that the executor's last step is not going to be recorded.
-func (r *Recorder) Skip() { r.stale = true }
-
 // refresh takes the plans in force as they are.
 func (r *Recorder) refresh() {
 	for i := range r.inForce {
@@ -41,7 +38,7 @@ func (r *Recorder) refresh() {
 		p := &r.x.live.plans[d.op]
 		r.planID(id, &loggedLaunch{p.launches[d.slot], p.route, p.reason})
 	}
-	r.stale = false
+	r.resizes = r.x.resizes
 }
 
 // planID makes a launch the one in force of its dispatch.
@@ -84,13 +81,16 @@ func (g *Graph) tracePlan(id trace.DispatchID, l *loggedLaunch) trace.Plan {
 func (r *Recorder) Step() ([]trace.Plan, trace.Step) {
 	x := r.x
 	s := &x.last
-	if r.stale {
+	// A resize whose step failed was never recorded: then plans and dims are taken as they are, not as what changed.
+	missed := x.resizes-r.resizes > min(len(x.live.log.passes), 1)
+	if missed {
 		r.refresh()
 	}
+	r.resizes = x.resizes
 	step := trace.Step{Index: r.steps, Timing: s.timing.String(), Cold: s.cold}
-	r.steps++
 	step.Resize = x.live.log.trace(r.planID)
-	step.Dims = r.changedDims()
+	step.Dims = r.changedDims(missed || r.steps == 0)
+	r.steps++
 	for _, si := range x.g.values {
 		if si.kind == symInt {
 			step.SymInts = map[string]int64{}
@@ -126,11 +126,11 @@ func (r *Recorder) Step() ([]trace.Plan, trace.Step) {
 	return plans, step
 }
 
-// changedDims are the live dims that the step's resize changed; at the first step, all.
-func (r *Recorder) changedDims() []trace.LiveDims {
+// changedDims are the live dims that the step's resize changed, or all.
+func (r *Recorder) changedDims(all bool) []trace.LiveDims {
 	var list []trace.LiveDims
 	x := r.x
-	if r.steps == 1 {
+	if all {
 		for i := range x.g.values {
 			if v := &x.g.values[i]; v.kind == tensor && v.role != Constant && v.role != Scratch {
 				list = append(list, trace.LiveDims{Value: ValueID(i), Dims: append([]int{}, x.live.now.dims[i]...)})
