@@ -1,0 +1,320 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/engine/gpu"
+)
+
+// funcOp is an operator made of functions, for what a well-behaved one never does.
+type funcOp struct {
+	spec    Spec
+	corners func(r *Ranges) []Corner
+	plan    func(p *Planner) error
+}
+
+func (o *funcOp) Spec() Spec                 { return o.spec }
+func (o *funcOp) Corners(r *Ranges) []Corner { return o.corners(r) }
+func (o *funcOp) Plan(p *Planner) error      { return o.plan(p) }
+
+// mapOp is a funcOp from x to a new tensor, one thread an element, with what breaks it.
+func mapOp(b *Builder, x ValueID, plan func(p *Planner, out ValueID) error) ValueID {
+	out := b.Tensor("y", F32)
+	b.Add("y", &funcOp{
+		spec:    Spec{Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}}},
+		corners: func(r *Ranges) []Corner { return r.Ends(x) },
+		plan:    func(p *Planner) error { return plan(p, out) },
+	})
+	return out
+}
+
+func TestBuildRefusesOperatorsThatPlanWrongly(t *testing.T) {
+	var x, other ValueID
+	tests := map[string]struct {
+		plan func(p *Planner, out ValueID) error
+		want string
+	}{
+		"reads what is not its argument": {func(p *Planner, out ValueID) error {
+			p.SetDims(out, p.Dims(other)...)
+			return nil
+		}, "build: corner 0: y (map) [x[512 16]]: reads value 1, which is not an argument of it"},
+		"gives no shape": {func(p *Planner, out ValueID) error { return nil }, "gives no shape for its output y"},
+		"zero dim": {func(p *Planner, out ValueID) error {
+			p.SetDims(out, 0)
+			return nil
+		}, "y: dim 0 is 0 to 0: dims must be positive"},
+		"too few params": {func(p *Planner, out ValueID) error {
+			p.SetDims(out, p.Dims(x)...)
+			p.Dispatch(0, p.Threads(4, 64))
+			return nil
+		}, "kernel unary takes 1 params, got 0"},
+		"a param of another type": {func(p *Planner, out ValueID) error {
+			p.SetDims(out, p.Dims(x)...)
+			p.Dispatch(0, p.Threads(4, 64)).Params.F32(1)
+			return nil
+		}, "param p0 of kernel unary is u32, the plan writes f"},
+		"a param that overflows": {func(p *Planner, out ValueID) error {
+			p.SetDims(out, p.Dims(x)...)
+			p.Dispatch(0, p.Threads(4, 64)).Params.U32(-1)
+			return nil
+		}, "param p0 of kernel unary does not fit 32 bits"},
+		"zero grid": {func(p *Planner, out ValueID) error {
+			p.SetDims(out, p.Dims(x)...)
+			p.Dispatch(0, p.Threads(0, 64)).Params.U32(1)
+			return nil
+		}, "a grid of 0 x 1 x 1 workgroups"},
+		"writes an input": {func(p *Planner, out ValueID) error {
+			p.SetDims(x, 1)
+			return nil
+		}, "sets the dims of value 0, which is not an output of it"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := NewBuilder(gpu.DefaultLimits())
+			x, other = rowsInput(b, "x"), rowsInput(b, "other")
+			mapOp(b, x, test.plan)
+			if _, err := b.Finish(); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// A corner list that forgets the largest shape: the plan that exceeds it must be refused, not run.
+func TestPlanThatExceedsItsCornersIsRefused(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	out := b.Tensor("y", F32)
+	b.Add("y", &funcOp{
+		spec:    Spec{Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}}},
+		corners: func(r *Ranges) []Corner { return []Corner{{{Value: x, Dims: []int{8, width}}}} },
+		plan: func(p *Planner) error {
+			p.SetDims(out, p.Dims(x)...)
+			p.Dispatch(0, p.Threads(1, 64)).Params.U32(1)
+			return nil
+		},
+	})
+	_, err := NewLive(finish(t, b), LiveOptions{})
+	if want := "y would be [512 16], allocated are [8 16]"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q", err, want)
+	}
+}
+
+func TestFaultAtEveryPlanLeavesTheGraphUsable(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	n := b.SymInt("n", 1, rows, rows)
+	y := x
+	for i := range 4 {
+		y = residual(b, fmt.Sprint("layer", i), cut(b, fmt.Sprint("cut", i), routed(b, fmt.Sprint("r", i), y), n), 2)
+	}
+	g := finish(t, b, y)
+	fault := errors.New("injected")
+	for _, order := range []Order{Topological, Fixpoint} {
+		for i := range g.ops {
+			l := newLive(t, g, LiveOptions{Order: order})
+			before := state(l)
+			sound := g.ops[i].impl
+			g.ops[i].impl = &funcOp{plan: func(*Planner) error { return fault }}
+			err := resize(l, x, 7, width)
+			g.ops[i].impl = sound
+			var refused *OpError
+			if !errors.As(err, &refused) || refused.Op != g.ops[i].name || !errors.Is(err, fault) {
+				t.Fatalf("%v: a fault in %s gave %v", order, g.ops[i].name, err)
+			}
+			if d := cmp.Diff(before, state(l)); d != "" {
+				t.Fatalf("%v: a fault in %s moved the state:\n%s", order, g.ops[i].name, d)
+			}
+			if err := resize(l, x, 7, width); err != nil {
+				t.Fatalf("%v: after a fault in %s: %v", order, g.ops[i].name, err)
+			}
+		}
+	}
+}
+
+func TestBuildLeavesTheStateOfAResizeToTheMaximum(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	g := finish(t, b, residual(b, "a", routed(b, "r", x), 2))
+	built, resized := newLive(t, g, LiveOptions{}), newLive(t, g, LiveOptions{})
+	for _, n := range []int{1, rows} {
+		if err := resize(resized, x, n, width); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := cmp.Diff(state(built), state(resized)); d != "" {
+		t.Error(d)
+	}
+}
+
+// pickOp gives host integer 0 of its input as a SymInt, within 0 to 99.
+type pickOp struct{ in, out ValueID }
+
+func (o *pickOp) Spec() Spec {
+	return Spec{Kind: "pick", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.out}}
+}
+func (o *pickOp) Corners(*Ranges) []Corner {
+	return []Corner{{{Value: o.in, Host: []int64{0}}}, {{Value: o.in, Host: []int64{99}}}}
+}
+func (o *pickOp) Plan(p *Planner) error {
+	n := p.HostInts(o.in)[0]
+	if n < 0 || n > 99 {
+		return p.Errorf("host integer %d, want 0 to 99", n)
+	}
+	p.SetInt(o.out, n)
+	return nil
+}
+
+func TestNewHostIntegersWakeTheirReadersOnly(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	where := b.Input("where", I32, []int{1}, []int{1})
+	pos := b.SymIntOut("pos")
+	b.Add("pick", &pickOp{where, pos})
+	g := finish(t, b, cut(b, "cut", x, plus(b, "end", pos, size(b, "s", x))), unary(b, "other", where))
+	l := newLive(t, g, LiveOptions{})
+	set := func(n int64) error {
+		if err := l.SetHost(where, []int64{n}); err != nil {
+			return err
+		}
+		if err := l.Propagate(); err != nil {
+			return err
+		}
+		l.Commit()
+		return nil
+	}
+	if err := set(40); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"pick", "end", "cut"}, runs(l)); d != "" {
+		t.Error(d)
+	}
+	if err := set(40); err != nil || len(runs(l)) != 0 {
+		t.Errorf("the same integers ran %v, %v", runs(l), err)
+	}
+	if err := set(100); err == nil || l.Int(pos) != 40 {
+		t.Errorf("an integer out of range: %v, pos is %d, want an error and 40", err, l.Int(pos))
+	}
+	if err := l.SetHost(where, []int64{1, 2}); err == nil || !strings.Contains(err.Error(), "2 integers for dims [1]") {
+		t.Errorf("too many integers: %v", err)
+	}
+}
+
+// viewOp gives its input's elements as one row.
+type viewOp struct{ in, out ValueID }
+
+func view(b *Builder, name string, in ValueID) ValueID {
+	out := b.Tensor(name, F32)
+	b.Add(name, &viewOp{in, out})
+	return out
+}
+
+func (o *viewOp) Spec() Spec {
+	return Spec{Kind: "view", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.out}, Alias: true, Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{o.in, o.out}}}}}}
+}
+func (o *viewOp) Corners(r *Ranges) []Corner { return r.Ends(o.in) }
+func (o *viewOp) Plan(p *Planner) error {
+	n := p.Numel(o.in)
+	p.SetDims(o.out, 1, n)
+	if !p.Aliased() {
+		p.Dispatch(0, p.Threads(n, 64)).Params.U32(n)
+	}
+	return nil
+}
+
+func TestViewIsAnAliasWhereNothingNeedsACopy(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	ofInput := view(b, "of input", x)
+	inner := view(b, "inner", unary(b, "f", ofInput))
+	out := view(b, "out", unary(b, "g", view(b, "again", inner)))
+	g := finish(t, b, out)
+	l := newLive(t, g, LiveOptions{})
+	var copies []string
+	for _, id := range l.Active() {
+		if o := &g.ops[g.dispatches[id].op]; o.spec.Kind == "view" {
+			copies = append(copies, o.name)
+		}
+	}
+	if d := cmp.Diff([]string{"of input", "out"}, copies); d != "" {
+		t.Errorf("views that are copied: %s", d)
+	}
+	if g.memory(inner) != g.memory(g.values[inner].alias) || g.values[inner].alias == None {
+		t.Error("inner does not live in its source's memory")
+	}
+	if err := resize(l, x, 7, width); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.Dims(out); got[1] != 7*width {
+		t.Errorf("out is %v after a resize through aliases", got)
+	}
+}
+
+func TestLevelsOfAChainAndOfARow(t *testing.T) {
+	build := func(chain bool) *Live {
+		b := NewBuilder(gpu.DefaultLimits())
+		x := rowsInput(b, "x")
+		y := x
+		for i := range 6 {
+			in := x
+			if chain {
+				in = y
+			}
+			y = unary(b, fmt.Sprint("f", i), in)
+		}
+		return newLive(t, finish(t, b), LiveOptions{})
+	}
+	if n := len(build(true).Levels()); n != 6 {
+		t.Errorf("a chain of 6 has %d levels", n)
+	}
+	if n := len(build(false).Levels()); n != 1 {
+		t.Errorf("a row of 6 has %d levels", n)
+	}
+}
+
+func TestIndependentDispatchesStandSideBySide(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	// Two branches, written one after the other, run in turns.
+	left := unary(b, "l1", unary(b, "l0", x))
+	right := unary(b, "r1", unary(b, "r0", x))
+	g := finish(t, b, binary(b, "join", left, right))
+	var names []string
+	for i := range g.dispatches {
+		names = append(names, g.ops[g.dispatches[i].op].name)
+	}
+	if d := cmp.Diff([]string{"l0", "r0", "l1", "r1", "join"}, names); d != "" {
+		t.Error(d)
+	}
+	if n := len(newLive(t, g, LiveOptions{}).Levels()); n != 3 {
+		t.Errorf("%d levels, want 3", n)
+	}
+}
+
+func TestChainOfAnyLengthTakesTwoSlots(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	y := rowsInput(b, "x")
+	for i := range 50 {
+		y = unary(b, fmt.Sprint("f", i), y)
+	}
+	if g := finish(t, b); len(g.slots) != 2 {
+		t.Errorf("%d slots", len(g.slots))
+	}
+}
+
+func TestTensorOverTheBindingLimitIsNamed(t *testing.T) {
+	limits := gpu.DefaultLimits()
+	limits.MaxStorageBinding = 1 << 10
+	b := NewBuilder(limits)
+	unary(b, "f", rowsInput(b, "x"))
+	_, err := b.Finish()
+	want := "input x [512 16] f32 needs 32768 bytes, the device's largest storage binding is 1024"
+	if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, gpu.ErrUnsupported) {
+		t.Errorf("error %v, want %q", err, want)
+	}
+}
