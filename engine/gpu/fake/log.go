@@ -1,0 +1,113 @@
+package fake
+
+import "fmt"
+
+// Kind is a method of a device or of what it made.
+type Kind uint8
+
+// The kinds of calls.
+const (
+	NewBuffer Kind = iota
+	NewPipeline
+	NewBindGroup
+	NewReadback
+	NewTimestamps
+	Write
+	Begin
+	BeginPass
+	Run // Encoder.Dispatch
+	EndPass
+	Timestamp
+	Resolve
+	Copy
+	CopyOut
+	Submit
+	Discard
+	Wait
+	Read           // Readback.Read
+	ReadTimestamps // Timestamps.Read
+	kinds
+)
+
+// String is the method's name.
+func (k Kind) String() string {
+	return [...]string{
+		"NewBuffer", "NewPipeline", "NewBindGroup", "NewReadback", "NewTimestamps", "Write", "Begin", "BeginPass", "Dispatch", "EndPass",
+		"Timestamp", "Resolve", "Copy", "CopyOut", "Submit", "Discard", "Wait", "Readback.Read", "Timestamps.Read", "?",
+	}[min(k, kinds)]
+}
+
+// Call is one call, with what of it has a meaning for its kind.
+type Call struct {
+	Kind Kind
+	// Label is the label of what the call is about: the object made, written, read or copied to, the pass, the encoder, the pipeline.
+	Label string
+	// From is the label of the source of a copy, and of the bind group of a dispatch.
+	From    string
+	Offset  uint64 // in Label; the slot of a timestamp
+	Size    uint64 // bytes; the number of timestamps resolved or read
+	X, Y, Z uint32
+}
+
+// String prints the call in one line.
+func (c Call) String() string {
+	s := c.Kind.String()
+	if c.Label != "" {
+		s += " " + c.Label
+	}
+	switch c.Kind {
+	case NewBuffer, NewReadback:
+		return fmt.Sprintf("%s: %d bytes", s, c.Size)
+	case Write, Read:
+		return fmt.Sprintf("%s: %d bytes at %d", s, c.Size, c.Offset)
+	case Run:
+		return fmt.Sprintf("%s [%d %d %d] with %s", s, c.X, c.Y, c.Z, c.From)
+	case Copy, CopyOut:
+		return fmt.Sprintf("%s: %d bytes at %d from %s", s, c.Size, c.Offset, c.From)
+	case Timestamp:
+		return fmt.Sprintf("%s: slot %d", s, c.Offset)
+	case NewTimestamps, Resolve, ReadTimestamps:
+		return fmt.Sprintf("%s: %d", s, c.Size)
+	}
+	return s
+}
+
+// call books a call and says whether it is to fail.
+func (d *Device) call(c Call) error {
+	d.counts[c.Kind]++
+	if d.Logging {
+		d.Log = append(d.Log, c)
+	}
+	if f := &d.faults[c.Kind]; f.err != nil && d.counts[c.Kind] == f.n {
+		return fmt.Errorf("%s %s: %w", c.Kind, c.Label, f.err)
+	}
+	if d.Fault != nil {
+		if err := d.Fault(c); err != nil {
+			return fmt.Errorf("%s %s: %w", c.Kind, c.Label, err)
+		}
+	}
+	return nil
+}
+
+// fault makes one call of a kind fail.
+type fault struct {
+	n   int
+	err error
+}
+
+// FailNth makes the n-th call of a kind from now on (1 is the next) return an error that wraps err. One such fault a kind.
+func (d *Device) FailNth(kind Kind, n int, err error) {
+	d.faults[kind] = fault{n: d.counts[kind] + n, err: err}
+}
+
+// Count is how often a kind was called, failed calls included.
+func (d *Device) Count(kind Kind) int { return d.counts[kind] }
+
+// ResetCounts sets all counts to zero and empties the log.
+func (d *Device) ResetCounts() {
+	for k := range d.faults {
+		d.faults[k].n -= d.counts[k]
+	}
+	d.counts = [kinds]int{}
+	d.Log = d.Log[:0]
+}

@@ -1,0 +1,321 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+
+	"gpuscope/engine/gpu"
+)
+
+// Encoder is the books about a recording. A driver keeps one for its device and begins it again for each submit.
+type Encoder struct {
+	dev     *Device
+	label   string
+	serial  uint64
+	inPass  bool
+	pass    string
+	err     error // the first error of the recording: it will not be submitted
+	passErr error // the first error of the pass
+	targets []*Readback
+	stamps  []*Timestamps
+
+	barriers gpu.Barriers
+}
+
+// Begin starts a recording.
+func (e *Encoder) Begin(d *Device, label string) error {
+	if d.gone != nil {
+		return d.gone
+	}
+	if d.open != nil {
+		return fmt.Errorf("encoder %s: encoder %s is still recording, there is one at a time", label, d.open.label)
+	}
+	d.serial++
+	d.open = e
+	e.dev, e.label, e.serial = d, label, d.serial
+	e.inPass, e.err, e.passErr = false, nil, nil
+	e.barriers.Begin()
+	return nil
+}
+
+// Label is the recording's.
+func (e *Encoder) Label() string { return e.label }
+
+// Recording says whether commands can be added.
+func (e *Encoder) Recording() bool { return e.dev != nil && e.dev.open == e }
+
+// InPass says whether a pass is open.
+func (e *Encoder) InPass() bool { return e.inPass }
+
+// Fail records an error that the driver met: the recording will not be submitted.
+func (e *Encoder) Fail(err error) error {
+	err = fmt.Errorf("encoder %s: %w", e.label, err)
+	if e.err == nil {
+		e.err = err
+	}
+	return err
+}
+
+// between checks that a command may be recorded outside of a pass.
+func (e *Encoder) between(what string) error {
+	switch {
+	case !e.Recording():
+		return fmt.Errorf("encoder %s: %s: %w", e.label, what, errState)
+	case e.dev.gone != nil:
+		return e.dev.gone
+	case e.inPass:
+		return e.Fail(fmt.Errorf("%s inside of pass %s", what, e.pass))
+	}
+	return nil
+}
+
+// BeginPass opens a pass.
+func (e *Encoder) BeginPass(label string) error {
+	if err := e.between("pass"); err != nil {
+		return err
+	}
+	e.inPass, e.pass, e.passErr = true, label, nil
+	e.barriers.BeginPass()
+	return nil
+}
+
+// Dispatch checks a dispatch. What is wrong with it is also kept for EndPass.
+func (e *Encoder) Dispatch(p *Pipeline, g *BindGroup, x, y, z uint32) error {
+	err := e.checkDispatch(p, g, x, y, z)
+	if err != nil {
+		e.FailPass(err)
+		return err
+	}
+	for i := range g.bound {
+		e.barriers.Touch(g.bound[i].Buffer.index, g.bound[i].Access)
+	}
+	e.barriers.Dispatch()
+	return nil
+}
+
+// FailPass keeps an error of the pass for EndPass.
+func (e *Encoder) FailPass(err error) {
+	if e.passErr == nil {
+		e.passErr = fmt.Errorf("pass %s: %w", e.pass, err)
+	}
+}
+
+func (e *Encoder) checkDispatch(p *Pipeline, g *BindGroup, x, y, z uint32) error {
+	if !e.Recording() {
+		return errState
+	}
+	if e.dev.gone != nil {
+		return e.dev.gone
+	}
+	if !e.inPass {
+		err := errors.New("dispatch outside of a pass")
+		e.Fail(err)
+		return err
+	}
+	if p == nil || g == nil {
+		return (*Object)(nil).usable(e.dev)
+	}
+	if err := p.usable(e.dev); err != nil {
+		return err
+	}
+	if err := g.usable(e.dev); err != nil {
+		return err
+	}
+	if len(g.bound) != len(p.bindings) {
+		return p.wrong("%s has %d bindings, not %d", g, len(g.bound), len(p.bindings))
+	}
+	for i := range g.bound {
+		if g.bound[i].Access != p.bindings[i] {
+			return p.wrong("binding %d of %s is %s, not %s", i, g, g.bound[i].Access, p.bindings[i])
+		}
+		if g.bound[i].Buffer.released {
+			return p.wrong("binding %d of %s: %w", i, g, g.bound[i].Buffer.usable(e.dev))
+		}
+	}
+	if limit := e.dev.Limits.MaxWorkgroups; x < 1 || y < 1 || z < 1 || x > limit || y > limit || z > limit {
+		return p.wrong("a grid of %d x %d x %d workgroups, the device takes 1 to %d in each dimension", x, y, z, limit)
+	}
+	return nil
+}
+
+// EndPass closes the pass and returns the first error in it.
+func (e *Encoder) EndPass() error {
+	if !e.Recording() {
+		return fmt.Errorf("encoder %s: end of pass: %w", e.label, errState)
+	}
+	if !e.inPass {
+		return e.Fail(errors.New("end of a pass that was not begun"))
+	}
+	e.inPass = false
+	e.barriers.EndPass()
+	if e.passErr != nil {
+		return e.Fail(e.passErr)
+	}
+	return nil
+}
+
+// Timestamp checks a clock reading into slot i.
+func (e *Encoder) Timestamp(t *Timestamps, i int) error {
+	if err := e.between("timestamp"); err != nil {
+		return err
+	}
+	if err := e.useTimestamps(t); err != nil {
+		return err
+	}
+	if i < 0 || i >= len(t.written) {
+		return e.Fail(t.wrong("slot %d", i))
+	}
+	t.written[i] = e.serial
+	e.touch(t)
+	return nil
+}
+
+// Resolve checks that slots [0, n) hold readings: to resolve one that nobody wrote waits for it forever on some devices.
+func (e *Encoder) Resolve(t *Timestamps, n int) error {
+	if err := e.between("resolve"); err != nil {
+		return err
+	}
+	if err := e.useTimestamps(t); err != nil {
+		return err
+	}
+	if n < 1 || n > len(t.written) {
+		return e.Fail(t.wrong("resolve of %d", n))
+	}
+	for i, serial := range t.written[:n] {
+		if serial == 0 {
+			return e.Fail(t.wrong("resolve of %d, but slot %d was never written", n, i))
+		}
+	}
+	t.resolved = n
+	e.touch(t)
+	return nil
+}
+
+func (e *Encoder) useTimestamps(t *Timestamps) error {
+	if t == nil {
+		return e.Fail((*Object)(nil).usable(e.dev))
+	}
+	if err := t.usable(e.dev); err != nil {
+		return e.Fail(err)
+	}
+	return nil
+}
+
+func (e *Encoder) touch(t *Timestamps) {
+	if len(e.stamps) == 0 || e.stamps[len(e.stamps)-1] != t {
+		e.stamps = append(e.stamps, t)
+	}
+}
+
+// Copy checks a copy between buffers.
+func (e *Encoder) Copy(src *Buffer, srcOffset uint64, dst *Buffer, dstOffset, size uint64) error {
+	if err := e.between("copy"); err != nil {
+		return err
+	}
+	if err := e.checkCopy(src, srcOffset, size); err != nil {
+		return err
+	}
+	if err := e.checkCopy(dst, dstOffset, size); err != nil {
+		return err
+	}
+	if src == dst {
+		return e.Fail(src.wrong("copy to itself"))
+	}
+	e.barriers.Copy(src.index, dst.index)
+	return nil
+}
+
+// CopyOut checks a copy to a readback.
+func (e *Encoder) CopyOut(src *Buffer, srcOffset uint64, dst *Readback, dstOffset, size uint64) error {
+	if err := e.between("copy out"); err != nil {
+		return err
+	}
+	if err := e.checkCopy(src, srcOffset, size); err != nil {
+		return err
+	}
+	if dst == nil {
+		return e.Fail((*Object)(nil).usable(e.dev))
+	}
+	if err := dst.usable(e.dev); err != nil {
+		return e.Fail(err)
+	}
+	if err := dst.span("copy of", dstOffset, size, dst.size); err != nil {
+		return e.Fail(err)
+	}
+	e.targets = append(e.targets, dst)
+	e.barriers.Copy(src.index, -1)
+	return nil
+}
+
+func (e *Encoder) checkCopy(b *Buffer, offset, size uint64) error {
+	if b == nil {
+		return e.Fail((*Object)(nil).usable(e.dev))
+	}
+	if err := b.usable(e.dev); err != nil {
+		return e.Fail(err)
+	}
+	if err := b.span("copy of", offset, size, b.size); err != nil {
+		return e.Fail(err)
+	}
+	return nil
+}
+
+// Ready says whether the recording can be submitted: what was wrong with it, if anything was. A readback that was released since
+// it was recorded cannot be read, and so is refused here.
+func (e *Encoder) Ready() error {
+	switch {
+	case !e.Recording():
+		return fmt.Errorf("encoder %s: submit: %w", e.label, errState)
+	case e.dev.gone != nil:
+		return e.dev.gone
+	case e.err != nil:
+		return fmt.Errorf("not submitted: %w", e.err)
+	case e.inPass:
+		return e.Fail(fmt.Errorf("submit while pass %s is open", e.pass))
+	}
+	for _, r := range e.targets {
+		if err := r.usable(e.dev); err != nil {
+			return e.Fail(err)
+		}
+	}
+	return nil
+}
+
+// Submitted ends a recording that the device took.
+func (e *Encoder) Submitted() {
+	for _, r := range e.targets {
+		if !r.inFlight {
+			r.inFlight = true
+			e.dev.pending = append(e.dev.pending, r)
+		}
+	}
+	for _, t := range e.stamps {
+		if t.resolved > 0 {
+			t.inFlight, t.resolved = max(t.inFlight, t.resolved), 0
+			e.dev.stamped = append(e.dev.stamped, t)
+		}
+	}
+	e.dev.Levels = e.barriers.Levels()
+	e.end()
+}
+
+// Discard ends a recording that will not run. It has no effect where there is none.
+func (e *Encoder) Discard() {
+	if !e.Recording() {
+		return
+	}
+	for _, t := range e.stamps {
+		t.resolved = 0
+		for i, serial := range t.written {
+			if serial == e.serial {
+				t.written[i] = 0
+			}
+		}
+	}
+	e.end()
+}
+
+func (e *Encoder) end() {
+	e.targets, e.stamps, e.inPass = e.targets[:0], e.stamps[:0], false
+	e.dev.open = nil
+}
