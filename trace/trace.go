@@ -7,7 +7,7 @@
 package trace
 
 import (
-	"encoding/json"
+	"fmt"
 	"strconv"
 )
 
@@ -36,15 +36,23 @@ func Measured(ns int64) Time { return Time{ns, true} }
 // NS is the time in nanoseconds, and whether it was measured.
 func (t Time) NS() (int64, bool) { return t.ns, t.measured }
 
+// Equal says whether two times are both not measured, or measured and the same.
+func (t Time) Equal(u Time) bool { return t == u }
+
 // MarshalJSON writes the integer.
 func (t Time) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, t.ns, 10), nil }
 
 // UnmarshalJSON reads an integer.
 func (t *Time) UnmarshalJSON(b []byte) error {
-	if err := json.Unmarshal(b, &t.ns); err != nil {
-		return err
+	if string(b) == "null" {
+		*t = Time{}
+		return nil
 	}
-	t.measured = true
+	ns, err := strconv.ParseInt(string(b), 10, 64)
+	if err != nil {
+		return fmt.Errorf("a time is an integer of nanoseconds, not %s", b)
+	}
+	*t = Measured(ns)
 	return nil
 }
 
@@ -194,7 +202,7 @@ type Param struct {
 type Dispatch struct {
 	ID            DispatchID `json:"id"`
 	Op            OpID       `json:"op"`
-	Label         string     `json:"label"`
+	Label         string     `json:"label"`   // of the slot within its operator; "" where it has one slot
 	Kernels       []string   `json:"kernels"` // its routes
 	Reads         []ValueID  `json:"reads"`
 	Writes        []ValueID  `json:"writes"`
@@ -227,9 +235,9 @@ type Step struct {
 	Text       string           `json:"text,omitempty"`   // of Token
 	Timing     string           `json:"timing"`           // off, step, block, dispatch
 	Cold       bool             `json:"cold,omitempty"`
-	SymInts    map[string]int64 `json:"symints,omitempty"`
-	Dims       []LiveDims       `json:"dims,omitempty"`   // that changed since the step before
-	Levels     []DispatchID     `json:"levels,omitempty"` // first of each, where they differ from the step before
+	SymInts    map[string]int64 `json:"symints,omitempty"` // all of them, by name
+	Dims       []LiveDims       `json:"dims,omitempty"`    // that changed since the step before
+	Levels     []DispatchID     `json:"levels,omitempty"`  // first of each, where they differ from the step before
 	Top        []Candidate      `json:"top,omitempty"`
 	Sampling   map[string]any   `json:"sampling,omitempty"`
 	Resize     Resize           `json:"resize"`
@@ -298,7 +306,7 @@ type StepDispatch struct {
 	Plan    PlanID      `json:"plan"`
 	StartNS Time        `json:"start_ns,omitzero"`
 	GPUNS   Time        `json:"gpu_ns,omitzero"`
-	Samples []int64     `json:"samples,omitempty"` // of repeats in place
+	Samples []int64     `json:"samples,omitempty"` // ns, of repeats in place; GPUNS is not among them
 	Raw     *[2]string  `json:"raw,omitempty"`     // begin and end ticks, decimal
 	Gap     *NumericGap `json:"gap,omitempty"`
 }

@@ -1,0 +1,257 @@
+package tracetest
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"slices"
+
+	"gpuscope/trace"
+)
+
+// runner records steps. Its maps hold what is in force.
+type runner struct {
+	t       *trace.Trace
+	m       *model
+	dims    map[trace.ValueID][]int
+	inForce map[trace.DispatchID]trace.PlanID
+	known   map[trace.Plan]trace.PlanID
+	levels  []trace.DispatchID
+	pos     int
+	nextNS  int64
+}
+
+// quantum is the tick of the device's clock in ns.
+const quantum = 32
+
+// noise is a number of 0 to n-1 that depends on what it is for and on nothing else.
+func noise(n int, what ...int) int64 {
+	h := fnv.New64a()
+	for _, w := range what {
+		var b [8]byte
+		binary.LittleEndian.PutUint64(b[:], uint64(w))
+		h.Write(b[:])
+	}
+	return int64(h.Sum64() >> 20 % uint64(n))
+}
+
+// jitter moves a time by up to 3 % either way and puts it on a tick.
+func jitter(ns int64, what ...int) int64 {
+	return (ns*(970+noise(61, what...))/1000 + quantum/2) / quantum * quantum
+}
+
+// step records the next n tokens.
+func (r *runner) step(n int) {
+	t, index := r.t, len(r.t.Steps)
+	s := trace.Step{Index: index, Phase: "decode", Position: r.pos, Timing: "dispatch", SymInts: map[string]int64{"pos": int64(r.pos)}, Canary: 1}
+	if n > 1 {
+		s.Phase = "prefill"
+	}
+	s.Cold = index == 0
+	s.Dims, s.Resize = r.resize(n)
+	at := r.nextNS
+	var ids []trace.DispatchID
+	for i := range r.m.ops {
+		for _, l := range r.m.ops[i].launch(n, r.pos) {
+			id := r.slot(i, l.slot)
+			ns := jitter(l.ns, int(id), index)
+			s.Dispatches = append(s.Dispatches, trace.StepDispatch{
+				Plan: r.inForce[id], StartNS: trace.Measured(at), GPUNS: trace.Measured(ns),
+				Raw: &[2]string{fmt.Sprint(1<<60 + at), fmt.Sprint(1<<60 + at + ns)},
+			})
+			ids = append(ids, id)
+			at += ns + 1280 // the gap to the next
+		}
+	}
+	span := at - 1280 - r.nextNS
+	busy := span - int64(len(ids)-1)*1280
+	s.GPU = &trace.GPU{StartNS: trace.Measured(r.nextNS), BusyNS: trace.Measured(busy), SpanNS: trace.Measured(span)}
+	if levels := r.levelsOf(ids); !slices.Equal(levels, r.levels) {
+		s.Levels, r.levels = levels, levels
+	}
+	s.CPU = cpu(len(ids), span, index, s.Cold)
+	total, _ := s.CPU.TotalNS.NS()
+	r.nextNS += total
+	for i := range n {
+		s.Tokens = append(s.Tokens, (r.pos+i)*7%vocab)
+	}
+	token := (r.pos + n) * 7 % vocab
+	s.Token, s.Text = &token, words[token%len(words)]
+	s.Top = []trace.Candidate{{ID: token, Logit: 11.25, P: 0.5}, {ID: token + 1, Logit: 10.5, P: 0.25}, {ID: token + 2, Logit: 9, P: 0.125}}
+	s.Sampling = map[string]any{"temperature": 0.0}
+	for _, dims := range r.dims {
+		live := int64(4)
+		for _, d := range dims {
+			live *= int64(d)
+		}
+		s.Memory.LiveBytes += live
+	}
+	for _, v := range t.Graph.Values {
+		s.Memory.AllocatedBytes += v.Bytes
+	}
+	t.Steps = append(t.Steps, s)
+	r.pos += n
+}
+
+var words = []string{" the", " cat", " sat", " on", " a", " mat", ",", " and", " looked", "\n"}
+
+func cpu(dispatches int, span int64, index int, cold bool) trace.CPU {
+	encode := int64(dispatches) * 1400
+	c := trace.CPU{
+		ResizeNS: trace.Measured(41_000 + noise(900, index, 1)), UploadNS: trace.Measured(12_000), EncodeNS: trace.Measured(encode),
+		SubmitNS: trace.Measured(95_000), WaitNS: trace.Measured(span + 120_000), SampleNS: trace.Measured(9_000),
+		Passes: dispatches, Submits: 1, Writes: 2, WriteBytes: 2304, BindGroups: 0, Polls: 3, GCNS: trace.Measured(0),
+	}
+	total := 41_000 + noise(900, index, 1) + 12_000 + encode + 95_000 + span + 120_000 + 9_000
+	if cold {
+		c.Compiled = []trace.Compiled{{Kernel: "linear_q4gsw_steel", NS: trace.Measured(18_400_000)}}
+		c.BindGroups = dispatches
+		total += 18_400_000
+	}
+	c.TotalNS = trace.Measured(total)
+	return c
+}
+
+// slot is the dispatch id of slot k of operator op.
+func (r *runner) slot(op, k int) trace.DispatchID {
+	for _, d := range r.t.Graph.Dispatches {
+		if int(d.Op) == op {
+			return d.ID + trace.DispatchID(k)
+		}
+	}
+	panic("no such slot")
+}
+
+// resize plans every operator that n tokens at the position reach, in one topological pass.
+func (r *runner) resize(n int) (changed []trace.LiveDims, resize trace.Resize) {
+	resize = trace.Resize{Order: "topological"}
+	first := len(r.t.Steps) == 0
+	woken := map[trace.ValueID]bool{}
+	pass := trace.Pass{Hooks: []trace.Hook{}}
+	tokens := trace.ValueID(0)
+	if d := []int{1, n}; first || !slices.Equal(d, r.dims[tokens]) {
+		changed = append(changed, trace.LiveDims{Value: tokens, Dims: d})
+		r.dims[tokens] = d
+		woken[tokens] = true
+		pass.Dirty = append(pass.Dirty, tokens)
+	}
+	woken[r.m.pos] = true // the position is another one in every step
+	pass.Dirty = append(pass.Dirty, r.m.pos)
+	total := int64(0)
+	for i := range r.m.ops {
+		o := &r.m.ops[i]
+		h := trace.Hook{Op: o.ID, Triggers: []trace.ValueID{}}
+		for _, v := range o.Inputs {
+			if woken[v] && !slices.Contains(h.Triggers, v) {
+				h.Triggers = append(h.Triggers, v)
+			}
+		}
+		if len(h.Triggers) == 0 && !first {
+			continue
+		}
+		if o.dims != nil {
+			for k, d := range o.dims(n, r.pos) {
+				v := o.Outputs[k]
+				if from := r.dims[v]; !slices.Equal(from, d) {
+					if from == nil {
+						from = r.t.Graph.Values[v].MaxDims
+					}
+					h.Changed = append(h.Changed, trace.Change{Value: v, From: from, To: d})
+					changed = append(changed, trace.LiveDims{Value: v, Dims: d})
+					r.dims[v], woken[v] = d, true
+				}
+			}
+		}
+		h.Plans = r.plan(i, n)
+		h.Noop = len(h.Changed) == 0 && len(h.Plans) == 0
+		ns := 400 + noise(300, i, len(r.t.Steps))
+		h.NS, total = trace.Measured(ns), total+ns
+		pass.Hooks = append(pass.Hooks, h)
+	}
+	resize.NS, resize.Passes = trace.Measured(total), []trace.Pass{pass}
+	return changed, resize
+}
+
+// plan puts the plans of an operator in force and says what that changed.
+func (r *runner) plan(op, n int) (changes []trace.PlanChange) {
+	launches := r.m.ops[op].launch(n, r.pos)
+	for k := range r.m.ops[op].slots {
+		id := r.slot(op, k)
+		i := slices.IndexFunc(launches, func(l launch) bool { return l.slot == k })
+		before, ran := r.inForce[id]
+		if i < 0 {
+			if ran {
+				changes = append(changes, trace.PlanChange{From: &before})
+				delete(r.inForce, id)
+			}
+			continue
+		}
+		now := r.intern(id, launches[i])
+		switch {
+		case !ran:
+			changes = append(changes, trace.PlanChange{To: &now})
+		case before != now:
+			changes = append(changes, trace.PlanChange{From: &before, To: &now})
+		}
+		r.inForce[id] = now
+	}
+	return changes
+}
+
+func (r *runner) intern(id trace.DispatchID, l launch) trace.PlanID {
+	var params []byte
+	for _, p := range l.params {
+		params = binary.LittleEndian.AppendUint32(params, p)
+	}
+	p := trace.Plan{
+		Dispatch: id, Kernel: l.kernel, Route: l.route, Reason: l.reason, Workgroups: l.grid, NeededGrid: l.grid,
+		NeededGroups: l.groups, IdleLanes: l.idle, Params: hex.EncodeToString(params), Bytes: l.bytes, FLOPs: l.flops,
+	}
+	if known, ok := r.known[p]; ok {
+		return known
+	}
+	key := p
+	p.ID = trace.PlanID(len(r.t.Plans))
+	r.known[key] = p.ID
+	r.t.Plans = append(r.t.Plans, p)
+	return p.ID
+}
+
+// levelsOf replays the barrier rule: a dispatch that reads what another since the last barrier wrote, or writes what one touched, begins a level.
+func (r *runner) levelsOf(ids []trace.DispatchID) (levels []trace.DispatchID) {
+	read, written := map[trace.ValueID]bool{}, map[trace.ValueID]bool{}
+	for i, id := range ids {
+		d := &r.t.Graph.Dispatches[id]
+		begins := i == 0
+		for _, v := range d.Reads {
+			begins = begins || written[v]
+		}
+		for _, v := range d.Writes {
+			begins = begins || written[v] || read[v]
+		}
+		if begins {
+			levels = append(levels, id)
+			clear(read)
+			clear(written)
+		}
+		for _, v := range d.Reads {
+			read[v] = true
+		}
+		for _, v := range d.Writes {
+			written[v] = true
+		}
+	}
+	return levels
+}
+
+// repeat gives a step n samples of each dispatch.
+func (r *runner) repeat(step, n int) {
+	s := &r.t.Steps[step]
+	for i := range s.Dispatches {
+		ns, _ := s.Dispatches[i].GPUNS.NS()
+		for k := range n {
+			s.Dispatches[i].Samples = append(s.Dispatches[i].Samples, jitter(ns, i, step, k))
+		}
+	}
+}
