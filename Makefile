@@ -1,0 +1,68 @@
+# make help lists the targets.
+SHELL       := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+GO       := go
+BINARY   := bin/gpuscope
+PROMPT   := Once upon a time
+TOKENS   := 48
+FUZZTIME := 10m
+
+# What each go test process may take. Two packages at a time: the GPU tests share one device.
+TESTFLAGS := -p 2 -timeout 9m
+# The race detector covers everything but GPU numerics.
+RACEPKGS   = $$($(GO) list ./... | grep -vE '^gpuscope/(ops|shaders|engine/gpu/wgpu)(/|$$)')
+# Without cgo there is no WebGPU; traces, plans and their tools still work.
+NOCGOPKGS  = $$($(GO) list ./... | grep -vE '^gpuscope/(cmd/|engine/gpu/(wgpu|gputest))')
+
+# Where git refuses to read this clone (another user's, or no clone at all), go would refuse to build.
+ifneq ($(shell git rev-parse --is-inside-work-tree 2>/dev/null),true)
+export GOFLAGS += -buildvcs=false
+endif
+
+.PHONY: help demo build vulkan test lint unit race fuzz bench test-large fmt
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: vulkan build ## open the embedded model in the TUI; where there is no terminal, run it and print its profile
+	@if [ -t 0 ] && [ -t 1 ]; then exec $(BINARY); else exec $(BINARY) run -p "$(PROMPT)" -n $(TOKENS); fi
+
+build: ## build bin/gpuscope
+	@$(GO) build -o $(BINARY) ./cmd/gpuscope
+
+vulkan: # find or install a Vulkan driver
+	@scripts/vulkan.sh
+
+test: vulkan lint ## everything CI checks: lint, the build without cgo, all tests, and again under the race detector
+	CGO_ENABLED=0 $(GO) build $(NOCGOPKGS)
+	$(GO) run ./internal/testsum $(TESTFLAGS) ./... -- -race $(TESTFLAGS) $(RACEPKGS)
+
+lint: ## gofmt, go vet, staticcheck
+	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "not gofmt-ed:" $$unformatted; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool -modfile=tools/go.mod staticcheck ./...
+
+unit: ## the tests alone
+	@$(GO) run ./internal/testsum $(TESTFLAGS) ./...
+
+race: ## the tests under the race detector, GPU numerics left out
+	@$(GO) run ./internal/testsum -race $(TESTFLAGS) $(RACEPKGS)
+
+fuzz: ## every fuzz target, FUZZTIME (10m) each
+	@$(GO) list ./... | while read -r package; do \
+		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+			echo "== $$package $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+		done; \
+	done
+
+bench: ## every benchmark
+	$(GO) test -p 1 -run '^$$' -bench . -benchmem ./...
+
+test-large: vulkan ## the shapes too large for a software device; wants a real GPU
+	@GPUSCOPE_LARGE=1 $(GO) run ./internal/testsum -p 1 -timeout 1h ./ops/... ./engine/... ./model/...
+
+fmt: ## format with gofumpt
+	$(GO) tool -modfile=tools/go.mod gofumpt -l -w .

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// event is a line of go test -json (go doc test2json), with the fields that are read here.
+type event struct {
+	Action      string
+	Package     string
+	ImportPath  string
+	Test        string
+	Elapsed     float64 // s
+	Output      string
+	Key, Value  string // of an attribute
+	FailedBuild string
+}
+
+// name of a test in its package.
+type name struct{ pkg, test string }
+
+// children counts the subtests of a test.
+type children struct{ failed int }
+
+// summary counts over the events of any number of go test runs.
+type summary struct {
+	out                     io.Writer
+	passed, failed, skipped int
+	missing                 int // skips for want of an adapter or of test data
+	adapters                map[string]int
+	output                  map[name][]string // of tests and packages that have not ended
+	children                map[name]*children
+	skips                   []string
+}
+
+func newSummary(out io.Writer) *summary {
+	return &summary{out: out, adapters: map[string]int{}, output: map[name][]string{}, children: map[name]*children{}}
+}
+
+// read takes the events of one run. Lines that are no events are passed on.
+func (s *summary) read(r io.Reader) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var e event
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			fmt.Fprintf(s.out, "%s\n", lines.Bytes())
+			continue
+		}
+		s.event(e)
+	}
+	return lines.Err()
+}
+
+func (s *summary) event(e event) {
+	at := name{e.Package, e.Test}
+	switch e.Action {
+	case "output", "build-output":
+		if e.Action == "build-output" {
+			at.pkg = e.ImportPath
+		}
+		s.output[at] = append(s.output[at], e.Output)
+	case "attr":
+		if e.Key == "adapter" {
+			s.adapters[e.Value]++
+		}
+	case "pass", "fail", "skip":
+		if e.Test == "" {
+			s.endPackage(e)
+		} else {
+			s.endTest(at, e.Action)
+		}
+		delete(s.output, at)
+	}
+}
+
+// endTest counts a test. One that has subtests stands for them alone, unless it failed by itself.
+func (s *summary) endTest(at name, action string) {
+	if i := strings.LastIndexByte(at.test, '/'); i >= 0 {
+		parent := name{at.pkg, at.test[:i]}
+		if s.children[parent] == nil {
+			s.children[parent] = &children{}
+		}
+		if action == "fail" {
+			s.children[parent].failed++
+		}
+	}
+	if action == "fail" {
+		fmt.Fprint(s.out, strings.Join(s.output[at], ""))
+	}
+	if sub := s.children[at]; sub != nil && (action != "fail" || sub.failed > 0) {
+		return
+	}
+	switch action {
+	case "pass":
+		s.passed++
+	case "fail":
+		s.failed++
+	case "skip":
+		s.skipped++
+		reason := skipReason(s.output[at])
+		if strings.Contains(reason, "adapter") || strings.Contains(reason, "shared") {
+			s.missing++
+		}
+		s.skips = append(s.skips, fmt.Sprintf("%s %s: %s", at.pkg, at.test, reason))
+	}
+}
+
+// skipReason is what the test said when it skipped, without the go tool's marks.
+func skipReason(output []string) string {
+	var words []string
+	for _, line := range output {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "=== ") || strings.HasPrefix(line, "--- ") {
+			continue
+		}
+		if _, said, ok := strings.Cut(line, ".go:"); ok {
+			_, line, _ = strings.Cut(said, ": ")
+		}
+		words = append(words, line)
+	}
+	return strings.Join(words, " ")
+}
+
+func (s *summary) endPackage(e event) {
+	switch e.Action {
+	case "pass":
+		fmt.Fprintf(s.out, "ok    %s %.1fs\n", e.Package, e.Elapsed)
+	case "fail":
+		if e.FailedBuild != "" {
+			fmt.Fprint(s.out, strings.Join(s.output[name{pkg: e.FailedBuild}], ""))
+			s.failed++
+		}
+		// A panic or a time limit ends the process in the middle of a test: what it said belongs to a test that never ended.
+		for at, output := range s.output {
+			if at.pkg == e.Package && at.test != "" {
+				fmt.Fprint(s.out, strings.Join(output, ""))
+				s.failed++
+				delete(s.output, at)
+			}
+		}
+		fmt.Fprint(s.out, strings.Join(s.output[name{pkg: e.Package}], ""))
+		fmt.Fprintf(s.out, "FAIL  %s %.1fs\n", e.Package, e.Elapsed)
+	}
+}
+
+// close prints the skips, the devices and the closing line.
+func (s *summary) close() {
+	for _, skip := range s.skips {
+		fmt.Fprintln(s.out, "skip ", skip)
+	}
+	var devices []string
+	for adapter, n := range s.adapters {
+		devices = append(devices, fmt.Sprintf("%d on %s", n, adapter))
+	}
+	slices.Sort(devices)
+	if len(devices) == 0 {
+		devices = []string{"none ran"}
+	}
+	fmt.Fprintf(s.out, "GPU tests: %s; %d tests skipped for want of an adapter or of test data\n", strings.Join(devices, ", "), s.missing)
+	fmt.Fprintf(s.out, "%d passed, %d failed, %d skipped\n", s.passed, s.failed, s.skipped)
+}
