@@ -215,7 +215,7 @@ func view(b *Builder, name string, in ValueID) ValueID {
 }
 
 func (o *viewOp) Spec() Spec {
-	return Spec{Kind: "view", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.out}, Alias: true, Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{o.in, o.out}}}}}}
+	return Spec{Kind: "view", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.out}, Alias: true, Slots: []Slot{{Uses: []Use{{copyKernel, []ValueID{o.in, o.out}}}}}}
 }
 func (o *viewOp) Corners(r *Ranges) []Corner { return r.Ends(o.in) }
 func (o *viewOp) Plan(p *Planner) error {
@@ -283,7 +283,7 @@ func TestIndependentDispatchesStandSideBySide(t *testing.T) {
 	// Two branches, written one after the other, run in turns.
 	left := unary(b, "l1", unary(b, "l0", x))
 	right := unary(b, "r1", unary(b, "r0", x))
-	g := finish(t, b, binary(b, "join", left, right))
+	g := finish(t, b, addOp(b, "join", left, right))
 	var names []string
 	for i := range g.dispatches {
 		names = append(names, g.ops[g.dispatches[i].op].name)

@@ -92,6 +92,10 @@ func (c *clock) calibrate(dev gpu.Device) error {
 	if err != nil {
 		return err
 	}
+	if c.nsPerTick = dev.Info().NSPerTick; c.nsPerTick > 0 {
+		c.fix(a)
+		return nil
+	}
 	time.Sleep(calibrationGap)
 	b, err := c.read(dev)
 	if err != nil {
@@ -106,9 +110,14 @@ func (c *clock) calibrate(dev gpu.Device) error {
 		period = 1
 	}
 	c.nsPerTick = period
-	c.offsetNS = b.mid() - float64(b.tick)*period
-	c.errorNS = b.width() / 2
+	c.fix(b)
 	return nil
+}
+
+// fix takes a reading as the point at which both clocks meet.
+func (c *clock) fix(r reading) {
+	c.offsetNS = r.mid() - float64(r.tick)*c.nsPerTick
+	c.errorNS = r.width() / 2
 }
 
 // calibrated says whether ticks can be told in nanoseconds.

@@ -128,7 +128,7 @@ func TestRefusedResizeLeavesEverythingAsItWas(t *testing.T) {
 	b := NewBuilder(gpu.DefaultLimits())
 	x, y := rowsInput(b, "x"), rowsInput(b, "y")
 	n := b.SymInt("n", 1, rows, rows)
-	sum := binary(b, "sum", unary(b, "fx", x), y)
+	sum := addOp(b, "sum", unary(b, "fx", x), y)
 	g := finish(t, b, routed(b, "out", cut(b, "cut", sum, n)))
 	for _, order := range []Order{Topological, Fixpoint} {
 		l := newLive(t, g, LiveOptions{Order: order})
@@ -307,7 +307,7 @@ func randomGraph(t *rapid.T) (*Graph, []ValueID, ValueID) {
 		case 0, 1:
 			same[k] = append(same[k], unary(b, name, pick(same[k])))
 		case 2, 3:
-			same[k] = append(same[k], binary(b, name, pick(same[k]), pick(same[k])))
+			same[k] = append(same[k], addOp(b, name, pick(same[k]), pick(same[k])))
 		case 4:
 			same[k] = append(same[k], routed(b, name, pick(same[k])))
 		case 5:

@@ -28,6 +28,7 @@ var (
 	oneKernel    = testKernel("one", "rw", 2)
 	manyKernel   = testKernel("many", "rw", 2)
 	sumKernel    = testKernel("sum", "rw", 1)
+	copyKernel   = testKernel("copy", "rw", 1)
 )
 
 type testReason string
@@ -61,7 +62,7 @@ func (o *unaryOp) Plan(p *Planner) error {
 // binaryOp adds tensors of one shape, and refuses others, as upstream's add does.
 type binaryOp struct{ a, b, out ValueID }
 
-func binary(b *Builder, name string, x, y ValueID) ValueID {
+func addOp(b *Builder, name string, x, y ValueID) ValueID {
 	out := b.Tensor(name, F32)
 	b.Add(name, &binaryOp{x, y, out})
 	return out
@@ -165,13 +166,13 @@ func cut(b *Builder, name string, in, rows ValueID) ValueID {
 }
 
 func (o *cutOp) Spec() Spec {
-	return Spec{Kind: "cut", Inputs: []ValueID{o.in, o.rows}, Outputs: []ValueID{o.out}, Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{o.in, o.out}}}}}}
+	return Spec{Kind: "cut", Inputs: []ValueID{o.in, o.rows}, Outputs: []ValueID{o.out}, Slots: []Slot{{Uses: []Use{{copyKernel, []ValueID{o.in, o.out}}}}}}
 }
 func (o *cutOp) Corners(r *Ranges) []Corner { return r.Ends(o.in, o.rows) }
 func (o *cutOp) Plan(p *Planner) error {
 	rows, width := min(p.Dim(o.in, 0), p.Int(o.rows)), p.Dim(o.in, 1)
 	p.SetDims(o.out, rows, width)
-	p.Dispatch(0, p.Threads(rows*width, 64)).Params.U32(rows)
+	p.Dispatch(0, p.Threads(rows*width, 64)).Params.U32(rows * width)
 	return nil
 }
 
@@ -181,5 +182,5 @@ func residual(b *Builder, name string, x ValueID, depth int) ValueID {
 	for i := range depth {
 		y = unary(b, fmt.Sprintf("%s.f%d", name, i), y)
 	}
-	return binary(b, name+".add", x, y)
+	return addOp(b, name+".add", x, y)
 }

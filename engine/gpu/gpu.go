@@ -47,7 +47,9 @@ type AdapterInfo struct {
 	Type    AdapterType
 	// Timestamps says whether Encoder.Timestamp works.
 	Timestamps bool
-	Limits     Limits
+	// NSPerTick is the period of a timestamp tick where the driver knows it; 0 where it has to be measured, as with every WebGPU.
+	NSPerTick float64
+	Limits    Limits
 }
 
 // Limits are the device limits that plans and allocation look at. Sizes are bytes.

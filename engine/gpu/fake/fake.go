@@ -43,7 +43,7 @@ func (o Options) info() gpu.AdapterInfo {
 	if info.Limits == (gpu.Limits{}) {
 		info.Limits = gpu.DefaultLimits()
 	}
-	info.Backend, info.Timestamps = "fake", !o.NoTimestamps
+	info.Backend, info.Timestamps, info.NSPerTick = "fake", !o.NoTimestamps, 1
 	return info
 }
 

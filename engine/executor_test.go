@@ -1,0 +1,491 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/trace"
+)
+
+// compute does on the fake's bytes what the test kernels would.
+func compute(d fake.Dispatch) {
+	at := func(b fake.Bound, i int) float32 {
+		return math.Float32frombits(binary.LittleEndian.Uint32(b.Bytes[4*i:]))
+	}
+	put := func(b fake.Bound, i int, v float32) {
+		binary.LittleEndian.PutUint32(b.Bytes[4*i:], math.Float32bits(v))
+	}
+	params := d.Bound[len(d.Bound)-1].Bytes
+	n := int(binary.LittleEndian.Uint32(params))
+	in, out := d.Bound[0], d.Bound[len(d.Bound)-2]
+	sum := func(row int) (s float32) {
+		for j := range width {
+			s += at(in, row*width+j)
+		}
+		return s
+	}
+	switch d.Pipeline {
+	case "copy":
+		copy(out.Bytes, in.Bytes[:4*n])
+	case "unary":
+		for i := range n {
+			put(out, i, at(in, i)+1)
+		}
+	case "binary":
+		for i := range n {
+			put(out, i, at(in, i)+at(d.Bound[1], i))
+		}
+	case "one":
+		for j := range width {
+			put(out, j, sum(0))
+		}
+	case "many":
+		for r := range n {
+			put(out, r, sum(r))
+		}
+	case "sum":
+		for r := range n {
+			for j := range width {
+				put(out, r*width+j, at(in, r))
+			}
+		}
+	}
+}
+
+// rig is a graph on a fake device.
+type rig struct {
+	dev       *fake.Device
+	x         *Executor
+	in, n, of ValueID // input tensor, SymInt, output
+}
+
+func newRig(t testing.TB, o fake.Options) *rig {
+	t.Helper()
+	r := &rig{dev: fake.New(o)}
+	r.dev.OnDispatch = compute
+	b := NewBuilder(r.dev.Info().Limits)
+	r.in = rowsInput(b, "x")
+	r.n = b.SymInt("n", 1, rows, rows)
+	y := residual(b, "a", r.in, 2)
+	y = routed(b, "r", y)
+	r.of = residual(b, "b", cut(b, "cut", y, r.n), 2)
+	g := finish(t, b, r.of)
+	x, err := Load(r.dev, g, LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.x = x
+	t.Cleanup(func() {
+		x.Release()
+		r.dev.Release()
+		if errs := r.dev.Misuse(); len(errs) > 0 {
+			t.Error("the device was misused:", errs)
+		}
+	})
+	return r
+}
+
+func (r *rig) input(n, cut int) *StepInput {
+	data := make([]byte, 4*n*width)
+	for i := range n * width {
+		binary.LittleEndian.PutUint32(data[4*i:], math.Float32bits(float32(i%7)))
+	}
+	return &StepInput{
+		Inputs:  []InputData{{Value: r.in, Dims: []int{n, width}, Data: data}},
+		SymInts: []SymIntValue{{r.n, int64(cut)}},
+		Read:    []ValueID{r.of},
+	}
+}
+
+// want is what the graph gives, computed here.
+func want(n, cut int) []float32 {
+	f := func(v float32) float32 { return v + v + 2 } // residual of depth 2
+	cut = min(n, cut)
+	out := make([]float32, cut*width)
+	for r := range cut {
+		var sum float32
+		for j := range width {
+			sum += f(float32((r*width + j) % 7))
+		}
+		for j := range width {
+			out[r*width+j] = f(sum)
+		}
+	}
+	return out
+}
+
+func (r *rig) output(t testing.TB) []float32 {
+	t.Helper()
+	dst := make([]byte, 4*rows*width)
+	n, err := r.x.Output(r.of, dst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]float32, n/4)
+	for i := range got {
+		got[i] = math.Float32frombits(binary.LittleEndian.Uint32(dst[4*i:]))
+	}
+	return got
+}
+
+func (r *rig) mustStep(t testing.TB, n, cut int) {
+	t.Helper()
+	if err := r.x.Step(context.Background(), r.input(n, cut), TimingDispatch); err != nil {
+		t.Fatalf("step of %d rows cut to %d: %v", n, cut, err)
+	}
+	if d := cmp.Diff(want(n, cut), r.output(t)); d != "" {
+		t.Fatalf("step of %d rows cut to %d:\n%s", n, cut, d)
+	}
+}
+
+func TestStepsOfAnyShapeGiveTheRightNumbers(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	r.x.SetCheck(true)
+	for _, s := range [][2]int{{128, 128}, {1, 1}, {32, 5}, {7, 512}, {512, 300}, {1, 9}, {7, 7}} {
+		for range 3 {
+			r.mustStep(t, s[0], s[1])
+		}
+	}
+}
+
+func TestGraphWhoseShapesKeepWritesItsInputsOnly(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	r.mustStep(t, 7, 7)
+	r.dev.ResetCounts()
+	r.mustStep(t, 7, 7)
+	if n := r.dev.Count(fake.Write); n != 1 {
+		t.Errorf("%d writes, want 1 for the one input", n)
+	}
+	if r.x.last.writeBytes != 4*7*width {
+		t.Errorf("wrote %d bytes, want the input's %d", r.x.last.writeBytes, 4*7*width)
+	}
+	if len(r.x.live.Log().hooks) != 0 {
+		t.Error("an operator was planned")
+	}
+}
+
+func TestNewSymIntWritesOneShortRangeOfParams(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	r.mustStep(t, 7, 7)
+	r.mustStep(t, 7, 6)
+	// cut reads the SymInt and is first in the arena; b.f0, b.f1 and b.add follow its dims and come later.
+	var log []string
+	r.dev.ResetCounts()
+	r.mustStep(t, 7, 5)
+	for _, c := range r.dev.Log {
+		if c.Kind == fake.Write {
+			log = append(log, c.Label)
+		}
+	}
+	if d := cmp.Diff([]string{"x", "params"}, log); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestStepAtEachTimingLevel(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 1000 }
+	rec := NewRecorder(r.x)
+	n := len(r.x.live.Active())
+	for _, test := range []struct {
+		level                Timing
+		passes, busy, single int64
+		span                 bool
+	}{{TimingOff, 1, -1, -1, false}, {TimingStep, 1, -1, -1, true}, {TimingDispatch, int64(n), int64(1000 * n), 1000, true}} {
+		if err := r.x.Step(context.Background(), r.input(7, 7), test.level); err != nil {
+			t.Fatal(err)
+		}
+		_, s := rec.Step()
+		if s.Timing != test.level.String() || int64(s.CPU.Passes) != test.passes || s.CPU.Submits != 1 {
+			t.Errorf("%v: timing %s, %d passes, %d submits", test.level, s.Timing, s.CPU.Passes, s.CPU.Submits)
+		}
+		if (s.GPU != nil) != test.span {
+			t.Errorf("%v: gpu times %v", test.level, s.GPU)
+		}
+		for _, d := range s.Dispatches {
+			if ns, ok := d.GPUNS.NS(); ok != (test.single >= 0) || ok && ns != test.single {
+				t.Errorf("%v: a dispatch took %d ns, measured: %v", test.level, ns, ok)
+			}
+		}
+		if test.busy >= 0 {
+			if ns, _ := s.GPU.BusyNS.NS(); ns != test.busy {
+				t.Errorf("busy %d ns, want %d", ns, test.busy)
+			}
+		}
+	}
+	if c := r.x.Clock(); c.NSPerTick != 1 || c.QuantumNS != 1000 {
+		t.Errorf("clock %+v", c)
+	}
+}
+
+func TestDeviceWithoutTimestampsIsTimedByWallOnly(t *testing.T) {
+	r := newRig(t, fake.Options{NoTimestamps: true})
+	rec := NewRecorder(r.x)
+	r.mustStep(t, 7, 7)
+	if _, s := rec.Step(); s.Timing != "off" || s.GPU != nil {
+		t.Errorf("timing %s, gpu %v", s.Timing, s.GPU)
+	}
+}
+
+// The fake counts barriers by the rule of WebGPU's implementations.
+func TestLevelsAreTheDevicesBarriers(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	for _, n := range []int{7, 1} {
+		if err := r.x.Step(context.Background(), r.input(n, n), TimingOff); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := len(r.x.live.Levels()), r.dev.Levels(); got != want {
+			t.Errorf("%d rows: %d levels, the device saw %d", n, got, want)
+		}
+	}
+}
+
+func TestFailureAnywhereIsFollowedByARightStep(t *testing.T) {
+	fault := errors.New("injected")
+	kinds := []fake.Kind{fake.Write, fake.Begin, fake.BeginPass, fake.EndPass, fake.Timestamp, fake.Resolve, fake.CopyOut, fake.Submit, fake.Wait, fake.ReadTimestamps}
+	r := newRig(t, fake.Options{})
+	rec := NewRecorder(r.x)
+	r.mustStep(t, 7, 7)
+	rec.Step()
+	for i, kind := range kinds {
+		for nth := 1; ; nth++ {
+			n := 2 + (i+nth)%5
+			r.dev.FailNth(kind, nth, fault)
+			err := r.x.Step(context.Background(), r.input(n, n-1), TimingDispatch)
+			r.dev.FailNth(kind, math.MaxInt32, nil)
+			if err == nil {
+				rec.Step()
+				break // the step has fewer calls of this kind
+			}
+			if !errors.Is(err, fault) {
+				t.Fatalf("%v %d: %v", kind, nth, err)
+			}
+			if _, err := r.x.Output(r.of, make([]byte, 4)); !errors.Is(err, ErrNotRead) {
+				t.Fatalf("%v %d: an output of a failed step was handed out: %v", kind, nth, err)
+			}
+			r.x.SetCheck(true)
+			r.mustStep(t, n, n-1)
+			r.x.SetCheck(false)
+			_, s := rec.Step()
+			checkPlans(t, r.x, rec, s)
+		}
+	}
+}
+
+// checkPlans holds the recorder's plans in force against the executor's.
+func checkPlans(t testing.TB, x *Executor, rec *Recorder, s trace.Step) {
+	t.Helper()
+	for i, id := range x.live.Active() {
+		l, k := x.live.Launch(id)
+		d := &x.g.dispatches[id]
+		want := x.g.tracePlan(id, &loggedLaunch{*l, x.live.plans[d.op].route, x.live.plans[d.op].reason})
+		got, ok := rec.known[want]
+		if !ok || got != s.Dispatches[i].Plan {
+			t.Fatalf("dispatch %d (%s): the step says plan %d, in force is %d", id, k.Name, s.Dispatches[i].Plan, got)
+		}
+	}
+}
+
+func TestRefusedOrCancelledStepLeavesTheDeviceAlone(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	r.mustStep(t, 7, 7)
+	before := state(r.x.live)
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	short := r.input(7, 7)
+	short.Inputs[0].Data = short.Inputs[0].Data[4:]
+	tests := map[string]struct {
+		ctx  context.Context
+		in   *StepInput
+		want string
+	}{
+		"shape":      {context.Background(), &StepInput{Inputs: []InputData{{Value: r.in, Dims: []int{rows + 1, width}}}}, "at most 512"},
+		"bytes":      {context.Background(), short, "444 bytes for [7 16] f32, want 448"},
+		"symint":     {context.Background(), r.input(9, 0), "symint n: 0, want 1 to 512"},
+		"cancelled":  {cancelled, r.input(9, 9), "context canceled"},
+		"not output": {context.Background(), &StepInput{Read: []ValueID{r.in}}, "it is no output"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r.dev.ResetCounts()
+			err := r.x.Step(test.ctx, test.in, TimingOff)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("error %v, want %q", err, test.want)
+			}
+			if len(r.dev.Log) != 0 {
+				t.Errorf("the device heard of it: %v", r.dev.Log)
+			}
+			if d := cmp.Diff(before, state(r.x.live)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestCancelIsHeardBetweenSubmits(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	r.mustStep(t, 7, 7)
+	r.x.perWork = 1e9 // every operator looks long
+	ctx, cancel := context.WithCancel(context.Background())
+	submits := 0
+	r.dev.Fault = func(c fake.Call) error {
+		if c.Kind == fake.Submit {
+			if submits++; submits == 2 {
+				cancel()
+			}
+		}
+		return nil
+	}
+	if err := r.x.Step(ctx, r.input(9, 9), TimingStep); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v", err)
+	}
+	if submits != 2 {
+		t.Errorf("%d submits after a cancel at the second", submits)
+	}
+	r.dev.Fault = nil
+	r.mustStep(t, 9, 9)
+}
+
+func TestCheckCatchesWhatIsStale(t *testing.T) {
+	faults := map[string]struct {
+		do   func(r *rig)
+		want string
+	}{
+		"grid": {func(r *rig) {
+			o := r.x.g.dispatches[0].op
+			r.x.live.plans[o].launches[0].Grid.X++
+		}, "grid [3 1 1], a fresh plan gives [2 1 1]"},
+		"params byte": {func(r *rig) {
+			r.x.arena.shadow[r.x.arena.offsets[0]]++
+			if err := r.x.dev.Write(r.x.arena.buffer, 0, r.x.arena.shadow); err != nil {
+				panic(err)
+			}
+		}, "params on the device are 71 00 00 00, a fresh plan gives 70 00 00 00"},
+		"dims": {func(r *rig) { r.x.live.now.dims[r.of][0] = 3 }, "b.add is [3 16], a fresh plan gives [7 16]"},
+	}
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, fake.Options{})
+			r.mustStep(t, 7, 7)
+			r.x.SetCheck(true)
+			r.mustStep(t, 7, 7)
+			fault.do(r)
+			err := r.x.Step(context.Background(), r.input(7, 7), TimingOff)
+			var stale *StaleError
+			if !errors.As(err, &stale) || !strings.Contains(err.Error(), fault.want) {
+				t.Errorf("error %v, want %q", err, fault.want)
+			}
+		})
+	}
+	t.Run("lost upload", func(t *testing.T) {
+		r := newRig(t, fake.Options{})
+		r.mustStep(t, 7, 7)
+		r.x.SetCheck(true)
+		if err := resize(r.x.live, r.n, 1); err == nil {
+			t.Fatal("a SymInt took dims")
+		}
+		// A commit whose params never reach the device.
+		if err := errors.Join(r.x.live.SetInt(r.n, 5), r.x.live.Propagate()); err != nil {
+			t.Fatal(err)
+		}
+		r.x.live.Commit()
+		err := r.x.Step(context.Background(), r.input(7, 5), TimingOff)
+		var stale *StaleError
+		if !errors.As(err, &stale) || stale.Op != "cut" {
+			t.Errorf("error %v, want cut's params to be stale", err)
+		}
+	})
+}
+
+func TestStepAllocatesNothing(t *testing.T) {
+	r := newRig(t, fake.Options{NoLog: true})
+	r.dev.OnDispatch = nil
+	ctx := context.Background()
+	inputs := []*StepInput{r.input(7, 3), r.input(7, 4)}
+	i := 0
+	step := func() {
+		i++
+		if err := r.x.Step(ctx, inputs[i%2], TimingDispatch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 10 {
+		step()
+	}
+	if n := testing.AllocsPerRun(100, step); n != 0 {
+		t.Errorf("%v allocations a step", n)
+	}
+}
+
+func TestEverythingIsReleased(t *testing.T) {
+	dev := fake.New(fake.Options{})
+	b := NewBuilder(dev.Info().Limits)
+	g := finish(t, b, unary(b, "y", rowsInput(b, "x")))
+	for kind := range map[fake.Kind]bool{fake.NewBuffer: true, fake.NewPipeline: true, fake.NewBindGroup: true, fake.NewReadback: true, fake.NewTimestamps: true, fake.Submit: true} {
+		dev.FailNth(kind, 1, errors.New("injected"))
+		if _, err := Load(dev, g, LiveOptions{}, nil); err == nil {
+			t.Errorf("%v failed and Load did not", kind)
+		}
+	}
+	x, err := Load(dev, g, LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Release()
+	if live := fmt.Sprint(dev.Live()); strings.ContainsAny(live, "123456789") {
+		t.Errorf("left on the device: %s", live)
+	}
+}
+
+func TestConstantsAreUploadedAndChecked(t *testing.T) {
+	dev := fake.New(fake.Options{})
+	load := func(data []byte, err error) error {
+		b := NewBuilder(dev.Info().Limits)
+		x := b.Input("x", F32, []int{1}, []int{4})
+		w := b.Constant("w", F32, []int{4}, func() ([]byte, error) { return data, err })
+		out := b.Tensor("y", F32)
+		b.Add("y", &funcOp{
+			spec:    Spec{Kind: "map", Inputs: []ValueID{x, w}, Outputs: []ValueID{out}, Slots: []Slot{{Uses: []Use{{binaryKernel, []ValueID{x, w, out}}}}}},
+			corners: func(r *Ranges) []Corner { return r.Ends(x) },
+			plan: func(p *Planner) error {
+				p.SetDims(out, p.Dims(x)...)
+				p.Dispatch(0, p.Threads(4, 64)).Params.U32(4)
+				return nil
+			},
+		})
+		ex, lerr := Load(dev, finish(t, b), LiveOptions{}, nil)
+		if lerr != nil {
+			return lerr
+		}
+		defer ex.Release()
+		got := make([]byte, 16)
+		if err := ex.ReadValue(w, got); err != nil {
+			return err
+		}
+		if !slices.Equal(got, data) {
+			return fmt.Errorf("w holds % x", got)
+		}
+		return nil
+	}
+	if err := load([]byte("sixteen bytes...")[:16], nil); err != nil {
+		t.Error(err)
+	}
+	if err := load(make([]byte, 12), nil); err == nil || !strings.Contains(err.Error(), "load w: 12 bytes for [4] f32, want 16") {
+		t.Errorf("a short constant: %v", err)
+	}
+	if err := load(nil, errors.New("file cut short")); err == nil || !strings.Contains(err.Error(), "load w: file cut short") {
+		t.Errorf("a constant that does not load: %v", err)
+	}
+}
+
+var _ gpu.Device = (*fake.Device)(nil)
