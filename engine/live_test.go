@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -328,7 +329,21 @@ func randomGraph(t *rapid.T) (*Graph, []ValueID, ValueID) {
 	return g, inputs, pos
 }
 
+// draws makes rapid try a property n times in this test; a tenth of that with -short.
+func draws(t *testing.T, n int) {
+	if testing.Short() {
+		n /= 10
+	}
+	f := flag.Lookup("rapid.checks")
+	was := f.Value.String()
+	t.Cleanup(func() { f.Value.Set(was) })
+	if err := f.Value.Set(fmt.Sprint(n)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestBothOrdersEndAsAFreshGraph(t *testing.T) {
+	draws(t, 10000)
 	rapid.Check(t, func(t *rapid.T) {
 		g, inputs, pos := randomGraph(t)
 		var lives [2]*Live
