@@ -60,6 +60,7 @@ type Device struct {
 	open    *Encoder
 	pending []*Readback // copied to by a submit that nobody waited for
 	stamped []*Timestamps
+	doomed  []func() // what gives memory back of objects that were released while an encoder was recording
 }
 
 // Err says why the device cannot be used; nil while it can.
@@ -158,6 +159,10 @@ func (o *Object) Release() {
 	free := o.dev.live[o.kind][o]
 	o.released = true
 	delete(o.dev.live[o.kind], o)
+	if o.dev.open != nil { // a recording may use it
+		o.dev.doomed = append(o.dev.doomed, free)
+		return
+	}
 	free()
 }
 

@@ -318,4 +318,9 @@ func (e *Encoder) Discard() {
 func (e *Encoder) end() {
 	e.targets, e.stamps, e.inPass = e.targets[:0], e.stamps[:0], false
 	e.dev.open = nil
+	for _, free := range e.dev.doomed {
+		free()
+	}
+	clear(e.dev.doomed)
+	e.dev.doomed = e.dev.doomed[:0]
 }

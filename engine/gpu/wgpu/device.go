@@ -1,0 +1,297 @@
+//go:build cgo
+
+package wgpu
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	binding "github.com/cogentcore/webgpu/wgpu"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/rules"
+)
+
+// device implements gpu.Device.
+type device struct {
+	rules    rules.Device
+	info     gpu.AdapterInfo
+	instance *binding.Instance
+	adapter  *binding.Adapter
+	raw      *binding.Device
+	queue    *binding.Queue
+	native   native
+	labels   labels
+	layouts  map[string]*layout
+	enc      encoder
+	staged   uint64        // bytes written since the queue was last waited for
+	pending  []*hostBuffer // submitted to and not mapped yet
+}
+
+// layout is what kernels with the same bindings share.
+type layout struct {
+	group    *binding.BindGroupLayout
+	pipeline *binding.PipelineLayout
+}
+
+func newDevice(instance *binding.Instance, adapter *binding.Adapter, raw *binding.Device, info gpu.AdapterInfo) *device {
+	d := &device{
+		info: info, instance: instance, adapter: adapter, raw: raw, queue: raw.GetQueue(), labels: labels{}, layouts: map[string]*layout{},
+		rules: rules.Device{Limits: info.Limits, HasTimestamps: info.Timestamps},
+	}
+	d.native = native{device: ref(raw), queue: ownedRef(d.queue)}
+	d.native.catchErrors()
+	d.enc.dev = d
+	return d
+}
+
+// Info implements gpu.Device.
+func (d *device) Info() gpu.AdapterInfo { return d.info }
+
+// Live counts the objects that were not released.
+func (d *device) Live() rules.Live { return d.rules.Live() }
+
+// Release implements gpu.Device. It waits for what is running.
+func (d *device) Release() {
+	if d.rules.Err() == nil {
+		_ = d.native.wait() // there is nobody left to tell
+	}
+	if !d.rules.Release() {
+		return
+	}
+	for _, l := range d.layouts {
+		l.pipeline.Release()
+		l.group.Release()
+	}
+	_ = d.native.wait()
+	d.labels.free()
+	d.queue.Release()
+	d.raw.Release()
+	d.adapter.Release()
+	d.instance.Release()
+	*d = device{rules: d.rules, info: d.info}
+}
+
+// check turns what the binding or the always open scopes say about a call into one error.
+func (d *device) check(what fmt.Stringer, err error) error {
+	if caught := d.native.caught(); caught != nil {
+		return fmt.Errorf("%s: %w", what, caught)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %s", what, tidy(err.Error()))
+	}
+	return nil
+}
+
+type buffer struct {
+	rules.Buffer
+	raw *binding.Buffer
+	ref handle
+}
+
+// NewBuffer implements gpu.Device.
+func (d *device) NewBuffer(label string, size uint64, usage gpu.Usage) (gpu.Buffer, error) {
+	b := &buffer{}
+	var err error
+	if b.Buffer, err = d.rules.Buffer(label, size, usage); err != nil {
+		return nil, err
+	}
+	use := binding.BufferUsageCopySrc | binding.BufferUsageCopyDst | binding.BufferUsageStorage
+	if usage == gpu.Uniform {
+		use = binding.BufferUsageCopySrc | binding.BufferUsageCopyDst | binding.BufferUsageUniform
+	}
+	if b.raw, err = d.newBuffer(&b.Object, size, use); err != nil {
+		return nil, err
+	}
+	b.ref = ownedRef(b.raw)
+	b.Made(b.raw.Release)
+	return b, nil
+}
+
+func (d *device) newBuffer(o *rules.Object, size uint64, usage binding.BufferUsage) (*binding.Buffer, error) {
+	raw, err := d.raw.CreateBuffer(&binding.BufferDescriptor{Label: o.Label(), Size: size, Usage: usage})
+	if err := d.check(o, err); err != nil {
+		if raw != nil {
+			raw.Release()
+		}
+		return nil, err
+	}
+	return raw, nil
+}
+
+type pipeline struct {
+	rules.Pipeline
+	raw    *binding.ComputePipeline
+	ref    handle
+	layout *layout
+}
+
+// NewPipeline implements gpu.Device.
+func (d *device) NewPipeline(desc gpu.PipelineDesc) (gpu.Pipeline, error) {
+	p := &pipeline{}
+	var err error
+	if p.Pipeline, err = d.rules.Pipeline(desc); err != nil {
+		return nil, err
+	}
+	if p.layout, err = d.layout(&p.Object, desc.Bindings); err != nil {
+		return nil, err
+	}
+	module, err := d.raw.CreateShaderModule(&binding.ShaderModuleDescriptor{
+		Label: p.Label(), WGSLDescriptor: &binding.ShaderModuleWGSLDescriptor{Code: desc.Source},
+	})
+	if err := d.check(&p.Object, err); err != nil {
+		if module != nil {
+			module.Release()
+		}
+		return nil, err
+	}
+	defer module.Release()
+	p.raw, err = d.raw.CreateComputePipeline(&binding.ComputePipelineDescriptor{
+		Label: p.Label(), Layout: p.layout.pipeline, Compute: binding.ProgrammableStageDescriptor{Module: module, EntryPoint: p.Entry},
+	})
+	if err := d.check(&p.Object, err); err != nil {
+		if p.raw != nil {
+			p.raw.Release()
+		}
+		return nil, err
+	}
+	p.ref = ref(p.raw)
+	p.Made(p.raw.Release)
+	return p, nil
+}
+
+// layout is the shared layout of kernels with these bindings. It is explicit: one that the library derives from a kernel is that
+// kernel's own, and leaves out bindings that the kernel does not use.
+func (d *device) layout(o *rules.Object, bindings []gpu.Access) (*layout, error) {
+	key := string(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(bindings))), len(bindings)))
+	if l, ok := d.layouts[key]; ok {
+		return l, nil
+	}
+	entries := make([]binding.BindGroupLayoutEntry, len(bindings))
+	for i, a := range bindings {
+		kind := map[gpu.Access]binding.BufferBindingType{
+			gpu.Read: binding.BufferBindingTypeReadOnlyStorage, gpu.ReadWrite: binding.BufferBindingTypeStorage, gpu.Params: binding.BufferBindingTypeUniform,
+		}[a]
+		entries[i] = binding.BindGroupLayoutEntry{
+			Binding: uint32(i), Visibility: binding.ShaderStageCompute, Buffer: binding.BufferBindingLayout{Type: kind},
+		}
+	}
+	l := &layout{}
+	var err error
+	l.group, err = d.raw.CreateBindGroupLayout(&binding.BindGroupLayoutDescriptor{Label: o.Label(), Entries: entries})
+	if err := d.check(o, err); err != nil {
+		return nil, err
+	}
+	l.pipeline, err = d.raw.CreatePipelineLayout(&binding.PipelineLayoutDescriptor{Label: o.Label(), BindGroupLayouts: []*binding.BindGroupLayout{l.group}})
+	if err := d.check(o, err); err != nil {
+		l.group.Release()
+		return nil, err
+	}
+	d.layouts[key] = l
+	return l, nil
+}
+
+type bindGroup struct {
+	rules.BindGroup
+	raw *binding.BindGroup
+	ref handle
+}
+
+// NewBindGroup implements gpu.Device.
+func (d *device) NewBindGroup(label string, p gpu.Pipeline, bindings []gpu.Binding) (gpu.BindGroup, error) {
+	g := &bindGroup{}
+	own, ok := p.(*pipeline)
+	if !ok {
+		own = &pipeline{}
+	}
+	bound := make([]rules.Bound, len(bindings))
+	for i, b := range bindings {
+		bound[i] = rules.Bound{Offset: b.Offset, Size: b.Size}
+		if own, ok := b.Buffer.(*buffer); ok {
+			bound[i].Buffer = &own.Buffer
+		}
+	}
+	var err error
+	if g.BindGroup, err = d.rules.BindGroup(label, &own.Pipeline, bound); err != nil {
+		return nil, err
+	}
+	entries := make([]binding.BindGroupEntry, len(bound))
+	for i, b := range bound {
+		entries[i] = binding.BindGroupEntry{Binding: uint32(i), Buffer: bindings[i].Buffer.(*buffer).raw, Offset: b.Offset, Size: b.Size}
+	}
+	g.raw, err = d.raw.CreateBindGroup(&binding.BindGroupDescriptor{Label: g.Label(), Layout: own.layout.group, Entries: entries})
+	if err := d.check(&g.Object, err); err != nil {
+		if g.raw != nil {
+			g.raw.Release()
+		}
+		return nil, err
+	}
+	g.ref = ref(g.raw)
+	g.Made(g.raw.Release)
+	return g, nil
+}
+
+// The library copies written data to staging memory of the same size, which it frees when the queue is waited for. A model's weights
+// are written before anything is submitted, so writes are cut and waited for now and then.
+const (
+	maxStagedBytes = 64 << 20
+	maxWriteBytes  = 16 << 20
+)
+
+// Write implements gpu.Device.
+func (d *device) Write(b gpu.Buffer, offset uint64, data []byte) error {
+	own, ok := b.(*buffer)
+	if !ok {
+		return d.rules.Write(nil, offset, len(data))
+	}
+	if err := d.rules.Write(&own.Buffer, offset, len(data)); err != nil {
+		return err
+	}
+	for len(data) > 0 {
+		n := min(len(data), maxWriteBytes)
+		if d.staged+uint64(n) > maxStagedBytes {
+			if err := d.native.flush(); err != nil {
+				return fmt.Errorf("%s: %w", &own.Object, err)
+			}
+			d.staged = 0
+		}
+		if err := d.native.write(own.ref, offset, data[:n]); err != nil {
+			return fmt.Errorf("%s: %w", &own.Object, err)
+		}
+		d.staged += uint64(n)
+		offset += uint64(n)
+		data = data[n:]
+	}
+	return nil
+}
+
+// Wait implements gpu.Device. All that was copied to host memory is mapped by the one wait.
+func (d *device) Wait() error {
+	if err := d.rules.Err(); err != nil {
+		return err
+	}
+	for _, h := range d.pending {
+		if !h.freed {
+			h.mapping.begin()
+		}
+	}
+	err := d.native.wait()
+	d.staged = 0
+	for _, h := range d.pending {
+		h.pending = false
+		if h.freed {
+			continue
+		}
+		if failed := h.mapping.end(); failed != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", h.owner, failed))
+		}
+	}
+	clear(d.pending)
+	d.pending = d.pending[:0]
+	if err != nil {
+		return err
+	}
+	d.rules.Waited()
+	return nil
+}

@@ -1,0 +1,238 @@
+//go:build cgo
+
+package wgpu
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+
+	binding "github.com/cogentcore/webgpu/wgpu"
+
+	"gpuscope/engine/gpu"
+)
+
+// Driver finds the adapters of this machine. It holds no native object between calls.
+type Driver struct{}
+
+// New is the driver of this machine.
+func New() Driver {
+	// The library's own warnings go to descriptor 2 otherwise. Errors come back from calls.
+	binding.SetLogLevel(binding.LogLevelOff)
+	return Driver{}
+}
+
+// Adapters implements gpu.Driver. Where none is found the error wraps gpu.ErrNoAdapter and says what to install.
+func (d Driver) Adapters() ([]gpu.AdapterInfo, error) {
+	found, err := find()
+	if err != nil {
+		return nil, err
+	}
+	defer found.release()
+	return found.infos, nil
+}
+
+// Open implements gpu.Driver.
+func (d Driver) Open(index int) (gpu.Device, error) {
+	found, err := find()
+	if err != nil {
+		return nil, err
+	}
+	if index < 0 || index >= len(found.infos) {
+		n := len(found.infos)
+		found.release()
+		return nil, fmt.Errorf("adapter %d of %d: %w", index, n, gpu.ErrNoAdapter)
+	}
+	adapter, info := found.adapters[index], found.infos[index]
+	found.adapters[index] = nil
+	dev, err := open(found.instance, adapter, info)
+	if err != nil {
+		adapter.Release()
+		found.release()
+		return nil, err
+	}
+	found.instance = nil // the device's now
+	found.release()
+	return dev, nil
+}
+
+// foundAdapters are native adapters with what they say of themselves, in the order of preference.
+type foundAdapters struct {
+	instance *binding.Instance
+	adapters []*binding.Adapter
+	infos    []gpu.AdapterInfo
+}
+
+func (f *foundAdapters) release() {
+	for _, a := range f.adapters {
+		if a != nil {
+			a.Release()
+		}
+	}
+	if f.instance != nil {
+		f.instance.Release()
+	}
+}
+
+// find asks the platform's own back end (Vulkan, Metal, DX12) and only where that has nothing GL: starting GL makes EGL and Mesa
+// write to descriptor 2.
+func find() (*foundAdapters, error) {
+	for _, backends := range []binding.InstanceBackend{binding.InstanceBackendPrimary, binding.InstanceBackendGL} {
+		f, err := findIn(backends)
+		if err != nil || len(f.adapters) > 0 {
+			return f, err
+		}
+		f.release()
+	}
+	return nil, fmt.Errorf("%w: %s", gpu.ErrNoAdapter, remedy(runtime.GOOS))
+}
+
+func findIn(backends binding.InstanceBackend) (*foundAdapters, error) {
+	instance, err := newInstance(backends)
+	if err != nil {
+		return nil, err
+	}
+	f := &foundAdapters{instance: instance, adapters: instance.EnumerateAdapters(&binding.InstanceEnumerateAdapterOptons{Backends: backends})}
+	order := make([]int, len(f.adapters))
+	infos := make([]gpu.AdapterInfo, len(f.adapters))
+	for i, a := range f.adapters {
+		order[i], infos[i] = i, describe(a)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(infos[a].Type, infos[b].Type) })
+	adapters := f.adapters
+	f.adapters = make([]*binding.Adapter, len(order))
+	f.infos = make([]gpu.AdapterInfo, len(order))
+	for to, from := range order {
+		f.adapters[to], f.infos[to] = adapters[from], infos[from]
+	}
+	return f, nil
+}
+
+// remedy is what to do about a machine without an adapter.
+func remedy(goos string) string {
+	switch goos {
+	case "linux":
+		return "install a Vulkan driver; for a software one on Debian or Ubuntu: apt-get install libvulkan1 mesa-vulkan-drivers"
+	case "darwin":
+		return "Metal needs a Mac with macOS 10.13 or later"
+	case "windows":
+		return "install the graphics driver of the maker of the GPU (DirectX 12 or Vulkan)"
+	}
+	return "install a Vulkan driver"
+}
+
+// describe asks an adapter what it is. Its limits are those that a device of it is granted.
+func describe(a *binding.Adapter) gpu.AdapterInfo {
+	raw := a.GetInfo()
+	info := gpu.AdapterInfo{
+		Name: raw.Name, Vendor: vendor(raw), Driver: raw.DriverDescription, Backend: raw.BackendType.String(), Type: gpu.UnknownAdapter,
+		Timestamps: slices.Contains(a.EnumerateFeatures(), binding.FeatureNameTimestampQuery),
+		Limits:     granted(a.GetLimits().Limits),
+	}
+	switch raw.BackendType {
+	case binding.BackendTypeVulkan:
+		info.Backend = "vulkan"
+	case binding.BackendTypeMetal:
+		info.Backend = "metal"
+	case binding.BackendTypeD3D12:
+		info.Backend = "dx12"
+	case binding.BackendTypeOpenGL, binding.BackendTypeOpenGLES:
+		info.Backend = "gl"
+	}
+	switch raw.AdapterType {
+	case binding.AdapterTypeDiscreteGPU:
+		info.Type = gpu.Discrete
+	case binding.AdapterTypeIntegratedGPU:
+		info.Type = gpu.Integrated
+	case binding.AdapterTypeCPU:
+		info.Type = gpu.CPU
+	case binding.AdapterTypeUnknown:
+		// A virtual GPU has no type of its own in WebGPU; the library says unknown, as of GL adapters that do not tell.
+		if info.Backend == "vulkan" {
+			info.Type = gpu.Virtual
+		}
+	}
+	return info
+}
+
+// vendor is the maker's name. Vulkan gives a PCI number only.
+func vendor(raw binding.AdapterInfo) string {
+	if raw.VendorName != "" {
+		return raw.VendorName
+	}
+	switch raw.VendorId {
+	case 0x1002:
+		return "AMD"
+	case 0x106b:
+		return "Apple"
+	case 0x10de:
+		return "NVIDIA"
+	case 0x10005:
+		return "Mesa"
+	case 0x13b5:
+		return "ARM"
+	case 0x5143:
+		return "Qualcomm"
+	case 0x8086:
+		return "Intel"
+	}
+	return fmt.Sprintf("0x%04x", raw.VendorId)
+}
+
+// granted are the limits that a device of an adapter with these limits gets: WebGPU's defaults, raised to the adapter's where plans and
+// memory look at them. Some fields that the binding gives are zero though the adapter has more.
+func granted(adapter binding.Limits) gpu.Limits {
+	l := gpu.DefaultLimits()
+	l.MaxBufferSize = max(l.MaxBufferSize, adapter.MaxBufferSize)
+	l.MaxStorageBinding = max(l.MaxStorageBinding, adapter.MaxStorageBufferBindingSize)
+	l.MaxUniformBinding = max(l.MaxUniformBinding, adapter.MaxUniformBufferBindingSize)
+	if a := adapter.MinUniformBufferOffsetAlignment; a > 0 {
+		l.UniformAlignment = min(l.UniformAlignment, a)
+	}
+	if a := adapter.MinStorageBufferOffsetAlignment; a > 0 {
+		l.StorageAlignment = min(l.StorageAlignment, a)
+	}
+	l.MaxStorageBuffers = max(l.MaxStorageBuffers, adapter.MaxStorageBuffersPerShaderStage)
+	l.MaxWorkgroupStorage = max(l.MaxWorkgroupStorage, adapter.MaxComputeWorkgroupStorageSize)
+	l.MaxInvocations = max(l.MaxInvocations, adapter.MaxComputeInvocationsPerWorkgroup)
+	l.MaxWorkgroupX = max(l.MaxWorkgroupX, adapter.MaxComputeWorkgroupSizeX)
+	l.MaxWorkgroupY = max(l.MaxWorkgroupY, adapter.MaxComputeWorkgroupSizeY)
+	l.MaxWorkgroupZ = max(l.MaxWorkgroupZ, adapter.MaxComputeWorkgroupSizeZ)
+	l.MaxWorkgroups = max(l.MaxWorkgroups, adapter.MaxComputeWorkgroupsPerDimension)
+	return l
+}
+
+// required is the request for these limits. Everything else is left at the default, and push constants are not asked for: the
+// binding gives that field of an adapter uninitialised.
+func required(l gpu.Limits) *binding.RequiredLimits {
+	r := binding.DefaultLimits()
+	r.MaxBufferSize = l.MaxBufferSize
+	r.MaxStorageBufferBindingSize = l.MaxStorageBinding
+	r.MaxUniformBufferBindingSize = l.MaxUniformBinding
+	r.MinUniformBufferOffsetAlignment = l.UniformAlignment
+	r.MinStorageBufferOffsetAlignment = l.StorageAlignment
+	r.MaxStorageBuffersPerShaderStage = l.MaxStorageBuffers
+	r.MaxComputeWorkgroupStorageSize = l.MaxWorkgroupStorage
+	r.MaxComputeInvocationsPerWorkgroup = l.MaxInvocations
+	r.MaxComputeWorkgroupSizeX = l.MaxWorkgroupX
+	r.MaxComputeWorkgroupSizeY = l.MaxWorkgroupY
+	r.MaxComputeWorkgroupSizeZ = l.MaxWorkgroupZ
+	r.MaxComputeWorkgroupsPerDimension = l.MaxWorkgroups
+	r.MaxPushConstantSize = 0
+	return &binding.RequiredLimits{Limits: r}
+}
+
+// open makes a device. On success it owns the instance and the adapter.
+func open(instance *binding.Instance, adapter *binding.Adapter, info gpu.AdapterInfo) (*device, error) {
+	desc := &binding.DeviceDescriptor{Label: "gpuscope", RequiredLimits: required(info.Limits)} // a DeviceLostCallback panics in cgo
+	if info.Timestamps {
+		desc.RequiredFeatures = []binding.FeatureName{binding.FeatureNameTimestampQuery}
+	}
+	raw, err := adapter.RequestDevice(desc)
+	if err != nil {
+		return nil, fmt.Errorf("%s (%s): no device: %w", info.Name, info.Backend, errors.Join(gpu.ErrUnsupported, err))
+	}
+	return newDevice(instance, adapter, raw, info), nil
+}

@@ -1,0 +1,350 @@
+//go:build cgo
+
+package wgpu
+
+// This file talks to the native library (wgpu-native 22.1) below the Go binding, which links it, where the binding cannot be used:
+//
+//   - Buffer.MapAsync leaves the library a pointer to a Go variable that nothing keeps alive; a garbage collection before
+//     the callback frees it.
+//   - CreateInstance and RequestDevice pass structs with uninitialised fields.
+//   - An error outside of the error scopes that some calls push aborts the process: running out of memory, SetBindGroup,
+//     DispatchWorkgroups. Two scopes that are open all the time catch them.
+//   - Every recorded call allocates on the Go heap and most push and pop a scope. Here a whole recording is one call.
+//
+// The declarations repeat what of webgpu.h and wgpu.h is used; objects are opaque pointers, taken out of the binding's structs by ref.
+
+/*
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct chained { struct chained const *next; uint32_t type; } chained;
+
+typedef struct {
+	chained const *next;
+	char const *label;
+} labelled; // WGPUCommandEncoderDescriptor, WGPUCommandBufferDescriptor
+
+typedef struct {
+	chained const *next;
+	char const *label;
+	void const *timestampWrites;
+} passDescriptor; // WGPUComputePassDescriptor
+
+typedef struct { chained const *next; } instanceDescriptor; // WGPUInstanceDescriptor
+
+typedef struct {
+	chained chain;
+	uint32_t backends, flags;
+	uint32_t dx12ShaderCompiler, gles3MinorVersion;
+	char const *dxilPath, *dxcPath;
+} instanceExtras; // WGPUInstanceExtras
+
+enum { typeInstanceExtras = 0x00030006, mapRead = 1, scopeValidation = 0, scopeOutOfMemory = 1 };
+
+typedef void (*errorCallback)(int type, char const *message, void *userdata);
+typedef void (*mapCallback)(int status, void *userdata);
+
+extern void *wgpuCreateInstance(instanceDescriptor const *);
+extern void wgpuDevicePushErrorScope(void *device, int filter);
+extern void wgpuDevicePopErrorScope(void *device, errorCallback, void *userdata);
+extern uint32_t wgpuDevicePoll(void *device, uint32_t wait, void const *);
+extern void *wgpuDeviceCreateCommandEncoder(void *device, labelled const *);
+extern void wgpuQueueWriteBuffer(void *queue, void *buffer, uint64_t offset, void const *data, size_t size);
+extern void wgpuQueueSubmit(void *queue, size_t count, void *const *commands);
+extern void wgpuBufferMapAsync(void *buffer, uint32_t mode, size_t offset, size_t size, mapCallback, void *userdata);
+extern void const *wgpuBufferGetConstMappedRange(void *buffer, size_t offset, size_t size);
+extern void wgpuBufferUnmap(void *buffer);
+extern void *wgpuCommandEncoderBeginComputePass(void *encoder, passDescriptor const *);
+extern void wgpuCommandEncoderCopyBufferToBuffer(void *encoder, void *src, uint64_t srcOffset, void *dst, uint64_t dstOffset, uint64_t size);
+extern void wgpuCommandEncoderResolveQuerySet(void *encoder, void *set, uint32_t first, uint32_t count, void *dst, uint64_t offset);
+extern void wgpuCommandEncoderWriteTimestamp(void *encoder, void *set, uint32_t index);
+extern void *wgpuCommandEncoderFinish(void *encoder, labelled const *);
+extern void wgpuCommandEncoderRelease(void *encoder);
+extern void wgpuCommandBufferRelease(void *commands);
+extern void wgpuComputePassEncoderSetPipeline(void *pass, void *pipeline);
+extern void wgpuComputePassEncoderSetBindGroup(void *pass, uint32_t index, void *group, size_t count, uint32_t const *offsets);
+extern void wgpuComputePassEncoderDispatchWorkgroups(void *pass, uint32_t x, uint32_t y, uint32_t z);
+extern void wgpuComputePassEncoderEnd(void *pass);
+extern void wgpuComputePassEncoderRelease(void *pass);
+
+static void *createInstance(uint32_t backends) {
+	instanceExtras extras = {.chain = {.type = typeInstanceExtras}, .backends = backends};
+	instanceDescriptor desc = {&extras.chain};
+	return wgpuCreateInstance(&desc);
+}
+
+static void pushScopes(void *device) {
+	wgpuDevicePushErrorScope(device, scopeOutOfMemory);
+	wgpuDevicePushErrorScope(device, scopeValidation);
+}
+
+// caught is an error that a scope caught.
+typedef struct { int type; char *message; } caught;
+
+static void keepError(int type, char const *message, void *userdata) {
+	caught *c = userdata;
+	if (type == 0 || c->message != NULL) return;
+	c->type = type;
+	c->message = strdup(message);
+}
+
+// takeError empties the two scopes that are always open. The message is the caller's to free; NULL where there was no error.
+static caught takeError(void *device) {
+	caught c = {0, NULL};
+	wgpuDevicePopErrorScope(device, keepError, &c);
+	wgpuDevicePopErrorScope(device, keepError, &c);
+	pushScopes(device);
+	return c;
+}
+
+static caught writeBuffer(void *device, void *queue, void *buffer, uint64_t offset, void const *data, size_t size) {
+	wgpuQueueWriteBuffer(queue, buffer, offset, data, size);
+	return takeError(device);
+}
+
+static void poll(void *device, int wait) { wgpuDevicePoll(device, wait, NULL); }
+
+static void submitNothing(void *queue) { wgpuQueueSubmit(queue, 0, NULL); }
+
+static void mapped(int status, void *userdata) { *(int *)userdata = status; }
+
+static void mapForRead(void *buffer, uint64_t size, int *status) {
+	*status = -1;
+	wgpuBufferMapAsync(buffer, mapRead, 0, size, mapped, status);
+}
+
+static void const *mappedRange(void *buffer, uint64_t size) { return wgpuBufferGetConstMappedRange(buffer, 0, size); }
+
+enum { opBeginPass, opDispatch, opEndPass, opTimestamp, opResolve, opCopy };
+
+// command is one recorded call. Pointers are held as integers so that Go neither scans nor checks them.
+typedef struct {
+	uint32_t op;
+	uint32_t x, y, z;    // the grid; x the first query and y their number
+	uintptr_t a, b;      // pass label; pipeline, bind group; query set, destination; source, destination
+	uint64_t from, to, size;
+} command;
+
+// play encodes and submits a recording.
+static caught play(void *device, void *queue, char const *label, command const *commands, size_t count) {
+	labelled desc = {NULL, label};
+	void *encoder = wgpuDeviceCreateCommandEncoder(device, &desc), *pass = NULL;
+	uintptr_t pipeline = 0, group = 0;
+	for (command const *c = commands; c < commands + count; c++) {
+		switch (c->op) {
+		case opBeginPass: {
+			passDescriptor passDesc = {NULL, (char const *)c->a, NULL};
+			pass = wgpuCommandEncoderBeginComputePass(encoder, &passDesc);
+			pipeline = group = 0;
+			break;
+		}
+		case opDispatch:
+			if (c->a != pipeline) wgpuComputePassEncoderSetPipeline(pass, (void *)(pipeline = c->a));
+			if (c->b != group) wgpuComputePassEncoderSetBindGroup(pass, 0, (void *)(group = c->b), 0, NULL);
+			wgpuComputePassEncoderDispatchWorkgroups(pass, c->x, c->y, c->z);
+			break;
+		case opEndPass:
+			wgpuComputePassEncoderEnd(pass);
+			wgpuComputePassEncoderRelease(pass);
+			break;
+		case opTimestamp:
+			wgpuCommandEncoderWriteTimestamp(encoder, (void *)c->a, c->x);
+			break;
+		case opResolve:
+			wgpuCommandEncoderResolveQuerySet(encoder, (void *)c->a, c->x, c->y, (void *)c->b, c->to);
+			break;
+		case opCopy:
+			wgpuCommandEncoderCopyBufferToBuffer(encoder, (void *)c->a, c->from, (void *)c->b, c->to, c->size);
+			break;
+		}
+	}
+	void *finished = wgpuCommandEncoderFinish(encoder, &desc);
+	wgpuCommandEncoderRelease(encoder);
+	caught c = takeError(device);
+	if (c.message == NULL) {
+		wgpuQueueSubmit(queue, 1, &finished);
+		c = takeError(device);
+	}
+	wgpuCommandBufferRelease(finished);
+	return c;
+}
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unsafe"
+
+	binding "github.com/cogentcore/webgpu/wgpu"
+
+	"gpuscope/engine/gpu"
+)
+
+// handle is an object of the native library.
+type handle = unsafe.Pointer
+
+// ref takes the handle out of one of the binding's structs that hold nothing else.
+func ref[T binding.Device | binding.BindGroup | binding.ComputePipeline | binding.QuerySet](p *T) handle {
+	return *(*handle)(unsafe.Pointer(p))
+}
+
+// owned is the layout of the binding's structs that also hold their device.
+type owned struct{ device, ref handle }
+
+func ownedRef[T binding.Buffer | binding.Queue](p *T) handle { return (*owned)(unsafe.Pointer(p)).ref }
+
+// newInstance starts the native library for a set of back ends.
+func newInstance(backends binding.InstanceBackend) (*binding.Instance, error) {
+	p := C.createInstance(C.uint32_t(backends))
+	if p == nil {
+		return nil, errors.New("the WebGPU library does not start")
+	}
+	instance := new(binding.Instance)
+	*(*handle)(unsafe.Pointer(instance)) = p
+	return instance, nil
+}
+
+// native is an open device of the native library.
+type native struct{ device, queue handle }
+
+// catchErrors opens the two scopes that catch what would abort the process. Call it once.
+func (n native) catchErrors() { C.pushScopes(n.device) }
+
+// caught is the error since the last call, if any.
+func (n native) caught() error { return goError(C.takeError(n.device)) }
+
+// outOfMemory is the native library's type of such errors.
+const outOfMemory = 2
+
+func goError(c C.caught) error {
+	if c.message == nil {
+		return nil
+	}
+	text := tidy(C.GoString(c.message))
+	C.free(unsafe.Pointer(c.message))
+	if c._type == outOfMemory {
+		return fmt.Errorf("out of device memory: %w: %s", gpu.ErrUnsupported, text)
+	}
+	return errors.New(text)
+}
+
+// tidy takes the heading off the library's text and leaves its causes, line by line.
+func tidy(message string) string {
+	lines := strings.Split(strings.TrimSpace(message), "\n")
+	kept := lines[:0]
+	for _, line := range lines {
+		line = strings.TrimRight(line, " ")
+		if s := strings.TrimSpace(line); s == "" || s == "Caused by:" || s == "Validation Error" {
+			continue
+		}
+		kept = append(kept, strings.TrimPrefix(line, "  "))
+	}
+	return strings.Join(kept, "\n")
+}
+
+func (n native) write(buffer handle, offset uint64, data []byte) error {
+	return goError(C.writeBuffer(n.device, n.queue, buffer, C.uint64_t(offset), unsafe.Pointer(unsafe.SliceData(data)), C.size_t(len(data))))
+}
+
+// flush sends queued writes to the device and waits until their staging memory is free again.
+func (n native) flush() error {
+	C.submitNothing(n.queue)
+	return n.wait()
+}
+
+// wait blocks until the queue is idle and runs the callbacks of maps.
+func (n native) wait() error {
+	C.poll(n.device, 1)
+	return n.caught()
+}
+
+// command is a recorded call.
+type command = C.command
+
+const (
+	opBeginPass = C.opBeginPass
+	opDispatch  = C.opDispatch
+	opEndPass   = C.opEndPass
+	opTimestamp = C.opTimestamp
+	opResolve   = C.opResolve
+	opCopy      = C.opCopy
+)
+
+// play encodes and submits a recording in one call.
+func (n native) play(label cstring, commands []command) error {
+	return goError(C.play(n.device, n.queue, label, unsafe.SliceData(commands), C.size_t(len(commands))))
+}
+
+// address is a handle as a command holds it.
+func address(h handle) C.uintptr_t { return C.uintptr_t(uintptr(h)) }
+
+// cstring is a C string, nil where there is no text.
+type cstring = *C.char
+
+// labels keeps the C strings of labels that come again with every step. What is beyond its capacity goes without: a caller that
+// numbers its labels must not make memory grow.
+type labels map[string]cstring
+
+const maxLabels = 1 << 14
+
+func (l labels) get(s string) cstring {
+	if s == "" {
+		return nil
+	}
+	c, ok := l[s]
+	if !ok && len(l) < maxLabels {
+		c = C.CString(strings.ReplaceAll(s, "\x00", ""))
+		l[s] = c
+	}
+	return c
+}
+
+func (l labels) free() {
+	for s, c := range l {
+		C.free(unsafe.Pointer(c))
+		delete(l, s)
+	}
+}
+
+// mapping is the map of a buffer to host memory.
+type mapping struct {
+	buffer handle
+	size   uint64
+	status *C.int // in C memory, because the library writes to it from a later call
+	bytes  []byte // nil while not mapped
+}
+
+func newMapping(buffer handle, size uint64) mapping {
+	return mapping{buffer: buffer, size: size, status: (*C.int)(C.malloc(C.size_t(unsafe.Sizeof(C.int(0)))))}
+}
+
+func (m *mapping) free() {
+	m.unmap()
+	C.free(unsafe.Pointer(m.status))
+}
+
+// begin asks for the map; it stands after the next native.wait.
+func (m *mapping) begin() { C.mapForRead(m.buffer, C.uint64_t(m.size), m.status) }
+
+// end takes the map that begin asked for.
+func (m *mapping) end() error {
+	if *m.status != 0 {
+		return fmt.Errorf("not mapped, status %d", *m.status)
+	}
+	m.bytes = unsafe.Slice((*byte)(C.mappedRange(m.buffer, C.uint64_t(m.size))), m.size)
+	return nil
+}
+
+func (m *mapping) unmap() {
+	if m.bytes != nil {
+		C.wgpuBufferUnmap(m.buffer)
+		m.bytes = nil
+	}
+}
+
+func u32(n uint32) C.uint32_t { return C.uint32_t(n) }
+
+func u64(n uint64) C.uint64_t { return C.uint64_t(n) }
