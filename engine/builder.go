@@ -145,6 +145,14 @@ func (b *Builder) MaxDims(v ValueID) []int {
 	return b.values[v].maxDims
 }
 
+// MinDims are the smallest live dims of a tensor, dim by dim; nil after an error. They must not be changed.
+func (b *Builder) MinDims(v ValueID) []int {
+	if b.err != nil {
+		return nil
+	}
+	return b.values[v].minDims
+}
+
 // Limits are the device's.
 func (b *Builder) Limits() *gpu.Limits { return &b.limits }
 

@@ -131,6 +131,9 @@ func (g *Graph) Operators(yield func(OpID, string, Operator) bool) {
 	}
 }
 
+// Values is the number of values; their ids are 0 to Values()-1.
+func (g *Graph) Values() int { return len(g.values) }
+
 // ValueInfo is what a graph knows of a value before anything runs.
 type ValueInfo struct {
 	Name    string

@@ -1,0 +1,125 @@
+// Package ops holds the operators, one to a file, under ExecuTorch's names. A file has all there is to know of its operator: the constructor
+// that puts it into a graph, the plan that maps live shapes to dispatches, the corners, the prepack of its weights where it has
+// any, and the float64 reference. Its kernels are shaders/<operator>*.wgsl.
+//
+//	x := b.Input("x", engine.F32, []int{1, 256}, []int{512, 256})
+//	y := ops.RMSNorm(b, "norm", x, weight, 1e-5)
+//
+// A constructor takes the builder, the operator's name in the graph, then the arguments in upstream's order; it returns the ids of the
+// outputs, which are named after the operator. What is wrong with its arguments is recorded in the builder, and engine.Builder.Finish
+// returns it: constructors may be chained without a look at errors, since every call after the first error does nothing.
+//
+// Tensors are dense, row-major, and f32 where nothing else is said. A live tensor is a prefix of its memory.
+//
+// Every operator implements Referencer, and Interpreter runs a whole graph by these references. Table lists all operators.
+package ops
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/shaders"
+	"gpuscope/trace"
+)
+
+// maxRank is the largest rank of a tensor.
+const maxRank = 8
+
+// kernels holds every kernel that was asked for: graphs share them, and engines tell kernels apart by pointer.
+var kernels struct {
+	sync.Mutex
+	byKey map[string]*engine.Kernel
+}
+
+// kernel is the kernel that a template and its constants make, the same pointer for the same constants. After an error, which it records in
+// the builder, it returns nil.
+func kernel(b *engine.Builder, template string, c shaders.Constants) *engine.Kernel {
+	var key strings.Builder
+	key.WriteString(template)
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		fmt.Fprintf(&key, " %s=%v", name, c[name])
+	}
+	kernels.Lock()
+	defer kernels.Unlock()
+	if k := kernels.byKey[key.String()]; k != nil {
+		return k
+	}
+	expanded, err := shaders.Expand(template, c)
+	if err != nil {
+		b.Errorf("%w", err)
+		return nil
+	}
+	k := &engine.Kernel{Name: expanded.Name, Source: expanded.Source}
+	for i, n := range expanded.WorkgroupSize {
+		k.WorkgroupSize[i] = uint32(n)
+	}
+	for _, s := range expanded.Storage {
+		access := gpu.Read
+		if s.Write {
+			access = gpu.ReadWrite
+		}
+		k.Storage = append(k.Storage, access)
+	}
+	for _, p := range expanded.Params {
+		k.Params = append(k.Params, trace.Param(p))
+	}
+	if kernels.byKey == nil {
+		kernels.byKey = map[string]*engine.Kernel{}
+	}
+	kernels.byKey[key.String()] = k
+	return k
+}
+
+// one is the list of uses of a slot that has the same kernel on every route.
+func one(k *engine.Kernel, bind ...engine.ValueID) []engine.Use {
+	return []engine.Use{{Kernel: k, Bind: bind}}
+}
+
+// ready says whether an operator can be put together: nothing went wrong so far, and every argument is a value.
+func ready(b *engine.Builder, args ...engine.ValueID) bool {
+	return b.Err() == nil && !slices.Contains(args, engine.None)
+}
+
+// vec is how many elements a kernel moves at a time along a dim whose live size never changes: 4 where it divides, else 1.
+func vec(b *engine.Builder, v engine.ValueID, axis int) int {
+	lowest, highest := b.MinDims(v), b.MaxDims(v)
+	if axis < 0 {
+		axis += len(highest)
+	}
+	if axis < 0 || axis >= len(highest) || lowest[axis] != highest[axis] || highest[axis]%4 != 0 {
+		return 1
+	}
+	return 4
+}
+
+// lanesFor is the size of a workgroup that shares n pieces of work: a power of two from 64 to 256.
+func lanesFor(b *engine.Builder, n int) int {
+	lanes := 64
+	for lanes < 256 && lanes < n && 2*lanes <= int(b.Limits().MaxInvocations) {
+		lanes *= 2
+	}
+	return lanes
+}
+
+// last is the size of the last dim; 1 for a tensor of rank 0.
+func last(dims []int) int {
+	if len(dims) == 0 {
+		return 1
+	}
+	return dims[len(dims)-1]
+}
+
+func product(dims []int) int {
+	n := 1
+	for _, d := range dims {
+		n *= d
+	}
+	return n
+}
+
+func divUp(n, d int) int { return (n + d - 1) / d }

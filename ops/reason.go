@@ -1,0 +1,21 @@
+package ops
+
+// reason says why a plan took its route.
+type reason uint8
+
+// The reasons for routes.
+const (
+	reasonNone reason = iota
+	sameShapes
+	broadcastShapes
+	reasons
+)
+
+// String is the reason as people read it.
+func (r reason) String() string {
+	return [...]string{
+		reasonNone:      "",
+		sameShapes:      "operands have one shape",
+		broadcastShapes: "an operand is repeated along a dim",
+	}[r]
+}

@@ -1,0 +1,183 @@
+package ops
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/x448/float16"
+
+	"gpuscope/engine"
+)
+
+// Referencer is an operator that computes its outputs in float64, plainly and in its own words: from the values of its arguments, and from the
+// bytes of its constants as its kernels read them, so that prepacking is held to account too. It trusts that the operator's plan took the shapes.
+type Referencer interface {
+	engine.Operator
+	Reference(r *Ref)
+}
+
+// Tensor is a tensor in float64, dense and row-major. Integers are whole numbers.
+type Tensor struct {
+	Dims []int
+	Data []float64
+}
+
+// rows is the tensor as a matrix: its last dim, and how many rows of it there are.
+func (t Tensor) rows() (n, width int) { return len(t.Data) / last(t.Dims), last(t.Dims) }
+
+// row is row i of the matrix.
+func (t Tensor) row(i int) []float64 { return t.Data[i*last(t.Dims) : (i+1)*last(t.Dims)] }
+
+// like is a tensor of zeros with the same dims.
+func (t Tensor) like() Tensor { return Tensor{t.Dims, make([]float64, len(t.Data))} }
+
+// zeros is a tensor of these dims.
+func zeros(dims ...int) Tensor { return Tensor{dims, make([]float64, product(dims))} }
+
+// Interpreter runs a graph by the references of its operators. State is kept from step to step.
+type Interpreter struct {
+	g       *engine.Graph
+	tensors []Tensor
+	ints    []int64
+	host    [][]int64
+	bytes   [][]byte // of constants, once loaded
+	err     error
+}
+
+// Ref is what a reference reads from and writes to. Its first error ends the step.
+type Ref struct {
+	x    *Interpreter
+	name string
+}
+
+// NewInterpreter readies a graph; State is zero.
+func NewInterpreter(g *engine.Graph) *Interpreter {
+	return &Interpreter{g: g, tensors: make([]Tensor, g.Values()), ints: make([]int64, g.Values()), host: make([][]int64, g.Values()), bytes: make([][]byte, g.Values())}
+}
+
+// Step runs the graph on the inputs of a step. Inputs that in does not name keep their values. After each operator it calls visit,
+// which may be nil; an error of visit ends the step.
+func (x *Interpreter) Step(in *engine.StepInput, visit func(engine.OpID) error) error {
+	for _, s := range in.SymInts {
+		x.ints[s.Value] = s.Int
+	}
+	for _, t := range in.Inputs {
+		data, err := decode(x.g.Value(t.Value).DType, t.Data, product(t.Dims))
+		if err != nil {
+			return fmt.Errorf("input %s: %w", x.g.Value(t.Value).Name, err)
+		}
+		x.tensors[t.Value], x.host[t.Value] = Tensor{t.Dims, data}, t.Host
+	}
+	x.err = nil
+	x.g.Operators(func(id engine.OpID, name string, o engine.Operator) bool {
+		r := &Ref{x, name}
+		if impl, ok := o.(Referencer); ok {
+			impl.Reference(r)
+		} else {
+			r.Errorf("it has none")
+		}
+		if x.err == nil && visit != nil {
+			x.err = visit(id)
+		}
+		return x.err == nil
+	})
+	return x.err
+}
+
+// Tensor is the value of a tensor after a step.
+func (x *Interpreter) Tensor(v engine.ValueID) Tensor { return x.tensors[v] }
+
+// SetTensor overrides a tensor, so that what follows is computed from it: State at the start, or what a GPU gave instead of the reference.
+func (x *Interpreter) SetTensor(v engine.ValueID, t Tensor) { x.tensors[v] = t }
+
+// Int is the value of a SymInt after a step.
+func (x *Interpreter) Int(v engine.ValueID) int64 { return x.ints[v] }
+
+// Errorf ends the step.
+func (r *Ref) Errorf(format string, args ...any) {
+	if r.x.err == nil {
+		r.x.err = fmt.Errorf("reference of %s: %w", r.name, fmt.Errorf(format, args...))
+	}
+}
+
+// Tensor is the value of an argument. That of State is the state itself, to be written in place; no other may be changed.
+func (r *Ref) Tensor(v engine.ValueID) Tensor {
+	if t := r.x.tensors[v]; t.Data != nil {
+		return t
+	}
+	info := r.x.g.Value(v)
+	t := zeros(info.MaxDims...)
+	switch info.Role {
+	case engine.State:
+	case engine.Constant:
+		data, err := decode(info.DType, r.Bytes(v), len(t.Data))
+		if err != nil {
+			r.Errorf("%s: %w", info.Name, err)
+			return t
+		}
+		t.Data = data
+	default:
+		r.Errorf("%s has no value yet", info.Name)
+	}
+	r.x.tensors[v] = t
+	return t
+}
+
+// Int is the value of a SymInt argument.
+func (r *Ref) Int(v engine.ValueID) int { return int(r.x.ints[v]) }
+
+// HostInts are the host's integers of a graph input.
+func (r *Ref) HostInts(v engine.ValueID) []int64 { return r.x.host[v] }
+
+// Bytes are the bytes of a constant, in its kernels' layout.
+func (r *Ref) Bytes(v engine.ValueID) []byte {
+	if r.x.bytes[v] != nil {
+		return r.x.bytes[v]
+	}
+	info := r.x.g.Value(v)
+	want := int(info.DType.Bytes(product(info.MaxDims)))
+	if info.Load == nil {
+		r.Errorf("%s is no constant", info.Name)
+		return make([]byte, want)
+	}
+	data, err := info.Load()
+	if err == nil && len(data) != want {
+		err = fmt.Errorf("%d bytes, want %d", len(data), want)
+	}
+	if err != nil {
+		r.Errorf("load %s: %w", info.Name, err)
+		return make([]byte, want)
+	}
+	r.x.bytes[v] = data
+	return data
+}
+
+// Set gives an output its value.
+func (r *Ref) Set(v engine.ValueID, t Tensor) { r.x.tensors[v] = t }
+
+// SetInt gives an output SymInt its value.
+func (r *Ref) SetInt(v engine.ValueID, n int64) { r.x.ints[v] = n }
+
+// decode reads n elements of a type.
+func decode(t engine.DType, data []byte, n int) ([]float64, error) {
+	if want := t.Bytes(n); int64(len(data)) < want {
+		return nil, fmt.Errorf("%d bytes of %s for %d elements, want %d", len(data), t, n, want)
+	}
+	out := make([]float64, n)
+	for i := range out {
+		switch t {
+		case engine.F32:
+			out[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:])))
+		case engine.I32:
+			out[i] = float64(int32(binary.LittleEndian.Uint32(data[4*i:])))
+		case engine.U32:
+			out[i] = float64(binary.LittleEndian.Uint32(data[4*i:]))
+		case engine.F16:
+			out[i] = float64(float16.Frombits(binary.LittleEndian.Uint16(data[2*i:])).Float32())
+		case engine.Q4:
+			out[i] = float64(data[i/2] >> (i % 2 * 4) & 15)
+		}
+	}
+	return out, nil
+}

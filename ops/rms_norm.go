@@ -1,0 +1,77 @@
+package ops
+
+import (
+	"math"
+
+	"gpuscope/engine"
+	"gpuscope/shaders"
+)
+
+// RMSNorm adds rms_norm: y = x / sqrt(mean(x^2) + eps) * weight over the last dim.
+//
+//	x      [..., D]
+//	weight [D], constant
+//	y      dims of x
+//
+// A workgroup takes a row, its lanes stride over it, and the sum of squares is reduced in workgroup memory; four elements at a time where 4
+// divides D. Source: Zhang and Sennrich, Root Mean Square Layer Normalization (2019), equation 4.
+func RMSNorm(b *engine.Builder, name string, x, weight engine.ValueID, eps float32) engine.ValueID {
+	if !ready(b, x, weight) {
+		return engine.None
+	}
+	width := last(b.MaxDims(x))
+	o := &rmsNorm{x: x, weight: weight, y: b.Tensor(name, engine.F32), eps: eps}
+	o.vec = vec(b, x, -1)
+	o.lanes = lanesFor(b, width/o.vec)
+	o.kernel = kernel(b, "rms_norm", shaders.Constants{"Lanes": o.lanes, "Vec": o.vec})
+	b.Add(name, o)
+	return o.y
+}
+
+type rmsNorm struct {
+	x, weight, y engine.ValueID
+	eps          float32
+	kernel       *engine.Kernel
+	lanes, vec   int
+}
+
+func (o *rmsNorm) Spec() engine.Spec {
+	return engine.Spec{
+		Kind: "rms_norm", Inputs: []engine.ValueID{o.x, o.weight}, Outputs: []engine.ValueID{o.y},
+		Slots: []engine.Slot{{Uses: one(o.kernel, o.x, o.weight, o.y)}},
+		Attrs: map[string]any{"eps": o.eps},
+	}
+}
+
+func (o *rmsNorm) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.x) }
+
+func (o *rmsNorm) Plan(p *engine.Planner) error {
+	width := p.Dim(o.x, -1)
+	if w := p.Dims(o.weight); len(w) != 1 || w[0] != width {
+		return p.Errorf("weight is %v, want [%d] for x %v", w, width, p.Dims(o.x))
+	}
+	n := p.Numel(o.x)
+	p.SetDims(o.y, p.Dims(o.x)...)
+	l := p.Dispatch(0, p.Rows(n/width, o.lanes, width/o.vec))
+	l.Params.U32(n/width, width).F32(o.eps)
+	l.Bytes = 4 * int64(2*n+width)
+	l.FLOPs = 4 * int64(n)
+	return nil
+}
+
+func (o *rmsNorm) Reference(r *Ref) {
+	x, weight := r.Tensor(o.x), r.Tensor(o.weight)
+	y := x.like()
+	rows, width := x.rows()
+	for i := range rows {
+		var squares float64
+		for _, v := range x.row(i) {
+			squares += v * v
+		}
+		scale := 1 / math.Sqrt(squares/float64(width)+float64(o.eps))
+		for j, v := range x.row(i) {
+			y.row(i)[j] = v * scale * weight.Data[j]
+		}
+	}
+	r.Set(o.y, y)
+}

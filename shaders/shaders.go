@@ -1,0 +1,245 @@
+// Package shaders holds the WGSL of every kernel as text templates, and expands them.
+//
+// A template is one file NAME.wgsl. Expand fills in its named constants (text/template, so {{.Lanes}}, {{if}} and {{range}}) and reads the
+// kernel's description back from the text that came out: the expanded WGSL is the only place where workgroup size, bindings
+// and params are written down. The files in include define parts that templates share: {{template "flat_group" .}} takes one in.
+//
+// A template follows these rules, and Expand refuses what does not:
+//
+//   - the entry point is main, in group 0;
+//   - bindings are numbered from 0 without gaps: storage buffers first, and last the params, if there are any,
+//     as var<uniform> of a struct whose fields are all u32, i32 or f32, at most 64 of them;
+//   - array lengths in workgroup memory are integer literals, module constants, or products of these;
+//   - every constant that is given is used, and every one that is used is given.
+//
+// The WGSL front ends in use are old: a template does without enable, override, const_assert and the packed 8-bit builtins.
+package shaders
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"text/template"
+	"text/template/parse"
+)
+
+//go:embed *.wgsl include/*.wgsl
+var files embed.FS
+
+// Constants are the values that specialise a template: int, bool, string or float64, by name.
+type Constants map[string]any
+
+// Kernel is an expanded template.
+type Kernel struct {
+	// Name is the template's name and the constants, in the order of their names: "rms_norm_lanes64_vec4". False and empty ones are left out.
+	Name          string
+	Source        string // WGSL, entry point main
+	WorkgroupSize [3]int
+	Storage       []Storage // bindings 0, 1, ...
+	Params        []Param   // of the uniform binding after them; empty where there is none
+	// WorkgroupBytes is the size of the kernel's workgroup memory.
+	WorkgroupBytes int
+}
+
+// Storage is a storage binding.
+type Storage struct {
+	Name  string
+	Write bool // read_write
+}
+
+// Param is a field of the params block.
+type Param struct {
+	Name   string
+	Type   string // "u32", "i32", "f32"
+	Offset int    // in bytes
+}
+
+// Names are the names of all templates, sorted.
+func Names() []string {
+	list, err := fs.Glob(files, "*.wgsl")
+	if err != nil {
+		return nil // the pattern is good, so this does not happen
+	}
+	for i, n := range list {
+		list[i] = strings.TrimSuffix(n, ".wgsl")
+	}
+	return list
+}
+
+// Template is the text of a template as it was written, for showing which parts of a kernel are specialised.
+func Template(name string) (string, error) {
+	text, err := files.ReadFile(name + ".wgsl")
+	if err != nil {
+		return "", fmt.Errorf("shader %s: there is no such template", name)
+	}
+	return string(text), nil
+}
+
+// Expand specialises a template.
+func Expand(name string, c Constants) (Kernel, error) {
+	k, err := expand(name, c)
+	if err != nil {
+		return Kernel{}, fmt.Errorf("shader %s.wgsl: %w", name, err)
+	}
+	return k, nil
+}
+
+func expand(name string, c Constants) (Kernel, error) {
+	text, err := Template(name)
+	if err != nil {
+		return Kernel{}, err
+	}
+	shared, err := includes()
+	if err != nil {
+		return Kernel{}, err
+	}
+	t, err := shared.Clone()
+	if err != nil {
+		return Kernel{}, err
+	}
+	if t, err = t.New(name).Parse(text); err != nil {
+		return Kernel{}, err
+	}
+	if err := unused(t, c); err != nil {
+		return Kernel{}, err
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, map[string]any(c)); err != nil {
+		return Kernel{}, err
+	}
+	k := Kernel{Name: kernelName(name, c), Source: tidy(b.String())}
+	if err := k.describe(); err != nil {
+		return Kernel{}, err
+	}
+	return k, nil
+}
+
+// includes are the shared parts, parsed once.
+var includes = sync.OnceValues(func() (*template.Template, error) {
+	root := template.New("").Option("missingkey=error").Funcs(template.FuncMap{
+		"add": func(a, b int) int { return a + b },
+		"sub": func(a, b int) int { return a - b },
+		"mul": func(a, b int) int { return a * b },
+		"div": func(a, b int) (int, error) {
+			if b == 0 {
+				return 0, errors.New("div by 0")
+			}
+			return a / b, nil
+		},
+	})
+	list, err := fs.Glob(files, "include/*.wgsl")
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range list {
+		text, err := files.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := root.New(strings.TrimSuffix(path.Base(file), ".wgsl")).Parse(string(text)); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return root, nil
+})
+
+// unused says which constant no part of the template mentions: it would make two kernels of one text.
+func unused(t *template.Template, c Constants) error {
+	used, seen := map[string]bool{}, map[string]bool{}
+	var walk func(n parse.Node)
+	take := func(name string) {
+		if sub := t.Lookup(name); sub != nil && sub.Tree != nil && !seen[name] {
+			seen[name] = true
+			walk(sub.Tree.Root)
+		}
+	}
+	walk = func(n parse.Node) {
+		switch n := n.(type) {
+		case *parse.ListNode:
+			if n != nil {
+				for _, m := range n.Nodes {
+					walk(m)
+				}
+			}
+		case *parse.ActionNode:
+			walk(n.Pipe)
+		case *parse.PipeNode:
+			if n != nil {
+				for _, m := range n.Cmds {
+					walk(m)
+				}
+			}
+		case *parse.CommandNode:
+			for _, m := range n.Args {
+				walk(m)
+			}
+		case *parse.FieldNode:
+			used[n.Ident[0]] = true
+		case *parse.VariableNode:
+			if len(n.Ident) > 1 && n.Ident[0] == "$" {
+				used[n.Ident[1]] = true
+			}
+		case *parse.IfNode:
+			walk(n.Pipe)
+			walk(n.List)
+			walk(n.ElseList)
+		case *parse.RangeNode:
+			walk(n.Pipe)
+			walk(n.List)
+			walk(n.ElseList)
+		case *parse.WithNode:
+			walk(n.Pipe)
+			walk(n.List)
+			walk(n.ElseList)
+		case *parse.TemplateNode:
+			walk(n.Pipe)
+			take(n.Name)
+		}
+	}
+	take(t.Name())
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		if !used[name] {
+			return fmt.Errorf("constant %s is given and not used", name)
+		}
+	}
+	return nil
+}
+
+func kernelName(name string, c Constants) string {
+	for _, key := range slices.Sorted(maps.Keys(c)) {
+		switch v := c[key].(type) {
+		case bool:
+			if v {
+				name += "_" + strings.ToLower(key)
+			}
+		case string:
+			if v != "" {
+				name += "_" + v
+			}
+		default:
+			name += fmt.Sprintf("_%s%v", strings.ToLower(key), v)
+		}
+	}
+	return name
+}
+
+// tidy takes out what template actions leave behind: blanks at line ends, and all but one of the empty lines in a row.
+func tidy(s string) string {
+	lines := strings.Split(s, "\n")
+	out := lines[:0]
+	for _, l := range lines {
+		l = strings.TrimRight(l, " \t\r")
+		if l == "" && (len(out) == 0 || out[len(out)-1] == "") {
+			continue
+		}
+		out = append(out, l)
+	}
+	return strings.TrimRight(strings.Join(out, "\n"), "\n") + "\n"
+}

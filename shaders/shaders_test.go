@@ -1,0 +1,164 @@
+package shaders
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected expansions in testdata")
+
+// Every template has a folder testdata/NAME, with CASE.json, the constants, beside CASE.wgsl, the expansion.
+func TestExpansionsAreAsExpected(t *testing.T) {
+	folders, err := os.ReadDir("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range folders {
+		if !slices.Contains(Names(), f.Name()) {
+			t.Errorf("testdata/%s: there is no template of that name", f.Name())
+		}
+	}
+	for _, name := range Names() {
+		cases, err := filepath.Glob(filepath.Join("testdata", name, "*.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(cases) == 0 {
+			t.Errorf("%s.wgsl has no expected expansion: write its constants to testdata/%s/CASE.json and run the test with -update", name, name)
+		}
+		for _, file := range cases {
+			t.Run(name+"/"+strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) { holdExpansion(t, name, file) })
+		}
+	}
+}
+
+func holdExpansion(t *testing.T, name, file string) {
+	k, err := Expand(name, readConstants(t, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := summary(k) + "\n" + k.Source
+	golden := strings.TrimSuffix(file, ".json") + ".wgsl"
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatalf("%v (run with -update to write it)", err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("expansion differs from %s (- expected, + got); -update rewrites it\n%s", golden, d)
+	}
+}
+
+func readConstants(t *testing.T, file string) Constants {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	c := Constants{}
+	if err := d.Decode(&c); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	for key, v := range c {
+		if n, ok := v.(json.Number); ok {
+			if i, err := n.Int64(); err == nil {
+				c[key] = int(i)
+			} else if c[key], err = n.Float64(); err != nil {
+				t.Fatalf("%s: %s: %v", file, key, err)
+			}
+		}
+	}
+	return c
+}
+
+// summary is what was read back from an expansion, as a comment.
+func summary(k Kernel) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "// kernel %s, workgroup %v, %d bytes of workgroup memory\n", k.Name, k.WorkgroupSize, k.WorkgroupBytes)
+	for i, s := range k.Storage {
+		fmt.Fprintf(&b, "// binding %d: %s%s\n", i, s.Name, map[bool]string{true: " (written)"}[s.Write])
+	}
+	for _, p := range k.Params {
+		fmt.Fprintf(&b, "// param at %d: %s %s\n", p.Offset, p.Type, p.Name)
+	}
+	return b.String()
+}
+
+func TestDescribeRefusesWhatTheEngineCannotUse(t *testing.T) {
+	const ok = `
+struct Params { n: u32, }
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@group(0) @binding(2) var<uniform> params: Params;
+const tile = 4u;
+var<workgroup> held: array<array<vec4<f32>, tile * 2>, 8>;
+@compute @workgroup_size(8, 4) fn main() {}
+`
+	k := Kernel{Source: ok}
+	if err := k.describe(); err != nil {
+		t.Fatal(err)
+	}
+	want := Kernel{
+		Source: ok, WorkgroupSize: [3]int{8, 4, 1}, WorkgroupBytes: 1024,
+		Storage: []Storage{{"x", false}, {"y", true}}, Params: []Param{{"n", "u32", 0}},
+	}
+	if d := cmp.Diff(want, k); d != "" {
+		t.Error(d)
+	}
+	for _, c := range []struct{ name, from, to, want string }{
+		{"no entry point", "fn main", "fn other", "0 compute entry points"},
+		{"a second entry point", "fn main() {}", "fn main() {} @compute @workgroup_size(1) fn more() {}", "2 compute entry points"},
+		{"a workgroup size that is no literal", "size(8, 4)", "size(lanes)", "workgroup_size(lanes)"},
+		{"a gap in the bindings", "@binding(1)", "@binding(3)", "binding y is group 0 binding 3, want group 0 binding 1"},
+		{"another group", "@group(0) @binding(1)", "@group(1) @binding(1)", "group 1"},
+		{"a vector in the params", "n: u32", "n: vec2<u32>", "field n is vec2<u32>, want u32, i32 or f32"},
+		{"params that are no struct", "params: Params", "params: u32", "u32 is not a struct"},
+		{"a workgroup array of unknown length", "tile * 2", "lanes", `"lanes" is no integer literal`},
+		{"a keyword that is too new", "const tile", "override tile", "uses override"},
+		{"too many params", "n: u32,", strings.Repeat("n: u32,", 65), "65 fields, want 1 to 64"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			src := strings.Replace(ok, c.from, c.to, 1)
+			if c.name == "no entry point" {
+				src = strings.Replace(ok, "@compute @workgroup_size(8, 4)", "", 1)
+			}
+			err := (&Kernel{Source: src}).describe()
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an error with %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestExpandNamesTheFileAndTheConstant(t *testing.T) {
+	for _, c := range []struct {
+		name, template string
+		constants      Constants
+		want           string
+	}{
+		{"a template that is not there", "nothing", nil, "shader nothing.wgsl: shader nothing: there is no such template"},
+		{"a constant that is missing", "rms_norm", Constants{"Vec": 4}, `no entry for key "Lanes"`},
+		{"a constant that nothing uses", "rms_norm", Constants{"Vec": 4, "Lanes": 64, "Tile": 8}, "constant Tile is given and not used"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Expand(c.template, c.constants)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an error with %q", err, c.want)
+			}
+		})
+	}
+}
