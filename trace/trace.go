@@ -2,7 +2,7 @@
 // file format gpuscope.trace/1 (docs/trace-format.md). Whatever a view or a command shows is computed from these types, so
 // it works on a live run and on a file alike, without a GPU.
 //
-// Times are integers in nanoseconds. A time that was not measured is absent, never 0: see Time.
+// Times are integers in nanoseconds. A time that was not measured is absent, never 0: see Time. An empty list is absent too.
 // Ids (ValueID, OpID, DispatchID, KernelID's name, PlanID) are dense indices into the lists of Graph and Trace.
 package trace
 
@@ -67,12 +67,14 @@ type Trace struct {
 	Clock    Clock     `json:"clock"`
 	Model    Model     `json:"model"`
 	Graph    Graph     `json:"graph"`
-	Plans    []Plan    `json:"plans"`
-	Steps    []Step    `json:"steps"`
+	Plans    []Plan    `json:"plans,omitempty"`
+	Steps    []Step    `json:"steps,omitempty"`
 	Observer *Observer `json:"observer,omitempty"`
 	Events   []Event   `json:"events,omitempty"`
 	// DroppedSteps counts the oldest steps that the recorder's byte budget pushed out.
 	DroppedSteps int `json:"dropped_steps,omitempty"`
+
+	Unknown *Unknown `json:"-"` // fields of a later minor version, outside of plans and steps
 }
 
 // Producer is the program that wrote the trace.
@@ -138,11 +140,11 @@ type Model struct {
 
 // Graph is the one dynamic-shape graph that served every step.
 type Graph struct {
-	Values     []Value    `json:"values"`
+	Values     []Value    `json:"values,omitempty"`
 	SymInts    []SymInt   `json:"symints,omitempty"`
-	Ops        []Op       `json:"ops"`
-	Kernels    []Kernel   `json:"kernels"`
-	Dispatches []Dispatch `json:"dispatches"`
+	Ops        []Op       `json:"ops,omitempty"`
+	Kernels    []Kernel   `json:"kernels,omitempty"`
+	Dispatches []Dispatch `json:"dispatches,omitempty"`
 }
 
 // Value is a tensor, a SymInt or a scratch buffer of the graph.
@@ -173,8 +175,8 @@ type Op struct {
 	ID       OpID           `json:"id"`
 	Name     string         `json:"name"` // where it stands: "attn.q"
 	Kind     string         `json:"kind"` // what it does: "linear_q4gsw"
-	Inputs   []ValueID      `json:"inputs"`
-	Outputs  []ValueID      `json:"outputs"`
+	Inputs   []ValueID      `json:"inputs,omitempty"`
+	Outputs  []ValueID      `json:"outputs,omitempty"`
 	State    []ValueID      `json:"state,omitempty"`
 	Attrs    map[string]any `json:"attrs,omitempty"`
 	Layer    *int           `json:"layer,omitempty"`
@@ -202,10 +204,10 @@ type Param struct {
 type Dispatch struct {
 	ID            DispatchID `json:"id"`
 	Op            OpID       `json:"op"`
-	Label         string     `json:"label"`   // of the slot within its operator; "" where it has one slot
-	Kernels       []string   `json:"kernels"` // its routes
-	Reads         []ValueID  `json:"reads"`
-	Writes        []ValueID  `json:"writes"`
+	Label         string     `json:"label"`             // of the slot within its operator; "" where it has one slot
+	Kernels       []string   `json:"kernels,omitempty"` // its routes
+	Reads         []ValueID  `json:"reads,omitempty"`
+	Writes        []ValueID  `json:"writes,omitempty"`
 	MaxWorkgroups [3]int     `json:"max_workgroups"`
 }
 
@@ -223,6 +225,8 @@ type Plan struct {
 	Params       string     `json:"params,omitempty"` // hex
 	Bytes        int64      `json:"bytes"`            // modelled
 	FLOPs        int64      `json:"flops"`            // modelled
+
+	Unknown *Unknown `json:"-"` // fields of a later minor version
 }
 
 // Step is one call of the engine.
@@ -241,20 +245,22 @@ type Step struct {
 	Top        []Candidate      `json:"top,omitempty"`
 	Sampling   map[string]any   `json:"sampling,omitempty"`
 	Resize     Resize           `json:"resize"`
-	Dispatches []StepDispatch   `json:"dispatches"`
+	Dispatches []StepDispatch   `json:"dispatches,omitempty"`
 	CPU        CPU              `json:"cpu"`
 	GPU        *GPU             `json:"gpu,omitempty"`
 	Canary     float64          `json:"canary,omitempty"`
 	Memory     Memory           `json:"memory"`
+
+	Unknown *Unknown `json:"-"` // fields of a later minor version
 }
 
 // LiveDims are the live dims of a value.
 type LiveDims struct {
 	Value ValueID `json:"value"`
-	Dims  []int   `json:"dims"`
+	Dims  []int   `json:"dims,omitempty"`
 }
 
-// Candidate is a token the model considered.
+// Candidate is a token the model considered. In JSON a number that is not finite is "NaN", "Infinity" or "-Infinity".
 type Candidate struct {
 	ID    int     `json:"id"`
 	Logit float64 `json:"logit"`
@@ -271,14 +277,14 @@ type Resize struct {
 // Pass is one sweep: one for the topological order, as many as it took for the fixpoint.
 type Pass struct {
 	Index int       `json:"index"`
-	Dirty []ValueID `json:"dirty"`
-	Hooks []Hook    `json:"hooks"`
+	Dirty []ValueID `json:"dirty,omitempty"`
+	Hooks []Hook    `json:"hooks,omitempty"`
 }
 
 // Hook is one run of an operator's plan.
 type Hook struct {
 	Op       OpID         `json:"op"`
-	Triggers []ValueID    `json:"triggers"`
+	Triggers []ValueID    `json:"triggers,omitempty"`
 	NS       Time         `json:"ns,omitzero"`
 	Noop     bool         `json:"noop,omitempty"`     // it ran and nothing changed
 	Glitch   bool         `json:"glitch,omitempty"`   // it saw operands of two moments
@@ -290,8 +296,8 @@ type Hook struct {
 // Change is a value's live dims, or a SymInt's value as a list of one, before and after.
 type Change struct {
 	Value ValueID `json:"value"`
-	From  []int   `json:"from"`
-	To    []int   `json:"to"`
+	From  []int   `json:"from,omitempty"`
+	To    []int   `json:"to,omitempty"`
 }
 
 // PlanChange is a dispatch that got another plan. From is absent where the dispatch did not run before, To where it
@@ -311,7 +317,7 @@ type StepDispatch struct {
 	Gap     *NumericGap `json:"gap,omitempty"`
 }
 
-// NumericGap is the distance of a dispatch's output from a reference.
+// NumericGap is the distance of a dispatch's output from a reference. In JSON a number that is not finite is a word, as in Candidate.
 type NumericGap struct {
 	MaxAbs    float64 `json:"max_abs"`
 	MSE       float64 `json:"mse"`

@@ -97,7 +97,7 @@ func (r *runner) step(n int) {
 var words = []string{" the", " cat", " sat", " on", " a", " mat", ",", " and", " looked", "\n"}
 
 func cpu(dispatches int, span int64, index int, cold bool) trace.CPU {
-	encode := int64(dispatches) * 1400
+	encode := int64(dispatches) * 15_000 // a pass for each
 	c := trace.CPU{
 		ResizeNS: trace.Measured(41_000 + noise(900, index, 1)), UploadNS: trace.Measured(12_000), EncodeNS: trace.Measured(encode),
 		SubmitNS: trace.Measured(95_000), WaitNS: trace.Measured(span + 120_000), SampleNS: trace.Measured(9_000),

@@ -1,0 +1,248 @@
+package trace
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math/bits"
+	"slices"
+)
+
+// Bounds on what a file may say, far over what any device or model has.
+const (
+	maxRank        = 16
+	maxParamsBytes = 1 << 16
+)
+
+// The words that fields may hold.
+var (
+	Phases       = []string{"prefill", "decode", "execute"}
+	TimingLevels = []string{"off", "step", "block", "dispatch"}
+	Orders       = []string{"", "topological", "fixpoint"}
+	ValueKinds   = []string{"tensor", "symint"}
+	ValueRoles   = []string{"input", "output", "constant", "state", "intermediate", "scratch", "symint"}
+)
+
+// Check says whether a trace hangs together: every id is in range and in its place, sizes are sane, words are known. What is computed from a trace
+// that passed needs no further check. The error names the field.
+func (t *Trace) Check() error {
+	c := checker{t: t}
+	c.graph()
+	c.plans()
+	c.steps()
+	for i, e := range t.Events {
+		if e.Dispatch != nil {
+			c.id(int(*e.Dispatch), len(t.Graph.Dispatches), "events[%d].dispatch", i)
+		}
+	}
+	return c.err
+}
+
+type checker struct {
+	t   *Trace
+	err error
+}
+
+// refuse records the first error; at is a format of the field's path.
+func (c *checker) refuse(what, at string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf("%s: %s", fmt.Sprintf(at, args...), what)
+	}
+}
+
+func (c *checker) id(id, n int, at string, args ...any) {
+	if id < 0 || id >= n {
+		c.refuse(fmt.Sprintf("%d is out of range, the list has %d", id, n), at, args...)
+	}
+}
+
+// place checks that an element's id is its index.
+func (c *checker) place(id, index int, at string) {
+	if id != index {
+		c.refuse(fmt.Sprintf("%d, want its index", id), at+"[%d].id", index)
+	}
+}
+
+func (c *checker) word(s string, words []string, at string, args ...any) {
+	if !slices.Contains(words, s) {
+		c.refuse(fmt.Sprintf("%q is none of %q", s, words), at, args...)
+	}
+}
+
+func (c *checker) values(ids []ValueID, at string, args ...any) {
+	for _, v := range ids {
+		if v < 0 || int(v) >= len(c.t.Graph.Values) {
+			c.id(int(v), len(c.t.Graph.Values), at, args...)
+		}
+	}
+}
+
+func (c *checker) dims(dims []int, at string, args ...any) {
+	if len(dims) > maxRank {
+		c.refuse(fmt.Sprintf("%d dims, at most %d", len(dims), maxRank), at, args...)
+	}
+	for _, d := range dims {
+		if d < 0 {
+			c.refuse(fmt.Sprintf("%v has a dim below 0", dims), at, args...)
+		}
+	}
+}
+
+func (c *checker) notNegative(n int64, at string, args ...any) {
+	if n < 0 {
+		c.refuse(fmt.Sprintf("%d is below 0", n), at, args...)
+	}
+}
+
+// workgroups checks that a grid's product fits 62 bits.
+func (c *checker) workgroups(g [3]int, at string, args ...any) {
+	n := uint64(1)
+	for _, d := range g {
+		if d < 0 {
+			c.refuse(fmt.Sprintf("%v has a count below 0", g), at, args...)
+			return
+		}
+		hi, lo := bits.Mul64(n, uint64(d))
+		if n = lo; hi != 0 || n >= 1<<62 {
+			c.refuse(fmt.Sprintf("%v is too large", g), at, args...)
+			return
+		}
+	}
+}
+
+func (c *checker) graph() {
+	g := &c.t.Graph
+	for i := range g.Values {
+		v := &g.Values[i]
+		c.place(int(v.ID), i, "graph.values")
+		c.word(v.Kind, ValueKinds, "graph.values[%d].kind", i)
+		c.word(v.Role, ValueRoles, "graph.values[%d].role", i)
+		c.dims(v.MaxDims, "graph.values[%d].max_dims", i)
+		c.notNegative(v.Bytes, "graph.values[%d].bytes", i)
+		if v.AliasOf != nil {
+			c.id(int(*v.AliasOf), len(g.Values), "graph.values[%d].alias_of", i)
+		}
+	}
+	for i, s := range g.SymInts {
+		c.place(int(s.ID), i, "graph.symints")
+		c.id(int(s.Value), len(g.Values), "graph.symints[%d].value", i)
+	}
+	for i := range g.Ops {
+		o := &g.Ops[i]
+		c.place(int(o.ID), i, "graph.ops")
+		c.values(o.Inputs, "graph.ops[%d].inputs", i)
+		c.values(o.Outputs, "graph.ops[%d].outputs", i)
+		c.values(o.State, "graph.ops[%d].state", i)
+	}
+	names := map[string]bool{}
+	for i := range g.Kernels {
+		k := &g.Kernels[i]
+		if names[k.Name] {
+			c.refuse(fmt.Sprintf("%q is there twice", k.Name), "graph.kernels[%d].name", i)
+		}
+		names[k.Name] = true
+		c.workgroups(k.WorkgroupSize, "graph.kernels[%d].workgroup_size", i)
+		for j, p := range k.Params {
+			if p.Offset < 0 || p.Offset > maxParamsBytes-4 {
+				c.refuse(fmt.Sprintf("%d is not 0 to %d", p.Offset, maxParamsBytes-4), "graph.kernels[%d].params[%d].offset", i, j)
+			}
+		}
+	}
+	for i := range g.Dispatches {
+		d := &g.Dispatches[i]
+		c.place(int(d.ID), i, "graph.dispatches")
+		c.id(int(d.Op), len(g.Ops), "graph.dispatches[%d].op", i)
+		c.values(d.Reads, "graph.dispatches[%d].reads", i)
+		c.values(d.Writes, "graph.dispatches[%d].writes", i)
+		c.workgroups(d.MaxWorkgroups, "graph.dispatches[%d].max_workgroups", i)
+	}
+}
+
+func (c *checker) plans() {
+	for i := range c.t.Plans {
+		p := &c.t.Plans[i]
+		c.place(int(p.ID), i, "plans")
+		c.id(int(p.Dispatch), len(c.t.Graph.Dispatches), "plans[%d].dispatch", i)
+		c.workgroups(p.Workgroups, "plans[%d].workgroups", i)
+		c.workgroups(p.NeededGrid, "plans[%d].needed_workgroups", i)
+		c.notNegative(p.NeededGroups, "plans[%d].needed_groups", i)
+		c.notNegative(p.IdleLanes, "plans[%d].idle_lanes", i)
+		c.notNegative(p.Bytes, "plans[%d].bytes", i)
+		c.notNegative(p.FLOPs, "plans[%d].flops", i)
+		if len(p.Params) > 2*maxParamsBytes {
+			c.refuse(fmt.Sprintf("%d bytes, at most %d", len(p.Params)/2, maxParamsBytes), "plans[%d].params", i)
+		} else if _, err := hex.DecodeString(p.Params); err != nil {
+			c.refuse("it is not hex", "plans[%d].params", i)
+		}
+	}
+}
+
+func (c *checker) steps() {
+	ran := make([]int, len(c.t.Graph.Dispatches)) // by dispatch: the step it ran in last, plus one
+	for i := range c.t.Steps {
+		s := &c.t.Steps[i]
+		if i > 0 && s.Index <= c.t.Steps[i-1].Index {
+			c.refuse(fmt.Sprintf("%d after %d", s.Index, c.t.Steps[i-1].Index), "steps[%d].index", i)
+		}
+		c.word(s.Phase, Phases, "steps[%d].phase", i)
+		c.word(s.Timing, TimingLevels, "steps[%d].timing", i)
+		c.word(s.Resize.Order, Orders, "steps[%d].resize.order", i)
+		for j, d := range s.Dims {
+			c.id(int(d.Value), len(c.t.Graph.Values), "steps[%d].dims[%d].value", i, j)
+			c.dims(d.Dims, "steps[%d].dims[%d].dims", i, j)
+		}
+		for j, d := range s.Levels {
+			c.id(int(d), len(c.t.Graph.Dispatches), "steps[%d].levels[%d]", i, j)
+		}
+		for j := range s.Resize.Passes {
+			c.pass(&s.Resize.Passes[j], i, j)
+		}
+		for j := range s.Dispatches {
+			c.stepDispatch(&s.Dispatches[j], ran, i, j)
+		}
+		if c.err != nil {
+			return
+		}
+	}
+}
+
+func (c *checker) stepDispatch(d *StepDispatch, ran []int, step, i int) {
+	if d.Plan < 0 || int(d.Plan) >= len(c.t.Plans) {
+		c.id(int(d.Plan), len(c.t.Plans), "steps[%d].dispatches[%d].plan", step, i)
+		return
+	}
+	id := c.t.Plans[d.Plan].Dispatch
+	if id < 0 || int(id) >= len(ran) {
+		return // refused with the plan
+	}
+	if ran[id] == step+1 {
+		c.refuse(fmt.Sprintf("dispatch %d runs twice in a step", id), "steps[%d].dispatches[%d]", step, i)
+	}
+	ran[id] = step + 1
+	if ns, _ := d.GPUNS.NS(); ns < 0 {
+		c.notNegative(ns, "steps[%d].dispatches[%d].gpu_ns", step, i)
+	}
+	for _, ns := range d.Samples {
+		if ns < 0 {
+			c.notNegative(ns, "steps[%d].dispatches[%d].samples", step, i)
+		}
+	}
+}
+
+func (c *checker) pass(p *Pass, step, pass int) {
+	c.values(p.Dirty, "steps[%d].resize.passes[%d].dirty", step, pass)
+	for k := range p.Hooks {
+		h := &p.Hooks[k]
+		c.id(int(h.Op), len(c.t.Graph.Ops), "steps[%d].resize.passes[%d].hooks[%d].op", step, pass, k)
+		c.values(h.Triggers, "steps[%d].resize.passes[%d].hooks[%d].triggers", step, pass, k)
+		for _, ch := range h.Changed {
+			c.id(int(ch.Value), len(c.t.Graph.Values), "steps[%d].resize.passes[%d].hooks[%d].changed", step, pass, k)
+		}
+		for _, ch := range h.Plans {
+			for _, id := range []*PlanID{ch.From, ch.To} {
+				if id != nil {
+					c.id(int(*id), len(c.t.Plans), "steps[%d].resize.passes[%d].hooks[%d].plans", step, pass, k)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package trace
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Filter picks rows of a table. The zero Filter picks all.
+type Filter struct{ terms []term }
+
+// term is one word of a filter.
+type term struct {
+	invert  bool
+	col     int // -1: any
+	text    string
+	re      *regexp.Regexp
+	compare string // <, <=, >, >=, =; "" for a text term
+	number  float64
+}
+
+// ParseFilter reads a filter of words, all of which must hold:
+//
+//	norm         some field has this text; letters' case does not count
+//	!norm        none has
+//	re:^fd_      some field matches the regular expression
+//	kernel:mul   the column has this text
+//	us:>10       the column's number is over 10; also <, >=, <=, =, and with a unit: us:>0.1ms
+func (t *Table) ParseFilter(s string) (Filter, error) {
+	var f Filter
+	for _, word := range strings.Fields(s) {
+		parsed, err := t.parseTerm(word)
+		if err != nil {
+			return Filter{}, fmt.Errorf("filter %s: %w", word, err)
+		}
+		f.terms = append(f.terms, parsed)
+	}
+	return f, nil
+}
+
+func (t *Table) parseTerm(word string) (term, error) {
+	r := term{col: -1}
+	word, r.invert = strings.CutPrefix(word, "!")
+	if pattern, ok := strings.CutPrefix(word, "re:"); ok {
+		re, err := regexp.Compile("(?i)" + pattern)
+		if err != nil {
+			return r, err
+		}
+		r.re = re
+		return r, nil
+	}
+	name, rest, ok := strings.Cut(word, ":")
+	if !ok {
+		r.text = strings.ToLower(word)
+		return r, nil
+	}
+	if r.col = t.Column(name); r.col < 0 {
+		return r, t.noColumn(name)
+	}
+	for _, op := range []string{">=", "<=", ">", "<", "="} {
+		if value, ok := strings.CutPrefix(rest, op); ok {
+			n, err := parseQuantity(value, t.Columns[r.col].Unit)
+			r.compare, r.number = op, n
+			return r, err
+		}
+	}
+	r.text = strings.ToLower(rest)
+	return r, nil
+}
+
+// nsPer are the units of time.
+var nsPer = map[string]float64{"ns": 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+
+// parseQuantity reads a number with an optional unit into the unit of a column.
+func parseQuantity(s, unit string) (float64, error) {
+	digits := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZµ/%")
+	n, err := strconv.ParseFloat(digits, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number", s)
+	}
+	given := s[len(digits):]
+	if given == "" || given == unit {
+		return n, nil
+	}
+	from, to := nsPer[given], nsPer[unit]
+	if from == 0 || to == 0 {
+		return 0, fmt.Errorf("the column is in %q, not %q", unit, given)
+	}
+	return n * from / to, nil
+}
+
+func (f Filter) match(t *Table, row int) bool {
+	for _, m := range f.terms {
+		if t.Rows[row].Group && (m.compare != "" || m.invert) {
+			return false // a heading is there for its rows: numbers and exclusions are about them
+		}
+		if m.match(t, row) == m.invert {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *term) match(t *Table, row int) bool {
+	if m.compare != "" {
+		c := t.Cell(row, m.col)
+		if !c.Has {
+			return false
+		}
+		switch m.compare {
+		case ">":
+			return c.Number > m.number
+		case "<":
+			return c.Number < m.number
+		case ">=":
+			return c.Number >= m.number
+		case "<=":
+			return c.Number <= m.number
+		}
+		return c.Number == m.number
+	}
+	for col := range t.Columns {
+		if m.col >= 0 && col != m.col {
+			continue
+		}
+		s := t.Cell(row, col).Text
+		if m.re != nil && m.re.MatchString(s) || m.re == nil && strings.Contains(strings.ToLower(s), m.text) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,323 @@
+package trace_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/trace"
+	"gpuscope/trace/tracetest"
+)
+
+// written is a trace as one JSON object.
+func written(t testing.TB, tr *trace.Trace) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := trace.Write(&b, tr); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestATraceReadsBackAsItWas(t *testing.T) {
+	want := tracetest.Llama(2, 6)
+	got, err := trace.Read(bytes.NewReader(written(t, want)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestFilesReadBackInEveryForm(t *testing.T) {
+	want := tracetest.Llama(1, 3)
+	for _, name := range []string{"run.json", "run.json.gz", "run.jsonl", "run.jsonl.gz", "no-suffix"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, name)
+			if err := trace.WriteFile(path, want); err != nil {
+				t.Fatal(err)
+			}
+			got, err := trace.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Error(d)
+			}
+			if files, _ := os.ReadDir(dir); len(files) != 1 {
+				t.Errorf("the folder holds %v, want the trace alone", files)
+			}
+		})
+	}
+}
+
+func TestUnwritablePathsAreRefusedInOneLine(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct{ path, want string }{
+		{dir, "it is a folder"},
+		{filepath.Join(dir, "missing", "run.json"), "there is no folder"},
+	} {
+		_, streamErr := trace.NewStreamWriter(c.path, tracetest.Llama(1, 1))
+		for _, err := range []error{trace.WriteFile(c.path, tracetest.Llama(1, 1)), streamErr} {
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: %v, want one line with %q", c.path, err, c.want)
+			}
+		}
+	}
+}
+
+func TestAFailedWriteLeavesTheOldFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.json")
+	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	bad := tracetest.Llama(1, 2)
+	bad.Steps[1].Sampling = map[string]any{"cannot": func() {}}
+	if err := trace.WriteFile(path, bad); err == nil || !strings.Contains(err.Error(), "step 1") {
+		t.Fatalf("got %v, want an error that names step 1", err)
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != "old" {
+		t.Errorf("the file holds %q (%v), want what was there before", b, err)
+	}
+}
+
+func TestWhatIsNoTraceIsRefusedByName(t *testing.T) {
+	for _, c := range []struct{ name, in, want string }{
+		{"empty", "", "the file is empty"},
+		{"text", "hello", "it begins with"},
+		{"a list", "[]", "it begins with"},
+		{"a Chrome trace", `{"traceEvents":[]}`, "it is a Chrome trace"},
+		{"other JSON", `{"a":1}`, `it has no "schema"`},
+		{"other schema", `{"schema":"speedscope/1"}`, `its schema is "speedscope/1"`},
+		{"no version", `{"schema":"gpuscope.trace"}`, "want"},
+		{"newer major", `{"schema":"gpuscope.trace/2","plans":7}`, "gpuscope.trace/2, this gpuscope reads gpuscope.trace/1"},
+		{"cut object", `{"schema":"gpuscope.trace/1","plans":[{"id":0`, "it was cut"},
+		{"syntax", `{"schema":"gpuscope.trace/1","plans":[}`, "byte"},
+		{"type", `{"schema":"gpuscope.trace/1","plans":[{"id":"x"}]}`, `"plans"`},
+		{"fractional time", `{"schema":"gpuscope.trace/1","steps":[{"cpu":{"total_ns":1.5}}]}`, "integer of nanoseconds"},
+		{"id out of range", `{"schema":"gpuscope.trace/1","plans":[{"id":0,"dispatch":3}]}`, "plans[0].dispatch: 3 is out of range"},
+		{"id not its place", `{"schema":"gpuscope.trace/1","graph":{"ops":[{"id":1}]}}`, "graph.ops[0].id: 1, want its index"},
+		{"grid", `{"schema":"gpuscope.trace/1","graph":{"ops":[{"id":0}],"dispatches":[{"id":0,"op":0,"max_workgroups":[4611686018427387904,9,9]}]}}`, "too large"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := trace.Read(strings.NewReader(c.in))
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got %v, want one line with %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestUnknownFieldsOfTheSameMajorVersionAreKept(t *testing.T) {
+	tr := tracetest.Llama(1, 2)
+	in := string(written(t, tr))
+	for _, add := range []struct{ at, with string }{
+		{`"schema":"gpuscope.trace/1"`, `"schema":"gpuscope.trace/1.3","future":{"a":[1.50,{"b":"</x>"}]}`},
+		{`"backend":"vulkan"`, `"backend":"vulkan","power/limit~w":700`},
+		{`"plans":[` + "\n{", `"plans":[` + "\n" + `{"new_in_plan":12345678901234567890123,`},
+		{`"steps":[` + "\n{", `"steps":[` + "\n" + `{"new_in_step":null,`},
+		{`"logit":11.25`, `"logit":11.25,"rank":1`},
+	} {
+		if !strings.Contains(in, add.at) {
+			t.Fatalf("no %s in the trace", add.at)
+		}
+		in = strings.Replace(in, add.at, add.with, 1)
+	}
+	var want any
+	if err := json.Unmarshal([]byte(in), &want); err != nil {
+		t.Fatal(err)
+	}
+	for _, form := range []struct {
+		name  string
+		write func(io.Writer, *trace.Trace) error
+	}{{"object", trace.Write}, {"stream", trace.WriteStream}} {
+		t.Run(form.name, func(t *testing.T) {
+			got, err := trace.Read(strings.NewReader(in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b bytes.Buffer
+			if err := form.write(&b, got); err != nil {
+				t.Fatal(err)
+			}
+			again, err := trace.Read(&b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := written(t, again)
+			if !bytes.Contains(out, []byte("12345678901234567890123")) {
+				t.Error("the digits of a large number were lost")
+			}
+			var have any
+			if err := json.Unmarshal(out, &have); err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(want, have); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestAStreamCutAnywhereOpens(t *testing.T) {
+	tr := tracetest.Llama(1, 4)
+	var b bytes.Buffer
+	if err := trace.WriteStream(&b, tr); err != nil {
+		t.Fatal(err)
+	}
+	whole := b.Bytes()
+	head := bytes.IndexByte(whole, '\n')
+	if _, err := trace.Read(bytes.NewReader(whole[:head-1])); err == nil || !strings.Contains(err.Error(), "cut") {
+		t.Errorf("cut in the first line: %v, want an error that says so", err)
+	}
+	for n := head; n < len(whole); n += 997 {
+		got, err := trace.Read(bytes.NewReader(whole[:n]))
+		if err != nil {
+			t.Fatalf("cut at byte %d: %v", n, err)
+		}
+		steps := bytes.Count(whole[:n], []byte("\n{\"step\""))
+		if len(got.Steps) != steps && len(got.Steps) != steps-1 {
+			t.Fatalf("cut at byte %d: %d steps, want those of %d lines", n, len(got.Steps), steps)
+		}
+		last := whole[n-1]
+		partial := last != '\n' && !json.Valid(whole[bytes.LastIndexByte(whole[:n], '\n')+1:n])
+		if said := len(got.Events) > 0 && got.Events[len(got.Events)-1].Kind == "cut"; said != partial {
+			t.Fatalf("cut at byte %d: said %v, want %v", n, said, partial)
+		}
+	}
+}
+
+func TestACutGzipStreamOpens(t *testing.T) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if err := trace.WriteStream(z, tracetest.Llama(1, 4)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Flush(); err != nil { // as a program leaves it that dies
+		t.Fatal(err)
+	}
+	got, err := trace.Read(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Steps) != 4 {
+		t.Errorf("%d steps, want 4", len(got.Steps))
+	}
+}
+
+func TestStreamWriterLeavesTheSameTrace(t *testing.T) {
+	want := tracetest.Llama(2, 5)
+	want.Events = []trace.Event{{Step: 2, Kind: "note", Text: "here"}}
+	for _, name := range []string{"run.json", "run.jsonl", "run.json.gz", "run.jsonl.gz"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			head := *want
+			head.Plans, head.Steps, head.Events, head.Observer = nil, nil, nil, nil
+			w, err := trace.NewStreamWriter(filepath.Join(dir, name), &head)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Cancel()
+			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+				t.Error("the file is there before Close")
+			}
+			last := len(want.Steps) - 1
+			for i := range want.Plans {
+				write(t, w, trace.Record{Plan: &want.Plans[i]})
+			}
+			for i := range want.Steps {
+				s := want.Steps[i]
+				s.Dispatches = append([]trace.StepDispatch{}, s.Dispatches...)
+				for j := range s.Dispatches {
+					s.Dispatches[j].Samples = nil
+				}
+				write(t, w, trace.Record{Step: &s})
+			}
+			samples := trace.Samples{Step: last}
+			for _, d := range want.Steps[last].Dispatches {
+				samples.Samples = append(samples.Samples, d.Samples)
+			}
+			write(t, w, trace.Record{Samples: &samples})
+			write(t, w, trace.Record{Event: &want.Events[0]})
+			write(t, w, trace.Record{Observer: want.Observer})
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			got, err := trace.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Error(d)
+			}
+			if files, _ := os.ReadDir(dir); len(files) != 1 {
+				t.Errorf("the folder holds %v, want the trace alone", files)
+			}
+		})
+	}
+}
+
+func write(t *testing.T, w *trace.StreamWriter, r trace.Record) {
+	t.Helper()
+	if err := w.Write(r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStreamWriterCancelLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"run.json", "run.jsonl"} {
+		w, err := trace.NewStreamWriter(filepath.Join(dir, name), tracetest.Llama(1, 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Cancel()
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 0 {
+		t.Errorf("the folder holds %v, want nothing", files)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(written(f, tracetest.Llama(1, 2)))
+	var stream bytes.Buffer
+	if err := trace.WriteStream(&stream, tracetest.Llama(1, 2)); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(stream.Bytes())
+	f.Add([]byte(`{"schema":"gpuscope.trace/1","x":1}{"samples":{"step":0,"samples":[]}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		tr, err := trace.Read(bytes.NewReader(b))
+		if err != nil {
+			return
+		}
+		// What was taken can be shown, and written and read again.
+		x := trace.NewIndex(tr)
+		for i := range tr.Steps {
+			table := x.Dispatches(i, trace.DispatchOptions{Base: &trace.Base{Index: x}}).Table()
+			rows, err := table.Select(trace.Selection{All: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := table.Print(io.Discard, "text", rows, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var out bytes.Buffer
+		if err := trace.Write(&out, tr); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := trace.Read(&out); err != nil {
+			t.Fatalf("what was written does not read: %v", err)
+		}
+	})
+}

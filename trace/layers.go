@@ -1,0 +1,85 @@
+package trace
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// layering is where the operators of a graph stand: outside of the layers, or in a block of a layer. It comes from Op.Layer and
+// Op.Block alone.
+type layering struct {
+	firstLayered OpID // before it: prologue; outside and after it: epilogue
+	any          bool
+}
+
+func layersOf(g *Graph) *layering {
+	l := &layering{}
+	for i := range g.Ops {
+		if g.Ops[i].Layer != nil {
+			l.firstLayered, l.any = OpID(i), true
+			break
+		}
+	}
+	return l
+}
+
+// part is "prologue" or "epilogue" for an operator outside of the layers, "" for one inside or a graph without layers.
+func (l *layering) part(o *Op) string {
+	switch {
+	case o.Layer != nil || !l.any:
+		return ""
+	case o.ID < l.firstLayered:
+		return "prologue"
+	}
+	return "epilogue"
+}
+
+// ShortName is an operator's name without the layer and block that it stands in: "q" of "layers.3.attn.q". Operators in the same place of
+// equal layers have the same.
+func (o *Op) ShortName() string {
+	parts := strings.Split(o.Name, ".")
+	from := 0
+	for i := range parts[:len(parts)-1] {
+		if parts[i] == o.Block || o.Layer != nil && parts[i] == strconv.Itoa(*o.Layer) {
+			from = i + 1
+		}
+	}
+	return strings.Join(parts[from:], ".")
+}
+
+// label is a dispatch's name within its layer and block: "sdpa.split".
+func label(o *Op, d *Dispatch) string {
+	if d.Label == "" {
+		return o.ShortName()
+	}
+	return o.ShortName() + "." + d.Label
+}
+
+// Name is a dispatch's whole name: "layers.3.attn.sdpa.split".
+func (x *Index) Name(id DispatchID) string {
+	d := &x.Trace.Graph.Dispatches[id]
+	o := &x.Trace.Graph.Ops[d.Op]
+	if d.Label == "" {
+		return o.Name
+	}
+	return o.Name + "." + d.Label
+}
+
+// numbers writes ascending layer numbers as ranges: "0–4, 6".
+func numbers(list []int) string {
+	var out []string
+	for i := 0; i < len(list); {
+		j := i
+		for j+1 < len(list) && list[j+1] == list[j]+1 {
+			j++
+		}
+		if i == j {
+			out = append(out, strconv.Itoa(list[i]))
+		} else {
+			out = append(out, fmt.Sprintf("%d–%d", list[i], list[j]))
+		}
+		i = j + 1
+	}
+	return strings.Join(out, ", ")
+}

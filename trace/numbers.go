@@ -1,0 +1,81 @@
+package trace
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// finite is a float64 that JSON can always hold: a model that went wrong gives NaN, and its trace is the one people need.
+type finite float64
+
+func (f finite) MarshalJSON() ([]byte, error) {
+	switch v := float64(f); {
+	case math.IsNaN(v):
+		return []byte(`"NaN"`), nil
+	case math.IsInf(v, 1):
+		return []byte(`"Infinity"`), nil
+	case math.IsInf(v, -1):
+		return []byte(`"-Infinity"`), nil
+	}
+	return json.Marshal(float64(f))
+}
+
+func (f *finite) UnmarshalJSON(b []byte) error {
+	switch string(b) {
+	case `"NaN"`:
+		*f = finite(math.NaN())
+	case `"Infinity"`:
+		*f = finite(math.Inf(1))
+	case `"-Infinity"`:
+		*f = finite(math.Inf(-1))
+	case "null":
+	default:
+		v, err := strconv.ParseFloat(string(b), 64)
+		if err != nil {
+			return fmt.Errorf("%s is not a number", b)
+		}
+		*f = finite(v)
+	}
+	return nil
+}
+
+type candidate struct {
+	ID    int    `json:"id"`
+	Logit finite `json:"logit"`
+	P     finite `json:"p,omitempty"`
+}
+
+// MarshalJSON writes numbers that are not finite as words.
+func (c Candidate) MarshalJSON() ([]byte, error) {
+	return json.Marshal(candidate{c.ID, finite(c.Logit), finite(c.P)})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (c *Candidate) UnmarshalJSON(b []byte) error {
+	var v candidate
+	err := strictly(b, &v)
+	*c = Candidate{v.ID, float64(v.Logit), float64(v.P)}
+	return err
+}
+
+type numericGap struct {
+	MaxAbs    finite `json:"max_abs"`
+	MSE       finite `json:"mse"`
+	SNRdB     finite `json:"snr_db"`
+	Reference string `json:"reference"`
+}
+
+// MarshalJSON writes numbers that are not finite as words.
+func (g NumericGap) MarshalJSON() ([]byte, error) {
+	return json.Marshal(numericGap{finite(g.MaxAbs), finite(g.MSE), finite(g.SNRdB), g.Reference})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (g *NumericGap) UnmarshalJSON(b []byte) error {
+	var v numericGap
+	err := strictly(b, &v)
+	*g = NumericGap{float64(v.MaxAbs), float64(v.MSE), float64(v.SNRdB), v.Reference}
+	return err
+}

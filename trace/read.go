@@ -1,0 +1,237 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// maxBytes bounds what a reader takes, after decompression.
+const maxBytes = 4 << 30
+
+// ReadFile reads a trace from a file: .json or .jsonl, gzipped or not, told apart by content.
+func ReadFile(path string) (*Trace, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read trace: %w", err)
+	}
+	defer f.Close()
+	t, err := Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("read trace %s: %w", path, err)
+	}
+	return t, nil
+}
+
+// Read reads a trace: one JSON object, or a stream of lines (see StreamWriter), gzipped or not. What it returns has been checked: every id
+// is in range. A stream may be cut anywhere after its first line; an event of kind "cut" then says so. Fields that this version does not know are
+// kept for Write.
+func Read(r io.Reader) (*Trace, error) {
+	in := bufio.NewReaderSize(r, 1<<16)
+	if magic, _ := in.Peek(2); string(magic) == "\x1f\x8b" {
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, fmt.Errorf("gzip: %w", err)
+		}
+		in = bufio.NewReaderSize(z, 1<<16)
+	}
+	if err := looksLikeTrace(in); err != nil {
+		return nil, err
+	}
+	t := &Trace{}
+	d := &decoder{json: json.NewDecoder(&bounded{in, maxBytes}), t: t}
+	if err := d.object(); err != nil {
+		return nil, err
+	}
+	if err := d.records(); err != nil {
+		return nil, err
+	}
+	if err := t.Check(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// ErrNotTrace is wrapped by the error for a file that is something else.
+var ErrNotTrace = errors.New("not a gpuscope trace")
+
+func looksLikeTrace(in *bufio.Reader) error {
+	start, err := in.Peek(256)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	trimmed := bytes.TrimLeft(start, " \t\r\n")
+	switch {
+	case len(start) == 0:
+		return fmt.Errorf("%w: the file is empty", ErrNotTrace)
+	case len(trimmed) == 0 || trimmed[0] != '{':
+		return fmt.Errorf("%w: it begins with %q, a trace is a JSON object", ErrNotTrace, start[:min(len(start), 16)])
+	}
+	return nil
+}
+
+// bounded is a reader that ends in an error after n bytes.
+type bounded struct {
+	r io.Reader
+	n int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.n <= 0 {
+		return 0, fmt.Errorf("more than %d GiB of JSON", int64(maxBytes)>>30)
+	}
+	n, err := b.r.Read(p[:min(int64(len(p)), b.n)])
+	b.n -= int64(n)
+	return n, err
+}
+
+// decoder reads the first object, and the records after it. Plans and steps are decoded one by one, so that what is held beside the trace is no
+// more than one of them.
+type decoder struct {
+	json *json.Decoder
+	t    *Trace
+	cut  bool
+}
+
+// object reads the trace object: the whole trace, or the head of a stream.
+func (d *decoder) object() error {
+	if _, err := d.json.Token(); err != nil {
+		return d.wrap("trace", err)
+	}
+	head := map[string]json.RawMessage{}
+	for d.json.More() {
+		key, err := d.json.Token()
+		if err != nil {
+			return d.wrap("trace", err)
+		}
+		switch name := key.(string); name {
+		case "plans":
+			err = decodeList(d, &d.t.Plans, func(p *Plan) **Unknown { return &p.Unknown })
+		case "steps":
+			err = decodeList(d, &d.t.Steps, func(s *Step) **Unknown { return &s.Unknown })
+		case "schema":
+			if err = d.json.Decode(&d.t.Schema); err == nil {
+				if err := checkSchema(d.t.Schema); err != nil {
+					return err
+				}
+			}
+		default:
+			var raw json.RawMessage
+			if err = d.json.Decode(&raw); err == nil {
+				if _, twice := head[name]; twice {
+					return fmt.Errorf("%q is there twice", name)
+				}
+				head[name] = raw
+			}
+		}
+		if err != nil {
+			return d.wrap(strconv.Quote(key.(string)), err)
+		}
+	}
+	if _, err := d.json.Token(); err != nil {
+		return d.wrap("trace", err)
+	}
+	if d.t.Schema == "" {
+		if _, ok := head["traceEvents"]; ok {
+			return fmt.Errorf("%w: it is a Chrome trace", ErrNotTrace)
+		}
+		return fmt.Errorf("%w: it has no \"schema\"", ErrNotTrace)
+	}
+	raw, err := json.Marshal(head)
+	if err != nil {
+		return err
+	}
+	schema, plans, steps := d.t.Schema, d.t.Plans, d.t.Steps
+	d.t.Unknown, err = decodeRecord(raw, d.t)
+	d.t.Schema, d.t.Plans, d.t.Steps = schema, plans, steps
+	return err
+}
+
+// checkSchema takes this major version, and minor versions of it.
+func checkSchema(s string) error {
+	format, version, _ := strings.Cut(s, "/")
+	ours, major, _ := strings.Cut(Schema, "/")
+	if format != ours {
+		return fmt.Errorf("%w: its schema is %q, want %q", ErrNotTrace, s, Schema)
+	}
+	digits, _, _ := strings.Cut(version, ".")
+	if n, err := strconv.Atoi(digits); err != nil || n < 1 {
+		return fmt.Errorf("%w: its schema is %q, want %q", ErrNotTrace, s, Schema)
+	}
+	if digits != major {
+		return fmt.Errorf("its schema is %s, this gpuscope reads %s: open it with a newer gpuscope", s, Schema)
+	}
+	return nil
+}
+
+// decodeList reads a list element by element.
+func decodeList[T any](d *decoder, list *[]T, unknown func(*T) **Unknown) error {
+	open, err := d.json.Token()
+	if err != nil {
+		return err
+	}
+	if open == nil { // null
+		return nil
+	}
+	if open != json.Delim('[') {
+		return fmt.Errorf("want a list, got %v", open)
+	}
+	for d.json.More() {
+		var raw json.RawMessage
+		if err := d.json.Decode(&raw); err != nil {
+			return err
+		}
+		var e T
+		if *unknown(&e), err = decodeRecord(raw, &e); err != nil {
+			return fmt.Errorf("[%d]: %w", len(*list), err)
+		}
+		*list = append(*list, e)
+	}
+	_, err = d.json.Token()
+	return err
+}
+
+// records reads what follows the first object, until the end or the cut.
+func (d *decoder) records() error {
+	for n := 1; ; n++ {
+		var raw json.RawMessage
+		err := d.json.Decode(&raw)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			e := Event{Kind: "cut", Text: fmt.Sprintf("the stream was cut: its last, partial record (line %d) was dropped", n+1)}
+			if k := len(d.t.Steps); k > 0 {
+				e.Step = d.t.Steps[k-1].Index
+			}
+			d.t.Events = append(d.t.Events, e)
+			return nil
+		}
+		if err != nil {
+			return d.wrap(fmt.Sprintf("line %d", n+1), err)
+		}
+		var r Record
+		unknown, err := decodeRecord(raw, &r)
+		if err != nil {
+			return fmt.Errorf("line %d: %w", n+1, err)
+		}
+		if err := d.t.apply(&r, unknown); err != nil {
+			return fmt.Errorf("line %d: %w", n+1, err)
+		}
+	}
+}
+
+// wrap names the place of an error in the JSON itself.
+func (d *decoder) wrap(what string, err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: the file ends at byte %d, in the middle of it: it was cut", what, d.json.InputOffset())
+	}
+	return fmt.Errorf("%s (about byte %d): %w", what, d.json.InputOffset(), err)
+}

@@ -1,0 +1,95 @@
+package trace
+
+import (
+	"math"
+	"slices"
+)
+
+// Spread is a set of times in ns: how many, their median, and how far apart they are. N = 0 is not measured.
+type Spread struct {
+	N        int
+	Median   float64
+	Min, Max float64
+	IQR      float64 // between the quartiles; 0 where N < 4
+}
+
+// Measured says whether there is a time at all.
+func (s Spread) Measured() bool { return s.N > 0 }
+
+// spreadOf sorts ns.
+func spreadOf[N int64 | float64](ns []N) Spread {
+	if len(ns) == 0 {
+		return Spread{}
+	}
+	slices.Sort(ns)
+	s := Spread{N: len(ns), Median: quantile(ns, 0.5), Min: float64(ns[0]), Max: float64(ns[len(ns)-1])}
+	if len(ns) >= 4 {
+		s.IQR = quantile(ns, 0.75) - quantile(ns, 0.25)
+	}
+	return s
+}
+
+// quantile of a sorted list that is not empty, between neighbours by proportion.
+func quantile[N int64 | float64](sorted []N, q float64) float64 {
+	at := q * float64(len(sorted)-1)
+	i := int(at)
+	j := min(i+1, len(sorted)-1)
+	return float64(sorted[i]) + (at-float64(i))*(float64(sorted[j])-float64(sorted[i]))
+}
+
+// timeOf is the time of a dispatch of a step: of its repeats in place where there are any, else of its one run.
+func (d *StepDispatch) timeOf() Spread {
+	if len(d.Samples) > 0 {
+		return spreadOf(slices.Clone(d.Samples))
+	}
+	if ns, ok := d.GPUNS.NS(); ok {
+		return spreadOf([]int64{ns})
+	}
+	return Spread{}
+}
+
+// outlier finds the one of several equal runs that stands out: samples[i] are the repeats of the i-th. It must be more than 3 MAD, and more
+// than the resolution of the clock, from the median of all in most of at least three repeats. -1 where none does.
+func outlier(samples [][]int64, resolution float64) int {
+	if len(samples) < 4 {
+		return -1
+	}
+	repeats := len(samples[0])
+	for _, s := range samples {
+		repeats = min(repeats, len(s))
+	}
+	if repeats < 3 {
+		return -1
+	}
+	times := make([]float64, len(samples))
+	far := make([]int, len(samples))
+	for r := range repeats {
+		for i := range samples {
+			times[i] = float64(samples[i][r])
+		}
+		median := spreadOf(slices.Clone(times)).Median
+		away := make([]float64, len(times))
+		for i, t := range times {
+			away[i] = math.Abs(t - median)
+		}
+		limit := max(3*spreadOf(slices.Clone(away)).Median, resolution)
+		for i := range away {
+			if away[i] > limit {
+				far[i]++
+			}
+		}
+	}
+	worst := 0
+	for i := range far {
+		if far[i] > far[worst] {
+			worst = i
+		}
+	}
+	if 2*far[worst] <= repeats {
+		return -1
+	}
+	return worst
+}
+
+// resolutionNS is the smallest difference of two times that means anything: two quanta of the clock.
+func (t *Trace) resolutionNS() float64 { return 2 * t.Clock.QuantumNS }
