@@ -17,7 +17,8 @@ type Session interface {
 	// Do runs one command and returns when it is done, cancelled through ctx or refused. Commands run one after the other. The
 	// events a command causes are in Events before Do returns. A cancelled Run keeps the tokens it has made.
 	Do(ctx context.Context, c Command) error
-	// Events is the stream of events; it must be drained, and is closed after Close.
+	// Events is the stream of events; it must be drained. It is closed after Close, and where the session cannot go on
+	// (it could not be opened, its device or its process was lost): then Close returns the reason.
 	Events() <-chan Event
 	// Close ends the session and frees the device.
 	Close() error

@@ -1,0 +1,225 @@
+package session
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+)
+
+// Peer is an engine at the other end of pipes, where Serve runs: usually a child process.
+type Peer struct {
+	Messages io.Reader      // what it sends: its standard output
+	Requests io.WriteCloser // what it reads: its standard input
+	// Stderr, where it is not nil, is read to its end; its lines become Log events, the last ones part of the error
+	// that says the engine is gone.
+	Stderr io.Reader
+	// Wait, where it is not nil, is called once after Messages and Stderr have ended, and says how the process ended.
+	Wait func() error
+}
+
+// lastWords is how many lines of its stderr a lost engine is quoted with.
+const lastWords = 8
+
+// Connect is the session that Serve serves at the other end. It returns at once; progress comes as events. Where opening fails or the
+// engine is lost, Events is closed, commands return the reason, and so does Close.
+func Connect(p Peer) Session {
+	c := &client{
+		peer:     p,
+		out:      json.NewEncoder(p.Requests),
+		events:   make(chan Event, 64),
+		closing:  make(chan struct{}),
+		ended:    make(chan struct{}),
+		awaiting: map[int]chan error{},
+	}
+	go c.run()
+	return c
+}
+
+type client struct {
+	peer    Peer
+	events  chan Event
+	closing chan struct{} // closed by Close: nobody drains events any more
+	ended   chan struct{} // closed when the engine is gone; then err is set
+	err     error
+	shut    sync.Once
+
+	writing sync.Mutex
+	out     *json.Encoder
+
+	mu       sync.Mutex
+	next     int
+	awaiting map[int]chan error // by request id
+}
+
+// Events is the stream of events.
+func (c *client) Events() <-chan Event { return c.events }
+
+// Do sends a command and waits for its answer, which comes also after a cancel.
+func (c *client) Do(ctx context.Context, cmd Command) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	c.mu.Lock()
+	c.next++
+	id := c.next
+	c.awaiting[id] = done
+	c.mu.Unlock()
+	if err := c.send(request{ID: id, Do: &cmd}); err != nil {
+		// The engine stopped reading; why is known when its output has ended.
+		<-c.ended
+		return c.gone()
+	}
+	cancelled := ctx.Done()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-cancelled:
+			cancelled = nil
+			_ = c.send(request{ID: id, Cancel: true}) // an engine that is gone shows at c.ended
+		case <-c.ended:
+			select {
+			case err := <-done:
+				return err
+			default:
+				return c.gone()
+			}
+		}
+	}
+}
+
+func (c *client) send(q request) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	return c.out.Encode(q)
+}
+
+// Close tells the engine to end and waits until it has.
+func (c *client) Close() error {
+	c.shut.Do(func() {
+		close(c.closing)
+		_ = c.peer.Requests.Close() // fails only where the engine is gone already
+	})
+	<-c.ended
+	return c.err
+}
+
+// gone is the error of commands after the end.
+func (c *client) gone() error {
+	if c.err == nil {
+		return ErrClosed
+	}
+	return fmt.Errorf("%w: %w", ErrClosed, c.err)
+}
+
+// run takes in what the engine sends, until it ends.
+func (c *client) run() {
+	said := make(chan []string, 1)
+	go func() { said <- c.readStderr() }()
+	err := c.readMessages()
+	last := <-said
+	var waitErr error
+	if c.peer.Wait != nil {
+		waitErr = c.peer.Wait()
+	}
+	c.err = c.reason(err, waitErr, last)
+	close(c.ended)
+	close(c.events)
+}
+
+// errOpening wraps the engine's own word on why it could not open the model: that, and nothing about pipes, is the reason.
+type errOpening struct{ err error }
+
+func (e errOpening) Error() string { return e.err.Error() }
+
+// reason is why the engine ended: nil where it was told to.
+func (c *client) reason(err, waitErr error, last []string) error {
+	if opening, ok := errors.AsType[errOpening](err); ok {
+		return opening.err
+	}
+	select {
+	case <-c.closing:
+		return nil
+	default:
+	}
+	how := "it closed its output"
+	if waitErr != nil {
+		how = waitErr.Error()
+	} else if err != nil {
+		how = err.Error()
+	}
+	if len(last) > 0 {
+		return fmt.Errorf("the engine process ended unexpectedly: %s; its last words:\n  %s", how, strings.Join(last, "\n  "))
+	}
+	return fmt.Errorf("the engine process ended unexpectedly: %s", how)
+}
+
+// readMessages returns nil when the messages end.
+func (c *client) readMessages() error {
+	in := json.NewDecoder(c.peer.Messages)
+	for {
+		var m message
+		if err := in.Decode(&m); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			// What is left must be read, or the engine blocks on a full pipe and never ends.
+			_ = c.peer.Requests.Close()
+			_, _ = io.Copy(io.Discard, c.peer.Messages)
+			return fmt.Errorf("read message: %w", err)
+		}
+		if m.Event != nil {
+			c.emit(*m.Event)
+		}
+		if m.Answer == nil {
+			continue
+		}
+		err := m.Answer.Error.asError()
+		if m.Answer.ID == 0 && err != nil {
+			return errOpening{err}
+		}
+		c.mu.Lock()
+		done := c.awaiting[m.Answer.ID]
+		delete(c.awaiting, m.Answer.ID)
+		c.mu.Unlock()
+		if done != nil {
+			done <- err
+		}
+	}
+}
+
+// readStderr makes a Log event of each line and returns the last ones.
+func (c *client) readStderr() []string {
+	if c.peer.Stderr == nil {
+		return nil
+	}
+	var last []string
+	lines := bufio.NewReader(c.peer.Stderr)
+	for {
+		line, err := lines.ReadString('\n')
+		if line = strings.TrimRight(line, "\r\n"); line != "" {
+			if len(last) == lastWords {
+				last = append(last[:0], last[1:]...)
+			}
+			last = append(last, line)
+			c.emit(Event{Log: &Log{Level: "warn", Text: line}})
+		}
+		if err != nil {
+			return last
+		}
+	}
+}
+
+// emit hands an event to the front end, as long as there is one.
+func (c *client) emit(e Event) {
+	select {
+	case c.events <- e:
+	case <-c.closing:
+	}
+}

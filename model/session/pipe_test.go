@@ -1,0 +1,266 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"gpuscope/trace"
+)
+
+// scripted is a session whose Do is the test's.
+type scripted struct {
+	do     func(ctx context.Context, c Command, emit func(Event)) error
+	events chan Event
+	closed chan struct{}
+}
+
+func newScripted(do func(ctx context.Context, c Command, emit func(Event)) error) *scripted {
+	return &scripted{do: do, events: make(chan Event, 16), closed: make(chan struct{})}
+}
+
+func (s *scripted) Do(ctx context.Context, c Command) error {
+	return s.do(ctx, c, func(e Event) { s.events <- e })
+}
+
+func (s *scripted) Events() <-chan Event { return s.events }
+
+func (s *scripted) Close() error {
+	close(s.closed)
+	close(s.events)
+	return nil
+}
+
+// pipe serves what open gives and connects to it. served gets Serve's error.
+func pipe(open func(ctx context.Context, emit func(Event)) (Session, error)) (front Session, served chan error) {
+	requestsR, requestsW := io.Pipe()
+	messagesR, messagesW := io.Pipe()
+	served = make(chan error, 1)
+	go func() {
+		err := Serve(context.Background(), requestsR, messagesW, open)
+		messagesW.Close()
+		served <- err
+	}()
+	return Connect(Peer{Messages: messagesR, Requests: requestsW}), served
+}
+
+func opened(s Session) func(context.Context, func(Event)) (Session, error) {
+	return func(context.Context, func(Event)) (Session, error) { return s, nil }
+}
+
+func TestEventsOfACommandComeBeforeItReturns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		token := 7
+		events := []Event{
+			{Plans: []trace.Plan{{ID: 1, Kernel: "rms_norm", Workgroups: [3]int{1, 1, 1}}}},
+			{Step: &trace.Step{Index: 3, Phase: "decode", Token: &token, Dispatches: []trace.StepDispatch{{Plan: 1, GPUNS: trace.Measured(0)}, {Plan: 1}}}},
+			{State: &State{Position: 4, Text: []Token{{7, " \x00\xff"}, {8, "é"}}, Timing: "dispatch"}},
+		}
+		var got Command
+		back := newScripted(func(_ context.Context, c Command, emit func(Event)) error {
+			got = c
+			for _, e := range events {
+				emit(e)
+			}
+			return nil
+		})
+		front, served := pipe(opened(back))
+		want := Command{Kind: Prompt, Text: "a\nb", Tokens: []int{1, 2}, N: 3, Level: "step"}
+		if err := front.Do(t.Context(), want); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error("command:", diff)
+		}
+		for i, want := range events {
+			select {
+			case e := <-front.Events():
+				if diff := cmp.Diff(want, e, cmpopts.EquateComparable(trace.Time{})); diff != "" {
+					t.Errorf("event %d: %s", i, diff)
+				}
+			default:
+				t.Fatalf("event %d was not there when Do returned", i)
+			}
+		}
+		if err := front.Close(); err != nil {
+			t.Error("close:", err)
+		}
+		if err := <-served; err != nil {
+			t.Error("serve:", err)
+		}
+		<-back.closed
+		if err := front.Do(t.Context(), want); !errors.Is(err, ErrClosed) {
+			t.Error("after close:", err)
+		}
+	})
+}
+
+func TestCancelReachesTheCommandAndKeepsItsMeaning(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		started := make(chan struct{})
+		front, served := pipe(opened(newScripted(func(ctx context.Context, c Command, _ func(Event)) error {
+			if c.Kind == Next {
+				return nil
+			}
+			close(started)
+			<-ctx.Done()
+			return fmt.Errorf("run stopped at position 5: %w", ctx.Err())
+		})))
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-started; cancel() }()
+		err := front.Do(ctx, Command{Kind: Run})
+		if !errors.Is(err, context.Canceled) || err.Error() != "run stopped at position 5: context canceled" {
+			t.Errorf("cancelled command gave %v", err)
+		}
+		if err := front.Do(t.Context(), Command{Kind: Next}); err != nil {
+			t.Error("the command after it:", err)
+		}
+		front.Close()
+		<-served
+	})
+}
+
+func TestCloseEndsACommandUnderWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		started := make(chan struct{})
+		front, served := pipe(opened(newScripted(func(ctx context.Context, _ Command, emit func(Event)) error {
+			close(started)
+			for ctx.Err() == nil {
+				emit(Event{Log: &Log{Text: "busy"}}) // more than any buffer holds, and nobody drains
+			}
+			return ctx.Err()
+		})))
+		result := make(chan error)
+		go func() { result <- front.Do(t.Context(), Command{Kind: Run}) }()
+		<-started
+		if err := front.Close(); err != nil {
+			t.Error("close:", err)
+		}
+		if err := <-result; err == nil {
+			t.Error("the command says that it was done")
+		}
+		if err := <-served; err != nil {
+			t.Error("serve:", err)
+		}
+	})
+}
+
+func TestProgressComesWhileOpeningAndItsFailureIsTheReason(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		front, served := pipe(func(_ context.Context, emit func(Event)) (Session, error) {
+			emit(Event{Progress: &Progress{Phase: "read model", Done: 1, Total: 2}})
+			return nil, errors.New("x.gguf: not a GGUF file")
+		})
+		if e := <-front.Events(); e.Progress == nil || e.Progress.Phase != "read model" {
+			t.Errorf("first event: %+v", e)
+		}
+		if _, ok := <-front.Events(); ok {
+			t.Error("an event after the failure")
+		}
+		if err := front.Close(); err == nil || err.Error() != "x.gguf: not a GGUF file" {
+			t.Error("close:", err)
+		}
+		if err := front.Do(t.Context(), Command{Kind: Next}); !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), "not a GGUF file") {
+			t.Error("a command:", err)
+		}
+		if err := <-served; err == nil {
+			t.Error("serve hides the failure")
+		}
+	})
+}
+
+func TestOpeningIsCancelledWhenTheFrontEndGoes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		front, served := pipe(func(ctx context.Context, _ func(Event)) (Session, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		front.Close()
+		if err := <-served; !errors.Is(err, context.Canceled) {
+			t.Error("serve:", err)
+		}
+	})
+}
+
+func TestALostEngineIsNamedWithItsLastWords(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		messagesR, messagesW := io.Pipe()
+		requestsR, requestsW := io.Pipe()
+		stderr := "one\n" + strings.Repeat("more\n", lastWords-1) + "thread panicked at 'mapped buffer'\nno newline at the end"
+		front := Connect(Peer{
+			Messages: messagesR, Requests: requestsW, Stderr: strings.NewReader(stderr),
+			Wait: func() error { return errors.New("signal: aborted (core dumped)") },
+		})
+		go func() {
+			buf := make([]byte, 100)
+			_, _ = requestsR.Read(buf)
+			requestsR.Close()
+			messagesW.Close()
+		}()
+		err := front.Do(t.Context(), Command{Kind: Run})
+		if !errors.Is(err, ErrClosed) {
+			t.Fatal(err)
+		}
+		want := "the session is closed: the engine process ended unexpectedly: signal: aborted (core dumped); its last words:\n  " +
+			strings.Repeat("more\n  ", lastWords-2) + "thread panicked at 'mapped buffer'\n  no newline at the end"
+		if err.Error() != want {
+			t.Errorf("error:\n%s\nwant:\n%s", err, want)
+		}
+		logged := 0
+		for e := range front.Events() {
+			if e.Log != nil {
+				logged++
+			}
+		}
+		if logged != lastWords+2 {
+			t.Errorf("%d lines reached the log, want %d", logged, lastWords+2)
+		}
+		if front.Close() == nil {
+			t.Error("close hides that the engine was lost")
+		}
+	})
+}
+
+func TestAnEventThatJSONCannotHoldDoesNotEndTheSession(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		front, _ := pipe(opened(newScripted(func(_ context.Context, _ Command, emit func(Event)) error {
+			emit(Event{Step: &trace.Step{Top: []trace.Candidate{{Logit: math.NaN()}}}})
+			return nil
+		})))
+		if err := front.Do(t.Context(), Command{Kind: Next}); err != nil {
+			t.Fatal(err)
+		}
+		if e := <-front.Events(); e.Log == nil || !strings.Contains(e.Log.Text, "NaN") {
+			t.Errorf("instead of the event came %+v", e)
+		}
+		front.Close()
+	})
+}
+
+func TestAPeerThatSpeaksAnotherLanguageIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, requests := io.Pipe()
+		front := Connect(Peer{Messages: strings.NewReader("hello\n" + strings.Repeat("x", 1<<17)), Requests: requests})
+		for range front.Events() {
+		}
+		if err := front.Close(); err == nil || !strings.Contains(err.Error(), "read message: invalid character 'h'") {
+			t.Error(err)
+		}
+	})
+}
