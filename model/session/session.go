@@ -8,6 +8,8 @@ package session
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"gpuscope/trace"
 )
@@ -34,6 +36,7 @@ const (
 	Run      CommandKind = "run"      // decode N tokens (0: until the end token or the context's end)
 	Previous CommandKind = "previous" // set the position back by one step
 	Repeat   CommandKind = "repeat"   // run the current step again N times at its position
+	Observe  CommandKind = "observe"  // measure what timing costs: run the current step again with timing and without
 	Reset    CommandKind = "reset"    // position 0, no text
 	Timing   CommandKind = "timing"   // set the timing level to Level
 )
@@ -43,9 +46,24 @@ type Command struct {
 	Kind   CommandKind `json:"kind"`
 	Text   string      `json:"text,omitempty"`
 	Tokens []int       `json:"tokens,omitempty"` // instead of Text, taken as they are
-	N      int         `json:"n,omitempty"`
-	Level  string      `json:"level,omitempty"` // off, step, block, dispatch
+	// Chunks are the sizes of the steps that prefill a prompt; the last one repeats until the prompt is used up. Without them a step takes as many tokens
+	// as it can.
+	Chunks []int `json:"chunks,omitempty"`
+	// N is how many times. Of a Prompt it is how many tokens are to be generated in all: a prompt that leaves no room for them is refused.
+	N     int    `json:"n,omitempty"`
+	Level string `json:"level,omitempty"` // off, step, block, dispatch
 }
+
+// ErrUsage is what errors.Is finds in the error of what was asked wrongly: it was refused before anything ran.
+var ErrUsage = errors.New("wrong use")
+
+// Refusef is an error that says what was asked wrongly. Its text is its own; errors.Is finds ErrUsage in it.
+func Refusef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+type usageError struct{ error }
+
+func (e usageError) Is(target error) bool { return target == ErrUsage }
+func (e usageError) Unwrap() error        { return e.error }
 
 // Event is one thing that happened; exactly one field is set.
 type Event struct {
@@ -57,6 +75,7 @@ type Event struct {
 	State    *State          `json:"state,omitempty"`
 	Observer *trace.Observer `json:"observer,omitempty"`
 	Ceilings *trace.Ceilings `json:"ceilings,omitempty"`
+	Clock    *trace.Clock    `json:"clock,omitempty"` // known better than in the header
 	Log      *Log            `json:"log,omitempty"`
 	Note     *trace.Event    `json:"note,omitempty"` // belongs to the trace
 }
@@ -80,7 +99,7 @@ type Token struct {
 	Text string `json:"text"`
 }
 
-// State is where the session stands.
+// State is where the session stands. It is sent before and after each command that changes it; in between Mirror follows the steps.
 type State struct {
 	Context  int     `json:"context"`   // positions the KV cache holds
 	MaxChunk int     `json:"max_chunk"` // tokens a step takes at most
@@ -120,14 +139,25 @@ func (m *Mirror) Apply(e Event) {
 		m.Trace.Plans = append(m.Trace.Plans, e.Plans...)
 	case e.Step != nil:
 		m.Trace.Steps = append(m.Trace.Steps, *e.Step)
+		m.follow(e.Step)
 	case e.Observer != nil:
 		m.Trace.Observer = e.Observer
 	case e.Ceilings != nil:
 		m.Trace.Device.Ceilings = e.Ceilings
+	case e.Clock != nil:
+		m.Trace.Clock = *e.Clock
 	case e.Note != nil:
 		m.Trace.Events = append(m.Trace.Events, *e.Note)
 	case e.Repeated != nil:
 		m.repeated(*e.Repeated)
+	}
+}
+
+// follow moves the state on by a step.
+func (m *Mirror) follow(s *trace.Step) {
+	m.State.Step, m.State.Position = s.Index, s.Position+len(s.Tokens)
+	if s.Token != nil {
+		m.State.Text = append(m.State.Text[:len(m.State.Text):len(m.State.Text)], Token{ID: *s.Token, Text: s.Text})
 	}
 }
 

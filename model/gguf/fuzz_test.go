@@ -1,0 +1,20 @@
+package gguf_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"gpuscope/model/gguf/gguftest"
+)
+
+// FuzzParse looks for input that panics, hangs or allocates without measure.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte{})
+	f.Add(gguftest.New().Bytes())
+	f.Add(small().Bytes())
+	if vocabulary, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "models", "tokenizers", "gpt-2.gguf")); err == nil {
+		f.Add(vocabulary)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { readEverything(data) })
+}

@@ -1,0 +1,363 @@
+package gguf_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/model/gguf"
+	"gpuscope/model/gguf/gguftest"
+)
+
+// small is a file with every kind of metadata value and a few tensors.
+func small() *gguftest.Builder {
+	b := gguftest.New()
+	b.Set("general.architecture", "llama")
+	b.Set("u8", uint8(200))
+	b.Set("i8", int8(-100))
+	b.Set("u16", uint16(60000))
+	b.Set("i16", int16(-30000))
+	b.Set("u32", uint32(4e9))
+	b.Set("i32", int32(-2e9))
+	b.Set("u64", uint64(1<<63))
+	b.Set("i64", int64(-1<<63))
+	b.Set("f32", float32(0.5))
+	b.Set("f64", 0.25)
+	b.Set("bool", true)
+	b.Set("empty", "")
+	b.Set("strings", []string{"a", "", "Ġthe"})
+	b.Set("ints", []int{1, -2, 3})
+	b.Set("floats", []float32{1.5, -2})
+	b.Set("bools", []bool{true, false})
+	b.Set("nested", [][]uint8{{1, 2}, {}, {3}})
+	b.F32("norm", []int{3}, []float32{1, -2, 3.5})
+	b.F16("matrix", []int{2, 3}, []float32{1, 2, 3, 4, 5, 6})
+	b.Q4_0("quantised", []int{2, 64}, make([]float32, 128))
+	b.F32("scalar", nil, []float32{7})
+	return b
+}
+
+func TestMetadataIsReadByKind(t *testing.T) {
+	t.Parallel()
+	f := mustParse(t, small().Bytes())
+	check := func(key string, want any, got any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%s: %v", key, err)
+		} else if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", key, diff)
+		}
+	}
+	for key, want := range map[string]uint64{"u8": 200, "u16": 60000, "u32": 4e9, "u64": 1 << 63} {
+		got, err := f.Uint(key)
+		check(key, want, got, err)
+	}
+	for key, want := range map[string]int{"u8": 200, "i8": -100, "i16": -30000, "i32": -2e9, "i64": -1 << 63} {
+		got, err := f.Int(key)
+		check(key, want, got, err)
+	}
+	for key, want := range map[string]float64{"f32": 0.5, "f64": 0.25} {
+		got, err := f.Float(key)
+		check(key, want, got, err)
+	}
+	b, err := f.Bool("bool")
+	check("bool", true, b, err)
+	s, err := f.String("empty")
+	check("empty", "", s, err)
+	ss, err := f.Strings("strings")
+	check("strings", []string{"a", "", "Ġthe"}, ss, err)
+	is, err := f.Ints("ints")
+	check("ints", []int{1, -2, 3}, is, err)
+	fs, err := f.Floats("floats")
+	check("floats", []float64{1.5, -2}, fs, err)
+	v, _ := f.Value("nested")
+	check("nested", []any{[]any{uint8(1), uint8(2)}, []any{}, []any{uint8(3)}}, v.Any(), nil)
+	check("nested", "[[1 2] [] [3]]", v.String(), nil)
+	check("nested", "array[3]", v.Type(), nil)
+	v, _ = f.Value("bools")
+	check("bools", []any{true, false}, v.Any(), nil)
+	n, err := f.UintOr("absent", 7)
+	check("absent", uint64(7), n, err)
+	check("first key", "general.architecture", f.Keys()[0], nil)
+	if len(f.Keys()) != 18 {
+		t.Errorf("%d keys, want 18", len(f.Keys()))
+	}
+}
+
+func TestMetadataErrorsNameKeyValueAndWhatIsWanted(t *testing.T) {
+	t.Parallel()
+	f := mustParse(t, small().Bytes())
+	errs := func(_ any, err error) string {
+		if err == nil {
+			return "no error"
+		}
+		return err.Error()
+	}
+	for _, c := range []struct{ got, want string }{
+		{errs(f.Uint("absent")), `small.gguf: metadata "absent" is missing`},
+		{errs(f.Uint("i8")), `small.gguf: metadata "i8" is int8 -100, want an integer of at least 0`},
+		{errs(f.Int("u64")), `small.gguf: metadata "u64" is uint64 9223372036854775808, want an integer`},
+		{errs(f.Int("empty")), `small.gguf: metadata "empty" is string "", want an integer`},
+		{errs(f.UintOr("f32", 1)), `small.gguf: metadata "f32" is float32 0.5, want an integer of at least 0`},
+		{errs(f.Bool("u8")), `small.gguf: metadata "u8" is uint8 200, want a bool`},
+		{errs(f.Float("u8")), `small.gguf: metadata "u8" is uint8 200, want a float`},
+		{errs(f.String("ints")), `small.gguf: metadata "ints" is int32[3] [1 -2 3], want a string`},
+		{errs(f.Strings("ints")), `small.gguf: metadata "ints" is int32[3], want an array of strings`},
+		{errs(f.Ints("strings")), `small.gguf: metadata "strings" is string[3] and holds "a", want an array of integers`},
+		{errs(f.Floats("f32")), `small.gguf: metadata "f32" is float32 0.5, want an array of floats`},
+		{errs(f.Tensor("absent")), `small.gguf: tensor "absent" is missing (the file has 4 tensors)`},
+	} {
+		if c.got != c.want {
+			t.Errorf("\n got %s\nwant %s", c.got, c.want)
+		}
+	}
+}
+
+func TestTensorsAreRowMajor(t *testing.T) {
+	t.Parallel()
+	for _, version := range []uint32{2, 3} {
+		for _, alignment := range []int{1, 8, 32, 256} {
+			b := small()
+			b.Version, b.Alignment = version, alignment
+			f := mustParse(t, b.Bytes())
+			if f.Version != int(version) || f.Alignment != alignment {
+				t.Fatalf("version %d alignment %d, want %d and %d", f.Version, f.Alignment, version, alignment)
+			}
+			m, err := f.Tensor("matrix")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.String() != "matrix F16 [2 3]" || m.Size() != 12 || m.Offset%int64(alignment) != 0 {
+				t.Errorf("got %v, %d bytes at %d", m, m.Size(), m.Offset)
+			}
+			values, err := gguf.Dequantize(m)
+			if diff := cmp.Diff([]float32{1, 2, 3, 4, 5, 6}, values); err != nil || diff != "" {
+				t.Errorf("%v %s", err, diff)
+			}
+			s, _ := f.Tensor("scalar")
+			if values, err := gguf.Dequantize(s); err != nil || len(values) != 1 || values[0] != 7 {
+				t.Errorf("scalar: %v, %v", values, err)
+			}
+		}
+	}
+}
+
+// TestCutFileIsAnErrorAtEveryByte holds that no prefix of a file is taken for a file, and that the message is one line.
+func TestCutFileIsAnErrorAtEveryByte(t *testing.T) {
+	t.Parallel()
+	data := small().Bytes()
+	for n := range data {
+		_, err := gguf.Parse(data[:n:n], "cut.gguf")
+		if err == nil {
+			t.Fatalf("the first %d of %d bytes parse", n, len(data))
+		}
+		if text := err.Error(); !strings.HasPrefix(text, "cut.gguf: ") || strings.Contains(text, "\n") {
+			t.Fatalf("cut at %d: %q", n, text)
+		}
+	}
+}
+
+// TestChangedByteNeverPanics flips bytes of the header one at a time: each gives a file or an error.
+func TestChangedByteNeverPanics(t *testing.T) {
+	t.Parallel()
+	data := small().Bytes()
+	for i := range data {
+		for _, x := range []byte{0x01, 0x80, 0xff} {
+			changed := append([]byte(nil), data...)
+			changed[i] ^= x
+			readEverything(changed)
+		}
+	}
+}
+
+func TestDamageIsNamed(t *testing.T) {
+	t.Parallel()
+	le := binary.LittleEndian
+	patched := func(find string, at int, value uint64) []byte {
+		data := small().Bytes()
+		i := strings.Index(string(data), find)
+		if i < 0 {
+			t.Fatalf("no %q", find)
+		}
+		le.PutUint64(data[i+len(find)+at:], value)
+		return data
+	}
+	built := func(change func(*gguftest.Builder)) []byte {
+		b := small()
+		change(b)
+		return b.Bytes()
+	}
+	swapped := small().Bytes()
+	binary.BigEndian.PutUint32(swapped[4:], 3)
+	for name, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"tensor count":   {patched("GGUF", 4, 1<<60), "tensor count at byte 8 is 1152921504606846976, the rest of the file holds at most"},
+		"pair count":     {patched("GGUF", 12, 1<<60), "metadata pair count at byte 16 is 1152921504606846976"},
+		"version":        {patched("GGUF", 0, 9), "GGUF version 9: versions 2 to 3 are read"},
+		"big-endian":     {swapped, "a big-endian GGUF file (version 3)"},
+		"string length":  {patched("general.architecture", 4, 1<<62), `key "general.architecture": the file ends at byte`},
+		"value type":     {patched("general.architecture", 0, 99), `key "general.architecture": value type 99 at byte`},
+		"array type":     {patched("strings", 4, 77), `key "strings": array element type 77 at byte`},
+		"array length":   {patched("strings", 8, 1<<61), `key "strings": the array's length at byte`},
+		"bool":           {patched("bool", 4, 2), `key "bool": a bool at byte`},
+		"twice a key":    {built(func(b *gguftest.Builder) { b.Add("u8", 1) }), `key "u8" is there twice`},
+		"empty key":      {built(func(b *gguftest.Builder) { b.Add("", 1) }), `metadata pair 19 of 19: the key at byte`},
+		"escape in name": {built(func(b *gguftest.Builder) { b.F32("a\x1b[2J", nil, []float32{1}) }), `is "a\x1b[2J", want printable UTF-8`},
+		"alignment":      {built(func(b *gguftest.Builder) { b.Set("general.alignment", 24) }), "general.alignment is 24, want a power of two"},
+		"alignment kind": {built(func(b *gguftest.Builder) { b.Set("general.alignment", "x") }), `metadata "general.alignment" is string "x", want`},
+		"twice a tensor": {built(func(b *gguftest.Builder) { b.F32("norm", nil, []float32{1}) }), `tensor 5 of 5: "norm" is there twice`},
+		"five dims":      {built(func(b *gguftest.Builder) { b.F32("x", []int{1, 1, 1, 1, 1}, []float32{1}) }), `"x": 5 dims, at most 4`},
+		"dim 0":          {built(func(b *gguftest.Builder) { b.F32("x", []int{3, 0}, nil) }), `"x": dim 0 is 0`},
+		"dim too large":  {patched("matrix", 4, 1<<62), `"matrix": dim 0 is 4611686018427387904: more elements than can be counted`},
+		"product":        {patched("matrix", 4, 1<<59), `"matrix": dim 1 is 2: more elements than can be counted`},
+		"past the end":   {patched("matrix", 4, 1<<40), `tensor "matrix" (F16 [2 1099511627776], 4398046511104 bytes at offset 32) ends after the file's`},
+		"offset":         {patched("matrix", 24, 1<<63), `tensor "matrix" (F16 [2 3], 12 bytes at offset 9223372036854775808) ends after`},
+		"odd offset":     {patched("matrix", 24, 33), `tensor "matrix": offset 33 is not a multiple of the alignment 32`},
+		"overlap":        {patched("matrix", 24, 64), `tensors "matrix" and "quantised" share bytes: the first ends at offset 76, the second starts at 64`},
+		"unknown type":   {built(func(b *gguftest.Builder) { b.Tensor("x", 4, []int{32}, nil) }), `"x": type number 4 is unknown`},
+		"half a block":   {built(func(b *gguftest.Builder) { b.Tensor("x", gguf.Q4_0, []int{4, 48}, make([]byte, 108)) }), `"x": rows of 48 elements, want a multiple of Q4_0's block of 32`},
+	} {
+		_, err := gguf.Parse(c.data, "bad.gguf")
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s:\n got %v\nwant %s", name, err, c.want)
+		}
+	}
+}
+
+func TestNestingHasALimit(t *testing.T) {
+	t.Parallel()
+	b := gguftest.New()
+	b.Set("deep", [][][][][]uint8{{{{{1}}}}})
+	if _, err := gguf.Parse(b.Bytes(), "deep.gguf"); err == nil || !strings.Contains(err.Error(), "nested more than 4 deep") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWrongFileIsSaidToBeWhatItIs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ data, want string }{
+		"empty":       {"", "the file is empty"},
+		"short":       {"GG", "ends inside the first four bytes"},
+		"text":        {"Once upon a time", "it is a text file"},
+		"cut text":    {strings.Repeat("x", 511) + "é", "it is a text file"},
+		"html":        {"\n<!DOCTYPE html><html>", "an HTML or XML page"},
+		"zip":         {"PK\x03\x04\x14\x00", "zip archive"},
+		"safetensors": {"\x40\x00\x00\x00\x00\x00\x00\x00{\"a\":1}", "safetensors"},
+		"pte":         {"\x30\x00\x00\x00ET12\x00\x00\x00\x00", "ExecuTorch program"},
+		"pickle":      {"\x80\x02}q", "Python pickle"},
+		"lfs":         {"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"},
+		"swapped":     {"FUGG\x00\x00\x00\x03", "big-endian"},
+		"old":         {"tjgg\x03\x00\x00\x00", "from before GGUF"},
+		"lower case":  {"gguf\x03\x00\x00\x00", `it starts with "gguf\x03\x00\x00\x00", want "GGUF"`},
+		"binary":      {"\x7fELF\x02\x01\x01\x00", `it starts with "\x7fELF`},
+	} {
+		_, err := gguf.Parse([]byte(c.data), "file")
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+func TestOpenMapsAndCloseForgets(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "small.gguf")
+	if err := os.WriteFile(path, small().Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tensor, err := f.Tensor("norm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, err := gguf.Dequantize(tensor)
+	if diff := cmp.Diff([]float32{1, -2, 3.5}, values); err != nil || diff != "" {
+		t.Errorf("%v %s", err, diff)
+	}
+	for range 2 { // a second Close does nothing
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f.Has("u8") || f.HasTensor("norm") || len(f.Tensors()) != 0 {
+		t.Error("a closed file still has metadata or tensors")
+	}
+}
+
+func TestOpenRefusesWhatIsNoFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if _, err := gguf.Open(filepath.Join(dir, "absent.gguf")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("absent: %v", err)
+	}
+	if _, err := gguf.Open(dir); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("folder: %v", err)
+	}
+	empty := filepath.Join(dir, "empty.gguf")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gguf.Open(empty); err == nil || !strings.Contains(err.Error(), "the file is empty") {
+		t.Errorf("empty: %v", err)
+	}
+}
+
+func TestEveryTypeHasANameAndASize(t *testing.T) {
+	t.Parallel()
+	known := 0
+	for typ := range gguf.Type(64) {
+		if !typ.Known() {
+			if got, want := typ.String(), fmt.Sprintf("type %d", uint32(typ)); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+			continue
+		}
+		known++
+		if typ.BlockBytes() <= 0 || strings.Contains(typ.String(), " ") {
+			t.Errorf("%v: %d bytes a block", typ, typ.BlockBytes())
+		}
+	}
+	if known != 33 {
+		t.Errorf("%d types are known, want 33", known)
+	}
+}
+
+func mustParse(t testing.TB, data []byte) *gguf.File {
+	t.Helper()
+	f, err := gguf.Parse(data, "small.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// readEverything parses and uses all that a file offers: what a fuzzer looks at.
+func readEverything(data []byte) {
+	f, err := gguf.Parse(data, "fuzz.gguf")
+	if err != nil {
+		return
+	}
+	for _, key := range f.Keys() {
+		v, _ := f.Value(key)
+		_, _, _ = v.Any(), v.String(), v.Type()
+		_, _ = f.Strings(key)
+		_, _ = f.Ints(key)
+	}
+	for _, tensor := range f.Tensors() {
+		if tensor.Size() < 1<<20 {
+			_, _ = gguf.Dequantize(tensor)
+		}
+		_ = tensor.String()
+	}
+}

@@ -1,0 +1,230 @@
+// Package gguftest writes small GGUF files for tests: tiny models with their metadata, tokenizer and weights, and files that are wrong on purpose.
+//
+//	b := gguftest.New()
+//	b.Set("general.architecture", "llama")
+//	b.Set("llama.block_count", uint32(1))
+//	b.F32("output_norm.weight", []int{64}, norm)
+//	b.Q4_0("blk.0.attn_q.weight", []int{64, 64}, weights)
+//	b.ByteTokenizer()
+//	f, err := gguf.Parse(b.Bytes(), "tiny.gguf")
+//
+// A mistake of the test itself (a slice of the wrong length, a value that GGUF has no type for) panics.
+package gguftest
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+
+	"github.com/x448/float16"
+
+	"gpuscope/model/gguf"
+)
+
+// Builder collects what a file shall hold.
+type Builder struct {
+	Version   uint32 // 3 unless changed
+	Alignment int    // of tensor data, 32 unless changed; general.alignment is written where it is not 32
+
+	pairs   []pair
+	tensors []tensor
+}
+
+type pair struct {
+	key   string
+	value any
+}
+
+type tensor struct {
+	name string
+	typ  gguf.Type
+	dims []int
+	data []byte
+}
+
+// New is an empty file.
+func New() *Builder { return &Builder{Version: 3, Alignment: 32} }
+
+// Set puts a metadata value under a key, in place of the one that is there. Values are bool, string, integers of 8 to 64 bits, floats, and slices of these; slices of
+// slices are nested arrays. A plain int is written as uint32, or int32 where it is negative, and []int as int32: the types that real files use.
+func (b *Builder) Set(key string, value any) {
+	for i := range b.pairs {
+		if b.pairs[i].key == key {
+			b.pairs[i].value = value
+			return
+		}
+	}
+	b.Add(key, value)
+}
+
+// Add is Set without the look for a key that is there: so a test gets one twice.
+func (b *Builder) Add(key string, value any) {
+	b.pairs = append(b.pairs, pair{key, value})
+}
+
+// Tensor adds a tensor of any type with its bytes as they are. Dims are row-major, [rows, cols].
+func (b *Builder) Tensor(name string, typ gguf.Type, dims []int, data []byte) {
+	b.tensors = append(b.tensors, tensor{name, typ, slices.Clone(dims), data})
+}
+
+// F32 adds a tensor of floats.
+func (b *Builder) F32(name string, dims []int, values []float32) {
+	b.plain(name, gguf.F32, dims, values, func(data []byte, v float32) []byte {
+		return binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
+	})
+}
+
+// F16 adds a tensor of halves, rounded to the nearest.
+func (b *Builder) F16(name string, dims []int, values []float32) {
+	b.plain(name, gguf.F16, dims, values, func(data []byte, v float32) []byte {
+		return binary.LittleEndian.AppendUint16(data, half(v))
+	})
+}
+
+// BF16 adds a tensor of bfloat16, cut to the upper half.
+func (b *Builder) BF16(name string, dims []int, values []float32) {
+	b.plain(name, gguf.BF16, dims, values, func(data []byte, v float32) []byte {
+		return binary.LittleEndian.AppendUint16(data, uint16(math.Float32bits(v)>>16))
+	})
+}
+
+func (b *Builder) plain(name string, typ gguf.Type, dims []int, values []float32, add func([]byte, float32) []byte) {
+	mustHold(name, dims, len(values))
+	var data []byte
+	for _, v := range values {
+		data = add(data, v)
+	}
+	b.Tensor(name, typ, dims, data)
+}
+
+// Q4_0 quantises floats and adds them as a tensor. What the file then holds is what gguf.Dequantize gives, not the floats themselves.
+func (b *Builder) Q4_0(name string, dims []int, values []float32) {
+	mustHold(name, dims, len(values))
+	var data []byte
+	for block := range slices.Chunk(values, gguf.Q4_0BlockLen) {
+		// The value that is farthest from zero becomes -8, the end of the range that has one more step.
+		farthest := slices.MaxFunc(block, func(a, b float32) int {
+			return cmp.Compare(math.Abs(float64(a)), math.Abs(float64(b)))
+		})
+		scale := half(farthest / -8)
+		var q [gguf.Q4_0BlockLen]int8
+		if s := gguf.Float16(scale); s != 0 {
+			for k, v := range block {
+				q[k] = int8(min(max(math.Round(float64(v/s)), -8), 7))
+			}
+		}
+		data = append(data, Q4_0Block(scale, q)...)
+	}
+	b.Tensor(name, gguf.Q4_0, dims, data)
+}
+
+// Q4_0Block is one block of exact content: weight k is q[k], in -8..7, times the half with the given bits.
+func Q4_0Block(scaleBits uint16, q [gguf.Q4_0BlockLen]int8) []byte {
+	block := binary.LittleEndian.AppendUint16(nil, scaleBits)
+	for j := range gguf.Q4_0BlockLen / 2 {
+		block = append(block, byte(q[j]+8)|byte(q[j+gguf.Q4_0BlockLen/2]+8)<<4)
+	}
+	return block
+}
+
+func half(v float32) uint16 { return float16.Fromfloat32(v).Bits() }
+
+func mustHold(name string, dims []int, n int) {
+	elements := 1
+	for _, d := range dims {
+		elements *= d
+	}
+	if elements != n {
+		panic(fmt.Sprintf("gguftest: tensor %q of dims %v with %d values", name, dims, n))
+	}
+}
+
+// Bytes is the file.
+func (b *Builder) Bytes() []byte {
+	pairs := b.pairs
+	if b.Alignment != 32 {
+		pairs = append(slices.Clone(pairs), pair{"general.alignment", uint32(b.Alignment)})
+	}
+	le := binary.LittleEndian
+	out := le.AppendUint32([]byte("GGUF"), b.Version)
+	out = le.AppendUint64(out, uint64(len(b.tensors)))
+	out = le.AppendUint64(out, uint64(len(pairs)))
+	for _, p := range pairs {
+		out = appendString(out, p.key)
+		out = le.AppendUint32(out, uint32(kindOf(reflect.ValueOf(p.value))))
+		out = appendValue(out, reflect.ValueOf(p.value))
+	}
+	offset := 0
+	for _, t := range b.tensors {
+		out = appendString(out, t.name)
+		out = le.AppendUint32(out, uint32(len(t.dims)))
+		for _, d := range slices.Backward(t.dims) {
+			out = le.AppendUint64(out, uint64(d))
+		}
+		out = le.AppendUint32(out, uint32(t.typ))
+		out = le.AppendUint64(out, uint64(offset))
+		offset = align(offset+len(t.data), b.Alignment)
+	}
+	for _, t := range b.tensors {
+		out = append(out, make([]byte, align(len(out), b.Alignment)-len(out))...)
+		out = append(out, t.data...)
+	}
+	return out
+}
+
+func align(n, alignment int) int { return (n + alignment - 1) / alignment * alignment }
+
+func appendString(out []byte, s string) []byte {
+	return append(binary.LittleEndian.AppendUint64(out, uint64(len(s))), s...)
+}
+
+// kinds maps Go's kinds to GGUF's; int is not among them, see kindOf.
+var kinds = map[reflect.Kind]gguf.Kind{
+	reflect.Uint8: gguf.KindUint8, reflect.Int8: gguf.KindInt8, reflect.Uint16: gguf.KindUint16, reflect.Int16: gguf.KindInt16,
+	reflect.Uint32: gguf.KindUint32, reflect.Int32: gguf.KindInt32, reflect.Uint64: gguf.KindUint64, reflect.Int64: gguf.KindInt64,
+	reflect.Float32: gguf.KindFloat32, reflect.Float64: gguf.KindFloat64, reflect.Bool: gguf.KindBool, reflect.String: gguf.KindString,
+	reflect.Slice: gguf.KindArray,
+}
+
+func kindOf(v reflect.Value) gguf.Kind {
+	if v.Kind() == reflect.Int && v.Int() >= 0 {
+		return gguf.KindUint32
+	}
+	return kindOfType(v.Type())
+}
+
+func kindOfType(t reflect.Type) gguf.Kind {
+	if t.Kind() == reflect.Int {
+		return gguf.KindInt32
+	}
+	kind, ok := kinds[t.Kind()]
+	if !ok {
+		panic(fmt.Sprintf("gguftest: GGUF has no type for %v", t))
+	}
+	return kind
+}
+
+func appendValue(out []byte, v reflect.Value) []byte {
+	le := binary.LittleEndian
+	switch v.Kind() {
+	case reflect.String:
+		return appendString(out, v.String())
+	case reflect.Slice:
+		out = le.AppendUint32(out, uint32(kindOfType(v.Type().Elem())))
+		out = le.AppendUint64(out, uint64(v.Len()))
+		for i := range v.Len() {
+			out = appendValue(out, v.Index(i))
+		}
+		return out
+	case reflect.Int:
+		return le.AppendUint32(out, uint32(v.Int()))
+	}
+	out, err := binary.Append(out, le, v.Interface())
+	if err != nil {
+		panic(err)
+	}
+	return out
+}

@@ -1,0 +1,346 @@
+package gguf
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Kind is the type of a metadata value, by GGUF's number.
+type Kind uint32
+
+// The kinds of metadata values.
+const (
+	KindUint8 Kind = iota
+	KindInt8
+	KindUint16
+	KindInt16
+	KindUint32
+	KindInt32
+	KindFloat32
+	KindBool
+	KindString
+	KindArray
+	KindUint64
+	KindInt64
+	KindFloat64
+)
+
+// kinds has the name and size in bytes of each kind; strings and arrays have no fixed size.
+var kinds = [...]struct {
+	name string
+	size int
+}{
+	KindUint8: {"uint8", 1}, KindInt8: {"int8", 1}, KindUint16: {"uint16", 2}, KindInt16: {"int16", 2}, KindUint32: {"uint32", 4},
+	KindInt32: {"int32", 4}, KindFloat32: {"float32", 4}, KindBool: {"bool", 1}, KindString: {"string", 0}, KindArray: {"array", 0},
+	KindUint64: {"uint64", 8}, KindInt64: {"int64", 8}, KindFloat64: {"float64", 8},
+}
+
+func (k Kind) known() bool { return int64(k) < int64(len(kinds)) }
+
+// size is the number of bytes of a value, 0 where it has no fixed one.
+func (k Kind) size() int {
+	if !k.known() {
+		return 0
+	}
+	return kinds[k].size
+}
+
+// minSize is the least number of bytes that a value takes in a file.
+func (k Kind) minSize() int {
+	switch k {
+	case KindString:
+		return 8
+	case KindArray:
+		return 12
+	}
+	return max(k.size(), 1)
+}
+
+// String is the name of the kind in GGUF's specification.
+func (k Kind) String() string {
+	if !k.known() {
+		return fmt.Sprintf("kind %d", uint32(k))
+	}
+	return kinds[k].name
+}
+
+// Value is a metadata value as the file stores it. It is decoded when it is asked for: a vocabulary costs nothing until then. It must not
+// be used after File.Close.
+type Value struct {
+	Kind Kind
+	Elem Kind // of an array's elements
+	Len  int  // number of an array's elements
+
+	raw []byte // strings without their length; arrays from the first element on
+}
+
+// Type is the kind for people: "uint32", "string[4096]".
+func (v Value) Type() string {
+	if v.Kind == KindArray {
+		return fmt.Sprintf("%s[%d]", v.Elem, v.Len)
+	}
+	return v.Kind.String()
+}
+
+// Any is the value as Go has it: uint8 to uint64, int8 to int64, float32, float64, bool, string, or a []any of these.
+func (v Value) Any() any {
+	if len(v.raw) < v.Kind.size() {
+		return nil // the zero Value
+	}
+	switch v.Kind {
+	case KindUint8:
+		return v.raw[0]
+	case KindInt8:
+		return int8(v.raw[0])
+	case KindUint16:
+		return binary.LittleEndian.Uint16(v.raw)
+	case KindInt16:
+		return int16(binary.LittleEndian.Uint16(v.raw))
+	case KindUint32:
+		return binary.LittleEndian.Uint32(v.raw)
+	case KindInt32:
+		return int32(binary.LittleEndian.Uint32(v.raw))
+	case KindUint64:
+		return binary.LittleEndian.Uint64(v.raw)
+	case KindInt64:
+		return int64(binary.LittleEndian.Uint64(v.raw))
+	case KindFloat32:
+		return math.Float32frombits(binary.LittleEndian.Uint32(v.raw))
+	case KindFloat64:
+		return math.Float64frombits(binary.LittleEndian.Uint64(v.raw))
+	case KindBool:
+		return v.raw[0] != 0
+	case KindString:
+		return string(v.raw)
+	case KindArray:
+		list := make([]any, 0, v.Len)
+		v.each(v.Len, func(e Value) { list = append(list, e.Any()) })
+		return list
+	}
+	return nil
+}
+
+// String shows the value in one line, long ones cut: strings quoted, of arrays the first elements.
+func (v Value) String() string {
+	const firstElements, firstBytes = 8, 200
+	switch v.Kind {
+	case KindString:
+		if len(v.raw) > firstBytes {
+			return fmt.Sprintf("%q… (%d bytes)", v.raw[:firstBytes], len(v.raw))
+		}
+		return strconv.Quote(string(v.raw))
+	case KindArray:
+		var b strings.Builder
+		b.WriteByte('[')
+		v.each(min(v.Len, firstElements), func(e Value) {
+			if b.Len() > 1 {
+				b.WriteByte(' ')
+			}
+			b.WriteString(e.String())
+		})
+		if v.Len > firstElements {
+			fmt.Fprintf(&b, " … (%d)", v.Len)
+		}
+		b.WriteByte(']')
+		return b.String()
+	}
+	return fmt.Sprint(v.Any())
+}
+
+// each calls do with the first n elements of an array. Parse walked over the same bytes without an error.
+func (v Value) each(n int, do func(Value)) {
+	r := &reader{data: v.raw}
+	for range n {
+		e, err := r.value(v.Elem, 0)
+		if err != nil {
+			return
+		}
+		do(e)
+	}
+}
+
+func (v Value) uint() (uint64, bool) {
+	switch x := v.Any().(type) {
+	case uint8:
+		return uint64(x), true
+	case uint16:
+		return uint64(x), true
+	case uint32:
+		return uint64(x), true
+	case uint64:
+		return x, true
+	}
+	i, ok := v.signed()
+	return uint64(i), ok && i >= 0
+}
+
+func (v Value) signed() (int64, bool) {
+	switch x := v.Any().(type) {
+	case int8:
+		return int64(x), true
+	case int16:
+		return int64(x), true
+	case int32:
+		return int64(x), true
+	case int64:
+		return x, true
+	}
+	return 0, false
+}
+
+func (v Value) int() (int, bool) {
+	if u, ok := v.uint(); ok {
+		return int(u), u <= uint64(maxInt)
+	}
+	i, ok := v.signed()
+	return int(i), ok && int64(int(i)) == i
+}
+
+func (v Value) float() (float64, bool) {
+	switch x := v.Any().(type) {
+	case float32:
+		return float64(x), true
+	case float64:
+		return x, true
+	}
+	return 0, false
+}
+
+// Keys are the metadata keys in the order of the file. The slice must not be changed.
+func (f *File) Keys() []string { return f.keys }
+
+// Has says whether there is a value under this key.
+func (f *File) Has(key string) bool {
+	_, ok := f.values[key]
+	return ok
+}
+
+// Value is the value under a key, whatever its kind.
+func (f *File) Value(key string) (Value, bool) {
+	v, ok := f.values[key]
+	return v, ok
+}
+
+func (f *File) value(key string) (Value, error) {
+	if v, ok := f.values[key]; ok {
+		return v, nil
+	}
+	return Value{}, f.errorf("metadata %q is missing", key)
+}
+
+func (f *File) errorf(format string, args ...any) error {
+	if f.name == "" { // while parsing: Parse adds the name
+		return fmt.Errorf(format, args...)
+	}
+	return fmt.Errorf("%s: %w", f.name, fmt.Errorf(format, args...))
+}
+
+// scalar reads one value by conv; want says in words what conv takes.
+func scalar[T any](f *File, key, want string, conv func(Value) (T, bool)) (T, error) {
+	var zero T
+	v, err := f.value(key)
+	if err != nil {
+		return zero, err
+	}
+	if x, ok := conv(v); ok {
+		return x, nil
+	}
+	return zero, f.errorf("metadata %q is %s %s, want %s", key, v.Type(), v, want)
+}
+
+// list reads an array of values, each by conv.
+func list[T any](f *File, key, want string, conv func(Value) (T, bool)) ([]T, error) {
+	v, err := f.value(key)
+	if err != nil {
+		return nil, err
+	}
+	if v.Kind != KindArray {
+		return nil, f.errorf("metadata %q is %s %s, want an array of %s", key, v.Type(), v, want)
+	}
+	out := make([]T, 0, v.Len)
+	var bad *Value
+	v.each(v.Len, func(e Value) {
+		x, ok := conv(e)
+		if !ok && bad == nil {
+			bad = &e
+		}
+		out = append(out, x)
+	})
+	if bad != nil {
+		return nil, f.errorf("metadata %q is %s and holds %s, want an array of %s", key, v.Type(), *bad, want)
+	}
+	return out, nil
+}
+
+// or is the default where the key is absent; a value of the wrong kind stays an error.
+func or[T any](f *File, key string, def T, read func(string) (T, error)) (T, error) {
+	if !f.Has(key) {
+		return def, nil
+	}
+	return read(key)
+}
+
+// Uint is an integer of any width that is not negative.
+func (f *File) Uint(key string) (uint64, error) {
+	return scalar(f, key, "an integer of at least 0", Value.uint)
+}
+
+// UintOr is Uint, or def where the key is absent.
+func (f *File) UintOr(key string, def uint64) (uint64, error) { return or(f, key, def, f.Uint) }
+
+// Int is an integer of any width that fits an int.
+func (f *File) Int(key string) (int, error) {
+	return scalar(f, key, "an integer", Value.int)
+}
+
+// IntOr is Int, or def where the key is absent.
+func (f *File) IntOr(key string, def int) (int, error) { return or(f, key, def, f.Int) }
+
+// Ints is an array of integers of any width.
+func (f *File) Ints(key string) ([]int, error) { return list(f, key, "integers", Value.int) }
+
+// Float is a float32 or float64.
+func (f *File) Float(key string) (float64, error) { return scalar(f, key, "a float", Value.float) }
+
+// FloatOr is Float, or def where the key is absent.
+func (f *File) FloatOr(key string, def float64) (float64, error) { return or(f, key, def, f.Float) }
+
+// Floats is an array of floats.
+func (f *File) Floats(key string) ([]float64, error) { return list(f, key, "floats", Value.float) }
+
+// Bool is a bool.
+func (f *File) Bool(key string) (bool, error) {
+	return scalar(f, key, "a bool", func(v Value) (bool, bool) { b, ok := v.Any().(bool); return b, ok })
+}
+
+// BoolOr is Bool, or def where the key is absent.
+func (f *File) BoolOr(key string, def bool) (bool, error) { return or(f, key, def, f.Bool) }
+
+// String is a string. It need not be valid UTF-8.
+func (f *File) String(key string) (string, error) {
+	return scalar(f, key, "a string", func(v Value) (string, bool) { return string(v.raw), v.Kind == KindString })
+}
+
+// StringOr is String, or def where the key is absent.
+func (f *File) StringOr(key, def string) (string, error) { return or(f, key, def, f.String) }
+
+// Strings is an array of strings. All share one copy of the file's bytes.
+func (f *File) Strings(key string) ([]string, error) {
+	v, err := f.value(key)
+	if err != nil {
+		return nil, err
+	}
+	if v.Kind != KindArray || v.Elem != KindString {
+		return nil, f.errorf("metadata %q is %s, want an array of strings", key, v.Type())
+	}
+	all := string(v.raw)
+	out := make([]string, v.Len)
+	for i := range out {
+		n := int(binary.LittleEndian.Uint64([]byte(all[:8])))
+		out[i], all = all[8:8+n], all[8+n:]
+	}
+	return out, nil
+}

@@ -1,0 +1,310 @@
+package gguf
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Layout of a file: magic, version u32, tensor count u64, pair count u64, pairs (key, value type u32, value), tensor infos (name, number of
+// dims u32, dims u64 each, type u32, offset u64), padding to the alignment, tensor data. A string is its length as u64 and its bytes. Offsets count from
+// the start of the tensor data.
+const (
+	magic            = "GGUF"
+	minVersion       = 2
+	maxVersion       = 3
+	defaultAlignment = 32
+	alignmentKey     = "general.alignment"
+	maxDims          = 4
+	maxNesting       = 4 // arrays of arrays: the specification allows them, no known file has one
+
+	minPairBytes   = 8 + 4 + 1         // empty key, one-byte value
+	minTensorBytes = 8 + 4 + 4 + 8     // empty name, no dims
+	maxElements    = math.MaxInt64 / 8 // of a tensor: bytes of any type still fit an int64
+)
+
+func parse(data []byte) (*File, error) {
+	if len(data) < len(magic) || string(data[:len(magic)]) != magic {
+		return nil, errors.New(looksLike(data))
+	}
+	r := &reader{data: data, off: len(magic)}
+	version := r.u32("the version")
+	if r.err == nil && (version < minVersion || version > maxVersion) {
+		return nil, badVersion(version)
+	}
+	f := &File{Version: int(version), Alignment: defaultAlignment, values: map[string]Value{}, byName: map[string]*Tensor{}}
+	tensors := r.count("tensor count", minTensorBytes)
+	pairs := r.count("metadata pair count", minPairBytes)
+	if r.err != nil {
+		return nil, r.err
+	}
+	for i := range pairs {
+		if err := f.readPair(r); err != nil {
+			return nil, fmt.Errorf("metadata pair %d of %d: %w", i+1, pairs, err)
+		}
+	}
+	if err := f.readAlignment(); err != nil {
+		return nil, err
+	}
+	infos := make([]info, 0, 64)
+	for i := range tensors {
+		in, err := f.readInfo(r)
+		if err != nil {
+			return nil, fmt.Errorf("tensor %d of %d: %w", i+1, tensors, err)
+		}
+		infos = append(infos, in)
+	}
+	if err := f.place(infos, data, r.off); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func badVersion(version uint32) error {
+	if swapped := bits.ReverseBytes32(version); swapped >= 1 && swapped <= maxVersion {
+		return fmt.Errorf("a big-endian GGUF file (version %d): convert it to little-endian (gguf_convert_endian.py of llama.cpp)", swapped)
+	}
+	return fmt.Errorf("GGUF version %d: versions %d to %d are read; convert the model again with a present-day llama.cpp", version, minVersion, maxVersion)
+}
+
+func (f *File) readPair(r *reader) error {
+	name := r.name("the key")
+	if r.err != nil {
+		return r.err
+	}
+	if _, double := f.values[name]; double {
+		return fmt.Errorf("key %q is there twice", name)
+	}
+	value, err := r.value(Kind(r.u32("the value's type")), 0)
+	if err != nil {
+		return fmt.Errorf("key %q: %w", name, err)
+	}
+	f.keys = append(f.keys, name)
+	f.values[name] = value
+	return nil
+}
+
+func (f *File) readAlignment() error {
+	alignment, err := f.UintOr(alignmentKey, defaultAlignment)
+	if err != nil {
+		return err
+	}
+	if bits.OnesCount64(alignment) != 1 || alignment > math.MaxInt32 {
+		return fmt.Errorf("%s is %d, want a power of two up to 2^30", alignmentKey, alignment)
+	}
+	f.Alignment = int(alignment)
+	return nil
+}
+
+// info is a tensor with its place in the tensor data not looked at yet.
+type info struct {
+	*Tensor
+	offset, bytes uint64
+}
+
+func (f *File) readInfo(r *reader) (info, error) {
+	name := r.name("the name")
+	if r.err != nil {
+		return info{}, r.err
+	}
+	in, err := readShape(r)
+	if err != nil {
+		return info{}, fmt.Errorf("%q: %w", name, err)
+	}
+	if f.byName[name] != nil {
+		return info{}, fmt.Errorf("%q is there twice", name)
+	}
+	in.Name = name
+	f.byName[name] = in.Tensor
+	f.tensors = append(f.tensors, in.Tensor)
+	return in, nil
+}
+
+func readShape(r *reader) (info, error) {
+	rank := r.u32("the number of dims")
+	if r.err == nil && rank > maxDims {
+		return info{}, fmt.Errorf("%d dims, at most %d are allowed", rank, maxDims)
+	}
+	t := &Tensor{Dims: make([]int, rank)}
+	elements := uint64(1)
+	for i := range t.Dims {
+		dim := r.u64("a dim")
+		if r.err != nil {
+			return info{}, r.err
+		}
+		if dim == 0 {
+			return info{}, fmt.Errorf("dim %d is 0", i)
+		}
+		hi, lo := bits.Mul64(elements, dim)
+		if hi != 0 || lo > uint64(min(maxElements, maxInt)) {
+			return info{}, fmt.Errorf("dim %d is %d: more elements than can be counted", i, dim)
+		}
+		elements = lo
+		t.Dims[len(t.Dims)-1-i] = int(dim)
+	}
+	t.Type = Type(r.u32("the type"))
+	offset := r.u64("the offset")
+	if r.err != nil {
+		return info{}, r.err
+	}
+	blockLen, blockBytes := uint64(t.Type.BlockLen()), uint64(t.Type.BlockBytes())
+	if blockLen == 0 {
+		return info{}, fmt.Errorf("type number %d is unknown: update gpuscope, or quantise the model to a type such as Q4_0", uint32(t.Type))
+	}
+	row := 1
+	if rank > 0 {
+		row = t.Dims[rank-1]
+	}
+	if uint64(row)%blockLen != 0 {
+		return info{}, fmt.Errorf("rows of %d elements, want a multiple of %s's block of %d", row, t.Type, blockLen)
+	}
+	hi, bytes := bits.Mul64(elements/blockLen, blockBytes)
+	if hi != 0 {
+		return info{}, fmt.Errorf("%d elements of %s are more bytes than can be counted", elements, t.Type)
+	}
+	return info{Tensor: t, offset: offset, bytes: bytes}, nil
+}
+
+// place gives every tensor its bytes. The infos end at byte end.
+func (f *File) place(infos []info, data []byte, end int) error {
+	if len(infos) == 0 {
+		return nil // a file of metadata only need not be padded
+	}
+	alignment := uint64(f.Alignment)
+	start := (uint64(end) + alignment - 1) / alignment * alignment
+	size := uint64(len(data))
+	for _, in := range infos {
+		if in.offset%alignment != 0 {
+			return fmt.Errorf("tensor %q: offset %d is not a multiple of the alignment %d", in.Name, in.offset, alignment)
+		}
+		if start > size || in.offset > size-start || in.bytes > size-start-in.offset {
+			return fmt.Errorf("tensor %q (%s %v, %d bytes at offset %d) ends after the file's %d bytes: the file is cut short or damaged, fetch it again",
+				in.Name, in.Type, in.Dims, in.bytes, in.offset, size)
+		}
+		from := start + in.offset
+		in.Offset = int64(from)
+		in.data = data[from : from+in.bytes : from+in.bytes]
+	}
+	slices.SortStableFunc(infos, func(a, b info) int { return cmp.Compare(a.offset, b.offset) })
+	for i := 1; i < len(infos); i++ {
+		before, in := infos[i-1], infos[i]
+		if before.offset+before.bytes > in.offset {
+			return fmt.Errorf("tensors %q and %q share bytes: the first ends at offset %d, the second starts at %d",
+				before.Name, in.Name, before.offset+before.bytes, in.offset)
+		}
+	}
+	return nil
+}
+
+// reader walks over the bytes of a file. After its first error every read gives zero and the error stays.
+type reader struct {
+	data []byte
+	off  int
+	err  error
+}
+
+// take gives the next n bytes.
+func (r *reader) take(n uint64, what string) []byte {
+	if r.err != nil {
+		return nil
+	}
+	if rest := uint64(len(r.data) - r.off); n > rest {
+		r.err = fmt.Errorf("the file ends at byte %d, before the end of %s (%d bytes at byte %d): it is cut short or damaged, fetch it again", len(r.data), what, n, r.off)
+		return nil
+	}
+	b := r.data[r.off : r.off+int(n) : r.off+int(n)]
+	r.off += int(n)
+	return b
+}
+
+func (r *reader) u32(what string) uint32 {
+	if b := r.take(4, what); b != nil {
+		return binary.LittleEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (r *reader) u64(what string) uint64 {
+	if b := r.take(8, what); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+func (r *reader) string(what string) []byte { return r.take(r.u64(what), what) }
+
+// name reads a string that people will see: no control characters, so that a file cannot steer a terminal.
+func (r *reader) name(what string) string {
+	at := r.off
+	b := r.string(what)
+	if r.err == nil && (len(b) == 0 || !utf8.Valid(b) || bytes.ContainsFunc(b, unicode.IsControl)) {
+		r.err = fmt.Errorf("%s at byte %d is %.80q, want printable UTF-8: the file is damaged", what, at, b)
+	}
+	return string(b)
+}
+
+// count reads a number of things that take at least minBytes each, and checks that the rest of the file can hold them.
+func (r *reader) count(what string, minBytes uint64) uint64 {
+	at := r.off
+	n := r.u64(what)
+	if rest := uint64(len(r.data) - r.off); r.err == nil && n > rest/minBytes {
+		r.err = fmt.Errorf("%s at byte %d is %d, the rest of the file holds at most %d: it is cut short or damaged, fetch it again", what, at, n, rest/minBytes)
+		return 0
+	}
+	return n
+}
+
+// value walks over a value of the given kind and keeps its bytes.
+func (r *reader) value(kind Kind, depth int) (Value, error) {
+	if r.err != nil {
+		return Value{}, r.err
+	}
+	v := Value{Kind: kind}
+	switch size := kind.size(); {
+	case size > 0:
+		v.raw = r.take(uint64(size), "the value")
+		if kind == KindBool && r.err == nil && v.raw[0] > 1 {
+			return Value{}, fmt.Errorf("a bool at byte %d is %d, want 0 or 1", r.off-1, v.raw[0])
+		}
+	case kind == KindString:
+		v.raw = r.string("the string")
+	case kind == KindArray:
+		return r.array(depth)
+	default:
+		return Value{}, fmt.Errorf("value type %d at byte %d is unknown: the file is damaged, or newer than version %d", uint32(kind), r.off-4, maxVersion)
+	}
+	return v, r.err
+}
+
+func (r *reader) array(depth int) (Value, error) {
+	if depth == maxNesting {
+		return Value{}, fmt.Errorf("arrays are nested more than %d deep", maxNesting)
+	}
+	v := Value{Kind: KindArray, Elem: Kind(r.u32("the array's element type"))}
+	if r.err == nil && !v.Elem.known() {
+		return Value{}, fmt.Errorf("array element type %d at byte %d is unknown: the file is damaged, or newer than version %d", uint32(v.Elem), r.off-4, maxVersion)
+	}
+	n := r.count("the array's length", uint64(v.Elem.minSize()))
+	start := r.off
+	if size := v.Elem.size(); size > 0 && v.Elem != KindBool {
+		r.take(n*uint64(size), "the array") // n is at most the rest of the file: no overflow
+	} else {
+		for range n {
+			if _, err := r.value(v.Elem, depth+1); err != nil {
+				return Value{}, err
+			}
+		}
+	}
+	if r.err != nil {
+		return Value{}, r.err
+	}
+	v.Len, v.raw = int(n), r.data[start:r.off:r.off]
+	return v, nil
+}
