@@ -35,3 +35,11 @@ func TestDispatchesOfADecodeStepFoldedByLayer(t *testing.T) {
 	x, step, base := decode(t)
 	golden.RequireEqual(t, printed(t, x.Dispatches(step, trace.DispatchOptions{Base: base}).Table(), trace.Selection{}, 140))
 }
+
+func TestProfileOfARun(t *testing.T) {
+	golden.RequireEqual(t, printed(t, tracetest.Run(16, 40, 1, 1, 1, 7, 1).Profile().Table(), trace.Selection{}, 80))
+}
+
+func TestStepsTable(t *testing.T) {
+	golden.RequireEqual(t, printed(t, trace.NewIndex(tracetest.Run(16, 40, 1, 1, 7, 1)).Steps(), trace.Selection{}, 200))
+}
