@@ -1,6 +1,6 @@
 package gpu
 
-// Barriers replays where the native library (wgpu 22: its usage tracker, and the transitions it drains before each dispatch) puts
+// Barriers replays where the native library (wgpu 0.20: its usage tracker, and the transitions it drains before each dispatch) puts
 // barriers into a recording, from what each dispatch does with its buffers. Between two barriers dispatches may overlap; such a run is a
 // level, and a step costs by its levels more than by its dispatches.
 //

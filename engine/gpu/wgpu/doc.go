@@ -1,4 +1,4 @@
-// Package wgpu is the driver of engine/gpu over WebGPU: Vulkan, Metal or DX12 through wgpu-native 22.1, which the Go binding
+// Package wgpu is the driver of engine/gpu over WebGPU: Vulkan, Metal or DX12 through wgpu-native 0.20, which the Go binding
 // github.com/cogentcore/webgpu v0.23.0 links. No other package imports the binding. In a build without cgo there is no adapter and the
 // error says so.
 //

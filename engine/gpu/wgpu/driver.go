@@ -6,8 +6,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
+	"strings"
 
 	binding "github.com/cogentcore/webgpu/wgpu"
 
@@ -18,11 +20,7 @@ import (
 type Driver struct{}
 
 // New is the driver of this machine.
-func New() Driver {
-	// The library's own warnings go to descriptor 2 otherwise. Errors come back from calls.
-	binding.SetLogLevel(binding.LogLevelOff)
-	return Driver{}
-}
+func New() Driver { return Driver{} }
 
 // Adapters implements gpu.Driver. Where none is found the error wraps gpu.ErrNoAdapter and says what to install.
 func (d Driver) Adapters() ([]gpu.AdapterInfo, error) {
@@ -79,6 +77,7 @@ func (f *foundAdapters) release() {
 // find asks the platform's own back end (Vulkan, Metal, DX12) and only where that has nothing GL: starting GL makes EGL and Mesa
 // write to descriptor 2.
 func find() (*foundAdapters, error) {
+	quiet()
 	for _, backends := range []binding.InstanceBackend{binding.InstanceBackendPrimary, binding.InstanceBackendGL} {
 		f, err := findIn(backends)
 		if err != nil || len(f.adapters) > 0 {
@@ -87,6 +86,16 @@ func find() (*foundAdapters, error) {
 		f.release()
 	}
 	return nil, fmt.Errorf("%w: %s", gpu.ErrNoAdapter, remedy(runtime.GOOS))
+}
+
+// quiet keeps native code from writing to descriptor 2 where it can be asked to: the library's warnings (its errors come back from
+// calls), and Mesa's device-select layer, which asks a Wayland server for the preferred GPU and complains where there is none. Adapters are
+// ordered by gpu.Choose, so that layer has nothing to add unless its own variable is set.
+func quiet() {
+	binding.SetLogLevel(binding.LogLevelOff)
+	if os.Getenv("XDG_RUNTIME_DIR") == "" && os.Getenv("MESA_VK_DEVICE_SELECT") == "" {
+		_ = os.Setenv("NODEVICE_SELECT", "1") // it cannot fail with this name
+	}
 }
 
 func findIn(backends binding.InstanceBackend) (*foundAdapters, error) {
@@ -127,10 +136,12 @@ func remedy(goos string) string {
 func describe(a *binding.Adapter) gpu.AdapterInfo {
 	raw := a.GetInfo()
 	info := gpu.AdapterInfo{
-		Name: raw.Name, Vendor: vendor(raw), Driver: raw.DriverDescription, Backend: raw.BackendType.String(), Type: gpu.UnknownAdapter,
+		// The library fills the struct in otherwise than its header says: the description is the name, the name is the PCI device.
+		Name: raw.DriverDescription, Vendor: vendor(raw.VendorId), Backend: raw.BackendType.String(), Type: gpu.UnknownAdapter,
 		Timestamps: slices.Contains(a.EnumerateFeatures(), binding.FeatureNameTimestampQuery),
 		Limits:     granted(a.GetLimits().Limits),
 	}
+	info.Driver = driver(info)
 	switch raw.BackendType {
 	case binding.BackendTypeVulkan:
 		info.Backend = "vulkan"
@@ -157,12 +168,9 @@ func describe(a *binding.Adapter) gpu.AdapterInfo {
 	return info
 }
 
-// vendor is the maker's name. Vulkan gives a PCI number only.
-func vendor(raw binding.AdapterInfo) string {
-	if raw.VendorName != "" {
-		return raw.VendorName
-	}
-	switch raw.VendorId {
+// vendor is the maker's name by its PCI number.
+func vendor(id uint32) string {
+	switch id {
 	case 0x1002:
 		return "AMD"
 	case 0x106b:
@@ -178,7 +186,17 @@ func vendor(raw binding.AdapterInfo) string {
 	case 0x8086:
 		return "Intel"
 	}
-	return fmt.Sprintf("0x%04x", raw.VendorId)
+	return fmt.Sprintf("0x%04x", id)
+}
+
+// driver is the driver's name and version where the system tells: the library does not.
+func driver(info gpu.AdapterInfo) string {
+	if info.Vendor == "NVIDIA" {
+		if version, err := os.ReadFile("/sys/module/nvidia/version"); err == nil {
+			return "NVIDIA " + strings.TrimSpace(string(version))
+		}
+	}
+	return ""
 }
 
 // granted are the limits that a device of an adapter with these limits gets: WebGPU's defaults, raised to the adapter's where plans and

@@ -2,7 +2,7 @@
 
 package wgpu
 
-// This file talks to the native library (wgpu-native 22.1) below the Go binding, which links it, where the binding cannot be used:
+// This file talks to the native library (wgpu-native 0.20) below the Go binding, which links it, where the binding cannot be used:
 //
 //   - Buffer.MapAsync leaves the library a pointer to a Go variable that nothing keeps alive; a garbage collection before
 //     the callback frees it.

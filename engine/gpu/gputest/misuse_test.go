@@ -1,0 +1,371 @@
+package gputest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/fake"
+)
+
+// refused fails the test unless err says all of the parts.
+func refused(t *testing.T, what string, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%s: not refused", what)
+		return
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: %q does not say %q", what, err, part)
+		}
+	}
+}
+
+func TestWrongSizesAndOffsetsAreRefused(t *testing.T) {
+	onEveryDriver(t, func(t *testing.T, dev device) {
+		k := kit{t, dev}
+		limits := dev.Info().Limits
+		for _, size := range []uint64{0, 1, 6, limits.MaxBufferSize + 4 - limits.MaxBufferSize%4, 1 << 63} {
+			_, err := dev.NewBuffer("odd", size, gpu.Storage)
+			refused(t, "buffer", err, "buffer odd", "bytes")
+			_, err = dev.NewReadback("odd", size)
+			refused(t, "readback", err, "readback odd", "bytes")
+		}
+		_, err := dev.NewBuffer("large", limits.MaxBufferSize+4-limits.MaxBufferSize%4, gpu.Storage)
+		if !errors.Is(err, gpu.ErrUnsupported) {
+			t.Errorf("a buffer over the limit: %v", err)
+		}
+		_, err = dev.NewBuffer("strange", 4, gpu.Usage(7))
+		refused(t, "usage", err, "usage 7")
+
+		b := k.buffer("b", 16)
+		refused(t, "write not aligned", dev.Write(b, 2, make([]byte, 4)), "write of 4 bytes at 2", "multiples of 4")
+		refused(t, "write of odd length", dev.Write(b, 0, make([]byte, 3)), "write of 3 bytes at 0")
+		refused(t, "write past the end", dev.Write(b, 12, make([]byte, 8)), "write of 8 bytes at 12, it has 16")
+		refused(t, "write far past the end", dev.Write(b, 1<<63, make([]byte, 8)), "it has 16")
+		k.must(dev.Write(b, 16, nil))
+
+		for _, n := range []int{0, -1} {
+			_, err := dev.NewTimestamps(n)
+			refused(t, "timestamps", err)
+		}
+	})
+}
+
+func TestWrongBindingsAreRefused(t *testing.T) {
+	onEveryDriver(t, func(t *testing.T, dev device) {
+		k := kit{t, dev}
+		limits := dev.Info().Limits
+		p := k.add()
+		a, b, c, u := k.buffer("a", 1024), k.buffer("b", 1024), k.buffer("c", 1024), k.uniform("u", 1024)
+		bind := func(bindings ...gpu.Binding) error {
+			_, err := dev.NewBindGroup("g", p, bindings)
+			return err
+		}
+		of := func(b gpu.Buffer) gpu.Binding { return gpu.Binding{Buffer: b} }
+		refused(t, "too few", bind(of(a)), "bind group g: 1 bindings for pipeline add, which has 4")
+		refused(t, "too many", bind(of(a), of(b), of(c), of(u), of(u)), "5 bindings")
+		refused(t, "no buffer", bind(of(a), of(b), of(nil), of(u)), "binding 2 (read_write)")
+		refused(t, "uniform as storage", bind(of(u), of(b), of(c), of(u)), "binding 0 (read): buffer u", "not made for this use")
+		refused(t, "storage as uniform", bind(of(a), of(b), of(c), of(a)), "binding 3 (uniform): buffer a", "not made for this use")
+		refused(t, "read and read_write", bind(of(a), of(b), of(a), of(u)), "bindings 0 (read) and 2 (read_write) are the same buffer a")
+		refused(t, "storage offset", bind(of(a), gpu.Binding{Buffer: b, Offset: 4}, of(c), of(u)), "buffer b: offset 4")
+		refused(t, "uniform offset", bind(of(a), of(b), of(c), gpu.Binding{Buffer: u, Offset: uint64(limits.UniformAlignment) / 2}), "buffer u: offset")
+		refused(t, "past the end", bind(of(a), of(b), of(c), gpu.Binding{Buffer: u, Offset: 512, Size: 1024}), "buffer u: 1024 bytes at 512, it has 1024")
+		refused(t, "at the end", bind(of(a), of(b), of(c), gpu.Binding{Buffer: u, Offset: 1024}), "buffer u: nothing at 1024")
+		refused(t, "odd size", bind(of(a), of(b), gpu.Binding{Buffer: c, Size: 6}, of(u)), "6 bytes, not a multiple of 4")
+		big := k.uniform("big", limits.MaxUniformBinding+256)
+		if err := bind(of(a), of(b), of(c), of(big)); !errors.Is(err, gpu.ErrUnsupported) {
+			t.Errorf("a uniform binding over the limit: %v", err)
+		}
+		k.must(bind(of(a), of(a), of(c), of(u))) // reading one buffer twice is fine
+
+		_, err := dev.NewPipeline(gpu.PipelineDesc{Label: "wide", Source: "x", Bindings: make([]gpu.Access, limits.MaxStorageBuffers+1)})
+		if !errors.Is(err, gpu.ErrUnsupported) {
+			t.Errorf("too many storage bindings: %v", err)
+		}
+		_, err = dev.NewPipeline(gpu.PipelineDesc{Label: "empty"})
+		refused(t, "no source", err, "pipeline empty: no source")
+		_, err = dev.NewBindGroup("g", nil, nil)
+		refused(t, "no pipeline", err)
+	})
+}
+
+func TestWrongDispatchesAreRefusedAtTheEndOfThePass(t *testing.T) {
+	onEveryDriver(t, func(t *testing.T, dev device) {
+		k := kit{t, dev}
+		p, inc := k.add(), k.increment()
+		b := k.buffer("b", 16)
+		g := k.group(inc, gpu.Binding{Buffer: b})
+		limit := dev.Info().Limits.MaxWorkgroups
+		for _, tt := range []struct {
+			name    string
+			p       gpu.Pipeline
+			g       gpu.BindGroup
+			x, y, z uint32
+			want    string
+		}{
+			{"x is zero", inc, g, 0, 1, 1, "pipeline increment: a grid of 0 x 1 x 1 workgroups"},
+			{"y is zero", inc, g, 1, 0, 1, "1 x 0 x 1"},
+			{"z is zero", inc, g, 1, 1, 0, "1 x 1 x 0"},
+			{"over the limit", inc, g, limit + 1, 1, 1, "the device takes 1 to 65535"},
+			{"another kernel's group", p, g, 1, 1, 1, "bind group group has 1 bindings, not 4"},
+			{"no pipeline", nil, g, 1, 1, 1, "did not make"},
+			{"no bind group", inc, nil, 1, 1, 1, "did not make"},
+		} {
+			enc := k.begin()
+			k.must(enc.BeginPass("p"))
+			enc.Dispatch(tt.p, tt.g, tt.x, tt.y, tt.z)
+			enc.Dispatch(inc, g, 1, 1, 1)
+			refused(t, tt.name, enc.EndPass(), "encoder test: pass p", tt.want)
+			refused(t, tt.name+": submit", enc.Submit(), "not submitted", tt.want)
+		}
+		// The recordings are freed, and none of their dispatches ran.
+		enc := k.begin()
+		k.pass(enc, inc, g, 1, 1, 1)
+		k.must(enc.Submit())
+		if data := k.read(b); data[0] != 1 {
+			t.Errorf("%d increments, want 1", data[0])
+		}
+	})
+}
+
+func TestCommandsOutOfOrderAreRefused(t *testing.T) {
+	onEveryDriver(t, func(t *testing.T, dev device) {
+		k := kit{t, dev}
+		inc := k.increment()
+		b, c := k.buffer("b", 16), k.buffer("c", 16)
+		g := k.group(inc, gpu.Binding{Buffer: b})
+		r := k.readback("r", 16)
+
+		enc := k.begin()
+		_, err := dev.Begin("second")
+		refused(t, "second encoder", err, "encoder second: encoder test is still recording")
+		k.must(enc.BeginPass("outer"))
+		refused(t, "nested pass", enc.BeginPass("inner"), "inside of pass outer")
+		enc.Discard()
+
+		for _, tt := range []struct {
+			name string
+			do   func(enc gpu.Encoder) error
+		}{
+			{"copy", func(enc gpu.Encoder) error { return enc.Copy(b, 0, c, 0, 4) }},
+			{"copy out", func(enc gpu.Encoder) error { return enc.CopyOut(b, 0, r, 0, 4) }},
+			{"timestamp", func(enc gpu.Encoder) error { return enc.Timestamp(nil, 0) }},
+			{"resolve", func(enc gpu.Encoder) error { return enc.Resolve(nil, 1) }},
+		} {
+			enc := k.begin()
+			k.must(enc.BeginPass("p"))
+			refused(t, tt.name+" in a pass", tt.do(enc), tt.name+" inside of pass p")
+			k.must(enc.EndPass())
+			refused(t, tt.name+": submit", enc.Submit(), "not submitted")
+			refused(t, tt.name+" after submit", tt.do(enc), "not recording")
+		}
+		enc = k.begin()
+		enc.Dispatch(inc, g, 1, 1, 1)
+		refused(t, "dispatch without a pass", enc.Submit(), "dispatch outside of a pass")
+		enc = k.begin()
+		refused(t, "end without begin", enc.EndPass(), "end of a pass that was not begun")
+		enc.Discard()
+		enc = k.begin()
+		k.must(enc.BeginPass("open"))
+		refused(t, "submit in a pass", enc.Submit(), "submit while pass open is open")
+		refused(t, "submit twice", enc.Submit(), "not recording")
+		enc.Discard()
+		enc.Discard()
+		refused(t, "end after discard", enc.EndPass(), "not recording")
+		enc = k.begin()
+		k.pass(enc, inc, g, 1, 1, 1)
+		k.must(enc.Submit())
+	})
+}
+
+func TestWrongCopiesAreRefused(t *testing.T) {
+	onEveryDriver(t, func(t *testing.T, dev device) {
+		k := kit{t, dev}
+		b, c, r := k.buffer("b", 16), k.buffer("c", 16), k.readback("r", 8)
+		for _, tt := range []struct {
+			name string
+			do   func(enc gpu.Encoder) error
+			want string
+		}{
+			{"past the source", func(e gpu.Encoder) error { return e.Copy(b, 12, c, 0, 8) }, "buffer b: copy of 8 bytes at 12, it has 16"},
+			{"past the target", func(e gpu.Encoder) error { return e.Copy(b, 0, c, 12, 8) }, "buffer c: copy of 8 bytes at 12, it has 16"},
+			{"overflow", func(e gpu.Encoder) error { return e.Copy(b, 1<<63, c, 0, 1<<63) }, "buffer b"},
+			{"odd offset", func(e gpu.Encoder) error { return e.Copy(b, 2, c, 0, 4) }, "multiples of 4"},
+			{"odd size", func(e gpu.Encoder) error { return e.Copy(b, 0, c, 0, 7) }, "multiples of 4"},
+			{"to itself", func(e gpu.Encoder) error { return e.Copy(b, 0, b, 8, 8) }, "buffer b: copy to itself"},
+			{"no source", func(e gpu.Encoder) error { return e.Copy(nil, 0, b, 8, 8) }, "did not make"},
+			{"past the readback", func(e gpu.Encoder) error { return e.CopyOut(b, 0, r, 4, 8) }, "readback r: copy of 8 bytes at 4, it has 8"},
+			{"no readback", func(e gpu.Encoder) error { return e.CopyOut(b, 0, nil, 4, 8) }, "did not make"},
+		} {
+			enc := k.begin()
+			refused(t, tt.name, tt.do(enc), tt.want)
+			refused(t, tt.name+": submit", enc.Submit(), "not submitted", tt.want)
+		}
+	})
+}
+
+func TestReadbackIsReadOnlyAfterSubmitAndWait(t *testing.T) {
+	onEveryDriver(t, func(t *testing.T, dev device) {
+		k := kit{t, dev}
+		b, r := k.buffer("b", 16), k.readback("r", 16)
+		dst := make([]byte, 16)
+		refused(t, "nothing copied", r.Read(dst, 0), "readback r: read before anything was copied to it")
+		enc := k.begin()
+		k.must(enc.CopyOut(b, 0, r, 0, 16))
+		refused(t, "not submitted", r.Read(dst, 0), "before")
+		k.must(enc.Submit())
+		refused(t, "not waited for", r.Read(dst, 0), "readback r: read before Wait")
+		k.must(dev.Wait(), r.Read(dst, 0))
+		refused(t, "past the end", r.Read(dst, 4), "read of 16 bytes at 4, it has 16")
+		refused(t, "far past the end", r.Read(dst, 1<<63), "it has 16")
+		k.must(r.Read(dst[:1], 15))
+
+		// A discarded recording leaves it as it was.
+		enc = k.begin()
+		k.must(enc.CopyOut(b, 0, r, 0, 16))
+		enc.Discard()
+		k.must(r.Read(dst, 0), dev.Wait(), r.Read(dst, 0))
+	})
+}
+
+func TestTimestampsAreResolvedOnlyWhenWritten(t *testing.T) {
+	onEveryDriver(t, func(t *testing.T, dev device) {
+		if !dev.Info().Timestamps {
+			t.Skip("this adapter has no timestamps")
+		}
+		k := kit{t, dev}
+		ts := got[gpu.Timestamps](k)(dev.NewTimestamps(4))
+		enc := k.begin()
+		k.must(enc.Timestamp(ts, 0), enc.Timestamp(ts, 2))
+		refused(t, "gap", enc.Resolve(ts, 3), "slot 1 was never written")
+		enc.Discard()
+		enc = k.begin()
+		k.must(enc.Timestamp(ts, 1))
+		refused(t, "written in a discarded recording", enc.Resolve(ts, 2), "slot 0 was never written")
+		enc.Discard()
+		enc = k.begin()
+		refused(t, "slot out of range", enc.Timestamp(ts, 4), "timestamps of 4: slot 4")
+		refused(t, "negative slot", enc.Timestamp(ts, -1), "slot -1")
+		refused(t, "too many", enc.Resolve(ts, 5), "resolve of 5")
+		enc.Discard()
+		enc = k.begin()
+		k.must(enc.Timestamp(ts, 0), enc.Timestamp(ts, 1), enc.Submit())
+		enc = k.begin()
+		k.must(enc.Resolve(ts, 2), enc.Submit()) // written by a former submit
+		refused(t, "not waited for", ts.Read(make([]uint64, 2)), "read before Wait")
+		k.must(dev.Wait(), ts.Read(make([]uint64, 2)))
+		refused(t, "more than resolved", ts.Read(make([]uint64, 3)), "read of 3 readings, 2 were resolved")
+	})
+}
+
+func TestReleasedObjectsAreRefused(t *testing.T) {
+	onEveryDriver(t, func(t *testing.T, dev device) {
+		k := kit{t, dev}
+		a, b, r := k.buffer("a", 16), k.buffer("b", 16), k.readback("r", 16)
+		inc := k.increment()
+		g, g2 := k.group(inc, gpu.Binding{Buffer: b}), k.group(inc, gpu.Binding{Buffer: a})
+		b.Release()
+		b.Release()
+		refused(t, "write", dev.Write(b, 0, make([]byte, 4)), "buffer b: used after its release")
+		_, err := dev.NewBindGroup("g", inc, []gpu.Binding{{Buffer: b}})
+		refused(t, "bind group", err, "buffer b: used after its release")
+		dispatch := func(p gpu.Pipeline, g gpu.BindGroup) error {
+			enc := k.begin()
+			defer enc.Discard()
+			k.must(enc.BeginPass("p"))
+			enc.Dispatch(p, g, 1, 1, 1)
+			return enc.EndPass()
+		}
+		refused(t, "dispatch over a released buffer", dispatch(inc, g), "buffer b: used after its release")
+		g.Release()
+		refused(t, "dispatch with a released group", dispatch(inc, g), "bind group group: used after its release")
+		enc := k.begin()
+		refused(t, "copy", enc.Copy(a, 0, b, 0, 4), "buffer b: used after its release")
+		enc.Discard()
+		enc = k.begin()
+		k.must(enc.CopyOut(a, 0, r, 0, 4))
+		r.Release()
+		refused(t, "submit to a released readback", enc.Submit(), "readback r: used after its release")
+		refused(t, "read", r.Read(make([]byte, 4), 0), "readback r: used after its release")
+
+		// What a recording uses may be released before it is submitted, and while it runs.
+		enc = k.begin()
+		k.pass(enc, inc, g2, 1, 1, 1)
+		g2.Release()
+		inc.Release()
+		c := k.buffer("c", 16)
+		k.must(enc.Copy(a, 0, c, 0, 16))
+		a.Release()
+		k.must(enc.Submit())
+		if data := k.read(c); data[0] != 1 {
+			t.Errorf("the recording did not run: % x", data)
+		}
+		refused(t, "dispatch with a released pipeline", dispatch(inc, g2), "pipeline increment: used after its release")
+		if live := dev.Live(); live.Total() != 1 {
+			t.Errorf("live objects: %+v, want one buffer", live)
+		}
+	})
+}
+
+func TestAReleasedDeviceRefusesEverything(t *testing.T) {
+	onEveryDriver(t, func(t *testing.T, dev device) {
+		k := kit{t, dev}
+		inc := k.increment()
+		b, r := k.buffer("b", 16), k.readback("r", 16)
+		g := k.group(inc, gpu.Binding{Buffer: b})
+		enc := k.begin()
+		k.pass(enc, inc, g, 1, 1, 1)
+		k.must(enc.CopyOut(b, 0, r, 0, 16), enc.Submit())
+		enc = k.begin() // left open
+		dev.Release()
+		dev.Release()
+		if live := dev.Live(); live.Total() != 0 {
+			t.Errorf("live objects after the release: %+v", live)
+		}
+		_, err := dev.NewBuffer("x", 4, gpu.Storage)
+		refused(t, "new buffer", err, "device: used after its release")
+		_, err = dev.NewReadback("x", 4)
+		refused(t, "new readback", err, "device")
+		_, err = dev.NewPipeline(gpu.PipelineDesc{Source: incrementSource})
+		refused(t, "new pipeline", err, "device")
+		_, err = dev.NewBindGroup("x", inc, []gpu.Binding{{Buffer: b}})
+		refused(t, "new bind group", err, "device")
+		_, err = dev.NewTimestamps(1)
+		refused(t, "new timestamps", err, "device")
+		_, err = dev.Begin("x")
+		refused(t, "begin", err, "device")
+		refused(t, "write", dev.Write(b, 0, make([]byte, 4)), "device")
+		refused(t, "wait", dev.Wait(), "device")
+		refused(t, "submit", enc.Submit())
+		refused(t, "read", r.Read(make([]byte, 4), 0), "device")
+		b.Release()
+		g.Release()
+	})
+}
+
+func TestObjectsOfAnotherDeviceAreRefused(t *testing.T) {
+	onEveryDriver(t, func(t *testing.T, dev device) {
+		k := kit{t, dev}
+		other := fake.New(fake.Options{})
+		if _, ok := dev.(*fake.Device); !ok {
+			foreign, err := other.NewBuffer("foreign", 16, gpu.Storage)
+			k.must(err)
+			refused(t, "another driver's buffer", dev.Write(foreign, 0, nil), "did not make")
+		}
+		twin := device(other)
+		if _, ok := dev.(*fake.Device); !ok {
+			twin = Open(t).(device)
+		}
+		b := kit{t, twin}.buffer("b", 16)
+		refused(t, "write", dev.Write(b, 0, make([]byte, 4)), "buffer b: belongs to another device")
+		enc := k.begin()
+		refused(t, "copy", enc.Copy(b, 0, b, 0, 4), "buffer b: belongs to another device")
+		enc.Discard()
+		_, err := dev.NewBindGroup("g", k.increment(), []gpu.Binding{{Buffer: b}})
+		refused(t, "bind group", err, "buffer b: belongs to another device")
+	})
+}
