@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-
-	"gpuscope/trace"
 )
 
 // Check. A plan is pure, so it can be made again: Executor.Check plans every operator afresh at the shapes in force, holds grids, params and
@@ -101,7 +99,10 @@ func (l *Live) stale(o *op, fresh *plan) error {
 func (l *Live) staleError(o *op, slot int, what string) error {
 	e := &StaleError{Op: o.name, Kind: o.spec.Kind, Dispatch: o.name, What: what}
 	if slot >= 0 && o.dispatches[slot] >= 0 {
-		e.Dispatch = fmt.Sprintf("dispatch %d %s", o.dispatches[slot], l.g.describeDispatch(trace.DispatchID(o.dispatches[slot])).Label)
+		e.Dispatch = fmt.Sprintf("dispatch %d %s", o.dispatches[slot], o.name)
+		if label := o.spec.Slots[slot].Label; label != "" {
+			e.Dispatch += "." + label
+		}
 	}
 	return e
 }

@@ -217,6 +217,10 @@ func TestStepAtEachTimingLevel(t *testing.T) {
 				t.Errorf("%v: a dispatch took %d ns, measured: %v", test.level, ns, ok)
 			}
 		}
+		times, ok := r.x.DispatchNS()
+		if ok != (test.single >= 0) || ok && (len(times) != n || slices.Max(times) != test.single || slices.Min(times) != test.single) {
+			t.Errorf("%v: times of dispatches %v, %v", test.level, times, ok)
+		}
 		if test.busy >= 0 {
 			if ns, _ := s.GPU.BusyNS.NS(); ns != test.busy {
 				t.Errorf("busy %d ns, want %d", ns, test.busy)
@@ -234,6 +238,20 @@ func TestDeviceWithoutTimestampsIsTimedByWallOnly(t *testing.T) {
 	r.mustStep(t, 7, 7)
 	if _, s := rec.Step(); s.Timing != "off" || s.GPU != nil {
 		t.Errorf("timing %s, gpu %v", s.Timing, s.GPU)
+	}
+}
+
+// A reader joins the operator's name and the label, so the label is the slot's alone.
+func TestDispatchIsLabelledByItsSlotAlone(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	d := r.x.g.Describe()
+	var got []string
+	for _, dispatch := range d.Dispatches {
+		got = append(got, fmt.Sprintf("%s/%s", d.Ops[dispatch.Op].Name, dispatch.Label))
+	}
+	want := []string{"a.f0/", "a.f1/", "a.add/", "r/map", "r/reduce", "cut/", "b.f0/", "b.f1/", "b.add/"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -191,10 +191,7 @@ func (g *Graph) Describe() trace.Graph {
 func (g *Graph) describeDispatch(id trace.DispatchID) trace.Dispatch {
 	dp := &g.dispatches[id]
 	o := &g.ops[dp.op]
-	d := trace.Dispatch{ID: id, Op: dp.op, Label: o.name, Reads: dp.reads, Writes: dp.writes}
-	if l := o.spec.Slots[dp.slot].Label; l != "" {
-		d.Label += "." + l
-	}
+	d := trace.Dispatch{ID: id, Op: dp.op, Label: o.spec.Slots[dp.slot].Label, Reads: dp.reads, Writes: dp.writes}
 	var most int64
 	for c := range o.corner {
 		l := &o.corner[c].launches[dp.slot]

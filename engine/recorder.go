@@ -183,6 +183,26 @@ func (r *Recorder) times(step *trace.Step) {
 	}
 }
 
+// DispatchNS are the GPU times of the last step's dispatches, in ns and in order of submission; false where the step was not timed at dispatch level, or
+// the clock has no known period.
+func (x *Executor) DispatchNS() ([]int64, bool) {
+	s := &x.last
+	if !s.ran || s.timing != TimingDispatch || !x.clock.calibrated() {
+		return nil, false
+	}
+	list := make([]int64, len(s.ticks)/2)
+	for i := range list {
+		begin, end := s.ticks[2*i], s.ticks[2*i+1]
+		ns, ok := x.clock.duration(begin, end).NS()
+		if !ok {
+			return nil, false
+		}
+		x.clock.see(end - begin)
+		list[i] = ns
+	}
+	return list, true
+}
+
 // AllocatedBytes is all the device memory the executor holds.
 func (x *Executor) AllocatedBytes() int64 {
 	n := int64(len(x.arena.shadow))
