@@ -12,7 +12,6 @@ package gguf
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -55,7 +54,7 @@ func Open(path string) (*File, error) {
 	f, err := Parse(data, path)
 	if err != nil {
 		if mapped {
-			err = errors.Join(err, unmap(data))
+			_ = unmap(data) // what is wrong with the file is what to say
 		}
 		return nil, err
 	}

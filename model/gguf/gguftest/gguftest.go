@@ -5,7 +5,7 @@
 //	b.Set("llama.block_count", uint32(1))
 //	b.F32("output_norm.weight", []int{64}, norm)
 //	b.Q4_0("blk.0.attn_q.weight", []int{64, 64}, weights)
-//	b.ByteTokenizer()
+//	b.ByteTokenizer(288)
 //	f, err := gguf.Parse(b.Bytes(), "tiny.gguf")
 //
 // A mistake of the test itself (a slice of the wrong length, a value that GGUF has no type for) panics.
@@ -22,6 +22,7 @@ import (
 	"github.com/x448/float16"
 
 	"gpuscope/model/gguf"
+	"gpuscope/model/tokenizer"
 )
 
 // Builder collects what a file shall hold.
@@ -140,6 +141,33 @@ func mustHold(name string, dims []int, n int) {
 	if elements != n {
 		panic(fmt.Sprintf("gguftest: tensor %q of dims %v with %d values", name, dims, n))
 	}
+}
+
+// ByteTokenizer sets a vocabulary of size tokens, at least 257, without merges: token 0 is <|endoftext|>, BOS and EOS at once and put before prompts, token 1 + b
+// is the byte b, and the rest is unused.
+func (b *Builder) ByteTokenizer(size int) {
+	tokens := make([]string, size)
+	kinds := make([]int32, size)
+	for id := range tokens {
+		tokens[id], kinds[id] = fmt.Sprintf("<|unused_%d|>", id), int32(tokenizer.Unused)
+	}
+	tokens[0], kinds[0] = "<|endoftext|>", int32(tokenizer.Control)
+	for c := range 256 {
+		tokens[1+c], kinds[1+c] = tokenizer.ByteText(byte(c)), int32(tokenizer.Normal)
+	}
+	b.Tokenizer("gpt-2", tokens, kinds, []string{})
+	b.Set("tokenizer.ggml.bos_token_id", 0)
+	b.Set("tokenizer.ggml.eos_token_id", 0)
+	b.Set("tokenizer.ggml.add_bos_token", true)
+}
+
+// Tokenizer sets a byte-level BPE vocabulary: the split rule's name, the tokens and their kinds by id, and the merges ("Ġ t") by falling priority.
+func (b *Builder) Tokenizer(pre string, tokens []string, kinds []int32, merges []string) {
+	b.Set("tokenizer.ggml.model", "gpt2")
+	b.Set("tokenizer.ggml.pre", pre)
+	b.Set("tokenizer.ggml.tokens", tokens)
+	b.Set("tokenizer.ggml.token_type", kinds)
+	b.Set("tokenizer.ggml.merges", merges)
 }
 
 // Bytes is the file.

@@ -1,0 +1,36 @@
+package tokenizer
+
+// Byte-level vocabularies write bytes as printable characters, GPT-2's way: a byte that is a printable character of Latin-1 is that character; the others take the characters
+// from U+0100 on, in the order of their values. So a space is written Ġ (U+0120) and a newline Ċ (U+010A).
+var (
+	byteRunes [256]rune
+	runeBytes = map[rune]byte{}
+)
+
+func init() {
+	next := rune(0x100)
+	for b := range byteRunes {
+		byteRunes[b] = rune(b)
+		if b <= ' ' || b >= 0x7f && b <= 0xa0 || b == 0xad {
+			byteRunes[b] = next
+			next++
+		}
+		runeBytes[byteRunes[b]] = byte(b)
+	}
+}
+
+// ByteText is how a byte-level vocabulary writes a byte.
+func ByteText(b byte) string { return string(byteRunes[b]) }
+
+// fromByteText gives the bytes that a token's text stands for. A text with a character outside the alphabet stands for itself.
+func fromByteText(text string) string {
+	out := make([]byte, 0, len(text))
+	for _, r := range text {
+		b, ok := runeBytes[r]
+		if !ok {
+			return text
+		}
+		out = append(out, b)
+	}
+	return string(out)
+}

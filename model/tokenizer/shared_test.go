@@ -1,0 +1,173 @@
+package tokenizer_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/model/gguf"
+	"gpuscope/model/tokenizer"
+)
+
+// sharedModel is a file of the test models.
+func sharedModel(t testing.TB, name string) string {
+	t.Helper()
+	path := filepath.Join("..", "..", "..", "shared", "models", name)
+	if _, err := os.Stat(path); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("the test models are missing: %v", err)
+		}
+		t.Skipf("the test models are missing: %v", err)
+	}
+	return path
+}
+
+func open(t testing.TB, name string) *tokenizer.Tokenizer {
+	t.Helper()
+	f, err := gguf.Open(sharedModel(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() // a Tokenizer keeps nothing of the file
+	tok, err := tokenizer.New(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tok
+}
+
+func readJSON(t testing.TB, name string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(sharedModel(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReferenceLibraryGivesTheSameIDs(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"gpt-2", "smollm", "llama-bpe", "qwen2"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tok := open(t, filepath.Join("tokenizers", name+".gguf"))
+			var cases []struct {
+				Text  *string
+				Bytes []byte `json:"bytes_base64"`
+				IDs   []int
+			}
+			readJSON(t, filepath.Join("tokenizers", name+".golden.json"), &cases)
+			valid := 0
+			for _, c := range cases {
+				text := string(c.Bytes)
+				if c.Text != nil {
+					text = *c.Text
+				}
+				ids, err := tok.Encode(text, tokenizer.Options{Special: true})
+				if err != nil {
+					t.Errorf("%q: %v", text, err)
+					continue
+				}
+				if got := tok.Decode(ids); got != text {
+					t.Errorf("%q comes back as %q", text, got)
+				}
+				if !utf8.ValidString(text) {
+					continue // ours are the bytes, the golden's are U+FFFD
+				}
+				valid++
+				if diff := cmp.Diff(c.IDs, ids); diff != "" {
+					t.Errorf("%q: %s", text, diff)
+				}
+			}
+			if len(cases) != 160 || valid < 140 {
+				t.Errorf("%d cases, %d of them valid UTF-8", len(cases), valid)
+			}
+		})
+	}
+}
+
+func TestPromptsOfTheGoldenModels(t *testing.T) {
+	t.Parallel()
+	for model, golden := range map[string]string{
+		"demo.gguf":                       "demo-golden.json",
+		"smollm2-135m-instruct-q4_1.gguf": "smollm2-golden.json",
+	} {
+		tok := open(t, model)
+		var file struct {
+			Cases []struct {
+				Prompt       string
+				PromptTokens []int `json:"prompt_tokens"`
+				NewTokens    []int `json:"new_tokens"`
+				Text         string
+			}
+		}
+		readJSON(t, golden, &file)
+		if len(file.Cases) != 3 {
+			t.Errorf("%s: %d cases, want 3", golden, len(file.Cases))
+		}
+		for _, c := range file.Cases {
+			// The demo's file asks for BOS, SmolLM2's does not: so do the goldens.
+			ids, err := tok.Encode(c.Prompt, tokenizer.Options{Special: true, BOS: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.PromptTokens, ids); diff != "" {
+				t.Errorf("%s: %q: %s", golden, c.Prompt, diff)
+			}
+			if c.Text != "" && tok.Decode(c.NewTokens) != c.Text {
+				t.Errorf("%s: got %q, want %q", golden, tok.Decode(c.NewTokens), c.Text)
+			}
+		}
+	}
+}
+
+func TestSpecialTokensOfTheGoldenModels(t *testing.T) {
+	t.Parallel()
+	demo, smol := open(t, "demo.gguf"), open(t, "smollm2-135m-instruct-q4_1.gguf")
+	type facts struct {
+		Size, BOS, EOS int
+		AddBOS         bool
+		Kind           tokenizer.Kind
+	}
+	of := func(t *tokenizer.Tokenizer) facts {
+		return facts{t.VocabSize(), t.BOS(), t.EOS(), t.AddBOS(), t.Kind(0)}
+	}
+	if diff := cmp.Diff(facts{4096, 0, 0, true, tokenizer.Control}, of(demo)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(facts{49152, 1, 2, false, tokenizer.Control}, of(smol)); diff != "" {
+		t.Error(diff)
+	}
+	if id, ok := smol.ID("<|im_end|>"); !ok || id != 2 || !smol.IsEnd(id) || smol.IsEnd(0) {
+		t.Errorf("<|im_end|> is %d, %v", id, ok)
+	}
+}
+
+// TestByteThatThePublishedVocabularyLacks holds that the byte is named and not dropped.
+func TestByteThatThePublishedVocabularyLacks(t *testing.T) {
+	t.Parallel()
+	smol := open(t, "smollm2-135m-instruct-q4_1.gguf")
+	_, err := smol.Encode("end of\x04", tokenizer.Options{})
+	if err == nil || !strings.Contains(err.Error(), "byte 6 of the text is 0x04, and the vocabulary has no token for it") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestVocabularyOfAnotherKindIsNamed(t *testing.T) {
+	t.Parallel()
+	f, err := gguf.Open(sharedModel(t, filepath.Join("tokenizers", "llama-spm.gguf")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := tokenizer.New(f); err == nil || !strings.Contains(err.Error(), `tokenizer model "llama" is not supported yet`) {
+		t.Errorf("got %v", err)
+	}
+}
