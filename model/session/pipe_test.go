@@ -239,7 +239,7 @@ func TestAnEventThatJSONCannotHoldDoesNotEndTheSession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		front, _ := pipe(opened(newScripted(func(_ context.Context, _ Command, emit func(Event)) error {
-			emit(Event{Step: &trace.Step{Top: []trace.Candidate{{Logit: math.NaN()}}}})
+			emit(Event{Ceilings: &trace.Ceilings{FlopsPerS: math.NaN()}})
 			return nil
 		})))
 		if err := front.Do(t.Context(), Command{Kind: Next}); err != nil {
