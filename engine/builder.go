@@ -153,6 +153,14 @@ func (b *Builder) MinDims(v ValueID) []int {
 	return b.values[v].minDims
 }
 
+// DType is the type of a tensor's elements; F32 after an error.
+func (b *Builder) DType(v ValueID) DType {
+	if b.err != nil {
+		return F32
+	}
+	return b.values[v].dtype
+}
+
 // Limits are the device's.
 func (b *Builder) Limits() *gpu.Limits { return &b.limits }
 

@@ -1,6 +1,10 @@
 package ops
 
-import "gpuscope/engine"
+import (
+	"slices"
+
+	"gpuscope/engine"
+)
 
 // Int is an integer argument that is fixed at build or follows a SymInt. The zero Int is the fixed 0.
 type Int struct {
@@ -48,10 +52,10 @@ func (a Int) set(n int) engine.Corner {
 	return engine.Corner{{Value: a.sym, Int: int64(n)}}
 }
 
-// args are the arguments of an operator: tensors, and those of the integers that are SymInts.
+// args are the arguments of an operator, each once: tensors, and those of the integers that are SymInts.
 func args(tensors []engine.ValueID, ints ...Int) []engine.ValueID {
 	for _, a := range ints {
-		if a.isSym {
+		if a.isSym && !slices.Contains(tensors, a.sym) {
 			tensors = append(tensors, a.sym)
 		}
 	}

@@ -123,3 +123,5 @@ func product(dims []int) int {
 }
 
 func divUp(n, d int) int { return (n + d - 1) / d }
+
+func sameDims(a, b []int) bool { return slices.Equal(a, b) }

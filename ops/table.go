@@ -2,13 +2,44 @@ package ops
 
 // Info is a row of Table.
 type Info struct {
-	Kind string // upstream's name: engine.Spec.Kind
-	New  string // the constructor; its doc comment is the operator's
+	Kind string   // upstream's name: engine.Spec.Kind
+	New  []string // its constructors; their doc comments are the operator's
 	// Routes are the ways of doing the work, where the live shape chooses between several.
 	Routes []string
 }
 
-// Table lists every operator, by kind.
+// Table lists every operator on tensors, then those on SymInts.
 var Table = []Info{
-	{Kind: "rms_norm", New: "RMSNorm"},
+	{Kind: "add", New: []string{"Add"}, Routes: binaryRoutes},
+	{Kind: "apply_rotary_emb", New: []string{"ApplyRotaryEmb"}},
+	{Kind: "apply_rotary_emb_hf", New: []string{"ApplyRotaryEmbHF"}},
+	{Kind: "apply_rotary_emb_interleaved", New: []string{"ApplyRotaryEmbInterleaved"}},
+	{Kind: "argmax", New: []string{"Argmax"}},
+	{Kind: "cat", New: []string{"Cat"}},
+	{Kind: "div", New: []string{"Div"}, Routes: binaryRoutes},
+	{Kind: "embedding", New: []string{"Embedding"}},
+	{Kind: "embedding_q4gsw", New: []string{"EmbeddingQ4GSW"}},
+	{Kind: "gelu", New: []string{"GELU"}},
+	{Kind: "layer_norm", New: []string{"LayerNorm"}},
+	{Kind: "mean", New: []string{"Mean"}},
+	{Kind: "mul", New: []string{"Mul"}, Routes: binaryRoutes},
+	{Kind: "permute", New: []string{"Permute"}},
+	{Kind: "rms_norm", New: []string{"RMSNorm"}},
+	{Kind: "select", New: []string{"Select"}},
+	{Kind: "sigmoid", New: []string{"Sigmoid"}},
+	{Kind: "silu", New: []string{"SiLU"}},
+	{Kind: "silu_mul", New: []string{"SiLUMul"}},
+	{Kind: "slice", New: []string{"Slice", "SliceRange"}},
+	{Kind: "softmax", New: []string{"Softmax"}},
+	{Kind: "sub", New: []string{"Sub"}, Routes: binaryRoutes},
+	{Kind: "sum", New: []string{"Sum"}},
+	{Kind: "update_cache", New: []string{"UpdateCache"}},
+	{Kind: "view", New: []string{"View"}},
+
+	{Kind: "sym_add", New: []string{"SymAdd"}},
+	{Kind: "sym_floordiv", New: []string{"SymFloorDiv"}},
+	{Kind: "sym_mul", New: []string{"SymMul"}},
+	{Kind: "sym_size", New: []string{"SymSize"}},
+	{Kind: "sym_sub", New: []string{"SymSub"}},
+	{Kind: "select_as_symint", New: []string{"SelectAsSymInt"}},
 }

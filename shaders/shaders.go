@@ -38,7 +38,7 @@ type Constants map[string]any
 
 // Kernel is an expanded template.
 type Kernel struct {
-	// Name is the template's name and the constants, in the order of their names: "rms_norm_lanes64_vec4". False and empty ones are left out.
+	// Name is the template's name and the constants: "binary_add_lanes64_vec4". Those that are false, empty or 0 are left out.
 	Name          string
 	Source        string // WGSL, entry point main
 	WorkgroupSize [3]int
@@ -212,7 +212,9 @@ func unused(t *template.Template, c Constants) error {
 	return nil
 }
 
+// kernelName is the template's name, then what is words among the constants, then what is numbers.
 func kernelName(name string, c Constants) string {
+	numbers := ""
 	for _, key := range slices.Sorted(maps.Keys(c)) {
 		switch v := c[key].(type) {
 		case bool:
@@ -224,10 +226,12 @@ func kernelName(name string, c Constants) string {
 				name += "_" + v
 			}
 		default:
-			name += fmt.Sprintf("_%s%v", strings.ToLower(key), v)
+			if v != 0 {
+				numbers += fmt.Sprintf("_%s%v", strings.ToLower(key), v)
+			}
 		}
 	}
-	return name
+	return name + numbers
 }
 
 // tidy takes out what template actions leave behind: blanks at line ends, and all but one of the empty lines in a row.

@@ -33,3 +33,23 @@ fn reduce_max(lane: u32, v: f32) -> f32 {
   return largest;
 }
 {{end}}
+{{define "reduce_first_largest"}}
+var<workgroup> bests: array<vec2<u32>, {{.Lanes}}>;
+
+// Of the pairs (key, place) of the workgroup's lanes the one with the largest key, and of those the smallest place. Every lane must call it.
+fn reduce_first_largest(lane: u32, pair: vec2<u32>) -> vec2<u32> {
+  bests[lane] = pair;
+  workgroupBarrier();
+  for (var s = {{div .Lanes 2}}u; s > 0u; s >>= 1u) {
+    if (lane < s) {
+      let mine = bests[lane];
+      let other = bests[lane + s];
+      if (other.x > mine.x || (other.x == mine.x && other.y < mine.y)) {
+        bests[lane] = other;
+      }
+    }
+    workgroupBarrier();
+  }
+  return bests[0];
+}
+{{end}}

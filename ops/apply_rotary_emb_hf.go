@@ -1,0 +1,103 @@
+package ops
+
+import (
+	"gpuscope/engine"
+	"gpuscope/shaders"
+)
+
+// ApplyRotaryEmbHF adds apply_rotary_emb_hf: it turns the pairs (x[j], x[j+D/2]) of each head of q and of k, with tables for all positions of which
+// those from start on are used,
+//
+//	y[j] = x[j] cos[j] - x[j+h] sin[j],  y[j+h] = x[j+h] cos[j+h] + x[j] sin[j+h],  h = D/2
+//
+//	q           [..., S, heads, D], D even
+//	k           [..., S, kv heads, D]
+//	cos, sin    [positions, D], start + S <= positions
+//	yq, yk      dims of q and k
+//
+// Source: RoFormer in the form of Hugging Face's models, which have the two of a pair half a head apart.
+func ApplyRotaryEmbHF(b *engine.Builder, name string, q, k, cos, sin engine.ValueID, start Int) (yq, yk engine.ValueID) {
+	if !ready(b, q, k, cos, sin) {
+		return engine.None, engine.None
+	}
+	o := &rotaryHF{q: q, k: k, cos: cos, sin: sin, start: start, yq: b.Tensor(name+".q", engine.F32), yk: b.Tensor(name+".k", engine.F32)}
+	o.vec = 1
+	if last(b.MaxDims(q))%8 == 0 {
+		o.vec = min(vec(b, q, -1), vec(b, k, -1))
+	}
+	o.kernel = kernel(b, "apply_rotary_emb_hf", shaders.Constants{"Lanes": threadLanes, "Vec": o.vec})
+	b.Add(name, o)
+	return o.yq, o.yk
+}
+
+type rotaryHF struct {
+	q, k, cos, sin, yq, yk engine.ValueID
+	start                  Int
+	kernel                 *engine.Kernel
+	vec                    int
+}
+
+func (o *rotaryHF) Spec() engine.Spec {
+	return engine.Spec{
+		Kind: "apply_rotary_emb_hf", Inputs: args([]engine.ValueID{o.q, o.k, o.cos, o.sin}, o.start), Outputs: []engine.ValueID{o.yq, o.yk},
+		Slots: []engine.Slot{
+			{Label: "q", Uses: one(o.kernel, o.q, o.cos, o.sin, o.yq)},
+			{Label: "k", Uses: one(o.kernel, o.k, o.cos, o.sin, o.yk)},
+		},
+		Attrs: map[string]any{"start_pos": o.start.attr()},
+	}
+}
+
+// Corners: the longest x is legal at the first start, the shortest anywhere.
+func (o *rotaryHF) Corners(r *engine.Ranges) []engine.Corner {
+	first, _ := o.start.span(r)
+	list := r.Ends(o.q, o.k, o.cos, o.sin)
+	for i := range list {
+		list[i] = append(list[i], o.start.set(first)...)
+	}
+	return list
+}
+
+func (o *rotaryHF) Plan(p *engine.Planner) error {
+	positions, d, err := rotaryDims(p, o.q, o.k)
+	if err != nil {
+		return err
+	}
+	start := o.start.at(p)
+	for _, table := range [2]engine.ValueID{o.cos, o.sin} {
+		if t := p.Dims(table); len(t) != 2 || start < 0 || start+positions > t[0] || t[1] != d {
+			return p.Errorf("a table is %v, want %d columns and rows for positions %d to %d", t, d, start, start+positions-1)
+		}
+	}
+	o.plan(p, 0, o.q, o.yq)
+	o.plan(p, 1, o.k, o.yk)
+	return nil
+}
+
+func (o *rotaryHF) plan(p *engine.Planner, slot int, x, y engine.ValueID) {
+	n, positions, heads, d := p.Numel(x), p.Dim(x, -3), p.Dim(x, -2), p.Dim(x, -1)
+	half := d / 2 / o.vec
+	p.SetDims(y, p.Dims(x)...)
+	l := p.Dispatch(slot, p.Threads(n/2/o.vec, threadLanes))
+	l.Params.U32(n/2/o.vec, heads*half, positions, half, o.start.at(p))
+	l.Bytes = 8*int64(n) + 8*int64(positions)*int64(d)
+	l.FLOPs = 3 * int64(n)
+}
+
+func (o *rotaryHF) Reference(r *Ref) {
+	cos, sin, start := r.Tensor(o.cos), r.Tensor(o.sin), o.start.in(r)
+	for _, side := range [][2]engine.ValueID{{o.q, o.yq}, {o.k, o.yk}} {
+		x := r.Tensor(side[0])
+		y := x.like()
+		heads, n, half := x.Dims[len(x.Dims)-2], x.Dims[len(x.Dims)-3], last(x.Dims)/2
+		for row := range len(x.Data) / last(x.Dims) {
+			c, s := cos.row(start+row/heads%n), sin.row(start+row/heads%n)
+			in, out := x.row(row), y.row(row)
+			for j := range half {
+				out[j] = in[j]*c[j] - in[j+half]*s[j]
+				out[j+half] = in[j+half]*c[j+half] + in[j]*s[j+half]
+			}
+		}
+		r.Set(side[1], y)
+	}
+}

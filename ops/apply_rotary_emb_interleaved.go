@@ -1,0 +1,60 @@
+package ops
+
+import (
+	"gpuscope/engine"
+	"gpuscope/shaders"
+)
+
+// ApplyRotaryEmbInterleaved adds apply_rotary_emb_interleaved: it turns the pairs (x[2j], x[2j+1]) of each row by the pair (cos, sin) at the same
+// place of freqs.
+//
+//	x      [..., N, C], C even
+//	freqs  [N, C], cosine and sine by turns
+//	y      dims of x
+func ApplyRotaryEmbInterleaved(b *engine.Builder, name string, x, freqs engine.ValueID) engine.ValueID {
+	if !ready(b, x, freqs) {
+		return engine.None
+	}
+	o := &rotaryInterleaved{x: x, freqs: freqs, y: b.Tensor(name, engine.F32)}
+	o.kernel = kernel(b, "apply_rotary_emb_interleaved", shaders.Constants{"Lanes": threadLanes})
+	b.Add(name, o)
+	return o.y
+}
+
+type rotaryInterleaved struct {
+	x, freqs, y engine.ValueID
+	kernel      *engine.Kernel
+}
+
+func (o *rotaryInterleaved) Spec() engine.Spec {
+	return engine.Spec{
+		Kind: "apply_rotary_emb_interleaved", Inputs: []engine.ValueID{o.x, o.freqs}, Outputs: []engine.ValueID{o.y},
+		Slots: []engine.Slot{{Uses: one(o.kernel, o.x, o.freqs, o.y)}},
+	}
+}
+
+func (o *rotaryInterleaved) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.x, o.freqs) }
+
+func (o *rotaryInterleaved) Plan(p *engine.Planner) error {
+	x, freqs := p.Dims(o.x), p.Dims(o.freqs)
+	if len(x) < 2 || len(freqs) != 2 || x[len(x)-2] != freqs[0] || x[len(x)-1] != freqs[1] || freqs[1]%2 != 0 {
+		return p.Errorf("x is %v and freqs %v, want [..., N, C] and [N, C] with C even", x, freqs)
+	}
+	n, period := p.Numel(o.x), p.Numel(o.freqs)
+	p.SetDims(o.y, x...)
+	l := p.Dispatch(0, p.Threads(n/2, threadLanes))
+	l.Params.U32(n/2, period/2)
+	l.Bytes, l.FLOPs = 8*int64(n)+4*int64(period), 3*int64(n)
+	return nil
+}
+
+func (o *rotaryInterleaved) Reference(r *Ref) {
+	x, freqs := r.Tensor(o.x), r.Tensor(o.freqs)
+	y := x.like()
+	for i := 0; i < len(x.Data); i += 2 {
+		c, s := freqs.Data[i%len(freqs.Data)], freqs.Data[i%len(freqs.Data)+1]
+		y.Data[i] = x.Data[i]*c - x.Data[i+1]*s
+		y.Data[i+1] = x.Data[i]*s + x.Data[i+1]*c
+	}
+	r.Set(o.y, y)
+}

@@ -1,0 +1,239 @@
+package ops
+
+import (
+	"slices"
+
+	"gpuscope/engine"
+	"gpuscope/shaders"
+)
+
+// Add adds add: y = a + alpha * b, element by element, with broadcasting: dims are aligned at the last one, and an operand whose dim is
+// 1, or not there, is repeated along it.
+//
+//	a, b  dims that are equal or 1, from the last one back
+//	y     the larger of each
+//
+// Operands of one live shape take the route same, which does no index arithmetic; others take broadcast.
+func Add(b *engine.Builder, name string, x, y engine.ValueID, alpha float32) engine.ValueID {
+	return addBinary(b, name, "add", x, y, alpha)
+}
+
+// Sub adds sub: y = a - alpha * b, with broadcasting and routes as Add has them.
+func Sub(b *engine.Builder, name string, x, y engine.ValueID, alpha float32) engine.ValueID {
+	return addBinary(b, name, "sub", x, y, alpha)
+}
+
+// Mul adds mul: y = a * b, with broadcasting and routes as Add has them.
+func Mul(b *engine.Builder, name string, x, y engine.ValueID) engine.ValueID {
+	return addBinary(b, name, "mul", x, y, 1)
+}
+
+// Div adds div: y = a / b, with broadcasting and routes as Add has them.
+func Div(b *engine.Builder, name string, x, y engine.ValueID) engine.ValueID {
+	return addBinary(b, name, "div", x, y, 1)
+}
+
+// The routes of binary operators.
+const (
+	binarySame = iota
+	binaryBroadcast
+)
+
+var binaryRoutes = []string{binarySame: "same", binaryBroadcast: "broadcast"}
+
+func addBinary(b *engine.Builder, name, kind string, x, y engine.ValueID, alpha float32) engine.ValueID {
+	if !ready(b, x, y) {
+		return engine.None
+	}
+	o := &binaryOp{kind: kind, a: x, b: y, y: b.Tensor(name, engine.F32), alpha: alpha}
+	o.rank = max(len(b.MaxDims(x)), len(b.MaxDims(y)), 1)
+	o.vec = 1
+	if last(b.MaxDims(x)) == last(b.MaxDims(y)) {
+		o.vec = min(vec(b, x, -1), vec(b, y, -1))
+	}
+	c := shaders.Constants{"Op": kind, "Lanes": threadLanes, "Vec": o.vec, "Rank": 0}
+	o.same = kernel(b, "binary", c)
+	c["Rank"] = o.rank
+	o.broadcast = kernel(b, "binary", c)
+	b.Add(name, o)
+	return o.y
+}
+
+type binaryOp struct {
+	kind            string
+	a, b, y         engine.ValueID
+	alpha           float32
+	same, broadcast *engine.Kernel
+	rank            int // of y, at least 1
+	vec             int
+}
+
+func (o *binaryOp) Spec() engine.Spec {
+	bind := []engine.ValueID{o.a, o.b, o.y}
+	s := engine.Spec{
+		Kind: o.kind, Inputs: []engine.ValueID{o.a, o.b}, Outputs: []engine.ValueID{o.y}, Routes: binaryRoutes,
+		Slots: []engine.Slot{{Uses: []engine.Use{binarySame: {Kernel: o.same, Bind: bind}, binaryBroadcast: {Kernel: o.broadcast, Bind: bind}}}},
+	}
+	if o.scaled() {
+		s.Attrs = map[string]any{"alpha": o.alpha}
+	}
+	return s
+}
+
+// scaled says whether the operator has an alpha.
+func (o *binaryOp) scaled() bool { return o.kind == "add" || o.kind == "sub" }
+
+// Corners: dim by dim, either both operands have the dim, as large or as small as both can, or one of them has 1 and is repeated.
+func (o *binaryOp) Corners(r *engine.Ranges) []engine.Corner {
+	type choice struct{ a, b [maxRank]int }
+	var most, least, repeatA, repeatB choice
+	aMin, aMax, bMin, bMax := r.Min(o.a), r.Max(o.a), r.Min(o.b), r.Max(o.b)
+	ra, rb := len(aMin), len(bMin)
+	for k := range max(ra, rb) { // from the last dim
+		alo, ahi, blo, bhi := dimFromEnd(aMin, k), dimFromEnd(aMax, k), dimFromEnd(bMin, k), dimFromEnd(bMax, k)
+		most.a[k], most.b[k] = widest(alo, ahi, blo, bhi)
+		least.a[k], least.b[k] = narrowest(alo, ahi, blo, bhi)
+		repeatA.a[k], repeatA.b[k] = most.a[k], most.b[k]
+		if alo == 1 {
+			repeatA.a[k], repeatA.b[k] = 1, bhi
+		}
+		repeatB.a[k], repeatB.b[k] = most.a[k], most.b[k]
+		if blo == 1 {
+			repeatB.a[k], repeatB.b[k] = ahi, 1
+		}
+	}
+	var list []engine.Corner
+	for _, c := range []choice{most, least, repeatA, repeatB} {
+		corner := engine.Corner{{Value: o.a, Dims: fromEnd(c.a[:ra])}, {Value: o.b, Dims: fromEnd(c.b[:rb])}}
+		if o.a == o.b {
+			corner = corner[:1]
+		}
+		list = append(list, corner)
+	}
+	return list
+}
+
+// widest is the pair of dims that broadcasts to the largest one.
+func widest(alo, ahi, blo, bhi int) (a, b int) {
+	best := 0
+	for _, c := range [][2]int{{min(ahi, bhi), min(ahi, bhi)}, {ahi, 1}, {1, bhi}} {
+		legal := c[0] >= alo && c[0] <= ahi && c[1] >= blo && c[1] <= bhi
+		if n := max(c[0], c[1]); legal && n > best {
+			best, a, b = n, c[0], c[1]
+		}
+	}
+	if best == 0 { // no live shape is legal; the plan says so
+		return ahi, bhi
+	}
+	return a, b
+}
+
+// narrowest is the pair of dims that broadcasts to the smallest one.
+func narrowest(alo, ahi, blo, bhi int) (a, b int) {
+	if alo == 1 || blo == 1 || alo == blo {
+		return alo, blo
+	}
+	n := max(alo, blo)
+	if n > min(ahi, bhi) {
+		return alo, blo
+	}
+	return n, n
+}
+
+// dimFromEnd is dim k counted from the last one; 1 where there is none.
+func dimFromEnd(dims []int, k int) int {
+	if k >= len(dims) {
+		return 1
+	}
+	return dims[len(dims)-1-k]
+}
+
+func fromEnd(dims []int) []int {
+	dims = slices.Clone(dims)
+	slices.Reverse(dims)
+	return dims
+}
+
+func (o *binaryOp) Plan(p *engine.Planner) error {
+	a, b := p.Dims(o.a), p.Dims(o.b)
+	var dims, aStride, bStride [maxRank]int
+	n, na, nb := 1, 1, 1
+	for k := range o.rank { // from the last dim
+		da, db := dimFromEnd(a, k), dimFromEnd(b, k)
+		if da != db && da != 1 && db != 1 {
+			return p.Errorf("operands %v and %v are not broadcast-compatible: %d and %d", a, b, da, db)
+		}
+		if k == 0 {
+			da, db = divUp(da, o.vec), divUp(db, o.vec)
+		}
+		at := o.rank - 1 - k
+		dims[at] = max(da, db)
+		if da != 1 {
+			aStride[at] = na
+		}
+		if db != 1 {
+			bStride[at] = nb
+		}
+		n, na, nb = n*dims[at], na*da, nb*db
+	}
+	route := binaryBroadcast
+	if na == n && nb == n {
+		route = binarySame
+		route = p.Choose(route, sameShapes, 1<<binarySame|1<<binaryBroadcast)
+	} else {
+		route = p.Choose(route, broadcastShapes, 1<<binaryBroadcast)
+	}
+	l := p.Dispatch(0, p.Threads(n, threadLanes))
+	l.Params.U32(n)
+	if o.scaled() {
+		l.Params.F32(o.alpha)
+	}
+	if route == binaryBroadcast {
+		l.Params.U32(dims[:o.rank]...).U32(aStride[:o.rank]...).U32(bStride[:o.rank]...)
+	}
+	l.Bytes, l.FLOPs = 4*int64(o.vec)*int64(n+na+nb), int64(o.vec)*int64(n)
+	if o.scaled() && o.alpha != 1 {
+		l.FLOPs *= 2
+	}
+	dims[o.rank-1] *= o.vec
+	p.SetDims(o.y, dims[o.rank-max(len(a), len(b)):o.rank]...)
+	return nil
+}
+
+func (o *binaryOp) Reference(r *Ref) {
+	a, b := r.Tensor(o.a), r.Tensor(o.b)
+	rank := max(len(a.Dims), len(b.Dims))
+	dims := make([]int, rank)
+	for k := range dims {
+		dims[rank-1-k] = max(dimFromEnd(a.Dims, k), dimFromEnd(b.Dims, k))
+	}
+	y := zeros(dims...)
+	for i := range y.Data {
+		u, v := a.Data[repeated(a.Dims, dims, i)], b.Data[repeated(b.Dims, dims, i)]
+		switch o.kind {
+		case "add":
+			y.Data[i] = u + float64(o.alpha)*v
+		case "sub":
+			y.Data[i] = u - float64(o.alpha)*v
+		case "mul":
+			y.Data[i] = u * v
+		case "div":
+			y.Data[i] = u / v
+		}
+	}
+	r.Set(o.y, y)
+}
+
+// repeated is the index in an operand of dims from of element i of a result of dims to.
+func repeated(from, to []int, i int) int {
+	at, stride := 0, 1
+	for k := range to {
+		d := dimFromEnd(from, k)
+		if d != 1 {
+			at += i % dimFromEnd(to, k) * stride
+		}
+		stride *= d
+		i /= dimFromEnd(to, k)
+	}
+	return at
+}

@@ -1,0 +1,107 @@
+package ops
+
+import (
+	"fmt"
+	"slices"
+
+	"gpuscope/engine"
+)
+
+// Cat adds cat: tensors one behind the other along a dim.
+//
+//	parts  dims that are equal but in dim axis, any 32-bit type
+//	y      their dims, with the sum in dim axis
+//
+// Each part has a dispatch.
+func Cat(b *engine.Builder, name string, axis int, parts ...engine.ValueID) engine.ValueID {
+	if !ready(b, parts...) {
+		return engine.None
+	}
+	if len(parts) == 0 {
+		b.Errorf("%s: cat of nothing", name)
+		return engine.None
+	}
+	axis, ok := axisOf(b, name, parts[0], axis)
+	if !ok {
+		return engine.None
+	}
+	o := &cat{parts: slices.Clone(parts), axis: axis, vec: 4, y: b.Tensor(name, b.DType(parts[0]))}
+	for _, v := range parts {
+		if len(b.MaxDims(v)) != len(b.MaxDims(parts[0])) || b.DType(v) != b.DType(parts[0]) {
+			b.Errorf("%s: cat of %s %s%v and %s %s%v, want one type and rank", name,
+				b.Name(parts[0]), b.DType(parts[0]), b.MaxDims(parts[0]), b.Name(v), b.DType(v), b.MaxDims(v))
+			return engine.None
+		}
+		o.vec = min(o.vec, innerVec(b, v, axis))
+	}
+	o.kernel = copyKernel(b, o.vec)
+	b.Add(name, o)
+	return o.y
+}
+
+type cat struct {
+	parts  []engine.ValueID
+	y      engine.ValueID
+	axis   int
+	kernel *engine.Kernel
+	vec    int
+}
+
+func (o *cat) Spec() engine.Spec {
+	s := engine.Spec{Kind: "cat", Outputs: []engine.ValueID{o.y}, Attrs: map[string]any{"dim": o.axis}}
+	for i, v := range o.parts {
+		if !slices.Contains(s.Inputs, v) {
+			s.Inputs = append(s.Inputs, v)
+		}
+		s.Slots = append(s.Slots, engine.Slot{Label: fmt.Sprint(i), Uses: one(o.kernel, v, o.y)})
+	}
+	return s
+}
+
+func (o *cat) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.parts...) }
+
+func (o *cat) Plan(p *engine.Planner) error {
+	var out [maxRank]int
+	first := p.Dims(o.parts[0])
+	copy(out[:], first)
+	out[o.axis] = 0
+	for _, v := range o.parts {
+		dims := p.Dims(v)
+		for k, d := range dims {
+			if k != o.axis && d != first[k] {
+				return p.Errorf("%v and %v differ in dim %d, which is not the one they are joined along", first, dims, k)
+			}
+		}
+		out[o.axis] += dims[o.axis]
+	}
+	inner := product(first[o.axis+1:])
+	at := 0
+	for i, v := range o.parts {
+		rows := p.Dims(v)[o.axis]
+		blockCopy{
+			blocks: product(first[:o.axis]), rows: 1, width: rows * inner,
+			srcBlock: rows * inner, dstStart: at * inner, dstBlock: out[o.axis] * inner,
+		}.plan(p, i, o.vec)
+		at += rows
+	}
+	p.SetDims(o.y, out[:len(first)]...)
+	return nil
+}
+
+func (o *cat) Reference(r *Ref) {
+	first := r.Tensor(o.parts[0]).Dims
+	dims := slices.Clone(first)
+	dims[o.axis] = 0
+	var data []float64
+	for _, v := range o.parts {
+		dims[o.axis] += r.Tensor(v).Dims[o.axis]
+	}
+	for block := range product(first[:o.axis]) {
+		for _, v := range o.parts {
+			x := r.Tensor(v)
+			n := product(x.Dims[o.axis:])
+			data = append(data, x.Data[block*n:(block+1)*n]...)
+		}
+	}
+	r.Set(o.y, Tensor{dims, data})
+}

@@ -1,0 +1,67 @@
+package ops
+
+import (
+	"gpuscope/engine"
+	"gpuscope/shaders"
+)
+
+// blockCopy is the copy of blocks of rows between two dense tensors that differ in how far apart blocks and rows are: what slice, select, cat,
+// update_cache and a view that cannot be an alias have in common (shaders/copy.wgsl). Counts and distances are in elements.
+type blockCopy struct {
+	blocks, rows, width        int
+	srcStart, srcBlock, srcRow int
+	dstStart, dstBlock, dstRow int
+}
+
+// copyKernel is the kernel that moves vec elements at a time; everything in a blockCopy must then be a multiple of vec.
+func copyKernel(b *engine.Builder, vec int) *engine.Kernel {
+	return kernel(b, "copy", shaders.Constants{"Lanes": threadLanes, "Vec": vec})
+}
+
+// plan puts the copy into a slot.
+func (c blockCopy) plan(p *engine.Planner, slot, vec int) {
+	n := c.blocks * c.rows * c.width
+	l := p.Dispatch(slot, p.Threads(n/vec, threadLanes))
+	l.Params.U32(n/vec, c.width/vec, c.rows, c.srcStart/vec, c.srcBlock/vec, c.srcRow/vec, c.dstStart/vec, c.dstBlock/vec, c.dstRow/vec)
+	l.Bytes = 8 * int64(n)
+}
+
+// apply is the copy in a reference.
+func (c blockCopy) apply(src, dst []float64) {
+	for block := range c.blocks {
+		for row := range c.rows {
+			from, to := c.srcStart+block*c.srcBlock+row*c.srcRow, c.dstStart+block*c.dstBlock+row*c.dstRow
+			copy(dst[to:to+c.width], src[from:from+c.width])
+		}
+	}
+}
+
+// innerVec is how many elements a copy moves at a time whose rows are what lies behind a dim of v: 4 where that is a multiple of 4 at all live
+// shapes, else 1.
+func innerVec(b *engine.Builder, v engine.ValueID, axis int) int {
+	lowest, highest := b.MinDims(v), b.MaxDims(v)
+	n := 1
+	for k := axis + 1; k < len(highest); k++ {
+		// A dim that changes from step to step may be odd in one of them.
+		if lowest[k] == highest[k] {
+			n *= highest[k]
+		}
+	}
+	if n%4 != 0 {
+		return 1
+	}
+	return 4
+}
+
+// axisOf is the dim that axis names, which may count from the end; where there is none it records an error.
+func axisOf(b *engine.Builder, name string, v engine.ValueID, axis int) (int, bool) {
+	rank := len(b.MaxDims(v))
+	if axis < -rank || axis >= rank {
+		b.Errorf("%s: dim %d of %s, which has rank %d", name, axis, b.Name(v), rank)
+		return 0, false
+	}
+	if axis < 0 {
+		axis += rank
+	}
+	return axis, true
+}

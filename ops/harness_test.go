@@ -1,0 +1,222 @@
+package ops
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+	"testing"
+
+	"gpuscope/engine"
+)
+
+// trial is a graph of one operator (or a few) and how it is tried. Inputs are known by name.
+type trial struct {
+	name string
+	// build adds the inputs and the operator, and makes its results graph outputs.
+	build func(b *engine.Builder)
+	// steps are live points, run in order: dims of each tensor input, and each SymInt as a list of one.
+	steps []step
+	// below bounds integer inputs: values are 0 to below-1. Without an entry they are -1000 to 1000.
+	below map[string]int
+	// fill gives the elements of an input in place of random ones.
+	fill map[string]func(i int) float64
+	// A result passes within abs or within rel of the reference; 1e-4 and 1e-3 where they are 0.
+	abs, rel float64
+}
+
+// step is a live point: dims of inputs and values of SymInts, by name.
+type step map[string][]int
+
+// input makes the StepInput of a live point.
+func (c *trial) input(t testing.TB, g *engine.Graph, s step) *engine.StepInput {
+	in := &engine.StepInput{Read: g.Outputs()}
+	for _, v := range g.Inputs() {
+		info := g.Value(v)
+		at, ok := s[info.Name]
+		switch {
+		case !ok:
+			t.Fatalf("step %v says nothing of input %s", s, info.Name)
+		case info.SymInt:
+			in.SymInts = append(in.SymInts, engine.SymIntValue{Value: v, Int: int64(at[0])})
+		default:
+			in.Inputs = append(in.Inputs, c.tensor(v, info, at))
+		}
+	}
+	return in
+}
+
+func (c *trial) tensor(v engine.ValueID, info engine.ValueInfo, dims []int) engine.InputData {
+	d := engine.InputData{Value: v, Dims: dims}
+	for i := range product(dims) {
+		x := noise(info.Name, i)
+		if f := c.fill[info.Name]; f != nil {
+			x = f(i)
+		}
+		if info.DType == engine.F32 {
+			d.Data = binary.LittleEndian.AppendUint32(d.Data, math.Float32bits(float32(x)))
+			continue
+		}
+		if c.fill[info.Name] == nil {
+			if n, ok := c.below[info.Name]; ok {
+				x = math.Floor((x + 2) / 4 * float64(n))
+			} else {
+				x = math.Floor(x * 500)
+			}
+		}
+		d.Data = binary.LittleEndian.AppendUint32(d.Data, uint32(int32(x)))
+		d.Host = append(d.Host, int64(x))
+	}
+	return d
+}
+
+// noise is a number from -2 to 2, the same for the same name and index.
+func noise(name string, i int) float64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s", name)
+	z := h.Sum64() + uint64(i)*0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return float64((z^z>>31)>>11)/(1<<53)*4 - 2
+}
+
+// constant is an f32 constant of noise.
+func constant(b *engine.Builder, name string, dims ...int) engine.ValueID {
+	return b.Constant(name, engine.F32, dims, func() ([]byte, error) {
+		list := make([]float32, product(dims))
+		for i := range list {
+			list[i] = float32(noise(name, i))
+		}
+		return float32Bytes(list), nil
+	})
+}
+
+// poison is a NaN that no kernel computes: an element that still has it was not written.
+const poison = 0x7fc0dead
+
+// run tries the graph on the GPU: each step three times, then all of them backwards, so that the graph grows and shrinks. Every result is held to
+// the reference, the three runs to each other, and nothing may be written past the live elements.
+func (c *trial) run(t *testing.T) {
+	dev := device(t)
+	b := engine.NewBuilder(dev.Info().Limits)
+	c.build(b)
+	g, err := b.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := engine.Load(dev, g, engine.LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Release()
+	ref := NewInterpreter(g)
+	back := slices.Clone(c.steps)
+	slices.Reverse(back)
+	for i, s := range slices.Concat(c.steps, back) {
+		in := c.input(t, g, s)
+		var first [][]byte
+		for run := range 3 {
+			got, err := runPoisoned(x, g, in)
+			if err != nil {
+				t.Fatalf("step %d %v, run %d: %v", i, s, run, err)
+			}
+			if run == 0 {
+				first = got
+				if err := ref.Step(in, nil); err != nil {
+					t.Fatalf("step %d %v: %v", i, s, err)
+				}
+				for j, v := range g.Outputs() {
+					if err := c.compare(g.Value(v), x.Live().Dims(v), got[j], ref.Tensor(v)); err != nil {
+						t.Errorf("step %d %v: %v", i, s, err)
+					}
+				}
+			} else if !slices.EqualFunc(first, got, bytes.Equal) {
+				t.Errorf("step %d %v: run %d differs from the first", i, s, run)
+			}
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// runPoisoned runs a step with its outputs poisoned, and returns their whole memory.
+func runPoisoned(x *engine.Executor, g *engine.Graph, in *engine.StepInput) ([][]byte, error) {
+	var all [][]byte
+	for _, v := range g.Outputs() {
+		info := g.Value(v)
+		mem := make([]byte, info.DType.Bytes(product(info.MaxDims)))
+		for i := 0; i < len(mem); i += 4 {
+			binary.LittleEndian.PutUint32(mem[i:], poison)
+		}
+		if err := x.WriteValue(v, mem); err != nil {
+			return nil, err
+		}
+		all = append(all, mem)
+	}
+	if err := x.Step(context.Background(), in, engine.TimingOff); err != nil {
+		return nil, err
+	}
+	for i, v := range g.Outputs() {
+		if err := x.ReadValue(v, all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// compare holds an output's memory to the reference: the live elements to its values, the rest to the poison.
+func (c *trial) compare(info engine.ValueInfo, dims []int, mem []byte, want Tensor) error {
+	if !slices.Equal(dims, want.Dims) {
+		return fmt.Errorf("%s: planned dims %v, the reference has %v", info.Name, dims, want.Dims)
+	}
+	absLimit, relLimit := c.abs, c.rel
+	if absLimit == 0 {
+		absLimit = 1e-4
+	}
+	if relLimit == 0 {
+		relLimit = 1e-3
+	}
+	var maxAbs, maxRel float64
+	var absAt, relAt, bad int
+	firstBad := -1
+	for i := 0; 4*i < len(mem); i++ {
+		bits := binary.LittleEndian.Uint32(mem[4*i:])
+		if i >= len(want.Data) {
+			if bits != poison {
+				return fmt.Errorf("%s %v: element %d past the live %d was written: %#x", info.Name, dims, i, len(want.Data), bits)
+			}
+			continue
+		}
+		if bits == poison {
+			return fmt.Errorf("%s %v: element %d was not written", info.Name, dims, i)
+		}
+		got := float64(math.Float32frombits(bits))
+		if info.DType != engine.F32 {
+			got = float64(int32(bits))
+		}
+		gap := math.Abs(got - want.Data[i])
+		rel := gap / max(math.Abs(want.Data[i]), 1e-6)
+		if info.DType == engine.F32 && (gap <= absLimit || rel <= relLimit) || gap == 0 {
+			continue
+		}
+		if bad++; firstBad < 0 {
+			firstBad = i
+		}
+		if !(gap <= maxAbs) {
+			maxAbs, absAt = gap, i
+		}
+		if !(rel <= maxRel) {
+			maxRel, relAt = rel, i
+		}
+	}
+	if bad > 0 {
+		got := math.Float32frombits(binary.LittleEndian.Uint32(mem[4*firstBad:]))
+		return fmt.Errorf("%s %v: %d of %d elements differ, first %d (got %v, want %v); max abs %.3g at %d, max rel %.3g at %d",
+			info.Name, dims, bad, len(want.Data), firstBad, got, want.Data[firstBad], maxAbs, absAt, maxRel, relAt)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package ops
+
+import (
+	"math"
+
+	"gpuscope/engine"
+	"gpuscope/shaders"
+)
+
+// LayerNorm adds layer_norm over the last dim: y = (x - mean) / sqrt(variance + eps) * weight + bias.
+//
+//	x             [..., D]
+//	weight, bias  [D]
+//	y             dims of x
+//
+// A workgroup takes a row. Source: Ba, Kiros and Hinton, Layer Normalization (2016).
+func LayerNorm(b *engine.Builder, name string, x, weight, bias engine.ValueID, eps float32) engine.ValueID {
+	if !ready(b, x, weight, bias) {
+		return engine.None
+	}
+	o := &layerNorm{x: x, weight: weight, bias: bias, y: b.Tensor(name, engine.F32), eps: eps, vec: vec(b, x, -1)}
+	o.lanes = lanesFor(b, divUp(last(b.MaxDims(x)), o.vec))
+	o.kernel = kernel(b, "layer_norm", shaders.Constants{"Lanes": o.lanes, "Vec": o.vec})
+	b.Add(name, o)
+	return o.y
+}
+
+type layerNorm struct {
+	x, weight, bias, y engine.ValueID
+	eps                float32
+	kernel             *engine.Kernel
+	lanes, vec         int
+}
+
+func (o *layerNorm) Spec() engine.Spec {
+	return engine.Spec{
+		Kind: "layer_norm", Inputs: []engine.ValueID{o.x, o.weight, o.bias}, Outputs: []engine.ValueID{o.y},
+		Slots: []engine.Slot{{Uses: one(o.kernel, o.x, o.weight, o.bias, o.y)}},
+		Attrs: map[string]any{"eps": o.eps},
+	}
+}
+
+func (o *layerNorm) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.x) }
+
+func (o *layerNorm) Plan(p *engine.Planner) error {
+	width, n := p.Dim(o.x, -1), p.Numel(o.x)
+	for _, v := range [2]engine.ValueID{o.weight, o.bias} {
+		if d := p.Dims(v); len(d) != 1 || d[0] != width {
+			return p.Errorf("weight or bias is %v, want [%d] for x %v", d, width, p.Dims(o.x))
+		}
+	}
+	p.SetDims(o.y, p.Dims(o.x)...)
+	l := p.Dispatch(0, p.Rows(n/width, o.lanes, divUp(width, o.vec)))
+	l.Params.U32(n/width, width).F32(o.eps)
+	l.Bytes, l.FLOPs = 4*int64(2*n+2*width), 8*int64(n)
+	return nil
+}
+
+func (o *layerNorm) Reference(r *Ref) {
+	x, weight, bias := r.Tensor(o.x), r.Tensor(o.weight), r.Tensor(o.bias)
+	y := x.like()
+	rows, width := x.rows()
+	for i := range rows {
+		var mean, variance float64
+		for _, v := range x.row(i) {
+			mean += v / float64(width)
+		}
+		for _, v := range x.row(i) {
+			variance += (v - mean) * (v - mean) / float64(width)
+		}
+		for j, v := range x.row(i) {
+			y.row(i)[j] = (v-mean)/math.Sqrt(variance+float64(o.eps))*weight.Data[j] + bias.Data[j]
+		}
+	}
+	r.Set(o.y, y)
+}

@@ -1,0 +1,113 @@
+package ops
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+)
+
+// samples draws, for each kind of operator, a graph with it and legal live points. The tests that hold every operator go through them.
+var samples = map[string]func(t *rapid.T) *trial{
+	"rms_norm": sampleRMSNorm,
+}
+
+// draw is an integer from lo to hi, with the ends and what surrounds multiples of 64 more often than the rest.
+func draw(t *rapid.T, name string, lo, hi int) int {
+	edges := []int{lo, hi}
+	for _, n := range []int{2, 3, 4, 5, 7, 31, 63, 64, 65, 127, 128, 129, 255, 256, 257} {
+		if n > lo && n < hi {
+			edges = append(edges, n)
+		}
+	}
+	return rapid.OneOf(rapid.SampledFrom(edges), rapid.IntRange(lo, hi)).Draw(t, name)
+}
+
+// drawSteps is some live points.
+func drawSteps(t *rapid.T, one func(i int) step) []step {
+	var list []step
+	for i := range rapid.IntRange(1, 4).Draw(t, "steps") {
+		list = append(list, one(i))
+	}
+	return list
+}
+
+func TestEveryOperatorHasASample(t *testing.T) {
+	for _, info := range Table {
+		if samples[info.Kind] == nil {
+			t.Errorf("%s: samples has no graph of it", info.Kind)
+		}
+	}
+	if len(samples) != len(Table) {
+		t.Errorf("%d samples for %d operators of Table", len(samples), len(Table))
+	}
+}
+
+// A legal live point must be planned within what the corners allocated and compiled, whatever the order, and without allocating.
+func TestNoLivePlanExceedsItsCorners(t *testing.T) {
+	for _, info := range Table {
+		t.Run(info.Kind, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				c := samples[info.Kind](t)
+				b := engine.NewBuilder(gpu.DefaultLimits())
+				c.build(b)
+				g, err := b.Finish()
+				if err != nil {
+					t.Fatal(err)
+				}
+				live, err := engine.NewLive(g, engine.LiveOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, s := range c.steps {
+					resize(t, live, g, c, s)
+				}
+			})
+		})
+	}
+}
+
+// resize brings a graph to a live point.
+func resize(t *rapid.T, live *engine.Live, g *engine.Graph, c *trial, s step) {
+	for _, v := range g.Inputs() {
+		info := g.Value(v)
+		var err error
+		if info.SymInt {
+			err = live.SetInt(v, int64(s[info.Name][0]))
+		} else if err = live.SetDims(v, s[info.Name]...); err == nil && info.DType == engine.I32 {
+			err = live.SetHost(v, c.tensor(v, info, s[info.Name]).Host)
+		}
+		if err != nil {
+			t.Fatalf("%v: %v", s, err)
+		}
+	}
+	if err := live.Propagate(); err != nil {
+		t.Fatalf("%v: %v", s, err)
+	}
+	live.Commit()
+}
+
+// The same random graphs, on the GPU. Seeds are fixed, so a failure comes again.
+func TestRandomShapesOnTheGPU(t *testing.T) {
+	for _, info := range Table {
+		t.Run(info.Kind, func(t *testing.T) {
+			for seed := range 6 {
+				c := rapid.Custom(samples[info.Kind]).Example(seed)
+				c.run(t)
+				if t.Failed() {
+					t.Fatalf("seed %d, steps %v", seed, c.steps)
+				}
+			}
+		})
+	}
+}
+
+// graph finishes what build makes, on a device of default limits.
+func graph(t testing.TB, build func(b *engine.Builder)) (*engine.Graph, error) {
+	t.Helper()
+	b := engine.NewBuilder(gpu.DefaultLimits())
+	build(b)
+	return b.Finish()
+}

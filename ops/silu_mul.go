@@ -1,0 +1,60 @@
+package ops
+
+import (
+	"math"
+
+	"gpuscope/engine"
+	"gpuscope/shaders"
+)
+
+// SiLUMul adds silu_mul: y = gate / (1 + exp(-gate)) * up, element by element. Upstream makes it of sigmoid, mul and mul (silu_mul_fused).
+//
+//	gate, up  same dims
+//	y         their dims
+//
+// Source: Shazeer, GLU Variants Improve Transformer (2020), SwiGLU.
+func SiLUMul(b *engine.Builder, name string, gate, up engine.ValueID) engine.ValueID {
+	if !ready(b, gate, up) {
+		return engine.None
+	}
+	o := &siluMul{gate: gate, up: up, y: b.Tensor(name, engine.F32), vec: min(vec(b, gate, -1), vec(b, up, -1))}
+	o.kernel = kernel(b, "silu_mul", shaders.Constants{"Lanes": threadLanes, "Vec": o.vec})
+	b.Add(name, o)
+	return o.y
+}
+
+type siluMul struct {
+	gate, up, y engine.ValueID
+	kernel      *engine.Kernel
+	vec         int
+}
+
+func (o *siluMul) Spec() engine.Spec {
+	return engine.Spec{
+		Kind: "silu_mul", Inputs: []engine.ValueID{o.gate, o.up}, Outputs: []engine.ValueID{o.y},
+		Slots: []engine.Slot{{Uses: one(o.kernel, o.gate, o.up, o.y)}},
+	}
+}
+
+func (o *siluMul) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.gate, o.up) }
+
+func (o *siluMul) Plan(p *engine.Planner) error {
+	if !sameDims(p.Dims(o.gate), p.Dims(o.up)) {
+		return p.Errorf("gate is %v, up is %v, want the same", p.Dims(o.gate), p.Dims(o.up))
+	}
+	n := p.Numel(o.gate)
+	p.SetDims(o.y, p.Dims(o.gate)...)
+	l := p.Dispatch(0, p.Threads(n/o.vec, threadLanes))
+	l.Params.U32(n / o.vec)
+	l.Bytes, l.FLOPs = 12*int64(n), 4*int64(n)
+	return nil
+}
+
+func (o *siluMul) Reference(r *Ref) {
+	gate, up := r.Tensor(o.gate), r.Tensor(o.up)
+	y := gate.like()
+	for i, g := range gate.Data {
+		y.Data[i] = g / (1 + math.Exp(-g)) * up.Data[i]
+	}
+	r.Set(o.y, y)
+}

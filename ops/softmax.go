@@ -1,0 +1,69 @@
+package ops
+
+import (
+	"math"
+	"slices"
+
+	"gpuscope/engine"
+	"gpuscope/shaders"
+)
+
+// Softmax adds softmax along the last dim: y = exp(x - max x) / sum of exp(x - max x).
+//
+//	x  [..., N]
+//	y  dims of x
+//
+// A workgroup takes a row and reads it twice (shaders/softmax.wgsl has the source).
+func Softmax(b *engine.Builder, name string, x engine.ValueID) engine.ValueID {
+	if !ready(b, x) {
+		return engine.None
+	}
+	o := &softmax{x: x, y: b.Tensor(name, engine.F32), vec: vec(b, x, -1)}
+	o.lanes = lanesFor(b, divUp(last(b.MaxDims(x)), o.vec))
+	o.kernel = kernel(b, "softmax", shaders.Constants{"Lanes": o.lanes, "Vec": o.vec})
+	b.Add(name, o)
+	return o.y
+}
+
+type softmax struct {
+	x, y       engine.ValueID
+	kernel     *engine.Kernel
+	lanes, vec int
+}
+
+func (o *softmax) Spec() engine.Spec {
+	return engine.Spec{
+		Kind: "softmax", Inputs: []engine.ValueID{o.x}, Outputs: []engine.ValueID{o.y},
+		Slots: []engine.Slot{{Uses: one(o.kernel, o.x, o.y)}},
+	}
+}
+
+func (o *softmax) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.x) }
+
+func (o *softmax) Plan(p *engine.Planner) error {
+	dims := p.Dims(o.x)
+	width, n := last(dims), p.Numel(o.x)
+	p.SetDims(o.y, dims...)
+	l := p.Dispatch(0, p.Rows(n/width, o.lanes, divUp(width, o.vec)))
+	l.Params.U32(n/width, width)
+	l.Bytes, l.FLOPs = 8*int64(n), 5*int64(n)
+	return nil
+}
+
+func (o *softmax) Reference(r *Ref) {
+	x := r.Tensor(o.x)
+	y := x.like()
+	rows, _ := x.rows()
+	for i := range rows {
+		var sum float64
+		largest := slices.Max(x.row(i))
+		for j, v := range x.row(i) {
+			y.row(i)[j] = math.Exp(v - largest)
+			sum += y.row(i)[j]
+		}
+		for j := range y.row(i) {
+			y.row(i)[j] /= sum
+		}
+	}
+	r.Set(o.y, y)
+}

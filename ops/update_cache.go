@@ -1,0 +1,70 @@
+package ops
+
+import (
+	"gpuscope/engine"
+)
+
+// UpdateCache adds update_cache: it writes the rows of value to a cache, from row position on. It has no output: the cache is State.
+//
+//	value     [1, S, H, D], any 32-bit type
+//	cache     [1, C, H, D], State of the same type
+//	position  0 to C - S
+func UpdateCache(b *engine.Builder, name string, value, cache engine.ValueID, position Int) {
+	if !ready(b, value, cache) {
+		return
+	}
+	if b.DType(value) != b.DType(cache) {
+		b.Errorf("%s: value %s is %s, cache %s is %s, want one type", name, b.Name(value), b.DType(value), b.Name(cache), b.DType(cache))
+		return
+	}
+	o := &updateCache{value: value, cache: cache, position: position, vec: innerVec(b, value, 1)}
+	o.kernel = copyKernel(b, o.vec)
+	b.Add(name, o)
+}
+
+type updateCache struct {
+	value, cache engine.ValueID
+	position     Int
+	kernel       *engine.Kernel
+	vec          int
+}
+
+func (o *updateCache) Spec() engine.Spec {
+	return engine.Spec{
+		Kind: "update_cache", Inputs: args([]engine.ValueID{o.value}, o.position), State: []engine.ValueID{o.cache},
+		Slots: []engine.Slot{{Uses: one(o.kernel, o.value, o.cache)}},
+		Attrs: map[string]any{"input_pos": o.position.attr()},
+	}
+}
+
+// Corners: the longest value is legal at the first position, the shortest anywhere.
+func (o *updateCache) Corners(r *engine.Ranges) []engine.Corner {
+	first, _ := o.position.span(r)
+	list := r.Ends(o.value)
+	for i := range list {
+		list[i] = append(list[i], o.position.set(first)...)
+	}
+	return list
+}
+
+func (o *updateCache) Plan(p *engine.Planner) error {
+	v, c, at := p.Dims(o.value), p.Dims(o.cache), o.position.at(p)
+	if len(v) != 4 || len(c) != 4 || v[0] != 1 || c[0] != 1 || v[2] != c[2] || v[3] != c[3] {
+		return p.Errorf("value is %v and the cache %v, want [1, S, H, D] and [1, C, H, D]", v, c)
+	}
+	if at < 0 || at+v[1] > c[1] {
+		return p.Errorf("rows %d to %d of a cache of %d", at, at+v[1]-1, c[1])
+	}
+	o.rows(v, at).plan(p, 0, o.vec)
+	return nil
+}
+
+func (o *updateCache) rows(v []int, at int) blockCopy {
+	row := v[2] * v[3]
+	return blockCopy{blocks: 1, rows: 1, width: v[1] * row, dstStart: at * row}
+}
+
+func (o *updateCache) Reference(r *Ref) {
+	value, cache := r.Tensor(o.value), r.Tensor(o.cache)
+	copy(cache.Data[o.position.in(r)*product(cache.Dims[2:]):], value.Data)
+}

@@ -1,0 +1,55 @@
+// The place of the largest element of each part of each row: the first of equals, and a NaN before any number. A workgroup takes a part{{if not .Pairs}}, which is
+// a row{{end}}.
+struct Params {
+  parts: u32, // of all rows
+  row_parts: u32,
+  width: u32, // elements of a row
+  part: u32, // elements of a part; the last of a row may have fewer
+}
+
+@group(0) @binding(0) var<storage, read> x: array<{{if eq .Vec 4}}vec4<u32>{{else}}u32{{end}}>;
+@group(0) @binding(1) var<storage, read_write> y: array<{{if .Pairs}}vec2<u32>{{else}}u32{{end}}>; // {{if .Pairs}}key and {{end}}place
+@group(0) @binding(2) var<uniform> params: Params;
+
+{{template "flat_group" .}}
+{{template "reduce_first_largest" .}}
+// Elements are compared as unsigned keys of the same order: exact, with one answer for NaN, and -0 equal to 0. No element has the key 0.
+fn key_of(bits: u32) -> u32 {
+  let magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) {
+    return 0xffffffffu;
+  }
+  return select(0x80000000u - magnitude, 0x80000000u + magnitude, bits == magnitude);
+}
+
+@compute @workgroup_size({{.Lanes}})
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let part = flat_group(wid, groups);
+  let valid = part < params.parts;
+  let row = part / params.row_parts;
+  // A part that is not there has no elements; its lanes still meet the others at the barriers.
+  let first = part % params.row_parts * params.part;
+  let end = select(first, min(first + params.part, params.width), valid);
+  var key = 0u;
+  var place = 0xffffffffu;
+{{- if eq .Vec 4}}
+  for (var i = first / 4u + lane; i < end / 4u; i += {{.Lanes}}u) {
+    let bits = x[row * (params.width / 4u) + i];
+    for (var j = 0u; j < 4u; j++) {
+      let k = key_of(bits[j]);
+      place = select(place, 4u * i + j, k > key);
+      key = max(key, k);
+    }
+  }
+{{- else}}
+  for (var i = first + lane; i < end; i += {{.Lanes}}u) {
+    let k = key_of(x[row * params.width + i]);
+    place = select(place, i, k > key);
+    key = max(key, k);
+  }
+{{- end}}
+  let best = reduce_first_largest(lane, vec2<u32>(key, place));
+  if (lane == 0u && valid) {
+    y[part] = best{{if not .Pairs}}.y{{end}};
+  }
+}

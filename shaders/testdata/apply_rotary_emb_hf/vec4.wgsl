@@ -1,0 +1,47 @@
+// kernel apply_rotary_emb_hf_lanes64_vec4, workgroup [64 1 1], 0 bytes of workgroup memory
+// binding 0: x
+// binding 1: cosine
+// binding 2: sine
+// binding 3: y (written)
+// param at 0: u32 n
+// param at 4: u32 position
+// param at 8: u32 positions
+// param at 12: u32 half
+// param at 16: u32 start
+
+// Turns each pair (x[j], x[j + D/2]) of a head of D. Tables hold a cosine and a sine for each of the D columns of a position. An invocation turns
+// 4 pairs.
+struct Params {
+  n: u32, // invocations
+  position: u32, // invocations of one position: all its heads
+  positions: u32, // that x has
+  half: u32, // invocations of a head
+  start: u32, // the first position's row of the tables
+}
+
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> cosine: array<vec4<f32>>; // [all positions, D]
+@group(0) @binding(2) var<storage, read> sine: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(4) var<uniform> params: Params;
+
+// The index of an invocation in a grid of one dimension that may have been folded into two.
+fn flat_thread(gid: vec3<u32>, groups: vec3<u32>) -> u32 {
+  return gid.x + gid.y * (groups.x * 64u);
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+  let i = flat_thread(gid, groups);
+  if (i >= params.n) {
+    return;
+  }
+  let j = i % params.half;
+  let low = i / params.half * 2u * params.half + j;
+  let high = low + params.half;
+  let angle = (params.start + (i / params.position) % params.positions) * 2u * params.half + j;
+  let a = x[low];
+  let b = x[high];
+  y[low] = a * cosine[angle] - b * sine[angle];
+  y[high] = b * cosine[angle + params.half] + a * sine[angle + params.half];
+}

@@ -1,0 +1,68 @@
+// kernel binary_div_lanes64_rank3_vec1, workgroup [64 1 1], 0 bytes of workgroup memory
+// binding 0: a
+// binding 1: b
+// binding 2: y (written)
+// param at 0: u32 n
+// param at 4: u32 size_0
+// param at 8: u32 size_1
+// param at 12: u32 size_2
+// param at 16: u32 a_stride_0
+// param at 20: u32 a_stride_1
+// param at 24: u32 a_stride_2
+// param at 28: u32 b_stride_0
+// param at 32: u32 b_stride_1
+// param at 36: u32 b_stride_2
+
+// y = a div b. An invocation computes 1 elements. An operand is repeated along the dims in which its stride is 0.
+struct Params {
+  n: u32, // invocations
+  size_0: u32, // of y
+  size_1: u32, // of y
+  size_2: u32, // of y
+  a_stride_0: u32,
+  a_stride_1: u32,
+  a_stride_2: u32,
+  b_stride_0: u32,
+  b_stride_1: u32,
+  b_stride_2: u32,
+}
+
+@group(0) @binding(0) var<storage, read> a: array<f32>;
+@group(0) @binding(1) var<storage, read> b: array<f32>;
+@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+@group(0) @binding(3) var<uniform> params: Params;
+
+// The index of an invocation in a grid of one dimension that may have been folded into two.
+fn flat_thread(gid: vec3<u32>, groups: vec3<u32>) -> u32 {
+  return gid.x + gid.y * (groups.x * 64u);
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+  let i = flat_thread(gid, groups);
+  if (i >= params.n) {
+    return;
+  }
+  var rest = i;
+  var ia = 0u;
+  var ib = 0u;
+  {
+    let at = rest % params.size_2;
+    rest /= params.size_2;
+    ia += at * params.a_stride_2;
+    ib += at * params.b_stride_2;
+  }
+  {
+    let at = rest % params.size_1;
+    rest /= params.size_1;
+    ia += at * params.a_stride_1;
+    ib += at * params.b_stride_1;
+  }
+  {
+    let at = rest % params.size_0;
+    rest /= params.size_0;
+    ia += at * params.a_stride_0;
+    ib += at * params.b_stride_0;
+  }
+  y[i] = a[ia] / b[ib];
+}

@@ -1,0 +1,38 @@
+// kernel sum_columns_lanes64_vec4, workgroup [64 1 1], 0 bytes of workgroup memory
+// binding 0: x
+// binding 1: y (written)
+// param at 0: u32 n
+// param at 4: u32 rows
+// param at 8: u32 width
+// param at 12: f32 factor
+
+// y[block, column] = factor * sum of x[block, row, column] over the rows. An invocation sums 4 columns.
+struct Params {
+  n: u32, // invocations
+  rows: u32, // of a block
+  width: u32, // invocations of a row
+  factor: f32,
+}
+
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(2) var<uniform> params: Params;
+
+// The index of an invocation in a grid of one dimension that may have been folded into two.
+fn flat_thread(gid: vec3<u32>, groups: vec3<u32>) -> u32 {
+  return gid.x + gid.y * (groups.x * 64u);
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+  let i = flat_thread(gid, groups);
+  if (i >= params.n) {
+    return;
+  }
+  let first = i / params.width * params.rows * params.width + i % params.width;
+  var sum = vec4<f32>(0.0);
+  for (var r = 0u; r < params.rows; r++) {
+    sum += x[first + r * params.width];
+  }
+  y[i] = sum * params.factor;
+}
