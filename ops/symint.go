@@ -116,22 +116,22 @@ func (o *selectAsSymInt) Reference(r *Ref) {
 	r.SetInt(o.y, r.HostInts(o.x)[at])
 }
 
-// SymAdd adds add of two integers: a + b, as a SymInt.
+// SymAdd adds sym_add: a + b, as a SymInt.
 func SymAdd(b *engine.Builder, name string, x, y Int) engine.ValueID {
 	return addSymBinary(b, name, "add", x, y)
 }
 
-// SymSub adds sub of two integers: a - b, as a SymInt.
+// SymSub adds sym_sub: a - b, as a SymInt.
 func SymSub(b *engine.Builder, name string, x, y Int) engine.ValueID {
 	return addSymBinary(b, name, "sub", x, y)
 }
 
-// SymMul adds mul of two integers: a * b, as a SymInt.
+// SymMul adds sym_mul: a * b, as a SymInt.
 func SymMul(b *engine.Builder, name string, x, y Int) engine.ValueID {
 	return addSymBinary(b, name, "mul", x, y)
 }
 
-// SymFloorDiv adds floordiv of two integers: a / b rounded to minus infinity, as a SymInt. A b of 0 is refused.
+// SymFloorDiv adds sym_floordiv: a / b rounded to minus infinity, as a SymInt. A b of 0 is refused.
 func SymFloorDiv(b *engine.Builder, name string, x, y Int) engine.ValueID {
 	return addSymBinary(b, name, "floordiv", x, y)
 }
@@ -153,7 +153,7 @@ type symBinary struct {
 
 func (o *symBinary) Spec() engine.Spec {
 	return engine.Spec{
-		Kind: o.kind, Inputs: args(nil, o.a, o.b), Outputs: []engine.ValueID{o.y},
+		Kind: "sym_" + o.kind, Inputs: args(nil, o.a, o.b), Outputs: []engine.ValueID{o.y},
 		Attrs: map[string]any{"a": o.a.attr(), "b": o.b.attr()},
 	}
 }
