@@ -4,7 +4,7 @@
 //
 // One goroutine owns a device and everything made from it. Objects are released by their owner, once;
 // releasing the device releases what is left. Sizes are bytes. Errors are lower case, name the object's label and
-// the limit it met, and wrap ErrDeviceLost, ErrNoAdapter or ErrUnsupported where a caller can act on it.
+// the limit it met, and wrap ErrDeviceLost, ErrNoAdapter, ErrUnsupported or ErrOutOfMemory where a caller can act on it.
 //
 // A step on the hot path is Begin, BeginPass, Dispatch..., EndPass, Submit, Wait: implementations keep it
 // free of Go allocations where the binding allows it.
@@ -19,6 +19,8 @@ var (
 	ErrDeviceLost = errors.New("device lost")
 	// ErrUnsupported says that the device lacks a feature or a limit.
 	ErrUnsupported = errors.New("not supported by this device")
+	// ErrOutOfMemory says that the device has no memory left for an object.
+	ErrOutOfMemory = errors.New("out of device memory")
 )
 
 // AdapterType is the kind of an adapter, in the order in which Choose prefers them.

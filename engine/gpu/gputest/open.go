@@ -23,6 +23,7 @@ func Open(t testing.TB) gpu.Device {
 		t.Fatal(err)
 	}
 	t.Cleanup(dev.Release)
+	t.Attr("adapter", dev.Info().Name) // how the test summary knows what ran on a GPU
 	return dev
 }
 

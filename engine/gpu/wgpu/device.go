@@ -79,7 +79,7 @@ func (d *device) check(what fmt.Stringer, err error) error {
 		return fmt.Errorf("%s: %w", what, caught)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %s", what, tidy(err.Error()))
+		return fmt.Errorf("%s: %w", what, said(err.Error()))
 	}
 	return nil
 }

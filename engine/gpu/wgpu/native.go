@@ -79,19 +79,18 @@ static void pushScopes(void *device) {
 	wgpuDevicePushErrorScope(device, scopeValidation);
 }
 
-// caught is an error that a scope caught.
-typedef struct { int type; char *message; } caught;
+// caught is an error that a scope caught; its message is the caller's to free, NULL where there was no error.
+typedef struct { char *message; } caught;
 
 static void keepError(int type, char const *message, void *userdata) {
 	caught *c = userdata;
 	if (type == 0 || c->message != NULL) return;
-	c->type = type;
 	c->message = strdup(message);
 }
 
-// takeError empties the two scopes that are always open. The message is the caller's to free; NULL where there was no error.
+// takeError empties the two scopes that are always open.
 static caught takeError(void *device) {
-	caught c = {0, NULL};
+	caught c = {NULL};
 	wgpuDevicePopErrorScope(device, keepError, &c);
 	wgpuDevicePopErrorScope(device, keepError, &c);
 	pushScopes(device);
@@ -175,6 +174,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -216,31 +216,46 @@ func (n native) catchErrors() { C.pushScopes(n.device) }
 // caught is the error since the last call, if any.
 func (n native) caught() error { return goError(C.takeError(n.device)) }
 
-// outOfMemory is the native library's type of such errors.
-const outOfMemory = 2
-
 func goError(c C.caught) error {
 	if c.message == nil {
 		return nil
 	}
-	text := tidy(C.GoString(c.message))
+	text := C.GoString(c.message)
 	C.free(unsafe.Pointer(c.message))
-	if c._type == outOfMemory {
-		return fmt.Errorf("out of device memory: %w: %s", gpu.ErrUnsupported, text)
+	return said(text)
+}
+
+// said makes an error of what the library said.
+func said(message string) error {
+	text := tidy(message)
+	if strings.Contains(text, "Not enough memory left") {
+		return gpu.ErrOutOfMemory
 	}
 	return errors.New(text)
 }
 
-// tidy takes the heading off the library's text and leaves its causes, line by line.
+// tidy leaves of the library's text what says something to the author of a kernel: the causes, and the compiler's picture of the place as
+// it is.
 func tidy(message string) string {
-	lines := strings.Split(strings.TrimSpace(message), "\n")
-	kept := lines[:0]
-	for _, line := range lines {
-		line = strings.TrimRight(line, " ")
-		if s := strings.TrimSpace(line); s == "" || s == "Caused by:" || s == "Validation Error" {
-			continue
+	var kept []string
+	for line := range strings.Lines(message) {
+		line = strings.TrimRight(line, " \n")
+		text := strings.TrimLeft(line, " ")
+		if picture := strings.HasPrefix(text, "┌") || strings.Contains(text, "│"); !picture {
+			line = text
 		}
-		kept = append(kept, strings.TrimPrefix(line, "  "))
+		if call := strings.LastIndex(line, "(): "); strings.HasPrefix(line, "wgpu.(") && call >= 0 {
+			line = line[call+len("(): "):]
+		}
+		switch {
+		case line == "", line == "Validation Error", line == "Caused by:", strings.HasPrefix(line, "In wgpu"), strings.HasPrefix(line, "note: label = "):
+		case slices.ContainsFunc(kept, func(said string) bool { return strings.HasSuffix(said, line) }):
+		default:
+			kept = append(kept, line)
+		}
+	}
+	if len(kept) == 0 {
+		return strings.TrimSpace(message)
 	}
 	return strings.Join(kept, "\n")
 }

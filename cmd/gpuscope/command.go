@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/pflag"
+)
+
+// The exit statuses.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// command is a subcommand.
+type command struct {
+	name     string // "" for the one that runs without a name
+	operand  string // of the usage line: "[MODEL]"
+	doc      string // one line
+	more     string // a paragraph of help, or none
+	examples []example
+	hidden   bool // not for people
+	screen   bool // takes the signals itself, to leave the terminal as it was
+	// setup declares the flags and returns what runs once they are parsed.
+	setup func(p *program, flags *pflag.FlagSet) action
+}
+
+// action does what a command is for. A usageError ends in exit status 2, any other error in 1.
+type action func(ctx context.Context, operands []string) error
+
+type example struct{ line, doc string }
+
+// commands are all there are, in the order of the help.
+func commands() []*command {
+	return []*command{rootCommand(), devicesCommand(), versionCommand()}
+}
+
+// usageError says that the command line is wrong.
+type usageError struct{ text string }
+
+func (e usageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
+
+// main runs the command that args ask for and returns the exit status.
+func (p *program) main(ctx context.Context, args []string) int {
+	c, args := pick(args)
+	if p.heed != nil && !c.screen {
+		ctx = p.heed(ctx)
+	}
+	err := p.run(ctx, c, args)
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, syscall.EPIPE):
+		return exitDone // whoever read the output has seen enough
+	}
+	name := "gpuscope"
+	if c.name != "" && !c.hidden {
+		name += " " + c.name
+	}
+	var usage usageError
+	if errors.As(err, &usage) {
+		fmt.Fprintf(p.stderr, "%s: %v (%s -h shows how)\n", name, err, name)
+		return exitUsage
+	}
+	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
+		err = cause
+	}
+	fmt.Fprintf(p.stderr, "%s: %v\n", name, err)
+	return exitFailed
+}
+
+// pick finds the command. Words that name none belong to the command without a name.
+func pick(args []string) (c *command, rest []string) {
+	if len(args) > 0 && args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "-h")
+	}
+	if len(args) > 0 {
+		for _, c := range commands() {
+			if c.name != "" && c.name == args[0] {
+				return c, args[1:]
+			}
+		}
+	}
+	return rootCommand(), args
+}
+
+func (p *program) run(ctx context.Context, c *command, args []string) error {
+	flags := pflag.NewFlagSet(c.name, pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.SetOutput(io.Discard)
+	flags.Usage = func() {}
+	act := c.setup(p, flags)
+	help := flags.BoolP("help", "h", false, "this text")
+	if err := flags.Parse(args); err != nil {
+		return flagError(err, flags)
+	}
+	if *help {
+		return p.help(c, flags)
+	}
+	if n := flags.NArg(); n > 1 || n > 0 && c.operand == "" {
+		return usagef("unexpected argument %q", flags.Arg(n-1))
+	}
+	return act(ctx, flags.Args())
+}
+
+// flagError says in one line what pflag refused.
+func flagError(err error, flags *pflag.FlagSet) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		var names []string
+		flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		name := unknown.GetSpecifiedName()
+		if short := unknown.GetSpecifiedShortnames(); short != "" {
+			return usagef("no flag -%s%s", name, suggest(name, names, "--"))
+		}
+		return usagef("no flag --%s%s", name, suggest(name, names, "--"))
+	}
+	var missing *pflag.ValueRequiredError
+	if errors.As(err, &missing) {
+		return usagef("%s needs a value", flagName(missing.GetFlag()))
+	}
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		f := invalid.GetFlag()
+		return usagef("%s %q: want %s", flagName(f), invalid.GetValue(), wanted[f.Value.Type()])
+	}
+	return usageError{err.Error()}
+}
+
+// wanted says in words what a flag's type takes.
+var wanted = map[string]string{
+	"int": "a whole number", "intSlice": "whole numbers with commas between them", "bool": "true or false", "float64": "a number", "string": "text",
+}
+
+func flagName(f *pflag.Flag) string {
+	if f.Shorthand != "" {
+		return "-" + f.Shorthand
+	}
+	return "--" + f.Name
+}
+
+// suggest is "; did you mean X?" where one of the names is close.
+func suggest(word string, names []string, prefix string) string {
+	best, least := "", 3
+	for _, n := range names {
+		if d := distance(word, n); d < least && d < len(word) {
+			best, least = n, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s%s?", prefix, best)
+}
+
+// distance is the number of bytes to insert, delete or replace, or of neighbours to swap, that makes b of a (optimal string alignment).
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			replace := rows[i-1][j-1]
+			if a[i-1] != b[j-1] {
+				replace++
+			}
+			rows[i][j] = min(replace, rows[i-1][j]+1, rows[i][j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}
+
+// help prints a command's help.
+func (p *program) help(c *command, flags *pflag.FlagSet) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s\n\n  %s\n", c.doc, usageLine(c))
+	if c.more != "" {
+		fmt.Fprintf(&b, "\n%s\n", c.more)
+	}
+	if c.name == "" {
+		b.WriteString("\nCommands:\n")
+		for _, other := range commands() {
+			if other.name != "" && !other.hidden {
+				fmt.Fprintf(&b, "  %-28s %s\n", usageLine(other), other.doc)
+			}
+		}
+	}
+	fmt.Fprintf(&b, "\nFlags:\n%s", flags.FlagUsages())
+	if len(c.examples) > 0 {
+		b.WriteString("\nExamples:\n")
+		for _, e := range c.examples {
+			fmt.Fprintf(&b, "  %s\n      %s\n", e.line, e.doc)
+		}
+	}
+	_, err := p.stdout.Write(b.Bytes())
+	return err
+}
+
+func usageLine(c *command) string {
+	return strings.Join(slices.DeleteFunc([]string{"gpuscope", c.name, "[flags]", c.operand}, func(s string) bool { return s == "" }), " ")
+}
+
+// findModel checks the operand that names a model before anything is started for it. No operand is the model embedded in the program.
+func findModel(operands []string) (string, error) {
+	if len(operands) == 0 {
+		return "", nil
+	}
+	path := operands[0]
+	_, err := os.Stat(path)
+	switch {
+	case err == nil:
+		return path, nil
+	case !errors.Is(err, os.ErrNotExist):
+		return "", err
+	case strings.ContainsAny(path, "./\\"):
+		return "", fmt.Errorf("%s: no such file", path)
+	}
+	var names []string
+	for _, c := range commands() {
+		if path == c.name {
+			return "", usagef("the command comes first: %s", usageLine(c))
+		}
+		if !c.hidden && c.name != "" {
+			names = append(names, c.name)
+		}
+	}
+	return "", usagef("no command and no file %q%s", path, suggest(path, names, ""))
+}

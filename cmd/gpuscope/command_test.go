@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+func TestDistanceCountsEdits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"run", "run", 0}, {"rnu", "run", 1}, {"devces", "devices", 1}, {"", "ab", 2}, {"graph", "gaph", 1}, {"x", "version", 7}} {
+		if got := distance(c.a, c.b); got != c.want {
+			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+// Every command that people see has examples, and its examples name flags that it has.
+func TestExamplesNameFlagsThatExist(t *testing.T) {
+	t.Parallel()
+	for _, c := range commands() {
+		if c.hidden {
+			continue
+		}
+		if len(c.examples) == 0 {
+			t.Errorf("%s has no examples", usageLine(c))
+		}
+		flags := pflag.NewFlagSet(c.name, pflag.ContinueOnError)
+		c.setup(testProgram(nil, nil), flags)
+		for _, e := range c.examples {
+			for _, word := range strings.Fields(e.line) {
+				long, isLong := strings.CutPrefix(word, "--")
+				short, isShort := strings.CutPrefix(word, "-")
+				if isLong && flags.Lookup(long) == nil || !isLong && isShort && flags.ShorthandLookup(short) == nil {
+					t.Errorf("%s: the example %q has %s, which is no flag of it", usageLine(c), e.line, word)
+				}
+			}
+		}
+	}
+}
+
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, fmt.Errorf("write |1: %w", syscall.EPIPE) }
+
+func TestClosedOutputEndsQuietly(t *testing.T) {
+	t.Parallel()
+	var stderr bytes.Buffer
+	for _, args := range []string{"devices", "devices --format json", "version", "-h"} {
+		p := testProgram(nil, &stderr)
+		p.stdout = brokenPipe{}
+		if status := p.main(t.Context(), strings.Fields(args)); status != exitDone || stderr.Len() > 0 {
+			t.Errorf("gpuscope %s: exit %d, stderr %q", args, status, &stderr)
+		}
+	}
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+func TestOutputThatCannotBeWrittenIsAFailure(t *testing.T) {
+	t.Parallel()
+	var stderr bytes.Buffer
+	p := testProgram(nil, &stderr)
+	p.stdout = fullDisk{}
+	if status := p.main(t.Context(), []string{"version"}); status != exitFailed || !strings.Contains(stderr.String(), "no space left") {
+		t.Errorf("exit %d, stderr %q", status, &stderr)
+	}
+}
+
+func TestVersionSaysWhatTheBuildKnows(t *testing.T) {
+	t.Parallel()
+	info := &debug.BuildInfo{
+		GoVersion: "go1.26.8",
+		Deps:      []*debug.Module{{Path: "a/b", Version: "v1"}, {Path: "github.com/cogentcore/webgpu", Version: "v0.23.0"}},
+		Settings:  []debug.BuildSetting{{Key: "vcs.revision", Value: "abc123"}, {Key: "vcs.modified", Value: "true"}},
+	}
+	want := "gpuscope " + version + "\ncommit   abc123 with changes\ngo       go1.26.8\nbinding  github.com/cogentcore/webgpu v0.23.0\n"
+	if got := versionText(info); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+	if got := versionText(nil); got != "gpuscope "+version+"\n" {
+		t.Errorf("without build info: %q", got)
+	}
+}
+
+func TestBytesText(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1 KiB", 128 << 20: "128 MiB", 2<<30 - 1: "2.0 GiB", 1536: "1.5 KiB", 1<<64 - 1: "16 EiB"} {
+		if got := bytesText(n); got != want {
+			t.Errorf("%d bytes: %q, want %q", n, got, want)
+		}
+	}
+}

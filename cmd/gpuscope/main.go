@@ -1,0 +1,62 @@
+// Command gpuscope profiles language models on WebGPU and shows their graphs, in the terminal and headless. This package is
+// flags, subcommands, exit codes and wiring; what the commands compute is in the packages below.
+//
+// Results go to standard output, everything else to standard error. The exit status is 0 where the command did what it
+// was asked, 1 where it failed, 2 where it was called wrongly.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/wgpu"
+)
+
+func main() {
+	p := &program{
+		stdin:      os.Stdin,
+		stdout:     os.Stdout,
+		stderr:     os.Stderr,
+		terminal:   term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
+		driver:     wgpu.New(),
+		executable: os.Executable,
+		heed:       heedSignals,
+	}
+	os.Exit(p.main(context.Background(), os.Args[1:]))
+}
+
+// program is what the commands have of the world around them. Tests put their own in.
+type program struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	terminal       bool // both standard input and standard output are one
+	driver         gpu.Driver
+	executable     func() (string, error)                // this program's file, to start the engine with
+	heed           func(context.Context) context.Context // begins to listen to signals
+}
+
+// heedSignals cancels the context it returns at the first signal and ends the process at the second. A write to a closed pipe
+// becomes an error of that write, and not the end of the process with its temporary files left behind.
+func heedSignals(ctx context.Context) context.Context {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	ctx, stop := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		stop(interrupted{<-signals})
+		<-signals
+		os.Exit(exitFailed)
+	}()
+	return ctx
+}
+
+// interrupted is why a command was cancelled.
+type interrupted struct{ signal os.Signal }
+
+func (i interrupted) Error() string { return "stopped by signal: " + i.signal.String() }

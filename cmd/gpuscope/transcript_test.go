@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/fake"
+)
+
+var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
+
+// TestTranscripts plays testdata/*.txt: a line "$ gpuscope ARGUMENTS", what the command prints ("2> " before the lines of its
+// standard error), and "exit STATUS". They are the command line as people meet it.
+func TestTranscripts(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no transcripts:", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got strings.Builder
+			played := 0
+			for line := range strings.Lines(string(want)) {
+				if strings.HasPrefix(line, "#") && played == 0 {
+					got.WriteString(line)
+				}
+				if command, ok := strings.CutPrefix(line, "$ gpuscope"); ok {
+					played++
+					fmt.Fprintf(&got, "$ gpuscope%s%s", command, play(t, file, strings.Fields(command)))
+				}
+			}
+			if played == 0 {
+				t.Fatal("the file has no command")
+			}
+			if *update {
+				if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if diff := cmp.Diff(string(want), got.String()); diff != "" {
+				t.Errorf("-want +got (go test -update rewrites the file):\n%s", diff)
+			}
+		})
+	}
+}
+
+// play runs one command on fake devices. Files named in a transcript are those of testdata.
+func play(t *testing.T, file string, args []string) string {
+	var stdout, stderr bytes.Buffer
+	p := testProgram(&stdout, &stderr)
+	if strings.Contains(file, "no-adapter") {
+		p.driver = &fake.Driver{Err: fmt.Errorf("%w: install one", gpu.ErrNoAdapter)}
+	}
+	status := p.main(t.Context(), args)
+	var out strings.Builder
+	out.Write(stdout.Bytes())
+	for line := range strings.Lines(stderr.String()) {
+		out.WriteString("2> " + line)
+	}
+	fmt.Fprintf(&out, "exit %d\n", status)
+	return out.String()
+}
+
+// testProgram has two fake devices and no terminal.
+func testProgram(stdout, stderr *bytes.Buffer) *program {
+	return &program{
+		stdin: strings.NewReader(""), stdout: stdout, stderr: stderr,
+		driver: &fake.Driver{All: []fake.Options{
+			{Info: gpu.AdapterInfo{Name: "Big GPU", Vendor: "ACME", Driver: "acme 1.2", Type: gpu.Discrete}},
+			{Info: gpu.AdapterInfo{Name: "softpipe", Type: gpu.CPU}, NoTimestamps: true},
+		}},
+	}
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/spf13/pflag"
+
+	"gpuscope/trace"
+)
+
+// version of the program: the next one, until a release sets it.
+const version = "0.1.0-dev"
+
+func versionCommand() *command {
+	return &command{
+		name: "version",
+		doc:  "print the versions of gpuscope, Go and the WebGPU binding",
+		examples: []example{
+			{"gpuscope version", "for a bug report"},
+		},
+		setup: func(p *program, _ *pflag.FlagSet) action {
+			return func(context.Context, []string) error {
+				info, _ := debug.ReadBuildInfo()
+				_, err := fmt.Fprint(p.stdout, versionText(info))
+				return err
+			}
+		},
+	}
+}
+
+// versionText is what the build says of itself; what it does not know is left out.
+func versionText(info *debug.BuildInfo) string {
+	by := producer(info)
+	text := fmt.Sprintf("gpuscope %s\n", by.Version)
+	if by.Commit != "" {
+		text += fmt.Sprintf("commit   %s\n", by.Commit)
+	}
+	if info == nil {
+		return text
+	}
+	text += fmt.Sprintf("go       %s\n", info.GoVersion)
+	for _, dep := range info.Deps {
+		if dep.Path == "github.com/cogentcore/webgpu" {
+			text += fmt.Sprintf("binding  %s %s\n", dep.Path, dep.Version)
+		}
+	}
+	return text
+}
+
+// producer is how traces name this program.
+func producer(info *debug.BuildInfo) trace.Producer {
+	by := trace.Producer{Name: "gpuscope", Version: version}
+	if info == nil {
+		return by
+	}
+	modified := ""
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			by.Commit = s.Value
+		case "vcs.modified":
+			if s.Value == "true" {
+				modified = " with changes"
+			}
+		}
+	}
+	if by.Commit != "" {
+		by.Commit += modified
+	}
+	return by
+}

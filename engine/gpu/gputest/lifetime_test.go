@@ -1,0 +1,185 @@
+package gputest
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gpuscope/engine/gpu"
+)
+
+// residentBytes is the resident memory of this process; the test is skipped where the system does not tell.
+func residentBytes(t *testing.T) int {
+	t.Helper()
+	runtime.GC()
+	statm, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Skip("needs /proc/self/statm")
+	}
+	pages, err := strconv.Atoi(strings.Fields(string(statm))[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages * os.Getpagesize()
+}
+
+// grows fails the test if resident memory goes up by more than allowed between the calls.
+func grows(t *testing.T, before, allowed int, what string) {
+	t.Helper()
+	if after := residentBytes(t); after > before+allowed {
+		t.Errorf("%s: resident memory went from %d to %d KiB", what, before>>10, after>>10)
+	}
+}
+
+func TestNothingIsLeft(t *testing.T) {
+	onEveryDriver(t, func(t *testing.T, dev device) {
+		k := kit{t, dev}
+		p := k.increment()
+		b, u, r := k.buffer("b", 16), k.uniform("u", 16), k.readback("r", 16)
+		g := k.group(p, gpu.Binding{Buffer: b})
+		objects := []interface{ Release() }{p, b, u, r, g}
+		want := 5
+		if dev.Info().Timestamps {
+			objects, want = append(objects, got[gpu.Timestamps](k)(dev.NewTimestamps(5000))), 6
+		}
+		if n := dev.Live().Total(); n != want {
+			t.Errorf("%d live objects, want %d", n, want)
+		}
+		for _, o := range objects {
+			o.Release()
+		}
+		if live := dev.Live(); live.Total() != 0 {
+			t.Errorf("live objects after their release: %+v", live)
+		}
+	})
+}
+
+// TestOpenAndCloseManyTimes: a device gives everything back, threads and descriptors included, with objects left and with work submitted.
+func TestOpenAndCloseManyTimes(t *testing.T) {
+	run := func() {
+		dev := Open(t)
+		k := kit{t, dev.(device)}
+		p, b, r := k.increment(), k.buffer("b", 1<<20), k.readback("r", 1<<20)
+		g := k.group(p, gpu.Binding{Buffer: b})
+		enc := k.begin()
+		k.pass(enc, p, g, 1024, 1, 1)
+		k.must(enc.CopyOut(b, 0, r, 0, 1<<20), enc.Submit())
+		if dev.Info().Timestamps {
+			got[gpu.Timestamps](k)(dev.NewTimestamps(10))
+		}
+		dev.Release()
+	}
+	for range 4 {
+		run()
+	}
+	before, descriptors := residentBytes(t), openFiles(t)
+	for range 20 {
+		run()
+	}
+	grows(t, before, 8<<20, "20 devices")
+	if n := openFiles(t); n != descriptors {
+		t.Errorf("%d open descriptors, %d before", n, descriptors)
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("needs /proc/self/fd")
+	}
+	return len(list)
+}
+
+// TestThousandsOfStepsInConstantMemory: a step with params, passes, clock readings and a readback keeps nothing.
+func TestThousandsOfStepsInConstantMemory(t *testing.T) {
+	dev := Open(t)
+	k := kit{t, dev.(device)}
+	p := k.add()
+	a, b, c, u := k.buffer("a", 4096), k.buffer("b", 4096), k.buffer("c", 4096), k.uniform("u", 256)
+	g := k.group(p, gpu.Binding{Buffer: a}, gpu.Binding{Buffer: b}, gpu.Binding{Buffer: c}, gpu.Binding{Buffer: u})
+	r := k.readback("r", 64)
+	var ts gpu.Timestamps
+	if dev.Info().Timestamps {
+		ts = got[gpu.Timestamps](k)(dev.NewTimestamps(6))
+	}
+	params, out, ticks := words(1024, 0), make([]byte, 64), make([]uint64, 6)
+	step := func() {
+		k.must(dev.Write(u, 0, params), dev.Write(a, 0, out))
+		enc := k.begin()
+		for i := range 3 {
+			if ts != nil {
+				k.must(enc.Timestamp(ts, 2*i))
+			}
+			k.pass(enc, p, g, 16, 1, 1)
+			if ts != nil {
+				k.must(enc.Timestamp(ts, 2*i+1))
+			}
+		}
+		if ts != nil {
+			k.must(enc.Resolve(ts, 6))
+		}
+		k.must(enc.CopyOut(c, 0, r, 0, 64), enc.Submit(), dev.Wait(), r.Read(out, 0))
+		if ts != nil {
+			k.must(ts.Read(ticks))
+		}
+	}
+	for range 300 {
+		step()
+	}
+	before := residentBytes(t)
+	for range 3000 {
+		step()
+	}
+	grows(t, before, 1<<20, "3000 steps")
+	if n := testing.AllocsPerRun(50, step); n > 0 {
+		t.Errorf("%v allocations a step", n)
+	}
+}
+
+// TestObjectsMadeAndReleasedInConstantMemory: routes that switch make bind groups again and again.
+func TestObjectsMadeAndReleasedInConstantMemory(t *testing.T) {
+	dev := Open(t)
+	k := kit{t, dev.(device)}
+	p := k.increment()
+	make1 := func() {
+		b := k.buffer("b", 4096)
+		g := k.group(p, gpu.Binding{Buffer: b})
+		enc := k.begin()
+		k.pass(enc, p, g, 1, 1, 1)
+		k.must(enc.Submit(), dev.Wait())
+		g.Release()
+		b.Release()
+	}
+	for range 200 {
+		make1()
+	}
+	before := residentBytes(t)
+	for range 2000 {
+		make1()
+	}
+	grows(t, before, 2<<20, "2000 buffers")
+}
+
+// TestUploadStaysWithinItsStagingMemory: written data is staged in memory of the same size, which must not pile up while a model's
+// weights are written and nothing is submitted.
+func TestUploadStaysWithinItsStagingMemory(t *testing.T) {
+	dev := Open(t)
+	k := kit{t, dev.(device)}
+	const size = 32 << 20
+	b := k.buffer("weights", size)
+	data := make([]byte, size)
+	for i := range data {
+		data[i] = byte(i)
+	}
+	for range 4 {
+		k.must(dev.Write(b, 0, data))
+	}
+	before := residentBytes(t)
+	for range 16 {
+		k.must(dev.Write(b, 0, data))
+	}
+	grows(t, before, 96<<20, "512 MiB written")
+}

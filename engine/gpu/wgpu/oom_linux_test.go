@@ -1,0 +1,47 @@
+//go:build cgo
+
+package wgpu
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"gpuscope/engine/gpu"
+)
+
+// Running out of memory is an error of NewBuffer. Outside of a scope that asks for it the library aborts the process. On a software
+// device the address space can be limited to see it.
+func TestOutOfMemoryIsAnError(t *testing.T) {
+	const child = "GPUSCOPE_TEST_OOM"
+	dev := openAny(t)
+	if dev.Info().Type != gpu.CPU {
+		t.Skip("fills the memory of a software device only")
+	}
+	if os.Getenv(child) == "" {
+		if out := childTest(t, child); !strings.Contains(out, "PASS") {
+			t.Error(out)
+		}
+		return
+	}
+	limit := unix.Rlimit{Cur: 4 << 30, Max: 4 << 30}
+	if err := unix.Setrlimit(unix.RLIMIT_AS, &limit); err != nil {
+		t.Skip(err)
+	}
+	var err error
+	for range 64 {
+		if _, err = dev.NewBuffer("large", 512<<20, gpu.Storage); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, gpu.ErrOutOfMemory) || err.Error() != "buffer large: out of device memory" {
+		t.Errorf("buffers over the limit: %v", err)
+	}
+	x, _, _ := tiny(t, dev)
+	if err := dev.Write(x, 0, make([]byte, 4)); err != nil {
+		t.Errorf("after running out of memory: %v", err)
+	}
+}
