@@ -300,6 +300,9 @@ func (b *Builder) planCorners(o *op) error {
 	}
 	for _, v := range slices.Concat(o.spec.Outputs, o.spec.Scratch) {
 		if val := &b.values[v]; val.kind == tensor {
+			if val.maxDims == nil && val.role == Scratch {
+				val.minDims, val.maxDims = []int{}, []int{} // its route is never taken
+			}
 			if val.maxDims == nil {
 				return fmt.Errorf("%s (%s): no corner gives %s a shape", o.name, o.spec.Kind, val.name)
 			}

@@ -4,10 +4,8 @@ import (
 	"testing"
 
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/gputest"
 )
 
-func device(t testing.TB) gpu.Device {
-	t.Helper()
-	t.Skip("no driver yet")
-	return nil
-}
+// device is the device of the test.
+func device(t *testing.T) gpu.Device { return gputest.Open(t) }

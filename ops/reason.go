@@ -8,6 +8,9 @@ const (
 	reasonNone reason = iota
 	sameShapes
 	broadcastShapes
+	oneToken
+	manyTokens
+	wideHead
 	reasons
 )
 
@@ -17,5 +20,8 @@ func (r reason) String() string {
 		reasonNone:      "",
 		sameShapes:      "operands have one shape",
 		broadcastShapes: "an operand is repeated along a dim",
+		oneToken:        "S = 1",
+		manyTokens:      "S > 1",
+		wideHead:        "D > 128",
 	}[r]
 }
