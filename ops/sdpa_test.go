@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/engine"
+	"gpuscope/engine/gpu"
 )
 
 // attention is the geometry of an sdpa_with_kv_cache.
@@ -65,9 +66,8 @@ func sampleSDPA(t *rapid.T) *trial {
 	return c
 }
 
-func init() { samples["sdpa_with_kv_cache"] = sampleSDPA }
-
 func TestSDPA(t *testing.T) {
+	var trials []*trial
 	for _, test := range []struct {
 		attention
 		lengths []int
@@ -84,8 +84,9 @@ func TestSDPA(t *testing.T) {
 	} {
 		c := test.trial()
 		c.steps = test.replay(test.lengths...)
-		t.Run(c.name, c.run)
+		trials = append(trials, c)
 	}
+	hold(t, trials...)
 }
 
 // A token late in a long cache: every split is in use, the last is short.
@@ -93,7 +94,7 @@ func TestSDPAOfOneTokenInALongCache(t *testing.T) {
 	a := attention{heads: 2, kvHeads: 1, dim: 64, cache: 8300, tokens: 512}
 	c := a.trial()
 	c.steps = append(a.replay(512, 512), a.step(1, 1024), a.step(1, 8191), a.step(1, 8299))
-	c.run(t)
+	hold(t, c)
 }
 
 func TestSDPAWithLargeLogits(t *testing.T) {
@@ -101,7 +102,7 @@ func TestSDPAWithLargeLogits(t *testing.T) {
 	c := a.trial()
 	c.fill = map[string]func(int) float64{"q": func(i int) float64 { return 40 * noise("q", i) }}
 	c.steps = a.replay(4, 1)
-	c.run(t)
+	hold(t, c)
 }
 
 func TestSDPARefusesWhatDoesNotBelongTogether(t *testing.T) {
@@ -110,7 +111,9 @@ func TestSDPARefusesWhatDoesNotBelongTogether(t *testing.T) {
 		"5 heads are no multiple of 2 kv heads":   {heads: 5, kvHeads: 2, dim: 8, cache: 8, tokens: 2},
 		"up to 9 tokens a step, and a cache of 8": {heads: 2, kvHeads: 2, dim: 8, cache: 8, tokens: 9},
 	} {
-		if _, err := graph(t, a.trial().build); err == nil || !strings.Contains(err.Error(), want) {
+		b := engine.NewBuilder(gpu.DefaultLimits())
+		a.trial().build(b)
+		if _, err := b.Finish(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
