@@ -219,20 +219,31 @@ func TestStreamGivesWhatDecodeGives(t *testing.T) {
 		var text strings.Builder
 		s := tok.Stream()
 		for _, id := range ids {
-			piece := s.Push(id)
-			for n := 1; n <= min(len(piece), utf8.UTFMax); n++ {
-				if tail := piece[len(piece)-n:]; utf8.RuneStart(tail[0]) {
-					if !utf8.FullRuneInString(tail) {
-						t.Fatalf("%q breaks off in a character", piece)
-					}
-					break
-				}
-			}
-			text.WriteString(piece)
+			text.WriteString(s.Push(id))
 		}
 		text.WriteString(s.Flush())
 		if got, want := text.String(), tok.Decode(ids); got != want {
 			t.Fatalf("got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestStreamOfValidTextIsValidAtEveryToken(t *testing.T) {
+	t.Parallel()
+	tok := mustNew(t, small())
+	rapid.Check(t, func(t *rapid.T) {
+		ids, err := tok.Encode(rapid.String().Draw(t, "text"), tokenizer.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := tok.Stream()
+		for _, id := range ids {
+			if piece := s.Push(id); !utf8.ValidString(piece) {
+				t.Fatalf("token %d gives %q", id, piece)
+			}
+		}
+		if rest := s.Flush(); rest != "" {
+			t.Fatalf("%q is left", rest)
 		}
 	})
 }
