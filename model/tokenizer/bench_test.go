@@ -1,0 +1,48 @@
+package tokenizer_test
+
+import (
+	"strings"
+	"testing"
+
+	"gpuscope/model/gguf"
+	"gpuscope/model/tokenizer"
+)
+
+const mebibyte = 1 << 20
+
+// BenchmarkEncode encodes 1 MiB with SmolLM2's vocabulary: prose, one word without an end, and white space.
+func BenchmarkEncode(b *testing.B) {
+	tok := open(b, "smollm2-135m-instruct-q4_1.gguf")
+	const prose = "There was once a woman who wished for a very little child; but she did not know where she should procure one. In 1835 she said: \"I'll pay!\"\n\n"
+	for _, c := range []struct{ name, part string }{
+		{"prose", prose},
+		{"word", "therewasonceawomanwhowishedforaverylittlechildbutshedidnotknow"},
+		{"same", "a"},
+		{"spaces", " "},
+		{"marks", "<"},
+	} {
+		text := strings.Repeat(c.part, mebibyte/len(c.part))
+		b.Run(c.name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				if _, err := tok.Encode(text, tokenizer.Options{Special: true}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkNew reads a vocabulary of 49,152 tokens.
+func BenchmarkNew(b *testing.B) {
+	f, err := gguf.Open(sharedModel(b, "smollm2-135m-instruct-q4_1.gguf"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	for b.Loop() {
+		if _, err := tokenizer.New(f); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
