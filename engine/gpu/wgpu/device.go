@@ -17,7 +17,7 @@ import (
 type device struct {
 	rules    rules.Device
 	info     gpu.AdapterInfo
-	instance *binding.Instance
+	instance *instance
 	adapter  *binding.Adapter
 	raw      *binding.Device
 	queue    *binding.Queue
@@ -35,7 +35,7 @@ type layout struct {
 	pipeline *binding.PipelineLayout
 }
 
-func newDevice(instance *binding.Instance, adapter *binding.Adapter, raw *binding.Device, info gpu.AdapterInfo) *device {
+func newDevice(instance *instance, adapter *binding.Adapter, raw *binding.Device, info gpu.AdapterInfo) *device {
 	d := &device{
 		info: info, instance: instance, adapter: adapter, raw: raw, queue: raw.GetQueue(), labels: labels{}, layouts: map[string]*layout{},
 		rules: rules.Device{Limits: info.Limits, HasTimestamps: info.Timestamps},
@@ -69,7 +69,7 @@ func (d *device) Release() {
 	d.queue.Release()
 	d.raw.Release()
 	d.adapter.Release()
-	d.instance.Release()
+	d.instance.release()
 	*d = device{rules: d.rules, info: d.info}
 }
 

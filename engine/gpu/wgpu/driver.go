@@ -16,7 +16,7 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// Driver finds the adapters of this machine. It holds no native object between calls.
+// Driver finds the adapters of this machine.
 type Driver struct{}
 
 // New is the driver of this machine.
@@ -28,7 +28,7 @@ func (d Driver) Adapters() ([]gpu.AdapterInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer found.release()
+	found.release()
 	return found.infos, nil
 }
 
@@ -38,31 +38,23 @@ func (d Driver) Open(index int) (gpu.Device, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer found.release()
 	if index < 0 || index >= len(found.infos) {
-		n := len(found.infos)
-		found.release()
-		return nil, fmt.Errorf("adapter %d of %d: %w", index, n, gpu.ErrNoAdapter)
+		return nil, fmt.Errorf("adapter %d of %d: %w", index, len(found.infos), gpu.ErrNoAdapter)
 	}
-	adapter, info := found.adapters[index], found.infos[index]
-	found.adapters[index] = nil
-	dev, err := open(found.instance, adapter, info)
-	if err != nil {
-		adapter.Release()
-		found.release()
-		return nil, err
-	}
-	found.instance = nil // the device's now
-	found.release()
-	return dev, nil
+	return open(found, index)
 }
 
-// foundAdapters are native adapters with what they say of themselves, in the order of preference.
+// foundAdapters are native adapters with what they say of themselves, in the order of preference. Every device has an instance of the
+// library to itself: with two devices of one instance, released in another order than they were made, the library takes the
+// command buffers of a third for another device's and aborts.
 type foundAdapters struct {
-	instance *binding.Instance
+	instance *instance
 	adapters []*binding.Adapter
 	infos    []gpu.AdapterInfo
 }
 
+// release gives back what open did not take.
 func (f *foundAdapters) release() {
 	for _, a := range f.adapters {
 		if a != nil {
@@ -70,22 +62,55 @@ func (f *foundAdapters) release() {
 		}
 	}
 	if f.instance != nil {
-		f.instance.Release()
+		f.instance.release()
 	}
 }
 
-// find asks the platform's own back end (Vulkan, Metal, DX12) and only where that has nothing GL: starting GL makes EGL and Mesa
+// instance is a start of the native library.
+type instance struct {
+	*binding.Instance
+	gl bool
+}
+
+// release stops the instance, unless it is a GL one: that closes the display of all others, and their devices abort the process.
+func (i *instance) release() {
+	if !i.gl {
+		i.Release()
+	}
+}
+
+// find asks the platform's own back end (Vulkan, Metal, DX12), and only where that has nothing GL: starting GL makes EGL and Mesa
 // write to descriptor 2.
 func find() (*foundAdapters, error) {
 	quiet()
 	for _, backends := range []binding.InstanceBackend{binding.InstanceBackendPrimary, binding.InstanceBackendGL} {
-		f, err := findIn(backends)
-		if err != nil || len(f.adapters) > 0 {
-			return f, err
+		raw, err := newInstance(backends)
+		if err != nil {
+			return nil, err
 		}
-		f.release()
+		i := &instance{raw, backends == binding.InstanceBackendGL}
+		if adapters := i.EnumerateAdapters(nil); len(adapters) > 0 {
+			f := sorted(adapters)
+			f.instance = i
+			return f, nil
+		}
+		i.release()
 	}
 	return nil, fmt.Errorf("%w: %s", gpu.ErrNoAdapter, remedy(runtime.GOOS))
+}
+
+// sorted puts adapters in the order of preference.
+func sorted(adapters []*binding.Adapter) *foundAdapters {
+	f := &foundAdapters{}
+	infos := map[*binding.Adapter]gpu.AdapterInfo{}
+	for _, a := range adapters {
+		infos[a] = describe(a)
+	}
+	slices.SortStableFunc(adapters, func(a, b *binding.Adapter) int { return cmp.Compare(infos[a].Type, infos[b].Type) })
+	for _, a := range adapters {
+		f.adapters, f.infos = append(f.adapters, a), append(f.infos, infos[a])
+	}
+	return f
 }
 
 // quiet keeps native code from writing to descriptor 2 where it can be asked to: the library's warnings (its errors come back from
@@ -96,27 +121,6 @@ func quiet() {
 	if os.Getenv("XDG_RUNTIME_DIR") == "" && os.Getenv("MESA_VK_DEVICE_SELECT") == "" {
 		_ = os.Setenv("NODEVICE_SELECT", "1") // it cannot fail with this name
 	}
-}
-
-func findIn(backends binding.InstanceBackend) (*foundAdapters, error) {
-	instance, err := newInstance(backends)
-	if err != nil {
-		return nil, err
-	}
-	f := &foundAdapters{instance: instance, adapters: instance.EnumerateAdapters(&binding.InstanceEnumerateAdapterOptons{Backends: backends})}
-	order := make([]int, len(f.adapters))
-	infos := make([]gpu.AdapterInfo, len(f.adapters))
-	for i, a := range f.adapters {
-		order[i], infos[i] = i, describe(a)
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(infos[a].Type, infos[b].Type) })
-	adapters := f.adapters
-	f.adapters = make([]*binding.Adapter, len(order))
-	f.infos = make([]gpu.AdapterInfo, len(order))
-	for to, from := range order {
-		f.adapters[to], f.infos[to] = adapters[from], infos[from]
-	}
-	return f, nil
 }
 
 // remedy is what to do about a machine without an adapter.
@@ -242,8 +246,9 @@ func required(l gpu.Limits) *binding.RequiredLimits {
 	return &binding.RequiredLimits{Limits: r}
 }
 
-// open makes a device. On success it owns the instance and the adapter.
-func open(instance *binding.Instance, adapter *binding.Adapter, info gpu.AdapterInfo) (*device, error) {
+// open makes a device, which takes the adapter and the instance.
+func open(found *foundAdapters, index int) (*device, error) {
+	adapter, info := found.adapters[index], found.infos[index]
 	desc := &binding.DeviceDescriptor{Label: "gpuscope", RequiredLimits: required(info.Limits)} // a DeviceLostCallback panics in cgo
 	if info.Timestamps {
 		desc.RequiredFeatures = []binding.FeatureName{binding.FeatureNameTimestampQuery}
@@ -252,5 +257,7 @@ func open(instance *binding.Instance, adapter *binding.Adapter, info gpu.Adapter
 	if err != nil {
 		return nil, fmt.Errorf("%s (%s): no device: %w", info.Name, info.Backend, errors.Join(gpu.ErrUnsupported, err))
 	}
-	return newDevice(instance, adapter, raw, info), nil
+	dev := newDevice(found.instance, adapter, raw, info)
+	found.instance, found.adapters[index] = nil, nil
+	return dev, nil
 }

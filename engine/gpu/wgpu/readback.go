@@ -135,7 +135,7 @@ func (t *timestamps) free() {
 
 // Read implements gpu.Timestamps.
 func (t *timestamps) Read(ticks []uint64) error {
-	if err := t.Timestamps.Read(len(ticks)); err != nil {
+	if err := t.Timestamps.Read(len(ticks)); err != nil || len(ticks) == 0 {
 		return err
 	}
 	src, err := t.host.bytes()
