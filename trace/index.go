@@ -15,8 +15,9 @@ type Index struct {
 	synced, first int
 	dims          [][]dimsSince
 	levels        []levelsSince
-	ops           map[string]OpID
+	replanned     [][]int  // by dispatch: the steps in which it got another plan
 	producers     [][]OpID // by value
+	consumers     [][]OpID
 	kernels       map[string]*Kernel
 	layers        *layering
 }
@@ -42,12 +43,13 @@ func NewIndex(t *Trace) *Index {
 // that of the steps that are new.
 func (x *Index) Sync(t *Trace) {
 	if x.Trace == nil || t.DroppedSteps != x.first || len(t.Steps) < x.synced || !sameGraph(&x.Trace.Graph, &t.Graph) {
-		*x = Index{first: t.DroppedSteps, dims: make([][]dimsSince, len(t.Graph.Values))}
-	}
-	x.Trace = t
-	if x.producers == nil {
+		*x = Index{
+			Trace: t, first: t.DroppedSteps,
+			dims: make([][]dimsSince, len(t.Graph.Values)), replanned: make([][]int, len(t.Graph.Dispatches)),
+		}
 		x.indexGraph()
 	}
+	x.Trace = t
 	for ; x.synced < len(t.Steps); x.synced++ {
 		s := &t.Steps[x.synced]
 		for _, d := range s.Dims {
@@ -62,6 +64,12 @@ func (x *Index) Sync(t *Trace) {
 			}
 			x.levels = append(x.levels, levelsSince{x.synced, of})
 		}
+		s.eachPlanChange(func(_ *Hook, c PlanChange) {
+			id := t.changed(c)
+			if list := x.replanned[id]; len(list) == 0 || list[len(list)-1] != x.synced {
+				x.replanned[id] = append(list, x.synced)
+			}
+		})
 	}
 }
 
@@ -73,10 +81,15 @@ func sameGraph(a, b *Graph) bool {
 
 func (x *Index) indexGraph() {
 	g := &x.Trace.Graph
-	x.producers = make([][]OpID, len(g.Values))
+	x.producers, x.consumers = make([][]OpID, len(g.Values)), make([][]OpID, len(g.Values))
 	for i := range g.Ops {
 		for _, v := range g.Ops[i].Outputs {
 			x.producers[v] = append(x.producers[v], OpID(i))
+		}
+		for _, v := range g.Ops[i].Inputs {
+			if list := x.consumers[v]; len(list) == 0 || list[len(list)-1] != OpID(i) {
+				x.consumers[v] = append(list, OpID(i))
+			}
 		}
 	}
 	x.kernels = make(map[string]*Kernel, len(g.Kernels))
@@ -122,5 +135,8 @@ func (x *Index) PlanOf(step int, id DispatchID) *Plan {
 // Kernel is a kernel by name, nil where the trace has none of it.
 func (x *Index) Kernel(name string) *Kernel { return x.kernels[name] }
 
-// op is the operator of a dispatch.
-func (x *Index) op(id DispatchID) *Op { return &x.Trace.Graph.Ops[x.Trace.Graph.Dispatches[id].Op] }
+// Producers are the operators that give a value.
+func (x *Index) Producers(v ValueID) []OpID { return x.producers[v] }
+
+// Consumers are the operators that take a value.
+func (x *Index) Consumers(v ValueID) []OpID { return x.consumers[v] }

@@ -2,6 +2,7 @@ package trace_test
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,19 +14,23 @@ import (
 
 // record plays a trace into a recorder, as a session does: plans when they come into force, then the step.
 func record(t interface{ Fatal(...any) }, r *trace.Recorder, from *trace.Trace, each func()) {
-	ids := map[trace.PlanID]trace.PlanID{}
+	var ids trace.Interner
 	for _, s := range from.Steps {
-		s.Dispatches = append([]trace.StepDispatch{}, s.Dispatches...)
-		for i := range s.Dispatches {
-			d := &s.Dispatches[i]
-			id, _ := r.AddPlan(from.Plans[d.Plan])
-			ids[d.Plan] = id
-			d.Plan = id
+		plan := func(old trace.PlanID) trace.PlanID {
+			p := from.Plans[old]
+			id, fresh := ids.ID(p)
+			if p.ID = id; fresh {
+				if err := r.Write(trace.Record{Plan: &p}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return id
 		}
-		s.Resize.Passes = nil // they name plans by id too; another test has them
-		if err := r.AddStep(s); err != nil {
+		moved := tracetest.Renumber(s, plan)
+		if err := r.Write(trace.Record{Step: &moved}); err != nil {
 			t.Fatal(err)
 		}
+		ids.Step()
 		each()
 	}
 }
@@ -33,16 +38,13 @@ func record(t interface{ Fatal(...any) }, r *trace.Recorder, from *trace.Trace, 
 func TestRecorderWithoutPressureKeepsTheTrace(t *testing.T) {
 	want := tracetest.Llama(1, 5)
 	r := trace.NewRecorder(want, 0)
-	for _, p := range want.Plans {
-		if id, added := r.AddPlan(p); id != p.ID || !added {
-			t.Fatalf("plan %d got id %d, added %v", p.ID, id, added)
+	for i := range want.Plans {
+		if err := r.Write(trace.Record{Plan: &want.Plans[i]}); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if id, added := r.AddPlan(want.Plans[3]); id != 3 || added {
-		t.Errorf("a plan that is known got id %d, added %v", id, added)
-	}
-	for _, s := range want.Steps {
-		if err := r.AddStep(s); err != nil {
+	for i := range want.Steps {
+		if err := r.Write(trace.Record{Step: &want.Steps[i]}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -51,10 +53,40 @@ func TestRecorderWithoutPressureKeepsTheTrace(t *testing.T) {
 	}
 }
 
-func TestRecorderRefusesAStepOfNoPlan(t *testing.T) {
+func TestRecorderRefusesWhatDoesNotFit(t *testing.T) {
 	tr := tracetest.Llama(1, 2)
-	if err := trace.NewRecorder(tr, 0).AddStep(tr.Steps[0]); err == nil {
-		t.Error("a step whose plans were never added was taken")
+	r := trace.NewRecorder(tr, 0)
+	for name, rec := range map[string]trace.Record{
+		"a step of no plan":  {Step: &tr.Steps[0]},
+		"a plan out of turn": {Plan: &tr.Plans[1]},
+		"samples of no step": {Samples: &trace.Samples{Step: 9}},
+	} {
+		if err := r.Write(rec); err == nil {
+			t.Errorf("%s was taken", name)
+		}
+	}
+}
+
+func TestInternerForgetsPlansThatAreLongOutOfForce(t *testing.T) {
+	var in trace.Interner
+	id := func(params string) trace.PlanID {
+		id, _ := in.ID(trace.Plan{ID: 77, Params: params})
+		return id
+	}
+	if a, b, again := id("00"), id("01"), id("00"); a != 0 || b != 1 || again != 0 {
+		t.Fatalf("ids %d, %d, %d, want 0, 1, 0", a, b, again)
+	}
+	for range trace.PlanMemory / 2 {
+		in.Step()
+	}
+	if again := id("00"); again != 0 {
+		t.Errorf("within its memory the id is %d, want 0", again)
+	}
+	for range trace.PlanMemory {
+		in.Step()
+	}
+	if again := id("00"); again != 2 {
+		t.Errorf("after its memory the id is %d, want the next, 2", again)
 	}
 }
 
@@ -101,6 +133,16 @@ func TestRecorderDropsTheOldestStepsAndTheTraceStaysRight(t *testing.T) {
 					t.Fatalf("step %d, dispatch %d: plan %v, want %v", at, j, got, want)
 				}
 			}
+			for p, pass := range last.Steps[i].Resize.Passes {
+				for h, hook := range pass.Hooks {
+					for k, c := range hook.Plans {
+						w := whole.Steps[at].Resize.Passes[p].Hooks[h].Plans[k]
+						if !samePlan(last, c.From, whole, w.From) || !samePlan(last, c.To, whole, w.To) {
+							t.Fatalf("step %d, op %d: its change names other plans", at, hook.Op)
+						}
+					}
+				}
+			}
 			if a, b := x.Dispatches(i, trace.DispatchOptions{}), all.Dispatches(at, trace.DispatchOptions{}); a.Launches[5].Level != b.Launches[5].Level {
 				t.Fatalf("step %d: level %d, want %d", at, a.Launches[5].Level, b.Launches[5].Level)
 			}
@@ -113,6 +155,15 @@ func TestRecorderDropsTheOldestStepsAndTheTraceStaysRight(t *testing.T) {
 	})
 }
 
+func samePlan(a *trace.Trace, i *trace.PlanID, b *trace.Trace, j *trace.PlanID) bool {
+	if i == nil || j == nil {
+		return i == j
+	}
+	p, q := a.Plans[*i], b.Plans[*j]
+	p.ID, q.ID = 0, 0
+	return p == q
+}
+
 func encoded(t interface{ Fatal(...any) }, tr *trace.Trace) []byte {
 	var b bytes.Buffer
 	if err := trace.Write(&b, tr); err != nil {
@@ -121,60 +172,26 @@ func encoded(t interface{ Fatal(...any) }, tr *trace.Trace) []byte {
 	return b.Bytes()
 }
 
-func TestRecorderRenumbersThePlansOfHooks(t *testing.T) {
-	whole := tracetest.Run(1, append([]int{40}, repeated(1, 60)...)...)
-	r := trace.NewRecorder(whole, 60_000)
-	next := 0
-	for _, s := range whole.Steps {
-		for ; next < len(whole.Plans) && planNeeded(&s, trace.PlanID(next)); next++ {
-			if id, _ := r.AddPlan(whole.Plans[next]); int(id) != next {
-				t.Fatalf("plan %d got id %d", next, id)
-			}
-		}
-		// The fixture names plans by their first id; a plan that came back after it was dropped would have another one. Decode steps
-		// have none that comes back.
-		if err := r.AddStep(s); err != nil {
-			t.Fatal(err)
-		}
-	}
+func TestRecorderDropsThePlansOfDroppedSteps(t *testing.T) {
+	steps := 3 * trace.PlanMemory
+	whole := tracetest.Run(0, slices.Repeat([]int{1}, steps)...) // two new plans a step: the slices start elsewhere
+	r := trace.NewRecorder(whole, 200_000)
+	record(t, r, whole, func() {})
 	got := r.Snapshot()
 	if err := got.Check(); err != nil {
 		t.Fatal(err)
 	}
-	if got.DroppedSteps == 0 {
-		t.Fatal("nothing was dropped")
+	// Those of the last PlanMemory steps stay, and a third more may gather before some are dropped.
+	if n := len(got.Plans); n < 2*trace.PlanMemory || n > 3*trace.PlanMemory {
+		t.Errorf("%d plans of %d, want at most %d", n, len(whole.Plans), 3*trace.PlanMemory)
 	}
-	for i, s := range got.Steps {
-		want := whole.Steps[got.DroppedSteps+i]
-		for p, pass := range s.Resize.Passes {
-			for h, hook := range pass.Hooks {
-				for k, c := range hook.Plans {
-					w := want.Resize.Passes[p].Hooks[h].Plans[k]
-					if got.Plans[*c.To].Params != whole.Plans[*w.To].Params || got.Plans[*c.From].Params != whole.Plans[*w.From].Params {
-						t.Fatalf("step %d, op %d: the change names other plans than before", s.Index, hook.Op)
-					}
-				}
+	for i := range got.Steps {
+		for j := range got.Steps[i].Dispatches {
+			if !samePlan(got, &got.Steps[i].Dispatches[j].Plan, whole, &whole.Steps[got.Steps[i].Index].Dispatches[j].Plan) {
+				t.Fatalf("step %d, dispatch %d has another plan", got.Steps[i].Index, j)
 			}
 		}
 	}
-}
-
-// planNeeded says that a step is the first to need plans up to id.
-func planNeeded(s *trace.Step, id trace.PlanID) bool {
-	for _, d := range s.Dispatches {
-		if d.Plan >= id {
-			return true
-		}
-	}
-	return false
-}
-
-func repeated(n, times int) []int {
-	list := make([]int, times)
-	for i := range list {
-		list[i] = n
-	}
-	return list
 }
 
 func TestRecorderAddsSamplesWithoutTouchingSnapshots(t *testing.T) {
@@ -188,7 +205,7 @@ func TestRecorderAddsSamplesWithoutTouchingSnapshots(t *testing.T) {
 		samples.Samples = append(samples.Samples, []int64{int64(i), 7})
 	}
 	for range 2 {
-		if err := r.AddSamples(samples); err != nil {
+		if err := r.Write(trace.Record{Samples: &samples}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -197,8 +214,5 @@ func TestRecorderAddsSamplesWithoutTouchingSnapshots(t *testing.T) {
 	}
 	if !bytes.Equal(encoded(t, before), text) {
 		t.Error("a snapshot changed")
-	}
-	if err := r.AddSamples(trace.Samples{Step: 9}); err == nil {
-		t.Error("samples for a step that is not there were taken")
 	}
 }

@@ -137,21 +137,7 @@ func WriteStream(out io.Writer, t *Trace) error {
 // lastPlan is the largest id of a plan that a step names, -1 where it names none.
 func (s *Step) lastPlan() PlanID {
 	last := PlanID(-1)
-	for i := range s.Dispatches {
-		last = max(last, s.Dispatches[i].Plan)
-	}
-	for i := range s.Resize.Passes {
-		for _, h := range s.Resize.Passes[i].Hooks {
-			for _, c := range h.Plans {
-				if c.From != nil {
-					last = max(last, *c.From)
-				}
-				if c.To != nil {
-					last = max(last, *c.To)
-				}
-			}
-		}
-	}
+	s.eachPlan(func(id PlanID) { last = max(last, id) })
 	return last
 }
 

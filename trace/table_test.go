@@ -2,6 +2,7 @@ package trace_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/charmbracelet/x/exp/golden"
@@ -42,4 +43,53 @@ func TestProfileOfARun(t *testing.T) {
 
 func TestStepsTable(t *testing.T) {
 	golden.RequireEqual(t, printed(t, trace.NewIndex(tracetest.Run(16, 40, 1, 1, 7, 1)).Steps(), trace.Selection{}, 200))
+}
+
+// lines are what a person reads, as a golden file.
+func lines(list []string) []byte { return []byte(strings.Join(list, "\n") + "\n") }
+
+func TestResizeOfASteadyDecodeStepIsOneLine(t *testing.T) {
+	x := trace.NewIndex(tracetest.Llama(2, 5))
+	golden.RequireEqual(t, printed(t, x.ResizeTable(4), trace.Selection{}, 140))
+}
+
+func TestResizeFromPrefillToDecode(t *testing.T) {
+	x := trace.NewIndex(tracetest.Llama(1, 2))
+	golden.RequireEqual(t, printed(t, x.ResizeTable(1), trace.Selection{All: true}, 140))
+}
+
+func TestWhyAGridGrewWithTheContext(t *testing.T) {
+	x := trace.NewIndex(tracetest.Llama(4, 26))
+	var out []string
+	for step := 22; step < 25; step++ {
+		out = append(out, x.Why(step, dispatch(t, x, "layers.3.attn.sdpa.split")).Lines()...)
+	}
+	golden.RequireEqual(t, lines(out))
+}
+
+func TestWhyAGridFollowsTheTokenCountThroughAllLayers(t *testing.T) {
+	x := trace.NewIndex(tracetest.Llama(16, 5))
+	golden.RequireEqual(t, lines(x.Why(4, dispatch(t, x, "layers.15.mlp.down")).Lines()))
+}
+
+func TestDetailOfADispatch(t *testing.T) {
+	x, step, base := decode(t)
+	var out []string
+	for _, name := range []string{"layers.2.attn.sdpa.split", "layers.0.mlp.down", "embed", "layers.1.attn.rope_k"} {
+		out = append(out, x.Detail(step, dispatch(t, x, name), base).Lines()...)
+		out = append(out, "")
+	}
+	golden.RequireEqual(t, lines(out))
+}
+
+// dispatch finds a dispatch by name.
+func dispatch(t *testing.T, x *trace.Index, name string) trace.DispatchID {
+	t.Helper()
+	for _, d := range x.Trace.Graph.Dispatches {
+		if x.Name(d.ID) == name {
+			return d.ID
+		}
+	}
+	t.Fatalf("no dispatch %s", name)
+	return 0
 }

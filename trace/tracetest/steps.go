@@ -255,3 +255,33 @@ func (r *runner) repeat(step, n int) {
 		}
 	}
 }
+
+// Renumber is a step whose plans have other ids.
+func Renumber(s trace.Step, to func(trace.PlanID) trace.PlanID) trace.Step {
+	s.Resize.Passes = slices.Clone(s.Resize.Passes)
+	for i := range s.Resize.Passes {
+		p := &s.Resize.Passes[i]
+		p.Hooks = slices.Clone(p.Hooks)
+		for j := range p.Hooks {
+			h := &p.Hooks[j]
+			h.Plans = slices.Clone(h.Plans)
+			for k, c := range h.Plans {
+				var moved trace.PlanChange
+				if c.From != nil {
+					id := to(*c.From)
+					moved.From = &id
+				}
+				if c.To != nil {
+					id := to(*c.To)
+					moved.To = &id
+				}
+				h.Plans[k] = moved
+			}
+		}
+	}
+	s.Dispatches = slices.Clone(s.Dispatches)
+	for i := range s.Dispatches {
+		s.Dispatches[i].Plan = to(s.Dispatches[i].Plan)
+	}
+	return s
+}

@@ -1,0 +1,70 @@
+package trace
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// ParamValue is a field of a params block with its value, and the value that it had before.
+type ParamValue struct {
+	Param
+	Value   string // "–" where the block ends before it
+	Was     string // "" where there is nothing to compare with
+	Changed bool
+}
+
+// Params decodes a plan's params block by the fields of its kernel, beside those of another plan (nil: none). Fields are compared where both plans run
+// the same kernel.
+func (x *Index) Params(p, other *Plan) []ParamValue {
+	k := x.kernels[p.Kernel]
+	if k == nil {
+		return nil
+	}
+	block, _ := hex.DecodeString(p.Params) // Check has seen it
+	var was []byte
+	if other != nil && other.Kernel == p.Kernel {
+		was, _ = hex.DecodeString(other.Params)
+	}
+	list := make([]ParamValue, len(k.Params))
+	for i, f := range k.Params {
+		list[i] = ParamValue{Param: f, Value: f.decode(block)}
+		if was != nil {
+			list[i].Was = f.decode(was)
+			list[i].Changed = list[i].Was != list[i].Value
+		}
+	}
+	return list
+}
+
+// decode reads the field from a little-endian block.
+func (f *Param) decode(block []byte) string {
+	if f.Offset < 0 || f.Offset+4 > len(block) {
+		return Unmeasured
+	}
+	v := binary.LittleEndian.Uint32(block[f.Offset:])
+	switch f.Type {
+	case "i32":
+		return strconv.Itoa(int(int32(v)))
+	case "f32":
+		return strconv.FormatFloat(float64(math.Float32frombits(v)), 'g', -1, 32)
+	}
+	return strconv.FormatUint(uint64(v), 10)
+}
+
+// paramsText is "s=1, ctx 58→59": fields that changed with both values. With onlyChanged the others are left out.
+func paramsText(list []ParamValue, onlyChanged bool) string {
+	var parts []string
+	for _, p := range list {
+		switch {
+		case p.Changed:
+			parts = append(parts, fmt.Sprintf("%s %s→%s", p.Name, p.Was, p.Value))
+		case !onlyChanged:
+			parts = append(parts, p.Name+"="+p.Value)
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,325 @@
+package trace
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// eachPlanChange calls f for every change of a plan in a step's propagation, in order.
+func (s *Step) eachPlanChange(f func(*Hook, PlanChange)) {
+	for i := range s.Resize.Passes {
+		for j := range s.Resize.Passes[i].Hooks {
+			h := &s.Resize.Passes[i].Hooks[j]
+			for _, c := range h.Plans {
+				if c.From != nil || c.To != nil {
+					f(h, c)
+				}
+			}
+		}
+	}
+}
+
+// plan is a plan by an id that may be absent.
+func (t *Trace) plan(id *PlanID) *Plan {
+	if id == nil {
+		return nil
+	}
+	return &t.Plans[*id]
+}
+
+// changed is the dispatch whose plan a change is about; one side of it is there.
+func (t *Trace) changed(c PlanChange) DispatchID {
+	if p := t.plan(c.To); p != nil {
+		return p.Dispatch
+	}
+	return t.plan(c.From).Dispatch
+}
+
+// ResizeSummary is what a step's propagation did, in numbers.
+type ResizeSummary struct {
+	Order                            string
+	Time                             Time
+	Passes, Hooks                    int
+	Operators                        int // that were planned, each once
+	Values                           int // changes of values
+	Noops, Glitches, Deferred        int // hooks
+	Grids, Routes, Params, New, Gone int // dispatches
+	// SameAs is the index of the step before where its propagation did the same: the same operators, the same kinds of changes. Else -1.
+	SameAs int
+}
+
+// Resize computes the summary of a step's propagation.
+func (x *Index) Resize(step int) *ResizeSummary {
+	t := x.Trace
+	s := &t.Steps[step]
+	r := &ResizeSummary{Order: s.Resize.Order, Time: s.Resize.NS, Passes: len(s.Resize.Passes), SameAs: -1}
+	ops := map[OpID]bool{}
+	for i := range s.Resize.Passes {
+		for _, h := range s.Resize.Passes[i].Hooks {
+			ops[h.Op] = true
+			r.Hooks++
+			r.Values += len(h.Changed)
+			for _, c := range []struct {
+				on bool
+				n  *int
+			}{{h.Noop, &r.Noops}, {h.Glitch, &r.Glitches}, {h.Deferred, &r.Deferred}} {
+				if c.on {
+					*c.n++
+				}
+			}
+		}
+	}
+	r.Operators = len(ops)
+	s.eachPlanChange(func(_ *Hook, c PlanChange) {
+		d := DiffPlans(t.plan(c.From), t.plan(c.To))
+		for _, c := range []struct {
+			on bool
+			n  *int
+		}{{d.Grid, &r.Grids}, {d.Route, &r.Routes}, {d.Params, &r.Params}, {d.New, &r.New}, {d.Gone, &r.Gone}} {
+			if c.on {
+				*c.n++
+			}
+		}
+	})
+	if step > 0 && r.Hooks > 0 && slices.Equal(t.hookShapes(step), t.hookShapes(step-1)) {
+		r.SameAs = t.Steps[step-1].Index
+	}
+	return r
+}
+
+// hookShapes says of every hook of a step which operator it planned and what kinds of things changed, but no numbers.
+func (t *Trace) hookShapes(step int) []string {
+	var shapes []string
+	for i := range t.Steps[step].Resize.Passes {
+		for j := range t.Steps[step].Resize.Passes[i].Hooks {
+			shapes = append(shapes, fmt.Sprint(i, " ", t.hookShape(&t.Steps[step].Resize.Passes[i].Hooks[j])))
+		}
+	}
+	return shapes
+}
+
+func (t *Trace) hookShape(h *Hook) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d %v %v %v", h.Op, h.Noop, h.Glitch, h.Deferred)
+	for _, c := range h.Changed {
+		fmt.Fprintf(&b, " v%d", c.Value)
+	}
+	for _, c := range h.Plans {
+		if c.From != nil || c.To != nil {
+			fmt.Fprintf(&b, " %d%v", t.changed(c), DiffPlans(t.plan(c.From), t.plan(c.To)))
+		}
+	}
+	return b.String()
+}
+
+// Line is the summary in one line: "50 operators replanned, 0 grids, 50 params, as s16".
+func (r *ResizeSummary) Line() string {
+	if r.Hooks == 0 {
+		return "nothing changed: no operator was planned"
+	}
+	parts := []string{plural(r.Operators, "operator") + " replanned"}
+	if r.Hooks > r.Operators {
+		parts[0] = fmt.Sprintf("%s replanned in %s", plural(r.Operators, "operator"), plural(r.Hooks, "hook run"))
+	}
+	parts = append(parts, plural(r.Grids, "grid"))
+	for _, c := range []struct {
+		n      int
+		what   string
+		always bool
+	}{
+		{n: r.Routes, what: "routes"}, {n: r.New, what: "dispatches new"}, {n: r.Gone, what: "dispatches gone"}, {r.Params, "params", true},
+		{n: r.Noops, what: "no-op"}, {n: r.Glitches, what: "glitch"}, {n: r.Deferred, what: "deferred"},
+	} {
+		if c.n > 0 || c.always {
+			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	if ns, ok := r.Time.NS(); ok {
+		parts = append(parts, fmt.Sprintf("%.1f µs", float64(ns)/1e3))
+	}
+	if r.SameAs >= 0 {
+		parts = append(parts, fmt.Sprintf("as s%d", r.SameAs))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// ResizeRow is a line of a step's propagation: a pass, a hook in it, or what a hook changed: a value or a plan.
+type ResizeRow struct {
+	Row
+	Pass *Pass
+	Hook *Hook
+	// Same says that the hook of the same operator in the step before changed the same kinds of things.
+	Same   bool
+	Change *Change     // a value's
+	Plan   *PlanChange // a dispatch's
+}
+
+// ResizeRows computes the rows of a step's propagation: passes, hooks, changes. A pass is open where some of its hooks did other things than in
+// the step before.
+func (x *Index) ResizeRows(step int) []ResizeRow {
+	t := x.Trace
+	before := map[string]bool{}
+	if step > 0 {
+		for _, shape := range t.hookShapes(step - 1) {
+			before[shape] = true
+		}
+	}
+	var rows []ResizeRow
+	passes := t.Steps[step].Resize.Passes
+	for i := range passes {
+		p := &passes[i]
+		pass := len(rows)
+		rows = append(rows, ResizeRow{Row: Row{Key: fmt.Sprintf("pass%d", i), Parent: -1, Group: true}, Pass: p, Same: true})
+		for j := range p.Hooks {
+			h := &p.Hooks[j]
+			hook := len(rows)
+			key := fmt.Sprintf("pass%d/op%d", i, h.Op)
+			same := before[fmt.Sprint(i, " ", t.hookShape(h))]
+			rows = append(rows, ResizeRow{Row: Row{Key: key, Parent: pass, Depth: 1}, Pass: p, Hook: h, Same: same})
+			rows[pass].Same = rows[pass].Same && same
+			for k := range h.Changed {
+				rows = append(rows, ResizeRow{
+					Row:  Row{Key: fmt.Sprintf("%s/v%d", key, h.Changed[k].Value), Parent: hook, Depth: 2},
+					Pass: p, Hook: h, Same: same, Change: &h.Changed[k],
+				})
+			}
+			for k := range h.Plans {
+				if c := &h.Plans[k]; c.From != nil || c.To != nil {
+					rows = append(rows, ResizeRow{
+						Row:  Row{Key: fmt.Sprintf("%s/d%d", key, t.changed(*c)), Parent: hook, Depth: 2},
+						Pass: p, Hook: h, Same: same, Plan: c,
+					})
+				}
+			}
+		}
+		rows[pass].Open = !rows[pass].Same
+	}
+	return rows
+}
+
+// ResizeTable is the table of a step's propagation.
+func (x *Index) ResizeTable(step int) *Table {
+	t := newTable("resize", []column[ResizeRow]{
+		{Column{Name: "what", Title: "hook", Width: 80, Tree: true, Doc: "pass, operator, value or dispatch"}, func(r *ResizeRow) Cell { return text(x.resizeLabel(r)) }},
+		{Column{Name: "triggers", Title: "triggers", Width: 80, Doc: "what woke it; of a pass, what was dirty"}, func(r *ResizeRow) Cell {
+			switch {
+			case r.Change != nil || r.Plan != nil:
+				return Cell{}
+			case r.Hook != nil:
+				return text(x.names(r.Hook.Triggers))
+			}
+			return text(x.names(r.Pass.Dirty))
+		}},
+		{Column{Name: "change", Title: "change", Width: 80, Doc: "values from → to; dispatches: + new, - gone, g grid, r route, p params"}, func(r *ResizeRow) Cell { return text(x.resizeChange(r)) }},
+		{Column{Name: "outcome", Title: "", Width: 80, Doc: "no-op: nothing changed; glitch: saw operands of two moments; deferred: refused, tried again later"}, func(r *ResizeRow) Cell {
+			if r.Hook == nil || r.Depth != 1 {
+				return Cell{}
+			}
+			return text(r.Hook.outcome())
+		}},
+		{Column{Name: "us", Title: "µs", Unit: "us", Right: true, Width: 80, Doc: "on the CPU"}, func(r *ResizeRow) Cell {
+			if r.Hook == nil || r.Depth != 1 {
+				return Cell{}
+			}
+			ns, ok := r.Hook.NS.NS()
+			if !ok {
+				return Cell{Text: Unmeasured}
+			}
+			return number(float64(ns)/1e3, 2)
+		}},
+	}, x.ResizeRows(step), func(r *ResizeRow) Row { return r.Row })
+	s := &x.Trace.Steps[step]
+	order := ""
+	if s.Resize.Order != "" {
+		order = s.Resize.Order + ": "
+	}
+	t.Title = []string{fmt.Sprintf("s%d %s at position %d · %s%s", s.Index, s.Phase, s.Position, order, x.Resize(step).Line())}
+	return t
+}
+
+func (h *Hook) outcome() string {
+	var parts []string
+	for _, c := range []struct {
+		on   bool
+		what string
+	}{{h.Noop, "no-op"}, {h.Glitch, "glitch"}, {h.Deferred, "deferred"}} {
+		if c.on {
+			parts = append(parts, c.what)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (x *Index) resizeLabel(r *ResizeRow) string {
+	switch {
+	case r.Change != nil:
+		return x.Trace.Graph.Values[r.Change.Value].Name
+	case r.Plan != nil:
+		return x.Name(x.Trace.changed(*r.Plan))
+	case r.Hook != nil:
+		return x.Trace.Graph.Ops[r.Hook.Op].Name
+	}
+	return fmt.Sprintf("pass %d: %s", r.Pass.Index, plural(len(r.Pass.Hooks), "hook"))
+}
+
+// names lists values by name; of many the first three.
+func (x *Index) names(ids []ValueID) string {
+	var out []string
+	for i, v := range ids {
+		if i == 3 && len(ids) > 4 {
+			return fmt.Sprintf("%s, … %d", strings.Join(out, ", "), len(ids))
+		}
+		out = append(out, x.Trace.Graph.Values[v].Name)
+	}
+	return strings.Join(out, ", ")
+}
+
+func (x *Index) resizeChange(r *ResizeRow) string {
+	switch {
+	case r.Change != nil:
+		return r.Change.text()
+	case r.Plan != nil:
+		return x.planChange(*r.Plan)
+	case r.Hook == nil:
+		return ""
+	}
+	var diff PlanDiff
+	for _, c := range r.Hook.Plans {
+		diff = diff.or(DiffPlans(x.Trace.plan(c.From), x.Trace.plan(c.To)))
+	}
+	var parts []string
+	for i := range r.Hook.Changed {
+		parts = append(parts, r.Hook.Changed[i].text())
+	}
+	if diff.Any() {
+		parts = append(parts, diff.String())
+	}
+	return strings.Join(parts, " · ")
+}
+
+// text is "1×42 → 1×1", or "57 → 58" of a SymInt.
+func (c *Change) text() string { return Shape(c.From) + " → " + Shape(c.To) }
+
+// planChange says what another plan changes: grid, kernel, params.
+func (x *Index) planChange(c PlanChange) string {
+	from, to := x.Trace.plan(c.From), x.Trace.plan(c.To)
+	d := DiffPlans(from, to)
+	switch {
+	case d.Gone:
+		return "runs no more"
+	case d.New:
+		return strings.TrimSpace(fmt.Sprintf("runs: %s, grid %s %s", to.Kernel, Grid(to.Workgroups), to.Reason))
+	}
+	var parts []string
+	if d.Grid {
+		parts = append(parts, fmt.Sprintf("grid %s → %s", Grid(from.Workgroups), Grid(to.Workgroups)))
+	}
+	if d.Route {
+		parts = append(parts, fmt.Sprintf("%s → %s (%s)", from.Kernel, to.Kernel, to.Reason))
+	}
+	if params := paramsText(x.Params(to, from), true); params != "" {
+		parts = append(parts, params)
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,44 @@
+package trace
+
+import "unsafe"
+
+// size is about how many bytes of memory a plan holds.
+func (p *Plan) size() int64 {
+	return int64(unsafe.Sizeof(*p)) + int64(len(p.Params)+len(p.Reason))
+}
+
+// size is about how many bytes of memory a step holds.
+func (s *Step) size() int64 {
+	n := int64(unsafe.Sizeof(*s)) + listSize(s.Tokens) + listSize(s.Dims) + listSize(s.Levels) + listSize(s.Top) + listSize(s.Dispatches) +
+		int64(len(s.Text)) + 64*int64(len(s.SymInts)+len(s.Sampling)) + listSize(s.CPU.Compiled)
+	for i := range s.Dispatches {
+		d := &s.Dispatches[i]
+		n += listSize(d.Samples)
+		if d.Raw != nil {
+			n += int64(unsafe.Sizeof(*d.Raw)) + int64(len(d.Raw[0])+len(d.Raw[1]))
+		}
+		if d.Gap != nil {
+			n += int64(unsafe.Sizeof(*d.Gap))
+		}
+	}
+	for i := range s.Dims {
+		n += listSize(s.Dims[i].Dims)
+	}
+	for i := range s.Resize.Passes {
+		p := &s.Resize.Passes[i]
+		n += int64(unsafe.Sizeof(*p)) + listSize(p.Dirty) + listSize(p.Hooks)
+		for j := range p.Hooks {
+			h := &p.Hooks[j]
+			n += listSize(h.Triggers) + listSize(h.Changed) + listSize(h.Plans) + 8*int64(len(h.Plans))
+			for _, c := range h.Changed {
+				n += listSize(c.From) + listSize(c.To)
+			}
+		}
+	}
+	return n
+}
+
+func listSize[T any](list []T) int64 {
+	var e T
+	return int64(cap(list)) * int64(unsafe.Sizeof(e))
+}
