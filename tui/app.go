@@ -1,0 +1,267 @@
+// Package tui is gpuscope's terminal program. It drives a session.Session (Run) or shows a recorded trace (ShowTrace).
+//
+// There is one bubbletea model, App. Views are plain structs: they take an immutable snapshot, move a cursor, and draw lines into a rectangle that
+// the layout gave them. What they show is computed in package trace, the same for the screen and for the command line. Keys go through one
+// table of actions (actions.go). App.Update neither computes nor waits: commands to the session run in goroutines that the runner
+// owns, and events come back in batches.
+//
+// Only this file, keys.go, theme.go and run.go know bubbletea and Lip Gloss.
+package tui
+
+import (
+	"context"
+	"runtime/debug"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"gpuscope/model/session"
+	"gpuscope/trace"
+)
+
+// now is the clock; tests stop it.
+var now = time.Now
+
+// App is the program's state. All of it belongs to the event loop.
+type App struct {
+	opts   Options
+	theme  *theme
+	glyphs glyphs
+	runner *runner
+	log    *Log
+	w, h   int
+
+	model                // the session, or the trace, and where it stands (steer.go)
+	views map[scope]view // by the scope of their keys
+	order []scope        // of the tabs
+
+	current, previous scope
+	zooms             map[scope]zoom
+	split             map[scope]int
+	inDetail          bool // the detail has the focus
+	detail            textPane
+	detailOf          detailKey
+
+	over     *overlay  // help, source, why
+	question *question // a line of text being typed
+	palette  *palette
+
+	note        string // fades
+	noteID      int
+	failure     string // stays until dismissed
+	interrupted time.Time
+	mouse       bool
+	cmds        []tea.Cmd
+	lines       []string // of the frame, used again
+}
+
+// Messages of the runner's goroutines to the event loop.
+type (
+	openedMsg struct {
+		session session.Session
+		trace   *trace.Trace
+		err     error
+	}
+	eventsMsg []session.Event
+	endedMsg  struct{} // there will be no more events
+	doneMsg   struct {
+		id  int
+		err error
+	}
+	noteMsg struct { // something that took its time is done
+		text string
+		err  error
+	}
+	fadeMsg  struct{ id int }
+	logMsg   struct{}
+	leaveMsg struct{}
+)
+
+func newApp(opts Options) (*App, error) {
+	t, err := newTheme(opts.Theme, opts.Color, opts.output())
+	if err != nil {
+		return nil, err
+	}
+	g, err := newGlyphs(opts.Glyphs)
+	if err != nil {
+		return nil, err
+	}
+	a := &App{
+		opts: opts, theme: t, glyphs: g, log: opts.Log, w: opts.Width, h: opts.Height, mouse: !opts.NoMouse,
+		current: dispatches, previous: stepView, zooms: map[scope]zoom{}, split: map[scope]int{},
+	}
+	if a.log == nil {
+		a.log = NewLog()
+	}
+	if a.w == 0 || a.h == 0 {
+		a.w, a.h = mainWidth, mainHeight
+	}
+	a.model = newModel()
+	a.addView(stepView, &stepPage{})
+	a.addView(dispatches, newDispatchPage())
+	a.addView(resizes, newResizePage())
+	a.addView(logView, newLogPage(a.log))
+	return a, nil
+}
+
+// addView puts a view into the table of views: its key is in the table of actions.
+func (a *App) addView(s scope, v view) {
+	if a.views == nil {
+		a.views = map[scope]view{}
+	}
+	a.views[s] = v
+	a.order = append(a.order, s)
+}
+
+// Init starts nothing: Run opens the session beside the first frame.
+func (a *App) Init() tea.Cmd { return nil }
+
+// Update takes one message in.
+func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
+	defer func() {
+		if v := recover(); v != nil {
+			a.runner.crash(&Panic{v, debug.Stack()})
+			cmd = tea.Quit
+		}
+	}()
+	switch m := m.(type) {
+	case tea.WindowSizeMsg:
+		a.w, a.h = m.Width, m.Height
+	case tea.KeyMsg:
+		for _, k := range keysOf(m) {
+			a.press(k)
+		}
+	case tea.MouseMsg:
+		if p, ok := pointerOf(m); ok {
+			a.point(p)
+		}
+	case openedMsg:
+		a.opened(m)
+	case eventsMsg:
+		a.events(m)
+	case endedMsg:
+		a.ended()
+	case doneMsg:
+		a.done(m)
+	case noteMsg:
+		if m.err != nil {
+			a.fail(m.err)
+		} else {
+			a.say(m.text)
+		}
+	case fadeMsg:
+		if m.id == a.noteID {
+			a.note = ""
+		}
+	case leaveMsg:
+		a.quit()
+	}
+	a.reload()
+	switch len(a.cmds) {
+	case 0:
+	case 1:
+		cmd = a.cmds[0]
+	default:
+		cmd = tea.Batch(a.cmds...)
+	}
+	a.cmds = a.cmds[:0:0]
+	return a, cmd
+}
+
+// View draws the frame.
+func (a *App) View() (frame string) {
+	defer func() {
+		if v := recover(); v != nil {
+			a.runner.crash(&Panic{v, debug.Stack()})
+			frame = ""
+		}
+	}()
+	return a.glyphs.finish(a.frame())
+}
+
+// press does what a key means here.
+func (a *App) press(k key) {
+	if a.question != nil || a.palette != nil {
+		if k.name != "ctrl+c" && k.name != "ctrl+z" {
+			a.typed(k)
+			return
+		}
+	}
+	act := actionFor(k.name, a.scopes())
+	if act == nil {
+		return
+	}
+	a.do(act)
+}
+
+// do runs an action, or says why it cannot be done.
+func (a *App) do(act *action) {
+	if why := act.why(a); why != "" {
+		a.say(act.name + ": " + why)
+		return
+	}
+	act.run(a)
+}
+
+// scopes are those whose keys hold now.
+func (a *App) scopes() []scope {
+	if a.over != nil {
+		return []scope{overlays, moving, anywhere}
+	}
+	return []scope{a.current, moving, views, anywhere}
+}
+
+func (a *App) quit() { a.cmds = append(a.cmds, tea.Quit) }
+
+func (a *App) suspend() { a.cmds = append(a.cmds, tea.Suspend) }
+
+func (a *App) toggleMouse() {
+	a.mouse = !a.mouse
+	if a.mouse {
+		a.cmds = append(a.cmds, tea.EnableMouseCellMotion)
+		a.say("mouse on: hold shift to select text")
+	} else {
+		a.cmds = append(a.cmds, tea.DisableMouse)
+		a.say("mouse off")
+	}
+}
+
+// cancel stops what is running; a second time within 2 s it leaves.
+func (a *App) cancel() {
+	if !a.interrupted.IsZero() && now().Sub(a.interrupted) < 2*time.Second {
+		a.quit()
+		return
+	}
+	a.interrupted = now()
+	switch {
+	case a.question != nil || a.palette != nil:
+		a.closeInput()
+		a.say("ctrl+c again to quit")
+	case a.stop():
+		a.say("cancelled; ctrl+c again to quit")
+	default:
+		a.say("nothing is running; ctrl+c again to quit")
+	}
+}
+
+// say shows a note for four seconds, and keeps it in the log.
+func (a *App) say(text string) {
+	a.note = text
+	a.noteID++
+	id := a.noteID
+	a.cmds = append(a.cmds, tea.Tick(4*time.Second, func(time.Time) tea.Msg { return fadeMsg{id} }))
+}
+
+// fail shows an error until it is dismissed.
+func (a *App) fail(err error) {
+	a.failure = err.Error()
+	a.log.Add("error", a.failure)
+}
+
+// later runs f beside the event loop and shows what it says.
+func (a *App) later(f func(context.Context) (string, error)) {
+	a.runner.start(func(ctx context.Context) {
+		text, err := f(ctx)
+		a.runner.send(noteMsg{text, err})
+	})
+}

@@ -1,0 +1,86 @@
+package tui
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// inputLine is a line of text being typed. While one is open it takes every printable key. It is ours because the ready-made one shows its
+// cursor in reverse video only, which is gone where there is no colour.
+type inputLine struct {
+	before, after string // text on either side of the cursor
+}
+
+func (l *inputLine) text() string { return l.before + l.after }
+
+func (l *inputLine) set(s string) { l.before, l.after = s, "" }
+
+// handle takes one key and says whether it was one for the line.
+func (l *inputLine) handle(k key) bool {
+	switch k.name {
+	case "backspace":
+		l.before = l.before[:len(l.before)-lastLen(l.before)]
+	case "delete", "ctrl+d":
+		l.after = l.after[firstLen(l.after):]
+	case "left":
+		n := len(l.before) - lastLen(l.before)
+		l.before, l.after = l.before[:n], l.before[n:]+l.after
+	case "right":
+		n := firstLen(l.after)
+		l.before, l.after = l.before+l.after[:n], l.after[n:]
+	case "home":
+		l.before, l.after = "", l.before+l.after
+	case "end", "ctrl+e":
+		l.before, l.after = l.before+l.after, ""
+	case "ctrl+u":
+		l.before = ""
+	case "ctrl+k":
+		l.after = ""
+	case "ctrl+w":
+		s := strings.TrimRight(l.before, " ")
+		l.before = s[:strings.LastIndexByte(s, ' ')+1]
+	default:
+		if k.text == "" {
+			return false
+		}
+		l.before += strings.Map(func(r rune) rune {
+			if r == '\n' || unicode.IsPrint(r) {
+				return r
+			}
+			if unicode.IsSpace(r) {
+				return ' '
+			}
+			return -1
+		}, strings.ReplaceAll(strings.ReplaceAll(k.text, "\r\n", "\n"), "\r", "\n"))
+	}
+	return true
+}
+
+// firstLen and lastLen are the bytes of the first and last character a person sees.
+func firstLen(s string) int {
+	if s == "" {
+		return 0
+	}
+	c, _ := ansi.FirstGraphemeCluster(s, ansi.GraphemeWidth)
+	return len(c)
+}
+
+func lastLen(s string) int {
+	n := 0
+	for len(s) > 0 {
+		n = firstLen(s)
+		s = s[n:]
+	}
+	return n
+}
+
+// render draws the line in w cells with the cursor as a bar, scrolled so that the cursor is in sight.
+func (l *inputLine) render(w int) string {
+	before, after := printable(l.before), printable(l.after)
+	if room := w - 1 - min(width(after), w/4); width(before) > room {
+		before = "…" + ansi.TruncateLeft(before, width(before)-max(0, room-1), "")
+	}
+	return fit(before+"▏"+after, w)
+}

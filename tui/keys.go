@@ -1,0 +1,54 @@
+package tui
+
+import (
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+)
+
+// key is a key as the actions name it ("s", "S", "ctrl+c", "space", "pgdown", "enter") with the text it stands for in an input line.
+type key struct {
+	name string
+	text string // printable text, "" for keys that have none
+}
+
+// keysOf turns one message into keys. A terminal that is typed at fast, or held, delivers several letters in one read: each is its own key.
+// Pasted text is text only and never presses anything.
+func keysOf(m tea.KeyMsg) []key {
+	switch {
+	case m.Paste:
+		return []key{{text: string(m.Runes)}}
+	case m.Type == tea.KeySpace && !m.Alt:
+		return []key{{"space", " "}}
+	case m.Type == tea.KeyRunes && !m.Alt:
+		keys := make([]key, 0, len(m.Runes))
+		for _, r := range m.Runes {
+			name := string(r)
+			if r == ' ' {
+				name = "space"
+			}
+			keys = append(keys, key{name, string(r)})
+		}
+		return keys
+	}
+	return []key{{name: strings.Replace(m.String(), " ", "space", 1)}}
+}
+
+// pointer is what a mouse did: a wheel turn or a click, at a cell.
+type pointer struct {
+	x, y  int
+	wheel int // -1 up, 1 down, 0 a click
+}
+
+func pointerOf(m tea.MouseMsg) (pointer, bool) {
+	p := pointer{x: m.X, y: m.Y}
+	switch {
+	case m.Button == tea.MouseButtonWheelUp:
+		p.wheel = -1
+	case m.Button == tea.MouseButtonWheelDown:
+		p.wheel = 1
+	case m.Button != tea.MouseButtonLeft || m.Action != tea.MouseActionPress:
+		return p, false
+	}
+	return p, true
+}

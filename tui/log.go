@@ -1,0 +1,72 @@
+package tui
+
+import (
+	"strings"
+	"sync"
+	"time"
+)
+
+// Log keeps the last lines that anybody said: the session, the program, and what native libraries write to standard error while the screen is in
+// use. It is an io.Writer of lines, and safe for concurrent use.
+type Log struct {
+	mu      sync.Mutex
+	lines   []LogLine
+	version int
+	rest    string
+	changed chan struct{}
+}
+
+// LogLine is a line of the log.
+type LogLine struct {
+	At    time.Time
+	Level string // info, warn, error
+	Text  string
+}
+
+// logLines is how many lines are kept.
+const logLines = 5000
+
+// NewLog returns an empty log.
+func NewLog() *Log { return &Log{changed: make(chan struct{}, 1)} }
+
+// Add appends a line.
+func (l *Log) Add(level, text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.add(level, text)
+}
+
+func (l *Log) add(level, text string) {
+	if len(l.lines) == logLines {
+		l.lines = append(l.lines[:0:0], l.lines[logLines/10:]...)
+	}
+	l.lines = append(l.lines, LogLine{now(), level, text})
+	l.version++
+	select {
+	case l.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Write appends each line of p as a warning.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rest += string(p)
+	for {
+		line, rest, ok := strings.Cut(l.rest, "\n")
+		if !ok {
+			return len(p), nil
+		}
+		if l.rest = rest; strings.TrimSpace(line) != "" {
+			l.add("warn", strings.TrimRight(line, "\r"))
+		}
+	}
+}
+
+// snapshot is what there is now. The lines do not change.
+func (l *Log) snapshot() ([]LogLine, int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines[:len(l.lines):len(l.lines)], l.version
+}

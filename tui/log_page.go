@@ -1,0 +1,81 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+)
+
+// logPage is view 0: everything said, compiled, refused. It stays at its end as the log grows, unless somebody scrolled up.
+type logPage struct {
+	log     *Log
+	version int
+	filter  string
+	text    textPane
+	lines   []LogLine
+	stale   bool
+}
+
+func newLogPage(l *Log) *logPage { return &logPage{log: l, version: -1, text: textPane{tail: true}} }
+
+func (p *logPage) name() string { return "Log" }
+
+func (p *logPage) load(snapshot) {
+	lines, version := p.log.snapshot()
+	if version == p.version && !p.stale {
+		return
+	}
+	p.lines, p.version, p.stale = lines, version, false
+	var out []string
+	for _, l := range lines {
+		mark := " "
+		switch l.Level {
+		case "error":
+			mark = markFail
+		case "warn":
+			mark = markWarn
+		}
+		s := fmt.Sprintf("%s %s %-5s %s", l.At.Format("15:04:05.000"), mark, l.Level, printable(l.Text))
+		if p.shows(s) {
+			out = append(out, s)
+		}
+	}
+	p.text.load(out)
+}
+
+func (p *logPage) shows(s string) bool {
+	want, invert := strings.CutPrefix(p.filter, "!")
+	return strings.Contains(strings.ToLower(s), strings.ToLower(want)) != invert || p.filter == ""
+}
+
+func (p *logPage) title(int) []string {
+	parts := []string{plural(len(p.lines), "line")}
+	if p.filter != "" {
+		parts = append(parts, fmt.Sprintf("filter %s: %s of %s", p.filter, count(len(p.text.lines)), plural(len(p.lines), "line")))
+	}
+	if s := p.text.where(); s != "" {
+		parts = append(parts, s)
+	}
+	return parts
+}
+
+func (p *logPage) render(t *theme, _ glyphs, w, h int, _ bool) []string {
+	if len(p.text.lines) == 0 {
+		return []string{"", t.put(dim, "  Nothing was said yet.")}
+	}
+	lines := indent(p.text.render(w-2, h))
+	for i, l := range lines {
+		switch {
+		case strings.Contains(l, markFail+" error"):
+			lines[i] = t.put(bad, l)
+		case strings.Contains(l, markWarn+" warn"):
+			lines[i] = t.put(warn, l)
+		}
+	}
+	return lines
+}
+
+func (p *logPage) move(m motion) { p.text.move(m) }
+
+func (p *logPage) filtered() string { return p.filter }
+
+func (p *logPage) setFilter(s string) { p.filter, p.stale = s, true }

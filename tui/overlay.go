@@ -1,0 +1,227 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sahilm/fuzzy"
+)
+
+// overlay is text that lies over a view until it is closed: help, a kernel's source, a chain of reasons.
+type overlay struct {
+	title string
+	text  textPane
+}
+
+func (a *App) show(title string, lines []string) {
+	a.over = &overlay{title: title, text: textPane{lines: lines}}
+}
+
+func (a *App) closeOverlay() { a.over = nil }
+
+// showHelp lists what the keys do in this view.
+func (a *App) showHelp() {
+	v := a.views[a.current]
+	var lines []string
+	section := func(name string, list []*action) {
+		if len(list) == 0 {
+			return
+		}
+		lines = append(lines, "", name)
+		for _, act := range list {
+			text := act.doc
+			if why := act.why(a); why != "" {
+				text += " (not now: " + why + ")"
+			}
+			for i, l := range wrapText(text, a.w-18) {
+				keys := ""
+				if i == 0 {
+					keys = act.keyNames()
+				}
+				lines = append(lines, fmt.Sprintf("  %s  %s", fit(keys, 12), l))
+			}
+		}
+	}
+	section("In "+v.name(), here([]scope{a.current}, false))
+	section("In every view", here([]scope{views}, false))
+	section("Moving", here([]scope{moving}, false))
+	section("Anywhere", here([]scope{anywhere}, false))
+	lines = append(lines, "", "Signs")
+	for _, s := range legend {
+		lines = append(lines, fmt.Sprintf("  %s  %s", fit(s[0], 12), s[1]))
+	}
+	a.show("Help: "+v.name(), lines[1:])
+}
+
+// legend explains the signs of the screens.
+var legend = [][2]string{
+	{"~", "modelled from shapes, not measured"},
+	{"–", "not measured; never 0"},
+	{"‹", "under two ticks of the clock"},
+	{"=", "no difference that the clock can tell"},
+	{"≈floor", "takes about as long as an empty timed pass"},
+	{"Δ g r p t", "against the base: grid, route, params, time"},
+	{"n", "samples of a median; R adds some"},
+	{"clk", "speed of a fixed kernel against the first step"},
+}
+
+func (a *App) showSource() {
+	s, ok := a.views[a.current].(sourcer)
+	if !ok {
+		return
+	}
+	title, source := s.source()
+	if source == "" {
+		a.say("the trace does not carry the source of " + title)
+		return
+	}
+	lines := strings.Split(strings.TrimRight(source, "\n"), "\n")
+	digits := len(fmt.Sprint(len(lines)))
+	for i, l := range lines {
+		lines[i] = fmt.Sprintf("%*d  %s", digits, i+1, printableCode(l))
+	}
+	a.show("WGSL "+title, lines)
+}
+
+// sourcer has a kernel selected.
+type sourcer interface{ source() (title, text string) }
+
+// printableCode is a line of source without control characters.
+func printableCode(s string) string {
+	return printable(strings.ReplaceAll(s, "\t", "    "))
+}
+
+func (a *App) showWhy() {
+	s, ok := a.views[a.current].(whyer)
+	if !ok {
+		return
+	}
+	title, lines := s.why()
+	var out []string
+	for _, l := range lines {
+		out = append(out, wrapText(l, a.w-3)...)
+	}
+	a.show("Why "+title, out)
+}
+
+// whyer explains a dispatch.
+type whyer interface {
+	why() (title string, lines []string)
+}
+
+// question is a line of text that is being typed.
+type question struct {
+	label string
+	line  inputLine
+	live  func(string) // with every key
+	take  func(string)
+	leave func()
+}
+
+func (a *App) ask(q *question) { a.question = q }
+
+func (a *App) closeInput() {
+	if q := a.question; q != nil && q.leave != nil {
+		q.leave()
+	}
+	a.question, a.palette = nil, nil
+}
+
+// typed takes a key while text is being typed.
+func (a *App) typed(k key) {
+	if a.palette != nil {
+		a.palette.typed(a, k)
+		return
+	}
+	q := a.question
+	switch {
+	case k.name == "enter":
+		a.question = nil
+		q.take(q.line.text())
+	case k.name == "esc":
+		a.closeInput()
+	case q.line.handle(k):
+		if q.live != nil {
+			q.live(q.line.text())
+		}
+	}
+}
+
+// palette finds an action by its name.
+type palette struct {
+	line   inputLine
+	all    []*action
+	found  []*action
+	cursor int
+}
+
+func (a *App) openPalette() {
+	p := &palette{}
+	for _, act := range here([]scope{a.current, views, anywhere}, false) {
+		if act.name != "palette" {
+			p.all = append(p.all, act)
+		}
+	}
+	p.found = p.all
+	a.palette = p
+}
+
+func (p *palette) typed(a *App, k key) {
+	switch k.name {
+	case "enter":
+		a.palette = nil
+		if p.cursor < len(p.found) {
+			a.do(p.found[p.cursor])
+		}
+	case "esc":
+		a.palette = nil
+	case "up", "ctrl+p":
+		p.cursor = max(0, p.cursor-1)
+	case "down", "ctrl+n":
+		p.cursor = min(p.cursor+1, max(0, len(p.found)-1))
+	default:
+		if p.line.handle(k) {
+			p.search()
+		}
+	}
+}
+
+// search ranks the actions by how well name and sentence match what was typed.
+func (p *palette) search() {
+	p.cursor = 0
+	if p.line.text() == "" {
+		p.found = p.all
+		return
+	}
+	texts := make([]string, len(p.all))
+	for i, act := range p.all {
+		texts[i] = act.name + " " + act.doc
+	}
+	p.found = nil
+	for _, m := range fuzzy.Find(p.line.text(), texts) {
+		p.found = append(p.found, p.all[m.Index])
+	}
+}
+
+// render draws the actions found, at most h lines.
+func (p *palette) render(a *App, w, h int) []string {
+	lines := []string{a.theme.put(accent, " : ") + p.line.render(w-4)}
+	first := max(0, p.cursor-(h-2))
+	for i := first; i < min(len(p.found), first+h-1); i++ {
+		act := p.found[i]
+		text := act.doc
+		if why := act.why(a); why != "" {
+			text = "not now: " + why
+		}
+		l := cut(fmt.Sprintf(" %s  %s  %s", fit(act.name, 12), fit(act.keyNames(), 9), text), w-1)
+		if i == p.cursor {
+			lines = append(lines, a.theme.put(selected, markSelected+l))
+		} else {
+			lines = append(lines, " "+l)
+		}
+	}
+	if len(p.found) == 0 {
+		lines = append(lines, a.theme.put(dim, "   no action has that name"))
+	}
+	return lines
+}

@@ -1,0 +1,196 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"golang.org/x/term"
+
+	"gpuscope/model/session"
+	"gpuscope/trace"
+)
+
+// Options say how the program looks and where it draws. The zero Options are those of a person at a terminal.
+type Options struct {
+	Theme   string // of ThemeNames
+	Color   string // of ColorNames
+	Glyphs  string // of GlyphNames
+	NoMouse bool
+	Plain   bool   // no screen: a line of text for each event, nothing is ever overwritten
+	Prompt  string // typed for the person when the model is open
+	Log     *Log   // where others write what they have to say while the screen is in use; nil: a new one
+
+	Input  io.Reader // os.Stdin
+	Output io.Writer // os.Stdout
+	// Width and Height are the size of the screen where Output is no terminal.
+	Width, Height int
+}
+
+func (o Options) output() io.Writer {
+	if o.Output == nil {
+		return os.Stdout
+	}
+	return o.Output
+}
+
+// Interrupted is what Run returns when a signal ended the program.
+type Interrupted struct{ Signal os.Signal }
+
+func (e *Interrupted) Error() string { return "ended by " + e.Signal.String() }
+
+// leaveWithin is how long Run waits, after the person has left, for commands and the session to end.
+const leaveWithin = 2 * time.Second
+
+// Run opens a session beside the first frame and is the program until the person leaves. It returns the error of open if that was
+// what ended it, *Panic after a bug, *Interrupted after SIGTERM or SIGHUP; in every case the terminal is as it was.
+func Run(ctx context.Context, open func(context.Context) (session.Session, error), o Options) error {
+	return run(ctx, o, func(ctx context.Context) openedMsg {
+		s, err := open(ctx)
+		return openedMsg{session: s, err: err}
+	})
+}
+
+// ShowTrace shows a recorded trace, which load reads beside the first frame.
+func ShowTrace(ctx context.Context, load func(context.Context) (*trace.Trace, error), o Options) error {
+	return run(ctx, o, func(ctx context.Context) openedMsg {
+		t, err := load(ctx)
+		return openedMsg{trace: t, err: err}
+	})
+}
+
+func run(ctx context.Context, o Options, open func(context.Context) openedMsg) error {
+	if o.Plain {
+		return runPlain(ctx, o, open)
+	}
+	out := o.output()
+	if f, ok := out.(*os.File); ok {
+		if w, h, err := term.GetSize(int(f.Fd())); err == nil {
+			o.Width, o.Height = w, h
+		}
+	}
+	a, err := newApp(o)
+	if err != nil {
+		return err
+	}
+	options := []tea.ProgramOption{tea.WithAltScreen(), tea.WithoutSignalHandler(), tea.WithOutput(synchronized(out))}
+	if o.Input != nil {
+		options = append(options, tea.WithInput(o.Input))
+	}
+	if a.mouse {
+		options = append(options, tea.WithMouseCellMotion())
+	}
+	program := tea.NewProgram(a, options...)
+
+	var once sync.Once
+	var fault *Panic
+	a.runner = newRunner(ctx, func(m any) { program.Send(m) }, func(p *Panic) {
+		once.Do(func() {
+			fault = p
+			go program.Kill() // the event loop may be the one that failed
+		})
+	})
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+	var signalled os.Signal
+	heard := make(chan struct{})
+	a.runner.start(func(ctx context.Context) {
+		defer close(heard)
+		select {
+		case <-ctx.Done():
+		case signalled = <-signals:
+			go func() {
+				time.Sleep(leaveWithin)
+				program.Kill() // the event loop hangs
+			}()
+			program.Send(leaveMsg{})
+		}
+	})
+	a.runner.start(func(ctx context.Context) {
+		m := open(ctx)
+		if m.session != nil {
+			a.runner.keep(m.session)
+			a.runner.start(func(ctx context.Context) { a.runner.pump(ctx, m.session.Events()) })
+		}
+		a.runner.send(m)
+	})
+	a.runner.start(func(ctx context.Context) { watch(ctx, a.log, a.runner.send) })
+
+	_, err = program.Run()
+	a.runner.cancel()
+	a.runner.end()
+	signal.Stop(signals)
+	<-heard
+	once.Do(func() {}) // whoever panics from here on comes too late
+	switch {
+	case fault != nil:
+		return fault
+	case signalled != nil:
+		return &Interrupted{signalled}
+	case errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return fmt.Errorf("terminal: %w", err)
+	}
+	return a.opening
+}
+
+// watch sends word when the log has grown.
+func watch(ctx context.Context, l *Log, send func(any)) {
+	tick := time.NewTicker(frameTime)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.changed:
+			send(logMsg{})
+		}
+		select { // a burst of lines is one redraw
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Frames go out between marks that tell the terminal to show them at once: no tearing over ssh and in tmux. Bubble Tea writes each frame in one call.
+const beginFrame, endFrame = "\x1b[?2026h", "\x1b[?2026l"
+
+// synchronized puts the marks around every write.
+func synchronized(out io.Writer) io.Writer {
+	if f, ok := out.(*os.File); ok {
+		return &syncFile{File: f}
+	}
+	return &syncWriter{out}
+}
+
+// syncFile is still the terminal that Bubble Tea looks for.
+type syncFile struct{ *os.File }
+
+func (f *syncFile) Write(p []byte) (int, error) { return writeFrame(f.File, p) }
+
+// WriteString is what io.WriteString calls; the file's own would pass the marks by.
+func (f *syncFile) WriteString(s string) (int, error) { return writeFrame(f.File, []byte(s)) }
+
+type syncWriter struct{ w io.Writer }
+
+func (f *syncWriter) Write(p []byte) (int, error) { return writeFrame(f.w, p) }
+
+func writeFrame(w io.Writer, p []byte) (int, error) {
+	framed := make([]byte, 0, len(p)+len(beginFrame)+len(endFrame))
+	framed = append(framed, beginFrame...)
+	framed = append(framed, p...)
+	framed = append(framed, endFrame...)
+	if _, err := w.Write(framed); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

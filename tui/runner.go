@@ -1,0 +1,131 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"gpuscope/model/session"
+)
+
+// frameTime is the least time between two batches of events that reach the screen: no eye needs more, and each message redraws.
+const frameTime = time.Second / 30
+
+// runner owns every goroutine of the program, so that each has somebody who waits for it, none outlives the program unseen, and a panic in any of
+// them ends the program with the terminal restored.
+type runner struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	send   func(any) // hands a message to the event loop
+	crash  func(*Panic)
+
+	mu      sync.Mutex
+	session session.Session
+}
+
+func newRunner(ctx context.Context, send func(any), crash func(*Panic)) *runner {
+	r := &runner{send: send, crash: crash}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	return r
+}
+
+// start runs f in a goroutine of its own.
+func (r *runner) start(f func(context.Context)) {
+	r.wg.Add(1)
+	go func() {
+		defer r.wg.Done()
+		defer r.guard()
+		f(r.ctx)
+	}()
+}
+
+// guard turns a panic into the end of the program.
+func (r *runner) guard() {
+	if v := recover(); v != nil {
+		r.crash(&Panic{Value: v, Stack: debug.Stack()})
+	}
+}
+
+// Panic is a bug that ended the program. The terminal has been restored when Run returns it.
+type Panic struct {
+	Value any
+	Stack []byte
+}
+
+func (p *Panic) Error() string { return fmt.Sprintf("panic: %v (a bug in gpuscope)", p.Value) }
+
+// pump reads events for as long as there are any and hands them on in batches, at most 30 a second; the first after a pause at
+// once. It never lets the session wait for the screen.
+func (r *runner) pump(ctx context.Context, events <-chan session.Event) {
+	batches := make(chan eventsMsg)
+	r.start(func(ctx context.Context) { // a message may have to wait for the event loop; reading does not
+		for b := range batches {
+			r.send(b)
+		}
+		r.send(endedMsg{})
+	})
+	defer close(batches)
+	var held eventsMsg
+	var last time.Time
+	for {
+		var out chan eventsMsg
+		var due <-chan time.Time
+		if len(held) > 0 {
+			if wait := frameTime - time.Since(last); wait > 0 {
+				due = time.After(wait)
+			} else {
+				out = batches
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-due:
+		case out <- held:
+			held, last = nil, time.Now()
+		case e, ok := <-events:
+			if ok {
+				held = append(held, e)
+				continue
+			}
+			if len(held) > 0 {
+				select {
+				case batches <- held:
+				case <-ctx.Done():
+				}
+			}
+			return
+		}
+	}
+}
+
+// keep remembers the session, to close it when the program ends.
+func (r *runner) keep(s session.Session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.session = s
+}
+
+// end closes the session and waits for all goroutines, but not longer than leaveWithin: a GPU that hangs must not keep a person from
+// leaving.
+func (r *runner) end() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer r.guard()
+		r.mu.Lock()
+		s := r.session
+		r.mu.Unlock()
+		if s != nil {
+			_ = s.Close()
+		}
+		r.wg.Wait()
+	}()
+	select {
+	case <-done:
+	case <-time.After(leaveWithin):
+	}
+}

@@ -1,0 +1,492 @@
+package tui
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"gpuscope/model/session"
+	"gpuscope/trace"
+)
+
+// rects are where everything is now.
+func (a *App) rects() map[region]rect {
+	_, detail := a.views[a.current].(detailer)
+	return layout(a.w, a.h, arrangement{
+		detail: detail, zoom: a.zooms[a.current], notice: len(a.noticeLines()), split: a.split[a.current],
+	})
+}
+
+// frame composes the screen, line by line.
+func (a *App) frame() string {
+	if s := tooSmall(a.w, a.h); s != "" {
+		lines := wrapText(s, max(1, a.w))
+		return strings.Join(lines[:min(len(lines), max(1, a.h))], "\n")
+	}
+	m := a.rects()
+	f := canvas{lines: make([]strings.Builder, a.h), used: make([]int, a.h)}
+	f.draw(m[regionHeader], []string{a.header(a.w)})
+	f.draw(m[regionTabs], []string{a.tabs(a.w)})
+	f.draw(m[regionCost], []string{a.cost(a.w)})
+	body := m[regionList]
+	switch {
+	case a.over != nil:
+		r := rect{0, 4, a.w, a.h - 5}
+		title := " " + a.over.title
+		f.draw(m[regionTitle], []string{a.theme.put(strong, spread(title, a.over.text.where()+" ", a.w))})
+		f.draw(r, indent(a.over.text.render(r.w-2, r.h)))
+	case a.mirror.Trace == nil:
+		f.draw(rect{0, 3, a.w, a.h - 4}, a.welcome(a.w))
+	default:
+		v := a.views[a.current]
+		f.draw(m[regionTitle], []string{a.title(v, a.w)})
+		if body.h > 0 {
+			f.draw(body, v.render(a.theme, a.glyphs, body.w, body.h, !a.inDetail))
+		}
+		if r, ok := m[regionDetail]; ok {
+			lines := a.detail.render(r.w-2, r.h)
+			f.draw(m[regionDetailTitle], []string{a.detailTitle(r.w)})
+			f.draw(r, indent(lines))
+		}
+	}
+	if r, ok := m[regionNotice]; ok {
+		f.draw(r, a.noticeLines())
+	}
+	if p := a.palette; p != nil {
+		h := min(a.h/2, len(p.found)+2)
+		lines := append([]string{a.theme.put(dim, strings.Repeat(markRule, a.w))}, p.render(a, a.w, h)...)
+		f.put(rect{0, a.h - len(lines), a.w, len(lines)}, lines)
+	} else {
+		f.draw(m[regionHint], []string{a.hints(a.w)})
+	}
+	return f.String()
+}
+
+// canvas is a frame being put together: lines, filled from the left.
+type canvas struct {
+	lines []strings.Builder
+	used  []int // cells
+}
+
+// draw puts lines into a rectangle; what stands left of it on its lines must have been drawn before.
+func (c *canvas) draw(r rect, lines []string) {
+	for i, l := range lines[:min(len(lines), max(0, r.h))] {
+		y := r.y + i
+		if y < 0 || y >= len(c.lines) {
+			continue
+		}
+		if gap := r.x - c.used[y]; gap > 0 {
+			c.lines[y].WriteString(blank(gap))
+			c.used[y] += gap
+		}
+		if width(l) > r.w {
+			l = cut(l, r.w)
+		}
+		c.lines[y].WriteString(l)
+		c.used[y] += width(l)
+	}
+}
+
+// put draws over whole lines.
+func (c *canvas) put(r rect, lines []string) {
+	for y := max(0, r.y); y < min(len(c.lines), r.y+r.h); y++ {
+		c.lines[y].Reset()
+		c.used[y] = 0
+	}
+	c.draw(r, lines)
+}
+
+func (c *canvas) String() string {
+	var b strings.Builder
+	for i := range c.lines {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(c.lines[i].String())
+	}
+	return b.String()
+}
+
+func indent(lines []string) []string {
+	for i, l := range lines {
+		if l != "" {
+			lines[i] = " " + l
+		}
+	}
+	return lines
+}
+
+// header says what runs on what, and how it stands.
+func (a *App) header(w int) string {
+	name := "gpuscope"
+	state := a.stateWord()
+	right := a.theme.put(a.statePaint(), state)
+	room := w - width(state) - 2
+	left := " " + name
+	if t := a.mirror.Trace; t != nil {
+		model := filepath.Base(t.Model.Name)
+		token := ""
+		if s := a.step(); s != nil && s.Token != nil && w >= 120 {
+			token = fmt.Sprintf(" · token %q", s.Text)
+		}
+		var texts []string
+		for _, device := range deviceTexts(&t.Device) {
+			texts = append(texts, fmt.Sprintf("%s · %s%s", model, device, token))
+		}
+		for _, device := range deviceTexts(&t.Device) {
+			texts = append(texts, fmt.Sprintf("%s · %s", cutMiddle(model, 20), device))
+		}
+		return " " + a.theme.put(strong, name) + "  " + fit(first(room-width(name)-3, texts...), room-width(name)-2) + right
+	}
+	return a.theme.put(strong, fit(left, room+1)) + right
+}
+
+// deviceTexts say what the device is, from long to short.
+func deviceTexts(d *trace.Device) []string {
+	if d.Software() {
+		name, _, _ := strings.Cut(d.Name, " (")
+		return []string{
+			fmt.Sprintf("software device (%s, %s): compare ratios only", name, d.Backend),
+			fmt.Sprintf("software device (%s): compare ratios only", name),
+			fmt.Sprintf("software device (%s)", name),
+		}
+	}
+	return []string{fmt.Sprintf("%s %s (%s)", d.Name, d.Backend, d.AdapterType), fmt.Sprintf("%s %s", d.Name, d.Backend), d.Name}
+}
+
+// stateWord is how things stand, in one word.
+func (a *App) stateWord() string {
+	switch {
+	case a.opening != nil:
+		return "[FAILED]"
+	case a.mirror.Trace == nil:
+		return "[LOADING" + a.progress() + "]"
+	case a.isTrace:
+		return "[TRACE]"
+	case a.lost:
+		return "[ENGINE GONE]"
+	case a.job != nil && a.job.cancelled:
+		return "[STOPPING]"
+	case a.job != nil:
+		return "[RUNNING]"
+	case a.mirror.State.Ended:
+		return "[ENDED]"
+	}
+	return "[PAUSED]"
+}
+
+func (a *App) statePaint() paint {
+	switch {
+	case a.opening != nil, a.lost:
+		return bad
+	case a.job != nil:
+		return good
+	}
+	return accent
+}
+
+func (a *App) progress() string {
+	p := a.mirror.Progress
+	switch {
+	case p.Phase == "":
+		return ""
+	case p.Total == 0:
+		return " " + p.Phase
+	}
+	return fmt.Sprintf(" %s %d/%d", p.Phase, p.Done, p.Total)
+}
+
+// step is the step that is shown, nil before the first.
+func (a *App) step() *trace.Step {
+	if a.shown < 0 {
+		return nil
+	}
+	return &a.index.Trace.Steps[a.shown]
+}
+
+// tabLabel is how a view stands in the line of tabs.
+func (a *App) tabLabel(s scope) string {
+	label := viewKey(s) + " " + a.views[s].name()
+	if s == a.current {
+		return "[" + label + "]"
+	}
+	return " " + label + " "
+}
+
+// viewKey is the key that goes to a view. It comes from the table of actions.
+func viewKey(s scope) string {
+	for i := range actions {
+		if actions[i].name == s.String() {
+			return actions[i].keys[0]
+		}
+	}
+	return ""
+}
+
+// tabs names the views, and the step and how it was timed.
+func (a *App) tabs(w int) string {
+	var b strings.Builder
+	used := 0
+	for _, s := range a.order {
+		label := a.tabLabel(s)
+		used += width(label)
+		if s == a.current {
+			b.WriteString(a.theme.put(accent, label))
+		} else {
+			b.WriteString(label)
+		}
+	}
+	right := first(w-used-2, a.stepTexts()...)
+	return b.String() + blank(w-used-width(right)-1) + a.theme.put(dim, right)
+}
+
+// tabAt is the view whose tab is at a cell.
+func (a *App) tabAt(x int) (scope, bool) {
+	at := 0
+	for _, s := range a.order {
+		at += width(a.tabLabel(s))
+		if x < at {
+			return s, true
+		}
+	}
+	return 0, false
+}
+
+// stepTexts say which step is shown, from long to short.
+func (a *App) stepTexts() []string {
+	s := a.step()
+	if s == nil {
+		if a.mirror.Trace == nil {
+			return []string{""}
+		}
+		return []string{"no step yet"}
+	}
+	step := fmt.Sprintf("step %d %s pos %d", s.Index, s.Phase, s.Position)
+	if s.Index != a.mirror.State.Step && a.session != nil {
+		step = fmt.Sprintf("step %d of %d %s pos %d", s.Index, a.mirror.State.Step, s.Phase, s.Position)
+	}
+	timing := "timing " + s.Timing
+	n := "1 sample"
+	if len(s.Dispatches) > 0 && len(s.Dispatches[0].Samples) > 0 {
+		n = fmt.Sprintf("n=%d", len(s.Dispatches[0].Samples))
+	}
+	if s.Timing != "dispatch" {
+		n = ""
+	}
+	clk := ""
+	if s.Canary > 0 {
+		clk = fmt.Sprintf("clk %.2f", s.Canary)
+	}
+	quantum := ""
+	if q := a.index.Trace.Clock.QuantumNS; q > 0 {
+		quantum = fmt.Sprintf("quantum %g ns", q)
+	}
+	cold := ""
+	if s.Cold {
+		cold = "cold"
+	}
+	return []string{
+		joined(" · ", step, cold, timing, n, quantum, clk),
+		joined(" · ", step, cold, timing, n, clk),
+		joined(" · ", step, cold, timing, n),
+		joined(" · ", step, cold, timing),
+		joined(" · ", step, cold),
+		fmt.Sprintf("s%d %s pos %d", s.Index, s.Phase, s.Position),
+		fmt.Sprintf("s%d pos %d", s.Index, s.Position),
+		fmt.Sprintf("s%d", s.Index),
+	}
+}
+
+// joined puts the parts that are there together.
+func joined(sep string, parts ...string) string {
+	var there []string
+	for _, p := range parts {
+		if p != "" {
+			there = append(there, p)
+		}
+	}
+	return strings.Join(there, sep)
+}
+
+// cost is the line on which wall, span and sum stand together.
+func (a *App) cost(w int) string {
+	if a.shown < 0 {
+		return ""
+	}
+	return " " + first(w-2, costTexts(a.index.Summary(a.shown))...)
+}
+
+func costTexts(r *trace.StepSummary) []string {
+	wall := "wall " + millis(r.Wall)
+	both := wall
+	if untimed, ok := r.Untimed.NS(); ok && untimed > 0 {
+		timed, _ := r.Timed.NS()
+		both = fmt.Sprintf("%s (decode %s untimed, %s timed, %+.0f%%)", wall, millisBare(r.Untimed), millisBare(r.Timed), 100*float64(timed-untimed)/float64(untimed))
+	}
+	sum := "Σgpu " + millisBare(r.Busy)
+	parts := sum
+	if _, ok := r.Timing.NS(); ok {
+		parts = fmt.Sprintf("%s = ~%s work + ~%s timing", sum, millisBare(r.Work), millisBare(r.Timing))
+	}
+	span, gaps, idle := "span "+millisBare(r.Span), "gaps "+millisBare(r.Gaps), "GPU idle "+millisBare(r.Idle)
+	return []string{
+		joined(" │ ", both, parts, gaps, span, idle),
+		joined(" │ ", wall, parts, gaps, span, idle),
+		joined(" │ ", wall, parts, gaps, span),
+		joined(" │ ", wall, sum, gaps, span, idle),
+		joined(" │ ", wall, sum, span),
+	}
+}
+
+// millis is a time in ms with its unit, millisBare without.
+func millis(t trace.Time) string {
+	s := millisBare(t)
+	if s == trace.Unmeasured {
+		return s
+	}
+	return s + " ms"
+}
+
+func millisBare(t trace.Time) string {
+	ns, ok := t.NS()
+	if !ok {
+		return trace.Unmeasured
+	}
+	switch v := float64(ns) / 1e6; {
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	default:
+		return fmt.Sprintf("%.2f", v)
+	}
+}
+
+// title is the line over the list. Parts go from the middle when there is no room: the first two and the last say most.
+func (a *App) title(v view, w int) string {
+	parts := v.title(w)
+	if z := a.zooms[a.current]; z != zoomNone {
+		parts = append([]string{"zoomed (z)"}, parts...)
+	}
+	for len(parts) > 2 && width(strings.Join(parts, " · ")) > w-2 {
+		parts = append(parts[:len(parts)-2], parts[len(parts)-1])
+	}
+	return a.theme.put(strong, " "+cut(strings.Join(parts, " · "), w-2))
+}
+
+// detailTitle is the rule over the detail; a mark says that the keys move in it.
+func (a *App) detailTitle(w int) string {
+	name, p := "", dim
+	if a.inDetail {
+		name, p = " "+markClosed+" detail, tab goes back ", accent
+	}
+	if more := a.detail.where(); more != "" {
+		name += " " + more + " "
+		if !a.inDetail {
+			name += "tab, then ↓ "
+		}
+	}
+	rule := strings.Repeat(markRule, max(0, w-width(name)-2))
+	return a.theme.put(p, rule+name+markRule+markRule)
+}
+
+// noticeLines are the error that waits to be dismissed.
+func (a *App) noticeLines() []string {
+	if a.failure == "" {
+		return nil
+	}
+	lines := wrapText(markFail+" "+printable(a.failure)+" (esc dismisses)", a.w-2)
+	if len(lines) > 3 {
+		lines = append(lines[:2], cut(lines[2]+" … the whole is in the log (0)", a.w-2))
+	}
+	for i := range lines {
+		lines[i] = a.theme.put(bad, " "+lines[i])
+	}
+	return lines
+}
+
+// hints are what can be done here, or the question that is asked, or a note.
+func (a *App) hints(w int) string {
+	if q := a.question; q != nil {
+		label := " " + q.label + ": "
+		return a.theme.put(accent, label) + q.line.render(w-width(label)-1)
+	}
+	if a.note != "" {
+		return a.theme.put(accent, " "+cut(printable(a.note), w-2))
+	}
+	var b strings.Builder
+	list := here(a.scopes(), true)
+	if a.over != nil {
+		b.WriteString(" " + a.theme.put(accent, "esc") + " close  " + a.theme.put(accent, "↑↓ pgup pgdown") + " scroll")
+		return b.String()
+	}
+	// help and quit, the last two, are always there
+	used, kept := 1, list[len(list)-2:]
+	for _, act := range kept {
+		used += width(act.keys[0]) + width(act.name) + 3
+	}
+	b.WriteByte(' ')
+	for i, act := range list[:len(list)-2] {
+		n := width(act.keys[0]) + width(act.name) + 3
+		if act.why(a) != "" {
+			continue
+		}
+		if used+n > w {
+			list = append(list[:i:i], kept...)
+			break
+		}
+		used += n
+		b.WriteString(a.theme.put(accent, act.keys[0]) + " " + act.name + "  ")
+	}
+	for _, act := range kept {
+		b.WriteString(a.theme.put(accent, act.keys[0]) + " " + act.name + "  ")
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// welcome is the screen before there is anything to show.
+func (a *App) welcome(w int) []string {
+	var lines []string
+	say := func(p paint, s string) {
+		for _, l := range wrapText(s, w-4) {
+			lines = append(lines, a.theme.put(p, "  "+l))
+		}
+	}
+	lines = append(lines, "")
+	if a.opening != nil {
+		say(bad, markFail+" "+a.opening.Error())
+		lines = append(lines, "")
+		say(plain, "Nothing runs. q quits.")
+		return lines
+	}
+	p := a.mirror.Progress
+	phase := p.Phase
+	if phase == "" {
+		phase = "starting"
+	}
+	say(strong, "Opening the model")
+	lines = append(lines, "")
+	bar := ""
+	if p.Total > 0 {
+		cells := min(40, w-30)
+		done := clamp(p.Done*cells/p.Total, 0, cells)
+		bar = strings.Repeat("█", done) + strings.Repeat("░", cells-done) + fmt.Sprintf(" %d/%d", p.Done, p.Total)
+	}
+	say(plain, fit(phase, 20)+" "+bar)
+	log, _ := a.log.snapshot()
+	if n := len(log); n > 0 {
+		lines = append(lines, "")
+		for _, l := range log[max(0, n-(a.h-12)):] {
+			lines = append(lines, a.theme.put(dim, "  "+cut(printable(l.Text), w-4)))
+		}
+	}
+	return lines
+}
+
+// busyWith names the command that runs.
+func busyWith(k session.CommandKind) string {
+	return map[session.CommandKind]string{
+		session.Prompt: "reading the prompt", session.Next: "decoding", session.Run: "running", session.Previous: "stepping back",
+		session.Repeat: "repeating", session.Reset: "resetting", session.Timing: "setting the timing level",
+	}[k]
+}

@@ -1,0 +1,370 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"gpuscope/model/session"
+	"gpuscope/trace"
+)
+
+// model is what is looked at: a running session or a recorded trace, and which of its steps.
+type model struct {
+	session session.Session // nil until opened, and where a trace is shown
+	isTrace bool
+	lost    bool // the session's events ended
+	mirror  session.Mirror
+	opening error // why there is no session
+	index   trace.Index
+	shown   int // index into Trace.Steps of the step that is shown, -1 before the first
+	follow  bool
+	marked  int // step that was made the base, -1: the one before the shown
+	version int // of the data: rises with every change of what is shown
+
+	job    *job
+	queued *session.Command
+	jobs   int
+}
+
+// job is a command on its way.
+type job struct {
+	id        int
+	command   session.Command
+	cancel    context.CancelFunc
+	cancelled bool
+}
+
+func newModel() model { return model{shown: -1, marked: -1, follow: true} }
+
+// repeats is how many samples one press of R adds.
+const repeats = 10
+
+// snapshot is what the views draw from. It does not change after it was handed out.
+type snapshot struct {
+	index   *trace.Index // nil until the trace's header is there
+	trace   *trace.Trace
+	step    int // -1: none
+	base    int // -1: none
+	state   session.State
+	live    bool // a session stands behind it
+	version int
+}
+
+func (m *model) snapshot() snapshot {
+	s := snapshot{step: m.shown, base: m.base(), state: m.mirror.State, live: m.session != nil, version: m.version}
+	if m.mirror.Trace != nil {
+		s.index, s.trace = &m.index, m.index.Trace
+	}
+	return s
+}
+
+// base is the step that the shown one is compared with.
+func (m *model) base() int {
+	if m.marked >= 0 && m.marked != m.shown {
+		return m.marked
+	}
+	return m.shown - 1
+}
+
+func (a *App) opened(m openedMsg) {
+	switch {
+	case m.err != nil:
+		a.opening = m.err
+		a.log.Add("error", m.err.Error())
+	case m.trace != nil:
+		a.isTrace = true
+		a.events([]session.Event{{Opened: m.trace}})
+		a.shown = len(m.trace.Steps) - 1
+		a.follow = false
+	default:
+		a.session = m.session
+	}
+}
+
+// events brings the mirror up to date.
+func (a *App) events(list eventsMsg) {
+	wasOpen := a.mirror.Trace != nil
+	for _, e := range list {
+		if e.Repeated != nil && a.mirror.Trace != nil { // it rewrites a step: earlier snapshots keep theirs
+			a.mirror.Trace.Steps = slices.Clone(a.mirror.Trace.Steps)
+		}
+		if e.Log != nil {
+			a.log.Add(e.Log.Level, e.Log.Text)
+		}
+		if e.Note != nil {
+			a.log.Add("info", e.Note.Text)
+		}
+		a.mirror.Apply(e)
+	}
+	if a.mirror.Trace == nil {
+		return
+	}
+	copied := *a.mirror.Trace
+	a.index.Sync(&copied)
+	if a.follow && a.session != nil {
+		a.shown = a.stepOfState()
+	}
+	a.version++
+	if !wasOpen && a.session != nil && a.opts.Prompt != "" {
+		a.command(session.Command{Kind: session.Prompt, Text: a.opts.Prompt})
+	}
+}
+
+// stepOfState is where the session's current step stands among those recorded.
+func (a *App) stepOfState() int {
+	steps := a.mirror.Trace.Steps
+	for i := len(steps) - 1; i >= 0; i-- {
+		if steps[i].Index == a.mirror.State.Step {
+			return i
+		}
+	}
+	return -1
+}
+
+func (a *App) ended() {
+	a.lost = true
+	if a.runner.ctx.Err() == nil {
+		a.fail(errors.New("the engine has gone: its events ended. What was recorded can still be read and exported (x)"))
+	}
+}
+
+// command sends a command to the session. While another one runs it waits for it, and stops it if it is a run; of several that wait
+// the last one counts, so a held key steps as fast as the model does and not longer than it is held.
+func (a *App) command(c session.Command) {
+	if a.job != nil {
+		a.queued = &c
+		if a.job.command.Kind == session.Run {
+			a.stopJob()
+		}
+		return
+	}
+	if c.Kind != session.Timing && c.Kind != session.Repeat {
+		a.follow = true
+	}
+	a.jobs++
+	ctx, cancel := context.WithCancel(a.runner.ctx)
+	j := &job{id: a.jobs, command: c, cancel: cancel}
+	a.job = j
+	s := a.session
+	a.runner.start(func(context.Context) {
+		defer cancel()
+		a.runner.send(doneMsg{j.id, s.Do(ctx, c)})
+	})
+}
+
+func (a *App) done(m doneMsg) {
+	if a.job == nil || a.job.id != m.id {
+		return
+	}
+	j := a.job
+	a.job = nil
+	a.version++
+	if m.err != nil && !(j.cancelled && errors.Is(m.err, context.Canceled)) {
+		a.fail(fmt.Errorf("%s: %w", j.command.Kind, m.err))
+		a.queued = nil
+	}
+	if c := a.queued; c != nil {
+		a.queued = nil
+		a.command(*c)
+	}
+}
+
+func (a *App) stopJob() {
+	a.job.cancelled = true
+	a.job.cancel()
+}
+
+// stop cancels what runs and what waits, and says whether there was anything.
+func (a *App) stop() bool {
+	a.queued = nil
+	if a.job == nil {
+		return false
+	}
+	a.stopJob()
+	return true
+}
+
+func (a *App) next() {
+	if a.session == nil {
+		a.showStep(1)
+		return
+	}
+	a.command(session.Command{Kind: session.Next})
+}
+
+func (a *App) back() {
+	if a.session == nil {
+		a.showStep(-1)
+		return
+	}
+	a.command(session.Command{Kind: session.Previous})
+}
+
+func (a *App) runPause() {
+	if a.job != nil && a.job.command.Kind == session.Run {
+		a.stop()
+		return
+	}
+	a.command(session.Command{Kind: session.Run})
+}
+
+func (a *App) repeat() { a.command(session.Command{Kind: session.Repeat, N: repeats}) }
+
+func (a *App) reset() { a.command(session.Command{Kind: session.Reset}) }
+
+func (a *App) nextTiming() {
+	levels := []string{"dispatch", "step", "off"}
+	at := slices.Index(levels, a.mirror.State.Timing)
+	level := levels[(at+1)%len(levels)]
+	a.command(session.Command{Kind: session.Timing, Level: level})
+	a.say("timing " + level + " from the next step on")
+}
+
+func (a *App) toggleFollow() {
+	a.follow = !a.follow
+	if a.follow && a.session != nil {
+		a.showIndex(a.stepOfState())
+		a.follow = true
+		a.say("following the newest step")
+	} else {
+		a.say(fmt.Sprintf("staying on step %d", a.shownIndex()))
+	}
+}
+
+// showStep shows the recorded step so many further on.
+func (a *App) showStep(by int) {
+	a.follow = false
+	a.showIndex(clamp(a.shown+by, 0, len(a.index.Trace.Steps)-1))
+}
+
+func (a *App) showIndex(i int) {
+	if i != a.shown {
+		a.shown = i
+		a.version++
+	}
+}
+
+// shownIndex is the number of the shown step.
+func (a *App) shownIndex() int {
+	if a.shown < 0 {
+		return -1
+	}
+	return a.index.Trace.Steps[a.shown].Index
+}
+
+func (a *App) markBase() {
+	if a.marked == a.shown {
+		a.marked = -1
+		a.say("base: the step before")
+	} else {
+		a.marked = a.shown
+		a.say(fmt.Sprintf("base: step %d, until b is pressed on it again", a.shownIndex()))
+	}
+	a.version++
+}
+
+func (a *App) askPrompt() {
+	a.ask(&question{label: "prompt", take: func(s string) { a.command(session.Command{Kind: session.Prompt, Text: s}) }})
+}
+
+func (a *App) askFilter() {
+	f, ok := a.views[a.current].(filterer)
+	if !ok {
+		return
+	}
+	before := f.filtered()
+	q := &question{label: "filter", live: f.setFilter, take: f.setFilter, leave: func() { f.setFilter(before) }}
+	q.line.set(before)
+	a.ask(q)
+}
+
+func (a *App) askExport() {
+	q := &question{label: "export to", take: a.export}
+	q.line.set("gpuscope-" + now().Format("20060102-150405") + ".json.gz")
+	a.ask(q)
+}
+
+// export writes the trace as it is now.
+func (a *App) export(path string) {
+	if path == "" {
+		return
+	}
+	t := *a.index.Trace
+	a.later(func(context.Context) (string, error) {
+		if err := trace.WriteFile(path, &t); err != nil {
+			return "", fmt.Errorf("export: %w", err)
+		}
+		if full, err := filepath.Abs(path); err == nil {
+			path = full
+		}
+		return fmt.Sprintf("wrote %s: %s, %s", path, plural(len(t.Steps), "step"), plural(len(t.Plans), "plan")), nil
+	})
+}
+
+// Reasons for which an action cannot be done now.
+
+func needsSession(a *App) string {
+	switch {
+	case a.isTrace:
+		return "this is a recorded trace; start gpuscope with a model"
+	case a.opening != nil:
+		return "the model could not be opened"
+	case a.lost:
+		return "the engine has gone"
+	case a.session == nil || a.mirror.Trace == nil:
+		return "the model is still loading"
+	}
+	return ""
+}
+
+func needsTrace(a *App) string {
+	if a.mirror.Trace == nil {
+		return "nothing is open yet"
+	}
+	if len(a.mirror.Trace.Steps) == 0 {
+		return "no step was run yet"
+	}
+	return ""
+}
+
+func needsStep(a *App) string {
+	if why := needsSession(a); why != "" {
+		return why
+	}
+	return needsTrace(a)
+}
+
+func cannotNext(a *App) string {
+	if a.isTrace {
+		return needsTrace(a)
+	}
+	if why := needsSession(a); why != "" {
+		return why
+	}
+	switch {
+	case a.mirror.State.Ended:
+		return "the text has ended: S goes back, i types a new prompt"
+	case a.mirror.State.Position == 0 && a.job == nil:
+		return "there is no text yet: i types a prompt"
+	}
+	return ""
+}
+
+func cannotBack(a *App) string {
+	if a.isTrace {
+		return needsTrace(a)
+	}
+	return needsStep(a)
+}
+
+func needsDispatch(a *App) string {
+	if s, ok := a.views[a.current].(selector); ok {
+		if _, ok := s.selected(); ok {
+			return ""
+		}
+	}
+	return "select a dispatch first"
+}

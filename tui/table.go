@@ -1,0 +1,440 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+)
+
+// tablePane shows a trace.Table: a window of rows with a cursor, and nothing but the rows in the window is drawn or even asked
+// for. The table says what its columns are and which screen they are for; what is unfolded, sorted and filtered is kept here by name
+// and key, so that it survives a change of step.
+type tablePane struct {
+	table  *trace.Table
+	choice trace.Selection
+	filter string
+	rows   []int // indices into table.Rows that are shown
+	cursor int   // index into rows
+	top    int   // first row in the window
+	key    string
+	err    error // of the filter: the rows are unfiltered then
+
+	plainColumns bool // every column stays a column, and widths are taken from the rows in sight: cells are costly, or rows come all the time
+
+	uniform []int    // columns that say the same in every row: they stand in the title
+	columns []placed // as laid out for width
+	laidOut int
+	page    int // rows in the window, as last drawn
+}
+
+// placed is a column of the table with its width on the screen.
+type placed struct {
+	col, width int
+}
+
+// What the widths of columns are measured on: rows from the top. A table may have a million.
+const measuredRows = 2000
+
+// The tree's column and the kernel's give way first when the screen is narrow.
+const elasticMin = 8
+
+// load takes a new table. The selected row stays selected by its key; where it is gone the cursor stays at its height.
+func (p *tablePane) load(t *trace.Table) {
+	p.table = t
+	p.reselect()
+}
+
+// reselect applies filter, order and folding.
+func (p *tablePane) reselect() {
+	if p.table == nil {
+		p.rows = nil
+		return
+	}
+	p.choice.Filter, p.err = p.table.ParseFilter(p.filter)
+	rows, err := p.table.Select(p.choice)
+	if err != nil { // the order is by a column that this table has not
+		p.choice.Sort = ""
+		rows, _ = p.table.Select(p.choice)
+	}
+	p.rows = rows
+	if i := slices.IndexFunc(rows, func(r int) bool { return p.table.Rows[r].Key == p.key }); i >= 0 {
+		p.cursor = i
+	}
+	p.goTo(p.cursor)
+	p.laidOut = 0
+	if !p.plainColumns {
+		p.uniform = p.table.Uniform(rows)
+	}
+}
+
+// goTo puts the cursor on a row of the window's list, or the nearest there is.
+func (p *tablePane) goTo(row int) {
+	p.cursor = clamp(row, 0, max(0, len(p.rows)-1))
+	if len(p.rows) > 0 {
+		p.key = p.table.Rows[p.rows[p.cursor]].Key
+	}
+	p.reveal()
+}
+
+// reveal scrolls as little as shows the cursor.
+func (p *tablePane) reveal() {
+	if p.page > 0 {
+		p.top = clamp(p.top, p.cursor-p.page+1, p.cursor)
+		p.top = clamp(p.top, 0, max(0, len(p.rows)-p.page))
+	}
+}
+
+// current is the index into table.Rows of the selected row, -1 where there is none.
+func (p *tablePane) current() int {
+	if p.cursor >= len(p.rows) {
+		return -1
+	}
+	return p.rows[p.cursor]
+}
+
+func (p *tablePane) move(m motion) {
+	switch m {
+	case up:
+		p.goTo(p.cursor - 1)
+	case down:
+		p.goTo(p.cursor + 1)
+	case pageUp:
+		p.goTo(p.cursor - max(1, p.page-1))
+	case pageDown:
+		p.goTo(p.cursor + max(1, p.page-1))
+	case halfUp:
+		p.goTo(p.cursor - max(1, p.page/2))
+	case halfDown:
+		p.goTo(p.cursor + max(1, p.page/2))
+	case top:
+		p.goTo(0)
+	case bottom:
+		p.goTo(len(p.rows) - 1)
+	case left:
+		p.fold(false)
+	case right:
+		p.fold(true)
+	}
+}
+
+// toggle opens the selected row, or closes it. It says whether there was anything to open.
+func (p *tablePane) toggle() bool {
+	r := p.current()
+	if r < 0 || !p.table.Rows[r].Children {
+		return false
+	}
+	p.setOpen(r, !p.isOpen(r))
+	return true
+}
+
+// fold opens or closes the selected row; closing a row that has nothing open goes to the row it stands in.
+func (p *tablePane) fold(open bool) {
+	r := p.current()
+	if r < 0 {
+		return
+	}
+	row := p.table.Rows[r]
+	switch {
+	case row.Children && p.isOpen(r) != open:
+		p.setOpen(r, open)
+	case !open && row.Parent >= 0:
+		if i := slices.Index(p.rows, row.Parent); i >= 0 {
+			p.goTo(i)
+		}
+	}
+}
+
+func (p *tablePane) isOpen(r int) bool {
+	row := p.table.Rows[r]
+	if open, ok := p.choice.Open[row.Key]; ok {
+		return open
+	}
+	return row.Open
+}
+
+func (p *tablePane) setOpen(r int, open bool) {
+	if p.choice.Open == nil {
+		p.choice.Open = map[string]bool{}
+	}
+	p.choice.Open[p.table.Rows[r].Key] = open
+	p.reselect()
+}
+
+// setFilter shows only the rows that match.
+func (p *tablePane) setFilter(s string) {
+	p.filter = s
+	p.reselect()
+}
+
+// nextSort orders by the next column on the screen, after the last in the table's own order again. Numbers start with the largest.
+func (p *tablePane) nextSort() {
+	var names []string
+	for _, c := range p.columns {
+		if !p.table.Columns[c.col].Tree {
+			names = append(names, p.table.Columns[c.col].Name)
+		}
+	}
+	names = append(names, "")
+	at := slices.Index(names, p.choice.Sort)
+	if p.choice.Sort == "" {
+		at = len(names) - 1
+	}
+	p.sortBy(names[(at+1)%len(names)])
+}
+
+// sortBy orders by a column; the same column again turns the order round.
+func (p *tablePane) sortBy(name string) {
+	if name != "" && name == p.choice.Sort {
+		p.reverse()
+		return
+	}
+	p.choice.Sort, p.choice.Reverse = name, false
+	if c := p.table.Column(name); name != "" && c >= 0 {
+		p.choice.Reverse = p.table.Columns[c].Right
+	}
+	p.reselect()
+}
+
+func (p *tablePane) reverse() {
+	p.choice.Reverse = !p.choice.Reverse
+	p.reselect()
+}
+
+// order says in words how rows are sorted.
+func (p *tablePane) order() string {
+	name := "graph"
+	if p.choice.Sort != "" {
+		name = p.table.Columns[p.table.Column(p.choice.Sort)].Title
+		if p.choice.Reverse {
+			name += "↓"
+		} else {
+			name += "↑"
+		}
+	} else if p.choice.Reverse {
+		name += "↓"
+	}
+	return name
+}
+
+// shown says how many of the rows pass the filter, "" without one.
+func (p *tablePane) shown() string {
+	switch {
+	case p.filter == "":
+		return ""
+	case p.err != nil:
+		return p.err.Error()
+	}
+	leaves := func(rows []int) (n int) {
+		for _, r := range rows {
+			if !p.table.Rows[r].Children {
+				n++
+			}
+		}
+		return n
+	}
+	all := 0
+	for _, r := range p.table.Rows {
+		if !r.Children {
+			all++
+		}
+	}
+	return fmt.Sprintf("filter %s: %s of %s rows", p.filter, count(leaves(p.rows)), count(all))
+}
+
+// same says what the columns that stand in the title say: "wg 64".
+func (p *tablePane) same(w int) string {
+	var said []string
+	for _, c := range p.uniform {
+		if col := p.table.Columns[c]; col.Width <= max(w, mainWidth) {
+			said = append(said, col.Title+" "+p.table.Cell(p.rows[0], c).Text)
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
+// lay finds the columns that a screen of w cells has room for, and their widths.
+func (p *tablePane) lay(w int) {
+	if p.laidOut == w {
+		return
+	}
+	p.laidOut, p.columns = w, p.columns[:0]
+	used := 1 // the mark of the selected row
+	for c, col := range p.table.Columns {
+		if col.Width > max(w, mainWidth) || slices.Contains(p.uniform, c) {
+			continue
+		}
+		n := 0
+		for _, r := range p.measured() {
+			n = max(n, width(p.text(r, c)))
+		}
+		if n == 0 && !p.plainColumns {
+			continue // nothing in it
+		}
+		n = max(n, width(col.Title))
+		p.columns = append(p.columns, placed{c, n})
+		used += n + 1
+	}
+	p.shrink(used - w)
+}
+
+// measured are the rows from which the widths of columns are taken.
+func (p *tablePane) measured() []int {
+	if p.plainColumns {
+		return p.rows[p.top:min(len(p.rows), p.top+p.page)]
+	}
+	return p.rows[:min(len(p.rows), measuredRows)]
+}
+
+// shrink takes cells away until the columns fit: first from the widest text columns, then whole columns from the right.
+func (p *tablePane) shrink(over int) {
+	for over > 0 {
+		widest := -1
+		for i, c := range p.columns {
+			if !p.table.Columns[c.col].Right && c.width > elasticMin && (widest < 0 || c.width > p.columns[widest].width) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		p.columns[widest].width--
+		over--
+	}
+	for over > 0 && len(p.columns) > 1 {
+		last := len(p.columns) - 1
+		over -= p.columns[last].width + 1
+		p.columns = p.columns[:last]
+	}
+}
+
+// text is what a cell shows, the tree's column with its indentation.
+func (p *tablePane) text(row, col int) string {
+	s := p.table.Cell(row, col).Text
+	if !p.table.Columns[col].Tree {
+		return s
+	}
+	r := p.table.Rows[row]
+	mark := ""
+	if r.Children {
+		mark = markClosed + " "
+		if p.isOpen(row) {
+			mark = markOpen + " "
+		}
+	}
+	return blank(2*r.Depth) + mark + s
+}
+
+// render draws header and rows in w by h cells.
+func (p *tablePane) render(t *theme, w, h int, focused bool, empty string) []string {
+	lines := make([]string, 0, h)
+	if p.table == nil || len(p.rows) == 0 {
+		lines = append(lines, "")
+		for _, l := range wrapText(empty, w-2) {
+			lines = append(lines, t.put(dim, " "+l))
+		}
+		return lines
+	}
+	p.page = h - 1
+	p.reveal()
+	p.lay(w)
+	lines = append(lines, p.header(t))
+	var b strings.Builder
+	for i := p.top; i < min(len(p.rows), p.top+p.page); i++ {
+		b.Reset()
+		p.row(&b, t, i, focused)
+		lines = append(lines, b.String())
+	}
+	return lines
+}
+
+func (p *tablePane) header(t *theme) string {
+	var b strings.Builder
+	b.WriteByte(' ')
+	for _, c := range p.columns {
+		col := p.table.Columns[c.col]
+		title := col.Title
+		if col.Name == p.choice.Sort && width(title) < c.width {
+			title += map[bool]string{true: "↓", false: "↑"}[p.choice.Reverse]
+		}
+		if col.Right {
+			b.WriteString(fitLeft(title, c.width))
+		} else {
+			b.WriteString(fit(title, c.width))
+		}
+		b.WriteByte(' ')
+	}
+	return t.put(dim, strings.TrimRight(b.String(), " "))
+}
+
+func (p *tablePane) row(b *strings.Builder, t *theme, i int, focused bool) {
+	row := p.rows[i]
+	all := plain
+	if p.table.Rows[row].Group {
+		all = strong
+	}
+	if i == p.cursor {
+		mark := markSelected
+		if !focused {
+			mark = "›"
+		}
+		all = selected
+		b.WriteString(t.put(selected, mark))
+	} else {
+		b.WriteByte(' ')
+	}
+	for k, c := range p.columns {
+		col := &p.table.Columns[c.col]
+		s := p.text(row, c.col)
+		switch {
+		case col.Right:
+			s = fitLeft(s, c.width)
+		case col.Tree:
+			s = fit(s, c.width)
+		default:
+			s = fit(cutMiddle(s, c.width), c.width)
+		}
+		if all == plain {
+			b.WriteString(t.put(cellPaint(col.Name, s), s))
+		} else {
+			b.WriteString(t.put(all, s))
+		}
+		if k < len(p.columns)-1 {
+			b.WriteByte(' ')
+		}
+	}
+}
+
+// cellPaint colours what a column already says.
+func cellPaint(column, s string) paint {
+	switch column {
+	case "limit", "reason", "id", "kernel":
+		return dim
+	case "lost_us":
+		return warn
+	case "delta":
+		return accent
+	}
+	return plain
+}
+
+// rowAt is the row of the list that the window shows at a line, -1 for none. Line 0 is the header.
+func (p *tablePane) rowAt(line int) int {
+	if i := p.top + line - 1; line > 0 && i < len(p.rows) {
+		return i
+	}
+	return -1
+}
+
+// columnAt is the name of the column at a cell of the header, "" for none.
+func (p *tablePane) columnAt(x int) string {
+	at := 1
+	for _, c := range p.columns {
+		if x >= at && x <= at+c.width {
+			return p.table.Columns[c.col].Name
+		}
+		at += c.width + 1
+	}
+	return ""
+}

@@ -1,0 +1,159 @@
+package tui
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// Everything that measures or cuts text goes through this file, and from here through one width table (x/ansi), so that two parts
+// of a line never disagree about its width.
+
+// width is how many cells s takes on the screen.
+func width(s string) int {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c >= 0x7f {
+			return ansi.StringWidth(s)
+		}
+	}
+	return len(s)
+}
+
+// cut shortens s to at most w cells, with an ellipsis where something is missing.
+func cut(s string, w int) string {
+	if w <= 0 {
+		return ""
+	}
+	if width(s) <= w {
+		return s
+	}
+	return ansi.Truncate(s, w, "…")
+}
+
+// cutMiddle shortens s to at most w cells and keeps both ends: names differ at their ends.
+func cutMiddle(s string, w int) string {
+	n := width(s)
+	if n <= w {
+		return s
+	}
+	if w < 3 {
+		return cut(s, w)
+	}
+	head := (w - 1) / 2
+	return ansi.Truncate(s, head, "") + "…" + ansi.TruncateLeft(s, n-(w-1-head), "")
+}
+
+// fit makes s exactly w cells wide: cut, or filled with spaces on the right.
+func fit(s string, w int) string {
+	s = cut(s, w)
+	return s + blank(w-width(s))
+}
+
+// fitLeft makes s exactly w cells wide, filled with spaces on the left: for numbers.
+func fitLeft(s string, w int) string {
+	s = cut(s, w)
+	return blank(w-width(s)) + s
+}
+
+const blanks = "                                                                                                                                "
+
+// blank is n spaces.
+func blank(n int) string {
+	switch {
+	case n <= 0:
+		return ""
+	case n <= len(blanks):
+		return blanks[:n]
+	}
+	return strings.Repeat(" ", n)
+}
+
+// first is the first of the texts that fits in w cells, and the last one, cut, where none does. Lines say what they
+// would like to say from long to short.
+func first(w int, texts ...string) string {
+	for _, s := range texts {
+		if width(s) <= w {
+			return s
+		}
+	}
+	return cut(texts[len(texts)-1], w)
+}
+
+// spread puts left and right at the two ends of a line of w cells. The left one gives way.
+func spread(left, right string, w int) string {
+	r := width(right)
+	if r >= w {
+		return fit(right, w)
+	}
+	return fit(left, w-r) + right
+}
+
+// wrapText breaks s into lines of at most w cells, at spaces where there are any. Line breaks of s are kept.
+func wrapText(s string, w int) []string {
+	if w <= 0 {
+		return nil
+	}
+	return strings.Split(ansi.Wrap(s, w, ""), "\n")
+}
+
+// printable makes text of a model fit for one line of the screen: control characters are shown by name, so that none
+// reaches the terminal.
+func printable(s string) string {
+	plain := true
+	for _, r := range s {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == '\u2028' || r == '\u2029' || r == 0xfffd {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '\n':
+			b.WriteString("⏎")
+		case r == '\t':
+			b.WriteString("⇥")
+		case r < ' ', r == 0x7f, r >= 0x80 && r < 0xa0, r == '\u2028', r == '\u2029':
+			b.WriteString("·")
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// count is n with thousands separators.
+func count[T ~int | ~int64](n T) string {
+	s := strconv.FormatInt(int64(n), 10)
+	digits := strings.TrimPrefix(s, "-")
+	if len(digits) <= 3 {
+		return s
+	}
+	var b strings.Builder
+	b.WriteString(s[:len(s)-len(digits)])
+	for i, c := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
+// plural is "1 step" or "2 steps".
+func plural[T ~int | ~int64](n T, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if strings.HasSuffix(noun, "ch") || strings.HasSuffix(noun, "s") {
+		return count(n) + " " + noun + "es"
+	}
+	return count(n) + " " + noun + "s"
+}
+
+// cutLeft takes the first n cells away.
+func cutLeft(s string, n int) string { return ansi.TruncateLeft(s, n, "") }

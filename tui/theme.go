@@ -1,0 +1,157 @@
+package tui
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/charmbracelet/lipgloss"
+	"github.com/muesli/termenv"
+)
+
+// A paint is what a piece of text is for. The views name paints, never colours; the colours of each theme are here and nowhere else.
+// No paint carries a meaning alone: what is said in colour is said by a glyph or a word as well.
+type paint int
+
+const (
+	plain    paint = iota // the terminal's own
+	dim                   // what is there for context
+	strong                // headings, the name of what is looked at
+	accent                // the view one is in, what can be pressed
+	selected              // the selected row
+	good                  // fine, finished
+	warn                  // look here first
+	bad                   // refused, broken
+	graphA                // drawings: the main series (work, decode)
+	graphB                // drawings: the second series (timing, prefill)
+	graphC                // drawings: what stands idle
+	paints                // how many there are
+)
+
+// paletteColors is a theme: for each paint a colour for dark and one for light backgrounds. Auto takes what the terminal says its
+// background is.
+type paletteColors [paints]struct {
+	dark, light string
+	bold        bool
+	under       bool
+}
+
+// Themes by name. High-contrast keeps to blue and orange, which people who do not tell red from green see apart.
+var palettes = map[string]paletteColors{
+	"auto":  calm,
+	"dark":  calm,
+	"light": calm,
+	"high-contrast": {
+		dim:      {dark: "#d0d0d0", light: "#303030"},
+		strong:   {bold: true},
+		accent:   {dark: "#6cb6ff", light: "#003d99", bold: true},
+		selected: {dark: "#ffffff", light: "#000000", bold: true, under: true},
+		good:     {dark: "#6cb6ff", light: "#003d99"},
+		warn:     {dark: "#ffb000", light: "#8a4b00", bold: true},
+		bad:      {dark: "#ffb000", light: "#8a4b00", bold: true},
+		graphA:   {dark: "#6cb6ff", light: "#003d99"},
+		graphB:   {dark: "#ffb000", light: "#8a4b00"},
+		graphC:   {dark: "#d0d0d0", light: "#606060"},
+	},
+}
+
+var calm = paletteColors{
+	dim:      {dark: "#8b949e", light: "#6e7781"},
+	strong:   {bold: true},
+	accent:   {dark: "#58a6ff", light: "#0550ae", bold: true},
+	selected: {dark: "#e3b341", light: "#7d4e00", bold: true},
+	good:     {dark: "#3fb950", light: "#116329"},
+	warn:     {dark: "#d29922", light: "#7d4e00"},
+	bad:      {dark: "#ff7b72", light: "#a40e26", bold: true},
+	graphA:   {dark: "#56b6c2", light: "#0a6a75"},
+	graphB:   {dark: "#c678dd", light: "#7b2d8b"},
+	graphC:   {dark: "#6e7681", light: "#8c959f"},
+}
+
+// ThemeNames are the values of Options.Theme, ColorNames those of Options.Color.
+var (
+	ThemeNames = []string{"auto", "dark", "light", "high-contrast"}
+	ColorNames = []string{"auto", "never", "ansi", "256", "true"}
+)
+
+// theme holds the escape sequence that starts each paint, made once: rendering a style anew for each cell of each frame is
+// what makes a terminal program slow.
+type theme struct {
+	start [paints]string
+	end   string
+}
+
+// newTheme builds the theme of that name for a terminal with that many colours.
+func newTheme(name, color string, out io.Writer) (*theme, error) {
+	colors, ok := palettes[orAuto(name)]
+	if !ok {
+		return nil, fmt.Errorf("theme %q: choose one of %s", name, strings.Join(ThemeNames, ", "))
+	}
+	profile, err := colorProfile(color, out)
+	if err != nil {
+		return nil, err
+	}
+	r := lipgloss.NewRenderer(out)
+	r.SetColorProfile(profile)
+	dark := name != "light"
+	if orAuto(name) == "auto" || name == "high-contrast" {
+		dark = lipgloss.HasDarkBackground() // asked once, before the program started
+	}
+	t := &theme{}
+	for i, c := range colors {
+		style := r.NewStyle().Bold(c.bold).Underline(c.under)
+		if rgb := pick(dark, c.dark, c.light); rgb != "" {
+			style = style.Foreground(lipgloss.Color(rgb))
+		}
+		// What Lip Gloss puts before a letter is the paint's start.
+		t.start[i], _, _ = strings.Cut(style.Render("x"), "x")
+	}
+	if profile != termenv.Ascii {
+		t.end = "\x1b[0m"
+	}
+	return t, nil
+}
+
+// put paints s.
+func (t *theme) put(p paint, s string) string {
+	if t.start[p] == "" || s == "" {
+		return s
+	}
+	return t.start[p] + s + t.end
+}
+
+// colorProfile decides how many colours there are: the flag, then NO_COLOR, then CLICOLOR_FORCE, then the terminal.
+func colorProfile(color string, out io.Writer) (termenv.Profile, error) {
+	switch orAuto(color) {
+	case "never":
+		return termenv.Ascii, nil
+	case "ansi":
+		return termenv.ANSI, nil
+	case "256":
+		return termenv.ANSI256, nil
+	case "true":
+		return termenv.TrueColor, nil
+	case "auto":
+	default:
+		return 0, fmt.Errorf("color %q: choose one of %s", color, strings.Join(ColorNames, ", "))
+	}
+	if os.Getenv("NO_COLOR") != "" {
+		return termenv.Ascii, nil
+	}
+	return termenv.NewOutput(out).EnvColorProfile(), nil
+}
+
+func orAuto(s string) string {
+	if s == "" {
+		return "auto"
+	}
+	return s
+}
+
+func pick(dark bool, onDark, onLight string) string {
+	if dark {
+		return onDark
+	}
+	return onLight
+}
