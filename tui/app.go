@@ -97,7 +97,7 @@ func newApp(opts Options) (*App, error) {
 		a.w, a.h = mainWidth, mainHeight
 	}
 	a.model = newModel()
-	a.addView(stepView, &stepPage{})
+	a.addView(stepView, newStepPage())
 	a.addView(dispatches, newDispatchPage())
 	a.addView(resizes, newResizePage())
 	a.addView(logView, newLogPage(a.log))

@@ -22,7 +22,11 @@ type loadedFor struct {
 	fold                trace.Fold
 }
 
-func newDispatchPage() *dispatchPage { return &dispatchPage{loaded: loadedFor{step: -2}} }
+func newDispatchPage() *dispatchPage {
+	return &dispatchPage{loaded: loadedFor{step: -2}, rows: tablePane{
+		sortFirst: []string{"lost_us", "sum_us", "us", "delta"}, giveUp: []string{"id", "sum_us", "grid"},
+	}}
+}
 
 func (p *dispatchPage) name() string { return "Dispatches" }
 
@@ -46,24 +50,33 @@ func (p *dispatchPage) load(s snapshot) {
 	p.rows.load(p.table.Table())
 }
 
-func (p *dispatchPage) title(w int) []string {
+func (p *dispatchPage) title(w int) []part {
 	if p.table == nil {
-		return []string{"Dispatches"}
+		return []part{{0, "Dispatches"}}
 	}
 	t := p.table.Table()
-	parts := strings.Split(t.Title[len(t.Title)-1], " · ")
-	// What is fixed by the person comes right after the count, what is compared last.
-	head := parts[:2]
-	tail := parts[2:]
-	out := append([]string{}, head...)
+	// The last line of the table's title: count, fold, then what is to be known, and the base last.
+	said := strings.Split(t.Title[len(t.Title)-1], " · ")
+	parts := []part{{0, said[0]}, {2, said[1]}}
 	if f := p.rows.shown(); f != "" {
-		out = append(out, f)
+		parts = append(parts, part{0, f})
 	}
-	out = append(out, "order "+p.rows.order())
+	order := part{5, "order " + p.rows.order()}
+	if p.rows.choice.Sort != "" {
+		order.rank = 1
+	}
+	parts = append(parts, order)
 	if s := p.rows.same(w); s != "" {
-		out = append(out, "all rows "+s)
+		parts = append(parts, part{7, "all rows " + s})
 	}
-	return append(out, tail...)
+	for _, s := range said[2:] {
+		rank := 6
+		if base, ok := strings.CutPrefix(s, "Δ base "); ok {
+			rank, s = 3, "Δ "+base
+		}
+		parts = append(parts, part{rank, s})
+	}
+	return parts
 }
 
 func (p *dispatchPage) render(t *theme, _ glyphs, w, h int, focused bool) []string {

@@ -47,13 +47,13 @@ func (p *logPage) shows(s string) bool {
 	return strings.Contains(strings.ToLower(s), strings.ToLower(want)) != invert || p.filter == ""
 }
 
-func (p *logPage) title(int) []string {
-	parts := []string{plural(len(p.lines), "line")}
+func (p *logPage) title(int) []part {
+	parts := []part{{0, plural(len(p.lines), "line")}}
 	if p.filter != "" {
-		parts = append(parts, fmt.Sprintf("filter %s: %s of %s", p.filter, count(len(p.text.lines)), plural(len(p.lines), "line")))
+		parts = append(parts, part{0, fmt.Sprintf("filter %s: %s of %s", p.filter, count(len(p.text.lines)), plural(len(p.lines), "line"))})
 	}
 	if s := p.text.where(); s != "" {
-		parts = append(parts, s)
+		parts = append(parts, part{1, s})
 	}
 	return parts
 }

@@ -23,7 +23,7 @@ func (p *resizePage) load(s snapshot) {
 	p.s, p.loaded = s, want
 }
 
-func (p *resizePage) title(w int) []string { return []string{"Resize"} }
+func (p *resizePage) title(w int) []part { return []part{{0, "Resize"}} }
 
 func (p *resizePage) render(t *theme, _ glyphs, w, h int, focused bool) []string {
 	return p.rows.render(t, w, h, focused, "No step was run yet. Press i and type a prompt.")

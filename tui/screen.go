@@ -32,9 +32,9 @@ func (a *App) frame() string {
 	switch {
 	case a.over != nil:
 		r := rect{0, 4, a.w, a.h - 5}
-		title := " " + a.over.title
-		f.draw(m[regionTitle], []string{a.theme.put(strong, spread(title, a.over.text.where()+" ", a.w))})
-		f.draw(r, indent(a.over.text.render(r.w-2, r.h)))
+		lines := indent(a.over.text.render(r.w-2, r.h))
+		f.draw(m[regionTitle], []string{a.theme.put(strong, spread(" "+a.over.title, a.over.text.where()+" ", a.w))})
+		f.draw(r, lines)
 	case a.mirror.Trace == nil:
 		f.draw(rect{0, 3, a.w, a.h - 4}, a.welcome(a.w))
 	default:
@@ -362,16 +362,31 @@ func millisBare(t trace.Time) string {
 	}
 }
 
-// title is the line over the list. Parts go from the middle when there is no room: the first two and the last say most.
+// title is the line over the list.
 func (a *App) title(v view, w int) string {
 	parts := v.title(w)
-	if z := a.zooms[a.current]; z != zoomNone {
-		parts = append([]string{"zoomed (z)"}, parts...)
+	if a.zooms[a.current] != zoomNone {
+		parts = append([]part{{0, "zoomed"}}, parts...)
 	}
-	for len(parts) > 2 && width(strings.Join(parts, " · ")) > w-2 {
-		parts = append(parts[:len(parts)-2], parts[len(parts)-1])
+	return a.theme.put(strong, " "+joinParts(parts, w-2))
+}
+
+// joinParts puts the parts of a title into w cells.
+func joinParts(parts []part, w int) string {
+	for {
+		texts, worst := make([]string, len(parts)), 0
+		for i, p := range parts {
+			texts[i] = p.text
+			if p.rank >= parts[worst].rank {
+				worst = i
+			}
+		}
+		s := joined(" · ", texts...)
+		if width(s) <= w || len(parts) == 1 {
+			return cut(s, w)
+		}
+		parts = append(parts[:worst:worst], parts[worst+1:]...)
 	}
-	return a.theme.put(strong, " "+cut(strings.Join(parts, " · "), w-2))
 }
 
 // detailTitle is the rule over the detail; a mark says that the keys move in it.

@@ -15,6 +15,12 @@ type stepPage struct {
 	steps tablePane
 }
 
+func newStepPage() *stepPage {
+	return &stepPage{steps: tablePane{
+		plainColumns: true, giveUp: []string{"timing", "cold", "submits", "polls", "gc_ms", "compiled", "bind_groups", "passes", "levels", "dispatches", "idle_ms", "gaps_ms"},
+	}}
+}
+
 func (p *stepPage) name() string { return "Step" }
 
 func (p *stepPage) load(s snapshot) {
@@ -25,14 +31,13 @@ func (p *stepPage) load(s snapshot) {
 	if s.trace == nil {
 		return
 	}
-	p.steps.plainColumns = true
 	p.steps.load(s.index.Steps())
 	p.steps.goTo(s.step)
 }
 
-func (p *stepPage) title(int) []string {
+func (p *stepPage) title(int) []part {
 	if p.s.trace == nil || p.s.step < 0 {
-		return []string{"Step"}
+		return []part{{0, "Step"}}
 	}
 	var prefill, decode int
 	for i := range p.s.trace.Steps {
@@ -43,16 +48,16 @@ func (p *stepPage) title(int) []string {
 			decode++
 		}
 	}
-	parts := []string{fmt.Sprintf("%s: %d prefill ▒, %d decode █", plural(len(p.s.trace.Steps), "step"), prefill, decode)}
+	parts := []part{{0, fmt.Sprintf("%s: %d prefill ▒, %d decode █", plural(len(p.s.trace.Steps), "step"), prefill, decode)}}
 	if n := p.s.trace.DroppedSteps; n > 0 {
-		parts = append(parts, fmt.Sprintf("the oldest %s dropped", count(n)))
+		parts = append(parts, part{3, fmt.Sprintf("the oldest %s dropped", count(n))})
 	}
 	if p.s.base >= 0 {
-		parts = append(parts, fmt.Sprintf("base s%d", p.s.trace.Steps[p.s.base].Index))
+		parts = append(parts, part{2, fmt.Sprintf("base s%d", p.s.trace.Steps[p.s.base].Index)})
 	}
 	sum := p.s.index.Summary(p.s.step)
 	if sum.TokensPerS > 0 {
-		parts = append(parts, fmt.Sprintf("%.1f tok/s stepped, timing %s", sum.TokensPerS, sum.Step.Timing))
+		parts = append(parts, part{1, fmt.Sprintf("%.1f tok/s stepped, timing %s", sum.TokensPerS, sum.Step.Timing)})
 	}
 	return parts
 }
@@ -339,7 +344,8 @@ func (p *stepPage) tracks(t *theme, sum *trace.StepSummary, w int, figures bool)
 			for _, s := range track.parts {
 				said = append(said, s.name+" "+s.text+millisBare(s.time))
 			}
-			lines = append(lines, t.put(dim, cut("     "+strings.Join(said, " · ")+" ms", w)))
+			figures := first(w-6, strings.Join(said, " · ")+" ms", strings.Join(said, "  ")+" ms", strings.Join(said, " "))
+			lines = append(lines, t.put(dim, "     "+figures))
 		}
 	}
 	return lines

@@ -21,7 +21,9 @@ type tablePane struct {
 	key    string
 	err    error // of the filter: the rows are unfiltered then
 
-	plainColumns bool // every column stays a column, and widths are taken from the rows in sight: cells are costly, or rows come all the time
+	sortFirst    []string // columns that people sort by most
+	giveUp       []string // columns that go first where the screen is narrow, before those at the right
+	plainColumns bool     // every column stays a column, and widths are taken from the rows in sight: cells are costly, or rows come all the time
 
 	uniform []int    // columns that say the same in every row: they stand in the title
 	columns []placed // as laid out for width
@@ -37,8 +39,8 @@ type placed struct {
 // What the widths of columns are measured on: rows from the top. A table may have a million.
 const measuredRows = 2000
 
-// The tree's column and the kernel's give way first when the screen is narrow.
-const elasticMin = 8
+// Columns of text give way when the screen is narrow, but not below what tells names apart.
+const elasticMin = 12
 
 // load takes a new table. The selected row stays selected by its key; where it is gone the cursor stays at its height.
 func (p *tablePane) load(t *trace.Table) {
@@ -168,20 +170,33 @@ func (p *tablePane) setFilter(s string) {
 	p.reselect()
 }
 
-// nextSort orders by the next column on the screen, after the last in the table's own order again. Numbers start with the largest.
+// nextSort orders by the next column on the screen, after the last in the table's own order again. Numbers start with the largest. What people
+// sort by most comes first.
 func (p *tablePane) nextSort() {
+	if p.table == nil {
+		return
+	}
 	var names []string
 	for _, c := range p.columns {
 		if !p.table.Columns[c.col].Tree {
 			names = append(names, p.table.Columns[c.col].Name)
 		}
 	}
+	slices.SortStableFunc(names, func(a, b string) int { return rank(p.sortFirst, a) - rank(p.sortFirst, b) })
 	names = append(names, "")
 	at := slices.Index(names, p.choice.Sort)
 	if p.choice.Sort == "" {
 		at = len(names) - 1
 	}
 	p.sortBy(names[(at+1)%len(names)])
+}
+
+// rank is the place of a name in a list, behind it where it is not in it.
+func rank(list []string, name string) int {
+	if i := slices.Index(list, name); i >= 0 {
+		return i
+	}
+	return len(list)
 }
 
 // sortBy orders by a column; the same column again turns the order round.
@@ -195,11 +210,13 @@ func (p *tablePane) sortBy(name string) {
 		p.choice.Reverse = p.table.Columns[c].Right
 	}
 	p.reselect()
+	p.goTo(0) // who sorts wants to see the largest
 }
 
 func (p *tablePane) reverse() {
 	p.choice.Reverse = !p.choice.Reverse
 	p.reselect()
+	p.goTo(0)
 }
 
 // order says in words how rows are sorted.
@@ -302,6 +319,13 @@ func (p *tablePane) shrink(over int) {
 		p.columns[widest].width--
 		over--
 	}
+	for _, name := range p.giveUp {
+		i := slices.IndexFunc(p.columns, func(c placed) bool { return p.table.Columns[c.col].Name == name })
+		if over > 0 && i >= 0 {
+			over -= p.columns[i].width + 1
+			p.columns = slices.Delete(p.columns, i, i+1)
+		}
+	}
 	for over > 0 && len(p.columns) > 1 {
 		last := len(p.columns) - 1
 		over -= p.columns[last].width + 1
@@ -312,18 +336,36 @@ func (p *tablePane) shrink(over int) {
 // text is what a cell shows, the tree's column with its indentation.
 func (p *tablePane) text(row, col int) string {
 	s := p.table.Cell(row, col).Text
-	if !p.table.Columns[col].Tree {
-		return s
+	if p.table.Columns[col].Tree {
+		s = p.branch(row) + s
 	}
+	return s
+}
+
+// branch is what stands before the name of a row: how deep it is, and whether it is open.
+func (p *tablePane) branch(row int) string {
 	r := p.table.Rows[row]
-	mark := ""
-	if r.Children {
-		mark = markClosed + " "
-		if p.isOpen(row) {
-			mark = markOpen + " "
-		}
+	switch {
+	case !r.Children:
+		return blank(2 * r.Depth)
+	case p.isOpen(row):
+		return blank(2*r.Depth) + markOpen + " "
 	}
-	return blank(2*r.Depth) + mark + s
+	return blank(2*r.Depth) + markClosed + " "
+}
+
+// cell is a cell of exactly its column's width. Names are cut in their middle: they differ at their ends.
+func (p *tablePane) cell(row int, c placed) string {
+	s := p.table.Cell(row, c.col).Text
+	switch col := &p.table.Columns[c.col]; {
+	case col.Tree && !col.Right:
+		s = p.branch(row) + cutMiddle(s, c.width-width(p.branch(row)))
+	case col.Right:
+		return fitLeft(s, c.width)
+	default:
+		s = cutMiddle(s, c.width)
+	}
+	return fit(s, c.width)
 }
 
 // render draws header and rows in w by h cells.
@@ -386,15 +428,7 @@ func (p *tablePane) row(b *strings.Builder, t *theme, i int, focused bool) {
 	}
 	for k, c := range p.columns {
 		col := &p.table.Columns[c.col]
-		s := p.text(row, c.col)
-		switch {
-		case col.Right:
-			s = fitLeft(s, c.width)
-		case col.Tree:
-			s = fit(s, c.width)
-		default:
-			s = fit(cutMiddle(s, c.width), c.width)
-		}
+		s := p.cell(row, c)
 		if all == plain {
 			b.WriteString(t.put(cellPaint(col.Name, s), s))
 		} else {

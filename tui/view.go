@@ -8,11 +8,17 @@ type view interface {
 	name() string
 	// load takes a newer snapshot, or one of another step.
 	load(snapshot)
-	// title says what the list shows, the parts that must not be missing first.
-	title(w int) []string
+	// title says what the list shows, on a screen of w cells.
+	title(w int) []part
 	// render draws into w by h cells: at most h lines of at most w cells.
 	render(t *theme, g glyphs, w, h int, focused bool) []string
 	move(motion)
+}
+
+// part is a part of a title. Where there is no room the parts that matter least go; 0 stays longest.
+type part struct {
+	rank int
+	text string
 }
 
 // What some views can do.

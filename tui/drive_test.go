@@ -1,0 +1,176 @@
+package tui
+
+import (
+	"context"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
+
+	"gpuscope/model/session"
+	"gpuscope/trace"
+	"gpuscope/trace/tracetest"
+	"gpuscope/tui/tuitest"
+)
+
+func TestMain(m *testing.M) {
+	// What a screen shows must not depend on where and when the test runs.
+	os.Unsetenv("NO_COLOR")
+	os.Setenv("TERM", "xterm-256color")
+	time.Local = time.UTC
+	now = func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
+	os.Exit(m.Run())
+}
+
+// driver presses keys on an App by hand, without a terminal: every message is handled before the next key.
+type driver struct {
+	t        testing.TB
+	app      *App
+	session  *tuitest.Session
+	messages chan any
+}
+
+// drive opens the app on a session that plays a trace back, or with no script on the trace itself.
+func drive(t testing.TB, w, h int, recorded *trace.Trace, script *tuitest.Script, o Options) *driver {
+	t.Helper()
+	o.Width, o.Height, o.Output = w, h, io.Discard
+	if o.Color == "" {
+		o.Color = "never"
+	}
+	if o.Theme == "" {
+		o.Theme = "dark"
+	}
+	a, err := newApp(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &driver{t: t, app: a, messages: make(chan any, 100)}
+	a.runner = newRunner(context.Background(), func(m any) { d.messages <- m }, func(p *Panic) { panic(string(p.Stack) + p.Error()) })
+	t.Cleanup(func() {
+		a.runner.cancel()
+		a.runner.wg.Wait()
+	})
+	if script == nil {
+		d.update(openedMsg{trace: recorded})
+		return d
+	}
+	d.session = tuitest.Play(recorded, *script)
+	d.update(openedMsg{session: d.session})
+	d.settle()
+	return d
+}
+
+func (d *driver) update(m any) { d.app.Update(m) }
+
+// events hands over what the session has sent.
+func (d *driver) events() {
+	var list eventsMsg
+	for d.session != nil {
+		select {
+		case e := <-d.session.Events():
+			list = append(list, e)
+			continue
+		default:
+		}
+		break
+	}
+	if len(list) > 0 {
+		d.update(list)
+	}
+}
+
+// settle waits until no command runs.
+func (d *driver) settle() {
+	for d.events(); d.app.job != nil; {
+		select {
+		case m := <-d.messages:
+			d.events() // they were there before the command was done
+			d.update(m)
+		case <-time.After(10 * time.Second):
+			d.t.Fatal("a command does not end")
+		}
+	}
+}
+
+// keyMessages are the keys that have no letter.
+var keyMessages = map[string]tea.KeyMsg{
+	"enter": {Type: tea.KeyEnter}, "esc": {Type: tea.KeyEsc}, "tab": {Type: tea.KeyTab}, "space": {Type: tea.KeySpace, Runes: []rune(" ")},
+	"up": {Type: tea.KeyUp}, "down": {Type: tea.KeyDown}, "left": {Type: tea.KeyLeft}, "right": {Type: tea.KeyRight},
+	"pgup": {Type: tea.KeyPgUp}, "pgdown": {Type: tea.KeyPgDown}, "home": {Type: tea.KeyHome}, "end": {Type: tea.KeyEnd},
+	"backspace": {Type: tea.KeyBackspace}, "ctrl+c": {Type: tea.KeyCtrlC}, "ctrl+d": {Type: tea.KeyCtrlD}, "ctrl+u": {Type: tea.KeyCtrlU},
+	"ctrl+w": {Type: tea.KeyCtrlW}, "ctrl+z": {Type: tea.KeyCtrlZ}, "delete": {Type: tea.KeyDelete},
+}
+
+// press presses keys and waits for what they start.
+func (d *driver) press(keys ...string) *driver {
+	d.t.Helper()
+	for _, k := range keys {
+		d.touch(k)
+		d.settle()
+	}
+	return d
+}
+
+// touch presses a key and waits for nothing.
+func (d *driver) touch(k string) {
+	m, ok := keyMessages[k]
+	if !ok {
+		m = tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(k)}
+	}
+	d.update(m)
+}
+
+// typed types text.
+func (d *driver) typed(text string) *driver {
+	d.update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(text)})
+	return d
+}
+
+// screen is what is to be seen, without colour.
+func (d *driver) screen() string { return ansi.Strip(d.app.View()) }
+
+// line is the first line of the screen with some text, "" for none.
+func (d *driver) line(text string) string {
+	for l := range strings.SplitSeq(d.screen(), "\n") {
+		if strings.Contains(l, text) {
+			return l
+		}
+	}
+	return ""
+}
+
+// sees fails where a text is not on the screen.
+func (d *driver) sees(texts ...string) *driver {
+	d.t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(d.screen(), text) {
+			d.t.Fatalf("the screen has no %q:\n%s", text, d.screen())
+		}
+	}
+	return d
+}
+
+func (d *driver) misses(texts ...string) *driver {
+	d.t.Helper()
+	for _, text := range texts {
+		if strings.Contains(d.screen(), text) {
+			d.t.Fatalf("the screen has %q:\n%s", text, d.screen())
+		}
+	}
+	return d
+}
+
+var llama = tracetest.Llama(16, 24)
+
+// live is an app on a session of which the prompt was read and a few tokens were decoded.
+func live(t testing.TB, w, h int) *driver {
+	d := drive(t, w, h, llama, &tuitest.Script{}, Options{Prompt: "Once upon a time"})
+	d.settle()
+	return d.press("s", "s", "s")
+}
+
+var _ session.Session = (*tuitest.Session)(nil)

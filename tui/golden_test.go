@@ -1,0 +1,99 @@
+package tui
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/charmbracelet/x/exp/golden"
+)
+
+var sizes = [][2]int{{60, 16}, {80, 24}, {120, 40}, {200, 60}}
+
+// Every view at every size, of a recorded trace whose last step was repeated.
+func TestViews(t *testing.T) {
+	for _, view := range []struct {
+		name string
+		keys []string
+	}{
+		{"step", []string{"1"}},
+		{"dispatches", []string{"2"}},
+		{"dispatches-of-one-row", []string{"2", "j", "j", "j", "j", "j", "j", "enter", "j"}},
+		{"resize", []string{"3"}},
+		{"log", []string{"0"}},
+		{"help", []string{"2", "?"}},
+	} {
+		for _, size := range sizes {
+			t.Run(fmt.Sprintf("%s-%dx%d", view.name, size[0], size[1]), func(t *testing.T) {
+				d := drive(t, size[0], size[1], llama, nil, Options{})
+				d.app.log.Add("info", "opened llama-1b-4w.pte")
+				d.app.log.Add("warn", "XDG_RUNTIME_DIR is invalid")
+				d.press(view.keys...)
+				golden.RequireEqual(t, d.screen()+"\n")
+			})
+		}
+	}
+}
+
+// One screen of each theme with its colours.
+func TestThemes(t *testing.T) {
+	for _, theme := range []string{"dark", "light", "high-contrast"} {
+		t.Run(theme, func(t *testing.T) {
+			d := drive(t, 80, 24, llama, nil, Options{Theme: theme, Color: "true"})
+			golden.RequireEqual(t, d.press("2", "j").app.View()+"\n")
+		})
+	}
+}
+
+func TestASCIIHasNothingElse(t *testing.T) {
+	d := drive(t, 200, 60, llama, nil, Options{Glyphs: "ascii"})
+	for _, keys := range [][]string{{"1"}, {"2"}, {"3"}, {"0"}, {"?"}, {"esc", "2", "j", "j", "j", "j", "w"}, {"esc", ":"}} {
+		d.press(keys...)
+		for _, r := range d.screen() {
+			if r > 0x7e {
+				t.Errorf("after %v the screen has %q:\n%s", keys, r, d.screen())
+				break
+			}
+		}
+	}
+}
+
+// No line may be wider than the screen, and there are never more lines than rows.
+func TestFramesFit(t *testing.T) {
+	for w := minWidth; w <= 260; w += 7 {
+		for _, h := range []int{16, 17, 20, 24, 33, 50} {
+			d := drive(t, w, h, llama, nil, Options{})
+			for _, key := range []string{"1", "2", "3", "0", "?", "esc", ":", "esc", "2", "z", "tab"} {
+				d.press(key)
+				lines := strings.Split(d.app.View(), "\n")
+				if len(lines) != h {
+					t.Fatalf("%dx%d after %s: %d lines", w, h, key, len(lines))
+				}
+				for _, l := range lines {
+					if ansi.StringWidth(l) > w {
+						t.Fatalf("%dx%d after %s: %d cells in %q", w, h, key, ansi.StringWidth(l), ansi.Strip(l))
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestKeysDocIsFresh(t *testing.T) {
+	const path = "../docs/keys.md"
+	if flag.Lookup("update").Value.String() == "true" {
+		if err := os.WriteFile(path, []byte(KeysDoc()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(have) != KeysDoc() {
+		t.Error("docs/keys.md is old: go test ./tui -run KeysDoc -update")
+	}
+}
