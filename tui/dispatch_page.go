@@ -42,11 +42,7 @@ func (p *dispatchPage) load(s snapshot) {
 		p.rows.load(nil)
 		return
 	}
-	o := trace.DispatchOptions{Fold: p.fold}
-	if s.base >= 0 {
-		o.Base = &trace.Base{Index: s.index, Step: s.base}
-	}
-	p.table = s.index.Dispatches(s.step, o)
+	p.table = s.index.Dispatches(s.step, trace.DispatchOptions{Fold: p.fold, Base: p.base()})
 	p.rows.load(p.table.Table())
 }
 
@@ -115,8 +111,72 @@ func (p *dispatchPage) selected() (trace.DispatchID, bool) {
 
 func (p *dispatchPage) about() string { return p.rows.key + p.fold.String() }
 
+// detail is what is known of the dispatch, under what the row says of all that it stands for.
 func (p *dispatchPage) detail(w int) []string {
-	return []string{fmt.Sprint("detail ", p.rows.key)}
+	r := p.rows.current()
+	if p.table == nil || r < 0 {
+		return nil
+	}
+	row := &p.table.Rows[r]
+	var lines []string
+	if row.Count() > 1 {
+		lines = append(lines, wrapText(p.several(r), w)...)
+	}
+	if row.Group {
+		for _, n := range p.table.Table().Notes {
+			lines = append(lines, wrapText(n, w)...)
+		}
+		return lines
+	}
+	d := p.s.index.Detail(p.s.step, p.table.Launch(row).ID, p.base())
+	if d == nil {
+		return lines
+	}
+	for _, l := range d.Lines() {
+		lines = append(lines, wrapText(l, w)...)
+	}
+	return lines
+}
+
+// several says what a row that stands for more than one dispatch adds up to.
+func (p *dispatchPage) several(r int) string {
+	row, t := &p.table.Rows[r], p.table.Table()
+	cell := func(name string) string { return t.Cell(r, t.Column(name)).Text }
+	parts := []string{fmt.Sprintf("%s: %s", row.Label, plural(row.Count(), "dispatch"))}
+	if us := cell("us"); us != "" && len(row.Units) > 1 {
+		parts = append(parts, fmt.Sprintf("median of %d %s µs", len(row.Units), us))
+		if spread := cell("layers"); spread != "" {
+			parts[1] += " (" + spread + ")"
+		}
+	}
+	parts = append(parts, "Σ "+cell("sum_us")+" µs")
+	if lost := cell("lost_us"); lost != "" {
+		parts = append(parts, "~"+lost+" µs lost")
+	}
+	switch {
+	case row.Outlier >= 0:
+		parts = append(parts, "outlier "+p.s.index.Name(p.table.Launches[row.Units[row.Outlier][0]].ID))
+	case !row.Group && len(row.Units) > 1:
+		parts = append(parts, "no outlier")
+	}
+	if !row.Group {
+		parts = append(parts, "below: "+p.s.index.Name(p.table.Launch(row).ID))
+	}
+	return strings.Join(parts, " · ")
+}
+
+func (p *dispatchPage) base() *trace.Base {
+	if p.s.base < 0 {
+		return nil
+	}
+	return &trace.Base{Index: p.s.index, Step: p.s.base}
+}
+
+func (p *dispatchPage) why() (title string, lines []string) {
+	if id, ok := p.selected(); ok {
+		return whyDispatch(p.s, id)
+	}
+	return "", nil
 }
 
 // nextFold folds the rows another way.

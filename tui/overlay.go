@@ -97,14 +97,24 @@ func (a *App) showWhy() {
 		return
 	}
 	title, lines := s.why()
+	if len(lines) == 0 {
+		a.say("why: this row got no plan; select a dispatch, an operator or a value that changed")
+		return
+	}
 	var out []string
 	for _, l := range lines {
-		out = append(out, wrapText(l, a.w-3)...)
+		deep := blank(len(l) - len(strings.TrimLeft(l, " ")))
+		for i, part := range wrapText(strings.TrimLeft(l, " "), a.w-3-len(deep)) {
+			if i > 0 {
+				part = "  " + part
+			}
+			out = append(out, deep+part)
+		}
 	}
 	a.show("Why "+title, out)
 }
 
-// whyer explains a dispatch.
+// whyer explains the selected row.
 type whyer interface {
 	why() (title string, lines []string)
 }

@@ -70,10 +70,10 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	if o.Plain {
 		return runPlain(ctx, o, open)
 	}
-	out := o.output()
+	out, terminal := o.output(), false
 	if f, ok := out.(*os.File); ok {
 		if w, h, err := term.GetSize(int(f.Fd())); err == nil {
-			o.Width, o.Height = w, h
+			o.Width, o.Height, terminal = w, h, true
 		}
 	}
 	a, err := newApp(o)
@@ -113,6 +113,10 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 			program.Send(leaveMsg{})
 		}
 	})
+	if !terminal { // nobody else tells Bubble Tea how wide a line is
+		size := tea.WindowSizeMsg{Width: a.w, Height: a.h}
+		a.runner.start(func(context.Context) { program.Send(size) })
+	}
 	a.runner.start(func(ctx context.Context) {
 		m := open(ctx)
 		if m.session != nil {

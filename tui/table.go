@@ -265,7 +265,7 @@ func (p *tablePane) same(w int) string {
 	var said []string
 	for _, c := range p.uniform {
 		if col := p.table.Columns[c]; col.Width <= max(w, mainWidth) {
-			said = append(said, col.Title+" "+p.table.Cell(p.rows[0], c).Text)
+			said = append(said, joined(" ", col.Title, p.table.Cell(p.rows[0], c).Text))
 		}
 	}
 	return strings.Join(said, ", ")

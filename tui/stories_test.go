@@ -1,0 +1,246 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/model/session"
+	"gpuscope/trace"
+	"gpuscope/tui/tuitest"
+)
+
+// The stories run the real program in a terminal in memory.
+
+const ctrlC, escape, enter = "\x03", "\x1b", "\r"
+
+// opens is an open function of a session that plays a trace back.
+func opens(s tuitest.Script) func(context.Context) (session.Session, error) {
+	return func(context.Context) (session.Session, error) { return tuitest.Play(llama, s), nil }
+}
+
+func TestATypedPromptIsSteppedBackAndForth(t *testing.T) {
+	x := start(t, context.Background(), opens(tuitest.Script{}), Options{})
+	x.sees("[PAUSED]", "no step yet", "Press i and type a prompt")
+	x.press("i").sees("prompt:").press("qs? yes").sees("prompt: qs? yes").press(enter)
+	x.sees("step 0 prefill pos 0", "342 dispatches")
+	x.press("1").sees("qs? yes")
+	x.press("s").sees("step 1 decode pos 42").press("s").sees("step 2 decode pos 43").press("S").sees("step 1 decode pos 42", "[ cat]")
+	x.press("q")
+	if err := x.ends(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestARunIsPausedAndAnswersMeanwhile(t *testing.T) {
+	gate := make(chan struct{})
+	x := start(t, context.Background(), opens(tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
+		if c.Kind != session.Run {
+			return nil
+		}
+		select {
+		case <-gate:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}}), Options{Prompt: "once"})
+	x.sees("[PAUSED]", "step 0 prefill").press(" ").sees("[RUNNING]")
+	gate <- struct{}{}
+	gate <- struct{}{}
+	x.sees("step 2 decode", "[RUNNING]")
+	x.press("?").sees("Help: Dispatches").press(escape).misses("Help:") // the GPU works, the screen answers
+	x.press(" ").sees("[PAUSED]", "step 2 decode")
+	x.press("q")
+	if err := x.ends(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnExportedTraceIsTheOneOnTheScreen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.json.gz")
+	x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
+	x.sees("step 0 prefill").press("s").sees("step 1 decode")
+	x.press("x").sees("export to: gpuscope-20261121-120000.json.gz")
+	x.press("\x15" + path + enter).sees("wrote ")
+	x.press("q")
+	if err := x.ends(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := trace.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := *llama
+	want.Steps, want.Plans = llama.Steps[:2], got.Plans
+	if diff := cmp.Diff(&want, got, cmp.AllowUnexported(trace.Trace{}), cmp.FilterPath(unexported, cmp.Ignore())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func unexported(p cmp.Path) bool {
+	f, ok := p.Last().(cmp.StructField)
+	return ok && f.Name()[0] >= 'a' && f.Name()[0] <= 'z'
+}
+
+func TestAnErrorStaysUntilItIsDismissed(t *testing.T) {
+	x := start(t, context.Background(), opens(tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+		if c.Kind == session.Next {
+			return errors.New("device lost: the driver was reset; start gpuscope again")
+		}
+		return nil
+	}}), Options{Prompt: "once"})
+	x.sees("step 0 prefill").press("s").sees("✗ next: device lost: the driver was reset")
+	x.press("j").press("1").sees("[1 Step]", "device lost").press(escape).misses("device lost")
+	x.press("0").sees("error", "device lost") // it is in the log
+	x.press("q")
+	if err := x.ends(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCtrlCCancelsFirstAndThenQuits(t *testing.T) {
+	x := start(t, context.Background(), opens(tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
+		if c.Kind == session.Next {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	}}), Options{Prompt: "once"})
+	x.sees("step 0 prefill").press("s").sees("[RUNNING]").press(ctrlC).sees("[PAUSED]", "cancelled; ctrl+c again to quit")
+	x.press(ctrlC)
+	if err := x.ends(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestQuittingDoesNotWaitForAnEngineThatHangs(t *testing.T) {
+	hang := make(chan struct{})
+	defer close(hang)
+	x := start(t, context.Background(), opens(tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+		if c.Kind == session.Next {
+			<-hang
+		}
+		return nil
+	}}), Options{Prompt: "once"})
+	x.sees("step 0 prefill").press("s").sees("[RUNNING]").press("q")
+	if err := x.ends(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAPanicRestoresTheTerminal(t *testing.T) {
+	x := start(t, context.Background(), opens(tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+		if c.Kind == session.Next {
+			panic("a bug in the session")
+		}
+		return nil
+	}}), Options{Prompt: "once"})
+	x.sees("step 0 prefill").press("s")
+	var p *Panic
+	if err := x.ends(); !errors.As(err, &p) || p.Value != "a bug in the session" || !strings.Contains(string(p.Stack), "tuitest") {
+		t.Errorf("Run gave %v", err)
+	}
+}
+
+func TestASignalRestoresTheTerminal(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
+		x.sees("step 0 prefill")
+		if err := syscall.Kill(os.Getpid(), sig); err != nil {
+			t.Fatal(err)
+		}
+		var i *Interrupted
+		if err := x.ends(); !errors.As(err, &i) || i.Signal != sig {
+			t.Errorf("%v: Run gave %v", sig, err)
+		}
+	}
+}
+
+func TestTheFirstFrameDoesNotWaitForTheModel(t *testing.T) {
+	ready := make(chan struct{})
+	x := start(t, context.Background(), func(ctx context.Context) (session.Session, error) {
+		<-ready
+		return tuitest.Play(llama, tuitest.Script{}), nil
+	}, Options{})
+	x.sees("[LOADING]", "Opening the model", "q quit")
+	close(ready)
+	x.sees("[PAUSED]").press("q")
+	if err := x.ends(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAModelThatCannotBeOpenedSaysWhy(t *testing.T) {
+	cause := errors.New("no adapter: apt-get install libvulkan1 mesa-vulkan-drivers")
+	x := start(t, context.Background(), func(context.Context) (session.Session, error) { return nil, cause }, Options{})
+	x.sees("[FAILED]", "no adapter: apt-get install").press("q")
+	if err := x.ends(); !errors.Is(err, cause) {
+		t.Errorf("Run gave %v", err)
+	}
+}
+
+func TestAnEngineThatGoesIsSaidAndItsTraceStays(t *testing.T) {
+	s := tuitest.Play(llama, tuitest.Script{})
+	x := start(t, context.Background(), func(context.Context) (session.Session, error) { return s, nil }, Options{Prompt: "once"})
+	x.sees("step 0 prefill")
+	s.Close()
+	x.sees("[ENGINE GONE]", "the engine has gone").press(escape).misses("dismisses").press("1").sees("1 step: 1 prefill")
+	x.press("q")
+	if err := x.ends(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPlainModeWritesLinesAndNothingElse(t *testing.T) {
+	var out strings.Builder
+	err := Run(context.Background(), opens(tuitest.Script{}), Options{Plain: true, Prompt: "once", Output: &out, Input: strings.NewReader("s\ns\nS\nbogus\nq\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"open: llama-1b-4w.pte on NVIDIA H200", "step 0: prefill at position 0, 42 tokens", "step 2: decode at position 43, 1 token, token", "Type a command"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in:\n%s", want, out.String())
+		}
+	}
+	if strings.ContainsAny(out.String(), "\x1b\r") {
+		t.Errorf("control characters in %q", out.String())
+	}
+}
+
+func TestAThousandEventsAreFewFrames(t *testing.T) {
+	events := make(chan session.Event, 1000)
+	for i := range 1000 {
+		events <- session.Event{Log: &session.Log{Level: "info", Text: fmt.Sprint(i)}}
+	}
+	close(events)
+	var sent []any
+	done := make(chan struct{})
+	r := newRunner(context.Background(), func(m any) {
+		sent = append(sent, m)
+		if _, ok := m.(endedMsg); ok {
+			close(done)
+		}
+	}, func(p *Panic) { panic(p) })
+	begun := time.Now()
+	r.start(func(ctx context.Context) { r.pump(ctx, events) })
+	<-done
+	most := int(time.Since(begun)/frameTime) + 3
+	total := 0
+	for _, m := range sent {
+		if b, ok := m.(eventsMsg); ok {
+			total += len(b)
+		}
+	}
+	if len(sent) > most || total != 1000 {
+		t.Errorf("%d messages with %d events, want at most %d with 1000", len(sent), total, most)
+	}
+}

@@ -1,0 +1,178 @@
+package tui
+
+import (
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/charmbracelet/x/vt"
+
+	"gpuscope/model/session"
+)
+
+// terminal is a terminal in memory in which the real program runs.
+type terminal struct {
+	t      *testing.T
+	screen *vt.SafeEmulator
+	input  *keyboard
+	done   chan error
+
+	mu      sync.Mutex
+	changed chan struct{}
+	alt     bool // the program's screen is up
+	hidden  bool // the cursor is
+	raw     strings.Builder
+}
+
+// start runs the program on a session.
+func start(t *testing.T, ctx context.Context, open func(context.Context) (session.Session, error), o Options) *terminal {
+	const w, h = 80, 24
+	x := &terminal{t: t, screen: vt.NewSafeEmulator(w, h), input: newKeyboard(), done: make(chan error, 1), changed: make(chan struct{})}
+	x.screen.SetCallbacks(vt.Callbacks{
+		AltScreen:        func(on bool) { x.alt = on },
+		CursorVisibility: func(visible bool) { x.hidden = !visible },
+	})
+	go func() { // what the terminal answers to queries is input, as in a real one
+		_, _ = io.Copy(x.input, x.screen)
+	}()
+	o.Input, o.Output, o.Width, o.Height = x.input, x, w, h
+	o.Color, o.Theme = "256", "dark"
+	go func() { x.done <- Run(ctx, open, o) }()
+	t.Cleanup(func() {
+		x.input.Close()
+		if c, ok := x.screen.InputPipe().(io.Closer); ok {
+			c.Close()
+		}
+	})
+	return x
+}
+
+// Write is the program's output.
+func (x *terminal) Write(p []byte) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.raw.Write(p)
+	n, err := x.screen.Write(p)
+	close(x.changed)
+	x.changed = make(chan struct{})
+	return n, err
+}
+
+// text is the screen without colour.
+func (x *terminal) text() string { return ansi.Strip(x.screen.Render()) }
+
+// press sends bytes as a keyboard does.
+func (x *terminal) press(keys string) *terminal {
+	x.input.Write([]byte(keys))
+	return x
+}
+
+// sees waits until the screen has all texts.
+func (x *terminal) sees(texts ...string) *terminal {
+	x.t.Helper()
+	x.until(func(screen string) bool {
+		for _, s := range texts {
+			if !strings.Contains(screen, s) {
+				return false
+			}
+		}
+		return true
+	}, strings.Join(texts, " and "))
+	return x
+}
+
+// misses waits until the screen has a text no more.
+func (x *terminal) misses(text string) *terminal {
+	x.t.Helper()
+	x.until(func(screen string) bool { return !strings.Contains(screen, text) }, "no "+text)
+	return x
+}
+
+func (x *terminal) until(ok func(string) bool, what string) {
+	x.t.Helper()
+	limit := time.After(20 * time.Second)
+	for {
+		x.mu.Lock()
+		changed := x.changed
+		x.mu.Unlock()
+		if ok(x.text()) {
+			return
+		}
+		select {
+		case <-changed:
+		case err := <-x.done:
+			x.done <- err
+			x.t.Fatalf("the program ended (%v) before the screen had %s:\n%s", err, what, x.text())
+		case <-limit:
+			x.t.Fatalf("the screen never had %s:\n%s", what, x.text())
+		}
+	}
+}
+
+// ends waits for the end of the program and checks that the terminal is as it was.
+func (x *terminal) ends() error {
+	x.t.Helper()
+	select {
+	case err := <-x.done:
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if x.alt || x.hidden {
+			x.t.Errorf("the terminal was not restored: program's screen %v, cursor hidden %v", x.alt, x.hidden)
+		}
+		if raw := x.raw.String(); strings.Count(raw, beginFrame) != strings.Count(raw, endFrame) {
+			x.t.Error("a frame was begun and not ended")
+		}
+		return err
+	case <-time.After(20 * time.Second):
+		x.t.Fatalf("the program does not end:\n%s", x.text())
+		return nil
+	}
+}
+
+// keyboard is an endless reader that is written to.
+type keyboard struct {
+	mu     sync.Mutex
+	cond   *sync.Cond
+	buf    []byte
+	closed bool
+}
+
+func newKeyboard() *keyboard {
+	k := &keyboard{}
+	k.cond = sync.NewCond(&k.mu)
+	return k
+}
+
+func (k *keyboard) Write(p []byte) (int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.buf = append(k.buf, p...)
+	k.cond.Broadcast()
+	return len(p), nil
+}
+
+func (k *keyboard) Read(p []byte) (int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for len(k.buf) == 0 && !k.closed {
+		k.cond.Wait()
+	}
+	if len(k.buf) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, k.buf)
+	k.buf = k.buf[n:]
+	return n, nil
+}
+
+func (k *keyboard) Close() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.closed = true
+	k.cond.Broadcast()
+	return nil
+}
