@@ -63,7 +63,7 @@ type (
 		err     error
 	}
 	eventsMsg []session.Event
-	endedMsg  struct{} // there will be no more events
+	endedMsg  struct{ reason error } // there will be no more events
 	doneMsg   struct {
 		id  int
 		err error
@@ -140,7 +140,7 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	case eventsMsg:
 		a.events(m)
 	case endedMsg:
-		a.ended()
+		a.ended(m.reason)
 	case doneMsg:
 		a.done(m)
 	case noteMsg:

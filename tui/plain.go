@@ -3,7 +3,6 @@ package tui
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -72,7 +71,7 @@ func runPlain(ctx context.Context, o Options, open func(context.Context) openedM
 			return ctx.Err()
 		case e, ok := <-events:
 			if !ok {
-				return errors.New("the engine has gone: its events ended")
+				return fmt.Errorf("the engine has gone: %w", reasonOf(s))
 			}
 			p.event(e)
 		case err := <-results:

@@ -121,7 +121,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 		m := open(ctx)
 		if m.session != nil {
 			a.runner.keep(m.session)
-			a.runner.start(func(ctx context.Context) { a.runner.pump(ctx, m.session.Events()) })
+			a.runner.start(func(ctx context.Context) { a.runner.pump(ctx, m.session) })
 		}
 		a.runner.send(m)
 	})

@@ -1,7 +1,9 @@
 package tui
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -49,6 +51,14 @@ func (r *runner) guard() {
 	}
 }
 
+// errEnded is the reason of a session that has none.
+var errEnded = errors.New("its events ended")
+
+// reasonOf is why a session whose events have ended is over.
+func reasonOf(s session.Session) error {
+	return cmp.Or(s.Close(), errEnded)
+}
+
 // Panic is a bug that ended the program. The terminal has been restored when Run returns it.
 type Panic struct {
 	Value any
@@ -59,13 +69,16 @@ func (p *Panic) Error() string { return fmt.Sprintf("panic: %v (a bug in gpuscop
 
 // pump reads events for as long as there are any and hands them on in batches, at most 30 a second; the first after a pause at
 // once. It never lets the session wait for the screen.
-func (r *runner) pump(ctx context.Context, events <-chan session.Event) {
+func (r *runner) pump(ctx context.Context, s session.Session) {
+	events := s.Events()
 	batches := make(chan eventsMsg)
 	r.start(func(ctx context.Context) { // a message may have to wait for the event loop; reading does not
 		for b := range batches {
 			r.send(b)
 		}
-		r.send(endedMsg{})
+		if ctx.Err() == nil {
+			r.send(endedMsg{reasonOf(s)})
+		}
 	})
 	defer close(batches)
 	var held eventsMsg

@@ -124,10 +124,14 @@ func (a *App) stepOfState() int {
 	return -1
 }
 
-func (a *App) ended() {
+func (a *App) ended(reason error) {
 	a.lost = true
-	if a.runner.ctx.Err() == nil {
-		a.fail(errors.New("the engine has gone: its events ended. What was recorded can still be read and exported (x)"))
+	switch {
+	case a.runner.ctx.Err() != nil:
+	case a.mirror.Trace == nil: // it never opened
+		a.opened(openedMsg{err: reason})
+	default:
+		a.fail(fmt.Errorf("the engine has gone: %w. What was recorded can still be read and exported (x)", reason))
 	}
 }
 

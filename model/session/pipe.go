@@ -39,6 +39,7 @@ var kinds = map[string]error{
 	"canceled": context.Canceled,
 	"deadline": context.DeadlineExceeded,
 	"closed":   ErrClosed,
+	"usage":    ErrUsage,
 }
 
 // ErrClosed is the error of a command to a session that is closed, or whose engine is gone.
