@@ -216,6 +216,15 @@ func TestPlainModeWritesLinesAndNothingElse(t *testing.T) {
 	}
 }
 
+// justEvents is a session of which only the events matter.
+type justEvents struct {
+	session.Session
+	events chan session.Event
+}
+
+func (s justEvents) Events() <-chan session.Event { return s.events }
+func (s justEvents) Close() error                 { return nil }
+
 func TestAThousandEventsAreFewFrames(t *testing.T) {
 	events := make(chan session.Event, 1000)
 	for i := range 1000 {
@@ -231,7 +240,7 @@ func TestAThousandEventsAreFewFrames(t *testing.T) {
 		}
 	}, func(p *Panic) { panic(p) })
 	begun := time.Now()
-	r.start(func(ctx context.Context) { r.pump(ctx, events) })
+	r.start(func(ctx context.Context) { r.pump(ctx, justEvents{events: events}) })
 	<-done
 	most := int(time.Since(begun)/frameTime) + 3
 	total := 0
