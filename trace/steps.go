@@ -143,8 +143,14 @@ func (x *Index) Steps() *Table {
 			return msCell(f(s.GPU))
 		})
 	}
+	summaries := make([]*StepSummary, len(rows)) // made once: several columns ask for each
 	summary := func(f func(*StepSummary) Cell) func(*int) Cell {
-		return func(i *int) Cell { return f(x.Summary(*i)) }
+		return func(i *int) Cell {
+			if summaries[*i] == nil {
+				summaries[*i] = x.Summary(*i)
+			}
+			return f(summaries[*i])
+		}
 	}
 	t := newTable("steps", []column[int]{
 		{Column{Name: "step", Title: "step", Unit: "step", Right: true, Width: 80, Tree: true}, at(func(s *Step) Cell { return count(s.Index) })},

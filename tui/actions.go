@@ -42,7 +42,7 @@ func init() { // not a literal: the actions use the table for help and palette
 	actions = []action{
 		{keys: []string{"s"}, name: "token", doc: "Next token: decode one. In a trace: the next step.", in: []scope{views}, hint: 1, off: cannotNext, run: (*App).next},
 		{keys: []string{"S"}, name: "back", doc: "Previous token: set the position back by one step. In a trace: the step before.", in: []scope{views}, hint: 3, off: cannotBack, run: (*App).back},
-		{keys: []string{"space"}, name: "run", doc: "Run until the end token or the context's end; again to pause.", in: []scope{views}, hint: 2, off: needsSession, run: (*App).runPause},
+		{keys: []string{"space"}, name: "run", doc: "Run until the end token or the context's end; again to pause.", in: []scope{views}, hint: 2, off: cannotRun, run: (*App).runPause},
 		{keys: []string{"R"}, name: "repeat", doc: "Repeat the step in place 10 times: medians get their samples.", in: []scope{views}, hint: 9, off: needsStep, run: (*App).repeat},
 		{keys: []string{"i"}, name: "prompt", doc: "Type a new prompt; it replaces the text.", in: []scope{views}, hint: 14, off: needsSession, run: (*App).askPrompt},
 		{keys: []string{"X"}, name: "reset", doc: "Reset: no text, position 0. The recorded steps stay.", in: []scope{views}, off: needsSession, run: (*App).reset},
@@ -52,14 +52,16 @@ func init() { // not a literal: the actions use the table for help and palette
 		{keys: []string{"."}, name: "step after", doc: "Show the recorded step after.", in: []scope{views}, off: needsTrace, run: func(a *App) { a.showStep(1) }},
 		{keys: []string{"b"}, name: "base", doc: "Compare with this step from now on; on the base itself: with the step before again.", in: []scope{views}, hint: 8, off: needsTrace, run: (*App).markBase},
 
-		{keys: []string{"enter"}, name: "open", doc: "Open or close the row; on one without rows: go to its detail.", in: []scope{dispatches, resizes}, hint: 4, run: (*App).open},
-		{keys: []string{"F"}, name: "fold", doc: "Fold dispatches by layer, op, kernel, or not at all.", in: []scope{dispatches}, hint: 7, run: (*App).nextFold},
-		{keys: []string{"o"}, name: "sort", doc: "Sort by the next column; after the last: in the table's own order.", in: []scope{dispatches, resizes}, hint: 10, run: func(a *App) { a.table().nextSort() }},
-		{keys: []string{"O"}, name: "reverse", doc: "Turn the order round.", in: []scope{dispatches, resizes}, run: func(a *App) { a.table().reverse() }},
-		{keys: []string{"/"}, name: "filter", doc: "Show only rows that match: text, !text, re:pattern, column:text, us:>10.", in: []scope{dispatches, resizes, logView}, hint: 6, run: (*App).askFilter},
+		{keys: []string{"enter"}, name: "open", doc: "Open or close the row; on one without rows: go to its detail.", in: []scope{dispatches, resizes}, hint: 4, off: needsTrace, run: (*App).open},
+		{keys: []string{"F"}, name: "fold", doc: "Fold dispatches by layer, op, kernel, or not at all.", in: []scope{dispatches}, hint: 7, off: needsTrace, run: (*App).nextFold},
+		{keys: []string{"o"}, name: "sort", doc: "Sort by the next column; after the last: in the table's own order.", in: []scope{dispatches, resizes}, hint: 10, off: needsTrace, run: func(a *App) { a.table().nextSort() }},
+		{keys: []string{"O"}, name: "reverse", doc: "Turn the order round.", in: []scope{dispatches, resizes}, off: needsTrace, run: func(a *App) { a.table().reverse() }},
+		{keys: []string{"/"}, name: "filter", doc: "Show only rows that match: text, !text, re:pattern, column:text, us:>10.", in: []scope{dispatches, resizes, logView}, hint: 6, off: cannotFilter, run: (*App).askFilter},
 		{keys: []string{"w"}, name: "why", doc: "Why is this grid what it is: the chain back to the token count.", in: []scope{dispatches, resizes}, hint: 5, off: needsTrace, run: (*App).showWhy},
 		{keys: []string{"e"}, name: "WGSL", doc: "The kernel's source.", in: []scope{dispatches}, hint: 12, off: needsDispatch, run: (*App).showSource},
 		{keys: []string{"x"}, name: "export", doc: "Write the trace to a file: .json, .json.gz or .jsonl.", in: []scope{views}, hint: 11, off: needsTrace, run: (*App).askExport},
+
+		{keys: []string{"y"}, name: "copy", doc: "Copy the selected row, or the text that lies over the view, to the clipboard (OSC 52, also over ssh).", in: []scope{views, overlays}, run: (*App).copy},
 
 		{keys: []string{"down", "j"}, name: "down", doc: "Down.", in: []scope{moving}, run: func(a *App) { a.move(down) }},
 		{keys: []string{"up", "k"}, name: "up", doc: "Up.", in: []scope{moving}, run: func(a *App) { a.move(up) }},

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"flag"
 	"io"
 	"os"
 	"strings"
@@ -19,6 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	// What a screen shows must not depend on where and when the test runs.
+	flag.Set("rapid.nofailfile", "true")
 	os.Unsetenv("NO_COLOR")
 	os.Setenv("TERM", "xterm-256color")
 	time.Local = time.UTC
@@ -34,10 +36,10 @@ type driver struct {
 	messages chan any
 }
 
-// drive opens the app on a session that plays a trace back, or with no script on the trace itself.
-func drive(t testing.TB, w, h int, recorded *trace.Trace, script *tuitest.Script, o Options) *driver {
+// bare is the app before anything was opened.
+func bare(t testing.TB, o Options) *driver {
 	t.Helper()
-	o.Width, o.Height, o.Output = w, h, io.Discard
+	o.Output = io.Discard
 	if o.Color == "" {
 		o.Color = "never"
 	}
@@ -54,6 +56,14 @@ func drive(t testing.TB, w, h int, recorded *trace.Trace, script *tuitest.Script
 		a.runner.cancel()
 		a.runner.wg.Wait()
 	})
+	return d
+}
+
+// drive opens the app on a session that plays a trace back, or with no script on the trace itself.
+func drive(t testing.TB, w, h int, recorded *trace.Trace, script *tuitest.Script, o Options) *driver {
+	t.Helper()
+	o.Width, o.Height = w, h
+	d := bare(t, o)
 	if script == nil {
 		d.update(openedMsg{trace: recorded})
 		return d

@@ -20,7 +20,7 @@ func (l *inputLine) set(s string) { l.before, l.after = s, "" }
 // handle takes one key and says whether it was one for the line.
 func (l *inputLine) handle(k key) bool {
 	switch k.name {
-	case "backspace":
+	case "backspace", "ctrl+h": // some terminals send one, some the other
 		l.before = l.before[:len(l.before)-lastLen(l.before)]
 	case "delete", "ctrl+d":
 		l.after = l.after[firstLen(l.after):]
@@ -80,7 +80,7 @@ func lastLen(s string) int {
 func (l *inputLine) render(w int) string {
 	before, after := printable(l.before), printable(l.after)
 	if room := w - 1 - min(width(after), w/4); width(before) > room {
-		before = "…" + ansi.TruncateLeft(before, width(before)-max(0, room-1), "")
+		before = "…" + tail(before, room-1)
 	}
 	return fit(before+"▏"+after, w)
 }

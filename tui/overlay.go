@@ -1,9 +1,11 @@
 package tui
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
+	"github.com/aymanbagabas/go-osc52/v2"
 	"github.com/sahilm/fuzzy"
 )
 
@@ -234,4 +236,36 @@ func (p *palette) render(a *App, w, h int) []string {
 		lines = append(lines, a.theme.put(dim, "   no action has that name"))
 	}
 	return lines
+}
+
+// copy hands text to the terminal's clipboard: what lies over the view, the detail, or the selected row.
+func (a *App) copy() {
+	var text string
+	switch v := a.views[a.current].(type) {
+	case tabler:
+		switch {
+		case a.over != nil:
+			text = strings.Join(a.over.text.lines, "\n")
+		case a.inDetail:
+			text = strings.Join(a.detail.lines, "\n")
+		default:
+			text = v.pane().rowText()
+		}
+	case *logPage:
+		text = strings.Join(v.text.lines, "\n")
+		if a.over != nil {
+			text = strings.Join(a.over.text.lines, "\n")
+		}
+	}
+	if text == "" {
+		a.say("there is nothing to copy")
+		return
+	}
+	out := a.opts.output()
+	a.later(func(context.Context) (string, error) {
+		if _, err := osc52.New(text).WriteTo(out); err != nil {
+			return "", fmt.Errorf("copy: %w", err)
+		}
+		return "copied " + plural(len(text), "byte"), nil
+	})
 }

@@ -35,14 +35,16 @@ func (a *App) frame() string {
 		lines := indent(a.over.text.render(r.w-2, r.h))
 		f.draw(m[regionTitle], []string{a.theme.put(strong, spread(" "+a.over.title, a.over.text.where()+" ", a.w))})
 		f.draw(r, lines)
-	case a.mirror.Trace == nil:
-		f.draw(rect{0, 3, a.w, a.h - 4}, a.welcome(a.w))
+	case a.shown < 0 && a.current != logView:
+		f.draw(rect{0, 3, a.w, a.h - 4 - m[regionNotice].h}, a.welcome(a.w, a.h-4))
 	default:
 		v := a.views[a.current]
-		f.draw(m[regionTitle], []string{a.title(v, a.w)})
+		var lines []string
 		if body.h > 0 {
-			f.draw(body, v.render(a.theme, a.glyphs, body.w, body.h, !a.inDetail))
+			lines = v.render(a.theme, a.glyphs, body.w, body.h, !a.inDetail)
 		}
+		f.draw(m[regionTitle], []string{a.title(v, a.w)})
+		f.draw(body, lines)
 		if r, ok := m[regionDetail]; ok {
 			lines := a.detail.render(r.w-2, r.h)
 			f.draw(m[regionDetailTitle], []string{a.detailTitle(r.w)})
@@ -116,42 +118,39 @@ func indent(lines []string) []string {
 	return lines
 }
 
-// header says what runs on what, and how it stands.
+// header says what runs on what, and how it stands. Where there is no room the program's own name goes before what the device is.
 func (a *App) header(w int) string {
-	name := "gpuscope"
+	const name = "gpuscope"
 	state := a.stateWord()
-	right := a.theme.put(a.statePaint(), state)
 	room := w - width(state) - 2
-	left := " " + name
+	text := name
 	if t := a.mirror.Trace; t != nil {
-		model := filepath.Base(t.Model.Name)
-		token := ""
-		if s := a.step(); s != nil && s.Token != nil && w >= 120 {
+		model, device, token := filepath.Base(t.Model.Name), deviceTexts(&t.Device), ""
+		if s := a.step(); s != nil && s.Token != nil {
 			token = fmt.Sprintf(" · token %q", s.Text)
 		}
-		var texts []string
-		for _, device := range deviceTexts(&t.Device) {
-			texts = append(texts, fmt.Sprintf("%s · %s%s", model, device, token))
-		}
-		for _, device := range deviceTexts(&t.Device) {
-			texts = append(texts, fmt.Sprintf("%s · %s", cutMiddle(model, 20), device))
-		}
-		return " " + a.theme.put(strong, name) + "  " + fit(first(room-width(name)-3, texts...), room-width(name)-2) + right
+		text = first(room,
+			name+"  "+model+" · "+device[0]+token, name+"  "+model+" · "+device[0], name+"  "+model+" · "+device[1],
+			model+" · "+device[1], name+"  "+cutMiddle(model, 20)+" · "+device[2], cutMiddle(model, 20)+" · "+device[2])
 	}
-	return a.theme.put(strong, fit(left, room+1)) + right
+	text = fit(text, room)
+	if rest, ok := strings.CutPrefix(text, name); ok {
+		text = a.theme.put(strong, name) + rest
+	}
+	return " " + text + a.theme.put(a.statePaint(), state)
 }
 
 // deviceTexts say what the device is, from long to short.
-func deviceTexts(d *trace.Device) []string {
+func deviceTexts(d *trace.Device) [3]string {
 	if d.Software() {
 		name, _, _ := strings.Cut(d.Name, " (")
-		return []string{
+		return [3]string{
 			fmt.Sprintf("software device (%s, %s): compare ratios only", name, d.Backend),
 			fmt.Sprintf("software device (%s): compare ratios only", name),
 			fmt.Sprintf("software device (%s)", name),
 		}
 	}
-	return []string{fmt.Sprintf("%s %s (%s)", d.Name, d.Backend, d.AdapterType), fmt.Sprintf("%s %s", d.Name, d.Backend), d.Name}
+	return [3]string{fmt.Sprintf("%s %s (%s)", d.Name, d.Backend, d.AdapterType), fmt.Sprintf("%s %s", d.Name, d.Backend), d.Name}
 }
 
 // stateWord is how things stand, in one word.
@@ -313,7 +312,7 @@ func (a *App) cost(w int) string {
 	if a.shown < 0 {
 		return ""
 	}
-	return " " + first(w-2, costTexts(a.index.Summary(a.shown))...)
+	return " " + first(w-2, costTexts(a.summary)...)
 }
 
 func costTexts(r *trace.StepSummary) []string {
@@ -459,49 +458,83 @@ func (a *App) hints(w int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// welcome is the screen before there is anything to show.
-func (a *App) welcome(w int) []string {
-	var lines []string
-	say := func(p paint, s string) {
-		for _, l := range wrapText(s, w-4) {
+// welcome is the screen before the first step: what is being opened, what went wrong, or what is open and how to begin.
+func (a *App) welcome(w, h int) []string {
+	lines := []string{""}
+	say := func(p paint, format string, args ...any) {
+		for _, l := range wrapText(fmt.Sprintf(format, args...), w-4) {
 			lines = append(lines, a.theme.put(p, "  "+l))
 		}
 	}
-	lines = append(lines, "")
-	if a.opening != nil {
-		say(bad, markFail+" "+a.opening.Error())
+	switch t := a.mirror.Trace; {
+	case a.opening != nil:
+		say(bad, "%s %s", markFail, a.opening)
 		lines = append(lines, "")
-		say(plain, "Nothing runs. q quits.")
-		return lines
-	}
-	p := a.mirror.Progress
-	phase := p.Phase
-	if phase == "" {
-		phase = "starting"
-	}
-	say(strong, "Opening the model")
-	lines = append(lines, "")
-	bar := ""
-	if p.Total > 0 {
-		cells := min(40, w-30)
-		done := clamp(p.Done*cells/p.Total, 0, cells)
-		bar = strings.Repeat("█", done) + strings.Repeat("░", cells-done) + fmt.Sprintf(" %d/%d", p.Done, p.Total)
-	}
-	say(plain, fit(phase, 20)+" "+bar)
-	log, _ := a.log.snapshot()
-	if n := len(log); n > 0 {
+		say(plain, "Nothing runs. Press q to quit.")
+	case t == nil:
+		say(strong, "Opening the model")
 		lines = append(lines, "")
-		for _, l := range log[max(0, n-(a.h-12)):] {
+		say(plain, "%s", a.progressBar(w-4))
+	default:
+		for _, s := range about(t) {
+			say(plain, "%s", s)
+		}
+		if c := a.mirror.State.Context; c > 0 {
+			say(plain, "context %s tokens, at most %s in a step", count(c), count(a.mirror.State.MaxChunk))
+		}
+		lines = append(lines, "")
+		switch {
+		case a.job != nil:
+			say(strong, "%s …", busyWith[a.job.command.Kind])
+		case a.isTrace:
+			say(strong, "The trace has no steps.")
+		default:
+			say(strong, "No step was run yet. Press i and type a prompt.")
+		}
+	}
+	if log, _ := a.log.snapshot(); len(log) > 0 && len(lines)+3 < h && a.opening == nil {
+		lines = append(lines, "")
+		for _, l := range log[max(0, len(log)-(h-len(lines))):] {
 			lines = append(lines, a.theme.put(dim, "  "+cut(printable(l.Text), w-4)))
 		}
 	}
 	return lines
 }
 
+// progressBar says how far opening has come.
+func (a *App) progressBar(w int) string {
+	p := a.mirror.Progress
+	phase := p.Phase
+	if phase == "" {
+		phase = "starting"
+	}
+	if p.Total <= 0 {
+		return phase + " …"
+	}
+	cells := min(40, w-34)
+	done := clamp(p.Done*cells/p.Total, 0, cells)
+	return fmt.Sprintf("%s %s%s %d/%d", fit(phase, 20), strings.Repeat("█", done), strings.Repeat("░", cells-done), p.Done, p.Total)
+}
+
+// about says what a model is.
+func about(t *trace.Trace) []string {
+	m, g := &t.Model, &t.Graph
+	parameters := ""
+	if m.Parameters > 0 {
+		parameters = fmt.Sprintf("%.1f M parameters", float64(m.Parameters)/1e6)
+	}
+	layers := ""
+	if m.Layers > 0 {
+		layers = plural(m.Layers, "layer")
+	}
+	return []string{
+		joined(" · ", filepath.Base(m.Name), m.Architecture, parameters, m.Quantization, layers),
+		joined(" · ", plural(len(g.Ops), "operator"), plural(len(g.Dispatches), "dispatch")+" at most", plural(len(g.Kernels), "kernel")),
+	}
+}
+
 // busyWith names the command that runs.
-func busyWith(k session.CommandKind) string {
-	return map[session.CommandKind]string{
-		session.Prompt: "reading the prompt", session.Next: "decoding", session.Run: "running", session.Previous: "stepping back",
-		session.Repeat: "repeating", session.Reset: "resetting", session.Timing: "setting the timing level",
-	}[k]
+var busyWith = map[session.CommandKind]string{
+	session.Prompt: "reading the prompt", session.Next: "decoding", session.Run: "running", session.Previous: "stepping back",
+	session.Repeat: "repeating", session.Reset: "resetting", session.Timing: "setting the timing level",
 }

@@ -24,6 +24,9 @@ type model struct {
 	marked  int // step that was made the base, -1: the one before the shown
 	version int // of the data: rises with every change of what is shown
 
+	summary   *trace.StepSummary // of the shown step, at summaryOf
+	summaryOf int                // version
+
 	job    *job
 	queued *session.Command
 	jobs   int
@@ -51,12 +54,19 @@ type snapshot struct {
 	state   session.State
 	live    bool // a session stands behind it
 	version int
+	summary *trace.StepSummary // of the step, nil without one
 }
 
 func (m *model) snapshot() snapshot {
 	s := snapshot{step: m.shown, base: m.base(), state: m.mirror.State, live: m.session != nil, version: m.version}
 	if m.mirror.Trace != nil {
 		s.index, s.trace = &m.index, m.index.Trace
+	}
+	if m.shown >= 0 && (m.summary == nil || m.summaryOf != m.version) {
+		m.summary, m.summaryOf = m.index.Summary(m.shown), m.version
+	}
+	if m.shown >= 0 {
+		s.summary = m.summary
 	}
 	return s
 }
@@ -351,10 +361,28 @@ func cannotNext(a *App) string {
 	switch {
 	case a.mirror.State.Ended:
 		return "the text has ended: S goes back, i types a new prompt"
-	case a.mirror.State.Position == 0 && a.job == nil:
+	case a.mirror.State.Step < 0 && a.job == nil:
 		return "there is no text yet: i types a prompt"
 	}
 	return ""
+}
+
+// cannotRun lets a run be paused whatever else is.
+func cannotRun(a *App) string {
+	if a.job != nil {
+		return needsSession(a)
+	}
+	if a.isTrace {
+		return needsSession(a)
+	}
+	return cannotNext(a)
+}
+
+func cannotFilter(a *App) string {
+	if a.current == logView {
+		return ""
+	}
+	return needsTrace(a)
 }
 
 func cannotBack(a *App) string {

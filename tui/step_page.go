@@ -55,7 +55,7 @@ func (p *stepPage) title(int) []part {
 	if p.s.base >= 0 {
 		parts = append(parts, part{2, fmt.Sprintf("base s%d", p.s.trace.Steps[p.s.base].Index)})
 	}
-	sum := p.s.index.Summary(p.s.step)
+	sum := p.s.summary
 	if sum.TokensPerS > 0 {
 		parts = append(parts, part{1, fmt.Sprintf("%.1f tok/s stepped, timing %s", sum.TokensPerS, sum.Step.Timing)})
 	}
@@ -70,7 +70,7 @@ func (p *stepPage) render(t *theme, g glyphs, w, h int, _ bool) []string {
 	if p.s.trace == nil || p.s.step < 0 {
 		return []string{"", t.put(dim, "  No step was run yet. Press i and type a prompt.")}
 	}
-	sum := p.s.index.Summary(p.s.step)
+	sum := p.s.summary
 	chart := clamp(h/5, 2, 8)
 	var facts []string // what stands under the text
 	facts = append(facts, cut(" "+p.candidates(), w))
@@ -306,7 +306,7 @@ func (p *stepPage) candidates() string {
 			name += fmt.Sprintf(" logit %.2f", c.Logit)
 		}
 		if s.Token != nil && *s.Token == c.ID {
-			name = markOK + name
+			name = markOK + " " + name
 		}
 		parts = append(parts, name)
 	}

@@ -359,7 +359,7 @@ func (p *tablePane) cell(row int, c placed) string {
 	s := p.table.Cell(row, c.col).Text
 	switch col := &p.table.Columns[c.col]; {
 	case col.Tree && !col.Right:
-		s = p.branch(row) + cutMiddle(s, c.width-width(p.branch(row)))
+		s = p.branch(row) + cutPath(s, c.width-width(p.branch(row)))
 	case col.Right:
 		return fitLeft(s, c.width)
 	default:
@@ -429,6 +429,9 @@ func (p *tablePane) row(b *strings.Builder, t *theme, i int, focused bool) {
 	for k, c := range p.columns {
 		col := &p.table.Columns[c.col]
 		s := p.cell(row, c)
+		if k == len(p.columns)-1 {
+			s = strings.TrimRight(s, " ")
+		}
 		if all == plain {
 			b.WriteString(t.put(cellPaint(col.Name, s), s))
 		} else {
@@ -451,6 +454,19 @@ func cellPaint(column, s string) paint {
 		return accent
 	}
 	return plain
+}
+
+// rowText is the selected row with all columns that the table has, by tabs.
+func (p *tablePane) rowText() string {
+	r := p.current()
+	if r < 0 {
+		return ""
+	}
+	cells := make([]string, len(p.table.Columns))
+	for c := range cells {
+		cells[c] = p.table.Cell(r, c).Text
+	}
+	return strings.Join(cells, "\t")
 }
 
 // rowAt is the row of the list that the window shows at a line, -1 for none. Line 0 is the header.

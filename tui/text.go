@@ -41,7 +41,28 @@ func cutMiddle(s string, w int) string {
 		return cut(s, w)
 	}
 	head := (w - 1) / 2
-	return ansi.Truncate(s, head, "") + "…" + ansi.TruncateLeft(s, n-(w-1-head), "")
+	return ansi.Truncate(s, head, "") + "…" + tail(s, w-1-head)
+}
+
+// tail is as much of the end of s as fits in w cells.
+func tail(s string, w int) string {
+	if w <= 0 {
+		return ""
+	}
+	n := width(s)
+	t := cutLeft(s, n-w)
+	if width(t) > w { // a wide character stands across the edge
+		t = cutLeft(s, n-w+1)
+	}
+	return t
+}
+
+// cutPath shortens a name like layers.0.attn.norm: the end of a path tells more than its beginning. Other names lose their middle.
+func cutPath(s string, w int) string {
+	if width(s) <= w || w < 3 || !strings.Contains(s, ".") {
+		return cutMiddle(s, w)
+	}
+	return "…" + tail(s, w-1)
 }
 
 // fit makes s exactly w cells wide: cut, or filled with spaces on the right.
@@ -156,4 +177,9 @@ func plural[T ~int | ~int64](n T, noun string) string {
 }
 
 // cutLeft takes the first n cells away.
-func cutLeft(s string, n int) string { return ansi.TruncateLeft(s, n, "") }
+func cutLeft(s string, n int) string {
+	if n <= 0 {
+		return s
+	}
+	return ansi.TruncateLeft(s, n, "")
+}

@@ -1,0 +1,72 @@
+package tui
+
+import (
+	"fmt"
+	"testing"
+
+	"gpuscope/trace"
+	"gpuscope/trace/tracetest"
+	"gpuscope/tui/tuitest"
+)
+
+// huge is a model of 64 layers, some 1,300 dispatches a step, and 400 steps.
+func huge() *trace.Trace { return tracetest.Llama(64, 400) }
+
+// BenchmarkView is the budget of Update and View: a key that moves the cursor, and the frame after it.
+func BenchmarkView(b *testing.B) {
+	for _, size := range [][2]int{{80, 24}, {200, 60}} {
+		for _, c := range []struct {
+			name  string
+			trace *trace.Trace
+		}{{"small", llama}, {"huge", huge()}} {
+			for _, view := range []string{"1", "2", "3", "0"} {
+				b.Run(fmt.Sprintf("%s/%dx%d/view%s", c.name, size[0], size[1], view), func(b *testing.B) {
+					d := drive(b, size[0], size[1], c.trace, nil, Options{Color: "true"})
+					for range 5000 {
+						d.app.log.Add("info", "a line of the log that says something")
+					}
+					d.press(view)
+					b.ReportAllocs()
+					for i := 0; b.Loop(); i++ {
+						d.touch([]string{"j", "k"}[i%2])
+						_ = d.app.View()
+					}
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkStep is what one more step of a running model costs the screen.
+func BenchmarkStep(b *testing.B) {
+	for _, view := range []string{"1", "2", "3"} {
+		b.Run("view"+view, func(b *testing.B) {
+			d := drive(b, 200, 60, tracetest.Llama(16, 300), &tuitest.Script{}, Options{Prompt: "once"})
+			d.settle()
+			d.press(view)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if d.app.mirror.State.Ended {
+					b.StopTimer()
+					d.press("X", "i", "a", "enter")
+					b.StartTimer()
+				}
+				d.press("s")
+				_ = d.app.View()
+			}
+		})
+	}
+}
+
+func TestAKeyPressAllocatesLittle(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{Color: "true"}).press("2")
+	i := 0
+	n := testing.AllocsPerRun(100, func() {
+		d.touch([]string{"j", "k"}[i%2])
+		_ = d.app.View()
+		i++
+	})
+	if n > 4000 { // some 2,000 are cells of the table, made when they are asked for
+		t.Errorf("%.0f allocations for a key and its frame", n)
+	}
+}

@@ -1,0 +1,166 @@
+package tui
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/x/ansi"
+	"pgregory.net/rapid"
+)
+
+func TestLayoutTilesTheScreen(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, h := rapid.IntRange(minWidth, 400).Draw(t, "w"), rapid.IntRange(minHeight, 120).Draw(t, "h")
+		a := arrangement{
+			detail: rapid.Bool().Draw(t, "detail"), zoom: zoom(rapid.IntRange(0, 2).Draw(t, "zoom")),
+			notice: rapid.IntRange(0, 3).Draw(t, "notice"), split: rapid.IntRange(-200, 200).Draw(t, "split"),
+		}
+		cells := make([]int, w*h)
+		for r, q := range layout(w, h, a) {
+			if q.w <= 0 || q.h <= 0 || q.x < 0 || q.y < 0 || q.x+q.w > w || q.y+q.h > h {
+				t.Fatalf("region %d is %+v on %dx%d", r, q, w, h)
+			}
+			for y := q.y; y < q.y+q.h; y++ {
+				for x := q.x; x < q.x+q.w; x++ {
+					cells[y*w+x]++
+				}
+			}
+		}
+		if i := slices.IndexFunc(cells, func(n int) bool { return n != 1 }); i >= 0 {
+			t.Fatalf("cell %d,%d belongs to %d regions", i%w, i/w, cells[i])
+		}
+	})
+}
+
+func TestTheMainSizeKeepsRoomForTheList(t *testing.T) {
+	for _, c := range []struct{ w, h, list, detail int }{{80, 24, 14, 4}, {60, 16, 8, 2}, {120, 40, 27, 7}, {200, 60, 43, 11}} {
+		m := layout(c.w, c.h, arrangement{detail: true})
+		if m[regionList].h != c.list || m[regionDetail].h != c.detail {
+			t.Errorf("%dx%d: list %d, detail %d rows, want %d and %d", c.w, c.h, m[regionList].h, m[regionDetail].h, c.list, c.detail)
+		}
+	}
+}
+
+func TestTextsFillTheirCells(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := printable(rapid.StringOf(rapid.RuneFrom([]rune("abc .é日本語🙂\t\n\x1b\u0301"))).Draw(t, "s"))
+		w := rapid.IntRange(0, 20).Draw(t, "w")
+		for name, got := range map[string]string{"fit": fit(s, w), "fitLeft": fitLeft(s, w)} {
+			if ansi.StringWidth(got) != w {
+				t.Errorf("%s(%q, %d) = %q has %d cells", name, s, w, got, ansi.StringWidth(got))
+			}
+		}
+		for name, got := range map[string]string{"cut": cut(s, w), "cutMiddle": cutMiddle(s, w), "cutPath": cutPath(s, w)} {
+			if ansi.StringWidth(got) > w {
+				t.Errorf("%s(%q, %d) = %q has %d cells", name, s, w, got, ansi.StringWidth(got))
+			}
+		}
+		if strings.ContainsAny(s, "\x1b\n\t") {
+			t.Errorf("printable left control characters in %q", s)
+		}
+	})
+}
+
+func TestNamesAreCutWhereTheySayLeast(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{cutMiddle("linear_q4gsw_coop4_bicol", 13), "linear…_bicol"},
+		{cutPath("layers.0.attn.norm", 13), "….0.attn.norm"},
+		{cutPath("linear_q4gsw_coop4_bicol", 13), "linear…_bicol"},
+		{cut("abcdef", 4), "abc…"},
+		{count(1234567), "1,234,567"},
+		{count(-1000), "-1,000"},
+		{plural(1, "pass"), "1 pass"},
+		{plural(2, "dispatch"), "2 dispatches"},
+		{printable("a\nb\tc\x1b[31m"), "a⏎b⇥c·[31m"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, want %q", c.got, c.want)
+		}
+	}
+}
+
+func TestAnInputLineEdits(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		keys []key
+		want string // with | for the cursor
+	}{
+		{"types", []key{{"a", "a"}, {"space", " "}, {"q", "q"}}, "a q|"},
+		{"pastes lines", []key{{"", "a\r\nb"}}, "a\nb|"},
+		{"drops control characters", []key{{"", "a\x1b[31mb"}}, "a[31mb|"},
+		{"goes home and inserts", []key{{"", "bc"}, {"home", ""}, {"a", "a"}}, "a|bc"},
+		{"deletes whole characters", []key{{"", "ae\u0301"}, {"backspace", ""}}, "a|"},
+		{"deletes ahead", []key{{"", "日本"}, {"left", ""}, {"delete", ""}}, "日|"},
+		{"deletes a word", []key{{"", "one two"}, {"ctrl+w", ""}}, "one |"},
+		{"deletes to the start", []key{{"", "one two"}, {"left", ""}, {"ctrl+u", ""}}, "|o"},
+		{"stays put at the ends", []key{{"backspace", ""}, {"left", ""}, {"right", ""}, {"delete", ""}}, "|"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var l inputLine
+			for _, k := range c.keys {
+				l.handle(k)
+			}
+			if got := l.before + "|" + l.after; got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestALongInputKeepsTheCursorInSight(t *testing.T) {
+	var l inputLine
+	l.handle(key{"", strings.Repeat("x", 100) + "END"})
+	if got := l.render(20); !strings.HasSuffix(got, "END▏") || ansi.StringWidth(got) != 20 {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestKeysTypedInOneReadAreEachPressed(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
+	d.typed("jjj")
+	if d.app.table().cursor != 3 {
+		t.Errorf("the cursor is at %d, want 3", d.app.table().cursor)
+	}
+}
+
+func TestChartsDrawWhatTheyAreGiven(t *testing.T) {
+	for set, want := range map[string][]string{
+		"block":   {"█  ", "█▄▁"},
+		"braille": {"⣿  ", "⣿⣤⣀"},
+		"ascii":   {"#  ", "#:."},
+	} {
+		g, err := newGlyphs(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := g.columnChart([]float64{1, 0.25, 0.001}, 2, func(int) bool { return false })
+		if got := []string{g.finish(rows[0]), g.finish(rows[1])}; !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", set, got, want)
+		}
+	}
+}
+
+func TestWrongOptionsSayWhatTheyMayBe(t *testing.T) {
+	for _, o := range []Options{{Theme: "pink"}, {Color: "some"}, {Glyphs: "emoji"}} {
+		if _, err := newApp(o); err == nil || !strings.Contains(err.Error(), "choose one of") {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+func TestTheLogKeepsWholeLinesAndNotTooMany(t *testing.T) {
+	l := NewLog()
+	l.Write([]byte("half "))
+	l.Write([]byte("a line\r\nand\n\n"))
+	lines, _ := l.snapshot()
+	if len(lines) != 2 || lines[0].Text != "half a line" || lines[1].Text != "and" {
+		t.Fatalf("%+v", lines)
+	}
+	for range 3 * logLines {
+		l.Add("info", "x")
+	}
+	if lines, _ := l.snapshot(); len(lines) > logLines {
+		t.Errorf("%d lines are kept, want at most %d", len(lines), logLines)
+	}
+}
