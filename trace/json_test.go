@@ -5,12 +5,14 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
@@ -320,4 +322,19 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("what was written does not read: %v", err)
 		}
 	})
+}
+
+var nan, inf = math.NaN(), math.Inf(1)
+
+func TestNumbersThatAreNotFiniteReadBack(t *testing.T) {
+	want := tracetest.Tiny()
+	want.Steps[1].Top[0].Logit, want.Steps[1].Top[1].P = nan, inf
+	want.Steps[1].Dispatches[0].Gap = &trace.NumericGap{MaxAbs: inf, MSE: nan, SNRdB: -inf, Reference: "float64"}
+	got, err := trace.Read(bytes.NewReader(written(t, want)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got, cmpopts.EquateNaNs()); d != "" {
+		t.Error(d)
+	}
 }

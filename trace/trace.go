@@ -347,7 +347,7 @@ type CPU struct {
 // Compiled is a pipeline that was compiled in a step.
 type Compiled struct {
 	Kernel string `json:"kernel"`
-	NS     Time   `json:"ns"`
+	NS     Time   `json:"ns,omitzero"`
 }
 
 // GPU is a step on the GPU's clock: BusyNS the sum of its dispatches, SpanNS from first begin to last end.
@@ -365,8 +365,8 @@ type Memory struct {
 
 // Observer says what timing costs: medians of the same decode step with timing off and at dispatch level.
 type Observer struct {
-	UntimedNS Time `json:"untimed_ns"`
-	TimedNS   Time `json:"timed_ns"`
+	UntimedNS Time `json:"untimed_ns,omitzero"`
+	TimedNS   Time `json:"timed_ns,omitzero"`
 	N         int  `json:"n"`
 }
 

@@ -23,7 +23,7 @@ func Write(w io.Writer, t *Trace) error {
 	if err != nil {
 		return fmt.Errorf("write trace: %w", err)
 	}
-	out.Write(bytes.TrimSuffix(b, []byte("}"))) // a bufio.Writer keeps its first error for Flush
+	out.Write(bytes.TrimSuffix(fieldLines(b), []byte("}"))) // a bufio.Writer keeps its first error for Flush
 	out.WriteString(",\n\"plans\":[")
 	for i := range t.Plans {
 		b, err := encodeRecord(&t.Plans[i], t.Plans[i].Unknown)
@@ -46,6 +46,30 @@ func Write(w io.Writer, t *Trace) error {
 	}
 	return nil
 }
+
+// fieldLines puts every field of an object on a line of its own.
+func fieldLines(object []byte) []byte {
+	out := make([]byte, 0, len(object)+64)
+	depth, quoted := 0, false
+	for i, c := range object {
+		out = append(out, c)
+		switch {
+		case c == '"' && !escaped(object[:i]):
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		case c == ',' && depth == 1:
+			out = append(out, '\n')
+		}
+	}
+	return out
+}
+
+// escaped says that what follows is escaped: an odd number of backslashes stands before it.
+func escaped(b []byte) bool { return (len(b)-len(bytes.TrimRight(b, "\\")))%2 == 1 }
 
 func writeElement(out *bufio.Writer, i int, b []byte) {
 	if i > 0 {
@@ -127,15 +151,6 @@ func createFile(path string) (*pendingFile, error) {
 		p.Writer = p.zip
 	}
 	return p, nil
-}
-
-// CheckWritable says why a trace cannot be written to a path, before there is one to lose.
-func CheckWritable(path string) error {
-	f, err := createFile(path)
-	if err == nil {
-		f.cancel()
-	}
-	return err
 }
 
 // flush hands everything written so far to the system.

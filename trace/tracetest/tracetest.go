@@ -38,7 +38,7 @@ func Run(layers int, chunks ...int) *trace.Trace {
 		Command:  []string{"gpuscope", "run", "llama-1b-4w.pte"},
 		Host:     trace.Host{OS: "linux", Arch: "amd64", CPUs: 16},
 		Device: trace.Device{
-			Name: "NVIDIA H200", Backend: "vulkan", Driver: "570.86", AdapterType: "discrete-gpu",
+			Name: "NVIDIA H200", Backend: "vulkan", Driver: "570.86", AdapterType: "discrete",
 			Limits: map[string]uint64{"max_compute_workgroups_per_dimension": 65535, "max_storage_buffer_binding_size": 2 << 30},
 			Ceilings: &trace.Ceilings{
 				CopyBytesPerS: []trace.CopyRate{{Bytes: 1 << 30, PerS: 4.24e12}}, FlopsPerS: 50e12,
