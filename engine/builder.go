@@ -285,6 +285,9 @@ func (b *Builder) planCorners(o *op) error {
 	p := Planner{limits: &b.limits, values: b.values}
 	most := int64(-1)
 	for i, corner := range corners {
+		if i == 0 {
+			b.startHost(corner)
+		}
 		p.env = b.at(corner)
 		made := o.newPlan()
 		if err := p.make(o, &made, -1, false); err != nil {
@@ -310,6 +313,21 @@ func (b *Builder) planCorners(o *op) error {
 		}
 	}
 	return nil
+}
+
+// startHost makes the host integers of an operator's first corner, where they are not 0, those that a graph starts with.
+func (b *Builder) startHost(c Corner) {
+	for _, a := range c {
+		val := &b.values[a.Value]
+		if val.firstHost == nil && a.Host != nil {
+			val.firstHost = make([]int64, numel(val.maxDims))
+		}
+		for i, n := range a.Host {
+			if n != 0 && i < len(val.firstHost) {
+				val.firstHost[i] = n
+			}
+		}
+	}
 }
 
 // at is the environment of a corner.

@@ -110,6 +110,7 @@ func newEnv(g *Graph) env {
 		e.dims[i], e.ints[i] = slices.Clone(val.maxDims), val.first
 		if val.hostRead {
 			e.host[i] = make([]int64, numel(val.maxDims))
+			copy(e.host[i], val.firstHost)
 		}
 	}
 	return e

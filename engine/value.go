@@ -69,6 +69,7 @@ type value struct {
 	load             func() ([]byte, error) // of a constant
 	slot             int                    // allocation slot, -1: none of its own
 	hostRead         bool                   // an operator reads its host integers
+	firstHost        []int64                // host integers before the first step; nil: zeros
 }
 
 // OpError is an operator's refusal of a shape.

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/gputest"
 )
 
 // trial is a graph of one operator (or a few) and how it is tried. Inputs are known by name.
@@ -97,10 +99,17 @@ func constant(b *engine.Builder, name string, dims ...int) engine.ValueID {
 // poison is a NaN that no kernel computes: an element that still has it was not written.
 const poison = 0x7fc0dead
 
+// hold runs trials on the GPU, each as a subtest.
+func hold(t *testing.T, trials ...*trial) {
+	dev := gputest.Open(t)
+	for _, c := range trials {
+		t.Run(c.name, func(t *testing.T) { c.run(t, dev) })
+	}
+}
+
 // run tries the graph on the GPU: each step three times, then all of them backwards, so that the graph grows and shrinks. Every result is held to
 // the reference, the three runs to each other, and nothing may be written past the live elements.
-func (c *trial) run(t *testing.T) {
-	dev := device(t)
+func (c *trial) run(t *testing.T, dev gpu.Device) {
 	b := engine.NewBuilder(dev.Info().Limits)
 	c.build(b)
 	g, err := b.Finish()

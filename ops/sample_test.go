@@ -7,11 +7,43 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/gputest"
 )
 
 // samples draws, for each kind of operator, a graph with it and legal live points. The tests that hold every operator go through them.
 var samples = map[string]func(t *rapid.T) *trial{
-	"rms_norm": sampleRMSNorm,
+	"add":                          func(t *rapid.T) *trial { return sampleBinary(t, "add") },
+	"apply_rotary_emb":             sampleRotary,
+	"apply_rotary_emb_hf":          sampleRotaryHF,
+	"apply_rotary_emb_interleaved": sampleRotaryInterleaved,
+	"argmax":                       sampleArgmax,
+	"cat":                          sampleCat,
+	"div":                          func(t *rapid.T) *trial { return sampleBinary(t, "div") },
+	"embedding":                    sampleEmbedding,
+	"embedding_q4gsw":              sampleEmbeddingQ4GSW,
+	"gelu":                         func(t *rapid.T) *trial { return sampleUnary(t, "gelu") },
+	"layer_norm":                   sampleLayerNorm,
+	"mean":                         func(t *rapid.T) *trial { return sampleSum(t, "mean") },
+	"mul":                          func(t *rapid.T) *trial { return sampleBinary(t, "mul") },
+	"permute":                      samplePermute,
+	"rms_norm":                     sampleRMSNorm,
+	"select":                       sampleSelect,
+	"sigmoid":                      func(t *rapid.T) *trial { return sampleUnary(t, "sigmoid") },
+	"silu":                         func(t *rapid.T) *trial { return sampleUnary(t, "silu") },
+	"silu_mul":                     sampleSiLUMul,
+	"slice":                        sampleSlice,
+	"softmax":                      sampleSoftmax,
+	"sub":                          func(t *rapid.T) *trial { return sampleBinary(t, "sub") },
+	"sum":                          func(t *rapid.T) *trial { return sampleSum(t, "sum") },
+	"update_cache":                 sampleUpdateCache,
+	"view":                         sampleView,
+
+	"sym_add":          func(t *rapid.T) *trial { return sampleSymBinary(t, "add") },
+	"sym_floordiv":     func(t *rapid.T) *trial { return sampleSymBinary(t, "floordiv") },
+	"sym_mul":          func(t *rapid.T) *trial { return sampleSymBinary(t, "mul") },
+	"sym_size":         sampleSymSize,
+	"sym_sub":          func(t *rapid.T) *trial { return sampleSymBinary(t, "sub") },
+	"select_as_symint": sampleSelectAsSymInt,
 }
 
 // draw is an integer from lo to hi, with the ends and what surrounds multiples of 64 more often than the rest.
@@ -91,23 +123,16 @@ func resize(t *rapid.T, live *engine.Live, g *engine.Graph, c *trial, s step) {
 
 // The same random graphs, on the GPU. Seeds are fixed, so a failure comes again.
 func TestRandomShapesOnTheGPU(t *testing.T) {
+	dev := gputest.Open(t)
 	for _, info := range Table {
 		t.Run(info.Kind, func(t *testing.T) {
 			for seed := range 6 {
 				c := rapid.Custom(samples[info.Kind]).Example(seed)
-				c.run(t)
+				c.run(t, dev)
 				if t.Failed() {
 					t.Fatalf("seed %d, steps %v", seed, c.steps)
 				}
 			}
 		})
 	}
-}
-
-// graph finishes what build makes, on a device of default limits.
-func graph(t testing.TB, build func(b *engine.Builder)) (*engine.Graph, error) {
-	t.Helper()
-	b := engine.NewBuilder(gpu.DefaultLimits())
-	build(b)
-	return b.Finish()
 }

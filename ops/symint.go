@@ -77,13 +77,19 @@ func (o *selectAsSymInt) Spec() engine.Spec {
 	}
 }
 
-// Corners: an x whose elements are all the smallest, and all the largest.
+// Corners: the element is the smallest, and the largest.
 func (o *selectAsSymInt) Corners(r *engine.Ranges) []engine.Corner {
 	dims := r.Max(o.x)
-	return []engine.Corner{
-		{{Value: o.x, Dims: dims, Host: slices.Repeat([]int64{o.lo}, product(dims))}},
-		{{Value: o.x, Dims: dims, Host: slices.Repeat([]int64{o.hi}, product(dims))}},
+	at, ok := o.place(dims)
+	if !ok {
+		return r.Ends(o.x) // the plan says so
 	}
+	corner := func(n int64) engine.Corner {
+		host := make([]int64, product(dims))
+		host[at] = n
+		return engine.Corner{{Value: o.x, Dims: dims, Host: host}}
+	}
+	return []engine.Corner{corner(o.lo), corner(o.hi)}
 }
 
 func (o *selectAsSymInt) Plan(p *engine.Planner) error {

@@ -1,0 +1,182 @@
+package ops
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/engine"
+)
+
+// unaryConstructors are the constructors of operators of one operand.
+var unaryConstructors = map[string]func(b *engine.Builder, x engine.ValueID) engine.ValueID{
+	"sigmoid":   func(b *engine.Builder, x engine.ValueID) engine.ValueID { return Sigmoid(b, "y", x) },
+	"silu":      func(b *engine.Builder, x engine.ValueID) engine.ValueID { return SiLU(b, "y", x) },
+	"gelu":      func(b *engine.Builder, x engine.ValueID) engine.ValueID { return GELU(b, "y", x, false) },
+	"gelu_tanh": func(b *engine.Builder, x engine.ValueID) engine.ValueID { return GELU(b, "y", x, true) },
+}
+
+func unaryTrial(fn string, rows, width int) *trial {
+	return &trial{
+		name: fmt.Sprintf("%s %dx%d", fn, rows, width), abs: 1e-5, rel: 1e-5,
+		build: func(b *engine.Builder) {
+			b.Output(unaryConstructors[fn](b, b.Input("x", engine.F32, []int{1, width}, []int{rows, width})))
+		},
+		// Far out as well: exponentials overflow there.
+		fill: map[string]func(int) float64{"x": func(i int) float64 { return noise("x", i) * []float64{1, 4, 60, 1000}[i%4] }},
+	}
+}
+
+func sampleUnary(t *rapid.T, fn string) *trial {
+	if fn == "gelu" && rapid.Bool().Draw(t, "tanh") {
+		fn = "gelu_tanh"
+	}
+	rows, width := draw(t, "rows", 1, 200), draw(t, "width", 1, 300)
+	c := unaryTrial(fn, rows, width)
+	c.steps = drawSteps(t, func(int) step { return step{"x": {draw(t, "live rows", 1, rows), width}} })
+	return c
+}
+
+func TestUnary(t *testing.T) {
+	var trials []*trial
+	for fn := range unaryConstructors {
+		for _, width := range []int{1, 7, 64, 65, 260} {
+			c := unaryTrial(fn, 70, width)
+			c.steps = []step{{"x": {70, width}}, {"x": {1, width}}, {"x": {17, width}}}
+			trials = append(trials, c)
+		}
+	}
+	hold(t, trials...)
+}
+
+func siluMulTrial(rows, width int) *trial {
+	return &trial{
+		name: fmt.Sprintf("%dx%d", rows, width), abs: 1e-5, rel: 1e-5,
+		build: func(b *engine.Builder) {
+			gate := b.Input("gate", engine.F32, []int{1, width}, []int{rows, width})
+			up := b.Input("up", engine.F32, []int{1, width}, []int{rows, width})
+			b.Output(SiLUMul(b, "y", gate, up))
+		},
+		fill: map[string]func(int) float64{"gate": func(i int) float64 { return noise("gate", i) * []float64{1, 4, 60}[i%3] }},
+	}
+}
+
+func sampleSiLUMul(t *rapid.T) *trial {
+	rows, width := draw(t, "rows", 1, 200), draw(t, "width", 1, 300)
+	c := siluMulTrial(rows, width)
+	c.steps = drawSteps(t, func(int) step {
+		n := draw(t, "live rows", 1, rows)
+		return step{"gate": {n, width}, "up": {n, width}}
+	})
+	return c
+}
+
+func TestSiLUMul(t *testing.T) {
+	var trials []*trial
+	for _, width := range []int{1, 33, 172, 8192} {
+		c := siluMulTrial(65, width)
+		for _, n := range []int{65, 1, 64} {
+			c.steps = append(c.steps, step{"gate": {n, width}, "up": {n, width}})
+		}
+		trials = append(trials, c)
+	}
+	hold(t, trials...)
+}
+
+// binaryTrial has operands with live dims between lo and hi.
+func binaryTrial(kind string, alpha float32, alo, ahi, blo, bhi []int) *trial {
+	return &trial{
+		name: fmt.Sprintf("%s %v %v", kind, ahi, bhi), abs: 1e-5, rel: 1e-5,
+		build: func(b *engine.Builder) {
+			x, y := b.Input("a", engine.F32, alo, ahi), b.Input("b", engine.F32, blo, bhi)
+			b.Output(map[string]func() engine.ValueID{
+				"add": func() engine.ValueID { return Add(b, "y", x, y, alpha) },
+				"sub": func() engine.ValueID { return Sub(b, "y", x, y, alpha) },
+				"mul": func() engine.ValueID { return Mul(b, "y", x, y) },
+				"div": func() engine.ValueID { return Div(b, "y", x, y) },
+			}[kind]())
+		},
+		fill: map[string]func(int) float64{"b": func(i int) float64 { return 3 + noise("b", i) }},
+	}
+}
+
+// sampleBinary draws dims that are static or live, equal or 1, in every mixture that is legal.
+func sampleBinary(t *rapid.T, kind string) *trial {
+	rank := rapid.IntRange(1, 4).Draw(t, "rank")
+	var lo, hi [2][]int
+	ones := make([][2]bool, rank) // the operand always has 1 there
+	for k := range rank {
+		n := draw(t, "dim", 1, []int{0, 300, 40, 12, 6}[rank])
+		one := rapid.SampledFrom([][2]bool{{}, {}, {true, false}, {false, true}}).Draw(t, "ones")
+		live := rapid.Bool().Draw(t, "live")
+		ones[k] = one
+		for side := range 2 {
+			l, h := n, n
+			if live {
+				l = 1
+			}
+			if one[side] {
+				l, h = 1, 1
+			}
+			lo[side], hi[side] = append(lo[side], l), append(hi[side], h)
+		}
+	}
+	cut := [2]int{}
+	cut[rapid.IntRange(0, 1).Draw(t, "shorter")] = rapid.IntRange(0, rank-1).Draw(t, "cut")
+	c := binaryTrial(kind, rapid.SampledFrom([]float32{1, -0.5, 2}).Draw(t, "alpha"), lo[0][cut[0]:], hi[0][cut[0]:], lo[1][cut[1]:], hi[1][cut[1]:])
+	c.steps = drawSteps(t, func(int) step {
+		var dims [2][]int
+		for k := range rank {
+			n := max(hi[0][k], hi[1][k])
+			if min(lo[0][k], lo[1][k]) != n && (lo[0][k] != n && lo[1][k] != n) {
+				n = draw(t, "live dim", 1, n)
+			}
+			for side := range 2 {
+				d := n
+				if ones[k][side] {
+					d = 1
+				} else if lo[side][k] != hi[side][k] && rapid.IntRange(0, 3).Draw(t, "repeat") == 0 {
+					d = 1 // a live dim that happens to be 1
+				} else if lo[side][k] == hi[side][k] {
+					d = hi[side][k]
+				}
+				dims[side] = append(dims[side], d)
+			}
+		}
+		return step{"a": dims[0][cut[0]:], "b": dims[1][cut[1]:]}
+	})
+	return c
+}
+
+func TestBinaryBroadcasts(t *testing.T) {
+	var trials []*trial
+	for _, dims := range [][2][]int{
+		{{8, 32}, {8, 32}},
+		{{1, 1, 7, 896}, {1, 1, 7, 1}},
+		{{4, 4}, {1, 4}},
+		{{3, 5, 7, 11}, {1, 5, 1, 11}},
+		{{4}, {3, 4}},
+		{{1}, {5}},
+		{{2, 1, 3, 1, 2, 1, 3, 4}, {1, 2, 1, 3, 1, 2, 1, 4}},
+		{{64, 4096}, {64, 4096}},
+		{{3, 64}, {64}},
+	} {
+		for _, kind := range []string{"add", "sub", "mul", "div"} {
+			c := binaryTrial(kind, 0.5, dims[0], dims[0], dims[1], dims[1])
+			c.steps = []step{{"a": dims[0], "b": dims[1]}}
+			trials = append(trials, c)
+		}
+	}
+	hold(t, trials...)
+}
+
+// One graph goes between its routes: a residual whose operands have one length, and one of whose operands is repeated.
+func TestAddChangesRouteWithTheLiveShape(t *testing.T) {
+	c := binaryTrial("add", 1, []int{1, 64}, []int{128, 64}, []int{1, 64}, []int{128, 64})
+	c.steps = []step{
+		{"a": {128, 64}, "b": {128, 64}}, {"a": {1, 64}, "b": {128, 64}}, {"a": {17, 64}, "b": {17, 64}},
+		{"a": {17, 64}, "b": {1, 64}}, {"a": {1, 64}, "b": {1, 64}},
+	}
+	hold(t, c)
+}

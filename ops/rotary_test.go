@@ -1,0 +1,112 @@
+package ops
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/engine"
+)
+
+func rotaryTrial(s, heads, kvHeads, d int) *trial {
+	return &trial{
+		name: fmt.Sprintf("S %d, heads %d and %d of %d", s, heads, kvHeads, d), abs: 1e-5, rel: 1e-5,
+		build: func(b *engine.Builder) {
+			q := b.Input("q", engine.F32, []int{1, 1, heads, d}, []int{1, s, heads, d})
+			k := b.Input("k", engine.F32, []int{1, 1, kvHeads, d}, []int{1, s, kvHeads, d})
+			cos, sin := b.Input("cos", engine.F32, []int{1, d / 2}, []int{s, d / 2}), b.Input("sin", engine.F32, []int{1, d / 2}, []int{s, d / 2})
+			yq, yk := ApplyRotaryEmb(b, "rope", q, k, cos, sin)
+			b.Output(yq)
+			b.Output(yk)
+		},
+	}
+}
+
+func rotaryStep(s, heads, kvHeads, d int) step {
+	return step{"q": {1, s, heads, d}, "k": {1, s, kvHeads, d}, "cos": {s, d / 2}, "sin": {s, d / 2}}
+}
+
+func sampleRotary(t *rapid.T) *trial {
+	s, heads, kvHeads, d := draw(t, "S", 1, 70), draw(t, "heads", 1, 9), draw(t, "kv heads", 1, 5), 2*draw(t, "D/2", 1, 40)
+	c := rotaryTrial(s, heads, kvHeads, d)
+	c.steps = drawSteps(t, func(int) step { return rotaryStep(draw(t, "live S", 1, s), heads, kvHeads, d) })
+	return c
+}
+
+func TestApplyRotaryEmb(t *testing.T) {
+	var trials []*trial
+	for _, dims := range [][4]int{{5, 8, 2, 64}, {1, 32, 8, 64}, {16, 8, 8, 8}, {3, 3, 1, 6}, {17, 2, 2, 2}} {
+		c := rotaryTrial(dims[0], dims[1], dims[2], dims[3])
+		for _, s := range []int{dims[0], 1, (dims[0] + 1) / 2} {
+			c.steps = append(c.steps, rotaryStep(s, dims[1], dims[2], dims[3]))
+		}
+		trials = append(trials, c)
+	}
+	hold(t, trials...)
+}
+
+func rotaryHFTrial(s, heads, kvHeads, d, positions int) *trial {
+	return &trial{
+		name: fmt.Sprintf("S %d, heads %d and %d of %d, positions %d", s, heads, kvHeads, d, positions), abs: 1e-5, rel: 1e-5,
+		build: func(b *engine.Builder) {
+			q := b.Input("q", engine.F32, []int{1, 1, heads, d}, []int{1, s, heads, d})
+			k := b.Input("k", engine.F32, []int{1, 1, kvHeads, d}, []int{1, s, kvHeads, d})
+			pos := b.SymInt("pos", 0, int64(positions-1), 0)
+			yq, yk := ApplyRotaryEmbHF(b, "rope", q, k, constant(b, "cos", positions, d), constant(b, "sin", positions, d), Sym(pos))
+			b.Output(yq)
+			b.Output(yk)
+		},
+	}
+}
+
+func sampleRotaryHF(t *rapid.T) *trial {
+	s, heads, kvHeads, d := draw(t, "S", 1, 70), draw(t, "heads", 1, 9), draw(t, "kv heads", 1, 5), 2*draw(t, "D/2", 1, 40)
+	positions := s + draw(t, "more positions", 0, 50)
+	c := rotaryHFTrial(s, heads, kvHeads, d, positions)
+	c.steps = drawSteps(t, func(int) step {
+		n := draw(t, "live S", 1, s)
+		return step{"q": {1, n, heads, d}, "k": {1, n, kvHeads, d}, "pos": {draw(t, "pos", 0, positions-n)}}
+	})
+	return c
+}
+
+func TestApplyRotaryEmbHFFollowsThePosition(t *testing.T) {
+	c := rotaryHFTrial(16, 8, 2, 64, 32)
+	for _, at := range [][2]int{{5, 0}, {16, 0}, {5, 7}, {1, 15}, {1, 16}, {1, 31}, {16, 16}} {
+		c.steps = append(c.steps, step{"q": {1, at[0], 8, 64}, "k": {1, at[0], 2, 64}, "pos": {at[1]}})
+	}
+	odd := rotaryHFTrial(3, 16, 8, 6, 9)
+	odd.steps = []step{{"q": {1, 3, 16, 6}, "k": {1, 3, 8, 6}, "pos": {6}}, {"q": {1, 1, 16, 6}, "k": {1, 1, 8, 6}, "pos": {8}}}
+	hold(t, c, odd)
+}
+
+func rotaryInterleavedTrial(batch, n, c int) *trial {
+	return &trial{
+		name: fmt.Sprintf("%dx%dx%d", batch, n, c), abs: 1e-5, rel: 1e-5,
+		build: func(b *engine.Builder) {
+			x := b.Input("x", engine.F32, []int{1, 1, c}, []int{batch, n, c})
+			b.Output(ApplyRotaryEmbInterleaved(b, "rope", x, b.Input("freqs", engine.F32, []int{1, c}, []int{n, c})))
+		},
+	}
+}
+
+func sampleRotaryInterleaved(t *rapid.T) *trial {
+	batch, n, c := draw(t, "batch", 1, 5), draw(t, "N", 1, 70), 2*draw(t, "C/2", 1, 40)
+	tr := rotaryInterleavedTrial(batch, n, c)
+	tr.steps = drawSteps(t, func(int) step {
+		m := draw(t, "live N", 1, n)
+		return step{"x": {draw(t, "live batch", 1, batch), m, c}, "freqs": {m, c}}
+	})
+	return tr
+}
+
+func TestApplyRotaryEmbInterleaved(t *testing.T) {
+	var trials []*trial
+	for _, d := range [][3]int{{1, 4, 8}, {2, 3, 8}, {1, 5, 4}, {1, 2, 16}, {3, 65, 2}} {
+		c := rotaryInterleavedTrial(d[0], d[1], d[2])
+		c.steps = []step{{"x": d[:], "freqs": d[1:]}, {"x": {1, 1, d[2]}, "freqs": {1, d[2]}}}
+		trials = append(trials, c)
+	}
+	hold(t, trials...)
+}

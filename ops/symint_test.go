@@ -1,0 +1,169 @@
+package ops
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+)
+
+// shown makes a SymInt visible as the length of a slice, where it is 1 to most.
+func shown(b *engine.Builder, v engine.ValueID, most int) {
+	b.Output(Slice(b, "rows", constant(b, "table", most, 4), 0, Fixed(0), Sym(v)))
+}
+
+func sampleSymSize(t *rapid.T) *trial {
+	n := draw(t, "rows", 1, 100)
+	c := &trial{
+		build: func(b *engine.Builder) {
+			shown(b, SymSize(b, "n", b.Input("x", engine.F32, []int{1, 3}, []int{n, 3}), 0), n)
+		},
+	}
+	c.steps = drawSteps(t, func(int) step { return step{"x": {draw(t, "live rows", 1, n), 3}} })
+	return c
+}
+
+func sampleSelectAsSymInt(t *rapid.T) *trial {
+	n := draw(t, "elements", 1, 10)
+	hi := draw(t, "largest", 1, 50)
+	c := &trial{
+		build: func(b *engine.Builder) {
+			x := b.Input("x", engine.I32, []int{1, 1}, []int{1, n})
+			shown(b, SelectAsSymInt(b, "n", x, 1, rapid.SampledFrom([]int{0, -1}).Draw(t, "index"), 1, int64(hi)), hi)
+		},
+		fill: map[string]func(int) float64{"x": func(i int) float64 { return float64(1 + i%hi) }},
+	}
+	c.steps = drawSteps(t, func(int) step { return step{"x": {1, draw(t, "live elements", 1, n)}} })
+	return c
+}
+
+var symConstructors = map[string]func(b *engine.Builder, name string, x, y Int) engine.ValueID{
+	"add": SymAdd, "sub": SymSub, "mul": SymMul, "floordiv": SymFloorDiv,
+}
+
+// sampleSymBinary shows the result plus an offset that makes it positive, which is one more operator.
+func sampleSymBinary(t *rapid.T, kind string) *trial {
+	drawRange := func(name string) (lo, hi int) {
+		lo = rapid.IntRange(-20, 20).Draw(t, name+" lo")
+		return lo, lo + rapid.IntRange(0, 20).Draw(t, name+" range")
+	}
+	alo, ahi := drawRange("a")
+	blo, bhi := drawRange("b")
+	if blo == 0 && bhi == 0 {
+		bhi = 1
+	}
+	c := &trial{
+		build: func(b *engine.Builder) {
+			x, y := b.SymInt("a", int64(alo), int64(ahi), int64(ahi)), b.SymInt("b", int64(blo), int64(bhi), int64(cond(bhi == 0, blo, bhi)))
+			v := symConstructors[kind](b, "n", Sym(x), Sym(y))
+			shown(b, SymAdd(b, "positive", Sym(v), Fixed(2001)), 4001)
+		},
+	}
+	c.steps = drawSteps(t, func(int) step {
+		d := draw(t, "live b", blo, bhi)
+		if kind == "floordiv" && d == 0 {
+			d = cond(bhi == 0, blo, bhi)
+		}
+		return step{"a": {draw(t, "live a", alo, ahi)}, "b": {d}}
+	})
+	return c
+}
+
+func TestSymIntArithmetic(t *testing.T) {
+	for _, c := range []struct {
+		kind string
+		a, b int64
+		want int64
+	}{
+		{"add", 3, -5, -2}, {"sub", 3, -5, 8}, {"mul", -3, 5, -15},
+		{"floordiv", 7, 2, 3}, {"floordiv", -7, 2, -4}, {"floordiv", 7, -2, -4}, {"floordiv", -7, -2, 3}, {"floordiv", 6, 3, 2}, {"floordiv", -6, 3, -2}, {"floordiv", 0, -3, 0},
+	} {
+		t.Run(fmt.Sprintf("%d %s %d", c.a, c.kind, c.b), func(t *testing.T) {
+			b := engine.NewBuilder(gpu.DefaultLimits())
+			x, y := b.SymInt("a", -100, 100, 0), b.SymInt("b", -100, 100, 1)
+			v := symConstructors[c.kind](b, "n", Sym(x), Sym(y))
+			live := liveGraph(t, b)
+			set(t, live, x, c.a)
+			set(t, live, y, c.b)
+			if err := live.Propagate(); err != nil {
+				t.Fatal(err)
+			}
+			live.Commit()
+			if got := live.Int(v); got != c.want {
+				t.Errorf("got %d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func TestSymIntsThatHaveNoResultAreRefused(t *testing.T) {
+	b := engine.NewBuilder(gpu.DefaultLimits())
+	x := b.SymInt("b", -1, 1, 1)
+	SymFloorDiv(b, "n", Fixed(6), Sym(x))
+	live := liveGraph(t, b)
+	set(t, live, x, 0)
+	if err := live.Propagate(); err == nil || !strings.Contains(err.Error(), "6 over 0") {
+		t.Errorf("got %v, want a refusal to divide by 0", err)
+	}
+
+	b = engine.NewBuilder(gpu.DefaultLimits())
+	ids := b.Input("ids", engine.I32, []int{1}, []int{2})
+	SelectAsSymInt(b, "pos", ids, 0, 0, 0, 9)
+	live = liveGraph(t, b)
+	if err := live.SetHost(ids, []int64{10, 0}); err != nil {
+		t.Fatal(err)
+	}
+	if err := live.Propagate(); err == nil || !strings.Contains(err.Error(), "is 10, want 0 to 9") {
+		t.Errorf("got %v, want a refusal of 10", err)
+	}
+}
+
+func TestSymIntRangesFollowFromTheirOperands(t *testing.T) {
+	for _, c := range []struct {
+		kind           string
+		a, b           [2]int64
+		wantLo, wantHi int64
+	}{
+		{"add", [2]int64{1, 5}, [2]int64{-2, 3}, -1, 8},
+		{"sub", [2]int64{1, 5}, [2]int64{-2, 3}, -2, 7},
+		{"mul", [2]int64{-4, 5}, [2]int64{-2, 3}, -12, 15},
+		{"floordiv", [2]int64{-9, 8}, [2]int64{-4, 3}, -9, 9},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			b := engine.NewBuilder(gpu.DefaultLimits())
+			x, y := b.SymInt("a", c.a[0], c.a[1], c.a[1]), b.SymInt("b", c.b[0], c.b[1], c.b[1])
+			v := symConstructors[c.kind](b, "n", Sym(x), Sym(y))
+			g, err := b.Finish()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := g.Value(v).Range; got != [2]int64{c.wantLo, c.wantHi} {
+				t.Errorf("got %v, want %d to %d", got, c.wantLo, c.wantHi)
+			}
+		})
+	}
+}
+
+func liveGraph(t *testing.T, b *engine.Builder) *engine.Live {
+	t.Helper()
+	g, err := b.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, err := engine.NewLive(g, engine.LiveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return live
+}
+
+func set(t *testing.T, live *engine.Live, v engine.ValueID, n int64) {
+	t.Helper()
+	if err := live.SetInt(v, n); err != nil {
+		t.Fatal(err)
+	}
+}
