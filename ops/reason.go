@@ -8,14 +8,24 @@ const (
 	reasonNone reason = iota
 	sameShapes
 	broadcastShapes
+	oneRow
+	atMost4Rows
+	atMost16Rows
+	fewTiles128
+	fillsWithTiles128
 	reasons
 )
 
 // String is the reason as people read it.
 func (r reason) String() string {
 	return [...]string{
-		reasonNone:      "",
-		sameShapes:      "operands have one shape",
-		broadcastShapes: "an operand is repeated along a dim",
+		reasonNone:        "",
+		sameShapes:        "operands have one shape",
+		broadcastShapes:   "an operand is repeated along a dim",
+		oneRow:            "M = 1",
+		atMost4Rows:       "M <= 4",
+		atMost16Rows:      "M <= 16",
+		fewTiles128:       "tiles of 128 would not fill the device",
+		fillsWithTiles128: "tiles of 128 fill the device",
 	}[r]
 }
