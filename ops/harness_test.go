@@ -26,6 +26,10 @@ type trial struct {
 	below map[string]int
 	// fill gives the elements of an input in place of random ones.
 	fill map[string]func(i int) float64
+	// routes forces routes, as engine.LiveOptions has it.
+	routes map[string]string
+	// maxBinding, where it is not 0, stands in for the device's limit on a storage binding, so that small tables are split too.
+	maxBinding uint64
 	// A result passes within abs or within rel of the reference; 1e-4 and 1e-3 where they are 0.
 	abs, rel float64
 }
@@ -110,13 +114,17 @@ func hold(t *testing.T, trials ...*trial) {
 // run tries the graph on the GPU: each step three times, then all of them backwards, so that the graph grows and shrinks. Every result is held to
 // the reference, the three runs to each other, and nothing may be written past the live elements.
 func (c *trial) run(t *testing.T, dev gpu.Device) {
-	b := engine.NewBuilder(dev.Info().Limits)
+	limits := dev.Info().Limits
+	if c.maxBinding > 0 {
+		limits.MaxStorageBinding = c.maxBinding
+	}
+	b := engine.NewBuilder(limits)
 	c.build(b)
 	g, err := b.Finish()
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := engine.Load(dev, g, engine.LiveOptions{}, nil)
+	x, err := engine.Load(dev, g, engine.LiveOptions{Routes: c.routes}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ type Q4Matrix struct {
 	Rows, Cols  int
 	Group       int  // divides Cols
 	HighNibbles bool // even columns are in the high nibbles, as upstream's qcs4w and older embeddings have it; else in the low ones
+	HalfScales  bool // every scale is exactly a half, as in GGUF's Q4_0, and is kept as one
 	// Nibbles gives Rows * Cols/2 bytes, row by row, two columns to a byte.
 	Nibbles func() ([]byte, error)
 	// Scales gives Rows * Cols/Group scales, row by row.

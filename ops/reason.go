@@ -11,17 +11,27 @@ const (
 	oneToken
 	manyTokens
 	wideHead
+	oneRow
+	atMost4Rows
+	atMost16Rows
+	fewTiles128
+	fillsWithTiles128
 	reasons
 )
 
 // String is the reason as people read it.
 func (r reason) String() string {
 	return [...]string{
-		reasonNone:      "",
-		sameShapes:      "operands have one shape",
-		broadcastShapes: "an operand is repeated along a dim",
-		oneToken:        "S = 1",
-		manyTokens:      "S > 1",
-		wideHead:        "D > 128",
+		reasonNone:        "",
+		sameShapes:        "operands have one shape",
+		broadcastShapes:   "an operand is repeated along a dim",
+		oneToken:          "S = 1",
+		manyTokens:        "S > 1",
+		wideHead:          "D > 128",
+		oneRow:            "M = 1",
+		atMost4Rows:       "M <= 4",
+		atMost16Rows:      "M <= 16",
+		fewTiles128:       "tiles of 128 would not fill the device",
+		fillsWithTiles128: "tiles of 128 fill the device",
 	}[r]
 }

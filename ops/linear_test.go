@@ -1,0 +1,227 @@
+package ops
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/x448/float16"
+	"pgregory.net/rapid"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+)
+
+// q4Noise is a matrix of random nibbles, with scales that make results of order 1.
+func q4Noise(name string, rows, cols, group int) Q4Matrix {
+	return Q4Matrix{
+		Name: name, Rows: rows, Cols: cols, Group: group,
+		Nibbles: func() ([]byte, error) {
+			data := make([]byte, rows*cols/2)
+			for i := range data {
+				data[i] = byte((noise(name, i) + 2) * 64)
+			}
+			return data, nil
+		},
+		Scales: func() ([]float32, error) {
+			list := make([]float32, rows*cols/group)
+			for i := range list {
+				list[i] = float16.Fromfloat32(float32((noise(name+".scale", i) + 2.5) / 10 / math.Sqrt(float64(cols)))).Float32()
+			}
+			return list, nil
+		},
+	}
+}
+
+// linearCase is a matrix product in a graph.
+type linearCase struct {
+	kind        string // "linear", "linear_q4gsw", "linear_qcs4w"
+	k, n, group int
+	half, bias  bool
+	live        []int // numbers of rows, the largest first
+	route       string
+	maxBinding  uint64
+}
+
+func (c linearCase) String() string {
+	s := fmt.Sprintf("%s %dx%d", c.kind, c.k, c.n)
+	if c.group > 0 {
+		s += fmt.Sprintf(" group %d", c.group)
+	}
+	if c.half {
+		s += " half scales"
+	}
+	if c.bias {
+		s += " bias"
+	}
+	return s + " " + c.route
+}
+
+func (c linearCase) build(b *engine.Builder) {
+	x := b.Input("x", engine.F32, []int{1, 1, c.k}, []int{1, c.live[0], c.k})
+	bias := engine.None
+	if c.bias {
+		bias = constant(b, "bias", c.n)
+	}
+	w := q4Noise("w", c.n, c.k, c.group)
+	w.HalfScales = c.half
+	switch c.kind {
+	case "linear":
+		b.Output(Linear(b, "y", x, scaled(b, "w", 1/math.Sqrt(float64(c.k)), c.n, c.k), bias))
+	case "linear_q4gsw":
+		b.Output(LinearQ4GSW(b, "y", x, w, bias))
+	case "linear_qcs4w":
+		w.HighNibbles = true
+		b.Output(LinearQCS4W(b, "y", x, w))
+	}
+}
+
+// scaled is a constant of noise times a factor.
+func scaled(b *engine.Builder, name string, by float64, dims ...int) engine.ValueID {
+	return b.Constant(name, engine.F32, dims, func() ([]byte, error) {
+		list := make([]float32, product(dims))
+		for i := range list {
+			list[i] = float32(noise(name, i) * by)
+		}
+		return float32Bytes(list), nil
+	})
+}
+
+func (c linearCase) trial() *trial {
+	t := &trial{name: c.String(), build: c.build, maxBinding: c.maxBinding}
+	if c.route != "" {
+		t.routes = map[string]string{c.kind: c.route}
+	}
+	for _, m := range c.live {
+		t.steps = append(t.steps, step{"x": {1, m, c.k}})
+	}
+	return t
+}
+
+func sampleLinear(t *rapid.T, kind string) *trial {
+	c := linearCase{kind: kind, n: draw(t, "n", 1, 300), bias: kind != "linear_qcs4w" && rapid.Bool().Draw(t, "bias")}
+	if kind == "linear" {
+		c.k = draw(t, "k", 1, 300)
+	} else {
+		c.group = 8 * rapid.SampledFrom([]int{1, 2, 3, 4, 4, 4, 8, 16}).Draw(t, "group of words")
+		c.k = c.group * draw(t, "groups", 1, 600/c.group)
+		c.half = rapid.Bool().Draw(t, "half scales")
+	}
+	if kind == "linear_qcs4w" {
+		c.group = c.k
+	}
+	most := draw(t, "rows", 1, 140)
+	c.live = []int{most}
+	built := c.trial()
+	built.steps = drawSteps(t, func(int) step { return step{"x": {1, draw(t, "live rows", 1, most), c.k}} })
+	return built
+}
+
+// The shapes of a model's layers at their live rows, cut down where a kernel's path does not depend on it.
+func TestLinear(t *testing.T) {
+	var trials []*trial
+	for _, c := range []linearCase{
+		// Upstream's dynamic shapes.
+		{kind: "linear_q4gsw", k: 64, n: 128, group: 32, live: []int{128, 32, 1, 128}},
+		{kind: "linear_q4gsw", k: 72, n: 128, group: 24, live: []int{128, 32, 1}},
+		{kind: "linear_q4gsw", k: 72, n: 512, group: 24, bias: true, live: []int{128, 32, 1}},
+		// Decode, with one step of the lanes over the columns and with several.
+		{kind: "linear_q4gsw", k: 2048, n: 2048, group: 32, half: true, live: []int{1}},
+		{kind: "linear_q4gsw", k: 2048, n: 512, group: 64, live: []int{1}},
+		{kind: "linear_q4gsw", k: 8192, n: 256, group: 128, half: true, live: []int{1}},
+		{kind: "linear_q4gsw", k: 14336, n: 64, group: 32, half: true, live: []int{17, 7, 3, 1}},
+		// Every route by live rows, and its edges.
+		{kind: "linear_q4gsw", k: 96, n: 131, group: 32, bias: true, live: []int{129, 65, 64, 17, 16, 9, 8, 5, 4, 3, 2, 1}},
+		{kind: "linear", k: 96, n: 131, bias: true, live: []int{129, 65, 64, 17, 16, 9, 8, 5, 4, 3, 2, 1}},
+		{kind: "linear", k: 67, n: 43, bias: true, live: []int{130, 64, 5, 1}},
+		{kind: "linear_qcs4w", k: 136, n: 70, group: 136, live: []int{70, 16, 4, 1}},
+		{kind: "linear_q4gsw", k: 64, n: 16400, group: 32, half: true, live: []int{129, 64, 1}},
+		{kind: "linear", k: 36, n: 16390, live: []int{129}},
+		// A table over the limit of a binding, in three parts.
+		{kind: "linear_q4gsw", k: 256, n: 700, group: 32, bias: true, live: []int{12, 3, 1}, maxBinding: 256 / 2 * 300},
+	} {
+		trials = append(trials, c.trial())
+	}
+	hold(t, trials...)
+}
+
+// Routes that are asked for do every live shape.
+func TestLinearRoutesAsked(t *testing.T) {
+	var trials []*trial
+	for _, route := range []string{"gemv", "batch4", "batch8", "tile64"} {
+		c := linearCase{kind: "linear_q4gsw", k: 160, n: 75, group: 32, live: []int{67, 16, 3, 1}, route: route}
+		trials = append(trials, c.trial())
+	}
+	hold(t, append(trials, linearCase{kind: "linear_q4gsw", k: 64, n: 16400, group: 32, live: []int{65, 3, 1}, route: "tile128"}.trial())...)
+}
+
+func TestLinearChoosesItsRouteByLiveRows(t *testing.T) {
+	for _, c := range []struct {
+		k, n, m int
+		want    string
+		why     reason
+	}{
+		{2048, 2048, 1, "gemv", oneRow},
+		{2048, 2048, 2, "batch4", atMost4Rows},
+		{2048, 2048, 16, "batch8", atMost16Rows},
+		{2048, 2048, 17, "tile64", fewTiles128},
+		{2048, 8192, 128, "tile64", fewTiles128},
+		{2048, 8192, 512, "tile128", fillsWithTiles128},
+		{2048, 128256, 65, "tile128", fillsWithTiles128},
+	} {
+		o := linear{k: c.k, n: c.n, tiles128: rowsForTile128(c.n)}
+		for r := range o.shapes {
+			o.shapes[r].lanes = 1
+		}
+		if r, why := o.route(c.m); linearRouteNames[r] != c.want || why != c.why {
+			t.Errorf("K %d, N %d, M %d: route %s (%s), want %s", c.k, c.n, c.m, linearRouteNames[r], why, c.want)
+		}
+	}
+}
+
+func TestRowsAtMost(t *testing.T) {
+	for _, c := range []struct {
+		lowest, highest []int
+		m               int
+		want            []int
+	}{
+		{[]int{1, 1, 8}, []int{1, 512, 8}, 16, []int{1, 16, 8}},
+		{[]int{1, 8}, []int{5, 8}, 16, []int{5, 8}},
+		{[]int{3, 1, 8}, []int{3, 9, 8}, 16, []int{3, 5, 8}},
+		{[]int{1, 3, 8}, []int{9, 3, 8}, 16, []int{5, 3, 8}},
+		{[]int{1, 5, 8}, []int{9, 7, 8}, 17, []int{3, 5, 8}},
+		{[]int{4, 5, 8}, []int{9, 7, 8}, 17, nil},
+		{[]int{8}, []int{8}, 1, []int{8}},
+	} {
+		if got := rowsAtMost(c.lowest, c.highest, c.m); !slices.Equal(got, c.want) {
+			t.Errorf("between %v and %v at most %d rows: %v, want %v", c.lowest, c.highest, c.m, got, c.want)
+		}
+	}
+}
+
+func TestLinearRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		built linearCase
+		want  string
+	}{
+		{"columns that make no whole words", linearCase{kind: "linear_q4gsw", k: 60, n: 8, group: 4, live: []int{1}}, "60 columns in groups of 4, both must be multiples of 8"},
+		{"groups that do not divide a row", linearCase{kind: "linear_q4gsw", k: 64, n: 8, group: 24, live: []int{1}}, "64 columns do not divide into groups of 24"},
+		{"groups where one scale to a row is wanted", linearCase{kind: "linear_qcs4w", k: 64, n: 8, group: 32, live: []int{1}}, "want one scale to a row of 64"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := engine.NewBuilder(gpu.DefaultLimits())
+			c.built.build(b)
+			if err := b.Err(); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an error with %q", err, c.want)
+			}
+		})
+	}
+	b := engine.NewBuilder(gpu.DefaultLimits())
+	LinearQ4GSW(b, "y", b.Input("x", engine.F32, []int{1, 32}, []int{4, 32}), q4Noise("w", 8, 64, 32), engine.None)
+	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "want 64 columns for weights of 8 x 64") {
+		t.Errorf("x of the wrong width: %v", err)
+	}
+}
