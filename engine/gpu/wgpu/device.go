@@ -23,21 +23,15 @@ type device struct {
 	queue    *binding.Queue
 	native   native
 	labels   labels
-	layouts  map[string]*layout
+	layouts  map[string]*binding.BindGroupLayout
 	enc      encoder
 	staged   uint64        // bytes written since the queue was last waited for
 	pending  []*hostBuffer // submitted to and not mapped yet
 }
 
-// layout is what kernels with the same bindings share.
-type layout struct {
-	group    *binding.BindGroupLayout
-	pipeline *binding.PipelineLayout
-}
-
 func newDevice(instance *instance, adapter *binding.Adapter, raw *binding.Device, info gpu.AdapterInfo) *device {
 	d := &device{
-		info: info, instance: instance, adapter: adapter, raw: raw, queue: raw.GetQueue(), labels: labels{}, layouts: map[string]*layout{},
+		info: info, instance: instance, adapter: adapter, raw: raw, queue: raw.GetQueue(), labels: labels{}, layouts: map[string]*binding.BindGroupLayout{},
 		rules: rules.Device{Limits: info.Limits, HasTimestamps: info.Timestamps},
 	}
 	d.native = native{device: ref(raw), queue: ownedRef(d.queue)}
@@ -61,8 +55,7 @@ func (d *device) Release() {
 		return
 	}
 	for _, l := range d.layouts {
-		l.pipeline.Release()
-		l.group.Release()
+		l.Release()
 	}
 	_ = d.native.wait()
 	d.labels.free()
@@ -124,7 +117,7 @@ type pipeline struct {
 	rules.Pipeline
 	raw    *binding.ComputePipeline
 	ref    handle
-	layout *layout
+	layout *binding.BindGroupLayout
 }
 
 // NewPipeline implements gpu.Device.
@@ -147,8 +140,15 @@ func (d *device) NewPipeline(desc gpu.PipelineDesc) (gpu.Pipeline, error) {
 		return nil, err
 	}
 	defer module.Release()
+	// Each pipeline has a pipeline layout of its own: where two share one, the library goes on holding bindings against the sizes that the
+	// pipeline before asked for.
+	own, err := d.raw.CreatePipelineLayout(&binding.PipelineLayoutDescriptor{Label: p.Label(), BindGroupLayouts: []*binding.BindGroupLayout{p.layout}})
+	if err := d.check(&p.Object, err); err != nil {
+		return nil, err
+	}
+	defer own.Release()
 	p.raw, err = d.raw.CreateComputePipeline(&binding.ComputePipelineDescriptor{
-		Label: p.Label(), Layout: p.layout.pipeline, Compute: binding.ProgrammableStageDescriptor{Module: module, EntryPoint: p.Entry},
+		Label: p.Label(), Layout: own, Compute: binding.ProgrammableStageDescriptor{Module: module, EntryPoint: p.Entry},
 	})
 	if err := d.check(&p.Object, err); err != nil {
 		if p.raw != nil {
@@ -161,9 +161,9 @@ func (d *device) NewPipeline(desc gpu.PipelineDesc) (gpu.Pipeline, error) {
 	return p, nil
 }
 
-// layout is the shared layout of kernels with these bindings. It is explicit: one that the library derives from a kernel is that
+// layout is the layout that bind groups of kernels with these bindings share. It is explicit: one that the library derives from a kernel is that
 // kernel's own, and leaves out bindings that the kernel does not use.
-func (d *device) layout(o *rules.Object, bindings []gpu.Access) (*layout, error) {
+func (d *device) layout(o *rules.Object, bindings []gpu.Access) (*binding.BindGroupLayout, error) {
 	key := string(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(bindings))), len(bindings)))
 	if l, ok := d.layouts[key]; ok {
 		return l, nil
@@ -177,15 +177,8 @@ func (d *device) layout(o *rules.Object, bindings []gpu.Access) (*layout, error)
 			Binding: uint32(i), Visibility: binding.ShaderStageCompute, Buffer: binding.BufferBindingLayout{Type: kind},
 		}
 	}
-	l := &layout{}
-	var err error
-	l.group, err = d.raw.CreateBindGroupLayout(&binding.BindGroupLayoutDescriptor{Label: o.Label(), Entries: entries})
+	l, err := d.raw.CreateBindGroupLayout(&binding.BindGroupLayoutDescriptor{Label: o.Label(), Entries: entries})
 	if err := d.check(o, err); err != nil {
-		return nil, err
-	}
-	l.pipeline, err = d.raw.CreatePipelineLayout(&binding.PipelineLayoutDescriptor{Label: o.Label(), BindGroupLayouts: []*binding.BindGroupLayout{l.group}})
-	if err := d.check(o, err); err != nil {
-		l.group.Release()
 		return nil, err
 	}
 	d.layouts[key] = l
@@ -220,7 +213,7 @@ func (d *device) NewBindGroup(label string, p gpu.Pipeline, bindings []gpu.Bindi
 	for i, b := range bound {
 		entries[i] = binding.BindGroupEntry{Binding: uint32(i), Buffer: bindings[i].Buffer.(*buffer).raw, Offset: b.Offset, Size: b.Size}
 	}
-	g.raw, err = d.raw.CreateBindGroup(&binding.BindGroupDescriptor{Label: g.Label(), Layout: own.layout.group, Entries: entries})
+	g.raw, err = d.raw.CreateBindGroup(&binding.BindGroupDescriptor{Label: g.Label(), Layout: own.layout, Entries: entries})
 	if err := d.check(&g.Object, err); err != nil {
 		if g.raw != nil {
 			g.raw.Release()
