@@ -45,7 +45,7 @@ type AdapterInfo struct {
 	Name    string // as the driver names it
 	Vendor  string
 	Driver  string // driver name and version
-	Backend string // "vulkan", "metal", "dx12", "gl", "fake"
+	Backend string // "vulkan", "metal", "dx12", "fake"
 	Type    AdapterType
 	// Timestamps says whether Encoder.Timestamp works.
 	Timestamps bool

@@ -192,7 +192,7 @@ func TestBufferBytesRoundTrip(t *testing.T) {
 func TestWritesLargerThanTheStagingMemoryArriveWhole(t *testing.T) {
 	onEveryDriver(t, func(t *testing.T, dev device) {
 		k := kit{t, dev}
-		const size = 100<<20 + 12 // more than one cut and one wait of engine/gpu/wgpu
+		const size = 66<<20 + 12 // more than one cut and one wait of engine/gpu/wgpu
 		b := k.buffer("large", size)
 		data := make([]byte, size)
 		for i := range len(data) / 8 {

@@ -6,7 +6,7 @@
 // The rules: an object is used on the device that made it, before its release; offsets, lengths, sizes, bindings and grids keep
 // to the alignments and limits of the device; a dispatch uses one buffer in one way; passes do not nest; one encoder at a time; an
 // encoder that met an error is not submitted; a clock reading is resolved only after it was written; a readback is read only after
-// Submit and Wait.
+// Submit and Wait; a kernel keeps to the device's workgroup memory.
 //
 // Not checked here: what only the compiler knows (a params block smaller than the kernel's struct) and running out of memory.
 package rules

@@ -22,6 +22,9 @@ type Encoder struct {
 	barriers gpu.Barriers
 }
 
+// errState is an encoder used out of order.
+var errState = errors.New("not recording: Begin comes first, nothing after Submit or Discard")
+
 // Begin starts a recording.
 func (e *Encoder) Begin(d *Device, label string) error {
 	if d.gone != nil {

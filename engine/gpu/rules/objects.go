@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -130,6 +129,9 @@ func (d *Device) Pipeline(desc gpu.PipelineDesc) (Pipeline, error) {
 	}
 	if desc.Source == "" {
 		return p, p.wrong("no source")
+	}
+	if n, ok := WorkgroupBytes(desc.Source); ok && n > uint64(d.Limits.MaxWorkgroupStorage) {
+		return p, p.wrong("%d bytes of workgroup memory, the device has %d: %w", n, d.Limits.MaxWorkgroupStorage, gpu.ErrUnsupported)
 	}
 	var storage uint32
 	for i, a := range desc.Bindings {
@@ -276,6 +278,3 @@ func (t *Timestamps) Read(n int) error {
 	}
 	return nil
 }
-
-// errState is an encoder used out of order.
-var errState = errors.New("not recording: Begin comes first, nothing after Submit or Discard")

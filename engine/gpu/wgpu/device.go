@@ -17,7 +17,7 @@ import (
 type device struct {
 	rules    rules.Device
 	info     gpu.AdapterInfo
-	instance *instance
+	instance *binding.Instance
 	adapter  *binding.Adapter
 	raw      *binding.Device
 	queue    *binding.Queue
@@ -29,7 +29,7 @@ type device struct {
 	pending  []*hostBuffer // submitted to and not mapped yet
 }
 
-func newDevice(instance *instance, adapter *binding.Adapter, raw *binding.Device, info gpu.AdapterInfo) *device {
+func newDevice(instance *binding.Instance, adapter *binding.Adapter, raw *binding.Device, info gpu.AdapterInfo) *device {
 	d := &device{
 		info: info, instance: instance, adapter: adapter, raw: raw, queue: raw.GetQueue(), labels: labels{}, layouts: map[string]*binding.BindGroupLayout{},
 		rules: rules.Device{Limits: info.Limits, HasTimestamps: info.Timestamps},
@@ -45,6 +45,9 @@ func (d *device) Info() gpu.AdapterInfo { return d.info }
 
 // Live counts the objects that were not released.
 func (d *device) Live() rules.Live { return d.rules.Live() }
+
+// Levels is the number of levels of the recording submitted last (gpu.Barriers).
+func (d *device) Levels() int { return d.rules.Levels }
 
 // Release implements gpu.Device. It waits for what is running.
 func (d *device) Release() {
@@ -62,7 +65,7 @@ func (d *device) Release() {
 	d.queue.Release()
 	d.raw.Release()
 	d.adapter.Release()
-	d.instance.release()
+	d.instance.Release()
 	*d = device{rules: d.rules, info: d.info}
 }
 

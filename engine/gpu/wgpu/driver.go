@@ -49,7 +49,7 @@ func (d Driver) Open(index int) (gpu.Device, error) {
 // library to itself: with two devices of one instance, released in another order than they were made, the library takes the
 // command buffers of a third for another device's and aborts.
 type foundAdapters struct {
-	instance *instance
+	instance *binding.Instance
 	adapters []*binding.Adapter
 	infos    []gpu.AdapterInfo
 }
@@ -62,41 +62,26 @@ func (f *foundAdapters) release() {
 		}
 	}
 	if f.instance != nil {
-		f.instance.release()
+		f.instance.Release()
 	}
 }
 
-// instance is a start of the native library.
-type instance struct {
-	*binding.Instance
-	gl bool
-}
-
-// release stops the instance, unless it is a GL one: that closes the display of all others, and their devices abort the process.
-func (i *instance) release() {
-	if !i.gl {
-		i.Release()
-	}
-}
-
-// find asks the platform's own back end (Vulkan, Metal, DX12), and only where that has nothing GL: starting GL makes EGL and Mesa
-// write to descriptor 2.
+// find asks the platform's own back end: Vulkan, Metal or DX12. GL is left out. It has no timestamps, and the library aborts the
+// process where EGL is installed and has no driver, or where one of two GL devices is released.
 func find() (*foundAdapters, error) {
 	quiet()
-	for _, backends := range []binding.InstanceBackend{binding.InstanceBackendPrimary, binding.InstanceBackendGL} {
-		raw, err := newInstance(backends)
-		if err != nil {
-			return nil, err
-		}
-		i := &instance{raw, backends == binding.InstanceBackendGL}
-		if adapters := i.EnumerateAdapters(nil); len(adapters) > 0 {
-			f := sorted(adapters)
-			f.instance = i
-			return f, nil
-		}
-		i.release()
+	instance, err := newInstance(binding.InstanceBackendPrimary)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("%w: %s", gpu.ErrNoAdapter, remedy(runtime.GOOS))
+	adapters := instance.EnumerateAdapters(nil)
+	if len(adapters) == 0 {
+		instance.Release()
+		return nil, fmt.Errorf("%w: %s", gpu.ErrNoAdapter, remedy(runtime.GOOS))
+	}
+	f := sorted(adapters)
+	f.instance = instance
+	return f, nil
 }
 
 // sorted puts adapters in the order of preference.
@@ -153,8 +138,6 @@ func describe(a *binding.Adapter) gpu.AdapterInfo {
 		info.Backend = "metal"
 	case binding.BackendTypeD3D12:
 		info.Backend = "dx12"
-	case binding.BackendTypeOpenGL, binding.BackendTypeOpenGLES:
-		info.Backend = "gl"
 	}
 	switch raw.AdapterType {
 	case binding.AdapterTypeDiscreteGPU:
@@ -164,10 +147,7 @@ func describe(a *binding.Adapter) gpu.AdapterInfo {
 	case binding.AdapterTypeCPU:
 		info.Type = gpu.CPU
 	case binding.AdapterTypeUnknown:
-		// A virtual GPU has no type of its own in WebGPU; the library says unknown, as of GL adapters that do not tell.
-		if info.Backend == "vulkan" {
-			info.Type = gpu.Virtual
-		}
+		info.Type = gpu.Virtual // WebGPU has no type for it, so the library says unknown
 	}
 	return info
 }

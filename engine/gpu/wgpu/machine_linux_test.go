@@ -13,6 +13,26 @@ import (
 	"gpuscope/engine/gpu"
 )
 
+// A machine without a Vulkan driver gets an error that says what to install, whatever EGL is or is not there.
+func TestNoAdapterSaysWhatToInstall(t *testing.T) {
+	const child = "GPUSCOPE_TEST_NO_ADAPTER"
+	if os.Getenv(child) == "" {
+		t.Setenv("VK_ICD_FILENAMES", os.DevNull)
+		t.Setenv("VK_DRIVER_FILES", os.DevNull)
+		childTest(t, child)
+		t.Setenv("__EGL_VENDOR_LIBRARY_FILENAMES", os.DevNull)
+		childTest(t, child)
+		return
+	}
+	list, err := New().Adapters()
+	if !errors.Is(err, gpu.ErrNoAdapter) || !strings.Contains(err.Error(), "apt-get install libvulkan1 mesa-vulkan-drivers") {
+		t.Errorf("adapters %+v, %v", list, err)
+	}
+	if _, err := New().Open(0); !errors.Is(err, gpu.ErrNoAdapter) {
+		t.Errorf("open: %v", err)
+	}
+}
+
 // Running out of memory is an error of NewBuffer. Outside of a scope that asks for it the library aborts the process. On a software
 // device the address space can be limited to see it.
 func TestOutOfMemoryIsAnError(t *testing.T) {
