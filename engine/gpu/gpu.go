@@ -3,7 +3,7 @@
 // in pure Go for tests.
 //
 // One goroutine owns a device and everything made from it. Objects are released by their owner, once;
-// releasing the device releases what is left. Sizes are bytes. Errors are lower case, name the object's label and
+// releasing the device releases what is left. What a recording uses may be released before its Submit. Sizes are bytes. Errors are lower case, name the object's label and
 // the limit it met, and wrap ErrDeviceLost, ErrNoAdapter, ErrUnsupported or ErrOutOfMemory where a caller can act on it.
 //
 // A step on the hot path is Begin, BeginPass, Dispatch..., EndPass, Submit, Wait: implementations keep it
@@ -157,17 +157,18 @@ type Encoder interface {
 	BeginPass(label string) error
 	// Dispatch runs a kernel with x*y*z workgroups, each at least 1 and at most Limits.MaxWorkgroups.
 	Dispatch(p Pipeline, g BindGroup, x, y, z uint32)
-	// EndPass closes the pass and reports what was wrong in it.
+	// EndPass closes the pass and reports what was wrong in it, but for what only the kernel's compiler knows (a params block that is
+	// too small): Submit reports that.
 	EndPass() error
 	// Timestamp writes the GPU clock to slot i, between passes.
 	Timestamp(t Timestamps, i int) error
-	// Resolve makes slots [0, n) readable after Wait.
+	// Resolve makes slots [0, n) readable after Wait. All of them must have been written, by this recording or a submitted one.
 	Resolve(t Timestamps, n int) error
 	// Copy copies size bytes between two buffers, between passes.
 	Copy(src Buffer, srcOffset uint64, dst Buffer, dstOffset, size uint64) error
 	// CopyOut copies size bytes from a buffer to a readback, between passes.
 	CopyOut(src Buffer, srcOffset uint64, dst Readback, dstOffset, size uint64) error
-	// Submit sends the commands to the GPU and frees the encoder.
+	// Submit sends the commands to the GPU and frees the encoder. After an error, here or in any call before, none of them runs.
 	Submit() error
 	// Discard frees the encoder; nothing runs.
 	Discard()
