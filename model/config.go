@@ -1,0 +1,164 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gpuscope/model/gguf"
+	"gpuscope/model/session"
+)
+
+// config is the shape of a decoder: what Touvron et al., LLaMA (2023), leave open, with grouped-query attention. All numbers of it have been checked.
+type config struct {
+	Arch     string
+	Layers   int
+	Dim      int
+	Heads    int
+	KVHeads  int // divides Heads
+	HeadDim  int
+	FFN      int
+	Vocab    int
+	Context  int // that the model was trained for
+	Eps      float32
+	RopeBase float64
+}
+
+// Bounds that no model comes near: past them a number is damage, and products of two still fit 64 bits.
+const (
+	maxDim    = 1 << 20
+	maxLayers = 1 << 12
+	maxVocab  = 1 << 24
+)
+
+// architectures are those that this version has a builder for, by general.architecture.
+var architectures = []string{"llama"}
+
+// readConfig takes the shape from a file's metadata, and refuses what the builder would get wrong.
+func readConfig(f *gguf.File) (config, error) {
+	var c config
+	var err error
+	if c.Arch, err = f.String("general.architecture"); err != nil {
+		return c, err
+	}
+	if !slices.Contains(architectures, c.Arch) {
+		return c, fmt.Errorf("%s: not yet: architecture %s; this version runs %v", f.Name(), c.Arch, architectures)
+	}
+	r := configReader{f: f, prefix: c.Arch + "."}
+	c.Layers = r.int("block_count", 1, maxLayers)
+	c.Dim = r.int("embedding_length", 1, maxDim)
+	c.FFN = r.int("feed_forward_length", 1, maxDim)
+	c.Context = r.int("context_length", 1, math.MaxInt32)
+	c.Heads = r.int("attention.head_count", 1, maxDim)
+	c.KVHeads = r.intOr("attention.head_count_kv", c.Heads, 1, maxDim)
+	c.Eps = float32(r.float("attention.layer_norm_rms_epsilon", 0, 1))
+	c.RopeBase = r.floatOr("rope.freq_base", 10000, 1, 1e12)
+	if r.err != nil {
+		return c, r.err
+	}
+	if c.Heads%c.KVHeads != 0 {
+		r.errorf("attention.head_count", "%d query heads do not share %d key and value heads evenly", c.Heads, c.KVHeads)
+	}
+	if !f.Has(r.prefix+"attention.key_length") && c.Dim%c.Heads != 0 {
+		r.errorf("attention.head_count", "%d heads do not divide the embedding of %d", c.Heads, c.Dim)
+	}
+	c.HeadDim = r.intOr("attention.key_length", c.Dim/c.Heads, 1, maxDim)
+	r.same("attention.value_length", c.HeadDim, "keys and values of different lengths")
+	r.same("rope.dimension_count", c.HeadDim, "a rotation of a part of the head")
+	r.same("expert_count", 0, "a mixture of experts")
+	r.same("attention.sliding_window", 0, "attention in a sliding window")
+	if s, err := f.StringOr(r.prefix+"rope.scaling.type", "none"); err != nil || s != "none" {
+		r.errorf("rope.scaling.type", "not yet: rope scaling %q", s)
+	}
+	if c.HeadDim%4 != 0 {
+		r.errorf("attention.key_length", "a head of %d dims, want a multiple of 4", c.HeadDim)
+	}
+	return c, r.err
+}
+
+// configReader reads numbers under an architecture's prefix and holds them to a range. The first error stays.
+type configReader struct {
+	f      *gguf.File
+	prefix string
+	err    error
+}
+
+func (r *configReader) errorf(key, format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%s: %s%s: %w", r.f.Name(), r.prefix, key, fmt.Errorf(format, args...))
+	}
+}
+
+func (r *configReader) int(key string, lo, hi int) int {
+	n, err := r.f.Int(r.prefix + key)
+	return r.checkInt(key, n, lo, hi, err)
+}
+
+func (r *configReader) intOr(key string, def, lo, hi int) int {
+	n, err := r.f.IntOr(r.prefix+key, def)
+	return r.checkInt(key, n, lo, hi, err)
+}
+
+func (r *configReader) checkInt(key string, n, lo, hi int, err error) int {
+	switch {
+	case err != nil && r.err == nil:
+		r.err = err
+	case n < lo || n > hi:
+		r.errorf(key, "%d, want %d to %d", n, lo, hi)
+	}
+	return n
+}
+
+func (r *configReader) float(key string, lo, hi float64) float64 {
+	x, err := r.f.Float(r.prefix + key)
+	return r.checkFloat(key, x, lo, hi, err)
+}
+
+func (r *configReader) floatOr(key string, def, lo, hi float64) float64 {
+	x, err := r.f.FloatOr(r.prefix+key, def)
+	return r.checkFloat(key, x, lo, hi, err)
+}
+
+func (r *configReader) checkFloat(key string, x, lo, hi float64, err error) float64 {
+	switch {
+	case err != nil && r.err == nil:
+		r.err = err
+	case !(x >= lo && x <= hi): // NaN too
+		r.errorf(key, "%g, want %g to %g", x, lo, hi)
+	}
+	return x
+}
+
+// same refuses a number that this version has no kernels for.
+func (r *configReader) same(key string, want int, otherwise string) {
+	if n := r.intOr(key, want, math.MinInt32, math.MaxInt32); n != want {
+		r.errorf(key, "not yet: %s (%d, want %d)", otherwise, n, want)
+	}
+}
+
+// defaultContext bounds the KV cache where nobody says how long a text may be.
+const defaultContext = 4096
+
+// defaultChunk is how many tokens a step takes at most where nobody says.
+const defaultChunk = 512
+
+// bounds settles how many positions the KV cache holds and how many tokens a step takes.
+func (c *config) bounds(context, chunk int) (int, int, error) {
+	switch {
+	case context == 0:
+		context = min(c.Context, defaultContext)
+	case context < 0:
+		return 0, 0, session.Refusef("--context %d: want a positive number", context)
+	case context > c.Context:
+		return 0, 0, session.Refusef("--context %d: the model was made for %d positions at most", context, c.Context)
+	}
+	switch {
+	case chunk == 0:
+		chunk = min(context, defaultChunk)
+	case chunk < 0:
+		return 0, 0, session.Refusef("--max-chunk %d: want a positive number", chunk)
+	case chunk > context:
+		return 0, 0, session.Refusef("--max-chunk %d: the context is %d", chunk, context)
+	}
+	return context, chunk, nil
+}

@@ -1,0 +1,170 @@
+// Package model turns a model file into a graph and runs it: it reads the file, builds the architecture's graph for prefill and decode, and
+// implements session.Session, which steps through a text token by token.
+//
+//	s, err := model.Open(ctx, model.Options{Driver: wgpu.New()}, progress)
+//	err = s.Do(ctx, session.Command{Kind: session.Prompt, Text: "Once upon a time"})
+//	err = s.Do(ctx, session.Command{Kind: session.Run, N: 47})
+//
+// Read does the part that needs no device: a Model knows its shape, its tokenizer and, through Plan, its graph.
+//
+// Errors name the file and the thing, and what a person can do. Those of a wish that cannot be met (a prompt over the context, a token id outside of the
+// vocabulary) are session.ErrUsage: nothing has run.
+package model
+
+import (
+	"cmp"
+	_ "embed"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/model/gguf"
+	"gpuscope/model/session"
+	"gpuscope/model/tokenizer"
+	"gpuscope/trace"
+)
+
+// demo is the embedded model: 11M parameters, trained on public-domain text, CC0-1.0.
+//
+//go:embed demo/demo.gguf
+var demo []byte
+
+// DemoName is the name of the embedded model, for people.
+const DemoName = "demo (embedded)"
+
+// Options say what to open, on which device, and how to run it. The zero value of a field is its default.
+type Options struct {
+	Path     string     // of the model; empty for the embedded one
+	Driver   gpu.Driver // finds the device
+	Device   string     // its number or a part of its name; empty for the best there is
+	Context  int        // positions of the KV cache; the model's own, at most 4096, where 0
+	MaxChunk int        // tokens a step takes at most; 512 or the context where 0
+	Timing   engine.Timing
+	Live     engine.LiveOptions
+	Check    bool // plan again and compare before each step
+	// IgnoreEOS lets a text go on after the model's end token.
+	IgnoreEOS bool
+	// TopLogits is how many candidates a step tells. It makes each step read the logits back; with 0 the token comes from an argmax on the GPU.
+	TopLogits int
+	// Producer and Command go into the trace's header.
+	Producer trace.Producer
+	Command  []string
+}
+
+// Model is a model file that has been read and checked. It needs no device.
+type Model struct {
+	options  Options
+	file     *gguf.File
+	config   config
+	context  int
+	maxChunk int
+	tokens   *tokenizer.Tokenizer // nil where the file has none that this version knows
+	noText   error                // why not
+}
+
+// Read opens a model file and checks that this version can run it. Close gives the file back.
+func Read(o Options) (*Model, error) {
+	if o.TopLogits < 0 {
+		return nil, session.Refusef("--top-logits %d: want 0 or more", o.TopLogits)
+	}
+	file, err := open(o.Path)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{options: o, file: file}
+	if err := m.read(); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return m, nil
+}
+
+func open(path string) (*gguf.File, error) {
+	if path == "" {
+		return gguf.Parse(demo, DemoName)
+	}
+	return gguf.Open(path)
+}
+
+func (m *Model) read() error {
+	var err error
+	if m.config, err = readConfig(m.file); err != nil {
+		return err
+	}
+	table, err := m.file.Tensor("token_embd.weight")
+	if err != nil {
+		return err
+	}
+	if len(table.Dims) != 2 || table.Dims[0] > maxVocab {
+		return fmt.Errorf("%s: tensor token_embd.weight is %v, want [vocabulary, %d]", m.file.Name(), table.Dims, m.config.Dim)
+	}
+	m.config.Vocab = table.Dims[0]
+	if m.context, m.maxChunk, err = m.config.bounds(m.options.Context, m.options.MaxChunk); err != nil {
+		return err
+	}
+	return m.readTokenizer()
+}
+
+// Close gives the file back. What was loaded from it stays good.
+func (m *Model) Close() error { return m.file.Close() }
+
+// Plan is the model's graph for a device with these limits. Nothing is allocated but the graph itself.
+func (m *Model) Plan(limits gpu.Limits) (*engine.Graph, error) {
+	n, err := m.build(limits)
+	if err != nil {
+		return nil, err
+	}
+	return n.graph, nil
+}
+
+func (m *Model) build(limits gpu.Limits) (*network, error) {
+	return buildLlama(m.config, m.file, limits, m.context, m.maxChunk)
+}
+
+// Context is how many positions the KV cache holds, MaxChunk how many tokens a step takes at most.
+func (m *Model) Context() int { return m.context }
+
+// MaxChunk is how many tokens a step takes at most.
+func (m *Model) MaxChunk() int { return m.maxChunk }
+
+// Info is the model as a trace has it.
+func (m *Model) Info() trace.Model {
+	c := &m.config
+	info := trace.Model{
+		Name: cmp.Or(m.string("general.name"), m.source()), Architecture: c.Arch, Source: m.source(), Layers: c.Layers,
+		Dims: map[string]int{
+			"dim": c.Dim, "heads": c.Heads, "kv_heads": c.KVHeads, "head_dim": c.HeadDim, "ffn": c.FFN, "vocab": c.Vocab,
+			"context": m.context, "max_chunk": m.maxChunk, "trained_context": c.Context,
+		},
+	}
+	elements := map[gguf.Type]int64{}
+	for _, t := range m.file.Tensors() {
+		elements[t.Type] += int64(t.Elements())
+		info.Parameters += int64(t.Elements())
+	}
+	most := slices.SortedFunc(maps.Keys(elements), func(a, b gguf.Type) int { return cmp.Compare(elements[b], elements[a]) })
+	if len(most) > 0 {
+		info.Quantization = most[0].String()
+	}
+	return info
+}
+
+// source is the file as a trace names it: without the folders, which are nobody's business.
+func (m *Model) source() string {
+	if m.options.Path == "" {
+		return DemoName
+	}
+	return filepath.Base(m.options.Path)
+}
+
+func (m *Model) string(key string) string {
+	s, err := m.file.StringOr(key, "")
+	if err != nil {
+		return ""
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}

@@ -1,0 +1,326 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/model/gguf"
+	"gpuscope/model/gguf/gguftest"
+	"gpuscope/model/session"
+)
+
+func TestEmbeddedModelIsWhatItSays(t *testing.T) {
+	m, err := Read(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	info := m.Info()
+	if info.Name != "gpuscope demo" || info.Layers != 6 || info.Quantization != "Q4_0" || info.Source != DemoName || info.Parameters != 11_015_040 {
+		t.Errorf("info %+v", info)
+	}
+	if m.Context() != 1024 || m.MaxChunk() != 512 {
+		t.Errorf("context %d, chunk %d", m.Context(), m.MaxChunk())
+	}
+	shared, err := os.ReadFile(filepath.Join("..", "..", "shared", "models", "demo.gguf"))
+	if err != nil {
+		return // a clone without the shared folder
+	}
+	if string(shared) != string(demo) {
+		t.Error("the embedded model is not shared/models/demo.gguf")
+	}
+}
+
+func TestGraphOfALayerReadsLikeThePaper(t *testing.T) {
+	m, err := Read(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	g, err := m.Plan(gpu.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"embed embedding_q4gsw", "seq sym_size", "slice cos slice", "slice sin slice",
+		"layers.0.attn.norm rms_norm", "layers.0.attn.q linear_q4gsw", "layers.0.attn.k linear_q4gsw", "layers.0.attn.v linear_q4gsw",
+		"layers.0.attn.q_heads view", "layers.0.attn.k_heads view", "layers.0.attn.v_heads view",
+		"layers.0.attn.rope apply_rotary_emb", "layers.0.attn.sdpa sdpa_with_kv_cache", "layers.0.attn.join view", "layers.0.attn.o linear_q4gsw", "layers.0.attn.add add",
+		"layers.0.mlp.norm rms_norm", "layers.0.mlp.gate linear_q4gsw", "layers.0.mlp.up linear_q4gsw", "layers.0.mlp.silu_mul silu_mul",
+		"layers.0.mlp.down linear_q4gsw", "layers.0.mlp.add add",
+	}
+	last := []string{"select last select", "norm rms_norm", "lm_head linear_q4gsw", "argmax argmax"}
+	var got []string
+	for _, o := range g.Describe().Ops {
+		got = append(got, o.Name+" "+o.Kind)
+	}
+	if d := cmp.Diff(want, got[:len(want)]); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(last, got[len(got)-len(last):]); d != "" {
+		t.Error(d)
+	}
+	if n := 4 + 6*18 + 4; len(got) != n {
+		t.Errorf("%d operators, want %d", len(got), n)
+	}
+}
+
+// The three projections of the attention, and the two of the MLP, can run side by side, so they must be submitted so.
+func TestIndependentProjectionsStandSideBySide(t *testing.T) {
+	m, err := Read(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	g, err := m.Plan(gpu.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := engine.NewLive(g, engine.LiveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := g.Describe()
+	starts := map[int32]bool{}
+	for _, id := range l.Levels() {
+		starts[int32(id)] = true
+	}
+	var level []string
+	seen := map[string]bool{}
+	for _, id := range append(l.Active(), -1) {
+		if id < 0 || starts[int32(id)] {
+			seen[strings.Join(level, " ")] = true
+			level = nil
+		}
+		if id >= 0 {
+			level = append(level, d.Ops[d.Dispatches[id].Op].Name)
+		}
+	}
+	for _, want := range []string{"layers.3.attn.q layers.3.attn.k layers.3.attn.v", "layers.3.mlp.gate layers.3.mlp.up"} {
+		if !seen[want] {
+			t.Errorf("no level holds just %s", want)
+		}
+	}
+}
+
+func TestFileThatCannotBeRunIsRefused(t *testing.T) {
+	tests := map[string]struct {
+		change func(b *gguftest.Builder)
+		o      Options
+		want   string
+		usage  bool
+	}{
+		"another architecture": {change: set("general.architecture", "mamba"), want: "not yet: architecture mamba; this version runs [llama]"},
+		"no architecture":      {change: func(b *gguftest.Builder) { *b = *gguftest.New() }, want: `"general.architecture" is missing`},
+		"layers of zero":       {change: set("llama.block_count", 0), want: "llama.block_count: 0, want 1 to"},
+		"layers without end":   {change: set("llama.block_count", uint32(1<<31)), want: "llama.block_count: 2147483648, want 1 to"},
+		"layers as text":       {change: set("llama.block_count", "two"), want: `"llama.block_count" is string "two", want an integer`},
+		"a layer too many":     {change: set("llama.block_count", 3), want: `tensor "blk.2.attn_norm.weight" is missing`},
+		"a layer too few":      {change: set("llama.block_count", 1), want: "not yet: tensor blk.1.attn_norm.weight: this version's model has no place for it"},
+		"negative":             {change: set("llama.embedding_length", -64), want: "llama.embedding_length: -64, want 1 to"},
+		"another width": {change: func(b *gguftest.Builder) {
+			b.Set("llama.embedding_length", 96)
+			b.Set("llama.attention.head_count", 3)
+			b.Set("llama.attention.head_count_kv", 3)
+		}, want: "tensor token_embd.weight is [257 64], the metadata makes it [257 96]"},
+		"no heads":               {change: set("llama.attention.head_count", 0), want: "llama.attention.head_count: 0, want 1 to"},
+		"heads do not share":     {change: set("llama.attention.head_count_kv", 3), want: "2 query heads do not share 3 key and value heads evenly"},
+		"heads do not divide":    {change: set("llama.attention.head_count", 3), want: "3 heads do not divide the embedding of 64"},
+		"no epsilon":             {change: set("llama.attention.layer_norm_rms_epsilon", float32(-1)), want: "epsilon: -1, want 0 to 1"},
+		"not a number":           {change: set("llama.rope.freq_base", float32(math.NaN())), want: "llama.rope.freq_base: NaN, want 1 to 1e+12"},
+		"half a rotation":        {change: set("llama.rope.dimension_count", 16), want: "not yet: a rotation of a part of the head (16, want 32)"},
+		"long values":            {change: set("llama.attention.value_length", 64), want: "not yet: keys and values of different lengths (64, want 32)"},
+		"experts":                {change: set("llama.expert_count", 8), want: "not yet: a mixture of experts (8, want 0)"},
+		"rope scaling":           {change: set("llama.rope.scaling.type", "linear"), want: `not yet: rope scaling "linear"`},
+		"rope frequencies":       {change: func(b *gguftest.Builder) { b.F32("rope_freqs.weight", []int{16}, make([]float32, 16)) }, want: "not yet: tensor rope_freqs.weight"},
+		"bias":                   {change: func(b *gguftest.Builder) { b.F32("blk.0.attn_q.bias", []int{64}, make([]float32, 64)) }, want: "not yet: tensor blk.0.attn_q.bias"},
+		"head of another type":   {change: func(b *gguftest.Builder) { b.F16("output.weight", []int{tinyVocab, 64}, make([]float32, tinyVocab*64)) }, want: "not yet: tensor output.weight is F16; this version runs Q4_0 matrices and F32 vectors"},
+		"head of another shape":  {change: func(b *gguftest.Builder) { b.Q4_0("output.weight", []int{64, 64}, make([]float32, 64*64)) }, want: "tensor output.weight is [64 64], the metadata makes it [257 64]"},
+		"vocabulary too short":   {change: set("tokenizer.ggml.tokens", []string{"a", "b"}), want: "2 tokens"},
+		"context over the model": {o: Options{Context: 65}, want: "--context 65: the model was made for 64 positions at most", usage: true},
+		"negative context":       {o: Options{Context: -1}, want: "--context -1", usage: true},
+		"chunk over the context": {o: Options{Context: 32, MaxChunk: 33}, want: "--max-chunk 33: the context is 32", usage: true},
+		"negative chunk":         {o: Options{MaxChunk: -1}, want: "--max-chunk -1", usage: true},
+		"negative candidates":    {o: Options{TopLogits: -1}, want: "--top-logits -1", usage: true},
+		"no such device":         {o: Options{Device: "7"}, want: "number 7", usage: true},
+		"no such route":          {o: Options{Live: engine.LiveOptions{Routes: map[string]string{"linear_q4gsw": "warp"}}}, want: "route linear_q4gsw=warp"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := tiny()
+			if test.change != nil {
+				test.change(b)
+			}
+			test.o.Path, test.o.Driver = write(t, b.Bytes()), &fake.Driver{All: []fake.Options{{}}}
+			s, err := Open(context.Background(), test.o, nil)
+			if err == nil {
+				s.Close()
+				t.Fatal("opened")
+			}
+			if !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("error %q, want one line with %q", err, test.want)
+			}
+			if errors.Is(err, session.ErrUsage) != test.usage {
+				t.Errorf("error %v: wrong use: %v, want %v", err, !test.usage, test.usage)
+			}
+		})
+	}
+}
+
+func set(key string, value any) func(*gguftest.Builder) {
+	return func(b *gguftest.Builder) { b.Set(key, value) }
+}
+
+func TestSeparateOutputHeadIsUsed(t *testing.T) {
+	b := tiny()
+	b.Q4_0("output.weight", []int{tinyVocab, tinyDim}, make([]float32, tinyVocab*tinyDim))
+	m, err := Read(Options{Path: write(t, b.Bytes())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	g, err := m.Plan(gpu.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range g.Describe().Values {
+		if strings.HasPrefix(v.Name, "output.weight") {
+			return
+		}
+	}
+	t.Error("the graph has no output.weight")
+}
+
+// A file that was cut anywhere must give one clear line, never a model.
+func TestFileCutAnywhereIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cut.gguf")
+	if err := os.WriteFile(path, demo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for n := (len(demo) - 1) / 1000 * 1000; n >= 0; n -= 1000 {
+		if err := os.Truncate(path, int64(n)); err != nil {
+			t.Fatal(err)
+		}
+		m, err := Read(Options{Path: path})
+		if err == nil {
+			m.Close()
+			t.Fatalf("a file cut at byte %d was taken", n)
+		}
+		if strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "cut.gguf") {
+			t.Fatalf("cut at byte %d: %q", n, err)
+		}
+	}
+}
+
+func TestFileThatIsNoModelIsRefusedInOneLine(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "model.gguf") // the name says nothing
+	if err := os.WriteFile(text, []byte("# a text\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{text, filepath.Join(dir, "missing.gguf"), dir} {
+		_, err := Read(Options{Path: path})
+		if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestMissingDeviceIsToldAsSuch(t *testing.T) {
+	_, err := Open(context.Background(), Options{Driver: &fake.Driver{}}, nil)
+	if !errors.Is(err, gpu.ErrNoAdapter) || errors.Is(err, session.ErrUsage) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestDeviceIsGivenBackWhenOpeningFails(t *testing.T) {
+	for _, kind := range []fake.Kind{fake.NewBuffer, fake.NewPipeline, fake.NewBindGroup, fake.Write} {
+		driver := &failing{kind: kind}
+		_, err := Open(context.Background(), Options{Path: write(t, tiny().Bytes()), Driver: driver}, nil)
+		if !errors.Is(err, errInjected) {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		if driver.dev.Count(kind) != 2 {
+			t.Errorf("%s was called %d times", kind, driver.dev.Count(kind))
+		}
+		if _, err := driver.dev.NewBuffer("late", 4, gpu.Storage); err == nil {
+			t.Errorf("%s: the device was not released", kind)
+		}
+	}
+}
+
+var errInjected = errors.New("injected")
+
+// failing is a driver whose device fails at the second call of a kind.
+type failing struct {
+	kind fake.Kind
+	dev  *fake.Device
+}
+
+func (f *failing) Adapters() ([]gpu.AdapterInfo, error) {
+	return []gpu.AdapterInfo{{Name: "failing"}}, nil
+}
+func (f *failing) Open(int) (gpu.Device, error) {
+	f.dev = fake.New(fake.Options{})
+	f.dev.FailNth(f.kind, 2, errInjected)
+	return f.dev, nil
+}
+
+// Q4_0 and q4gsw hold the same weights in another order.
+func TestQ4MatrixHoldsTheFilesWeights(t *testing.T) {
+	const rows, cols = 3, 64
+	var blocks []byte
+	random := rand.New(rand.NewPCG(3, 4))
+	for range rows * cols / gguf.Q4_0BlockLen {
+		var q [gguf.Q4_0BlockLen]int8
+		for i := range q {
+			q[i] = int8(random.IntN(16)) - 8
+		}
+		blocks = append(blocks, gguftest.Q4_0Block(uint16(0x2000+random.IntN(0x1000)), q)...)
+	}
+	b := gguftest.New()
+	b.Set("general.architecture", "llama")
+	b.Tensor("m", gguf.Q4_0, []int{rows, cols}, blocks)
+	f, err := gguf.Parse(b.Bytes(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &weights{engine.NewBuilder(gpu.DefaultLimits()), f, map[string]bool{}}
+	m := w.matrix("m", rows, cols)
+	if err := w.b.Err(); err != nil {
+		t.Fatal(err)
+	}
+	nibbles, err := m.Nibbles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	scales, err := m.Scales()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tensor, err := f.Tensor("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := gguf.Dequantize(tensor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range want {
+		q := int(nibbles[i/2]>>(i%2*4)&0xf) - 8
+		if got := float32(q) * scales[i/m.Group]; got != w {
+			t.Fatalf("weight %d is %v, the file's is %v", i, got, w)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/model/session"
+	"gpuscope/trace"
+)
+
+// Open reads a model and puts it on a device. Progress goes to emit, which may be nil, before Open returns; after it the session's own events tell
+// all, the trace's header first. A cancel of ctx is heard between the phases of opening.
+func Open(ctx context.Context, o Options, emit func(session.Event)) (session.Session, error) {
+	if emit == nil {
+		emit = func(session.Event) {}
+	}
+	progress := func(phase string, done, total int) {
+		emit(session.Event{Progress: &session.Progress{Phase: phase, Done: done, Total: total}})
+	}
+	progress("read model", 0, 1)
+	m, err := Read(o)
+	if err != nil {
+		return nil, err
+	}
+	progress("read model", 1, 1)
+	s, err := m.open(ctx, progress, func(text string) {
+		emit(session.Event{Log: &session.Log{Level: "info", Text: text}})
+	})
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return s, nil
+}
+
+func (m *Model) open(ctx context.Context, progress func(string, int, int), log func(string)) (*live, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	progress("open device", 0, 1)
+	dev, why, err := openDevice(m.options.Driver, m.options.Device)
+	if err != nil {
+		return nil, err
+	}
+	log(fmt.Sprintf("device %s (%s): %s", dev.Info().Name, dev.Info().Type, why))
+	progress("open device", 1, 1)
+	r, err := m.load(ctx, dev, progress, log)
+	if err != nil {
+		dev.Release()
+		return nil, err
+	}
+	return start(m, r, m.header(r)), nil
+}
+
+// openDevice opens the adapter that want names, the best one where it is empty.
+func openDevice(d gpu.Driver, want string) (gpu.Device, string, error) {
+	adapters, err := d.Adapters()
+	if err != nil {
+		return nil, "", fmt.Errorf("look for devices: %w", err)
+	}
+	i, why, err := gpu.Choose(adapters, want)
+	if err != nil {
+		if len(adapters) > 0 { // there are devices, but not the one that was asked for
+			err = session.Refusef("--device %s: %w", want, err)
+		}
+		return nil, "", err
+	}
+	dev, err := d.Open(i)
+	if err != nil {
+		return nil, "", fmt.Errorf("open device %s: %w", adapters[i].Name, err)
+	}
+	return dev, why, nil
+}
+
+// load builds the graph for a device and puts it there.
+func (m *Model) load(ctx context.Context, dev gpu.Device, progress func(string, int, int), log func(string)) (*runner, error) {
+	progress("build graph", 0, 1)
+	n, err := m.build(dev.Info().Limits)
+	if err != nil {
+		return nil, err
+	}
+	log("device memory: " + memoryLine(n.graph))
+	progress("build graph", 1, 1)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	exec, err := engine.Load(dev, n.graph, m.options.Live, progress)
+	if err != nil {
+		return nil, err
+	}
+	exec.SetCheck(m.options.Check)
+	return newRunner(dev, exec, n, m.options.TopLogits), nil
+}
+
+// memoryLine is what a graph takes on the device, in all and by what it is for.
+func memoryLine(g *engine.Graph) string {
+	byRole := g.AllocatedBytes()
+	var total int64
+	var parts []string
+	for _, role := range slices.Sorted(maps.Keys(byRole)) {
+		total += byRole[role]
+		parts = append(parts, fmt.Sprintf("%s %.1f", role, float64(byRole[role])/1e6))
+	}
+	return fmt.Sprintf("%.1f MB (%s)", float64(total)/1e6, strings.Join(parts, ", "))
+}
+
+// header is the trace without what the steps make.
+func (m *Model) header(r *runner) *trace.Trace {
+	return &trace.Trace{
+		Schema: trace.Schema, Producer: m.options.Producer, Created: time.Now().UTC().Format(time.RFC3339), Command: m.options.Command,
+		Host:   trace.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()},
+		Device: r.exec.Device(), Clock: r.exec.Clock(), Model: m.Info(), Graph: r.net.graph.Describe(),
+		Plans: []trace.Plan{}, Steps: []trace.Step{},
+	}
+}

@@ -1,0 +1,340 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/model/session"
+	"gpuscope/trace"
+)
+
+// live is a model on a device that commands step through its text. One goroutine owns the device, the engine and the transcript; Do hands it
+// commands one by one.
+type live struct {
+	m      *Model
+	runner *runner
+	text   transcript
+	timing engine.Timing
+	clock  trace.Clock // as it was last told
+
+	requests chan request
+	events   chan session.Event
+	closing  context.Context // ends with Close
+	close    context.CancelFunc
+	done     chan struct{} // closed when the goroutine has ended
+	lost     error         // why it ended by itself; read after done
+	closed   sync.Once
+}
+
+type request struct {
+	ctx   context.Context
+	c     session.Command
+	reply chan error
+}
+
+// eventBuffer is how many events wait for a front end that is busy before the steps wait too.
+const eventBuffer = 64
+
+// start runs the session. Its first events are the trace's header and where it stands.
+func start(m *Model, r *runner, header *trace.Trace) *live {
+	s := &live{
+		m: m, runner: r, timing: m.options.Timing, clock: header.Clock,
+		requests: make(chan request), events: make(chan session.Event, eventBuffer), done: make(chan struct{}),
+	}
+	if !r.timed() {
+		s.timing = engine.TimingOff
+	}
+	s.closing, s.close = context.WithCancel(context.Background())
+	s.emit(session.Event{Opened: header})
+	s.tell(false)
+	go s.serve()
+	return s
+}
+
+// serve runs commands until Close, or until the device is lost.
+func (s *live) serve() {
+	defer close(s.done)
+	defer close(s.events)
+	defer s.runner.release()
+	for {
+		select {
+		case <-s.closing.Done():
+			return
+		case r := <-s.requests:
+			ctx, cancel := context.WithCancel(r.ctx)
+			stop := context.AfterFunc(s.closing, cancel)
+			err := s.do(ctx, r.c)
+			stop()
+			cancel()
+			r.reply <- err
+			if errors.Is(err, gpu.ErrDeviceLost) {
+				s.lost = err
+				return
+			}
+		}
+	}
+}
+
+// Do implements session.Session.
+func (s *live) Do(ctx context.Context, c session.Command) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	r := request{ctx, c, make(chan error, 1)}
+	select {
+	case s.requests <- r:
+		return <-r.reply
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.done:
+		if s.lost != nil {
+			return fmt.Errorf("%w: %w", session.ErrClosed, s.lost)
+		}
+		return session.ErrClosed
+	}
+}
+
+// Events implements session.Session.
+func (s *live) Events() <-chan session.Event { return s.events }
+
+// Close implements session.Session.
+func (s *live) Close() error {
+	s.closed.Do(s.close)
+	<-s.done
+	return s.lost
+}
+
+// emit hands an event to the front end. Once the session closes nobody may be listening, so then only what has room is kept.
+func (s *live) emit(e session.Event) {
+	select {
+	case s.events <- e:
+		return
+	default:
+	}
+	select {
+	case s.events <- e:
+	case <-s.closing.Done():
+	}
+}
+
+// tell says where the session stands.
+func (s *live) tell(running bool) {
+	st := session.State{
+		Context: s.m.context, MaxChunk: s.m.maxChunk, Position: s.text.position(), Step: -1,
+		Prompt: s.text.prompt, Text: slices.Clip(s.text.given), Ended: s.text.ended, Running: running, Timing: s.timing.String(),
+	}
+	if t := s.text.last(); t != nil {
+		st.Step = t.index
+	}
+	s.emit(session.Event{State: &st})
+}
+
+// do runs one command.
+func (s *live) do(ctx context.Context, c session.Command) error {
+	work, err := s.begin(c)
+	if err != nil {
+		return err
+	}
+	if work != nil {
+		s.tell(true)
+		err = work(ctx)
+		s.tellClock()
+	}
+	s.tell(false)
+	return err
+}
+
+// begin checks a command against where the session stands; one that is refused has changed nothing. Then it does what takes no time, and returns
+// the work that does.
+func (s *live) begin(c session.Command) (work func(context.Context) error, err error) {
+	if c.N < 0 {
+		return nil, session.Refusef("%s: a count of %d, want 0 or more", c.Kind, c.N)
+	}
+	switch c.Kind {
+	case session.Prompt:
+		t, err := s.m.prompt(c)
+		if err == nil {
+			s.text = t
+		}
+		return s.prefill, err
+	case session.Next:
+		return s.step, s.canStep()
+	case session.Run:
+		return func(ctx context.Context) error { return s.run(ctx, c.N) }, s.canStep()
+	case session.Repeat:
+		return func(ctx context.Context) error { return s.repeat(ctx, max(c.N, 1)) }, s.canRepeat()
+	case session.Observe:
+		return s.observe, s.canRepeat()
+	case session.Previous:
+		if s.text.last() == nil {
+			return nil, session.Refusef("there is no step before the first")
+		}
+		s.text.pop()
+		return nil, nil
+	case session.Reset:
+		s.text = transcript{}
+		return nil, nil
+	case session.Timing:
+		return nil, s.setTiming(c.Level)
+	}
+	return nil, session.Refusef("command %q: there is no such command", c.Kind)
+}
+
+func (s *live) setTiming(name string) error {
+	level, err := engine.ParseTiming(name)
+	if err != nil {
+		return session.Refusef("%w", err)
+	}
+	if level != engine.TimingOff && !s.runner.timed() {
+		return session.Refusef("timing level %s: this device has no timestamps", level)
+	}
+	s.timing = level
+	return nil
+}
+
+// canStep says why no step can follow the current one.
+func (s *live) canStep() error {
+	switch {
+	case len(s.text.ids) == 0:
+		return session.Refusef("there is no text yet: give a prompt first")
+	case s.text.position() >= s.m.context:
+		return session.Refusef("the context is full: %d of %d positions are in use", s.text.position(), s.m.context)
+	case s.text.ended:
+		return session.Refusef("the text has ended with the model's end token: go back a step, or give another prompt")
+	}
+	return nil
+}
+
+func (s *live) canRepeat() error {
+	if s.text.last() == nil {
+		return session.Refusef("there is no step to run again: give a prompt first")
+	}
+	if !s.runner.timed() {
+		return session.Refusef("running a step again measures it, and this device has no timestamps")
+	}
+	return nil
+}
+
+// prefill takes the prompt in, up to the first token that comes out.
+func (s *live) prefill(ctx context.Context) error {
+	for s.text.position() < len(s.text.ids) {
+		if err := s.step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run makes n tokens, or as many as there are. A prompt that was not taken in to its end is first.
+func (s *live) run(ctx context.Context, n int) error {
+	if err := s.prefill(ctx); err != nil {
+		return err
+	}
+	for i := 0; (n == 0 || i < n) && s.canStep() == nil; i++ {
+		if err := s.step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step makes the next step. Where it fails the position is the old one.
+func (s *live) step(ctx context.Context) error {
+	phase, n := s.text.next()
+	out, err := s.runner.step(ctx, n.position, n.tokens, n.gives, s.timing)
+	if err != nil {
+		return err
+	}
+	plans, step := s.runner.record()
+	n.index, n.token = step.Index, out.token
+	step.Phase, step.Position, step.Tokens, step.Top = phase, n.position, n.tokens, out.top
+	step.CPU.SampleNS = out.sampleNS
+	step.Text = s.text.push(n)
+	if n.gives {
+		step.Token = &n.token
+		s.text.ended = s.text.position() >= s.m.context || !s.m.options.IgnoreEOS && s.m.tokens.IsEnd(n.token)
+	}
+	if len(plans) > 0 {
+		s.emit(session.Event{Plans: plans})
+	}
+	s.emit(session.Event{Step: &step})
+	return nil
+}
+
+// repeat runs the current step again n times where it was. The cache rows it writes are the ones it wrote before.
+func (s *live) repeat(ctx context.Context, n int) error {
+	t := s.text.last()
+	var samples [][]int64
+	var err error
+	for range n {
+		var out output
+		if out, err = s.runner.step(ctx, t.position, t.tokens, t.gives, engine.TimingDispatch); err != nil {
+			break
+		}
+		if t.gives && out.token != t.token {
+			s.emit(session.Event{Note: &trace.Event{Step: t.index, Kind: "repeat", Text: fmt.Sprintf("gave token %d, the step itself token %d", out.token, t.token)}})
+		}
+		times, ok := s.runner.exec.DispatchNS()
+		if !ok {
+			return errors.New("repeat: the GPU's clock has no known period, so there are no times to compare")
+		}
+		if samples == nil {
+			samples = make([][]int64, len(times))
+		}
+		for i, ns := range times {
+			samples[i] = append(samples[i], ns)
+		}
+	}
+	if samples != nil {
+		s.emit(session.Event{Repeated: &session.Repeated{Step: t.index, Samples: samples}})
+	}
+	return err
+}
+
+// How often, and for how long at most, observe runs the step at each of the two levels.
+const (
+	observeRuns = 8
+	observeFor  = 2 * time.Second
+)
+
+// observe measures what timing costs: the current step again, with timing off and at dispatch level in turns, so that a
+// drift of clocks meets both.
+func (s *live) observe(ctx context.Context) error {
+	t := s.text.last()
+	var untimed, timed []int64
+	begin := time.Now()
+	for n := 0; n < observeRuns && (n == 0 || time.Since(begin) < observeFor); n++ {
+		for _, at := range []struct {
+			level engine.Timing
+			walls *[]int64
+		}{{engine.TimingOff, &untimed}, {engine.TimingDispatch, &timed}} {
+			start := time.Now()
+			if _, err := s.runner.step(ctx, t.position, t.tokens, t.gives, at.level); err != nil {
+				return err
+			}
+			*at.walls = append(*at.walls, time.Since(start).Nanoseconds())
+		}
+	}
+	s.emit(session.Event{Observer: &trace.Observer{UntimedNS: trace.Measured(median(untimed)), TimedNS: trace.Measured(median(timed)), N: len(timed)}})
+	return nil
+}
+
+func median(list []int64) int64 {
+	slices.Sort(list)
+	n := len(list)
+	return (list[(n-1)/2] + list[n/2]) / 2
+}
+
+// tellClock says what the steps have taught of the GPU's clock.
+func (s *live) tellClock() {
+	if c := s.runner.exec.Clock(); c != s.clock {
+		s.clock = c
+		s.emit(session.Event{Clock: &c})
+	}
+}

@@ -1,0 +1,509 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/model/gguf/gguftest"
+	"gpuscope/model/session"
+)
+
+func TestPromptStepBackAndOnGivesTheSameText(t *testing.T) {
+	r := newRig(t, Options{})
+	r.wantStand(`step -1, position 0, ""`)
+	r.do(promptOf(5))
+	r.wantStand(`step 0, position 5, "f"`)
+	r.do(session.Command{Kind: session.Next})
+	r.do(session.Command{Kind: session.Run, N: 3})
+	r.wantStand(`step 4, position 9, "fghij"`)
+	r.do(session.Command{Kind: session.Previous})
+	r.do(session.Command{Kind: session.Previous})
+	r.wantStand(`step 2, position 7, "fgh"`)
+	r.do(session.Command{Kind: session.Run, N: 2})
+	r.wantStand(`step 6, position 9, "fghij"`)
+	if got := r.mirror.Trace.Steps; got[5].Position != 7 || !slices.Equal(got[5].Tokens, []int{'h'}) || got[5].Phase != "decode" || *got[5].Token != 'i' {
+		t.Errorf("the step after two steps back: position %d, tokens %v, %s", got[5].Position, got[5].Tokens, got[5].Phase)
+	}
+	for range 5 {
+		r.do(session.Command{Kind: session.Previous})
+	}
+	r.wantStand(`step -1, position 0, ""`)
+	r.do(session.Command{Kind: session.Next}) // the prompt again
+	r.wantStand(`step 7, position 5, "f"`)
+	r.do(session.Command{Kind: session.Reset})
+	r.wantStand(`step -1, position 0, ""`)
+	if err := r.try(context.Background(), session.Command{Kind: session.Next}); !errors.Is(err, session.ErrUsage) {
+		t.Errorf("a step without a prompt: %v", err)
+	}
+}
+
+func TestPromptIsTakenInByChunks(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		tokens    int
+		max       int
+		chunks    []int
+		want      []int
+		positions []int
+	}{
+		{"as large as can be", 40, 16, nil, []int{16, 16, 8}, []int{0, 16, 32}},
+		{"exactly", 32, 16, nil, []int{16, 16}, []int{0, 16}},
+		{"as asked for", 48, 48, []int{40, 1, 7}, []int{40, 1, 7}, []int{0, 40, 41}},
+		{"the last one repeats", 9, 16, []int{3, 2}, []int{3, 2, 2, 2}, []int{0, 3, 5, 7}},
+		{"more than the prompt", 5, 16, []int{3, 9, 1}, []int{3, 2}, []int{0, 3}},
+		{"one token", 1, 16, nil, []int{1}, []int{0}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := newRig(t, Options{MaxChunk: test.max})
+			c := promptOf(test.tokens)
+			c.Chunks = test.chunks
+			r.do(c)
+			var sizes, positions []int
+			for i, s := range r.mirror.Trace.Steps {
+				sizes, positions = append(sizes, len(s.Tokens)), append(positions, s.Position)
+				if s.Phase != "prefill" || (s.Token != nil) != (i == len(test.want)-1) {
+					t.Errorf("step %d: %s, gives a token: %v", i, s.Phase, s.Token != nil)
+				}
+			}
+			if d := cmp.Diff(test.want, sizes); d != "" {
+				t.Error("sizes", d)
+			}
+			if d := cmp.Diff(test.positions, positions); d != "" {
+				t.Error("positions", d)
+			}
+			if p := r.mirror.State.Position; p != test.tokens {
+				t.Errorf("position %d, want %d", p, test.tokens)
+			}
+		})
+	}
+}
+
+func TestOrderOfEvents(t *testing.T) {
+	r := newRig(t, Options{})
+	kinds := func() (list []string) {
+		for _, e := range r.events {
+			kind := "other"
+			switch {
+			case e.Progress != nil:
+				kind = e.Progress.Phase
+			case e.Log != nil:
+				continue
+			case e.Opened != nil:
+				kind = "opened"
+			case e.State != nil && e.State.Running:
+				kind = "running"
+			case e.State != nil:
+				kind = "state"
+			case e.Plans != nil:
+				kind = "plans"
+			case e.Step != nil:
+				kind = "step"
+			case e.Clock != nil:
+				kind = "clock"
+			}
+			if len(list) == 0 || list[len(list)-1] != kind {
+				list = append(list, kind)
+			}
+		}
+		return list
+	}
+	if d := cmp.Diff([]string{"read model", "open device", "build graph", "upload weights", "compile kernels", "opened", "state"}, kinds()); d != "" {
+		t.Error("opening", d)
+	}
+	r.do(promptOf(3))
+	if d := cmp.Diff([]string{"running", "plans", "step", "state"}, kinds()); d != "" {
+		t.Error("prompt", d)
+	}
+	r.do(session.Command{Kind: session.Next})
+	if d := cmp.Diff([]string{"running", "plans", "step", "state"}, kinds()); d != "" {
+		t.Error("next", d)
+	}
+	r.do(session.Command{Kind: session.Previous})
+	r.do(session.Command{Kind: session.Next}) // all its plans are known
+	if d := cmp.Diff([]string{"running", "step", "state"}, kinds()); d != "" {
+		t.Error("next again", d)
+	}
+}
+
+func TestHeaderSaysWhatRuns(t *testing.T) {
+	r := newRig(t, Options{})
+	h := r.mirror.Trace
+	if h.Model.Name != "tiny" || h.Model.Layers != tinyLayers || h.Model.Quantization != "Q4_0" || h.Model.Source != "tiny.gguf" {
+		t.Errorf("model %+v", h.Model)
+	}
+	if h.Device.Backend != "fake" || len(h.Graph.Dispatches) == 0 || h.Clock.NSPerTick != 1 {
+		t.Errorf("device %+v, %d dispatches, clock %+v", h.Device, len(h.Graph.Dispatches), h.Clock)
+	}
+	for _, o := range h.Graph.Ops {
+		if o.Name == "layers.1.mlp.gate" && o.Kind == "linear_q4gsw" && *o.Layer == 1 && o.Block == "mlp" {
+			return
+		}
+	}
+	t.Error("the graph has no linear_q4gsw layers.1.mlp.gate in layer 1, block mlp")
+}
+
+func TestCancelledRunKeepsItsTokens(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(promptOf(5))
+	ctx, cancel := context.WithCancel(context.Background())
+	r.token = func(position int, tokens []int) int {
+		if position == 8 {
+			cancel()
+		}
+		return letters(position, tokens)
+	}
+	if err := r.try(ctx, session.Command{Kind: session.Run, N: 40}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v, want context.Canceled", err)
+	}
+	r.wantStand(`step 4, position 9, "fghij"`) // the step that was under way was read back
+	r.do(session.Command{Kind: session.Run, N: 2})
+	r.wantStand(`step 6, position 11, "fghijkl"`)
+	if err := r.try(ctx, session.Command{Kind: session.Next}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a command that was cancelled before: %v", err)
+	}
+	r.wantStand(`step 6, position 11, "fghijkl"`)
+}
+
+func TestCancelledPromptGoesOnWithNext(t *testing.T) {
+	r := newRig(t, Options{MaxChunk: 4})
+	ctx, cancel := context.WithCancel(context.Background())
+	submits := 0
+	r.dev.Fault = func(c fake.Call) error {
+		if c.Kind == fake.Submit {
+			if submits++; submits == 2 {
+				cancel()
+			}
+		}
+		return nil
+	}
+	if err := r.try(ctx, promptOf(10)); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v, want context.Canceled", err)
+	}
+	r.wantStand(`step 1, position 8, ""`)
+	r.do(session.Command{Kind: session.Run, N: 1})
+	r.wantStand(`step 3, position 11, "kl"`)
+}
+
+func TestFailedStepLeavesThePositionAndTheNextOneWorks(t *testing.T) {
+	fault := errors.New("injected")
+	for _, kind := range []fake.Kind{fake.Write, fake.Begin, fake.BeginPass, fake.EndPass, fake.CopyOut, fake.Submit, fake.Wait, fake.Read} {
+		t.Run(kind.String(), func(t *testing.T) {
+			r := newRig(t, Options{})
+			r.do(promptOf(5))
+			r.do(session.Command{Kind: session.Next})
+			r.dev.FailNth(kind, 1, fault)
+			if err := r.try(context.Background(), session.Command{Kind: session.Run, N: 3}); !errors.Is(err, fault) || errors.Is(err, session.ErrUsage) {
+				t.Fatalf("error %v, want the device's", err)
+			}
+			r.wantStand(`step 1, position 6, "fg"`)
+			r.do(session.Command{Kind: session.Run, N: 3})
+			r.wantStand(`step 4, position 9, "fghij"`)
+		})
+	}
+}
+
+func TestLostDeviceEndsTheSession(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(promptOf(5))
+	r.dev.Lose("pulled out")
+	if err := r.try(context.Background(), session.Command{Kind: session.Next}); !errors.Is(err, gpu.ErrDeviceLost) {
+		t.Errorf("error %v, want ErrDeviceLost", err)
+	}
+	<-r.done // the events have ended
+	if err := r.s.Do(context.Background(), session.Command{Kind: session.Next}); !errors.Is(err, session.ErrClosed) || !errors.Is(err, gpu.ErrDeviceLost) {
+		t.Errorf("a command after the loss: %v", err)
+	}
+	if err := r.s.Close(); !errors.Is(err, gpu.ErrDeviceLost) {
+		t.Errorf("Close says %v", err)
+	}
+	r.s.lost = nil // for the rig
+}
+
+func TestTextEndsWithTheContext(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(promptOf(tinyContext - 2))
+	r.do(session.Command{Kind: session.Run})
+	if st := r.mirror.State; st.Position != tinyContext || !st.Ended || len(st.Text) != 3 {
+		t.Errorf("position %d, ended %v, %d tokens", st.Position, st.Ended, len(st.Text))
+	}
+	err := r.try(context.Background(), session.Command{Kind: session.Next})
+	if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "the context is full: 64 of 64") {
+		t.Errorf("a step past the context: %v", err)
+	}
+	r.do(session.Command{Kind: session.Previous})
+	if st := r.mirror.State; st.Position != tinyContext-1 || st.Ended {
+		t.Errorf("a step back: position %d, ended %v", st.Position, st.Ended)
+	}
+	r.do(session.Command{Kind: session.Next})
+	r.do(promptOf(tinyContext)) // a prompt may fill it
+	if st := r.mirror.State; st.Position != tinyContext || !st.Ended || len(st.Text) != 1 {
+		t.Errorf("a prompt that fills the context: position %d, ended %v", st.Position, st.Ended)
+	}
+}
+
+func TestTextEndsWithTheEndToken(t *testing.T) {
+	end := func(position int, tokens []int) int {
+		if position == 7 {
+			return tinyEnd
+		}
+		return letters(position, tokens)
+	}
+	r := newRig(t, Options{})
+	r.token = end
+	r.do(promptOf(5))
+	r.do(session.Command{Kind: session.Run, N: 10})
+	r.wantStand(`step 3, position 8, "fgh"`)
+	if !r.mirror.State.Ended {
+		t.Error("the text has not ended")
+	}
+	if err := r.try(context.Background(), session.Command{Kind: session.Next}); !errors.Is(err, session.ErrUsage) {
+		t.Errorf("a step past the end: %v", err)
+	}
+	on := newRig(t, Options{IgnoreEOS: true})
+	on.token = end
+	on.do(promptOf(5))
+	on.do(session.Command{Kind: session.Run, N: 5})
+	on.wantStand(`step 5, position 10, "fghjk"`)
+}
+
+func TestTextStartsWithTheTokenThatTheFileWants(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(session.Command{Kind: session.Prompt, Text: "Hi"})
+	if got := r.mirror.Trace.Steps[0].Tokens; !slices.Equal(got, []int{tinyEnd, 'H', 'i'}) {
+		t.Errorf("a text became %v", got)
+	}
+	r.do(session.Command{Kind: session.Prompt, Tokens: []int{'H', 'i'}})
+	if got := r.mirror.Trace.Steps[1].Tokens; !slices.Equal(got, []int{'H', 'i'}) {
+		t.Errorf("ids became %v", got)
+	}
+	plain := newRigOn(t, Options{}, withoutBOS(), fake.Options{})
+	plain.do(session.Command{Kind: session.Prompt, Text: "Hi"})
+	if got := plain.mirror.Trace.Steps[0].Tokens; !slices.Equal(got, []int{'H', 'i'}) {
+		t.Errorf("a text of a file that wants no token before it became %v", got)
+	}
+}
+
+func TestCharactersComeWhole(t *testing.T) {
+	r := newRig(t, Options{})
+	out := []byte("aé€b")
+	r.token = func(position int, tokens []int) int { return int(out[position+len(tokens)-1]) }
+	r.do(promptOf(1))
+	r.do(session.Command{Kind: session.Run, N: len(out) - 1})
+	var texts []string
+	for _, s := range r.mirror.Trace.Steps {
+		texts = append(texts, s.Text)
+	}
+	if d := cmp.Diff([]string{"a", "", "é", "", "", "€", "b"}, texts); d != "" {
+		t.Error(d)
+	}
+	for range 3 { // into the middle of the last character
+		r.do(session.Command{Kind: session.Previous})
+	}
+	r.wantStand(`step 3, position 4, "aé"`)
+	r.do(session.Command{Kind: session.Run, N: 3})
+	r.wantStand(`step 9, position 7, "aé€b"`)
+}
+
+func TestRepeatAddsSamplesToTheStep(t *testing.T) {
+	r := newRig(t, Options{Timing: engine.TimingDispatch})
+	r.do(promptOf(5))
+	r.do(session.Command{Kind: session.Run, N: 3})
+	r.do(session.Command{Kind: session.Previous})
+	r.do(session.Command{Kind: session.Repeat, N: 4})
+	r.wantStand(`step 2, position 7, "fgh"`)
+	for i, s := range r.mirror.Trace.Steps {
+		want := 0
+		if i == 2 {
+			want = 4
+		}
+		for _, d := range s.Dispatches {
+			if len(d.Samples) != want || want > 0 && slices.Min(d.Samples) != 1000 {
+				t.Fatalf("step %d has samples %v, want %d of 1000 ns", i, d.Samples, want)
+			}
+		}
+	}
+	r.do(session.Command{Kind: session.Next})
+	r.wantStand(`step 4, position 8, "fghi"`)
+}
+
+func TestRepeatThatGivesAnotherTokenIsNoted(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(promptOf(5))
+	r.token = func(int, []int) int { return 'z' }
+	r.do(session.Command{Kind: session.Repeat, N: 1})
+	if e := r.mirror.Trace.Events; len(e) != 1 || e[0].Step != 0 || !strings.Contains(e[0].Text, "gave token 122, the step itself token 102") {
+		t.Errorf("events %v", e)
+	}
+}
+
+func TestObserverHasBothMedians(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(promptOf(5))
+	r.do(session.Command{Kind: session.Next})
+	r.do(session.Command{Kind: session.Observe})
+	r.wantStand(`step 1, position 6, "fg"`)
+	o := r.mirror.Trace.Observer
+	if o == nil || o.N != observeRuns {
+		t.Fatalf("observer %+v", o)
+	}
+	for _, ns := range []int64{first(o.UntimedNS.NS()), first(o.TimedNS.NS())} {
+		if ns <= 0 {
+			t.Errorf("observer %+v", o)
+		}
+	}
+	r.do(session.Command{Kind: session.Next})
+	r.wantStand(`step 2, position 7, "fgh"`)
+}
+
+func first(ns int64, _ bool) int64 { return ns }
+
+func TestTimingLevelIsTheSteps(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(promptOf(5))
+	for _, level := range []string{"dispatch", "step", "off"} {
+		r.do(session.Command{Kind: session.Timing, Level: level})
+		r.do(session.Command{Kind: session.Next})
+		steps := r.mirror.Trace.Steps
+		if got := steps[len(steps)-1].Timing; got != level || r.mirror.State.Timing != level {
+			t.Errorf("timing %s, want %s", got, level)
+		}
+	}
+	without := newRigOn(t, Options{Timing: engine.TimingDispatch}, tiny(), fake.Options{NoTimestamps: true})
+	without.do(promptOf(5))
+	if got := without.mirror.State.Timing; got != "off" {
+		t.Errorf("a device without timestamps is timed at %s", got)
+	}
+	for _, c := range []session.Command{{Kind: session.Timing, Level: "step"}, {Kind: session.Repeat}, {Kind: session.Observe}} {
+		if err := without.try(context.Background(), c); !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "no timestamps") {
+			t.Errorf("%s without timestamps: %v", c.Kind, err)
+		}
+	}
+}
+
+func TestWrongUseIsRefusedBeforeAnythingRuns(t *testing.T) {
+	r := newRig(t, Options{MaxChunk: 16})
+	r.do(promptOf(5))
+	r.do(session.Command{Kind: session.Next})
+	runs := r.dev.Count(fake.Submit)
+	for _, test := range []struct {
+		c    session.Command
+		want string
+	}{
+		{session.Command{Kind: session.Prompt}, "the prompt is empty"},
+		{promptOf(65), "the prompt has 65 tokens, the context holds 64"},
+		{session.Command{Kind: session.Prompt, Text: strings.Repeat("x", 64)}, "the prompt has 65 tokens, the context holds 64"},
+		{session.Command{Kind: session.Prompt, Tokens: ids(60), N: 5}, "the prompt has 60 tokens and 5 are to follow, the context holds 64"},
+		{session.Command{Kind: session.Prompt, Tokens: []int{1, 257}}, "token 1 of the prompt is 257, the vocabulary has ids 0 to 256"},
+		{session.Command{Kind: session.Prompt, Tokens: []int{-1}}, "token 0 of the prompt is -1"},
+		{session.Command{Kind: session.Prompt, Text: "x", Tokens: []int{1}}, "not both"},
+		{session.Command{Kind: session.Prompt, Tokens: ids(5), Chunks: []int{17}}, "chunk 0 is 17 tokens, want 1 to 16"},
+		{session.Command{Kind: session.Prompt, Tokens: ids(5), Chunks: []int{3, 0}}, "chunk 1 is 0 tokens"},
+		{session.Command{Kind: session.Run, N: -1}, "run: a count of -1"},
+		{session.Command{Kind: session.Timing, Level: "often"}, `timing level "often"`},
+		{session.Command{Kind: "jump"}, `command "jump"`},
+	} {
+		err := r.try(context.Background(), test.c)
+		if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%+v: %v, want %q", test.c, err, test.want)
+		}
+		if len(r.events) != 0 {
+			t.Errorf("%+v: caused %d events", test.c, len(r.events))
+		}
+	}
+	if n := r.dev.Count(fake.Submit); n != runs {
+		t.Errorf("%d submits", n-runs)
+	}
+	r.wantStand(`step 1, position 6, "fg"`)
+	fresh := newRig(t, Options{})
+	for _, kind := range []session.CommandKind{session.Next, session.Run, session.Previous, session.Repeat, session.Observe} {
+		if err := fresh.try(context.Background(), session.Command{Kind: kind}); !errors.Is(err, session.ErrUsage) {
+			t.Errorf("%s before a prompt: %v", kind, err)
+		}
+	}
+}
+
+func TestModelWithoutVocabularyRunsOnIDs(t *testing.T) {
+	b := tiny()
+	b.Set("tokenizer.ggml.model", "none")
+	r := newRigOn(t, Options{}, b, fake.Options{})
+	if err := r.try(context.Background(), session.Command{Kind: session.Prompt, Text: "Hi"}); !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "--ids") {
+		t.Errorf("a text: %v", err)
+	}
+	r.do(promptOf(5))
+	r.do(session.Command{Kind: session.Run, N: 2})
+	r.wantStand(`step 2, position 7, ""`)
+	if got := r.mirror.State.Text; len(got) != 3 || got[0].ID != 'f' {
+		t.Errorf("tokens %v", got)
+	}
+}
+
+func TestTokenOutsideOfTheVocabularyFailsTheStep(t *testing.T) {
+	r := newRig(t, Options{})
+	r.token = func(int, []int) int { return tinyVocab }
+	err := r.try(context.Background(), promptOf(5))
+	if err == nil || errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "the device gave token 257 of a vocabulary of 257") {
+		t.Errorf("error %v", err)
+	}
+	r.wantStand(`step -1, position 0, ""`)
+}
+
+func TestCloseInTheMiddleOfARun(t *testing.T) {
+	r := newRig(t, Options{IgnoreEOS: true})
+	r.do(promptOf(1))
+	started := make(chan struct{})
+	r.token = func(position int, tokens []int) int {
+		if position == 3 {
+			close(started)
+			<-r.s.closing.Done()
+		}
+		return letters(position, tokens)
+	}
+	done := make(chan error)
+	go func() { done <- r.s.Do(context.Background(), session.Command{Kind: session.Run}) }()
+	<-started
+	if err := r.s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("the run: %v", err)
+	}
+	if err := r.s.Do(context.Background(), session.Command{Kind: session.Next}); !errors.Is(err, session.ErrClosed) {
+		t.Errorf("a command after Close: %v", err)
+	}
+}
+
+func TestThousandsOfStepsInConstantMemory(t *testing.T) {
+	r := newRig(t, Options{Timing: engine.TimingDispatch})
+	heap := func(rounds int) uint64 {
+		for range rounds {
+			r.do(session.Command{Kind: session.Prompt, Tokens: ids(1)})
+			r.do(session.Command{Kind: session.Run, N: 60})
+			r.mirror.Trace.Plans, r.mirror.Trace.Steps, r.events = r.mirror.Trace.Plans[:len(r.mirror.Trace.Plans):len(r.mirror.Trace.Plans)], nil, nil
+		}
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap(3)
+	after := heap(20)
+	if grown := int64(after) - int64(before); grown > 200<<10 {
+		t.Errorf("1,200 steps left %d bytes on the heap", grown)
+	}
+}
+
+func withoutBOS() *gguftest.Builder {
+	b := tiny()
+	b.Set("tokenizer.ggml.add_bos_token", false)
+	return b
+}

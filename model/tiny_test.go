@@ -1,0 +1,257 @@
+package model
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/engine/gpu/rules"
+	"gpuscope/model/gguf/gguftest"
+	"gpuscope/model/session"
+	"gpuscope/model/tokenizer"
+)
+
+// The shape of the tiny model.
+const (
+	tinyDim, tinyHeads, tinyKVHeads, tinyHeadDim = 64, 2, 1, 32
+	tinyFFN, tinyLayers, tinyContext             = 96, 2, 64
+	tinyVocab                                    = 256 + 1 // a token for each byte, and the end
+	tinyEnd                                      = 256
+)
+
+// tiny is a model file of random weights whose tokens are bytes. Its tokenizer says that texts start with the end token.
+func tiny() *gguftest.Builder {
+	b := gguftest.New()
+	for key, value := range map[string]any{
+		"general.architecture": "llama", "general.name": "tiny",
+		"llama.block_count": tinyLayers, "llama.context_length": tinyContext, "llama.embedding_length": tinyDim, "llama.feed_forward_length": tinyFFN,
+		"llama.attention.head_count": tinyHeads, "llama.attention.head_count_kv": tinyKVHeads, "llama.rope.dimension_count": tinyHeadDim,
+		"llama.attention.layer_norm_rms_epsilon": float32(1e-5), "llama.rope.freq_base": float32(10000), "llama.vocab_size": tinyVocab,
+		"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.merges": []string{},
+		"tokenizer.ggml.bos_token_id": tinyEnd, "tokenizer.ggml.eos_token_id": tinyEnd, "tokenizer.ggml.add_bos_token": true,
+	} {
+		b.Set(key, value)
+	}
+	tokens, kinds := make([]string, tinyVocab), make([]int32, tinyVocab)
+	for i := range 256 {
+		tokens[i], kinds[i] = tokenizer.ByteText(byte(i)), int32(tokenizer.Normal)
+	}
+	tokens[tinyEnd], kinds[tinyEnd] = "<|end|>", int32(tokenizer.Control)
+	b.Set("tokenizer.ggml.tokens", tokens)
+	b.Set("tokenizer.ggml.token_type", kinds)
+
+	random := rand.New(rand.NewPCG(1, 2))
+	values := func(n int) []float32 {
+		list := make([]float32, n)
+		for i := range list {
+			list[i] = float32(random.NormFloat64()) / 8
+		}
+		return list
+	}
+	matrix := func(name string, rows, cols int) { b.Q4_0(name, []int{rows, cols}, values(rows*cols)) }
+	vector := func(name string) { b.F32(name, []int{tinyDim}, values(tinyDim)) }
+	matrix("token_embd.weight", tinyVocab, tinyDim)
+	vector("output_norm.weight")
+	for layer := range tinyLayers {
+		blk := fmt.Sprintf("blk.%d.", layer)
+		vector(blk + "attn_norm.weight")
+		matrix(blk+"attn_q.weight", tinyHeads*tinyHeadDim, tinyDim)
+		matrix(blk+"attn_k.weight", tinyKVHeads*tinyHeadDim, tinyDim)
+		matrix(blk+"attn_v.weight", tinyKVHeads*tinyHeadDim, tinyDim)
+		matrix(blk+"attn_output.weight", tinyDim, tinyHeads*tinyHeadDim)
+		vector(blk + "ffn_norm.weight")
+		matrix(blk+"ffn_gate.weight", tinyFFN, tinyDim)
+		matrix(blk+"ffn_up.weight", tinyFFN, tinyDim)
+		matrix(blk+"ffn_down.weight", tinyDim, tinyFFN)
+	}
+	return b
+}
+
+// write puts a file into a folder of the test and returns its path.
+func write(t testing.TB, data []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tiny.gguf")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// rig is a session on the tiny model and a fake device. What the device gives as the next token is the test's.
+type rig struct {
+	t   *testing.T
+	s   *live
+	dev *fake.Device
+	// token is what a step gives from its position and tokens. Called on the session's goroutine.
+	token func(position int, tokens []int) int
+
+	mirror session.Mirror
+	events []session.Event // since the last command
+	sync   chan chan struct{}
+	done   chan struct{}
+}
+
+// letters is the rig's token unless the test sets another: the letter that stands for the position after the step, so that a step at a position
+// gives the same whenever it is made.
+func letters(position int, tokens []int) int { return 'a' + (position+len(tokens))%26 }
+
+func newRig(t *testing.T, o Options) *rig {
+	t.Helper()
+	return newRigOn(t, o, tiny(), fake.Options{NoLog: true})
+}
+
+func newRigOn(t *testing.T, o Options, file *gguftest.Builder, device fake.Options) *rig {
+	t.Helper()
+	driver := &fake.Driver{All: []fake.Options{device}}
+	o.Path, o.Driver = write(t, file.Bytes()), driver
+	r := &rig{t: t, token: letters, sync: make(chan chan struct{}), done: make(chan struct{})}
+	s, err := Open(context.Background(), o, r.take)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.s, r.dev = s.(*live), driver.Opened[0]
+	r.dev.OnRead = r.read
+	go r.drain()
+	r.wait()
+	t.Cleanup(r.close)
+	return r
+}
+
+// read is the device's answer to a readback.
+func (r *rig) read(label string, _ uint64, dst []byte) {
+	if in := &r.s.runner.input; label == "outputs" && len(dst) == 4 {
+		tokens := make([]int, len(r.s.runner.host))
+		for i, id := range r.s.runner.host {
+			tokens[i] = int(id)
+		}
+		binary.LittleEndian.PutUint32(dst, uint32(r.token(int(in.SymInts[0].Int), tokens)))
+	}
+}
+
+// drain takes events in until the session ends, and all that are there when it is asked to wait.
+func (r *rig) drain() {
+	defer close(r.done)
+	events := r.s.Events()
+	for {
+		select {
+		case e, ok := <-events:
+			if !ok {
+				return
+			}
+			r.take(e)
+		case answer := <-r.sync:
+			for more := true; more; {
+				select {
+				case e, ok := <-events:
+					if more = ok; ok {
+						r.take(e)
+					}
+				default:
+					more = false
+				}
+			}
+			close(answer)
+		}
+	}
+}
+
+// take holds the mirror, which follows the steps, against where the session says that it stands.
+func (r *rig) take(e session.Event) {
+	if s := e.State; s != nil && !s.Running && r.mirror.State.Running {
+		got := r.mirror.State
+		if got.Step != s.Step || got.Position != s.Position || !cmp.Equal(got.Text, s.Text, cmpopts.EquateEmpty()) {
+			r.t.Errorf("the mirror is at step %d, position %d, text %v\nthe session at %d, %d, %v", got.Step, got.Position, got.Text, s.Step, s.Position, s.Text)
+		}
+	}
+	if e.Step != nil {
+		for _, d := range e.Step.Dispatches {
+			if int(d.Plan) >= len(r.mirror.Trace.Plans) {
+				r.t.Errorf("step %d came before its plan %d", e.Step.Index, d.Plan)
+			}
+		}
+	}
+	r.mirror.Apply(e)
+	r.events = append(r.events, e)
+}
+
+// wait returns when the events of the commands that have returned are taken in.
+func (r *rig) wait() {
+	answer := make(chan struct{})
+	select {
+	case r.sync <- answer:
+		<-answer
+	case <-r.done:
+	}
+}
+
+// try runs a command.
+func (r *rig) try(ctx context.Context, c session.Command) error {
+	r.wait()
+	r.events = nil
+	err := r.s.Do(ctx, c)
+	r.wait()
+	return err
+}
+
+// do runs a command that must succeed.
+func (r *rig) do(c session.Command) {
+	r.t.Helper()
+	if err := r.try(context.Background(), c); err != nil {
+		r.t.Fatalf("%s: %v", c.Kind, err)
+	}
+}
+
+// stand is where the session stands, to compare.
+func (r *rig) stand() string {
+	st := r.mirror.State
+	var text string
+	for _, token := range st.Text {
+		text += token.Text
+	}
+	return fmt.Sprintf("step %d, position %d, %q", st.Step, st.Position, text)
+}
+
+func (r *rig) wantStand(want string) {
+	r.t.Helper()
+	if got := r.stand(); got != want {
+		r.t.Errorf("at %s, want %s", got, want)
+	}
+}
+
+// close ends the session and looks at what it leaves behind.
+func (r *rig) close() {
+	if err := r.s.Close(); err != nil {
+		r.t.Error(err)
+	}
+	<-r.done
+	if err := r.mirror.Trace.Check(); err != nil {
+		r.t.Errorf("the trace does not hang together: %v", err)
+	}
+	if errs := r.dev.Misuse(); len(errs) > 0 {
+		r.t.Error("the device was misused:", errs)
+	}
+	if live := r.dev.Live(); live != (rules.Live{}) {
+		r.t.Errorf("not released: %+v", live)
+	}
+}
+
+// ids is a prompt of n tokens.
+func ids(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = 'A' + i%26
+	}
+	return list
+}
+
+func promptOf(n int) session.Command {
+	return session.Command{Kind: session.Prompt, Tokens: ids(n)}
+}
