@@ -8,12 +8,12 @@ import (
 	"gpuscope/trace"
 )
 
-// Levels. WebGPU's implementations put a barrier before a dispatch that touches a buffer which another since the last barrier wrote, or
-// that writes one which another read. Everything before must pass the barrier, so a step costs by its levels, the runs of dispatches between
-// barriers, more than by its dispatches. What a dispatch reads and writes is known at build: levels are exact without a device.
+// Levels. The native library puts a barrier before a dispatch that meets a buffer whose last use was of another kind, or was a write (gpu.Barriers has
+// the rule, held to the library's own log). Everything before must pass the barrier, so a step costs by its levels, the runs of dispatches
+// between barriers, more than by its dispatches. What a dispatch reads and writes is known at build: levels are exact without a device.
 //
-// Two things follow. Dispatch slots are submitted in order of the lowest level at which they can run, so that independent ones stand side by
-// side. And the memory plan shares a slot only between values that are apart by a dependency in any case (memory.go).
+// Two things follow. Dispatch slots are submitted in order of the lowest level at which their data allow them to run, so that independent ones
+// stand side by side. And the memory plan gives a slot on only to a dispatch that has a barrier in any case (memory.go).
 
 // order lists the dispatch slots of all operators in order of submission.
 func (g *Graph) order() {
@@ -111,46 +111,40 @@ func (h *hazards) place(id int, d *dispatch) int {
 	return level
 }
 
-// levelScan finds the levels of a step: it replays the barrier rule over the dispatches that run, in order of submission. Its memory is used
-// again from step to step.
-type levelScan struct {
-	epoch         int
-	read, written []int // by memory: the level that touched it last, plus one
+// touch tells the barrier rule what a dispatch does with its buffers on a route. The params are only ever read.
+func (g *Graph) touch(b *gpu.Barriers, d *dispatch, route int) {
+	use := g.ops[d.op].use(d.slot, route)
+	for i, v := range use.Bind {
+		b.Touch(g.memory(v), use.Kernel.Storage[i])
+	}
 }
 
-// begins says whether a barrier stands before the dispatch, and notes what the dispatch touches. The value is the one the barrier
-// waits for.
-func (s *levelScan) begins(g *Graph, d *dispatch) (barrier bool, waitsFor ValueID) {
-	waitsFor = None
-	touch := func(v ValueID, writes bool) {
-		m := g.memory(v)
-		if s.written[m] == s.epoch || writes && s.read[m] == s.epoch {
-			barrier, waitsFor = true, v
+// waits says, by dispatch slot, whether a barrier stands before it however memory is shared and whatever routes are taken: it is the first to
+// read something that the step wrote, or writes again what the step has written.
+func (g *Graph) waits() []bool {
+	waits := make([]bool, len(g.dispatches))
+	written := make([][]int, len(g.values)) // by root: the dispatches that wrote it and, since then, read it
+	for i := range g.dispatches {
+		d := &g.dispatches[i]
+		rival := func(j int) bool { return g.dispatches[j].op != d.op || g.dispatches[j].routes&d.routes != 0 }
+		for _, v := range d.reads {
+			touched := written[g.root(v)]
+			waits[i] = waits[i] || len(touched) > 0 && !slices.ContainsFunc(touched, func(j int) bool { return g.isRead(j, v) && rival(j) })
+		}
+		for _, v := range d.writes {
+			waits[i] = waits[i] || slices.ContainsFunc(written[g.root(v)], rival)
+		}
+		for _, v := range slices.Concat(d.reads, d.writes) {
+			if r := g.root(v); len(written[r]) > 0 || slices.Contains(d.writes, v) {
+				written[r] = append(written[r], i)
+			}
 		}
 	}
-	for _, v := range d.reads {
-		touch(v, false)
-	}
-	for _, v := range d.writes {
-		touch(v, true)
-	}
-	if barrier {
-		s.epoch++
-	}
-	for _, v := range d.reads {
-		s.read[g.memory(v)] = s.epoch
-	}
-	for _, v := range d.writes {
-		s.written[g.memory(v)] = s.epoch
-	}
-	return barrier, waitsFor
+	return waits
 }
 
-// reset forgets everything: the start of a submit.
-func (s *levelScan) reset(g *Graph) {
-	if s.read == nil {
-		n := len(g.slots) + len(g.values)
-		s.read, s.written = make([]int, n), make([]int, n)
-	}
-	s.epoch++
+// isRead says whether dispatch slot i reads the memory of v without writing it.
+func (g *Graph) isRead(i int, v ValueID) bool {
+	same := func(w ValueID) bool { return g.root(w) == g.root(v) }
+	return slices.ContainsFunc(g.dispatches[i].reads, same) && !slices.ContainsFunc(g.dispatches[i].writes, same)
 }

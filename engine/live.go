@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpuscope/engine/gpu"
 	"gpuscope/trace"
 )
 
@@ -65,7 +66,7 @@ type Live struct {
 	active     []trace.DispatchID // that run, in order of submission
 	levels     []trace.DispatchID // first of each level
 	routesMove bool               // active and levels must be made anew
-	scan       levelScan
+	barriers   gpu.Barriers
 }
 
 // NewLive is the graph at its maximum shapes, each SymInt at its first value: the state that a resize to them would leave.
@@ -342,17 +343,21 @@ func (l *Live) listDispatches() {
 	}
 	l.routesMove = false
 	l.active, l.levels = l.active[:0], l.levels[:0]
-	l.scan.reset(l.g)
+	l.barriers.Begin()
+	l.barriers.BeginPass()
 	for i := range l.g.dispatches {
 		d := &l.g.dispatches[i]
-		if !l.plans[d.op].launches[d.slot].active {
+		p := &l.plans[d.op]
+		if !p.launches[d.slot].active {
 			continue
 		}
 		l.active = append(l.active, trace.DispatchID(i))
-		if barrier, _ := l.scan.begins(l.g, d); barrier || len(l.active) == 1 {
+		l.g.touch(&l.barriers, d, p.route)
+		if barrier := l.barriers.Dispatch(); barrier || len(l.active) == 1 {
 			l.levels = append(l.levels, trace.DispatchID(i))
 		}
 	}
+	l.barriers.EndPass()
 }
 
 // Launch is the plan in force of a dispatch slot, and the kernel it runs; nil where the slot is not in use.

@@ -413,6 +413,7 @@ func TestBothOrdersEndAsAFreshGraph(t *testing.T) {
 }
 
 func TestSlotSharingAddsNoBarrier(t *testing.T) {
+	draws(t, 2000)
 	rapid.Check(t, func(t *rapid.T) {
 		g, inputs, _ := randomGraph(t)
 		l, err := NewLive(g, LiveOptions{})
@@ -429,7 +430,7 @@ func TestSlotSharingAddsNoBarrier(t *testing.T) {
 		for i := range own.values {
 			own.values[i].slot = -1
 		}
-		l.g, l.routesMove, l.scan = &own, true, levelScan{}
+		l.g, l.routesMove, l.barriers = &own, true, gpu.Barriers{}
 		if apart := len(l.Levels()); shared != apart {
 			t.Fatalf("%d levels with shared slots, %d with memory of their own", shared, apart)
 		}

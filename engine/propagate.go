@@ -40,6 +40,20 @@ func (l *Live) sweep() error {
 	return nil
 }
 
+// bitset is a set of operators.
+type bitset []uint64
+
+func newBitset(n int) bitset    { return make(bitset, (n+63)/64) }
+func (s bitset) add(i int)      { s[i/64] |= 1 << (i % 64) }
+func (s bitset) remove(i int)   { s[i/64] &^= 1 << (i % 64) }
+func (s bitset) has(i int) bool { return s[i/64]>>(i%64)&1 != 0 }
+
+func (s bitset) union(other bitset) {
+	for i, w := range other {
+		s[i] |= w
+	}
+}
+
 // pop removes the first member at or after from and returns it, or -1.
 func (s bitset) pop(from int) int {
 	for w := from / 64; w < len(s); w++ {
