@@ -149,14 +149,18 @@ func (p *dispatchPage) several(r int) string {
 			parts[1] += " (" + spread + ")"
 		}
 	}
-	parts = append(parts, "Σ "+cell("sum_us")+" µs")
+	if !row.Summed {
+		parts = append(parts[:1], "not all were timed")
+	} else {
+		parts = append(parts, "Σ "+cell("sum_us")+" µs")
+	}
 	if lost := cell("lost_us"); lost != "" {
 		parts = append(parts, "~"+lost+" µs lost")
 	}
 	switch {
 	case row.Outlier >= 0:
 		parts = append(parts, "outlier "+p.s.index.Name(p.table.Launches[row.Units[row.Outlier][0]].ID))
-	case !row.Group && len(row.Units) > 1:
+	case !row.Group && row.Summed && len(row.Units) > 3:
 		parts = append(parts, "no outlier")
 	}
 	if !row.Group {

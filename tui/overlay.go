@@ -57,6 +57,7 @@ func (a *App) showHelp() {
 
 // legend explains the signs of the screens.
 var legend = [][2]string{
+	{"→", "from, to"},
 	{"~", "modelled from shapes, not measured"},
 	{"–", "not measured; never 0"},
 	{"‹", "under two ticks of the clock"},

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -264,36 +265,40 @@ func (a *App) stepTexts() []string {
 	if s.Index != a.mirror.State.Step && a.session != nil {
 		step = fmt.Sprintf("step %d of %d %s pos %d", s.Index, a.mirror.State.Step, s.Phase, s.Position)
 	}
-	timing := "timing " + s.Timing
-	n := "1 sample"
-	if len(s.Dispatches) > 0 && len(s.Dispatches[0].Samples) > 0 {
-		n = fmt.Sprintf("n=%d", len(s.Dispatches[0].Samples))
-	}
-	if s.Timing != "dispatch" {
-		n = ""
-	}
-	clk := ""
+	short := fmt.Sprintf("s%d %s pos %d", s.Index, s.Phase, s.Position)
+	n := samples(s)
+	timing := joined(" ", "timing "+s.Timing, n)
+	clk, quantum, cold := "", "", ""
 	if s.Canary > 0 {
 		clk = fmt.Sprintf("clk %.2f", s.Canary)
 	}
-	quantum := ""
 	if q := a.index.Trace.Clock.QuantumNS; q > 0 {
 		quantum = fmt.Sprintf("quantum %g ns", q)
 	}
-	cold := ""
 	if s.Cold {
 		cold = "cold"
 	}
 	return []string{
-		joined(" · ", step, cold, timing, n, quantum, clk),
-		joined(" · ", step, cold, timing, n, clk),
-		joined(" · ", step, cold, timing, n),
+		joined(" · ", step, cold, timing, quantum, clk),
+		joined(" · ", step, cold, timing, clk),
 		joined(" · ", step, cold, timing),
-		joined(" · ", step, cold),
-		fmt.Sprintf("s%d %s pos %d", s.Index, s.Phase, s.Position),
-		fmt.Sprintf("s%d pos %d", s.Index, s.Position),
+		joined(" · ", short, cold, timing),
+		joined(" · ", short, cold, cmp.Or(n, "timing "+s.Timing)),
+		joined(" · ", fmt.Sprintf("s%d pos %d", s.Index, s.Position), cold, n),
+		joined(" · ", fmt.Sprintf("s%d", s.Index), n),
 		fmt.Sprintf("s%d", s.Index),
 	}
+}
+
+// samples says how many times each dispatch of a step was timed, "" where none was.
+func samples(s *trace.Step) string {
+	if s.Timing != "dispatch" || len(s.Dispatches) == 0 {
+		return ""
+	}
+	if n := len(s.Dispatches[0].Samples); n > 1 {
+		return fmt.Sprintf("n=%d", n)
+	}
+	return "1 sample"
 }
 
 // joined puts the parts that are there together.

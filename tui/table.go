@@ -426,10 +426,14 @@ func (p *tablePane) row(b *strings.Builder, t *theme, i int, focused bool) {
 	} else {
 		b.WriteByte(' ')
 	}
-	for k, c := range p.columns {
+	last := len(p.columns) - 1
+	for last > 0 && p.text(row, p.columns[last].col) == "" {
+		last-- // no blanks at the end of a line
+	}
+	for k, c := range p.columns[:last+1] {
 		col := &p.table.Columns[c.col]
 		s := p.cell(row, c)
-		if k == len(p.columns)-1 {
+		if k == last {
 			s = strings.TrimRight(s, " ")
 		}
 		if all == plain {
@@ -437,7 +441,7 @@ func (p *tablePane) row(b *strings.Builder, t *theme, i int, focused bool) {
 		} else {
 			b.WriteString(t.put(all, s))
 		}
-		if k < len(p.columns)-1 {
+		if k < last {
 			b.WriteByte(' ')
 		}
 	}
