@@ -261,11 +261,13 @@ func (a *App) stepTexts() []string {
 		}
 		return []string{"no step yet"}
 	}
-	step := fmt.Sprintf("step %d %s pos %d", s.Index, s.Phase, s.Position)
+	// Who looks back must see it, on any screen.
+	where := fmt.Sprint(s.Index)
 	if s.Index != a.mirror.State.Step && a.session != nil {
-		step = fmt.Sprintf("step %d of %d %s pos %d", s.Index, a.mirror.State.Step, s.Phase, s.Position)
+		where = fmt.Sprintf("%d of %d", s.Index, a.mirror.State.Step)
 	}
-	short := fmt.Sprintf("s%d %s pos %d", s.Index, s.Phase, s.Position)
+	step := fmt.Sprintf("step %s %s pos %d", where, s.Phase, s.Position)
+	short := fmt.Sprintf("s%s %s pos %d", where, s.Phase, s.Position)
 	n := samples(s)
 	timing := joined(" ", "timing "+s.Timing, n)
 	clk, quantum, cold := "", "", ""
@@ -284,9 +286,9 @@ func (a *App) stepTexts() []string {
 		joined(" · ", step, cold, timing),
 		joined(" · ", short, cold, timing),
 		joined(" · ", short, cold, cmp.Or(n, "timing "+s.Timing)),
-		joined(" · ", fmt.Sprintf("s%d pos %d", s.Index, s.Position), cold, n),
-		joined(" · ", fmt.Sprintf("s%d", s.Index), n),
-		fmt.Sprintf("s%d", s.Index),
+		joined(" · ", fmt.Sprintf("s%s pos %d", where, s.Position), cold, n),
+		joined(" · ", "s"+where, n),
+		"s" + where,
 	}
 }
 
