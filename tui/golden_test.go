@@ -87,8 +87,8 @@ func TestASCIIHasNothingElse(t *testing.T) {
 
 // No line may be wider than the screen, and there are never more lines than rows.
 func TestFramesFit(t *testing.T) {
-	for w := minWidth; w <= 260; w += 7 {
-		for _, h := range []int{16, 17, 20, 24, 33, 50} {
+	for w := minWidth; w <= 260; w += 13 {
+		for _, h := range []int{16, 24, 50} {
 			d := drive(t, w, h, llama, nil, Options{})
 			for _, key := range []string{"1", "2", "3", "0", "?", "esc", ":", "esc", "2", "z", "tab"} {
 				d.press(key)
