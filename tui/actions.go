@@ -63,8 +63,8 @@ func init() { // not a literal: the actions use the table for help and palette
 
 		{keys: []string{"y"}, name: "copy", doc: "Copy the selected row, or the text that lies over the view, to the clipboard (OSC 52, also over ssh).", in: []scope{views, overlays}, run: (*App).copy},
 
-		{keys: []string{"down", "j"}, name: "down", doc: "Down.", in: []scope{moving}, run: func(a *App) { a.move(down) }},
-		{keys: []string{"up", "k"}, name: "up", doc: "Up.", in: []scope{moving}, run: func(a *App) { a.move(up) }},
+		{keys: []string{"down", "j"}, name: "down", doc: "Down. In Step: the step after.", in: []scope{moving}, run: func(a *App) { a.move(down) }},
+		{keys: []string{"up", "k"}, name: "up", doc: "Up. In Step: the step before.", in: []scope{moving}, run: func(a *App) { a.move(up) }},
 		{keys: []string{"left", "h"}, name: "left", doc: "Close the row, or go to the one it stands in. In Step: the step before.", in: []scope{moving}, run: func(a *App) { a.move(left) }},
 		{keys: []string{"right", "l"}, name: "right", doc: "Open the row. In Step: the step after.", in: []scope{moving}, run: func(a *App) { a.move(right) }},
 		{keys: []string{"g", "home"}, name: "top", doc: "To the first.", in: []scope{moving}, run: func(a *App) { a.move(top) }},

@@ -23,9 +23,39 @@ type loadedFor struct {
 }
 
 func newDispatchPage() *dispatchPage {
-	return &dispatchPage{loaded: loadedFor{step: -2}, rows: tablePane{
+	p := &dispatchPage{loaded: loadedFor{step: -2}, rows: tablePane{
 		sortFirst: []string{"lost_us", "sum_us", "us", "delta"}, giveUp: []string{"id", "sum_us", "grid"},
 	}}
+	p.rows.margin = p.joined
+	return p
+}
+
+// joined draws a bracket before rows whose dispatches run side by side: no barrier stands between them.
+func (p *dispatchPage) joined(i int) string {
+	if p.rows.choice.Sort != "" || p.rows.choice.Reverse {
+		return " "
+	}
+	level := func(i int) int {
+		if i < 0 || i >= len(p.rows.rows) {
+			return -1
+		}
+		row := &p.table.Rows[p.rows.rows[i]]
+		if row.Group || row.Children && p.fold != trace.FoldLayer {
+			return -1
+		}
+		return p.table.Launch(row).Level
+	}
+	here := level(i)
+	before, after := here >= 0 && level(i-1) == here, here >= 0 && level(i+1) == here
+	switch {
+	case before && after:
+		return "├"
+	case before:
+		return "└"
+	case after:
+		return "┌"
+	}
+	return " "
 }
 
 func (p *dispatchPage) name() string { return "Dispatches" }
@@ -149,14 +179,18 @@ func (p *dispatchPage) several(r int) string {
 			parts[1] += " (" + spread + ")"
 		}
 	}
-	parts = append(parts, "Σ "+cell("sum_us")+" µs")
+	if !row.Summed {
+		parts = append(parts[:1], "not all were timed")
+	} else {
+		parts = append(parts, "Σ "+cell("sum_us")+" µs")
+	}
 	if lost := cell("lost_us"); lost != "" {
 		parts = append(parts, "~"+lost+" µs lost")
 	}
 	switch {
 	case row.Outlier >= 0:
 		parts = append(parts, "outlier "+p.s.index.Name(p.table.Launches[row.Units[row.Outlier][0]].ID))
-	case !row.Group && len(row.Units) > 1:
+	case !row.Group && row.Summed && len(row.Units) > 3:
 		parts = append(parts, "no outlier")
 	}
 	if !row.Group {

@@ -74,7 +74,11 @@ func drive(t testing.TB, w, h int, recorded *trace.Trace, script *tuitest.Script
 	return d
 }
 
-func (d *driver) update(m any) { d.app.Update(m) }
+// update handles a message and draws, as the program does.
+func (d *driver) update(m any) {
+	d.app.Update(m)
+	d.app.View()
+}
 
 // events hands over what the session has sent.
 func (d *driver) events() {

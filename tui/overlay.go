@@ -57,6 +57,8 @@ func (a *App) showHelp() {
 
 // legend explains the signs of the screens.
 var legend = [][2]string{
+	{"┌ ├ └", "one level: no barrier stands between these dispatches"},
+	{"→", "from, to"},
 	{"~", "modelled from shapes, not measured"},
 	{"–", "not measured; never 0"},
 	{"‹", "under two ticks of the clock"},

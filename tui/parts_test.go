@@ -1,6 +1,9 @@
 package tui
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -162,5 +165,29 @@ func TestTheLogKeepsWholeLinesAndNotTooMany(t *testing.T) {
 	}
 	if lines, _ := l.snapshot(); len(lines) > logLines {
 		t.Errorf("%d lines are kept, want at most %d", len(lines), logLines)
+	}
+}
+
+// A change of colours, or of the terminal library, must touch few files.
+func TestColoursAndTerminalTypesStayInTheirFiles(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	color := regexp.MustCompile(`"#[0-9a-fA-F]{6}"|\\x1b\[[0-9;]*m|lipgloss\.`)
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := color.Find(b); s != nil && name != "theme.go" {
+			t.Errorf("%s has the colour %s: theme.go names colours", name, s)
+		}
+		if strings.Contains(string(b), "charmbracelet/bubbletea") && !slices.Contains([]string{"app.go", "keys.go", "run.go"}, name) {
+			t.Errorf("%s imports bubbletea", name)
+		}
 	}
 }

@@ -80,7 +80,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	if err != nil {
 		return err
 	}
-	options := []tea.ProgramOption{tea.WithAltScreen(), tea.WithoutSignalHandler(), tea.WithOutput(synchronized(out))}
+	options := []tea.ProgramOption{tea.WithContext(ctx), tea.WithAltScreen(), tea.WithoutSignalHandler(), tea.WithOutput(synchronized(out))}
 	if o.Input != nil {
 		options = append(options, tea.WithInput(o.Input))
 	}

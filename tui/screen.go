@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -260,40 +261,46 @@ func (a *App) stepTexts() []string {
 		}
 		return []string{"no step yet"}
 	}
-	step := fmt.Sprintf("step %d %s pos %d", s.Index, s.Phase, s.Position)
+	// Who looks back must see it, on any screen.
+	where := fmt.Sprint(s.Index)
 	if s.Index != a.mirror.State.Step && a.session != nil {
-		step = fmt.Sprintf("step %d of %d %s pos %d", s.Index, a.mirror.State.Step, s.Phase, s.Position)
+		where = fmt.Sprintf("%d of %d", s.Index, a.mirror.State.Step)
 	}
-	timing := "timing " + s.Timing
-	n := "1 sample"
-	if len(s.Dispatches) > 0 && len(s.Dispatches[0].Samples) > 0 {
-		n = fmt.Sprintf("n=%d", len(s.Dispatches[0].Samples))
-	}
-	if s.Timing != "dispatch" {
-		n = ""
-	}
-	clk := ""
+	step := fmt.Sprintf("step %s %s pos %d", where, s.Phase, s.Position)
+	short := fmt.Sprintf("s%s %s pos %d", where, s.Phase, s.Position)
+	n := samples(s)
+	timing := joined(" ", "timing "+s.Timing, n)
+	clk, quantum, cold := "", "", ""
 	if s.Canary > 0 {
 		clk = fmt.Sprintf("clk %.2f", s.Canary)
 	}
-	quantum := ""
 	if q := a.index.Trace.Clock.QuantumNS; q > 0 {
 		quantum = fmt.Sprintf("quantum %g ns", q)
 	}
-	cold := ""
 	if s.Cold {
 		cold = "cold"
 	}
 	return []string{
-		joined(" · ", step, cold, timing, n, quantum, clk),
-		joined(" · ", step, cold, timing, n, clk),
-		joined(" · ", step, cold, timing, n),
+		joined(" · ", step, cold, timing, quantum, clk),
+		joined(" · ", step, cold, timing, clk),
 		joined(" · ", step, cold, timing),
-		joined(" · ", step, cold),
-		fmt.Sprintf("s%d %s pos %d", s.Index, s.Phase, s.Position),
-		fmt.Sprintf("s%d pos %d", s.Index, s.Position),
-		fmt.Sprintf("s%d", s.Index),
+		joined(" · ", short, cold, timing),
+		joined(" · ", short, cold, cmp.Or(n, "timing "+s.Timing)),
+		joined(" · ", fmt.Sprintf("s%s pos %d", where, s.Position), cold, n),
+		joined(" · ", "s"+where, n),
+		"s" + where,
 	}
+}
+
+// samples says how many times each dispatch of a step was timed, "" where none was.
+func samples(s *trace.Step) string {
+	if s.Timing != "dispatch" || len(s.Dispatches) == 0 {
+		return ""
+	}
+	if n := len(s.Dispatches[0].Samples); n > 1 {
+		return fmt.Sprintf("n=%d", n)
+	}
+	return "1 sample"
 }
 
 // joined puts the parts that are there together.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"gpuscope/model/session"
 	"gpuscope/trace"
@@ -301,13 +303,21 @@ func (a *App) askExport() {
 	a.ask(q)
 }
 
-// export writes the trace as it is now.
+// export writes the trace as it is now. It does not write over anything: a slip of the finger must not cost a model.
 func (a *App) export(path string) {
-	if path == "" {
+	if path = strings.TrimSpace(path); path == "" {
 		return
 	}
 	t := *a.index.Trace
 	a.later(func(context.Context) (string, error) {
+		if rest, ok := strings.CutPrefix(path, "~/"); ok {
+			if home, err := os.UserHomeDir(); err == nil {
+				path = filepath.Join(home, rest)
+			}
+		}
+		if _, err := os.Lstat(path); err == nil {
+			return "", fmt.Errorf("export: %s is there already; choose another name (x)", path)
+		}
 		if err := trace.WriteFile(path, &t); err != nil {
 			return "", fmt.Errorf("export: %w", err)
 		}

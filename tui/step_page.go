@@ -377,6 +377,9 @@ func bar(parts []share, whole trace.Time, w int) string {
 		b.WriteString(markBar + label + strings.Repeat(markRule, n-1-len(label)))
 		used = end
 	}
+	if used == 0 {
+		return trace.Unmeasured + " not measured"
+	}
 	return b.String() + markBar
 }
 

@@ -31,9 +31,9 @@ func TestATypedPromptIsSteppedBackAndForth(t *testing.T) {
 	x := start(t, context.Background(), opens(tuitest.Script{}), Options{})
 	x.sees("[PAUSED]", "no step yet", "Press i and type a prompt")
 	x.press("i").sees("prompt:").press("qs? yes").sees("prompt: qs? yes").press(enter)
-	x.sees("step 0 prefill pos 0", "342 dispatches")
+	x.sees("s0 prefill pos 0", "342 dispatches")
 	x.press("1").sees("qs? yes")
-	x.press("s").sees("step 1 decode pos 42").press("s").sees("step 2 decode pos 43").press("S").sees("step 1 decode pos 42", "[ cat]")
+	x.press("s").sees("s1 decode pos 42").press("s").sees("s2 decode pos 43").press("S").sees("s1 decode pos 42", "[ cat]")
 	x.press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
@@ -53,12 +53,12 @@ func TestARunIsPausedAndAnswersMeanwhile(t *testing.T) {
 			return ctx.Err()
 		}
 	}}), Options{Prompt: "once"})
-	x.sees("[PAUSED]", "step 0 prefill").press(" ").sees("[RUNNING]")
+	x.sees("[PAUSED]", "s0 prefill").press(" ").sees("[RUNNING]")
 	gate <- struct{}{}
 	gate <- struct{}{}
-	x.sees("step 2 decode", "[RUNNING]")
+	x.sees("s2 decode", "[RUNNING]")
 	x.press("?").sees("Help: Dispatches").press(escape).misses("Help:") // the GPU works, the screen answers
-	x.press(" ").sees("[PAUSED]", "step 2 decode")
+	x.press(" ").sees("[PAUSED]", "s2 decode")
 	x.press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestARunIsPausedAndAnswersMeanwhile(t *testing.T) {
 func TestAnExportedTraceIsTheOneOnTheScreen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json.gz")
 	x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
-	x.sees("step 0 prefill").press("s").sees("step 1 decode")
+	x.sees("s0 prefill").press("s").sees("s1 decode")
 	x.press("x").sees("export to: gpuscope-20261121-120000.json.gz")
 	x.press("\x15" + path + enter).sees("wrote ")
 	x.press("q")
@@ -98,7 +98,7 @@ func TestAnErrorStaysUntilItIsDismissed(t *testing.T) {
 		}
 		return nil
 	}}), Options{Prompt: "once"})
-	x.sees("step 0 prefill").press("s").sees("✗ next: device lost: the driver was reset")
+	x.sees("s0 prefill").press("s").sees("✗ next: device lost: the driver was reset")
 	x.press("j").press("1").sees("[1 Step]", "device lost").press(escape).misses("device lost")
 	x.press("0").sees("error", "device lost") // it is in the log
 	x.press("q")
@@ -115,7 +115,7 @@ func TestCtrlCCancelsFirstAndThenQuits(t *testing.T) {
 		}
 		return nil
 	}}), Options{Prompt: "once"})
-	x.sees("step 0 prefill").press("s").sees("[RUNNING]").press(ctrlC).sees("[PAUSED]", "cancelled; ctrl+c again to quit")
+	x.sees("s0 prefill").press("s").sees("[RUNNING]").press(ctrlC).sees("[PAUSED]", "cancelled; ctrl+c again to quit")
 	x.press(ctrlC)
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestQuittingDoesNotWaitForAnEngineThatHangs(t *testing.T) {
 		}
 		return nil
 	}}), Options{Prompt: "once"})
-	x.sees("step 0 prefill").press("s").sees("[RUNNING]").press("q")
+	x.sees("s0 prefill").press("s").sees("[RUNNING]").press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestAPanicRestoresTheTerminal(t *testing.T) {
 		}
 		return nil
 	}}), Options{Prompt: "once"})
-	x.sees("step 0 prefill").press("s")
+	x.sees("s0 prefill").press("s")
 	var p *Panic
 	if err := x.ends(); !errors.As(err, &p) || p.Value != "a bug in the session" || !strings.Contains(string(p.Stack), "tuitest") {
 		t.Errorf("Run gave %v", err)
@@ -154,7 +154,7 @@ func TestAPanicRestoresTheTerminal(t *testing.T) {
 func TestASignalRestoresTheTerminal(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
 		x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
-		x.sees("step 0 prefill")
+		x.sees("s0 prefill")
 		if err := syscall.Kill(os.Getpid(), sig); err != nil {
 			t.Fatal(err)
 		}
@@ -162,6 +162,32 @@ func TestASignalRestoresTheTerminal(t *testing.T) {
 		if err := x.ends(); !errors.As(err, &i) || i.Signal != sig {
 			t.Errorf("%v: Run gave %v", sig, err)
 		}
+	}
+}
+
+func TestTheEndOfTheContextEndsTheProgram(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	x := start(t, ctx, opens(tuitest.Script{}), Options{Prompt: "once"})
+	x.sees("s0 prefill")
+	cancel()
+	if err := x.ends(); !errors.Is(err, context.Canceled) {
+		t.Errorf("Run gave %v", err)
+	}
+}
+
+func TestAnExportWritesOverNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "model.gguf")
+	if err := os.WriteFile(path, []byte("weights"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
+	x.sees("s0 prefill").press("x").sees("export to:").press("\x15" + path + enter).sees("already; choose another name")
+	x.press("q")
+	if err := x.ends(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != "weights" {
+		t.Errorf("the file is %q, %v", b, err)
 	}
 }
 
@@ -191,7 +217,7 @@ func TestAModelThatCannotBeOpenedSaysWhy(t *testing.T) {
 func TestAnEngineThatGoesIsSaidAndItsTraceStays(t *testing.T) {
 	s := tuitest.Play(llama, tuitest.Script{})
 	x := start(t, context.Background(), func(context.Context) (session.Session, error) { return s, nil }, Options{Prompt: "once"})
-	x.sees("step 0 prefill")
+	x.sees("s0 prefill")
 	s.Close()
 	x.sees("[ENGINE GONE]", "the engine has gone").press(escape).misses("dismisses").press("1").sees("1 step: 1 prefill")
 	x.press("q")

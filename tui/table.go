@@ -21,9 +21,10 @@ type tablePane struct {
 	key    string
 	err    error // of the filter: the rows are unfiltered then
 
-	sortFirst    []string // columns that people sort by most
-	giveUp       []string // columns that go first where the screen is narrow, before those at the right
-	plainColumns bool     // every column stays a column, and widths are taken from the rows in sight: cells are costly, or rows come all the time
+	sortFirst    []string           // columns that people sort by most
+	giveUp       []string           // columns that go first where the screen is narrow, before those at the right
+	margin       func(i int) string // what stands before a row that is not selected: one cell
+	plainColumns bool               // every column stays a column, and widths are taken from the rows in sight: cells are costly, or rows come all the time
 
 	uniform []int    // columns that say the same in every row: they stand in the title
 	columns []placed // as laid out for width
@@ -175,6 +176,9 @@ func (p *tablePane) setFilter(s string) {
 func (p *tablePane) nextSort() {
 	if p.table == nil {
 		return
+	}
+	if p.laidOut == 0 {
+		p.lay(mainWidth) // nothing was drawn since the rows changed
 	}
 	var names []string
 	for _, c := range p.columns {
@@ -423,13 +427,19 @@ func (p *tablePane) row(b *strings.Builder, t *theme, i int, focused bool) {
 		}
 		all = selected
 		b.WriteString(t.put(selected, mark))
+	} else if p.margin != nil {
+		b.WriteString(t.put(dim, p.margin(i)))
 	} else {
 		b.WriteByte(' ')
 	}
-	for k, c := range p.columns {
+	last := len(p.columns) - 1
+	for last > 0 && p.text(row, p.columns[last].col) == "" {
+		last-- // no blanks at the end of a line
+	}
+	for k, c := range p.columns[:last+1] {
 		col := &p.table.Columns[c.col]
 		s := p.cell(row, c)
-		if k == len(p.columns)-1 {
+		if k == last {
 			s = strings.TrimRight(s, " ")
 		}
 		if all == plain {
@@ -437,7 +447,7 @@ func (p *tablePane) row(b *strings.Builder, t *theme, i int, focused bool) {
 		} else {
 			b.WriteString(t.put(all, s))
 		}
-		if k < len(p.columns)-1 {
+		if k < last {
 			b.WriteByte(' ')
 		}
 	}

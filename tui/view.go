@@ -81,13 +81,18 @@ func (a *App) move(m motion) {
 		a.over.text.move(m)
 	case a.inDetail:
 		a.detail.move(m)
-	case a.current == stepView && (m == left || m == right) && needsTrace(a) == "":
-		a.showStep(map[motion]int{left: -1, right: 1}[m])
-	case a.current == stepView && (m == top || m == bottom) && needsTrace(a) == "":
-		a.showStep(map[motion]int{top: -1, bottom: 1}[m] * len(a.index.Trace.Steps))
+	case a.current == stepView:
+		if by, ok := stepsBy[m]; ok && needsTrace(a) == "" {
+			a.showStep(by)
+		}
 	default:
 		a.views[a.current].move(m)
 	}
+}
+
+// stepsBy is how many steps a motion goes in the Step view.
+var stepsBy = map[motion]int{
+	left: -1, up: -1, right: 1, down: 1, halfUp: -5, halfDown: 5, pageUp: -10, pageDown: 10, top: -1 << 30, bottom: 1 << 30,
 }
 
 func (a *App) open() {

@@ -1,0 +1,195 @@
+package tui
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"gpuscope/trace/tracetest"
+	"gpuscope/tui/tuitest"
+)
+
+// row is the text of the selected row.
+func (d *driver) row() string { return strings.TrimSpace(d.line(markSelected)) }
+
+func (d *driver) at(x, y int, b tea.MouseButton) *driver {
+	d.update(tea.MouseMsg{X: x, Y: y, Button: b, Action: tea.MouseActionPress})
+	return d
+}
+
+func TestAFilterShowsWhatItFindsAndSaysSo(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F", "/")
+	d.typed("fd_split").sees("filter: fd_split▏", "filter fd_split: 16 of 326 rows").misses("rms_norm")
+	d.press("enter").sees("filter fd_split: 16 of 326 rows")
+	d.press("/").typed(" us:>").sees("not a number").press("esc").sees("filter fd_split: 16 of 326 rows")
+	d.press("esc").misses("filter fd_split").sees("rms_norm")
+}
+
+func TestPrintableKeysBelongToTheInput(t *testing.T) {
+	d := live(t, 80, 24).press("2", "/")
+	before := d.app.mirror.State.Step
+	d.typed("sqx?").press("space")
+	d.sees("filter: sqx? ▏")
+	if d.app.mirror.State.Step != before || d.app.over != nil {
+		t.Error("a key of the input did something else")
+	}
+}
+
+func TestSortingGoesThroughTheColumnsThatMatter(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F", "o")
+	d.sees("order ~lost↓")
+	lost := regexp.MustCompile(`(\d+)( +\w*)?$`)
+	last := 1 << 30
+	for _, l := range strings.Split(d.screen(), "\n")[5:15] {
+		var n int
+		fmt.Sscan(lost.FindStringSubmatch(strings.TrimSpace(l))[1], &n)
+		if n > last {
+			t.Errorf("%d comes after %d:\n%s", n, last, d.screen())
+		}
+		last = n
+	}
+	d.press("O").sees("order ~lost↑").press("o").sees("order Σµs↓").press("o").sees("order µs↓")
+}
+
+func TestFoldingGoesRound(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
+	for _, fold := range []string{"op", "kernel", "none", "layer"} {
+		d.press("F").sees("fold " + fold)
+	}
+}
+
+func TestARowOpensAndClosesAndKeepsItsPlace(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "j", "j", "j", "j")
+	if !strings.Contains(d.row(), "▾ layers 0–15") {
+		t.Fatalf("selected is %q", d.row())
+	}
+	d.press("enter").misses("▾ attn").sees("epilogue")
+	if !strings.Contains(d.row(), "▸ layers 0–15") {
+		t.Errorf("after closing, selected is %q", d.row())
+	}
+	d.press("l").sees("▾ attn").press("j", "j", "h")
+	if !strings.Contains(d.row(), "attn") {
+		t.Errorf("h on a row without rows goes to the one it stands in, but selected is %q", d.row())
+	}
+}
+
+func TestTheSelectedRowSurvivesAnotherStep(t *testing.T) {
+	d := live(t, 80, 24).press("2", "j", "j", "j", "j", "j", "j", "j")
+	before := strings.Fields(d.row())[3]
+	d.press("s", "s", "S")
+	if got := strings.Fields(d.row())[3]; got != before {
+		t.Errorf("selected is %s, was %s", got, before)
+	}
+}
+
+func TestTheBaseStaysWhereItIsMarked(t *testing.T) {
+	d := live(t, 80, 24).press("2").sees("Δ s2:")
+	d.press("b", "s", "s").sees("Δ s3:").press("S", "S").sees("Δ s2:") // on the base itself: the step before
+	d.press("b", "s").sees("Δ s5:")
+}
+
+func TestRepeatingAddsSamplesAndNothingElse(t *testing.T) {
+	d := live(t, 80, 24).press("2").sees("1 sample")
+	step := d.app.shown
+	d.press("R").sees("n=10").press("R").sees("n=20")
+	if d.app.shown != step {
+		t.Error("a repeat moved the step")
+	}
+}
+
+func TestLookingBackDoesNotMoveTheModel(t *testing.T) {
+	d := live(t, 80, 24).press("1")
+	d.press(",", ",").sees("s1 of 3").press("f").sees("s3 decode pos 44")
+	d.press("left").sees("s2 of 3").press("s").sees("s4 decode pos 45") // a new token is looked at
+}
+
+func TestWhyLeadsBackToTheTokens(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F", "/").typed("fd_split").press("enter", "w")
+	d.sees("Why layers.0.attn.sdpa.split", "grid 32 → 64", "pos is an input of the graph: 63 → 64").press("esc").misses("Why layers")
+	d.press("e").sees("WGSL fd_split", "@workgroup_size(64, 1, 1)").press("q").misses("WGSL fd_split")
+}
+
+func TestResizeShowsWhatAValueReaches(t *testing.T) {
+	d := drive(t, 80, 24, tracetest.Llama(2, 2), nil, Options{}).press("3", "j", "l", "j")
+	d.sees("can wake").press("w").sees("A change of x can wake:").press("G").sees("lm_head")
+}
+
+func TestThePaletteFindsAndRuns(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", ":").typed("fold")
+	d.sees("▌ fold").press("enter").sees("fold op").misses("▌ fold")
+}
+
+func TestZoomGivesAPaneTheScreen(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "z").sees("zoomed")
+	if rows := d.app.table().page; rows != 18 {
+		t.Errorf("the zoomed list has %d rows, want 18", rows)
+	}
+	d.press("tab").sees("detail, tab goes back").misses("epilogue").press("esc").misses("zoomed").sees("▾ layers")
+}
+
+func TestTheMouseSelectsSortsAndScrolls(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
+	d.at(10, 8, tea.MouseButtonLeft)
+	if !strings.Contains(d.row(), "slice sin") {
+		t.Errorf("a click selected %q", d.row())
+	}
+	d.at(2, 1, tea.MouseButtonLeft).sees("[1 Step]").at(12, 1, tea.MouseButtonLeft).sees("[2 Dispatches]")
+	d.at(10, 8, tea.MouseButtonWheelDown)
+	if d.app.table().cursor != 6 {
+		t.Errorf("the wheel moved the cursor to %d, want 6", d.app.table().cursor)
+	}
+	x := strings.Index(d.line("# op"), "~lost") - 2 // Σµs is two cells and four bytes
+	d.at(x, 4, tea.MouseButtonLeft).sees("order ~lost↓").at(x, 4, tea.MouseButtonLeft).sees("order ~lost↑")
+}
+
+func TestASmallWindowSaysWhatIsNeeded(t *testing.T) {
+	d := live(t, 80, 24)
+	d.update(tea.WindowSizeMsg{Width: 50, Height: 10})
+	d.sees("50 x 10", "60 x 16").press("s")
+	d.update(tea.WindowSizeMsg{Width: 80, Height: 24})
+	d.sees("s4 decode") // the run went on
+	for w := 0; w < 12; w++ {
+		for h := 0; h < 4; h++ {
+			d.update(tea.WindowSizeMsg{Width: w, Height: h})
+			d.app.View()
+		}
+	}
+}
+
+func TestASoftwareDeviceIsNamedInWords(t *testing.T) {
+	soft := *llama
+	soft.Device.Name, soft.Device.AdapterType = "llvmpipe (LLVM 15.0.6, 256 bits)", "cpu"
+	for _, size := range sizes {
+		d := drive(t, size[0], size[1], &soft, nil, Options{})
+		d.sees("software device (llvmpipe")
+		if size[0] >= mainWidth {
+			d.sees("compare ratios only")
+		}
+	}
+}
+
+func TestACommandDuringARunStopsTheRunFirst(t *testing.T) {
+	d := drive(t, 80, 24, llama, &tuitest.Script{}, Options{Prompt: "once"})
+	d.settle()
+	d.touch("space")
+	d.touch("X")
+	d.settle()
+	if s := d.app.mirror.State; s.Position != 0 || s.Step != -1 {
+		t.Errorf("after a reset the state is %+v", s)
+	}
+	d.sees("Press i and type a prompt")
+}
+
+// The prompt, a token and what ran must be the same whether a run is live or its trace was opened.
+func TestAnOpenedTraceShowsWhatTheRunShowed(t *testing.T) {
+	d := live(t, 120, 40).press("2")
+	recorded := *d.app.index.Trace
+	opened := drive(t, 120, 40, &recorded, nil, Options{}).press("2")
+	list := func(d *driver) string { return strings.Join(strings.Split(d.screen(), "\n")[2:38], "\n") }
+	if list(d) != list(opened) {
+		t.Errorf("live:\n%s\nopened:\n%s", list(d), list(opened))
+	}
+}
