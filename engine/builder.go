@@ -256,6 +256,9 @@ func (b *Builder) checkSpec(o *op) error {
 			if n := uint32(len(use.Bind)); n > b.limits.MaxStorageBuffers {
 				return fmt.Errorf("kernel %s binds %d storage buffers, the device takes %d: %w", use.Kernel.Name, n, b.limits.MaxStorageBuffers, gpu.ErrUnsupported)
 			}
+			if n := uint32(use.Kernel.WorkgroupBytes); n > b.limits.MaxWorkgroupStorage {
+				return fmt.Errorf("kernel %s takes %d bytes of workgroup memory, the device has %d: %w", use.Kernel.Name, n, b.limits.MaxWorkgroupStorage, gpu.ErrUnsupported)
+			}
 			for i, v := range use.Bind {
 				if !slices.Contains(args, v) {
 					return fmt.Errorf("slot %q binds value %d, which is not an argument", slot.Label, v)
