@@ -119,9 +119,10 @@ func specs(t *testing.T, kind string) []engine.Spec {
 func used(t *testing.T, info Info) (slots, kernels []string) {
 	templates := shaders.Names()
 	slices.Reverse(templates) // a longer name before the one it starts with
+	routes := []string{}
 	for _, s := range specs(t, info.Kind) {
-		if !slices.Equal(s.Routes, info.Routes) {
-			t.Errorf("%s: Table has routes %v, a spec %v", info.Kind, info.Routes, s.Routes)
+		if len(s.Routes) > len(routes) {
+			routes = s.Routes // a spec may leave out what its arguments never allow
 		}
 		for _, slot := range s.Slots {
 			if !slices.Contains(slots, slot.Label) && slot.Label != "" {
@@ -137,6 +138,9 @@ func used(t *testing.T, info Info) (slots, kernels []string) {
 				}
 			}
 		}
+	}
+	if !slices.Equal(routes, info.Routes) {
+		t.Errorf("%s: Table has routes %v, the specs of its samples %v", info.Kind, info.Routes, routes)
 	}
 	return slots, kernels
 }
