@@ -49,7 +49,7 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 		}, "table t is [2 2 2], want [vocabulary, width]"},
 		{"embedding by floats", func(b *engine.Builder) { Embedding(b, "layer3.it", in(b, "t", 2, 2), in(b, "ids", 1)) }, "indices ids are f32, want i32"},
 		{"embedding_q4gsw in groups that do not divide", func(b *engine.Builder) {
-			EmbeddingQ4GSW(b, "layer3.it", q4("t", 2, 40, 16), b.Input("ids", engine.I32, []int{1}, []int{1}))
+			EmbeddingQ4GSW(b, "layer3.it", q4Noise("t", 2, 40, 16), b.Input("ids", engine.I32, []int{1}, []int{1}))
 		}, "40 columns do not divide into groups of 16"},
 		{"permute that drops a dim", func(b *engine.Builder) { Permute(b, "layer3.it", in(b, "x", 2, 3), 0, 0) }, "[0 0] is no order of the 2 dims of x"},
 		{"select past the dim", func(b *engine.Builder) { Select(b, "layer3.it", in(b, "x", 2, 3), 1, 3) }, "index 3 of dim 1 of [2 3], want -3 to 2"},

@@ -134,7 +134,11 @@ func TestPlansDoNotAllocate(t *testing.T) {
 
 // finish makes the graph of a trial for a device of default limits.
 func finish(t failer, c *trial) *engine.Graph {
-	b := engine.NewBuilder(gpu.DefaultLimits())
+	limits := gpu.DefaultLimits()
+	if c.maxBinding > 0 {
+		limits.MaxStorageBinding = c.maxBinding
+	}
+	b := engine.NewBuilder(limits)
 	c.build(b)
 	g, err := b.Finish()
 	if err != nil {
