@@ -319,3 +319,21 @@ func TestTensorOverTheBindingLimitIsNamed(t *testing.T) {
 		t.Errorf("error %v, want %q", err, want)
 	}
 }
+
+func TestAConstantIsSharedByItsName(t *testing.T) {
+	load := func() ([]byte, error) { return make([]byte, 16), nil }
+	b := NewBuilder(gpu.DefaultLimits())
+	w := b.Constant("w", F32, []int{4}, load)
+	if again := b.Constant("w", F32, []int{4}, load); again != w {
+		t.Errorf("declared again it is value %d, not %d", again, w)
+	}
+	if other := b.Constant("v", F32, []int{4}, load); other == w {
+		t.Error("a constant of another name is the same")
+	}
+	if v := b.Constant("w", F32, []int{2, 2}, load); v != None {
+		t.Errorf("with other dims it is value %d", v)
+	}
+	if err := b.Err(); err == nil || err.Error() != "constant w is declared as f32 [4] and as f32 [2 2]" {
+		t.Errorf("got %v", err)
+	}
+}

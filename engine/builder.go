@@ -61,15 +61,19 @@ type Builder struct {
 	values  []value
 	ops     []op
 	outputs []ValueID
-	env     env
-	layer   int
-	block   string
-	prefix  string
-	err     error
+	// constants are the ids of constants by name.
+	constants map[string]ValueID
+	env       env
+	layer     int
+	block     string
+	prefix    string
+	err       error
 }
 
 // NewBuilder starts a graph for a device with these limits.
-func NewBuilder(limits gpu.Limits) *Builder { return &Builder{limits: limits, layer: -1} }
+func NewBuilder(limits gpu.Limits) *Builder {
+	return &Builder{limits: limits, layer: -1, constants: map[string]ValueID{}}
+}
 
 // Err is the first error.
 func (b *Builder) Err() error { return b.err }
@@ -91,9 +95,21 @@ func (b *Builder) Input(name string, t DType, lowest, highest []int) ValueID {
 	return b.tensor(value{name: name, dtype: t, role: Input, minDims: lowest, maxDims: highest})
 }
 
-// Constant declares a tensor whose bytes load gives when the graph is put on a device.
+// Constant declares a tensor whose bytes load gives when the graph is put on a device. A name stands for one constant: declared again, with
+// the same type and dims, it is the one that is there, so that operators share weights by naming them.
 func (b *Builder) Constant(name string, t DType, dims []int, load func() ([]byte, error)) ValueID {
-	return b.tensor(value{name: name, dtype: t, role: Constant, minDims: dims, maxDims: dims, load: load})
+	if v, ok := b.constants[name]; ok && b.err == nil {
+		if val := &b.values[v]; val.dtype != t || !slices.Equal(val.maxDims, dims) {
+			b.Errorf("constant %s is declared as %s %v and as %s %v", name, val.dtype, val.maxDims, t, dims)
+			return None
+		}
+		return v
+	}
+	v := b.tensor(value{name: name, dtype: t, role: Constant, minDims: dims, maxDims: dims, load: load})
+	if v != None {
+		b.constants[name] = v
+	}
+	return v
 }
 
 // State declares a tensor that operators update in place and that keeps its content from step to step. It starts as zeros.
@@ -255,6 +271,9 @@ func (b *Builder) checkSpec(o *op) error {
 			}
 			if n := uint32(len(use.Bind)); n > b.limits.MaxStorageBuffers {
 				return fmt.Errorf("kernel %s binds %d storage buffers, the device takes %d: %w", use.Kernel.Name, n, b.limits.MaxStorageBuffers, gpu.ErrUnsupported)
+			}
+			if n := uint32(use.Kernel.WorkgroupBytes); n > b.limits.MaxWorkgroupStorage {
+				return fmt.Errorf("kernel %s takes %d bytes of workgroup memory, the device has %d: %w", use.Kernel.Name, n, b.limits.MaxWorkgroupStorage, gpu.ErrUnsupported)
 			}
 			for i, v := range use.Bind {
 				if !slices.Contains(args, v) {

@@ -67,6 +67,8 @@ type Kernel struct {
 	WorkgroupSize [3]uint32
 	Storage       []gpu.Access
 	Params        []trace.Param
+	// WorkgroupBytes is the workgroup memory it takes; 0 is none, or unknown.
+	WorkgroupBytes int
 }
 
 // Corner is a live point of an operator's arguments: what it names is set so, what it does not name is at its maximum.

@@ -7,28 +7,28 @@ import (
 	"gpuscope/shaders"
 )
 
-// Add adds add: y = a + alpha * b, element by element, with broadcasting: dims are aligned at the last one, and an operand whose dim is
+// Add adds add: z = x + alpha * y, element by element, with broadcasting: dims are aligned at the last one, and an operand whose dim is
 // 1, or not there, is repeated along it.
 //
-//	a, b  dims that are equal or 1, from the last one back
-//	y     the larger of each
+//	x, y  dims that are equal or 1, from the last one back
+//	z     the larger of each
 //
 // Operands of one live shape take the route same, which does no index arithmetic; others take broadcast.
 func Add(b *engine.Builder, name string, x, y engine.ValueID, alpha float32) engine.ValueID {
 	return addBinary(b, name, "add", x, y, alpha)
 }
 
-// Sub adds sub: y = a - alpha * b, with broadcasting and routes as Add has them.
+// Sub adds sub: z = x - alpha * y, with broadcasting and routes as Add has them.
 func Sub(b *engine.Builder, name string, x, y engine.ValueID, alpha float32) engine.ValueID {
 	return addBinary(b, name, "sub", x, y, alpha)
 }
 
-// Mul adds mul: y = a * b, with broadcasting and routes as Add has them.
+// Mul adds mul: z = x * y, with broadcasting and routes as Add has them.
 func Mul(b *engine.Builder, name string, x, y engine.ValueID) engine.ValueID {
 	return addBinary(b, name, "mul", x, y, 1)
 }
 
-// Div adds div: y = a / b, with broadcasting and routes as Add has them.
+// Div adds div: z = x / y, with broadcasting and routes as Add has them.
 func Div(b *engine.Builder, name string, x, y engine.ValueID) engine.ValueID {
 	return addBinary(b, name, "div", x, y, 1)
 }

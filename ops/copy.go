@@ -26,16 +26,6 @@ func (c blockCopy) plan(p *engine.Planner, slot, vec int) {
 	l.Bytes = 8 * int64(n)
 }
 
-// apply is the copy in a reference.
-func (c blockCopy) apply(src, dst []float64) {
-	for block := range c.blocks {
-		for row := range c.rows {
-			from, to := c.srcStart+block*c.srcBlock+row*c.srcRow, c.dstStart+block*c.dstBlock+row*c.dstRow
-			copy(dst[to:to+c.width], src[from:from+c.width])
-		}
-	}
-}
-
 // innerVec is how many elements a copy moves at a time whose rows are what lies behind a dim of v: 4 where that is a multiple of 4 at all live
 // shapes, else 1.
 func innerVec(b *engine.Builder, v engine.ValueID, axis int) int {

@@ -11,10 +11,11 @@ import (
 //	indices  any dims, i32
 //	y        dims of indices, then D
 //
-// On the device the table is D/8 words a row, column k of a word's eight at bits 4k, and the scales are f32 [vocabulary, D/group]. A table whose
-// even columns are in the high nibbles (upstream's is_linear_weight = 0) is turned around as it is loaded. An index outside of the table is
-// brought into it: the kernel must not read elsewhere, and the host, which has the indices, is the one to report it. An invocation
-// takes a word. Source of the format: ExecuTorch's et_vk.embedding_q4gsw.
+// On the device the table is as linear_q4gsw has its weights, so that an output head that is tied to it shares its memory: give both the matrix of one
+// name. A table whose even columns are in the high nibbles (upstream's is_linear_weight = 0) is turned around as it is loaded, and one over
+// the device's limit on a binding is split by rows, a dispatch for each part. An index outside of the table is brought into it: the
+// kernel must not read elsewhere, and the host, which has the indices, is the one to report it. An invocation takes a word. Source
+// of the format: ExecuTorch's et_vk.embedding_q4gsw.
 func EmbeddingQ4GSW(b *engine.Builder, name string, table Q4Matrix, indices engine.ValueID) engine.ValueID {
 	if !ready(b, indices) {
 		return engine.None
@@ -27,14 +28,11 @@ func EmbeddingQ4GSW(b *engine.Builder, name string, table Q4Matrix, indices engi
 		b.Errorf("%s: indices %s are %s, want i32", name, b.Name(indices), b.DType(indices))
 		return engine.None
 	}
-	o := &embeddingQ4GSW{rows: table.Rows, cols: table.Cols, group: table.Group, indices: indices}
-	o.nibbles = b.Constant(table.Name, engine.Q4, []int{table.Rows, table.Cols}, func() ([]byte, error) { return lowFirst(&table) })
-	o.scales = b.Constant(table.Name+".scales", engine.F32, []int{table.Rows, table.Cols / table.Group}, func() ([]byte, error) {
-		list, err := table.scales()
-		return float32Bytes(list), err
-	})
+	o := &embeddingQ4GSW{rows: table.Rows, cols: table.Cols, indices: indices, q4: q4Format{group: table.Group, halfScales: table.HalfScales}}
+	limits := b.Limits()
+	o.parts = o.q4.constants(b, &table, int64(min(limits.MaxStorageBinding, limits.MaxBufferSize)))
 	o.y = b.Tensor(name, engine.F32)
-	o.kernel = kernel(b, "embedding_q4gsw", shaders.Constants{"Lanes": threadLanes})
+	o.kernel = kernel(b, "embedding_q4gsw", shaders.Constants{"Lanes": threadLanes, "HalfScales": o.q4.halfScales, "ScaleRows": o.q4.scaleRows()})
 	b.Add(name, o)
 	return o.y
 }
@@ -53,17 +51,24 @@ func lowFirst(m *Q4Matrix) ([]byte, error) {
 }
 
 type embeddingQ4GSW struct {
-	rows, cols, group           int
-	nibbles, scales, indices, y engine.ValueID
-	kernel                      *engine.Kernel
+	rows, cols int
+	q4         q4Format
+	parts      []linearPart
+	indices, y engine.ValueID
+	kernel     *engine.Kernel
 }
 
 func (o *embeddingQ4GSW) Spec() engine.Spec {
-	return engine.Spec{
-		Kind: "embedding_q4gsw", Inputs: []engine.ValueID{o.nibbles, o.scales, o.indices}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, o.nibbles, o.scales, o.indices, o.y)}},
-		Attrs: map[string]any{"group_size": o.group},
+	s := engine.Spec{
+		Kind: "embedding_q4gsw", Inputs: []engine.ValueID{o.indices}, Outputs: []engine.ValueID{o.y},
+		Attrs: map[string]any{"group_size": o.q4.group},
 	}
+	for i := range o.parts {
+		weights := o.parts[i].weights
+		s.Inputs = append(s.Inputs, weights...)
+		s.Slots = append(s.Slots, engine.Slot{Label: partLabel(i, len(o.parts)), Uses: one(o.kernel, weights[0], weights[1], o.indices, o.y)})
+	}
+	return s
 }
 
 func (o *embeddingQ4GSW) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.indices) }
@@ -71,10 +76,15 @@ func (o *embeddingQ4GSW) Corners(r *engine.Ranges) []engine.Corner { return r.En
 func (o *embeddingQ4GSW) Plan(p *engine.Planner) error {
 	indices, words := p.Numel(o.indices), o.cols/8
 	n := indices * words
-	l := p.Dispatch(0, p.Threads(n, threadLanes))
-	l.Params.U32(n, words, o.group/8, o.rows)
-	l.Bytes = int64(indices) * int64(4+o.cols/2+4*(o.cols/o.group)+4*o.cols)
-	l.FLOPs = 2 * int64(indices) * int64(o.cols)
+	for i := range o.parts {
+		part := &o.parts[i]
+		l := p.Dispatch(i, p.Threads(n, threadLanes))
+		l.Params.U32(n, words, o.q4.group/8, o.rows, part.first, part.rows)
+		// The ids are not known here: each part stands for its share of the table.
+		share := int64(indices) * int64(part.rows) / int64(o.rows)
+		l.Bytes = 4*int64(indices) + share*(part.bytes/int64(part.rows)+4*int64(o.cols))
+		l.FLOPs = 2 * share * int64(o.cols)
+	}
 	return setRows(p, o.y, o.indices, o.cols)
 }
 
@@ -91,13 +101,14 @@ func setRows(p *engine.Planner, y, indices engine.ValueID, width int) error {
 }
 
 func (o *embeddingQ4GSW) Reference(r *Ref) {
-	indices, nibbles, scales := r.Tensor(o.indices), r.Bytes(o.nibbles), r.Tensor(o.scales)
+	indices := r.Tensor(o.indices)
 	y := zeros(append(append([]int{}, indices.Dims...), o.cols)...)
-	for i, id := range indices.Data {
-		row := min(max(int(id), 0), o.rows-1)
-		for k := range o.cols {
-			q := nibbles[(row*o.cols+k)/2] >> (k % 2 * 4) & 15
-			y.Data[i*o.cols+k] = (float64(q) - 8) * scales.Data[(row*o.cols+k)/o.group]
+	for _, p := range o.parts {
+		read := o.q4.rowReader(r.Bytes(p.weights[0]), r.Tensor(p.weights[1]), o.cols)
+		for i, id := range indices.Data {
+			if row := min(max(int(id), 0), o.rows-1) - p.first; row >= 0 && row < p.rows {
+				read(row, y.row(i))
+			}
 		}
 	}
 	r.Set(o.y, y)

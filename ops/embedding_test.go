@@ -9,58 +9,77 @@ import (
 	"gpuscope/engine"
 )
 
-// q4 is a matrix of 4-bit noise.
-func q4(name string, rows, cols, group int) Q4Matrix {
-	return Q4Matrix{
-		Name: name, Rows: rows, Cols: cols, Group: group,
-		Nibbles: func() ([]byte, error) {
-			data := make([]byte, rows*cols/2)
-			for i := range data {
-				data[i] = byte(int((noise(name, i) + 2) * 64))
-			}
-			return data, nil
-		},
-		Scales: func() ([]float32, error) {
-			list := make([]float32, rows*cols/group)
-			for i := range list {
-				list[i] = float32(0.01 + 0.005*noise(name+".scales", i))
-			}
-			return list, nil
-		},
-	}
+// tableCase is a table of 4-bit weights and how many of its rows are asked for at most.
+type tableCase struct {
+	vocabulary, width, group, ids int
+	highNibbles, halfScales       bool
+	maxBinding                    uint64
 }
 
-func embeddingQ4GSWTrial(vocabulary, width, group, n int, high bool) *trial {
+func (c tableCase) trial() *trial {
 	return &trial{
-		name: fmt.Sprintf("vocabulary %d, width %d, group %d, high nibbles first %v", vocabulary, width, group, high), abs: 1e-6, rel: 1e-6,
+		name: fmt.Sprintf("vocabulary %d, width %d, group %d, high nibbles first %v, half scales %v", c.vocabulary, c.width, c.group, c.highNibbles, c.halfScales),
+		abs:  1e-6, rel: 1e-6, maxBinding: c.maxBinding,
 		build: func(b *engine.Builder) {
-			table := q4("table", vocabulary, width, group)
-			table.HighNibbles = high
-			b.Output(EmbeddingQ4GSW(b, "y", table, b.Input("ids", engine.I32, []int{1, 1}, []int{1, n})))
+			table := q4Noise("table", c.vocabulary, c.width, c.group)
+			table.HighNibbles, table.HalfScales = c.highNibbles, c.halfScales
+			b.Output(EmbeddingQ4GSW(b, "y", table, b.Input("ids", engine.I32, []int{1, 1}, []int{1, c.ids})))
 		},
-		below: map[string]int{"ids": vocabulary},
+		below: map[string]int{"ids": c.vocabulary},
 	}
 }
 
 func sampleEmbeddingQ4GSW(t *rapid.T) *trial {
 	group := rapid.SampledFrom([]int{8, 24, 32, 64, 128}).Draw(t, "group")
-	n := draw(t, "ids", 1, 70)
-	c := embeddingQ4GSWTrial(draw(t, "vocabulary", 1, 200), group*rapid.IntRange(1, 4).Draw(t, "groups"), group, n, rapid.Bool().Draw(t, "high"))
-	c.steps = drawSteps(t, func(int) step { return step{"ids": {1, draw(t, "live ids", 1, n)}} })
+	width := group * rapid.IntRange(1, 4).Draw(t, "groups")
+	table := tableCase{draw(t, "vocabulary", 1, 400), width, group, draw(t, "ids", 1, 70), rapid.Bool().Draw(t, "high"), rapid.Bool().Draw(t, "half"), 0}
+	if rapid.Bool().Draw(t, "split") {
+		table.ids = min(table.ids, 16) // the result has to fit too
+		table.maxBinding = uint64(128 * max(width/2, 4*width/group))
+	}
+	c := table.trial()
+	c.steps = drawSteps(t, func(int) step { return step{"ids": {1, draw(t, "live ids", 1, table.ids)}} })
 	return c
 }
 
 func TestEmbeddingQ4GSW(t *testing.T) {
-	fixed := embeddingQ4GSWTrial(64, 64, 32, 4, false)
+	fixed := tableCase{vocabulary: 64, width: 64, group: 32, ids: 4}.trial()
 	fixed.fill = map[string]func(int) float64{"ids": func(i int) float64 { return []float64{1, 5, 63, 0}[i] }}
 	fixed.steps = []step{{"ids": {1, 4}}}
-	wide := embeddingQ4GSWTrial(512, 2048, 64, 16, true)
+	wide := tableCase{vocabulary: 512, width: 2048, group: 64, ids: 16, highNibbles: true, halfScales: true}.trial()
 	wide.steps = []step{{"ids": {1, 16}}, {"ids": {1, 8}}, {"ids": {1, 1}}}
-	outside := embeddingQ4GSWTrial(7, 32, 32, 5, false)
+	split := tableCase{vocabulary: 300, width: 64, group: 32, ids: 16, maxBinding: 128 * 32}.trial()
+	split.name = "a table in three parts"
+	split.steps = []step{{"ids": {1, 16}}, {"ids": {1, 3}}}
+	outside := tableCase{vocabulary: 7, width: 32, group: 32, ids: 5}.trial()
 	outside.name = "ids outside of the table are brought into it"
 	outside.fill = map[string]func(int) float64{"ids": func(i int) float64 { return []float64{-1, 7, 1 << 30, -1 << 31, 3}[i] }}
 	outside.steps = []step{{"ids": {1, 5}}}
-	hold(t, fixed, wide, outside)
+	hold(t, fixed, wide, split, outside)
+}
+
+// A tied output head reads the table's memory.
+func TestATiedHeadSharesTheTable(t *testing.T) {
+	c := &trial{
+		name: "logits",
+		build: func(b *engine.Builder) {
+			table := q4Noise("table", 100, 64, 32)
+			x := EmbeddingQ4GSW(b, "embed", table, b.Input("ids", engine.I32, []int{1}, []int{5}))
+			b.Output(LinearQ4GSW(b, "head", x, table, engine.None))
+		},
+		below: map[string]int{"ids": 100},
+		steps: []step{{"ids": {5}}, {"ids": {1}}},
+	}
+	constants := 0
+	for _, v := range finish(t, c).Describe().Values {
+		if v.Role == engine.Constant.String() {
+			constants++
+		}
+	}
+	if constants != 2 {
+		t.Errorf("%d constants, want the nibbles and the scales", constants)
+	}
+	hold(t, c)
 }
 
 func embeddingTrial(vocabulary, width, n int) *trial {

@@ -32,13 +32,23 @@ type trial struct {
 	maxBinding uint64
 	// A result passes within abs or within rel of the reference; 1e-4 and 1e-3 where they are 0.
 	abs, rel float64
+	// maxWorkgroups, where it is not 0, stands in for the device's limit in each dimension, so that small grids fold too.
+	maxWorkgroups uint32
+	// static runs every live shape on the grids of the largest corner.
+	static bool
+}
+
+// failer is what tests and rapid's draws have in common.
+type failer interface {
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
 }
 
 // step is a live point: dims of inputs and values of SymInts, by name.
 type step map[string][]int
 
 // input makes the StepInput of a live point.
-func (c *trial) input(t testing.TB, g *engine.Graph, s step) *engine.StepInput {
+func (c *trial) input(t failer, g *engine.Graph, s step) *engine.StepInput {
 	in := &engine.StepInput{Read: g.Outputs()}
 	for _, v := range g.Inputs() {
 		info := g.Value(v)
@@ -118,13 +128,16 @@ func (c *trial) run(t *testing.T, dev gpu.Device) {
 	if c.maxBinding > 0 {
 		limits.MaxStorageBinding = c.maxBinding
 	}
+	if c.maxWorkgroups > 0 {
+		limits.MaxWorkgroups = c.maxWorkgroups
+	}
 	b := engine.NewBuilder(limits)
 	c.build(b)
 	g, err := b.Finish()
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := engine.Load(dev, g, engine.LiveOptions{Routes: c.routes}, nil)
+	x, err := engine.Load(dev, g, engine.LiveOptions{Static: c.static, Routes: c.routes}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

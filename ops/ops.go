@@ -54,7 +54,7 @@ func kernel(b *engine.Builder, template string, c shaders.Constants) *engine.Ker
 		b.Errorf("%w", err)
 		return nil
 	}
-	k := &engine.Kernel{Name: expanded.Name, Source: expanded.Source}
+	k := &engine.Kernel{Name: expanded.Name, Source: expanded.Source, WorkgroupBytes: expanded.WorkgroupBytes}
 	for i, n := range expanded.WorkgroupSize {
 		k.WorkgroupSize[i] = uint32(n)
 	}

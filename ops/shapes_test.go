@@ -82,14 +82,13 @@ func sampleSlice(t *rapid.T) *trial {
 		}
 		dims[axis] = max(dims[axis], least)
 		s := step{"x": dims}
-		at, m := start, length
+		at := start
 		if symStart {
 			at = rapid.IntRange(0, dims[axis]-cond(symLength, 1, length)).Draw(t, "live start")
 			s["start"] = []int{at}
 		}
 		if symLength {
-			m = rapid.IntRange(1, dims[axis]-at).Draw(t, "live length")
-			s["second"] = []int{m}
+			s["second"] = []int{rapid.IntRange(1, dims[axis]-at).Draw(t, "live length")}
 		}
 		return s
 	})

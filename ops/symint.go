@@ -122,22 +122,22 @@ func (o *selectAsSymInt) Reference(r *Ref) {
 	r.SetInt(o.y, r.HostInts(o.x)[at])
 }
 
-// SymAdd adds sym_add: a + b, as a SymInt.
+// SymAdd adds sym_add: x + y, as a SymInt.
 func SymAdd(b *engine.Builder, name string, x, y Int) engine.ValueID {
 	return addSymBinary(b, name, "add", x, y)
 }
 
-// SymSub adds sym_sub: a - b, as a SymInt.
+// SymSub adds sym_sub: x - y, as a SymInt.
 func SymSub(b *engine.Builder, name string, x, y Int) engine.ValueID {
 	return addSymBinary(b, name, "sub", x, y)
 }
 
-// SymMul adds sym_mul: a * b, as a SymInt.
+// SymMul adds sym_mul: x * y, as a SymInt.
 func SymMul(b *engine.Builder, name string, x, y Int) engine.ValueID {
 	return addSymBinary(b, name, "mul", x, y)
 }
 
-// SymFloorDiv adds sym_floordiv: a / b rounded to minus infinity, as a SymInt. A b of 0 is refused.
+// SymFloorDiv adds sym_floordiv: x / y rounded to minus infinity, as a SymInt. A y of 0 is refused.
 func SymFloorDiv(b *engine.Builder, name string, x, y Int) engine.ValueID {
 	return addSymBinary(b, name, "floordiv", x, y)
 }
