@@ -83,8 +83,11 @@ func TestParamsAreDecodedByTheirType(t *testing.T) {
 		p    Param
 		want string
 	}{
-		{Param{Type: "u32"}, "4294967295"}, {Param{Type: "i32"}, "-1"}, {Param{Type: "f32", Offset: 4}, "1"},
-		{Param{Type: "u32", Offset: 5}, Unmeasured}, {Param{Type: "u32", Offset: -1}, Unmeasured},
+		{Param{Type: "u32"}, "4294967295"},
+		{Param{Type: "i32"}, "-1"},
+		{Param{Type: "f32", Offset: 4}, "1"},
+		{Param{Type: "u32", Offset: 5}, Unmeasured},
+		{Param{Type: "u32", Offset: -1}, Unmeasured},
 	} {
 		if got := c.p.decode(block); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.p, got, c.want)
