@@ -249,6 +249,17 @@ func (t *DispatchTable) columns() []column[DispatchRow] {
 			return text(s)
 		}
 	}
+	// grid is a workgroup count, or size, that all dispatches of the row agree on; as a number it is the product.
+	grid := func(f func(*Launch) [3]int) func(*DispatchRow) Cell {
+		return func(r *DispatchRow) Cell {
+			first := f(t.Launch(r))
+			s, ok := t.same(r, func(l *Launch) string { return Grid(f(l)) })
+			if r.Group || !ok || first == [3]int{} {
+				return Cell{}
+			}
+			return Cell{Text: s, Number: float64(product(first)), Has: true}
+		}
+	}
 	rate := func(perS func(Limit) float64) func(*DispatchRow) Cell {
 		return func(r *DispatchRow) Cell {
 			if v := perS(r.Limit); v > 0 {
@@ -263,15 +274,15 @@ func (t *DispatchTable) columns() []column[DispatchRow] {
 		{Column{Name: "op", Title: "op", Width: 80, Tree: true, Doc: "operator and dispatch slot"}, func(r *DispatchRow) Cell { return text(r.Label) }},
 		{Column{Name: "kernel", Title: "kernel", Width: 80, Doc: "specialised shader"}, t.kernel},
 		{Column{Name: "grid", Title: "grid", Unit: "workgroups", Right: true, Width: 80, Doc: "workgroup count"}, t.grid},
-		{Column{Name: "needed", Title: "needed", Right: true, Width: 200, Doc: "workgroup count that the live shape needs"}, own(func(l *Launch) string { return Grid(l.Plan.NeededGrid) })},
-		{Column{Name: "max", Title: "max", Right: true, Width: 200, Doc: "workgroup count at the largest shape"}, own(func(l *Launch) string { return Grid(l.Dispatch.MaxWorkgroups) })},
-		{Column{Name: "wg", Title: "wg", Right: true, Width: 140, Doc: "workgroup size"}, own(func(l *Launch) string {
+		{Column{Name: "needed", Title: "needed", Unit: "workgroups", Right: true, Width: 200, Doc: "workgroup count that the live shape needs"}, grid(func(l *Launch) [3]int { return l.Plan.NeededGrid })},
+		{Column{Name: "max", Title: "max", Unit: "workgroups", Right: true, Width: 200, Doc: "workgroup count at the largest shape"}, grid(func(l *Launch) [3]int { return l.Dispatch.MaxWorkgroups })},
+		{Column{Name: "wg", Title: "wg", Unit: "lanes", Right: true, Width: 140, Doc: "workgroup size"}, grid(func(l *Launch) [3]int {
 			if l.Kernel == nil {
-				return ""
+				return [3]int{}
 			}
-			return Grid(l.Kernel.WorkgroupSize)
+			return l.Kernel.WorkgroupSize
 		})},
-		{Column{Name: "live", Title: "live", Width: 140, Doc: "live shape of the outputs, @ the position"}, own(func(l *Launch) string { return l.Live })},
+		{Column{Name: "live", Title: "live", Width: 140, Doc: "live shape of the outputs, @ the position"}, own(func(l *Launch) string { return t.Index.Live(t.Step, l) })},
 		{Column{Name: "us", Title: "µs", Unit: "us", Right: true, Width: 80, Doc: "GPU time of a dispatch, median of its repeats; of a fold the median member"}, func(r *DispatchRow) Cell {
 			if r.Group && len(r.Units) == 1 {
 				return Cell{}

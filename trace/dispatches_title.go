@@ -20,6 +20,9 @@ func (t *DispatchTable) title() []string {
 	case n > 1:
 		parts = append(parts, fmt.Sprintf("n=%d repeats in place", n))
 	}
+	if n := t.levels(); s.Timing == "dispatch" && n > 0 && n < len(t.Launches) {
+		parts = append(parts, fmt.Sprintf("%d overlapped when untimed", len(t.Launches)-n))
+	}
 	if s.Cold {
 		parts = append(parts, "cold")
 	}

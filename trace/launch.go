@@ -16,8 +16,7 @@ type Launch struct {
 	Kernel   *Kernel // nil where the trace does not describe it
 	Time     Spread  // median of its repeats
 	Samples  []int64
-	Level    int    // -1: not recorded
-	Live     string // outputs
+	Level    int // -1: not recorded
 	Waste    Waste
 	Limit    Limit
 	Gap      *NumericGap
@@ -181,7 +180,6 @@ func (x *Index) launches(step int) []Launch {
 			Index: i, ID: d.ID, Dispatch: d, Op: &t.Graph.Ops[d.Op], Plan: p, Kernel: x.kernels[p.Kernel],
 			Time: sd.timeOf(), Samples: sd.Samples, Level: level, Waste: p.Waste(), Gap: sd.Gap,
 		}
-		out[i].Live = x.live(step, &out[i])
 		if s.Timing == "dispatch" {
 			out[i].Limit = limitOf(&t.Device, p, out[i].Time, i == 0)
 		}
@@ -189,8 +187,8 @@ func (x *Index) launches(step int) []Launch {
 	return out
 }
 
-// live is the live shape of what a dispatch writes, and the position where it depends on one: "1×32 @58".
-func (x *Index) live(step int, l *Launch) string {
+// Live is the live shape of what a dispatch of a step writes, and the position where it depends on one: "1×32 @58".
+func (x *Index) Live(step int, l *Launch) string {
 	g := &x.Trace.Graph
 	outs := l.Dispatch.Writes
 	for _, v := range l.Op.Outputs { // what people know, if this slot writes it; else its scratch

@@ -97,7 +97,6 @@ func (b *bounded) Read(p []byte) (int, error) {
 type decoder struct {
 	json *json.Decoder
 	t    *Trace
-	cut  bool
 }
 
 // object reads the trace object: the whole trace, or the head of a stream.

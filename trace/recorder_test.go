@@ -216,3 +216,27 @@ func TestRecorderAddsSamplesWithoutTouchingSnapshots(t *testing.T) {
 		t.Error("a snapshot changed")
 	}
 }
+
+func TestSnapshotsCanBeReadWhileTheRunGoesOn(t *testing.T) {
+	whole := tracetest.Run(1, slices.Repeat([]int{1}, 60)...)
+	r := trace.NewRecorder(whole, 60_000)
+	done := make(chan error)
+	go func() { // the race detector watches what both touch
+		x := &trace.Index{}
+		for {
+			s := r.Snapshot()
+			x.Sync(s)
+			if n := len(s.Steps); n > 0 {
+				x.Dispatches(n-1, trace.DispatchOptions{}).Table()
+				if s.Steps[n-1].Index == len(whole.Steps)-1 {
+					done <- s.Check()
+					return
+				}
+			}
+		}
+	}()
+	record(t, r, whole, func() {})
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -128,8 +128,13 @@ func (r *ResizeSummary) Line() string {
 		what   string
 		always bool
 	}{
-		{n: r.Routes, what: "routes"}, {n: r.New, what: "dispatches new"}, {n: r.Gone, what: "dispatches gone"}, {r.Params, "params", true},
-		{n: r.Noops, what: "no-op"}, {n: r.Glitches, what: "glitch"}, {n: r.Deferred, what: "deferred"},
+		{n: r.Routes, what: "routes"},
+		{n: r.New, what: "dispatches new"},
+		{n: r.Gone, what: "dispatches gone"},
+		{r.Params, "params", true},
+		{n: r.Noops, what: "no-op"},
+		{n: r.Glitches, what: "glitch"},
+		{n: r.Deferred, what: "deferred"},
 	} {
 		if c.n > 0 || c.always {
 			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))

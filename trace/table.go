@@ -99,12 +99,24 @@ type Selection struct {
 	// Open overrides, by key, whether a row is unfolded. All unfolds every row.
 	Open map[string]bool
 	All  bool
-	// Filter keeps the rows that match, what they stand in, and what stands in them.
+	// Filter keeps the rows that match, what they stand in, and what stands in them. What stands in a row that is no heading, as the layers of a
+	// folded dispatch, is looked at only where that row is unfolded.
 	Filter Filter
 	// Sort is the name of a column by which rows are ordered among those that stand in the same row; "" is the table's own
 	// order. Rows that have no number come last either way.
 	Sort    string
 	Reverse bool
+}
+
+// open says whether a row is unfolded.
+func (s *Selection) open(r *Row) bool {
+	if s.All {
+		return true
+	}
+	if open, ok := s.Open[r.Key]; ok {
+		return open
+	}
+	return r.Open
 }
 
 // Select lists the indices of the rows to show. An unknown sort column is an error that names the columns.
@@ -128,16 +140,11 @@ func (t *Table) Select(s Selection) ([]int, error) {
 			slices.Reverse(siblings)
 		}
 	}
-	m := t.match(s.Filter)
+	m := t.match(&s)
 	var out []int
 	var walk func(parent int, inside bool)
 	walk = func(parent int, inside bool) {
-		open := parent < 0 || s.All || t.Rows[parent].Open
-		if parent >= 0 && !s.All {
-			if o, ok := s.Open[t.Rows[parent].Key]; ok {
-				open = o
-			}
-		}
+		open := parent < 0 || s.open(&t.Rows[parent])
 		for _, i := range children[parent+1] {
 			hit := m.self[i] || m.below[i]
 			// A filter unfolds the way to what it found, but not what stands in a row that matches itself.
@@ -154,12 +161,16 @@ func (t *Table) Select(s Selection) ([]int, error) {
 // matches are by row: whether it matches, and whether one that stands in it does.
 type matches struct{ self, below []bool }
 
-func (t *Table) match(f Filter) matches {
+func (t *Table) match(s *Selection) matches {
 	m := matches{make([]bool, len(t.Rows)), make([]bool, len(t.Rows))}
 	for i := range t.Rows {
-		m.self[i] = f.match(t, i)
+		folded := false
+		if p := t.Rows[i].Parent; p >= 0 {
+			folded = !t.Rows[p].Group && !s.open(&t.Rows[p])
+		}
+		m.self[i] = len(s.Filter.terms) == 0 || !folded && s.Filter.match(t, i)
 	}
-	if len(f.terms) == 0 {
+	if len(s.Filter.terms) == 0 {
 		return m // nothing is hidden, so nothing needs to be unfolded
 	}
 	for i := len(t.Rows) - 1; i >= 0; i-- {

@@ -2,8 +2,25 @@
 // file format gpuscope.trace/1 (docs/trace-format.md). Whatever a view or a command shows is computed from these types, so
 // it works on a live run and on a file alike, without a GPU.
 //
+// Trace is the run: the graph, the plans its dispatches were given, and the steps. Index adds what a step inherits from the steps before it, and
+// everything shown comes from it: tables of dispatches, steps and resize passes, the detail of a dispatch, and why its grid is what it is. A Table
+// selects (folds, filters, sorts) its rows and prints itself; a view draws the same cells.
+//
+//	t, err := trace.ReadFile("run.json.gz")
+//	...
+//	x := trace.NewIndex(t)
+//	table := x.Dispatches(len(t.Steps)-1, trace.DispatchOptions{}).Table()
+//	filter, err := table.ParseFilter("us:>10 !norm")
+//	...
+//	rows, err := table.Select(trace.Selection{Filter: filter, Sort: "lost_us", Reverse: true})
+//	...
+//	err = table.Print(os.Stdout, "text", rows, 140)
+//
+// Recorder and StreamWriter take a run as it comes, record by record: one in memory within a budget, the other to a file. Read checks what it
+// reads, and nothing here panics on a trace that passed Check.
+//
 // Times are integers in nanoseconds. A time that was not measured is absent, never 0: see Time. An empty list is absent too.
-// Ids (ValueID, OpID, DispatchID, KernelID's name, PlanID) are dense indices into the lists of Graph and Trace.
+// Ids (ValueID, SymIntID, OpID, DispatchID, PlanID) are dense indices into the lists of Graph and Trace.
 package trace
 
 import (

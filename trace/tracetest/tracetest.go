@@ -92,7 +92,6 @@ type operator struct {
 type model struct {
 	values  []trace.Value
 	kernels map[string]trace.Kernel
-	names   []string // of kernels, in order of first use
 	ops     []operator
 	layer   *int
 	block   string

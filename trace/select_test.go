@@ -1,0 +1,144 @@
+package trace_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/trace"
+	"gpuscope/trace/tracetest"
+)
+
+// shown lists the labels of the rows that a filter leaves, with their depth as indentation.
+func shown(t *testing.T, table *trace.Table, filter string, s trace.Selection) (list []string) {
+	t.Helper()
+	var err error
+	if s.Filter, err = table.ParseFilter(filter); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := table.Select(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		list = append(list, strings.Repeat(" ", table.Rows[r].Depth)+table.Cell(r, table.Column("op")).Text)
+	}
+	return list
+}
+
+func TestFilterKeepsWhatMatchesAndWhatItStandsIn(t *testing.T) {
+	x, step, _ := decode(t)
+	table := x.Dispatches(step, trace.DispatchOptions{}).Table()
+	for _, c := range []struct {
+		filter string
+		want   []string
+	}{
+		{"norm", []string{"layers 0–15", " attn", "  norm", " mlp", "  norm", "epilogue", " norm"}},
+		{"FD_", []string{"layers 0–15", " attn", "  sdpa.split", "  sdpa.reduce"}},
+		{"re:^(q|k)$", []string{"layers 0–15", " attn", "  q", "  k"}},
+		{"kernel:mul", []string{"layers 0–15", " mlp", "  mul_silu", "  mul_gate"}},
+		{"us:>13.5", []string{"prologue", " embed", "layers 0–15", " mlp", "  gate", "  up", "  down"}},
+		{"us:>0.0135ms", []string{"prologue", " embed", "layers 0–15", " mlp", "  gate", "  up", "  down"}},
+		{"us:<5.05 cache", []string{"layers 0–15", " attn", "  cache_k", "  cache_v"}},
+		{"grid:=4096 !up", []string{"layers 0–15", " mlp", "  gate"}},
+		{"!linear !floor !norm", []string{"prologue", " embed", "layers 0–15", " attn", "  sdpa.split", " mlp", "  add"}},
+		{"mlp", []string{"layers 0–15", " mlp", "  norm", "  gate", "  sigmoid", "  mul_silu", "  up", "  mul_gate", "  down", "  add"}},
+		{"nothing-has-this", nil},
+	} {
+		t.Run(c.filter, func(t *testing.T) {
+			if d := cmp.Diff(c.want, shown(t, table, c.filter, trace.Selection{})); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestFilterLooksIntoARowThatIsUnfolded(t *testing.T) {
+	x, step, _ := decode(t)
+	table := x.Dispatches(step, trace.DispatchOptions{}).Table()
+	if got := shown(t, table, "layers.3.attn.q", trace.Selection{}); got != nil {
+		t.Errorf("folded: %q, want nothing", got)
+	}
+	q := ""
+	for i, r := range table.Rows {
+		if table.Cell(i, table.Column("op")).Text == "q" {
+			q = r.Key
+		}
+	}
+	want := []string{"layers 0–15", " attn", "  q", "   layers.3.attn.q"}
+	if d := cmp.Diff(want, shown(t, table, "layers.3.attn.q", trace.Selection{Open: map[string]bool{q: true}})); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestFilterThatMeansNothingIsRefused(t *testing.T) {
+	table := trace.NewIndex(tracetest.Llama(1, 2)).Dispatches(1, trace.DispatchOptions{}).Table()
+	for _, c := range []struct{ filter, want string }{
+		{"speed:>1", `no column "speed"; it has id, last, op`},
+		{"us:>fast", `"fast" is not a number`},
+		{"grid:>3ms", `the column is in "workgroups", not "ms"`},
+		{"re:(", "missing closing )"},
+	} {
+		if _, err := table.ParseFilter(c.filter); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.filter, err, c.want)
+		}
+	}
+	if _, err := table.Select(trace.Selection{Sort: "speed"}); err == nil {
+		t.Error("an unknown column to sort by was taken")
+	}
+}
+
+func TestSortOrdersRowsWithinTheirHeading(t *testing.T) {
+	x, step, _ := decode(t)
+	table := x.Dispatches(step, trace.DispatchOptions{}).Table()
+	got := shown(t, table, "", trace.Selection{Sort: "Σµs", Reverse: true, Open: map[string]bool{"layer0/attn": false, "epilogue": false, "prologue": false}})
+	want := []string{"layers 0–15", " attn", " mlp", "  down", "  up", "  gate", "  norm", "  mul_silu", "  add", "  mul_gate", "  sigmoid", "epilogue", "prologue"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestRowsWithoutANumberComeLastHoweverSorted(t *testing.T) {
+	x, step, _ := decode(t)
+	table := x.Dispatches(step, trace.DispatchOptions{Fold: trace.FoldNone}).Table()
+	col := table.Column("lost_us")
+	for _, reverse := range []bool{false, true} {
+		rows, err := table.Select(trace.Selection{Sort: "lost_us", Reverse: reverse})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 1; i < len(rows); i++ {
+			a, b := table.Cell(rows[i-1], col), table.Cell(rows[i], col)
+			if !a.Has && b.Has || a.Has && b.Has && (a.Number > b.Number) != reverse && a.Number != b.Number {
+				t.Fatalf("reverse %v: %q before %q", reverse, a.Text, b.Text)
+			}
+		}
+	}
+}
+
+func TestAColumnThatSaysTheSameInAllRowsIsUniform(t *testing.T) {
+	x, step, _ := decode(t)
+	table := x.Dispatches(step, trace.DispatchOptions{}).Table()
+	filter, err := table.ParseFilter("kernel:linear")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []int
+	selected, err := table.Select(trace.Selection{Filter: filter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range selected {
+		if !table.Rows[r].Group {
+			rows = append(rows, r)
+		}
+	}
+	var names []string
+	for _, c := range table.Uniform(rows) {
+		names = append(names, table.Columns[c].Name)
+	}
+	if d := cmp.Diff([]string{"wg", "reason"}, names); d != "" {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,96 @@
+package trace
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestSpreadOfSamples(t *testing.T) {
+	for _, c := range []struct {
+		ns   []int64
+		want Spread
+	}{
+		{nil, Spread{}},
+		{[]int64{7}, Spread{N: 1, Median: 7, Min: 7, Max: 7}},
+		{[]int64{9, 1}, Spread{N: 2, Median: 5, Min: 1, Max: 9}},
+		{[]int64{3, 1, 2}, Spread{N: 3, Median: 2, Min: 1, Max: 3}},
+		{[]int64{40, 10, 30, 20}, Spread{N: 4, Median: 25, Min: 10, Max: 40, IQR: 15}},
+		{[]int64{1, 2, 3, 4, 100}, Spread{N: 5, Median: 3, Min: 1, Max: 100, IQR: 2}},
+	} {
+		if got := spreadOf(c.ns); got != c.want {
+			t.Errorf("%v: %+v, want %+v", c.ns, got, c.want)
+		}
+	}
+}
+
+func TestNoDecimalsBelowTheQuantum(t *testing.T) {
+	for quantum, want := range map[float64]int{0: 1, 1: 2, 10: 2, 32: 1, 83.3: 1, 100: 1, 101: 0, 1000: 0, 65536: 0} {
+		if got := decimalsOfUS(quantum); got != want {
+			t.Errorf("quantum %v ns: %d decimals of a µs, want %d", quantum, got, want)
+		}
+	}
+}
+
+func TestEqualRunsHaveNoOutlier(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ns := rapid.Int64Range(0, 1_000_000).Draw(t, "ns")
+		samples := make([][]int64, rapid.IntRange(0, 20).Draw(t, "runs"))
+		for i := range samples {
+			samples[i] = make([]int64, rapid.IntRange(0, 8).Draw(t, "repeats"))
+			for k := range samples[i] {
+				samples[i][k] = ns + rapid.Int64Range(-32, 32).Draw(t, "noise")
+			}
+		}
+		if i := outlier(samples, 64); i >= 0 {
+			t.Fatalf("%d of %v", i, samples)
+		}
+	})
+}
+
+func TestRangesOfLayers(t *testing.T) {
+	for want, list := range map[string][]int{"": nil, "3": {3}, "0–15": {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, "0–4, 6": {0, 1, 2, 3, 4, 6}, "1, 3, 5–6": {1, 3, 5, 6}} {
+		if got := numbers(list); got != want {
+			t.Errorf("%v: %q, want %q", list, got, want)
+		}
+	}
+}
+
+func TestShortNamesLeaveOutLayerAndBlock(t *testing.T) {
+	three := 3
+	for _, c := range []struct {
+		op   Op
+		want string
+	}{
+		{Op{Name: "layers.3.attn.q", Layer: &three, Block: "attn"}, "q"},
+		{Op{Name: "attn.q", Layer: &three, Block: "attn"}, "q"},
+		{Op{Name: "blk.3.norm", Layer: &three}, "norm"},
+		{Op{Name: "blk.3.sdpa.cache_k", Layer: &three}, "sdpa.cache_k"},
+		{Op{Name: "attn", Block: "attn"}, "attn"},
+		{Op{Name: "select last"}, "select last"},
+		{Op{Name: "a.b"}, "a.b"},
+		{Op{}, ""},
+	} {
+		if got := c.op.ShortName(); got != c.want {
+			t.Errorf("%q: %q, want %q", c.op.Name, got, c.want)
+		}
+	}
+}
+
+func TestParamsAreDecodedByTheirType(t *testing.T) {
+	block := []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0x80, 0x3f}
+	for _, c := range []struct {
+		p    Param
+		want string
+	}{
+		{Param{Type: "u32"}, "4294967295"},
+		{Param{Type: "i32"}, "-1"},
+		{Param{Type: "f32", Offset: 4}, "1"},
+		{Param{Type: "u32", Offset: 5}, Unmeasured},
+		{Param{Type: "u32", Offset: -1}, Unmeasured},
+	} {
+		if got := c.p.decode(block); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.p, got, c.want)
+		}
+	}
+}
