@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/x448/float16"
@@ -10,63 +9,33 @@ import (
 	"gpuscope/shaders"
 )
 
-// The routes of sdpa_with_kv_cache, and its dispatch slots.
-const (
-	sdpaMaterialized = iota
-	sdpaFlashDecoding
-)
-
-var sdpaRoutes = []string{"materialized", "flash_decoding"}
-
-const (
-	sdpaCacheK = iota
-	sdpaCacheV
-	sdpaQK
-	sdpaSoftmax
-	sdpaAV
-	sdpaSplit
-	sdpaReduce
-)
-
-const (
-	sdpaTile      = 64  // rows, positions and dims of a tile of the materialized route
-	sdpaTileLanes = 256 // that share it
-	sdpaSplitStep = 64  // positions that a workgroup of the split takes at a time, and its lanes
-	sdpaMaxSplits = 128
-	sdpaMaxDim    = 128 // of a head, on the flash decoding route
-)
-
-// SDPA adds sdpa_with_kv_cache: it writes the keys and values of S tokens to the caches, from row position on, and gives the attention of the S queries
-// over all rows up to their own,
+// SDPA adds sdpa_with_kv_cache: it appends k and v to their caches at a position and attends over all positions up to each token's own.
 //
-//	y[s][h] = sum over c <= position+s of softmax(scale * q[s][h] . K[c][h/g])[c] * V[c][h/g],  g = heads / kv heads
+//	q       [1, S, Hq, D], D a multiple of 4
+//	k, v    [1, S, Hkv, D], Hkv divides Hq: query head h has KV head h / (Hq/Hkv)
+//	caches  [1, C, Hkv, D], State, f32 or f16
+//	y       [1, S, Hq, D] = softmax(scale * q * k' over positions 0 to position + s) * v
 //
-//	q        [1, S, heads, D], D a multiple of 4
-//	k, v     [1, S, kv heads, D]
-//	K, V     [1, C, kv heads, D], State; f32, or f16 two to a word
-//	position 0 to C - S
-//	y        dims of q
+// A scale of 0 stands for 1 / sqrt(D). Position + S is at most C; what the caches hold at and after that is never read.
 //
-// scale is 1/sqrt(D) where it is 0. One token takes flash_decoding: the positions are split over workgroups, and a second dispatch puts the splits
-// together (Dao et al., Flash-Decoding, 2023). More tokens take materialized: scores, softmax, weighted sum, with the scores in scratch of
-// heads * S * (position + S) words. Heads of more than 128 always take it.
-func SDPA(b *engine.Builder, name string, q, k, v, cacheK, cacheV engine.ValueID, position Int, scale float64) engine.ValueID {
-	if !ready(b, q, k, v, cacheK, cacheV) {
+// Several tokens take the materialized route: the caches are updated, and scores, softmax and weighted sum are one after the other, in tiles of
+// 64 tokens; the scores of all heads are in memory, but only those that the causal mask lets through are computed or read. One token (D up to 128) takes
+// flash_decoding: the positions are cut into splits of about 64, each appended to, attended over and summed by one workgroup for all query
+// heads that share a KV head, then put together. Source: ExecuTorch's sdpa_with_kv_cache; Dao and others, Flash-Decoding (2023).
+func SDPA(b *engine.Builder, name string, q, k, v, kCache, vCache engine.ValueID, position Int, scale float64) engine.ValueID {
+	if !ready(b, q, k, v, kCache, vCache) {
 		return engine.None
 	}
-	o := &sdpa{q: q, k: k, v: v, cacheK: cacheK, cacheV: cacheV, position: position}
-	if err := o.geometry(b); err != nil {
-		b.Errorf("%s: %w", name, err)
+	o := &sdpa{q: q, k: k, v: v, kCache: kCache, vCache: vCache, position: position, scale: float32(scale)}
+	if !o.readDims(b, name) {
 		return engine.None
 	}
-	o.scale = float32(scale)
-	if scale == 0 {
-		o.scale = float32(1 / math.Sqrt(float64(o.dim)))
-	}
-	o.makeKernels(b)
 	o.y = b.Tensor(name, engine.F32)
-	o.scores = b.Scratch(name+".scores", engine.F32)
-	if o.splittable() {
+	o.makeKernels(b)
+	if o.prefills {
+		o.scores = b.Scratch(name+".scores", engine.F32)
+	}
+	if o.decodes {
 		o.partO, o.partML = b.Scratch(name+".part_o", engine.F32), b.Scratch(name+".part_ml", engine.F32)
 	}
 	b.Add(name, o)
@@ -74,250 +43,279 @@ func SDPA(b *engine.Builder, name string, q, k, v, cacheK, cacheV engine.ValueID
 }
 
 type sdpa struct {
-	q, k, v, cacheK, cacheV, y engine.ValueID
-	scores, partO, partML      engine.ValueID
+	q, k, v, kCache, vCache, y engine.ValueID
+	scores, partO, partML      engine.ValueID // scratch
 	position                   Int
 	scale                      float32
-	heads, kvHeads, dim, cache int
-	half                       bool // the caches are f16
 
-	write, qk, softmax, av, split, reduce *engine.Kernel
-	softmaxLanes                          int
+	qHeads, kvHeads, headDim, context int
+	half                              bool // caches
+	// prefills and decodes say that the graph's shapes can take the materialized and the flash_decoding route; heads is how many query heads a
+	// workgroup of the latter takes.
+	prefills, decodes bool
+	heads             int
+
+	update, qk, softmax, av, split, reduce *engine.Kernel
 }
 
-// geometry takes the dims that never change from the arguments, and checks them.
-func (o *sdpa) geometry(b *engine.Builder) error {
-	q, k, v, ck, cv := b.MaxDims(o.q), b.MaxDims(o.k), b.MaxDims(o.v), b.MaxDims(o.cacheK), b.MaxDims(o.cacheV)
-	for _, d := range [][]int{q, k, v, ck, cv} {
-		if len(d) != 4 || d[0] != 1 {
-			return fmt.Errorf("q %v, k %v, v %v, caches %v and %v: want [1, rows, heads, D] of each", q, k, v, ck, cv)
-		}
+// The routes and the dispatch slots of attention.
+const (
+	sdpaMaterialized = iota
+	sdpaFlashDecoding
+)
+
+const (
+	slotUpdateCache = iota
+	slotQK
+	slotSoftmax
+	slotAV
+	slotSplit
+	slotReduce
+)
+
+var sdpaRouteNames = []string{sdpaMaterialized: "materialized", sdpaFlashDecoding: "flash_decoding"}
+
+const (
+	sdpaTile = 64 // tokens, and positions, of a tile
+	// A split has about this many positions: a position to a lane. Their number is bounded by what one workgroup puts together.
+	splitPositions, maxSplits = 64, 128
+	reduceLanes               = 64
+)
+
+// readDims takes heads and sizes from the arguments, and says whether they fit each other.
+func (o *sdpa) readDims(b *engine.Builder, name string) bool {
+	q, k, cache := b.MaxDims(o.q), b.MaxDims(o.k), b.MaxDims(o.kCache)
+	if len(q) != 4 || len(k) != 4 || len(cache) != 4 || q[0] != 1 || k[0] != 1 || cache[0] != 1 {
+		b.Errorf("%s: q is %v, k %v and the cache %v, want [1, S, H, D] each", name, q, k, cache)
+		return false
 	}
-	o.heads, o.dim, o.kvHeads, o.cache = q[2], q[3], k[2], ck[1]
+	o.qHeads, o.kvHeads, o.headDim, o.context = q[2], k[2], q[3], cache[1]
+	half := b.DType(o.kCache)
 	switch {
-	case !sameDims(k, v) || !sameDims(ck, cv) || ck[2] != o.kvHeads || ck[3] != o.dim || k[3] != o.dim:
-		return fmt.Errorf("k %v, v %v, caches %v and %v do not belong together and to q %v", k, v, ck, cv, q)
-	case o.heads%o.kvHeads != 0:
-		return fmt.Errorf("%d heads are no multiple of %d kv heads", o.heads, o.kvHeads)
-	case o.dim%4 != 0:
-		return fmt.Errorf("heads of %d, want a multiple of 4", o.dim)
-	case q[1] > o.cache:
-		return fmt.Errorf("up to %d tokens a step, and a cache of %d", q[1], o.cache)
-	}
-	switch t := b.DType(o.cacheK); {
-	case t != b.DType(o.cacheV) || t != engine.F32 && t != engine.F16:
-		return fmt.Errorf("caches of %s and %s, want f32 or f16", t, b.DType(o.cacheV))
+	case !sameDims(k, b.MaxDims(o.v)):
+		b.Errorf("%s: k is %v and v %v, want the same", name, k, b.MaxDims(o.v))
+	case !sameDims(cache, b.MaxDims(o.vCache)) || half != b.DType(o.vCache):
+		b.Errorf("%s: the caches are %v %s and %v %s, want the same", name, cache, half, b.MaxDims(o.vCache), b.DType(o.vCache))
+	case half != engine.F32 && half != engine.F16:
+		b.Errorf("%s: the caches are %s, want f32 or f16", name, half)
+	case k[3] != o.headDim || cache[3] != o.headDim || cache[2] != o.kvHeads:
+		b.Errorf("%s: q is %v, k %v and the cache %v, want one D, and as many heads in k as in the cache", name, q, k, cache)
+	case o.headDim%4 != 0:
+		b.Errorf("%s: heads of %d elements, want a multiple of 4", name, o.headDim)
+	case o.qHeads%o.kvHeads != 0:
+		b.Errorf("%s: %d query heads on %d KV heads, want a multiple", name, o.qHeads, o.kvHeads)
+	case b.MinDims(o.q)[1] > o.context:
+		b.Errorf("%s: at least %d tokens for a cache of %d positions", name, b.MinDims(o.q)[1], o.context)
 	default:
-		o.half = t == engine.F16
+		o.half = half == engine.F16
+		if o.scale == 0 {
+			o.scale = float32(1 / math.Sqrt(float64(o.headDim)))
+		}
+		o.decodes = o.headDim <= 128 && b.MinDims(o.q)[1] == 1
+		o.prefills = b.MaxDims(o.q)[1] > 1 || !o.decodes
+		o.heads = 1
+		for g := o.qHeads / o.kvHeads; o.heads < 4 && g%(2*o.heads) == 0; {
+			o.heads *= 2
+		}
+		return true
 	}
-	return nil
+	return false
 }
-
-func (o *sdpa) splittable() bool { return o.dim <= sdpaMaxDim }
 
 func (o *sdpa) makeKernels(b *engine.Builder) {
-	heads := func(more shaders.Constants) shaders.Constants {
-		c := shaders.Constants{"Heads": o.heads, "D": o.dim}
-		for name, v := range more {
-			c[name] = v
-		}
-		return c
-	}
-	o.softmaxLanes = lanesFor(b, o.cache)
-	o.write = copyKernel(b, 4)
-	if o.half {
-		o.write = kernel(b, "sdpa_pack_cache", shaders.Constants{"Lanes": threadLanes})
-	}
-	o.qk = kernel(b, "sdpa_qk", heads(shaders.Constants{"KVHeads": o.kvHeads, "Half": o.half}))
-	o.softmax = kernel(b, "sdpa_softmax", shaders.Constants{"Lanes": o.softmaxLanes})
-	o.av = kernel(b, "sdpa_av", heads(shaders.Constants{"KVHeads": o.kvHeads, "Half": o.half}))
-	if o.splittable() {
-		o.split = kernel(b, "sdpa_split", heads(shaders.Constants{
-			"KVHeads": o.kvHeads, "Half": o.half, "Lanes": sdpaSplitStep, "PerLane": divUp(o.dim, sdpaSplitStep),
-		}))
-		o.reduce = kernel(b, "sdpa_reduce", heads(shaders.Constants{"Lanes": threadLanes, "MaxSplits": sdpaMaxSplits}))
+	quads := o.headDim / 4
+	o.update = kernel(b, "sdpa_update_cache", shaders.Constants{"Lanes": threadLanes, "HalfCache": o.half})
+	o.qk = kernel(b, "sdpa_qk", shaders.Constants{"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "HalfCache": o.half})
+	o.softmax = kernel(b, "sdpa_softmax", shaders.Constants{"Lanes": lanesFor(b, o.context)})
+	o.av = kernel(b, "sdpa_av", shaders.Constants{"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "HalfCache": o.half})
+	if o.decodes {
+		o.split = kernel(b, "sdpa_fd_split", shaders.Constants{"HeadQuads": quads, "HalfCache": o.half, "Heads": o.heads, "HeadGroups": o.qHeads / o.kvHeads / o.heads})
+		o.reduce = kernel(b, "sdpa_fd_reduce", shaders.Constants{"HeadQuads": quads, "Lanes": reduceLanes, "MaxSplits": maxSplits})
 	}
 }
 
 func (o *sdpa) Spec() engine.Spec {
 	s := engine.Spec{
-		Kind: "sdpa_with_kv_cache", Inputs: args([]engine.ValueID{o.q, o.k, o.v}, o.position), State: []engine.ValueID{o.cacheK, o.cacheV},
-		Outputs: []engine.ValueID{o.y}, Scratch: []engine.ValueID{o.scores}, Routes: sdpaRoutes[:1],
+		Kind: "sdpa_with_kv_cache", Routes: sdpaRouteNames,
+		Inputs: args([]engine.ValueID{o.q, o.k, o.v}, o.position), State: []engine.ValueID{o.kCache, o.vCache}, Outputs: []engine.ValueID{o.y},
 		Slots: []engine.Slot{
-			{Label: "cache_k", Uses: one(o.write, o.k, o.cacheK)},
-			{Label: "cache_v", Uses: one(o.write, o.v, o.cacheV)},
-			{Label: "qk", Uses: []engine.Use{{Kernel: o.qk, Bind: []engine.ValueID{o.q, o.cacheK, o.scores}}, {}}},
-			{Label: "softmax", Uses: []engine.Use{{Kernel: o.softmax, Bind: []engine.ValueID{o.scores}}, {}}},
-			{Label: "av", Uses: []engine.Use{{Kernel: o.av, Bind: []engine.ValueID{o.scores, o.cacheV, o.y}}, {}}},
+			slotUpdateCache: {Label: "update_cache"}, slotQK: {Label: "qk"}, slotSoftmax: {Label: "softmax"}, slotAV: {Label: "av"},
+			slotSplit: {Label: "fd_split"}, slotReduce: {Label: "fd_reduce"},
 		},
-		Attrs: map[string]any{"heads": o.heads, "kv_heads": o.kvHeads, "head_dim": o.dim, "cache": o.cache, "scale": o.scale, "input_pos": o.position.attr()},
+		Attrs: map[string]any{"input_pos": o.position.attr(), "scale": o.scale, "heads": o.qHeads, "kv_heads": o.kvHeads},
 	}
-	if o.splittable() {
-		s.Routes, s.Scratch = sdpaRoutes, []engine.ValueID{o.scores, o.partO, o.partML}
-		s.Slots = append(s.Slots,
-			engine.Slot{Label: "split", Uses: []engine.Use{{}, {Kernel: o.split, Bind: []engine.ValueID{o.q, o.cacheK, o.cacheV, o.partO, o.partML}}}},
-			engine.Slot{Label: "reduce", Uses: []engine.Use{{}, {Kernel: o.reduce, Bind: []engine.ValueID{o.partO, o.partML, o.y}}}})
+	uses := func(route, slot int, k *engine.Kernel, bind ...engine.ValueID) {
+		s.Slots[slot].Uses = make([]engine.Use, len(sdpaRouteNames))
+		s.Slots[slot].Uses[route] = engine.Use{Kernel: k, Bind: bind}
+	}
+	if o.prefills {
+		s.Scratch = append(s.Scratch, o.scores)
+		uses(sdpaMaterialized, slotUpdateCache, o.update, o.k, o.v, o.kCache, o.vCache)
+		uses(sdpaMaterialized, slotQK, o.qk, o.q, o.kCache, o.scores)
+		uses(sdpaMaterialized, slotSoftmax, o.softmax, o.scores)
+		uses(sdpaMaterialized, slotAV, o.av, o.scores, o.vCache, o.y)
+	}
+	if o.decodes {
+		s.Scratch = append(s.Scratch, o.partO, o.partML)
+		uses(sdpaFlashDecoding, slotSplit, o.split, o.q, o.k, o.v, o.kCache, o.vCache, o.partO, o.partML)
+		uses(sdpaFlashDecoding, slotReduce, o.reduce, o.partO, o.partML, o.y)
 	}
 	return s
 }
 
-// Corners: the longest step at the last position it fits has the largest scores, one token at the last position the most splits. Two tokens there have the
-// longest rows of the fewest, and the shortest step at the first position the smallest grids.
+// Corners: the most tokens with the longest context behind them have the largest scores; one token at the last position has the most splits.
 func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
-	shortest, longest := r.Min(o.q)[1], r.Max(o.q)[1]
 	first, last := o.position.span(r)
-	var list []engine.Corner
-	at := func(tokens, position int) {
-		if tokens < shortest || tokens > longest || position < first || position+tokens > o.cache {
-			return
+	fewest, most := r.Min(o.q)[1], min(r.Max(o.q)[1], o.context-first)
+	at := func(tokens, position int) engine.Corner {
+		c := o.position.set(min(position, last))
+		for _, v := range []engine.ValueID{o.q, o.k, o.v} {
+			dims := append([]int{}, r.Max(v)...)
+			dims[1] = tokens
+			c = append(c, engine.At{Value: v, Dims: dims})
 		}
-		c := engine.Corner{
-			{Value: o.q, Dims: []int{1, tokens, o.heads, o.dim}},
-			{Value: o.k, Dims: []int{1, tokens, o.kvHeads, o.dim}},
-			{Value: o.v, Dims: []int{1, tokens, o.kvHeads, o.dim}},
-		}
-		list = append(list, append(c, o.position.set(position)...))
+		return c
 	}
-	for _, tokens := range []int{longest, 2, 1, shortest} {
-		at(tokens, min(last, o.cache-tokens))
-	}
-	at(shortest, first)
-	return list
+	return []engine.Corner{at(most, max(o.context-most, first)), at(fewest, max(o.context-fewest, first)), at(fewest, first)}
 }
 
 func (o *sdpa) Plan(p *engine.Planner) error {
 	q, tokens, position := p.Dims(o.q), p.Dim(o.q, 1), o.position.at(p)
-	for _, x := range [2]engine.ValueID{o.k, o.v} {
-		if d := p.Dims(x); d[1] != tokens || d[2] != o.kvHeads || d[3] != o.dim {
-			return p.Errorf("keys or values of %v for queries of %v", d, q)
-		}
-	}
 	context := position + tokens
-	if q[2] != o.heads || q[3] != o.dim || position < 0 || context > o.cache {
-		return p.Errorf("queries %v at position %d, and a cache of %d rows of %d heads of %d", q, position, o.cache, o.heads, o.dim)
+	switch {
+	case p.Dim(o.k, 1) != tokens || p.Dim(o.v, 1) != tokens:
+		return p.Errorf("%d tokens in q, %d in k, %d in v, want as many in each", tokens, p.Dim(o.k, 1), p.Dim(o.v, 1))
+	case q[2] != o.qHeads || q[3] != o.headDim:
+		return p.Errorf("q is %v, want %d heads of %d", q, o.qHeads, o.headDim)
+	case position < 0:
+		return p.Errorf("position %d, want at least 0", position)
+	case context > o.context:
+		return p.Errorf("position %d and %d tokens need %d positions, the cache has %d", position, tokens, context, o.context)
 	}
 	p.SetDims(o.y, q...)
-	for i := range 2 {
-		o.planWrite(p, sdpaCacheK+i, tokens, position)
+	preferred, why := sdpaMaterialized, manyTokens
+	var allowed uint64
+	if o.prefills {
+		allowed |= 1 << sdpaMaterialized
 	}
-	preferred, why, allowed := sdpaMaterialized, manyTokens, uint64(1)<<sdpaMaterialized
 	switch {
-	case !o.splittable():
-		why = wideHead
+	case o.decodes && tokens == 1:
+		preferred, why = sdpaFlashDecoding, oneToken
+		allowed |= 1 << sdpaFlashDecoding
 	case tokens == 1:
-		preferred, why, allowed = sdpaFlashDecoding, oneToken, allowed|1<<sdpaFlashDecoding
+		why = wideHead
 	}
 	if p.Choose(preferred, why, allowed) == sdpaFlashDecoding {
-		o.planSplit(p, context)
+		o.planDecode(p, context)
 	} else {
 		o.planMaterialized(p, tokens, position)
 	}
 	return nil
 }
 
-// element is the size of a cache element in bytes.
-func (o *sdpa) element() int64 {
+// cacheBytes is the size of a position in one of the caches.
+func (o *sdpa) cacheBytes() int64 {
+	n := 4 * int64(o.kvHeads) * int64(o.headDim)
 	if o.half {
-		return 2
+		n /= 2
 	}
-	return 4
-}
-
-// rowBytes is the size of the keys, or values, of a position.
-func (o *sdpa) rowBytes() int64 { return int64(o.kvHeads*o.dim) * o.element() }
-
-// planWrite is the write of the new rows to a cache.
-func (o *sdpa) planWrite(p *engine.Planner, slot, tokens, position int) {
-	row := o.kvHeads * o.dim
-	if !o.half {
-		blockCopy{blocks: 1, rows: 1, width: tokens * row, dstStart: position * row}.plan(p, slot, 4)
-		return
-	}
-	l := p.Dispatch(slot, p.Threads(tokens*row/4, threadLanes))
-	l.Params.U32(tokens*row/4, position*row/4)
-	l.Bytes = int64(tokens) * int64(row) * 6
+	return n
 }
 
 func (o *sdpa) planMaterialized(p *engine.Planner, tokens, position int) {
-	context := position + tokens
-	scores := int64(o.heads) * int64(tokens) * int64(context)
-	p.SetDims(o.scores, o.heads, tokens, context)
-	flops := 2 * scores * int64(o.dim)
-	rows := 4 * int64(tokens) * int64(o.heads) * int64(o.dim)
+	context, quads := position+tokens, o.headDim/4
+	stride := divUp(context, 4) * 4
+	p.SetDims(o.scores, o.qHeads, tokens, stride)
+	row := int64(o.kvHeads) * int64(o.headDim)
+	qBytes := 4 * int64(tokens) * int64(o.qHeads) * int64(o.headDim)
+	// What the causal mask lets through, of all heads.
+	seen := int64(o.qHeads) * (int64(tokens)*int64(position) + int64(tokens)*int64(tokens+1)/2)
 
-	qk := p.Dispatch(sdpaQK, p.Tiles(context, sdpaTile, tokens, sdpaTile, o.heads, sdpaTileLanes))
-	qk.Params.U32(tokens, context, position).F32(o.scale)
-	qk.Bytes, qk.FLOPs = rows+int64(context)*o.rowBytes()+4*scores, flops
+	n := tokens * o.kvHeads * quads
+	l := p.Dispatch(slotUpdateCache, p.Threads(n, threadLanes))
+	l.Params.U32(n, position*o.kvHeads*quads)
+	l.Bytes = 2 * int64(tokens) * (4*row + o.cacheBytes())
 
-	softmax := p.Dispatch(sdpaSoftmax, p.Rows(o.heads*tokens, o.softmaxLanes, context))
-	softmax.Params.U32(o.heads*tokens, tokens, context, position)
-	softmax.Bytes, softmax.FLOPs = 8*scores, 5*scores
+	l = p.Dispatch(slotQK, p.Tiles(context, sdpaTile, tokens, sdpaTile, o.qHeads, 256))
+	l.Params.U32(tokens, context, position, stride, o.qHeads, o.kvHeads).F32(o.scale)
+	l.Bytes = qBytes + int64(context)*o.cacheBytes() + 4*seen
+	l.FLOPs = 2 * seen * int64(o.headDim)
 
-	av := p.Dispatch(sdpaAV, p.Tiles(o.dim, sdpaTile, tokens, sdpaTile, o.heads, sdpaTileLanes))
-	av.Params.U32(tokens, context, position)
-	av.Bytes, av.FLOPs = 4*scores+int64(context)*o.rowBytes()+rows, flops
+	rows := o.qHeads * tokens
+	l = p.Dispatch(slotSoftmax, p.Rows(rows, int(o.softmax.WorkgroupSize[0]), context))
+	l.Params.U32(rows, tokens, position, stride)
+	l.Bytes = 8 * seen
+	l.FLOPs = 5 * seen
+
+	l = p.Dispatch(slotAV, p.Tiles(o.headDim, 64, tokens, sdpaTile, o.qHeads, 256))
+	l.Params.U32(tokens, context, position, stride/4, o.qHeads, o.kvHeads)
+	l.Bytes = 4*seen + int64(context)*o.cacheBytes() + qBytes
+	l.FLOPs = 2 * seen * int64(o.headDim)
 }
 
-func (o *sdpa) planSplit(p *engine.Planner, context int) {
-	splits := min(divUp(context, sdpaSplitStep), sdpaMaxSplits)
+func (o *sdpa) planDecode(p *engine.Planner, context int) {
+	splits := min(divUp(context, splitPositions), maxSplits)
 	length := divUp(context, splits)
-	p.SetDims(o.partO, o.heads, splits, o.dim)
-	p.SetDims(o.partML, o.heads, splits, 2)
-	parts := 4 * int64(o.heads) * int64(splits) * int64(o.dim+2)
-	row := 4 * int64(o.heads) * int64(o.dim)
+	p.SetDims(o.partO, o.qHeads, splits, o.headDim)
+	p.SetDims(o.partML, o.qHeads, splits, 2)
+	qBytes := 4 * int64(o.qHeads) * int64(o.headDim)
+	parts := int64(splits) * (qBytes + 8*int64(o.qHeads))
 
-	split := p.Dispatch(sdpaSplit, p.Rows(o.heads*splits, sdpaSplitStep, length))
-	split.Params.U32(context, splits, length).F32(o.scale)
-	split.Bytes, split.FLOPs = row+2*int64(context)*o.rowBytes()+parts, 4*int64(context)*int64(o.heads)*int64(o.dim)
+	groups := o.qHeads / o.heads * splits
+	l := p.Dispatch(slotSplit, p.Rows(groups, splitPositions, min(length, splitPositions)))
+	l.Params.U32(context, splits, length, o.kvHeads).F32(o.scale)
+	l.Bytes = qBytes + 8*int64(o.kvHeads)*int64(o.headDim) + 2*int64(context+1)*o.cacheBytes() + parts
+	l.FLOPs = int64(o.qHeads) * int64(context) * (4*int64(o.headDim) + 5)
 
-	reduce := p.Dispatch(sdpaReduce, p.Rows(o.heads, threadLanes, o.dim))
-	reduce.Params.U32(splits)
-	reduce.Bytes, reduce.FLOPs = parts+row, 2*int64(o.heads)*int64(splits)*int64(o.dim)
+	l = p.Dispatch(slotReduce, p.Rows(o.qHeads, reduceLanes, reduceLanes/(o.headDim/4)*(o.headDim/4)))
+	l.Params.U32(o.qHeads, splits)
+	l.Bytes = parts + qBytes
+	l.FLOPs = 2 * int64(o.qHeads) * int64(splits) * int64(o.headDim)
 }
 
 func (o *sdpa) Reference(r *Ref) {
-	q, k, v, position := r.Tensor(o.q), r.Tensor(o.k), r.Tensor(o.v), o.position.in(r)
-	cacheK, cacheV := r.Tensor(o.cacheK), r.Tensor(o.cacheV)
-	row := o.kvHeads * o.dim
+	q, k, v := r.Tensor(o.q), r.Tensor(o.k), r.Tensor(o.v)
+	kCache, vCache := r.Tensor(o.kCache), r.Tensor(o.vCache)
+	tokens, position, d := q.Dims[1], o.position.in(r), o.headDim
+	row := o.kvHeads * d
 	for i := range k.Data {
-		cacheK.Data[position*row+i], cacheV.Data[position*row+i] = o.stored(k.Data[i]), o.stored(v.Data[i])
+		kCache.Data[position*row+i], vCache.Data[position*row+i] = o.stored(k.Data[i]), o.stored(v.Data[i])
 	}
 	y := q.like()
-	for s := range q.Dims[1] {
-		for h := range o.heads {
-			at := (s*o.heads + h) * o.dim
-			o.attend(q.Data[at:at+o.dim], cacheK.Data, cacheV.Data, h/(o.heads/o.kvHeads), position+s+1, y.Data[at:at+o.dim])
+	weights := make([]float64, position+tokens)
+	for s := range tokens {
+		for h := range o.qHeads {
+			query := q.Data[(s*o.qHeads+h)*d:][:d]
+			at := h / (o.qHeads / o.kvHeads) * d
+			seen, largest := weights[:position+s+1], math.Inf(-1)
+			for c := range seen {
+				var dot float64
+				for i, x := range query {
+					dot += x * kCache.Data[c*row+at+i]
+				}
+				seen[c] = dot * float64(o.scale)
+				largest = max(largest, seen[c])
+			}
+			var sum float64
+			for c := range seen {
+				seen[c] = math.Exp(seen[c] - largest)
+				sum += seen[c]
+			}
+			out := y.Data[(s*o.qHeads+h)*d:][:d]
+			for c, w := range seen {
+				for i := range out {
+					out[i] += w / sum * vCache.Data[c*row+at+i]
+				}
+			}
 		}
 	}
 	r.Set(o.y, y)
 }
 
-// stored is what a cache element holds of x.
+// stored is an element as a cache keeps it.
 func (o *sdpa) stored(x float64) float64 {
 	if o.half {
 		return float64(float16.Fromfloat32(float32(x)).Float32())
 	}
 	return x
-}
-
-// attend is the attention of one query over the first n rows of a kv head.
-func (o *sdpa) attend(q, keys, values []float64, kvHead, n int, y []float64) {
-	weights := make([]float64, n)
-	largest, sum := math.Inf(-1), 0.0
-	for c := range n {
-		for d, x := range q {
-			weights[c] += x * keys[(c*o.kvHeads+kvHead)*o.dim+d]
-		}
-		weights[c] *= float64(o.scale)
-		largest = max(largest, weights[c])
-	}
-	for c := range n {
-		weights[c] = math.Exp(weights[c] - largest)
-		sum += weights[c]
-	}
-	for c := range n {
-		for d := range y {
-			y[d] += weights[c] / sum * values[(c*o.kvHeads+kvHead)*o.dim+d]
-		}
-	}
 }

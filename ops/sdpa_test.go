@@ -11,110 +11,138 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// attention is the geometry of an sdpa_with_kv_cache.
+// attention is a sdpa_with_kv_cache in a graph.
 type attention struct {
-	heads, kvHeads, dim, cache, tokens int
-	half                               bool
+	qHeads, kvHeads, headDim int
+	tokens, context          int // at most
+	half                     bool
+	route                    string
+	gain                     float64  // of q; 1 where it is 0
+	live                     [][2]int // tokens and position of each step
 }
 
-func (a attention) trial() *trial {
-	c := &trial{
-		name: fmt.Sprintf("%d/%d heads of %d, cache %d, half %v", a.heads, a.kvHeads, a.dim, a.cache, a.half),
-		build: func(b *engine.Builder) {
-			t := engine.F32
-			if a.half {
-				t = engine.F16
-			}
-			q := b.Input("q", engine.F32, []int{1, 1, a.heads, a.dim}, []int{1, a.tokens, a.heads, a.dim})
-			k := b.Input("k", engine.F32, []int{1, 1, a.kvHeads, a.dim}, []int{1, a.tokens, a.kvHeads, a.dim})
-			v := b.Input("v", engine.F32, []int{1, 1, a.kvHeads, a.dim}, []int{1, a.tokens, a.kvHeads, a.dim})
-			ck := b.State("cache k", t, []int{1, a.cache, a.kvHeads, a.dim})
-			cv := b.State("cache v", t, []int{1, a.cache, a.kvHeads, a.dim})
-			position := b.SymInt("position", 0, int64(a.cache-1), 0)
-			b.Output(SDPA(b, "sdpa", q, k, v, ck, cv, Sym(position), 0))
-		},
-		abs: 1e-4, rel: 1e-3,
+func (c attention) String() string {
+	s := fmt.Sprintf("%d on %d heads of %d, %d tokens, %d positions", c.qHeads, c.kvHeads, c.headDim, c.tokens, c.context)
+	if c.half {
+		s += ", f16"
 	}
-	return c
+	return s + " " + c.route
 }
 
-func (a attention) step(tokens, position int) step {
-	return step{"q": {1, tokens, a.heads, a.dim}, "k": {1, tokens, a.kvHeads, a.dim}, "v": {1, tokens, a.kvHeads, a.dim}, "position": {position}}
-}
-
-// replay is steps of these lengths one after the other.
-func (a attention) replay(lengths ...int) []step {
-	var list []step
-	position := 0
-	for _, n := range lengths {
-		list = append(list, a.step(n, position))
-		position += n
+func (c attention) build(b *engine.Builder) {
+	input := func(name string, heads int) engine.ValueID {
+		return b.Input(name, engine.F32, []int{1, 1, heads, c.headDim}, []int{1, c.tokens, heads, c.headDim})
 	}
-	return list
+	q, k, v := input("q", c.qHeads), input("k", c.kvHeads), input("v", c.kvHeads)
+	t := engine.F32
+	if c.half {
+		t = engine.F16
+	}
+	dims := []int{1, c.context, c.kvHeads, c.headDim}
+	kCache, vCache := b.State("k_cache", t, dims), b.State("v_cache", t, dims)
+	position := Sym(b.SymInt("position", 0, int64(c.context)-1, 0))
+	b.Output(SDPA(b, "y", q, k, v, kCache, vCache, position, 0))
+}
+
+func (c attention) trial() *trial {
+	t := &trial{name: c.String(), build: c.build}
+	if c.route != "" {
+		t.routes = map[string]string{"sdpa_with_kv_cache": c.route}
+	}
+	if c.gain != 0 {
+		t.fill = map[string]func(int) float64{"q": func(i int) float64 { return c.gain * noise("q", i) }}
+	}
+	if c.half {
+		t.abs, t.rel = 2e-3, 1e-2
+	}
+	for _, at := range c.live {
+		t.steps = append(t.steps, c.step(at[0], at[1]))
+	}
+	return t
+}
+
+func (c attention) step(tokens, position int) step {
+	kv := []int{1, tokens, c.kvHeads, c.headDim}
+	return step{"q": {1, tokens, c.qHeads, c.headDim}, "k": kv, "v": kv, "position": {position}}
 }
 
 func sampleSDPA(t *rapid.T) *trial {
-	a := attention{kvHeads: rapid.IntRange(1, 3).Draw(t, "kv heads"), dim: 4 * draw(t, "dim/4", 1, 34), half: rapid.Bool().Draw(t, "half")}
-	a.heads = a.kvHeads * rapid.IntRange(1, 4).Draw(t, "group")
-	a.cache = draw(t, "cache", 1, 200)
-	a.tokens = draw(t, "tokens", 1, min(a.cache, 70))
-	c := a.trial()
-	c.steps = drawSteps(t, func(int) step {
-		n := draw(t, "live tokens", 1, a.tokens)
-		return a.step(n, draw(t, "position", 0, a.cache-n))
+	c := attention{kvHeads: draw(t, "kv heads", 1, 4), headDim: 4 * draw(t, "quads", 1, 34), context: draw(t, "context", 1, 300), half: rapid.Bool().Draw(t, "half")}
+	c.qHeads = c.kvHeads * draw(t, "queries of a head", 1, 8)
+	c.tokens = draw(t, "tokens", 1, min(c.context, 70))
+	built := c.trial()
+	built.steps = drawSteps(t, func(int) step {
+		tokens := draw(t, "live tokens", 1, c.tokens)
+		return c.step(tokens, draw(t, "position", 0, c.context-tokens))
 	})
-	return c
+	return built
+}
+
+// replay are steps of so many tokens each, one behind the other.
+func replay(tokens ...int) (live [][2]int) {
+	position := 0
+	for _, n := range tokens {
+		live = append(live, [2]int{n, position})
+		position += n
+	}
+	return live
 }
 
 func TestSDPA(t *testing.T) {
 	var trials []*trial
-	for _, test := range []struct {
-		attention
-		lengths []int
-	}{
-		{attention{heads: 6, kvHeads: 2, dim: 8, cache: 16, tokens: 4}, []int{4, 2, 1}},
-		{attention{heads: 4, kvHeads: 4, dim: 16, cache: 8, tokens: 3}, []int{3, 1, 1}},
-		{attention{heads: 8, kvHeads: 4, dim: 4, cache: 16, tokens: 5}, []int{5, 5, 1}},
-		{attention{heads: 6, kvHeads: 2, dim: 64, cache: 30, tokens: 5}, []int{3, 1, 1, 5, 1, 1, 2}},
-		{attention{heads: 4, kvHeads: 2, dim: 64, cache: 200, tokens: 111}, []int{111, 1, 1, 1, 57, 1, 1}},
-		{attention{heads: 16, kvHeads: 8, dim: 128, cache: 64, tokens: 31}, []int{31, 17, 1}},
-		{attention{heads: 2, kvHeads: 1, dim: 132, cache: 24, tokens: 17}, []int{17, 1, 1}},
-		{attention{heads: 3, kvHeads: 1, dim: 64, cache: 8, tokens: 1}, []int{1, 1, 1}},
-		{attention{heads: 6, kvHeads: 2, dim: 64, cache: 80, tokens: 70, half: true}, []int{70, 1, 5, 1}},
+	for _, c := range []attention{
+		// Upstream's shapes.
+		{qHeads: 6, kvHeads: 2, headDim: 8, tokens: 4, context: 16, live: [][2]int{{4, 0}, {2, 2}}},
+		{qHeads: 4, kvHeads: 4, headDim: 16, tokens: 3, context: 8, live: [][2]int{{3, 0}}},
+		{qHeads: 8, kvHeads: 4, headDim: 4, tokens: 5, context: 16, live: [][2]int{{5, 0}}},
+		{qHeads: 4, kvHeads: 4, headDim: 32, tokens: 4, context: 16, gain: 100, live: [][2]int{{4, 0}}},
+		{qHeads: 32, kvHeads: 8, headDim: 64, tokens: 1, context: 4096, live: [][2]int{{1, 4095}, {1, 0}}},
+		{qHeads: 8, kvHeads: 8, headDim: 64, tokens: 1, context: 8400, live: [][2]int{{1, 8191}, {1, 8192}, {1, 8399}}},
+		{qHeads: 4, kvHeads: 1, headDim: 64, tokens: 128, context: 512, live: [][2]int{{128, 0}, {1, 127}, {128, 384}}},
+		{qHeads: 16, kvHeads: 8, headDim: 128, tokens: 17, context: 64, live: [][2]int{{17, 31}, {1, 63}}},
+		{qHeads: 24, kvHeads: 8, headDim: 128, tokens: 66, context: 256, live: [][2]int{{66, 0}, {66, 190}}},
+		{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 64, context: 64, live: [][2]int{{64, 0}, {1, 63}, {16, 48}, {1, 0}, {64, 0}}},
+		{qHeads: 2, kvHeads: 1, headDim: 132, tokens: 5, context: 70, live: [][2]int{{5, 0}, {1, 5}, {1, 69}}},
+		// One cache, call by call.
+		{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 5, context: 16, live: replay(3, 1, 1, 5, 1, 1, 2)},
+		{qHeads: 9, kvHeads: 3, headDim: 64, tokens: 111, context: 180, live: replay(111, 1, 1, 1, 57, 1, 1)},
+		{qHeads: 9, kvHeads: 3, headDim: 64, tokens: 57, context: 180, half: true, live: replay(57, 1, 1, 1, 57, 1, 1)},
+		{qHeads: 32, kvHeads: 8, headDim: 64, tokens: 1, context: 512, half: true, live: [][2]int{{1, 127}, {1, 511}}},
 	} {
-		c := test.trial()
-		c.steps = test.replay(test.lengths...)
-		trials = append(trials, c)
+		trials = append(trials, c.trial())
 	}
 	hold(t, trials...)
 }
 
-// A token late in a long cache: every split is in use, the last is short.
-func TestSDPAOfOneTokenInALongCache(t *testing.T) {
-	a := attention{heads: 2, kvHeads: 1, dim: 64, cache: 8300, tokens: 512}
-	c := a.trial()
-	c.steps = append(a.replay(512, 512), a.step(1, 1024), a.step(1, 8191), a.step(1, 8299))
-	hold(t, c)
+func TestSDPARoutesAsked(t *testing.T) {
+	c := attention{qHeads: 6, kvHeads: 2, headDim: 24, tokens: 20, context: 200, live: [][2]int{{20, 0}, {1, 20}, {1, 199}}, route: "materialized"}
+	hold(t, c.trial())
+	c.live = [][2]int{{1, 20}}
+	c.route = "flash_decoding"
+	g := finish(t, c.trial())
+	if _, err := engine.NewLive(g, engine.LiveOptions{Routes: c.trial().routes}); err == nil || !strings.Contains(err.Error(), "flash_decoding cannot do this shape") {
+		t.Errorf("flash_decoding for 20 tokens: %v", err)
+	}
 }
 
-func TestSDPAWithLargeLogits(t *testing.T) {
-	a := attention{heads: 4, kvHeads: 4, dim: 32, cache: 16, tokens: 4}
-	c := a.trial()
-	c.fill = map[string]func(int) float64{"q": func(i int) float64 { return 40 * noise("q", i) }}
-	c.steps = a.replay(4, 1)
-	hold(t, c)
-}
-
-func TestSDPARefusesWhatDoesNotBelongTogether(t *testing.T) {
-	for want, a := range map[string]attention{
-		"heads of 6, want a multiple of 4":        {heads: 2, kvHeads: 2, dim: 6, cache: 8, tokens: 2},
-		"5 heads are no multiple of 2 kv heads":   {heads: 5, kvHeads: 2, dim: 8, cache: 8, tokens: 2},
-		"up to 9 tokens a step, and a cache of 8": {heads: 2, kvHeads: 2, dim: 8, cache: 8, tokens: 9},
-	} {
-		b := engine.NewBuilder(gpu.DefaultLimits())
-		a.trial().build(b)
-		if _, err := b.Finish(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %q", err, want)
-		}
+func TestSDPARefuses(t *testing.T) {
+	b := engine.NewBuilder(gpu.DefaultLimits())
+	attention{qHeads: 2, kvHeads: 1, headDim: 6, tokens: 2, context: 8}.build(b)
+	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "heads of 6 elements, want a multiple of 4") {
+		t.Errorf("heads of 6: %v", err)
+	}
+	b = engine.NewBuilder(gpu.DefaultLimits())
+	attention{qHeads: 3, kvHeads: 2, headDim: 8, tokens: 2, context: 8}.build(b)
+	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "3 query heads on 2 KV heads") {
+		t.Errorf("3 heads on 2: %v", err)
+	}
+	c := attention{qHeads: 2, kvHeads: 1, headDim: 8, tokens: 4, context: 8, live: [][2]int{{4, 5}}}
+	g := finish(t, c.trial())
+	live, err := engine.NewLive(g, engine.LiveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := bring(live, c.trial().input(t, g, c.trial().steps[0])); err == nil || !strings.Contains(err.Error(), "position 5 and 4 tokens need 9 positions, the cache has 8") {
+		t.Errorf("past the cache: %v", err)
 	}
 }

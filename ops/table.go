@@ -28,7 +28,7 @@ var Table = []Info{
 	{Kind: "mul", New: []string{"Mul"}, Routes: binaryRoutes},
 	{Kind: "permute", New: []string{"Permute"}},
 	{Kind: "rms_norm", New: []string{"RMSNorm"}},
-	{Kind: "sdpa_with_kv_cache", New: []string{"SDPA"}, Routes: sdpaRoutes},
+	{Kind: "sdpa_with_kv_cache", New: []string{"SDPA"}, Routes: sdpaRouteNames},
 	{Kind: "select", New: []string{"Select"}},
 	{Kind: "sigmoid", New: []string{"Sigmoid"}},
 	{Kind: "silu", New: []string{"SiLU"}},

@@ -1,63 +1,87 @@
-// Output of attention: y[s][h] = sum over c of p[h][s][c] * v[c][h / group], the p of what a row does not see being 0. A workgroup takes a tile of
-// 64 rows by 64 dims of a head, 16 positions at a time; each of its 256 lanes 4 by 4 of it.
+// y = weights * v over the positions that a token may see, a tile of {{.Tile}} tokens x 64 columns of a head a workgroup. {{mul .Quads 4}} positions at a time
+// pass through workgroup memory.
+{{- $loads := div (mul .Tile .Quads) 256}}
+{{- $vloads := div (mul .Quads 64) 256}}
+{{- $n := div .Tile 16}}
 struct Params {
-  rows: u32, // S
-  context: u32, // position + S
-  position: u32,
+  tokens: u32,
+  context: u32, // positions in the cache, these tokens' included
+  position: u32, // of the first token
+  quads: u32, // vectors of 4 in a row of weights
+  q_heads: u32,
+  kv_heads: u32,
 }
 
-@group(0) @binding(0) var<storage, read> p: array<f32>; // [{{.Heads}}, S, context]
-@group(0) @binding(1) var<storage, read> cache: array<{{if .Half}}vec2<u32>{{else}}vec4<f32>{{end}}>; // [C, {{.KVHeads}}, {{.D}}]
-@group(0) @binding(2) var<storage, read_write> y: array<vec4<f32>>; // [S, {{.Heads}}, {{.D}}]
+@group(0) @binding(0) var<storage, read> weights: array<vec4<f32>>; // [q_heads, tokens, quads]
+@group(0) @binding(1) var<storage, read> v_cache: array<{{if .HalfCache}}vec2<u32>{{else}}vec4<f32>{{end}}>; // [positions, kv_heads, {{.HeadQuads}}]
+@group(0) @binding(2) var<storage, read_write> y: array<vec4<f32>>; // [tokens, q_heads, {{.HeadQuads}}]
 @group(0) @binding(3) var<uniform> params: Params;
 
-var<workgroup> p_tile: array<vec4<f32>, 256>; // [16 positions][64 rows]
-var<workgroup> v_tile: array<vec4<f32>, 256>; // [16 positions][64 dims]
+{{template "kv_cache" .}}
+{{template "tile_places" .}}
+var<workgroup> tile_a: array<vec4<f32>, {{mul .Tile .Quads}}>;
+var<workgroup> tile_v: array<vec4<f32>, {{mul .Quads 64}}>; // [positions, 16]
 
-{{template "cache_load" .}}
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  let d0 = wid.x * 16u; // in fours of dims
-  let s0 = wid.y * 64u;
+  let tile_row = wid.y * {{.Tile}}u;
+  let tile_column = wid.x * 16u;
   let head = wid.z;
-  let end = min(params.context, params.position + s0 + 64u);
-  let tx = lane % 16u;
-  let ty = lane / 16u;
-  var acc0 = vec4<f32>();
-  var acc1 = vec4<f32>();
-  var acc2 = vec4<f32>();
-  var acc3 = vec4<f32>();
-  for (var c0 = 0u; c0 < end; c0 += 16u) {
-    for (var i = 0u; i < 4u; i++) {
-      let row = ty + i * 16u;
-      var weight = 0.0;
-      if (s0 + row < params.rows && c0 + tx < end) {
-        weight = p[(head * params.rows + s0 + row) * params.context + c0 + tx];
-      }
-      p_tile[tx * 16u + row / 4u][row % 4u] = weight;
+  if (tile_row >= params.tokens || tile_column >= {{.HeadQuads}}u || head >= params.q_heads) {
+    return; // a grid that is larger than the live shape needs
+  }
+  let kv_head = head / (params.q_heads / params.kv_heads);
+  let tx = lane & 15u;
+  let ty = lane >> 4u;
+  let quad = lane % {{.Quads}}u;
+{{- range $i := $loads}}
+  let row{{$i}} = (lane + {{mul $i 256}}u) / {{$.Quads}}u;
+  let token_a{{$i}} = min(tile_row + row{{$i}}, params.tokens - 1u);
+  let a_row{{$i}} = (head * params.tokens + token_a{{$i}}) * params.quads;
+{{- end}}
+{{- range $i := $n}}
+  var sum{{$i}} = vec4<f32>(0.0);
+{{- end}}
+  let row_a = ty * {{.Quads}}u;
+  let mask_a = tile_mask(ty);
+  let v_column = min(tile_column + tx, {{sub .HeadQuads 1}}u);
+  // The last position that some token of the tile may see is the end.
+  let end = min(params.context, params.position + tile_row + {{.Tile}}u);
+  for (var first = 0u; first < end; first += {{mul .Quads 4}}u) {
+{{- range $i := $loads}}
+    {
+      // What a token may not see was never written.
+      let c = vec4<u32>(0u, 1u, 2u, 3u) + vec4<u32>(first + 4u * quad);
+      let a = weights[a_row{{$i}} + min(first / 4u + quad, params.quads - 1u)];
+      tile_a[tile_place(row{{$i}}, quad)] = select(vec4<f32>(0.0), a, c <= vec4<u32>(params.position + token_a{{$i}}));
     }
-    var value = vec4<f32>();
-    if (c0 + ty < end && d0 + tx < {{div .D 4}}u) {
-      value = cache_load(((c0 + ty) * {{.KVHeads}}u + head / {{div .Heads .KVHeads}}u) * {{div .D 4}}u + d0 + tx);
+{{- end}}
+{{- range $i := $vloads}}
+    {
+      let c = ty + {{mul $i 16}}u;
+      tile_v[c * 16u + tx] = cached(v_cache[(min(first + c, params.context - 1u) * params.kv_heads + kv_head) * {{$.HeadQuads}}u + v_column]);
     }
-    v_tile[lane] = value;
+{{- end}}
     workgroupBarrier();
-    for (var i = 0u; i < 16u; i++) {
-      let left = p_tile[i * 16u + ty];
-      let right = v_tile[i * 16u + tx];
-      acc0 += left.x * right;
-      acc1 += left.y * right;
-      acc2 += left.z * right;
-      acc3 += left.w * right;
+{{- range $q := .Quads}}
+    {
+{{- range $c := 4}}
+      let v{{$c}} = tile_v[{{mul 16 (add (mul $q 4) $c)}}u + tx];
+{{- end}}
+{{- range $i := $n}}
+      let a{{$i}} = tile_a[row_a + {{mul $i (mul 16 $.Quads)}}u + ({{$q}}u ^ mask_a)];
+      sum{{$i}} = fma(vec4<f32>(a{{$i}}.w), v3, fma(vec4<f32>(a{{$i}}.z), v2, fma(vec4<f32>(a{{$i}}.y), v1, fma(vec4<f32>(a{{$i}}.x), v0, sum{{$i}}))));
+{{- end}}
     }
+{{- end}}
     workgroupBarrier();
   }
-  if (d0 + tx < {{div .D 4}}u) {
-    let base = ((s0 + ty * 4u) * {{.Heads}}u + head) * {{div .D 4}}u + d0 + tx;
-    let left = params.rows - min(params.rows, s0 + ty * 4u);
-    if (left > 0u) { y[base] = acc0; }
-    if (left > 1u) { y[base + {{mul .Heads (div .D 4)}}u] = acc1; }
-    if (left > 2u) { y[base + {{mul .Heads (mul (div .D 4) 2)}}u] = acc2; }
-    if (left > 3u) { y[base + {{mul .Heads (mul (div .D 4) 3)}}u] = acc3; }
+  if (tile_column + tx < {{.HeadQuads}}u) {
+{{- range $i := $n}}
+    let token{{$i}} = tile_row + ty + {{mul $i 16}}u;
+    if (token{{$i}} < params.tokens) {
+      y[(token{{$i}} * params.q_heads + head) * {{$.HeadQuads}}u + tile_column + tx] = sum{{$i}};
+    }
+{{- end}}
   }
 }

@@ -4,7 +4,10 @@
 // lanes that read one column of eight rows, or write eight vectors of a row, meet in no memory bank.
 var<workgroup> tile_a: array<vec4<f32>, {{mul .Tile .Quads}}>;
 var<workgroup> tile_b: array<vec4<f32>, {{mul .Tile .Quads}}>;
+{{template "tile_places" .}}
+{{- end}}
 
+{{define "tile_places"}}
 // The mask of the vectors' places in a row.
 fn tile_mask(row: u32) -> u32 {
   return {{if eq .Quads 8}}row & 7u{{else}}(row >> 1u) & 3u{{end}};

@@ -1,0 +1,13 @@
+{{define "kv_cache"}}
+{{- if .HalfCache}}
+// Four elements of a cache of halves, two to a word.
+fn cached(words: vec2<u32>) -> vec4<f32> {
+  return vec4<f32>(unpack2x16float(words.x), unpack2x16float(words.y));
+}
+{{- else}}
+// Four elements of a cache.
+fn cached(elements: vec4<f32>) -> vec4<f32> {
+  return elements;
+}
+{{- end}}
+{{end}}
