@@ -153,6 +153,15 @@ func createFile(path string) (*pendingFile, error) {
 	return p, nil
 }
 
+// CheckWritable says why a trace cannot be written to a path, before there is one to lose.
+func CheckWritable(path string) error {
+	f, err := createFile(path)
+	if err == nil {
+		f.cancel()
+	}
+	return err
+}
+
 // flush hands everything written so far to the system.
 func (p *pendingFile) flush() error {
 	if p.zip != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -41,7 +40,7 @@ type example struct{ line, doc string }
 
 // commands are all there are, in the order of the help.
 func commands() []*command {
-	return []*command{rootCommand(), devicesCommand(), versionCommand()}
+	return []*command{rootCommand(), runCommand(), graphCommand(), devicesCommand(), versionCommand(), engineCommand()}
 }
 
 // usageError says that the command line is wrong.
@@ -53,6 +52,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Sprintf(fo
 
 // main runs the command that args ask for and returns the exit status.
 func (p *program) main(ctx context.Context, args []string) int {
+	p.args = args
 	c, args := pick(args)
 	if p.heed != nil && !c.screen {
 		ctx = p.heed(ctx)
@@ -76,8 +76,17 @@ func (p *program) main(ctx context.Context, args []string) int {
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
 		err = cause
 	}
-	fmt.Fprintf(p.stderr, "%s: %v\n", name, err)
+	fmt.Fprintf(p.stderr, "%s: %s\n", name, oneLine(err))
 	return exitFailed
+}
+
+// oneLine is an error's text. Compilers and native libraries speak in several lines.
+func oneLine(err error) string {
+	lines := strings.Split(err.Error(), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.Join(slices.DeleteFunc(lines, func(s string) bool { return s == "" }), "; ")
 }
 
 // pick finds the command. Words that name none belong to the command without a name.
@@ -154,7 +163,11 @@ func flagName(f *pflag.Flag) string {
 func suggest(word string, names []string, prefix string) string {
 	best, least := "", 3
 	for _, n := range names {
-		if d := distance(word, n); d < least && d < len(word) {
+		d := distance(word, n)
+		if len(word) > 1 && strings.HasPrefix(n, word) {
+			d = 1
+		}
+		if d < least && d < len(word) {
 			best, least = n, d
 		}
 	}
@@ -200,7 +213,7 @@ func (p *program) help(c *command, flags *pflag.FlagSet) error {
 		b.WriteString("\nCommands:\n")
 		for _, other := range commands() {
 			if other.name != "" && !other.hidden {
-				fmt.Fprintf(&b, "  %-28s %s\n", usageLine(other), other.doc)
+				fmt.Fprintf(&b, "  %-26s %s\n", strings.TrimSpace("gpuscope "+other.name+" "+other.operand), other.doc)
 			}
 		}
 	}
@@ -219,29 +232,13 @@ func usageLine(c *command) string {
 	return strings.Join(slices.DeleteFunc([]string{"gpuscope", c.name, "[flags]", c.operand}, func(s string) bool { return s == "" }), " ")
 }
 
-// findModel checks the operand that names a model before anything is started for it. No operand is the model embedded in the program.
-func findModel(operands []string) (string, error) {
-	if len(operands) == 0 {
-		return "", nil
-	}
-	path := operands[0]
-	_, err := os.Stat(path)
-	switch {
-	case err == nil:
-		return path, nil
-	case !errors.Is(err, os.ErrNotExist):
-		return "", err
-	case strings.ContainsAny(path, "./\\"):
-		return "", fmt.Errorf("%s: no such file", path)
-	}
+// commandNames are the names that people may type.
+func commandNames() []string {
 	var names []string
 	for _, c := range commands() {
-		if path == c.name {
-			return "", usagef("the command comes first: %s", usageLine(c))
-		}
-		if !c.hidden && c.name != "" {
+		if c.name != "" && !c.hidden {
 			names = append(names, c.name)
 		}
 	}
-	return "", usagef("no command and no file %q%s", path, suggest(path, names, ""))
+	return names
 }

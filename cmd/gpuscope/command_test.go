@@ -37,7 +37,7 @@ func TestExamplesNameFlagsThatExist(t *testing.T) {
 		flags := pflag.NewFlagSet(c.name, pflag.ContinueOnError)
 		c.setup(testProgram(nil, nil), flags)
 		for _, e := range c.examples {
-			for _, word := range strings.Fields(e.line) {
+			for _, word := range strings.Fields(strings.Split(e.line, " | ")[0]) {
 				long, isLong := strings.CutPrefix(word, "--")
 				short, isShort := strings.CutPrefix(word, "-")
 				if isLong && flags.Lookup(long) == nil || !isLong && isShort && flags.ShorthandLookup(short) == nil {

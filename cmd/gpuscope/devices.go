@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -140,13 +139,13 @@ type choice struct {
 }
 
 func formatFlag(flags *pflag.FlagSet, words ...string) *choice {
-	return choiceFlag(flags, "format", "print as", words...)
+	return choiceFlag(flags, "format", "print as `FORM`", words...)
 }
 
 // choiceFlag declares a flag that takes one of words, by default the first.
 func choiceFlag(flags *pflag.FlagSet, name, doc string, words ...string) *choice {
 	c := &choice{name: name, words: words}
-	flags.StringVar(&c.value, name, words[0], doc+" `"+strings.Join(words, "|")+"`")
+	flags.StringVar(&c.value, name, words[0], doc+": "+orList(words))
 	return c
 }
 

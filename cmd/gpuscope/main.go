@@ -19,6 +19,11 @@ import (
 )
 
 func main() {
+	os.Exit(newProgram().main(context.Background(), os.Args[1:]))
+}
+
+// newProgram is the program in this process's surroundings.
+func newProgram() *program {
 	p := &program{
 		stdin:      os.Stdin,
 		stdout:     os.Stdout,
@@ -28,15 +33,18 @@ func main() {
 		executable: os.Executable,
 		heed:       heedSignals,
 	}
-	os.Exit(p.main(context.Background(), os.Args[1:]))
+	p.open = p.openModel
+	return p
 }
 
 // program is what the commands have of the world around them. Tests put their own in.
 type program struct {
+	args           []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	terminal       bool // both standard input and standard output are one
 	driver         gpu.Driver
+	open           opener
 	executable     func() (string, error)                // this program's file, to start the engine with
 	heed           func(context.Context) context.Context // begins to listen to signals
 }

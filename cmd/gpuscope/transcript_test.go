@@ -61,8 +61,9 @@ func TestTranscripts(t *testing.T) {
 func play(t *testing.T, file string, args []string) string {
 	var stdout, stderr bytes.Buffer
 	p := testProgram(&stdout, &stderr)
+	p.open = p.openModel
 	if strings.Contains(file, "no-adapter") {
-		p.driver = &fake.Driver{Err: fmt.Errorf("%w: install one", gpu.ErrNoAdapter)}
+		p.driver = &fake.Driver{Err: errNoAdapterTest}
 	}
 	status := p.main(t.Context(), args)
 	var out strings.Builder
@@ -73,6 +74,8 @@ func play(t *testing.T, file string, args []string) string {
 	fmt.Fprintf(&out, "exit %d\n", status)
 	return out.String()
 }
+
+var errNoAdapterTest = fmt.Errorf("%w: install one", gpu.ErrNoAdapter)
 
 // testProgram has two fake devices and no terminal.
 func testProgram(stdout, stderr *bytes.Buffer) *program {

@@ -32,7 +32,7 @@ func versionCommand() *command {
 
 // versionText is what the build says of itself; what it does not know is left out.
 func versionText(info *debug.BuildInfo) string {
-	by := producer(info)
+	by := producerOf(info)
 	text := fmt.Sprintf("gpuscope %s\n", by.Version)
 	if by.Commit != "" {
 		text += fmt.Sprintf("commit   %s\n", by.Commit)
@@ -50,7 +50,12 @@ func versionText(info *debug.BuildInfo) string {
 }
 
 // producer is how traces name this program.
-func producer(info *debug.BuildInfo) trace.Producer {
+func producer() trace.Producer {
+	info, _ := debug.ReadBuildInfo()
+	return producerOf(info)
+}
+
+func producerOf(info *debug.BuildInfo) trace.Producer {
 	by := trace.Producer{Name: "gpuscope", Version: version}
 	if info == nil {
 		return by

@@ -15,37 +15,58 @@ import (
 
 const module = "gpuscope"
 
-// rule says what a package may import. Names are relative to the module; "model/..." stands for the package and all below it.
-// Imports point downwards only: the table is in the order of docs/architecture.md.
+// rule says what a package may import. Names are relative to the module; "x/..." stands for x and all below it.
 type rule struct {
 	pkg  string
 	may  []string // packages of this module
 	test []string // more of them, in tests alone
 }
 
-// support is what tests everywhere may import.
-var support = []string{"engine/gpu/fake", "engine/gpu/gputest", "model/gguf/gguftest", "trace/tracetest"}
+// readRules takes the rules from the table in docs/architecture.md.
+func readRules(t *testing.T) []rule {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules []rule
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != 4 || !strings.HasPrefix(strings.TrimSpace(cells[0]), "`") {
+			continue
+		}
+		r := rule{pkg: quoted(cells[0])[0], may: quoted(cells[2]), test: quoted(cells[3])}
+		switch strings.TrimSpace(cells[2]) {
+		case "everything":
+			r.may = []string{"..."}
+		case "nothing":
+		default:
+			if len(r.may) == 0 {
+				t.Errorf("docs/architecture.md: what %s may import is %q: want packages, everything or nothing", r.pkg, cells[2])
+			}
+		}
+		rules = append(rules, r)
+	}
+	if len(rules) == 0 {
+		t.Fatal("docs/architecture.md has no table of packages")
+	}
+	return rules
+}
 
-var rules = []rule{
-	{pkg: "cmd/gpuscope", may: []string{"..."}},
-	{pkg: "tui/...", may: []string{"tui/...", "model/session", "trace"}},
-	{pkg: "model/session", may: []string{"trace"}},
-	{pkg: "model/gguf", may: nil},
-	{pkg: "model/safetensors", may: nil},
-	{pkg: "model/pte", may: nil},
-	{pkg: "model/tokenizer", may: []string{"model/gguf"}},
-	{pkg: "model/...", may: []string{"model/...", "ops/...", "engine", "engine/gpu", "trace"}},
-	{pkg: "ops/...", may: []string{"ops/...", "shaders", "engine", "engine/gpu", "trace"}},
-	{pkg: "shaders", may: nil},
-	{pkg: "engine", may: []string{"engine/gpu", "trace"}, test: []string{"engine/gpu/rules"}},
-	{pkg: "engine/gpu", may: nil},
-	{pkg: "engine/gpu/rules", may: []string{"engine/gpu"}},
-	{pkg: "engine/gpu/wgpu", may: []string{"engine/gpu", "engine/gpu/rules"}},
-	{pkg: "engine/gpu/fake", may: []string{"engine/gpu", "engine/gpu/rules"}},
-	{pkg: "engine/gpu/gputest", may: []string{"engine/gpu", "engine/gpu/wgpu"}, test: []string{"engine/gpu/rules"}},
-	{pkg: "trace", may: nil},
-	{pkg: "trace/tracetest", may: []string{"trace"}},
-	{pkg: "internal/...", may: nil},
+// quoted are the words between backquotes.
+func quoted(cell string) []string {
+	var words []string
+	for i, word := range strings.Split(cell, "`") {
+		if i%2 == 1 {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// support says that a package is there for tests: any test may import it, and nothing else.
+func support(name string) bool {
+	return name == "engine/gpu/fake" || strings.HasSuffix(name, "test")
 }
 
 // outside says which packages alone may import a module of others, tests included.
@@ -76,22 +97,29 @@ func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, module+"/")
 
 func TestPackagesImportOnlyWhatTheirRuleAllows(t *testing.T) {
 	t.Parallel()
+	rules := readRules(t)
+	used := map[string]bool{}
 	for _, p := range list(t, "CGO_ENABLED=1") {
-		r, ok := find(p.name())
+		r, ok := find(rules, p.name())
 		if !ok {
-			t.Errorf("%s is in no line of the import table: add one", p.name())
+			t.Errorf("%s has no line in the table of docs/architecture.md: add one", p.name())
 			continue
 		}
+		used[r.pkg] = true
 		for _, imported := range own(p.Imports) {
-			if !matchAny(r.may, imported) {
+			if support(imported) && !support(p.name()) || !matchAny(r.may, imported) && !support(imported) {
 				t.Errorf("%s imports %s; it may import %q", p.name(), imported, r.may)
 			}
 		}
 		for _, imported := range own(append(p.TestImports, p.XTestImports...)) {
-			// A test may import its own package, and the ones its package may.
-			if imported != p.name() && !matchAny(r.may, imported) && !matchAny(r.test, imported) && !matchAny(support, imported) {
-				t.Errorf("a test of %s imports %s; it may import %q", p.name(), imported, append(r.may, append(r.test, support...)...))
+			if imported != p.name() && !matchAny(r.may, imported) && !matchAny(r.test, imported) && !support(imported) {
+				t.Errorf("a test of %s imports %s; it may import %q and test support", p.name(), imported, append(r.may, r.test...))
 			}
+		}
+	}
+	for _, r := range rules {
+		if !used[r.pkg] {
+			t.Errorf("docs/architecture.md has a line for %s, and there is no such package", r.pkg)
 		}
 	}
 }
@@ -111,7 +139,7 @@ func TestTheBindingAndTheTerminalStayBehindTheirPackages(t *testing.T) {
 func TestTestSupportStaysInTests(t *testing.T) {
 	t.Parallel()
 	for _, p := range list(t, "CGO_ENABLED=1") {
-		if matchAny(support, p.name()) {
+		if support(p.name()) {
 			continue
 		}
 		for _, path := range testsOnly {
@@ -158,7 +186,7 @@ func TestMatchTellsAPackageFromATree(t *testing.T) {
 }
 
 // find is the first rule that matches a package, the exact ones before the patterns.
-func find(name string) (rule, bool) {
+func find(rules []rule, name string) (rule, bool) {
 	for _, r := range rules {
 		if r.pkg == name {
 			return r, true

@@ -108,19 +108,6 @@ func quiet() {
 	}
 }
 
-// remedy is what to do about a machine without an adapter.
-func remedy(goos string) string {
-	switch goos {
-	case "linux":
-		return "install a Vulkan driver; for a software one on Debian or Ubuntu: apt-get install libvulkan1 mesa-vulkan-drivers"
-	case "darwin":
-		return "Metal needs a Mac with macOS 10.13 or later"
-	case "windows":
-		return "install the graphics driver of the maker of the GPU (DirectX 12 or Vulkan)"
-	}
-	return "install a Vulkan driver"
-}
-
 // describe asks an adapter what it is. Its limits are those that a device of it is granted.
 func describe(a *binding.Adapter) gpu.AdapterInfo {
 	raw := a.GetInfo()

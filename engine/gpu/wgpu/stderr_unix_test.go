@@ -27,11 +27,17 @@ func TestCaptureStderr(t *testing.T) {
 		if _, err := unix.Write(2, []byte("native\n")); err != nil {
 			t.Fatal(err)
 		}
+		fd, err := unix.Dup(2) // os.Stderr is standard output under go test -json
+		if err != nil {
+			t.Fatal(err)
+		}
+		stderr := os.NewFile(uintptr(fd), "stderr")
 		cmd := exec.Command("sh", "-c", "echo child >&2")
-		cmd.Stderr = os.Stderr
+		cmd.Stderr = stderr
 		if err := cmd.Run(); err != nil {
 			t.Fatal(err)
 		}
+		stderr.Close()
 		restore()
 		if got.String() != "native\nchild\n" {
 			t.Errorf("captured %q", got.String())

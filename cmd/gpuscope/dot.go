@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+
+	"gpuscope/trace"
+)
+
+// printDOT draws the graph for Graphviz: operators as boxes, in a cluster for each layer, and an edge for each tensor or SymInt from who makes it to
+// who reads it. Constants are named in their reader's box; KV caches are drawn, because they order what touches them.
+func (g *plannedGraph) printDOT(w io.Writer) error {
+	var b bytes.Buffer
+	b.WriteString("digraph gpuscope {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\", fontsize=10];\n  edge [fontname=\"monospace\", fontsize=8];\n")
+	layer := -1
+	for i := range g.Ops {
+		op := &g.Ops[i]
+		if next := layerOf(op); next != layer {
+			if layer >= 0 {
+				b.WriteString("  }\n")
+			}
+			if next >= 0 {
+				fmt.Fprintf(&b, "  subgraph cluster_%d_%d {\n    label=\"layer %d\";\n", next, op.ID, next)
+			}
+			layer = next
+		}
+		fmt.Fprintf(&b, "    op%d [label=%s];\n", op.ID, strconv.Quote(g.box(op)))
+	}
+	if layer >= 0 {
+		b.WriteString("  }\n")
+	}
+	producer := map[trace.ValueID]trace.OpID{}
+	for i := range g.Ops {
+		for _, id := range g.Ops[i].Outputs {
+			producer[id] = g.Ops[i].ID
+		}
+	}
+	for i := range g.Values { // what the host gives, and the caches
+		v := &g.Values[i]
+		if _, made := producer[v.ID]; !made && v.Role != "constant" {
+			fmt.Fprintf(&b, "  v%d [label=%s, shape=ellipse];\n", v.ID, strconv.Quote(v.Name+"\n"+g.dims(v)))
+		}
+	}
+	for i := range g.Ops {
+		op := &g.Ops[i]
+		for _, id := range op.Inputs {
+			v := &g.Values[id]
+			label := strconv.Quote(v.Name + " " + g.dims(v))
+			if from, ok := producer[id]; ok {
+				fmt.Fprintf(&b, "  op%d -> op%d [label=%s];\n", from, op.ID, label)
+			} else if v.Role != "constant" {
+				fmt.Fprintf(&b, "  v%d -> op%d;\n", id, op.ID)
+			}
+		}
+		for _, id := range op.State {
+			fmt.Fprintf(&b, "  v%d -> op%d [dir=both, style=dashed];\n", id, op.ID)
+		}
+	}
+	b.WriteString("}\n")
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func layerOf(op *trace.Op) int {
+	if op.Layer == nil {
+		return -1
+	}
+	return *op.Layer
+}
+
+// box is what stands in an operator's box: its name, its kind and the constants it reads.
+func (g *plannedGraph) box(op *trace.Op) string {
+	text := op.Name + "\n" + op.Kind
+	for _, id := range op.Inputs {
+		if v := &g.Values[id]; v.Role == "constant" {
+			text += "\n" + v.Name + " " + dimsText(v.MaxDims)
+		}
+	}
+	return text
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"gpuscope/model/session"
+)
+
+// Behind the screen the engine runs in a process of its own: this same program, as the command "engine". The native WebGPU library ends
+// its process on some errors, and a profiler should survive what it profiles. The two speak model/session over pipes, and
+// what native code writes to descriptor 2 reaches the log view, not the screen.
+
+// endWithin is how long an engine may take to end after it was told to; it may be waiting for the GPU.
+const endWithin = 5 * time.Second
+
+func engineCommand() *command {
+	return &command{
+		name: "engine", operand: "[MODEL]", hidden: true,
+		doc: "serve a model to the screen that started this process",
+		setup: func(p *program, flags *pflag.FlagSet) action {
+			o := declareModelFlags(flags)
+			return func(ctx context.Context, operands []string) error {
+				if err := o.validate(operands); err != nil {
+					return err
+				}
+				signal.Ignore(os.Interrupt) // meant for the screen, which tells us when to end
+				requests := &endReader{p.stdin, func() { time.AfterFunc(endWithin, func() { os.Exit(exitFailed) }) }}
+				return session.Serve(ctx, requests, p.stdout, func(ctx context.Context, emit func(session.Event)) (session.Session, error) {
+					return p.open(ctx, o, emit)
+				})
+			}
+		},
+	}
+}
+
+// endReader calls ended when the input ends: whatever this process is stuck in, it does not outlive its screen by much.
+type endReader struct {
+	io.Reader
+	ended func()
+}
+
+func (r *endReader) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	if err != nil {
+		r.ended()
+	}
+	return n, err
+}
+
+// startEngine starts the engine process for a model and is the session that it serves.
+func (p *program) startEngine(o *modelOptions) (session.Session, error) {
+	file, err := p.executable()
+	if err != nil {
+		return nil, fmt.Errorf("start the engine process: %w", err)
+	}
+	cmd := exec.Command(file, append([]string{"engine"}, o.args()...)...)
+	cmd.WaitDelay = endWithin
+	requests, err1 := cmd.StdinPipe()
+	messages, err2 := cmd.StdoutPipe()
+	stderr, err3 := cmd.StderrPipe()
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, fmt.Errorf("start the engine process: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the engine process: %w", err)
+	}
+	return session.Connect(session.Peer{
+		Messages: messages,
+		Requests: &killer{WriteCloser: requests, process: cmd.Process},
+		Stderr:   stderr,
+		Wait:     cmd.Wait,
+	}), nil
+}
+
+// killer ends a process that does not end by itself after its input was closed.
+type killer struct {
+	io.WriteCloser
+	process *os.Process
+}
+
+func (k *killer) Close() error {
+	time.AfterFunc(endWithin+time.Second, func() { _ = k.process.Kill() }) // fails where it has ended, as it should
+	return k.WriteCloser.Close()
+}

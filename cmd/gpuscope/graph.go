@@ -1,0 +1,248 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/pflag"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/model"
+	"gpuscope/trace"
+)
+
+func graphCommand() *command {
+	return &command{
+		name: "graph", operand: "[MODEL]",
+		doc: "print a model's graph: operators, values, dispatches, memory",
+		more: `The graph is planned, not run: shapes and grids are the largest that the context and the chunk allow.
+Without a device, or with --device none, it is planned against the limits that every WebGPU device grants.`,
+		examples: []example{
+			{"gpuscope graph", "the embedded model"},
+			{"gpuscope graph --device none --max-chunk 128", "on no device, for shorter prefill steps"},
+			{"gpuscope graph --format dot | dot -Tsvg > graph.svg", "a drawing, with Graphviz"},
+			{"gpuscope graph --format json", "for a program: the graph as a trace has it"},
+		},
+		setup: func(p *program, flags *pflag.FlagSet) action {
+			var o modelOptions
+			o.declareShape(flags, "plan for the adapter of that number or part of a name, or for none: `N|NAME|none` (default the best)")
+			format := formatFlag(flags, "text", "dot", "json")
+			return func(_ context.Context, operands []string) error {
+				if err := format.check(); err != nil {
+					return err
+				}
+				if err := o.validate(operands); err != nil {
+					return err
+				}
+				planned, err := p.planGraph(&o)
+				if err != nil {
+					return asUsage(err)
+				}
+				switch format.value {
+				case "dot":
+					return planned.printDOT(p.stdout)
+				case "json":
+					return writeJSON(p.stdout, planned)
+				}
+				return planned.printText(p.stdout)
+			}
+		},
+	}
+}
+
+// plannedGraph is a model's graph that has not run.
+type plannedGraph struct {
+	Model trace.Model `json:"model"`
+	For   string      `json:"for"` // the device, in words
+	// AllocatedBytes is what the device would hold, by role; params are not counted.
+	AllocatedBytes map[string]int64 `json:"allocated_bytes"`
+	Levels         int              `json:"levels"` // runs of dispatches between barriers, at the largest shapes
+	trace.Graph    `json:"graph"`
+}
+
+func (p *program) planGraph(o *modelOptions) (planned *plannedGraph, err error) {
+	limits, words, err := p.limits(o.device)
+	if err != nil {
+		return nil, err
+	}
+	options, err := p.forModel(o)
+	if err != nil {
+		return nil, err
+	}
+	m, err := model.Read(options)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	g, err := m.Plan(limits)
+	if err != nil {
+		return nil, err
+	}
+	live, err := engine.NewLive(g, engine.LiveOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return &plannedGraph{
+		Model: m.Info(), For: words, AllocatedBytes: g.AllocatedBytes(), Levels: len(live.Levels()), Graph: g.Describe(),
+	}, nil
+}
+
+// limits are those of the adapter that want names, or WebGPU's own where there is none.
+func (p *program) limits(want string) (gpu.Limits, string, error) {
+	if want == "none" {
+		return gpu.DefaultLimits(), "no device, with the limits that every WebGPU device grants", nil
+	}
+	adapters, err := p.driver.Adapters()
+	if errors.Is(err, gpu.ErrNoAdapter) && want == "" {
+		limits, words, _ := p.limits("none")
+		return limits, words, nil
+	}
+	if err != nil {
+		return gpu.Limits{}, "", err
+	}
+	i, _, err := gpu.Choose(adapters, want)
+	if err != nil {
+		return gpu.Limits{}, "", err
+	}
+	return adapters[i].Limits, fmt.Sprintf("%s (%s, %s)", adapters[i].Name, adapters[i].Backend, adapters[i].Type), nil
+}
+
+func (g *plannedGraph) printText(w io.Writer) error {
+	var b bytes.Buffer
+	m := &g.Model
+	fmt.Fprintf(&b, "%s · %s · %d layers · %.1f M parameters · %s\n", m.Name, m.Architecture, m.Layers, float64(m.Parameters)/1e6, m.Quantization)
+	fmt.Fprintf(&b, "planned for %s · context %d · at most %d tokens a step\n", g.For, m.Dims["context"], m.Dims["max_chunk"])
+	fmt.Fprintf(&b, "%d operators · %d values · %d dispatches in %d levels at the largest shapes · %d kernels\n",
+		len(g.Ops), len(g.Values), len(g.Dispatches), g.Levels, len(g.Kernels))
+	b.WriteString(g.memoryLine() + "\n")
+
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "\noperator\tname\tkind\tlayer\treads\tgives\n")
+	for i := range g.Ops {
+		op := &g.Ops[i]
+		layer := ""
+		if op.Layer != nil {
+			layer = fmt.Sprintf("%d %s", *op.Layer, op.Block)
+		}
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", op.ID, op.Name, op.Kind, layer, idList(slices.Concat(op.Inputs, op.State)), g.shapes(op.Outputs))
+	}
+	fmt.Fprintf(t, "\ndispatch\toperator\tlargest grid\treads\twrites\tkernels\n")
+	for i := range g.Dispatches {
+		d := &g.Dispatches[i]
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", d.ID, g.dispatchName(d), gridText(d.MaxWorkgroups), idList(d.Reads), idList(d.Writes), strings.Join(d.Kernels, " "))
+	}
+	fmt.Fprintf(t, "\nvalue\tname\trole\tdtype\tmax dims\tbytes\tmemory\n")
+	for i := range g.Values {
+		v := &g.Values[i]
+		where := ""
+		switch {
+		case v.AliasOf != nil:
+			where = fmt.Sprintf("as value %d", *v.AliasOf)
+		case v.Slot != nil:
+			where = fmt.Sprintf("slot %d", *v.Slot)
+		}
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", v.ID, v.Name, v.Role, v.DType, g.dims(v), sizeOf(v), where)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := w.Write(trimLines(b.Bytes()))
+	return err
+}
+
+// dispatchName is the operator's name, and the slot's where it has more than one.
+func (g *plannedGraph) dispatchName(d *trace.Dispatch) string {
+	if d.Label == "" {
+		return g.Ops[d.Op].Name
+	}
+	return g.Ops[d.Op].Name + " " + d.Label
+}
+
+// trimLines takes away the spaces that a table leaves at the ends of lines.
+func trimLines(text []byte) []byte {
+	lines := bytes.Split(text, []byte("\n"))
+	for i := range lines {
+		lines[i] = bytes.TrimRight(lines[i], " ")
+	}
+	return bytes.Join(lines, []byte("\n"))
+}
+
+// memoryLine is what the device would hold, in all and by role, the largest first.
+func (g *plannedGraph) memoryLine() string {
+	var total int64
+	var roles []string
+	for role, n := range g.AllocatedBytes {
+		total += n
+		roles = append(roles, role)
+	}
+	slices.SortFunc(roles, func(a, b string) int {
+		if d := g.AllocatedBytes[b] - g.AllocatedBytes[a]; d != 0 {
+			return int(max(-1, min(1, d)))
+		}
+		return strings.Compare(a, b)
+	})
+	for i, role := range roles {
+		roles[i] = fmt.Sprintf("%s %s", role, bytesText(g.AllocatedBytes[role]))
+	}
+	return fmt.Sprintf("device memory %s: %s", bytesText(total), strings.Join(roles, ", "))
+}
+
+func (g *plannedGraph) dims(v *trace.Value) string {
+	if v.Kind == "symint" {
+		for _, s := range g.SymInts {
+			if s.Value == v.ID {
+				return fmt.Sprintf("%d to %d", s.Min, s.Max)
+			}
+		}
+	}
+	return dimsText(v.MaxDims)
+}
+
+func dimsText(dims []int) string {
+	words := make([]string, len(dims))
+	for i, d := range dims {
+		words[i] = fmt.Sprint(d)
+	}
+	return strings.Join(words, "×")
+}
+
+func sizeOf(v *trace.Value) string {
+	if v.Kind == "symint" || v.AliasOf != nil {
+		return ""
+	}
+	return bytesText(v.Bytes)
+}
+
+func gridText(grid [3]int) string {
+	switch {
+	case grid[2] > 1:
+		return fmt.Sprintf("%d×%d×%d", grid[0], grid[1], grid[2])
+	case grid[1] > 1:
+		return fmt.Sprintf("%d×%d", grid[0], grid[1])
+	}
+	return fmt.Sprint(grid[0])
+}
+
+// shapes are values with their largest dims.
+func (g *plannedGraph) shapes(ids []trace.ValueID) string {
+	words := make([]string, len(ids))
+	for i, id := range ids {
+		words[i] = fmt.Sprintf("%d (%s)", id, g.dims(&g.Values[id]))
+	}
+	return strings.Join(words, ", ")
+}
+
+func idList(ids []trace.ValueID) string {
+	words := make([]string, len(ids))
+	for i, id := range ids {
+		words[i] = fmt.Sprint(id)
+	}
+	return strings.Join(words, " ")
+}

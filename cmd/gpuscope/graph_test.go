@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/trace"
+)
+
+// graphOf is what gpuscope graph prints of the embedded model, planned without a device.
+func graphOf(t *testing.T, args string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	if status := testProgram(&stdout, &stderr).main(t.Context(), strings.Fields("graph --device none "+args)); status != exitDone {
+		t.Fatalf("exit %d: %s", status, &stderr)
+	}
+	return stdout.String()
+}
+
+func plannedDemo(t *testing.T, args string) (g struct {
+	Model          trace.Model
+	For            string
+	AllocatedBytes map[string]int64 `json:"allocated_bytes"`
+	Levels         int
+	Graph          trace.Graph
+},
+) {
+	t.Helper()
+	dec := json.NewDecoder(strings.NewReader(graphOf(t, args+" --format json")))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&g); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestGraphAsTextListsEverything(t *testing.T) {
+	t.Parallel()
+	g := plannedDemo(t, "--context 64")
+	parts := strings.Split(strings.TrimSpace(graphOf(t, "--context 64")), "\n\n")
+	if len(parts) != 4 {
+		t.Fatalf("%d parts, want a head, operators, dispatches and values", len(parts))
+	}
+	for i, n := range []int{len(g.Graph.Ops), len(g.Graph.Dispatches), len(g.Graph.Values)} {
+		if lines := strings.Count(parts[i+1], "\n"); n == 0 || lines != n {
+			t.Errorf("part %d has %d rows, the graph %d", i+1, lines, n)
+		}
+	}
+	for _, want := range []string{
+		"demo · llama · 6 layers · 11.0 M parameters",
+		"context 64 · at most 64 tokens a step",
+		fmt.Sprintf("%d operators · %d values · %d dispatches in %d levels", len(g.Graph.Ops), len(g.Graph.Values), len(g.Graph.Dispatches), g.Levels),
+		"state 384 KiB", // 2 x 6 layers x 64 positions x 2 heads x 64 floats
+	} {
+		if !strings.Contains(parts[0], want) {
+			t.Errorf("the head does not say %q:\n%s", want, parts[0])
+		}
+	}
+	if g.AllocatedBytes["state"] != 2*6*64*2*64*4 {
+		t.Errorf("KV cache of %d bytes", g.AllocatedBytes["state"])
+	}
+}
+
+// Every edge of the drawing joins boxes that are drawn, and every operator is.
+func TestGraphAsDOTDrawsEveryOperator(t *testing.T) {
+	t.Parallel()
+	text := graphOf(t, "--format dot")
+	g := plannedDemo(t, "")
+	nodes := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^ +(\w+) \[label=`).FindAllStringSubmatch(text, -1) {
+		nodes[m[1]] = true
+	}
+	for _, op := range g.Graph.Ops {
+		if !nodes[fmt.Sprintf("op%d", op.ID)] {
+			t.Errorf("operator %d is not drawn", op.ID)
+		}
+	}
+	edges := regexp.MustCompile(`(\w+) -> (\w+)`).FindAllStringSubmatch(text, -1)
+	if len(edges) < len(g.Graph.Ops) {
+		t.Errorf("%d edges between %d operators", len(edges), len(g.Graph.Ops))
+	}
+	for _, e := range edges {
+		if !nodes[e[1]] || !nodes[e[2]] {
+			t.Errorf("edge %s -> %s has an end that is not drawn", e[1], e[2])
+		}
+	}
+	if strings.Count(text, "{") != strings.Count(text, "}") || strings.Count(text, "subgraph") != g.Model.Layers {
+		t.Errorf("%d clusters for %d layers", strings.Count(text, "subgraph"), g.Model.Layers)
+	}
+}
+
+func TestGraphNeedsNoAdapter(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr bytes.Buffer
+	p := testProgram(&stdout, &stderr)
+	p.driver = &fake.Driver{Err: errNoAdapterTest}
+	if status := p.main(t.Context(), []string{"graph"}); status != exitDone || !strings.Contains(stdout.String(), "planned for no device") {
+		t.Errorf("exit %d: %s", status, &stderr)
+	}
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"gpuscope/engine"
+	"gpuscope/model"
+	"gpuscope/model/session"
+)
+
+// modelOptions are the flags of everything that runs a model, and the model.
+type modelOptions struct {
+	path        string // "" is the model embedded in the program
+	device      string
+	context     int
+	maxChunk    int
+	topLogits   int
+	ignoreEOS   bool
+	static      bool
+	check       bool
+	timing      *choice
+	propagation *choice
+}
+
+// declareModelFlags declares the flags of everything that runs a model.
+func declareModelFlags(flags *pflag.FlagSet) *modelOptions {
+	o := &modelOptions{}
+	o.declareShape(flags, "run on the adapter of that number or part of a name: `N|NAME` (default the best, see gpuscope devices)")
+	o.timing = choiceFlag(flags, "timing", "time the GPU at `LEVEL`", "dispatch", "step", "off")
+	o.propagation = choiceFlag(flags, "propagation", "wake operators after a resize in `ORDER`", engine.Topological.String(), engine.Fixpoint.String())
+	flags.BoolVar(&o.static, "static", false, "pin every operator to its largest grid: what it would cost not to resize")
+	flags.BoolVar(&o.check, "check", false, "plan every operator afresh before each submit, and stop at what is stale")
+	flags.BoolVar(&o.ignoreEOS, "ignore-eos", false, "go on after the model's end token")
+	return o
+}
+
+// declareShape declares the flags that give a graph its size.
+func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
+	flags.StringVar(&o.device, "device", "", device)
+	flags.IntVar(&o.context, "context", 0, "make the KV cache hold `N` positions (default the model's)")
+	flags.IntVar(&o.maxChunk, "max-chunk", 0, "take at most `N` tokens a step (default 512, or the context where that is less)")
+}
+
+// validate is the part of the check that needs no model.
+func (o *modelOptions) validate(operands []string) (err error) {
+	for _, n := range []struct {
+		name  string
+		value int
+	}{{"context", o.context}, {"max-chunk", o.maxChunk}, {"top-logits", o.topLogits}} {
+		if n.value < 0 {
+			return usagef("--%s %d: want 0 or more", n.name, n.value)
+		}
+	}
+	for _, c := range []*choice{o.timing, o.propagation} {
+		if c == nil {
+			continue
+		}
+		if err := c.check(); err != nil {
+			return err
+		}
+	}
+	o.path, err = findModel(operands)
+	return err
+}
+
+// args are the flags and the operand that give these options again.
+func (o *modelOptions) args() []string {
+	args := []string{
+		"--device=" + o.device, "--context=" + strconv.Itoa(o.context), "--max-chunk=" + strconv.Itoa(o.maxChunk),
+		"--timing=" + o.timing.value, "--propagation=" + o.propagation.value,
+		fmt.Sprintf("--static=%t", o.static), fmt.Sprintf("--check=%t", o.check), fmt.Sprintf("--ignore-eos=%t", o.ignoreEOS),
+	}
+	if o.path != "" {
+		args = append(args, "--", o.path)
+	}
+	return args
+}
+
+// forModel are the options as package model takes them.
+func (p *program) forModel(o *modelOptions) (model.Options, error) {
+	out := model.Options{
+		Path: o.path, Driver: p.driver, Device: o.device, Context: o.context, MaxChunk: o.maxChunk, TopLogits: o.topLogits,
+		IgnoreEOS: o.ignoreEOS, Check: o.check, Producer: producer(), Command: append([]string{"gpuscope"}, p.args...),
+	}
+	out.Live.Static = o.static
+	if o.propagation != nil && o.propagation.value == engine.Fixpoint.String() {
+		out.Live.Order = engine.Fixpoint
+	}
+	if o.timing != nil {
+		level, err := engine.ParseTiming(o.timing.value)
+		if err != nil {
+			return out, err
+		}
+		out.Timing = level
+	}
+	return out, nil
+}
+
+// opener opens a model on a device.
+type opener func(ctx context.Context, o *modelOptions, emit func(session.Event)) (session.Session, error)
+
+// openModel opens a model in this process.
+func (p *program) openModel(ctx context.Context, o *modelOptions, emit func(session.Event)) (session.Session, error) {
+	if o.device == "none" {
+		return nil, usagef("--device none: running a model needs a device; gpuscope graph plans without one")
+	}
+	options, err := p.forModel(o)
+	if err != nil {
+		return nil, err
+	}
+	return model.Open(ctx, options, emit)
+}
+
+// findModel checks the operand that names a model before anything is started for it. No operand is the model embedded in the program.
+func findModel(operands []string) (string, error) {
+	if len(operands) == 0 {
+		return "", nil
+	}
+	path := operands[0]
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return "", fmt.Errorf("%s: it is a folder, want a .gguf file", path)
+	case err == nil:
+		return path, nil
+	case !os.IsNotExist(err):
+		return "", err
+	case strings.ContainsAny(path, `./\`):
+		return "", fmt.Errorf("%s: no such file", path)
+	}
+	names := commandNames()
+	if slices.Contains(names, path) {
+		return "", usagef("%q is a command, which comes first, and there is no such file", path)
+	}
+	return "", usagef("no command and no file %q%s", path, suggest(path, names, ""))
+}

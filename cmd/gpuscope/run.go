@@ -1,0 +1,340 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/spf13/pflag"
+
+	"gpuscope/model/session"
+	"gpuscope/trace"
+)
+
+// defaultPrompt is what a run that was given none begins with.
+const defaultPrompt = "Once upon a time"
+
+func runCommand() *command {
+	return &command{
+		name: "run", operand: "[MODEL]",
+		doc: "run a model headless: its text as it comes, then the profile",
+		more: `MODEL is a .gguf file (Llama architecture, Q4_0 matrices), or nothing: the demo model embedded in the program.
+Greedy decoding. Text and profile go to standard output, progress and warnings to standard error.`,
+		examples: []example{
+			{`gpuscope run -p "Once upon a time" -n 48`, "48 tokens of the embedded model, each dispatch timed"},
+			{`gpuscope run model.gguf --timing off -n 200`, "another model at full speed: wall times only"},
+			{`gpuscope run --ids 0,47,11 --top-logits 5 --format json`, "for a program: exact tokens in, tokens and logits out"},
+			{`gpuscope run --chunks 40,1,7 --trace run.json`, "prefill in steps of these sizes; record everything"},
+		},
+		setup: func(p *program, flags *pflag.FlagSet) action {
+			var r run
+			flags.StringVarP(&r.prompt, "prompt", "p", defaultPrompt, "go on from `TEXT`; begins with the BOS token where the model's file says so")
+			flags.IntSliceVar(&r.ids, "ids", nil, "go on from token ids `0,47,..` instead, taken as they are")
+			flags.IntVarP(&r.tokens, "tokens", "n", 64, "generate `N` tokens")
+			flags.IntSliceVar(&r.chunks, "chunks", nil, "prefill in steps of `40,1,7` tokens; the last size repeats (default as many as a step takes)")
+			flags.StringVar(&r.tracePath, "trace", "", "record the run to `FILE`: .json or .jsonl, with .gz compressed")
+			r.format = formatFlag(flags, "text", "json")
+			r.model = declareModelFlags(flags)
+			flags.IntVar(&r.model.topLogits, "top-logits", 0, "tell the `K` highest logits of each step")
+			return func(ctx context.Context, operands []string) error {
+				r.byText = !flags.Changed("ids")
+				if flags.Changed("prompt") && flags.Changed("ids") {
+					return usagef("-p and --ids: give one of them")
+				}
+				if err := r.validate(operands); err != nil {
+					return err
+				}
+				return r.run(ctx, p)
+			}
+		},
+	}
+}
+
+// run is one call of the run command.
+type run struct {
+	prompt      string
+	byText      bool // else by ids
+	ids, chunks []int
+	tokens      int
+	tracePath   string
+	format      *choice
+	model       *modelOptions
+}
+
+func (r *run) validate(operands []string) error {
+	if r.tokens < 0 {
+		return usagef("-n %d: want 0 or more tokens", r.tokens)
+	}
+	for _, id := range r.ids {
+		if id < 0 {
+			return usagef("--ids %d: token ids are 0 or more", id)
+		}
+	}
+	if !r.byText && len(r.ids) == 0 {
+		return usagef("--ids: give at least one token id")
+	}
+	for _, n := range r.chunks {
+		if n < 1 {
+			return usagef("--chunks %d: a step takes 1 token or more", n)
+		}
+		if limit := r.model.maxChunk; limit > 0 && n > limit {
+			return usagef("--chunks %d: over --max-chunk %d", n, limit)
+		}
+	}
+	if err := r.format.check(); err != nil {
+		return err
+	}
+	if err := r.model.validate(operands); err != nil {
+		return err
+	}
+	if r.tracePath != "" {
+		return trace.CheckWritable(r.tracePath)
+	}
+	return nil
+}
+
+// run opens the model, makes the tokens, and prints what came of it. A run that fails or is stopped on its way prints and records what it has.
+func (r *run) run(ctx context.Context, p *program) error {
+	progress := newProgress(p)
+	s, err := p.open(ctx, r.model, progress.show)
+	progress.done()
+	if err != nil {
+		return asUsage(err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	out := &output{p: p, run: r, stop: stop}
+	var draining sync.WaitGroup
+	draining.Go(func() {
+		for e := range s.Events() {
+			out.take(e)
+		}
+	})
+	err = r.generate(ctx, s)
+	err = errors.Join(err, s.Close())
+	draining.Wait()
+	if errors.Is(err, session.ErrUsage) {
+		out.discard()
+		return asUsage(err)
+	}
+	return errors.Join(err, out.finish())
+}
+
+// generate sends the session's commands.
+func (r *run) generate(ctx context.Context, s session.Session) error {
+	prompt := session.Command{Kind: session.Prompt, Chunks: r.chunks, N: r.tokens}
+	if r.byText {
+		prompt.Text = r.prompt
+	} else {
+		prompt.Tokens = r.ids
+	}
+	if err := s.Do(ctx, prompt); err != nil {
+		return err
+	}
+	if r.tokens > 1 { // the prompt gave the first
+		// What is refused here is to go on behind the end of the text.
+		if err := s.Do(ctx, session.Command{Kind: session.Run, N: r.tokens - 1}); err != nil && !errors.Is(err, session.ErrUsage) {
+			return err
+		}
+	}
+	if r.model.timing.value == "dispatch" && (r.format.value == "text" || r.tracePath != "") {
+		// Refused where the device has no timestamps: then timing cost nothing.
+		if err := s.Do(ctx, session.Command{Kind: session.Observe}); err != nil && !errors.Is(err, session.ErrUsage) {
+			return err
+		}
+	}
+	return nil
+}
+
+// asUsage gives what the model refused before anything ran the exit status of wrong use.
+func asUsage(err error) error {
+	if errors.Is(err, session.ErrUsage) {
+		return usageError{err.Error()}
+	}
+	return err
+}
+
+// output is what becomes of the events of a run: text as it comes, a trace file, and at the end the profile or one JSON object.
+type output struct {
+	p    *program
+	run  *run
+	stop context.CancelFunc // ends the run when nobody reads its output
+
+	mirror   session.Mirror
+	wrote    bool // some text
+	err      error
+	recorder *trace.StreamWriter
+	recorded error
+}
+
+func (o *output) take(e session.Event) {
+	o.mirror.Apply(e)
+	switch {
+	case e.Log != nil && e.Log.Level != "info":
+		fmt.Fprintf(o.p.stderr, "%s: %s\n", e.Log.Level, e.Log.Text)
+	case e.Step != nil && o.run.format.value == "text" && o.run.tokens > 0 && o.err == nil:
+		if _, o.err = io.WriteString(o.p.stdout, e.Step.Text); o.err != nil {
+			o.stop()
+		}
+		o.wrote = o.wrote || e.Step.Text != ""
+	}
+	if o.run.tracePath != "" && o.recorded == nil {
+		o.recorded = o.record(e)
+	}
+}
+
+// record appends to the trace file what of an event belongs to a trace.
+func (o *output) record(e session.Event) (err error) {
+	if e.Opened != nil {
+		o.recorder, err = trace.NewStreamWriter(o.run.tracePath, e.Opened)
+		return err
+	}
+	for i := range e.Plans {
+		if err := o.recorder.Write(trace.Record{Plan: &e.Plans[i]}); err != nil {
+			return err
+		}
+	}
+	r := trace.Record{Step: e.Step, Event: e.Note, Observer: e.Observer, Ceilings: e.Ceilings, Clock: e.Clock}
+	if e.Repeated != nil {
+		r.Samples = &trace.Samples{Step: e.Repeated.Step, Samples: e.Repeated.Samples}
+	}
+	if r == (trace.Record{}) {
+		return nil
+	}
+	return o.recorder.Write(r)
+}
+
+// discard leaves no trace of a run that did not begin.
+func (o *output) discard() {
+	if o.recorder != nil {
+		o.recorder.Cancel()
+	}
+}
+
+// finish prints the end and puts the trace in its place.
+func (o *output) finish() error {
+	if o.mirror.Trace == nil {
+		return o.recorded
+	}
+	if o.recorder != nil {
+		if err := o.recorder.Close(); err != nil {
+			o.recorder.Cancel()
+			o.recorded = err
+		}
+	}
+	if o.err == nil {
+		o.err = o.print()
+	}
+	if o.recorded != nil {
+		return o.recorded
+	}
+	return o.err
+}
+
+func (o *output) print() error {
+	if o.run.format.value == "json" {
+		return writeJSON(o.p.stdout, o.result())
+	}
+	var b strings.Builder
+	if o.wrote {
+		b.WriteString("\n\n")
+	}
+	table := o.mirror.Trace.Profile().Table()
+	rows, err := table.Select(trace.Selection{})
+	if err != nil {
+		return err
+	}
+	if err := table.Print(&b, "text", rows, 0); err != nil {
+		return err
+	}
+	_, err = io.WriteString(o.p.stdout, b.String())
+	return err
+}
+
+// result is the one object of --format json.
+type result struct {
+	PromptTokens []int        `json:"prompt_tokens"` // BOS included
+	Tokens       []int        `json:"tokens"`        // generated
+	Text         string       `json:"text"`
+	Steps        []resultStep `json:"steps"`
+	Timings      timings      `json:"timings"`
+}
+
+type resultStep struct {
+	Position int        `json:"position"`
+	Live     int        `json:"live"` // tokens that went in
+	Token    *int       `json:"token,omitempty"`
+	Top      []topLogit `json:"top,omitempty"`
+}
+
+type topLogit struct {
+	ID    int     `json:"id"`
+	Logit float64 `json:"logit"`
+}
+
+// timings are of steps that were not cold; a rate that was not measured is absent.
+type timings struct {
+	PrefillTokensPerS float64 `json:"prefill_tokens_per_s,omitempty"`
+	DecodeTokensPerS  float64 `json:"decode_tokens_per_s,omitempty"`
+	Timing            string  `json:"timing"`
+}
+
+func (o *output) result() result {
+	t := o.mirror.Trace
+	res := result{PromptTokens: []int{}, Tokens: []int{}, Steps: []resultStep{}, Timings: timings{Timing: o.mirror.State.Timing}}
+	profile := t.Profile()
+	if r := profile.Rate("prefill"); r != nil {
+		res.Timings.PrefillTokensPerS = r.TokensPerS
+	}
+	if r := profile.Rate("decode"); r != nil {
+		res.Timings.DecodeTokensPerS = r.TokensPerS
+	}
+	for _, token := range o.mirror.State.Prompt {
+		res.PromptTokens = append(res.PromptTokens, token.ID)
+	}
+	var text strings.Builder
+	for i := range t.Steps {
+		s := &t.Steps[i]
+		step := resultStep{Position: s.Position, Live: len(s.Tokens)}
+		if s.Token != nil && o.run.tokens > 0 {
+			step.Token = s.Token
+			for _, c := range s.Top {
+				step.Top = append(step.Top, topLogit{c.ID, c.Logit})
+			}
+			res.Tokens = append(res.Tokens, *s.Token)
+			text.WriteString(s.Text)
+		}
+		res.Steps = append(res.Steps, step)
+	}
+	res.Text = text.String()
+	return res
+}
+
+// progress shows how far opening has come, on a terminal: one line that is written over.
+type progress struct {
+	w     io.Writer
+	shown bool
+}
+
+func newProgress(p *program) *progress {
+	if !p.terminal {
+		return &progress{w: io.Discard}
+	}
+	return &progress{w: p.stderr}
+}
+
+func (g *progress) show(e session.Event) {
+	if e.Progress != nil {
+		fmt.Fprintf(g.w, "\r\x1b[K%s %d/%d", e.Progress.Phase, e.Progress.Done, e.Progress.Total)
+		g.shown = true
+	}
+}
+
+func (g *progress) done() {
+	if g.shown {
+		fmt.Fprint(g.w, "\r\x1b[K")
+	}
+}

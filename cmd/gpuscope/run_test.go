@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gpuscope/model/session"
+	"gpuscope/trace"
+	"gpuscope/trace/tracetest"
+	"gpuscope/tui/tuitest"
+)
+
+// playing makes a program whose models all play the same recording back: a prefill of 42 tokens and five decode steps.
+func playing(t *testing.T, script tuitest.Script) (p *program, stdout, stderr *bytes.Buffer) {
+	t.Helper()
+	stdout, stderr = &bytes.Buffer{}, &bytes.Buffer{}
+	p = testProgram(stdout, stderr)
+	p.open = func(context.Context, *modelOptions, func(session.Event)) (session.Session, error) {
+		return tuitest.Play(tracetest.Llama(2, 6), script), nil
+	}
+	return p, stdout, stderr
+}
+
+func TestRunPrintsTheTextAndThenTheProfile(t *testing.T) {
+	t.Parallel()
+	p, stdout, stderr := playing(t, tuitest.Script{})
+	if status := p.main(t.Context(), strings.Fields("run -n 4 --timing step")); status != exitDone {
+		t.Fatalf("exit %d: %s", status, stderr)
+	}
+	want := tracetest.Llama(2, 4)
+	var text strings.Builder
+	for _, s := range want.Steps {
+		text.WriteString(s.Text)
+	}
+	head, profile, ok := strings.Cut(stdout.String(), "\n\n")
+	if !ok || head != text.String() {
+		t.Errorf("text %q, want %q", head, text.String())
+	}
+	for _, line := range []string{"prefill: 42 tokens in 1 step", "decode: 3 tokens in 3 steps", "timing cost: a decode step takes 7.70 ms untimed and 9.05 ms timed", "rms_norm"} {
+		if !strings.Contains(profile, line) {
+			t.Errorf("the profile does not say %q:\n%s", line, profile)
+		}
+	}
+	if stderr.Len() > 0 || strings.Contains(stdout.String(), "\x1b") {
+		t.Errorf("stderr %q, stdout %q", stderr, stdout)
+	}
+}
+
+func TestRunAsJSONHoldsWhatThePromptAndTheStepsGave(t *testing.T) {
+	t.Parallel()
+	p, stdout, stderr := playing(t, tuitest.Script{})
+	if status := p.main(t.Context(), strings.Fields("run -n 3 --format json --timing off")); status != exitDone {
+		t.Fatalf("exit %d: %s", status, stderr)
+	}
+	var got struct {
+		PromptTokens []int `json:"prompt_tokens"`
+		Tokens       []int
+		Text         string
+		Steps        []struct {
+			Position, Live int
+			Token          *int
+			Top            []map[string]float64
+		}
+		Timings map[string]any
+	}
+	dec := json.NewDecoder(stdout)
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	want := tracetest.Llama(2, 6)
+	if len(got.PromptTokens) != tracetest.PromptTokens || len(got.Tokens) != 3 || len(got.Steps) != 3 {
+		t.Fatalf("%d prompt tokens, %d tokens, %d steps", len(got.PromptTokens), len(got.Tokens), len(got.Steps))
+	}
+	text := ""
+	for i, s := range got.Steps {
+		w := want.Steps[i]
+		text += w.Text
+		if s.Position != w.Position || s.Live != len(w.Tokens) || *s.Token != *w.Token || got.Tokens[i] != *w.Token || len(s.Top) != len(w.Top) {
+			t.Errorf("step %d is %+v, want that of %+v", i, s, w)
+		}
+		for k, top := range s.Top {
+			if len(top) != 2 || top["id"] != float64(w.Top[k].ID) || top["logit"] != w.Top[k].Logit {
+				t.Errorf("step %d, candidate %d is %v", i, k, top)
+			}
+		}
+	}
+	if got.Text != text {
+		t.Errorf("text %q, want %q", got.Text, text)
+	}
+	if got.Timings["decode_tokens_per_s"].(float64) <= 0 || got.Timings["prefill_tokens_per_s"].(float64) <= 0 || got.Timings["timing"] == "" {
+		t.Errorf("timings: %v", got.Timings)
+	}
+}
+
+func TestRunOfNoTokensHasNone(t *testing.T) {
+	t.Parallel()
+	p, stdout, stderr := playing(t, tuitest.Script{})
+	if status := p.main(t.Context(), strings.Fields("run -n 0 --format json --timing off")); status != exitDone {
+		t.Fatalf("exit %d: %s", status, stderr)
+	}
+	var got result
+	if err := json.Unmarshal(stdout.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Tokens) != 0 || got.Text != "" || len(got.Steps) != 1 || got.Steps[0].Token != nil || got.Timings.DecodeTokensPerS != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestRecordedRunOpensAgain(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"run.json", "run.jsonl.gz"} {
+		path := filepath.Join(t.TempDir(), name)
+		p, _, stderr := playing(t, tuitest.Script{})
+		if status := p.main(t.Context(), []string{"run", "-n", "5", "--timing", "off", "--trace", path}); status != exitDone {
+			t.Fatalf("exit %d: %s", status, stderr)
+		}
+		got, err := trace.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Steps) != 5 || len(got.Plans) == 0 || got.Observer == nil {
+			t.Errorf("%s has %d steps, %d plans, observer %v", name, len(got.Steps), len(got.Plans), got.Observer)
+		}
+		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) > 0 {
+			t.Errorf("left behind: %q", left)
+		}
+	}
+}
+
+func TestTraceThatCannotBeWrittenIsRefusedBeforeAnythingRuns(t *testing.T) {
+	t.Parallel()
+	p, stdout, stderr := playing(t, tuitest.Script{})
+	p.open = func(context.Context, *modelOptions, func(session.Event)) (session.Session, error) {
+		t.Error("a model was opened")
+		return nil, errors.New("no")
+	}
+	for _, path := range []string{t.TempDir(), filepath.Join(t.TempDir(), "no", "such", "folder.json")} {
+		stderr.Reset()
+		if status := p.main(t.Context(), []string{"run", "--trace", path}); status != exitFailed || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), path) {
+			t.Errorf("--trace %s: exit %d, %q", path, status, stderr)
+		}
+	}
+	if stdout.Len() > 0 {
+		t.Errorf("stdout: %q", stdout)
+	}
+}
+
+// A run that fails on its way keeps what it has: text, profile and trace.
+func TestFailedRunKeepsWhatItHas(t *testing.T) {
+	t.Parallel()
+	steps := 0
+	p, stdout, stderr := playing(t, tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+		if steps++; steps == 4 { // the prompt, two tokens, and this
+			return errors.New("device lost")
+		}
+		return nil
+	}})
+	path := filepath.Join(t.TempDir(), "run.json")
+	status := p.main(t.Context(), []string{"run", "-n", "5", "--timing", "off", "--trace", path})
+	if status != exitFailed || stderr.String() != "gpuscope run: device lost\n" || !strings.Contains(stdout.String(), "decode: 2 tokens in 2 steps") {
+		t.Errorf("exit %d, stderr %q, stdout:\n%s", status, stderr, stdout)
+	}
+	if got, err := trace.ReadFile(path); err != nil || len(got.Steps) != 3 {
+		t.Errorf("trace: %v", err)
+	}
+}
+
+func TestRunStopsWhereNobodyReadsItsText(t *testing.T) {
+	t.Parallel()
+	var stopped error
+	steps := 0
+	p, _, stderr := playing(t, tuitest.Script{Before: func(ctx context.Context, _ session.Command) error {
+		if steps++; steps > 1 {
+			<-ctx.Done() // the text of the first step met a closed pipe
+			stopped = ctx.Err()
+		}
+		return stopped
+	}})
+	p.stdout = brokenPipe{}
+	if status := p.main(t.Context(), strings.Fields("run -n 5 --timing off")); status != exitDone || stderr.Len() > 0 || stopped == nil {
+		t.Errorf("exit %d, stderr %q, stopped: %v", status, stderr, stopped)
+	}
+}
+
+func TestRefusedPromptLeavesNothing(t *testing.T) {
+	t.Parallel()
+	p, stdout, stderr := playing(t, tuitest.Script{Before: func(context.Context, session.Command) error {
+		return session.Refusef("the prompt has 2000 tokens, the context holds 1024")
+	}})
+	path := filepath.Join(t.TempDir(), "run.json")
+	if status := p.main(t.Context(), []string{"run", "--trace", path}); status != exitUsage || stdout.Len() > 0 {
+		t.Errorf("exit %d, stdout %q", status, stdout)
+	}
+	if want := "gpuscope run: the prompt has 2000 tokens, the context holds 1024 (gpuscope run -h shows how)\n"; stderr.String() != want {
+		t.Errorf("stderr %q", stderr)
+	}
+	if files, _ := os.ReadDir(filepath.Dir(path)); len(files) > 0 {
+		t.Errorf("left behind: %v", files)
+	}
+}

@@ -1,0 +1,231 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/term"
+
+	"gpuscope/model/session"
+	"gpuscope/trace"
+	"gpuscope/trace/tracetest"
+	"gpuscope/tui/tuitest"
+)
+
+// playEnv makes the test binary be gpuscope: the program of main, but with models that play a recording ("play"), that lose their process at the
+// second command ("abort"), or that cannot be opened ("refuse"). The engine process inherits it.
+const playEnv = "GPUSCOPE_TEST_PLAY"
+
+func TestMain(m *testing.M) {
+	how := os.Getenv(playEnv)
+	if how == "" {
+		os.Exit(m.Run())
+	}
+	p := newProgram()
+	p.open = func(_ context.Context, _ *modelOptions, emit func(session.Event)) (session.Session, error) {
+		emit(session.Event{Progress: &session.Progress{Phase: "compile kernels", Done: 1, Total: 9}})
+		commands := 0
+		switch how {
+		case "refuse":
+			return nil, errors.New("demo.gguf: no tensor token_embd.weight")
+		case "abort":
+			return tuitest.Play(tracetest.Llama(2, 6), tuitest.Script{Before: func(context.Context, session.Command) error {
+				if commands++; commands > 1 {
+					fmt.Fprintln(os.Stderr, "thread panicked: mapped buffer")
+					_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				}
+				return nil
+			}}), nil
+		}
+		return tuitest.Play(tracetest.Llama(2, 6), tuitest.Script{}), nil
+	}
+	os.Exit(p.main(context.Background(), os.Args[1:]))
+}
+
+// terminal is gpuscope in a pseudo-terminal.
+type terminal struct {
+	*testing.T
+	cmd           *exec.Cmd
+	master, slave *os.File
+	before        *term.State
+
+	mu     sync.Mutex
+	seen   bytes.Buffer
+	more   chan struct{} // one element when seen has grown
+	exited chan error
+}
+
+// startTerminal starts gpuscope at 80x24. All waits of the test end with its deadline.
+func startTerminal(t *testing.T, play string, args ...string) *terminal {
+	t.Helper()
+	master, slave, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pty.Setsize(master, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
+		t.Fatal(err)
+	}
+	before, err := term.GetState(int(slave.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A tmux terminal is not asked for its background: nobody would answer here.
+	x := &terminal{T: t, cmd: exec.Command(file, args...), master: master, slave: slave, before: before, more: make(chan struct{}, 1), exited: make(chan error, 1)}
+	x.cmd.Env = append(os.Environ(), playEnv+"="+play, "TERM=tmux-256color", "COLORTERM=", "NO_COLOR=1")
+	x.cmd.Stdin, x.cmd.Stdout, x.cmd.Stderr = slave, slave, slave
+	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := x.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go x.read()
+	go func() { x.exited <- x.cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = x.cmd.Process.Kill()
+		master.Close()
+		slave.Close()
+	})
+	return x
+}
+
+func (x *terminal) read() {
+	buf := make([]byte, 1<<12)
+	for {
+		n, err := x.master.Read(buf)
+		x.mu.Lock()
+		x.seen.Write(buf[:n])
+		x.mu.Unlock()
+		select {
+		case x.more <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (x *terminal) text() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.seen.String()
+}
+
+const patience = 30 * time.Second
+
+// expect waits until the terminal has been sent a text.
+func (x *terminal) expect(want string) {
+	x.Helper()
+	deadline := time.After(patience)
+	for !strings.Contains(x.text(), want) {
+		select {
+		case <-x.more:
+		case <-deadline:
+			x.Fatalf("the terminal never showed %q; it was sent:\n%q", want, x.text())
+		}
+	}
+}
+
+func (x *terminal) press(keys string) {
+	x.Helper()
+	if _, err := x.master.WriteString(keys); err != nil {
+		x.Fatal(err)
+	}
+}
+
+// leaves waits for the end and checks that the terminal is as it was.
+func (x *terminal) leaves(status int) {
+	x.Helper()
+	select {
+	case err := <-x.exited:
+		got := 0
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			got = exit.ExitCode()
+		}
+		if got != status {
+			x.Errorf("exit status %d, want %d; the terminal was sent:\n%q", got, status, x.text())
+		}
+	case <-time.After(patience):
+		x.Fatalf("gpuscope does not end; the terminal was sent:\n%q", x.text())
+	}
+	after, err := term.GetState(int(x.slave.Fd()))
+	if err != nil {
+		x.Fatal(err)
+	}
+	if !reflect.DeepEqual(after, x.before) {
+		x.Error("the terminal's mode is not what it was")
+	}
+	x.expect("\x1b[?1049l") // out of the alternate screen
+	x.expect("\x1b[?25h")   // the cursor
+	if text := x.text(); strings.LastIndex(text, "\x1b[?1049h") > strings.LastIndex(text, "\x1b[?1049l") {
+		x.Error("the alternate screen is still on")
+	}
+}
+
+func TestScreenOpensStepsAndQuits(t *testing.T) {
+	t.Parallel()
+	x := startTerminal(t, "play")
+	x.expect("prologue") // of the first step
+	x.press("s")
+	x.expect("decode")
+	x.press("q")
+	x.leaves(exitDone)
+}
+
+func TestTraceOpensWithoutADevice(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "run.json.gz")
+	if err := trace.WriteFile(path, tracetest.Llama(2, 6)); err != nil {
+		t.Fatal(err)
+	}
+	x := startTerminal(t, "refuse", path)
+	x.expect("prologue")
+	x.press("q")
+	x.leaves(exitDone)
+}
+
+func TestSIGTERMRestoresTheTerminal(t *testing.T) {
+	t.Parallel()
+	x := startTerminal(t, "play")
+	x.expect("prologue")
+	if err := x.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	x.leaves(exitFailed)
+}
+
+func TestScreenSaysWhyAModelDoesNotOpen(t *testing.T) {
+	t.Parallel()
+	x := startTerminal(t, "refuse")
+	x.expect("no tensor token_embd.weight")
+	x.press("q")
+	x.leaves(exitFailed)
+	x.expect("gpuscope: demo.gguf: no tensor token_embd.weight")
+}
+
+func TestScreenSurvivesTheEngine(t *testing.T) {
+	t.Parallel()
+	x := startTerminal(t, "abort")
+	x.expect("prologue")
+	x.press("s")
+	x.expect("mapped buffer")
+	x.press("q")
+	x.leaves(exitDone)
+}
