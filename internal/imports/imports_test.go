@@ -34,7 +34,7 @@ var rules = []rule{
 	{pkg: "model/safetensors", may: nil},
 	{pkg: "model/pte", may: nil},
 	{pkg: "model/tokenizer", may: []string{"model/gguf"}},
-	{pkg: "model/...", may: []string{"model/...", "ops/...", "engine", "engine/gpu", "trace"}},
+	{pkg: "model/...", may: []string{"model/...", "ops/...", "engine", "engine/gpu", "trace"}, test: []string{"engine/gpu/rules"}},
 	{pkg: "ops/...", may: []string{"ops/...", "shaders", "engine", "engine/gpu", "trace"}},
 	{pkg: "shaders", may: nil},
 	{pkg: "engine", may: []string{"engine/gpu", "trace"}, test: []string{"engine/gpu/rules"}},
