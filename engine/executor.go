@@ -219,13 +219,13 @@ func (x *Executor) compile(progress func(string, int, int)) error {
 	for i, k := range x.g.kernels {
 		progress("compile kernels", i, len(x.g.kernels))
 		start := time.Now()
-		p, err := x.dev.NewPipeline(gpu.PipelineDesc{Label: k.Name, Source: k.Source, Entry: "main", Bindings: k.bindings()})
+		p, err := x.dev.NewPipeline(gpu.PipelineDesc{Label: x.g.names[k], Source: k.Source, Entry: "main", Bindings: k.bindings()})
 		if err != nil {
-			return fmt.Errorf("compile kernel %s: %w", k.Name, err)
+			return fmt.Errorf("compile kernel %s: %w", x.g.names[k], err)
 		}
 		x.own(p)
 		x.pipes[k] = p
-		x.compiled = append(x.compiled, trace.Compiled{Kernel: k.Name, NS: trace.Measured(time.Since(start).Nanoseconds())})
+		x.compiled = append(x.compiled, trace.Compiled{Kernel: x.g.names[k], NS: trace.Measured(time.Since(start).Nanoseconds())})
 	}
 	progress("compile kernels", len(x.g.kernels), len(x.g.kernels))
 	return nil
@@ -256,7 +256,7 @@ func (x *Executor) bind() error {
 			if n := use.Kernel.paramsBytes(); n > 0 {
 				bindings = append(bindings, gpu.Binding{Buffer: x.arena.buffer, Offset: uint64(x.arena.offsets[i]), Size: uint64(n)})
 			}
-			label := fmt.Sprintf("%s/%s", o.name, use.Kernel.Name)
+			label := fmt.Sprintf("%s/%s", o.name, x.g.names[use.Kernel])
 			group, err := x.dev.NewBindGroup(label, x.pipes[use.Kernel], bindings)
 			if err != nil {
 				return fmt.Errorf("bind %s: %w", label, err)

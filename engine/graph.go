@@ -19,8 +19,9 @@ type Graph struct {
 	outputs    []ValueID
 	dispatches []dispatch
 	kernels    []*Kernel // that any corner uses
-	slots      []int64   // allocation slots: bytes
-	symOps     []bool    // by operator: gives SymInts from inputs and SymInts only
+	names      map[*Kernel]string
+	slots      []int64 // allocation slots: bytes
+	symOps     []bool  // by operator: gives SymInts from inputs and SymInts only
 }
 
 // dispatch is a dispatch slot of an operator in the graph.
@@ -60,6 +61,7 @@ func (b *Builder) Finish() (*Graph, error) {
 	for i := range g.ops {
 		g.collectKernels(&g.ops[i])
 	}
+	g.nameKernels()
 	b.err = fmt.Errorf("the graph is finished")
 	return g, nil
 }
@@ -180,7 +182,7 @@ func (g *Graph) Describe() trace.Graph {
 		d.Ops = append(d.Ops, top)
 	}
 	for _, k := range g.kernels {
-		d.Kernels = append(d.Kernels, k.describe())
+		d.Kernels = append(d.Kernels, g.describeKernel(k))
 	}
 	for i := range g.dispatches {
 		d.Dispatches = append(d.Dispatches, g.describeDispatch(trace.DispatchID(i)))
@@ -198,7 +200,7 @@ func (g *Graph) describeDispatch(id trace.DispatchID) trace.Dispatch {
 		if !l.active {
 			continue
 		}
-		if k := o.use(dp.slot, o.corner[c].route).Kernel.Name; !slices.Contains(d.Kernels, k) {
+		if k := g.names[o.use(dp.slot, o.corner[c].route).Kernel]; !slices.Contains(d.Kernels, k) {
 			d.Kernels = append(d.Kernels, k)
 		}
 		if w := l.Grid.Workgroups(); w > most {

@@ -3,6 +3,7 @@ package engine
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 
 	"gpuscope/engine/gpu"
 	"gpuscope/trace"
@@ -20,9 +21,22 @@ func (k *Kernel) bindings() []gpu.Access {
 	return list
 }
 
-func (k *Kernel) describe() trace.Kernel {
+// nameKernels gives every kernel of the graph a name of its own.
+func (g *Graph) nameKernels() {
+	g.names = make(map[*Kernel]string, len(g.kernels))
+	seen := map[string]int{}
+	for _, k := range g.kernels {
+		name := k.Name
+		if seen[name]++; seen[name] > 1 {
+			name = fmt.Sprintf("%s.%d", name, seen[name])
+		}
+		g.names[k] = name
+	}
+}
+
+func (g *Graph) describeKernel(k *Kernel) trace.Kernel {
 	sum := sha256.Sum256([]byte(k.Source))
-	t := trace.Kernel{Name: k.Name, SourceSHA256: hex.EncodeToString(sum[:]), Source: k.Source, Params: k.Params}
+	t := trace.Kernel{Name: g.names[k], Constants: k.Constants, SourceSHA256: hex.EncodeToString(sum[:]), Source: k.Source, Params: k.Params}
 	for i, n := range k.WorkgroupSize {
 		t.WorkgroupSize[i] = int(n)
 	}

@@ -62,7 +62,9 @@ type Use struct {
 // Kernel is a specialised compute shader. Bindings 0.. are storage, as Storage says; the params block, if Params is not empty, is the
 // last binding.
 type Kernel struct {
+	// Name says what it does: "linear_q4gsw_gemv". A graph tells kernels of one name apart by a number: "linear_q4gsw_gemv.2".
 	Name          string
+	Constants     string // that it was specialised with, for people
 	Source        string // WGSL with entry point main
 	WorkgroupSize [3]uint32
 	Storage       []gpu.Access

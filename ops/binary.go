@@ -52,9 +52,9 @@ func addBinary(b *engine.Builder, name, kind string, x, y engine.ValueID, alpha 
 		o.vec = min(vec(b, x, -1), vec(b, y, -1))
 	}
 	c := shaders.Constants{"Op": kind, "Lanes": threadLanes, "Vec": o.vec, "Rank": 0}
-	o.same = kernel(b, "binary", c)
+	o.same = kernelAs(b, kind, "binary", c)
 	c["Rank"] = o.rank
-	o.broadcast = kernel(b, "binary", c)
+	o.broadcast = kernelAs(b, kind+"_broadcast", "binary", c)
 	b.Add(name, o)
 	return o.y
 }

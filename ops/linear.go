@@ -240,14 +240,14 @@ func (o *linear) grid(p *engine.Planner, s *linearShape, m, n int) engine.Grid {
 }
 
 func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
-	s := &o.shapes[route]
+	s, name := &o.shapes[route], o.kind+"_"+linearRouteNames[route]
 	c := shaders.Constants{"Weights": "f32", "Bias": o.bias != engine.None}
 	if o.q4 != nil {
 		c["Weights"], c["HalfScales"], c["Unpack"] = "q4", o.q4.halfScales, q4Unpack
 	}
 	if s.tile > 0 {
 		c["Tile"], c["Quads"], c["Vec"] = s.tile, s.quads, o.k%4 == 0
-		return kernel(b, "linear_tiled", c)
+		return kernelAs(b, name, "linear_tiled", c)
 	}
 	c["Lanes"], c["Rows"], c["Batch"], c["Chunks"] = s.lanes, s.rows, s.batch, o.k/s.chunk()
 	c["Ragged"] = false
@@ -257,7 +257,7 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	if o.q4 != nil {
 		c["Words"], c["GroupChunks"] = s.words, o.q4.group/s.chunk()
 	}
-	return kernel(b, "linear_gemv", c)
+	return kernelAs(b, name, "linear_gemv", c)
 }
 
 func (o *linear) Reference(r *Ref) {

@@ -36,11 +36,16 @@ var kernels struct {
 	byKey map[string]*engine.Kernel
 }
 
-// kernel is the kernel that a template and its constants make, the same pointer for the same constants. After an error, which it records in
-// the builder, it returns nil.
+// kernel is the kernel that a template and its constants make, under the template's name, and the same pointer for the same constants. After an
+// error, which it records in the builder, it returns nil.
 func kernel(b *engine.Builder, template string, c shaders.Constants) *engine.Kernel {
+	return kernelAs(b, template, template, c)
+}
+
+// kernelAs is kernel under a name that says more than the template's.
+func kernelAs(b *engine.Builder, as, template string, c shaders.Constants) *engine.Kernel {
 	var key strings.Builder
-	key.WriteString(template)
+	fmt.Fprintf(&key, "%s: %s", as, template)
 	for _, name := range slices.Sorted(maps.Keys(c)) {
 		fmt.Fprintf(&key, " %s=%v", name, c[name])
 	}
@@ -54,7 +59,7 @@ func kernel(b *engine.Builder, template string, c shaders.Constants) *engine.Ker
 		b.Errorf("%w", err)
 		return nil
 	}
-	k := &engine.Kernel{Name: expanded.Name, Source: expanded.Source, WorkgroupBytes: expanded.WorkgroupBytes}
+	k := &engine.Kernel{Name: as, Constants: expanded.Constants, Source: expanded.Source, WorkgroupBytes: expanded.WorkgroupBytes}
 	for i, n := range expanded.WorkgroupSize {
 		k.WorkgroupSize[i] = uint32(n)
 	}

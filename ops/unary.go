@@ -50,7 +50,7 @@ func addUnary(b *engine.Builder, name, kind, fn string, x engine.ValueID) engine
 		return engine.None
 	}
 	o := &unary{kind: kind, fn: fn, x: x, y: b.Tensor(name, engine.F32), vec: vec(b, x, -1)}
-	o.kernel = kernel(b, "unary", shaders.Constants{"Op": fn, "Lanes": threadLanes, "Vec": o.vec})
+	o.kernel = kernelAs(b, fn, "unary", shaders.Constants{"Op": fn, "Lanes": threadLanes, "Vec": o.vec})
 	b.Add(name, o)
 	return o.y
 }

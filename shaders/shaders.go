@@ -38,8 +38,8 @@ type Constants map[string]any
 
 // Kernel is an expanded template.
 type Kernel struct {
-	// Name is the template's name and the constants: "binary_add_lanes64_vec4". Those that are false, empty or 0 are left out.
-	Name          string
+	Template      string
+	Constants     string // for people: "Lanes 64, Vec 4"
 	Source        string // WGSL, entry point main
 	WorkgroupSize [3]int
 	Storage       []Storage // bindings 0, 1, ...
@@ -114,7 +114,7 @@ func expand(name string, c Constants) (Kernel, error) {
 	if err := t.Execute(&b, map[string]any(c)); err != nil {
 		return Kernel{}, err
 	}
-	k := Kernel{Name: kernelName(name, c), Source: tidy(b.String())}
+	k := Kernel{Template: name, Constants: c.list(), Source: tidy(b.String())}
 	if err := k.describe(); err != nil {
 		return Kernel{}, err
 	}
@@ -212,26 +212,19 @@ func unused(t *template.Template, c Constants) error {
 	return nil
 }
 
-// kernelName is the template's name, then what is words among the constants, then what is numbers.
-func kernelName(name string, c Constants) string {
-	numbers := ""
+// list is the constants in the order of their names: "Lanes 64, Vec 4". What is false, zero or empty is left out.
+func (c Constants) list() string {
+	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(c)) {
-		switch v := c[key].(type) {
-		case bool:
-			if v {
-				name += "_" + strings.ToLower(key)
-			}
-		case string:
-			if v != "" {
-				name += "_" + v
-			}
+		switch v := c[key]; v {
+		case false, 0, 0.0, "":
+		case true:
+			parts = append(parts, key)
 		default:
-			if v != 0 {
-				numbers += fmt.Sprintf("_%s%v", strings.ToLower(key), v)
-			}
+			parts = append(parts, fmt.Sprintf("%s %v", key, v))
 		}
 	}
-	return name + numbers
+	return strings.Join(parts, ", ")
 }
 
 // tidy takes out what template actions leave behind: blanks at line ends, and all but one of the empty lines in a row.

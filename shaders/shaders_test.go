@@ -88,7 +88,7 @@ func readConstants(t *testing.T, file string) Constants {
 // summary is what was read back from an expansion, as a comment.
 func summary(k Kernel) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "// kernel %s, workgroup %v, %d bytes of workgroup memory\n", k.Name, k.WorkgroupSize, k.WorkgroupBytes)
+	fmt.Fprintf(&b, "// %s with %s: workgroup %v, %d bytes of workgroup memory\n", k.Template, k.Constants, k.WorkgroupSize, k.WorkgroupBytes)
 	for i, s := range k.Storage {
 		fmt.Fprintf(&b, "// binding %d: %s%s\n", i, s.Name, map[bool]string{true: " (written)"}[s.Write])
 	}

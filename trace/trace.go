@@ -204,6 +204,7 @@ type Op struct {
 // Kernel is one specialised shader.
 type Kernel struct {
 	Name          string  `json:"name"`
+	Constants     string  `json:"constants,omitempty"` // that it was specialised with, for people
 	WorkgroupSize [3]int  `json:"workgroup_size"`
 	SourceSHA256  string  `json:"source_sha256"`
 	Source        string  `json:"source,omitempty"`

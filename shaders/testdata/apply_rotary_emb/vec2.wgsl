@@ -1,4 +1,4 @@
-// kernel apply_rotary_emb_lanes64_vec2, workgroup [64 1 1], 0 bytes of workgroup memory
+// apply_rotary_emb with Lanes 64, Vec 2: workgroup [64 1 1], 0 bytes of workgroup memory
 // binding 0: x
 // binding 1: cosine
 // binding 2: sine

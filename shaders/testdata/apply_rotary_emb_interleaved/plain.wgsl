@@ -1,4 +1,4 @@
-// kernel apply_rotary_emb_interleaved_lanes64, workgroup [64 1 1], 0 bytes of workgroup memory
+// apply_rotary_emb_interleaved with Lanes 64: workgroup [64 1 1], 0 bytes of workgroup memory
 // binding 0: x
 // binding 1: freqs
 // binding 2: y (written)

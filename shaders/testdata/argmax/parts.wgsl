@@ -1,4 +1,4 @@
-// kernel argmax_pairs_lanes256_vec4, workgroup [256 1 1], 2048 bytes of workgroup memory
+// argmax with Lanes 256, Pairs, Vec 4: workgroup [256 1 1], 2048 bytes of workgroup memory
 // binding 0: x
 // binding 1: y (written)
 // param at 0: u32 parts

@@ -1,4 +1,4 @@
-// kernel argmax_lanes256_vec1, workgroup [256 1 1], 2048 bytes of workgroup memory
+// argmax with Lanes 256, Vec 1: workgroup [256 1 1], 2048 bytes of workgroup memory
 // binding 0: x
 // binding 1: y (written)
 // param at 0: u32 parts

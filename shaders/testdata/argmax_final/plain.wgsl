@@ -1,4 +1,4 @@
-// kernel argmax_final_lanes64, workgroup [64 1 1], 512 bytes of workgroup memory
+// argmax_final with Lanes 64: workgroup [64 1 1], 512 bytes of workgroup memory
 // binding 0: parts
 // binding 1: y (written)
 // param at 0: u32 rows

@@ -1,4 +1,4 @@
-// kernel binary_add_lanes64_vec4, workgroup [64 1 1], 0 bytes of workgroup memory
+// binary with Lanes 64, Op add, Vec 4: workgroup [64 1 1], 0 bytes of workgroup memory
 // binding 0: a
 // binding 1: b
 // binding 2: y (written)

@@ -1,4 +1,4 @@
-// kernel binary_sub_lanes64_vec1, workgroup [64 1 1], 0 bytes of workgroup memory
+// binary with Lanes 64, Op sub, Vec 1: workgroup [64 1 1], 0 bytes of workgroup memory
 // binding 0: a
 // binding 1: b
 // binding 2: y (written)

@@ -1,4 +1,4 @@
-// kernel copy_lanes64_vec1, workgroup [64 1 1], 0 bytes of workgroup memory
+// copy with Lanes 64, Vec 1: workgroup [64 1 1], 0 bytes of workgroup memory
 // binding 0: src
 // binding 1: dst (written)
 // param at 0: u32 n

@@ -1,4 +1,4 @@
-// kernel embedding_lanes64_vec1, workgroup [64 1 1], 0 bytes of workgroup memory
+// embedding with Lanes 64, Vec 1: workgroup [64 1 1], 0 bytes of workgroup memory
 // binding 0: table
 // binding 1: indices
 // binding 2: y (written)

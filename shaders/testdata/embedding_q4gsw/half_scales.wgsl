@@ -1,4 +1,4 @@
-// kernel embedding_q4gsw_halfscales_lanes64_scalerows8, workgroup [64 1 1], 0 bytes of workgroup memory
+// embedding_q4gsw with HalfScales, Lanes 64, ScaleRows 8: workgroup [64 1 1], 0 bytes of workgroup memory
 // binding 0: nibbles
 // binding 1: scales
 // binding 2: indices

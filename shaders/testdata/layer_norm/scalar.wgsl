@@ -1,4 +1,4 @@
-// kernel layer_norm_lanes64_vec1, workgroup [64 1 1], 256 bytes of workgroup memory
+// layer_norm with Lanes 64, Vec 1: workgroup [64 1 1], 256 bytes of workgroup memory
 // binding 0: x
 // binding 1: weight
 // binding 2: bias

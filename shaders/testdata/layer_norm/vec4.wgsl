@@ -1,4 +1,4 @@
-// kernel layer_norm_lanes128_vec4, workgroup [128 1 1], 512 bytes of workgroup memory
+// layer_norm with Lanes 128, Vec 4: workgroup [128 1 1], 512 bytes of workgroup memory
 // binding 0: x
 // binding 1: weight
 // binding 2: bias

@@ -1,4 +1,4 @@
-// kernel linear_gemv_bias_ragged_integer_q4_batch4_chunks144_groupchunks8_lanes64_rows16_words1, workgroup [64 1 1], 16384 bytes of workgroup memory
+// linear_gemv with Batch 4, Bias, Chunks 144, GroupChunks 8, Lanes 64, Ragged, Rows 16, Unpack integer, Weights q4, Words 1: workgroup [64 1 1], 16384 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales

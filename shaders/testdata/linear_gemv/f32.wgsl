@@ -1,4 +1,4 @@
-// kernel linear_gemv_bias_f32_batch1_chunks80_lanes64_rows4, workgroup [64 1 1], 1024 bytes of workgroup memory
+// linear_gemv with Batch 1, Bias, Chunks 80, Lanes 64, Rows 4, Weights f32: workgroup [64 1 1], 1024 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: bias

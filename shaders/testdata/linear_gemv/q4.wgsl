@@ -1,4 +1,4 @@
-// kernel linear_gemv_halfscales_mantissa_q4_batch1_chunks64_groupchunks1_lanes64_rows16_words4, workgroup [64 1 1], 4096 bytes of workgroup memory
+// linear_gemv with Batch 1, Chunks 64, GroupChunks 1, HalfScales, Lanes 64, Rows 16, Unpack mantissa, Weights q4, Words 4: workgroup [64 1 1], 4096 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales

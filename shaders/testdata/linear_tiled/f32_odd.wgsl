@@ -1,4 +1,4 @@
-// kernel linear_tiled_f32_quads8_tile64, workgroup [256 1 1], 16384 bytes of workgroup memory
+// linear_tiled with Quads 8, Tile 64, Weights f32: workgroup [256 1 1], 16384 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: y (written)

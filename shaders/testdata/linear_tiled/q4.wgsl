@@ -1,4 +1,4 @@
-// kernel linear_tiled_bias_halfscales_half_vec_q4_quads8_tile64, workgroup [256 1 1], 16384 bytes of workgroup memory
+// linear_tiled with Bias, HalfScales, Quads 8, Tile 64, Unpack half, Vec, Weights q4: workgroup [256 1 1], 16384 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales

@@ -1,4 +1,4 @@
-// kernel permute_lanes64_rank2_vec1, workgroup [64 1 1], 0 bytes of workgroup memory
+// permute with Lanes 64, Rank 2, Vec 1: workgroup [64 1 1], 0 bytes of workgroup memory
 // binding 0: x
 // binding 1: y (written)
 // param at 0: u32 n

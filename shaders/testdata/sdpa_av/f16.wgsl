@@ -1,4 +1,4 @@
-// kernel sdpa_av_halfcache_headquads16_quads8_tile64, workgroup [256 1 1], 16384 bytes of workgroup memory
+// sdpa_av with HalfCache, HeadQuads 16, Quads 8, Tile 64: workgroup [256 1 1], 16384 bytes of workgroup memory
 // binding 0: weights
 // binding 1: v_cache
 // binding 2: y (written)

@@ -1,4 +1,4 @@
-// kernel sdpa_fd_reduce_headquads16_lanes64_maxsplits128, workgroup [64 1 1], 1792 bytes of workgroup memory
+// sdpa_fd_reduce with HeadQuads 16, Lanes 64, MaxSplits 128: workgroup [64 1 1], 1792 bytes of workgroup memory
 // binding 0: part_o
 // binding 1: part_ml
 // binding 2: y (written)

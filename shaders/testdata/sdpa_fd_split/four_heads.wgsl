@@ -1,4 +1,4 @@
-// kernel sdpa_fd_split_halfcache_headgroups2_headquads4_heads4, workgroup [64 1 1], 6400 bytes of workgroup memory
+// sdpa_fd_split with HalfCache, HeadGroups 2, HeadQuads 4, Heads 4: workgroup [64 1 1], 6400 bytes of workgroup memory
 // binding 0: q
 // binding 1: k
 // binding 2: v

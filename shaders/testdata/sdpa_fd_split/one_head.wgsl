@@ -1,4 +1,4 @@
-// kernel sdpa_fd_split_headgroups1_headquads4_heads1, workgroup [64 1 1], 1600 bytes of workgroup memory
+// sdpa_fd_split with HeadGroups 1, HeadQuads 4, Heads 1: workgroup [64 1 1], 1600 bytes of workgroup memory
 // binding 0: q
 // binding 1: k
 // binding 2: v

@@ -1,4 +1,4 @@
-// kernel sdpa_softmax_lanes128, workgroup [128 1 1], 512 bytes of workgroup memory
+// sdpa_softmax with Lanes 128: workgroup [128 1 1], 512 bytes of workgroup memory
 // binding 0: scores (written)
 // param at 0: u32 rows
 // param at 4: u32 tokens

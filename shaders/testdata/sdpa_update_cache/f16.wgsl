@@ -1,4 +1,4 @@
-// kernel sdpa_update_cache_halfcache_lanes64, workgroup [64 1 1], 0 bytes of workgroup memory
+// sdpa_update_cache with HalfCache, Lanes 64: workgroup [64 1 1], 0 bytes of workgroup memory
 // binding 0: k
 // binding 1: v
 // binding 2: k_cache (written)

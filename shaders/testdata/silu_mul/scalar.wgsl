@@ -1,4 +1,4 @@
-// kernel silu_mul_lanes64_vec1, workgroup [64 1 1], 0 bytes of workgroup memory
+// silu_mul with Lanes 64, Vec 1: workgroup [64 1 1], 0 bytes of workgroup memory
 // binding 0: gate
 // binding 1: up
 // binding 2: y (written)

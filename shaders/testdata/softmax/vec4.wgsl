@@ -1,4 +1,4 @@
-// kernel softmax_lanes128_vec4, workgroup [128 1 1], 512 bytes of workgroup memory
+// softmax with Lanes 128, Vec 4: workgroup [128 1 1], 512 bytes of workgroup memory
 // binding 0: x
 // binding 1: y (written)
 // param at 0: u32 rows

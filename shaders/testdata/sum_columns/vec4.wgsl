@@ -1,4 +1,4 @@
-// kernel sum_columns_lanes64_vec4, workgroup [64 1 1], 0 bytes of workgroup memory
+// sum_columns with Lanes 64, Vec 4: workgroup [64 1 1], 0 bytes of workgroup memory
 // binding 0: x
 // binding 1: y (written)
 // param at 0: u32 n

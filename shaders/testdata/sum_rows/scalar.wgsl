@@ -1,4 +1,4 @@
-// kernel sum_rows_lanes64_vec1, workgroup [64 1 1], 256 bytes of workgroup memory
+// sum_rows with Lanes 64, Vec 1: workgroup [64 1 1], 256 bytes of workgroup memory
 // binding 0: x
 // binding 1: y (written)
 // param at 0: u32 rows

@@ -1,4 +1,4 @@
-// kernel unary_gelu_lanes64_vec1, workgroup [64 1 1], 0 bytes of workgroup memory
+// unary with Lanes 64, Op gelu, Vec 1: workgroup [64 1 1], 0 bytes of workgroup memory
 // binding 0: x
 // binding 1: y (written)
 // param at 0: u32 n

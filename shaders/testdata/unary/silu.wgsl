@@ -1,4 +1,4 @@
-// kernel unary_silu_lanes64_vec4, workgroup [64 1 1], 0 bytes of workgroup memory
+// unary with Lanes 64, Op silu, Vec 4: workgroup [64 1 1], 0 bytes of workgroup memory
 // binding 0: x
 // binding 1: y (written)
 // param at 0: u32 n
