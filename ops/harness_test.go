@@ -36,6 +36,7 @@ type trial struct {
 	maxWorkgroups uint32
 	// static runs every live shape on the grids of the largest corner.
 	static bool
+	order  engine.Order
 }
 
 // failer is what tests and rapid's draws have in common.
@@ -137,7 +138,7 @@ func (c *trial) run(t *testing.T, dev gpu.Device) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := engine.Load(dev, g, engine.LiveOptions{Static: c.static, Routes: c.routes}, nil)
+	x, err := engine.Load(dev, g, engine.LiveOptions{Static: c.static, Routes: c.routes, Order: c.order}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,3 +251,6 @@ func (c *trial) compare(info engine.ValueInfo, dims []int, mem []byte, want Tens
 	}
 	return nil
 }
+
+// tinyBuilder builds for a device of default limits.
+func tinyBuilder() *engine.Builder { return engine.NewBuilder(gpu.DefaultLimits()) }

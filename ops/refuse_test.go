@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"gpuscope/engine"
-	"gpuscope/engine/gpu"
 )
 
 // in is an f32 graph input of fixed dims.
@@ -77,7 +76,7 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 		}, "does not fit 32 bits"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := engine.NewBuilder(gpu.DefaultLimits())
+			b := tinyBuilder()
 			c.build(b)
 			_, err := b.Finish()
 			if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -105,7 +104,7 @@ func TestConstructorsPassAnEarlierErrorOn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := engine.NewBuilder(gpu.DefaultLimits())
+			b := tinyBuilder()
 			b.Errorf("%w", first)
 			build(b, in(b, "x", 4))
 			if _, err := b.Finish(); !errors.Is(err, first) {

@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/engine"
-	"gpuscope/engine/gpu"
 )
 
 // shown makes a SymInt visible as the length of a slice, where it is 1 to most.
@@ -83,7 +82,7 @@ func TestSymIntArithmetic(t *testing.T) {
 		{"floordiv", 7, 2, 3}, {"floordiv", -7, 2, -4}, {"floordiv", 7, -2, -4}, {"floordiv", -7, -2, 3}, {"floordiv", 6, 3, 2}, {"floordiv", -6, 3, -2}, {"floordiv", 0, -3, 0},
 	} {
 		t.Run(fmt.Sprintf("%d %s %d", c.a, c.kind, c.b), func(t *testing.T) {
-			b := engine.NewBuilder(gpu.DefaultLimits())
+			b := tinyBuilder()
 			x, y := b.SymInt("a", -100, 100, 0), b.SymInt("b", -100, 100, 1)
 			v := symConstructors[c.kind](b, "n", Sym(x), Sym(y))
 			live := liveGraph(t, b)
@@ -101,7 +100,7 @@ func TestSymIntArithmetic(t *testing.T) {
 }
 
 func TestSymIntsThatHaveNoResultAreRefused(t *testing.T) {
-	b := engine.NewBuilder(gpu.DefaultLimits())
+	b := tinyBuilder()
 	x := b.SymInt("b", -1, 1, 1)
 	SymFloorDiv(b, "n", Fixed(6), Sym(x))
 	live := liveGraph(t, b)
@@ -110,7 +109,7 @@ func TestSymIntsThatHaveNoResultAreRefused(t *testing.T) {
 		t.Errorf("got %v, want a refusal to divide by 0", err)
 	}
 
-	b = engine.NewBuilder(gpu.DefaultLimits())
+	b = tinyBuilder()
 	ids := b.Input("ids", engine.I32, []int{1}, []int{2})
 	SelectAsSymInt(b, "pos", ids, 0, 0, 0, 9)
 	live = liveGraph(t, b)
@@ -134,7 +133,7 @@ func TestSymIntRangesFollowFromTheirOperands(t *testing.T) {
 		{"floordiv", [2]int64{-9, 8}, [2]int64{-4, 3}, -9, 9},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
-			b := engine.NewBuilder(gpu.DefaultLimits())
+			b := tinyBuilder()
 			x, y := b.SymInt("a", c.a[0], c.a[1], c.a[1]), b.SymInt("b", c.b[0], c.b[1], c.b[1])
 			v := symConstructors[c.kind](b, "n", Sym(x), Sym(y))
 			g, err := b.Finish()

@@ -162,3 +162,30 @@ func TestExpandNamesTheFileAndTheConstant(t *testing.T) {
 		})
 	}
 }
+
+// Whatever the text, it is described or refused.
+func FuzzDescribe(f *testing.F) {
+	for _, name := range Names() {
+		cases, err := filepath.Glob(filepath.Join("testdata", name, "*.wgsl"))
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range cases {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(string(text))
+		}
+	}
+	f.Add("var<workgroup> a: array<array<u32, 0>, 99999999999999999999>; @compute @workgroup_size(0) fn main() {}")
+	f.Fuzz(func(t *testing.T, src string) {
+		k := Kernel{Source: src}
+		if err := k.describe(); err != nil {
+			return
+		}
+		if len(k.Storage) == 0 || len(k.Params) > maxParams || slices.Min(k.WorkgroupSize[:]) < 1 {
+			t.Errorf("described as %+v", k)
+		}
+	})
+}

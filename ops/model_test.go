@@ -1,0 +1,140 @@
+package ops
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"gpuscope/engine"
+)
+
+// smallLlama is a Llama of two layers: all operators that one needs, in one graph for prefill and decode.
+func smallLlama(b *engine.Builder) {
+	const (
+		dim, heads, kvHeads, headDim, hidden = 64, 4, 2, 16, 96
+		vocabulary, context, chunk           = 200, 48, 20
+	)
+	ids := b.Input("ids", engine.I32, []int{1, 1}, []int{1, chunk})
+	pos := Sym(b.SymInt("pos", 0, context-1, 0))
+	n := Sym(SymSize(b, "n", ids, 1))
+	table := q4Noise("embedding", vocabulary, dim, 32)
+	matrix := func(name string, rows, cols int) Q4Matrix { return q4Noise(name, rows, cols, 32) }
+	x := EmbeddingQ4GSW(b, "embed", table, ids)
+	cos := Slice(b, "cos", constant(b, "all_cos", context, headDim/2), 0, pos, n)
+	sin := Slice(b, "sin", constant(b, "all_sin", context, headDim/2), 0, pos, n)
+	for i := range 2 {
+		b.Scope(fmt.Sprintf("layers.%d.", i), i, "attention")
+		w := func(name string) string { return fmt.Sprintf("layers.%d.%s", i, name) }
+		y := RMSNorm(b, "norm1", x, constant(b, w("norm1.w"), dim), 1e-5)
+		q := LinearQ4GSW(b, "q", y, matrix(w("q.w"), heads*headDim, dim), engine.None)
+		k := LinearQ4GSW(b, "k", y, matrix(w("k.w"), kvHeads*headDim, dim), engine.None)
+		v := LinearQ4GSW(b, "v", y, matrix(w("v.w"), kvHeads*headDim, dim), engine.None)
+		q = View(b, "q.heads", q, Fixed(1), Rest, Fixed(heads), Fixed(headDim))
+		k = View(b, "k.heads", k, Fixed(1), Rest, Fixed(kvHeads), Fixed(headDim))
+		v = View(b, "v.heads", v, Fixed(1), Rest, Fixed(kvHeads), Fixed(headDim))
+		q, k = ApplyRotaryEmb(b, "rope", q, k, cos, sin)
+		cacheK := b.State(w("cache_k"), engine.F32, []int{1, context, kvHeads, headDim})
+		cacheV := b.State(w("cache_v"), engine.F32, []int{1, context, kvHeads, headDim})
+		y = SDPA(b, "sdpa", q, k, v, cacheK, cacheV, pos, 0)
+		y = View(b, "sdpa.flat", y, Fixed(1), Rest, Fixed(heads*headDim))
+		x = Add(b, "add1", x, LinearQ4GSW(b, "o", y, matrix(w("o.w"), dim, heads*headDim), engine.None), 1)
+		b.Scope(fmt.Sprintf("layers.%d.", i), i, "mlp")
+		y = RMSNorm(b, "norm2", x, constant(b, w("norm2.w"), dim), 1e-5)
+		gate := LinearQ4GSW(b, "gate", y, matrix(w("gate.w"), hidden, dim), engine.None)
+		up := LinearQ4GSW(b, "up", y, matrix(w("up.w"), hidden, dim), engine.None)
+		y = LinearQ4GSW(b, "down", SiLUMul(b, "silu_mul", gate, up), matrix(w("down.w"), dim, hidden), engine.None)
+		x = Add(b, "add2", x, y, 1)
+	}
+	b.Scope("", -1, "")
+	x = RMSNorm(b, "norm", Select(b, "last", x, 1, -1), constant(b, "norm.w", dim), 1e-5)
+	logits := LinearQ4GSW(b, "head", x, table, engine.None)
+	b.Output(logits)
+	b.Output(Argmax(b, "token", logits, false))
+}
+
+// A prefill, decodes, and a second prefill behind them, then all of it backwards: one graph, held to its references, with the caches they fill.
+func TestALlamaFollowsItsReference(t *testing.T) {
+	c := &trial{
+		name: "two layers", build: smallLlama, below: map[string]int{"ids": 200}, abs: 1e-3, rel: 1e-3,
+		steps: []step{
+			{"ids": {1, 17}, "pos": {0}}, {"ids": {1, 1}, "pos": {17}}, {"ids": {1, 1}, "pos": {18}}, {"ids": {1, 7}, "pos": {19}},
+			{"ids": {1, 1}, "pos": {26}}, {"ids": {1, 20}, "pos": {27}}, {"ids": {1, 1}, "pos": {47}},
+		},
+	}
+	static, fixpoint := *c, *c
+	static.name, static.static = "pinned to the largest grids", true
+	fixpoint.name, fixpoint.order = "in the order of ExecuTorch's engine", engine.Fixpoint
+	hold(t, c, &static, &fixpoint)
+}
+
+func TestInterpreterSaysWhatIsMissing(t *testing.T) {
+	step := func(b *engine.Builder, in func(g *engine.Graph) *engine.StepInput) error {
+		g, err := b.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return NewInterpreter(g).Step(in(g), nil)
+	}
+	broken := errors.New("the file is gone")
+	for _, c := range []struct {
+		name string
+		load func() ([]byte, error)
+		data int
+		want string
+	}{
+		{"weights that cannot be loaded", func() ([]byte, error) { return nil, broken }, 32, "reference of norm: load w: the file is gone"},
+		{"weights that are too few", func() ([]byte, error) { return make([]byte, 12), nil }, 32, "load w: 12 bytes, want 16"},
+		{"an input that is too short", func() ([]byte, error) { return make([]byte, 16), nil }, 28, "input x: 28 bytes of f32 for 8 elements, want 32"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := tinyBuilder()
+			x := in(b, "x", 2, 4)
+			b.Output(RMSNorm(b, "norm", x, b.Constant("w", engine.F32, []int{4}, c.load), 1e-5))
+			err := step(b, func(*engine.Graph) *engine.StepInput {
+				return &engine.StepInput{Inputs: []engine.InputData{{Value: x, Dims: []int{2, 4}, Data: make([]byte, c.data)}}}
+			})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an error with %q", err, c.want)
+			}
+		})
+	}
+	t.Run("an input that no step gave", func(t *testing.T) {
+		b := tinyBuilder()
+		b.Output(SiLU(b, "y", in(b, "x", 2)))
+		err := step(b, func(*engine.Graph) *engine.StepInput { return &engine.StepInput{} })
+		if err == nil || !strings.Contains(err.Error(), "reference of y: x has no value yet") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// A visitor sees each operator's values as they come, may put others in their place, and may stop.
+func TestInterpreterVisitsOperators(t *testing.T) {
+	b := tinyBuilder()
+	x := in(b, "x", 2)
+	y := Add(b, "twice", x, x, 1)
+	z := Add(b, "again", y, y, 1)
+	b.Output(z)
+	g, err := b.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := &engine.StepInput{Inputs: []engine.InputData{{Value: x, Dims: []int{2}, Data: float32Bytes([]float32{1, 2})}}}
+	ref := NewInterpreter(g)
+	if err := ref.Step(step, func(id engine.OpID) error {
+		if id == 0 {
+			ref.SetTensor(y, Tensor{[]int{2}, []float64{10, 20}})
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := ref.Tensor(z).Data; got[0] != 20 || got[1] != 40 {
+		t.Errorf("got %v, want what follows from the values put in place: [20 40]", got)
+	}
+	stop := errors.New("stop")
+	if err := ref.Step(step, func(engine.OpID) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("got %v, want the visitor's error", err)
+	}
+}
