@@ -11,8 +11,9 @@ FUZZTIME := 10m
 
 # What each go test process may take. Two packages at a time: the GPU tests share one device.
 TESTFLAGS := -p 2 -timeout 9m
-# The race detector covers everything but GPU numerics.
-RACEPKGS   = $$($(GO) list ./... | grep -vE '^gpuscope/(ops|shaders|engine/gpu/wgpu)(/|$$)')
+# The race detector covers everything but GPU numerics, with fewer random cases.
+RACEFLAGS := -race -short $(TESTFLAGS)
+RACEPKGS   = $$($(GO) list ./... | grep -vE '^gpuscope/(ops|shaders|engine/gpu/(wgpu|gputest))$$')
 # Where git refuses to read this clone (another user's, or no clone at all), go would refuse to build.
 ifneq ($(shell git rev-parse --is-inside-work-tree 2>/dev/null),true)
 export GOFLAGS += -buildvcs=false
@@ -34,7 +35,7 @@ vulkan: # find or install a Vulkan driver
 
 test: vulkan lint ## everything CI checks: lint, the build without cgo, all tests, and again under the race detector
 	CGO_ENABLED=0 $(GO) build -o /dev/null ./...
-	$(GO) run ./internal/testsum $(TESTFLAGS) ./... -- -race $(TESTFLAGS) $(RACEPKGS)
+	$(GO) run ./internal/testsum $(TESTFLAGS) ./... -- $(RACEFLAGS) $(RACEPKGS)
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "not gofmt-ed:" $$unformatted; exit 1; }
@@ -45,7 +46,7 @@ unit: ## the tests alone
 	@$(GO) run ./internal/testsum $(TESTFLAGS) ./...
 
 race: ## the tests under the race detector, GPU numerics left out
-	@$(GO) run ./internal/testsum -race $(TESTFLAGS) $(RACEPKGS)
+	@$(GO) run ./internal/testsum $(RACEFLAGS) $(RACEPKGS)
 
 fuzz: ## every fuzz target, FUZZTIME (10m) each
 	@$(GO) list ./... | while read -r package; do \
