@@ -1,3 +1,5 @@
+//go:build !race
+
 package model
 
 import (
@@ -19,6 +21,8 @@ import (
 	"gpuscope/ops"
 	"gpuscope/trace"
 )
+
+// The race detector covers everything but GPU numerics: these take it ten times as long and have one goroutine to look at.
 
 // golden is what the demo model gives in float64, by an implementation of others (shared/models/README.md).
 type golden struct {

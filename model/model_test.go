@@ -202,27 +202,6 @@ func TestSeparateOutputHeadIsUsed(t *testing.T) {
 	t.Error("the graph has no output.weight")
 }
 
-// A file that was cut anywhere must give one clear line, never a model.
-func TestFileCutAnywhereIsRefused(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "cut.gguf")
-	if err := os.WriteFile(path, demo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for n := (len(demo) - 1) / 1000 * 1000; n >= 0; n -= 1000 {
-		if err := os.Truncate(path, int64(n)); err != nil {
-			t.Fatal(err)
-		}
-		m, err := Read(Options{Path: path})
-		if err == nil {
-			m.Close()
-			t.Fatalf("a file cut at byte %d was taken", n)
-		}
-		if strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "cut.gguf") {
-			t.Fatalf("cut at byte %d: %q", n, err)
-		}
-	}
-}
-
 func TestFileThatIsNoModelIsRefusedInOneLine(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "model.gguf") // the name says nothing
