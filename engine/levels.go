@@ -8,12 +8,12 @@ import (
 	"gpuscope/trace"
 )
 
-// Levels. WebGPU's implementations put a barrier before a dispatch that touches a buffer which another since the last barrier wrote, or
-// that writes one which another read. Everything before must pass the barrier, so a step costs by its levels, the runs of dispatches between
-// barriers, more than by its dispatches. What a dispatch reads and writes is known at build: levels are exact without a device.
+// Levels. The native library puts a barrier before a dispatch that uses a buffer in another way than its last use (gpu.Barriers has the rule).
+// Everything before must pass the barrier, so a step costs by its levels, the runs of dispatches between barriers, more than by its
+// dispatches. What a dispatch reads and writes is known, so levels are exact without a device.
 //
 // Two things follow. Dispatch slots are submitted in order of the lowest level at which they can run, so that independent ones stand side by
-// side. And the memory plan shares a slot only between values that are apart by a dependency in any case (memory.go).
+// side. And the memory plan shares a slot only where that adds no barrier (memory.go).
 
 // order lists the dispatch slots of all operators in order of submission.
 func (g *Graph) order() {
@@ -109,48 +109,4 @@ func (h *hazards) place(id int, d *dispatch) int {
 	placed.level = level
 	h.placed = append(h.placed, &placed)
 	return level
-}
-
-// levelScan finds the levels of a step: it replays the barrier rule over the dispatches that run, in order of submission. Its memory is used
-// again from step to step.
-type levelScan struct {
-	epoch         int
-	read, written []int // by memory: the level that touched it last, plus one
-}
-
-// begins says whether a barrier stands before the dispatch, and notes what the dispatch touches. The value is the one the barrier
-// waits for.
-func (s *levelScan) begins(g *Graph, d *dispatch) (barrier bool, waitsFor ValueID) {
-	waitsFor = None
-	touch := func(v ValueID, writes bool) {
-		m := g.memory(v)
-		if s.written[m] == s.epoch || writes && s.read[m] == s.epoch {
-			barrier, waitsFor = true, v
-		}
-	}
-	for _, v := range d.reads {
-		touch(v, false)
-	}
-	for _, v := range d.writes {
-		touch(v, true)
-	}
-	if barrier {
-		s.epoch++
-	}
-	for _, v := range d.reads {
-		s.read[g.memory(v)] = s.epoch
-	}
-	for _, v := range d.writes {
-		s.written[g.memory(v)] = s.epoch
-	}
-	return barrier, waitsFor
-}
-
-// reset forgets everything: the start of a submit.
-func (s *levelScan) reset(g *Graph) {
-	if s.read == nil {
-		n := len(g.slots) + len(g.values)
-		s.read, s.written = make([]int, n), make([]int, n)
-	}
-	s.epoch++
 }

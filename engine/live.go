@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpuscope/engine/gpu"
 	"gpuscope/trace"
 )
 
@@ -65,7 +66,7 @@ type Live struct {
 	active     []trace.DispatchID // that run, in order of submission
 	levels     []trace.DispatchID // first of each level
 	routesMove bool               // active and levels must be made anew
-	scan       levelScan
+	barriers   gpu.Barriers
 }
 
 // NewLive is the graph at its maximum shapes, each SymInt at its first value: the state that a resize to them would leave.
@@ -342,14 +343,20 @@ func (l *Live) listDispatches() {
 	}
 	l.routesMove = false
 	l.active, l.levels = l.active[:0], l.levels[:0]
-	l.scan.reset(l.g)
+	l.barriers.Begin()
+	l.barriers.BeginPass()
 	for i := range l.g.dispatches {
 		d := &l.g.dispatches[i]
-		if !l.plans[d.op].launches[d.slot].active {
+		p := &l.plans[d.op]
+		if !p.launches[d.slot].active {
 			continue
 		}
 		l.active = append(l.active, trace.DispatchID(i))
-		if barrier, _ := l.scan.begins(l.g, d); barrier || len(l.active) == 1 {
+		use := l.g.ops[d.op].use(d.slot, p.route)
+		for b, v := range use.Bind {
+			l.barriers.Touch(l.g.memory(v), use.Kernel.Storage[b])
+		}
+		if l.barriers.Dispatch() || len(l.active) == 1 {
 			l.levels = append(l.levels, trace.DispatchID(i))
 		}
 	}

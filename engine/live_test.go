@@ -429,7 +429,7 @@ func TestSlotSharingAddsNoBarrier(t *testing.T) {
 		for i := range own.values {
 			own.values[i].slot = -1
 		}
-		l.g, l.routesMove, l.scan = &own, true, levelScan{}
+		l.g, l.routesMove = &own, true
 		if apart := len(l.Levels()); shared != apart {
 			t.Fatalf("%d levels with shared slots, %d with memory of their own", shared, apart)
 		}
