@@ -124,7 +124,7 @@ func Load(dev gpu.Device, g *Graph, o LiveOptions, progress func(phase string, d
 	if err := x.bind(); err != nil {
 		return x, err
 	}
-	x.usedBy = make([]bool, len(g.dispatches)*64)
+	x.usedBy = make([]bool, len(g.dispatches)*maxRoutes)
 	if dev.Info().Type == gpu.CPU {
 		x.perWork = 1 // a guess, until the first step has been measured
 	}
@@ -438,7 +438,7 @@ func (x *Executor) cold(active []trace.DispatchID) bool {
 	cold := x.dev.Info().Type != gpu.CPU && time.Since(x.lastEnd) > time.Second
 	for _, id := range active {
 		d := &x.g.dispatches[id]
-		used := &x.usedBy[int(id)*64+x.live.plans[d.op].route]
+		used := &x.usedBy[int(id)*maxRoutes+x.live.plans[d.op].route]
 		cold = cold || !*used
 		*used = true
 	}

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"gpuscope/engine/gpu"
 )
@@ -9,9 +11,9 @@ import (
 // Memory. Every value that lives on the device has a buffer at its maximum size; a live tensor is a contiguous prefix of it. Inputs, outputs,
 // constants and State have buffers of their own. Intermediates and scratch share allocation slots by lifetime, one buffer each.
 //
-// A slot passes from value a to value b only where every operator that touches a is an ancestor, by data, of the operator that makes b. Then
-// each route from a's readers to b's writer holds a true dependency, so the sharing adds no barrier, whatever routes are in
-// use; and no operator finds two of its arguments in one buffer.
+// A slot passes from one value to the next when the last dispatch that touches the one comes, in order of submission, before the first that touches the
+// other. The new content needs a barrier before it, so the slot passes on only at a dispatch that has a barrier in any case: one that is the
+// first to read what another wrote. Sharing then adds no barrier, whatever routes are in use.
 
 // bitset is a set of operators.
 type bitset []uint64
@@ -25,44 +27,39 @@ func (s bitset) union(other bitset) {
 		s[i] |= w
 	}
 }
-func (s bitset) within(o bitset) bool {
-	for i, w := range s {
-		if w&^o[i] != 0 {
-			return false
-		}
-	}
-	return true
-}
 
 // planMemory gives every value its slot, and refuses what the device cannot hold.
 func (g *Graph) planMemory() error {
-	users := g.users()
-	ancestors := g.ancestors(users)
-	last := []ValueID{} // by slot: the value that had it last
+	lives := g.lifetimes()
+	last := []int{} // by slot: the last dispatch that touches the value that had it last
+	byFirst := make([]ValueID, 0, len(g.values))
 	for i := range g.values {
-		v := ValueID(i)
-		val := &g.values[v]
+		val := &g.values[i]
 		if val.kind == symInt || val.alias != None {
 			continue
 		}
 		if err := g.checkSize(val); err != nil {
 			return err
 		}
-		if val.role != Intermediate && val.role != Scratch || val.producer < 0 {
-			continue
+		if (val.role == Intermediate || val.role == Scratch) && val.producer >= 0 {
+			byFirst = append(byFirst, ValueID(i))
 		}
+	}
+	slices.SortStableFunc(byFirst, func(a, b ValueID) int { return cmp.Compare(lives[a].first, lives[b].first) })
+	for _, v := range byFirst {
+		val, life := &g.values[v], &lives[v]
 		best := -1
 		for s := range g.slots {
-			if users[last[s]].within(ancestors[val.producer]) && (best < 0 || fit(g.slots[s], val.bytes) < fit(g.slots[best], val.bytes)) {
+			if life.mayFollow && last[s] < life.first && (best < 0 || fit(g.slots[s], val.bytes) < fit(g.slots[best], val.bytes)) {
 				best = s
 			}
 		}
 		if best < 0 {
 			best = len(g.slots)
-			g.slots, last = append(g.slots, 0), append(last, v)
+			g.slots, last = append(g.slots, 0), append(last, 0)
 		}
 		g.slots[best] = max(g.slots[best], val.bytes)
-		val.slot, last[best] = best, v
+		val.slot, last[best] = best, life.last
 	}
 	for i := range g.values {
 		if val := &g.values[i]; val.alias != None {
@@ -86,61 +83,78 @@ func (g *Graph) checkSize(v *value) error {
 	return nil
 }
 
-// touched are the values that an operator's dispatches read or write, without those that only its plan looks at. An aliased operator
-// dispatches nothing and passes its input on.
-func (g *Graph) touched(o *op) []ValueID {
-	if o.aliased {
-		return []ValueID{o.spec.Inputs[0], o.spec.Outputs[0]}
-	}
-	var list []ValueID
-	for _, slot := range o.spec.Slots {
-		for _, use := range slot.Uses {
-			list = append(list, use.Bind...)
-		}
-	}
-	return list
+// lifetime is when a value's memory is in use, in dispatches in order of submission, over all routes.
+type lifetime struct {
+	first, last int // that touch it
+	readers     []launchOn
+	// mayFollow: every dispatch that can be the first to touch it has a barrier before it in any case, so it may take over another's slot.
+	mayFollow bool
 }
 
-// users are, by value, the operators whose dispatches touch its memory, aliases included.
-func (g *Graph) users() []bitset {
-	users := make([]bitset, len(g.values))
-	for i := range g.values {
-		users[i] = newBitset(len(g.ops))
-		if p := g.values[i].producer; p >= 0 {
-			users[i].add(int(p))
-		}
+// launchOn is a dispatch slot on a route of its operator.
+type launchOn struct{ dispatch, route int }
+
+// lifetimes are by root value.
+func (g *Graph) lifetimes() []lifetime {
+	lives := make([]lifetime, len(g.values))
+	for i := range lives {
+		lives[i] = lifetime{first: len(g.dispatches), last: -1, mayFollow: true}
 	}
-	for i := range g.ops {
-		for _, v := range g.touched(&g.ops[i]) {
-			users[g.root(v)].add(i)
+	g.eachBinding(func(at launchOn, root ValueID, a gpu.Access) {
+		l := &lives[root]
+		l.first, l.last = min(l.first, at.dispatch), max(l.last, at.dispatch)
+		if a == gpu.Read {
+			l.readers = append(l.readers, at)
 		}
+	})
+	waits := map[launchOn]bool{} // it is the first to read what a dispatch wrote
+	g.eachBinding(func(at launchOn, root ValueID, a gpu.Access) {
+		if a == gpu.Read && g.values[root].producer >= 0 && g.readsFirst(lives[root].readers, at) {
+			waits[at] = true
+		}
+	})
+	type arrival struct {
+		value ValueID
+		route int
 	}
-	return users
+	arrived := map[arrival]bool{}
+	g.eachBinding(func(at launchOn, root ValueID, _ gpu.Access) {
+		first := arrival{root, at.route}
+		if g.dispatches[at.dispatch].op == g.values[root].producer && !arrived[first] {
+			arrived[first] = true
+			lives[root].mayFollow = lives[root].mayFollow && waits[at]
+		}
+	})
+	return lives
 }
 
-// ancestors are, by operator, the operators whose dispatches some dispatch of it must wait for in any case: those that its tensors come from. A
-// SymInt crosses no barrier, and does not count.
-func (g *Graph) ancestors(users []bitset) []bitset {
-	ancestors := make([]bitset, len(g.ops))
-	for i := range g.ops {
-		ancestors[i] = newBitset(len(g.ops))
-		for _, v := range g.touched(&g.ops[i]) {
-			val := &g.values[v]
-			switch {
-			case val.role == State:
-				for p := range i {
-					if users[v].has(p) {
-						ancestors[i].add(p)
-						ancestors[i].union(ancestors[p])
-					}
-				}
-			case val.producer >= 0 && int(val.producer) != i:
-				ancestors[i].add(int(val.producer))
-				ancestors[i].union(ancestors[val.producer])
+// readsFirst says whether nothing reads a value before, of what can run in the same step.
+func (g *Graph) readsFirst(readers []launchOn, at launchOn) bool {
+	for _, r := range readers {
+		if r.dispatch >= at.dispatch {
+			break
+		}
+		if g.dispatches[r.dispatch].op != g.dispatches[at.dispatch].op || r.route == at.route {
+			return false
+		}
+	}
+	return true
+}
+
+// eachBinding calls f for the roots of what every dispatch slot binds, on each route that a corner takes, in order of submission.
+func (g *Graph) eachBinding(f func(at launchOn, root ValueID, a gpu.Access)) {
+	for i := range g.dispatches {
+		d := &g.dispatches[i]
+		for route := range maxRoutes {
+			if d.routes>>route&1 == 0 {
+				continue
+			}
+			use := g.ops[d.op].use(d.slot, route)
+			for b, v := range use.Bind {
+				f(launchOn{i, route}, g.root(v), use.Kernel.Storage[b])
 			}
 		}
 	}
-	return ancestors
 }
 
 // memory is a number for the buffer that a value lives in, the same for values that share one.
