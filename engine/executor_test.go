@@ -506,3 +506,29 @@ func TestConstantsAreUploadedAndChecked(t *testing.T) {
 }
 
 var _ gpu.Device = (*fake.Device)(nil)
+
+func TestOutputThatTheStepDidNotReadIsNotHandedOut(t *testing.T) {
+	dev := fake.New(fake.Options{})
+	dev.OnDispatch = compute
+	b := NewBuilder(dev.Info().Limits)
+	x := rowsInput(b, "x")
+	y, z := unary(b, "y", x), unary(b, "z", x)
+	ex, err := Load(dev, finish(t, b, y, z), LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ex.Release()
+	for _, read := range [][]ValueID{{y, z}, {z}} {
+		in := &StepInput{Inputs: []InputData{{Value: x, Dims: []int{1, width}, Data: bytesOf(pattern(1, 0))}}, Read: read}
+		if err := ex.Step(context.Background(), in, TimingOff); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dst := make([]byte, 4)
+	if _, err := ex.Output(z, dst); err != nil {
+		t.Error(err)
+	}
+	if _, err := ex.Output(y, dst); !errors.Is(err, ErrNotRead) {
+		t.Errorf("what an earlier step read was handed out: %v", err)
+	}
+}
