@@ -24,7 +24,7 @@ func (o *funcOp) Plan(p *Planner) error      { return o.plan(p) }
 
 // mapOp is a funcOp from x to a new tensor, one thread an element, with what breaks it.
 func mapOp(b *Builder, x ValueID, plan func(p *Planner, out ValueID) error) ValueID {
-	out := b.Tensor("y", F32)
+	out := b.Tensor("y", U32)
 	b.Add("y", &funcOp{
 		spec:    Spec{Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}}},
 		corners: func(r *Ranges) []Corner { return r.Ends(x) },
@@ -89,7 +89,7 @@ func TestBuildRefusesOperatorsThatPlanWrongly(t *testing.T) {
 func TestPlanThatExceedsItsCornersIsRefused(t *testing.T) {
 	b := NewBuilder(gpu.DefaultLimits())
 	x := rowsInput(b, "x")
-	out := b.Tensor("y", F32)
+	out := b.Tensor("y", U32)
 	b.Add("y", &funcOp{
 		spec:    Spec{Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}}},
 		corners: func(r *Ranges) []Corner { return []Corner{{{Value: x, Dims: []int{8, width}}}} },
@@ -209,7 +209,7 @@ func TestNewHostIntegersWakeTheirReadersOnly(t *testing.T) {
 type viewOp struct{ in, out ValueID }
 
 func view(b *Builder, name string, in ValueID) ValueID {
-	out := b.Tensor(name, F32)
+	out := b.Tensor(name, U32)
 	b.Add(name, &viewOp{in, out})
 	return out
 }
@@ -291,7 +291,7 @@ func TestIndependentDispatchesStandSideBySide(t *testing.T) {
 	if d := cmp.Diff([]string{"l0", "r0", "l1", "r1", "join"}, names); d != "" {
 		t.Error(d)
 	}
-	// l0 and r0 overlap; l1 and r1 are each the first to read what was written, and have a barrier each.
+	// l1 and r1 are each the first to read what a dispatch wrote, and join pays for both of its operands at once.
 	if n := len(newLive(t, g, LiveOptions{}).Levels()); n != 4 {
 		t.Errorf("%d levels, want 4", n)
 	}
@@ -314,7 +314,7 @@ func TestTensorOverTheBindingLimitIsNamed(t *testing.T) {
 	b := NewBuilder(limits)
 	unary(b, "f", rowsInput(b, "x"))
 	_, err := b.Finish()
-	want := "input x [512 16] f32 needs 32768 bytes, the device's largest storage binding is 1024"
+	want := "input x [512 16] u32 needs 32768 bytes, the device's largest storage binding is 1024"
 	if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, gpu.ErrUnsupported) {
 		t.Errorf("error %v, want %q", err, want)
 	}

@@ -12,8 +12,10 @@ import (
 // OpID names an operator of a graph.
 type OpID = trace.OpID
 
-// maxRank is the largest rank of a tensor.
-const maxRank = 8
+const (
+	maxRank   = 8  // of a tensor
+	maxRoutes = 64 // of an operator: sets of them are bits of a uint64
+)
 
 // op is an operator in a graph.
 type op struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gpuscope/engine/gpu"
@@ -97,6 +98,7 @@ type stepLog struct {
 	writeBytes                           int64
 	ticks                                []uint64
 	ran                                  bool
+	read                                 []ValueID // outputs that were read back
 }
 
 // Load puts a graph on a device: memory, weights, kernels. progress, which may be nil, is told how far it has come.
@@ -124,7 +126,7 @@ func Load(dev gpu.Device, g *Graph, o LiveOptions, progress func(phase string, d
 	if err := x.bind(); err != nil {
 		return x, err
 	}
-	x.usedBy = make([]bool, len(g.dispatches)*64)
+	x.usedBy = make([]bool, len(g.dispatches)*maxRoutes)
 	if dev.Info().Type == gpu.CPU {
 		x.perWork = 1 // a guess, until the first step has been measured
 	}
@@ -294,7 +296,7 @@ func (x *Executor) Step(ctx context.Context, in *StepInput, t Timing) error {
 		t = TimingOff
 	}
 	s := &x.last
-	*s = stepLog{timing: t, ticks: s.ticks[:0]}
+	*s = stepLog{timing: t, ticks: s.ticks[:0], read: s.read[:0]}
 	begin := time.Now()
 	if err := x.resize(ctx, in); err != nil {
 		return err
@@ -315,7 +317,7 @@ func (x *Executor) Step(ctx context.Context, in *StepInput, t Timing) error {
 	}
 	x.lastEnd = time.Now()
 	s.total = x.lastEnd.Sub(begin).Nanoseconds()
-	s.ran = true
+	s.ran, s.read = true, append(s.read, in.Read...)
 	return nil
 }
 
@@ -438,7 +440,7 @@ func (x *Executor) cold(active []trace.DispatchID) bool {
 	cold := x.dev.Info().Type != gpu.CPU && time.Since(x.lastEnd) > time.Second
 	for _, id := range active {
 		d := &x.g.dispatches[id]
-		used := &x.usedBy[int(id)*64+x.live.plans[d.op].route]
+		used := &x.usedBy[int(id)*maxRoutes+x.live.plans[d.op].route]
 		cold = cold || !*used
 		*used = true
 	}
@@ -551,7 +553,7 @@ var ErrNotRead = errors.New("output was not read back")
 
 // Output copies an output that the last Step read back to dst, at most its live bytes, and returns how many.
 func (x *Executor) Output(v ValueID, dst []byte) (int, error) {
-	if !x.last.ran || v < 0 || int(v) >= len(x.g.values) || x.g.values[v].role != Output {
+	if !slices.Contains(x.last.read, v) {
 		return 0, fmt.Errorf("value %d: %w", v, ErrNotRead)
 	}
 	n := min(len(dst), int(x.liveBytes(v)))

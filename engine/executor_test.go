@@ -11,53 +11,53 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/trace"
 )
 
-// compute does on the fake's bytes what the test kernels would.
+// compute does on the fake's bytes what the test kernels do.
 func compute(d fake.Dispatch) {
-	at := func(b fake.Bound, i int) float32 {
-		return math.Float32frombits(binary.LittleEndian.Uint32(b.Bytes[4*i:]))
+	var params [2]int
+	for i, w := range words(d.Bound[len(d.Bound)-1].Bytes)[:2] {
+		params[i] = int(w)
 	}
-	put := func(b fake.Bound, i int, v float32) {
-		binary.LittleEndian.PutUint32(b.Bytes[4*i:], math.Float32bits(v))
-	}
-	params := d.Bound[len(d.Bound)-1].Bytes
-	n := int(binary.LittleEndian.Uint32(params))
-	in, out := d.Bound[0], d.Bound[len(d.Bound)-2]
-	sum := func(row int) (s float32) {
-		for j := range width {
-			s += at(in, row*width+j)
+	n, width := params[0], params[1]
+	in, out := words(d.Bound[0].Bytes), d.Bound[len(d.Bound)-2].Bytes
+	put := func(i int, v uint32) { binary.LittleEndian.PutUint32(out[4*i:], v) }
+	sum := func(row int) (s uint32) {
+		for _, v := range in[row*width:][:width] {
+			s += v
 		}
 		return s
 	}
 	switch d.Pipeline {
 	case "copy":
-		copy(out.Bytes, in.Bytes[:4*n])
+		for i := range n {
+			put(i, in[i])
+		}
 	case "unary":
 		for i := range n {
-			put(out, i, at(in, i)+1)
+			put(i, in[i]+1)
 		}
 	case "binary":
+		other := words(d.Bound[1].Bytes)
 		for i := range n {
-			put(out, i, at(in, i)+at(d.Bound[1], i))
+			put(i, in[i]+other[i])
 		}
 	case "one":
 		for j := range width {
-			put(out, j, sum(0))
+			put(j, sum(0))
 		}
 	case "many":
 		for r := range n {
-			put(out, r, sum(r))
+			put(r, sum(r))
 		}
-	case "sum":
-		for r := range n {
-			for j := range width {
-				put(out, r*width+j, at(in, r))
-			}
+	case "spread":
+		for i := range n * width {
+			put(i, in[i/width])
 		}
 	}
 }
@@ -96,46 +96,26 @@ func newRig(t testing.TB, o fake.Options) *rig {
 }
 
 func (r *rig) input(n, cut int) *StepInput {
-	data := make([]byte, 4*n*width)
-	for i := range n * width {
-		binary.LittleEndian.PutUint32(data[4*i:], math.Float32bits(float32(i%7)))
-	}
 	return &StepInput{
-		Inputs:  []InputData{{Value: r.in, Dims: []int{n, width}, Data: data}},
+		Inputs:  []InputData{{Value: r.in, Dims: []int{n, width}, Data: bytesOf(pattern(n, 0))}},
 		SymInts: []SymIntValue{{r.n, int64(cut)}},
 		Read:    []ValueID{r.of},
 	}
 }
 
-// want is what the graph gives, computed here.
-func want(n, cut int) []float32 {
-	f := func(v float32) float32 { return v + v + 2 } // residual of depth 2
-	cut = min(n, cut)
-	out := make([]float32, cut*width)
-	for r := range cut {
-		var sum float32
-		for j := range width {
-			sum += f(float32((r*width + j) % 7))
-		}
-		for j := range width {
-			out[r*width+j] = f(sum)
-		}
-	}
-	return out
+// want is what the graph gives.
+func (r *rig) want(n, cut int) []uint32 {
+	return evaluate(r.x.g, map[ValueID][]uint32{r.in: pattern(n, 0)}, map[ValueID]int{r.n: cut})[r.of]
 }
 
-func (r *rig) output(t testing.TB) []float32 {
+func (r *rig) output(t testing.TB) []uint32 {
 	t.Helper()
 	dst := make([]byte, 4*rows*width)
 	n, err := r.x.Output(r.of, dst)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := make([]float32, n/4)
-	for i := range got {
-		got[i] = math.Float32frombits(binary.LittleEndian.Uint32(dst[4*i:]))
-	}
-	return got
+	return words(dst[:n])
 }
 
 func (r *rig) mustStep(t testing.TB, n, cut int) {
@@ -143,7 +123,7 @@ func (r *rig) mustStep(t testing.TB, n, cut int) {
 	if err := r.x.Step(context.Background(), r.input(n, cut), TimingDispatch); err != nil {
 		t.Fatalf("step of %d rows cut to %d: %v", n, cut, err)
 	}
-	if d := cmp.Diff(want(n, cut), r.output(t)); d != "" {
+	if d := cmp.Diff(r.want(n, cut), r.output(t)); d != "" {
 		t.Fatalf("step of %d rows cut to %d:\n%s", n, cut, d)
 	}
 }
@@ -255,17 +235,30 @@ func TestDispatchIsLabelledByItsSlotAlone(t *testing.T) {
 	}
 }
 
-// The fake counts barriers by the rule of WebGPU's implementations.
+// The fake counts barriers by the rule of the native library, on the buffers that it was given.
 func TestLevelsAreTheDevicesBarriers(t *testing.T) {
-	r := newRig(t, fake.Options{})
-	for _, n := range []int{7, 1} {
-		if err := r.x.Step(context.Background(), r.input(n, n), TimingOff); err != nil {
+	draws(t, 500)
+	rapid.Check(t, func(t *rapid.T) {
+		dev := fake.New(fake.Options{})
+		g, inputs, _ := randomGraph(t, dev.Info().Limits)
+		x, err := Load(dev, g, LiveOptions{}, nil)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := len(r.x.live.Levels()), r.dev.Levels(); got != want {
-			t.Errorf("%d rows: %d levels, the device saw %d", n, got, want)
+		for range 3 {
+			n := rapid.SampledFrom([]int{1, 7}).Draw(t, "rows")
+			var in StepInput
+			for _, v := range inputs {
+				in.Inputs = append(in.Inputs, InputData{Value: v, Dims: []int{n, width}, Data: make([]byte, 4*n*width)})
+			}
+			if err := x.Step(context.Background(), &in, TimingOff); err != nil {
+				t.Skip("operands of two lengths")
+			}
+			if got, want := len(x.live.Levels()), dev.Levels(); got != want {
+				t.Fatalf("%d rows: %d levels, the device saw %d", n, got, want)
+			}
 		}
-	}
+	})
 }
 
 func TestFailureAnywhereIsFollowedByARightStep(t *testing.T) {
@@ -300,8 +293,14 @@ func TestFailureAnywhereIsFollowedByARightStep(t *testing.T) {
 	}
 }
 
+// fataler is a test, of testing or of rapid.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
 // checkPlans holds the recorder's plans in force against the executor's.
-func checkPlans(t testing.TB, x *Executor, rec *Recorder, s trace.Step) {
+func checkPlans(t fataler, x *Executor, rec *Recorder, s trace.Step) {
 	t.Helper()
 	for i, id := range x.live.Active() {
 		l, k := x.live.Launch(id)
@@ -328,7 +327,7 @@ func TestRefusedOrCancelledStepLeavesTheDeviceAlone(t *testing.T) {
 		want string
 	}{
 		"shape":      {context.Background(), &StepInput{Inputs: []InputData{{Value: r.in, Dims: []int{rows + 1, width}}}}, "at most 512"},
-		"bytes":      {context.Background(), short, "444 bytes for [7 16] f32, want 448"},
+		"bytes":      {context.Background(), short, "444 bytes for [7 16] u32, want 448"},
 		"symint":     {context.Background(), r.input(9, 0), "symint n: 0, want 1 to 512"},
 		"cancelled":  {cancelled, r.input(9, 9), "context canceled"},
 		"not output": {context.Background(), &StepInput{Read: []ValueID{r.in}}, "it is no output"},
@@ -507,3 +506,29 @@ func TestConstantsAreUploadedAndChecked(t *testing.T) {
 }
 
 var _ gpu.Device = (*fake.Device)(nil)
+
+func TestOutputThatTheStepDidNotReadIsNotHandedOut(t *testing.T) {
+	dev := fake.New(fake.Options{})
+	dev.OnDispatch = compute
+	b := NewBuilder(dev.Info().Limits)
+	x := rowsInput(b, "x")
+	y, z := unary(b, "y", x), unary(b, "z", x)
+	ex, err := Load(dev, finish(t, b, y, z), LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ex.Release()
+	for _, read := range [][]ValueID{{y, z}, {z}} {
+		in := &StepInput{Inputs: []InputData{{Value: x, Dims: []int{1, width}, Data: bytesOf(pattern(1, 0))}}, Read: read}
+		if err := ex.Step(context.Background(), in, TimingOff); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dst := make([]byte, 4)
+	if _, err := ex.Output(z, dst); err != nil {
+		t.Error(err)
+	}
+	if _, err := ex.Output(y, dst); !errors.Is(err, ErrNotRead) {
+		t.Errorf("what an earlier step read was handed out: %v", err)
+	}
+}

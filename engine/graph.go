@@ -31,7 +31,7 @@ type dispatch struct {
 	level  int // lowest level it can run at when every slot is in use
 	reads  []ValueID
 	writes []ValueID
-	routes uint64 // in which it is in use
+	routes uint64 // in which it is in use, by bit
 	// symInts: the operator reads SymInts, so its params change from step to step.
 	symInts bool
 }

@@ -8,12 +8,12 @@ import (
 	"gpuscope/trace"
 )
 
-// Levels. The native library puts a barrier before a dispatch that meets a buffer whose last use was of another kind, or was a write (gpu.Barriers has
-// the rule, held to the library's own log). Everything before must pass the barrier, so a step costs by its levels, the runs of dispatches
-// between barriers, more than by its dispatches. What a dispatch reads and writes is known at build: levels are exact without a device.
+// Levels. The native library puts a barrier before a dispatch that uses a buffer in another way than its last use (gpu.Barriers has the rule).
+// Everything before must pass the barrier, so a step costs by its levels, the runs of dispatches between barriers, more than by its
+// dispatches. What a dispatch reads and writes is known, so levels are exact without a device.
 //
-// Two things follow. Dispatch slots are submitted in order of the lowest level at which their data allow them to run, so that independent ones
-// stand side by side. And the memory plan gives a slot on only to a dispatch that has a barrier in any case (memory.go).
+// Two things follow. Dispatch slots are submitted in order of the lowest level at which they can run, so that independent ones stand side by
+// side. And the memory plan shares a slot only where that adds no barrier (memory.go).
 
 // order lists the dispatch slots of all operators in order of submission.
 func (g *Graph) order() {
@@ -109,42 +109,4 @@ func (h *hazards) place(id int, d *dispatch) int {
 	placed.level = level
 	h.placed = append(h.placed, &placed)
 	return level
-}
-
-// touch tells the barrier rule what a dispatch does with its buffers on a route. The params are only ever read.
-func (g *Graph) touch(b *gpu.Barriers, d *dispatch, route int) {
-	use := g.ops[d.op].use(d.slot, route)
-	for i, v := range use.Bind {
-		b.Touch(g.memory(v), use.Kernel.Storage[i])
-	}
-}
-
-// waits says, by dispatch slot, whether a barrier stands before it however memory is shared and whatever routes are taken: it is the first to
-// read something that the step wrote, or writes again what the step has written.
-func (g *Graph) waits() []bool {
-	waits := make([]bool, len(g.dispatches))
-	written := make([][]int, len(g.values)) // by root: the dispatches that wrote it and, since then, read it
-	for i := range g.dispatches {
-		d := &g.dispatches[i]
-		rival := func(j int) bool { return g.dispatches[j].op != d.op || g.dispatches[j].routes&d.routes != 0 }
-		for _, v := range d.reads {
-			touched := written[g.root(v)]
-			waits[i] = waits[i] || len(touched) > 0 && !slices.ContainsFunc(touched, func(j int) bool { return g.isRead(j, v) && rival(j) })
-		}
-		for _, v := range d.writes {
-			waits[i] = waits[i] || slices.ContainsFunc(written[g.root(v)], rival)
-		}
-		for _, v := range slices.Concat(d.reads, d.writes) {
-			if r := g.root(v); len(written[r]) > 0 || slices.Contains(d.writes, v) {
-				written[r] = append(written[r], i)
-			}
-		}
-	}
-	return waits
-}
-
-// isRead says whether dispatch slot i reads the memory of v without writing it.
-func (g *Graph) isRead(i int, v ValueID) bool {
-	same := func(w ValueID) bool { return g.root(w) == g.root(v) }
-	return slices.ContainsFunc(g.dispatches[i].reads, same) && !slices.ContainsFunc(g.dispatches[i].writes, same)
 }

@@ -352,8 +352,11 @@ func (l *Live) listDispatches() {
 			continue
 		}
 		l.active = append(l.active, trace.DispatchID(i))
-		l.g.touch(&l.barriers, d, p.route)
-		if barrier := l.barriers.Dispatch(); barrier || len(l.active) == 1 {
+		use := l.g.ops[d.op].use(d.slot, p.route)
+		for b, v := range use.Bind {
+			l.barriers.Touch(l.g.memory(v), use.Kernel.Storage[b])
+		}
+		if l.barriers.Dispatch() || len(l.active) == 1 {
 			l.levels = append(l.levels, trace.DispatchID(i))
 		}
 	}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -17,7 +16,7 @@ import (
 const rows, width = 512, 16
 
 func rowsInput(b *Builder, name string) ValueID {
-	return b.Input(name, F32, []int{1, width}, []int{rows, width})
+	return b.Input(name, U32, []int{1, width}, []int{rows, width})
 }
 
 func finish(t testing.TB, b *Builder, outputs ...ValueID) *Graph {
@@ -238,7 +237,7 @@ func TestRoutesFollowLiveRows(t *testing.T) {
 	for _, step := range []struct {
 		rows int
 		want []string
-	}{{128, []string{"many", "sum"}}, {1, []string{"one"}}, {2, []string{"many", "sum"}}} {
+	}{{128, []string{"many", "spread"}}, {1, []string{"one"}}, {2, []string{"many", "spread"}}} {
 		if err := resize(l, x, step.rows, width); err != nil {
 			t.Fatal(err)
 		}
@@ -287,65 +286,10 @@ func TestSymIntsAreOfThisStep(t *testing.T) {
 	}
 }
 
-// randomGraph draws a graph of residual branches, routes and SymInt arithmetic over one dynamic length.
-func randomGraph(t *rapid.T) (*Graph, []ValueID, ValueID) {
-	b := NewBuilder(gpu.DefaultLimits())
-	inputs := []ValueID{rowsInput(b, "x")}
-	if rapid.Bool().Draw(t, "second input") {
-		inputs = append(inputs, rowsInput(b, "y"))
-	}
-	pos := b.SymInt("pos", 1, rows, rows)
-	symInts := []ValueID{pos}
-	same := [][]ValueID{} // by input: tensors of that input's length
-	for _, v := range inputs {
-		same = append(same, []ValueID{v})
-	}
-	pick := func(list []ValueID) ValueID { return rapid.SampledFrom(list).Draw(t, "operand") }
-	for i := range rapid.IntRange(1, 24).Draw(t, "operators") {
-		k := rapid.IntRange(0, len(same)-1).Draw(t, "family")
-		name := fmt.Sprint("n", i)
-		switch rapid.IntRange(0, 6).Draw(t, "kind") {
-		case 0, 1:
-			same[k] = append(same[k], unary(b, name, pick(same[k])))
-		case 2, 3:
-			same[k] = append(same[k], addOp(b, name, pick(same[k]), pick(same[k])))
-		case 4:
-			same[k] = append(same[k], routed(b, name, pick(same[k])))
-		case 5:
-			symInts = append(symInts, size(b, name, pick(same[k])))
-		case 6:
-			if len(symInts) < 6 {
-				symInts = append(symInts, plus(b, name, pick(symInts), pick(symInts)))
-			}
-			same = append(same, []ValueID{cut(b, name+"cut", pick(same[k]), pick(symInts))})
-		}
-	}
-	last := same[len(same)-1]
-	b.Add("end", &unaryOp{last[len(last)-1], b.Tensor("end", F32)})
-	g, err := b.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g, inputs, pos
-}
-
-// draws makes rapid try a property n times in this test; a tenth of that with -short.
-func draws(t *testing.T, n int) {
-	if testing.Short() {
-		n /= 10
-	}
-	f := flag.Lookup("rapid.checks")
-	was := f.Value.String()
-	t.Cleanup(func() { f.Value.Set(was) })
-	if err := f.Value.Set(fmt.Sprint(n)); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestBothOrdersEndAsAFreshGraph(t *testing.T) {
 	draws(t, 10000)
 	rapid.Check(t, func(t *rapid.T) {
-		g, inputs, pos := randomGraph(t)
+		g, inputs, pos := randomGraph(t, gpu.DefaultLimits())
 		var lives [2]*Live
 		for i, order := range []Order{Topological, Fixpoint} {
 			l, err := NewLive(g, LiveOptions{Order: order})
@@ -415,7 +359,7 @@ func TestBothOrdersEndAsAFreshGraph(t *testing.T) {
 func TestSlotSharingAddsNoBarrier(t *testing.T) {
 	draws(t, 2000)
 	rapid.Check(t, func(t *rapid.T) {
-		g, inputs, _ := randomGraph(t)
+		g, inputs, _ := randomGraph(t, gpu.DefaultLimits())
 		l, err := NewLive(g, LiveOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -430,7 +374,7 @@ func TestSlotSharingAddsNoBarrier(t *testing.T) {
 		for i := range own.values {
 			own.values[i].slot = -1
 		}
-		l.g, l.routesMove, l.barriers = &own, true, gpu.Barriers{}
+		l.g, l.routesMove = &own, true
 		if apart := len(l.Levels()); shared != apart {
 			t.Fatalf("%d levels with shared slots, %d with memory of their own", shared, apart)
 		}

@@ -11,24 +11,46 @@ import (
 // Memory. Every value that lives on the device has a buffer at its maximum size; a live tensor is a contiguous prefix of it. Inputs, outputs,
 // constants and State have buffers of their own. Intermediates and scratch share allocation slots by lifetime, one buffer each.
 //
-// A value may have a slot after another when the last dispatch slot that touches the other, on any route, is submitted before the first that writes it; and
-// only if all that write it have a barrier before them in any case, since writing a buffer that the pass has used before puts one there. So sharing adds no
-// barrier. What is written without one, the second of two projections side by side, has memory that nothing used before.
+// A slot passes from one value to the next when the last dispatch that touches the one comes, in order of submission, before the first that touches the
+// other. The new content needs a barrier before it, so the slot passes on only at a dispatch that has a barrier in any case: one that is the
+// first to read what another wrote. Sharing then adds no barrier, whatever routes are in use.
+
+// bitset is a set of operators.
+type bitset []uint64
+
+func newBitset(n int) bitset    { return make(bitset, (n+63)/64) }
+func (s bitset) add(i int)      { s[i/64] |= 1 << (i % 64) }
+func (s bitset) remove(i int)   { s[i/64] &^= 1 << (i % 64) }
+func (s bitset) has(i int) bool { return s[i/64]>>(i%64)&1 != 0 }
+func (s bitset) union(other bitset) {
+	for i, w := range other {
+		s[i] |= w
+	}
+}
 
 // planMemory gives every value its slot, and refuses what the device cannot hold.
 func (g *Graph) planMemory() error {
+	lives := g.lifetimes()
+	last := []int{} // by slot: the last dispatch that touches the value that had it last
+	byFirst := make([]ValueID, 0, len(g.values))
 	for i := range g.values {
-		if val := &g.values[i]; val.kind == tensor && val.alias == None {
-			if err := g.checkSize(val); err != nil {
-				return err
-			}
+		val := &g.values[i]
+		if val.kind == symInt || val.alias != None {
+			continue
+		}
+		if err := g.checkSize(val); err != nil {
+			return err
+		}
+		if (val.role == Intermediate || val.role == Scratch) && val.producer >= 0 {
+			byFirst = append(byFirst, ValueID(i))
 		}
 	}
-	var last []int // by slot: the last dispatch that touches what has it now
-	for _, u := range g.uses() {
-		val, best := &g.values[u.value], -1
+	slices.SortStableFunc(byFirst, func(a, b ValueID) int { return cmp.Compare(lives[a].first, lives[b].first) })
+	for _, v := range byFirst {
+		val, life := &g.values[v], &lives[v]
+		best := -1
 		for s := range g.slots {
-			if u.waits && last[s] < u.first && (best < 0 || fit(g.slots[s], val.bytes) < fit(g.slots[best], val.bytes)) {
+			if life.mayFollow && last[s] < life.first && (best < 0 || fit(g.slots[s], val.bytes) < fit(g.slots[best], val.bytes)) {
 				best = s
 			}
 		}
@@ -37,7 +59,7 @@ func (g *Graph) planMemory() error {
 			g.slots, last = append(g.slots, 0), append(last, 0)
 		}
 		g.slots[best] = max(g.slots[best], val.bytes)
-		val.slot, last[best] = best, u.last
+		val.slot, last[best] = best, life.last
 	}
 	for i := range g.values {
 		if val := &g.values[i]; val.alias != None {
@@ -93,6 +115,80 @@ func (g *Graph) checkSize(v *value) error {
 		return fmt.Errorf("%s %s %v %s needs %d bytes, the device's largest %s is %d: %w", v.role, v.name, v.maxDims, v.dtype, v.bytes, what, limit, gpu.ErrUnsupported)
 	}
 	return nil
+}
+
+// lifetime is when a value's memory is in use, in dispatches in order of submission, over all routes.
+type lifetime struct {
+	first, last int // that touch it
+	readers     []launchOn
+	// mayFollow: every dispatch that can be the first to touch it has a barrier before it in any case, so it may take over another's slot.
+	mayFollow bool
+}
+
+// launchOn is a dispatch slot on a route of its operator.
+type launchOn struct{ dispatch, route int }
+
+// lifetimes are by root value.
+func (g *Graph) lifetimes() []lifetime {
+	lives := make([]lifetime, len(g.values))
+	for i := range lives {
+		lives[i] = lifetime{first: len(g.dispatches), last: -1, mayFollow: true}
+	}
+	g.eachBinding(func(at launchOn, root ValueID, a gpu.Access) {
+		l := &lives[root]
+		l.first, l.last = min(l.first, at.dispatch), max(l.last, at.dispatch)
+		if a == gpu.Read {
+			l.readers = append(l.readers, at)
+		}
+	})
+	waits := map[launchOn]bool{} // it is the first to read what a dispatch wrote
+	g.eachBinding(func(at launchOn, root ValueID, a gpu.Access) {
+		if a == gpu.Read && g.values[root].producer >= 0 && g.readsFirst(lives[root].readers, at) {
+			waits[at] = true
+		}
+	})
+	type arrival struct {
+		value ValueID
+		route int
+	}
+	arrived := map[arrival]bool{}
+	g.eachBinding(func(at launchOn, root ValueID, _ gpu.Access) {
+		first := arrival{root, at.route}
+		if g.dispatches[at.dispatch].op == g.values[root].producer && !arrived[first] {
+			arrived[first] = true
+			lives[root].mayFollow = lives[root].mayFollow && waits[at]
+		}
+	})
+	return lives
+}
+
+// readsFirst says whether nothing reads a value before, of what can run in the same step.
+func (g *Graph) readsFirst(readers []launchOn, at launchOn) bool {
+	for _, r := range readers {
+		if r.dispatch >= at.dispatch {
+			break
+		}
+		if g.dispatches[r.dispatch].op != g.dispatches[at.dispatch].op || r.route == at.route {
+			return false
+		}
+	}
+	return true
+}
+
+// eachBinding calls f for the roots of what every dispatch slot binds, on each route that a corner takes, in order of submission.
+func (g *Graph) eachBinding(f func(at launchOn, root ValueID, a gpu.Access)) {
+	for i := range g.dispatches {
+		d := &g.dispatches[i]
+		for route := range maxRoutes {
+			if d.routes>>route&1 == 0 {
+				continue
+			}
+			use := g.ops[d.op].use(d.slot, route)
+			for b, v := range use.Bind {
+				f(launchOn{i, route}, g.root(v), use.Kernel.Storage[b])
+			}
+		}
+	}
 }
 
 // memory is a number for the buffer that a value lives in, the same for values that share one.

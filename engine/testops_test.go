@@ -3,32 +3,56 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"gpuscope/engine/gpu"
 	"gpuscope/trace"
 )
 
-// Operators for tests of the engine: they plan like real ones and have kernels that nobody compiles.
+// Operators for tests of the engine. Their kernels work on u32 words that wrap, so that results are exact on every device; random_test.go does the
+// same on the host.
 
-// testKernel has one storage binding for each access letter ('r' read, 'w' read_write) and n u32 params.
-func testKernel(name, accesses string, n int) *Kernel {
-	k := &Kernel{Name: name, Source: "// " + name, WorkgroupSize: [3]uint32{64, 1, 1}}
-	for _, a := range accesses {
-		k.Storage = append(k.Storage, map[rune]gpu.Access{'r': gpu.Read, 'w': gpu.ReadWrite}[a])
-	}
+// testKernel has one storage binding for each letter ('r' read, 'w' read_write), called x, y, z, and n u32 params p0, p1.
+func testKernel(name, accesses string, n int, body string) *Kernel {
+	k := &Kernel{Name: name, WorkgroupSize: [3]uint32{64, 1, 1}}
+	var src strings.Builder
+	src.WriteString("struct Params {")
 	for i := range n {
+		fmt.Fprintf(&src, " p%d: u32,", i)
 		k.Params = append(k.Params, trace.Param{Name: fmt.Sprintf("p%d", i), Type: "u32", Offset: 4 * i})
 	}
+	src.WriteString(" }\n")
+	for i, a := range accesses {
+		access := map[rune]gpu.Access{'r': gpu.Read, 'w': gpu.ReadWrite}[a]
+		fmt.Fprintf(&src, "@group(0) @binding(%d) var<storage, %s> %c: array<u32>;\n", i, access, 'x'+i)
+		k.Storage = append(k.Storage, access)
+	}
+	fmt.Fprintf(&src, `@group(0) @binding(%d) var<uniform> params: Params;
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+	@builtin(local_invocation_index) lane: u32) {
+	let i = gid.x + gid.y * groups.x * 64u;
+	let row = wid.x + wid.y * groups.x;
+	%s
+}
+`, len(accesses), body)
+	k.Source = src.String()
 	return k
 }
 
 var (
-	unaryKernel  = testKernel("unary", "rw", 1)
-	binaryKernel = testKernel("binary", "rrw", 1)
-	oneKernel    = testKernel("one", "rw", 2)
-	manyKernel   = testKernel("many", "rw", 2)
-	sumKernel    = testKernel("sum", "rw", 1)
-	copyKernel   = testKernel("copy", "rw", 1)
+	unaryKernel  = testKernel("unary", "rw", 1, "if (i < params.p0) { y[i] = x[i] + 1u; }")
+	binaryKernel = testKernel("binary", "rrw", 1, "if (i < params.p0) { z[i] = x[i] + y[i]; }")
+	oneKernel    = testKernel("one", "rw", 2, `var sum = 0u;
+	for (var j = 0u; j < params.p1; j++) { sum += x[j]; }
+	for (var j = lane; row == 0u && j < params.p1; j += 64u) { y[j] = sum; }`)
+	manyKernel = testKernel("many", "rw", 2, `if (row < params.p0 && lane == 0u) {
+		var sum = 0u;
+		for (var j = 0u; j < params.p1; j++) { sum += x[row * params.p1 + j]; }
+		y[row] = sum;
+	}`)
+	spreadKernel = testKernel("spread", "rw", 2, "for (var j = 0u; i < params.p0 && j < params.p1; j++) { y[i * params.p1 + j] = x[i]; }")
+	copyKernel   = testKernel("copy", "rw", 1, "if (i < params.p0) { y[i] = x[i]; }")
 )
 
 type testReason string
@@ -41,7 +65,7 @@ var reasonOne, reasonMany Reason = testReason("rows = 1"), testReason("rows > 1"
 type unaryOp struct{ in, out ValueID }
 
 func unary(b *Builder, name string, in ValueID) ValueID {
-	out := b.Tensor(name, F32)
+	out := b.Tensor(name, U32)
 	b.Add(name, &unaryOp{in, out})
 	return out
 }
@@ -63,7 +87,7 @@ func (o *unaryOp) Plan(p *Planner) error {
 type binaryOp struct{ a, b, out ValueID }
 
 func addOp(b *Builder, name string, x, y ValueID) ValueID {
-	out := b.Tensor(name, F32)
+	out := b.Tensor(name, U32)
 	b.Add(name, &binaryOp{x, y, out})
 	return out
 }
@@ -87,8 +111,8 @@ func (o *binaryOp) Plan(p *Planner) error {
 type routedOp struct{ in, out, scratch ValueID }
 
 func routed(b *Builder, name string, in ValueID) ValueID {
-	out := b.Tensor(name, F32)
-	b.Add(name, &routedOp{in, out, b.Scratch(name+".partial", F32)})
+	out := b.Tensor(name, U32)
+	b.Add(name, &routedOp{in, out, b.Scratch(name+".partial", U32)})
 	return out
 }
 
@@ -97,7 +121,7 @@ func (o *routedOp) Spec() Spec {
 		Kind: "routed", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.out}, Scratch: []ValueID{o.scratch}, Routes: []string{"one", "many"},
 		Slots: []Slot{
 			{Label: "map", Uses: []Use{{oneKernel, []ValueID{o.in, o.out}}, {manyKernel, []ValueID{o.in, o.scratch}}}},
-			{Label: "reduce", Uses: []Use{{}, {sumKernel, []ValueID{o.scratch, o.out}}}},
+			{Label: "reduce", Uses: []Use{{}, {spreadKernel, []ValueID{o.scratch, o.out}}}},
 		},
 	}
 }
@@ -115,7 +139,38 @@ func (o *routedOp) Plan(p *Planner) error {
 	l.FLOPs = int64(rows * width)
 	if route == 1 {
 		p.SetDims(o.scratch, rows)
-		p.Dispatch(1, p.Threads(rows, 64)).Params.U32(rows)
+		p.Dispatch(1, p.Threads(rows, 64)).Params.U32(rows, width)
+	}
+	return nil
+}
+
+// forkOp gives x + 1, and 2x + 2 by a longer way: its first output is there long before its last dispatch has read its input.
+type forkOp struct{ in, near, far, scratch ValueID }
+
+func fork(b *Builder, name string, in ValueID) (near, far ValueID) {
+	o := &forkOp{in, b.Tensor(name+".near", U32), b.Tensor(name+".far", U32), b.Scratch(name+".scratch", U32)}
+	b.Add(name, o)
+	return o.near, o.far
+}
+
+func (o *forkOp) Spec() Spec {
+	return Spec{
+		Kind: "fork", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.near, o.far}, Scratch: []ValueID{o.scratch},
+		Slots: []Slot{
+			{Label: "near", Uses: []Use{{unaryKernel, []ValueID{o.in, o.near}}}},
+			{Label: "again", Uses: []Use{{unaryKernel, []ValueID{o.near, o.scratch}}}},
+			{Label: "far", Uses: []Use{{binaryKernel, []ValueID{o.scratch, o.in, o.far}}}},
+		},
+	}
+}
+func (o *forkOp) Corners(r *Ranges) []Corner { return r.Ends(o.in) }
+func (o *forkOp) Plan(p *Planner) error {
+	n := p.Numel(o.in)
+	for _, v := range []ValueID{o.near, o.far, o.scratch} {
+		p.SetDims(v, p.Dims(o.in)...)
+	}
+	for slot := range 3 {
+		p.Dispatch(slot, p.Threads(n, 64)).Params.U32(n)
 	}
 	return nil
 }
@@ -160,7 +215,7 @@ func (o *plusOp) Plan(p *Planner) error {
 type cutOp struct{ in, rows, out ValueID }
 
 func cut(b *Builder, name string, in, rows ValueID) ValueID {
-	out := b.Tensor(name, F32)
+	out := b.Tensor(name, U32)
 	b.Add(name, &cutOp{in, rows, out})
 	return out
 }
@@ -173,6 +228,27 @@ func (o *cutOp) Plan(p *Planner) error {
 	rows, width := min(p.Dim(o.in, 0), p.Int(o.rows)), p.Dim(o.in, 1)
 	p.SetDims(o.out, rows, width)
 	p.Dispatch(0, p.Threads(rows*width, 64)).Params.U32(rows * width)
+	return nil
+}
+
+// aliasOp gives its input, as the same bytes where it may.
+type aliasOp struct{ in, out ValueID }
+
+func alias(b *Builder, name string, in ValueID) ValueID {
+	out := b.Tensor(name, U32)
+	b.Add(name, &aliasOp{in, out})
+	return out
+}
+
+func (o *aliasOp) Spec() Spec {
+	return Spec{Kind: "alias", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.out}, Alias: true, Slots: []Slot{{Uses: []Use{{copyKernel, []ValueID{o.in, o.out}}}}}}
+}
+func (o *aliasOp) Corners(r *Ranges) []Corner { return r.Ends(o.in) }
+func (o *aliasOp) Plan(p *Planner) error {
+	p.SetDims(o.out, p.Dims(o.in)...)
+	if !p.Aliased() {
+		p.Dispatch(0, p.Threads(p.Numel(o.in), 64)).Params.U32(p.Numel(o.in))
+	}
 	return nil
 }
 
