@@ -15,19 +15,6 @@ import (
 // other. The new content needs a barrier before it, so the slot passes on only at a dispatch that has a barrier in any case: one that is the
 // first to read what another wrote. Sharing then adds no barrier, whatever routes are in use.
 
-// bitset is a set of operators.
-type bitset []uint64
-
-func newBitset(n int) bitset    { return make(bitset, (n+63)/64) }
-func (s bitset) add(i int)      { s[i/64] |= 1 << (i % 64) }
-func (s bitset) remove(i int)   { s[i/64] &^= 1 << (i % 64) }
-func (s bitset) has(i int) bool { return s[i/64]>>(i%64)&1 != 0 }
-func (s bitset) union(other bitset) {
-	for i, w := range other {
-		s[i] |= w
-	}
-}
-
 // planMemory gives every value its slot, and refuses what the device cannot hold.
 func (g *Graph) planMemory() error {
 	lives := g.lifetimes()
@@ -67,40 +54,6 @@ func (g *Graph) planMemory() error {
 		}
 	}
 	return nil
-}
-
-// use is the life of an intermediate or of scratch: the first and the last dispatch slot that touch it.
-type use struct {
-	value       ValueID
-	first, last int
-	waits       bool // every dispatch slot that writes it has a barrier of its own
-}
-
-// uses are the lives of all values that may share memory, in order of submission. What no dispatch touches has none.
-func (g *Graph) uses() []use {
-	waits := g.waits()
-	lives := make([]use, len(g.values))
-	var list []use
-	for i := range g.dispatches {
-		d := &g.dispatches[i]
-		for _, v := range slices.Concat(d.reads, d.writes) {
-			r := g.root(v)
-			if lives[r] == (use{}) {
-				lives[r] = use{value: r, first: i, waits: true}
-			}
-			lives[r].last = i
-		}
-		for _, v := range d.writes {
-			lives[g.root(v)].waits = lives[g.root(v)].waits && waits[i]
-		}
-	}
-	for i := range lives {
-		if val := &g.values[i]; lives[i] != (use{}) && (val.role == Intermediate || val.role == Scratch) {
-			list = append(list, lives[i])
-		}
-	}
-	slices.SortStableFunc(list, func(a, b use) int { return cmp.Compare(a.first, b.first) })
-	return list
 }
 
 // fit is how badly a value of want bytes fits a slot of have: the bytes that one of them exceeds the other by.
