@@ -34,6 +34,9 @@ func (g *Graph) nameKernels() {
 	}
 }
 
+// KernelName is the name by which the graph tells a kernel from others, "" where no corner takes it.
+func (g *Graph) KernelName(k *Kernel) string { return g.names[k] }
+
 func (g *Graph) describeKernel(k *Kernel) trace.Kernel {
 	sum := sha256.Sum256([]byte(k.Source))
 	t := trace.Kernel{Name: g.names[k], Constants: k.Constants, SourceSHA256: hex.EncodeToString(sum[:]), Source: k.Source, Params: k.Params}
