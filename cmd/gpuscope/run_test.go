@@ -16,8 +16,8 @@ import (
 	"gpuscope/tui/tuitest"
 )
 
-// playing makes a program whose models all play the same recording back: a prefill of 42 tokens and five decode steps.
-func playing(t *testing.T, script tuitest.Script) (p *program, stdout, stderr *bytes.Buffer) {
+// playBack makes a program whose models all play the same recording back: a prefill of 42 tokens and five decode steps.
+func playBack(t *testing.T, script tuitest.Script) (p *program, stdout, stderr *bytes.Buffer) {
 	t.Helper()
 	stdout, stderr = &bytes.Buffer{}, &bytes.Buffer{}
 	p = testProgram(stdout, stderr)
@@ -29,7 +29,7 @@ func playing(t *testing.T, script tuitest.Script) (p *program, stdout, stderr *b
 
 func TestRunPrintsTheTextAndThenTheProfile(t *testing.T) {
 	t.Parallel()
-	p, stdout, stderr := playing(t, tuitest.Script{})
+	p, stdout, stderr := playBack(t, tuitest.Script{})
 	if status := p.main(t.Context(), strings.Fields("run -n 4 --timing step")); status != exitDone {
 		t.Fatalf("exit %d: %s", status, stderr)
 	}
@@ -54,7 +54,7 @@ func TestRunPrintsTheTextAndThenTheProfile(t *testing.T) {
 
 func TestRunAsJSONHoldsWhatThePromptAndTheStepsGave(t *testing.T) {
 	t.Parallel()
-	p, stdout, stderr := playing(t, tuitest.Script{})
+	p, stdout, stderr := playBack(t, tuitest.Script{})
 	if status := p.main(t.Context(), strings.Fields("run -n 3 --format json --timing off")); status != exitDone {
 		t.Fatalf("exit %d: %s", status, stderr)
 	}
@@ -101,7 +101,7 @@ func TestRunAsJSONHoldsWhatThePromptAndTheStepsGave(t *testing.T) {
 
 func TestRunOfNoTokensHasNone(t *testing.T) {
 	t.Parallel()
-	p, stdout, stderr := playing(t, tuitest.Script{})
+	p, stdout, stderr := playBack(t, tuitest.Script{})
 	if status := p.main(t.Context(), strings.Fields("run -n 0 --format json --timing off")); status != exitDone {
 		t.Fatalf("exit %d: %s", status, stderr)
 	}
@@ -118,7 +118,7 @@ func TestRecordedRunOpensAgain(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"run.json", "run.jsonl.gz"} {
 		path := filepath.Join(t.TempDir(), name)
-		p, _, stderr := playing(t, tuitest.Script{})
+		p, _, stderr := playBack(t, tuitest.Script{})
 		if status := p.main(t.Context(), []string{"run", "-n", "5", "--timing", "off", "--trace", path}); status != exitDone {
 			t.Fatalf("exit %d: %s", status, stderr)
 		}
@@ -137,7 +137,7 @@ func TestRecordedRunOpensAgain(t *testing.T) {
 
 func TestTraceThatCannotBeWrittenIsRefusedBeforeAnythingRuns(t *testing.T) {
 	t.Parallel()
-	p, stdout, stderr := playing(t, tuitest.Script{})
+	p, stdout, stderr := playBack(t, tuitest.Script{})
 	p.open = func(context.Context, *modelOptions, func(session.Event)) (session.Session, error) {
 		t.Error("a model was opened")
 		return nil, errors.New("no")
@@ -157,7 +157,7 @@ func TestTraceThatCannotBeWrittenIsRefusedBeforeAnythingRuns(t *testing.T) {
 func TestFailedRunKeepsWhatItHas(t *testing.T) {
 	t.Parallel()
 	steps := 0
-	p, stdout, stderr := playing(t, tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+	p, stdout, stderr := playBack(t, tuitest.Script{Before: func(_ context.Context, c session.Command) error {
 		if steps++; steps == 4 { // the prompt, two tokens, and this
 			return errors.New("device lost")
 		}
@@ -177,7 +177,7 @@ func TestRunStopsWhereNobodyReadsItsText(t *testing.T) {
 	t.Parallel()
 	var stopped error
 	steps := 0
-	p, _, stderr := playing(t, tuitest.Script{Before: func(ctx context.Context, _ session.Command) error {
+	p, _, stderr := playBack(t, tuitest.Script{Before: func(ctx context.Context, _ session.Command) error {
 		if steps++; steps > 1 {
 			<-ctx.Done() // the text of the first step met a closed pipe
 			stopped = ctx.Err()
@@ -192,7 +192,7 @@ func TestRunStopsWhereNobodyReadsItsText(t *testing.T) {
 
 func TestRefusedPromptLeavesNothing(t *testing.T) {
 	t.Parallel()
-	p, stdout, stderr := playing(t, tuitest.Script{Before: func(context.Context, session.Command) error {
+	p, stdout, stderr := playBack(t, tuitest.Script{Before: func(context.Context, session.Command) error {
 		return session.Refusef("the prompt has 2000 tokens, the context holds 1024")
 	}})
 	path := filepath.Join(t.TempDir(), "run.json")

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,14 +21,15 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/term"
 
+	"gpuscope/engine/gpu/gputest"
 	"gpuscope/model/session"
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
 )
 
-// playEnv makes the test binary be gpuscope: the program of main, but with models that play a recording ("play"), that lose their process at the
-// second command ("abort"), or that cannot be opened ("refuse"). The engine process inherits it.
+// playEnv makes the test binary be gpuscope: with real models ("real"), or with models that play a recording ("play"), that wait for ever at the
+// second command ("hang"), that lose their process there ("abort"), or that cannot be opened ("refuse"). The engine process inherits it.
 const playEnv = "GPUSCOPE_TEST_PLAY"
 
 func TestMain(m *testing.M) {
@@ -36,24 +38,34 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	p := newProgram()
-	p.open = func(_ context.Context, _ *modelOptions, emit func(session.Event)) (session.Session, error) {
-		emit(session.Event{Progress: &session.Progress{Phase: "compile kernels", Done: 1, Total: 9}})
-		commands := 0
-		switch how {
-		case "refuse":
-			return nil, errors.New("demo.gguf: no tensor token_embd.weight")
-		case "abort":
-			return tuitest.Play(tracetest.Llama(2, 6), tuitest.Script{Before: func(context.Context, session.Command) error {
-				if commands++; commands > 1 {
-					fmt.Fprintln(os.Stderr, "thread panicked: mapped buffer")
-					_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-				}
-				return nil
-			}}), nil
-		}
-		return tuitest.Play(tracetest.Llama(2, 6), tuitest.Script{}), nil
+	if how != "real" {
+		p.open = playing(how)
 	}
 	os.Exit(p.main(context.Background(), os.Args[1:]))
+}
+
+// playing opens models that behave as playEnv says.
+func playing(how string) opener {
+	return func(_ context.Context, _ *modelOptions, emit func(session.Event)) (session.Session, error) {
+		emit(session.Event{Progress: &session.Progress{Phase: "compile kernels", Done: 1, Total: 9}})
+		if how == "refuse" {
+			return nil, errors.New("demo.gguf: no tensor token_embd.weight")
+		}
+		commands := 0
+		return tuitest.Play(tracetest.Llama(2, 6), tuitest.Script{Before: func(ctx context.Context, _ session.Command) error {
+			if commands++; commands < 2 {
+				return nil
+			}
+			switch how {
+			case "abort":
+				fmt.Fprintln(os.Stderr, "thread panicked: mapped buffer")
+				return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			case "hang":
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		}}), nil
+	}
 }
 
 // terminal is gpuscope in a pseudo-terminal.
@@ -189,6 +201,16 @@ func TestScreenOpensStepsAndQuits(t *testing.T) {
 	x.leaves(exitDone)
 }
 
+func TestEmbeddedModelOpensOnThisDevice(t *testing.T) {
+	gputest.Open(t).Release()
+	x := startTerminal(t, "real")
+	x.expect("prologue")
+	x.press("s")
+	x.expect("decode")
+	x.press("q")
+	x.leaves(exitDone)
+}
+
 func TestTraceOpensWithoutADevice(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "run.json.gz")
@@ -228,4 +250,78 @@ func TestScreenSurvivesTheEngine(t *testing.T) {
 	x.expect("mapped buffer")
 	x.press("q")
 	x.leaves(exitDone)
+}
+
+// headless is gpuscope without a terminal.
+func headless(t *testing.T, play string, args ...string) *exec.Cmd {
+	t.Helper()
+	file, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(file, args...)
+	cmd.Env = append(os.Environ(), playEnv+"="+play)
+	t.Cleanup(func() {
+		if cmd.Process != nil {
+			_ = cmd.Process.Kill() // it has ended, unless the test failed
+		}
+	})
+	return cmd
+}
+
+func TestInterruptedRunKeepsWhatItHas(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "run.json")
+	cmd := headless(t, "hang", "run", "-n", "5", "--trace", path)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := make([]byte, 1)
+	if _, err := io.ReadFull(stdout, said); err != nil { // the first token: it runs
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(stdout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if status := cmd.ProcessState.ExitCode(); status != exitFailed || stderr.String() != "gpuscope run: stopped by signal: interrupt\n" {
+		t.Errorf("exit %d, stderr %q", status, &stderr)
+	}
+	if !strings.Contains(string(rest), "prefill: 42 tokens in 1 step") {
+		t.Errorf("no profile: %q", rest)
+	}
+	if recorded, err := trace.ReadFile(path); err != nil || len(recorded.Steps) != 1 {
+		t.Errorf("trace: %v", err)
+	}
+}
+
+func TestEngineProcessEndsWithItsScreen(t *testing.T) {
+	t.Parallel()
+	cmd := headless(t, "hang", "engine")
+	requests, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for id := 1; id <= 2; id++ { // the second one hangs
+		if _, err := fmt.Fprintf(requests, `{"id":%d,"do":{"kind":"prompt","text":"a"}}`+"\n", id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	requests.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
 }
