@@ -385,6 +385,32 @@ func TestTheTextIsTheSameInEveryMode(t *testing.T) {
 		return tokens
 	}
 	want := run(Options{})
+	t.Run("measured again on its way", func(t *testing.T) {
+		r := openOn(t, dev, Options{IgnoreEOS: true})
+		r.do(session.Command{Kind: session.Prompt, Text: "There was once a tin soldier, who"})
+		r.do(session.Command{Kind: session.Run, N: 4})
+		r.do(session.Command{Kind: session.Repeat, N: 2})
+		r.do(session.Command{Kind: session.Observe})
+		for range 3 {
+			r.do(session.Command{Kind: session.Previous})
+		}
+		r.do(session.Command{Kind: session.Repeat, N: 1})
+		r.do(session.Command{Kind: session.Run, N: 6})
+		tr := r.end()
+		var got []int
+		for _, token := range r.mirror.State.Text {
+			got = append(got, token.ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("gives %v, want %v", got, want)
+		}
+		if len(tr.Events) > 0 {
+			t.Errorf("repeats differ: %v", tr.Events)
+		}
+		if d := tr.Steps[4].Dispatches[0]; len(d.Samples) != 2 || d.Samples[0] <= 0 {
+			t.Errorf("samples %v", d.Samples)
+		}
+	})
 	for name, got := range map[string][]int{
 		"token by token":    run(Options{}, 1),
 		"chunks of three":   run(Options{}, 3),

@@ -122,7 +122,11 @@ func (m *Model) Plan(limits gpu.Limits) (*engine.Graph, error) {
 }
 
 func (m *Model) build(limits gpu.Limits) (*network, error) {
-	return buildLlama(m.config, m.file, limits, m.context, m.maxChunk)
+	n, err := buildLlama(m.config, m.file, limits, m.context, m.maxChunk)
+	if errors.Is(err, gpu.ErrUnsupported) {
+		err = fmt.Errorf("%w; a smaller --context (it is %d) or --max-chunk (%d) takes less", err, m.context, m.maxChunk)
+	}
+	return n, err
 }
 
 // Context is how many positions the KV cache holds, MaxChunk how many tokens a step takes at most.

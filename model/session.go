@@ -61,7 +61,10 @@ func start(m *Model, r *runner, header *trace.Trace) *live {
 func (s *live) serve() {
 	defer close(s.done)
 	defer close(s.events)
-	defer s.runner.release()
+	defer func() {
+		s.runner.release()
+		s.lost = errors.Join(s.lost, s.m.Close())
+	}()
 	for {
 		select {
 		case <-s.closing.Done():

@@ -1,0 +1,158 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/model/session"
+)
+
+// expected is a session in ten lines: which positions each step of the text took.
+type expected struct {
+	prompt int
+	chunk  int
+	ends   []int // position after each step
+}
+
+func (x *expected) position() int {
+	if len(x.ends) == 0 {
+		return 0
+	}
+	return x.ends[len(x.ends)-1]
+}
+
+// step is the position after the next step.
+func (x *expected) step() int {
+	if p := x.position(); p < x.prompt {
+		return min(p+x.chunk, x.prompt)
+	}
+	return x.position() + 1
+}
+
+// text is what the tokens make: rig.token gives the letter of the position after the step.
+func (x *expected) text() string {
+	var text []byte
+	for _, end := range x.ends {
+		if end >= x.prompt {
+			text = append(text, byte(letters(end, nil)))
+		}
+	}
+	return string(text)
+}
+
+// Whatever commands come in whatever order, with faults of the device and cancels among them, the session stands where plain reasoning says.
+func TestAnyCommandsLeaveTheSessionWhereReasoningSays(t *testing.T) {
+	r := newRig(t, Options{MaxChunk: 16})
+	rapid.Check(t, func(rt *rapid.T) {
+		r.do(session.Command{Kind: session.Reset})
+		x := expected{}
+		check := func(what string) {
+			var text string
+			for _, token := range r.mirror.State.Text {
+				text += token.Text
+			}
+			if p := r.mirror.State.Position; p != x.position() || text != x.text() {
+				rt.Fatalf("%s: at position %d with %q, want %d with %q", what, p, text, x.position(), x.text())
+			}
+		}
+		do := func(c session.Command) error { return r.try(context.Background(), c) }
+		advance := func(n int) {
+			for x.prompt > 0 && x.position() < x.prompt {
+				x.ends = append(x.ends, x.step())
+			}
+			for range n {
+				if x.position() < tinyContext {
+					x.ends = append(x.ends, x.step())
+				}
+			}
+		}
+		can := func() bool { return x.prompt > 0 && x.position() < tinyContext }
+		refused := func(err error, allowed bool) {
+			if allowed != (err == nil) || err != nil && !errors.Is(err, session.ErrUsage) {
+				rt.Fatalf("error %v, allowed %v", err, allowed)
+			}
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"prompt": func(rt *rapid.T) {
+				n, chunk := rapid.IntRange(1, tinyContext).Draw(rt, "tokens"), rapid.IntRange(1, 16).Draw(rt, "chunk")
+				c := promptOf(n)
+				c.Chunks = []int{chunk}
+				refused(do(c), true)
+				x = expected{prompt: n, chunk: chunk}
+				advance(0)
+			},
+			"next": func(rt *rapid.T) {
+				allowed := can()
+				refused(do(session.Command{Kind: session.Next}), allowed)
+				if allowed {
+					x.ends = append(x.ends, x.step())
+				}
+			},
+			"run": func(rt *rapid.T) {
+				n, allowed := rapid.IntRange(0, 20).Draw(rt, "n"), can()
+				refused(do(session.Command{Kind: session.Run, N: n}), allowed)
+				if allowed && n == 0 { // to the end
+					n = tinyContext
+				}
+				if allowed {
+					advance(n)
+				}
+			},
+			"previous": func(rt *rapid.T) {
+				allowed := len(x.ends) > 0
+				refused(do(session.Command{Kind: session.Previous}), allowed)
+				if allowed {
+					x.ends = x.ends[:len(x.ends)-1]
+				}
+			},
+			"repeat": func(rt *rapid.T) {
+				refused(do(session.Command{Kind: session.Repeat, N: 2}), len(x.ends) > 0)
+			},
+			"timing": func(rt *rapid.T) {
+				refused(do(session.Command{Kind: session.Timing, Level: rapid.SampledFrom([]string{"off", "step", "dispatch"}).Draw(rt, "level")}), true)
+			},
+			"fault": func(rt *rapid.T) {
+				if !can() {
+					return
+				}
+				fault := errors.New("injected")
+				r.dev.FailNth(rapid.SampledFrom([]fake.Kind{fake.Write, fake.BeginPass, fake.EndPass, fake.Submit, fake.Wait}).Draw(rt, "kind"), 1, fault)
+				if err := do(session.Command{Kind: session.Next}); !errors.Is(err, fault) {
+					rt.Fatalf("error %v, want the injected one", err)
+				}
+			},
+			"cancel": func(rt *rapid.T) {
+				if !can() {
+					return
+				}
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				steps := rapid.IntRange(1, 4).Draw(rt, "after")
+				made := 0
+				r.dev.Fault = func(c fake.Call) error {
+					if c.Kind == fake.Submit {
+						if made++; made == steps {
+							cancel()
+						}
+					}
+					return nil
+				}
+				err := r.try(ctx, session.Command{Kind: session.Run})
+				r.dev.Fault = nil
+				for range made {
+					x.ends = append(x.ends, x.step())
+				}
+				if err != nil && !errors.Is(err, context.Canceled) || err == nil && can() {
+					rt.Fatalf("error %v after %d steps, at %d", err, made, x.position())
+				}
+			},
+			"": func(*rapid.T) { check("then") },
+		})
+		r.dev.FailNth(fake.Submit, math.MaxInt32, nil)
+	})
+}
