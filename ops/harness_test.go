@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
+	"os"
 	"slices"
 	"testing"
 
@@ -119,6 +120,17 @@ func hold(t *testing.T, trials ...*trial) {
 	dev := gputest.Open(t)
 	for _, c := range trials {
 		t.Run(c.name, func(t *testing.T) { c.run(t, dev) })
+	}
+}
+
+// holdLarge is hold for trials of more than 0.3 GMAC or 128 MiB: each is left out, and counted, where GPUSCOPE_LARGE is not set.
+func holdLarge(t *testing.T, trials ...*trial) {
+	if os.Getenv("GPUSCOPE_LARGE") != "" {
+		hold(t, trials...)
+		return
+	}
+	for _, c := range trials {
+		t.Run(c.name, func(t *testing.T) { t.Skip("large: wants a real GPU and GPUSCOPE_LARGE (make test-large)") })
 	}
 }
 

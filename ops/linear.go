@@ -243,7 +243,7 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	s, name := &o.shapes[route], o.kind+"_"+linearRouteNames[route]
 	c := shaders.Constants{"Weights": "f32", "Bias": o.bias != engine.None}
 	if o.q4 != nil {
-		c["Weights"], c["HalfScales"], c["Unpack"] = "q4", o.q4.halfScales, q4Unpack
+		c["Weights"], c["HalfScales"], c["Unpack"] = "q4", o.q4.halfScales, tuned.unpack
 	}
 	if s.tile > 0 {
 		c["Tile"], c["Quads"], c["Vec"] = s.tile, s.quads, o.k%4 == 0
@@ -313,17 +313,22 @@ type linearShape struct {
 // chunk is how many columns a lane of a GEMV takes at a time.
 func (s *linearShape) chunk() int { return 8 * max(1, s.words) }
 
-const (
-	// fillWorkgroups is how many workgroups a large GPU takes to be full.
-	fillWorkgroups = 128
-	// q4Unpack is how kernels turn 4-bit weights into floats (shaders/include/q4.wgsl): "integer" has no error; "mantissa" is faster, and was within 1e-5 of a
-	// result of order 1; "half" faster still, within 5e-5.
-	q4Unpack = "mantissa"
-)
+// linearTuning are the numbers that measurements settle; the rest follows from sizes and limits. BenchmarkLinearTuning tries others.
+type linearTuning struct {
+	// unpack is how a GEMV turns 4-bit weights into floats (shaders/include/q4.wgsl): "integer" has no error; "mantissa" is faster, and was within 1e-5 of
+	// a result of order 1; "half" is faster still, within 5e-5.
+	unpack string
+	// rows of the weights that a workgroup of a GEMV takes where there are enough of them to fill the device, and the lanes of it at most.
+	rows, lanes int
+	// fill is how many workgroups a large GPU takes to be full.
+	fill int
+}
+
+var tuned = linearTuning{unpack: "mantissa", rows: 16, lanes: 256, fill: 128}
 
 // rowsForTile128 is the number of rows of x from which on tiles of 128 x 128 results, n columns in all, fill a GPU: fewer, smaller tiles do better.
 func rowsForTile128(n int) int {
-	rows := divUp(fillWorkgroups, divUp(n, 128)) // of tiles
+	rows := divUp(tuned.fill, divUp(n, 128)) // of tiles
 	return max(65, (rows-1)*128+1)
 }
 
@@ -344,15 +349,15 @@ func (o *linear) shape(route int, limits *gpu.Limits) linearShape {
 	case linearBatch8:
 		return linearShape{rows: 8, batch: 8, words: 1, lanes: 64}
 	}
-	s := linearShape{rows: 16, batch: 1, words: 1}
-	for s.rows > 4 && o.n/s.rows < fillWorkgroups {
+	s := linearShape{rows: tuned.rows, batch: 1, words: 1}
+	for s.rows > 4 && o.n/s.rows < tuned.fill {
 		s.rows /= 2
 	}
 	if o.q4 != nil && o.k%32 == 0 && o.q4.group%32 == 0 && o.k/32 >= s.rows {
 		s.words = 4
 	}
 	// As few steps over the columns as workgroup memory allows, and no more lanes than these take.
-	chunks, most := o.k/s.chunk(), min(lanes, memory/(4*s.rows), 256)
+	chunks, most := o.k/s.chunk(), min(lanes, memory/(4*s.rows), tuned.lanes)
 	steps := divUp(chunks, most)
 	s.lanes = divUp(divUp(chunks, steps), s.rows) * s.rows
 	if s.lanes > most {

@@ -147,6 +147,30 @@ func TestLinear(t *testing.T) {
 	hold(t, trials...)
 }
 
+// Upstream's shapes as they are.
+func TestLinearLarge(t *testing.T) {
+	var trials []*trial
+	for _, c := range []linearCase{
+		{kind: "linear_q4gsw", k: 2048, n: 8192, group: 32, half: true, live: []int{1}},
+		{kind: "linear_q4gsw", k: 8192, n: 2048, group: 64, live: []int{128, 16, 1}},
+		{kind: "linear_q4gsw", k: 2048, n: 128256, group: 32, half: true, live: []int{1}},
+		{kind: "linear_q4gsw", k: 2048, n: 2048, group: 64, live: []int{4096}},
+		{kind: "linear_q4gsw", k: 2048, n: 512, group: 8, live: []int{4096, 1}},
+		{kind: "linear_q4gsw", k: 2048, n: 256, group: 32, live: []int{96}},
+		{kind: "linear_q4gsw", k: 1024, n: 136, group: 64, live: []int{70}},
+		{kind: "linear_q4gsw", k: 2048, n: 8192, group: 128, live: []int{512, 508, 128, 1}},
+		{kind: "linear_q4gsw", k: 4096, n: 2056, group: 32, live: []int{130}},
+		{kind: "linear", k: 2048, n: 2056, bias: true, live: []int{1030, 128, 1}},
+	} {
+		built := c.trial()
+		if c.k == 8192 {
+			built.abs, built.rel = 1e-3, 1e-2
+		}
+		trials = append(trials, built)
+	}
+	holdLarge(t, trials...)
+}
+
 // Routes that are asked for do every live shape.
 func TestLinearRoutesAsked(t *testing.T) {
 	var trials []*trial

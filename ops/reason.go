@@ -11,6 +11,7 @@ const (
 	oneToken
 	manyTokens
 	wideHead
+	manyScores
 	oneRow
 	atMost4Rows
 	atMost16Rows
@@ -28,6 +29,7 @@ func (r reason) String() string {
 		oneToken:          "S = 1",
 		manyTokens:        "S > 1",
 		wideHead:          "D > 128",
+		manyScores:        "scores would take more memory than is set aside",
 		oneRow:            "M = 1",
 		atMost4Rows:       "M <= 4",
 		atMost16Rows:      "M <= 16",

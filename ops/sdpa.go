@@ -19,9 +19,11 @@ import (
 // A scale of 0 stands for 1 / sqrt(D). Position + S is at most C; what the caches hold at and after that is never read.
 //
 // Several tokens take the materialized route: the caches are updated, and scores, softmax and weighted sum are one after the other, in tiles of
-// 64 tokens; the scores of all heads are in memory, but only those that the causal mask lets through are computed or read. One token (D up to 128) takes
-// flash_decoding: the positions are cut into splits of about 64, each appended to, attended over and summed by one workgroup for all query
-// heads that share a KV head, then put together. Source: ExecuTorch's sdpa_with_kv_cache; Dao and others, Flash-Decoding (2023).
+// 64 tokens. The scores of all heads are in memory, but only those that the causal mask lets through are computed or read. Where they could take over
+// 64 MiB (and D is at most 128) it is streaming: each workgroup goes through the positions with a tile of tokens and keeps no scores. One token (D
+// up to 128) takes flash_decoding: the positions are cut into splits of about 64, each attended over by one workgroup for all query heads that share a KV
+// head; that of the last split appends to the caches; then the splits are put together. Sources: ExecuTorch's sdpa_with_kv_cache; Dao and
+// others, FlashAttention-2 and Flash-Decoding (2023).
 func SDPA(b *engine.Builder, name string, q, k, v, kCache, vCache engine.ValueID, position Int, scale float64) engine.ValueID {
 	if !ready(b, q, k, v, kCache, vCache) {
 		return engine.None
@@ -32,7 +34,7 @@ func SDPA(b *engine.Builder, name string, q, k, v, kCache, vCache engine.ValueID
 	}
 	o.y = b.Tensor(name, engine.F32)
 	o.makeKernels(b)
-	if o.prefills {
+	if o.most > 0 {
 		o.scores = b.Scratch(name+".scores", engine.F32)
 	}
 	if o.decodes {
@@ -50,17 +52,20 @@ type sdpa struct {
 
 	qHeads, kvHeads, headDim, context int
 	half                              bool // caches
-	// prefills and decodes say that the graph's shapes can take the materialized and the flash_decoding route; heads is how many query heads a
+	// most is the largest number of tokens that takes the materialized route: 0 where none does.
+	most int
+	// streams and decodes say that the graph's shapes can take the streaming and the flash_decoding route; heads is how many query heads a
 	// workgroup of the latter takes.
-	prefills, decodes bool
-	heads             int
+	streams, decodes bool
+	heads            int
 
-	update, qk, softmax, av, split, reduce *engine.Kernel
+	update, qk, softmax, av, streaming, split, reduce *engine.Kernel
 }
 
 // The routes and the dispatch slots of attention.
 const (
 	sdpaMaterialized = iota
+	sdpaStreaming
 	sdpaFlashDecoding
 )
 
@@ -69,18 +74,24 @@ const (
 	slotQK
 	slotSoftmax
 	slotAV
+	slotStreaming
 	slotSplit
 	slotReduce
 )
 
-var sdpaRouteNames = []string{sdpaMaterialized: "materialized", sdpaFlashDecoding: "flash_decoding"}
+var sdpaRouteNames = []string{sdpaMaterialized: "materialized", sdpaStreaming: "streaming", sdpaFlashDecoding: "flash_decoding"}
 
 const (
 	sdpaTile = 64 // tokens, and positions, of a tile
 	// A split has about this many positions: a position to a lane. Their number is bounded by what one workgroup puts together.
 	splitPositions, maxSplits = 64, 128
 	reduceLanes               = 64
+	// sdpaWidest is the widest head whose columns fit the registers of the streaming and flash_decoding kernels.
+	sdpaWidest = 128
 )
+
+// sdpaScoresLimit is how many bytes of scores the materialized route may take: past it streaming, which takes none, is the better one.
+var sdpaScoresLimit = int64(64 << 20)
 
 // readDims takes heads and sizes from the arguments, and says whether they fit each other.
 func (o *sdpa) readDims(b *engine.Builder, name string) bool {
@@ -111,8 +122,7 @@ func (o *sdpa) readDims(b *engine.Builder, name string) bool {
 		if o.scale == 0 {
 			o.scale = float32(1 / math.Sqrt(float64(o.headDim)))
 		}
-		o.decodes = o.headDim <= 128 && b.MinDims(o.q)[1] == 1
-		o.prefills = b.MaxDims(o.q)[1] > 1 || !o.decodes
+		o.chooseRoutes(b)
 		o.heads = 1
 		for g := o.qHeads / o.kvHeads; o.heads < 4 && g%(2*o.heads) == 0; {
 			o.heads *= 2
@@ -122,12 +132,33 @@ func (o *sdpa) readDims(b *engine.Builder, name string) bool {
 	return false
 }
 
+// chooseRoutes settles which live numbers of tokens take which route.
+func (o *sdpa) chooseRoutes(b *engine.Builder) {
+	fewest, most := b.MinDims(o.q)[1], min(b.MaxDims(o.q)[1], o.context)
+	o.decodes = o.headDim <= sdpaWidest && fewest == 1
+	if o.decodes && most == 1 {
+		return
+	}
+	o.most = most
+	if o.headDim <= sdpaWidest {
+		limit := min(sdpaScoresLimit, int64(b.Limits().MaxStorageBinding))
+		o.most = min(most, int(limit/(4*int64(o.qHeads)*int64(divUp(o.context, 4)*4))))
+		o.streams = o.most < most
+	}
+	if o.most < fewest || o.decodes && o.most < 2 {
+		o.most = 0
+	}
+}
+
 func (o *sdpa) makeKernels(b *engine.Builder) {
 	quads := o.headDim / 4
 	o.update = kernel(b, "sdpa_update_cache", shaders.Constants{"Lanes": threadLanes, "HalfCache": o.half})
 	o.qk = kernel(b, "sdpa_qk", shaders.Constants{"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "HalfCache": o.half})
 	o.softmax = kernel(b, "sdpa_softmax", shaders.Constants{"Lanes": lanesFor(b, o.context)})
 	o.av = kernel(b, "sdpa_av", shaders.Constants{"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "HalfCache": o.half})
+	if o.streams {
+		o.streaming = kernel(b, "sdpa_streaming", shaders.Constants{"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "Group": o.qHeads / o.kvHeads, "HalfCache": o.half})
+	}
 	if o.decodes {
 		o.split = kernel(b, "sdpa_fd_split", shaders.Constants{"HeadQuads": quads, "HalfCache": o.half, "Heads": o.heads, "HeadGroups": o.qHeads / o.kvHeads / o.heads})
 		o.reduce = kernel(b, "sdpa_fd_reduce", shaders.Constants{"HeadQuads": quads, "Lanes": reduceLanes, "MaxSplits": maxSplits})
@@ -140,20 +171,26 @@ func (o *sdpa) Spec() engine.Spec {
 		Inputs: args([]engine.ValueID{o.q, o.k, o.v}, o.position), State: []engine.ValueID{o.kCache, o.vCache}, Outputs: []engine.ValueID{o.y},
 		Slots: []engine.Slot{
 			slotUpdateCache: {Label: "update_cache"}, slotQK: {Label: "qk"}, slotSoftmax: {Label: "softmax"}, slotAV: {Label: "av"},
-			slotSplit: {Label: "fd_split"}, slotReduce: {Label: "fd_reduce"},
+			slotStreaming: {Label: "streaming"}, slotSplit: {Label: "fd_split"}, slotReduce: {Label: "fd_reduce"},
 		},
 		Attrs: map[string]any{"input_pos": o.position.attr(), "scale": o.scale, "heads": o.qHeads, "kv_heads": o.kvHeads},
 	}
+	for i := range s.Slots {
+		s.Slots[i].Uses = make([]engine.Use, len(sdpaRouteNames))
+	}
 	uses := func(route, slot int, k *engine.Kernel, bind ...engine.ValueID) {
-		s.Slots[slot].Uses = make([]engine.Use, len(sdpaRouteNames))
 		s.Slots[slot].Uses[route] = engine.Use{Kernel: k, Bind: bind}
 	}
-	if o.prefills {
+	if o.most > 0 {
 		s.Scratch = append(s.Scratch, o.scores)
 		uses(sdpaMaterialized, slotUpdateCache, o.update, o.k, o.v, o.kCache, o.vCache)
 		uses(sdpaMaterialized, slotQK, o.qk, o.q, o.kCache, o.scores)
 		uses(sdpaMaterialized, slotSoftmax, o.softmax, o.scores)
 		uses(sdpaMaterialized, slotAV, o.av, o.scores, o.vCache, o.y)
+	}
+	if o.streams {
+		uses(sdpaStreaming, slotUpdateCache, o.update, o.k, o.v, o.kCache, o.vCache)
+		uses(sdpaStreaming, slotStreaming, o.streaming, o.q, o.kCache, o.vCache, o.y)
 	}
 	if o.decodes {
 		s.Scratch = append(s.Scratch, o.partO, o.partML)
@@ -176,7 +213,13 @@ func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 		}
 		return c
 	}
-	return []engine.Corner{at(most, max(o.context-most, first)), at(fewest, max(o.context-fewest, first)), at(fewest, first)}
+	var corners []engine.Corner
+	for _, tokens := range []int{most, o.most, fewest} { // fewest is 1 where one token has a route of its own
+		if tokens >= fewest && tokens <= most {
+			corners = append(corners, at(tokens, max(o.context-tokens, first)))
+		}
+	}
+	return append(corners, at(fewest, first))
 }
 
 func (o *sdpa) Plan(p *engine.Planner) error {
@@ -193,24 +236,40 @@ func (o *sdpa) Plan(p *engine.Planner) error {
 		return p.Errorf("position %d and %d tokens need %d positions, the cache has %d", position, tokens, context, o.context)
 	}
 	p.SetDims(o.y, q...)
-	preferred, why := sdpaMaterialized, manyTokens
+	preferred, why := o.route(tokens)
 	var allowed uint64
-	if o.prefills {
+	if tokens <= o.most {
 		allowed |= 1 << sdpaMaterialized
 	}
-	switch {
-	case o.decodes && tokens == 1:
-		preferred, why = sdpaFlashDecoding, oneToken
-		allowed |= 1 << sdpaFlashDecoding
-	case tokens == 1:
-		why = wideHead
+	if o.streams {
+		allowed |= 1 << sdpaStreaming
 	}
-	if p.Choose(preferred, why, allowed) == sdpaFlashDecoding {
+	if o.decodes && tokens == 1 {
+		allowed |= 1 << sdpaFlashDecoding
+	}
+	switch p.Choose(preferred, why, allowed) {
+	case sdpaFlashDecoding:
 		o.planDecode(p, context)
-	} else {
+	case sdpaStreaming:
+		o.planStreaming(p, tokens, position)
+	default:
 		o.planMaterialized(p, tokens, position)
 	}
 	return nil
+}
+
+// route is the way to attend for so many tokens, and why.
+func (o *sdpa) route(tokens int) (int, reason) {
+	switch {
+	case o.decodes && tokens == 1:
+		return sdpaFlashDecoding, oneToken
+	case o.streams && tokens > o.most:
+		return sdpaStreaming, manyScores
+	case tokens == 1 && o.headDim > sdpaWidest:
+		return sdpaMaterialized, wideHead
+	default:
+		return sdpaMaterialized, manyTokens
+	}
 }
 
 // cacheBytes is the size of a position in one of the caches.
@@ -222,23 +281,34 @@ func (o *sdpa) cacheBytes() int64 {
 	return n
 }
 
+// seen is how many scores the causal mask lets through, over all heads.
+func (o *sdpa) seen(tokens, position int) int64 {
+	return int64(o.qHeads) * (int64(tokens)*int64(position) + int64(tokens)*int64(tokens+1)/2)
+}
+
+// queryBytes is the size of q, and of y.
+func (o *sdpa) queryBytes(tokens int) int64 {
+	return 4 * int64(tokens) * int64(o.qHeads) * int64(o.headDim)
+}
+
+func (o *sdpa) planUpdate(p *engine.Planner, tokens, position int) {
+	row := o.kvHeads * o.headDim
+	n := tokens * row / 4
+	l := p.Dispatch(slotUpdateCache, p.Threads(n, threadLanes))
+	l.Params.U32(n, position*row/4)
+	l.Bytes = 2 * int64(tokens) * (4*int64(row) + o.cacheBytes())
+}
+
 func (o *sdpa) planMaterialized(p *engine.Planner, tokens, position int) {
-	context, quads := position+tokens, o.headDim/4
+	context := position + tokens
 	stride := divUp(context, 4) * 4
 	p.SetDims(o.scores, o.qHeads, tokens, stride)
-	row := int64(o.kvHeads) * int64(o.headDim)
-	qBytes := 4 * int64(tokens) * int64(o.qHeads) * int64(o.headDim)
-	// What the causal mask lets through, of all heads.
-	seen := int64(o.qHeads) * (int64(tokens)*int64(position) + int64(tokens)*int64(tokens+1)/2)
+	seen := o.seen(tokens, position)
+	o.planUpdate(p, tokens, position)
 
-	n := tokens * o.kvHeads * quads
-	l := p.Dispatch(slotUpdateCache, p.Threads(n, threadLanes))
-	l.Params.U32(n, position*o.kvHeads*quads)
-	l.Bytes = 2 * int64(tokens) * (4*row + o.cacheBytes())
-
-	l = p.Dispatch(slotQK, p.Tiles(context, sdpaTile, tokens, sdpaTile, o.qHeads, 256))
+	l := p.Dispatch(slotQK, p.Tiles(context, sdpaTile, tokens, sdpaTile, o.qHeads, 256))
 	l.Params.U32(tokens, context, position, stride, o.qHeads, o.kvHeads).F32(o.scale)
-	l.Bytes = qBytes + int64(context)*o.cacheBytes() + 4*seen
+	l.Bytes = o.queryBytes(tokens) + int64(context)*o.cacheBytes() + 4*seen
 	l.FLOPs = 2 * seen * int64(o.headDim)
 
 	rows := o.qHeads * tokens
@@ -249,8 +319,20 @@ func (o *sdpa) planMaterialized(p *engine.Planner, tokens, position int) {
 
 	l = p.Dispatch(slotAV, p.Tiles(o.headDim, 64, tokens, sdpaTile, o.qHeads, 256))
 	l.Params.U32(tokens, context, position, stride/4, o.qHeads, o.kvHeads)
-	l.Bytes = 4*seen + int64(context)*o.cacheBytes() + qBytes
+	l.Bytes = 4*seen + int64(context)*o.cacheBytes() + o.queryBytes(tokens)
 	l.FLOPs = 2 * seen * int64(o.headDim)
+}
+
+func (o *sdpa) planStreaming(p *engine.Planner, tokens, position int) {
+	context, seen := position+tokens, o.seen(tokens, position)
+	o.planUpdate(p, tokens, position)
+	rows := tokens * (o.qHeads / o.kvHeads)
+	tiles := divUp(rows, sdpaTile)
+	l := p.Dispatch(slotStreaming, p.Rows(tiles*o.kvHeads, 256, 256))
+	l.Grid.Idle = int64(tiles*sdpaTile-rows) * int64(o.kvHeads) * 256 / sdpaTile
+	l.Params.U32(tokens, context, position, o.kvHeads).F32(o.scale)
+	l.Bytes = 2*o.queryBytes(tokens) + 2*int64(context)*o.cacheBytes()
+	l.FLOPs = seen * (4*int64(o.headDim) + 5)
 }
 
 func (o *sdpa) planDecode(p *engine.Planner, context int) {
@@ -258,7 +340,7 @@ func (o *sdpa) planDecode(p *engine.Planner, context int) {
 	length := divUp(context, splits)
 	p.SetDims(o.partO, o.qHeads, splits, o.headDim)
 	p.SetDims(o.partML, o.qHeads, splits, 2)
-	qBytes := 4 * int64(o.qHeads) * int64(o.headDim)
+	qBytes := o.queryBytes(1)
 	parts := int64(splits) * (qBytes + 8*int64(o.qHeads))
 
 	groups := o.qHeads / o.heads * splits

@@ -17,8 +17,10 @@ type attention struct {
 	tokens, context          int // at most
 	half                     bool
 	route                    string
-	gain                     float64  // of q; 1 where it is 0
-	live                     [][2]int // tokens and position of each step
+	gain                     float64 // of q; 1 where it is 0
+	// scoresLimit, where it is not 0, stands in for sdpaScoresLimit.
+	scoresLimit int64
+	live        [][2]int // tokens and position of each step
 }
 
 func (c attention) String() string {
@@ -30,6 +32,11 @@ func (c attention) String() string {
 }
 
 func (c attention) build(b *engine.Builder) {
+	if c.scoresLimit > 0 {
+		was := sdpaScoresLimit
+		defer func() { sdpaScoresLimit = was }()
+		sdpaScoresLimit = c.scoresLimit
+	}
 	input := func(name string, heads int) engine.ValueID {
 		return b.Input(name, engine.F32, []int{1, 1, heads, c.headDim}, []int{1, c.tokens, heads, c.headDim})
 	}
@@ -70,6 +77,9 @@ func sampleSDPA(t *rapid.T) *trial {
 	c := attention{kvHeads: draw(t, "kv heads", 1, 4), headDim: 4 * draw(t, "quads", 1, 34), context: draw(t, "context", 1, 300), half: rapid.Bool().Draw(t, "half")}
 	c.qHeads = c.kvHeads * draw(t, "queries of a head", 1, 8)
 	c.tokens = draw(t, "tokens", 1, min(c.context, 70))
+	if rapid.Bool().Draw(t, "streaming") {
+		c.scoresLimit = int64(4 * c.qHeads * c.context * draw(t, "tokens with scores", 1, 70))
+	}
 	built := c.trial()
 	built.steps = drawSteps(t, func(int) step {
 		tokens := draw(t, "live tokens", 1, c.tokens)
@@ -112,6 +122,61 @@ func TestSDPA(t *testing.T) {
 		trials = append(trials, c.trial())
 	}
 	hold(t, trials...)
+}
+
+// Upstream's shapes as they are, on the routes that take them.
+func TestSDPALarge(t *testing.T) {
+	var trials []*trial
+	for _, c := range []attention{
+		{qHeads: 24, kvHeads: 8, headDim: 128, tokens: 128, context: 256, live: [][2]int{{128, 0}}},
+		{qHeads: 32, kvHeads: 8, headDim: 64, tokens: 1, context: 8192, live: [][2]int{{1, 8191}}},
+		{qHeads: 32, kvHeads: 8, headDim: 64, tokens: 128, context: 512, live: [][2]int{{128, 0}, {1, 127}}},
+		{qHeads: 32, kvHeads: 8, headDim: 64, tokens: 512, context: 512, live: [][2]int{{512, 0}}},
+		{qHeads: 32, kvHeads: 8, headDim: 64, tokens: 2048, context: 2048, live: [][2]int{{2048, 0}}},
+		{qHeads: 32, kvHeads: 8, headDim: 64, tokens: 512, context: 525, half: true, scoresLimit: 1, live: [][2]int{{512, 13}, {508, 13}, {128, 13}, {127, 13}, {16, 13}, {1, 13}}},
+	} {
+		trials = append(trials, c.trial())
+	}
+	holdLarge(t, trials...)
+}
+
+// The streaming route, next to the others.
+func TestSDPAStreams(t *testing.T) {
+	var trials []*trial
+	for _, c := range []attention{
+		{qHeads: 6, kvHeads: 2, headDim: 8, tokens: 4, context: 16, live: [][2]int{{4, 0}, {2, 2}, {1, 4}}},
+		{qHeads: 4, kvHeads: 4, headDim: 32, tokens: 4, context: 16, gain: 100, live: [][2]int{{4, 0}}},
+		{qHeads: 4, kvHeads: 1, headDim: 64, tokens: 150, context: 300, live: [][2]int{{150, 0}, {1, 127}, {70, 230}}},
+		{qHeads: 9, kvHeads: 3, headDim: 64, tokens: 57, context: 180, half: true, live: replay(57, 1, 1, 1, 57, 1, 1)},
+		{qHeads: 3, kvHeads: 1, headDim: 128, tokens: 66, context: 256, live: [][2]int{{66, 0}, {66, 190}}},
+		{qHeads: 2, kvHeads: 2, headDim: 80, tokens: 66, context: 256, live: [][2]int{{66, 0}, {66, 190}}},
+	} {
+		c.scoresLimit = 1
+		trials = append(trials, c.trial())
+	}
+	c := attention{qHeads: 6, kvHeads: 2, headDim: 16, tokens: 70, context: 128, scoresLimit: 4 * 6 * 128 * 20, live: [][2]int{{70, 0}, {20, 70}, {21, 90}, {1, 111}}}
+	hold(t, append(trials, c.trial())...)
+}
+
+func TestSDPAChoosesItsRouteByLiveTokens(t *testing.T) {
+	b := engine.NewBuilder(gpu.DefaultLimits())
+	attention{qHeads: 32, kvHeads: 8, headDim: 64, tokens: 512, context: 4096}.build(b)
+	g, err := b.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Operators(func(_ engine.OpID, _ string, impl engine.Operator) bool {
+		o := impl.(*sdpa)
+		for _, c := range []struct {
+			tokens, route int
+			why           reason
+		}{{1, sdpaFlashDecoding, oneToken}, {2, sdpaMaterialized, manyTokens}, {128, sdpaMaterialized, manyTokens}, {129, sdpaStreaming, manyScores}, {512, sdpaStreaming, manyScores}} {
+			if r, why := o.route(c.tokens); r != c.route || why != c.why {
+				t.Errorf("%d tokens: %s (%s), want %s (%s)", c.tokens, sdpaRouteNames[r], why, sdpaRouteNames[c.route], c.why)
+			}
+		}
+		return true
+	})
 }
 
 func TestSDPARoutesAsked(t *testing.T) {

@@ -114,16 +114,16 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let steps = (params.k + {{sub (mul .Quads 4) 1}}u) / {{mul .Quads 4}}u;
   for (var step = 0u; step < steps; step++) {
 {{- range $i := $loads}}
-    tile_a[tile_place(a_row{{$i}}, quad)] = next_a{{$i}};
+    tiles[tile_place(a_row{{$i}}, quad)] = next_a{{$i}};
 {{- end}}
 {{- if $q4}}
     let even = (q4_even(next_b) - even_zero) * next_scale;
     let odd = (q4_odd(next_b) - odd_zero) * (next_scale / odd_step);
-    tile_b[tile_place(b_row, 2u * b_word)] = vec4<f32>(even.x, odd.x, even.y, odd.y);
-    tile_b[tile_place(b_row, 2u * b_word + 1u)] = vec4<f32>(even.z, odd.z, even.w, odd.w);
+    tiles[second + tile_place(b_row, 2u * b_word)] = vec4<f32>(even.x, odd.x, even.y, odd.y);
+    tiles[second + tile_place(b_row, 2u * b_word + 1u)] = vec4<f32>(even.z, odd.z, even.w, odd.w);
 {{- else}}
 {{- range $i := $loads}}
-    tile_b[tile_place(a_row{{$i}}, quad)] = next_b{{$i}};
+    tiles[second + tile_place(a_row{{$i}}, quad)] = next_b{{$i}};
 {{- end}}
 {{- end}}
     workgroupBarrier();

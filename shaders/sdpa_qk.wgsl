@@ -41,8 +41,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     let at = min(first + quad, {{sub .HeadQuads 1}}u);
     let there = first + quad < {{.HeadQuads}}u;
 {{- range $i := $loads}}
-    tile_a[tile_place(row{{$i}}, quad)] = select(vec4<f32>(0.0), q[q_row{{$i}} + at], there);
-    tile_b[tile_place(row{{$i}}, quad)] = select(vec4<f32>(0.0), cached(k_cache[k_row{{$i}} + at]), there);
+    tiles[tile_place(row{{$i}}, quad)] = select(vec4<f32>(0.0), q[q_row{{$i}} + at], there);
+    tiles[second + tile_place(row{{$i}}, quad)] = select(vec4<f32>(0.0), cached(k_cache[k_row{{$i}} + at]), there);
 {{- end}}
     workgroupBarrier();
 {{- template "tile_product" .}}

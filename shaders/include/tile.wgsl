@@ -1,13 +1,15 @@
 {{define "tile_memory"}}
-// Two tiles of {{.Tile}} rows by {{mul .Quads 4}} columns in workgroup memory, whose product 16 x 16 lanes compute: lane (tx, ty) has rows ty + 16 i of one and
-// tx + 16 j of the other. The four columns of a vector lie together; the vectors of a row change places from row to row, so that
-// lanes that read one column of eight rows, or write eight vectors of a row, meet in no memory bank.
-var<workgroup> tile_a: array<vec4<f32>, {{mul .Tile .Quads}}>;
-var<workgroup> tile_b: array<vec4<f32>, {{mul .Tile .Quads}}>;
+// Two tiles of {{.Tile}} rows by {{mul .Quads 4}} columns, one behind the other in workgroup memory, whose product 16 x 16 lanes compute: lane (tx, ty) has rows ty + 16 i of
+// the first and tx + 16 j of the second.
+var<workgroup> tiles: array<vec4<f32>, {{mul 2 (mul .Tile .Quads)}}>;
+const second = {{mul .Tile .Quads}}u;
 {{template "tile_places" .}}
 {{- end}}
 
 {{define "tile_places"}}
+// In a tile the four columns of a vector lie together, and the vectors of a row change places from row to row: lanes that read one column of eight rows, or
+// write eight vectors of a row, meet in no memory bank.
+
 // The mask of the vectors' places in a row.
 fn tile_mask(row: u32) -> u32 {
   return {{if eq .Quads 8}}row & 7u{{else}}(row >> 1u) & 3u{{end}};
@@ -27,7 +29,7 @@ fn tile_place(row: u32, quad: u32) -> u32 {
 {{- end}}
 {{- end}}
   let row_a = ty * {{.Quads}}u;
-  let row_b = tx * {{.Quads}}u;
+  let row_b = second + tx * {{.Quads}}u;
   let mask_a = tile_mask(ty);
   let mask_b = tile_mask(tx);
 {{- end}}
@@ -38,10 +40,10 @@ fn tile_place(row: u32, quad: u32) -> u32 {
 {{- range $q := .Quads}}
     {
 {{- range $i := $n}}
-      let a{{$i}} = tile_a[row_a + {{mul $i $stride}}u + ({{$q}}u ^ mask_a)];
+      let a{{$i}} = tiles[row_a + {{mul $i $stride}}u + ({{$q}}u ^ mask_a)];
 {{- end}}
 {{- range $j := $n}}
-      let b{{$j}} = tile_b[row_b + {{mul $j $stride}}u + ({{$q}}u ^ mask_b)];
+      let b{{$j}} = tiles[row_b + {{mul $j $stride}}u + ({{$q}}u ^ mask_b)];
 {{- range $i := $n}}
       sum{{$i}}_{{$j}} = fma(a{{$i}}.w, b{{$j}}.w, fma(a{{$i}}.z, b{{$j}}.z, fma(a{{$i}}.y, b{{$j}}.y, fma(a{{$i}}.x, b{{$j}}.x, sum{{$i}}_{{$j}}))));
 {{- end}}

@@ -29,11 +29,13 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
 @group(0) @binding(5) var<uniform> params: Params;
 
-// Two tiles of 64 rows by 32 columns in workgroup memory, whose product 16 x 16 lanes compute: lane (tx, ty) has rows ty + 16 i of one and
-// tx + 16 j of the other. The four columns of a vector lie together; the vectors of a row change places from row to row, so that
-// lanes that read one column of eight rows, or write eight vectors of a row, meet in no memory bank.
-var<workgroup> tile_a: array<vec4<f32>, 512>;
-var<workgroup> tile_b: array<vec4<f32>, 512>;
+// Two tiles of 64 rows by 32 columns, one behind the other in workgroup memory, whose product 16 x 16 lanes compute: lane (tx, ty) has rows ty + 16 i of
+// the first and tx + 16 j of the second.
+var<workgroup> tiles: array<vec4<f32>, 1024>;
+const second = 512u;
+
+// In a tile the four columns of a vector lie together, and the vectors of a row change places from row to row: lanes that read one column of eight rows, or
+// write eight vectors of a row, meet in no memory bank.
 
 // The mask of the vectors' places in a row.
 fn tile_mask(row: u32) -> u32 {
@@ -114,7 +116,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   var sum3_2 = 0.0;
   var sum3_3 = 0.0;
   let row_a = ty * 8u;
-  let row_b = tx * 8u;
+  let row_b = second + tx * 8u;
   let mask_a = tile_mask(ty);
   let mask_b = tile_mask(tx);
   var next_a0 = load_x(x_row0, quad);
@@ -124,12 +126,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   var next_scale = select(0.0, scale(w_row, word0 / params.group_words, groups), b_word < words);
   let steps = (params.k + 31u) / 32u;
   for (var step = 0u; step < steps; step++) {
-    tile_a[tile_place(a_row0, quad)] = next_a0;
-    tile_a[tile_place(a_row1, quad)] = next_a1;
+    tiles[tile_place(a_row0, quad)] = next_a0;
+    tiles[tile_place(a_row1, quad)] = next_a1;
     let even = (q4_even(next_b) - even_zero) * next_scale;
     let odd = (q4_odd(next_b) - odd_zero) * (next_scale / odd_step);
-    tile_b[tile_place(b_row, 2u * b_word)] = vec4<f32>(even.x, odd.x, even.y, odd.y);
-    tile_b[tile_place(b_row, 2u * b_word + 1u)] = vec4<f32>(even.z, odd.z, even.w, odd.w);
+    tiles[second + tile_place(b_row, 2u * b_word)] = vec4<f32>(even.x, odd.x, even.y, odd.y);
+    tiles[second + tile_place(b_row, 2u * b_word + 1u)] = vec4<f32>(even.z, odd.z, even.w, odd.w);
     workgroupBarrier();
     let ahead = (step + 1u) * 8u + quad;
     next_a0 = load_x(x_row0, ahead);
@@ -139,208 +141,208 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     next_b = weights[w_row * words + word];
     next_scale = select(0.0, scale(w_row, word / params.group_words, groups), word_ahead < words);
     {
-      let a0 = tile_a[row_a + 0u + (0u ^ mask_a)];
-      let a1 = tile_a[row_a + 128u + (0u ^ mask_a)];
-      let a2 = tile_a[row_a + 256u + (0u ^ mask_a)];
-      let a3 = tile_a[row_a + 384u + (0u ^ mask_a)];
-      let b0 = tile_b[row_b + 0u + (0u ^ mask_b)];
+      let a0 = tiles[row_a + 0u + (0u ^ mask_a)];
+      let a1 = tiles[row_a + 128u + (0u ^ mask_a)];
+      let a2 = tiles[row_a + 256u + (0u ^ mask_a)];
+      let a3 = tiles[row_a + 384u + (0u ^ mask_a)];
+      let b0 = tiles[row_b + 0u + (0u ^ mask_b)];
       sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
       sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
       sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
       sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tile_b[row_b + 128u + (0u ^ mask_b)];
+      let b1 = tiles[row_b + 128u + (0u ^ mask_b)];
       sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
       sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
       sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
       sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tile_b[row_b + 256u + (0u ^ mask_b)];
+      let b2 = tiles[row_b + 256u + (0u ^ mask_b)];
       sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
       sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
       sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
       sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tile_b[row_b + 384u + (0u ^ mask_b)];
+      let b3 = tiles[row_b + 384u + (0u ^ mask_b)];
       sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
       sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
       sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
       sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
-      let a0 = tile_a[row_a + 0u + (1u ^ mask_a)];
-      let a1 = tile_a[row_a + 128u + (1u ^ mask_a)];
-      let a2 = tile_a[row_a + 256u + (1u ^ mask_a)];
-      let a3 = tile_a[row_a + 384u + (1u ^ mask_a)];
-      let b0 = tile_b[row_b + 0u + (1u ^ mask_b)];
+      let a0 = tiles[row_a + 0u + (1u ^ mask_a)];
+      let a1 = tiles[row_a + 128u + (1u ^ mask_a)];
+      let a2 = tiles[row_a + 256u + (1u ^ mask_a)];
+      let a3 = tiles[row_a + 384u + (1u ^ mask_a)];
+      let b0 = tiles[row_b + 0u + (1u ^ mask_b)];
       sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
       sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
       sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
       sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tile_b[row_b + 128u + (1u ^ mask_b)];
+      let b1 = tiles[row_b + 128u + (1u ^ mask_b)];
       sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
       sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
       sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
       sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tile_b[row_b + 256u + (1u ^ mask_b)];
+      let b2 = tiles[row_b + 256u + (1u ^ mask_b)];
       sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
       sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
       sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
       sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tile_b[row_b + 384u + (1u ^ mask_b)];
+      let b3 = tiles[row_b + 384u + (1u ^ mask_b)];
       sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
       sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
       sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
       sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
-      let a0 = tile_a[row_a + 0u + (2u ^ mask_a)];
-      let a1 = tile_a[row_a + 128u + (2u ^ mask_a)];
-      let a2 = tile_a[row_a + 256u + (2u ^ mask_a)];
-      let a3 = tile_a[row_a + 384u + (2u ^ mask_a)];
-      let b0 = tile_b[row_b + 0u + (2u ^ mask_b)];
+      let a0 = tiles[row_a + 0u + (2u ^ mask_a)];
+      let a1 = tiles[row_a + 128u + (2u ^ mask_a)];
+      let a2 = tiles[row_a + 256u + (2u ^ mask_a)];
+      let a3 = tiles[row_a + 384u + (2u ^ mask_a)];
+      let b0 = tiles[row_b + 0u + (2u ^ mask_b)];
       sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
       sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
       sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
       sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tile_b[row_b + 128u + (2u ^ mask_b)];
+      let b1 = tiles[row_b + 128u + (2u ^ mask_b)];
       sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
       sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
       sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
       sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tile_b[row_b + 256u + (2u ^ mask_b)];
+      let b2 = tiles[row_b + 256u + (2u ^ mask_b)];
       sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
       sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
       sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
       sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tile_b[row_b + 384u + (2u ^ mask_b)];
+      let b3 = tiles[row_b + 384u + (2u ^ mask_b)];
       sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
       sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
       sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
       sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
-      let a0 = tile_a[row_a + 0u + (3u ^ mask_a)];
-      let a1 = tile_a[row_a + 128u + (3u ^ mask_a)];
-      let a2 = tile_a[row_a + 256u + (3u ^ mask_a)];
-      let a3 = tile_a[row_a + 384u + (3u ^ mask_a)];
-      let b0 = tile_b[row_b + 0u + (3u ^ mask_b)];
+      let a0 = tiles[row_a + 0u + (3u ^ mask_a)];
+      let a1 = tiles[row_a + 128u + (3u ^ mask_a)];
+      let a2 = tiles[row_a + 256u + (3u ^ mask_a)];
+      let a3 = tiles[row_a + 384u + (3u ^ mask_a)];
+      let b0 = tiles[row_b + 0u + (3u ^ mask_b)];
       sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
       sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
       sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
       sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tile_b[row_b + 128u + (3u ^ mask_b)];
+      let b1 = tiles[row_b + 128u + (3u ^ mask_b)];
       sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
       sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
       sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
       sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tile_b[row_b + 256u + (3u ^ mask_b)];
+      let b2 = tiles[row_b + 256u + (3u ^ mask_b)];
       sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
       sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
       sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
       sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tile_b[row_b + 384u + (3u ^ mask_b)];
+      let b3 = tiles[row_b + 384u + (3u ^ mask_b)];
       sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
       sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
       sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
       sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
-      let a0 = tile_a[row_a + 0u + (4u ^ mask_a)];
-      let a1 = tile_a[row_a + 128u + (4u ^ mask_a)];
-      let a2 = tile_a[row_a + 256u + (4u ^ mask_a)];
-      let a3 = tile_a[row_a + 384u + (4u ^ mask_a)];
-      let b0 = tile_b[row_b + 0u + (4u ^ mask_b)];
+      let a0 = tiles[row_a + 0u + (4u ^ mask_a)];
+      let a1 = tiles[row_a + 128u + (4u ^ mask_a)];
+      let a2 = tiles[row_a + 256u + (4u ^ mask_a)];
+      let a3 = tiles[row_a + 384u + (4u ^ mask_a)];
+      let b0 = tiles[row_b + 0u + (4u ^ mask_b)];
       sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
       sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
       sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
       sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tile_b[row_b + 128u + (4u ^ mask_b)];
+      let b1 = tiles[row_b + 128u + (4u ^ mask_b)];
       sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
       sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
       sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
       sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tile_b[row_b + 256u + (4u ^ mask_b)];
+      let b2 = tiles[row_b + 256u + (4u ^ mask_b)];
       sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
       sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
       sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
       sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tile_b[row_b + 384u + (4u ^ mask_b)];
+      let b3 = tiles[row_b + 384u + (4u ^ mask_b)];
       sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
       sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
       sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
       sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
-      let a0 = tile_a[row_a + 0u + (5u ^ mask_a)];
-      let a1 = tile_a[row_a + 128u + (5u ^ mask_a)];
-      let a2 = tile_a[row_a + 256u + (5u ^ mask_a)];
-      let a3 = tile_a[row_a + 384u + (5u ^ mask_a)];
-      let b0 = tile_b[row_b + 0u + (5u ^ mask_b)];
+      let a0 = tiles[row_a + 0u + (5u ^ mask_a)];
+      let a1 = tiles[row_a + 128u + (5u ^ mask_a)];
+      let a2 = tiles[row_a + 256u + (5u ^ mask_a)];
+      let a3 = tiles[row_a + 384u + (5u ^ mask_a)];
+      let b0 = tiles[row_b + 0u + (5u ^ mask_b)];
       sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
       sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
       sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
       sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tile_b[row_b + 128u + (5u ^ mask_b)];
+      let b1 = tiles[row_b + 128u + (5u ^ mask_b)];
       sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
       sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
       sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
       sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tile_b[row_b + 256u + (5u ^ mask_b)];
+      let b2 = tiles[row_b + 256u + (5u ^ mask_b)];
       sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
       sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
       sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
       sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tile_b[row_b + 384u + (5u ^ mask_b)];
+      let b3 = tiles[row_b + 384u + (5u ^ mask_b)];
       sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
       sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
       sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
       sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
-      let a0 = tile_a[row_a + 0u + (6u ^ mask_a)];
-      let a1 = tile_a[row_a + 128u + (6u ^ mask_a)];
-      let a2 = tile_a[row_a + 256u + (6u ^ mask_a)];
-      let a3 = tile_a[row_a + 384u + (6u ^ mask_a)];
-      let b0 = tile_b[row_b + 0u + (6u ^ mask_b)];
+      let a0 = tiles[row_a + 0u + (6u ^ mask_a)];
+      let a1 = tiles[row_a + 128u + (6u ^ mask_a)];
+      let a2 = tiles[row_a + 256u + (6u ^ mask_a)];
+      let a3 = tiles[row_a + 384u + (6u ^ mask_a)];
+      let b0 = tiles[row_b + 0u + (6u ^ mask_b)];
       sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
       sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
       sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
       sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tile_b[row_b + 128u + (6u ^ mask_b)];
+      let b1 = tiles[row_b + 128u + (6u ^ mask_b)];
       sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
       sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
       sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
       sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tile_b[row_b + 256u + (6u ^ mask_b)];
+      let b2 = tiles[row_b + 256u + (6u ^ mask_b)];
       sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
       sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
       sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
       sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tile_b[row_b + 384u + (6u ^ mask_b)];
+      let b3 = tiles[row_b + 384u + (6u ^ mask_b)];
       sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
       sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
       sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
       sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
-      let a0 = tile_a[row_a + 0u + (7u ^ mask_a)];
-      let a1 = tile_a[row_a + 128u + (7u ^ mask_a)];
-      let a2 = tile_a[row_a + 256u + (7u ^ mask_a)];
-      let a3 = tile_a[row_a + 384u + (7u ^ mask_a)];
-      let b0 = tile_b[row_b + 0u + (7u ^ mask_b)];
+      let a0 = tiles[row_a + 0u + (7u ^ mask_a)];
+      let a1 = tiles[row_a + 128u + (7u ^ mask_a)];
+      let a2 = tiles[row_a + 256u + (7u ^ mask_a)];
+      let a3 = tiles[row_a + 384u + (7u ^ mask_a)];
+      let b0 = tiles[row_b + 0u + (7u ^ mask_b)];
       sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
       sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
       sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
       sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tile_b[row_b + 128u + (7u ^ mask_b)];
+      let b1 = tiles[row_b + 128u + (7u ^ mask_b)];
       sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
       sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
       sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
       sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tile_b[row_b + 256u + (7u ^ mask_b)];
+      let b2 = tiles[row_b + 256u + (7u ^ mask_b)];
       sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
       sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
       sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
       sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tile_b[row_b + 384u + (7u ^ mask_b)];
+      let b3 = tiles[row_b + 384u + (7u ^ mask_b)];
       sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
       sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
       sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));

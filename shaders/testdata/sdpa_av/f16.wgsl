@@ -30,6 +30,9 @@ fn cached(words: vec2<u32>) -> vec4<f32> {
   return vec4<f32>(unpack2x16float(words.x), unpack2x16float(words.y));
 }
 
+// In a tile the four columns of a vector lie together, and the vectors of a row change places from row to row: lanes that read one column of eight rows, or
+// write eight vectors of a row, meet in no memory bank.
+
 // The mask of the vectors' places in a row.
 fn tile_mask(row: u32) -> u32 {
   return row & 7u;

@@ -31,11 +31,13 @@ fn cached(elements: vec4<f32>) -> vec4<f32> {
   return elements;
 }
 
-// Two tiles of 64 rows by 32 columns in workgroup memory, whose product 16 x 16 lanes compute: lane (tx, ty) has rows ty + 16 i of one and
-// tx + 16 j of the other. The four columns of a vector lie together; the vectors of a row change places from row to row, so that
-// lanes that read one column of eight rows, or write eight vectors of a row, meet in no memory bank.
-var<workgroup> tile_a: array<vec4<f32>, 512>;
-var<workgroup> tile_b: array<vec4<f32>, 512>;
+// Two tiles of 64 rows by 32 columns, one behind the other in workgroup memory, whose product 16 x 16 lanes compute: lane (tx, ty) has rows ty + 16 i of
+// the first and tx + 16 j of the second.
+var<workgroup> tiles: array<vec4<f32>, 1024>;
+const second = 512u;
+
+// In a tile the four columns of a vector lie together, and the vectors of a row change places from row to row: lanes that read one column of eight rows, or
+// write eight vectors of a row, meet in no memory bank.
 
 // The mask of the vectors' places in a row.
 fn tile_mask(row: u32) -> u32 {
@@ -83,220 +85,220 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   var sum3_2 = 0.0;
   var sum3_3 = 0.0;
   let row_a = ty * 8u;
-  let row_b = tx * 8u;
+  let row_b = second + tx * 8u;
   let mask_a = tile_mask(ty);
   let mask_b = tile_mask(tx);
   for (var first = 0u; first < 16u; first += 8u) {
     let at = min(first + quad, 15u);
     let there = first + quad < 16u;
-    tile_a[tile_place(row0, quad)] = select(vec4<f32>(0.0), q[q_row0 + at], there);
-    tile_b[tile_place(row0, quad)] = select(vec4<f32>(0.0), cached(k_cache[k_row0 + at]), there);
-    tile_a[tile_place(row1, quad)] = select(vec4<f32>(0.0), q[q_row1 + at], there);
-    tile_b[tile_place(row1, quad)] = select(vec4<f32>(0.0), cached(k_cache[k_row1 + at]), there);
+    tiles[tile_place(row0, quad)] = select(vec4<f32>(0.0), q[q_row0 + at], there);
+    tiles[second + tile_place(row0, quad)] = select(vec4<f32>(0.0), cached(k_cache[k_row0 + at]), there);
+    tiles[tile_place(row1, quad)] = select(vec4<f32>(0.0), q[q_row1 + at], there);
+    tiles[second + tile_place(row1, quad)] = select(vec4<f32>(0.0), cached(k_cache[k_row1 + at]), there);
     workgroupBarrier();
     {
-      let a0 = tile_a[row_a + 0u + (0u ^ mask_a)];
-      let a1 = tile_a[row_a + 128u + (0u ^ mask_a)];
-      let a2 = tile_a[row_a + 256u + (0u ^ mask_a)];
-      let a3 = tile_a[row_a + 384u + (0u ^ mask_a)];
-      let b0 = tile_b[row_b + 0u + (0u ^ mask_b)];
+      let a0 = tiles[row_a + 0u + (0u ^ mask_a)];
+      let a1 = tiles[row_a + 128u + (0u ^ mask_a)];
+      let a2 = tiles[row_a + 256u + (0u ^ mask_a)];
+      let a3 = tiles[row_a + 384u + (0u ^ mask_a)];
+      let b0 = tiles[row_b + 0u + (0u ^ mask_b)];
       sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
       sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
       sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
       sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tile_b[row_b + 128u + (0u ^ mask_b)];
+      let b1 = tiles[row_b + 128u + (0u ^ mask_b)];
       sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
       sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
       sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
       sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tile_b[row_b + 256u + (0u ^ mask_b)];
+      let b2 = tiles[row_b + 256u + (0u ^ mask_b)];
       sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
       sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
       sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
       sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tile_b[row_b + 384u + (0u ^ mask_b)];
+      let b3 = tiles[row_b + 384u + (0u ^ mask_b)];
       sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
       sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
       sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
       sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
-      let a0 = tile_a[row_a + 0u + (1u ^ mask_a)];
-      let a1 = tile_a[row_a + 128u + (1u ^ mask_a)];
-      let a2 = tile_a[row_a + 256u + (1u ^ mask_a)];
-      let a3 = tile_a[row_a + 384u + (1u ^ mask_a)];
-      let b0 = tile_b[row_b + 0u + (1u ^ mask_b)];
+      let a0 = tiles[row_a + 0u + (1u ^ mask_a)];
+      let a1 = tiles[row_a + 128u + (1u ^ mask_a)];
+      let a2 = tiles[row_a + 256u + (1u ^ mask_a)];
+      let a3 = tiles[row_a + 384u + (1u ^ mask_a)];
+      let b0 = tiles[row_b + 0u + (1u ^ mask_b)];
       sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
       sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
       sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
       sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tile_b[row_b + 128u + (1u ^ mask_b)];
+      let b1 = tiles[row_b + 128u + (1u ^ mask_b)];
       sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
       sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
       sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
       sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tile_b[row_b + 256u + (1u ^ mask_b)];
+      let b2 = tiles[row_b + 256u + (1u ^ mask_b)];
       sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
       sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
       sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
       sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tile_b[row_b + 384u + (1u ^ mask_b)];
+      let b3 = tiles[row_b + 384u + (1u ^ mask_b)];
       sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
       sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
       sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
       sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
-      let a0 = tile_a[row_a + 0u + (2u ^ mask_a)];
-      let a1 = tile_a[row_a + 128u + (2u ^ mask_a)];
-      let a2 = tile_a[row_a + 256u + (2u ^ mask_a)];
-      let a3 = tile_a[row_a + 384u + (2u ^ mask_a)];
-      let b0 = tile_b[row_b + 0u + (2u ^ mask_b)];
+      let a0 = tiles[row_a + 0u + (2u ^ mask_a)];
+      let a1 = tiles[row_a + 128u + (2u ^ mask_a)];
+      let a2 = tiles[row_a + 256u + (2u ^ mask_a)];
+      let a3 = tiles[row_a + 384u + (2u ^ mask_a)];
+      let b0 = tiles[row_b + 0u + (2u ^ mask_b)];
       sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
       sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
       sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
       sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tile_b[row_b + 128u + (2u ^ mask_b)];
+      let b1 = tiles[row_b + 128u + (2u ^ mask_b)];
       sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
       sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
       sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
       sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tile_b[row_b + 256u + (2u ^ mask_b)];
+      let b2 = tiles[row_b + 256u + (2u ^ mask_b)];
       sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
       sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
       sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
       sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tile_b[row_b + 384u + (2u ^ mask_b)];
+      let b3 = tiles[row_b + 384u + (2u ^ mask_b)];
       sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
       sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
       sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
       sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
-      let a0 = tile_a[row_a + 0u + (3u ^ mask_a)];
-      let a1 = tile_a[row_a + 128u + (3u ^ mask_a)];
-      let a2 = tile_a[row_a + 256u + (3u ^ mask_a)];
-      let a3 = tile_a[row_a + 384u + (3u ^ mask_a)];
-      let b0 = tile_b[row_b + 0u + (3u ^ mask_b)];
+      let a0 = tiles[row_a + 0u + (3u ^ mask_a)];
+      let a1 = tiles[row_a + 128u + (3u ^ mask_a)];
+      let a2 = tiles[row_a + 256u + (3u ^ mask_a)];
+      let a3 = tiles[row_a + 384u + (3u ^ mask_a)];
+      let b0 = tiles[row_b + 0u + (3u ^ mask_b)];
       sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
       sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
       sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
       sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tile_b[row_b + 128u + (3u ^ mask_b)];
+      let b1 = tiles[row_b + 128u + (3u ^ mask_b)];
       sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
       sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
       sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
       sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tile_b[row_b + 256u + (3u ^ mask_b)];
+      let b2 = tiles[row_b + 256u + (3u ^ mask_b)];
       sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
       sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
       sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
       sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tile_b[row_b + 384u + (3u ^ mask_b)];
+      let b3 = tiles[row_b + 384u + (3u ^ mask_b)];
       sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
       sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
       sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
       sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
-      let a0 = tile_a[row_a + 0u + (4u ^ mask_a)];
-      let a1 = tile_a[row_a + 128u + (4u ^ mask_a)];
-      let a2 = tile_a[row_a + 256u + (4u ^ mask_a)];
-      let a3 = tile_a[row_a + 384u + (4u ^ mask_a)];
-      let b0 = tile_b[row_b + 0u + (4u ^ mask_b)];
+      let a0 = tiles[row_a + 0u + (4u ^ mask_a)];
+      let a1 = tiles[row_a + 128u + (4u ^ mask_a)];
+      let a2 = tiles[row_a + 256u + (4u ^ mask_a)];
+      let a3 = tiles[row_a + 384u + (4u ^ mask_a)];
+      let b0 = tiles[row_b + 0u + (4u ^ mask_b)];
       sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
       sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
       sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
       sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tile_b[row_b + 128u + (4u ^ mask_b)];
+      let b1 = tiles[row_b + 128u + (4u ^ mask_b)];
       sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
       sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
       sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
       sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tile_b[row_b + 256u + (4u ^ mask_b)];
+      let b2 = tiles[row_b + 256u + (4u ^ mask_b)];
       sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
       sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
       sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
       sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tile_b[row_b + 384u + (4u ^ mask_b)];
+      let b3 = tiles[row_b + 384u + (4u ^ mask_b)];
       sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
       sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
       sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
       sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
-      let a0 = tile_a[row_a + 0u + (5u ^ mask_a)];
-      let a1 = tile_a[row_a + 128u + (5u ^ mask_a)];
-      let a2 = tile_a[row_a + 256u + (5u ^ mask_a)];
-      let a3 = tile_a[row_a + 384u + (5u ^ mask_a)];
-      let b0 = tile_b[row_b + 0u + (5u ^ mask_b)];
+      let a0 = tiles[row_a + 0u + (5u ^ mask_a)];
+      let a1 = tiles[row_a + 128u + (5u ^ mask_a)];
+      let a2 = tiles[row_a + 256u + (5u ^ mask_a)];
+      let a3 = tiles[row_a + 384u + (5u ^ mask_a)];
+      let b0 = tiles[row_b + 0u + (5u ^ mask_b)];
       sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
       sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
       sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
       sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tile_b[row_b + 128u + (5u ^ mask_b)];
+      let b1 = tiles[row_b + 128u + (5u ^ mask_b)];
       sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
       sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
       sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
       sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tile_b[row_b + 256u + (5u ^ mask_b)];
+      let b2 = tiles[row_b + 256u + (5u ^ mask_b)];
       sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
       sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
       sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
       sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tile_b[row_b + 384u + (5u ^ mask_b)];
+      let b3 = tiles[row_b + 384u + (5u ^ mask_b)];
       sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
       sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
       sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
       sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
-      let a0 = tile_a[row_a + 0u + (6u ^ mask_a)];
-      let a1 = tile_a[row_a + 128u + (6u ^ mask_a)];
-      let a2 = tile_a[row_a + 256u + (6u ^ mask_a)];
-      let a3 = tile_a[row_a + 384u + (6u ^ mask_a)];
-      let b0 = tile_b[row_b + 0u + (6u ^ mask_b)];
+      let a0 = tiles[row_a + 0u + (6u ^ mask_a)];
+      let a1 = tiles[row_a + 128u + (6u ^ mask_a)];
+      let a2 = tiles[row_a + 256u + (6u ^ mask_a)];
+      let a3 = tiles[row_a + 384u + (6u ^ mask_a)];
+      let b0 = tiles[row_b + 0u + (6u ^ mask_b)];
       sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
       sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
       sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
       sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tile_b[row_b + 128u + (6u ^ mask_b)];
+      let b1 = tiles[row_b + 128u + (6u ^ mask_b)];
       sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
       sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
       sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
       sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tile_b[row_b + 256u + (6u ^ mask_b)];
+      let b2 = tiles[row_b + 256u + (6u ^ mask_b)];
       sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
       sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
       sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
       sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tile_b[row_b + 384u + (6u ^ mask_b)];
+      let b3 = tiles[row_b + 384u + (6u ^ mask_b)];
       sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
       sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
       sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
       sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
-      let a0 = tile_a[row_a + 0u + (7u ^ mask_a)];
-      let a1 = tile_a[row_a + 128u + (7u ^ mask_a)];
-      let a2 = tile_a[row_a + 256u + (7u ^ mask_a)];
-      let a3 = tile_a[row_a + 384u + (7u ^ mask_a)];
-      let b0 = tile_b[row_b + 0u + (7u ^ mask_b)];
+      let a0 = tiles[row_a + 0u + (7u ^ mask_a)];
+      let a1 = tiles[row_a + 128u + (7u ^ mask_a)];
+      let a2 = tiles[row_a + 256u + (7u ^ mask_a)];
+      let a3 = tiles[row_a + 384u + (7u ^ mask_a)];
+      let b0 = tiles[row_b + 0u + (7u ^ mask_b)];
       sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
       sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
       sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
       sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tile_b[row_b + 128u + (7u ^ mask_b)];
+      let b1 = tiles[row_b + 128u + (7u ^ mask_b)];
       sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
       sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
       sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
       sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tile_b[row_b + 256u + (7u ^ mask_b)];
+      let b2 = tiles[row_b + 256u + (7u ^ mask_b)];
       sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
       sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
       sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
       sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tile_b[row_b + 384u + (7u ^ mask_b)];
+      let b3 = tiles[row_b + 384u + (7u ^ mask_b)];
       sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
       sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
       sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));

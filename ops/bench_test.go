@@ -1,0 +1,319 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/gputest"
+)
+
+// benchDevice is the device of a benchmark whose shapes are a real model's: a software device only does them where GPUSCOPE_LARGE is set.
+func benchDevice(b *testing.B) gpu.Device {
+	dev := gputest.Open(b)
+	if dev.Info().Type == gpu.CPU && os.Getenv("GPUSCOPE_LARGE") == "" {
+		b.Skip("large: a model's shapes, on a software device")
+	}
+	return dev
+}
+
+// bench is a dispatch that is run again and again, each time on weights of its own, so that no cache holds them.
+type bench struct {
+	dev      gpu.Device
+	pipeline gpu.Pipeline
+	groups   []gpu.BindGroup // one for each copy of the weights
+	grid     engine.Grid
+	stamps   gpu.Timestamps
+	bytes    int64
+	flops    int64
+	owned    []interface{ Release() }
+}
+
+// newBench readies the only dispatch of a graph. Its copies are apart where each has an output of its own; else a barrier stands between them.
+func newBench(b *testing.B, dev gpu.Device, build func(b *engine.Builder), apart bool) *bench {
+	builder := engine.NewBuilder(dev.Info().Limits)
+	build(builder)
+	g, err := builder.Finish()
+	if err != nil {
+		b.Fatal(err)
+	}
+	live, err := engine.NewLive(g, engine.LiveOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	launch, k := live.Launch(live.Active()[0])
+	x := &bench{dev: dev, grid: launch.Grid, bytes: launch.Bytes, flops: launch.FLOPs}
+	bindings := append(slices.Clone(k.Storage), gpu.Params)
+	if x.pipeline, err = dev.NewPipeline(gpu.PipelineDesc{Label: k.Name, Source: k.Source, Bindings: bindings}); err != nil {
+		b.Fatal(err)
+	}
+	x.owned = append(x.owned, x.pipeline)
+	params := x.buffer(b, 16*divUp(len(launch.Params.Bytes()), 16), gpu.Uniform)
+	if err := dev.Write(params, 0, launch.Params.Bytes()); err != nil {
+		b.Fatal(err)
+	}
+	shared := map[engine.ValueID]gpu.Buffer{}
+	for range max(2, min(256, int(300e6/launch.Bytes)+1)) {
+		var list []gpu.Binding
+		for i, v := range use(g, k).Bind {
+			info := g.Value(v)
+			buffer := shared[v]
+			if buffer == nil {
+				buffer = x.buffer(b, int(info.DType.Bytes(product(info.MaxDims))), gpu.Storage)
+				if k.Storage[i] == gpu.Read {
+					x.fill(b, buffer, info.DType)
+				}
+				if info.Role == engine.Input || k.Storage[i] == gpu.ReadWrite && !apart {
+					shared[v] = buffer
+				}
+			}
+			list = append(list, gpu.Binding{Buffer: buffer})
+		}
+		group, err := dev.NewBindGroup(k.Name, x.pipeline, append(list, gpu.Binding{Buffer: params}))
+		if err != nil {
+			b.Fatal(err)
+		}
+		x.owned = append(x.owned, group)
+		x.groups = append(x.groups, group)
+	}
+	if x.stamps, err = dev.NewTimestamps(2); err != nil {
+		b.Fatal(err)
+	}
+	x.owned = append(x.owned, x.stamps)
+	return x
+}
+
+// use is what a kernel is bound to in a graph.
+func use(g *engine.Graph, k *engine.Kernel) (found engine.Use) {
+	g.Operators(func(_ engine.OpID, _ string, o engine.Operator) bool {
+		for _, s := range o.Spec().Slots {
+			for _, u := range s.Uses {
+				if u.Kernel == k {
+					found = u
+				}
+			}
+		}
+		return true
+	})
+	return found
+}
+
+func (x *bench) buffer(b *testing.B, size int, usage gpu.Usage) gpu.Buffer {
+	buffer, err := x.dev.NewBuffer("bench", uint64(size), usage)
+	if err != nil {
+		b.Fatal(err)
+	}
+	x.owned = append(x.owned, buffer)
+	return buffer
+}
+
+// fill writes random bits that are small floats where they are read as floats.
+func (x *bench) fill(b *testing.B, buffer gpu.Buffer, t engine.DType) {
+	data := make([]byte, min(buffer.Size(), 4<<20))
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range data {
+		data[i] = byte(random.Uint32())
+		if (t == engine.F32 || t == engine.F16) && i%4 == 3 || t == engine.F16 && i%4 == 1 {
+			data[i] = 0x3c // about 0.01 as f32, about 1 as f16
+		}
+	}
+	for at := uint64(0); at < buffer.Size(); at += uint64(len(data)) {
+		if err := x.dev.Write(buffer, at, data[:min(uint64(len(data)), buffer.Size()-at)]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := x.dev.Wait(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (x *bench) release() {
+	for _, o := range slices.Backward(x.owned) {
+		o.Release()
+	}
+}
+
+// once runs each copy once, and returns the ticks that took.
+func (x *bench) once(b *testing.B) uint64 {
+	enc, err := x.dev.Begin("bench")
+	if err != nil {
+		b.Fatal(err)
+	}
+	check := func(err error) {
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	check(enc.Timestamp(x.stamps, 0))
+	check(enc.BeginPass("bench"))
+	for _, g := range x.groups {
+		enc.Dispatch(x.pipeline, g, x.grid.X, x.grid.Y, x.grid.Z)
+	}
+	check(enc.EndPass())
+	check(enc.Timestamp(x.stamps, 1))
+	check(enc.Resolve(x.stamps, 2))
+	check(enc.Submit())
+	check(x.dev.Wait())
+	var ticks [2]uint64
+	check(x.stamps.Read(ticks[:]))
+	return ticks[1] - ticks[0]
+}
+
+// run warms the device up, then reports the median time of a dispatch, and what it moves and computes in it. A tick is taken for a nanosecond, as it is on
+// NVIDIA's GPUs and on llvmpipe.
+func (x *bench) run(b *testing.B) {
+	for start := time.Now(); time.Since(start) < 300*time.Millisecond; {
+		x.once(b)
+	}
+	var list []uint64
+	for b.Loop() {
+		list = append(list, x.once(b))
+	}
+	slices.Sort(list)
+	ns := float64(list[len(list)/2]) / float64(len(x.groups))
+	b.ReportMetric(ns, "gpu-ns/dispatch")
+	b.ReportMetric(float64(x.bytes)/ns, "GB/s")
+	b.ReportMetric(float64(x.flops)/ns/1e3, "TFLOP/s")
+	b.ReportMetric(0, "ns/op")
+}
+
+// The matrix products of a layer and the output head: of a Llama of 1 billion parameters, and of one of 8.
+var (
+	llama1B = [][2]int{{2048, 2048}, {2048, 512}, {2048, 3072}, {2048, 8192}, {2048, 16384}, {8192, 2048}, {2048, 128256}}
+	llama8B = [][2]int{{4096, 4096}, {4096, 1024}, {4096, 6144}, {4096, 14336}, {4096, 28672}, {14336, 4096}, {4096, 128256}}
+)
+
+func q4Product(k, n, m int) func(b *engine.Builder) {
+	return func(b *engine.Builder) {
+		w := q4Noise("w", n, k, 32)
+		w.HalfScales = true
+		x := b.Input("x", engine.F32, []int{m, k}, []int{m, k})
+		b.Output(LinearQ4GSW(b, "y", x, w, engine.None))
+	}
+}
+
+// BenchmarkLinearQ4GSW is 4-bit products at a model's shapes: M = 1 behind barriers and side by side, few rows, and a prefill.
+func BenchmarkLinearQ4GSW(b *testing.B) {
+	dev := benchDevice(b)
+	for _, s := range slices.Concat(llama1B, llama8B) {
+		for _, m := range []int{1, 4, 16, 64, 512} {
+			for _, apart := range []bool{false, true} {
+				if apart && m > 1 {
+					continue
+				}
+				b.Run(fmt.Sprintf("K%d/N%d/M%d/%s", s[0], s[1], m, map[bool]string{false: "chained", true: "apart"}[apart]), func(b *testing.B) {
+					if m > 64 && s[1] > 100000 {
+						b.Skip("a prefill needs the logits of one row")
+					}
+					x := newBench(b, dev, q4Product(s[0], s[1], m), apart)
+					defer x.release()
+					x.run(b)
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkLinear is f32 products.
+func BenchmarkLinear(b *testing.B) {
+	dev := benchDevice(b)
+	for _, s := range [][3]int{{4096, 4096, 1}, {4096, 4096, 512}, {4096, 4096, 4096}} {
+		b.Run(fmt.Sprintf("K%d/N%d/M%d", s[0], s[1], s[2]), func(b *testing.B) {
+			x := newBench(b, dev, func(b *engine.Builder) {
+				in := b.Input("x", engine.F32, []int{s[2], s[0]}, []int{s[2], s[0]})
+				b.Output(Linear(b, "y", in, b.Constant("w", engine.F32, []int{s[1], s[0]}, nil), engine.None))
+			}, false)
+			defer x.release()
+			x.run(b)
+		})
+	}
+}
+
+// BenchmarkLinearTuning tries other numbers than the tuned ones, for decode.
+func BenchmarkLinearTuning(b *testing.B) {
+	dev := benchDevice(b)
+	was := tuned
+	defer func() { tuned = was }()
+	for _, s := range slices.Concat(llama1B, llama8B) {
+		for _, unpack := range []string{"integer", "mantissa", "half"} {
+			for _, rows := range []int{4, 8, 16} {
+				for _, lanes := range []int{64, 128, 256} {
+					for _, apart := range []bool{false, true} {
+						tuned = linearTuning{unpack: unpack, rows: rows, lanes: lanes, fill: 1}
+						how := map[bool]string{false: "chained", true: "apart"}[apart]
+						b.Run(fmt.Sprintf("K%d/N%d/%s/rows%d/lanes%d/%s", s[0], s[1], unpack, rows, lanes, how), func(b *testing.B) {
+							x := newBench(b, dev, q4Product(s[0], s[1], 1), apart)
+							defer x.release()
+							x.run(b)
+						})
+					}
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkSDPA is attention: for each dispatch slot the median GPU time where it stands alone.
+func BenchmarkSDPA(b *testing.B) {
+	dev := benchDevice(b)
+	for _, c := range []attention{
+		{qHeads: 32, kvHeads: 8, headDim: 64, context: 4096, tokens: 512, live: [][2]int{{1, 127}, {1, 1023}, {1, 4095}, {128, 0}, {512, 0}, {512, 3584}}},
+		{qHeads: 32, kvHeads: 8, headDim: 128, context: 4096, tokens: 512, live: [][2]int{{1, 127}, {1, 4095}, {512, 0}}},
+		{qHeads: 32, kvHeads: 8, headDim: 128, context: 4096, tokens: 512, half: true, live: [][2]int{{1, 127}, {1, 4095}, {512, 0}}},
+	} {
+		for i, at := range c.live {
+			b.Run(fmt.Sprintf("%sat %d and %d", strings.ReplaceAll(c.String(), ",", ""), at[0], at[1]), func(b *testing.B) {
+				c.bench(b, dev, c.trial(), c.trial().steps[i])
+			})
+		}
+	}
+}
+
+func (c attention) bench(b *testing.B, dev gpu.Device, t *trial, at step) {
+	builder := engine.NewBuilder(dev.Info().Limits)
+	t.build(builder)
+	g, err := builder.Finish()
+	if err != nil {
+		b.Fatal(err)
+	}
+	x, err := engine.Load(dev, g, engine.LiveOptions{Routes: t.routes}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer x.Release()
+	in := t.input(b, g, at)
+	in.Read = nil
+	run := func(level engine.Timing) {
+		if err := x.Step(context.Background(), in, level); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for start := time.Now(); time.Since(start) < 300*time.Millisecond; {
+		run(engine.TimingDispatch)
+	}
+	times := map[string][]int64{}
+	for b.Loop() {
+		run(engine.TimingDispatch)
+		list, ok := x.DispatchNS()
+		if !ok {
+			b.Fatal("no GPU times")
+		}
+		for i, id := range x.Live().Active() {
+			_, k := x.Live().Launch(id)
+			name, _, _ := strings.Cut(strings.TrimPrefix(k.Name, "sdpa_"), "_h")
+			times[name] = append(times[name], list[i])
+		}
+	}
+	for name, list := range times {
+		slices.Sort(list)
+		b.ReportMetric(float64(list[len(list)/2]), name+"-ns")
+	}
+	b.ReportMetric(0, "ns/op")
+}
