@@ -319,3 +319,37 @@ func TestTensorOverTheBindingLimitIsNamed(t *testing.T) {
 		t.Errorf("error %v, want %q", err, want)
 	}
 }
+
+func TestForcedRouteThatNoCornerTakesIsRefused(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := b.Input("x", U32, []int{1, width}, []int{1, width})
+	g := finish(t, b, routed(b, "r", x)) // one row at most: route many is never preferred
+	_, err := NewLive(g, LiveOptions{Routes: map[string]string{"routed": "many"}})
+	if err == nil || !strings.Contains(err.Error(), "no corner takes route many") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestSlotThatNoCornerUsesIsRefused(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	out := b.Tensor("y", U32)
+	b.Add("y", &funcOp{
+		spec: Spec{Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Slots: []Slot{
+			{Label: "always", Uses: []Use{{unaryKernel, []ValueID{x, out}}}}, {Label: "at seven", Uses: []Use{{unaryKernel, []ValueID{x, out}}}},
+		}},
+		corners: func(r *Ranges) []Corner { return r.Ends(x) },
+		plan: func(p *Planner) error {
+			p.SetDims(out, p.Dims(x)...)
+			p.Dispatch(0, p.Threads(4, 64)).Params.U32(4)
+			if p.Dim(x, 0) == 7 {
+				p.Dispatch(1, p.Threads(4, 64)).Params.U32(4)
+			}
+			return nil
+		},
+	})
+	l := newLive(t, finish(t, b, out), LiveOptions{})
+	if err := resize(l, x, 7, width); err == nil || !strings.Contains(err.Error(), `slot "at seven" has no compiled kernel`) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -160,6 +160,14 @@ func (o *op) routeOf(name string) int {
 	return -1
 }
 
+// routeName is "" where the operator has no choice.
+func (o *op) routeName(route int) string {
+	if route < len(o.spec.Routes) {
+		return o.spec.Routes[route]
+	}
+	return ""
+}
+
 func (o *op) routeNames() []string {
 	if len(o.spec.Routes) == 0 {
 		return []string{"no choice of route"}

@@ -198,6 +198,11 @@ func (l *Live) check(o *op, p *plan) error {
 		l.planner.err = fmt.Errorf(format, args...)
 		return &OpError{Op: o.name, Kind: o.spec.Kind, Args: l.planner.arguments(), Err: l.planner.err}
 	}
+	for i := range p.launches {
+		if p.launches[i].active && !o.aliased && !l.g.compiled(o, i, p.route) {
+			return refuse("slot %q has no compiled kernel: no corner takes route %s", o.spec.Slots[i].Label, o.routeName(p.route))
+		}
+	}
 	for i := range p.outs {
 		out := &p.outs[i]
 		if !out.set {
@@ -225,12 +230,13 @@ func (l *Live) check(o *op, p *plan) error {
 			return refuse("%s would need %d bytes, allocated are %d", val.name, n, val.bytes)
 		}
 	}
-	for i := range p.launches {
-		if p.launches[i].active && !o.aliased && l.g.dispatches[o.dispatches[i]].routes>>p.route&1 == 0 {
-			return refuse("no corner takes route %s", o.spec.Routes[p.route])
-		}
-	}
 	return nil
+}
+
+// compiled says whether a corner uses a slot on a route, so that its kernel exists.
+func (g *Graph) compiled(o *op, slot, route int) bool {
+	d := o.dispatches[slot]
+	return d >= 0 && g.dispatches[d].routes>>route&1 != 0
 }
 
 // out is the i-th value that an operator gives: outputs, then scratch.
