@@ -353,3 +353,33 @@ func TestSlotThatNoCornerUsesIsRefused(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+func TestHostIntegersOfOtherDimsAreRefused(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	where := b.Input("where", I32, []int{1}, []int{4})
+	out := b.SymIntOut("last")
+	b.Add("pick", &funcOp{
+		spec: Spec{Kind: "pick", Inputs: []ValueID{where}, Outputs: []ValueID{out}},
+		corners: func(r *Ranges) []Corner {
+			return []Corner{{{Value: where, Host: []int64{0, 0, 0, 0}}}, {{Value: where, Host: []int64{0, 0, 0, 9}}}}
+		},
+		plan: func(p *Planner) error {
+			n := p.Dim(where, 0)
+			if host := p.HostInts(where); host != nil {
+				p.SetInt(out, host[n-1])
+			}
+			return nil
+		},
+	})
+	l := newLive(t, finish(t, b, cut(b, "cut", rowsInput(b, "x"), plus(b, "n", out, b.SymInt("one", 1, 1, 1)))), LiveOptions{})
+	if err := resize(l, where, 2); err == nil || !strings.Contains(err.Error(), "where has 4 host integers for dims [2]") {
+		t.Errorf("dims without their integers: %v", err)
+	}
+	if err := errors.Join(l.SetDims(where, 2), l.SetHost(where, []int64{3, 5}), l.Propagate()); err != nil {
+		t.Fatal(err)
+	}
+	l.Commit()
+	if got := l.Int(out); got != 5 {
+		t.Errorf("last is %d", got)
+	}
+}
