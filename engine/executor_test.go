@@ -532,3 +532,38 @@ func TestOutputThatTheStepDidNotReadIsNotHandedOut(t *testing.T) {
 		t.Errorf("what an earlier step read was handed out: %v", err)
 	}
 }
+
+func TestReasonThatChangesIsRecorded(t *testing.T) {
+	dev := fake.New(fake.Options{})
+	b := NewBuilder(dev.Info().Limits)
+	x := rowsInput(b, "x")
+	out := b.Tensor("y", U32)
+	b.Add("y", &funcOp{
+		spec:    Spec{Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}}},
+		corners: func(r *Ranges) []Corner { return r.Ends(x) },
+		plan: func(p *Planner) error {
+			p.SetDims(out, rows, width)
+			why := reasonMany
+			if p.Dim(x, 0) == 1 {
+				why = reasonOne
+			}
+			p.Choose(0, why, 1)
+			p.Dispatch(0, p.Threads(4, 64)).Params.U32(4)
+			return nil
+		},
+	})
+	ex, err := Load(dev, finish(t, b, out), LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ex.Release()
+	rec := NewRecorder(ex)
+	for _, n := range []int{rows, 1} {
+		in := &StepInput{Inputs: []InputData{{Value: x, Dims: []int{n, width}, Data: bytesOf(pattern(n, 0))}}}
+		if err := ex.Step(context.Background(), in, TimingOff); err != nil {
+			t.Fatal(err)
+		}
+		_, s := rec.Step()
+		checkPlans(t, ex, rec, s)
+	}
+}

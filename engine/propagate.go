@@ -269,7 +269,7 @@ func (l *Live) logPlans(o *op, before, after *plan) (same bool) {
 			continue
 		}
 		a, b := &before.launches[i], &after.launches[i]
-		if before.route == after.route && a.equal(b) {
+		if before.route == after.route && before.reason == after.reason && a.equal(b) {
 			continue
 		}
 		if !a.active && !b.active {
