@@ -567,3 +567,20 @@ func TestReasonThatChangesIsRecorded(t *testing.T) {
 		checkPlans(t, ex, rec, s)
 	}
 }
+
+func TestStepThatNeverRanLeavesTheNextCold(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	rec := NewRecorder(r.x)
+	r.dev.FailNth(fake.Begin, 1, errors.New("injected"))
+	if err := r.x.Step(context.Background(), r.input(7, 7), TimingOff); err == nil {
+		t.Fatal("no error")
+	}
+	r.mustStep(t, 7, 7)
+	if _, s := rec.Step(); !s.Cold {
+		t.Error("the first step that ran is not cold")
+	}
+	r.mustStep(t, 7, 7)
+	if _, s := rec.Step(); s.Cold {
+		t.Error("the second is")
+	}
+}
