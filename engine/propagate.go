@@ -74,8 +74,8 @@ func (l *Live) fixpoint() error {
 		if len(l.log.passes) == 0 {
 			l.log.pass(l.changed)
 		}
-		if err := l.run(o, &l.passWake); err != nil {
-			return err
+		if l.run(o, &l.passWake) != nil {
+			l.deferRun(o)
 		}
 	}
 	dirty := l.changed
@@ -93,15 +93,20 @@ func (l *Live) fixpoint() error {
 				return err
 			}
 			if err != nil {
-				l.deferred.add(o)
-				h := &l.log.hooks[l.lastRun[o]]
-				h.deferred, h.glitch = true, true
+				l.deferRun(o)
 			}
 		}
 		dirty = l.log.changedInPass()
 		l.passWake, l.wake = l.wake, l.passWake
 	}
 	return nil
+}
+
+// deferRun marks the last run of an operator, which refused, as one to try again.
+func (l *Live) deferRun(o int) {
+	l.deferred.add(o)
+	h := &l.log.hooks[l.lastRun[o]]
+	h.deferred, h.glitch = true, true
 }
 
 // nextSymOp takes the next operator of the first sweep out of passWake.
