@@ -584,3 +584,33 @@ func TestStepThatNeverRanLeavesTheNextCold(t *testing.T) {
 		t.Error("the second is")
 	}
 }
+
+func TestLiveBytesAreAPartOfAllocatedBytes(t *testing.T) {
+	dev := fake.New(fake.Options{})
+	b := NewBuilder(dev.Info().Limits)
+	x := rowsInput(b, "x")
+	y := x
+	for i := range 50 {
+		y = unary(b, fmt.Sprint("f", i), y)
+	}
+	ex, err := Load(dev, finish(t, b, routed(b, "r", y)), LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ex.Release()
+	// x, and the two slots that the chain and r take turns in; r's scratch, a word for each row, has a slot of its own.
+	for _, n := range []int{rows, 7} {
+		if n != rows {
+			if err := resize(ex.live, x, n, width); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := int64(3*n*width*4 + n*4)
+		if got := ex.live.LiveBytes(); got != want {
+			t.Errorf("%d rows: %d live bytes, want %d", n, got, want)
+		}
+		if n == rows && ex.AllocatedBytes()-int64(len(ex.arena.shadow)) != want {
+			t.Errorf("%d bytes allocated, all of %d live", ex.AllocatedBytes(), want)
+		}
+	}
+}
