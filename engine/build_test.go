@@ -337,3 +337,67 @@ func TestAConstantIsSharedByItsName(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestForcedRouteThatNoCornerTakesIsRefused(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := b.Input("x", U32, []int{1, width}, []int{1, width})
+	g := finish(t, b, routed(b, "r", x)) // one row at most: route many is never preferred
+	_, err := NewLive(g, LiveOptions{Routes: map[string]string{"routed": "many"}})
+	if err == nil || !strings.Contains(err.Error(), "no corner takes route many") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestSlotThatNoCornerUsesIsRefused(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	out := b.Tensor("y", U32)
+	b.Add("y", &funcOp{
+		spec: Spec{Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Slots: []Slot{
+			{Label: "always", Uses: []Use{{unaryKernel, []ValueID{x, out}}}}, {Label: "at seven", Uses: []Use{{unaryKernel, []ValueID{x, out}}}},
+		}},
+		corners: func(r *Ranges) []Corner { return r.Ends(x) },
+		plan: func(p *Planner) error {
+			p.SetDims(out, p.Dims(x)...)
+			p.Dispatch(0, p.Threads(4, 64)).Params.U32(4)
+			if p.Dim(x, 0) == 7 {
+				p.Dispatch(1, p.Threads(4, 64)).Params.U32(4)
+			}
+			return nil
+		},
+	})
+	l := newLive(t, finish(t, b, out), LiveOptions{})
+	if err := resize(l, x, 7, width); err == nil || !strings.Contains(err.Error(), `slot "at seven" has no compiled kernel`) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestHostIntegersOfOtherDimsAreRefused(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	where := b.Input("where", I32, []int{1}, []int{4})
+	out := b.SymIntOut("last")
+	b.Add("pick", &funcOp{
+		spec: Spec{Kind: "pick", Inputs: []ValueID{where}, Outputs: []ValueID{out}},
+		corners: func(r *Ranges) []Corner {
+			return []Corner{{{Value: where, Host: []int64{0, 0, 0, 0}}}, {{Value: where, Host: []int64{0, 0, 0, 9}}}}
+		},
+		plan: func(p *Planner) error {
+			n := p.Dim(where, 0)
+			if host := p.HostInts(where); host != nil {
+				p.SetInt(out, host[n-1])
+			}
+			return nil
+		},
+	})
+	l := newLive(t, finish(t, b, cut(b, "cut", rowsInput(b, "x"), plus(b, "n", out, b.SymInt("one", 1, 1, 1)))), LiveOptions{})
+	if err := resize(l, where, 2); err == nil || !strings.Contains(err.Error(), "where has 4 host integers for dims [2]") {
+		t.Errorf("dims without their integers: %v", err)
+	}
+	if err := errors.Join(l.SetDims(where, 2), l.SetHost(where, []int64{3, 5}), l.Propagate()); err != nil {
+		t.Fatal(err)
+	}
+	l.Commit()
+	if got := l.Int(out); got != 5 {
+		t.Errorf("last is %d", got)
+	}
+}

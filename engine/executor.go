@@ -54,7 +54,7 @@ type Executor struct {
 	clock    *clock
 	owned    []interface{ Release() } // in order of making
 	last     stepLog
-	usedBy   []bool  // by dispatch and route, flat: has run before
+	hasRun   []bool  // by dispatch and route, flat
 	perWork  float64 // ns of wall time for a unit of modelled work, from the step before; 0 unknown
 	lastEnd  time.Time
 	start    time.Time
@@ -126,7 +126,7 @@ func Load(dev gpu.Device, g *Graph, o LiveOptions, progress func(phase string, d
 	if err := x.bind(); err != nil {
 		return x, err
 	}
-	x.usedBy = make([]bool, len(g.dispatches)*maxRoutes)
+	x.hasRun = make([]bool, len(g.dispatches)*maxRoutes)
 	if dev.Info().Type == gpu.CPU {
 		x.perWork = 1 // a guess, until the first step has been measured
 	}
@@ -437,14 +437,20 @@ func (l *Launch) work() int64 { return l.Bytes + l.FLOPs }
 // cold says whether the step's times would mislead: something in it runs for the first time, or the GPU has been idle long enough to
 // clock down.
 func (x *Executor) cold(active []trace.DispatchID) bool {
-	cold := x.dev.Info().Type != gpu.CPU && time.Since(x.lastEnd) > time.Second
-	for _, id := range active {
-		d := &x.g.dispatches[id]
-		used := &x.usedBy[int(id)*maxRoutes+x.live.plans[d.op].route]
-		cold = cold || !*used
-		*used = true
+	if x.dev.Info().Type != gpu.CPU && time.Since(x.lastEnd) > time.Second {
+		return true
 	}
-	return cold
+	for _, id := range active {
+		if !*x.ranOn(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// ranOn says whether a dispatch has run on the route in force.
+func (x *Executor) ranOn(id trace.DispatchID) *bool {
+	return &x.hasRun[int(id)*maxRoutes+x.live.plans[x.g.dispatches[id].op].route]
 }
 
 // submit encodes a run of the active dispatches, the first of which is the step's number from, sends it and waits.
@@ -474,6 +480,9 @@ func (x *Executor) submit(run []trace.DispatchID, from, all int, read []ValueID,
 	s.submit += submitted.Sub(encoded).Nanoseconds()
 	s.wait += done.Sub(submitted).Nanoseconds()
 	*waited += done.Sub(submitted)
+	for _, id := range run {
+		*x.ranOn(id) = true
+	}
 	return nil
 }
 

@@ -532,3 +532,85 @@ func TestOutputThatTheStepDidNotReadIsNotHandedOut(t *testing.T) {
 		t.Errorf("what an earlier step read was handed out: %v", err)
 	}
 }
+
+func TestReasonThatChangesIsRecorded(t *testing.T) {
+	dev := fake.New(fake.Options{})
+	b := NewBuilder(dev.Info().Limits)
+	x := rowsInput(b, "x")
+	out := b.Tensor("y", U32)
+	b.Add("y", &funcOp{
+		spec:    Spec{Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}}},
+		corners: func(r *Ranges) []Corner { return r.Ends(x) },
+		plan: func(p *Planner) error {
+			p.SetDims(out, rows, width)
+			why := reasonMany
+			if p.Dim(x, 0) == 1 {
+				why = reasonOne
+			}
+			p.Choose(0, why, 1)
+			p.Dispatch(0, p.Threads(4, 64)).Params.U32(4)
+			return nil
+		},
+	})
+	ex, err := Load(dev, finish(t, b, out), LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ex.Release()
+	rec := NewRecorder(ex)
+	for _, n := range []int{rows, 1} {
+		in := &StepInput{Inputs: []InputData{{Value: x, Dims: []int{n, width}, Data: bytesOf(pattern(n, 0))}}}
+		if err := ex.Step(context.Background(), in, TimingOff); err != nil {
+			t.Fatal(err)
+		}
+		_, s := rec.Step()
+		checkPlans(t, ex, rec, s)
+	}
+}
+
+func TestStepThatNeverRanLeavesTheNextCold(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	rec := NewRecorder(r.x)
+	r.dev.FailNth(fake.Begin, 1, errors.New("injected"))
+	if err := r.x.Step(context.Background(), r.input(7, 7), TimingOff); err == nil {
+		t.Fatal("no error")
+	}
+	r.mustStep(t, 7, 7)
+	if _, s := rec.Step(); !s.Cold {
+		t.Error("the first step that ran is not cold")
+	}
+	r.mustStep(t, 7, 7)
+	if _, s := rec.Step(); s.Cold {
+		t.Error("the second is")
+	}
+}
+
+func TestLiveBytesAreAPartOfAllocatedBytes(t *testing.T) {
+	dev := fake.New(fake.Options{})
+	b := NewBuilder(dev.Info().Limits)
+	x := rowsInput(b, "x")
+	y := x
+	for i := range 50 {
+		y = unary(b, fmt.Sprint("f", i), y)
+	}
+	ex, err := Load(dev, finish(t, b, routed(b, "r", y)), LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ex.Release()
+	// x, and the two slots that the chain and r take turns in; r's scratch, a word for each row, has a slot of its own.
+	for _, n := range []int{rows, 7} {
+		if n != rows {
+			if err := resize(ex.live, x, n, width); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := int64(3*n*width*4 + n*4)
+		if got := ex.live.LiveBytes(); got != want {
+			t.Errorf("%d rows: %d live bytes, want %d", n, got, want)
+		}
+		if n == rows && ex.AllocatedBytes()-int64(len(ex.arena.shadow)) != want {
+			t.Errorf("%d bytes allocated, all of %d live", ex.AllocatedBytes(), want)
+		}
+	}
+}

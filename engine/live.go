@@ -67,6 +67,7 @@ type Live struct {
 	levels     []trace.DispatchID // first of each level
 	routesMove bool               // active and levels must be made anew
 	barriers   gpu.Barriers
+	needs      []int64 // by memory: bytes that LiveBytes counts
 }
 
 // NewLive is the graph at its maximum shapes, each SymInt at its first value: the state that a resize to them would leave.
@@ -77,6 +78,7 @@ func NewLive(g *Graph, o LiveOptions) (*Live, error) {
 		plans: make([]plan, no), made: make([]plan, no), spare: make([]plan, no), forced: make([]int, no),
 		isChanged: make([]bool, nv), isPlanned: make([]bool, no), lastRun: make([]int, no), changeAt: make([]int, nv),
 		wake: newBitset(no), passWake: newBitset(no), deferred: newBitset(no), routesMove: true,
+		needs: make([]int64, len(g.slots)+nv),
 	}
 	if l.maxPasses == 0 {
 		l.maxPasses = no + 1
@@ -158,6 +160,14 @@ func (o *op) routeOf(name string) int {
 		}
 	}
 	return -1
+}
+
+// routeName is "" where the operator has no choice.
+func (o *op) routeName(route int) string {
+	if route < len(o.spec.Routes) {
+		return o.spec.Routes[route]
+	}
+	return ""
 }
 
 func (o *op) routeNames() []string {
@@ -373,13 +383,30 @@ func (l *Live) Launch(id trace.DispatchID) (*Launch, *Kernel) {
 	return &p.launches[d.slot], l.g.ops[d.op].use(d.slot, p.route).Kernel
 }
 
-// LiveBytes are the bytes of the allocated memory that the dims in force use.
+// LiveBytes are the bytes of the allocated memory that the plans in force use, params not counted: of each buffer, what the largest of the values that
+// take turns in it needs.
 func (l *Live) LiveBytes() int64 {
-	var n int64
+	clear(l.needs)
+	need := func(v ValueID, dims []int) {
+		n := &l.needs[l.g.memory(v)]
+		*n = max(*n, l.g.values[v].dtype.Bytes(numel(dims)))
+	}
 	for i := range l.g.values {
-		if val := &l.g.values[i]; val.kind == tensor && val.alias == None && val.role != Scratch {
-			n += val.dtype.Bytes(numel(l.now.dims[i]))
+		if val := &l.g.values[i]; val.kind == tensor && val.role != Scratch {
+			need(ValueID(i), l.now.dims[i])
 		}
 	}
-	return n
+	for i := range l.g.ops {
+		o := &l.g.ops[i]
+		for s, v := range o.spec.Scratch {
+			if out := &l.plans[i].outs[len(o.spec.Outputs)+s]; out.set {
+				need(v, out.dims)
+			}
+		}
+	}
+	var sum int64
+	for _, n := range l.needs {
+		sum += n
+	}
+	return sum
 }

@@ -435,3 +435,31 @@ func BenchmarkPropagate(b *testing.B) {
 		}
 	}
 }
+
+func TestBothOrdersNameTheSameRefusal(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x, y := rowsInput(b, "x"), rowsInput(b, "y")
+	sum := addOp(b, "sum", unary(b, "fx", x), y)
+	n := b.SymInt("n", 1, rows, rows)
+	m := b.SymIntOut("m")
+	b.Add("m", &funcOp{
+		spec:    Spec{Kind: "half", Inputs: []ValueID{n}, Outputs: []ValueID{m}},
+		corners: func(r *Ranges) []Corner { return r.Ends(n) },
+		plan: func(p *Planner) error {
+			if p.Int(n) == 13 {
+				return p.Errorf("13 is no number")
+			}
+			p.SetInt(m, int64(p.Int(n)))
+			return nil
+		},
+	})
+	g := finish(t, b, cut(b, "cut", sum, m))
+	var errs [2]string
+	for i, order := range []Order{Topological, Fixpoint} {
+		l := newLive(t, g, LiveOptions{Order: order})
+		errs[i] = fmt.Sprint(errors.Join(l.SetDims(x, 7, width), l.SetInt(n, 13), l.Propagate()))
+	}
+	if errs[0] != errs[1] || !strings.Contains(errs[0], "sum (binary)") {
+		t.Errorf("topological: %s\nfixpoint: %s", errs[0], errs[1])
+	}
+}

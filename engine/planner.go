@@ -143,7 +143,8 @@ func (p *Planner) Int(v ValueID) int {
 	return int(p.env.ints[v])
 }
 
-// HostInts are the integers that the host is about to write to an argument that is a graph input.
+// HostInts are the integers that the host is about to write to an argument that is a graph input, one for each element. Where there are more or fewer
+// it is an error and gives nil.
 func (p *Planner) HostInts(v ValueID) []int64 {
 	if !p.declared(v) {
 		return nil
@@ -151,7 +152,12 @@ func (p *Planner) HostInts(v ValueID) []int64 {
 	if !p.op.readsHost {
 		p.op.readsHost, p.values[v].hostRead = true, true
 	}
-	return p.env.host[v]
+	host := p.env.host[v]
+	if n := p.Numel(v); len(host) != n {
+		p.Errorf("%s has %d host integers for dims %v, want %d", p.name(v), len(host), p.env.dims[v], n)
+		return nil
+	}
+	return host
 }
 
 // Aliased says whether the engine lets the operator's first output be the bytes of its first input.

@@ -88,8 +88,8 @@ func (l *Live) fixpoint() error {
 		if len(l.log.passes) == 0 {
 			l.log.pass(l.changed)
 		}
-		if err := l.run(o, &l.passWake); err != nil {
-			return err
+		if l.run(o, &l.passWake) != nil {
+			l.deferRun(o)
 		}
 	}
 	dirty := l.changed
@@ -107,15 +107,20 @@ func (l *Live) fixpoint() error {
 				return err
 			}
 			if err != nil {
-				l.deferred.add(o)
-				h := &l.log.hooks[l.lastRun[o]]
-				h.deferred, h.glitch = true, true
+				l.deferRun(o)
 			}
 		}
 		dirty = l.log.changedInPass()
 		l.passWake, l.wake = l.wake, l.passWake
 	}
 	return nil
+}
+
+// deferRun marks the last run of an operator, which refused, as one to try again.
+func (l *Live) deferRun(o int) {
+	l.deferred.add(o)
+	h := &l.log.hooks[l.lastRun[o]]
+	h.deferred, h.glitch = true, true
 }
 
 // nextSymOp takes the next operator of the first sweep out of passWake.
@@ -212,6 +217,11 @@ func (l *Live) check(o *op, p *plan) error {
 		l.planner.err = fmt.Errorf(format, args...)
 		return &OpError{Op: o.name, Kind: o.spec.Kind, Args: l.planner.arguments(), Err: l.planner.err}
 	}
+	for i := range p.launches {
+		if p.launches[i].active && !o.aliased && !l.g.compiled(o, i, p.route) {
+			return refuse("slot %q has no compiled kernel: no corner takes route %s", o.spec.Slots[i].Label, o.routeName(p.route))
+		}
+	}
 	for i := range p.outs {
 		out := &p.outs[i]
 		if !out.set {
@@ -239,12 +249,13 @@ func (l *Live) check(o *op, p *plan) error {
 			return refuse("%s would need %d bytes, allocated are %d", val.name, n, val.bytes)
 		}
 	}
-	for i := range p.launches {
-		if p.launches[i].active && !o.aliased && l.g.dispatches[o.dispatches[i]].routes>>p.route&1 == 0 {
-			return refuse("no corner takes route %s", o.spec.Routes[p.route])
-		}
-	}
 	return nil
+}
+
+// compiled says whether a corner uses a slot on a route, so that its kernel exists.
+func (g *Graph) compiled(o *op, slot, route int) bool {
+	d := o.dispatches[slot]
+	return d >= 0 && g.dispatches[d].routes>>route&1 != 0
 }
 
 // out is the i-th value that an operator gives: outputs, then scratch.
@@ -277,7 +288,7 @@ func (l *Live) logPlans(o *op, before, after *plan) (same bool) {
 			continue
 		}
 		a, b := &before.launches[i], &after.launches[i]
-		if before.route == after.route && a.equal(b) {
+		if before.route == after.route && before.reason == after.reason && a.equal(b) {
 			continue
 		}
 		if !a.active && !b.active {

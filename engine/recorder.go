@@ -64,12 +64,9 @@ func (g *Graph) tracePlan(id trace.DispatchID, l *loggedLaunch) trace.Plan {
 	d := &g.dispatches[id]
 	o := &g.ops[d.op]
 	p := trace.Plan{
-		Dispatch: id, Kernel: g.names[o.use(d.slot, l.route).Kernel], Workgroups: l.Grid.counts(),
+		Dispatch: id, Route: o.routeName(l.route), Kernel: g.names[o.use(d.slot, l.route).Kernel], Workgroups: l.Grid.counts(),
 		NeededGrid:   [3]int{int(l.needed[0]), int(l.needed[1]), int(l.needed[2])},
 		NeededGroups: l.Grid.Groups, IdleLanes: l.Grid.Idle, Params: hex.EncodeToString(l.Params.Bytes()), Bytes: l.Bytes, FLOPs: l.FLOPs,
-	}
-	if l.route < len(o.spec.Routes) {
-		p.Route = o.spec.Routes[l.route]
 	}
 	if l.reason != nil {
 		p.Reason = l.reason.String()
