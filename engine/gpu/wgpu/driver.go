@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	binding "github.com/cogentcore/webgpu/wgpu"
 
@@ -70,6 +71,9 @@ func (f *foundAdapters) release() {
 // process where EGL is installed and has no driver, or where one of two GL devices is released.
 func find() (*foundAdapters, error) {
 	quiet()
+	if err := stayLoaded(); err != nil {
+		return nil, err
+	}
 	instance, err := newInstance(binding.InstanceBackendPrimary)
 	if err != nil {
 		return nil, err
@@ -83,6 +87,13 @@ func find() (*foundAdapters, error) {
 	f.instance = instance
 	return f, nil
 }
+
+// stayLoaded makes an instance that is never released, so that the loader keeps the drivers. A process can load NVIDIA's driver only a dozen
+// times: what it takes of the static TLS block does not come back when it is unloaded.
+var stayLoaded = sync.OnceValue(func() error {
+	_, err := newInstance(binding.InstanceBackendPrimary)
+	return err
+})
 
 // sorted puts adapters in the order of preference.
 func sorted(adapters []*binding.Adapter) *foundAdapters {
