@@ -153,7 +153,7 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 		"chunk over the context": {o: Options{Context: 32, MaxChunk: 33}, want: "--max-chunk 33: the context is 32", usage: true},
 		"negative chunk":         {o: Options{MaxChunk: -1}, want: "--max-chunk -1", usage: true},
 		"negative candidates":    {o: Options{TopLogits: -1}, want: "--top-logits -1", usage: true},
-		"scores over a binding":  {change: set("llama.context_length", 1<<20), o: Options{Context: 1 << 18}, want: "layers.0.attn.sdpa.scores [2 512 262144] f32 needs 1073741824 bytes, the device's largest storage binding is 134217728: not supported by this device; a smaller --context (it is 262144) or --max-chunk (512) takes less"},
+		"cache over a binding":   {change: set("llama.context_length", 1<<21), o: Options{Context: 1 << 21}, want: "[1 2097152 1 32] f32 needs 268435456 bytes, the device's largest storage binding is 134217728: not supported by this device; a smaller --context (it is 2097152) or --max-chunk (512) takes less"},
 		"no such device":         {o: Options{Device: "7"}, want: "number 7", usage: true},
 		"no such route":          {o: Options{Live: engine.LiveOptions{Routes: map[string]string{"linear_q4gsw": "warp"}}}, want: "route linear_q4gsw=warp"},
 	}
