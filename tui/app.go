@@ -52,7 +52,6 @@ type App struct {
 	interrupted time.Time
 	mouse       bool
 	cmds        []tea.Cmd
-	lines       []string // of the frame, used again
 }
 
 // Messages of the runner's goroutines to the event loop.

@@ -59,11 +59,10 @@ func runPlain(ctx context.Context, o Options, open func(context.Context) openedM
 	if o.Prompt != "" {
 		do(session.Command{Kind: session.Prompt, Text: o.Prompt})
 	}
-	events, typed := s.Events(), (<-chan string)(lines)
+	events := s.Events()
 	for {
-		if busy {
-			typed = nil
-		} else {
+		var typed <-chan string // nil while busy
+		if !busy {
 			typed = lines
 		}
 		select {

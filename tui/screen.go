@@ -447,13 +447,12 @@ func (a *App) hints(w int) string {
 		used += width(act.keys[0]) + width(act.name) + 3
 	}
 	b.WriteByte(' ')
-	for i, act := range list[:len(list)-2] {
+	for _, act := range list[:len(list)-2] {
 		n := width(act.keys[0]) + width(act.name) + 3
 		if act.why(a) != "" {
 			continue
 		}
 		if used+n > w {
-			list = append(list[:i:i], kept...)
 			break
 		}
 		used += n

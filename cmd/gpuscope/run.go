@@ -120,6 +120,9 @@ func (r *run) run(ctx context.Context, p *program) error {
 		out.discard()
 		return asUsage(err)
 	}
+	if out.err != nil {
+		err = nil // the run was stopped because of it
+	}
 	return errors.Join(err, out.finish())
 }
 
@@ -242,7 +245,9 @@ func (o *output) print() error {
 	if o.wrote {
 		b.WriteString("\n\n")
 	}
-	table := o.mirror.Trace.Profile().Table()
+	t := o.mirror.Trace
+	fmt.Fprintf(&b, "%s on %s (%s, %s)\n", t.Model.Name, t.Device.Name, t.Device.Backend, t.Device.AdapterType)
+	table := t.Profile().Table()
 	rows, err := table.Select(trace.Selection{})
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ func TestRunPrintsTheTextAndThenTheProfile(t *testing.T) {
 	if !ok || head != text.String() {
 		t.Errorf("text %q, want %q", head, text.String())
 	}
-	for _, line := range []string{"prefill: 42 tokens in 1 step", "decode: 3 tokens in 3 steps", "timing cost: a decode step takes 7.70 ms untimed and 9.05 ms timed", "rms_norm"} {
+	for _, line := range []string{"llama-1b-4w.pte on NVIDIA H200 (vulkan, discrete", "prefill: 42 tokens in 1 step", "decode: 3 tokens in 3 steps", "timing cost: a decode step takes 7.70 ms untimed and 9.05 ms timed", "rms_norm"} {
 		if !strings.Contains(profile, line) {
 			t.Errorf("the profile does not say %q:\n%s", line, profile)
 		}
@@ -187,6 +187,15 @@ func TestRunStopsWhereNobodyReadsItsText(t *testing.T) {
 	p.stdout = brokenPipe{}
 	if status := p.main(t.Context(), strings.Fields("run -n 5 --timing off")); status != exitDone || stderr.Len() > 0 || stopped == nil {
 		t.Errorf("exit %d, stderr %q, stopped: %v", status, stderr, stopped)
+	}
+}
+
+func TestRunSaysThatItsTextCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	p, _, stderr := playBack(t, tuitest.Script{})
+	p.stdout = fullDisk{}
+	if status := p.main(t.Context(), strings.Fields("run -n 5 --timing off")); status != exitFailed || stderr.String() != "gpuscope run: no space left on device\n" {
+		t.Errorf("exit %d, stderr %q", status, stderr)
 	}
 }
 
