@@ -1,6 +1,8 @@
 package ops
 
 import (
+	"slices"
+
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/shaders"
@@ -249,11 +251,8 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 		}
 		return kernelAs(b, name, "linear_tiled", c)
 	}
-	c["Lanes"], c["Rows"], c["Batch"], c["Chunks"] = s.lanes, s.rows, s.batch, o.k/s.chunk()
-	c["Ragged"] = false
-	for _, p := range o.parts {
-		c["Ragged"] = c["Ragged"] == true || p.rows%s.rows != 0
-	}
+	ragged := func(p linearPart) bool { return p.rows%s.rows != 0 }
+	c["Lanes"], c["Rows"], c["Batch"], c["Chunks"], c["Ragged"] = s.lanes, s.rows, s.batch, o.k/s.chunk(), slices.ContainsFunc(o.parts, ragged)
 	if o.q4 != nil {
 		c["Words"], c["GroupChunks"] = s.words, o.q4.group/s.chunk()
 	}
