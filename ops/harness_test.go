@@ -11,6 +11,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/x448/float16"
+
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
@@ -31,6 +33,8 @@ type trial struct {
 	routes map[string]string
 	// maxBinding, where it is not 0, stands in for the device's limit on a storage binding, so that small tables are split too.
 	maxBinding uint64
+	// state has random elements in every State at the start, in place of zeros.
+	state bool
 	// A result passes within abs or within rel of the reference; 1e-4 and 1e-3 where they are 0.
 	abs, rel float64
 	// maxWorkgroups, where it is not 0, stands in for the device's limit in each dimension, so that small grids fold too.
@@ -156,6 +160,9 @@ func (c *trial) run(t *testing.T, dev gpu.Device) {
 	}
 	defer x.Release()
 	ref := NewInterpreter(g)
+	if c.state {
+		fillState(t, x, ref)
+	}
 	back := slices.Clone(c.steps)
 	slices.Reverse(back)
 	for i, s := range slices.Concat(c.steps, back) {
@@ -183,6 +190,33 @@ func (c *trial) run(t *testing.T, dev gpu.Device) {
 		if t.Failed() {
 			return
 		}
+	}
+}
+
+// fillState gives State random elements, the same to the device and to the reference.
+func fillState(t *testing.T, x *engine.Executor, ref *Interpreter) {
+	g := x.Graph()
+	for i := range g.Values() {
+		v := engine.ValueID(i)
+		info := g.Value(v)
+		if info.Role != engine.State {
+			continue
+		}
+		start := zeros(info.MaxDims...)
+		var data []byte
+		for j := range start.Data {
+			if half := float16.Fromfloat32(float32(noise(info.Name, j))); info.DType == engine.F16 {
+				data = binary.LittleEndian.AppendUint16(data, half.Bits())
+				start.Data[j] = float64(half.Float32())
+			} else {
+				start.Data[j] = float64(float32(noise(info.Name, j)))
+				data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(start.Data[j])))
+			}
+		}
+		if err := x.WriteValue(v, data); err != nil {
+			t.Fatal(err)
+		}
+		ref.SetTensor(v, start)
 	}
 }
 

@@ -1,6 +1,8 @@
 package ops
 
 import (
+	"slices"
+
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/shaders"
@@ -219,9 +221,6 @@ func (o *linear) Plan(p *engine.Planner) error {
 		l.Params.U32(m, part.rows, o.n, part.first)
 		if o.shapes[r].tile > 0 {
 			l.Params.U32(o.k)
-			if o.q4 != nil {
-				l.Params.U32(o.q4.group / 8)
-			}
 		}
 		l.Bytes = part.bytes + 4*(int64(m)*int64(o.k)+int64(m)*int64(part.rows))
 		if o.bias != engine.None {
@@ -247,13 +246,13 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	}
 	if s.tile > 0 {
 		c["Tile"], c["Quads"], c["Vec"] = s.tile, s.quads, o.k%4 == 0
+		if o.q4 != nil {
+			c["GroupWords"] = o.q4.group / 8
+		}
 		return kernelAs(b, name, "linear_tiled", c)
 	}
-	c["Lanes"], c["Rows"], c["Batch"], c["Chunks"] = s.lanes, s.rows, s.batch, o.k/s.chunk()
-	c["Ragged"] = false
-	for _, p := range o.parts {
-		c["Ragged"] = c["Ragged"] == true || p.rows%s.rows != 0
-	}
+	ragged := func(p linearPart) bool { return p.rows%s.rows != 0 }
+	c["Lanes"], c["Rows"], c["Batch"], c["Chunks"], c["Ragged"] = s.lanes, s.rows, s.batch, o.k/s.chunk(), slices.ContainsFunc(o.parts, ragged)
 	if o.q4 != nil {
 		c["Words"], c["GroupChunks"] = s.words, o.q4.group/s.chunk()
 	}

@@ -52,7 +52,7 @@ func (c attention) build(b *engine.Builder) {
 }
 
 func (c attention) trial() *trial {
-	t := &trial{name: c.String(), build: c.build}
+	t := &trial{name: c.String(), build: c.build, state: true}
 	if c.route != "" {
 		t.routes = map[string]string{"sdpa_with_kv_cache": c.route}
 	}

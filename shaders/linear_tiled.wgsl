@@ -8,9 +8,6 @@ struct Params {
   stride: u32, // of the rows of y
   first: u32, // column of y that row 0 of w makes
   k: u32, // columns of x and of w
-{{- if $q4}}
-  group_words: u32, // words that share a scale
-{{- end}}
 }
 
 @group(0) @binding(0) var<storage, read> x: array<{{if .Vec}}vec4<f32>{{else}}f32{{end}}>;
@@ -81,7 +78,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   }
   let tx = lane & 15u;
   let ty = lane >> 4u;
-  // What this lane loads. Rows past the end are the last row again: their results go nowhere.
+  // What this lane loads. Rows past the end are the last row again: their results go nowhere. Columns past the end are zeros of x, whatever w.
   let quad = lane % {{.Quads}}u;
 {{- range $i := $loads}}
   let a_row{{$i}} = (lane + {{mul $i 256}}u) / {{$.Quads}}u;
@@ -89,7 +86,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
 {{- end}}
 {{- if $q4}}
   let words = params.k / 8u;
-  let groups = words / params.group_words;
+  let groups = words / {{.GroupWords}}u;
   let b_row = lane % {{.Tile}}u;
   let b_word = lane / {{.Tile}}u;
   let w_row = min(column0 + b_row, params.n - 1u);
@@ -105,7 +102,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
 {{- if $q4}}
   let word0 = min(b_word, words - 1u);
   var next_b = weights[w_row * words + word0];
-  var next_scale = select(0.0, scale(w_row, word0 / params.group_words, groups), b_word < words);
+  var next_scale = scale(w_row, word0 / {{.GroupWords}}u, groups);
 {{- else}}
 {{- range $i := $loads}}
   var next_b{{$i}} = load_w(w_row{{$i}}, quad);
@@ -132,10 +129,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     next_a{{$i}} = load_x(x_row{{$i}}, ahead);
 {{- end}}
 {{- if $q4}}
-    let word_ahead = (step + 1u) * {{div .Quads 2}}u + b_word;
-    let word = min(word_ahead, words - 1u);
+    let word = min((step + 1u) * {{div .Quads 2}}u + b_word, words - 1u);
     next_b = weights[w_row * words + word];
-    next_scale = select(0.0, scale(w_row, word / params.group_words, groups), word_ahead < words);
+    next_scale = scale(w_row, word / {{.GroupWords}}u, groups);
 {{- else}}
 {{- range $i := $loads}}
     next_b{{$i}} = load_w(w_row{{$i}}, ahead);

@@ -45,6 +45,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     let at = head0 * {{mul 4 .HeadQuads}}u + d;
     query[d] = params.scale * {{if eq .Heads 1}}q[at]{{else}}{{$T}}(q[at]{{range $h := .Heads}}{{if $h}}, q[at + {{mul $h (mul 4 $.HeadQuads)}}u]{{end}}{{end}}){{end}};
   }
+  // The workgroups of other query heads of the KV head write the same. Each reads what it wrote itself.
   if (begin < params.context && end == params.context && lane < {{.HeadQuads}}u) {
     let src = kv_head * {{.HeadQuads}}u + lane;
     let dst = (params.context - 1u) * params.kv_heads * {{.HeadQuads}}u + src;

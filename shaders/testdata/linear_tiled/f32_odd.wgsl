@@ -67,7 +67,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   }
   let tx = lane & 15u;
   let ty = lane >> 4u;
-  // What this lane loads. Rows past the end are the last row again: their results go nowhere.
+  // What this lane loads. Rows past the end are the last row again: their results go nowhere. Columns past the end are zeros of x, whatever w.
   let quad = lane % 8u;
   let a_row0 = (lane + 0u) / 8u;
   let x_row0 = min(row0 + a_row0, params.m - 1u);

@@ -1,4 +1,4 @@
-// linear_tiled with Bias, HalfScales, Quads 8, Tile 64, Unpack half, Vec, Weights q4: workgroup [256 1 1], 16384 bytes of workgroup memory
+// linear_tiled with Bias, GroupWords 4, HalfScales, Quads 8, Tile 64, Unpack half, Vec, Weights q4: workgroup [256 1 1], 16384 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -9,7 +9,6 @@
 // param at 8: u32 stride
 // param at 12: u32 first
 // param at 16: u32 k
-// param at 20: u32 group_words
 
 // y = x * w' + bias, a tile of 64 x 64 results a workgroup. Tiles of x and of the weights pass through workgroup memory, 32 columns at a time; the
 // next ones are loaded while these are multiplied.
@@ -19,7 +18,6 @@ struct Params {
   stride: u32, // of the rows of y
   first: u32, // column of y that row 0 of w makes
   k: u32, // columns of x and of w
-  group_words: u32, // words that share a scale
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
@@ -88,14 +86,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   }
   let tx = lane & 15u;
   let ty = lane >> 4u;
-  // What this lane loads. Rows past the end are the last row again: their results go nowhere.
+  // What this lane loads. Rows past the end are the last row again: their results go nowhere. Columns past the end are zeros of x, whatever w.
   let quad = lane % 8u;
   let a_row0 = (lane + 0u) / 8u;
   let x_row0 = min(row0 + a_row0, params.m - 1u);
   let a_row1 = (lane + 256u) / 8u;
   let x_row1 = min(row0 + a_row1, params.m - 1u);
   let words = params.k / 8u;
-  let groups = words / params.group_words;
+  let groups = words / 4u;
   let b_row = lane % 64u;
   let b_word = lane / 64u;
   let w_row = min(column0 + b_row, params.n - 1u);
@@ -123,7 +121,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   var next_a1 = load_x(x_row1, quad);
   let word0 = min(b_word, words - 1u);
   var next_b = weights[w_row * words + word0];
-  var next_scale = select(0.0, scale(w_row, word0 / params.group_words, groups), b_word < words);
+  var next_scale = scale(w_row, word0 / 4u, groups);
   let steps = (params.k + 31u) / 32u;
   for (var step = 0u; step < steps; step++) {
     tiles[tile_place(a_row0, quad)] = next_a0;
@@ -136,10 +134,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     let ahead = (step + 1u) * 8u + quad;
     next_a0 = load_x(x_row0, ahead);
     next_a1 = load_x(x_row1, ahead);
-    let word_ahead = (step + 1u) * 4u + b_word;
-    let word = min(word_ahead, words - 1u);
+    let word = min((step + 1u) * 4u + b_word, words - 1u);
     next_b = weights[w_row * words + word];
-    next_scale = select(0.0, scale(w_row, word / params.group_words, groups), word_ahead < words);
+    next_scale = scale(w_row, word / 4u, groups);
     {
       let a0 = tiles[row_a + 0u + (0u ^ mask_a)];
       let a1 = tiles[row_a + 128u + (0u ^ mask_a)];

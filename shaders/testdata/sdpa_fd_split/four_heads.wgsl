@@ -63,6 +63,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     let at = head0 * 16u + d;
     query[d] = params.scale * vec4<f32>(q[at], q[at + 16u], q[at + 32u], q[at + 48u]);
   }
+  // The workgroups of other query heads of the KV head write the same. Each reads what it wrote itself.
   if (begin < params.context && end == params.context && lane < 4u) {
     let src = kv_head * 4u + lane;
     let dst = (params.context - 1u) * params.kv_heads * 4u + src;

@@ -1,4 +1,4 @@
-// kernel sdpa_streaming_halfcache_group3_headquads20_quads8_tile64, workgroup [256 1 1], 16384 bytes of workgroup memory
+// sdpa_streaming with Group 3, HalfCache, HeadQuads 20, Quads 8, Tile 64: workgroup [256 1 1], 16384 bytes of workgroup memory
 // binding 0: q
 // binding 1: k_cache
 // binding 2: v_cache
