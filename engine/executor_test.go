@@ -614,3 +614,25 @@ func TestLiveBytesAreAPartOfAllocatedBytes(t *testing.T) {
 		}
 	}
 }
+
+func TestGraphOfNoDispatchesRuns(t *testing.T) {
+	dev := fake.New(fake.Options{})
+	b := NewBuilder(dev.Info().Limits)
+	n := b.SymInt("n", 1, 9, 1)
+	twice := plus(b, "twice", n, n)
+	ex, err := Load(dev, finish(t, b), LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ex.Release()
+	rec := NewRecorder(ex)
+	for _, level := range []Timing{TimingOff, TimingStep, TimingDispatch} {
+		if err := ex.Step(context.Background(), &StepInput{SymInts: []SymIntValue{{n, 4}}}, level); err != nil {
+			t.Fatalf("%v: %v", level, err)
+		}
+		rec.Step()
+	}
+	if got := ex.live.Int(twice); got != 8 {
+		t.Errorf("twice is %d", got)
+	}
+}
