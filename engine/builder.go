@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -330,6 +329,9 @@ func (b *Builder) planCorners(o *op) error {
 			if val.maxDims == nil {
 				return fmt.Errorf("%s (%s): no corner gives %s a shape", o.name, o.spec.Kind, val.name)
 			}
+			if err := checkDims(val.minDims, val.maxDims); err != nil {
+				return fmt.Errorf("%s (%s): all corners together: %s: %w", o.name, o.spec.Kind, val.name, err)
+			}
 			val.bytes = val.dtype.Bytes(numel(val.maxDims))
 			b.env.dims[v] = val.maxDims
 		} else {
@@ -422,8 +424,8 @@ func checkDims(lowest, highest []int) error {
 			return fmt.Errorf("dim %d is %d to %d: dims must be positive", i, lowest[i], d)
 		}
 	}
-	if len(highest) > 0 && numel(highest) == 0 {
-		return errors.New("more elements than fit 64 bits")
+	if numel(highest) == 0 {
+		return fmt.Errorf("%v: more elements than %d", highest, maxElements)
 	}
 	return nil
 }

@@ -320,12 +320,15 @@ func (p *Planner) name(v ValueID) string {
 	return p.values[v].name
 }
 
-// numel is the product of dims; 0 where it does not fit an int.
+// maxElements is the most elements that a tensor may have: their bits can be counted in an int64.
+const maxElements = math.MaxInt64 / 64
+
+// numel is the product of dims; 0 where it is over maxElements.
 func numel(dims []int) int {
 	n := uint64(1)
 	for _, d := range dims {
 		hi, lo := bits.Mul64(n, uint64(d))
-		if hi != 0 || lo > math.MaxInt {
+		if hi != 0 || lo > maxElements {
 			return 0
 		}
 		n = lo

@@ -245,6 +245,9 @@ func (l *Live) check(o *op, p *plan) error {
 				return refuse("%s would be %v, allocated are %v", val.name, out.dims, val.maxDims)
 			}
 		}
+		if numel(out.dims) == 0 {
+			return refuse("%s would be %v: more elements than %d", val.name, out.dims, maxElements)
+		}
 		if n := val.dtype.Bytes(numel(out.dims)); n > val.bytes {
 			return refuse("%s would need %d bytes, allocated are %d", val.name, n, val.bytes)
 		}
