@@ -463,3 +463,34 @@ func TestBothOrdersNameTheSameRefusal(t *testing.T) {
 		t.Errorf("topological: %s\nfixpoint: %s", errs[0], errs[1])
 	}
 }
+
+// Graphs have no cycles and plans are pure, so operators + 1 passes are always enough: a lower bound, and a plan that flips, must end in an error.
+func TestFixpointBoundHoldsForAnOperatorThatFlips(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	out := b.Tensor("flip", U32)
+	calls := 0
+	b.Add("flip", &funcOp{
+		spec:    Spec{Kind: "flip", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}}},
+		corners: func(r *Ranges) []Corner { return r.Ends(x) },
+		plan: func(p *Planner) error {
+			calls++
+			p.SetDims(out, 1+calls%2, width)
+			p.Dispatch(0, p.Threads(1, 64)).Params.U32(calls % 2)
+			return nil
+		},
+	})
+	y := out
+	for i := range 4 {
+		y = unary(b, fmt.Sprint("after", i), y)
+	}
+	l := newLive(t, finish(t, b, y), LiveOptions{Order: Fixpoint, MaxPasses: 3})
+	before := state(l)
+	err := resize(l, x, 7, width)
+	if want := "resize did not converge in 3 passes: still dirty: after2"; err == nil || err.Error() != want {
+		t.Fatalf("error %v, want %q", err, want)
+	}
+	if d := cmp.Diff(before, state(l)); d != "" {
+		t.Error(d)
+	}
+}
