@@ -27,7 +27,7 @@ func (o Order) String() string { return [...]string{"topological", "fixpoint"}[o
 // LiveOptions say how a graph's live shapes are kept.
 type LiveOptions struct {
 	Order Order
-	// Static pins every operator to the route and grid of its largest corner; dims, params and SymInts stay live.
+	// Static pins every operator to the route of its largest corner and every slot to its largest grid there; dims, params and SymInts stay live.
 	Static bool
 	// Routes forces routes or kernels by name, for an operator kind or for one operator: "linear_q4gsw" or "linear_q4gsw@layers.0.q".
 	Routes map[string]string
