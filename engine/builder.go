@@ -310,7 +310,7 @@ func (b *Builder) planCorners(o *op) error {
 		}
 		p.env = b.at(corner)
 		made := o.newPlan()
-		if err := p.make(o, &made, -1, false); err != nil {
+		if err := p.make(o, &made, noWish, false); err != nil {
 			return fmt.Errorf("corner %d: %w", i, err)
 		}
 		if err := b.widen(o, &made); err != nil {

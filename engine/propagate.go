@@ -162,7 +162,7 @@ func (l *Live) run(o int, wake *bitset) error {
 		in = &l.made[o]
 	}
 	into := &l.spare[o]
-	err := l.planner.make(op, into, l.forced[o], op.aliased)
+	err := l.planner.make(op, into, l.wishes[o], op.aliased)
 	if err == nil {
 		err = l.check(op, into)
 	}
