@@ -401,3 +401,56 @@ func TestHostIntegersOfOtherDimsAreRefused(t *testing.T) {
 		t.Errorf("last is %d", got)
 	}
 }
+
+func TestShapesThatOverflowAreRefused(t *testing.T) {
+	huge := []int{1 << 40, 1 << 20}
+	tests := map[string]func(b *Builder){
+		"more bits than an int64": func(b *Builder) { b.Input("x", F32, []int{1, 1}, huge) },
+		"corners that overflow together": func(b *Builder) {
+			x := b.Input("x", F32, []int{1, 1}, []int{2, 2})
+			out := b.Tensor("y", F32)
+			b.Add("y", &funcOp{
+				spec:    Spec{Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out}},
+				corners: func(r *Ranges) []Corner { return r.Ends(x) },
+				plan: func(p *Planner) error {
+					if p.Dim(x, 0) == 2 {
+						p.SetDims(out, 1<<40, 1)
+					} else {
+						p.SetDims(out, 1, 1<<40)
+					}
+					return nil
+				},
+			})
+		},
+	}
+	for name, build := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := NewBuilder(gpu.DefaultLimits())
+			build(b)
+			if _, err := b.Finish(); err == nil || !strings.Contains(err.Error(), "more elements than") {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+	t.Run("scratch at run time", func(t *testing.T) {
+		b := NewBuilder(gpu.DefaultLimits())
+		x := rowsInput(b, "x")
+		out, scratch := b.Tensor("y", U32), b.Scratch("s", U32)
+		b.Add("y", &funcOp{
+			spec:    Spec{Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Scratch: []ValueID{scratch}},
+			corners: func(r *Ranges) []Corner { return r.Ends(x) },
+			plan: func(p *Planner) error {
+				p.SetDims(out, p.Dims(x)...)
+				p.SetDims(scratch, 1, 1)
+				if p.Dim(x, 0) == 7 {
+					p.SetDims(scratch, 1<<40, 1<<40)
+				}
+				return nil
+			},
+		})
+		l := newLive(t, finish(t, b, out), LiveOptions{})
+		if err := resize(l, x, 7, width); err == nil || !strings.Contains(err.Error(), "s would") {
+			t.Errorf("error %v", err)
+		}
+	})
+}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -311,7 +310,7 @@ func (b *Builder) planCorners(o *op) error {
 		}
 		p.env = b.at(corner)
 		made := o.newPlan()
-		if err := p.make(o, &made, -1, false); err != nil {
+		if err := p.make(o, &made, noWish, false); err != nil {
 			return fmt.Errorf("corner %d: %w", i, err)
 		}
 		if err := b.widen(o, &made); err != nil {
@@ -329,6 +328,9 @@ func (b *Builder) planCorners(o *op) error {
 			}
 			if val.maxDims == nil {
 				return fmt.Errorf("%s (%s): no corner gives %s a shape", o.name, o.spec.Kind, val.name)
+			}
+			if err := checkDims(val.minDims, val.maxDims); err != nil {
+				return fmt.Errorf("%s (%s): all corners together: %s: %w", o.name, o.spec.Kind, val.name, err)
 			}
 			val.bytes = val.dtype.Bytes(numel(val.maxDims))
 			b.env.dims[v] = val.maxDims
@@ -422,8 +424,8 @@ func checkDims(lowest, highest []int) error {
 			return fmt.Errorf("dim %d is %d to %d: dims must be positive", i, lowest[i], d)
 		}
 	}
-	if len(highest) > 0 && numel(highest) == 0 {
-		return errors.New("more elements than fit 64 bits")
+	if numel(highest) == 0 {
+		return fmt.Errorf("%v: more elements than %d", highest, maxElements)
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func (l *Live) planAfresh(o *op, into *plan) error {
 	was := l.planner.env
 	l.planner.env = l.now
 	defer func() { l.planner.env = was }()
-	if err := l.planner.make(o, into, l.forced[o.id], o.aliased); err != nil {
+	if err := l.planner.make(o, into, l.wishes[o.id], o.aliased); err != nil {
 		return err
 	}
 	if l.static {

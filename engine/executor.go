@@ -26,6 +26,11 @@ var timingNames = [...]string{"off", "step", "dispatch"}
 // String is the level's name on the command line and in traces.
 func (t Timing) String() string { return timingNames[t] }
 
+// ticks is how many timestamps a step of n dispatches takes.
+func (t Timing) ticks(n int) int {
+	return [...]int{TimingOff: 0, TimingStep: 2, TimingDispatch: 2 * n}[t]
+}
+
 // ParseTiming is the level of that name.
 func ParseTiming(name string) (Timing, error) {
 	for i, n := range timingNames {
@@ -292,7 +297,7 @@ func (x *Executor) Release() {
 // error of a plan, or a cancel that came before, the graph is as it was; after any later error the shapes are the new ones, the
 // content of State and outputs is what the GPU got to, and the next Step is none the worse.
 func (x *Executor) Step(ctx context.Context, in *StepInput, t Timing) error {
-	if t != TimingOff && x.clock == nil {
+	if x.clock == nil || len(x.g.dispatches) == 0 {
 		t = TimingOff
 	}
 	s := &x.last
@@ -420,11 +425,7 @@ func (x *Executor) execute(ctx context.Context, in *StepInput) error {
 		x.perWork = float64(waited.Nanoseconds()) / float64(work)
 	}
 	if s.timing != TimingOff {
-		n := 2
-		if s.timing == TimingDispatch {
-			n = 2 * len(active)
-		}
-		s.ticks = s.ticks[:n]
+		s.ticks = s.ticks[:s.timing.ticks(len(active))]
 		if err := x.clock.stamps.Read(s.ticks); err != nil {
 			return fmt.Errorf("read timestamps: %w", err)
 		}
@@ -536,11 +537,7 @@ func (x *Executor) encode(enc gpu.Encoder, run []trace.DispatchID, from, all int
 		}
 	}
 	if s.timing != TimingOff {
-		n := 2
-		if s.timing == TimingDispatch {
-			n = 2 * all
-		}
-		if err := enc.Resolve(x.clock.stamps, n); err != nil {
+		if err := enc.Resolve(x.clock.stamps, s.timing.ticks(all)); err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/trace"
 )
@@ -306,8 +305,8 @@ func checkPlans(t fataler, x *Executor, rec *Recorder, s trace.Step) {
 		l, k := x.live.Launch(id)
 		d := &x.g.dispatches[id]
 		want := x.g.tracePlan(id, &loggedLaunch{*l, x.live.plans[d.op].route, x.live.plans[d.op].reason})
-		got, ok := rec.known[want]
-		if !ok || got != s.Dispatches[i].Plan {
+		got, fresh := rec.ids.ID(want)
+		if fresh || got != s.Dispatches[i].Plan {
 			t.Fatalf("dispatch %d (%s): the step says plan %d, in force is %d", id, k.Name, s.Dispatches[i].Plan, got)
 		}
 	}
@@ -505,8 +504,6 @@ func TestConstantsAreUploadedAndChecked(t *testing.T) {
 	}
 }
 
-var _ gpu.Device = (*fake.Device)(nil)
-
 func TestOutputThatTheStepDidNotReadIsNotHandedOut(t *testing.T) {
 	dev := fake.New(fake.Options{})
 	dev.OnDispatch = compute
@@ -612,5 +609,56 @@ func TestLiveBytesAreAPartOfAllocatedBytes(t *testing.T) {
 		if n == rows && ex.AllocatedBytes()-int64(len(ex.arena.shadow)) != want {
 			t.Errorf("%d bytes allocated, all of %d live", ex.AllocatedBytes(), want)
 		}
+	}
+}
+
+func TestGraphOfNoDispatchesRuns(t *testing.T) {
+	dev := fake.New(fake.Options{})
+	b := NewBuilder(dev.Info().Limits)
+	n := b.SymInt("n", 1, 9, 1)
+	twice := plus(b, "twice", n, n)
+	ex, err := Load(dev, finish(t, b), LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ex.Release()
+	rec := NewRecorder(ex)
+	for _, level := range []Timing{TimingOff, TimingStep, TimingDispatch} {
+		if err := ex.Step(context.Background(), &StepInput{SymInts: []SymIntValue{{n, 4}}}, level); err != nil {
+			t.Fatalf("%v: %v", level, err)
+		}
+		rec.Step()
+	}
+	if got := ex.live.Int(twice); got != 8 {
+		t.Errorf("twice is %d", got)
+	}
+}
+
+// A position changes a plan with every token: a recorder that kept them all would grow for as long as the session lasts.
+func TestRecorderForgetsOldPlans(t *testing.T) {
+	r := newRig(t, fake.Options{NoLog: true})
+	rec := NewRecorder(r.x)
+	idAt := func(cut int) trace.PlanID {
+		if err := r.x.Step(context.Background(), r.input(7, cut), TimingOff); err != nil {
+			t.Fatal(err)
+		}
+		_, s := rec.Step()
+		for i, id := range r.x.live.Active() {
+			if r.x.g.ops[r.x.g.dispatches[id].op].name == "cut" {
+				return s.Dispatches[i].Plan
+			}
+		}
+		t.Fatal("cut did not run")
+		return -1
+	}
+	first := idAt(1)
+	if again := idAt(1); again != first {
+		t.Errorf("the same plan has ids %d and %d", first, again)
+	}
+	for range trace.PlanMemory + trace.PlanMemory/2 {
+		idAt(2)
+	}
+	if later := idAt(1); later == first {
+		t.Errorf("after %d steps with other plans the recorder still knows plan %d", trace.PlanMemory*3/2, first)
 	}
 }

@@ -27,7 +27,7 @@ func (o Order) String() string { return [...]string{"topological", "fixpoint"}[o
 // LiveOptions say how a graph's live shapes are kept.
 type LiveOptions struct {
 	Order Order
-	// Static pins every operator to the route and grid of its largest corner; dims, params and SymInts stay live.
+	// Static pins every operator to the route of its largest corner and every slot to its largest grid there; dims, params and SymInts stay live.
 	Static bool
 	// Routes forces routes or kernels by name, for an operator kind or for one operator: "linear_q4gsw" or "linear_q4gsw@layers.0.q".
 	Routes map[string]string
@@ -43,7 +43,7 @@ type Live struct {
 	order     Order
 	static    bool
 	maxPasses int
-	forced    []int // by operator: route asked for, or -1
+	wishes    []wish // by operator
 
 	now, next env    // in force, and with the transaction's changes
 	plans     []plan // in force, by operator
@@ -75,7 +75,7 @@ func NewLive(g *Graph, o LiveOptions) (*Live, error) {
 	nv, no := len(g.values), len(g.ops)
 	l := &Live{
 		g: g, order: o.Order, static: o.Static, maxPasses: o.MaxPasses,
-		plans: make([]plan, no), made: make([]plan, no), spare: make([]plan, no), forced: make([]int, no),
+		plans: make([]plan, no), made: make([]plan, no), spare: make([]plan, no), wishes: make([]wish, no),
 		isChanged: make([]bool, nv), isPlanned: make([]bool, no), lastRun: make([]int, no), changeAt: make([]int, nv),
 		wake: newBitset(no), passWake: newBitset(no), deferred: newBitset(no), routesMove: true,
 		needs: make([]int64, len(g.slots)+nv),
@@ -88,9 +88,9 @@ func NewLive(g *Graph, o LiveOptions) (*Live, error) {
 	for i := range g.ops {
 		o := &g.ops[i]
 		l.plans[i], l.made[i], l.spare[i] = o.newPlan(), o.newPlan(), o.newPlan()
-		l.forced[i], l.lastRun[i] = -1, -1
+		l.wishes[i], l.lastRun[i] = noWish, -1
 	}
-	if err := l.forceRoutes(o.Routes); err != nil {
+	if err := l.wishRoutes(o.Routes); err != nil {
 		return nil, err
 	}
 	// The first plans: every operator, once, in order.
@@ -119,11 +119,11 @@ func newEnv(g *Graph) env {
 	return e
 }
 
-// forceRoutes settles which operators have no choice of route.
-func (l *Live) forceRoutes(routes map[string]string) error {
+// wishRoutes settles which routes are asked for.
+func (l *Live) wishRoutes(routes map[string]string) error {
 	if l.static {
 		for i := range l.g.ops {
-			l.forced[i] = l.g.ops[i].corner[l.g.ops[i].largest].route
+			l.wishes[i] = wish{route: l.g.ops[i].corner[l.g.ops[i].largest].route}
 		}
 	}
 	for target, want := range routes {
@@ -138,7 +138,7 @@ func (l *Live) forceRoutes(routes map[string]string) error {
 			if route < 0 {
 				return fmt.Errorf("route %s=%s: %s has %s", target, want, o.spec.Kind, strings.Join(o.routeNames(), ", "))
 			}
-			l.forced[i], found = route, true
+			l.wishes[i], found = wish{route, true}, true
 		}
 		if !found {
 			return fmt.Errorf("route %s=%s: the graph has no such operator", target, want)

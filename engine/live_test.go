@@ -463,3 +463,62 @@ func TestBothOrdersNameTheSameRefusal(t *testing.T) {
 		t.Errorf("topological: %s\nfixpoint: %s", errs[0], errs[1])
 	}
 }
+
+// Graphs have no cycles and plans are pure, so operators + 1 passes are always enough: a lower bound, and a plan that flips, must end in an error.
+func TestFixpointBoundHoldsForAnOperatorThatFlips(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	out := b.Tensor("flip", U32)
+	calls := 0
+	b.Add("flip", &funcOp{
+		spec:    Spec{Kind: "flip", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}}},
+		corners: func(r *Ranges) []Corner { return r.Ends(x) },
+		plan: func(p *Planner) error {
+			calls++
+			p.SetDims(out, 1+calls%2, width)
+			p.Dispatch(0, p.Threads(1, 64)).Params.U32(calls % 2)
+			return nil
+		},
+	})
+	y := out
+	for i := range 4 {
+		y = unary(b, fmt.Sprint("after", i), y)
+	}
+	l := newLive(t, finish(t, b, y), LiveOptions{Order: Fixpoint, MaxPasses: 3})
+	before := state(l)
+	err := resize(l, x, 7, width)
+	if want := "resize did not converge in 3 passes: still dirty: after2"; err == nil || err.Error() != want {
+		t.Fatalf("error %v, want %q", err, want)
+	}
+	if d := cmp.Diff(before, state(l)); d != "" {
+		t.Error(d)
+	}
+}
+
+// The corner with the most work need not have the largest grid of every slot: a pinned grid smaller than the live one would leave work undone.
+func TestStaticGridIsTheLargestOfAnyCorner(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	out := b.Tensor("y", U32)
+	b.Add("y", &funcOp{
+		spec:    Spec{Kind: "split", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}}},
+		corners: func(r *Ranges) []Corner { return r.Ends(x) },
+		plan: func(p *Planner) error { // few rows are split over more workgroups than many are
+			n := p.Dim(x, 0)
+			p.SetDims(out, p.Dims(x)...)
+			l := p.Dispatch(0, p.Rows(1000-n, 64, 64))
+			l.Params.U32(n)
+			l.FLOPs = int64(n)
+			return nil
+		},
+	})
+	l := newLive(t, finish(t, b, out), LiveOptions{Static: true})
+	for _, n := range []int{rows, 7, 1} {
+		if err := resize(l, x, n, width); err != nil {
+			t.Fatal(err)
+		}
+		if launch, _ := l.Launch(0); launch.Grid.X != 999 || launch.needed[0] != uint32(1000-n) {
+			t.Errorf("%d rows: grid %d, needed %d, want 999 and %d", n, launch.Grid.X, launch.needed[0], 1000-n)
+		}
+	}
+}

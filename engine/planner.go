@@ -17,10 +17,19 @@ type Planner struct {
 	env     env
 	op      *op
 	plan    *plan
-	forced  int // route that --route or --static asks for, or -1
+	wish    wish
 	aliased bool
 	err     error
 }
+
+// wish is a route that is asked for from outside.
+type wish struct {
+	route int // -1: none
+	// must: a shape that the route cannot do is refused (--route); else the plan's own choice stands (--static).
+	must bool
+}
+
+var noWish = wish{route: -1}
 
 // env is one moment of a graph's live values: by ValueID, the dims of tensors, the values of SymInts, and the host
 // integers of inputs.
@@ -188,21 +197,26 @@ func (p *Planner) SetInt(v ValueID, n int64) {
 // route i can do this live shape.
 func (p *Planner) Choose(preferred int, reason Reason, allowed uint64) int {
 	p.plan.route, p.plan.reason = preferred, reason
-	if p.forced < 0 || p.forced == preferred {
-		return p.plan.route
+	w := p.wish
+	switch {
+	case w.route < 0 || w.route == preferred:
+	case allowed>>w.route&1 != 0:
+		p.plan.route, p.plan.reason = w.route, wished(w.must)
+	case w.must:
+		p.Errorf("route %s cannot do this shape (it would take %s, %s)", p.op.spec.Routes[w.route], p.op.spec.Routes[preferred], reason)
 	}
-	if allowed>>p.forced&1 == 0 {
-		p.Errorf("route %s cannot do this shape (it would take %s, %s)", p.op.spec.Routes[p.forced], p.op.spec.Routes[preferred], reason)
-		return p.plan.route
-	}
-	p.plan.route, p.plan.reason = p.forced, forcedRoute{}
 	return p.plan.route
 }
 
-// forcedRoute is the Reason of a route that was asked for.
-type forcedRoute struct{}
+// wished is the Reason of a route that was asked for.
+type wished bool
 
-func (forcedRoute) String() string { return "asked for" }
+func (must wished) String() string {
+	if must {
+		return "asked for"
+	}
+	return "static"
+}
 
 // Dispatch puts a slot to use with a grid. The caller fills in params, bytes and FLOPs.
 func (p *Planner) Dispatch(slot int, g Grid) *Launch {
@@ -222,8 +236,8 @@ func (p *Planner) Errorf(format string, args ...any) error {
 }
 
 // begin readies the planner for one call of Plan.
-func (p *Planner) begin(o *op, into *plan, forced int, aliased bool) {
-	p.op, p.plan, p.forced, p.aliased, p.err = o, into, forced, aliased, nil
+func (p *Planner) begin(o *op, into *plan, w wish, aliased bool) {
+	p.op, p.plan, p.wish, p.aliased, p.err = o, into, w, aliased, nil
 	into.route, into.reason = 0, nil
 	for i := range into.outs {
 		into.outs[i].set = false
@@ -234,8 +248,8 @@ func (p *Planner) begin(o *op, into *plan, forced int, aliased bool) {
 }
 
 // make runs the operator's Plan into a plan and checks what can be checked without knowing what was allocated.
-func (p *Planner) make(o *op, into *plan, forced int, aliased bool) error {
-	p.begin(o, into, forced, aliased)
+func (p *Planner) make(o *op, into *plan, w wish, aliased bool) error {
+	p.begin(o, into, w, aliased)
 	if err := o.impl.Plan(p); err != nil && p.err == nil {
 		p.err = err
 	}
@@ -320,12 +334,15 @@ func (p *Planner) name(v ValueID) string {
 	return p.values[v].name
 }
 
-// numel is the product of dims; 0 where it does not fit an int.
+// maxElements is the most elements that a tensor may have: their bits can be counted in an int64.
+const maxElements = math.MaxInt64 / 64
+
+// numel is the product of dims; 0 where it is over maxElements.
 func numel(dims []int) int {
 	n := uint64(1)
 	for _, d := range dims {
 		hi, lo := bits.Mul64(n, uint64(d))
-		if hi != 0 || lo > math.MaxInt {
+		if hi != 0 || lo > maxElements {
 			return 0
 		}
 		n = lo

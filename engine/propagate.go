@@ -162,7 +162,7 @@ func (l *Live) run(o int, wake *bitset) error {
 		in = &l.made[o]
 	}
 	into := &l.spare[o]
-	err := l.planner.make(op, into, l.forced[o], op.aliased)
+	err := l.planner.make(op, into, l.wishes[o], op.aliased)
 	if err == nil {
 		err = l.check(op, into)
 	}
@@ -245,6 +245,9 @@ func (l *Live) check(o *op, p *plan) error {
 				return refuse("%s would be %v, allocated are %v", val.name, out.dims, val.maxDims)
 			}
 		}
+		if numel(out.dims) == 0 {
+			return refuse("%s would be %v: more elements than %d", val.name, out.dims, maxElements)
+		}
 		if n := val.dtype.Bytes(numel(out.dims)); n > val.bytes {
 			return refuse("%s would need %d bytes, allocated are %d", val.name, n, val.bytes)
 		}
@@ -266,16 +269,15 @@ func (g *Graph) out(o *op, i int) *value {
 	return &g.values[o.spec.Scratch[i-len(o.spec.Outputs)]]
 }
 
-// pin gives a plan the grids of the operator's largest corner.
+// pin gives each slot of a plan the largest grid that it has at a corner of the plan's route.
 func (l *Live) pin(o *op, p *plan) {
-	corner := &o.corner[o.largest]
-	if corner.route != p.route {
-		return
-	}
-	for i := range p.launches {
-		if c := &corner.launches[i]; c.active && p.launches[i].active {
-			g := &p.launches[i].Grid
-			g.X, g.Y, g.Z = c.Grid.X, c.Grid.Y, c.Grid.Z
+	for s := range p.launches {
+		g := &p.launches[s].Grid
+		for c := range o.corner {
+			at := &o.corner[c]
+			if most := at.launches[s].Grid; at.route == p.route && at.launches[s].active && most.Workgroups() > g.Workgroups() {
+				g.X, g.Y, g.Z = most.X, most.Y, most.Z
+			}
 		}
 	}
 }

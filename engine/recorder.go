@@ -13,7 +13,7 @@ import (
 type Recorder struct {
 	x       *Executor
 	inForce []trace.PlanID // by dispatch, -1: not in use or not recorded
-	known   map[trace.Plan]trace.PlanID
+	ids     trace.Interner
 	fresh   []trace.Plan // not handed out yet
 	steps   int
 	levels  []trace.DispatchID
@@ -22,7 +22,7 @@ type Recorder struct {
 
 // NewRecorder starts recording an executor, at the plans now in force.
 func NewRecorder(x *Executor) *Recorder {
-	r := &Recorder{x: x, inForce: make([]trace.PlanID, len(x.g.dispatches)), known: map[trace.Plan]trace.PlanID{}}
+	r := &Recorder{x: x, inForce: make([]trace.PlanID, len(x.g.dispatches))}
 	for i := range r.inForce {
 		r.inForce[i] = -1
 	}
@@ -48,10 +48,8 @@ func (r *Recorder) planID(d trace.DispatchID, l *loggedLaunch) *trace.PlanID {
 		return nil
 	}
 	p := r.x.g.tracePlan(d, l)
-	id, ok := r.known[p]
-	if !ok {
-		id = trace.PlanID(len(r.known))
-		r.known[p] = id
+	id, fresh := r.ids.ID(p)
+	if fresh {
 		p.ID = id
 		r.fresh = append(r.fresh, p)
 	}
@@ -88,6 +86,7 @@ func (r *Recorder) Step() ([]trace.Plan, trace.Step) {
 	step.Resize = x.live.log.trace(r.planID)
 	step.Dims = r.changedDims(missed || r.steps == 0)
 	r.steps++
+	r.ids.Step()
 	for _, si := range x.g.values {
 		if si.kind == symInt {
 			step.SymInts = map[string]int64{}

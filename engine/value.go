@@ -22,7 +22,7 @@ var dtypes = [...]struct {
 // String is the name used in traces.
 func (d DType) String() string { return dtypes[d].name }
 
-// Bytes is the size of n elements, in whole 32-bit words, at least one.
+// Bytes is the size of n elements, at most maxElements, in whole 32-bit words, at least one.
 func (d DType) Bytes(n int) int64 {
 	return max(4, (int64(n)*int64(dtypes[d].bits)+31)/32*4)
 }

@@ -102,6 +102,27 @@ func TestNoLivePlanExceedsItsCorners(t *testing.T) {
 	}
 }
 
+// The route that --static pins must do every legal live point.
+func TestStaticModeTakesEveryLivePoint(t *testing.T) {
+	for _, info := range Table {
+		t.Run(info.Kind, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				c := samples[info.Kind](t)
+				g := finish(t, c)
+				live, err := engine.NewLive(g, engine.LiveOptions{Static: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, s := range c.steps {
+					if err := bring(live, c.input(t, g, s)); err != nil {
+						t.Fatalf("%v: %v", s, err)
+					}
+				}
+			})
+		})
+	}
+}
+
 // A plan is made again in every step, so it must not allocate.
 func TestPlansDoNotAllocate(t *testing.T) {
 	for _, info := range Table {
