@@ -595,14 +595,14 @@ func TestLiveBytesAreAPartOfAllocatedBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ex.Release()
-	// x, and the two slots that the chain and r take turns in; r's scratch, a word for each row, has a slot of its own.
+	// x, the two slots that the chain takes turns in, one of them r's scratch at the end, and r.
 	for _, n := range []int{rows, 7} {
 		if n != rows {
 			if err := resize(ex.live, x, n, width); err != nil {
 				t.Fatal(err)
 			}
 		}
-		want := int64(3*n*width*4 + n*4)
+		want := int64(4 * 4 * n * width)
 		if got := ex.live.LiveBytes(); got != want {
 			t.Errorf("%d rows: %d live bytes, want %d", n, got, want)
 		}
