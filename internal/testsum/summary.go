@@ -35,11 +35,20 @@ type summary struct {
 	adapters                map[string]int
 	output                  map[name][]string // of tests and packages that have not ended
 	children                map[name]*children
-	skips                   []string
+	failures                map[string][]string // by package: what its failed tests said
+	skips                   []skip
+	large                   int // skips of tests for a real GPU
+}
+
+// skip is a test that was skipped, with its subtests, and the reason of the first of them.
+type skip struct {
+	name
+	n      int
+	reason string
 }
 
 func newSummary(out io.Writer) *summary {
-	return &summary{out: out, adapters: map[string]int{}, output: map[name][]string{}, children: map[name]*children{}}
+	return &summary{out: out, adapters: map[string]int{}, output: map[name][]string{}, children: map[name]*children{}, failures: map[string][]string{}}
 }
 
 // read takes the events of one run. Lines that are no events are passed on.
@@ -91,7 +100,7 @@ func (s *summary) endTest(at name, action string) {
 		}
 	}
 	if action == "fail" {
-		fmt.Fprint(s.out, strings.Join(s.output[at], ""))
+		s.fail(at)
 	}
 	if sub := s.children[at]; sub != nil && (action != "fail" || sub.failed > 0) {
 		return
@@ -102,13 +111,36 @@ func (s *summary) endTest(at name, action string) {
 	case "fail":
 		s.failed++
 	case "skip":
-		s.skipped++
-		reason := skipReason(s.output[at])
-		if strings.Contains(reason, "adapter") || strings.Contains(reason, "shared") {
-			s.missing++
-		}
-		s.skips = append(s.skips, fmt.Sprintf("%s %s: %s", at.pkg, at.test, reason))
+		s.skip(at)
 	}
+}
+
+// fail keeps what a failed test said until its package ends.
+func (s *summary) fail(at name) {
+	for _, line := range s.output[at] {
+		if !strings.HasPrefix(line, "=== ") {
+			s.failures[at.pkg] = append(s.failures[at.pkg], line)
+		}
+	}
+}
+
+func (s *summary) skip(at name) {
+	s.skipped++
+	reason := skipReason(s.output[at])
+	switch {
+	case strings.Contains(reason, "adapter") || strings.Contains(reason, "shared"):
+		s.missing++
+	case strings.HasPrefix(reason, "large"):
+		s.large++
+	}
+	at.test, _, _ = strings.Cut(at.test, "/")
+	for i := range s.skips {
+		if s.skips[i].name == at {
+			s.skips[i].n++
+			return
+		}
+	}
+	s.skips = append(s.skips, skip{at, 1, reason})
 }
 
 // skipReason is what the test said when it skipped, without the go tool's marks.
@@ -137,22 +169,24 @@ func (s *summary) endPackage(e event) {
 			s.failed++
 		}
 		// A panic or a time limit ends the process in the middle of a test: what it said belongs to a test that never ended.
-		for at, output := range s.output {
+		for at := range s.output {
 			if at.pkg == e.Package && at.test != "" {
-				fmt.Fprint(s.out, strings.Join(output, ""))
+				s.fail(at)
 				s.failed++
 				delete(s.output, at)
 			}
 		}
-		fmt.Fprint(s.out, strings.Join(s.output[name{pkg: e.Package}], ""))
+		s.fail(name{pkg: e.Package})
+		fmt.Fprint(s.out, strings.Join(s.failures[e.Package], ""))
+		delete(s.failures, e.Package)
 		fmt.Fprintf(s.out, "FAIL  %s %.1fs\n", e.Package, e.Elapsed)
 	}
 }
 
 // close prints the skips, the devices and the closing line.
 func (s *summary) close() {
-	for _, skip := range s.skips {
-		fmt.Fprintln(s.out, "skip ", skip)
+	for _, k := range s.skips {
+		fmt.Fprintf(s.out, "skip  %s %s (%d): %s\n", k.pkg, k.test, k.n, k.reason)
 	}
 	var devices []string
 	for adapter, n := range s.adapters {
@@ -162,6 +196,7 @@ func (s *summary) close() {
 	if len(devices) == 0 {
 		devices = []string{"none ran"}
 	}
-	fmt.Fprintf(s.out, "GPU tests: %s; %d tests skipped for want of an adapter or of test data\n", strings.Join(devices, ", "), s.missing)
+	fmt.Fprintf(s.out, "GPU tests: %s; %d skipped for want of an adapter or of test data, %d because they are large (make test-large)\n",
+		strings.Join(devices, ", "), s.missing, s.large)
 	fmt.Fprintf(s.out, "%d passed, %d failed, %d skipped\n", s.passed, s.failed, s.skipped)
 }

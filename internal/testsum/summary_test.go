@@ -14,6 +14,8 @@ func TestSummaryCountsLeavesAndKeepsReasons(t *testing.T) {
 {"Action":"pass","Package":"p","Test":"TestA/gpu"}
 {"Action":"output","Package":"p","Test":"TestA/large","Output":"    a_test.go:7: large: 2 GMAC\n"}
 {"Action":"skip","Package":"p","Test":"TestA/large"}
+{"Action":"output","Package":"p","Test":"TestA/larger","Output":"    a_test.go:7: large: 4 GMAC\n"}
+{"Action":"skip","Package":"p","Test":"TestA/larger"}
 {"Action":"pass","Package":"p","Test":"TestA"}
 {"Action":"output","Package":"p","Test":"TestB","Output":"=== RUN   TestB\n"}
 {"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:9: no WebGPU adapter\n"}
@@ -44,10 +46,10 @@ FAIL  q 0.0s
 panic: boom
 FAIL  r 0.1s
 no event
-skip  p TestA/large: large: 2 GMAC
-skip  p TestB: no WebGPU adapter
-GPU tests: 1 on llvmpipe; 1 tests skipped for want of an adapter or of test data
-2 passed, 4 failed, 2 skipped
+skip  p TestA (2): large: 2 GMAC
+skip  p TestB (1): no WebGPU adapter
+GPU tests: 1 on llvmpipe; 1 skipped for want of an adapter or of test data, 2 because they are large (make test-large)
+2 passed, 4 failed, 3 skipped
 `
 	if out.String() != want {
 		t.Errorf("printed:\n%s\nwant:\n%s", &out, want)
