@@ -26,7 +26,10 @@ func (o *funcOp) Plan(p *Planner) error      { return o.plan(p) }
 func mapOp(b *Builder, x ValueID, plan func(p *Planner, out ValueID) error) ValueID {
 	out := b.Tensor("y", U32)
 	b.Add("y", &funcOp{
-		spec:    Spec{Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}}},
+		spec: Spec{
+			Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Routes: []string{"a", "b"},
+			Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}, {Label: "more", Uses: []Use{{unaryKernel, []ValueID{x, out}}, {}}}},
+		},
 		corners: func(r *Ranges) []Corner { return r.Ends(x) },
 		plan:    func(p *Planner) error { return plan(p, out) },
 	})
@@ -68,6 +71,12 @@ func TestBuildRefusesOperatorsThatPlanWrongly(t *testing.T) {
 			p.Dispatch(0, p.Threads(0, 64)).Params.U32(1)
 			return nil
 		}, "a grid of 0 x 1 x 1 workgroups"},
+		"a slot that the route leaves alone": {func(p *Planner, out ValueID) error {
+			p.SetDims(out, p.Dims(x)...)
+			p.Choose(1, reasonMany, 0b10)
+			p.Dispatch(1, p.Threads(4, 64)).Params.U32(1)
+			return nil
+		}, `slot "more" has no kernel on route 1`},
 		"writes an input": {func(p *Planner, out ValueID) error {
 			p.SetDims(x, 1)
 			return nil
@@ -87,21 +96,40 @@ func TestBuildRefusesOperatorsThatPlanWrongly(t *testing.T) {
 
 // A corner list that forgets the largest shape: the plan that exceeds it must be refused, not run.
 func TestPlanThatExceedsItsCornersIsRefused(t *testing.T) {
-	b := NewBuilder(gpu.DefaultLimits())
-	x := rowsInput(b, "x")
-	out := b.Tensor("y", U32)
-	b.Add("y", &funcOp{
-		spec:    Spec{Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}}},
-		corners: func(r *Ranges) []Corner { return []Corner{{{Value: x, Dims: []int{8, width}}}} },
-		plan: func(p *Planner) error {
+	for want, plan := range map[string]func(p *Planner, x, out, n, scratch ValueID){
+		"y would be [512 16], allocated are [8 16]": func(p *Planner, x, out, n, scratch ValueID) {
 			p.SetDims(out, p.Dims(x)...)
-			p.Dispatch(0, p.Threads(1, 64)).Params.U32(1)
-			return nil
+			p.SetInt(n, 8)
 		},
-	})
-	_, err := NewLive(finish(t, b), LiveOptions{})
-	if want := "y would be [512 16], allocated are [8 16]"; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("error %v, want %q", err, want)
+		"s would need 2048 bytes, allocated are 32": func(p *Planner, x, out, n, scratch ValueID) {
+			p.SetDims(out, 1)
+			p.SetInt(n, 8)
+			p.SetDims(scratch, p.Dim(x, 0))
+		},
+		"n would be 512, its range is 8 to 8": func(p *Planner, x, out, n, scratch ValueID) {
+			p.SetDims(out, 1)
+			p.SetInt(n, int64(p.Dim(x, 0)))
+		},
+	} {
+		b := NewBuilder(gpu.DefaultLimits())
+		x := rowsInput(b, "x")
+		out, n, scratch := b.Tensor("y", F32), b.SymIntOut("n"), b.Scratch("s", F32)
+		b.Add("y", &funcOp{
+			spec: Spec{
+				Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out, n}, Scratch: []ValueID{scratch},
+				Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}},
+			},
+			corners: func(r *Ranges) []Corner { return []Corner{{{Value: x, Dims: []int{8, width}}}} },
+			plan: func(p *Planner) error {
+				plan(p, x, out, n, scratch)
+				p.Dispatch(0, p.Threads(1, 64)).Params.U32(1)
+				return nil
+			},
+		})
+		_, err := NewLive(finish(t, b), LiveOptions{})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
 	}
 }
 
@@ -130,8 +158,14 @@ func TestFaultAtEveryPlanLeavesTheGraphUsable(t *testing.T) {
 			if d := cmp.Diff(before, state(l)); d != "" {
 				t.Fatalf("%v: a fault in %s moved the state:\n%s", order, g.ops[i].name, d)
 			}
-			if err := resize(l, x, 7, width); err != nil {
-				t.Fatalf("%v: after a fault in %s: %v", order, g.ops[i].name, err)
+			fresh := newLive(t, g, LiveOptions{})
+			for _, retry := range []*Live{l, fresh} {
+				if err := resize(retry, x, 7, width); err != nil {
+					t.Fatalf("%v: after a fault in %s: %v", order, g.ops[i].name, err)
+				}
+			}
+			if d := cmp.Diff(state(fresh), state(l)); d != "" {
+				t.Fatalf("%v: a retry after a fault in %s (-fresh +retried):\n%s", order, g.ops[i].name, d)
 			}
 		}
 	}

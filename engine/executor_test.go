@@ -145,6 +145,11 @@ func TestGraphWhoseShapesKeepWritesItsInputsOnly(t *testing.T) {
 	if n := r.dev.Count(fake.Write); n != 1 {
 		t.Errorf("%d writes, want 1 for the one input", n)
 	}
+	for _, c := range r.dev.Log {
+		if c.Kind == fake.CopyOut && c.Size != 4*7*width {
+			t.Errorf("read back %d bytes, live are %d", c.Size, 4*7*width)
+		}
+	}
 	if r.x.last.writeBytes != 4*7*width {
 		t.Errorf("wrote %d bytes, want the input's %d", r.x.last.writeBytes, 4*7*width)
 	}
@@ -168,6 +173,44 @@ func TestNewSymIntWritesOneShortRangeOfParams(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"x", "params"}, log); d != "" {
 		t.Error(d)
+	}
+}
+
+// Between any two operators that read the position stands one that does not: their params are neighbours all the same.
+func TestParamsThatReadSymIntsAreWrittenTogether(t *testing.T) {
+	dev := fake.New(fake.Options{})
+	b := NewBuilder(dev.Info().Limits)
+	x := rowsInput(b, "x")
+	pos := b.SymInt("pos", 0, 99, 0)
+	const layers = 8
+	y := x
+	for i := range layers {
+		in, out := unary(b, fmt.Sprint("f", i), y), b.Tensor(fmt.Sprint("shift", i), U32)
+		b.Add(fmt.Sprint("shift", i), &funcOp{
+			spec:    Spec{Kind: "shift", Inputs: []ValueID{in, pos}, Outputs: []ValueID{out}, Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{in, out}}}}}},
+			corners: func(r *Ranges) []Corner { return r.Ends(in, pos) },
+			plan: func(p *Planner) error {
+				p.SetDims(out, p.Dims(in)...)
+				p.Dispatch(0, p.Threads(p.Numel(in), 64)).Params.U32(p.Int(pos))
+				return nil
+			},
+		})
+		y = out
+	}
+	ex, err := Load(dev, finish(t, b, y), LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ex.Release()
+	for n := range 2 {
+		dev.ResetCounts()
+		if err := ex.Step(context.Background(), &StepInput{SymInts: []SymIntValue{{pos, int64(n + 1)}}}, TimingOff); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := int64((layers-1)*256 + 16)
+	if ex.last.writes != 1 || ex.last.writeBytes != want {
+		t.Errorf("%d writes of %d bytes, want one of %d", ex.last.writes, ex.last.writeBytes, want)
 	}
 }
 

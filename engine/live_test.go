@@ -124,6 +124,25 @@ func TestOperatorRunsOncePerChangeAndNotAtAllForTheSameShape(t *testing.T) {
 	}
 }
 
+func TestOperatorWhoseOutputsKeepWakesNobody(t *testing.T) {
+	for _, order := range []Order{Topological, Fixpoint} {
+		b := NewBuilder(gpu.DefaultLimits())
+		x := rowsInput(b, "x")
+		n := b.SymInt("n", 1, rows, rows)
+		l := newLive(t, finish(t, b, unary(b, "after", cut(b, "cut", x, n))), LiveOptions{Order: order})
+		if err := resize(l, x, 7, width); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(l.SetInt(n, 20), l.Propagate()); err != nil {
+			t.Fatal(err)
+		}
+		l.Commit()
+		if d := cmp.Diff([]string{"cut"}, runs(l)); d != "" || !l.log.hooks[0].noop {
+			t.Errorf("%v: a cut of 7 rows at 20 is no no-op, or woke others: %s", order, d)
+		}
+	}
+}
+
 func TestRefusedResizeLeavesEverythingAsItWas(t *testing.T) {
 	b := NewBuilder(gpu.DefaultLimits())
 	x, y := rowsInput(b, "x"), rowsInput(b, "y")
@@ -520,5 +539,23 @@ func TestStaticGridIsTheLargestOfAnyCorner(t *testing.T) {
 		if launch, _ := l.Launch(0); launch.Grid.X != 999 || launch.needed[0] != uint32(1000-n) {
 			t.Errorf("%d rows: grid %d, needed %d, want 999 and %d", n, launch.Grid.X, launch.needed[0], 1000-n)
 		}
+	}
+}
+
+// A plan can also succeed on operands of two moments: here the cut of 7 rows at the size that x had before.
+func TestFixpointMarksARunThatSucceededTooEarly(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	l := newLive(t, finish(t, b, cut(b, "cut", x, size(b, "s", unary(b, "f", x)))), LiveOptions{Order: Fixpoint})
+	if err := resize(l, x, 7, width); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, h := range l.log.hooks {
+		got = append(got, fmt.Sprintf("%s glitch=%v deferred=%v", l.g.ops[h.op].name, h.glitch, h.deferred))
+	}
+	want := []string{"f glitch=false deferred=false", "cut glitch=true deferred=false", "s glitch=false deferred=false", "cut glitch=false deferred=false"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
 	}
 }

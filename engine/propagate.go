@@ -119,8 +119,7 @@ func (l *Live) fixpoint() error {
 // deferRun marks the last run of an operator, which refused, as one to try again.
 func (l *Live) deferRun(o int) {
 	l.deferred.add(o)
-	h := &l.log.hooks[l.lastRun[o]]
-	h.deferred, h.glitch = true, true
+	l.log.hooks[l.lastRun[o]].deferred = true
 }
 
 // nextSymOp takes the next operator of the first sweep out of passWake.
