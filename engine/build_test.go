@@ -372,16 +372,6 @@ func TestAConstantIsSharedByItsName(t *testing.T) {
 	}
 }
 
-func TestForcedRouteThatNoCornerTakesIsRefused(t *testing.T) {
-	b := NewBuilder(gpu.DefaultLimits())
-	x := b.Input("x", U32, []int{1, width}, []int{1, width})
-	g := finish(t, b, routed(b, "r", x)) // one row at most: route many is never preferred
-	_, err := NewLive(g, LiveOptions{Routes: map[string]string{"routed": "many"}})
-	if err == nil || !strings.Contains(err.Error(), "no corner takes route many") {
-		t.Errorf("error %v", err)
-	}
-}
-
 func TestSlotThatNoCornerUsesIsRefused(t *testing.T) {
 	b := NewBuilder(gpu.DefaultLimits())
 	x := rowsInput(b, "x")

@@ -30,6 +30,7 @@ type op struct {
 	readsHost bool // its plan reads host integers of an input
 	// dispatches are the ids of its slots, by slot index.
 	dispatches []trace.DispatchID
+	wish       wish // the route that was asked for
 	// largest is the index of the corner with the most work, the one --static pins the operator to.
 	largest int
 }
@@ -68,6 +69,8 @@ type Builder struct {
 	layer     int
 	block     string
 	prefix    string
+	routes    map[string]string // asked for, by operator kind or kind@name
+	asked     map[string]bool   // of them, those that some operator took
 	err       error
 }
 
@@ -224,6 +227,9 @@ func (b *Builder) Add(name string, impl Operator) {
 		b.Errorf("%s (%s): %w", o.name, o.spec.Kind, err)
 		return
 	}
+	if o.wish, b.err = b.wish(&o); b.err != nil {
+		return
+	}
 	for _, v := range slices.Concat(o.spec.Outputs, o.spec.Scratch) {
 		b.values[v].producer = o.id
 	}
@@ -310,7 +316,7 @@ func (b *Builder) planCorners(o *op) error {
 		}
 		p.env = b.at(corner)
 		made := o.newPlan()
-		if err := p.make(o, &made, noWish, false); err != nil {
+		if err := p.make(o, &made, o.wish, false); err != nil {
 			return fmt.Errorf("corner %d: %w", i, err)
 		}
 		if err := b.widen(o, &made); err != nil {

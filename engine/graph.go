@@ -41,6 +41,9 @@ func (b *Builder) Finish() (*Graph, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
+	if err := b.unasked(); err != nil {
+		return nil, err
+	}
 	if len(b.ops) == 0 {
 		return nil, fmt.Errorf("a graph of no operators")
 	}

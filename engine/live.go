@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"gpuscope/engine/gpu"
 	"gpuscope/trace"
@@ -29,8 +28,6 @@ type LiveOptions struct {
 	Order Order
 	// Static pins every operator to the route of its largest corner and every slot to its largest grid there; dims, params and SymInts stay live.
 	Static bool
-	// Routes forces routes or kernels by name, for an operator kind or for one operator: "linear_q4gsw" or "linear_q4gsw@layers.0.q".
-	Routes map[string]string
 	// MaxPasses bounds the passes of Fixpoint; 0 means operators + 1.
 	MaxPasses int
 }
@@ -88,10 +85,10 @@ func NewLive(g *Graph, o LiveOptions) (*Live, error) {
 	for i := range g.ops {
 		o := &g.ops[i]
 		l.plans[i], l.made[i], l.spare[i] = o.newPlan(), o.newPlan(), o.newPlan()
-		l.wishes[i], l.lastRun[i] = noWish, -1
-	}
-	if err := l.wishRoutes(o.Routes); err != nil {
-		return nil, err
+		l.wishes[i], l.lastRun[i] = o.wish, -1
+		if l.static {
+			l.wishes[i] = wish{route: o.corner[o.largest].route}
+		}
 	}
 	// The first plans: every operator, once, in order.
 	for i := range g.ops {
@@ -117,64 +114,6 @@ func newEnv(g *Graph) env {
 		}
 	}
 	return e
-}
-
-// wishRoutes settles which routes are asked for.
-func (l *Live) wishRoutes(routes map[string]string) error {
-	if l.static {
-		for i := range l.g.ops {
-			l.wishes[i] = wish{route: l.g.ops[i].corner[l.g.ops[i].largest].route}
-		}
-	}
-	for target, want := range routes {
-		kind, name, one := strings.Cut(target, "@")
-		found := false
-		for i := range l.g.ops {
-			o := &l.g.ops[i]
-			if o.spec.Kind != kind || one && o.name != name {
-				continue
-			}
-			route := o.routeOf(want)
-			if route < 0 {
-				return fmt.Errorf("route %s=%s: %s has %s", target, want, o.spec.Kind, strings.Join(o.routeNames(), ", "))
-			}
-			l.wishes[i], found = wish{route, true}, true
-		}
-		if !found {
-			return fmt.Errorf("route %s=%s: the graph has no such operator", target, want)
-		}
-	}
-	return nil
-}
-
-// routeOf is the route of that name or with a kernel of that name, -1 if there is none.
-func (o *op) routeOf(name string) int {
-	if r := slices.Index(o.spec.Routes, name); r >= 0 {
-		return r
-	}
-	for r := range o.spec.Routes {
-		for s := range o.spec.Slots {
-			if k := o.use(s, r).Kernel; k != nil && k.Name == name && len(o.spec.Slots[s].Uses) > 1 {
-				return r
-			}
-		}
-	}
-	return -1
-}
-
-// routeName is "" where the operator has no choice.
-func (o *op) routeName(route int) string {
-	if route < len(o.spec.Routes) {
-		return o.spec.Routes[route]
-	}
-	return ""
-}
-
-func (o *op) routeNames() []string {
-	if len(o.spec.Routes) == 0 {
-		return []string{"no choice of route"}
-	}
-	return o.spec.Routes
 }
 
 // ErrShape is wrapped by the error of a Set that the value cannot take.

@@ -276,11 +276,39 @@ func TestRoutesFollowLiveRows(t *testing.T) {
 		}
 	}
 
-	if _, err := NewLive(g, LiveOptions{Routes: map[string]string{"routed": "none"}}); err == nil || !strings.Contains(err.Error(), "routed has one, many") {
-		t.Errorf("an unknown route: %v", err)
+}
+
+func TestAskedRoutesAreTakenOrRefused(t *testing.T) {
+	build := func(most int, target, route string) (*Graph, ValueID, error) {
+		b := NewBuilder(gpu.DefaultLimits())
+		b.AskRoutes(map[string]string{target: route})
+		x := b.Input("x", U32, []int{1, width}, []int{most, width})
+		b.Output(routed(b, "r", x))
+		g, err := b.Finish()
+		return g, x, err
 	}
-	if _, err := NewLive(g, LiveOptions{Routes: map[string]string{"routed@r": "one"}}); err == nil || !strings.Contains(err.Error(), "cannot do this shape") {
-		t.Errorf("a route that the first shape does not allow: %v", err)
+	for _, test := range []struct{ target, route, want string }{
+		{"routed", "none", "route routed=none: routed has one, many"},
+		{"routed@elsewhere", "one", "route routed@elsewhere=one: the graph has no such operator"},
+		{"routed@r", "one", "route one cannot do this shape (it would take many, rows > 1)"},
+	} {
+		if _, _, err := build(rows, test.target, test.route); !errors.Is(err, ErrRoute) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s=%s: error %v, want %q", test.target, test.route, err, test.want)
+		}
+	}
+	g, x, err := build(rows, "routed", "many") // by the name of its kernel it is asked for too
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLive(t, g, LiveOptions{})
+	if err := resize(l, x, 1, width); err != nil {
+		t.Fatal(err)
+	}
+	if launch, k := l.Launch(l.Active()[0]); k.Name != "many" || launch.Grid.X != 1 {
+		t.Errorf("one row runs %s with a grid of %d", k.Name, launch.Grid.X)
+	}
+	if _, _, err := build(1, "routed", "many"); err != nil {
+		t.Errorf("a route that the operator would not take by itself: %v", err)
 	}
 }
 

@@ -203,7 +203,7 @@ func (p *Planner) Choose(preferred int, reason Reason, allowed uint64) int {
 	case allowed>>w.route&1 != 0:
 		p.plan.route, p.plan.reason = w.route, wished(w.must)
 	case w.must:
-		p.Errorf("route %s cannot do this shape (it would take %s, %s)", p.op.spec.Routes[w.route], p.op.spec.Routes[preferred], reason)
+		p.Errorf("%w %s cannot do this shape (it would take %s, %s)", ErrRoute, p.op.spec.Routes[w.route], p.op.spec.Routes[preferred], reason)
 	}
 	return p.plan.route
 }

@@ -421,6 +421,8 @@ func TestTheTextIsTheSameInEveryMode(t *testing.T) {
 		"timed by dispatch": run(Options{Timing: engine.TimingDispatch}),
 		"timed by step":     run(Options{Timing: engine.TimingStep}),
 		"with candidates":   run(Options{TopLogits: 5}),
+		"an f16 cache":      run(Options{HalfKV: true}),
+		"a route asked for": run(Options{Routes: map[string]string{"linear_q4gsw": "tile64", "sdpa_with_kv_cache@layers.0.attn.sdpa": "materialized"}}),
 	} {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s gives %v, want %v", name, got, want)

@@ -5,8 +5,6 @@ import (
 	"math"
 
 	"gpuscope/engine"
-	"gpuscope/engine/gpu"
-	"gpuscope/model/gguf"
 	"gpuscope/ops"
 )
 
@@ -28,6 +26,7 @@ type llama struct {
 	*engine.Builder
 	config
 	context int
+	kv      engine.DType // of the cache
 	w       *weights
 	pos     engine.ValueID
 	cos     engine.ValueID // rows of the live positions, f32 [S, HeadDim/2]
@@ -38,7 +37,7 @@ type llama struct {
 type attention struct {
 	norm           engine.ValueID
 	q, k, v, o     ops.Q4Matrix
-	kCache, vCache engine.ValueID // f32 [1, context, KVHeads, HeadDim]
+	kCache, vCache engine.ValueID // f32 or f16 [1, context, KVHeads, HeadDim]
 }
 
 // mlp is the second half of a layer.
@@ -47,13 +46,11 @@ type mlp struct {
 	gate, up, down ops.Q4Matrix
 }
 
-// buildLlama makes the graph for a device with these limits.
-func buildLlama(c config, f *gguf.File, limits gpu.Limits, context, maxChunk int) (*network, error) {
-	b := engine.NewBuilder(limits)
-	m := &llama{Builder: b, config: c, context: context, w: &weights{b, f, map[string]bool{}}}
+// build makes the graph for steps of at most maxChunk tokens.
+func (m *llama) build(maxChunk int) (*network, error) {
 	n := &network{}
 	n.tokens = m.Input("tokens", engine.I32, []int{1, 1}, []int{1, maxChunk})
-	n.pos = m.SymInt("pos", 0, int64(context-1), 0)
+	n.pos = m.SymInt("pos", 0, int64(m.context-1), 0)
 	m.pos = n.pos
 	n.logits = m.forward(n.tokens)
 	n.next = ops.Argmax(m.Builder, "argmax", n.logits, false)
@@ -98,8 +95,8 @@ func (m *llama) attention(layer int) *attention {
 		k:      m.w.matrix(blk+"attn_k.weight", kv, m.Dim),
 		v:      m.w.matrix(blk+"attn_v.weight", kv, m.Dim),
 		o:      m.w.matrix(blk+"attn_output.weight", m.Dim, q),
-		kCache: m.State(fmt.Sprintf("layers.%d.k_cache", layer), engine.F32, cache),
-		vCache: m.State(fmt.Sprintf("layers.%d.v_cache", layer), engine.F32, cache),
+		kCache: m.State(fmt.Sprintf("layers.%d.k_cache", layer), m.kv, cache),
+		vCache: m.State(fmt.Sprintf("layers.%d.v_cache", layer), m.kv, cache),
 	}
 }
 

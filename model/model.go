@@ -47,6 +47,9 @@ type Options struct {
 	Timing   engine.Timing
 	Live     engine.LiveOptions
 	Check    bool // plan again and compare before each step
+	HalfKV   bool // keep the KV cache in f16
+	// Routes asks for routes of operators: see engine.Builder.AskRoutes.
+	Routes map[string]string
 	// IgnoreEOS lets a text go on after the model's end token.
 	IgnoreEOS bool
 	// TopLogits is how many candidates a step tells. It makes each step read the logits back; with 0 the token comes from an argmax on the GPU.
@@ -122,8 +125,17 @@ func (m *Model) Plan(limits gpu.Limits) (*engine.Graph, error) {
 }
 
 func (m *Model) build(limits gpu.Limits) (*network, error) {
-	n, err := buildLlama(m.config, m.file, limits, m.context, m.maxChunk)
-	if errors.Is(err, gpu.ErrUnsupported) {
+	b := engine.NewBuilder(limits)
+	b.AskRoutes(m.options.Routes)
+	l := &llama{Builder: b, config: m.config, context: m.context, kv: engine.F32, w: &weights{b, m.file, map[string]bool{}}}
+	if m.options.HalfKV {
+		l.kv = engine.F16
+	}
+	n, err := l.build(m.maxChunk)
+	switch {
+	case errors.Is(err, engine.ErrRoute):
+		err = session.Refusef("--%w", err)
+	case errors.Is(err, gpu.ErrUnsupported):
 		err = fmt.Errorf("%w; a smaller --context (it is %d) or --max-chunk (%d) takes less", err, m.context, m.maxChunk)
 	}
 	return n, err

@@ -155,7 +155,7 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 		"negative candidates":    {o: Options{TopLogits: -1}, want: "--top-logits -1", usage: true},
 		"cache over a binding":   {change: set("llama.context_length", 1<<21), o: Options{Context: 1 << 21}, want: "[1 2097152 1 32] f32 needs 268435456 bytes, the device's largest storage binding is 134217728: not supported by this device; a smaller --context (it is 2097152) or --max-chunk (512) takes less"},
 		"no such device":         {o: Options{Device: "7"}, want: "number 7", usage: true},
-		"no such route":          {o: Options{Live: engine.LiveOptions{Routes: map[string]string{"linear_q4gsw": "warp"}}}, want: "route linear_q4gsw=warp"},
+		"no such route":          {o: Options{Routes: map[string]string{"linear_q4gsw": "warp"}}, want: "--route linear_q4gsw=warp", usage: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -278,12 +278,13 @@ func BenchmarkSDPA(b *testing.B) {
 
 func (c attention) bench(b *testing.B, dev gpu.Device, t *trial, at step) {
 	builder := engine.NewBuilder(dev.Info().Limits)
+	builder.AskRoutes(t.routes)
 	t.build(builder)
 	g, err := builder.Finish()
 	if err != nil {
 		b.Fatal(err)
 	}
-	x, err := engine.Load(dev, g, engine.LiveOptions{Routes: t.routes}, nil)
+	x, err := engine.Load(dev, g, engine.LiveOptions{}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

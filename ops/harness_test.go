@@ -149,12 +149,13 @@ func (c *trial) run(t *testing.T, dev gpu.Device) {
 		limits.MaxWorkgroups = c.maxWorkgroups
 	}
 	b := engine.NewBuilder(limits)
+	b.AskRoutes(c.routes)
 	c.build(b)
 	g, err := b.Finish()
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := engine.Load(dev, g, engine.LiveOptions{Static: c.static, Routes: c.routes, Order: c.order}, nil)
+	x, err := engine.Load(dev, g, engine.LiveOptions{Static: c.static, Order: c.order}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

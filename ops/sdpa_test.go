@@ -184,8 +184,10 @@ func TestSDPARoutesAsked(t *testing.T) {
 	hold(t, c.trial())
 	c.live = [][2]int{{1, 20}}
 	c.route = "flash_decoding"
-	g := finish(t, c.trial())
-	if _, err := engine.NewLive(g, engine.LiveOptions{Routes: c.trial().routes}); err == nil || !strings.Contains(err.Error(), "flash_decoding cannot do this shape") {
+	b := engine.NewBuilder(gpu.DefaultLimits())
+	b.AskRoutes(c.trial().routes)
+	c.trial().build(b)
+	if _, err := b.Finish(); err == nil || !strings.Contains(err.Error(), "flash_decoding cannot do this shape") {
 		t.Errorf("flash_decoding for 20 tokens: %v", err)
 	}
 }

@@ -25,8 +25,10 @@ type modelOptions struct {
 	ignoreEOS   bool
 	static      bool
 	check       bool
+	routes      []string // KIND[@OP]=ROUTE
 	timing      *choice
 	propagation *choice
+	kv          *choice
 }
 
 // declareModelFlags declares the flags of everything that runs a model.
@@ -35,6 +37,8 @@ func declareModelFlags(flags *pflag.FlagSet) *modelOptions {
 	o.declareShape(flags, "run on the adapter of that number or part of a name: `N|NAME` (default the best, see gpuscope devices)")
 	o.timing = choiceFlag(flags, "timing", "time the GPU at `LEVEL`", "dispatch", "step", "off")
 	o.propagation = choiceFlag(flags, "propagation", "wake operators after a resize in `ORDER`", engine.Topological.String(), engine.Fixpoint.String())
+	o.kv = choiceFlag(flags, "kv", "keep the KV cache in `TYPE`", "f32", "f16")
+	flags.StringArrayVar(&o.routes, "route", nil, "make operators of a kind, or one of them, take a route or kernel: `KIND[@OP]=ROUTE` (may be repeated)")
 	flags.BoolVar(&o.static, "static", false, "pin every operator to its largest grid: what it would cost not to resize")
 	flags.BoolVar(&o.check, "check", false, "plan every operator afresh before each submit, and stop at what is stale")
 	flags.BoolVar(&o.ignoreEOS, "ignore-eos", false, "go on after the model's end token")
@@ -58,7 +62,12 @@ func (o *modelOptions) validate(operands []string) (err error) {
 			return usagef("--%s %d: want 0 or more", n.name, n.value)
 		}
 	}
-	for _, c := range []*choice{o.timing, o.propagation} {
+	for _, r := range o.routes {
+		if kind, route, ok := strings.Cut(r, "="); !ok || kind == "" || route == "" {
+			return usagef("--route %q: want KIND=ROUTE or KIND@OP=ROUTE; docs/operators.md has kinds and routes", r)
+		}
+	}
+	for _, c := range []*choice{o.timing, o.propagation, o.kv} {
 		if c == nil {
 			continue
 		}
@@ -74,8 +83,11 @@ func (o *modelOptions) validate(operands []string) (err error) {
 func (o *modelOptions) args() []string {
 	args := []string{
 		"--device=" + o.device, "--context=" + strconv.Itoa(o.context), "--max-chunk=" + strconv.Itoa(o.maxChunk),
-		"--timing=" + o.timing.value, "--propagation=" + o.propagation.value,
+		"--timing=" + o.timing.value, "--propagation=" + o.propagation.value, "--kv=" + o.kv.value,
 		fmt.Sprintf("--static=%t", o.static), fmt.Sprintf("--check=%t", o.check), fmt.Sprintf("--ignore-eos=%t", o.ignoreEOS),
+	}
+	for _, r := range o.routes {
+		args = append(args, "--route="+r)
 	}
 	if o.path != "" {
 		args = append(args, "--", o.path)
@@ -90,6 +102,14 @@ func (p *program) forModel(o *modelOptions) (model.Options, error) {
 		IgnoreEOS: o.ignoreEOS, Check: o.check, Producer: producer(), Command: append([]string{"gpuscope"}, p.args...),
 	}
 	out.Live.Static = o.static
+	out.HalfKV = o.kv != nil && o.kv.value == "f16"
+	for _, r := range o.routes {
+		kind, route, _ := strings.Cut(r, "=")
+		if out.Routes == nil {
+			out.Routes = map[string]string{}
+		}
+		out.Routes[kind] = route
+	}
 	if o.propagation != nil && o.propagation.value == engine.Fixpoint.String() {
 		out.Live.Order = engine.Fixpoint
 	}

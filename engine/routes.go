@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ErrRoute is wrapped by the error of a route that was asked for and cannot be taken.
+var ErrRoute = errors.New("route")
+
+// AskRoutes asks for routes or kernels by name, for an operator kind or for one operator: "linear_q4gsw" or "linear_q4gsw@layers.0.attn.q". It comes
+// before the operators. An operator that cannot do all its corners so is refused.
+func (b *Builder) AskRoutes(routes map[string]string) {
+	b.routes = routes
+	b.asked = map[string]bool{}
+}
+
+// wish is the route that is asked of an operator.
+func (b *Builder) wish(o *op) (wish, error) {
+	w := noWish
+	for _, target := range []string{o.spec.Kind, o.spec.Kind + "@" + o.name} { // what is said of one operator counts for more
+		want, ok := b.routes[target]
+		if !ok {
+			continue
+		}
+		b.asked[target] = true
+		if w = (wish{o.routeOf(want), true}); w.route < 0 {
+			return w, fmt.Errorf("%w %s=%s: %s has %s", ErrRoute, target, want, o.spec.Kind, strings.Join(o.routeNames(), ", "))
+		}
+	}
+	return w, nil
+}
+
+// unasked is the error of a route that was asked of an operator which the graph does not have.
+func (b *Builder) unasked() error {
+	for target, want := range b.routes {
+		if !b.asked[target] {
+			return fmt.Errorf("%w %s=%s: the graph has no such operator", ErrRoute, target, want)
+		}
+	}
+	return nil
+}
+
+// routeOf is the route of that name or with a kernel of that name, -1 if there is none.
+func (o *op) routeOf(name string) int {
+	if r := slices.Index(o.spec.Routes, name); r >= 0 {
+		return r
+	}
+	for r := range o.spec.Routes {
+		for s := range o.spec.Slots {
+			if k := o.use(s, r).Kernel; k != nil && k.Name == name && len(o.spec.Slots[s].Uses) > 1 {
+				return r
+			}
+		}
+	}
+	return -1
+}
+
+func (o *op) routeNames() []string {
+	if len(o.spec.Routes) == 0 {
+		return []string{"no choice of route"}
+	}
+	return o.spec.Routes
+}
+
+// routeName is "" where the operator has no choice.
+func (o *op) routeName(route int) string {
+	if route < len(o.spec.Routes) {
+		return o.spec.Routes[route]
+	}
+	return ""
+}
