@@ -21,9 +21,12 @@ type clock struct {
 	samples   int
 }
 
-// calibrationGap is how far apart the two readings are: a tick period is then known to about a part in a hundred, enough to tell the periods
-// that exist (1, 10, 52.08, 83.33 ns) apart.
-const calibrationGap = 5 * time.Millisecond
+// The two readings are calibrationGap apart: a tick period is then known to about a part in a hundred, enough to tell the periods that exist (1, 10,
+// 52.08, 83.33 ns) apart. Where readings are slow, as on a loaded software device, the gap is doubled, up to longestGap.
+const (
+	calibrationGap = 5 * time.Millisecond
+	longestGap     = 80 * time.Millisecond
+)
 
 func newClock(dev gpu.Device, stamps int) (*clock, error) {
 	t, err := dev.NewTimestamps(max(stamps, 2))
@@ -96,22 +99,35 @@ func (c *clock) calibrate(dev gpu.Device) error {
 		c.fix(a)
 		return nil
 	}
-	time.Sleep(calibrationGap)
-	b, err := c.read(dev)
-	if err != nil {
-		return err
+	for gap := calibrationGap; ; gap *= 2 {
+		time.Sleep(gap)
+		b, err := c.read(dev)
+		if err != nil {
+			return err
+		}
+		if b.tick <= a.tick {
+			return nil // not a clock: the trace has raw ticks only
+		}
+		ns, sure := period(a, b)
+		if sure || gap >= longestGap {
+			c.nsPerTick = ns
+			c.fix(b)
+			return nil
+		}
 	}
-	if b.tick <= a.tick {
-		return nil // not a clock: the trace has raw ticks only
-	}
+}
+
+// period is the time of a tick, from two readings. Most GPUs tick in ns: where that is within the error it is so. It is sure where the error
+// is under a tenth.
+func period(a, b reading) (ns float64, sure bool) {
 	ticks := float64(b.tick - a.tick)
-	period, slack := (b.mid()-a.mid())/ticks, (a.width()+b.width())/2/ticks
-	if math.Abs(period-1) <= slack { // most tick in ns: where that is within the error it is so
-		period = 1
+	ns = (b.mid() - a.mid()) / ticks
+	slack := (a.width() + b.width()) / 2 / ticks
+	sure = slack < ns/10
+	if math.Abs(ns-1) <= slack {
+		ns = 1
 	}
-	c.nsPerTick = period
-	c.fix(b)
-	return nil
+	return ns, sure
 }
 
 // fix takes a reading as the point at which both clocks meet.
