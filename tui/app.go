@@ -77,7 +77,7 @@ type (
 )
 
 func newApp(opts Options) (*App, error) {
-	t, err := newTheme(opts.Theme, opts.Color, opts.output())
+	t, err := newTheme(opts.Theme, opts.Color, opts.output(), opts.isDark)
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,8 @@ type Options struct {
 	Output io.Writer // os.Stdout
 	// Width and Height are the size of the screen where Output is no terminal.
 	Width, Height int
+
+	isDark func() bool // the terminal's background; nil: dark
 }
 
 func (o Options) output() io.Writer {
@@ -75,6 +77,10 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 		if w, h, err := term.GetSize(int(f.Fd())); err == nil {
 			o.Width, o.Height, terminal = w, h, true
 		}
+	}
+	if terminal && o.Input == nil && term.IsTerminal(int(os.Stdin.Fd())) {
+		o.Input = ttyInput{os.Stdin}
+		o.isDark = func() bool { return darkBackground(os.Stdin, out.(*os.File)) }
 	}
 	a, err := newApp(o)
 	if err != nil {

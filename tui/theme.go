@@ -82,8 +82,9 @@ type theme struct {
 	end   string
 }
 
-// newTheme builds the theme of that name for a terminal with that many colours.
-func newTheme(name, color string, out io.Writer) (*theme, error) {
+// newTheme builds the theme of that name for a terminal with that many colours. isDark tells of its background where the theme follows
+// it; nil is dark.
+func newTheme(name, color string, out io.Writer, isDark func() bool) (*theme, error) {
 	colors, ok := palettes[orAuto(name)]
 	if !ok {
 		return nil, fmt.Errorf("theme %q: choose one of %s", name, strings.Join(ThemeNames, ", "))
@@ -95,8 +96,8 @@ func newTheme(name, color string, out io.Writer) (*theme, error) {
 	r := lipgloss.NewRenderer(out)
 	r.SetColorProfile(profile)
 	dark := name != "light"
-	if orAuto(name) == "auto" || name == "high-contrast" {
-		dark = lipgloss.HasDarkBackground() // asked once, before the program started
+	if (orAuto(name) == "auto" || name == "high-contrast") && profile != termenv.Ascii && isDark != nil {
+		dark = isDark()
 	}
 	t := &theme{}
 	for i, c := range colors {

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -99,9 +100,8 @@ func startTerminal(t *testing.T, play string, args ...string) *terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A tmux terminal is not asked for its background: nobody would answer here.
 	x := &terminal{T: t, cmd: exec.Command(file, args...), master: master, slave: slave, before: before, more: make(chan struct{}, 1), exited: make(chan error, 1)}
-	x.cmd.Env = append(os.Environ(), playEnv+"="+play, "TERM=tmux-256color", "COLORTERM=", "NO_COLOR=1")
+	x.cmd.Env = append(os.Environ(), playEnv+"="+play, "TERM=xterm-256color", "COLORTERM=", "COLORFGBG=", "NO_COLOR=", "CI=")
 	x.cmd.Stdin, x.cmd.Stdout, x.cmd.Stderr = slave, slave, slave
 	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := x.cmd.Start(); err != nil {
@@ -209,6 +209,42 @@ func TestEmbeddedModelOpensOnThisDevice(t *testing.T) {
 	x.expect("decode")
 	x.press("q")
 	x.leaves(exitDone)
+}
+
+// Nobody answers in this terminal: what a command without a screen asks of it would only be in the way, and waited for.
+func TestCommandsAskTheTerminalNothing(t *testing.T) {
+	t.Parallel()
+	x := startTerminal(t, "play", "version")
+	if err := <-x.exited; err != nil {
+		t.Error(err)
+	}
+	x.expect("gpuscope " + version)
+	if text := x.text(); strings.Contains(text, "\x1b") {
+		t.Errorf("the terminal was sent %q", text)
+	}
+}
+
+func TestLightBackgroundIsHeard(t *testing.T) {
+	t.Parallel()
+	colors := map[string]string{}
+	for _, answer := range []string{"\x1b]11;rgb:0000/0000/0000\x1b\\\x1b[?62c", "\x1b]11;rgb:ffff/ffff/ffff\x1b\\\x1b[?62c"} {
+		x := startTerminal(t, "play")
+		x.expect("\x1b]11;?")
+		x.press(answer)
+		x.expect("prologue")
+		x.press("q")
+		x.leaves(exitDone)
+		colors[answer] = regexp.MustCompile(`\x1b\[[0-9;]*38;[0-9;]*m`).FindString(x.text())
+		if colors[answer] == "" {
+			t.Fatalf("no colour in %q", x.text())
+		}
+		if strings.Contains(x.text(), "rgb:") {
+			t.Errorf("the answer came back as text")
+		}
+	}
+	if len(colors) != 2 || colors["\x1b]11;rgb:0000/0000/0000\x1b\\\x1b[?62c"] == colors["\x1b]11;rgb:ffff/ffff/ffff\x1b\\\x1b[?62c"] {
+		t.Errorf("the same colours on dark and light: %q", colors)
+	}
 }
 
 func TestTraceOpensWithoutADevice(t *testing.T) {

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package tui
+
+import "os"
+
+// ask has no way to wait for an answer only so long.
+func ask(*os.File, *os.File, string) string { return "" }

@@ -1,0 +1,57 @@
+//go:build unix
+
+package tui
+
+import (
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// How long a terminal has to begin to answer, and to end.
+const (
+	answerWithin = 80 * time.Millisecond
+	endWithin    = time.Second
+)
+
+// ask sends a question that ends in askDevice and returns what came back.
+func ask(in, out *os.File, question string) string {
+	fd := int(in.Fd())
+	if group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err != nil || group != unix.Getpgrp() {
+		return "" // in the background: the terminal is somebody else's
+	}
+	before, err := term.MakeRaw(fd)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = term.Restore(fd, before) }() // it was a terminal a moment ago
+	if _, err := out.WriteString(question); err != nil {
+		return ""
+	}
+	var answer []byte
+	deadline := time.Now().Add(answerWithin)
+	for !deviceAnswer.Match(answer) {
+		left := time.Until(deadline).Milliseconds()
+		ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		if left <= 0 {
+			break
+		}
+		if n, err := unix.Poll(ready, int(left)); err != nil && err != unix.EINTR || n == 0 && err == nil {
+			break
+		} else if n == 0 {
+			continue
+		}
+		if len(answer) == 0 {
+			deadline = deadline.Add(endWithin)
+		}
+		buf := make([]byte, 256)
+		n, err := in.Read(buf)
+		if err != nil || len(answer) > 4096 {
+			break
+		}
+		answer = append(answer, buf[:n]...)
+	}
+	return string(answer)
+}
