@@ -185,7 +185,8 @@ func driver(info gpu.AdapterInfo) string {
 // memory look at them. Some fields that the binding gives are zero though the adapter has more.
 func granted(adapter binding.Limits) gpu.Limits {
 	l := gpu.DefaultLimits()
-	l.MaxBufferSize = max(l.MaxBufferSize, adapter.MaxBufferSize)
+	// Without a limit the adapter says 2^64 - 1, which in a request means the default.
+	l.MaxBufferSize = max(l.MaxBufferSize, min(adapter.MaxBufferSize, 1<<48))
 	l.MaxStorageBinding = max(l.MaxStorageBinding, adapter.MaxStorageBufferBindingSize)
 	l.MaxUniformBinding = max(l.MaxUniformBinding, adapter.MaxUniformBufferBindingSize)
 	if a := adapter.MinUniformBufferOffsetAlignment; a > 0 {
