@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -67,12 +68,12 @@ func (o *modelOptions) validate(operands []string) (err error) {
 			return usagef("--route %q: want KIND=ROUTE or KIND@OP=ROUTE; docs/operators.md has kinds and routes", r)
 		}
 	}
-	for _, c := range []*choice{o.timing, o.propagation, o.kv} {
-		if c == nil {
-			continue
-		}
-		if err := c.check(); err != nil {
+	if o.timing != nil { // it is to run
+		if err := cmp.Or(o.timing.check(), o.propagation.check(), o.kv.check()); err != nil {
 			return err
+		}
+		if o.device == "none" {
+			return usagef("--device none: running a model needs a device; gpuscope graph plans without one")
 		}
 	}
 	o.path, err = findModel(operands)
@@ -99,7 +100,7 @@ func (o *modelOptions) args() []string {
 func (p *program) forModel(o *modelOptions) (model.Options, error) {
 	out := model.Options{
 		Path: o.path, Driver: p.driver, Device: o.device, Context: o.context, MaxChunk: o.maxChunk, TopLogits: o.topLogits,
-		IgnoreEOS: o.ignoreEOS, Check: o.check, Producer: producer(), Command: append([]string{"gpuscope"}, p.args...),
+		IgnoreEOS: o.ignoreEOS, Check: o.check, Producer: producer(), Command: append([]string{"gpuscope"}, p.asTyped()...),
 	}
 	out.Live.Static = o.static
 	out.HalfKV = o.kv != nil && o.kv.value == "f16"
@@ -123,14 +124,19 @@ func (p *program) forModel(o *modelOptions) (model.Options, error) {
 	return out, nil
 }
 
+// asTyped are the arguments as a person would give them: those of the engine process are the screen's own.
+func (p *program) asTyped() []string {
+	if len(p.args) > 0 && p.args[0] == engineCommand().name {
+		return p.args[1:]
+	}
+	return p.args
+}
+
 // opener opens a model on a device.
 type opener func(ctx context.Context, o *modelOptions, emit func(session.Event)) (session.Session, error)
 
 // openModel opens a model in this process.
 func (p *program) openModel(ctx context.Context, o *modelOptions, emit func(session.Event)) (session.Session, error) {
-	if o.device == "none" {
-		return nil, usagef("--device none: running a model needs a device; gpuscope graph plans without one")
-	}
 	options, err := p.forModel(o)
 	if err != nil {
 		return nil, err

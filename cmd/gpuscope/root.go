@@ -49,7 +49,7 @@ Press ? there for the keys.`,
 				if isTrace(m.path) {
 					return tui.ShowTrace(ctx, func(context.Context) (*trace.Trace, error) { return trace.ReadFile(m.path) }, o)
 				}
-				return tui.Run(ctx, func(context.Context) (session.Session, error) { return p.startEngine(m) }, o)
+				return asUsage(tui.Run(ctx, func(context.Context) (session.Session, error) { return p.startEngine(m) }, o))
 			}
 		},
 	}

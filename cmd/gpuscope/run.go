@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
 	"gpuscope/model/session"
 	"gpuscope/trace"
@@ -325,10 +327,10 @@ type progress struct {
 }
 
 func newProgress(p *program) *progress {
-	if !p.terminal {
-		return &progress{w: io.Discard}
+	if f, ok := p.stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return &progress{w: f}
 	}
-	return &progress{w: p.stderr}
+	return &progress{w: io.Discard}
 }
 
 func (g *progress) show(e session.Event) {
