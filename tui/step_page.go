@@ -48,10 +48,11 @@ func (p *stepPage) title(int) []part {
 			decode++
 		}
 	}
-	parts := []part{{0, fmt.Sprintf("%s: %d prefill ▒, %d decode █", plural(len(p.s.trace.Steps), "step"), prefill, decode)}}
-	if n := p.s.trace.DroppedSteps; n > 0 {
-		parts = append(parts, part{3, fmt.Sprintf("the oldest %s dropped", count(n))})
+	steps := plural(len(p.s.trace.Steps), "step")
+	if n := p.s.trace.DroppedSteps; n > 0 { // out of the recorder's budget
+		steps += fmt.Sprintf(" (%s older dropped)", count(n))
 	}
+	parts := []part{{0, fmt.Sprintf("%s: %d prefill ▒, %d decode █", steps, prefill, decode)}}
 	if p.s.base >= 0 {
 		parts = append(parts, part{2, fmt.Sprintf("base s%d", p.s.trace.Steps[p.s.base].Index)})
 	}

@@ -213,5 +213,5 @@ func TestStepsThatAreDroppedWhileTheyAreLookedAt(t *testing.T) {
 	if got, want := d.app.step().Index, d.app.shownIndex(); got != want || d.app.marked != -1 {
 		t.Errorf("step %d is shown as %d, the base is at %d", got, want, d.app.marked)
 	}
-	d.press("1", "g").sees("the oldest", "dropped")
+	d.press("1", "g").sees("older dropped)")
 }
