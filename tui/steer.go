@@ -84,8 +84,8 @@ func (m *model) base() int {
 func (a *App) opened(m openedMsg) {
 	switch {
 	case m.err != nil:
-		a.opening = m.err
-		a.log.Add("error", m.err.Error())
+		a.opening = m.err // what Run returns
+		a.quit()
 	case m.trace != nil:
 		a.isTrace = true
 		a.mirror.Trace = m.trace
@@ -345,8 +345,6 @@ func needsSession(a *App) string {
 	switch {
 	case a.isTrace:
 		return "this is a recorded trace; start gpuscope with a model"
-	case a.opening != nil:
-		return "the model could not be opened"
 	case a.lost:
 		return "the engine has gone"
 	case a.session == nil || a.mirror.Trace == nil:
@@ -365,11 +363,25 @@ func needsTrace(a *App) string {
 	return ""
 }
 
+func needsShown(a *App) string {
+	if why := needsTrace(a); why != "" {
+		return why
+	}
+	if a.shown < 0 {
+		return "no step is shown; , shows those that were recorded"
+	}
+	return ""
+}
+
+// needsStep wants a step that the session stands at, or is about to.
 func needsStep(a *App) string {
 	if why := needsSession(a); why != "" {
 		return why
 	}
-	return needsTrace(a)
+	if a.mirror.State.Step < 0 && a.job == nil {
+		return "the model stands before the first step"
+	}
+	return ""
 }
 
 func cannotNext(a *App) string {
@@ -382,7 +394,7 @@ func cannotNext(a *App) string {
 	switch {
 	case a.mirror.State.Ended:
 		return "the text has ended: S goes back, i types a new prompt"
-	case a.mirror.State.Step < 0 && a.job == nil:
+	case len(a.mirror.State.Prompt) == 0 && a.job == nil:
 		return "there is no text yet: i types a prompt"
 	}
 	return ""
@@ -403,7 +415,7 @@ func cannotFilter(a *App) string {
 	if a.current == logView {
 		return ""
 	}
-	return needsTrace(a)
+	return needsShown(a)
 }
 
 func cannotBack(a *App) string {

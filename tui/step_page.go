@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gpuscope/trace"
@@ -344,6 +345,9 @@ func (p *stepPage) tracks(t *theme, sum *trace.StepSummary, w int, figures bool)
 			var said []string
 			for _, s := range track.parts {
 				said = append(said, s.name+" "+s.text+millisBare(s.time))
+			}
+			if !slices.ContainsFunc(track.parts, func(s share) bool { _, ok := s.time.NS(); return ok }) {
+				continue // the bar has said that nothing was measured
 			}
 			figures := first(w-6, strings.Join(said, " · ")+" ms", strings.Join(said, "  ")+" ms", strings.Join(said, " "))
 			lines = append(lines, t.put(dim, "     "+figures))
