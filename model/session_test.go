@@ -510,3 +510,15 @@ func withoutBOS() *gguftest.Builder {
 	b.Set("tokenizer.ggml.add_bos_token", false)
 	return b
 }
+
+func TestCandidatesCarryTheirText(t *testing.T) {
+	r := newRig(t, Options{TopLogits: 3})
+	r.do(promptOf(3))
+	var got []string
+	for _, c := range r.mirror.Trace.Steps[0].Top {
+		got = append(got, c.Text)
+	}
+	if d := cmp.Diff([]string{"\x00", "\x01", "\x02"}, got); d != "" { // all logits are 0, so the lowest ids are first
+		t.Error(d)
+	}
+}
