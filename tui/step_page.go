@@ -287,20 +287,11 @@ func (p *stepPage) candidates() string {
 		}
 		return fmt.Sprintf("token %q (id %d)", s.Text, *s.Token)
 	}
-	known := map[int]string{}
-	for i := range p.s.trace.Steps {
-		if s := &p.s.trace.Steps[i]; s.Token != nil {
-			known[*s.Token] = s.Text
-		}
-	}
-	for _, tok := range append(p.s.state.Prompt[:len(p.s.state.Prompt):len(p.s.state.Prompt)], p.s.state.Text...) {
-		known[tok.ID] = tok.Text
-	}
 	var parts []string
 	for _, c := range s.Top {
 		name := fmt.Sprintf("#%d", c.ID)
-		if text, ok := known[c.ID]; ok {
-			name = fmt.Sprintf("%q", text)
+		if c.Text != "" {
+			name = fmt.Sprintf("%q", c.Text)
 		}
 		if c.P > 0 {
 			name += fmt.Sprintf(" %.1f%%", 100*c.P)

@@ -38,7 +38,7 @@ Greedy decoding. Text and profile go to standard output, progress and warnings t
 			flags.StringVar(&r.tracePath, "trace", "", "record the run to `FILE`: .json or .jsonl, with .gz compressed")
 			r.format = formatFlag(flags, "text", "json")
 			r.model = declareModelFlags(flags)
-			flags.IntVar(&r.model.topLogits, "top-logits", 0, "tell the `K` highest logits of each step")
+			r.model.declareTop(flags, 0)
 			return func(ctx context.Context, operands []string) error {
 				r.byText = !flags.Changed("ids")
 				if flags.Changed("prompt") && flags.Changed("ids") {
