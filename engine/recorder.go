@@ -9,7 +9,7 @@ import (
 	"gpuscope/trace"
 )
 
-// Recorder turns what an executor did into the records of a trace: new plans and a step for each call of Step.
+// Recorder turns what an executor did into the records of a trace: new plans and a step for each call of Step. It takes constant memory.
 type Recorder struct {
 	x       *Executor
 	inForce []trace.PlanID // by dispatch, -1: not in use or not recorded
@@ -57,6 +57,15 @@ func (r *Recorder) planID(d trace.DispatchID, l *loggedLaunch) *trace.PlanID {
 	return &id
 }
 
+// was is the plan in force of a dispatch before a launch takes its place. It may be in force for so long that the interner has forgotten it.
+func (r *Recorder) was(d trace.DispatchID, l *loggedLaunch) *trace.PlanID {
+	if !l.active {
+		return nil
+	}
+	id := r.inForce[d]
+	return &id
+}
+
 // tracePlan is a launch as a trace has it, with the id 0.
 func (g *Graph) tracePlan(id trace.DispatchID, l *loggedLaunch) trace.Plan {
 	d := &g.dispatches[id]
@@ -78,12 +87,14 @@ func (r *Recorder) Step() ([]trace.Plan, trace.Step) {
 	s := &x.last
 	// A resize whose step failed was never recorded: then plans and dims are taken as they are, not as what changed.
 	missed := x.resizes-r.resizes > min(len(x.live.log.passes), 1)
+	before := r.was
 	if missed {
 		r.refresh()
+		before = r.planID
 	}
 	r.resizes = x.resizes
 	step := trace.Step{Index: r.steps, Timing: s.timing.String(), Cold: s.cold}
-	step.Resize = x.live.log.trace(r.planID)
+	step.Resize = x.live.log.trace(before, r.planID)
 	step.Dims = r.changedDims(missed || r.steps == 0)
 	r.steps++
 	r.ids.Step()
@@ -119,6 +130,7 @@ func (r *Recorder) Step() ([]trace.Plan, trace.Step) {
 	step.Memory = trace.Memory{LiveBytes: x.live.LiveBytes(), AllocatedBytes: x.AllocatedBytes()}
 	plans := r.fresh
 	r.fresh = nil
+	r.ids.Step()
 	return plans, step
 }
 

@@ -107,8 +107,8 @@ func (l *ResizeLog) plan(d trace.DispatchID, before, after *plan, slot int) {
 // PlanIDs gives a logged plan its id in the trace.
 type planIDs func(trace.DispatchID, *loggedLaunch) *trace.PlanID
 
-// trace copies the log into the form a trace has. id is called for both sides of every change of a plan, in order.
-func (l *ResizeLog) trace(id planIDs) trace.Resize {
+// trace copies the log into the form a trace has. before and after give the two sides of every change of a plan, in order.
+func (l *ResizeLog) trace(before, after planIDs) trace.Resize {
 	r := trace.Resize{Order: l.Order.String(), NS: trace.Measured(l.NS)}
 	var at struct{ dirty, hook, trigger, change, plan, int int }
 	for i, p := range l.passes {
@@ -127,7 +127,7 @@ func (l *ResizeLog) trace(id planIDs) trace.Resize {
 			}
 			for ; at.plan < h.planEnd; at.plan++ {
 				p := &l.plans[at.plan]
-				th.Plans = append(th.Plans, trace.PlanChange{From: id(p.dispatch, &p.before), To: id(p.dispatch, &p.after)})
+				th.Plans = append(th.Plans, trace.PlanChange{From: before(p.dispatch, &p.before), To: after(p.dispatch, &p.after)})
 			}
 			tp.Hooks = append(tp.Hooks, th)
 		}

@@ -84,7 +84,9 @@ func openOn(t *testing.T, dev gpu.Device, o Options) *gpuRun {
 	go func() {
 		defer close(r.done)
 		for e := range s.Events() {
-			r.mirror.Apply(e)
+			if err := r.mirror.Apply(e); err != nil {
+				t.Error(err)
+			}
 		}
 	}()
 	return r

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -257,6 +258,9 @@ func (s *live) step(ctx context.Context) error {
 	plans, step := s.runner.record()
 	n.index, n.token = step.Index, out.token
 	step.Phase, step.Position, step.Tokens, step.Top = phase, n.position, n.tokens, out.top
+	for i := range out.top {
+		out.top[i].Text = strings.ToValidUTF8(string(s.m.tokens.Bytes(out.top[i].ID)), "\uFFFD")
+	}
 	step.CPU.SampleNS = out.sampleNS
 	step.Text = s.text.push(n)
 	if n.gives {

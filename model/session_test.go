@@ -483,11 +483,14 @@ func TestCloseInTheMiddleOfARun(t *testing.T) {
 
 func TestThousandsOfStepsInConstantMemory(t *testing.T) {
 	r := newRig(t, Options{Timing: engine.TimingDispatch})
+	header := r.mirror.Trace
+	r.mirror = session.Mirror{Budget: 256 << 10}
+	r.take(session.Event{Opened: header})
 	heap := func(rounds int) uint64 {
 		for range rounds {
 			r.do(session.Command{Kind: session.Prompt, Tokens: ids(1)})
 			r.do(session.Command{Kind: session.Run, N: 60})
-			r.mirror.Trace.Plans, r.mirror.Trace.Steps, r.events = r.mirror.Trace.Plans[:len(r.mirror.Trace.Plans):len(r.mirror.Trace.Plans)], nil, nil
+			r.events = nil
 		}
 		runtime.GC()
 		runtime.GC()
@@ -506,4 +509,16 @@ func withoutBOS() *gguftest.Builder {
 	b := tiny()
 	b.Set("tokenizer.ggml.add_bos_token", false)
 	return b
+}
+
+func TestCandidatesCarryTheirText(t *testing.T) {
+	r := newRig(t, Options{TopLogits: 3})
+	r.do(promptOf(3))
+	var got []string
+	for _, c := range r.mirror.Trace.Steps[0].Top {
+		got = append(got, c.Text)
+	}
+	if d := cmp.Diff([]string{"\x00", "\x01", "\x02"}, got); d != "" { // all logits are 0, so the lowest ids are first
+		t.Error(d)
+	}
 }

@@ -171,14 +171,9 @@ func (r *rig) take(e session.Event) {
 			r.t.Errorf("the mirror is at step %d, position %d, text %v\nthe session at %d, %d, %v", got.Step, got.Position, got.Text, s.Step, s.Position, s.Text)
 		}
 	}
-	if e.Step != nil {
-		for _, d := range e.Step.Dispatches {
-			if int(d.Plan) >= len(r.mirror.Trace.Plans) {
-				r.t.Errorf("step %d came before its plan %d", e.Step.Index, d.Plan)
-			}
-		}
+	if err := r.mirror.Apply(e); err != nil {
+		r.t.Error(err)
 	}
-	r.mirror.Apply(e)
 	r.events = append(r.events, e)
 }
 

@@ -162,7 +162,14 @@ func (d *Detail) timeLine() string {
 }
 
 func (d *Detail) trafficLine() string {
-	line := fmt.Sprintf("~%s, ~%.3g MFLOP", Bytes(d.Plan.Bytes), float64(d.Plan.FLOPs)/1e6)
+	work := "no arithmetic"
+	switch n := float64(d.Plan.FLOPs); {
+	case n >= 1e6:
+		work = fmt.Sprintf("~%.3g MFLOP", n/1e6)
+	case n > 0:
+		work = fmt.Sprintf("~%.3g kFLOP", n/1e3)
+	}
+	line := fmt.Sprintf("~%s, %s", Bytes(d.Plan.Bytes), work)
 	if d.Plan.Bytes > 0 && d.Plan.FLOPs > 0 {
 		line += fmt.Sprintf(", ~%.2g FLOP a byte", float64(d.Plan.FLOPs)/float64(d.Plan.Bytes))
 	}

@@ -22,7 +22,7 @@ type term struct {
 
 // ParseFilter reads a filter of words, all of which must hold:
 //
-//	norm         some field has this text; letters' case does not count
+//	norm         some field has this text, or the name of a row that it stands in; letters' case does not count
 //	!norm        none has
 //	re:^fd_      some field matches the regular expression
 //	kernel:mul   the column has this text
@@ -124,10 +124,21 @@ func (m *term) match(t *Table, row int) bool {
 		if m.col >= 0 && col != m.col {
 			continue
 		}
-		s := t.Cell(row, col).Text
-		if m.re != nil && m.re.MatchString(s) || m.re == nil && strings.Contains(strings.ToLower(s), m.text) {
+		if m.matchText(t.Cell(row, col).Text) {
 			return true
+		}
+		for p := t.Rows[row].Parent; t.Columns[col].Tree && p >= 0; p = t.Rows[p].Parent {
+			if m.matchText(t.Cell(p, col).Text) {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+func (m *term) matchText(s string) bool {
+	if m.re != nil {
+		return m.re.MatchString(s)
+	}
+	return strings.Contains(strings.ToLower(s), m.text)
 }

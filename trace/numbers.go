@@ -43,20 +43,21 @@ func (f *finite) UnmarshalJSON(b []byte) error {
 
 type candidate struct {
 	ID    int    `json:"id"`
+	Text  string `json:"text,omitempty"`
 	Logit finite `json:"logit"`
 	P     finite `json:"p,omitempty"`
 }
 
 // MarshalJSON writes numbers that are not finite as words.
 func (c Candidate) MarshalJSON() ([]byte, error) {
-	return json.Marshal(candidate{c.ID, finite(c.Logit), finite(c.P)})
+	return json.Marshal(candidate{c.ID, c.Text, finite(c.Logit), finite(c.P)})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
 func (c *Candidate) UnmarshalJSON(b []byte) error {
 	var v candidate
 	err := strictly(b, &v)
-	*c = Candidate{v.ID, float64(v.Logit), float64(v.P)}
+	*c = Candidate{v.ID, v.Text, float64(v.Logit), float64(v.P)}
 	return err
 }
 

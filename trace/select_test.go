@@ -44,6 +44,8 @@ func TestFilterKeepsWhatMatchesAndWhatItStandsIn(t *testing.T) {
 		{"grid:=4096 !up", []string{"layers 0–15", " mlp", "  gate"}},
 		{"!linear !floor !norm", []string{"prologue", " embed", "layers 0–15", " attn", "  sdpa.split", " mlp", "  add"}},
 		{"mlp", []string{"layers 0–15", " mlp", "  norm", "  gate", "  sigmoid", "  mul_silu", "  up", "  mul_gate", "  down", "  add"}},
+		{"mlp us:>13.5", []string{"layers 0–15", " mlp", "  gate", "  up", "  down"}},
+		{"linear !mlp", []string{"layers 0–15", " attn", "  q", "  k", "  v", "  o", "epilogue", " lm_head"}},
 		{"nothing-has-this", nil},
 	} {
 		t.Run(c.filter, func(t *testing.T) {

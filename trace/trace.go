@@ -281,6 +281,7 @@ type LiveDims struct {
 // Candidate is a token the model considered. In JSON a number that is not finite is "NaN", "Infinity" or "-Infinity".
 type Candidate struct {
 	ID    int     `json:"id"`
+	Text  string  `json:"text,omitempty"`
 	Logit float64 `json:"logit"`
 	P     float64 `json:"p,omitempty"`
 }

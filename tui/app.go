@@ -71,9 +71,11 @@ type (
 		text string
 		err  error
 	}
-	fadeMsg  struct{ id int }
-	logMsg   struct{}
-	leaveMsg struct{}
+	fadeMsg struct{ id int }
+	logMsg  struct{}
+	// backgroundMsg is the terminal's word on its background, where it came after the first frame.
+	backgroundMsg struct{ dark bool }
+	leaveMsg      struct{}
 )
 
 func newApp(opts Options) (*App, error) {
@@ -151,6 +153,10 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	case fadeMsg:
 		if m.id == a.noteID {
 			a.note = ""
+		}
+	case backgroundMsg:
+		if t, err := newTheme(a.opts.Theme, a.opts.Color, a.opts.output(), func() bool { return m.dark }); err == nil {
+			a.theme = t
 		}
 	case leaveMsg:
 		a.quit()

@@ -10,7 +10,7 @@ import (
 )
 
 // Whether the terminal's background is dark is asked of the terminal itself, once, before the program starts, and not for long: the first
-// frame must not wait for a terminal that is silent. An answer that comes late is kept from being read as keys.
+// frame must not wait for a terminal that is silent. An answer that comes late, as over a slow line, is no keys: the screen is drawn again by it.
 
 const (
 	// askColor asks for the background colour (xterm's control sequences, OSC 11): answered by ESC ] 11 ; rgb:RRRR/GGGG/BBBB and an end.
@@ -57,10 +57,16 @@ func isDark(answer string) bool {
 	return luma < 0.5
 }
 
-// ttyInput is the terminal's input without answers that come late.
-type ttyInput struct{ *os.File }
+// ttyInput is the terminal's input without answers that come late; late is told of them.
+type ttyInput struct {
+	*os.File
+	late func(dark bool)
+}
 
 func (t ttyInput) Read(p []byte) (int, error) {
 	n, err := t.File.Read(p)
+	if colorAnswer.Match(p[:n]) {
+		t.late(isDark(string(p[:n])))
+	}
 	return copy(p, anyAnswer.ReplaceAll(p[:n], nil)), err
 }

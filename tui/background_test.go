@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"fmt"
 	"os"
 	"testing"
 )
@@ -37,7 +38,9 @@ func TestLateAnswersAreNoKeys(t *testing.T) {
 	}
 	w.Close()
 	buf := make([]byte, 100)
-	if n, err := (ttyInput{r}).Read(buf); err != nil || string(buf[:n]) != "ab\x1b[A" {
-		t.Errorf("%q, %v", buf[:n], err)
+	told := ""
+	in := ttyInput{r, func(dark bool) { told += fmt.Sprint(dark) }}
+	if n, err := in.Read(buf); err != nil || string(buf[:n]) != "ab\x1b[A" || told != "true" {
+		t.Errorf("%q, %v, dark: %q", buf[:n], err, told)
 	}
 }

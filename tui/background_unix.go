@@ -12,7 +12,7 @@ import (
 
 // How long a terminal has to begin to answer, and to end.
 const (
-	answerWithin = 80 * time.Millisecond
+	answerWithin = 40 * time.Millisecond
 	endWithin    = time.Second
 )
 

@@ -11,7 +11,9 @@ type logPage struct {
 	version int
 	filter  string
 	text    textPane
+	width   int // that the text was wrapped for
 	lines   []LogLine
+	found   int // lines that the filter lets through
 	stale   bool
 }
 
@@ -25,8 +27,14 @@ func (p *logPage) load(snapshot) {
 		return
 	}
 	p.lines, p.version, p.stale = lines, version, false
+	p.wrap()
+}
+
+// wrap breaks what is too long for the screen: nothing that was said is cut off.
+func (p *logPage) wrap() {
+	p.found = 0
 	var out []string
-	for _, l := range lines {
+	for _, l := range p.lines {
 		mark := " "
 		switch l.Level {
 		case "error":
@@ -34,9 +42,15 @@ func (p *logPage) load(snapshot) {
 		case "warn":
 			mark = markWarn
 		}
-		s := fmt.Sprintf("%s %s %-5s %s", l.At.Format("15:04:05.000"), mark, l.Level, printable(l.Text))
-		if p.shows(s) {
-			out = append(out, s)
+		head := fmt.Sprintf("%s %s %-5s ", l.At.Format("15:04:05.000"), mark, l.Level)
+		text := printable(l.Text)
+		if !p.shows(head + text) {
+			continue
+		}
+		p.found++
+		for _, part := range wrapText(text, max(20, p.width-width(head))) {
+			out = append(out, head+part)
+			head = blank(width(head))
 		}
 	}
 	p.text.load(out)
@@ -50,7 +64,7 @@ func (p *logPage) shows(s string) bool {
 func (p *logPage) title(int) []part {
 	parts := []part{{0, plural(len(p.lines), "line")}}
 	if p.filter != "" {
-		parts = append(parts, part{0, fmt.Sprintf("filter %s: %s of %s", p.filter, count(len(p.text.lines)), plural(len(p.lines), "line"))})
+		parts = append(parts, part{0, fmt.Sprintf("filter %s: %s of %s", p.filter, count(p.found), plural(len(p.lines), "line"))})
 	}
 	if s := p.text.where(); s != "" {
 		parts = append(parts, part{1, s})
@@ -59,6 +73,10 @@ func (p *logPage) title(int) []part {
 }
 
 func (p *logPage) render(t *theme, _ glyphs, w, h int, _ bool) []string {
+	if w-2 != p.width {
+		p.width = w - 2
+		p.wrap()
+	}
 	if len(p.text.lines) == 0 {
 		return []string{"", t.put(dim, "  Nothing was said yet.")}
 	}

@@ -29,7 +29,7 @@ func runPlain(ctx context.Context, o Options, open func(context.Context) openedM
 	case m.err != nil:
 		return m.err
 	case m.trace != nil:
-		p.mirror.Apply(session.Event{Opened: m.trace})
+		p.mirror.Trace = m.trace
 		p.index.Sync(m.trace)
 		for i := range m.trace.Steps {
 			p.step(i)
@@ -120,7 +120,9 @@ func (p *plainText) say(format string, args ...any) {
 }
 
 func (p *plainText) event(e session.Event) {
-	p.mirror.Apply(e)
+	if err := p.mirror.Apply(e); err != nil {
+		p.say("error: not recorded: %v", err)
+	}
 	if p.mirror.Trace != nil {
 		p.index.Sync(p.mirror.Trace)
 	}

@@ -78,8 +78,9 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 			o.Width, o.Height, terminal = w, h, true
 		}
 	}
+	var program *tea.Program
 	if terminal && o.Input == nil && term.IsTerminal(int(os.Stdin.Fd())) {
-		o.Input = ttyInput{os.Stdin}
+		o.Input = ttyInput{os.Stdin, func(dark bool) { program.Send(backgroundMsg{dark}) }}
 		o.isDark = func() bool { return darkBackground(os.Stdin, out.(*os.File)) }
 	}
 	a, err := newApp(o)
@@ -93,7 +94,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	if a.mouse {
 		options = append(options, tea.WithMouseCellMotion())
 	}
-	program := tea.NewProgram(a, options...)
+	program = tea.NewProgram(a, options...)
 
 	var once sync.Once
 	var fault *Panic

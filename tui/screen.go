@@ -157,8 +157,6 @@ func deviceTexts(d *trace.Device) [3]string {
 // stateWord is how things stand, in one word.
 func (a *App) stateWord() string {
 	switch {
-	case a.opening != nil:
-		return "[FAILED]"
 	case a.mirror.Trace == nil:
 		return "[LOADING" + a.progress() + "]"
 	case a.isTrace:
@@ -177,7 +175,7 @@ func (a *App) stateWord() string {
 
 func (a *App) statePaint() paint {
 	switch {
-	case a.opening != nil, a.lost:
+	case a.lost:
 		return bad
 	case a.job != nil:
 		return good
@@ -256,8 +254,11 @@ func (a *App) tabAt(x int) (scope, bool) {
 func (a *App) stepTexts() []string {
 	s := a.step()
 	if s == nil {
-		if a.mirror.Trace == nil {
+		switch {
+		case a.mirror.Trace == nil:
 			return []string{""}
+		case len(a.mirror.Trace.Steps) > 0:
+			return []string{"no step shown"}
 		}
 		return []string{"no step yet"}
 	}
@@ -438,7 +439,7 @@ func (a *App) hints(w int) string {
 	var b strings.Builder
 	list := here(a.scopes(), true)
 	if a.over != nil {
-		b.WriteString(" " + a.theme.put(accent, "esc") + " close  " + a.theme.put(accent, "↑↓ pgup pgdown") + " scroll")
+		b.WriteString(" " + a.theme.put(accent, "esc") + " close  " + a.theme.put(accent, "↑↓←→ pgup pgdown") + " scroll  " + a.theme.put(accent, "y") + " copy")
 		return b.String()
 	}
 	// help and quit, the last two, are always there
@@ -473,10 +474,6 @@ func (a *App) welcome(w, h int) []string {
 		}
 	}
 	switch t := a.mirror.Trace; {
-	case a.opening != nil:
-		say(bad, "%s %s", markFail, a.opening)
-		lines = append(lines, "")
-		say(plain, "Nothing runs. Press q to quit.")
 	case t == nil:
 		say(strong, "Opening the model")
 		lines = append(lines, "")
@@ -494,11 +491,18 @@ func (a *App) welcome(w, h int) []string {
 			say(strong, "%s …", busyWith[a.job.command.Kind])
 		case a.isTrace:
 			say(strong, "The trace has no steps.")
+		case len(a.mirror.State.Prompt) > 0:
+			say(strong, "Before the first step. Press s to read the prompt again, i to type another.")
+		case len(t.Steps) > 0:
+			say(strong, "No text. Press i and type a prompt.")
 		default:
 			say(strong, "No step was run yet. Press i and type a prompt.")
 		}
+		if n := len(t.Steps); n > 0 && a.job == nil {
+			say(plain, "%s recorded: , shows the first, x exports all", plural(n, "step"))
+		}
 	}
-	if log, _ := a.log.snapshot(); len(log) > 0 && len(lines)+3 < h && a.opening == nil {
+	if log, _ := a.log.snapshot(); len(log) > 0 && len(lines)+3 < h {
 		lines = append(lines, "")
 		for _, l := range log[max(0, len(log)-(h-len(lines))):] {
 			lines = append(lines, a.theme.put(dim, "  "+cut(printable(l.Text), w-4)))

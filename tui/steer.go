@@ -84,11 +84,12 @@ func (m *model) base() int {
 func (a *App) opened(m openedMsg) {
 	switch {
 	case m.err != nil:
-		a.opening = m.err
-		a.log.Add("error", m.err.Error())
+		a.opening = m.err // what Run returns
+		a.quit()
 	case m.trace != nil:
 		a.isTrace = true
-		a.events([]session.Event{{Opened: m.trace}})
+		a.mirror.Trace = m.trace
+		a.events(nil)
 		a.shown = len(m.trace.Steps) - 1
 		a.follow = false
 	default:
@@ -98,31 +99,41 @@ func (a *App) opened(m openedMsg) {
 
 // events brings the mirror up to date.
 func (a *App) events(list eventsMsg) {
-	wasOpen := a.mirror.Trace != nil
+	before := a.mirror.Trace
 	for _, e := range list {
-		if e.Repeated != nil && a.mirror.Trace != nil { // it rewrites a step: earlier snapshots keep theirs
-			a.mirror.Trace.Steps = slices.Clone(a.mirror.Trace.Steps)
-		}
 		if e.Log != nil {
 			a.log.Add(e.Log.Level, e.Log.Text)
 		}
 		if e.Note != nil {
 			a.log.Add("info", e.Note.Text)
 		}
-		a.mirror.Apply(e)
+		if err := a.mirror.Apply(e); err != nil {
+			a.fail(fmt.Errorf("not recorded: %w", err))
+		}
 	}
-	if a.mirror.Trace == nil {
+	t := a.mirror.Trace
+	if t == nil {
 		return
 	}
-	copied := *a.mirror.Trace
-	a.index.Sync(&copied)
+	if before != nil {
+		a.dropped(t.DroppedSteps - before.DroppedSteps)
+	}
+	a.index.Sync(t)
 	if a.follow && a.session != nil {
 		a.shown = a.stepOfState()
 	}
 	a.version++
-	if !wasOpen && a.session != nil && a.opts.Prompt != "" {
+	if before == nil && a.session != nil && a.opts.Prompt != "" {
 		a.command(session.Command{Kind: session.Prompt, Text: a.opts.Prompt})
 	}
+}
+
+// dropped follows the steps that are looked at when the oldest n go.
+func (m *model) dropped(n int) {
+	if m.shown >= 0 {
+		m.shown = max(0, m.shown-n)
+	}
+	m.marked = max(-1, m.marked-n)
 }
 
 // stepOfState is where the session's current step stands among those recorded.
@@ -308,7 +319,7 @@ func (a *App) export(path string) {
 	if path = strings.TrimSpace(path); path == "" {
 		return
 	}
-	t := *a.index.Trace
+	t := a.index.Trace
 	a.later(func(context.Context) (string, error) {
 		if rest, ok := strings.CutPrefix(path, "~/"); ok {
 			if home, err := os.UserHomeDir(); err == nil {
@@ -318,7 +329,7 @@ func (a *App) export(path string) {
 		if _, err := os.Lstat(path); err == nil {
 			return "", fmt.Errorf("export: %s is there already; choose another name (x)", path)
 		}
-		if err := trace.WriteFile(path, &t); err != nil {
+		if err := trace.WriteFile(path, t); err != nil {
 			return "", fmt.Errorf("export: %w", err)
 		}
 		if full, err := filepath.Abs(path); err == nil {
@@ -334,8 +345,6 @@ func needsSession(a *App) string {
 	switch {
 	case a.isTrace:
 		return "this is a recorded trace; start gpuscope with a model"
-	case a.opening != nil:
-		return "the model could not be opened"
 	case a.lost:
 		return "the engine has gone"
 	case a.session == nil || a.mirror.Trace == nil:
@@ -354,11 +363,25 @@ func needsTrace(a *App) string {
 	return ""
 }
 
+func needsShown(a *App) string {
+	if why := needsTrace(a); why != "" {
+		return why
+	}
+	if a.shown < 0 {
+		return "no step is shown; , shows those that were recorded"
+	}
+	return ""
+}
+
+// needsStep wants a step that the session stands at, or is about to.
 func needsStep(a *App) string {
 	if why := needsSession(a); why != "" {
 		return why
 	}
-	return needsTrace(a)
+	if a.mirror.State.Step < 0 && a.job == nil {
+		return "the model stands before the first step"
+	}
+	return ""
 }
 
 func cannotNext(a *App) string {
@@ -371,7 +394,7 @@ func cannotNext(a *App) string {
 	switch {
 	case a.mirror.State.Ended:
 		return "the text has ended: S goes back, i types a new prompt"
-	case a.mirror.State.Step < 0 && a.job == nil:
+	case len(a.mirror.State.Prompt) == 0 && a.job == nil:
 		return "there is no text yet: i types a prompt"
 	}
 	return ""
@@ -392,7 +415,7 @@ func cannotFilter(a *App) string {
 	if a.current == logView {
 		return ""
 	}
-	return needsTrace(a)
+	return needsShown(a)
 }
 
 func cannotBack(a *App) string {

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gpuscope/trace"
@@ -48,10 +49,11 @@ func (p *stepPage) title(int) []part {
 			decode++
 		}
 	}
-	parts := []part{{0, fmt.Sprintf("%s: %d prefill ▒, %d decode █", plural(len(p.s.trace.Steps), "step"), prefill, decode)}}
-	if n := p.s.trace.DroppedSteps; n > 0 {
-		parts = append(parts, part{3, fmt.Sprintf("the oldest %s dropped", count(n))})
+	steps := plural(len(p.s.trace.Steps), "step")
+	if n := p.s.trace.DroppedSteps; n > 0 { // out of the recorder's budget
+		steps += fmt.Sprintf(" (%s older dropped)", count(n))
 	}
+	parts := []part{{0, fmt.Sprintf("%s: %d prefill ▒, %d decode █", steps, prefill, decode)}}
 	if p.s.base >= 0 {
 		parts = append(parts, part{2, fmt.Sprintf("base s%d", p.s.trace.Steps[p.s.base].Index)})
 	}
@@ -73,7 +75,7 @@ func (p *stepPage) render(t *theme, g glyphs, w, h int, _ bool) []string {
 	sum := p.s.summary
 	chart := clamp(h/5, 2, 8)
 	var facts []string // what stands under the text
-	facts = append(facts, cut(" "+p.candidates(), w))
+	facts = append(facts, cut(" "+p.candidates(w-2), w))
 	if h >= 14 {
 		facts = append(facts, "")
 	}
@@ -101,8 +103,8 @@ func (p *stepPage) render(t *theme, g glyphs, w, h int, _ bool) []string {
 // axis is how many cells stand left of the strip.
 const axis = 10
 
-// strip draws a column for each step, as high as its wall time. The scale is that of decode steps that were not cold: a prefill would leave nothing
-// of them. What is higher is cut off and says so.
+// strip draws a column for each step, as high as its wall time. The scale is that of decode steps that were not cold, at most three times their
+// median: a prefill, or one step that was held up, would leave nothing of the others. What is higher is cut off and says so.
 func (p *stepPage) strip(t *theme, g glyphs, w, h int) []string {
 	steps := p.s.trace.Steps
 	wall := func(i int) float64 {
@@ -110,10 +112,14 @@ func (p *stepPage) strip(t *theme, g glyphs, w, h int) []string {
 		return float64(ns)
 	}
 	scale, all := 0.0, 0.0
+	var decodes []float64
 	for i := range steps {
 		if all = max(all, wall(i)); steps[i].Phase != "prefill" && !steps[i].Cold {
-			scale = max(scale, wall(i))
+			decodes = append(decodes, wall(i))
 		}
+	}
+	if slices.Sort(decodes); len(decodes) > 0 {
+		scale = min(decodes[len(decodes)-1], 3*decodes[len(decodes)/2])
 	}
 	if scale == 0 {
 		scale = all
@@ -276,8 +282,8 @@ func (p *stepPage) text(t *theme, w, h int) []string {
 	return lines[from:min(len(lines), from+h)]
 }
 
-// candidates are the tokens that the model thought of.
-func (p *stepPage) candidates() string {
+// candidates are the tokens that the model thought of, as many as w cells hold.
+func (p *stepPage) candidates(w int) string {
 	s := &p.s.trace.Steps[p.s.step]
 	if len(s.Top) == 0 {
 		if s.Token == nil {
@@ -285,20 +291,12 @@ func (p *stepPage) candidates() string {
 		}
 		return fmt.Sprintf("token %q (id %d)", s.Text, *s.Token)
 	}
-	known := map[int]string{}
-	for i := range p.s.trace.Steps {
-		if s := &p.s.trace.Steps[i]; s.Token != nil {
-			known[*s.Token] = s.Text
-		}
-	}
-	for _, tok := range append(p.s.state.Prompt[:len(p.s.state.Prompt):len(p.s.state.Prompt)], p.s.state.Text...) {
-		known[tok.ID] = tok.Text
-	}
 	var parts []string
+	used := 0
 	for _, c := range s.Top {
 		name := fmt.Sprintf("#%d", c.ID)
-		if text, ok := known[c.ID]; ok {
-			name = fmt.Sprintf("%q", text)
+		if c.Text != "" {
+			name = fmt.Sprintf("%q", c.Text)
 		}
 		if c.P > 0 {
 			name += fmt.Sprintf(" %.1f%%", 100*c.P)
@@ -307,6 +305,9 @@ func (p *stepPage) candidates() string {
 		}
 		if s.Token != nil && *s.Token == c.ID {
 			name = markOK + " " + name
+		}
+		if used += width(name) + 3; used > w+3 && len(parts) > 0 {
+			break
 		}
 		parts = append(parts, name)
 	}
@@ -343,6 +344,9 @@ func (p *stepPage) tracks(t *theme, sum *trace.StepSummary, w int, figures bool)
 			var said []string
 			for _, s := range track.parts {
 				said = append(said, s.name+" "+s.text+millisBare(s.time))
+			}
+			if !slices.ContainsFunc(track.parts, func(s share) bool { _, ok := s.time.NS(); return ok }) {
+				continue // the bar has said that nothing was measured
 			}
 			figures := first(w-6, strings.Join(said, " · ")+" ms", strings.Join(said, "  ")+" ms", strings.Join(said, " "))
 			lines = append(lines, t.put(dim, "     "+figures))

@@ -193,3 +193,25 @@ func TestAnOpenedTraceShowsWhatTheRunShowed(t *testing.T) {
 		t.Errorf("live:\n%s\nopened:\n%s", list(d), list(opened))
 	}
 }
+
+func TestStepsThatAreDroppedWhileTheyAreLookedAt(t *testing.T) {
+	d := bare(t, Options{Width: 80, Height: 24, Prompt: "Once upon a time"})
+	d.app.mirror.Budget = 256 << 10
+	d.session = tuitest.Play(llama, tuitest.Script{})
+	d.update(openedMsg{session: d.session})
+	d.settle()
+	d.press("s", "b", "s", "s", "f").sees("staying on step 3")
+	for range 4 {
+		d.press("i").typed("again").press("enter", "f", "space")
+		for _, view := range []string{"1", "2", "3"} {
+			d.press(view)
+		}
+	}
+	if d.app.mirror.Trace.DroppedSteps == 0 {
+		t.Fatal("no step was dropped: this test shows nothing")
+	}
+	if got, want := d.app.step().Index, d.app.shownIndex(); got != want || d.app.marked != -1 {
+		t.Errorf("step %d is shown as %d, the base is at %d", got, want, d.app.marked)
+	}
+	d.press("1", "g").sees("older dropped)")
+}

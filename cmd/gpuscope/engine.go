@@ -28,6 +28,7 @@ func engineCommand() *command {
 		doc: "serve a model to the screen that started this process",
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			o := declareModelFlags(flags)
+			o.declareTop(flags, 0)
 			return func(ctx context.Context, operands []string) error {
 				if err := o.validate(operands); err != nil {
 					return err

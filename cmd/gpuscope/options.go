@@ -46,6 +46,11 @@ func declareModelFlags(flags *pflag.FlagSet) *modelOptions {
 	return o
 }
 
+// declareTop declares the flag for what a step tells of its candidates: more than none makes each step read the logits back.
+func (o *modelOptions) declareTop(flags *pflag.FlagSet, n int) {
+	flags.IntVar(&o.topLogits, "top-logits", n, "tell the `K` highest logits of each step; 0 reads back the token only")
+}
+
 // declareShape declares the flags that give a graph its size.
 func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 	flags.StringVar(&o.device, "device", "", device)
@@ -84,7 +89,7 @@ func (o *modelOptions) validate(operands []string) (err error) {
 func (o *modelOptions) args() []string {
 	args := []string{
 		"--device=" + o.device, "--context=" + strconv.Itoa(o.context), "--max-chunk=" + strconv.Itoa(o.maxChunk),
-		"--timing=" + o.timing.value, "--propagation=" + o.propagation.value, "--kv=" + o.kv.value,
+		"--top-logits=" + strconv.Itoa(o.topLogits), "--timing=" + o.timing.value, "--propagation=" + o.propagation.value, "--kv=" + o.kv.value,
 		fmt.Sprintf("--static=%t", o.static), fmt.Sprintf("--check=%t", o.check), fmt.Sprintf("--ignore-eos=%t", o.ignoreEOS),
 	}
 	for _, r := range o.routes {

@@ -33,6 +33,7 @@ Press ? there for the keys.`,
 			flags.BoolVar(&o.NoMouse, "no-mouse", false, "leave the mouse to the terminal")
 			flags.BoolVar(&o.Plain, "plain", false, "no screen: a line of text for each event, commands by line")
 			m := declareModelFlags(flags)
+			m.declareTop(flags, 5)
 			return func(ctx context.Context, operands []string) error {
 				for _, c := range []*choice{theme, color, glyphs} {
 					if err := c.check(); err != nil {

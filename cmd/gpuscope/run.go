@@ -40,7 +40,7 @@ Greedy decoding. Text and profile go to standard output, progress and warnings t
 			flags.StringVar(&r.tracePath, "trace", "", "record the run to `FILE`: .json or .jsonl, with .gz compressed")
 			r.format = formatFlag(flags, "text", "json")
 			r.model = declareModelFlags(flags)
-			flags.IntVar(&r.model.topLogits, "top-logits", 0, "tell the `K` highest logits of each step")
+			r.model.declareTop(flags, 0)
 			return func(ctx context.Context, operands []string) error {
 				r.byText = !flags.Changed("ids")
 				if flags.Changed("prompt") && flags.Changed("ids") {
@@ -108,7 +108,7 @@ func (r *run) run(ctx context.Context, p *program) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	out := &output{p: p, run: r, stop: stop}
+	out := &output{p: p, run: r, stop: stop, mirror: session.Mirror{Budget: wholeRun}}
 	var draining sync.WaitGroup
 	draining.Go(func() {
 		for e := range s.Events() {
@@ -175,8 +175,14 @@ type output struct {
 	recorded error
 }
 
+// wholeRun is a budget that keeps every step: the result lists them all, and the run ends.
+const wholeRun = 1 << 50
+
 func (o *output) take(e session.Event) {
-	o.mirror.Apply(e)
+	if err := o.mirror.Apply(e); err != nil && o.err == nil {
+		o.err = err
+		o.stop()
+	}
 	switch {
 	case e.Log != nil && e.Log.Level != "info":
 		fmt.Fprintf(o.p.stderr, "%s: %s\n", e.Log.Level, e.Log.Text)
@@ -197,19 +203,12 @@ func (o *output) record(e session.Event) (err error) {
 		o.recorder, err = trace.NewStreamWriter(o.run.tracePath, e.Opened)
 		return err
 	}
-	for i := range e.Plans {
-		if err := o.recorder.Write(trace.Record{Plan: &e.Plans[i]}); err != nil {
+	for _, r := range e.Records() {
+		if err := o.recorder.Write(r); err != nil {
 			return err
 		}
 	}
-	r := trace.Record{Step: e.Step, Event: e.Note, Observer: e.Observer, Ceilings: e.Ceilings, Clock: e.Clock}
-	if e.Repeated != nil {
-		r.Samples = &trace.Samples{Step: e.Repeated.Step, Samples: e.Repeated.Samples}
-	}
-	if r == (trace.Record{}) {
-		return nil
-	}
-	return o.recorder.Write(r)
+	return nil
 }
 
 // discard leaves no trace of a run that did not begin.

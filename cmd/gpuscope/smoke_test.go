@@ -234,10 +234,11 @@ func TestLightBackgroundIsHeard(t *testing.T) {
 		x.expect("prologue")
 		x.press("q")
 		x.leaves(exitDone)
-		colors[answer] = regexp.MustCompile(`\x1b\[[0-9;]*38;[0-9;]*m`).FindString(x.text())
-		if colors[answer] == "" {
+		found := regexp.MustCompile(`\x1b\[[0-9;]*38;[0-9;]*m`).FindAllString(x.text(), -1)
+		if found == nil {
 			t.Fatalf("no colour in %q", x.text())
 		}
+		colors[answer] = found[len(found)-1] // on a busy machine the first frame may be drawn before the answer is heard
 		if strings.Contains(x.text(), "rgb:") {
 			t.Errorf("the answer came back as text")
 		}

@@ -118,39 +118,58 @@ type Log struct {
 	Text  string `json:"text"`
 }
 
-// Mirror rebuilds from events what the session holds. It is not safe for concurrent use.
+// Mirror rebuilds from events what the session holds, within a budget of memory. It is not safe for concurrent use.
 type Mirror struct {
-	Trace    *trace.Trace // nil until opened
+	Trace    *trace.Trace // nil until opened. It never changes: what comes later is in another one
 	State    State
 	Progress Progress
+	Budget   int64 // bytes of steps and plans that Trace keeps, the latest; 0: trace.DefaultBudget
+
+	recorder *trace.Recorder
 }
 
-// Apply takes one event in.
-func (m *Mirror) Apply(e Event) {
+// Apply takes one event in. An event that names a step or a plan which is not there is refused.
+func (m *Mirror) Apply(e Event) error {
 	switch {
 	case e.Progress != nil:
 		m.Progress = *e.Progress
-	case e.Opened != nil:
-		m.Trace = e.Opened
+		return nil
 	case e.State != nil:
 		m.State = *e.State
-	case m.Trace == nil:
-	case e.Plans != nil:
-		m.Trace.Plans = append(m.Trace.Plans, e.Plans...)
-	case e.Step != nil:
-		m.Trace.Steps = append(m.Trace.Steps, *e.Step)
-		m.follow(e.Step)
-	case e.Observer != nil:
-		m.Trace.Observer = e.Observer
-	case e.Ceilings != nil:
-		m.Trace.Device.Ceilings = e.Ceilings
-	case e.Clock != nil:
-		m.Trace.Clock = *e.Clock
-	case e.Note != nil:
-		m.Trace.Events = append(m.Trace.Events, *e.Note)
-	case e.Repeated != nil:
-		m.repeated(*e.Repeated)
+		return nil
+	case e.Log != nil:
+		return nil
+	case e.Opened != nil:
+		m.recorder = trace.NewRecorder(e.Opened, m.Budget)
+	case m.recorder == nil:
+		return errors.New("an event of a session that is not open yet")
 	}
+	for _, r := range e.Records() {
+		if err := m.recorder.Write(r); err != nil {
+			return err
+		}
+	}
+	if e.Step != nil {
+		m.follow(e.Step)
+	}
+	m.Trace = m.recorder.Snapshot()
+	return nil
+}
+
+// Records are what of an event belongs to a trace that has begun, in order.
+func (e *Event) Records() []trace.Record {
+	list := make([]trace.Record, 0, max(1, len(e.Plans)))
+	for i := range e.Plans {
+		list = append(list, trace.Record{Plan: &e.Plans[i]})
+	}
+	r := trace.Record{Step: e.Step, Event: e.Note, Observer: e.Observer, Ceilings: e.Ceilings, Clock: e.Clock}
+	if e.Repeated != nil {
+		r.Samples = &trace.Samples{Step: e.Repeated.Step, Samples: e.Repeated.Samples}
+	}
+	if r != (trace.Record{}) {
+		list = append(list, r)
+	}
+	return list
 }
 
 // follow moves the state on by a step.
@@ -158,21 +177,5 @@ func (m *Mirror) follow(s *trace.Step) {
 	m.State.Step, m.State.Position = s.Index, s.Position+len(s.Tokens)
 	if s.Token != nil {
 		m.State.Text = append(m.State.Text[:len(m.State.Text):len(m.State.Text)], Token{ID: *s.Token, Text: s.Text})
-	}
-}
-
-func (m *Mirror) repeated(r Repeated) {
-	for i := len(m.Trace.Steps) - 1; i >= 0; i-- {
-		s := &m.Trace.Steps[i]
-		if s.Index != r.Step {
-			continue
-		}
-		dispatches := make([]trace.StepDispatch, len(s.Dispatches))
-		copy(dispatches, s.Dispatches)
-		for j := range min(len(dispatches), len(r.Samples)) {
-			dispatches[j].Samples = append(dispatches[j].Samples[:len(dispatches[j].Samples):len(dispatches[j].Samples)], r.Samples[j]...)
-		}
-		s.Dispatches = dispatches
-		return
 	}
 }

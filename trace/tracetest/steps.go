@@ -78,7 +78,9 @@ func (r *runner) step(n int) {
 	}
 	token := (r.pos + n) * 7 % vocab
 	s.Token, s.Text = &token, words[token%len(words)]
-	s.Top = []trace.Candidate{{ID: token, Logit: 11.25, P: 0.5}, {ID: token + 1, Logit: 10.5, P: 0.25}, {ID: token + 2, Logit: 9, P: 0.125}}
+	for i, logit := range []float64{11.25, 10.5, 9} {
+		s.Top = append(s.Top, trace.Candidate{ID: token + i, Text: words[(token+i)%len(words)], Logit: logit, P: 1 / float64(int(2)<<i)})
+	}
 	s.Sampling = map[string]any{"temperature": 0.0}
 	for _, dims := range r.dims {
 		live := int64(4)
