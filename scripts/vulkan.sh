@@ -53,8 +53,8 @@ has_driver() {
 }
 
 missing=
-has_loader || missing="the Vulkan loader"
-has_driver || missing="${missing:+$missing and }a Vulkan driver"
+has_loader || missing="Vulkan loader"
+has_driver || missing="${missing:+$missing, no }Vulkan driver"
 [ -n "$missing" ] || exit 0
 
 packages="libvulkan1 mesa-vulkan-drivers"
@@ -62,13 +62,13 @@ if command -v apt-get >/dev/null 2>&1; then
 	sudo=
 	if [ "$(id -u)" != 0 ]; then
 		if ! sudo -n true 2>/dev/null; then
-			say "$missing is missing and this user may not install it. Type this, then try again:"
+			say "no $missing, and this user may not install it. Type this, then try again:"
 			say "  sudo apt-get update && sudo apt-get install -y --no-install-recommends $packages"
 			exit 1
 		fi
 		sudo="sudo -n"
 	fi
-	say "$missing is missing; installing $packages (Mesa, with a software device) with apt-get"
+	say "no $missing; installing $packages (Mesa, with a software device) with apt-get"
 	log=$(mktemp)
 	trap 'rm -f "$log"' EXIT
 	# shellcheck disable=SC2086 # $sudo and $packages are word lists
@@ -88,6 +88,6 @@ command="install a Vulkan loader and Mesa's Vulkan drivers"
 command -v dnf >/dev/null 2>&1 && command="sudo dnf install vulkan-loader mesa-vulkan-drivers"
 command -v pacman >/dev/null 2>&1 && command="sudo pacman -S vulkan-icd-loader vulkan-swrast"
 command -v apk >/dev/null 2>&1 && command="sudo apk add vulkan-loader mesa-vulkan-swrast"
-say "$missing is missing. Type this, then try again:"
+say "no $missing. Type this, then try again:"
 say "  $command"
 exit 1

@@ -100,7 +100,7 @@ func logged(t *rapid.T, dev *device, buffers []gpu.Buffer, passes [][][]use) str
 		must(enc.EndPass())
 	}
 	var log bytes.Buffer
-	restore, err := CaptureStderr(&log)
+	restore, err := captureStderr(&log)
 	must(err)
 	binding.SetLogLevel(binding.LogLevelTrace)
 	err = enc.Submit()

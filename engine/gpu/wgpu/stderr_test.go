@@ -1,4 +1,4 @@
-//go:build unix
+//go:build cgo && unix
 
 package wgpu
 
@@ -12,10 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CaptureStderr leads descriptor 2 to w until restore is called: native code (the WebGPU library, Mesa, EGL) writes to it behind Go's back,
-// in the middle of a screen. Go's own os.Stderr goes the same way; the text of a crash also reaches the real descriptor 2. w is
-// written from another goroutine, and no more once restore has returned. On systems without Unix descriptors nothing is captured.
-func CaptureStderr(w io.Writer) (restore func(), err error) {
+// captureStderr leads descriptor 2 to w until restore is called: native code writes to it behind Go's back. The text of a crash also reaches the real
+// descriptor 2. w is written from another goroutine, and no more once restore has returned.
+func captureStderr(w io.Writer) (restore func(), err error) {
 	saved, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return nil, fmt.Errorf("capture stderr: %w", err)

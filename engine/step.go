@@ -1,0 +1,282 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/trace"
+)
+
+// submitNS is how long one submit is meant to keep the GPU at most, so that a cancel is heard in time.
+const submitNS = 100e6
+
+// stepLog is what the last step did. Its memory is used again.
+type stepLog struct {
+	timing                               Timing
+	cold                                 bool
+	resize, upload, encode, submit, wait int64 // ns
+	total                                int64
+	passes, submits, writes, polls       int
+	writeBytes                           int64
+	ticks                                []uint64
+	ran                                  bool
+	read                                 []ValueID // outputs that were read back
+}
+
+// Step resizes the graph to its inputs, uploads them, runs it and waits. When it returns nil the outputs in in.Read can be read. After an
+// error of a plan, or a cancel that came before, the graph is as it was; after any later error the shapes are the new ones, the
+// content of State and outputs is what the GPU got to, and the next Step is none the worse.
+func (x *Executor) Step(ctx context.Context, in *StepInput, t Timing) error {
+	if x.clock == nil || len(x.g.dispatches) == 0 {
+		t = TimingOff
+	}
+	s := &x.last
+	*s = stepLog{timing: t, ticks: s.ticks[:0], read: s.read[:0]}
+	begin := time.Now()
+	if err := x.resize(ctx, in); err != nil {
+		return err
+	}
+	resized := time.Now()
+	s.resize = resized.Sub(begin).Nanoseconds()
+	if err := x.upload(in); err != nil {
+		return err
+	}
+	s.upload = time.Since(resized).Nanoseconds()
+	if x.check {
+		if err := x.Check(); err != nil {
+			return err
+		}
+	}
+	if err := x.execute(ctx, in); err != nil {
+		return err
+	}
+	x.lastEnd = time.Now()
+	s.total = x.lastEnd.Sub(begin).Nanoseconds()
+	s.ran, s.read = true, append(s.read, in.Read...)
+	return nil
+}
+
+// resize makes the step's shapes the live ones, or leaves everything as it was.
+func (x *Executor) resize(ctx context.Context, in *StepInput) error {
+	for i := range in.Inputs {
+		a := &in.Inputs[i]
+		if err := x.live.SetDims(a.Value, a.Dims...); err != nil {
+			x.live.Discard()
+			return err
+		}
+		val := &x.g.values[a.Value]
+		if n := val.dtype.Bytes(numel(a.Dims)); int64(len(a.Data)) != n {
+			x.live.Discard()
+			return fmt.Errorf("input %s: %d bytes for %v %s, want %d: %w", val.name, len(a.Data), a.Dims, val.dtype, n, ErrShape)
+		}
+		if val.hostRead {
+			if err := x.live.SetHost(a.Value, a.Host); err != nil {
+				x.live.Discard()
+				return err
+			}
+		}
+	}
+	for _, v := range in.SymInts {
+		if err := x.live.SetInt(v.Value, v.Int); err != nil {
+			x.live.Discard()
+			return err
+		}
+	}
+	for _, v := range in.Read {
+		if v < 0 || int(v) >= len(x.g.values) || x.g.values[v].role != Output {
+			x.live.Discard()
+			return fmt.Errorf("read value %d: it is no output of the graph", v)
+		}
+	}
+	if err := x.live.Propagate(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		x.live.Discard()
+		return err
+	}
+	for _, o := range x.live.planned {
+		x.arena.take(&x.g.ops[o], &x.live.made[o])
+	}
+	if len(x.live.changed) > 0 {
+		x.resizes++
+	}
+	x.live.Commit()
+	return nil
+}
+
+// upload writes the inputs, and the params that changed.
+func (x *Executor) upload(in *StepInput) error {
+	for i := range in.Inputs {
+		a := &in.Inputs[i]
+		if err := x.dev.Write(x.buffers[x.g.memory(a.Value)], 0, a.Data); err != nil {
+			return fmt.Errorf("upload input %s: %w", x.g.values[a.Value].name, err)
+		}
+		x.last.writes++
+		x.last.writeBytes += int64(len(a.Data))
+	}
+	n, err := x.arena.upload(x.dev)
+	if n > 0 {
+		x.last.writes++
+		x.last.writeBytes += int64(n)
+	}
+	return err
+}
+
+// execute encodes and runs the dispatches in force, in as many submits as it takes to keep each short.
+func (x *Executor) execute(ctx context.Context, in *StepInput) error {
+	s := &x.last
+	active := x.live.Active()
+	s.cold = x.cold(active)
+	var spent float64
+	work := int64(0)
+	first := 0
+	waited := time.Duration(0)
+	for i, id := range active {
+		d := &x.g.dispatches[id]
+		w := x.live.plans[d.op].launches[d.slot].work()
+		boundary := i > first && x.g.dispatches[active[i-1]].op != d.op
+		if boundary && spent+float64(w)*x.perWork > submitNS {
+			if err := x.submit(active[first:i], first, len(active), nil, &waited); err != nil {
+				return err
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			first, spent = i, 0
+		}
+		spent += float64(w) * x.perWork
+		work += w
+	}
+	if err := x.submit(active[first:], first, len(active), in.Read, &waited); err != nil {
+		return err
+	}
+	if work > 0 {
+		x.perWork = float64(waited.Nanoseconds()) / float64(work)
+	}
+	if s.timing != TimingOff {
+		s.ticks = s.ticks[:s.timing.ticks(len(active))]
+		if err := x.clock.stamps.Read(s.ticks); err != nil {
+			return fmt.Errorf("read timestamps: %w", err)
+		}
+	}
+	return nil
+}
+
+func (l *Launch) work() int64 { return l.Bytes + l.FLOPs }
+
+// cold says whether the step's times would mislead: something in it runs for the first time, or the GPU has been idle long enough to
+// clock down.
+func (x *Executor) cold(active []trace.DispatchID) bool {
+	if x.dev.Info().Type != gpu.CPU && time.Since(x.lastEnd) > time.Second {
+		return true
+	}
+	for _, id := range active {
+		if !*x.ranOn(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// ranOn says whether a dispatch has run on the route in force.
+func (x *Executor) ranOn(id trace.DispatchID) *bool {
+	return &x.hasRun[int(id)*maxRoutes+x.live.plans[x.g.dispatches[id].op].route]
+}
+
+// submit encodes a run of the active dispatches, the first of which is the step's number from, sends it and waits.
+func (x *Executor) submit(run []trace.DispatchID, from, all int, read []ValueID, waited *time.Duration) (err error) {
+	s := &x.last
+	start := time.Now()
+	enc, err := x.dev.Begin("step")
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	if err := x.encode(enc, run, from, all, read); err != nil {
+		enc.Discard()
+		return fmt.Errorf("encode: %w", err)
+	}
+	encoded := time.Now()
+	if err := enc.Submit(); err != nil {
+		return fmt.Errorf("submit: %w", err)
+	}
+	s.submits++
+	submitted := time.Now()
+	if err := x.dev.Wait(); err != nil {
+		return fmt.Errorf("wait for the GPU: %w", err)
+	}
+	s.polls++
+	done := time.Now()
+	s.encode += encoded.Sub(start).Nanoseconds()
+	s.submit += submitted.Sub(encoded).Nanoseconds()
+	s.wait += done.Sub(submitted).Nanoseconds()
+	*waited += done.Sub(submitted)
+	for _, id := range run {
+		*x.ranOn(id) = true
+	}
+	return nil
+}
+
+func (x *Executor) encode(enc gpu.Encoder, run []trace.DispatchID, from, all int, read []ValueID) error {
+	s := &x.last
+	last := from+len(run) == all
+	if s.timing == TimingStep && from == 0 {
+		if err := enc.Timestamp(x.clock.stamps, 0); err != nil {
+			return err
+		}
+	}
+	for i, id := range run {
+		d := &x.g.dispatches[id]
+		p := &x.live.plans[d.op]
+		own := s.timing == TimingDispatch
+		if own {
+			if err := enc.Timestamp(x.clock.stamps, 2*(from+i)); err != nil {
+				return err
+			}
+		}
+		if own || i == 0 {
+			if err := enc.BeginPass(x.g.ops[d.op].name); err != nil {
+				return err
+			}
+			s.passes++
+		}
+		l := &p.launches[d.slot]
+		group := x.groups[id]
+		route := p.route
+		if len(group) == 1 {
+			route = 0
+		}
+		enc.Dispatch(x.pipes[x.g.ops[d.op].spec.Slots[d.slot].Uses[route].Kernel], group[route], l.Grid.X, l.Grid.Y, l.Grid.Z)
+		if own || i == len(run)-1 {
+			if err := enc.EndPass(); err != nil {
+				return fmt.Errorf("pass that ends with %s: %w", x.g.ops[d.op].name, err)
+			}
+		}
+		if own {
+			if err := enc.Timestamp(x.clock.stamps, 2*(from+i)+1); err != nil {
+				return err
+			}
+		}
+	}
+	if !last {
+		return nil
+	}
+	if s.timing == TimingStep {
+		if err := enc.Timestamp(x.clock.stamps, 1); err != nil {
+			return err
+		}
+	}
+	if s.timing != TimingOff {
+		if err := enc.Resolve(x.clock.stamps, s.timing.ticks(all)); err != nil {
+			return err
+		}
+	}
+	for _, v := range read {
+		if err := enc.CopyOut(x.buffers[x.g.memory(v)], 0, x.readback, x.readAt[v], uint64(x.liveBytes(v))); err != nil {
+			return fmt.Errorf("read %s: %w", x.g.values[v].name, err)
+		}
+	}
+	return nil
+}
