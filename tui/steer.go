@@ -94,6 +94,15 @@ func (a *App) opened(m openedMsg) {
 		a.follow = false
 	default:
 		a.session = m.session
+		a.begin()
+	}
+}
+
+// begin sends the prompt that the program was started with, once the session is there and has said what it runs, whichever the screen hears first.
+func (a *App) begin() {
+	if a.session != nil && a.mirror.Trace != nil && a.opts.Prompt != "" {
+		a.command(session.Command{Kind: session.Prompt, Text: a.opts.Prompt})
+		a.opts.Prompt = ""
 	}
 }
 
@@ -123,8 +132,8 @@ func (a *App) events(list eventsMsg) {
 		a.shown = a.stepOfState()
 	}
 	a.version++
-	if before == nil && a.session != nil && a.opts.Prompt != "" {
-		a.command(session.Command{Kind: session.Prompt, Text: a.opts.Prompt})
+	if before == nil {
+		a.begin()
 	}
 }
 

@@ -279,3 +279,23 @@ func TestAThousandEventsAreFewFrames(t *testing.T) {
 		t.Errorf("%d messages with %d events, want at most %d with 1000", len(sent), total, most)
 	}
 }
+
+// Two goroutines tell the screen of a session and of its first events: the prompt goes out whichever comes first.
+func TestTheFirstPromptIsReadWhateverIsHeardFirst(t *testing.T) {
+	for _, eventsFirst := range []bool{false, true} {
+		d := bare(t, Options{Prompt: "once", Width: 80, Height: 24})
+		d.session = tuitest.Play(llama, tuitest.Script{})
+		opened := func() { d.update(openedMsg{session: d.session}) }
+		if !eventsFirst {
+			opened()
+		}
+		d.update(eventsMsg{<-d.session.Events()})
+		if eventsFirst {
+			opened()
+		}
+		d.settle()
+		if n := len(d.app.mirror.Trace.Steps); n != 1 {
+			t.Errorf("events first %v: %d steps after the first prompt, want its one", eventsFirst, n)
+		}
+	}
+}
