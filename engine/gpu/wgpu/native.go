@@ -14,9 +14,11 @@ package wgpu
 // The declarations repeat what of webgpu.h and wgpu.h is used; objects are opaque pointers, taken out of the binding's structs by ref.
 
 /*
+#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 typedef struct chained { struct chained const *next; uint32_t type; } chained;
 
@@ -102,7 +104,18 @@ static caught writeBuffer(void *device, void *queue, void *buffer, uint64_t offs
 	return takeError(device);
 }
 
-static void poll(void *device, int wait) { wgpuDevicePoll(device, wait, NULL); }
+// waitIdle returns when the queue is idle. It must not ask the library to wait: that gives up after 5 s and then takes for done, and frees, what the
+// device is still at. A short wait spins, for the sake of what comes after it; a long one sleeps between looks.
+static void waitIdle(void *device) {
+	for (int looks = 0; !wgpuDevicePoll(device, 0, NULL); looks++) {
+		if (looks < 2000) {
+			sched_yield();
+			continue;
+		}
+		struct timespec pause = {0, 50000};
+		nanosleep(&pause, NULL);
+	}
+}
 
 static void submitNothing(void *queue) { wgpuQueueSubmit(queue, 0, NULL); }
 
@@ -272,7 +285,7 @@ func (n native) flush() error {
 
 // wait blocks until the queue is idle and runs the callbacks of maps.
 func (n native) wait() error {
-	C.poll(n.device, 1)
+	C.waitIdle(n.device)
 	return n.caught()
 }
 
