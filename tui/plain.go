@@ -69,6 +69,9 @@ func runPlain(ctx context.Context, o Options, open func(context.Context) openedM
 		case <-ctx.Done():
 			return ctx.Err()
 		case e, ok := <-events:
+			if !ok && p.mirror.Trace == nil { // it never had a model
+				return reasonOf(s)
+			}
 			if !ok {
 				return fmt.Errorf("the engine has gone: %w", reasonOf(s))
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -242,14 +243,27 @@ func TestPlainModeWritesLinesAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestPlainModeEndsWithTheWordsOfAModelThatCannotBeOpened(t *testing.T) {
+	events := make(chan session.Event)
+	close(events)
+	open := func(context.Context) (session.Session, error) {
+		return justEvents{events: events, reason: errors.New("m.gguf: no such file")}, nil
+	}
+	err := Run(context.Background(), open, Options{Plain: true, Output: io.Discard, Input: strings.NewReader("")})
+	if err == nil || err.Error() != "m.gguf: no such file" {
+		t.Errorf("error %v", err)
+	}
+}
+
 // justEvents is a session of which only the events matter.
 type justEvents struct {
 	session.Session
 	events chan session.Event
+	reason error // why they end
 }
 
 func (s justEvents) Events() <-chan session.Event { return s.events }
-func (s justEvents) Close() error                 { return nil }
+func (s justEvents) Close() error                 { return s.reason }
 
 func TestAThousandEventsAreFewFrames(t *testing.T) {
 	events := make(chan session.Event, 1000)
