@@ -58,7 +58,7 @@ func (w *weights) vector(name string, n int) engine.ValueID {
 func (w *weights) matrix(name string, rows, cols int) ops.Q4Matrix {
 	t := w.tensor(name, gguf.Q4_0, rows, cols)
 	return ops.Q4Matrix{
-		Name: name, Rows: rows, Cols: cols, Group: gguf.Q4_0BlockLen,
+		Name: name, Rows: rows, Cols: cols, Group: gguf.Q4_0BlockLen, HalfScales: true,
 		Nibbles: func() ([]byte, error) { return q4Nibbles(t.Bytes()), nil },
 		Scales:  func() ([]float32, error) { return q4Scales(t.Bytes()), nil },
 	}

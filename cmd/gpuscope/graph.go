@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -63,8 +64,10 @@ type plannedGraph struct {
 	For   string      `json:"for"` // the device, in words
 	// AllocatedBytes is what the device would hold, by role; params are not counted.
 	AllocatedBytes map[string]int64 `json:"allocated_bytes"`
-	Levels         int              `json:"levels"` // runs of dispatches between barriers, at the largest shapes
-	trace.Graph    `json:"graph"`
+	// Active are the dispatches that run at the largest shapes, in order; Levels the first of each run of them between barriers.
+	Active      []trace.DispatchID `json:"active"`
+	Levels      []trace.DispatchID `json:"levels"`
+	trace.Graph `json:"graph"`
 }
 
 func (p *program) planGraph(o *modelOptions) (planned *plannedGraph, err error) {
@@ -90,7 +93,7 @@ func (p *program) planGraph(o *modelOptions) (planned *plannedGraph, err error) 
 		return nil, err
 	}
 	return &plannedGraph{
-		Model: m.Info(), For: words, AllocatedBytes: g.AllocatedBytes(), Levels: len(live.Levels()), Graph: g.Describe(),
+		Model: m.Info(), For: words, AllocatedBytes: g.AllocatedBytes(), Active: live.Active(), Levels: live.Levels(), Graph: g.Describe(),
 	}, nil
 }
 
@@ -119,8 +122,8 @@ func (g *plannedGraph) printText(w io.Writer) error {
 	m := &g.Model
 	fmt.Fprintf(&b, "%s · %s · %d layers · %.1f M parameters · %s\n", m.Name, m.Architecture, m.Layers, float64(m.Parameters)/1e6, m.Quantization)
 	fmt.Fprintf(&b, "planned for %s · context %d · at most %d tokens a step\n", g.For, m.Dims["context"], m.Dims["max_chunk"])
-	fmt.Fprintf(&b, "%d operators · %d values · %d dispatches in %d levels at the largest shapes · %d kernels\n",
-		len(g.Ops), len(g.Values), len(g.Dispatches), g.Levels, len(g.Kernels))
+	fmt.Fprintf(&b, "%d operators · %d values · %d dispatches, %d of them in %d levels at the largest shapes · %d kernels\n",
+		len(g.Ops), len(g.Values), len(g.Dispatches), len(g.Active), len(g.Levels), len(g.Kernels))
 	b.WriteString(g.memoryLine() + "\n")
 
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -133,10 +136,10 @@ func (g *plannedGraph) printText(w io.Writer) error {
 		}
 		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", op.ID, op.Name, op.Kind, layer, idList(slices.Concat(op.Inputs, op.State)), g.shapes(op.Outputs))
 	}
-	fmt.Fprintf(t, "\ndispatch\toperator\tlargest grid\treads\twrites\tkernels\n")
+	fmt.Fprintf(t, "\ndispatch\tlevel\toperator\tlargest grid\treads\twrites\tkernels\n")
 	for i := range g.Dispatches {
 		d := &g.Dispatches[i]
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", d.ID, g.dispatchName(d), gridText(d.MaxWorkgroups), idList(d.Reads), idList(d.Writes), strings.Join(d.Kernels, " "))
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, g.level(d.ID), g.dispatchName(d), gridText(d.MaxWorkgroups), idList(d.Reads), idList(d.Writes), strings.Join(d.Kernels, " "))
 	}
 	fmt.Fprintf(t, "\nvalue\tname\trole\tdtype\tmax dims\tbytes\tmemory\n")
 	for i := range g.Values {
@@ -155,6 +158,18 @@ func (g *plannedGraph) printText(w io.Writer) error {
 	}
 	_, err := w.Write(trimLines(b.Bytes()))
 	return err
+}
+
+// level is the number of the level in which a dispatch runs at the largest shapes, – where it does not.
+func (g *plannedGraph) level(id trace.DispatchID) string {
+	if !slices.Contains(g.Active, id) {
+		return "–"
+	}
+	n, first := slices.BinarySearch(g.Levels, id)
+	if !first {
+		n--
+	}
+	return strconv.Itoa(n)
 }
 
 // dispatchName is the operator's name, and the slot's where it has more than one.

@@ -26,7 +26,7 @@ func plannedDemo(t *testing.T, args string) (g struct {
 	Model          trace.Model
 	For            string
 	AllocatedBytes map[string]int64 `json:"allocated_bytes"`
-	Levels         int
+	Active, Levels []trace.DispatchID
 	Graph          trace.Graph
 },
 ) {
@@ -54,12 +54,15 @@ func TestGraphAsTextListsEverything(t *testing.T) {
 	for _, want := range []string{
 		"demo · llama · 6 layers · 11.0 M parameters",
 		"context 64 · at most 64 tokens a step",
-		fmt.Sprintf("%d operators · %d values · %d dispatches in %d levels", len(g.Graph.Ops), len(g.Graph.Values), len(g.Graph.Dispatches), g.Levels),
+		fmt.Sprintf("%d operators · %d values · %d dispatches, %d of them in %d levels", len(g.Graph.Ops), len(g.Graph.Values), len(g.Graph.Dispatches), len(g.Active), len(g.Levels)),
 		"state 384 KiB", // 2 x 6 layers x 64 positions x 2 heads x 64 floats
 	} {
 		if !strings.Contains(parts[0], want) {
 			t.Errorf("the head does not say %q:\n%s", want, parts[0])
 		}
+	}
+	if n := strings.Count(parts[2], "–"); n != len(g.Graph.Dispatches)-len(g.Active) {
+		t.Errorf("%d dispatches without a level, %d do not run at the largest shapes", n, len(g.Graph.Dispatches)-len(g.Active))
 	}
 	if g.AllocatedBytes["state"] != 2*6*64*2*64*4 {
 		t.Errorf("KV cache of %d bytes", g.AllocatedBytes["state"])
