@@ -247,21 +247,30 @@ func (p *tablePane) shown() string {
 	case p.err != nil:
 		return p.err.Error()
 	}
-	leaves := func(rows []int) (n int) {
-		for _, r := range rows {
-			if !p.table.Rows[r].Children {
-				n++
-			}
-		}
-		return n
-	}
-	all := 0
-	for _, r := range p.table.Rows {
-		if !r.Children {
+	rows, all := p.table.Rows, 0
+	leaves := make([]int, len(rows)) // that stand in a row, itself where it has none
+	unfolded := make([]bool, len(rows))
+	for r := len(rows) - 1; r >= 0; r-- { // children come after their parents
+		if !rows[r].Children {
+			leaves[r] = 1
 			all++
 		}
+		if up := rows[r].Parent; up >= 0 {
+			leaves[up] += leaves[r]
+		}
 	}
-	return fmt.Sprintf("filter %s: %s of %s rows", p.filter, count(leaves(p.rows)), count(all))
+	for _, r := range p.rows {
+		if up := rows[r].Parent; up >= 0 {
+			unfolded[up] = true
+		}
+	}
+	passed := 0
+	for _, r := range p.rows {
+		if !unfolded[r] { // closed, it stands for all that is in it
+			passed += leaves[r]
+		}
+	}
+	return fmt.Sprintf("filter %s: %s of %s rows", p.filter, count(passed), count(all))
 }
 
 // same says what the columns that stand in the title say: "wg 64".

@@ -28,6 +28,12 @@ func TestAFilterShowsWhatItFindsAndSaysSo(t *testing.T) {
 	d.press("esc").misses("filter fd_split").sees("rms_norm")
 }
 
+func TestAFilterCountsWhatAClosedRowStandsFor(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "/")
+	d.typed("fd_split").press("enter").sees("filter fd_split: 16 of 326 rows")
+	d.press("F", "F").sees("fold kernel", "filter fd_split: 16 of 326 rows")
+}
+
 func TestPrintableKeysBelongToTheInput(t *testing.T) {
 	d := live(t, 80, 24).press("2", "/")
 	before := d.app.mirror.State.Step
