@@ -24,7 +24,7 @@ endif
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: vulkan build ## open the embedded model in the TUI; where there is no terminal, run it and print its profile
+demo: vulkan build ## open the embedded model in the TUI; without a terminal, run it and print its profile
 	@if [ -t 0 ] && [ -t 1 ]; then exec $(BINARY); else exec $(BINARY) run -p "$(PROMPT)" -n $(TOKENS); fi
 
 build: ## build bin/gpuscope
@@ -33,12 +33,14 @@ build: ## build bin/gpuscope
 vulkan: # find or install a Vulkan driver
 	@scripts/vulkan.sh
 
-test: vulkan lint ## everything CI checks: lint, the build without cgo, all tests, and again under the race detector
+test: vulkan lint ## all that CI checks: lint, the build without cgo, all tests, most under the race detector
 	CGO_ENABLED=0 $(GO) build -o /dev/null ./...
 	$(GO) run ./internal/testsum $(TESTFLAGS) ./... -- $(RACEFLAGS) $(RACEPKGS)
 
-lint: ## gofmt, go vet, staticcheck
-	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "not gofmt-ed:" $$unformatted; exit 1; }
+lint: ## gofumpt, lines of at most 110 columns, go vet, staticcheck
+	@wrong=$$($(GO) tool -modfile=tools/go.mod gofumpt -l .); \
+		[ -z "$$wrong" ] || { echo "not gofumpt-ed (make fmt):" $$wrong; exit 1; }
+	@$(GO) run ./internal/columns
 	$(GO) vet ./...
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 

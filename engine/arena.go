@@ -6,9 +6,10 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// paramsArena is the one uniform buffer that holds the params of every dispatch slot, each at the device's alignment, with a shadow on the
-// host. A step writes at most once, from the first to the last slot that changed: slots whose operators read SymInts, which
-// change with every token, are placed together at the front to keep that range short.
+// paramsArena is the one uniform buffer that holds the params of every dispatch slot, each at the device's
+// alignment, with a shadow on the host. A step writes at most once, from the first to the last slot that
+// changed: slots whose operators read SymInts, which change with every token, are placed together at the
+// front to keep that range short.
 type paramsArena struct {
 	buffer  gpu.Buffer
 	shadow  []byte
@@ -66,7 +67,8 @@ func (a *paramsArena) set(at int, l *Launch) {
 	a.lo, a.hi = min(a.lo, at), max(a.hi, at+(len(data)+15)/16*16)
 }
 
-// upload brings the device up to date and returns how many bytes it wrote. On an error the range stays to be written.
+// upload brings the device up to date and returns how many bytes it wrote. On an error the range stays to be
+// written.
 func (a *paramsArena) upload(dev gpu.Device) (int, error) {
 	if a.lo >= a.hi {
 		return 0, nil

@@ -28,7 +28,10 @@ func mapOp(b *Builder, x ValueID, plan func(p *Planner, out ValueID) error) Valu
 	b.Add("y", &funcOp{
 		spec: Spec{
 			Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Routes: []string{"a", "b"},
-			Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}, {Label: "more", Uses: []Use{{unaryKernel, []ValueID{x, out}}, {}}}},
+			Slots: []Slot{
+				{Uses: []Use{{unaryKernel, []ValueID{x, out}}}},
+				{Label: "more", Uses: []Use{{unaryKernel, []ValueID{x, out}}, {}}},
+			},
 		},
 		corners: func(r *Ranges) []Corner { return r.Ends(x) },
 		plan:    func(p *Planner) error { return plan(p, out) },
@@ -46,7 +49,10 @@ func TestBuildRefusesOperatorsThatPlanWrongly(t *testing.T) {
 			p.SetDims(out, p.Dims(other)...)
 			return nil
 		}, "build: corner 0: y (map) [x[512 16]]: reads value 1, which is not an argument of it"},
-		"gives no shape": {func(p *Planner, out ValueID) error { return nil }, "gives no shape for its output y"},
+		"gives no shape": {
+			func(p *Planner, out ValueID) error { return nil },
+			"gives no shape for its output y",
+		},
 		"zero dim": {func(p *Planner, out ValueID) error {
 			p.SetDims(out, 0)
 			return nil
@@ -139,7 +145,8 @@ func TestFaultAtEveryPlanLeavesTheGraphUsable(t *testing.T) {
 	n := b.SymInt("n", 1, rows, rows)
 	y := x
 	for i := range 4 {
-		y = residual(b, fmt.Sprint("layer", i), cut(b, fmt.Sprint("cut", i), routed(b, fmt.Sprint("r", i), y), n), 2)
+		y = residual(b, fmt.Sprint("layer", i),
+			cut(b, fmt.Sprint("cut", i), routed(b, fmt.Sprint("r", i), y), n), 2)
 	}
 	g := finish(t, b, y)
 	fault := errors.New("injected")
@@ -192,9 +199,11 @@ type pickOp struct{ in, out ValueID }
 func (o *pickOp) Spec() Spec {
 	return Spec{Kind: "pick", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.out}}
 }
+
 func (o *pickOp) Corners(*Ranges) []Corner {
 	return []Corner{{{Value: o.in, Host: []int64{0}}}, {{Value: o.in, Host: []int64{99}}}}
 }
+
 func (o *pickOp) Plan(p *Planner) error {
 	n := p.HostInts(o.in)[0]
 	if n < 0 || n > 99 {
@@ -234,7 +243,8 @@ func TestNewHostIntegersWakeTheirReadersOnly(t *testing.T) {
 	if err := set(100); err == nil || l.Int(pos) != 40 {
 		t.Errorf("an integer out of range: %v, pos is %d, want an error and 40", err, l.Int(pos))
 	}
-	if err := l.SetHost(where, []int64{1, 2}); err == nil || !strings.Contains(err.Error(), "2 integers for dims [1]") {
+	if err := l.SetHost(where, []int64{1, 2}); err == nil ||
+		!strings.Contains(err.Error(), "2 integers for dims [1]") {
 		t.Errorf("too many integers: %v", err)
 	}
 }
@@ -249,7 +259,10 @@ func view(b *Builder, name string, in ValueID) ValueID {
 }
 
 func (o *viewOp) Spec() Spec {
-	return Spec{Kind: "view", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.out}, Alias: true, Slots: []Slot{{Uses: []Use{{copyKernel, []ValueID{o.in, o.out}}}}}}
+	return Spec{
+		Kind: "view", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.out}, Alias: true,
+		Slots: []Slot{{Uses: []Use{{copyKernel, []ValueID{o.in, o.out}}}}},
+	}
 }
 func (o *viewOp) Corners(r *Ranges) []Corner { return r.Ends(o.in) }
 func (o *viewOp) Plan(p *Planner) error {
@@ -325,7 +338,8 @@ func TestIndependentDispatchesStandSideBySide(t *testing.T) {
 	if d := cmp.Diff([]string{"l0", "r0", "l1", "r1", "join"}, names); d != "" {
 		t.Error(d)
 	}
-	// l1 and r1 are each the first to read what a dispatch wrote, and join pays for both of its operands at once.
+	// l1 and r1 are each the first to read what a dispatch wrote, and join pays for both of its operands at
+	// once.
 	if n := len(newLive(t, g, LiveOptions{}).Levels()); n != 4 {
 		t.Errorf("%d levels, want 4", n)
 	}
@@ -378,7 +392,8 @@ func TestSlotThatNoCornerUsesIsRefused(t *testing.T) {
 	out := b.Tensor("y", U32)
 	b.Add("y", &funcOp{
 		spec: Spec{Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Slots: []Slot{
-			{Label: "always", Uses: []Use{{unaryKernel, []ValueID{x, out}}}}, {Label: "at seven", Uses: []Use{{unaryKernel, []ValueID{x, out}}}},
+			{Label: "always", Uses: []Use{{unaryKernel, []ValueID{x, out}}}},
+			{Label: "at seven", Uses: []Use{{unaryKernel, []ValueID{x, out}}}},
 		}},
 		corners: func(r *Ranges) []Corner { return r.Ends(x) },
 		plan: func(p *Planner) error {
@@ -391,7 +406,8 @@ func TestSlotThatNoCornerUsesIsRefused(t *testing.T) {
 		},
 	})
 	l := newLive(t, finish(t, b, out), LiveOptions{})
-	if err := resize(l, x, 7, width); err == nil || !strings.Contains(err.Error(), `slot "at seven" has no compiled kernel`) {
+	if err := resize(l, x, 7, width); err == nil ||
+		!strings.Contains(err.Error(), `slot "at seven" has no compiled kernel`) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -403,7 +419,10 @@ func TestHostIntegersOfOtherDimsAreRefused(t *testing.T) {
 	b.Add("pick", &funcOp{
 		spec: Spec{Kind: "pick", Inputs: []ValueID{where}, Outputs: []ValueID{out}},
 		corners: func(r *Ranges) []Corner {
-			return []Corner{{{Value: where, Host: []int64{0, 0, 0, 0}}}, {{Value: where, Host: []int64{0, 0, 0, 9}}}}
+			return []Corner{
+				{{Value: where, Host: []int64{0, 0, 0, 0}}},
+				{{Value: where, Host: []int64{0, 0, 0, 9}}},
+			}
 		},
 		plan: func(p *Planner) error {
 			n := p.Dim(where, 0)
@@ -413,8 +432,11 @@ func TestHostIntegersOfOtherDimsAreRefused(t *testing.T) {
 			return nil
 		},
 	})
-	l := newLive(t, finish(t, b, cut(b, "cut", rowsInput(b, "x"), plus(b, "n", out, b.SymInt("one", 1, 1, 1)))), LiveOptions{})
-	if err := resize(l, where, 2); err == nil || !strings.Contains(err.Error(), "where has 4 host integers for dims [2]") {
+	l := newLive(t,
+		finish(t, b, cut(b, "cut", rowsInput(b, "x"), plus(b, "n", out, b.SymInt("one", 1, 1, 1)))),
+		LiveOptions{})
+	if err := resize(l, where, 2); err == nil ||
+		!strings.Contains(err.Error(), "where has 4 host integers for dims [2]") {
 		t.Errorf("dims without their integers: %v", err)
 	}
 	if err := errors.Join(l.SetDims(where, 2), l.SetHost(where, []int64{3, 5}), l.Propagate()); err != nil {
@@ -461,7 +483,10 @@ func TestShapesThatOverflowAreRefused(t *testing.T) {
 		x := rowsInput(b, "x")
 		out, scratch := b.Tensor("y", U32), b.Scratch("s", U32)
 		b.Add("y", &funcOp{
-			spec:    Spec{Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Scratch: []ValueID{scratch}},
+			spec: Spec{
+				Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out},
+				Scratch: []ValueID{scratch},
+			},
 			corners: func(r *Ranges) []Corner { return r.Ends(x) },
 			plan: func(p *Planner) error {
 				p.SetDims(out, p.Dims(x)...)

@@ -30,7 +30,7 @@ type op struct {
 	readsHost bool // its plan reads host integers of an input
 	// dispatches are the ids of its slots, by slot index.
 	dispatches []trace.DispatchID
-	wish       wish // the route that was asked for
+	request    routeRequest // the route that was asked for
 	// largest is the index of the corner with the most work, the one --static pins the operator to.
 	largest int
 }
@@ -49,15 +49,19 @@ func (o *op) use(slot, route int) Use {
 
 // newPlan is a plan record for the operator, with the memory its corners needed.
 func (o *op) newPlan() plan {
-	p := plan{outs: make([]outPlan, len(o.spec.Outputs)+len(o.spec.Scratch)), launches: make([]Launch, len(o.spec.Slots))}
+	p := plan{
+		outs:     make([]outPlan, len(o.spec.Outputs)+len(o.spec.Scratch)),
+		launches: make([]Launch, len(o.spec.Slots)),
+	}
 	for i := range p.outs {
 		p.outs[i].dims = make([]int, 0, maxRank)
 	}
 	return p
 }
 
-// Builder makes a graph, operator by operator in execution order. Every Add plans the operator's corners, so the maximum shapes of
-// its outputs are known when the next one is added. The first error makes all later calls do nothing; Finish returns it.
+// Builder makes a graph, operator by operator in execution order. Every Add plans the operator's corners, so
+// the maximum shapes of its outputs are known when the next one is added. The first error makes all later
+// calls do nothing; Finish returns it.
 type Builder struct {
 	limits  gpu.Limits
 	values  []value
@@ -89,7 +93,8 @@ func (b *Builder) Errorf(format string, args ...any) {
 	}
 }
 
-// Scope puts the operators that follow into a layer (-1: none) and block, and prefix before the names of what is added.
+// Scope puts the operators that follow into a layer (-1: none) and block, and prefix before the names of what
+// is added.
 func (b *Builder) Scope(prefix string, layer int, block string) {
 	b.prefix, b.layer, b.block = prefix, layer, block
 }
@@ -99,8 +104,9 @@ func (b *Builder) Input(name string, t DType, lowest, highest []int) ValueID {
 	return b.tensor(value{name: name, dtype: t, role: Input, minDims: lowest, maxDims: highest})
 }
 
-// Constant declares a tensor whose bytes load gives when the graph is put on a device. A name stands for one constant: declared again, with
-// the same type and dims, it is the one that is there, so that operators share weights by naming them.
+// Constant declares a tensor whose bytes load gives when the graph is put on a device. A name stands for one
+// constant: declared again, with the same type and dims, it is the one that is there, so that operators share
+// weights by naming them.
 func (b *Builder) Constant(name string, t DType, dims []int, load func() ([]byte, error)) ValueID {
 	if v, ok := b.constants[name]; ok && b.err == nil {
 		if val := &b.values[v]; val.dtype != t || !slices.Equal(val.maxDims, dims) {
@@ -116,7 +122,8 @@ func (b *Builder) Constant(name string, t DType, dims []int, load func() ([]byte
 	return v
 }
 
-// State declares a tensor that operators update in place and that keeps its content from step to step. It starts as zeros.
+// State declares a tensor that operators update in place and that keeps its content from step to step. It
+// starts as zeros.
 func (b *Builder) State(name string, t DType, dims []int) ValueID {
 	return b.tensor(value{name: name, dtype: t, role: State, minDims: dims, maxDims: dims})
 }
@@ -144,13 +151,15 @@ func (b *Builder) SymIntOut(name string) ValueID {
 	return b.add(value{name: b.prefix + name, kind: symInt, role: Intermediate})
 }
 
-// Output makes a tensor a graph output: it gets memory of its own, and its live bytes can be read after a step.
+// Output makes a tensor a graph output: it gets memory of its own, and its live bytes can be read after a
+// step.
 func (b *Builder) Output(v ValueID) {
 	if b.err != nil {
 		return
 	}
 	if val := &b.values[v]; val.role != Intermediate || val.kind != tensor {
-		b.Errorf("output %s: it is a %s %s, not a tensor that an operator gives", val.name, val.role, val.kind)
+		b.Errorf("output %s: it is a %s %s, not a tensor that an operator gives", val.name, val.role,
+			val.kind)
 		return
 	}
 	b.values[v].role = Output
@@ -222,12 +231,15 @@ func (b *Builder) Add(name string, impl Operator) {
 	if b.err != nil {
 		return
 	}
-	o := op{id: OpID(len(b.ops)), name: b.prefix + name, layer: b.layer, block: b.block, spec: impl.Spec(), impl: impl}
+	o := op{
+		id: OpID(len(b.ops)), name: b.prefix + name, layer: b.layer, block: b.block, spec: impl.Spec(),
+		impl: impl,
+	}
 	if err := b.checkSpec(&o); err != nil {
 		b.Errorf("%s (%s): %w", o.name, o.spec.Kind, err)
 		return
 	}
-	if o.wish, b.err = b.wish(&o); b.err != nil {
+	if o.request, b.err = b.request(&o); b.err != nil {
 		return
 	}
 	for _, v := range slices.Concat(o.spec.Outputs, o.spec.Scratch) {
@@ -274,24 +286,29 @@ func (b *Builder) checkSpec(o *op) error {
 				continue
 			}
 			if len(use.Bind) != len(use.Kernel.Storage) {
-				return fmt.Errorf("slot %q binds %d values to kernel %s, which has %d storage bindings", slot.Label, len(use.Bind), use.Kernel.Name, len(use.Kernel.Storage))
+				return fmt.Errorf("slot %q binds %d values to kernel %s, which has %d storage bindings",
+					slot.Label, len(use.Bind), use.Kernel.Name, len(use.Kernel.Storage))
 			}
 			if n := uint32(len(use.Bind)); n > b.limits.MaxStorageBuffers {
-				return fmt.Errorf("kernel %s binds %d storage buffers, the device takes %d: %w", use.Kernel.Name, n, b.limits.MaxStorageBuffers, gpu.ErrUnsupported)
+				return fmt.Errorf("kernel %s binds %d storage buffers, the device takes %d: %w",
+					use.Kernel.Name, n, b.limits.MaxStorageBuffers, gpu.ErrUnsupported)
 			}
 			if n := uint32(use.Kernel.WorkgroupBytes); n > b.limits.MaxWorkgroupStorage {
-				return fmt.Errorf("kernel %s takes %d bytes of workgroup memory, the device has %d: %w", use.Kernel.Name, n, b.limits.MaxWorkgroupStorage, gpu.ErrUnsupported)
+				return fmt.Errorf("kernel %s takes %d bytes of workgroup memory, the device has %d: %w",
+					use.Kernel.Name, n, b.limits.MaxWorkgroupStorage, gpu.ErrUnsupported)
 			}
 			for i, v := range use.Bind {
 				if !slices.Contains(args, v) {
 					return fmt.Errorf("slot %q binds value %d, which is not an argument", slot.Label, v)
 				}
 				if use.Kernel.Storage[i] == gpu.ReadWrite && slices.Contains(s.Inputs, v) {
-					return fmt.Errorf("kernel %s writes %s, an input of the operator", use.Kernel.Name, b.values[v].name)
+					return fmt.Errorf("kernel %s writes %s, an input of the operator", use.Kernel.Name,
+						b.values[v].name)
 				}
 			}
 			if n := invocations(use.Kernel); n > int64(b.limits.MaxInvocations) {
-				return fmt.Errorf("kernel %s has %d invocations a workgroup, the device takes %d: %w", use.Kernel.Name, n, b.limits.MaxInvocations, gpu.ErrUnsupported)
+				return fmt.Errorf("kernel %s has %d invocations a workgroup, the device takes %d: %w",
+					use.Kernel.Name, n, b.limits.MaxInvocations, gpu.ErrUnsupported)
 			}
 		}
 	}
@@ -302,7 +319,8 @@ func invocations(k *Kernel) int64 {
 	return int64(k.WorkgroupSize[0]) * int64(k.WorkgroupSize[1]) * int64(k.WorkgroupSize[2])
 }
 
-// planCorners makes the plan of every corner of the operator, and from them the shapes, sizes and ranges of what it gives.
+// planCorners makes the plan of every corner of the operator, and from them the shapes, sizes and ranges of
+// what it gives.
 func (b *Builder) planCorners(o *op) error {
 	corners := o.impl.Corners(&Ranges{b})
 	if len(corners) == 0 {
@@ -316,7 +334,7 @@ func (b *Builder) planCorners(o *op) error {
 		}
 		p.env = b.at(corner)
 		made := o.newPlan()
-		if err := p.make(o, &made, o.wish, false); err != nil {
+		if err := p.make(o, &made, o.request, false); err != nil {
 			return fmt.Errorf("corner %d: %w", i, err)
 		}
 		if err := b.widen(o, &made); err != nil {
@@ -347,7 +365,8 @@ func (b *Builder) planCorners(o *op) error {
 	return nil
 }
 
-// startHost makes the host integers of an operator's first corner, where they are not 0, those that a graph starts with.
+// startHost makes the host integers of an operator's first corner, where they are not 0, those that a graph
+// starts with.
 func (b *Builder) startHost(c Corner) {
 	for _, a := range c {
 		val := &b.values[a.Value]
@@ -397,7 +416,8 @@ func (b *Builder) widen(o *op, made *plan) error {
 			continue
 		}
 		if len(val.maxDims) != len(out.dims) {
-			return fmt.Errorf("%s: rank %d here, %d at another corner", val.name, len(out.dims), len(val.maxDims))
+			return fmt.Errorf("%s: rank %d here, %d at another corner", val.name, len(out.dims),
+				len(val.maxDims))
 		}
 		for j, d := range out.dims {
 			val.minDims[j], val.maxDims[j] = min(val.minDims[j], d), max(val.maxDims[j], d)

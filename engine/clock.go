@@ -9,8 +9,8 @@ import (
 	"gpuscope/trace"
 )
 
-// clock relates the GPU's ticks to the host's nanoseconds. No WebGPU call gives the period of a tick, so two readings some time apart are held
-// against the host's clock, each reading bracketed by host times.
+// clock relates the GPU's ticks to the host's nanoseconds. No WebGPU call gives the period of a tick, so two
+// readings some time apart are held against the host's clock, each reading bracketed by host times.
 type clock struct {
 	stamps    gpu.Timestamps
 	started   time.Time
@@ -21,8 +21,9 @@ type clock struct {
 	samples   int
 }
 
-// The two readings are calibrationGap apart: a tick period is then known to about a part in a hundred, enough to tell the periods that exist (1, 10,
-// 52.08, 83.33 ns) apart. Where readings are slow, as on a loaded software device, the gap is doubled, up to longestGap.
+// The two readings are calibrationGap apart: a tick period is then known to about a part in a hundred, enough
+// to tell the periods that exist (1, 10, 52.08, 83.33 ns) apart. Where readings are slow, as on a loaded
+// software device, the gap is doubled, up to longestGap.
 const (
 	calibrationGap = 5 * time.Millisecond
 	longestGap     = 80 * time.Millisecond
@@ -117,8 +118,8 @@ func (c *clock) calibrate(dev gpu.Device) error {
 	}
 }
 
-// period is the time of a tick, from two readings. Most GPUs tick in ns: where that is within the error it is so. It is sure where the error
-// is under a tenth.
+// period is the time of a tick, from two readings. Most GPUs tick in ns: where that is within the error it is
+// so. It is sure where the error is under a tenth.
 func period(a, b reading) (ns float64, sure bool) {
 	ticks := float64(b.tick - a.tick)
 	ns = (b.mid() - a.mid()) / ticks
@@ -169,7 +170,8 @@ func (c *clock) trace() trace.Clock {
 		return trace.Clock{}
 	}
 	return trace.Clock{
-		NSPerTick: c.nsPerTick, OffsetNS: trace.Measured(int64(c.offsetNS)), ErrorNS: trace.Measured(int64(c.errorNS)),
+		NSPerTick: c.nsPerTick, OffsetNS: trace.Measured(int64(c.offsetNS)),
+		ErrorNS:   trace.Measured(int64(c.errorNS)),
 		QuantumNS: float64(c.quantum) * c.nsPerTick, Samples: c.samples,
 	}
 }

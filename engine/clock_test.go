@@ -7,7 +7,10 @@ import (
 
 func TestPeriodOfATick(t *testing.T) {
 	at := func(ms, widthMS float64, tick uint64) reading {
-		return reading{tick: tick, before: int64((ms - widthMS/2) * 1e6), after: int64((ms + widthMS/2) * 1e6)}
+		return reading{
+			tick: tick, before: int64((ms - widthMS/2) * 1e6),
+			after: int64((ms + widthMS/2) * 1e6),
+		}
 	}
 	for _, test := range []struct {
 		name string

@@ -31,7 +31,10 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
 func touch(b *Builder, name string, in ValueID) ValueID {
 	out := b.Tensor(name, U32)
 	b.Add(name, &funcOp{
-		spec:    Spec{Kind: "touch", Inputs: []ValueID{in}, Outputs: []ValueID{out}, Slots: []Slot{{Uses: []Use{{touchKernel, []ValueID{in, out}}}}}},
+		spec: Spec{
+			Kind: "touch", Inputs: []ValueID{in}, Outputs: []ValueID{out},
+			Slots: []Slot{{Uses: []Use{{touchKernel, []ValueID{in, out}}}}},
+		},
 		corners: func(r *Ranges) []Corner { return r.Ends(in) },
 		plan: func(p *Planner) error {
 			n := p.Numel(in)
@@ -73,7 +76,11 @@ func TestEngineRunsOnTheDevice(t *testing.T) {
 			binary.LittleEndian.PutUint32(data[4*i:], uint32(i))
 		}
 		for _, level := range []Timing{TimingOff, TimingStep, TimingDispatch} {
-			if err := x.Step(context.Background(), &StepInput{Inputs: []InputData{{Value: in, Dims: []int{n}, Data: data}}, Read: []ValueID{out}}, level); err != nil {
+			if err := x.Step(context.Background(),
+				&StepInput{
+					Inputs: []InputData{{Value: in, Dims: []int{n}, Data: data}},
+					Read:   []ValueID{out},
+				}, level); err != nil {
 				t.Fatal(err)
 			}
 			got := make([]byte, 4*n)
@@ -101,7 +108,10 @@ func BenchmarkLevels(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer x.Release()
-			step := &StepInput{Inputs: []InputData{{Value: in, Dims: []int{1000}, Data: make([]byte, 4000)}}, Read: []ValueID{out}}
+			step := &StepInput{
+				Inputs: []InputData{{Value: in, Dims: []int{1000}, Data: make([]byte, 4000)}},
+				Read:   []ValueID{out},
+			}
 			run := func() {
 				if err := x.Step(context.Background(), step, TimingStep); err != nil {
 					b.Fatal(err)

@@ -40,7 +40,8 @@ func ParseTiming(name string) (Timing, error) {
 	return 0, fmt.Errorf("timing level %q: want off, step or dispatch", name)
 }
 
-// Executor runs a graph on a device. It owns everything it makes there; the device stays its caller's. One goroutine uses it.
+// Executor runs a graph on a device. It owns everything it makes there; the device stays its caller's. One
+// goroutine uses it.
 type Executor struct {
 	dev     gpu.Device
 	g       *Graph
@@ -89,8 +90,11 @@ type StepInput struct {
 	Read    []ValueID
 }
 
-// Load puts a graph on a device: memory, weights, kernels. progress, which may be nil, is told how far it has come.
-func Load(dev gpu.Device, g *Graph, o LiveOptions, progress func(phase string, done, total int)) (x *Executor, err error) {
+// Load puts a graph on a device: memory, weights, kernels. progress, which may be nil, is told how far it has
+// come.
+func Load(dev gpu.Device, g *Graph, o LiveOptions, progress func(phase string, done, total int)) (x *Executor,
+	err error,
+) {
 	if progress == nil {
 		progress = func(string, int, int) {}
 	}
@@ -194,7 +198,8 @@ func (x *Executor) fill(b gpu.Buffer, val *value) error {
 		return fmt.Errorf("load %s: %w", val.name, err)
 	}
 	if int64(len(data)) != val.bytes {
-		return fmt.Errorf("load %s: %d bytes for %v %s, want %d", val.name, len(data), val.maxDims, val.dtype, val.bytes)
+		return fmt.Errorf("load %s: %d bytes for %v %s, want %d", val.name, len(data), val.maxDims, val.dtype,
+			val.bytes)
 	}
 	const piece = 16 << 20
 	for at := 0; at < len(data); at += piece {
@@ -209,13 +214,17 @@ func (x *Executor) compile(progress func(string, int, int)) error {
 	for i, k := range x.g.kernels {
 		progress("compile kernels", i, len(x.g.kernels))
 		start := time.Now()
-		p, err := x.dev.NewPipeline(gpu.PipelineDesc{Label: x.g.names[k], Source: k.Source, Entry: "main", Bindings: k.bindings()})
+		p, err := x.dev.NewPipeline(gpu.PipelineDesc{
+			Label: x.g.names[k], Source: k.Source, Entry: "main",
+			Bindings: k.bindings(),
+		})
 		if err != nil {
 			return fmt.Errorf("compile kernel %s: %w", x.g.names[k], err)
 		}
 		x.own(p)
 		x.pipes[k] = p
-		x.compiled = append(x.compiled, trace.Compiled{Kernel: x.g.names[k], NS: trace.Measured(time.Since(start).Nanoseconds())})
+		x.compiled = append(x.compiled,
+			trace.Compiled{Kernel: x.g.names[k], NS: trace.Measured(time.Since(start).Nanoseconds())})
 	}
 	progress("compile kernels", len(x.g.kernels), len(x.g.kernels))
 	return nil
@@ -244,7 +253,8 @@ func (x *Executor) bind() error {
 				bindings = append(bindings, gpu.Binding{Buffer: x.buffers[x.g.memory(v)]})
 			}
 			if n := use.Kernel.paramsBytes(); n > 0 {
-				bindings = append(bindings, gpu.Binding{Buffer: x.arena.buffer, Offset: uint64(x.arena.offsets[i]), Size: uint64(n)})
+				bindings = append(bindings,
+					gpu.Binding{Buffer: x.arena.buffer, Offset: uint64(x.arena.offsets[i]), Size: uint64(n)})
 			}
 			label := fmt.Sprintf("%s/%s", o.name, x.g.names[use.Kernel])
 			group, err := x.dev.NewBindGroup(label, x.pipes[use.Kernel], bindings)
@@ -293,8 +303,8 @@ func (x *Executor) Output(v ValueID, dst []byte) (int, error) {
 	return n, x.readback.Read(dst[:n], x.readAt[v])
 }
 
-// ReadValue copies what is now in a value's memory, as much as fits dst. Memory that values share holds what was written last: only outputs, State
-// and constants are sure to be themselves.
+// ReadValue copies what is now in a value's memory, as much as fits dst. Memory that values share holds what
+// was written last: only outputs, State and constants are sure to be themselves.
 func (x *Executor) ReadValue(v ValueID, dst []byte) error {
 	return x.read(x.buffers[x.g.memory(v)], dst)
 }

@@ -176,7 +176,8 @@ func TestNewSymIntWritesOneShortRangeOfParams(t *testing.T) {
 	}
 }
 
-// Between any two operators that read the position stands one that does not: their params are neighbours all the same.
+// Between any two operators that read the position stands one that does not: their params are neighbours all
+// the same.
 func TestParamsThatReadSymIntsAreWrittenTogether(t *testing.T) {
 	dev := fake.New(fake.Options{})
 	b := NewBuilder(dev.Info().Limits)
@@ -187,7 +188,10 @@ func TestParamsThatReadSymIntsAreWrittenTogether(t *testing.T) {
 	for i := range layers {
 		in, out := unary(b, fmt.Sprint("f", i), y), b.Tensor(fmt.Sprint("shift", i), U32)
 		b.Add(fmt.Sprint("shift", i), &funcOp{
-			spec:    Spec{Kind: "shift", Inputs: []ValueID{in, pos}, Outputs: []ValueID{out}, Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{in, out}}}}}},
+			spec: Spec{
+				Kind: "shift", Inputs: []ValueID{in, pos}, Outputs: []ValueID{out},
+				Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{in, out}}}}},
+			},
 			corners: func(r *Ranges) []Corner { return r.Ends(in, pos) },
 			plan: func(p *Planner) error {
 				p.SetDims(out, p.Dims(in)...)
@@ -204,7 +208,8 @@ func TestParamsThatReadSymIntsAreWrittenTogether(t *testing.T) {
 	defer ex.Release()
 	for n := range 2 {
 		dev.ResetCounts()
-		if err := ex.Step(context.Background(), &StepInput{SymInts: []SymIntValue{{pos, int64(n + 1)}}}, TimingOff); err != nil {
+		if err := ex.Step(context.Background(), &StepInput{SymInts: []SymIntValue{{pos, int64(n + 1)}}},
+			TimingOff); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -223,13 +228,18 @@ func TestStepAtEachTimingLevel(t *testing.T) {
 		level                Timing
 		passes, busy, single int64
 		span                 bool
-	}{{TimingOff, 1, -1, -1, false}, {TimingStep, 1, -1, -1, true}, {TimingDispatch, int64(n), int64(1000 * n), 1000, true}} {
+	}{
+		{TimingOff, 1, -1, -1, false},
+		{TimingStep, 1, -1, -1, true},
+		{TimingDispatch, int64(n), int64(1000 * n), 1000, true},
+	} {
 		if err := r.x.Step(context.Background(), r.input(7, 7), test.level); err != nil {
 			t.Fatal(err)
 		}
 		_, s := rec.Step()
 		if s.Timing != test.level.String() || int64(s.CPU.Passes) != test.passes || s.CPU.Submits != 1 {
-			t.Errorf("%v: timing %s, %d passes, %d submits", test.level, s.Timing, s.CPU.Passes, s.CPU.Submits)
+			t.Errorf("%v: timing %s, %d passes, %d submits", test.level, s.Timing, s.CPU.Passes,
+				s.CPU.Submits)
 		}
 		if (s.GPU != nil) != test.span {
 			t.Errorf("%v: gpu times %v", test.level, s.GPU)
@@ -240,7 +250,8 @@ func TestStepAtEachTimingLevel(t *testing.T) {
 			}
 		}
 		times, ok := r.x.DispatchNS()
-		if ok != (test.single >= 0) || ok && (len(times) != n || slices.Max(times) != test.single || slices.Min(times) != test.single) {
+		if ok != (test.single >= 0) || ok &&
+			(len(times) != n || slices.Max(times) != test.single || slices.Min(times) != test.single) {
 			t.Errorf("%v: times of dispatches %v, %v", test.level, times, ok)
 		}
 		if test.busy >= 0 {
@@ -291,7 +302,8 @@ func TestLevelsAreTheDevicesBarriers(t *testing.T) {
 			n := rapid.SampledFrom([]int{1, 7}).Draw(t, "rows")
 			var in StepInput
 			for _, v := range inputs {
-				in.Inputs = append(in.Inputs, InputData{Value: v, Dims: []int{n, width}, Data: make([]byte, 4*n*width)})
+				in.Inputs = append(in.Inputs,
+					InputData{Value: v, Dims: []int{n, width}, Data: make([]byte, 4*n*width)})
 			}
 			if err := x.Step(context.Background(), &in, TimingOff); err != nil {
 				t.Skip("operands of two lengths")
@@ -305,7 +317,10 @@ func TestLevelsAreTheDevicesBarriers(t *testing.T) {
 
 func TestFailureAnywhereIsFollowedByARightStep(t *testing.T) {
 	fault := errors.New("injected")
-	kinds := []fake.Kind{fake.Write, fake.Begin, fake.BeginPass, fake.EndPass, fake.Timestamp, fake.Resolve, fake.CopyOut, fake.Submit, fake.Wait, fake.ReadTimestamps}
+	kinds := []fake.Kind{
+		fake.Write, fake.Begin, fake.BeginPass, fake.EndPass, fake.Timestamp, fake.Resolve,
+		fake.CopyOut, fake.Submit, fake.Wait, fake.ReadTimestamps,
+	}
 	r := newRig(t, fake.Options{})
 	rec := NewRecorder(r.x)
 	r.mustStep(t, 7, 7)
@@ -350,7 +365,8 @@ func checkPlans(t fataler, x *Executor, rec *Recorder, s trace.Step) {
 		want := x.g.tracePlan(id, &loggedLaunch{*l, x.live.plans[d.op].route, x.live.plans[d.op].reason})
 		got, fresh := rec.ids.ID(want)
 		if fresh || got != s.Dispatches[i].Plan {
-			t.Fatalf("dispatch %d (%s): the step says plan %d, in force is %d", id, k.Name, s.Dispatches[i].Plan, got)
+			t.Fatalf("dispatch %d (%s): the step says plan %d, in force is %d", id, k.Name,
+				s.Dispatches[i].Plan, got)
 		}
 	}
 }
@@ -368,7 +384,10 @@ func TestRefusedOrCancelledStepLeavesTheDeviceAlone(t *testing.T) {
 		in   *StepInput
 		want string
 	}{
-		"shape":      {context.Background(), &StepInput{Inputs: []InputData{{Value: r.in, Dims: []int{rows + 1, width}}}}, "at most 512"},
+		"shape": {
+			context.Background(),
+			&StepInput{Inputs: []InputData{{Value: r.in, Dims: []int{rows + 1, width}}}}, "at most 512",
+		},
 		"bytes":      {context.Background(), short, "444 bytes for [7 16] u32, want 448"},
 		"symint":     {context.Background(), r.input(9, 0), "symint n: 0, want 1 to 512"},
 		"cancelled":  {cancelled, r.input(9, 9), "context canceled"},
@@ -430,7 +449,10 @@ func TestCheckCatchesWhatIsStale(t *testing.T) {
 				panic(err)
 			}
 		}, "params on the device are 71 00 00 00, a fresh plan gives 70 00 00 00"},
-		"dims": {func(r *rig) { r.x.live.now.dims[r.of][0] = 3 }, "b.add is [3 16], a fresh plan gives [7 16]"},
+		"dims": {
+			func(r *rig) { r.x.live.now.dims[r.of][0] = 3 },
+			"b.add is [3 16], a fresh plan gives [7 16]",
+		},
 	}
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -490,7 +512,10 @@ func TestEverythingIsReleased(t *testing.T) {
 	dev := fake.New(fake.Options{})
 	b := NewBuilder(dev.Info().Limits)
 	g := finish(t, b, unary(b, "y", rowsInput(b, "x")))
-	for kind := range map[fake.Kind]bool{fake.NewBuffer: true, fake.NewPipeline: true, fake.NewBindGroup: true, fake.NewReadback: true, fake.NewTimestamps: true, fake.Submit: true} {
+	for kind := range map[fake.Kind]bool{
+		fake.NewBuffer: true, fake.NewPipeline: true,
+		fake.NewBindGroup: true, fake.NewReadback: true, fake.NewTimestamps: true, fake.Submit: true,
+	} {
 		dev.FailNth(kind, 1, errors.New("injected"))
 		if _, err := Load(dev, g, LiveOptions{}, nil); err == nil {
 			t.Errorf("%v failed and Load did not", kind)
@@ -514,7 +539,10 @@ func TestConstantsAreUploadedAndChecked(t *testing.T) {
 		w := b.Constant("w", F32, []int{4}, func() ([]byte, error) { return data, err })
 		out := b.Tensor("y", F32)
 		b.Add("y", &funcOp{
-			spec:    Spec{Kind: "map", Inputs: []ValueID{x, w}, Outputs: []ValueID{out}, Slots: []Slot{{Uses: []Use{{binaryKernel, []ValueID{x, w, out}}}}}},
+			spec: Spec{
+				Kind: "map", Inputs: []ValueID{x, w}, Outputs: []ValueID{out},
+				Slots: []Slot{{Uses: []Use{{binaryKernel, []ValueID{x, w, out}}}}},
+			},
 			corners: func(r *Ranges) []Corner { return r.Ends(x) },
 			plan: func(p *Planner) error {
 				p.SetDims(out, p.Dims(x)...)
@@ -539,10 +567,12 @@ func TestConstantsAreUploadedAndChecked(t *testing.T) {
 	if err := load([]byte("sixteen bytes...")[:16], nil); err != nil {
 		t.Error(err)
 	}
-	if err := load(make([]byte, 12), nil); err == nil || !strings.Contains(err.Error(), "load w: 12 bytes for [4] f32, want 16") {
+	if err := load(make([]byte, 12), nil); err == nil ||
+		!strings.Contains(err.Error(), "load w: 12 bytes for [4] f32, want 16") {
 		t.Errorf("a short constant: %v", err)
 	}
-	if err := load(nil, errors.New("file cut short")); err == nil || !strings.Contains(err.Error(), "load w: file cut short") {
+	if err := load(nil, errors.New("file cut short")); err == nil ||
+		!strings.Contains(err.Error(), "load w: file cut short") {
 		t.Errorf("a constant that does not load: %v", err)
 	}
 }
@@ -559,7 +589,10 @@ func TestOutputThatTheStepDidNotReadIsNotHandedOut(t *testing.T) {
 	}
 	defer ex.Release()
 	for _, read := range [][]ValueID{{y, z}, {z}} {
-		in := &StepInput{Inputs: []InputData{{Value: x, Dims: []int{1, width}, Data: bytesOf(pattern(1, 0))}}, Read: read}
+		in := &StepInput{
+			Inputs: []InputData{{Value: x, Dims: []int{1, width}, Data: bytesOf(pattern(1, 0))}},
+			Read:   read,
+		}
 		if err := ex.Step(context.Background(), in, TimingOff); err != nil {
 			t.Fatal(err)
 		}
@@ -579,7 +612,10 @@ func TestReasonThatChangesIsRecorded(t *testing.T) {
 	x := rowsInput(b, "x")
 	out := b.Tensor("y", U32)
 	b.Add("y", &funcOp{
-		spec:    Spec{Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}}},
+		spec: Spec{
+			Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out},
+			Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}},
+		},
 		corners: func(r *Ranges) []Corner { return r.Ends(x) },
 		plan: func(p *Planner) error {
 			p.SetDims(out, rows, width)
@@ -667,7 +703,8 @@ func TestGraphOfNoDispatchesRuns(t *testing.T) {
 	defer ex.Release()
 	rec := NewRecorder(ex)
 	for _, level := range []Timing{TimingOff, TimingStep, TimingDispatch} {
-		if err := ex.Step(context.Background(), &StepInput{SymInts: []SymIntValue{{n, 4}}}, level); err != nil {
+		if err := ex.Step(context.Background(), &StepInput{SymInts: []SymIntValue{{n, 4}}},
+			level); err != nil {
 			t.Fatalf("%v: %v", level, err)
 		}
 		rec.Step()
@@ -677,7 +714,8 @@ func TestGraphOfNoDispatchesRuns(t *testing.T) {
 	}
 }
 
-// A position changes a plan with every token: a recorder that kept them all would grow for as long as the session lasts.
+// A position changes a plan with every token: a recorder that kept them all would grow for as long as the
+// session lasts.
 func TestRecorderForgetsOldPlans(t *testing.T) {
 	r := newRig(t, fake.Options{NoLog: true})
 	rec := NewRecorder(r.x)
@@ -702,6 +740,7 @@ func TestRecorderForgetsOldPlans(t *testing.T) {
 		idAt(2)
 	}
 	if later := idAt(1); later == first {
-		t.Errorf("after %d steps with other plans the recorder still knows plan %d", trace.PlanMemory*3/2, first)
+		t.Errorf("after %d steps with other plans the recorder still knows plan %d", trace.PlanMemory*3/2,
+			first)
 	}
 }

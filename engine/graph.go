@@ -8,9 +8,9 @@ import (
 	"gpuscope/trace"
 )
 
-// Graph is a finished dynamic-shape graph: operators in execution order, the values they pass on, the dispatch slots in order of
-// submission, and the memory plan. It never changes, needs no device, and serves every live shape within its maxima. Live holds what
-// changes, Executor what is on a device.
+// Graph is a finished dynamic-shape graph: operators in execution order, the values they pass on, the
+// dispatch slots in order of submission, and the memory plan. It never changes, needs no device, and serves
+// every live shape within its maxima. Live holds what changes, Executor what is on a device.
 type Graph struct {
 	limits     gpu.Limits
 	values     []value
@@ -47,7 +47,10 @@ func (b *Builder) Finish() (*Graph, error) {
 	if len(b.ops) == 0 {
 		return nil, fmt.Errorf("a graph of no operators")
 	}
-	g := &Graph{limits: b.limits, values: b.values, ops: b.ops, outputs: b.outputs, symOps: make([]bool, len(b.ops))}
+	g := &Graph{
+		limits: b.limits, values: b.values, ops: b.ops, outputs: b.outputs,
+		symOps: make([]bool, len(b.ops)),
+	}
 	for v := range g.values {
 		if g.values[v].role == Input {
 			g.inputs = append(g.inputs, ValueID(v))
@@ -84,8 +87,9 @@ func (g *Graph) symOnly(o *op) bool {
 	return len(o.spec.Outputs) > 0
 }
 
-// settleAliases grants aliases. A graph input, an output and State keep memory of their own, so an alias that touches one is a copy.
-// No operator writes an intermediate after its producer, so nothing else stands in the way.
+// settleAliases grants aliases. A graph input, an output and State keep memory of their own, so an alias that
+// touches one is a copy. No operator writes an intermediate after its producer, so nothing else stands in the
+// way.
 func (g *Graph) settleAliases() {
 	for i := range g.ops {
 		o := &g.ops[i]
@@ -93,7 +97,8 @@ func (g *Graph) settleAliases() {
 			continue
 		}
 		in, out := g.root(o.spec.Inputs[0]), o.spec.Outputs[0]
-		if r := g.values[in].role; (r == Intermediate || r == Constant) && g.values[out].role == Intermediate && g.values[out].bytes <= g.values[in].bytes {
+		if r := g.values[in].role; (r == Intermediate || r == Constant) &&
+			g.values[out].role == Intermediate && g.values[out].bytes <= g.values[in].bytes {
 			g.values[out].alias, o.aliased = in, true
 		}
 	}
@@ -153,7 +158,11 @@ type ValueInfo struct {
 // Value describes a value.
 func (g *Graph) Value(v ValueID) ValueInfo {
 	val := &g.values[v]
-	return ValueInfo{val.name, val.dtype, val.role, val.kind == symInt, val.maxDims, [2]int64{val.lo, val.hi}, val.load}
+	return ValueInfo{
+		val.name, val.dtype, val.role, val.kind == symInt, val.maxDims,
+		[2]int64{val.lo, val.hi},
+		val.load,
+	}
 }
 
 // Describe is the graph as a trace has it, without the kernels' source where source is false.
@@ -164,7 +173,11 @@ func (g *Graph) Describe() trace.Graph {
 		tv := trace.Value{ID: ValueID(i), Name: val.name, Kind: val.kind.String(), Role: val.role.String()}
 		if val.kind == symInt {
 			tv.Role = "symint"
-			d.SymInts = append(d.SymInts, trace.SymInt{ID: trace.SymIntID(len(d.SymInts)), Value: ValueID(i), Name: val.name, Min: val.lo, Max: val.hi})
+			d.SymInts = append(d.SymInts,
+				trace.SymInt{
+					ID: trace.SymIntID(len(d.SymInts)), Value: ValueID(i), Name: val.name,
+					Min: val.lo, Max: val.hi,
+				})
 		} else {
 			tv.DType, tv.MaxDims, tv.Bytes = val.dtype.String(), val.maxDims, val.bytes
 		}
@@ -178,7 +191,10 @@ func (g *Graph) Describe() trace.Graph {
 	}
 	for i := range g.ops {
 		o := &g.ops[i]
-		top := trace.Op{ID: o.id, Name: o.name, Kind: o.spec.Kind, Inputs: o.spec.Inputs, Outputs: o.spec.Outputs, State: o.spec.State, Attrs: o.spec.Attrs, Block: o.block}
+		top := trace.Op{
+			ID: o.id, Name: o.name, Kind: o.spec.Kind, Inputs: o.spec.Inputs,
+			Outputs: o.spec.Outputs, State: o.spec.State, Attrs: o.spec.Attrs, Block: o.block,
+		}
 		if o.layer >= 0 {
 			top.Layer = &o.layer
 		}
@@ -196,7 +212,10 @@ func (g *Graph) Describe() trace.Graph {
 func (g *Graph) describeDispatch(id trace.DispatchID) trace.Dispatch {
 	dp := &g.dispatches[id]
 	o := &g.ops[dp.op]
-	d := trace.Dispatch{ID: id, Op: dp.op, Label: o.spec.Slots[dp.slot].Label, Reads: dp.reads, Writes: dp.writes}
+	d := trace.Dispatch{
+		ID: id, Op: dp.op, Label: o.spec.Slots[dp.slot].Label, Reads: dp.reads,
+		Writes: dp.writes,
+	}
 	var most int64
 	for c := range o.corner {
 		l := &o.corner[c].launches[dp.slot]

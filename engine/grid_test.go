@@ -23,10 +23,19 @@ func TestGridsCoverTheirWork(t *testing.T) {
 		{"one thread", func(p *Planner) Grid { return p.Threads(1, 64) }, Grid{1, 1, 1, 1, 63}},
 		{"a full group", func(p *Planner) Grid { return p.Threads(64, 64) }, Grid{1, 1, 1, 1, 0}},
 		{"one past", func(p *Planner) Grid { return p.Threads(65, 64) }, Grid{2, 1, 1, 2, 63}},
-		{"largest unfolded", func(p *Planner) Grid { return p.Rows(65535, 64, 64) }, Grid{65535, 1, 1, 65535, 0}},
-		{"folded square", func(p *Planner) Grid { return p.Rows(65536, 64, 64) }, Grid{256, 256, 1, 65536, 0}},
+		{
+			"largest unfolded", func(p *Planner) Grid { return p.Rows(65535, 64, 64) },
+			Grid{65535, 1, 1, 65535, 0},
+		},
+		{
+			"folded square", func(p *Planner) Grid { return p.Rows(65536, 64, 64) },
+			Grid{256, 256, 1, 65536, 0},
+		},
 		{"half-idle rows", func(p *Planner) Grid { return p.Rows(3, 64, 32) }, Grid{3, 1, 1, 3, 96}},
-		{"tiles", func(p *Planner) Grid { return p.Tiles(130, 64, 65, 64, 1, 256) }, Grid{3, 2, 1, 6, 6*256 - 529}},
+		{
+			"tiles", func(p *Planner) Grid { return p.Tiles(130, 64, 65, 64, 1, 256) },
+			Grid{3, 2, 1, 6, 6*256 - 529},
+		},
 		{"strided", func(p *Planner) Grid { return p.Stride(100000) }, Grid{65535, 1, 1, 65535, 0}},
 	}
 	for _, test := range tests {
@@ -60,7 +69,8 @@ func TestGridTheDeviceCannotRunIsRefused(t *testing.T) {
 		"wide tiles":    func(p *Planner) Grid { return p.Tiles(1<<30, 64, 1, 64, 1, 256) },
 	} {
 		p := gridPlanner()
-		if g := grid(p); g != (Grid{}) || p.err == nil || !strings.Contains(p.err.Error(), "the device takes 1 to 65535") {
+		if g := grid(p); g != (Grid{}) || p.err == nil ||
+			!strings.Contains(p.err.Error(), "the device takes 1 to 65535") {
 			t.Errorf("%s: got %+v, %v", name, g, p.err)
 		}
 	}

@@ -39,7 +39,10 @@ func (g *Graph) KernelName(k *Kernel) string { return g.names[k] }
 
 func (g *Graph) describeKernel(k *Kernel) trace.Kernel {
 	sum := sha256.Sum256([]byte(k.Source))
-	t := trace.Kernel{Name: g.names[k], Constants: k.Constants, SourceSHA256: hex.EncodeToString(sum[:]), Source: k.Source, Params: k.Params}
+	t := trace.Kernel{
+		Name: g.names[k], Constants: k.Constants, SourceSHA256: hex.EncodeToString(sum[:]),
+		Source: k.Source, Params: k.Params,
+	}
 	for i, n := range k.WorkgroupSize {
 		t.WorkgroupSize[i] = int(n)
 	}

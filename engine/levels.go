@@ -8,12 +8,14 @@ import (
 	"gpuscope/trace"
 )
 
-// Levels. The native library puts a barrier before a dispatch that uses a buffer in another way than its last use (gpu.Barriers has the rule).
-// Everything before must pass the barrier, so a step costs by its levels, the runs of dispatches between barriers, more than by its
-// dispatches. What a dispatch reads and writes is known, so levels are exact without a device.
+// Levels. The native library puts a barrier before a dispatch that uses a buffer in another way than its last
+// use (gpu.Barriers has the rule). Everything before must pass the barrier, so a step costs by its levels,
+// the runs of dispatches between barriers, more than by its dispatches. What a dispatch reads and writes is
+// known, so levels are exact without a device.
 //
-// Two things follow. Dispatch slots are submitted in order of the lowest level at which they can run, so that independent ones stand side by
-// side. And the memory plan shares a slot only where that adds no barrier (memory.go).
+// Two things follow. Dispatch slots are submitted in order of the lowest level at which they can run, so that
+// independent ones stand side by side. And the memory plan shares a slot only where that adds no barrier
+// (memory.go).
 
 // order lists the dispatch slots of all operators in order of submission.
 func (g *Graph) order() {
@@ -61,7 +63,8 @@ func (g *Graph) newDispatch(o *op, slot int) dispatch {
 			if use.Kernel.Storage[i] == gpu.ReadWrite && !slices.Contains(d.writes, v) {
 				d.writes = append(d.writes, v)
 			}
-			if (use.Kernel.Storage[i] == gpu.Read || g.values[v].role == State) && !slices.Contains(d.reads, v) {
+			if (use.Kernel.Storage[i] == gpu.Read || g.values[v].role == State) &&
+				!slices.Contains(d.reads, v) {
 				d.reads = append(d.reads, v)
 			}
 		}
@@ -72,8 +75,8 @@ func (g *Graph) newDispatch(o *op, slot int) dispatch {
 	return d
 }
 
-// hazards finds what a dispatch slot must come after: for each value, who wrote it last and who has read it since. Slots of one operator
-// that no route uses together are not in each other's way.
+// hazards finds what a dispatch slot must come after: for each value, who wrote it last and who has read it
+// since. Slots of one operator that no route uses together are not in each other's way.
 type hazards struct {
 	g                *Graph
 	placed           []*dispatch

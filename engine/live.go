@@ -26,32 +26,34 @@ func (o Order) String() string { return [...]string{"topological", "fixpoint"}[o
 // LiveOptions say how a graph's live shapes are kept.
 type LiveOptions struct {
 	Order Order
-	// Static pins every operator to the route of its largest corner and every slot to its largest grid there; dims, params and SymInts stay live.
+	// Static pins every operator to the route of its largest corner and every slot to its largest grid there;
+	// dims, params and SymInts stay live.
 	Static bool
 	// MaxPasses bounds the passes of Fixpoint; 0 means operators + 1.
 	MaxPasses int
 }
 
-// Live is the changing half of a graph: live dims, SymInts and the plan in force of every operator. A resize is a transaction: Set... says
-// what is new, Propagate makes all plans, and Commit puts them in force or Discard drops them; an error of Propagate has
-// dropped them already. Nothing is allocated on the way once the buffers of the first resizes have grown.
+// Live is the changing half of a graph: live dims, SymInts and the plan in force of every operator. A resize
+// is a transaction: Set... says what is new, Propagate makes all plans, and Commit puts them in force or
+// Discard drops them; an error of Propagate has dropped them already. Nothing is allocated on the way once
+// the buffers of the first resizes have grown.
 type Live struct {
 	g         *Graph
 	order     Order
 	static    bool
 	maxPasses int
-	wishes    []wish // by operator
+	requested []routeRequest // by operator
 
-	now, next env    // in force, and with the transaction's changes
-	plans     []plan // in force, by operator
-	made      []plan // of this transaction, where planned
-	spare     []plan
-	planner   Planner
+	now, next    env    // in force, and with the transaction's changes
+	plans        []plan // in force, by operator
+	nextPlans    []plan // of this transaction, where planned
+	scratchPlans []plan // that plans are made into
+	planner      Planner
 
 	changed   []ValueID // values of next that differ, or did, from now
 	isChanged []bool
 	planned   []OpID // operators that ran in this transaction
-	isPlanned []bool // and have a plan in made
+	isPlanned []bool // and have a plan in nextPlans
 
 	lastRun  []int // by operator: index of its last run in log.hooks, -1 none
 	changeAt []int // by value: number of the run that changed it last, -1 before any run
@@ -67,14 +69,17 @@ type Live struct {
 	needs      []int64 // by memory: bytes that LiveBytes counts
 }
 
-// NewLive is the graph at its maximum shapes, each SymInt at its first value: the state that a resize to them would leave.
+// NewLive is the graph at its maximum shapes, each SymInt at its first value: the state that a resize to them
+// would leave.
 func NewLive(g *Graph, o LiveOptions) (*Live, error) {
 	nv, no := len(g.values), len(g.ops)
 	l := &Live{
 		g: g, order: o.Order, static: o.Static, maxPasses: o.MaxPasses,
-		plans: make([]plan, no), made: make([]plan, no), spare: make([]plan, no), wishes: make([]wish, no),
-		isChanged: make([]bool, nv), isPlanned: make([]bool, no), lastRun: make([]int, no), changeAt: make([]int, nv),
-		wake: newBitset(no), passWake: newBitset(no), deferred: newBitset(no), routesMove: true,
+		plans: make([]plan, no), nextPlans: make([]plan, no), scratchPlans: make([]plan, no),
+		requested: make([]routeRequest, no),
+		isChanged: make([]bool, nv), isPlanned: make([]bool, no), lastRun: make([]int, no),
+		changeAt: make([]int, nv),
+		wake:     newBitset(no), passWake: newBitset(no), deferred: newBitset(no), routesMove: true,
 		needs: make([]int64, len(g.slots)+nv),
 	}
 	if l.maxPasses == 0 {
@@ -84,10 +89,10 @@ func NewLive(g *Graph, o LiveOptions) (*Live, error) {
 	l.planner = Planner{limits: &g.limits, values: g.values, env: l.next}
 	for i := range g.ops {
 		o := &g.ops[i]
-		l.plans[i], l.made[i], l.spare[i] = o.newPlan(), o.newPlan(), o.newPlan()
-		l.wishes[i], l.lastRun[i] = o.wish, -1
+		l.plans[i], l.nextPlans[i], l.scratchPlans[i] = o.newPlan(), o.newPlan(), o.newPlan()
+		l.requested[i], l.lastRun[i] = o.request, -1
 		if l.static {
-			l.wishes[i] = wish{route: o.corner[o.largest].route}
+			l.requested[i] = routeRequest{route: o.corner[o.largest].route}
 		}
 	}
 	// The first plans: every operator, once, in order.
@@ -104,7 +109,10 @@ func NewLive(g *Graph, o LiveOptions) (*Live, error) {
 }
 
 func newEnv(g *Graph) env {
-	e := env{dims: make([][]int, len(g.values)), ints: make([]int64, len(g.values)), host: make([][]int64, len(g.values))}
+	e := env{
+		dims: make([][]int, len(g.values)), ints: make([]int64, len(g.values)),
+		host: make([][]int64, len(g.values)),
+	}
 	for i := range g.values {
 		val := &g.values[i]
 		e.dims[i], e.ints[i] = slices.Clone(val.maxDims), val.first
@@ -126,17 +134,20 @@ func (l *Live) SetDims(v ValueID, dims ...int) error {
 		return err
 	}
 	if len(dims) != len(val.maxDims) {
-		return fmt.Errorf("input %s: rank %d, want rank %d: %w", val.name, len(dims), len(val.maxDims), ErrShape)
+		return fmt.Errorf("input %s: rank %d, want rank %d: %w", val.name, len(dims), len(val.maxDims),
+			ErrShape)
 	}
 	for i, d := range dims {
 		if d < 1 {
 			return fmt.Errorf("input %s: dim %d is %d, must be positive: %w", val.name, i, d, ErrShape)
 		}
 		if d > val.maxDims[i] {
-			return fmt.Errorf("input %s: dim %d is %d, at most %d: %w", val.name, i, d, val.maxDims[i], ErrShape)
+			return fmt.Errorf("input %s: dim %d is %d, at most %d: %w", val.name, i, d, val.maxDims[i],
+				ErrShape)
 		}
 		if d < val.minDims[i] {
-			return fmt.Errorf("input %s: dim %d is %d, at least %d: %w", val.name, i, d, val.minDims[i], ErrShape)
+			return fmt.Errorf("input %s: dim %d is %d, at least %d: %w", val.name, i, d, val.minDims[i],
+				ErrShape)
 		}
 	}
 	if slices.Equal(l.next.dims[v], dims) {
@@ -166,15 +177,16 @@ func (l *Live) SetInt(v ValueID, n int64) error {
 	return nil
 }
 
-// SetHost tells the integers that the host is about to write to a graph input, after its dims are set. Only operators that read host integers
-// are woken by them.
+// SetHost tells the integers that the host is about to write to a graph input, after its dims are set. Only
+// operators that read host integers are woken by them.
 func (l *Live) SetHost(v ValueID, ints []int64) error {
 	val, err := l.input(v, tensor)
 	if err != nil || !val.hostRead {
 		return err
 	}
 	if n := numel(l.next.dims[v]); len(ints) != n {
-		return fmt.Errorf("input %s: %d integers for dims %v, want %d: %w", val.name, len(ints), l.next.dims[v], n, ErrShape)
+		return fmt.Errorf("input %s: %d integers for dims %v, want %d: %w", val.name, len(ints),
+			l.next.dims[v], n, ErrShape)
 	}
 	if slices.Equal(l.next.host[v], ints) {
 		return nil
@@ -222,8 +234,8 @@ func (l *Live) Commit() {
 		l.now.host[v] = append(l.now.host[v][:0], l.next.host[v]...)
 	}
 	for _, o := range l.planned {
-		l.routesMove = l.routesMove || !sameDispatches(&l.plans[o], &l.made[o])
-		l.plans[o], l.made[o] = l.made[o], l.plans[o]
+		l.routesMove = l.routesMove || !sameDispatches(&l.plans[o], &l.nextPlans[o])
+		l.plans[o], l.nextPlans[o] = l.nextPlans[o], l.plans[o]
 	}
 	l.settle()
 }
@@ -274,7 +286,8 @@ func (l *Live) Int(v ValueID) int64 { return l.now.ints[v] }
 // Log is the record of the last Propagate. It is good until the next one.
 func (l *Live) Log() *ResizeLog { return &l.log }
 
-// Active are the dispatches that run with the plans in force, in order of submission, and Levels the first of each level among them.
+// Active are the dispatches that run with the plans in force, in order of submission, and Levels the first of
+// each level among them.
 func (l *Live) Active() []trace.DispatchID {
 	l.listDispatches()
 	return l.active
@@ -322,8 +335,8 @@ func (l *Live) Launch(id trace.DispatchID) (*Launch, *Kernel) {
 	return &p.launches[d.slot], l.g.ops[d.op].use(d.slot, p.route).Kernel
 }
 
-// LiveBytes are the bytes of the allocated memory that the plans in force use, params not counted: of each buffer, what the largest of the values that
-// take turns in it needs.
+// LiveBytes are the bytes of the allocated memory that the plans in force use, params not counted: of each
+// buffer, what the largest of the values that take turns in it needs.
 func (l *Live) LiveBytes() int64 {
 	clear(l.needs)
 	need := func(v ValueID, dims []int) {

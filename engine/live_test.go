@@ -156,14 +156,26 @@ func TestRefusedResizeLeavesEverythingAsItWas(t *testing.T) {
 			do   func() error
 			want string
 		}{
-			"rank":             {func() error { return l.SetDims(x, 7) }, "input x: rank 1, want rank 2"},
-			"zero":             {func() error { return l.SetDims(x, 0, width) }, "dim 0 is 0, must be positive"},
-			"negative":         {func() error { return l.SetDims(x, -3, width) }, "dim 0 is -3, must be positive"},
-			"over max":         {func() error { return l.SetDims(x, rows+1, width) }, "dim 0 is 513, at most 512"},
-			"static dim":       {func() error { return l.SetDims(x, rows, 8) }, "dim 1 is 8, at least 16"},
-			"not an input":     {func() error { return l.SetDims(sum, 7, width) }, "sum is no tensor input"},
-			"symint range":     {func() error { return l.SetInt(n, rows+1) }, "symint n: 513, want 1 to 512"},
-			"the plan's error": {func() error { return l.SetDims(x, 7, width) }, "sum (binary) [fx[7 16] y[512 16]]: operands [7 16] and [512 16] are not of one shape"},
+			"rank": {func() error { return l.SetDims(x, 7) }, "input x: rank 1, want rank 2"},
+			"zero": {
+				func() error { return l.SetDims(x, 0, width) },
+				"dim 0 is 0, must be positive",
+			},
+			"negative": {
+				func() error { return l.SetDims(x, -3, width) },
+				"dim 0 is -3, must be positive",
+			},
+			"over max": {
+				func() error { return l.SetDims(x, rows+1, width) },
+				"dim 0 is 513, at most 512",
+			},
+			"static dim":   {func() error { return l.SetDims(x, rows, 8) }, "dim 1 is 8, at least 16"},
+			"not an input": {func() error { return l.SetDims(sum, 7, width) }, "sum is no tensor input"},
+			"symint range": {func() error { return l.SetInt(n, rows+1) }, "symint n: 513, want 1 to 512"},
+			"the plan's error": {
+				func() error { return l.SetDims(x, 7, width) },
+				"sum (binary) [fx[7 16] y[512 16]]: operands [7 16] and [512 16] are not of one shape",
+			},
 		}
 		for name, test := range tests {
 			t.Run(order.String()+"/"+name, func(t *testing.T) {
@@ -225,7 +237,9 @@ func TestFixpointRecordsGlitchesAndDeferrals(t *testing.T) {
 	for i, p := range l.log.passes {
 		for ; hook < p.hookEnd; hook++ {
 			h := l.log.hooks[hook]
-			got = append(got, fmt.Sprintf("pass %d %s noop=%v glitch=%v deferred=%v", i, l.g.ops[h.op].name, h.noop, h.glitch, h.deferred))
+			got = append(got,
+				fmt.Sprintf("pass %d %s noop=%v glitch=%v deferred=%v", i, l.g.ops[h.op].name, h.noop,
+					h.glitch, h.deferred))
 		}
 	}
 	want := []string{
@@ -272,10 +286,10 @@ func TestRoutesFollowLiveRows(t *testing.T) {
 		}
 		launch, k := static.Launch(static.Active()[0])
 		if k.Name != "many" || launch.Grid.X != rows || launch.needed[0] != uint32(n) {
-			t.Errorf("static: kernel %s, grid %d, needed %d: want many, %d and %d", k.Name, launch.Grid.X, launch.needed[0], rows, n)
+			t.Errorf("static: kernel %s, grid %d, needed %d: want many, %d and %d", k.Name, launch.Grid.X,
+				launch.needed[0], rows, n)
 		}
 	}
-
 }
 
 func TestAskedRoutesAreTakenOrRefused(t *testing.T) {
@@ -292,7 +306,8 @@ func TestAskedRoutesAreTakenOrRefused(t *testing.T) {
 		{"routed@elsewhere", "one", "route routed@elsewhere=one: the graph has no such operator"},
 		{"routed@r", "one", "route one cannot do this shape (it would take many, rows > 1)"},
 	} {
-		if _, _, err := build(rows, test.target, test.route); !errors.Is(err, ErrRoute) || !strings.Contains(err.Error(), test.want) {
+		if _, _, err := build(rows, test.target, test.route); !errors.Is(err, ErrRoute) ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s=%s: error %v, want %q", test.target, test.route, err, test.want)
 		}
 	}
@@ -477,7 +492,8 @@ func BenchmarkPropagate(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(operators), "ns/operator")
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(operators),
+					"ns/operator")
 			})
 		}
 	}
@@ -511,14 +527,18 @@ func TestBothOrdersNameTheSameRefusal(t *testing.T) {
 	}
 }
 
-// Graphs have no cycles and plans are pure, so operators + 1 passes are always enough: a lower bound, and a plan that flips, must end in an error.
+// Graphs have no cycles and plans are pure, so operators + 1 passes are always enough: a lower bound, and a
+// plan that flips, must end in an error.
 func TestFixpointBoundHoldsForAnOperatorThatFlips(t *testing.T) {
 	b := NewBuilder(gpu.DefaultLimits())
 	x := rowsInput(b, "x")
 	out := b.Tensor("flip", U32)
 	calls := 0
 	b.Add("flip", &funcOp{
-		spec:    Spec{Kind: "flip", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}}},
+		spec: Spec{
+			Kind: "flip", Inputs: []ValueID{x}, Outputs: []ValueID{out},
+			Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}},
+		},
 		corners: func(r *Ranges) []Corner { return r.Ends(x) },
 		plan: func(p *Planner) error {
 			calls++
@@ -542,13 +562,17 @@ func TestFixpointBoundHoldsForAnOperatorThatFlips(t *testing.T) {
 	}
 }
 
-// The corner with the most work need not have the largest grid of every slot: a pinned grid smaller than the live one would leave work undone.
+// The corner with the most work need not have the largest grid of every slot: a pinned grid smaller than the
+// live one would leave work undone.
 func TestStaticGridIsTheLargestOfAnyCorner(t *testing.T) {
 	b := NewBuilder(gpu.DefaultLimits())
 	x := rowsInput(b, "x")
 	out := b.Tensor("y", U32)
 	b.Add("y", &funcOp{
-		spec:    Spec{Kind: "split", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}}},
+		spec: Spec{
+			Kind: "split", Inputs: []ValueID{x}, Outputs: []ValueID{out},
+			Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}},
+		},
 		corners: func(r *Ranges) []Corner { return r.Ends(x) },
 		plan: func(p *Planner) error { // few rows are split over more workgroups than many are
 			n := p.Dim(x, 0)
@@ -565,7 +589,8 @@ func TestStaticGridIsTheLargestOfAnyCorner(t *testing.T) {
 			t.Fatal(err)
 		}
 		if launch, _ := l.Launch(0); launch.Grid.X != 999 || launch.needed[0] != uint32(1000-n) {
-			t.Errorf("%d rows: grid %d, needed %d, want 999 and %d", n, launch.Grid.X, launch.needed[0], 1000-n)
+			t.Errorf("%d rows: grid %d, needed %d, want 999 and %d", n, launch.Grid.X, launch.needed[0],
+				1000-n)
 		}
 	}
 }
@@ -574,7 +599,8 @@ func TestStaticGridIsTheLargestOfAnyCorner(t *testing.T) {
 func TestFixpointMarksARunThatSucceededTooEarly(t *testing.T) {
 	b := NewBuilder(gpu.DefaultLimits())
 	x := rowsInput(b, "x")
-	l := newLive(t, finish(t, b, cut(b, "cut", x, size(b, "s", unary(b, "f", x)))), LiveOptions{Order: Fixpoint})
+	l := newLive(t, finish(t, b, cut(b, "cut", x, size(b, "s", unary(b, "f", x)))),
+		LiveOptions{Order: Fixpoint})
 	if err := resize(l, x, 7, width); err != nil {
 		t.Fatal(err)
 	}
@@ -582,7 +608,10 @@ func TestFixpointMarksARunThatSucceededTooEarly(t *testing.T) {
 	for _, h := range l.log.hooks {
 		got = append(got, fmt.Sprintf("%s glitch=%v deferred=%v", l.g.ops[h.op].name, h.glitch, h.deferred))
 	}
-	want := []string{"f glitch=false deferred=false", "cut glitch=true deferred=false", "s glitch=false deferred=false", "cut glitch=false deferred=false"}
+	want := []string{
+		"f glitch=false deferred=false", "cut glitch=true deferred=false",
+		"s glitch=false deferred=false", "cut glitch=false deferred=false",
+	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

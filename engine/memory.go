@@ -8,12 +8,14 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// Memory. Every value that lives on the device has a buffer at its maximum size; a live tensor is a contiguous prefix of it. Inputs, outputs,
-// constants and State have buffers of their own. Intermediates and scratch share allocation slots by lifetime, one buffer each.
+// Memory. Every value that lives on the device has a buffer at its maximum size; a live tensor is a
+// contiguous prefix of it. Inputs, outputs, constants and State have buffers of their own. Intermediates and
+// scratch share allocation slots by lifetime, one buffer each.
 //
-// A slot passes from one value to the next when the last dispatch that touches the one comes, in order of submission, before the first that touches the
-// other. The new content needs a barrier before it, so the slot passes on only at a dispatch that has a barrier in any case: one that is the
-// first to read what another wrote. Sharing then adds no barrier, whatever routes are in use.
+// A slot passes from one value to the next when the last dispatch that touches the one comes, in order of
+// submission, before the first that touches the other. The new content needs a barrier before it, so the slot
+// passes on only at a dispatch that has a barrier in any case: one that is the first to read what another
+// wrote. Sharing then adds no barrier, whatever routes are in use.
 
 // planMemory gives every value its slot, and refuses what the device cannot hold.
 func (g *Graph) planMemory() error {
@@ -32,12 +34,14 @@ func (g *Graph) planMemory() error {
 			byFirst = append(byFirst, ValueID(i))
 		}
 	}
-	slices.SortStableFunc(byFirst, func(a, b ValueID) int { return cmp.Compare(lives[a].first, lives[b].first) })
+	slices.SortStableFunc(byFirst,
+		func(a, b ValueID) int { return cmp.Compare(lives[a].first, lives[b].first) })
 	for _, v := range byFirst {
 		val, life := &g.values[v], &lives[v]
 		best := -1
 		for s := range g.slots {
-			if life.mayFollow && last[s] < life.first && (best < 0 || fit(g.slots[s], val.bytes) < fit(g.slots[best], val.bytes)) {
+			if life.mayFollow && last[s] < life.first &&
+				(best < 0 || fit(g.slots[s], val.bytes) < fit(g.slots[best], val.bytes)) {
 				best = s
 			}
 		}
@@ -56,7 +60,8 @@ func (g *Graph) planMemory() error {
 	return nil
 }
 
-// fit is how badly a value of want bytes fits a slot of have: the bytes that one of them exceeds the other by.
+// fit is how badly a value of want bytes fits a slot of have: the bytes that one of them exceeds the other
+// by.
 func fit(have, want int64) int64 { return max(have-want, want-have) }
 
 func (g *Graph) checkSize(v *value) error {
@@ -65,7 +70,8 @@ func (g *Graph) checkSize(v *value) error {
 		limit, what = g.limits.MaxBufferSize, "buffer"
 	}
 	if uint64(v.bytes) > limit {
-		return fmt.Errorf("%s %s %v %s needs %d bytes, the device's largest %s is %d: %w", v.role, v.name, v.maxDims, v.dtype, v.bytes, what, limit, gpu.ErrUnsupported)
+		return fmt.Errorf("%s %s %v %s needs %d bytes, the device's largest %s is %d: %w", v.role, v.name,
+			v.maxDims, v.dtype, v.bytes, what, limit, gpu.ErrUnsupported)
 	}
 	return nil
 }
@@ -74,7 +80,8 @@ func (g *Graph) checkSize(v *value) error {
 type lifetime struct {
 	first, last int // that touch it
 	readers     []launchOn
-	// mayFollow: every dispatch that can be the first to touch it has a barrier before it in any case, so it may take over another's slot.
+	// mayFollow: every dispatch that can be the first to touch it has a barrier before it in any case, so it
+	// may take over another's slot.
 	mayFollow bool
 }
 
@@ -128,7 +135,8 @@ func (g *Graph) readsFirst(readers []launchOn, at launchOn) bool {
 	return true
 }
 
-// eachBinding calls f for the roots of what every dispatch slot binds, on each route that a corner takes, in order of submission.
+// eachBinding calls f for the roots of what every dispatch slot binds, on each route that a corner takes, in
+// order of submission.
 func (g *Graph) eachBinding(f func(at launchOn, root ValueID, a gpu.Access)) {
 	for i := range g.dispatches {
 		d := &g.dispatches[i]

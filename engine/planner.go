@@ -9,30 +9,32 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// Planner is what an operator's Plan reads from and writes to. Reads are checked: an operator sees its own arguments and nothing
-// else. After the first error every write is without effect, and that error is the plan's.
+// Planner is what an operator's Plan reads from and writes to. Reads are checked: an operator sees its own
+// arguments and nothing else. After the first error every write is without effect, and that error is the
+// plan's.
 type Planner struct {
 	limits  *gpu.Limits
 	values  []value
 	env     env
 	op      *op
 	plan    *plan
-	wish    wish
+	request routeRequest
 	aliased bool
 	err     error
 }
 
-// wish is a route that is asked for from outside.
-type wish struct {
+// routeRequest is a route that is asked for from outside.
+type routeRequest struct {
 	route int // -1: none
-	// must: a shape that the route cannot do is refused (--route); else the plan's own choice stands (--static).
+	// must: a shape that the route cannot do is refused (--route); else the plan's own choice stands
+	// (--static).
 	must bool
 }
 
-var noWish = wish{route: -1}
+var noRoute = routeRequest{route: -1}
 
-// env is one moment of a graph's live values: by ValueID, the dims of tensors, the values of SymInts, and the host
-// integers of inputs.
+// env is one moment of a graph's live values: by ValueID, the dims of tensors, the values of SymInts, and the
+// host integers of inputs.
 type env struct {
 	dims [][]int
 	ints []int64
@@ -74,7 +76,8 @@ type Params struct {
 	data  [4 * MaxParams]byte
 }
 
-// U32 appends unsigned fields. A value outside of uint32 is written as its low bits and refused by the engine's check.
+// U32 appends unsigned fields. A value outside of uint32 is written as its low bits and refused by the
+// engine's check.
 func (p *Params) U32(values ...int) *Params {
 	for _, v := range values {
 		kind := byte('u')
@@ -109,7 +112,8 @@ func (p *Params) F32(values ...float32) *Params {
 func (p *Params) put(kind byte, v uint32) {
 	if p.n < MaxParams {
 		p.kinds[p.n] = kind
-		p.data[4*p.n], p.data[4*p.n+1], p.data[4*p.n+2], p.data[4*p.n+3] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
+		p.data[4*p.n], p.data[4*p.n+1], p.data[4*p.n+2], p.data[4*p.n+3] = byte(v), byte(v>>8), byte(v>>16),
+			byte(v>>24)
 	}
 	p.n++
 }
@@ -128,7 +132,8 @@ func (p *Planner) Dims(v ValueID) []int {
 	return p.env.dims[v]
 }
 
-// Dim is one live dim of a tensor argument; a negative axis counts from the end. An axis that is not there is an error and gives 0.
+// Dim is one live dim of a tensor argument; a negative axis counts from the end. An axis that is not there is
+// an error and gives 0.
 func (p *Planner) Dim(v ValueID, axis int) int {
 	dims := p.Dims(v)
 	if axis < 0 {
@@ -152,8 +157,8 @@ func (p *Planner) Int(v ValueID) int {
 	return int(p.env.ints[v])
 }
 
-// HostInts are the integers that the host is about to write to an argument that is a graph input, one for each element. Where there are more or fewer
-// it is an error and gives nil.
+// HostInts are the integers that the host is about to write to an argument that is a graph input, one for
+// each element. Where there are more or fewer it is an error and gives nil.
 func (p *Planner) HostInts(v ValueID) []int64 {
 	if !p.declared(v) {
 		return nil
@@ -193,25 +198,26 @@ func (p *Planner) SetInt(v ValueID, n int64) {
 	p.plan.outs[k].int, p.plan.outs[k].set = n, true
 }
 
-// Choose settles the route of this plan: preferred, for reason, unless another was asked for from outside. Bit i of allowed says that
-// route i can do this live shape.
+// Choose settles the route of this plan: preferred, for reason, unless another was asked for from outside.
+// Bit i of allowed says that route i can do this live shape.
 func (p *Planner) Choose(preferred int, reason Reason, allowed uint64) int {
 	p.plan.route, p.plan.reason = preferred, reason
-	w := p.wish
+	r := p.request
 	switch {
-	case w.route < 0 || w.route == preferred:
-	case allowed>>w.route&1 != 0:
-		p.plan.route, p.plan.reason = w.route, wished(w.must)
-	case w.must:
-		p.Errorf("%w %s cannot do this shape (it would take %s, %s)", ErrRoute, p.op.spec.Routes[w.route], p.op.spec.Routes[preferred], reason)
+	case r.route < 0 || r.route == preferred:
+	case allowed>>r.route&1 != 0:
+		p.plan.route, p.plan.reason = r.route, requestedRoute(r.must)
+	case r.must:
+		p.Errorf("%w %s cannot do this shape (it would take %s, %s)", ErrRoute, p.op.spec.Routes[r.route],
+			p.op.spec.Routes[preferred], reason)
 	}
 	return p.plan.route
 }
 
-// wished is the Reason of a route that was asked for.
-type wished bool
+// requestedRoute is the Reason of a route that was asked for.
+type requestedRoute bool
 
-func (must wished) String() string {
+func (must requestedRoute) String() string {
 	if must {
 		return "asked for"
 	}
@@ -226,8 +232,8 @@ func (p *Planner) Dispatch(slot int, g Grid) *Launch {
 	return l
 }
 
-// Errorf refuses the shape. The engine puts the operator in front: say which argument, its shape and what it should be.
-// It returns the error for Plan to return; the first one counts.
+// Errorf refuses the shape. The engine puts the operator in front: say which argument, its shape and what it
+// should be. It returns the error for Plan to return; the first one counts.
 func (p *Planner) Errorf(format string, args ...any) error {
 	if p.err == nil {
 		p.err = fmt.Errorf(format, args...)
@@ -236,8 +242,8 @@ func (p *Planner) Errorf(format string, args ...any) error {
 }
 
 // begin readies the planner for one call of Plan.
-func (p *Planner) begin(o *op, into *plan, w wish, aliased bool) {
-	p.op, p.plan, p.wish, p.aliased, p.err = o, into, w, aliased, nil
+func (p *Planner) begin(o *op, into *plan, r routeRequest, aliased bool) {
+	p.op, p.plan, p.request, p.aliased, p.err = o, into, r, aliased, nil
 	into.route, into.reason = 0, nil
 	for i := range into.outs {
 		into.outs[i].set = false
@@ -247,9 +253,10 @@ func (p *Planner) begin(o *op, into *plan, w wish, aliased bool) {
 	}
 }
 
-// make runs the operator's Plan into a plan and checks what can be checked without knowing what was allocated.
-func (p *Planner) make(o *op, into *plan, w wish, aliased bool) error {
-	p.begin(o, into, w, aliased)
+// make runs the operator's Plan into a plan and checks what can be checked without knowing what was
+// allocated.
+func (p *Planner) make(o *op, into *plan, r routeRequest, aliased bool) error {
+	p.begin(o, into, r, aliased)
 	if err := o.impl.Plan(p); err != nil && p.err == nil {
 		p.err = err
 	}
@@ -279,14 +286,16 @@ func (p *Planner) complete() error {
 			return fmt.Errorf("slot %q has no kernel on route %d", p.op.spec.Slots[i].Label, p.plan.route)
 		}
 		if l.Params.n != len(use.Kernel.Params) {
-			return fmt.Errorf("kernel %s takes %d params, got %d", use.Kernel.Name, len(use.Kernel.Params), l.Params.n)
+			return fmt.Errorf("kernel %s takes %d params, got %d", use.Kernel.Name, len(use.Kernel.Params),
+				l.Params.n)
 		}
 		for j, f := range use.Kernel.Params {
 			if l.Params.kinds[j] == '!' {
 				return fmt.Errorf("param %s of kernel %s does not fit 32 bits", f.Name, use.Kernel.Name)
 			}
 			if l.Params.kinds[j] != f.Type[0] {
-				return fmt.Errorf("param %s of kernel %s is %s, the plan writes %c", f.Name, use.Kernel.Name, f.Type, l.Params.kinds[j])
+				return fmt.Errorf("param %s of kernel %s is %s, the plan writes %c", f.Name, use.Kernel.Name,
+					f.Type, l.Params.kinds[j])
 			}
 		}
 	}

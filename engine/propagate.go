@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Propagate plans again every operator that the changes set since the last Commit reach, and nothing else. On an error everything is
-// discarded: the graph is as it was, and can be run and resized again.
+// Propagate plans again every operator that the changes set since the last Commit reach, and nothing else. On
+// an error everything is discarded: the graph is as it was, and can be run and resized again.
 func (l *Live) Propagate() error {
 	start := time.Now()
 	l.log.begin(l.order)
@@ -29,8 +29,8 @@ func (l *Live) Propagate() error {
 	return err
 }
 
-// sweep runs the woken operators in graph order. What they change wakes only operators after them, so each runs at most once, when all that
-// it reads is new.
+// sweep runs the woken operators in graph order. What they change wakes only operators after them, so each
+// runs at most once, when all that it reads is new.
 func (l *Live) sweep() error {
 	for o := l.wake.pop(0); o >= 0; o = l.wake.pop(o) {
 		if err := l.run(o, &l.wake); err != nil {
@@ -79,9 +79,10 @@ func (s bitset) empty() bool {
 	return true
 }
 
-// fixpoint goes pass by pass. First one sweep over the operators that give SymInts from inputs and SymInts alone; then passes, each running
-// the operators that the pass before woke. An operator may so run while one of its operands is still to change. If it then
-// refuses, it is deferred to the next pass; if nothing else was left to change when it refused, the refusal is its own.
+// fixpoint goes pass by pass. First one sweep over the operators that give SymInts from inputs and SymInts
+// alone; then passes, each running the operators that the pass before woke. An operator may so run while one
+// of its operands is still to change. If it then refuses, it is deferred to the next pass; if nothing else
+// was left to change when it refused, the refusal is its own.
 func (l *Live) fixpoint() error {
 	l.passWake, l.wake = l.wake, l.passWake
 	for o := l.nextSymOp(0); o >= 0; o = l.nextSymOp(o) {
@@ -95,7 +96,8 @@ func (l *Live) fixpoint() error {
 	dirty := l.changed
 	for pass := 1; !l.passWake.empty() || !l.deferred.empty(); pass++ {
 		if pass > l.maxPasses {
-			return fmt.Errorf("resize did not converge in %d passes: still dirty: %s", l.maxPasses, l.stillDirty())
+			return fmt.Errorf("resize did not converge in %d passes: still dirty: %s", l.maxPasses,
+				l.stillDirty())
 		}
 		l.log.pass(dirty)
 		quiet := l.passWake.empty()
@@ -158,10 +160,10 @@ func (l *Live) run(o int, wake *bitset) error {
 	}
 	in := &l.plans[o]
 	if l.isPlanned[o] {
-		in = &l.made[o]
+		in = &l.nextPlans[o]
 	}
-	into := &l.spare[o]
-	err := l.planner.make(op, into, l.wishes[o], op.aliased)
+	into := &l.scratchPlans[o]
+	err := l.planner.make(op, into, l.requested[o], op.aliased)
 	if err == nil {
 		err = l.check(op, into)
 	}
@@ -203,7 +205,7 @@ func (l *Live) run(o int, wake *bitset) error {
 			}
 		}
 	}
-	l.made[o], l.spare[o] = l.spare[o], l.made[o]
+	l.nextPlans[o], l.scratchPlans[o] = l.scratchPlans[o], l.nextPlans[o]
 	l.isPlanned[o] = true
 	l.log.hooks[hook].noop = noop
 	l.log.end(hook, start)
@@ -218,7 +220,8 @@ func (l *Live) check(o *op, p *plan) error {
 	}
 	for i := range p.launches {
 		if p.launches[i].active && !o.aliased && !l.g.compiled(o, i, p.route) {
-			return refuse("slot %q has no compiled kernel: no corner takes route %s", o.spec.Slots[i].Label, o.routeName(p.route))
+			return refuse("slot %q has no compiled kernel: no corner takes route %s", o.spec.Slots[i].Label,
+				o.routeName(p.route))
 		}
 	}
 	for i := range p.outs {
@@ -234,7 +237,8 @@ func (l *Live) check(o *op, p *plan) error {
 			continue
 		}
 		if len(out.dims) != len(val.maxDims) {
-			return refuse("%s would have rank %d, it was built with rank %d", val.name, len(out.dims), len(val.maxDims))
+			return refuse("%s would have rank %d, it was built with rank %d", val.name, len(out.dims),
+				len(val.maxDims))
 		}
 		for j, d := range out.dims {
 			if d < 1 {
@@ -274,7 +278,8 @@ func (l *Live) pin(o *op, p *plan) {
 		g := &p.launches[s].Grid
 		for c := range o.corner {
 			at := &o.corner[c]
-			if most := at.launches[s].Grid; at.route == p.route && at.launches[s].active && most.Workgroups() > g.Workgroups() {
+			if most := at.launches[s].Grid; at.route == p.route && at.launches[s].active &&
+				most.Workgroups() > g.Workgroups() {
 				g.X, g.Y, g.Z = most.X, most.Y, most.Z
 			}
 		}
@@ -305,7 +310,8 @@ func (a *Launch) equal(b *Launch) bool {
 	if a.active != b.active {
 		return false
 	}
-	return !a.active || a.Grid == b.Grid && a.Bytes == b.Bytes && a.FLOPs == b.FLOPs && a.needed == b.needed && a.Params.equal(&b.Params)
+	return !a.active || a.Grid == b.Grid && a.Bytes == b.Bytes && a.FLOPs == b.FLOPs &&
+		a.needed == b.needed && a.Params.equal(&b.Params)
 }
 
 func (p *Params) equal(q *Params) bool { return p.n == q.n && string(p.Bytes()) == string(q.Bytes()) }

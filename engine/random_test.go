@@ -18,8 +18,9 @@ import (
 	"gpuscope/engine/gpu/gputest"
 )
 
-// randomGraph draws a graph of residual branches, routes, aliases, operators of several dispatches and SymInt arithmetic over one or two dynamic
-// lengths. What no operator reads is an output, so that nothing is computed in vain.
+// randomGraph draws a graph of residual branches, routes, aliases, operators of several dispatches and SymInt
+// arithmetic over one or two dynamic lengths. What no operator reads is an output, so that nothing is
+// computed in vain.
 func randomGraph(t *rapid.T, limits gpu.Limits) (*Graph, []ValueID, ValueID) {
 	b := NewBuilder(limits)
 	inputs := []ValueID{rowsInput(b, "x")}
@@ -84,8 +85,8 @@ func draws(t *testing.T, n int) {
 	}
 }
 
-// evaluate is what a graph of test operators gives, on the host: every value by its own rule, in graph order, each in memory of its own. Dims are taken
-// from nowhere but the inputs and SymInts.
+// evaluate is what a graph of test operators gives, on the host: every value by its own rule, in graph order,
+// each in memory of its own. Dims are taken from nowhere but the inputs and SymInts.
 func evaluate(g *Graph, inputs map[ValueID][]uint32, symInts map[ValueID]int) map[ValueID][]uint32 {
 	at := map[ValueID][]uint32{}
 	for v, data := range inputs {
@@ -173,8 +174,9 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// randomSteps runs random steps of a random graph on a device, some of them refused, cancelled or failing, and holds every other to evaluate. fault
-// makes some call of the device fail until it is called with false; nil where the device cannot.
+// randomSteps runs random steps of a random graph on a device, some of them refused, cancelled or failing,
+// and holds every other to evaluate. fault makes some call of the device fail until it is called with false;
+// nil where the device cannot.
 func randomSteps(t *rapid.T, dev gpu.Device, fault func(on bool)) {
 	g, inputs, pos := randomGraph(t, dev.Info().Limits)
 	x, err := Load(dev, g, LiveOptions{Order: Order(rapid.IntRange(0, 1).Draw(t, "order"))}, nil)
@@ -237,7 +239,8 @@ func randomSteps(t *rapid.T, dev gpu.Device, fault func(on bool)) {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(want[v], words(got[:size])); d != "" {
-				t.Fatalf("step %d, %d rows, pos %d: output %s (-want +got):\n%s", k, n, at, g.values[v].name, d)
+				t.Fatalf("step %d, %d rows, pos %d: output %s (-want +got):\n%s", k, n, at, g.values[v].name,
+					d)
 			}
 		}
 		_, s := rec.Step()
@@ -250,7 +253,10 @@ func TestStepsOfRandomGraphsGiveTheRightNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dev := fake.New(fake.Options{NoLog: true})
 		dev.OnDispatch = compute
-		kinds := []fake.Kind{fake.Write, fake.Begin, fake.BeginPass, fake.EndPass, fake.Timestamp, fake.Resolve, fake.CopyOut, fake.Submit, fake.Wait, fake.ReadTimestamps}
+		kinds := []fake.Kind{
+			fake.Write, fake.Begin, fake.BeginPass, fake.EndPass, fake.Timestamp,
+			fake.Resolve, fake.CopyOut, fake.Submit, fake.Wait, fake.ReadTimestamps,
+		}
 		randomSteps(t, dev, func(on bool) {
 			if !on {
 				for _, kind := range kinds {
@@ -258,7 +264,8 @@ func TestStepsOfRandomGraphsGiveTheRightNumbers(t *testing.T) {
 				}
 				return
 			}
-			dev.FailNth(rapid.SampledFrom(kinds).Draw(t, "call"), rapid.IntRange(1, 5).Draw(t, "nth"), errors.New("injected"))
+			dev.FailNth(rapid.SampledFrom(kinds).Draw(t, "call"), rapid.IntRange(1, 5).Draw(t, "nth"),
+				errors.New("injected"))
 		})
 	})
 }
@@ -286,7 +293,8 @@ func TestSlotHoldsOneValueAtATime(t *testing.T) {
 					left[was] = true
 				}
 				if slot >= 0 && left[root] {
-					t.Fatalf("dispatch %d touches %s, whose slot %d has passed on", i, g.values[root].name, slot)
+					t.Fatalf("dispatch %d touches %s, whose slot %d has passed on", i, g.values[root].name,
+						slot)
 				}
 				holds[slot] = root
 			}

@@ -9,7 +9,8 @@ import (
 	"gpuscope/trace"
 )
 
-// Recorder turns what an executor did into the records of a trace: new plans and a step for each call of Step. It takes constant memory.
+// Recorder turns what an executor did into the records of a trace: new plans and a step for each call of
+// Step. It takes constant memory.
 type Recorder struct {
 	x       *Executor
 	inForce []trace.PlanID // by dispatch, -1: not in use or not recorded
@@ -57,7 +58,8 @@ func (r *Recorder) planID(d trace.DispatchID, l *loggedLaunch) *trace.PlanID {
 	return &id
 }
 
-// was is the plan in force of a dispatch before a launch takes its place. It may be in force for so long that the interner has forgotten it.
+// was is the plan in force of a dispatch before a launch takes its place. It may be in force for so long that
+// the interner has forgotten it.
 func (r *Recorder) was(d trace.DispatchID, l *loggedLaunch) *trace.PlanID {
 	if !l.active {
 		return nil
@@ -71,9 +73,11 @@ func (g *Graph) tracePlan(id trace.DispatchID, l *loggedLaunch) trace.Plan {
 	d := &g.dispatches[id]
 	o := &g.ops[d.op]
 	p := trace.Plan{
-		Dispatch: id, Route: o.routeName(l.route), Kernel: g.names[o.use(d.slot, l.route).Kernel], Workgroups: l.Grid.counts(),
+		Dispatch: id, Route: o.routeName(l.route), Kernel: g.names[o.use(d.slot, l.route).Kernel],
+		Workgroups:   l.Grid.counts(),
 		NeededGrid:   [3]int{int(l.needed[0]), int(l.needed[1]), int(l.needed[2])},
-		NeededGroups: l.Grid.Groups, IdleLanes: l.Grid.Idle, Params: hex.EncodeToString(l.Params.Bytes()), Bytes: l.Bytes, FLOPs: l.FLOPs,
+		NeededGroups: l.Grid.Groups, IdleLanes: l.Grid.Idle, Params: hex.EncodeToString(l.Params.Bytes()),
+		Bytes: l.Bytes, FLOPs: l.FLOPs,
 	}
 	if l.reason != nil {
 		p.Reason = l.reason.String()
@@ -81,11 +85,13 @@ func (g *Graph) tracePlan(id trace.DispatchID, l *loggedLaunch) trace.Plan {
 	return p
 }
 
-// Step is the record of the executor's last step, and the plans that are new with it. The caller adds what it alone knows: phase, position, tokens.
+// Step is the record of the executor's last step, and the plans that are new with it. The caller adds what it
+// alone knows: phase, position, tokens.
 func (r *Recorder) Step() ([]trace.Plan, trace.Step) {
 	x := r.x
 	s := &x.last
-	// A resize whose step failed was never recorded: then plans and dims are taken as they are, not as what changed.
+	// A resize whose step failed was never recorded: then plans and dims are taken as they are, not as what
+	// changed.
 	missed := x.resizes-r.resizes > min(len(x.live.log.passes), 1)
 	before := r.was
 	if missed {
@@ -120,7 +126,8 @@ func (r *Recorder) Step() ([]trace.Plan, trace.Step) {
 	}
 	r.times(&step)
 	step.CPU = trace.CPU{
-		ResizeNS: trace.Measured(s.resize), UploadNS: trace.Measured(s.upload), EncodeNS: trace.Measured(s.encode), SubmitNS: trace.Measured(s.submit),
+		ResizeNS: trace.Measured(s.resize), UploadNS: trace.Measured(s.upload),
+		EncodeNS: trace.Measured(s.encode), SubmitNS: trace.Measured(s.submit),
 		WaitNS: trace.Measured(s.wait), TotalNS: trace.Measured(s.total),
 		Passes: s.passes, Submits: s.submits, Writes: s.writes, WriteBytes: s.writeBytes, Polls: s.polls,
 	}
@@ -141,7 +148,8 @@ func (r *Recorder) changedDims(all bool) []trace.LiveDims {
 	if all {
 		for i := range x.g.values {
 			if v := &x.g.values[i]; v.kind == tensor && v.role != Constant && v.role != Scratch {
-				list = append(list, trace.LiveDims{Value: ValueID(i), Dims: append([]int{}, x.live.now.dims[i]...)})
+				list = append(list,
+					trace.LiveDims{Value: ValueID(i), Dims: append([]int{}, x.live.now.dims[i]...)})
 			}
 		}
 		return list
@@ -191,8 +199,8 @@ func (r *Recorder) times(step *trace.Step) {
 	}
 }
 
-// DispatchNS are the GPU times of the last step's dispatches, in ns and in order of submission; false where the step was not timed at dispatch level, or
-// the clock has no known period.
+// DispatchNS are the GPU times of the last step's dispatches, in ns and in order of submission; false where
+// the step was not timed at dispatch level, or the clock has no known period.
 func (x *Executor) DispatchNS() ([]int64, bool) {
 	s := &x.last
 	if !s.ran || s.timing != TimingDispatch || !x.clock.calibrated() {

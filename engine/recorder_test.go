@@ -8,7 +8,8 @@ import (
 	"gpuscope/trace"
 )
 
-// A plan is recorded once, and again only where it was not in force for PlanMemory steps: what the recorder knows of plans does not grow with a run.
+// A plan is recorded once, and again only where it was not in force for PlanMemory steps: what the recorder
+// knows of plans does not grow with a run.
 func TestRecorderForgetsPlansThatWereNotInForceForLong(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	rec := NewRecorder(r.x)
@@ -41,7 +42,9 @@ func TestRecorderForgetsPlansThatWereNotInForceForLong(t *testing.T) {
 	for _, p := range s.Resize.Passes {
 		for _, h := range p.Hooks {
 			for _, c := range h.Plans {
-				if c.From != nil && !slices.ContainsFunc(was.Dispatches, func(d trace.StepDispatch) bool { return d.Plan == *c.From }) {
+				if c.From != nil &&
+					!slices.ContainsFunc(was.Dispatches,
+						func(d trace.StepDispatch) bool { return d.Plan == *c.From }) {
 					t.Errorf("op %d: plan %d was not in force in the step before", h.Op, *c.From)
 				}
 			}

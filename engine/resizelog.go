@@ -6,7 +6,8 @@ import (
 	"gpuscope/trace"
 )
 
-// ResizeLog is the record of one propagation, run by run. Its memory is used again by the next; Trace copies it out.
+// ResizeLog is the record of one propagation, run by run. Its memory is used again by the next; Trace copies
+// it out.
 type ResizeLog struct {
 	Order    Order
 	NS       int64
@@ -57,7 +58,8 @@ func (l *ResizeLog) begin(o Order) {
 // pass begins a pass that the dirty values cause.
 func (l *ResizeLog) pass(dirty []ValueID) {
 	l.dirty = append(l.dirty, dirty...)
-	l.passes = append(l.passes, loggedPass{dirtyEnd: len(l.dirty), hookEnd: len(l.hooks), changeStart: len(l.changes)})
+	l.passes = append(l.passes,
+		loggedPass{dirtyEnd: len(l.dirty), hookEnd: len(l.hooks), changeStart: len(l.changes)})
 }
 
 // changedInPass are the values that the last pass changed, each once: what makes the next pass.
@@ -107,27 +109,36 @@ func (l *ResizeLog) plan(d trace.DispatchID, before, after *plan, slot int) {
 // PlanIDs gives a logged plan its id in the trace.
 type planIDs func(trace.DispatchID, *loggedLaunch) *trace.PlanID
 
-// trace copies the log into the form a trace has. before and after give the two sides of every change of a plan, in order.
+// trace copies the log into the form a trace has. before and after give the two sides of every change of a
+// plan, in order.
 func (l *ResizeLog) trace(before, after planIDs) trace.Resize {
 	r := trace.Resize{Order: l.Order.String(), NS: trace.Measured(l.NS)}
 	var at struct{ dirty, hook, trigger, change, plan, int int }
 	for i, p := range l.passes {
-		tp := trace.Pass{Index: i, Dirty: append([]ValueID{}, l.dirty[at.dirty:p.dirtyEnd]...), Hooks: []trace.Hook{}}
+		tp := trace.Pass{
+			Index: i, Dirty: append([]ValueID{}, l.dirty[at.dirty:p.dirtyEnd]...),
+			Hooks: []trace.Hook{},
+		}
 		at.dirty = p.dirtyEnd
 		for ; at.hook < p.hookEnd; at.hook++ {
 			h := &l.hooks[at.hook]
-			th := trace.Hook{Op: h.op, Triggers: append([]ValueID{}, l.triggers[at.trigger:h.triggerEnd]...), NS: trace.Measured(h.ns), Noop: h.noop, Glitch: h.glitch, Deferred: h.deferred}
+			th := trace.Hook{
+				Op: h.op, Triggers: append([]ValueID{}, l.triggers[at.trigger:h.triggerEnd]...),
+				NS: trace.Measured(h.ns), Noop: h.noop, Glitch: h.glitch, Deferred: h.deferred,
+			}
 			at.trigger = h.triggerEnd
 			for ; at.change < h.changeEnd; at.change++ {
 				c := l.changes[at.change]
 				th.Changed = append(th.Changed, trace.Change{
-					Value: c.value, From: append([]int{}, l.ints[at.int:c.fromEnd]...), To: append([]int{}, l.ints[c.fromEnd:c.toEnd]...),
+					Value: c.value, From: append([]int{}, l.ints[at.int:c.fromEnd]...),
+					To: append([]int{}, l.ints[c.fromEnd:c.toEnd]...),
 				})
 				at.int = c.toEnd
 			}
 			for ; at.plan < h.planEnd; at.plan++ {
 				p := &l.plans[at.plan]
-				th.Plans = append(th.Plans, trace.PlanChange{From: before(p.dispatch, &p.before), To: after(p.dispatch, &p.after)})
+				th.Plans = append(th.Plans,
+					trace.PlanChange{From: before(p.dispatch, &p.before), To: after(p.dispatch, &p.after)})
 			}
 			tp.Hooks = append(tp.Hooks, th)
 		}

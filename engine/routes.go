@@ -10,24 +10,28 @@ import (
 // ErrRoute is wrapped by the error of a route that was asked for and cannot be taken.
 var ErrRoute = errors.New("route")
 
-// AskRoutes asks for routes or kernels by name, for an operator kind or for one operator: "linear_q4gsw" or "linear_q4gsw@layers.0.attn.q". It comes
-// before the operators. An operator that cannot do all its corners so is refused.
+// AskRoutes asks for routes or kernels by name, for an operator kind or for one operator: "linear_q4gsw" or
+// "linear_q4gsw@layers.0.attn.q". It comes before the operators. An operator that cannot do all its corners
+// so is refused.
 func (b *Builder) AskRoutes(routes map[string]string) {
 	b.routes = routes
 	b.asked = map[string]bool{}
 }
 
-// wish is the route that is asked of an operator.
-func (b *Builder) wish(o *op) (wish, error) {
-	w := noWish
-	for _, target := range []string{o.spec.Kind, o.spec.Kind + "@" + o.name} { // what is said of one operator counts for more
+// request is the route that is asked of an operator.
+func (b *Builder) request(o *op) (routeRequest, error) {
+	w := noRoute
+	// what is said of one operator counts for more
+	for _, target := range []string{o.spec.Kind, o.spec.Kind + "@" + o.name} {
 		want, ok := b.routes[target]
 		if !ok {
 			continue
 		}
 		b.asked[target] = true
-		if w = (wish{o.routeOf(want), true}); w.route < 0 {
-			return w, fmt.Errorf("%w %s=%s: %s has %s", ErrRoute, target, want, o.spec.Kind, strings.Join(o.routeNames(), ", "))
+		if w = (routeRequest{o.routeOf(want), true}); w.route < 0 {
+			return w,
+				fmt.Errorf("%w %s=%s: %s has %s", ErrRoute, target, want, o.spec.Kind,
+					strings.Join(o.routeNames(), ", "))
 		}
 	}
 	return w, nil

@@ -25,9 +25,10 @@ type stepLog struct {
 	read                                 []ValueID // outputs that were read back
 }
 
-// Step resizes the graph to its inputs, uploads them, runs it and waits. When it returns nil the outputs in in.Read can be read. After an
-// error of a plan, or a cancel that came before, the graph is as it was; after any later error the shapes are the new ones, the
-// content of State and outputs is what the GPU got to, and the next Step is none the worse.
+// Step resizes the graph to its inputs, uploads them, runs it and waits. When it returns nil the outputs in
+// in.Read can be read. After an error of a plan, or a cancel that came before, the graph is as it was; after
+// any later error the shapes are the new ones, the content of State and outputs is what the GPU got to, and
+// the next Step is none the worse.
 func (x *Executor) Step(ctx context.Context, in *StepInput, t Timing) error {
 	if x.clock == nil || len(x.g.dispatches) == 0 {
 		t = TimingOff
@@ -69,7 +70,8 @@ func (x *Executor) resize(ctx context.Context, in *StepInput) error {
 		val := &x.g.values[a.Value]
 		if n := val.dtype.Bytes(numel(a.Dims)); int64(len(a.Data)) != n {
 			x.live.Discard()
-			return fmt.Errorf("input %s: %d bytes for %v %s, want %d: %w", val.name, len(a.Data), a.Dims, val.dtype, n, ErrShape)
+			return fmt.Errorf("input %s: %d bytes for %v %s, want %d: %w", val.name, len(a.Data), a.Dims,
+				val.dtype, n, ErrShape)
 		}
 		if val.hostRead {
 			if err := x.live.SetHost(a.Value, a.Host); err != nil {
@@ -98,7 +100,7 @@ func (x *Executor) resize(ctx context.Context, in *StepInput) error {
 		return err
 	}
 	for _, o := range x.live.planned {
-		x.arena.take(&x.g.ops[o], &x.live.made[o])
+		x.arena.take(&x.g.ops[o], &x.live.nextPlans[o])
 	}
 	if len(x.live.changed) > 0 {
 		x.resizes++
@@ -167,8 +169,8 @@ func (x *Executor) execute(ctx context.Context, in *StepInput) error {
 
 func (l *Launch) work() int64 { return l.Bytes + l.FLOPs }
 
-// cold says whether the step's times would mislead: something in it runs for the first time, or the GPU has been idle long enough to
-// clock down.
+// cold says whether the step's times would mislead: something in it runs for the first time, or the GPU has
+// been idle long enough to clock down.
 func (x *Executor) cold(active []trace.DispatchID) bool {
 	if x.dev.Info().Type != gpu.CPU && time.Since(x.lastEnd) > time.Second {
 		return true
@@ -186,8 +188,11 @@ func (x *Executor) ranOn(id trace.DispatchID) *bool {
 	return &x.hasRun[int(id)*maxRoutes+x.live.plans[x.g.dispatches[id].op].route]
 }
 
-// submit encodes a run of the active dispatches, the first of which is the step's number from, sends it and waits.
-func (x *Executor) submit(run []trace.DispatchID, from, all int, read []ValueID, waited *time.Duration) (err error) {
+// submit encodes a run of the active dispatches, the first of which is the step's number from, sends it and
+// waits.
+func (x *Executor) submit(run []trace.DispatchID, from, all int, read []ValueID,
+	waited *time.Duration,
+) (err error) {
 	s := &x.last
 	start := time.Now()
 	enc, err := x.dev.Begin("step")
@@ -248,7 +253,8 @@ func (x *Executor) encode(enc gpu.Encoder, run []trace.DispatchID, from, all int
 		if len(group) == 1 {
 			route = 0
 		}
-		enc.Dispatch(x.pipes[x.g.ops[d.op].spec.Slots[d.slot].Uses[route].Kernel], group[route], l.Grid.X, l.Grid.Y, l.Grid.Z)
+		enc.Dispatch(x.pipes[x.g.ops[d.op].spec.Slots[d.slot].Uses[route].Kernel], group[route], l.Grid.X,
+			l.Grid.Y, l.Grid.Z)
 		if own || i == len(run)-1 {
 			if err := enc.EndPass(); err != nil {
 				return fmt.Errorf("pass that ends with %s: %w", x.g.ops[d.op].name, err)
@@ -274,7 +280,8 @@ func (x *Executor) encode(enc gpu.Encoder, run []trace.DispatchID, from, all int
 		}
 	}
 	for _, v := range read {
-		if err := enc.CopyOut(x.buffers[x.g.memory(v)], 0, x.readback, x.readAt[v], uint64(x.liveBytes(v))); err != nil {
+		if err := enc.CopyOut(x.buffers[x.g.memory(v)], 0, x.readback, x.readAt[v],
+			uint64(x.liveBytes(v))); err != nil {
 			return fmt.Errorf("read %s: %w", x.g.values[v].name, err)
 		}
 	}

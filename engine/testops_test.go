@@ -9,10 +9,11 @@ import (
 	"gpuscope/trace"
 )
 
-// Operators for tests of the engine. Their kernels work on u32 words that wrap, so that results are exact on every device; random_test.go does the
-// same on the host.
+// Operators for tests of the engine. Their kernels work on u32 words that wrap, so that results are exact on
+// every device; random_test.go does the same on the host.
 
-// testKernel has one storage binding for each letter ('r' read, 'w' read_write), called x, y, z, and n u32 params p0, p1.
+// testKernel has one storage binding for each letter ('r' read, 'w' read_write), called x, y, z, and n u32
+// params p0, p1.
 func testKernel(name, accesses string, n int, body string) *Kernel {
 	k := &Kernel{Name: name, WorkgroupSize: [3]uint32{64, 1, 1}}
 	var src strings.Builder
@@ -51,8 +52,9 @@ var (
 		for (var j = 0u; j < params.p1; j++) { sum += x[row * params.p1 + j]; }
 		y[row] = sum;
 	}`)
-	spreadKernel = testKernel("spread", "rw", 2, "for (var j = 0u; i < params.p0 && j < params.p1; j++) { y[i * params.p1 + j] = x[i]; }")
-	copyKernel   = testKernel("copy", "rw", 1, "if (i < params.p0) { y[i] = x[i]; }")
+	spreadKernel = testKernel("spread", "rw", 2,
+		"for (var j = 0u; i < params.p0 && j < params.p1; j++) { y[i * params.p1 + j] = x[i]; }")
+	copyKernel = testKernel("copy", "rw", 1, "if (i < params.p0) { y[i] = x[i]; }")
 )
 
 type testReason string
@@ -71,7 +73,10 @@ func unary(b *Builder, name string, in ValueID) ValueID {
 }
 
 func (o *unaryOp) Spec() Spec {
-	return Spec{Kind: "unary", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.out}, Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{o.in, o.out}}}}}}
+	return Spec{
+		Kind: "unary", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.out},
+		Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{o.in, o.out}}}}},
+	}
 }
 func (o *unaryOp) Corners(r *Ranges) []Corner { return r.Ends(o.in) }
 func (o *unaryOp) Plan(p *Planner) error {
@@ -93,7 +98,10 @@ func addOp(b *Builder, name string, x, y ValueID) ValueID {
 }
 
 func (o *binaryOp) Spec() Spec {
-	return Spec{Kind: "binary", Inputs: []ValueID{o.a, o.b}, Outputs: []ValueID{o.out}, Slots: []Slot{{Uses: []Use{{binaryKernel, []ValueID{o.a, o.b, o.out}}}}}}
+	return Spec{
+		Kind: "binary", Inputs: []ValueID{o.a, o.b}, Outputs: []ValueID{o.out},
+		Slots: []Slot{{Uses: []Use{{binaryKernel, []ValueID{o.a, o.b, o.out}}}}},
+	}
 }
 func (o *binaryOp) Corners(r *Ranges) []Corner { return r.Ends(o.a, o.b) }
 func (o *binaryOp) Plan(p *Planner) error {
@@ -107,7 +115,8 @@ func (o *binaryOp) Plan(p *Planner) error {
 	return nil
 }
 
-// routedOp maps rows with one kernel where there is one row and another where there are more; each row needs a word of scratch.
+// routedOp maps rows with one kernel where there is one row and another where there are more; each row needs
+// a word of scratch.
 type routedOp struct{ in, out, scratch ValueID }
 
 func routed(b *Builder, name string, in ValueID) ValueID {
@@ -118,9 +127,13 @@ func routed(b *Builder, name string, in ValueID) ValueID {
 
 func (o *routedOp) Spec() Spec {
 	return Spec{
-		Kind: "routed", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.out}, Scratch: []ValueID{o.scratch}, Routes: []string{"one", "many"},
+		Kind: "routed", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.out}, Scratch: []ValueID{o.scratch},
+		Routes: []string{"one", "many"},
 		Slots: []Slot{
-			{Label: "map", Uses: []Use{{oneKernel, []ValueID{o.in, o.out}}, {manyKernel, []ValueID{o.in, o.scratch}}}},
+			{
+				Label: "map",
+				Uses:  []Use{{oneKernel, []ValueID{o.in, o.out}}, {manyKernel, []ValueID{o.in, o.scratch}}},
+			},
 			{Label: "reduce", Uses: []Use{{}, {spreadKernel, []ValueID{o.scratch, o.out}}}},
 		},
 	}
@@ -144,7 +157,8 @@ func (o *routedOp) Plan(p *Planner) error {
 	return nil
 }
 
-// forkOp gives x + 1, and 2x + 2 by a longer way: its first output is there long before its last dispatch has read its input.
+// forkOp gives x + 1, and 2x + 2 by a longer way: its first output is there long before its last dispatch has
+// read its input.
 type forkOp struct{ in, near, far, scratch ValueID }
 
 func fork(b *Builder, name string, in ValueID) (near, far ValueID) {
@@ -155,7 +169,8 @@ func fork(b *Builder, name string, in ValueID) (near, far ValueID) {
 
 func (o *forkOp) Spec() Spec {
 	return Spec{
-		Kind: "fork", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.near, o.far}, Scratch: []ValueID{o.scratch},
+		Kind: "fork", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.near, o.far},
+		Scratch: []ValueID{o.scratch},
 		Slots: []Slot{
 			{Label: "near", Uses: []Use{{unaryKernel, []ValueID{o.in, o.near}}}},
 			{Label: "again", Uses: []Use{{unaryKernel, []ValueID{o.near, o.scratch}}}},
@@ -221,7 +236,10 @@ func cut(b *Builder, name string, in, rows ValueID) ValueID {
 }
 
 func (o *cutOp) Spec() Spec {
-	return Spec{Kind: "cut", Inputs: []ValueID{o.in, o.rows}, Outputs: []ValueID{o.out}, Slots: []Slot{{Uses: []Use{{copyKernel, []ValueID{o.in, o.out}}}}}}
+	return Spec{
+		Kind: "cut", Inputs: []ValueID{o.in, o.rows}, Outputs: []ValueID{o.out},
+		Slots: []Slot{{Uses: []Use{{copyKernel, []ValueID{o.in, o.out}}}}},
+	}
 }
 func (o *cutOp) Corners(r *Ranges) []Corner { return r.Ends(o.in, o.rows) }
 func (o *cutOp) Plan(p *Planner) error {
@@ -241,7 +259,10 @@ func alias(b *Builder, name string, in ValueID) ValueID {
 }
 
 func (o *aliasOp) Spec() Spec {
-	return Spec{Kind: "alias", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.out}, Alias: true, Slots: []Slot{{Uses: []Use{{copyKernel, []ValueID{o.in, o.out}}}}}}
+	return Spec{
+		Kind: "alias", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.out}, Alias: true,
+		Slots: []Slot{{Uses: []Use{{copyKernel, []ValueID{o.in, o.out}}}}},
+	}
 }
 func (o *aliasOp) Corners(r *Ranges) []Corner { return r.Ends(o.in) }
 func (o *aliasOp) Plan(p *Planner) error {

@@ -11,8 +11,8 @@ import (
 	"gpuscope/trace"
 )
 
-// worked is the resize that docs/engine.md goes through: a block of a norm, a product with two routes, and a residual, from 512 tokens to 7 and
-// to 1.
+// worked is the resize that docs/engine.md goes through: a block of a norm, a product with two routes, and a
+// residual, from 512 tokens to 7 and to 1.
 func worked(t *testing.T) string {
 	b := NewBuilder(gpu.DefaultLimits())
 	x := rowsInput(b, "x")
@@ -38,18 +38,21 @@ func worked(t *testing.T) string {
 			for ; change < h.changeEnd; change++ {
 				gives = fmt.Sprint("gives ", l.next.dims[l.log.changes[change].value])
 			}
-			fmt.Fprintf(&page, "  %s, woken by %s, %s\n", l.g.ops[h.op].name, strings.Join(woken, " and "), gives)
+			fmt.Fprintf(&page, "  %s, woken by %s, %s\n", l.g.ops[h.op].name, strings.Join(woken, " and "),
+				gives)
 			for ; plan < h.planEnd; plan++ {
 				p := &l.log.plans[plan]
 				name := l.g.ops[h.op].spec.Slots[l.g.dispatches[p.dispatch].slot].Label
 				if name == "" {
 					name = l.g.ops[h.op].name
 				}
-				fmt.Fprintf(&page, "    %-8s %s -> %s\n", name, workedLaunch(l.g, p.dispatch, &p.before), workedLaunch(l.g, p.dispatch, &p.after))
+				fmt.Fprintf(&page, "    %-8s %s -> %s\n", name, workedLaunch(l.g, p.dispatch, &p.before),
+					workedLaunch(l.g, p.dispatch, &p.after))
 			}
 		}
 		l.Commit()
-		fmt.Fprintf(&page, "  %d dispatches in %d levels, %d live bytes of %d\n", len(l.Active()), len(l.Levels()), l.LiveBytes(), workedAllocated(l.g))
+		fmt.Fprintf(&page, "  %d dispatches in %d levels, %d live bytes of %d\n", len(l.Active()),
+			len(l.Levels()), l.LiveBytes(), workedAllocated(l.g))
 	}
 	return page.String()
 }

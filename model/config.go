@@ -9,7 +9,8 @@ import (
 	"gpuscope/model/session"
 )
 
-// config is the shape of a decoder: what Touvron et al., LLaMA (2023), leave open, with grouped-query attention. All numbers of it have been checked.
+// config is the shape of a decoder: what Touvron et al., LLaMA (2023), leave open, with grouped-query
+// attention. All numbers of it have been checked.
 type config struct {
 	Arch     string
 	Layers   int
@@ -42,7 +43,8 @@ func readConfig(f *gguf.File) (config, error) {
 		return c, err
 	}
 	if !slices.Contains(architectures, c.Arch) {
-		return c, fmt.Errorf("%s: not yet: architecture %s; this version runs %v", f.Name(), c.Arch, architectures)
+		return c,
+			fmt.Errorf("%s: not yet: architecture %s; this version runs %v", f.Name(), c.Arch, architectures)
 	}
 	r := configReader{f: f, prefix: c.Arch + "."}
 	c.Layers = r.int("block_count", 1, maxLayers)
@@ -57,7 +59,8 @@ func readConfig(f *gguf.File) (config, error) {
 		return c, r.err
 	}
 	if c.Heads%c.KVHeads != 0 {
-		r.errorf("attention.head_count", "%d query heads do not share %d key and value heads evenly", c.Heads, c.KVHeads)
+		r.errorf("attention.head_count", "%d query heads do not share %d key and value heads evenly", c.Heads,
+			c.KVHeads)
 	}
 	if !f.Has(r.prefix+"attention.key_length") && c.Dim%c.Heads != 0 {
 		r.errorf("attention.head_count", "%d heads do not divide the embedding of %d", c.Heads, c.Dim)
@@ -150,7 +153,8 @@ func (c *config) bounds(context, chunk int) (int, int, error) {
 	case context < 0:
 		return 0, 0, session.Refusef("--context %d: want a positive number", context)
 	case context > c.Context:
-		return 0, 0, session.Refusef("--context %d: the model was made for %d positions at most", context, c.Context)
+		return 0, 0,
+			session.Refusef("--context %d: the model was made for %d positions at most", context, c.Context)
 	}
 	switch {
 	case chunk == 0:

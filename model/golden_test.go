@@ -22,7 +22,8 @@ import (
 	"gpuscope/trace"
 )
 
-// The race detector covers everything but GPU numerics: these take it ten times as long and have one goroutine to look at.
+// The race detector covers everything but GPU numerics: these take it ten times as long and have one
+// goroutine to look at.
 
 // golden is what the demo model gives in float64, by an implementation of others (shared/models/README.md).
 type golden struct {
@@ -143,7 +144,8 @@ func TestDemoGivesTheGoldenLogits(t *testing.T) {
 				if want.Top[0][1]-want.Top[1][1] > clearMargin {
 					t.Fatalf("step %d: token %d, want %d", i, *steps[i].Token, c.NewTokens[i])
 				}
-				t.Logf("step %d: token %d, want %d: a close call; the texts part here", i, *steps[i].Token, c.NewTokens[i])
+				t.Logf("step %d: token %d, want %d: a close call; the texts part here", i, *steps[i].Token,
+					c.NewTokens[i])
 				break
 			}
 			t.Logf("the logits are within %.2g", worst)
@@ -239,7 +241,8 @@ func TestOtherPromptsGiveTheReferencesLogits(t *testing.T) {
 				tokens = nil
 				for _, c := range s.Top {
 					if d := math.Abs(c.Logit - want[c.ID]); d > logitTolerance/2 {
-						t.Fatalf("position %d: the logit of %d is %v, off by %v", s.Position, c.ID, c.Logit, d)
+						t.Fatalf("position %d: the logit of %d is %v, off by %v", s.Position, c.ID, c.Logit,
+							d)
 					}
 				}
 			}
@@ -284,13 +287,16 @@ func TestOneGraphServesPrefillDecodeAndAnotherPrefill(t *testing.T) {
 			live := fresh(t, net, len(s.Tokens), s.Position)
 			active := live.Active()
 			if len(active) != len(s.Dispatches) {
-				t.Fatalf("step %d has %d dispatches, a fresh graph %d", s.Index, len(s.Dispatches), len(active))
+				t.Fatalf("step %d has %d dispatches, a fresh graph %d", s.Index, len(s.Dispatches),
+					len(active))
 			}
 			for i, id := range active {
 				p := tr.Plans[s.Dispatches[i].Plan]
 				l, k := live.Launch(id)
-				want := fmt.Sprintf("%d %s [%d %d %d] %x", id, net.graph.KernelName(k), l.Grid.X, l.Grid.Y, l.Grid.Z, l.Params.Bytes())
-				if got := fmt.Sprintf("%d %s %v %s", p.Dispatch, p.Kernel, p.Workgroups, p.Params); got != want {
+				want := fmt.Sprintf("%d %s [%d %d %d] %x", id, net.graph.KernelName(k), l.Grid.X, l.Grid.Y,
+					l.Grid.Z, l.Params.Bytes())
+				if got := fmt.Sprintf("%d %s %v %s", p.Dispatch, p.Kernel, p.Workgroups,
+					p.Params); got != want {
 					t.Errorf("step %d: %s, a fresh graph gives %s", s.Index, got, want)
 				}
 			}
@@ -312,7 +318,8 @@ func TestOneGraphServesPrefillDecodeAndAnotherPrefill(t *testing.T) {
 					rows = 1 // it sees the last token alone
 				}
 				if (p.Route == "gemv") != (rows == 1) {
-					t.Errorf("step %d: %s of %d rows takes route %s, because %s", s.Index, op.Name, rows, p.Route, p.Reason)
+					t.Errorf("step %d: %s of %d rows takes route %s, because %s", s.Index, op.Name, rows,
+						p.Route, p.Reason)
 				}
 			}
 		}
@@ -361,7 +368,10 @@ func fresh(t *testing.T, net *network, tokens, position int) *engine.Live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range []error{live.SetDims(net.tokens, 1, tokens), live.SetInt(net.pos, int64(position)), live.Propagate()} {
+	for _, err := range []error{
+		live.SetDims(net.tokens, 1, tokens), live.SetInt(net.pos, int64(position)),
+		live.Propagate(),
+	} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -424,7 +434,10 @@ func TestTheTextIsTheSameInEveryMode(t *testing.T) {
 		"timed by step":     run(Options{Timing: engine.TimingStep}),
 		"with candidates":   run(Options{TopLogits: 5}),
 		"an f16 cache":      run(Options{HalfKV: true}),
-		"a route asked for": run(Options{Routes: map[string]string{"linear_q4gsw": "tile64", "sdpa_with_kv_cache@layers.0.attn.sdpa": "materialized"}}),
+		"a route asked for": run(Options{Routes: map[string]string{
+			"linear_q4gsw":                          "tile64",
+			"sdpa_with_kv_cache@layers.0.attn.sdpa": "materialized",
+		}}),
 	} {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s gives %v, want %v", name, got, want)

@@ -20,8 +20,9 @@ type network struct {
 // vocab is the number of logits.
 func (n *network) vocab() int { return n.graph.Value(n.logits).MaxDims[1] }
 
-// llama is the decoder of Touvron et al., LLaMA (2023), with grouped-query attention (Ainslie et al., GQA, 2023). One graph serves prefill and decode: its tokens
-// are [1, S] for any S from 1 to the largest chunk, its position is a SymInt.
+// llama is the decoder of Touvron et al., LLaMA (2023), with grouped-query attention (Ainslie et al., GQA,
+// 2023). One graph serves prefill and decode: its tokens are [1, S] for any S from 1 to the largest chunk,
+// its position is a SymInt.
 type llama struct {
 	*engine.Builder
 	config

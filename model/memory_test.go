@@ -16,7 +16,8 @@ import (
 	"gpuscope/model/session"
 )
 
-// residentBytes is the memory of this process that is in RAM, without the garbage that Go would still collect.
+// residentBytes is the memory of this process that is in RAM, without the garbage that Go would still
+// collect.
 func residentBytes(t *testing.T) float64 {
 	t.Helper()
 	debug.FreeOSMemory()
@@ -31,15 +32,17 @@ func residentBytes(t *testing.T) float64 {
 	return float64(pages * os.Getpagesize())
 }
 
-// Every encoder, pass, command buffer and readback must be given back, or memory grows with each step. GPUSCOPE_LARGE makes it 2,000 steps and 2 %;
-// a software device's own pools have not settled after the few steps that the suite has time for.
+// Every encoder, pass, command buffer and readback must be given back, or memory grows with each step.
+// GPUSCOPE_LARGE makes it 2,000 steps and 2 %; a software device's own pools have not settled after the few
+// steps that the suite has time for.
 func TestStepsOnTheGPUTakeConstantMemory(t *testing.T) {
 	steps, early, late, bound := 30, 3, 8, 1.05 // steps of a round, rounds before each look
 	if os.Getenv("GPUSCOPE_LARGE") != "" {
 		steps, early, late, bound = 100, 5, 20, 1.02
 	}
 	dev := gputest.Open(t)
-	s, err := Open(context.Background(), Options{Driver: lent{dev}, Timing: engine.TimingDispatch, IgnoreEOS: true}, nil)
+	s, err := Open(context.Background(),
+		Options{Driver: lent{dev}, Timing: engine.TimingDispatch, IgnoreEOS: true}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +59,11 @@ func TestStepsOnTheGPUTakeConstantMemory(t *testing.T) {
 		if round == early {
 			before = residentBytes(t)
 		}
-		for _, c := range []session.Command{{Kind: session.Reset}, {Kind: session.Prompt, Tokens: promptIDs(7, 3)}, {Kind: session.Run, N: steps - 1}} {
+		for _, c := range []session.Command{
+			{Kind: session.Reset},
+			{Kind: session.Prompt, Tokens: promptIDs(7, 3)},
+			{Kind: session.Run, N: steps - 1},
+		} {
 			if err := s.Do(context.Background(), c); err != nil {
 				t.Fatal(err)
 			}
@@ -70,8 +77,10 @@ func TestStepsOnTheGPUTakeConstantMemory(t *testing.T) {
 		t.Error(err)
 	}
 	<-done
-	t.Logf("resident after %d steps %.1f MB, after %d steps %.1f MB", early*steps, before/1e6, late*steps, after/1e6)
+	t.Logf("resident after %d steps %.1f MB, after %d steps %.1f MB", early*steps, before/1e6, late*steps,
+		after/1e6)
 	if after > before*bound {
-		t.Errorf("resident memory grew from %.1f to %.1f MB between steps %d and %d, at most a factor of %v", before/1e6, after/1e6, early*steps, late*steps, bound)
+		t.Errorf("resident memory grew from %.1f to %.1f MB between steps %d and %d, at most a factor of %v",
+			before/1e6, after/1e6, early*steps, late*steps, bound)
 	}
 }

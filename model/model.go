@@ -1,14 +1,15 @@
-// Package model turns a model file into a graph and runs it: it reads the file, builds the architecture's graph for prefill and decode, and
-// implements session.Session, which steps through a text token by token.
+// Package model turns a model file into a graph and runs it: it reads the file, builds the architecture's
+// graph for prefill and decode, and implements session.Session, which steps through a text token by token.
 //
 //	s, err := model.Open(ctx, model.Options{Driver: wgpu.New()}, progress)
 //	err = s.Do(ctx, session.Command{Kind: session.Prompt, Text: "Once upon a time"})
 //	err = s.Do(ctx, session.Command{Kind: session.Run, N: 47})
 //
-// Read does the part that needs no device: a Model knows its shape, its tokenizer and, through Plan, its graph.
+// Read does the part that needs no device: a Model knows its shape, its tokenizer and, through Plan, its
+// graph.
 //
-// Errors name the file and the thing, and what a person can do. Those of a wish that cannot be met (a prompt over the context, a token id outside of the
-// vocabulary) are session.ErrUsage: nothing has run.
+// Errors name the file and the thing, and what a person can do. Those of a request that cannot be met (a
+// prompt over the context, a token id outside of the vocabulary) are session.ErrUsage: nothing has run.
 package model
 
 import (
@@ -52,7 +53,8 @@ type Options struct {
 	Routes map[string]string
 	// IgnoreEOS lets a text go on after the model's end token.
 	IgnoreEOS bool
-	// TopLogits is how many candidates a step tells. It makes each step read the logits back; with 0 the token comes from an argmax on the GPU.
+	// TopLogits is how many candidates a step tells. It makes each step read the logits back; with 0 the
+	// token comes from an argmax on the GPU.
 	TopLogits int
 	// Producer and Command go into the trace's header.
 	Producer trace.Producer
@@ -103,7 +105,8 @@ func (m *Model) read() error {
 		return err
 	}
 	if len(table.Dims) != 2 || table.Dims[0] > maxVocab {
-		return fmt.Errorf("%s: tensor token_embd.weight is %v, want [vocabulary, %d]", m.file.Name(), table.Dims, m.config.Dim)
+		return fmt.Errorf("%s: tensor token_embd.weight is %v, want [vocabulary, %d]", m.file.Name(),
+			table.Dims, m.config.Dim)
 	}
 	m.config.Vocab = table.Dims[0]
 	if m.context, m.maxChunk, err = m.config.bounds(m.options.Context, m.options.MaxChunk); err != nil {
@@ -127,7 +130,10 @@ func (m *Model) Plan(limits gpu.Limits) (*engine.Graph, error) {
 func (m *Model) build(limits gpu.Limits) (*network, error) {
 	b := engine.NewBuilder(limits)
 	b.AskRoutes(m.options.Routes)
-	l := &llama{Builder: b, config: m.config, context: m.context, kv: engine.F32, w: &weights{b, m.file, map[string]bool{}}}
+	l := &llama{
+		Builder: b, config: m.config, context: m.context, kv: engine.F32,
+		w: &weights{b, m.file, map[string]bool{}},
+	}
 	if m.options.HalfKV {
 		l.kv = engine.F16
 	}
@@ -136,7 +142,8 @@ func (m *Model) build(limits gpu.Limits) (*network, error) {
 	case errors.Is(err, engine.ErrRoute):
 		err = session.Refusef("--%w", err)
 	case errors.Is(err, gpu.ErrUnsupported):
-		err = fmt.Errorf("%w; a smaller --context (it is %d) or --max-chunk (%d) takes less", err, m.context, m.maxChunk)
+		err = fmt.Errorf("%w; a smaller --context (it is %d) or --max-chunk (%d) takes less", err, m.context,
+			m.maxChunk)
 	}
 	return n, err
 }
@@ -151,9 +158,11 @@ func (m *Model) MaxChunk() int { return m.maxChunk }
 func (m *Model) Info() trace.Model {
 	c := &m.config
 	info := trace.Model{
-		Name: cmp.Or(m.string("general.name"), m.source()), Architecture: c.Arch, Source: m.source(), Layers: c.Layers,
+		Name: cmp.Or(m.string("general.name"), m.source()), Architecture: c.Arch, Source: m.source(),
+		Layers: c.Layers,
 		Dims: map[string]int{
-			"dim": c.Dim, "heads": c.Heads, "kv_heads": c.KVHeads, "head_dim": c.HeadDim, "ffn": c.FFN, "vocab": c.Vocab,
+			"dim": c.Dim, "heads": c.Heads, "kv_heads": c.KVHeads, "head_dim": c.HeadDim, "ffn": c.FFN,
+			"vocab":   c.Vocab,
 			"context": m.context, "max_chunk": m.maxChunk, "trained_context": c.Context,
 		},
 	}
@@ -162,7 +171,8 @@ func (m *Model) Info() trace.Model {
 		elements[t.Type] += int64(t.Elements())
 		info.Parameters += int64(t.Elements())
 	}
-	most := slices.SortedFunc(maps.Keys(elements), func(a, b gguf.Type) int { return cmp.Compare(elements[b], elements[a]) })
+	most := slices.SortedFunc(maps.Keys(elements),
+		func(a, b gguf.Type) int { return cmp.Compare(elements[b], elements[a]) })
 	if len(most) > 0 {
 		info.Quantization = most[0].String()
 	}

@@ -27,7 +27,8 @@ func TestEmbeddedModelIsWhatItSays(t *testing.T) {
 	}
 	defer m.Close()
 	info := m.Info()
-	if info.Name != "gpuscope demo" || info.Layers != 6 || info.Quantization != "Q4_0" || info.Source != DemoName || info.Parameters != 11_015_040 {
+	if info.Name != "gpuscope demo" || info.Layers != 6 || info.Quantization != "Q4_0" ||
+		info.Source != DemoName || info.Parameters != 11_015_040 {
 		t.Errorf("info %+v", info)
 	}
 	if m.Context() != 1024 || m.MaxChunk() != 512 {
@@ -54,10 +55,13 @@ func TestGraphOfALayerReadsLikeThePaper(t *testing.T) {
 	}
 	want := []string{
 		"embed embedding_q4gsw", "seq sym_size", "slice cos slice", "slice sin slice",
-		"layers.0.attn.norm rms_norm", "layers.0.attn.q linear_q4gsw", "layers.0.attn.k linear_q4gsw", "layers.0.attn.v linear_q4gsw",
+		"layers.0.attn.norm rms_norm", "layers.0.attn.q linear_q4gsw", "layers.0.attn.k linear_q4gsw",
+		"layers.0.attn.v linear_q4gsw",
 		"layers.0.attn.q_heads view", "layers.0.attn.k_heads view", "layers.0.attn.v_heads view",
-		"layers.0.attn.rope apply_rotary_emb", "layers.0.attn.sdpa sdpa_with_kv_cache", "layers.0.attn.join view", "layers.0.attn.o linear_q4gsw", "layers.0.attn.add add",
-		"layers.0.mlp.norm rms_norm", "layers.0.mlp.gate linear_q4gsw", "layers.0.mlp.up linear_q4gsw", "layers.0.mlp.silu_mul silu_mul",
+		"layers.0.attn.rope apply_rotary_emb", "layers.0.attn.sdpa sdpa_with_kv_cache",
+		"layers.0.attn.join view", "layers.0.attn.o linear_q4gsw", "layers.0.attn.add add",
+		"layers.0.mlp.norm rms_norm", "layers.0.mlp.gate linear_q4gsw", "layers.0.mlp.up linear_q4gsw",
+		"layers.0.mlp.silu_mul silu_mul",
 		"layers.0.mlp.down linear_q4gsw", "layers.0.mlp.add add",
 	}
 	last := []string{"select last select", "norm rms_norm", "lm_head linear_q4gsw", "argmax argmax"}
@@ -76,7 +80,8 @@ func TestGraphOfALayerReadsLikeThePaper(t *testing.T) {
 	}
 }
 
-// The three projections of the attention, and the two of the MLP, can run side by side, so they must be submitted so.
+// The three projections of the attention, and the two of the MLP, can run side by side, so they must be
+// submitted so.
 func TestIndependentProjectionsStandSideBySide(t *testing.T) {
 	m, err := Read(Options{})
 	if err != nil {
@@ -107,7 +112,10 @@ func TestIndependentProjectionsStandSideBySide(t *testing.T) {
 			level = append(level, d.Ops[d.Dispatches[id].Op].Name)
 		}
 	}
-	for _, want := range []string{"layers.3.attn.q layers.3.attn.k layers.3.attn.v", "layers.3.mlp.gate layers.3.mlp.up"} {
+	for _, want := range []string{
+		"layers.3.attn.q layers.3.attn.k layers.3.attn.v",
+		"layers.3.mlp.gate layers.3.mlp.up",
+	} {
 		if !seen[want] {
 			t.Errorf("no level holds just %s", want)
 		}
@@ -121,41 +129,125 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 		want   string
 		usage  bool
 	}{
-		"another architecture": {change: set("general.architecture", "mamba"), want: "not yet: architecture mamba; this version runs [llama]"},
-		"no architecture":      {change: func(b *gguftest.Builder) { *b = *gguftest.New() }, want: `"general.architecture" is missing`},
-		"layers of zero":       {change: set("llama.block_count", 0), want: "llama.block_count: 0, want 1 to"},
-		"layers without end":   {change: set("llama.block_count", uint32(1<<31)), want: "llama.block_count: 2147483648, want 1 to"},
-		"layers as text":       {change: set("llama.block_count", "two"), want: `"llama.block_count" is string "two", want an integer`},
-		"a layer too many":     {change: set("llama.block_count", 3), want: `tensor "blk.2.attn_norm.weight" is missing`},
-		"a layer too few":      {change: set("llama.block_count", 1), want: "not yet: tensor blk.1.attn_norm.weight: this version's model has no place for it"},
-		"negative":             {change: set("llama.embedding_length", -64), want: "llama.embedding_length: -64, want 1 to"},
+		"another architecture": {
+			change: set("general.architecture", "mamba"),
+			want:   "not yet: architecture mamba; this version runs [llama]",
+		},
+		"no architecture": {
+			change: func(b *gguftest.Builder) { *b = *gguftest.New() },
+			want:   `"general.architecture" is missing`,
+		},
+		"layers of zero": {
+			change: set("llama.block_count", 0),
+			want:   "llama.block_count: 0, want 1 to",
+		},
+		"layers without end": {
+			change: set("llama.block_count", uint32(1<<31)),
+			want:   "llama.block_count: 2147483648, want 1 to",
+		},
+		"layers as text": {
+			change: set("llama.block_count", "two"),
+			want:   `"llama.block_count" is string "two", want an integer`,
+		},
+		"a layer too many": {
+			change: set("llama.block_count", 3),
+			want:   `tensor "blk.2.attn_norm.weight" is missing`,
+		},
+		"a layer too few": {
+			change: set("llama.block_count", 1),
+			want:   "not yet: tensor blk.1.attn_norm.weight: this version's model has no place for it",
+		},
+		"negative": {
+			change: set("llama.embedding_length", -64),
+			want:   "llama.embedding_length: -64, want 1 to",
+		},
 		"another width": {change: func(b *gguftest.Builder) {
 			b.Set("llama.embedding_length", 96)
 			b.Set("llama.attention.head_count", 3)
 			b.Set("llama.attention.head_count_kv", 3)
 		}, want: "tensor token_embd.weight is [257 64], the metadata makes it [257 96]"},
-		"no heads":               {change: set("llama.attention.head_count", 0), want: "llama.attention.head_count: 0, want 1 to"},
-		"heads do not share":     {change: set("llama.attention.head_count_kv", 3), want: "2 query heads do not share 3 key and value heads evenly"},
-		"heads do not divide":    {change: set("llama.attention.head_count", 3), want: "3 heads do not divide the embedding of 64"},
-		"no epsilon":             {change: set("llama.attention.layer_norm_rms_epsilon", float32(-1)), want: "epsilon: -1, want 0 to 1"},
-		"not a number":           {change: set("llama.rope.freq_base", float32(math.NaN())), want: "llama.rope.freq_base: NaN, want 1 to 1e+12"},
-		"half a rotation":        {change: set("llama.rope.dimension_count", 16), want: "not yet: a rotation of a part of the head (16, want 32)"},
-		"long values":            {change: set("llama.attention.value_length", 64), want: "not yet: keys and values of different lengths (64, want 32)"},
-		"experts":                {change: set("llama.expert_count", 8), want: "not yet: a mixture of experts (8, want 0)"},
-		"rope scaling":           {change: set("llama.rope.scaling.type", "linear"), want: `not yet: rope scaling "linear"`},
-		"rope frequencies":       {change: func(b *gguftest.Builder) { b.F32("rope_freqs.weight", []int{16}, make([]float32, 16)) }, want: "not yet: tensor rope_freqs.weight"},
-		"bias":                   {change: func(b *gguftest.Builder) { b.F32("blk.0.attn_q.bias", []int{64}, make([]float32, 64)) }, want: "not yet: tensor blk.0.attn_q.bias"},
-		"head of another type":   {change: func(b *gguftest.Builder) { b.F16("output.weight", []int{tinyVocab, 64}, make([]float32, tinyVocab*64)) }, want: "not yet: tensor output.weight is F16; this version runs Q4_0 matrices and F32 vectors"},
-		"head of another shape":  {change: func(b *gguftest.Builder) { b.Q4_0("output.weight", []int{64, 64}, make([]float32, 64*64)) }, want: "tensor output.weight is [64 64], the metadata makes it [257 64]"},
-		"vocabulary too short":   {change: set("tokenizer.ggml.tokens", []string{"a", "b"}), want: "2 tokens"},
-		"context over the model": {o: Options{Context: 65}, want: "--context 65: the model was made for 64 positions at most", usage: true},
-		"negative context":       {o: Options{Context: -1}, want: "--context -1", usage: true},
-		"chunk over the context": {o: Options{Context: 32, MaxChunk: 33}, want: "--max-chunk 33: the context is 32", usage: true},
-		"negative chunk":         {o: Options{MaxChunk: -1}, want: "--max-chunk -1", usage: true},
-		"negative candidates":    {o: Options{TopLogits: -1}, want: "--top-logits -1", usage: true},
-		"cache over a binding":   {change: set("llama.context_length", 1<<21), o: Options{Context: 1 << 21}, want: "[1 2097152 1 32] f32 needs 268435456 bytes, the device's largest storage binding is 134217728: not supported by this device; a smaller --context (it is 2097152) or --max-chunk (512) takes less"},
-		"no such device":         {o: Options{Device: "7"}, want: "number 7", usage: true},
-		"no such route":          {o: Options{Routes: map[string]string{"linear_q4gsw": "warp"}}, want: "--route linear_q4gsw=warp", usage: true},
+		"no heads": {
+			change: set("llama.attention.head_count", 0),
+			want:   "llama.attention.head_count: 0, want 1 to",
+		},
+		"heads do not share": {
+			change: set("llama.attention.head_count_kv", 3),
+			want:   "2 query heads do not share 3 key and value heads evenly",
+		},
+		"heads do not divide": {
+			change: set("llama.attention.head_count", 3),
+			want:   "3 heads do not divide the embedding of 64",
+		},
+		"no epsilon": {
+			change: set("llama.attention.layer_norm_rms_epsilon", float32(-1)),
+			want:   "epsilon: -1, want 0 to 1",
+		},
+		"not a number": {
+			change: set("llama.rope.freq_base", float32(math.NaN())),
+			want:   "llama.rope.freq_base: NaN, want 1 to 1e+12",
+		},
+		"half a rotation": {
+			change: set("llama.rope.dimension_count", 16),
+			want:   "not yet: a rotation of a part of the head (16, want 32)",
+		},
+		"long values": {
+			change: set("llama.attention.value_length", 64),
+			want:   "not yet: keys and values of different lengths (64, want 32)",
+		},
+		"experts": {
+			change: set("llama.expert_count", 8),
+			want:   "not yet: a mixture of experts (8, want 0)",
+		},
+		"rope scaling": {
+			change: set("llama.rope.scaling.type", "linear"),
+			want:   `not yet: rope scaling "linear"`,
+		},
+		"rope frequencies": {change: func(b *gguftest.Builder) {
+			b.F32("rope_freqs.weight", []int{16},
+				make([]float32, 16))
+		}, want: "not yet: tensor rope_freqs.weight"},
+		"bias": {change: func(b *gguftest.Builder) {
+			b.F32("blk.0.attn_q.bias", []int{64},
+				make([]float32, 64))
+		}, want: "not yet: tensor blk.0.attn_q.bias"},
+		"head of another type": {
+			change: func(b *gguftest.Builder) {
+				b.F16("output.weight",
+					[]int{tinyVocab, 64}, make([]float32, tinyVocab*64))
+			},
+			want: "not yet: tensor output.weight is F16; this version runs Q4_0 matrices and F32 vectors",
+		},
+		"head of another shape": {
+			change: func(b *gguftest.Builder) {
+				b.Q4_0("output.weight", []int{64, 64},
+					make([]float32, 64*64))
+			},
+			want: "tensor output.weight is [64 64], the metadata makes it [257 64]",
+		},
+		"vocabulary too short": {
+			change: set("tokenizer.ggml.tokens", []string{"a", "b"}),
+			want:   "2 tokens",
+		},
+		"context over the model": {
+			o:    Options{Context: 65},
+			want: "--context 65: the model was made for 64 positions at most", usage: true,
+		},
+		"negative context": {o: Options{Context: -1}, want: "--context -1", usage: true},
+		"chunk over the context": {
+			o:    Options{Context: 32, MaxChunk: 33},
+			want: "--max-chunk 33: the context is 32", usage: true,
+		},
+		"negative chunk":      {o: Options{MaxChunk: -1}, want: "--max-chunk -1", usage: true},
+		"negative candidates": {o: Options{TopLogits: -1}, want: "--top-logits -1", usage: true},
+		"cache over a binding": {
+			change: set("llama.context_length", 1<<21), o: Options{Context: 1 << 21},
+			want: "[1 2097152 1 32] f32 needs 268435456 bytes, the device's largest storage binding is 134217728: not supported by this device; a smaller --context (it is 2097152) or --max-chunk (512) takes less",
+		},
+		"no such device": {o: Options{Device: "7"}, want: "number 7", usage: true},
+		"no such route": {
+			o:    Options{Routes: map[string]string{"linear_q4gsw": "warp"}},
+			want: "--route linear_q4gsw=warp", usage: true,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -251,6 +343,7 @@ type failing struct {
 func (f *failing) Adapters() ([]gpu.AdapterInfo, error) {
 	return []gpu.AdapterInfo{{Name: "failing"}}, nil
 }
+
 func (f *failing) Open(int) (gpu.Device, error) {
 	f.dev = fake.New(fake.Options{})
 	f.dev.FailNth(f.kind, 2, errInjected)

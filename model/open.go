@@ -16,8 +16,9 @@ import (
 	"gpuscope/trace"
 )
 
-// Open reads a model and puts it on a device. Progress goes to emit, which may be nil, before Open returns; after it the session's own events tell
-// all, the trace's header first. A cancel of ctx is heard between the phases of opening.
+// Open reads a model and puts it on a device. Progress goes to emit, which may be nil, before Open returns;
+// after it the session's own events tell all, the trace's header first. A cancel of ctx is heard between the
+// phases of opening.
 func Open(ctx context.Context, o Options, emit func(session.Event)) (session.Session, error) {
 	if emit == nil {
 		emit = func(session.Event) {}
@@ -80,7 +81,9 @@ func openDevice(d gpu.Driver, want string) (gpu.Device, string, error) {
 }
 
 // load builds the graph for a device and puts it there.
-func (m *Model) load(ctx context.Context, dev gpu.Device, progress func(string, int, int), log func(string)) (*runner, error) {
+func (m *Model) load(ctx context.Context, dev gpu.Device, progress func(string, int, int),
+	log func(string),
+) (*runner, error) {
 	progress("build graph", 0, 1)
 	n, err := m.build(dev.Info().Limits)
 	if err != nil {
@@ -114,9 +117,10 @@ func memoryLine(g *engine.Graph) string {
 // header is the trace without what the steps make.
 func (m *Model) header(r *runner) *trace.Trace {
 	return &trace.Trace{
-		Schema: trace.Schema, Producer: m.options.Producer, Created: time.Now().UTC().Format(time.RFC3339), Command: m.options.Command,
-		Host:   trace.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()},
-		Device: r.exec.Device(), Clock: r.exec.Clock(), Model: m.Info(), Graph: r.net.graph.Describe(),
+		Schema: trace.Schema, Producer: m.options.Producer, Created: time.Now().UTC().Format(time.RFC3339),
+		Command: m.options.Command,
+		Host:    trace.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()},
+		Device:  r.exec.Device(), Clock: r.exec.Clock(), Model: m.Info(), Graph: r.net.graph.Describe(),
 		Plans: []trace.Plan{}, Steps: []trace.Step{},
 	}
 }

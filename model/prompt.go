@@ -8,7 +8,8 @@ import (
 	"gpuscope/model/tokenizer"
 )
 
-// readTokenizer takes the vocabulary from the file. A file without one, or with one of a kind that is not known, runs token ids alone.
+// readTokenizer takes the vocabulary from the file. A file without one, or with one of a kind that is not
+// known, runs token ids alone.
 func (m *Model) readTokenizer() error {
 	var err error
 	m.tokens, err = tokenizer.New(m.file)
@@ -20,7 +21,8 @@ func (m *Model) readTokenizer() error {
 		return err
 	}
 	if n := m.tokens.VocabSize(); n != m.config.Vocab {
-		return fmt.Errorf("%s: the vocabulary has %d tokens, the embedding %d rows", m.file.Name(), n, m.config.Vocab)
+		return fmt.Errorf("%s: the vocabulary has %d tokens, the embedding %d rows", m.file.Name(), n,
+			m.config.Vocab)
 	}
 	return nil
 }
@@ -36,13 +38,18 @@ func (m *Model) prompt(c session.Command) (transcript, error) {
 	case n == 0:
 		return t, session.Refusef("the prompt is empty: give at least one token")
 	case n > m.context:
-		return t, session.Refusef("the prompt has %d tokens, the context holds %d: shorten it or raise --context", n, m.context)
+		return t,
+			session.Refusef("the prompt has %d tokens, the context holds %d: shorten it or raise --context",
+				n, m.context)
 	case n+c.N > m.context:
-		return t, session.Refusef("the prompt has %d tokens and %d are to follow, the context holds %d: ask for fewer or raise --context", n, c.N, m.context)
+		return t,
+			session.Refusef("the prompt has %d tokens and %d are to follow, the context holds %d: ask for fewer or raise --context", n, c.N, m.context)
 	}
 	for i, id := range ids {
 		if id < 0 || id >= m.config.Vocab {
-			return t, session.Refusef("token %d of the prompt is %d, the vocabulary has ids 0 to %d", i, id, m.config.Vocab-1)
+			return t,
+				session.Refusef("token %d of the prompt is %d, the vocabulary has ids 0 to %d", i, id,
+					m.config.Vocab-1)
 		}
 		t.prompt[i] = session.Token{ID: id, Text: string(m.tokens.Bytes(id))}
 	}
@@ -50,7 +57,8 @@ func (m *Model) prompt(c session.Command) (transcript, error) {
 	return t, err
 }
 
-// encode gives the ids of a prompt: a text's, with the token that starts texts where the model's file says so, or ids as they are.
+// encode gives the ids of a prompt: a text's, with the token that starts texts where the model's file says
+// so, or ids as they are.
 func (m *Model) encode(c session.Command) ([]int, error) {
 	switch {
 	case c.Text == "":
@@ -67,11 +75,13 @@ func (m *Model) encode(c session.Command) ([]int, error) {
 	return ids, nil
 }
 
-// chunks are the sizes of the steps that prefill n tokens: those that were asked for, the last one repeating, else as large as can be.
+// chunks are the sizes of the steps that prefill n tokens: those that were asked for, the last one repeating,
+// else as large as can be.
 func (m *Model) chunks(n int, want []int) ([]int, error) {
 	for i, size := range want {
 		if size < 1 || size > m.maxChunk {
-			return nil, session.Refusef("chunk %d is %d tokens, want 1 to %d (--max-chunk)", i, size, m.maxChunk)
+			return nil,
+				session.Refusef("chunk %d is %d tokens, want 1 to %d (--max-chunk)", i, size, m.maxChunk)
 		}
 	}
 	if len(want) == 0 {

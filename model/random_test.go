@@ -45,7 +45,8 @@ func (x *expected) text() string {
 	return string(text)
 }
 
-// Whatever commands come in whatever order, with faults of the device and cancels among them, the session stands where plain reasoning says.
+// Whatever commands come in whatever order, with faults of the device and cancels among them, the session
+// stands where plain reasoning says.
 func TestAnyCommandsLeaveTheSessionWhereReasoningSays(t *testing.T) {
 	r := newRig(t, Options{MaxChunk: 16})
 	rapid.Check(t, func(rt *rapid.T) {
@@ -57,7 +58,8 @@ func TestAnyCommandsLeaveTheSessionWhereReasoningSays(t *testing.T) {
 				text += token.Text
 			}
 			if p := r.mirror.State.Position; p != x.position() || text != x.text() {
-				rt.Fatalf("%s: at position %d with %q, want %d with %q", what, p, text, x.position(), x.text())
+				rt.Fatalf("%s: at position %d with %q, want %d with %q", what, p, text, x.position(),
+					x.text())
 			}
 		}
 		do := func(c session.Command) error { return r.try(context.Background(), c) }
@@ -79,7 +81,8 @@ func TestAnyCommandsLeaveTheSessionWhereReasoningSays(t *testing.T) {
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"prompt": func(rt *rapid.T) {
-				n, chunk := rapid.IntRange(1, tinyContext).Draw(rt, "tokens"), rapid.IntRange(1, 16).Draw(rt, "chunk")
+				n, chunk := rapid.IntRange(1, tinyContext).Draw(rt, "tokens"),
+					rapid.IntRange(1, 16).Draw(rt, "chunk")
 				c := promptOf(n)
 				c.Chunks = []int{chunk}
 				refused(do(c), true)
@@ -114,14 +117,20 @@ func TestAnyCommandsLeaveTheSessionWhereReasoningSays(t *testing.T) {
 				refused(do(session.Command{Kind: session.Repeat, N: 2}), len(x.ends) > 0)
 			},
 			"timing": func(rt *rapid.T) {
-				refused(do(session.Command{Kind: session.Timing, Level: rapid.SampledFrom([]string{"off", "step", "dispatch"}).Draw(rt, "level")}), true)
+				refused(do(session.Command{
+					Kind:  session.Timing,
+					Level: rapid.SampledFrom([]string{"off", "step", "dispatch"}).Draw(rt, "level"),
+				}), true)
 			},
 			"fault": func(rt *rapid.T) {
 				if !can() {
 					return
 				}
 				fault := errors.New("injected")
-				r.dev.FailNth(rapid.SampledFrom([]fake.Kind{fake.Write, fake.BeginPass, fake.EndPass, fake.Submit, fake.Wait}).Draw(rt, "kind"), 1, fault)
+				r.dev.FailNth(rapid.SampledFrom([]fake.Kind{
+					fake.Write, fake.BeginPass, fake.EndPass,
+					fake.Submit, fake.Wait,
+				}).Draw(rt, "kind"), 1, fault)
 				if err := do(session.Command{Kind: session.Next}); !errors.Is(err, fault) {
 					rt.Fatalf("error %v, want the injected one", err)
 				}

@@ -14,7 +14,8 @@ import (
 	"gpuscope/trace"
 )
 
-// runner is a network on a device: tokens at a position go in, the next token comes out. Its buffers are used again from step to step.
+// runner is a network on a device: tokens at a position go in, the next token comes out. Its buffers are used
+// again from step to step.
 type runner struct {
 	dev  gpu.Device
 	exec *engine.Executor
@@ -38,7 +39,10 @@ type output struct {
 }
 
 func newRunner(dev gpu.Device, exec *engine.Executor, n *network, top int) *runner {
-	r := &runner{dev: dev, exec: exec, rec: engine.NewRecorder(exec), net: n, top: min(top, n.vocab()), read: []engine.ValueID{n.next}}
+	r := &runner{
+		dev: dev, exec: exec, rec: engine.NewRecorder(exec), net: n, top: min(top, n.vocab()),
+		read: []engine.ValueID{n.next},
+	}
 	r.input.Inputs = []engine.InputData{{Value: n.tokens, Dims: []int{1, 0}}}
 	r.input.SymInts = []engine.SymIntValue{{Value: n.pos}}
 	if r.top > 0 {
@@ -58,7 +62,9 @@ func (r *runner) release() {
 func (r *runner) timed() bool { return r.dev.Info().Timestamps }
 
 // step runs tokens at a position. Where it gives a token the output has it.
-func (r *runner) step(ctx context.Context, position int, tokens []int, gives bool, timing engine.Timing) (output, error) {
+func (r *runner) step(ctx context.Context, position int, tokens []int, gives bool,
+	timing engine.Timing,
+) (output, error) {
 	r.data, r.host = r.data[:0], r.host[:0]
 	for _, t := range tokens {
 		r.data = binary.LittleEndian.AppendUint32(r.data, uint32(t))
@@ -89,7 +95,8 @@ func (r *runner) sample() (output, error) {
 	}
 	out := output{token: int(int32(binary.LittleEndian.Uint32(word[:])))}
 	if out.token < 0 || out.token >= r.net.vocab() {
-		return output{}, fmt.Errorf("the device gave token %d of a vocabulary of %d", out.token, r.net.vocab())
+		return output{},
+			fmt.Errorf("the device gave token %d of a vocabulary of %d", out.token, r.net.vocab())
 	}
 	if r.top > 0 {
 		if _, err := r.exec.Output(r.net.logits, r.logits); err != nil {
@@ -108,7 +115,8 @@ func (r *runner) logit(id int) float64 {
 	return float64(math.Float32frombits(binary.LittleEndian.Uint32(r.logits[4*id:])))
 }
 
-// candidates are the highest logits in falling order with their probabilities; of equal ones the lower id is first.
+// candidates are the highest logits in falling order with their probabilities; of equal ones the lower id is
+// first.
 func (r *runner) candidates() []trace.Candidate {
 	higher := func(a, b int) int { return cmp.Or(cmp.Compare(r.logit(b), r.logit(a)), cmp.Compare(a, b)) }
 	r.ranked = r.ranked[:0]

@@ -15,8 +15,8 @@ import (
 	"gpuscope/trace"
 )
 
-// live is a model on a device that commands step through its text. One goroutine owns the device, the engine and the transcript; Do hands it
-// commands one by one.
+// live is a model on a device that commands step through its text. One goroutine owns the device, the engine
+// and the transcript; Do hands it commands one by one.
 type live struct {
 	m      *Model
 	runner *runner
@@ -46,7 +46,8 @@ const eventBuffer = 64
 func start(m *Model, r *runner, header *trace.Trace) *live {
 	s := &live{
 		m: m, runner: r, timing: m.options.Timing, clock: header.Clock,
-		requests: make(chan request), events: make(chan session.Event, eventBuffer), done: make(chan struct{}),
+		requests: make(chan request), events: make(chan session.Event, eventBuffer),
+		done: make(chan struct{}),
 	}
 	if !r.timed() {
 		s.timing = engine.TimingOff
@@ -114,7 +115,8 @@ func (s *live) Close() error {
 	return s.lost
 }
 
-// emit hands an event to the front end. Once the session closes nobody may be listening, so then only what has room is kept.
+// emit hands an event to the front end. Once the session closes nobody may be listening, so then only what
+// has room is kept.
 func (s *live) emit(e session.Event) {
 	select {
 	case s.events <- e:
@@ -131,7 +133,8 @@ func (s *live) emit(e session.Event) {
 func (s *live) tell(running bool) {
 	st := session.State{
 		Context: s.m.context, MaxChunk: s.m.maxChunk, Position: s.text.position(), Step: -1,
-		Prompt: s.text.prompt, Text: slices.Clip(s.text.given), Ended: s.text.ended, Running: running, Timing: s.timing.String(),
+		Prompt: s.text.prompt, Text: slices.Clip(s.text.given), Ended: s.text.ended, Running: running,
+		Timing: s.timing.String(),
 	}
 	if t := s.text.last(); t != nil {
 		st.Step = t.index
@@ -154,8 +157,8 @@ func (s *live) do(ctx context.Context, c session.Command) error {
 	return err
 }
 
-// begin checks a command against where the session stands; one that is refused has changed nothing. Then it does what takes no time, and returns
-// the work that does.
+// begin checks a command against where the session stands; one that is refused has changed nothing. Then it
+// does what takes no time, and returns the work that does.
 func (s *live) begin(c session.Command) (work func(context.Context) error, err error) {
 	if c.N < 0 {
 		return nil, session.Refusef("%s: a count of %d, want 0 or more", c.Kind, c.N)
@@ -208,7 +211,8 @@ func (s *live) canStep() error {
 	case len(s.text.ids) == 0:
 		return session.Refusef("there is no text yet: give a prompt first")
 	case s.text.position() >= s.m.context:
-		return session.Refusef("the context is full: %d of %d positions are in use", s.text.position(), s.m.context)
+		return session.Refusef("the context is full: %d of %d positions are in use", s.text.position(),
+			s.m.context)
 	case s.text.ended:
 		return session.Refusef("the text has ended with the model's end token: go back a step, or give another prompt")
 	}
@@ -274,7 +278,8 @@ func (s *live) step(ctx context.Context) error {
 	return nil
 }
 
-// repeat runs the current step again n times where it was. The cache rows it writes are the ones it wrote before.
+// repeat runs the current step again n times where it was. The cache rows it writes are the ones it wrote
+// before.
 func (s *live) repeat(ctx context.Context, n int) error {
 	t := s.text.last()
 	var samples [][]int64
@@ -285,7 +290,10 @@ func (s *live) repeat(ctx context.Context, n int) error {
 			break
 		}
 		if t.gives && out.token != t.token {
-			s.emit(session.Event{Note: &trace.Event{Step: t.index, Kind: "repeat", Text: fmt.Sprintf("gave token %d, the step itself token %d", out.token, t.token)}})
+			s.emit(session.Event{Note: &trace.Event{
+				Step: t.index, Kind: "repeat",
+				Text: fmt.Sprintf("gave token %d, the step itself token %d", out.token, t.token),
+			}})
 		}
 		times, ok := s.runner.exec.DispatchNS()
 		if !ok {
@@ -310,8 +318,8 @@ const (
 	observeFor  = 2 * time.Second
 )
 
-// observe measures what timing costs: the current step again, with timing off and at dispatch level in turns, so that a
-// drift of clocks meets both.
+// observe measures what timing costs: the current step again, with timing off and at dispatch level in turns,
+// so that a drift of clocks meets both.
 func (s *live) observe(ctx context.Context) error {
 	t := s.text.last()
 	var untimed, timed []int64
@@ -328,7 +336,10 @@ func (s *live) observe(ctx context.Context) error {
 			*at.walls = append(*at.walls, time.Since(start).Nanoseconds())
 		}
 	}
-	s.emit(session.Event{Observer: &trace.Observer{UntimedNS: trace.Measured(median(untimed)), TimedNS: trace.Measured(median(timed)), N: len(timed)}})
+	s.emit(session.Event{Observer: &trace.Observer{
+		UntimedNS: trace.Measured(median(untimed)),
+		TimedNS:   trace.Measured(median(timed)), N: len(timed),
+	}})
 	return nil
 }
 

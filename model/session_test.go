@@ -30,8 +30,10 @@ func TestPromptStepBackAndOnGivesTheSameText(t *testing.T) {
 	r.wantStand(`step 2, position 7, "fgh"`)
 	r.do(session.Command{Kind: session.Run, N: 2})
 	r.wantStand(`step 6, position 9, "fghij"`)
-	if got := r.mirror.Trace.Steps; got[5].Position != 7 || !slices.Equal(got[5].Tokens, []int{'h'}) || got[5].Phase != "decode" || *got[5].Token != 'i' {
-		t.Errorf("the step after two steps back: position %d, tokens %v, %s", got[5].Position, got[5].Tokens, got[5].Phase)
+	if got := r.mirror.Trace.Steps; got[5].Position != 7 || !slices.Equal(got[5].Tokens, []int{'h'}) ||
+		got[5].Phase != "decode" || *got[5].Token != 'i' {
+		t.Errorf("the step after two steps back: position %d, tokens %v, %s", got[5].Position, got[5].Tokens,
+			got[5].Phase)
 	}
 	for range 5 {
 		r.do(session.Command{Kind: session.Previous})
@@ -41,7 +43,8 @@ func TestPromptStepBackAndOnGivesTheSameText(t *testing.T) {
 	r.wantStand(`step 7, position 5, "f"`)
 	r.do(session.Command{Kind: session.Reset})
 	r.wantStand(`step -1, position 0, ""`)
-	if err := r.try(context.Background(), session.Command{Kind: session.Next}); !errors.Is(err, session.ErrUsage) {
+	if err := r.try(context.Background(), session.Command{Kind: session.Next}); !errors.Is(err,
+		session.ErrUsage) {
 		t.Errorf("a step without a prompt: %v", err)
 	}
 }
@@ -116,7 +119,10 @@ func TestOrderOfEvents(t *testing.T) {
 		}
 		return list
 	}
-	if d := cmp.Diff([]string{"read model", "open device", "build graph", "upload weights", "compile kernels", "opened", "state"}, kinds()); d != "" {
+	if d := cmp.Diff([]string{
+		"read model", "open device", "build graph", "upload weights", "compile kernels",
+		"opened", "state",
+	}, kinds()); d != "" {
 		t.Error("opening", d)
 	}
 	r.do(promptOf(3))
@@ -137,7 +143,8 @@ func TestOrderOfEvents(t *testing.T) {
 func TestHeaderSaysWhatRuns(t *testing.T) {
 	r := newRig(t, Options{})
 	h := r.mirror.Trace
-	if h.Model.Name != "tiny" || h.Model.Layers != tinyLayers || h.Model.Quantization != "Q4_0" || h.Model.Source != "tiny.gguf" {
+	if h.Model.Name != "tiny" || h.Model.Layers != tinyLayers || h.Model.Quantization != "Q4_0" ||
+		h.Model.Source != "tiny.gguf" {
 		t.Errorf("model %+v", h.Model)
 	}
 	if h.Device.Backend != "fake" || len(h.Graph.Dispatches) == 0 || h.Clock.NSPerTick != 1 {
@@ -195,13 +202,17 @@ func TestCancelledPromptGoesOnWithNext(t *testing.T) {
 
 func TestFailedStepLeavesThePositionAndTheNextOneWorks(t *testing.T) {
 	fault := errors.New("injected")
-	for _, kind := range []fake.Kind{fake.Write, fake.Begin, fake.BeginPass, fake.EndPass, fake.CopyOut, fake.Submit, fake.Wait, fake.Read} {
+	for _, kind := range []fake.Kind{
+		fake.Write, fake.Begin, fake.BeginPass, fake.EndPass, fake.CopyOut,
+		fake.Submit, fake.Wait, fake.Read,
+	} {
 		t.Run(kind.String(), func(t *testing.T) {
 			r := newRig(t, Options{})
 			r.do(promptOf(5))
 			r.do(session.Command{Kind: session.Next})
 			r.dev.FailNth(kind, 1, fault)
-			if err := r.try(context.Background(), session.Command{Kind: session.Run, N: 3}); !errors.Is(err, fault) || errors.Is(err, session.ErrUsage) {
+			if err := r.try(context.Background(), session.Command{Kind: session.Run, N: 3}); !errors.Is(err,
+				fault) || errors.Is(err, session.ErrUsage) {
 				t.Fatalf("error %v, want the device's", err)
 			}
 			r.wantStand(`step 1, position 6, "fg"`)
@@ -215,11 +226,13 @@ func TestLostDeviceEndsTheSession(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(promptOf(5))
 	r.dev.Lose("pulled out")
-	if err := r.try(context.Background(), session.Command{Kind: session.Next}); !errors.Is(err, gpu.ErrDeviceLost) {
+	if err := r.try(context.Background(), session.Command{Kind: session.Next}); !errors.Is(err,
+		gpu.ErrDeviceLost) {
 		t.Errorf("error %v, want ErrDeviceLost", err)
 	}
 	<-r.done // the events have ended
-	if err := r.s.Do(context.Background(), session.Command{Kind: session.Next}); !errors.Is(err, session.ErrClosed) || !errors.Is(err, gpu.ErrDeviceLost) {
+	if err := r.s.Do(context.Background(), session.Command{Kind: session.Next}); !errors.Is(err,
+		session.ErrClosed) || !errors.Is(err, gpu.ErrDeviceLost) {
 		t.Errorf("a command after the loss: %v", err)
 	}
 	if err := r.s.Close(); !errors.Is(err, gpu.ErrDeviceLost) {
@@ -265,7 +278,8 @@ func TestTextEndsWithTheEndToken(t *testing.T) {
 	if !r.mirror.State.Ended {
 		t.Error("the text has not ended")
 	}
-	if err := r.try(context.Background(), session.Command{Kind: session.Next}); !errors.Is(err, session.ErrUsage) {
+	if err := r.try(context.Background(), session.Command{Kind: session.Next}); !errors.Is(err,
+		session.ErrUsage) {
 		t.Errorf("a step past the end: %v", err)
 	}
 	on := newRig(t, Options{IgnoreEOS: true})
@@ -340,7 +354,8 @@ func TestRepeatThatGivesAnotherTokenIsNoted(t *testing.T) {
 	r.do(promptOf(5))
 	r.token = func(int, []int) int { return 'z' }
 	r.do(session.Command{Kind: session.Repeat, N: 1})
-	if e := r.mirror.Trace.Events; len(e) != 1 || e[0].Step != 0 || !strings.Contains(e[0].Text, "gave token 122, the step itself token 102") {
+	if e := r.mirror.Trace.Events; len(e) != 1 || e[0].Step != 0 ||
+		!strings.Contains(e[0].Text, "gave token 122, the step itself token 102") {
 		t.Errorf("events %v", e)
 	}
 }
@@ -382,8 +397,13 @@ func TestTimingLevelIsTheSteps(t *testing.T) {
 	if got := without.mirror.State.Timing; got != "off" {
 		t.Errorf("a device without timestamps is timed at %s", got)
 	}
-	for _, c := range []session.Command{{Kind: session.Timing, Level: "step"}, {Kind: session.Repeat}, {Kind: session.Observe}} {
-		if err := without.try(context.Background(), c); !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "no timestamps") {
+	for _, c := range []session.Command{
+		{Kind: session.Timing, Level: "step"},
+		{Kind: session.Repeat},
+		{Kind: session.Observe},
+	} {
+		if err := without.try(context.Background(), c); !errors.Is(err, session.ErrUsage) ||
+			!strings.Contains(err.Error(), "no timestamps") {
 			t.Errorf("%s without timestamps: %v", c.Kind, err)
 		}
 	}
@@ -400,12 +420,24 @@ func TestWrongUseIsRefusedBeforeAnythingRuns(t *testing.T) {
 	}{
 		{session.Command{Kind: session.Prompt}, "the prompt is empty"},
 		{promptOf(65), "the prompt has 65 tokens, the context holds 64"},
-		{session.Command{Kind: session.Prompt, Text: strings.Repeat("x", 64)}, "the prompt has 65 tokens, the context holds 64"},
-		{session.Command{Kind: session.Prompt, Tokens: ids(60), N: 5}, "the prompt has 60 tokens and 5 are to follow, the context holds 64"},
-		{session.Command{Kind: session.Prompt, Tokens: []int{1, 257}}, "token 1 of the prompt is 257, the vocabulary has ids 0 to 256"},
+		{
+			session.Command{Kind: session.Prompt, Text: strings.Repeat("x", 64)},
+			"the prompt has 65 tokens, the context holds 64",
+		},
+		{
+			session.Command{Kind: session.Prompt, Tokens: ids(60), N: 5},
+			"the prompt has 60 tokens and 5 are to follow, the context holds 64",
+		},
+		{
+			session.Command{Kind: session.Prompt, Tokens: []int{1, 257}},
+			"token 1 of the prompt is 257, the vocabulary has ids 0 to 256",
+		},
 		{session.Command{Kind: session.Prompt, Tokens: []int{-1}}, "token 0 of the prompt is -1"},
 		{session.Command{Kind: session.Prompt, Text: "x", Tokens: []int{1}}, "not both"},
-		{session.Command{Kind: session.Prompt, Tokens: ids(5), Chunks: []int{17}}, "chunk 0 is 17 tokens, want 1 to 16"},
+		{
+			session.Command{Kind: session.Prompt, Tokens: ids(5), Chunks: []int{17}},
+			"chunk 0 is 17 tokens, want 1 to 16",
+		},
 		{session.Command{Kind: session.Prompt, Tokens: ids(5), Chunks: []int{3, 0}}, "chunk 1 is 0 tokens"},
 		{session.Command{Kind: session.Run, N: -1}, "run: a count of -1"},
 		{session.Command{Kind: session.Timing, Level: "often"}, `timing level "often"`},
@@ -424,8 +456,12 @@ func TestWrongUseIsRefusedBeforeAnythingRuns(t *testing.T) {
 	}
 	r.wantStand(`step 1, position 6, "fg"`)
 	fresh := newRig(t, Options{})
-	for _, kind := range []session.CommandKind{session.Next, session.Run, session.Previous, session.Repeat, session.Observe} {
-		if err := fresh.try(context.Background(), session.Command{Kind: kind}); !errors.Is(err, session.ErrUsage) {
+	for _, kind := range []session.CommandKind{
+		session.Next, session.Run, session.Previous, session.Repeat,
+		session.Observe,
+	} {
+		if err := fresh.try(context.Background(), session.Command{Kind: kind}); !errors.Is(err,
+			session.ErrUsage) {
 			t.Errorf("%s before a prompt: %v", kind, err)
 		}
 	}
@@ -435,7 +471,8 @@ func TestModelWithoutVocabularyRunsOnIDs(t *testing.T) {
 	b := tiny()
 	b.Set("tokenizer.ggml.model", "none")
 	r := newRigOn(t, Options{}, b, fake.Options{})
-	if err := r.try(context.Background(), session.Command{Kind: session.Prompt, Text: "Hi"}); !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "--ids") {
+	if err := r.try(context.Background(), session.Command{Kind: session.Prompt, Text: "Hi"}); !errors.Is(err,
+		session.ErrUsage) || !strings.Contains(err.Error(), "--ids") {
 		t.Errorf("a text: %v", err)
 	}
 	r.do(promptOf(5))
@@ -450,7 +487,8 @@ func TestTokenOutsideOfTheVocabularyFailsTheStep(t *testing.T) {
 	r := newRig(t, Options{})
 	r.token = func(int, []int) int { return tinyVocab }
 	err := r.try(context.Background(), promptOf(5))
-	if err == nil || errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "the device gave token 257 of a vocabulary of 257") {
+	if err == nil || errors.Is(err, session.ErrUsage) ||
+		!strings.Contains(err.Error(), "the device gave token 257 of a vocabulary of 257") {
 		t.Errorf("error %v", err)
 	}
 	r.wantStand(`step -1, position 0, ""`)
@@ -476,7 +514,8 @@ func TestCloseInTheMiddleOfARun(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("the run: %v", err)
 	}
-	if err := r.s.Do(context.Background(), session.Command{Kind: session.Next}); !errors.Is(err, session.ErrClosed) {
+	if err := r.s.Do(context.Background(), session.Command{Kind: session.Next}); !errors.Is(err,
+		session.ErrClosed) {
 		t.Errorf("a command after Close: %v", err)
 	}
 }
@@ -518,7 +557,8 @@ func TestCandidatesCarryTheirText(t *testing.T) {
 	for _, c := range r.mirror.Trace.Steps[0].Top {
 		got = append(got, c.Text)
 	}
-	if d := cmp.Diff([]string{"\x00", "\x01", "\x02"}, got); d != "" { // all logits are 0, so the lowest ids are first
+	// all logits are 0, so the lowest ids are first
+	if d := cmp.Diff([]string{"\x00", "\x01", "\x02"}, got); d != "" {
 		t.Error(d)
 	}
 }

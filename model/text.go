@@ -7,8 +7,9 @@ import (
 	"gpuscope/model/tokenizer"
 )
 
-// transcript is where a session stands: the prompt, the steps that were made of it, and what they gave. The next step follows from it alone: a
-// piece of the prompt while there is some left, else the token that came out last.
+// transcript is where a session stands: the prompt, the steps that were made of it, and what they gave. The
+// next step follows from it alone: a piece of the prompt while there is some left, else the token that came
+// out last.
 type transcript struct {
 	prompt []session.Token
 	ids    []int // of prompt
@@ -72,7 +73,8 @@ func (t *transcript) push(n turn) string {
 	return text
 }
 
-// pop takes the current step back. The list of tokens that was published stays as it is: the next push copies it.
+// pop takes the current step back. The list of tokens that was published stays as it is: the next push copies
+// it.
 func (t *transcript) pop() {
 	if t.last().gives {
 		t.given = slices.Clip(t.given[:len(t.given)-1])
@@ -85,7 +87,8 @@ func (t *transcript) pop() {
 	t.ended = false
 }
 
-// voice tells tokens as text, each character when it is complete. A nil voice, of a model without a vocabulary, says nothing.
+// voice tells tokens as text, each character when it is complete. A nil voice, of a model without a
+// vocabulary, says nothing.
 type voice struct {
 	tokens *tokenizer.Tokenizer
 	stream *tokenizer.Stream

@@ -27,16 +27,21 @@ const (
 	tinyEnd                                      = 256
 )
 
-// tiny is a model file of random weights whose tokens are bytes. Its tokenizer says that texts start with the end token.
+// tiny is a model file of random weights whose tokens are bytes. Its tokenizer says that texts start with the
+// end token.
 func tiny() *gguftest.Builder {
 	b := gguftest.New()
 	for key, value := range map[string]any{
 		"general.architecture": "llama", "general.name": "tiny",
-		"llama.block_count": tinyLayers, "llama.context_length": tinyContext, "llama.embedding_length": tinyDim, "llama.feed_forward_length": tinyFFN,
-		"llama.attention.head_count": tinyHeads, "llama.attention.head_count_kv": tinyKVHeads, "llama.rope.dimension_count": tinyHeadDim,
-		"llama.attention.layer_norm_rms_epsilon": float32(1e-5), "llama.rope.freq_base": float32(10000), "llama.vocab_size": tinyVocab,
+		"llama.block_count": tinyLayers, "llama.context_length": tinyContext,
+		"llama.embedding_length": tinyDim, "llama.feed_forward_length": tinyFFN,
+		"llama.attention.head_count": tinyHeads, "llama.attention.head_count_kv": tinyKVHeads,
+		"llama.rope.dimension_count":             tinyHeadDim,
+		"llama.attention.layer_norm_rms_epsilon": float32(1e-5), "llama.rope.freq_base": float32(10000),
+		"llama.vocab_size":     tinyVocab,
 		"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.merges": []string{},
-		"tokenizer.ggml.bos_token_id": tinyEnd, "tokenizer.ggml.eos_token_id": tinyEnd, "tokenizer.ggml.add_bos_token": true,
+		"tokenizer.ggml.bos_token_id": tinyEnd, "tokenizer.ggml.eos_token_id": tinyEnd,
+		"tokenizer.ggml.add_bos_token": true,
 	} {
 		b.Set(key, value)
 	}
@@ -85,7 +90,8 @@ func write(t testing.TB, data []byte) string {
 	return path
 }
 
-// rig is a session on the tiny model and a fake device. What the device gives as the next token is the test's.
+// rig is a session on the tiny model and a fake device. What the device gives as the next token is the
+// test's.
 type rig struct {
 	t   *testing.T
 	s   *live
@@ -99,8 +105,8 @@ type rig struct {
 	done   chan struct{}
 }
 
-// letters is the rig's token unless the test sets another: the letter that stands for the position after the step, so that a step at a position
-// gives the same whenever it is made.
+// letters is the rig's token unless the test sets another: the letter that stands for the position after the
+// step, so that a step at a position gives the same whenever it is made.
 func letters(position int, tokens []int) int { return 'a' + (position+len(tokens))%26 }
 
 func newRig(t *testing.T, o Options) *rig {
@@ -167,8 +173,10 @@ func (r *rig) drain() {
 func (r *rig) take(e session.Event) {
 	if s := e.State; s != nil && !s.Running && r.mirror.State.Running {
 		got := r.mirror.State
-		if got.Step != s.Step || got.Position != s.Position || !cmp.Equal(got.Text, s.Text, cmpopts.EquateEmpty()) {
-			r.t.Errorf("the mirror is at step %d, position %d, text %v\nthe session at %d, %d, %v", got.Step, got.Position, got.Text, s.Step, s.Position, s.Text)
+		if got.Step != s.Step || got.Position != s.Position ||
+			!cmp.Equal(got.Text, s.Text, cmpopts.EquateEmpty()) {
+			r.t.Errorf("the mirror is at step %d, position %d, text %v\nthe session at %d, %d, %v", got.Step,
+				got.Position, got.Text, s.Step, s.Position, s.Text)
 		}
 	}
 	if err := r.mirror.Apply(e); err != nil {

@@ -10,7 +10,8 @@ import (
 	"gpuscope/ops"
 )
 
-// weights hands the tensors of a GGUF file to a graph, each held to the shape it must have. What is wrong is recorded in the builder.
+// weights hands the tensors of a GGUF file to a graph, each held to the shape it must have. What is wrong is
+// recorded in the builder.
 type weights struct {
 	b    *engine.Builder
 	file *gguf.File
@@ -27,7 +28,8 @@ func (w *weights) tensor(name string, want gguf.Type, dims ...int) *gguf.Tensor 
 	case !slices.Equal(t.Dims, dims):
 		w.b.Errorf("%s: tensor %s is %v, the metadata makes it %v", w.file.Name(), name, t.Dims, dims)
 	case t.Type != want:
-		w.b.Errorf("%s: not yet: tensor %s is %s; this version runs Q4_0 matrices and F32 vectors", w.file.Name(), name, t.Type)
+		w.b.Errorf("%s: not yet: tensor %s is %s; this version runs Q4_0 matrices and F32 vectors",
+			w.file.Name(), name, t.Type)
 	}
 	if w.b.Err() != nil {
 		return nil
@@ -39,11 +41,13 @@ func (w *weights) tensor(name string, want gguf.Type, dims ...int) *gguf.Tensor 
 // has says whether the file has a tensor.
 func (w *weights) has(name string) bool { return w.file.HasTensor(name) }
 
-// refuseUnknown refuses a file with a tensor that nobody asked for: the model would run without it, and be wrong.
+// refuseUnknown refuses a file with a tensor that nobody asked for: the model would run without it, and be
+// wrong.
 func (w *weights) refuseUnknown() {
 	for _, t := range w.file.Tensors() {
 		if !w.used[t.Name] {
-			w.b.Errorf("%s: not yet: tensor %s: this version's model has no place for it", w.file.Name(), t.Name)
+			w.b.Errorf("%s: not yet: tensor %s: this version's model has no place for it", w.file.Name(),
+				t.Name)
 		}
 	}
 }
@@ -54,7 +58,8 @@ func (w *weights) vector(name string, n int) engine.ValueID {
 	return w.b.Constant(name, engine.F32, []int{n}, func() ([]byte, error) { return t.Bytes(), nil })
 }
 
-// matrix is a matrix of rows outputs by cols inputs. A block of Q4_0 is 32 weights of one row with one scale, which is q4gsw with groups of 32: nothing is lost.
+// matrix is a matrix of rows outputs by cols inputs. A block of Q4_0 is 32 weights of one row with one scale,
+// which is q4gsw with groups of 32: nothing is lost.
 func (w *weights) matrix(name string, rows, cols int) ops.Q4Matrix {
 	t := w.tensor(name, gguf.Q4_0, rows, cols)
 	return ops.Q4Matrix{
@@ -64,7 +69,8 @@ func (w *weights) matrix(name string, rows, cols int) ops.Q4Matrix {
 	}
 }
 
-// q4Nibbles are the weights of Q4_0 blocks in the order of the row, the even ones in the low nibbles. A block has weight j beside weight j + 16.
+// q4Nibbles are the weights of Q4_0 blocks in the order of the row, the even ones in the low nibbles. A block
+// has weight j beside weight j + 16.
 func q4Nibbles(blocks []byte) []byte {
 	out := make([]byte, 0, len(blocks)/gguf.Q4_0BlockBytes*gguf.Q4_0BlockLen/2)
 	for block := range slices.Chunk(blocks, gguf.Q4_0BlockBytes) {
@@ -88,9 +94,12 @@ func q4Scales(blocks []byte) []float32 {
 	return out
 }
 
-// rope is the table of one function of the angle pos / base^(2i/d) for positions [0, context) and pairs i of a head of d dims, as f32 [context, d/2]:
-// Su et al., RoFormer (2021), equation 15. Angles are computed in float64.
-func rope(b *engine.Builder, name string, context, d int, base float64, f func(float64) float64) engine.ValueID {
+// rope is the table of one function of the angle pos / base^(2i/d) for positions [0, context) and pairs i of
+// a head of d dims, as f32 [context, d/2]: Su et al., RoFormer (2021), equation 15. Angles are computed in
+// float64.
+func rope(b *engine.Builder, name string, context, d int, base float64,
+	f func(float64) float64,
+) engine.ValueID {
 	return b.Constant(name, engine.F32, []int{context, d / 2}, func() ([]byte, error) {
 		out := make([]byte, 0, 4*context*d/2)
 		for pos := range context {

@@ -5,7 +5,8 @@ import (
 	"gpuscope/shaders"
 )
 
-// ApplyRotaryEmb adds apply_rotary_emb: it turns the pairs (x[2j], x[2j+1]) of each head of q and of k by the angle of their position and pair,
+// ApplyRotaryEmb adds apply_rotary_emb: it turns the pairs (x[2j], x[2j+1]) of each head of q and of k by the
+// angle of their position and pair,
 //
 //	y[2j] = x[2j] cos - x[2j+1] sin,  y[2j+1] = x[2j] sin + x[2j+1] cos
 //
@@ -14,13 +15,16 @@ import (
 //	cos, sin    [S, D/2], the rows of the live positions
 //	yq, yk      dims of q and k
 //
-// q and k have a dispatch each, side by side. Source: Su et al., RoFormer (2021), in the form of Meta's Llama code, which has the two of a pair next
-// to each other.
+// q and k have a dispatch each, side by side. Source: Su et al., RoFormer (2021), in the form of Meta's Llama
+// code, which has the two of a pair next to each other.
 func ApplyRotaryEmb(b *engine.Builder, name string, q, k, cos, sin engine.ValueID) (yq, yk engine.ValueID) {
 	if !ready(b, q, k, cos, sin) {
 		return engine.None, engine.None
 	}
-	o := &rotary{q: q, k: k, cos: cos, sin: sin, yq: b.Tensor(name+".q", engine.F32), yk: b.Tensor(name+".k", engine.F32)}
+	o := &rotary{
+		q: q, k: k, cos: cos, sin: sin, yq: b.Tensor(name+".q", engine.F32),
+		yk: b.Tensor(name+".k", engine.F32),
+	}
 	o.vec = max(2, min(vec(b, q, -1), vec(b, k, -1)))
 	o.kernel = kernel(b, "apply_rotary_emb", shaders.Constants{"Lanes": threadLanes, "Vec": o.vec})
 	b.Add(name, o)
@@ -35,7 +39,8 @@ type rotary struct {
 
 func (o *rotary) Spec() engine.Spec {
 	return engine.Spec{
-		Kind: "apply_rotary_emb", Inputs: []engine.ValueID{o.q, o.k, o.cos, o.sin}, Outputs: []engine.ValueID{o.yq, o.yk},
+		Kind: "apply_rotary_emb", Inputs: []engine.ValueID{o.q, o.k, o.cos, o.sin},
+		Outputs: []engine.ValueID{o.yq, o.yk},
 		Slots: []engine.Slot{
 			{Label: "q", Uses: one(o.kernel, o.q, o.cos, o.sin, o.yq)},
 			{Label: "k", Uses: one(o.kernel, o.k, o.cos, o.sin, o.yk)},

@@ -5,8 +5,8 @@ import (
 	"gpuscope/shaders"
 )
 
-// ApplyRotaryEmbHF adds apply_rotary_emb_hf: it turns the pairs (x[j], x[j+D/2]) of each head of q and of k, with tables for all positions of which
-// those from start on are used,
+// ApplyRotaryEmbHF adds apply_rotary_emb_hf: it turns the pairs (x[j], x[j+D/2]) of each head of q and of k,
+// with tables for all positions of which those from start on are used,
 //
 //	y[j] = x[j] cos[j] - x[j+h] sin[j],  y[j+h] = x[j+h] cos[j+h] + x[j] sin[j+h],  h = D/2
 //
@@ -16,11 +16,16 @@ import (
 //	yq, yk      dims of q and k
 //
 // Source: RoFormer in the form of Hugging Face's models, which have the two of a pair half a head apart.
-func ApplyRotaryEmbHF(b *engine.Builder, name string, q, k, cos, sin engine.ValueID, start Int) (yq, yk engine.ValueID) {
+func ApplyRotaryEmbHF(b *engine.Builder, name string, q, k, cos, sin engine.ValueID, start Int) (yq,
+	yk engine.ValueID,
+) {
 	if !ready(b, q, k, cos, sin) {
 		return engine.None, engine.None
 	}
-	o := &rotaryHF{q: q, k: k, cos: cos, sin: sin, start: start, yq: b.Tensor(name+".q", engine.F32), yk: b.Tensor(name+".k", engine.F32)}
+	o := &rotaryHF{
+		q: q, k: k, cos: cos, sin: sin, start: start, yq: b.Tensor(name+".q", engine.F32),
+		yk: b.Tensor(name+".k", engine.F32),
+	}
 	o.vec = 1
 	if last(b.MaxDims(q))%8 == 0 {
 		o.vec = min(vec(b, q, -1), vec(b, k, -1))
@@ -39,7 +44,8 @@ type rotaryHF struct {
 
 func (o *rotaryHF) Spec() engine.Spec {
 	return engine.Spec{
-		Kind: "apply_rotary_emb_hf", Inputs: args([]engine.ValueID{o.q, o.k, o.cos, o.sin}, o.start), Outputs: []engine.ValueID{o.yq, o.yk},
+		Kind: "apply_rotary_emb_hf", Inputs: args([]engine.ValueID{o.q, o.k, o.cos, o.sin}, o.start),
+		Outputs: []engine.ValueID{o.yq, o.yk},
 		Slots: []engine.Slot{
 			{Label: "q", Uses: one(o.kernel, o.q, o.cos, o.sin, o.yq)},
 			{Label: "k", Uses: one(o.kernel, o.k, o.cos, o.sin, o.yk)},
@@ -66,7 +72,8 @@ func (o *rotaryHF) Plan(p *engine.Planner) error {
 	start := o.start.at(p)
 	for _, table := range [2]engine.ValueID{o.cos, o.sin} {
 		if t := p.Dims(table); len(t) != 2 || start < 0 || start+positions > t[0] || t[1] != d {
-			return p.Errorf("a table is %v, want %d columns and rows for positions %d to %d", t, d, start, start+positions-1)
+			return p.Errorf("a table is %v, want %d columns and rows for positions %d to %d", t, d, start,
+				start+positions-1)
 		}
 	}
 	o.plan(p, 0, o.q, o.yq)

@@ -5,8 +5,8 @@ import (
 	"gpuscope/shaders"
 )
 
-// ApplyRotaryEmbInterleaved adds apply_rotary_emb_interleaved: it turns the pairs (x[2j], x[2j+1]) of each row by the pair (cos, sin) at the same
-// place of freqs.
+// ApplyRotaryEmbInterleaved adds apply_rotary_emb_interleaved: it turns the pairs (x[2j], x[2j+1]) of each
+// row by the pair (cos, sin) at the same place of freqs.
 //
 //	x      [..., N, C], C even
 //	freqs  [N, C], cosine and sine by turns
@@ -28,8 +28,9 @@ type rotaryInterleaved struct {
 
 func (o *rotaryInterleaved) Spec() engine.Spec {
 	return engine.Spec{
-		Kind: "apply_rotary_emb_interleaved", Inputs: []engine.ValueID{o.x, o.freqs}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, o.x, o.freqs, o.y)}},
+		Kind: "apply_rotary_emb_interleaved", Inputs: []engine.ValueID{o.x, o.freqs},
+		Outputs: []engine.ValueID{o.y},
+		Slots:   []engine.Slot{{Uses: one(o.kernel, o.x, o.freqs, o.y)}},
 	}
 }
 
@@ -37,7 +38,8 @@ func (o *rotaryInterleaved) Corners(r *engine.Ranges) []engine.Corner { return r
 
 func (o *rotaryInterleaved) Plan(p *engine.Planner) error {
 	x, freqs := p.Dims(o.x), p.Dims(o.freqs)
-	if len(x) < 2 || len(freqs) != 2 || x[len(x)-2] != freqs[0] || x[len(x)-1] != freqs[1] || freqs[1]%2 != 0 {
+	if len(x) < 2 || len(freqs) != 2 || x[len(x)-2] != freqs[0] || x[len(x)-1] != freqs[1] ||
+		freqs[1]%2 != 0 {
 		return p.Errorf("x is %v and freqs %v, want [..., N, C] and [N, C] with C even", x, freqs)
 	}
 	n, period := p.Numel(o.x), p.Numel(o.freqs)

@@ -7,28 +7,31 @@ import (
 	"gpuscope/shaders"
 )
 
-// argmaxPart is how many elements of a row a workgroup looks through where rows are cut into parts, and argmaxWhole up to how many are not cut: a second
-// dispatch costs more than one workgroup takes for these.
+// argmaxPart is how many elements of a row a workgroup looks through where rows are cut into parts, and
+// argmaxWhole up to how many are not cut: a second dispatch costs more than one workgroup takes for these.
 const (
 	argmaxPart  = 2048
 	argmaxWhole = 8192
 	argmaxLanes = 256
 )
 
-// Argmax adds argmax: the place of the largest element along the last dim. Of equal elements the first counts, -0 equals 0, and a NaN counts
-// for more than any number, as in PyTorch.
+// Argmax adds argmax: the place of the largest element along the last dim. Of equal elements the first
+// counts, -0 equals 0, and a NaN counts for more than any number, as in PyTorch.
 //
 //	x  [..., N]
 //	y  [...], or [..., 1] with keepDim; i32
 //
-// A workgroup takes a row; of rows over 8192 elements it takes a part of 2048, and a second dispatch, final, the best of a row's parts. So a
-// greedy decoder reads back a token and not its logits.
+// A workgroup takes a row; of rows over 8192 elements it takes a part of 2048, and a second dispatch, final,
+// the best of a row's parts. So a greedy decoder reads back a token and not its logits.
 func Argmax(b *engine.Builder, name string, x engine.ValueID, keepDim bool) engine.ValueID {
 	if !ready(b, x) {
 		return engine.None
 	}
 	width := last(b.MaxDims(x))
-	o := &argmax{x: x, y: b.Tensor(name, engine.I32), keepDim: keepDim, vec: vec(b, x, -1), split: width > argmaxWhole}
+	o := &argmax{
+		x: x, y: b.Tensor(name, engine.I32), keepDim: keepDim, vec: vec(b, x, -1),
+		split: width > argmaxWhole,
+	}
 	o.lanes = min(argmaxLanes, lanesFor(b, divUp(width, o.vec)))
 	o.kernel = kernel(b, "argmax", shaders.Constants{"Lanes": o.lanes, "Vec": o.vec, "Pairs": o.split})
 	if o.split {

@@ -15,7 +15,8 @@ import (
 	"gpuscope/engine/gpu/gputest"
 )
 
-// benchDevice is the device of a benchmark whose shapes are a real model's: a software device only does them where GPUSCOPE_LARGE is set.
+// benchDevice is the device of a benchmark whose shapes are a real model's: a software device only does them
+// where GPUSCOPE_LARGE is set.
 func benchDevice(b *testing.B) gpu.Device {
 	dev := gputest.Open(b)
 	if dev.Info().Type == gpu.CPU && os.Getenv("GPUSCOPE_LARGE") == "" {
@@ -24,7 +25,8 @@ func benchDevice(b *testing.B) gpu.Device {
 	return dev
 }
 
-// bench is a dispatch that is run again and again, each time on weights of its own, so that no cache holds them.
+// bench is a dispatch that is run again and again, each time on weights of its own, so that no cache holds
+// them.
 type bench struct {
 	dev      gpu.Device
 	pipeline gpu.Pipeline
@@ -36,7 +38,8 @@ type bench struct {
 	owned    []interface{ Release() }
 }
 
-// newBench readies the only dispatch of a graph. Its copies are apart where each has an output of its own; else a barrier stands between them.
+// newBench readies the only dispatch of a graph. Its copies are apart where each has an output of its own;
+// else a barrier stands between them.
 func newBench(b *testing.B, dev gpu.Device, build func(b *engine.Builder), apart bool) *bench {
 	builder := engine.NewBuilder(dev.Info().Limits)
 	build(builder)
@@ -51,7 +54,10 @@ func newBench(b *testing.B, dev gpu.Device, build func(b *engine.Builder), apart
 	launch, k := live.Launch(live.Active()[0])
 	x := &bench{dev: dev, grid: launch.Grid, bytes: launch.Bytes, flops: launch.FLOPs}
 	bindings := append(slices.Clone(k.Storage), gpu.Params)
-	if x.pipeline, err = dev.NewPipeline(gpu.PipelineDesc{Label: k.Name, Source: k.Source, Bindings: bindings}); err != nil {
+	if x.pipeline, err = dev.NewPipeline(gpu.PipelineDesc{
+		Label: k.Name, Source: k.Source,
+		Bindings: bindings,
+	}); err != nil {
 		b.Fatal(err)
 	}
 	x.owned = append(x.owned, x.pipeline)
@@ -166,8 +172,8 @@ func (x *bench) once(b *testing.B) uint64 {
 	return ticks[1] - ticks[0]
 }
 
-// run warms the device up, then reports the median time of a dispatch, and what it moves and computes in it. A tick is taken for a nanosecond, as it is on
-// NVIDIA's GPUs and on llvmpipe.
+// run warms the device up, then reports the median time of a dispatch, and what it moves and computes in it.
+// A tick is taken for a nanosecond, as it is on NVIDIA's GPUs and on llvmpipe.
 func (x *bench) run(b *testing.B) {
 	for start := time.Now(); time.Since(start) < 300*time.Millisecond; {
 		x.once(b)
@@ -186,8 +192,24 @@ func (x *bench) run(b *testing.B) {
 
 // The matrix products of a layer and the output head: of a Llama of 1 billion parameters, and of one of 8.
 var (
-	llama1B = [][2]int{{2048, 2048}, {2048, 512}, {2048, 3072}, {2048, 8192}, {2048, 16384}, {8192, 2048}, {2048, 128256}}
-	llama8B = [][2]int{{4096, 4096}, {4096, 1024}, {4096, 6144}, {4096, 14336}, {4096, 28672}, {14336, 4096}, {4096, 128256}}
+	llama1B = [][2]int{
+		{2048, 2048},
+		{2048, 512},
+		{2048, 3072},
+		{2048, 8192},
+		{2048, 16384},
+		{8192, 2048},
+		{2048, 128256},
+	}
+	llama8B = [][2]int{
+		{4096, 4096},
+		{4096, 1024},
+		{4096, 6144},
+		{4096, 14336},
+		{4096, 28672},
+		{14336, 4096},
+		{4096, 128256},
+	}
 )
 
 func q4Product(k, n, m int) func(b *engine.Builder) {
@@ -199,7 +221,8 @@ func q4Product(k, n, m int) func(b *engine.Builder) {
 	}
 }
 
-// BenchmarkLinearQ4GSW is 4-bit products at a model's shapes: M = 1 behind barriers and side by side, few rows, and a prefill.
+// BenchmarkLinearQ4GSW is 4-bit products at a model's shapes: M = 1 behind barriers and side by side, few
+// rows, and a prefill.
 func BenchmarkLinearQ4GSW(b *testing.B) {
 	dev := benchDevice(b)
 	for _, s := range slices.Concat(llama1B, llama8B) {
@@ -208,7 +231,8 @@ func BenchmarkLinearQ4GSW(b *testing.B) {
 				if apart && m > 1 {
 					continue
 				}
-				b.Run(fmt.Sprintf("K%d/N%d/M%d/%s", s[0], s[1], m, map[bool]string{false: "chained", true: "apart"}[apart]), func(b *testing.B) {
+				b.Run(fmt.Sprintf("K%d/N%d/M%d/%s", s[0], s[1], m,
+					map[bool]string{false: "chained", true: "apart"}[apart]), func(b *testing.B) {
 					if m > 64 && s[1] > 100000 {
 						b.Skip("a prefill needs the logits of one row")
 					}
@@ -248,7 +272,8 @@ func BenchmarkLinearTuning(b *testing.B) {
 					for _, apart := range []bool{false, true} {
 						tuned = linearTuning{unpack: unpack, rows: rows, lanes: lanes, fill: 1}
 						how := map[bool]string{false: "chained", true: "apart"}[apart]
-						b.Run(fmt.Sprintf("K%d/N%d/%s/rows%d/lanes%d/%s", s[0], s[1], unpack, rows, lanes, how), func(b *testing.B) {
+						b.Run(fmt.Sprintf("K%d/N%d/%s/rows%d/lanes%d/%s", s[0], s[1], unpack, rows, lanes,
+							how), func(b *testing.B) {
 							x := newBench(b, dev, q4Product(s[0], s[1], 1), apart)
 							defer x.release()
 							x.run(b)
@@ -264,14 +289,24 @@ func BenchmarkLinearTuning(b *testing.B) {
 func BenchmarkSDPA(b *testing.B) {
 	dev := benchDevice(b)
 	for _, c := range []attention{
-		{qHeads: 32, kvHeads: 8, headDim: 64, context: 4096, tokens: 512, live: [][2]int{{1, 127}, {1, 1023}, {1, 4095}, {128, 0}, {512, 0}, {512, 3584}}},
-		{qHeads: 32, kvHeads: 8, headDim: 128, context: 4096, tokens: 512, live: [][2]int{{1, 127}, {1, 4095}, {512, 0}}},
-		{qHeads: 32, kvHeads: 8, headDim: 128, context: 4096, tokens: 512, half: true, live: [][2]int{{1, 127}, {1, 4095}, {512, 0}}},
+		{
+			qHeads: 32, kvHeads: 8, headDim: 64, context: 4096, tokens: 512,
+			live: [][2]int{{1, 127}, {1, 1023}, {1, 4095}, {128, 0}, {512, 0}, {512, 3584}},
+		},
+		{
+			qHeads: 32, kvHeads: 8, headDim: 128, context: 4096, tokens: 512,
+			live: [][2]int{{1, 127}, {1, 4095}, {512, 0}},
+		},
+		{
+			qHeads: 32, kvHeads: 8, headDim: 128, context: 4096, tokens: 512, half: true,
+			live: [][2]int{{1, 127}, {1, 4095}, {512, 0}},
+		},
 	} {
 		for i, at := range c.live {
-			b.Run(fmt.Sprintf("%sat %d and %d", strings.ReplaceAll(c.String(), ",", ""), at[0], at[1]), func(b *testing.B) {
-				c.bench(b, dev, c.trial(), c.trial().steps[i])
-			})
+			b.Run(fmt.Sprintf("%sat %d and %d", strings.ReplaceAll(c.String(), ",", ""), at[0], at[1]),
+				func(b *testing.B) {
+					c.bench(b, dev, c.trial(), c.trial().steps[i])
+				})
 		}
 	}
 }

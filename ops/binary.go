@@ -7,8 +7,8 @@ import (
 	"gpuscope/shaders"
 )
 
-// Add adds add: z = x + alpha * y, element by element, with broadcasting: dims are aligned at the last one, and an operand whose dim is
-// 1, or not there, is repeated along it.
+// Add adds add: z = x + alpha * y, element by element, with broadcasting: dims are aligned at the last one,
+// and an operand whose dim is 1, or not there, is repeated along it.
 //
 //	x, y  dims that are equal or 1, from the last one back
 //	z     the larger of each
@@ -71,8 +71,12 @@ type binaryOp struct {
 func (o *binaryOp) Spec() engine.Spec {
 	bind := []engine.ValueID{o.a, o.b, o.y}
 	s := engine.Spec{
-		Kind: o.kind, Inputs: []engine.ValueID{o.a, o.b}, Outputs: []engine.ValueID{o.y}, Routes: binaryRoutes,
-		Slots: []engine.Slot{{Uses: []engine.Use{binarySame: {Kernel: o.same, Bind: bind}, binaryBroadcast: {Kernel: o.broadcast, Bind: bind}}}},
+		Kind: o.kind, Inputs: []engine.ValueID{o.a, o.b}, Outputs: []engine.ValueID{o.y},
+		Routes: binaryRoutes,
+		Slots: []engine.Slot{{Uses: []engine.Use{
+			binarySame:      {Kernel: o.same, Bind: bind},
+			binaryBroadcast: {Kernel: o.broadcast, Bind: bind},
+		}}},
 	}
 	if o.scaled() {
 		s.Attrs = map[string]any{"alpha": o.alpha}
@@ -83,14 +87,16 @@ func (o *binaryOp) Spec() engine.Spec {
 // scaled says whether the operator has an alpha.
 func (o *binaryOp) scaled() bool { return o.kind == "add" || o.kind == "sub" }
 
-// Corners: dim by dim, either both operands have the dim, as large or as small as both can, or one of them has 1 and is repeated.
+// Corners: dim by dim, either both operands have the dim, as large or as small as both can, or one of them
+// has 1 and is repeated.
 func (o *binaryOp) Corners(r *engine.Ranges) []engine.Corner {
 	type choice struct{ a, b [maxRank]int }
 	var most, least, repeatA, repeatB choice
 	aMin, aMax, bMin, bMax := r.Min(o.a), r.Max(o.a), r.Min(o.b), r.Max(o.b)
 	ra, rb := len(aMin), len(bMin)
 	for k := range max(ra, rb) { // from the last dim
-		alo, ahi, blo, bhi := dimFromEnd(aMin, k), dimFromEnd(aMax, k), dimFromEnd(bMin, k), dimFromEnd(bMax, k)
+		alo, ahi, blo, bhi := dimFromEnd(aMin, k), dimFromEnd(aMax, k), dimFromEnd(bMin, k),
+			dimFromEnd(bMax, k)
 		most.a[k], most.b[k] = widest(alo, ahi, blo, bhi)
 		least.a[k], least.b[k] = narrowest(alo, ahi, blo, bhi)
 		repeatA.a[k], repeatA.b[k] = most.a[k], most.b[k]

@@ -69,7 +69,8 @@ func (o *cat) Plan(p *engine.Planner) error {
 		dims := p.Dims(v)
 		for k, d := range dims {
 			if k != o.axis && d != first[k] {
-				return p.Errorf("%v and %v differ in dim %d, which is not the one they are joined along", first, dims, k)
+				return p.Errorf("%v and %v differ in dim %d, which is not the one they are joined along",
+					first, dims, k)
 			}
 		}
 		out[o.axis] += dims[o.axis]

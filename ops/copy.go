@@ -5,15 +5,17 @@ import (
 	"gpuscope/shaders"
 )
 
-// blockCopy is the copy of blocks of rows between two dense tensors that differ in how far apart blocks and rows are: what slice, select, cat,
-// update_cache and a view that cannot be an alias have in common (shaders/copy.wgsl). Counts and distances are in elements.
+// blockCopy is the copy of blocks of rows between two dense tensors that differ in how far apart blocks and
+// rows are: what slice, select, cat, update_cache and a view that cannot be an alias have in common
+// (shaders/copy.wgsl). Counts and distances are in elements.
 type blockCopy struct {
 	blocks, rows, width        int
 	srcStart, srcBlock, srcRow int
 	dstStart, dstBlock, dstRow int
 }
 
-// copyKernel is the kernel that moves vec elements at a time; everything in a blockCopy must then be a multiple of vec.
+// copyKernel is the kernel that moves vec elements at a time; everything in a blockCopy must then be a
+// multiple of vec.
 func copyKernel(b *engine.Builder, vec int) *engine.Kernel {
 	return kernel(b, "copy", shaders.Constants{"Lanes": threadLanes, "Vec": vec})
 }
@@ -22,12 +24,13 @@ func copyKernel(b *engine.Builder, vec int) *engine.Kernel {
 func (c blockCopy) plan(p *engine.Planner, slot, vec int) {
 	n := c.blocks * c.rows * c.width
 	l := p.Dispatch(slot, p.Threads(n/vec, threadLanes))
-	l.Params.U32(n/vec, c.width/vec, c.rows, c.srcStart/vec, c.srcBlock/vec, c.srcRow/vec, c.dstStart/vec, c.dstBlock/vec, c.dstRow/vec)
+	l.Params.U32(n/vec, c.width/vec, c.rows, c.srcStart/vec, c.srcBlock/vec, c.srcRow/vec, c.dstStart/vec,
+		c.dstBlock/vec, c.dstRow/vec)
 	l.Bytes = 8 * int64(n)
 }
 
-// innerVec is how many elements a copy moves at a time whose rows are what lies behind a dim of v: 4 where that is a multiple of 4 at all live
-// shapes, else 1.
+// innerVec is how many elements a copy moves at a time whose rows are what lies behind a dim of v: 4 where
+// that is a multiple of 4 at all live shapes, else 1.
 func innerVec(b *engine.Builder, v engine.ValueID, axis int) int {
 	lowest, highest := b.MinDims(v), b.MaxDims(v)
 	n := 1

@@ -50,7 +50,8 @@ func writeDoc(t *testing.T) []byte {
 		"A kernel comes from a template in `shaders/`.\n\n| operator | routes | dispatches | kernels |\n| --- | --- | --- | --- |\n")
 	for _, info := range Table {
 		slots, kernels := used(t, info)
-		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s |\n", info.Kind, info.Kind, strings.Join(info.Routes, ", "), strings.Join(slots, ", "), strings.Join(kernels, ", "))
+		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s |\n", info.Kind, info.Kind,
+			strings.Join(info.Routes, ", "), strings.Join(slots, ", "), strings.Join(kernels, ", "))
 	}
 	for _, info := range Table {
 		fmt.Fprintf(&b, "\n## %s\n", info.Kind)

@@ -24,7 +24,12 @@ func unaryTrial(fn string, rows, width int) *trial {
 			b.Output(unaryConstructors[fn](b, b.Input("x", engine.F32, []int{1, width}, []int{rows, width})))
 		},
 		// Far out as well: exponentials overflow there.
-		fill: map[string]func(int) float64{"x": func(i int) float64 { return noise("x", i) * []float64{1, 4, 60, 1000}[i%4] }},
+		fill: map[string]func(int) float64{"x": func(i int) float64 {
+			return noise("x", i) * []float64{
+				1, 4,
+				60, 1000,
+			}[i%4]
+		}},
 	}
 }
 
@@ -58,7 +63,10 @@ func siluMulTrial(rows, width int) *trial {
 			up := b.Input("up", engine.F32, []int{1, width}, []int{rows, width})
 			b.Output(SiLUMul(b, "y", gate, up))
 		},
-		fill: map[string]func(int) float64{"gate": func(i int) float64 { return noise("gate", i) * []float64{1, 4, 60}[i%3] }},
+		fill: map[string]func(int) float64{"gate": func(i int) float64 {
+			return noise("gate",
+				i) * []float64{1, 4, 60}[i%3]
+		}},
 	}
 }
 
@@ -124,7 +132,8 @@ func sampleBinary(t *rapid.T, kind string) *trial {
 	}
 	cut := [2]int{}
 	cut[rapid.IntRange(0, 1).Draw(t, "shorter")] = rapid.IntRange(0, rank-1).Draw(t, "cut")
-	c := binaryTrial(kind, rapid.SampledFrom([]float32{1, -0.5, 2}).Draw(t, "alpha"), lo[0][cut[0]:], hi[0][cut[0]:], lo[1][cut[1]:], hi[1][cut[1]:])
+	c := binaryTrial(kind, rapid.SampledFrom([]float32{1, -0.5, 2}).Draw(t, "alpha"), lo[0][cut[0]:],
+		hi[0][cut[0]:], lo[1][cut[1]:], hi[1][cut[1]:])
 	c.steps = drawSteps(t, func(int) step {
 		var dims [2][]int
 		for k := range rank {
@@ -171,12 +180,16 @@ func TestBinaryBroadcasts(t *testing.T) {
 	hold(t, trials...)
 }
 
-// One graph goes between its routes: a residual whose operands have one length, and one of whose operands is repeated.
+// One graph goes between its routes: a residual whose operands have one length, and one of whose operands is
+// repeated.
 func TestAddChangesRouteWithTheLiveShape(t *testing.T) {
 	c := binaryTrial("add", 1, []int{1, 64}, []int{128, 64}, []int{1, 64}, []int{128, 64})
 	c.steps = []step{
-		{"a": {128, 64}, "b": {128, 64}}, {"a": {1, 64}, "b": {128, 64}}, {"a": {17, 64}, "b": {17, 64}},
-		{"a": {17, 64}, "b": {1, 64}}, {"a": {1, 64}, "b": {1, 64}},
+		{"a": {128, 64}, "b": {128, 64}},
+		{"a": {1, 64}, "b": {128, 64}},
+		{"a": {17, 64}, "b": {17, 64}},
+		{"a": {17, 64}, "b": {1, 64}},
+		{"a": {1, 64}, "b": {1, 64}},
 	}
 	hold(t, c)
 }

@@ -11,11 +11,12 @@ import (
 //	indices  any dims, i32
 //	y        dims of indices, then D
 //
-// On the device the table is as linear_q4gsw has its weights, so that an output head that is tied to it shares its memory: give both the matrix of one
-// name. A table whose even columns are in the high nibbles (upstream's is_linear_weight = 0) is turned around as it is loaded, and one over
-// the device's limit on a binding is split by rows, a dispatch for each part. An index outside of the table is brought into it: the
-// kernel must not read elsewhere, and the host, which has the indices, is the one to report it. An invocation takes a word. Source
-// of the format: ExecuTorch's et_vk.embedding_q4gsw.
+// On the device the table is as linear_q4gsw has its weights, so that an output head that is tied to it
+// shares its memory: give both the matrix of one name. A table whose even columns are in the high nibbles
+// (upstream's is_linear_weight = 0) is turned around as it is loaded, and one over the device's limit on a
+// binding is split by rows, a dispatch for each part. An index outside of the table is brought into it: the
+// kernel must not read elsewhere, and the host, which has the indices, is the one to report it. An invocation
+// takes a word. Source of the format: ExecuTorch's et_vk.embedding_q4gsw.
 func EmbeddingQ4GSW(b *engine.Builder, name string, table Q4Matrix, indices engine.ValueID) engine.ValueID {
 	if !ready(b, indices) {
 		return engine.None
@@ -28,11 +29,15 @@ func EmbeddingQ4GSW(b *engine.Builder, name string, table Q4Matrix, indices engi
 		b.Errorf("%s: indices %s are %s, want i32", name, b.Name(indices), b.DType(indices))
 		return engine.None
 	}
-	o := &embeddingQ4GSW{rows: table.Rows, cols: table.Cols, indices: indices, q4: q4Format{group: table.Group, halfScales: table.HalfScales}}
+	o := &embeddingQ4GSW{
+		rows: table.Rows, cols: table.Cols, indices: indices,
+		q4: q4Format{group: table.Group, halfScales: table.HalfScales},
+	}
 	limits := b.Limits()
 	o.parts = o.q4.constants(b, &table, int64(min(limits.MaxStorageBinding, limits.MaxBufferSize)))
 	o.y = b.Tensor(name, engine.F32)
-	o.kernel = kernel(b, "embedding_q4gsw", shaders.Constants{"Lanes": threadLanes, "HalfScales": o.q4.halfScales, "ScaleRows": o.q4.scaleRows()})
+	o.kernel = kernel(b, "embedding_q4gsw",
+		shaders.Constants{"Lanes": threadLanes, "HalfScales": o.q4.halfScales, "ScaleRows": o.q4.scaleRows()})
 	b.Add(name, o)
 	return o.y
 }
@@ -66,7 +71,11 @@ func (o *embeddingQ4GSW) Spec() engine.Spec {
 	for i := range o.parts {
 		weights := o.parts[i].weights
 		s.Inputs = append(s.Inputs, weights...)
-		s.Slots = append(s.Slots, engine.Slot{Label: partLabel(i, len(o.parts)), Uses: one(o.kernel, weights[0], weights[1], o.indices, o.y)})
+		s.Slots = append(s.Slots,
+			engine.Slot{
+				Label: partLabel(i, len(o.parts)),
+				Uses:  one(o.kernel, weights[0], weights[1], o.indices, o.y),
+			})
 	}
 	return s
 }

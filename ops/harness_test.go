@@ -31,13 +31,15 @@ type trial struct {
 	fill map[string]func(i int) float64
 	// routes forces routes, as engine.LiveOptions has it.
 	routes map[string]string
-	// maxBinding, where it is not 0, stands in for the device's limit on a storage binding, so that small tables are split too.
+	// maxBinding, where it is not 0, stands in for the device's limit on a storage binding, so that small
+	// tables are split too.
 	maxBinding uint64
 	// state has random elements in every State at the start, in place of zeros.
 	state bool
 	// A result passes within abs or within rel of the reference; 1e-4 and 1e-3 where they are 0.
 	abs, rel float64
-	// maxWorkgroups, where it is not 0, stands in for the device's limit in each dimension, so that small grids fold too.
+	// maxWorkgroups, where it is not 0, stands in for the device's limit in each dimension, so that small
+	// grids fold too.
 	maxWorkgroups uint32
 	// static runs every live shape on the grids of the largest corner.
 	static bool
@@ -127,19 +129,22 @@ func hold(t *testing.T, trials ...*trial) {
 	}
 }
 
-// holdLarge is hold for trials of more than 0.3 GMAC or 128 MiB: each is left out, and counted, where GPUSCOPE_LARGE is not set.
+// holdLarge is hold for trials of more than 0.3 GMAC or 128 MiB: each is left out, and counted, where
+// GPUSCOPE_LARGE is not set.
 func holdLarge(t *testing.T, trials ...*trial) {
 	if os.Getenv("GPUSCOPE_LARGE") != "" {
 		hold(t, trials...)
 		return
 	}
 	for _, c := range trials {
-		t.Run(c.name, func(t *testing.T) { t.Skip("large: wants a real GPU and GPUSCOPE_LARGE (make test-large)") })
+		t.Run(c.name,
+			func(t *testing.T) { t.Skip("large: wants a real GPU and GPUSCOPE_LARGE (make test-large)") })
 	}
 }
 
-// run tries the graph on the GPU: each step three times, then all of them backwards, so that the graph grows and shrinks. Every result is held to
-// the reference, the three runs to each other, and nothing may be written past the live elements.
+// run tries the graph on the GPU: each step three times, then all of them backwards, so that the graph grows
+// and shrinks. Every result is held to the reference, the three runs to each other, and nothing may be
+// written past the live elements.
 func (c *trial) run(t *testing.T, dev gpu.Device) {
 	limits := dev.Info().Limits
 	if c.maxBinding > 0 {
@@ -265,7 +270,8 @@ func (c *trial) compare(info engine.ValueInfo, dims []int, mem []byte, want Tens
 		bits := binary.LittleEndian.Uint32(mem[4*i:])
 		if i >= len(want.Data) {
 			if bits != poison {
-				return fmt.Errorf("%s %v: element %d past the live %d was written: %#x", info.Name, dims, i, len(want.Data), bits)
+				return fmt.Errorf("%s %v: element %d past the live %d was written: %#x", info.Name, dims, i,
+					len(want.Data), bits)
 			}
 			continue
 		}
@@ -294,7 +300,8 @@ func (c *trial) compare(info engine.ValueInfo, dims []int, mem []byte, want Tens
 	if bad > 0 {
 		got := math.Float32frombits(binary.LittleEndian.Uint32(mem[4*firstBad:]))
 		return fmt.Errorf("%s %v: %d of %d elements differ, first %d (got %v, want %v); max abs %.3g at %d, max rel %.3g at %d",
-			info.Name, dims, bad, len(want.Data), firstBad, got, want.Data[firstBad], maxAbs, absAt, maxRel, relAt)
+			info.Name, dims, bad, len(want.Data), firstBad, got, want.Data[firstBad], maxAbs, absAt, maxRel,
+			relAt)
 	}
 	return nil
 }

@@ -18,7 +18,10 @@ func LayerNorm(b *engine.Builder, name string, x, weight, bias engine.ValueID, e
 	if !ready(b, x, weight, bias) {
 		return engine.None
 	}
-	o := &layerNorm{x: x, weight: weight, bias: bias, y: b.Tensor(name, engine.F32), eps: eps, vec: vec(b, x, -1)}
+	o := &layerNorm{
+		x: x, weight: weight, bias: bias, y: b.Tensor(name, engine.F32), eps: eps,
+		vec: vec(b, x, -1),
+	}
 	o.lanes = lanesFor(b, divUp(last(b.MaxDims(x)), o.vec))
 	o.kernel = kernel(b, "layer_norm", shaders.Constants{"Lanes": o.lanes, "Vec": o.vec})
 	b.Add(name, o)

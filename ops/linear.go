@@ -15,7 +15,8 @@ import (
 //	bias   [N], constant, or engine.None
 //	y      dims of x with N for K
 //
-// One row of x takes a GEMV (where 8 divides K), more rows tiles of 64 or 128 rows and columns: linear_q4gsw says more of both.
+// One row of x takes a GEMV (where 8 divides K), more rows tiles of 64 or 128 rows and columns: linear_q4gsw
+// says more of both.
 func Linear(b *engine.Builder, name string, x, weight, bias engine.ValueID) engine.ValueID {
 	if !ready(b, x, weight) {
 		return engine.None
@@ -44,8 +45,8 @@ type linear struct {
 	tiles128 int
 }
 
-// linearPart is a range of the rows of the weights that is bound, and dispatched, by itself. There is more than one only where the device's limit
-// on a binding asks for it.
+// linearPart is a range of the rows of the weights that is bound, and dispatched, by itself. There is more
+// than one only where the device's limit on a binding asks for it.
 type linearPart struct {
 	first, rows int
 	weights     []engine.ValueID // bindings between x and bias
@@ -62,7 +63,10 @@ const (
 	linearRoutes
 )
 
-var linearRouteNames = []string{linearGEMV: "gemv", linearBatch4: "batch4", linearBatch8: "batch8", linearTile64: "tile64", linearTile128: "tile128"}
+var linearRouteNames = []string{
+	linearGEMV: "gemv", linearBatch4: "batch4", linearBatch8: "batch8",
+	linearTile64: "tile64", linearTile128: "tile128",
+}
 
 // add makes the kernels and puts the operator into the graph.
 func (o *linear) add(b *engine.Builder, name string) engine.ValueID {
@@ -165,7 +169,8 @@ func (o *linear) Corners(r *engine.Ranges) []engine.Corner {
 	return corners
 }
 
-// rowsAtMost are dims between lowest and highest with as many rows as there can be and at most m; nil where there are none.
+// rowsAtMost are dims between lowest and highest with as many rows as there can be and at most m; nil where
+// there are none.
 func rowsAtMost(lowest, highest []int, m int) []int {
 	if len(lowest) == 0 || m < 1 || product(lowest[:len(lowest)-1]) > m {
 		return nil
@@ -252,7 +257,8 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 		return kernelAs(b, name, "linear_tiled", c)
 	}
 	ragged := func(p linearPart) bool { return p.rows%s.rows != 0 }
-	c["Lanes"], c["Rows"], c["Batch"], c["Chunks"], c["Ragged"] = s.lanes, s.rows, s.batch, o.k/s.chunk(), slices.ContainsFunc(o.parts, ragged)
+	c["Lanes"], c["Rows"], c["Batch"], c["Chunks"], c["Ragged"] = s.lanes, s.rows, s.batch, o.k/s.chunk(),
+		slices.ContainsFunc(o.parts, ragged)
 	if o.q4 != nil {
 		c["Words"], c["GroupChunks"] = s.words, o.q4.group/s.chunk()
 	}
@@ -299,25 +305,29 @@ func (o *linear) rowReader(r *Ref, p *linearPart) func(j int, row []float64) {
 	return func(j int, row []float64) { copy(row, w.row(j)) }
 }
 
-// linearShape is how a kernel divides the work: the tuned numbers, chosen in one place from the sizes of the weights and the device's limits. The zero
-// shape says that there is no such kernel.
+// linearShape is how a kernel divides the work: the tuned numbers, chosen in one place from the sizes of the
+// weights and the device's limits. The zero shape says that there is no such kernel.
 type linearShape struct {
 	lanes int // of a workgroup
-	// Of a tiled kernel: rows and columns of a tile of results, and vectors of 4 columns of x that are in workgroup memory at a time.
+	// Of a tiled kernel: rows and columns of a tile of results, and vectors of 4 columns of x that are in
+	// workgroup memory at a time.
 	tile, quads int
-	// Of a GEMV: rows of the weights and of x that a workgroup takes, and words of 8 columns that a lane takes at a time.
+	// Of a GEMV: rows of the weights and of x that a workgroup takes, and words of 8 columns that a lane
+	// takes at a time.
 	rows, batch, words int
 }
 
 // chunk is how many columns a lane of a GEMV takes at a time.
 func (s *linearShape) chunk() int { return 8 * max(1, s.words) }
 
-// linearTuning are the numbers that measurements settle; the rest follows from sizes and limits. BenchmarkLinearTuning tries others.
+// linearTuning are the numbers that measurements settle; the rest follows from sizes and limits.
+// BenchmarkLinearTuning tries others.
 type linearTuning struct {
-	// unpack is how a GEMV turns 4-bit weights into floats (shaders/include/q4.wgsl): "integer" has no error; "mantissa" is faster, and was within 1e-5 of
-	// a result of order 1; "half" is faster still, within 5e-5.
+	// unpack is how a GEMV turns 4-bit weights into floats (shaders/include/q4.wgsl): "integer" has no error;
+	// "mantissa" is faster, and was within 1e-5 of a result of order 1; "half" is faster still, within 5e-5.
 	unpack string
-	// rows of the weights that a workgroup of a GEMV takes where there are enough of them to fill the device, and the lanes of it at most.
+	// rows of the weights that a workgroup of a GEMV takes where there are enough of them to fill the device,
+	// and the lanes of it at most.
 	rows, lanes int
 	// fill is how many workgroups a large GPU takes to be full.
 	fill int
@@ -325,7 +335,8 @@ type linearTuning struct {
 
 var tuned = linearTuning{unpack: "mantissa", rows: 16, lanes: 256, fill: 128}
 
-// rowsForTile128 is the number of rows of x from which on tiles of 128 x 128 results, n columns in all, fill a GPU: fewer, smaller tiles do better.
+// rowsForTile128 is the number of rows of x from which on tiles of 128 x 128 results, n columns in all, fill
+// a GPU: fewer, smaller tiles do better.
 func rowsForTile128(n int) int {
 	rows := divUp(tuned.fill, divUp(n, 128)) // of tiles
 	return max(65, (rows-1)*128+1)

@@ -10,26 +10,31 @@ import (
 	"gpuscope/engine"
 )
 
-// LinearQ4GSW adds linear_q4gsw: y = x * w' + bias with 4-bit weights w[n, k] = (q[n, k] - 8) * scale[n, k / group].
+// LinearQ4GSW adds linear_q4gsw: y = x * w' + bias with 4-bit weights w[n, k] = (q[n, k] - 8) * scale[n, k /
+// group].
 //
 //	x     [..., K]
 //	w     [N, K], K and the group multiples of 8
 //	bias  [N], constant, or engine.None
 //	y     dims of x with N for K
 //
-// On the device a row of weights is K/8 words, column k of a word's eight at bits 4k. The scales of 4 rows (8 where they are halves) lie together,
-// [N/4, K/group, 4], so that a lane loads those of its rows at once; N is rounded up to a multiple of 16 there. Weights over the
-// device's limit on a binding are split by rows, a dispatch for each part.
+// On the device a row of weights is K/8 words, column k of a word's eight at bits 4k. The scales of 4 rows (8
+// where they are halves) lie together, [N/4, K/group, 4], so that a lane loads those of its rows at once; N
+// is rounded up to a multiple of 16 there. Weights over the device's limit on a binding are split by rows, a
+// dispatch for each part.
 //
-// One row of x takes a GEMV: a lane holds its columns of x while it goes through 16 rows of w. Up to 4, and up to 16, rows take kernels of the same
-// kind that load the weights once for 4 and 8 rows of x. More rows take tiles of 64 x 64 results, or of 128 x 128 where there are enough to fill a GPU.
-// Source of the format: ExecuTorch's et_vk.linear_q4gsw.
-func LinearQ4GSW(b *engine.Builder, name string, x engine.ValueID, w Q4Matrix, bias engine.ValueID) engine.ValueID {
+// One row of x takes a GEMV: a lane holds its columns of x while it goes through 16 rows of w. Up to 4, and
+// up to 16, rows take kernels of the same kind that load the weights once for 4 and 8 rows of x. More rows
+// take tiles of 64 x 64 results, or of 128 x 128 where there are enough to fill a GPU. Source of the format:
+// ExecuTorch's et_vk.linear_q4gsw.
+func LinearQ4GSW(b *engine.Builder, name string, x engine.ValueID, w Q4Matrix,
+	bias engine.ValueID,
+) engine.ValueID {
 	return linearQ4(b, "linear_q4gsw", name, x, w, bias)
 }
 
-// LinearQCS4W adds linear_qcs4w: linear_q4gsw with one scale to a row, without bias. Upstream's files have the even columns in the high nibbles
-// (Q4Matrix.HighNibbles); they are turned around as they are loaded.
+// LinearQCS4W adds linear_qcs4w: linear_q4gsw with one scale to a row, without bias. Upstream's files have
+// the even columns in the high nibbles (Q4Matrix.HighNibbles); they are turned around as they are loaded.
 //
 //	x  [..., K]
 //	w  [N, K] in groups of K
@@ -41,7 +46,9 @@ func LinearQCS4W(b *engine.Builder, name string, x engine.ValueID, w Q4Matrix) e
 	return linearQ4(b, "linear_qcs4w", name, x, w, engine.None)
 }
 
-func linearQ4(b *engine.Builder, kind, name string, x engine.ValueID, w Q4Matrix, bias engine.ValueID) engine.ValueID {
+func linearQ4(b *engine.Builder, kind, name string, x engine.ValueID, w Q4Matrix,
+	bias engine.ValueID,
+) engine.ValueID {
 	if !ready(b, x) {
 		return engine.None
 	}
@@ -49,7 +56,10 @@ func linearQ4(b *engine.Builder, kind, name string, x engine.ValueID, w Q4Matrix
 		b.Errorf("%s: %w", name, err)
 		return engine.None
 	}
-	o := &linear{kind: kind, x: x, bias: bias, k: w.Cols, n: w.Rows, q4: &q4Format{group: w.Group, halfScales: w.HalfScales}}
+	o := &linear{
+		kind: kind, x: x, bias: bias, k: w.Cols, n: w.Rows,
+		q4: &q4Format{group: w.Group, halfScales: w.HalfScales},
+	}
 	limits := b.Limits()
 	o.parts = o.q4.constants(b, &w, int64(min(limits.MaxStorageBinding, limits.MaxBufferSize)))
 	return o.add(b, name)
@@ -108,7 +118,11 @@ func (f *q4Format) constants(b *engine.Builder, w *Q4Matrix, limit int64) []line
 			groups := w.Cols / w.Group
 			return f.packScales(w.Name, list[first*groups:(first+n)*groups], groups)
 		})
-		parts = append(parts, linearPart{first: first, rows: n, weights: []engine.ValueID{nibbles, scales}, bytes: int64(n) * (int64(w.Cols)/2 + bytes*int64(w.Cols/w.Group))})
+		parts = append(parts,
+			linearPart{
+				first: first, rows: n, weights: []engine.ValueID{nibbles, scales},
+				bytes: int64(n) * (int64(w.Cols)/2 + bytes*int64(w.Cols/w.Group)),
+			})
 	}
 	return parts
 }
@@ -128,7 +142,9 @@ func (f *q4Format) packScales(name string, list []float32, groups int) ([]byte, 
 			}
 			half := float16.Fromfloat32(v)
 			if half.Float32() != v {
-				return nil, fmt.Errorf("%s: scale %v of row %d is no half, though the matrix says that all are", name, v, row)
+				return nil,
+					fmt.Errorf("%s: scale %v of row %d is no half, though the matrix says that all are", name,
+						v, row)
 			}
 			binary.LittleEndian.PutUint16(at, half.Bits())
 		}

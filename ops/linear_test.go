@@ -28,7 +28,8 @@ func q4Noise(name string, rows, cols, group int) Q4Matrix {
 		Scales: func() ([]float32, error) {
 			list := make([]float32, rows*cols/group)
 			for i := range list {
-				list[i] = float16.Fromfloat32(float32((noise(name+".scale", i) + 2.5) / 10 / math.Sqrt(float64(cols)))).Float32()
+				list[i] = float16.Fromfloat32(float32((noise(name+".scale", i) +
+					2.5) / 10 / math.Sqrt(float64(cols)))).Float32()
 			}
 			return list, nil
 		},
@@ -101,7 +102,8 @@ func (c linearCase) trial() *trial {
 }
 
 func sampleLinear(t *rapid.T, kind string) *trial {
-	c := linearCase{kind: kind, n: draw(t, "n", 1, 300), bias: kind != "linear_qcs4w" && rapid.Bool().Draw(t, "bias")}
+	c := linearCase{kind: kind, n: draw(t, "n", 1, 300), bias: kind != "linear_qcs4w" &&
+		rapid.Bool().Draw(t, "bias")}
 	if kind == "linear" {
 		c.k = draw(t, "k", 1, 300)
 	} else {
@@ -133,14 +135,20 @@ func TestLinear(t *testing.T) {
 		{kind: "linear_q4gsw", k: 8192, n: 256, group: 128, half: true, live: []int{1}},
 		{kind: "linear_q4gsw", k: 14336, n: 64, group: 32, half: true, live: []int{17, 7, 3, 1}},
 		// Every route by live rows, and its edges.
-		{kind: "linear_q4gsw", k: 96, n: 131, group: 32, bias: true, live: []int{129, 65, 64, 17, 16, 9, 8, 5, 4, 3, 2, 1}},
+		{
+			kind: "linear_q4gsw", k: 96, n: 131, group: 32, bias: true,
+			live: []int{129, 65, 64, 17, 16, 9, 8, 5, 4, 3, 2, 1},
+		},
 		{kind: "linear", k: 96, n: 131, bias: true, live: []int{129, 65, 64, 17, 16, 9, 8, 5, 4, 3, 2, 1}},
 		{kind: "linear", k: 67, n: 43, bias: true, live: []int{130, 64, 5, 1}},
 		{kind: "linear_qcs4w", k: 136, n: 70, group: 136, live: []int{70, 16, 4, 1}},
 		{kind: "linear_q4gsw", k: 64, n: 16400, group: 32, half: true, live: []int{129, 64, 1}},
 		{kind: "linear", k: 36, n: 16390, live: []int{129}},
 		// A table over the limit of a binding, in three parts.
-		{kind: "linear_q4gsw", k: 256, n: 700, group: 32, bias: true, live: []int{12, 3, 1}, maxBinding: 256 / 2 * 300},
+		{
+			kind: "linear_q4gsw", k: 256, n: 700, group: 32, bias: true, live: []int{12, 3, 1},
+			maxBinding: 256 / 2 * 300,
+		},
 	} {
 		trials = append(trials, c.trial())
 	}
@@ -175,10 +183,18 @@ func TestLinearLarge(t *testing.T) {
 func TestLinearRoutesAsked(t *testing.T) {
 	var trials []*trial
 	for _, route := range []string{"gemv", "batch4", "batch8", "tile64"} {
-		c := linearCase{kind: "linear_q4gsw", k: 160, n: 75, group: 32, live: []int{67, 16, 3, 1}, route: route}
+		c := linearCase{
+			kind: "linear_q4gsw", k: 160, n: 75, group: 32, live: []int{67, 16, 3, 1},
+			route: route,
+		}
 		trials = append(trials, c.trial())
 	}
-	hold(t, append(trials, linearCase{kind: "linear_q4gsw", k: 64, n: 16400, group: 32, live: []int{65, 3, 1}, route: "tile128"}.trial())...)
+	hold(t,
+		append(trials,
+			linearCase{
+				kind: "linear_q4gsw", k: 64, n: 16400, group: 32, live: []int{65, 3, 1},
+				route: "tile128",
+			}.trial())...)
 }
 
 func TestLinearChoosesItsRouteByLiveRows(t *testing.T) {
@@ -200,7 +216,8 @@ func TestLinearChoosesItsRouteByLiveRows(t *testing.T) {
 			o.shapes[r].lanes = 1
 		}
 		if r, why := o.route(c.m); linearRouteNames[r] != c.want || why != c.why {
-			t.Errorf("K %d, N %d, M %d: route %s (%s), want %s", c.k, c.n, c.m, linearRouteNames[r], why, c.want)
+			t.Errorf("K %d, N %d, M %d: route %s (%s), want %s", c.k, c.n, c.m, linearRouteNames[r], why,
+				c.want)
 		}
 	}
 }
@@ -231,9 +248,21 @@ func TestLinearRefuses(t *testing.T) {
 		built linearCase
 		want  string
 	}{
-		{"columns that make no whole words", linearCase{kind: "linear_q4gsw", k: 60, n: 8, group: 4, live: []int{1}}, "60 columns in groups of 4, both must be multiples of 8"},
-		{"groups that do not divide a row", linearCase{kind: "linear_q4gsw", k: 64, n: 8, group: 24, live: []int{1}}, "64 columns do not divide into groups of 24"},
-		{"groups where one scale to a row is wanted", linearCase{kind: "linear_qcs4w", k: 64, n: 8, group: 32, live: []int{1}}, "want one scale to a row of 64"},
+		{
+			"columns that make no whole words",
+			linearCase{kind: "linear_q4gsw", k: 60, n: 8, group: 4, live: []int{1}},
+			"60 columns in groups of 4, both must be multiples of 8",
+		},
+		{
+			"groups that do not divide a row",
+			linearCase{kind: "linear_q4gsw", k: 64, n: 8, group: 24, live: []int{1}},
+			"64 columns do not divide into groups of 24",
+		},
+		{
+			"groups where one scale to a row is wanted",
+			linearCase{kind: "linear_qcs4w", k: 64, n: 8, group: 32, live: []int{1}},
+			"want one scale to a row of 64",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := engine.NewBuilder(gpu.DefaultLimits())
@@ -244,7 +273,8 @@ func TestLinearRefuses(t *testing.T) {
 		})
 	}
 	b := engine.NewBuilder(gpu.DefaultLimits())
-	LinearQ4GSW(b, "y", b.Input("x", engine.F32, []int{1, 32}, []int{4, 32}), q4Noise("w", 8, 64, 32), engine.None)
+	LinearQ4GSW(b, "y", b.Input("x", engine.F32, []int{1, 32}, []int{4, 32}), q4Noise("w", 8, 64, 32),
+		engine.None)
 	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "want 64 columns for weights of 8 x 64") {
 		t.Errorf("x of the wrong width: %v", err)
 	}

@@ -43,7 +43,8 @@ func smallLlama(b *engine.Builder) {
 		y = RMSNorm(b, "norm2", x, constant(b, w("norm2.w"), dim), 1e-5)
 		gate := LinearQ4GSW(b, "gate", y, matrix(w("gate.w"), hidden, dim), engine.None)
 		up := LinearQ4GSW(b, "up", y, matrix(w("up.w"), hidden, dim), engine.None)
-		y = LinearQ4GSW(b, "down", SiLUMul(b, "silu_mul", gate, up), matrix(w("down.w"), dim, hidden), engine.None)
+		y = LinearQ4GSW(b, "down", SiLUMul(b, "silu_mul", gate, up), matrix(w("down.w"), dim, hidden),
+			engine.None)
 		x = Add(b, "add2", x, y, 1)
 	}
 	b.Scope("", -1, "")
@@ -53,13 +54,19 @@ func smallLlama(b *engine.Builder) {
 	b.Output(Argmax(b, "token", logits, false))
 }
 
-// A prefill, decodes, and a second prefill behind them, then all of it backwards: one graph, held to its references, with the caches they fill.
+// A prefill, decodes, and a second prefill behind them, then all of it backwards: one graph, held to its
+// references, with the caches they fill.
 func TestALlamaFollowsItsReference(t *testing.T) {
 	c := &trial{
 		name: "two layers", build: smallLlama, below: map[string]int{"ids": 200}, abs: 1e-3, rel: 1e-3,
 		steps: []step{
-			{"ids": {1, 17}, "pos": {0}}, {"ids": {1, 1}, "pos": {17}}, {"ids": {1, 1}, "pos": {18}}, {"ids": {1, 7}, "pos": {19}},
-			{"ids": {1, 1}, "pos": {26}}, {"ids": {1, 20}, "pos": {27}}, {"ids": {1, 1}, "pos": {47}},
+			{"ids": {1, 17}, "pos": {0}},
+			{"ids": {1, 1}, "pos": {17}},
+			{"ids": {1, 1}, "pos": {18}},
+			{"ids": {1, 7}, "pos": {19}},
+			{"ids": {1, 1}, "pos": {26}},
+			{"ids": {1, 20}, "pos": {27}},
+			{"ids": {1, 1}, "pos": {47}},
 		},
 	}
 	static, fixpoint := *c, *c
@@ -83,16 +90,28 @@ func TestInterpreterSaysWhatIsMissing(t *testing.T) {
 		data int
 		want string
 	}{
-		{"weights that cannot be loaded", func() ([]byte, error) { return nil, broken }, 32, "reference of norm: load w: the file is gone"},
-		{"weights that are too few", func() ([]byte, error) { return make([]byte, 12), nil }, 32, "load w: 12 bytes, want 16"},
-		{"an input that is too short", func() ([]byte, error) { return make([]byte, 16), nil }, 28, "input x: 28 bytes of f32 for 8 elements, want 32"},
+		{
+			"weights that cannot be loaded", func() ([]byte, error) { return nil, broken }, 32,
+			"reference of norm: load w: the file is gone",
+		},
+		{
+			"weights that are too few", func() ([]byte, error) { return make([]byte, 12), nil }, 32,
+			"load w: 12 bytes, want 16",
+		},
+		{
+			"an input that is too short", func() ([]byte, error) { return make([]byte, 16), nil }, 28,
+			"input x: 28 bytes of f32 for 8 elements, want 32",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := tinyBuilder()
 			x := in(b, "x", 2, 4)
 			b.Output(RMSNorm(b, "norm", x, b.Constant("w", engine.F32, []int{4}, c.load), 1e-5))
 			err := step(b, func(*engine.Graph) *engine.StepInput {
-				return &engine.StepInput{Inputs: []engine.InputData{{Value: x, Dims: []int{2, 4}, Data: make([]byte, c.data)}}}
+				return &engine.StepInput{Inputs: []engine.InputData{{
+					Value: x, Dims: []int{2, 4},
+					Data: make([]byte, c.data),
+				}}}
 			})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
@@ -120,7 +139,10 @@ func TestInterpreterVisitsOperators(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	step := &engine.StepInput{Inputs: []engine.InputData{{Value: x, Dims: []int{2}, Data: float32Bytes([]float32{1, 2})}}}
+	step := &engine.StepInput{Inputs: []engine.InputData{{
+		Value: x, Dims: []int{2},
+		Data: float32Bytes([]float32{1, 2}),
+	}}}
 	ref := NewInterpreter(g)
 	if err := ref.Step(step, func(id engine.OpID) error {
 		if id == 0 {

@@ -1,17 +1,20 @@
-// Package ops holds the operators, one to a file, under ExecuTorch's names. A file has all there is to know of its operator: the constructor
-// that puts it into a graph, the plan that maps live shapes to dispatches, the corners, the prepack of its weights where it has
-// any, and the float64 reference. Its kernels are shaders/<operator>*.wgsl.
+// Package ops holds the operators, one to a file, under ExecuTorch's names. A file has all there is to know
+// of its operator: the constructor that puts it into a graph, the plan that maps live shapes to dispatches,
+// the corners, the prepack of its weights where it has any, and the float64 reference. Its kernels are
+// shaders/<operator>*.wgsl.
 //
 //	x := b.Input("x", engine.F32, []int{1, 256}, []int{512, 256})
 //	y := ops.RMSNorm(b, "norm", x, weight, 1e-5)
 //
-// A constructor takes the builder, the operator's name in the graph, then the arguments in upstream's order; it returns the ids of the
-// outputs, which are named after the operator. What is wrong with its arguments is recorded in the builder, and engine.Builder.Finish
-// returns it: constructors may be chained without a look at errors, since every call after the first error does nothing.
+// A constructor takes the builder, the operator's name in the graph, then the arguments in upstream's order;
+// it returns the ids of the outputs, which are named after the operator. What is wrong with its arguments is
+// recorded in the builder, and engine.Builder.Finish returns it: constructors may be chained without a look
+// at errors, since every call after the first error does nothing.
 //
 // Tensors are dense, row-major, and f32 where nothing else is said. A live tensor is a prefix of its memory.
 //
-// Every operator implements Referencer, and Interpreter runs a whole graph by these references. Table lists all operators.
+// Every operator implements Referencer, and Interpreter runs a whole graph by these references. Table lists
+// all operators.
 package ops
 
 import (
@@ -30,14 +33,15 @@ import (
 // maxRank is the largest rank of a tensor.
 const maxRank = 8
 
-// kernels holds every kernel that was asked for: graphs share them, and engines tell kernels apart by pointer.
+// kernels holds every kernel that was asked for: graphs share them, and engines tell kernels apart by
+// pointer.
 var kernels struct {
 	sync.Mutex
 	byKey map[string]*engine.Kernel
 }
 
-// kernel is the kernel that a template and its constants make, under the template's name, and the same pointer for the same constants. After an
-// error, which it records in the builder, it returns nil.
+// kernel is the kernel that a template and its constants make, under the template's name, and the same
+// pointer for the same constants. After an error, which it records in the builder, it returns nil.
 func kernel(b *engine.Builder, template string, c shaders.Constants) *engine.Kernel {
 	return kernelAs(b, template, template, c)
 }
@@ -59,7 +63,10 @@ func kernelAs(b *engine.Builder, as, template string, c shaders.Constants) *engi
 		b.Errorf("%w", err)
 		return nil
 	}
-	k := &engine.Kernel{Name: as, Constants: expanded.Constants, Source: expanded.Source, WorkgroupBytes: expanded.WorkgroupBytes}
+	k := &engine.Kernel{
+		Name: as, Constants: expanded.Constants, Source: expanded.Source,
+		WorkgroupBytes: expanded.WorkgroupBytes,
+	}
 	for i, n := range expanded.WorkgroupSize {
 		k.WorkgroupSize[i] = uint32(n)
 	}
@@ -85,12 +92,14 @@ func one(k *engine.Kernel, bind ...engine.ValueID) []engine.Use {
 	return []engine.Use{{Kernel: k, Bind: bind}}
 }
 
-// ready says whether an operator can be put together: nothing went wrong so far, and every argument is a value.
+// ready says whether an operator can be put together: nothing went wrong so far, and every argument is a
+// value.
 func ready(b *engine.Builder, args ...engine.ValueID) bool {
 	return b.Err() == nil && !slices.Contains(args, engine.None)
 }
 
-// vec is how many elements a kernel moves at a time along a dim whose live size never changes: 4 where it divides, else 1.
+// vec is how many elements a kernel moves at a time along a dim whose live size never changes: 4 where it
+// divides, else 1.
 func vec(b *engine.Builder, v engine.ValueID, axis int) int {
 	lowest, highest := b.MinDims(v), b.MaxDims(v)
 	if axis < 0 {

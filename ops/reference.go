@@ -10,8 +10,9 @@ import (
 	"gpuscope/engine"
 )
 
-// Referencer is an operator that computes its outputs in float64, plainly and in its own words: from the values of its arguments, and from the
-// bytes of its constants as its kernels read them, so that prepacking is held to account too. It trusts that the operator's plan took the shapes.
+// Referencer is an operator that computes its outputs in float64, plainly and in its own words: from the
+// values of its arguments, and from the bytes of its constants as its kernels read them, so that prepacking
+// is held to account too. It trusts that the operator's plan took the shapes.
 type Referencer interface {
 	engine.Operator
 	Reference(r *Ref)
@@ -53,11 +54,14 @@ type Ref struct {
 
 // NewInterpreter readies a graph; State is zero.
 func NewInterpreter(g *engine.Graph) *Interpreter {
-	return &Interpreter{g: g, tensors: make([]Tensor, g.Values()), ints: make([]int64, g.Values()), host: make([][]int64, g.Values()), bytes: make([][]byte, g.Values())}
+	return &Interpreter{
+		g: g, tensors: make([]Tensor, g.Values()), ints: make([]int64, g.Values()),
+		host: make([][]int64, g.Values()), bytes: make([][]byte, g.Values()),
+	}
 }
 
-// Step runs the graph on the inputs of a step. Inputs that in does not name keep their values. After each operator it calls visit,
-// which may be nil; an error of visit ends the step.
+// Step runs the graph on the inputs of a step. Inputs that in does not name keep their values. After each
+// operator it calls visit, which may be nil; an error of visit ends the step.
 func (x *Interpreter) Step(in *engine.StepInput, visit func(engine.OpID) error) error {
 	for _, s := range in.SymInts {
 		x.ints[s.Value] = s.Int
@@ -88,7 +92,8 @@ func (x *Interpreter) Step(in *engine.StepInput, visit func(engine.OpID) error) 
 // Tensor is the value of a tensor after a step.
 func (x *Interpreter) Tensor(v engine.ValueID) Tensor { return x.tensors[v] }
 
-// SetTensor overrides a tensor, so that what follows is computed from it: State at the start, or what a GPU gave instead of the reference.
+// SetTensor overrides a tensor, so that what follows is computed from it: State at the start, or what a GPU
+// gave instead of the reference.
 func (x *Interpreter) SetTensor(v engine.ValueID, t Tensor) { x.tensors[v] = t }
 
 // Int is the value of a SymInt after a step.
@@ -101,7 +106,8 @@ func (r *Ref) Errorf(format string, args ...any) {
 	}
 }
 
-// Tensor is the value of an argument. That of State is the state itself, to be written in place; no other may be changed.
+// Tensor is the value of an argument. That of State is the state itself, to be written in place; no other may
+// be changed.
 func (r *Ref) Tensor(v engine.ValueID) Tensor {
 	if t := r.x.tensors[v]; t.Data != nil {
 		return t

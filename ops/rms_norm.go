@@ -13,8 +13,9 @@ import (
 //	weight [D], constant
 //	y      dims of x
 //
-// A workgroup takes a row, its lanes stride over it, and the sum of squares is reduced in workgroup memory; four elements at a time where 4
-// divides D. Source: Zhang and Sennrich, Root Mean Square Layer Normalization (2019), equation 4.
+// A workgroup takes a row, its lanes stride over it, and the sum of squares is reduced in workgroup memory;
+// four elements at a time where 4 divides D. Source: Zhang and Sennrich, Root Mean Square Layer Normalization
+// (2019), equation 4.
 func RMSNorm(b *engine.Builder, name string, x, weight engine.ValueID, eps float32) engine.ValueID {
 	if !ready(b, x, weight) {
 		return engine.None

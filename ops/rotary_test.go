@@ -15,7 +15,8 @@ func rotaryTrial(s, heads, kvHeads, d int) *trial {
 		build: func(b *engine.Builder) {
 			q := b.Input("q", engine.F32, []int{1, 1, heads, d}, []int{1, s, heads, d})
 			k := b.Input("k", engine.F32, []int{1, 1, kvHeads, d}, []int{1, s, kvHeads, d})
-			cos, sin := b.Input("cos", engine.F32, []int{1, d / 2}, []int{s, d / 2}), b.Input("sin", engine.F32, []int{1, d / 2}, []int{s, d / 2})
+			cos, sin := b.Input("cos", engine.F32, []int{1, d / 2}, []int{s, d / 2}),
+				b.Input("sin", engine.F32, []int{1, d / 2}, []int{s, d / 2})
 			yq, yk := ApplyRotaryEmb(b, "rope", q, k, cos, sin)
 			b.Output(yq)
 			b.Output(yk)
@@ -28,7 +29,8 @@ func rotaryStep(s, heads, kvHeads, d int) step {
 }
 
 func sampleRotary(t *rapid.T) *trial {
-	s, heads, kvHeads, d := draw(t, "S", 1, 70), draw(t, "heads", 1, 9), draw(t, "kv heads", 1, 5), 2*draw(t, "D/2", 1, 40)
+	s, heads, kvHeads, d := draw(t, "S", 1, 70), draw(t, "heads", 1, 9), draw(t, "kv heads", 1, 5),
+		2*draw(t, "D/2", 1, 40)
 	c := rotaryTrial(s, heads, kvHeads, d)
 	c.steps = drawSteps(t, func(int) step { return rotaryStep(draw(t, "live S", 1, s), heads, kvHeads, d) })
 	return c
@@ -48,12 +50,14 @@ func TestApplyRotaryEmb(t *testing.T) {
 
 func rotaryHFTrial(s, heads, kvHeads, d, positions int) *trial {
 	return &trial{
-		name: fmt.Sprintf("S %d, heads %d and %d of %d, positions %d", s, heads, kvHeads, d, positions), abs: 1e-5, rel: 1e-5,
+		name: fmt.Sprintf("S %d, heads %d and %d of %d, positions %d", s, heads, kvHeads, d, positions),
+		abs:  1e-5, rel: 1e-5,
 		build: func(b *engine.Builder) {
 			q := b.Input("q", engine.F32, []int{1, 1, heads, d}, []int{1, s, heads, d})
 			k := b.Input("k", engine.F32, []int{1, 1, kvHeads, d}, []int{1, s, kvHeads, d})
 			pos := b.SymInt("pos", 0, int64(positions-1), 0)
-			yq, yk := ApplyRotaryEmbHF(b, "rope", q, k, constant(b, "cos", positions, d), constant(b, "sin", positions, d), Sym(pos))
+			yq, yk := ApplyRotaryEmbHF(b, "rope", q, k, constant(b, "cos", positions, d),
+				constant(b, "sin", positions, d), Sym(pos))
 			b.Output(yq)
 			b.Output(yk)
 		},
@@ -61,7 +65,8 @@ func rotaryHFTrial(s, heads, kvHeads, d, positions int) *trial {
 }
 
 func sampleRotaryHF(t *rapid.T) *trial {
-	s, heads, kvHeads, d := draw(t, "S", 1, 70), draw(t, "heads", 1, 9), draw(t, "kv heads", 1, 5), 2*draw(t, "D/2", 1, 40)
+	s, heads, kvHeads, d := draw(t, "S", 1, 70), draw(t, "heads", 1, 9), draw(t, "kv heads", 1, 5),
+		2*draw(t, "D/2", 1, 40)
 	positions := s + draw(t, "more positions", 0, 50)
 	c := rotaryHFTrial(s, heads, kvHeads, d, positions)
 	c.steps = drawSteps(t, func(int) step {
@@ -77,7 +82,10 @@ func TestApplyRotaryEmbHFFollowsThePosition(t *testing.T) {
 		c.steps = append(c.steps, step{"q": {1, at[0], 8, 64}, "k": {1, at[0], 2, 64}, "pos": {at[1]}})
 	}
 	odd := rotaryHFTrial(3, 16, 8, 6, 9)
-	odd.steps = []step{{"q": {1, 3, 16, 6}, "k": {1, 3, 8, 6}, "pos": {6}}, {"q": {1, 1, 16, 6}, "k": {1, 1, 8, 6}, "pos": {8}}}
+	odd.steps = []step{
+		{"q": {1, 3, 16, 6}, "k": {1, 3, 8, 6}, "pos": {6}},
+		{"q": {1, 1, 16, 6}, "k": {1, 1, 8, 6}, "pos": {8}},
+	}
 	hold(t, c, odd)
 }
 
@@ -86,7 +94,8 @@ func rotaryInterleavedTrial(batch, n, c int) *trial {
 		name: fmt.Sprintf("%dx%dx%d", batch, n, c), abs: 1e-5, rel: 1e-5,
 		build: func(b *engine.Builder) {
 			x := b.Input("x", engine.F32, []int{1, 1, c}, []int{batch, n, c})
-			b.Output(ApplyRotaryEmbInterleaved(b, "rope", x, b.Input("freqs", engine.F32, []int{1, c}, []int{n, c})))
+			b.Output(ApplyRotaryEmbInterleaved(b, "rope", x,
+				b.Input("freqs", engine.F32, []int{1, c}, []int{n, c})))
 		},
 	}
 }

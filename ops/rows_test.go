@@ -26,7 +26,10 @@ func sampleArgmax(t *rapid.T) *trial {
 	}
 	c := argmaxTrial(width, rows, rapid.Bool().Draw(t, "keep dim"))
 	if rapid.Bool().Draw(t, "ties") {
-		c.fill = map[string]func(int) float64{"x": func(i int) float64 { return math.Floor(noise("x", i) * 2) }}
+		c.fill = map[string]func(int) float64{"x": func(i int) float64 {
+			return math.Floor(noise("x",
+				i) * 2)
+		}}
 	}
 	c.steps = drawSteps(t, func(int) step { return step{"x": {draw(t, "live rows", 1, rows), width}} })
 	return c
@@ -53,7 +56,8 @@ func TestArgmax(t *testing.T) {
 		{"all are negative", []float64{-3, -1, -2, -1}},
 	} {
 		tr := argmaxTrial(4, 1, true)
-		tr.name, tr.fill, tr.steps = c.name, map[string]func(int) float64{"x": func(i int) float64 { return c.x[i] }}, []step{{"x": {1, 4}}}
+		tr.name, tr.fill, tr.steps = c.name,
+			map[string]func(int) float64{"x": func(i int) float64 { return c.x[i] }}, []step{{"x": {1, 4}}}
 		trials = append(trials, tr)
 	}
 	ties := argmaxTrial(20000, 2, false)
@@ -75,7 +79,13 @@ func sampleSoftmax(t *rapid.T) *trial {
 	rows, width := draw(t, "rows", 1, 70), draw(t, "width", 1, 600)
 	least := rapid.SampledFrom([]int{1, width}).Draw(t, "least width")
 	c := softmaxTrial([]int{1, least}, []int{rows, width})
-	c.steps = drawSteps(t, func(int) step { return step{"x": {draw(t, "live rows", 1, rows), draw(t, "live width", least, width)}} })
+	c.steps = drawSteps(t,
+		func(int) step {
+			return step{"x": {
+				draw(t, "live rows", 1, rows),
+				draw(t, "live width", least, width),
+			}}
+		})
 	return c
 }
 
@@ -86,7 +96,12 @@ func TestSoftmax(t *testing.T) {
 	fixed.steps = []step{{"x": {9, 2048}}, {"x": {1, 2048}}}
 	masked := softmaxTrial([]int{1, 8}, []int{2, 8})
 	masked.name = "masked elements get nothing"
-	masked.fill = map[string]func(int) float64{"x": func(i int) float64 { return []float64{1, 2, -1e30, math.Inf(-1), 3, -1e30, 0, -2}[i%8] }}
+	masked.fill = map[string]func(int) float64{"x": func(i int) float64 {
+		return []float64{
+			1, 2, -1e30,
+			math.Inf(-1), 3, -1e30, 0, -2,
+		}[i%8]
+	}}
 	masked.steps = []step{{"x": {2, 8}}}
 	hold(t, live, fixed, masked)
 }

@@ -10,7 +10,8 @@ import (
 	"gpuscope/engine/gpu/gputest"
 )
 
-// samples draws, for each kind of operator, a graph with it and legal live points. The tests that hold every operator go through them.
+// samples draws, for each kind of operator, a graph with it and legal live points. The tests that hold every
+// operator go through them.
 var samples = map[string]func(t *rapid.T) *trial{
 	"add":                          func(t *rapid.T) *trial { return sampleBinary(t, "add") },
 	"apply_rotary_emb":             sampleRotary,
@@ -50,7 +51,8 @@ var samples = map[string]func(t *rapid.T) *trial{
 	"select_as_symint": sampleSelectAsSymInt,
 }
 
-// draw is an integer from lo to hi, with the ends and what surrounds multiples of 64 more often than the rest.
+// draw is an integer from lo to hi, with the ends and what surrounds multiples of 64 more often than the
+// rest.
 func draw(t *rapid.T, name string, lo, hi int) int {
 	edges := []int{lo, hi}
 	for _, n := range []int{2, 3, 4, 5, 7, 31, 63, 64, 65, 127, 128, 129, 255, 256, 257} {

@@ -9,22 +9,28 @@ import (
 	"gpuscope/shaders"
 )
 
-// SDPA adds sdpa_with_kv_cache: it appends k and v to their caches at a position and attends over all positions up to each token's own.
+// SDPA adds sdpa_with_kv_cache: it appends k and v to their caches at a position and attends over all
+// positions up to each token's own.
 //
 //	q       [1, S, Hq, D], D a multiple of 4
 //	k, v    [1, S, Hkv, D], Hkv divides Hq: query head h has KV head h / (Hq/Hkv)
 //	caches  [1, C, Hkv, D], State, f32 or f16
 //	y       [1, S, Hq, D] = softmax(scale * q * k' over positions 0 to position + s) * v
 //
-// A scale of 0 stands for 1 / sqrt(D). Position + S is at most C; what the caches hold at and after that is never read.
+// A scale of 0 stands for 1 / sqrt(D). Position + S is at most C; what the caches hold at and after that is
+// never read.
 //
-// Several tokens take the materialized route: the caches are updated, and scores, softmax and weighted sum are one after the other, in tiles of
-// 64 tokens. The scores of all heads are in memory, but only those that the causal mask lets through are computed or read. Where they could take over
-// 64 MiB (and D is at most 128) it is streaming: each workgroup goes through the positions with a tile of tokens and keeps no scores. One token (D
-// up to 128) takes flash_decoding: the positions are cut into splits of about 64, each attended over by one workgroup for all query heads that share a KV
-// head; that of the last split appends to the caches; then the splits are put together. Sources: ExecuTorch's sdpa_with_kv_cache; Dao and
-// others, FlashAttention-2 and Flash-Decoding (2023).
-func SDPA(b *engine.Builder, name string, q, k, v, kCache, vCache engine.ValueID, position Int, scale float64) engine.ValueID {
+// Several tokens take the materialized route: the caches are updated, and scores, softmax and weighted sum
+// are one after the other, in tiles of 64 tokens. The scores of all heads are in memory, but only those that
+// the causal mask lets through are computed or read. Where they could take over 64 MiB (and D is at most 128)
+// it is streaming: each workgroup goes through the positions with a tile of tokens and keeps no scores. One
+// token (D up to 128) takes flash_decoding: the positions are cut into splits of about 64, each attended over
+// by one workgroup for all query heads that share a KV head; that of the last split appends to the caches;
+// then the splits are put together. Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others,
+// FlashAttention-2 and Flash-Decoding (2023).
+func SDPA(b *engine.Builder, name string, q, k, v, kCache, vCache engine.ValueID, position Int,
+	scale float64,
+) engine.ValueID {
 	if !ready(b, q, k, v, kCache, vCache) {
 		return engine.None
 	}
@@ -54,8 +60,8 @@ type sdpa struct {
 	half                              bool // caches
 	// most is the largest number of tokens that takes the materialized route: 0 where none does.
 	most int
-	// streams and decodes say that the graph's shapes can take the streaming and the flash_decoding route; heads is how many query heads a
-	// workgroup of the latter takes.
+	// streams and decodes say that the graph's shapes can take the streaming and the flash_decoding route;
+	// heads is how many query heads a workgroup of the latter takes.
 	streams, decodes bool
 	heads            int
 
@@ -79,18 +85,24 @@ const (
 	slotReduce
 )
 
-var sdpaRouteNames = []string{sdpaMaterialized: "materialized", sdpaStreaming: "streaming", sdpaFlashDecoding: "flash_decoding"}
+var sdpaRouteNames = []string{
+	sdpaMaterialized: "materialized", sdpaStreaming: "streaming",
+	sdpaFlashDecoding: "flash_decoding",
+}
 
 const (
 	sdpaTile = 64 // tokens, and positions, of a tile
-	// A split has about this many positions: a position to a lane. Their number is bounded by what one workgroup puts together.
+	// A split has about this many positions: a position to a lane. Their number is bounded by what one
+	// workgroup puts together.
 	splitPositions, maxSplits = 64, 128
 	reduceLanes               = 64
-	// sdpaWidest is the widest head whose columns fit the registers of the streaming and flash_decoding kernels.
+	// sdpaWidest is the widest head whose columns fit the registers of the streaming and flash_decoding
+	// kernels.
 	sdpaWidest = 128
 )
 
-// sdpaScoresLimit is how many bytes of scores the materialized route may take: past it streaming, which takes none, is the better one.
+// sdpaScoresLimit is how many bytes of scores the materialized route may take: past it streaming, which takes
+// none, is the better one.
 var sdpaScoresLimit = int64(64 << 20)
 
 // readDims takes heads and sizes from the arguments, and says whether they fit each other.
@@ -106,11 +118,13 @@ func (o *sdpa) readDims(b *engine.Builder, name string) bool {
 	case !sameDims(k, b.MaxDims(o.v)):
 		b.Errorf("%s: k is %v and v %v, want the same", name, k, b.MaxDims(o.v))
 	case !sameDims(cache, b.MaxDims(o.vCache)) || half != b.DType(o.vCache):
-		b.Errorf("%s: the caches are %v %s and %v %s, want the same", name, cache, half, b.MaxDims(o.vCache), b.DType(o.vCache))
+		b.Errorf("%s: the caches are %v %s and %v %s, want the same", name, cache, half, b.MaxDims(o.vCache),
+			b.DType(o.vCache))
 	case half != engine.F32 && half != engine.F16:
 		b.Errorf("%s: the caches are %s, want f32 or f16", name, half)
 	case k[3] != o.headDim || cache[3] != o.headDim || cache[2] != o.kvHeads:
-		b.Errorf("%s: q is %v, k %v and the cache %v, want one D, and as many heads in k as in the cache", name, q, k, cache)
+		b.Errorf("%s: q is %v, k %v and the cache %v, want one D, and as many heads in k as in the cache",
+			name, q, k, cache)
 	case o.headDim%4 != 0:
 		b.Errorf("%s: heads of %d elements, want a multiple of 4", name, o.headDim)
 	case o.qHeads%o.kvHeads != 0:
@@ -153,27 +167,44 @@ func (o *sdpa) chooseRoutes(b *engine.Builder) {
 func (o *sdpa) makeKernels(b *engine.Builder) {
 	quads := o.headDim / 4
 	o.update = kernel(b, "sdpa_update_cache", shaders.Constants{"Lanes": threadLanes, "HalfCache": o.half})
-	o.qk = kernel(b, "sdpa_qk", shaders.Constants{"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "HalfCache": o.half})
+	o.qk = kernel(b, "sdpa_qk",
+		shaders.Constants{"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "HalfCache": o.half})
 	o.softmax = kernel(b, "sdpa_softmax", shaders.Constants{"Lanes": lanesFor(b, o.context)})
-	o.av = kernel(b, "sdpa_av", shaders.Constants{"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "HalfCache": o.half})
+	o.av = kernel(b, "sdpa_av",
+		shaders.Constants{"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "HalfCache": o.half})
 	if o.streams {
-		o.streaming = kernel(b, "sdpa_streaming", shaders.Constants{"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "Group": o.qHeads / o.kvHeads, "HalfCache": o.half})
+		o.streaming = kernel(b, "sdpa_streaming",
+			shaders.Constants{
+				"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "Group": o.qHeads / o.kvHeads,
+				"HalfCache": o.half,
+			})
 	}
 	if o.decodes {
-		o.split = kernel(b, "sdpa_fd_split", shaders.Constants{"HeadQuads": quads, "HalfCache": o.half, "Heads": o.heads, "HeadGroups": o.qHeads / o.kvHeads / o.heads})
-		o.reduce = kernel(b, "sdpa_fd_reduce", shaders.Constants{"HeadQuads": quads, "Lanes": reduceLanes, "MaxSplits": maxSplits})
+		o.split = kernel(b, "sdpa_fd_split",
+			shaders.Constants{
+				"HeadQuads": quads, "HalfCache": o.half, "Heads": o.heads,
+				"HeadGroups": o.qHeads / o.kvHeads / o.heads,
+			})
+		o.reduce = kernel(b, "sdpa_fd_reduce",
+			shaders.Constants{"HeadQuads": quads, "Lanes": reduceLanes, "MaxSplits": maxSplits})
 	}
 }
 
 func (o *sdpa) Spec() engine.Spec {
 	s := engine.Spec{
 		Kind: "sdpa_with_kv_cache", Routes: sdpaRouteNames,
-		Inputs: args([]engine.ValueID{o.q, o.k, o.v}, o.position), State: []engine.ValueID{o.kCache, o.vCache}, Outputs: []engine.ValueID{o.y},
+		Inputs: args([]engine.ValueID{o.q, o.k, o.v}, o.position),
+		State:  []engine.ValueID{o.kCache, o.vCache}, Outputs: []engine.ValueID{o.y},
 		Slots: []engine.Slot{
-			slotUpdateCache: {Label: "update_cache"}, slotQK: {Label: "qk"}, slotSoftmax: {Label: "softmax"}, slotAV: {Label: "av"},
-			slotStreaming: {Label: "streaming"}, slotSplit: {Label: "fd_split"}, slotReduce: {Label: "fd_reduce"},
+			slotUpdateCache: {Label: "update_cache"}, slotQK: {Label: "qk"}, slotSoftmax: {Label: "softmax"},
+			slotAV:        {Label: "av"},
+			slotStreaming: {Label: "streaming"}, slotSplit: {Label: "fd_split"},
+			slotReduce: {Label: "fd_reduce"},
 		},
-		Attrs: map[string]any{"input_pos": o.position.attr(), "scale": o.scale, "heads": o.qHeads, "kv_heads": o.kvHeads},
+		Attrs: map[string]any{
+			"input_pos": o.position.attr(), "scale": o.scale, "heads": o.qHeads,
+			"kv_heads": o.kvHeads,
+		},
 	}
 	for i := range s.Slots {
 		s.Slots[i].Uses = make([]engine.Use, len(sdpaRouteNames))
@@ -200,7 +231,8 @@ func (o *sdpa) Spec() engine.Spec {
 	return s
 }
 
-// Corners: the most tokens with the longest context behind them have the largest scores; one token at the last position has the most splits.
+// Corners: the most tokens with the longest context behind them have the largest scores; one token at the
+// last position has the most splits.
 func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 	first, last := o.position.span(r)
 	fewest, most := r.Min(o.q)[1], min(r.Max(o.q)[1], o.context-first)
@@ -227,13 +259,15 @@ func (o *sdpa) Plan(p *engine.Planner) error {
 	context := position + tokens
 	switch {
 	case p.Dim(o.k, 1) != tokens || p.Dim(o.v, 1) != tokens:
-		return p.Errorf("%d tokens in q, %d in k, %d in v, want as many in each", tokens, p.Dim(o.k, 1), p.Dim(o.v, 1))
+		return p.Errorf("%d tokens in q, %d in k, %d in v, want as many in each", tokens, p.Dim(o.k, 1),
+			p.Dim(o.v, 1))
 	case q[2] != o.qHeads || q[3] != o.headDim:
 		return p.Errorf("q is %v, want %d heads of %d", q, o.qHeads, o.headDim)
 	case position < 0:
 		return p.Errorf("position %d, want at least 0", position)
 	case context > o.context:
-		return p.Errorf("position %d and %d tokens need %d positions, the cache has %d", position, tokens, context, o.context)
+		return p.Errorf("position %d and %d tokens need %d positions, the cache has %d", position, tokens,
+			context, o.context)
 	}
 	p.SetDims(o.y, q...)
 	preferred, why := o.route(tokens)

@@ -24,7 +24,8 @@ type attention struct {
 }
 
 func (c attention) String() string {
-	s := fmt.Sprintf("%d on %d heads of %d, %d tokens, %d positions", c.qHeads, c.kvHeads, c.headDim, c.tokens, c.context)
+	s := fmt.Sprintf("%d on %d heads of %d, %d tokens, %d positions", c.qHeads, c.kvHeads, c.headDim,
+		c.tokens, c.context)
 	if c.half {
 		s += ", f16"
 	}
@@ -74,7 +75,10 @@ func (c attention) step(tokens, position int) step {
 }
 
 func sampleSDPA(t *rapid.T) *trial {
-	c := attention{kvHeads: draw(t, "kv heads", 1, 4), headDim: 4 * draw(t, "quads", 1, 34), context: draw(t, "context", 1, 300), half: rapid.Bool().Draw(t, "half")}
+	c := attention{
+		kvHeads: draw(t, "kv heads", 1, 4), headDim: 4 * draw(t, "quads", 1, 34),
+		context: draw(t, "context", 1, 300), half: rapid.Bool().Draw(t, "half"),
+	}
 	c.qHeads = c.kvHeads * draw(t, "queries of a head", 1, 8)
 	c.tokens = draw(t, "tokens", 1, min(c.context, 70))
 	if rapid.Bool().Draw(t, "streaming") {
@@ -107,17 +111,35 @@ func TestSDPA(t *testing.T) {
 		{qHeads: 8, kvHeads: 4, headDim: 4, tokens: 5, context: 16, live: [][2]int{{5, 0}}},
 		{qHeads: 4, kvHeads: 4, headDim: 32, tokens: 4, context: 16, gain: 100, live: [][2]int{{4, 0}}},
 		{qHeads: 32, kvHeads: 8, headDim: 64, tokens: 1, context: 4096, live: [][2]int{{1, 4095}, {1, 0}}},
-		{qHeads: 8, kvHeads: 8, headDim: 64, tokens: 1, context: 8400, live: [][2]int{{1, 8191}, {1, 8192}, {1, 8399}}},
-		{qHeads: 4, kvHeads: 1, headDim: 64, tokens: 128, context: 512, live: [][2]int{{128, 0}, {1, 127}, {128, 384}}},
+		{
+			qHeads: 8, kvHeads: 8, headDim: 64, tokens: 1, context: 8400,
+			live: [][2]int{{1, 8191}, {1, 8192}, {1, 8399}},
+		},
+		{
+			qHeads: 4, kvHeads: 1, headDim: 64, tokens: 128, context: 512,
+			live: [][2]int{{128, 0}, {1, 127}, {128, 384}},
+		},
 		{qHeads: 16, kvHeads: 8, headDim: 128, tokens: 17, context: 64, live: [][2]int{{17, 31}, {1, 63}}},
 		{qHeads: 24, kvHeads: 8, headDim: 128, tokens: 66, context: 256, live: [][2]int{{66, 0}, {66, 190}}},
-		{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 64, context: 64, live: [][2]int{{64, 0}, {1, 63}, {16, 48}, {1, 0}, {64, 0}}},
-		{qHeads: 2, kvHeads: 1, headDim: 132, tokens: 5, context: 70, live: [][2]int{{5, 0}, {1, 5}, {1, 69}}},
+		{
+			qHeads: 8, kvHeads: 2, headDim: 16, tokens: 64, context: 64,
+			live: [][2]int{{64, 0}, {1, 63}, {16, 48}, {1, 0}, {64, 0}},
+		},
+		{
+			qHeads: 2, kvHeads: 1, headDim: 132, tokens: 5, context: 70,
+			live: [][2]int{{5, 0}, {1, 5}, {1, 69}},
+		},
 		// One cache, call by call.
 		{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 5, context: 16, live: replay(3, 1, 1, 5, 1, 1, 2)},
 		{qHeads: 9, kvHeads: 3, headDim: 64, tokens: 111, context: 180, live: replay(111, 1, 1, 1, 57, 1, 1)},
-		{qHeads: 9, kvHeads: 3, headDim: 64, tokens: 57, context: 180, half: true, live: replay(57, 1, 1, 1, 57, 1, 1)},
-		{qHeads: 32, kvHeads: 8, headDim: 64, tokens: 1, context: 512, half: true, live: [][2]int{{1, 127}, {1, 511}}},
+		{
+			qHeads: 9, kvHeads: 3, headDim: 64, tokens: 57, context: 180, half: true,
+			live: replay(57, 1, 1, 1, 57, 1, 1),
+		},
+		{
+			qHeads: 32, kvHeads: 8, headDim: 64, tokens: 1, context: 512, half: true,
+			live: [][2]int{{1, 127}, {1, 511}},
+		},
 	} {
 		trials = append(trials, c.trial())
 	}
@@ -133,7 +155,10 @@ func TestSDPALarge(t *testing.T) {
 		{qHeads: 32, kvHeads: 8, headDim: 64, tokens: 128, context: 512, live: [][2]int{{128, 0}, {1, 127}}},
 		{qHeads: 32, kvHeads: 8, headDim: 64, tokens: 512, context: 512, live: [][2]int{{512, 0}}},
 		{qHeads: 32, kvHeads: 8, headDim: 64, tokens: 2048, context: 2048, live: [][2]int{{2048, 0}}},
-		{qHeads: 32, kvHeads: 8, headDim: 64, tokens: 512, context: 525, half: true, scoresLimit: 1, live: [][2]int{{512, 13}, {508, 13}, {128, 13}, {127, 13}, {16, 13}, {1, 13}}},
+		{
+			qHeads: 32, kvHeads: 8, headDim: 64, tokens: 512, context: 525, half: true, scoresLimit: 1,
+			live: [][2]int{{512, 13}, {508, 13}, {128, 13}, {127, 13}, {16, 13}, {1, 13}},
+		},
 	} {
 		trials = append(trials, c.trial())
 	}
@@ -146,15 +171,24 @@ func TestSDPAStreams(t *testing.T) {
 	for _, c := range []attention{
 		{qHeads: 6, kvHeads: 2, headDim: 8, tokens: 4, context: 16, live: [][2]int{{4, 0}, {2, 2}, {1, 4}}},
 		{qHeads: 4, kvHeads: 4, headDim: 32, tokens: 4, context: 16, gain: 100, live: [][2]int{{4, 0}}},
-		{qHeads: 4, kvHeads: 1, headDim: 64, tokens: 150, context: 300, live: [][2]int{{150, 0}, {1, 127}, {70, 230}}},
-		{qHeads: 9, kvHeads: 3, headDim: 64, tokens: 57, context: 180, half: true, live: replay(57, 1, 1, 1, 57, 1, 1)},
+		{
+			qHeads: 4, kvHeads: 1, headDim: 64, tokens: 150, context: 300,
+			live: [][2]int{{150, 0}, {1, 127}, {70, 230}},
+		},
+		{
+			qHeads: 9, kvHeads: 3, headDim: 64, tokens: 57, context: 180, half: true,
+			live: replay(57, 1, 1, 1, 57, 1, 1),
+		},
 		{qHeads: 3, kvHeads: 1, headDim: 128, tokens: 66, context: 256, live: [][2]int{{66, 0}, {66, 190}}},
 		{qHeads: 2, kvHeads: 2, headDim: 80, tokens: 66, context: 256, live: [][2]int{{66, 0}, {66, 190}}},
 	} {
 		c.scoresLimit = 1
 		trials = append(trials, c.trial())
 	}
-	c := attention{qHeads: 6, kvHeads: 2, headDim: 16, tokens: 70, context: 128, scoresLimit: 4 * 6 * 128 * 20, live: [][2]int{{70, 0}, {20, 70}, {21, 90}, {1, 111}}}
+	c := attention{
+		qHeads: 6, kvHeads: 2, headDim: 16, tokens: 70, context: 128,
+		scoresLimit: 4 * 6 * 128 * 20, live: [][2]int{{70, 0}, {20, 70}, {21, 90}, {1, 111}},
+	}
 	hold(t, append(trials, c.trial())...)
 }
 
@@ -170,9 +204,16 @@ func TestSDPAChoosesItsRouteByLiveTokens(t *testing.T) {
 		for _, c := range []struct {
 			tokens, route int
 			why           reason
-		}{{1, sdpaFlashDecoding, oneToken}, {2, sdpaMaterialized, manyTokens}, {128, sdpaMaterialized, manyTokens}, {129, sdpaStreaming, manyScores}, {512, sdpaStreaming, manyScores}} {
+		}{
+			{1, sdpaFlashDecoding, oneToken},
+			{2, sdpaMaterialized, manyTokens},
+			{128, sdpaMaterialized, manyTokens},
+			{129, sdpaStreaming, manyScores},
+			{512, sdpaStreaming, manyScores},
+		} {
 			if r, why := o.route(c.tokens); r != c.route || why != c.why {
-				t.Errorf("%d tokens: %s (%s), want %s (%s)", c.tokens, sdpaRouteNames[r], why, sdpaRouteNames[c.route], c.why)
+				t.Errorf("%d tokens: %s (%s), want %s (%s)", c.tokens, sdpaRouteNames[r], why,
+					sdpaRouteNames[c.route], c.why)
 			}
 		}
 		return true
@@ -180,14 +221,18 @@ func TestSDPAChoosesItsRouteByLiveTokens(t *testing.T) {
 }
 
 func TestSDPARoutesAsked(t *testing.T) {
-	c := attention{qHeads: 6, kvHeads: 2, headDim: 24, tokens: 20, context: 200, live: [][2]int{{20, 0}, {1, 20}, {1, 199}}, route: "materialized"}
+	c := attention{
+		qHeads: 6, kvHeads: 2, headDim: 24, tokens: 20, context: 200,
+		live: [][2]int{{20, 0}, {1, 20}, {1, 199}}, route: "materialized",
+	}
 	hold(t, c.trial())
 	c.live = [][2]int{{1, 20}}
 	c.route = "flash_decoding"
 	b := engine.NewBuilder(gpu.DefaultLimits())
 	b.AskRoutes(c.trial().routes)
 	c.trial().build(b)
-	if _, err := b.Finish(); err == nil || !strings.Contains(err.Error(), "flash_decoding cannot do this shape") {
+	if _, err := b.Finish(); err == nil ||
+		!strings.Contains(err.Error(), "flash_decoding cannot do this shape") {
 		t.Errorf("flash_decoding for 20 tokens: %v", err)
 	}
 }
@@ -195,7 +240,8 @@ func TestSDPARoutesAsked(t *testing.T) {
 func TestSDPARefuses(t *testing.T) {
 	b := engine.NewBuilder(gpu.DefaultLimits())
 	attention{qHeads: 2, kvHeads: 1, headDim: 6, tokens: 2, context: 8}.build(b)
-	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "heads of 6 elements, want a multiple of 4") {
+	if err := b.Err(); err == nil ||
+		!strings.Contains(err.Error(), "heads of 6 elements, want a multiple of 4") {
 		t.Errorf("heads of 6: %v", err)
 	}
 	b = engine.NewBuilder(gpu.DefaultLimits())
@@ -209,7 +255,8 @@ func TestSDPARefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := bring(live, c.trial().input(t, g, c.trial().steps[0])); err == nil || !strings.Contains(err.Error(), "position 5 and 4 tokens need 9 positions, the cache has 8") {
+	if err := bring(live, c.trial().input(t, g, c.trial().steps[0])); err == nil ||
+		!strings.Contains(err.Error(), "position 5 and 4 tokens need 9 positions, the cache has 8") {
 		t.Errorf("past the cache: %v", err)
 	}
 }

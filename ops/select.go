@@ -6,8 +6,8 @@ import (
 	"gpuscope/engine"
 )
 
-// Select adds select: y = x[..., index, ...] along a dim, which goes away. A negative index counts from the end of the live dim: -1 is always
-// the last live row.
+// Select adds select: y = x[..., index, ...] along a dim, which goes away. A negative index counts from the
+// end of the live dim: -1 is always the last live row.
 //
 //	x  any dims, any 32-bit type
 //	y  dims of x without dim axis

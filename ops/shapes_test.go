@@ -29,7 +29,9 @@ func drawLive(t *rapid.T, lo, hi []int) []int {
 }
 
 // sliceTrial slices dim axis; a start or second of nil is a SymInt of the range.
-func sliceTrial(lo, hi []int, axis int, start, second Int, symRange [2][2]int64, ranged bool, stride int) *trial {
+func sliceTrial(lo, hi []int, axis int, start, second Int, symRange [2][2]int64, ranged bool,
+	stride int,
+) *trial {
 	return &trial{
 		name: fmt.Sprintf("%v dim %d", hi, axis), abs: 1e-9, rel: 1e-9,
 		build: func(b *engine.Builder) {
@@ -61,7 +63,8 @@ func sampleSlice(t *rapid.T) *trial {
 	n := hi[axis]
 	length := rapid.IntRange(1, n).Draw(t, "length")
 	start := rapid.IntRange(0, n-length).Draw(t, "start")
-	symStart, symLength := rapid.Bool().Draw(t, "start is a SymInt"), rapid.Bool().Draw(t, "length is a SymInt")
+	symStart, symLength := rapid.Bool().Draw(t, "start is a SymInt"),
+		rapid.Bool().Draw(t, "length is a SymInt")
 	from, count := Fixed(start), Fixed(length)
 	symRange := [2][2]int64{{0, int64(n)}, {1, int64(n)}}
 	if symStart {
@@ -158,24 +161,37 @@ func TestSlice(t *testing.T) {
 		axis, start, stop int
 		stride            int
 	}{
-		{"[:, 1:5]", 1, 1, 5, 1}, {"[..., 1:3]", 2, 1, 3, 1}, {"[:, ::2]", 1, 0, ToEnd, 2}, {"[:, 1:-1]", 1, 1, -1, 1}, {"[-2:]", 0, -2, ToEnd, 1},
+		{"[:, 1:5]", 1, 1, 5, 1},
+		{"[..., 1:3]", 2, 1, 3, 1},
+		{"[:, ::2]", 1, 0, ToEnd, 2},
+		{"[:, 1:-1]", 1, 1, -1, 1},
+		{"[-2:]", 0, -2, ToEnd, 1},
 	} {
-		tr := sliceTrial([]int{2, 3, 4}, dims, c.axis, Fixed(c.start), Fixed(c.stop), [2][2]int64{}, true, c.stride)
+		tr := sliceTrial([]int{2, 3, 4}, dims, c.axis, Fixed(c.start), Fixed(c.stop), [2][2]int64{}, true,
+			c.stride)
 		tr.name = c.name
 		tr.steps = []step{{"x": dims}, {"x": {2, 5, 4}}, {"x": {2, 3, 4}}}
 		trials = append(trials, tr)
 	}
 	// The rows of the rotary tables that a step needs: position and length are SymInts.
-	rows := sliceTrial([]int{64, 32}, []int{64, 32}, 0, Int{isSym: true}, Int{isSym: true}, [2][2]int64{{0, 63}, {1, 16}}, false, 1)
+	rows := sliceTrial([]int{64, 32}, []int{64, 32}, 0, Int{isSym: true}, Int{isSym: true},
+		[2][2]int64{{0, 63}, {1, 16}}, false, 1)
 	rows.name = "rows from a position"
-	rows.steps = []step{{"x": {64, 32}, "start": {0}, "second": {16}}, {"x": {64, 32}, "start": {16}, "second": {1}}, {"x": {64, 32}, "start": {63}, "second": {1}}}
+	rows.steps = []step{
+		{"x": {64, 32}, "start": {0}, "second": {16}},
+		{"x": {64, 32}, "start": {16}, "second": {1}},
+		{"x": {64, 32}, "start": {63}, "second": {1}},
+	}
 	hold(t, append(trials, rows)...)
 }
 
 func selectTrial(lo, hi []int, axis, index int) *trial {
 	return &trial{
 		name: fmt.Sprintf("%v dim %d index %d", hi, axis, index), abs: 1e-9, rel: 1e-9,
-		build: func(b *engine.Builder) { b.Output(Select(b, "y", b.Input("x", engine.F32, lo, hi), axis, index)) },
+		build: func(b *engine.Builder) {
+			b.Output(Select(b, "y", b.Input("x", engine.F32, lo, hi), axis,
+				index))
+		},
 	}
 }
 
@@ -249,7 +265,9 @@ func TestView(t *testing.T) {
 	var trials []*trial
 	for _, alias := range []bool{false, true} {
 		for name, dims := range map[string][]Int{
-			"merges dims": {Rest, Fixed(4)}, "makes it flat": {Rest}, "puts a 1 in front": {Fixed(1), Rest, Fixed(3), Fixed(4)}, "splits a dim": {Rest, Fixed(3), Fixed(2), Fixed(2)},
+			"merges dims": {Rest, Fixed(4)}, "makes it flat": {Rest},
+			"puts a 1 in front": {Fixed(1), Rest, Fixed(3), Fixed(4)},
+			"splits a dim":      {Rest, Fixed(3), Fixed(2), Fixed(2)},
 		} {
 			c := viewTrial([]int{1, 3, 4}, []int{9, 3, 4}, alias, dims...)
 			c.name = fmt.Sprintf("%s, alias %v", name, alias)
@@ -305,7 +323,10 @@ func TestCat(t *testing.T) {
 		axis int
 		dims [][]int
 	}{
-		{0, [][]int{{2, 3}, {2, 3}, {2, 3}}}, {1, [][]int{{1, 4, 8}, {1, 4, 8}}}, {1, [][]int{{2, 1, 4}, {2, 3, 4}, {2, 2, 4}}}, {-1, [][]int{{2, 3}, {2, 5}}},
+		{0, [][]int{{2, 3}, {2, 3}, {2, 3}}},
+		{1, [][]int{{1, 4, 8}, {1, 4, 8}}},
+		{1, [][]int{{2, 1, 4}, {2, 3, 4}, {2, 2, 4}}},
+		{-1, [][]int{{2, 3}, {2, 5}}},
 	} {
 		tr := catTrial(c.axis, c.dims, c.dims)
 		s := step{}
@@ -321,7 +342,10 @@ func TestCat(t *testing.T) {
 func permuteTrial(lo, hi []int, order ...int) *trial {
 	return &trial{
 		name: fmt.Sprintf("%v to %v", hi, order), abs: 1e-9, rel: 1e-9,
-		build: func(b *engine.Builder) { b.Output(Permute(b, "y", b.Input("x", engine.F32, lo, hi), order...)) },
+		build: func(b *engine.Builder) {
+			b.Output(Permute(b, "y", b.Input("x", engine.F32, lo, hi),
+				order...))
+		},
 	}
 }
 
@@ -340,7 +364,12 @@ func samplePermute(t *rapid.T) *trial {
 func TestPermute(t *testing.T) {
 	var trials []*trial
 	for _, c := range [][2][]int{
-		{{2, 3, 4}, {2, 0, 1}}, {{1, 8, 4, 16}, {0, 2, 1, 3}}, {{3, 5}, {1, 0}}, {{2, 3, 4, 5}, {3, 1, 0, 2}}, {{2, 3, 4, 8}, {0, -3, 2, -1}}, {{65}, {0}},
+		{{2, 3, 4}, {2, 0, 1}},
+		{{1, 8, 4, 16}, {0, 2, 1, 3}},
+		{{3, 5}, {1, 0}},
+		{{2, 3, 4, 5}, {3, 1, 0, 2}},
+		{{2, 3, 4, 8}, {0, -3, 2, -1}},
+		{{65}, {0}},
 	} {
 		tr := permuteTrial(c[0], c[0], c[1]...)
 		tr.steps = []step{{"x": c[0]}}
@@ -375,11 +404,18 @@ func sampleUpdateCache(t *rapid.T) *trial {
 
 func TestUpdateCache(t *testing.T) {
 	var trials []*trial
-	for _, dims := range [][5]int{{2, 2, 4, 8, 0}, {2, 2, 4, 8, 5}, {3, 4, 8, 16, 0}, {3, 4, 8, 16, 10}, {5, 1, 3, 7, 2}} {
+	for _, dims := range [][5]int{
+		{2, 2, 4, 8, 0},
+		{2, 2, 4, 8, 5},
+		{3, 4, 8, 16, 0},
+		{3, 4, 8, 16, 10},
+		{5, 1, 3, 7, 2},
+	} {
 		c := updateCacheTrial(dims[0], dims[1], dims[2], dims[3])
 		c.name = fmt.Sprintf("%s, position %d", c.name, dims[4])
 		c.steps = []step{
-			{"value": {1, dims[0], dims[1], dims[2]}, "pos": {dims[4]}}, {"value": {1, 1, dims[1], dims[2]}, "pos": {dims[3] - 1}},
+			{"value": {1, dims[0], dims[1], dims[2]}, "pos": {dims[4]}},
+			{"value": {1, 1, dims[1], dims[2]}, "pos": {dims[3] - 1}},
 			{"value": {1, 1, dims[1], dims[2]}, "pos": {0}},
 		}
 		trials = append(trials, c)

@@ -7,7 +7,8 @@ import (
 	"gpuscope/shaders"
 )
 
-// SiLUMul adds silu_mul: y = gate / (1 + exp(-gate)) * up, element by element. Upstream makes it of sigmoid, mul and mul (silu_mul_fused).
+// SiLUMul adds silu_mul: y = gate / (1 + exp(-gate)) * up, element by element. Upstream makes it of sigmoid,
+// mul and mul (silu_mul_fused).
 //
 //	gate, up  same dims
 //	y         their dims
@@ -17,7 +18,10 @@ func SiLUMul(b *engine.Builder, name string, gate, up engine.ValueID) engine.Val
 	if !ready(b, gate, up) {
 		return engine.None
 	}
-	o := &siluMul{gate: gate, up: up, y: b.Tensor(name, engine.F32), vec: min(vec(b, gate, -1), vec(b, up, -1))}
+	o := &siluMul{
+		gate: gate, up: up, y: b.Tensor(name, engine.F32),
+		vec: min(vec(b, gate, -1), vec(b, up, -1)),
+	}
 	o.kernel = kernel(b, "silu_mul", shaders.Constants{"Lanes": threadLanes, "Vec": o.vec})
 	b.Add(name, o)
 	return o.y

@@ -6,7 +6,8 @@ import (
 	"gpuscope/engine"
 )
 
-// Slice adds slice: y = x[..., start : start+length, ...] along a dim. It refuses a start and a length that x does not have.
+// Slice adds slice: y = x[..., start : start+length, ...] along a dim. It refuses a start and a length that x
+// does not have.
 //
 //	x  any dims, any 32-bit type
 //	y  dims of x with length in place of dim axis
@@ -16,12 +17,15 @@ func Slice(b *engine.Builder, name string, x engine.ValueID, axis int, start, le
 	return addSlice(b, name, &slice{x: x, axis: axis, start: start, length: length, step: 1, exact: true})
 }
 
-// SliceRange adds slice as upstream's slice_copy has it: y = x[..., from : to : step, ...] along a dim, where a negative end counts from the live
-// dim's end, both are brought into 0 to the live dim, and a to of ToEnd, or any other number past the end, means the end.
+// SliceRange adds slice as upstream's slice_copy has it: y = x[..., from : to : step, ...] along a dim, where
+// a negative end counts from the live dim's end, both are brought into 0 to the live dim, and a to of ToEnd,
+// or any other number past the end, means the end.
 //
 //	x  any dims, any 32-bit type
 //	y  dims of x with ceil((to - from) / step) in place of dim axis; nothing left is refused
-func SliceRange(b *engine.Builder, name string, x engine.ValueID, axis int, from, to Int, step int) engine.ValueID {
+func SliceRange(b *engine.Builder, name string, x engine.ValueID, axis int, from, to Int,
+	step int,
+) engine.ValueID {
 	if b.Err() == nil && step < 1 {
 		b.Errorf("%s: slice with step %d, want at least 1", name, step)
 	}
@@ -66,8 +70,9 @@ func (o *slice) Spec() engine.Spec {
 		attrs["end"], attrs["step"] = o.end.attr(), o.step
 	}
 	return engine.Spec{
-		Kind: "slice", Inputs: args([]engine.ValueID{o.x}, o.start, o.length, o.end), Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, o.x, o.y)}}, Attrs: attrs,
+		Kind: "slice", Inputs: args([]engine.ValueID{o.x}, o.start, o.length, o.end),
+		Outputs: []engine.ValueID{o.y},
+		Slots:   []engine.Slot{{Uses: one(o.kernel, o.x, o.y)}}, Attrs: attrs,
 	}
 }
 
@@ -88,8 +93,8 @@ func within(i, dim int) int {
 	return min(max(i, 0), dim)
 }
 
-// Corners are the legal points with the fewest and the most rows among those where the count can turn: the ends of each range, and where one
-// bound meets another.
+// Corners are the legal points with the fewest and the most rows among those where the count can turn: the
+// ends of each range, and where one bound meets another.
 func (o *slice) Corners(r *engine.Ranges) []engine.Corner {
 	dimLo, dimHi := r.Min(o.x)[o.axis], r.Max(o.x)[o.axis]
 	startLo, startHi := o.start.span(r)
@@ -120,7 +125,8 @@ func (o *slice) Corners(r *engine.Ranges) []engine.Corner {
 		at := func(outer []int) engine.Corner {
 			d := slices.Clone(outer)
 			d[o.axis] = dim
-			return slices.Concat(engine.Corner{{Value: o.x, Dims: d}}, o.start.set(start), o.second().set(second))
+			return slices.Concat(engine.Corner{{Value: o.x, Dims: d}}, o.start.set(start),
+				o.second().set(second))
 		}
 		if least < 0 || n < least {
 			least, few = n, at(r.Min(o.x))
@@ -130,14 +136,18 @@ func (o *slice) Corners(r *engine.Ranges) []engine.Corner {
 		}
 	}
 	for _, dim := range dims {
-		for _, start := range []int{startLo, startHi, dim - 1, dim - secondLo, dim - secondHi, secondLo - 1, secondHi - 1} {
+		for _, start := range []int{
+			startLo, startHi, dim - 1, dim - secondLo, dim - secondHi, secondLo - 1,
+			secondHi - 1,
+		} {
 			for _, second := range []int{secondLo, secondHi, dim, dim - start, start + 1, 1} {
 				try(dim, start, second)
 			}
 		}
 	}
 	if most < 0 {
-		return r.Ends(args([]engine.ValueID{o.x}, o.start, o.length, o.end)...) // no live shape is legal; the plan says so
+		// no live shape is legal; the plan says so
+		return r.Ends(args([]engine.ValueID{o.x}, o.start, o.length, o.end)...)
 	}
 	return []engine.Corner{many, few}
 }
@@ -158,7 +168,8 @@ func (o *slice) Plan(p *engine.Planner) error {
 	if o.exact {
 		end = start + o.length.at(p)
 		if start < 0 || end <= start || end > dim {
-			return p.Errorf("rows %d to %d of dim %d of %v, want at least one row of the %d", start, end, o.axis, dims, dim)
+			return p.Errorf("rows %d to %d of dim %d of %v, want at least one row of the %d", start, end,
+				o.axis, dims, dim)
 		}
 	}
 	from, n := o.cut(dim, start, end)

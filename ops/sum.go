@@ -20,7 +20,9 @@ func Mean(b *engine.Builder, name string, x engine.ValueID, axes []int, keepDims
 	return addSum(b, name, "mean", x, axes, keepDims)
 }
 
-func addSum(b *engine.Builder, name, kind string, x engine.ValueID, axes []int, keepDims bool) engine.ValueID {
+func addSum(b *engine.Builder, name, kind string, x engine.ValueID, axes []int,
+	keepDims bool,
+) engine.ValueID {
 	if !ready(b, x) {
 		return engine.None
 	}
@@ -36,7 +38,8 @@ func addSum(b *engine.Builder, name, kind string, x engine.ValueID, axes []int, 
 	}
 	for k := range axes {
 		if o.first+k >= len(summed) || !summed[o.first+k] {
-			b.Errorf("%s: %s over dims %v of %s, which do not lie side by side: permute it first", name, kind, axes, b.Name(x))
+			b.Errorf("%s: %s over dims %v of %s, which do not lie side by side: permute it first", name, kind,
+				axes, b.Name(x))
 			return engine.None
 		}
 	}
@@ -83,7 +86,8 @@ func (o *sum) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.x) }
 
 func (o *sum) Plan(p *engine.Planner) error {
 	dims := p.Dims(o.x)
-	outer, n, inner := product(dims[:o.first]), product(dims[o.first:o.first+o.count]), product(dims[o.first+o.count:])
+	outer, n, inner := product(dims[:o.first]), product(dims[o.first:o.first+o.count]),
+		product(dims[o.first+o.count:])
 	factor := float32(1)
 	if o.kind == "mean" {
 		factor = 1 / float32(n)

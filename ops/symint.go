@@ -6,7 +6,8 @@ import (
 	"gpuscope/engine"
 )
 
-// The operators on SymInts have no dispatches: their plans give integers. The ranges of what they give follow from their corners.
+// The operators on SymInts have no dispatches: their plans give integers. The ranges of what they give follow
+// from their corners.
 
 // SymSize adds sym_size: the live size of a dim of x, as a SymInt.
 func SymSize(b *engine.Builder, name string, x engine.ValueID, axis int) engine.ValueID {
@@ -28,7 +29,10 @@ type symSize struct {
 }
 
 func (o *symSize) Spec() engine.Spec {
-	return engine.Spec{Kind: "sym_size", Inputs: []engine.ValueID{o.x}, Outputs: []engine.ValueID{o.y}, Attrs: map[string]any{"dim": o.axis}}
+	return engine.Spec{
+		Kind: "sym_size", Inputs: []engine.ValueID{o.x}, Outputs: []engine.ValueID{o.y},
+		Attrs: map[string]any{"dim": o.axis},
+	}
 }
 
 func (o *symSize) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.x) }
@@ -40,11 +44,14 @@ func (o *symSize) Plan(p *engine.Planner) error {
 
 func (o *symSize) Reference(r *Ref) { r.SetInt(o.y, int64(r.Tensor(o.x).Dims[o.axis])) }
 
-// SelectAsSymInt adds select_as_symint: the element of a graph input at index of dim axis and at 0 of all others, as a SymInt that is known on
-// the host before the step. Negative axes and indices count from the end. A value outside of lo to hi, which the graph is built for, is refused.
+// SelectAsSymInt adds select_as_symint: the element of a graph input at index of dim axis and at 0 of all
+// others, as a SymInt that is known on the host before the step. Negative axes and indices count from the
+// end. A value outside of lo to hi, which the graph is built for, is refused.
 //
 //	x  any dims, i32
-func SelectAsSymInt(b *engine.Builder, name string, x engine.ValueID, axis, index int, lo, hi int64) engine.ValueID {
+func SelectAsSymInt(b *engine.Builder, name string, x engine.ValueID, axis, index int, lo,
+	hi int64,
+) engine.ValueID {
 	if !ready(b, x) {
 		return engine.None
 	}

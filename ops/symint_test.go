@@ -32,7 +32,9 @@ func sampleSelectAsSymInt(t *rapid.T) *trial {
 	c := &trial{
 		build: func(b *engine.Builder) {
 			x := b.Input("x", engine.I32, []int{1, 1}, []int{1, n})
-			shown(b, SelectAsSymInt(b, "n", x, 1, rapid.SampledFrom([]int{0, -1}).Draw(t, "index"), 1, int64(hi)), hi)
+			shown(b,
+				SelectAsSymInt(b, "n", x, 1, rapid.SampledFrom([]int{0, -1}).Draw(t, "index"), 1, int64(hi)),
+				hi)
 		},
 		fill: map[string]func(int) float64{"x": func(i int) float64 { return float64(1 + i%hi) }},
 	}
@@ -57,7 +59,8 @@ func sampleSymBinary(t *rapid.T, kind string) *trial {
 	}
 	c := &trial{
 		build: func(b *engine.Builder) {
-			x, y := b.SymInt("a", int64(alo), int64(ahi), int64(ahi)), b.SymInt("b", int64(blo), int64(bhi), int64(cond(bhi == 0, blo, bhi)))
+			x, y := b.SymInt("a", int64(alo), int64(ahi), int64(ahi)),
+				b.SymInt("b", int64(blo), int64(bhi), int64(cond(bhi == 0, blo, bhi)))
 			v := symConstructors[kind](b, "n", Sym(x), Sym(y))
 			shown(b, SymAdd(b, "positive", Sym(v), Fixed(2001)), 4001)
 		},
@@ -78,8 +81,16 @@ func TestSymIntArithmetic(t *testing.T) {
 		a, b int64
 		want int64
 	}{
-		{"add", 3, -5, -2}, {"sub", 3, -5, 8}, {"mul", -3, 5, -15},
-		{"floordiv", 7, 2, 3}, {"floordiv", -7, 2, -4}, {"floordiv", 7, -2, -4}, {"floordiv", -7, -2, 3}, {"floordiv", 6, 3, 2}, {"floordiv", -6, 3, -2}, {"floordiv", 0, -3, 0},
+		{"add", 3, -5, -2},
+		{"sub", 3, -5, 8},
+		{"mul", -3, 5, -15},
+		{"floordiv", 7, 2, 3},
+		{"floordiv", -7, 2, -4},
+		{"floordiv", 7, -2, -4},
+		{"floordiv", -7, -2, 3},
+		{"floordiv", 6, 3, 2},
+		{"floordiv", -6, 3, -2},
+		{"floordiv", 0, -3, 0},
 	} {
 		t.Run(fmt.Sprintf("%d %s %d", c.a, c.kind, c.b), func(t *testing.T) {
 			b := tinyBuilder()

@@ -17,10 +17,11 @@ func SiLU(b *engine.Builder, name string, x engine.ValueID) engine.ValueID {
 	return addUnary(b, name, "silu", "silu", x)
 }
 
-// GELU adds gelu, element by element: y = x * Phi(x), Phi being the normal distribution's, or with tanh its approximation
-// y = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))). y has the dims of x.
+// GELU adds gelu, element by element: y = x * Phi(x), Phi being the normal distribution's, or with tanh its
+// approximation y = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))). y has the dims of x.
 //
-// Phi goes through an erf that is off by 1.5e-7 at most. Source: Hendrycks and Gimpel, Gaussian Error Linear Units (2016).
+// Phi goes through an erf that is off by 1.5e-7 at most. Source: Hendrycks and Gimpel, Gaussian Error Linear
+// Units (2016).
 func GELU(b *engine.Builder, name string, x engine.ValueID, tanh bool) engine.ValueID {
 	fn := "gelu"
 	if tanh {
@@ -29,7 +30,8 @@ func GELU(b *engine.Builder, name string, x engine.ValueID, tanh bool) engine.Va
 	return addUnary(b, name, "gelu", fn, x)
 }
 
-// unaries are the functions of the kernel shaders/unary.wgsl, in float64, and the operations one takes as a GPU is counted.
+// unaries are the functions of the kernel shaders/unary.wgsl, in float64, and the operations one takes as a
+// GPU is counted.
 var unaries = map[string]struct {
 	f     func(x float64) float64
 	flops int

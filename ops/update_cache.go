@@ -4,7 +4,8 @@ import (
 	"gpuscope/engine"
 )
 
-// UpdateCache adds update_cache: it writes the rows of value to a cache, from row position on. It has no output: the cache is State.
+// UpdateCache adds update_cache: it writes the rows of value to a cache, from row position on. It has no
+// output: the cache is State.
 //
 //	value     [1, S, H, D], any 32-bit type
 //	cache     [1, C, H, D], State of the same type
@@ -14,7 +15,8 @@ func UpdateCache(b *engine.Builder, name string, value, cache engine.ValueID, po
 		return
 	}
 	if b.DType(value) != b.DType(cache) {
-		b.Errorf("%s: value %s is %s, cache %s is %s, want one type", name, b.Name(value), b.DType(value), b.Name(cache), b.DType(cache))
+		b.Errorf("%s: value %s is %s, cache %s is %s, want one type", name, b.Name(value), b.DType(value),
+			b.Name(cache), b.DType(cache))
 		return
 	}
 	o := &updateCache{value: value, cache: cache, position: position, vec: innerVec(b, value, 1)}
@@ -31,7 +33,8 @@ type updateCache struct {
 
 func (o *updateCache) Spec() engine.Spec {
 	return engine.Spec{
-		Kind: "update_cache", Inputs: args([]engine.ValueID{o.value}, o.position), State: []engine.ValueID{o.cache},
+		Kind: "update_cache", Inputs: args([]engine.ValueID{o.value}, o.position),
+		State: []engine.ValueID{o.cache},
 		Slots: []engine.Slot{{Uses: one(o.kernel, o.value, o.cache)}},
 		Attrs: map[string]any{"input_pos": o.position.attr()},
 	}

@@ -6,14 +6,15 @@ import (
 	"gpuscope/engine"
 )
 
-// View adds view: the elements of x in other dims. One of the dims may be Rest, which is what the others leave of the live element count; any may
-// be a SymInt.
+// View adds view: the elements of x in other dims. One of the dims may be Rest, which is what the others
+// leave of the live element count; any may be a SymInt.
 //
 //	x  any dims, any 32-bit type
 //	y  dims, with the element count of x
 //
-// It is an alias of x, with no memory and no dispatch. Only where x or y is an input or output of the graph, or State, is it a copy. Upstream's
-// view_copy, squeeze, unsqueeze, clone, alias_copy and dim_order copies are all this operator.
+// It is an alias of x, with no memory and no dispatch. Only where x or y is an input or output of the graph,
+// or State, is it a copy. Upstream's view_copy, squeeze, unsqueeze, clone, alias_copy and dim_order copies
+// are all this operator.
 func View(b *engine.Builder, name string, x engine.ValueID, dims ...Int) engine.ValueID {
 	if !ready(b, x) {
 		return engine.None
@@ -59,7 +60,8 @@ func (o *view) Spec() engine.Spec {
 		dims[k] = d.attr()
 	}
 	return engine.Spec{
-		Kind: "view", Inputs: args([]engine.ValueID{o.x}, o.dims...), Outputs: []engine.ValueID{o.y}, Alias: true,
+		Kind: "view", Inputs: args([]engine.ValueID{o.x}, o.dims...), Outputs: []engine.ValueID{o.y},
+		Alias: true,
 		Slots: []engine.Slot{{Uses: one(o.kernel, o.x, o.y)}},
 		Attrs: map[string]any{"dims": dims},
 	}
@@ -82,7 +84,8 @@ func (o *view) Plan(p *engine.Planner) error {
 		others *= dims[o.rest]
 	}
 	if others != n {
-		return p.Errorf("%d elements of %v do not make the dims asked for, which hold %d", n, p.Dims(o.x), others)
+		return p.Errorf("%d elements of %v do not make the dims asked for, which hold %d", n, p.Dims(o.x),
+			others)
 	}
 	p.SetDims(o.y, dims[:len(o.dims)]...)
 	if !p.Aliased() {

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes sure that this system has what WebGPU needs to find a device: a Vulkan loader and at least one Vulkan driver (ICD)
-# whose library is there. Installs Mesa's with apt-get where it may (root, or sudo without a password), and says what to
-# type where it may not. Everything it says goes to stderr.
+# Makes sure that this system has what WebGPU needs to find a device: a Vulkan loader and at least one Vulkan
+# driver (ICD) whose library is there. Installs Mesa's with apt-get where it may (root, or sudo without a
+# password), and says what to type where it may not. Everything it says goes to stderr.
 set -eu
 
 say() { echo "vulkan: $*" >&2; }
@@ -28,14 +28,17 @@ manifests() {
 	fi
 	echo "${VK_ADD_DRIVER_FILES:-}" | tr : '\n'
 	home=${HOME:-/nonexistent}
-	echo "${XDG_CONFIG_HOME:-$home/.config}:${XDG_CONFIG_DIRS:-/etc/xdg}:/etc:/usr/local/etc:${XDG_DATA_HOME:-$home/.local/share}:${XDG_DATA_DIRS:-/usr/local/share:/usr/share}" |
+	config=${XDG_CONFIG_HOME:-$home/.config}:${XDG_CONFIG_DIRS:-/etc/xdg}:/etc:/usr/local/etc
+	data=${XDG_DATA_HOME:-$home/.local/share}:${XDG_DATA_DIRS:-/usr/local/share:/usr/share}
+	echo "$config:$data" |
 		tr : '\n' | while IFS= read -r folder; do
 		[ -n "$folder" ] || continue
 		for manifest in "$folder"/vulkan/icd.d/*.json; do echo "$manifest"; done
 	done
 }
 
-# has_driver: a manifest counts if the library it names can be found (containers often have the one without the other).
+# has_driver: a manifest counts if the library it names can be found (containers often have the one without
+# the other).
 has_driver() {
 	manifests | {
 		while IFS= read -r manifest; do

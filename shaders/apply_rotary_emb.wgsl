@@ -1,4 +1,5 @@
-// Turns each pair (x[2j], x[2j+1]) of a head by the angle of its row and pair. An invocation turns {{div .Vec 2}} {{if eq .Vec 4}}pairs{{else}}pair{{end}}.
+// Turns each pair (x[2j], x[2j+1]) of a head by the angle of its row and pair. An invocation turns
+// {{div .Vec 2}} {{if eq .Vec 4}}pairs{{else}}pair{{end}}.
 {{- $T := "vec2<f32>"}}{{$C := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{$C = "vec2<f32>"}}{{end}}
 struct Params {
   n: u32, // invocations
@@ -25,7 +26,8 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
   let s = sine[angle];
   let v = x[i];
 {{- if eq .Vec 4}}
-  y[i] = vec4<f32>(v.x * c.x - v.y * s.x, v.x * s.x + v.y * c.x, v.z * c.y - v.w * s.y, v.z * s.y + v.w * c.y);
+  y[i] = vec4<f32>(v.x * c.x - v.y * s.x, v.x * s.x + v.y * c.x, v.z * c.y - v.w * s.y,
+    v.z * s.y + v.w * c.y);
 {{- else}}
   y[i] = vec2<f32>(v.x * c - v.y * s, v.x * s + v.y * c);
 {{- end}}

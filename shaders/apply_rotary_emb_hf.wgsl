@@ -1,5 +1,5 @@
-// Turns each pair (x[j], x[j + D/2]) of a head of D. Tables hold a cosine and a sine for each of the D columns of a position. An invocation turns
-// {{if eq .Vec 4}}4 pairs{{else}}a pair{{end}}.
+// Turns each pair (x[j], x[j + D/2]) of a head of D. Tables hold a cosine and a sine for each of the D
+// columns of a position. An invocation turns {{if eq .Vec 4}}4 pairs{{else}}a pair{{end}}.
 {{- $T := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{end}}
 struct Params {
   n: u32, // invocations

@@ -1,4 +1,5 @@
-// Turns each pair of neighbours of x by the pair (cosine, sine) of freqs, which is repeated for each batch. An invocation turns a pair.
+// Turns each pair of neighbours of x by the pair (cosine, sine) of freqs, which is repeated for each batch.
+// An invocation turns a pair.
 struct Params {
   n: u32, // pairs of x
   period: u32, // pairs of freqs

@@ -1,5 +1,5 @@
-// The place of the largest element of each part of each row: the first of equals, and a NaN before any number. A workgroup takes a part{{if not .Pairs}}, which is
-// a row{{end}}.
+// The place of the largest element of each part of each row: the first of equals, and a NaN before any
+// number. A workgroup takes a part{{if not .Pairs}}, which is a row{{end}}.
 struct Params {
   parts: u32, // of all rows
   row_parts: u32,
@@ -8,12 +8,14 @@ struct Params {
 }
 
 @group(0) @binding(0) var<storage, read> x: array<{{if eq .Vec 4}}vec4<u32>{{else}}u32{{end}}>;
-@group(0) @binding(1) var<storage, read_write> y: array<{{if .Pairs}}vec2<u32>{{else}}u32{{end}}>; // {{if .Pairs}}key and {{end}}place
+// {{if .Pairs}}key and {{end}}place
+@group(0) @binding(1) var<storage, read_write> y: array<{{if .Pairs}}vec2<u32>{{else}}u32{{end}}>;
 @group(0) @binding(2) var<uniform> params: Params;
 
 {{template "flat_group" .}}
 {{template "reduce_first_largest" .}}
-// Elements are compared as unsigned keys of the same order: exact, with one answer for NaN, and -0 equal to 0. No element has the key 0.
+// Elements are compared as unsigned keys of the same order: exact, with one answer for NaN, and -0 equal to
+// 0. No element has the key 0.
 fn key_of(bits: u32) -> u32 {
   let magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) {
@@ -23,7 +25,8 @@ fn key_of(bits: u32) -> u32 {
 }
 
 @compute @workgroup_size({{.Lanes}})
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32) {
   let part = flat_group(wid, groups);
   let valid = part < params.parts;
   let row = part / params.row_parts;

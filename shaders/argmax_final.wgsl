@@ -1,4 +1,5 @@
-// The place of the largest element of each row, from the keys and places that argmax.wgsl found for its parts. A workgroup takes a row.
+// The place of the largest element of each row, from the keys and places that argmax.wgsl found for its
+// parts. A workgroup takes a row.
 struct Params {
   rows: u32,
   row_parts: u32,
@@ -11,7 +12,8 @@ struct Params {
 {{template "flat_group" .}}
 {{template "reduce_first_largest" .}}
 @compute @workgroup_size({{.Lanes}})
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32) {
   let row = flat_group(wid, groups);
   let valid = row < params.rows;
   let n = select(0u, params.row_parts, valid);

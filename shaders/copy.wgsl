@@ -1,5 +1,5 @@
-// Copies blocks of rows of elements between two dense tensors that differ in how far apart blocks and rows are. All in elements of
-// {{.Vec}} words; an invocation copies one.
+// Copies blocks of rows of elements between two dense tensors that differ in how far apart blocks and rows
+// are. All in elements of {{.Vec}} words; an invocation copies one.
 {{- $T := "u32"}}{{if eq .Vec 4}}{{$T = "vec4<u32>"}}{{end}}
 struct Params {
   n: u32, // elements

@@ -79,7 +79,8 @@ func (k *Kernel) readBindings(src string, structs map[string]string) error {
 	for i, m := range bindingRE.FindAllStringSubmatch(src, -1) {
 		group, number, space, access, name, typ := m[2]+m[5], m[3], m[6], m[7], m[8], strings.TrimSpace(m[9])
 		if group != "0" || number != strconv.Itoa(i) {
-			return fmt.Errorf("binding %s is group %s binding %s, want group 0 binding %d", name, group, number, i)
+			return fmt.Errorf("binding %s is group %s binding %s, want group 0 binding %d", name, group,
+				number, i)
 		}
 		if uniform {
 			return fmt.Errorf("binding %s comes after the params, which are the last", name)

@@ -1,5 +1,6 @@
-// y = rows of a 4-bit table, or of a range of its rows. An invocation turns one word, 8 columns of a row, into floats: (q - 8) * scale of the
-// word's group. Scales lie as linear_q4gsw has them, {{.ScaleRows}} rows' together.
+// y = rows of a 4-bit table, or of a range of its rows. An invocation turns one word, 8 columns of a row,
+// into floats: (q - 8) * scale of the word's group. Scales lie as linear_q4gsw has them, {{.ScaleRows}} rows'
+// together.
 struct Params {
   n: u32, // words of all rows asked for
   words: u32, // of a row
@@ -10,7 +11,8 @@ struct Params {
 }
 
 @group(0) @binding(0) var<storage, read> nibbles: array<u32>; // [rows, words]
-@group(0) @binding(1) var<storage, read> scales: array<{{if .HalfScales}}u32{{else}}f32{{end}}>; // [rows / {{.ScaleRows}}, groups, {{.ScaleRows}}]{{if .HalfScales}}, halves{{end}}
+// [rows / {{.ScaleRows}}, groups, {{.ScaleRows}}]{{if .HalfScales}}, halves{{end}}
+@group(0) @binding(1) var<storage, read> scales: array<{{if .HalfScales}}u32{{else}}f32{{end}}>;
 @group(0) @binding(2) var<storage, read> indices: array<i32>;
 @group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
 @group(0) @binding(4) var<uniform> params: Params;
@@ -30,7 +32,8 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
   let row = id - params.first;
   let column = i % params.words;
   let word = nibbles[row * params.words + column];
-  let place = (row / {{.ScaleRows}}u * (params.words / params.group_words) + column / params.group_words) * {{.ScaleRows}}u + row % {{.ScaleRows}}u;
+  let place = (row / {{.ScaleRows}}u * (params.words / params.group_words) +
+    column / params.group_words) * {{.ScaleRows}}u + row % {{.ScaleRows}}u;
 {{- if .HalfScales}}
   let scale = unpack2x16float(scales[place / 2u])[place % 2u];
 {{- else}}

@@ -1,5 +1,5 @@
-// A workgroup normalises a row: y = (x - mean) * inverseSqrt(variance + eps) * weight + bias. The variance is summed from differences to
-// the mean, which loses nothing where the mean is large.
+// A workgroup normalises a row: y = (x - mean) * inverseSqrt(variance + eps) * weight + bias. The variance is
+// summed from differences to the mean, which loses nothing where the mean is large.
 {{- $T := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{end}}
 struct Params {
   rows: u32,
@@ -17,7 +17,8 @@ struct Params {
 {{template "partial" .}}
 {{template "reduce_sum" .}}
 @compute @workgroup_size({{.Lanes}})
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32) {
   let row = flat_group(wid, groups);
   // A row that is not there has no elements; its lanes still meet the others at the barriers.
   let width = select(0u, params.width / {{.Vec}}u, row < params.rows);

@@ -1,9 +1,11 @@
-// y = x * w' + bias for {{if eq .Batch 1}}a row{{else}}{{.Batch}} rows{{end}} of x. A workgroup takes {{.Rows}} rows of w: each lane holds its columns of x while it goes through the rows, a
-// chunk of columns at a time, and what it sums for each result meets what the other lanes have once, at the end.
+// y = x * w' + bias for {{if eq .Batch 1}}a row{{else}}{{.Batch}} rows{{end}} of x. A workgroup takes
+// {{.Rows}} rows of w: each lane holds its columns of x while it goes through the rows, a chunk of columns at
+// a time, and what it sums for each result meets what the other lanes have once, at the end.
 {{- $q4 := eq .Weights "q4"}}
 {{- $sums := mul .Rows .Batch}}
 {{- $parts := div .Lanes $sums}}
-{{- $ahead := 8}}{{if lt .Rows 8}}{{$ahead = .Rows}}{{end}}{{/* rows of w that are loaded before the first is used */}}
+{{- /* rows of w that are loaded before the first is used */ -}}
+{{- $ahead := 8}}{{if lt .Rows 8}}{{$ahead = .Rows}}{{end}}
 {{- $chunk := 8}}{{$scaleRows := 4}}{{$scaleLoads := div .Rows 4}}
 {{- if $q4}}
 {{- $chunk = mul 8 .Words}}
@@ -20,8 +22,10 @@ struct Params {
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 {{- if $q4}}
-@group(0) @binding(1) var<storage, read> weights: array<{{if eq .Words 4}}vec4<u32>{{else}}u32{{end}}>; // [n, {{.Chunks}}]
-@group(0) @binding(2) var<storage, read> scales: array<{{if .HalfScales}}vec4<u32>{{else}}vec4<f32>{{end}}>; // [n / {{$scaleRows}}, {{div .Chunks .GroupChunks}}, {{$scaleRows}}]
+// [n, {{.Chunks}}]
+@group(0) @binding(1) var<storage, read> weights: array<{{if eq .Words 4}}vec4<u32>{{else}}u32{{end}}>;
+// [n / {{$scaleRows}}, {{div .Chunks .GroupChunks}}, {{$scaleRows}}]
+@group(0) @binding(2) var<storage, read> scales: array<{{if .HalfScales}}vec4<u32>{{else}}vec4<f32>{{end}}>;
 {{- else}}
 @group(0) @binding(1) var<storage, read> weights: array<vec4<f32>>; // [n, {{mul 2 .Chunks}}]
 {{- end}}
@@ -39,9 +43,11 @@ struct Params {
 {{- end}}
 var<workgroup> partial: array<f32, {{mul .Lanes $sums}}>;
 
-// Where a lane's share of a sum lies: lanes that write the same sum, or read neighbouring ones, meet in no memory bank.
+// Where a lane's share of a sum lies: lanes that write the same sum, or read neighbouring ones, meet in no
+// memory bank.
 fn place(lane: u32, sum: u32) -> u32 {
-  return lane * {{$sums}}u + (sum ^ {{if ge $sums 32}}(lane & 31u){{else}}((lane / {{div 32 $sums}}u) & {{sub $sums 1}}u){{end}});
+  return lane * {{$sums}}u +
+    (sum ^ {{if ge $sums 32}}(lane & 31u){{else}}((lane / {{div 32 $sums}}u) & {{sub $sums 1}}u){{end}});
 }
 
 fn total(v: vec4<f32>) -> f32 {
@@ -49,7 +55,8 @@ fn total(v: vec4<f32>) -> f32 {
 }
 
 @compute @workgroup_size({{.Lanes}})
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32) {
   // Workgroups that read the same weights are neighbours.
   let batches = (params.m + {{sub .Batch 1}}u) / {{.Batch}}u;
   let id = flat_group(wid, groups);
@@ -65,7 +72,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
 {{- end}}
 {{- range $r := .Rows}}
-  let w_row{{$r}} = {{if $.Ragged}}min(row0 + {{$r}}u, params.n - 1u){{else}}(row0 + {{$r}}u){{end}} * {{if $q4}}{{$.Chunks}}{{else}}{{mul 2 $.Chunks}}{{end}}u;
+  let w_row{{$r}} = {{if $.Ragged}}min(row0 + {{$r}}u,
+    params.n - 1u){{else}}(row0 + {{$r}}u){{end}} * {{if $q4}}{{$.Chunks}}{{else}}{{mul 2 $.Chunks}}{{end}}u;
 {{- end}}
 {{- if $q4}}
 {{- range $s := $scaleLoads}}
@@ -86,7 +94,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     let even{{$b}}_{{$w}} = vec4<f32>(u{{$b}}_{{$w}}.xz, v{{$b}}_{{$w}}.xz);
     let odd{{$b}}_{{$w}} = vec4<f32>(u{{$b}}_{{$w}}.yw, v{{$b}}_{{$w}}.yw) / odd_step;
 {{- end}}
-    let zero{{$b}} = total((even{{$b}}_0{{range $w := $.Words}}{{if $w}} + even{{$b}}_{{$w}}{{end}}{{end}}) * even_zero + (odd{{$b}}_0{{range $w := $.Words}}{{if $w}} + odd{{$b}}_{{$w}}{{end}}{{end}}) * odd_zero);
+    let zero{{$b}} = total((even{{$b}}_0{{range $w := $.Words}}{{if $w}} +
+      even{{$b}}_{{$w}}{{end}}{{end}}) * even_zero +
+      (odd{{$b}}_0{{range $w := $.Words}}{{if $w}} + odd{{$b}}_{{$w}}{{end}}{{end}}) * odd_zero);
 {{- end}}
     let group = chunk / {{.GroupChunks}}u;
 {{- range $s := $scaleLoads}}
@@ -102,8 +112,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     let scales0 = vec4<f32>(unpack2x16float(scale_pair.x), unpack2x16float(scale_pair.y));
 {{- else}}
 {{- range $s := $scaleLoads}}
-    let scales{{mul $s 2}} = vec4<f32>(unpack2x16float(scale_word{{$s}}.x), unpack2x16float(scale_word{{$s}}.y));
-    let scales{{add (mul $s 2) 1}} = vec4<f32>(unpack2x16float(scale_word{{$s}}.z), unpack2x16float(scale_word{{$s}}.w));
+    let scales{{mul $s 2}} = vec4<f32>(unpack2x16float(scale_word{{$s}}.x),
+      unpack2x16float(scale_word{{$s}}.y));
+    let scales{{add (mul $s 2) 1}} = vec4<f32>(unpack2x16float(scale_word{{$s}}.z),
+      unpack2x16float(scale_word{{$s}}.w));
 {{- end}}
 {{- end}}
 {{- end}}
@@ -133,7 +145,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- else}}
       let {{$t}} = fma(o{{$r}}, odd{{$b}}_0, e{{$r}} * even{{$b}}_0);
 {{- end}}
-      sum{{$b}}_{{$r}} = fma(scales{{div $r 4}}[{{sub $r (mul 4 (div $r 4))}}], total({{$t}}) - zero{{$b}}, sum{{$b}}_{{$r}});
+      sum{{$b}}_{{$r}} = fma(scales{{div $r 4}}[{{sub $r (mul 4 (div $r 4))}}], total({{$t}}) - zero{{$b}},
+        sum{{$b}}_{{$r}});
 {{- end}}
 {{- end}}
     }

@@ -1,5 +1,6 @@
-// y = x * w' + bias, a tile of {{.Tile}} x {{.Tile}} results a workgroup. Tiles of x and of the weights pass through workgroup memory, {{mul .Quads 4}} columns at a time; the
-// next ones are loaded while these are multiplied.
+// y = x * w' + bias, a tile of {{.Tile}} x {{.Tile}} results a workgroup. Tiles of x and of the weights pass
+// through workgroup memory, {{mul .Quads 4}} columns at a time; the next ones are loaded while these are
+// multiplied.
 {{- $q4 := eq .Weights "q4"}}
 {{- $loads := div (mul .Tile .Quads) 256}}
 struct Params {
@@ -13,7 +14,8 @@ struct Params {
 @group(0) @binding(0) var<storage, read> x: array<{{if .Vec}}vec4<f32>{{else}}f32{{end}}>;
 {{- if $q4}}
 @group(0) @binding(1) var<storage, read> weights: array<u32>; // [n, k / 8]
-@group(0) @binding(2) var<storage, read> scales: array<{{if .HalfScales}}u32{{else}}f32{{end}}>; // [n / {{if .HalfScales}}8, groups, 8{{else}}4, groups, 4{{end}}]
+// [n / {{if .HalfScales}}8, groups, 8{{else}}4, groups, 4{{end}}]
+@group(0) @binding(2) var<storage, read> scales: array<{{if .HalfScales}}u32{{else}}f32{{end}}>;
 {{- else}}
 @group(0) @binding(1) var<storage, read> weights: array<{{if .Vec}}vec4<f32>{{else}}f32{{end}}>; // [n, k]
 {{- end}}
@@ -49,7 +51,8 @@ fn load_x(row: u32, quad: u32) -> vec4<f32> {
   let at = row * params.k;
   let last = params.k - 1u;
   let c = vec4<u32>(0u, 1u, 2u, 3u) + vec4<u32>(4u * quad);
-  let v = vec4<f32>(x[at + min(c.x, last)], x[at + min(c.y, last)], x[at + min(c.z, last)], x[at + min(c.w, last)]);
+  let v = vec4<f32>(x[at + min(c.x, last)], x[at + min(c.y, last)], x[at + min(c.z, last)],
+    x[at + min(c.w, last)]);
   return select(vec4<f32>(0.0), v, c <= vec4<u32>(last));
 {{- end}}
 }
@@ -63,7 +66,8 @@ fn load_w(row: u32, quad: u32) -> vec4<f32> {
   let at = row * params.k;
   let last = params.k - 1u;
   let c = vec4<u32>(0u, 1u, 2u, 3u) + vec4<u32>(4u * quad);
-  let v = vec4<f32>(weights[at + min(c.x, last)], weights[at + min(c.y, last)], weights[at + min(c.z, last)], weights[at + min(c.w, last)]);
+  let v = vec4<f32>(weights[at + min(c.x, last)], weights[at + min(c.y, last)], weights[at + min(c.z, last)],
+    weights[at + min(c.w, last)]);
   return select(vec4<f32>(0.0), v, c <= vec4<u32>(last));
 {{- end}}
 }
@@ -78,7 +82,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   }
   let tx = lane & 15u;
   let ty = lane >> 4u;
-  // What this lane loads. Rows past the end are the last row again: their results go nowhere. Columns past the end are zeros of x, whatever w.
+  // What this lane loads. Rows past the end are the last row again: their results go nowhere. Columns past
+  // the end are zeros of x, whatever w.
   let quad = lane % {{.Quads}}u;
 {{- range $i := $loads}}
   let a_row{{$i}} = (lane + {{mul $i 256}}u) / {{$.Quads}}u;

@@ -1,5 +1,5 @@
-// y = weights * v over the positions that a token may see, a tile of {{.Tile}} tokens x 64 columns of a head a workgroup. {{mul .Quads 4}} positions at a time
-// pass through workgroup memory.
+// y = weights * v over the positions that a token may see, a tile of {{.Tile}} tokens x 64 columns of a head
+// a workgroup. {{mul .Quads 4}} positions at a time pass through workgroup memory.
 {{- $loads := div (mul .Tile .Quads) 256}}
 {{- $vloads := div (mul .Quads 64) 256}}
 {{- $n := div .Tile 16}}
@@ -13,7 +13,8 @@ struct Params {
 }
 
 @group(0) @binding(0) var<storage, read> weights: array<vec4<f32>>; // [q_heads, tokens, quads]
-@group(0) @binding(1) var<storage, read> v_cache: array<{{if .HalfCache}}vec2<u32>{{else}}vec4<f32>{{end}}>; // [positions, kv_heads, {{.HeadQuads}}]
+// [positions, kv_heads, {{.HeadQuads}}]
+@group(0) @binding(1) var<storage, read> v_cache: array<{{if .HalfCache}}vec2<u32>{{else}}vec4<f32>{{end}}>;
 @group(0) @binding(2) var<storage, read_write> y: array<vec4<f32>>; // [tokens, q_heads, {{.HeadQuads}}]
 @group(0) @binding(3) var<uniform> params: Params;
 
@@ -53,13 +54,16 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       // What a token may not see was never written.
       let c = vec4<u32>(0u, 1u, 2u, 3u) + vec4<u32>(first + 4u * quad);
       let a = weights[a_row{{$i}} + min(first / 4u + quad, params.quads - 1u)];
-      tile_a[tile_place(row{{$i}}, quad)] = select(vec4<f32>(0.0), a, c <= vec4<u32>(params.position + token_a{{$i}}));
+      tile_a[tile_place(row{{$i}}, quad)] = select(vec4<f32>(0.0), a,
+        c <= vec4<u32>(params.position + token_a{{$i}}));
     }
 {{- end}}
 {{- range $i := $vloads}}
     {
       let c = ty + {{mul $i 16}}u;
-      tile_v[c * 16u + tx] = cached(v_cache[(min(first + c, params.context - 1u) * params.kv_heads + kv_head) * {{$.HeadQuads}}u + v_column]);
+      tile_v[c * 16u +
+        tx] = cached(v_cache[(min(first + c, params.context - 1u) * params.kv_heads +
+        kv_head) * {{$.HeadQuads}}u + v_column]);
     }
 {{- end}}
     workgroupBarrier();
@@ -70,7 +74,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
 {{- end}}
 {{- range $i := $n}}
       let a{{$i}} = tile_a[row_a + {{mul $i (mul 16 $.Quads)}}u + ({{$q}}u ^ mask_a)];
-      sum{{$i}} = fma(vec4<f32>(a{{$i}}.w), v3, fma(vec4<f32>(a{{$i}}.z), v2, fma(vec4<f32>(a{{$i}}.y), v1, fma(vec4<f32>(a{{$i}}.x), v0, sum{{$i}}))));
+      sum{{$i}} = fma(vec4<f32>(a{{$i}}.w), v3,
+        fma(vec4<f32>(a{{$i}}.z), v2,
+        fma(vec4<f32>(a{{$i}}.y), v1, fma(vec4<f32>(a{{$i}}.x), v0, sum{{$i}}))));
 {{- end}}
     }
 {{- end}}

@@ -1,4 +1,5 @@
-// Puts the splits of sdpa_fd_split together: y = sum of w o / sum of w l, with w = exp(m - the largest m). A workgroup takes a head.
+// Puts the splits of sdpa_fd_split together: y = sum of w o / sum of w l, with w = exp(m - the largest m). A
+// workgroup takes a head.
 {{- $parts := div .Lanes .HeadQuads}}
 struct Params {
   q_heads: u32,
@@ -18,7 +19,8 @@ var<workgroup> weight: array<f32, {{.MaxSplits}}>;
 var<workgroup> sums: array<vec4<f32>, {{.Lanes}}>;
 
 @compute @workgroup_size({{.Lanes}})
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32) {
   let head = flat_group(wid, groups);
   if (head >= params.q_heads) {
     return; // a grid that is larger than the live shape needs

@@ -1,5 +1,6 @@
-// Attention of one token over one split of the positions, for {{.Heads}} query head{{if gt .Heads 1}}s{{end}} that share a KV head: the sum of v weighted by exp(score - max), not
-// yet divided by the sum of the weights, and that sum and max. Of the last split it also appends the token's k and v to the caches.
+// Attention of one token over one split of the positions, for {{.Heads}} query head{{if gt .Heads 1}}s{{end}}
+// that share a KV head: the sum of v weighted by exp(score - max), not yet divided by the sum of the weights,
+// and that sum and max. Of the last split it also appends the token's k and v to the caches.
 {{- $T := "f32"}}{{if eq .Heads 2}}{{$T = "vec2<f32>"}}{{else if eq .Heads 4}}{{$T = "vec4<f32>"}}{{end}}
 {{- $parts := div 64 .HeadQuads}}
 struct Params {
@@ -15,7 +16,8 @@ struct Params {
 @group(0) @binding(0) var<storage, read> q: array<f32>; // [q_heads, {{mul 4 .HeadQuads}}]
 @group(0) @binding(1) var<storage, read> k: array<vec4<f32>>; // [kv_heads, {{.HeadQuads}}]
 @group(0) @binding(2) var<storage, read> v: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> k_cache: array<{{$C}}>; // [positions, kv_heads, {{.HeadQuads}}]
+// [positions, kv_heads, {{.HeadQuads}}]
+@group(0) @binding(3) var<storage, read_write> k_cache: array<{{$C}}>;
 @group(0) @binding(4) var<storage, read_write> v_cache: array<{{$C}}>;
 @group(0) @binding(5) var<storage, read_write> part_o: array<vec4<f32>>; // [q_heads, splits, {{.HeadQuads}}]
 @group(0) @binding(6) var<storage, read_write> part_ml: array<vec2<f32>>; // [q_heads, splits]: max, sum
@@ -30,7 +32,8 @@ var<workgroup> weight: array<{{$T}}, 64>; // of the positions of a block
 var<workgroup> sums: array<{{$T}}, 256>; // [lane, 4]
 
 @compute @workgroup_size(64)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32) {
   let id = flat_group(wid, groups);
   let split = id % params.splits;
   let head_group = id / params.splits;
@@ -43,7 +46,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let end = min(begin + params.split_len, params.context);
   for (var d = lane; d < {{mul 4 .HeadQuads}}u; d += 64u) {
     let at = head0 * {{mul 4 .HeadQuads}}u + d;
-    query[d] = params.scale * {{if eq .Heads 1}}q[at]{{else}}{{$T}}(q[at]{{range $h := .Heads}}{{if $h}}, q[at + {{mul $h (mul 4 $.HeadQuads)}}u]{{end}}{{end}}){{end}};
+    query[d] = params.scale * {{if eq .Heads 1}}q[at]{{else}}{{$T}}(q[at]{{range $h := .Heads}}{{if $h}},
+      q[at + {{mul $h (mul 4 $.HeadQuads)}}u]{{end}}{{end}}){{end}};
   }
   // The workgroups of other query heads of the KV head write the same. Each reads what it wrote itself.
   if (begin < params.context && end == params.context && lane < {{.HeadQuads}}u) {
@@ -73,7 +77,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     var score = {{$T}}(0.0);
 {{- range $i := .HeadQuads}}
     let k{{$i}} = cached(k_cache[row + {{$i}}u]);
-    score = fma({{$T}}(k{{$i}}.w), query[{{add (mul 4 $i) 3}}], fma({{$T}}(k{{$i}}.z), query[{{add (mul 4 $i) 2}}], fma({{$T}}(k{{$i}}.y), query[{{add (mul 4 $i) 1}}], fma({{$T}}(k{{$i}}.x), query[{{mul 4 $i}}], score))));
+    score = fma({{$T}}(k{{$i}}.w), query[{{add (mul 4 $i) 3}}],
+      fma({{$T}}(k{{$i}}.z), query[{{add (mul 4 $i) 2}}],
+      fma({{$T}}(k{{$i}}.y), query[{{add (mul 4 $i) 1}}],
+      fma({{$T}}(k{{$i}}.x), query[{{mul 4 $i}}], score))));
 {{- end}}
     partial[lane] = select({{$T}}(-1e30), score, there);
     workgroupBarrier();
@@ -124,7 +131,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
 {{- range $h := .Heads}}
 {{- $x := ""}}{{if gt $.Heads 1}}{{$x = printf ".%s" (slice "xyzw" $h (add $h 1))}}{{end}}
-  part_o[((head0 + {{$h}}u) * params.splits + split) * {{$.HeadQuads}}u + column] = vec4<f32>(o0{{$x}}, o1{{$x}}, o2{{$x}}, o3{{$x}});
+  part_o[((head0 + {{$h}}u) * params.splits + split) * {{$.HeadQuads}}u + column] = vec4<f32>(o0{{$x}},
+    o1{{$x}}, o2{{$x}}, o3{{$x}});
 {{- end}}
   if (column == 0u) {
 {{- range $h := .Heads}}

@@ -1,4 +1,5 @@
-// scores = scale * q * k' for the positions that a token may see, a tile of {{.Tile}} tokens x {{.Tile}} positions of a head a workgroup.
+// scores = scale * q * k' for the positions that a token may see, a tile of {{.Tile}} tokens x {{.Tile}}
+// positions of a head a workgroup.
 {{- $loads := div (mul .Tile .Quads) 256}}
 struct Params {
   tokens: u32,
@@ -11,7 +12,8 @@ struct Params {
 }
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [tokens, q_heads, {{.HeadQuads}}]
-@group(0) @binding(1) var<storage, read> k_cache: array<{{if .HalfCache}}vec2<u32>{{else}}vec4<f32>{{end}}>; // [positions, kv_heads, {{.HeadQuads}}]
+// [positions, kv_heads, {{.HeadQuads}}]
+@group(0) @binding(1) var<storage, read> k_cache: array<{{if .HalfCache}}vec2<u32>{{else}}vec4<f32>{{end}}>;
 @group(0) @binding(2) var<storage, read_write> scores: array<f32>; // [q_heads, tokens, stride]
 @group(0) @binding(3) var<uniform> params: Params;
 
@@ -24,7 +26,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let tile_column = wid.x * {{.Tile}}u;
   let head = wid.z;
   // Nothing to do past the live shape, and where no token of the tile may see any position of it.
-  if (tile_row >= params.tokens || tile_column >= params.context || tile_column > params.position + tile_row + {{sub .Tile 1}}u || head >= params.q_heads) {
+  if (tile_row >= params.tokens || tile_column >= params.context ||
+    tile_column > params.position + tile_row + {{sub .Tile 1}}u || head >= params.q_heads) {
     return;
   }
   let kv_head = head / (params.q_heads / params.kv_heads);
@@ -33,8 +36,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let quad = lane % {{.Quads}}u;
 {{- range $i := $loads}}
   let row{{$i}} = (lane + {{mul $i 256}}u) / {{$.Quads}}u;
-  let q_row{{$i}} = (min(tile_row + row{{$i}}, params.tokens - 1u) * params.q_heads + head) * {{$.HeadQuads}}u;
-  let k_row{{$i}} = (min(tile_column + row{{$i}}, params.context - 1u) * params.kv_heads + kv_head) * {{$.HeadQuads}}u;
+  let q_row{{$i}} = (min(tile_row + row{{$i}}, params.tokens - 1u) * params.q_heads +
+    head) * {{$.HeadQuads}}u;
+  let k_row{{$i}} = (min(tile_column + row{{$i}}, params.context - 1u) * params.kv_heads +
+    kv_head) * {{$.HeadQuads}}u;
 {{- end}}
 {{- template "tile_sums" .}}
   for (var first = 0u; first < {{.HeadQuads}}u; first += {{.Quads}}u) {
@@ -42,7 +47,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     let there = first + quad < {{.HeadQuads}}u;
 {{- range $i := $loads}}
     tiles[tile_place(row{{$i}}, quad)] = select(vec4<f32>(0.0), q[q_row{{$i}} + at], there);
-    tiles[second + tile_place(row{{$i}}, quad)] = select(vec4<f32>(0.0), cached(k_cache[k_row{{$i}} + at]), there);
+    tiles[second + tile_place(row{{$i}}, quad)] = select(vec4<f32>(0.0), cached(k_cache[k_row{{$i}} + at]),
+      there);
 {{- end}}
     workgroupBarrier();
 {{- template "tile_product" .}}

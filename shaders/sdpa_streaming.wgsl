@@ -1,6 +1,8 @@
-// Attention of a tile of 64 rows over the positions they may see, 64 at a time, with no scores in memory. A row is a token of a query head; the {{.Group}} query
-// heads of a KV head make {{.Group}} rows of each token, so that they share what is loaded of k and v. The largest score and the sum of the weights
-// of a row are carried along, and what was summed so far is scaled when a larger score comes. Source: Dao and others, FlashAttention-2 (2023).
+// Attention of a tile of 64 rows over the positions they may see, 64 at a time, with no scores in memory. A
+// row is a token of a query head; the {{.Group}} query heads of a KV head make {{.Group}} rows of each token,
+// so that they share what is loaded of k and v. The largest score and the sum of the weights of a row are
+// carried along, and what was summed so far is scaled when a larger score comes. Source: Dao and others,
+// FlashAttention-2 (2023).
 {{- $n := 4}}{{/* rows of a lane: the components of a vector */}}
 {{- $loads := div (mul 64 .Quads) 256}}
 {{- $columns := div (add .HeadQuads 15) 16}}
@@ -14,7 +16,8 @@ struct Params {
 
 {{- $C := "vec4<f32>"}}{{if .HalfCache}}{{$C = "vec2<u32>"}}{{end}}
 
-@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [tokens, kv_heads, {{.Group}}, {{.HeadQuads}}]
+// [tokens, kv_heads, {{.Group}}, {{.HeadQuads}}]
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> k_cache: array<{{$C}}>; // [positions, kv_heads, {{.HeadQuads}}]
 @group(0) @binding(2) var<storage, read> v_cache: array<{{$C}}>;
 @group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>; // like q
@@ -31,11 +34,13 @@ fn weight_place(row: u32, quad: u32) -> u32 {
 
 // The place of a row of q or y, less that of its KV head.
 fn row_place(row: u32, kv_head: u32) -> u32 {
-  return ((row / {{.Group}}u * params.kv_heads + kv_head) * {{.Group}}u + row % {{.Group}}u) * {{.HeadQuads}}u;
+  return ((row / {{.Group}}u * params.kv_heads + kv_head) * {{.Group}}u +
+    row % {{.Group}}u) * {{.HeadQuads}}u;
 }
 
 @compute @workgroup_size(256)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32) {
   // The tiles of the last tokens have the most positions to go through, and start first.
   let rows = params.tokens * {{.Group}}u;
   let row_tiles = (rows + 63u) / 64u;
@@ -77,7 +82,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let there = first + quad < {{.HeadQuads}}u;
 {{- range $i := $loads}}
       tiles[tile_place(row{{$i}}, quad)] = select(vec4<f32>(0.0), q[q_row{{$i}} + at], there);
-      tiles[second + tile_place(row{{$i}}, quad)] = select(vec4<f32>(0.0), cached(k_cache[k_row{{$i}} + at]), there);
+      tiles[second + tile_place(row{{$i}}, quad)] = select(vec4<f32>(0.0), cached(k_cache[k_row{{$i}} + at]),
+        there);
 {{- end}}
       workgroupBarrier();
 {{- template "tile_product" .}}
@@ -85,7 +91,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     }
 {{- range $j := $n}}
     let seen{{$j}} = vec4<u32>(tile_column + tx + {{mul $j 16}}u) <= last;
-    let score{{$j}} = select(vec4<f32>(-1e30), params.scale * vec4<f32>(sum0_{{$j}}, sum1_{{$j}}, sum2_{{$j}}, sum3_{{$j}}), seen{{$j}});
+    let score{{$j}} = select(vec4<f32>(-1e30),
+      params.scale * vec4<f32>(sum0_{{$j}}, sum1_{{$j}}, sum2_{{$j}}, sum3_{{$j}}), seen{{$j}});
 {{- end}}
     // The largest score of each row: of a lane's own, then of the 16 lanes that share the row.
     tiles[lane] = max(max(score0, score1), max(score2, score3));
@@ -123,7 +130,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- range $i := $n}}
       let w{{$i}} = tiles[weight_place(ty + {{mul $i 16}}u, c)];
 {{- range $u := $columns}}
-      o{{$i}}_{{$u}} = fma(vec4<f32>(w{{$i}}.w), v3_{{$u}}, fma(vec4<f32>(w{{$i}}.z), v2_{{$u}}, fma(vec4<f32>(w{{$i}}.y), v1_{{$u}}, fma(vec4<f32>(w{{$i}}.x), v0_{{$u}}, o{{$i}}_{{$u}}))));
+      o{{$i}}_{{$u}} = fma(vec4<f32>(w{{$i}}.w), v3_{{$u}},
+        fma(vec4<f32>(w{{$i}}.z), v2_{{$u}},
+        fma(vec4<f32>(w{{$i}}.y), v1_{{$u}}, fma(vec4<f32>(w{{$i}}.x), v0_{{$u}}, o{{$i}}_{{$u}}))));
 {{- end}}
 {{- end}}
     }

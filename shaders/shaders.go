@@ -1,18 +1,20 @@
 // Package shaders holds the WGSL of every kernel as text templates, and expands them.
 //
-// A template is one file NAME.wgsl. Expand fills in its named constants (text/template, so {{.Lanes}}, {{if}} and {{range}}) and reads the
-// kernel's description back from the text that came out: the expanded WGSL is the only place where workgroup size, bindings
-// and params are written down. The files in include define parts that templates share: {{template "flat_group" .}} takes one in.
+// A template is one file NAME.wgsl. Expand fills in its named constants (text/template, so {{.Lanes}}, {{if}}
+// and {{range}}) and reads the kernel's description back from the text that came out: the expanded WGSL is
+// the only place where workgroup size, bindings and params are written down. The files in include define
+// parts that templates share: {{template "flat_group" .}} takes one in.
 //
 // A template follows these rules, and Expand refuses what does not:
 //
 //   - the entry point is main, in group 0;
-//   - bindings are numbered from 0 without gaps: storage buffers first, and last the params, if there are any,
-//     as var<uniform> of a struct whose fields are all u32, i32 or f32, at most 64 of them;
+//   - bindings are numbered from 0 without gaps: storage buffers first, and last the params, if any,
+//     as var<uniform> of a struct whose fields are all u32, i32 or f32, 64 at most;
 //   - array lengths in workgroup memory are integer literals, module constants, or products of these;
 //   - every constant that is given is used, and every one that is used is given.
 //
-// The WGSL front ends in use are old: a template does without enable, override, const_assert and the packed 8-bit builtins.
+// The WGSL front ends in use are old: a template does without enable, override, const_assert and the packed
+// 8-bit builtins.
 package shaders
 
 import (
@@ -212,7 +214,8 @@ func unused(t *template.Template, c Constants) error {
 	return nil
 }
 
-// list is the constants in the order of their names: "Lanes 64, Vec 4". What is false, zero or empty is left out.
+// list is the constants in the order of their names: "Lanes 64, Vec 4". What is false, zero or empty is left
+// out.
 func (c Constants) list() string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(c)) {
@@ -227,7 +230,8 @@ func (c Constants) list() string {
 	return strings.Join(parts, ", ")
 }
 
-// tidy takes out what template actions leave behind: blanks at line ends, and all but one of the empty lines in a row.
+// tidy takes out what template actions leave behind: blanks at line ends, and all but one of the empty lines
+// in a row.
 func tidy(s string) string {
 	lines := strings.Split(s, "\n")
 	out := lines[:0]

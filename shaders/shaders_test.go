@@ -36,7 +36,8 @@ func TestExpansionsAreAsExpected(t *testing.T) {
 			t.Errorf("%s.wgsl has no expected expansion: write its constants to testdata/%s/CASE.json and run the test with -update", name, name)
 		}
 		for _, file := range cases {
-			t.Run(name+"/"+strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) { holdExpansion(t, name, file) })
+			t.Run(name+"/"+strings.TrimSuffix(filepath.Base(file), ".json"),
+				func(t *testing.T) { holdExpansion(t, name, file) })
 		}
 	}
 }
@@ -88,7 +89,8 @@ func readConstants(t *testing.T, file string) Constants {
 // summary is what was read back from an expansion, as a comment.
 func summary(k Kernel) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "// %s with %s: workgroup %v, %d bytes of workgroup memory\n", k.Template, k.Constants, k.WorkgroupSize, k.WorkgroupBytes)
+	fmt.Fprintf(&b, "// %s with %s: workgroup %v, %d bytes of workgroup memory\n", k.Template, k.Constants,
+		k.WorkgroupSize, k.WorkgroupBytes)
 	for i, s := range k.Storage {
 		fmt.Fprintf(&b, "// binding %d: %s%s\n", i, s.Name, map[bool]string{true: " (written)"}[s.Write])
 	}
@@ -121,9 +123,15 @@ var<workgroup> held: array<array<vec4<f32>, tile * 2>, 8>;
 	}
 	for _, c := range []struct{ name, from, to, want string }{
 		{"no entry point", "fn main", "fn other", "0 compute entry points"},
-		{"a second entry point", "fn main() {}", "fn main() {} @compute @workgroup_size(1) fn more() {}", "2 compute entry points"},
+		{
+			"a second entry point", "fn main() {}", "fn main() {} @compute @workgroup_size(1) fn more() {}",
+			"2 compute entry points",
+		},
 		{"a workgroup size that is no literal", "size(8, 4)", "size(lanes)", "workgroup_size(lanes)"},
-		{"a gap in the bindings", "@binding(1)", "@binding(3)", "binding y is group 0 binding 3, want group 0 binding 1"},
+		{
+			"a gap in the bindings", "@binding(1)", "@binding(3)",
+			"binding y is group 0 binding 3, want group 0 binding 1",
+		},
 		{"another group", "@group(0) @binding(1)", "@group(1) @binding(1)", "group 1"},
 		{"a vector in the params", "n: u32", "n: vec2<u32>", "field n is vec2<u32>, want u32, i32 or f32"},
 		{"params that are no struct", "params: Params", "params: u32", "u32 is not a struct"},
@@ -150,9 +158,16 @@ func TestExpandNamesTheFileAndTheConstant(t *testing.T) {
 		constants      Constants
 		want           string
 	}{
-		{"a template that is not there", "nothing", nil, "shader nothing.wgsl: shader nothing: there is no such template"},
+		{
+			"a template that is not there", "nothing", nil,
+			"shader nothing.wgsl: shader nothing: there is no such template",
+		},
 		{"a constant that is missing", "rms_norm", Constants{"Vec": 4}, `no entry for key "Lanes"`},
-		{"a constant that nothing uses", "rms_norm", Constants{"Vec": 4, "Lanes": 64, "Tile": 8}, "constant Tile is given and not used"},
+		{
+			"a constant that nothing uses", "rms_norm",
+			Constants{"Vec": 4, "Lanes": 64, "Tile": 8},
+			"constant Tile is given and not used",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Expand(c.template, c.constants)

@@ -1,5 +1,6 @@
-// A workgroup takes a row: y = exp(x - max) / sum(exp(x - max)). Each lane keeps the maximum of what it has seen and the sum of exponentials
-// against it, so the row is read twice and not three times (Milakov and Gimelshein, Online normalizer calculation for softmax, 2018).
+// A workgroup takes a row: y = exp(x - max) / sum(exp(x - max)). Each lane keeps the maximum of what it has
+// seen and the sum of exponentials against it, so the row is read twice and not three times (Milakov and
+// Gimelshein, Online normalizer calculation for softmax, 2018).
 {{- $T := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{end}}
 struct Params {
   rows: u32,
@@ -15,7 +16,8 @@ struct Params {
 {{template "reduce_sum" .}}
 {{template "reduce_max" .}}
 @compute @workgroup_size({{.Lanes}})
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32) {
   let row = flat_group(wid, groups);
   // A row that is not there has no elements; its lanes still meet the others at the barriers.
   let width = select(0u, params.width / {{.Vec}}u, row < params.rows);

@@ -1,4 +1,5 @@
-// y[block, column] = factor * sum of x[block, row, column] over the rows. An invocation sums {{if eq .Vec 4}}4 columns{{else}}a column{{end}}.
+// y[block, column] = factor * sum of x[block, row, column] over the rows. An invocation sums
+// {{if eq .Vec 4}}4 columns{{else}}a column{{end}}.
 {{- $T := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{end}}
 struct Params {
   n: u32, // invocations

@@ -22,8 +22,8 @@ var (
 	ValueRoles   = []string{"input", "output", "constant", "state", "intermediate", "scratch", "symint"}
 )
 
-// Check says whether a trace hangs together: every id is in range and in its place, sizes are sane, words are known. What is computed from a trace
-// that passed needs no further check. The error names the field.
+// Check says whether a trace hangs together: every id is in range and in its place, sizes are sane, words are
+// known. What is computed from a trace that passed needs no further check. The error names the field.
 func (t *Trace) Check() error {
 	c := checker{t: t}
 	c.graph()
@@ -143,7 +143,8 @@ func (c *checker) graph() {
 		c.workgroups(k.WorkgroupSize, "graph.kernels[%d].workgroup_size", i)
 		for j, p := range k.Params {
 			if p.Offset < 0 || p.Offset > maxParamsBytes-4 {
-				c.refuse(fmt.Sprintf("%d is not 0 to %d", p.Offset, maxParamsBytes-4), "graph.kernels[%d].params[%d].offset", i, j)
+				c.refuse(fmt.Sprintf("%d is not 0 to %d", p.Offset, maxParamsBytes-4),
+					"graph.kernels[%d].params[%d].offset", i, j)
 			}
 		}
 	}
@@ -169,7 +170,8 @@ func (c *checker) plans() {
 		c.notNegative(p.Bytes, "plans[%d].bytes", i)
 		c.notNegative(p.FLOPs, "plans[%d].flops", i)
 		if len(p.Params) > 2*maxParamsBytes {
-			c.refuse(fmt.Sprintf("%d bytes, at most %d", len(p.Params)/2, maxParamsBytes), "plans[%d].params", i)
+			c.refuse(fmt.Sprintf("%d bytes, at most %d", len(p.Params)/2, maxParamsBytes), "plans[%d].params",
+				i)
 		} else if _, err := hex.DecodeString(p.Params); err != nil {
 			c.refuse("it is not hex", "plans[%d].params", i)
 		}
@@ -235,12 +237,14 @@ func (c *checker) pass(p *Pass, step, pass int) {
 		c.id(int(h.Op), len(c.t.Graph.Ops), "steps[%d].resize.passes[%d].hooks[%d].op", step, pass, k)
 		c.values(h.Triggers, "steps[%d].resize.passes[%d].hooks[%d].triggers", step, pass, k)
 		for _, ch := range h.Changed {
-			c.id(int(ch.Value), len(c.t.Graph.Values), "steps[%d].resize.passes[%d].hooks[%d].changed", step, pass, k)
+			c.id(int(ch.Value), len(c.t.Graph.Values), "steps[%d].resize.passes[%d].hooks[%d].changed", step,
+				pass, k)
 		}
 		for _, ch := range h.Plans {
 			for _, id := range []*PlanID{ch.From, ch.To} {
 				if id != nil {
-					c.id(int(*id), len(c.t.Plans), "steps[%d].resize.passes[%d].hooks[%d].plans", step, pass, k)
+					c.id(int(*id), len(c.t.Plans), "steps[%d].resize.passes[%d].hooks[%d].plans", step, pass,
+						k)
 				}
 			}
 		}

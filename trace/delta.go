@@ -33,7 +33,10 @@ func DiffPlans(from, to *Plan) PlanDiff {
 func (d PlanDiff) Any() bool { return d != PlanDiff{} }
 
 func (d PlanDiff) or(e PlanDiff) PlanDiff {
-	return PlanDiff{Grid: d.Grid || e.Grid, Route: d.Route || e.Route, Params: d.Params || e.Params, New: d.New || e.New, Gone: d.Gone || e.Gone}
+	return PlanDiff{
+		Grid: d.Grid || e.Grid, Route: d.Route || e.Route, Params: d.Params || e.Params,
+		New: d.New || e.New, Gone: d.Gone || e.Gone,
+	}
 }
 
 // String has a letter for each: g grid, r route, p params, + new, - gone.
@@ -53,13 +56,15 @@ func (d PlanDiff) String() string {
 // Delta is a dispatch, or several, against a base step.
 type Delta struct {
 	PlanDiff
-	// Timed says that both sides have repeats enough to be compared; TimeNS is then the difference, and Equal that it is within max(2 quanta, IQR).
+	// Timed says that both sides have repeats enough to be compared; TimeNS is then the difference, and Equal
+	// that it is within max(2 quanta, IQR).
 	Timed  bool
 	TimeNS float64
 	Equal  bool
 }
 
-// String is the text of the Δ column: "gp t+1.2", "=" where only times could differ and do not. Decimals are those of a µs.
+// String is the text of the Δ column: "gp t+1.2", "=" where only times could differ and do not. Decimals are
+// those of a µs.
 func (d Delta) text(decimals int) string {
 	out := d.PlanDiff.String()
 	switch {
@@ -73,7 +78,8 @@ func (d Delta) text(decimals int) string {
 	return strings.TrimSpace(fmt.Sprintf("%s t%+.*f", out, decimals, d.TimeNS/1e3))
 }
 
-// deltaOf compares a launch with the same dispatch of a base step. Times of single runs are not compared: one sample says nothing of its spread.
+// deltaOf compares a launch with the same dispatch of a base step. Times of single runs are not compared: one
+// sample says nothing of its spread.
 func deltaOf(now, base *Launch, resolutionNS float64, sameClock bool) Delta {
 	if base == nil {
 		return Delta{PlanDiff: PlanDiff{New: true}}
@@ -95,8 +101,8 @@ type Base struct {
 // clockMoved is the change of the canary's ratio beyond which times of two steps are not compared.
 const clockMoved = 0.03
 
-// join finds for every launch the one of the base that is the same dispatch: by id where the graphs agree on what the id is, else, where they
-// have no dispatch in common, by order.
+// join finds for every launch the one of the base that is the same dispatch: by id where the graphs agree on
+// what the id is, else, where they have no dispatch in common, by order.
 func join(now, base []Launch) (of []*Launch, gone []*Launch, byOrder bool) {
 	of = make([]*Launch, len(now))
 	byID := make(map[DispatchID]*Launch, len(base))
@@ -105,7 +111,8 @@ func join(now, base []Launch) (of []*Launch, gone []*Launch, byOrder bool) {
 	}
 	found := make(map[DispatchID]bool, len(now))
 	for i := range now {
-		if b := byID[now[i].ID]; b != nil && b.Op.Name == now[i].Op.Name && b.Dispatch.Label == now[i].Dispatch.Label {
+		if b := byID[now[i].ID]; b != nil && b.Op.Name == now[i].Op.Name &&
+			b.Dispatch.Label == now[i].Dispatch.Label {
 			of[i], found[b.ID] = b, true
 		}
 	}

@@ -14,9 +14,10 @@ type Detail struct {
 	Params  []ParamValue // decoded, against the base
 	Inputs  []ValueDetail
 	Outputs []ValueDetail
-	Barrier ValueID // value that the barrier before it waits for; -1: it stands in one level with what is before it
-	Levels  int     // of the step
-	Source  string  // WGSL; "" where the trace does not carry it
+	// value that the barrier before it waits for; -1: it stands in one level with what is before it
+	Barrier ValueID
+	Levels  int    // of the step
+	Source  string // WGSL; "" where the trace does not carry it
 }
 
 // ValueDetail is a value at a step.
@@ -25,7 +26,8 @@ type ValueDetail struct {
 	Live []int // dims
 }
 
-// Detail describes a dispatch in a step, an index into Trace.Steps; nil where it did not run. Base may be nil.
+// Detail describes a dispatch in a step, an index into Trace.Steps; nil where it did not run. Base may be
+// nil.
 func (x *Index) Detail(step int, id DispatchID, base *Base) *Detail {
 	launches := x.launches(step)
 	i := 0
@@ -35,7 +37,10 @@ func (x *Index) Detail(step int, id DispatchID, base *Base) *Detail {
 	if i == len(launches) {
 		return nil
 	}
-	d := &Detail{Launch: launches[i], Index: x, Name: x.Name(id), Levels: len(x.levelStarts(step)), Barrier: x.barrier(launches[:i+1])}
+	d := &Detail{
+		Launch: launches[i], Index: x, Name: x.Name(id), Levels: len(x.levelStarts(step)),
+		Barrier: x.barrier(launches[:i+1]),
+	}
 	if base != nil {
 		of, _, _ := join(launches[i:i+1], base.Index.launches(base.Step))
 		if of[0] != nil && of[0].ID == id {
@@ -56,8 +61,8 @@ func (x *Index) Detail(step int, id DispatchID, base *Base) *Detail {
 	return d
 }
 
-// barrier replays the rule by which a barrier comes before the last of several dispatches, and says for which value: one that it touches and another
-// since the last barrier wrote, or that it writes and another read.
+// barrier replays the rule by which a barrier comes before the last of several dispatches, and says for which
+// value: one that it touches and another since the last barrier wrote, or that it writes and another read.
 func (x *Index) barrier(launches []Launch) ValueID {
 	read, written := map[int]bool{}, map[int]bool{}
 	waitsFor := ValueID(-1)
@@ -104,7 +109,8 @@ func (x *Index) memory(v ValueID) int {
 func (d *Detail) Lines() []string {
 	launch := []string{
 		d.Name, fmt.Sprintf("op %d %s", d.Op.ID, d.Op.Kind), "kernel " + d.Plan.Kernel,
-		fmt.Sprintf("grid %s, needed %s, max %s", Grid(d.Plan.Workgroups), Grid(d.Plan.NeededGrid), Grid(d.Dispatch.MaxWorkgroups)),
+		fmt.Sprintf("grid %s, needed %s, max %s", Grid(d.Plan.Workgroups), Grid(d.Plan.NeededGrid),
+			Grid(d.Dispatch.MaxWorkgroups)),
 	}
 	if d.Kernel != nil {
 		launch = append(launch, "wg "+Grid(d.Kernel.WorkgroupSize))
@@ -114,7 +120,9 @@ func (d *Detail) Lines() []string {
 		lines = append(lines, "params "+s)
 	}
 	if d.Plan.Route != "" || d.Plan.Reason != "" {
-		lines = append(lines, "route "+strings.TrimSuffix(strings.TrimPrefix(d.Plan.Route+" because "+d.Plan.Reason, " because "), " because "))
+		lines = append(lines,
+			"route "+strings.TrimSuffix(strings.TrimPrefix(d.Plan.Route+" because "+d.Plan.Reason,
+				" because "), " because "))
 	}
 	if d.Level >= 0 {
 		level := fmt.Sprintf("level %d of %d", d.Level, d.Levels)
@@ -126,7 +134,9 @@ func (d *Detail) Lines() []string {
 		lines = append(lines, level)
 	}
 	if d.Gap != nil {
-		lines = append(lines, fmt.Sprintf("numeric gap to %s: max abs %.3g, MSE %.3g, SNR %.1f dB", d.Gap.Reference, d.Gap.MaxAbs, d.Gap.MSE, d.Gap.SNRdB))
+		lines = append(lines,
+			fmt.Sprintf("numeric gap to %s: max abs %.3g, MSE %.3g, SNR %.1f dB", d.Gap.Reference,
+				d.Gap.MaxAbs, d.Gap.MSE, d.Gap.SNRdB))
 	}
 	return append(lines, "in  "+valuesText(d.Inputs), "out "+valuesText(d.Outputs))
 }
@@ -141,10 +151,12 @@ func (d *Detail) timeLine() string {
 	if d.Time.N == 1 {
 		line += ", 1 sample"
 	} else {
-		line += fmt.Sprintf(", median of %d (%.*f–%.*f, IQR %.*f)", d.Time.N, decimals, d.Time.Min/1e3, decimals, d.Time.Max/1e3, decimals, d.Time.IQR/1e3)
+		line += fmt.Sprintf(", median of %d (%.*f–%.*f, IQR %.*f)", d.Time.N, decimals, d.Time.Min/1e3,
+			decimals, d.Time.Max/1e3, decimals, d.Time.IQR/1e3)
 	}
 	if timing := d.Index.Trace.Device.TimingNS(); timing > 0 && d.Limit.Kind > FirstLimit {
-		line += fmt.Sprintf(" = ~%.*f work + ~%.*f timing", decimals, max(0, d.Time.Median-timing)/1e3, decimals, timing/1e3)
+		line += fmt.Sprintf(" = ~%.*f work + ~%.*f timing", decimals, max(0, d.Time.Median-timing)/1e3,
+			decimals, timing/1e3)
 	}
 	switch d.Limit.Kind {
 	case FirstLimit:
@@ -152,7 +164,8 @@ func (d *Detail) timeLine() string {
 	case FloorLimit:
 		line += " · ≈floor: no longer than an empty timed pass"
 	case FillLimit:
-		line += fmt.Sprintf(" · %d workgroups cannot fill this device (knee ~%d)", d.Limit.Workgroups, d.Index.Trace.Device.Ceilings.FillWorkgroups)
+		line += fmt.Sprintf(" · %d workgroups cannot fill this device (knee ~%d)", d.Limit.Workgroups,
+			d.Index.Trace.Device.Ceilings.FillWorkgroups)
 	case MemLimit:
 		line += fmt.Sprintf(" · %s of the copy rate", d.Limit)
 	case FPLimit:
@@ -186,7 +199,8 @@ func (d *Detail) wasteLine() string {
 	if d.Waste == (Waste{}) {
 		return "no waste"
 	}
-	line := fmt.Sprintf("waste: %d workgroups beyond the live shape, %d by folding the grid, %d idle lanes", d.Waste.Shape, d.Waste.Fold, d.Waste.Tail)
+	line := fmt.Sprintf("waste: %d workgroups beyond the live shape, %d by folding the grid, %d idle lanes",
+		d.Waste.Shape, d.Waste.Fold, d.Waste.Tail)
 	if d.Kernel != nil {
 		if lanes := d.Plan.NeededGroups * product(d.Kernel.WorkgroupSize); lanes > 0 {
 			line += fmt.Sprintf(" of %d (%.0f%%)", lanes, 100*float64(d.Waste.Tail)/float64(lanes))

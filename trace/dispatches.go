@@ -16,8 +16,8 @@ type DispatchTable struct {
 	Launches []Launch // every dispatch, in order of submission
 	Rows     []DispatchRow
 	Gone     []*Launch // of the base, that did not run in this step
-	// ByOrder says that no dispatch is the base's by id, so they were compared in order. ClockMoved that the canary kernel ran at
-	// another speed at the base, so times were not compared.
+	// ByOrder says that no dispatch is the base's by id, so they were compared in order. ClockMoved that the
+	// canary kernel ran at another speed at the base, so times were not compared.
 	ByOrder, ClockMoved bool
 	table               *Table
 }
@@ -26,13 +26,15 @@ type DispatchTable struct {
 type DispatchRow struct {
 	Row
 	Label string
-	// Units are the dispatches of each layer (of each member, where the fold is another), as indices into Launches.
+	// Units are the dispatches of each layer (of each member, where the fold is another), as indices into
+	// Launches.
 	Units [][]int
-	// Time is that of a single dispatch with the spread of its repeats, or else over the units: the median unit, the least and the
-	// largest.
+	// Time is that of a single dispatch with the spread of its repeats, or else over the units: the median
+	// unit, the least and the largest.
 	Time Spread
 	IQR  float64 // of repeats; of several dispatches the median
-	// SumNS is the sum of all dispatches of the row, Summed whether all were measured, Share their part of all dispatches.
+	// SumNS is the sum of all dispatches of the row, Summed whether all were measured, Share their part of
+	// all dispatches.
 	SumNS   float64
 	Summed  bool
 	Share   float64
@@ -85,7 +87,8 @@ func (x *Index) Dispatches(step int, o DispatchOptions) *DispatchTable {
 		}
 		t.Rows = append(t.Rows, r)
 	}
-	for i := len(t.Rows) - 1; i >= 0; i-- { // what headings have of their rows; the rows of a row that stands for them do not count twice
+	// what headings have of their rows; the rows of a row that stands for them do not count twice
+	for i := len(t.Rows) - 1; i >= 0; i-- {
 		r := &t.Rows[i]
 		if r.Parent < 0 || !t.Rows[r.Parent].heading() {
 			continue
@@ -136,8 +139,12 @@ func (t *DispatchTable) measure(r *DispatchRow) {
 			sum += l.Time.Median
 			r.Summed = r.Summed && l.Time.Measured()
 			p, q := l.Plan, first.Plan
-			r.Equal = r.Equal && p.Kernel == q.Kernel && p.Workgroups == q.Workgroups && p.Bytes == q.Bytes && p.FLOPs == q.FLOPs
-			r.Waste = Waste{r.Waste.Shape + l.Waste.Shape, r.Waste.Fold + l.Waste.Fold, r.Waste.Tail + l.Waste.Tail}
+			r.Equal = r.Equal && p.Kernel == q.Kernel && p.Workgroups == q.Workgroups && p.Bytes == q.Bytes &&
+				p.FLOPs == q.FLOPs
+			r.Waste = Waste{
+				r.Waste.Shape + l.Waste.Shape, r.Waste.Fold + l.Waste.Fold,
+				r.Waste.Tail + l.Waste.Tail,
+			}
 			iqrs = append(iqrs, l.Time.IQR)
 		}
 		r.Each = append(r.Each, sum)
@@ -249,7 +256,8 @@ func (t *DispatchTable) columns() []column[DispatchRow] {
 			return text(s)
 		}
 	}
-	// grid is a workgroup count, or size, that all dispatches of the row agree on; as a number it is the product.
+	// grid is a workgroup count, or size, that all dispatches of the row agree on; as a number it is the
+	// product.
 	grid := func(f func(*Launch) [3]int) func(*DispatchRow) Cell {
 		return func(r *DispatchRow) Cell {
 			first := f(t.Launch(r))
@@ -269,72 +277,162 @@ func (t *DispatchTable) columns() []column[DispatchRow] {
 		}
 	}
 	return []column[DispatchRow]{
-		{Column{Name: "id", Title: "#", Unit: "id", Right: true, Width: 80, Doc: "dispatch id, of a fold the first"}, func(r *DispatchRow) Cell { return count(int(t.Launch(r).ID)) }},
-		{Column{Name: "last", Title: "…#", Unit: "id", Right: true, Width: 140, Doc: "last dispatch id of a fold"}, t.last},
-		{Column{Name: "op", Title: "op", Width: 80, Tree: true, Doc: "operator and dispatch slot"}, func(r *DispatchRow) Cell { return text(r.Label) }},
+		{
+			Column{
+				Name: "id", Title: "#", Unit: "id", Right: true, Width: 80,
+				Doc: "dispatch id, of a fold the first",
+			},
+			func(r *DispatchRow) Cell { return count(int(t.Launch(r).ID)) },
+		},
+		{Column{
+			Name: "last", Title: "…#", Unit: "id", Right: true, Width: 140,
+			Doc: "last dispatch id of a fold",
+		}, t.last},
+		{
+			Column{Name: "op", Title: "op", Width: 80, Tree: true, Doc: "operator and dispatch slot"},
+			func(r *DispatchRow) Cell { return text(r.Label) },
+		},
 		{Column{Name: "kernel", Title: "kernel", Width: 80, Doc: "specialised shader"}, t.kernel},
-		{Column{Name: "grid", Title: "grid", Unit: "workgroups", Right: true, Width: 80, Doc: "workgroup count"}, t.grid},
-		{Column{Name: "needed", Title: "needed", Unit: "workgroups", Right: true, Width: 200, Doc: "workgroup count that the live shape needs"}, grid(func(l *Launch) [3]int { return l.Plan.NeededGrid })},
-		{Column{Name: "max", Title: "max", Unit: "workgroups", Right: true, Width: 200, Doc: "workgroup count at the largest shape"}, grid(func(l *Launch) [3]int { return l.Dispatch.MaxWorkgroups })},
-		{Column{Name: "wg", Title: "wg", Unit: "lanes", Right: true, Width: 140, Doc: "workgroup size"}, grid(func(l *Launch) [3]int {
-			if l.Kernel == nil {
-				return [3]int{}
-			}
-			return l.Kernel.WorkgroupSize
-		})},
-		{Column{Name: "live", Title: "live", Width: 140, Doc: "live shape of the outputs, @ the position"}, own(func(l *Launch) string { return t.Index.Live(t.Step, l) })},
-		{Column{Name: "us", Title: "µs", Unit: "us", Right: true, Width: 80, Doc: "GPU time of a dispatch, median of its repeats; of a fold the median member"}, func(r *DispatchRow) Cell {
-			if r.Group && len(r.Units) == 1 {
-				return Cell{}
-			}
-			return microseconds(r.Time, quantum)
-		}},
-		{Column{Name: "layers", Title: "min–max", Right: true, Width: 140, Doc: "least and largest member of a fold"}, func(r *DispatchRow) Cell {
+		{Column{
+			Name: "grid", Title: "grid", Unit: "workgroups", Right: true, Width: 80,
+			Doc: "workgroup count",
+		}, t.grid},
+		{
+			Column{
+				Name: "needed", Title: "needed", Unit: "workgroups", Right: true, Width: 200,
+				Doc: "workgroup count that the live shape needs",
+			},
+			grid(func(l *Launch) [3]int { return l.Plan.NeededGrid }),
+		},
+		{
+			Column{
+				Name: "max", Title: "max", Unit: "workgroups", Right: true, Width: 200,
+				Doc: "workgroup count at the largest shape",
+			},
+			grid(func(l *Launch) [3]int { return l.Dispatch.MaxWorkgroups }),
+		},
+		{
+			Column{Name: "wg", Title: "wg", Unit: "lanes", Right: true, Width: 140, Doc: "workgroup size"},
+			grid(func(l *Launch) [3]int {
+				if l.Kernel == nil {
+					return [3]int{}
+				}
+				return l.Kernel.WorkgroupSize
+			}),
+		},
+		{
+			Column{Name: "live", Title: "live", Width: 140, Doc: "live shape of the outputs, @ the position"},
+			own(func(l *Launch) string { return t.Index.Live(t.Step, l) }),
+		},
+		{
+			Column{
+				Name: "us", Title: "µs", Unit: "us", Right: true, Width: 80,
+				Doc: "GPU time of a dispatch, median of its repeats; of a fold the median member",
+			},
+			func(r *DispatchRow) Cell {
+				if r.Group && len(r.Units) == 1 {
+					return Cell{}
+				}
+				return microseconds(r.Time, quantum)
+			},
+		},
+		{Column{
+			Name: "layers", Title: "min–max", Right: true, Width: 140,
+			Doc: "least and largest member of a fold",
+		}, func(r *DispatchRow) Cell {
 			if len(r.Units) < 2 || !r.Time.Measured() {
 				return Cell{}
 			}
 			return text(fmt.Sprintf("%.*f–%.*f", decimals, r.Time.Min/1e3, decimals, r.Time.Max/1e3))
 		}},
-		{Column{Name: "iqr_us", Title: "IQR", Unit: "us", Right: true, Width: 200, Doc: "between the quartiles of the repeats"}, func(r *DispatchRow) Cell {
+		{Column{
+			Name: "iqr_us", Title: "IQR", Unit: "us", Right: true, Width: 200,
+			Doc: "between the quartiles of the repeats",
+		}, func(r *DispatchRow) Cell {
 			if r.Group || r.IQR == 0 {
 				return Cell{}
 			}
 			return number(r.IQR/1e3, decimals)
 		}},
-		{Column{Name: "sum_us", Title: "Σµs", Unit: "us", Right: true, Width: 80, Doc: "GPU time of all dispatches of the row"}, func(r *DispatchRow) Cell {
+		{Column{
+			Name: "sum_us", Title: "Σµs", Unit: "us", Right: true, Width: 80,
+			Doc: "GPU time of all dispatches of the row",
+		}, func(r *DispatchRow) Cell {
 			if !r.Summed {
 				return Cell{Text: Unmeasured}
 			}
 			return number(r.SumNS/1e3, decimals)
 		}},
-		{Column{Name: "share", Title: "%", Unit: "%", Right: true, Width: 80, Doc: "part of Σgpu"}, func(r *DispatchRow) Cell {
-			if r.Share == 0 {
-				return Cell{}
-			}
-			return number(100*r.Share, 1)
-		}},
-		{Column{Name: "gb_per_s", Title: "GB/s~", Unit: "GB/s", Right: true, Width: 140, Doc: "modelled bytes over the time without what timing adds"}, rate(func(l Limit) float64 { return l.BytesPerS })},
-		{Column{Name: "gflop_per_s", Title: "GFLOP/s~", Unit: "GFLOP/s", Right: true, Width: 200, Doc: "modelled FLOPs over the same"}, rate(func(l Limit) float64 { return l.FlopsPerS })},
-		{Column{Name: "limit", Title: "limit", Width: 80, Doc: "what keeps it from being faster: mem and fp n% of the measured ceiling, N wg fewer workgroups than fill the device, ≈floor like an empty timed pass, first of the step"}, func(r *DispatchRow) Cell {
+		{
+			Column{Name: "share", Title: "%", Unit: "%", Right: true, Width: 80, Doc: "part of Σgpu"},
+			func(r *DispatchRow) Cell {
+				if r.Share == 0 {
+					return Cell{}
+				}
+				return number(100*r.Share, 1)
+			},
+		},
+		{
+			Column{
+				Name: "gb_per_s", Title: "GB/s~", Unit: "GB/s", Right: true, Width: 140,
+				Doc: "modelled bytes over the time without what timing adds",
+			},
+			rate(func(l Limit) float64 { return l.BytesPerS }),
+		},
+		{Column{
+			Name: "gflop_per_s", Title: "GFLOP/s~", Unit: "GFLOP/s", Right: true, Width: 200,
+			Doc: "modelled FLOPs over the same",
+		}, rate(func(l Limit) float64 { return l.FlopsPerS })},
+		{Column{
+			Name: "limit", Title: "limit", Width: 80,
+			Doc: "what keeps it from being faster: mem and fp n% of the measured ceiling, N wg fewer workgroups than fill the device, ≈floor like an empty timed pass, first of the step",
+		}, func(r *DispatchRow) Cell {
 			if r.Group {
 				return Cell{}
 			}
 			return text(r.Limit.String())
 		}},
-		{Column{Name: "lost_us", Title: "~lost", Unit: "us", Right: true, Width: 80, Doc: "modelled: time over what the device could do the row in"}, func(r *DispatchRow) Cell {
+		{Column{
+			Name: "lost_us", Title: "~lost", Unit: "us", Right: true, Width: 80,
+			Doc: "modelled: time over what the device could do the row in",
+		}, func(r *DispatchRow) Cell {
 			if r.LostNS == 0 {
 				return Cell{}
 			}
 			return number(r.LostNS/1e3, 0)
 		}},
-		{Column{Name: "delta", Title: "Δ", Width: 80, Doc: "against the base: + new, g grid, r route, p params, t µs of Σµs, = no difference in time"}, func(r *DispatchRow) Cell { return text(r.Delta.text(decimals)) }},
-		{Column{Name: "waste", Title: "waste", Width: 200, Doc: "exact: workgroups beyond the live shape / from folding the grid / idle lanes"}, func(r *DispatchRow) Cell { return text(r.Waste.String()) }},
-		{Column{Name: "spark", Title: "layers", Width: 200, Doc: "time of each member of a fold"}, func(r *DispatchRow) Cell { return text(sparkline(r.Each)) }},
-		{Column{Name: "reason", Title: "route", Width: 200, Doc: "route and why it was chosen"}, own(func(l *Launch) string {
-			return strings.TrimSuffix(strings.TrimPrefix(l.Plan.Route+": "+l.Plan.Reason, ": "), ": ")
-		})},
-		{Column{Name: "gap_db", Title: "gap dB", Unit: "dB", Right: true, Width: 200, Doc: "signal to noise against the reference, the worst of the row"}, t.gap},
-		{Column{Name: "level", Title: "level", Unit: "level", Right: true, Width: 200, Doc: "run of dispatches between barriers"}, func(r *DispatchRow) Cell {
+		{
+			Column{
+				Name: "delta", Title: "Δ", Width: 80,
+				Doc: "against the base: + new, g grid, r route, p params, t µs of Σµs, = no difference in time",
+			},
+			func(r *DispatchRow) Cell { return text(r.Delta.text(decimals)) },
+		},
+		{
+			Column{
+				Name: "waste", Title: "waste", Width: 200,
+				Doc: "exact: workgroups beyond the live shape / from folding the grid / idle lanes",
+			},
+			func(r *DispatchRow) Cell { return text(r.Waste.String()) },
+		},
+		{
+			Column{Name: "spark", Title: "layers", Width: 200, Doc: "time of each member of a fold"},
+			func(r *DispatchRow) Cell { return text(sparkline(r.Each)) },
+		},
+		{
+			Column{Name: "reason", Title: "route", Width: 200, Doc: "route and why it was chosen"},
+			own(func(l *Launch) string {
+				return strings.TrimSuffix(strings.TrimPrefix(l.Plan.Route+": "+l.Plan.Reason, ": "), ": ")
+			}),
+		},
+		{Column{
+			Name: "gap_db", Title: "gap dB", Unit: "dB", Right: true, Width: 200,
+			Doc: "signal to noise against the reference, the worst of the row",
+		}, t.gap},
+		{Column{
+			Name: "level", Title: "level", Unit: "level", Right: true, Width: 200,
+			Doc: "run of dispatches between barriers",
+		}, func(r *DispatchRow) Cell {
 			if l := t.Launch(r); l.Level >= 0 && !r.Group {
 				return count(l.Level)
 			}

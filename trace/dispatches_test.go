@@ -14,14 +14,17 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// timed is Tiny with its decode step's dispatch given a time, modelled work and a grid, behind another dispatch: the first of a step gets no verdict.
+// timed is Tiny with its decode step's dispatch given a time, modelled work and a grid, behind another
+// dispatch: the first of a step gets no verdict.
 func timed(ns, bytes, flops int64, grid int) *trace.Trace {
 	t := tracetest.Tiny()
 	g := &t.Graph
 	g.Ops = append(g.Ops, trace.Op{ID: 1, Name: "head", Kind: "linear", Inputs: []trace.ValueID{2}})
-	g.Dispatches = append(g.Dispatches, trace.Dispatch{ID: 1, Op: 1, Reads: []trace.ValueID{2}, MaxWorkgroups: [3]int{grid, 1, 1}})
+	g.Dispatches = append(g.Dispatches,
+		trace.Dispatch{ID: 1, Op: 1, Reads: []trace.ValueID{2}, MaxWorkgroups: [3]int{grid, 1, 1}})
 	t.Plans = append(t.Plans, trace.Plan{
-		ID: 2, Dispatch: 1, Kernel: "linear", Workgroups: [3]int{grid, 1, 1}, NeededGrid: [3]int{grid, 1, 1}, NeededGroups: int64(grid), Bytes: bytes, FLOPs: flops,
+		ID: 2, Dispatch: 1, Kernel: "linear", Workgroups: [3]int{grid, 1, 1}, NeededGrid: [3]int{grid, 1, 1},
+		NeededGroups: int64(grid), Bytes: bytes, FLOPs: flops,
 	})
 	t.Device.Ceilings.FlopsPerS = 50e12
 	d := trace.StepDispatch{Plan: 2}
@@ -64,7 +67,11 @@ func TestLimitSaysWhatKeepsADispatchFromBeingFaster(t *testing.T) {
 			for _, n := range []struct {
 				what      string
 				got, want float64
-			}{{"GB/s", l.BytesPerS / 1e9, c.gbPerS}, {"GFLOP/s", l.FlopsPerS / 1e9, c.gflopPerS}, {"lost ns", l.LostNS, c.lost}} {
+			}{
+				{"GB/s", l.BytesPerS / 1e9, c.gbPerS},
+				{"GFLOP/s", l.FlopsPerS / 1e9, c.gflopPerS},
+				{"lost ns", l.LostNS, c.lost},
+			} {
 				if diff := n.got - n.want; diff > 1e-3*n.want || diff < -1e-3*n.want {
 					t.Errorf("%s: %v, want %v", n.what, n.got, n.want)
 				}
@@ -87,14 +94,19 @@ func TestNoVerdictWithoutAMeasureToJudgeBy(t *testing.T) {
 	}
 	tr := timed(21_600, 0, 0, 1)
 	tr.Device.AdapterType = "cpu"
-	if title := trace.NewIndex(tr).Dispatches(1, trace.DispatchOptions{}).Table().Title[1]; !strings.Contains(title, "compare ratios only") {
+	if title := trace.NewIndex(tr).Dispatches(1,
+		trace.DispatchOptions{}).Table().Title[1]; !strings.Contains(title, "compare ratios only") {
 		t.Errorf("the title of a software device says %q", title)
 	}
 }
 
 func TestCopyRateIsThatOfTheWorkingSet(t *testing.T) {
 	tr := timed(103_104, 50_000_000, 0, 1024) // 500 GB/s
-	tr.Device.Ceilings.CopyBytesPerS = []trace.CopyRate{{Bytes: 1 << 30, PerS: 1e12}, {Bytes: 1 << 20, PerS: 8e12}, {Bytes: 1 << 26, PerS: 2e12}}
+	tr.Device.Ceilings.CopyBytesPerS = []trace.CopyRate{
+		{Bytes: 1 << 30, PerS: 1e12},
+		{Bytes: 1 << 20, PerS: 8e12},
+		{Bytes: 1 << 26, PerS: 2e12},
+	}
 	for _, c := range []struct {
 		bytes int64
 		want  string
@@ -107,7 +119,10 @@ func TestCopyRateIsThatOfTheWorkingSet(t *testing.T) {
 }
 
 func TestWasteIsExact(t *testing.T) {
-	p := trace.Plan{Workgroups: [3]int{256, 257, 1}, NeededGrid: [3]int{256, 4, 1}, NeededGroups: 1023, IdleLanes: 7}
+	p := trace.Plan{
+		Workgroups: [3]int{256, 257, 1}, NeededGrid: [3]int{256, 4, 1}, NeededGroups: 1023,
+		IdleLanes: 7,
+	}
 	if got, want := p.Waste(), (trace.Waste{Shape: 256*257 - 1024, Fold: 1, Tail: 7}); got != want {
 		t.Errorf("waste %+v, want %+v", got, want)
 	}
@@ -118,7 +133,8 @@ func TestUnmeasuredTimesAreADashAndTimesUnderTwoQuantaAreMarked(t *testing.T) {
 		ns         int64
 		us, number string
 	}{{0, "–", ""}, {63, "‹", "0.063"}, {64, "0.1", "0.064"}, {21_632, "21.6", "21.632"}} {
-		table := trace.NewIndex(timed(c.ns, 0, 0, 1)).Dispatches(1, trace.DispatchOptions{Fold: trace.FoldNone}).Table()
+		table := trace.NewIndex(timed(c.ns, 0, 0, 1)).Dispatches(1,
+			trace.DispatchOptions{Fold: trace.FoldNone}).Table()
 		if got := table.Cell(1, table.Column("us")).Text; got != c.us {
 			t.Errorf("%d ns: %q, want %q", c.ns, got, c.us)
 		}
@@ -145,7 +161,13 @@ func TestDeltaComparesTimesOnlyWhereTheirSpreadIsKnown(t *testing.T) {
 		{"one sample", []int64{10_000}, []int64{9000}, 0.99, ""},
 		{"within two quanta", []int64{10_000, 10_000}, []int64{9936, 9936}, 0.99, "="},
 		{"over two quanta", []int64{10_000, 10_000}, []int64{9935, 9935}, 0.99, "t+0.1"},
-		{"within the quartiles", []int64{9000, 9500, 10_500, 11_000}, []int64{9200, 9200, 9200, 9200}, 0.99, "="},
+		{
+			"within the quartiles",
+			[]int64{9000, 9500, 10_500, 11_000},
+			[]int64{9200, 9200, 9200, 9200},
+			0.99,
+			"=",
+		},
 		{"faster", []int64{8000, 8000}, []int64{12_500, 12_500}, 0.99, "t-4.5"},
 		{"clock moved", []int64{8000, 8000}, []int64{12_500, 12_500}, 0.95, ""},
 	} {
@@ -153,12 +175,17 @@ func TestDeltaComparesTimesOnlyWhereTheirSpreadIsKnown(t *testing.T) {
 			now, base := timed(1, 0, 0, 1), timed(1, 0, 0, 1)
 			now.Steps[1].Dispatches[1].Samples, base.Steps[1].Dispatches[1].Samples = c.now, c.base
 			base.Steps[1].Canary = c.canary
-			d := trace.NewIndex(now).Dispatches(1, trace.DispatchOptions{Fold: trace.FoldNone, Base: &trace.Base{Index: trace.NewIndex(base), Step: 1}})
+			d := trace.NewIndex(now).Dispatches(1,
+				trace.DispatchOptions{
+					Fold: trace.FoldNone,
+					Base: &trace.Base{Index: trace.NewIndex(base), Step: 1},
+				})
 			table := d.Table()
 			if got := table.Cell(1, table.Column("delta")).Text; got != c.want {
 				t.Errorf("Δ %q, want %q", got, c.want)
 			}
-			if moved := c.canary < 0.96; d.ClockMoved != moved || strings.Contains(table.Title[1], "clock moved") != moved {
+			if moved := c.canary < 0.96; d.ClockMoved != moved ||
+				strings.Contains(table.Title[1], "clock moved") != moved {
 				t.Errorf("clock moved: %v in %q", d.ClockMoved, table.Title[1])
 			}
 		})
@@ -179,7 +206,8 @@ func TestBaseOfAnotherGraphIsComparedByOrder(t *testing.T) {
 func TestDispatchesThatRunNoMoreAreCounted(t *testing.T) {
 	x := trace.NewIndex(tracetest.Llama(2, 2))
 	d := x.Dispatches(1, trace.DispatchOptions{Base: &trace.Base{Index: x, Step: 0}})
-	if want := "Δ base s0: 39 grid, 14 route, 40 params, 4 new, 6 gone"; !strings.Contains(d.Table().Title[1], want) {
+	if want := "Δ base s0: 39 grid, 14 route, 40 params, 4 new, 6 gone"; !strings.Contains(d.Table().Title[1],
+		want) {
 		t.Errorf("title %q, want %q", d.Table().Title[1], want)
 	}
 }
@@ -229,10 +257,14 @@ func TestLayersOfAnotherShapeFoldApart(t *testing.T) {
 	var top []string
 	for _, r := range rows {
 		if table.Rows[r].Depth == 0 {
-			top = append(top, table.Cell(r, table.Column("op")).Text+" "+table.Cell(r, table.Column("kernel")).Text)
+			top = append(top,
+				table.Cell(r, table.Column("op")).Text+" "+table.Cell(r, table.Column("kernel")).Text)
 		}
 	}
-	want := []string{"prologue 3 dispatches, 2 ≈floor", "layers 0–4, 6 20 each, ×6", "layer 5 20 dispatches, 7 ≈floor", "epilogue 3 dispatches, 1 ≈floor"}
+	want := []string{
+		"prologue 3 dispatches, 2 ≈floor", "layers 0–4, 6 20 each, ×6",
+		"layer 5 20 dispatches, 7 ≈floor", "epilogue 3 dispatches, 1 ≈floor",
+	}
 	if d := cmp.Diff(want, top); d != "" {
 		t.Error(d)
 	}
@@ -272,8 +304,10 @@ func TestSumsOfFoldsAreThoseOfTheirDispatches(t *testing.T) {
 		for _, l := range d.Launches {
 			want += l.Time.Median
 		}
-		if n != len(d.Launches) || sum-want > 1e-3 || want-sum > 1e-3 || share < 0.999999 || share > 1.000001 {
-			t.Errorf("fold %s: %d dispatches of %d, Σ %v of %v, share %v", fold, n, len(d.Launches), sum, want, share)
+		if n != len(d.Launches) || sum-want > 1e-3 || want-sum > 1e-3 || share < 0.999999 ||
+			share > 1.000001 {
+			t.Errorf("fold %s: %d dispatches of %d, Σ %v of %v, share %v", fold, n, len(d.Launches), sum,
+				want, share)
 		}
 	}
 }
@@ -313,14 +347,33 @@ func TestTablesInEveryFormatAndFold(t *testing.T) {
 		table        *trace.Table
 		s            trace.Selection
 	}{
-		{"text at 80", "text", 80, x.Dispatches(step, trace.DispatchOptions{Base: base}).Table(), trace.Selection{}},
-		{"text at 200", "text", 200, x.Dispatches(step, trace.DispatchOptions{Base: base}).Table(), trace.Selection{}},
-		{"by op", "text", 140, x.Dispatches(step, trace.DispatchOptions{Fold: trace.FoldOp}).Table(), trace.Selection{Sort: "lost_us", Reverse: true}},
-		{"by kernel", "text", 140, x.Dispatches(step, trace.DispatchOptions{Fold: trace.FoldKernel}).Table(), trace.Selection{Sort: "sum_us", Reverse: true}},
-		{"prefill", "text", 140, x.Dispatches(0, trace.DispatchOptions{Base: base}).Table(), trace.Selection{}},
+		{
+			"text at 80", "text", 80, x.Dispatches(step, trace.DispatchOptions{Base: base}).Table(),
+			trace.Selection{},
+		},
+		{
+			"text at 200", "text", 200, x.Dispatches(step, trace.DispatchOptions{Base: base}).Table(),
+			trace.Selection{},
+		},
+		{
+			"by op", "text", 140, x.Dispatches(step, trace.DispatchOptions{Fold: trace.FoldOp}).Table(),
+			trace.Selection{Sort: "lost_us", Reverse: true},
+		},
+		{
+			"by kernel", "text", 140,
+			x.Dispatches(step, trace.DispatchOptions{Fold: trace.FoldKernel}).Table(),
+			trace.Selection{Sort: "sum_us", Reverse: true},
+		},
+		{
+			"prefill", "text", 140, x.Dispatches(0, trace.DispatchOptions{Base: base}).Table(),
+			trace.Selection{},
+		},
 		{"csv", "csv", 0, small.Dispatches(1, trace.DispatchOptions{}).Table(), trace.Selection{All: true}},
 		{"json", "json", 0, small.Dispatches(1, trace.DispatchOptions{}).Table(), trace.Selection{All: true}},
-		{"markdown", "md", 0, small.Dispatches(1, trace.DispatchOptions{}).Table(), trace.Selection{All: true}},
+		{
+			"markdown", "md", 0, small.Dispatches(1, trace.DispatchOptions{}).Table(),
+			trace.Selection{All: true},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rows, err := c.table.Select(c.s)

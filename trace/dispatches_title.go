@@ -58,7 +58,8 @@ func (t *DispatchTable) baseTitle() string {
 			}
 		}
 	}
-	out := fmt.Sprintf("Δ base s%d: %d grid, %d route, %d params", t.Base.Index.Trace.Steps[t.Base.Step].Index, grid, route, params)
+	out := fmt.Sprintf("Δ base s%d: %d grid, %d route, %d params",
+		t.Base.Index.Trace.Steps[t.Base.Step].Index, grid, route, params)
 	if added > 0 || len(t.Gone) > 0 {
 		out += fmt.Sprintf(", %d new, %d gone", added, len(t.Gone))
 	}
@@ -99,13 +100,17 @@ func (t *DispatchTable) notes() []string {
 	}
 	if c := t.Index.Trace.Device.Ceilings; floors > 0 {
 		ns, _ := c.TimedPassNS.NS()
-		notes = append(notes, fmt.Sprintf("≈floor: %d of %d within %g× of the %.1f µs an empty timed pass takes", floors, len(t.Launches), floorFactor, float64(ns)/1e3))
+		notes = append(notes,
+			fmt.Sprintf("≈floor: %d of %d within %g× of the %.1f µs an empty timed pass takes", floors,
+				len(t.Launches), floorFactor, float64(ns)/1e3))
 	}
 	for i := range t.Rows {
 		r := &t.Rows[i]
 		if r.Outlier >= 0 {
 			l := &t.Launches[r.Units[r.Outlier][0]]
-			notes = append(notes, fmt.Sprintf("outlier: %s takes %.1f µs, the median of %d is %.1f µs", t.Index.Name(l.ID), l.Time.Median/1e3, len(r.Units), r.Time.Median/1e3))
+			notes = append(notes,
+				fmt.Sprintf("outlier: %s takes %.1f µs, the median of %d is %.1f µs", t.Index.Name(l.ID),
+					l.Time.Median/1e3, len(r.Units), r.Time.Median/1e3))
 		}
 	}
 	return notes

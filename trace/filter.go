@@ -22,7 +22,7 @@ type term struct {
 
 // ParseFilter reads a filter of words, all of which must hold:
 //
-//	norm         some field has this text, or the name of a row that it stands in; letters' case does not count
+//	norm         some field has this text, or the name of a row that it stands in, in letters of any case
 //	!norm        none has
 //	re:^fd_      some field matches the regular expression
 //	kernel:mul   the column has this text

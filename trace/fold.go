@@ -30,8 +30,9 @@ func ParseFold(s string) (Fold, error) {
 	return 0, fmt.Errorf("fold %q: it is one of %s", s, strings.Join(foldNames[:], ", "))
 }
 
-// place is a row of the dispatch table before anything is computed: what it stands for. units are the launches of each layer (or of each
-// member of a fold): one unit for a single dispatch or a part of the graph that is there once.
+// place is a row of the dispatch table before anything is computed: what it stands for. units are the
+// launches of each layer (or of each member of a fold): one unit for a single dispatch or a part of the graph
+// that is there once.
 type place struct {
 	Row
 	label string
@@ -61,7 +62,8 @@ func (f *folder) leaf(parent int, label string, i int) {
 
 func (f *folder) label(i int) string { return label(f.launches[i].Op, f.launches[i].Dispatch) }
 
-// several adds a row for launches that are one row when folded, with each of them in it; a single one stands alone.
+// several adds a row for launches that are one row when folded, with each of them in it; a single one stands
+// alone.
 func (f *folder) several(parent int, key, label string, launches []int) {
 	if len(launches) == 1 {
 		f.leaf(parent, label, launches[0])
@@ -174,7 +176,8 @@ func (f *folder) equalLayers(layers []*layer) [][]*layer {
 		var b strings.Builder
 		for _, i := range l.launches {
 			n := &f.launches[i]
-			fmt.Fprintf(&b, "%s\x00%s\x00%s\x00%v\n", n.Op.Block, f.label(i), n.Plan.Kernel, n.Plan.Workgroups)
+			fmt.Fprintf(&b, "%s\x00%s\x00%s\x00%v\n", n.Op.Block, f.label(i), n.Plan.Kernel,
+				n.Plan.Workgroups)
 		}
 		l.shape = b.String()
 		k, ok := index[l.shape]
@@ -188,7 +191,8 @@ func (f *folder) equalLayers(layers []*layer) [][]*layer {
 	return groups
 }
 
-// layers adds equal layers: their blocks, and in each block a row for each dispatch, which stands for that of every layer.
+// layers adds equal layers: their blocks, and in each block a row for each dispatch, which stands for that of
+// every layer.
 func (f *folder) layers(equal []*layer) {
 	var list []int
 	units := make([][]int, len(equal))

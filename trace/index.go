@@ -5,13 +5,15 @@ import (
 	"sort"
 )
 
-// Index answers what a step of a trace inherits from the steps before it: live dims, levels, and where a dispatch stands. A trace records
-// only what changed from step to step; the index keeps those changes by value, so a lookup costs the logarithm of their number.
+// Index answers what a step of a trace inherits from the steps before it: live dims, levels, and where a
+// dispatch stands. A trace records only what changed from step to step; the index keeps those changes by
+// value, so a lookup costs the logarithm of their number.
 //
 // An Index is not safe for concurrent use while Sync runs.
 type Index struct {
 	Trace *Trace
-	// synced steps have been read, the first of them being the trace's step number first: a recorder drops steps.
+	// synced steps have been read, the first of them being the trace's step number first: a recorder drops
+	// steps.
 	synced, first int
 	dims          [][]dimsSince
 	levels        []levelsSince
@@ -39,10 +41,11 @@ func NewIndex(t *Trace) *Index {
 	return x
 }
 
-// Sync brings the index up to date with a trace that has grown, or with another snapshot of the same recording. Its cost is
-// that of the steps that are new.
+// Sync brings the index up to date with a trace that has grown, or with another snapshot of the same
+// recording. Its cost is that of the steps that are new.
 func (x *Index) Sync(t *Trace) {
-	if x.Trace == nil || t.DroppedSteps != x.first || len(t.Steps) < x.synced || !sameGraph(&x.Trace.Graph, &t.Graph) {
+	if x.Trace == nil || t.DroppedSteps != x.first || len(t.Steps) < x.synced ||
+		!sameGraph(&x.Trace.Graph, &t.Graph) {
 		*x = Index{
 			Trace: t, first: t.DroppedSteps,
 			dims: make([][]dimsSince, len(t.Graph.Values)), replanned: make([][]int, len(t.Graph.Dispatches)),
@@ -75,7 +78,8 @@ func (x *Index) Sync(t *Trace) {
 
 // sameGraph compares by identity: snapshots of one recording share the graph's lists.
 func sameGraph(a, b *Graph) bool {
-	return len(a.Values) == len(b.Values) && len(a.Ops) == len(b.Ops) && len(a.Dispatches) == len(b.Dispatches) &&
+	return len(a.Values) == len(b.Values) && len(a.Ops) == len(b.Ops) &&
+		len(a.Dispatches) == len(b.Dispatches) &&
 		(len(a.Ops) == 0 || &a.Ops[0] == &b.Ops[0])
 }
 
@@ -99,8 +103,8 @@ func (x *Index) indexGraph() {
 	x.layers = layersOf(g)
 }
 
-// Dims are the live dims of a value at a step (an index into Trace.Steps): those of the last change up to it, or the maximum
-// where nothing changed yet. They must not be changed.
+// Dims are the live dims of a value at a step (an index into Trace.Steps): those of the last change up to it,
+// or the maximum where nothing changed yet. They must not be changed.
 func (x *Index) Dims(step int, v ValueID) []int {
 	history := x.dims[v]
 	i := sort.Search(len(history), func(i int) bool { return history[i].step > step })
@@ -110,7 +114,8 @@ func (x *Index) Dims(step int, v ValueID) []int {
 	return history[i-1].dims
 }
 
-// levelStarts are the levels in force at a step, by the dispatch each begins with; nil where none are recorded.
+// levelStarts are the levels in force at a step, by the dispatch each begins with; nil where none are
+// recorded.
 func (x *Index) levelStarts(step int) map[DispatchID]int {
 	i := sort.Search(len(x.levels), func(i int) bool { return x.levels[i].step > step })
 	if i == 0 {
@@ -121,7 +126,8 @@ func (x *Index) levelStarts(step int) map[DispatchID]int {
 
 // Find is the place of a dispatch among those of a step, or -1 where it did not run.
 func (x *Index) Find(step int, id DispatchID) int {
-	return slices.IndexFunc(x.Trace.Steps[step].Dispatches, func(d StepDispatch) bool { return x.Trace.Plans[d.Plan].Dispatch == id })
+	return slices.IndexFunc(x.Trace.Steps[step].Dispatches,
+		func(d StepDispatch) bool { return x.Trace.Plans[d.Plan].Dispatch == id })
 }
 
 // PlanOf is the plan that was in force for a dispatch at a step, nil where it did not run.

@@ -101,14 +101,29 @@ func TestWhatIsNoTraceIsRefusedByName(t *testing.T) {
 		{"other JSON", `{"a":1}`, `it has no "schema"`},
 		{"other schema", `{"schema":"speedscope/1"}`, `its schema is "speedscope/1"`},
 		{"no version", `{"schema":"gpuscope.trace"}`, "want"},
-		{"newer major", `{"schema":"gpuscope.trace/2","plans":7}`, "gpuscope.trace/2, this gpuscope reads gpuscope.trace/1"},
+		{
+			"newer major", `{"schema":"gpuscope.trace/2","plans":7}`,
+			"gpuscope.trace/2, this gpuscope reads gpuscope.trace/1",
+		},
 		{"cut object", `{"schema":"gpuscope.trace/1","plans":[{"id":0`, "it was cut"},
 		{"syntax", `{"schema":"gpuscope.trace/1","plans":[}`, "byte"},
 		{"type", `{"schema":"gpuscope.trace/1","plans":[{"id":"x"}]}`, `"plans"`},
-		{"fractional time", `{"schema":"gpuscope.trace/1","steps":[{"cpu":{"total_ns":1.5}}]}`, "integer of nanoseconds"},
-		{"id out of range", `{"schema":"gpuscope.trace/1","plans":[{"id":0,"dispatch":3}]}`, "plans[0].dispatch: 3 is out of range"},
-		{"id not its place", `{"schema":"gpuscope.trace/1","graph":{"ops":[{"id":1}]}}`, "graph.ops[0].id: 1, want its index"},
-		{"grid", `{"schema":"gpuscope.trace/1","graph":{"ops":[{"id":0}],"dispatches":[{"id":0,"op":0,"max_workgroups":[4611686018427387904,9,9]}]}}`, "too large"},
+		{
+			"fractional time", `{"schema":"gpuscope.trace/1","steps":[{"cpu":{"total_ns":1.5}}]}`,
+			"integer of nanoseconds",
+		},
+		{
+			"id out of range", `{"schema":"gpuscope.trace/1","plans":[{"id":0,"dispatch":3}]}`,
+			"plans[0].dispatch: 3 is out of range",
+		},
+		{
+			"id not its place", `{"schema":"gpuscope.trace/1","graph":{"ops":[{"id":1}]}}`,
+			"graph.ops[0].id: 1, want its index",
+		},
+		{
+			"grid",
+			`{"schema":"gpuscope.trace/1","graph":{"ops":[{"id":0}],"dispatches":[{"id":0,"op":0,"max_workgroups":[4611686018427387904,9,9]}]}}`, "too large",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := trace.Read(strings.NewReader(c.in))
@@ -178,7 +193,8 @@ func TestAStreamCutAnywhereOpens(t *testing.T) {
 	}
 	whole := b.Bytes()
 	head := bytes.IndexByte(whole, '\n')
-	if _, err := trace.Read(bytes.NewReader(whole[:head-1])); err == nil || !strings.Contains(err.Error(), "cut") {
+	if _, err := trace.Read(bytes.NewReader(whole[:head-1])); err == nil ||
+		!strings.Contains(err.Error(), "cut") {
 		t.Errorf("cut in the first line: %v, want an error that says so", err)
 	}
 	for n := head; n < len(whole); n += 997 {
@@ -319,7 +335,10 @@ var nan, inf = math.NaN(), math.Inf(1)
 func TestNumbersThatAreNotFiniteReadBack(t *testing.T) {
 	want := tracetest.Tiny()
 	want.Steps[1].Top[0].Logit, want.Steps[1].Top[1].P = nan, inf
-	want.Steps[1].Dispatches[0].Gap = &trace.NumericGap{MaxAbs: inf, MSE: nan, SNRdB: -inf, Reference: "float64"}
+	want.Steps[1].Dispatches[0].Gap = &trace.NumericGap{
+		MaxAbs: inf, MSE: nan, SNRdB: -inf,
+		Reference: "float64",
+	}
 	got, err := trace.Read(bytes.NewReader(written(t, want)))
 	if err != nil {
 		t.Fatal(err)

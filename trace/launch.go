@@ -23,8 +23,9 @@ type Launch struct {
 	Delta    Delta
 }
 
-// Waste is work that was launched and not needed, exact from the plan. Workgroups: Shape were launched beyond the live shape's need, Fold by folding a
-// count into two dimensions. Lanes: Tail idle in workgroups that have work.
+// Waste is work that was launched and not needed, exact from the plan. Workgroups: Shape were launched beyond
+// the live shape's need, Fold by folding a count into two dimensions. Lanes: Tail idle in workgroups that
+// have work.
 type Waste struct{ Shape, Fold, Tail int64 }
 
 func product(v [3]int) int64 { return int64(v[0]) * int64(v[1]) * int64(v[2]) }
@@ -43,7 +44,8 @@ func (w Waste) String() string {
 	return fmt.Sprintf("%d/%d/%d", w.Shape, w.Fold, w.Tail)
 }
 
-// floorFactor: a dispatch within this factor of a timed empty pass has no time of its own that could be judged.
+// floorFactor: a dispatch within this factor of a timed empty pass has no time of its own that could be
+// judged.
 const floorFactor = 1.3
 
 // LimitKind says what keeps a dispatch from being faster.
@@ -59,12 +61,14 @@ const (
 	FPLimit
 )
 
-// Limit is how far a dispatch is from what the device can do. It is modelled from bytes, FLOPs and measured ceilings.
+// Limit is how far a dispatch is from what the device can do. It is modelled from bytes, FLOPs and measured
+// ceilings.
 type Limit struct {
 	Kind       LimitKind
 	Workgroups int64   // of FillLimit
 	Share      float64 // of the copy rate or the FLOP rate
-	// BytesPerS and FlopsPerS are modelled work over the time without what timing adds; 0 where there is none, or at the floor.
+	// BytesPerS and FlopsPerS are modelled work over the time without what timing adds; 0 where there is
+	// none, or at the floor.
 	BytesPerS, FlopsPerS float64
 	LostNS               float64 // time over what the device could do it in; 0 where that cannot be said
 }
@@ -91,7 +95,8 @@ func (l Limit) String() string {
 // Software says that the device is no GPU: its times can be compared with each other and with nothing else.
 func (d *Device) Software() bool { return d.AdapterType == "cpu" }
 
-// TimingNS is what timing adds to each dispatch: a timed empty pass against an empty dispatch. It is modelled, and 0 where one of them was not measured.
+// TimingNS is what timing adds to each dispatch: a timed empty pass against an empty dispatch. It is
+// modelled, and 0 where one of them was not measured.
 func (d *Device) TimingNS() float64 {
 	if d.Ceilings == nil {
 		return 0
@@ -104,13 +109,15 @@ func (d *Device) TimingNS() float64 {
 	return float64(max(0, pass-dispatch))
 }
 
-// copyRate is the copy rate at a working set: the one measured at the smallest size that holds it, or at the largest size.
+// copyRate is the copy rate at a working set: the one measured at the smallest size that holds it, or at the
+// largest size.
 func (c *Ceilings) copyRate(bytes int64) float64 {
 	var best CopyRate
 	for _, r := range c.CopyBytesPerS {
 		fits, bestFits := r.Bytes >= bytes, best.Bytes >= bytes
 		switch {
-		case best.PerS == 0, fits && !bestFits, fits && bestFits && r.Bytes < best.Bytes, !fits && !bestFits && r.Bytes > best.Bytes:
+		case best.PerS == 0, fits && !bestFits, fits && bestFits && r.Bytes < best.Bytes, !fits &&
+			!bestFits && r.Bytes > best.Bytes:
 			best = r
 		}
 	}
@@ -187,7 +194,8 @@ func (x *Index) launches(step int) []Launch {
 	return out
 }
 
-// Live is the live shape of what a dispatch of a step writes, and the position where it depends on one: "1×32 @58".
+// Live is the live shape of what a dispatch of a step writes, and the position where it depends on one: "1×32
+// @58".
 func (x *Index) Live(step int, l *Launch) string {
 	g := &x.Trace.Graph
 	outs := l.Dispatch.Writes
@@ -254,7 +262,8 @@ func (x *Index) SymInt(step int, v ValueID) (int64, bool) {
 	return n, ok
 }
 
-// microseconds writes ns as µs with no digit below the clock's quantum. A time under two quanta is ‹, one that was not measured –.
+// microseconds writes ns as µs with no digit below the clock's quantum. A time under two quanta is ‹, one
+// that was not measured –.
 func microseconds(s Spread, quantumNS float64) Cell {
 	if !s.Measured() {
 		return Cell{Text: Unmeasured}

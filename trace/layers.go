@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// layering is where the operators of a graph stand: outside of the layers, or in a block of a layer. It comes from Op.Layer and
-// Op.Block alone.
+// layering is where the operators of a graph stand: outside of the layers, or in a block of a layer. It comes
+// from Op.Layer and Op.Block alone.
 type layering struct {
 	firstLayered OpID // before it: prologue; outside and after it: epilogue
 	any          bool
@@ -24,7 +24,8 @@ func layersOf(g *Graph) *layering {
 	return l
 }
 
-// part is "prologue" or "epilogue" for an operator outside of the layers, "" for one inside or a graph without layers.
+// part is "prologue" or "epilogue" for an operator outside of the layers, "" for one inside or a graph
+// without layers.
 func (l *layering) part(o *Op) string {
 	switch {
 	case o.Layer != nil || !l.any:
@@ -35,8 +36,8 @@ func (l *layering) part(o *Op) string {
 	return "epilogue"
 }
 
-// ShortName is an operator's name without the layer and block that it stands in: "q" of "layers.3.attn.q". Operators in the same place of
-// equal layers have the same.
+// ShortName is an operator's name without the layer and block that it stands in: "q" of "layers.3.attn.q".
+// Operators in the same place of equal layers have the same.
 func (o *Op) ShortName() string {
 	parts := strings.Split(o.Name, ".")
 	from := 0

@@ -7,7 +7,8 @@ import (
 	"strconv"
 )
 
-// finite is a float64 that JSON can always hold: a model that went wrong gives NaN, and its trace is the one people need.
+// finite is a float64 that JSON can always hold: a model that went wrong gives NaN, and its trace is the one
+// people need.
 type finite float64
 
 func (f finite) MarshalJSON() ([]byte, error) {

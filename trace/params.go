@@ -17,8 +17,8 @@ type ParamValue struct {
 	Changed bool
 }
 
-// Params decodes a plan's params block by the fields of its kernel, beside those of another plan (nil: none). Fields are compared where both plans run
-// the same kernel.
+// Params decodes a plan's params block by the fields of its kernel, beside those of another plan (nil: none).
+// Fields are compared where both plans run the same kernel.
 func (x *Index) Params(p, other *Plan) []ParamValue {
 	k := x.kernels[p.Kernel]
 	if k == nil {
@@ -55,7 +55,8 @@ func (f *Param) decode(block []byte) string {
 	return strconv.FormatUint(uint64(v), 10)
 }
 
-// paramsText is "s=1, ctx 58→59": fields that changed with both values. With onlyChanged the others are left out.
+// paramsText is "s=1, ctx 58→59": fields that changed with both values. With onlyChanged the others are left
+// out.
 func paramsText(list []ParamValue, onlyChanged bool) string {
 	var parts []string
 	for _, p := range list {

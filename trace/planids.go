@@ -2,19 +2,21 @@ package trace
 
 import "slices"
 
-// PlanMemory is for how many steps an Interner gives a plan its old id back, and for how many a Recorder keeps a plan that no step it has names.
+// PlanMemory is for how many steps an Interner gives a plan its old id back, and for how many a Recorder
+// keeps a plan that no step it has names.
 const PlanMemory = 1024
 
-// Interner gives plans their ids, 0, 1, 2, ... as they come into force: a plan that was in force not long ago gets the id that it had. It forgets
-// plans after PlanMemory steps, so that a run of any length takes constant memory. The zero Interner is ready for use.
+// Interner gives plans their ids, 0, 1, 2, ... as they come into force: a plan that was in force not long ago
+// gets the id that it had. It forgets plans after PlanMemory steps, so that a run of any length takes
+// constant memory. The zero Interner is ready for use.
 type Interner struct {
 	next        PlanID
 	recent, old map[Plan]PlanID // by content, with ID 0; each is filled for half of PlanMemory
 	steps       int
 }
 
-// ID is the id of a plan that comes into force, whatever p.ID is. fresh says that the id is new: the plan is to be recorded with it, before the
-// step that it is in force for.
+// ID is the id of a plan that comes into force, whatever p.ID is. fresh says that the id is new: the plan is
+// to be recorded with it, before the step that it is in force for.
 func (in *Interner) ID(p Plan) (id PlanID, fresh bool) {
 	p.ID = 0
 	if id, ok := in.recent[p]; ok {
@@ -58,7 +60,8 @@ func (s *Step) eachPlan(f func(PlanID)) {
 	}
 }
 
-// renumber is a step with other plan ids; nothing of the step itself is changed. Where no id changes it is the step.
+// renumber is a step with other plan ids; nothing of the step itself is changed. Where no id changes it is
+// the step.
 func (s Step) renumber(to func(PlanID) PlanID) Step {
 	same := true
 	s.eachPlan(func(id PlanID) { same = same && to(id) == id })

@@ -14,8 +14,8 @@ import (
 // Formats are the forms in which a table can be printed.
 var Formats = []string{"text", "csv", "json", "md"}
 
-// Print writes rows of a table in one of Formats. Text has the columns that a screen of so many cells shows (0: all); the others are
-// for programs and have all columns, with numbers as they are.
+// Print writes rows of a table in one of Formats. Text has the columns that a screen of so many cells shows
+// (0: all); the others are for programs and have all columns, with numbers as they are.
 func (t *Table) Print(w io.Writer, format string, rows []int, width int) error {
 	switch format {
 	case "text":
@@ -53,7 +53,8 @@ func (t *Table) label(row, col int) string {
 func (t *Table) printText(w io.Writer, rows []int, width int) error {
 	cols := t.Shown(width)
 	uniform := t.Uniform(rows)
-	cols = slices.DeleteFunc(cols, func(c int) bool { return slices.Contains(uniform, c) || t.empty(rows, c) })
+	cols = slices.DeleteFunc(cols,
+		func(c int) bool { return slices.Contains(uniform, c) || t.empty(rows, c) })
 	var b strings.Builder
 	for _, line := range t.Title {
 		fmt.Fprintln(&b, line)
@@ -111,7 +112,8 @@ func (t *Table) empty(rows []int, col int) bool {
 	return true
 }
 
-// value is a cell for a program: the number where the column has numbers, the text where it has none, "" where there is nothing.
+// value is a cell for a program: the number where the column has numbers, the text where it has none, ""
+// where there is nothing.
 func (t *Table) value(row, col int) string {
 	c := t.Cell(row, col)
 	switch {
@@ -145,7 +147,8 @@ func (t *Table) printCSV(w io.Writer, rows []int) error {
 	return out.Error()
 }
 
-// printJSON writes {"table", "title", "columns", "rows", "notes"}; a row has its key, its depth and the columns that it has something in.
+// printJSON writes {"table", "title", "columns", "rows", "notes"}; a row has its key, its depth and the
+// columns that it has something in.
 func (t *Table) printJSON(w io.Writer, rows []int) error {
 	var b strings.Builder
 	quote := func(v any) string {
@@ -155,9 +158,11 @@ func (t *Table) printJSON(w io.Writer, rows []int) error {
 		}
 		return string(s)
 	}
-	fmt.Fprintf(&b, "{\"table\": %s,\n\"title\": %s,\n\"columns\": [\n", quote(t.Name), quote(append([]string{}, t.Title...)))
+	fmt.Fprintf(&b, "{\"table\": %s,\n\"title\": %s,\n\"columns\": [\n", quote(t.Name),
+		quote(append([]string{}, t.Title...)))
 	for i, c := range t.Columns {
-		fmt.Fprintf(&b, "  {\"name\": %s, \"title\": %s, \"unit\": %s, \"doc\": %s}%s\n", quote(c.Name), quote(c.Title), quote(c.Unit), quote(c.Doc), comma(i, len(t.Columns)))
+		fmt.Fprintf(&b, "  {\"name\": %s, \"title\": %s, \"unit\": %s, \"doc\": %s}%s\n", quote(c.Name),
+			quote(c.Title), quote(c.Unit), quote(c.Doc), comma(i, len(t.Columns)))
 	}
 	b.WriteString("],\n\"rows\": [\n")
 	for i, r := range rows {

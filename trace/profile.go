@@ -14,17 +14,19 @@ type Profile struct {
 	Kernels []KernelProfile // by phase, then by total, falling
 }
 
-// Rate is how fast the steps of one phase went that were timed alike. Cold steps are left out, unless there are no others.
+// Rate is how fast the steps of one phase went that were timed alike. Cold steps are left out, unless there
+// are no others.
 type Rate struct {
 	Phase  string
 	Timing string // level; "stepped": the token of each step was read back before the next
 	Steps  int    // that count
 	Cold   int    // left out, or, where OnlyCold, the ones that count
 	// OnlyCold says that there were none but cold steps.
-	OnlyCold   bool
-	Tokens     int     // of the steps that count: in for prefill, one each for decode
-	WallNS     int64   // their sum
-	Wall       Spread  // least and largest; the steps are at different positions, so their median means nothing
+	OnlyCold bool
+	Tokens   int   // of the steps that count: in for prefill, one each for decode
+	WallNS   int64 // their sum
+	// least and largest; the steps are at different positions, so their median means nothing
+	Wall       Spread
 	TokensPerS float64 // 0 where no wall time was measured
 }
 
@@ -46,7 +48,8 @@ func (k *KernelProfile) MeanNS() float64 {
 	return k.TotalNS / float64(k.Timed)
 }
 
-// counted picks the steps of one phase and timing level whose times mean something: all but the cold ones, or all where all are cold.
+// counted picks the steps of one phase and timing level whose times mean something: all but the cold ones, or
+// all where all are cold.
 func counted(steps []*Step) (count []*Step, cold int, onlyCold bool) {
 	for _, s := range steps {
 		if s.Cold {
@@ -145,12 +148,14 @@ func (t *Trace) kernelProfiles(phase string, steps []*Step) []KernelProfile {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b KernelProfile) int {
-		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Kernel, b.Kernel))
+		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(b.Count, a.Count),
+			cmp.Compare(a.Kernel, b.Kernel))
 	})
 	return list
 }
 
-// Rate is the rate of a phase; of several timing levels the one with the most steps. Nil where no step was of the phase.
+// Rate is the rate of a phase; of several timing levels the one with the most steps. Nil where no step was of
+// the phase.
 func (p *Profile) Rate(phase string) *Rate {
 	var best *Rate
 	for i := range p.Rates {
@@ -171,8 +176,9 @@ func (p *Profile) Lines() []string {
 		untimed, ok1 := o.UntimedNS.NS()
 		timed, ok2 := o.TimedNS.NS()
 		if ok1 && ok2 && untimed > 0 {
-			lines = append(lines, fmt.Sprintf("timing cost: a decode step takes %s untimed and %s timed (%+.0f%%, medians of %d)",
-				ms(o.UntimedNS), ms(o.TimedNS), 100*float64(timed-untimed)/float64(untimed), o.N))
+			lines = append(lines,
+				fmt.Sprintf("timing cost: a decode step takes %s untimed and %s timed (%+.0f%%, medians of %d)",
+					ms(o.UntimedNS), ms(o.TimedNS), 100*float64(timed-untimed)/float64(untimed), o.N))
 		}
 	}
 	return lines
@@ -224,7 +230,11 @@ func (p *Profile) Table() *Table {
 	for _, k := range p.Kernels {
 		if phase < 0 || rows[phase].Phase != k.Phase {
 			phase = len(rows)
-			rows = append(rows, profileRow{Row{Key: k.Phase, Parent: -1, Group: true, Open: true}, KernelProfile{Phase: k.Phase}})
+			rows = append(rows,
+				profileRow{
+					Row{Key: k.Phase, Parent: -1, Group: true, Open: true},
+					KernelProfile{Phase: k.Phase},
+				})
 		}
 		rows = append(rows, profileRow{Row{Key: k.Phase + "/" + k.Kernel, Parent: phase, Depth: 1}, k})
 		all := &rows[phase].KernelProfile
@@ -241,21 +251,39 @@ func (p *Profile) Table() *Table {
 		return number(ns/1e3, decimals)
 	}
 	t := newTable("profile", []column[profileRow]{
-		{Column{Name: "kernel", Title: "kernel", Width: 80, Tree: true}, func(k *profileRow) Cell { return text(cmp.Or(k.Kernel, k.Phase)) }},
-		{Column{Name: "count", Title: "count", Unit: "dispatches", Right: true, Width: 80}, func(k *profileRow) Cell { return count(k.Count) }},
-		{Column{Name: "total_us", Title: "total µs", Unit: "us", Right: true, Width: 80, Doc: "GPU time of all dispatches that were measured"}, func(k *profileRow) Cell { return measured(k, k.TotalNS) }},
-		{Column{Name: "mean_us", Title: "mean µs", Unit: "us", Right: true, Width: 80, Doc: "of a dispatch that was measured"}, func(k *profileRow) Cell {
+		{
+			Column{Name: "kernel", Title: "kernel", Width: 80, Tree: true},
+			func(k *profileRow) Cell { return text(cmp.Or(k.Kernel, k.Phase)) },
+		},
+		{
+			Column{Name: "count", Title: "count", Unit: "dispatches", Right: true, Width: 80},
+			func(k *profileRow) Cell { return count(k.Count) },
+		},
+		{
+			Column{
+				Name: "total_us", Title: "total µs", Unit: "us", Right: true, Width: 80,
+				Doc: "GPU time of all dispatches that were measured",
+			},
+			func(k *profileRow) Cell { return measured(k, k.TotalNS) },
+		},
+		{Column{
+			Name: "mean_us", Title: "mean µs", Unit: "us", Right: true, Width: 80,
+			Doc: "of a dispatch that was measured",
+		}, func(k *profileRow) Cell {
 			if k.Group {
 				return Cell{}
 			}
 			return measured(k, k.MeanNS())
 		}},
-		{Column{Name: "share", Title: "%", Unit: "%", Right: true, Width: 80, Doc: "part of the phase"}, func(k *profileRow) Cell {
-			if k.Share == 0 {
-				return Cell{Text: Unmeasured}
-			}
-			return number(100*k.Share, 1)
-		}},
+		{
+			Column{Name: "share", Title: "%", Unit: "%", Right: true, Width: 80, Doc: "part of the phase"},
+			func(k *profileRow) Cell {
+				if k.Share == 0 {
+					return Cell{Text: Unmeasured}
+				}
+				return number(100*k.Share, 1)
+			},
+		},
 	}, rows, func(k *profileRow) Row { return k.Row })
 	t.Title = p.Lines()
 	return t

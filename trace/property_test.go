@@ -71,7 +71,8 @@ func fill(t *rapid.T, v reflect.Value) {
 			v.SetMapIndex(reflect.ValueOf(texts.Draw(t, "key")), value)
 		}
 	case reflect.Interface:
-		v.Set(reflect.ValueOf(rapid.OneOf(rapid.Just[any]("eps"), rapid.Just[any](1.5), rapid.Just[any](true), rapid.Just[any]([]any{1.0, "a"})).Draw(t, "any")))
+		v.Set(reflect.ValueOf(rapid.OneOf(rapid.Just[any]("eps"), rapid.Just[any](1.5), rapid.Just[any](true),
+			rapid.Just[any]([]any{1.0, "a"})).Draw(t, "any")))
 	case reflect.String:
 		v.SetString(texts.Draw(t, "text"))
 	case reflect.Bool:

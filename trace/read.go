@@ -30,9 +30,9 @@ func ReadFile(path string) (*Trace, error) {
 	return t, nil
 }
 
-// Read reads a trace: one JSON object, or a stream of lines (see StreamWriter), gzipped or not. What it returns has been checked: every id
-// is in range. A stream may be cut anywhere after its first line; an event of kind "cut" then says so. Fields that this version does not know are
-// kept for Write.
+// Read reads a trace: one JSON object, or a stream of lines (see StreamWriter), gzipped or not. What it
+// returns has been checked: every id is in range. A stream may be cut anywhere after its first line; an event
+// of kind "cut" then says so. Fields that this version does not know are kept for Write.
 func Read(r io.Reader) (*Trace, error) {
 	in := bufio.NewReaderSize(r, 1<<16)
 	if magic, _ := in.Peek(2); string(magic) == "\x1f\x8b" {
@@ -72,7 +72,8 @@ func looksLikeTrace(in *bufio.Reader) error {
 	case len(start) == 0:
 		return fmt.Errorf("%w: the file is empty", ErrNotTrace)
 	case len(trimmed) == 0 || trimmed[0] != '{':
-		return fmt.Errorf("%w: it begins with %q, a trace is a JSON object", ErrNotTrace, start[:min(len(start), 16)])
+		return fmt.Errorf("%w: it begins with %q, a trace is a JSON object", ErrNotTrace,
+			start[:min(len(start), 16)])
 	}
 	return nil
 }
@@ -92,8 +93,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// decoder reads the first object, and the records after it. Plans and steps are decoded one by one, so that what is held beside the trace is no
-// more than one of them.
+// decoder reads the first object, and the records after it. Plans and steps are decoded one by one, so that
+// what is held beside the trace is no more than one of them.
 type decoder struct {
 	json *json.Decoder
 	t    *Trace
@@ -165,7 +166,8 @@ func checkSchema(s string) error {
 		return fmt.Errorf("%w: its schema is %q, want %q", ErrNotTrace, s, Schema)
 	}
 	if digits != major {
-		return fmt.Errorf("its schema is %s, this gpuscope reads %s: open it with a newer gpuscope", s, Schema)
+		return fmt.Errorf("its schema is %s, this gpuscope reads %s: open it with a newer gpuscope", s,
+			Schema)
 	}
 	return nil
 }
@@ -206,7 +208,10 @@ func (d *decoder) records() error {
 			return nil
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			e := Event{Kind: "cut", Text: fmt.Sprintf("the stream was cut: its last, partial record (line %d) was dropped", n+1)}
+			e := Event{
+				Kind: "cut",
+				Text: fmt.Sprintf("the stream was cut: its last, partial record (line %d) was dropped", n+1),
+			}
 			if k := len(d.t.Steps); k > 0 {
 				e.Step = d.t.Steps[k-1].Index
 			}
@@ -230,7 +235,8 @@ func (d *decoder) records() error {
 // wrap names the place of an error in the JSON itself.
 func (d *decoder) wrap(what string, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: the file ends at byte %d, in the middle of it: it was cut", what, d.json.InputOffset())
+		return fmt.Errorf("%s: the file ends at byte %d, in the middle of it: it was cut", what,
+			d.json.InputOffset())
 	}
 	return fmt.Errorf("%s (about byte %d): %w", what, d.json.InputOffset(), err)
 }

@@ -9,13 +9,14 @@ import (
 // DefaultBudget is how many bytes of steps and plans a Recorder keeps.
 const DefaultBudget = 256 << 20
 
-// Recorder collects the records of a run within a budget of bytes: where it is reached the oldest steps go, with the plans that no other step
-// names, and the trace stays right without them.
+// Recorder collects the records of a run within a budget of bytes: where it is reached the oldest steps go,
+// with the plans that no other step names, and the trace stays right without them.
 //
-// Its methods may be called from any goroutine. What Snapshot returns never changes: what is recorded later is in a later snapshot.
+// Its methods may be called from any goroutine. What Snapshot returns never changes: what is recorded later
+// is in a later snapshot.
 //
-// Records name plans by the ids that they were recorded with, 0, 1, 2, ... (see Interner). The trace of a snapshot numbers the plans that it has, so there
-// ids move when plans are dropped.
+// Records name plans by the ids that they were recorded with, 0, 1, 2, ... (see Interner). The trace of a
+// snapshot numbers the plans that it has, so there ids move when plans are dropped.
 type Recorder struct {
 	mu     sync.Mutex
 	t      Trace
@@ -33,7 +34,8 @@ type held struct {
 	lastUse int    // number of the step that named it last, or before which it was recorded
 }
 
-// NewRecorder starts from the head of a trace, which says all but plans and steps. A budget of 0 is DefaultBudget.
+// NewRecorder starts from the head of a trace, which says all but plans and steps. A budget of 0 is
+// DefaultBudget.
 func NewRecorder(head *Trace, budget int64) *Recorder {
 	if budget <= 0 {
 		budget = DefaultBudget
@@ -44,8 +46,8 @@ func NewRecorder(head *Trace, budget int64) *Recorder {
 	return r
 }
 
-// Write records a record, as StreamWriter.Write writes it. The recorder keeps what the record points to: it must not be changed any more. A
-// record that names what is not there is refused, and nothing is recorded.
+// Write records a record, as StreamWriter.Write writes it. The recorder keeps what the record points to: it
+// must not be changed any more. A record that names what is not there is refused, and nothing is recorded.
 func (r *Recorder) Write(rec Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,8 +114,9 @@ func (r *Recorder) Snapshot() *Trace {
 	return &t
 }
 
-// drop makes room for a quarter of the budget, by the oldest steps and the plans that only they name. The last step always stays, and so do plans that an
-// Interner may name again. New lists take the place of the old, which snapshots may hold.
+// drop makes room for a quarter of the budget, by the oldest steps and the plans that only they name. The
+// last step always stays, and so do plans that an Interner may name again. New lists take the place of the
+// old, which snapshots may hold.
 func (r *Recorder) drop() {
 	needed := make([]bool, len(r.t.Plans))
 	used := int64(0)
@@ -175,7 +178,8 @@ func (r *Recorder) keepPlans(needed []bool) (moved []PlanID) {
 	return moved
 }
 
-// inherited is what the last of several steps must say of dims and levels when it stands without the others: all that they changed.
+// inherited is what the last of several steps must say of dims and levels when it stands without the others:
+// all that they changed.
 func inherited(steps []Step) (dims []LiveDims, levels []DispatchID) {
 	latest := map[ValueID]int{} // place in dims
 	for i := range steps {

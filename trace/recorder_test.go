@@ -93,7 +93,8 @@ func TestInternerForgetsPlansThatAreLongOutOfForce(t *testing.T) {
 func TestRecorderDropsTheOldestStepsAndTheTraceStaysRight(t *testing.T) {
 	chunks := []int{40}
 	for i := range 60 {
-		chunks = append(chunks, 1+i%7*(i%2)) // decodes and prefills in turn: dims and routes change to and fro
+		// decodes and prefills in turn: dims and routes change to and fro
+		chunks = append(chunks, 1+i%7*(i%2))
 	}
 	whole := tracetest.Run(1, chunks...)
 	all := trace.NewIndex(whole)
@@ -108,7 +109,8 @@ func TestRecorderDropsTheOldestStepsAndTheTraceStaysRight(t *testing.T) {
 				t.Fatal(err)
 			}
 			if s.DroppedSteps+len(s.Steps) != s.Steps[len(s.Steps)-1].Index+1 {
-				t.Fatalf("%d dropped and %d kept, after step %d", s.DroppedSteps, len(s.Steps), s.Steps[len(s.Steps)-1].Index)
+				t.Fatalf("%d dropped and %d kept, after step %d", s.DroppedSteps, len(s.Steps),
+					s.Steps[len(s.Steps)-1].Index)
 			}
 			if len(snapshots) < 3 || len(s.Steps)%16 == 0 {
 				snapshots, texts = append(snapshots, s), append(texts, encoded(t, s))
@@ -143,7 +145,8 @@ func TestRecorderDropsTheOldestStepsAndTheTraceStaysRight(t *testing.T) {
 					}
 				}
 			}
-			if a, b := x.Dispatches(i, trace.DispatchOptions{}), all.Dispatches(at, trace.DispatchOptions{}); a.Launches[5].Level != b.Launches[5].Level {
+			if a, b := x.Dispatches(i, trace.DispatchOptions{}), all.Dispatches(at,
+				trace.DispatchOptions{}); a.Launches[5].Level != b.Launches[5].Level {
 				t.Fatalf("step %d: level %d, want %d", at, a.Launches[5].Level, b.Launches[5].Level)
 			}
 		}
@@ -174,7 +177,8 @@ func encoded(t interface{ Fatal(...any) }, tr *trace.Trace) []byte {
 
 func TestRecorderDropsThePlansOfDroppedSteps(t *testing.T) {
 	steps := 3 * trace.PlanMemory
-	whole := tracetest.Run(0, slices.Repeat([]int{1}, steps)...) // two new plans a step: the slices start elsewhere
+	// two new plans a step: the slices start elsewhere
+	whole := tracetest.Run(0, slices.Repeat([]int{1}, steps)...)
 	r := trace.NewRecorder(whole, 200_000)
 	record(t, r, whole, func() {})
 	got := r.Snapshot()
@@ -187,7 +191,8 @@ func TestRecorderDropsThePlansOfDroppedSteps(t *testing.T) {
 	}
 	for i := range got.Steps {
 		for j := range got.Steps[i].Dispatches {
-			if !samePlan(got, &got.Steps[i].Dispatches[j].Plan, whole, &whole.Steps[got.Steps[i].Index].Dispatches[j].Plan) {
+			if !samePlan(got, &got.Steps[i].Dispatches[j].Plan, whole,
+				&whole.Steps[got.Steps[i].Index].Dispatches[j].Plan) {
 				t.Fatalf("step %d, dispatch %d has another plan", got.Steps[i].Index, j)
 			}
 		}

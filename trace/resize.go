@@ -45,7 +45,8 @@ type ResizeSummary struct {
 	Values                           int // changes of values
 	Noops, Glitches, Deferred        int // hooks
 	Grids, Routes, Params, New, Gone int // dispatches
-	// SameAs is the index of the step before where its propagation did the same: the same operators, the same kinds of changes. Else -1.
+	// SameAs is the index of the step before where its propagation did the same: the same operators, the same
+	// kinds of changes. Else -1.
 	SameAs int
 }
 
@@ -76,7 +77,13 @@ func (x *Index) Resize(step int) *ResizeSummary {
 		for _, c := range []struct {
 			on bool
 			n  *int
-		}{{d.Grid, &r.Grids}, {d.Route, &r.Routes}, {d.Params, &r.Params}, {d.New, &r.New}, {d.Gone, &r.Gone}} {
+		}{
+			{d.Grid, &r.Grids},
+			{d.Route, &r.Routes},
+			{d.Params, &r.Params},
+			{d.New, &r.New},
+			{d.Gone, &r.Gone},
+		} {
 			if c.on {
 				*c.n++
 			}
@@ -88,7 +95,8 @@ func (x *Index) Resize(step int) *ResizeSummary {
 	return r
 }
 
-// hookShapes says of every hook of a step which operator it planned and what kinds of things changed, but no numbers.
+// hookShapes says of every hook of a step which operator it planned and what kinds of things changed, but no
+// numbers.
 func (t *Trace) hookShapes(step int) []string {
 	var shapes []string
 	for i := range t.Steps[step].Resize.Passes {
@@ -120,7 +128,8 @@ func (r *ResizeSummary) Line() string {
 	}
 	parts := []string{plural(r.Operators, "operator") + " replanned"}
 	if r.Hooks > r.Operators {
-		parts[0] = fmt.Sprintf("%s replanned in %s", plural(r.Operators, "operator"), plural(r.Hooks, "hook run"))
+		parts[0] = fmt.Sprintf("%s replanned in %s", plural(r.Operators, "operator"),
+			plural(r.Hooks, "hook run"))
 	}
 	parts = append(parts, plural(r.Grids, "grid"))
 	for _, c := range []struct {
@@ -149,7 +158,8 @@ func (r *ResizeSummary) Line() string {
 	return strings.Join(parts, ", ")
 }
 
-// ResizeRow is a line of a step's propagation: a pass, a hook in it, or what a hook changed: a value or a plan.
+// ResizeRow is a line of a step's propagation: a pass, a hook in it, or what a hook changed: a value or a
+// plan.
 type ResizeRow struct {
 	Row
 	Pass *Pass
@@ -160,8 +170,8 @@ type ResizeRow struct {
 	Plan   *PlanChange // a dispatch's
 }
 
-// ResizeRows computes the rows of a step's propagation: passes, hooks, changes. A pass is open where some of its hooks did other things than in
-// the step before.
+// ResizeRows computes the rows of a step's propagation: passes, hooks, changes. A pass is open where some of
+// its hooks did other things than in the step before.
 func (x *Index) ResizeRows(step int) []ResizeRow {
 	t := x.Trace
 	before := map[string]bool{}
@@ -175,13 +185,15 @@ func (x *Index) ResizeRows(step int) []ResizeRow {
 	for i := range passes {
 		p := &passes[i]
 		pass := len(rows)
-		rows = append(rows, ResizeRow{Row: Row{Key: fmt.Sprintf("pass%d", i), Parent: -1, Group: true}, Pass: p, Same: true})
+		rows = append(rows,
+			ResizeRow{Row: Row{Key: fmt.Sprintf("pass%d", i), Parent: -1, Group: true}, Pass: p, Same: true})
 		for j := range p.Hooks {
 			h := &p.Hooks[j]
 			hook := len(rows)
 			key := fmt.Sprintf("pass%d/op%d", i, h.Op)
 			same := before[fmt.Sprint(i, " ", t.hookShape(h))]
-			rows = append(rows, ResizeRow{Row: Row{Key: key, Parent: pass, Depth: 1}, Pass: p, Hook: h, Same: same})
+			rows = append(rows,
+				ResizeRow{Row: Row{Key: key, Parent: pass, Depth: 1}, Pass: p, Hook: h, Same: same})
 			rows[pass].Same = rows[pass].Same && same
 			for k := range h.Changed {
 				rows = append(rows, ResizeRow{
@@ -206,8 +218,17 @@ func (x *Index) ResizeRows(step int) []ResizeRow {
 // ResizeTable is the table of a step's propagation.
 func (x *Index) ResizeTable(step int) *Table {
 	t := newTable("resize", []column[ResizeRow]{
-		{Column{Name: "what", Title: "hook", Width: 80, Tree: true, Doc: "pass, operator, value or dispatch"}, func(r *ResizeRow) Cell { return text(x.resizeLabel(r)) }},
-		{Column{Name: "triggers", Title: "triggers", Width: 80, Doc: "what woke it; of a pass, what was dirty"}, func(r *ResizeRow) Cell {
+		{
+			Column{
+				Name: "what", Title: "hook", Width: 80, Tree: true,
+				Doc: "pass, operator, value or dispatch",
+			},
+			func(r *ResizeRow) Cell { return text(x.resizeLabel(r)) },
+		},
+		{Column{
+			Name: "triggers", Title: "triggers", Width: 80,
+			Doc: "what woke it; of a pass, what was dirty",
+		}, func(r *ResizeRow) Cell {
 			switch {
 			case r.Change != nil || r.Plan != nil:
 				return Cell{}
@@ -216,30 +237,43 @@ func (x *Index) ResizeTable(step int) *Table {
 			}
 			return text(x.names(r.Pass.Dirty))
 		}},
-		{Column{Name: "change", Title: "change", Width: 80, Doc: "values from → to; dispatches: + new, - gone, g grid, r route, p params"}, func(r *ResizeRow) Cell { return text(x.resizeChange(r)) }},
-		{Column{Name: "outcome", Title: "", Width: 80, Doc: "no-op: nothing changed; glitch: saw operands of two moments; deferred: refused, tried again later"}, func(r *ResizeRow) Cell {
+		{
+			Column{
+				Name: "change", Title: "change", Width: 80,
+				Doc: "values from → to; dispatches: + new, - gone, g grid, r route, p params",
+			},
+			func(r *ResizeRow) Cell { return text(x.resizeChange(r)) },
+		},
+		{Column{
+			Name: "outcome", Title: "", Width: 80,
+			Doc: "no-op: nothing changed; glitch: saw operands of two moments; deferred: refused, tried again later",
+		}, func(r *ResizeRow) Cell {
 			if r.Hook == nil || r.Depth != 1 {
 				return Cell{}
 			}
 			return text(r.Hook.outcome())
 		}},
-		{Column{Name: "us", Title: "µs", Unit: "us", Right: true, Width: 80, Doc: "on the CPU"}, func(r *ResizeRow) Cell {
-			if r.Hook == nil || r.Depth != 1 {
-				return Cell{}
-			}
-			ns, ok := r.Hook.NS.NS()
-			if !ok {
-				return Cell{Text: Unmeasured}
-			}
-			return number(float64(ns)/1e3, 2)
-		}},
+		{
+			Column{Name: "us", Title: "µs", Unit: "us", Right: true, Width: 80, Doc: "on the CPU"},
+			func(r *ResizeRow) Cell {
+				if r.Hook == nil || r.Depth != 1 {
+					return Cell{}
+				}
+				ns, ok := r.Hook.NS.NS()
+				if !ok {
+					return Cell{Text: Unmeasured}
+				}
+				return number(float64(ns)/1e3, 2)
+			},
+		},
 	}, x.ResizeRows(step), func(r *ResizeRow) Row { return r.Row })
 	s := &x.Trace.Steps[step]
 	order := ""
 	if s.Resize.Order != "" {
 		order = s.Resize.Order + ": "
 	}
-	t.Title = []string{fmt.Sprintf("s%d %s at position %d · %s%s", s.Index, s.Phase, s.Position, order, x.Resize(step).Line())}
+	t.Title = []string{fmt.Sprintf("s%d %s at position %d · %s%s", s.Index, s.Phase, s.Position, order,
+		x.Resize(step).Line())}
 	return t
 }
 
@@ -314,7 +348,8 @@ func (x *Index) planChange(c PlanChange) string {
 	case d.Gone:
 		return "runs no more"
 	case d.New:
-		return strings.TrimSpace(fmt.Sprintf("runs: %s, grid %s %s", to.Kernel, Grid(to.Workgroups), to.Reason))
+		return strings.TrimSpace(fmt.Sprintf("runs: %s, grid %s %s", to.Kernel, Grid(to.Workgroups),
+			to.Reason))
 	}
 	var parts []string
 	if d.Grid {

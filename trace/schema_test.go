@@ -84,7 +84,8 @@ func readSchema(t *testing.T) *schema {
 
 // words are the types whose strings are of a closed set, by Go type and field.
 var words = map[string][]string{
-	"Value.kind": trace.ValueKinds, "Value.role": trace.ValueRoles, "Step.phase": trace.Phases, "Step.timing": trace.TimingLevels, "Resize.order": trace.Orders,
+	"Value.kind": trace.ValueKinds, "Value.role": trace.ValueRoles, "Step.phase": trace.Phases,
+	"Step.timing": trace.TimingLevels, "Resize.order": trace.Orders,
 }
 
 func TestSchemaHasEveryFieldOfTheGoTypesAndNoOther(t *testing.T) {
@@ -181,7 +182,11 @@ func TestSchemaHasEveryFieldOfTheGoTypesAndNoOther(t *testing.T) {
 	object("Trace", root, reflect.TypeFor[trace.Trace]())
 	object("Record", root.Defs["Record"], reflect.TypeFor[trace.Record]())
 	for name := range root.Defs {
-		if !done[name] && !slices.Contains([]string{"Time", "Number", "ValueID", "SymIntID", "OpID", "DispatchID", "PlanID"}, name) {
+		if !done[name] &&
+			!slices.Contains([]string{
+				"Time", "Number", "ValueID", "SymIntID", "OpID", "DispatchID",
+				"PlanID",
+			}, name) {
 			t.Errorf("the schema has %s, which no Go type is", name)
 		}
 	}
@@ -212,9 +217,13 @@ func TestExportsAreValid(t *testing.T) {
 	bare := &trace.Trace{Schema: trace.Schema}
 	wild := tracetest.Tiny()
 	wild.Steps[1].Top[0].Logit = nan
-	wild.Steps[1].Dispatches[0].Gap = &trace.NumericGap{MaxAbs: inf, MSE: nan, SNRdB: -inf, Reference: "float64"}
+	wild.Steps[1].Dispatches[0].Gap = &trace.NumericGap{
+		MaxAbs: inf, MSE: nan, SNRdB: -inf,
+		Reference: "float64",
+	}
 	for name, tr := range map[string]*trace.Trace{
-		"llama": tracetest.Llama(2, 4), "run": tracetest.Run(1, 40, 1, 7, 1), "tiny": tracetest.Tiny(), "bare": bare, "not finite": wild,
+		"llama": tracetest.Llama(2, 4), "run": tracetest.Run(1, 40, 1, 7, 1), "tiny": tracetest.Tiny(),
+		"bare": bare, "not finite": wild,
 	} {
 		t.Run(name, func(t *testing.T) {
 			validate(t, compiled(t, ""), written(t, tr))
@@ -256,7 +265,8 @@ func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 // updating says that -update was given: files for people are written instead of compared.
 func updating() bool { return flag.Lookup("update").Value.String() == "true" }
 
-// TestTraceFormatPageIsFresh holds the parts of docs/trace-format.md that are made: the example, and the fields of every object from the schema.
+// TestTraceFormatPageIsFresh holds the parts of docs/trace-format.md that are made: the example, and the
+// fields of every object from the schema.
 func TestTraceFormatPageIsFresh(t *testing.T) {
 	path := filepath.Join(docs, "trace-format.md")
 	old, err := os.ReadFile(path)
@@ -264,8 +274,12 @@ func TestTraceFormatPageIsFresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(old)
-	for _, part := range []struct{ name, text string }{{"example", example(t)}, {"fields", fieldTables(readSchema(t))}} {
-		begin, end := fmt.Sprintf("<!-- %s: made by `go test ./trace -update` -->\n", part.name), fmt.Sprintf("<!-- end of %s -->", part.name)
+	for _, part := range []struct{ name, text string }{
+		{"example", example(t)},
+		{"fields", fieldTables(readSchema(t))},
+	} {
+		begin, end := fmt.Sprintf("<!-- %s: made by `go test ./trace -update` -->\n", part.name),
+			fmt.Sprintf("<!-- end of %s -->", part.name)
 		before, rest, ok1 := strings.Cut(page, begin)
 		_, after, ok2 := strings.Cut(rest, end)
 		if !ok1 || !ok2 {
@@ -277,7 +291,8 @@ func TestTraceFormatPageIsFresh(t *testing.T) {
 		return
 	}
 	if !updating() {
-		t.Fatalf("%s is not what the schema and the example say: run go test ./trace -update\n%s", path, cmp.Diff(string(old), page))
+		t.Fatalf("%s is not what the schema and the example say: run go test ./trace -update\n%s", path,
+			cmp.Diff(string(old), page))
 	}
 	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
 		t.Fatal(err)
@@ -293,7 +308,10 @@ var notes = []struct{ at, note string }{
 	{`"plans"`, "three rows need three workgroups; 4 of the 64 lanes of each have work"},
 	{`{"id":1,"dispatch":0`, "one row: another grid, other params"},
 	{`"steps"`, "the prefill: cold, for it compiled the kernel; raw ticks are strings"},
-	{`{"index":1`, "the decode step: the resize names the plans before and after; repeated three times in place"},
+	{
+		`{"index":1`,
+		"the decode step: the resize names the plans before and after; repeated three times in place",
+	},
 }
 
 // example is a small trace, line by line as it is written, with notes.
@@ -392,7 +410,11 @@ func typeText(s *schema) string {
 	case isRef && name == "Time":
 		return "ns"
 	case isRef && strings.HasSuffix(name, "ID"):
-		return "id of a " + map[string]string{"ValueID": "value", "SymIntID": "SymInt", "OpID": "op", "DispatchID": "dispatch", "PlanID": "plan"}[name]
+		return "id of a " +
+			map[string]string{
+				"ValueID": "value", "SymIntID": "SymInt", "OpID": "op",
+				"DispatchID": "dispatch", "PlanID": "plan",
+			}[name]
 	case isRef && name == "Number":
 		return "number"
 	case isRef:

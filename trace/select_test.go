@@ -42,8 +42,17 @@ func TestFilterKeepsWhatMatchesAndWhatItStandsIn(t *testing.T) {
 		{"us:>0.0135ms", []string{"prologue", " embed", "layers 0–15", " mlp", "  gate", "  up", "  down"}},
 		{"us:<5.05 cache", []string{"layers 0–15", " attn", "  cache_k", "  cache_v"}},
 		{"grid:=4096 !up", []string{"layers 0–15", " mlp", "  gate"}},
-		{"!linear !floor !norm", []string{"prologue", " embed", "layers 0–15", " attn", "  sdpa.split", " mlp", "  add"}},
-		{"mlp", []string{"layers 0–15", " mlp", "  norm", "  gate", "  sigmoid", "  mul_silu", "  up", "  mul_gate", "  down", "  add"}},
+		{
+			"!linear !floor !norm",
+			[]string{"prologue", " embed", "layers 0–15", " attn", "  sdpa.split", " mlp", "  add"},
+		},
+		{
+			"mlp",
+			[]string{
+				"layers 0–15", " mlp", "  norm", "  gate", "  sigmoid", "  mul_silu", "  up",
+				"  mul_gate", "  down", "  add",
+			},
+		},
 		{"mlp us:>13.5", []string{"layers 0–15", " mlp", "  gate", "  up", "  down"}},
 		{"linear !mlp", []string{"layers 0–15", " attn", "  q", "  k", "  v", "  o", "epilogue", " lm_head"}},
 		{"nothing-has-this", nil},
@@ -69,7 +78,8 @@ func TestFilterLooksIntoARowThatIsUnfolded(t *testing.T) {
 		}
 	}
 	want := []string{"layers 0–15", " attn", "  q", "   layers.3.attn.q"}
-	if d := cmp.Diff(want, shown(t, table, "layers.3.attn.q", trace.Selection{Open: map[string]bool{q: true}})); d != "" {
+	if d := cmp.Diff(want,
+		shown(t, table, "layers.3.attn.q", trace.Selection{Open: map[string]bool{q: true}})); d != "" {
 		t.Error(d)
 	}
 }
@@ -94,8 +104,15 @@ func TestFilterThatMeansNothingIsRefused(t *testing.T) {
 func TestSortOrdersRowsWithinTheirHeading(t *testing.T) {
 	x, step, _ := decode(t)
 	table := x.Dispatches(step, trace.DispatchOptions{}).Table()
-	got := shown(t, table, "", trace.Selection{Sort: "Σµs", Reverse: true, Open: map[string]bool{"layer0/attn": false, "epilogue": false, "prologue": false}})
-	want := []string{"layers 0–15", " attn", " mlp", "  down", "  up", "  gate", "  norm", "  mul_silu", "  add", "  mul_gate", "  sigmoid", "epilogue", "prologue"}
+	got := shown(t, table, "",
+		trace.Selection{
+			Sort: "Σµs", Reverse: true,
+			Open: map[string]bool{"layer0/attn": false, "epilogue": false, "prologue": false},
+		})
+	want := []string{
+		"layers 0–15", " attn", " mlp", "  down", "  up", "  gate", "  norm", "  mul_silu",
+		"  add", "  mul_gate", "  sigmoid", "epilogue", "prologue",
+	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

@@ -37,7 +37,8 @@ func quantile[N int64 | float64](sorted []N, q float64) float64 {
 	return float64(sorted[i]) + (at-float64(i))*(float64(sorted[j])-float64(sorted[i]))
 }
 
-// timeOf is the time of a dispatch of a step: of its repeats in place where there are any, else of its one run.
+// timeOf is the time of a dispatch of a step: of its repeats in place where there are any, else of its one
+// run.
 func (d *StepDispatch) timeOf() Spread {
 	if len(d.Samples) > 0 {
 		return spreadOf(slices.Clone(d.Samples))
@@ -48,8 +49,9 @@ func (d *StepDispatch) timeOf() Spread {
 	return Spread{}
 }
 
-// outlier finds the one of several equal runs that stands out: samples[i] are the repeats of the i-th. It must be more than 3 MAD, and more
-// than the resolution of the clock, from the median of all in most of at least three repeats. -1 where none does.
+// outlier finds the one of several equal runs that stands out: samples[i] are the repeats of the i-th. It
+// must be more than 3 MAD, and more than the resolution of the clock, from the median of all in most of at
+// least three repeats. -1 where none does.
 func outlier(samples [][]int64, resolution float64) int {
 	if len(samples) < 4 {
 		return -1

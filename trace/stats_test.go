@@ -25,7 +25,10 @@ func TestSpreadOfSamples(t *testing.T) {
 }
 
 func TestNoDecimalsBelowTheQuantum(t *testing.T) {
-	for quantum, want := range map[float64]int{0: 1, 1: 2, 10: 2, 32: 1, 83.3: 1, 100: 1, 101: 0, 1000: 0, 65536: 0} {
+	for quantum, want := range map[float64]int{
+		0: 1, 1: 2, 10: 2, 32: 1, 83.3: 1, 100: 1, 101: 0, 1000: 0,
+		65536: 0,
+	} {
 		if got := decimalsOfUS(quantum); got != want {
 			t.Errorf("quantum %v ns: %d decimals of a µs, want %d", quantum, got, want)
 		}
@@ -49,7 +52,11 @@ func TestEqualRunsHaveNoOutlier(t *testing.T) {
 }
 
 func TestRangesOfLayers(t *testing.T) {
-	for want, list := range map[string][]int{"": nil, "3": {3}, "0–15": {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, "0–4, 6": {0, 1, 2, 3, 4, 6}, "1, 3, 5–6": {1, 3, 5, 6}} {
+	for want, list := range map[string][]int{
+		"": nil, "3": {3},
+		"0–15": {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, "0–4, 6": {0, 1, 2, 3, 4, 6},
+		"1, 3, 5–6": {1, 3, 5, 6},
+	} {
 		if got := numbers(list); got != want {
 			t.Errorf("%v: %q, want %q", list, got, want)
 		}

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// StepSummary is what a step cost and where its wall time went. Sums are 0 with Measured false where something was not measured.
+// StepSummary is what a step cost and where its wall time went. Sums are 0 with Measured false where
+// something was not measured.
 type StepSummary struct {
 	Step       *Step
 	Wall       Time // CPU, whole
@@ -40,7 +41,10 @@ func (t Time) plus(ns int64) Time { return Measured(t.ns + ns) }
 func (x *Index) Summary(step int) *StepSummary {
 	t := x.Trace
 	s := &t.Steps[step]
-	r := &StepSummary{Step: s, Wall: s.CPU.TotalNS, Dispatches: len(s.Dispatches), Levels: len(x.levelStarts(step))}
+	r := &StepSummary{
+		Step: s, Wall: s.CPU.TotalNS, Dispatches: len(s.Dispatches),
+		Levels: len(x.levelStarts(step)),
+	}
 	if s.GPU != nil {
 		r.Busy, r.Span = s.GPU.BusyNS, s.GPU.SpanNS
 		r.Gaps, r.Idle = r.Span.minus(r.Busy), r.Wall.minus(r.Span)
@@ -74,8 +78,8 @@ func (x *Index) Summary(step int) *StepSummary {
 	return r
 }
 
-// verdict: where most of the wall time the GPU was idle, the CPU bounds the step; else, where most of the GPU's time went into dispatches
-// at the floor or gaps between dispatches, latency does; else the GPU.
+// verdict: where most of the wall time the GPU was idle, the CPU bounds the step; else, where most of the
+// GPU's time went into dispatches at the floor or gaps between dispatches, latency does; else the GPU.
 func (r *StepSummary) verdict() string {
 	wall, ok1 := r.Wall.NS()
 	span, ok2 := r.Span.NS()
@@ -88,7 +92,8 @@ func (r *StepSummary) verdict() string {
 	gaps, _ := r.Gaps.NS()
 	floor, _ := r.FloorBusy.NS()
 	if 2*(gaps+floor) > span {
-		return fmt.Sprintf("latency-bound: %d dispatches at the floor and the gaps are %s of %s GPU span", r.Floors, ms(Measured(gaps+floor)), ms(r.Span))
+		return fmt.Sprintf("latency-bound: %d dispatches at the floor and the gaps are %s of %s GPU span",
+			r.Floors, ms(Measured(gaps+floor)), ms(r.Span))
 	}
 	return fmt.Sprintf("GPU-bound: GPU span is %s of %s", ms(r.Span), ms(r.Wall))
 }
@@ -98,7 +103,8 @@ func (r *StepSummary) Line() string {
 	parts := []string{"wall " + ms(r.Wall)}
 	if untimed, ok := r.Untimed.NS(); ok && untimed > 0 {
 		timed, _ := r.Timed.NS()
-		parts[0] = fmt.Sprintf("wall %s (%s untimed, %s timed, %+.0f%%)", ms(r.Wall), ms(r.Untimed), ms(r.Timed), 100*float64(timed-untimed)/float64(untimed))
+		parts[0] = fmt.Sprintf("wall %s (%s untimed, %s timed, %+.0f%%)", ms(r.Wall), ms(r.Untimed),
+			ms(r.Timed), 100*float64(timed-untimed)/float64(untimed))
 	}
 	gpu := "Σgpu " + ms(r.Busy)
 	if r.Timing.measured {
@@ -153,47 +159,128 @@ func (x *Index) Steps() *Table {
 		}
 	}
 	t := newTable("steps", []column[int]{
-		{Column{Name: "step", Title: "step", Unit: "step", Right: true, Width: 80, Tree: true}, at(func(s *Step) Cell { return count(s.Index) })},
+		{
+			Column{Name: "step", Title: "step", Unit: "step", Right: true, Width: 80, Tree: true},
+			at(func(s *Step) Cell { return count(s.Index) }),
+		},
 		{Column{Name: "phase", Title: "phase", Width: 80}, at(func(s *Step) Cell { return text(s.Phase) })},
-		{Column{Name: "position", Title: "pos", Unit: "position", Right: true, Width: 80, Doc: "first position of the step"}, at(func(s *Step) Cell { return count(s.Position) })},
-		{Column{Name: "tokens", Title: "in", Unit: "tokens", Right: true, Width: 80, Doc: "tokens that went in"}, at(func(s *Step) Cell { return count(len(s.Tokens)) })},
-		{Column{Name: "wall_ms", Title: "wall ms", Unit: "ms", Right: true, Width: 80}, at(func(s *Step) Cell { return msCell(s.CPU.TotalNS) })},
-		{Column{Name: "gpu_ms", Title: "Σgpu ms", Unit: "ms", Right: true, Width: 80, Doc: "sum of the dispatches"}, gpu(func(g *GPU) Time { return g.BusyNS })},
-		{Column{Name: "gaps_ms", Title: "gaps ms", Unit: "ms", Right: true, Width: 80, Doc: "GPU span without its dispatches"}, summary(func(s *StepSummary) Cell { return msCell(s.Gaps) })},
-		{Column{Name: "idle_ms", Title: "idle ms", Unit: "ms", Right: true, Width: 80, Doc: "wall without the GPU span"}, summary(func(s *StepSummary) Cell { return msCell(s.Idle) })},
-		{Column{Name: "resize_ms", Title: "resize ms", Unit: "ms", Right: true, Width: 140}, at(func(s *Step) Cell { return msCell(s.CPU.ResizeNS) })},
-		{Column{Name: "upload_ms", Title: "upload ms", Unit: "ms", Right: true, Width: 140}, at(func(s *Step) Cell { return msCell(s.CPU.UploadNS) })},
-		{Column{Name: "encode_ms", Title: "encode ms", Unit: "ms", Right: true, Width: 140}, at(func(s *Step) Cell { return msCell(s.CPU.EncodeNS) })},
-		{Column{Name: "submit_ms", Title: "submit ms", Unit: "ms", Right: true, Width: 140}, at(func(s *Step) Cell { return msCell(s.CPU.SubmitNS) })},
-		{Column{Name: "wait_ms", Title: "wait ms", Unit: "ms", Right: true, Width: 140}, at(func(s *Step) Cell { return msCell(s.CPU.WaitNS) })},
-		{Column{Name: "tokens_per_s", Title: "tok/s", Unit: "tokens/s", Right: true, Width: 80}, summary(func(s *StepSummary) Cell {
-			if s.TokensPerS == 0 {
-				return Cell{Text: Unmeasured}
-			}
-			return number(s.TokensPerS, 1)
-		})},
-		{Column{Name: "dispatches", Title: "disp", Unit: "dispatches", Right: true, Width: 80}, at(func(s *Step) Cell { return count(len(s.Dispatches)) })},
-		{Column{Name: "levels", Title: "levels", Unit: "levels", Right: true, Width: 140, Doc: "runs of dispatches between barriers"}, summary(func(s *StepSummary) Cell {
+		{Column{
+			Name: "position", Title: "pos", Unit: "position", Right: true, Width: 80,
+			Doc: "first position of the step",
+		}, at(func(s *Step) Cell { return count(s.Position) })},
+		{Column{
+			Name: "tokens", Title: "in", Unit: "tokens", Right: true, Width: 80,
+			Doc: "tokens that went in",
+		}, at(func(s *Step) Cell { return count(len(s.Tokens)) })},
+		{
+			Column{Name: "wall_ms", Title: "wall ms", Unit: "ms", Right: true, Width: 80},
+			at(func(s *Step) Cell { return msCell(s.CPU.TotalNS) }),
+		},
+		{Column{
+			Name: "gpu_ms", Title: "Σgpu ms", Unit: "ms", Right: true, Width: 80,
+			Doc: "sum of the dispatches",
+		}, gpu(func(g *GPU) Time { return g.BusyNS })},
+		{
+			Column{
+				Name: "gaps_ms", Title: "gaps ms", Unit: "ms", Right: true, Width: 80,
+				Doc: "GPU span without its dispatches",
+			},
+			summary(func(s *StepSummary) Cell { return msCell(s.Gaps) }),
+		},
+		{Column{
+			Name: "idle_ms", Title: "idle ms", Unit: "ms", Right: true, Width: 80,
+			Doc: "wall without the GPU span",
+		}, summary(func(s *StepSummary) Cell { return msCell(s.Idle) })},
+		{
+			Column{Name: "resize_ms", Title: "resize ms", Unit: "ms", Right: true, Width: 140},
+			at(func(s *Step) Cell { return msCell(s.CPU.ResizeNS) }),
+		},
+		{
+			Column{Name: "upload_ms", Title: "upload ms", Unit: "ms", Right: true, Width: 140},
+			at(func(s *Step) Cell { return msCell(s.CPU.UploadNS) }),
+		},
+		{
+			Column{Name: "encode_ms", Title: "encode ms", Unit: "ms", Right: true, Width: 140},
+			at(func(s *Step) Cell { return msCell(s.CPU.EncodeNS) }),
+		},
+		{
+			Column{Name: "submit_ms", Title: "submit ms", Unit: "ms", Right: true, Width: 140},
+			at(func(s *Step) Cell { return msCell(s.CPU.SubmitNS) }),
+		},
+		{
+			Column{Name: "wait_ms", Title: "wait ms", Unit: "ms", Right: true, Width: 140},
+			at(func(s *Step) Cell { return msCell(s.CPU.WaitNS) }),
+		},
+		{
+			Column{Name: "tokens_per_s", Title: "tok/s", Unit: "tokens/s", Right: true, Width: 80},
+			summary(func(s *StepSummary) Cell {
+				if s.TokensPerS == 0 {
+					return Cell{Text: Unmeasured}
+				}
+				return number(s.TokensPerS, 1)
+			}),
+		},
+		{
+			Column{Name: "dispatches", Title: "disp", Unit: "dispatches", Right: true, Width: 80},
+			at(func(s *Step) Cell { return count(len(s.Dispatches)) }),
+		},
+		{Column{
+			Name: "levels", Title: "levels", Unit: "levels", Right: true, Width: 140,
+			Doc: "runs of dispatches between barriers",
+		}, summary(func(s *StepSummary) Cell {
 			if s.Levels == 0 {
 				return Cell{}
 			}
 			return count(s.Levels)
 		})},
-		{Column{Name: "passes", Title: "passes", Unit: "passes", Right: true, Width: 140}, at(func(s *Step) Cell { return count(s.CPU.Passes) })},
-		{Column{Name: "submits", Title: "submits", Unit: "submits", Right: true, Width: 200}, at(func(s *Step) Cell { return count(s.CPU.Submits) })},
-		{Column{Name: "writes", Title: "writes", Unit: "writes", Right: true, Width: 140}, at(func(s *Step) Cell { return count(s.CPU.Writes) })},
-		{Column{Name: "write_bytes", Title: "bytes", Unit: "bytes", Right: true, Width: 140}, at(func(s *Step) Cell { return count(s.CPU.WriteBytes) })},
-		{Column{Name: "bind_groups", Title: "bind groups", Unit: "bind groups", Right: true, Width: 200}, at(func(s *Step) Cell { return count(s.CPU.BindGroups) })},
-		{Column{Name: "polls", Title: "polls", Unit: "polls", Right: true, Width: 200}, at(func(s *Step) Cell { return count(s.CPU.Polls) })},
-		{Column{Name: "gc_ms", Title: "gc ms", Unit: "ms", Right: true, Width: 200}, at(func(s *Step) Cell { return msCell(s.CPU.GCNS) })},
-		{Column{Name: "compiled", Title: "compiled", Unit: "kernels", Right: true, Width: 200}, at(func(s *Step) Cell { return count(len(s.CPU.Compiled)) })},
-		{Column{Name: "timing", Title: "timing", Width: 80}, at(func(s *Step) Cell { return text(s.Timing) })},
-		{Column{Name: "cold", Title: "cold", Width: 80, Doc: "after idle, with a compile or the first use of a route: left out of medians"}, at(func(s *Step) Cell {
-			if s.Cold {
-				return text("cold")
-			}
-			return Cell{}
-		})},
+		{
+			Column{Name: "passes", Title: "passes", Unit: "passes", Right: true, Width: 140},
+			at(func(s *Step) Cell { return count(s.CPU.Passes) }),
+		},
+		{
+			Column{Name: "submits", Title: "submits", Unit: "submits", Right: true, Width: 200},
+			at(func(s *Step) Cell { return count(s.CPU.Submits) }),
+		},
+		{
+			Column{Name: "writes", Title: "writes", Unit: "writes", Right: true, Width: 140},
+			at(func(s *Step) Cell { return count(s.CPU.Writes) }),
+		},
+		{
+			Column{Name: "write_bytes", Title: "bytes", Unit: "bytes", Right: true, Width: 140},
+			at(func(s *Step) Cell { return count(s.CPU.WriteBytes) }),
+		},
+		{
+			Column{Name: "bind_groups", Title: "bind groups", Unit: "bind groups", Right: true, Width: 200},
+			at(func(s *Step) Cell { return count(s.CPU.BindGroups) }),
+		},
+		{
+			Column{Name: "polls", Title: "polls", Unit: "polls", Right: true, Width: 200},
+			at(func(s *Step) Cell { return count(s.CPU.Polls) }),
+		},
+		{
+			Column{Name: "gc_ms", Title: "gc ms", Unit: "ms", Right: true, Width: 200},
+			at(func(s *Step) Cell { return msCell(s.CPU.GCNS) }),
+		},
+		{
+			Column{Name: "compiled", Title: "compiled", Unit: "kernels", Right: true, Width: 200},
+			at(func(s *Step) Cell { return count(len(s.CPU.Compiled)) }),
+		},
+		{
+			Column{Name: "timing", Title: "timing", Width: 80},
+			at(func(s *Step) Cell { return text(s.Timing) }),
+		},
+		{
+			Column{
+				Name: "cold", Title: "cold", Width: 80,
+				Doc: "after idle, with a compile or the first use of a route: left out of medians",
+			},
+			at(func(s *Step) Cell {
+				if s.Cold {
+					return text("cold")
+				}
+				return Cell{}
+			}),
+		},
 		{Column{Name: "token", Title: "out", Unit: "id", Right: true, Width: 140}, at(func(s *Step) Cell {
 			if s.Token == nil {
 				return Cell{}
@@ -210,7 +297,8 @@ func (x *Index) Steps() *Table {
 		return Row{Key: fmt.Sprintf("s%d", x.Trace.Steps[*i].Index), Parent: -1}
 	})
 	if n := x.Trace.DroppedSteps; n > 0 {
-		t.Notes = append(t.Notes, fmt.Sprintf("the %d oldest steps were dropped: the recorder's byte budget was reached", n))
+		t.Notes = append(t.Notes,
+			fmt.Sprintf("the %d oldest steps were dropped: the recorder's byte budget was reached", n))
 	}
 	return t
 }

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Record is a line of a stream after the first, which is the trace without plans and steps. One field is set. A plan stands before the
-// first step that uses it.
+// Record is a line of a stream after the first, which is the trace without plans and steps. One field is set.
+// A plan stands before the first step that uses it.
 type Record struct {
 	Plan     *Plan     `json:"plan,omitempty"`
 	Step     *Step     `json:"step,omitempty"`
@@ -52,7 +52,8 @@ func (t *Trace) apply(r *Record, unknown *Unknown) error {
 	return nil // else a record of a later minor version
 }
 
-// addSamples gives a step the samples of repeats. The step's list of dispatches is made anew, so that who holds the old one sees no change.
+// addSamples gives a step the samples of repeats. The step's list of dispatches is made anew, so that who
+// holds the old one sees no change.
 func (t *Trace) addSamples(s Samples) error {
 	for i := len(t.Steps) - 1; i >= 0; i-- {
 		step := &t.Steps[i]
@@ -60,7 +61,8 @@ func (t *Trace) addSamples(s Samples) error {
 			continue
 		}
 		if len(s.Samples) != len(step.Dispatches) {
-			return fmt.Errorf("samples of %d dispatches for step %d, which has %d", len(s.Samples), s.Step, len(step.Dispatches))
+			return fmt.Errorf("samples of %d dispatches for step %d, which has %d", len(s.Samples), s.Step,
+				len(step.Dispatches))
 		}
 		dispatches := make([]StepDispatch, len(step.Dispatches))
 		for j, d := range step.Dispatches {
@@ -73,8 +75,9 @@ func (t *Trace) addSamples(s Samples) error {
 	return fmt.Errorf("samples for step %d, which is not in the trace", s.Step)
 }
 
-// StreamWriter writes a trace while it is being recorded, line by line, to a file beside the one it is for. Close puts it in place: as a
-// stream where the name says .jsonl, else as one object. A program that dies leaves the lines that it had written, which can be opened.
+// StreamWriter writes a trace while it is being recorded, line by line, to a file beside the one it is for.
+// Close puts it in place: as a stream where the name says .jsonl, else as one object. A program that dies
+// leaves the lines that it had written, which can be opened.
 type StreamWriter struct {
 	path  string
 	file  *pendingFile
@@ -83,7 +86,8 @@ type StreamWriter struct {
 	err   error
 }
 
-// NewStreamWriter begins a stream with the head of a trace; its plans and steps, if it has any, are written too.
+// NewStreamWriter begins a stream with the head of a trace; its plans and steps, if it has any, are written
+// too.
 func NewStreamWriter(path string, head *Trace) (*StreamWriter, error) {
 	file, err := createFile(path)
 	if err != nil {
@@ -104,7 +108,8 @@ func NewStreamWriter(path string, head *Trace) (*StreamWriter, error) {
 	return w, nil
 }
 
-// WriteStream writes a whole trace as a stream of lines: its head, then plans and steps, each plan before the first step that needs it.
+// WriteStream writes a whole trace as a stream of lines: its head, then plans and steps, each plan before the
+// first step that needs it.
 func WriteStream(out io.Writer, t *Trace) error {
 	head := *t
 	head.Plans, head.Steps = nil, nil
@@ -173,7 +178,8 @@ func (w *StreamWriter) Write(r Record) error {
 	return w.err
 }
 
-// Close puts the file in its place. After an error nothing is put there; Cancel then removes what was written.
+// Close puts the file in its place. After an error nothing is put there; Cancel then removes what was
+// written.
 func (w *StreamWriter) Close() error {
 	if w.err != nil {
 		return w.err

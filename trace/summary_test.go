@@ -33,8 +33,14 @@ func TestSummaryOfAStepOnOneLine(t *testing.T) {
 		s    *trace.StepSummary
 		want string
 	}{
-		{oneStep(9050, 3120, 3530), "wall 9.05 ms (0.03 ms untimed, 0.04 ms timed, +32%) │ Σgpu 3.12 ms = ~3.11 ms work + ~0.01 ms timing │ gaps 0.41 ms │ GPU idle 5.52 ms"},
-		{oneStep(9050, -1, 3530), "wall 9.05 ms (0.03 ms untimed, 0.04 ms timed, +32%) │ Σgpu – │ gaps – │ GPU idle 5.52 ms"},
+		{
+			oneStep(9050, 3120, 3530),
+			"wall 9.05 ms (0.03 ms untimed, 0.04 ms timed, +32%) │ Σgpu 3.12 ms = ~3.11 ms work + ~0.01 ms timing │ gaps 0.41 ms │ GPU idle 5.52 ms",
+		},
+		{
+			oneStep(9050, -1, 3530),
+			"wall 9.05 ms (0.03 ms untimed, 0.04 ms timed, +32%) │ Σgpu – │ gaps – │ GPU idle 5.52 ms",
+		},
 		{oneStep(-1, -1, -1), "wall – (0.03 ms untimed, 0.04 ms timed, +32%) │ Σgpu – │ gaps – │ GPU idle –"},
 	} {
 		if got := c.s.Line(); got != c.want {
@@ -50,7 +56,10 @@ func TestVerdictNamesWhatBoundsAStep(t *testing.T) {
 	}{
 		{oneStep(100, 40, 49), "CPU-bound: the GPU is idle for 0.05 ms of 0.10 ms"},
 		{oneStep(100, 85, 90, 80, 5), "GPU-bound: GPU span is 0.09 ms of 0.10 ms"},
-		{oneStep(100, 40, 90, 20, 6), "latency-bound: 1 dispatches at the floor and the gaps are 0.06 ms of 0.09 ms GPU span"},
+		{
+			oneStep(100, 40, 90, 20, 6),
+			"latency-bound: 1 dispatches at the floor and the gaps are 0.06 ms of 0.09 ms GPU span",
+		},
 		{oneStep(100, 40, -1), ""},
 		{oneStep(-1, 40, 90), ""},
 	} {
@@ -97,22 +106,36 @@ func TestProfileKeepsTimingLevelsApart(t *testing.T) {
 	}
 	for _, k := range p.Kernels {
 		if k.Phase == "decode" && (k.Share != 0 || k.Timed*3 != k.Count*2) {
-			t.Errorf("%s: share %v, %d of %d timed, want no share and two thirds", k.Kernel, k.Share, k.Timed, k.Count)
+			t.Errorf("%s: share %v, %d of %d timed, want no share and two thirds", k.Kernel, k.Share, k.Timed,
+				k.Count)
 		}
 	}
 }
 
-// residual is add(x, f(x)) resized in the order of ExecuTorch's engine: the sum meets operands of two lengths, and is tried again.
+// residual is add(x, f(x)) resized in the order of ExecuTorch's engine: the sum meets operands of two
+// lengths, and is tried again.
 func residual() *trace.Trace {
 	t := tracetest.Tiny()
 	g := &t.Graph
-	g.Values = append(g.Values, trace.Value{ID: 3, Name: "sum", Kind: "tensor", DType: "f32", MaxDims: []int{8, 4}, Role: "output"})
-	g.Ops = append(g.Ops, trace.Op{ID: 1, Name: "layers.0.attn.add", Kind: "add", Inputs: []trace.ValueID{0, 2}, Outputs: []trace.ValueID{3}, Layer: new(int), Block: "attn"})
+	g.Values = append(g.Values,
+		trace.Value{ID: 3, Name: "sum", Kind: "tensor", DType: "f32", MaxDims: []int{8, 4}, Role: "output"})
+	g.Ops = append(g.Ops,
+		trace.Op{
+			ID: 1, Name: "layers.0.attn.add", Kind: "add", Inputs: []trace.ValueID{0, 2},
+			Outputs: []trace.ValueID{3}, Layer: new(int), Block: "attn",
+		})
 	norm := t.Steps[1].Resize.Passes[0].Hooks[0]
 	t.Steps[1].Resize = trace.Resize{Order: "fixpoint", NS: trace.Measured(3000), Passes: []trace.Pass{
-		{Index: 0, Dirty: []trace.ValueID{0}, Hooks: []trace.Hook{norm, {Op: 1, Triggers: []trace.ValueID{0}, NS: trace.Measured(200), Glitch: true, Deferred: true}}},
+		{
+			Index: 0, Dirty: []trace.ValueID{0},
+			Hooks: []trace.Hook{
+				norm,
+				{Op: 1, Triggers: []trace.ValueID{0}, NS: trace.Measured(200), Glitch: true, Deferred: true},
+			},
+		},
 		{Index: 1, Dirty: []trace.ValueID{2}, Hooks: []trace.Hook{{
-			Op: 1, Triggers: []trace.ValueID{2}, NS: trace.Measured(400), Changed: []trace.Change{{Value: 3, From: []int{3, 4}, To: []int{1, 4}}},
+			Op: 1, Triggers: []trace.ValueID{2}, NS: trace.Measured(400),
+			Changed: []trace.Change{{Value: 3, From: []int{3, 4}, To: []int{1, 4}}},
 		}}},
 		{Index: 2, Dirty: []trace.ValueID{3}},
 	}}
@@ -120,13 +143,15 @@ func residual() *trace.Trace {
 }
 
 func TestResizePassByPass(t *testing.T) {
-	golden.RequireEqual(t, printed(t, trace.NewIndex(residual()).ResizeTable(1), trace.Selection{All: true}, 80))
+	golden.RequireEqual(t,
+		printed(t, trace.NewIndex(residual()).ResizeTable(1), trace.Selection{All: true}, 80))
 }
 
 func TestAStepThatChangesNothingSaysSo(t *testing.T) {
 	tr := tracetest.Tiny()
 	tr.Steps[1].Resize = trace.Resize{Order: "topological"}
-	if got, want := trace.NewIndex(tr).Resize(1).Line(), "nothing changed: no operator was planned"; got != want {
+	want := "nothing changed: no operator was planned"
+	if got := trace.NewIndex(tr).Resize(1).Line(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -136,7 +161,8 @@ func TestWhyOfADispatchThatNeverChanged(t *testing.T) {
 	tr.Steps[0].Resize, tr.Steps[1].Resize = trace.Resize{}, trace.Resize{}
 	x := trace.NewIndex(tr)
 	lines := x.Why(1, 0).Lines()
-	if got, want := lines[len(lines)-1], "grid and kernel are in force since the graph was built"; got != want {
+	want := "grid and kernel are in force since the graph was built"
+	if got := lines[len(lines)-1]; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	tr.DroppedSteps = 4

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Table is what a view shows and a command prints: columns, rows that may be a tree, and what is said above and below. Cells are made when they
-// are asked for, so a long table costs what is looked at.
+// Table is what a view shows and a command prints: columns, rows that may be a tree, and what is said above
+// and below. Cells are made when they are asked for, so a long table costs what is looked at.
 type Table struct {
 	Name    string   // "dispatches"
 	Title   []string // lines above
@@ -32,7 +32,8 @@ type Column struct {
 
 // Row is a place in the tree.
 type Row struct {
-	// Key names the row by what it stands for: the same in every step, so that a selection and what is unfolded survive a change of step.
+	// Key names the row by what it stands for: the same in every step, so that a selection and what is
+	// unfolded survive a change of step.
 	Key    string
 	Parent int // -1: none
 	Depth  int
@@ -99,11 +100,11 @@ type Selection struct {
 	// Open overrides, by key, whether a row is unfolded. All unfolds every row.
 	Open map[string]bool
 	All  bool
-	// Filter keeps the rows that match, what they stand in, and what stands in them. What stands in a row that is no heading, as the layers of a
-	// folded dispatch, is looked at only where that row is unfolded.
+	// Filter keeps the rows that match, what they stand in, and what stands in them. What stands in a row
+	// that is no heading, as the layers of a folded dispatch, is looked at only where that row is unfolded.
 	Filter Filter
-	// Sort is the name of a column by which rows are ordered among those that stand in the same row; "" is the table's own
-	// order. Rows that have no number come last either way.
+	// Sort is the name of a column by which rows are ordered among those that stand in the same row; "" is
+	// the table's own order. Rows that have no number come last either way.
 	Sort    string
 	Reverse bool
 }
@@ -201,7 +202,8 @@ func (t *Table) sort(rows []int, col int, reverse bool) {
 	})
 }
 
-// Uniform lists the columns that say the same in all of the rows, and something: they can stand in the title. The tree's column never does.
+// Uniform lists the columns that say the same in all of the rows, and something: they can stand in the title.
+// The tree's column never does.
 func (t *Table) Uniform(rows []int) []int {
 	var cols []int
 	for c := range t.Columns {

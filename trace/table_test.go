@@ -34,15 +34,18 @@ func decode(t *testing.T) (x *trace.Index, step int, base *trace.Base) {
 
 func TestDispatchesOfADecodeStepFoldedByLayer(t *testing.T) {
 	x, step, base := decode(t)
-	golden.RequireEqual(t, printed(t, x.Dispatches(step, trace.DispatchOptions{Base: base}).Table(), trace.Selection{}, 140))
+	golden.RequireEqual(t,
+		printed(t, x.Dispatches(step, trace.DispatchOptions{Base: base}).Table(), trace.Selection{}, 140))
 }
 
 func TestProfileOfARun(t *testing.T) {
-	golden.RequireEqual(t, printed(t, tracetest.Run(16, 40, 1, 1, 1, 7, 1).Profile().Table(), trace.Selection{}, 80))
+	golden.RequireEqual(t,
+		printed(t, tracetest.Run(16, 40, 1, 1, 1, 7, 1).Profile().Table(), trace.Selection{}, 80))
 }
 
 func TestStepsTable(t *testing.T) {
-	golden.RequireEqual(t, printed(t, trace.NewIndex(tracetest.Run(16, 40, 1, 1, 7, 1)).Steps(), trace.Selection{}, 200))
+	golden.RequireEqual(t,
+		printed(t, trace.NewIndex(tracetest.Run(16, 40, 1, 1, 7, 1)).Steps(), trace.Selection{}, 200))
 }
 
 // lines are what a person reads, as a golden file.
@@ -75,7 +78,10 @@ func TestWhyAGridFollowsTheTokenCountThroughAllLayers(t *testing.T) {
 func TestDetailOfADispatch(t *testing.T) {
 	x, step, base := decode(t)
 	var out []string
-	for _, name := range []string{"layers.2.attn.sdpa.split", "layers.0.mlp.down", "embed", "layers.1.attn.rope_k"} {
+	for _, name := range []string{
+		"layers.2.attn.sdpa.split", "layers.0.mlp.down", "embed",
+		"layers.1.attn.rope_k",
+	} {
 		out = append(out, x.Detail(step, dispatch(t, x, name), base).Lines()...)
 		out = append(out, "")
 	}

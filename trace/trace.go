@@ -1,10 +1,11 @@
-// Package trace is the recorded run as plain data: gpuscope's data model and, written as JSON, its
-// file format gpuscope.trace/1 (docs/trace-format.md). Whatever a view or a command shows is computed from these types, so
-// it works on a live run and on a file alike, without a GPU.
+// Package trace is the recorded run as plain data: gpuscope's data model and, written as JSON, its file
+// format gpuscope.trace/1 (docs/trace-format.md). Whatever a view or a command shows is computed from these
+// types, so it works on a live run and on a file alike, without a GPU.
 //
-// Trace is the run: the graph, the plans its dispatches were given, and the steps. Index adds what a step inherits from the steps before it, and
-// everything shown comes from it: tables of dispatches, steps and resize passes, the detail of a dispatch, and why its grid is what it is. A Table
-// selects (folds, filters, sorts) its rows and prints itself; a view draws the same cells.
+// Trace is the run: the graph, the plans its dispatches were given, and the steps. Index adds what a step
+// inherits from the steps before it, and everything shown comes from it: tables of dispatches, steps and
+// resize passes, the detail of a dispatch, and why its grid is what it is. A Table selects (folds, filters,
+// sorts) its rows and prints itself; a view draws the same cells.
 //
 //	t, err := trace.ReadFile("run.json.gz")
 //	...
@@ -16,11 +17,12 @@
 //	...
 //	err = table.Print(os.Stdout, "text", rows, 140)
 //
-// Recorder and StreamWriter take a run as it comes, record by record: one in memory within a budget, the other to a file. Read checks what it
-// reads, and nothing here panics on a trace that passed Check.
+// Recorder and StreamWriter take a run as it comes, record by record: one in memory within a budget, the
+// other to a file. Read checks what it reads, and nothing here panics on a trace that passed Check.
 //
-// Times are integers in nanoseconds. A time that was not measured is absent, never 0: see Time. An empty list is absent too.
-// Ids (ValueID, SymIntID, OpID, DispatchID, PlanID) are dense indices into the lists of Graph and Trace.
+// Times are integers in nanoseconds. A time that was not measured is absent, never 0: see Time. An empty list
+// is absent too. Ids (ValueID, SymIntID, OpID, DispatchID, PlanID) are dense indices into the lists of Graph
+// and Trace.
 package trace
 
 import (
@@ -40,8 +42,8 @@ type (
 	PlanID     int32 // index into Trace.Plans
 )
 
-// Time is a duration or an instant in nanoseconds that may not have been measured. The zero Time was not measured;
-// in JSON it is absent (every field of this type carries omitzero).
+// Time is a duration or an instant in nanoseconds that may not have been measured. The zero Time was not
+// measured; in JSON it is absent (every field of this type carries omitzero).
 type Time struct {
 	ns       int64
 	measured bool
@@ -134,8 +136,8 @@ type CopyRate struct {
 	PerS  float64 `json:"per_s"`
 }
 
-// Clock relates GPU ticks to nanoseconds on the host's axis. NSPerTick and OffsetNS are absent until calibrated;
-// then no gpu time is in the trace either, only raw ticks.
+// Clock relates GPU ticks to nanoseconds on the host's axis. NSPerTick and OffsetNS are absent until
+// calibrated; then no gpu time is in the trace either, only raw ticks.
 type Clock struct {
 	NSPerTick float64 `json:"ns_per_tick,omitempty"`
 	OffsetNS  Time    `json:"offset_ns,omitzero"`
@@ -220,16 +222,18 @@ type Param struct {
 
 // Dispatch is a named slot of an operator: the same work whatever kernel does it.
 type Dispatch struct {
-	ID            DispatchID `json:"id"`
-	Op            OpID       `json:"op"`
-	Label         string     `json:"label"`             // of the slot within its operator; "" where it has one slot
-	Kernels       []string   `json:"kernels,omitempty"` // its routes
-	Reads         []ValueID  `json:"reads,omitempty"`
-	Writes        []ValueID  `json:"writes,omitempty"`
-	MaxWorkgroups [3]int     `json:"max_workgroups"`
+	ID DispatchID `json:"id"`
+	Op OpID       `json:"op"`
+	// of the slot within its operator; "" where it has one slot
+	Label         string    `json:"label"`
+	Kernels       []string  `json:"kernels,omitempty"` // its routes
+	Reads         []ValueID `json:"reads,omitempty"`
+	Writes        []ValueID `json:"writes,omitempty"`
+	MaxWorkgroups [3]int    `json:"max_workgroups"`
 }
 
-// Plan is what a dispatch was given from some step on: written once, shared by all steps in which it was in force.
+// Plan is what a dispatch was given from some step on: written once, shared by all steps in which it was in
+// force.
 type Plan struct {
 	ID           PlanID     `json:"id"`
 	Dispatch     DispatchID `json:"dispatch"`
@@ -249,25 +253,26 @@ type Plan struct {
 
 // Step is one call of the engine.
 type Step struct {
-	Index      int              `json:"index"`
-	Phase      string           `json:"phase"` // prefill, decode, execute
-	Position   int              `json:"position"`
-	Tokens     []int            `json:"tokens,omitempty"` // that went in
-	Token      *int             `json:"token,omitempty"`  // that came out
-	Text       string           `json:"text,omitempty"`   // of Token
-	Timing     string           `json:"timing"`           // off, step, block, dispatch
-	Cold       bool             `json:"cold,omitempty"`
-	SymInts    map[string]int64 `json:"symints,omitempty"` // all of them, by name
-	Dims       []LiveDims       `json:"dims,omitempty"`    // that changed since the step before
-	Levels     []DispatchID     `json:"levels,omitempty"`  // first of each, where they differ from the step before
-	Top        []Candidate      `json:"top,omitempty"`
-	Sampling   map[string]any   `json:"sampling,omitempty"`
-	Resize     Resize           `json:"resize"`
-	Dispatches []StepDispatch   `json:"dispatches,omitempty"`
-	CPU        CPU              `json:"cpu"`
-	GPU        *GPU             `json:"gpu,omitempty"`
-	Canary     float64          `json:"canary,omitempty"`
-	Memory     Memory           `json:"memory"`
+	Index    int              `json:"index"`
+	Phase    string           `json:"phase"` // prefill, decode, execute
+	Position int              `json:"position"`
+	Tokens   []int            `json:"tokens,omitempty"` // that went in
+	Token    *int             `json:"token,omitempty"`  // that came out
+	Text     string           `json:"text,omitempty"`   // of Token
+	Timing   string           `json:"timing"`           // off, step, block, dispatch
+	Cold     bool             `json:"cold,omitempty"`
+	SymInts  map[string]int64 `json:"symints,omitempty"` // all of them, by name
+	Dims     []LiveDims       `json:"dims,omitempty"`    // that changed since the step before
+	// first of each, where they differ from the step before
+	Levels     []DispatchID   `json:"levels,omitempty"`
+	Top        []Candidate    `json:"top,omitempty"`
+	Sampling   map[string]any `json:"sampling,omitempty"`
+	Resize     Resize         `json:"resize"`
+	Dispatches []StepDispatch `json:"dispatches,omitempty"`
+	CPU        CPU            `json:"cpu"`
+	GPU        *GPU           `json:"gpu,omitempty"`
+	Canary     float64        `json:"canary,omitempty"`
+	Memory     Memory         `json:"memory"`
 
 	Unknown *Unknown `json:"-"` // fields of a later minor version
 }
@@ -278,7 +283,8 @@ type LiveDims struct {
 	Dims  []int   `json:"dims,omitempty"`
 }
 
-// Candidate is a token the model considered. In JSON a number that is not finite is "NaN", "Infinity" or "-Infinity".
+// Candidate is a token the model considered. In JSON a number that is not finite is "NaN", "Infinity" or
+// "-Infinity".
 type Candidate struct {
 	ID    int     `json:"id"`
 	Text  string  `json:"text,omitempty"`
@@ -319,8 +325,8 @@ type Change struct {
 	To    []int   `json:"to,omitempty"`
 }
 
-// PlanChange is a dispatch that got another plan. From is absent where the dispatch did not run before, To where it
-// runs no more.
+// PlanChange is a dispatch that got another plan. From is absent where the dispatch did not run before, To
+// where it runs no more.
 type PlanChange struct {
 	From *PlanID `json:"from,omitempty"`
 	To   *PlanID `json:"to,omitempty"`
@@ -336,7 +342,8 @@ type StepDispatch struct {
 	Gap     *NumericGap `json:"gap,omitempty"`
 }
 
-// NumericGap is the distance of a dispatch's output from a reference. In JSON a number that is not finite is a word, as in Candidate.
+// NumericGap is the distance of a dispatch's output from a reference. In JSON a number that is not finite is
+// a word, as in Candidate.
 type NumericGap struct {
 	MaxAbs    float64 `json:"max_abs"`
 	MSE       float64 `json:"mse"`

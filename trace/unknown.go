@@ -11,12 +11,13 @@ import (
 	"strings"
 )
 
-// Unknown keeps the fields of a record (a plan, a step, or all else of a trace) that this version does not know, written by a later minor version, by
-// JSON pointer (RFC 6901) within the record: "/cpu/power_mw". They are there again when the trace is written. A record that has none has no
-// Unknown, and costs nothing for it.
+// Unknown keeps the fields of a record (a plan, a step, or all else of a trace) that this version does not
+// know, written by a later minor version, by JSON pointer (RFC 6901) within the record: "/cpu/power_mw". They
+// are there again when the trace is written. A record that has none has no Unknown, and costs nothing for it.
 type Unknown map[string]json.RawMessage
 
-// decodeRecord reads one JSON value into v, a pointer to a struct, and returns what it holds that the struct does not.
+// decodeRecord reads one JSON value into v, a pointer to a struct, and returns what it holds that the struct
+// does not.
 func decodeRecord(raw []byte, v any) (*Unknown, error) {
 	err := strictly(raw, v)
 	if err == nil || !strings.Contains(err.Error(), "unknown field") {
@@ -120,7 +121,8 @@ func jsonFields(t reflect.Type) []jsonField {
 	return fields
 }
 
-// putBack writes a record again with the unknown fields in it. A field whose place is gone, because its object was changed since, is left out.
+// putBack writes a record again with the unknown fields in it. A field whose place is gone, because its
+// object was changed since, is left out.
 func (u Unknown) putBack(record []byte) ([]byte, error) {
 	tree, err := generic(record)
 	if err != nil {

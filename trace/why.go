@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Why is where the plan of a dispatch comes from: the step that set its grid, and the step that set its params, each with the way back to
-// the inputs of the graph.
+// Why is where the plan of a dispatch comes from: the step that set its grid, and the step that set its
+// params, each with the way back to the inputs of the graph.
 type Why struct {
 	Index  *Index
 	Name   string
@@ -64,7 +64,10 @@ func (x *Index) origin(step int, id DispatchID, kind func(PlanDiff) bool) *Origi
 			if t.changed(c) != id || c.To == nil || !kind(DiffPlans(t.plan(c.From), t.plan(c.To))) {
 				return
 			}
-			found = &Origin{Step: &t.Steps[steps[i]], From: t.plan(c.From), To: t.plan(c.To), Chains: x.chains(steps[i], h.Op)}
+			found = &Origin{
+				Step: &t.Steps[steps[i]], From: t.plan(c.From), To: t.plan(c.To),
+				Chains: x.chains(steps[i], h.Op),
+			}
 		})
 		if found != nil {
 			return found
@@ -73,7 +76,8 @@ func (x *Index) origin(step int, id DispatchID, kind func(PlanDiff) bool) *Origi
 	return nil
 }
 
-// chains walks from an operator back over the changes of a step, breadth first: to each input that changed by the shortest way.
+// chains walks from an operator back over the changes of a step, breadth first: to each input that changed by
+// the shortest way.
 func (x *Index) chains(step int, from OpID) []Chain {
 	type change struct {
 		op       OpID
@@ -122,11 +126,13 @@ func (x *Index) chains(step int, from OpID) []Chain {
 			link.From, link.To = x.inputChange(step, v)
 			if !reached[v] {
 				reached[v] = true
-				chains = append(chains, Chain{Links: append(slices.Clone(w.links), link), Input: v, From: link.From, To: link.To})
+				chains = append(chains,
+					Chain{Links: append(slices.Clone(w.links), link), Input: v, From: link.From, To: link.To})
 			}
 		}
 	}
-	slices.SortStableFunc(chains, func(a, b Chain) int { return x.inputOrder(a.Input) - x.inputOrder(b.Input) })
+	slices.SortStableFunc(chains,
+		func(a, b Chain) int { return x.inputOrder(a.Input) - x.inputOrder(b.Input) })
 	return chains
 }
 
@@ -158,7 +164,8 @@ func (x *Index) inputChange(step int, v ValueID) (from, to []int) {
 // Lines says it in words, the dispatch first and the inputs last.
 func (w *Why) Lines() []string {
 	x := w.Index
-	lines := []string{fmt.Sprintf("%s in s%d: grid %s, kernel %s", w.Name, w.Step.Index, Grid(w.Plan.Workgroups), w.Plan.Kernel)}
+	lines := []string{fmt.Sprintf("%s in s%d: grid %s, kernel %s", w.Name, w.Step.Index,
+		Grid(w.Plan.Workgroups), w.Plan.Kernel)}
 	if w.Plan.Reason != "" {
 		lines = append(lines, "route "+strings.TrimPrefix(w.Plan.Route+": "+w.Plan.Reason, ": "))
 	}
@@ -182,12 +189,15 @@ func (x *Index) originLines(what string, o *Origin) []string {
 	if o.From != nil {
 		change = x.planChange(PlanChange{From: &o.From.ID, To: &o.To.ID})
 	}
-	lines := []string{fmt.Sprintf("%s: since s%d (%s, position %d): %s", what, o.Step.Index, o.Step.Phase, o.Step.Position, change)}
+	lines := []string{fmt.Sprintf("%s: since s%d (%s, position %d): %s", what, o.Step.Index, o.Step.Phase,
+		o.Step.Position, change)}
 	for _, c := range o.Chains {
 		for _, l := range foldLinks(c.Links) {
 			lines = append(lines, "  "+x.linkText(l))
 		}
-		lines = append(lines, fmt.Sprintf("    %s is an input of the graph: %s", x.Trace.Graph.Values[c.Input].Name, changeText(c.From, c.To)))
+		lines = append(lines,
+			fmt.Sprintf("    %s is an input of the graph: %s", x.Trace.Graph.Values[c.Input].Name,
+				changeText(c.From, c.To)))
 	}
 	return lines
 }
@@ -247,7 +257,8 @@ func foldLinks(links []Link) []foldedLink {
 }
 
 func (x *Index) linkText(l foldedLink) string {
-	s := fmt.Sprintf("%s was woken by %s: %s", l.Op.Name, x.Trace.Graph.Values[l.Value].Name, changeText(l.From, l.To))
+	s := fmt.Sprintf("%s was woken by %s: %s", l.Op.Name, x.Trace.Graph.Values[l.Value].Name,
+		changeText(l.From, l.To))
 	if len(l.layers) > 0 {
 		s += fmt.Sprintf(" (and so through layers %s)", numbers(l.layers))
 	}

@@ -79,7 +79,8 @@ func writeElement(out *bufio.Writer, i int, b []byte) {
 	out.Write(b)
 }
 
-// encodeRecord is one line of JSON without its newline, with what a reader did not know put back in its place.
+// encodeRecord is one line of JSON without its newline, with what a reader did not know put back in its
+// place.
 func encodeRecord(v any, unknown *Unknown) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -94,8 +95,8 @@ func encodeRecord(v any, unknown *Unknown) ([]byte, error) {
 	return unknown.putBack(line)
 }
 
-// WriteFile writes a trace to a file: gzipped where the name ends in .gz, as a stream of lines where it ends in .jsonl before that. The file is
-// there whole or not at all.
+// WriteFile writes a trace to a file: gzipped where the name ends in .gz, as a stream of lines where it ends
+// in .jsonl before that. The file is there whole or not at all.
 func WriteFile(path string, t *Trace) error {
 	f, err := createFile(path)
 	if err != nil {
@@ -124,8 +125,8 @@ type pendingFile struct {
 	direct *os.File // instead of file, where the path is a device or a pipe
 }
 
-// createFile opens a file for writing under another name in its folder. A path that cannot be written is refused here, before there is anything
-// to lose.
+// createFile opens a file for writing under another name in its folder. A path that cannot be written is
+// refused here, before there is anything to lose.
 func createFile(path string) (*pendingFile, error) {
 	p := &pendingFile{path: path}
 	info, err := os.Stat(path)
@@ -140,7 +141,9 @@ func createFile(path string) (*pendingFile, error) {
 		if d, err := os.Stat(dir); err != nil || !d.IsDir() {
 			return nil, fmt.Errorf("write trace %s: there is no folder %s", path, dir)
 		}
-		p.file, err = renameio.NewPendingFile(path, renameio.WithTempDir(dir), renameio.WithPermissions(0o644), renameio.WithExistingPermissions())
+		p.file,
+			err = renameio.NewPendingFile(path, renameio.WithTempDir(dir), renameio.WithPermissions(0o644),
+			renameio.WithExistingPermissions())
 		p.Writer = p.file
 	}
 	if err != nil {

@@ -10,8 +10,11 @@ import (
 
 // situations are the scopes that hold together.
 var situations = [][]scope{
-	{stepView, moving, views, anywhere}, {dispatches, moving, views, anywhere}, {resizes, moving, views, anywhere},
-	{logView, moving, views, anywhere}, {overlays, moving, anywhere},
+	{stepView, moving, views, anywhere},
+	{dispatches, moving, views, anywhere},
+	{resizes, moving, views, anywhere},
+	{logView, moving, views, anywhere},
+	{overlays, moving, anywhere},
 }
 
 func TestNoKeyHasTwoActions(t *testing.T) {
@@ -32,7 +35,10 @@ func TestNoKeyHasTwoActions(t *testing.T) {
 func TestNoActionHasAKeyThatTerminalsKeep(t *testing.T) {
 	for i := range actions {
 		for _, k := range actions[i].keys {
-			if slices.Contains([]string{"ctrl+i", "ctrl+m", "ctrl+[", "ctrl+h", "ctrl+j", "ctrl+k", "ctrl+l", "ctrl+b", "ctrl+a"}, k) {
+			if slices.Contains([]string{
+				"ctrl+i", "ctrl+m", "ctrl+[", "ctrl+h", "ctrl+j", "ctrl+k", "ctrl+l",
+				"ctrl+b", "ctrl+a",
+			}, k) {
 				t.Errorf("%s is bound to %s", k, actions[i].name)
 			}
 		}
@@ -41,7 +47,8 @@ func TestNoActionHasAKeyThatTerminalsKeep(t *testing.T) {
 
 func TestEveryActionSaysWhatItDoes(t *testing.T) {
 	for i := range actions {
-		if a := &actions[i]; a.name == "" || !strings.HasSuffix(a.doc, ".") || len(a.in) == 0 || a.run == nil {
+		if a := &actions[i]; a.name == "" || !strings.HasSuffix(a.doc, ".") || len(a.in) == 0 ||
+			a.run == nil {
 			t.Errorf("action %v %q is not whole", a.keys, a.name)
 		}
 	}

@@ -1,9 +1,11 @@
-// Package tui is gpuscope's terminal program. It drives a session.Session (Run) or shows a recorded trace (ShowTrace).
+// Package tui is gpuscope's terminal program. It drives a session.Session (Run) or shows a recorded trace
+// (ShowTrace).
 //
-// There is one bubbletea model, App. Views are plain structs: they take an immutable snapshot, move a cursor, and draw lines into a rectangle that
-// the layout gave them. What they show is computed in package trace, the same for the screen and for the command line. Keys go through one
-// table of actions (actions.go). App.Update neither computes nor waits: commands to the session run in goroutines that the runner
-// owns, and events come back in batches.
+// There is one bubbletea model, App. Views are plain structs: they take an immutable snapshot, move a cursor,
+// and draw lines into a rectangle that the layout gave them. What they show is computed in package trace, the
+// same for the screen and for the command line. Keys go through one table of actions (actions.go). App.Update
+// neither computes nor waits: commands to the session run in goroutines that the runner owns, and events come
+// back in batches.
 //
 // Only this file, keys.go, theme.go and run.go know bubbletea and Lip Gloss.
 package tui
@@ -155,7 +157,8 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 			a.note = ""
 		}
 	case backgroundMsg:
-		if t, err := newTheme(a.opts.Theme, a.opts.Color, a.opts.output(), func() bool { return m.dark }); err == nil {
+		if t, err := newTheme(a.opts.Theme, a.opts.Color, a.opts.output(),
+			func() bool { return m.dark }); err == nil {
 			a.theme = t
 		}
 	case leaveMsg:

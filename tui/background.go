@@ -9,13 +9,16 @@ import (
 	"gpuscope/tui/internal/quiet"
 )
 
-// Whether the terminal's background is dark is asked of the terminal itself, once, before the program starts, and not for long: the first
-// frame must not wait for a terminal that is silent. An answer that comes late, as over a slow line, is no keys: the screen is drawn again by it.
+// Whether the terminal's background is dark is asked of the terminal itself, once, before the program starts,
+// and not for long: the first frame must not wait for a terminal that is silent. An answer that comes late,
+// as over a slow line, is no keys: the screen is drawn again by it.
 
 const (
-	// askColor asks for the background colour (xterm's control sequences, OSC 11): answered by ESC ] 11 ; rgb:RRRR/GGGG/BBBB and an end.
+	// askColor asks for the background colour (xterm's control sequences, OSC 11): answered by ESC ] 11 ;
+	// rgb:RRRR/GGGG/BBBB and an end.
 	askColor = "\x1b]11;?\x1b\\"
-	// askDevice asks what the terminal is (DA1). Every terminal answers, in order: after that no colour is to come.
+	// askDevice asks what the terminal is (DA1). Every terminal answers, in order: after that no colour is to
+	// come.
 	askDevice = "\x1b[c"
 )
 
@@ -27,7 +30,8 @@ var (
 
 func init() { quiet.Restore() } // Bubble Tea has been initialised
 
-// darkBackground is the answer where the person at the terminal has not given it by COLORFGBG; dark where nobody says otherwise.
+// darkBackground is the answer where the person at the terminal has not given it by COLORFGBG; dark where
+// nobody says otherwise.
 func darkBackground(in, out *os.File) bool {
 	if fields := strings.Split(os.Getenv("COLORFGBG"), ";"); len(fields) > 1 {
 		if color, err := strconv.Atoi(fields[len(fields)-1]); err == nil {

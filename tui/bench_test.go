@@ -29,7 +29,6 @@ func BenchmarkView(b *testing.B) {
 					b.ReportAllocs()
 					for i := 0; b.Loop(); i++ {
 						d.touch([]string{"j", "k"}[i%2])
-
 					}
 				})
 			}

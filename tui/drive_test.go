@@ -51,7 +51,8 @@ func bare(t testing.TB, o Options) *driver {
 		t.Fatal(err)
 	}
 	d := &driver{t: t, app: a, messages: make(chan any, 100)}
-	a.runner = newRunner(context.Background(), func(m any) { d.messages <- m }, func(p *Panic) { panic(string(p.Stack) + p.Error()) })
+	a.runner = newRunner(context.Background(), func(m any) { d.messages <- m },
+		func(p *Panic) { panic(string(p.Stack) + p.Error()) })
 	t.Cleanup(func() {
 		a.runner.cancel()
 		a.runner.wg.Wait()
@@ -112,10 +113,14 @@ func (d *driver) settle() {
 
 // keyMessages are the keys that have no letter.
 var keyMessages = map[string]tea.KeyMsg{
-	"enter": {Type: tea.KeyEnter}, "esc": {Type: tea.KeyEsc}, "tab": {Type: tea.KeyTab}, "space": {Type: tea.KeySpace, Runes: []rune(" ")},
-	"up": {Type: tea.KeyUp}, "down": {Type: tea.KeyDown}, "left": {Type: tea.KeyLeft}, "right": {Type: tea.KeyRight},
-	"pgup": {Type: tea.KeyPgUp}, "pgdown": {Type: tea.KeyPgDown}, "home": {Type: tea.KeyHome}, "end": {Type: tea.KeyEnd},
-	"backspace": {Type: tea.KeyBackspace}, "ctrl+c": {Type: tea.KeyCtrlC}, "ctrl+d": {Type: tea.KeyCtrlD}, "ctrl+u": {Type: tea.KeyCtrlU},
+	"enter": {Type: tea.KeyEnter}, "esc": {Type: tea.KeyEsc}, "tab": {Type: tea.KeyTab},
+	"space": {Type: tea.KeySpace, Runes: []rune(" ")},
+	"up":    {Type: tea.KeyUp}, "down": {Type: tea.KeyDown}, "left": {Type: tea.KeyLeft},
+	"right": {Type: tea.KeyRight},
+	"pgup":  {Type: tea.KeyPgUp}, "pgdown": {Type: tea.KeyPgDown}, "home": {Type: tea.KeyHome},
+	"end":       {Type: tea.KeyEnd},
+	"backspace": {Type: tea.KeyBackspace}, "ctrl+c": {Type: tea.KeyCtrlC}, "ctrl+d": {Type: tea.KeyCtrlD},
+	"ctrl+u": {Type: tea.KeyCtrlU},
 	"ctrl+w": {Type: tea.KeyCtrlW}, "ctrl+z": {Type: tea.KeyCtrlZ}, "delete": {Type: tea.KeyDelete},
 }
 

@@ -20,7 +20,8 @@ const (
 	markBar      = "│"
 )
 
-// glyphs draws charts in the set the person chose, and turns a finished frame into ASCII where they chose that.
+// glyphs draws charts in the set the person chose, and turns a finished frame into ASCII where they chose
+// that.
 type glyphs struct{ set string }
 
 func newGlyphs(set string) (glyphs, error) {
@@ -34,11 +35,15 @@ func newGlyphs(set string) (glyphs, error) {
 	return glyphs{set}, nil
 }
 
-// toASCII has a stand-in of the same width for every sign that the screens use and ASCII does not have. A test holds it complete.
+// toASCII has a stand-in of the same width for every sign that the screens use and ASCII does not have. A
+// test holds it complete.
 var toASCII = strings.NewReplacer(
-	"▌", ">", "▾", "-", "▸", "+", "✓", "v", "✗", "x", "─", "-", "━", "=", "│", "|", "┃", "|", "┌", "+", "┐", "+", "└", "+", "┘", "+", "├", "+", "┤", "+",
-	"·", ".", "…", "~", "–", "-", "—", "-", "→", ">", "←", "<", "↑", "^", "↓", "v", "⏎", "$", "⇥", "$", "×", "x", "≈", "=", "µ", "u", "Σ", "S", "Δ", "D", "‹", "<", "›", ">",
-	"≥", ">", "≤", "<", "±", "~", "█", "#", "▓", "%", "▒", "=", "░", ".", "▁", ".", "▂", ".", "▃", ":", "▄", ":", "▅", "|", "▆", "|", "▇", "#", "▲", "^", "▏", "|", "•", "*",
+	"▌", ">", "▾", "-", "▸", "+", "✓", "v", "✗", "x", "─", "-", "━", "=", "│", "|", "┃", "|", "┌", "+", "┐",
+	"+", "└", "+", "┘", "+", "├", "+", "┤", "+",
+	"·", ".", "…", "~", "–", "-", "—", "-", "→", ">", "←", "<", "↑", "^", "↓", "v", "⏎", "$", "⇥", "$", "×",
+	"x", "≈", "=", "µ", "u", "Σ", "S", "Δ", "D", "‹", "<", "›", ">",
+	"≥", ">", "≤", "<", "±", "~", "█", "#", "▓", "%", "▒", "=", "░", ".", "▁", ".", "▂", ".", "▃", ":", "▄",
+	":", "▅", "|", "▆", "|", "▇", "#", "▲", "^", "▏", "|", "•", "*",
 	"“", `"`, "”", `"`, "‘", "'", "’", "'", "⋯", "~", "∅", "0", "²", "2", "�", "?",
 )
 
@@ -50,8 +55,9 @@ func (g glyphs) finish(s string) string {
 	return toASCII.Replace(s)
 }
 
-// columnChart draws one column per value, in h rows from the top. Values are shares of the tallest; one at or under zero stays empty, and
-// a small one shows at least something. second tells which columns belong to the second series, which has its own fill.
+// columnChart draws one column per value, in h rows from the top. Values are shares of the tallest; one at or
+// under zero stays empty, and a small one shows at least something. second tells which columns belong to the
+// second series, which has its own fill.
 func (g glyphs) columnChart(values []float64, h int, second func(i int) bool) []string {
 	steps := []string{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}
 	fill, other := "█", "▒"

@@ -57,7 +57,9 @@ func TestUnmeasuredIsNotZero(t *testing.T) {
 	}
 	for _, view := range []string{"1", "2", "3"} {
 		t.Run(view, func(t *testing.T) {
-			golden.RequireEqual(t, drive(t, 80, 24, &bare, nil, Options{}).press(view, "j", "j", "j", "j", "j", "j").screen()+"\n")
+			golden.RequireEqual(t,
+				drive(t, 80, 24, &bare, nil, Options{}).press(view, "j", "j", "j", "j", "j",
+					"j").screen()+"\n")
 		})
 	}
 }
@@ -74,7 +76,15 @@ func TestThemes(t *testing.T) {
 
 func TestASCIIHasNothingElse(t *testing.T) {
 	d := drive(t, 200, 60, llama, nil, Options{Glyphs: "ascii"})
-	for _, keys := range [][]string{{"1"}, {"2"}, {"3"}, {"0"}, {"?"}, {"esc", "2", "j", "j", "j", "j", "w"}, {"esc", ":"}} {
+	for _, keys := range [][]string{
+		{"1"},
+		{"2"},
+		{"3"},
+		{"0"},
+		{"?"},
+		{"esc", "2", "j", "j", "j", "j", "w"},
+		{"esc", ":"},
+	} {
 		d.press(keys...)
 		for _, r := range d.screen() {
 			if r > 0x7e {
@@ -98,7 +108,8 @@ func TestFramesFit(t *testing.T) {
 				}
 				for _, l := range lines {
 					if ansi.StringWidth(l) > w {
-						t.Fatalf("%dx%d after %s: %d cells in %q", w, h, key, ansi.StringWidth(l), ansi.Strip(l))
+						t.Fatalf("%dx%d after %s: %d cells in %q", w, h, key, ansi.StringWidth(l),
+							ansi.Strip(l))
 					}
 				}
 			}

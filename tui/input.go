@@ -7,8 +7,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// inputLine is a line of text being typed. While one is open it takes every printable key. It is ours because the ready-made one shows its
-// cursor in reverse video only, which is gone where there is no colour.
+// inputLine is a line of text being typed. While one is open it takes every printable key. It is ours because
+// the ready-made one shows its cursor in reverse video only, which is gone where there is no colour.
 type inputLine struct {
 	before, after string // text on either side of the cursor
 }

@@ -6,14 +6,15 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// key is a key as the actions name it ("s", "S", "ctrl+c", "space", "pgdown", "enter") with the text it stands for in an input line.
+// key is a key as the actions name it ("s", "S", "ctrl+c", "space", "pgdown", "enter") with the text it
+// stands for in an input line.
 type key struct {
 	name string
 	text string // printable text, "" for keys that have none
 }
 
-// keysOf turns one message into keys. A terminal that is typed at fast, or held, delivers several letters in one read: each is its own key.
-// Pasted text is text only and never presses anything.
+// keysOf turns one message into keys. A terminal that is typed at fast, or held, delivers several letters in
+// one read: each is its own key. Pasted text is text only and never presses anything.
 func keysOf(m tea.KeyMsg) []key {
 	switch {
 	case m.Paste:

@@ -43,7 +43,8 @@ type arrangement struct {
 	split  int // rows (or columns) by which the person moved the split
 }
 
-// layout says where everything is. It is the only place that computes sizes: panes get rectangles. The rectangles tile the screen.
+// layout says where everything is. It is the only place that computes sizes: panes get rectangles. The
+// rectangles tile the screen.
 func layout(w, h int, a arrangement) map[region]rect {
 	m := map[region]rect{
 		regionHeader: {0, 0, w, 1},
@@ -70,7 +71,8 @@ func layout(w, h int, a arrangement) map[region]rect {
 		m[regionDetailTitle] = rect{w - side, top, side, 1}
 		m[regionDetail] = rect{w - side, top + 1, side, rows - 1}
 	default:
-		// The list needs its header and a few rows; the detail takes a fifth, at least what its first lines need.
+		// The list needs its header and a few rows; the detail takes a fifth, at least what its first lines
+		// need.
 		detail := clamp(rows/5-a.split, 2, max(2, rows-6))
 		if a.split == 0 && h >= mainHeight {
 			detail = max(detail, 4)
@@ -87,7 +89,8 @@ func tooSmall(w, h int) string {
 	if w >= minWidth && h >= minHeight {
 		return ""
 	}
-	return fmt.Sprintf("The window is %d x %d. gpuscope needs %d x %d. Make it larger; the run goes on.", w, h, minWidth, minHeight)
+	return fmt.Sprintf("The window is %d x %d. gpuscope needs %d x %d. Make it larger; the run goes on.", w,
+		h, minWidth, minHeight)
 }
 
 func clamp(n, lo, hi int) int { return max(lo, min(n, hi)) }

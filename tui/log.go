@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Log keeps the last lines that anybody said: the session, the program, and what native libraries write to standard error while the screen is in
-// use. It is an io.Writer of lines, and safe for concurrent use.
+// Log keeps the last lines that anybody said: the session, the program, and what native libraries write to
+// standard error while the screen is in use. It is an io.Writer of lines, and safe for concurrent use.
 type Log struct {
 	mu      sync.Mutex
 	lines   []LogLine

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// logPage is view 0: everything said, compiled, refused. It stays at its end as the log grows, unless somebody scrolled up.
+// logPage is view 0: everything said, compiled, refused. It stays at its end as the log grows, unless
+// somebody scrolled up.
 type logPage struct {
 	log     *Log
 	version int
@@ -64,7 +65,11 @@ func (p *logPage) shows(s string) bool {
 func (p *logPage) title(int) []part {
 	parts := []part{{0, plural(len(p.lines), "line")}}
 	if p.filter != "" {
-		parts = append(parts, part{0, fmt.Sprintf("filter %s: %s of %s", p.filter, count(p.found), plural(len(p.lines), "line"))})
+		parts = append(parts,
+			part{
+				0,
+				fmt.Sprintf("filter %s: %s of %s", p.filter, count(p.found), plural(len(p.lines), "line")),
+			})
 	}
 	if s := p.text.where(); s != "" {
 		parts = append(parts, part{1, s})

@@ -37,10 +37,16 @@ func TestLayoutTilesTheScreen(t *testing.T) {
 }
 
 func TestTheMainSizeKeepsRoomForTheList(t *testing.T) {
-	for _, c := range []struct{ w, h, list, detail int }{{80, 24, 14, 4}, {60, 16, 8, 2}, {120, 40, 27, 7}, {200, 60, 43, 11}} {
+	for _, c := range []struct{ w, h, list, detail int }{
+		{80, 24, 14, 4},
+		{60, 16, 8, 2},
+		{120, 40, 27, 7},
+		{200, 60, 43, 11},
+	} {
 		m := layout(c.w, c.h, arrangement{detail: true})
 		if m[regionList].h != c.list || m[regionDetail].h != c.detail {
-			t.Errorf("%dx%d: list %d, detail %d rows, want %d and %d", c.w, c.h, m[regionList].h, m[regionDetail].h, c.list, c.detail)
+			t.Errorf("%dx%d: list %d, detail %d rows, want %d and %d", c.w, c.h, m[regionList].h,
+				m[regionDetail].h, c.list, c.detail)
 		}
 	}
 }
@@ -54,7 +60,10 @@ func TestTextsFillTheirCells(t *testing.T) {
 				t.Errorf("%s(%q, %d) = %q has %d cells", name, s, w, got, ansi.StringWidth(got))
 			}
 		}
-		for name, got := range map[string]string{"cut": cut(s, w), "cutMiddle": cutMiddle(s, w), "cutPath": cutPath(s, w)} {
+		for name, got := range map[string]string{
+			"cut": cut(s, w), "cutMiddle": cutMiddle(s, w),
+			"cutPath": cutPath(s, w),
+		} {
 			if ansi.StringWidth(got) > w {
 				t.Errorf("%s(%q, %d) = %q has %d cells", name, s, w, got, ansi.StringWidth(got))
 			}
@@ -186,7 +195,8 @@ func TestColoursAndTerminalTypesStayInTheirFiles(t *testing.T) {
 		if s := color.Find(b); s != nil && name != "theme.go" {
 			t.Errorf("%s has the colour %s: theme.go names colours", name, s)
 		}
-		if strings.Contains(string(b), "charmbracelet/bubbletea") && !slices.Contains([]string{"app.go", "keys.go", "run.go"}, name) {
+		if strings.Contains(string(b), "charmbracelet/bubbletea") &&
+			!slices.Contains([]string{"app.go", "keys.go", "run.go"}, name) {
 			t.Errorf("%s imports bubbletea", name)
 		}
 	}

@@ -15,7 +15,8 @@ import (
 // plainHelp is what can be typed in plain mode.
 const plainHelp = "Type a command and enter: s next token, S previous, r run, p TEXT prompt, X reset, d dispatches, x FILE export, q quit."
 
-// runPlain is the program without a screen: a line for each event, commands by line. It serves screen readers, logs and dumb terminals.
+// runPlain is the program without a screen: a line for each event, commands by line. It serves screen
+// readers, logs and dumb terminals.
 func runPlain(ctx context.Context, o Options, open func(context.Context) openedMsg) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -155,7 +156,9 @@ func (p *plainText) step(i int) {
 	if s.Token != nil {
 		token = fmt.Sprintf(", token %q", s.Text)
 	}
-	p.say("step %d: %s at position %d, %s%s. %s", s.Index, s.Phase, s.Position, plural(len(s.Tokens), "token"), token, strings.ReplaceAll(costTexts(p.index.Summary(i))[2], " │ ", ", "))
+	p.say("step %d: %s at position %d, %s%s. %s", s.Index, s.Phase, s.Position,
+		plural(len(s.Tokens), "token"), token,
+		strings.ReplaceAll(costTexts(p.index.Summary(i))[2], " │ ", ", "))
 }
 
 // command reads a line. What it can do itself it does; then the command has no kind.

@@ -123,7 +123,8 @@ func (p *resizePage) detail(w int) []string {
 		add("%s: op %d, %s", o.Name, o.ID, o.Kind)
 		add("woken by %s", p.names(r.Hook.Triggers))
 		for i := range p.rows.table.Rows {
-			if row := &p.rows.table.Rows[i]; row.Parent == p.rows.current() || r.Plan != nil && i == p.rows.current() {
+			if row := &p.rows.table.Rows[i]; row.Parent == p.rows.current() || r.Plan != nil &&
+				i == p.rows.current() {
 				add("%s: %s", p.rows.table.Cell(i, 0).Text, p.rows.table.Cell(i, 2).Text)
 			}
 		}

@@ -51,8 +51,9 @@ func (e *Interrupted) Error() string { return "ended by " + e.Signal.String() }
 // leaveWithin is how long Run waits, after the person has left, for commands and the session to end.
 const leaveWithin = 2 * time.Second
 
-// Run opens a session beside the first frame and is the program until the person leaves. It returns the error of open if that was
-// what ended it, *Panic after a bug, *Interrupted after SIGTERM or SIGHUP; in every case the terminal is as it was.
+// Run opens a session beside the first frame and is the program until the person leaves. It returns the error
+// of open if that was what ended it, *Panic after a bug, *Interrupted after SIGTERM or SIGHUP; in every case
+// the terminal is as it was.
 func Run(ctx context.Context, open func(context.Context) (session.Session, error), o Options) error {
 	return run(ctx, o, func(ctx context.Context) openedMsg {
 		s, err := open(ctx)
@@ -87,7 +88,10 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	if err != nil {
 		return err
 	}
-	options := []tea.ProgramOption{tea.WithContext(ctx), tea.WithAltScreen(), tea.WithoutSignalHandler(), tea.WithOutput(synchronized(out))}
+	options := []tea.ProgramOption{
+		tea.WithContext(ctx), tea.WithAltScreen(), tea.WithoutSignalHandler(),
+		tea.WithOutput(synchronized(out)),
+	}
 	if o.Input != nil {
 		options = append(options, tea.WithInput(o.Input))
 	}
@@ -172,7 +176,8 @@ func watch(ctx context.Context, l *Log, send func(any)) {
 	}
 }
 
-// Frames go out between marks that tell the terminal to show them at once: no tearing over ssh and in tmux. Bubble Tea writes each frame in one call.
+// Frames go out between marks that tell the terminal to show them at once: no tearing over ssh and in tmux.
+// Bubble Tea writes each frame in one call.
 const beginFrame, endFrame = "\x1b[?2026h", "\x1b[?2026l"
 
 // synchronized puts the marks around every write.

@@ -12,11 +12,12 @@ import (
 	"gpuscope/model/session"
 )
 
-// frameTime is the least time between two batches of events that reach the screen: no eye needs more, and each message redraws.
+// frameTime is the least time between two batches of events that reach the screen: no eye needs more, and
+// each message redraws.
 const frameTime = time.Second / 30
 
-// runner owns every goroutine of the program, so that each has somebody who waits for it, none outlives the program unseen, and a panic in any of
-// them ends the program with the terminal restored.
+// runner owns every goroutine of the program, so that each has somebody who waits for it, none outlives the
+// program unseen, and a panic in any of them ends the program with the terminal restored.
 type runner struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -67,8 +68,8 @@ type Panic struct {
 
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v (a bug in gpuscope)", p.Value) }
 
-// pump reads events for as long as there are any and hands them on in batches, at most 30 a second; the first after a pause at
-// once. It never lets the session wait for the screen.
+// pump reads events for as long as there are any and hands them on in batches, at most 30 a second; the first
+// after a pause at once. It never lets the session wait for the screen.
 func (r *runner) pump(ctx context.Context, s session.Session) {
 	events := s.Events()
 	batches := make(chan eventsMsg)
@@ -122,8 +123,8 @@ func (r *runner) keep(s session.Session) {
 	r.session = s
 }
 
-// end closes the session and waits for all goroutines, but not longer than leaveWithin: a GPU that hangs must not keep a person from
-// leaving.
+// end closes the session and waits for all goroutines, but not longer than leaveWithin: a GPU that hangs must
+// not keep a person from leaving.
 func (r *runner) end() {
 	done := make(chan struct{})
 	go func() {

@@ -34,7 +34,8 @@ func (a *App) frame() string {
 	case a.over != nil:
 		r := rect{0, 4, a.w, a.h - 5}
 		lines := indent(a.over.text.render(r.w-2, r.h))
-		f.draw(m[regionTitle], []string{a.theme.put(strong, spread(" "+a.over.title, a.over.text.where()+" ", a.w))})
+		f.draw(m[regionTitle],
+			[]string{a.theme.put(strong, spread(" "+a.over.title, a.over.text.where()+" ", a.w))})
 		f.draw(r, lines)
 	case a.shown < 0 && a.current != logView:
 		f.draw(rect{0, 3, a.w, a.h - 4 - m[regionNotice].h}, a.welcome(a.w, a.h-4))
@@ -119,7 +120,8 @@ func indent(lines []string) []string {
 	return lines
 }
 
-// header says what runs on what, and how it stands. Where there is no room the program's own name goes before what the device is.
+// header says what runs on what, and how it stands. Where there is no room the program's own name goes before
+// what the device is.
 func (a *App) header(w int) string {
 	const name = "gpuscope"
 	state := a.stateWord()
@@ -131,8 +133,10 @@ func (a *App) header(w int) string {
 			token = fmt.Sprintf(" · token %q", s.Text)
 		}
 		text = first(room,
-			name+"  "+model+" · "+device[0]+token, name+"  "+model+" · "+device[0], name+"  "+model+" · "+device[1],
-			model+" · "+device[1], name+"  "+cutMiddle(model, 20)+" · "+device[2], cutMiddle(model, 20)+" · "+device[2])
+			name+"  "+model+" · "+device[0]+token, name+"  "+model+" · "+device[0],
+			name+"  "+model+" · "+device[1],
+			model+" · "+device[1], name+"  "+cutMiddle(model, 20)+" · "+device[2],
+			cutMiddle(model, 20)+" · "+device[2])
 	}
 	text = fit(text, room)
 	if rest, ok := strings.CutPrefix(text, name); ok {
@@ -151,7 +155,10 @@ func deviceTexts(d *trace.Device) [3]string {
 			fmt.Sprintf("software device (%s)", name),
 		}
 	}
-	return [3]string{fmt.Sprintf("%s %s (%s)", d.Name, d.Backend, d.AdapterType), fmt.Sprintf("%s %s", d.Name, d.Backend), d.Name}
+	return [3]string{
+		fmt.Sprintf("%s %s (%s)", d.Name, d.Backend, d.AdapterType),
+		fmt.Sprintf("%s %s", d.Name, d.Backend), d.Name,
+	}
 }
 
 // stateWord is how things stand, in one word.
@@ -328,7 +335,8 @@ func costTexts(r *trace.StepSummary) []string {
 	both := wall
 	if untimed, ok := r.Untimed.NS(); ok && untimed > 0 {
 		timed, _ := r.Timed.NS()
-		both = fmt.Sprintf("%s (decode %s untimed, %s timed, %+.0f%%)", wall, millisBare(r.Untimed), millisBare(r.Timed), 100*float64(timed-untimed)/float64(untimed))
+		both = fmt.Sprintf("%s (decode %s untimed, %s timed, %+.0f%%)", wall, millisBare(r.Untimed),
+			millisBare(r.Timed), 100*float64(timed-untimed)/float64(untimed))
 	}
 	sum := "Σgpu " + millisBare(r.Busy)
 	parts := sum
@@ -439,7 +447,8 @@ func (a *App) hints(w int) string {
 	var b strings.Builder
 	list := here(a.scopes(), true)
 	if a.over != nil {
-		b.WriteString(" " + a.theme.put(accent, "esc") + " close  " + a.theme.put(accent, "↑↓←→ pgup pgdown") + " scroll  " + a.theme.put(accent, "y") + " copy")
+		b.WriteString(" " + a.theme.put(accent, "esc") + " close  " +
+			a.theme.put(accent, "↑↓←→ pgup pgdown") + " scroll  " + a.theme.put(accent, "y") + " copy")
 		return b.String()
 	}
 	// help and quit, the last two, are always there
@@ -465,7 +474,8 @@ func (a *App) hints(w int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// welcome is the screen before the first step: what is being opened, what went wrong, or what is open and how to begin.
+// welcome is the screen before the first step: what is being opened, what went wrong, or what is open and how
+// to begin.
 func (a *App) welcome(w, h int) []string {
 	lines := []string{""}
 	say := func(p paint, format string, args ...any) {
@@ -523,7 +533,8 @@ func (a *App) progressBar(w int) string {
 	}
 	cells := min(40, w-34)
 	done := clamp(p.Done*cells/p.Total, 0, cells)
-	return fmt.Sprintf("%s %s%s %d/%d", fit(phase, 20), strings.Repeat("█", done), strings.Repeat("░", cells-done), p.Done, p.Total)
+	return fmt.Sprintf("%s %s%s %d/%d", fit(phase, 20), strings.Repeat("█", done),
+		strings.Repeat("░", cells-done), p.Done, p.Total)
 }
 
 // about says what a model is.
@@ -539,12 +550,14 @@ func about(t *trace.Trace) []string {
 	}
 	return []string{
 		joined(" · ", filepath.Base(m.Name), m.Architecture, parameters, m.Quantization, layers),
-		joined(" · ", plural(len(g.Ops), "operator"), plural(len(g.Dispatches), "dispatch")+" at most", plural(len(g.Kernels), "kernel")),
+		joined(" · ", plural(len(g.Ops), "operator"), plural(len(g.Dispatches), "dispatch")+" at most",
+			plural(len(g.Kernels), "kernel")),
 	}
 }
 
 // busyWith names the command that runs.
 var busyWith = map[session.CommandKind]string{
-	session.Prompt: "reading the prompt", session.Next: "decoding", session.Run: "running", session.Previous: "stepping back",
-	session.Repeat: "repeating", session.Reset: "resetting", session.Timing: "setting the timing level",
+	session.Prompt: "reading the prompt", session.Next: "decoding", session.Run: "running",
+	session.Previous: "stepping back",
+	session.Repeat:   "repeating", session.Reset: "resetting", session.Timing: "setting the timing level",
 }

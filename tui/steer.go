@@ -60,7 +60,10 @@ type snapshot struct {
 }
 
 func (m *model) snapshot() snapshot {
-	s := snapshot{step: m.shown, base: m.base(), state: m.mirror.State, live: m.session != nil, version: m.version}
+	s := snapshot{
+		step: m.shown, base: m.base(), state: m.mirror.State, live: m.session != nil,
+		version: m.version,
+	}
 	if m.mirror.Trace != nil {
 		s.index, s.trace = &m.index, m.index.Trace
 	}
@@ -98,7 +101,8 @@ func (a *App) opened(m openedMsg) {
 	}
 }
 
-// begin sends the prompt that the program was started with, once the session is there and has said what it runs, whichever the screen hears first.
+// begin sends the prompt that the program was started with, once the session is there and has said what it
+// runs, whichever the screen hears first.
 func (a *App) begin() {
 	if a.session != nil && a.mirror.Trace != nil && a.opts.Prompt != "" {
 		a.command(session.Command{Kind: session.Prompt, Text: a.opts.Prompt})
@@ -163,12 +167,14 @@ func (a *App) ended(reason error) {
 	case a.mirror.Trace == nil: // it never opened
 		a.opened(openedMsg{err: reason})
 	default:
-		a.fail(fmt.Errorf("the engine has gone: %w. What was recorded can still be read and exported (x)", reason))
+		a.fail(fmt.Errorf("the engine has gone: %w. What was recorded can still be read and exported (x)",
+			reason))
 	}
 }
 
-// command sends a command to the session. While another one runs it waits for it, and stops it if it is a run; of several that wait
-// the last one counts, so a held key steps as fast as the model does and not longer than it is held.
+// command sends a command to the session. While another one runs it waits for it, and stops it if it is a
+// run; of several that wait the last one counts, so a held key steps as fast as the model does and not longer
+// than it is held.
 func (a *App) command(c session.Command) {
 	if a.job != nil {
 		a.queued = &c
@@ -303,7 +309,10 @@ func (a *App) markBase() {
 }
 
 func (a *App) askPrompt() {
-	a.ask(&question{label: "prompt", take: func(s string) { a.command(session.Command{Kind: session.Prompt, Text: s}) }})
+	a.ask(&question{
+		label: "prompt",
+		take:  func(s string) { a.command(session.Command{Kind: session.Prompt, Text: s}) },
+	})
 }
 
 func (a *App) askFilter() {
@@ -312,7 +321,10 @@ func (a *App) askFilter() {
 		return
 	}
 	before := f.filtered()
-	q := &question{label: "filter", live: f.setFilter, take: f.setFilter, leave: func() { f.setFilter(before) }}
+	q := &question{
+		label: "filter", live: f.setFilter, take: f.setFilter,
+		leave: func() { f.setFilter(before) },
+	}
 	q.line.set(before)
 	a.ask(q)
 }
@@ -323,7 +335,8 @@ func (a *App) askExport() {
 	a.ask(q)
 }
 
-// export writes the trace as it is now. It does not write over anything: a slip of the finger must not cost a model.
+// export writes the trace as it is now. It does not write over anything: a slip of the finger must not cost a
+// model.
 func (a *App) export(path string) {
 	if path = strings.TrimSpace(path); path == "" {
 		return
@@ -344,7 +357,8 @@ func (a *App) export(path string) {
 		if full, err := filepath.Abs(path); err == nil {
 			path = full
 		}
-		return fmt.Sprintf("wrote %s: %s, %s", path, plural(len(t.Steps), "step"), plural(len(t.Plans), "plan")), nil
+		return fmt.Sprintf("wrote %s: %s, %s", path, plural(len(t.Steps), "step"),
+			plural(len(t.Plans), "plan")), nil
 	})
 }
 

@@ -18,7 +18,11 @@ type stepPage struct {
 
 func newStepPage() *stepPage {
 	return &stepPage{steps: tablePane{
-		plainColumns: true, giveUp: []string{"timing", "cold", "submits", "polls", "gc_ms", "compiled", "bind_groups", "passes", "levels", "dispatches", "idle_ms", "gaps_ms"},
+		plainColumns: true,
+		giveUp: []string{
+			"timing", "cold", "submits", "polls", "gc_ms", "compiled", "bind_groups",
+			"passes", "levels", "dispatches", "idle_ms", "gaps_ms",
+		},
 	}}
 }
 
@@ -59,7 +63,8 @@ func (p *stepPage) title(int) []part {
 	}
 	sum := p.s.summary
 	if sum.TokensPerS > 0 {
-		parts = append(parts, part{1, fmt.Sprintf("%.1f tok/s stepped, timing %s", sum.TokensPerS, sum.Step.Timing)})
+		parts = append(parts,
+			part{1, fmt.Sprintf("%.1f tok/s stepped, timing %s", sum.TokensPerS, sum.Step.Timing)})
 	}
 	return parts
 }
@@ -103,8 +108,9 @@ func (p *stepPage) render(t *theme, g glyphs, w, h int, _ bool) []string {
 // axis is how many cells stand left of the strip.
 const axis = 10
 
-// strip draws a column for each step, as high as its wall time. The scale is that of decode steps that were not cold, at most three times their
-// median: a prefill, or one step that was held up, would leave nothing of the others. What is higher is cut off and says so.
+// strip draws a column for each step, as high as its wall time. The scale is that of decode steps that were
+// not cold, at most three times their median: a prefill, or one step that was held up, would leave nothing of
+// the others. What is higher is cut off and says so.
 func (p *stepPage) strip(t *theme, g glyphs, w, h int) []string {
 	steps := p.s.trace.Steps
 	wall := func(i int) float64 {
@@ -212,7 +218,8 @@ func (p *stepPage) words() []word {
 	if p.s.live {
 		n := len(out)
 		for i, tok := range p.s.state.Text {
-			out = append(out, word{text: tok.Text, current: n+i == at && s.Token != nil && *s.Token == tok.ID})
+			out = append(out,
+				word{text: tok.Text, current: n+i == at && s.Token != nil && *s.Token == tok.ID})
 		}
 		return out
 	}
@@ -231,7 +238,8 @@ func (p *stepPage) words() []word {
 			continue
 		}
 		if unknown > 0 {
-			out = append(out, word{text: fmt.Sprintf("(%s of prompt)", plural(unknown, "token")), prompt: true})
+			out = append(out,
+				word{text: fmt.Sprintf("(%s of prompt)", plural(unknown, "token")), prompt: true})
 			unknown = 0
 		}
 		out = append(out, word{text: text, current: pos == at})
@@ -321,15 +329,24 @@ type share struct {
 	text string // with "~" where modelled
 }
 
-// tracks draws where the wall time went, on the CPU and on the GPU, on one scale. Only the lengths are measured: the
-// order of the GPU's parts is not.
+// tracks draws where the wall time went, on the CPU and on the GPU, on one scale. Only the lengths are
+// measured: the order of the GPU's parts is not.
 func (p *stepPage) tracks(t *theme, sum *trace.StepSummary, w int, figures bool) []string {
 	c := &sum.Step.CPU
 	cpu := []share{
-		{"resize", c.ResizeNS, ""}, {"upload", c.UploadNS, ""}, {"encode", c.EncodeNS, ""},
-		{"submit", c.SubmitNS, ""}, {"wait", c.WaitNS, ""}, {"sample", c.SampleNS, ""},
+		{"resize", c.ResizeNS, ""},
+		{"upload", c.UploadNS, ""},
+		{"encode", c.EncodeNS, ""},
+		{"submit", c.SubmitNS, ""},
+		{"wait", c.WaitNS, ""},
+		{"sample", c.SampleNS, ""},
 	}
-	gpu := []share{{"work", sum.Work, "~"}, {"timing", sum.Timing, "~"}, {"gaps", sum.Gaps, ""}, {"idle", sum.Idle, ""}}
+	gpu := []share{
+		{"work", sum.Work, "~"},
+		{"timing", sum.Timing, "~"},
+		{"gaps", sum.Gaps, ""},
+		{"idle", sum.Idle, ""},
+	}
 	if _, ok := sum.Timing.NS(); !ok {
 		gpu = append([]share{{"busy", sum.Busy, ""}}, gpu[2:]...)
 	}
@@ -348,14 +365,16 @@ func (p *stepPage) tracks(t *theme, sum *trace.StepSummary, w int, figures bool)
 			if !slices.ContainsFunc(track.parts, func(s share) bool { _, ok := s.time.NS(); return ok }) {
 				continue // the bar has said that nothing was measured
 			}
-			figures := first(w-6, strings.Join(said, " · ")+" ms", strings.Join(said, "  ")+" ms", strings.Join(said, " "))
+			figures := first(w-6, strings.Join(said, " · ")+" ms", strings.Join(said, "  ")+" ms",
+				strings.Join(said, " "))
 			lines = append(lines, t.put(dim, "     "+figures))
 		}
 	}
 	return lines
 }
 
-// bar draws parts of a whole in w cells, each with its name where that fits. A part that was measured has at least its edge.
+// bar draws parts of a whole in w cells, each with its name where that fits. A part that was measured has at
+// least its edge.
 func bar(parts []share, whole trace.Time, w int) string {
 	total, ok := whole.NS()
 	if !ok || total <= 0 {
@@ -396,7 +415,8 @@ func (p *stepPage) counts(sum *trace.StepSummary) string {
 	}
 	parts := []string{
 		dispatches, plural(c.Passes, "pass"), plural(c.Submits, "submit"),
-		fmt.Sprintf("%s of %s B", plural(c.Writes, "write"), count(c.WriteBytes)), plural(c.BindGroups, "bind group") + " made",
+		fmt.Sprintf("%s of %s B", plural(c.Writes, "write"), count(c.WriteBytes)),
+		plural(c.BindGroups, "bind group") + " made",
 		plural(c.Polls, "poll"), "GC " + millis(c.GCNS),
 	}
 	compiled := fmt.Sprintf("%d compiled", len(c.Compiled))
@@ -412,7 +432,9 @@ func (p *stepPage) counts(sum *trace.StepSummary) string {
 	}
 	parts = append(parts[:5], append([]string{compiled}, parts[5:]...)...)
 	if m := sum.Step.Memory; m.AllocatedBytes > 0 {
-		parts = append(parts, fmt.Sprintf("%.1f MiB allocated, %.1f live", float64(m.AllocatedBytes)/(1<<20), float64(m.LiveBytes)/(1<<20)))
+		parts = append(parts,
+			fmt.Sprintf("%.1f MiB allocated, %.1f live", float64(m.AllocatedBytes)/(1<<20),
+				float64(m.LiveBytes)/(1<<20)))
 	}
 	return strings.Join(parts, " · ")
 }

@@ -43,17 +43,18 @@ func TestATypedPromptIsSteppedBackAndForth(t *testing.T) {
 
 func TestARunIsPausedAndAnswersMeanwhile(t *testing.T) {
 	gate := make(chan struct{})
-	x := start(t, context.Background(), opens(tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
-		if c.Kind != session.Run {
-			return nil
-		}
-		select {
-		case <-gate:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}}), Options{Prompt: "once"})
+	x := start(t, context.Background(),
+		opens(tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
+			if c.Kind != session.Run {
+				return nil
+			}
+			select {
+			case <-gate:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}}), Options{Prompt: "once"})
 	x.sees("[PAUSED]", "s0 prefill").press(" ").sees("[RUNNING]")
 	gate <- struct{}{}
 	gate <- struct{}{}
@@ -82,7 +83,8 @@ func TestAnExportedTraceIsTheOneOnTheScreen(t *testing.T) {
 	}
 	want := *llama
 	want.Steps, want.Plans = llama.Steps[:2], got.Plans
-	if diff := cmp.Diff(&want, got, cmp.AllowUnexported(trace.Trace{}), cmp.FilterPath(unexported, cmp.Ignore())); diff != "" {
+	if diff := cmp.Diff(&want, got, cmp.AllowUnexported(trace.Trace{}),
+		cmp.FilterPath(unexported, cmp.Ignore())); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -93,12 +95,13 @@ func unexported(p cmp.Path) bool {
 }
 
 func TestAnErrorStaysUntilItIsDismissed(t *testing.T) {
-	x := start(t, context.Background(), opens(tuitest.Script{Before: func(_ context.Context, c session.Command) error {
-		if c.Kind == session.Next {
-			return errors.New("device lost: the driver was reset; start gpuscope again")
-		}
-		return nil
-	}}), Options{Prompt: "once"})
+	x := start(t, context.Background(),
+		opens(tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+			if c.Kind == session.Next {
+				return errors.New("device lost: the driver was reset; start gpuscope again")
+			}
+			return nil
+		}}), Options{Prompt: "once"})
 	x.sees("s0 prefill").press("s").sees("✗ next: device lost: the driver was reset")
 	x.press("j").press("1").sees("[1 Step]", "device lost").press(escape).misses("device lost")
 	x.press("0").sees("error", "device lost") // it is in the log
@@ -109,14 +112,16 @@ func TestAnErrorStaysUntilItIsDismissed(t *testing.T) {
 }
 
 func TestCtrlCCancelsFirstAndThenQuits(t *testing.T) {
-	x := start(t, context.Background(), opens(tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
-		if c.Kind == session.Next {
-			<-ctx.Done()
-			return ctx.Err()
-		}
-		return nil
-	}}), Options{Prompt: "once"})
-	x.sees("s0 prefill").press("s").sees("[RUNNING]").press(ctrlC).sees("[PAUSED]", "cancelled; ctrl+c again to quit")
+	x := start(t, context.Background(),
+		opens(tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
+			if c.Kind == session.Next {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}}), Options{Prompt: "once"})
+	x.sees("s0 prefill").press("s").sees("[RUNNING]").press(ctrlC).sees("[PAUSED]",
+		"cancelled; ctrl+c again to quit")
 	x.press(ctrlC)
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
@@ -126,12 +131,13 @@ func TestCtrlCCancelsFirstAndThenQuits(t *testing.T) {
 func TestQuittingDoesNotWaitForAnEngineThatHangs(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
-	x := start(t, context.Background(), opens(tuitest.Script{Before: func(_ context.Context, c session.Command) error {
-		if c.Kind == session.Next {
-			<-hang
-		}
-		return nil
-	}}), Options{Prompt: "once"})
+	x := start(t, context.Background(),
+		opens(tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+			if c.Kind == session.Next {
+				<-hang
+			}
+			return nil
+		}}), Options{Prompt: "once"})
 	x.sees("s0 prefill").press("s").sees("[RUNNING]").press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
@@ -139,15 +145,17 @@ func TestQuittingDoesNotWaitForAnEngineThatHangs(t *testing.T) {
 }
 
 func TestAPanicRestoresTheTerminal(t *testing.T) {
-	x := start(t, context.Background(), opens(tuitest.Script{Before: func(_ context.Context, c session.Command) error {
-		if c.Kind == session.Next {
-			panic("a bug in the session")
-		}
-		return nil
-	}}), Options{Prompt: "once"})
+	x := start(t, context.Background(),
+		opens(tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+			if c.Kind == session.Next {
+				panic("a bug in the session")
+			}
+			return nil
+		}}), Options{Prompt: "once"})
 	x.sees("s0 prefill").press("s")
 	var p *Panic
-	if err := x.ends(); !errors.As(err, &p) || p.Value != "a bug in the session" || !strings.Contains(string(p.Stack), "tuitest") {
+	if err := x.ends(); !errors.As(err, &p) || p.Value != "a bug in the session" ||
+		!strings.Contains(string(p.Stack), "tuitest") {
 		t.Errorf("Run gave %v", err)
 	}
 }
@@ -182,7 +190,8 @@ func TestAnExportWritesOverNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
-	x.sees("s0 prefill").press("x").sees("export to:").press("\x15" + path + enter).sees("already; choose another name")
+	x.sees("s0 prefill").press("x").sees("export to:").press("\x15" + path +
+		enter).sees("already; choose another name")
 	x.press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
@@ -209,7 +218,8 @@ func TestTheFirstFrameDoesNotWaitForTheModel(t *testing.T) {
 // The error is for the shell, where it stays to be read.
 func TestAModelThatCannotBeOpenedEndsTheProgram(t *testing.T) {
 	cause := errors.New("no adapter: apt-get install libvulkan1 mesa-vulkan-drivers")
-	x := start(t, context.Background(), func(context.Context) (session.Session, error) { return nil, cause }, Options{})
+	x := start(t, context.Background(), func(context.Context) (session.Session, error) { return nil, cause },
+		Options{})
 	if err := x.ends(); !errors.Is(err, cause) {
 		t.Errorf("Run gave %v", err)
 	}
@@ -217,10 +227,12 @@ func TestAModelThatCannotBeOpenedEndsTheProgram(t *testing.T) {
 
 func TestAnEngineThatGoesIsSaidAndItsTraceStays(t *testing.T) {
 	s := tuitest.Play(llama, tuitest.Script{})
-	x := start(t, context.Background(), func(context.Context) (session.Session, error) { return s, nil }, Options{Prompt: "once"})
+	x := start(t, context.Background(), func(context.Context) (session.Session, error) { return s, nil },
+		Options{Prompt: "once"})
 	x.sees("s0 prefill")
 	s.Close()
-	x.sees("[ENGINE GONE]", "the engine has gone").press(escape).misses("dismisses").press("1").sees("1 step: 1 prefill")
+	x.sees("[ENGINE GONE]",
+		"the engine has gone").press(escape).misses("dismisses").press("1").sees("1 step: 1 prefill")
 	x.press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
@@ -229,11 +241,16 @@ func TestAnEngineThatGoesIsSaidAndItsTraceStays(t *testing.T) {
 
 func TestPlainModeWritesLinesAndNothingElse(t *testing.T) {
 	var out strings.Builder
-	err := Run(context.Background(), opens(tuitest.Script{}), Options{Plain: true, Prompt: "once", Output: &out, Input: strings.NewReader("s\ns\nS\nbogus\nq\n")})
+	err := Run(context.Background(), opens(tuitest.Script{}),
+		Options{Plain: true, Prompt: "once", Output: &out, Input: strings.NewReader("s\ns\nS\nbogus\nq\n")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"open: llama-1b-4w.pte on NVIDIA H200", "step 0: prefill at position 0, 42 tokens", "step 2: decode at position 43, 1 token, token", "Type a command"} {
+	for _, want := range []string{
+		"open: llama-1b-4w.pte on NVIDIA H200",
+		"step 0: prefill at position 0, 42 tokens", "step 2: decode at position 43, 1 token, token",
+		"Type a command",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in:\n%s", want, out.String())
 		}
@@ -249,7 +266,8 @@ func TestPlainModeEndsWithTheWordsOfAModelThatCannotBeOpened(t *testing.T) {
 	open := func(context.Context) (session.Session, error) {
 		return justEvents{events: events, reason: errors.New("m.gguf: no such file")}, nil
 	}
-	err := Run(context.Background(), open, Options{Plain: true, Output: io.Discard, Input: strings.NewReader("")})
+	err := Run(context.Background(), open,
+		Options{Plain: true, Output: io.Discard, Input: strings.NewReader("")})
 	if err == nil || err.Error() != "m.gguf: no such file" {
 		t.Errorf("error %v", err)
 	}
@@ -294,7 +312,8 @@ func TestAThousandEventsAreFewFrames(t *testing.T) {
 	}
 }
 
-// Two goroutines tell the screen of a session and of its first events: the prompt goes out whichever comes first.
+// Two goroutines tell the screen of a session and of its first events: the prompt goes out whichever comes
+// first.
 func TestTheFirstPromptIsReadWhateverIsHeardFirst(t *testing.T) {
 	for _, eventsFirst := range []bool{false, true} {
 		d := bare(t, Options{Prompt: "once", Width: 80, Height: 24})

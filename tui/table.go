@@ -8,9 +8,9 @@ import (
 	"gpuscope/trace"
 )
 
-// tablePane shows a trace.Table: a window of rows with a cursor, and nothing but the rows in the window is drawn or even asked
-// for. The table says what its columns are and which screen they are for; what is unfolded, sorted and filtered is kept here by name
-// and key, so that it survives a change of step.
+// tablePane shows a trace.Table: a window of rows with a cursor, and nothing but the rows in the window is
+// drawn or even asked for. The table says what its columns are and which screen they are for; what is
+// unfolded, sorted and filtered is kept here by name and key, so that it survives a change of step.
 type tablePane struct {
 	table  *trace.Table
 	choice trace.Selection
@@ -21,10 +21,13 @@ type tablePane struct {
 	key    string
 	err    error // of the filter: the rows are unfiltered then
 
-	sortFirst    []string           // columns that people sort by most
-	giveUp       []string           // columns that go first where the screen is narrow, before those at the right
-	margin       func(i int) string // what stands before a row that is not selected: one cell
-	plainColumns bool               // every column stays a column, and widths are taken from the rows in sight: cells are costly, or rows come all the time
+	sortFirst []string // columns that people sort by most
+	// columns that go first where the screen is narrow, before those at the right
+	giveUp []string
+	margin func(i int) string // what stands before a row that is not selected: one cell
+	// every column stays a column, and widths are taken from the rows in sight: cells are costly, or rows
+	// come all the time
+	plainColumns bool
 
 	uniform []int    // columns that say the same in every row: they stand in the title
 	columns []placed // as laid out for width
@@ -43,7 +46,8 @@ const measuredRows = 2000
 // Columns of text give way when the screen is narrow, but not below what tells names apart.
 const elasticMin = 12
 
-// load takes a new table. The selected row stays selected by its key; where it is gone the cursor stays at its height.
+// load takes a new table. The selected row stays selected by its key; where it is gone the cursor stays at
+// its height.
 func (p *tablePane) load(t *trace.Table) {
 	p.table = t
 	p.reselect()
@@ -171,8 +175,8 @@ func (p *tablePane) setFilter(s string) {
 	p.reselect()
 }
 
-// nextSort orders by the next column on the screen, after the last in the table's own order again. Numbers start with the largest. What people
-// sort by most comes first.
+// nextSort orders by the next column on the screen, after the last in the table's own order again. Numbers
+// start with the largest. What people sort by most comes first.
 func (p *tablePane) nextSort() {
 	if p.table == nil {
 		return
@@ -317,12 +321,14 @@ func (p *tablePane) measured() []int {
 	return p.rows[:min(len(p.rows), measuredRows)]
 }
 
-// shrink takes cells away until the columns fit: first from the widest text columns, then whole columns from the right.
+// shrink takes cells away until the columns fit: first from the widest text columns, then whole columns from
+// the right.
 func (p *tablePane) shrink(over int) {
 	for over > 0 {
 		widest := -1
 		for i, c := range p.columns {
-			if !p.table.Columns[c.col].Right && c.width > elasticMin && (widest < 0 || c.width > p.columns[widest].width) {
+			if !p.table.Columns[c.col].Right && c.width > elasticMin &&
+				(widest < 0 || c.width > p.columns[widest].width) {
 				widest = i
 			}
 		}

@@ -29,9 +29,14 @@ type terminal struct {
 }
 
 // start runs the program on a session.
-func start(t *testing.T, ctx context.Context, open func(context.Context) (session.Session, error), o Options) *terminal {
+func start(t *testing.T, ctx context.Context, open func(context.Context) (session.Session, error),
+	o Options,
+) *terminal {
 	const w, h = 80, 24
-	x := &terminal{t: t, screen: vt.NewSafeEmulator(w, h), input: newKeyboard(), done: make(chan error, 1), changed: make(chan struct{})}
+	x := &terminal{
+		t: t, screen: vt.NewSafeEmulator(w, h), input: newKeyboard(), done: make(chan error, 1),
+		changed: make(chan struct{}),
+	}
 	x.screen.SetCallbacks(vt.Callbacks{
 		AltScreen:        func(on bool) { x.alt = on },
 		CursorVisibility: func(visible bool) { x.hidden = !visible },
@@ -121,7 +126,8 @@ func (x *terminal) ends() error {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		if x.alt || x.hidden {
-			x.t.Errorf("the terminal was not restored: program's screen %v, cursor hidden %v", x.alt, x.hidden)
+			x.t.Errorf("the terminal was not restored: program's screen %v, cursor hidden %v", x.alt,
+				x.hidden)
 		}
 		if raw := x.raw.String(); strings.Count(raw, beginFrame) != strings.Count(raw, endFrame) {
 			x.t.Error("a frame was begun and not ended")

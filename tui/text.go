@@ -7,8 +7,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Everything that measures or cuts text goes through this file, and from here through one width table (x/ansi), so that two parts
-// of a line never disagree about its width.
+// Everything that measures or cuts text goes through this file, and from here through one width table
+// (x/ansi), so that two parts of a line never disagree about its width.
 
 // width is how many cells s takes on the screen.
 func width(s string) int {
@@ -57,7 +57,8 @@ func tail(s string, w int) string {
 	return t
 }
 
-// cutPath shortens a name like layers.0.attn.norm: the end of a path tells more than its beginning. Other names lose their middle.
+// cutPath shortens a name like layers.0.attn.norm: the end of a path tells more than its beginning. Other
+// names lose their middle.
 func cutPath(s string, w int) string {
 	if width(s) <= w || w < 3 || !strings.Contains(s, ".") {
 		return cutMiddle(s, w)
@@ -90,8 +91,8 @@ func blank(n int) string {
 	return strings.Repeat(" ", n)
 }
 
-// first is the first of the texts that fits in w cells, and the last one, cut, where none does. Lines say what they
-// would like to say from long to short.
+// first is the first of the texts that fits in w cells, and the last one, cut, where none does. Lines say
+// what they would like to say from long to short.
 func first(w int, texts ...string) string {
 	for _, s := range texts {
 		if width(s) <= w {
@@ -118,8 +119,8 @@ func wrapText(s string, w int) []string {
 	return strings.Split(ansi.Wrap(s, w, ""), "\n")
 }
 
-// printable makes text of a model fit for one line of the screen: control characters are shown by name, so that none
-// reaches the terminal.
+// printable makes text of a model fit for one line of the screen: control characters are shown by name, so
+// that none reaches the terminal.
 func printable(s string) string {
 	plain := true
 	for _, r := range s {

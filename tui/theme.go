@@ -10,8 +10,9 @@ import (
 	"github.com/muesli/termenv"
 )
 
-// A paint is what a piece of text is for. The views name paints, never colours; the colours of each theme are here and nowhere else.
-// No paint carries a meaning alone: what is said in colour is said by a glyph or a word as well.
+// A paint is what a piece of text is for. The views name paints, never colours; the colours of each theme are
+// here and nowhere else. No paint carries a meaning alone: what is said in colour is said by a glyph or a
+// word as well.
 type paint int
 
 const (
@@ -29,15 +30,16 @@ const (
 	paints                // how many there are
 )
 
-// paletteColors is a theme: for each paint a colour for dark and one for light backgrounds. Auto takes what the terminal says its
-// background is.
+// paletteColors is a theme: for each paint a colour for dark and one for light backgrounds. Auto takes what
+// the terminal says its background is.
 type paletteColors [paints]struct {
 	dark, light string
 	bold        bool
 	under       bool
 }
 
-// Themes by name. High-contrast keeps to blue and orange, which people who do not tell red from green see apart.
+// Themes by name. High-contrast keeps to blue and orange, which people who do not tell red from green see
+// apart.
 var palettes = map[string]paletteColors{
 	"auto":  calm,
 	"dark":  calm,
@@ -75,15 +77,15 @@ var (
 	ColorNames = []string{"auto", "never", "ansi", "256", "true"}
 )
 
-// theme holds the escape sequence that starts each paint, made once: rendering a style anew for each cell of each frame is
-// what makes a terminal program slow.
+// theme holds the escape sequence that starts each paint, made once: rendering a style anew for each cell of
+// each frame is what makes a terminal program slow.
 type theme struct {
 	start [paints]string
 	end   string
 }
 
-// newTheme builds the theme of that name for a terminal with that many colours. isDark tells of its background where the theme follows
-// it; nil is dark.
+// newTheme builds the theme of that name for a terminal with that many colours. isDark tells of its
+// background where the theme follows it; nil is dark.
 func newTheme(name, color string, out io.Writer, isDark func() bool) (*theme, error) {
 	colors, ok := palettes[orAuto(name)]
 	if !ok {
@@ -122,7 +124,8 @@ func (t *theme) put(p paint, s string) string {
 	return t.start[p] + s + t.end
 }
 
-// colorProfile decides how many colours there are: the flag, then NO_COLOR, then CLICOLOR_FORCE, then the terminal.
+// colorProfile decides how many colours there are: the flag, then NO_COLOR, then CLICOLOR_FORCE, then the
+// terminal.
 func colorProfile(color string, out io.Writer) (termenv.Profile, error) {
 	switch orAuto(color) {
 	case "never":

@@ -2,8 +2,9 @@ package tui
 
 import "gpuscope/trace"
 
-// view is one of the screens that the keys 1 to 5 and 0 choose. A view holds what a person did to it (cursor, folding, order,
-// filter); what it shows comes from the snapshot. Its methods are called by the event loop only.
+// view is one of the screens that the keys 1 to 5 and 0 choose. A view holds what a person did to it (cursor,
+// folding, order, filter); what it shows comes from the snapshot. Its methods are called by the event loop
+// only.
 type view interface {
 	name() string
 	// load takes a newer snapshot, or one of another step.
@@ -92,7 +93,8 @@ func (a *App) move(m motion) {
 
 // stepsBy is how many steps a motion goes in the Step view.
 var stepsBy = map[motion]int{
-	left: -1, up: -1, right: 1, down: 1, halfUp: -5, halfDown: 5, pageUp: -10, pageDown: 10, top: -1 << 30, bottom: 1 << 30,
+	left: -1, up: -1, right: 1, down: 1, halfUp: -5, halfDown: 5, pageUp: -10, pageDown: 10, top: -1 << 30,
+	bottom: 1 << 30,
 }
 
 func (a *App) open() {
@@ -183,7 +185,8 @@ func (a *App) point(p pointer) {
 	}
 }
 
-// clickList selects the row at a cell of the list, opens it when it is selected already, and sorts by the column of a header.
+// clickList selects the row at a cell of the list, opens it when it is selected already, and sorts by the
+// column of a header.
 func (a *App) clickList(x, y int) {
 	t, ok := a.views[a.current].(tabler)
 	if !ok {

@@ -113,8 +113,10 @@ func TestLookingBackDoesNotMoveTheModel(t *testing.T) {
 }
 
 func TestWhyLeadsBackToTheTokens(t *testing.T) {
-	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F", "/").typed("fd_split").press("enter", "w")
-	d.sees("Why layers.0.attn.sdpa.split", "grid 32 → 64", "pos is an input of the graph: 63 → 64").press("esc").misses("Why layers")
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F",
+		"/").typed("fd_split").press("enter", "w")
+	d.sees("Why layers.0.attn.sdpa.split", "grid 32 → 64",
+		"pos is an input of the graph: 63 → 64").press("esc").misses("Why layers")
 	d.press("e").sees("WGSL fd_split", "@workgroup_size(64, 1, 1)").press("q").misses("WGSL fd_split")
 }
 

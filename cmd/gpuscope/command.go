@@ -40,7 +40,10 @@ type example struct{ line, doc string }
 
 // commands are all there are, in the order of the help.
 func commands() []*command {
-	return []*command{rootCommand(), runCommand(), graphCommand(), devicesCommand(), versionCommand(), engineCommand()}
+	return []*command{
+		rootCommand(), runCommand(), graphCommand(), devicesCommand(), versionCommand(),
+		engineCommand(),
+	}
 }
 
 // usageError says that the command line is wrong.
@@ -149,7 +152,8 @@ func flagError(err error, flags *pflag.FlagSet) error {
 
 // wanted says in words what a flag's type takes.
 var wanted = map[string]string{
-	"int": "a whole number", "intSlice": "whole numbers with commas between them", "bool": "true or false", "float64": "a number", "string": "text",
+	"int": "a whole number", "intSlice": "whole numbers with commas between them", "bool": "true or false",
+	"float64": "a number", "string": "text",
 }
 
 func flagName(f *pflag.Flag) string {
@@ -177,7 +181,8 @@ func suggest(word string, names []string, prefix string) string {
 	return fmt.Sprintf("; did you mean %s%s?", prefix, best)
 }
 
-// distance is the number of bytes to insert, delete or replace, or of neighbours to swap, that makes b of a (optimal string alignment).
+// distance is the number of bytes to insert, delete or replace, or of neighbours to swap, that makes b of a
+// (optimal string alignment).
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
@@ -213,7 +218,8 @@ func (p *program) help(c *command, flags *pflag.FlagSet) error {
 		b.WriteString("\nCommands:\n")
 		for _, other := range commands() {
 			if other.name != "" && !other.hidden {
-				fmt.Fprintf(&b, "  %-26s %s\n", strings.TrimSpace("gpuscope "+other.name+" "+other.operand), other.doc)
+				fmt.Fprintf(&b, "  %-26s %s\n", strings.TrimSpace("gpuscope "+other.name+" "+other.operand),
+					other.doc)
 			}
 		}
 	}
@@ -229,7 +235,8 @@ func (p *program) help(c *command, flags *pflag.FlagSet) error {
 }
 
 func usageLine(c *command) string {
-	return strings.Join(slices.DeleteFunc([]string{"gpuscope", c.name, "[flags]", c.operand}, func(s string) bool { return s == "" }), " ")
+	return strings.Join(slices.DeleteFunc([]string{"gpuscope", c.name, "[flags]", c.operand},
+		func(s string) bool { return s == "" }), " ")
 }
 
 // commandNames are the names that people may type.

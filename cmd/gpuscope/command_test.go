@@ -17,7 +17,15 @@ func TestDistanceCountsEdits(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"run", "run", 0}, {"rnu", "run", 1}, {"devces", "devices", 1}, {"", "ab", 2}, {"graph", "gaph", 1}, {"x", "version", 7}} {
+	}{
+		{"", "", 0},
+		{"run", "run", 0},
+		{"rnu", "run", 1},
+		{"devces", "devices", 1},
+		{"", "ab", 2},
+		{"graph", "gaph", 1},
+		{"x", "version", 7},
+	} {
 		if got := distance(c.a, c.b); got != c.want {
 			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
 		}
@@ -40,7 +48,8 @@ func TestExamplesNameFlagsThatExist(t *testing.T) {
 			for _, word := range strings.Fields(strings.Split(e.line, " | ")[0]) {
 				long, isLong := strings.CutPrefix(word, "--")
 				short, isShort := strings.CutPrefix(word, "-")
-				if isLong && flags.Lookup(long) == nil || !isLong && isShort && flags.ShorthandLookup(short) == nil {
+				if isLong && flags.Lookup(long) == nil || !isLong && isShort &&
+					flags.ShorthandLookup(short) == nil {
 					t.Errorf("%s: the example %q has %s, which is no flag of it", usageLine(c), e.line, word)
 				}
 			}
@@ -73,7 +82,8 @@ func TestOutputThatCannotBeWrittenIsAFailure(t *testing.T) {
 	var stderr bytes.Buffer
 	p := testProgram(nil, &stderr)
 	p.stdout = fullDisk{}
-	if status := p.main(t.Context(), []string{"version"}); status != exitFailed || !strings.Contains(stderr.String(), "no space left") {
+	if status := p.main(t.Context(), []string{"version"}); status != exitFailed ||
+		!strings.Contains(stderr.String(), "no space left") {
 		t.Errorf("exit %d, stderr %q", status, &stderr)
 	}
 }
@@ -82,10 +92,17 @@ func TestVersionSaysWhatTheBuildKnows(t *testing.T) {
 	t.Parallel()
 	info := &debug.BuildInfo{
 		GoVersion: "go1.26.8",
-		Deps:      []*debug.Module{{Path: "a/b", Version: "v1"}, {Path: "github.com/cogentcore/webgpu", Version: "v0.23.0"}},
-		Settings:  []debug.BuildSetting{{Key: "vcs.revision", Value: "abc123"}, {Key: "vcs.modified", Value: "true"}},
+		Deps: []*debug.Module{
+			{Path: "a/b", Version: "v1"},
+			{Path: "github.com/cogentcore/webgpu", Version: "v0.23.0"},
+		},
+		Settings: []debug.BuildSetting{
+			{Key: "vcs.revision", Value: "abc123"},
+			{Key: "vcs.modified", Value: "true"},
+		},
 	}
-	want := "gpuscope " + version + "\ncommit   abc123 with changes\ngo       go1.26.8\nbinding  github.com/cogentcore/webgpu v0.23.0\n"
+	want := "gpuscope " + version +
+		"\ncommit   abc123 with changes\ngo       go1.26.8\nbinding  github.com/cogentcore/webgpu v0.23.0\n"
 	if got := versionText(info); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
@@ -96,7 +113,10 @@ func TestVersionSaysWhatTheBuildKnows(t *testing.T) {
 
 func TestBytesText(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1 KiB", 128 << 20: "128 MiB", 2<<30 - 1: "2.0 GiB", 1536: "1.5 KiB", 1<<64 - 1: "16 EiB"} {
+	for n, want := range map[uint64]string{
+		0: "0 B", 1023: "1023 B", 1024: "1 KiB", 128 << 20: "128 MiB",
+		2<<30 - 1: "2.0 GiB", 1536: "1.5 KiB", 1<<64 - 1: "16 EiB",
+	} {
 		if got := bytesText(n); got != want {
 			t.Errorf("%d bytes: %q, want %q", n, got, want)
 		}

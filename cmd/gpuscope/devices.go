@@ -68,7 +68,10 @@ func listDevices(driver gpu.Driver, want string) (*deviceList, error) {
 		return nil, err
 	}
 	for i, info := range infos {
-		entry := deviceEntry{Index: i, Device: engine.DescribeDevice(info), Vendor: info.Vendor, Features: []string{}, info: info}
+		entry := deviceEntry{
+			Index: i, Device: engine.DescribeDevice(info), Vendor: info.Vendor,
+			Features: []string{}, info: info,
+		}
 		if info.Timestamps {
 			entry.Features = append(entry.Features, "timestamp-query")
 		}
@@ -96,16 +99,21 @@ func (d *deviceList) print(w io.Writer) error {
 		l := e.info.Limits
 		fmt.Fprintf(&b, "%s %d  %s\n", mark, e.Index, e.Name)
 		fmt.Fprintf(&b, "     type      %s\n", typeWords[e.info.Type])
-		fmt.Fprintf(&b, "     backend   %s%s%s\n", e.Backend, prefixed(", driver ", e.Driver), prefixed(", by ", e.Vendor))
+		fmt.Fprintf(&b, "     backend   %s%s%s\n", e.Backend, prefixed(", driver ", e.Driver),
+			prefixed(", by ", e.Vendor))
 		if e.info.Timestamps {
 			fmt.Fprintf(&b, "     timing    timestamp-query: every dispatch can be timed\n")
 		} else {
 			fmt.Fprintf(&b, "     timing    no timestamp-query: wall time only\n")
 		}
-		fmt.Fprintf(&b, "     memory    buffer %s, storage binding %s, uniform binding %s, %d storage buffers a kernel\n",
-			bytesText(l.MaxBufferSize), bytesText(l.MaxStorageBinding), bytesText(l.MaxUniformBinding), l.MaxStorageBuffers)
-		fmt.Fprintf(&b, "     workgroup %d invocations (%d x %d x %d), %s shared, %d workgroups per dimension\n",
-			l.MaxInvocations, l.MaxWorkgroupX, l.MaxWorkgroupY, l.MaxWorkgroupZ, bytesText(uint64(l.MaxWorkgroupStorage)), l.MaxWorkgroups)
+		fmt.Fprintf(&b,
+			"     memory    buffer %s, storage binding %s, uniform binding %s, %d storage buffers a kernel\n",
+			bytesText(l.MaxBufferSize), bytesText(l.MaxStorageBinding), bytesText(l.MaxUniformBinding),
+			l.MaxStorageBuffers)
+		fmt.Fprintf(&b,
+			"     workgroup %d invocations (%d x %d x %d), %s shared, %d workgroups per dimension\n",
+			l.MaxInvocations, l.MaxWorkgroupX, l.MaxWorkgroupY, l.MaxWorkgroupZ,
+			bytesText(uint64(l.MaxWorkgroupStorage)), l.MaxWorkgroups)
 	}
 	fmt.Fprintf(&b, "chosen: %d, %s\n", d.Chosen, d.Reason)
 	_, err := w.Write(b.Bytes())

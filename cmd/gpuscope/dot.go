@@ -9,8 +9,9 @@ import (
 	"gpuscope/trace"
 )
 
-// printDOT draws the graph for Graphviz: operators as boxes, in a cluster for each layer, and an edge for each tensor or SymInt from who makes it to
-// who reads it. Constants are named in their reader's box; KV caches are drawn, because they order what touches them.
+// printDOT draws the graph for Graphviz: operators as boxes, in a cluster for each layer, and an edge for
+// each tensor or SymInt from who makes it to who reads it. Constants are named in their reader's box; KV
+// caches are drawn, because they order what touches them.
 func (g *plannedGraph) printDOT(w io.Writer) error {
 	var b bytes.Buffer
 	b.WriteString("digraph gpuscope {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\", fontsize=10];\n  edge [fontname=\"monospace\", fontsize=8];\n")

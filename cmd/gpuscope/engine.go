@@ -15,9 +15,10 @@ import (
 	"gpuscope/model/session"
 )
 
-// Behind the screen the engine runs in a process of its own: this same program, as the command "engine". The native WebGPU library ends
-// its process on some errors, and a profiler should survive what it profiles. The two speak model/session over pipes, and
-// what native code writes to descriptor 2 reaches the log view, not the screen.
+// Behind the screen the engine runs in a process of its own: this same program, as the command "engine". The
+// native WebGPU library ends its process on some errors, and a profiler should survive what it profiles. The
+// two speak model/session over pipes, and what native code writes to descriptor 2 reaches the log view, not
+// the screen.
 
 // endWithin is how long an engine may take to end after it was told to; it may be waiting for the GPU.
 const endWithin = 5 * time.Second
@@ -34,16 +35,21 @@ func engineCommand() *command {
 					return err
 				}
 				signal.Ignore(os.Interrupt) // meant for the screen, which tells us when to end
-				requests := &endReader{p.stdin, func() { time.AfterFunc(endWithin, func() { os.Exit(exitFailed) }) }}
-				return session.Serve(ctx, requests, p.stdout, func(ctx context.Context, emit func(session.Event)) (session.Session, error) {
-					return p.open(ctx, o, emit)
-				})
+				requests := &endReader{
+					p.stdin,
+					func() { time.AfterFunc(endWithin, func() { os.Exit(exitFailed) }) },
+				}
+				return session.Serve(ctx, requests, p.stdout,
+					func(ctx context.Context, emit func(session.Event)) (session.Session, error) {
+						return p.open(ctx, o, emit)
+					})
 			}
 		},
 	}
 }
 
-// endReader calls ended when the input ends: whatever this process is stuck in, it does not outlive its screen by much.
+// endReader calls ended when the input ends: whatever this process is stuck in, it does not outlive its
+// screen by much.
 type endReader struct {
 	io.Reader
 	ended func()
@@ -89,6 +95,7 @@ type killer struct {
 }
 
 func (k *killer) Close() error {
-	time.AfterFunc(endWithin+time.Second, func() { _ = k.process.Kill() }) // fails where it has ended, as it should
+	// fails where it has ended, as it should
+	time.AfterFunc(endWithin+time.Second, func() { _ = k.process.Kill() })
 	return k.WriteCloser.Close()
 }

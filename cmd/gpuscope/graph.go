@@ -33,7 +33,8 @@ Without a device, or with --device none, it is planned against the limits that e
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			var o modelOptions
-			o.declareShape(flags, "plan for the adapter of that number or part of a name, or for none: `N|NAME|none` (default the best)")
+			o.declareShape(flags,
+				"plan for the adapter of that number or part of a name, or for none: `N|NAME|none` (default the best)")
 			format := formatFlag(flags, "text", "dot", "json")
 			return func(_ context.Context, operands []string) error {
 				if err := format.check(); err != nil {
@@ -64,7 +65,8 @@ type plannedGraph struct {
 	For   string      `json:"for"` // the device, in words
 	// AllocatedBytes is what the device would hold, by role; params are not counted.
 	AllocatedBytes map[string]int64 `json:"allocated_bytes"`
-	// Active are the dispatches that run at the largest shapes, in order; Levels the first of each run of them between barriers.
+	// Active are the dispatches that run at the largest shapes, in order; Levels the first of each run of
+	// them between barriers.
 	Active      []trace.DispatchID `json:"active"`
 	Levels      []trace.DispatchID `json:"levels"`
 	trace.Graph `json:"graph"`
@@ -93,7 +95,8 @@ func (p *program) planGraph(o *modelOptions) (planned *plannedGraph, err error) 
 		return nil, err
 	}
 	return &plannedGraph{
-		Model: m.Info(), For: words, AllocatedBytes: g.AllocatedBytes(), Active: live.Active(), Levels: live.Levels(), Graph: g.Describe(),
+		Model: m.Info(), For: words, AllocatedBytes: g.AllocatedBytes(), Active: live.Active(),
+		Levels: live.Levels(), Graph: g.Describe(),
 	}, nil
 }
 
@@ -114,15 +117,19 @@ func (p *program) limits(want string) (gpu.Limits, string, error) {
 	if err != nil {
 		return gpu.Limits{}, "", err
 	}
-	return adapters[i].Limits, fmt.Sprintf("%s (%s, %s)", adapters[i].Name, adapters[i].Backend, adapters[i].Type), nil
+	return adapters[i].Limits,
+		fmt.Sprintf("%s (%s, %s)", adapters[i].Name, adapters[i].Backend, adapters[i].Type), nil
 }
 
 func (g *plannedGraph) printText(w io.Writer) error {
 	var b bytes.Buffer
 	m := &g.Model
-	fmt.Fprintf(&b, "%s · %s · %d layers · %.1f M parameters · %s\n", m.Name, m.Architecture, m.Layers, float64(m.Parameters)/1e6, m.Quantization)
-	fmt.Fprintf(&b, "planned for %s · context %d · at most %d tokens a step\n", g.For, m.Dims["context"], m.Dims["max_chunk"])
-	fmt.Fprintf(&b, "%d operators · %d values · %d dispatches, %d of them in %d levels at the largest shapes · %d kernels\n",
+	fmt.Fprintf(&b, "%s · %s · %d layers · %.1f M parameters · %s\n", m.Name, m.Architecture, m.Layers,
+		float64(m.Parameters)/1e6, m.Quantization)
+	fmt.Fprintf(&b, "planned for %s · context %d · at most %d tokens a step\n", g.For, m.Dims["context"],
+		m.Dims["max_chunk"])
+	fmt.Fprintf(&b,
+		"%d operators · %d values · %d dispatches, %d of them in %d levels at the largest shapes · %d kernels\n",
 		len(g.Ops), len(g.Values), len(g.Dispatches), len(g.Active), len(g.Levels), len(g.Kernels))
 	b.WriteString(g.memoryLine() + "\n")
 
@@ -134,12 +141,14 @@ func (g *plannedGraph) printText(w io.Writer) error {
 		if op.Layer != nil {
 			layer = fmt.Sprintf("%d %s", *op.Layer, op.Block)
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", op.ID, op.Name, op.Kind, layer, idList(slices.Concat(op.Inputs, op.State)), g.shapes(op.Outputs))
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", op.ID, op.Name, op.Kind, layer,
+			idList(slices.Concat(op.Inputs, op.State)), g.shapes(op.Outputs))
 	}
 	fmt.Fprintf(t, "\ndispatch\tlevel\toperator\tlargest grid\treads\twrites\tkernels\n")
 	for i := range g.Dispatches {
 		d := &g.Dispatches[i]
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, g.level(d.ID), g.dispatchName(d), gridText(d.MaxWorkgroups), idList(d.Reads), idList(d.Writes), strings.Join(d.Kernels, " "))
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, g.level(d.ID), g.dispatchName(d),
+			gridText(d.MaxWorkgroups), idList(d.Reads), idList(d.Writes), strings.Join(d.Kernels, " "))
 	}
 	fmt.Fprintf(t, "\nvalue\tname\trole\tdtype\tmax dims\tbytes\tmemory\n")
 	for i := range g.Values {
@@ -151,7 +160,8 @@ func (g *plannedGraph) printText(w io.Writer) error {
 		case v.Slot != nil:
 			where = fmt.Sprintf("slot %d", *v.Slot)
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", v.ID, v.Name, v.Role, v.DType, g.dims(v), sizeOf(v), where)
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", v.ID, v.Name, v.Role, v.DType, g.dims(v), sizeOf(v),
+			where)
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -16,7 +16,8 @@ import (
 func graphOf(t *testing.T, args string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	if status := testProgram(&stdout, &stderr).main(t.Context(), strings.Fields("graph --device none "+args)); status != exitDone {
+	if status := testProgram(&stdout, &stderr).main(t.Context(),
+		strings.Fields("graph --device none "+args)); status != exitDone {
 		t.Fatalf("exit %d: %s", status, &stderr)
 	}
 	return stdout.String()
@@ -54,7 +55,8 @@ func TestGraphAsTextListsEverything(t *testing.T) {
 	for _, want := range []string{
 		"demo · llama · 6 layers · 11.0 M parameters",
 		"context 64 · at most 64 tokens a step",
-		fmt.Sprintf("%d operators · %d values · %d dispatches, %d of them in %d levels", len(g.Graph.Ops), len(g.Graph.Values), len(g.Graph.Dispatches), len(g.Active), len(g.Levels)),
+		fmt.Sprintf("%d operators · %d values · %d dispatches, %d of them in %d levels", len(g.Graph.Ops),
+			len(g.Graph.Values), len(g.Graph.Dispatches), len(g.Active), len(g.Levels)),
 		"state 384 KiB", // 2 x 6 layers x 64 positions x 2 heads x 64 floats
 	} {
 		if !strings.Contains(parts[0], want) {
@@ -62,7 +64,8 @@ func TestGraphAsTextListsEverything(t *testing.T) {
 		}
 	}
 	if n := strings.Count(parts[2], "–"); n != len(g.Graph.Dispatches)-len(g.Active) {
-		t.Errorf("%d dispatches without a level, %d do not run at the largest shapes", n, len(g.Graph.Dispatches)-len(g.Active))
+		t.Errorf("%d dispatches without a level, %d do not run at the largest shapes", n,
+			len(g.Graph.Dispatches)-len(g.Active))
 	}
 	if g.AllocatedBytes["state"] != 2*6*64*2*64*4 {
 		t.Errorf("KV cache of %d bytes", g.AllocatedBytes["state"])
@@ -92,7 +95,8 @@ func TestGraphAsDOTDrawsEveryOperator(t *testing.T) {
 			t.Errorf("edge %s -> %s has an end that is not drawn", e[1], e[2])
 		}
 	}
-	if strings.Count(text, "{") != strings.Count(text, "}") || strings.Count(text, "subgraph") != g.Model.Layers {
+	if strings.Count(text, "{") != strings.Count(text, "}") ||
+		strings.Count(text, "subgraph") != g.Model.Layers {
 		t.Errorf("%d clusters for %d layers", strings.Count(text, "subgraph"), g.Model.Layers)
 	}
 }
@@ -102,7 +106,8 @@ func TestGraphNeedsNoAdapter(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	p := testProgram(&stdout, &stderr)
 	p.driver = &fake.Driver{Err: errNoAdapterTest}
-	if status := p.main(t.Context(), []string{"graph"}); status != exitDone || !strings.Contains(stdout.String(), "planned for no device") {
+	if status := p.main(t.Context(), []string{"graph"}); status != exitDone ||
+		!strings.Contains(stdout.String(), "planned for no device") {
 		t.Errorf("exit %d: %s", status, &stderr)
 	}
 }

@@ -1,8 +1,9 @@
-// Command gpuscope profiles language models on WebGPU and shows their graphs, in the terminal and headless. This package is
-// flags, subcommands, exit codes and wiring; what the commands compute is in the packages below.
+// Command gpuscope profiles language models on WebGPU and shows their graphs, in the terminal and headless.
+// This package is flags, subcommands, exit codes and wiring; what the commands compute is in the packages
+// below.
 //
-// Results go to standard output, everything else to standard error. The exit status is 0 where the command did what it
-// was asked, 1 where it failed, 2 where it was called wrongly.
+// Results go to standard output, everything else to standard error. The exit status is 0 where the command
+// did what it was asked, 1 where it failed, 2 where it was called wrongly.
 package main
 
 import (
@@ -49,8 +50,9 @@ type program struct {
 	heed           func(context.Context) context.Context // begins to listen to signals
 }
 
-// heedSignals cancels the context it returns at the first signal and ends the process at the second. A write to a closed pipe
-// becomes an error of that write, and not the end of the process with its temporary files left behind.
+// heedSignals cancels the context it returns at the first signal and ends the process at the second. A write
+// to a closed pipe becomes an error of that write, and not the end of the process with its temporary files
+// left behind.
 func heedSignals(ctx context.Context) context.Context {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := context.WithCancelCause(ctx)

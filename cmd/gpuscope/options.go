@@ -35,27 +35,35 @@ type modelOptions struct {
 // declareModelFlags declares the flags of everything that runs a model.
 func declareModelFlags(flags *pflag.FlagSet) *modelOptions {
 	o := &modelOptions{}
-	o.declareShape(flags, "run on the adapter of that number or part of a name: `N|NAME` (default the best, see gpuscope devices)")
+	o.declareShape(flags,
+		"run on the adapter of that number or part of a name: `N|NAME` (default the best, see gpuscope devices)")
 	o.timing = choiceFlag(flags, "timing", "time the GPU at `LEVEL`", "dispatch", "step", "off")
-	o.propagation = choiceFlag(flags, "propagation", "wake operators after a resize in `ORDER`", engine.Topological.String(), engine.Fixpoint.String())
+	o.propagation = choiceFlag(flags, "propagation", "wake operators after a resize in `ORDER`",
+		engine.Topological.String(), engine.Fixpoint.String())
 	o.kv = choiceFlag(flags, "kv", "keep the KV cache in `TYPE`", "f32", "f16")
-	flags.StringArrayVar(&o.routes, "route", nil, "make operators of a kind, or one of them, take a route or kernel: `KIND[@OP]=ROUTE` (may be repeated)")
-	flags.BoolVar(&o.static, "static", false, "pin every operator to its largest grid: what it would cost not to resize")
-	flags.BoolVar(&o.check, "check", false, "plan every operator afresh before each submit, and stop at what is stale")
+	flags.StringArrayVar(&o.routes, "route", nil,
+		"make operators of a kind, or one of them, take a route or kernel: `KIND[@OP]=ROUTE` (may be repeated)")
+	flags.BoolVar(&o.static, "static", false,
+		"pin every operator to its largest grid: what it would cost not to resize")
+	flags.BoolVar(&o.check, "check", false,
+		"plan every operator afresh before each submit, and stop at what is stale")
 	flags.BoolVar(&o.ignoreEOS, "ignore-eos", false, "go on after the model's end token")
 	return o
 }
 
-// declareTop declares the flag for what a step tells of its candidates: more than none makes each step read the logits back.
+// declareTop declares the flag for what a step tells of its candidates: more than none makes each step read
+// the logits back.
 func (o *modelOptions) declareTop(flags *pflag.FlagSet, n int) {
-	flags.IntVar(&o.topLogits, "top-logits", n, "tell the `K` highest logits of each step; 0 reads back the token only")
+	flags.IntVar(&o.topLogits, "top-logits", n,
+		"tell the `K` highest logits of each step; 0 reads back the token only")
 }
 
 // declareShape declares the flags that give a graph its size.
 func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 	flags.StringVar(&o.device, "device", "", device)
 	flags.IntVar(&o.context, "context", 0, "make the KV cache hold `N` positions (default the model's)")
-	flags.IntVar(&o.maxChunk, "max-chunk", 0, "take at most `N` tokens a step (default 512, or the context where that is less)")
+	flags.IntVar(&o.maxChunk, "max-chunk", 0,
+		"take at most `N` tokens a step (default 512, or the context where that is less)")
 }
 
 // validate is the part of the check that needs no model.
@@ -88,9 +96,12 @@ func (o *modelOptions) validate(operands []string) (err error) {
 // args are the flags and the operand that give these options again.
 func (o *modelOptions) args() []string {
 	args := []string{
-		"--device=" + o.device, "--context=" + strconv.Itoa(o.context), "--max-chunk=" + strconv.Itoa(o.maxChunk),
-		"--top-logits=" + strconv.Itoa(o.topLogits), "--timing=" + o.timing.value, "--propagation=" + o.propagation.value, "--kv=" + o.kv.value,
-		fmt.Sprintf("--static=%t", o.static), fmt.Sprintf("--check=%t", o.check), fmt.Sprintf("--ignore-eos=%t", o.ignoreEOS),
+		"--device=" + o.device, "--context=" + strconv.Itoa(o.context),
+		"--max-chunk=" + strconv.Itoa(o.maxChunk),
+		"--top-logits=" + strconv.Itoa(o.topLogits), "--timing=" + o.timing.value,
+		"--propagation=" + o.propagation.value, "--kv=" + o.kv.value,
+		fmt.Sprintf("--static=%t", o.static), fmt.Sprintf("--check=%t", o.check),
+		fmt.Sprintf("--ignore-eos=%t", o.ignoreEOS),
 	}
 	for _, r := range o.routes {
 		args = append(args, "--route="+r)
@@ -104,8 +115,10 @@ func (o *modelOptions) args() []string {
 // forModel are the options as package model takes them.
 func (p *program) forModel(o *modelOptions) (model.Options, error) {
 	out := model.Options{
-		Path: o.path, Driver: p.driver, Device: o.device, Context: o.context, MaxChunk: o.maxChunk, TopLogits: o.topLogits,
-		IgnoreEOS: o.ignoreEOS, Check: o.check, Producer: producer(), Command: append([]string{"gpuscope"}, p.asTyped()...),
+		Path: o.path, Driver: p.driver, Device: o.device, Context: o.context, MaxChunk: o.maxChunk,
+		TopLogits: o.topLogits,
+		IgnoreEOS: o.ignoreEOS, Check: o.check, Producer: producer(),
+		Command: append([]string{"gpuscope"}, p.asTyped()...),
 	}
 	out.Live.Static = o.static
 	out.HalfKV = o.kv != nil && o.kv.value == "f16"
@@ -141,7 +154,9 @@ func (p *program) asTyped() []string {
 type opener func(ctx context.Context, o *modelOptions, emit func(session.Event)) (session.Session, error)
 
 // openModel opens a model in this process.
-func (p *program) openModel(ctx context.Context, o *modelOptions, emit func(session.Event)) (session.Session, error) {
+func (p *program) openModel(ctx context.Context, o *modelOptions, emit func(session.Event)) (session.Session,
+	error,
+) {
 	options, err := p.forModel(o)
 	if err != nil {
 		return nil, err
@@ -149,7 +164,8 @@ func (p *program) openModel(ctx context.Context, o *modelOptions, emit func(sess
 	return model.Open(ctx, options, emit)
 }
 
-// findModel checks the operand that names a model before anything is started for it. No operand is the model embedded in the program.
+// findModel checks the operand that names a model before anything is started for it. No operand is the model
+// embedded in the program.
 func findModel(operands []string) (string, error) {
 	if len(operands) == 0 {
 		return "", nil

@@ -26,12 +26,14 @@ Press ? there for the keys.`,
 		screen: true,
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			var o tui.Options
-			flags.StringVarP(&o.Prompt, "prompt", "p", defaultPrompt, "begin with the prompt `TEXT`; empty for none")
+			flags.StringVarP(&o.Prompt, "prompt", "p", defaultPrompt,
+				"begin with the prompt `TEXT`; empty for none")
 			theme := choiceFlag(flags, "theme", "use the colours of `THEME`", tui.ThemeNames...)
 			color := choiceFlag(flags, "color", "use as many colours as `DEPTH` has", tui.ColorNames...)
 			glyphs := choiceFlag(flags, "glyphs", "draw charts with `SET`", tui.GlyphNames...)
 			flags.BoolVar(&o.NoMouse, "no-mouse", false, "leave the mouse to the terminal")
-			flags.BoolVar(&o.Plain, "plain", false, "no screen: a line of text for each event, commands by line")
+			flags.BoolVar(&o.Plain, "plain", false,
+				"no screen: a line of text for each event, commands by line")
 			m := declareModelFlags(flags)
 			m.declareTop(flags, 5)
 			return func(ctx context.Context, operands []string) error {
@@ -48,9 +50,11 @@ Press ? there for the keys.`,
 					return usagef("this is no terminal: use gpuscope run, or --plain")
 				}
 				if isTrace(m.path) {
-					return tui.ShowTrace(ctx, func(context.Context) (*trace.Trace, error) { return trace.ReadFile(m.path) }, o)
+					return tui.ShowTrace(ctx,
+						func(context.Context) (*trace.Trace, error) { return trace.ReadFile(m.path) }, o)
 				}
-				return asUsage(tui.Run(ctx, func(context.Context) (session.Session, error) { return p.startEngine(m) }, o))
+				return asUsage(tui.Run(ctx,
+					func(context.Context) (session.Session, error) { return p.startEngine(m) }, o))
 			}
 		},
 	}

@@ -26,18 +26,31 @@ func runCommand() *command {
 		more: `MODEL is a .gguf file (Llama architecture, Q4_0 matrices), or nothing: the demo model embedded in the program.
 Greedy decoding. Text and profile go to standard output, progress and warnings to standard error.`,
 		examples: []example{
-			{`gpuscope run -p "Once upon a time" -n 48`, "48 tokens of the embedded model, each dispatch timed"},
+			{
+				`gpuscope run -p "Once upon a time" -n 48`,
+				"48 tokens of the embedded model, each dispatch timed",
+			},
 			{`gpuscope run model.gguf --timing off -n 200`, "another model at full speed: wall times only"},
-			{`gpuscope run --ids 0,47,11 --top-logits 5 --format json`, "for a program: exact tokens in, tokens and logits out"},
-			{`gpuscope run --chunks 40,1,7 --trace run.json`, "prefill in steps of these sizes; record everything"},
+			{
+				`gpuscope run --ids 0,47,11 --top-logits 5 --format json`,
+				"for a program: exact tokens in, tokens and logits out",
+			},
+			{
+				`gpuscope run --chunks 40,1,7 --trace run.json`,
+				"prefill in steps of these sizes; record everything",
+			},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			var r run
-			flags.StringVarP(&r.prompt, "prompt", "p", defaultPrompt, "go on from `TEXT`; begins with the BOS token where the model's file says so")
+			flags.StringVarP(&r.prompt, "prompt", "p", defaultPrompt,
+				"go on from `TEXT`; begins with the BOS token where the model's file says so")
 			flags.IntSliceVar(&r.ids, "ids", nil, "go on from token ids `0,47,..` instead, taken as they are")
 			flags.IntVarP(&r.tokens, "tokens", "n", 64, "generate `N` tokens")
-			flags.IntSliceVar(&r.chunks, "chunks", nil, "prefill in steps of `40,1,7` tokens; the last size repeats (default as many as a step takes)")
-			flags.StringVar(&r.tracePath, "trace", "", "record the run to `FILE`: .json or .jsonl, with .gz compressed")
+			flags.IntSliceVar(
+				&r.chunks, "chunks", nil,
+				"prefill in steps of `40,1,7` tokens; the last repeats (default as many as a step takes)")
+			flags.StringVar(&r.tracePath, "trace", "",
+				"record the run to `FILE`: .json or .jsonl, with .gz compressed")
 			r.format = formatFlag(flags, "text", "json")
 			r.model = declareModelFlags(flags)
 			r.model.declareTop(flags, 0)
@@ -98,7 +111,8 @@ func (r *run) validate(operands []string) error {
 	return nil
 }
 
-// run opens the model, makes the tokens, and prints what came of it. A run that fails or is stopped on its way prints and records what it has.
+// run opens the model, makes the tokens, and prints what came of it. A run that fails or is stopped on its
+// way prints and records what it has.
 func (r *run) run(ctx context.Context, p *program) error {
 	progress := newProgress(p)
 	s, err := p.open(ctx, r.model, progress.show)
@@ -141,13 +155,15 @@ func (r *run) generate(ctx context.Context, s session.Session) error {
 	}
 	if r.tokens > 1 { // the prompt gave the first
 		// What is refused here is to go on behind the end of the text.
-		if err := s.Do(ctx, session.Command{Kind: session.Run, N: r.tokens - 1}); err != nil && !errors.Is(err, session.ErrUsage) {
+		if err := s.Do(ctx, session.Command{Kind: session.Run, N: r.tokens - 1}); err != nil &&
+			!errors.Is(err, session.ErrUsage) {
 			return err
 		}
 	}
 	if r.model.timing.value == "dispatch" && (r.format.value == "text" || r.tracePath != "") {
 		// Refused where the device has no timestamps: then timing cost nothing.
-		if err := s.Do(ctx, session.Command{Kind: session.Observe}); err != nil && !errors.Is(err, session.ErrUsage) {
+		if err := s.Do(ctx, session.Command{Kind: session.Observe}); err != nil &&
+			!errors.Is(err, session.ErrUsage) {
 			return err
 		}
 	}
@@ -162,7 +178,8 @@ func asUsage(err error) error {
 	return err
 }
 
-// output is what becomes of the events of a run: text as it comes, a trace file, and at the end the profile or one JSON object.
+// output is what becomes of the events of a run: text as it comes, a trace file, and at the end the profile
+// or one JSON object.
 type output struct {
 	p    *program
 	run  *run
@@ -247,7 +264,8 @@ func (o *output) print() error {
 		b.WriteString("\n\n")
 	}
 	t := o.mirror.Trace
-	fmt.Fprintf(&b, "%s on %s (%s, %s)\n", t.Model.Name, t.Device.Name, t.Device.Backend, t.Device.AdapterType)
+	fmt.Fprintf(&b, "%s on %s (%s, %s)\n", t.Model.Name, t.Device.Name, t.Device.Backend,
+		t.Device.AdapterType)
 	table := t.Profile().Table()
 	rows, err := table.Select(trace.Selection{})
 	if err != nil {
@@ -290,7 +308,10 @@ type timings struct {
 
 func (o *output) result() result {
 	t := o.mirror.Trace
-	res := result{PromptTokens: []int{}, Tokens: []int{}, Steps: []resultStep{}, Timings: timings{Timing: o.mirror.State.Timing}}
+	res := result{
+		PromptTokens: []int{}, Tokens: []int{}, Steps: []resultStep{},
+		Timings: timings{Timing: o.mirror.State.Timing},
+	}
 	profile := t.Profile()
 	if r := profile.Rate("prefill"); r != nil {
 		res.Timings.PrefillTokensPerS = r.TokensPerS

@@ -16,7 +16,8 @@ import (
 	"gpuscope/tui/tuitest"
 )
 
-// playBack makes a program whose models all play the same recording back: a prefill of 42 tokens and five decode steps.
+// playBack makes a program whose models all play the same recording back: a prefill of 42 tokens and five
+// decode steps.
 func playBack(t *testing.T, script tuitest.Script) (p *program, stdout, stderr *bytes.Buffer) {
 	t.Helper()
 	stdout, stderr = &bytes.Buffer{}, &bytes.Buffer{}
@@ -42,7 +43,11 @@ func TestRunPrintsTheTextAndThenTheProfile(t *testing.T) {
 	if !ok || head != text.String() {
 		t.Errorf("text %q, want %q", head, text.String())
 	}
-	for _, line := range []string{"llama-1b-4w.pte on NVIDIA H200 (vulkan, discrete", "prefill: 42 tokens in 1 step", "decode: 3 tokens in 3 steps", "timing cost: a decode step takes 7.70 ms untimed and 9.05 ms timed", "rms_norm"} {
+	for _, line := range []string{
+		"llama-1b-4w.pte on NVIDIA H200 (vulkan, discrete",
+		"prefill: 42 tokens in 1 step", "decode: 3 tokens in 3 steps",
+		"timing cost: a decode step takes 7.70 ms untimed and 9.05 ms timed", "rms_norm",
+	} {
 		if !strings.Contains(profile, line) {
 			t.Errorf("the profile does not say %q:\n%s", line, profile)
 		}
@@ -55,7 +60,8 @@ func TestRunPrintsTheTextAndThenTheProfile(t *testing.T) {
 func TestRunAsJSONHoldsWhatThePromptAndTheStepsGave(t *testing.T) {
 	t.Parallel()
 	p, stdout, stderr := playBack(t, tuitest.Script{})
-	if status := p.main(t.Context(), strings.Fields("run -n 3 --format json --timing off")); status != exitDone {
+	if status := p.main(t.Context(),
+		strings.Fields("run -n 3 --format json --timing off")); status != exitDone {
 		t.Fatalf("exit %d: %s", status, stderr)
 	}
 	var got struct {
@@ -76,13 +82,15 @@ func TestRunAsJSONHoldsWhatThePromptAndTheStepsGave(t *testing.T) {
 	}
 	want := tracetest.Llama(2, 6)
 	if len(got.PromptTokens) != tracetest.PromptTokens || len(got.Tokens) != 3 || len(got.Steps) != 3 {
-		t.Fatalf("%d prompt tokens, %d tokens, %d steps", len(got.PromptTokens), len(got.Tokens), len(got.Steps))
+		t.Fatalf("%d prompt tokens, %d tokens, %d steps", len(got.PromptTokens), len(got.Tokens),
+			len(got.Steps))
 	}
 	text := ""
 	for i, s := range got.Steps {
 		w := want.Steps[i]
 		text += w.Text
-		if s.Position != w.Position || s.Live != len(w.Tokens) || *s.Token != *w.Token || got.Tokens[i] != *w.Token || len(s.Top) != len(w.Top) {
+		if s.Position != w.Position || s.Live != len(w.Tokens) || *s.Token != *w.Token ||
+			got.Tokens[i] != *w.Token || len(s.Top) != len(w.Top) {
 			t.Errorf("step %d is %+v, want that of %+v", i, s, w)
 		}
 		for k, top := range s.Top {
@@ -94,7 +102,8 @@ func TestRunAsJSONHoldsWhatThePromptAndTheStepsGave(t *testing.T) {
 	if got.Text != text {
 		t.Errorf("text %q, want %q", got.Text, text)
 	}
-	if got.Timings["decode_tokens_per_s"].(float64) <= 0 || got.Timings["prefill_tokens_per_s"].(float64) <= 0 || got.Timings["timing"] == "" {
+	if got.Timings["decode_tokens_per_s"].(float64) <= 0 ||
+		got.Timings["prefill_tokens_per_s"].(float64) <= 0 || got.Timings["timing"] == "" {
 		t.Errorf("timings: %v", got.Timings)
 	}
 }
@@ -102,14 +111,16 @@ func TestRunAsJSONHoldsWhatThePromptAndTheStepsGave(t *testing.T) {
 func TestRunOfNoTokensHasNone(t *testing.T) {
 	t.Parallel()
 	p, stdout, stderr := playBack(t, tuitest.Script{})
-	if status := p.main(t.Context(), strings.Fields("run -n 0 --format json --timing off")); status != exitDone {
+	if status := p.main(t.Context(),
+		strings.Fields("run -n 0 --format json --timing off")); status != exitDone {
 		t.Fatalf("exit %d: %s", status, stderr)
 	}
 	var got result
 	if err := json.Unmarshal(stdout.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Tokens) != 0 || got.Text != "" || len(got.Steps) != 1 || got.Steps[0].Token != nil || got.Timings.DecodeTokensPerS != 0 {
+	if len(got.Tokens) != 0 || got.Text != "" || len(got.Steps) != 1 || got.Steps[0].Token != nil ||
+		got.Timings.DecodeTokensPerS != 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -119,7 +130,8 @@ func TestRecordedRunOpensAgain(t *testing.T) {
 	for _, name := range []string{"run.json", "run.jsonl.gz"} {
 		path := filepath.Join(t.TempDir(), name)
 		p, _, stderr := playBack(t, tuitest.Script{})
-		if status := p.main(t.Context(), []string{"run", "-n", "5", "--timing", "off", "--trace", path}); status != exitDone {
+		if status := p.main(t.Context(),
+			[]string{"run", "-n", "5", "--timing", "off", "--trace", path}); status != exitDone {
 			t.Fatalf("exit %d: %s", status, stderr)
 		}
 		got, err := trace.ReadFile(path)
@@ -127,7 +139,8 @@ func TestRecordedRunOpensAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(got.Steps) != 5 || len(got.Plans) == 0 || got.Observer == nil {
-			t.Errorf("%s has %d steps, %d plans, observer %v", name, len(got.Steps), len(got.Plans), got.Observer)
+			t.Errorf("%s has %d steps, %d plans, observer %v", name, len(got.Steps), len(got.Plans),
+				got.Observer)
 		}
 		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) > 0 {
 			t.Errorf("left behind: %q", left)
@@ -144,7 +157,8 @@ func TestTraceThatCannotBeWrittenIsRefusedBeforeAnythingRuns(t *testing.T) {
 	}
 	for _, path := range []string{t.TempDir(), filepath.Join(t.TempDir(), "no", "such", "folder.json")} {
 		stderr.Reset()
-		if status := p.main(t.Context(), []string{"run", "--trace", path}); status != exitFailed || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), path) {
+		if status := p.main(t.Context(), []string{"run", "--trace", path}); status != exitFailed ||
+			strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), path) {
 			t.Errorf("--trace %s: exit %d, %q", path, status, stderr)
 		}
 	}
@@ -165,7 +179,8 @@ func TestFailedRunKeepsWhatItHas(t *testing.T) {
 	}})
 	path := filepath.Join(t.TempDir(), "run.json")
 	status := p.main(t.Context(), []string{"run", "-n", "5", "--timing", "off", "--trace", path})
-	if status != exitFailed || stderr.String() != "gpuscope run: device lost\n" || !strings.Contains(stdout.String(), "decode: 2 tokens in 2 steps") {
+	if status != exitFailed || stderr.String() != "gpuscope run: device lost\n" ||
+		!strings.Contains(stdout.String(), "decode: 2 tokens in 2 steps") {
 		t.Errorf("exit %d, stderr %q, stdout:\n%s", status, stderr, stdout)
 	}
 	if got, err := trace.ReadFile(path); err != nil || len(got.Steps) != 3 {
@@ -185,7 +200,8 @@ func TestRunStopsWhereNobodyReadsItsText(t *testing.T) {
 		return stopped
 	}})
 	p.stdout = brokenPipe{}
-	if status := p.main(t.Context(), strings.Fields("run -n 5 --timing off")); status != exitDone || stderr.Len() > 0 || stopped == nil {
+	if status := p.main(t.Context(), strings.Fields("run -n 5 --timing off")); status != exitDone ||
+		stderr.Len() > 0 || stopped == nil {
 		t.Errorf("exit %d, stderr %q, stopped: %v", status, stderr, stopped)
 	}
 }
@@ -194,7 +210,8 @@ func TestRunSaysThatItsTextCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	p, _, stderr := playBack(t, tuitest.Script{})
 	p.stdout = fullDisk{}
-	if status := p.main(t.Context(), strings.Fields("run -n 5 --timing off")); status != exitFailed || stderr.String() != "gpuscope run: no space left on device\n" {
+	if status := p.main(t.Context(), strings.Fields("run -n 5 --timing off")); status != exitFailed ||
+		stderr.String() != "gpuscope run: no space left on device\n" {
 		t.Errorf("exit %d, stderr %q", status, stderr)
 	}
 }
@@ -205,7 +222,8 @@ func TestRefusedPromptLeavesNothing(t *testing.T) {
 		return session.Refusef("the prompt has 2000 tokens, the context holds 1024")
 	}})
 	path := filepath.Join(t.TempDir(), "run.json")
-	if status := p.main(t.Context(), []string{"run", "--trace", path}); status != exitUsage || stdout.Len() > 0 {
+	if status := p.main(t.Context(), []string{"run", "--trace", path}); status != exitUsage ||
+		stdout.Len() > 0 {
 		t.Errorf("exit %d, stdout %q", status, stdout)
 	}
 	if want := "gpuscope run: the prompt has 2000 tokens, the context holds 1024 (gpuscope run -h shows how)\n"; stderr.String() != want {

@@ -29,8 +29,9 @@ import (
 	"gpuscope/tui/tuitest"
 )
 
-// playEnv makes the test binary be gpuscope: with real models ("real"), or with models that play a recording ("play"), that wait for ever at the
-// second command ("hang"), that lose their process there ("abort"), or that cannot be opened ("refuse"). The engine process inherits it.
+// playEnv makes the test binary be gpuscope: with real models ("real"), or with models that play a recording
+// ("play"), that wait for ever at the second command ("hang"), that lose their process there ("abort"), or
+// that cannot be opened ("refuse"). The engine process inherits it.
 const playEnv = "GPUSCOPE_TEST_PLAY"
 
 func TestMain(m *testing.M) {
@@ -53,19 +54,20 @@ func playing(how string) opener {
 			return nil, errors.New("demo.gguf: no tensor token_embd.weight")
 		}
 		commands := 0
-		return tuitest.Play(tracetest.Llama(2, 6), tuitest.Script{Before: func(ctx context.Context, _ session.Command) error {
-			if commands++; commands < 2 {
-				return nil
-			}
-			switch how {
-			case "abort":
-				fmt.Fprintln(os.Stderr, "thread panicked: mapped buffer")
-				return syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			case "hang":
-				<-ctx.Done()
-			}
-			return ctx.Err()
-		}}), nil
+		return tuitest.Play(tracetest.Llama(2, 6),
+			tuitest.Script{Before: func(ctx context.Context, _ session.Command) error {
+				if commands++; commands < 2 {
+					return nil
+				}
+				switch how {
+				case "abort":
+					fmt.Fprintln(os.Stderr, "thread panicked: mapped buffer")
+					return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				case "hang":
+					<-ctx.Done()
+				}
+				return ctx.Err()
+			}}), nil
 	}
 }
 
@@ -100,8 +102,12 @@ func startTerminal(t *testing.T, play string, args ...string) *terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &terminal{T: t, cmd: exec.Command(file, args...), master: master, slave: slave, before: before, more: make(chan struct{}, 1), exited: make(chan error, 1)}
-	x.cmd.Env = append(os.Environ(), playEnv+"="+play, "TERM=xterm-256color", "COLORTERM=", "COLORFGBG=", "NO_COLOR=", "CI=")
+	x := &terminal{
+		T: t, cmd: exec.Command(file, args...), master: master, slave: slave, before: before,
+		more: make(chan struct{}, 1), exited: make(chan error, 1),
+	}
+	x.cmd.Env = append(os.Environ(), playEnv+"="+play, "TERM=xterm-256color", "COLORTERM=", "COLORFGBG=",
+		"NO_COLOR=", "CI=")
 	x.cmd.Stdin, x.cmd.Stdout, x.cmd.Stderr = slave, slave, slave
 	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := x.cmd.Start(); err != nil {
@@ -211,7 +217,8 @@ func TestEmbeddedModelOpensOnThisDevice(t *testing.T) {
 	x.leaves(exitDone)
 }
 
-// Nobody answers in this terminal: what a command without a screen asks of it would only be in the way, and waited for.
+// Nobody answers in this terminal: what a command without a screen asks of it would only be in the way, and
+// waited for.
 func TestCommandsAskTheTerminalNothing(t *testing.T) {
 	t.Parallel()
 	x := startTerminal(t, "play", "version")
@@ -227,7 +234,10 @@ func TestCommandsAskTheTerminalNothing(t *testing.T) {
 func TestLightBackgroundIsHeard(t *testing.T) {
 	t.Parallel()
 	colors := map[string]string{}
-	for _, answer := range []string{"\x1b]11;rgb:0000/0000/0000\x1b\\\x1b[?62c", "\x1b]11;rgb:ffff/ffff/ffff\x1b\\\x1b[?62c"} {
+	for _, answer := range []string{
+		"\x1b]11;rgb:0000/0000/0000\x1b\\\x1b[?62c",
+		"\x1b]11;rgb:ffff/ffff/ffff\x1b\\\x1b[?62c",
+	} {
 		x := startTerminal(t, "play")
 		x.expect("\x1b]11;?")
 		x.press(answer)
@@ -238,12 +248,14 @@ func TestLightBackgroundIsHeard(t *testing.T) {
 		if found == nil {
 			t.Fatalf("no colour in %q", x.text())
 		}
-		colors[answer] = found[len(found)-1] // on a busy machine the first frame may be drawn before the answer is heard
+		// on a busy machine the first frame may be drawn before the answer is heard
+		colors[answer] = found[len(found)-1]
 		if strings.Contains(x.text(), "rgb:") {
 			t.Errorf("the answer came back as text")
 		}
 	}
-	if len(colors) != 2 || colors["\x1b]11;rgb:0000/0000/0000\x1b\\\x1b[?62c"] == colors["\x1b]11;rgb:ffff/ffff/ffff\x1b\\\x1b[?62c"] {
+	if len(colors) != 2 ||
+		colors["\x1b]11;rgb:0000/0000/0000\x1b\\\x1b[?62c"] == colors["\x1b]11;rgb:ffff/ffff/ffff\x1b\\\x1b[?62c"] {
 		t.Errorf("the same colours on dark and light: %q", colors)
 	}
 }
@@ -331,7 +343,8 @@ func TestInterruptedRunKeepsWhatItHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	if status := cmd.ProcessState.ExitCode(); status != exitFailed || stderr.String() != "gpuscope run: stopped by signal: interrupt\n" {
+	if status := cmd.ProcessState.ExitCode(); status != exitFailed ||
+		stderr.String() != "gpuscope run: stopped by signal: interrupt\n" {
 		t.Errorf("exit %d, stderr %q", status, &stderr)
 	}
 	if !strings.Contains(string(rest), "prefill: 42 tokens in 1 step") {
@@ -353,7 +366,8 @@ func TestEngineProcessEndsWithItsScreen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id := 1; id <= 2; id++ { // the second one hangs
-		if _, err := fmt.Fprintf(requests, `{"id":%d,"do":{"kind":"prompt","text":"a"}}`+"\n", id); err != nil {
+		if _, err := fmt.Fprintf(requests, `{"id":%d,"do":{"kind":"prompt","text":"a"}}`+"\n",
+			id); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
-// TestTranscripts plays testdata/*.txt: a line "$ gpuscope ARGUMENTS", what the command prints ("2> " before the lines of its
-// standard error), and "exit STATUS". They are the command line as people meet it.
+// TestTranscripts plays testdata/*.txt: a line "$ gpuscope ARGUMENTS", what the command prints ("2> " before
+// the lines of its standard error), and "exit STATUS". They are the command line as people meet it.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")

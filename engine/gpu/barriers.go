@@ -1,16 +1,18 @@
 package gpu
 
-// Barriers replays where the native library (wgpu 0.20: its usage tracker, and the transitions it drains before each dispatch) puts
-// barriers into a recording, from what each dispatch does with its buffers. Between two barriers dispatches may overlap; such a run is a
-// level, and a step costs by its levels more than by its dispatches.
+// Barriers replays where the native library (wgpu 0.20: its usage tracker, and the transitions it drains
+// before each dispatch) puts barriers into a recording, from what each dispatch does with its buffers.
+// Between two barriers dispatches may overlap; such a run is a level, and a step costs by its levels more
+// than by its dispatches.
 //
-// The rule, buffer by buffer: a use needs a barrier before it when the buffer's last use in the recording was of another kind, or was
-// read_write, whether or not another barrier came in between. All transitions of a dispatch are one barrier. Those of the buffers that
-// a pass meets for the first time are one barrier before the pass; those of the buffers that the recording meets for the first time
-// are made at submit and are not counted.
+// The rule, buffer by buffer: a use needs a barrier before it when the buffer's last use in the recording was
+// of another kind, or was read_write, whether or not another barrier came in between. All transitions of a
+// dispatch are one barrier. Those of the buffers that a pass meets for the first time are one barrier before
+// the pass; those of the buffers that the recording meets for the first time are made at submit and are not
+// counted.
 //
-// Buffers are known by small indexes, so that the same rule serves a driver and a graph that has no device. The zero value is
-// ready. Nothing is allocated once the highest index was seen.
+// Buffers are known by small indexes, so that the same rule serves a driver and a graph that has no device.
+// The zero value is ready. Nothing is allocated once the highest index was seen.
 type Barriers struct {
 	uses      []bufferUse
 	recording uint32
@@ -30,7 +32,8 @@ type bufferUse struct {
 	kind                      useKind
 }
 
-// useKind is a way of using a buffer that the tracker tells from others. Only readWrite and copyTo must be ordered against themselves.
+// useKind is a way of using a buffer that the tracker tells from others. Only readWrite and copyTo must be
+// ordered against themselves.
 type useKind uint8
 
 const (
@@ -59,8 +62,8 @@ func (b *Barriers) EndPass() { b.inPass = false }
 // Touch says that the next dispatch uses a buffer so.
 func (b *Barriers) Touch(buffer int, a Access) { b.use(buffer, useKind(a)) }
 
-// Dispatch says that the uses named since the last Dispatch are one dispatch. It reports whether a barrier stands before it in its
-// pass.
+// Dispatch says that the uses named since the last Dispatch are one dispatch. It reports whether a barrier
+// stands before it in its pass.
 func (b *Barriers) Dispatch() bool {
 	forced := b.forced
 	switch {
@@ -74,7 +77,8 @@ func (b *Barriers) Dispatch() bool {
 	return forced
 }
 
-// Copy says that a buffer is copied to another between passes; to is negative where it is not a device buffer.
+// Copy says that a buffer is copied to another between passes; to is negative where it is not a device
+// buffer.
 func (b *Barriers) Copy(from, to int) {
 	b.use(from, copyFrom)
 	if to >= 0 {

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// play runs a script over buffers a, b, c...: "Rab:w" style words are dispatches that read a and b and write w ("ab:w"), "|" is the end of
-// one pass and the begin of the next, "a>b" is a copy between passes.
+// play runs a script over buffers a, b, c...: "Rab:w" style words are dispatches that read a and b and write
+// w ("ab:w"), "|" is the end of one pass and the begin of the next, "a>b" is a copy between passes.
 func play(script string) (b *Barriers, forced []bool) {
 	b = &Barriers{}
 	playOn(b, script, &forced)
@@ -81,7 +81,8 @@ func TestBarriers(t *testing.T) {
 				fmt.Fprint(&got, map[bool]int{true: 1}[f])
 			}
 			if got.String() != tt.forced || b.Levels() != tt.levels {
-				t.Errorf("%s: barriers %s, %d levels; want %s, %d", tt.script, got.String(), b.Levels(), tt.forced, tt.levels)
+				t.Errorf("%s: barriers %s, %d levels; want %s, %d", tt.script, got.String(), b.Levels(),
+					tt.forced, tt.levels)
 			}
 		})
 	}
@@ -101,15 +102,16 @@ func TestUniformsNeedNoBarrier(t *testing.T) {
 	}
 }
 
-// TestBarriersSeparateWhatMustBeOrdered: within a pass, two dispatches of which one writes what the other touches have a barrier between
-// them, and a recording is counted the same after any other.
+// TestBarriersSeparateWhatMustBeOrdered: within a pass, two dispatches of which one writes what the other
+// touches have a barrier between them, and a recording is counted the same after any other.
 func TestBarriersSeparateWhatMustBeOrdered(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.Custom(func(t *rapid.T) string {
 			perm := rapid.Permutation([]rune("abcdef")).Draw(t, "buffers")
 			reads := rapid.IntRange(0, 3).Draw(t, "reads")
-			return string(perm[:reads]) + ":" + string(perm[reads:reads+rapid.IntRange(0, 2).Draw(t, "writes")])
+			return string(perm[:reads]) + ":" +
+				string(perm[reads:reads+rapid.IntRange(0, 2).Draw(t, "writes")])
 		})
 		words := rapid.SliceOfN(word, 1, 20).Draw(t, "dispatches")
 		b, forced := play(strings.Join(words, " "))

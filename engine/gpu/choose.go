@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// Choose picks an adapter: the one that want names, by its index or by a part of its name in any case, and where want is empty
-// the best kind there is (discrete, integrated, virtual, cpu, unknown). Among equals the earlier one wins. The reason is a
-// phrase for people, fit to stand behind "chosen: ". An error wraps ErrNoAdapter and lists what there is.
+// Choose picks an adapter: the one that want names, by its index or by a part of its name in any case, and
+// where want is empty the best kind there is (discrete, integrated, virtual, cpu, unknown). Among equals the
+// earlier one wins. The reason is a phrase for people, fit to stand behind "chosen: ". An error wraps
+// ErrNoAdapter and lists what there is.
 func Choose(adapters []AdapterInfo, want string) (index int, reason string, err error) {
 	if len(adapters) == 0 {
 		return 0, "", ErrNoAdapter
@@ -33,7 +34,8 @@ func Choose(adapters []AdapterInfo, want string) (index int, reason string, err 
 	case best < 0:
 		return 0, "", fmt.Errorf("%w with %q in its name; there are: %s", ErrNoAdapter, want, list(adapters))
 	case want != "" && matches > 1:
-		return best, fmt.Sprintf("the first %s one of %d with %q in the name", adapters[best].Type, matches, want), nil
+		return best,
+			fmt.Sprintf("the first %s one of %d with %q in the name", adapters[best].Type, matches, want), nil
 	case want != "":
 		return best, fmt.Sprintf("%q is in its name", want), nil
 	case matches == 1:

@@ -29,10 +29,19 @@ func TestChoose(t *testing.T) {
 		{"unknown comes last", []AdapterInfo{all[3], all[0]}, "", 1, "the first cpu one of 2", ""},
 		{"number", all, "0", 0, "number 0 was asked for", ""},
 		{"name part in any case", all, "LLVM", 0, `"LLVM" is in its name`, ""},
-		{"ambiguous name prefers the kind, then the order", all, "nvidia", 2, `the first discrete one of 3 with "nvidia" in the name`, ""},
-		{"number out of range", all[:1], "1", 0, "", "no WebGPU adapter with number 1; there are: 0 llvmpipe (LLVM 15.0.6, 256 bits) (vulkan, cpu)"},
+		{
+			"ambiguous name prefers the kind, then the order", all, "nvidia", 2,
+			`the first discrete one of 3 with "nvidia" in the name`, "",
+		},
+		{
+			"number out of range", all[:1], "1", 0, "",
+			"no WebGPU adapter with number 1; there are: 0 llvmpipe (LLVM 15.0.6, 256 bits) (vulkan, cpu)",
+		},
 		{"negative number", all[:1], "-1", 0, "", "no WebGPU adapter with number -1"},
-		{"no such name", all[1:3], "amd", 0, "", `no WebGPU adapter with "amd" in its name; there are: 0 Intel UHD 770 (vulkan, integrated); 1 NVIDIA H200 (vulkan, discrete)`},
+		{
+			"no such name", all[1:3], "amd", 0, "",
+			`no WebGPU adapter with "amd" in its name; there are: 0 Intel UHD 770 (vulkan, integrated); 1 NVIDIA H200 (vulkan, discrete)`,
+		},
 		{"nothing there", nil, "", 0, "", "no WebGPU adapter"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -52,10 +61,12 @@ func TestChoose(t *testing.T) {
 
 func TestEnumsPrintTheirNames(t *testing.T) {
 	t.Parallel()
-	if got := Discrete.String() + " " + CPU.String() + " " + AdapterType(200).String(); got != "discrete cpu unknown" {
+	if got := Discrete.String() + " " + CPU.String() + " " +
+		AdapterType(200).String(); got != "discrete cpu unknown" {
 		t.Errorf("adapter types print as %s", got)
 	}
-	if got := Read.String() + " " + ReadWrite.String() + " " + Params.String(); got != "read read_write uniform" {
+	if got := Read.String() + " " + ReadWrite.String() + " " +
+		Params.String(); got != "read read_write uniform" {
 		t.Errorf("accesses print as %s", got)
 	}
 }

@@ -3,8 +3,9 @@
 // in pure Go for tests.
 //
 // One goroutine owns a device and everything made from it. Objects are released by their owner, once;
-// releasing the device releases what is left. What a recording uses may be released before its Submit. Sizes are bytes. Errors are lower case, name the object's label and
-// the limit it met, and wrap ErrDeviceLost, ErrNoAdapter, ErrUnsupported or ErrOutOfMemory where a caller can act on it.
+// releasing the device releases what is left. What a recording uses may be released before its Submit. Sizes
+// are bytes. Errors are lower case, name the object's label and the limit it met, and wrap ErrDeviceLost,
+// ErrNoAdapter, ErrUnsupported or ErrOutOfMemory where a caller can act on it.
 //
 // A step on the hot path is Begin, BeginPass, Dispatch..., EndPass, Submit, Wait: implementations keep it
 // free of Go allocations where the binding allows it.
@@ -49,7 +50,8 @@ type AdapterInfo struct {
 	Type    AdapterType
 	// Timestamps says whether Encoder.Timestamp works.
 	Timestamps bool
-	// NSPerTick is the period of a timestamp tick where the driver knows it; 0 where it has to be measured, as with every WebGPU.
+	// NSPerTick is the period of a timestamp tick where the driver knows it; 0 where it has to be measured,
+	// as with every WebGPU.
 	NSPerTick float64
 	Limits    Limits
 }
@@ -141,7 +143,8 @@ type Device interface {
 	NewReadback(label string, size uint64) (Readback, error)
 	// NewTimestamps makes room for n timestamps; ErrUnsupported where Info().Timestamps is false.
 	NewTimestamps(n int) (Timestamps, error)
-	// Write queues data for the buffer at offset; it is there before any later Submit. Offset and length are multiples of 4.
+	// Write queues data for the buffer at offset; it is there before any later Submit. Offset and length are
+	// multiples of 4.
 	Write(b Buffer, offset uint64, data []byte) error
 	// Begin starts recording commands. One encoder at a time.
 	Begin(label string) (Encoder, error)
@@ -157,18 +160,20 @@ type Encoder interface {
 	BeginPass(label string) error
 	// Dispatch runs a kernel with x*y*z workgroups, each at least 1 and at most Limits.MaxWorkgroups.
 	Dispatch(p Pipeline, g BindGroup, x, y, z uint32)
-	// EndPass closes the pass and reports what was wrong in it, but for what only the kernel's compiler knows (a params block that is
-	// too small): Submit reports that.
+	// EndPass closes the pass and reports what was wrong in it, but for what only the kernel's compiler knows
+	// (a params block that is too small): Submit reports that.
 	EndPass() error
 	// Timestamp writes the GPU clock to slot i, between passes.
 	Timestamp(t Timestamps, i int) error
-	// Resolve makes slots [0, n) readable after Wait. All of them must have been written, by this recording or a submitted one.
+	// Resolve makes slots [0, n) readable after Wait. All of them must have been written, by this recording
+	// or a submitted one.
 	Resolve(t Timestamps, n int) error
 	// Copy copies size bytes between two buffers, between passes.
 	Copy(src Buffer, srcOffset uint64, dst Buffer, dstOffset, size uint64) error
 	// CopyOut copies size bytes from a buffer to a readback, between passes.
 	CopyOut(src Buffer, srcOffset uint64, dst Readback, dstOffset, size uint64) error
-	// Submit sends the commands to the GPU and frees the encoder. After an error, here or in any call before, none of them runs.
+	// Submit sends the commands to the GPU and frees the encoder. After an error, here or in any call before,
+	// none of them runs.
 	Submit() error
 	// Discard frees the encoder; nothing runs.
 	Discard()

@@ -15,7 +15,8 @@ import (
 
 const module = "gpuscope"
 
-// rule says what a package may import. Names are relative to the module; "x/..." stands for x and all below it.
+// rule says what a package may import. Names are relative to the module; "x/..." stands for x and all below
+// it.
 type rule struct {
 	pkg  string
 	may  []string // packages of this module
@@ -83,7 +84,8 @@ var outside = []struct {
 
 // testsOnly are modules that no program may contain.
 var testsOnly = []string{
-	"testing", "pgregory.net/rapid", "github.com/google/go-cmp", "github.com/creack/pty", "github.com/santhosh-tekuri/jsonschema",
+	"testing", "pgregory.net/rapid", "github.com/google/go-cmp", "github.com/creack/pty",
+	"github.com/santhosh-tekuri/jsonschema",
 	"github.com/charmbracelet/x/vt", "github.com/charmbracelet/x/exp/golden", "github.com/dlclark/regexp2",
 }
 
@@ -112,8 +114,10 @@ func TestPackagesImportOnlyWhatTheirRuleAllows(t *testing.T) {
 			}
 		}
 		for _, imported := range own(append(p.TestImports, p.XTestImports...)) {
-			if imported != p.name() && !matchAny(r.may, imported) && !matchAny(r.test, imported) && !support(imported) {
-				t.Errorf("a test of %s imports %s; it may import %q and test support", p.name(), imported, append(r.may, r.test...))
+			if imported != p.name() && !matchAny(r.may, imported) && !matchAny(r.test, imported) &&
+				!support(imported) {
+				t.Errorf("a test of %s imports %s; it may import %q and test support", p.name(), imported,
+					append(r.may, r.test...))
 			}
 		}
 	}
@@ -246,7 +250,9 @@ func list(t *testing.T, env string, patterns ...string) []pkg {
 		patterns = []string{module + "/..."}
 	}
 	watch(t)
-	decoder := json.NewDecoder(bytes.NewReader(goTool(t, env, append([]string{"list", "-json=ImportPath,Imports,TestImports,XTestImports,CgoFiles"}, patterns...)...)))
+	decoder := json.NewDecoder(bytes.NewReader(goTool(t, env,
+		append([]string{"list", "-json=ImportPath,Imports,TestImports,XTestImports,CgoFiles"},
+			patterns...)...)))
 	var pkgs []pkg
 	for {
 		var p pkg
@@ -261,11 +267,12 @@ func list(t *testing.T, env string, patterns ...string) []pkg {
 	}
 }
 
-// watch looks at every folder of the module, so that go test does not take a cached result when a file has changed: it
-// knows what this process reads, not what go list does.
+// watch looks at every folder of the module, so that go test does not take a cached result when a file has
+// changed: it knows what this process reads, not what go list does.
 func watch(t *testing.T) {
 	t.Helper()
-	if err := filepath.WalkDir(filepath.Join("..", ".."), func(string, fs.DirEntry, error) error { return nil }); err != nil {
+	if err := filepath.WalkDir(filepath.Join("..", ".."),
+		func(string, fs.DirEntry, error) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -2,10 +2,10 @@
 //
 //	go run ./internal/testsum [go test arguments] [-- go test arguments]...
 //
-// Each group of arguments is one go test. A package prints one line, a failed test what it said. At the end stand the
-// tests that were skipped with their reasons, how many ran on a GPU and on which (a GPU test carries the attribute
-// "adapter"), and one closing line over all groups. The exit status is 1 if a test failed, and with CI=true
-// also if one was skipped because an adapter or the shared test data was missing.
+// Each group of arguments is one go test. A package prints one line, a failed test what it said. At the end
+// stand the tests that were skipped with their reasons, how many ran on a GPU and on which (a GPU test
+// carries the attribute "adapter"), and one closing line over all groups. The exit status is 1 if a test
+// failed, and with CI=true also if one was skipped because an adapter or the shared test data was missing.
 package main
 
 import (

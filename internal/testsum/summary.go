@@ -48,7 +48,10 @@ type skip struct {
 }
 
 func newSummary(out io.Writer) *summary {
-	return &summary{out: out, adapters: map[string]int{}, output: map[name][]string{}, children: map[name]*children{}, failures: map[string][]string{}}
+	return &summary{
+		out: out, adapters: map[string]int{}, output: map[name][]string{},
+		children: map[name]*children{}, failures: map[string][]string{},
+	}
 }
 
 // read takes the events of one run. Lines that are no events are passed on.
@@ -168,7 +171,8 @@ func (s *summary) endPackage(e event) {
 			fmt.Fprint(s.out, strings.Join(s.output[name{pkg: e.FailedBuild}], ""))
 			s.failed++
 		}
-		// A panic or a time limit ends the process in the middle of a test: what it said belongs to a test that never ended.
+		// A panic or a time limit ends the process in the middle of a test: what it said belongs to a test
+		// that never ended.
 		for at := range s.output {
 			if at.pkg == e.Package && at.test != "" {
 				s.fail(at)
@@ -196,7 +200,8 @@ func (s *summary) close() {
 	if len(devices) == 0 {
 		devices = []string{"none ran"}
 	}
-	fmt.Fprintf(s.out, "GPU tests: %s; %d skipped for want of an adapter or of test data, %d because they are large (make test-large)\n",
+	fmt.Fprintf(s.out,
+		"GPU tests: %s; %d skipped for want of an adapter or of test data, %d because they are large (make test-large)\n",
 		strings.Join(devices, ", "), s.missing, s.large)
 	fmt.Fprintf(s.out, "%d passed, %d failed, %d skipped\n", s.passed, s.failed, s.skipped)
 }

@@ -6,14 +6,15 @@ import (
 	"math"
 )
 
-// A block of Q4_0: 32 weights of one row as a float16 scale and 16 bytes, where byte j holds weight j in its low and weight j + 16 in its high
-// nibble, each plus 8.
+// A block of Q4_0: 32 weights of one row as a float16 scale and 16 bytes, where byte j holds weight j in its
+// low and weight j + 16 in its high nibble, each plus 8.
 const (
 	Q4_0BlockLen   = 32
 	Q4_0BlockBytes = 18
 )
 
-// DecodeQ4_0 takes a block apart: weight k is float32(q[k]) * scale, with q in -8..7 and k in the order of the row.
+// DecodeQ4_0 takes a block apart: weight k is float32(q[k]) * scale, with q in -8..7 and k in the order of
+// the row.
 func DecodeQ4_0(block *[Q4_0BlockBytes]byte) (scale float32, q [Q4_0BlockLen]int8) {
 	for j, b := range block[2:] {
 		q[j] = int8(b&0xf) - 8
@@ -52,7 +53,8 @@ var dequantizers = map[Type]func(block []byte, out []float32){
 	},
 }
 
-// Dequantize gives a tensor's elements in row-major order, as the floats that its bytes stand for. It reads F32, F16, BF16 and Q4_0.
+// Dequantize gives a tensor's elements in row-major order, as the floats that its bytes stand for. It reads
+// F32, F16, BF16 and Q4_0.
 func Dequantize(t *Tensor) ([]float32, error) {
 	block, ok := dequantizers[t.Type]
 	if !ok {

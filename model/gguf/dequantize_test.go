@@ -58,7 +58,10 @@ func TestWrittenTensorsAreReadBack(t *testing.T) {
 		}
 		var all []written
 		for i := range rapid.IntRange(0, 5).Draw(t, "tensors") {
-			w := written{name: string(rune('a' + i)), dims: rapid.SliceOfN(rapid.IntRange(1, 4), 0, 3).Draw(t, "dims")}
+			w := written{
+				name: string(rune('a' + i)),
+				dims: rapid.SliceOfN(rapid.IntRange(1, 4), 0, 3).Draw(t, "dims"),
+			}
 			kind := rapid.SampledFrom([]string{"F32", "F16", "Q4_0"}).Draw(t, "type")
 			if kind == "Q4_0" {
 				w.dims = append(w.dims, 32*rapid.IntRange(1, 3).Draw(t, "blocks"))
@@ -76,7 +79,8 @@ func TestWrittenTensorsAreReadBack(t *testing.T) {
 				w.within = 1.0 / 2048
 			case "Q4_0":
 				b.Q4_0(w.name, w.dims, w.values)
-				w.within = 1.0/8 + 1.0/1024 // a full step at the short end of the range, and the rounding of the scale
+				// a full step at the short end of the range, and the rounding of the scale
+				w.within = 1.0/8 + 1.0/1024
 			}
 			all = append(all, w)
 		}
@@ -102,7 +106,8 @@ func TestWrittenTensorsAreReadBack(t *testing.T) {
 					largest = max(largest, math.Abs(float64(x)))
 				}
 				if d := math.Abs(float64(v) - float64(w.values[i])); d > w.within*largest {
-					t.Fatalf("%v: element %d is %v, want %v within %v", tensor, i, v, w.values[i], w.within*largest)
+					t.Fatalf("%v: element %d is %v, want %v within %v", tensor, i, v, w.values[i],
+						w.within*largest)
 				}
 			}
 		}
@@ -113,8 +118,10 @@ func TestWrittenMetadataIsReadBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.OneOf(
-			rapid.Uint8().AsAny(), rapid.Int8().AsAny(), rapid.Uint16().AsAny(), rapid.Int16().AsAny(), rapid.Uint32().AsAny(), rapid.Int32().AsAny(),
-			rapid.Uint64().AsAny(), rapid.Int64().AsAny(), rapid.Float32().AsAny(), rapid.Float64().AsAny(), rapid.Bool().AsAny(), rapid.String().AsAny())
+			rapid.Uint8().AsAny(), rapid.Int8().AsAny(), rapid.Uint16().AsAny(), rapid.Int16().AsAny(),
+			rapid.Uint32().AsAny(), rapid.Int32().AsAny(),
+			rapid.Uint64().AsAny(), rapid.Int64().AsAny(), rapid.Float32().AsAny(), rapid.Float64().AsAny(),
+			rapid.Bool().AsAny(), rapid.String().AsAny())
 		want := rapid.MapOf(rapid.StringMatching(`[a-z_.]{1,20}`), value).Draw(t, "metadata")
 		b := gguftest.New()
 		for key, v := range want {

@@ -1,13 +1,15 @@
-// Package gguf reads GGUF files, versions 2 and 3, little-endian: metadata and tensors, as llama.cpp and its converters write them. The layout is that of
-// the specification at https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
+// Package gguf reads GGUF files, versions 2 and 3, little-endian: metadata and tensors, as llama.cpp and its
+// converters write them. The layout is that of the specification at
+// https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
 //
 //	f, err := gguf.Open("model.gguf")
 //	layers, err := f.Int("llama.block_count")
 //	t, err := f.Tensor("token_embd.weight") // t.Type, t.Dims = [rows, cols], t.Bytes()
 //
-// A file is not trusted. Every count, length, offset and product is checked against what the file holds before it is used, nothing is allocated by a number that the
-// file states, and damage is one error that names the file, the thing, the value and the limit. Open maps the file into memory: tensor bytes
-// are read from disk when they are used.
+// A file is not trusted. Every count, length, offset and product is checked against what the file holds
+// before it is used, nothing is allocated by a number that the file states, and damage is one error that
+// names the file, the thing, the value and the limit. Open maps the file into memory: tensor bytes are read
+// from disk when they are used.
 package gguf
 
 import (
@@ -30,7 +32,8 @@ type File struct {
 	mappings []byte // what Close unmaps, nil where nothing is mapped
 }
 
-// Open maps a file into memory and reads its metadata and tensor list. The file must not be cut shorter while it is open.
+// Open maps a file into memory and reads its metadata and tensor list. The file must not be cut shorter while
+// it is open.
 func Open(path string) (*File, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -45,7 +48,8 @@ func Open(path string) (*File, error) {
 		return nil, fmt.Errorf("%s: not a regular file (%s): give a .gguf file", path, info.Mode().Type())
 	}
 	if info.Size() > maxInt {
-		return nil, fmt.Errorf("%s: %d bytes are more than this system can map (%d)", path, info.Size(), maxInt)
+		return nil,
+			fmt.Errorf("%s: %d bytes are more than this system can map (%d)", path, info.Size(), maxInt)
 	}
 	data, mapped, err := readable(file, int(info.Size()))
 	if err != nil {
@@ -64,7 +68,8 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// Parse reads a file that is in memory already. The File keeps data, which must not change. Errors start with name.
+// Parse reads a file that is in memory already. The File keeps data, which must not change. Errors start with
+// name.
 func Parse(data []byte, name string) (*File, error) {
 	name = cmp.Or(name, "GGUF data")
 	f, err := parse(data)
@@ -78,7 +83,8 @@ func Parse(data []byte, name string) (*File, error) {
 // Name is the path or name that the file was opened by.
 func (f *File) Name() string { return f.name }
 
-// Close gives the mapping back. Bytes of tensors must not be used after it; the file is left without metadata and tensors.
+// Close gives the mapping back. Bytes of tensors must not be used after it; the file is left without metadata
+// and tensors.
 func (f *File) Close() error {
 	data := f.mappings
 	f.keys, f.values, f.tensors, f.byName, f.mappings = nil, nil, nil, nil, nil

@@ -59,7 +59,10 @@ func TestMetadataIsReadByKind(t *testing.T) {
 		got, err := f.Uint(key)
 		check(key, want, got, err)
 	}
-	for key, want := range map[string]int{"u8": 200, "i8": -100, "i16": -30000, "i32": -2e9, "i64": -1 << 63} {
+	for key, want := range map[string]int{
+		"u8": 200, "i8": -100, "i16": -30000, "i32": -2e9,
+		"i64": -1 << 63,
+	} {
 		got, err := f.Int(key)
 		check(key, want, got, err)
 	}
@@ -105,12 +108,18 @@ func TestMetadataErrorsNameKeyValueAndWhatIsWanted(t *testing.T) {
 		{errs(f.Uint("i8")), `small.gguf: metadata "i8" is int8 -100, want an integer of at least 0`},
 		{errs(f.Int("u64")), `small.gguf: metadata "u64" is uint64 9223372036854775808, want an integer`},
 		{errs(f.Int("empty")), `small.gguf: metadata "empty" is string "", want an integer`},
-		{errs(f.UintOr("f32", 1)), `small.gguf: metadata "f32" is float32 0.5, want an integer of at least 0`},
+		{
+			errs(f.UintOr("f32", 1)),
+			`small.gguf: metadata "f32" is float32 0.5, want an integer of at least 0`,
+		},
 		{errs(f.Bool("u8")), `small.gguf: metadata "u8" is uint8 200, want a bool`},
 		{errs(f.Float("u8")), `small.gguf: metadata "u8" is uint8 200, want a float`},
 		{errs(f.String("ints")), `small.gguf: metadata "ints" is int32[3] [1 -2 3], want a string`},
 		{errs(f.Strings("ints")), `small.gguf: metadata "ints" is int32[3], want an array of strings`},
-		{errs(f.Ints("strings")), `small.gguf: metadata "strings" is string[3] and holds "a", want an array of integers`},
+		{
+			errs(f.Ints("strings")),
+			`small.gguf: metadata "strings" is string[3] and holds "a", want an array of integers`,
+		},
 		{errs(f.Floats("f32")), `small.gguf: metadata "f32" is float32 0.5, want an array of floats`},
 		{errs(f.Tensor("absent")), `small.gguf: tensor "absent" is missing (the file has 4 tensors)`},
 	} {
@@ -128,7 +137,8 @@ func TestTensorsAreRowMajor(t *testing.T) {
 			b.Version, b.Alignment = version, alignment
 			f := mustParse(t, b.Bytes())
 			if f.Version != int(version) || f.Alignment != alignment {
-				t.Fatalf("version %d alignment %d, want %d and %d", f.Version, f.Alignment, version, alignment)
+				t.Fatalf("version %d alignment %d, want %d and %d", f.Version, f.Alignment, version,
+					alignment)
 			}
 			m, err := f.Tensor("matrix")
 			if err != nil {
@@ -149,7 +159,8 @@ func TestTensorsAreRowMajor(t *testing.T) {
 	}
 }
 
-// TestCutFileIsAnErrorAtEveryByte holds that no prefix of a file is taken for a file, and that the message is one line.
+// TestCutFileIsAnErrorAtEveryByte holds that no prefix of a file is taken for a file, and that the message is
+// one line.
 func TestCutFileIsAnErrorAtEveryByte(t *testing.T) {
 	t.Parallel()
 	data := small().Bytes()
@@ -200,31 +211,88 @@ func TestDamageIsNamed(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"tensor count":   {patched("GGUF", 4, 1<<60), "tensor count at byte 8 is 1152921504606846976, the rest of the file holds at most"},
-		"pair count":     {patched("GGUF", 12, 1<<60), "metadata pair count at byte 16 is 1152921504606846976"},
-		"version":        {patched("GGUF", 0, 9), "GGUF version 9: versions 2 to 3 are read"},
-		"big-endian":     {swapped, "a big-endian GGUF file (version 3)"},
-		"string length":  {patched("general.architecture", 4, 1<<62), `key "general.architecture": the file ends at byte`},
-		"value type":     {patched("general.architecture", 0, 99), `key "general.architecture": value type 99 at byte`},
-		"array type":     {patched("strings", 4, 77), `key "strings": array element type 77 at byte`},
-		"array length":   {patched("strings", 8, 1<<61), `key "strings": the array's length at byte`},
-		"bool":           {patched("bool", 4, 2), `key "bool": a bool at byte`},
-		"twice a key":    {built(func(b *gguftest.Builder) { b.Add("u8", 1) }), `key "u8" is there twice`},
-		"empty key":      {built(func(b *gguftest.Builder) { b.Add("", 1) }), `metadata pair 19 of 19: the key at byte`},
-		"escape in name": {built(func(b *gguftest.Builder) { b.F32("a\x1b[2J", nil, []float32{1}) }), `is "a\x1b[2J", want printable UTF-8`},
-		"alignment":      {built(func(b *gguftest.Builder) { b.Set("general.alignment", 24) }), "general.alignment is 24, want a power of two"},
-		"alignment kind": {built(func(b *gguftest.Builder) { b.Set("general.alignment", "x") }), `metadata "general.alignment" is string "x", want`},
-		"twice a tensor": {built(func(b *gguftest.Builder) { b.F32("norm", nil, []float32{1}) }), `tensor 5 of 5: "norm" is there twice`},
-		"five dims":      {built(func(b *gguftest.Builder) { b.F32("x", []int{1, 1, 1, 1, 1}, []float32{1}) }), `"x": 5 dims, at most 4`},
-		"dim 0":          {built(func(b *gguftest.Builder) { b.F32("x", []int{3, 0}, nil) }), `"x": dim 0 is 0`},
-		"dim too large":  {patched("matrix", 4, 1<<62), `"matrix": dim 0 is 4611686018427387904: more elements than can be counted`},
-		"product":        {patched("matrix", 4, 1<<59), `"matrix": dim 1 is 2: more elements than can be counted`},
-		"past the end":   {patched("matrix", 4, 1<<40), `tensor "matrix" (F16 [2 1099511627776], 4398046511104 bytes at offset 32) ends after the file's`},
-		"offset":         {patched("matrix", 24, 1<<63), `tensor "matrix" (F16 [2 3], 12 bytes at offset 9223372036854775808) ends after`},
-		"odd offset":     {patched("matrix", 24, 33), `tensor "matrix": offset 33 is not a multiple of the alignment 32`},
-		"overlap":        {patched("matrix", 24, 64), `tensors "matrix" and "quantised" share bytes: the first ends at offset 76, the second starts at 64`},
-		"unknown type":   {built(func(b *gguftest.Builder) { b.Tensor("x", 4, []int{32}, nil) }), `"x": type number 4 is unknown`},
-		"half a block":   {built(func(b *gguftest.Builder) { b.Tensor("x", gguf.Q4_0, []int{4, 48}, make([]byte, 108)) }), `"x": rows of 48 elements, want a multiple of Q4_0's block of 32`},
+		"tensor count": {
+			patched("GGUF", 4, 1<<60),
+			"tensor count at byte 8 is 1152921504606846976, the rest of the file holds at most",
+		},
+		"pair count": {
+			patched("GGUF", 12, 1<<60),
+			"metadata pair count at byte 16 is 1152921504606846976",
+		},
+		"version":    {patched("GGUF", 0, 9), "GGUF version 9: versions 2 to 3 are read"},
+		"big-endian": {swapped, "a big-endian GGUF file (version 3)"},
+		"string length": {
+			patched("general.architecture", 4, 1<<62),
+			`key "general.architecture": the file ends at byte`,
+		},
+		"value type": {
+			patched("general.architecture", 0, 99),
+			`key "general.architecture": value type 99 at byte`,
+		},
+		"array type":   {patched("strings", 4, 77), `key "strings": array element type 77 at byte`},
+		"array length": {patched("strings", 8, 1<<61), `key "strings": the array's length at byte`},
+		"bool":         {patched("bool", 4, 2), `key "bool": a bool at byte`},
+		"twice a key":  {built(func(b *gguftest.Builder) { b.Add("u8", 1) }), `key "u8" is there twice`},
+		"empty key": {
+			built(func(b *gguftest.Builder) { b.Add("", 1) }),
+			`metadata pair 19 of 19: the key at byte`,
+		},
+		"escape in name": {
+			built(func(b *gguftest.Builder) { b.F32("a\x1b[2J", nil, []float32{1}) }),
+			`is "a\x1b[2J", want printable UTF-8`,
+		},
+		"alignment": {
+			built(func(b *gguftest.Builder) { b.Set("general.alignment", 24) }),
+			"general.alignment is 24, want a power of two",
+		},
+		"alignment kind": {
+			built(func(b *gguftest.Builder) { b.Set("general.alignment", "x") }),
+			`metadata "general.alignment" is string "x", want`,
+		},
+		"twice a tensor": {
+			built(func(b *gguftest.Builder) { b.F32("norm", nil, []float32{1}) }),
+			`tensor 5 of 5: "norm" is there twice`,
+		},
+		"five dims": {built(func(b *gguftest.Builder) {
+			b.F32("x", []int{1, 1, 1, 1, 1},
+				[]float32{1})
+		}), `"x": 5 dims, at most 4`},
+		"dim 0": {
+			built(func(b *gguftest.Builder) { b.F32("x", []int{3, 0}, nil) }),
+			`"x": dim 0 is 0`,
+		},
+		"dim too large": {
+			patched("matrix", 4, 1<<62),
+			`"matrix": dim 0 is 4611686018427387904: more elements than can be counted`,
+		},
+		"product": {
+			patched("matrix", 4, 1<<59),
+			`"matrix": dim 1 is 2: more elements than can be counted`,
+		},
+		"past the end": {
+			patched("matrix", 4, 1<<40),
+			`tensor "matrix" (F16 [2 1099511627776], 4398046511104 bytes at offset 32) ends after the file's`,
+		},
+		"offset": {
+			patched("matrix", 24, 1<<63),
+			`tensor "matrix" (F16 [2 3], 12 bytes at offset 9223372036854775808) ends after`,
+		},
+		"odd offset": {
+			patched("matrix", 24, 33),
+			`tensor "matrix": offset 33 is not a multiple of the alignment 32`,
+		},
+		"overlap": {
+			patched("matrix", 24, 64),
+			`tensors "matrix" and "quantised" share bytes: the first ends at offset 76, the second starts at 64`,
+		},
+		"unknown type": {
+			built(func(b *gguftest.Builder) { b.Tensor("x", 4, []int{32}, nil) }),
+			`"x": type number 4 is unknown`,
+		},
+		"half a block": {built(func(b *gguftest.Builder) {
+			b.Tensor("x", gguf.Q4_0, []int{4, 48},
+				make([]byte, 108))
+		}), `"x": rows of 48 elements, want a multiple of Q4_0's block of 32`},
 	} {
 		_, err := gguf.Parse(c.data, "bad.gguf")
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -237,7 +305,8 @@ func TestNestingHasALimit(t *testing.T) {
 	t.Parallel()
 	b := gguftest.New()
 	b.Set("deep", [][][][][]uint8{{{{{1}}}}})
-	if _, err := gguf.Parse(b.Bytes(), "deep.gguf"); err == nil || !strings.Contains(err.Error(), "nested more than 4 deep") {
+	if _, err := gguf.Parse(b.Bytes(), "deep.gguf"); err == nil ||
+		!strings.Contains(err.Error(), "nested more than 4 deep") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// looksLike says of a file without GGUF's magic what it is instead, as far as its first bytes tell, and what to do.
+// looksLike says of a file without GGUF's magic what it is instead, as far as its first bytes tell, and what
+// to do.
 func looksLike(data []byte) string {
 	if len(data) == 0 {
 		return "the file is empty: fetch it again"
@@ -25,13 +26,28 @@ var looks = []struct {
 	match func(head []byte) bool
 	text  string
 }{
-	{func(b []byte) bool { return len(b) < len(magic) && bytes.HasPrefix([]byte(magic), b) }, "it ends inside the first four bytes: fetch it again"},
-	{startsWith("FUGG"), "it is a GGUF file with its bytes swapped (big-endian): convert it to little-endian"},
-	{startsWith("ggml", "lmgg", "fmgg", "tjgg", "ggjt", "ggmf", "ggla"), "it is a file of llama.cpp from before GGUF: convert the model again"},
-	{startsWith("PK\x03\x04"), "it is a zip archive (a PyTorch checkpoint is one): give a .gguf file or a Hugging Face folder"},
+	{
+		func(b []byte) bool { return len(b) < len(magic) && bytes.HasPrefix([]byte(magic), b) },
+		"it ends inside the first four bytes: fetch it again",
+	},
+	{
+		startsWith("FUGG"),
+		"it is a GGUF file with its bytes swapped (big-endian): convert it to little-endian",
+	},
+	{
+		startsWith("ggml", "lmgg", "fmgg", "tjgg", "ggjt", "ggmf", "ggla"),
+		"it is a file of llama.cpp from before GGUF: convert the model again",
+	},
+	{
+		startsWith("PK\x03\x04"),
+		"it is a zip archive (a PyTorch checkpoint is one): give a .gguf file or a Hugging Face folder",
+	},
 	{startsWith("\x1f\x8b"), "it is compressed with gzip: unpack it first"},
 	{startsWith("\x28\xb5\x2f\xfd"), "it is compressed with zstd: unpack it first"},
-	{startsWith("\x80\x02", "\x80\x03", "\x80\x04", "\x80\x05"), "it is a Python pickle (an old PyTorch checkpoint): give a .gguf file or a Hugging Face folder"},
+	{
+		startsWith("\x80\x02", "\x80\x03", "\x80\x04", "\x80\x05"),
+		"it is a Python pickle (an old PyTorch checkpoint): give a .gguf file or a Hugging Face folder",
+	},
 	{isExecuTorch, "it is an ExecuTorch program: open it under a name that ends in .pte"},
 	{isSafetensors, "it is a safetensors file: give the folder that holds it and config.json"},
 	{startsWith("version https://git-lfs"), "it is a Git LFS pointer, not the file itself: run git lfs pull"},
@@ -50,7 +66,8 @@ func startsWith(prefixes ...string) func([]byte) bool {
 	}
 }
 
-// isExecuTorch looks for the identifier of the FlatBuffers root, "ET" and a version of two digits, after the root's offset.
+// isExecuTorch looks for the identifier of the FlatBuffers root, "ET" and a version of two digits, after the
+// root's offset.
 func isExecuTorch(b []byte) bool {
 	return len(b) >= 8 && b[4] == 'E' && b[5] == 'T' && isDigit(b[6]) && isDigit(b[7])
 }

@@ -33,8 +33,10 @@ var kinds = [...]struct {
 	name string
 	size int
 }{
-	KindUint8: {"uint8", 1}, KindInt8: {"int8", 1}, KindUint16: {"uint16", 2}, KindInt16: {"int16", 2}, KindUint32: {"uint32", 4},
-	KindInt32: {"int32", 4}, KindFloat32: {"float32", 4}, KindBool: {"bool", 1}, KindString: {"string", 0}, KindArray: {"array", 0},
+	KindUint8: {"uint8", 1}, KindInt8: {"int8", 1}, KindUint16: {"uint16", 2}, KindInt16: {"int16", 2},
+	KindUint32: {"uint32", 4},
+	KindInt32:  {"int32", 4}, KindFloat32: {"float32", 4}, KindBool: {"bool", 1}, KindString: {"string", 0},
+	KindArray:  {"array", 0},
 	KindUint64: {"uint64", 8}, KindInt64: {"int64", 8}, KindFloat64: {"float64", 8},
 }
 
@@ -67,8 +69,8 @@ func (k Kind) String() string {
 	return kinds[k].name
 }
 
-// Value is a metadata value as the file stores it. It is decoded when it is asked for: a vocabulary costs nothing until then. It must not
-// be used after File.Close.
+// Value is a metadata value as the file stores it. It is decoded when it is asked for: a vocabulary costs
+// nothing until then. It must not be used after File.Close.
 type Value struct {
 	Kind Kind
 	Elem Kind // of an array's elements
@@ -85,7 +87,8 @@ func (v Value) Type() string {
 	return v.Kind.String()
 }
 
-// Any is the value as Go has it: uint8 to uint64, int8 to int64, float32, float64, bool, string, or a []any of these.
+// Any is the value as Go has it: uint8 to uint64, int8 to int64, float32, float64, bool, string, or a []any
+// of these.
 func (v Value) Any() any {
 	if len(v.raw) < v.Kind.size() {
 		return nil // the zero Value
@@ -321,7 +324,8 @@ func (f *File) BoolOr(key string, def bool) (bool, error) { return or(f, key, de
 
 // String is a string. It need not be valid UTF-8.
 func (f *File) String(key string) (string, error) {
-	return scalar(f, key, "a string", func(v Value) (string, bool) { return string(v.raw), v.Kind == KindString })
+	return scalar(f, key, "a string",
+		func(v Value) (string, bool) { return string(v.raw), v.Kind == KindString })
 }
 
 // StringOr is String, or def where the key is absent.

@@ -13,9 +13,9 @@ import (
 	"unicode/utf8"
 )
 
-// Layout of a file: magic, version u32, tensor count u64, pair count u64, pairs (key, value type u32, value), tensor infos (name, number of
-// dims u32, dims u64 each, type u32, offset u64), padding to the alignment, tensor data. A string is its length as u64 and its bytes. Offsets count from
-// the start of the tensor data.
+// Layout of a file: magic, version u32, tensor count u64, pair count u64, pairs (key, value type u32, value),
+// tensor infos (name, number of dims u32, dims u64 each, type u32, offset u64), padding to the alignment,
+// tensor data. A string is its length as u64 and its bytes. Offsets count from the start of the tensor data.
 const (
 	magic            = "GGUF"
 	minVersion       = 2
@@ -39,7 +39,10 @@ func parse(data []byte) (*File, error) {
 	if r.err == nil && (version < minVersion || version > maxVersion) {
 		return nil, badVersion(version)
 	}
-	f := &File{Version: int(version), Alignment: defaultAlignment, values: map[string]Value{}, byName: map[string]*Tensor{}}
+	f := &File{
+		Version: int(version), Alignment: defaultAlignment, values: map[string]Value{},
+		byName: map[string]*Tensor{},
+	}
 	tensors := r.count("tensor count", minTensorBytes)
 	pairs := r.count("metadata pair count", minPairBytes)
 	if r.err != nil {
@@ -156,14 +159,16 @@ func readShape(r *reader) (info, error) {
 	}
 	blockLen, blockBytes := uint64(t.Type.BlockLen()), uint64(t.Type.BlockBytes())
 	if blockLen == 0 {
-		return info{}, fmt.Errorf("type number %d is unknown: update gpuscope, or quantise the model to a type such as Q4_0", uint32(t.Type))
+		return info{},
+			fmt.Errorf("type number %d is unknown: update gpuscope, or quantise the model to a type such as Q4_0", uint32(t.Type))
 	}
 	row := 1
 	if rank > 0 {
 		row = t.Dims[rank-1]
 	}
 	if uint64(row)%blockLen != 0 {
-		return info{}, fmt.Errorf("rows of %d elements, want a multiple of %s's block of %d", row, t.Type, blockLen)
+		return info{},
+			fmt.Errorf("rows of %d elements, want a multiple of %s's block of %d", row, t.Type, blockLen)
 	}
 	hi, bytes := bits.Mul64(elements/blockLen, blockBytes)
 	if hi != 0 {
@@ -182,7 +187,8 @@ func (f *File) place(infos []info, data []byte, end int) error {
 	size := uint64(len(data))
 	for _, in := range infos {
 		if in.offset%alignment != 0 {
-			return fmt.Errorf("tensor %q: offset %d is not a multiple of the alignment %d", in.Name, in.offset, alignment)
+			return fmt.Errorf("tensor %q: offset %d is not a multiple of the alignment %d", in.Name,
+				in.offset, alignment)
 		}
 		if start > size || in.offset > size-start || in.bytes > size-start-in.offset {
 			return fmt.Errorf("tensor %q (%s %v, %d bytes at offset %d) ends after the file's %d bytes: the file is cut short or damaged, fetch it again",
@@ -250,7 +256,8 @@ func (r *reader) name(what string) string {
 	return string(b)
 }
 
-// count reads a number of things that take at least minBytes each, and checks that the rest of the file can hold them.
+// count reads a number of things that take at least minBytes each, and checks that the rest of the file can
+// hold them.
 func (r *reader) count(what string, minBytes uint64) uint64 {
 	at := r.off
 	n := r.u64(what)
@@ -278,7 +285,9 @@ func (r *reader) value(kind Kind, depth int) (Value, error) {
 	case kind == KindArray:
 		return r.array(depth)
 	default:
-		return Value{}, fmt.Errorf("value type %d at byte %d is unknown: the file is damaged, or newer than version %d", uint32(kind), r.off-4, maxVersion)
+		return Value{},
+			fmt.Errorf("value type %d at byte %d is unknown: the file is damaged, or newer than version %d",
+				uint32(kind), r.off-4, maxVersion)
 	}
 	return v, r.err
 }
@@ -289,7 +298,8 @@ func (r *reader) array(depth int) (Value, error) {
 	}
 	v := Value{Kind: KindArray, Elem: Kind(r.u32("the array's element type"))}
 	if r.err == nil && !v.Elem.known() {
-		return Value{}, fmt.Errorf("array element type %d at byte %d is unknown: the file is damaged, or newer than version %d", uint32(v.Elem), r.off-4, maxVersion)
+		return Value{},
+			fmt.Errorf("array element type %d at byte %d is unknown: the file is damaged, or newer than version %d", uint32(v.Elem), r.off-4, maxVersion)
 	}
 	n := r.count("the array's length", uint64(v.Elem.minSize()))
 	start := r.off

@@ -45,7 +45,8 @@ func TestRealFilesParse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The tensors of a real file lie one behind the other, padded: so each size is right, whatever its type.
+		// The tensors of a real file lie one behind the other, padded: so each size is right, whatever its
+		// type.
 		align := int64(f.Alignment)
 		for i, tensor := range f.Tensors() {
 			end := (tensor.Offset + int64(tensor.Size()) + align - 1) / align * align
@@ -130,7 +131,8 @@ func TestDemoModelCutAtEveryThousandthByteIsAnError(t *testing.T) {
 	}
 }
 
-// TestTypesThatCannotBeReadAreNamed holds that a model of another type opens, and that the type is named when its values are asked for.
+// TestTypesThatCannotBeReadAreNamed holds that a model of another type opens, and that the type is named when
+// its values are asked for.
 func TestTypesThatCannotBeReadAreNamed(t *testing.T) {
 	t.Parallel()
 	f, err := gguf.Open(filepath.Join(sharedModels(t), "quant", "kq-q6_k.gguf"))
@@ -143,12 +145,14 @@ func TestTypesThatCannotBeReadAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = gguf.Dequantize(tensor)
-	if want := `tensor "blk.0.attn_q.weight": Q6_K cannot be read yet: quantise the model to Q4_0`; err == nil || err.Error() != want {
+	want := `tensor "blk.0.attn_q.weight": Q6_K cannot be read yet: quantise the model to Q4_0`
+	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
-// TestQuantisedFilesHoldTheSameModel compares types of one model: q4_0 is near f16, by about its step, and nowhere near in another order.
+// TestQuantisedFilesHoldTheSameModel compares types of one model: q4_0 is near f16, by about its step, and
+// nowhere near in another order.
 func TestQuantisedFilesHoldTheSameModel(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(sharedModels(t), "quant")

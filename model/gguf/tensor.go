@@ -6,8 +6,9 @@ import "fmt"
 type Tensor struct {
 	Name string
 	Type Type
-	// Dims are row-major, outermost first: a matrix is [rows, cols] and its rows are contiguous. GGUF stores them the other way round,
-	// so what tools print as [384, 4096] is [4096, 384] here. At most four; none for a scalar.
+	// Dims are row-major, outermost first: a matrix is [rows, cols] and its rows are contiguous. GGUF stores
+	// them the other way round, so what tools print as [384, 4096] is [4096, 384] here. At most four; none
+	// for a scalar.
 	Dims   []int
 	Offset int64 // of the first byte, from the start of the file
 
@@ -26,7 +27,8 @@ func (t *Tensor) Elements() int {
 // Size is the number of bytes.
 func (t *Tensor) Size() int { return len(t.data) }
 
-// Bytes are the tensor's bytes in the file's own layout. They lie in the mapping: they must not be changed, nor used after File.Close.
+// Bytes are the tensor's bytes in the file's own layout. They lie in the mapping: they must not be changed,
+// nor used after File.Close.
 func (t *Tensor) Bytes() []byte { return t.data }
 
 // String is one line for people: "blk.0.attn_q.weight Q4_0 [384 384]".

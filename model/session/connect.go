@@ -15,18 +15,19 @@ import (
 type Peer struct {
 	Messages io.Reader      // what it sends: its standard output
 	Requests io.WriteCloser // what it reads: its standard input
-	// Stderr, where it is not nil, is read to its end; its lines become Log events, the last ones part of the error
-	// that says the engine is gone.
+	// Stderr, where it is not nil, is read to its end; its lines become Log events, the last ones part of the
+	// error that says the engine is gone.
 	Stderr io.Reader
-	// Wait, where it is not nil, is called once after Messages and Stderr have ended, and says how the process ended.
+	// Wait, where it is not nil, is called once after Messages and Stderr have ended, and says how the
+	// process ended.
 	Wait func() error
 }
 
 // lastWords is how many lines of its stderr a lost engine is quoted with.
 const lastWords = 8
 
-// Connect is the session that Serve serves at the other end. It returns at once; progress comes as events. Where opening fails or the
-// engine is lost, Events is closed, commands return the reason, and so does Close.
+// Connect is the session that Serve serves at the other end. It returns at once; progress comes as events.
+// Where opening fails or the engine is lost, Events is closed, commands return the reason, and so does Close.
 func Connect(p Peer) Session {
 	c := &client{
 		peer:     p,
@@ -133,7 +134,8 @@ func (c *client) run() {
 	close(c.events)
 }
 
-// errOpening wraps the engine's own word on why it could not open the model: that, and nothing about pipes, is the reason.
+// errOpening wraps the engine's own word on why it could not open the model: that, and nothing about pipes,
+// is the reason.
 type errOpening struct{ err error }
 
 func (e errOpening) Error() string { return e.err.Error() }
@@ -155,7 +157,8 @@ func (c *client) reason(err, waitErr error, last []string) error {
 		how = err.Error()
 	}
 	if len(last) > 0 {
-		return fmt.Errorf("the engine process ended unexpectedly: %s; its last words:\n  %s", how, strings.Join(last, "\n  "))
+		return fmt.Errorf("the engine process ended unexpectedly: %s; its last words:\n  %s", how,
+			strings.Join(last, "\n  "))
 	}
 	return fmt.Errorf("the engine process ended unexpectedly: %s", how)
 }

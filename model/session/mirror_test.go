@@ -8,7 +8,8 @@ import (
 	"gpuscope/trace"
 )
 
-// running sends a mirror the events of steps that never end: a graph of two dispatches, one of which gets another plan with every step.
+// running sends a mirror the events of steps that never end: a graph of two dispatches, one of which gets
+// another plan with every step.
 type running struct {
 	m     Mirror
 	ids   trace.Interner
@@ -20,7 +21,10 @@ func newRunning(t *testing.T, budget int64) *running {
 	t.Helper()
 	r := &running{m: Mirror{Budget: budget}}
 	head := &trace.Trace{Schema: trace.Schema, Graph: trace.Graph{
-		Values:  []trace.Value{{ID: 0, Name: "x", Kind: "tensor", DType: "f32", MaxDims: []int{8}, Bytes: 32, Role: "input"}},
+		Values: []trace.Value{{
+			ID: 0, Name: "x", Kind: "tensor", DType: "f32", MaxDims: []int{8}, Bytes: 32,
+			Role: "input",
+		}},
 		Ops:     []trace.Op{{ID: 0, Name: "f", Kind: "f", Inputs: []trace.ValueID{0}}},
 		Kernels: []trace.Kernel{{Name: "k", WorkgroupSize: [3]int{64, 1, 1}}},
 		Dispatches: []trace.Dispatch{
@@ -45,7 +49,10 @@ func (r *running) step(t *testing.T, position int) {
 	var plans []trace.Plan
 	var named [2]trace.PlanID
 	for d := range named {
-		p := trace.Plan{Dispatch: trace.DispatchID(d), Kernel: "k", Workgroups: [3]int{1, 1, 1}, NeededGrid: [3]int{1, 1, 1}, NeededGroups: 1}
+		p := trace.Plan{
+			Dispatch: trace.DispatchID(d), Kernel: "k", Workgroups: [3]int{1, 1, 1},
+			NeededGrid: [3]int{1, 1, 1}, NeededGroups: 1,
+		}
 		if d == 1 {
 			p.Params = fmt.Sprintf("%08x", position)
 		}
@@ -67,9 +74,16 @@ func (r *running) step(t *testing.T, position int) {
 	r.last = named[1]
 	token := position % 50
 	r.apply(t, Event{Step: &trace.Step{
-		Index: r.steps, Phase: "decode", Position: position, Tokens: []int{1}, Token: &token, Timing: "dispatch", Dims: []trace.LiveDims{{Value: 0, Dims: []int{1 + position%8}}},
-		Resize:     trace.Resize{Order: "topological", Passes: []trace.Pass{{Hooks: []trace.Hook{{Plans: []trace.PlanChange{change}}}}}},
-		Dispatches: []trace.StepDispatch{{Plan: named[0], GPUNS: trace.Measured(1000)}, {Plan: named[1], GPUNS: trace.Measured(int64(position))}},
+		Index: r.steps, Phase: "decode", Position: position, Tokens: []int{1}, Token: &token,
+		Timing: "dispatch", Dims: []trace.LiveDims{{Value: 0, Dims: []int{1 + position%8}}},
+		Resize: trace.Resize{
+			Order:  "topological",
+			Passes: []trace.Pass{{Hooks: []trace.Hook{{Plans: []trace.PlanChange{change}}}}},
+		},
+		Dispatches: []trace.StepDispatch{
+			{Plan: named[0], GPUNS: trace.Measured(1000)},
+			{Plan: named[1], GPUNS: trace.Measured(int64(position))},
+		},
 	}})
 	r.steps++
 	if position%100 == 99 {
@@ -96,7 +110,8 @@ func TestMirrorOfARunThatNeverEndsStaysWithinItsBudget(t *testing.T) {
 	}
 	for i := range got.Steps {
 		s := &got.Steps[i]
-		if p := got.Plans[s.Dispatches[1].Plan]; s.Index != got.DroppedSteps+i || p.Params != fmt.Sprintf("%08x", s.Position) || p.Dispatch != 1 {
+		if p := got.Plans[s.Dispatches[1].Plan]; s.Index != got.DroppedSteps+i ||
+			p.Params != fmt.Sprintf("%08x", s.Position) || p.Dispatch != 1 {
 			t.Fatalf("step %d at place %d, position %d: plan %+v", s.Index, i, s.Position, p)
 		}
 	}
@@ -130,7 +145,8 @@ func TestMirrorGivesRepeatsToTheirStepAndLeavesEarlierTracesAlone(t *testing.T) 
 	for range 2 {
 		r.apply(t, Event{Repeated: &Repeated{Step: 0, Samples: [][]int64{{1}, {2}}}})
 	}
-	if got := fmt.Sprint(r.m.Trace.Steps[0].Dispatches[0].Samples, r.m.Trace.Steps[0].Dispatches[1].Samples, r.m.Trace.Steps[1].Dispatches[0].Samples); got != "[1 1] [2 2] []" {
+	if got := fmt.Sprint(r.m.Trace.Steps[0].Dispatches[0].Samples, r.m.Trace.Steps[0].Dispatches[1].Samples,
+		r.m.Trace.Steps[1].Dispatches[0].Samples); got != "[1 1] [2 2] []" {
 		t.Errorf("samples %s", got)
 	}
 	if got := before.Steps[0].Dispatches[0].Samples; got != nil {

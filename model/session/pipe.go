@@ -1,15 +1,15 @@
 package session
 
-// A session over a pipe. Both ways run JSON values, one a line. The front end sends requests, each with an id that the answer repeats;
-// the engine sends events and answers. Answer 0 is that of opening. The end of its input tells the engine to close, so
-// that it never outlives its front end, whatever became of that.
+// A session over a pipe. Both ways run JSON values, one a line. The front end sends requests, each with an id
+// that the answer repeats; the engine sends events and answers. Answer 0 is that of opening. The end of its
+// input tells the engine to close, so that it never outlives its front end, whatever became of that.
 
 import (
 	"context"
 	"errors"
 )
 
-// request goes to the engine: a command, or the wish to cancel the command of that id.
+// request goes to the engine: a command, or the request to cancel the command of that id.
 type request struct {
 	ID     int      `json:"id"`
 	Do     *Command `json:"do,omitempty"`

@@ -40,7 +40,9 @@ func (s *scripted) Close() error {
 }
 
 // pipe serves what open gives and connects to it. served gets Serve's error.
-func pipe(open func(ctx context.Context, emit func(Event)) (Session, error)) (front Session, served chan error) {
+func pipe(open func(ctx context.Context, emit func(Event)) (Session, error)) (front Session,
+	served chan error,
+) {
 	requestsR, requestsW := io.Pipe()
 	messagesR, messagesW := io.Pipe()
 	served = make(chan error, 1)
@@ -62,7 +64,10 @@ func TestEventsOfACommandComeBeforeItReturns(t *testing.T) {
 		token := 7
 		events := []Event{
 			{Plans: []trace.Plan{{ID: 1, Kernel: "rms_norm", Workgroups: [3]int{1, 1, 1}}}},
-			{Step: &trace.Step{Index: 3, Phase: "decode", Token: &token, Dispatches: []trace.StepDispatch{{Plan: 1, GPUNS: trace.Measured(0)}, {Plan: 1}}}},
+			{Step: &trace.Step{
+				Index: 3, Phase: "decode", Token: &token,
+				Dispatches: []trace.StepDispatch{{Plan: 1, GPUNS: trace.Measured(0)}, {Plan: 1}},
+			}},
 			{State: &State{Position: 4, Text: []Token{{7, " \x00é"}}, Timing: "dispatch"}},
 		}
 		var got Command
@@ -134,7 +139,8 @@ func TestCloseEndsACommandUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		started := make(chan struct{})
-		front, served := pipe(opened(newScripted(func(ctx context.Context, _ Command, emit func(Event)) error {
+		front,
+			served := pipe(opened(newScripted(func(ctx context.Context, _ Command, emit func(Event)) error {
 			close(started)
 			for ctx.Err() == nil {
 				emit(Event{Log: &Log{Text: "busy"}}) // more than any buffer holds, and nobody drains
@@ -172,7 +178,8 @@ func TestProgressComesWhileOpeningAndItsFailureIsTheReason(t *testing.T) {
 		if err := front.Close(); err == nil || err.Error() != "x.gguf: not a GGUF file" {
 			t.Error("close:", err)
 		}
-		if err := front.Do(t.Context(), Command{Kind: Next}); !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), "not a GGUF file") {
+		if err := front.Do(t.Context(), Command{Kind: Next}); !errors.Is(err, ErrClosed) ||
+			!strings.Contains(err.Error(), "not a GGUF file") {
 			t.Error("a command:", err)
 		}
 		if err := <-served; err == nil {
@@ -200,7 +207,8 @@ func TestALostEngineIsNamedWithItsLastWords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		messagesR, messagesW := io.Pipe()
 		requestsR, requestsW := io.Pipe()
-		stderr := "one\n" + strings.Repeat("more\n", lastWords-1) + "thread panicked at 'mapped buffer'\nno newline at the end"
+		stderr := "one\n" + strings.Repeat("more\n", lastWords-1) +
+			"thread panicked at 'mapped buffer'\nno newline at the end"
 		front := Connect(Peer{
 			Messages: messagesR, Requests: requestsW, Stderr: strings.NewReader(stderr),
 			Wait: func() error { return errors.New("signal: aborted (core dumped)") },
@@ -216,7 +224,8 @@ func TestALostEngineIsNamedWithItsLastWords(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := "the session is closed: the engine process ended unexpectedly: signal: aborted (core dumped); its last words:\n  " +
-			strings.Repeat("more\n  ", lastWords-2) + "thread panicked at 'mapped buffer'\n  no newline at the end"
+			strings.Repeat("more\n  ", lastWords-2) +
+			"thread panicked at 'mapped buffer'\n  no newline at the end"
 		if err.Error() != want {
 			t.Errorf("error:\n%s\nwant:\n%s", err, want)
 		}
@@ -256,10 +265,14 @@ func TestAPeerThatSpeaksAnotherLanguageIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, requests := io.Pipe()
-		front := Connect(Peer{Messages: strings.NewReader("hello\n" + strings.Repeat("x", 1<<17)), Requests: requests})
+		front := Connect(Peer{
+			Messages: strings.NewReader("hello\n" + strings.Repeat("x", 1<<17)),
+			Requests: requests,
+		})
 		for range front.Events() {
 		}
-		if err := front.Close(); err == nil || !strings.Contains(err.Error(), "read message: invalid character 'h'") {
+		if err := front.Close(); err == nil ||
+			!strings.Contains(err.Error(), "read message: invalid character 'h'") {
 			t.Error(err)
 		}
 	})

@@ -9,10 +9,13 @@ import (
 	"sync"
 )
 
-// Serve opens a session and serves it to the front end that Connect made at the other end of a pipe, until the requests
-// end, the front end can no longer be written to, or ctx is cancelled. Then it closes the session. The events that open emits go out at
-// once: progress. An error of open is the front end's to show, and Serve's too.
-func Serve(ctx context.Context, requests io.Reader, messages io.Writer, open func(ctx context.Context, emit func(Event)) (Session, error)) error {
+// Serve opens a session and serves it to the front end that Connect made at the other end of a pipe, until
+// the requests end, the front end can no longer be written to, or ctx is cancelled. Then it closes the
+// session. The events that open emits go out at once: progress. An error of open is the front end's to show,
+// and Serve's too.
+func Serve(ctx context.Context, requests io.Reader, messages io.Writer,
+	open func(ctx context.Context, emit func(Event)) (Session, error),
+) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s := &server{out: messages, stop: cancel, running: map[int]context.CancelFunc{}}
@@ -138,7 +141,9 @@ func (s *server) drain(events <-chan Event) {
 }
 
 // shut closes the session after its commands have ended; ctx has cancelled them.
-func (s *server) shut(ctx context.Context, sess Session, events <-chan Event, answers <-chan answer, commands *sync.WaitGroup) error {
+func (s *server) shut(ctx context.Context, sess Session, events <-chan Event, answers <-chan answer,
+	commands *sync.WaitGroup,
+) error {
 	closed := make(chan error, 1)
 	go func() {
 		commands.Wait()
@@ -160,14 +165,19 @@ func (s *server) shut(ctx context.Context, sess Session, events <-chan Event, an
 	}
 }
 
-// event sends an event. One that JSON cannot hold (a NaN) is replaced by a line that says so: it must not end the session.
+// event sends an event. One that JSON cannot hold (a NaN) is replaced by a line that says so: it must not end
+// the session.
 func (s *server) event(e Event) {
 	if err := s.send(message{Event: &e}); err != nil {
-		_ = s.send(message{Event: &Event{Log: &Log{Level: "error", Text: "an event was lost on its way to the screen: " + err.Error()}}})
+		_ = s.send(message{Event: &Event{Log: &Log{
+			Level: "error",
+			Text:  "an event was lost on its way to the screen: " + err.Error(),
+		}}})
 	}
 }
 
-// send writes a message. Its error is that of a message which JSON cannot hold; a front end that is gone ends Serve.
+// send writes a message. Its error is that of a message which JSON cannot hold; a front end that is gone ends
+// Serve.
 func (s *server) send(m message) error {
 	line, err := json.Marshal(m)
 	if err != nil {

@@ -1,9 +1,10 @@
-// Package session is what passes between a front end and a running model: commands one way, events the other. It is plain
-// data only, so that the model can live in another process: Serve and Connect carry a Session over a pipe.
+// Package session is what passes between a front end and a running model: commands one way, events the other.
+// It is plain data only, so that the model can live in another process: Serve and Connect carry a Session
+// over a pipe.
 //
-// The events of a session are a trace being written: its header, then plans and steps in the order in which they came to
-// be, each plan before the first step that uses it. Mirror rebuilds the trace.Trace from them, so a front end shows a live run
-// and an opened file with the same code.
+// The events of a session are a trace being written: its header, then plans and steps in the order in which
+// they came to be, each plan before the first step that uses it. Mirror rebuilds the trace.Trace from them,
+// so a front end shows a live run and an opened file with the same code.
 package session
 
 import (
@@ -16,11 +17,13 @@ import (
 
 // Session is a running model. Its methods may be called from any goroutine.
 type Session interface {
-	// Do runs one command and returns when it is done, cancelled through ctx or refused. Commands run one after the other. The
-	// events a command causes are in Events before Do returns. A cancelled Run keeps the tokens it has made.
+	// Do runs one command and returns when it is done, cancelled through ctx or refused. Commands run one
+	// after the other. The events a command causes are in Events before Do returns. A cancelled Run keeps the
+	// tokens it has made.
 	Do(ctx context.Context, c Command) error
-	// Events is the stream of events; it must be drained. It is closed after Close, and where the session cannot go on
-	// (it could not be opened, its device or its process was lost): then Close returns the reason.
+	// Events is the stream of events; it must be drained. It is closed after Close, and where the session
+	// cannot go on (it could not be opened, its device or its process was lost): then Close returns the
+	// reason.
 	Events() <-chan Event
 	// Close ends the session and frees the device.
 	Close() error
@@ -36,9 +39,10 @@ const (
 	Run      CommandKind = "run"      // decode N tokens (0: until the end token or the context's end)
 	Previous CommandKind = "previous" // set the position back by one step
 	Repeat   CommandKind = "repeat"   // run the current step again N times at its position
-	Observe  CommandKind = "observe"  // measure what timing costs: run the current step again with timing and without
-	Reset    CommandKind = "reset"    // position 0, no text
-	Timing   CommandKind = "timing"   // set the timing level to Level
+	// measure what timing costs: run the current step again with timing and without
+	Observe CommandKind = "observe"
+	Reset   CommandKind = "reset"  // position 0, no text
+	Timing  CommandKind = "timing" // set the timing level to Level
 )
 
 // Command is one request of a front end.
@@ -46,15 +50,17 @@ type Command struct {
 	Kind   CommandKind `json:"kind"`
 	Text   string      `json:"text,omitempty"`
 	Tokens []int       `json:"tokens,omitempty"` // instead of Text, taken as they are
-	// Chunks are the sizes of the steps that prefill a prompt; the last one repeats until the prompt is used up. Without them a step takes as many tokens
-	// as it can.
+	// Chunks are the sizes of the steps that prefill a prompt; the last one repeats until the prompt is used
+	// up. Without them a step takes as many tokens as it can.
 	Chunks []int `json:"chunks,omitempty"`
-	// N is how many times. Of a Prompt it is how many tokens are to be generated in all: a prompt that leaves no room for them is refused.
+	// N is how many times. Of a Prompt it is how many tokens are to be generated in all: a prompt that leaves
+	// no room for them is refused.
 	N     int    `json:"n,omitempty"`
 	Level string `json:"level,omitempty"` // off, step, block, dispatch
 }
 
-// ErrUsage is what errors.Is finds in the error of what was asked wrongly: it was refused before anything ran.
+// ErrUsage is what errors.Is finds in the error of what was asked wrongly: it was refused before anything
+// ran.
 var ErrUsage = errors.New("wrong use")
 
 // Refusef is an error that says what was asked wrongly. Its text is its own; errors.Is finds ErrUsage in it.
@@ -99,7 +105,8 @@ type Token struct {
 	Text string `json:"text"`
 }
 
-// State is where the session stands. It is sent before and after each command that changes it; in between Mirror follows the steps.
+// State is where the session stands. It is sent before and after each command that changes it; in between
+// Mirror follows the steps.
 type State struct {
 	Context  int     `json:"context"`   // positions the KV cache holds
 	MaxChunk int     `json:"max_chunk"` // tokens a step takes at most
@@ -118,7 +125,8 @@ type Log struct {
 	Text  string `json:"text"`
 }
 
-// Mirror rebuilds from events what the session holds, within a budget of memory. It is not safe for concurrent use.
+// Mirror rebuilds from events what the session holds, within a budget of memory. It is not safe for
+// concurrent use.
 type Mirror struct {
 	Trace    *trace.Trace // nil until opened. It never changes: what comes later is in another one
 	State    State
@@ -176,6 +184,7 @@ func (e *Event) Records() []trace.Record {
 func (m *Mirror) follow(s *trace.Step) {
 	m.State.Step, m.State.Position = s.Index, s.Position+len(s.Tokens)
 	if s.Token != nil {
-		m.State.Text = append(m.State.Text[:len(m.State.Text):len(m.State.Text)], Token{ID: *s.Token, Text: s.Text})
+		m.State.Text = append(m.State.Text[:len(m.State.Text):len(m.State.Text)],
+			Token{ID: *s.Token, Text: s.Text})
 	}
 }

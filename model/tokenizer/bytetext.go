@@ -1,7 +1,8 @@
 package tokenizer
 
-// Byte-level vocabularies write bytes as printable characters, GPT-2's way: a byte that is a printable character of Latin-1 is that character; the others take the characters
-// from U+0100 on, in the order of their values. So a space is written Ġ (U+0120) and a newline Ċ (U+010A).
+// Byte-level vocabularies write bytes as printable characters, GPT-2's way: a byte that is a printable
+// character of Latin-1 is that character; the others take the characters from U+0100 on, in the order of
+// their values. So a space is written Ġ (U+0120) and a newline Ċ (U+010A).
 var (
 	byteRunes [256]rune
 	runeBytes = map[rune]byte{}
@@ -22,7 +23,8 @@ func init() {
 // ByteText is how a byte-level vocabulary writes a byte.
 func ByteText(b byte) string { return string(byteRunes[b]) }
 
-// fromByteText gives the bytes that a token's text stands for. A text with a character outside the alphabet stands for itself.
+// fromByteText gives the bytes that a token's text stands for. A text with a character outside the alphabet
+// stands for itself.
 func fromByteText(text string) string {
 	out := make([]byte, 0, len(text))
 	for _, r := range text {

@@ -9,7 +9,10 @@ import (
 
 // FuzzRoundTrip holds that no byte is lost, by any split rule, with and without special tokens.
 func FuzzRoundTrip(f *testing.F) {
-	for _, text := range []string{"", "Once upon a time", "aaaa a  aa\n\n", "\xff\xc3\x28 é 🙂", "<s>a</s><|a|><|b|>== Ġ!", "it'S 1234 \t\r\n", strings.Repeat("ab", 300)} {
+	for _, text := range []string{
+		"", "Once upon a time", "aaaa a  aa\n\n", "\xff\xc3\x28 é 🙂",
+		"<s>a</s><|a|><|b|>== Ġ!", "it'S 1234 \t\r\n", strings.Repeat("ab", 300),
+	} {
 		f.Add(text)
 	}
 	var tokenizers []*tokenizer.Tokenizer

@@ -21,8 +21,8 @@ const (
 	keyAddBOS = "tokenizer.ggml.add_bos_token"
 )
 
-// New reads the vocabulary of a model file. The error is ErrNoVocabulary where the file has none and ErrUnsupported where it is of an unknown kind: such a model
-// can be run on token ids, with a nil Tokenizer.
+// New reads the vocabulary of a model file. The error is ErrNoVocabulary where the file has none and
+// ErrUnsupported where it is of an unknown kind: such a model can be run on token ids, with a nil Tokenizer.
 func New(f *gguf.File) (*Tokenizer, error) {
 	c, err := Read(f)
 	if err != nil {
@@ -46,10 +46,13 @@ func Read(f *gguf.File) (Config, error) {
 	case "none", "no_vocab":
 		return Config{}, fmt.Errorf("%s: %w", f.Name(), ErrNoVocabulary)
 	default:
-		return Config{}, fmt.Errorf("%s: tokenizer model %q is not supported yet (gpt2, byte-level BPE, is): %w", f.Name(), model, ErrUnsupported)
+		return Config{},
+			fmt.Errorf("%s: tokenizer model %q is not supported yet (gpt2, byte-level BPE, is): %w", f.Name(),
+				model, ErrUnsupported)
 	}
 	if !f.Has(keyPre) {
-		return Config{}, fmt.Errorf("%s: the file does not name its split rule (%s): convert the model again with a present-day llama.cpp, or: %w", f.Name(), keyPre, ErrUnsupported)
+		return Config{},
+			fmt.Errorf("%s: the file does not name its split rule (%s): convert the model again with a present-day llama.cpp, or: %w", f.Name(), keyPre, ErrUnsupported)
 	}
 	pre, err := f.String(keyPre)
 	if err != nil {
@@ -117,7 +120,8 @@ func (r *reader) merges() [][2]string {
 	for i, line := range lines {
 		left, right, ok := strings.Cut(line, " ")
 		if !ok || left == "" || right == "" {
-			r.keep(fmt.Errorf("%s: metadata %q: merge %d is %q, want two tokens with a space between", r.f.Name(), keyMerges, i, line))
+			r.keep(fmt.Errorf("%s: metadata %q: merge %d is %q, want two tokens with a space between",
+				r.f.Name(), keyMerges, i, line))
 		}
 		merges[i] = [2]string{left, right}
 	}

@@ -25,8 +25,8 @@ func (t *Tokenizer) readMerges() error {
 	return nil
 }
 
-// encoder holds what one Encode needs. A word is a linked list of symbols, one for each byte at first, and a heap of the merges that are possible in it: of n bytes
-// in O(n log n).
+// encoder holds what one Encode needs. A word is a linked list of symbols, one for each byte at first, and a
+// heap of the merges that are possible in it: of n bytes in O(n log n).
 type encoder struct {
 	t       *Tokenizer
 	ids     []int
@@ -40,13 +40,16 @@ type symbolNode struct {
 	prev, next int32
 }
 
-// candidate is a merge that was possible when it was put into the heap. It is out of date where the pair no longer stands at its place.
+// candidate is a merge that was possible when it was put into the heap. It is out of date where the pair no
+// longer stands at its place.
 type candidate struct {
-	order uint64 // rank in the upper half, place of the left symbol in the lower: the leftmost of equal ranks comes first
+	// rank in the upper half, place of the left symbol in the lower: the leftmost of equal ranks comes first
+	order uint64
 	pair  pair
 }
 
-// word appends the tokens of one word. It gives the place of the first byte that the vocabulary has no token for, -1 where it has one for each.
+// word appends the tokens of one word. It gives the place of the first byte that the vocabulary has no token
+// for, -1 where it has one for each.
 func (e *encoder) word(word string) (unknown int) {
 	t := e.t
 	if t.words != nil {
@@ -104,7 +107,8 @@ func (e *encoder) consider(place int32) {
 	}
 }
 
-// push and pop keep the lowest order at the front of a binary heap. (container/heap would allocate for each candidate.)
+// push and pop keep the lowest order at the front of a binary heap. (container/heap would allocate for each
+// candidate.)
 func (e *encoder) push(c candidate) {
 	e.heap = append(e.heap, c)
 	for i := len(e.heap) - 1; i > 0; {

@@ -155,7 +155,8 @@ func TestByteThatThePublishedVocabularyLacks(t *testing.T) {
 	t.Parallel()
 	smol := open(t, "smollm2-135m-instruct-q4_1.gguf")
 	_, err := smol.Encode("end of\x04", tokenizer.Options{})
-	if err == nil || !strings.Contains(err.Error(), "byte 6 of the text is 0x04, and the vocabulary has no token for it") {
+	if err == nil ||
+		!strings.Contains(err.Error(), "byte 6 of the text is 0x04, and the vocabulary has no token for it") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -167,7 +168,8 @@ func TestVocabularyOfAnotherKindIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := tokenizer.New(f); err == nil || !strings.Contains(err.Error(), `tokenizer model "llama" is not supported yet`) {
+	if _, err := tokenizer.New(f); err == nil ||
+		!strings.Contains(err.Error(), `tokenizer model "llama" is not supported yet`) {
 		t.Errorf("got %v", err)
 	}
 }

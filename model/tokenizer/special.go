@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// specials finds tokens that are written out in a text. The leftmost comes first, of several at one place the longest.
+// specials finds tokens that are written out in a text. The leftmost comes first, of several at one place the
+// longest.
 type specials struct {
 	byFirst [256][]mark // by first byte, longest first
 	any     bool
@@ -31,7 +32,8 @@ func (t *Tokenizer) findSpecials(kinds ...Kind) specials {
 	return s
 }
 
-// next finds the first special token at or after byte at: it takes text[from:to]. Without one, from and to are the end of the text and id is None.
+// next finds the first special token at or after byte at: it takes text[from:to]. Without one, from and to
+// are the end of the text and id is None.
 func (s *specials) next(text string, at int) (from, to, id int) {
 	if s.any {
 		for from = at; from < len(text); from++ {

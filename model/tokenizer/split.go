@@ -11,8 +11,8 @@ import (
 // splitter gives the length of the word that text starts with. Text is not empty; the length is at least 1.
 type splitter func(text string) int
 
-// splitRule cuts text into words before the merges. Tokenizers write such rules as regular expressions with look-ahead, which Go's regexp does not
-// have; here they are scanners that read each character once or twice.
+// splitRule cuts text into words before the merges. Tokenizers write such rules as regular expressions with
+// look-ahead, which Go's regexp does not have; here they are scanners that read each character once or twice.
 type splitRule struct {
 	names      []string // tokenizer.ggml.pre, llama.cpp's names; the first is the rule's own
 	next       splitter
@@ -60,7 +60,9 @@ func findSplit(name string) (splitRule, error) {
 		}
 		known = append(known, rule.names[0])
 	}
-	return splitRule{}, fmt.Errorf("split rule %q is not supported yet (%s are): %w", name, strings.Join(known, ", "), ErrUnsupported)
+	return splitRule{},
+		fmt.Errorf("split rule %q is not supported yet (%s are): %w", name, strings.Join(known, ", "),
+			ErrUnsupported)
 }
 
 // class is what the rules tell characters apart by.
@@ -117,7 +119,8 @@ func run(text string, c class) int {
 	}
 }
 
-// gpt2Word is GPT-2's rule. What numbers count as is a parameter: with end a number ends the text before it and is a word of its own.
+// gpt2Word is GPT-2's rule. What numbers count as is a parameter: with end a number ends the text before it
+// and is a word of its own.
 func gpt2Word(text string, numbers class) int {
 	classify := func(text string) (class, int) {
 		c, width := first(text)
@@ -195,8 +198,8 @@ func newlines(text string) int {
 	return n
 }
 
-// spaces is the length of the word at the start of a run of white space: the run but for its last character, which goes with what follows, unless
-// nothing follows or it is the only one.
+// spaces is the length of the word at the start of a run of white space: the run but for its last character,
+// which goes with what follows, unless nothing follows or it is the only one.
 func spaces(white string, following class) int {
 	if following == end {
 		return len(white)
@@ -208,8 +211,8 @@ func spaces(white string, following class) int {
 	return len(white) - last
 }
 
-// contraction is the length of an English contraction ('s 't 're 've 'm 'll 'd) that text starts with, or 0. With fold any case counts, the long s (ſ) included: Unicode
-// folds it to s.
+// contraction is the length of an English contraction ('s 't 're 've 'm 'll 'd) that text starts with, or 0.
+// With fold any case counts, the long s (ſ) included: Unicode folds it to s.
 func contraction(text string, fold bool) int {
 	if text[0] != '\'' {
 		return 0

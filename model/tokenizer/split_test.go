@@ -59,8 +59,10 @@ func TestScannersDoWhatThePatternsSay(t *testing.T) {
 	t.Parallel()
 	// Characters that the rules treat apart, in twos of each class.
 	parts := []string{
-		" ", "  ", "\t", "\n", "\r", "\r\n", "\u00a0", "\u2003", "\u0085", "\u3000", "\v", "a", "B", "s", "t", "S", "T", "ll", "'", "'s", "'S", "'re", "'VE", "'lL", "'d", "'M", "’s",
-		"ſ", "'ſ", "é", "e\u0301", "字", "ß", "ᾳ", "ǅ", "1", "22", "333", "4444", "٣", "½", "Ⅷ", "四", "²", ".", ",", "!?", "-", "_", "$", "+", "🙂", "\u200b", "\ufeff", "\ufffd", "\x00", "\u0301",
+		" ", "  ", "\t", "\n", "\r", "\r\n", "\u00a0", "\u2003", "\u0085", "\u3000", "\v", "a", "B", "s", "t",
+		"S", "T", "ll", "'", "'s", "'S", "'re", "'VE", "'lL", "'d", "'M", "’s",
+		"ſ", "'ſ", "é", "e\u0301", "字", "ß", "ᾳ", "ǅ", "1", "22", "333", "4444", "٣", "½", "Ⅷ", "四", "²", ".",
+		",", "!?", "-", "_", "$", "+", "🙂", "\u200b", "\ufeff", "\ufffd", "\x00", "\u0301",
 	}
 	for _, rule := range splits {
 		t.Run(rule.names[0], func(t *testing.T) {
@@ -77,7 +79,8 @@ func TestScannersDoWhatThePatternsSay(t *testing.T) {
 				}
 			}
 			rapid.Check(t, func(t *rapid.T) {
-				text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 0, 40).Draw(t, "parts"), "") + rapid.String().Draw(t, "more")
+				text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 0, 40).Draw(t, "parts"), "") +
+					rapid.String().Draw(t, "more")
 				if diff := cmp.Diff(want(text), rule.all(text)); diff != "" {
 					t.Fatalf("%q: %s", text, diff)
 				}
@@ -112,7 +115,8 @@ func TestScannersAgreeOnEveryCharacter(t *testing.T) {
 func TestInvalidBytesAreSymbols(t *testing.T) {
 	t.Parallel()
 	for _, rule := range splits {
-		if diff := cmp.Diff([]string{"ab", "\xff\xc3!", " \x80", "1"}, rule.all("ab\xff\xc3! \x801")); diff != "" {
+		if diff := cmp.Diff([]string{"ab", "\xff\xc3!", " \x80", "1"},
+			rule.all("ab\xff\xc3! \x801")); diff != "" {
 			t.Errorf("%s: %s", rule.names[0], diff)
 		}
 	}
@@ -129,7 +133,10 @@ func TestSplitRuleThatIsNotKnownIsNamed(t *testing.T) {
 
 func TestByteAlphabetIsGPT2s(t *testing.T) {
 	t.Parallel()
-	for b, want := range map[byte]string{' ': "Ġ", '\n': "Ċ", '\t': "ĉ", 0: "Ā", '!': "!", '~': "~", 0x7f: "ġ", 0xa0: "ł", 0xa1: "¡", 0xad: "Ń", 0xff: "ÿ"} {
+	for b, want := range map[byte]string{
+		' ': "Ġ", '\n': "Ċ", '\t': "ĉ", 0: "Ā", '!': "!", '~': "~",
+		0x7f: "ġ", 0xa0: "ł", 0xa1: "¡", 0xad: "Ń", 0xff: "ÿ",
+	} {
 		if got := ByteText(b); got != want {
 			t.Errorf("%#02x: got %s, want %s", b, got, want)
 		}

@@ -2,8 +2,9 @@ package tokenizer
 
 import "unicode/utf8"
 
-// Stream decodes tokens as they come. A token may end inside a character: Stream holds such bytes back until the character is whole, so that what it gives can be printed at once.
-// All that Push and Flush give, joined, is what Decode gives of the same ids.
+// Stream decodes tokens as they come. A token may end inside a character: Stream holds such bytes back until
+// the character is whole, so that what it gives can be printed at once. All that Push and Flush give, joined,
+// is what Decode gives of the same ids.
 type Stream struct {
 	t    *Tokenizer
 	held []byte // start of a character: at most three bytes
@@ -28,7 +29,8 @@ func (s *Stream) Flush() string {
 	return text
 }
 
-// unfinished is the length of the character that b breaks off in, 0 where it ends with a whole one or with bytes that no character starts with.
+// unfinished is the length of the character that b breaks off in, 0 where it ends with a whole one or with
+// bytes that no character starts with.
 func unfinished(b []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
 		tail := b[len(b)-n:]

@@ -1,15 +1,18 @@
-// Package tokenizer turns text into token ids and back: byte-level BPE as GPT-2, Llama 3, Qwen and SmolLM use it, from the metadata of a GGUF file.
+// Package tokenizer turns text into token ids and back: byte-level BPE as GPT-2, Llama 3, Qwen and SmolLM use
+// it, from the metadata of a GGUF file.
 //
 //	t, err := tokenizer.New(f)
 //	ids, err := t.Encode("Once upon a time", tokenizer.Options{Special: true, BOS: true})
 //	text := t.Decode(ids[1:])
 //
-// Encoding has three steps. Special tokens that are written in the text are cut out; a split rule (see splits) cuts the rest into words; the merges join the
-// bytes of each word, lowest rank first. Tokens of a word never reach over its ends.
+// Encoding has three steps. Special tokens that are written in the text are cut out; a split rule (see
+// splits) cuts the rest into words; the merges join the bytes of each word, lowest rank first. Tokens of a
+// word never reach over its ends.
 //
-// Text is bytes. An invalid byte of UTF-8 counts as a symbol for the split rule and is encoded as itself, so that Decode(Encode(x)) == x for every string,
-// valid or not. Other tokenizers put U+FFFD in place of such bytes, which loses them. A vocabulary that lacks a byte, as some published ones do, makes
-// Encode return an error that names the byte; others drop it without a word.
+// Text is bytes. An invalid byte of UTF-8 counts as a symbol for the split rule and is encoded as itself, so
+// that Decode(Encode(x)) == x for every string, valid or not. Other tokenizers put U+FFFD in place of such
+// bytes, which loses them. A vocabulary that lacks a byte, as some published ones do, makes Encode return an
+// error that names the byte; others drop it without a word.
 package tokenizer
 
 import (
@@ -21,7 +24,8 @@ import (
 // ErrNoVocabulary says that the model file carries no vocabulary. The model runs all the same, on token ids.
 var ErrNoVocabulary = errors.New("the model file has no vocabulary: give the prompt as token ids with --ids")
 
-// ErrUnsupported says that the file's tokenizer is of a kind that this package does not know. The model runs all the same, on token ids.
+// ErrUnsupported says that the file's tokenizer is of a kind that this package does not know. The model runs
+// all the same, on token ids.
 var ErrUnsupported = errors.New("give the prompt as token ids with --ids")
 
 // Kind says what a token is for, by GGUF's number.
@@ -29,11 +33,12 @@ type Kind int
 
 // The kinds of tokens.
 const (
-	Undefined   Kind = iota
-	Normal           // a piece of text
-	Unknown          // stands for what the vocabulary cannot say
-	Control          // steers the model: <|im_end|>. Text that reads so is the token only where Options.Special is set
-	UserDefined      // a piece of text that is always one token
+	Undefined Kind = iota
+	Normal         // a piece of text
+	Unknown        // stands for what the vocabulary cannot say
+	// steers the model: <|im_end|>. Text that reads so is the token only where Options.Special is set
+	Control
+	UserDefined // a piece of text that is always one token
 	Unused
 	Byte // of SentencePiece vocabularies: <0x0A>
 )
@@ -53,20 +58,23 @@ const None = -1
 
 // Config is a byte-level BPE vocabulary as plain data, wherever it was read from.
 type Config struct {
-	// Tokens are the texts of the tokens by id. Normal tokens are written in the byte alphabet (see ByteText), the others as they are.
+	// Tokens are the texts of the tokens by id. Normal tokens are written in the byte alphabet (see
+	// ByteText), the others as they are.
 	Tokens []string
 	Kinds  []Kind      // by id; nil: all Normal
 	Merges [][2]string // texts of the tokens that are joined, by falling priority
-	Split  string      // name of the split rule: "gpt-2", "smollm", "llama-bpe", "qwen2" or another name of one of these
-	// WholeWords says that a word that is a token by itself is that token, whatever the merges make of it. (ignore_merges in tokenizer.json)
+	// name of the split rule: "gpt-2", "smollm", "llama-bpe", "qwen2" or another name of one of these
+	Split string
+	// WholeWords says that a word that is a token by itself is that token, whatever the merges make of it.
+	// (ignore_merges in tokenizer.json)
 	WholeWords bool
 	BOS, EOS   int   // token ids or None
 	Ends       []int // further tokens at which generation ends (end of turn, end of message)
 	AddBOS     bool  // prompts start with BOS
 }
 
-// Tokenizer encodes and decodes. It does not change after New; all methods may be called from any goroutine. A nil Tokenizer is a vocabulary of no tokens:
-// Encode returns ErrNoVocabulary.
+// Tokenizer encodes and decodes. It does not change after New; all methods may be called from any goroutine.
+// A nil Tokenizer is a vocabulary of no tokens: Encode returns ErrNoVocabulary.
 type Tokenizer struct {
 	config Config
 	ids    map[string]int32 // by text as in Config.Tokens
@@ -87,7 +95,8 @@ func NewBPE(c Config) (*Tokenizer, error) {
 	}
 	const most = 1 << 30 // ids are kept in 32 bits
 	if len(c.Tokens) > most || len(c.Merges) > most {
-		return nil, fmt.Errorf("%d tokens and %d merges, at most %d are possible", len(c.Tokens), len(c.Merges), most)
+		return nil,
+			fmt.Errorf("%d tokens and %d merges, at most %d are possible", len(c.Tokens), len(c.Merges), most)
 	}
 	if c.Kinds != nil && len(c.Kinds) != len(c.Tokens) {
 		return nil, fmt.Errorf("%d tokens but %d token types", len(c.Tokens), len(c.Kinds))
@@ -98,7 +107,8 @@ func NewBPE(c Config) (*Tokenizer, error) {
 	}
 	for _, special := range append([]int{c.BOS, c.EOS}, c.Ends...) {
 		if special != None && (special < 0 || special >= len(c.Tokens)) {
-			return nil, fmt.Errorf("special token %d is outside the vocabulary of %d tokens", special, len(c.Tokens))
+			return nil,
+				fmt.Errorf("special token %d is outside the vocabulary of %d tokens", special, len(c.Tokens))
 		}
 	}
 	if c.AddBOS && c.BOS == None {
@@ -166,7 +176,8 @@ func (t *Tokenizer) Encode(text string, o Options) ([]int, error) {
 			end := at + t.split(text[at:from])
 			if unknown := e.word(text[at:end]); unknown >= 0 {
 				at += unknown
-				return nil, fmt.Errorf("byte %d of the text is %#02x, and the vocabulary has no token for it: leave it out, or give token ids with --ids", at, text[at])
+				return nil,
+					fmt.Errorf("byte %d of the text is %#02x, and the vocabulary has no token for it: leave it out, or give token ids with --ids", at, text[at])
 			}
 			at = end
 		}
@@ -181,8 +192,8 @@ func (t *Tokenizer) Encode(text string, o Options) ([]int, error) {
 // replacement stands for ids outside the vocabulary.
 const replacement = "\uFFFD"
 
-// Decode gives the text of ids, bytes as they are: it is valid UTF-8 only where the tokens make it so. Control tokens give their names. An id outside the vocabulary
-// gives U+FFFD.
+// Decode gives the text of ids, bytes as they are: it is valid UTF-8 only where the tokens make it so.
+// Control tokens give their names. An id outside the vocabulary gives U+FFFD.
 func (t *Tokenizer) Decode(ids []int) string {
 	var b strings.Builder
 	for _, id := range ids {

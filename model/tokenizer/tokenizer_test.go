@@ -16,7 +16,8 @@ import (
 	"gpuscope/model/tokenizer"
 )
 
-// small has all bytes, a few merges, and special tokens: some that overlap, one with a space, one that is text.
+// small has all bytes, a few merges, and special tokens: some that overlap, one with a space, one that is
+// text.
 func small() tokenizer.Config {
 	c := tokenizer.Config{Split: "gpt-2", BOS: 0, EOS: 1, AddBOS: true}
 	add := func(kind tokenizer.Kind, texts ...string) {
@@ -62,24 +63,44 @@ func TestEncode(t *testing.T) {
 		options tokenizer.Options
 		want    []string
 	}{
-		"nothing":                           {"", tokenizer.Options{}, nil},
-		"BOS alone":                         {"", tokenizer.Options{BOS: true}, []string{"<s>"}},
-		"lowest rank first":                 {"abc", tokenizer.Options{}, []string{"abc"}},
-		"leftmost of equal rank":            {"aaaaa", tokenizer.Options{}, []string{"aaaa", "a"}},
-		"seven in fours, twos and ones":     {"aaaaaaa", tokenizer.Options{}, []string{"aaaa", "aa", "a"}},
-		"words end merges":                  {"a a", tokenizer.Options{}, []string{"a", "Ġa"}},
-		"rank over length":                  {" aab", tokenizer.Options{}, []string{"Ġ", "aa", "b"}},
-		"character of two bytes":            {"é", tokenizer.Options{}, []string{"Ã©"}},
-		"half a character":                  {"\xc3", tokenizer.Options{}, []string{"Ã"}},
-		"control token as letters":          {"<s>", tokenizer.Options{}, []string{"<", "s", ">"}},
-		"control token":                     {"x<s>y", tokenizer.Options{Special: true}, []string{"x", "<s>", "y"}},
-		"longest control token":             {"<|a|><|b|><|a|>", tokenizer.Options{Special: true}, []string{"<|a|><|b|>", "<|a|>"}},
-		"control token with a space":        {"<a b>", tokenizer.Options{Special: true}, []string{"<a b>"}},
-		"unfinished control token":          {"<|a|", tokenizer.Options{Special: true}, []string{"<", "|", "a", "|"}},
-		"user-defined token always":         {"a==b", tokenizer.Options{}, []string{"a", "==", "b"}},
-		"user-defined tokens are no bytes":  {"Ġ! !", tokenizer.Options{}, []string{"Ġ!", "Ġ", "!"}},
-		"special token ends a word":         {"a  <s>b", tokenizer.Options{Special: true}, []string{"a", "Ġ", "Ġ", "<s>", "b"}},
-		"BOS written and asked for":         {"<s>", tokenizer.Options{Special: true, BOS: true}, []string{"<s>", "<s>"}},
+		"nothing":                       {"", tokenizer.Options{}, nil},
+		"BOS alone":                     {"", tokenizer.Options{BOS: true}, []string{"<s>"}},
+		"lowest rank first":             {"abc", tokenizer.Options{}, []string{"abc"}},
+		"leftmost of equal rank":        {"aaaaa", tokenizer.Options{}, []string{"aaaa", "a"}},
+		"seven in fours, twos and ones": {"aaaaaaa", tokenizer.Options{}, []string{"aaaa", "aa", "a"}},
+		"words end merges":              {"a a", tokenizer.Options{}, []string{"a", "Ġa"}},
+		"rank over length":              {" aab", tokenizer.Options{}, []string{"Ġ", "aa", "b"}},
+		"character of two bytes":        {"é", tokenizer.Options{}, []string{"Ã©"}},
+		"half a character":              {"\xc3", tokenizer.Options{}, []string{"Ã"}},
+		"control token as letters":      {"<s>", tokenizer.Options{}, []string{"<", "s", ">"}},
+		"control token": {
+			"x<s>y",
+			tokenizer.Options{Special: true},
+			[]string{"x", "<s>", "y"},
+		},
+		"longest control token": {
+			"<|a|><|b|><|a|>",
+			tokenizer.Options{Special: true},
+			[]string{"<|a|><|b|>", "<|a|>"},
+		},
+		"control token with a space": {"<a b>", tokenizer.Options{Special: true}, []string{"<a b>"}},
+		"unfinished control token": {
+			"<|a|",
+			tokenizer.Options{Special: true},
+			[]string{"<", "|", "a", "|"},
+		},
+		"user-defined token always":        {"a==b", tokenizer.Options{}, []string{"a", "==", "b"}},
+		"user-defined tokens are no bytes": {"Ġ! !", tokenizer.Options{}, []string{"Ġ!", "Ġ", "!"}},
+		"special token ends a word": {
+			"a  <s>b",
+			tokenizer.Options{Special: true},
+			[]string{"a", "Ġ", "Ġ", "<s>", "b"},
+		},
+		"BOS written and asked for": {
+			"<s>",
+			tokenizer.Options{Special: true, BOS: true},
+			[]string{"<s>", "<s>"},
+		},
 		"merges do not reach over specials": {"a==a", tokenizer.Options{}, []string{"a", "==", "a"}},
 	} {
 		config := small()
@@ -109,15 +130,22 @@ func TestWholeWordsAreTheirTokens(t *testing.T) {
 	}
 }
 
-// TestMergesAreThoseOfTheDefinition compares with the definition done slowly: join the leftmost pair of the lowest rank until there is none.
+// TestMergesAreThoseOfTheDefinition compares with the definition done slowly: join the leftmost pair of the
+// lowest rank until there is none.
 func TestMergesAreThoseOfTheDefinition(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		const alphabet = "abc"
-		config := tokenizer.Config{Split: "gpt-2", BOS: tokenizer.None, EOS: tokenizer.None, Tokens: strings.Split(alphabet, "")}
+		config := tokenizer.Config{
+			Split: "gpt-2", BOS: tokenizer.None, EOS: tokenizer.None,
+			Tokens: strings.Split(alphabet, ""),
+		}
 		ranks := map[[2]string]int{}
 		for range rapid.IntRange(0, 30).Draw(t, "merges") {
-			m := [2]string{rapid.SampledFrom(config.Tokens).Draw(t, "left"), rapid.SampledFrom(config.Tokens).Draw(t, "right")}
+			m := [2]string{
+				rapid.SampledFrom(config.Tokens).Draw(t, "left"),
+				rapid.SampledFrom(config.Tokens).Draw(t, "right"),
+			}
 			if _, ok := ranks[m]; ok {
 				continue
 			}
@@ -171,7 +199,8 @@ func TestNilTokenizerHasNoTokens(t *testing.T) {
 	if _, err := tok.Encode("a", tokenizer.Options{}); !errors.Is(err, tokenizer.ErrNoVocabulary) {
 		t.Errorf("got %v", err)
 	}
-	if tok.VocabSize() != 0 || tok.Valid(0) || tok.BOS() != tokenizer.None || tok.EOS() != tokenizer.None || tok.AddBOS() || tok.IsEnd(0) || tok.Bytes(0) != nil {
+	if tok.VocabSize() != 0 || tok.Valid(0) || tok.BOS() != tokenizer.None || tok.EOS() != tokenizer.None ||
+		tok.AddBOS() || tok.IsEnd(0) || tok.Bytes(0) != nil {
 		t.Error("a nil tokenizer has tokens")
 	}
 	if got := tok.Decode([]int{7}) + tok.Stream().Push(7); got != "\uFFFD\uFFFD" {
@@ -254,14 +283,32 @@ func TestWrongVocabularyIsAnError(t *testing.T) {
 		change func(*tokenizer.Config)
 		want   string
 	}{
-		"no tokens":        {func(c *tokenizer.Config) { c.Tokens = nil }, "no vocabulary"},
-		"types missing":    {func(c *tokenizer.Config) { c.Kinds = c.Kinds[1:] }, "271 tokens but 270 token types"},
-		"BOS outside":      {func(c *tokenizer.Config) { c.BOS = 271 }, "special token 271 is outside the vocabulary of 271 tokens"},
-		"EOS negative":     {func(c *tokenizer.Config) { c.EOS = -2 }, "special token -2 is outside"},
-		"end outside":      {func(c *tokenizer.Config) { c.Ends = []int{999} }, "special token 999 is outside"},
-		"BOS wanted":       {func(c *tokenizer.Config) { c.BOS = tokenizer.None }, "start with a BOS token, and there is none"},
-		"merge of nothing": {func(c *tokenizer.Config) { c.Merges = append(c.Merges, [2]string{"x", "y"}) }, `merge 8 joins "x" and "y"`},
-		"split rule":       {func(c *tokenizer.Config) { c.Split = "viking" }, `split rule "viking" is not supported yet`},
+		"no tokens": {func(c *tokenizer.Config) { c.Tokens = nil }, "no vocabulary"},
+		"types missing": {
+			func(c *tokenizer.Config) { c.Kinds = c.Kinds[1:] },
+			"271 tokens but 270 token types",
+		},
+		"BOS outside": {
+			func(c *tokenizer.Config) { c.BOS = 271 },
+			"special token 271 is outside the vocabulary of 271 tokens",
+		},
+		"EOS negative": {func(c *tokenizer.Config) { c.EOS = -2 }, "special token -2 is outside"},
+		"end outside": {
+			func(c *tokenizer.Config) { c.Ends = []int{999} },
+			"special token 999 is outside",
+		},
+		"BOS wanted": {
+			func(c *tokenizer.Config) { c.BOS = tokenizer.None },
+			"start with a BOS token, and there is none",
+		},
+		"merge of nothing": {
+			func(c *tokenizer.Config) { c.Merges = append(c.Merges, [2]string{"x", "y"}) },
+			`merge 8 joins "x" and "y"`,
+		},
+		"split rule": {
+			func(c *tokenizer.Config) { c.Split = "viking" },
+			`split rule "viking" is not supported yet`,
+		},
 	} {
 		config := small()
 		c.change(&config)
@@ -278,16 +325,46 @@ func TestVocabularyOfAFile(t *testing.T) {
 		want string
 		is   error
 	}{
-		"none":             {map[string]any{"tokenizer.ggml.model": "none"}, "tiny.gguf: the model file has no vocabulary", tokenizer.ErrNoVocabulary},
-		"no_vocab":         {map[string]any{"tokenizer.ggml.model": "no_vocab"}, "give the prompt as token ids with --ids", tokenizer.ErrNoVocabulary},
-		"other model":      {map[string]any{"tokenizer.ggml.model": "bert"}, `tiny.gguf: tokenizer model "bert" is not supported yet`, tokenizer.ErrUnsupported},
-		"other split":      {map[string]any{"tokenizer.ggml.pre": "tekken"}, `tiny.gguf: split rule "tekken" is not supported yet`, tokenizer.ErrUnsupported},
-		"model of no text": {map[string]any{"tokenizer.ggml.model": 1}, `metadata "tokenizer.ggml.model" is uint32 1, want a string`, nil},
-		"types of text":    {map[string]any{"tokenizer.ggml.token_type": []string{"a"}}, `metadata "tokenizer.ggml.token_type" is string[1]`, nil},
-		"types missing":    {map[string]any{"tokenizer.ggml.token_type": []int32{1}}, "tiny.gguf: vocabulary: 260 tokens but 1 token types", nil},
-		"merge of one":     {map[string]any{"tokenizer.ggml.merges": []string{"ab"}}, `metadata "tokenizer.ggml.merges": merge 0 is "ab", want two tokens`, nil},
-		"BOS outside":      {map[string]any{"tokenizer.ggml.bos_token_id": 260}, "special token 260 is outside the vocabulary of 260 tokens", nil},
-		"BOS of text":      {map[string]any{"tokenizer.ggml.bos_token_id": "x"}, `"tokenizer.ggml.bos_token_id" is string "x"`, nil},
+		"none": {
+			map[string]any{"tokenizer.ggml.model": "none"},
+			"tiny.gguf: the model file has no vocabulary", tokenizer.ErrNoVocabulary,
+		},
+		"no_vocab": {
+			map[string]any{"tokenizer.ggml.model": "no_vocab"},
+			"give the prompt as token ids with --ids", tokenizer.ErrNoVocabulary,
+		},
+		"other model": {
+			map[string]any{"tokenizer.ggml.model": "bert"},
+			`tiny.gguf: tokenizer model "bert" is not supported yet`, tokenizer.ErrUnsupported,
+		},
+		"other split": {
+			map[string]any{"tokenizer.ggml.pre": "tekken"},
+			`tiny.gguf: split rule "tekken" is not supported yet`, tokenizer.ErrUnsupported,
+		},
+		"model of no text": {
+			map[string]any{"tokenizer.ggml.model": 1},
+			`metadata "tokenizer.ggml.model" is uint32 1, want a string`, nil,
+		},
+		"types of text": {
+			map[string]any{"tokenizer.ggml.token_type": []string{"a"}},
+			`metadata "tokenizer.ggml.token_type" is string[1]`, nil,
+		},
+		"types missing": {
+			map[string]any{"tokenizer.ggml.token_type": []int32{1}},
+			"tiny.gguf: vocabulary: 260 tokens but 1 token types", nil,
+		},
+		"merge of one": {
+			map[string]any{"tokenizer.ggml.merges": []string{"ab"}},
+			`metadata "tokenizer.ggml.merges": merge 0 is "ab", want two tokens`, nil,
+		},
+		"BOS outside": {
+			map[string]any{"tokenizer.ggml.bos_token_id": 260},
+			"special token 260 is outside the vocabulary of 260 tokens", nil,
+		},
+		"BOS of text": {
+			map[string]any{"tokenizer.ggml.bos_token_id": "x"},
+			`"tokenizer.ggml.bos_token_id" is string "x"`, nil,
+		},
 	} {
 		b := gguftest.New()
 		b.ByteTokenizer(260)
@@ -331,10 +408,14 @@ func TestBeginAndEndTokensOfAFile(t *testing.T) {
 	}
 }
 
-// TestSplitRuleDecidesWhatFilesLeaveOut holds the defaults of Llama 3's rule: BOS before prompts, words that are tokens.
+// TestSplitRuleDecidesWhatFilesLeaveOut holds the defaults of Llama 3's rule: BOS before prompts, words that
+// are tokens.
 func TestSplitRuleDecidesWhatFilesLeaveOut(t *testing.T) {
 	t.Parallel()
-	for pre, want := range map[string]bool{"gpt-2": false, "smollm": false, "qwen2": false, "llama-bpe": true, "llama3": true} {
+	for pre, want := range map[string]bool{
+		"gpt-2": false, "smollm": false, "qwen2": false, "llama-bpe": true,
+		"llama3": true,
+	} {
 		b := gguftest.New()
 		b.Tokenizer(pre, []string{"<s>", "a"}, []int32{3, 1}, []string{})
 		b.Set("tokenizer.ggml.bos_token_id", 0)
@@ -347,7 +428,8 @@ func TestSplitRuleDecidesWhatFilesLeaveOut(t *testing.T) {
 
 func TestEveryKindHasAName(t *testing.T) {
 	t.Parallel()
-	if got := tokenizer.UserDefined.String() + " " + tokenizer.Byte.String() + " " + tokenizer.Kind(9).String(); got != "user-defined byte kind 9" {
+	if got := tokenizer.UserDefined.String() + " " + tokenizer.Byte.String() + " " +
+		tokenizer.Kind(9).String(); got != "user-defined byte kind 9" {
 		t.Error(got)
 	}
 }

@@ -36,7 +36,8 @@ fn reduce_max(lane: u32, v: f32) -> f32 {
 {{define "reduce_first_largest"}}
 var<workgroup> bests: array<vec2<u32>, {{.Lanes}}>;
 
-// Of the pairs (key, place) of the workgroup's lanes the one with the largest key, and of those the smallest place. Every lane must call it.
+// Of the pairs (key, place) of the workgroup's lanes the one with the largest key, and of those the smallest
+// place. Every lane must call it.
 fn reduce_first_largest(lane: u32, pair: vec2<u32>) -> vec2<u32> {
   bests[lane] = pair;
   workgroupBarrier();

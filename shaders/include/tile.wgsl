@@ -1,14 +1,14 @@
 {{define "tile_memory"}}
-// Two tiles of {{.Tile}} rows by {{mul .Quads 4}} columns, one behind the other in workgroup memory, whose product 16 x 16 lanes compute: lane (tx, ty) has rows ty + 16 i of
-// the first and tx + 16 j of the second.
+// Two tiles of {{.Tile}} rows by {{mul .Quads 4}} columns, one behind the other in workgroup memory, whose
+// product 16 x 16 lanes compute: lane (tx, ty) has rows ty + 16 i of the first and tx + 16 j of the second.
 var<workgroup> tiles: array<vec4<f32>, {{mul 2 (mul .Tile .Quads)}}>;
 const second = {{mul .Tile .Quads}}u;
 {{template "tile_places" .}}
 {{- end}}
 
 {{define "tile_places"}}
-// In a tile the four columns of a vector lie together, and the vectors of a row change places from row to row: lanes that read one column of eight rows, or
-// write eight vectors of a row, meet in no memory bank.
+// In a tile the four columns of a vector lie together, and the vectors of a row change places from row to
+// row: lanes that read one column of eight rows, or write eight vectors of a row, meet in no memory bank.
 
 // The mask of the vectors' places in a row.
 fn tile_mask(row: u32) -> u32 {
@@ -45,7 +45,8 @@ fn tile_place(row: u32, quad: u32) -> u32 {
 {{- range $j := $n}}
       let b{{$j}} = tiles[row_b + {{mul $j $stride}}u + ({{$q}}u ^ mask_b)];
 {{- range $i := $n}}
-      sum{{$i}}_{{$j}} = fma(a{{$i}}.w, b{{$j}}.w, fma(a{{$i}}.z, b{{$j}}.z, fma(a{{$i}}.y, b{{$j}}.y, fma(a{{$i}}.x, b{{$j}}.x, sum{{$i}}_{{$j}}))));
+      sum{{$i}}_{{$j}} = fma(a{{$i}}.w, b{{$j}}.w,
+        fma(a{{$i}}.z, b{{$j}}.z, fma(a{{$i}}.y, b{{$j}}.y, fma(a{{$i}}.x, b{{$j}}.x, sum{{$i}}_{{$j}}))));
 {{- end}}
 {{- end}}
     }

@@ -41,7 +41,8 @@ func workgroupSize(kernel string) [3]int {
 
 func kernel(name string) trace.Kernel {
 	k := trace.Kernel{Name: name, WorkgroupSize: workgroupSize(name)}
-	k.Source = fmt.Sprintf("// %s\n@compute @workgroup_size(%d, %d, %d)\nfn main() {}\n", name, k.WorkgroupSize[0], k.WorkgroupSize[1], k.WorkgroupSize[2])
+	k.Source = fmt.Sprintf("// %s\n@compute @workgroup_size(%d, %d, %d)\nfn main() {}\n", name,
+		k.WorkgroupSize[0], k.WorkgroupSize[1], k.WorkgroupSize[2])
 	sum := sha256.Sum256([]byte(k.Source))
 	k.SourceSHA256 = hex.EncodeToString(sum[:])
 	for i, p := range kernelParams[name] {
@@ -52,7 +53,10 @@ func kernel(name string) trace.Kernel {
 
 // graph lists the dispatch slots of the operators in order, with the kernels and grids of the corners.
 func (m *model) graph() trace.Graph {
-	g := trace.Graph{Values: m.values, SymInts: []trace.SymInt{{ID: 0, Value: m.pos, Name: "pos", Min: 0, Max: context - 1}}}
+	g := trace.Graph{
+		Values:  m.values,
+		SymInts: []trace.SymInt{{ID: 0, Value: m.pos, Name: "pos", Min: 0, Max: context - 1}},
+	}
 	slots := 0
 	for i := range g.Values {
 		if v := &g.Values[i]; v.Kind == "tensor" {
@@ -75,7 +79,12 @@ func (m *model) graph() trace.Graph {
 			if o.Kind == "sdpa_with_kv_cache" {
 				d.Reads, d.Writes = attentionBuffers(o, label)
 			}
-			for _, at := range [][2]int{{1, context - 1}, {1, 0}, {maxChunk, context - maxChunk}, {maxChunk, 0}} {
+			for _, at := range [][2]int{
+				{1, context - 1},
+				{1, 0},
+				{maxChunk, context - maxChunk},
+				{maxChunk, 0},
+			} {
 				for _, l := range o.launch(at[0], at[1]) {
 					if l.slot != slot {
 						continue

@@ -44,7 +44,10 @@ func jitter(ns int64, what ...int) int64 {
 // step records the next n tokens.
 func (r *runner) step(n int) {
 	t, index := r.t, len(r.t.Steps)
-	s := trace.Step{Index: index, Phase: "decode", Position: r.pos, Timing: "dispatch", SymInts: map[string]int64{"pos": int64(r.pos)}, Canary: 1}
+	s := trace.Step{
+		Index: index, Phase: "decode", Position: r.pos, Timing: "dispatch",
+		SymInts: map[string]int64{"pos": int64(r.pos)}, Canary: 1,
+	}
 	if n > 1 {
 		s.Phase = "prefill"
 	}
@@ -66,7 +69,10 @@ func (r *runner) step(n int) {
 	}
 	span := at - 1280 - r.nextNS
 	busy := span - int64(len(ids)-1)*1280
-	s.GPU = &trace.GPU{StartNS: trace.Measured(r.nextNS), BusyNS: trace.Measured(busy), SpanNS: trace.Measured(span)}
+	s.GPU = &trace.GPU{
+		StartNS: trace.Measured(r.nextNS), BusyNS: trace.Measured(busy),
+		SpanNS: trace.Measured(span),
+	}
 	if levels := r.levelsOf(ids); !slices.Equal(levels, r.levels) {
 		s.Levels, r.levels = levels, levels
 	}
@@ -79,7 +85,11 @@ func (r *runner) step(n int) {
 	token := (r.pos + n) * 7 % vocab
 	s.Token, s.Text = &token, words[token%len(words)]
 	for i, logit := range []float64{11.25, 10.5, 9} {
-		s.Top = append(s.Top, trace.Candidate{ID: token + i, Text: words[(token+i)%len(words)], Logit: logit, P: 1 / float64(int(2)<<i)})
+		s.Top = append(s.Top,
+			trace.Candidate{
+				ID: token + i, Text: words[(token+i)%len(words)], Logit: logit,
+				P: 1 / float64(int(2)<<i),
+			})
 	}
 	s.Sampling = map[string]any{"temperature": 0.0}
 	for _, dims := range r.dims {
@@ -101,9 +111,12 @@ var words = []string{" the", " cat", " sat", " on", " a", " mat", ",", " and", "
 func cpu(dispatches int, span int64, index int, cold bool) trace.CPU {
 	encode := int64(dispatches) * 15_000 // a pass for each
 	c := trace.CPU{
-		ResizeNS: trace.Measured(41_000 + noise(900, index, 1)), UploadNS: trace.Measured(12_000), EncodeNS: trace.Measured(encode),
-		SubmitNS: trace.Measured(95_000), WaitNS: trace.Measured(span + 120_000), SampleNS: trace.Measured(9_000),
-		Passes: dispatches, Submits: 1, Writes: 2, WriteBytes: 2304, BindGroups: 0, Polls: 3, GCNS: trace.Measured(0),
+		ResizeNS: trace.Measured(41_000 + noise(900, index, 1)), UploadNS: trace.Measured(12_000),
+		EncodeNS: trace.Measured(encode),
+		SubmitNS: trace.Measured(95_000), WaitNS: trace.Measured(span + 120_000),
+		SampleNS: trace.Measured(9_000),
+		Passes:   dispatches, Submits: 1, Writes: 2, WriteBytes: 2304, BindGroups: 0, Polls: 3,
+		GCNS: trace.Measured(0),
 	}
 	total := 41_000 + noise(900, index, 1) + 12_000 + encode + 95_000 + span + 120_000 + 9_000
 	if cold {
@@ -207,8 +220,10 @@ func (r *runner) intern(id trace.DispatchID, l launch) trace.PlanID {
 		params = binary.LittleEndian.AppendUint32(params, p)
 	}
 	p := trace.Plan{
-		Dispatch: id, Kernel: l.kernel, Route: l.route, Reason: l.reason, Workgroups: l.grid, NeededGrid: l.grid,
-		NeededGroups: l.groups, IdleLanes: l.idle, Params: hex.EncodeToString(params), Bytes: l.bytes, FLOPs: l.flops,
+		Dispatch: id, Kernel: l.kernel, Route: l.route, Reason: l.reason, Workgroups: l.grid,
+		NeededGrid:   l.grid,
+		NeededGroups: l.groups, IdleLanes: l.idle, Params: hex.EncodeToString(params), Bytes: l.bytes,
+		FLOPs: l.flops,
 	}
 	if known, ok := r.known[p]; ok {
 		return known
@@ -220,7 +235,8 @@ func (r *runner) intern(id trace.DispatchID, l launch) trace.PlanID {
 	return p.ID
 }
 
-// levelsOf replays the barrier rule: a dispatch that reads what another since the last barrier wrote, or writes what one touched, begins a level.
+// levelsOf replays the barrier rule: a dispatch that reads what another since the last barrier wrote, or
+// writes what one touched, begins a level.
 func (r *runner) levelsOf(ids []trace.DispatchID) (levels []trace.DispatchID) {
 	read, written := map[trace.ValueID]bool{}, map[trace.ValueID]bool{}
 	for i, id := range ids {

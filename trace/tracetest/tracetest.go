@@ -1,7 +1,8 @@
-// Package tracetest makes traces for tests: believable runs of a Llama on an H200, the same every time, with exact grids, params,
-// levels and resize passes. Times follow those of ExecuTorch's runtime, in whole ticks of 32 ns with a little spread.
+// Package tracetest makes traces for tests: believable runs of a Llama on an H200, the same every time, with
+// exact grids, params, levels and resize passes. Times follow those of ExecuTorch's runtime, in whole ticks
+// of 32 ns with a little spread.
 //
-//	t := tracetest.Llama(16, 24) // a prefill of 42 tokens, 22 decode steps, and one that was repeated 20 times
+//	t := tracetest.Llama(16, 24) // prefill of 42 tokens, 22 decode steps, one repeated 20 times
 package tracetest
 
 import (
@@ -17,8 +18,9 @@ const Repeats = 20
 // PromptTokens is the length of the prefill that Llama begins with.
 const PromptTokens = 42
 
-// Llama is a run of so many layers and steps (at least 1 and 2): a cold prefill of PromptTokens tokens, then decode steps. The context
-// passes a multiple of 64 at step 23, where the attention's grid grows. The last step has the samples of Repeats repeats.
+// Llama is a run of so many layers and steps (at least 1 and 2): a cold prefill of PromptTokens tokens, then
+// decode steps. The context passes a multiple of 64 at step 23, where the attention's grid grows. The last
+// step has the samples of Repeats repeats.
 func Llama(layers, steps int) *trace.Trace {
 	chunks := slices.Repeat([]int{1}, steps)
 	chunks[0] = PromptTokens
@@ -28,7 +30,8 @@ func Llama(layers, steps int) *trace.Trace {
 	return t
 }
 
-// Run is a run of so many layers with a step for each chunk of tokens: a chunk of one is a decode step, of more a prefill.
+// Run is a run of so many layers with a step for each chunk of tokens: a chunk of one is a decode step, of
+// more a prefill.
 func Run(layers int, chunks ...int) *trace.Trace {
 	m := newModel(layers)
 	t := &trace.Trace{
@@ -39,21 +42,38 @@ func Run(layers int, chunks ...int) *trace.Trace {
 		Host:     trace.Host{OS: "linux", Arch: "amd64", CPUs: 16},
 		Device: trace.Device{
 			Name: "NVIDIA H200", Backend: "vulkan", Driver: "570.86", AdapterType: "discrete",
-			Limits: map[string]uint64{"max_compute_workgroups_per_dimension": 65535, "max_storage_buffer_binding_size": 2 << 30},
+			Limits: map[string]uint64{
+				"max_compute_workgroups_per_dimension": 65535,
+				"max_storage_buffer_binding_size":      2 << 30,
+			},
 			Ceilings: &trace.Ceilings{
 				CopyBytesPerS: []trace.CopyRate{{Bytes: 1 << 30, PerS: 4.24e12}}, FlopsPerS: 50e12,
-				DispatchNS: trace.Measured(1696), TimedPassNS: trace.Measured(4800), FillWorkgroups: 264, N: 20,
+				DispatchNS: trace.Measured(1696), TimedPassNS: trace.Measured(4800), FillWorkgroups: 264,
+				N: 20,
 			},
 		},
-		Clock: trace.Clock{NSPerTick: 1, OffsetNS: trace.Measured(0), ErrorNS: trace.Measured(900), QuantumNS: 32, Samples: 200},
-		Model: trace.Model{
-			Name: "llama-1b-4w.pte", Architecture: "llama", Parameters: 981_000_000, Quantization: "4w g32", Layers: layers,
-			Dims: map[string]int{"dim": dim, "heads": heads, "kv_heads": kvHeads, "ffn": ffn, "vocab": vocab, "context": context},
+		Clock: trace.Clock{
+			NSPerTick: 1, OffsetNS: trace.Measured(0), ErrorNS: trace.Measured(900),
+			QuantumNS: 32, Samples: 200,
 		},
-		Graph:    m.graph(),
-		Observer: &trace.Observer{UntimedNS: trace.Measured(7_700_000), TimedNS: trace.Measured(9_050_000), N: 8},
+		Model: trace.Model{
+			Name: "llama-1b-4w.pte", Architecture: "llama", Parameters: 981_000_000, Quantization: "4w g32",
+			Layers: layers,
+			Dims: map[string]int{
+				"dim": dim, "heads": heads, "kv_heads": kvHeads, "ffn": ffn, "vocab": vocab,
+				"context": context,
+			},
+		},
+		Graph: m.graph(),
+		Observer: &trace.Observer{
+			UntimedNS: trace.Measured(7_700_000), TimedNS: trace.Measured(9_050_000),
+			N: 8,
+		},
 	}
-	r := runner{t: t, m: m, inForce: map[trace.DispatchID]trace.PlanID{}, known: map[trace.Plan]trace.PlanID{}}
+	r := runner{
+		t: t, m: m, inForce: map[trace.DispatchID]trace.PlanID{},
+		known: map[trace.Plan]trace.PlanID{},
+	}
 	r.dims = map[trace.ValueID][]int{}
 	for _, n := range chunks {
 		r.step(n)
@@ -154,17 +174,21 @@ func (m *model) value(name, dtype, role string, dims ...int) trace.ValueID {
 	}
 	id := trace.ValueID(len(m.values))
 	m.values = append(m.values, trace.Value{
-		ID: id, Name: m.prefix + name, Kind: "tensor", DType: dtype, MaxDims: dims, Bytes: int64(n * bits / 8), Role: role,
+		ID: id, Name: m.prefix + name, Kind: "tensor", DType: dtype, MaxDims: dims,
+		Bytes: int64(n * bits / 8), Role: role,
 	})
 	return id
 }
 
 // op adds an operator of one slot and one output.
-func (m *model) op(name, kind string, inputs []trace.ValueID, out trace.ValueID, dims func(n, pos int) [][]int, f func(n, pos int) []launch) *operator {
+func (m *model) op(name, kind string, inputs []trace.ValueID, out trace.ValueID,
+	dims func(n, pos int) [][]int, f func(n, pos int) []launch,
+) *operator {
 	m.ops = append(m.ops, operator{
 		Op: trace.Op{
-			ID: trace.OpID(len(m.ops)), Name: m.prefix + name, Kind: kind, Inputs: inputs, Outputs: []trace.ValueID{out},
-			Layer: m.layer, Block: m.block,
+			ID: trace.OpID(len(m.ops)), Name: m.prefix + name, Kind: kind, Inputs: inputs,
+			Outputs: []trace.ValueID{out},
+			Layer:   m.layer, Block: m.block,
 		},
 		slots: []string{""}, dims: dims, launch: f,
 	})
@@ -193,7 +217,8 @@ func (m *model) embed(tokens trace.ValueID) trace.ValueID {
 	table := m.value("embed.weight", "q4", "constant", vocab, dim)
 	x := m.value("x", "f32", "intermediate", 1, maxChunk, dim)
 	m.op("embed", "embedding_q4gsw", []trace.ValueID{tokens, table}, x, rows(dim), func(n, _ int) []launch {
-		return one("embedding_q4gsw", [3]int{n, 1, 1}, n*64, 64, int64(n)*dim*5, 0, 13_800+int64(n-1)*20, uint32(n), dim)
+		return one("embedding_q4gsw", [3]int{n, 1, 1}, n*64, 64, int64(n)*dim*5, 0, 13_800+int64(n-1)*20,
+			uint32(n), dim)
 	})
 	return x
 }
@@ -204,7 +229,8 @@ func (m *model) slice(name string) trace.ValueID {
 	m.op(name, "slice", []trace.ValueID{table, m.pos}, out,
 		func(n, _ int) [][]int { return [][]int{{n, headDim / 2}} },
 		func(n, pos int) []launch {
-			return one("slice", [3]int{divUp(n*32, 64), 1, 1}, n*32, 64, int64(n)*32*8, 0, 5_800, uint32(n), uint32(pos))
+			return one("slice", [3]int{divUp(n*32, 64), 1, 1}, n*32, 64, int64(n)*32*8, 0, 5_800, uint32(n),
+				uint32(pos))
 		})
 	return out
 }
@@ -221,7 +247,8 @@ func (m *model) rmsNorm(x trace.ValueID, single bool) trace.ValueID {
 		if single {
 			n = 1
 		}
-		return one("rms_norm", [3]int{n, 1, 1}, n*64, 64, int64(n)*dim*8+dim*4, int64(n)*dim*4, 10_900+int64(n-1)*2, uint32(n), dim)
+		return one("rms_norm", [3]int{n, 1, 1}, n*64, 64, int64(n)*dim*8+dim*4, int64(n)*dim*4,
+			10_900+int64(n-1)*2, uint32(n), dim)
 	})
 	return out
 }
@@ -241,7 +268,8 @@ func (m *model) linear(name string, x trace.ValueID, k, n int, ns int64, single 
 		}
 		l := launch{
 			params: []uint32{uint32(rows), uint32(n), uint32(k)},
-			bytes:  int64(n)*int64(k)/2 + int64(n)*int64(k)/8 + 4*int64(rows)*int64(n+k), flops: 2 * int64(rows) * int64(n) * int64(k),
+			bytes:  int64(n)*int64(k)/2 + int64(n)*int64(k)/8 + 4*int64(rows)*int64(n+k),
+			flops:  2 * int64(rows) * int64(n) * int64(k),
 		}
 		if rows == 1 {
 			l.kernel, l.route, l.reason, l.ns = "linear_q4gsw_coop4_bicol", "bicol", "M=1 (else steel)", ns
@@ -264,7 +292,8 @@ func (m *model) rope(name string, x, cos, sin trace.ValueID, h int, ns int64) tr
 		func(n, _ int) [][]int { return [][]int{{1, n, h, headDim}} },
 		func(n, _ int) []launch {
 			pairs := n * h * headDim / 2
-			return one("apply_rotary_emb", [3]int{divUp(pairs, 64), 1, 1}, pairs, 64, int64(pairs)*16, int64(pairs)*6, ns+int64(n-1)*10, uint32(n), uint32(h))
+			return one("apply_rotary_emb", [3]int{divUp(pairs, 64), 1, 1}, pairs, 64, int64(pairs)*16,
+				int64(pairs)*6, ns+int64(n-1)*10, uint32(n), uint32(h))
 		})
 	return out
 }
@@ -272,7 +301,8 @@ func (m *model) rope(name string, x, cos, sin trace.ValueID, h int, ns int64) tr
 func (m *model) updateCache(name string, x, cache trace.ValueID, ns int64) {
 	op := m.op(name, "update_cache", []trace.ValueID{x, m.pos}, cache, nil, func(n, pos int) []launch {
 		elements := n * kvHeads * headDim
-		return one("update_cache", [3]int{divUp(elements, 256), 1, 1}, elements, 256, int64(elements)*8, 0, ns+int64(n-1)*2, uint32(n), uint32(pos))
+		return one("update_cache", [3]int{divUp(elements, 256), 1, 1}, elements, 256, int64(elements)*8, 0,
+			ns+int64(n-1)*2, uint32(n), uint32(pos))
 	})
 	op.State, op.Outputs = op.Outputs, nil
 }
@@ -281,45 +311,55 @@ func (m *model) attention(q, k, v trace.ValueID) trace.ValueID {
 	scores := m.value("scores", "f32", "scratch", heads, maxChunk, context)
 	partO := m.value("part_o", "f32", "scratch", heads, context/split, headDim)
 	out := m.value("attn", "f32", "intermediate", 1, maxChunk, heads*headDim)
-	op := m.op("sdpa", "sdpa_with_kv_cache", []trace.ValueID{q, m.pos}, out, rows(heads*headDim), func(n, pos int) []launch {
-		ctx := pos + n
-		params := []uint32{uint32(n), uint32(ctx)}
-		if n == 1 {
-			splits := divUp(ctx, split)
-			reason := "S=1, D=64 (else materialised)"
-			return []launch{
-				{
-					slot: 3, kernel: "fd_split", route: "FlashDecoding", reason: reason, params: params,
-					grid: [3]int{heads * splits, 1, 1}, groups: int64(heads * splits), idle: int64(heads * (splits*split - ctx)),
-					bytes: int64(ctx) * kvHeads * headDim * 8, flops: int64(ctx) * heads * headDim * 4, ns: 13_300 + int64(ctx-59)*20,
-				},
-				{
-					slot: 4, kernel: "fd_reduce", route: "FlashDecoding", reason: reason, params: params,
-					grid: [3]int{heads, 1, 1}, groups: heads, bytes: int64(heads*splits) * headDim * 4, ns: 5_800,
-				},
+	op := m.op("sdpa", "sdpa_with_kv_cache", []trace.ValueID{q, m.pos}, out, rows(heads*headDim),
+		func(n, pos int) []launch {
+			ctx := pos + n
+			params := []uint32{uint32(n), uint32(ctx)}
+			if n == 1 {
+				splits := divUp(ctx, split)
+				reason := "S=1, D=64 (else materialised)"
+				return []launch{
+					{
+						slot: 3, kernel: "fd_split", route: "FlashDecoding", reason: reason, params: params,
+						grid: [3]int{heads * splits, 1, 1}, groups: int64(heads * splits),
+						idle:  int64(heads * (splits*split - ctx)),
+						bytes: int64(ctx) * kvHeads * headDim * 8, flops: int64(ctx) * heads * headDim * 4,
+						ns: 13_300 + int64(ctx-59)*20,
+					},
+					{
+						slot: 4, kernel: "fd_reduce", route: "FlashDecoding", reason: reason, params: params,
+						grid: [3]int{heads, 1, 1}, groups: heads, bytes: int64(heads*splits) * headDim * 4,
+						ns: 5_800,
+					},
+				}
 			}
-		}
-		reason := fmt.Sprintf("S=%d > 1", n)
-		cells := int64(heads) * int64(n) * int64(ctx)
-		qk := launch{slot: 0, kernel: "sdpa_qk", route: "materialised", reason: reason, params: params, bytes: cells * 4, flops: cells * headDim * 2}
-		qk.grid = [3]int{divUp(ctx, 16), divUp(n, 16), heads}
-		qk.groups = int64(qk.grid[0]*qk.grid[1]) * heads
-		qk.ns, qk.idle = 12_000+cells/100, qk.groups*256-cells
-		softmax := qk
-		softmax.slot, softmax.kernel, softmax.grid, softmax.groups, softmax.idle = 1, "sdpa_softmax", [3]int{n * heads, 1, 1}, int64(n*heads), 0
-		av := qk
-		av.slot, av.kernel, av.grid = 2, "sdpa_av", [3]int{4, divUp(n, 16), heads}
-		av.groups = int64(4*divUp(n, 16)) * heads
-		av.idle = av.groups*256 - int64(n*heads*headDim)
-		return []launch{qk, softmax, av}
-	})
+			reason := fmt.Sprintf("S=%d > 1", n)
+			cells := int64(heads) * int64(n) * int64(ctx)
+			qk := launch{
+				slot: 0, kernel: "sdpa_qk", route: "materialised", reason: reason, params: params,
+				bytes: cells * 4, flops: cells * headDim * 2,
+			}
+			qk.grid = [3]int{divUp(ctx, 16), divUp(n, 16), heads}
+			qk.groups = int64(qk.grid[0]*qk.grid[1]) * heads
+			qk.ns, qk.idle = 12_000+cells/100, qk.groups*256-cells
+			softmax := qk
+			softmax.slot, softmax.kernel, softmax.grid, softmax.groups, softmax.idle = 1, "sdpa_softmax",
+				[3]int{n * heads, 1, 1}, int64(n*heads), 0
+			av := qk
+			av.slot, av.kernel, av.grid = 2, "sdpa_av", [3]int{4, divUp(n, 16), heads}
+			av.groups = int64(4*divUp(n, 16)) * heads
+			av.idle = av.groups*256 - int64(n*heads*headDim)
+			return []launch{qk, softmax, av}
+		})
 	op.slots = []string{"qk", "softmax", "av", "split", "reduce"}
 	op.State = []trace.ValueID{k, v}
 	op.Attrs = map[string]any{"scratch": []any{float64(scores), float64(partO)}}
 	return out
 }
 
-func (m *model) elementwise(name, kernel string, lanes, width int, ns int64, in ...trace.ValueID) trace.ValueID {
+func (m *model) elementwise(name, kernel string, lanes, width int, ns int64,
+	in ...trace.ValueID,
+) trace.ValueID {
 	out := m.value(name, "f32", "intermediate", 1, maxChunk, width)
 	m.op(name, kernel, in, out, rows(width), func(n, _ int) []launch {
 		elements := n * width
@@ -327,7 +367,8 @@ func (m *model) elementwise(name, kernel string, lanes, width int, ns int64, in 
 		if grid[0] > 65535 {
 			grid = [3]int{256, divUp(grid[0], 256), 1}
 		}
-		return one(kernel, grid, elements, lanes, int64(elements)*4*int64(len(in)+1), int64(elements), ns+int64((n-1)*width/400), uint32(elements))
+		return one(kernel, grid, elements, lanes, int64(elements)*4*int64(len(in)+1), int64(elements),
+			ns+int64((n-1)*width/400), uint32(elements))
 	})
 	return out
 }

@@ -1,5 +1,5 @@
-// Package tuitest has a session for tests and demonstrations of the terminal program: it plays a recorded trace back as if a model were
-// running, and fails, waits or panics where a test says so.
+// Package tuitest has a session for tests and demonstrations of the terminal program: it plays a recorded
+// trace back as if a model were running, and fails, waits or panics where a test says so.
 package tuitest
 
 import (
@@ -16,8 +16,8 @@ import (
 type Script struct {
 	// Progress is said before the trace's header.
 	Progress []session.Progress
-	// Before is called before every command and, in a run, before every step. What it returns is the command's error; it may wait,
-	// and it may panic.
+	// Before is called before every command and, in a run, before every step. What it returns is the
+	// command's error; it may wait, and it may panic.
 	Before func(context.Context, session.Command) error
 }
 
@@ -192,7 +192,8 @@ func (p *Session) step() error {
 		p.at(s)
 		return nil
 	}
-	return fmt.Errorf("position %d: the recording ends at %d", p.state.Position, p.recorded.Steps[len(p.recorded.Steps)-1].Position)
+	return fmt.Errorf("position %d: the recording ends at %d", p.state.Position,
+		p.recorded.Steps[len(p.recorded.Steps)-1].Position)
 }
 
 // repeat gives the current step n more samples: its own times with a little spread.

@@ -10,7 +10,8 @@ import (
 
 // Device is a fake device. Its exported fields may be set at any time.
 type Device struct {
-	// OnDispatch is called for each dispatch as it runs, in Submit. It may change the bytes of the read_write bindings.
+	// OnDispatch is called for each dispatch as it runs, in Submit. It may change the bytes of the read_write
+	// bindings.
 	OnDispatch func(Dispatch)
 	// Duration is how many ns a dispatch takes; 1000 where it is nil.
 	Duration func(pipeline string, x, y, z uint32) int64
@@ -20,7 +21,8 @@ type Device struct {
 	NSPerTick int64
 	// OnRead may change what Readback.Read gives, dst, which is from offset of the readback of that label.
 	OnRead func(label string, offset uint64, dst []byte)
-	// Fault makes calls fail: a call for which it returns an error does nothing and returns it. A dispatch's comes back from EndPass.
+	// Fault makes calls fail: a call for which it returns an error does nothing and returns it. A dispatch's
+	// comes back from EndPass.
 	Fault func(Call) error
 	// Logging says whether calls are appended to Log. With it off the hot path allocates nothing.
 	Logging bool
@@ -112,9 +114,9 @@ func (d *Device) NewBindGroup(label string, p gpu.Pipeline, bindings []gpu.Bindi
 	if err := d.call(Call{Kind: NewBindGroup, Label: label}); err != nil {
 		return nil, err
 	}
-	var books *rules.Pipeline
+	var validated *rules.Pipeline
 	if own, ok := p.(*pipeline); ok {
-		books = &own.Pipeline
+		validated = &own.Pipeline
 	}
 	bound := make([]rules.Bound, len(bindings))
 	for i, b := range bindings {
@@ -125,7 +127,7 @@ func (d *Device) NewBindGroup(label string, p gpu.Pipeline, bindings []gpu.Bindi
 	}
 	g := &bindGroup{bound: make([]Bound, len(bound))}
 	var err error
-	if g.BindGroup, err = d.rules.BindGroup(label, books, bound); err != nil {
+	if g.BindGroup, err = d.rules.BindGroup(label, validated, bound); err != nil {
 		return nil, err
 	}
 	for i, b := range bound {
@@ -159,7 +161,10 @@ func (d *Device) NewReadback(label string, size uint64) (gpu.Readback, error) {
 
 // Read implements gpu.Readback.
 func (r *readback) Read(dst []byte, offset uint64) error {
-	if err := r.dev.call(Call{Kind: Read, Label: r.Label(), Offset: offset, Size: uint64(len(dst))}); err != nil {
+	if err := r.dev.call(Call{
+		Kind: Read, Label: r.Label(), Offset: offset,
+		Size: uint64(len(dst)),
+	}); err != nil {
 		return err
 	}
 	if err := r.Readback.Read(len(dst), offset); err != nil {
@@ -212,7 +217,10 @@ func (d *Device) Write(b gpu.Buffer, offset uint64, data []byte) error {
 	if !ok {
 		return d.rules.Write(nil, offset, len(data))
 	}
-	if err := d.call(Call{Kind: Write, Label: own.Label(), Offset: offset, Size: uint64(len(data))}); err != nil {
+	if err := d.call(Call{
+		Kind: Write, Label: own.Label(), Offset: offset,
+		Size: uint64(len(data)),
+	}); err != nil {
 		return err
 	}
 	if err := d.rules.Write(&own.Buffer, offset, len(data)); err != nil {

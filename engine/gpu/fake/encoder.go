@@ -5,7 +5,8 @@ import (
 	"gpuscope/engine/gpu/rules"
 )
 
-// encoder records commands and runs them at Submit. A device has one, which is begun again for each recording.
+// encoder records commands and runs them at Submit. A device has one, which is begun again for each
+// recording.
 type encoder struct {
 	rules.Encoder
 	dev      *Device
@@ -63,7 +64,8 @@ func (e *encoder) Dispatch(p gpu.Pipeline, g gpu.BindGroup, x, y, z uint32) {
 		return
 	}
 	if e.Encoder.Dispatch(&pl.Pipeline, &bg.BindGroup, x, y, z) == nil {
-		e.commands = append(e.commands, command{kind: Run, pipeline: pl, group: bg, x: x, y: y, z: z, pass: e.pass})
+		e.commands = append(e.commands,
+			command{kind: Run, pipeline: pl, group: bg, x: x, y: y, z: z, pass: e.pass})
 	}
 }
 
@@ -115,13 +117,17 @@ func (e *encoder) Copy(src gpu.Buffer, srcOffset uint64, dst gpu.Buffer, dstOffs
 	if !ok1 || !ok2 {
 		return e.Encoder.Copy(nil, srcOffset, nil, dstOffset, size)
 	}
-	if err := e.call(Call{Kind: Copy, Label: to.Label(), From: from.Label(), Offset: dstOffset, Size: size}); err != nil {
+	if err := e.call(Call{
+		Kind: Copy, Label: to.Label(), From: from.Label(), Offset: dstOffset,
+		Size: size,
+	}); err != nil {
 		return err
 	}
 	if err := e.Encoder.Copy(&from.Buffer, srcOffset, &to.Buffer, dstOffset, size); err != nil {
 		return err
 	}
-	e.commands = append(e.commands, command{kind: Copy, src: from.bytes[srcOffset:][:size], dst: to.bytes[dstOffset:][:size]})
+	e.commands = append(e.commands,
+		command{kind: Copy, src: from.bytes[srcOffset:][:size], dst: to.bytes[dstOffset:][:size]})
 	return nil
 }
 
@@ -132,13 +138,17 @@ func (e *encoder) CopyOut(src gpu.Buffer, srcOffset uint64, dst gpu.Readback, ds
 	if !ok1 || !ok2 {
 		return e.Encoder.CopyOut(nil, srcOffset, nil, dstOffset, size)
 	}
-	if err := e.call(Call{Kind: CopyOut, Label: to.Label(), From: from.Label(), Offset: dstOffset, Size: size}); err != nil {
+	if err := e.call(Call{
+		Kind: CopyOut, Label: to.Label(), From: from.Label(), Offset: dstOffset,
+		Size: size,
+	}); err != nil {
 		return err
 	}
 	if err := e.Encoder.CopyOut(&from.Buffer, srcOffset, &to.Readback, dstOffset, size); err != nil {
 		return err
 	}
-	e.commands = append(e.commands, command{kind: Copy, src: from.bytes[srcOffset:][:size], dst: to.bytes[dstOffset:][:size]})
+	e.commands = append(e.commands,
+		command{kind: Copy, src: from.bytes[srcOffset:][:size], dst: to.bytes[dstOffset:][:size]})
 	return nil
 }
 
@@ -165,7 +175,7 @@ func (e *encoder) Discard() {
 	e.Encoder.Discard()
 }
 
-// call books a call of the encoder; a fault spoils the recording.
+// call logs a call of the encoder; a fault spoils the recording.
 func (e *encoder) call(c Call) error {
 	if err := e.dev.call(c); err != nil {
 		return e.Fail(err)
@@ -181,7 +191,8 @@ func (d *Device) run(c *command) {
 	case Run:
 		if d.OnDispatch != nil {
 			d.OnDispatch(Dispatch{
-				Pipeline: c.pipeline.Label(), Source: c.pipeline.source, Entry: c.pipeline.Entry, Pass: c.pass, Group: c.group.Label(),
+				Pipeline: c.pipeline.Label(), Source: c.pipeline.source, Entry: c.pipeline.Entry,
+				Pass: c.pass, Group: c.group.Label(),
 				Bound: c.group.bound, X: c.x, Y: c.y, Z: c.z,
 			})
 		}

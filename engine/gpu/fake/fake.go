@@ -1,8 +1,9 @@
-// Package fake is a driver of engine/gpu in pure Go that records everything and computes nothing, so that the engine, and whole
-// sessions, are tested with no GPU and the same every time.
+// Package fake is a driver of engine/gpu in pure Go that records everything and computes nothing, so that the
+// engine, and whole sessions, are tested with no GPU and the same every time.
 //
-// Buffers hold real bytes: Write lands in them, Copy and CopyOut move them, a readback gives them back, and all of it happens at
-// Submit, in order, as on a device. A dispatch leaves bytes alone unless the test computes on them:
+// Buffers hold real bytes: Write lands in them, Copy and CopyOut move them, a readback gives them back, and
+// all of it happens at Submit, in order, as on a device. A dispatch leaves bytes alone unless the test
+// computes on them:
 //
 //	dev := fake.New(fake.Options{})
 //	dev.OnDispatch = func(d fake.Dispatch) {
@@ -13,8 +14,9 @@
 //	dev.Duration = func(pipeline string, x, y, z uint32) int64 { return 1000 * int64(x) }
 //	dev.FailNth(fake.Submit, 3, errors.New("no"))
 //
-// The clock is virtual: it stands at what Duration said the dispatches took, so timestamps are exact. What WebGPU refuses is
-// refused here with the same words as in engine/gpu/wgpu, because both ask engine/gpu/rules.
+// The clock is virtual: it stands at what Duration said the dispatches took, so timestamps are exact. What
+// WebGPU refuses is refused here with the same words as in engine/gpu/wgpu, because both ask
+// engine/gpu/rules.
 package fake
 
 import (
@@ -26,8 +28,8 @@ import (
 
 // Options say what device there is.
 type Options struct {
-	// Info is the adapter. What is zero in it is filled in: the name, WebGPU's default limits. Timestamps are on unless NoTimestamps says
-	// otherwise.
+	// Info is the adapter. What is zero in it is filled in: the name, WebGPU's default limits. Timestamps are
+	// on unless NoTimestamps says otherwise.
 	Info         gpu.AdapterInfo
 	NoTimestamps bool
 	// NoLog starts the device with Logging off.
@@ -38,7 +40,10 @@ type Options struct {
 func (o Options) info() gpu.AdapterInfo {
 	info := o.Info
 	if info.Name == "" {
-		info = gpu.AdapterInfo{Name: "fake", Vendor: "gpuscope", Driver: "fake", Type: gpu.CPU, Limits: info.Limits}
+		info = gpu.AdapterInfo{
+			Name: "fake", Vendor: "gpuscope", Driver: "fake", Type: gpu.CPU,
+			Limits: info.Limits,
+		}
 	}
 	if info.Limits == (gpu.Limits{}) {
 		info.Limits = gpu.DefaultLimits()

@@ -38,9 +38,15 @@ func newBench(t testing.TB, o Options) *bench {
 	must(err)
 	b.params, err = b.NewBuffer("params", 512, gpu.Uniform)
 	must(err)
-	b.kernel, err = b.NewPipeline(gpu.PipelineDesc{Label: "add", Source: "...", Bindings: []gpu.Access{gpu.Read, gpu.Read, gpu.ReadWrite, gpu.Params}})
+	b.kernel,
+		err = b.NewPipeline(gpu.PipelineDesc{
+		Label: "add", Source: "...",
+		Bindings: []gpu.Access{gpu.Read, gpu.Read, gpu.ReadWrite, gpu.Params},
+	})
 	must(err)
-	b.group, err = b.NewBindGroup("g", b.kernel, []gpu.Binding{{Buffer: b.a}, {Buffer: b.b}, {Buffer: b.c}, {Buffer: b.params, Offset: 256, Size: 16}})
+	b.group,
+		err = b.NewBindGroup("g", b.kernel,
+		[]gpu.Binding{{Buffer: b.a}, {Buffer: b.b}, {Buffer: b.c}, {Buffer: b.params, Offset: 256, Size: 16}})
 	must(err)
 	b.readback, err = b.NewReadback("out", 16)
 	must(err)
@@ -78,16 +84,19 @@ func TestATestComputesOnTheBytesOfADispatch(t *testing.T) {
 	b := newBench(t, Options{})
 	var seen []string
 	b.OnDispatch = func(d Dispatch) {
-		seen = append(seen, fmt.Sprintf("%s entry %s pass %s group %s source %s", d, d.Entry, d.Pass, d.Group, d.Source))
+		seen = append(seen,
+			fmt.Sprintf("%s entry %s pass %s group %s source %s", d, d.Entry, d.Pass, d.Group, d.Source))
 		for _, x := range d.Bound {
 			seen = append(seen, fmt.Sprintf("%s %s %d+%d", x.Buffer, x.Access, x.Offset, len(x.Bytes)))
 		}
 		for i := range 4 {
 			u := binary.LittleEndian.Uint32
-			binary.LittleEndian.PutUint32(d.Bound[2].Bytes[4*i:], u(d.Bound[0].Bytes[4*i:])+u(d.Bound[1].Bytes[4*i:])+u(d.Bound[3].Bytes))
+			binary.LittleEndian.PutUint32(d.Bound[2].Bytes[4*i:],
+				u(d.Bound[0].Bytes[4*i:])+u(d.Bound[1].Bytes[4*i:])+u(d.Bound[3].Bytes))
 		}
 	}
-	if err := errors.Join(b.Write(b.a, 4, []byte{1, 0, 0, 0}), b.Write(b.b, 4, []byte{10, 0, 0, 0}), b.Write(b.params, 256, []byte{100, 0, 0, 0})); err != nil {
+	if err := errors.Join(b.Write(b.a, 4, []byte{1, 0, 0, 0}), b.Write(b.b, 4, []byte{10, 0, 0, 0}),
+		b.Write(b.params, 256, []byte{100, 0, 0, 0})); err != nil {
 		t.Fatal(err)
 	}
 	b.step(t)
@@ -121,7 +130,8 @@ func TestLog(t *testing.T) {
 		t.Errorf("log %s\nwant %s", s, want)
 	}
 	if b.Count(Run) != 1 || b.Count(Submit) != 1 || b.Count(NewBuffer) != 0 || b.WroteBytes != 8 {
-		t.Errorf("counts: %d dispatches, %d submits, %d buffers, %d bytes written", b.Count(Run), b.Count(Submit), b.Count(NewBuffer), b.WroteBytes)
+		t.Errorf("counts: %d dispatches, %d submits, %d buffers, %d bytes written", b.Count(Run),
+			b.Count(Submit), b.Count(NewBuffer), b.WroteBytes)
 	}
 }
 
@@ -192,7 +202,8 @@ func TestFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	enc.Dispatch(b.kernel, b.group, 4, 1, 1)
-	if err := enc.EndPass(); !errors.Is(err, broken) || err.Error() != "encoder step: pass p: Dispatch add: broken" {
+	if err := enc.EndPass(); !errors.Is(err, broken) ||
+		err.Error() != "encoder step: pass p: Dispatch add: broken" {
 		t.Errorf("end of pass: %v", err)
 	}
 	if err := enc.Submit(); !errors.Is(err, broken) {
@@ -207,7 +218,8 @@ func TestFaults(t *testing.T) {
 	}
 	b.step(t)
 	b.Lose("unplugged")
-	if _, err := b.Begin("step"); !errors.Is(err, gpu.ErrDeviceLost) || err.Error() != "device lost: unplugged" {
+	if _, err := b.Begin("step"); !errors.Is(err, gpu.ErrDeviceLost) ||
+		err.Error() != "device lost: unplugged" {
 		t.Errorf("begin on a lost device: %v", err)
 	}
 }
@@ -267,9 +279,13 @@ func TestAdapterFromOptions(t *testing.T) {
 	t.Parallel()
 	limits := gpu.DefaultLimits()
 	limits.MaxStorageBinding = 1 << 10
-	drv := &Driver{All: []Options{{NoTimestamps: true}, {Info: gpu.AdapterInfo{Name: "big", Type: gpu.Discrete, Limits: limits}}}}
+	drv := &Driver{All: []Options{
+		{NoTimestamps: true},
+		{Info: gpu.AdapterInfo{Name: "big", Type: gpu.Discrete, Limits: limits}},
+	}}
 	list, err := drv.Adapters()
-	if err != nil || len(list) != 2 || list[0].Timestamps || !list[1].Timestamps || list[1].Limits != limits || list[0].Limits != gpu.DefaultLimits() {
+	if err != nil || len(list) != 2 || list[0].Timestamps || !list[1].Timestamps ||
+		list[1].Limits != limits || list[0].Limits != gpu.DefaultLimits() {
 		t.Fatalf("adapters %+v, %v", list, err)
 	}
 	if _, err := drv.Open(2); !errors.Is(err, gpu.ErrNoAdapter) {

@@ -32,15 +32,18 @@ const (
 // String is the method's name.
 func (k Kind) String() string {
 	return [...]string{
-		"NewBuffer", "NewPipeline", "NewBindGroup", "NewReadback", "NewTimestamps", "Write", "Begin", "BeginPass", "Dispatch", "EndPass",
-		"Timestamp", "Resolve", "Copy", "CopyOut", "Submit", "Discard", "Wait", "Readback.Read", "Timestamps.Read", "?",
+		"NewBuffer", "NewPipeline", "NewBindGroup", "NewReadback", "NewTimestamps", "Write", "Begin",
+		"BeginPass", "Dispatch", "EndPass",
+		"Timestamp", "Resolve", "Copy", "CopyOut", "Submit", "Discard", "Wait", "Readback.Read",
+		"Timestamps.Read", "?",
 	}[min(k, kinds)]
 }
 
 // Call is one call, with what of it has a meaning for its kind.
 type Call struct {
 	Kind Kind
-	// Label is the label of what the call is about: the object made, written, read or copied to, the pass, the encoder, the pipeline.
+	// Label is the label of what the call is about: the object made, written, read or copied to, the pass,
+	// the encoder, the pipeline.
 	Label string
 	// From is the label of the source of a copy, and of the bind group of a dispatch.
 	From    string
@@ -72,7 +75,7 @@ func (c Call) String() string {
 	return s
 }
 
-// call books a call and says whether it is to fail.
+// call logs a call and says whether it is to fail.
 func (d *Device) call(c Call) error {
 	d.counts[c.Kind]++
 	if d.Logging {
@@ -95,7 +98,8 @@ type fault struct {
 	err error
 }
 
-// FailNth makes the n-th call of a kind from now on (1 is the next) return an error that wraps err. One such fault a kind.
+// FailNth makes the n-th call of a kind from now on (1 is the next) return an error that wraps err. One such
+// fault a kind.
 func (d *Device) FailNth(kind Kind, n int, err error) {
 	d.faults[kind] = fault{n: d.counts[kind] + n, err: err}
 }

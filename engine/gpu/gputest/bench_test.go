@@ -30,9 +30,10 @@ func patternSource(access [4]gpu.Access) string {
 	return s.String() + "}\n"
 }
 
-// BenchmarkBarriers measures what gpu.Barriers counts: GPU time per dispatch and per level of a pass of small dispatches, for patterns
-// that do the same number of dispatches with more or fewer barriers. A word is a dispatch that reads the lower-case buffers and writes the
-// upper-case one; each repetition has buffers of its own.
+// BenchmarkBarriers measures what gpu.Barriers counts: GPU time per dispatch and per level of a pass of small
+// dispatches, for patterns that do the same number of dispatches with more or fewer barriers. A word is a
+// dispatch that reads the lower-case buffers and writes the upper-case one; each repetition has buffers of
+// its own.
 func BenchmarkBarriers(b *testing.B) {
 	dev := Open(b)
 	if !dev.Info().Timestamps {
@@ -64,7 +65,10 @@ func benchmarkPattern(b *testing.B, dev gpu.Device, words []string) {
 				access[i] = gpu.ReadWrite
 			}
 		}
-		p, err := dev.NewPipeline(gpu.PipelineDesc{Label: word, Source: patternSource(access), Bindings: access[:]})
+		p, err := dev.NewPipeline(gpu.PipelineDesc{
+			Label: word, Source: patternSource(access),
+			Bindings: access[:],
+		})
 		must(err)
 		defer p.Release()
 		pipelines[word] = p

@@ -56,7 +56,8 @@ func compute(d fake.Dispatch) {
 		a, b, c, params := d.Bound[0].Bytes, d.Bound[1].Bytes, d.Bound[2].Bytes, d.Bound[3].Bytes
 		n := min(u32(params), d.X*d.Y*64)
 		for i := 0; i < int(n); i++ {
-			binary.LittleEndian.PutUint32(c[4*i:], math.Float32bits(f32(a[4*i:])+f32(params[4:])*f32(b[4*i:])))
+			binary.LittleEndian.PutUint32(c[4*i:],
+				math.Float32bits(f32(a[4*i:])+f32(params[4:])*f32(b[4*i:])))
 		}
 	case incrementSource:
 		x := d.Bound[0].Bytes
@@ -107,7 +108,8 @@ func (k kit) readback(label string, size uint64) gpu.Readback {
 func (k kit) add() gpu.Pipeline {
 	k.Helper()
 	return got[gpu.Pipeline](k)(k.dev.NewPipeline(gpu.PipelineDesc{
-		Label: "add", Source: addSource, Bindings: []gpu.Access{gpu.Read, gpu.Read, gpu.ReadWrite, gpu.Params},
+		Label: "add", Source: addSource,
+		Bindings: []gpu.Access{gpu.Read, gpu.Read, gpu.ReadWrite, gpu.Params},
 	}))
 }
 
@@ -225,13 +227,15 @@ func TestVectorAdd(t *testing.T) {
 		k := kit{t, dev}
 		p := k.add()
 		for _, n := range []int{1, 63, 64, 65, 1000, 70000} {
-			a, b, c, params := k.buffer("a", uint64(4*n)), k.buffer("b", uint64(4*n)), k.buffer("c", uint64(4*n)), k.uniform("params", 16)
+			a, b, c, params := k.buffer("a", uint64(4*n)), k.buffer("b", uint64(4*n)),
+				k.buffer("c", uint64(4*n)), k.uniform("params", 16)
 			k.must(
 				dev.Write(a, 0, floats(n, func(i int) float32 { return float32(i) })),
 				dev.Write(b, 0, floats(n, func(i int) float32 { return float32(2*i + 1) })),
 				dev.Write(params, 0, words(uint32(n), math.Float32bits(0.5))),
 			)
-			g := k.group(p, gpu.Binding{Buffer: a}, gpu.Binding{Buffer: b}, gpu.Binding{Buffer: c}, gpu.Binding{Buffer: params})
+			g := k.group(p, gpu.Binding{Buffer: a}, gpu.Binding{Buffer: b}, gpu.Binding{Buffer: c},
+				gpu.Binding{Buffer: params})
 			enc := k.begin()
 			k.pass(enc, p, g, uint32((n+127)/128), 2, 1)
 			k.must(enc.Submit())
@@ -252,12 +256,15 @@ func TestUniformOffsetsReachTheirDispatch(t *testing.T) {
 		arena := k.uniform("arena", 4*align)
 		storage := uint64(dev.Info().Limits.StorageAlignment)
 		out := k.buffer("out", 4*storage)
-		k.must(dev.Write(a, 0, floats(1, func(int) float32 { return 1 })), dev.Write(b, 0, floats(1, func(int) float32 { return 1 })))
+		k.must(dev.Write(a, 0, floats(1, func(int) float32 { return 1 })),
+			dev.Write(b, 0, floats(1, func(int) float32 { return 1 })))
 		enc := k.begin()
 		k.must(enc.BeginPass("four"))
 		for i := range uint64(4) {
 			k.must(dev.Write(arena, i*align, words(1, math.Float32bits(float32(10*i)))))
-			g := k.group(p, gpu.Binding{Buffer: a}, gpu.Binding{Buffer: b}, gpu.Binding{Buffer: out, Offset: i * storage, Size: 4}, gpu.Binding{Buffer: arena, Offset: i * align, Size: 8})
+			g := k.group(p, gpu.Binding{Buffer: a}, gpu.Binding{Buffer: b},
+				gpu.Binding{Buffer: out, Offset: i * storage, Size: 4},
+				gpu.Binding{Buffer: arena, Offset: i * align, Size: 8})
 			enc.Dispatch(p, g, 1, 1, 1)
 		}
 		k.must(enc.EndPass(), enc.Submit())

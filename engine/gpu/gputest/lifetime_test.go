@@ -56,7 +56,8 @@ func TestNothingIsLeft(t *testing.T) {
 	})
 }
 
-// TestOpenAndCloseManyTimes: a device gives everything back, threads and descriptors included, with objects left and with work submitted.
+// TestOpenAndCloseManyTimes: a device gives everything back, threads and descriptors included, with objects
+// left and with work submitted.
 func TestOpenAndCloseManyTimes(t *testing.T) {
 	run := func() {
 		dev := Open(t)
@@ -119,13 +120,15 @@ func openFiles(t *testing.T) int {
 	return len(list)
 }
 
-// TestThousandsOfStepsInConstantMemory: a step with params, passes, clock readings and a readback keeps nothing.
+// TestThousandsOfStepsInConstantMemory: a step with params, passes, clock readings and a readback keeps
+// nothing.
 func TestThousandsOfStepsInConstantMemory(t *testing.T) {
 	dev := Open(t)
 	k := kit{t, dev.(device)}
 	p := k.add()
 	a, b, c, u := k.buffer("a", 4096), k.buffer("b", 4096), k.buffer("c", 4096), k.uniform("u", 256)
-	g := k.group(p, gpu.Binding{Buffer: a}, gpu.Binding{Buffer: b}, gpu.Binding{Buffer: c}, gpu.Binding{Buffer: u})
+	g := k.group(p, gpu.Binding{Buffer: a}, gpu.Binding{Buffer: b}, gpu.Binding{Buffer: c},
+		gpu.Binding{Buffer: u})
 	r := k.readback("r", 64)
 	var ts gpu.Timestamps
 	if dev.Info().Timestamps {
@@ -189,8 +192,8 @@ func TestObjectsMadeAndReleasedInConstantMemory(t *testing.T) {
 	grows(t, before, 2<<20, "2000 buffers")
 }
 
-// TestUploadStaysWithinItsStagingMemory: written data is staged in memory of the same size, which must not pile up while a model's
-// weights are written and nothing is submitted.
+// TestUploadStaysWithinItsStagingMemory: written data is staged in memory of the same size, which must not
+// pile up while a model's weights are written and nothing is submitted.
 func TestUploadStaysWithinItsStagingMemory(t *testing.T) {
 	dev := Open(t)
 	k := kit{t, dev.(device)}

@@ -30,7 +30,8 @@ func at[T any](list []T, i int) (v T) {
 	return v
 }
 
-// action is one call with its arguments drawn; it is done on both sides. It returns what a caller sees: bytes and an error.
+// action is one call with its arguments drawn; it is done on both sides. It returns what a caller sees: bytes
+// and an error.
 type action func(s *side) ([]byte, error)
 
 var actions = map[string]func(t *rapid.T) action{
@@ -48,7 +49,8 @@ var actions = map[string]func(t *rapid.T) action{
 	"group": func(t *rapid.T) action {
 		i, offset := draw(t), rapid.SampledFrom([]uint64{0, 0, 4, 64, 256, 8192}).Draw(t, "offset")
 		return func(s *side) ([]byte, error) {
-			g, err := s.dev.NewBindGroup(fmt.Sprintf("group %d", len(s.groups)), s.p, []gpu.Binding{{Buffer: at(s.buffers, i), Offset: offset}})
+			g, err := s.dev.NewBindGroup(fmt.Sprintf("group %d", len(s.groups)), s.p,
+				[]gpu.Binding{{Buffer: at(s.buffers, i), Offset: offset}})
 			if err == nil {
 				s.groups = append(s.groups, g)
 			}
@@ -93,7 +95,8 @@ var actions = map[string]func(t *rapid.T) action{
 	},
 	"write": func(t *rapid.T) action {
 		i, offset := draw(t), offset(t)
-		data := rapid.SampledFrom([][]byte{{1, 2, 3, 4}, {5, 6, 7, 8, 9, 10, 11, 12}, {1}, nil}).Draw(t, "data")
+		data := rapid.SampledFrom([][]byte{{1, 2, 3, 4}, {5, 6, 7, 8, 9, 10, 11, 12}, {1}, nil}).Draw(t,
+			"data")
 		return func(s *side) ([]byte, error) { return nil, s.dev.Write(at(s.buffers, i), offset, data) }
 	},
 	"begin": func(*rapid.T) action {
@@ -129,12 +132,17 @@ var actions = map[string]func(t *rapid.T) action{
 		}
 	}),
 	"copy": encode(func(t *rapid.T) func(s *side) error {
-		i, j, from, to, size := draw(t), draw(t), offset(t), offset(t), rapid.SampledFrom([]uint64{4, 16, 64, 5}).Draw(t, "size")
+		i, j, from, to, size := draw(t), draw(t), offset(t), offset(t),
+			rapid.SampledFrom([]uint64{4, 16, 64, 5}).Draw(t, "size")
 		return func(s *side) error { return s.enc.Copy(at(s.buffers, i), from, at(s.buffers, j), to, size) }
 	}),
 	"copy out": encode(func(t *rapid.T) func(s *side) error {
-		i, j, from, to, size := draw(t), draw(t), offset(t), offset(t), rapid.SampledFrom([]uint64{4, 16, 64}).Draw(t, "size")
-		return func(s *side) error { return s.enc.CopyOut(at(s.buffers, i), from, at(s.readbacks, j), to, size) }
+		i, j, from, to, size := draw(t), draw(t), offset(t), offset(t),
+			rapid.SampledFrom([]uint64{4, 16, 64}).Draw(t, "size")
+		return func(s *side) error {
+			return s.enc.CopyOut(at(s.buffers, i), from, at(s.readbacks, j), to,
+				size)
+		}
 	}),
 	"stamp": encode(func(t *rapid.T) func(s *side) error {
 		i, slot := draw(t), rapid.IntRange(0, 3).Draw(t, "slot")
@@ -196,19 +204,27 @@ func offset(t *rapid.T) uint64 {
 	return rapid.SampledFrom([]uint64{0, 0, 0, 4, 16, 60, 2, 4096, 1 << 63}).Draw(t, "offset")
 }
 
-// TestBothDriversAnswerTheSame: whatever is called in whatever order, the fake driver and WebGPU give the same errors and the same bytes,
-// and nothing reaches the native library that makes it abort.
+// TestBothDriversAnswerTheSame: whatever is called in whatever order, the fake driver and WebGPU give the
+// same errors and the same bytes, and nothing reaches the native library that makes it abort.
 func TestBothDriversAnswerTheSame(outer *testing.T) {
 	real := Open(outer)
 	info := real.Info()
 	kinds := []string{ // the more frequent ones more than once
-		"buffer", "group", "readback", "timestamps", "release", "write", "begin", "pass", "end", "dispatch", "run", "copy", "copy out", "stamp", "resolve",
-		"submit", "discard", "wait", "read", "read ticks", "write", "begin", "run", "run", "run", "copy out", "copy out", "submit", "submit", "submit", "wait", "read",
+		"buffer", "group", "readback", "timestamps", "release", "write", "begin", "pass", "end", "dispatch",
+		"run", "copy", "copy out", "stamp", "resolve",
+		"submit", "discard", "wait", "read", "read ticks", "write", "begin", "run", "run", "run", "copy out",
+		"copy out", "submit", "submit", "submit", "wait", "read",
 	}
 	rapid.Check(outer, func(t *rapid.T) {
-		pretend := fake.New(fake.Options{Info: gpu.AdapterInfo{Name: "twin", Limits: info.Limits}, NoTimestamps: !info.Timestamps, NoLog: true})
+		pretend := fake.New(fake.Options{
+			Info:         gpu.AdapterInfo{Name: "twin", Limits: info.Limits},
+			NoTimestamps: !info.Timestamps, NoLog: true,
+		})
 		pretend.OnDispatch = compute
-		desc := gpu.PipelineDesc{Label: "increment", Source: incrementSource, Entry: "bump", Bindings: []gpu.Access{gpu.ReadWrite}}
+		desc := gpu.PipelineDesc{
+			Label: "increment", Source: incrementSource, Entry: "bump",
+			Bindings: []gpu.Access{gpu.ReadWrite},
+		}
 		sides := [2]*side{{dev: pretend}, {dev: real}}
 		for _, s := range sides {
 			var err error
@@ -218,7 +234,10 @@ func TestBothDriversAnswerTheSame(outer *testing.T) {
 			defer s.releaseAll()
 			k := kit{outer, s.dev.(device)}
 			s.buffers = []gpu.Buffer{k.buffer("a", 64), k.buffer("b", 256)}
-			s.groups = []gpu.BindGroup{k.group(s.p, gpu.Binding{Buffer: s.buffers[0]}), k.group(s.p, gpu.Binding{Buffer: s.buffers[1]})}
+			s.groups = []gpu.BindGroup{
+				k.group(s.p, gpu.Binding{Buffer: s.buffers[0]}),
+				k.group(s.p, gpu.Binding{Buffer: s.buffers[1]}),
+			}
 			s.readbacks = []gpu.Readback{k.readback("r", 64)}
 		}
 		for step := range rapid.IntRange(10, 100).Draw(t, "steps") {
@@ -227,7 +246,8 @@ func TestBothDriversAnswerTheSame(outer *testing.T) {
 			wantBytes, wantErr := do(sides[0])
 			gotBytes, gotErr := do(sides[1])
 			if fmt.Sprint(gotErr) != fmt.Sprint(wantErr) || !bytes.Equal(gotBytes, wantBytes) {
-				t.Fatalf("step %d, %s:\nfake: % x, %v\nwgpu: % x, %v", step, kind, wantBytes, wantErr, gotBytes, gotErr)
+				t.Fatalf("step %d, %s:\nfake: % x, %v\nwgpu: % x, %v", step, kind, wantBytes, wantErr,
+					gotBytes, gotErr)
 			}
 		}
 	})

@@ -42,9 +42,11 @@ func TestWrongSizesAndOffsetsAreRefused(t *testing.T) {
 		refused(t, "usage", err, "usage 7")
 
 		b := k.buffer("b", 16)
-		refused(t, "write not aligned", dev.Write(b, 2, make([]byte, 4)), "write of 4 bytes at 2", "multiples of 4")
+		refused(t, "write not aligned", dev.Write(b, 2, make([]byte, 4)), "write of 4 bytes at 2",
+			"multiples of 4")
 		refused(t, "write of odd length", dev.Write(b, 0, make([]byte, 3)), "write of 3 bytes at 0")
-		refused(t, "write past the end", dev.Write(b, 12, make([]byte, 8)), "write of 8 bytes at 12, it has 16")
+		refused(t, "write past the end", dev.Write(b, 12, make([]byte, 8)),
+			"write of 8 bytes at 12, it has 16")
 		refused(t, "write far past the end", dev.Write(b, 1<<63, make([]byte, 8)), "it has 16")
 		k.must(dev.Write(b, 16, nil))
 
@@ -69,21 +71,33 @@ func TestWrongBindingsAreRefused(t *testing.T) {
 		refused(t, "too few", bind(of(a)), "bind group g: 1 bindings for pipeline add, which has 4")
 		refused(t, "too many", bind(of(a), of(b), of(c), of(u), of(u)), "5 bindings")
 		refused(t, "no buffer", bind(of(a), of(b), of(nil), of(u)), "binding 2 (read_write)")
-		refused(t, "uniform as storage", bind(of(u), of(b), of(c), of(u)), "binding 0 (read): buffer u", "not made for this use")
-		refused(t, "storage as uniform", bind(of(a), of(b), of(c), of(a)), "binding 3 (uniform): buffer a", "not made for this use")
-		refused(t, "read and read_write", bind(of(a), of(b), of(a), of(u)), "bindings 0 (read) and 2 (read_write) are the same buffer a")
-		refused(t, "storage offset", bind(of(a), gpu.Binding{Buffer: b, Offset: 4}, of(c), of(u)), "buffer b: offset 4")
-		refused(t, "uniform offset", bind(of(a), of(b), of(c), gpu.Binding{Buffer: u, Offset: uint64(limits.UniformAlignment) / 2}), "buffer u: offset")
-		refused(t, "past the end", bind(of(a), of(b), of(c), gpu.Binding{Buffer: u, Offset: 512, Size: 1024}), "buffer u: 1024 bytes at 512, it has 1024")
-		refused(t, "at the end", bind(of(a), of(b), of(c), gpu.Binding{Buffer: u, Offset: 1024}), "buffer u: nothing at 1024")
-		refused(t, "odd size", bind(of(a), of(b), gpu.Binding{Buffer: c, Size: 6}, of(u)), "6 bytes, not a multiple of 4")
+		refused(t, "uniform as storage", bind(of(u), of(b), of(c), of(u)), "binding 0 (read): buffer u",
+			"not made for this use")
+		refused(t, "storage as uniform", bind(of(a), of(b), of(c), of(a)), "binding 3 (uniform): buffer a",
+			"not made for this use")
+		refused(t, "read and read_write", bind(of(a), of(b), of(a), of(u)),
+			"bindings 0 (read) and 2 (read_write) are the same buffer a")
+		refused(t, "storage offset", bind(of(a), gpu.Binding{Buffer: b, Offset: 4}, of(c), of(u)),
+			"buffer b: offset 4")
+		refused(t, "uniform offset",
+			bind(of(a), of(b), of(c), gpu.Binding{Buffer: u, Offset: uint64(limits.UniformAlignment) / 2}),
+			"buffer u: offset")
+		refused(t, "past the end", bind(of(a), of(b), of(c), gpu.Binding{Buffer: u, Offset: 512, Size: 1024}),
+			"buffer u: 1024 bytes at 512, it has 1024")
+		refused(t, "at the end", bind(of(a), of(b), of(c), gpu.Binding{Buffer: u, Offset: 1024}),
+			"buffer u: nothing at 1024")
+		refused(t, "odd size", bind(of(a), of(b), gpu.Binding{Buffer: c, Size: 6}, of(u)),
+			"6 bytes, not a multiple of 4")
 		big := k.uniform("big", limits.MaxUniformBinding+256)
 		if err := bind(of(a), of(b), of(c), of(big)); !errors.Is(err, gpu.ErrUnsupported) {
 			t.Errorf("a uniform binding over the limit: %v", err)
 		}
 		k.must(bind(of(a), of(a), of(c), of(u))) // reading one buffer twice is fine
 
-		_, err := dev.NewPipeline(gpu.PipelineDesc{Label: "wide", Source: "x", Bindings: make([]gpu.Access, limits.MaxStorageBuffers+1)})
+		_, err := dev.NewPipeline(gpu.PipelineDesc{
+			Label: "wide", Source: "x",
+			Bindings: make([]gpu.Access, limits.MaxStorageBuffers+1),
+		})
 		if !errors.Is(err, gpu.ErrUnsupported) {
 			t.Errorf("too many storage bindings: %v", err)
 		}
@@ -192,14 +206,26 @@ func TestWrongCopiesAreRefused(t *testing.T) {
 			do   func(enc gpu.Encoder) error
 			want string
 		}{
-			{"past the source", func(e gpu.Encoder) error { return e.Copy(b, 12, c, 0, 8) }, "buffer b: copy of 8 bytes at 12, it has 16"},
-			{"past the target", func(e gpu.Encoder) error { return e.Copy(b, 0, c, 12, 8) }, "buffer c: copy of 8 bytes at 12, it has 16"},
+			{
+				"past the source", func(e gpu.Encoder) error { return e.Copy(b, 12, c, 0, 8) },
+				"buffer b: copy of 8 bytes at 12, it has 16",
+			},
+			{
+				"past the target", func(e gpu.Encoder) error { return e.Copy(b, 0, c, 12, 8) },
+				"buffer c: copy of 8 bytes at 12, it has 16",
+			},
 			{"overflow", func(e gpu.Encoder) error { return e.Copy(b, 1<<63, c, 0, 1<<63) }, "buffer b"},
 			{"odd offset", func(e gpu.Encoder) error { return e.Copy(b, 2, c, 0, 4) }, "multiples of 4"},
 			{"odd size", func(e gpu.Encoder) error { return e.Copy(b, 0, c, 0, 7) }, "multiples of 4"},
-			{"to itself", func(e gpu.Encoder) error { return e.Copy(b, 0, b, 8, 8) }, "buffer b: copy to itself"},
+			{
+				"to itself", func(e gpu.Encoder) error { return e.Copy(b, 0, b, 8, 8) },
+				"buffer b: copy to itself",
+			},
 			{"no source", func(e gpu.Encoder) error { return e.Copy(nil, 0, b, 8, 8) }, "did not make"},
-			{"past the readback", func(e gpu.Encoder) error { return e.CopyOut(b, 0, r, 4, 8) }, "readback r: copy of 8 bytes at 4, it has 8"},
+			{
+				"past the readback", func(e gpu.Encoder) error { return e.CopyOut(b, 0, r, 4, 8) },
+				"readback r: copy of 8 bytes at 4, it has 8",
+			},
 			{"no readback", func(e gpu.Encoder) error { return e.CopyOut(b, 0, nil, 4, 8) }, "did not make"},
 		} {
 			enc := k.begin()
@@ -283,7 +309,8 @@ func TestReleasedObjectsAreRefused(t *testing.T) {
 		}
 		refused(t, "dispatch over a released buffer", dispatch(inc, g), "buffer b: used after its release")
 		g.Release()
-		refused(t, "dispatch with a released group", dispatch(inc, g), "bind group group: used after its release")
+		refused(t, "dispatch with a released group", dispatch(inc, g),
+			"bind group group: used after its release")
 		enc := k.begin()
 		refused(t, "copy", enc.Copy(a, 0, b, 0, 4), "buffer b: used after its release")
 		enc.Discard()
@@ -305,7 +332,8 @@ func TestReleasedObjectsAreRefused(t *testing.T) {
 		if data := k.read(c); data[0] != 1 {
 			t.Errorf("the recording did not run: % x", data)
 		}
-		refused(t, "dispatch with a released pipeline", dispatch(inc, g2), "pipeline increment: used after its release")
+		refused(t, "dispatch with a released pipeline", dispatch(inc, g2),
+			"pipeline increment: used after its release")
 		if live := dev.Live(); live.Total() != 1 {
 			t.Errorf("live objects: %+v, want one buffer", live)
 		}

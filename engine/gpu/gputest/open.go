@@ -1,5 +1,5 @@
-// Package gputest opens a GPU for the tests of other packages, and holds the test suite that every driver of engine/gpu passes. Only tests
-// import it; it imports engine/gpu/wgpu on their behalf.
+// Package gputest opens a GPU for the tests of other packages, and holds the test suite that every driver of
+// engine/gpu passes. Only tests import it; it imports engine/gpu/wgpu on their behalf.
 package gputest
 
 import (
@@ -11,8 +11,8 @@ import (
 	"gpuscope/engine/gpu/wgpu"
 )
 
-// Open opens the preferred adapter, or the one that GPUSCOPE_DEVICE names (as --device does), and releases the device when the test ends.
-// Where there is no adapter the test is skipped, and fails when CI is "true".
+// Open opens the preferred adapter, or the one that GPUSCOPE_DEVICE names (as --device does), and releases
+// the device when the test ends. Where there is no adapter the test is skipped, and fails when CI is "true".
 func Open(t testing.TB) gpu.Device {
 	t.Helper()
 	dev, err := open()

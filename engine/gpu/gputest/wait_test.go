@@ -9,7 +9,8 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// slowSource counts its workgroups, each of which takes its time. (llvmpipe ends any loop after 65,535 rounds.)
+// slowSource counts its workgroups, each of which takes its time. (llvmpipe ends any loop after 65,535
+// rounds.)
 const slowSource = `
 @group(0) @binding(0) var<storage, read_write> y: array<atomic<u32>>;
 @compute @workgroup_size(64)
@@ -37,7 +38,10 @@ func TestWaitIsForAsLongAsItTakes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p, err := dev.NewPipeline(gpu.PipelineDesc{Label: "slow", Source: slowSource, Bindings: []gpu.Access{gpu.ReadWrite}})
+	p, err := dev.NewPipeline(gpu.PipelineDesc{
+		Label: "slow", Source: slowSource,
+		Bindings: []gpu.Access{gpu.ReadWrite},
+	})
 	check(err)
 	y, err := dev.NewBuffer("y", 8, gpu.Storage)
 	check(err)

@@ -1,14 +1,17 @@
-// Package rules holds what WebGPU demands of its callers, checked in Go before a driver acts: the native library aborts the process
-// where a browser would report an error, so nothing wrong may reach it. Every driver of engine/gpu embeds these books in its objects
-// (Buffer, Readback, Pipeline, BindGroup, Timestamps, Encoder, Device) and asks them first, so that all of them refuse the same
-// things with the same words.
+// Package rules holds what WebGPU demands of its callers, checked in Go before a driver acts: the native
+// library aborts the process where a browser would report an error, so nothing wrong may reach it. Every
+// driver of engine/gpu embeds this validation in its objects (Buffer, Readback, Pipeline, BindGroup,
+// Timestamps, Encoder, Device) and asks them first, so that all of them refuse the same things with the same
+// words.
 //
-// The rules: an object is used on the device that made it, before its release; offsets, lengths, sizes, bindings and grids keep
-// to the alignments and limits of the device; a dispatch uses one buffer in one way; passes do not nest; one encoder at a time; an
-// encoder that met an error is not submitted; a clock reading is resolved only after it was written; a readback is read only after
-// Submit and Wait; a kernel keeps to the device's workgroup memory.
+// The rules: an object is used on the device that made it, before its release; offsets, lengths, sizes,
+// bindings and grids keep to the alignments and limits of the device; a dispatch uses one buffer in one way;
+// passes do not nest; one encoder at a time; an encoder that met an error is not submitted; a clock reading
+// is resolved only after it was written; a readback is read only after Submit and Wait; a kernel keeps to the
+// device's workgroup memory.
 //
-// Not checked here: what only the compiler knows (a params block smaller than the kernel's struct) and running out of memory.
+// Not checked here: what only the compiler knows (a params block smaller than the kernel's struct) and
+// running out of memory.
 package rules
 
 import (
@@ -43,7 +46,7 @@ type Live struct{ Buffers, Readbacks, Pipelines, BindGroups, Timestamps int }
 // Total is the number of objects of all kinds.
 func (l Live) Total() int { return l.Buffers + l.Readbacks + l.Pipelines + l.BindGroups + l.Timestamps }
 
-// Device is the books about one device.
+// Device is the validation of one device.
 type Device struct {
 	Limits gpu.Limits
 	// HasTimestamps says whether NewTimestamps may be granted.
@@ -60,7 +63,8 @@ type Device struct {
 	open    *Encoder
 	pending []*Readback // copied to by a submit that nobody waited for
 	stamped []*Timestamps
-	doomed  []func() // what gives memory back of objects that were released while an encoder was recording
+	// what gives memory back of objects that were released while an encoder was recording
+	deferredReleases []func()
 }
 
 // Err says why the device cannot be used; nil while it can.
@@ -73,7 +77,8 @@ func (d *Device) Lose(cause error) {
 	}
 }
 
-// Release frees every object that was not released, and ends the use of the device. It reports whether this is the first call.
+// Release frees every object that was not released, and ends the use of the device. It reports whether this
+// is the first call.
 func (d *Device) Release() bool {
 	if errors.Is(d.gone, errReleased) {
 		d.misuse(errors.New("device: released twice"))
@@ -98,12 +103,13 @@ var errReleased = errors.New("device: used after its release")
 // Live counts what is not released.
 func (d *Device) Live() Live {
 	return Live{
-		Buffers: len(d.live[BufferKind]), Readbacks: len(d.live[ReadbackKind]), Pipelines: len(d.live[PipelineKind]),
+		Buffers: len(d.live[BufferKind]), Readbacks: len(d.live[ReadbackKind]),
+		Pipelines:  len(d.live[PipelineKind]),
 		BindGroups: len(d.live[BindGroupKind]), Timestamps: len(d.live[TimestampsKind]),
 	}
 }
 
-// Waited tells the books that all submitted work is done: readbacks and timestamps can be read.
+// Waited tells the validation that all submitted work is done: readbacks and timestamps can be read.
 func (d *Device) Waited() {
 	for _, r := range d.pending {
 		r.inFlight, r.filled = false, true
@@ -128,8 +134,8 @@ type Object struct {
 	released bool
 }
 
-// Made books the object as live, once the driver has it; free gives its native memory back, called once by Release or by the
-// device's. It must be called on the object's final address.
+// Made counts the object as live, once the driver has it; free gives its native memory back, called once by
+// Release or by the device's. It must be called on the object's final address.
 func (o *Object) Made(free func()) {
 	if o.dev.live[o.kind] == nil {
 		o.dev.live[o.kind] = map[*Object]func(){}
@@ -148,7 +154,8 @@ func (o *Object) String() string {
 	return o.kind.String() + " " + o.label
 }
 
-// Release gives the object back. A second call, or one after the release of the device, has no effect but is noted as misuse.
+// Release gives the object back. A second call, or one after the release of the device, has no effect but is
+// noted as misuse.
 func (o *Object) Release() {
 	if o.released {
 		if o.dev.gone == nil {
@@ -160,7 +167,7 @@ func (o *Object) Release() {
 	o.released = true
 	delete(o.dev.live[o.kind], o)
 	if o.dev.open != nil { // a recording may use it
-		o.dev.doomed = append(o.dev.doomed, free)
+		o.dev.deferredReleases = append(o.dev.deferredReleases, free)
 		return
 	}
 	free()
@@ -181,7 +188,7 @@ func (o *Object) usable(d *Device) error {
 	return nil
 }
 
-// object starts the books of one.
+// object starts the validation of one.
 func (d *Device) object(kind Kind, label string) Object {
 	if label == "" {
 		label = "without a label"

@@ -7,7 +7,8 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// Encoder is the books about a recording. A driver keeps one for its device and begins it again for each submit.
+// Encoder is the validation of a recording. A driver keeps one for its device and begins it again for each
+// submit.
 type Encoder struct {
 	dev     *Device
 	label   string
@@ -31,7 +32,8 @@ func (e *Encoder) Begin(d *Device, label string) error {
 		return d.gone
 	}
 	if d.open != nil {
-		return fmt.Errorf("encoder %s: encoder %s is still recording, there is one at a time", label, d.open.label)
+		return fmt.Errorf("encoder %s: encoder %s is still recording, there is one at a time", label,
+			d.open.label)
 	}
 	d.serial++
 	d.open = e
@@ -136,7 +138,8 @@ func (e *Encoder) checkDispatch(p *Pipeline, g *BindGroup, x, y, z uint32) error
 		}
 	}
 	if limit := e.dev.Limits.MaxWorkgroups; x < 1 || y < 1 || z < 1 || x > limit || y > limit || z > limit {
-		return p.wrong("a grid of %d x %d x %d workgroups, the device takes 1 to %d in each dimension", x, y, z, limit)
+		return p.wrong("a grid of %d x %d x %d workgroups, the device takes 1 to %d in each dimension", x, y,
+			z, limit)
 	}
 	return nil
 }
@@ -173,7 +176,8 @@ func (e *Encoder) Timestamp(t *Timestamps, i int) error {
 	return nil
 }
 
-// Resolve checks that slots [0, n) hold readings: to resolve one that nobody wrote waits for it forever on some devices.
+// Resolve checks that slots [0, n) hold readings: to resolve one that nobody wrote waits for it forever on
+// some devices.
 func (e *Encoder) Resolve(t *Timestamps, n int) error {
 	if err := e.between("resolve"); err != nil {
 		return err
@@ -263,8 +267,8 @@ func (e *Encoder) checkCopy(b *Buffer, offset, size uint64) error {
 	return nil
 }
 
-// Ready says whether the recording can be submitted: what was wrong with it, if anything was. A readback that was released since
-// it was recorded cannot be read, and so is refused here.
+// Ready says whether the recording can be submitted: what was wrong with it, if anything was. A readback that
+// was released since it was recorded cannot be read, and so is refused here.
 func (e *Encoder) Ready() error {
 	switch {
 	case !e.Recording():
@@ -321,9 +325,9 @@ func (e *Encoder) Discard() {
 func (e *Encoder) end() {
 	e.targets, e.stamps, e.inPass = e.targets[:0], e.stamps[:0], false
 	e.dev.open = nil
-	for _, free := range e.dev.doomed {
+	for _, free := range e.dev.deferredReleases {
 		free()
 	}
-	clear(e.dev.doomed)
-	e.dev.doomed = e.dev.doomed[:0]
+	clear(e.dev.deferredReleases)
+	e.dev.deferredReleases = e.dev.deferredReleases[:0]
 }

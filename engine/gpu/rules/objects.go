@@ -10,7 +10,7 @@ import (
 // copyAlignment is what offsets and lengths of writes and copies are multiples of (WebGPU, "buffer copies").
 const copyAlignment = 4
 
-// Buffer is the books about a buffer.
+// Buffer is the validation of a buffer.
 type Buffer struct {
 	Object
 	size  uint64
@@ -74,7 +74,7 @@ func (d *Device) Write(b *Buffer, offset uint64, n int) error {
 	return b.span("write of", offset, uint64(n), b.size)
 }
 
-// Readback is the books about a readback.
+// Readback is the validation of a readback.
 type Readback struct {
 	Object
 	size     uint64
@@ -110,7 +110,7 @@ func (r *Readback) Read(n int, offset uint64) error {
 	return nil
 }
 
-// Pipeline is the books about a pipeline.
+// Pipeline is the validation of a pipeline.
 type Pipeline struct {
 	Object
 	// Entry is the kernel's entry point.
@@ -131,7 +131,9 @@ func (d *Device) Pipeline(desc gpu.PipelineDesc) (Pipeline, error) {
 		return p, p.wrong("no source")
 	}
 	if n, ok := WorkgroupBytes(desc.Source); ok && n > uint64(d.Limits.MaxWorkgroupStorage) {
-		return p, p.wrong("%d bytes of workgroup memory, the device has %d: %w", n, d.Limits.MaxWorkgroupStorage, gpu.ErrUnsupported)
+		return p,
+			p.wrong("%d bytes of workgroup memory, the device has %d: %w", n, d.Limits.MaxWorkgroupStorage,
+				gpu.ErrUnsupported)
 	}
 	var storage uint32
 	for i, a := range desc.Bindings {
@@ -144,10 +146,14 @@ func (d *Device) Pipeline(desc gpu.PipelineDesc) (Pipeline, error) {
 		}
 	}
 	if n := uint32(len(desc.Bindings)); n > d.Limits.MaxBindingsPerGrp {
-		return p, p.wrong("%d bindings, the device allows %d: %w", n, d.Limits.MaxBindingsPerGrp, gpu.ErrUnsupported)
+		return p,
+			p.wrong("%d bindings, the device allows %d: %w", n, d.Limits.MaxBindingsPerGrp,
+				gpu.ErrUnsupported)
 	}
 	if storage > d.Limits.MaxStorageBuffers {
-		return p, p.wrong("%d storage bindings, the device allows %d: %w", storage, d.Limits.MaxStorageBuffers, gpu.ErrUnsupported)
+		return p,
+			p.wrong("%d storage bindings, the device allows %d: %w", storage, d.Limits.MaxStorageBuffers,
+				gpu.ErrUnsupported)
 	}
 	return p, nil
 }
@@ -163,7 +169,7 @@ type Bound struct {
 	Size   uint64
 }
 
-// BindGroup is the books about a bind group.
+// BindGroup is the validation of a bind group.
 type BindGroup struct {
 	Object
 	bound []Bound
@@ -189,7 +195,8 @@ func (d *Device) BindGroup(label string, p *Pipeline, bound []Bound) (BindGroup,
 		for j := range i {
 			a, b := bound[i].Access, bound[j].Access
 			if bound[i].Buffer == bound[j].Buffer && a != b {
-				return g, g.wrong("bindings %d (%s) and %d (%s) are the same %s; a dispatch uses a buffer in one way", j, b, i, a, bound[i].Buffer)
+				return g,
+					g.wrong("bindings %d (%s) and %d (%s) are the same %s; a dispatch uses a buffer in one way", j, b, i, a, bound[i].Buffer)
 			}
 		}
 	}
@@ -233,7 +240,7 @@ func (d *Device) checkBound(b *Bound) error {
 	return nil
 }
 
-// Timestamps is the books about a set of clock readings.
+// Timestamps is the validation of a set of clock readings.
 type Timestamps struct {
 	Object
 	written  []uint64 // serial of the encoder that wrote each slot; 0: none
@@ -253,7 +260,9 @@ func (d *Device) Timestamps(n int) (Timestamps, error) {
 	case n < 1:
 		return t, t.wrong("room for at least one reading is needed")
 	case uint64(n) > d.Limits.MaxBufferSize/TickBytes:
-		return t, t.wrong("%d bytes a reading, the device allows %d in one buffer: %w", TickBytes, d.Limits.MaxBufferSize, gpu.ErrUnsupported)
+		return t,
+			t.wrong("%d bytes a reading, the device allows %d in one buffer: %w", TickBytes,
+				d.Limits.MaxBufferSize, gpu.ErrUnsupported)
 	}
 	t.written = make([]uint64, n)
 	return t, nil

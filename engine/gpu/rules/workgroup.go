@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// WorkgroupBytes is the workgroup memory that a WGSL source declares, by the alignment and size rules of the WGSL specification
-// ("Alignment and Size"). ok is false where a declaration is beyond what it reads: structs, and array lengths that are not
-// products of numbers and constants. The library does not check this limit, and what a device does beyond it is its own affair.
+// WorkgroupBytes is the workgroup memory that a WGSL source declares, by the alignment and size rules of the
+// WGSL specification ("Alignment and Size"). ok is false where a declaration is beyond what it reads:
+// structs, and array lengths that are not products of numbers and constants. The library does not check this
+// limit, and what a device does beyond it is its own affair.
 func WorkgroupBytes(source string) (bytes uint64, ok bool) {
 	source = comments.ReplaceAllString(source, "")
 	constants := map[string]uint64{}

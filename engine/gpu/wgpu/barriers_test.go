@@ -20,8 +20,8 @@ type use struct {
 	access gpu.Access
 }
 
-// TestBarriersAreWhereTheLibraryPutsThem: gpu.Barriers, from which levels are computed without a device, says of random recordings what the
-// library's own log says of them.
+// TestBarriersAreWhereTheLibraryPutsThem: gpu.Barriers, from which levels are computed without a device, says
+// of random recordings what the library's own log says of them.
 func TestBarriersAreWhereTheLibraryPutsThem(t *testing.T) {
 	dev := openAny(t)
 	var buffers []gpu.Buffer
@@ -36,7 +36,10 @@ func TestBarriersAreWhereTheLibraryPutsThem(t *testing.T) {
 		order := rapid.Permutation([]int{0, 1, 2, 3, 4}).Draw(t, "buffers")
 		uses := make([]use, rapid.IntRange(1, 4).Draw(t, "bindings"))
 		for i := range uses {
-			uses[i] = use{order[i], rapid.SampledFrom([]gpu.Access{gpu.Read, gpu.Read, gpu.ReadWrite}).Draw(t, "access")}
+			uses[i] = use{
+				order[i],
+				rapid.SampledFrom([]gpu.Access{gpu.Read, gpu.Read, gpu.ReadWrite}).Draw(t, "access"),
+			}
 		}
 		return uses
 	})
@@ -49,7 +52,8 @@ func TestBarriersAreWhereTheLibraryPutsThem(t *testing.T) {
 	})
 }
 
-// modelled is what Barriers says: a line of dispatches for each pass, | before each that has a barrier, and the levels.
+// modelled is what Barriers says: a line of dispatches for each pass, | before each that has a barrier, and
+// the levels.
 func modelled(passes [][][]use) string {
 	var b gpu.Barriers
 	var s strings.Builder
@@ -109,8 +113,9 @@ func logged(t *rapid.T, dev *device, buffers []gpu.Buffer, passes [][][]use) str
 	must(err)
 	must(dev.Wait())
 
-	// Each dispatch logs its transitions, if any, and then a line about its barriers. Those before a pass are logged when it has
-	// ended, so they are seen on the way to the next pass's first dispatch, which has none itself.
+	// Each dispatch logs its transitions, if any, and then a line about its barriers. Those before a pass are
+	// logged when it has ended, so they are seen on the way to the next pass's first dispatch, which has none
+	// itself.
 	recording, _, _ := strings.Cut(log.String(), "Queue::submit")
 	parts := strings.Split(recording, "Encoding dispatch barriers")
 	barrier := func(part int) bool { return strings.Contains(parts[part], "transition ") }

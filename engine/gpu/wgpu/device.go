@@ -29,10 +29,13 @@ type device struct {
 	pending  []*hostBuffer // submitted to and not mapped yet
 }
 
-func newDevice(instance *binding.Instance, adapter *binding.Adapter, raw *binding.Device, info gpu.AdapterInfo) *device {
+func newDevice(instance *binding.Instance, adapter *binding.Adapter, raw *binding.Device,
+	info gpu.AdapterInfo,
+) *device {
 	d := &device{
-		info: info, instance: instance, adapter: adapter, raw: raw, queue: raw.GetQueue(), labels: labels{}, layouts: map[string]*binding.BindGroupLayout{},
-		rules: rules.Device{Limits: info.Limits, HasTimestamps: info.Timestamps},
+		info: info, instance: instance, adapter: adapter, raw: raw, queue: raw.GetQueue(), labels: labels{},
+		layouts: map[string]*binding.BindGroupLayout{},
+		rules:   rules.Device{Limits: info.Limits, HasTimestamps: info.Timestamps},
 	}
 	d.native = native{device: ref(raw), queue: ownedRef(d.queue)}
 	d.native.catchErrors()
@@ -143,15 +146,20 @@ func (d *device) NewPipeline(desc gpu.PipelineDesc) (gpu.Pipeline, error) {
 		return nil, err
 	}
 	defer module.Release()
-	// Each pipeline has a pipeline layout of its own: where two share one, the library goes on holding bindings against the sizes that the
-	// pipeline before asked for.
-	own, err := d.raw.CreatePipelineLayout(&binding.PipelineLayoutDescriptor{Label: p.Label(), BindGroupLayouts: []*binding.BindGroupLayout{p.layout}})
+	// Each pipeline has a pipeline layout of its own: where two share one, the library goes on holding
+	// bindings against the sizes that the pipeline before asked for.
+	own,
+		err := d.raw.CreatePipelineLayout(&binding.PipelineLayoutDescriptor{
+		Label:            p.Label(),
+		BindGroupLayouts: []*binding.BindGroupLayout{p.layout},
+	})
 	if err := d.check(&p.Object, err); err != nil {
 		return nil, err
 	}
 	defer own.Release()
 	p.raw, err = d.raw.CreateComputePipeline(&binding.ComputePipelineDescriptor{
-		Label: p.Label(), Layout: own, Compute: binding.ProgrammableStageDescriptor{Module: module, EntryPoint: p.Entry},
+		Label: p.Label(), Layout: own,
+		Compute: binding.ProgrammableStageDescriptor{Module: module, EntryPoint: p.Entry},
 	})
 	if err := d.check(&p.Object, err); err != nil {
 		if p.raw != nil {
@@ -164,8 +172,8 @@ func (d *device) NewPipeline(desc gpu.PipelineDesc) (gpu.Pipeline, error) {
 	return p, nil
 }
 
-// layout is the layout that bind groups of kernels with these bindings share. It is explicit: one that the library derives from a kernel is that
-// kernel's own, and leaves out bindings that the kernel does not use.
+// layout is the layout that bind groups of kernels with these bindings share. It is explicit: one that the
+// library derives from a kernel is that kernel's own, and leaves out bindings that the kernel does not use.
 func (d *device) layout(o *rules.Object, bindings []gpu.Access) (*binding.BindGroupLayout, error) {
 	key := string(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(bindings))), len(bindings)))
 	if l, ok := d.layouts[key]; ok {
@@ -174,13 +182,18 @@ func (d *device) layout(o *rules.Object, bindings []gpu.Access) (*binding.BindGr
 	entries := make([]binding.BindGroupLayoutEntry, len(bindings))
 	for i, a := range bindings {
 		kind := map[gpu.Access]binding.BufferBindingType{
-			gpu.Read: binding.BufferBindingTypeReadOnlyStorage, gpu.ReadWrite: binding.BufferBindingTypeStorage, gpu.Params: binding.BufferBindingTypeUniform,
+			gpu.Read:      binding.BufferBindingTypeReadOnlyStorage,
+			gpu.ReadWrite: binding.BufferBindingTypeStorage, gpu.Params: binding.BufferBindingTypeUniform,
 		}[a]
 		entries[i] = binding.BindGroupLayoutEntry{
-			Binding: uint32(i), Visibility: binding.ShaderStageCompute, Buffer: binding.BufferBindingLayout{Type: kind},
+			Binding: uint32(i), Visibility: binding.ShaderStageCompute,
+			Buffer: binding.BufferBindingLayout{Type: kind},
 		}
 	}
-	l, err := d.raw.CreateBindGroupLayout(&binding.BindGroupLayoutDescriptor{Label: o.Label(), Entries: entries})
+	l, err := d.raw.CreateBindGroupLayout(&binding.BindGroupLayoutDescriptor{
+		Label:   o.Label(),
+		Entries: entries,
+	})
 	if err := d.check(o, err); err != nil {
 		return nil, err
 	}
@@ -214,9 +227,16 @@ func (d *device) NewBindGroup(label string, p gpu.Pipeline, bindings []gpu.Bindi
 	}
 	entries := make([]binding.BindGroupEntry, len(bound))
 	for i, b := range bound {
-		entries[i] = binding.BindGroupEntry{Binding: uint32(i), Buffer: bindings[i].Buffer.(*buffer).raw, Offset: b.Offset, Size: b.Size}
+		entries[i] = binding.BindGroupEntry{
+			Binding: uint32(i), Buffer: bindings[i].Buffer.(*buffer).raw,
+			Offset: b.Offset, Size: b.Size,
+		}
 	}
-	g.raw, err = d.raw.CreateBindGroup(&binding.BindGroupDescriptor{Label: g.Label(), Layout: own.layout, Entries: entries})
+	g.raw,
+		err = d.raw.CreateBindGroup(&binding.BindGroupDescriptor{
+		Label: g.Label(), Layout: own.layout,
+		Entries: entries,
+	})
 	if err := d.check(&g.Object, err); err != nil {
 		if g.raw != nil {
 			g.raw.Release()
@@ -228,8 +248,9 @@ func (d *device) NewBindGroup(label string, p gpu.Pipeline, bindings []gpu.Bindi
 	return g, nil
 }
 
-// The library copies written data to staging memory of the same size, which it frees when the queue is waited for. A model's weights
-// are written before anything is submitted, so writes are cut and waited for now and then.
+// The library copies written data to staging memory of the same size, which it frees when the queue is waited
+// for. A model's weights are written before anything is submitted, so writes are cut and waited for now and
+// then.
 const (
 	maxStagedBytes = 64 << 20
 	maxWriteBytes  = 16 << 20

@@ -23,7 +23,8 @@ type Driver struct{}
 // New is the driver of this machine.
 func New() Driver { return Driver{} }
 
-// Adapters implements gpu.Driver. Where none is found the error wraps gpu.ErrNoAdapter and says what to install.
+// Adapters implements gpu.Driver. Where none is found the error wraps gpu.ErrNoAdapter and says what to
+// install.
 func (d Driver) Adapters() ([]gpu.AdapterInfo, error) {
 	found, err := find()
 	if err != nil {
@@ -46,9 +47,10 @@ func (d Driver) Open(index int) (gpu.Device, error) {
 	return open(found, index)
 }
 
-// foundAdapters are native adapters with what they say of themselves, in the order of preference. Every device has an instance of the
-// library to itself: with two devices of one instance, released in another order than they were made, the library takes the
-// command buffers of a third for another device's and aborts.
+// foundAdapters are native adapters with what they say of themselves, in the order of preference. Every
+// device has an instance of the library to itself: with two devices of one instance, released in another
+// order than they were made, the library takes the command buffers of a third for another device's and
+// aborts.
 type foundAdapters struct {
 	instance *binding.Instance
 	adapters []*binding.Adapter
@@ -67,8 +69,9 @@ func (f *foundAdapters) release() {
 	}
 }
 
-// find asks the platform's own back end: Vulkan, Metal or DX12. GL is left out. It has no timestamps, and the library aborts the
-// process where EGL is installed and has no driver, or where one of two GL devices is released.
+// find asks the platform's own back end: Vulkan, Metal or DX12. GL is left out. It has no timestamps, and the
+// library aborts the process where EGL is installed and has no driver, or where one of two GL devices is
+// released.
 func find() (*foundAdapters, error) {
 	quiet()
 	if err := stayLoaded(); err != nil {
@@ -88,8 +91,9 @@ func find() (*foundAdapters, error) {
 	return f, nil
 }
 
-// stayLoaded makes an instance that is never released, so that the loader keeps the drivers. A process can load NVIDIA's driver only a dozen
-// times: what it takes of the static TLS block does not come back when it is unloaded.
+// stayLoaded makes an instance that is never released, so that the loader keeps the drivers. A process can
+// load NVIDIA's driver only a dozen times: what it takes of the static TLS block does not come back when it
+// is unloaded.
 var stayLoaded = sync.OnceValue(func() error {
 	_, err := newInstance(binding.InstanceBackendPrimary)
 	return err
@@ -102,16 +106,18 @@ func sorted(adapters []*binding.Adapter) *foundAdapters {
 	for _, a := range adapters {
 		infos[a] = describe(a)
 	}
-	slices.SortStableFunc(adapters, func(a, b *binding.Adapter) int { return cmp.Compare(infos[a].Type, infos[b].Type) })
+	slices.SortStableFunc(adapters,
+		func(a, b *binding.Adapter) int { return cmp.Compare(infos[a].Type, infos[b].Type) })
 	for _, a := range adapters {
 		f.adapters, f.infos = append(f.adapters, a), append(f.infos, infos[a])
 	}
 	return f
 }
 
-// quiet keeps native code from writing to descriptor 2 where it can be asked to: the library's warnings (its errors come back from
-// calls), and Mesa's device-select layer, which asks a Wayland server for the preferred GPU and complains where there is none. Adapters are
-// ordered by gpu.Choose, so that layer has nothing to add unless its own variable is set.
+// quiet keeps native code from writing to descriptor 2 where it can be asked to: the library's warnings (its
+// errors come back from calls), and Mesa's device-select layer, which asks a Wayland server for the preferred
+// GPU and complains where there is none. Adapters are ordered by gpu.Choose, so that layer has nothing to add
+// unless its own variable is set.
 func quiet() {
 	binding.SetLogLevel(binding.LogLevelOff)
 	if os.Getenv("XDG_RUNTIME_DIR") == "" && os.Getenv("MESA_VK_DEVICE_SELECT") == "" {
@@ -123,8 +129,10 @@ func quiet() {
 func describe(a *binding.Adapter) gpu.AdapterInfo {
 	raw := a.GetInfo()
 	info := gpu.AdapterInfo{
-		// The library fills the struct in otherwise than its header says: the description is the name, the name is the PCI device.
-		Name: raw.DriverDescription, Vendor: vendor(raw.VendorId), Backend: raw.BackendType.String(), Type: gpu.UnknownAdapter,
+		// The library fills the struct in otherwise than its header says: the description is the name, the
+		// name is the PCI device.
+		Name: raw.DriverDescription, Vendor: vendor(raw.VendorId), Backend: raw.BackendType.String(),
+		Type:       gpu.UnknownAdapter,
 		Timestamps: slices.Contains(a.EnumerateFeatures(), binding.FeatureNameTimestampQuery),
 		Limits:     granted(a.GetLimits().Limits),
 	}
@@ -181,8 +189,9 @@ func driver(info gpu.AdapterInfo) string {
 	return ""
 }
 
-// granted are the limits that a device of an adapter with these limits gets: WebGPU's defaults, raised to the adapter's where plans and
-// memory look at them. Some fields that the binding gives are zero though the adapter has more.
+// granted are the limits that a device of an adapter with these limits gets: WebGPU's defaults, raised to the
+// adapter's where plans and memory look at them. Some fields that the binding gives are zero though the
+// adapter has more.
 func granted(adapter binding.Limits) gpu.Limits {
 	l := gpu.DefaultLimits()
 	// Without a limit the adapter says 2^64 - 1, which in a request means the default.
@@ -205,8 +214,8 @@ func granted(adapter binding.Limits) gpu.Limits {
 	return l
 }
 
-// required is the request for these limits. Everything else is left at the default, and push constants are not asked for: the
-// binding gives that field of an adapter uninitialised.
+// required is the request for these limits. Everything else is left at the default, and push constants are
+// not asked for: the binding gives that field of an adapter uninitialised.
 func required(l gpu.Limits) *binding.RequiredLimits {
 	r := binding.DefaultLimits()
 	r.MaxBufferSize = l.MaxBufferSize
@@ -228,13 +237,16 @@ func required(l gpu.Limits) *binding.RequiredLimits {
 // open makes a device, which takes the adapter and the instance.
 func open(found *foundAdapters, index int) (*device, error) {
 	adapter, info := found.adapters[index], found.infos[index]
-	desc := &binding.DeviceDescriptor{Label: "gpuscope", RequiredLimits: required(info.Limits)} // a DeviceLostCallback panics in cgo
+	// a DeviceLostCallback panics in cgo
+	desc := &binding.DeviceDescriptor{Label: "gpuscope", RequiredLimits: required(info.Limits)}
 	if info.Timestamps {
 		desc.RequiredFeatures = []binding.FeatureName{binding.FeatureNameTimestampQuery}
 	}
 	raw, err := adapter.RequestDevice(desc)
 	if err != nil {
-		return nil, fmt.Errorf("%s (%s): no device: %w", info.Name, info.Backend, errors.Join(gpu.ErrUnsupported, err))
+		return nil,
+			fmt.Errorf("%s (%s): no device: %w", info.Name, info.Backend,
+				errors.Join(gpu.ErrUnsupported, err))
 	}
 	dev := newDevice(found.instance, adapter, raw, info)
 	found.instance, found.adapters[index] = nil, nil

@@ -9,8 +9,8 @@ import (
 	"gpuscope/engine/gpu/rules"
 )
 
-// encoder implements gpu.Encoder as a list of commands that Submit plays in one native call. A device has one, which is begun again for
-// each recording.
+// encoder implements gpu.Encoder as a list of commands that Submit plays in one native call. A device has
+// one, which is begun again for each recording.
 type encoder struct {
 	rules.Encoder
 	dev      *device
@@ -70,7 +70,11 @@ func (e *encoder) Timestamp(t gpu.Timestamps, i int) error {
 	if err := e.Encoder.Timestamp(&own.Timestamps, i); err != nil {
 		return err
 	}
-	e.commands = append(e.commands, command{op: opTimestamp, a: address(ref(own.sets[i/queriesPerSet])), x: u32(uint32(i % queriesPerSet))})
+	e.commands = append(e.commands,
+		command{
+			op: opTimestamp, a: address(ref(own.sets[i/queriesPerSet])),
+			x: u32(uint32(i % queriesPerSet)),
+		})
 	return nil
 }
 
@@ -126,7 +130,8 @@ func (e *encoder) CopyOut(src gpu.Buffer, srcOffset uint64, dst gpu.Readback, ds
 
 func (e *encoder) copy(src handle, srcOffset uint64, dst handle, dstOffset, size uint64) {
 	e.commands = append(e.commands, command{
-		op: opCopy, a: address(src), b: address(dst), from: u64(srcOffset), to: u64(dstOffset), size: u64(size),
+		op: opCopy, a: address(src), b: address(dst), from: u64(srcOffset), to: u64(dstOffset),
+		size: u64(size),
 	})
 }
 

@@ -32,12 +32,19 @@ struct Params { %s }
 	if err := enc.BeginPass("pass"); err != nil {
 		t.Fatal(err)
 	}
-	for i, fields := range []string{"a: u32, b: u32, c: u32, d: u32, e: u32, f: u32", "a: u32, b: u32, c: u32, d: u32"} {
-		p, err := dev.NewPipeline(gpu.PipelineDesc{Label: fields, Source: fmt.Sprintf(source, fields), Bindings: []gpu.Access{gpu.ReadWrite, gpu.Params}})
+	for i, fields := range []string{
+		"a: u32, b: u32, c: u32, d: u32, e: u32, f: u32",
+		"a: u32, b: u32, c: u32, d: u32",
+	} {
+		p, err := dev.NewPipeline(gpu.PipelineDesc{
+			Label: fields, Source: fmt.Sprintf(source, fields),
+			Bindings: []gpu.Access{gpu.ReadWrite, gpu.Params},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := dev.NewBindGroup(fields, p, []gpu.Binding{{Buffer: x}, {Buffer: params, Offset: uint64(256 * i), Size: uint64(32 - 16*i)}})
+		g, err := dev.NewBindGroup(fields, p,
+			[]gpu.Binding{{Buffer: x}, {Buffer: params, Offset: uint64(256 * i), Size: uint64(32 - 16*i)}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,8 @@ func TestNoAdapterSaysWhatToInstall(t *testing.T) {
 		return
 	}
 	list, err := New().Adapters()
-	if !errors.Is(err, gpu.ErrNoAdapter) || !strings.Contains(err.Error(), "apt-get install libvulkan1 mesa-vulkan-drivers") {
+	if !errors.Is(err, gpu.ErrNoAdapter) ||
+		!strings.Contains(err.Error(), "apt-get install libvulkan1 mesa-vulkan-drivers") {
 		t.Errorf("adapters %+v, %v", list, err)
 	}
 	if _, err := New().Open(0); !errors.Is(err, gpu.ErrNoAdapter) {
@@ -33,8 +34,8 @@ func TestNoAdapterSaysWhatToInstall(t *testing.T) {
 	}
 }
 
-// Running out of memory is an error of NewBuffer. Outside of a scope that asks for it the library aborts the process. On a software
-// device the address space can be limited to see it.
+// Running out of memory is an error of NewBuffer. Outside of a scope that asks for it the library aborts the
+// process. On a software device the address space can be limited to see it.
 func TestOutOfMemoryIsAnError(t *testing.T) {
 	const child = "GPUSCOPE_TEST_OOM"
 	dev := openAny(t)

@@ -2,16 +2,19 @@
 
 package wgpu
 
-// This file talks to the native library (wgpu-native 0.20) below the Go binding, which links it, where the binding cannot be used:
+// This file talks to the native library (wgpu-native 0.20) below the Go binding, which links it, where the
+// binding cannot be used:
 //
-//   - Buffer.MapAsync leaves the library a pointer to a Go variable that nothing keeps alive; a garbage collection before
-//     the callback frees it.
+//   - Buffer.MapAsync leaves the library a pointer to a Go variable that nothing keeps alive; a garbage
+//     collection before the callback frees it.
 //   - CreateInstance and RequestDevice pass structs with uninitialised fields.
-//   - An error outside of the error scopes that some calls push aborts the process: running out of memory, SetBindGroup,
-//     DispatchWorkgroups. Two scopes that are open all the time catch them.
-//   - Every recorded call allocates on the Go heap and most push and pop a scope. Here a whole recording is one call.
+//   - An error outside of the error scopes that some calls push aborts the process: running out of memory,
+//     SetBindGroup, DispatchWorkgroups. Two scopes that are open all the time catch them.
+//   - Every recorded call allocates on the Go heap and most push and pop a scope. Here a whole recording is
+//     one call.
 //
-// The declarations repeat what of webgpu.h and wgpu.h is used; objects are opaque pointers, taken out of the binding's structs by ref.
+// The declarations repeat what of webgpu.h and wgpu.h is used; objects are opaque pointers, taken out of the
+// binding's structs by ref.
 
 /*
 #include <sched.h>
@@ -54,18 +57,22 @@ extern uint32_t wgpuDevicePoll(void *device, uint32_t wait, void const *);
 extern void *wgpuDeviceCreateCommandEncoder(void *device, labelled const *);
 extern void wgpuQueueWriteBuffer(void *queue, void *buffer, uint64_t offset, void const *data, size_t size);
 extern void wgpuQueueSubmit(void *queue, size_t count, void *const *commands);
-extern void wgpuBufferMapAsync(void *buffer, uint32_t mode, size_t offset, size_t size, mapCallback, void *userdata);
+extern void wgpuBufferMapAsync(void *buffer, uint32_t mode, size_t offset, size_t size, mapCallback,
+	void *userdata);
 extern void const *wgpuBufferGetConstMappedRange(void *buffer, size_t offset, size_t size);
 extern void wgpuBufferUnmap(void *buffer);
 extern void *wgpuCommandEncoderBeginComputePass(void *encoder, passDescriptor const *);
-extern void wgpuCommandEncoderCopyBufferToBuffer(void *encoder, void *src, uint64_t srcOffset, void *dst, uint64_t dstOffset, uint64_t size);
-extern void wgpuCommandEncoderResolveQuerySet(void *encoder, void *set, uint32_t first, uint32_t count, void *dst, uint64_t offset);
+extern void wgpuCommandEncoderCopyBufferToBuffer(void *encoder, void *src, uint64_t srcOffset, void *dst,
+	uint64_t dstOffset, uint64_t size);
+extern void wgpuCommandEncoderResolveQuerySet(void *encoder, void *set, uint32_t first, uint32_t count,
+	void *dst, uint64_t offset);
 extern void wgpuCommandEncoderWriteTimestamp(void *encoder, void *set, uint32_t index);
 extern void *wgpuCommandEncoderFinish(void *encoder, labelled const *);
 extern void wgpuCommandEncoderRelease(void *encoder);
 extern void wgpuCommandBufferRelease(void *commands);
 extern void wgpuComputePassEncoderSetPipeline(void *pass, void *pipeline);
-extern void wgpuComputePassEncoderSetBindGroup(void *pass, uint32_t index, void *group, size_t count, uint32_t const *offsets);
+extern void wgpuComputePassEncoderSetBindGroup(void *pass, uint32_t index, void *group, size_t count,
+	uint32_t const *offsets);
 extern void wgpuComputePassEncoderDispatchWorkgroups(void *pass, uint32_t x, uint32_t y, uint32_t z);
 extern void wgpuComputePassEncoderEnd(void *pass);
 extern void wgpuComputePassEncoderRelease(void *pass);
@@ -99,13 +106,15 @@ static caught takeError(void *device) {
 	return c;
 }
 
-static caught writeBuffer(void *device, void *queue, void *buffer, uint64_t offset, void const *data, size_t size) {
+static caught writeBuffer(void *device, void *queue, void *buffer, uint64_t offset, void const *data,
+	size_t size) {
 	wgpuQueueWriteBuffer(queue, buffer, offset, data, size);
 	return takeError(device);
 }
 
-// waitIdle returns when the queue is idle. It must not ask the library to wait: that gives up after 5 s and then takes for done, and frees, what the
-// device is still at. A short wait spins, for the sake of what comes after it; a long one sleeps between looks.
+// waitIdle returns when the queue is idle. It must not ask the library to wait: that gives up after 5 s and
+// then takes for done, and frees, what the device is still at. A short wait spins, for the sake of what comes
+// after it; a long one sleeps between looks.
 static void waitIdle(void *device) {
 	for (int looks = 0; !wgpuDevicePoll(device, 0, NULL); looks++) {
 		if (looks < 2000) {
@@ -126,7 +135,8 @@ static void mapForRead(void *buffer, uint64_t size, int *status) {
 	wgpuBufferMapAsync(buffer, mapRead, 0, size, mapped, status);
 }
 
-static void const *mappedRange(void *buffer, uint64_t size) { return wgpuBufferGetConstMappedRange(buffer, 0, size); }
+static void const *mappedRange(void *buffer,
+	uint64_t size) { return wgpuBufferGetConstMappedRange(buffer, 0, size); }
 
 enum { opBeginPass, opDispatch, opEndPass, opTimestamp, opResolve, opCopy };
 
@@ -167,7 +177,8 @@ static caught play(void *device, void *queue, char const *label, command const *
 			wgpuCommandEncoderResolveQuerySet(encoder, (void *)c->a, c->x, c->y, (void *)c->b, c->to);
 			break;
 		case opCopy:
-			wgpuCommandEncoderCopyBufferToBuffer(encoder, (void *)c->a, c->from, (void *)c->b, c->to, c->size);
+			wgpuCommandEncoderCopyBufferToBuffer(encoder, (void *)c->a, c->from, (void *)c->b, c->to,
+				c->size);
 			break;
 		}
 	}
@@ -247,8 +258,8 @@ func said(message string) error {
 	return errors.New(text)
 }
 
-// tidy leaves of the library's text what says something to the author of a kernel: the causes, and the compiler's picture of the place as
-// it is.
+// tidy leaves of the library's text what says something to the author of a kernel: the causes, and the
+// compiler's picture of the place as it is.
 func tidy(message string) string {
 	var kept []string
 	for line := range strings.Lines(message) {
@@ -261,7 +272,8 @@ func tidy(message string) string {
 			line = line[call+len("(): "):]
 		}
 		switch {
-		case line == "", line == "Validation Error", line == "Caused by:", strings.HasPrefix(line, "In wgpu"), strings.HasPrefix(line, "note: label = "):
+		case line == "", line == "Validation Error", line == "Caused by:", strings.HasPrefix(line, "In wgpu"),
+			strings.HasPrefix(line, "note: label = "):
 		case slices.ContainsFunc(kept, func(said string) bool { return strings.HasSuffix(said, line) }):
 		default:
 			kept = append(kept, line)
@@ -274,7 +286,8 @@ func tidy(message string) string {
 }
 
 func (n native) write(buffer handle, offset uint64, data []byte) error {
-	return goError(C.writeBuffer(n.device, n.queue, buffer, C.uint64_t(offset), unsafe.Pointer(unsafe.SliceData(data)), C.size_t(len(data))))
+	return goError(C.writeBuffer(n.device, n.queue, buffer, C.uint64_t(offset),
+		unsafe.Pointer(unsafe.SliceData(data)), C.size_t(len(data))))
 }
 
 // flush sends queued writes to the device and waits until their staging memory is free again.
@@ -312,8 +325,8 @@ func address(h handle) C.uintptr_t { return C.uintptr_t(uintptr(h)) }
 // cstring is a C string, nil where there is no text.
 type cstring = *C.char
 
-// labels keeps the C strings of labels that come again with every step. What is beyond its capacity goes without: a caller that
-// numbers its labels must not make memory grow.
+// labels keeps the C strings of labels that come again with every step. What is beyond its capacity goes
+// without: a caller that numbers its labels must not make memory grow.
 type labels map[string]cstring
 
 const maxLabels = 1 << 14

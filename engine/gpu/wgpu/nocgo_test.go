@@ -14,7 +14,8 @@ func TestABuildWithoutCGOSaysSo(t *testing.T) {
 	t.Parallel()
 	var driver gpu.Driver = New()
 	_, err := driver.Adapters()
-	if _, again := driver.Open(0); !errors.Is(err, gpu.ErrNoAdapter) || again != err || !strings.Contains(err.Error(), "built without cgo") {
+	if _, again := driver.Open(0); !errors.Is(err, gpu.ErrNoAdapter) || again != err ||
+		!strings.Contains(err.Error(), "built without cgo") {
 		t.Errorf("%v; %v", err, again)
 	}
 }

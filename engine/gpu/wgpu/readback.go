@@ -12,8 +12,8 @@ import (
 	"gpuscope/engine/gpu/rules"
 )
 
-// hostBuffer is memory that the device copies to and the host reads. Wait maps it, and the next Submit that copies to it unmaps it: to
-// submit commands that use a mapped buffer would abort the process.
+// hostBuffer is memory that the device copies to and the host reads. Wait maps it, and the next Submit that
+// copies to it unmaps it: to submit commands that use a mapped buffer would abort the process.
 type hostBuffer struct {
 	owner   *rules.Object
 	raw     *binding.Buffer
@@ -80,7 +80,8 @@ func (r *readback) Read(dst []byte, offset uint64) error {
 // queriesPerSet is WebGPU's limit on a query set.
 const queriesPerSet = 4096
 
-// timestamps implements gpu.Timestamps: query sets, a buffer that they are resolved to, and a readback of that.
+// timestamps implements gpu.Timestamps: query sets, a buffer that they are resolved to, and a readback of
+// that.
 type timestamps struct {
 	rules.Timestamps
 	sets     []*binding.QuerySet
@@ -105,7 +106,11 @@ func (d *device) NewTimestamps(n int) (gpu.Timestamps, error) {
 
 func (t *timestamps) make(d *device, n int) (err error) {
 	for first := 0; first < n; first += queriesPerSet {
-		set, err := d.raw.CreateQuerySet(&binding.QuerySetDescriptor{Type: binding.QueryTypeTimestamp, Count: uint32(min(queriesPerSet, n-first))})
+		set,
+			err := d.raw.CreateQuerySet(&binding.QuerySetDescriptor{
+			Type:  binding.QueryTypeTimestamp,
+			Count: uint32(min(queriesPerSet, n-first)),
+		})
 		if set != nil {
 			t.sets = append(t.sets, set)
 		}
@@ -114,7 +119,8 @@ func (t *timestamps) make(d *device, n int) (err error) {
 		}
 	}
 	size := uint64(n) * rules.TickBytes
-	if t.resolved, err = d.newBuffer(&t.Object, size, binding.BufferUsageQueryResolve|binding.BufferUsageCopySrc); err != nil {
+	if t.resolved, err = d.newBuffer(&t.Object, size,
+		binding.BufferUsageQueryResolve|binding.BufferUsageCopySrc); err != nil {
 		return err
 	}
 	t.host, err = d.newHostBuffer(&t.Object, size)

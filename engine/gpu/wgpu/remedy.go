@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// remedy is what to do about a machine without an adapter: on Linux the command that installs a Vulkan loader and Mesa's drivers, among them one that
-// runs on the CPU, named by the distribution's own tool.
+// remedy is what to do about a machine without an adapter: on Linux the command that installs a Vulkan loader
+// and Mesa's drivers, among them one that runs on the CPU, named by the distribution's own tool.
 func remedy(goos string) string {
 	switch goos {
 	case "linux":

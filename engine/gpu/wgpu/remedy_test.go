@@ -25,7 +25,10 @@ func TestRemedyIsThisDistributionsOwn(t *testing.T) {
 			t.Errorf("os-release %q: %q, want %q in it", release, got, want)
 		}
 	}
-	for goos, want := range map[string]string{"darwin": "Metal", "windows": "DirectX", "plan9": "install a Vulkan driver"} {
+	for goos, want := range map[string]string{
+		"darwin": "Metal", "windows": "DirectX",
+		"plan9": "install a Vulkan driver",
+	} {
 		if got := remedy(goos); !strings.Contains(got, want) {
 			t.Errorf("%s: %q", goos, got)
 		}

@@ -42,7 +42,10 @@ func tiny(t *testing.T, dev *device) (gpu.Buffer, gpu.Pipeline, gpu.BindGroup) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := dev.NewPipeline(gpu.PipelineDesc{Label: "tiny", Source: tinySource, Bindings: []gpu.Access{gpu.ReadWrite}})
+	p, err := dev.NewPipeline(gpu.PipelineDesc{
+		Label: "tiny", Source: tinySource,
+		Bindings: []gpu.Access{gpu.ReadWrite},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +59,13 @@ func tiny(t *testing.T, dev *device) (gpu.Buffer, gpu.Pipeline, gpu.BindGroup) {
 // ref and ownedRef read the handles of the binding's structs where this version has them.
 func TestHandlesLieWhereTheBindingHasThem(t *testing.T) {
 	t.Parallel()
-	for _, v := range []any{binding.Device{}, binding.BindGroup{}, binding.ComputePipeline{}, binding.QuerySet{}, binding.Instance{}} {
+	for _, v := range []any{
+		binding.Device{},
+		binding.BindGroup{},
+		binding.ComputePipeline{},
+		binding.QuerySet{},
+		binding.Instance{},
+	} {
 		typ := reflect.TypeOf(v)
 		if f, ok := typ.FieldByName("ref"); !ok || f.Offset != 0 || typ.Size() != unsafe.Sizeof(handle(nil)) {
 			t.Errorf("%s is not one handle", typ)
@@ -64,7 +73,8 @@ func TestHandlesLieWhereTheBindingHasThem(t *testing.T) {
 	}
 	for _, v := range []any{binding.Buffer{}, binding.Queue{}} {
 		typ := reflect.TypeOf(v)
-		if f, ok := typ.FieldByName("ref"); !ok || f.Offset != unsafe.Offsetof(owned{}.ref) || typ.Size() != unsafe.Sizeof(owned{}) {
+		if f, ok := typ.FieldByName("ref"); !ok || f.Offset != unsafe.Offsetof(owned{}.ref) ||
+			typ.Size() != unsafe.Sizeof(owned{}) {
 			t.Errorf("%s is not a device and a handle", typ)
 		}
 	}
@@ -77,7 +87,8 @@ func TestAdapterInfo(t *testing.T) {
 	if err != nil || len(list) == 0 || list[0] != info {
 		t.Fatalf("adapters %+v, %v; the first was opened as %+v", list, err, info)
 	}
-	if info.Name == "" || strings.HasPrefix(info.Name, "0x") || info.Vendor == "" || !slices.Contains([]string{"vulkan", "metal", "dx12"}, info.Backend) {
+	if info.Name == "" || strings.HasPrefix(info.Name, "0x") || info.Vendor == "" ||
+		!slices.Contains([]string{"vulkan", "metal", "dx12"}, info.Backend) {
 		t.Errorf("adapter %+v", info)
 	}
 	if !slices.IsSortedFunc(list, func(a, b gpu.AdapterInfo) int { return int(a.Type) - int(b.Type) }) {
@@ -86,11 +97,15 @@ func TestAdapterInfo(t *testing.T) {
 	// The limits are the device's own, not what the binding makes of them.
 	granted, least := dev.raw.GetLimits().Limits, gpu.DefaultLimits()
 	l := info.Limits
-	if l.MaxBufferSize != granted.MaxBufferSize || l.MaxStorageBinding != granted.MaxStorageBufferBindingSize || l.MaxWorkgroups != granted.MaxComputeWorkgroupsPerDimension ||
-		l.UniformAlignment != granted.MinUniformBufferOffsetAlignment || l.MaxInvocations != granted.MaxComputeInvocationsPerWorkgroup {
+	if l.MaxBufferSize != granted.MaxBufferSize ||
+		l.MaxStorageBinding != granted.MaxStorageBufferBindingSize ||
+		l.MaxWorkgroups != granted.MaxComputeWorkgroupsPerDimension ||
+		l.UniformAlignment != granted.MinUniformBufferOffsetAlignment ||
+		l.MaxInvocations != granted.MaxComputeInvocationsPerWorkgroup {
 		t.Errorf("limits %+v, the device has %+v", l, granted)
 	}
-	if l.MaxStorageBinding < least.MaxStorageBinding || l.MaxBufferSize < least.MaxBufferSize || l.MaxWorkgroups < least.MaxWorkgroups {
+	if l.MaxStorageBinding < least.MaxStorageBinding || l.MaxBufferSize < least.MaxBufferSize ||
+		l.MaxWorkgroups < least.MaxWorkgroups {
 		t.Errorf("limits %+v are under WebGPU's", l)
 	}
 	if _, err := New().Open(len(list)); !errors.Is(err, gpu.ErrNoAdapter) {
@@ -115,12 +130,25 @@ func TestCompileErrorsHoldTheCompilersText(t *testing.T) {
 		{"type", "@compute @workgroup_size(1) fn main() { let x: u32 = 1.5f; }", "", nil, []string{"u32"}},
 		{"unknown name", "@compute @workgroup_size(1) fn main() { let x = yy; }", "", nil, []string{"yy"}},
 		{"no such entry point", tinySource, "other", []gpu.Access{gpu.ReadWrite}, []string{"other"}},
-		{"binding missing", tinySource, "", nil, []string{"group: 0, binding: 0", "missing from the pipeline layout"}},
-		{"binding of another access", tinySource, "", []gpu.Access{gpu.Read}, []string{"StorageAccess(LOAD | STORE)"}},
-		{"workgroup too large", "@compute @workgroup_size(65536) fn main() {}", "", nil, []string{"pipeline broken: Shader validation error", "Workgroup size is out of range"}},
+		{
+			"binding missing", tinySource, "", nil,
+			[]string{"group: 0, binding: 0", "missing from the pipeline layout"},
+		},
+		{
+			"binding of another access", tinySource, "",
+			[]gpu.Access{gpu.Read},
+			[]string{"StorageAccess(LOAD | STORE)"},
+		},
+		{
+			"workgroup too large", "@compute @workgroup_size(65536) fn main() {}", "", nil,
+			[]string{"pipeline broken: Shader validation error", "Workgroup size is out of range"},
+		},
 		{"f16", "enable f16; @compute @workgroup_size(1) fn main() {}", "", nil, []string{"enable"}},
 	} {
-		_, err := dev.NewPipeline(gpu.PipelineDesc{Label: "broken", Source: tt.source, Entry: tt.entry, Bindings: tt.bindings})
+		_, err := dev.NewPipeline(gpu.PipelineDesc{
+			Label: "broken", Source: tt.source, Entry: tt.entry,
+			Bindings: tt.bindings,
+		})
 		if err == nil {
 			t.Errorf("%s: compiled", tt.name)
 			continue
@@ -137,7 +165,8 @@ func TestCompileErrorsHoldTheCompilersText(t *testing.T) {
 	tiny(t, dev)
 }
 
-// What only the compiler knows is found by the library, in Submit; the recording does not run and the device goes on.
+// What only the compiler knows is found by the library, in Submit; the recording does not run and the device
+// goes on.
 func TestAParamsBlockThatIsTooSmallIsAnError(t *testing.T) {
 	dev := openAny(t)
 	p, err := dev.NewPipeline(gpu.PipelineDesc{Label: "params", Bindings: []gpu.Access{gpu.Params, gpu.ReadWrite}, Source: `
@@ -179,8 +208,8 @@ struct Params { a: vec4<u32>, b: vec4<u32> }
 	}
 }
 
-// A garbage collection between a map and its callback must not matter: the binding's own MapAsync leaves the library a pointer to
-// memory that it frees.
+// A garbage collection between a map and its callback must not matter: the binding's own MapAsync leaves the
+// library a pointer to memory that it frees.
 func TestGarbageCollectionDuringReadback(t *testing.T) {
 	dev := openAny(t)
 	x, p, g := tiny(t, dev)
@@ -209,7 +238,8 @@ func TestGarbageCollectionDuringReadback(t *testing.T) {
 		enc, _ := dev.Begin("")
 		_ = enc.BeginPass("")
 		enc.Dispatch(p, g, 1, 1, 1)
-		if err := errors.Join(enc.EndPass(), enc.CopyOut(x, 0, r, 0, 4), enc.Submit(), dev.Wait()); err != nil {
+		if err := errors.Join(enc.EndPass(), enc.CopyOut(x, 0, r, 0, 4), enc.Submit(),
+			dev.Wait()); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.Read(make([]byte, 4), 0); err != nil {
@@ -226,7 +256,8 @@ func TestLabelsAreBounded(t *testing.T) {
 	l := labels{}
 	defer l.free()
 	first := l.get("a")
-	if again := l.get("a"); first == nil || again != first || l.get("") != nil || l.get("nul\x00byte") == nil {
+	if again := l.get("a"); first == nil || again != first || l.get("") != nil ||
+		l.get("nul\x00byte") == nil {
 		t.Error("labels are not kept")
 	}
 	for i := range 2 * maxLabels {
@@ -237,7 +268,8 @@ func TestLabelsAreBounded(t *testing.T) {
 	}
 }
 
-// childTest runs one test of this binary in a process of its own, with variable set to 1, and returns what it wrote.
+// childTest runs one test of this binary in a process of its own, with variable set to 1, and returns what it
+// wrote.
 func childTest(t *testing.T, variable string) string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
@@ -255,7 +287,8 @@ func TestNativeCodeIsQuiet(t *testing.T) {
 		openAny(t) // skips where there is no adapter
 		out := childTest(t, child)
 		for line := range strings.Lines(out) {
-			if !strings.HasPrefix(strings.TrimSpace(line), "---") && !strings.HasPrefix(line, "===") && line != "PASS\n" && !strings.HasPrefix(line, "ok") {
+			if !strings.HasPrefix(strings.TrimSpace(line), "---") && !strings.HasPrefix(line, "===") &&
+				line != "PASS\n" && !strings.HasPrefix(line, "ok") {
 				t.Errorf("native code wrote %q", line)
 			}
 		}

@@ -1,4 +1,5 @@
-// Package gguftest writes small GGUF files for tests: tiny models with their metadata, tokenizer and weights, and files that are wrong on purpose.
+// Package gguftest writes small GGUF files for tests: tiny models with their metadata, tokenizer and weights,
+// and files that are wrong on purpose.
 //
 //	b := gguftest.New()
 //	b.Set("general.architecture", "llama")
@@ -49,8 +50,9 @@ type tensor struct {
 // New is an empty file.
 func New() *Builder { return &Builder{Version: 3, Alignment: 32} }
 
-// Set puts a metadata value under a key, in place of the one that is there. Values are bool, string, integers of 8 to 64 bits, floats, and slices of these; slices of
-// slices are nested arrays. A plain int is written as uint32, or int32 where it is negative, and []int as int32: the types that real files use.
+// Set puts a metadata value under a key, in place of the one that is there. Values are bool, string, integers
+// of 8 to 64 bits, floats, and slices of these; slices of slices are nested arrays. A plain int is written as
+// uint32, or int32 where it is negative, and []int as int32: the types that real files use.
 func (b *Builder) Set(key string, value any) {
 	for i := range b.pairs {
 		if b.pairs[i].key == key {
@@ -92,7 +94,9 @@ func (b *Builder) BF16(name string, dims []int, values []float32) {
 	})
 }
 
-func (b *Builder) plain(name string, typ gguf.Type, dims []int, values []float32, add func([]byte, float32) []byte) {
+func (b *Builder) plain(name string, typ gguf.Type, dims []int, values []float32,
+	add func([]byte, float32) []byte,
+) {
 	mustHold(name, dims, len(values))
 	var data []byte
 	for _, v := range values {
@@ -101,7 +105,8 @@ func (b *Builder) plain(name string, typ gguf.Type, dims []int, values []float32
 	b.Tensor(name, typ, dims, data)
 }
 
-// Q4_0 quantises floats and adds them as a tensor. What the file then holds is what gguf.Dequantize gives, not the floats themselves.
+// Q4_0 quantises floats and adds them as a tensor. What the file then holds is what gguf.Dequantize gives,
+// not the floats themselves.
 func (b *Builder) Q4_0(name string, dims []int, values []float32) {
 	mustHold(name, dims, len(values))
 	var data []byte
@@ -143,8 +148,8 @@ func mustHold(name string, dims []int, n int) {
 	}
 }
 
-// ByteTokenizer sets a vocabulary of size tokens, at least 257, without merges: token 0 is <|endoftext|>, BOS and EOS at once and put before prompts, token 1 + b
-// is the byte b, and the rest is unused.
+// ByteTokenizer sets a vocabulary of size tokens, at least 257, without merges: token 0 is <|endoftext|>, BOS
+// and EOS at once and put before prompts, token 1 + b is the byte b, and the rest is unused.
 func (b *Builder) ByteTokenizer(size int) {
 	tokens := make([]string, size)
 	kinds := make([]int32, size)
@@ -161,7 +166,8 @@ func (b *Builder) ByteTokenizer(size int) {
 	b.Set("tokenizer.ggml.add_bos_token", true)
 }
 
-// Tokenizer sets a byte-level BPE vocabulary: the split rule's name, the tokens and their kinds by id, and the merges ("Ġ t") by falling priority.
+// Tokenizer sets a byte-level BPE vocabulary: the split rule's name, the tokens and their kinds by id, and
+// the merges ("Ġ t") by falling priority.
 func (b *Builder) Tokenizer(pre string, tokens []string, kinds []int32, merges []string) {
 	b.Set("tokenizer.ggml.model", "gpt2")
 	b.Set("tokenizer.ggml.pre", pre)
@@ -211,10 +217,13 @@ func appendString(out []byte, s string) []byte {
 
 // kinds maps Go's kinds to GGUF's; int is not among them, see kindOf.
 var kinds = map[reflect.Kind]gguf.Kind{
-	reflect.Uint8: gguf.KindUint8, reflect.Int8: gguf.KindInt8, reflect.Uint16: gguf.KindUint16, reflect.Int16: gguf.KindInt16,
-	reflect.Uint32: gguf.KindUint32, reflect.Int32: gguf.KindInt32, reflect.Uint64: gguf.KindUint64, reflect.Int64: gguf.KindInt64,
-	reflect.Float32: gguf.KindFloat32, reflect.Float64: gguf.KindFloat64, reflect.Bool: gguf.KindBool, reflect.String: gguf.KindString,
-	reflect.Slice: gguf.KindArray,
+	reflect.Uint8: gguf.KindUint8, reflect.Int8: gguf.KindInt8, reflect.Uint16: gguf.KindUint16,
+	reflect.Int16:  gguf.KindInt16,
+	reflect.Uint32: gguf.KindUint32, reflect.Int32: gguf.KindInt32, reflect.Uint64: gguf.KindUint64,
+	reflect.Int64:   gguf.KindInt64,
+	reflect.Float32: gguf.KindFloat32, reflect.Float64: gguf.KindFloat64, reflect.Bool: gguf.KindBool,
+	reflect.String: gguf.KindString,
+	reflect.Slice:  gguf.KindArray,
 }
 
 func kindOf(v reflect.Value) gguf.Kind {

@@ -8,7 +8,8 @@
 // param at 8: u32 positions
 // param at 12: u32 head
 
-// Turns each pair (x[2j], x[2j+1]) of a head by the angle of its row and pair. An invocation turns 1 pair.
+// Turns each pair (x[2j], x[2j+1]) of a head by the angle of its row and pair. An invocation turns
+// 1 pair.
 struct Params {
   n: u32, // invocations
   position: u32, // invocations of one position: all its heads

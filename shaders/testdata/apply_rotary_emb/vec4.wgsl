@@ -8,7 +8,8 @@
 // param at 8: u32 positions
 // param at 12: u32 head
 
-// Turns each pair (x[2j], x[2j+1]) of a head by the angle of its row and pair. An invocation turns 2 pairs.
+// Turns each pair (x[2j], x[2j+1]) of a head by the angle of its row and pair. An invocation turns
+// 2 pairs.
 struct Params {
   n: u32, // invocations
   position: u32, // invocations of one position: all its heads
@@ -37,5 +38,6 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
   let c = cosine[angle];
   let s = sine[angle];
   let v = x[i];
-  y[i] = vec4<f32>(v.x * c.x - v.y * s.x, v.x * s.x + v.y * c.x, v.z * c.y - v.w * s.y, v.z * s.y + v.w * c.y);
+  y[i] = vec4<f32>(v.x * c.x - v.y * s.x, v.x * s.x + v.y * c.x, v.z * c.y - v.w * s.y,
+    v.z * s.y + v.w * c.y);
 }

@@ -9,8 +9,8 @@
 // param at 12: u32 half
 // param at 16: u32 start
 
-// Turns each pair (x[j], x[j + D/2]) of a head of D. Tables hold a cosine and a sine for each of the D columns of a position. An invocation turns
-// 4 pairs.
+// Turns each pair (x[j], x[j + D/2]) of a head of D. Tables hold a cosine and a sine for each of the D
+// columns of a position. An invocation turns 4 pairs.
 struct Params {
   n: u32, // invocations
   position: u32, // invocations of one position: all its heads

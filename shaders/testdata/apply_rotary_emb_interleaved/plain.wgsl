@@ -5,7 +5,8 @@
 // param at 0: u32 n
 // param at 4: u32 period
 
-// Turns each pair of neighbours of x by the pair (cosine, sine) of freqs, which is repeated for each batch. An invocation turns a pair.
+// Turns each pair of neighbours of x by the pair (cosine, sine) of freqs, which is repeated for each batch.
+// An invocation turns a pair.
 struct Params {
   n: u32, // pairs of x
   period: u32, // pairs of freqs

@@ -6,8 +6,8 @@
 // param at 8: u32 width
 // param at 12: u32 part
 
-// The place of the largest element of each part of each row: the first of equals, and a NaN before any number. A workgroup takes a part, which is
-// a row.
+// The place of the largest element of each part of each row: the first of equals, and a NaN before any
+// number. A workgroup takes a part, which is a row.
 struct Params {
   parts: u32, // of all rows
   row_parts: u32,
@@ -16,7 +16,8 @@ struct Params {
 }
 
 @group(0) @binding(0) var<storage, read> x: array<u32>;
-@group(0) @binding(1) var<storage, read_write> y: array<u32>; // place
+// place
+@group(0) @binding(1) var<storage, read_write> y: array<u32>;
 @group(0) @binding(2) var<uniform> params: Params;
 
 // The index of a workgroup in a grid of one dimension that may have been folded into two.
@@ -26,7 +27,8 @@ fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
 
 var<workgroup> bests: array<vec2<u32>, 256>;
 
-// Of the pairs (key, place) of the workgroup's lanes the one with the largest key, and of those the smallest place. Every lane must call it.
+// Of the pairs (key, place) of the workgroup's lanes the one with the largest key, and of those the smallest
+// place. Every lane must call it.
 fn reduce_first_largest(lane: u32, pair: vec2<u32>) -> vec2<u32> {
   bests[lane] = pair;
   workgroupBarrier();
@@ -43,7 +45,8 @@ fn reduce_first_largest(lane: u32, pair: vec2<u32>) -> vec2<u32> {
   return bests[0];
 }
 
-// Elements are compared as unsigned keys of the same order: exact, with one answer for NaN, and -0 equal to 0. No element has the key 0.
+// Elements are compared as unsigned keys of the same order: exact, with one answer for NaN, and -0 equal to
+// 0. No element has the key 0.
 fn key_of(bits: u32) -> u32 {
   let magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) {
@@ -53,7 +56,8 @@ fn key_of(bits: u32) -> u32 {
 }
 
 @compute @workgroup_size(256)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32) {
   let part = flat_group(wid, groups);
   let valid = part < params.parts;
   let row = part / params.row_parts;

@@ -4,7 +4,8 @@
 // param at 0: u32 rows
 // param at 4: u32 row_parts
 
-// The place of the largest element of each row, from the keys and places that argmax.wgsl found for its parts. A workgroup takes a row.
+// The place of the largest element of each row, from the keys and places that argmax.wgsl found for its
+// parts. A workgroup takes a row.
 struct Params {
   rows: u32,
   row_parts: u32,
@@ -21,7 +22,8 @@ fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
 
 var<workgroup> bests: array<vec2<u32>, 64>;
 
-// Of the pairs (key, place) of the workgroup's lanes the one with the largest key, and of those the smallest place. Every lane must call it.
+// Of the pairs (key, place) of the workgroup's lanes the one with the largest key, and of those the smallest
+// place. Every lane must call it.
 fn reduce_first_largest(lane: u32, pair: vec2<u32>) -> vec2<u32> {
   bests[lane] = pair;
   workgroupBarrier();
@@ -39,7 +41,8 @@ fn reduce_first_largest(lane: u32, pair: vec2<u32>) -> vec2<u32> {
 }
 
 @compute @workgroup_size(64)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32) {
   let row = flat_group(wid, groups);
   let valid = row < params.rows;
   let n = select(0u, params.row_parts, valid);

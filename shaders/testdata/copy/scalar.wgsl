@@ -11,8 +11,8 @@
 // param at 28: u32 dst_block
 // param at 32: u32 dst_row
 
-// Copies blocks of rows of elements between two dense tensors that differ in how far apart blocks and rows are. All in elements of
-// 1 words; an invocation copies one.
+// Copies blocks of rows of elements between two dense tensors that differ in how far apart blocks and rows
+// are. All in elements of 1 words; an invocation copies one.
 struct Params {
   n: u32, // elements
   width: u32, // elements of a row

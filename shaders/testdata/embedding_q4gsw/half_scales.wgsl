@@ -10,8 +10,9 @@
 // param at 16: u32 first
 // param at 20: u32 rows
 
-// y = rows of a 4-bit table, or of a range of its rows. An invocation turns one word, 8 columns of a row, into floats: (q - 8) * scale of the
-// word's group. Scales lie as linear_q4gsw has them, 8 rows' together.
+// y = rows of a 4-bit table, or of a range of its rows. An invocation turns one word, 8 columns of a row,
+// into floats: (q - 8) * scale of the word's group. Scales lie as linear_q4gsw has them, 8 rows'
+// together.
 struct Params {
   n: u32, // words of all rows asked for
   words: u32, // of a row
@@ -22,7 +23,8 @@ struct Params {
 }
 
 @group(0) @binding(0) var<storage, read> nibbles: array<u32>; // [rows, words]
-@group(0) @binding(1) var<storage, read> scales: array<u32>; // [rows / 8, groups, 8], halves
+// [rows / 8, groups, 8], halves
+@group(0) @binding(1) var<storage, read> scales: array<u32>;
 @group(0) @binding(2) var<storage, read> indices: array<i32>;
 @group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
 @group(0) @binding(4) var<uniform> params: Params;
@@ -46,7 +48,8 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
   let row = id - params.first;
   let column = i % params.words;
   let word = nibbles[row * params.words + column];
-  let place = (row / 8u * (params.words / params.group_words) + column / params.group_words) * 8u + row % 8u;
+  let place = (row / 8u * (params.words / params.group_words) +
+    column / params.group_words) * 8u + row % 8u;
   let scale = unpack2x16float(scales[place / 2u])[place % 2u];
   let low = vec4<u32>(word, word >> 4u, word >> 8u, word >> 12u) & vec4<u32>(15u);
   let high = vec4<u32>(word >> 16u, word >> 20u, word >> 24u, word >> 28u) & vec4<u32>(15u);

@@ -7,8 +7,8 @@
 // param at 4: u32 width
 // param at 8: f32 eps
 
-// A workgroup normalises a row: y = (x - mean) * inverseSqrt(variance + eps) * weight + bias. The variance is summed from differences to
-// the mean, which loses nothing where the mean is large.
+// A workgroup normalises a row: y = (x - mean) * inverseSqrt(variance + eps) * weight + bias. The variance is
+// summed from differences to the mean, which loses nothing where the mean is large.
 struct Params {
   rows: u32,
   width: u32, // elements
@@ -44,7 +44,8 @@ fn reduce_sum(lane: u32, v: f32) -> f32 {
 }
 
 @compute @workgroup_size(64)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32) {
   let row = flat_group(wid, groups);
   // A row that is not there has no elements; its lanes still meet the others at the barriers.
   let width = select(0u, params.width / 1u, row < params.rows);

@@ -8,8 +8,9 @@
 // param at 8: u32 stride
 // param at 12: u32 first
 
-// y = x * w' + bias for a row of x. A workgroup takes 4 rows of w: each lane holds its columns of x while it goes through the rows, a
-// chunk of columns at a time, and what it sums for each result meets what the other lanes have once, at the end.
+// y = x * w' + bias for a row of x. A workgroup takes
+// 4 rows of w: each lane holds its columns of x while it goes through the rows, a chunk of columns at
+// a time, and what it sums for each result meets what the other lanes have once, at the end.
 struct Params {
   m: u32, // rows of x
   n: u32, // rows of w
@@ -30,9 +31,11 @@ fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
 
 var<workgroup> partial: array<f32, 256>;
 
-// Where a lane's share of a sum lies: lanes that write the same sum, or read neighbouring ones, meet in no memory bank.
+// Where a lane's share of a sum lies: lanes that write the same sum, or read neighbouring ones, meet in no
+// memory bank.
 fn place(lane: u32, sum: u32) -> u32 {
-  return lane * 4u + (sum ^ ((lane / 8u) & 3u));
+  return lane * 4u +
+    (sum ^ ((lane / 8u) & 3u));
 }
 
 fn total(v: vec4<f32>) -> f32 {
@@ -40,7 +43,8 @@ fn total(v: vec4<f32>) -> f32 {
 }
 
 @compute @workgroup_size(64)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32) {
   // Workgroups that read the same weights are neighbours.
   let batches = (params.m + 0u) / 1u;
   let id = flat_group(wid, groups);

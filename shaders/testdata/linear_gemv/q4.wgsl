@@ -8,8 +8,9 @@
 // param at 8: u32 stride
 // param at 12: u32 first
 
-// y = x * w' + bias for a row of x. A workgroup takes 16 rows of w: each lane holds its columns of x while it goes through the rows, a
-// chunk of columns at a time, and what it sums for each result meets what the other lanes have once, at the end.
+// y = x * w' + bias for a row of x. A workgroup takes
+// 16 rows of w: each lane holds its columns of x while it goes through the rows, a chunk of columns at
+// a time, and what it sums for each result meets what the other lanes have once, at the end.
 struct Params {
   m: u32, // rows of x
   n: u32, // rows of w
@@ -18,8 +19,10 @@ struct Params {
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>; // [n, 64]
-@group(0) @binding(2) var<storage, read> scales: array<vec4<u32>>; // [n / 8, 64, 8]
+// [n, 64]
+@group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>;
+// [n / 8, 64, 8]
+@group(0) @binding(2) var<storage, read> scales: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
 @group(0) @binding(4) var<uniform> params: Params;
 
@@ -28,28 +31,34 @@ fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return wid.x + wid.y * groups.x;
 }
 
-// A word holds eight weights q of 4 bits, column k of them at bits 4k. q4_even and q4_odd turn the even and the odd columns into floats
-// zero + step * (q - 8), with the zeros and the step below: the cheapest form, of which users take the zero off once for many weights.
+// A word holds eight weights q of 4 bits, column k of them at bits 4k. q4_even and q4_odd turn the even and
+// the odd columns into floats zero + step * (q - 8), with the zeros and the step below: the cheapest form, of
+// which users take the zero off once for many weights.
 
-// One shift brings two columns to the top of a float's mantissa: the even one under the exponent of 256, where it counts in ones from bit 15 on, the odd
-// one under that of 16, from bit 19 on. The floats are exact; what is rounded is the sum, in which a weight counts as 256 + q or 16 + q.
+// One shift brings two columns to the top of a float's mantissa: the even one under the exponent of 256,
+// where it counts in ones from bit 15 on, the odd one under that of 16, from bit 19 on. The floats are exact;
+// what is rounded is the sum, in which a weight counts as 256 + q or 16 + q.
 const even_zero = 264.0;
 const odd_zero = 24.0;
 const odd_step = 1.0;
 
 fn q4_even(w: u32) -> vec4<f32> {
-  return bitcast<vec4<f32>>((vec4<u32>(w << 15u, w << 7u, w >> 1u, w >> 9u) & vec4<u32>(0x00078000u)) | vec4<u32>(0x43800000u));
+  return bitcast<vec4<f32>>((vec4<u32>(w << 15u, w << 7u, w >> 1u,
+    w >> 9u) & vec4<u32>(0x00078000u)) | vec4<u32>(0x43800000u));
 }
 
 fn q4_odd(w: u32) -> vec4<f32> {
-  return bitcast<vec4<f32>>((vec4<u32>(w << 15u, w << 7u, w >> 1u, w >> 9u) & vec4<u32>(0x00780000u)) | vec4<u32>(0x41800000u));
+  return bitcast<vec4<f32>>((vec4<u32>(w << 15u, w << 7u, w >> 1u,
+    w >> 9u) & vec4<u32>(0x00780000u)) | vec4<u32>(0x41800000u));
 }
 
 var<workgroup> partial: array<f32, 1024>;
 
-// Where a lane's share of a sum lies: lanes that write the same sum, or read neighbouring ones, meet in no memory bank.
+// Where a lane's share of a sum lies: lanes that write the same sum, or read neighbouring ones, meet in no
+// memory bank.
 fn place(lane: u32, sum: u32) -> u32 {
-  return lane * 16u + (sum ^ ((lane / 2u) & 15u));
+  return lane * 16u +
+    (sum ^ ((lane / 2u) & 15u));
 }
 
 fn total(v: vec4<f32>) -> f32 {
@@ -57,7 +66,8 @@ fn total(v: vec4<f32>) -> f32 {
 }
 
 @compute @workgroup_size(64)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32) {
   // Workgroups that read the same weights are neighbours.
   let batches = (params.m + 0u) / 1u;
   let id = flat_group(wid, groups);
@@ -119,14 +129,22 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     let v0_3 = x[x_row0 + chunk * 8u + 7u];
     let even0_3 = vec4<f32>(u0_3.xz, v0_3.xz);
     let odd0_3 = vec4<f32>(u0_3.yw, v0_3.yw) / odd_step;
-    let zero0 = total((even0_0 + even0_1 + even0_2 + even0_3) * even_zero + (odd0_0 + odd0_1 + odd0_2 + odd0_3) * odd_zero);
+    let zero0 = total((even0_0 +
+      even0_1 +
+      even0_2 +
+      even0_3) * even_zero +
+      (odd0_0 + odd0_1 + odd0_2 + odd0_3) * odd_zero);
     let group = chunk / 1u;
     let scale_word0 = scales[scale_row0 + group];
     let scale_word1 = scales[scale_row1 + group];
-    let scales0 = vec4<f32>(unpack2x16float(scale_word0.x), unpack2x16float(scale_word0.y));
-    let scales1 = vec4<f32>(unpack2x16float(scale_word0.z), unpack2x16float(scale_word0.w));
-    let scales2 = vec4<f32>(unpack2x16float(scale_word1.x), unpack2x16float(scale_word1.y));
-    let scales3 = vec4<f32>(unpack2x16float(scale_word1.z), unpack2x16float(scale_word1.w));
+    let scales0 = vec4<f32>(unpack2x16float(scale_word0.x),
+      unpack2x16float(scale_word0.y));
+    let scales1 = vec4<f32>(unpack2x16float(scale_word0.z),
+      unpack2x16float(scale_word0.w));
+    let scales2 = vec4<f32>(unpack2x16float(scale_word1.x),
+      unpack2x16float(scale_word1.y));
+    let scales3 = vec4<f32>(unpack2x16float(scale_word1.z),
+      unpack2x16float(scale_word1.w));
     {
       let w0 = weights[w_row0 + chunk];
       let w1 = weights[w_row1 + chunk];
@@ -144,7 +162,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_0 = fma(q4_odd(w0.z), odd0_2, t0_0);
       t0_0 = fma(q4_even(w0.w), even0_3, t0_0);
       t0_0 = fma(q4_odd(w0.w), odd0_3, t0_0);
-      sum0_0 = fma(scales0[0], total(t0_0) - zero0, sum0_0);
+      sum0_0 = fma(scales0[0], total(t0_0) - zero0,
+        sum0_0);
       var t0_1 = q4_even(w1.x) * even0_0;
       t0_1 = fma(q4_odd(w1.x), odd0_0, t0_1);
       t0_1 = fma(q4_even(w1.y), even0_1, t0_1);
@@ -153,7 +172,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_1 = fma(q4_odd(w1.z), odd0_2, t0_1);
       t0_1 = fma(q4_even(w1.w), even0_3, t0_1);
       t0_1 = fma(q4_odd(w1.w), odd0_3, t0_1);
-      sum0_1 = fma(scales0[1], total(t0_1) - zero0, sum0_1);
+      sum0_1 = fma(scales0[1], total(t0_1) - zero0,
+        sum0_1);
       var t0_2 = q4_even(w2.x) * even0_0;
       t0_2 = fma(q4_odd(w2.x), odd0_0, t0_2);
       t0_2 = fma(q4_even(w2.y), even0_1, t0_2);
@@ -162,7 +182,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_2 = fma(q4_odd(w2.z), odd0_2, t0_2);
       t0_2 = fma(q4_even(w2.w), even0_3, t0_2);
       t0_2 = fma(q4_odd(w2.w), odd0_3, t0_2);
-      sum0_2 = fma(scales0[2], total(t0_2) - zero0, sum0_2);
+      sum0_2 = fma(scales0[2], total(t0_2) - zero0,
+        sum0_2);
       var t0_3 = q4_even(w3.x) * even0_0;
       t0_3 = fma(q4_odd(w3.x), odd0_0, t0_3);
       t0_3 = fma(q4_even(w3.y), even0_1, t0_3);
@@ -171,7 +192,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_3 = fma(q4_odd(w3.z), odd0_2, t0_3);
       t0_3 = fma(q4_even(w3.w), even0_3, t0_3);
       t0_3 = fma(q4_odd(w3.w), odd0_3, t0_3);
-      sum0_3 = fma(scales0[3], total(t0_3) - zero0, sum0_3);
+      sum0_3 = fma(scales0[3], total(t0_3) - zero0,
+        sum0_3);
       var t0_4 = q4_even(w4.x) * even0_0;
       t0_4 = fma(q4_odd(w4.x), odd0_0, t0_4);
       t0_4 = fma(q4_even(w4.y), even0_1, t0_4);
@@ -180,7 +202,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_4 = fma(q4_odd(w4.z), odd0_2, t0_4);
       t0_4 = fma(q4_even(w4.w), even0_3, t0_4);
       t0_4 = fma(q4_odd(w4.w), odd0_3, t0_4);
-      sum0_4 = fma(scales1[0], total(t0_4) - zero0, sum0_4);
+      sum0_4 = fma(scales1[0], total(t0_4) - zero0,
+        sum0_4);
       var t0_5 = q4_even(w5.x) * even0_0;
       t0_5 = fma(q4_odd(w5.x), odd0_0, t0_5);
       t0_5 = fma(q4_even(w5.y), even0_1, t0_5);
@@ -189,7 +212,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_5 = fma(q4_odd(w5.z), odd0_2, t0_5);
       t0_5 = fma(q4_even(w5.w), even0_3, t0_5);
       t0_5 = fma(q4_odd(w5.w), odd0_3, t0_5);
-      sum0_5 = fma(scales1[1], total(t0_5) - zero0, sum0_5);
+      sum0_5 = fma(scales1[1], total(t0_5) - zero0,
+        sum0_5);
       var t0_6 = q4_even(w6.x) * even0_0;
       t0_6 = fma(q4_odd(w6.x), odd0_0, t0_6);
       t0_6 = fma(q4_even(w6.y), even0_1, t0_6);
@@ -198,7 +222,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_6 = fma(q4_odd(w6.z), odd0_2, t0_6);
       t0_6 = fma(q4_even(w6.w), even0_3, t0_6);
       t0_6 = fma(q4_odd(w6.w), odd0_3, t0_6);
-      sum0_6 = fma(scales1[2], total(t0_6) - zero0, sum0_6);
+      sum0_6 = fma(scales1[2], total(t0_6) - zero0,
+        sum0_6);
       var t0_7 = q4_even(w7.x) * even0_0;
       t0_7 = fma(q4_odd(w7.x), odd0_0, t0_7);
       t0_7 = fma(q4_even(w7.y), even0_1, t0_7);
@@ -207,7 +232,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_7 = fma(q4_odd(w7.z), odd0_2, t0_7);
       t0_7 = fma(q4_even(w7.w), even0_3, t0_7);
       t0_7 = fma(q4_odd(w7.w), odd0_3, t0_7);
-      sum0_7 = fma(scales1[3], total(t0_7) - zero0, sum0_7);
+      sum0_7 = fma(scales1[3], total(t0_7) - zero0,
+        sum0_7);
     }
     {
       let w8 = weights[w_row8 + chunk];
@@ -226,7 +252,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_8 = fma(q4_odd(w8.z), odd0_2, t0_8);
       t0_8 = fma(q4_even(w8.w), even0_3, t0_8);
       t0_8 = fma(q4_odd(w8.w), odd0_3, t0_8);
-      sum0_8 = fma(scales2[0], total(t0_8) - zero0, sum0_8);
+      sum0_8 = fma(scales2[0], total(t0_8) - zero0,
+        sum0_8);
       var t0_9 = q4_even(w9.x) * even0_0;
       t0_9 = fma(q4_odd(w9.x), odd0_0, t0_9);
       t0_9 = fma(q4_even(w9.y), even0_1, t0_9);
@@ -235,7 +262,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_9 = fma(q4_odd(w9.z), odd0_2, t0_9);
       t0_9 = fma(q4_even(w9.w), even0_3, t0_9);
       t0_9 = fma(q4_odd(w9.w), odd0_3, t0_9);
-      sum0_9 = fma(scales2[1], total(t0_9) - zero0, sum0_9);
+      sum0_9 = fma(scales2[1], total(t0_9) - zero0,
+        sum0_9);
       var t0_10 = q4_even(w10.x) * even0_0;
       t0_10 = fma(q4_odd(w10.x), odd0_0, t0_10);
       t0_10 = fma(q4_even(w10.y), even0_1, t0_10);
@@ -244,7 +272,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_10 = fma(q4_odd(w10.z), odd0_2, t0_10);
       t0_10 = fma(q4_even(w10.w), even0_3, t0_10);
       t0_10 = fma(q4_odd(w10.w), odd0_3, t0_10);
-      sum0_10 = fma(scales2[2], total(t0_10) - zero0, sum0_10);
+      sum0_10 = fma(scales2[2], total(t0_10) - zero0,
+        sum0_10);
       var t0_11 = q4_even(w11.x) * even0_0;
       t0_11 = fma(q4_odd(w11.x), odd0_0, t0_11);
       t0_11 = fma(q4_even(w11.y), even0_1, t0_11);
@@ -253,7 +282,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_11 = fma(q4_odd(w11.z), odd0_2, t0_11);
       t0_11 = fma(q4_even(w11.w), even0_3, t0_11);
       t0_11 = fma(q4_odd(w11.w), odd0_3, t0_11);
-      sum0_11 = fma(scales2[3], total(t0_11) - zero0, sum0_11);
+      sum0_11 = fma(scales2[3], total(t0_11) - zero0,
+        sum0_11);
       var t0_12 = q4_even(w12.x) * even0_0;
       t0_12 = fma(q4_odd(w12.x), odd0_0, t0_12);
       t0_12 = fma(q4_even(w12.y), even0_1, t0_12);
@@ -262,7 +292,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_12 = fma(q4_odd(w12.z), odd0_2, t0_12);
       t0_12 = fma(q4_even(w12.w), even0_3, t0_12);
       t0_12 = fma(q4_odd(w12.w), odd0_3, t0_12);
-      sum0_12 = fma(scales3[0], total(t0_12) - zero0, sum0_12);
+      sum0_12 = fma(scales3[0], total(t0_12) - zero0,
+        sum0_12);
       var t0_13 = q4_even(w13.x) * even0_0;
       t0_13 = fma(q4_odd(w13.x), odd0_0, t0_13);
       t0_13 = fma(q4_even(w13.y), even0_1, t0_13);
@@ -271,7 +302,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_13 = fma(q4_odd(w13.z), odd0_2, t0_13);
       t0_13 = fma(q4_even(w13.w), even0_3, t0_13);
       t0_13 = fma(q4_odd(w13.w), odd0_3, t0_13);
-      sum0_13 = fma(scales3[1], total(t0_13) - zero0, sum0_13);
+      sum0_13 = fma(scales3[1], total(t0_13) - zero0,
+        sum0_13);
       var t0_14 = q4_even(w14.x) * even0_0;
       t0_14 = fma(q4_odd(w14.x), odd0_0, t0_14);
       t0_14 = fma(q4_even(w14.y), even0_1, t0_14);
@@ -280,7 +312,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_14 = fma(q4_odd(w14.z), odd0_2, t0_14);
       t0_14 = fma(q4_even(w14.w), even0_3, t0_14);
       t0_14 = fma(q4_odd(w14.w), odd0_3, t0_14);
-      sum0_14 = fma(scales3[2], total(t0_14) - zero0, sum0_14);
+      sum0_14 = fma(scales3[2], total(t0_14) - zero0,
+        sum0_14);
       var t0_15 = q4_even(w15.x) * even0_0;
       t0_15 = fma(q4_odd(w15.x), odd0_0, t0_15);
       t0_15 = fma(q4_even(w15.y), even0_1, t0_15);
@@ -289,7 +322,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_15 = fma(q4_odd(w15.z), odd0_2, t0_15);
       t0_15 = fma(q4_even(w15.w), even0_3, t0_15);
       t0_15 = fma(q4_odd(w15.w), odd0_3, t0_15);
-      sum0_15 = fma(scales3[3], total(t0_15) - zero0, sum0_15);
+      sum0_15 = fma(scales3[3], total(t0_15) - zero0,
+        sum0_15);
     }
   }
   partial[place(lane, 0u)] = sum0_0;

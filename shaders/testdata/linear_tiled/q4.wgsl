@@ -10,8 +10,9 @@
 // param at 12: u32 first
 // param at 16: u32 k
 
-// y = x * w' + bias, a tile of 64 x 64 results a workgroup. Tiles of x and of the weights pass through workgroup memory, 32 columns at a time; the
-// next ones are loaded while these are multiplied.
+// y = x * w' + bias, a tile of 64 x 64 results a workgroup. Tiles of x and of the weights pass
+// through workgroup memory, 32 columns at a time; the next ones are loaded while these are
+// multiplied.
 struct Params {
   m: u32, // rows of x
   n: u32, // rows of w
@@ -22,18 +23,19 @@ struct Params {
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> weights: array<u32>; // [n, k / 8]
-@group(0) @binding(2) var<storage, read> scales: array<u32>; // [n / 8, groups, 8]
+// [n / 8, groups, 8]
+@group(0) @binding(2) var<storage, read> scales: array<u32>;
 @group(0) @binding(3) var<storage, read> bias: array<f32>;
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
 @group(0) @binding(5) var<uniform> params: Params;
 
-// Two tiles of 64 rows by 32 columns, one behind the other in workgroup memory, whose product 16 x 16 lanes compute: lane (tx, ty) has rows ty + 16 i of
-// the first and tx + 16 j of the second.
+// Two tiles of 64 rows by 32 columns, one behind the other in workgroup memory, whose
+// product 16 x 16 lanes compute: lane (tx, ty) has rows ty + 16 i of the first and tx + 16 j of the second.
 var<workgroup> tiles: array<vec4<f32>, 1024>;
 const second = 512u;
 
-// In a tile the four columns of a vector lie together, and the vectors of a row change places from row to row: lanes that read one column of eight rows, or
-// write eight vectors of a row, meet in no memory bank.
+// In a tile the four columns of a vector lie together, and the vectors of a row change places from row to
+// row: lanes that read one column of eight rows, or write eight vectors of a row, meet in no memory bank.
 
 // The mask of the vectors' places in a row.
 fn tile_mask(row: u32) -> u32 {
@@ -45,11 +47,13 @@ fn tile_place(row: u32, quad: u32) -> u32 {
   return row * 8u + (quad ^ tile_mask(row));
 }
 
-// A word holds eight weights q of 4 bits, column k of them at bits 4k. q4_even and q4_odd turn the even and the odd columns into floats
-// zero + step * (q - 8), with the zeros and the step below: the cheapest form, of which users take the zero off once for many weights.
+// A word holds eight weights q of 4 bits, column k of them at bits 4k. q4_even and q4_odd turn the even and
+// the odd columns into floats zero + step * (q - 8), with the zeros and the step below: the cheapest form, of
+// which users take the zero off once for many weights.
 
-// As two halves at a time: under the exponent of 1024 a half counts in ones, so a column at bits 0 to 3 makes 1024 + q, and one at bits 4 to 7 makes
-// 1024 + 16 q. The floats are exact; what is rounded is the sum, in which a weight counts as 1024 + q.
+// As two halves at a time: under the exponent of 1024 a half counts in ones, so a column at bits 0 to 3 makes
+// 1024 + q, and one at bits 4 to 7 makes 1024 + 16 q. The floats are exact; what is rounded is the sum, in
+// which a weight counts as 1024 + q.
 const even_zero = 1032.0;
 const odd_zero = 1152.0;
 const odd_step = 16.0;
@@ -86,7 +90,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   }
   let tx = lane & 15u;
   let ty = lane >> 4u;
-  // What this lane loads. Rows past the end are the last row again: their results go nowhere. Columns past the end are zeros of x, whatever w.
+  // What this lane loads. Rows past the end are the last row again: their results go nowhere. Columns past
+  // the end are zeros of x, whatever w.
   let quad = lane % 8u;
   let a_row0 = (lane + 0u) / 8u;
   let x_row0 = min(row0 + a_row0, params.m - 1u);
@@ -143,25 +148,41 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       let a2 = tiles[row_a + 256u + (0u ^ mask_a)];
       let a3 = tiles[row_a + 384u + (0u ^ mask_a)];
       let b0 = tiles[row_b + 0u + (0u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
+      sum0_0 = fma(a0.w, b0.w,
+        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
+      sum1_0 = fma(a1.w, b0.w,
+        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
+      sum2_0 = fma(a2.w, b0.w,
+        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
+      sum3_0 = fma(a3.w, b0.w,
+        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
       let b1 = tiles[row_b + 128u + (0u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
+      sum0_1 = fma(a0.w, b1.w,
+        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
+      sum1_1 = fma(a1.w, b1.w,
+        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
+      sum2_1 = fma(a2.w, b1.w,
+        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
+      sum3_1 = fma(a3.w, b1.w,
+        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
       let b2 = tiles[row_b + 256u + (0u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
+      sum0_2 = fma(a0.w, b2.w,
+        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
+      sum1_2 = fma(a1.w, b2.w,
+        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
+      sum2_2 = fma(a2.w, b2.w,
+        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
+      sum3_2 = fma(a3.w, b2.w,
+        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
       let b3 = tiles[row_b + 384u + (0u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      sum0_3 = fma(a0.w, b3.w,
+        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
+      sum1_3 = fma(a1.w, b3.w,
+        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
+      sum2_3 = fma(a2.w, b3.w,
+        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
+      sum3_3 = fma(a3.w, b3.w,
+        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
       let a0 = tiles[row_a + 0u + (1u ^ mask_a)];
@@ -169,25 +190,41 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       let a2 = tiles[row_a + 256u + (1u ^ mask_a)];
       let a3 = tiles[row_a + 384u + (1u ^ mask_a)];
       let b0 = tiles[row_b + 0u + (1u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
+      sum0_0 = fma(a0.w, b0.w,
+        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
+      sum1_0 = fma(a1.w, b0.w,
+        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
+      sum2_0 = fma(a2.w, b0.w,
+        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
+      sum3_0 = fma(a3.w, b0.w,
+        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
       let b1 = tiles[row_b + 128u + (1u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
+      sum0_1 = fma(a0.w, b1.w,
+        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
+      sum1_1 = fma(a1.w, b1.w,
+        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
+      sum2_1 = fma(a2.w, b1.w,
+        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
+      sum3_1 = fma(a3.w, b1.w,
+        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
       let b2 = tiles[row_b + 256u + (1u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
+      sum0_2 = fma(a0.w, b2.w,
+        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
+      sum1_2 = fma(a1.w, b2.w,
+        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
+      sum2_2 = fma(a2.w, b2.w,
+        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
+      sum3_2 = fma(a3.w, b2.w,
+        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
       let b3 = tiles[row_b + 384u + (1u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      sum0_3 = fma(a0.w, b3.w,
+        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
+      sum1_3 = fma(a1.w, b3.w,
+        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
+      sum2_3 = fma(a2.w, b3.w,
+        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
+      sum3_3 = fma(a3.w, b3.w,
+        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
       let a0 = tiles[row_a + 0u + (2u ^ mask_a)];
@@ -195,25 +232,41 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       let a2 = tiles[row_a + 256u + (2u ^ mask_a)];
       let a3 = tiles[row_a + 384u + (2u ^ mask_a)];
       let b0 = tiles[row_b + 0u + (2u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
+      sum0_0 = fma(a0.w, b0.w,
+        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
+      sum1_0 = fma(a1.w, b0.w,
+        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
+      sum2_0 = fma(a2.w, b0.w,
+        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
+      sum3_0 = fma(a3.w, b0.w,
+        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
       let b1 = tiles[row_b + 128u + (2u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
+      sum0_1 = fma(a0.w, b1.w,
+        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
+      sum1_1 = fma(a1.w, b1.w,
+        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
+      sum2_1 = fma(a2.w, b1.w,
+        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
+      sum3_1 = fma(a3.w, b1.w,
+        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
       let b2 = tiles[row_b + 256u + (2u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
+      sum0_2 = fma(a0.w, b2.w,
+        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
+      sum1_2 = fma(a1.w, b2.w,
+        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
+      sum2_2 = fma(a2.w, b2.w,
+        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
+      sum3_2 = fma(a3.w, b2.w,
+        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
       let b3 = tiles[row_b + 384u + (2u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      sum0_3 = fma(a0.w, b3.w,
+        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
+      sum1_3 = fma(a1.w, b3.w,
+        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
+      sum2_3 = fma(a2.w, b3.w,
+        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
+      sum3_3 = fma(a3.w, b3.w,
+        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
       let a0 = tiles[row_a + 0u + (3u ^ mask_a)];
@@ -221,25 +274,41 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       let a2 = tiles[row_a + 256u + (3u ^ mask_a)];
       let a3 = tiles[row_a + 384u + (3u ^ mask_a)];
       let b0 = tiles[row_b + 0u + (3u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
+      sum0_0 = fma(a0.w, b0.w,
+        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
+      sum1_0 = fma(a1.w, b0.w,
+        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
+      sum2_0 = fma(a2.w, b0.w,
+        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
+      sum3_0 = fma(a3.w, b0.w,
+        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
       let b1 = tiles[row_b + 128u + (3u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
+      sum0_1 = fma(a0.w, b1.w,
+        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
+      sum1_1 = fma(a1.w, b1.w,
+        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
+      sum2_1 = fma(a2.w, b1.w,
+        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
+      sum3_1 = fma(a3.w, b1.w,
+        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
       let b2 = tiles[row_b + 256u + (3u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
+      sum0_2 = fma(a0.w, b2.w,
+        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
+      sum1_2 = fma(a1.w, b2.w,
+        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
+      sum2_2 = fma(a2.w, b2.w,
+        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
+      sum3_2 = fma(a3.w, b2.w,
+        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
       let b3 = tiles[row_b + 384u + (3u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      sum0_3 = fma(a0.w, b3.w,
+        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
+      sum1_3 = fma(a1.w, b3.w,
+        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
+      sum2_3 = fma(a2.w, b3.w,
+        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
+      sum3_3 = fma(a3.w, b3.w,
+        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
       let a0 = tiles[row_a + 0u + (4u ^ mask_a)];
@@ -247,25 +316,41 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       let a2 = tiles[row_a + 256u + (4u ^ mask_a)];
       let a3 = tiles[row_a + 384u + (4u ^ mask_a)];
       let b0 = tiles[row_b + 0u + (4u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
+      sum0_0 = fma(a0.w, b0.w,
+        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
+      sum1_0 = fma(a1.w, b0.w,
+        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
+      sum2_0 = fma(a2.w, b0.w,
+        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
+      sum3_0 = fma(a3.w, b0.w,
+        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
       let b1 = tiles[row_b + 128u + (4u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
+      sum0_1 = fma(a0.w, b1.w,
+        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
+      sum1_1 = fma(a1.w, b1.w,
+        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
+      sum2_1 = fma(a2.w, b1.w,
+        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
+      sum3_1 = fma(a3.w, b1.w,
+        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
       let b2 = tiles[row_b + 256u + (4u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
+      sum0_2 = fma(a0.w, b2.w,
+        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
+      sum1_2 = fma(a1.w, b2.w,
+        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
+      sum2_2 = fma(a2.w, b2.w,
+        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
+      sum3_2 = fma(a3.w, b2.w,
+        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
       let b3 = tiles[row_b + 384u + (4u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      sum0_3 = fma(a0.w, b3.w,
+        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
+      sum1_3 = fma(a1.w, b3.w,
+        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
+      sum2_3 = fma(a2.w, b3.w,
+        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
+      sum3_3 = fma(a3.w, b3.w,
+        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
       let a0 = tiles[row_a + 0u + (5u ^ mask_a)];
@@ -273,25 +358,41 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       let a2 = tiles[row_a + 256u + (5u ^ mask_a)];
       let a3 = tiles[row_a + 384u + (5u ^ mask_a)];
       let b0 = tiles[row_b + 0u + (5u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
+      sum0_0 = fma(a0.w, b0.w,
+        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
+      sum1_0 = fma(a1.w, b0.w,
+        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
+      sum2_0 = fma(a2.w, b0.w,
+        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
+      sum3_0 = fma(a3.w, b0.w,
+        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
       let b1 = tiles[row_b + 128u + (5u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
+      sum0_1 = fma(a0.w, b1.w,
+        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
+      sum1_1 = fma(a1.w, b1.w,
+        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
+      sum2_1 = fma(a2.w, b1.w,
+        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
+      sum3_1 = fma(a3.w, b1.w,
+        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
       let b2 = tiles[row_b + 256u + (5u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
+      sum0_2 = fma(a0.w, b2.w,
+        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
+      sum1_2 = fma(a1.w, b2.w,
+        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
+      sum2_2 = fma(a2.w, b2.w,
+        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
+      sum3_2 = fma(a3.w, b2.w,
+        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
       let b3 = tiles[row_b + 384u + (5u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      sum0_3 = fma(a0.w, b3.w,
+        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
+      sum1_3 = fma(a1.w, b3.w,
+        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
+      sum2_3 = fma(a2.w, b3.w,
+        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
+      sum3_3 = fma(a3.w, b3.w,
+        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
       let a0 = tiles[row_a + 0u + (6u ^ mask_a)];
@@ -299,25 +400,41 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       let a2 = tiles[row_a + 256u + (6u ^ mask_a)];
       let a3 = tiles[row_a + 384u + (6u ^ mask_a)];
       let b0 = tiles[row_b + 0u + (6u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
+      sum0_0 = fma(a0.w, b0.w,
+        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
+      sum1_0 = fma(a1.w, b0.w,
+        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
+      sum2_0 = fma(a2.w, b0.w,
+        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
+      sum3_0 = fma(a3.w, b0.w,
+        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
       let b1 = tiles[row_b + 128u + (6u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
+      sum0_1 = fma(a0.w, b1.w,
+        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
+      sum1_1 = fma(a1.w, b1.w,
+        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
+      sum2_1 = fma(a2.w, b1.w,
+        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
+      sum3_1 = fma(a3.w, b1.w,
+        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
       let b2 = tiles[row_b + 256u + (6u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
+      sum0_2 = fma(a0.w, b2.w,
+        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
+      sum1_2 = fma(a1.w, b2.w,
+        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
+      sum2_2 = fma(a2.w, b2.w,
+        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
+      sum3_2 = fma(a3.w, b2.w,
+        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
       let b3 = tiles[row_b + 384u + (6u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      sum0_3 = fma(a0.w, b3.w,
+        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
+      sum1_3 = fma(a1.w, b3.w,
+        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
+      sum2_3 = fma(a2.w, b3.w,
+        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
+      sum3_3 = fma(a3.w, b3.w,
+        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
       let a0 = tiles[row_a + 0u + (7u ^ mask_a)];
@@ -325,25 +442,41 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       let a2 = tiles[row_a + 256u + (7u ^ mask_a)];
       let a3 = tiles[row_a + 384u + (7u ^ mask_a)];
       let b0 = tiles[row_b + 0u + (7u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
+      sum0_0 = fma(a0.w, b0.w,
+        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
+      sum1_0 = fma(a1.w, b0.w,
+        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
+      sum2_0 = fma(a2.w, b0.w,
+        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
+      sum3_0 = fma(a3.w, b0.w,
+        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
       let b1 = tiles[row_b + 128u + (7u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
+      sum0_1 = fma(a0.w, b1.w,
+        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
+      sum1_1 = fma(a1.w, b1.w,
+        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
+      sum2_1 = fma(a2.w, b1.w,
+        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
+      sum3_1 = fma(a3.w, b1.w,
+        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
       let b2 = tiles[row_b + 256u + (7u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
+      sum0_2 = fma(a0.w, b2.w,
+        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
+      sum1_2 = fma(a1.w, b2.w,
+        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
+      sum2_2 = fma(a2.w, b2.w,
+        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
+      sum3_2 = fma(a3.w, b2.w,
+        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
       let b3 = tiles[row_b + 384u + (7u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      sum0_3 = fma(a0.w, b3.w,
+        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
+      sum1_3 = fma(a1.w, b3.w,
+        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
+      sum2_3 = fma(a2.w, b3.w,
+        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
+      sum3_3 = fma(a3.w, b3.w,
+        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     workgroupBarrier();
   }

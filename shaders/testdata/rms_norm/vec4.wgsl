@@ -41,7 +41,8 @@ fn reduce_sum(lane: u32, v: f32) -> f32 {
 }
 
 @compute @workgroup_size(128)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32) {
   let row = flat_group(wid, groups);
   // A row that is not there has no elements; its lanes still meet the others at the barriers.
   let width = select(0u, params.width / 4u, row < params.rows);

@@ -9,8 +9,8 @@
 // param at 16: u32 q_heads
 // param at 20: u32 kv_heads
 
-// y = weights * v over the positions that a token may see, a tile of 64 tokens x 64 columns of a head a workgroup. 32 positions at a time
-// pass through workgroup memory.
+// y = weights * v over the positions that a token may see, a tile of 64 tokens x 64 columns of a head
+// a workgroup. 32 positions at a time pass through workgroup memory.
 struct Params {
   tokens: u32,
   context: u32, // positions in the cache, these tokens' included
@@ -21,7 +21,8 @@ struct Params {
 }
 
 @group(0) @binding(0) var<storage, read> weights: array<vec4<f32>>; // [q_heads, tokens, quads]
-@group(0) @binding(1) var<storage, read> v_cache: array<vec2<u32>>; // [positions, kv_heads, 16]
+// [positions, kv_heads, 16]
+@group(0) @binding(1) var<storage, read> v_cache: array<vec2<u32>>;
 @group(0) @binding(2) var<storage, read_write> y: array<vec4<f32>>; // [tokens, q_heads, 16]
 @group(0) @binding(3) var<uniform> params: Params;
 
@@ -30,8 +31,8 @@ fn cached(words: vec2<u32>) -> vec4<f32> {
   return vec4<f32>(unpack2x16float(words.x), unpack2x16float(words.y));
 }
 
-// In a tile the four columns of a vector lie together, and the vectors of a row change places from row to row: lanes that read one column of eight rows, or
-// write eight vectors of a row, meet in no memory bank.
+// In a tile the four columns of a vector lie together, and the vectors of a row change places from row to
+// row: lanes that read one column of eight rows, or write eight vectors of a row, meet in no memory bank.
 
 // The mask of the vectors' places in a row.
 fn tile_mask(row: u32) -> u32 {
@@ -78,21 +79,27 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       // What a token may not see was never written.
       let c = vec4<u32>(0u, 1u, 2u, 3u) + vec4<u32>(first + 4u * quad);
       let a = weights[a_row0 + min(first / 4u + quad, params.quads - 1u)];
-      tile_a[tile_place(row0, quad)] = select(vec4<f32>(0.0), a, c <= vec4<u32>(params.position + token_a0));
+      tile_a[tile_place(row0, quad)] = select(vec4<f32>(0.0), a,
+        c <= vec4<u32>(params.position + token_a0));
     }
     {
       // What a token may not see was never written.
       let c = vec4<u32>(0u, 1u, 2u, 3u) + vec4<u32>(first + 4u * quad);
       let a = weights[a_row1 + min(first / 4u + quad, params.quads - 1u)];
-      tile_a[tile_place(row1, quad)] = select(vec4<f32>(0.0), a, c <= vec4<u32>(params.position + token_a1));
+      tile_a[tile_place(row1, quad)] = select(vec4<f32>(0.0), a,
+        c <= vec4<u32>(params.position + token_a1));
     }
     {
       let c = ty + 0u;
-      tile_v[c * 16u + tx] = cached(v_cache[(min(first + c, params.context - 1u) * params.kv_heads + kv_head) * 16u + v_column]);
+      tile_v[c * 16u +
+        tx] = cached(v_cache[(min(first + c, params.context - 1u) * params.kv_heads +
+        kv_head) * 16u + v_column]);
     }
     {
       let c = ty + 16u;
-      tile_v[c * 16u + tx] = cached(v_cache[(min(first + c, params.context - 1u) * params.kv_heads + kv_head) * 16u + v_column]);
+      tile_v[c * 16u +
+        tx] = cached(v_cache[(min(first + c, params.context - 1u) * params.kv_heads +
+        kv_head) * 16u + v_column]);
     }
     workgroupBarrier();
     {
@@ -101,13 +108,21 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       let v2 = tile_v[32u + tx];
       let v3 = tile_v[48u + tx];
       let a0 = tile_a[row_a + 0u + (0u ^ mask_a)];
-      sum0 = fma(vec4<f32>(a0.w), v3, fma(vec4<f32>(a0.z), v2, fma(vec4<f32>(a0.y), v1, fma(vec4<f32>(a0.x), v0, sum0))));
+      sum0 = fma(vec4<f32>(a0.w), v3,
+        fma(vec4<f32>(a0.z), v2,
+        fma(vec4<f32>(a0.y), v1, fma(vec4<f32>(a0.x), v0, sum0))));
       let a1 = tile_a[row_a + 128u + (0u ^ mask_a)];
-      sum1 = fma(vec4<f32>(a1.w), v3, fma(vec4<f32>(a1.z), v2, fma(vec4<f32>(a1.y), v1, fma(vec4<f32>(a1.x), v0, sum1))));
+      sum1 = fma(vec4<f32>(a1.w), v3,
+        fma(vec4<f32>(a1.z), v2,
+        fma(vec4<f32>(a1.y), v1, fma(vec4<f32>(a1.x), v0, sum1))));
       let a2 = tile_a[row_a + 256u + (0u ^ mask_a)];
-      sum2 = fma(vec4<f32>(a2.w), v3, fma(vec4<f32>(a2.z), v2, fma(vec4<f32>(a2.y), v1, fma(vec4<f32>(a2.x), v0, sum2))));
+      sum2 = fma(vec4<f32>(a2.w), v3,
+        fma(vec4<f32>(a2.z), v2,
+        fma(vec4<f32>(a2.y), v1, fma(vec4<f32>(a2.x), v0, sum2))));
       let a3 = tile_a[row_a + 384u + (0u ^ mask_a)];
-      sum3 = fma(vec4<f32>(a3.w), v3, fma(vec4<f32>(a3.z), v2, fma(vec4<f32>(a3.y), v1, fma(vec4<f32>(a3.x), v0, sum3))));
+      sum3 = fma(vec4<f32>(a3.w), v3,
+        fma(vec4<f32>(a3.z), v2,
+        fma(vec4<f32>(a3.y), v1, fma(vec4<f32>(a3.x), v0, sum3))));
     }
     {
       let v0 = tile_v[64u + tx];
@@ -115,13 +130,21 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       let v2 = tile_v[96u + tx];
       let v3 = tile_v[112u + tx];
       let a0 = tile_a[row_a + 0u + (1u ^ mask_a)];
-      sum0 = fma(vec4<f32>(a0.w), v3, fma(vec4<f32>(a0.z), v2, fma(vec4<f32>(a0.y), v1, fma(vec4<f32>(a0.x), v0, sum0))));
+      sum0 = fma(vec4<f32>(a0.w), v3,
+        fma(vec4<f32>(a0.z), v2,
+        fma(vec4<f32>(a0.y), v1, fma(vec4<f32>(a0.x), v0, sum0))));
       let a1 = tile_a[row_a + 128u + (1u ^ mask_a)];
-      sum1 = fma(vec4<f32>(a1.w), v3, fma(vec4<f32>(a1.z), v2, fma(vec4<f32>(a1.y), v1, fma(vec4<f32>(a1.x), v0, sum1))));
+      sum1 = fma(vec4<f32>(a1.w), v3,
+        fma(vec4<f32>(a1.z), v2,
+        fma(vec4<f32>(a1.y), v1, fma(vec4<f32>(a1.x), v0, sum1))));
       let a2 = tile_a[row_a + 256u + (1u ^ mask_a)];
-      sum2 = fma(vec4<f32>(a2.w), v3, fma(vec4<f32>(a2.z), v2, fma(vec4<f32>(a2.y), v1, fma(vec4<f32>(a2.x), v0, sum2))));
+      sum2 = fma(vec4<f32>(a2.w), v3,
+        fma(vec4<f32>(a2.z), v2,
+        fma(vec4<f32>(a2.y), v1, fma(vec4<f32>(a2.x), v0, sum2))));
       let a3 = tile_a[row_a + 384u + (1u ^ mask_a)];
-      sum3 = fma(vec4<f32>(a3.w), v3, fma(vec4<f32>(a3.z), v2, fma(vec4<f32>(a3.y), v1, fma(vec4<f32>(a3.x), v0, sum3))));
+      sum3 = fma(vec4<f32>(a3.w), v3,
+        fma(vec4<f32>(a3.z), v2,
+        fma(vec4<f32>(a3.y), v1, fma(vec4<f32>(a3.x), v0, sum3))));
     }
     {
       let v0 = tile_v[128u + tx];
@@ -129,13 +152,21 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       let v2 = tile_v[160u + tx];
       let v3 = tile_v[176u + tx];
       let a0 = tile_a[row_a + 0u + (2u ^ mask_a)];
-      sum0 = fma(vec4<f32>(a0.w), v3, fma(vec4<f32>(a0.z), v2, fma(vec4<f32>(a0.y), v1, fma(vec4<f32>(a0.x), v0, sum0))));
+      sum0 = fma(vec4<f32>(a0.w), v3,
+        fma(vec4<f32>(a0.z), v2,
+        fma(vec4<f32>(a0.y), v1, fma(vec4<f32>(a0.x), v0, sum0))));
       let a1 = tile_a[row_a + 128u + (2u ^ mask_a)];
-      sum1 = fma(vec4<f32>(a1.w), v3, fma(vec4<f32>(a1.z), v2, fma(vec4<f32>(a1.y), v1, fma(vec4<f32>(a1.x), v0, sum1))));
+      sum1 = fma(vec4<f32>(a1.w), v3,
+        fma(vec4<f32>(a1.z), v2,
+        fma(vec4<f32>(a1.y), v1, fma(vec4<f32>(a1.x), v0, sum1))));
       let a2 = tile_a[row_a + 256u + (2u ^ mask_a)];
-      sum2 = fma(vec4<f32>(a2.w), v3, fma(vec4<f32>(a2.z), v2, fma(vec4<f32>(a2.y), v1, fma(vec4<f32>(a2.x), v0, sum2))));
+      sum2 = fma(vec4<f32>(a2.w), v3,
+        fma(vec4<f32>(a2.z), v2,
+        fma(vec4<f32>(a2.y), v1, fma(vec4<f32>(a2.x), v0, sum2))));
       let a3 = tile_a[row_a + 384u + (2u ^ mask_a)];
-      sum3 = fma(vec4<f32>(a3.w), v3, fma(vec4<f32>(a3.z), v2, fma(vec4<f32>(a3.y), v1, fma(vec4<f32>(a3.x), v0, sum3))));
+      sum3 = fma(vec4<f32>(a3.w), v3,
+        fma(vec4<f32>(a3.z), v2,
+        fma(vec4<f32>(a3.y), v1, fma(vec4<f32>(a3.x), v0, sum3))));
     }
     {
       let v0 = tile_v[192u + tx];
@@ -143,13 +174,21 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       let v2 = tile_v[224u + tx];
       let v3 = tile_v[240u + tx];
       let a0 = tile_a[row_a + 0u + (3u ^ mask_a)];
-      sum0 = fma(vec4<f32>(a0.w), v3, fma(vec4<f32>(a0.z), v2, fma(vec4<f32>(a0.y), v1, fma(vec4<f32>(a0.x), v0, sum0))));
+      sum0 = fma(vec4<f32>(a0.w), v3,
+        fma(vec4<f32>(a0.z), v2,
+        fma(vec4<f32>(a0.y), v1, fma(vec4<f32>(a0.x), v0, sum0))));
       let a1 = tile_a[row_a + 128u + (3u ^ mask_a)];
-      sum1 = fma(vec4<f32>(a1.w), v3, fma(vec4<f32>(a1.z), v2, fma(vec4<f32>(a1.y), v1, fma(vec4<f32>(a1.x), v0, sum1))));
+      sum1 = fma(vec4<f32>(a1.w), v3,
+        fma(vec4<f32>(a1.z), v2,
+        fma(vec4<f32>(a1.y), v1, fma(vec4<f32>(a1.x), v0, sum1))));
       let a2 = tile_a[row_a + 256u + (3u ^ mask_a)];
-      sum2 = fma(vec4<f32>(a2.w), v3, fma(vec4<f32>(a2.z), v2, fma(vec4<f32>(a2.y), v1, fma(vec4<f32>(a2.x), v0, sum2))));
+      sum2 = fma(vec4<f32>(a2.w), v3,
+        fma(vec4<f32>(a2.z), v2,
+        fma(vec4<f32>(a2.y), v1, fma(vec4<f32>(a2.x), v0, sum2))));
       let a3 = tile_a[row_a + 384u + (3u ^ mask_a)];
-      sum3 = fma(vec4<f32>(a3.w), v3, fma(vec4<f32>(a3.z), v2, fma(vec4<f32>(a3.y), v1, fma(vec4<f32>(a3.x), v0, sum3))));
+      sum3 = fma(vec4<f32>(a3.w), v3,
+        fma(vec4<f32>(a3.z), v2,
+        fma(vec4<f32>(a3.y), v1, fma(vec4<f32>(a3.x), v0, sum3))));
     }
     {
       let v0 = tile_v[256u + tx];
@@ -157,13 +196,21 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       let v2 = tile_v[288u + tx];
       let v3 = tile_v[304u + tx];
       let a0 = tile_a[row_a + 0u + (4u ^ mask_a)];
-      sum0 = fma(vec4<f32>(a0.w), v3, fma(vec4<f32>(a0.z), v2, fma(vec4<f32>(a0.y), v1, fma(vec4<f32>(a0.x), v0, sum0))));
+      sum0 = fma(vec4<f32>(a0.w), v3,
+        fma(vec4<f32>(a0.z), v2,
+        fma(vec4<f32>(a0.y), v1, fma(vec4<f32>(a0.x), v0, sum0))));
       let a1 = tile_a[row_a + 128u + (4u ^ mask_a)];
-      sum1 = fma(vec4<f32>(a1.w), v3, fma(vec4<f32>(a1.z), v2, fma(vec4<f32>(a1.y), v1, fma(vec4<f32>(a1.x), v0, sum1))));
+      sum1 = fma(vec4<f32>(a1.w), v3,
+        fma(vec4<f32>(a1.z), v2,
+        fma(vec4<f32>(a1.y), v1, fma(vec4<f32>(a1.x), v0, sum1))));
       let a2 = tile_a[row_a + 256u + (4u ^ mask_a)];
-      sum2 = fma(vec4<f32>(a2.w), v3, fma(vec4<f32>(a2.z), v2, fma(vec4<f32>(a2.y), v1, fma(vec4<f32>(a2.x), v0, sum2))));
+      sum2 = fma(vec4<f32>(a2.w), v3,
+        fma(vec4<f32>(a2.z), v2,
+        fma(vec4<f32>(a2.y), v1, fma(vec4<f32>(a2.x), v0, sum2))));
       let a3 = tile_a[row_a + 384u + (4u ^ mask_a)];
-      sum3 = fma(vec4<f32>(a3.w), v3, fma(vec4<f32>(a3.z), v2, fma(vec4<f32>(a3.y), v1, fma(vec4<f32>(a3.x), v0, sum3))));
+      sum3 = fma(vec4<f32>(a3.w), v3,
+        fma(vec4<f32>(a3.z), v2,
+        fma(vec4<f32>(a3.y), v1, fma(vec4<f32>(a3.x), v0, sum3))));
     }
     {
       let v0 = tile_v[320u + tx];
@@ -171,13 +218,21 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       let v2 = tile_v[352u + tx];
       let v3 = tile_v[368u + tx];
       let a0 = tile_a[row_a + 0u + (5u ^ mask_a)];
-      sum0 = fma(vec4<f32>(a0.w), v3, fma(vec4<f32>(a0.z), v2, fma(vec4<f32>(a0.y), v1, fma(vec4<f32>(a0.x), v0, sum0))));
+      sum0 = fma(vec4<f32>(a0.w), v3,
+        fma(vec4<f32>(a0.z), v2,
+        fma(vec4<f32>(a0.y), v1, fma(vec4<f32>(a0.x), v0, sum0))));
       let a1 = tile_a[row_a + 128u + (5u ^ mask_a)];
-      sum1 = fma(vec4<f32>(a1.w), v3, fma(vec4<f32>(a1.z), v2, fma(vec4<f32>(a1.y), v1, fma(vec4<f32>(a1.x), v0, sum1))));
+      sum1 = fma(vec4<f32>(a1.w), v3,
+        fma(vec4<f32>(a1.z), v2,
+        fma(vec4<f32>(a1.y), v1, fma(vec4<f32>(a1.x), v0, sum1))));
       let a2 = tile_a[row_a + 256u + (5u ^ mask_a)];
-      sum2 = fma(vec4<f32>(a2.w), v3, fma(vec4<f32>(a2.z), v2, fma(vec4<f32>(a2.y), v1, fma(vec4<f32>(a2.x), v0, sum2))));
+      sum2 = fma(vec4<f32>(a2.w), v3,
+        fma(vec4<f32>(a2.z), v2,
+        fma(vec4<f32>(a2.y), v1, fma(vec4<f32>(a2.x), v0, sum2))));
       let a3 = tile_a[row_a + 384u + (5u ^ mask_a)];
-      sum3 = fma(vec4<f32>(a3.w), v3, fma(vec4<f32>(a3.z), v2, fma(vec4<f32>(a3.y), v1, fma(vec4<f32>(a3.x), v0, sum3))));
+      sum3 = fma(vec4<f32>(a3.w), v3,
+        fma(vec4<f32>(a3.z), v2,
+        fma(vec4<f32>(a3.y), v1, fma(vec4<f32>(a3.x), v0, sum3))));
     }
     {
       let v0 = tile_v[384u + tx];
@@ -185,13 +240,21 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       let v2 = tile_v[416u + tx];
       let v3 = tile_v[432u + tx];
       let a0 = tile_a[row_a + 0u + (6u ^ mask_a)];
-      sum0 = fma(vec4<f32>(a0.w), v3, fma(vec4<f32>(a0.z), v2, fma(vec4<f32>(a0.y), v1, fma(vec4<f32>(a0.x), v0, sum0))));
+      sum0 = fma(vec4<f32>(a0.w), v3,
+        fma(vec4<f32>(a0.z), v2,
+        fma(vec4<f32>(a0.y), v1, fma(vec4<f32>(a0.x), v0, sum0))));
       let a1 = tile_a[row_a + 128u + (6u ^ mask_a)];
-      sum1 = fma(vec4<f32>(a1.w), v3, fma(vec4<f32>(a1.z), v2, fma(vec4<f32>(a1.y), v1, fma(vec4<f32>(a1.x), v0, sum1))));
+      sum1 = fma(vec4<f32>(a1.w), v3,
+        fma(vec4<f32>(a1.z), v2,
+        fma(vec4<f32>(a1.y), v1, fma(vec4<f32>(a1.x), v0, sum1))));
       let a2 = tile_a[row_a + 256u + (6u ^ mask_a)];
-      sum2 = fma(vec4<f32>(a2.w), v3, fma(vec4<f32>(a2.z), v2, fma(vec4<f32>(a2.y), v1, fma(vec4<f32>(a2.x), v0, sum2))));
+      sum2 = fma(vec4<f32>(a2.w), v3,
+        fma(vec4<f32>(a2.z), v2,
+        fma(vec4<f32>(a2.y), v1, fma(vec4<f32>(a2.x), v0, sum2))));
       let a3 = tile_a[row_a + 384u + (6u ^ mask_a)];
-      sum3 = fma(vec4<f32>(a3.w), v3, fma(vec4<f32>(a3.z), v2, fma(vec4<f32>(a3.y), v1, fma(vec4<f32>(a3.x), v0, sum3))));
+      sum3 = fma(vec4<f32>(a3.w), v3,
+        fma(vec4<f32>(a3.z), v2,
+        fma(vec4<f32>(a3.y), v1, fma(vec4<f32>(a3.x), v0, sum3))));
     }
     {
       let v0 = tile_v[448u + tx];
@@ -199,13 +262,21 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       let v2 = tile_v[480u + tx];
       let v3 = tile_v[496u + tx];
       let a0 = tile_a[row_a + 0u + (7u ^ mask_a)];
-      sum0 = fma(vec4<f32>(a0.w), v3, fma(vec4<f32>(a0.z), v2, fma(vec4<f32>(a0.y), v1, fma(vec4<f32>(a0.x), v0, sum0))));
+      sum0 = fma(vec4<f32>(a0.w), v3,
+        fma(vec4<f32>(a0.z), v2,
+        fma(vec4<f32>(a0.y), v1, fma(vec4<f32>(a0.x), v0, sum0))));
       let a1 = tile_a[row_a + 128u + (7u ^ mask_a)];
-      sum1 = fma(vec4<f32>(a1.w), v3, fma(vec4<f32>(a1.z), v2, fma(vec4<f32>(a1.y), v1, fma(vec4<f32>(a1.x), v0, sum1))));
+      sum1 = fma(vec4<f32>(a1.w), v3,
+        fma(vec4<f32>(a1.z), v2,
+        fma(vec4<f32>(a1.y), v1, fma(vec4<f32>(a1.x), v0, sum1))));
       let a2 = tile_a[row_a + 256u + (7u ^ mask_a)];
-      sum2 = fma(vec4<f32>(a2.w), v3, fma(vec4<f32>(a2.z), v2, fma(vec4<f32>(a2.y), v1, fma(vec4<f32>(a2.x), v0, sum2))));
+      sum2 = fma(vec4<f32>(a2.w), v3,
+        fma(vec4<f32>(a2.z), v2,
+        fma(vec4<f32>(a2.y), v1, fma(vec4<f32>(a2.x), v0, sum2))));
       let a3 = tile_a[row_a + 384u + (7u ^ mask_a)];
-      sum3 = fma(vec4<f32>(a3.w), v3, fma(vec4<f32>(a3.z), v2, fma(vec4<f32>(a3.y), v1, fma(vec4<f32>(a3.x), v0, sum3))));
+      sum3 = fma(vec4<f32>(a3.w), v3,
+        fma(vec4<f32>(a3.z), v2,
+        fma(vec4<f32>(a3.y), v1, fma(vec4<f32>(a3.x), v0, sum3))));
     }
     workgroupBarrier();
   }

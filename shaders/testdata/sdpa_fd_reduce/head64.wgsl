@@ -5,7 +5,8 @@
 // param at 0: u32 q_heads
 // param at 4: u32 splits
 
-// Puts the splits of sdpa_fd_split together: y = sum of w o / sum of w l, with w = exp(m - the largest m). A workgroup takes a head.
+// Puts the splits of sdpa_fd_split together: y = sum of w o / sum of w l, with w = exp(m - the largest m). A
+// workgroup takes a head.
 struct Params {
   q_heads: u32,
   splits: u32,
@@ -57,7 +58,8 @@ var<workgroup> weight: array<f32, 128>;
 var<workgroup> sums: array<vec4<f32>, 64>;
 
 @compute @workgroup_size(64)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32) {
   let head = flat_group(wid, groups);
   if (head >= params.q_heads) {
     return; // a grid that is larger than the live shape needs

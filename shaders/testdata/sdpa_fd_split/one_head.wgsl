@@ -12,8 +12,9 @@
 // param at 12: u32 kv_heads
 // param at 16: f32 scale
 
-// Attention of one token over one split of the positions, for 1 query head that share a KV head: the sum of v weighted by exp(score - max), not
-// yet divided by the sum of the weights, and that sum and max. Of the last split it also appends the token's k and v to the caches.
+// Attention of one token over one split of the positions, for 1 query head
+// that share a KV head: the sum of v weighted by exp(score - max), not yet divided by the sum of the weights,
+// and that sum and max. Of the last split it also appends the token's k and v to the caches.
 struct Params {
   context: u32, // positions, the token's own included
   splits: u32,
@@ -25,7 +26,8 @@ struct Params {
 @group(0) @binding(0) var<storage, read> q: array<f32>; // [q_heads, 16]
 @group(0) @binding(1) var<storage, read> k: array<vec4<f32>>; // [kv_heads, 4]
 @group(0) @binding(2) var<storage, read> v: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> k_cache: array<vec4<f32>>; // [positions, kv_heads, 4]
+// [positions, kv_heads, 4]
+@group(0) @binding(3) var<storage, read_write> k_cache: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read_write> v_cache: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read_write> part_o: array<vec4<f32>>; // [q_heads, splits, 4]
 @group(0) @binding(6) var<storage, read_write> part_ml: array<vec2<f32>>; // [q_heads, splits]: max, sum
@@ -48,7 +50,8 @@ var<workgroup> weight: array<f32, 64>; // of the positions of a block
 var<workgroup> sums: array<f32, 256>; // [lane, 4]
 
 @compute @workgroup_size(64)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32) {
   let id = flat_group(wid, groups);
   let split = id % params.splits;
   let head_group = id / params.splits;
@@ -86,13 +89,25 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     let row = (min(first + lane, end - 1u) * params.kv_heads + kv_head) * 4u;
     var score = f32(0.0);
     let k0 = cached(k_cache[row + 0u]);
-    score = fma(f32(k0.w), query[3], fma(f32(k0.z), query[2], fma(f32(k0.y), query[1], fma(f32(k0.x), query[0], score))));
+    score = fma(f32(k0.w), query[3],
+      fma(f32(k0.z), query[2],
+      fma(f32(k0.y), query[1],
+      fma(f32(k0.x), query[0], score))));
     let k1 = cached(k_cache[row + 1u]);
-    score = fma(f32(k1.w), query[7], fma(f32(k1.z), query[6], fma(f32(k1.y), query[5], fma(f32(k1.x), query[4], score))));
+    score = fma(f32(k1.w), query[7],
+      fma(f32(k1.z), query[6],
+      fma(f32(k1.y), query[5],
+      fma(f32(k1.x), query[4], score))));
     let k2 = cached(k_cache[row + 2u]);
-    score = fma(f32(k2.w), query[11], fma(f32(k2.z), query[10], fma(f32(k2.y), query[9], fma(f32(k2.x), query[8], score))));
+    score = fma(f32(k2.w), query[11],
+      fma(f32(k2.z), query[10],
+      fma(f32(k2.y), query[9],
+      fma(f32(k2.x), query[8], score))));
     let k3 = cached(k_cache[row + 3u]);
-    score = fma(f32(k3.w), query[15], fma(f32(k3.z), query[14], fma(f32(k3.y), query[13], fma(f32(k3.x), query[12], score))));
+    score = fma(f32(k3.w), query[15],
+      fma(f32(k3.z), query[14],
+      fma(f32(k3.y), query[13],
+      fma(f32(k3.x), query[12], score))));
     partial[lane] = select(f32(-1e30), score, there);
     workgroupBarrier();
     for (var s = 32u; s > 0u; s >>= 1u) {
@@ -141,7 +156,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     o2 += sums[4u * (p * 4u + column) + 2u];
     o3 += sums[4u * (p * 4u + column) + 3u];
   }
-  part_o[((head0 + 0u) * params.splits + split) * 4u + column] = vec4<f32>(o0, o1, o2, o3);
+  part_o[((head0 + 0u) * params.splits + split) * 4u + column] = vec4<f32>(o0,
+    o1, o2, o3);
   if (column == 0u) {
     part_ml[(head0 + 0u) * params.splits + split] = vec2<f32>(largest, sum);
   }

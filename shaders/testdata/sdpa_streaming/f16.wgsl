@@ -9,9 +9,11 @@
 // param at 12: u32 kv_heads
 // param at 16: f32 scale
 
-// Attention of a tile of 64 rows over the positions they may see, 64 at a time, with no scores in memory. A row is a token of a query head; the 3 query
-// heads of a KV head make 3 rows of each token, so that they share what is loaded of k and v. The largest score and the sum of the weights
-// of a row are carried along, and what was summed so far is scaled when a larger score comes. Source: Dao and others, FlashAttention-2 (2023).
+// Attention of a tile of 64 rows over the positions they may see, 64 at a time, with no scores in memory. A
+// row is a token of a query head; the 3 query heads of a KV head make 3 rows of each token,
+// so that they share what is loaded of k and v. The largest score and the sum of the weights of a row are
+// carried along, and what was summed so far is scaled when a larger score comes. Source: Dao and others,
+// FlashAttention-2 (2023).
 struct Params {
   tokens: u32,
   context: u32, // positions in the cache, these tokens' included
@@ -20,7 +22,8 @@ struct Params {
   scale: f32,
 }
 
-@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [tokens, kv_heads, 3, 20]
+// [tokens, kv_heads, 3, 20]
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> k_cache: array<vec2<u32>>; // [positions, kv_heads, 20]
 @group(0) @binding(2) var<storage, read> v_cache: array<vec2<u32>>;
 @group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>; // like q
@@ -36,13 +39,13 @@ fn cached(words: vec2<u32>) -> vec4<f32> {
   return vec4<f32>(unpack2x16float(words.x), unpack2x16float(words.y));
 }
 
-// Two tiles of 64 rows by 32 columns, one behind the other in workgroup memory, whose product 16 x 16 lanes compute: lane (tx, ty) has rows ty + 16 i of
-// the first and tx + 16 j of the second.
+// Two tiles of 64 rows by 32 columns, one behind the other in workgroup memory, whose
+// product 16 x 16 lanes compute: lane (tx, ty) has rows ty + 16 i of the first and tx + 16 j of the second.
 var<workgroup> tiles: array<vec4<f32>, 1024>;
 const second = 512u;
 
-// In a tile the four columns of a vector lie together, and the vectors of a row change places from row to row: lanes that read one column of eight rows, or
-// write eight vectors of a row, meet in no memory bank.
+// In a tile the four columns of a vector lie together, and the vectors of a row change places from row to
+// row: lanes that read one column of eight rows, or write eight vectors of a row, meet in no memory bank.
 
 // The mask of the vectors' places in a row.
 fn tile_mask(row: u32) -> u32 {
@@ -61,11 +64,13 @@ fn weight_place(row: u32, quad: u32) -> u32 {
 
 // The place of a row of q or y, less that of its KV head.
 fn row_place(row: u32, kv_head: u32) -> u32 {
-  return ((row / 3u * params.kv_heads + kv_head) * 3u + row % 3u) * 20u;
+  return ((row / 3u * params.kv_heads + kv_head) * 3u +
+    row % 3u) * 20u;
 }
 
 @compute @workgroup_size(256)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32) {
   // The tiles of the last tokens have the most positions to go through, and start first.
   let rows = params.tokens * 3u;
   let row_tiles = (rows + 63u) / 64u;
@@ -126,9 +131,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let at = min(first + quad, 19u);
       let there = first + quad < 20u;
       tiles[tile_place(row0, quad)] = select(vec4<f32>(0.0), q[q_row0 + at], there);
-      tiles[second + tile_place(row0, quad)] = select(vec4<f32>(0.0), cached(k_cache[k_row0 + at]), there);
+      tiles[second + tile_place(row0, quad)] = select(vec4<f32>(0.0), cached(k_cache[k_row0 + at]),
+        there);
       tiles[tile_place(row1, quad)] = select(vec4<f32>(0.0), q[q_row1 + at], there);
-      tiles[second + tile_place(row1, quad)] = select(vec4<f32>(0.0), cached(k_cache[k_row1 + at]), there);
+      tiles[second + tile_place(row1, quad)] = select(vec4<f32>(0.0), cached(k_cache[k_row1 + at]),
+        there);
       workgroupBarrier();
     {
       let a0 = tiles[row_a + 0u + (0u ^ mask_a)];
@@ -136,25 +143,41 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let a2 = tiles[row_a + 256u + (0u ^ mask_a)];
       let a3 = tiles[row_a + 384u + (0u ^ mask_a)];
       let b0 = tiles[row_b + 0u + (0u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
+      sum0_0 = fma(a0.w, b0.w,
+        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
+      sum1_0 = fma(a1.w, b0.w,
+        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
+      sum2_0 = fma(a2.w, b0.w,
+        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
+      sum3_0 = fma(a3.w, b0.w,
+        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
       let b1 = tiles[row_b + 128u + (0u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
+      sum0_1 = fma(a0.w, b1.w,
+        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
+      sum1_1 = fma(a1.w, b1.w,
+        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
+      sum2_1 = fma(a2.w, b1.w,
+        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
+      sum3_1 = fma(a3.w, b1.w,
+        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
       let b2 = tiles[row_b + 256u + (0u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
+      sum0_2 = fma(a0.w, b2.w,
+        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
+      sum1_2 = fma(a1.w, b2.w,
+        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
+      sum2_2 = fma(a2.w, b2.w,
+        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
+      sum3_2 = fma(a3.w, b2.w,
+        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
       let b3 = tiles[row_b + 384u + (0u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      sum0_3 = fma(a0.w, b3.w,
+        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
+      sum1_3 = fma(a1.w, b3.w,
+        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
+      sum2_3 = fma(a2.w, b3.w,
+        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
+      sum3_3 = fma(a3.w, b3.w,
+        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
       let a0 = tiles[row_a + 0u + (1u ^ mask_a)];
@@ -162,25 +185,41 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let a2 = tiles[row_a + 256u + (1u ^ mask_a)];
       let a3 = tiles[row_a + 384u + (1u ^ mask_a)];
       let b0 = tiles[row_b + 0u + (1u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
+      sum0_0 = fma(a0.w, b0.w,
+        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
+      sum1_0 = fma(a1.w, b0.w,
+        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
+      sum2_0 = fma(a2.w, b0.w,
+        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
+      sum3_0 = fma(a3.w, b0.w,
+        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
       let b1 = tiles[row_b + 128u + (1u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
+      sum0_1 = fma(a0.w, b1.w,
+        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
+      sum1_1 = fma(a1.w, b1.w,
+        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
+      sum2_1 = fma(a2.w, b1.w,
+        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
+      sum3_1 = fma(a3.w, b1.w,
+        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
       let b2 = tiles[row_b + 256u + (1u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
+      sum0_2 = fma(a0.w, b2.w,
+        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
+      sum1_2 = fma(a1.w, b2.w,
+        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
+      sum2_2 = fma(a2.w, b2.w,
+        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
+      sum3_2 = fma(a3.w, b2.w,
+        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
       let b3 = tiles[row_b + 384u + (1u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      sum0_3 = fma(a0.w, b3.w,
+        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
+      sum1_3 = fma(a1.w, b3.w,
+        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
+      sum2_3 = fma(a2.w, b3.w,
+        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
+      sum3_3 = fma(a3.w, b3.w,
+        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
       let a0 = tiles[row_a + 0u + (2u ^ mask_a)];
@@ -188,25 +227,41 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let a2 = tiles[row_a + 256u + (2u ^ mask_a)];
       let a3 = tiles[row_a + 384u + (2u ^ mask_a)];
       let b0 = tiles[row_b + 0u + (2u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
+      sum0_0 = fma(a0.w, b0.w,
+        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
+      sum1_0 = fma(a1.w, b0.w,
+        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
+      sum2_0 = fma(a2.w, b0.w,
+        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
+      sum3_0 = fma(a3.w, b0.w,
+        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
       let b1 = tiles[row_b + 128u + (2u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
+      sum0_1 = fma(a0.w, b1.w,
+        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
+      sum1_1 = fma(a1.w, b1.w,
+        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
+      sum2_1 = fma(a2.w, b1.w,
+        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
+      sum3_1 = fma(a3.w, b1.w,
+        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
       let b2 = tiles[row_b + 256u + (2u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
+      sum0_2 = fma(a0.w, b2.w,
+        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
+      sum1_2 = fma(a1.w, b2.w,
+        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
+      sum2_2 = fma(a2.w, b2.w,
+        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
+      sum3_2 = fma(a3.w, b2.w,
+        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
       let b3 = tiles[row_b + 384u + (2u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      sum0_3 = fma(a0.w, b3.w,
+        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
+      sum1_3 = fma(a1.w, b3.w,
+        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
+      sum2_3 = fma(a2.w, b3.w,
+        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
+      sum3_3 = fma(a3.w, b3.w,
+        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
       let a0 = tiles[row_a + 0u + (3u ^ mask_a)];
@@ -214,25 +269,41 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let a2 = tiles[row_a + 256u + (3u ^ mask_a)];
       let a3 = tiles[row_a + 384u + (3u ^ mask_a)];
       let b0 = tiles[row_b + 0u + (3u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
+      sum0_0 = fma(a0.w, b0.w,
+        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
+      sum1_0 = fma(a1.w, b0.w,
+        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
+      sum2_0 = fma(a2.w, b0.w,
+        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
+      sum3_0 = fma(a3.w, b0.w,
+        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
       let b1 = tiles[row_b + 128u + (3u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
+      sum0_1 = fma(a0.w, b1.w,
+        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
+      sum1_1 = fma(a1.w, b1.w,
+        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
+      sum2_1 = fma(a2.w, b1.w,
+        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
+      sum3_1 = fma(a3.w, b1.w,
+        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
       let b2 = tiles[row_b + 256u + (3u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
+      sum0_2 = fma(a0.w, b2.w,
+        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
+      sum1_2 = fma(a1.w, b2.w,
+        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
+      sum2_2 = fma(a2.w, b2.w,
+        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
+      sum3_2 = fma(a3.w, b2.w,
+        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
       let b3 = tiles[row_b + 384u + (3u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      sum0_3 = fma(a0.w, b3.w,
+        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
+      sum1_3 = fma(a1.w, b3.w,
+        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
+      sum2_3 = fma(a2.w, b3.w,
+        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
+      sum3_3 = fma(a3.w, b3.w,
+        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
       let a0 = tiles[row_a + 0u + (4u ^ mask_a)];
@@ -240,25 +311,41 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let a2 = tiles[row_a + 256u + (4u ^ mask_a)];
       let a3 = tiles[row_a + 384u + (4u ^ mask_a)];
       let b0 = tiles[row_b + 0u + (4u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
+      sum0_0 = fma(a0.w, b0.w,
+        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
+      sum1_0 = fma(a1.w, b0.w,
+        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
+      sum2_0 = fma(a2.w, b0.w,
+        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
+      sum3_0 = fma(a3.w, b0.w,
+        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
       let b1 = tiles[row_b + 128u + (4u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
+      sum0_1 = fma(a0.w, b1.w,
+        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
+      sum1_1 = fma(a1.w, b1.w,
+        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
+      sum2_1 = fma(a2.w, b1.w,
+        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
+      sum3_1 = fma(a3.w, b1.w,
+        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
       let b2 = tiles[row_b + 256u + (4u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
+      sum0_2 = fma(a0.w, b2.w,
+        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
+      sum1_2 = fma(a1.w, b2.w,
+        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
+      sum2_2 = fma(a2.w, b2.w,
+        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
+      sum3_2 = fma(a3.w, b2.w,
+        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
       let b3 = tiles[row_b + 384u + (4u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      sum0_3 = fma(a0.w, b3.w,
+        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
+      sum1_3 = fma(a1.w, b3.w,
+        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
+      sum2_3 = fma(a2.w, b3.w,
+        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
+      sum3_3 = fma(a3.w, b3.w,
+        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
       let a0 = tiles[row_a + 0u + (5u ^ mask_a)];
@@ -266,25 +353,41 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let a2 = tiles[row_a + 256u + (5u ^ mask_a)];
       let a3 = tiles[row_a + 384u + (5u ^ mask_a)];
       let b0 = tiles[row_b + 0u + (5u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
+      sum0_0 = fma(a0.w, b0.w,
+        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
+      sum1_0 = fma(a1.w, b0.w,
+        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
+      sum2_0 = fma(a2.w, b0.w,
+        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
+      sum3_0 = fma(a3.w, b0.w,
+        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
       let b1 = tiles[row_b + 128u + (5u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
+      sum0_1 = fma(a0.w, b1.w,
+        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
+      sum1_1 = fma(a1.w, b1.w,
+        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
+      sum2_1 = fma(a2.w, b1.w,
+        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
+      sum3_1 = fma(a3.w, b1.w,
+        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
       let b2 = tiles[row_b + 256u + (5u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
+      sum0_2 = fma(a0.w, b2.w,
+        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
+      sum1_2 = fma(a1.w, b2.w,
+        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
+      sum2_2 = fma(a2.w, b2.w,
+        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
+      sum3_2 = fma(a3.w, b2.w,
+        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
       let b3 = tiles[row_b + 384u + (5u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      sum0_3 = fma(a0.w, b3.w,
+        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
+      sum1_3 = fma(a1.w, b3.w,
+        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
+      sum2_3 = fma(a2.w, b3.w,
+        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
+      sum3_3 = fma(a3.w, b3.w,
+        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
       let a0 = tiles[row_a + 0u + (6u ^ mask_a)];
@@ -292,25 +395,41 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let a2 = tiles[row_a + 256u + (6u ^ mask_a)];
       let a3 = tiles[row_a + 384u + (6u ^ mask_a)];
       let b0 = tiles[row_b + 0u + (6u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
+      sum0_0 = fma(a0.w, b0.w,
+        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
+      sum1_0 = fma(a1.w, b0.w,
+        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
+      sum2_0 = fma(a2.w, b0.w,
+        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
+      sum3_0 = fma(a3.w, b0.w,
+        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
       let b1 = tiles[row_b + 128u + (6u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
+      sum0_1 = fma(a0.w, b1.w,
+        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
+      sum1_1 = fma(a1.w, b1.w,
+        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
+      sum2_1 = fma(a2.w, b1.w,
+        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
+      sum3_1 = fma(a3.w, b1.w,
+        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
       let b2 = tiles[row_b + 256u + (6u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
+      sum0_2 = fma(a0.w, b2.w,
+        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
+      sum1_2 = fma(a1.w, b2.w,
+        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
+      sum2_2 = fma(a2.w, b2.w,
+        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
+      sum3_2 = fma(a3.w, b2.w,
+        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
       let b3 = tiles[row_b + 384u + (6u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      sum0_3 = fma(a0.w, b3.w,
+        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
+      sum1_3 = fma(a1.w, b3.w,
+        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
+      sum2_3 = fma(a2.w, b3.w,
+        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
+      sum3_3 = fma(a3.w, b3.w,
+        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
     {
       let a0 = tiles[row_a + 0u + (7u ^ mask_a)];
@@ -318,36 +437,56 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let a2 = tiles[row_a + 256u + (7u ^ mask_a)];
       let a3 = tiles[row_a + 384u + (7u ^ mask_a)];
       let b0 = tiles[row_b + 0u + (7u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w, fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w, fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w, fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w, fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
+      sum0_0 = fma(a0.w, b0.w,
+        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
+      sum1_0 = fma(a1.w, b0.w,
+        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
+      sum2_0 = fma(a2.w, b0.w,
+        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
+      sum3_0 = fma(a3.w, b0.w,
+        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
       let b1 = tiles[row_b + 128u + (7u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w, fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w, fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w, fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w, fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
+      sum0_1 = fma(a0.w, b1.w,
+        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
+      sum1_1 = fma(a1.w, b1.w,
+        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
+      sum2_1 = fma(a2.w, b1.w,
+        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
+      sum3_1 = fma(a3.w, b1.w,
+        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
       let b2 = tiles[row_b + 256u + (7u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w, fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w, fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w, fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w, fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
+      sum0_2 = fma(a0.w, b2.w,
+        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
+      sum1_2 = fma(a1.w, b2.w,
+        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
+      sum2_2 = fma(a2.w, b2.w,
+        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
+      sum3_2 = fma(a3.w, b2.w,
+        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
       let b3 = tiles[row_b + 384u + (7u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w, fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w, fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w, fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w, fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      sum0_3 = fma(a0.w, b3.w,
+        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
+      sum1_3 = fma(a1.w, b3.w,
+        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
+      sum2_3 = fma(a2.w, b3.w,
+        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
+      sum3_3 = fma(a3.w, b3.w,
+        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
     }
       workgroupBarrier();
     }
     let seen0 = vec4<u32>(tile_column + tx + 0u) <= last;
-    let score0 = select(vec4<f32>(-1e30), params.scale * vec4<f32>(sum0_0, sum1_0, sum2_0, sum3_0), seen0);
+    let score0 = select(vec4<f32>(-1e30),
+      params.scale * vec4<f32>(sum0_0, sum1_0, sum2_0, sum3_0), seen0);
     let seen1 = vec4<u32>(tile_column + tx + 16u) <= last;
-    let score1 = select(vec4<f32>(-1e30), params.scale * vec4<f32>(sum0_1, sum1_1, sum2_1, sum3_1), seen1);
+    let score1 = select(vec4<f32>(-1e30),
+      params.scale * vec4<f32>(sum0_1, sum1_1, sum2_1, sum3_1), seen1);
     let seen2 = vec4<u32>(tile_column + tx + 32u) <= last;
-    let score2 = select(vec4<f32>(-1e30), params.scale * vec4<f32>(sum0_2, sum1_2, sum2_2, sum3_2), seen2);
+    let score2 = select(vec4<f32>(-1e30),
+      params.scale * vec4<f32>(sum0_2, sum1_2, sum2_2, sum3_2), seen2);
     let seen3 = vec4<u32>(tile_column + tx + 48u) <= last;
-    let score3 = select(vec4<f32>(-1e30), params.scale * vec4<f32>(sum0_3, sum1_3, sum2_3, sum3_3), seen3);
+    let score3 = select(vec4<f32>(-1e30),
+      params.scale * vec4<f32>(sum0_3, sum1_3, sum2_3, sum3_3), seen3);
     // The largest score of each row: of a lane's own, then of the 16 lanes that share the row.
     tiles[lane] = max(max(score0, score1), max(score2, score3));
     workgroupBarrier();
@@ -403,17 +542,33 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let v3_0 = cached(v_cache[v_row3 + column0]);
       let v3_1 = cached(v_cache[v_row3 + column1]);
       let w0 = tiles[weight_place(ty + 0u, c)];
-      o0_0 = fma(vec4<f32>(w0.w), v3_0, fma(vec4<f32>(w0.z), v2_0, fma(vec4<f32>(w0.y), v1_0, fma(vec4<f32>(w0.x), v0_0, o0_0))));
-      o0_1 = fma(vec4<f32>(w0.w), v3_1, fma(vec4<f32>(w0.z), v2_1, fma(vec4<f32>(w0.y), v1_1, fma(vec4<f32>(w0.x), v0_1, o0_1))));
+      o0_0 = fma(vec4<f32>(w0.w), v3_0,
+        fma(vec4<f32>(w0.z), v2_0,
+        fma(vec4<f32>(w0.y), v1_0, fma(vec4<f32>(w0.x), v0_0, o0_0))));
+      o0_1 = fma(vec4<f32>(w0.w), v3_1,
+        fma(vec4<f32>(w0.z), v2_1,
+        fma(vec4<f32>(w0.y), v1_1, fma(vec4<f32>(w0.x), v0_1, o0_1))));
       let w1 = tiles[weight_place(ty + 16u, c)];
-      o1_0 = fma(vec4<f32>(w1.w), v3_0, fma(vec4<f32>(w1.z), v2_0, fma(vec4<f32>(w1.y), v1_0, fma(vec4<f32>(w1.x), v0_0, o1_0))));
-      o1_1 = fma(vec4<f32>(w1.w), v3_1, fma(vec4<f32>(w1.z), v2_1, fma(vec4<f32>(w1.y), v1_1, fma(vec4<f32>(w1.x), v0_1, o1_1))));
+      o1_0 = fma(vec4<f32>(w1.w), v3_0,
+        fma(vec4<f32>(w1.z), v2_0,
+        fma(vec4<f32>(w1.y), v1_0, fma(vec4<f32>(w1.x), v0_0, o1_0))));
+      o1_1 = fma(vec4<f32>(w1.w), v3_1,
+        fma(vec4<f32>(w1.z), v2_1,
+        fma(vec4<f32>(w1.y), v1_1, fma(vec4<f32>(w1.x), v0_1, o1_1))));
       let w2 = tiles[weight_place(ty + 32u, c)];
-      o2_0 = fma(vec4<f32>(w2.w), v3_0, fma(vec4<f32>(w2.z), v2_0, fma(vec4<f32>(w2.y), v1_0, fma(vec4<f32>(w2.x), v0_0, o2_0))));
-      o2_1 = fma(vec4<f32>(w2.w), v3_1, fma(vec4<f32>(w2.z), v2_1, fma(vec4<f32>(w2.y), v1_1, fma(vec4<f32>(w2.x), v0_1, o2_1))));
+      o2_0 = fma(vec4<f32>(w2.w), v3_0,
+        fma(vec4<f32>(w2.z), v2_0,
+        fma(vec4<f32>(w2.y), v1_0, fma(vec4<f32>(w2.x), v0_0, o2_0))));
+      o2_1 = fma(vec4<f32>(w2.w), v3_1,
+        fma(vec4<f32>(w2.z), v2_1,
+        fma(vec4<f32>(w2.y), v1_1, fma(vec4<f32>(w2.x), v0_1, o2_1))));
       let w3 = tiles[weight_place(ty + 48u, c)];
-      o3_0 = fma(vec4<f32>(w3.w), v3_0, fma(vec4<f32>(w3.z), v2_0, fma(vec4<f32>(w3.y), v1_0, fma(vec4<f32>(w3.x), v0_0, o3_0))));
-      o3_1 = fma(vec4<f32>(w3.w), v3_1, fma(vec4<f32>(w3.z), v2_1, fma(vec4<f32>(w3.y), v1_1, fma(vec4<f32>(w3.x), v0_1, o3_1))));
+      o3_0 = fma(vec4<f32>(w3.w), v3_0,
+        fma(vec4<f32>(w3.z), v2_0,
+        fma(vec4<f32>(w3.y), v1_0, fma(vec4<f32>(w3.x), v0_0, o3_0))));
+      o3_1 = fma(vec4<f32>(w3.w), v3_1,
+        fma(vec4<f32>(w3.z), v2_1,
+        fma(vec4<f32>(w3.y), v1_1, fma(vec4<f32>(w3.x), v0_1, o3_1))));
     }
     workgroupBarrier();
   }

@@ -4,8 +4,9 @@
 // param at 0: u32 rows
 // param at 4: u32 width
 
-// A workgroup takes a row: y = exp(x - max) / sum(exp(x - max)). Each lane keeps the maximum of what it has seen and the sum of exponentials
-// against it, so the row is read twice and not three times (Milakov and Gimelshein, Online normalizer calculation for softmax, 2018).
+// A workgroup takes a row: y = exp(x - max) / sum(exp(x - max)). Each lane keeps the maximum of what it has
+// seen and the sum of exponentials against it, so the row is read twice and not three times (Milakov and
+// Gimelshein, Online normalizer calculation for softmax, 2018).
 struct Params {
   rows: u32,
   width: u32, // elements
@@ -53,7 +54,8 @@ fn reduce_max(lane: u32, v: f32) -> f32 {
 }
 
 @compute @workgroup_size(128)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32) {
   let row = flat_group(wid, groups);
   // A row that is not there has no elements; its lanes still meet the others at the barriers.
   let width = select(0u, params.width / 4u, row < params.rows);

@@ -6,7 +6,8 @@
 // param at 8: u32 width
 // param at 12: f32 factor
 
-// y[block, column] = factor * sum of x[block, row, column] over the rows. An invocation sums a column.
+// y[block, column] = factor * sum of x[block, row, column] over the rows. An invocation sums
+// a column.
 struct Params {
   n: u32, // invocations
   rows: u32, // of a block

@@ -15,7 +15,8 @@ struct Params {
 // Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26: off by 1.5e-7 at most.
 fn erf(v: f32) -> f32 {
   let t = 1.0 / (1.0 + 0.3275911 * abs(v));
-  let poly = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
+  let poly = t * (0.254829592 +
+    t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
   return sign(v) * (1.0 - poly * exp(-v * v));
 }
 
