@@ -5,6 +5,8 @@ import (
 	"unicode"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"gpuscope/internal/printable"
 )
 
 // inputLine is a line of text being typed. While one is open it takes every printable key. It is ours because
@@ -78,7 +80,7 @@ func lastLen(s string) int {
 
 // render draws the line in w cells with the cursor as a bar, scrolled so that the cursor is in sight.
 func (l *inputLine) render(w int) string {
-	before, after := printable(l.before), printable(l.after)
+	before, after := printable.Clean(l.before), printable.Clean(l.after)
 	if room := w - 1 - min(width(after), w/4); width(before) > room {
 		before = "…" + tail(before, room-1)
 	}

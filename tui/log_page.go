@@ -3,6 +3,8 @@ package tui
 import (
 	"fmt"
 	"strings"
+
+	"gpuscope/internal/printable"
 )
 
 // logPage is view 0: everything said, compiled, refused. It stays at its end as the log grows, unless
@@ -44,7 +46,7 @@ func (p *logPage) wrap() {
 			mark = markWarn
 		}
 		head := fmt.Sprintf("%s %s %-5s ", l.At.Format("15:04:05.000"), mark, l.Level)
-		text := printable(l.Text)
+		text := printable.Clean(l.Text)
 		if !p.shows(head + text) {
 			continue
 		}

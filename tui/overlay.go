@@ -7,6 +7,8 @@ import (
 
 	"github.com/aymanbagabas/go-osc52/v2"
 	"github.com/sahilm/fuzzy"
+
+	"gpuscope/internal/printable"
 )
 
 // overlay is text that lies over a view until it is closed: help, a kernel's source, a chain of reasons.
@@ -92,7 +94,7 @@ type sourcer interface{ source() (title, text string) }
 
 // printableCode is a line of source without control characters.
 func printableCode(s string) string {
-	return printable(strings.ReplaceAll(s, "\t", "    "))
+	return printable.Clean(strings.ReplaceAll(s, "\t", "    "))
 }
 
 func (a *App) showWhy() {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 	"pgregory.net/rapid"
+
+	"gpuscope/internal/printable"
 )
 
 func TestLayoutTilesTheScreen(t *testing.T) {
@@ -53,7 +55,7 @@ func TestTheMainSizeKeepsRoomForTheList(t *testing.T) {
 
 func TestTextsFillTheirCells(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := printable(rapid.StringOf(rapid.RuneFrom([]rune("abc .é日本語🙂\t\n\x1b\u0301"))).Draw(t, "s"))
+		s := printable.Clean(rapid.StringOf(rapid.RuneFrom([]rune("abc .é日本語🙂\t\n\x1b\u0301"))).Draw(t, "s"))
 		w := rapid.IntRange(0, 20).Draw(t, "w")
 		for name, got := range map[string]string{"fit": fit(s, w), "fitLeft": fitLeft(s, w)} {
 			if ansi.StringWidth(got) != w {
@@ -84,7 +86,7 @@ func TestNamesAreCutWhereTheySayLeast(t *testing.T) {
 		{count(-1000), "-1,000"},
 		{plural(1, "pass"), "1 pass"},
 		{plural(2, "dispatch"), "2 dispatches"},
-		{printable("a\nb\tc\x1b[31m"), "a⏎b⇥c·[31m"},
+		{printable.Clean("a\nb\tc\x1b[31m"), "a⏎b⇥c·[31m"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"gpuscope/internal/printable"
 	"gpuscope/model/session"
 	"gpuscope/trace"
 )
@@ -141,9 +142,9 @@ func (p *plainText) event(e session.Event) {
 	case e.Repeated != nil:
 		p.say("repeated: step %d", e.Repeated.Step)
 	case e.Log != nil:
-		p.say("%s: %s", e.Log.Level, printable(e.Log.Text))
+		p.say("%s: %s", e.Log.Level, printable.Clean(e.Log.Text))
 	case e.Note != nil:
-		p.say("note: %s", printable(e.Note.Text))
+		p.say("note: %s", printable.Clean(e.Note.Text))
 	case e.State != nil && e.State.Ended:
 		p.say("ended: position %d of %d", e.State.Position, e.State.Context)
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"gpuscope/internal/printable"
 	"gpuscope/model/session"
 	"gpuscope/trace"
 )
@@ -425,7 +426,7 @@ func (a *App) noticeLines() []string {
 	if a.failure == "" {
 		return nil
 	}
-	lines := wrapText(markFail+" "+printable(a.failure)+" (esc dismisses)", a.w-2)
+	lines := wrapText(markFail+" "+printable.Clean(a.failure)+" (esc dismisses)", a.w-2)
 	if len(lines) > 3 {
 		lines = append(lines[:2], cut(lines[2]+" … the whole is in the log (0)", a.w-2))
 	}
@@ -442,7 +443,7 @@ func (a *App) hints(w int) string {
 		return a.theme.put(accent, label) + q.line.render(w-width(label)-1)
 	}
 	if a.note != "" {
-		return a.theme.put(accent, " "+cut(printable(a.note), w-2))
+		return a.theme.put(accent, " "+cut(printable.Clean(a.note), w-2))
 	}
 	var b strings.Builder
 	list := here(a.scopes(), true)
@@ -515,7 +516,7 @@ func (a *App) welcome(w, h int) []string {
 	if log, _ := a.log.snapshot(); len(log) > 0 && len(lines)+3 < h {
 		lines = append(lines, "")
 		for _, l := range log[max(0, len(log)-(h-len(lines))):] {
-			lines = append(lines, a.theme.put(dim, "  "+cut(printable(l.Text), w-4)))
+			lines = append(lines, a.theme.put(dim, "  "+cut(printable.Clean(l.Text), w-4)))
 		}
 	}
 	return lines

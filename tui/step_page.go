@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpuscope/internal/printable"
 	"gpuscope/trace"
 )
 
@@ -258,7 +259,7 @@ func (p *stepPage) text(t *theme, w, h int) []string {
 		used = 0
 	}
 	for _, x := range p.words() {
-		s := printable(x.text)
+		s := printable.Clean(x.text)
 		if x.current {
 			s = "[" + s + "]"
 		}

@@ -119,35 +119,6 @@ func wrapText(s string, w int) []string {
 	return strings.Split(ansi.Wrap(s, w, ""), "\n")
 }
 
-// printable makes text of a model fit for one line of the screen: control characters are shown by name, so
-// that none reaches the terminal.
-func printable(s string) string {
-	plain := true
-	for _, r := range s {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == '\u2028' || r == '\u2029' || r == 0xfffd {
-			plain = false
-			break
-		}
-	}
-	if plain {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case r == '\n':
-			b.WriteString("⏎")
-		case r == '\t':
-			b.WriteString("⇥")
-		case r < ' ', r == 0x7f, r >= 0x80 && r < 0xa0, r == '\u2028', r == '\u2029':
-			b.WriteString("·")
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
 // count is n with thousands separators.
 func count[T ~int | ~int64](n T) string {
 	s := strconv.FormatInt(int64(n), 10)
