@@ -295,6 +295,35 @@ func TestSeparateOutputHeadIsUsed(t *testing.T) {
 	t.Error("the graph has no output.weight")
 }
 
+// A graph outlives its file: what it would read of it is an error then, and no access to what was unmapped.
+func TestWeightsOfAClosedModelAreAnError(t *testing.T) {
+	m, err := Read(Options{Path: write(t, tiny().Bytes())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := m.Plan(gpu.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for id := range g.Describe().Values {
+		v := g.Value(engine.ValueID(id))
+		if v.Load == nil || strings.HasPrefix(v.Name, "rope_") { // those are computed
+			continue
+		}
+		if _, err := v.Load(); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("%s: %v", v.Name, err)
+		}
+		refused++
+	}
+	if refused == 0 {
+		t.Error("the graph has no weights")
+	}
+}
+
 func TestFileThatIsNoModelIsRefusedInOneLine(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "model.gguf") // the name says nothing

@@ -55,7 +55,7 @@ func (w *weights) refuseUnknown() {
 // vector is an f32 constant [n].
 func (w *weights) vector(name string, n int) engine.ValueID {
 	t := w.tensor(name, gguf.F32, n)
-	return w.b.Constant(name, engine.F32, []int{n}, func() ([]byte, error) { return t.Bytes(), nil })
+	return w.b.Constant(name, engine.F32, []int{n}, t.Bytes)
 }
 
 // matrix is a matrix of rows outputs by cols inputs. A block of Q4_0 is 32 weights of one row with one scale,
@@ -64,8 +64,14 @@ func (w *weights) matrix(name string, rows, cols int) ops.Q4Matrix {
 	t := w.tensor(name, gguf.Q4_0, rows, cols)
 	return ops.Q4Matrix{
 		Name: name, Rows: rows, Cols: cols, Group: gguf.Q4_0BlockLen, HalfScales: true,
-		Nibbles: func() ([]byte, error) { return q4Nibbles(t.Bytes()), nil },
-		Scales:  func() ([]float32, error) { return q4Scales(t.Bytes()), nil },
+		Nibbles: func() ([]byte, error) {
+			blocks, err := t.Bytes()
+			return q4Nibbles(blocks), err
+		},
+		Scales: func() ([]float32, error) {
+			blocks, err := t.Bytes()
+			return q4Scales(blocks), err
+		},
 	}
 }
 

@@ -60,10 +60,14 @@ func Dequantize(t *Tensor) ([]float32, error) {
 	if !ok {
 		return nil, fmt.Errorf("tensor %q: %s cannot be read yet: quantise the model to Q4_0", t.Name, t.Type)
 	}
+	data, err := t.Bytes()
+	if err != nil {
+		return nil, err
+	}
 	n, size := t.Type.BlockLen(), t.Type.BlockBytes()
 	out := make([]float32, t.Elements())
 	for i := 0; i*n < len(out); i++ {
-		block(t.data[i*size:(i+1)*size], out[i*n:(i+1)*n])
+		block(data[i*size:(i+1)*size], out[i*n:(i+1)*n])
 	}
 	return out, nil
 }

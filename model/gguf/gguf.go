@@ -4,7 +4,8 @@
 //
 //	f, err := gguf.Open("model.gguf")
 //	layers, err := f.Int("llama.block_count")
-//	t, err := f.Tensor("token_embd.weight") // t.Type, t.Dims = [rows, cols], t.Bytes()
+//	t, err := f.Tensor("token_embd.weight") // t.Type, t.Dims = [rows, cols]
+//	data, err := t.Bytes()
 //
 // A file is not trusted. Every count, length, offset and product is checked against what the file holds
 // before it is used, nothing is allocated by a number that the file states, and damage is one error that
@@ -14,8 +15,8 @@ package gguf
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 )
 
@@ -24,74 +25,114 @@ type File struct {
 	Version   int // 2 or 3
 	Alignment int // of tensor data, in bytes
 
-	name     string
-	keys     []string // in the order of the file
-	values   map[string]Value
-	tensors  []*Tensor // in the order of the file
-	byName   map[string]*Tensor
-	mappings []byte // what Close unmaps, nil where nothing is mapped
+	name    string
+	keys    []string // in the order of the file
+	values  map[string]Value
+	tensors []*Tensor // in the order of the file
+	byName  map[string]*Tensor
+
+	// Tensor bytes are in data, or where the file could not be mapped they are read from file one by one.
+	data   []byte
+	file   *os.File
+	mapped bool // data is, and Close must give it back
+	closed bool
 }
 
 // Open maps a file into memory and reads its metadata and tensor list. The file must not be cut shorter while
-// it is open.
-func Open(path string) (*File, error) {
+// it is open. Where it cannot be mapped it stays open, and a tensor is read when its bytes are asked for.
+func Open(path string) (*File, error) { return open(path, mapFile) }
+
+func open(path string, mapFile func(*os.File, int) ([]byte, error)) (*File, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err // *PathError names the operation, the file and the cause
 	}
-	defer file.Close()
+	f, err := read(file, path, mapFile)
+	if err != nil || f.file == nil {
+		file.Close() // it was only read from
+	}
+	return f, err
+}
+
+// read gives a File over a mapping, or over file itself where there can be none.
+func read(file *os.File, path string, mapFile func(*os.File, int) ([]byte, error)) (*File, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err
 	}
+	size := info.Size()
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: not a regular file (%s): give a .gguf file", path, info.Mode().Type())
 	}
-	if info.Size() > maxInt {
-		return nil,
-			fmt.Errorf("%s: %d bytes are more than this system can map (%d)", path, info.Size(), maxInt)
+	if size == 0 || size > maxInt { // what no system maps
+		return readUnmapped(file, path, size)
 	}
-	data, mapped, err := readable(file, int(info.Size()))
+	data, err := mapFile(file, int(size))
 	if err != nil {
-		return nil, fmt.Errorf("%s: map %d bytes: %w", path, info.Size(), err)
+		return readUnmapped(file, path, size)
 	}
 	f, err := Parse(data, path)
 	if err != nil {
-		if mapped {
-			_ = unmap(data) // what is wrong with the file is what to say
-		}
+		_ = unmap(data) // what is wrong with the file is what to say
 		return nil, err
 	}
-	if mapped {
-		f.mappings = data
-	}
+	f.mapped = true
 	return f, nil
+}
+
+// Of a file that cannot be mapped the metadata and the tensor list are read into memory: as much as they take
+// up to a power of two, and never more than maxHead. The largest vocabularies are under 32 MiB.
+const (
+	firstHead = 1 << 20
+	maxHead   = 1 << 28
+)
+
+func readUnmapped(file *os.File, path string, size int64) (*File, error) {
+	for n := int64(firstHead); ; n *= 2 {
+		head := make([]byte, min(n, size))
+		if _, err := file.ReadAt(head, 0); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		f, err := parse(head, size)
+		if errors.Is(err, errHead) && n < maxHead {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		f.name, f.file = path, file
+		return f, nil
+	}
 }
 
 // Parse reads a file that is in memory already. The File keeps data, which must not change. Errors start with
 // name.
 func Parse(data []byte, name string) (*File, error) {
 	name = cmp.Or(name, "GGUF data")
-	f, err := parse(data)
+	f, err := parse(data, int64(len(data)))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	f.name = name
+	f.name, f.data = name, data
 	return f, nil
 }
 
 // Name is the path or name that the file was opened by.
 func (f *File) Name() string { return f.name }
 
-// Close gives the mapping back. Bytes of tensors must not be used after it; the file is left without metadata
-// and tensors.
+// Close gives the mapping or the file back. What Tensor.Bytes gave must not be used after it, and it gives
+// nothing more; the file is left without metadata and tensors.
 func (f *File) Close() error {
-	data := f.mappings
-	f.keys, f.values, f.tensors, f.byName, f.mappings = nil, nil, nil, nil, nil
-	if data == nil {
-		return nil
+	data, file, mapped := f.data, f.file, f.mapped
+	f.keys, f.values, f.tensors, f.byName = nil, nil, nil, nil
+	f.data, f.file, f.mapped, f.closed = nil, nil, false, true
+	switch {
+	case file != nil:
+		return file.Close()
+	case mapped:
+		return unmap(data)
 	}
-	return unmap(data)
+	return nil
 }
 
 // Tensors are all tensors in the order of the file. The slice must not be changed.
@@ -106,13 +147,6 @@ func (f *File) Tensor(name string) (*Tensor, error) {
 		return t, nil
 	}
 	return nil, fmt.Errorf("%s: tensor %q is missing (the file has %d tensors)", f.name, name, len(f.tensors))
-}
-
-// readAll is what readable does on systems without a mapping.
-func readAll(file *os.File, size int) ([]byte, error) {
-	data := make([]byte, size)
-	_, err := io.ReadFull(file, data)
-	return data, err
 }
 
 const maxInt = int64(^uint(0) >> 1)

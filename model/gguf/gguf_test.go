@@ -362,6 +362,13 @@ func TestOpenMapsAndCloseForgets(t *testing.T) {
 	if f.Has("u8") || f.HasTensor("norm") || len(f.Tensors()) != 0 {
 		t.Error("a closed file still has metadata or tensors")
 	}
+	// The mapping is gone: to look where it was would end the process.
+	if _, err := tensor.Bytes(); !errors.Is(err, os.ErrClosed) || !strings.Contains(err.Error(), `"norm"`) {
+		t.Errorf("bytes of a tensor after Close: %v", err)
+	}
+	if _, err := gguf.Dequantize(tensor); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("a tensor's elements after Close: %v", err)
+	}
 }
 
 func TestOpenRefusesWhatIsNoFile(t *testing.T) {

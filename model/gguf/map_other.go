@@ -2,12 +2,11 @@
 
 package gguf
 
-import "os"
+import (
+	"errors"
+	"os"
+)
 
-// readable gives the file's bytes, read into memory.
-func readable(file *os.File, size int) (data []byte, mapped bool, err error) {
-	data, err = readAll(file, size)
-	return data, false, err
-}
+func mapFile(*os.File, int) ([]byte, error) { return nil, errors.ErrUnsupported }
 
 func unmap([]byte) error { return nil }

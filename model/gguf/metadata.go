@@ -155,7 +155,7 @@ func (v Value) String() string {
 
 // each calls do with the first n elements of an array. Parse walked over the same bytes without an error.
 func (v Value) each(n int, do func(Value)) {
-	r := &reader{data: v.raw}
+	r := &reader{data: v.raw, size: int64(len(v.raw))}
 	for range n {
 		e, err := r.value(v.Elem, 0)
 		if err != nil {

@@ -30,11 +30,15 @@ const (
 	maxElements    = math.MaxInt64 / 8 // of a tensor: bytes of any type still fit an int64
 )
 
-func parse(data []byte) (*File, error) {
+// errHead says that the metadata or the tensor list goes on after the part of the file that was read.
+var errHead = fmt.Errorf("metadata and tensor list take more than %d MiB, which is not read of a file that cannot be mapped into memory", maxHead>>20)
+
+// parse reads metadata and tensor list from the start of a file of size bytes.
+func parse(data []byte, size int64) (*File, error) {
 	if len(data) < len(magic) || string(data[:len(magic)]) != magic {
 		return nil, errors.New(looksLike(data))
 	}
-	r := &reader{data: data, off: len(magic)}
+	r := &reader{data: data, size: size, off: len(magic)}
 	version := r.u32("the version")
 	if r.err == nil && (version < minVersion || version > maxVersion) {
 		return nil, badVersion(version)
@@ -64,7 +68,7 @@ func parse(data []byte) (*File, error) {
 		}
 		infos = append(infos, in)
 	}
-	if err := f.place(infos, data, r.off); err != nil {
+	if err := f.place(infos, size, r.off); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -124,7 +128,7 @@ func (f *File) readInfo(r *reader) (info, error) {
 	if f.byName[name] != nil {
 		return info{}, fmt.Errorf("%q is there twice", name)
 	}
-	in.Name = name
+	in.Name, in.file = name, f
 	f.byName[name] = in.Tensor
 	f.tensors = append(f.tensors, in.Tensor)
 	return in, nil
@@ -178,13 +182,13 @@ func readShape(r *reader) (info, error) {
 }
 
 // place gives every tensor its bytes. The infos end at byte end.
-func (f *File) place(infos []info, data []byte, end int) error {
+func (f *File) place(infos []info, fileSize int64, end int) error {
 	if len(infos) == 0 {
 		return nil // a file of metadata only need not be padded
 	}
 	alignment := uint64(f.Alignment)
 	start := (uint64(end) + alignment - 1) / alignment * alignment
-	size := uint64(len(data))
+	size := uint64(fileSize)
 	for _, in := range infos {
 		if in.offset%alignment != 0 {
 			return fmt.Errorf("tensor %q: offset %d is not a multiple of the alignment %d", in.Name,
@@ -194,9 +198,7 @@ func (f *File) place(infos []info, data []byte, end int) error {
 			return fmt.Errorf("tensor %q (%s %v, %d bytes at offset %d) ends after the file's %d bytes: the file is cut short or damaged, fetch it again",
 				in.Name, in.Type, in.Dims, in.bytes, in.offset, size)
 		}
-		from := start + in.offset
-		in.Offset = int64(from)
-		in.data = data[from : from+in.bytes : from+in.bytes]
+		in.Offset, in.size = int64(start+in.offset), int(in.bytes)
 	}
 	slices.SortStableFunc(infos, func(a, b info) int { return cmp.Compare(a.offset, b.offset) })
 	for i := 1; i < len(infos); i++ {
@@ -212,17 +214,25 @@ func (f *File) place(infos []info, data []byte, end int) error {
 // reader walks over the bytes of a file. After its first error every read gives zero and the error stays.
 type reader struct {
 	data []byte
+	size int64 // of the file, of which data is the start
 	off  int
 	err  error
 }
+
+// rest is the number of bytes of the file that have not been read.
+func (r *reader) rest() uint64 { return uint64(r.size - int64(r.off)) }
 
 // take gives the next n bytes.
 func (r *reader) take(n uint64, what string) []byte {
 	if r.err != nil {
 		return nil
 	}
-	if rest := uint64(len(r.data) - r.off); n > rest {
-		r.err = fmt.Errorf("the file ends at byte %d, before the end of %s (%d bytes at byte %d): it is cut short or damaged, fetch it again", len(r.data), what, n, r.off)
+	if n > r.rest() {
+		r.err = fmt.Errorf("the file ends at byte %d, before the end of %s (%d bytes at byte %d): it is cut short or damaged, fetch it again", r.size, what, n, r.off)
+		return nil
+	}
+	if n > uint64(len(r.data)-r.off) {
+		r.err = errHead
 		return nil
 	}
 	b := r.data[r.off : r.off+int(n) : r.off+int(n)]
@@ -261,7 +271,7 @@ func (r *reader) name(what string) string {
 func (r *reader) count(what string, minBytes uint64) uint64 {
 	at := r.off
 	n := r.u64(what)
-	if rest := uint64(len(r.data) - r.off); r.err == nil && n > rest/minBytes {
+	if rest := r.rest(); r.err == nil && n > rest/minBytes {
 		r.err = fmt.Errorf("%s at byte %d is %d, the rest of the file holds at most %d: it is cut short or damaged, fetch it again", what, at, n, rest/minBytes)
 		return 0
 	}

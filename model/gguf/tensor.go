@@ -1,6 +1,9 @@
 package gguf
 
-import "fmt"
+import (
+	"fmt"
+	"os"
+)
 
 // Tensor is one tensor of a file.
 type Tensor struct {
@@ -12,7 +15,8 @@ type Tensor struct {
 	Dims   []int
 	Offset int64 // of the first byte, from the start of the file
 
-	data []byte
+	file *File
+	size int // bytes, which the file has been found to hold
 }
 
 // Elements is the number of elements.
@@ -25,11 +29,26 @@ func (t *Tensor) Elements() int {
 }
 
 // Size is the number of bytes.
-func (t *Tensor) Size() int { return len(t.data) }
+func (t *Tensor) Size() int { return t.size }
 
-// Bytes are the tensor's bytes in the file's own layout. They lie in the mapping: they must not be changed,
-// nor used after File.Close.
-func (t *Tensor) Bytes() []byte { return t.data }
+// Bytes are the tensor's bytes in the file's own layout. They may lie in the file's mapping: they must not be
+// changed, nor used after File.Close. To ask for them after it is an error.
+func (t *Tensor) Bytes() ([]byte, error) {
+	f := t.file
+	switch {
+	case f.closed:
+		return nil, f.errorf("tensor %q: its bytes were asked for after the file was closed: %w", t.Name,
+			os.ErrClosed)
+	case f.file == nil:
+		end := t.Offset + int64(t.size)
+		return f.data[t.Offset:end:end], nil
+	}
+	data := make([]byte, t.size)
+	if _, err := f.file.ReadAt(data, t.Offset); err != nil {
+		return nil, f.errorf("tensor %q: read %d bytes at %d: %w", t.Name, t.size, t.Offset, err)
+	}
+	return data, nil
+}
 
 // String is one line for people: "blk.0.attn_q.weight Q4_0 [384 384]".
 func (t *Tensor) String() string { return fmt.Sprintf("%s %s %v", t.Name, t.Type, t.Dims) }
