@@ -78,7 +78,7 @@ func init() { // not a literal: the actions use the table for help and palette
 		{
 			keys: []string{"f"}, name: "follow",
 			doc: "Follow the newest step, or stay on the one that is shown.", in: []scope{views},
-			run: (*App).toggleFollow,
+			off: needsTrace, run: (*App).toggleFollow,
 		},
 		{
 			keys: []string{","}, name: "step before",

@@ -66,7 +66,9 @@ type Panic struct {
 	Stack []byte
 }
 
-func (p *Panic) Error() string { return fmt.Sprintf("panic: %v (a bug in gpuscope)", p.Value) }
+func (p *Panic) Error() string {
+	return fmt.Sprintf("a bug ended the program: panic: %v; please report it with the lines above", p.Value)
+}
 
 // pump reads events for as long as there are any and hands them on in batches, at most 30 a second; the first
 // after a pause at once. It never lets the session wait for the screen.

@@ -223,3 +223,20 @@ func TestStepsThatAreDroppedWhileTheyAreLookedAt(t *testing.T) {
 	}
 	d.press("1", "g").sees("older dropped)")
 }
+
+func TestNoKeyDoesHarmWhileTheModelLoads(t *testing.T) {
+	d := bare(t, Options{Width: 80, Height: 24})
+	for i := range actions {
+		for _, k := range actions[i].keys {
+			if k == "ctrl+c" || k == "ctrl+z" || k == "q" {
+				continue
+			}
+			d.touch(k)
+			d.touch(k)
+			d.touch("esc")
+		}
+	}
+	d.sees("[LOADING]")
+	d.touch("f")
+	d.sees("follow: nothing is open yet")
+}

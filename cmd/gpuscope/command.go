@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/pflag"
+
+	"gpuscope/tui"
 )
 
 // The exit statuses.
@@ -18,6 +20,7 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
+	exitBug    = 2 // as Go itself ends after a panic
 )
 
 // command is a subcommand.
@@ -60,7 +63,11 @@ func (p *program) main(ctx context.Context, args []string) int {
 	if p.heed != nil && !c.screen {
 		ctx = p.heed(ctx)
 	}
-	err := p.run(ctx, c, args)
+	return p.report(ctx, c, p.run(ctx, c, args))
+}
+
+// report says how a command ended, where it did not end well, and gives the exit status.
+func (p *program) report(ctx context.Context, c *command, err error) int {
 	switch {
 	case err == nil:
 		return exitDone
@@ -70,6 +77,10 @@ func (p *program) main(ctx context.Context, args []string) int {
 	name := "gpuscope"
 	if c.name != "" && !c.hidden {
 		name += " " + c.name
+	}
+	if bug, ok := errors.AsType[*tui.Panic](err); ok { // the terminal is as it was
+		fmt.Fprintf(p.stderr, "%s\n%s: %s\n", bytes.TrimSpace(bug.Stack), name, oneLine(err))
+		return exitBug
 	}
 	var usage usageError
 	if errors.As(err, &usage) {

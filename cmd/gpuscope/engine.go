@@ -28,10 +28,9 @@ func engineCommand() *command {
 		name: "engine", operand: "[MODEL]", hidden: true,
 		doc: "serve a model to the screen that started this process",
 		setup: func(p *program, flags *pflag.FlagSet) action {
-			o := declareModelFlags(flags)
-			o.declareTop(flags, 0)
+			r := declareRoot(flags)
 			return func(ctx context.Context, operands []string) error {
-				if err := o.validate(operands); err != nil {
+				if err := r.validate(operands); err != nil {
 					return err
 				}
 				signal.Ignore(os.Interrupt) // meant for the screen, which tells us when to end
@@ -41,7 +40,7 @@ func engineCommand() *command {
 				}
 				return session.Serve(ctx, requests, p.stdout,
 					func(ctx context.Context, emit func(session.Event)) (session.Session, error) {
-						return p.open(ctx, o, emit)
+						return p.open(ctx, r.model, emit)
 					})
 			}
 		},
@@ -63,13 +62,16 @@ func (r *endReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// startEngine starts the engine process for a model and is the session that it serves.
-func (p *program) startEngine(o *modelOptions) (session.Session, error) {
+// engineArgs are the arguments of the engine process: those that this program was given, as they were given.
+func (p *program) engineArgs() []string { return append([]string{engineCommand().name}, p.args...) }
+
+// startEngine starts the engine process and is the session that it serves.
+func (p *program) startEngine() (session.Session, error) {
 	file, err := p.executable()
 	if err != nil {
 		return nil, fmt.Errorf("start the engine process: %w", err)
 	}
-	cmd := exec.Command(file, append([]string{"engine"}, o.args()...)...)
+	cmd := exec.Command(file, p.engineArgs()...)
 	cmd.WaitDelay = endWithin
 	requests, err1 := cmd.StdinPipe()
 	messages, err2 := cmd.StdoutPipe()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -93,25 +92,6 @@ func (o *modelOptions) validate(operands []string) (err error) {
 	return err
 }
 
-// args are the flags and the operand that give these options again.
-func (o *modelOptions) args() []string {
-	args := []string{
-		"--device=" + o.device, "--context=" + strconv.Itoa(o.context),
-		"--max-chunk=" + strconv.Itoa(o.maxChunk),
-		"--top-logits=" + strconv.Itoa(o.topLogits), "--timing=" + o.timing.value,
-		"--propagation=" + o.propagation.value, "--kv=" + o.kv.value,
-		fmt.Sprintf("--static=%t", o.static), fmt.Sprintf("--check=%t", o.check),
-		fmt.Sprintf("--ignore-eos=%t", o.ignoreEOS),
-	}
-	for _, r := range o.routes {
-		args = append(args, "--route="+r)
-	}
-	if o.path != "" {
-		args = append(args, "--", o.path)
-	}
-	return args
-}
-
 // forModel are the options as package model takes them.
 func (p *program) forModel(o *modelOptions) (model.Options, error) {
 	out := model.Options{
@@ -142,7 +122,7 @@ func (p *program) forModel(o *modelOptions) (model.Options, error) {
 	return out, nil
 }
 
-// asTyped are the arguments as a person would give them: those of the engine process are the screen's own.
+// asTyped are the arguments as a person would give them: those of the engine process have its name in front.
 func (p *program) asTyped() []string {
 	if len(p.args) > 0 && p.args[0] == engineCommand().name {
 		return p.args[1:]

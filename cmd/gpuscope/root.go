@@ -25,39 +25,57 @@ Press ? there for the keys.`,
 		},
 		screen: true,
 		setup: func(p *program, flags *pflag.FlagSet) action {
-			var o tui.Options
-			flags.StringVarP(&o.Prompt, "prompt", "p", defaultPrompt,
-				"begin with the prompt `TEXT`; empty for none")
-			theme := choiceFlag(flags, "theme", "use the colours of `THEME`", tui.ThemeNames...)
-			color := choiceFlag(flags, "color", "use as many colours as `DEPTH` has", tui.ColorNames...)
-			glyphs := choiceFlag(flags, "glyphs", "draw charts with `SET`", tui.GlyphNames...)
-			flags.BoolVar(&o.NoMouse, "no-mouse", false, "leave the mouse to the terminal")
-			flags.BoolVar(&o.Plain, "plain", false,
-				"no screen: a line of text for each event, commands by line")
-			m := declareModelFlags(flags)
-			m.declareTop(flags, 5)
+			r := declareRoot(flags)
 			return func(ctx context.Context, operands []string) error {
-				for _, c := range []*choice{theme, color, glyphs} {
-					if err := c.check(); err != nil {
-						return err
-					}
-				}
-				o.Theme, o.Color, o.Glyphs = theme.value, color.value, glyphs.value
-				if err := m.validate(operands); err != nil {
+				if err := r.validate(operands); err != nil {
 					return err
 				}
-				if !p.terminal && !o.Plain {
+				if !p.terminal && !r.screen.Plain {
 					return usagef("this is no terminal: use gpuscope run, or --plain")
 				}
-				if isTrace(m.path) {
-					return tui.ShowTrace(ctx,
-						func(context.Context) (*trace.Trace, error) { return trace.ReadFile(m.path) }, o)
+				if path := r.model.path; isTrace(path) {
+					return tui.ShowTrace(ctx, func(context.Context) (*trace.Trace, error) {
+						return trace.ReadFile(path)
+					}, r.screen)
 				}
 				return asUsage(tui.Run(ctx,
-					func(context.Context) (session.Session, error) { return p.startEngine(m) }, o))
+					func(context.Context) (session.Session, error) { return p.startEngine() }, r.screen))
 			}
 		},
 	}
+}
+
+// root is one call of the command without a name: what its flags say of the screen and of the model behind
+// it. The engine process is given the same flags.
+type root struct {
+	screen               tui.Options
+	theme, color, glyphs *choice
+	model                *modelOptions
+}
+
+func declareRoot(flags *pflag.FlagSet) *root {
+	r := &root{}
+	flags.StringVarP(&r.screen.Prompt, "prompt", "p", defaultPrompt,
+		"begin with the prompt `TEXT`; empty for none")
+	r.theme = choiceFlag(flags, "theme", "use the colours of `THEME`", tui.ThemeNames...)
+	r.color = choiceFlag(flags, "color", "use as many colours as `DEPTH` has", tui.ColorNames...)
+	r.glyphs = choiceFlag(flags, "glyphs", "draw charts with `SET`", tui.GlyphNames...)
+	flags.BoolVar(&r.screen.NoMouse, "no-mouse", false, "leave the mouse to the terminal")
+	flags.BoolVar(&r.screen.Plain, "plain", false,
+		"no screen: a line of text for each event, commands by line")
+	r.model = declareModelFlags(flags)
+	r.model.declareTop(flags, 5)
+	return r
+}
+
+func (r *root) validate(operands []string) error {
+	for _, c := range []*choice{r.theme, r.color, r.glyphs} {
+		if err := c.check(); err != nil {
+			return err
+		}
+	}
+	r.screen.Theme, r.screen.Color, r.screen.Glyphs = r.theme.value, r.color.value, r.glyphs.value
+	return r.model.validate(operands)
 }
 
 // isTrace says by its name that a file is a recorded run.

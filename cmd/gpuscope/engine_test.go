@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"gpuscope/tui"
+)
+
+// flagsOf are the flags of a command after it has read its arguments.
+func flagsOf(t *testing.T, c *command, args []string) (flags *pflag.FlagSet, operands []string) {
+	t.Helper()
+	flags = pflag.NewFlagSet(c.name, pflag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	c.setup(testProgram(nil, nil), flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatalf("gpuscope %s %q: %v", c.name, args, err)
+	}
+	return flags, flags.Args()
+}
+
+// A flag that the engine does not get is a flag that does nothing, without a word.
+func TestEveryFlagOfTheScreenReachesTheEngine(t *testing.T) {
+	t.Parallel()
+	var args []string
+	known, _ := flagsOf(t, rootCommand(), nil)
+	known.VisitAll(func(f *pflag.Flag) {
+		value := map[string]string{
+			"bool": "true", "int": "7", "string": "some text", "stringArray": "a=b",
+		}[f.Value.Type()]
+		if value == "" {
+			t.Fatalf("--%s is a flag of type %s, for which this test has no value", f.Name, f.Value.Type())
+		}
+		args = append(args, "--"+f.Name+"="+value)
+		if f.Value.Type() == "stringArray" {
+			args = append(args, "--"+f.Name, "c@d=e")
+		}
+	})
+	args = append(args, "--", "-model.gguf")
+	p := &program{args: args}
+	c, rest := pick(p.engineArgs())
+	if !c.hidden {
+		t.Fatalf("the arguments %q are those of gpuscope %s", p.engineArgs(), c.name)
+	}
+	want, wantModel := flagsOf(t, rootCommand(), args)
+	got, model := flagsOf(t, c, rest)
+	want.VisitAll(func(f *pflag.Flag) {
+		if !f.Changed {
+			t.Errorf("--%s was left out of the test", f.Name)
+		}
+		switch g := got.Lookup(f.Name); {
+		case g == nil:
+			t.Errorf("the engine has no --%s", f.Name)
+		case g.Value.String() != f.Value.String():
+			t.Errorf("--%s is %s to the screen, %s to the engine", f.Name, f.Value, g.Value)
+		}
+	})
+	if fmt.Sprint(model) != fmt.Sprint(wantModel) {
+		t.Errorf("the engine opens %q, want %q", model, wantModel)
+	}
+	p.args = p.engineArgs()
+	if got := p.asTyped(); fmt.Sprint(got) != fmt.Sprint(args) {
+		t.Errorf("the engine's trace names the arguments %q, a person gave %q", got, args)
+	}
+}
+
+func TestABugIsReportedWithItsStack(t *testing.T) {
+	t.Parallel()
+	var stderr bytes.Buffer
+	p := testProgram(nil, &stderr)
+	err := fmt.Errorf("terminal: %w", &tui.Panic{
+		Value: errors.New("index out of range"), Stack: []byte("goroutine 7 [running]:\nmain.main()\n\tmain.go:1\n"),
+	})
+	if status := p.report(t.Context(), rootCommand(), err); status != exitBug {
+		t.Errorf("exit %d", status)
+	}
+	lines := strings.Split(strings.TrimSuffix(stderr.String(), "\n"), "\n")
+	last := lines[len(lines)-1]
+	if !strings.HasPrefix(stderr.String(), "goroutine 7 [running]:\nmain.main()\n") ||
+		!strings.HasPrefix(last, "gpuscope: ") || !strings.Contains(last, "index out of range") ||
+		!strings.Contains(last, "report it with the lines above") {
+		t.Errorf("stderr:\n%s", &stderr)
+	}
+}
