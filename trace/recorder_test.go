@@ -9,31 +9,9 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/trace"
+	"gpuscope/trace/inspect"
 	"gpuscope/trace/tracetest"
 )
-
-// record plays a trace into a recorder, as a session does: plans when they come into force, then the step.
-func record(t interface{ Fatal(...any) }, r *trace.Recorder, from *trace.Trace, each func()) {
-	var ids trace.Interner
-	for _, s := range from.Steps {
-		plan := func(old trace.PlanID) trace.PlanID {
-			p := from.Plans[old]
-			id, fresh := ids.ID(p)
-			if p.ID = id; fresh {
-				if err := r.Write(trace.Record{Plan: &p}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			return id
-		}
-		moved := tracetest.Renumber(s, plan)
-		if err := r.Write(trace.Record{Step: &moved}); err != nil {
-			t.Fatal(err)
-		}
-		ids.Step()
-		each()
-	}
-}
 
 func TestRecorderWithoutPressureKeepsTheTrace(t *testing.T) {
 	want := tracetest.Llama(1, 5)
@@ -97,13 +75,13 @@ func TestRecorderDropsTheOldestStepsAndTheTraceStaysRight(t *testing.T) {
 		chunks = append(chunks, 1+i%7*(i%2))
 	}
 	whole := tracetest.Run(1, chunks...)
-	all := trace.NewIndex(whole)
+	all := inspect.NewIndex(whole)
 	rapid.Check(t, func(t *rapid.T) {
 		budget := rapid.Int64Range(30_000, 400_000).Draw(t, "budget")
 		r := trace.NewRecorder(whole, budget)
 		var snapshots []*trace.Trace
 		var texts [][]byte
-		record(t, r, whole, func() {
+		tracetest.Record(t, r, whole, func() {
 			s := r.Snapshot()
 			if err := s.Check(); err != nil {
 				t.Fatal(err)
@@ -120,7 +98,7 @@ func TestRecorderDropsTheOldestStepsAndTheTraceStaysRight(t *testing.T) {
 		if last.DroppedSteps == 0 {
 			t.Fatal("nothing was dropped: the budget is no test")
 		}
-		x := trace.NewIndex(last)
+		x := inspect.NewIndex(last)
 		for i := range last.Steps {
 			at := last.Steps[i].Index
 			for v := range whole.Graph.Values {
@@ -145,8 +123,8 @@ func TestRecorderDropsTheOldestStepsAndTheTraceStaysRight(t *testing.T) {
 					}
 				}
 			}
-			if a, b := x.Dispatches(i, trace.DispatchOptions{}), all.Dispatches(at,
-				trace.DispatchOptions{}); a.Launches[5].Level != b.Launches[5].Level {
+			if a, b := x.Dispatches(i, inspect.DispatchOptions{}), all.Dispatches(at,
+				inspect.DispatchOptions{}); a.Launches[5].Level != b.Launches[5].Level {
 				t.Fatalf("step %d: level %d, want %d", at, a.Launches[5].Level, b.Launches[5].Level)
 			}
 		}
@@ -180,7 +158,7 @@ func TestRecorderDropsThePlansOfDroppedSteps(t *testing.T) {
 	// two new plans a step: the slices start elsewhere
 	whole := tracetest.Run(0, slices.Repeat([]int{1}, steps)...)
 	r := trace.NewRecorder(whole, 200_000)
-	record(t, r, whole, func() {})
+	tracetest.Record(t, r, whole, func() {})
 	got := r.Snapshot()
 	if err := got.Check(); err != nil {
 		t.Fatal(err)
@@ -202,7 +180,7 @@ func TestRecorderDropsThePlansOfDroppedSteps(t *testing.T) {
 func TestRecorderAddsSamplesWithoutTouchingSnapshots(t *testing.T) {
 	tr := tracetest.Run(1, 4, 1)
 	r := trace.NewRecorder(tr, 0)
-	record(t, r, tr, func() {})
+	tracetest.Record(t, r, tr, func() {})
 	before := r.Snapshot()
 	text := encoded(t, before)
 	samples := trace.Samples{Step: 1}
@@ -219,29 +197,5 @@ func TestRecorderAddsSamplesWithoutTouchingSnapshots(t *testing.T) {
 	}
 	if !bytes.Equal(encoded(t, before), text) {
 		t.Error("a snapshot changed")
-	}
-}
-
-func TestSnapshotsCanBeReadWhileTheRunGoesOn(t *testing.T) {
-	whole := tracetest.Run(1, slices.Repeat([]int{1}, 60)...)
-	r := trace.NewRecorder(whole, 60_000)
-	done := make(chan error)
-	go func() { // the race detector watches what both touch
-		x := &trace.Index{}
-		for {
-			s := r.Snapshot()
-			x.Sync(s)
-			if n := len(s.Steps); n > 0 {
-				x.Dispatches(n-1, trace.DispatchOptions{}).Table()
-				if s.Steps[n-1].Index == len(whole.Steps)-1 {
-					done <- s.Check()
-					return
-				}
-			}
-		}
-	}()
-	record(t, r, whole, func() {})
-	if err := <-done; err != nil {
-		t.Error(err)
 	}
 }

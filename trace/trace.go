@@ -2,20 +2,8 @@
 // format gpuscope.trace/1 (docs/trace-format.md). Whatever a view or a command shows is computed from these
 // types, so it works on a live run and on a file alike, without a GPU.
 //
-// Trace is the run: the graph, the plans its dispatches were given, and the steps. Index adds what a step
-// inherits from the steps before it, and everything shown comes from it: tables of dispatches, steps and
-// resize passes, the detail of a dispatch, and why its grid is what it is. A Table selects (folds, filters,
-// sorts) its rows and prints itself; a view draws the same cells.
-//
-//	t, err := trace.ReadFile("run.json.gz")
-//	...
-//	x := trace.NewIndex(t)
-//	table := x.Dispatches(len(t.Steps)-1, trace.DispatchOptions{}).Table()
-//	filter, err := table.ParseFilter("us:>10 !norm")
-//	...
-//	rows, err := table.Select(trace.Selection{Filter: filter, Sort: "lost_us", Reverse: true})
-//	...
-//	err = table.Print(os.Stdout, "text", rows, 140)
+// Trace is the run: the graph, the plans its dispatches were given, and the steps. What a trace says is
+// computed from it by package inspect, and shown by package table.
 //
 // Recorder and StreamWriter take a run as it comes, record by record: one in memory within a budget, the
 // other to a file. Read checks what it reads, and nothing here panics on a trace that passed Check.
@@ -28,6 +16,7 @@ package trace
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // Schema is the format and major version this package writes and reads.
@@ -120,6 +109,23 @@ type Device struct {
 	Ceilings    *Ceilings         `json:"ceilings,omitempty"`
 }
 
+// Software says that the device is no GPU: its times can be compared with each other and with nothing else.
+func (d *Device) Software() bool { return d.AdapterType == "cpu" }
+
+// TimingNS is what timing adds to each dispatch: a timed empty pass against an empty dispatch. It is
+// modelled, and 0 where one of them was not measured.
+func (d *Device) TimingNS() float64 {
+	if d.Ceilings == nil {
+		return 0
+	}
+	pass, ok1 := d.Ceilings.TimedPassNS.NS()
+	dispatch, ok2 := d.Ceilings.DispatchNS.NS()
+	if !ok1 || !ok2 {
+		return 0
+	}
+	return float64(max(0, pass-dispatch))
+}
+
 // Ceilings are what the device was measured to do, with n runs each.
 type Ceilings struct {
 	CopyBytesPerS  []CopyRate `json:"copy_bytes_per_s,omitempty"`
@@ -201,6 +207,19 @@ type Op struct {
 	Layer    *int           `json:"layer,omitempty"`
 	Block    string         `json:"block,omitempty"` // attn, mlp, ...
 	SourceID *int           `json:"source_id,omitempty"`
+}
+
+// ShortName is an operator's name without the layer and block that it stands in: "q" of "layers.3.attn.q".
+// Operators in the same place of equal layers have the same.
+func (o *Op) ShortName() string {
+	parts := strings.Split(o.Name, ".")
+	from := 0
+	for i := range parts[:len(parts)-1] {
+		if parts[i] == o.Block || o.Layer != nil && parts[i] == strconv.Itoa(*o.Layer) {
+			from = i + 1
+		}
+	}
+	return strings.Join(parts[from:], ".")
 }
 
 // Kernel is one specialised shader.

@@ -2,7 +2,7 @@
 // (ShowTrace).
 //
 // There is one bubbletea model, App. Views are plain structs: they take an immutable snapshot, move a cursor,
-// and draw lines into a rectangle that the layout gave them. What they show is computed in package trace, the
+// and draw lines into a rectangle that the layout gave them. What they show is computed in trace/inspect, the
 // same for the screen and for the command line. Keys go through one table of actions (actions.go). App.Update
 // neither computes nor waits: commands to the session run in goroutines that the runner owns, and events come
 // back in batches.

@@ -5,21 +5,22 @@ import (
 	"strings"
 
 	"gpuscope/trace"
+	"gpuscope/trace/inspect"
 )
 
 // dispatchPage is view 2: what ran, with which grid, how long, what to fix first, what changed.
 type dispatchPage struct {
 	rows   tablePane
-	fold   trace.Fold
+	fold   inspect.Fold
 	s      snapshot
 	loaded loadedFor
-	table  *trace.DispatchTable
+	table  *inspect.DispatchTable
 }
 
 // loadedFor is what a table was computed for; it is computed anew when one of these is another.
 type loadedFor struct {
 	version, step, base int
-	fold                trace.Fold
+	fold                inspect.Fold
 }
 
 func newDispatchPage() *dispatchPage {
@@ -40,7 +41,7 @@ func (p *dispatchPage) joined(i int) string {
 			return -1
 		}
 		row := &p.table.Rows[p.rows.rows[i]]
-		if row.Group || row.Children && p.fold != trace.FoldLayer {
+		if row.Group || row.Children && p.fold != inspect.FoldLayer {
 			return -1
 		}
 		return p.table.Launch(row).Level
@@ -72,7 +73,7 @@ func (p *dispatchPage) load(s snapshot) {
 		p.rows.load(nil)
 		return
 	}
-	p.table = s.index.Dispatches(s.step, trace.DispatchOptions{Fold: p.fold, Base: p.base()})
+	p.table = s.index.Dispatches(s.step, inspect.DispatchOptions{Fold: p.fold, Base: p.base()})
 	p.rows.load(p.table.Table())
 }
 
@@ -199,11 +200,11 @@ func (p *dispatchPage) several(r int) string {
 	return strings.Join(parts, " · ")
 }
 
-func (p *dispatchPage) base() *trace.Base {
+func (p *dispatchPage) base() *inspect.Base {
 	if p.s.base < 0 {
 		return nil
 	}
-	return &trace.Base{Index: p.s.index, Step: p.s.base}
+	return &inspect.Base{Index: p.s.index, Step: p.s.base}
 }
 
 func (p *dispatchPage) why() (title string, lines []string) {
@@ -216,7 +217,7 @@ func (p *dispatchPage) why() (title string, lines []string) {
 // nextFold folds the rows another way.
 func (a *App) nextFold() {
 	if p, ok := a.views[a.current].(*dispatchPage); ok {
-		p.fold = (p.fold + 1) % (trace.FoldNone + 1)
+		p.fold = (p.fold + 1) % (inspect.FoldNone + 1)
 	}
 }
 

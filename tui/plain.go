@@ -11,6 +11,8 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/model/session"
 	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
 )
 
 // plainHelp is what can be typed in plain mode.
@@ -25,7 +27,7 @@ func runPlain(ctx context.Context, o Options, open func(context.Context) openedM
 	if in == nil {
 		in = os.Stdin
 	}
-	p := &plainText{out: o.output(), index: &trace.Index{}}
+	p := &plainText{out: o.output(), index: &inspect.Index{}}
 	m := open(ctx)
 	switch {
 	case m.err != nil:
@@ -114,7 +116,7 @@ func runPlain(ctx context.Context, o Options, open func(context.Context) openedM
 type plainText struct {
 	out    io.Writer
 	mirror session.Mirror
-	index  *trace.Index
+	index  *inspect.Index
 	err    error
 }
 
@@ -187,8 +189,8 @@ func (p *plainText) command(line string) (c session.Command, known bool) {
 			p.say("no step was run yet")
 			return c, true
 		}
-		t := p.index.Dispatches(last, trace.DispatchOptions{}).Table()
-		rows, err := t.Select(trace.Selection{})
+		t := p.index.Dispatches(last, inspect.DispatchOptions{}).Table()
+		rows, err := t.Select(table.Selection{})
 		if err == nil {
 			err = t.Print(p.out, "text", rows, mainWidth)
 		}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
 )
 
 // resizePage is view 3: which change woke which operator, pass by pass.
@@ -12,8 +14,8 @@ type resizePage struct {
 	rows   tablePane
 	s      snapshot
 	loaded loadedFor
-	lines  []trace.ResizeRow // what the rows of the table stand for
-	said   string            // the propagation in one line
+	lines  []inspect.ResizeRow // what the rows of the table stand for
+	said   string              // the propagation in one line
 }
 
 func newResizePage() *resizePage { return &resizePage{loaded: loadedFor{step: -2}} }
@@ -74,7 +76,7 @@ func (p *resizePage) filtered() string { return p.rows.filter }
 func (p *resizePage) setFilter(s string) { p.rows.setFilter(s) }
 
 // current is what the selected row stands for, nil for none.
-func (p *resizePage) current() *trace.ResizeRow {
+func (p *resizePage) current() *inspect.ResizeRow {
 	if r := p.rows.current(); r >= 0 && r < len(p.lines) {
 		return &p.lines[r]
 	}
@@ -115,7 +117,7 @@ func (p *resizePage) detail(w int) []string {
 	switch {
 	case r.Change != nil:
 		v := &g.Values[r.Change.Value]
-		add("%s: value %d, %s %s, at most %s", v.Name, v.ID, v.Role, v.DType, trace.Shape(v.MaxDims))
+		add("%s: value %d, %s %s, at most %s", v.Name, v.ID, v.Role, v.DType, table.Shape(v.MaxDims))
 		reached := p.s.index.Reaches(v.ID)
 		add("can wake %s (w lists them)", plural(len(reached), "operator"))
 	case r.Hook != nil:

@@ -9,6 +9,8 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/model/session"
 	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
 )
 
 // rects are where everything is now.
@@ -331,7 +333,7 @@ func (a *App) cost(w int) string {
 	return " " + first(w-2, costTexts(a.summary)...)
 }
 
-func costTexts(r *trace.StepSummary) []string {
+func costTexts(r *inspect.StepSummary) []string {
 	wall := "wall " + millis(r.Wall)
 	both := wall
 	if untimed, ok := r.Untimed.NS(); ok && untimed > 0 {
@@ -357,7 +359,7 @@ func costTexts(r *trace.StepSummary) []string {
 // millis is a time in ms with its unit, millisBare without.
 func millis(t trace.Time) string {
 	s := millisBare(t)
-	if s == trace.Unmeasured {
+	if s == table.Unmeasured {
 		return s
 	}
 	return s + " ms"
@@ -366,7 +368,7 @@ func millis(t trace.Time) string {
 func millisBare(t trace.Time) string {
 	ns, ok := t.NS()
 	if !ok {
-		return trace.Unmeasured
+		return table.Unmeasured
 	}
 	switch v := float64(ns) / 1e6; {
 	case v >= 100:

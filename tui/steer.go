@@ -11,6 +11,7 @@ import (
 
 	"gpuscope/model/session"
 	"gpuscope/trace"
+	"gpuscope/trace/inspect"
 )
 
 // model is what is looked at: a running session or a recorded trace, and which of its steps.
@@ -20,14 +21,14 @@ type model struct {
 	lost    bool // the session's events ended
 	mirror  session.Mirror
 	opening error // why there is no session
-	index   trace.Index
+	index   inspect.Index
 	shown   int // index into Trace.Steps of the step that is shown, -1 before the first
 	follow  bool
 	marked  int // step that was made the base, -1: the one before the shown
 	version int // of the data: rises with every change of what is shown
 
-	summary   *trace.StepSummary // of the shown step, at summaryOf
-	summaryOf int                // version
+	summary   *inspect.StepSummary // of the shown step, at summaryOf
+	summaryOf int                  // version
 
 	job    *job
 	queued *session.Command
@@ -49,14 +50,14 @@ const repeats = 10
 
 // snapshot is what the views draw from. It does not change after it was handed out.
 type snapshot struct {
-	index   *trace.Index // nil until the trace's header is there
+	index   *inspect.Index // nil until the trace's header is there
 	trace   *trace.Trace
 	step    int // -1: none
 	base    int // -1: none
 	state   session.State
 	live    bool // a session stands behind it
 	version int
-	summary *trace.StepSummary // of the step, nil without one
+	summary *inspect.StepSummary // of the step, nil without one
 }
 
 func (m *model) snapshot() snapshot {

@@ -7,6 +7,8 @@ import (
 
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
 )
 
 // stepPage is view 1: what was generated, what a step cost and where its wall time went.
@@ -332,7 +334,7 @@ type share struct {
 
 // tracks draws where the wall time went, on the CPU and on the GPU, on one scale. Only the lengths are
 // measured: the order of the GPU's parts is not.
-func (p *stepPage) tracks(t *theme, sum *trace.StepSummary, w int, figures bool) []string {
+func (p *stepPage) tracks(t *theme, sum *inspect.StepSummary, w int, figures bool) []string {
 	c := &sum.Step.CPU
 	cpu := []share{
 		{"resize", c.ResizeNS, ""},
@@ -379,7 +381,7 @@ func (p *stepPage) tracks(t *theme, sum *trace.StepSummary, w int, figures bool)
 func bar(parts []share, whole trace.Time, w int) string {
 	total, ok := whole.NS()
 	if !ok || total <= 0 {
-		return trace.Unmeasured + " not measured"
+		return table.Unmeasured + " not measured"
 	}
 	var b strings.Builder
 	used, sum := 0, int64(0)
@@ -402,13 +404,13 @@ func bar(parts []share, whole trace.Time, w int) string {
 		used = end
 	}
 	if used == 0 {
-		return trace.Unmeasured + " not measured"
+		return table.Unmeasured + " not measured"
 	}
 	return b.String() + markBar
 }
 
 // counts are what a step did, counted and not timed.
-func (p *stepPage) counts(sum *trace.StepSummary) string {
+func (p *stepPage) counts(sum *inspect.StepSummary) string {
 	c := &sum.Step.CPU
 	dispatches := plural(sum.Dispatches, "dispatch")
 	if sum.Levels > 0 {

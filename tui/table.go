@@ -5,15 +5,15 @@ import (
 	"slices"
 	"strings"
 
-	"gpuscope/trace"
+	"gpuscope/trace/table"
 )
 
-// tablePane shows a trace.Table: a window of rows with a cursor, and nothing but the rows in the window is
+// tablePane shows a table.Table: a window of rows with a cursor, and nothing but the rows in the window is
 // drawn or even asked for. The table says what its columns are and which screen they are for; what is
 // unfolded, sorted and filtered is kept here by name and key, so that it survives a change of step.
 type tablePane struct {
-	table  *trace.Table
-	choice trace.Selection
+	table  *table.Table
+	choice table.Selection
 	filter string
 	rows   []int // indices into table.Rows that are shown
 	cursor int   // index into rows
@@ -48,7 +48,7 @@ const elasticMin = 12
 
 // load takes a new table. The selected row stays selected by its key; where it is gone the cursor stays at
 // its height.
-func (p *tablePane) load(t *trace.Table) {
+func (p *tablePane) load(t *table.Table) {
 	p.table = t
 	p.reselect()
 }

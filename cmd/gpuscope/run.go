@@ -14,6 +14,8 @@ import (
 
 	"gpuscope/model/session"
 	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
 )
 
 // defaultPrompt is what a run that was given none begins with.
@@ -266,12 +268,12 @@ func (o *output) print() error {
 	t := o.mirror.Trace
 	fmt.Fprintf(&b, "%s on %s (%s, %s)\n", t.Model.Name, t.Device.Name, t.Device.Backend,
 		t.Device.AdapterType)
-	table := t.Profile().Table()
-	rows, err := table.Select(trace.Selection{})
+	profile := inspect.NewProfile(t).Table()
+	rows, err := profile.Select(table.Selection{})
 	if err != nil {
 		return err
 	}
-	if err := table.Print(&b, "text", rows, 0); err != nil {
+	if err := profile.Print(&b, "text", rows, 0); err != nil {
 		return err
 	}
 	_, err = io.WriteString(o.p.stdout, b.String())
@@ -312,7 +314,7 @@ func (o *output) result() result {
 		PromptTokens: []int{}, Tokens: []int{}, Steps: []resultStep{},
 		Timings: timings{Timing: o.mirror.State.Timing},
 	}
-	profile := t.Profile()
+	profile := inspect.NewProfile(t)
 	if r := profile.Rate("prefill"); r != nil {
 		res.Timings.PrefillTokensPerS = r.TokensPerS
 	}

@@ -1,8 +1,10 @@
-package trace
+package inspect
 
 import (
 	"slices"
 	"sort"
+
+	"gpuscope/trace"
 )
 
 // Index answers what a step of a trace inherits from the steps before it: live dims, levels, and where a
@@ -11,16 +13,16 @@ import (
 //
 // An Index is not safe for concurrent use while Sync runs.
 type Index struct {
-	Trace *Trace
+	Trace *trace.Trace
 	// synced steps have been read, the first of them being the trace's step number first: a recorder drops
 	// steps.
 	synced, first int
 	dims          [][]dimsSince
 	levels        []levelsSince
-	replanned     [][]int  // by dispatch: the steps in which it got another plan
-	producers     [][]OpID // by value
-	consumers     [][]OpID
-	kernels       map[string]*Kernel
+	replanned     [][]int        // by dispatch: the steps in which it got another plan
+	producers     [][]trace.OpID // by value
+	consumers     [][]trace.OpID
+	kernels       map[string]*trace.Kernel
 	layers        *layering
 }
 
@@ -31,11 +33,11 @@ type dimsSince struct {
 
 type levelsSince struct {
 	step int
-	of   map[DispatchID]int // level that begins with the dispatch
+	of   map[trace.DispatchID]int // level that begins with the dispatch
 }
 
 // NewIndex indexes a trace.
-func NewIndex(t *Trace) *Index {
+func NewIndex(t *trace.Trace) *Index {
 	x := &Index{}
 	x.Sync(t)
 	return x
@@ -43,7 +45,7 @@ func NewIndex(t *Trace) *Index {
 
 // Sync brings the index up to date with a trace that has grown, or with another snapshot of the same
 // recording. Its cost is that of the steps that are new.
-func (x *Index) Sync(t *Trace) {
+func (x *Index) Sync(t *trace.Trace) {
 	if x.Trace == nil || t.DroppedSteps != x.first || len(t.Steps) < x.synced ||
 		!sameGraph(&x.Trace.Graph, &t.Graph) {
 		*x = Index{
@@ -61,14 +63,14 @@ func (x *Index) Sync(t *Trace) {
 			}
 		}
 		if len(s.Levels) > 0 {
-			of := make(map[DispatchID]int, len(s.Levels))
+			of := make(map[trace.DispatchID]int, len(s.Levels))
 			for i, d := range s.Levels {
 				of[d] = i
 			}
 			x.levels = append(x.levels, levelsSince{x.synced, of})
 		}
-		s.eachPlanChange(func(_ *Hook, c PlanChange) {
-			id := t.changed(c)
+		eachPlanChange(s, func(_ *trace.Hook, c trace.PlanChange) {
+			id := changed(t, c)
 			if list := x.replanned[id]; len(list) == 0 || list[len(list)-1] != x.synced {
 				x.replanned[id] = append(list, x.synced)
 			}
@@ -77,7 +79,7 @@ func (x *Index) Sync(t *Trace) {
 }
 
 // sameGraph compares by identity: snapshots of one recording share the graph's lists.
-func sameGraph(a, b *Graph) bool {
+func sameGraph(a, b *trace.Graph) bool {
 	return len(a.Values) == len(b.Values) && len(a.Ops) == len(b.Ops) &&
 		len(a.Dispatches) == len(b.Dispatches) &&
 		(len(a.Ops) == 0 || &a.Ops[0] == &b.Ops[0])
@@ -85,18 +87,18 @@ func sameGraph(a, b *Graph) bool {
 
 func (x *Index) indexGraph() {
 	g := &x.Trace.Graph
-	x.producers, x.consumers = make([][]OpID, len(g.Values)), make([][]OpID, len(g.Values))
+	x.producers, x.consumers = make([][]trace.OpID, len(g.Values)), make([][]trace.OpID, len(g.Values))
 	for i := range g.Ops {
 		for _, v := range g.Ops[i].Outputs {
-			x.producers[v] = append(x.producers[v], OpID(i))
+			x.producers[v] = append(x.producers[v], trace.OpID(i))
 		}
 		for _, v := range g.Ops[i].Inputs {
-			if list := x.consumers[v]; len(list) == 0 || list[len(list)-1] != OpID(i) {
-				x.consumers[v] = append(list, OpID(i))
+			if list := x.consumers[v]; len(list) == 0 || list[len(list)-1] != trace.OpID(i) {
+				x.consumers[v] = append(list, trace.OpID(i))
 			}
 		}
 	}
-	x.kernels = make(map[string]*Kernel, len(g.Kernels))
+	x.kernels = make(map[string]*trace.Kernel, len(g.Kernels))
 	for i := range g.Kernels {
 		x.kernels[g.Kernels[i].Name] = &g.Kernels[i]
 	}
@@ -105,7 +107,7 @@ func (x *Index) indexGraph() {
 
 // Dims are the live dims of a value at a step (an index into Trace.Steps): those of the last change up to it,
 // or the maximum where nothing changed yet. They must not be changed.
-func (x *Index) Dims(step int, v ValueID) []int {
+func (x *Index) Dims(step int, v trace.ValueID) []int {
 	history := x.dims[v]
 	i := sort.Search(len(history), func(i int) bool { return history[i].step > step })
 	if i == 0 {
@@ -116,7 +118,7 @@ func (x *Index) Dims(step int, v ValueID) []int {
 
 // levelStarts are the levels in force at a step, by the dispatch each begins with; nil where none are
 // recorded.
-func (x *Index) levelStarts(step int) map[DispatchID]int {
+func (x *Index) levelStarts(step int) map[trace.DispatchID]int {
 	i := sort.Search(len(x.levels), func(i int) bool { return x.levels[i].step > step })
 	if i == 0 {
 		return nil
@@ -125,13 +127,13 @@ func (x *Index) levelStarts(step int) map[DispatchID]int {
 }
 
 // Find is the place of a dispatch among those of a step, or -1 where it did not run.
-func (x *Index) Find(step int, id DispatchID) int {
+func (x *Index) Find(step int, id trace.DispatchID) int {
 	return slices.IndexFunc(x.Trace.Steps[step].Dispatches,
-		func(d StepDispatch) bool { return x.Trace.Plans[d.Plan].Dispatch == id })
+		func(d trace.StepDispatch) bool { return x.Trace.Plans[d.Plan].Dispatch == id })
 }
 
 // PlanOf is the plan that was in force for a dispatch at a step, nil where it did not run.
-func (x *Index) PlanOf(step int, id DispatchID) *Plan {
+func (x *Index) PlanOf(step int, id trace.DispatchID) *trace.Plan {
 	if i := x.Find(step, id); i >= 0 {
 		return &x.Trace.Plans[x.Trace.Steps[step].Dispatches[i].Plan]
 	}
@@ -139,10 +141,10 @@ func (x *Index) PlanOf(step int, id DispatchID) *Plan {
 }
 
 // Kernel is a kernel by name, nil where the trace has none of it.
-func (x *Index) Kernel(name string) *Kernel { return x.kernels[name] }
+func (x *Index) Kernel(name string) *trace.Kernel { return x.kernels[name] }
 
 // Producers are the operators that give a value.
-func (x *Index) Producers(v ValueID) []OpID { return x.producers[v] }
+func (x *Index) Producers(v trace.ValueID) []trace.OpID { return x.producers[v] }
 
 // Consumers are the operators that take a value.
-func (x *Index) Consumers(v ValueID) []OpID { return x.consumers[v] }
+func (x *Index) Consumers(v trace.ValueID) []trace.OpID { return x.consumers[v] }

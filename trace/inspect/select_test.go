@@ -1,4 +1,4 @@
-package trace_test
+package inspect_test
 
 import (
 	"strings"
@@ -6,30 +6,31 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
 	"gpuscope/trace/tracetest"
 )
 
 // shown lists the labels of the rows that a filter leaves, with their depth as indentation.
-func shown(t *testing.T, table *trace.Table, filter string, s trace.Selection) (list []string) {
+func shown(t *testing.T, tab *table.Table, filter string, s table.Selection) (list []string) {
 	t.Helper()
 	var err error
-	if s.Filter, err = table.ParseFilter(filter); err != nil {
+	if s.Filter, err = tab.ParseFilter(filter); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := table.Select(s)
+	rows, err := tab.Select(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range rows {
-		list = append(list, strings.Repeat(" ", table.Rows[r].Depth)+table.Cell(r, table.Column("op")).Text)
+		list = append(list, strings.Repeat(" ", tab.Rows[r].Depth)+tab.Cell(r, tab.Column("op")).Text)
 	}
 	return list
 }
 
 func TestFilterKeepsWhatMatchesAndWhatItStandsIn(t *testing.T) {
 	x, step, _ := decode(t)
-	table := x.Dispatches(step, trace.DispatchOptions{}).Table()
+	tab := x.Dispatches(step, inspect.DispatchOptions{}).Table()
 	for _, c := range []struct {
 		filter string
 		want   []string
@@ -58,7 +59,7 @@ func TestFilterKeepsWhatMatchesAndWhatItStandsIn(t *testing.T) {
 		{"nothing-has-this", nil},
 	} {
 		t.Run(c.filter, func(t *testing.T) {
-			if d := cmp.Diff(c.want, shown(t, table, c.filter, trace.Selection{})); d != "" {
+			if d := cmp.Diff(c.want, shown(t, tab, c.filter, table.Selection{})); d != "" {
 				t.Error(d)
 			}
 		})
@@ -67,45 +68,45 @@ func TestFilterKeepsWhatMatchesAndWhatItStandsIn(t *testing.T) {
 
 func TestFilterLooksIntoARowThatIsUnfolded(t *testing.T) {
 	x, step, _ := decode(t)
-	table := x.Dispatches(step, trace.DispatchOptions{}).Table()
-	if got := shown(t, table, "layers.3.attn.q", trace.Selection{}); got != nil {
+	tab := x.Dispatches(step, inspect.DispatchOptions{}).Table()
+	if got := shown(t, tab, "layers.3.attn.q", table.Selection{}); got != nil {
 		t.Errorf("folded: %q, want nothing", got)
 	}
 	q := ""
-	for i, r := range table.Rows {
-		if table.Cell(i, table.Column("op")).Text == "q" {
+	for i, r := range tab.Rows {
+		if tab.Cell(i, tab.Column("op")).Text == "q" {
 			q = r.Key
 		}
 	}
 	want := []string{"layers 0–15", " attn", "  q", "   layers.3.attn.q"}
 	if d := cmp.Diff(want,
-		shown(t, table, "layers.3.attn.q", trace.Selection{Open: map[string]bool{q: true}})); d != "" {
+		shown(t, tab, "layers.3.attn.q", table.Selection{Open: map[string]bool{q: true}})); d != "" {
 		t.Error(d)
 	}
 }
 
 func TestFilterThatMeansNothingIsRefused(t *testing.T) {
-	table := trace.NewIndex(tracetest.Llama(1, 2)).Dispatches(1, trace.DispatchOptions{}).Table()
+	tab := inspect.NewIndex(tracetest.Llama(1, 2)).Dispatches(1, inspect.DispatchOptions{}).Table()
 	for _, c := range []struct{ filter, want string }{
 		{"speed:>1", `no column "speed"; it has id, last, op`},
 		{"us:>fast", `"fast" is not a number`},
 		{"grid:>3ms", `the column is in "workgroups", not "ms"`},
 		{"re:(", "missing closing )"},
 	} {
-		if _, err := table.ParseFilter(c.filter); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := tab.ParseFilter(c.filter); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.filter, err, c.want)
 		}
 	}
-	if _, err := table.Select(trace.Selection{Sort: "speed"}); err == nil {
+	if _, err := tab.Select(table.Selection{Sort: "speed"}); err == nil {
 		t.Error("an unknown column to sort by was taken")
 	}
 }
 
 func TestSortOrdersRowsWithinTheirHeading(t *testing.T) {
 	x, step, _ := decode(t)
-	table := x.Dispatches(step, trace.DispatchOptions{}).Table()
-	got := shown(t, table, "",
-		trace.Selection{
+	tab := x.Dispatches(step, inspect.DispatchOptions{}).Table()
+	got := shown(t, tab, "",
+		table.Selection{
 			Sort: "Σµs", Reverse: true,
 			Open: map[string]bool{"layer0/attn": false, "epilogue": false, "prologue": false},
 		})
@@ -120,15 +121,15 @@ func TestSortOrdersRowsWithinTheirHeading(t *testing.T) {
 
 func TestRowsWithoutANumberComeLastHoweverSorted(t *testing.T) {
 	x, step, _ := decode(t)
-	table := x.Dispatches(step, trace.DispatchOptions{Fold: trace.FoldNone}).Table()
-	col := table.Column("lost_us")
+	tab := x.Dispatches(step, inspect.DispatchOptions{Fold: inspect.FoldNone}).Table()
+	col := tab.Column("lost_us")
 	for _, reverse := range []bool{false, true} {
-		rows, err := table.Select(trace.Selection{Sort: "lost_us", Reverse: reverse})
+		rows, err := tab.Select(table.Selection{Sort: "lost_us", Reverse: reverse})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := 1; i < len(rows); i++ {
-			a, b := table.Cell(rows[i-1], col), table.Cell(rows[i], col)
+			a, b := tab.Cell(rows[i-1], col), tab.Cell(rows[i], col)
 			if !a.Has && b.Has || a.Has && b.Has && (a.Number > b.Number) != reverse && a.Number != b.Number {
 				t.Fatalf("reverse %v: %q before %q", reverse, a.Text, b.Text)
 			}
@@ -138,24 +139,24 @@ func TestRowsWithoutANumberComeLastHoweverSorted(t *testing.T) {
 
 func TestAColumnThatSaysTheSameInAllRowsIsUniform(t *testing.T) {
 	x, step, _ := decode(t)
-	table := x.Dispatches(step, trace.DispatchOptions{}).Table()
-	filter, err := table.ParseFilter("kernel:linear")
+	tab := x.Dispatches(step, inspect.DispatchOptions{}).Table()
+	filter, err := tab.ParseFilter("kernel:linear")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var rows []int
-	selected, err := table.Select(trace.Selection{Filter: filter})
+	selected, err := tab.Select(table.Selection{Filter: filter})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range selected {
-		if !table.Rows[r].Group {
+		if !tab.Rows[r].Group {
 			rows = append(rows, r)
 		}
 	}
 	var names []string
-	for _, c := range table.Uniform(rows) {
-		names = append(names, table.Columns[c].Name)
+	for _, c := range tab.Uniform(rows) {
+		names = append(names, tab.Columns[c].Name)
 	}
 	if d := cmp.Diff([]string{"wg", "reason"}, names); d != "" {
 		t.Error(d)

@@ -1,15 +1,18 @@
-package trace
+package inspect
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
 )
 
 // Profile is what a run cost, over all of its steps: tokens a second, and each kernel's part.
 type Profile struct {
-	Trace   *Trace
+	Trace   *trace.Trace
 	Rates   []Rate
 	Kernels []KernelProfile // by phase, then by total, falling
 }
@@ -50,7 +53,7 @@ func (k *KernelProfile) MeanNS() float64 {
 
 // counted picks the steps of one phase and timing level whose times mean something: all but the cold ones, or
 // all where all are cold.
-func counted(steps []*Step) (count []*Step, cold int, onlyCold bool) {
+func counted(steps []*trace.Step) (count []*trace.Step, cold int, onlyCold bool) {
 	for _, s := range steps {
 		if s.Cold {
 			cold++
@@ -64,8 +67,8 @@ func counted(steps []*Step) (count []*Step, cold int, onlyCold bool) {
 	return count, cold, false
 }
 
-// tokens that a step made progress by.
-func (s *Step) tokens() int {
+// progress is how many tokens a step made progress by.
+func progress(s *trace.Step) int {
 	switch {
 	case s.Phase == "decode":
 		return 1
@@ -75,12 +78,12 @@ func (s *Step) tokens() int {
 	return 0
 }
 
-// Profile computes a trace's profile.
-func (t *Trace) Profile() *Profile {
+// NewProfile computes a trace's profile.
+func NewProfile(t *trace.Trace) *Profile {
 	p := &Profile{Trace: t}
 	type group struct{ phase, timing string }
 	var order []group
-	steps := map[group][]*Step{}
+	steps := map[group][]*trace.Step{}
 	for i := range t.Steps {
 		g := group{t.Steps[i].Phase, t.Steps[i].Timing}
 		if steps[g] == nil {
@@ -88,7 +91,7 @@ func (t *Trace) Profile() *Profile {
 		}
 		steps[g] = append(steps[g], &t.Steps[i])
 	}
-	byPhase := map[string][]*Step{}
+	byPhase := map[string][]*trace.Step{}
 	var phases []string
 	for _, g := range order {
 		count, cold, onlyCold := counted(steps[g])
@@ -98,7 +101,7 @@ func (t *Trace) Profile() *Profile {
 			if ns, ok := s.CPU.TotalNS.NS(); ok {
 				walls = append(walls, ns)
 				r.WallNS += ns
-				r.Tokens += s.tokens()
+				r.Tokens += progress(s)
 			}
 		}
 		r.Wall = spreadOf(walls)
@@ -112,12 +115,12 @@ func (t *Trace) Profile() *Profile {
 		byPhase[g.phase] = append(byPhase[g.phase], count...)
 	}
 	for _, phase := range phases {
-		p.Kernels = append(p.Kernels, t.kernelProfiles(phase, byPhase[phase])...)
+		p.Kernels = append(p.Kernels, kernelProfiles(t, phase, byPhase[phase])...)
 	}
 	return p
 }
 
-func (t *Trace) kernelProfiles(phase string, steps []*Step) []KernelProfile {
+func kernelProfiles(t *trace.Trace, phase string, steps []*trace.Step) []KernelProfile {
 	index := map[string]int{}
 	var list []KernelProfile
 	total, all := 0.0, true
@@ -132,7 +135,7 @@ func (t *Trace) kernelProfiles(phase string, steps []*Step) []KernelProfile {
 				list = append(list, KernelProfile{Phase: phase, Kernel: name})
 			}
 			list[k].Count++
-			time := d.timeOf()
+			time := timeOf(d)
 			if !time.Measured() {
 				all = false
 				continue
@@ -219,12 +222,12 @@ func plural(n int, what string) string {
 
 // profileRow is a kernel of a phase, or the phase.
 type profileRow struct {
-	Row
+	table.Row
 	KernelProfile
 }
 
 // Table is the kernels of each phase.
-func (p *Profile) Table() *Table {
+func (p *Profile) Table() *table.Table {
 	var rows []profileRow
 	phase := -1
 	for _, k := range p.Kernels {
@@ -232,59 +235,63 @@ func (p *Profile) Table() *Table {
 			phase = len(rows)
 			rows = append(rows,
 				profileRow{
-					Row{Key: k.Phase, Parent: -1, Group: true, Open: true},
+					table.Row{Key: k.Phase, Parent: -1, Group: true, Open: true},
 					KernelProfile{Phase: k.Phase},
 				})
 		}
-		rows = append(rows, profileRow{Row{Key: k.Phase + "/" + k.Kernel, Parent: phase, Depth: 1}, k})
+		rows = append(rows, profileRow{table.Row{Key: k.Phase + "/" + k.Kernel, Parent: phase, Depth: 1}, k})
 		all := &rows[phase].KernelProfile
 		all.Count += k.Count
 		all.Timed += k.Timed
 		all.TotalNS += k.TotalNS
 		all.Share += k.Share
 	}
-	decimals := decimalsOfUS(p.Trace.Clock.QuantumNS)
-	measured := func(k *profileRow, ns float64) Cell {
+	decimals := table.DecimalsOfUS(p.Trace.Clock.QuantumNS)
+	measured := func(k *profileRow, ns float64) table.Cell {
 		if k.Timed == 0 {
-			return Cell{Text: Unmeasured}
+			return table.Cell{Text: table.Unmeasured}
 		}
-		return number(ns/1e3, decimals)
+		return table.Number(ns/1e3, decimals)
 	}
-	t := newTable("profile", []column[profileRow]{
+	at := table.By(rows)
+	places := make([]table.Row, len(rows))
+	for i := range places {
+		places[i] = rows[i].Row
+	}
+	t := table.New("profile", []table.Column{
 		{
-			Column{Name: "kernel", Title: "kernel", Width: 80, Tree: true},
-			func(k *profileRow) Cell { return text(cmp.Or(k.Kernel, k.Phase)) },
+			Name: "kernel", Title: "kernel", Width: 80, Tree: true,
+			Of: at(func(k *profileRow) table.Cell { return table.Text(cmp.Or(k.Kernel, k.Phase)) }),
 		},
 		{
-			Column{Name: "count", Title: "count", Unit: "dispatches", Right: true, Width: 80},
-			func(k *profileRow) Cell { return count(k.Count) },
+			Name: "count", Title: "count", Unit: "dispatches", Right: true, Width: 80,
+			Of: at(func(k *profileRow) table.Cell { return table.Count(k.Count) }),
 		},
 		{
-			Column{
-				Name: "total_us", Title: "total µs", Unit: "us", Right: true, Width: 80,
-				Doc: "GPU time of all dispatches that were measured",
-			},
-			func(k *profileRow) Cell { return measured(k, k.TotalNS) },
+			Name: "total_us", Title: "total µs", Unit: "us", Right: true, Width: 80,
+			Doc: "GPU time of all dispatches that were measured",
+			Of:  at(func(k *profileRow) table.Cell { return measured(k, k.TotalNS) }),
 		},
-		{Column{
+		{
 			Name: "mean_us", Title: "mean µs", Unit: "us", Right: true, Width: 80,
 			Doc: "of a dispatch that was measured",
-		}, func(k *profileRow) Cell {
-			if k.Group {
-				return Cell{}
-			}
-			return measured(k, k.MeanNS())
-		}},
-		{
-			Column{Name: "share", Title: "%", Unit: "%", Right: true, Width: 80, Doc: "part of the phase"},
-			func(k *profileRow) Cell {
-				if k.Share == 0 {
-					return Cell{Text: Unmeasured}
+			Of: at(func(k *profileRow) table.Cell {
+				if k.Group {
+					return table.Cell{}
 				}
-				return number(100*k.Share, 1)
-			},
+				return measured(k, k.MeanNS())
+			}),
 		},
-	}, rows, func(k *profileRow) Row { return k.Row })
+		{
+			Name: "share", Title: "%", Unit: "%", Right: true, Width: 80, Doc: "part of the phase",
+			Of: at(func(k *profileRow) table.Cell {
+				if k.Share == 0 {
+					return table.Cell{Text: table.Unmeasured}
+				}
+				return table.Number(100*k.Share, 1)
+			}),
+		},
+	}, places)
 	t.Title = p.Lines()
 	return t
 }

@@ -1,4 +1,4 @@
-package trace_test
+package inspect_test
 
 import (
 	"bytes"
@@ -8,61 +8,63 @@ import (
 	"github.com/charmbracelet/x/exp/golden"
 
 	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
 	"gpuscope/trace/tracetest"
 )
 
 // printed is a table as text, with the rows that are open at first.
-func printed(t *testing.T, table *trace.Table, s trace.Selection, width int) []byte {
+func printed(t *testing.T, tab *table.Table, s table.Selection, width int) []byte {
 	t.Helper()
-	rows, err := table.Select(s)
+	rows, err := tab.Select(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := table.Print(&b, "text", rows, width); err != nil {
+	if err := tab.Print(&b, "text", rows, width); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
 }
 
 // decode is the index of a decode step with repeats, and that of the step before.
-func decode(t *testing.T) (x *trace.Index, step int, base *trace.Base) {
+func decode(t *testing.T) (x *inspect.Index, step int, base *inspect.Base) {
 	t.Helper()
-	x = trace.NewIndex(tracetest.Llama(16, 18))
-	return x, 17, &trace.Base{Index: x, Step: 16}
+	x = inspect.NewIndex(tracetest.Llama(16, 18))
+	return x, 17, &inspect.Base{Index: x, Step: 16}
 }
 
 func TestDispatchesOfADecodeStepFoldedByLayer(t *testing.T) {
 	x, step, base := decode(t)
 	golden.RequireEqual(t,
-		printed(t, x.Dispatches(step, trace.DispatchOptions{Base: base}).Table(), trace.Selection{}, 140))
+		printed(t, x.Dispatches(step, inspect.DispatchOptions{Base: base}).Table(), table.Selection{}, 140))
 }
 
 func TestProfileOfARun(t *testing.T) {
 	golden.RequireEqual(t,
-		printed(t, tracetest.Run(16, 40, 1, 1, 1, 7, 1).Profile().Table(), trace.Selection{}, 80))
+		printed(t, inspect.NewProfile(tracetest.Run(16, 40, 1, 1, 1, 7, 1)).Table(), table.Selection{}, 80))
 }
 
 func TestStepsTable(t *testing.T) {
 	golden.RequireEqual(t,
-		printed(t, trace.NewIndex(tracetest.Run(16, 40, 1, 1, 7, 1)).Steps(), trace.Selection{}, 200))
+		printed(t, inspect.NewIndex(tracetest.Run(16, 40, 1, 1, 7, 1)).Steps(), table.Selection{}, 200))
 }
 
 // lines are what a person reads, as a golden file.
 func lines(list []string) []byte { return []byte(strings.Join(list, "\n") + "\n") }
 
 func TestResizeOfASteadyDecodeStepIsOneLine(t *testing.T) {
-	x := trace.NewIndex(tracetest.Llama(2, 5))
-	golden.RequireEqual(t, printed(t, x.ResizeTable(4), trace.Selection{}, 140))
+	x := inspect.NewIndex(tracetest.Llama(2, 5))
+	golden.RequireEqual(t, printed(t, x.ResizeTable(4), table.Selection{}, 140))
 }
 
 func TestResizeFromPrefillToDecode(t *testing.T) {
-	x := trace.NewIndex(tracetest.Llama(1, 2))
-	golden.RequireEqual(t, printed(t, x.ResizeTable(1), trace.Selection{All: true}, 140))
+	x := inspect.NewIndex(tracetest.Llama(1, 2))
+	golden.RequireEqual(t, printed(t, x.ResizeTable(1), table.Selection{All: true}, 140))
 }
 
 func TestWhyAGridGrewWithTheContext(t *testing.T) {
-	x := trace.NewIndex(tracetest.Llama(4, 26))
+	x := inspect.NewIndex(tracetest.Llama(4, 26))
 	var out []string
 	for step := 22; step < 25; step++ {
 		out = append(out, x.Why(step, dispatch(t, x, "layers.3.attn.sdpa.split")).Lines()...)
@@ -71,7 +73,7 @@ func TestWhyAGridGrewWithTheContext(t *testing.T) {
 }
 
 func TestWhyAGridFollowsTheTokenCountThroughAllLayers(t *testing.T) {
-	x := trace.NewIndex(tracetest.Llama(16, 5))
+	x := inspect.NewIndex(tracetest.Llama(16, 5))
 	golden.RequireEqual(t, lines(x.Why(4, dispatch(t, x, "layers.15.mlp.down")).Lines()))
 }
 
@@ -89,7 +91,7 @@ func TestDetailOfADispatch(t *testing.T) {
 }
 
 // dispatch finds a dispatch by name.
-func dispatch(t *testing.T, x *trace.Index, name string) trace.DispatchID {
+func dispatch(t *testing.T, x *inspect.Index, name string) trace.DispatchID {
 	t.Helper()
 	for _, d := range x.Trace.Graph.Dispatches {
 		if x.Name(d.ID) == name {

@@ -1,4 +1,4 @@
-package trace
+package inspect
 
 import (
 	"encoding/binary"
@@ -7,11 +7,14 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
 )
 
 // ParamValue is a field of a params block with its value, and the value that it had before.
 type ParamValue struct {
-	Param
+	trace.Param
 	Value   string // "–" where the block ends before it
 	Was     string // "" where there is nothing to compare with
 	Changed bool
@@ -19,7 +22,7 @@ type ParamValue struct {
 
 // Params decodes a plan's params block by the fields of its kernel, beside those of another plan (nil: none).
 // Fields are compared where both plans run the same kernel.
-func (x *Index) Params(p, other *Plan) []ParamValue {
+func (x *Index) Params(p, other *trace.Plan) []ParamValue {
 	k := x.kernels[p.Kernel]
 	if k == nil {
 		return nil
@@ -31,9 +34,9 @@ func (x *Index) Params(p, other *Plan) []ParamValue {
 	}
 	list := make([]ParamValue, len(k.Params))
 	for i, f := range k.Params {
-		list[i] = ParamValue{Param: f, Value: f.decode(block)}
+		list[i] = ParamValue{Param: f, Value: decode(&f, block)}
 		if was != nil {
-			list[i].Was = f.decode(was)
+			list[i].Was = decode(&f, was)
 			list[i].Changed = list[i].Was != list[i].Value
 		}
 	}
@@ -41,9 +44,9 @@ func (x *Index) Params(p, other *Plan) []ParamValue {
 }
 
 // decode reads the field from a little-endian block.
-func (f *Param) decode(block []byte) string {
+func decode(f *trace.Param, block []byte) string {
 	if f.Offset < 0 || f.Offset+4 > len(block) {
-		return Unmeasured
+		return table.Unmeasured
 	}
 	v := binary.LittleEndian.Uint32(block[f.Offset:])
 	switch f.Type {

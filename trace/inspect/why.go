@@ -1,9 +1,12 @@
-package trace
+package inspect
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
 )
 
 // Why is where the plan of a dispatch comes from: the step that set its grid, and the step that set its
@@ -11,36 +14,36 @@ import (
 type Why struct {
 	Index  *Index
 	Name   string
-	Step   *Step
-	Plan   *Plan
+	Step   *trace.Step
+	Plan   *trace.Plan
 	Grid   *Origin // nil: as the graph was built, or set in a step that is not in the trace
 	Params *Origin // the same; where the params changed with the grid it is Grid
 }
 
 // Origin is the change that set something.
 type Origin struct {
-	Step     *Step
-	From, To *Plan
+	Step     *trace.Step
+	From, To *trace.Plan
 	Chains   []Chain // shortest ways, one for each input that caused the change
 }
 
 // Chain leads from an operator back to an input of the graph.
 type Chain struct {
 	Links []Link
-	Input ValueID
+	Input trace.ValueID
 	From  []int // of the input before; nil where that is not known
 	To    []int
 }
 
 // Link is an operator that was planned, and the change of a value that woke it.
 type Link struct {
-	Op       *Op
-	Value    ValueID
+	Op       *trace.Op
+	Value    trace.ValueID
 	From, To []int // of the value
 }
 
 // Why explains the plan that a dispatch had in a step. It is nil where the dispatch did not run.
-func (x *Index) Why(step int, id DispatchID) *Why {
+func (x *Index) Why(step int, id trace.DispatchID) *Why {
 	plan := x.PlanOf(step, id)
 	if plan == nil {
 		return nil
@@ -52,7 +55,7 @@ func (x *Index) Why(step int, id DispatchID) *Why {
 }
 
 // origin is the last change of a dispatch's plan up to a step that is of a kind.
-func (x *Index) origin(step int, id DispatchID, kind func(PlanDiff) bool) *Origin {
+func (x *Index) origin(step int, id trace.DispatchID, kind func(PlanDiff) bool) *Origin {
 	t := x.Trace
 	steps := x.replanned[id]
 	for i := len(steps) - 1; i >= 0; i-- {
@@ -60,12 +63,12 @@ func (x *Index) origin(step int, id DispatchID, kind func(PlanDiff) bool) *Origi
 			continue
 		}
 		var found *Origin
-		t.Steps[steps[i]].eachPlanChange(func(h *Hook, c PlanChange) {
-			if t.changed(c) != id || c.To == nil || !kind(DiffPlans(t.plan(c.From), t.plan(c.To))) {
+		eachPlanChange(&t.Steps[steps[i]], func(h *trace.Hook, c trace.PlanChange) {
+			if changed(t, c) != id || c.To == nil || !kind(DiffPlans(planOf(t, c.From), planOf(t, c.To))) {
 				return
 			}
 			found = &Origin{
-				Step: &t.Steps[steps[i]], From: t.plan(c.From), To: t.plan(c.To),
+				Step: &t.Steps[steps[i]], From: planOf(t, c.From), To: planOf(t, c.To),
 				Chains: x.chains(steps[i], h.Op),
 			}
 		})
@@ -78,13 +81,13 @@ func (x *Index) origin(step int, id DispatchID, kind func(PlanDiff) bool) *Origi
 
 // chains walks from an operator back over the changes of a step, breadth first: to each input that changed by
 // the shortest way.
-func (x *Index) chains(step int, from OpID) []Chain {
+func (x *Index) chains(step int, from trace.OpID) []Chain {
 	type change struct {
-		op       OpID
+		op       trace.OpID
 		from, to []int
 	}
-	changes := map[ValueID]change{} // the last of each value
-	woken := map[OpID][]ValueID{}   // triggers of each operator
+	changes := map[trace.ValueID]change{}     // the last of each value
+	woken := map[trace.OpID][]trace.ValueID{} // triggers of each operator
 	s := &x.Trace.Steps[step]
 	for i := range s.Resize.Passes {
 		for j := range s.Resize.Passes[i].Hooks {
@@ -104,11 +107,11 @@ func (x *Index) chains(step int, from OpID) []Chain {
 		}
 	}
 	type way struct {
-		op    OpID
+		op    trace.OpID
 		links []Link
 	}
-	seen := map[OpID]bool{from: true}
-	reached := map[ValueID]bool{}
+	seen := map[trace.OpID]bool{from: true}
+	reached := map[trace.ValueID]bool{}
 	var chains []Chain
 	for queue := []way{{op: from}}; len(queue) > 0; queue = queue[1:] {
 		w := queue[0]
@@ -137,7 +140,7 @@ func (x *Index) chains(step int, from OpID) []Chain {
 }
 
 // inputOrder puts shapes before SymInts: where both woke an operator, a shape explains more.
-func (x *Index) inputOrder(v ValueID) int {
+func (x *Index) inputOrder(v trace.ValueID) int {
 	if x.Trace.Graph.Values[v].Kind == "symint" {
 		return 1
 	}
@@ -145,7 +148,7 @@ func (x *Index) inputOrder(v ValueID) int {
 }
 
 // inputChange is what a value that no operator gave was before a step, and is in it.
-func (x *Index) inputChange(step int, v ValueID) (from, to []int) {
+func (x *Index) inputChange(step int, v trace.ValueID) (from, to []int) {
 	at := func(step int) []int {
 		if x.Trace.Graph.Values[v].Kind == "symint" {
 			if n, ok := x.SymInt(step, v); ok {
@@ -165,7 +168,7 @@ func (x *Index) inputChange(step int, v ValueID) (from, to []int) {
 func (w *Why) Lines() []string {
 	x := w.Index
 	lines := []string{fmt.Sprintf("%s in s%d: grid %s, kernel %s", w.Name, w.Step.Index,
-		Grid(w.Plan.Workgroups), w.Plan.Kernel)}
+		table.Grid(w.Plan.Workgroups), w.Plan.Kernel)}
 	if w.Plan.Reason != "" {
 		lines = append(lines, "route "+strings.TrimPrefix(w.Plan.Route+": "+w.Plan.Reason, ": "))
 	}
@@ -187,7 +190,7 @@ func (w *Why) Lines() []string {
 func (x *Index) originLines(what string, o *Origin) []string {
 	change := "first run"
 	if o.From != nil {
-		change = x.planChange(PlanChange{From: &o.From.ID, To: &o.To.ID})
+		change = x.planChange(trace.PlanChange{From: &o.From.ID, To: &o.To.ID})
 	}
 	lines := []string{fmt.Sprintf("%s: since s%d (%s, position %d): %s", what, o.Step.Index, o.Step.Phase,
 		o.Step.Position, change)}
@@ -204,9 +207,9 @@ func (x *Index) originLines(what string, o *Origin) []string {
 
 func changeText(from, to []int) string {
 	if from == nil {
-		return Shape(to)
+		return table.Shape(to)
 	}
-	return (&Change{From: from, To: to}).text()
+	return valueChange(&trace.Change{From: from, To: to})
 }
 
 // foldedLink is a link, or the same way through several layers.
@@ -266,9 +269,9 @@ func (x *Index) linkText(l foldedLink) string {
 }
 
 // Reaches lists the operators that a change of a value can wake, in execution order.
-func (x *Index) Reaches(v ValueID) []OpID {
+func (x *Index) Reaches(v trace.ValueID) []trace.OpID {
 	reached := make([]bool, len(x.Trace.Graph.Ops))
-	values := []ValueID{v}
+	values := []trace.ValueID{v}
 	for len(values) > 0 {
 		v, values = values[0], values[1:]
 		for _, o := range x.consumers[v] {
@@ -278,10 +281,10 @@ func (x *Index) Reaches(v ValueID) []OpID {
 			}
 		}
 	}
-	var list []OpID
+	var list []trace.OpID
 	for o, on := range reached {
 		if on {
-			list = append(list, OpID(o))
+			list = append(list, trace.OpID(o))
 		}
 	}
 	return list

@@ -1,4 +1,4 @@
-package trace
+package inspect
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package trace_test
+package inspect_test
 
 import (
 	"strings"
@@ -7,11 +7,13 @@ import (
 	"github.com/charmbracelet/x/exp/golden"
 
 	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
 	"gpuscope/trace/tracetest"
 )
 
 // oneStep is a decode step with these times in µs; a negative one was not measured.
-func oneStep(wall, busy, span int64, dispatch ...int64) *trace.StepSummary {
+func oneStep(wall, busy, span int64, dispatch ...int64) *inspect.StepSummary {
 	at := func(us int64) trace.Time {
 		if us < 0 {
 			return trace.Time{}
@@ -25,12 +27,12 @@ func oneStep(wall, busy, span int64, dispatch ...int64) *trace.StepSummary {
 	for i, us := range dispatch {
 		s.Dispatches[i].GPUNS, s.Dispatches[i].Samples = at(us), nil
 	}
-	return trace.NewIndex(t).Summary(1)
+	return inspect.NewIndex(t).Summary(1)
 }
 
 func TestSummaryOfAStepOnOneLine(t *testing.T) {
 	for _, c := range []struct {
-		s    *trace.StepSummary
+		s    *inspect.StepSummary
 		want string
 	}{
 		{
@@ -51,7 +53,7 @@ func TestSummaryOfAStepOnOneLine(t *testing.T) {
 
 func TestVerdictNamesWhatBoundsAStep(t *testing.T) {
 	for _, c := range []struct {
-		s    *trace.StepSummary
+		s    *inspect.StepSummary
 		want string
 	}{
 		{oneStep(100, 40, 49), "CPU-bound: the GPU is idle for 0.05 ms of 0.10 ms"},
@@ -74,7 +76,7 @@ func TestProfileLeavesColdStepsOutUnlessThereAreNoOthers(t *testing.T) {
 	for i, ms := range []int64{100, 10, 2, 3} {
 		tr.Steps[i].CPU.TotalNS = trace.Measured(ms * 1_000_000)
 	}
-	p := tr.Profile()
+	p := inspect.NewProfile(tr)
 	if r := p.Rate("prefill"); r.TokensPerS != 700 || r.Steps != 1 || r.Cold != 1 || r.OnlyCold {
 		t.Errorf("prefill %+v, want the 7 tokens in 10 ms", r)
 	}
@@ -82,7 +84,8 @@ func TestProfileLeavesColdStepsOutUnlessThereAreNoOthers(t *testing.T) {
 		t.Errorf("decode %+v, want 2 tokens in 5 ms", r)
 	}
 	tr.Steps[1].Cold = true
-	if r := tr.Profile().Rate("prefill"); r.TokensPerS < 427.2 || r.TokensPerS > 427.3 || !r.OnlyCold {
+	r := inspect.NewProfile(tr).Rate("prefill")
+	if r.TokensPerS < 427.2 || r.TokensPerS > 427.3 || !r.OnlyCold {
 		t.Errorf("prefill %+v, want the 47 tokens in 110 ms, marked", r)
 	}
 	if r := p.Rate("execute"); r != nil {
@@ -96,7 +99,7 @@ func TestProfileKeepsTimingLevelsApart(t *testing.T) {
 	for i := range tr.Steps[3].Dispatches {
 		tr.Steps[3].Dispatches[i].GPUNS = trace.Time{}
 	}
-	p := tr.Profile()
+	p := inspect.NewProfile(tr)
 	var got []string
 	for _, r := range p.Rates {
 		got = append(got, r.Phase+" "+r.Timing)
@@ -144,14 +147,14 @@ func residual() *trace.Trace {
 
 func TestResizePassByPass(t *testing.T) {
 	golden.RequireEqual(t,
-		printed(t, trace.NewIndex(residual()).ResizeTable(1), trace.Selection{All: true}, 80))
+		printed(t, inspect.NewIndex(residual()).ResizeTable(1), table.Selection{All: true}, 80))
 }
 
 func TestAStepThatChangesNothingSaysSo(t *testing.T) {
 	tr := tracetest.Tiny()
 	tr.Steps[1].Resize = trace.Resize{Order: "topological"}
 	want := "nothing changed: no operator was planned"
-	if got := trace.NewIndex(tr).Resize(1).Line(); got != want {
+	if got := inspect.NewIndex(tr).Resize(1).Line(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -159,7 +162,7 @@ func TestAStepThatChangesNothingSaysSo(t *testing.T) {
 func TestWhyOfADispatchThatNeverChanged(t *testing.T) {
 	tr := tracetest.Tiny()
 	tr.Steps[0].Resize, tr.Steps[1].Resize = trace.Resize{}, trace.Resize{}
-	x := trace.NewIndex(tr)
+	x := inspect.NewIndex(tr)
 	lines := x.Why(1, 0).Lines()
 	want := "grid and kernel are in force since the graph was built"
 	if got := lines[len(lines)-1]; got != want {
@@ -170,13 +173,13 @@ func TestWhyOfADispatchThatNeverChanged(t *testing.T) {
 	if got, want := lines[len(lines)-1], "grid and kernel are in force since before the first step that was kept"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if x.Why(1, 0) == nil || trace.NewIndex(timed(1, 0, 0, 1)).Why(0, 1) != nil {
+	if x.Why(1, 0) == nil || inspect.NewIndex(timed(1, 0, 0, 1)).Why(0, 1) != nil {
 		t.Error("a dispatch that did not run was explained")
 	}
 }
 
 func TestReachesAreTheOperatorsDownstream(t *testing.T) {
-	x := trace.NewIndex(residual())
+	x := inspect.NewIndex(residual())
 	if got := x.Reaches(0); len(got) != 2 || got[0] != 0 || got[1] != 1 {
 		t.Errorf("x reaches %v, want both operators", got)
 	}

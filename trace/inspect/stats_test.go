@@ -1,9 +1,12 @@
-package trace
+package inspect
 
 import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
 )
 
 func TestSpreadOfSamples(t *testing.T) {
@@ -20,17 +23,6 @@ func TestSpreadOfSamples(t *testing.T) {
 	} {
 		if got := spreadOf(c.ns); got != c.want {
 			t.Errorf("%v: %+v, want %+v", c.ns, got, c.want)
-		}
-	}
-}
-
-func TestNoDecimalsBelowTheQuantum(t *testing.T) {
-	for quantum, want := range map[float64]int{
-		0: 1, 1: 2, 10: 2, 32: 1, 83.3: 1, 100: 1, 101: 0, 1000: 0,
-		65536: 0,
-	} {
-		if got := decimalsOfUS(quantum); got != want {
-			t.Errorf("quantum %v ns: %d decimals of a µs, want %d", quantum, got, want)
 		}
 	}
 }
@@ -63,40 +55,19 @@ func TestRangesOfLayers(t *testing.T) {
 	}
 }
 
-func TestShortNamesLeaveOutLayerAndBlock(t *testing.T) {
-	three := 3
-	for _, c := range []struct {
-		op   Op
-		want string
-	}{
-		{Op{Name: "layers.3.attn.q", Layer: &three, Block: "attn"}, "q"},
-		{Op{Name: "attn.q", Layer: &three, Block: "attn"}, "q"},
-		{Op{Name: "blk.3.norm", Layer: &three}, "norm"},
-		{Op{Name: "blk.3.sdpa.cache_k", Layer: &three}, "sdpa.cache_k"},
-		{Op{Name: "attn", Block: "attn"}, "attn"},
-		{Op{Name: "select last"}, "select last"},
-		{Op{Name: "a.b"}, "a.b"},
-		{Op{}, ""},
-	} {
-		if got := c.op.ShortName(); got != c.want {
-			t.Errorf("%q: %q, want %q", c.op.Name, got, c.want)
-		}
-	}
-}
-
 func TestParamsAreDecodedByTheirType(t *testing.T) {
 	block := []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0x80, 0x3f}
 	for _, c := range []struct {
-		p    Param
+		p    trace.Param
 		want string
 	}{
-		{Param{Type: "u32"}, "4294967295"},
-		{Param{Type: "i32"}, "-1"},
-		{Param{Type: "f32", Offset: 4}, "1"},
-		{Param{Type: "u32", Offset: 5}, Unmeasured},
-		{Param{Type: "u32", Offset: -1}, Unmeasured},
+		{trace.Param{Type: "u32"}, "4294967295"},
+		{trace.Param{Type: "i32"}, "-1"},
+		{trace.Param{Type: "f32", Offset: 4}, "1"},
+		{trace.Param{Type: "u32", Offset: 5}, table.Unmeasured},
+		{trace.Param{Type: "u32", Offset: -1}, table.Unmeasured},
 	} {
-		if got := c.p.decode(block); got != c.want {
+		if got := decode(&c.p, block); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.p, got, c.want)
 		}
 	}

@@ -1,4 +1,7 @@
-package trace
+// Package table is tables of typed columns: which rows of a tree are shown (folded, filtered, sorted), and
+// their printing as text, CSV, JSON and Markdown. It also writes the quantities that tables and sentences
+// share: sizes, shapes, grids. It knows nothing of what its tables are about.
+package table
 
 import (
 	"cmp"
@@ -15,7 +18,6 @@ type Table struct {
 	Columns []Column
 	Rows    []Row    // a tree in pre-order
 	Notes   []string // lines below
-	cell    func(row, col int) Cell
 }
 
 // Column describes a column.
@@ -28,6 +30,7 @@ type Column struct {
 	Width int
 	Doc   string
 	Tree  bool // carries the indentation of the rows
+	Of    func(row int) Cell
 }
 
 // Row is a place in the tree.
@@ -53,40 +56,38 @@ type Cell struct {
 // Unmeasured is shown where a time could stand and none was measured.
 const Unmeasured = "–"
 
-func text(s string) Cell { return Cell{Text: s} }
+// Text is a cell of words.
+func Text(s string) Cell { return Cell{Text: s} }
 
-func count[N int | int64](n N) Cell {
+// Count is a cell of a whole number.
+func Count[N int | int64](n N) Cell {
 	return Cell{Text: fmt.Sprint(n), Number: float64(n), Has: true}
 }
 
-func number(v float64, decimals int) Cell {
+// Number is a cell of a number with so many decimals.
+func Number(v float64, decimals int) Cell {
 	return Cell{Text: fmt.Sprintf("%.*f", decimals, v), Number: v, Has: true}
 }
 
-// column is a Column with the cell of a typed row.
-type column[R any] struct {
-	Column
-	cell func(*R) Cell
+// By turns a function of a typed row into one of the row's index, for Column.Of.
+func By[R any](rows []R) func(func(*R) Cell) func(int) Cell {
+	return func(of func(*R) Cell) func(int) Cell {
+		return func(row int) Cell { return of(&rows[row]) }
+	}
 }
 
-// newTable puts typed rows behind columns.
-func newTable[R any](name string, columns []column[R], rows []R, place func(*R) Row) *Table {
-	t := &Table{Name: name, Rows: make([]Row, len(rows))}
-	for _, c := range columns {
-		t.Columns = append(t.Columns, c.Column)
-	}
+// New is a table of rows, which stand in pre-order. Their Children are found from their parents.
+func New(name string, columns []Column, rows []Row) *Table {
 	for i := range rows {
-		t.Rows[i] = place(&rows[i])
-		if p := t.Rows[i].Parent; p >= 0 {
-			t.Rows[p].Children = true
+		if p := rows[i].Parent; p >= 0 {
+			rows[p].Children = true
 		}
 	}
-	t.cell = func(row, col int) Cell { return columns[col].cell(&rows[row]) }
-	return t
+	return &Table{Name: name, Columns: columns, Rows: rows}
 }
 
 // Cell is the field at a row and a column.
-func (t *Table) Cell(row, col int) Cell { return t.cell(row, col) }
+func (t *Table) Cell(row, col int) Cell { return t.Columns[col].Of(row) }
 
 // Column is the index of a column by its name or title, or -1.
 func (t *Table) Column(name string) int {

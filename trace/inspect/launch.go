@@ -1,25 +1,27 @@
-package trace
+package inspect
 
 import (
 	"fmt"
-	"math"
 	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
 )
 
 // Launch is one dispatch of a step with what is computed of it.
 type Launch struct {
 	Index    int // in order of submission
-	ID       DispatchID
-	Dispatch *Dispatch
-	Op       *Op
-	Plan     *Plan
-	Kernel   *Kernel // nil where the trace does not describe it
-	Time     Spread  // median of its repeats
+	ID       trace.DispatchID
+	Dispatch *trace.Dispatch
+	Op       *trace.Op
+	Plan     *trace.Plan
+	Kernel   *trace.Kernel // nil where the trace does not describe it
+	Time     Spread        // median of its repeats
 	Samples  []int64
 	Level    int // -1: not recorded
 	Waste    Waste
 	Limit    Limit
-	Gap      *NumericGap
+	Gap      *trace.NumericGap
 	Delta    Delta
 }
 
@@ -30,8 +32,8 @@ type Waste struct{ Shape, Fold, Tail int64 }
 
 func product(v [3]int) int64 { return int64(v[0]) * int64(v[1]) * int64(v[2]) }
 
-// Waste of a plan.
-func (p *Plan) Waste() Waste {
+// WasteOf is the waste of a plan.
+func WasteOf(p *trace.Plan) Waste {
 	needed := product(p.NeededGrid)
 	return Waste{Shape: product(p.Workgroups) - needed, Fold: needed - p.NeededGroups, Tail: p.IdleLanes}
 }
@@ -92,27 +94,10 @@ func (l Limit) String() string {
 	return ""
 }
 
-// Software says that the device is no GPU: its times can be compared with each other and with nothing else.
-func (d *Device) Software() bool { return d.AdapterType == "cpu" }
-
-// TimingNS is what timing adds to each dispatch: a timed empty pass against an empty dispatch. It is
-// modelled, and 0 where one of them was not measured.
-func (d *Device) TimingNS() float64 {
-	if d.Ceilings == nil {
-		return 0
-	}
-	pass, ok1 := d.Ceilings.TimedPassNS.NS()
-	dispatch, ok2 := d.Ceilings.DispatchNS.NS()
-	if !ok1 || !ok2 {
-		return 0
-	}
-	return float64(max(0, pass-dispatch))
-}
-
 // copyRate is the copy rate at a working set: the one measured at the smallest size that holds it, or at the
 // largest size.
-func (c *Ceilings) copyRate(bytes int64) float64 {
-	var best CopyRate
+func copyRate(c *trace.Ceilings, bytes int64) float64 {
+	var best trace.CopyRate
 	for _, r := range c.CopyBytesPerS {
 		fits, bestFits := r.Bytes >= bytes, best.Bytes >= bytes
 		switch {
@@ -125,7 +110,7 @@ func (c *Ceilings) copyRate(bytes int64) float64 {
 }
 
 // limitOf judges a dispatch. The device must be a GPU with measured ceilings, and the dispatch timed alone.
-func limitOf(d *Device, p *Plan, t Spread, first bool) Limit {
+func limitOf(d *trace.Device, p *trace.Plan, t Spread, first bool) Limit {
 	var l Limit
 	if !t.Measured() || d.Software() || d.Ceilings == nil {
 		return l
@@ -148,7 +133,7 @@ func limitOf(d *Device, p *Plan, t Spread, first bool) Limit {
 	l.BytesPerS, l.FlopsPerS = float64(p.Bytes)*1e9/work, float64(p.FLOPs)*1e9/work
 	best := float64(floor)
 	mem, fp := 0.0, 0.0
-	if rate := c.copyRate(p.Bytes); rate > 0 {
+	if rate := copyRate(c, p.Bytes); rate > 0 {
 		mem = l.BytesPerS / rate
 		best = max(best, timing+float64(p.Bytes)*1e9/rate)
 	}
@@ -185,7 +170,7 @@ func (x *Index) launches(step int) []Launch {
 		}
 		out[i] = Launch{
 			Index: i, ID: d.ID, Dispatch: d, Op: &t.Graph.Ops[d.Op], Plan: p, Kernel: x.kernels[p.Kernel],
-			Time: sd.timeOf(), Samples: sd.Samples, Level: level, Waste: p.Waste(), Gap: sd.Gap,
+			Time: timeOf(sd), Samples: sd.Samples, Level: level, Waste: WasteOf(p), Gap: sd.Gap,
 		}
 		if s.Timing == "dispatch" {
 			out[i].Limit = limitOf(&t.Device, p, out[i].Time, i == 0)
@@ -201,7 +186,7 @@ func (x *Index) Live(step int, l *Launch) string {
 	outs := l.Dispatch.Writes
 	for _, v := range l.Op.Outputs { // what people know, if this slot writes it; else its scratch
 		if contains(outs, v) {
-			outs = []ValueID{v}
+			outs = []trace.ValueID{v}
 			break
 		}
 	}
@@ -210,7 +195,7 @@ func (x *Index) Live(step int, l *Launch) string {
 		if g.Values[v].Role == "state" && len(l.Op.Inputs) > 0 {
 			v = l.Op.Inputs[0] // the rows that are appended
 		}
-		shapes = append(shapes, Shape(x.Dims(step, v)))
+		shapes = append(shapes, table.Shape(x.Dims(step, v)))
 	}
 	out := strings.Join(shapes, ", ")
 	for _, v := range l.Op.Inputs {
@@ -224,7 +209,7 @@ func (x *Index) Live(step int, l *Launch) string {
 	return out
 }
 
-func contains(list []ValueID, v ValueID) bool {
+func contains(list []trace.ValueID, v trace.ValueID) bool {
 	for _, w := range list {
 		if w == v {
 			return true
@@ -233,51 +218,20 @@ func contains(list []ValueID, v ValueID) bool {
 	return false
 }
 
-// Shape writes dims as 1×32×64.
-func Shape(dims []int) string {
-	var b strings.Builder
-	for i, d := range dims {
-		if i > 0 {
-			b.WriteString("×")
-		}
-		fmt.Fprint(&b, d)
-	}
-	return b.String()
-}
-
-// Grid writes a workgroup count, without trailing ones: 32, 32×8.
-func Grid(g [3]int) string {
-	switch {
-	case g[2] != 1:
-		return Shape(g[:])
-	case g[1] != 1:
-		return Shape(g[:2])
-	}
-	return Shape(g[:1])
-}
-
 // SymInt is the value of a SymInt at a step.
-func (x *Index) SymInt(step int, v ValueID) (int64, bool) {
+func (x *Index) SymInt(step int, v trace.ValueID) (int64, bool) {
 	n, ok := x.Trace.Steps[step].SymInts[x.Trace.Graph.Values[v].Name]
 	return n, ok
 }
 
 // microseconds writes ns as µs with no digit below the clock's quantum. A time under two quanta is ‹, one
 // that was not measured –.
-func microseconds(s Spread, quantumNS float64) Cell {
+func microseconds(s Spread, quantumNS float64) table.Cell {
 	if !s.Measured() {
-		return Cell{Text: Unmeasured}
+		return table.Cell{Text: table.Unmeasured}
 	}
 	if quantumNS > 0 && s.Median < 2*quantumNS {
-		return Cell{Text: "‹", Number: s.Median / 1e3, Has: true}
+		return table.Cell{Text: "‹", Number: s.Median / 1e3, Has: true}
 	}
-	return number(s.Median/1e3, decimalsOfUS(quantumNS))
-}
-
-// decimalsOfUS is how many decimals of a µs a clock can tell.
-func decimalsOfUS(quantumNS float64) int {
-	if quantumNS <= 0 {
-		return 1
-	}
-	return min(2, max(0, int(math.Floor(3-math.Log10(quantumNS)))))
+	return table.Number(s.Median/1e3, table.DecimalsOfUS(quantumNS))
 }

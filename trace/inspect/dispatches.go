@@ -1,10 +1,12 @@
-package trace
+package inspect
 
 import (
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+
+	"gpuscope/trace/table"
 )
 
 // DispatchTable is the dispatches of one step, folded into rows.
@@ -19,12 +21,12 @@ type DispatchTable struct {
 	// ByOrder says that no dispatch is the base's by id, so they were compared in order. ClockMoved that the
 	// canary kernel ran at another speed at the base, so times were not compared.
 	ByOrder, ClockMoved bool
-	table               *Table
+	table               *table.Table
 }
 
 // DispatchRow is one row: a dispatch, equal dispatches of several layers, or a heading over rows.
 type DispatchRow struct {
-	Row
+	table.Row
 	Label string
 	// Units are the dispatches of each layer (of each member, where the fold is another), as indices into
 	// Launches.
@@ -120,9 +122,9 @@ func (t *DispatchTable) compare() []*Launch {
 }
 
 func (t *DispatchTable) resolutionNS() float64 {
-	r := t.Index.Trace.resolutionNS()
+	r := resolutionNS(t.Index.Trace)
 	if t.Base != nil {
-		r = max(r, t.Base.Index.Trace.resolutionNS())
+		r = max(r, resolutionNS(t.Base.Index.Trace))
 	}
 	return r
 }
@@ -221,11 +223,15 @@ func (t *DispatchTable) Row(key string) int {
 func (t *DispatchTable) Launch(r *DispatchRow) *Launch { return &t.Launches[r.Units[0][0]] }
 
 // Table gives the rows their columns.
-func (t *DispatchTable) Table() *Table {
+func (t *DispatchTable) Table() *table.Table {
 	if t.table != nil {
 		return t.table
 	}
-	t.table = newTable("dispatches", t.columns(), t.Rows, func(r *DispatchRow) Row { return r.Row })
+	rows := make([]table.Row, len(t.Rows))
+	for i := range rows {
+		rows[i] = t.Rows[i].Row
+	}
+	t.table = table.New("dispatches", t.columns(), rows)
 	t.table.Title, t.table.Notes = t.title(), t.notes()
 	return t.table
 }
@@ -243,238 +249,239 @@ func (t *DispatchTable) same(r *DispatchRow, text func(*Launch) string) (string,
 	return first, true
 }
 
-func (t *DispatchTable) columns() []column[DispatchRow] {
+func (t *DispatchTable) columns() []table.Column {
 	quantum := t.Index.Trace.Clock.QuantumNS
-	decimals := decimalsOfUS(quantum)
+	decimals := table.DecimalsOfUS(quantum)
 	// own is a text of the plan, for rows that are no headings.
-	own := func(f func(*Launch) string) func(*DispatchRow) Cell {
-		return func(r *DispatchRow) Cell {
+	own := func(f func(*Launch) string) func(*DispatchRow) table.Cell {
+		return func(r *DispatchRow) table.Cell {
 			if r.Group {
-				return Cell{}
+				return table.Cell{}
 			}
 			s, _ := t.same(r, f)
-			return text(s)
+			return table.Text(s)
 		}
 	}
 	// grid is a workgroup count, or size, that all dispatches of the row agree on; as a number it is the
 	// product.
-	grid := func(f func(*Launch) [3]int) func(*DispatchRow) Cell {
-		return func(r *DispatchRow) Cell {
+	grid := func(f func(*Launch) [3]int) func(*DispatchRow) table.Cell {
+		return func(r *DispatchRow) table.Cell {
 			first := f(t.Launch(r))
-			s, ok := t.same(r, func(l *Launch) string { return Grid(f(l)) })
+			s, ok := t.same(r, func(l *Launch) string { return table.Grid(f(l)) })
 			if r.Group || !ok || first == [3]int{} {
-				return Cell{}
+				return table.Cell{}
 			}
-			return Cell{Text: s, Number: float64(product(first)), Has: true}
+			return table.Cell{Text: s, Number: float64(product(first)), Has: true}
 		}
 	}
-	rate := func(perS func(Limit) float64) func(*DispatchRow) Cell {
-		return func(r *DispatchRow) Cell {
+	rate := func(perS func(Limit) float64) func(*DispatchRow) table.Cell {
+		return func(r *DispatchRow) table.Cell {
 			if v := perS(r.Limit); v > 0 {
-				return number(v/1e9, 0)
+				return table.Number(v/1e9, 0)
 			}
-			return Cell{}
+			return table.Cell{}
 		}
 	}
-	return []column[DispatchRow]{
+	at := table.By(t.Rows)
+	return []table.Column{
 		{
-			Column{
-				Name: "id", Title: "#", Unit: "id", Right: true, Width: 80,
-				Doc: "dispatch id, of a fold the first",
-			},
-			func(r *DispatchRow) Cell { return count(int(t.Launch(r).ID)) },
+			Name: "id", Title: "#", Unit: "id", Right: true, Width: 80,
+			Doc: "dispatch id, of a fold the first",
+			Of:  at(func(r *DispatchRow) table.Cell { return table.Count(int(t.Launch(r).ID)) }),
 		},
-		{Column{
+		{
 			Name: "last", Title: "…#", Unit: "id", Right: true, Width: 140,
 			Doc: "last dispatch id of a fold",
-		}, t.last},
-		{
-			Column{Name: "op", Title: "op", Width: 80, Tree: true, Doc: "operator and dispatch slot"},
-			func(r *DispatchRow) Cell { return text(r.Label) },
+			Of:  at(t.last),
 		},
-		{Column{Name: "kernel", Title: "kernel", Width: 80, Doc: "specialised shader"}, t.kernel},
-		{Column{
+		{
+			Name: "op", Title: "op", Width: 80, Tree: true, Doc: "operator and dispatch slot",
+			Of: at(func(r *DispatchRow) table.Cell { return table.Text(r.Label) }),
+		},
+		{
+			Name: "kernel", Title: "kernel", Width: 80, Doc: "specialised shader",
+			Of: at(t.kernel),
+		},
+		{
 			Name: "grid", Title: "grid", Unit: "workgroups", Right: true, Width: 80,
 			Doc: "workgroup count",
-		}, t.grid},
-		{
-			Column{
-				Name: "needed", Title: "needed", Unit: "workgroups", Right: true, Width: 200,
-				Doc: "workgroup count that the live shape needs",
-			},
-			grid(func(l *Launch) [3]int { return l.Plan.NeededGrid }),
+			Of:  at(t.grid),
 		},
 		{
-			Column{
-				Name: "max", Title: "max", Unit: "workgroups", Right: true, Width: 200,
-				Doc: "workgroup count at the largest shape",
-			},
-			grid(func(l *Launch) [3]int { return l.Dispatch.MaxWorkgroups }),
+			Name: "needed", Title: "needed", Unit: "workgroups", Right: true, Width: 200,
+			Doc: "workgroup count that the live shape needs",
+			Of:  at(grid(func(l *Launch) [3]int { return l.Plan.NeededGrid })),
 		},
 		{
-			Column{Name: "wg", Title: "wg", Unit: "lanes", Right: true, Width: 140, Doc: "workgroup size"},
-			grid(func(l *Launch) [3]int {
+			Name: "max", Title: "max", Unit: "workgroups", Right: true, Width: 200,
+			Doc: "workgroup count at the largest shape",
+			Of:  at(grid(func(l *Launch) [3]int { return l.Dispatch.MaxWorkgroups })),
+		},
+		{
+			Name: "wg", Title: "wg", Unit: "lanes", Right: true, Width: 140, Doc: "workgroup size",
+			Of: at(grid(func(l *Launch) [3]int {
 				if l.Kernel == nil {
 					return [3]int{}
 				}
 				return l.Kernel.WorkgroupSize
-			}),
+			})),
 		},
 		{
-			Column{Name: "live", Title: "live", Width: 140, Doc: "live shape of the outputs, @ the position"},
-			own(func(l *Launch) string { return t.Index.Live(t.Step, l) }),
+			Name: "live", Title: "live", Width: 140, Doc: "live shape of the outputs, @ the position",
+			Of: at(own(func(l *Launch) string { return t.Index.Live(t.Step, l) })),
 		},
 		{
-			Column{
-				Name: "us", Title: "µs", Unit: "us", Right: true, Width: 80,
-				Doc: "GPU time of a dispatch, median of its repeats; of a fold the median member",
-			},
-			func(r *DispatchRow) Cell {
+			Name: "us", Title: "µs", Unit: "us", Right: true, Width: 80,
+			Doc: "GPU time of a dispatch, median of its repeats; of a fold the median member",
+			Of: at(func(r *DispatchRow) table.Cell {
 				if r.Group && len(r.Units) == 1 {
-					return Cell{}
+					return table.Cell{}
 				}
 				return microseconds(r.Time, quantum)
-			},
-		},
-		{Column{
-			Name: "layers", Title: "min–max", Right: true, Width: 140,
-			Doc: "least and largest member of a fold",
-		}, func(r *DispatchRow) Cell {
-			if len(r.Units) < 2 || !r.Time.Measured() {
-				return Cell{}
-			}
-			return text(fmt.Sprintf("%.*f–%.*f", decimals, r.Time.Min/1e3, decimals, r.Time.Max/1e3))
-		}},
-		{Column{
-			Name: "iqr_us", Title: "IQR", Unit: "us", Right: true, Width: 200,
-			Doc: "between the quartiles of the repeats",
-		}, func(r *DispatchRow) Cell {
-			if r.Group || r.IQR == 0 {
-				return Cell{}
-			}
-			return number(r.IQR/1e3, decimals)
-		}},
-		{Column{
-			Name: "sum_us", Title: "Σµs", Unit: "us", Right: true, Width: 80,
-			Doc: "GPU time of all dispatches of the row",
-		}, func(r *DispatchRow) Cell {
-			if !r.Summed {
-				return Cell{Text: Unmeasured}
-			}
-			return number(r.SumNS/1e3, decimals)
-		}},
-		{
-			Column{Name: "share", Title: "%", Unit: "%", Right: true, Width: 80, Doc: "part of Σgpu"},
-			func(r *DispatchRow) Cell {
-				if r.Share == 0 {
-					return Cell{}
-				}
-				return number(100*r.Share, 1)
-			},
-		},
-		{
-			Column{
-				Name: "gb_per_s", Title: "GB/s~", Unit: "GB/s", Right: true, Width: 140,
-				Doc: "modelled bytes over the time without what timing adds",
-			},
-			rate(func(l Limit) float64 { return l.BytesPerS }),
-		},
-		{Column{
-			Name: "gflop_per_s", Title: "GFLOP/s~", Unit: "GFLOP/s", Right: true, Width: 200,
-			Doc: "modelled FLOPs over the same",
-		}, rate(func(l Limit) float64 { return l.FlopsPerS })},
-		{Column{
-			Name: "limit", Title: "limit", Width: 80,
-			Doc: "what keeps it from being faster: mem and fp n% of the measured ceiling, N wg fewer workgroups than fill the device, ≈floor like an empty timed pass, first of the step",
-		}, func(r *DispatchRow) Cell {
-			if r.Group {
-				return Cell{}
-			}
-			return text(r.Limit.String())
-		}},
-		{Column{
-			Name: "lost_us", Title: "~lost", Unit: "us", Right: true, Width: 80,
-			Doc: "modelled: time over what the device could do the row in",
-		}, func(r *DispatchRow) Cell {
-			if r.LostNS == 0 {
-				return Cell{}
-			}
-			return number(r.LostNS/1e3, 0)
-		}},
-		{
-			Column{
-				Name: "delta", Title: "Δ", Width: 80,
-				Doc: "against the base: + new, g grid, r route, p params, t µs of Σµs, = no difference in time",
-			},
-			func(r *DispatchRow) Cell { return text(r.Delta.text(decimals)) },
-		},
-		{
-			Column{
-				Name: "waste", Title: "waste", Width: 200,
-				Doc: "exact: workgroups beyond the live shape / from folding the grid / idle lanes",
-			},
-			func(r *DispatchRow) Cell { return text(r.Waste.String()) },
-		},
-		{
-			Column{Name: "spark", Title: "layers", Width: 200, Doc: "time of each member of a fold"},
-			func(r *DispatchRow) Cell { return text(sparkline(r.Each)) },
-		},
-		{
-			Column{Name: "reason", Title: "route", Width: 200, Doc: "route and why it was chosen"},
-			own(func(l *Launch) string {
-				return strings.TrimSuffix(strings.TrimPrefix(l.Plan.Route+": "+l.Plan.Reason, ": "), ": ")
 			}),
 		},
-		{Column{
+		{
+			Name: "layers", Title: "min–max", Right: true, Width: 140,
+			Doc: "least and largest member of a fold",
+			Of: at(func(r *DispatchRow) table.Cell {
+				if len(r.Units) < 2 || !r.Time.Measured() {
+					return table.Cell{}
+				}
+				return table.Text(fmt.Sprintf("%.*f–%.*f", decimals, r.Time.Min/1e3, decimals,
+					r.Time.Max/1e3))
+			}),
+		},
+		{
+			Name: "iqr_us", Title: "IQR", Unit: "us", Right: true, Width: 200,
+			Doc: "between the quartiles of the repeats",
+			Of: at(func(r *DispatchRow) table.Cell {
+				if r.Group || r.IQR == 0 {
+					return table.Cell{}
+				}
+				return table.Number(r.IQR/1e3, decimals)
+			}),
+		},
+		{
+			Name: "sum_us", Title: "Σµs", Unit: "us", Right: true, Width: 80,
+			Doc: "GPU time of all dispatches of the row",
+			Of: at(func(r *DispatchRow) table.Cell {
+				if !r.Summed {
+					return table.Cell{Text: table.Unmeasured}
+				}
+				return table.Number(r.SumNS/1e3, decimals)
+			}),
+		},
+		{
+			Name: "share", Title: "%", Unit: "%", Right: true, Width: 80, Doc: "part of Σgpu",
+			Of: at(func(r *DispatchRow) table.Cell {
+				if r.Share == 0 {
+					return table.Cell{}
+				}
+				return table.Number(100*r.Share, 1)
+			}),
+		},
+		{
+			Name: "gb_per_s", Title: "GB/s~", Unit: "GB/s", Right: true, Width: 140,
+			Doc: "modelled bytes over the time without what timing adds",
+			Of:  at(rate(func(l Limit) float64 { return l.BytesPerS })),
+		},
+		{
+			Name: "gflop_per_s", Title: "GFLOP/s~", Unit: "GFLOP/s", Right: true, Width: 200,
+			Doc: "modelled FLOPs over the same",
+			Of:  at(rate(func(l Limit) float64 { return l.FlopsPerS })),
+		},
+		{
+			Name: "limit", Title: "limit", Width: 80,
+			Doc: "what keeps it from being faster: mem and fp n% of the measured ceiling, N wg fewer workgroups than fill the device, ≈floor like an empty timed pass, first of the step",
+			Of: at(func(r *DispatchRow) table.Cell {
+				if r.Group {
+					return table.Cell{}
+				}
+				return table.Text(r.Limit.String())
+			}),
+		},
+		{
+			Name: "lost_us", Title: "~lost", Unit: "us", Right: true, Width: 80,
+			Doc: "modelled: time over what the device could do the row in",
+			Of: at(func(r *DispatchRow) table.Cell {
+				if r.LostNS == 0 {
+					return table.Cell{}
+				}
+				return table.Number(r.LostNS/1e3, 0)
+			}),
+		},
+		{
+			Name: "delta", Title: "Δ", Width: 80,
+			Doc: "against the base: + new, g grid, r route, p params, t µs of Σµs, = no difference in time",
+			Of:  at(func(r *DispatchRow) table.Cell { return table.Text(r.Delta.text(decimals)) }),
+		},
+		{
+			Name: "waste", Title: "waste", Width: 200,
+			Doc: "exact: workgroups beyond the live shape / from folding the grid / idle lanes",
+			Of:  at(func(r *DispatchRow) table.Cell { return table.Text(r.Waste.String()) }),
+		},
+		{
+			Name: "spark", Title: "layers", Width: 200, Doc: "time of each member of a fold",
+			Of: at(func(r *DispatchRow) table.Cell { return table.Text(sparkline(r.Each)) }),
+		},
+		{
+			Name: "reason", Title: "route", Width: 200, Doc: "route and why it was chosen",
+			Of: at(own(func(l *Launch) string {
+				return strings.TrimSuffix(strings.TrimPrefix(l.Plan.Route+": "+l.Plan.Reason, ": "), ": ")
+			})),
+		},
+		{
 			Name: "gap_db", Title: "gap dB", Unit: "dB", Right: true, Width: 200,
 			Doc: "signal to noise against the reference, the worst of the row",
-		}, t.gap},
-		{Column{
+			Of:  at(t.gap),
+		},
+		{
 			Name: "level", Title: "level", Unit: "level", Right: true, Width: 200,
 			Doc: "run of dispatches between barriers",
-		}, func(r *DispatchRow) Cell {
-			if l := t.Launch(r); l.Level >= 0 && !r.Group {
-				return count(l.Level)
-			}
-			return Cell{}
-		}},
+			Of: at(func(r *DispatchRow) table.Cell {
+				if l := t.Launch(r); l.Level >= 0 && !r.Group {
+					return table.Count(l.Level)
+				}
+				return table.Cell{}
+			}),
+		},
 	}
 }
 
-func (t *DispatchTable) last(r *DispatchRow) Cell {
+func (t *DispatchTable) last(r *DispatchRow) table.Cell {
 	if r.Count() == 1 {
-		return Cell{}
+		return table.Cell{}
 	}
 	unit := r.Units[len(r.Units)-1]
-	return count(int(t.Launches[unit[len(unit)-1]].ID))
+	return table.Count(int(t.Launches[unit[len(unit)-1]].ID))
 }
 
-func (t *DispatchTable) kernel(r *DispatchRow) Cell {
+func (t *DispatchTable) kernel(r *DispatchRow) table.Cell {
 	if !r.Group {
 		if s, ok := t.same(r, func(l *Launch) string { return l.Plan.Kernel }); ok {
 			if len(r.Units) > 1 {
 				s = fmt.Sprintf("%s ×%d", s, len(r.Units))
 			}
-			return text(s)
+			return table.Text(s)
 		}
-		return text(fmt.Sprintf("%d dispatches", r.Count()))
+		return table.Text(fmt.Sprintf("%d dispatches", r.Count()))
 	}
 	s := fmt.Sprint(len(r.Units[0]))
 	switch {
 	case len(r.Units) > 1 && r.Depth == 0:
-		return text(fmt.Sprintf("%s each, ×%d", s, len(r.Units)))
+		return table.Text(fmt.Sprintf("%s each, ×%d", s, len(r.Units)))
 	case r.Depth == 0:
 		s += " dispatches"
 	}
 	if r.Floors > 0 {
 		s = fmt.Sprintf("%s, %d ≈floor", s, r.Floors)
 	}
-	return text(s)
+	return table.Text(s)
 }
 
-func (t *DispatchTable) grid(r *DispatchRow) Cell {
+func (t *DispatchTable) grid(r *DispatchRow) table.Cell {
 	if r.Group {
-		return Cell{}
+		return table.Cell{}
 	}
 	least, most := int64(math.MaxInt64), int64(0)
 	for _, u := range r.Units {
@@ -483,13 +490,13 @@ func (t *DispatchTable) grid(r *DispatchRow) Cell {
 			least, most = min(least, n), max(most, n)
 		}
 	}
-	if s, ok := t.same(r, func(l *Launch) string { return Grid(l.Plan.Workgroups) }); ok {
-		return Cell{Text: s, Number: float64(most), Has: true}
+	if s, ok := t.same(r, func(l *Launch) string { return table.Grid(l.Plan.Workgroups) }); ok {
+		return table.Cell{Text: s, Number: float64(most), Has: true}
 	}
-	return Cell{Text: fmt.Sprintf("%d–%d", least, most), Number: float64(most), Has: true}
+	return table.Cell{Text: fmt.Sprintf("%d–%d", least, most), Number: float64(most), Has: true}
 }
 
-func (t *DispatchTable) gap(r *DispatchRow) Cell {
+func (t *DispatchTable) gap(r *DispatchRow) table.Cell {
 	worst := math.Inf(1)
 	for _, u := range r.Units {
 		for _, i := range u {
@@ -499,9 +506,9 @@ func (t *DispatchTable) gap(r *DispatchRow) Cell {
 		}
 	}
 	if math.IsInf(worst, 1) {
-		return Cell{}
+		return table.Cell{}
 	}
-	return number(worst, 1)
+	return table.Number(worst, 1)
 }
 
 // sparkline draws values from least to largest; nothing where there are fewer than three.

@@ -1,9 +1,11 @@
-package trace
+package inspect
 
 import (
 	"fmt"
 	"math"
 	"strings"
+
+	"gpuscope/trace"
 )
 
 // PlanDiff is how a dispatch's plan differs from another.
@@ -13,7 +15,7 @@ type PlanDiff struct {
 }
 
 // DiffPlans compares two plans of one dispatch; nil is a step in which it did not run.
-func DiffPlans(from, to *Plan) PlanDiff {
+func DiffPlans(from, to *trace.Plan) PlanDiff {
 	switch {
 	case from == nil && to == nil:
 		return PlanDiff{}
@@ -105,11 +107,11 @@ const clockMoved = 0.03
 // what the id is, else, where they have no dispatch in common, by order.
 func join(now, base []Launch) (of []*Launch, gone []*Launch, byOrder bool) {
 	of = make([]*Launch, len(now))
-	byID := make(map[DispatchID]*Launch, len(base))
+	byID := make(map[trace.DispatchID]*Launch, len(base))
 	for i := range base {
 		byID[base[i].ID] = &base[i]
 	}
-	found := make(map[DispatchID]bool, len(now))
+	found := make(map[trace.DispatchID]bool, len(now))
 	for i := range now {
 		if b := byID[now[i].ID]; b != nil && b.Op.Name == now[i].Op.Name &&
 			b.Dispatch.Label == now[i].Dispatch.Label {

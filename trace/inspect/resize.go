@@ -1,13 +1,16 @@
-package trace
+package inspect
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
 )
 
 // eachPlanChange calls f for every change of a plan in a step's propagation, in order.
-func (s *Step) eachPlanChange(f func(*Hook, PlanChange)) {
+func eachPlanChange(s *trace.Step, f func(*trace.Hook, trace.PlanChange)) {
 	for i := range s.Resize.Passes {
 		for j := range s.Resize.Passes[i].Hooks {
 			h := &s.Resize.Passes[i].Hooks[j]
@@ -20,8 +23,8 @@ func (s *Step) eachPlanChange(f func(*Hook, PlanChange)) {
 	}
 }
 
-// plan is a plan by an id that may be absent.
-func (t *Trace) plan(id *PlanID) *Plan {
+// planOf is a plan by an id that may be absent.
+func planOf(t *trace.Trace, id *trace.PlanID) *trace.Plan {
 	if id == nil {
 		return nil
 	}
@@ -29,17 +32,17 @@ func (t *Trace) plan(id *PlanID) *Plan {
 }
 
 // changed is the dispatch whose plan a change is about; one side of it is there.
-func (t *Trace) changed(c PlanChange) DispatchID {
-	if p := t.plan(c.To); p != nil {
+func changed(t *trace.Trace, c trace.PlanChange) trace.DispatchID {
+	if p := planOf(t, c.To); p != nil {
 		return p.Dispatch
 	}
-	return t.plan(c.From).Dispatch
+	return planOf(t, c.From).Dispatch
 }
 
 // ResizeSummary is what a step's propagation did, in numbers.
 type ResizeSummary struct {
 	Order                            string
-	Time                             Time
+	Time                             trace.Time
 	Passes, Hooks                    int
 	Operators                        int // that were planned, each once
 	Values                           int // changes of values
@@ -55,7 +58,7 @@ func (x *Index) Resize(step int) *ResizeSummary {
 	t := x.Trace
 	s := &t.Steps[step]
 	r := &ResizeSummary{Order: s.Resize.Order, Time: s.Resize.NS, Passes: len(s.Resize.Passes), SameAs: -1}
-	ops := map[OpID]bool{}
+	ops := map[trace.OpID]bool{}
 	for i := range s.Resize.Passes {
 		for _, h := range s.Resize.Passes[i].Hooks {
 			ops[h.Op] = true
@@ -72,8 +75,8 @@ func (x *Index) Resize(step int) *ResizeSummary {
 		}
 	}
 	r.Operators = len(ops)
-	s.eachPlanChange(func(_ *Hook, c PlanChange) {
-		d := DiffPlans(t.plan(c.From), t.plan(c.To))
+	eachPlanChange(s, func(_ *trace.Hook, c trace.PlanChange) {
+		d := DiffPlans(planOf(t, c.From), planOf(t, c.To))
 		for _, c := range []struct {
 			on bool
 			n  *int
@@ -89,7 +92,7 @@ func (x *Index) Resize(step int) *ResizeSummary {
 			}
 		}
 	})
-	if step > 0 && r.Hooks > 0 && slices.Equal(t.hookShapes(step), t.hookShapes(step-1)) {
+	if step > 0 && r.Hooks > 0 && slices.Equal(hookShapes(t, step), hookShapes(t, step-1)) {
 		r.SameAs = t.Steps[step-1].Index
 	}
 	return r
@@ -97,17 +100,18 @@ func (x *Index) Resize(step int) *ResizeSummary {
 
 // hookShapes says of every hook of a step which operator it planned and what kinds of things changed, but no
 // numbers.
-func (t *Trace) hookShapes(step int) []string {
+func hookShapes(t *trace.Trace, step int) []string {
 	var shapes []string
 	for i := range t.Steps[step].Resize.Passes {
 		for j := range t.Steps[step].Resize.Passes[i].Hooks {
-			shapes = append(shapes, fmt.Sprint(i, " ", t.hookShape(&t.Steps[step].Resize.Passes[i].Hooks[j])))
+			h := &t.Steps[step].Resize.Passes[i].Hooks[j]
+			shapes = append(shapes, fmt.Sprint(i, " ", hookShape(t, h)))
 		}
 	}
 	return shapes
 }
 
-func (t *Trace) hookShape(h *Hook) string {
+func hookShape(t *trace.Trace, h *trace.Hook) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %v %v %v", h.Op, h.Noop, h.Glitch, h.Deferred)
 	for _, c := range h.Changed {
@@ -115,7 +119,7 @@ func (t *Trace) hookShape(h *Hook) string {
 	}
 	for _, c := range h.Plans {
 		if c.From != nil || c.To != nil {
-			fmt.Fprintf(&b, " %d%v", t.changed(c), DiffPlans(t.plan(c.From), t.plan(c.To)))
+			fmt.Fprintf(&b, " %d%v", changed(t, c), DiffPlans(planOf(t, c.From), planOf(t, c.To)))
 		}
 	}
 	return b.String()
@@ -161,13 +165,13 @@ func (r *ResizeSummary) Line() string {
 // ResizeRow is a line of a step's propagation: a pass, a hook in it, or what a hook changed: a value or a
 // plan.
 type ResizeRow struct {
-	Row
-	Pass *Pass
-	Hook *Hook
+	table.Row
+	Pass *trace.Pass
+	Hook *trace.Hook
 	// Same says that the hook of the same operator in the step before changed the same kinds of things.
 	Same   bool
-	Change *Change     // a value's
-	Plan   *PlanChange // a dispatch's
+	Change *trace.Change     // a value's
+	Plan   *trace.PlanChange // a dispatch's
 }
 
 // ResizeRows computes the rows of a step's propagation: passes, hooks, changes. A pass is open where some of
@@ -176,7 +180,7 @@ func (x *Index) ResizeRows(step int) []ResizeRow {
 	t := x.Trace
 	before := map[string]bool{}
 	if step > 0 {
-		for _, shape := range t.hookShapes(step - 1) {
+		for _, shape := range hookShapes(t, step-1) {
 			before[shape] = true
 		}
 	}
@@ -186,25 +190,29 @@ func (x *Index) ResizeRows(step int) []ResizeRow {
 		p := &passes[i]
 		pass := len(rows)
 		rows = append(rows,
-			ResizeRow{Row: Row{Key: fmt.Sprintf("pass%d", i), Parent: -1, Group: true}, Pass: p, Same: true})
+			ResizeRow{
+				Row: table.Row{Key: fmt.Sprintf("pass%d", i), Parent: -1, Group: true}, Pass: p, Same: true,
+			})
 		for j := range p.Hooks {
 			h := &p.Hooks[j]
 			hook := len(rows)
 			key := fmt.Sprintf("pass%d/op%d", i, h.Op)
-			same := before[fmt.Sprint(i, " ", t.hookShape(h))]
+			same := before[fmt.Sprint(i, " ", hookShape(t, h))]
 			rows = append(rows,
-				ResizeRow{Row: Row{Key: key, Parent: pass, Depth: 1}, Pass: p, Hook: h, Same: same})
+				ResizeRow{Row: table.Row{Key: key, Parent: pass, Depth: 1}, Pass: p, Hook: h, Same: same})
 			rows[pass].Same = rows[pass].Same && same
 			for k := range h.Changed {
+				key := fmt.Sprintf("%s/v%d", key, h.Changed[k].Value)
 				rows = append(rows, ResizeRow{
-					Row:  Row{Key: fmt.Sprintf("%s/v%d", key, h.Changed[k].Value), Parent: hook, Depth: 2},
+					Row:  table.Row{Key: key, Parent: hook, Depth: 2},
 					Pass: p, Hook: h, Same: same, Change: &h.Changed[k],
 				})
 			}
 			for k := range h.Plans {
 				if c := &h.Plans[k]; c.From != nil || c.To != nil {
+					key := fmt.Sprintf("%s/d%d", key, changed(t, *c))
 					rows = append(rows, ResizeRow{
-						Row:  Row{Key: fmt.Sprintf("%s/d%d", key, t.changed(*c)), Parent: hook, Depth: 2},
+						Row:  table.Row{Key: key, Parent: hook, Depth: 2},
 						Pass: p, Hook: h, Same: same, Plan: c,
 					})
 				}
@@ -216,57 +224,61 @@ func (x *Index) ResizeRows(step int) []ResizeRow {
 }
 
 // ResizeTable is the table of a step's propagation.
-func (x *Index) ResizeTable(step int) *Table {
-	t := newTable("resize", []column[ResizeRow]{
+func (x *Index) ResizeTable(step int) *table.Table {
+	rows := x.ResizeRows(step)
+	at := table.By(rows)
+	places := make([]table.Row, len(rows))
+	for i := range places {
+		places[i] = rows[i].Row
+	}
+	t := table.New("resize", []table.Column{
 		{
-			Column{
-				Name: "what", Title: "hook", Width: 80, Tree: true,
-				Doc: "pass, operator, value or dispatch",
-			},
-			func(r *ResizeRow) Cell { return text(x.resizeLabel(r)) },
+			Name: "what", Title: "hook", Width: 80, Tree: true,
+			Doc: "pass, operator, value or dispatch",
+			Of:  at(func(r *ResizeRow) table.Cell { return table.Text(x.resizeLabel(r)) }),
 		},
-		{Column{
+		{
 			Name: "triggers", Title: "triggers", Width: 80,
 			Doc: "what woke it; of a pass, what was dirty",
-		}, func(r *ResizeRow) Cell {
-			switch {
-			case r.Change != nil || r.Plan != nil:
-				return Cell{}
-			case r.Hook != nil:
-				return text(x.names(r.Hook.Triggers))
-			}
-			return text(x.names(r.Pass.Dirty))
-		}},
-		{
-			Column{
-				Name: "change", Title: "change", Width: 80,
-				Doc: "values from → to; dispatches: + new, - gone, g grid, r route, p params",
-			},
-			func(r *ResizeRow) Cell { return text(x.resizeChange(r)) },
+			Of: at(func(r *ResizeRow) table.Cell {
+				switch {
+				case r.Change != nil || r.Plan != nil:
+					return table.Cell{}
+				case r.Hook != nil:
+					return table.Text(x.names(r.Hook.Triggers))
+				}
+				return table.Text(x.names(r.Pass.Dirty))
+			}),
 		},
-		{Column{
+		{
+			Name: "change", Title: "change", Width: 80,
+			Doc: "values from → to; dispatches: + new, - gone, g grid, r route, p params",
+			Of:  at(func(r *ResizeRow) table.Cell { return table.Text(x.resizeChange(r)) }),
+		},
+		{
 			Name: "outcome", Title: "", Width: 80,
 			Doc: "no-op: nothing changed; glitch: saw operands of two moments; deferred: refused, tried again later",
-		}, func(r *ResizeRow) Cell {
-			if r.Hook == nil || r.Depth != 1 {
-				return Cell{}
-			}
-			return text(r.Hook.outcome())
-		}},
-		{
-			Column{Name: "us", Title: "µs", Unit: "us", Right: true, Width: 80, Doc: "on the CPU"},
-			func(r *ResizeRow) Cell {
+			Of: at(func(r *ResizeRow) table.Cell {
 				if r.Hook == nil || r.Depth != 1 {
-					return Cell{}
+					return table.Cell{}
+				}
+				return table.Text(outcome(r.Hook))
+			}),
+		},
+		{
+			Name: "us", Title: "µs", Unit: "us", Right: true, Width: 80, Doc: "on the CPU",
+			Of: at(func(r *ResizeRow) table.Cell {
+				if r.Hook == nil || r.Depth != 1 {
+					return table.Cell{}
 				}
 				ns, ok := r.Hook.NS.NS()
 				if !ok {
-					return Cell{Text: Unmeasured}
+					return table.Cell{Text: table.Unmeasured}
 				}
-				return number(float64(ns)/1e3, 2)
-			},
+				return table.Number(float64(ns)/1e3, 2)
+			}),
 		},
-	}, x.ResizeRows(step), func(r *ResizeRow) Row { return r.Row })
+	}, places)
 	s := &x.Trace.Steps[step]
 	order := ""
 	if s.Resize.Order != "" {
@@ -277,7 +289,7 @@ func (x *Index) ResizeTable(step int) *Table {
 	return t
 }
 
-func (h *Hook) outcome() string {
+func outcome(h *trace.Hook) string {
 	var parts []string
 	for _, c := range []struct {
 		on   bool
@@ -295,7 +307,7 @@ func (x *Index) resizeLabel(r *ResizeRow) string {
 	case r.Change != nil:
 		return x.Trace.Graph.Values[r.Change.Value].Name
 	case r.Plan != nil:
-		return x.Name(x.Trace.changed(*r.Plan))
+		return x.Name(changed(x.Trace, *r.Plan))
 	case r.Hook != nil:
 		return x.Trace.Graph.Ops[r.Hook.Op].Name
 	}
@@ -303,7 +315,7 @@ func (x *Index) resizeLabel(r *ResizeRow) string {
 }
 
 // names lists values by name; of many the first three.
-func (x *Index) names(ids []ValueID) string {
+func (x *Index) names(ids []trace.ValueID) string {
 	var out []string
 	for i, v := range ids {
 		if i == 3 && len(ids) > 4 {
@@ -317,7 +329,7 @@ func (x *Index) names(ids []ValueID) string {
 func (x *Index) resizeChange(r *ResizeRow) string {
 	switch {
 	case r.Change != nil:
-		return r.Change.text()
+		return valueChange(r.Change)
 	case r.Plan != nil:
 		return x.planChange(*r.Plan)
 	case r.Hook == nil:
@@ -325,11 +337,11 @@ func (x *Index) resizeChange(r *ResizeRow) string {
 	}
 	var diff PlanDiff
 	for _, c := range r.Hook.Plans {
-		diff = diff.or(DiffPlans(x.Trace.plan(c.From), x.Trace.plan(c.To)))
+		diff = diff.or(DiffPlans(planOf(x.Trace, c.From), planOf(x.Trace, c.To)))
 	}
 	var parts []string
 	for i := range r.Hook.Changed {
-		parts = append(parts, r.Hook.Changed[i].text())
+		parts = append(parts, valueChange(&r.Hook.Changed[i]))
 	}
 	if diff.Any() {
 		parts = append(parts, diff.String())
@@ -337,23 +349,24 @@ func (x *Index) resizeChange(r *ResizeRow) string {
 	return strings.Join(parts, " · ")
 }
 
-// text is "1×42 → 1×1", or "57 → 58" of a SymInt.
-func (c *Change) text() string { return Shape(c.From) + " → " + Shape(c.To) }
+// valueChange is "1×42 → 1×1", or "57 → 58" of a SymInt.
+func valueChange(c *trace.Change) string { return table.Shape(c.From) + " → " + table.Shape(c.To) }
 
 // planChange says what another plan changes: grid, kernel, params.
-func (x *Index) planChange(c PlanChange) string {
-	from, to := x.Trace.plan(c.From), x.Trace.plan(c.To)
+func (x *Index) planChange(c trace.PlanChange) string {
+	from, to := planOf(x.Trace, c.From), planOf(x.Trace, c.To)
 	d := DiffPlans(from, to)
 	switch {
 	case d.Gone:
 		return "runs no more"
 	case d.New:
-		return strings.TrimSpace(fmt.Sprintf("runs: %s, grid %s %s", to.Kernel, Grid(to.Workgroups),
+		return strings.TrimSpace(fmt.Sprintf("runs: %s, grid %s %s", to.Kernel, table.Grid(to.Workgroups),
 			to.Reason))
 	}
 	var parts []string
 	if d.Grid {
-		parts = append(parts, fmt.Sprintf("grid %s → %s", Grid(from.Workgroups), Grid(to.Workgroups)))
+		parts = append(parts,
+			fmt.Sprintf("grid %s → %s", table.Grid(from.Workgroups), table.Grid(to.Workgroups)))
 	}
 	if d.Route {
 		parts = append(parts, fmt.Sprintf("%s → %s (%s)", from.Kernel, to.Kernel, to.Reason))

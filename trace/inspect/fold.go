@@ -1,9 +1,11 @@
-package trace
+package inspect
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gpuscope/trace/table"
 )
 
 // Fold says how the dispatches of a step are put together into rows.
@@ -34,7 +36,7 @@ func ParseFold(s string) (Fold, error) {
 // launches of each layer (or of each member of a fold): one unit for a single dispatch or a part of the graph
 // that is there once.
 type place struct {
-	Row
+	table.Row
 	label string
 	units [][]int
 }
@@ -47,7 +49,7 @@ type folder struct {
 }
 
 func (f *folder) add(parent int, key, label string, units [][]int, group, open bool) int {
-	p := place{Row: Row{Key: key, Parent: parent, Group: group, Open: open}, label: label, units: units}
+	p := place{Row: table.Row{Key: key, Parent: parent, Group: group, Open: open}, label: label, units: units}
 	if parent >= 0 {
 		p.Depth = f.places[parent].Depth + 1
 		f.places[parent].Children = true

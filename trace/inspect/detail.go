@@ -1,8 +1,11 @@
-package trace
+package inspect
 
 import (
 	"fmt"
 	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
 )
 
 // Detail is all that is known of one dispatch in a step.
@@ -10,25 +13,25 @@ type Detail struct {
 	Launch
 	Index   *Index
 	Name    string
-	Base    *Plan        // of the base step, nil where there is none or it did not run there
+	Base    *trace.Plan  // of the base step, nil where there is none or it did not run there
 	Params  []ParamValue // decoded, against the base
 	Inputs  []ValueDetail
 	Outputs []ValueDetail
 	// value that the barrier before it waits for; -1: it stands in one level with what is before it
-	Barrier ValueID
+	Barrier trace.ValueID
 	Levels  int    // of the step
 	Source  string // WGSL; "" where the trace does not carry it
 }
 
 // ValueDetail is a value at a step.
 type ValueDetail struct {
-	*Value
+	*trace.Value
 	Live []int // dims
 }
 
 // Detail describes a dispatch in a step, an index into Trace.Steps; nil where it did not run. Base may be
 // nil.
-func (x *Index) Detail(step int, id DispatchID, base *Base) *Detail {
+func (x *Index) Detail(step int, id trace.DispatchID, base *Base) *Detail {
 	launches := x.launches(step)
 	i := 0
 	for i < len(launches) && launches[i].ID != id {
@@ -45,7 +48,7 @@ func (x *Index) Detail(step int, id DispatchID, base *Base) *Detail {
 		of, _, _ := join(launches[i:i+1], base.Index.launches(base.Step))
 		if of[0] != nil && of[0].ID == id {
 			d.Base = of[0].Plan
-			d.Delta = deltaOf(&d.Launch, of[0], x.Trace.resolutionNS(), true)
+			d.Delta = deltaOf(&d.Launch, of[0], resolutionNS(x.Trace), true)
 		}
 	}
 	d.Params = x.Params(d.Plan, d.Base)
@@ -63,9 +66,9 @@ func (x *Index) Detail(step int, id DispatchID, base *Base) *Detail {
 
 // barrier replays the rule by which a barrier comes before the last of several dispatches, and says for which
 // value: one that it touches and another since the last barrier wrote, or that it writes and another read.
-func (x *Index) barrier(launches []Launch) ValueID {
+func (x *Index) barrier(launches []Launch) trace.ValueID {
 	read, written := map[int]bool{}, map[int]bool{}
-	waitsFor := ValueID(-1)
+	waitsFor := trace.ValueID(-1)
 	for i := range launches {
 		d := launches[i].Dispatch
 		waitsFor = -1
@@ -94,7 +97,7 @@ func (x *Index) barrier(launches []Launch) ValueID {
 }
 
 // memory names what a value lives in: its allocation slot, or its own memory where it has none.
-func (x *Index) memory(v ValueID) int {
+func (x *Index) memory(v trace.ValueID) int {
 	values := x.Trace.Graph.Values
 	for hops := 0; values[v].AliasOf != nil && hops < len(values); hops++ { // bounded: a file may hold a ring
 		v = *values[v].AliasOf
@@ -109,11 +112,12 @@ func (x *Index) memory(v ValueID) int {
 func (d *Detail) Lines() []string {
 	launch := []string{
 		d.Name, fmt.Sprintf("op %d %s", d.Op.ID, d.Op.Kind), "kernel " + d.Plan.Kernel,
-		fmt.Sprintf("grid %s, needed %s, max %s", Grid(d.Plan.Workgroups), Grid(d.Plan.NeededGrid),
-			Grid(d.Dispatch.MaxWorkgroups)),
+		fmt.Sprintf("grid %s, needed %s, max %s", table.Grid(d.Plan.Workgroups),
+			table.Grid(d.Plan.NeededGrid),
+			table.Grid(d.Dispatch.MaxWorkgroups)),
 	}
 	if d.Kernel != nil {
-		launch = append(launch, "wg "+Grid(d.Kernel.WorkgroupSize))
+		launch = append(launch, "wg "+table.Grid(d.Kernel.WorkgroupSize))
 	}
 	lines := []string{strings.Join(launch, " · "), d.timeLine(), d.trafficLine(), d.wasteLine()}
 	if s := paramsText(d.Params, false); s != "" {
@@ -146,7 +150,7 @@ func (d *Detail) timeLine() string {
 		return "time not measured"
 	}
 	quantum := d.Index.Trace.Clock.QuantumNS
-	decimals := decimalsOfUS(quantum)
+	decimals := table.DecimalsOfUS(quantum)
 	line := microseconds(d.Time, quantum).Text + " µs"
 	if d.Time.N == 1 {
 		line += ", 1 sample"
@@ -182,7 +186,7 @@ func (d *Detail) trafficLine() string {
 	case n > 0:
 		work = fmt.Sprintf("~%.3g kFLOP", n/1e3)
 	}
-	line := fmt.Sprintf("~%s, %s", Bytes(d.Plan.Bytes), work)
+	line := fmt.Sprintf("~%s, %s", table.Bytes(d.Plan.Bytes), work)
 	if d.Plan.Bytes > 0 && d.Plan.FLOPs > 0 {
 		line += fmt.Sprintf(", ~%.2g FLOP a byte", float64(d.Plan.FLOPs)/float64(d.Plan.Bytes))
 	}
@@ -212,24 +216,11 @@ func (d *Detail) wasteLine() string {
 func valuesText(list []ValueDetail) string {
 	var parts []string
 	for _, v := range list {
-		s := fmt.Sprintf("%s %s %s", v.Name, Shape(v.Live), v.DType)
+		s := fmt.Sprintf("%s %s %s", v.Name, table.Shape(v.Live), v.DType)
 		if v.Role != "intermediate" {
 			s += " " + v.Role
 		}
 		parts = append(parts, s)
 	}
 	return strings.Join(parts, " · ")
-}
-
-// Bytes writes a size: "10.5 MB".
-func Bytes(n int64) string {
-	switch {
-	case n >= 1e9:
-		return fmt.Sprintf("%.2f GB", float64(n)/1e9)
-	case n >= 1e6:
-		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
-	case n >= 1e3:
-		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
-	}
-	return fmt.Sprintf("%d B", n)
 }

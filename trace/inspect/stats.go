@@ -1,8 +1,10 @@
-package trace
+package inspect
 
 import (
 	"math"
 	"slices"
+
+	"gpuscope/trace"
 )
 
 // Spread is a set of times in ns: how many, their median, and how far apart they are. N = 0 is not measured.
@@ -39,7 +41,7 @@ func quantile[N int64 | float64](sorted []N, q float64) float64 {
 
 // timeOf is the time of a dispatch of a step: of its repeats in place where there are any, else of its one
 // run.
-func (d *StepDispatch) timeOf() Spread {
+func timeOf(d *trace.StepDispatch) Spread {
 	if len(d.Samples) > 0 {
 		return spreadOf(slices.Clone(d.Samples))
 	}
@@ -94,4 +96,4 @@ func outlier(samples [][]int64, resolution float64) int {
 }
 
 // resolutionNS is the smallest difference of two times that means anything: two quanta of the clock.
-func (t *Trace) resolutionNS() float64 { return 2 * t.Clock.QuantumNS }
+func resolutionNS(t *trace.Trace) float64 { return 2 * t.Clock.QuantumNS }

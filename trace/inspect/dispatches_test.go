@@ -1,4 +1,4 @@
-package trace_test
+package inspect_test
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
 	"gpuscope/trace/tracetest"
 )
 
@@ -36,8 +38,8 @@ func timed(ns, bytes, flops int64, grid int) *trace.Trace {
 }
 
 // second is the launch that timed made.
-func second(t *trace.Trace) *trace.Launch {
-	return &trace.NewIndex(t).Dispatches(1, trace.DispatchOptions{}).Launches[1]
+func second(t *trace.Trace) *inspect.Launch {
+	return &inspect.NewIndex(t).Dispatches(1, inspect.DispatchOptions{}).Launches[1]
 }
 
 func TestLimitSaysWhatKeepsADispatchFromBeingFaster(t *testing.T) {
@@ -88,14 +90,14 @@ func TestNoVerdictWithoutAMeasureToJudgeBy(t *testing.T) {
 	} {
 		tr := timed(21_600, 10_485_760, 0, 1024)
 		change(tr)
-		if l := second(tr).Limit; l != (trace.Limit{}) {
+		if l := second(tr).Limit; l != (inspect.Limit{}) {
 			t.Errorf("%s: limit %+v, want none", name, l)
 		}
 	}
 	tr := timed(21_600, 0, 0, 1)
 	tr.Device.AdapterType = "cpu"
-	if title := trace.NewIndex(tr).Dispatches(1,
-		trace.DispatchOptions{}).Table().Title[1]; !strings.Contains(title, "compare ratios only") {
+	if title := inspect.NewIndex(tr).Dispatches(1,
+		inspect.DispatchOptions{}).Table().Title[1]; !strings.Contains(title, "compare ratios only") {
 		t.Errorf("the title of a software device says %q", title)
 	}
 }
@@ -123,7 +125,8 @@ func TestWasteIsExact(t *testing.T) {
 		Workgroups: [3]int{256, 257, 1}, NeededGrid: [3]int{256, 4, 1}, NeededGroups: 1023,
 		IdleLanes: 7,
 	}
-	if got, want := p.Waste(), (trace.Waste{Shape: 256*257 - 1024, Fold: 1, Tail: 7}); got != want {
+	want := inspect.Waste{Shape: 256*257 - 1024, Fold: 1, Tail: 7}
+	if got := inspect.WasteOf(&p); got != want {
 		t.Errorf("waste %+v, want %+v", got, want)
 	}
 }
@@ -133,13 +136,13 @@ func TestUnmeasuredTimesAreADashAndTimesUnderTwoQuantaAreMarked(t *testing.T) {
 		ns         int64
 		us, number string
 	}{{0, "–", ""}, {63, "‹", "0.063"}, {64, "0.1", "0.064"}, {21_632, "21.6", "21.632"}} {
-		table := trace.NewIndex(timed(c.ns, 0, 0, 1)).Dispatches(1,
-			trace.DispatchOptions{Fold: trace.FoldNone}).Table()
-		if got := table.Cell(1, table.Column("us")).Text; got != c.us {
+		tab := inspect.NewIndex(timed(c.ns, 0, 0, 1)).Dispatches(1,
+			inspect.DispatchOptions{Fold: inspect.FoldNone}).Table()
+		if got := tab.Cell(1, tab.Column("us")).Text; got != c.us {
 			t.Errorf("%d ns: %q, want %q", c.ns, got, c.us)
 		}
 		var b bytes.Buffer
-		if err := table.Print(&b, "csv", []int{1}, 0); err != nil {
+		if err := tab.Print(&b, "csv", []int{1}, 0); err != nil {
 			t.Fatal(err)
 		}
 		head, row, _ := strings.Cut(b.String(), "\n")
@@ -175,26 +178,27 @@ func TestDeltaComparesTimesOnlyWhereTheirSpreadIsKnown(t *testing.T) {
 			now, base := timed(1, 0, 0, 1), timed(1, 0, 0, 1)
 			now.Steps[1].Dispatches[1].Samples, base.Steps[1].Dispatches[1].Samples = c.now, c.base
 			base.Steps[1].Canary = c.canary
-			d := trace.NewIndex(now).Dispatches(1,
-				trace.DispatchOptions{
-					Fold: trace.FoldNone,
-					Base: &trace.Base{Index: trace.NewIndex(base), Step: 1},
+			d := inspect.NewIndex(now).Dispatches(1,
+				inspect.DispatchOptions{
+					Fold: inspect.FoldNone,
+					Base: &inspect.Base{Index: inspect.NewIndex(base), Step: 1},
 				})
-			table := d.Table()
-			if got := table.Cell(1, table.Column("delta")).Text; got != c.want {
+			tab := d.Table()
+			if got := tab.Cell(1, tab.Column("delta")).Text; got != c.want {
 				t.Errorf("Δ %q, want %q", got, c.want)
 			}
 			if moved := c.canary < 0.96; d.ClockMoved != moved ||
-				strings.Contains(table.Title[1], "clock moved") != moved {
-				t.Errorf("clock moved: %v in %q", d.ClockMoved, table.Title[1])
+				strings.Contains(tab.Title[1], "clock moved") != moved {
+				t.Errorf("clock moved: %v in %q", d.ClockMoved, tab.Title[1])
 			}
 		})
 	}
 }
 
 func TestBaseOfAnotherGraphIsComparedByOrder(t *testing.T) {
-	x, other := trace.NewIndex(tracetest.Llama(1, 2)), tracetest.Tiny()
-	d := x.Dispatches(1, trace.DispatchOptions{Base: &trace.Base{Index: trace.NewIndex(other), Step: 1}})
+	x, other := inspect.NewIndex(tracetest.Llama(1, 2)), tracetest.Tiny()
+	base := &inspect.Base{Index: inspect.NewIndex(other), Step: 1}
+	d := x.Dispatches(1, inspect.DispatchOptions{Base: base})
 	if !d.ByOrder || !strings.Contains(d.Table().Title[1], "compared by order") {
 		t.Errorf("by order %v, title %q", d.ByOrder, d.Table().Title[1])
 	}
@@ -204,8 +208,8 @@ func TestBaseOfAnotherGraphIsComparedByOrder(t *testing.T) {
 }
 
 func TestDispatchesThatRunNoMoreAreCounted(t *testing.T) {
-	x := trace.NewIndex(tracetest.Llama(2, 2))
-	d := x.Dispatches(1, trace.DispatchOptions{Base: &trace.Base{Index: x, Step: 0}})
+	x := inspect.NewIndex(tracetest.Llama(2, 2))
+	d := x.Dispatches(1, inspect.DispatchOptions{Base: &inspect.Base{Index: x, Step: 0}})
 	if want := "Δ base s0: 39 grid, 14 route, 40 params, 4 new, 6 gone"; !strings.Contains(d.Table().Title[1],
 		want) {
 		t.Errorf("title %q, want %q", d.Table().Title[1], want)
@@ -214,7 +218,7 @@ func TestDispatchesThatRunNoMoreAreCounted(t *testing.T) {
 
 func TestOutlierStandsOutInMostRepeats(t *testing.T) {
 	tr := tracetest.Run(8, 1, 1)
-	x := trace.NewIndex(tr)
+	x := inspect.NewIndex(tr)
 	slow := dispatch(t, x, "layers.5.mlp.down")
 	outliers := func(slowIn int) (names []string) {
 		for i := range tr.Steps[1].Dispatches {
@@ -227,7 +231,7 @@ func TestOutlierStandsOutInMostRepeats(t *testing.T) {
 				}
 			}
 		}
-		for _, note := range trace.NewIndex(tr).Dispatches(1, trace.DispatchOptions{}).Table().Notes {
+		for _, note := range inspect.NewIndex(tr).Dispatches(1, inspect.DispatchOptions{}).Table().Notes {
 			if strings.HasPrefix(note, "outlier") {
 				names = append(names, note)
 			}
@@ -249,16 +253,16 @@ func TestLayersOfAnotherShapeFoldApart(t *testing.T) {
 			o.Block = "full"
 		}
 	}
-	table := trace.NewIndex(tr).Dispatches(0, trace.DispatchOptions{}).Table()
-	rows, err := table.Select(trace.Selection{})
+	tab := inspect.NewIndex(tr).Dispatches(0, inspect.DispatchOptions{}).Table()
+	rows, err := tab.Select(table.Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var top []string
 	for _, r := range rows {
-		if table.Rows[r].Depth == 0 {
+		if tab.Rows[r].Depth == 0 {
 			top = append(top,
-				table.Cell(r, table.Column("op")).Text+" "+table.Cell(r, table.Column("kernel")).Text)
+				tab.Cell(r, tab.Column("op")).Text+" "+tab.Cell(r, tab.Column("kernel")).Text)
 		}
 	}
 	want := []string{
@@ -271,9 +275,9 @@ func TestLayersOfAnotherShapeFoldApart(t *testing.T) {
 }
 
 func TestKeysOfRowsAreTheSameInEveryStep(t *testing.T) {
-	x := trace.NewIndex(tracetest.Llama(4, 26))
+	x := inspect.NewIndex(tracetest.Llama(4, 26))
 	keys := func(step int) (list []string) {
-		for _, r := range x.Dispatches(step, trace.DispatchOptions{}).Rows {
+		for _, r := range x.Dispatches(step, inspect.DispatchOptions{}).Rows {
 			list = append(list, r.Key)
 		}
 		return list
@@ -291,8 +295,8 @@ func TestKeysOfRowsAreTheSameInEveryStep(t *testing.T) {
 
 func TestSumsOfFoldsAreThoseOfTheirDispatches(t *testing.T) {
 	x, step, _ := decode(t)
-	for fold := trace.FoldLayer; fold <= trace.FoldNone; fold++ {
-		d := x.Dispatches(step, trace.DispatchOptions{Fold: fold})
+	for fold := inspect.FoldLayer; fold <= inspect.FoldNone; fold++ {
+		d := x.Dispatches(step, inspect.DispatchOptions{Fold: fold})
 		var sum, share float64
 		n := 0
 		for _, r := range d.Rows {
@@ -318,7 +322,7 @@ func TestLiveDimsAreThoseOfTheLastChange(t *testing.T) {
 		tr := tracetest.Run(1, chunks...)
 		grown := *tr
 		grown.Steps = tr.Steps[:rapid.IntRange(0, len(tr.Steps)).Draw(t, "known at first")]
-		x := trace.NewIndex(&grown)
+		x := inspect.NewIndex(&grown)
 		x.Sync(tr)
 		now := map[trace.ValueID][]int{}
 		for step, s := range tr.Steps {
@@ -340,39 +344,42 @@ func TestLiveDimsAreThoseOfTheLastChange(t *testing.T) {
 
 func TestTablesInEveryFormatAndFold(t *testing.T) {
 	x, step, base := decode(t)
-	small := trace.NewIndex(tracetest.Llama(1, 2))
+	small := inspect.NewIndex(tracetest.Llama(1, 2))
 	for _, c := range []struct {
 		name, format string
 		width        int
-		table        *trace.Table
-		s            trace.Selection
+		table        *table.Table
+		s            table.Selection
 	}{
 		{
-			"text at 80", "text", 80, x.Dispatches(step, trace.DispatchOptions{Base: base}).Table(),
-			trace.Selection{},
+			"text at 80", "text", 80, x.Dispatches(step, inspect.DispatchOptions{Base: base}).Table(),
+			table.Selection{},
 		},
 		{
-			"text at 200", "text", 200, x.Dispatches(step, trace.DispatchOptions{Base: base}).Table(),
-			trace.Selection{},
+			"text at 200", "text", 200, x.Dispatches(step, inspect.DispatchOptions{Base: base}).Table(),
+			table.Selection{},
 		},
 		{
-			"by op", "text", 140, x.Dispatches(step, trace.DispatchOptions{Fold: trace.FoldOp}).Table(),
-			trace.Selection{Sort: "lost_us", Reverse: true},
+			"by op", "text", 140, x.Dispatches(step, inspect.DispatchOptions{Fold: inspect.FoldOp}).Table(),
+			table.Selection{Sort: "lost_us", Reverse: true},
 		},
 		{
 			"by kernel", "text", 140,
-			x.Dispatches(step, trace.DispatchOptions{Fold: trace.FoldKernel}).Table(),
-			trace.Selection{Sort: "sum_us", Reverse: true},
+			x.Dispatches(step, inspect.DispatchOptions{Fold: inspect.FoldKernel}).Table(),
+			table.Selection{Sort: "sum_us", Reverse: true},
 		},
 		{
-			"prefill", "text", 140, x.Dispatches(0, trace.DispatchOptions{Base: base}).Table(),
-			trace.Selection{},
+			"prefill", "text", 140, x.Dispatches(0, inspect.DispatchOptions{Base: base}).Table(),
+			table.Selection{},
 		},
-		{"csv", "csv", 0, small.Dispatches(1, trace.DispatchOptions{}).Table(), trace.Selection{All: true}},
-		{"json", "json", 0, small.Dispatches(1, trace.DispatchOptions{}).Table(), trace.Selection{All: true}},
+		{"csv", "csv", 0, small.Dispatches(1, inspect.DispatchOptions{}).Table(), table.Selection{All: true}},
 		{
-			"markdown", "md", 0, small.Dispatches(1, trace.DispatchOptions{}).Table(),
-			trace.Selection{All: true},
+			"json", "json", 0, small.Dispatches(1, inspect.DispatchOptions{}).Table(),
+			table.Selection{All: true},
+		},
+		{
+			"markdown", "md", 0, small.Dispatches(1, inspect.DispatchOptions{}).Table(),
+			table.Selection{All: true},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -390,9 +397,9 @@ func TestTablesInEveryFormatAndFold(t *testing.T) {
 }
 
 func BenchmarkDispatchTable(b *testing.B) {
-	x := trace.NewIndex(tracetest.Llama(32, 3))
-	base := &trace.Base{Index: x, Step: 1}
+	x := inspect.NewIndex(tracetest.Llama(32, 3))
+	base := &inspect.Base{Index: x, Step: 1}
 	for b.Loop() {
-		x.Dispatches(2, trace.DispatchOptions{Base: base}).Table()
+		x.Dispatches(2, inspect.DispatchOptions{Base: base}).Table()
 	}
 }

@@ -1,23 +1,25 @@
-package trace
+package inspect
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"gpuscope/trace"
 )
 
 // layering is where the operators of a graph stand: outside of the layers, or in a block of a layer. It comes
 // from Op.Layer and Op.Block alone.
 type layering struct {
-	firstLayered OpID // before it: prologue; outside and after it: epilogue
+	firstLayered trace.OpID // before it: prologue; outside and after it: epilogue
 	any          bool
 }
 
-func layersOf(g *Graph) *layering {
+func layersOf(g *trace.Graph) *layering {
 	l := &layering{}
 	for i := range g.Ops {
 		if g.Ops[i].Layer != nil {
-			l.firstLayered, l.any = OpID(i), true
+			l.firstLayered, l.any = trace.OpID(i), true
 			break
 		}
 	}
@@ -26,7 +28,7 @@ func layersOf(g *Graph) *layering {
 
 // part is "prologue" or "epilogue" for an operator outside of the layers, "" for one inside or a graph
 // without layers.
-func (l *layering) part(o *Op) string {
+func (l *layering) part(o *trace.Op) string {
 	switch {
 	case o.Layer != nil || !l.any:
 		return ""
@@ -36,21 +38,8 @@ func (l *layering) part(o *Op) string {
 	return "epilogue"
 }
 
-// ShortName is an operator's name without the layer and block that it stands in: "q" of "layers.3.attn.q".
-// Operators in the same place of equal layers have the same.
-func (o *Op) ShortName() string {
-	parts := strings.Split(o.Name, ".")
-	from := 0
-	for i := range parts[:len(parts)-1] {
-		if parts[i] == o.Block || o.Layer != nil && parts[i] == strconv.Itoa(*o.Layer) {
-			from = i + 1
-		}
-	}
-	return strings.Join(parts[from:], ".")
-}
-
 // label is a dispatch's name within its layer and block: "sdpa.split".
-func label(o *Op, d *Dispatch) string {
+func label(o *trace.Op, d *trace.Dispatch) string {
 	if d.Label == "" {
 		return o.ShortName()
 	}
@@ -58,7 +47,7 @@ func label(o *Op, d *Dispatch) string {
 }
 
 // Name is a dispatch's whole name: "layers.3.attn.sdpa.split".
-func (x *Index) Name(id DispatchID) string {
+func (x *Index) Name(id trace.DispatchID) string {
 	d := &x.Trace.Graph.Dispatches[id]
 	o := &x.Trace.Graph.Ops[d.Op]
 	if d.Label == "" {

@@ -1,0 +1,226 @@
+package tracetest
+
+import (
+	"reflect"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/trace"
+)
+
+// Random fills every field of a trace by its type, and then puts ids and words where they may be.
+func Random(t *rapid.T) *trace.Trace {
+	tr := &trace.Trace{}
+	fill(t, reflect.ValueOf(tr).Elem())
+	tr.Schema = trace.Schema
+	f := fixer{tr: tr, t: t}
+	f.graph()
+	for i := range tr.Plans {
+		f.plan(i)
+	}
+	for i := range tr.Steps {
+		f.step(i)
+	}
+	for i := range tr.Events {
+		f.optionalDispatch(&tr.Events[i].Dispatch)
+	}
+	return tr
+}
+
+var texts = rapid.SampledFrom([]string{"", "norm", "a\"b\\c", "</script>&", "\n\t\x00", "é—日本", "x: 1", "\\"})
+
+func fill(t *rapid.T, v reflect.Value) {
+	switch v.Interface().(type) {
+	case trace.Time:
+		if rapid.Bool().Draw(t, "measured") {
+			v.Set(reflect.ValueOf(trace.Measured(rapid.Int64Range(0, 1<<62).Draw(t, "ns"))))
+		}
+		return
+	case *trace.Unknown:
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(t, v.Field(i))
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), rapid.IntRange(0, 3).Draw(t, "len"), 3))
+		for i := range v.Len() {
+			fill(t, v.Index(i))
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			fill(t, v.Index(i))
+		}
+	case reflect.Pointer:
+		if rapid.Bool().Draw(t, "set") {
+			v.Set(reflect.New(v.Type().Elem()))
+			fill(t, v.Elem())
+		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		for range rapid.IntRange(0, 2).Draw(t, "len") {
+			value := reflect.New(v.Type().Elem()).Elem()
+			fill(t, value)
+			v.SetMapIndex(reflect.ValueOf(texts.Draw(t, "key")), value)
+		}
+	case reflect.Interface:
+		v.Set(reflect.ValueOf(rapid.OneOf(rapid.Just[any]("eps"), rapid.Just[any](1.5), rapid.Just[any](true),
+			rapid.Just[any]([]any{1.0, "a"})).Draw(t, "any")))
+	case reflect.String:
+		v.SetString(texts.Draw(t, "text"))
+	case reflect.Bool:
+		v.SetBool(rapid.Bool().Draw(t, "bool"))
+	case reflect.Float64:
+		v.SetFloat(rapid.Float64().Draw(t, "float"))
+	case reflect.Uint64:
+		v.SetUint(rapid.Uint64().Draw(t, "uint"))
+	case reflect.Int32:
+		v.SetInt(int64(rapid.Int32Range(0, 5).Draw(t, "id")))
+	default:
+		v.SetInt(rapid.Int64Range(0, 100_000).Draw(t, "int"))
+	}
+}
+
+// fixer makes a random trace one that hangs together.
+type fixer struct {
+	tr *trace.Trace
+	t  *rapid.T
+}
+
+func (f fixer) word(s *string, of []string) { *s = rapid.SampledFrom(of).Draw(f.t, "word") }
+
+// ids brings ids into range, or drops them where there is nothing to name.
+func ids[T ~int32](list *[]T, n int) {
+	if n == 0 {
+		*list = nil
+	}
+	for i := range *list {
+		(*list)[i] %= T(n)
+	}
+}
+
+func (f fixer) graph() {
+	g := &f.tr.Graph
+	n := len(g.Values)
+	for i := range g.Values {
+		v := &g.Values[i]
+		v.ID = trace.ValueID(i)
+		f.word(&v.Kind, trace.ValueKinds)
+		f.word(&v.Role, trace.ValueRoles)
+		if v.AliasOf != nil {
+			*v.AliasOf %= trace.ValueID(n)
+		}
+	}
+	if n == 0 {
+		g.SymInts = nil
+	}
+	for i := range g.SymInts {
+		g.SymInts[i].ID = trace.SymIntID(i)
+		g.SymInts[i].Value %= trace.ValueID(n)
+	}
+	for i := range g.Ops {
+		o := &g.Ops[i]
+		o.ID = trace.OpID(i)
+		ids(&o.Inputs, n)
+		ids(&o.Outputs, n)
+		ids(&o.State, n)
+	}
+	for i := range g.Kernels {
+		g.Kernels[i].Name = string(rune('a' + i))
+		for j := range g.Kernels[i].Params {
+			g.Kernels[i].Params[j].Offset %= 64
+		}
+	}
+	if len(g.Ops) == 0 {
+		g.Dispatches = nil
+	}
+	for i := range g.Dispatches {
+		d := &g.Dispatches[i]
+		d.ID = trace.DispatchID(i)
+		d.Op %= trace.OpID(len(g.Ops))
+		ids(&d.Reads, n)
+		ids(&d.Writes, n)
+	}
+	if len(g.Dispatches) == 0 {
+		f.tr.Plans = nil
+	}
+}
+
+func (f fixer) plan(i int) {
+	p := &f.tr.Plans[i]
+	p.ID = trace.PlanID(i)
+	p.Dispatch %= trace.DispatchID(len(f.tr.Graph.Dispatches))
+	p.Kernel = string(rune('a' + i))
+	p.Params = rapid.SampledFrom([]string{"", "00", "01000000", "010000000000803f"}).Draw(f.t, "params")
+}
+
+func (f fixer) step(i int) {
+	tr := f.tr
+	s := &tr.Steps[i]
+	s.Index = 3*i + 1
+	f.word(&s.Phase, trace.Phases)
+	f.word(&s.Timing, trace.TimingLevels)
+	f.word(&s.Resize.Order, trace.Orders)
+	ids(&s.Levels, len(tr.Graph.Dispatches))
+	if len(tr.Graph.Values) == 0 {
+		s.Dims = nil
+	}
+	for j := range s.Dims {
+		s.Dims[j].Value %= trace.ValueID(len(tr.Graph.Values))
+	}
+	ran := map[trace.DispatchID]bool{}
+	var kept []trace.StepDispatch
+	for _, d := range s.Dispatches {
+		if len(tr.Plans) == 0 {
+			break
+		}
+		d.Plan %= trace.PlanID(len(tr.Plans))
+		if id := tr.Plans[d.Plan].Dispatch; !ran[id] {
+			ran[id] = true
+			kept = append(kept, d)
+		}
+	}
+	s.Dispatches = kept
+	for j := range s.Resize.Passes {
+		f.pass(&s.Resize.Passes[j])
+	}
+}
+
+func (f fixer) pass(p *trace.Pass) {
+	values := len(f.tr.Graph.Values)
+	ids(&p.Dirty, values)
+	if len(f.tr.Graph.Ops) == 0 {
+		p.Hooks = nil
+	}
+	for i := range p.Hooks {
+		h := &p.Hooks[i]
+		h.Op %= trace.OpID(len(f.tr.Graph.Ops))
+		ids(&h.Triggers, values)
+		if values == 0 {
+			h.Changed = nil
+		}
+		for j := range h.Changed {
+			h.Changed[j].Value %= trace.ValueID(values)
+		}
+		if len(f.tr.Plans) == 0 {
+			h.Plans = nil
+		}
+		for _, c := range h.Plans {
+			for _, id := range []*trace.PlanID{c.From, c.To} {
+				if id != nil {
+					*id %= trace.PlanID(len(f.tr.Plans))
+				}
+			}
+		}
+	}
+}
+
+func (f fixer) optionalDispatch(d **trace.DispatchID) {
+	if n := len(f.tr.Graph.Dispatches); *d != nil && n > 0 {
+		**d %= trace.DispatchID(n)
+	} else {
+		*d = nil
+	}
+}

@@ -1,0 +1,26 @@
+package tracetest
+
+import "gpuscope/trace"
+
+// Record plays a trace into a recorder, as a session does: plans when they come into force, then the step.
+func Record(t interface{ Fatal(...any) }, r *trace.Recorder, from *trace.Trace, each func()) {
+	var ids trace.Interner
+	for _, s := range from.Steps {
+		plan := func(old trace.PlanID) trace.PlanID {
+			p := from.Plans[old]
+			id, fresh := ids.ID(p)
+			if p.ID = id; fresh {
+				if err := r.Write(trace.Record{Plan: &p}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return id
+		}
+		moved := Renumber(s, plan)
+		if err := r.Write(trace.Record{Step: &moved}); err != nil {
+			t.Fatal(err)
+		}
+		ids.Step()
+		each()
+	}
+}
