@@ -29,8 +29,9 @@ func mapOp(b *Builder, x ValueID, plan func(p *Planner, out ValueID) error) Valu
 		spec: Spec{
 			Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Routes: []string{"a", "b"},
 			Slots: []Slot{
-				{Uses: []Use{{unaryKernel, []ValueID{x, out}}}},
-				{Label: "more", Uses: []Use{{unaryKernel, []ValueID{x, out}}, {}}},
+				{Uses: []Use{on(unaryKernel, x, out)}},
+				{Label: "more", Uses: []Use{on(unaryKernel, x, out), {}}},
+				{Label: "either", Uses: []Use{on(unaryKernel, x, out), on(copyKernel, x, out)}},
 			},
 		},
 		corners: func(r *Ranges) []Corner { return r.Ends(x) },
@@ -64,23 +65,39 @@ func TestBuildRefusesOperatorsThatPlanWrongly(t *testing.T) {
 		}, "kernel unary takes 1 params, got 0"},
 		"a param of another type": {func(p *Planner, out ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
-			p.Dispatch(0, p.Threads(4, 64)).Params.F32(1)
+			p.Dispatch(0, p.Threads(4, 64)).Params.F32("p0", 1)
 			return nil
 		}, "param p0 of kernel unary is u32, the plan writes f"},
+		"a param under another's name": {func(p *Planner, out ValueID) error {
+			p.SetDims(out, p.Dims(x)...)
+			p.Dispatch(0, p.Threads(4, 64)).Params.U32("p1", 1)
+			return nil
+		}, "param 0 of kernel unary is p0, the plan writes p1"},
+		"a param too many": {func(p *Planner, out ValueID) error {
+			p.SetDims(out, p.Dims(x)...)
+			p.Dispatch(0, p.Threads(4, 64)).Params.U32("p0", 1).U32("p1", 1)
+			return nil
+		}, "kernel unary takes 1 params, got 2"},
+		"a grid before the route is chosen": {func(p *Planner, out ValueID) error {
+			p.SetDims(out, p.Dims(x)...)
+			p.Dispatch(2, p.Threads(4, 64)).Params.U32("p0", 1)
+			p.Choose(1, reasonMany, 0b11)
+			return nil
+		}, `slot "either" is put to use before the route is chosen`},
 		"a param that overflows": {func(p *Planner, out ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
-			p.Dispatch(0, p.Threads(4, 64)).Params.U32(-1)
+			p.Dispatch(0, p.Threads(4, 64)).Params.U32("p0", -1)
 			return nil
 		}, "param p0 of kernel unary does not fit 32 bits"},
 		"zero grid": {func(p *Planner, out ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
-			p.Dispatch(0, p.Threads(0, 64)).Params.U32(1)
+			p.Dispatch(0, p.Threads(0, 64)).Params.U32("p0", 1)
 			return nil
 		}, "a grid of 0 x 1 x 1 workgroups"},
 		"a slot that the route leaves alone": {func(p *Planner, out ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
 			p.Choose(1, reasonMany, 0b10)
-			p.Dispatch(1, p.Threads(4, 64)).Params.U32(1)
+			p.Dispatch(1, p.Threads(4, 64)).Params.U32("p0", 1)
 			return nil
 		}, `slot "more" has no kernel on route 1`},
 		"writes an input": {func(p *Planner, out ValueID) error {
@@ -123,12 +140,12 @@ func TestPlanThatExceedsItsCornersIsRefused(t *testing.T) {
 		b.Add("y", &funcOp{
 			spec: Spec{
 				Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out, n}, Scratch: []ValueID{scratch},
-				Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}},
+				Slots: []Slot{{Uses: []Use{on(unaryKernel, x, out)}}},
 			},
 			corners: func(r *Ranges) []Corner { return []Corner{{{Value: x, Dims: []int{8, width}}}} },
 			plan: func(p *Planner) error {
 				plan(p, x, out, n, scratch)
-				p.Dispatch(0, p.Threads(1, 64)).Params.U32(1)
+				p.Dispatch(0, p.Threads(1, 64)).Params.U32("p0", 1)
 				return nil
 			},
 		})
@@ -261,7 +278,7 @@ func view(b *Builder, name string, in ValueID) ValueID {
 func (o *viewOp) Spec() Spec {
 	return Spec{
 		Kind: "view", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.out}, Alias: true,
-		Slots: []Slot{{Uses: []Use{{copyKernel, []ValueID{o.in, o.out}}}}},
+		Slots: []Slot{{Uses: []Use{on(copyKernel, o.in, o.out)}}},
 	}
 }
 func (o *viewOp) Corners(r *Ranges) []Corner { return r.Ends(o.in) }
@@ -269,7 +286,7 @@ func (o *viewOp) Plan(p *Planner) error {
 	n := p.Numel(o.in)
 	p.SetDims(o.out, 1, n)
 	if !p.Aliased() {
-		p.Dispatch(0, p.Threads(n, 64)).Params.U32(n)
+		p.Dispatch(0, p.Threads(n, 64)).Params.U32("p0", n)
 	}
 	return nil
 }
@@ -392,15 +409,15 @@ func TestSlotThatNoCornerUsesIsRefused(t *testing.T) {
 	out := b.Tensor("y", U32)
 	b.Add("y", &funcOp{
 		spec: Spec{Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Slots: []Slot{
-			{Label: "always", Uses: []Use{{unaryKernel, []ValueID{x, out}}}},
-			{Label: "at seven", Uses: []Use{{unaryKernel, []ValueID{x, out}}}},
+			{Label: "always", Uses: []Use{on(unaryKernel, x, out)}},
+			{Label: "at seven", Uses: []Use{on(unaryKernel, x, out)}},
 		}},
 		corners: func(r *Ranges) []Corner { return r.Ends(x) },
 		plan: func(p *Planner) error {
 			p.SetDims(out, p.Dims(x)...)
-			p.Dispatch(0, p.Threads(4, 64)).Params.U32(4)
+			p.Dispatch(0, p.Threads(4, 64)).Params.U32("p0", 4)
 			if p.Dim(x, 0) == 7 {
-				p.Dispatch(1, p.Threads(4, 64)).Params.U32(4)
+				p.Dispatch(1, p.Threads(4, 64)).Params.U32("p0", 4)
 			}
 			return nil
 		},

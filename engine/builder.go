@@ -285,9 +285,8 @@ func (b *Builder) checkSpec(o *op) error {
 			if use.Kernel == nil {
 				continue
 			}
-			if len(use.Bind) != len(use.Kernel.Storage) {
-				return fmt.Errorf("slot %q binds %d values to kernel %s, which has %d storage bindings",
-					slot.Label, len(use.Bind), use.Kernel.Name, len(use.Kernel.Storage))
+			if err := use.bound(); err != nil {
+				return fmt.Errorf("slot %q %w", slot.Label, err)
 			}
 			if n := uint32(len(use.Bind)); n > b.limits.MaxStorageBuffers {
 				return fmt.Errorf("kernel %s binds %d storage buffers, the device takes %d: %w",
@@ -297,11 +296,12 @@ func (b *Builder) checkSpec(o *op) error {
 				return fmt.Errorf("kernel %s takes %d bytes of workgroup memory, the device has %d: %w",
 					use.Kernel.Name, n, b.limits.MaxWorkgroupStorage, gpu.ErrUnsupported)
 			}
-			for i, v := range use.Bind {
+			for i, bind := range use.Bind {
+				v := bind.Value
 				if !slices.Contains(args, v) {
 					return fmt.Errorf("slot %q binds value %d, which is not an argument", slot.Label, v)
 				}
-				if use.Kernel.Storage[i] == gpu.ReadWrite && slices.Contains(s.Inputs, v) {
+				if use.Kernel.Storage[i].Access == gpu.ReadWrite && slices.Contains(s.Inputs, v) {
 					return fmt.Errorf("kernel %s writes %s, an input of the operator", use.Kernel.Name,
 						b.values[v].name)
 				}

@@ -13,8 +13,9 @@ import (
 
 // touchKernel adds one to each of n words: enough to be right or wrong, too little to take time.
 var touchKernel = &Kernel{
-	Name: "touch", WorkgroupSize: [3]uint32{64, 1, 1}, Storage: []gpu.Access{gpu.Read, gpu.ReadWrite},
-	Params: []trace.Param{{Name: "n", Type: "u32"}},
+	Name: "touch", WorkgroupSize: [3]uint32{64, 1, 1},
+	Storage: []Storage{{"x", "u32", gpu.Read}, {"y", "u32", gpu.ReadWrite}},
+	Params:  []trace.Param{{Name: "n", Type: "u32"}},
 	Source: `
 struct Params { n: u32 }
 @group(0) @binding(0) var<storage, read> x: array<u32>;
@@ -33,13 +34,13 @@ func touch(b *Builder, name string, in ValueID) ValueID {
 	b.Add(name, &funcOp{
 		spec: Spec{
 			Kind: "touch", Inputs: []ValueID{in}, Outputs: []ValueID{out},
-			Slots: []Slot{{Uses: []Use{{touchKernel, []ValueID{in, out}}}}},
+			Slots: []Slot{{Uses: []Use{on(touchKernel, in, out)}}},
 		},
 		corners: func(r *Ranges) []Corner { return r.Ends(in) },
 		plan: func(p *Planner) error {
 			n := p.Numel(in)
 			p.SetDims(out, n)
-			p.Dispatch(0, p.Threads(n, 64)).Params.U32(n)
+			p.Dispatch(0, p.Threads(n, 64)).Params.U32("n", n)
 			return nil
 		},
 	})

@@ -249,8 +249,8 @@ func (x *Executor) bind() error {
 				continue // no corner takes this route
 			}
 			var bindings []gpu.Binding
-			for _, v := range use.Bind {
-				bindings = append(bindings, gpu.Binding{Buffer: x.buffers[x.g.memory(v)]})
+			for _, bind := range use.Bind {
+				bindings = append(bindings, gpu.Binding{Buffer: x.buffers[x.g.memory(bind.Value)]})
 			}
 			if n := use.Kernel.paramsBytes(); n > 0 {
 				bindings = append(bindings,

@@ -190,12 +190,12 @@ func TestParamsThatReadSymIntsAreWrittenTogether(t *testing.T) {
 		b.Add(fmt.Sprint("shift", i), &funcOp{
 			spec: Spec{
 				Kind: "shift", Inputs: []ValueID{in, pos}, Outputs: []ValueID{out},
-				Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{in, out}}}}},
+				Slots: []Slot{{Uses: []Use{on(unaryKernel, in, out)}}},
 			},
 			corners: func(r *Ranges) []Corner { return r.Ends(in, pos) },
 			plan: func(p *Planner) error {
 				p.SetDims(out, p.Dims(in)...)
-				p.Dispatch(0, p.Threads(p.Numel(in), 64)).Params.U32(p.Int(pos))
+				p.Dispatch(0, p.Threads(p.Numel(in), 64)).Params.U32("p0", p.Int(pos))
 				return nil
 			},
 		})
@@ -541,12 +541,12 @@ func TestConstantsAreUploadedAndChecked(t *testing.T) {
 		b.Add("y", &funcOp{
 			spec: Spec{
 				Kind: "map", Inputs: []ValueID{x, w}, Outputs: []ValueID{out},
-				Slots: []Slot{{Uses: []Use{{binaryKernel, []ValueID{x, w, out}}}}},
+				Slots: []Slot{{Uses: []Use{on(binaryKernel, x, w, out)}}},
 			},
 			corners: func(r *Ranges) []Corner { return r.Ends(x) },
 			plan: func(p *Planner) error {
 				p.SetDims(out, p.Dims(x)...)
-				p.Dispatch(0, p.Threads(4, 64)).Params.U32(4)
+				p.Dispatch(0, p.Threads(4, 64)).Params.U32("p0", 4)
 				return nil
 			},
 		})
@@ -614,7 +614,7 @@ func TestReasonThatChangesIsRecorded(t *testing.T) {
 	b.Add("y", &funcOp{
 		spec: Spec{
 			Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out},
-			Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}},
+			Slots: []Slot{{Uses: []Use{on(unaryKernel, x, out)}}},
 		},
 		corners: func(r *Ranges) []Corner { return r.Ends(x) },
 		plan: func(p *Planner) error {
@@ -624,7 +624,7 @@ func TestReasonThatChangesIsRecorded(t *testing.T) {
 				why = reasonOne
 			}
 			p.Choose(0, why, 1)
-			p.Dispatch(0, p.Threads(4, 64)).Params.U32(4)
+			p.Dispatch(0, p.Threads(4, 64)).Params.U32("p0", 4)
 			return nil
 		},
 	})

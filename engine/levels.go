@@ -59,11 +59,12 @@ func (g *Graph) newDispatch(o *op, slot int) dispatch {
 		if use.Kernel == nil {
 			continue
 		}
-		for i, v := range use.Bind {
-			if use.Kernel.Storage[i] == gpu.ReadWrite && !slices.Contains(d.writes, v) {
+		for i, bind := range use.Bind {
+			v, access := bind.Value, use.Kernel.Storage[i].Access
+			if access == gpu.ReadWrite && !slices.Contains(d.writes, v) {
 				d.writes = append(d.writes, v)
 			}
-			if (use.Kernel.Storage[i] == gpu.Read || g.values[v].role == State) &&
+			if (access == gpu.Read || g.values[v].role == State) &&
 				!slices.Contains(d.reads, v) {
 				d.reads = append(d.reads, v)
 			}

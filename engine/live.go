@@ -315,8 +315,8 @@ func (l *Live) listDispatches() {
 		}
 		l.active = append(l.active, trace.DispatchID(i))
 		use := l.g.ops[d.op].use(d.slot, p.route)
-		for b, v := range use.Bind {
-			l.barriers.Touch(l.g.memory(v), use.Kernel.Storage[b])
+		for b, bind := range use.Bind {
+			l.barriers.Touch(l.g.memory(bind.Value), use.Kernel.Storage[b].Access)
 		}
 		if l.barriers.Dispatch() || len(l.active) == 1 {
 			l.levels = append(l.levels, trace.DispatchID(i))

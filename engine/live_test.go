@@ -537,13 +537,13 @@ func TestFixpointBoundHoldsForAnOperatorThatFlips(t *testing.T) {
 	b.Add("flip", &funcOp{
 		spec: Spec{
 			Kind: "flip", Inputs: []ValueID{x}, Outputs: []ValueID{out},
-			Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}},
+			Slots: []Slot{{Uses: []Use{on(unaryKernel, x, out)}}},
 		},
 		corners: func(r *Ranges) []Corner { return r.Ends(x) },
 		plan: func(p *Planner) error {
 			calls++
 			p.SetDims(out, 1+calls%2, width)
-			p.Dispatch(0, p.Threads(1, 64)).Params.U32(calls % 2)
+			p.Dispatch(0, p.Threads(1, 64)).Params.U32("p0", calls%2)
 			return nil
 		},
 	})
@@ -571,14 +571,14 @@ func TestStaticGridIsTheLargestOfAnyCorner(t *testing.T) {
 	b.Add("y", &funcOp{
 		spec: Spec{
 			Kind: "split", Inputs: []ValueID{x}, Outputs: []ValueID{out},
-			Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{x, out}}}}},
+			Slots: []Slot{{Uses: []Use{on(unaryKernel, x, out)}}},
 		},
 		corners: func(r *Ranges) []Corner { return r.Ends(x) },
 		plan: func(p *Planner) error { // few rows are split over more workgroups than many are
 			n := p.Dim(x, 0)
 			p.SetDims(out, p.Dims(x)...)
 			l := p.Dispatch(0, p.Rows(1000-n, 64, 64))
-			l.Params.U32(n)
+			l.Params.U32("p0", n)
 			l.FLOPs = int64(n)
 			return nil
 		},

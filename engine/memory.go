@@ -145,8 +145,8 @@ func (g *Graph) eachBinding(f func(at launchOn, root ValueID, a gpu.Access)) {
 				continue
 			}
 			use := g.ops[d.op].use(d.slot, route)
-			for b, v := range use.Bind {
-				f(launchOn{i, route}, g.root(v), use.Kernel.Storage[b])
+			for b, bind := range use.Bind {
+				f(launchOn{i, route}, g.root(bind.Value), use.Kernel.Storage[b].Access)
 			}
 		}
 	}

@@ -60,10 +60,19 @@ type Slot struct {
 // Use is a kernel with what it is bound to.
 type Use struct {
 	Kernel *Kernel
-	// Bind are the values of the kernel's storage bindings, in binding order. The params uniform is the
-	// binding after them.
-	Bind []ValueID
+	// Bind are the values of the kernel's storage bindings, in binding order and under the names that these
+	// have in the WGSL. The params uniform is the binding after them.
+	Bind []Binding
 }
+
+// Binding is a value under the name of the storage binding that it is for.
+type Binding struct {
+	Name  string
+	Value ValueID
+}
+
+// Bind is the value for a storage binding of that name.
+func Bind(name string, v ValueID) Binding { return Binding{name, v} }
 
 // Kernel is a specialised compute shader. Bindings 0.. are storage, as Storage says; the params block, if
 // Params is not empty, is the last binding.
@@ -74,10 +83,18 @@ type Kernel struct {
 	Constants     string // that it was specialised with, for people
 	Source        string // WGSL with entry point main
 	WorkgroupSize [3]uint32
-	Storage       []gpu.Access
-	Params        []trace.Param
+	Storage       []Storage
+	Params        []trace.Param // MaxParams at most
 	// WorkgroupBytes is the workgroup memory it takes; 0 is none, or unknown.
 	WorkgroupBytes int
+}
+
+// Storage is a storage binding of a kernel, as its WGSL declares it.
+type Storage struct {
+	Name string
+	// Elem is the scalar that its elements are made of: "f32", "u32", "i32"; "" where it is not known.
+	Elem   string
+	Access gpu.Access
 }
 
 // Corner is a live point of an operator's arguments: what it names is set so, what it does not name is at its

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/bits"
@@ -69,53 +70,66 @@ type Launch struct {
 // MaxParams is the largest number of 4-byte fields in a params block.
 const MaxParams = 64
 
-// Params is a kernel's params block as it is being written, field by field in the kernel's order.
+// Params is a kernel's params block as it is being written: every field under its name, in the kernel's
+// order. What is not the kernel's next field refuses the plan.
 type Params struct {
+	of    *Kernel
 	n     int
-	kinds [MaxParams]byte // 'u', 'i', 'f'
+	wrong wrongParam
 	data  [4 * MaxParams]byte
 }
 
-// U32 appends unsigned fields. A value outside of uint32 is written as its low bits and refused by the
-// engine's check.
-func (p *Params) U32(values ...int) *Params {
-	for _, v := range values {
-		kind := byte('u')
-		if uint64(v) > math.MaxUint32 {
-			kind = '!'
+// wrongParam is the first field of a params block that is not the kernel's; the zero one says that all are.
+type wrongParam struct {
+	at        int
+	name, typ string
+	large     bool // the value does not fit the field
+}
+
+// U32 writes the next field, which is unsigned. A value that does not fit refuses the plan.
+func (p *Params) U32(name string, v int) *Params {
+	return p.put(name, "u32", uint32(v), uint64(v) > math.MaxUint32)
+}
+
+// I32 writes the next field, which is signed. A value that does not fit refuses the plan.
+func (p *Params) I32(name string, v int) *Params {
+	return p.put(name, "i32", uint32(int32(v)), v < math.MinInt32 || v > math.MaxInt32)
+}
+
+// F32 writes the next field, which is a float.
+func (p *Params) F32(name string, v float32) *Params {
+	return p.put(name, "f32", math.Float32bits(v), false)
+}
+
+func (p *Params) put(name, typ string, v uint32, large bool) *Params {
+	if p.of != nil && p.n < len(p.of.Params) {
+		f := &p.of.Params[p.n]
+		if (f.Name != name || f.Type != typ || large) && p.wrong.name == "" {
+			p.wrong = wrongParam{p.n, name, typ, large}
 		}
-		p.put(kind, uint32(v))
-	}
-	return p
-}
-
-// I32 appends signed fields.
-func (p *Params) I32(values ...int) *Params {
-	for _, v := range values {
-		kind := byte('i')
-		if v < math.MinInt32 || v > math.MaxInt32 {
-			kind = '!'
-		}
-		p.put(kind, uint32(int32(v)))
-	}
-	return p
-}
-
-// F32 appends float fields.
-func (p *Params) F32(values ...float32) *Params {
-	for _, v := range values {
-		p.put('f', math.Float32bits(v))
-	}
-	return p
-}
-
-func (p *Params) put(kind byte, v uint32) {
-	if p.n < MaxParams {
-		p.kinds[p.n] = kind
-		p.data[4*p.n], p.data[4*p.n+1], p.data[4*p.n+2], p.data[4*p.n+3] = byte(v), byte(v>>8), byte(v>>16),
-			byte(v>>24)
+		binary.LittleEndian.PutUint32(p.data[4*p.n:], v)
 	}
 	p.n++
+	return p
+}
+
+// check says what is wrong with the block as one of kernel k.
+func (p *Params) check(k *Kernel) error {
+	w := &p.wrong
+	switch {
+	case w.name == "" && p.n == len(k.Params):
+		return nil
+	case w.name == "":
+		return fmt.Errorf("kernel %s takes %d params, got %d", k.Name, len(k.Params), p.n)
+	case k.Params[w.at].Name != w.name:
+		return fmt.Errorf("param %d of kernel %s is %s, the plan writes %s", w.at, k.Name,
+			k.Params[w.at].Name, w.name)
+	case k.Params[w.at].Type != w.typ:
+		return fmt.Errorf("param %s of kernel %s is %s, the plan writes %s", w.name, k.Name,
+			k.Params[w.at].Type, w.typ)
+	default:
+		return fmt.Errorf("param %s of kernel %s does not fit 32 bits", w.name, k.Name)
+	}
 }
 
 // Bytes are the fields written so far, little-endian.
@@ -224,11 +238,13 @@ func (must requestedRoute) String() string {
 	return "static"
 }
 
-// Dispatch puts a slot to use with a grid. The caller fills in params, bytes and FLOPs.
+// Dispatch puts a slot to use with a grid, on the route that was chosen. The caller fills in params, bytes
+// and FLOPs.
 func (p *Planner) Dispatch(slot int, g Grid) *Launch {
 	l := &p.plan.launches[slot]
 	l.Grid, l.active, l.needed = g, true, [3]uint32{g.X, g.Y, g.Z}
-	l.Params.n, l.Bytes, l.FLOPs = 0, 0, 0
+	l.Params.of, l.Params.n, l.Params.wrong = p.op.use(slot, p.plan.route).Kernel, 0, wrongParam{}
+	l.Bytes, l.FLOPs = 0, 0
 	return l
 }
 
@@ -285,18 +301,12 @@ func (p *Planner) complete() error {
 		if use.Kernel == nil {
 			return fmt.Errorf("slot %q has no kernel on route %d", p.op.spec.Slots[i].Label, p.plan.route)
 		}
-		if l.Params.n != len(use.Kernel.Params) {
-			return fmt.Errorf("kernel %s takes %d params, got %d", use.Kernel.Name, len(use.Kernel.Params),
-				l.Params.n)
+		if l.Params.of != use.Kernel {
+			return fmt.Errorf("slot %q is put to use before the route is chosen",
+				p.op.spec.Slots[i].Label)
 		}
-		for j, f := range use.Kernel.Params {
-			if l.Params.kinds[j] == '!' {
-				return fmt.Errorf("param %s of kernel %s does not fit 32 bits", f.Name, use.Kernel.Name)
-			}
-			if l.Params.kinds[j] != f.Type[0] {
-				return fmt.Errorf("param %s of kernel %s is %s, the plan writes %c", f.Name, use.Kernel.Name,
-					f.Type, l.Params.kinds[j])
-			}
+		if err := l.Params.check(use.Kernel); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ func testKernel(name, accesses string, n int, body string) *Kernel {
 	for i, a := range accesses {
 		access := map[rune]gpu.Access{'r': gpu.Read, 'w': gpu.ReadWrite}[a]
 		fmt.Fprintf(&src, "@group(0) @binding(%d) var<storage, %s> %c: array<u32>;\n", i, access, 'x'+i)
-		k.Storage = append(k.Storage, access)
+		k.Storage = append(k.Storage, Storage{string('x' + rune(i)), "u32", access})
 	}
 	fmt.Fprintf(&src, `@group(0) @binding(%d) var<uniform> params: Params;
 @compute @workgroup_size(64)
@@ -57,6 +57,15 @@ var (
 	copyKernel = testKernel("copy", "rw", 1, "if (i < params.p0) { y[i] = x[i]; }")
 )
 
+// on is a kernel bound to values, in the order of its bindings.
+func on(k *Kernel, values ...ValueID) Use {
+	u := Use{Kernel: k}
+	for i, v := range values {
+		u.Bind = append(u.Bind, Bind(string('x'+rune(i)), v))
+	}
+	return u
+}
+
 type testReason string
 
 func (r testReason) String() string { return string(r) }
@@ -75,7 +84,7 @@ func unary(b *Builder, name string, in ValueID) ValueID {
 func (o *unaryOp) Spec() Spec {
 	return Spec{
 		Kind: "unary", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.out},
-		Slots: []Slot{{Uses: []Use{{unaryKernel, []ValueID{o.in, o.out}}}}},
+		Slots: []Slot{{Uses: []Use{on(unaryKernel, o.in, o.out)}}},
 	}
 }
 func (o *unaryOp) Corners(r *Ranges) []Corner { return r.Ends(o.in) }
@@ -83,7 +92,7 @@ func (o *unaryOp) Plan(p *Planner) error {
 	n := p.Numel(o.in)
 	p.SetDims(o.out, p.Dims(o.in)...)
 	l := p.Dispatch(0, p.Threads(n, 64))
-	l.Params.U32(n)
+	l.Params.U32("p0", n)
 	l.Bytes = int64(8 * n)
 	return nil
 }
@@ -100,7 +109,7 @@ func addOp(b *Builder, name string, x, y ValueID) ValueID {
 func (o *binaryOp) Spec() Spec {
 	return Spec{
 		Kind: "binary", Inputs: []ValueID{o.a, o.b}, Outputs: []ValueID{o.out},
-		Slots: []Slot{{Uses: []Use{{binaryKernel, []ValueID{o.a, o.b, o.out}}}}},
+		Slots: []Slot{{Uses: []Use{on(binaryKernel, o.a, o.b, o.out)}}},
 	}
 }
 func (o *binaryOp) Corners(r *Ranges) []Corner { return r.Ends(o.a, o.b) }
@@ -111,7 +120,7 @@ func (o *binaryOp) Plan(p *Planner) error {
 	}
 	n := p.Numel(o.a)
 	p.SetDims(o.out, a...)
-	p.Dispatch(0, p.Threads(n, 64)).Params.U32(n)
+	p.Dispatch(0, p.Threads(n, 64)).Params.U32("p0", n)
 	return nil
 }
 
@@ -132,9 +141,9 @@ func (o *routedOp) Spec() Spec {
 		Slots: []Slot{
 			{
 				Label: "map",
-				Uses:  []Use{{oneKernel, []ValueID{o.in, o.out}}, {manyKernel, []ValueID{o.in, o.scratch}}},
+				Uses:  []Use{on(oneKernel, o.in, o.out), on(manyKernel, o.in, o.scratch)},
 			},
-			{Label: "reduce", Uses: []Use{{}, {spreadKernel, []ValueID{o.scratch, o.out}}}},
+			{Label: "reduce", Uses: []Use{{}, on(spreadKernel, o.scratch, o.out)}},
 		},
 	}
 }
@@ -148,11 +157,11 @@ func (o *routedOp) Plan(p *Planner) error {
 	p.SetDims(o.out, rows, width)
 	route := p.Choose(preferred, reason, allowed)
 	l := p.Dispatch(0, p.Rows(rows, 64, 64))
-	l.Params.U32(rows, width)
+	l.Params.U32("p0", rows).U32("p1", width)
 	l.FLOPs = int64(rows * width)
 	if route == 1 {
 		p.SetDims(o.scratch, rows)
-		p.Dispatch(1, p.Threads(rows, 64)).Params.U32(rows, width)
+		p.Dispatch(1, p.Threads(rows, 64)).Params.U32("p0", rows).U32("p1", width)
 	}
 	return nil
 }
@@ -172,9 +181,9 @@ func (o *forkOp) Spec() Spec {
 		Kind: "fork", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.near, o.far},
 		Scratch: []ValueID{o.scratch},
 		Slots: []Slot{
-			{Label: "near", Uses: []Use{{unaryKernel, []ValueID{o.in, o.near}}}},
-			{Label: "again", Uses: []Use{{unaryKernel, []ValueID{o.near, o.scratch}}}},
-			{Label: "far", Uses: []Use{{binaryKernel, []ValueID{o.scratch, o.in, o.far}}}},
+			{Label: "near", Uses: []Use{on(unaryKernel, o.in, o.near)}},
+			{Label: "again", Uses: []Use{on(unaryKernel, o.near, o.scratch)}},
+			{Label: "far", Uses: []Use{on(binaryKernel, o.scratch, o.in, o.far)}},
 		},
 	}
 }
@@ -185,7 +194,7 @@ func (o *forkOp) Plan(p *Planner) error {
 		p.SetDims(v, p.Dims(o.in)...)
 	}
 	for slot := range 3 {
-		p.Dispatch(slot, p.Threads(n, 64)).Params.U32(n)
+		p.Dispatch(slot, p.Threads(n, 64)).Params.U32("p0", n)
 	}
 	return nil
 }
@@ -238,14 +247,14 @@ func cut(b *Builder, name string, in, rows ValueID) ValueID {
 func (o *cutOp) Spec() Spec {
 	return Spec{
 		Kind: "cut", Inputs: []ValueID{o.in, o.rows}, Outputs: []ValueID{o.out},
-		Slots: []Slot{{Uses: []Use{{copyKernel, []ValueID{o.in, o.out}}}}},
+		Slots: []Slot{{Uses: []Use{on(copyKernel, o.in, o.out)}}},
 	}
 }
 func (o *cutOp) Corners(r *Ranges) []Corner { return r.Ends(o.in, o.rows) }
 func (o *cutOp) Plan(p *Planner) error {
 	rows, width := min(p.Dim(o.in, 0), p.Int(o.rows)), p.Dim(o.in, 1)
 	p.SetDims(o.out, rows, width)
-	p.Dispatch(0, p.Threads(rows*width, 64)).Params.U32(rows * width)
+	p.Dispatch(0, p.Threads(rows*width, 64)).Params.U32("p0", rows*width)
 	return nil
 }
 
@@ -261,14 +270,14 @@ func alias(b *Builder, name string, in ValueID) ValueID {
 func (o *aliasOp) Spec() Spec {
 	return Spec{
 		Kind: "alias", Inputs: []ValueID{o.in}, Outputs: []ValueID{o.out}, Alias: true,
-		Slots: []Slot{{Uses: []Use{{copyKernel, []ValueID{o.in, o.out}}}}},
+		Slots: []Slot{{Uses: []Use{on(copyKernel, o.in, o.out)}}},
 	}
 }
 func (o *aliasOp) Corners(r *Ranges) []Corner { return r.Ends(o.in) }
 func (o *aliasOp) Plan(p *Planner) error {
 	p.SetDims(o.out, p.Dims(o.in)...)
 	if !p.Aliased() {
-		p.Dispatch(0, p.Threads(p.Numel(o.in), 64)).Params.U32(p.Numel(o.in))
+		p.Dispatch(0, p.Threads(p.Numel(o.in), 64)).Params.U32("p0", p.Numel(o.in))
 	}
 	return nil
 }

@@ -42,10 +42,14 @@ func (o *rotary) Spec() engine.Spec {
 		Kind: "apply_rotary_emb", Inputs: []engine.ValueID{o.q, o.k, o.cos, o.sin},
 		Outputs: []engine.ValueID{o.yq, o.yk},
 		Slots: []engine.Slot{
-			{Label: "q", Uses: one(o.kernel, o.q, o.cos, o.sin, o.yq)},
-			{Label: "k", Uses: one(o.kernel, o.k, o.cos, o.sin, o.yk)},
+			{Label: "q", Uses: o.uses(o.q, o.yq)},
+			{Label: "k", Uses: o.uses(o.k, o.yk)},
 		},
 	}
+}
+
+func (o *rotary) uses(x, y engine.ValueID) []engine.Use {
+	return one(o.kernel, bind("x", x), bind("cosine", o.cos), bind("sine", o.sin), bind("y", y))
 }
 
 func (o *rotary) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.q, o.k, o.cos, o.sin) }
@@ -85,7 +89,8 @@ func (o *rotary) plan(p *engine.Planner, slot int, x, y engine.ValueID) {
 	n, positions, heads, d := p.Numel(x), p.Dim(x, -3), p.Dim(x, -2), p.Dim(x, -1)
 	p.SetDims(y, p.Dims(x)...)
 	l := p.Dispatch(slot, p.Threads(n/o.vec, threadLanes))
-	l.Params.U32(n/o.vec, heads*d/o.vec, positions, d/o.vec)
+	l.Params.U32("n", n/o.vec).U32("position", heads*d/o.vec).U32("positions", positions).
+		U32("head", d/o.vec)
 	l.Bytes = 8*int64(n) + 4*int64(positions)*int64(d)
 	l.FLOPs = 3 * int64(n)
 }

@@ -47,11 +47,15 @@ func (o *rotaryHF) Spec() engine.Spec {
 		Kind: "apply_rotary_emb_hf", Inputs: args([]engine.ValueID{o.q, o.k, o.cos, o.sin}, o.start),
 		Outputs: []engine.ValueID{o.yq, o.yk},
 		Slots: []engine.Slot{
-			{Label: "q", Uses: one(o.kernel, o.q, o.cos, o.sin, o.yq)},
-			{Label: "k", Uses: one(o.kernel, o.k, o.cos, o.sin, o.yk)},
+			{Label: "q", Uses: o.uses(o.q, o.yq)},
+			{Label: "k", Uses: o.uses(o.k, o.yk)},
 		},
 		Attrs: map[string]any{"start_pos": o.start.attr()},
 	}
+}
+
+func (o *rotaryHF) uses(x, y engine.ValueID) []engine.Use {
+	return one(o.kernel, bind("x", x), bind("cosine", o.cos), bind("sine", o.sin), bind("y", y))
 }
 
 // Corners: the longest x is legal at the first start, the shortest anywhere.
@@ -86,7 +90,8 @@ func (o *rotaryHF) plan(p *engine.Planner, slot int, x, y engine.ValueID) {
 	half := d / 2 / o.vec
 	p.SetDims(y, p.Dims(x)...)
 	l := p.Dispatch(slot, p.Threads(n/2/o.vec, threadLanes))
-	l.Params.U32(n/2/o.vec, heads*half, positions, half, o.start.at(p))
+	l.Params.U32("n", n/2/o.vec).U32("position", heads*half).U32("positions", positions).
+		U32("half", half).U32("start", o.start.at(p))
 	l.Bytes = 8*int64(n) + 8*int64(positions)*int64(d)
 	l.FLOPs = 3 * int64(n)
 }

@@ -30,7 +30,7 @@ func (o *rotaryInterleaved) Spec() engine.Spec {
 	return engine.Spec{
 		Kind: "apply_rotary_emb_interleaved", Inputs: []engine.ValueID{o.x, o.freqs},
 		Outputs: []engine.ValueID{o.y},
-		Slots:   []engine.Slot{{Uses: one(o.kernel, o.x, o.freqs, o.y)}},
+		Slots:   []engine.Slot{{Uses: one(o.kernel, bind("x", o.x), bind("freqs", o.freqs), bind("y", o.y))}},
 	}
 }
 
@@ -45,7 +45,7 @@ func (o *rotaryInterleaved) Plan(p *engine.Planner) error {
 	n, period := p.Numel(o.x), p.Numel(o.freqs)
 	p.SetDims(o.y, x...)
 	l := p.Dispatch(0, p.Threads(n/2, threadLanes))
-	l.Params.U32(n/2, period/2)
+	l.Params.U32("n", n/2).U32("period", period/2)
 	l.Bytes, l.FLOPs = 8*int64(n)+4*int64(period), 3*int64(n)
 	return nil
 }

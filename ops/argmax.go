@@ -54,14 +54,14 @@ type argmax struct {
 func (o *argmax) Spec() engine.Spec {
 	s := engine.Spec{
 		Kind: "argmax", Inputs: []engine.ValueID{o.x}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, o.x, o.y)}},
+		Slots: []engine.Slot{{Uses: one(o.kernel, bind("x", o.x), bind("y", o.y))}},
 		Attrs: map[string]any{"keepdim": o.keepDim},
 	}
 	if o.split {
 		s.Scratch = []engine.ValueID{o.parts}
 		s.Slots = []engine.Slot{
-			{Label: "parts", Uses: one(o.kernel, o.x, o.parts)},
-			{Label: "final", Uses: one(o.final, o.parts, o.y)},
+			{Label: "parts", Uses: one(o.kernel, bind("x", o.x), bind("y", o.parts))},
+			{Label: "final", Uses: one(o.final, bind("parts", o.parts), bind("y", o.y))},
 		}
 	}
 	return s
@@ -80,11 +80,11 @@ func (o *argmax) Plan(p *engine.Planner) error {
 		part, parts = argmaxPart, divUp(width, argmaxPart)
 		p.SetDims(o.parts, rows, parts, 2)
 		l := p.Dispatch(1, p.Rows(rows, threadLanes, parts))
-		l.Params.U32(rows, parts)
+		l.Params.U32("rows", rows).U32("row_parts", parts)
 		l.Bytes = int64(rows) * int64(8*parts+4)
 	}
 	l := p.Dispatch(0, p.Rows(rows*parts, o.lanes, divUp(part, o.vec)))
-	l.Params.U32(rows*parts, parts, width, part)
+	l.Params.U32("parts", rows*parts).U32("row_parts", parts).U32("width", width).U32("part", part)
 	l.Bytes = 4 * int64(n+rows)
 	if o.split {
 		l.Bytes = 4*int64(n) + 8*int64(rows)*int64(parts)

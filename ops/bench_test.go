@@ -53,7 +53,11 @@ func newBench(b *testing.B, dev gpu.Device, build func(b *engine.Builder), apart
 	}
 	launch, k := live.Launch(live.Active()[0])
 	x := &bench{dev: dev, grid: launch.Grid, bytes: launch.Bytes, flops: launch.FLOPs}
-	bindings := append(slices.Clone(k.Storage), gpu.Params)
+	var bindings []gpu.Access
+	for _, s := range k.Storage {
+		bindings = append(bindings, s.Access)
+	}
+	bindings = append(bindings, gpu.Params)
 	if x.pipeline, err = dev.NewPipeline(gpu.PipelineDesc{
 		Label: k.Name, Source: k.Source,
 		Bindings: bindings,
@@ -68,15 +72,16 @@ func newBench(b *testing.B, dev gpu.Device, build func(b *engine.Builder), apart
 	shared := map[engine.ValueID]gpu.Buffer{}
 	for range max(2, min(256, int(300e6/launch.Bytes)+1)) {
 		var list []gpu.Binding
-		for i, v := range use(g, k).Bind {
+		for i, bound := range use(g, k).Bind {
+			v := bound.Value
 			info := g.Value(v)
 			buffer := shared[v]
 			if buffer == nil {
 				buffer = x.buffer(b, int(info.DType.Bytes(product(info.MaxDims))), gpu.Storage)
-				if k.Storage[i] == gpu.Read {
+				if k.Storage[i].Access == gpu.Read {
 					x.fill(b, buffer, info.DType)
 				}
-				if info.Role == engine.Input || k.Storage[i] == gpu.ReadWrite && !apart {
+				if info.Role == engine.Input || k.Storage[i].Access == gpu.ReadWrite && !apart {
 					shared[v] = buffer
 				}
 			}

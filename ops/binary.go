@@ -69,13 +69,13 @@ type binaryOp struct {
 }
 
 func (o *binaryOp) Spec() engine.Spec {
-	bind := []engine.ValueID{o.a, o.b, o.y}
+	bindings := []engine.Binding{bind("a", o.a), bind("b", o.b), bind("y", o.y)}
 	s := engine.Spec{
 		Kind: o.kind, Inputs: []engine.ValueID{o.a, o.b}, Outputs: []engine.ValueID{o.y},
 		Routes: binaryRoutes,
 		Slots: []engine.Slot{{Uses: []engine.Use{
-			binarySame:      {Kernel: o.same, Bind: bind},
-			binaryBroadcast: {Kernel: o.broadcast, Bind: bind},
+			binarySame:      {Kernel: o.same, Bind: bindings},
+			binaryBroadcast: {Kernel: o.broadcast, Bind: bindings},
 		}}},
 	}
 	if o.scaled() {
@@ -190,12 +190,14 @@ func (o *binaryOp) Plan(p *engine.Planner) error {
 		route = p.Choose(route, broadcastShapes, 1<<binaryBroadcast)
 	}
 	l := p.Dispatch(0, p.Threads(n, threadLanes))
-	l.Params.U32(n)
+	l.Params.U32("n", n)
 	if o.scaled() {
-		l.Params.F32(o.alpha)
+		l.Params.F32("alpha", o.alpha)
 	}
 	if route == binaryBroadcast {
-		l.Params.U32(dims[:o.rank]...).U32(aStride[:o.rank]...).U32(bStride[:o.rank]...)
+		putDims(&l.Params, &sizeNames, dims[:o.rank])
+		putDims(&l.Params, &aStrideNames, aStride[:o.rank])
+		putDims(&l.Params, &bStrideNames, bStride[:o.rank])
 	}
 	l.Bytes, l.FLOPs = 4*int64(o.vec)*int64(n+na+nb), int64(o.vec)*int64(n)
 	if o.scaled() && o.alpha != 1 {
@@ -243,3 +245,6 @@ func repeated(from, to []int, i int) int {
 	}
 	return at
 }
+
+// The strides of the operands in the broadcasting kernel, one for each dim.
+var aStrideNames, bStrideNames = perDim("a_stride"), perDim("b_stride")

@@ -53,7 +53,7 @@ func (o *cat) Spec() engine.Spec {
 		if !slices.Contains(s.Inputs, v) {
 			s.Inputs = append(s.Inputs, v)
 		}
-		s.Slots = append(s.Slots, engine.Slot{Label: fmt.Sprint(i), Uses: one(o.kernel, v, o.y)})
+		s.Slots = append(s.Slots, engine.Slot{Label: fmt.Sprint(i), Uses: one(o.kernel, bind("src", v), bind("dst", o.y))})
 	}
 	return s
 }

@@ -39,7 +39,8 @@ type embedding struct {
 func (o *embedding) Spec() engine.Spec {
 	return engine.Spec{
 		Kind: "embedding", Inputs: []engine.ValueID{o.table, o.indices}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, o.table, o.indices, o.y)}},
+		Slots: []engine.Slot{{Uses: one(o.kernel, bind("table", o.table), bind("indices", o.indices),
+			bind("y", o.y))}},
 	}
 }
 
@@ -49,7 +50,7 @@ func (o *embedding) Plan(p *engine.Planner) error {
 	indices, width := p.Numel(o.indices), p.Dim(o.table, 1)
 	n := indices * width / o.vec
 	l := p.Dispatch(0, p.Threads(n, threadLanes))
-	l.Params.U32(n, width/o.vec, p.Dim(o.table, 0))
+	l.Params.U32("n", n).U32("width", width/o.vec).U32("vocabulary", p.Dim(o.table, 0))
 	l.Bytes = int64(indices) * int64(4+8*width)
 	return setRows(p, o.y, o.indices, width)
 }

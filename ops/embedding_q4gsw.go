@@ -74,7 +74,8 @@ func (o *embeddingQ4GSW) Spec() engine.Spec {
 		s.Slots = append(s.Slots,
 			engine.Slot{
 				Label: partLabel(i, len(o.parts)),
-				Uses:  one(o.kernel, weights[0], weights[1], o.indices, o.y),
+				Uses: one(o.kernel, bind("nibbles", weights[0]), bind("scales", weights[1]),
+					bind("indices", o.indices), bind("y", o.y)),
 			})
 	}
 	return s
@@ -88,7 +89,8 @@ func (o *embeddingQ4GSW) Plan(p *engine.Planner) error {
 	for i := range o.parts {
 		part := &o.parts[i]
 		l := p.Dispatch(i, p.Threads(n, threadLanes))
-		l.Params.U32(n, words, o.q4.group/8, o.rows, part.first, part.rows)
+		l.Params.U32("n", n).U32("words", words).U32("group_words", o.q4.group/8).
+			U32("vocabulary", o.rows).U32("first", part.first).U32("rows", part.rows)
 		// The ids are not known here: each part stands for its share of the table.
 		share := int64(indices) * int64(part.rows) / int64(o.rows)
 		l.Bytes = 4*int64(indices) + share*(part.bytes/int64(part.rows)+4*int64(o.cols))

@@ -38,7 +38,7 @@ type layerNorm struct {
 func (o *layerNorm) Spec() engine.Spec {
 	return engine.Spec{
 		Kind: "layer_norm", Inputs: []engine.ValueID{o.x, o.weight, o.bias}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, o.x, o.weight, o.bias, o.y)}},
+		Slots: []engine.Slot{{Uses: one(o.kernel, bind("x", o.x), bind("weight", o.weight), bind("bias", o.bias), bind("y", o.y))}},
 		Attrs: map[string]any{"eps": o.eps},
 	}
 }
@@ -54,7 +54,7 @@ func (o *layerNorm) Plan(p *engine.Planner) error {
 	}
 	p.SetDims(o.y, p.Dims(o.x)...)
 	l := p.Dispatch(0, p.Rows(n/width, o.lanes, divUp(width, o.vec)))
-	l.Params.U32(n/width, width).F32(o.eps)
+	l.Params.U32("rows", n/width).U32("width", width).F32("eps", o.eps)
 	l.Bytes, l.FLOPs = 4*int64(2*n+2*width), 8*int64(n)
 	return nil
 }

@@ -147,11 +147,14 @@ func (o *linear) Spec() engine.Spec {
 			if k == nil {
 				continue
 			}
-			bind := append([]engine.ValueID{o.x}, o.parts[i].weights...)
-			if o.bias != engine.None {
-				bind = append(bind, o.bias)
+			bindings := []engine.Binding{bind("x", o.x)}
+			for j, w := range o.parts[i].weights {
+				bindings = append(bindings, bind([]string{"weights", "scales"}[j], w))
 			}
-			slot.Uses[r] = engine.Use{Kernel: k, Bind: append(bind, o.y)}
+			if o.bias != engine.None {
+				bindings = append(bindings, bind("bias", o.bias))
+			}
+			slot.Uses[r] = engine.Use{Kernel: k, Bind: append(bindings, bind("y", o.y))}
 		}
 		s.Slots = append(s.Slots, slot)
 	}
@@ -223,9 +226,9 @@ func (o *linear) Plan(p *engine.Planner) error {
 	for i := range o.parts {
 		part := &o.parts[i]
 		l := p.Dispatch(i, o.grid(p, &o.shapes[r], m, part.rows))
-		l.Params.U32(m, part.rows, o.n, part.first)
+		l.Params.U32("m", m).U32("n", part.rows).U32("stride", o.n).U32("first", part.first)
 		if o.shapes[r].tile > 0 {
-			l.Params.U32(o.k)
+			l.Params.U32("k", o.k)
 		}
 		l.Bytes = part.bytes + 4*(int64(m)*int64(o.k)+int64(m)*int64(part.rows))
 		if o.bias != engine.None {

@@ -63,8 +63,18 @@ func kernelAs(b *engine.Builder, as, template string, c shaders.Constants) *engi
 		b.Errorf("%w", err)
 		return nil
 	}
+	k := engineKernel(as, expanded)
+	if kernels.byKey == nil {
+		kernels.byKey = map[string]*engine.Kernel{}
+	}
+	kernels.byKey[key.String()] = k
+	return k
+}
+
+// engineKernel is an expanded kernel as the engine takes it.
+func engineKernel(name string, expanded shaders.Kernel) *engine.Kernel {
 	k := &engine.Kernel{
-		Name: as, Constants: expanded.Constants, Source: expanded.Source,
+		Name: name, Constants: expanded.Constants, Source: expanded.Source,
 		WorkgroupBytes: expanded.WorkgroupBytes,
 	}
 	for i, n := range expanded.WorkgroupSize {
@@ -75,21 +85,35 @@ func kernelAs(b *engine.Builder, as, template string, c shaders.Constants) *engi
 		if s.Write {
 			access = gpu.ReadWrite
 		}
-		k.Storage = append(k.Storage, access)
+		k.Storage = append(k.Storage, engine.Storage{Name: s.Name, Elem: s.Elem, Access: access})
 	}
 	for _, p := range expanded.Params {
 		k.Params = append(k.Params, trace.Param(p))
 	}
-	if kernels.byKey == nil {
-		kernels.byKey = map[string]*engine.Kernel{}
-	}
-	kernels.byKey[key.String()] = k
 	return k
 }
 
 // one is the list of uses of a slot that has the same kernel on every route.
-func one(k *engine.Kernel, bind ...engine.ValueID) []engine.Use {
-	return []engine.Use{{Kernel: k, Bind: bind}}
+func one(k *engine.Kernel, bindings ...engine.Binding) []engine.Use {
+	return []engine.Use{{Kernel: k, Bind: bindings}}
+}
+
+// bind is a value under the name of the kernel's binding that it is for.
+func bind(name string, v engine.ValueID) engine.Binding { return engine.Bind(name, v) }
+
+// perDim are the names of a kernel's fields of which it has one for each dim: size_0, size_1, ...
+func perDim(name string) (list [maxRank]string) {
+	for k := range list {
+		list[k] = fmt.Sprintf("%s_%d", name, k)
+	}
+	return list
+}
+
+// putDims writes fields of which a kernel has one for each dim.
+func putDims(p *engine.Params, names *[maxRank]string, values []int) {
+	for k, v := range values {
+		p.U32(names[k], v)
+	}
 }
 
 // ready says whether an operator can be put together: nothing went wrong so far, and every argument is a

@@ -50,7 +50,7 @@ type permute struct {
 func (o *permute) Spec() engine.Spec {
 	return engine.Spec{
 		Kind: "permute", Inputs: []engine.ValueID{o.x}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, o.x, o.y)}},
+		Slots: []engine.Slot{{Uses: one(o.kernel, bind("x", o.x), bind("y", o.y))}},
 		Attrs: map[string]any{"dims": o.order},
 	}
 }
@@ -74,7 +74,9 @@ func (o *permute) Plan(p *engine.Planner) error {
 	p.SetDims(o.y, size[:rank]...)
 	size[rank-1] /= o.vec
 	l := p.Dispatch(0, p.Threads(n, threadLanes))
-	l.Params.U32(n).U32(size[:rank]...).U32(stride[:rank]...)
+	l.Params.U32("n", n)
+	putDims(&l.Params, &sizeNames, size[:rank])
+	putDims(&l.Params, &strideNames, stride[:rank])
 	l.Bytes = 8 * int64(n) * int64(o.vec)
 	return nil
 }
@@ -101,3 +103,6 @@ func (o *permute) Reference(r *Ref) {
 	}
 	r.Set(o.y, y)
 }
+
+// The kernel's fields of which there is one for each dim.
+var sizeNames, strideNames = perDim("size"), perDim("stride")

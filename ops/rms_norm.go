@@ -39,7 +39,7 @@ type rmsNorm struct {
 func (o *rmsNorm) Spec() engine.Spec {
 	return engine.Spec{
 		Kind: "rms_norm", Inputs: []engine.ValueID{o.x, o.weight}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, o.x, o.weight, o.y)}},
+		Slots: []engine.Slot{{Uses: one(o.kernel, bind("x", o.x), bind("weight", o.weight), bind("y", o.y))}},
 		Attrs: map[string]any{"eps": o.eps},
 	}
 }
@@ -54,7 +54,7 @@ func (o *rmsNorm) Plan(p *engine.Planner) error {
 	n := p.Numel(o.x)
 	p.SetDims(o.y, p.Dims(o.x)...)
 	l := p.Dispatch(0, p.Rows(n/width, o.lanes, width/o.vec))
-	l.Params.U32(n/width, width).F32(o.eps)
+	l.Params.U32("rows", n/width).U32("width", width).F32("eps", o.eps)
 	l.Bytes = 4 * int64(2*n+width)
 	l.FLOPs = 4 * int64(n)
 	return nil

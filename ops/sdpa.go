@@ -209,24 +209,28 @@ func (o *sdpa) Spec() engine.Spec {
 	for i := range s.Slots {
 		s.Slots[i].Uses = make([]engine.Use, len(sdpaRouteNames))
 	}
-	uses := func(route, slot int, k *engine.Kernel, bind ...engine.ValueID) {
-		s.Slots[slot].Uses[route] = engine.Use{Kernel: k, Bind: bind}
+	uses := func(route, slot int, k *engine.Kernel, bindings ...engine.Binding) {
+		s.Slots[slot].Uses[route] = engine.Use{Kernel: k, Bind: bindings}
 	}
+	q, k, v, y := bind("q", o.q), bind("k", o.k), bind("v", o.v), bind("y", o.y)
+	kCache, vCache := bind("k_cache", o.kCache), bind("v_cache", o.vCache)
 	if o.most > 0 {
 		s.Scratch = append(s.Scratch, o.scores)
-		uses(sdpaMaterialized, slotUpdateCache, o.update, o.k, o.v, o.kCache, o.vCache)
-		uses(sdpaMaterialized, slotQK, o.qk, o.q, o.kCache, o.scores)
-		uses(sdpaMaterialized, slotSoftmax, o.softmax, o.scores)
-		uses(sdpaMaterialized, slotAV, o.av, o.scores, o.vCache, o.y)
+		scores := bind("scores", o.scores)
+		uses(sdpaMaterialized, slotUpdateCache, o.update, k, v, kCache, vCache)
+		uses(sdpaMaterialized, slotQK, o.qk, q, kCache, scores)
+		uses(sdpaMaterialized, slotSoftmax, o.softmax, scores)
+		uses(sdpaMaterialized, slotAV, o.av, bind("weights", o.scores), vCache, y)
 	}
 	if o.streams {
-		uses(sdpaStreaming, slotUpdateCache, o.update, o.k, o.v, o.kCache, o.vCache)
-		uses(sdpaStreaming, slotStreaming, o.streaming, o.q, o.kCache, o.vCache, o.y)
+		uses(sdpaStreaming, slotUpdateCache, o.update, k, v, kCache, vCache)
+		uses(sdpaStreaming, slotStreaming, o.streaming, q, kCache, vCache, y)
 	}
 	if o.decodes {
 		s.Scratch = append(s.Scratch, o.partO, o.partML)
-		uses(sdpaFlashDecoding, slotSplit, o.split, o.q, o.k, o.v, o.kCache, o.vCache, o.partO, o.partML)
-		uses(sdpaFlashDecoding, slotReduce, o.reduce, o.partO, o.partML, o.y)
+		partO, partML := bind("part_o", o.partO), bind("part_ml", o.partML)
+		uses(sdpaFlashDecoding, slotSplit, o.split, q, k, v, kCache, vCache, partO, partML)
+		uses(sdpaFlashDecoding, slotReduce, o.reduce, partO, partML, y)
 	}
 	return s
 }
@@ -329,7 +333,7 @@ func (o *sdpa) planUpdate(p *engine.Planner, tokens, position int) {
 	row := o.kvHeads * o.headDim
 	n := tokens * row / 4
 	l := p.Dispatch(slotUpdateCache, p.Threads(n, threadLanes))
-	l.Params.U32(n, position*row/4)
+	l.Params.U32("n", n).U32("first", position*row/4)
 	l.Bytes = 2 * int64(tokens) * (4*int64(row) + o.cacheBytes())
 }
 
@@ -341,18 +345,20 @@ func (o *sdpa) planMaterialized(p *engine.Planner, tokens, position int) {
 	o.planUpdate(p, tokens, position)
 
 	l := p.Dispatch(slotQK, p.Tiles(context, sdpaTile, tokens, sdpaTile, o.qHeads, 256))
-	l.Params.U32(tokens, context, position, stride, o.qHeads, o.kvHeads).F32(o.scale)
+	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).U32("stride", stride).
+		U32("q_heads", o.qHeads).U32("kv_heads", o.kvHeads).F32("scale", o.scale)
 	l.Bytes = o.queryBytes(tokens) + int64(context)*o.cacheBytes() + 4*seen
 	l.FLOPs = 2 * seen * int64(o.headDim)
 
 	rows := o.qHeads * tokens
 	l = p.Dispatch(slotSoftmax, p.Rows(rows, int(o.softmax.WorkgroupSize[0]), context))
-	l.Params.U32(rows, tokens, position, stride)
+	l.Params.U32("rows", rows).U32("tokens", tokens).U32("position", position).U32("stride", stride)
 	l.Bytes = 8 * seen
 	l.FLOPs = 5 * seen
 
 	l = p.Dispatch(slotAV, p.Tiles(o.headDim, 64, tokens, sdpaTile, o.qHeads, 256))
-	l.Params.U32(tokens, context, position, stride/4, o.qHeads, o.kvHeads)
+	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).
+		U32("quads", stride/4).U32("q_heads", o.qHeads).U32("kv_heads", o.kvHeads)
 	l.Bytes = 4*seen + int64(context)*o.cacheBytes() + o.queryBytes(tokens)
 	l.FLOPs = 2 * seen * int64(o.headDim)
 }
@@ -364,7 +370,8 @@ func (o *sdpa) planStreaming(p *engine.Planner, tokens, position int) {
 	tiles := divUp(rows, sdpaTile)
 	l := p.Dispatch(slotStreaming, p.Rows(tiles*o.kvHeads, 256, 256))
 	l.Grid.Idle = int64(tiles*sdpaTile-rows) * int64(o.kvHeads) * 256 / sdpaTile
-	l.Params.U32(tokens, context, position, o.kvHeads).F32(o.scale)
+	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).
+		U32("kv_heads", o.kvHeads).F32("scale", o.scale)
 	l.Bytes = 2*o.queryBytes(tokens) + 2*int64(context)*o.cacheBytes()
 	l.FLOPs = seen * (4*int64(o.headDim) + 5)
 }
@@ -379,12 +386,13 @@ func (o *sdpa) planDecode(p *engine.Planner, context int) {
 
 	groups := o.qHeads / o.heads * splits
 	l := p.Dispatch(slotSplit, p.Rows(groups, splitPositions, min(length, splitPositions)))
-	l.Params.U32(context, splits, length, o.kvHeads).F32(o.scale)
+	l.Params.U32("context", context).U32("splits", splits).U32("split_len", length).
+		U32("kv_heads", o.kvHeads).F32("scale", o.scale)
 	l.Bytes = qBytes + 8*int64(o.kvHeads)*int64(o.headDim) + 2*int64(context+1)*o.cacheBytes() + parts
 	l.FLOPs = int64(o.qHeads) * int64(context) * (4*int64(o.headDim) + 5)
 
 	l = p.Dispatch(slotReduce, p.Rows(o.qHeads, reduceLanes, reduceLanes/(o.headDim/4)*(o.headDim/4)))
-	l.Params.U32(o.qHeads, splits)
+	l.Params.U32("q_heads", o.qHeads).U32("splits", splits)
 	l.Bytes = parts + qBytes
 	l.FLOPs = 2 * int64(o.qHeads) * int64(splits) * int64(o.headDim)
 }

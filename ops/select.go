@@ -35,7 +35,7 @@ type selectRow struct {
 func (o *selectRow) Spec() engine.Spec {
 	return engine.Spec{
 		Kind: "select", Inputs: []engine.ValueID{o.x}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, o.x, o.y)}},
+		Slots: []engine.Slot{{Uses: one(o.kernel, bind("src", o.x), bind("dst", o.y))}},
 		Attrs: map[string]any{"dim": o.axis, "index": o.index},
 	}
 }

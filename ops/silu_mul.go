@@ -36,7 +36,7 @@ type siluMul struct {
 func (o *siluMul) Spec() engine.Spec {
 	return engine.Spec{
 		Kind: "silu_mul", Inputs: []engine.ValueID{o.gate, o.up}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, o.gate, o.up, o.y)}},
+		Slots: []engine.Slot{{Uses: one(o.kernel, bind("gate", o.gate), bind("up", o.up), bind("y", o.y))}},
 	}
 }
 
@@ -49,7 +49,7 @@ func (o *siluMul) Plan(p *engine.Planner) error {
 	n := p.Numel(o.gate)
 	p.SetDims(o.y, p.Dims(o.gate)...)
 	l := p.Dispatch(0, p.Threads(n/o.vec, threadLanes))
-	l.Params.U32(n / o.vec)
+	l.Params.U32("n", n/o.vec)
 	l.Bytes, l.FLOPs = 12*int64(n), 4*int64(n)
 	return nil
 }

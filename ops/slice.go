@@ -72,7 +72,7 @@ func (o *slice) Spec() engine.Spec {
 	return engine.Spec{
 		Kind: "slice", Inputs: args([]engine.ValueID{o.x}, o.start, o.length, o.end),
 		Outputs: []engine.ValueID{o.y},
-		Slots:   []engine.Slot{{Uses: one(o.kernel, o.x, o.y)}}, Attrs: attrs,
+		Slots:   []engine.Slot{{Uses: one(o.kernel, bind("src", o.x), bind("dst", o.y))}}, Attrs: attrs,
 	}
 }
 

@@ -34,7 +34,7 @@ type softmax struct {
 func (o *softmax) Spec() engine.Spec {
 	return engine.Spec{
 		Kind: "softmax", Inputs: []engine.ValueID{o.x}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, o.x, o.y)}},
+		Slots: []engine.Slot{{Uses: one(o.kernel, bind("x", o.x), bind("y", o.y))}},
 	}
 }
 
@@ -45,7 +45,7 @@ func (o *softmax) Plan(p *engine.Planner) error {
 	width, n := last(dims), p.Numel(o.x)
 	p.SetDims(o.y, dims...)
 	l := p.Dispatch(0, p.Rows(n/width, o.lanes, divUp(width, o.vec)))
-	l.Params.U32(n/width, width)
+	l.Params.U32("rows", n/width).U32("width", width)
 	l.Bytes, l.FLOPs = 8*int64(n), 5*int64(n)
 	return nil
 }

@@ -77,7 +77,7 @@ func (o *sum) Spec() engine.Spec {
 	}
 	return engine.Spec{
 		Kind: o.kind, Inputs: []engine.ValueID{o.x}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, o.x, o.y)}},
+		Slots: []engine.Slot{{Uses: one(o.kernel, bind("x", o.x), bind("y", o.y))}},
 		Attrs: map[string]any{"dims": axes, "keepdim": o.keepDims},
 	}
 }
@@ -95,10 +95,10 @@ func (o *sum) Plan(p *engine.Planner) error {
 	var l *engine.Launch
 	if o.rows {
 		l = p.Dispatch(0, p.Rows(outer, o.lanes, divUp(n, o.vec)))
-		l.Params.U32(outer, n).F32(factor)
+		l.Params.U32("rows", outer).U32("width", n).F32("factor", factor)
 	} else {
 		l = p.Dispatch(0, p.Threads(outer*inner/o.vec, o.lanes))
-		l.Params.U32(outer*inner/o.vec, n, inner/o.vec).F32(factor)
+		l.Params.U32("n", outer*inner/o.vec).U32("rows", n).U32("width", inner/o.vec).F32("factor", factor)
 	}
 	l.Bytes, l.FLOPs = 4*int64(outer)*int64(n+1)*int64(inner), int64(p.Numel(o.x))
 	var out [maxRank]int

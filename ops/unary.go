@@ -67,7 +67,7 @@ type unary struct {
 func (o *unary) Spec() engine.Spec {
 	s := engine.Spec{
 		Kind: o.kind, Inputs: []engine.ValueID{o.x}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, o.x, o.y)}},
+		Slots: []engine.Slot{{Uses: one(o.kernel, bind("x", o.x), bind("y", o.y))}},
 	}
 	if o.fn != o.kind {
 		s.Attrs = map[string]any{"approximate": "tanh"}
@@ -81,7 +81,7 @@ func (o *unary) Plan(p *engine.Planner) error {
 	n := p.Numel(o.x)
 	p.SetDims(o.y, p.Dims(o.x)...)
 	l := p.Dispatch(0, p.Threads(n/o.vec, threadLanes))
-	l.Params.U32(n / o.vec)
+	l.Params.U32("n", n/o.vec)
 	l.Bytes, l.FLOPs = 8*int64(n), int64(unaries[o.fn].flops)*int64(n)
 	return nil
 }

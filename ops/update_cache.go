@@ -35,7 +35,7 @@ func (o *updateCache) Spec() engine.Spec {
 	return engine.Spec{
 		Kind: "update_cache", Inputs: args([]engine.ValueID{o.value}, o.position),
 		State: []engine.ValueID{o.cache},
-		Slots: []engine.Slot{{Uses: one(o.kernel, o.value, o.cache)}},
+		Slots: []engine.Slot{{Uses: one(o.kernel, bind("src", o.value), bind("dst", o.cache))}},
 		Attrs: map[string]any{"input_pos": o.position.attr()},
 	}
 }

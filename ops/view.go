@@ -62,7 +62,7 @@ func (o *view) Spec() engine.Spec {
 	return engine.Spec{
 		Kind: "view", Inputs: args([]engine.ValueID{o.x}, o.dims...), Outputs: []engine.ValueID{o.y},
 		Alias: true,
-		Slots: []engine.Slot{{Uses: one(o.kernel, o.x, o.y)}},
+		Slots: []engine.Slot{{Uses: one(o.kernel, bind("src", o.x), bind("dst", o.y))}},
 		Attrs: map[string]any{"dims": dims},
 	}
 }

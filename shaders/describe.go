@@ -19,6 +19,7 @@ var (
 	structRE    = regexp.MustCompile(`struct\s+(\w+)\s*\{([^}]*)\}`)
 	constRE     = regexp.MustCompile(`const\s+(\w+)\s*(?::\s*\w+\s*)?=\s*([^;]+);`)
 	workgroupRE = regexp.MustCompile(`var\s*<\s*workgroup\s*>\s*(\w+)\s*:\s*([^;]+);`)
+	scalarRE    = regexp.MustCompile(`\b([uif]32|f16)\b`)
 	tooNewRE    = regexp.MustCompile(`\b(enable|override|const_assert|requires|diagnostic|dot4I8Packed|dot4U8Packed|unpack4xI8|unpack4xU8|pack4xI8|pack4xU8)\b`)
 )
 
@@ -87,9 +88,9 @@ func (k *Kernel) readBindings(src string, structs map[string]string) error {
 		}
 		switch {
 		case space == "storage" && (access == "" || access == "read"):
-			k.Storage = append(k.Storage, Storage{Name: name})
+			k.Storage = append(k.Storage, Storage{Name: name, Elem: scalarRE.FindString(typ)})
 		case space == "storage" && access == "read_write":
-			k.Storage = append(k.Storage, Storage{Name: name, Write: true})
+			k.Storage = append(k.Storage, Storage{Name: name, Elem: scalarRE.FindString(typ), Write: true})
 		case space == "uniform":
 			uniform = true
 			fields, ok := structs[typ]

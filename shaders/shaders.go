@@ -53,7 +53,8 @@ type Kernel struct {
 // Storage is a storage binding.
 type Storage struct {
 	Name  string
-	Write bool // read_write
+	Elem  string // the scalar that its elements are made of: "u32" of array<vec4<u32>>
+	Write bool   // read_write
 }
 
 // Param is a field of the params block.
@@ -116,7 +117,14 @@ func expand(name string, c Constants) (Kernel, error) {
 	if err := t.Execute(&b, map[string]any(c)); err != nil {
 		return Kernel{}, err
 	}
-	k := Kernel{Template: name, Constants: c.list(), Source: tidy(b.String())}
+	k, err := Read(tidy(b.String()))
+	k.Template, k.Constants = name, c.list()
+	return k, err
+}
+
+// Read is a kernel of WGSL that comes from elsewhere, described by what it says of itself.
+func Read(source string) (Kernel, error) {
+	k := Kernel{Source: source}
 	if err := k.describe(); err != nil {
 		return Kernel{}, err
 	}

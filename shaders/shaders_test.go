@@ -116,7 +116,7 @@ var<workgroup> held: array<array<vec4<f32>, tile * 2>, 8>;
 	}
 	want := Kernel{
 		Source: ok, WorkgroupSize: [3]int{8, 4, 1}, WorkgroupBytes: 1024,
-		Storage: []Storage{{"x", false}, {"y", true}}, Params: []Param{{"n", "u32", 0}},
+		Storage: []Storage{{"x", "f32", false}, {"y", "f32", true}}, Params: []Param{{"n", "u32", 0}},
 	}
 	if d := cmp.Diff(want, k); d != "" {
 		t.Error(d)

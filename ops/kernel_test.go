@@ -1,0 +1,38 @@
+package ops
+
+import (
+	"strings"
+	"testing"
+
+	"gpuscope/shaders"
+)
+
+// A kernel whose text was changed runs in place of the one that was planned for, or is refused before a plan
+// writes one field's value to another's place.
+func TestChangedTextOfAKernelIsHeldToTheBindingsAndParamsItWasPlannedFor(t *testing.T) {
+	was := kernel(tinyBuilder(), "rms_norm", shaders.Constants{"Lanes": 64, "Vec": 4})
+	for _, c := range []struct{ name, from, to, want string }{
+		{"another body", "params.eps", "(params.eps * 1.0)", ""},
+		{
+			"two fields change places", "  rows: u32,\n  width: u32,", "  width: u32,\n  rows: u32,",
+			"param 0 of kernel",
+		},
+		{"a field of another name", "eps: f32", "epsilon: f32", "param 2 of kernel"},
+		{"a binding of another name", "weight: array", "bias: array", "binding 1 of kernel"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			changed := strings.Replace(was.Source, c.from, c.to, 1)
+			if changed == was.Source {
+				t.Fatalf("the text has no %q", c.from)
+			}
+			k, err := shaders.Read(changed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = engineKernel("changed", k).StandsFor(was)
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
