@@ -3,26 +3,24 @@ package model
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"gpuscope/model/gguf"
 	"gpuscope/model/session"
 )
 
-// config is the shape of a decoder: what Touvron et al., LLaMA (2023), leave open, with grouped-query
-// attention. All numbers of it have been checked.
+// config is the shape of a decoder. All numbers of it have been checked.
 type config struct {
-	Arch     string
-	Layers   int
-	Dim      int
-	Heads    int
-	KVHeads  int // divides Heads
-	HeadDim  int
-	FFN      int
-	Vocab    int
-	Context  int // that the model was trained for
-	Eps      float32
-	RopeBase float64
+	Arch    *architecture
+	Layers  int
+	Dim     int
+	Heads   int
+	KVHeads int // divides Heads
+	HeadDim int
+	FFN     int
+	Vocab   int
+	Context int // that the model was trained for
+	Eps     float32
+	Rope    rotation
 }
 
 // Bounds that no model comes near: past them a number is damage, and products of two still fit 64 bits.
@@ -32,21 +30,14 @@ const (
 	maxVocab  = 1 << 24
 )
 
-// architectures are those that this version has a builder for, by general.architecture.
-var architectures = []string{"llama"}
-
 // readConfig takes the shape from a file's metadata, and refuses what the builder would get wrong.
 func readConfig(f *gguf.File) (config, error) {
 	var c config
 	var err error
-	if c.Arch, err = f.String("general.architecture"); err != nil {
+	if c.Arch, err = architectureOf(f); err != nil {
 		return c, err
 	}
-	if !slices.Contains(architectures, c.Arch) {
-		return c,
-			fmt.Errorf("%s: not yet: architecture %s; this version runs %v", f.Name(), c.Arch, architectures)
-	}
-	r := configReader{f: f, prefix: c.Arch + "."}
+	r := configReader{f: f, prefix: c.Arch.name + "."}
 	c.Layers = r.int("block_count", 1, maxLayers)
 	c.Dim = r.int("embedding_length", 1, maxDim)
 	c.FFN = r.int("feed_forward_length", 1, maxDim)
@@ -54,7 +45,6 @@ func readConfig(f *gguf.File) (config, error) {
 	c.Heads = r.int("attention.head_count", 1, maxDim)
 	c.KVHeads = r.intOr("attention.head_count_kv", c.Heads, 1, maxDim)
 	c.Eps = float32(r.float("attention.layer_norm_rms_epsilon", 0, 1))
-	c.RopeBase = r.floatOr("rope.freq_base", 10000, 1, 1e12)
 	if r.err != nil {
 		return c, r.err
 	}
@@ -66,13 +56,11 @@ func readConfig(f *gguf.File) (config, error) {
 		r.errorf("attention.head_count", "%d heads do not divide the embedding of %d", c.Heads, c.Dim)
 	}
 	c.HeadDim = r.intOr("attention.key_length", c.Dim/c.Heads, 1, maxDim)
-	r.same("attention.value_length", c.HeadDim, "keys and values of different lengths")
-	r.same("rope.dimension_count", c.HeadDim, "a rotation of a part of the head")
-	r.same("expert_count", 0, "a mixture of experts")
-	r.same("attention.sliding_window", 0, "attention in a sliding window")
-	if s, err := f.StringOr(r.prefix+"rope.scaling.type", "none"); err != nil || s != "none" {
-		r.errorf("rope.scaling.type", "not yet: rope scaling %q", s)
+	r.hold(only{"attention.value_length", c.HeadDim, "keys and values of different lengths"})
+	for _, o := range c.Arch.only {
+		r.hold(o)
 	}
+	c.Rope = r.rotation(c.HeadDim)
 	if c.HeadDim%4 != 0 {
 		r.errorf("attention.key_length", "a head of %d dims, want a multiple of 4", c.HeadDim)
 	}
@@ -132,10 +120,18 @@ func (r *configReader) checkFloat(key string, x, lo, hi float64, err error) floa
 	return x
 }
 
-// same refuses a number that this version has no kernels for.
-func (r *configReader) same(key string, want int, otherwise string) {
-	if n := r.intOr(key, want, math.MinInt32, math.MaxInt32); n != want {
-		r.errorf(key, "not yet: %s (%d, want %d)", otherwise, n, want)
+func (r *configReader) stringOr(key, def string) string {
+	s, err := r.f.StringOr(r.prefix+key, def)
+	if err != nil && r.err == nil {
+		r.err = err
+	}
+	return s
+}
+
+// hold refuses a number that the builder has no place for.
+func (r *configReader) hold(o only) {
+	if n := r.intOr(o.key, o.want, math.MinInt32, math.MaxInt32); n != o.want {
+		r.errorf(o.key, "not yet: %s (%d, want %d)", o.otherwise, n, o.want)
 	}
 }
 

@@ -100,13 +100,13 @@ func (m *Model) read() error {
 	if m.config, err = readConfig(m.file); err != nil {
 		return err
 	}
-	table, err := m.file.Tensor("token_embd.weight")
+	table, err := m.file.Tensor(m.config.Arch.names.embed)
 	if err != nil {
 		return err
 	}
 	if len(table.Dims) != 2 || table.Dims[0] > maxVocab {
-		return fmt.Errorf("%s: tensor token_embd.weight is %v, want [vocabulary, %d]", m.file.Name(),
-			table.Dims, m.config.Dim)
+		return fmt.Errorf("%s: tensor %s is %v, want [vocabulary, %d]", m.file.Name(),
+			table.Name, table.Dims, m.config.Dim)
 	}
 	m.config.Vocab = table.Dims[0]
 	if m.context, m.maxChunk, err = m.config.bounds(m.options.Context, m.options.MaxChunk); err != nil {
@@ -130,7 +130,7 @@ func (m *Model) Plan(limits gpu.Limits) (*engine.Graph, error) {
 func (m *Model) build(limits gpu.Limits) (*network, error) {
 	b := engine.NewBuilder(limits)
 	b.AskRoutes(m.options.Routes)
-	l := &llama{
+	l := &decoder{
 		Builder: b, config: m.config, context: m.context, kv: engine.F32,
 		w: &weights{b, m.file, map[string]bool{}},
 	}
@@ -158,7 +158,7 @@ func (m *Model) MaxChunk() int { return m.maxChunk }
 func (m *Model) Info() trace.Model {
 	c := &m.config
 	info := trace.Model{
-		Name: cmp.Or(m.string("general.name"), m.source()), Architecture: c.Arch, Source: m.source(),
+		Name: cmp.Or(m.string("general.name"), m.source()), Architecture: c.Arch.name, Source: m.source(),
 		Layers: c.Layers,
 		Dims: map[string]int{
 			"dim": c.Dim, "heads": c.Heads, "kv_heads": c.KVHeads, "head_dim": c.HeadDim, "ffn": c.FFN,

@@ -199,13 +199,35 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 			want:   "not yet: a mixture of experts (8, want 0)",
 		},
 		"rope scaling": {
-			change: set("llama.rope.scaling.type", "linear"),
-			want:   `not yet: rope scaling "linear"`,
+			change: set("llama.rope.scaling.type", "yarn"),
+			want:   `llama.rope.scaling.type: not yet: rope scaling "yarn"; this version runs none`,
 		},
-		"rope frequencies": {change: func(b *gguftest.Builder) {
-			b.F32("rope_freqs.weight", []int{16},
-				make([]float32, 16))
-		}, want: "not yet: tensor rope_freqs.weight"},
+		"rope scaling of a name that nobody knows": {
+			change: set("llama.rope.scaling.type", "spiral"),
+			want:   `llama.rope.scaling.type: not yet: rope scaling "spiral"`,
+		},
+		"rope scaling by less than nothing": {
+			change: set("llama.rope.scaling.factor", float32(-2)),
+			want:   "llama.rope.scaling.factor: -2, want 0 to 1e+06",
+		},
+		"rope scaling without end": {
+			change: set("llama.rope.scale_linear", float32(1e-30)),
+			want:   "want 0 or 1e-06 to 1e+06",
+		},
+		"rope scaling of attention": {
+			change: set("llama.rope.scaling.attn_factor", float32(1.2)),
+			want:   "not yet: attention scaled by the rotation",
+		},
+		"a rotation key that nobody knows": {
+			change: set("llama.rope.dimension_sections", []int{8, 8}),
+			want:   "llama.rope.dimension_sections: not yet: this version does not know what it does",
+		},
+		"rope frequencies of another length": {change: func(b *gguftest.Builder) {
+			b.F32("rope_freqs.weight", []int{32}, make([]float32, 32))
+		}, want: "tensor rope_freqs.weight is [32], the metadata makes it [16]"},
+		"rope frequencies of zero": {change: func(b *gguftest.Builder) {
+			b.F32("rope_freqs.weight", []int{16}, make([]float32, 16))
+		}, want: "tensor rope_freqs.weight: factor 0 is 0, want 1e-06 to 1e+06"},
 		"bias": {change: func(b *gguftest.Builder) {
 			b.F32("blk.0.attn_q.bias", []int{64},
 				make([]float32, 64))

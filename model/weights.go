@@ -2,7 +2,6 @@ package model
 
 import (
 	"encoding/binary"
-	"math"
 	"slices"
 
 	"gpuscope/engine"
@@ -98,22 +97,4 @@ func q4Scales(blocks []byte) []float32 {
 		out = append(out, gguf.Float16(binary.LittleEndian.Uint16(block)))
 	}
 	return out
-}
-
-// rope is the table of one function of the angle pos / base^(2i/d) for positions [0, context) and pairs i of
-// a head of d dims, as f32 [context, d/2]: Su et al., RoFormer (2021), equation 15. Angles are computed in
-// float64.
-func rope(b *engine.Builder, name string, context, d int, base float64,
-	f func(float64) float64,
-) engine.ValueID {
-	return b.Constant(name, engine.F32, []int{context, d / 2}, func() ([]byte, error) {
-		out := make([]byte, 0, 4*context*d/2)
-		for pos := range context {
-			for i := range d / 2 {
-				angle := float64(pos) * math.Pow(base, -2*float64(i)/float64(d))
-				out = binary.LittleEndian.AppendUint32(out, math.Float32bits(float32(f(angle))))
-			}
-		}
-		return out, nil
-	})
 }

@@ -1,0 +1,101 @@
+package model
+
+import (
+	"encoding/binary"
+	"math"
+	"testing"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/model/gguf/gguftest"
+)
+
+// The angles of a file are those of llama.cpp: what its keys and tensors say of scaling is applied, whichever
+// of them it has. The expectation is written out here in float64.
+func TestRotationIsScaledAsTheFileSays(t *testing.T) {
+	factors := make([]float32, tinyHeadDim/2)
+	for i := range factors {
+		factors[i] = 1 + float32(i)/2
+	}
+	withFactors := func(b *gguftest.Builder) { b.F32("rope_freqs.weight", []int{len(factors)}, factors) }
+	none := func(int) float64 { return 1 }
+	by := func(x float64) func(int) float64 { return func(int) float64 { return 1 / x } }
+	tests := map[string]struct {
+		keys   map[string]any
+		change func(*gguftest.Builder)
+		scale  func(pair int) float64
+	}{
+		"nothing said":      {scale: none},
+		"a factor alone":    {keys: map[string]any{"factor": float32(8)}, scale: by(8)},
+		"linear":            {keys: map[string]any{"type": "linear", "factor": float32(2.5)}, scale: by(2.5)},
+		"linear, no factor": {keys: map[string]any{"type": "linear"}, scale: none},
+		"none, a factor":    {keys: map[string]any{"type": "none", "factor": float32(8)}, scale: none},
+		"a factor of zero":  {keys: map[string]any{"factor": float32(0)}, scale: none},
+		"the key of old files": {
+			change: set("llama.rope.scale_linear", float32(4)), scale: by(4),
+		},
+		"both keys": {
+			keys: map[string]any{"factor": float32(2)}, change: set("llama.rope.scale_linear", float32(4)),
+			scale: by(2),
+		},
+		"what changes nothing": {keys: map[string]any{
+			"factor": float32(2), "original_context_length": 32, "finetuned": true, "attn_factor": float32(1),
+		}, scale: by(2)},
+		"a factor of each pair": {
+			change: withFactors, scale: func(i int) float64 { return 1 / float64(factors[i]) },
+		},
+		"both": {
+			keys: map[string]any{"factor": float32(2)}, change: withFactors,
+			scale: func(i int) float64 { return 0.5 / float64(factors[i]) },
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := tiny()
+			for key, value := range test.keys {
+				b.Set("llama.rope.scaling."+key, value)
+			}
+			if test.change != nil {
+				test.change(b)
+			}
+			m, err := Read(Options{Path: write(t, b.Bytes())})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			g, err := m.Plan(gpu.DefaultLimits())
+			if err != nil {
+				t.Fatal(err)
+			}
+			tables := map[string]func(float64) float64{"rope_cos": math.Cos, "rope_sin": math.Sin}
+			for table, f := range tables {
+				data := constant(t, g, table)
+				pairs := tinyHeadDim / 2
+				for at := range tinyContext * pairs {
+					pos, i := float64(at/pairs), at%pairs
+					angle := pos * math.Pow(10000, -2*float64(i)/tinyHeadDim) * test.scale(i)
+					got := math.Float32frombits(binary.LittleEndian.Uint32(data[4*at:]))
+					if math.Abs(float64(got)-f(angle)) > 1e-6 {
+						t.Fatalf("%s of position %v and pair %d is %v, want %v", table, pos, i, got, f(angle))
+					}
+				}
+			}
+		})
+	}
+}
+
+// constant is what a graph puts into a constant of this name.
+func constant(t *testing.T, g *engine.Graph, name string) []byte {
+	t.Helper()
+	for id := range g.Describe().Values {
+		if v := g.Value(engine.ValueID(id)); v.Name == name && v.Load != nil {
+			data, err := v.Load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return data
+		}
+	}
+	t.Fatalf("the graph has no constant %s", name)
+	return nil
+}
