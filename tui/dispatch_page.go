@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gpuscope/internal/printable"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 )
@@ -118,7 +119,7 @@ func (p *dispatchPage) render(t *theme, _ glyphs, w, h int, focused bool) []stri
 	if p.table != nil {
 		for _, n := range p.table.Table().Notes {
 			if len(lines) < h {
-				lines = append(lines, t.put(dim, cut("   "+n, w)))
+				lines = append(lines, t.put(dim, cut("   "+printable.Clean(n), w)))
 			}
 		}
 	}

@@ -18,7 +18,7 @@ type overlay struct {
 }
 
 func (a *App) show(title string, lines []string) {
-	a.over = &overlay{title: title, text: textPane{lines: lines}}
+	a.over = &overlay{title: printable.Clean(title), text: textPane{lines: lines}}
 }
 
 func (a *App) closeOverlay() { a.over = nil }

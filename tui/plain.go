@@ -122,7 +122,7 @@ type plainText struct {
 
 func (p *plainText) say(format string, args ...any) {
 	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.out, format+"\n", args...)
+		_, p.err = fmt.Fprintln(p.out, printable.Clean(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -144,9 +144,9 @@ func (p *plainText) event(e session.Event) {
 	case e.Repeated != nil:
 		p.say("repeated: step %d", e.Repeated.Step)
 	case e.Log != nil:
-		p.say("%s: %s", e.Log.Level, printable.Clean(e.Log.Text))
+		p.say("%s: %s", e.Log.Level, e.Log.Text)
 	case e.Note != nil:
-		p.say("note: %s", printable.Clean(e.Note.Text))
+		p.say("note: %s", e.Note.Text)
 	case e.State != nil && e.State.Ended:
 		p.say("ended: position %d of %d", e.State.Position, e.State.Context)
 	}

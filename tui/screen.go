@@ -86,7 +86,8 @@ func (c *canvas) draw(r rect, lines []string) {
 			c.lines[y].WriteString(blank(gap))
 			c.used[y] += gap
 		}
-		if width(l) > r.w {
+		// Text of others was cleaned where it got in. Whatever was forgotten ends here.
+		if l = printable.Styled(l); width(l) > r.w {
 			l = cut(l, r.w)
 		}
 		c.lines[y].WriteString(l)
@@ -131,7 +132,7 @@ func (a *App) header(w int) string {
 	room := w - width(state) - 2
 	text := name
 	if t := a.mirror.Trace; t != nil {
-		model, device, token := filepath.Base(t.Model.Name), deviceTexts(&t.Device), ""
+		model, device, token := filepath.Base(printable.Clean(t.Model.Name)), deviceTexts(&t.Device), ""
 		if s := a.step(); s != nil && s.Token != nil {
 			token = fmt.Sprintf(" · token %q", s.Text)
 		}
@@ -141,7 +142,7 @@ func (a *App) header(w int) string {
 			model+" · "+device[1], name+"  "+cutMiddle(model, 20)+" · "+device[2],
 			cutMiddle(model, 20)+" · "+device[2])
 	}
-	text = fit(text, room)
+	text = fit(printable.Clean(text), room)
 	if rest, ok := strings.CutPrefix(text, name); ok {
 		text = a.theme.put(strong, name) + rest
 	}
@@ -394,7 +395,7 @@ func joinParts(parts []part, w int) string {
 	for {
 		texts, worst := make([]string, len(parts)), 0
 		for i, p := range parts {
-			texts[i] = p.text
+			texts[i] = printable.Clean(p.text)
 			if p.rank >= parts[worst].rank {
 				worst = i
 			}

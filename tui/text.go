@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"gpuscope/internal/printable"
 )
 
 // Everything that measures or cuts text goes through this file, and from here through one width table
@@ -111,12 +113,12 @@ func spread(left, right string, w int) string {
 	return fit(left, w-r) + right
 }
 
-// wrapText breaks s into lines of at most w cells, at spaces where there are any. Line breaks of s are kept.
+// wrapText breaks s, cleaned, into lines of at most w cells, at spaces where there are any.
 func wrapText(s string, w int) []string {
 	if w <= 0 {
 		return nil
 	}
-	return strings.Split(ansi.Wrap(s, w, ""), "\n")
+	return strings.Split(ansi.Wrap(printable.Clean(s), w, ""), "\n")
 }
 
 // count is n with thousands separators.

@@ -100,8 +100,11 @@ func sign(s string, r rune, f form) string {
 // hidden says that a rune draws nothing of its own: a control, a format character (bidirectional marks, zero
 // widths, tags), a separator of lines, or what is to be ignored where it is not known.
 func hidden(r rune) bool {
-	if r < 0x7f {
+	switch {
+	case r < 0x7f:
 		return r < ' '
+	case r >= 0xae && r < 0x300, r >= 0x2070 && r < 0x3164:
+		return false // what frames are drawn of: lines, blocks, arrows, signs
 	}
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp,
 		unicode.Other_Default_Ignorable_Code_Point)

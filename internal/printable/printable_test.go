@@ -70,6 +70,18 @@ func TestNothingHiddenStays(t *testing.T) {
 	})
 }
 
+// The ranges that are known to hide nothing agree with the tables of Unicode.
+func TestHiddenIsWhatUnicodeSays(t *testing.T) {
+	t.Parallel()
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		want := unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp,
+			unicode.Other_Default_Ignorable_Code_Point)
+		if hidden(r) != want {
+			t.Fatalf("%U: hidden %t, want %t", r, !want, want)
+		}
+	}
+}
+
 func TestShortKeepsBothEnds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -127,7 +139,7 @@ func TestWriterPassesErrorsOn(t *testing.T) {
 }
 
 func BenchmarkStyledFrame(b *testing.B) {
-	frame := strings.Repeat("\x1b[1m▌ 12\x1b[0m  layers.0.attn.q  linear_q4gsw_gemv  96  155.16\n", 60)
+	frame := strings.Repeat("\x1b[1m▌ 12\x1b[0m  layers.0.attn.q – 96×4 "+strings.Repeat("█▌⣿", 50), 60)
 	b.SetBytes(int64(len(frame)))
 	for b.Loop() {
 		Styled(frame)

@@ -1,0 +1,83 @@
+package tui
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"gpuscope/internal/printable"
+	"gpuscope/trace"
+	"gpuscope/trace/tracetest"
+	"gpuscope/tui/tuitest"
+)
+
+// A model whose every name and text is a command to the terminal: without colours of our own a frame has no
+// escape sequence at all, and its lines are as many and as wide as the screen.
+func TestTextOfAModelDoesNotReachTheTerminal(t *testing.T) {
+	t.Parallel()
+	for _, size := range sizes {
+		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
+			t.Parallel()
+			w, h := size[0], size[1]
+			d := drive(t, w, h, tracetest.Hostile(tracetest.Llama(2, 6)), &tuitest.Script{},
+				Options{Prompt: "a" + tracetest.HostileText})
+			check := func(after string) {
+				t.Helper()
+				frame := d.app.View()
+				lines := strings.Split(frame, "\n")
+				if len(lines) > h {
+					t.Errorf("after %q the frame has %d lines on a screen of %d", after, len(lines), h)
+				}
+				for _, l := range lines {
+					if printable.Clean(l) != l || !utf8.ValidString(l) || width(l) > w {
+						t.Fatalf("after %q a line is %q, %d cells wide", after, l, width(l))
+					}
+				}
+			}
+			check("start")
+			d.app.log.Add("warn", tracetest.HostileText)
+			for _, keys := range []string{
+				"s", "s", "R", "2", "j", "j", "enter", "j", "w", "esc", "v", "esc", "F", "F", "F", "F", "g",
+				"G", "w", "esc", "enter", "tab", "G", "tab", "/", "enter", "b", "S", "3", "j", "j", "w", "esc",
+				"enter", "tab", "1", "j", "enter", "0", "?", "esc", ":", "esc", "i", "esc",
+			} {
+				d.press(keys)
+				check(keys)
+				if keys == "/" || keys == "i" {
+					d.typed("x" + tracetest.HostileText)
+					check(keys + " typed")
+				}
+			}
+		})
+	}
+}
+
+// The last barrier lets colours through and nothing else.
+func TestCanvasKeepsColoursAlone(t *testing.T) {
+	t.Parallel()
+	c := canvas{lines: make([]strings.Builder, 1), used: make([]int, 1)}
+	c.draw(rect{0, 0, 40, 1}, []string{"\x1b[1;31ma\x1b[0m\x1b[2J\x1b]0;b\x07c\r\nd\u202e"})
+	if got, want := c.String(), "\x1b[1;31ma\x1b[0m·[2J·]0;b·c·⏎d·"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestPlainModeSaysOneLineForEachEvent(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	load := func(context.Context) (*trace.Trace, error) { return tracetest.Hostile(tracetest.Llama(1, 3)), nil }
+	if err := ShowTrace(t.Context(), load, Options{Plain: true, Output: &out}); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if l := strings.TrimSuffix(line, "\n"); printable.Clean(l) != l {
+			t.Errorf("%q", l)
+		}
+	}
+	if n := strings.Count(out.String(), "\n"); n != 3 {
+		t.Errorf("%d lines of 3 steps:\n%s", n, &out)
+	}
+}
