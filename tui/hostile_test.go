@@ -40,9 +40,9 @@ func TestTextOfAModelDoesNotReachTheTerminal(t *testing.T) {
 			check("start")
 			d.app.log.Add("warn", tracetest.HostileText)
 			for _, keys := range []string{
-				"s", "s", "R", "2", "j", "j", "enter", "j", "w", "esc", "v", "esc", "F", "F", "F", "F", "g",
-				"G", "w", "esc", "enter", "tab", "G", "tab", "/", "enter", "b", "S", "3", "j", "j", "w", "esc",
-				"enter", "tab", "1", "j", "enter", "0", "?", "esc", ":", "esc", "i", "esc",
+				"s", "s", "R", "2", "j", "j", "enter", "j", "w", "esc", "v", "esc", "F", "F", "F", "F",
+				"g", "G", "w", "esc", "enter", "tab", "G", "tab", "/", "enter", "b", "S", "3", "j", "j",
+				"w", "esc", "enter", "tab", "1", "j", "enter", "0", "?", "esc", ":", "esc", "i", "esc",
 			} {
 				d.press(keys)
 				check(keys)
@@ -68,7 +68,9 @@ func TestCanvasKeepsColoursAlone(t *testing.T) {
 func TestPlainModeSaysOneLineForEachEvent(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	load := func(context.Context) (*trace.Trace, error) { return tracetest.Hostile(tracetest.Llama(1, 3)), nil }
+	load := func(context.Context) (*trace.Trace, error) {
+		return tracetest.Hostile(tracetest.Llama(1, 3)), nil
+	}
 	if err := ShowTrace(t.Context(), load, Options{Plain: true, Output: &out}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/internal/printable"
 	"gpuscope/tui"
 )
 
@@ -60,6 +61,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Sprintf(fo
 func (p *program) main(ctx context.Context, args []string) int {
 	p.args = args
 	c, args := pick(args)
+	defer p.cleanOutput()()
 	if p.heed != nil && !c.screen {
 		ctx = p.heed(ctx)
 	}
@@ -84,7 +86,7 @@ func (p *program) report(ctx context.Context, c *command, err error) int {
 	}
 	var usage usageError
 	if errors.As(err, &usage) {
-		fmt.Fprintf(p.stderr, "%s: %v (%s -h shows how)\n", name, err, name)
+		fmt.Fprintf(p.stderr, "%s: %s (%s -h shows how)\n", name, oneLine(err), name)
 		return exitUsage
 	}
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
@@ -94,13 +96,32 @@ func (p *program) report(ctx context.Context, c *command, err error) int {
 	return exitFailed
 }
 
+// cleanOutput puts a writer that cleans before standard error, and before standard output where people read
+// it: names and texts of models and traces may hold what a terminal obeys. A program that reads the output
+// gets it as it is. What it returns is to be called at the end.
+func (p *program) cleanOutput() (end func()) {
+	err := printable.NewWriter(p.stderr)
+	p.stderr = err
+	end = func() { _ = err.Flush() }
+	if p.watched {
+		out := printable.NewWriter(p.stdout)
+		p.stdout = out
+		end = func() { _, _ = out.Flush(), err.Flush() }
+	}
+	return end
+}
+
+// maxErrorLine is how many characters an error's text has at most; a line has its command's name beside it.
+const maxErrorLine = 240
+
 // oneLine is an error's text. Compilers and native libraries speak in several lines.
 func oneLine(err error) string {
 	lines := strings.Split(err.Error(), "\n")
 	for i := range lines {
 		lines[i] = strings.TrimSpace(lines[i])
 	}
-	return strings.Join(slices.DeleteFunc(lines, func(s string) bool { return s == "" }), "; ")
+	text := strings.Join(slices.DeleteFunc(lines, func(s string) bool { return s == "" }), "; ")
+	return printable.Short(text, maxErrorLine)
 }
 
 // pick finds the command. Words that name none belong to the command without a name.

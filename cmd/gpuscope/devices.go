@@ -11,6 +11,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/internal/printable"
 	"gpuscope/trace"
 )
 
@@ -97,10 +98,10 @@ func (d *deviceList) print(w io.Writer) error {
 			mark = "*"
 		}
 		l := e.info.Limits
-		fmt.Fprintf(&b, "%s %d  %s\n", mark, e.Index, e.Name)
+		fmt.Fprintf(&b, "%s %d  %s\n", mark, e.Index, printable.Clean(e.Name))
 		fmt.Fprintf(&b, "     type      %s\n", typeWords[e.info.Type])
-		fmt.Fprintf(&b, "     backend   %s%s%s\n", e.Backend, prefixed(", driver ", e.Driver),
-			prefixed(", by ", e.Vendor))
+		fmt.Fprintf(&b, "     backend   %s\n",
+			printable.Clean(e.Backend+prefixed(", driver ", e.Driver)+prefixed(", by ", e.Vendor)))
 		if e.info.Timestamps {
 			fmt.Fprintf(&b, "     timing    timestamp-query: every dispatch can be timed\n")
 		} else {
@@ -115,7 +116,7 @@ func (d *deviceList) print(w io.Writer) error {
 			l.MaxInvocations, l.MaxWorkgroupX, l.MaxWorkgroupY, l.MaxWorkgroupZ,
 			bytesText(uint64(l.MaxWorkgroupStorage)), l.MaxWorkgroups)
 	}
-	fmt.Fprintf(&b, "chosen: %d, %s\n", d.Chosen, d.Reason)
+	fmt.Fprintf(&b, "chosen: %d, %s\n", d.Chosen, printable.Clean(d.Reason))
 	_, err := w.Write(b.Bytes())
 	return err
 }

@@ -15,6 +15,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/internal/printable"
 	"gpuscope/model"
 	"gpuscope/trace"
 )
@@ -124,9 +125,9 @@ func (p *program) limits(want string) (gpu.Limits, string, error) {
 func (g *plannedGraph) printText(w io.Writer) error {
 	var b bytes.Buffer
 	m := &g.Model
-	fmt.Fprintf(&b, "%s · %s · %d layers · %.1f M parameters · %s\n", m.Name, m.Architecture, m.Layers,
-		float64(m.Parameters)/1e6, m.Quantization)
-	fmt.Fprintf(&b, "planned for %s · context %d · at most %d tokens a step\n", g.For, m.Dims["context"],
+	fmt.Fprintf(&b, "%s · %s · %d layers · %.1f M parameters · %s\n", printable.Clean(m.Name), m.Architecture,
+		m.Layers, float64(m.Parameters)/1e6, m.Quantization)
+	fmt.Fprintf(&b, "planned for %s · context %d · at most %d tokens a step\n", printable.Clean(g.For), m.Dims["context"],
 		m.Dims["max_chunk"])
 	fmt.Fprintf(&b,
 		"%d operators · %d values · %d dispatches, %d of them in %d levels at the largest shapes · %d kernels\n",

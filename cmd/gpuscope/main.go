@@ -25,14 +25,19 @@ func main() {
 
 // newProgram is the program in this process's surroundings.
 func newProgram() *program {
+	watched := term.IsTerminal(int(os.Stdout.Fd()))
 	p := &program{
 		stdin:      os.Stdin,
 		stdout:     os.Stdout,
 		stderr:     os.Stderr,
-		terminal:   term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
+		terminal:   term.IsTerminal(int(os.Stdin.Fd())) && watched,
+		watched:    watched,
 		driver:     wgpu.New(),
 		executable: os.Executable,
 		heed:       heedSignals,
+	}
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		p.status = os.Stderr
 	}
 	p.open = p.openModel
 	return p
@@ -43,7 +48,9 @@ type program struct {
 	args           []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	terminal       bool // both standard input and standard output are one
+	status         io.Writer // standard error where it is a terminal, for a line that is written over
+	terminal       bool      // both standard input and standard output are one
+	watched        bool      // standard output is one: people read it
 	driver         gpu.Driver
 	open           opener
 	executable     func() (string, error)                // this program's file, to start the engine with

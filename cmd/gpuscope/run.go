@@ -1,17 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
+	"gpuscope/internal/printable"
 	"gpuscope/model/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
@@ -266,8 +266,8 @@ func (o *output) print() error {
 		b.WriteString("\n\n")
 	}
 	t := o.mirror.Trace
-	fmt.Fprintf(&b, "%s on %s (%s, %s)\n", t.Model.Name, t.Device.Name, t.Device.Backend,
-		t.Device.AdapterType)
+	b.WriteString(printable.Clean(fmt.Sprintf("%s on %s (%s, %s)", t.Model.Name, t.Device.Name,
+		t.Device.Backend, t.Device.AdapterType)) + "\n")
 	profile := inspect.NewProfile(t).Table()
 	rows, err := profile.Select(table.Selection{})
 	if err != nil {
@@ -349,15 +349,12 @@ type progress struct {
 }
 
 func newProgress(p *program) *progress {
-	if f, ok := p.stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		return &progress{w: f}
-	}
-	return &progress{w: io.Discard}
+	return &progress{w: cmp.Or[io.Writer](p.status, io.Discard)}
 }
 
 func (g *progress) show(e session.Event) {
 	if e.Progress != nil {
-		fmt.Fprintf(g.w, "\r\x1b[K%s %d/%d", e.Progress.Phase, e.Progress.Done, e.Progress.Total)
+		fmt.Fprintf(g.w, "\r\x1b[K%s %d/%d", printable.Clean(e.Progress.Phase), e.Progress.Done, e.Progress.Total)
 		g.shown = true
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"gpuscope/internal/printable"
 )
 
 // Formats are the forms in which a table can be printed.
@@ -43,7 +45,7 @@ func (t *Table) Shown(width int) []int {
 
 // label is the text of a cell with the indentation of its row.
 func (t *Table) label(row, col int) string {
-	s := t.Cell(row, col).Text
+	s := printable.Clean(t.Cell(row, col).Text)
 	if t.Columns[col].Tree {
 		s = strings.Repeat("  ", t.Rows[row].Depth) + s
 	}
@@ -57,12 +59,12 @@ func (t *Table) printText(w io.Writer, rows []int, width int) error {
 		func(c int) bool { return slices.Contains(uniform, c) || t.empty(rows, c) })
 	var b strings.Builder
 	for _, line := range t.Title {
-		fmt.Fprintln(&b, line)
+		fmt.Fprintln(&b, printable.Clean(line))
 	}
 	var same []string
 	for _, c := range uniform {
 		if slices.Contains(t.Shown(width), c) {
-			same = append(same, t.Columns[c].Title+" "+t.Cell(rows[0], c).Text)
+			same = append(same, t.Columns[c].Title+" "+printable.Clean(t.Cell(rows[0], c).Text))
 		}
 	}
 	if len(same) > 0 {
@@ -96,7 +98,7 @@ func (t *Table) printText(w io.Writer, rows []int, width int) error {
 		line(func(c int) string { return t.label(r, c) })
 	}
 	for _, n := range t.Notes {
-		fmt.Fprintln(&b, n)
+		fmt.Fprintln(&b, printable.Clean(n))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
