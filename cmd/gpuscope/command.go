@@ -60,8 +60,11 @@ func usagef(format string, args ...any) error { return usageError{fmt.Sprintf(fo
 // main runs the command that args ask for and returns the exit status.
 func (p *program) main(ctx context.Context, args []string) int {
 	p.args = args
-	c, args := pick(args)
 	defer p.cleanOutput()()
+	c, args, err := pick(args)
+	if err != nil {
+		return p.report(ctx, c, err)
+	}
 	if p.heed != nil && !c.screen {
 		ctx = p.heed(ctx)
 	}
@@ -125,18 +128,41 @@ func oneLine(err error) string {
 }
 
 // pick finds the command. Words that name none belong to the command without a name.
-func pick(args []string) (c *command, rest []string) {
+func pick(args []string) (c *command, rest []string, err error) {
 	if len(args) > 0 && args[0] == "help" {
-		args = append(slices.Clone(args[1:]), "-h")
+		return pickHelp(args[1:])
 	}
 	if len(args) > 0 {
-		for _, c := range commands() {
-			if c.name != "" && c.name == args[0] {
-				return c, args[1:]
-			}
+		if c := named(args[0]); c != nil {
+			return c, args[1:], nil
 		}
 	}
-	return rootCommand(), args
+	return rootCommand(), args, nil
+}
+
+// pickHelp is the command of which "help" is asked for, with the flag for it.
+func pickHelp(words []string) (c *command, rest []string, err error) {
+	c = rootCommand()
+	switch {
+	case len(words) > 1:
+		return c, nil, usagef("help: unexpected argument %q", words[1])
+	case len(words) == 1:
+		if c = named(words[0]); c == nil {
+			return rootCommand(), nil, usagef("help: no command %q%s", words[0],
+				suggest(words[0], commandNames(), ""))
+		}
+	}
+	return c, []string{"-h"}, nil
+}
+
+// named is the command of that name, or nil.
+func named(name string) *command {
+	for _, c := range commands() {
+		if c.name != "" && c.name == name {
+			return c
+		}
+	}
+	return nil
 }
 
 func (p *program) run(ctx context.Context, c *command, args []string) error {

@@ -44,7 +44,7 @@ func TestEveryFlagOfTheScreenReachesTheEngine(t *testing.T) {
 	})
 	args = append(args, "--", "-model.gguf")
 	p := &program{args: args}
-	c, rest := pick(p.engineArgs())
+	c, rest, _ := pick(p.engineArgs())
 	if !c.hidden {
 		t.Fatalf("the arguments %q are those of gpuscope %s", p.engineArgs(), c.name)
 	}

@@ -354,7 +354,8 @@ func newProgress(p *program) *progress {
 
 func (g *progress) show(e session.Event) {
 	if e.Progress != nil {
-		fmt.Fprintf(g.w, "\r\x1b[K%s %d/%d", printable.Clean(e.Progress.Phase), e.Progress.Done, e.Progress.Total)
+		fmt.Fprintf(g.w, "\r\x1b[K%s %d/%d", printable.Clean(e.Progress.Phase), e.Progress.Done,
+			e.Progress.Total)
 		g.shown = true
 	}
 }

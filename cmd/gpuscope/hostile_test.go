@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"gpuscope/internal/printable"
+	"gpuscope/model/session"
+	"gpuscope/trace/tracetest"
+	"gpuscope/tui/tuitest"
+)
+
+// hostileGGUF is the demo model under a name that writes the clipboard and breaks the line.
+func hostileGGUF(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile("../../model/demo/demo.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name, hostile = "gpuscope demo", "\x1b]52;c;aA==\x07\n"
+	if len(name) != len(hostile) || !bytes.Contains(b, []byte(name)) {
+		t.Fatalf("the demo model is not called %q any more", name)
+	}
+	path := filepath.Join(t.TempDir(), "x\x1b[2J.gguf")
+	if err := os.WriteFile(path, bytes.Replace(b, []byte(name), []byte(hostile), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// clean fails where output has what a terminal obeys.
+func clean(t *testing.T, what, output string) {
+	t.Helper()
+	for line := range strings.SplitSeq(output, "\n") {
+		if printable.Clean(line) != line || !utf8.ValidString(line) {
+			t.Errorf("%s has the line %q", what, line)
+		}
+	}
+}
+
+func TestNamesOfAModelAreCleanedInWhatCommandsPrint(t *testing.T) {
+	t.Parallel()
+	path := hostileGGUF(t)
+	for _, args := range [][]string{
+		{"graph", "--device", "none", path},
+		{"graph", "--device", "none", "--format", "dot", path},
+		{"graph", "--device", "none", "--format", "json", path},
+		{"graph", "--context", "3000000000", path},
+		{"graph", "no" + tracetest.HostileText},
+		{"run", "--no" + tracetest.HostileText},
+	} {
+		var stdout, stderr bytes.Buffer
+		p := testProgram(&stdout, &stderr)
+		p.main(t.Context(), args)
+		clean(t, strings.Join(args[:len(args)-1], " ")+": stdout", stdout.String())
+		clean(t, strings.Join(args[:len(args)-1], " ")+": stderr", stderr.String())
+	}
+}
+
+// What a model generates goes to a terminal cleaned, and to a program as it is.
+func TestTextOfARunIsCleanedForPeopleAndWholeForPrograms(t *testing.T) {
+	t.Parallel()
+	for _, watched := range []bool{true, false} {
+		p, stdout, stderr := playBack(t, tuitest.Script{})
+		p.watched = watched
+		p.open = func(context.Context, *modelOptions, func(session.Event)) (session.Session, error) {
+			return tuitest.Play(tracetest.Hostile(tracetest.Llama(2, 3)), tuitest.Script{}), nil
+		}
+		if status := p.main(t.Context(), []string{"run", "-n", "2", "--timing", "off"}); status != exitDone {
+			t.Fatalf("exit %d: %s", status, stderr)
+		}
+		if watched {
+			clean(t, "stdout", strings.ReplaceAll(stdout.String(), "\t", ""))
+			continue
+		}
+		text := tracetest.HostileText
+		if !strings.Contains(stdout.String(), text) {
+			t.Errorf("the text %q is not in the output %q", text, stdout)
+		}
+		_, profile, _ := strings.Cut(stdout.String(), "\n\n")
+		clean(t, "the profile", profile)
+	}
+}
+
+func TestErrorLinesHaveAnEnd(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x\x1b[31m", 20<<10)
+	for _, args := range [][]string{
+		{long},
+		{"run", "--format", long},
+		{"run", "-n", long},
+		{"--" + long},
+		{"run", "--route", long},
+		{"graph", "--device", long},
+		{"devices", "--device", long},
+		{"run", "--trace", "/" + long + "/x.json"},
+		{"help", long},
+		{"run", "a", long},
+		{"run", "--ids", long},
+		{"/" + long + ".gguf"},
+	} {
+		var stdout, stderr bytes.Buffer
+		p := testProgram(&stdout, &stderr)
+		p.open = p.openModel
+		if status := p.main(t.Context(), args); status == exitDone {
+			t.Errorf("%.30q is taken", args)
+		}
+		line := strings.TrimSuffix(stderr.String(), "\n")
+		clean(t, "stderr", line)
+		if n := utf8.RuneCountInString(line); n > 300 || n == 0 || strings.Contains(line, "\n") {
+			t.Errorf("%.30q: %d characters of error: %.400q", args, n, line)
+		}
+	}
+}
