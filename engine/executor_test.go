@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/trace"
 )
@@ -311,6 +312,59 @@ func TestLevelsAreTheDevicesBarriers(t *testing.T) {
 			if got, want := len(x.live.Levels()), dev.Levels(); got != want {
 				t.Fatalf("%d rows: %d levels, the device saw %d", n, got, want)
 			}
+		}
+	})
+}
+
+// Each level but the first has a reason that the graph's own reads and writes bear out.
+func TestEveryLevelSaysWhatItsBarrierWaitsFor(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g, inputs, _ := randomGraph(t, gpu.DefaultLimits())
+		l, err := NewLive(g, LiveOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := rapid.SampledFrom([]int{1, 7}).Draw(t, "rows")
+		for _, v := range inputs {
+			if err := l.SetDims(v, n, width); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if l.Propagate() != nil {
+			t.Skip("operands of two lengths")
+		}
+		l.Commit()
+		uses := func(d trace.DispatchID, memory int, access gpu.Access) bool {
+			use := g.ops[g.dispatches[d].op].use(g.dispatches[d].slot, l.plans[g.dispatches[d].op].route)
+			for i, b := range use.Bind {
+				if g.memory(b.Value) == memory && use.Kernel.Storage[i].Access == access {
+					return true
+				}
+			}
+			return false
+		}
+		begins := map[trace.DispatchID]bool{}
+		for _, w := range l.Waits() {
+			begins[w.Dispatch] = true
+			m := g.memory(w.Value)
+			after, before := gpu.Read, gpu.ReadWrite // raw
+			switch w.Kind {
+			case "war":
+				after, before = gpu.ReadWrite, gpu.Read
+			case "waw":
+				after, before = gpu.ReadWrite, gpu.ReadWrite
+			}
+			if w.For >= w.Dispatch || !uses(w.Dispatch, m, after) || !uses(w.For, m, before) {
+				t.Fatalf("%+v: no such uses of %s", w, g.values[w.Value].name)
+			}
+		}
+		for i, d := range l.Levels() {
+			if begins[d] != (i > 0) {
+				t.Fatalf("level %d begins with dispatch %d, of which the waits are %v", i, d, l.Waits())
+			}
+		}
+		if len(begins) > max(0, len(l.Levels())-1) {
+			t.Fatalf("waits of dispatches that begin no level: %v, levels %v", l.Waits(), l.Levels())
 		}
 	})
 }

@@ -56,6 +56,7 @@ type Live struct {
 	isPlanned []bool // and have a plan in nextPlans
 
 	lastRun  []int // by operator: index of its last run in log.hooks, -1 none
+	newFrom  []int // by operator: changes of this run and later ones are new to it, -1 all
 	changeAt []int // by value: number of the run that changed it last, -1 before any run
 	wake     bitset
 	passWake bitset
@@ -64,7 +65,9 @@ type Live struct {
 
 	active     []trace.DispatchID // that run, in order of submission
 	levels     []trace.DispatchID // first of each level
-	routesMove bool               // active and levels must be made anew
+	waits      []trace.Wait       // what the barriers between levels wait for
+	routesMove bool               // active, levels and waits must be made anew
+	listed     int                // how often they were made
 	barriers   gpu.Barriers
 	needs      []int64 // by memory: bytes that LiveBytes counts
 }
@@ -78,8 +81,8 @@ func NewLive(g *Graph, o LiveOptions) (*Live, error) {
 		plans: make([]plan, no), nextPlans: make([]plan, no), scratchPlans: make([]plan, no),
 		requested: make([]routeRequest, no),
 		isChanged: make([]bool, nv), isPlanned: make([]bool, no), lastRun: make([]int, no),
-		changeAt: make([]int, nv),
-		wake:     newBitset(no), passWake: newBitset(no), deferred: newBitset(no), routesMove: true,
+		newFrom: make([]int, no), changeAt: make([]int, nv),
+		wake: newBitset(no), passWake: newBitset(no), deferred: newBitset(no), routesMove: true,
 		needs: make([]int64, len(g.slots)+nv),
 	}
 	if l.maxPasses == 0 {
@@ -90,7 +93,7 @@ func NewLive(g *Graph, o LiveOptions) (*Live, error) {
 	for i := range g.ops {
 		o := &g.ops[i]
 		l.plans[i], l.nextPlans[i], l.scratchPlans[i] = o.newPlan(), o.newPlan(), o.newPlan()
-		l.requested[i], l.lastRun[i] = o.request, -1
+		l.requested[i], l.lastRun[i], l.newFrom[i] = o.request, -1, -1
 		if l.static {
 			l.requested[i] = routeRequest{route: o.corner[o.largest].route}
 		}
@@ -256,7 +259,7 @@ func (l *Live) settle() {
 	}
 	for _, o := range l.planned {
 		l.isPlanned[o] = false
-		l.lastRun[o] = -1
+		l.lastRun[o], l.newFrom[o] = -1, -1
 	}
 	clear(l.wake)
 	clear(l.passWake)
@@ -299,12 +302,19 @@ func (l *Live) Levels() []trace.DispatchID {
 	return l.levels
 }
 
+// Waits are what the barriers between levels wait for, in order of submission.
+func (l *Live) Waits() []trace.Wait {
+	l.listDispatches()
+	return l.waits
+}
+
 func (l *Live) listDispatches() {
 	if !l.routesMove {
 		return
 	}
 	l.routesMove = false
-	l.active, l.levels = l.active[:0], l.levels[:0]
+	l.listed++
+	l.active, l.levels, l.waits = l.active[:0], l.levels[:0], l.waits[:0]
 	l.barriers.Begin()
 	l.barriers.BeginPass()
 	for i := range l.g.dispatches {
@@ -321,8 +331,25 @@ func (l *Live) listDispatches() {
 		if l.barriers.Dispatch() || len(l.active) == 1 {
 			l.levels = append(l.levels, trace.DispatchID(i))
 		}
+		for _, w := range l.barriers.Waits() {
+			l.waits = append(l.waits, l.wait(d, use, w))
+		}
 	}
 	l.barriers.EndPass()
+}
+
+// wait is what a barrier before the dispatch named last waits for, as a trace has it. A value that a dispatch
+// reads and writes in place waits, above all, for who wrote it.
+func (l *Live) wait(d *dispatch, use Use, w gpu.Wait) trace.Wait {
+	bound := slices.IndexFunc(use.Bind, func(b Binding) bool { return l.g.memory(b.Value) == w.Buffer })
+	t := trace.Wait{
+		Dispatch: l.active[len(l.active)-1], For: l.active[w.For], Kind: w.Hazard.String(),
+		Value: use.Bind[bound].Value,
+	}
+	if w.Hazard == gpu.WriteAfterWrite && slices.Contains(d.reads, t.Value) {
+		t.Kind = gpu.ReadAfterWrite.String()
+	}
+	return t
 }
 
 // Launch is the plan in force of a dispatch slot, and the kernel it runs; nil where the slot is not in use.

@@ -255,6 +255,43 @@ func TestFixpointRecordsGlitchesAndDeferrals(t *testing.T) {
 	}
 }
 
+// A run that refused has taken nothing in: its next one is caused by what caused it, too.
+func TestFixpointRecordsWhatARunThatIsTriedAgainIsCausedBy(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	far, near := x, x
+	for i := range 4 {
+		far = unary(b, fmt.Sprint("far", i), far)
+	}
+	near = unary(b, "near", near)
+	l := newLive(t, finish(t, b, addOp(b, "sum", near, far)), LiveOptions{Order: Fixpoint})
+	if err := resize(l, x, 7, width); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	trigger, hook := 0, 0
+	for i, p := range l.log.passes {
+		for ; hook < p.hookEnd; hook++ {
+			h := l.log.hooks[hook]
+			var by []string
+			for ; trigger < h.triggerEnd; trigger++ {
+				by = append(by, l.g.values[l.log.triggers[trigger]].name)
+			}
+			got = append(got, fmt.Sprintf("pass %d %s by %s", i, l.g.ops[h.op].name, strings.Join(by, " ")))
+		}
+	}
+	want := []string{
+		"pass 0 far0 by x", "pass 0 near by x",
+		"pass 1 far1 by far0", "pass 1 sum by near",
+		"pass 2 far2 by far1", "pass 2 sum by near",
+		"pass 3 far3 by far2", "pass 3 sum by near far3",
+		"pass 4 sum by far3",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestRoutesFollowLiveRows(t *testing.T) {
 	b := NewBuilder(gpu.DefaultLimits())
 	x := rowsInput(b, "x")

@@ -154,7 +154,7 @@ func (l *Live) run(o int, wake *bitset) error {
 	op := &l.g.ops[o]
 	hook := l.log.hook(OpID(o))
 	for _, v := range op.spec.Inputs {
-		if l.isChanged[v] && l.changeAt[v] >= l.lastRun[o] {
+		if l.isChanged[v] && l.changeAt[v] >= l.newFrom[o] {
 			l.log.triggers = append(l.log.triggers, v)
 		}
 	}
@@ -175,6 +175,9 @@ func (l *Live) run(o int, wake *bitset) error {
 		l.log.end(hook, start)
 		return err
 	}
+	// A run that refused has taken nothing in. One that did not may have taken in what its pass had changed
+	// so far, but it is that pass's changes that make it run again in the next.
+	l.newFrom[o] = l.log.passes[len(l.log.passes)-1].hookStart
 	if l.static {
 		l.pin(op, into)
 	}

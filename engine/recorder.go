@@ -18,6 +18,7 @@ type Recorder struct {
 	fresh   []trace.Plan // not handed out yet
 	steps   int
 	levels  []trace.DispatchID
+	waits   []trace.Wait
 	resizes int // of the executor, up to the last step recorded
 }
 
@@ -116,9 +117,10 @@ func (r *Recorder) Step() ([]trace.Plan, trace.Step) {
 		}
 	}
 	active := x.live.Active()
-	if levels := x.live.Levels(); r.levels == nil || !slices.Equal(levels, r.levels) {
-		r.levels = append([]trace.DispatchID{}, levels...)
-		step.Levels = r.levels
+	levels, waits := x.live.Levels(), x.live.Waits()
+	if r.levels == nil || !slices.Equal(levels, r.levels) || !slices.Equal(waits, r.waits) {
+		r.levels, r.waits = slices.Clone(levels), slices.Clone(waits)
+		step.Levels, step.Waits = r.levels, r.waits
 	}
 	step.Dispatches = make([]trace.StepDispatch, len(active))
 	for i, id := range active {

@@ -21,7 +21,7 @@ type ResizeLog struct {
 }
 
 // Each record below begins where the one before it ends in the lists it points into.
-type loggedPass struct{ dirtyEnd, hookEnd, changeStart int }
+type loggedPass struct{ dirtyEnd, hookStart, hookEnd, changeStart int }
 
 type loggedHook struct {
 	op                             OpID
@@ -59,7 +59,10 @@ func (l *ResizeLog) begin(o Order) {
 func (l *ResizeLog) pass(dirty []ValueID) {
 	l.dirty = append(l.dirty, dirty...)
 	l.passes = append(l.passes,
-		loggedPass{dirtyEnd: len(l.dirty), hookEnd: len(l.hooks), changeStart: len(l.changes)})
+		loggedPass{
+			dirtyEnd: len(l.dirty), hookStart: len(l.hooks), hookEnd: len(l.hooks),
+			changeStart: len(l.changes),
+		})
 }
 
 // changedInPass are the values that the last pass changed, each once: what makes the next pass.

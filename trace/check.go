@@ -18,6 +18,7 @@ var (
 	Phases       = []string{"prefill", "decode", "execute"}
 	TimingLevels = []string{"off", "step", "block", "dispatch"}
 	Orders       = []string{"", "topological", "fixpoint"}
+	Hazards      = []string{"raw", "war", "waw"}
 	ValueKinds   = []string{"tensor", "symint"}
 	ValueRoles   = []string{"input", "output", "constant", "state", "intermediate", "scratch", "symint"}
 )
@@ -194,6 +195,12 @@ func (c *checker) steps() {
 		}
 		for j, d := range s.Levels {
 			c.id(int(d), len(c.t.Graph.Dispatches), "steps[%d].levels[%d]", i, j)
+		}
+		for j, w := range s.Waits {
+			c.id(int(w.Dispatch), len(c.t.Graph.Dispatches), "steps[%d].waits[%d].dispatch", i, j)
+			c.id(int(w.Value), len(c.t.Graph.Values), "steps[%d].waits[%d].value", i, j)
+			c.id(int(w.For), len(c.t.Graph.Dispatches), "steps[%d].waits[%d].for", i, j)
+			c.word(w.Kind, Hazards, "steps[%d].waits[%d].kind", i, j)
 		}
 		for j := range s.Resize.Passes {
 			c.pass(&s.Resize.Passes[j], i, j)

@@ -148,7 +148,7 @@ func (r *Recorder) drop() {
 	for i := first; i < len(r.t.Steps); i++ {
 		steps = append(steps, r.t.Steps[i].renumber(func(id PlanID) PlanID { return moved[id] }))
 	}
-	steps[0].Dims, steps[0].Levels = inherited(r.t.Steps[:first+1])
+	steps[0].Dims, steps[0].Levels, steps[0].Waits = inherited(r.t.Steps[:first+1])
 	r.t.Steps, r.used = steps, used
 	r.t.DroppedSteps += first
 }
@@ -180,7 +180,7 @@ func (r *Recorder) keepPlans(needed []bool) (moved []PlanID) {
 
 // inherited is what the last of several steps must say of dims and levels when it stands without the others:
 // all that they changed.
-func inherited(steps []Step) (dims []LiveDims, levels []DispatchID) {
+func inherited(steps []Step) (dims []LiveDims, levels []DispatchID, waits []Wait) {
 	latest := map[ValueID]int{} // place in dims
 	for i := range steps {
 		for _, d := range steps[i].Dims {
@@ -192,8 +192,8 @@ func inherited(steps []Step) (dims []LiveDims, levels []DispatchID) {
 			dims = append(dims, d)
 		}
 		if len(steps[i].Levels) > 0 {
-			levels = steps[i].Levels
+			levels, waits = steps[i].Levels, steps[i].Waits
 		}
 	}
-	return dims, levels
+	return dims, levels, waits
 }

@@ -86,6 +86,7 @@ func readSchema(t *testing.T) *schema {
 var words = map[string][]string{
 	"Value.kind": trace.ValueKinds, "Value.role": trace.ValueRoles, "Step.phase": trace.Phases,
 	"Step.timing": trace.TimingLevels, "Resize.order": trace.Orders,
+	"Wait.kind": trace.Hazards,
 }
 
 func TestSchemaHasEveryFieldOfTheGoTypesAndNoOther(t *testing.T) {

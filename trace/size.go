@@ -10,6 +10,7 @@ func (p *Plan) size() int64 {
 // size is about how many bytes of memory a step holds.
 func (s *Step) size() int64 {
 	n := int64(unsafe.Sizeof(*s)) + listSize(s.Tokens) + listSize(s.Dims) + listSize(s.Levels) +
+		listSize(s.Waits) +
 		listSize(s.Top) + listSize(s.Dispatches) +
 		int64(len(s.Text)) + 64*int64(len(s.SymInts)+len(s.Sampling)) + listSize(s.CPU.Compiled)
 	for i := range s.Dispatches {

@@ -284,6 +284,7 @@ type Step struct {
 	Dims     []LiveDims       `json:"dims,omitempty"`    // that changed since the step before
 	// first of each, where they differ from the step before
 	Levels     []DispatchID   `json:"levels,omitempty"`
+	Waits      []Wait         `json:"waits,omitempty"` // what the barriers between levels wait for
 	Top        []Candidate    `json:"top,omitempty"`
 	Sampling   map[string]any `json:"sampling,omitempty"`
 	Resize     Resize         `json:"resize"`
@@ -294,6 +295,15 @@ type Step struct {
 	Memory     Memory         `json:"memory"`
 
 	Unknown *Unknown `json:"-"` // fields of a later minor version
+}
+
+// Wait is what the barrier before a dispatch waits for; the dispatch begins a level. A barrier waits for
+// everything before it; these are the uses that made it necessary.
+type Wait struct {
+	Dispatch DispatchID `json:"dispatch"`
+	Value    ValueID    `json:"value"` // that the dispatch uses
+	Kind     string     `json:"kind"`  // raw, war, waw: read after write, ...
+	For      DispatchID `json:"for"`   // used the value, or another that had its slot before, last
 }
 
 // LiveDims are the live dims of a value.

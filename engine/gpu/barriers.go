@@ -24,7 +24,32 @@ type Barriers struct {
 	begun     bool // the pass has a dispatch
 	joined    bool // the pass's first dispatch counted as one level with the dispatch before the pass
 	levels    int
+	first     uint32 // number of the recording's first dispatch
+	// Transitions of the dispatch that is being named, and of the one named last.
+	pending, waits []Wait
 }
+
+// Wait is one transition that a barrier makes: what the dispatch behind it waits for.
+type Wait struct {
+	Buffer int
+	Hazard Hazard
+	// For is the dispatch that used the buffer last, counted from 0 in the recording; -1 is a copy.
+	For int
+}
+
+// Hazard is the order that a barrier keeps.
+type Hazard uint8
+
+// The hazards. Some transitions keep no order: a buffer that was read is read in another way.
+const (
+	NoHazard Hazard = iota
+	ReadAfterWrite
+	WriteAfterRead
+	WriteAfterWrite
+)
+
+// String is the hazard's name in traces.
+func (h Hazard) String() string { return [...]string{"none", "raw", "war", "waw"}[h] }
 
 // bufferUse is the last use of a buffer.
 type bufferUse struct {
@@ -44,10 +69,27 @@ const (
 	copyTo       = useUniform + 2
 )
 
+// writes says whether the use changes the buffer.
+func (k useKind) writes() bool { return k == useReadWrite || k == copyTo }
+
+// hazard is what a use after another must be ordered for.
+func (k useKind) hazard(after useKind) Hazard {
+	switch {
+	case after.writes() && k.writes():
+		return WriteAfterWrite
+	case after.writes():
+		return ReadAfterWrite
+	case k.writes():
+		return WriteAfterRead
+	}
+	return NoHazard
+}
+
 // Begin starts a recording.
 func (b *Barriers) Begin() {
 	b.recording++
 	b.levels, b.inPass, b.split, b.forced = 0, false, false, false
+	b.first, b.pending, b.waits = b.dispatch, b.pending[:0], b.waits[:0]
 }
 
 // BeginPass opens a pass.
@@ -74,8 +116,14 @@ func (b *Barriers) Dispatch() bool {
 	}
 	b.forced, b.split, b.begun = false, false, true
 	b.dispatch++
+	b.pending, b.waits = b.waits[:0], b.pending
 	return forced
 }
+
+// Waits are the transitions of the barriers that stand between the last dispatch and the one before it, in
+// the order in which they were named. They are good until the next Dispatch or Begin. A dispatch for which
+// Dispatch was false may have some too: of a barrier before its pass.
+func (b *Barriers) Waits() []Wait { return b.waits }
 
 // Copy says that a buffer is copied to another between passes; to is negative where it is not a device
 // buffer.
@@ -99,10 +147,19 @@ func (b *Barriers) use(buffer int, kind useKind) {
 	switch {
 	case last.recording != b.recording: // the first use of the recording
 		return
-	case last.kind == kind && kind != useReadWrite && kind != copyTo:
+	case last.kind == kind && !kind.writes():
 		return
+	case b.inPass && last.pass == b.pass && last.dispatch == b.dispatch: // bound twice by one dispatch
+		return
+	}
+	wait := Wait{buffer, kind.hazard(last.kind), int(last.dispatch - b.first)}
+	if last.kind == copyFrom || last.kind == copyTo {
+		wait.For = -1
+	}
+	b.pending = append(b.pending, wait)
+	switch {
 	case b.inPass && last.pass == b.pass:
-		b.forced = b.forced || last.dispatch != b.dispatch // else it is bound twice by one dispatch
+		b.forced = true
 	case !b.inPass || !b.begun:
 		b.split = b.levels > 0
 	case b.joined: // the barrier stands before the pass, so its first dispatch did begin a level

@@ -17,6 +17,12 @@ func play(script string) (b *Barriers, forced []bool) {
 }
 
 func playOn(b *Barriers, script string, forced *[]bool) {
+	playEach(b, script, func(_ int, f bool) { *forced = append(*forced, f) })
+}
+
+// playEach calls then after each dispatch, with its number and what Dispatch said.
+func playEach(b *Barriers, script string, then func(i int, forced bool)) {
+	dispatches := 0
 	b.Begin()
 	b.BeginPass()
 	for _, word := range strings.Fields(script) {
@@ -38,7 +44,8 @@ func playOn(b *Barriers, script string, forced *[]bool) {
 		for _, w := range writes {
 			b.Touch(int(w-'a'), ReadWrite)
 		}
-		*forced = append(*forced, b.Dispatch())
+		then(dispatches, b.Dispatch())
+		dispatches++
 	}
 	b.EndPass()
 }
@@ -141,4 +148,34 @@ func conflict(a, b string) bool {
 	ra, wa, _ := strings.Cut(a, ":")
 	rb, wb, _ := strings.Cut(b, ":")
 	return strings.ContainsAny(wa, rb+wb) || strings.ContainsAny(wb, ra+wa)
+}
+
+func TestBarriersSayWhatTheyWaitFor(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, script, want string }{
+		{"a chain", "a:b b:c", "1: b raw 0"},
+		{"the writer and not an earlier barrier", "a:b a:c c:d b:e", "2: c raw 1, 3: b raw 0"},
+		{"the last reader", "a:b a:c x:a", "2: a war 1"},
+		{"write after write", ":a x:b :a", "2: a waw 0"},
+		{"two transitions of one barrier", ":a :b ab:c", "2: a raw 0, 2: b raw 1"},
+		{"what was read already has nobody to wait for", ":a a:b a:c", "1: a raw 0"},
+		{"a copy", ":a a>b b:c", "1: a raw 0, 1: b raw -1"},
+		{"across passes", ":a | a:b", "1: a raw 0"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []string
+			b := &Barriers{}
+			for range 2 { // a recording knows nothing of the one before
+				got = got[:0]
+				playEach(b, tt.script, func(i int, _ bool) {
+					for _, w := range b.Waits() {
+						got = append(got, fmt.Sprintf("%d: %c %s %d", i, 'a'+rune(w.Buffer), w.Hazard, w.For))
+					}
+				})
+			}
+			if s := strings.Join(got, ", "); s != tt.want {
+				t.Errorf("%s: waits %q, want %q", tt.script, s, tt.want)
+			}
+		})
+	}
 }

@@ -164,6 +164,16 @@ func (f fixer) step(i int) {
 	f.word(&s.Timing, trace.TimingLevels)
 	f.word(&s.Resize.Order, trace.Orders)
 	ids(&s.Levels, len(tr.Graph.Dispatches))
+	if len(tr.Graph.Values) == 0 || len(tr.Graph.Dispatches) == 0 {
+		s.Waits = nil
+	}
+	for j := range s.Waits {
+		w := &s.Waits[j]
+		w.Value %= trace.ValueID(len(tr.Graph.Values))
+		w.Dispatch %= trace.DispatchID(len(tr.Graph.Dispatches))
+		w.For %= trace.DispatchID(len(tr.Graph.Dispatches))
+		f.word(&w.Kind, trace.Hazards)
+	}
 	if len(tr.Graph.Values) == 0 {
 		s.Dims = nil
 	}
