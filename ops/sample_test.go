@@ -40,6 +40,7 @@ var samples = map[string]func(t *rapid.T) *trial{
 	"softmax":                      sampleSoftmax,
 	"sub":                          func(t *rapid.T) *trial { return sampleBinary(t, "sub") },
 	"sum":                          func(t *rapid.T) *trial { return sampleSum(t, "sum") },
+	"topk":                         sampleTopK,
 	"update_cache":                 sampleUpdateCache,
 	"view":                         sampleView,
 

@@ -37,6 +37,7 @@ var Table = []Info{
 	{Kind: "softmax", New: []string{"Softmax"}},
 	{Kind: "sub", New: []string{"Sub"}, Routes: binaryRoutes},
 	{Kind: "sum", New: []string{"Sum"}},
+	{Kind: "topk", New: []string{"TopK"}},
 	{Kind: "update_cache", New: []string{"UpdateCache"}},
 	{Kind: "view", New: []string{"View"}},
 

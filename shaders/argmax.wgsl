@@ -14,16 +14,7 @@ struct Params {
 
 {{template "flat_group" .}}
 {{template "reduce_first_largest" .}}
-// Elements are compared as unsigned keys of the same order: exact, with one answer for NaN, and -0 equal to
-// 0. No element has the key 0.
-fn key_of(bits: u32) -> u32 {
-  let magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) {
-    return 0xffffffffu;
-  }
-  return select(0x80000000u - magnitude, 0x80000000u + magnitude, bits == magnitude);
-}
-
+{{template "key_of" .}}
 @compute @workgroup_size({{.Lanes}})
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {

@@ -1,0 +1,151 @@
+package ops
+
+import (
+	"math"
+	"slices"
+
+	"gpuscope/engine"
+	"gpuscope/shaders"
+)
+
+// topKTile is how many elements a workgroup sorts at a time, and MaxTopK the largest k.
+const (
+	topKTile = 1024
+	MaxTopK  = 64
+)
+
+// TopK adds topk: the k largest elements along the last dim with their places, best first, and what is needed
+// for their probabilities. Elements are ordered as argmax has them: of equals the first, -0 equal to 0, a NaN
+// before any number.
+//
+//	x       [..., N], N at least k
+//	k       1 to 64
+//	values  [..., k]
+//	ids     [..., k], i32: places in the row
+//	stats   [..., 4]: the largest finite element, the sum of exp(x - largest) over the finite ones, how many
+//	        elements are NaN, how many are infinite. Without a finite element the first two are 0.
+//
+// So exp(value - largest) / sum is the probability of a value, and a decoder reads back k pairs and not its
+// logits. Two dispatches whatever N is: parts sorts 1024 elements in each workgroup, final puts together the
+// best of a row's parts. The same input gives the same bytes.
+func TopK(b *engine.Builder, name string, x engine.ValueID, k int) (values, ids, stats engine.ValueID) {
+	if !ready(b, x) {
+		return engine.None, engine.None, engine.None
+	}
+	if most := min(MaxTopK, last(b.MinDims(x))); k < 1 || k > most {
+		b.Errorf("%s: the top %d of %s %v, want 1 to %d", name, k, b.Name(x), b.MinDims(x), most)
+		return engine.None, engine.None, engine.None
+	}
+	o := &topK{
+		x: x, k: k, values: b.Tensor(name+".values", engine.F32), ids: b.Tensor(name+".ids", engine.I32),
+		stats: b.Tensor(name+".stats", engine.F32),
+		best:  b.Scratch(name+".best", engine.U32), sums: b.Scratch(name+".sums", engine.F32),
+		lanes: lanesFor(b, topKTile),
+	}
+	c := shaders.Constants{"Lanes": o.lanes, "Tile": topKTile, "K": k}
+	o.parts, o.merge = kernel(b, "topk", c), kernel(b, "topk_merge", c)
+	b.Add(name, o)
+	return o.values, o.ids, o.stats
+}
+
+type topK struct {
+	x, values, ids, stats engine.ValueID
+	best, sums            engine.ValueID // scratch: the best k of each part as keys and places, its stats
+	k, lanes              int
+	parts, merge          *engine.Kernel
+}
+
+func (o *topK) Spec() engine.Spec {
+	best, sums := bind("best", o.best), bind("sums", o.sums)
+	return engine.Spec{
+		Kind: "topk", Inputs: []engine.ValueID{o.x},
+		Outputs: []engine.ValueID{o.values, o.ids, o.stats},
+		Scratch: []engine.ValueID{o.best, o.sums},
+		Slots: []engine.Slot{
+			{Label: "parts", Uses: one(o.parts, bind("x", o.x), best, sums)},
+			{Label: "final", Uses: one(o.merge, best, sums, bind("values", o.values), bind("ids", o.ids),
+				bind("stats", o.stats))},
+		},
+		Attrs: map[string]any{"k": o.k},
+	}
+}
+
+func (o *topK) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.x) }
+
+func (o *topK) Plan(p *engine.Planner) error {
+	dims := p.Dims(o.x)
+	if len(dims) == 0 || last(dims) < o.k {
+		return p.Errorf("the top %d of x %v, want at least as many elements in a row", o.k, dims)
+	}
+	width, n := last(dims), p.Numel(o.x)
+	rows, parts := n/width, divUp(width, topKTile)
+	var out [maxRank]int
+	rank := copy(out[:], dims)
+	out[rank-1] = o.k
+	p.SetDims(o.values, out[:rank]...)
+	p.SetDims(o.ids, out[:rank]...)
+	out[rank-1] = 4
+	p.SetDims(o.stats, out[:rank]...)
+	p.SetDims(o.best, rows, parts, o.k, 2)
+	p.SetDims(o.sums, rows, parts, 4)
+	between := int64(rows) * int64(parts) * int64(8*o.k+16)
+
+	l := p.Dispatch(0, p.Rows(rows*parts, o.lanes, o.lanes))
+	l.Params.U32("parts", rows*parts).U32("row_parts", parts).U32("width", width)
+	l.Bytes, l.FLOPs = 4*int64(n)+between, 3*int64(n)
+
+	rounds := 1 + divUp(max(0, parts*o.k-topKTile), topKTile-o.k)
+	l = p.Dispatch(1, p.Rows(rows, o.lanes, o.lanes))
+	l.Params.U32("rows", rows).U32("row_parts", parts).U32("rounds", rounds)
+	l.Bytes = between + int64(rows)*int64(8*o.k+16)
+	l.FLOPs = 3 * int64(rows) * int64(parts)
+	return nil
+}
+
+func (o *topK) Reference(r *Ref) {
+	x := r.Tensor(o.x)
+	rows, width := x.rows()
+	shape := func(n int) []int { return append(slices.Clone(x.Dims[:len(x.Dims)-1]), n) }
+	values, ids, stats := zeros(shape(o.k)...), zeros(shape(o.k)...), zeros(shape(4)...)
+	places := make([]int, width)
+	for i := range rows {
+		row, s := x.row(i), stats.row(i)
+		largest := math.Inf(-1)
+		for j, v := range row {
+			places[j] = j
+			switch {
+			case math.IsNaN(v):
+				s[2]++
+			case math.IsInf(v, 0):
+				s[3]++
+			default:
+				largest = max(largest, v)
+			}
+		}
+		for _, v := range row {
+			if !math.IsNaN(v) && !math.IsInf(v, 0) {
+				s[0] = largest
+				s[1] += math.Exp(v - largest)
+			}
+		}
+		slices.SortStableFunc(places, func(a, b int) int { return byRank(row[a], row[b]) })
+		for j, at := range places[:o.k] {
+			values.row(i)[j], ids.row(i)[j] = row[at], float64(at)
+		}
+	}
+	r.Set(o.values, values)
+	r.Set(o.ids, ids)
+	r.Set(o.stats, stats)
+}
+
+// byRank orders the largest first, and a NaN before any number.
+func byRank(a, b float64) int {
+	switch aNaN, bNaN := math.IsNaN(a), math.IsNaN(b); {
+	case aNaN && bNaN || a == b:
+		return 0
+	case aNaN || a > b && !bNaN:
+		return -1
+	default:
+		return 1
+	}
+}

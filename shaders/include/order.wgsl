@@ -1,0 +1,40 @@
+{{define "key_of"}}
+// Elements are compared as unsigned keys of the same order: exact, with one answer for NaN, and -0 equal to
+// 0. No element has the key 0.
+fn key_of(bits: u32) -> u32 {
+  let magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) {
+    return 0xffffffffu;
+  }
+  return select(0x80000000u - magnitude, 0x80000000u + magnitude, bits == magnitude);
+}
+{{end}}
+{{define "sort_pairs"}}
+// Pairs of a key and a place, as many as a workgroup sorts at a time.
+var<workgroup> keys: array<u32, {{.Tile}}>;
+var<workgroup> places: array<u32, {{.Tile}}>;
+
+// Sorts the pairs: the largest key first, and of equal keys the smallest place. Every lane must call it.
+// Source: Batcher, Sorting networks and their applications (1968), the bitonic one.
+fn sort_pairs(lane: u32) {
+  workgroupBarrier();
+  for (var size = 2u; size <= {{.Tile}}u; size <<= 1u) {
+    for (var stride = size >> 1u; stride > 0u; stride >>= 1u) {
+      for (var t = lane; t < {{div .Tile 2}}u; t += {{.Lanes}}u) {
+        let i = 2u * t - (t & (stride - 1u));
+        let j = i + stride;
+        let a = vec2<u32>(keys[i], places[i]);
+        let b = vec2<u32>(keys[j], places[j]);
+        let wrong = b.x > a.x || (b.x == a.x && b.y < a.y);
+        if (wrong == ((i & size) == 0u)) {
+          keys[i] = b.x;
+          places[i] = b.y;
+          keys[j] = a.x;
+          places[j] = a.y;
+        }
+      }
+      workgroupBarrier();
+    }
+  }
+}
+{{end}}
