@@ -41,9 +41,9 @@ func (m *Model) prompt(c session.Command) (transcript, error) {
 		return t,
 			session.Refusef("the prompt has %d tokens, the context holds %d: shorten it or raise --context",
 				n, m.context)
-	case n+c.N > m.context:
+	case c.N > m.context-n+1: // the last of them takes no place: nothing follows it
 		return t,
-			session.Refusef("the prompt has %d tokens and %d are to follow, the context holds %d: ask for fewer or raise --context", n, c.N, m.context)
+			session.Refusef("the prompt has %d tokens and %d are to follow, the context holds %d and what comes out last: ask for fewer or raise --context", n, c.N, m.context)
 	}
 	for i, id := range ids {
 		if id < 0 || id >= m.config.Vocab {

@@ -23,19 +23,19 @@ type runner struct {
 	net  *network
 	top  int // candidates that a step tells
 
-	input  engine.StepInput
-	data   []byte
-	host   []int64
-	read   []engine.ValueID // what a step reads back that gives a token
-	logits []byte
-	ranked []int // ids of the highest logits, falling
+	input    engine.StepInput
+	data     []byte
+	host     []int64
+	read     []engine.ValueID // what a step reads back that gives a token
+	logits   []byte
+	ranked   []int // ids of the highest logits, falling
+	sampleNS int64 // ns that picking the last step's token took on the host; 0 where it gave none
 }
 
 // output is what a step that gives a token gives.
 type output struct {
-	token    int
-	top      []trace.Candidate
-	sampleNS trace.Time // of picking the token on the host
+	token int
+	top   []trace.Candidate
 }
 
 func newRunner(dev gpu.Device, exec *engine.Executor, n *network, top int) *runner {
@@ -73,7 +73,7 @@ func (r *runner) step(ctx context.Context, position int, tokens []int, gives boo
 	in := &r.input.Inputs[0]
 	in.Dims[1], in.Data, in.Host = len(tokens), r.data, r.host
 	r.input.SymInts[0].Int = int64(position)
-	r.input.Read = nil
+	r.input.Read, r.sampleNS = nil, 0
 	if gives {
 		r.input.Read = r.read
 	}
@@ -83,12 +83,14 @@ func (r *runner) step(ctx context.Context, position int, tokens []int, gives boo
 	if !gives {
 		return output{}, nil
 	}
-	return r.sample()
+	start := time.Now()
+	out, err := r.sample()
+	r.sampleNS = time.Since(start).Nanoseconds()
+	return out, err
 }
 
 // sample takes the token, and the candidates where they are wanted, from what the step read back.
 func (r *runner) sample() (output, error) {
-	start := time.Now()
 	var word [4]byte
 	if _, err := r.exec.Output(r.net.next, word[:]); err != nil {
 		return output{}, fmt.Errorf("read the token back: %w", err)
@@ -104,12 +106,20 @@ func (r *runner) sample() (output, error) {
 		}
 		out.top = r.candidates()
 	}
-	out.sampleNS = trace.Measured(time.Since(start).Nanoseconds())
 	return out, nil
 }
 
-// record is the last step as a trace has it, and the plans that are new with it.
-func (r *runner) record() ([]trace.Plan, trace.Step) { return r.rec.Step() }
+// record is the last step as a trace has it, and the plans that are new with it. Its wall time ends when its
+// token is known: nobody can begin the next step before.
+func (r *runner) record() ([]trace.Plan, trace.Step) {
+	plans, step := r.rec.Step()
+	if r.sampleNS > 0 {
+		step.CPU.SampleNS = trace.Measured(r.sampleNS)
+		total, _ := step.CPU.TotalNS.NS()
+		step.CPU.TotalNS = trace.Measured(total + r.sampleNS)
+	}
+	return plans, step
+}
 
 func (r *runner) logit(id int) float64 {
 	return float64(math.Float32frombits(binary.LittleEndian.Uint32(r.logits[4*id:])))

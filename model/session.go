@@ -134,7 +134,7 @@ func (s *live) tell(running bool) {
 	st := session.State{
 		Context: s.m.context, MaxChunk: s.m.maxChunk, Position: s.text.position(), Step: -1,
 		Prompt: s.text.prompt, Text: slices.Clip(s.text.given), Ended: s.text.ended, Running: running,
-		Timing: s.timing.String(),
+		Timing: s.timing.String(), Unfinished: s.text.voice.held(),
 	}
 	if t := s.text.last(); t != nil {
 		st.Step = t.index
@@ -265,7 +265,6 @@ func (s *live) step(ctx context.Context) error {
 	for i := range out.top {
 		out.top[i].Text = strings.ToValidUTF8(string(s.m.tokens.Bytes(out.top[i].ID)), "\uFFFD")
 	}
-	step.CPU.SampleNS = out.sampleNS
 	step.Text = s.text.push(n)
 	if n.gives {
 		step.Token = &n.token

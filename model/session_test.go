@@ -3,10 +3,12 @@ package model
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -15,6 +17,7 @@ import (
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/model/gguf/gguftest"
 	"gpuscope/model/session"
+	"gpuscope/trace"
 )
 
 func TestPromptStepBackAndOnGivesTheSameText(t *testing.T) {
@@ -425,8 +428,12 @@ func TestWrongUseIsRefusedBeforeAnythingRuns(t *testing.T) {
 			"the prompt has 65 tokens, the context holds 64",
 		},
 		{
-			session.Command{Kind: session.Prompt, Tokens: ids(60), N: 5},
-			"the prompt has 60 tokens and 5 are to follow, the context holds 64",
+			session.Command{Kind: session.Prompt, Tokens: ids(60), N: 6},
+			"the prompt has 60 tokens and 6 are to follow, the context holds 64",
+		},
+		{
+			session.Command{Kind: session.Prompt, Tokens: ids(60), N: math.MaxInt},
+			"the prompt has 60 tokens and 9223372036854775807 are to follow, the context holds 64",
 		},
 		{
 			session.Command{Kind: session.Prompt, Tokens: []int{1, 257}},
@@ -463,6 +470,81 @@ func TestWrongUseIsRefusedBeforeAnythingRuns(t *testing.T) {
 		if err := fresh.try(context.Background(), session.Command{Kind: kind}); !errors.Is(err,
 			session.ErrUsage) {
 			t.Errorf("%s before a prompt: %v", kind, err)
+		}
+	}
+}
+
+// A token that comes out at the last position has no place to go in, and is given all the same.
+func TestTheLastPositionOfTheContextGivesAToken(t *testing.T) {
+	r := newRig(t, Options{TopLogits: 2})
+	c := promptOf(tinyContext)
+	c.N = 1
+	r.do(c)
+	r.wantStand(`step 0, position 64, "m"`)
+	if st := r.mirror.State; !st.Ended || len(r.mirror.Trace.Steps[0].Top) != 2 {
+		t.Errorf("ended %v, candidates %v", st.Ended, r.mirror.Trace.Steps[0].Top)
+	}
+	if err := r.try(context.Background(), session.Command{Kind: session.Next}); !errors.Is(err,
+		session.ErrUsage) {
+		t.Errorf("a step behind the last position: %v", err)
+	}
+	c = promptOf(tinyContext - 4)
+	c.N = 5
+	r.do(c)
+	r.do(session.Command{Kind: session.Run, N: c.N - 1})
+	if st := r.mirror.State; len(st.Text) != c.N || st.Position != tinyContext {
+		t.Errorf("%d tokens up to position %d, want %d up to %d", len(st.Text), st.Position, c.N, tinyContext)
+	}
+}
+
+// Bytes that begin a character and do not end it are in no token's text, and are told all the same.
+func TestUnfinishedCharacterIsTold(t *testing.T) {
+	r := newRig(t, Options{})
+	bytes := []byte("é€")
+	r.token = func(position int, tokens []int) int { return int(bytes[(position+len(tokens))%len(bytes)]) }
+	for n, want := range []string{"", "\xe2", "\xe2\x82", ""} { // the text begins at byte 1 of é
+		r.do(session.Command{Kind: session.Reset})
+		r.do(promptOf(1))
+		if n > 0 {
+			r.do(session.Command{Kind: session.Run, N: n})
+		}
+		if got := r.mirror.State.Unfinished; got != want {
+			t.Errorf("after %d tokens %q is unfinished, want %q", n+1, got, want)
+		}
+	}
+	r.do(session.Command{Kind: session.Previous})
+	if got := r.mirror.State.Unfinished; got != "\xe2\x82" {
+		t.Errorf("a step back %q is unfinished", got)
+	}
+}
+
+// The next step cannot begin before the token of this one is known, so the time to find it is the step's.
+func TestWallTimeOfAStepIncludesFindingItsToken(t *testing.T) {
+	const takes = 20 * time.Millisecond
+	r := newRig(t, Options{})
+	r.token = func(position int, tokens []int) int {
+		time.Sleep(takes)
+		return letters(position, tokens)
+	}
+	c := promptOf(5)
+	c.Chunks = []int{4}
+	r.do(c)
+	for i, s := range r.mirror.Trace.Steps {
+		var sum int64
+		c := &s.CPU
+		for _, part := range []trace.Time{
+			c.ResizeNS, c.UploadNS, c.EncodeNS, c.SubmitNS, c.WaitNS, c.SampleNS,
+		} {
+			ns, _ := part.NS()
+			sum += ns
+		}
+		total, _ := c.TotalNS.NS()
+		sample, sampled := c.SampleNS.NS()
+		if gives := i == 1; gives != sampled || gives && sample < takes.Nanoseconds() {
+			t.Errorf("step %d took %d ns to find its token (%v)", i, sample, sampled)
+		}
+		if total < sum {
+			t.Errorf("step %d took %d ns, its parts %d", i, total, sum)
 		}
 	}
 }

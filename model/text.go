@@ -109,6 +109,14 @@ func (v *voice) say(id int) string {
 	return v.stream.Push(id)
 }
 
+// held are the bytes of a character that the last token left unfinished.
+func (v *voice) held() string {
+	if v == nil {
+		return ""
+	}
+	return v.stream.Held()
+}
+
 // restart forgets what was held back.
 func (v *voice) restart() {
 	if v != nil {

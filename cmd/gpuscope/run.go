@@ -26,7 +26,8 @@ func runCommand() *command {
 		name: "run", operand: "[MODEL]",
 		doc: "run a model headless: its text as it comes, then the profile",
 		more: `MODEL is a .gguf file (Llama architecture, Q4_0 matrices), or nothing: the demo model embedded in the program.
-Greedy decoding. Text and profile go to standard output, progress and warnings to standard error.`,
+Greedy decoding. Text and profile go to standard output, progress and warnings to standard error. Bytes that
+are no UTF-8, as those of a character that the last token leaves unfinished, come as they are; in JSON each is U+FFFD.`,
 		examples: []example{
 			{
 				`gpuscope run -p "Once upon a time" -n 48`,
@@ -262,6 +263,10 @@ func (o *output) print() error {
 		return writeJSON(o.p.stdout, o.result())
 	}
 	var b strings.Builder
+	if rest := o.mirror.State.Unfinished; rest != "" && o.run.tokens > 0 {
+		b.WriteString(rest)
+		o.wrote = true
+	}
 	if o.wrote {
 		b.WriteString("\n\n")
 	}
@@ -337,6 +342,9 @@ func (o *output) result() result {
 			text.WriteString(s.Text)
 		}
 		res.Steps = append(res.Steps, step)
+	}
+	if o.run.tokens > 0 {
+		text.WriteString(o.mirror.State.Unfinished)
 	}
 	res.Text = text.String()
 	return res

@@ -233,3 +233,58 @@ func TestRefusedPromptLeavesNothing(t *testing.T) {
 		t.Errorf("left behind: %v", files)
 	}
 }
+
+// patched is a session whose events a test changes on their way.
+type patched struct {
+	session.Session
+	events chan session.Event
+}
+
+func (p patched) Events() <-chan session.Event { return p.events }
+
+// patch makes a program's models say something else than the recording.
+func patch(p *program, change func(*session.Event)) {
+	open := p.open
+	p.open = func(ctx context.Context, o *modelOptions, emit func(session.Event)) (session.Session, error) {
+		s, err := open(ctx, o, emit)
+		if err != nil {
+			return nil, err
+		}
+		events := make(chan session.Event)
+		go func() {
+			defer close(events)
+			for e := range s.Events() {
+				change(&e)
+				events <- e
+			}
+		}()
+		return patched{s, events}, nil
+	}
+}
+
+func TestRunGivesTheBytesOfAnUnfinishedCharacter(t *testing.T) {
+	t.Parallel()
+	const first = "\xf0\x9f"
+	unfinished := func(e *session.Event) {
+		if e.State != nil {
+			e.State.Unfinished = first
+		}
+	}
+	for format, want := range map[string]string{"text": first + "\n\n", "json": `\ufffd\ufffd",`} {
+		p, stdout, stderr := playBack(t, tuitest.Script{})
+		patch(p, unfinished)
+		if status := p.main(t.Context(),
+			strings.Fields("run -n 3 --timing off --format "+format)); status != exitDone {
+			t.Fatalf("exit %d: %s", status, stderr)
+		}
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("%s: no %q in\n%s", format, want, stdout)
+		}
+		p, stdout, _ = playBack(t, tuitest.Script{})
+		patch(p, unfinished)
+		if p.main(t.Context(), strings.Fields("run -n 0 --timing off --format "+format)); strings.Contains(
+			stdout.String(), want) {
+			t.Errorf("%s: a run of no tokens has text", format)
+		}
+	}
+}

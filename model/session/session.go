@@ -113,10 +113,13 @@ type State struct {
 	Position int     `json:"position"`  // positions in use
 	Step     int     `json:"step"`      // index of the current step in the trace, -1 before the first
 	Prompt   []Token `json:"prompt,omitempty"`
-	Text     []Token `json:"text,omitempty"`  // generated up to the current step
-	Ended    bool    `json:"ended,omitempty"` // the model gave its end token, or the context is full
-	Running  bool    `json:"running,omitempty"`
-	Timing   string  `json:"timing"`
+	Text     []Token `json:"text,omitempty"` // generated up to the current step
+	// Unfinished are the bytes of a character that the last token begins and does not end. They are in no
+	// token's text. Over a pipe each is U+FFFD.
+	Unfinished string `json:"unfinished,omitempty"`
+	Ended      bool   `json:"ended,omitempty"` // the model gave its end token, or the context is full
+	Running    bool   `json:"running,omitempty"`
+	Timing     string `json:"timing"`
 }
 
 // Log is a line for the log view.

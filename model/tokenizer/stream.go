@@ -22,6 +22,9 @@ func (s *Stream) Push(id int) string {
 	return text
 }
 
+// Held is what is held back, an unfinished character.
+func (s *Stream) Held() string { return string(s.held) }
+
 // Flush gives what is held back, an unfinished character, and starts anew.
 func (s *Stream) Flush() string {
 	text := string(s.held)
