@@ -12,6 +12,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/internal/printable"
 	"gpuscope/model/session"
 	"gpuscope/trace"
 )
@@ -60,17 +61,23 @@ func (m *Model) open(ctx context.Context, progress func(string, int, int), log f
 	return start(m, r, m.header(r)), nil
 }
 
+// ChooseDevice is gpu.Choose; that there are devices, but not the one that was asked for, is wrong use.
+func ChooseDevice(adapters []gpu.AdapterInfo, want string) (index int, reason string, err error) {
+	index, reason, err = gpu.Choose(adapters, want)
+	if err != nil && len(adapters) > 0 {
+		err = session.Refusef("--device %s: %w", printable.Short(want, 80), err)
+	}
+	return index, reason, err
+}
+
 // openDevice opens the adapter that want names, the best one where it is empty.
 func openDevice(d gpu.Driver, want string) (gpu.Device, string, error) {
 	adapters, err := d.Adapters()
 	if err != nil {
 		return nil, "", fmt.Errorf("look for devices: %w", err)
 	}
-	i, why, err := gpu.Choose(adapters, want)
+	i, why, err := ChooseDevice(adapters, want)
 	if err != nil {
-		if len(adapters) > 0 { // there are devices, but not the one that was asked for
-			err = session.Refusef("--device %s: %w", want, err)
-		}
 		return nil, "", err
 	}
 	dev, err := d.Open(i)

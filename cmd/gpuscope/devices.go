@@ -12,6 +12,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/internal/printable"
+	"gpuscope/model"
 	"gpuscope/trace"
 )
 
@@ -33,7 +34,7 @@ func devicesCommand() *command {
 				}
 				found, err := listDevices(p.driver, *device)
 				if err != nil {
-					return err
+					return asUsage(err)
 				}
 				if format.value == "json" {
 					return writeJSON(p.stdout, found)
@@ -65,7 +66,7 @@ func listDevices(driver gpu.Driver, want string) (*deviceList, error) {
 		return nil, err
 	}
 	list := &deviceList{}
-	if list.Chosen, list.Reason, err = gpu.Choose(infos, want); err != nil {
+	if list.Chosen, list.Reason, err = model.ChooseDevice(infos, want); err != nil {
 		return nil, err
 	}
 	for i, info := range infos {

@@ -114,7 +114,7 @@ func (p *program) limits(want string) (gpu.Limits, string, error) {
 	if err != nil {
 		return gpu.Limits{}, "", err
 	}
-	i, _, err := gpu.Choose(adapters, want)
+	i, _, err := model.ChooseDevice(adapters, want)
 	if err != nil {
 		return gpu.Limits{}, "", err
 	}
