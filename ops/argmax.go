@@ -27,23 +27,45 @@ func Argmax(b *engine.Builder, name string, x engine.ValueID, keepDim bool) engi
 	if !ready(b, x) {
 		return engine.None
 	}
+	return addArgmax(b, name, x, keepDim, engine.None).y
+}
+
+// ArgmaxValue adds argmax with the largest element beside its place, which costs no dispatch: a NaN where x
+// has one.
+//
+//	x, y   as in Argmax
+//	value  dims of y; a 0 and a NaN have no sign
+func ArgmaxValue(b *engine.Builder, name string, x engine.ValueID, keepDim bool) (y, value engine.ValueID) {
+	if !ready(b, x) {
+		return engine.None, engine.None
+	}
+	o := addArgmax(b, name, x, keepDim, b.Tensor(name+".value", engine.F32))
+	return o.y, o.value
+}
+
+func addArgmax(b *engine.Builder, name string, x engine.ValueID, keepDim bool,
+	value engine.ValueID,
+) *argmax {
 	width := last(b.MaxDims(x))
 	o := &argmax{
 		x: x, y: b.Tensor(name, engine.I32), keepDim: keepDim, vec: vec(b, x, -1),
-		split: width > argmaxWhole,
+		value: value, split: width > argmaxWhole,
 	}
 	o.lanes = min(argmaxLanes, lanesFor(b, divUp(width, o.vec)))
-	o.kernel = kernel(b, "argmax", shaders.Constants{"Lanes": o.lanes, "Vec": o.vec, "Pairs": o.split})
+	o.kernel = kernel(b, "argmax", shaders.Constants{
+		"Lanes": o.lanes, "Vec": o.vec, "Pairs": o.split, "Value": o.hasValue() && !o.split,
+	})
 	if o.split {
 		o.parts = b.Scratch(name+".parts", engine.U32)
-		o.final = kernel(b, "argmax_final", shaders.Constants{"Lanes": threadLanes})
+		o.final = kernel(b, "argmax_final", shaders.Constants{"Lanes": threadLanes, "Value": o.hasValue()})
 	}
 	b.Add(name, o)
-	return o.y
+	return o
 }
 
 type argmax struct {
 	x, y          engine.ValueID
+	value         engine.ValueID // None where only the place is wanted
 	parts         engine.ValueID // scratch: key and place of each part, where rows are split
 	keepDim       bool
 	split         bool
@@ -51,17 +73,26 @@ type argmax struct {
 	lanes, vec    int
 }
 
+func (o *argmax) hasValue() bool { return o.value != engine.None }
+
 func (o *argmax) Spec() engine.Spec {
+	y := []engine.Binding{bind("y", o.y)}
+	if o.hasValue() {
+		y = append(y, bind("value", o.value))
+	}
 	s := engine.Spec{
 		Kind: "argmax", Inputs: []engine.ValueID{o.x}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, bind("x", o.x), bind("y", o.y))}},
+		Slots: []engine.Slot{{Uses: one(o.kernel, append([]engine.Binding{bind("x", o.x)}, y...)...)}},
 		Attrs: map[string]any{"keepdim": o.keepDim},
+	}
+	if o.hasValue() {
+		s.Outputs = append(s.Outputs, o.value)
 	}
 	if o.split {
 		s.Scratch = []engine.ValueID{o.parts}
 		s.Slots = []engine.Slot{
 			{Label: "parts", Uses: one(o.kernel, bind("x", o.x), bind("y", o.parts))},
-			{Label: "final", Uses: one(o.final, bind("parts", o.parts), bind("y", o.y))},
+			{Label: "final", Uses: one(o.final, append([]engine.Binding{bind("parts", o.parts)}, y...)...)},
 		}
 	}
 	return s
@@ -89,13 +120,15 @@ func (o *argmax) Plan(p *engine.Planner) error {
 	if o.split {
 		l.Bytes = 4*int64(n) + 8*int64(rows)*int64(parts)
 	}
-	if o.keepDim {
-		var out [maxRank]int
-		copy(out[:], dims)
-		out[len(dims)-1] = 1
-		p.SetDims(o.y, out[:len(dims)]...)
-	} else {
-		p.SetDims(o.y, dims[:len(dims)-1]...)
+	var out [maxRank]int
+	rank := copy(out[:], dims)
+	out[rank-1] = 1
+	if !o.keepDim {
+		rank--
+	}
+	p.SetDims(o.y, out[:rank]...)
+	if o.hasValue() {
+		p.SetDims(o.value, out[:rank]...)
 	}
 	return nil
 }
@@ -106,7 +139,7 @@ func (o *argmax) Reference(r *Ref) {
 	if o.keepDim {
 		dims = append(dims, 1)
 	}
-	y := zeros(dims...)
+	y, value := zeros(dims...), zeros(dims...)
 	for i := range y.Data {
 		row, best := x.row(i), 0
 		for j, v := range row {
@@ -114,7 +147,10 @@ func (o *argmax) Reference(r *Ref) {
 				best = j
 			}
 		}
-		y.Data[i] = float64(best)
+		y.Data[i], value.Data[i] = float64(best), row[best]
 	}
 	r.Set(o.y, y)
+	if o.hasValue() {
+		r.Set(o.value, value)
+	}
 }

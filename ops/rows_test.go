@@ -14,7 +14,11 @@ func argmaxTrial(width, rows int, keepDim bool) *trial {
 	return &trial{
 		name: fmt.Sprintf("%d rows of %d", rows, width),
 		build: func(b *engine.Builder) {
-			b.Output(Argmax(b, "y", b.Input("x", engine.F32, []int{1, width}, []int{rows, width}), keepDim))
+			x := b.Input("x", engine.F32, []int{1, width}, []int{rows, width})
+			y, value := ArgmaxValue(b, "y", x, keepDim)
+			b.Output(Argmax(b, "alone", x, keepDim))
+			b.Output(y)
+			b.Output(value)
 		},
 	}
 }

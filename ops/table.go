@@ -14,7 +14,7 @@ var Table = []Info{
 	{Kind: "apply_rotary_emb", New: []string{"ApplyRotaryEmb"}},
 	{Kind: "apply_rotary_emb_hf", New: []string{"ApplyRotaryEmbHF"}},
 	{Kind: "apply_rotary_emb_interleaved", New: []string{"ApplyRotaryEmbInterleaved"}},
-	{Kind: "argmax", New: []string{"Argmax"}},
+	{Kind: "argmax", New: []string{"Argmax", "ArgmaxValue"}},
 	{Kind: "cat", New: []string{"Cat"}},
 	{Kind: "div", New: []string{"Div"}, Routes: binaryRoutes},
 	{Kind: "embedding", New: []string{"Embedding"}},

@@ -10,11 +10,17 @@ struct Params {
 @group(0) @binding(0) var<storage, read> x: array<{{if eq .Vec 4}}vec4<u32>{{else}}u32{{end}}>;
 // {{if .Pairs}}key and {{end}}place
 @group(0) @binding(1) var<storage, read_write> y: array<{{if .Pairs}}vec2<u32>{{else}}u32{{end}}>;
+{{- if .Value}}
+@group(0) @binding(2) var<storage, read_write> value: array<u32>; // bits of the element
+@group(0) @binding(3) var<uniform> params: Params;
+{{- else}}
 @group(0) @binding(2) var<uniform> params: Params;
+{{- end}}
 
 {{template "flat_group" .}}
 {{template "reduce_first_largest" .}}
 {{template "key_of" .}}
+{{- if .Value}}{{template "bits_of" .}}{{end}}
 @compute @workgroup_size({{.Lanes}})
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
@@ -45,5 +51,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let best = reduce_first_largest(lane, vec2<u32>(key, place));
   if (lane == 0u && valid) {
     y[part] = best{{if not .Pairs}}.y{{end}};
+{{- if .Value}}
+    value[part] = bits_of(best.x);
+{{- end}}
   }
 }

@@ -7,10 +7,16 @@ struct Params {
 
 @group(0) @binding(0) var<storage, read> parts: array<vec2<u32>>; // key and place
 @group(0) @binding(1) var<storage, read_write> y: array<u32>; // place
+{{- if .Value}}
+@group(0) @binding(2) var<storage, read_write> value: array<u32>; // bits of the element
+@group(0) @binding(3) var<uniform> params: Params;
+{{- else}}
 @group(0) @binding(2) var<uniform> params: Params;
+{{- end}}
 
 {{template "flat_group" .}}
 {{template "reduce_first_largest" .}}
+{{- if .Value}}{{template "bits_of" .}}{{end}}
 @compute @workgroup_size({{.Lanes}})
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
@@ -27,5 +33,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   best = reduce_first_largest(lane, best);
   if (lane == 0u && valid) {
     y[row] = best.y;
+{{- if .Value}}
+    value[row] = bits_of(best.x);
+{{- end}}
   }
 }

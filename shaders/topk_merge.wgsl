@@ -15,18 +15,11 @@ struct Params {
 @group(0) @binding(5) var<uniform> params: Params;
 
 {{template "flat_group" .}}
+{{template "bits_of" .}}
 {{template "sort_pairs" .}}
 {{template "partial" .}}
 {{template "reduce_sum" .}}
 {{template "reduce_max" .}}
-// The bits that key_of made a key of; a NaN is one without a sign, and so is a 0.
-fn bits_of(key: u32) -> u32 {
-  if (key == 0xffffffffu) {
-    return 0x7fc00000u;
-  }
-  return select((0x80000000u - key) | 0x80000000u, key - 0x80000000u, key >= 0x80000000u);
-}
-
 @compute @workgroup_size({{.Lanes}})
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {

@@ -9,6 +9,15 @@ fn key_of(bits: u32) -> u32 {
   return select(0x80000000u - magnitude, 0x80000000u + magnitude, bits == magnitude);
 }
 {{end}}
+{{define "bits_of"}}
+// The bits that key_of made a key of; a NaN is one without a sign, and so is a 0.
+fn bits_of(key: u32) -> u32 {
+  if (key == 0xffffffffu) {
+    return 0x7fc00000u;
+  }
+  return select((0x80000000u - key) | 0x80000000u, key - 0x80000000u, key >= 0x80000000u);
+}
+{{end}}
 {{define "sort_pairs"}}
 // Pairs of a key and a place, as many as a workgroup sorts at a time.
 var<workgroup> keys: array<u32, {{.Tile}}>;

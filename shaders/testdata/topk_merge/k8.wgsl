@@ -29,6 +29,14 @@ fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return wid.x + wid.y * groups.x;
 }
 
+// The bits that key_of made a key of; a NaN is one without a sign, and so is a 0.
+fn bits_of(key: u32) -> u32 {
+  if (key == 0xffffffffu) {
+    return 0x7fc00000u;
+  }
+  return select((0x80000000u - key) | 0x80000000u, key - 0x80000000u, key >= 0x80000000u);
+}
+
 // Pairs of a key and a place, as many as a workgroup sorts at a time.
 var<workgroup> keys: array<u32, 1024>;
 var<workgroup> places: array<u32, 1024>;
@@ -87,14 +95,6 @@ fn reduce_max(lane: u32, v: f32) -> f32 {
   let largest = partial[0];
   workgroupBarrier();
   return largest;
-}
-
-// The bits that key_of made a key of; a NaN is one without a sign, and so is a 0.
-fn bits_of(key: u32) -> u32 {
-  if (key == 0xffffffffu) {
-    return 0x7fc00000u;
-  }
-  return select((0x80000000u - key) | 0x80000000u, key - 0x80000000u, key >= 0x80000000u);
 }
 
 @compute @workgroup_size(256)
