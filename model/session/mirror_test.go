@@ -56,7 +56,7 @@ func (r *running) step(t *testing.T, position int) {
 		if d == 1 {
 			p.Params = fmt.Sprintf("%08x", position)
 		}
-		id, fresh := r.ids.ID(p)
+		id, fresh := r.ids.ID(fmt.Append(nil, p))
 		if p.ID = id; fresh {
 			plans = append(plans, p)
 		}
