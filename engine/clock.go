@@ -12,18 +12,13 @@ import (
 // clock relates the GPU's ticks to the host's nanoseconds. No WebGPU call gives the period of a tick, so two
 // readings some time apart are held against the host's clock, each reading bracketed by host times.
 type clock struct {
-	scale   timeScale
-	stamps  gpu.Timestamps
-	started time.Time
-	quantum uint64 // gcd of all deltas of ticks seen
-	samples int
-}
-
-// timeScale turns ticks into host nanoseconds.
-type timeScale struct {
-	nsPerTick float64 // 0: not known
+	stamps    gpu.Timestamps
+	started   time.Time
+	nsPerTick float64
 	offsetNS  float64 // host ns since started = ticks*nsPerTick + offsetNS
 	errorNS   float64 // of the offset
+	quantum   uint64  // gcd of all deltas of ticks seen
+	samples   int
 }
 
 // The two readings are calibrationGap apart: a tick period is then known to about a part in a hundred, enough
@@ -101,7 +96,7 @@ func (c *clock) calibrate(dev gpu.Device) error {
 	if err != nil {
 		return err
 	}
-	if c.scale.nsPerTick = dev.Info().NSPerTick; c.scale.nsPerTick > 0 {
+	if c.nsPerTick = dev.Info().NSPerTick; c.nsPerTick > 0 {
 		c.fix(a)
 		return nil
 	}
@@ -116,7 +111,7 @@ func (c *clock) calibrate(dev gpu.Device) error {
 		}
 		ns, sure := period(a, b)
 		if sure || gap >= longestGap {
-			c.scale.nsPerTick = ns
+			c.nsPerTick = ns
 			c.fix(b)
 			return nil
 		}
@@ -138,50 +133,45 @@ func period(a, b reading) (ns float64, sure bool) {
 
 // fix takes a reading as the point at which both clocks meet.
 func (c *clock) fix(r reading) {
-	c.scale.offsetNS = r.mid() - float64(r.tick)*c.scale.nsPerTick
-	c.scale.errorNS = r.width() / 2
+	c.offsetNS = r.mid() - float64(r.tick)*c.nsPerTick
+	c.errorNS = r.width() / 2
 }
 
-// known says whether ticks can be told in nanoseconds.
-func (t *timeScale) known() bool { return t.nsPerTick > 0 }
+// calibrated says whether ticks can be told in nanoseconds.
+func (c *clock) calibrated() bool { return c != nil && c.nsPerTick > 0 }
 
 // duration is the time between two ticks.
-func (t *timeScale) duration(begin, end uint64) trace.Time {
-	if !t.known() || end < begin {
+func (c *clock) duration(begin, end uint64) trace.Time {
+	if !c.calibrated() || end < begin {
 		return trace.Time{}
 	}
-	return trace.Measured(int64(math.Round(float64(end-begin) * t.nsPerTick)))
+	return trace.Measured(int64(math.Round(float64(end-begin) * c.nsPerTick)))
 }
 
 // instant is a tick on the host's axis.
-func (t *timeScale) instant(tick uint64) trace.Time {
-	if !t.known() {
+func (c *clock) instant(tick uint64) trace.Time {
+	if !c.calibrated() {
 		return trace.Time{}
 	}
-	return trace.Measured(int64(math.Round(float64(tick)*t.nsPerTick + t.offsetNS)))
+	return trace.Measured(int64(math.Round(float64(tick)*c.nsPerTick + c.offsetNS)))
 }
 
-// see takes the lengths of a step's dispatches into the quantum.
-func (c *clock) see(ticks []uint64) {
-	for i := 0; i+1 < len(ticks); i += 2 {
-		if ticks[i+1] < ticks[i] {
-			continue
-		}
-		a, b := c.quantum, ticks[i+1]-ticks[i]
-		for b != 0 {
-			a, b = b, a%b
-		}
-		c.quantum = a
+// see takes the distance of two ticks into the quantum.
+func (c *clock) see(delta uint64) {
+	a, b := c.quantum, delta
+	for b != 0 {
+		a, b = b, a%b
 	}
+	c.quantum = a
 }
 
 func (c *clock) trace() trace.Clock {
-	if !c.scale.known() {
+	if !c.calibrated() {
 		return trace.Clock{}
 	}
 	return trace.Clock{
-		NSPerTick: c.scale.nsPerTick, OffsetNS: trace.Measured(int64(c.scale.offsetNS)),
-		ErrorNS:   trace.Measured(int64(c.scale.errorNS)),
-		QuantumNS: float64(c.quantum) * c.scale.nsPerTick, Samples: c.samples,
+		NSPerTick: c.nsPerTick, OffsetNS: trace.Measured(int64(c.offsetNS)),
+		ErrorNS:   trace.Measured(int64(c.errorNS)),
+		QuantumNS: float64(c.quantum) * c.nsPerTick, Samples: c.samples,
 	}
 }

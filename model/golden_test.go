@@ -95,7 +95,7 @@ func openOn(t *testing.T, dev gpu.Device, o Options) *gpuRun {
 
 func (r *gpuRun) do(c session.Command) {
 	r.t.Helper()
-	if err := r.s.Do(context.Background(), c); err != nil {
+	if _, err := r.s.Do(context.Background(), c); err != nil {
 		r.t.Fatalf("%s: %v", c.Kind, err)
 	}
 }
@@ -410,7 +410,7 @@ func TestTheTextIsTheSameInEveryMode(t *testing.T) {
 		r.do(session.Command{Kind: session.Run, N: 6})
 		tr := r.end()
 		var got []int
-		for _, token := range r.mirror.State.Text {
+		for _, token := range r.mirror.Text.Given {
 			got = append(got, token.ID)
 		}
 		if !slices.Equal(got, want) {

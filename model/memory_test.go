@@ -64,7 +64,7 @@ func TestStepsOnTheGPUTakeConstantMemory(t *testing.T) {
 			{Kind: session.Prompt, Tokens: promptIDs(7, 3)},
 			{Kind: session.Run, N: steps - 1},
 		} {
-			if err := s.Do(context.Background(), c); err != nil {
+			if _, err := s.Do(context.Background(), c); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -2,8 +2,8 @@
 // graph for prefill and decode, and implements session.Session, which steps through a text token by token.
 //
 //	s, err := model.Open(ctx, model.Options{Driver: wgpu.New()}, progress)
-//	err = s.Do(ctx, session.Command{Kind: session.Prompt, Text: "Once upon a time"})
-//	err = s.Do(ctx, session.Command{Kind: session.Run, N: 47})
+//	_, err = s.Do(ctx, session.Command{Kind: session.Prompt, Text: "Once upon a time"})
+//	_, err = s.Do(ctx, session.Command{Kind: session.Run, N: 47})
 //
 // Read does the part that needs no device: a Model knows its shape, its tokenizer and, through Plan, its
 // graph.

@@ -54,7 +54,7 @@ func TestAnyCommandsLeaveTheSessionWhereReasoningSays(t *testing.T) {
 		x := expected{}
 		check := func(what string) {
 			var text string
-			for _, token := range r.mirror.State.Text {
+			for _, token := range r.mirror.Text.Given {
 				text += token.Text
 			}
 			if p := r.mirror.State.Position; p != x.position() || text != x.text() {

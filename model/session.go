@@ -25,7 +25,7 @@ type live struct {
 	clock  trace.Clock // as it was last told
 
 	requests chan request
-	events   chan session.Event
+	stream   *session.Stream
 	closing  context.Context // ends with Close
 	close    context.CancelFunc
 	done     chan struct{} // closed when the goroutine has ended
@@ -34,26 +34,28 @@ type live struct {
 }
 
 type request struct {
-	ctx   context.Context
-	c     session.Command
-	reply chan error
+	ctx    context.Context
+	c      session.Command
+	answer chan answer
 }
 
-// eventBuffer is how many events wait for a front end that is busy before the steps wait too.
-const eventBuffer = 64
+type answer struct {
+	reply session.Reply
+	err   error
+}
 
 // start runs the session. Its first events are the trace's header and where it stands.
 func start(m *Model, r *runner, header *trace.Trace) *live {
 	s := &live{
 		m: m, runner: r, timing: m.options.Timing, clock: header.Clock,
-		requests: make(chan request), events: make(chan session.Event, eventBuffer),
-		done: make(chan struct{}),
+		requests: make(chan request), done: make(chan struct{}),
 	}
 	if !r.timed() {
 		s.timing = engine.TimingOff
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
-	s.emit(session.Event{Opened: header})
+	s.stream = session.NewStream(s.closing.Done(), session.EventBuffer)
+	s.stream.Send(session.Event{Opened: header})
 	s.tell(false)
 	go s.serve()
 	return s
@@ -62,7 +64,7 @@ func start(m *Model, r *runner, header *trace.Trace) *live {
 // serve runs commands until Close, or until the device is lost.
 func (s *live) serve() {
 	defer close(s.done)
-	defer close(s.events)
+	defer s.stream.End()
 	defer func() {
 		s.runner.release()
 		s.lost = errors.Join(s.lost, s.m.Close())
@@ -74,10 +76,10 @@ func (s *live) serve() {
 		case r := <-s.requests:
 			ctx, cancel := context.WithCancel(r.ctx)
 			stop := context.AfterFunc(s.closing, cancel)
-			err := s.do(ctx, r.c)
+			reply, err := s.do(ctx, r.c)
 			stop()
 			cancel()
-			r.reply <- err
+			r.answer <- answer{reply, err}
 			if errors.Is(err, gpu.ErrDeviceLost) {
 				s.lost = err
 				return
@@ -87,26 +89,27 @@ func (s *live) serve() {
 }
 
 // Do implements session.Session.
-func (s *live) Do(ctx context.Context, c session.Command) error {
+func (s *live) Do(ctx context.Context, c session.Command) (session.Reply, error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return session.Reply{}, err
 	}
-	r := request{ctx, c, make(chan error, 1)}
+	r := request{ctx, c, make(chan answer, 1)}
 	select {
 	case s.requests <- r:
-		return <-r.reply
+		a := <-r.answer
+		return a.reply, a.err
 	case <-ctx.Done():
-		return ctx.Err()
+		return session.Reply{}, ctx.Err()
 	case <-s.done:
 		if s.lost != nil {
-			return fmt.Errorf("%w: %w", session.ErrClosed, s.lost)
+			return session.Reply{}, fmt.Errorf("%w: %w", session.ErrClosed, s.lost)
 		}
-		return session.ErrClosed
+		return session.Reply{}, session.ErrClosed
 	}
 }
 
 // Events implements session.Session.
-func (s *live) Events() <-chan session.Event { return s.events }
+func (s *live) Events() <-chan session.Event { return s.stream.Events() }
 
 // Close implements session.Session.
 func (s *live) Close() error {
@@ -115,95 +118,21 @@ func (s *live) Close() error {
 	return s.lost
 }
 
-// emit hands an event to the front end. Once the session closes nobody may be listening, so then only what
-// has room is kept.
-func (s *live) emit(e session.Event) {
-	select {
-	case s.events <- e:
-		return
-	default:
-	}
-	select {
-	case s.events <- e:
-	case <-s.closing.Done():
-	}
-}
-
-// tell says where the session stands.
+// tell says where the session stands, and its text where that is another one than was told before.
 func (s *live) tell(running bool) {
 	st := session.State{
-		Context: s.m.context, MaxChunk: s.m.maxChunk, Position: s.text.position(), Step: -1,
-		Prompt: s.text.prompt, Text: slices.Clip(s.text.given), Ended: s.text.ended, Running: running,
-		Timing: s.timing.String(), Unfinished: s.text.voice.held(),
+		Context: s.m.context, MaxChunk: s.m.maxChunk, Position: s.text.position(), Step: s.text.step(),
+		Given: s.text.given, Ended: s.text.ended, Running: running, Timing: s.timing.String(),
+		Unfinished: s.text.voice.held(),
 	}
-	if t := s.text.last(); t != nil {
-		st.Step = t.index
+	if !s.text.told {
+		st.Begins, s.text.told = &session.Text{Prompt: s.text.prompt}, true
 	}
-	s.emit(session.Event{State: &st})
+	s.stream.Send(session.Event{State: &st})
 }
 
-// do runs one command.
-func (s *live) do(ctx context.Context, c session.Command) error {
-	work, err := s.begin(c)
-	if err != nil {
-		return err
-	}
-	if work != nil {
-		s.tell(true)
-		err = work(ctx)
-		s.tellClock()
-	}
-	s.tell(false)
-	return err
-}
-
-// begin checks a command against where the session stands; one that is refused has changed nothing. Then it
-// does what takes no time, and returns the work that does.
-func (s *live) begin(c session.Command) (work func(context.Context) error, err error) {
-	if c.N < 0 {
-		return nil, session.Refusef("%s: a count of %d, want 0 or more", c.Kind, c.N)
-	}
-	switch c.Kind {
-	case session.Prompt:
-		t, err := s.m.prompt(c)
-		if err == nil {
-			s.text = t
-		}
-		return s.prefill, err
-	case session.Next:
-		return s.step, s.canStep()
-	case session.Run:
-		return func(ctx context.Context) error { return s.run(ctx, c.N) }, s.canStep()
-	case session.Repeat:
-		return func(ctx context.Context) error { return s.repeat(ctx, max(c.N, 1)) }, s.canRepeat()
-	case session.Observe:
-		return s.observe, s.canRepeat()
-	case session.Previous:
-		if s.text.last() == nil {
-			return nil, session.Refusef("there is no step before the first")
-		}
-		s.text.pop()
-		return nil, nil
-	case session.Reset:
-		s.text = transcript{}
-		return nil, nil
-	case session.Timing:
-		return nil, s.setTiming(c.Level)
-	}
-	return nil, session.Refusef("command %q: there is no such command", c.Kind)
-}
-
-func (s *live) setTiming(name string) error {
-	level, err := engine.ParseTiming(name)
-	if err != nil {
-		return session.Refusef("%w", err)
-	}
-	if level != engine.TimingOff && !s.runner.timed() {
-		return session.Refusef("timing level %s: this device has no timestamps", level)
-	}
-	s.timing = level
-	return nil
-}
+// record adds to the trace.
+func (s *live) record(records ...trace.Record) { s.stream.Send(session.Event{Records: records}) }
 
 // canStep says why no step can follow the current one.
 func (s *live) canStep() error {
@@ -230,9 +159,9 @@ func (s *live) canRepeat() error {
 }
 
 // prefill takes the prompt in, up to the first token that comes out.
-func (s *live) prefill(ctx context.Context) error {
+func (s *live) prefill(ctx context.Context, r *session.Reply) error {
 	for s.text.position() < len(s.text.ids) {
-		if err := s.step(ctx); err != nil {
+		if err := s.step(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -240,12 +169,12 @@ func (s *live) prefill(ctx context.Context) error {
 }
 
 // run makes n tokens, or as many as there are. A prompt that was not taken in to its end is first.
-func (s *live) run(ctx context.Context, n int) error {
-	if err := s.prefill(ctx); err != nil {
+func (s *live) run(ctx context.Context, n int, r *session.Reply) error {
+	if err := s.prefill(ctx, r); err != nil {
 		return err
 	}
 	for i := 0; (n == 0 || i < n) && s.canStep() == nil; i++ {
-		if err := s.step(ctx); err != nil {
+		if err := s.step(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -253,7 +182,7 @@ func (s *live) run(ctx context.Context, n int) error {
 }
 
 // step makes the next step. Where it fails the position is the old one.
-func (s *live) step(ctx context.Context) error {
+func (s *live) step(ctx context.Context, r *session.Reply) error {
 	phase, n := s.text.next()
 	out, err := s.runner.step(ctx, n.position, n.tokens, n.gives, s.timing)
 	if err != nil {
@@ -270,16 +199,19 @@ func (s *live) step(ctx context.Context) error {
 		step.Token = &n.token
 		s.text.ended = s.text.position() >= s.m.context || !s.m.options.IgnoreEOS && s.m.tokens.IsEnd(n.token)
 	}
-	if len(plans) > 0 {
-		s.emit(session.Event{Plans: plans})
+	records := make([]trace.Record, len(plans)+1)
+	for i := range plans {
+		records[i].Plan = &plans[i]
 	}
-	s.emit(session.Event{Step: &step})
+	records[len(plans)].Step = &step
+	s.record(records...)
+	r.Steps++
 	return nil
 }
 
 // repeat runs the current step again n times where it was. The cache rows it writes are the ones it wrote
 // before.
-func (s *live) repeat(ctx context.Context, n int) error {
+func (s *live) repeat(ctx context.Context, n int, r *session.Reply) error {
 	t := s.text.last()
 	var samples [][]int64
 	var err error
@@ -289,7 +221,7 @@ func (s *live) repeat(ctx context.Context, n int) error {
 			break
 		}
 		if t.gives && out.token != t.token {
-			s.emit(session.Event{Note: &trace.Event{
+			s.record(trace.Record{Event: &trace.Event{
 				Step: t.index, Kind: "repeat",
 				Text: fmt.Sprintf("gave token %d, the step itself token %d", out.token, t.token),
 			}})
@@ -304,9 +236,10 @@ func (s *live) repeat(ctx context.Context, n int) error {
 		for i, ns := range times {
 			samples[i] = append(samples[i], ns)
 		}
+		r.Repeats++
 	}
 	if samples != nil {
-		s.emit(session.Event{Repeated: &session.Repeated{Step: t.index, Samples: samples}})
+		s.record(trace.Record{Samples: &trace.Samples{Step: t.index, Samples: samples}})
 	}
 	return err
 }
@@ -319,7 +252,7 @@ const (
 
 // observe measures what timing costs: the current step again, with timing off and at dispatch level in turns,
 // so that a drift of clocks meets both.
-func (s *live) observe(ctx context.Context) error {
+func (s *live) observe(ctx context.Context, r *session.Reply) error {
 	t := s.text.last()
 	var untimed, timed []int64
 	begin := time.Now()
@@ -335,7 +268,8 @@ func (s *live) observe(ctx context.Context) error {
 			*at.walls = append(*at.walls, time.Since(start).Nanoseconds())
 		}
 	}
-	s.emit(session.Event{Observer: &trace.Observer{
+	r.Repeats = len(timed)
+	s.record(trace.Record{Observer: &trace.Observer{
 		UntimedNS: trace.Measured(median(untimed)),
 		TimedNS:   trace.Measured(median(timed)), N: len(timed),
 	}})
@@ -352,6 +286,6 @@ func median(list []int64) int64 {
 func (s *live) tellClock() {
 	if c := s.runner.exec.Clock(); c != s.clock {
 		s.clock = c
-		s.emit(session.Event{Clock: &c})
+		s.record(trace.Record{Clock: &c})
 	}
 }

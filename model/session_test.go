@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -109,12 +110,8 @@ func TestOrderOfEvents(t *testing.T) {
 				kind = "running"
 			case e.State != nil:
 				kind = "state"
-			case e.Plans != nil:
-				kind = "plans"
-			case e.Step != nil:
-				kind = "step"
-			case e.Clock != nil:
-				kind = "clock"
+			case e.Records != nil:
+				kind = recordKinds(e.Records)
 			}
 			if len(list) == 0 || list[len(list)-1] != kind {
 				list = append(list, kind)
@@ -129,11 +126,11 @@ func TestOrderOfEvents(t *testing.T) {
 		t.Error("opening", d)
 	}
 	r.do(promptOf(3))
-	if d := cmp.Diff([]string{"running", "plans", "step", "state"}, kinds()); d != "" {
+	if d := cmp.Diff([]string{"running", "plans and step", "state"}, kinds()); d != "" {
 		t.Error("prompt", d)
 	}
 	r.do(session.Command{Kind: session.Next})
-	if d := cmp.Diff([]string{"running", "plans", "step", "state"}, kinds()); d != "" {
+	if d := cmp.Diff([]string{"running", "plans and step", "state"}, kinds()); d != "" {
 		t.Error("next", d)
 	}
 	r.do(session.Command{Kind: session.Previous})
@@ -141,6 +138,24 @@ func TestOrderOfEvents(t *testing.T) {
 	if d := cmp.Diff([]string{"running", "step", "state"}, kinds()); d != "" {
 		t.Error("next again", d)
 	}
+}
+
+// recordKinds names what an event brings to the trace.
+func recordKinds(list []trace.Record) string {
+	kind := ""
+	for _, r := range list {
+		switch {
+		case r.Plan != nil:
+			kind = "plans and "
+		case r.Step != nil:
+			return kind + "step"
+		case r.Clock != nil:
+			return kind + "clock"
+		default:
+			return "other"
+		}
+	}
+	return kind + "no step"
 }
 
 func TestHeaderSaysWhatRuns(t *testing.T) {
@@ -234,7 +249,7 @@ func TestLostDeviceEndsTheSession(t *testing.T) {
 		t.Errorf("error %v, want ErrDeviceLost", err)
 	}
 	<-r.done // the events have ended
-	if err := r.s.Do(context.Background(), session.Command{Kind: session.Next}); !errors.Is(err,
+	if _, err := r.s.Do(context.Background(), session.Command{Kind: session.Next}); !errors.Is(err,
 		session.ErrClosed) || !errors.Is(err, gpu.ErrDeviceLost) {
 		t.Errorf("a command after the loss: %v", err)
 	}
@@ -248,8 +263,8 @@ func TestTextEndsWithTheContext(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(promptOf(tinyContext - 2))
 	r.do(session.Command{Kind: session.Run})
-	if st := r.mirror.State; st.Position != tinyContext || !st.Ended || len(st.Text) != 3 {
-		t.Errorf("position %d, ended %v, %d tokens", st.Position, st.Ended, len(st.Text))
+	if st := r.mirror.State; st.Position != tinyContext || !st.Ended || len(r.mirror.Text.Given) != 3 {
+		t.Errorf("position %d, ended %v, %d tokens", st.Position, st.Ended, len(r.mirror.Text.Given))
 	}
 	err := r.try(context.Background(), session.Command{Kind: session.Next})
 	if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "the context is full: 64 of 64") {
@@ -261,7 +276,7 @@ func TestTextEndsWithTheContext(t *testing.T) {
 	}
 	r.do(session.Command{Kind: session.Next})
 	r.do(promptOf(tinyContext)) // a prompt may fill it
-	if st := r.mirror.State; st.Position != tinyContext || !st.Ended || len(st.Text) != 1 {
+	if st := r.mirror.State; st.Position != tinyContext || !st.Ended || len(r.mirror.Text.Given) != 1 {
 		t.Errorf("a prompt that fills the context: position %d, ended %v", st.Position, st.Ended)
 	}
 }
@@ -448,7 +463,10 @@ func TestWrongUseIsRefusedBeforeAnythingRuns(t *testing.T) {
 		{session.Command{Kind: session.Prompt, Tokens: ids(5), Chunks: []int{3, 0}}, "chunk 1 is 0 tokens"},
 		{session.Command{Kind: session.Run, N: -1}, "run: a count of -1"},
 		{session.Command{Kind: session.Timing, Level: "often"}, `timing level "often"`},
-		{session.Command{Kind: "jump"}, `command "jump"`},
+		{session.Command{Kind: "jump"}, `command "jump": want one of prompt, next, run`},
+		{session.Command{Kind: session.Next, N: 3}, "next: it takes no n"},
+		{session.Command{Kind: session.Run, Text: "x"}, "run: it takes no text"},
+		{session.Command{Kind: session.Timing, Level: "off", Chunks: []int{1}}, "timing: it takes no chunks"},
 	} {
 		err := r.try(context.Background(), test.c)
 		if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), test.want) {
@@ -492,8 +510,8 @@ func TestTheLastPositionOfTheContextGivesAToken(t *testing.T) {
 	c.N = 5
 	r.do(c)
 	r.do(session.Command{Kind: session.Run, N: c.N - 1})
-	if st := r.mirror.State; len(st.Text) != c.N || st.Position != tinyContext {
-		t.Errorf("%d tokens up to position %d, want %d up to %d", len(st.Text), st.Position, c.N, tinyContext)
+	if st := r.mirror.State; st.Given != c.N || st.Position != tinyContext {
+		t.Errorf("%d tokens up to position %d, want %d up to %d", st.Given, st.Position, c.N, tinyContext)
 	}
 }
 
@@ -560,7 +578,7 @@ func TestModelWithoutVocabularyRunsOnIDs(t *testing.T) {
 	r.do(promptOf(5))
 	r.do(session.Command{Kind: session.Run, N: 2})
 	r.wantStand(`step 2, position 7, ""`)
-	if got := r.mirror.State.Text; len(got) != 3 || got[0].ID != 'f' {
+	if got := r.mirror.Text.Given; len(got) != 3 || got[0].ID != 'f' {
 		t.Errorf("tokens %v", got)
 	}
 }
@@ -588,7 +606,10 @@ func TestCloseInTheMiddleOfARun(t *testing.T) {
 		return letters(position, tokens)
 	}
 	done := make(chan error)
-	go func() { done <- r.s.Do(context.Background(), session.Command{Kind: session.Run}) }()
+	go func() {
+		_, err := r.s.Do(context.Background(), session.Command{Kind: session.Run})
+		done <- err
+	}()
 	<-started
 	if err := r.s.Close(); err != nil {
 		t.Error(err)
@@ -596,10 +617,119 @@ func TestCloseInTheMiddleOfARun(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("the run: %v", err)
 	}
-	if err := r.s.Do(context.Background(), session.Command{Kind: session.Next}); !errors.Is(err,
+	if _, err := r.s.Do(context.Background(), session.Command{Kind: session.Next}); !errors.Is(err,
 		session.ErrClosed) {
 		t.Errorf("a command after Close: %v", err)
 	}
+}
+
+// Nobody reads the events while the session closes, and somebody does afterwards, as a recording on its way
+// to a file: what came before the end is there to the last step that was told, and hangs together.
+func TestEventsOfASessionThatWasClosedHaveNoHole(t *testing.T) {
+	for range 20 {
+		driver := &fake.Driver{All: []fake.Options{{NoLog: true}}}
+		opened, err := Open(context.Background(),
+			Options{Path: write(t, tiny().Bytes()), Driver: driver, IgnoreEOS: true}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := opened.(*live)
+		ended := make(chan error, 1)
+		go func() {
+			for {
+				if _, err := s.Do(context.Background(), promptOf(1)); err != nil {
+					ended <- err
+					return
+				}
+				_, _ = s.Do(context.Background(), session.Command{Kind: session.Run, N: 50})
+			}
+		}()
+		for len(s.Events()) < cap(s.Events()) {
+			runtime.Gosched()
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- s.Close() }()
+		var m session.Mirror
+		for e := range s.Events() {
+			if err := m.Apply(e); err != nil {
+				t.Fatalf("after %d steps: %v", len(m.Trace.Steps), err)
+			}
+		}
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		<-ended
+		if len(m.Trace.Steps) == 0 {
+			t.Error("no step was told")
+		}
+	}
+}
+
+// A run that ended before Close is told to its end, whenever its events are read.
+func TestEventsOfCommandsThatReturnedOutliveTheSession(t *testing.T) {
+	driver := &fake.Driver{All: []fake.Options{{NoLog: true}}}
+	s, err := Open(context.Background(), Options{Path: write(t, tiny().Bytes()), Driver: driver}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []session.Command{promptOf(1), {Kind: session.Run, N: 30}} {
+		if _, err := s.Do(context.Background(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var m session.Mirror
+	for e := range s.Events() {
+		if err := m.Apply(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(m.Trace.Steps); n != 31 || m.State.Running {
+		t.Errorf("%d steps of 31, running %v at the end", n, m.State.Running)
+	}
+}
+
+func TestEveryCommandHasARow(t *testing.T) {
+	for _, kind := range []session.CommandKind{
+		session.Prompt, session.Next, session.Run, session.Previous, session.Repeat, session.Observe,
+		session.Reset, session.Timing,
+	} {
+		row, err := commandOf(session.Command{Kind: kind})
+		if err != nil || row.doc == "" {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	fieldsOf := reflect.TypeFor[session.Command]().NumField() - 1
+	if len(fields) != fieldsOf {
+		t.Errorf("%d fields of a command are checked, it has %d beside its kind", len(fields), fieldsOf)
+	}
+}
+
+func TestReplySaysWhatTheCommandDid(t *testing.T) {
+	r := newRig(t, Options{MaxChunk: 4})
+	do := func(ctx context.Context, c session.Command, want session.Reply) {
+		t.Helper()
+		if got, _ := r.s.Do(ctx, c); got != want {
+			t.Errorf("%s: %+v, want %+v", c.Kind, got, want)
+		}
+	}
+	all := context.Background()
+	do(all, promptOf(10), session.Reply{Step: 2, Position: 10, Steps: 3})
+	do(all, session.Command{Kind: session.Run, N: 5}, session.Reply{Step: 7, Position: 15, Steps: 5})
+	do(all, session.Command{Kind: session.Previous}, session.Reply{Step: 6, Position: 14})
+	do(all, session.Command{Kind: session.Repeat, N: 3}, session.Reply{Step: 6, Position: 14, Repeats: 3})
+	do(all, session.Command{Kind: "jump"}, session.Reply{Step: 6, Position: 14})
+	ctx, cancel := context.WithCancel(all)
+	r.token = func(position int, tokens []int) int {
+		if position == 16 {
+			cancel()
+		}
+		return letters(position, tokens)
+	}
+	do(ctx, session.Command{Kind: session.Run}, session.Reply{Step: 10, Position: 17, Steps: 3})
+	do(all, session.Command{Kind: session.Reset}, session.Reply{Step: -1})
 }
 
 func TestThousandsOfStepsInConstantMemory(t *testing.T) {

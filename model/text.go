@@ -1,8 +1,6 @@
 package model
 
 import (
-	"slices"
-
 	"gpuscope/model/session"
 	"gpuscope/model/tokenizer"
 )
@@ -15,18 +13,20 @@ type transcript struct {
 	ids    []int // of prompt
 	chunks []int // sizes of the prompt's steps, adding up to its length
 	turns  []turn
-	given  []session.Token // what the turns gave
+	given  int // turns that gave a token
 	ended  bool
+	told   bool // to the front end
 	voice  *voice
 }
 
 // turn is a step of the text, which Previous takes back.
 type turn struct {
-	index    int   // of its trace.Step
-	position int   // before it
-	tokens   []int // that went in
-	gives    bool  // a token; the steps of a prompt but the last do not
-	token    int   // that came out
+	index    int    // of its trace.Step
+	position int    // before it
+	tokens   []int  // that went in
+	gives    bool   // a token; the steps of a prompt but the last do not
+	token    int    // that came out
+	held     string // bytes of a character that was not complete before it
 }
 
 // last is the current step, nil before the first.
@@ -35,6 +35,14 @@ func (t *transcript) last() *turn {
 		return nil
 	}
 	return &t.turns[len(t.turns)-1]
+}
+
+// step is the current step's index in the trace, -1 before the first.
+func (t *transcript) step() int {
+	if last := t.last(); last != nil {
+		return last.index
+	}
+	return -1
 }
 
 // position is the number of positions in use.
@@ -64,24 +72,21 @@ func (t *transcript) next() (phase string, n turn) {
 
 // push makes a turn the current step, and returns the text that became complete with its token.
 func (t *transcript) push(n turn) string {
+	n.held = t.voice.held()
 	t.turns = append(t.turns, n)
 	if !n.gives {
 		return ""
 	}
-	text := t.voice.say(n.token)
-	t.given = append(t.given, session.Token{ID: n.token, Text: text})
-	return text
+	t.given++
+	return t.voice.say(n.token)
 }
 
-// pop takes the current step back. The list of tokens that was published stays as it is: the next push copies
-// it.
+// pop takes the current step back.
 func (t *transcript) pop() {
-	if t.last().gives {
-		t.given = slices.Clip(t.given[:len(t.given)-1])
-		t.voice.restart()
-		for _, token := range t.given {
-			t.voice.say(token.ID)
-		}
+	last := t.last()
+	if last.gives {
+		t.given--
+		t.voice.restart(last.held)
 	}
 	t.turns = t.turns[:len(t.turns)-1]
 	t.ended = false
@@ -109,7 +114,7 @@ func (v *voice) say(id int) string {
 	return v.stream.Push(id)
 }
 
-// held are the bytes of a character that the last token left unfinished.
+// held are the bytes of a character that is not complete yet.
 func (v *voice) held() string {
 	if v == nil {
 		return ""
@@ -117,9 +122,9 @@ func (v *voice) held() string {
 	return v.stream.Held()
 }
 
-// restart forgets what was held back.
-func (v *voice) restart() {
+// restart goes on behind bytes that were held at another time.
+func (v *voice) restart(held string) {
 	if v != nil {
-		v.stream.Flush()
+		v.stream.Restart(held)
 	}
 }

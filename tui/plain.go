@@ -58,7 +58,10 @@ func runPlain(ctx context.Context, o Options, open func(context.Context) openedM
 	busy := false
 	do := func(c session.Command) {
 		busy = true
-		go func() { results <- s.Do(ctx, c) }()
+		go func() {
+			_, err := s.Do(ctx, c)
+			results <- err
+		}()
 	}
 	if o.Prompt != "" {
 		do(session.Command{Kind: session.Prompt, Text: o.Prompt})
@@ -139,16 +142,26 @@ func (p *plainText) event(e session.Event) {
 	case e.Opened != nil:
 		p.say("open: %s on %s", e.Opened.Model.Name, deviceTexts(&e.Opened.Device)[0])
 		p.say("%s", plainHelp)
-	case e.Step != nil:
-		p.step(len(p.mirror.Trace.Steps) - 1)
-	case e.Repeated != nil:
-		p.say("repeated: step %d", e.Repeated.Step)
+	case e.Records != nil:
+		for i := range e.Records {
+			p.record(&e.Records[i])
+		}
 	case e.Log != nil:
 		p.say("%s: %s", e.Log.Level, e.Log.Text)
-	case e.Note != nil:
-		p.say("note: %s", e.Note.Text)
 	case e.State != nil && e.State.Ended:
 		p.say("ended: position %d of %d", e.State.Position, e.State.Context)
+	}
+}
+
+// record says what the trace has gained.
+func (p *plainText) record(r *trace.Record) {
+	switch {
+	case r.Step != nil:
+		p.step(len(p.mirror.Trace.Steps) - 1)
+	case r.Samples != nil:
+		p.say("repeated: step %d", r.Samples.Step)
+	case r.Event != nil:
+		p.say("note: %s", r.Event.Text)
 	}
 }
 

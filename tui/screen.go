@@ -505,7 +505,7 @@ func (a *App) welcome(w, h int) []string {
 			say(strong, "%s …", busyWith[a.job.command.Kind])
 		case a.isTrace:
 			say(strong, "The trace has no steps.")
-		case len(a.mirror.State.Prompt) > 0:
+		case len(a.mirror.Text.Prompt) > 0:
 			say(strong, "Before the first step. Press s to read the prompt again, i to type another.")
 		case len(t.Steps) > 0:
 			say(strong, "No text. Press i and type a prompt.")

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,7 @@ type snapshot struct {
 	step    int // -1: none
 	base    int // -1: none
 	state   session.State
+	text    session.Text
 	live    bool // a session stands behind it
 	version int
 	summary *inspect.StepSummary // of the step, nil without one
@@ -62,7 +64,7 @@ type snapshot struct {
 
 func (m *model) snapshot() snapshot {
 	s := snapshot{
-		step: m.shown, base: m.base(), state: m.mirror.State, live: m.session != nil,
+		step: m.shown, base: m.base(), state: m.mirror.State, text: m.mirror.Text, live: m.session != nil,
 		version: m.version,
 	}
 	if m.mirror.Trace != nil {
@@ -118,8 +120,10 @@ func (a *App) events(list eventsMsg) {
 		if e.Log != nil {
 			a.log.Add(e.Log.Level, e.Log.Text)
 		}
-		if e.Note != nil {
-			a.log.Add("info", e.Note.Text)
+		for i := range e.Records {
+			if note := e.Records[i].Event; note != nil {
+				a.log.Add("info", note.Text)
+			}
 		}
 		if err := a.mirror.Apply(e); err != nil {
 			a.fail(fmt.Errorf("not recorded: %w", err))
@@ -152,13 +156,12 @@ func (m *model) dropped(n int) {
 
 // stepOfState is where the session's current step stands among those recorded.
 func (a *App) stepOfState() int {
-	steps := a.mirror.Trace.Steps
-	for i := len(steps) - 1; i >= 0; i-- {
-		if steps[i].Index == a.mirror.State.Step {
-			return i
-		}
+	at, ok := slices.BinarySearchFunc(a.mirror.Trace.Steps, a.mirror.State.Step,
+		func(s trace.Step, index int) int { return cmp.Compare(s.Index, index) })
+	if !ok {
+		return -1
 	}
-	return -1
+	return at
 }
 
 func (a *App) ended(reason error) {
@@ -194,7 +197,8 @@ func (a *App) command(c session.Command) {
 	s := a.session
 	a.runner.start(func(context.Context) {
 		defer cancel()
-		a.runner.send(doneMsg{j.id, s.Do(ctx, c)})
+		_, err := s.Do(ctx, c)
+		a.runner.send(doneMsg{j.id, err})
 	})
 }
 
@@ -418,7 +422,7 @@ func cannotNext(a *App) string {
 	switch {
 	case a.mirror.State.Ended:
 		return "the text has ended: S goes back, i types a new prompt"
-	case len(a.mirror.State.Prompt) == 0 && a.job == nil:
+	case len(a.mirror.Text.Prompt) == 0 && a.job == nil:
 		return "there is no text yet: i types a prompt"
 	}
 	return ""

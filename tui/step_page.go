@@ -215,12 +215,12 @@ func (p *stepPage) words() []word {
 	var out []word
 	s := &p.s.trace.Steps[p.s.step]
 	at := s.Position + len(s.Tokens) // position of the token that came out
-	for _, tok := range p.s.state.Prompt {
+	for _, tok := range p.s.text.Prompt {
 		out = append(out, word{text: tok.Text, prompt: true})
 	}
 	if p.s.live {
 		n := len(out)
-		for i, tok := range p.s.state.Text {
+		for i, tok := range p.s.text.Given {
 			out = append(out,
 				word{text: tok.Text, current: n+i == at && s.Token != nil && *s.Token == tok.ID})
 		}

@@ -153,19 +153,19 @@ func (r *run) generate(ctx context.Context, s session.Session) error {
 	} else {
 		prompt.Tokens = r.ids
 	}
-	if err := s.Do(ctx, prompt); err != nil {
+	if _, err := s.Do(ctx, prompt); err != nil {
 		return err
 	}
 	if r.tokens > 1 { // the prompt gave the first
 		// What is refused here is to go on behind the end of the text.
-		if err := s.Do(ctx, session.Command{Kind: session.Run, N: r.tokens - 1}); err != nil &&
+		if _, err := s.Do(ctx, session.Command{Kind: session.Run, N: r.tokens - 1}); err != nil &&
 			!errors.Is(err, session.ErrUsage) {
 			return err
 		}
 	}
 	if r.model.timing.value == "dispatch" && (r.format.value == "text" || r.tracePath != "") {
 		// Refused where the device has no timestamps: then timing cost nothing.
-		if err := s.Do(ctx, session.Command{Kind: session.Observe}); err != nil &&
+		if _, err := s.Do(ctx, session.Command{Kind: session.Observe}); err != nil &&
 			!errors.Is(err, session.ErrUsage) {
 			return err
 		}
@@ -203,18 +203,28 @@ func (o *output) take(e session.Event) {
 		o.err = err
 		o.stop()
 	}
-	switch {
-	case e.Log != nil && e.Log.Level != "info":
+	if e.Log != nil && e.Log.Level != "info" {
 		fmt.Fprintf(o.p.stderr, "%s: %s\n", e.Log.Level, e.Log.Text)
-	case e.Step != nil && o.run.format.value == "text" && o.run.tokens > 0 && o.err == nil:
-		if _, o.err = io.WriteString(o.p.stdout, e.Step.Text); o.err != nil {
-			o.stop()
+	}
+	for i := range e.Records {
+		if s := e.Records[i].Step; s != nil {
+			o.write(s.Text)
 		}
-		o.wrote = o.wrote || e.Step.Text != ""
 	}
 	if o.run.tracePath != "" && o.recorded == nil {
 		o.recorded = o.record(e)
 	}
+}
+
+// write prints text as it comes.
+func (o *output) write(text string) {
+	if o.run.format.value != "text" || o.run.tokens == 0 || o.err != nil {
+		return
+	}
+	if _, o.err = io.WriteString(o.p.stdout, text); o.err != nil {
+		o.stop()
+	}
+	o.wrote = o.wrote || text != ""
 }
 
 // record appends to the trace file what of an event belongs to a trace.
@@ -223,7 +233,7 @@ func (o *output) record(e session.Event) (err error) {
 		o.recorder, err = trace.NewStreamWriter(o.run.tracePath, e.Opened)
 		return err
 	}
-	for _, r := range e.Records() {
+	for _, r := range e.Records {
 		if err := o.recorder.Write(r); err != nil {
 			return err
 		}
@@ -326,7 +336,7 @@ func (o *output) result() result {
 	if r := profile.Rate("decode"); r != nil {
 		res.Timings.DecodeTokensPerS = r.TokensPerS
 	}
-	for _, token := range o.mirror.State.Prompt {
+	for _, token := range o.mirror.Text.Prompt {
 		res.PromptTokens = append(res.PromptTokens, token.ID)
 	}
 	var text strings.Builder

@@ -32,18 +32,18 @@ func Connect(p Peer) Session {
 	c := &client{
 		peer:     p,
 		out:      json.NewEncoder(p.Requests),
-		events:   make(chan Event, 64),
 		closing:  make(chan struct{}),
 		ended:    make(chan struct{}),
-		awaiting: map[int]chan error{},
+		awaiting: map[int]chan *answer{},
 	}
+	c.stream = NewStream(c.closing, EventBuffer)
 	go c.run()
 	return c
 }
 
 type client struct {
 	peer    Peer
-	events  chan Event
+	stream  *Stream
 	closing chan struct{} // closed by Close: nobody drains events any more
 	ended   chan struct{} // closed when the engine is gone; then err is set
 	err     error
@@ -54,18 +54,18 @@ type client struct {
 
 	mu       sync.Mutex
 	next     int
-	awaiting map[int]chan error // by request id
+	awaiting map[int]chan *answer // by request id
 }
 
 // Events is the stream of events.
-func (c *client) Events() <-chan Event { return c.events }
+func (c *client) Events() <-chan Event { return c.stream.Events() }
 
 // Do sends a command and waits for its answer, which comes also after a cancel.
-func (c *client) Do(ctx context.Context, cmd Command) error {
+func (c *client) Do(ctx context.Context, cmd Command) (Reply, error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return Reply{}, err
 	}
-	done := make(chan error, 1)
+	done := make(chan *answer, 1)
 	c.mu.Lock()
 	c.next++
 	id := c.next
@@ -74,22 +74,22 @@ func (c *client) Do(ctx context.Context, cmd Command) error {
 	if err := c.send(request{ID: id, Do: &cmd}); err != nil {
 		// The engine stopped reading; why is known when its output has ended.
 		<-c.ended
-		return c.gone()
+		return Reply{}, c.gone()
 	}
 	cancelled := ctx.Done()
 	for {
 		select {
-		case err := <-done:
-			return err
+		case a := <-done:
+			return a.Reply, a.Error.asError()
 		case <-cancelled:
 			cancelled = nil
 			_ = c.send(request{ID: id, Cancel: true}) // an engine that is gone shows at c.ended
 		case <-c.ended:
 			select {
-			case err := <-done:
-				return err
+			case a := <-done:
+				return a.Reply, a.Error.asError()
 			default:
-				return c.gone()
+				return Reply{}, c.gone()
 			}
 		}
 	}
@@ -131,19 +131,19 @@ func (c *client) run() {
 	}
 	c.err = c.reason(err, waitErr, last)
 	close(c.ended)
-	close(c.events)
+	c.stream.End()
 }
 
-// errOpening wraps the engine's own word on why it could not open the model: that, and nothing about pipes,
-// is the reason.
-type errOpening struct{ err error }
+// errReason wraps what ended the session where that is known, the engine's own word on why it could not open
+// the model above all: that, and nothing about pipes, is the reason.
+type errReason struct{ err error }
 
-func (e errOpening) Error() string { return e.err.Error() }
+func (e errReason) Error() string { return e.err.Error() }
 
 // reason is why the engine ended: nil where it was told to.
 func (c *client) reason(err, waitErr error, last []string) error {
-	if opening, ok := errors.AsType[errOpening](err); ok {
-		return opening.err
+	if known, ok := errors.AsType[errReason](err); ok {
+		return known.err
 	}
 	select {
 	case <-c.closing:
@@ -166,33 +166,45 @@ func (c *client) reason(err, waitErr error, last []string) error {
 // readMessages returns nil when the messages end.
 func (c *client) readMessages() error {
 	in := json.NewDecoder(c.peer.Messages)
-	for {
+	err := c.takeMessages(in)
+	if err != nil {
+		// What is left must be read, or the engine blocks on a full pipe and never ends.
+		_ = c.peer.Requests.Close()
+		_, _ = io.Copy(io.Discard, c.peer.Messages)
+	}
+	return err
+}
+
+func (c *client) takeMessages(in *json.Decoder) error {
+	for greeted := false; ; {
 		var m message
 		if err := in.Decode(&m); err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
-			// What is left must be read, or the engine blocks on a full pipe and never ends.
-			_ = c.peer.Requests.Close()
-			_, _ = io.Copy(io.Discard, c.peer.Messages)
 			return fmt.Errorf("read message: %w", err)
 		}
+		if !greeted {
+			if err := m.greeted(); err != nil {
+				return errReason{err}
+			}
+			greeted = true
+		}
 		if m.Event != nil {
-			c.emit(*m.Event)
+			c.stream.Send(*m.Event)
 		}
 		if m.Answer == nil {
 			continue
 		}
-		err := m.Answer.Error.asError()
-		if m.Answer.ID == 0 && err != nil {
-			return errOpening{err}
+		if err := m.Answer.Error.asError(); m.Answer.ID == 0 && err != nil {
+			return errReason{err}
 		}
 		c.mu.Lock()
 		done := c.awaiting[m.Answer.ID]
 		delete(c.awaiting, m.Answer.ID)
 		c.mu.Unlock()
 		if done != nil {
-			done <- err
+			done <- m.Answer
 		}
 	}
 }
@@ -211,18 +223,10 @@ func (c *client) readStderr() []string {
 				last = append(last[:0], last[1:]...)
 			}
 			last = append(last, line)
-			c.emit(Event{Log: &Log{Level: "warn", Text: line}})
+			c.stream.Send(Event{Log: &Log{Level: "warn", Text: line}})
 		}
 		if err != nil {
 			return last
 		}
-	}
-}
-
-// emit hands an event to the front end, as long as there is one.
-func (c *client) emit(e Event) {
-	select {
-	case c.events <- e:
-	case <-c.closing:
 	}
 }

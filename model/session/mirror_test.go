@@ -15,9 +15,10 @@ type running struct {
 	ids   trace.Interner
 	steps int
 	last  trace.PlanID
+	whole bool // one text, else another begins every 100 steps
 }
 
-func newRunning(t *testing.T, budget int64) *running {
+func newRunning(t testing.TB, budget int64) *running {
 	t.Helper()
 	r := &running{m: Mirror{Budget: budget}}
 	head := &trace.Trace{Schema: trace.Schema, Graph: trace.Graph{
@@ -36,17 +37,22 @@ func newRunning(t *testing.T, budget int64) *running {
 	return r
 }
 
-func (r *running) apply(t *testing.T, e Event) {
+func (r *running) apply(t testing.TB, e Event) {
 	t.Helper()
 	if err := r.m.Apply(e); err != nil {
 		t.Fatal(err)
 	}
 }
 
+// begin is another prompt.
+func (r *running) begin(t testing.TB) {
+	r.apply(t, Event{State: &State{Step: -1, Begins: &Text{Prompt: []Token{{1, "a"}}}}})
+}
+
 // step is one more step, of new plans where its position is new.
-func (r *running) step(t *testing.T, position int) {
+func (r *running) step(t testing.TB, position int) {
 	t.Helper()
-	var plans []trace.Plan
+	var records []trace.Record
 	var named [2]trace.PlanID
 	for d := range named {
 		p := trace.Plan{
@@ -56,16 +62,13 @@ func (r *running) step(t *testing.T, position int) {
 		if d == 1 {
 			p.Params = fmt.Sprintf("%08x", position)
 		}
-		id, fresh := r.ids.ID(fmt.Append(nil, p))
+		id, fresh := r.ids.ID(p)
 		if p.ID = id; fresh {
-			plans = append(plans, p)
+			records = append(records, trace.Record{Plan: &p})
 		}
 		named[d] = id
 	}
 	r.ids.Step()
-	if plans != nil {
-		r.apply(t, Event{Plans: plans})
-	}
 	from, to := r.last, named[1]
 	change := trace.PlanChange{From: &from, To: &to}
 	if r.steps == 0 {
@@ -73,7 +76,7 @@ func (r *running) step(t *testing.T, position int) {
 	}
 	r.last = named[1]
 	token := position % 50
-	r.apply(t, Event{Step: &trace.Step{
+	r.apply(t, Event{Records: append(records, trace.Record{Step: &trace.Step{
 		Index: r.steps, Phase: "decode", Position: position, Tokens: []int{1}, Token: &token,
 		Timing: "dispatch", Dims: []trace.LiveDims{{Value: 0, Dims: []int{1 + position%8}}},
 		Resize: trace.Resize{
@@ -84,10 +87,10 @@ func (r *running) step(t *testing.T, position int) {
 			{Plan: named[0], GPUNS: trace.Measured(1000)},
 			{Plan: named[1], GPUNS: trace.Measured(int64(position))},
 		},
-	}})
+	}})})
 	r.steps++
-	if position%100 == 99 {
-		r.m.State.Text = nil // as a new prompt does
+	if !r.whole && position%100 == 99 {
+		r.begin(t)
 	}
 }
 
@@ -143,7 +146,7 @@ func TestMirrorGivesRepeatsToTheirStepAndLeavesEarlierTracesAlone(t *testing.T) 
 	r.step(t, 1)
 	before := r.m.Trace
 	for range 2 {
-		r.apply(t, Event{Repeated: &Repeated{Step: 0, Samples: [][]int64{{1}, {2}}}})
+		r.apply(t, one(trace.Record{Samples: &trace.Samples{Step: 0, Samples: [][]int64{{1}, {2}}}}))
 	}
 	if got := fmt.Sprint(r.m.Trace.Steps[0].Dispatches[0].Samples, r.m.Trace.Steps[0].Dispatches[1].Samples,
 		r.m.Trace.Steps[1].Dispatches[0].Samples); got != "[1 1] [2 2] []" {
@@ -152,19 +155,24 @@ func TestMirrorGivesRepeatsToTheirStepAndLeavesEarlierTracesAlone(t *testing.T) 
 	if got := before.Steps[0].Dispatches[0].Samples; got != nil {
 		t.Errorf("the trace from before has samples %v", got)
 	}
-	if got := fmt.Sprint(r.m.State.Step, r.m.State.Position, len(r.m.State.Text)); got != "1 2 2" {
+	if got := fmt.Sprint(r.m.State.Step, r.m.State.Position, len(r.m.Text.Given)); got != "1 2 2" {
 		t.Errorf("the mirror stands at %s", got)
 	}
 }
+
+func one(r trace.Record) Event { return Event{Records: []trace.Record{r}} }
 
 func TestMirrorRefusesWhatNamesNothing(t *testing.T) {
 	r := newRunning(t, 0)
 	r.step(t, 0)
 	for name, e := range map[string]Event{
-		"plan":    {Step: &trace.Step{Index: 1, Dispatches: []trace.StepDispatch{{Plan: 7}}}},
-		"index":   {Step: &trace.Step{Index: 0}},
-		"samples": {Repeated: &Repeated{Step: 9, Samples: [][]int64{}}},
-		"plans":   {Plans: []trace.Plan{{ID: 9}}},
+		"plan": one(trace.Record{
+			Step: &trace.Step{Index: 1, Dispatches: []trace.StepDispatch{{Plan: 7}}},
+		}),
+		"index":   one(trace.Record{Step: &trace.Step{Index: 0}}),
+		"samples": one(trace.Record{Samples: &trace.Samples{Step: 9, Samples: [][]int64{}}}),
+		"plans":   one(trace.Record{Plan: &trace.Plan{ID: 9}}),
+		"given":   {State: &State{Given: 2}},
 	} {
 		if err := r.m.Apply(e); err == nil {
 			t.Errorf("%s: taken", name)
@@ -173,7 +181,76 @@ func TestMirrorRefusesWhatNamesNothing(t *testing.T) {
 	if n := len(r.m.Trace.Steps); n != 1 || r.m.State.Step != 0 {
 		t.Errorf("%d steps, at step %d after what was refused", n, r.m.State.Step)
 	}
-	if err := new(Mirror).Apply(Event{Step: &trace.Step{}}); err == nil {
+	if err := new(Mirror).Apply(one(trace.Record{Step: &trace.Step{}})); err == nil {
 		t.Error("a step before the trace was opened was taken")
+	}
+}
+
+func TestMirrorLeavesTextsFromBeforeAlone(t *testing.T) {
+	r := newRunning(t, 0)
+	r.begin(t)
+	for i := range 3 {
+		r.step(t, i)
+	}
+	three := r.m.Text
+	back := r.m.State
+	back.Given, back.Step, back.Position = 1, 0, 1
+	r.apply(t, Event{State: &back})
+	one := r.m.Text
+	r.step(t, 40) // another token behind the first
+	r.step(t, 41)
+	for _, c := range []struct {
+		name string
+		text Text
+		want string
+	}{
+		{"three steps", three, "[{0 } {1 } {2 }]"},
+		{"two steps back", one, "[{0 }]"},
+		{"two other steps", r.m.Text, "[{0 } {40 } {41 }]"},
+	} {
+		if got := fmt.Sprint(c.text.Given); got != c.want || fmt.Sprint(c.text.Prompt) != "[{1 a}]" {
+			t.Errorf("%s: %s after %v, want %s", c.name, got, c.text.Prompt, c.want)
+		}
+	}
+	if r.m.State.Given != 3 {
+		t.Errorf("%d tokens given, want 3", r.m.State.Given)
+	}
+}
+
+// longRun is a text of so many steps, with the state told at each of them as a person's steps do.
+func longRun(t testing.TB, steps int) *running {
+	r := newRunning(t, 1<<20)
+	r.whole = true
+	r.begin(t)
+	for i := range steps {
+		r.step(t, i)
+		state := r.m.State
+		r.apply(t, Event{State: &state})
+	}
+	return r
+}
+
+// What a step costs the mirror must not grow with the text that stands before it.
+func TestMirrorOfALongTextCostsWhatItsStepsCost(t *testing.T) {
+	allocated := func(steps int) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r := longRun(t, steps)
+		runtime.ReadMemStats(&after)
+		if n := len(r.m.Text.Given); n != steps {
+			t.Fatalf("%d tokens given in %d steps", n, steps)
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	short, long := allocated(2000), allocated(20000)
+	if long > 15*short {
+		t.Errorf("20,000 steps take %d bytes, 2,000 take %d: %.1f times", long, short,
+			float64(long)/float64(short))
+	}
+}
+
+func BenchmarkMirrorOf50000Steps(b *testing.B) {
+	for b.Loop() {
+		longRun(b, 50000)
 	}
 }

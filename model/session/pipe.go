@@ -1,13 +1,24 @@
 package session
 
-// A session over a pipe. Both ways run JSON values, one a line. The front end sends requests, each with an id
-// that the answer repeats; the engine sends events and answers. Answer 0 is that of opening. The end of its
-// input tells the engine to close, so that it never outlives its front end, whatever became of that.
+// A session over a pipe. Both ways run JSON values, one a line. The engine says hello first. Then the front
+// end sends requests, each with an id that the answer repeats; the engine sends events and answers. Answer 0
+// is that of opening. The end of its input tells the engine to close, so that it never outlives its front
+// end, whatever became of that.
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"reflect"
+	"sync"
 )
+
+// hello is the first line of an engine.
+type hello struct {
+	Protocol string `json:"protocol"`
+}
 
 // request goes to the engine: a command, or the request to cancel the command of that id.
 type request struct {
@@ -16,8 +27,9 @@ type request struct {
 	Cancel bool     `json:"cancel,omitempty"`
 }
 
-// message comes from the engine: an event, or the answer to a request.
+// message comes from the engine: its hello, an event, or the answer to a request.
 type message struct {
+	Hello  *hello  `json:"hello,omitempty"`
 	Event  *Event  `json:"event,omitempty"`
 	Answer *answer `json:"answer,omitempty"`
 }
@@ -25,6 +37,7 @@ type message struct {
 // answer ends the request of its id; Error is absent where it was done.
 type answer struct {
 	ID    int          `json:"id"`
+	Reply Reply        `json:"reply"`
 	Error *remoteError `json:"error,omitempty"`
 }
 
@@ -41,9 +54,6 @@ var kinds = map[string]error{
 	"closed":   ErrClosed,
 	"usage":    ErrUsage,
 }
-
-// ErrClosed is the error of a command to a session that is closed, or whose engine is gone.
-var ErrClosed = errors.New("the session is closed")
 
 func toRemote(err error) *remoteError {
 	if err == nil {
@@ -69,4 +79,48 @@ func (e *remoteError) asError() error {
 		return nil
 	}
 	return e
+}
+
+// protocol names the messages that this program speaks: a fingerprint of their types, so that no change of
+// them, in package trace neither, can be forgotten. Both ends are one program, unless its file was replaced
+// while it ran.
+var protocol = sync.OnceValue(func() string {
+	sum := fnv.New64a()
+	describe(sum, reflect.TypeFor[request](), map[reflect.Type]bool{})
+	describe(sum, reflect.TypeFor[message](), map[reflect.Type]bool{})
+	return fmt.Sprintf("%016x", sum.Sum64())
+})
+
+// describe writes what of a type shows in its JSON.
+func describe(w io.Writer, t reflect.Type, seen map[reflect.Type]bool) {
+	fmt.Fprint(w, t.Kind())
+	if seen[t] {
+		fmt.Fprint(w, t)
+		return
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		describe(w, t.Elem(), seen)
+	case reflect.Map:
+		describe(w, t.Key(), seen)
+		describe(w, t.Elem(), seen)
+	case reflect.Struct:
+		for f := range t.Fields() {
+			fmt.Fprintf(w, "{%s %q", f.Name, f.Tag)
+			describe(w, f.Type, seen)
+		}
+	}
+}
+
+// greeted says whether the first message is the hello of an engine that speaks this program's protocol.
+func (m *message) greeted() error {
+	switch {
+	case m.Hello == nil:
+		return errors.New("what was started as the engine does not say hello: it is no engine of gpuscope")
+	case m.Hello.Protocol != protocol():
+		return fmt.Errorf("the engine speaks session protocol %.16q, this program %q: gpuscope's file was "+
+			"replaced while it ran; start it again", m.Hello.Protocol, protocol())
+	}
+	return nil
 }

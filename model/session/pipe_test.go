@@ -16,18 +16,21 @@ import (
 	"gpuscope/trace"
 )
 
+// doing is what a scripted session does.
+type doing = func(ctx context.Context, c Command, emit func(Event)) (Reply, error)
+
 // scripted is a session whose Do is the test's.
 type scripted struct {
-	do     func(ctx context.Context, c Command, emit func(Event)) error
+	do     doing
 	events chan Event
 	closed chan struct{}
 }
 
-func newScripted(do func(ctx context.Context, c Command, emit func(Event)) error) *scripted {
+func newScripted(do doing) *scripted {
 	return &scripted{do: do, events: make(chan Event, 16), closed: make(chan struct{})}
 }
 
-func (s *scripted) Do(ctx context.Context, c Command) error {
+func (s *scripted) Do(ctx context.Context, c Command) (Reply, error) {
 	return s.do(ctx, c, func(e Event) { s.events <- e })
 }
 
@@ -63,25 +66,32 @@ func TestEventsOfACommandComeBeforeItReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		token := 7
 		events := []Event{
-			{Plans: []trace.Plan{{ID: 1, Kernel: "rms_norm", Workgroups: [3]int{1, 1, 1}}}},
-			{Step: &trace.Step{
-				Index: 3, Phase: "decode", Token: &token,
-				Dispatches: []trace.StepDispatch{{Plan: 1, GPUNS: trace.Measured(0)}, {Plan: 1}},
+			{Records: []trace.Record{
+				{Plan: &trace.Plan{ID: 1, Kernel: "rms_norm", Workgroups: [3]int{1, 1, 1}}},
+				{Step: &trace.Step{
+					Index: 3, Phase: "decode", Token: &token,
+					Dispatches: []trace.StepDispatch{{Plan: 1, GPUNS: trace.Measured(0)}, {Plan: 1}},
+				}},
 			}},
-			{State: &State{Position: 4, Text: []Token{{7, " \x00é"}}, Timing: "dispatch"}},
+			{State: &State{Position: 4, Begins: &Text{Prompt: []Token{{7, " \x00é"}}}, Timing: "dispatch"}},
 		}
 		var got Command
-		back := newScripted(func(_ context.Context, c Command, emit func(Event)) error {
+		gave := Reply{Step: 3, Position: 4, Steps: 1}
+		back := newScripted(func(_ context.Context, c Command, emit func(Event)) (Reply, error) {
 			got = c
 			for _, e := range events {
 				emit(e)
 			}
-			return nil
+			return gave, nil
 		})
 		front, served := pipe(opened(back))
 		want := Command{Kind: Prompt, Text: "a\nb", Tokens: []int{1, 2}, N: 3, Level: "step"}
-		if err := front.Do(t.Context(), want); err != nil {
+		reply, err := front.Do(t.Context(), want)
+		if err != nil {
 			t.Fatal(err)
+		}
+		if reply != gave {
+			t.Errorf("reply %+v, want %+v", reply, gave)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error("command:", diff)
@@ -103,7 +113,7 @@ func TestEventsOfACommandComeBeforeItReturns(t *testing.T) {
 			t.Error("serve:", err)
 		}
 		<-back.closed
-		if err := front.Do(t.Context(), want); !errors.Is(err, ErrClosed) {
+		if _, err := front.Do(t.Context(), want); !errors.Is(err, ErrClosed) {
 			t.Error("after close:", err)
 		}
 	})
@@ -113,21 +123,25 @@ func TestCancelReachesTheCommandAndKeepsItsMeaning(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		started := make(chan struct{})
-		front, served := pipe(opened(newScripted(func(ctx context.Context, c Command, _ func(Event)) error {
+		do := func(ctx context.Context, c Command, _ func(Event)) (Reply, error) {
 			if c.Kind == Next {
-				return nil
+				return Reply{}, nil
 			}
 			close(started)
 			<-ctx.Done()
-			return fmt.Errorf("run stopped at position 5: %w", ctx.Err())
-		})))
+			return Reply{Steps: 2}, fmt.Errorf("run stopped at position 5: %w", ctx.Err())
+		}
+		front, served := pipe(opened(newScripted(do)))
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-started; cancel() }()
-		err := front.Do(ctx, Command{Kind: Run})
+		reply, err := front.Do(ctx, Command{Kind: Run})
 		if !errors.Is(err, context.Canceled) || err.Error() != "run stopped at position 5: context canceled" {
 			t.Errorf("cancelled command gave %v", err)
 		}
-		if err := front.Do(t.Context(), Command{Kind: Next}); err != nil {
+		if reply.Steps != 2 {
+			t.Errorf("what the command did until then: %+v, want 2 steps", reply)
+		}
+		if _, err := front.Do(t.Context(), Command{Kind: Next}); err != nil {
 			t.Error("the command after it:", err)
 		}
 		front.Close()
@@ -139,16 +153,19 @@ func TestCloseEndsACommandUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		started := make(chan struct{})
-		front,
-			served := pipe(opened(newScripted(func(ctx context.Context, _ Command, emit func(Event)) error {
+		do := func(ctx context.Context, _ Command, emit func(Event)) (Reply, error) {
 			close(started)
 			for ctx.Err() == nil {
 				emit(Event{Log: &Log{Text: "busy"}}) // more than any buffer holds, and nobody drains
 			}
-			return ctx.Err()
-		})))
+			return Reply{}, ctx.Err()
+		}
+		front, served := pipe(opened(newScripted(do)))
 		result := make(chan error)
-		go func() { result <- front.Do(t.Context(), Command{Kind: Run}) }()
+		go func() {
+			_, err := front.Do(t.Context(), Command{Kind: Run})
+			result <- err
+		}()
 		<-started
 		if err := front.Close(); err != nil {
 			t.Error("close:", err)
@@ -178,7 +195,7 @@ func TestProgressComesWhileOpeningAndItsFailureIsTheReason(t *testing.T) {
 		if err := front.Close(); err == nil || err.Error() != "x.gguf: not a GGUF file" {
 			t.Error("close:", err)
 		}
-		if err := front.Do(t.Context(), Command{Kind: Next}); !errors.Is(err, ErrClosed) ||
+		if _, err := front.Do(t.Context(), Command{Kind: Next}); !errors.Is(err, ErrClosed) ||
 			!strings.Contains(err.Error(), "not a GGUF file") {
 			t.Error("a command:", err)
 		}
@@ -219,7 +236,7 @@ func TestALostEngineIsNamedWithItsLastWords(t *testing.T) {
 			requestsR.Close()
 			messagesW.Close()
 		}()
-		err := front.Do(t.Context(), Command{Kind: Run})
+		_, err := front.Do(t.Context(), Command{Kind: Run})
 		if !errors.Is(err, ErrClosed) {
 			t.Fatal(err)
 		}
@@ -244,18 +261,27 @@ func TestALostEngineIsNamedWithItsLastWords(t *testing.T) {
 	})
 }
 
+// The plan that came in one event with a record which JSON cannot hold must arrive: later steps name it.
 func TestAnEventThatJSONCannotHoldDoesNotEndTheSession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		front, _ := pipe(opened(newScripted(func(_ context.Context, _ Command, emit func(Event)) error {
-			emit(Event{Ceilings: &trace.Ceilings{FlopsPerS: math.NaN()}})
-			return nil
-		})))
-		if err := front.Do(t.Context(), Command{Kind: Next}); err != nil {
+		do := func(_ context.Context, _ Command, emit func(Event)) (Reply, error) {
+			emit(Event{Records: []trace.Record{
+				{Plan: &trace.Plan{ID: 4}},
+				{Ceilings: &trace.Ceilings{FlopsPerS: math.NaN()}},
+			}})
+			return Reply{}, nil
+		}
+		front, _ := pipe(opened(newScripted(do)))
+		if _, err := front.Do(t.Context(), Command{Kind: Next}); err != nil {
 			t.Fatal(err)
 		}
+		if e := <-front.Events(); len(e.Records) != 1 || e.Records[0].Plan == nil ||
+			e.Records[0].Plan.ID != 4 {
+			t.Errorf("instead of the plan came %+v", e)
+		}
 		if e := <-front.Events(); e.Log == nil || !strings.Contains(e.Log.Text, "NaN") {
-			t.Errorf("instead of the event came %+v", e)
+			t.Errorf("instead of the record came %+v", e)
 		}
 		front.Close()
 	})

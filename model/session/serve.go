@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 )
 
@@ -18,40 +19,50 @@ func Serve(ctx context.Context, requests io.Reader, messages io.Writer,
 ) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s := &server{out: messages, stop: cancel, running: map[int]context.CancelFunc{}}
+	s := &server{
+		out: messages, stop: cancel, more: make(chan struct{}, 1), answers: make(chan answer),
+		worked: make(chan struct{}),
+	}
 
-	// The reader starts before open does: a front end that goes away while a model loads is not waited for.
-	incoming := make(chan command)
-	go s.read(ctx, requests, incoming)
-
+	// The reader starts first: a front end that goes away while a model loads is not waited for.
+	go s.read(ctx, requests)
+	_ = s.send(message{Hello: &hello{Protocol: protocol()}})
 	sess, err := open(ctx, s.event)
-	_ = s.send(message{Answer: &answer{ID: 0, Error: toRemote(err)}})
+	s.answer(answer{ID: 0, Error: toRemote(err)})
 	if err != nil {
 		return err
 	}
-	return s.serve(ctx, sess, incoming)
+	return s.serve(ctx, sess)
 }
 
 // errFrontEndGone ends Serve as it should end: the front end closed its side.
 var errFrontEndGone = errors.New("the front end is gone")
 
+// server has three goroutines: read takes requests in and never waits for anything else, so that a cancel and
+// the end of the requests are always heard; work runs the commands one after the other; serve alone writes.
 type server struct {
 	writing sync.Mutex
 	out     io.Writer
 	stop    context.CancelCauseFunc
 
 	mu      sync.Mutex
-	running map[int]context.CancelFunc // commands under way
+	waiting []*call // in the order of their requests
+	running *call
+	more    chan struct{} // has an element where a call may be waiting
+
+	answers chan answer   // to serve
+	worked  chan struct{} // closed when no command runs any more
 }
 
-// command is a request under way: ctx ends when the front end cancels it.
-type command struct {
+// call is a command that was asked for: ctx ends when the front end cancels it.
+type call struct {
 	request
-	ctx context.Context
+	ctx    context.Context
+	cancel context.CancelFunc
 }
 
-// read hands on commands and cancels them, in the order of their requests, until the input ends.
-func (s *server) read(ctx context.Context, r io.Reader, incoming chan<- command) {
+// read takes in requests until the input ends.
+func (s *server) read(ctx context.Context, r io.Reader) {
 	in := json.NewDecoder(r)
 	for {
 		var q request
@@ -65,64 +76,91 @@ func (s *server) read(ctx context.Context, r io.Reader, incoming chan<- command)
 			return
 		}
 		if q.Cancel {
-			s.mu.Lock()
-			if cancel := s.running[q.ID]; cancel != nil {
-				cancel()
-			}
-			s.mu.Unlock()
+			s.cancel(ctx, q.ID)
 			continue
 		}
-		each, cancel := context.WithCancel(ctx)
+		c := &call{request: q}
+		c.ctx, c.cancel = context.WithCancel(ctx)
 		s.mu.Lock()
-		s.running[q.ID] = cancel
+		s.waiting = append(s.waiting, c)
 		s.mu.Unlock()
 		select {
-		case incoming <- command{q, each}:
-		case <-ctx.Done():
-			return
+		case s.more <- struct{}{}:
+		default:
 		}
 	}
 }
 
-// serve pumps events out and commands in. An answer goes out behind the events its command caused.
-func (s *server) serve(ctx context.Context, sess Session, incoming <-chan command) error {
-	answers := make(chan answer)
-	var commands sync.WaitGroup
+// cancel ends a call. One that was not begun is answered at once.
+func (s *server) cancel(ctx context.Context, id int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running != nil && s.running.ID == id {
+		s.running.cancel()
+		return
+	}
+	if i := slices.IndexFunc(s.waiting, func(c *call) bool { return c.ID == id }); i >= 0 {
+		s.waiting[i].cancel()
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+		go func() {
+			select {
+			case s.answers <- answer{ID: id, Error: toRemote(context.Canceled)}:
+			case <-ctx.Done():
+			}
+		}()
+	}
+}
+
+// work runs the commands in order until serving ends.
+func (s *server) work(ctx context.Context, sess Session) {
+	defer close(s.worked)
+	for ctx.Err() == nil {
+		s.mu.Lock()
+		s.running = nil
+		if len(s.waiting) > 0 {
+			s.running, s.waiting = s.waiting[0], s.waiting[1:]
+		}
+		c := s.running
+		s.mu.Unlock()
+		if c == nil {
+			select {
+			case <-s.more:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		a := answer{ID: c.ID}
+		if c.Do == nil {
+			a.Error = &remoteError{Text: fmt.Sprintf("request %d asks for nothing", c.ID)}
+		} else {
+			var err error
+			a.Reply, err = sess.Do(c.ctx, *c.Do)
+			a.Error = toRemote(err)
+		}
+		c.cancel()
+		s.answers <- a
+	}
+}
+
+// serve pumps events and answers out. An answer goes out behind the events its command caused.
+func (s *server) serve(ctx context.Context, sess Session) error {
+	go s.work(ctx, sess)
 	events := sess.Events()
 	for {
 		select {
 		case e, ok := <-events:
 			if !ok { // the session ended by itself
 				s.stop(errFrontEndGone)
-				return s.shut(ctx, sess, nil, answers, &commands)
+				return s.shut(ctx, sess, nil)
 			}
 			s.event(e)
-		case c := <-incoming:
-			s.start(sess, c, answers, &commands)
-		case a := <-answers:
+		case a := <-s.answers:
 			s.drain(events)
-			_ = s.send(message{Answer: &a})
+			s.answer(a)
 		case <-ctx.Done():
-			return s.shut(ctx, sess, events, answers, &commands)
+			return s.shut(ctx, sess, events)
 		}
 	}
-}
-
-// start runs a command on a goroutine that serve or shut takes the answer from.
-func (s *server) start(sess Session, c command, answers chan<- answer, commands *sync.WaitGroup) {
-	commands.Go(func() {
-		a := answer{ID: c.ID}
-		if c.Do == nil {
-			a.Error = &remoteError{Text: fmt.Sprintf("request %d asks for nothing", c.ID)}
-		} else {
-			a.Error = toRemote(sess.Do(c.ctx, *c.Do))
-		}
-		s.mu.Lock()
-		s.running[c.ID]()
-		delete(s.running, c.ID)
-		s.mu.Unlock()
-		answers <- a
-	})
 }
 
 // drain sends on the events that are there now.
@@ -140,18 +178,16 @@ func (s *server) drain(events <-chan Event) {
 	}
 }
 
-// shut closes the session after its commands have ended; ctx has cancelled them.
-func (s *server) shut(ctx context.Context, sess Session, events <-chan Event, answers <-chan answer,
-	commands *sync.WaitGroup,
-) error {
+// shut closes the session after its commands have ended; ctx has cancelled them. Nothing is sent any more.
+func (s *server) shut(ctx context.Context, sess Session, events <-chan Event) error {
 	closed := make(chan error, 1)
 	go func() {
-		commands.Wait()
+		<-s.worked
 		closed <- sess.Close()
 	}()
 	for {
 		select {
-		case <-answers:
+		case <-s.answers:
 		case _, ok := <-events:
 			if !ok {
 				events = nil
@@ -165,14 +201,33 @@ func (s *server) shut(ctx context.Context, sess Session, events <-chan Event, an
 	}
 }
 
-// event sends an event. One that JSON cannot hold (a NaN) is replaced by a line that says so: it must not end
-// the session.
+// event sends an event. What of it JSON cannot hold (a NaN) is replaced by a line that says so: it must not
+// end the session, nor take with it what came in the same event.
 func (s *server) event(e Event) {
-	if err := s.send(message{Event: &e}); err != nil {
-		_ = s.send(message{Event: &Event{Log: &Log{
-			Level: "error",
-			Text:  "an event was lost on its way to the screen: " + err.Error(),
-		}}})
+	err := s.send(message{Event: &e})
+	if err == nil {
+		return
+	}
+	if len(e.Records) > 1 {
+		for i := range e.Records {
+			s.event(Event{Records: e.Records[i : i+1]})
+		}
+		return
+	}
+	what := "an event"
+	if len(e.Records) == 1 && e.Records[0].Step != nil {
+		what = fmt.Sprintf("step %d", e.Records[0].Step.Index)
+	}
+	_ = s.send(message{Event: &Event{Log: &Log{
+		Level: "error",
+		Text:  fmt.Sprintf("%s was lost on its way to the screen: %v", what, err),
+	}}})
+}
+
+// answer sends an answer. Whoever waits for it must not wait for ever because JSON cannot hold it.
+func (s *server) answer(a answer) {
+	if err := s.send(message{Answer: &a}); err != nil {
+		_ = s.send(message{Answer: &answer{ID: a.ID, Error: toRemote(err)}})
 	}
 }
 

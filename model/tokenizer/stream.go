@@ -32,6 +32,9 @@ func (s *Stream) Flush() string {
 	return text
 }
 
+// Restart goes on from where that was held back.
+func (s *Stream) Restart(held string) { s.held = append(s.held[:0], held...) }
+
 // unfinished is the length of the character that b breaks off in, 0 where it ends with a whole one or with
 // bytes that no character starts with.
 func unfinished(b []byte) int {

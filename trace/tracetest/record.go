@@ -1,10 +1,6 @@
 package tracetest
 
-import (
-	"fmt"
-
-	"gpuscope/trace"
-)
+import "gpuscope/trace"
 
 // Record plays a trace into a recorder, as a session does: plans when they come into force, then the step.
 func Record(t interface{ Fatal(...any) }, r *trace.Recorder, from *trace.Trace, each func()) {
@@ -12,8 +8,7 @@ func Record(t interface{ Fatal(...any) }, r *trace.Recorder, from *trace.Trace, 
 	for _, s := range from.Steps {
 		plan := func(old trace.PlanID) trace.PlanID {
 			p := from.Plans[old]
-			p.ID = 0
-			id, fresh := ids.ID(fmt.Append(nil, p))
+			id, fresh := ids.ID(p)
 			if p.ID = id; fresh {
 				if err := r.Write(trace.Record{Plan: &p}); err != nil {
 					t.Fatal(err)

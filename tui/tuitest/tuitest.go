@@ -25,7 +25,8 @@ type Script struct {
 type Session struct {
 	script   Script
 	recorded *trace.Trace
-	events   chan session.Event
+	stream   *session.Stream
+	closing  chan struct{}
 	close    sync.Once
 
 	mu     sync.Mutex // one command at a time
@@ -37,45 +38,59 @@ type Session struct {
 
 // Play opens a session on a recorded trace. The first step of the trace is its prompt.
 func Play(t *trace.Trace, s Script) *Session {
-	p := &Session{script: s, recorded: t, events: make(chan session.Event, 1<<14)}
+	p := &Session{script: s, recorded: t, closing: make(chan struct{})}
+	p.stream = session.NewStream(p.closing, 1<<14)
 	context := t.Model.Dims["context"]
 	p.state = session.State{Context: context, MaxChunk: context, Step: -1, Timing: "dispatch"}
 	for i := range s.Progress {
-		p.events <- session.Event{Progress: &s.Progress[i]}
+		p.stream.Send(session.Event{Progress: &s.Progress[i]})
 	}
 	head := *t
 	head.Plans, head.Steps, head.Events, head.Observer = nil, nil, nil, nil
-	p.events <- session.Event{Opened: &head}
+	p.stream.Send(session.Event{Opened: &head})
 	if t.Observer != nil {
-		p.events <- session.Event{Observer: t.Observer}
+		p.record(trace.Record{Observer: t.Observer})
 	}
 	p.tell()
 	return p
 }
 
+func (p *Session) record(records ...trace.Record) { p.stream.Send(session.Event{Records: records}) }
+
 // Events is the stream of events.
-func (p *Session) Events() <-chan session.Event { return p.events }
+func (p *Session) Events() <-chan session.Event { return p.stream.Events() }
 
 // Close ends the stream.
 func (p *Session) Close() error {
 	p.close.Do(func() {
+		close(p.closing)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		close(p.events)
+		p.stream.End()
 	})
 	return nil
 }
 
 // Say puts a line into the session's log.
 func (p *Session) Say(level, text string) {
-	p.events <- session.Event{Log: &session.Log{Level: level, Text: text}}
+	p.stream.Send(session.Event{Log: &session.Log{Level: level, Text: text}})
 }
 
 // Do runs a command.
-func (p *Session) Do(ctx context.Context, c session.Command) error {
+func (p *Session) Do(ctx context.Context, c session.Command) (session.Reply, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.tell()
+	played := p.played
+	err := p.do(ctx, c)
+	r := session.Reply{Step: p.state.Step, Position: p.state.Position, Steps: p.played - played}
+	if c.Kind == session.Repeat && err == nil {
+		r.Repeats = c.N
+	}
+	return r, err
+}
+
+func (p *Session) do(ctx context.Context, c session.Command) error {
 	if c.Kind != session.Run {
 		if err := p.before(ctx, c); err != nil {
 			return err
@@ -84,15 +99,16 @@ func (p *Session) Do(ctx context.Context, c session.Command) error {
 	switch c.Kind {
 	case session.Prompt:
 		p.rewind(0)
-		p.state.Prompt = nil
-		first := p.recorded.Steps[0]
-		for i, id := range first.Tokens {
+		text := &session.Text{}
+		for i, id := range p.recorded.Steps[0].Tokens {
 			tok := session.Token{ID: id, Text: "·"}
 			if i == 0 {
 				tok.Text = c.Text
 			}
-			p.state.Prompt = append(p.state.Prompt, tok)
+			text.Prompt = append(text.Prompt, tok)
 		}
+		p.state.Begins = text
+		p.tell()
 		return p.step()
 	case session.Next:
 		return p.step()
@@ -115,7 +131,7 @@ func (p *Session) Do(ctx context.Context, c session.Command) error {
 		return p.repeat(c.N)
 	case session.Reset:
 		p.rewind(0)
-		p.state.Prompt = nil
+		p.state.Begins = &session.Text{}
 	case session.Timing:
 		p.state.Timing = c.Level
 	default:
@@ -137,15 +153,14 @@ func (p *Session) before(ctx context.Context, c session.Command) error {
 // tell sends where the session stands.
 func (p *Session) tell() {
 	s := p.state
-	s.Prompt = append([]session.Token{}, s.Prompt...)
-	s.Text = append([]session.Token{}, s.Text...)
-	p.events <- session.Event{State: &s}
+	p.state.Begins = nil
+	p.stream.Send(session.Event{State: &s})
 }
 
 // rewind keeps so many steps of the path.
 func (p *Session) rewind(n int) {
 	p.path = p.path[:n]
-	p.state.Text = nil
+	p.state.Given = 0
 	p.state.Position, p.state.Step, p.state.Ended = 0, -1, false
 	for _, s := range p.path {
 		p.at(s)
@@ -156,7 +171,7 @@ func (p *Session) rewind(n int) {
 func (p *Session) at(s trace.Step) {
 	p.state.Position, p.state.Step = s.Position+len(s.Tokens), s.Index
 	if s.Token != nil {
-		p.state.Text = append(p.state.Text, session.Token{ID: *s.Token, Text: s.Text})
+		p.state.Given++
 	}
 	last := p.recorded.Steps[len(p.recorded.Steps)-1]
 	p.state.Ended = s.Position == last.Position
@@ -181,13 +196,13 @@ func (p *Session) step() error {
 				}
 			}
 		}
-		if most > p.plans {
-			p.events <- session.Event{Plans: p.recorded.Plans[p.plans:most:most]}
-			p.plans = most
+		var records []trace.Record
+		for ; p.plans < most; p.plans++ {
+			records = append(records, trace.Record{Plan: &p.recorded.Plans[p.plans]})
 		}
 		s.Index = p.played
 		p.played++
-		p.events <- session.Event{Step: &s}
+		p.record(append(records, trace.Record{Step: &s})...)
 		p.path = append(p.path, s)
 		p.at(s)
 		return nil
@@ -202,13 +217,13 @@ func (p *Session) repeat(n int) error {
 		return errors.New("there is no step to repeat")
 	}
 	s := p.path[len(p.path)-1]
-	r := session.Repeated{Step: s.Index, Samples: make([][]int64, len(s.Dispatches))}
+	r := trace.Samples{Step: s.Index, Samples: make([][]int64, len(s.Dispatches))}
 	for i := range s.Dispatches {
 		ns, _ := s.Dispatches[i].GPUNS.NS()
 		for k := range n {
 			r.Samples[i] = append(r.Samples[i], ns+32*int64((i+k)%5-2))
 		}
 	}
-	p.events <- session.Event{Repeated: &r}
+	p.record(trace.Record{Samples: &r})
 	return nil
 }

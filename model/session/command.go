@@ -1,0 +1,39 @@
+package session
+
+// CommandKind names a command.
+type CommandKind string
+
+// The commands. What each checks and does is its row in the table of package model.
+const (
+	Prompt   CommandKind = "prompt"   // replace the text by Text (or Tokens) and prefill it, in chunks
+	Next     CommandKind = "next"     // decode one token
+	Run      CommandKind = "run"      // decode N tokens (0: until the end token or the context's end)
+	Previous CommandKind = "previous" // set the position back by one step
+	Repeat   CommandKind = "repeat"   // run the current step again N times at its position
+	Observe  CommandKind = "observe"  // run the current step again with timing and without: what timing costs
+	Reset    CommandKind = "reset"    // position 0, no text
+	Timing   CommandKind = "timing"   // set the timing level to Level
+)
+
+// Command is one request of a front end.
+type Command struct {
+	Kind   CommandKind `json:"kind"`
+	Text   string      `json:"text,omitempty"`
+	Tokens []int       `json:"tokens,omitempty"` // instead of Text, taken as they are
+	// Chunks are the sizes of the steps that prefill a prompt; the last one repeats until the prompt is used
+	// up. Without them a step takes as many tokens as it can.
+	Chunks []int `json:"chunks,omitempty"`
+	// N is how many times. Of a prompt it is how many tokens are to be generated in all: a prompt that leaves
+	// no room for them is refused.
+	N     int    `json:"n,omitempty"`
+	Level string `json:"level,omitempty"` // off, step, dispatch
+}
+
+// Reply is what a command gave. Where the command failed or was cancelled on its way it says what was done
+// until then.
+type Reply struct {
+	Step     int `json:"step"`              // the current step's index after it, -1 before the first
+	Position int `json:"position"`          // positions in use after it
+	Steps    int `json:"steps,omitempty"`   // that it recorded
+	Repeats  int `json:"repeats,omitempty"` // of the current step, at each timing level that it was run at
+}

@@ -1,0 +1,135 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"testing"
+	"testing/synctest"
+)
+
+// served is Serve with its pipes in the test's hands.
+func served(t *testing.T, do doing) (requests *json.Encoder, messages *json.Decoder, end func()) {
+	requestsR, requestsW := io.Pipe()
+	messagesR, messagesW := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		done <- Serve(t.Context(), requestsR, messagesW, opened(newScripted(do)))
+		messagesW.Close()
+	}()
+	return json.NewEncoder(requestsW), json.NewDecoder(messagesR), func() {
+		requestsW.Close()
+		go io.Copy(io.Discard, messagesR)
+		if err := <-done; err != nil {
+			t.Error("serve:", err)
+		}
+	}
+}
+
+func TestCommandsRunInTheOrderOfTheirRequests(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const n = 100
+		var order []int
+		do := func(_ context.Context, c Command, _ func(Event)) (Reply, error) {
+			order = append(order, c.N)
+			return Reply{Position: c.N}, nil
+		}
+		requests, messages, end := served(t, do)
+		go func() {
+			for i := 1; i <= n; i++ {
+				_ = requests.Encode(request{ID: i, Do: &Command{Kind: Run, N: i}})
+			}
+		}()
+		for next := 1; next <= n; {
+			var m message
+			if err := messages.Decode(&m); err != nil {
+				t.Fatal(err)
+			}
+			if a := m.Answer; a != nil && a.ID > 0 {
+				if a.ID != next || a.Reply.Position != next {
+					t.Fatalf("answer %d with position %d where %d is next", a.ID, a.Reply.Position, next)
+				}
+				next++
+			}
+		}
+		end()
+		for i, got := range order {
+			if got != i+1 {
+				t.Fatalf("order %v", order)
+			}
+		}
+	})
+}
+
+// The front end reads nothing for a while, a command runs and others wait. Then the reader must still hear
+// what can help: the cancel of the one that runs, and of one that waits.
+func TestACancelIsHeardWhateverWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ended := map[int]error{}
+		do := func(ctx context.Context, c Command, emit func(Event)) (Reply, error) {
+			if c.N == 1 {
+				for ctx.Err() == nil {
+					emit(Event{Log: &Log{Text: "busy"}})
+				}
+			}
+			ended[c.N] = ctx.Err()
+			return Reply{}, ctx.Err()
+		}
+		requests, messages, end := served(t, do)
+		for i := 1; i <= 3; i++ { // each Encode returns: the reader takes it
+			if err := requests.Encode(request{ID: i, Do: &Command{Kind: Run, N: i}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait() // nobody reads, so the first command waits for room
+		for _, id := range []int{2, 1} {
+			if err := requests.Encode(request{ID: id, Cancel: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		errs := map[int]error{}
+		for len(errs) < 3 {
+			var m message
+			if err := messages.Decode(&m); err != nil {
+				t.Fatal(err)
+			}
+			if a := m.Answer; a != nil && a.ID > 0 {
+				errs[a.ID] = a.Error.asError()
+			}
+		}
+		end()
+		if !errors.Is(errs[1], context.Canceled) || !errors.Is(errs[2], context.Canceled) || errs[3] != nil {
+			t.Errorf("answers %v, want the first two cancelled", errs)
+		}
+		if _, begun := ended[2]; begun || ended[3] != nil {
+			t.Errorf("commands ended as %v, want the second one not begun", ended)
+		}
+	})
+}
+
+func TestTheEndOfTheFrontEndIsHeardWhateverWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begun := 0
+		requests, _, end := served(t, func(ctx context.Context, _ Command, emit func(Event)) (Reply, error) {
+			begun++
+			for ctx.Err() == nil {
+				emit(Event{Log: &Log{Text: "busy"}})
+			}
+			return Reply{}, ctx.Err()
+		})
+		go func() {
+			for i := 1; i <= 50; i++ {
+				_ = requests.Encode(request{ID: i, Do: &Command{Kind: Run}})
+			}
+		}()
+		synctest.Wait()
+		end()
+		if begun != 1 {
+			t.Errorf("%d commands were begun, want the one that ran", begun)
+		}
+	})
+}
