@@ -13,7 +13,7 @@ type network struct {
 	tokens engine.ValueID // i32 [1, S], S up to the largest chunk
 	pos    engine.ValueID // SymInt: position of the first of them
 	logits engine.ValueID // f32 [1, vocab], of the last of them
-	next   engine.ValueID // i32 [1], where the logits are highest
+	picks
 }
 
 // vocab is the number of logits.
@@ -46,16 +46,15 @@ type mlp struct {
 	gate, up, down ops.Q4Matrix
 }
 
-// build makes the graph for steps of at most maxChunk tokens.
-func (m *decoder) build(maxChunk int) (*network, error) {
+// build makes the graph for steps of at most maxChunk tokens, each of which tells top candidates.
+func (m *decoder) build(maxChunk, top int) (*network, error) {
 	n := &network{}
 	n.tokens = m.Input("tokens", engine.I32, []int{1, 1}, []int{1, maxChunk})
 	n.pos = m.SymInt("pos", 0, int64(m.context-1), 0)
 	m.pos = n.pos
 	n.logits = m.forward(n.tokens)
-	n.next = ops.Argmax(m.Builder, "argmax", n.logits, false)
+	n.picks = pick(m.Builder, n.logits, min(top, m.Vocab))
 	m.Output(n.logits)
-	m.Output(n.next)
 	m.w.refuseUnknown()
 	var err error
 	n.graph, err = m.Finish()

@@ -274,7 +274,7 @@ func TestOneGraphServesPrefillDecodeAndAnotherPrefill(t *testing.T) {
 	}
 
 	t.Run("plans are those of each live shape", func(t *testing.T) {
-		m, err := Read(Options{})
+		m, err := Read(o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,8 +53,8 @@ type Options struct {
 	Routes map[string]string
 	// IgnoreEOS lets a text go on after the model's end token.
 	IgnoreEOS bool
-	// TopLogits is how many candidates a step tells. It makes each step read the logits back; with 0 the
-	// token comes from an argmax on the GPU.
+	// TopLogits is how many candidates a step tells. The GPU finds them, up to ops.MaxTopK; for more each
+	// step reads all logits back.
 	TopLogits int
 	// Producer and Command go into the trace's header.
 	Producer trace.Producer
@@ -137,7 +137,7 @@ func (m *Model) build(limits gpu.Limits) (*network, error) {
 	if m.options.HalfKV {
 		l.kv = engine.F16
 	}
-	n, err := l.build(m.maxChunk)
+	n, err := l.build(m.maxChunk, m.options.TopLogits)
 	switch {
 	case errors.Is(err, engine.ErrRoute):
 		err = session.Refusef("--%w", err)

@@ -106,7 +106,7 @@ func (m *Model) load(ctx context.Context, dev gpu.Device, progress func(string, 
 		return nil, err
 	}
 	exec.SetCheck(m.options.Check)
-	return newRunner(dev, exec, n, m.options.TopLogits), nil
+	return newRunner(dev, exec, n), nil
 }
 
 // memoryLine is what a graph takes on the device, in all and by what it is for.

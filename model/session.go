@@ -216,7 +216,7 @@ func (s *live) repeat(ctx context.Context, n int, r *session.Reply) error {
 	var samples [][]int64
 	var err error
 	for range n {
-		var out output
+		var out picked
 		if out, err = s.runner.step(ctx, t.position, t.tokens, t.gives, engine.TimingDispatch); err != nil {
 			break
 		}

@@ -128,14 +128,19 @@ func newRigOn(t *testing.T, o Options, file *gguftest.Builder, device fake.Optio
 	return r
 }
 
-// read is the device's answer to a readback.
-func (r *rig) read(label string, _ uint64, dst []byte) {
-	if in := &r.s.runner.input; label == "outputs" && len(dst) == 4 {
-		tokens := make([]int, len(r.s.runner.host))
-		for i, id := range r.s.runner.host {
-			tokens[i] = int(id)
-		}
-		binary.LittleEndian.PutUint32(dst, uint32(r.token(int(in.SymInts[0].Int), tokens)))
+// read is the device's answer to a readback: the ids of the candidates are the first of the outputs. Behind
+// the test's token come those that follow it in the vocabulary.
+func (r *rig) read(label string, offset uint64, dst []byte) {
+	if label != "outputs" || offset != 0 {
+		return
+	}
+	tokens := make([]int, len(r.s.runner.host))
+	for i, id := range r.s.runner.host {
+		tokens[i] = int(id)
+	}
+	token := r.token(int(r.s.runner.input.SymInts[0].Int), tokens)
+	for i := range len(dst) / 4 {
+		binary.LittleEndian.PutUint32(dst[4*i:], uint32(token+i))
 	}
 }
 

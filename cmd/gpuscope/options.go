@@ -50,11 +50,10 @@ func declareModelFlags(flags *pflag.FlagSet) *modelOptions {
 	return o
 }
 
-// declareTop declares the flag for what a step tells of its candidates: more than none makes each step read
-// the logits back.
+// declareTop declares the flag for what a step tells of its candidates.
 func (o *modelOptions) declareTop(flags *pflag.FlagSet, n int) {
 	flags.IntVar(&o.topLogits, "top-logits", n,
-		"tell the `K` highest logits of each step; 0 reads back the token only")
+		"tell the `K` highest logits of each step; over 64 all are read back, which takes time")
 }
 
 // declareShape declares the flags that give a graph its size.

@@ -1,0 +1,175 @@
+package model
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"gpuscope/engine"
+	"gpuscope/ops"
+	"gpuscope/trace"
+)
+
+// The next token is found on the GPU: of a vocabulary of 128,256 the host would take 2 ms, more than the rest
+// of a step. What is read back is the highest logits with their ids, best first and of equal ones the lower
+// id; a NaN is before any number, so that one anywhere among the logits is the first. Only candidates beyond
+// what an operator finds are looked for on the host, among all logits.
+
+// picks are the outputs of a graph that tell which tokens come next.
+type picks struct {
+	candidates  int            // that a step tells; 0: the token alone
+	ids, values engine.ValueID // i32 and f32, of the candidates, at least one
+	stats       engine.ValueID // f32 [1, 4] as ops.TopK has them; None where the host finds the candidates
+}
+
+// pick adds them to a graph for a number of candidates.
+func pick(b *engine.Builder, logits engine.ValueID, candidates int) picks {
+	p := picks{candidates: candidates, stats: engine.None}
+	if p.onGPU() {
+		p.values, p.ids, p.stats = ops.TopK(b, "top", logits, candidates)
+		b.Output(p.ids)
+		b.Output(p.values)
+		b.Output(p.stats)
+		return p
+	}
+	p.ids, p.values = ops.ArgmaxValue(b, "argmax", logits, false)
+	b.Output(p.ids)
+	b.Output(p.values)
+	return p
+}
+
+// onGPU says whether an operator finds the candidates, and not only the first.
+func (p *picks) onGPU() bool { return p.candidates > 0 && p.candidates <= ops.MaxTopK }
+
+// picker reads back what a step has picked. Its buffers are used again from step to step.
+type picker struct {
+	exec   *engine.Executor
+	net    *network
+	read   []engine.ValueID // what a step that gives a token reads back
+	words  []byte
+	ids    []int
+	values []float64
+	ranked []int // ids of the highest logits, falling
+}
+
+// picked is what a step that gives a token gives.
+type picked struct {
+	token int
+	logit float64 // of the token; not finite where the logits are damaged
+	top   []trace.Candidate
+}
+
+func newPicker(exec *engine.Executor, n *network) picker {
+	p := picker{exec: exec, net: n, read: []engine.ValueID{n.ids, n.values}}
+	switch {
+	case n.onGPU():
+		p.read = append(p.read, n.stats)
+	case n.candidates > 0:
+		p.read = append(p.read, n.logits)
+	}
+	return p
+}
+
+// pick takes the token, and the candidates where they are wanted, from what the step read back.
+func (p *picker) pick() (picked, error) {
+	if err := p.output(p.net.ids, "the token"); err != nil {
+		return picked{}, err
+	}
+	p.ids = p.ids[:0]
+	for word := range slices.Chunk(p.words, 4) {
+		p.ids = append(p.ids, int(int32(binary.LittleEndian.Uint32(word))))
+	}
+	if bad := slices.IndexFunc(p.ids, func(id int) bool { return id < 0 || id >= p.net.vocab() }); bad >= 0 {
+		return picked{},
+			fmt.Errorf("the device gave token %d of a vocabulary of %d", p.ids[bad], p.net.vocab())
+	}
+	if err := p.floats(p.net.values, "the token's logit"); err != nil {
+		return picked{}, err
+	}
+	out := picked{token: p.ids[0], logit: p.values[0]}
+	var err error
+	switch {
+	case p.net.onGPU():
+		out.top, err = p.told()
+	case p.net.candidates > 0:
+		out.top, err = p.ranking()
+	}
+	return out, err
+}
+
+// output copies an output to words.
+func (p *picker) output(v engine.ValueID, what string) error {
+	value := p.net.graph.Value(v)
+	n := 4
+	for _, d := range value.MaxDims {
+		n *= d
+	}
+	p.words = slices.Grow(p.words[:0], n)[:n]
+	if _, err := p.exec.Output(v, p.words); err != nil {
+		return fmt.Errorf("read %s back: %w", what, err)
+	}
+	return nil
+}
+
+// floats copies an output to values.
+func (p *picker) floats(v engine.ValueID, what string) error {
+	if err := p.output(v, what); err != nil {
+		return err
+	}
+	p.values = p.values[:0]
+	for word := range slices.Chunk(p.words, 4) {
+		p.values = append(p.values, float64(math.Float32frombits(binary.LittleEndian.Uint32(word))))
+	}
+	return nil
+}
+
+// told are the candidates that an operator found, whose ids and values have been read.
+func (p *picker) told() ([]trace.Candidate, error) {
+	list := make([]trace.Candidate, len(p.ids))
+	for i, id := range p.ids {
+		list[i] = trace.Candidate{ID: id, Logit: p.values[i]}
+	}
+	if err := p.floats(p.net.stats, "the candidates"); err != nil {
+		return nil, err
+	}
+	highest, sum := p.values[0], p.values[1]
+	for i := range list {
+		list[i].P = math.Exp(list[i].Logit-highest) / sum
+	}
+	return list, nil
+}
+
+// ranking finds the candidates among all logits.
+func (p *picker) ranking() ([]trace.Candidate, error) {
+	if err := p.floats(p.net.logits, "the logits"); err != nil {
+		return nil, err
+	}
+	logits := p.values
+	higher := func(a, b int) int {
+		x, y := logits[a], logits[b]
+		if math.IsNaN(x) != math.IsNaN(y) {
+			x, y = y, x // Compare has a NaN before any number, and here the larger one is first
+		}
+		return cmp.Or(cmp.Compare(y, x), cmp.Compare(a, b))
+	}
+	p.ranked = p.ranked[:0]
+	for id := range logits {
+		if len(p.ranked) == p.net.candidates && higher(id, p.ranked[len(p.ranked)-1]) > 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(p.ranked, id, higher)
+		p.ranked = slices.Insert(p.ranked[:min(len(p.ranked), p.net.candidates-1)], at, id)
+	}
+	highest := logits[p.ranked[0]]
+	var sum float64
+	for _, x := range logits {
+		sum += math.Exp(x - highest)
+	}
+	list := make([]trace.Candidate, len(p.ranked))
+	for i, id := range p.ranked {
+		list[i] = trace.Candidate{ID: id, Logit: logits[id], P: math.Exp(logits[id]-highest) / sum}
+	}
+	return list, nil
+}
