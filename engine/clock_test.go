@@ -1,34 +1,136 @@
 package engine
 
 import (
+	"context"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
+	"time"
+
+	"gpuscope/engine/gpu/fake"
 )
 
-func TestPeriodOfATick(t *testing.T) {
-	at := func(ms, widthMS float64, tick uint64) reading {
-		return reading{
-			tick: tick, before: int64((ms - widthMS/2) * 1e6),
-			after: int64((ms + widthMS/2) * 1e6),
-		}
+// gpuClock says what tick a GPU stands at when the host's clock stands at ns.
+type gpuClock func(ns float64) uint64
+
+func ticking(period, start float64) gpuClock {
+	return func(ns float64) uint64 { return uint64(start) + uint64(ns/period) }
+}
+
+// A clock that warms up and cools down: its period moves by 20 in a million, to and fro in 20 minutes.
+func drifting(period float64) gpuClock {
+	const swing, turn = 20e-6, 1200e9 / (2 * math.Pi)
+	return func(ns float64) uint64 {
+		return 1<<40 + uint64((ns+swing*turn*(1-math.Cos(ns/turn)))/period)
 	}
+}
+
+// Hours of steps, with pauses: at every step the error of an instant is within what the clock says it is, and
+// that is about as small as the time from submit to first tick and from last tick to the end of the wait.
+func TestInstantsStayWithinTheErrorThatIsTold(t *testing.T) {
 	for _, test := range []struct {
-		name string
-		a, b reading
-		want float64
-		sure bool
+		name   string
+		gpu    gpuClock
+		period float64
 	}{
-		{"ticks in ns, narrow", at(0, 0.1, 1000), at(5, 0.1, 5_010_000), 1, true},
-		{"ticks of 52.08 ns", at(0, 0.1, 0), at(5, 0.1, 96_000), 52.083, true},
-		{"ticks of 10 ns, wide: not to be taken for ns", at(1, 2, 0), at(6, 2, 500_000), 10, false},
-		{"the same, later", at(1, 2, 0), at(81, 2, 8_000_000), 10, true},
+		{"52.08 ns", ticking(1e3/19.2, 12345), 1e3 / 19.2},
+		{"1 ns", ticking(1, 0), 1},
+		{"1 ns, since 1970", ticking(1, 1.7e18), 1},
+		{"1 ns by a crystal that is off", ticking(1.00003, 99), 1},
+		{"83.33 ns", ticking(1e3/12, 1e15), 1e3 / 12},
+		{"10 ns, drifting", drifting(10), 10},
+		{"a period that is not usual", ticking(1.01, 5), 1.01},
 	} {
-		got, sure := period(test.a, test.b)
-		if math.Abs(got-test.want) > 0.01*test.want || sure != test.sure {
-			t.Errorf("%s: %v ns, sure: %v, want %v, %v", test.name, got, sure, test.want, test.sure)
+		t.Run(test.name, func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(1, 2))
+			c := &clock{past: make([]bracket, 0, 16)}
+			now := 1e6
+			read := func(first, last float64, slack float64) {
+				r := reading{test.gpu(first), test.gpu(last), int64(first - slack*rnd.Float64() - 5e3), 0}
+				r.after = int64(last + slack*rnd.Float64() + 5e3)
+				c.take(r)
+			}
+			ticks := float64(test.gpu(now+5e6) - test.gpu(now))
+			c.period = timeRange{4.6e6 / ticks, 5.4e6 / ticks} // what two readings gave
+			read(now, now, 1e5)
+			worst := 0.0
+			for step := range 40_000 {
+				pause := 1e6 * rnd.Float64()
+				switch {
+				case step%1000 == 0:
+					pause = 300e9 * rnd.Float64()
+				case step%100 == 0:
+					pause = 20e9 * rnd.Float64()
+				}
+				first := now + pause
+				now = first + 1.3e6 + 30e6*float64(step%2)
+				read(first, now, 6e4)
+				for _, at := range []float64{first, (first + now) / 2, now} {
+					got, _ := c.scale.instant(test.gpu(at)).NS()
+					if off := math.Abs(float64(got) - at); off > c.scale.errorNS+test.period {
+						t.Fatalf("step %d, at %.0f s: an instant is off by %.0f ns, told are %.0f", step,
+							at/1e9, off, c.scale.errorNS)
+					}
+				}
+				if step > 1000 {
+					worst = max(worst, c.scale.errorNS)
+				}
+				if off := c.scale.nsPerTick/test.period - 1; step > 1000 && math.Abs(off) > 2*drift {
+					t.Fatalf("step %d: a tick of %v ns, want %v", step, c.scale.nsPerTick, test.period)
+				}
+			}
+			if worst > 1e5 {
+				t.Errorf("the error was up to %.0f ns where a step says more of it than that", worst)
+			}
+			if c.scale.nsPerTick != 1 && test.period == 1 {
+				t.Errorf("a tick of %v ns, want 1", c.scale.nsPerTick)
+			}
+		})
+	}
+}
+
+// A GPU that was reset, or slept while the host did not, begins anew with the step that shows it.
+func TestClockThatJumpsBeginsAnew(t *testing.T) {
+	for _, jump := range []float64{-3e9, 3600e9} {
+		c := &clock{past: make([]bracket, 0, 16), period: timeRange{0.9, 1.1}}
+		at := func(ns, tick float64) {
+			c.take(reading{uint64(tick), uint64(tick + 1e6), int64(ns - 2e4), int64(ns + 1e6 + 2e4)})
+		}
+		for i := range 100 {
+			at(float64(i)*1e8, 1e12+float64(i)*1e8)
+		}
+		for i := range 3 {
+			ns := 1e10 + float64(i)*1e8
+			at(ns, 1e12+ns+jump)
+			if got, _ := c.scale.instant(uint64(1e12 + ns + jump)).NS(); math.Abs(float64(got)-ns) > 4e4 {
+				t.Errorf("jump of %.0f s: the first tick is told at %d, it came at %.0f", jump/1e9, got, ns)
+			}
 		}
 	}
-	if got, sure := period(at(10, 20, 0), at(15, 20, 500_000)); sure {
-		t.Errorf("readings wider than their distance give %v ns for sure", got)
+}
+
+// The fake's clock stands still between steps, or goes on for an hour: what a step says of its instants is on
+// the host's axis all the same.
+func TestStepsStartOnTheHostsAxis(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	rec := NewRecorder(r.x)
+	for range 3 {
+		r.dev.Idle(3600e9)
+		before := time.Now()
+		if err := r.x.Step(context.Background(), r.input(7, 7), TimingDispatch); err != nil {
+			t.Fatal(err)
+		}
+		after := time.Now()
+		_, s := rec.Step()
+		start, _ := s.GPU.StartNS.NS()
+		span, _ := s.GPU.SpanNS.NS()
+		from, to := r.x.clock.sinceStart(before)-span, r.x.clock.sinceStart(after)
+		if start < from || start > to {
+			t.Errorf("the step starts at %d, it ran between %d and %d", start, from, to)
+		}
+	}
+	if c := fmt.Sprint(r.x.Clock().NSPerTick); c != "1" {
+		t.Errorf("the driver says that ticks are ns, the clock says %s", c)
 	}
 }

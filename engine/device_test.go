@@ -126,7 +126,7 @@ func BenchmarkLevels(b *testing.B) {
 				run()
 				ticks += x.last.ticks[1] - x.last.ticks[0]
 			}
-			b.ReportMetric(float64(ticks)*x.clock.nsPerTick/float64(b.N)/n, "gpu-ns/dispatch")
+			b.ReportMetric(float64(ticks)*x.clock.scale.nsPerTick/float64(b.N)/n, "gpu-ns/dispatch")
 			b.ReportMetric(float64(len(x.live.Levels())), "levels")
 		})
 	}

@@ -64,6 +64,8 @@ type Executor struct {
 	compiled []trace.Compiled
 	check    bool
 	resizes  int // that were committed
+	// allocated is all the device memory that it holds.
+	allocated int64
 }
 
 // SetCheck makes every Step check itself before it submits.
@@ -117,6 +119,12 @@ func Load(dev gpu.Device, g *Graph, o LiveOptions, progress func(phase string, d
 	}
 	if err := x.bind(); err != nil {
 		return x, err
+	}
+	x.allocated = int64(len(x.arena.shadow))
+	for _, b := range x.buffers {
+		if b != nil {
+			x.allocated += int64(b.Size())
+		}
 	}
 	x.hasRun = make([]bool, len(g.dispatches)*maxRoutes)
 	if dev.Info().Type == gpu.CPU {

@@ -414,10 +414,10 @@ type fataler interface {
 func checkPlans(t fataler, x *Executor, rec *Recorder, s trace.Step) {
 	t.Helper()
 	for i, id := range x.live.Active() {
-		l, k := x.live.Launch(id)
+		_, k := x.live.Launch(id)
 		d := &x.g.dispatches[id]
-		want := x.g.tracePlan(id, &loggedLaunch{*l, x.live.plans[d.op].route, x.live.plans[d.op].reason})
-		got, fresh := rec.ids.ID(want)
+		l, params := x.live.plans[d.op].record(d.slot, nil)
+		got, fresh := rec.ids.ID(l.content(nil, id, params))
 		if fresh || got != s.Dispatches[i].Plan {
 			t.Fatalf("dispatch %d (%s): the step says plan %d, in force is %d", id, k.Name,
 				s.Dispatches[i].Plan, got)

@@ -1,84 +1,115 @@
 package engine
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"slices"
 	"strconv"
+	"sync"
 
-	"gpuscope/engine/gpu"
 	"gpuscope/trace"
 )
 
-// Recorder turns what an executor did into the records of a trace: new plans and a step for each call of
-// Step. It takes constant memory.
+// Recorder turns what an executor did into the records of a trace: new plans and a step for each snapshot.
+// Each step is told relative to the one recorded before it, whatever steps came between that nobody recorded.
+// It takes constant memory.
+//
+// Snapshots are taken on the goroutine of the steps. What the records before have said belongs to the
+// goroutine that makes them, which may be another.
 type Recorder struct {
-	x       *Executor
-	inForce []trace.PlanID // by dispatch, -1: not in use or not recorded
-	ids     trace.Interner
-	fresh   []trace.Plan // not handed out yet
-	steps   int
+	x *Executor
+
+	// As of the last snapshot.
+	taken     int
+	resizes   int // of the executor
+	listed    int // of the executor's levels and waits
+	liveBytes int64
+
+	mu   sync.Mutex
+	free []*Snapshot
+
+	// As of the last record.
+	inForce []trace.PlanID // by dispatch, -1: not in use
+	dims    [][]int        // live, by value
+	ints    []int64
+	inputs  inputState
 	levels  []trace.DispatchID
 	waits   []trace.Wait
-	resizes int // of the executor, up to the last step recorded
+	ids     trace.Interner
+	fresh   []trace.Plan // not handed out yet
+	content []byte       // of the plan being named
+	isNew   []bool       // by value: its dims are among those of the step
+	shadow  *Live        // nil until a step is to be told from another one than it came from
 }
 
 // NewRecorder starts recording an executor, at the plans now in force.
 func NewRecorder(x *Executor) *Recorder {
-	r := &Recorder{x: x, inForce: make([]trace.PlanID, len(x.g.dispatches))}
-	for i := range r.inForce {
-		r.inForce[i] = -1
+	nv := len(x.g.values)
+	r := &Recorder{
+		x: x, inForce: make([]trace.PlanID, len(x.g.dispatches)), resizes: x.resizes,
+		dims: make([][]int, nv), ints: slices.Clone(x.live.now.ints), isNew: make([]bool, nv),
 	}
-	r.refresh()
+	for v, dims := range x.live.now.dims {
+		r.dims[v] = slices.Clone(dims)
+	}
+	r.inputs.take(x.live)
+	var params []byte
+	for i := range r.inForce {
+		d := &x.g.dispatches[i]
+		var l launchRecord
+		l, params = x.live.plans[d.op].record(d.slot, params[:0])
+		r.force(trace.DispatchID(i), &l, params)
+	}
 	return r
 }
 
-// refresh takes the plans in force as they are.
-func (r *Recorder) refresh() {
-	for i := range r.inForce {
-		id := trace.DispatchID(i)
-		d := &r.x.g.dispatches[i]
-		p := &r.x.live.plans[d.op]
-		r.planID(id, &loggedLaunch{p.launches[d.slot], p.route, p.reason})
-	}
-	r.resizes = r.x.resizes
-}
+// Step is the record of the executor's last step, and the plans that are new with it. The caller adds what it
+// alone knows: phase, position, tokens.
+func (r *Recorder) Step() ([]trace.Plan, trace.Step) { return r.Snapshot().Record() }
 
-// planID makes a launch the one in force of its dispatch.
-func (r *Recorder) planID(d trace.DispatchID, l *loggedLaunch) *trace.PlanID {
+// force makes a launch the one in force of its dispatch.
+func (r *Recorder) force(d trace.DispatchID, l *launchRecord, params []byte) {
 	if !l.active {
 		r.inForce[d] = -1
-		return nil
+		return
 	}
-	p := r.x.g.tracePlan(d, l)
-	id, fresh := r.ids.ID(p)
+	r.content = l.content(r.content[:0], d, params)
+	id, fresh := r.ids.ID(r.content)
 	if fresh {
+		p := r.x.g.tracePlan(d, l, params)
 		p.ID = id
 		r.fresh = append(r.fresh, p)
 	}
 	r.inForce[d] = id
-	return &id
 }
 
-// was is the plan in force of a dispatch before a launch takes its place. It may be in force for so long that
-// the interner has forgotten it.
-func (r *Recorder) was(d trace.DispatchID, l *loggedLaunch) *trace.PlanID {
-	if !l.active {
-		return nil
+// content appends what tells one plan from another.
+func (l *launchRecord) content(b []byte, d trace.DispatchID, params []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(d))
+	b = append(b, byte(l.route))
+	for _, n := range [...]uint32{l.grid.X, l.grid.Y, l.grid.Z, l.needed[0], l.needed[1], l.needed[2]} {
+		b = binary.LittleEndian.AppendUint32(b, n)
 	}
-	id := r.inForce[d]
-	return &id
+	for _, n := range [...]int64{l.grid.Groups, l.grid.Idle, l.bytes, l.flops} {
+		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	}
+	b = append(append(b, byte(len(params))), params...)
+	if l.reason != nil {
+		b = append(b, l.reason.String()...)
+	}
+	return b
 }
 
 // tracePlan is a launch as a trace has it, with the id 0.
-func (g *Graph) tracePlan(id trace.DispatchID, l *loggedLaunch) trace.Plan {
+func (g *Graph) tracePlan(id trace.DispatchID, l *launchRecord, params []byte) trace.Plan {
 	d := &g.dispatches[id]
 	o := &g.ops[d.op]
 	p := trace.Plan{
 		Dispatch: id, Route: o.routeName(l.route), Kernel: g.names[o.use(d.slot, l.route).Kernel],
-		Workgroups:   l.Grid.counts(),
+		Workgroups:   l.grid.counts(),
 		NeededGrid:   [3]int{int(l.needed[0]), int(l.needed[1]), int(l.needed[2])},
-		NeededGroups: l.Grid.Groups, IdleLanes: l.Grid.Idle, Params: hex.EncodeToString(l.Params.Bytes()),
-		Bytes: l.Bytes, FLOPs: l.FLOPs,
+		NeededGroups: l.grid.Groups, IdleLanes: l.grid.Idle, Params: hex.EncodeToString(params),
+		Bytes: l.bytes, FLOPs: l.flops,
 	}
 	if l.reason != nil {
 		p.Reason = l.reason.String()
@@ -86,175 +117,239 @@ func (g *Graph) tracePlan(id trace.DispatchID, l *loggedLaunch) trace.Plan {
 	return p
 }
 
-// Step is the record of the executor's last step, and the plans that are new with it. The caller adds what it
-// alone knows: phase, position, tokens.
-func (r *Recorder) Step() ([]trace.Plan, trace.Step) {
-	x := r.x
-	s := &x.last
-	// A resize whose step failed was never recorded: then plans and dims are taken as they are, not as what
-	// changed.
-	missed := x.resizes-r.resizes > min(len(x.live.log.passes), 1)
-	before := r.was
-	if missed {
-		r.refresh()
-		before = r.planID
+// Record is the step as a trace has it, and the plans that are new with it. The snapshot is gone with that.
+// What the lists of a step point into is made at one go: a step has hundreds of them.
+func (s *Snapshot) Record() ([]trace.Plan, trace.Step) {
+	r := s.r
+	if s.missed {
+		if err := r.replan(s); err != nil {
+			// Only of an operator whose plan is not pure, which --check finds: it planned these shapes.
+			s.log.begin(s.log.Order)
+		}
 	}
-	r.resizes = x.resizes
-	step := trace.Step{Index: r.steps, Timing: s.timing.String(), Cold: s.cold}
-	step.Resize = x.live.log.trace(before, r.planID)
-	step.Dims = r.changedDims(missed || r.steps == 0)
-	r.steps++
+	step := trace.Step{Index: s.index, Timing: s.step.timing.String(), Cold: s.step.cold}
+	step.Resize = r.resize(&s.log)
+	step.Dims = r.changedDims(&s.log, &s.inputs, s.index == 0)
+	r.inputs.copyFrom(&s.inputs)
+	step.SymInts = r.symInts()
+	if s.relisted && (s.index == 0 || !slices.Equal(s.levels, r.levels) || !slices.Equal(s.waits, r.waits)) {
+		step.Levels, step.Waits = slices.Clone(s.levels), slices.Clone(s.waits)
+		r.levels, r.waits = step.Levels, step.Waits
+	}
+	step.Dispatches = r.dispatches()
+	s.times(&step)
+	step.CPU = s.step.cpu()
+	if s.index == 0 {
+		step.CPU.Compiled, step.CPU.BindGroups = r.x.compiled, r.x.boundN
+	}
+	step.Memory = trace.Memory{LiveBytes: s.liveBytes, AllocatedBytes: r.x.allocated}
+	plans := r.fresh
+	r.fresh = nil
 	r.ids.Step()
-	for _, si := range x.g.values {
-		if si.kind == symInt {
-			step.SymInts = map[string]int64{}
-			break
-		}
-	}
-	for i := range x.g.values {
-		if v := &x.g.values[i]; v.kind == symInt {
-			step.SymInts[v.name] = x.live.now.ints[i]
-		}
-	}
-	active := x.live.Active()
-	levels, waits := x.live.Levels(), x.live.Waits()
-	if r.levels == nil || !slices.Equal(levels, r.levels) || !slices.Equal(waits, r.waits) {
-		r.levels, r.waits = slices.Clone(levels), slices.Clone(waits)
-		step.Levels, step.Waits = r.levels, r.waits
-	}
-	step.Dispatches = make([]trace.StepDispatch, len(active))
-	for i, id := range active {
-		step.Dispatches[i].Plan = r.inForce[id]
-	}
-	r.times(&step)
-	step.CPU = trace.CPU{
+	r.recycle(s)
+	return plans, step
+}
+
+func (s *stepLog) cpu() trace.CPU {
+	return trace.CPU{
 		ResizeNS: trace.Measured(s.resize), UploadNS: trace.Measured(s.upload),
 		EncodeNS: trace.Measured(s.encode), SubmitNS: trace.Measured(s.submit),
 		WaitNS: trace.Measured(s.wait), TotalNS: trace.Measured(s.total),
 		Passes: s.passes, Submits: s.submits, Writes: s.writes, WriteBytes: s.writeBytes, Polls: s.polls,
 	}
-	if step.Index == 0 {
-		step.CPU.Compiled, step.CPU.BindGroups = x.compiled, x.boundN
-	}
-	step.Memory = trace.Memory{LiveBytes: x.live.LiveBytes(), AllocatedBytes: x.AllocatedBytes()}
-	plans := r.fresh
-	r.fresh = nil
-	r.ids.Step()
-	return plans, step
 }
 
-// changedDims are the live dims that the step's resize changed, or all.
-func (r *Recorder) changedDims(all bool) []trace.LiveDims {
-	var list []trace.LiveDims
-	x := r.x
+// dispatches are those in use, in order of submission.
+func (r *Recorder) dispatches() []trace.StepDispatch {
+	n := 0
+	for _, id := range r.inForce {
+		if id >= 0 {
+			n++
+		}
+	}
+	list := make([]trace.StepDispatch, 0, n)
+	for _, id := range r.inForce {
+		if id >= 0 {
+			list = append(list, trace.StepDispatch{Plan: id})
+		}
+	}
+	return list
+}
+
+func (r *Recorder) symInts() map[string]int64 {
+	var all map[string]int64
+	for i := range r.x.g.values {
+		if v := &r.x.g.values[i]; v.kind == symInt {
+			if all == nil {
+				all = map[string]int64{}
+			}
+			all[v.name] = r.ints[i]
+		}
+	}
+	return all
+}
+
+// resize is a log in the form a trace has, and puts its plans and dims in force.
+func (r *Recorder) resize(l *ResizeLog) trace.Resize {
+	resize := trace.Resize{Order: l.Order.String(), NS: l.time(l.NS)}
+	if len(l.passes) == 0 {
+		return resize
+	}
+	ids := make([]trace.PlanID, 0, 2*len(l.plans))
+	name := func(id trace.PlanID) *trace.PlanID {
+		if id < 0 {
+			return nil
+		}
+		ids = append(ids, id)
+		return &ids[len(ids)-1]
+	}
+	passes, hooks := make([]trace.Pass, len(l.passes)), make([]trace.Hook, len(l.hooks))
+	values := append(append(make([]ValueID, 0, len(l.dirty)+len(l.triggers)), l.dirty...), l.triggers...)
+	changes, plans := make([]trace.Change, len(l.changes)), make([]trace.PlanChange, len(l.plans))
+	ints := slices.Clone(l.ints)
+	var dirty, hook, trigger, change, plan, i, param int
+	trigger = len(l.dirty)
+	for k, p := range l.passes {
+		passes[k] = trace.Pass{Index: k, Dirty: part(values, &dirty, p.dirtyEnd)}
+		for n := hook; n < p.hookEnd; n++ {
+			h, t := &l.hooks[n], &hooks[n]
+			*t = trace.Hook{
+				Op: h.op, Triggers: part(values, &trigger, len(l.dirty)+h.triggerEnd), NS: l.time(h.ns),
+				Noop: h.noop, Glitch: h.glitch, Deferred: h.deferred,
+			}
+			for c := change; c < h.changeEnd; c++ {
+				was := l.changes[c]
+				changes[c] = trace.Change{
+					Value: was.value, From: part(ints, &i, was.fromEnd), To: part(ints, &i, was.toEnd),
+				}
+				r.change(&changes[c])
+			}
+			t.Changed = part(changes, &change, h.changeEnd)
+			for c := plan; c < h.planEnd; c++ {
+				p := &l.plans[c]
+				plans[c].From = name(r.inForce[p.dispatch])
+				r.force(p.dispatch, &p.to, l.params[param:p.to.paramsEnd])
+				param = p.to.paramsEnd
+				plans[c].To = name(r.inForce[p.dispatch])
+			}
+			t.Plans = part(plans, &plan, h.planEnd)
+		}
+		passes[k].Hooks = part(hooks, &hook, p.hookEnd)
+	}
+	resize.Passes = passes
+	return resize
+}
+
+// part is the part of a list from *at to end, at which *at is then; nil where it is empty.
+func part[T any](list []T, at *int, end int) []T {
+	from := *at
+	if *at = end; from == end {
+		return nil
+	}
+	return list[from:end:end]
+}
+
+func (l *ResizeLog) time(ns int64) trace.Time {
+	if l.untimed {
+		return trace.Time{}
+	}
+	return trace.Measured(ns)
+}
+
+// change takes a change of a value into what is live.
+func (r *Recorder) change(c *trace.Change) {
+	if r.x.g.values[c.Value].kind == symInt {
+		r.ints[c.Value] = int64(c.To[0])
+		return
+	}
+	copy(r.dims[c.Value], c.To)
+}
+
+// changedDims takes in what the inputs are, and lists the live dims that the resize changed, or all.
+func (r *Recorder) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace.LiveDims {
+	g := r.x.g
+	dims, ints := inputs.dims, inputs.ints
+	for _, v := range g.inputs {
+		if g.values[v].kind == symInt {
+			r.ints[v], ints = ints[0], ints[1:]
+		} else {
+			dims = dims[copy(r.dims[v], dims):]
+		}
+	}
+	n, size := 0, 0
+	mark := func(v ValueID) {
+		if !r.isNew[v] && g.values[v].kind == tensor {
+			r.isNew[v] = true
+			n, size = n+1, size+len(r.dims[v])
+		}
+	}
 	if all {
-		for i := range x.g.values {
-			if v := &x.g.values[i]; v.kind == tensor && v.role != Constant && v.role != Scratch {
-				list = append(list,
-					trace.LiveDims{Value: ValueID(i), Dims: append([]int{}, x.live.now.dims[i]...)})
+		for i := range g.values {
+			if role := g.values[i].role; role != Constant && role != Scratch {
+				mark(ValueID(i))
 			}
 		}
-		return list
 	}
-	seen := map[ValueID]bool{}
-	add := func(v ValueID) {
-		if !seen[v] && x.g.values[v].kind == tensor {
-			seen[v] = true
-			list = append(list, trace.LiveDims{Value: v, Dims: append([]int{}, x.live.now.dims[v]...)})
+	for _, v := range l.dirty {
+		mark(v)
+	}
+	for _, c := range l.changes {
+		mark(c.value)
+	}
+	if n == 0 {
+		return nil
+	}
+	list, flat := make([]trace.LiveDims, 0, n), make([]int, 0, size)
+	for i, isNew := range r.isNew {
+		if isNew {
+			at := len(flat)
+			flat = append(flat, r.dims[i]...)
+			list = append(list, trace.LiveDims{Value: ValueID(i), Dims: part(flat, &at, len(flat))})
+			r.isNew[i] = false
 		}
-	}
-	for _, v := range x.live.log.dirty {
-		add(v)
-	}
-	for _, c := range x.live.log.changes {
-		add(c.value)
 	}
 	return list
 }
 
 // times fills in what was measured, at the level at which it was.
-func (r *Recorder) times(step *trace.Step) {
-	s, c := &r.x.last, r.x.clock
-	if len(s.ticks) < 2 {
+func (s *Snapshot) times(step *trace.Step) {
+	ticks, c := s.step.ticks, &s.scale
+	if len(ticks) < 2 {
 		return
 	}
-	first, last := s.ticks[0], s.ticks[len(s.ticks)-1]
-	gpuTimes := &trace.GPU{StartNS: c.instant(first), SpanNS: c.duration(first, last)}
-	step.GPU = gpuTimes
-	if s.timing != TimingDispatch {
+	first, last := ticks[0], ticks[len(ticks)-1]
+	step.GPU = &trace.GPU{StartNS: c.instant(first), SpanNS: c.duration(first, last)}
+	if s.step.timing != TimingDispatch {
 		return
 	}
+	raw := rawTicks(ticks)
 	var busy int64
 	for i := range step.Dispatches {
-		begin, end := s.ticks[2*i], s.ticks[2*i+1]
+		begin, end := ticks[2*i], ticks[2*i+1]
 		d := &step.Dispatches[i]
-		d.Raw = &[2]string{strconv.FormatUint(begin, 10), strconv.FormatUint(end, 10)}
-		if end >= begin {
-			c.see(end - begin)
-		}
+		d.Raw = &raw[i]
 		d.StartNS, d.GPUNS = c.instant(begin), c.duration(begin, end)
 		ns, _ := d.GPUNS.NS()
 		busy += ns
 	}
-	if c.calibrated() {
-		gpuTimes.BusyNS = trace.Measured(busy)
+	if c.known() {
+		step.GPU.BusyNS = trace.Measured(busy)
 	}
 }
 
-// DispatchNS are the GPU times of the last step's dispatches, in ns and in order of submission; false where
-// the step was not timed at dispatch level, or the clock has no known period.
-func (x *Executor) DispatchNS() ([]int64, bool) {
-	s := &x.last
-	if !s.ran || s.timing != TimingDispatch || !x.clock.calibrated() {
-		return nil, false
+// rawTicks are pairs of ticks in decimal, all parts of one string.
+func rawTicks(ticks []uint64) [][2]string {
+	const longest = 20
+	digits, ends := make([]byte, 0, longest*len(ticks)), make([]int, len(ticks))
+	for i, t := range ticks {
+		digits = strconv.AppendUint(digits, t, 10)
+		ends[i] = len(digits)
 	}
-	list := make([]int64, len(s.ticks)/2)
-	for i := range list {
-		begin, end := s.ticks[2*i], s.ticks[2*i+1]
-		ns, ok := x.clock.duration(begin, end).NS()
-		if !ok {
-			return nil, false
-		}
-		x.clock.see(end - begin)
-		list[i] = ns
+	all, at := string(digits), 0
+	pairs := make([][2]string, len(ticks)/2)
+	for i := range ticks {
+		pairs[i/2][i%2] = all[at:ends[i]]
+		at = ends[i]
 	}
-	return list, true
-}
-
-// AllocatedBytes is all the device memory the executor holds.
-func (x *Executor) AllocatedBytes() int64 {
-	n := int64(len(x.arena.shadow))
-	for _, b := range x.buffers {
-		if b != nil {
-			n += int64(b.Size())
-		}
-	}
-	return n
-}
-
-// Clock is what is known of the GPU's clock.
-func (x *Executor) Clock() trace.Clock {
-	if x.clock == nil {
-		return trace.Clock{}
-	}
-	return x.clock.trace()
-}
-
-// Device is the device as a trace has it.
-func (x *Executor) Device() trace.Device { return DescribeDevice(x.dev.Info()) }
-
-// DescribeDevice is an adapter or device as a trace has it.
-func DescribeDevice(i gpu.AdapterInfo) trace.Device {
-	l := i.Limits
-	return trace.Device{
-		Name: i.Name, Backend: i.Backend, Driver: i.Driver, AdapterType: i.Type.String(),
-		Limits: map[string]uint64{
-			"max_buffer_size": l.MaxBufferSize, "max_storage_buffer_binding_size": l.MaxStorageBinding,
-			"max_compute_workgroup_storage_size":    uint64(l.MaxWorkgroupStorage),
-			"max_compute_invocations_per_workgroup": uint64(l.MaxInvocations),
-			"max_compute_workgroups_per_dimension":  uint64(l.MaxWorkgroups),
-			"min_uniform_buffer_offset_alignment":   uint64(l.UniformAlignment),
-			"max_storage_buffers_per_shader_stage":  uint64(l.MaxStorageBuffers),
-		},
-	}
+	return pairs
 }

@@ -1,12 +1,176 @@
 package engine
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/trace"
 )
+
+// told is what the records of a trace say so far: each tells what changed since the one before.
+type told struct {
+	dims   map[ValueID][]int
+	ints   map[string]int64
+	plans  []trace.PlanID // by dispatch, -1: not in use
+	levels []trace.DispatchID
+	waits  []trace.Wait
+}
+
+func newTold(r *Recorder) *told {
+	return &told{dims: map[ValueID][]int{}, ints: map[string]int64{}, plans: slices.Clone(r.inForce)}
+}
+
+// take reads the next record, which must say where it starts as the records before left it.
+func (k *told) take(t fataler, g *Graph, dispatchOf func(trace.PlanID) trace.DispatchID, s *trace.Step) {
+	t.Helper()
+	inForce := func(d trace.DispatchID) *trace.PlanID {
+		if k.plans[d] < 0 {
+			return nil
+		}
+		return &k.plans[d]
+	}
+	moved := map[ValueID]bool{}
+	for _, p := range s.Resize.Passes {
+		for _, v := range p.Dirty {
+			moved[v] = true
+		}
+		for _, h := range p.Hooks {
+			for _, c := range h.Changed {
+				was := k.dims[c.Value]
+				if g.values[c.Value].kind == symInt {
+					was = []int{int(k.ints[g.values[c.Value].name])}
+					k.ints[g.values[c.Value].name] = int64(c.To[0])
+				} else {
+					k.dims[c.Value] = c.To
+				}
+				if s.Index > 0 && !slices.Equal(was, c.From) {
+					t.Fatalf("step %d: %s changes from %v, it was %v", s.Index, g.values[c.Value].name,
+						c.From, was)
+				}
+				moved[c.Value] = true
+			}
+			for _, c := range h.Plans {
+				d := dispatchOf(*cmpOr(c.From, c.To))
+				if diff := cmp.Diff(inForce(d), c.From); diff != "" {
+					t.Fatalf("step %d: dispatch %d changes from another plan than it had:\n%s", s.Index, d,
+						diff)
+				}
+				k.plans[d] = -1
+				if c.To != nil {
+					k.plans[d] = *c.To
+				}
+			}
+		}
+	}
+	for _, d := range s.Dims {
+		if s.Index > 0 && !moved[d.Value] {
+			t.Fatalf("step %d: new dims of %s, which nothing changed", s.Index, g.values[d.Value].name)
+		}
+		k.dims[d.Value] = d.Dims
+	}
+	k.ints = s.SymInts
+	if s.Levels != nil {
+		k.levels, k.waits = s.Levels, s.Waits
+	}
+}
+
+func cmpOr[T any](a, b *T) *T {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// is holds what the records say against what is in force.
+func (k *told) is(t fataler, x *Executor, s *trace.Step) {
+	t.Helper()
+	for i := range x.g.values {
+		switch v := &x.g.values[i]; {
+		case v.kind == symInt:
+			if got, want := k.ints[v.name], x.live.Int(ValueID(i)); got != want {
+				t.Fatalf("step %d: %s is told to be %d, it is %d", s.Index, v.name, got, want)
+			}
+		case v.role != Constant && v.role != Scratch:
+			if got, want := k.dims[ValueID(i)], x.live.Dims(ValueID(i)); !slices.Equal(got, want) {
+				t.Fatalf("step %d: %s is told to be %v, it is %v", s.Index, v.name, got, want)
+			}
+		}
+	}
+	var plans []trace.PlanID
+	for _, id := range x.live.Active() {
+		plans = append(plans, k.plans[id])
+	}
+	var ran []trace.PlanID
+	for _, d := range s.Dispatches {
+		ran = append(ran, d.Plan)
+	}
+	if d := cmp.Diff(plans, ran); d != "" {
+		t.Fatalf("step %d: plans by the resizes so far (-) and by the list of dispatches (+):\n%s", s.Index,
+			d)
+	}
+	if !slices.Equal(k.levels, x.live.Levels()) || !slices.Equal(k.waits, x.live.Waits()) {
+		t.Fatalf("step %d: levels are told to be %v, they are %v", s.Index, k.levels, x.live.Levels())
+	}
+}
+
+// Steps that nobody records, and steps that fail, come between: a record is told from the one before it all
+// the same.
+func TestRecordsOfSomeStepsTellWhereEachOfThemStood(t *testing.T) {
+	draws(t, 300)
+	rapid.Check(t, func(t *rapid.T) {
+		dev := fake.New(fake.Options{NoLog: true})
+		g, inputs, pos := randomGraph(t, dev.Info().Limits)
+		options := LiveOptions{
+			Order: Order(rapid.IntRange(0, 1).Draw(t, "order")), Static: rapid.Bool().Draw(t, "static"),
+		}
+		x, err := Load(dev, g, options, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer x.Release()
+		rec := NewRecorder(x)
+		known := newTold(rec)
+		var plans []trace.Plan
+		dispatchOf := func(p trace.PlanID) trace.DispatchID { return plans[p].Dispatch }
+		waiting := []*Snapshot(nil)
+		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			n := rapid.SampledFrom([]int{1, 1, 2, 7, rows}).Draw(t, "rows")
+			in := StepInput{SymInts: []SymIntValue{{pos, int64(rapid.IntRange(1, 9).Draw(t, "pos"))}}}
+			for _, v := range inputs {
+				in.Inputs = append(in.Inputs,
+					InputData{Value: v, Dims: []int{n, width}, Data: make([]byte, 4*n*width)})
+			}
+			if rapid.IntRange(0, 5).Draw(t, "fails") == 0 {
+				dev.FailNth(fake.Submit, 1, errors.New("injected"))
+			}
+			err := x.Step(context.Background(), &in, Timing(rapid.IntRange(0, 2).Draw(t, "timing")))
+			dev.FailNth(fake.Submit, 1<<30, nil)
+			if err != nil || rapid.IntRange(0, 2).Draw(t, "recorded") == 0 {
+				continue
+			}
+			waiting = append(waiting, rec.Snapshot())
+			if rapid.Bool().Draw(t, "recorded later") {
+				continue
+			}
+			for i, snapshot := range waiting {
+				fresh, s := snapshot.Record()
+				plans = append(plans, fresh...)
+				known.take(t, g, dispatchOf, &s)
+				if i == len(waiting)-1 {
+					known.is(t, x, &s)
+				}
+			}
+			waiting = waiting[:0]
+		}
+	})
+}
 
 // A plan is recorded once, and again only where it was not in force for PlanMemory steps: what the recorder
 // knows of plans does not grow with a run.
@@ -49,5 +213,95 @@ func TestRecorderForgetsPlansThatWereNotInForceForLong(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// decodeRig is a graph of 264 dispatches, 66 of which get other params with every position, as in a decode
+// step of a model.
+func decodeRig(t testing.TB) (x *Executor, step func()) {
+	dev := fake.New(fake.Options{NoLog: true})
+	b := NewBuilder(dev.Info().Limits)
+	y := rowsInput(b, "x")
+	pos := b.SymInt("pos", 0, 1<<20, 0)
+	for i := range 66 {
+		y = residual(b, fmt.Sprint("block", i), y, 2)
+		in, out := y, b.Tensor(fmt.Sprint("shift", i), U32)
+		b.Add(fmt.Sprint("shift", i), &funcOp{
+			spec: Spec{
+				Kind: "shift", Inputs: []ValueID{in, pos}, Outputs: []ValueID{out},
+				Slots: []Slot{{Uses: []Use{on(unaryKernel, in, out)}}},
+			},
+			corners: func(r *Ranges) []Corner { return r.Ends(in, pos) },
+			plan: func(p *Planner) error {
+				p.SetDims(out, p.Dims(in)...)
+				p.Dispatch(0, p.Threads(p.Numel(in), 64)).Params.U32("p0", p.Int(pos))
+				return nil
+			},
+		})
+		y = out
+	}
+	var err error
+	if x, err = Load(dev, finish(t, b, y), LiveOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(x.Release)
+	if n := len(x.live.Active()); n != 264 {
+		t.Fatalf("%d dispatches", n)
+	}
+	in := &StepInput{
+		Inputs:  []InputData{{Value: x.g.inputs[0], Dims: []int{1, width}, Data: bytesOf(pattern(1, 0))}},
+		SymInts: []SymIntValue{{Value: pos}},
+	}
+	return x, func() {
+		in.SymInts[0].Int++
+		if err := x.Step(context.Background(), in, TimingDispatch); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A snapshot is all that recording takes from the steps, and it takes no memory. A record allocates what the
+// trace keeps: some lists, and the plans that are new.
+func TestRecordingAllocatesWhatTheRecordKeepsAndNoMore(t *testing.T) {
+	x, step := decodeRig(t)
+	rec := NewRecorder(x)
+	var s *Snapshot
+	next := func() { step(); s = rec.Snapshot() }
+	for range 10 {
+		next()
+		s.Record()
+	}
+	if n := testing.AllocsPerRun(50, func() { next(); rec.recycle(s) }); n != 0 {
+		t.Errorf("%v allocations a snapshot", n)
+	}
+	const lists, plans = 20, 66
+	// A new plan has its params in hex and is remembered by its content.
+	if n := testing.AllocsPerRun(50, func() { next(); s.Record() }); n > lists+plans*2 {
+		t.Errorf("%v allocations a record, want at most %d", n, lists+plans*2)
+	}
+}
+
+func BenchmarkSnapshot(b *testing.B) {
+	x, step := decodeRig(b)
+	rec := NewRecorder(x)
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		step()
+		b.StartTimer()
+		rec.recycle(rec.Snapshot())
+	}
+}
+
+func BenchmarkRecord(b *testing.B) {
+	x, step := decodeRig(b)
+	rec := NewRecorder(x)
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		step()
+		s := rec.Snapshot()
+		b.StartTimer()
+		s.Record()
 	}
 }

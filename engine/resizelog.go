@@ -6,11 +6,12 @@ import (
 	"gpuscope/trace"
 )
 
-// ResizeLog is the record of one propagation, run by run. Its memory is used again by the next; Trace copies
-// it out.
+// ResizeLog is the record of one propagation, run by run. Its memory is used again by the next; a Snapshot
+// copies it.
 type ResizeLog struct {
 	Order    Order
 	NS       int64
+	untimed  bool // its times were not measured
 	passes   []loggedPass
 	hooks    []loggedHook
 	dirty    []ValueID
@@ -18,6 +19,7 @@ type ResizeLog struct {
 	changes  []loggedChange
 	ints     []int // dims of changes, before and after
 	plans    []loggedPlan
+	params   []byte // of plans
 }
 
 // Each record below begins where the one before it ends in the lists it points into.
@@ -36,22 +38,29 @@ type loggedChange struct {
 	toEnd   int
 }
 
-// loggedPlan is the change of one dispatch's plan.
+// loggedPlan is a dispatch that got another plan.
 type loggedPlan struct {
-	dispatch      trace.DispatchID
-	before, after loggedLaunch
+	dispatch trace.DispatchID
+	was      bool // in use before
+	to       launchRecord
 }
 
-type loggedLaunch struct {
-	Launch
-	route  int
-	reason Reason
+// launchRecord is a launch as a record needs it: a small part of the memory of a Launch.
+type launchRecord struct {
+	active       bool
+	route        int
+	reason       Reason
+	grid         Grid
+	needed       [3]uint32
+	bytes, flops int64
+	paramsEnd    int // of the list of params beside it
 }
 
 func (l *ResizeLog) begin(o Order) {
 	*l = ResizeLog{
 		Order: o, passes: l.passes[:0], hooks: l.hooks[:0], dirty: l.dirty[:0], triggers: l.triggers[:0],
 		changes: l.changes[:0], ints: l.ints[:0], plans: l.plans[:0],
+		params: l.params[:0],
 	}
 }
 
@@ -102,50 +111,33 @@ func (l *ResizeLog) changeInt(v ValueID, from, to int64) {
 }
 
 func (l *ResizeLog) plan(d trace.DispatchID, before, after *plan, slot int) {
-	l.plans = append(l.plans, loggedPlan{
-		d,
-		loggedLaunch{before.launches[slot], before.route, before.reason},
-		loggedLaunch{after.launches[slot], after.route, after.reason},
-	})
+	var to launchRecord
+	to, l.params = after.record(slot, l.params)
+	l.plans = append(l.plans, loggedPlan{d, before.launches[slot].active, to})
 }
 
-// PlanIDs gives a logged plan its id in the trace.
-type planIDs func(trace.DispatchID, *loggedLaunch) *trace.PlanID
-
-// trace copies the log into the form a trace has. before and after give the two sides of every change of a
-// plan, in order.
-func (l *ResizeLog) trace(before, after planIDs) trace.Resize {
-	r := trace.Resize{Order: l.Order.String(), NS: trace.Measured(l.NS)}
-	var at struct{ dirty, hook, trigger, change, plan, int int }
-	for i, p := range l.passes {
-		tp := trace.Pass{
-			Index: i, Dirty: append([]ValueID{}, l.dirty[at.dirty:p.dirtyEnd]...),
-			Hooks: []trace.Hook{},
+// record is a slot's launch, with its params appended to a list.
+func (p *plan) record(slot int, params []byte) (launchRecord, []byte) {
+	l := &p.launches[slot]
+	r := launchRecord{active: l.active}
+	if l.active {
+		r = launchRecord{
+			true, p.route, p.reason, l.Grid, l.needed, l.Bytes, l.FLOPs,
+			len(params) + len(l.Params.Bytes()),
 		}
-		at.dirty = p.dirtyEnd
-		for ; at.hook < p.hookEnd; at.hook++ {
-			h := &l.hooks[at.hook]
-			th := trace.Hook{
-				Op: h.op, Triggers: append([]ValueID{}, l.triggers[at.trigger:h.triggerEnd]...),
-				NS: trace.Measured(h.ns), Noop: h.noop, Glitch: h.glitch, Deferred: h.deferred,
-			}
-			at.trigger = h.triggerEnd
-			for ; at.change < h.changeEnd; at.change++ {
-				c := l.changes[at.change]
-				th.Changed = append(th.Changed, trace.Change{
-					Value: c.value, From: append([]int{}, l.ints[at.int:c.fromEnd]...),
-					To: append([]int{}, l.ints[c.fromEnd:c.toEnd]...),
-				})
-				at.int = c.toEnd
-			}
-			for ; at.plan < h.planEnd; at.plan++ {
-				p := &l.plans[at.plan]
-				th.Plans = append(th.Plans,
-					trace.PlanChange{From: before(p.dispatch, &p.before), To: after(p.dispatch, &p.after)})
-			}
-			tp.Hooks = append(tp.Hooks, th)
-		}
-		r.Passes = append(r.Passes, tp)
+		params = append(params, l.Params.Bytes()...)
 	}
-	return r
+	r.paramsEnd = len(params)
+	return r, params
+}
+
+// copyFrom makes a log the copy of another, in its own memory.
+func (l *ResizeLog) copyFrom(m *ResizeLog) {
+	*l = ResizeLog{
+		Order: m.Order, NS: m.NS, untimed: m.untimed, passes: append(l.passes[:0], m.passes...),
+		hooks: append(l.hooks[:0], m.hooks...), dirty: append(l.dirty[:0], m.dirty...),
+		triggers: append(l.triggers[:0], m.triggers...), changes: append(l.changes[:0], m.changes...),
+		ints: append(l.ints[:0], m.ints...), plans: append(l.plans[:0], m.plans...),
+		params: append(l.params[:0], m.params...),
+	}
 }

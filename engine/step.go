@@ -23,6 +23,7 @@ type stepLog struct {
 	ticks                                []uint64
 	ran                                  bool
 	read                                 []ValueID // outputs that were read back
+	begun, ended                         time.Time // of its first submit, and of the wait for its last
 }
 
 // Step resizes the graph to its inputs, uploads them, runs it and waits. When it returns nil the outputs in
@@ -163,6 +164,10 @@ func (x *Executor) execute(ctx context.Context, in *StepInput) error {
 		if err := x.clock.stamps.Read(s.ticks); err != nil {
 			return fmt.Errorf("read timestamps: %w", err)
 		}
+		x.clock.see(s.ticks)
+		x.clock.take(reading{
+			s.ticks[0], s.ticks[len(s.ticks)-1], x.clock.sinceStart(s.begun), x.clock.sinceStart(s.ended),
+		})
 	}
 	return nil
 }
@@ -204,6 +209,9 @@ func (x *Executor) submit(run []trace.DispatchID, from, all int, read []ValueID,
 		return fmt.Errorf("encode: %w", err)
 	}
 	encoded := time.Now()
+	if from == 0 {
+		s.begun = encoded
+	}
 	if err := enc.Submit(); err != nil {
 		return fmt.Errorf("submit: %w", err)
 	}
@@ -214,6 +222,7 @@ func (x *Executor) submit(run []trace.DispatchID, from, all int, read []ValueID,
 	}
 	s.polls++
 	done := time.Now()
+	s.ended = done
 	s.encode += encoded.Sub(start).Nanoseconds()
 	s.submit += submitted.Sub(encoded).Nanoseconds()
 	s.wait += done.Sub(submitted).Nanoseconds()

@@ -28,7 +28,7 @@ func worked(t *testing.T) string {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(&page, "%d tokens, before %d: x is [%d %d]\n", tokens, was, tokens, width)
-		change, plan, trigger := 0, 0, 0
+		change, plan, trigger, param := 0, 0, 0, 0
 		for _, h := range l.log.hooks {
 			var woken []string
 			for ; trigger < h.triggerEnd; trigger++ {
@@ -46,8 +46,11 @@ func worked(t *testing.T) string {
 				if name == "" {
 					name = l.g.ops[h.op].name
 				}
-				fmt.Fprintf(&page, "    %-8s %s -> %s\n", name, workedLaunch(l.g, p.dispatch, &p.before),
-					workedLaunch(l.g, p.dispatch, &p.after))
+				before, params := l.plans[h.op].record(l.g.dispatches[p.dispatch].slot, nil)
+				fmt.Fprintf(&page, "    %-8s %s -> %s\n", name,
+					workedLaunch(l.g, p.dispatch, &before, params),
+					workedLaunch(l.g, p.dispatch, &p.to, l.log.params[param:p.to.paramsEnd]))
+				param = p.to.paramsEnd
 			}
 		}
 		l.Commit()
@@ -57,16 +60,16 @@ func worked(t *testing.T) string {
 	return page.String()
 }
 
-func workedLaunch(g *Graph, d trace.DispatchID, p *loggedLaunch) string {
+func workedLaunch(g *Graph, d trace.DispatchID, p *launchRecord, params []byte) string {
 	if !p.active {
 		return "absent"
 	}
-	var params []string
-	for at := 0; at < len(p.Params.Bytes()); at += 4 {
-		params = append(params, fmt.Sprint(binary.LittleEndian.Uint32(p.Params.Bytes()[at:])))
+	var fields []string
+	for at := 0; at < len(params); at += 4 {
+		fields = append(fields, fmt.Sprint(binary.LittleEndian.Uint32(params[at:])))
 	}
 	kernel := g.ops[g.dispatches[d].op].use(g.dispatches[d].slot, p.route).Kernel.Name
-	return fmt.Sprintf("%s, %d groups, params %s", kernel, p.Grid.Workgroups(), strings.Join(params, " "))
+	return fmt.Sprintf("%s, %d groups, params %s", kernel, p.grid.Workgroups(), strings.Join(fields, " "))
 }
 
 func workedAllocated(g *Graph) (n int64) {

@@ -11,26 +11,26 @@ const PlanMemory = 1024
 // constant memory. The zero Interner is ready for use.
 type Interner struct {
 	next        PlanID
-	recent, old map[Plan]PlanID // by content, with ID 0; each is filled for half of PlanMemory
+	recent, old map[string]PlanID // by content; each is filled for half of PlanMemory
 	steps       int
 }
 
-// ID is the id of a plan that comes into force, whatever p.ID is. fresh says that the id is new: the plan is
-// to be recorded with it, before the step that it is in force for.
-func (in *Interner) ID(p Plan) (id PlanID, fresh bool) {
-	p.ID = 0
-	if id, ok := in.recent[p]; ok {
+// ID is the id of a plan that comes into force. content is all of the plan but the id, in any form that gives
+// two plans the same bytes only if they are the same. fresh says that the id is new: the plan is to be
+// recorded with it, before the step that it is in force for.
+func (in *Interner) ID(content []byte) (id PlanID, fresh bool) {
+	if id, ok := in.recent[string(content)]; ok {
 		return id, false
 	}
 	if in.recent == nil {
-		in.recent = map[Plan]PlanID{}
+		in.recent = map[string]PlanID{}
 	}
-	id, ok := in.old[p]
+	id, ok := in.old[string(content)]
 	if !ok {
 		id = in.next
 		in.next++
 	}
-	in.recent[p] = id
+	in.recent[string(content)] = id
 	return id, !ok
 }
 

@@ -263,8 +263,8 @@ func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// updating says that -update was given: files for people are written instead of compared.
-func updating() bool { return flag.Lookup("update").Value.String() == "true" }
+// update writes files for people instead of comparing them.
+var update = flag.Bool("update", false, "rewrite the made parts of docs/trace-format.md")
 
 // TestTraceFormatPageIsFresh holds the parts of docs/trace-format.md that are made: the example, and the
 // fields of every object from the schema.
@@ -291,7 +291,7 @@ func TestTraceFormatPageIsFresh(t *testing.T) {
 	if page == string(old) {
 		return
 	}
-	if !updating() {
+	if !*update {
 		t.Fatalf("%s is not what the schema and the example say: run go test ./trace -update\n%s", path,
 			cmp.Diff(string(old), page))
 	}

@@ -62,7 +62,7 @@ func (r *running) step(t testing.TB, position int) {
 		if d == 1 {
 			p.Params = fmt.Sprintf("%08x", position)
 		}
-		id, fresh := r.ids.ID(p)
+		id, fresh := r.ids.ID(fmt.Append(nil, p))
 		if p.ID = id; fresh {
 			records = append(records, trace.Record{Plan: &p})
 		}

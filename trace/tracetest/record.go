@@ -1,6 +1,10 @@
 package tracetest
 
-import "gpuscope/trace"
+import (
+	"fmt"
+
+	"gpuscope/trace"
+)
 
 // Record plays a trace into a recorder, as a session does: plans when they come into force, then the step.
 func Record(t interface{ Fatal(...any) }, r *trace.Recorder, from *trace.Trace, each func()) {
@@ -8,7 +12,8 @@ func Record(t interface{ Fatal(...any) }, r *trace.Recorder, from *trace.Trace, 
 	for _, s := range from.Steps {
 		plan := func(old trace.PlanID) trace.PlanID {
 			p := from.Plans[old]
-			id, fresh := ids.ID(p)
+			p.ID = 0
+			id, fresh := ids.ID(fmt.Append(nil, p))
 			if p.ID = id; fresh {
 				if err := r.Write(trace.Record{Plan: &p}); err != nil {
 					t.Fatal(err)

@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"gpuscope/engine/gpu"
+	"gpuscope/trace"
+)
+
+// DispatchNS are the GPU times of the last step's dispatches, in ns and in order of submission; false where
+// the step was not timed at dispatch level, or the clock has no known period.
+func (x *Executor) DispatchNS() ([]int64, bool) {
+	s := &x.last
+	if !s.ran || s.timing != TimingDispatch || !x.clock.scale.known() {
+		return nil, false
+	}
+	list := make([]int64, len(s.ticks)/2)
+	for i := range list {
+		begin, end := s.ticks[2*i], s.ticks[2*i+1]
+		ns, ok := x.clock.scale.duration(begin, end).NS()
+		if !ok {
+			return nil, false
+		}
+		list[i] = ns
+	}
+	return list, true
+}
+
+// AllocatedBytes is all the device memory the executor holds.
+func (x *Executor) AllocatedBytes() int64 { return x.allocated }
+
+// Clock is what is known of the GPU's clock.
+func (x *Executor) Clock() trace.Clock {
+	if x.clock == nil {
+		return trace.Clock{}
+	}
+	return x.clock.trace()
+}
+
+// Device is the device as a trace has it.
+func (x *Executor) Device() trace.Device { return DescribeDevice(x.dev.Info()) }
+
+// DescribeDevice is an adapter or device as a trace has it.
+func DescribeDevice(i gpu.AdapterInfo) trace.Device {
+	l := i.Limits
+	return trace.Device{
+		Name: i.Name, Backend: i.Backend, Driver: i.Driver, AdapterType: i.Type.String(),
+		Limits: map[string]uint64{
+			"max_buffer_size": l.MaxBufferSize, "max_storage_buffer_binding_size": l.MaxStorageBinding,
+			"max_compute_workgroup_storage_size":    uint64(l.MaxWorkgroupStorage),
+			"max_compute_invocations_per_workgroup": uint64(l.MaxInvocations),
+			"max_compute_workgroups_per_dimension":  uint64(l.MaxWorkgroups),
+			"min_uniform_buffer_offset_alignment":   uint64(l.UniformAlignment),
+			"max_storage_buffers_per_shader_stage":  uint64(l.MaxStorageBuffers),
+		},
+	}
+}
