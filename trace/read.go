@@ -16,7 +16,7 @@ import (
 // maxBytes bounds what a reader takes, after decompression.
 const maxBytes = 4 << 30
 
-// ReadFile reads a trace from a file: .json or .jsonl, gzipped or not, told apart by content.
+// ReadFile reads a trace from a file, in any of Forms.
 func ReadFile(path string) (*Trace, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -30,27 +30,27 @@ func ReadFile(path string) (*Trace, error) {
 	return t, nil
 }
 
-// Read reads a trace: one JSON object, or a stream of lines (see StreamWriter), gzipped or not. What it
-// returns has been checked: every id is in range. A stream may be cut anywhere after its first line; an event
-// of kind "cut" then says so. Fields that this version does not know are kept for Write.
+// Read reads a trace in any of Forms, gzipped or not, told apart by how it begins. What it returns has been
+// checked: every id is in range. Fields that this version does not know are kept for Write.
 func Read(r io.Reader) (*Trace, error) {
-	in := bufio.NewReaderSize(r, 1<<16)
-	if magic, _ := in.Peek(2); string(magic) == "\x1f\x8b" {
-		z, err := gzip.NewReader(in)
-		if err != nil {
-			return nil, fmt.Errorf("gzip: %w", err)
-		}
-		in = bufio.NewReaderSize(z, 1<<16)
-	}
-	if err := looksLikeTrace(in); err != nil {
+	in, err := decompressed(r)
+	if err != nil {
 		return nil, err
 	}
-	t := &Trace{}
-	d := &decoder{json: json.NewDecoder(&bounded{in, maxBytes}), t: t}
-	if err := d.object(); err != nil {
+	start, err := beginning(in)
+	if err != nil {
 		return nil, err
 	}
-	if err := d.records(); err != nil {
+	form := sniffed(start)
+	switch {
+	case len(start) == 0:
+		return nil, fmt.Errorf("%w: the file is empty", ErrNotTrace)
+	case form == nil:
+		return nil, fmt.Errorf("%w: it begins with %q, a trace is a JSON object", ErrNotTrace,
+			start[:min(len(start), 16)])
+	}
+	t, err := form.Read(in)
+	if err != nil {
 		return nil, err
 	}
 	if err := t.Check(); err != nil {
@@ -59,24 +59,41 @@ func Read(r io.Reader) (*Trace, error) {
 	return t, nil
 }
 
-// ErrNotTrace is wrapped by the error for a file that is something else.
-var ErrNotTrace = errors.New("not a gpuscope trace")
+// decompressed takes gzip away, where a file is compressed.
+func decompressed(r io.Reader) (*bufio.Reader, error) {
+	in := bufio.NewReaderSize(r, 1<<16)
+	if magic, _ := in.Peek(2); string(magic) != "\x1f\x8b" {
+		return in, nil
+	}
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		return nil, fmt.Errorf("gzip: %w", err)
+	}
+	return bufio.NewReaderSize(z, 1<<16), nil
+}
 
-func looksLikeTrace(in *bufio.Reader) error {
+// beginning is how a file begins, without white space before it.
+func beginning(in *bufio.Reader) ([]byte, error) {
 	start, err := in.Peek(256)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return err
+		return nil, err
 	}
-	trimmed := bytes.TrimLeft(start, " \t\r\n")
-	switch {
-	case len(start) == 0:
-		return fmt.Errorf("%w: the file is empty", ErrNotTrace)
-	case len(trimmed) == 0 || trimmed[0] != '{':
-		return fmt.Errorf("%w: it begins with %q, a trace is a JSON object", ErrNotTrace,
-			start[:min(len(start), 16)])
-	}
-	return nil
+	return bytes.TrimLeft(start, " \t\r\n"), nil
 }
+
+// readObjects reads a trace object and the records behind it: one JSON object, or a stream of lines (see
+// StreamWriter). A stream may be cut anywhere after its first line; an event of kind "cut" then says so.
+func readObjects(in io.Reader) (*Trace, error) {
+	t := &Trace{}
+	d := &decoder{json: json.NewDecoder(&bounded{in, maxBytes}), t: t}
+	if err := d.object(); err != nil {
+		return nil, err
+	}
+	return t, d.records()
+}
+
+// ErrNotTrace is wrapped by the error for a file that is something else.
+var ErrNotTrace = errors.New("not a gpuscope trace")
 
 // bounded is a reader that ends in an error after n bytes.
 type bounded struct {

@@ -3,8 +3,8 @@ package trace
 import (
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
+	"time"
 )
 
 // Record is a line of a stream after the first, which is the trace without plans and steps. One field is set.
@@ -75,38 +75,60 @@ func (t *Trace) addSamples(s Samples) error {
 	return fmt.Errorf("samples for step %d, which is not in the trace", s.Step)
 }
 
-// StreamWriter writes a trace while it is being recorded, line by line, to a file beside the one it is for.
-// Close puts it in place: as a stream where the name says .jsonl, else as one object. A program that dies
-// leaves the lines that it had written, which can be opened.
+// StreamWriter writes a trace while it is being recorded, line by line, to a file beside the one it is for:
+// x.json.partial for x.json. Close puts it in place, in the form that the name says. A program that dies
+// leaves the lines that it had written, which can be opened; so does one that cannot finish.
+//
+// It is for one goroutine, but for Partial and Expire.
 type StreamWriter struct {
-	path  string
-	file  *pendingFile
-	lines io.Writer // where lines go: file, or a temporary stream that Close turns into an object
-	temp  *os.File
-	err   error
+	to      place
+	lines   *pendingFile
+	partial string
+	err     error
 }
 
-// NewStreamWriter begins a stream with the head of a trace; its plans and steps, if it has any, are written
-// too.
-func NewStreamWriter(path string, head *Trace) (*StreamWriter, error) {
-	file, err := createFile(path)
+// CreateStream makes the file for a recording. A path that cannot be written is refused here.
+func CreateStream(path string) (*StreamWriter, error) {
+	to, err := placeOf(path)
 	if err != nil {
 		return nil, err
 	}
-	w := &StreamWriter{path: path, file: file, lines: file}
-	if !isStream(path) && file.direct == nil {
-		if w.temp, err = os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.jsonl"); err != nil {
-			file.cancel()
-			return nil, fmt.Errorf("write trace %s: %w", path, err)
-		}
-		w.lines = w.temp
+	w := &StreamWriter{to: to}
+	if w.lines, err = to.create(to.zipped && (to.form.lines || to.pipe)); err != nil {
+		return nil, err
 	}
-	if err := WriteStream(w.lines, head); err != nil {
-		w.Cancel()
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if !to.pipe {
+		w.partial = w.lines.file.Name()
 	}
 	return w, nil
 }
+
+// NewStreamWriter is CreateStream and Begin.
+func NewStreamWriter(path string, head *Trace) (*StreamWriter, error) {
+	w, err := CreateStream(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.Begin(head); err != nil {
+		w.Cancel()
+		return nil, err
+	}
+	return w, nil
+}
+
+// Begin writes the head of a trace, and its plans and steps if it has any.
+func (w *StreamWriter) Begin(head *Trace) error {
+	if w.err = WriteStream(w.lines, head); w.err != nil {
+		w.err = writeError(w.to.path, w.err)
+	}
+	return w.err
+}
+
+// Partial is the name of the file that holds the recording until Close, "" where it goes to a pipe.
+func (w *StreamWriter) Partial() string { return w.partial }
+
+// Expire makes writes to a pipe fail after a time: a run that was told to end does not wait for a reader.
+func (w *StreamWriter) Expire(t time.Time) { w.lines.expire(t) }
 
 // WriteStream writes a whole trace as a stream of lines: its head, then plans and steps, each plan before the
 // first step that needs it.
@@ -115,10 +137,10 @@ func WriteStream(out io.Writer, t *Trace) error {
 	head.Plans, head.Steps = nil, nil
 	b, err := encodeRecord(&head, t.Unknown)
 	if err != nil {
-		return fmt.Errorf("write trace: %w", err)
+		return err
 	}
 	if _, err := out.Write(append(b, '\n')); err != nil {
-		return fmt.Errorf("write trace: %w", err)
+		return err
 	}
 	plan := 0
 	for i := range t.Steps {
@@ -156,12 +178,10 @@ func writeLine(out io.Writer, r Record) error {
 	}
 	b, err := encodeRecord(r, unknown)
 	if err != nil {
-		return fmt.Errorf("write trace: %w", err)
+		return err
 	}
-	if _, err := out.Write(append(b, '\n')); err != nil {
-		return fmt.Errorf("write trace: %w", err)
-	}
-	return nil
+	_, err = out.Write(append(b, '\n'))
+	return err
 }
 
 // Write appends a record. The first error stays: Close returns it too.
@@ -170,56 +190,61 @@ func (w *StreamWriter) Write(r Record) error {
 		return w.err
 	}
 	if w.err = writeLine(w.lines, r); w.err == nil && r.Plan == nil {
-		w.err = w.file.flush() // a plan waits for its step: gzip does badly on small pieces
+		w.err = w.lines.flush() // a plan waits for its step: gzip does badly on small pieces
 	}
 	if w.err != nil {
-		w.err = fmt.Errorf("%s: %w", w.path, w.err)
+		w.err = writeError(w.to.path, w.err)
 	}
 	return w.err
 }
 
-// Close puts the file in its place. After an error nothing is put there; Cancel then removes what was
-// written.
+// Close puts the file in its place. Where that fails, or a write has failed, what was recorded stays as it
+// is, and the error names it.
 func (w *StreamWriter) Close() error {
-	if w.err != nil {
+	if w.err == nil {
+		w.err = w.finish()
+	}
+	w.lines.keep()
+	if w.err == nil || w.partial == "" {
 		return w.err
 	}
-	if w.temp != nil {
-		if err := w.assemble(); err != nil {
-			w.err = err
-			return err
-		}
+	kept := w.partial
+	if filepath.Dir(kept) == filepath.Dir(w.to.path) {
+		kept = filepath.Base(kept) + " beside it"
 	}
-	w.err = w.file.commit()
-	return w.err
+	return fmt.Errorf("%w; what was recorded is kept as %s", w.err, kept)
 }
 
-// assemble turns the temporary stream into one object.
-func (w *StreamWriter) assemble() error {
-	if _, err := w.temp.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("write trace %s: %w", w.path, err)
+func (w *StreamWriter) finish() error {
+	if w.to.pipe || w.to.form.lines {
+		return w.lines.commit()
 	}
-	t, err := Read(w.temp)
-	if err != nil {
-		return fmt.Errorf("write trace %s: %w", w.path, err)
+	if err := w.convert(); err != nil {
+		return err
 	}
-	if err := Write(w.file, t); err != nil {
-		return fmt.Errorf("%s: %w", w.path, err)
-	}
-	w.removeTemp()
+	w.lines.cancel()
 	return nil
 }
 
-func (w *StreamWriter) removeTemp() {
-	w.temp.Close()
-	os.Remove(w.temp.Name())
-	w.temp = nil
+// convert writes the file from the lines, in a form that is no lines.
+func (w *StreamWriter) convert() error {
+	if _, err := w.lines.file.Seek(0, io.SeekStart); err != nil {
+		return writeError(w.to.path, err)
+	}
+	t, err := Read(w.lines.file)
+	if err != nil {
+		return writeError(w.to.path, err)
+	}
+	out, err := w.to.create(w.to.zipped)
+	if err != nil {
+		return err
+	}
+	defer out.cancel()
+	if err := w.to.form.Write(out, t); err != nil {
+		return writeError(w.to.path, err)
+	}
+	return out.commit()
 }
 
-// Cancel removes what was written; after a Close without error it does nothing.
-func (w *StreamWriter) Cancel() {
-	if w.temp != nil {
-		w.removeTemp()
-	}
-	w.file.cancel()
-}
+// Cancel removes what was written; after a Close it does nothing.
+func (w *StreamWriter) Cancel() { w.lines.cancel() }

@@ -8,15 +8,18 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/term"
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/wgpu"
+	"gpuscope/internal/printable"
 )
 
 func main() {
@@ -34,12 +37,11 @@ func newProgram() *program {
 		watched:    watched,
 		driver:     wgpu.New(),
 		executable: os.Executable,
-		heed:       heedSignals,
 	}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
 		p.status = os.Stderr
 	}
-	p.open = p.openModel
+	p.open, p.heed = p.openModel, p.heedSignals
 	return p
 }
 
@@ -55,19 +57,24 @@ type program struct {
 	open           opener
 	executable     func() (string, error)                // this program's file, to start the engine with
 	heed           func(context.Context) context.Context // begins to listen to signals
+	unfinished     atomic.Pointer[string]                // the file that holds a recording until its end
 }
 
-// heedSignals cancels the context it returns at the first signal and ends the process at the second. A write
-// to a closed pipe becomes an error of that write, and not the end of the process with its temporary files
-// left behind.
-func heedSignals(ctx context.Context) context.Context {
+// heedSignals cancels the context it returns at the first signal and ends the process at the second, with a
+// word on where a recording is that has no end. A write to a closed pipe becomes an error of that write, and
+// not the end of the process with its temporary files left behind.
+func (p *program) heedSignals(ctx context.Context) context.Context {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
 		stop(interrupted{<-signals})
-		<-signals
+		again := <-signals
+		if name := p.unfinished.Load(); name != nil {
+			fmt.Fprintf(p.stderr, "gpuscope: ended by %s; what was recorded is %s, which can be opened\n",
+				again, printable.Clean(*name))
+		}
 		os.Exit(exitFailed)
 	}()
 	return ctx

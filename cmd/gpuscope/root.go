@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -33,7 +32,7 @@ Press ? there for the keys.`,
 				if !p.terminal && !r.screen.Plain {
 					return usagef("this is no terminal: use gpuscope run, or --plain")
 				}
-				if path := r.model.path; isTrace(path) {
+				if path := r.model.path; trace.IsTrace(path) {
 					return tui.ShowTrace(ctx, func(context.Context) (*trace.Trace, error) {
 						return trace.ReadFile(path)
 					}, r.screen)
@@ -76,10 +75,4 @@ func (r *root) validate(operands []string) error {
 	}
 	r.screen.Theme, r.screen.Color, r.screen.Glyphs = r.theme.value, r.color.value, r.glyphs.value
 	return r.model.validate(operands)
-}
-
-// isTrace says by its name that a file is a recorded run.
-func isTrace(path string) bool {
-	path = strings.TrimSuffix(path, ".gz")
-	return strings.HasSuffix(path, ".json") || strings.HasSuffix(path, ".jsonl")
 }

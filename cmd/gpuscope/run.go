@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -53,12 +54,13 @@ are no UTF-8, as those of a character that the last token leaves unfinished, com
 				&r.chunks, "chunks", nil,
 				"prefill in steps of `40,1,7` tokens; the last repeats (default as many as a step takes)")
 			flags.StringVar(&r.tracePath, "trace", "",
-				"record the run to `FILE`: .json or .jsonl, with .gz compressed")
+				"record the run to `FILE`: "+orList(trace.Suffixes()))
 			r.format = formatFlag(flags, "text", "json")
 			r.model = declareModelFlags(flags)
 			r.model.declareTop(flags, 0)
 			return func(ctx context.Context, operands []string) error {
 				r.byText = !flags.Changed("ids")
+				r.recording = flags.Changed("trace")
 				if flags.Changed("prompt") && flags.Changed("ids") {
 					return usagef("-p and --ids: give one of them")
 				}
@@ -77,6 +79,7 @@ type run struct {
 	byText      bool // else by ids
 	ids, chunks []int
 	tokens      int
+	recording   bool // to tracePath
 	tracePath   string
 	format      *choice
 	model       *modelOptions
@@ -108,8 +111,8 @@ func (r *run) validate(operands []string) error {
 	if err := r.model.validate(operands); err != nil {
 		return err
 	}
-	if r.tracePath != "" {
-		return trace.CheckWritable(r.tracePath)
+	if r.recording && r.tracePath == "" {
+		return usagef(`--trace "": give the name of a file`)
 	}
 	return nil
 }
@@ -117,15 +120,22 @@ func (r *run) validate(operands []string) error {
 // run opens the model, makes the tokens, and prints what came of it. A run that fails or is stopped on its
 // way prints and records what it has.
 func (r *run) run(ctx context.Context, p *program) error {
+	recorder, err := r.record(ctx, p)
+	if err != nil {
+		return err
+	}
 	progress := newProgress(p)
 	s, err := p.open(ctx, r.model, progress.show)
 	progress.done()
 	if err != nil {
+		if recorder != nil {
+			recorder.Cancel()
+		}
 		return asUsage(err)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	out := &output{p: p, run: r, stop: stop, mirror: session.Mirror{Budget: wholeRun}}
+	out := &output{p: p, run: r, stop: stop, recorder: recorder, mirror: session.Mirror{Budget: wholeRun}}
 	var draining sync.WaitGroup
 	draining.Go(func() {
 		for e := range s.Events() {
@@ -143,6 +153,28 @@ func (r *run) run(ctx context.Context, p *program) error {
 		err = nil // the run was stopped because of it
 	}
 	return errors.Join(err, out.finish())
+}
+
+// endOfPipe is how long a run that was told to end waits for who reads its trace from a pipe.
+const endOfPipe = 2 * time.Second
+
+// record makes the file for the trace, nil where nothing is recorded.
+func (r *run) record(ctx context.Context, p *program) (*trace.StreamWriter, error) {
+	if !r.recording {
+		return nil, nil
+	}
+	recorder, err := trace.CreateStream(r.tracePath)
+	switch {
+	case errors.Is(err, trace.ErrForm):
+		return nil, usageError{err.Error()}
+	case err != nil:
+		return nil, err
+	}
+	if name := recorder.Partial(); name != "" {
+		p.unfinished.Store(&name)
+	}
+	context.AfterFunc(ctx, func() { recorder.Expire(time.Now().Add(endOfPipe)) })
+	return recorder, nil
 }
 
 // generate sends the session's commands.
@@ -163,7 +195,7 @@ func (r *run) generate(ctx context.Context, s session.Session) error {
 			return err
 		}
 	}
-	if r.model.timing.value == "dispatch" && (r.format.value == "text" || r.tracePath != "") {
+	if r.model.timing.value == "dispatch" && (r.format.value == "text" || r.recording) {
 		// Refused where the device has no timestamps: then timing cost nothing.
 		if _, err := s.Do(ctx, session.Command{Kind: session.Observe}); err != nil &&
 			!errors.Is(err, session.ErrUsage) {
@@ -211,7 +243,7 @@ func (o *output) take(e session.Event) {
 			o.write(s.Text)
 		}
 	}
-	if o.run.tracePath != "" && o.recorded == nil {
+	if o.recorder != nil && o.recorded == nil {
 		o.recorded = o.record(e)
 	}
 }
@@ -228,10 +260,9 @@ func (o *output) write(text string) {
 }
 
 // record appends to the trace file what of an event belongs to a trace.
-func (o *output) record(e session.Event) (err error) {
+func (o *output) record(e session.Event) error {
 	if e.Opened != nil {
-		o.recorder, err = trace.NewStreamWriter(o.run.tracePath, e.Opened)
-		return err
+		return o.recorder.Begin(e.Opened)
 	}
 	for _, r := range e.Records {
 		if err := o.recorder.Write(r); err != nil {
@@ -251,13 +282,12 @@ func (o *output) discard() {
 // finish prints the end and puts the trace in its place.
 func (o *output) finish() error {
 	if o.mirror.Trace == nil {
-		return o.recorded
+		o.discard()
+		return nil
 	}
 	if o.recorder != nil {
-		if err := o.recorder.Close(); err != nil {
-			o.recorder.Cancel()
-			o.recorded = err
-		}
+		o.recorded = o.recorder.Close()
+		o.p.unfinished.Store(nil)
 	}
 	if o.err == nil {
 		o.err = o.print()

@@ -65,6 +65,8 @@ func playing(how string) opener {
 					return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 				case "hang":
 					<-ctx.Done()
+				case "deaf":
+					select {}
 				}
 				return ctx.Err()
 			}}), nil
@@ -352,6 +354,138 @@ func TestInterruptedRunKeepsWhatItHas(t *testing.T) {
 	}
 	if recorded, err := trace.ReadFile(path); err != nil || len(recorded.Steps) != 1 {
 		t.Errorf("trace: %v", err)
+	}
+}
+
+// startRecording starts a run that records to a path and waits at its second command.
+func startRecording(t *testing.T, play, path string) (cmd *exec.Cmd, stderr *bytes.Buffer) {
+	t.Helper()
+	cmd = headless(t, play, "run", "-n", "5", "--timing", "off", "--trace", path)
+	stderr = &bytes.Buffer{}
+	cmd.Stderr = stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(stdout, make([]byte, 1)); err != nil { // the first token: it runs
+		t.Fatal(err)
+	}
+	return cmd, stderr
+}
+
+// Who hangs up finds the recording whole, as after an interrupt.
+func TestSignalsFinishARecording(t *testing.T) {
+	t.Parallel()
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM} {
+		path := filepath.Join(t.TempDir(), "run.jsonl")
+		cmd, stderr := startRecording(t, "hang", path)
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		if status := cmd.ProcessState.ExitCode(); status != exitFailed ||
+			stderr.String() != "gpuscope run: stopped by signal: "+sig.String()+"\n" {
+			t.Errorf("exit %d, stderr %q", status, stderr)
+		}
+		if got, err := trace.ReadFile(path); err != nil || len(got.Steps) != 1 {
+			t.Errorf("trace: %v", err)
+		}
+	}
+}
+
+// A run that does not end when it is told to is ended by the second signal, which says where the recording
+// is; after a kill it is there too.
+func TestRecordingOfAKilledRunIsFound(t *testing.T) {
+	t.Parallel()
+	for _, signals := range [][]syscall.Signal{{syscall.SIGKILL}, {syscall.SIGTERM, syscall.SIGTERM}} {
+		path := filepath.Join(t.TempDir(), "run.json")
+		cmd, stderr := startRecording(t, "deaf", path)
+		for { // the text of a step is said before the step is recorded
+			if got, err := trace.ReadFile(path + ".partial"); err == nil && len(got.Steps) == 1 {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		done := make(chan error, 1)
+		go func() { done <- cmd.Wait() }()
+		for ended := false; !ended; { // signals that come at once may be one
+			for _, sig := range signals {
+				_ = cmd.Process.Signal(sig)
+			}
+			select {
+			case <-done:
+				ended = true
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+		if partial := path + ".partial"; len(signals) > 1 && !strings.Contains(stderr.String(), partial) {
+			t.Errorf("stderr %q does not say %s", stderr, partial)
+		}
+		got, err := trace.ReadFile(path + ".partial")
+		if err != nil || len(got.Steps) != 1 || !trace.IsTrace(path+".partial") {
+			t.Errorf("what was recorded does not open: %v", err)
+		}
+	}
+}
+
+// The disk is full before the recording is whole: what there is stays, and is named.
+func TestFullDiskLeavesTheRecording(t *testing.T) {
+	t.Parallel()
+	shell, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip(err)
+	}
+	path := filepath.Join(t.TempDir(), "run.json")
+	run := headless(t, "play", "run", "-n", "5", "--timing", "off", "--trace", path)
+	// 64 KiB are enough for the head and a step or two
+	cmd := exec.Command(shell, append([]string{"-c", `ulimit -f 64; exec "$0" "$@"`}, run.Args...)...)
+	cmd.Env = run.Env
+	out, err := cmd.CombinedOutput()
+	if status := cmd.ProcessState.ExitCode(); status != exitFailed {
+		t.Fatalf("exit %d, %v: %s", status, err, out)
+	}
+	want := "gpuscope run: write trace " + path + ": file too large; what was recorded is kept as run.json.partial"
+	if !strings.Contains(string(out), want) {
+		t.Errorf("the output has no %q:\n%s", want, out)
+	}
+	if _, err := trace.ReadFile(path + ".partial"); err != nil {
+		t.Errorf("what was recorded does not open: %v", err)
+	}
+}
+
+// A pipe without a reader is refused, and one whose reader sleeps does not keep the run from ending.
+func TestPipeDoesNotHoldARun(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := headless(t, "play", "run", "--trace", path)
+	if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitFailed ||
+		!strings.Contains(string(out), "nobody reads this pipe") {
+		t.Errorf("exit %d: %s", cmd.ProcessState.ExitCode(), out)
+	}
+	reader, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	cmd = headless(t, "play", "run", "-n", "5", "--timing", "off", "--trace", path)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(reader, make([]byte, 1)); err != nil { // it writes, and soon waits
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if status := cmd.ProcessState.ExitCode(); status != exitFailed {
+		t.Errorf("exit %d", status)
 	}
 }
 

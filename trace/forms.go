@@ -1,0 +1,137 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gpuscope/internal/printable"
+)
+
+// Form is a way to keep a trace in a file. Recording, export and opening know the forms from Forms alone: to
+// add one is to add a row there.
+type Form struct {
+	Name   string // as people say it
+	Doc    string
+	Suffix string // of a file's name; any form may be gzipped, with .gz behind its suffix
+	// Sniff says by its first bytes, decompressed and without white space before them, that a file may be of
+	// this form.
+	Sniff func(start []byte) bool
+	Read  func(io.Reader) (*Trace, error)
+	Write func(io.Writer, *Trace) error
+	// lines says that the form is that of a recording: lines, written as the run goes on.
+	lines bool
+}
+
+// Forms are all there are. A file whose name says nothing is read as the first that its beginning fits.
+func Forms() []Form {
+	return []Form{
+		{
+			Name: "json", Doc: "one JSON object", Suffix: ".json",
+			Sniff: beginsObject, Read: readObjects, Write: Write,
+		},
+		{
+			Name: "jsonl", Doc: "JSON lines, written as the run goes on", Suffix: ".jsonl",
+			Sniff: beginsObject, Read: readObjects, Write: WriteStream, lines: true,
+		},
+	}
+}
+
+const gzSuffix = ".gz"
+
+// ErrForm is wrapped by the error for a name that says no form.
+var ErrForm = errors.New("its name ends in no form of a trace")
+
+// Suffixes are what the name of a trace may end in.
+func Suffixes() []string {
+	var list []string
+	for _, f := range Forms() {
+		list = append(list, f.Suffix, f.Suffix+gzSuffix)
+	}
+	return list
+}
+
+// FormOf is the form that a file's name says, and whether it is gzipped. A name without a suffix says the
+// first of Forms.
+func FormOf(path string) (f Form, zipped bool, err error) {
+	name, zipped := strings.CutSuffix(strings.ToLower(filepath.Base(path)), gzSuffix)
+	for _, row := range Forms() {
+		if strings.HasSuffix(name, row.Suffix) && len(row.Suffix) > len(f.Suffix) {
+			f = row
+		}
+	}
+	switch {
+	case f.Suffix != "":
+		return f, zipped, nil
+	case filepath.Ext(name) == "":
+		return Forms()[0], zipped, nil
+	}
+	return f, zipped, fmt.Errorf("%s: %w: want %s", printable.Short(path, 120), ErrForm,
+		strings.Join(Suffixes(), ", "))
+}
+
+// lineForm is the form that can be written while a run goes on.
+func lineForm() Form {
+	for _, f := range Forms() {
+		if f.lines {
+			return f
+		}
+	}
+	panic("no form of a trace is written by lines")
+}
+
+// IsTrace says by its content that a file is a trace, and by its name where that ends in the suffix of a
+// form. It looks at no more than its beginning, and into nothing but regular files: who opens a pipe takes
+// away what another waits for.
+func IsTrace(path string) bool {
+	if f, _, err := FormOf(path); err == nil && strings.Contains(filepath.Base(path), f.Suffix) {
+		return true
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	in, err := decompressed(f)
+	if err != nil {
+		return false
+	}
+	start, err := beginning(in)
+	return err == nil && sniffed(start) != nil
+}
+
+// sniffed is the first form that a beginning fits, or nil.
+func sniffed(start []byte) *Form {
+	for _, f := range Forms() {
+		if f.Sniff(start) {
+			return &f
+		}
+	}
+	return nil
+}
+
+func beginsObject(start []byte) bool { return len(start) > 0 && start[0] == '{' }
+
+// WriteFile writes a trace to a file in the form that its name says. The file is there whole or not at all.
+func WriteFile(path string, t *Trace) error {
+	to, err := placeOf(path)
+	if err != nil {
+		return err
+	}
+	f, err := to.create(to.zipped)
+	if err != nil {
+		return err
+	}
+	defer f.cancel()
+	if err := to.form.Write(f, t); err != nil {
+		return writeError(path, err)
+	}
+	return f.commit()
+}
