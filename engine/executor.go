@@ -92,13 +92,14 @@ type StepInput struct {
 	Read    []ValueID
 }
 
-// Load puts a graph on a device: memory, weights, kernels. progress, which may be nil, is told how far it has
-// come.
-func Load(dev gpu.Device, g *Graph, o LiveOptions, progress func(phase string, done, total int)) (x *Executor,
-	err error,
-) {
+// Progress is told how far something has come that takes its time; its error ends that. Cancelling is one.
+type Progress func(phase string, done, total int) error
+
+// Load puts a graph on a device: memory, weights, kernels. progress, which may be nil, is told before each
+// tensor and each kernel.
+func Load(dev gpu.Device, g *Graph, o LiveOptions, progress Progress) (x *Executor, err error) {
 	if progress == nil {
-		progress = func(string, int, int) {}
+		progress = func(string, int, int) error { return nil }
 	}
 	live, err := NewLive(g, o)
 	if err != nil {
@@ -143,7 +144,7 @@ func Load(dev gpu.Device, g *Graph, o LiveOptions, progress func(phase string, d
 func (x *Executor) own(o interface{ Release() }) { x.owned = append(x.owned, o) }
 
 // allocate makes the buffers and fills those of constants.
-func (x *Executor) allocate(progress func(string, int, int)) error {
+func (x *Executor) allocate(progress Progress) error {
 	x.buffers = make([]gpu.Buffer, len(x.g.slots)+len(x.g.values))
 	for s, n := range x.g.slots {
 		if err := x.allocateOne(s, fmt.Sprintf("slot %d", s), n); err != nil {
@@ -165,14 +166,18 @@ func (x *Executor) allocate(progress func(string, int, int)) error {
 			return err
 		}
 		if val.role == Constant {
-			progress("upload weights", done, constants)
+			if err := progress("upload weights", done, constants); err != nil {
+				return err
+			}
 			if err := x.fill(x.buffers[len(x.g.slots)+i], val); err != nil {
 				return err
 			}
 			done++
 		}
 	}
-	progress("upload weights", done, constants)
+	if err := progress("upload weights", done, constants); err != nil {
+		return err
+	}
 	x.readAt = make([]uint64, len(x.g.values))
 	var size uint64
 	for _, v := range x.g.outputs {
@@ -218,9 +223,11 @@ func (x *Executor) fill(b gpu.Buffer, val *value) error {
 	return nil
 }
 
-func (x *Executor) compile(progress func(string, int, int)) error {
+func (x *Executor) compile(progress Progress) error {
 	for i, k := range x.g.kernels {
-		progress("compile kernels", i, len(x.g.kernels))
+		if err := progress("compile kernels", i, len(x.g.kernels)); err != nil {
+			return err
+		}
 		start := time.Now()
 		p, err := x.dev.NewPipeline(gpu.PipelineDesc{
 			Label: x.g.names[k], Source: k.Source, Entry: "main",
@@ -234,8 +241,7 @@ func (x *Executor) compile(progress func(string, int, int)) error {
 		x.compiled = append(x.compiled,
 			trace.Compiled{Kernel: x.g.names[k], NS: trace.Measured(time.Since(start).Nanoseconds())})
 	}
-	progress("compile kernels", len(x.g.kernels), len(x.g.kernels))
-	return nil
+	return progress("compile kernels", len(x.g.kernels), len(x.g.kernels))
 }
 
 // bind makes the params arena and the bind groups of every slot on every route.

@@ -15,6 +15,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/engine/gpu/rules"
 	"gpuscope/model/gguf"
 	"gpuscope/model/gguf/gguftest"
 	"gpuscope/model/session"
@@ -445,6 +446,48 @@ func TestQ4MatrixHoldsTheFilesWeights(t *testing.T) {
 		q := int(nibbles[i/2]>>(i%2*4)&0xf) - 8
 		if got := float32(q) * scales[i/m.Group]; got != w {
 			t.Fatalf("weight %d is %v, the file's is %v", i, got, w)
+		}
+	}
+}
+
+// A cancel is heard within the phases of opening too: nothing more is done than the piece under way.
+func TestCancelOfOpeningIsHeardAtEveryPiece(t *testing.T) {
+	path := write(t, tiny().Bytes())
+	open := func(cancelAt int) (told int, dev *fake.Device, err error) {
+		driver := &fake.Driver{All: []fake.Options{{NoLog: true}}}
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		s, err := Open(ctx, Options{Path: path, Driver: driver}, func(e session.Event) {
+			if e.Progress == nil {
+				return
+			}
+			if told == cancelAt {
+				cancel()
+			}
+			told++
+		})
+		if err == nil {
+			err = s.Close()
+		}
+		if len(driver.Opened) > 0 {
+			dev = driver.Opened[0]
+		}
+		return told, dev, err
+	}
+	pieces, _, err := open(-1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pieces < 20 {
+		t.Fatalf("only %d pieces of progress", pieces)
+	}
+	for at := range pieces {
+		told, dev, err := open(at)
+		if !errors.Is(err, context.Canceled) || told > at+2 { // the end of a phase is told with the next one
+			t.Errorf("cancelled at piece %d of %d: %d more were told, error %v", at, pieces, told-at-1, err)
+		}
+		if dev != nil && dev.Live() != (rules.Live{}) {
+			t.Errorf("cancelled at piece %d: not released: %+v", at, dev.Live())
 		}
 	}
 }

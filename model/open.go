@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,22 +19,24 @@ import (
 )
 
 // Open reads a model and puts it on a device. Progress goes to emit, which may be nil, before Open returns;
-// after it the session's own events tell all, the trace's header first. A cancel of ctx is heard between the
-// phases of opening.
+// after it the session's own events tell all, the trace's header first. A cancel of ctx is heard wherever
+// there is progress: between the phases of opening, tensors and kernels.
 func Open(ctx context.Context, o Options, emit func(session.Event)) (session.Session, error) {
 	if emit == nil {
 		emit = func(session.Event) {}
 	}
-	progress := func(phase string, done, total int) {
+	progress := func(phase string, done, total int) error {
 		emit(session.Event{Progress: &session.Progress{Phase: phase, Done: done, Total: total}})
+		return ctx.Err()
 	}
-	progress("read model", 0, 1)
+	if err := progress("read model", 0, 1); err != nil {
+		return nil, err
+	}
 	m, err := Read(o)
 	if err != nil {
 		return nil, err
 	}
-	progress("read model", 1, 1)
-	s, err := m.open(ctx, progress, func(text string) {
+	s, err := m.open(progress, func(text string) {
 		emit(session.Event{Log: &session.Log{Level: "info", Text: text}})
 	})
 	if err != nil {
@@ -42,18 +45,16 @@ func Open(ctx context.Context, o Options, emit func(session.Event)) (session.Ses
 	return s, nil
 }
 
-func (m *Model) open(ctx context.Context, progress func(string, int, int), log func(string)) (*live, error) {
-	if err := ctx.Err(); err != nil {
+func (m *Model) open(progress engine.Progress, log func(string)) (*live, error) {
+	if err := cmp.Or(progress("read model", 1, 1), progress("open device", 0, 1)); err != nil {
 		return nil, err
 	}
-	progress("open device", 0, 1)
 	dev, why, err := openDevice(m.options.Driver, m.options.Device)
 	if err != nil {
 		return nil, err
 	}
 	log(fmt.Sprintf("device %s (%s): %s", dev.Info().Name, dev.Info().Type, why))
-	progress("open device", 1, 1)
-	r, err := m.load(ctx, dev, progress, log)
+	r, err := m.load(dev, progress, log)
 	if err != nil {
 		dev.Release()
 		return nil, err
@@ -88,17 +89,16 @@ func openDevice(d gpu.Driver, want string) (gpu.Device, string, error) {
 }
 
 // load builds the graph for a device and puts it there.
-func (m *Model) load(ctx context.Context, dev gpu.Device, progress func(string, int, int),
-	log func(string),
-) (*runner, error) {
-	progress("build graph", 0, 1)
+func (m *Model) load(dev gpu.Device, progress engine.Progress, log func(string)) (*runner, error) {
+	if err := cmp.Or(progress("open device", 1, 1), progress("build graph", 0, 1)); err != nil {
+		return nil, err
+	}
 	n, err := m.build(dev.Info().Limits)
 	if err != nil {
 		return nil, err
 	}
 	log("device memory: " + memoryLine(n.graph))
-	progress("build graph", 1, 1)
-	if err := ctx.Err(); err != nil {
+	if err := progress("build graph", 1, 1); err != nil {
 		return nil, err
 	}
 	exec, err := engine.Load(dev, n.graph, m.options.Live, progress)

@@ -2,11 +2,17 @@ package tui
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
+
+	"golang.org/x/term"
 
 	"gpuscope/internal/printable"
 	"gpuscope/model/session"
@@ -21,8 +27,6 @@ const plainHelp = "Type a command and enter: s next token, S previous, r run, p 
 // runPlain is the program without a screen: a line for each event, commands by line. It serves screen
 // readers, logs and dumb terminals.
 func runPlain(ctx context.Context, o Options, open func(context.Context) openedMsg) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	in := o.Input
 	if in == nil {
 		in = os.Stdin
@@ -40,41 +44,58 @@ func runPlain(ctx context.Context, o Options, open func(context.Context) openedM
 		}
 		return p.err
 	}
-	s := m.session
+	return p.run(ctx, m.session, in, o.Prompt)
+}
+
+// run reads commands until there are no more, each when the one before it has ended; the first one when the
+// model is open. Then it leaves: with the reason of a session that ended by itself, of a first prompt that
+// was refused, or where the commands come from no person, of the first one that failed.
+func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader, prompt string) error {
 	defer s.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+	defer signal.Stop(signals)
 	lines := make(chan string)
+	var unread error
 	go func() { // ends with the process: nothing can wake a read of the terminal
 		defer close(lines)
-		scan := bufio.NewScanner(in)
-		for scan.Scan() {
-			select {
-			case lines <- scan.Text():
-			case <-ctx.Done():
-				return
-			}
-		}
+		unread = readLines(ctx, in, lines)
 	}()
-	results := make(chan error, 1)
+	type result struct {
+		of    session.CommandKind
+		reply session.Reply
+		err   error
+	}
+	results := make(chan result, 1)
 	busy := false
 	do := func(c session.Command) {
 		busy = true
 		go func() {
-			_, err := s.Do(ctx, c)
-			results <- err
+			reply, err := s.Do(ctx, c)
+			results <- result{c.Kind, reply, err}
 		}()
 	}
-	if o.Prompt != "" {
-		do(session.Command{Kind: session.Prompt, Text: o.Prompt})
+	var first *session.Command // the prompt of the command line, until it is taken in
+	if prompt != "" {
+		first = &session.Command{Kind: session.Prompt, Text: prompt}
 	}
 	events := s.Events()
-	for {
-		var typed <-chan string // nil while busy
-		if !busy {
+	for p.err == nil {
+		var typed <-chan string // nil while something is under way
+		switch {
+		case p.mirror.Trace == nil || busy:
+		case first != nil:
+			do(*first)
+		default:
 			typed = lines
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case sig := <-signals:
+			return &Interrupted{sig}
 		case e, ok := <-events:
 			if !ok && p.mirror.Trace == nil { // it never had a model
 				return reasonOf(s)
@@ -83,24 +104,27 @@ func runPlain(ctx context.Context, o Options, open func(context.Context) openedM
 				return fmt.Errorf("the engine has gone: %w", reasonOf(s))
 			}
 			p.event(e)
-		case err := <-results:
+		case r := <-results:
 			busy = false
-			for drained := false; !drained; { // what the command caused is said before what went wrong
-				select {
-				case e, ok := <-events:
-					if drained = !ok; ok {
-						p.event(e)
-					}
-				default:
-					drained = true
-				}
+			p.drain(events) // what the command caused is said before what went wrong
+			switch {
+			case errors.Is(r.err, session.ErrClosed): // the end of the events has the reason
+			case r.err != nil && first != nil:
+				return r.err
+			case r.err != nil:
+				p.fail(r.err)
+			case r.reply.Step < 0:
+				p.say("before the first step")
+			case r.of == session.Previous:
+				p.say("back at step %d, position %d", r.reply.Step, r.reply.Position)
 			}
-			if err != nil {
-				p.say("error: %v", err)
-			}
+			first = nil
 		case line, ok := <-typed:
-			if !ok || line == "q" {
-				return p.err
+			if !ok {
+				return cmp.Or(p.err, unread, p.failed(in))
+			}
+			if line == "q" {
+				return cmp.Or(p.err, p.failed(in))
 			}
 			c, known := p.command(line)
 			if c.Kind != "" {
@@ -109,23 +133,75 @@ func runPlain(ctx context.Context, o Options, open func(context.Context) openedM
 				p.say("%s", plainHelp)
 			}
 		}
-		if p.err != nil {
-			return p.err
+	}
+	return p.err
+}
+
+// longestLine is how many bytes a typed line may have: more than any prompt that fits a context.
+const longestLine = 4 << 20
+
+// readLines hands on lines until they end. Its error, of what cannot be read, stands when lines is closed.
+func readLines(ctx context.Context, in io.Reader, lines chan<- string) error {
+	scan := bufio.NewScanner(in)
+	scan.Buffer(nil, longestLine)
+	for scan.Scan() {
+		select {
+		case lines <- scan.Text():
+		case <-ctx.Done():
+			return nil
 		}
 	}
+	if errors.Is(scan.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("a command has more than %d bytes: give a prompt that fits the context",
+			longestLine)
+	}
+	return scan.Err()
 }
 
 // plainText writes events as lines.
 type plainText struct {
-	out    io.Writer
-	mirror session.Mirror
-	index  *inspect.Index
-	err    error
+	out      io.Writer
+	mirror   session.Mirror
+	index    *inspect.Index
+	failures int   // commands that failed
+	failure  error // of the first
+	err      error // of writing
 }
 
 func (p *plainText) say(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintln(p.out, printable.Clean(fmt.Sprintf(format, args...)))
+	}
+}
+
+// fail says that a command failed.
+func (p *plainText) fail(err error) {
+	p.say("error: %v", err)
+	if p.failures++; p.failure == nil {
+		p.failure = err
+	}
+}
+
+// failed is what a script is told when it ends. A person has read it.
+func (p *plainText) failed(in io.Reader) error {
+	if f, ok := in.(*os.File); p.failure == nil || ok && term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	return fmt.Errorf("%s failed, the first: %w", plural(p.failures, "command"), p.failure)
+}
+
+// drain says the events that are there now.
+func (p *plainText) drain(events <-chan session.Event) {
+	for {
+		select {
+		case e, ok := <-events:
+			if !ok {
+				return
+			}
+			p.event(e)
+		default:
+			return
+		}
 	}
 }
 
@@ -208,7 +284,7 @@ func (p *plainText) command(line string) (c session.Command, known bool) {
 			err = t.Print(p.out, "text", rows, mainWidth)
 		}
 		if err != nil {
-			p.say("error: %v", err)
+			p.fail(err)
 		}
 		return c, true
 	case "x":
@@ -217,7 +293,7 @@ func (p *plainText) command(line string) (c session.Command, known bool) {
 			return c, true
 		}
 		if err := trace.WriteFile(rest, p.mirror.Trace); err != nil {
-			p.say("error: %v", err)
+			p.fail(err)
 		} else {
 			p.say("wrote %s", rest)
 		}

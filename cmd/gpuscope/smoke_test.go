@@ -30,9 +30,12 @@ import (
 )
 
 // playEnv makes the test binary be gpuscope: with real models ("real"), or with models that play a recording
-// ("play"), that wait for ever at the second command ("hang"), that lose their process there ("abort"), or
-// that cannot be opened ("refuse"). The engine process inherits it.
+// ("play"), that wait for ever at the second command ("hang"), that lose their process there ("abort"),
+// that cannot be opened ("refuse"), or that never end to load ("load"). The engine process inherits it.
 const playEnv = "GPUSCOPE_TEST_PLAY"
+
+// lockEnv names a file that a process which opens a model locks for as long as it lives.
+const lockEnv = "GPUSCOPE_TEST_LOCK"
 
 func TestMain(m *testing.M) {
 	how := os.Getenv(playEnv)
@@ -48,10 +51,19 @@ func TestMain(m *testing.M) {
 
 // playing opens models that behave as playEnv says.
 func playing(how string) opener {
-	return func(_ context.Context, _ *modelOptions, emit func(session.Event)) (session.Session, error) {
+	return func(ctx context.Context, _ *modelOptions, emit func(session.Event)) (session.Session, error) {
+		if path := os.Getenv(lockEnv); path != "" {
+			if _, err := lock(path); err != nil {
+				return nil, err
+			}
+		}
 		emit(session.Event{Progress: &session.Progress{Phase: "compile kernels", Done: 1, Total: 9}})
-		if how == "refuse" {
+		switch how {
+		case "refuse":
 			return nil, errors.New("demo.gguf: no tensor token_embd.weight")
+		case "load":
+			<-ctx.Done()
+			return nil, ctx.Err()
 		}
 		commands := 0
 		return tuitest.Play(tracetest.Llama(2, 6),
@@ -72,6 +84,18 @@ func playing(how string) opener {
 			}}), nil
 	}
 }
+
+// lock locks a file for this process alone, as long as the file that it returns is open.
+func lock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	locks = append(locks, f) // a file that nothing holds is closed
+	return f, syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
+var locks []*os.File
 
 // terminal is gpuscope in a pseudo-terminal.
 type terminal struct {
@@ -508,5 +532,57 @@ func TestEngineProcessEndsWithItsScreen(t *testing.T) {
 	requests.Close()
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A script sees that nothing ran, and why.
+func TestPlainModeFailsForAModelThatDoesNotOpen(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--plain"}, {"--plain", "-p", ""}} {
+		cmd := headless(t, "refuse", args...)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		_ = cmd.Run()
+		if status := cmd.ProcessState.ExitCode(); status != exitFailed ||
+			stderr.String() != "gpuscope: demo.gguf: no tensor token_embd.weight\n" {
+			t.Errorf("%q: exit %d, stderr %q", args, status, &stderr)
+		}
+	}
+}
+
+func TestEngineProcessEndsWithItsParentWhileTheModelLoads(t *testing.T) {
+	t.Parallel()
+	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
+		path := filepath.Join(t.TempDir(), "lock")
+		cmd := headless(t, "load", "--plain")
+		cmd.Env = append(cmd.Env, lockEnv+"="+path)
+		stdout, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		said := make([]byte, len("loading: compile kernels"))
+		if _, err := io.ReadFull(stdout, said); err != nil || string(said) != "loading: compile kernels" {
+			t.Fatalf("%q, %v", said, err)
+		}
+		if _, err := lock(path); err == nil {
+			t.Fatal("no engine process holds the lock")
+		}
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+			f, err := lock(path)
+			if err == nil { // whoever held it has ended
+				f.Close()
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%v: the engine process outlives its parent", sig)
+			}
+		}
 	}
 }

@@ -1,0 +1,158 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gpuscope/model/session"
+	"gpuscope/tui/tuitest"
+)
+
+// plainly runs plain mode on a session, with commands by line.
+func plainly(open func(context.Context) (session.Session, error), prompt, input string) (out string,
+	err error,
+) {
+	var text strings.Builder
+	err = Run(context.Background(), open,
+		Options{Plain: true, Prompt: prompt, Output: &text, Input: strings.NewReader(input)})
+	return text.String(), err
+}
+
+// refusing is a script whose commands of a kind are refused.
+func refusing(kind session.CommandKind) tuitest.Script {
+	return tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+		if c.Kind == kind {
+			return session.Refusef("the %s is refused", kind)
+		}
+		return nil
+	}}
+}
+
+// Whatever is typed, and however late the engine knows: a model that cannot be opened is said.
+func TestPlainModeSaysWhyAModelDoesNotOpen(t *testing.T) {
+	t.Parallel()
+	for _, input := range []string{"", "q\n", "s\nq\n"} {
+		for _, prompt := range []string{"", "once"} {
+			synctest.Test(t, func(t *testing.T) {
+				open := func(context.Context) (session.Session, error) {
+					events := make(chan session.Event)
+					go func() {
+						time.Sleep(time.Second) // long after the input has ended
+						close(events)
+					}()
+					return justEvents{events: events, reason: errors.New("m.gguf: no such file")}, nil
+				}
+				out, err := plainly(open, prompt, input)
+				if err == nil || err.Error() != "m.gguf: no such file" || out != "" {
+					t.Errorf("prompt %q, typed %q: error %v, output %q", prompt, input, err, out)
+				}
+			})
+		}
+	}
+}
+
+func TestPlainModeEndsWithAFirstPromptThatIsRefused(t *testing.T) {
+	t.Parallel()
+	out, err := plainly(opens(refusing(session.Prompt)), "once", "s\nq\n")
+	if !errors.Is(err, session.ErrUsage) || err.Error() != "the prompt is refused" {
+		t.Errorf("error %v", err)
+	}
+	if strings.Contains(out, "step 0") {
+		t.Errorf("output:\n%s", out)
+	}
+}
+
+func TestPlainModeTellsAScriptWhatFailed(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "no folder", "x.json")
+	out, err := plainly(opens(refusing(session.Repeat)), "once", "R\ns\nx "+path+"\nq\n")
+	if err == nil || err.Error() != "2 commands failed, the first: the repeat is refused" {
+		t.Errorf("error %v", err)
+	}
+	for _, want := range []string{"error: the repeat is refused\nstep 1:", "error: "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in:\n%s", want, out)
+		}
+	}
+}
+
+func TestPlainModeSaysWhereAStepBackLeads(t *testing.T) {
+	t.Parallel()
+	out, err := plainly(opens(tuitest.Script{}), "once", "s\ns\nS\nX\n")
+	if err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(out, "\nback at step 1, position 43\nbefore the first step\n") {
+		t.Errorf("output:\n%s", out)
+	}
+}
+
+func TestPlainModeRefusesALineWithoutEnd(t *testing.T) {
+	t.Parallel()
+	_, err := plainly(opens(tuitest.Script{}), "", "p "+strings.Repeat("x", longestLine)+"\n")
+	if err == nil || !strings.Contains(err.Error(), "more than 4194304 bytes") {
+		t.Errorf("error %v", err)
+	}
+	out, err := plainly(opens(tuitest.Script{}), "", "p "+strings.Repeat("x", 1<<17)+"\n")
+	if err != nil || !strings.Contains(out, "step 0: prefill") {
+		t.Errorf("a prompt of 128 KiB: %v", err)
+	}
+}
+
+// closing counts how often a session was closed.
+type closing struct {
+	session.Session
+	n *int
+}
+
+func (c closing) Close() error { *c.n++; return c.Session.Close() }
+
+func TestPlainModeClosesTheSessionAtASignal(t *testing.T) {
+	closed := 0
+	open := func(context.Context) (session.Session, error) {
+		return closing{tuitest.Play(llama, tuitest.Script{}), &closed}, nil
+	}
+	in, typing := io.Pipe() // nobody types
+	defer typing.Close()
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		out := &waiting{want: "open: ", there: make(chan struct{})}
+		done := make(chan error, 1)
+		go func() {
+			done <- Run(context.Background(), open, Options{Plain: true, Output: out, Input: in})
+		}()
+		<-out.there
+		if err := syscall.Kill(os.Getpid(), sig); err != nil {
+			t.Fatal(err)
+		}
+		var i *Interrupted
+		if err := <-done; !errors.As(err, &i) || i.Signal != sig {
+			t.Errorf("%v: %v", sig, err)
+		}
+	}
+	if closed != 3 {
+		t.Errorf("the session was closed %d times of 3", closed)
+	}
+}
+
+// waiting is an output that says when a text was written.
+type waiting struct {
+	want  string
+	seen  string
+	there chan struct{}
+}
+
+func (w *waiting) Write(b []byte) (int, error) {
+	before := strings.Contains(w.seen, w.want)
+	if w.seen += string(b); !before && strings.Contains(w.seen, w.want) {
+		close(w.there)
+	}
+	return len(b), nil
+}
