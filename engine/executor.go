@@ -56,8 +56,8 @@ type Executor struct {
 	clock    *clock
 	owned    []interface{ Release() } // in order of making
 	last     stepLog
-	hasRun   []bool  // by dispatch and route, flat
-	perWork  float64 // ns of wall time for a unit of modelled work, from the step before; 0 unknown
+	hasRun   []bool // by dispatch and route, flat
+	rates    rates
 	lastEnd  time.Time
 	start    time.Time
 	boundN   int
@@ -128,9 +128,7 @@ func Load(dev gpu.Device, g *Graph, o LiveOptions, progress Progress) (x *Execut
 		}
 	}
 	x.hasRun = make([]bool, len(g.dispatches)*maxRoutes)
-	if dev.Info().Type == gpu.CPU {
-		x.perWork = 1 // a guess, until the first step has been measured
-	}
+	x.rates = newRates(dev.Info().Type)
 	if dev.Info().Timestamps {
 		if x.clock, err = newClock(dev, 2*len(g.dispatches)); err != nil {
 			return x, err

@@ -467,7 +467,7 @@ func TestRefusedOrCancelledStepLeavesTheDeviceAlone(t *testing.T) {
 func TestCancelIsHeardBetweenSubmits(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	r.mustStep(t, 7, 7)
-	r.x.perWork = 1e9 // every operator looks long
+	r.x.rates = rates{1e9, 1e9, 1} // every operator looks long
 	ctx, cancel := context.WithCancel(context.Background())
 	submits := 0
 	r.dev.Fault = func(c fake.Call) error {

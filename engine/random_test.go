@@ -198,7 +198,7 @@ func randomSteps(t *rapid.T, dev gpu.Device, fault func(on bool)) {
 		}
 		timing := Timing(rapid.IntRange(0, 2).Draw(t, "timing"))
 		if rapid.Bool().Draw(t, "many submits") {
-			x.perWork = 1e12
+			x.rates = rates{1e12, 1e12, 1}
 		}
 		ctx := context.Background()
 		broken := rapid.IntRange(0, 3).Draw(t, "broken")

@@ -134,14 +134,15 @@ func (x *Executor) execute(ctx context.Context, in *StepInput) error {
 	active := x.live.Active()
 	s.cold = x.cold(active)
 	var spent float64
-	work := int64(0)
+	var bytes, flops int64
 	first := 0
 	waited := time.Duration(0)
 	for i, id := range active {
 		d := &x.g.dispatches[id]
-		w := x.live.plans[d.op].launches[d.slot].work()
+		l := &x.live.plans[d.op].launches[d.slot]
+		ns := x.rates.expect(l.Bytes, l.FLOPs)
 		boundary := i > first && x.g.dispatches[active[i-1]].op != d.op
-		if boundary && spent+float64(w)*x.perWork > submitNS {
+		if boundary && spent+ns > submitNS {
 			if err := x.submit(active[first:i], first, len(active), nil, &waited); err != nil {
 				return err
 			}
@@ -150,15 +151,13 @@ func (x *Executor) execute(ctx context.Context, in *StepInput) error {
 			}
 			first, spent = i, 0
 		}
-		spent += float64(w) * x.perWork
-		work += w
+		spent += ns
+		bytes, flops = bytes+l.Bytes, flops+l.FLOPs
 	}
 	if err := x.submit(active[first:], first, len(active), in.Read, &waited); err != nil {
 		return err
 	}
-	if work > 0 {
-		x.perWork = float64(waited.Nanoseconds()) / float64(work)
-	}
+	x.rates.learn(bytes, flops, float64(waited.Nanoseconds()))
 	if s.timing != TimingOff {
 		s.ticks = s.ticks[:s.timing.ticks(len(active))]
 		if err := x.clock.stamps.Read(s.ticks); err != nil {
@@ -171,8 +170,6 @@ func (x *Executor) execute(ctx context.Context, in *StepInput) error {
 	}
 	return nil
 }
-
-func (l *Launch) work() int64 { return l.Bytes + l.FLOPs }
 
 // cold says whether the step's times would mislead: something in it runs for the first time, or the GPU has
 // been idle long enough to clock down.

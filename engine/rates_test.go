@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/fake"
+)
+
+// Steps as measured on one GPU: a 1B model's decode step and its prefill of 512 tokens.
+const (
+	decodeBytes, decodeFLOPs, decodeNS    = 700e6, 2.5e9, 1.25e6
+	prefillBytes, prefillFLOPs, prefillNS = 1.5e9, 1.2e12, 36e6
+)
+
+func TestPrefillIsExpectedToTakeWhatItTakesWhateverCameBefore(t *testing.T) {
+	decode := func(r *rates) { r.learn(decodeBytes, decodeFLOPs, decodeNS) }
+	prefill := func(r *rates) { r.learn(prefillBytes, prefillFLOPs, prefillNS) }
+	for name, steps := range map[string][]func(*rates){
+		"a prefill":             {prefill},
+		"a prefill and decodes": {prefill, decode, decode, decode},
+		"turns":                 {decode, prefill, decode, prefill, decode},
+		"a slow decode":         {prefill, decode, func(r *rates) { r.learn(decodeBytes, decodeFLOPs, 50*decodeNS) }, decode},
+		"a decode and nothing else, so that it can only be guessed": {decode},
+	} {
+		r := newRates(gpu.Discrete)
+		for _, step := range steps {
+			step(&r)
+		}
+		for _, kind := range []struct {
+			name         string
+			bytes, flops int64
+			ns           float64
+		}{{"prefill", prefillBytes, prefillFLOPs, prefillNS}, {"decode", decodeBytes, decodeFLOPs, decodeNS}} {
+			off := r.expect(kind.bytes, kind.flops) / kind.ns
+			if off < 0.4 || off > 2.5 {
+				t.Errorf("%s: a %s is expected to take %.2f times what it takes", name, kind.name, off)
+			}
+		}
+	}
+}
+
+func TestNothingIsExpectedOfADeviceThatHasRunNothing(t *testing.T) {
+	if r := newRates(gpu.Discrete); r.expect(1e12, 1e12) != 0 {
+		t.Errorf("a GPU: %v ns", r.expect(1e12, 1e12))
+	}
+	r := newRates(gpu.Discrete)
+	r.learn(0, 0, 1e6) // a step of SymInts alone
+	if r.expect(1, 1) != 0 {
+		t.Errorf("no work took time, so work takes %v ns", r.expect(1, 1))
+	}
+}
+
+// A step that takes long is split by the rate of what it does, and one that only looks like it is not.
+func TestStepsAreSplitByBothRates(t *testing.T) {
+	dev := fake.New(fake.Options{NoLog: true, Info: gpu.AdapterInfo{Name: "fake", Type: gpu.Discrete}})
+	b := NewBuilder(dev.Info().Limits)
+	in := rowsInput(b, "x")
+	y := in
+	for range 8 {
+		from, to := y, b.Tensor("y", U32)
+		b.Add("y", &funcOp{
+			spec: Spec{
+				Kind: "work", Inputs: []ValueID{from}, Outputs: []ValueID{to},
+				Slots: []Slot{{Uses: []Use{on(unaryKernel, from, to)}}},
+			},
+			corners: func(r *Ranges) []Corner { return r.Ends(from) },
+			plan: func(p *Planner) error {
+				n := p.Dim(from, 0)
+				p.SetDims(to, p.Dims(from)...)
+				l := p.Dispatch(0, p.Threads(p.Numel(from), 64))
+				l.Params.U32("p0", p.Numel(from))
+				l.Bytes, l.FLOPs = 1e6, int64(n)*1e6 // of weights, and of what is done with them
+				return nil
+			},
+		})
+		y = to
+	}
+	x, err := Load(dev, finish(t, b, y), LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Release()
+	var took time.Duration // of a submit
+	dev.Fault = func(c fake.Call) error {
+		if c.Kind == fake.Wait {
+			time.Sleep(took)
+		}
+		return nil
+	}
+	step := func(n int, ns time.Duration) (submits int) {
+		t.Helper()
+		took = ns
+		inputs := []InputData{{Value: in, Dims: []int{n, width}, Data: bytesOf(pattern(n, 0))}}
+		if err := x.Step(context.Background(), &StepInput{Inputs: inputs}, TimingOff); err != nil {
+			t.Fatal(err)
+		}
+		return x.last.submits
+	}
+	step(512, 30*time.Millisecond)
+	step(1, 2*time.Millisecond)
+	if n := step(512, 30*time.Millisecond); n != 1 {
+		t.Errorf("a step that takes 30 ms was split in %d after one that takes 2", n)
+	}
+	step(512, 500*time.Millisecond) // another program has come to the GPU
+	step(1, 2*time.Millisecond)
+	if n := step(512, 60*time.Millisecond); n < 4 {
+		t.Errorf("a step that took 500 ms is split in %d", n)
+	}
+}
