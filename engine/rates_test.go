@@ -18,11 +18,12 @@ const (
 func TestPrefillIsExpectedToTakeWhatItTakesWhateverCameBefore(t *testing.T) {
 	decode := func(r *rates) { r.learn(decodeBytes, decodeFLOPs, decodeNS) }
 	prefill := func(r *rates) { r.learn(prefillBytes, prefillFLOPs, prefillNS) }
+	slow := func(r *rates) { r.learn(decodeBytes, decodeFLOPs, 50*decodeNS) }
 	for name, steps := range map[string][]func(*rates){
 		"a prefill":             {prefill},
 		"a prefill and decodes": {prefill, decode, decode, decode},
 		"turns":                 {decode, prefill, decode, prefill, decode},
-		"a slow decode":         {prefill, decode, func(r *rates) { r.learn(decodeBytes, decodeFLOPs, 50*decodeNS) }, decode},
+		"a slow decode":         {prefill, decode, slow, decode},
 		"a decode and nothing else, so that it can only be guessed": {decode},
 	} {
 		r := newRates(gpu.Discrete)
@@ -33,7 +34,10 @@ func TestPrefillIsExpectedToTakeWhatItTakesWhateverCameBefore(t *testing.T) {
 			name         string
 			bytes, flops int64
 			ns           float64
-		}{{"prefill", prefillBytes, prefillFLOPs, prefillNS}, {"decode", decodeBytes, decodeFLOPs, decodeNS}} {
+		}{
+			{"prefill", prefillBytes, prefillFLOPs, prefillNS},
+			{"decode", decodeBytes, decodeFLOPs, decodeNS},
+		} {
 			off := r.expect(kind.bytes, kind.flops) / kind.ns
 			if off < 0.4 || off > 2.5 {
 				t.Errorf("%s: a %s is expected to take %.2f times what it takes", name, kind.name, off)
