@@ -61,6 +61,9 @@ type picked struct {
 	top   []trace.Candidate
 }
 
+// finite says whether the highest logit is a number. If it is, none of the others is NaN.
+func (p *picked) finite() bool { return !math.IsNaN(p.logit) && !math.IsInf(p.logit, 0) }
+
 func newPicker(exec *engine.Executor, n *network) picker {
 	p := picker{exec: exec, net: n, read: []engine.ValueID{n.ids, n.values}}
 	switch {

@@ -3,7 +3,11 @@
 package model
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"math"
+	"strings"
 	"testing"
 
 	"gpuscope/engine/gpu/gputest"
@@ -37,6 +41,29 @@ func TestCandidatesOfTheGPUAreThoseOfTheHost(t *testing.T) {
 			if read := s.CPU.SampleNS; read == (trace.Time{}) {
 				t.Errorf("%d candidates: step %d does not say how long they took", n, i)
 			}
+		}
+	}
+}
+
+// One NaN in one weight is found wherever it is.
+func TestNaNOfAWeightIsFound(t *testing.T) {
+	dev := gputest.Open(t)
+	for _, candidates := range []int{0, 2, ops.MaxTopK + 1} {
+		b := tiny()
+		b.Change("blk.1.ffn_norm.weight", func(data []byte) {
+			copy(data[4*5:], []byte{0, 0, 0xc0, 0x7f})
+		})
+		r := openOn(t, dev, Options{Path: write(t, b.Bytes()), TopLogits: candidates})
+		_, err := r.s.Do(context.Background(), session.Command{Kind: session.Prompt, Text: "x"})
+		if err == nil || !strings.Contains(err.Error(), "the highest of its logits is NaN") {
+			t.Errorf("%d candidates: %v", candidates, err)
+		}
+		step := r.end().Steps[0]
+		if step.Token != nil || len(step.Top) != candidates {
+			t.Errorf("%d candidates: token %v, %d told", candidates, step.Token, len(step.Top))
+		}
+		if data, err := json.Marshal(step); err != nil || candidates > 0 && !bytes.Contains(data, []byte(`"NaN"`)) {
+			t.Errorf("%d candidates: as JSON %s, %v", candidates, data, err)
 		}
 	}
 }

@@ -142,6 +142,8 @@ func (s *live) canStep() error {
 	case s.text.position() >= s.m.context:
 		return session.Refusef("the context is full: %d of %d positions are in use", s.text.position(),
 			s.m.context)
+	case s.text.fault != nil:
+		return session.Refusef("the text has ended: %w: go back a step, or give another prompt", s.text.fault)
 	case s.text.ended:
 		return session.Refusef("the text has ended with the model's end token: go back a step, or give another prompt")
 	}
@@ -181,7 +183,8 @@ func (s *live) run(ctx context.Context, n int, r *session.Reply) error {
 	return nil
 }
 
-// step makes the next step. Where it fails the position is the old one.
+// step makes the next step. Where it fails the position is the old one. A step whose logits are no numbers is
+// told as it was, gives no token, and is an error: the text cannot go on.
 func (s *live) step(ctx context.Context, r *session.Reply) error {
 	phase, n := s.text.next()
 	out, err := s.runner.step(ctx, n.position, n.tokens, n.gives, s.timing)
@@ -190,6 +193,12 @@ func (s *live) step(ctx context.Context, r *session.Reply) error {
 	}
 	plans, step := s.runner.record()
 	n.index, n.token = step.Index, out.token
+	if n.gives && !out.finite() {
+		n.gives = false
+		s.text.ended = true
+		s.text.fault = fmt.Errorf("step %d at position %d gives no token: the highest of its logits is %v",
+			step.Index, n.position, out.logit)
+	}
 	step.Phase, step.Position, step.Tokens, step.Top = phase, n.position, n.tokens, out.top
 	for i := range out.top {
 		out.top[i].Text = strings.ToValidUTF8(string(s.m.tokens.Bytes(out.top[i].ID)), "\uFFFD")
@@ -204,9 +213,14 @@ func (s *live) step(ctx context.Context, r *session.Reply) error {
 		records[i].Plan = &plans[i]
 	}
 	records[len(plans)].Step = &step
+	if s.text.fault != nil {
+		records = append(records, trace.Record{Event: &trace.Event{
+			Step: step.Index, Kind: "logits", Text: s.text.fault.Error(),
+		}})
+	}
 	s.record(records...)
 	r.Steps++
-	return nil
+	return s.text.fault
 }
 
 // repeat runs the current step again n times where it was. The cache rows it writes are the ones it wrote

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"runtime"
@@ -771,5 +772,42 @@ func TestCandidatesCarryTheirText(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"d", "e", "f"}, got); d != "" {
 		t.Error(d)
+	}
+}
+
+// Of logits that are no numbers no token follows: the step is told with what there is, the text ends, and it
+// is an error that says where.
+func TestLogitsThatAreNoNumbersEndTheTextInWords(t *testing.T) {
+	for _, candidates := range []int{0, 3} {
+		r := newRig(t, Options{TopLogits: candidates, IgnoreEOS: true})
+		r.do(promptOf(5))
+		r.do(session.Command{Kind: session.Next})
+		for _, damage := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+			r.logit = float32(damage)
+			err := r.try(context.Background(), session.Command{Kind: session.Run, N: 3})
+			want := fmt.Sprintf("at position 6 gives no token: the highest of its logits is %v", damage)
+			if err == nil || errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), want) {
+				t.Fatalf("error %v, want %q", err, want)
+			}
+			tr, st := r.mirror.Trace, r.mirror.State
+			last := tr.Steps[len(tr.Steps)-1]
+			if st.Position != 7 || !st.Ended || st.Given != 2 || last.Token != nil ||
+				len(last.Top) != candidates {
+				t.Errorf("position %d, ended %v, %d tokens, step %+v", st.Position, st.Ended, st.Given, last)
+			}
+			if n := len(tr.Events); n == 0 || tr.Events[n-1].Step != last.Index ||
+				!strings.Contains(tr.Events[n-1].Text, want) {
+				t.Errorf("the trace's events are %v", tr.Events)
+			}
+			err = r.try(context.Background(), session.Command{Kind: session.Next})
+			if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), want) {
+				t.Errorf("the next step: %v", err)
+			}
+			r.logit = 0
+			r.do(session.Command{Kind: session.Previous})
+			r.do(session.Command{Kind: session.Next})
+			r.do(session.Command{Kind: session.Previous})
+			r.wantStand(`step 1, position 6, "fg"`)
+		}
 	}
 }

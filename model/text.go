@@ -15,7 +15,8 @@ type transcript struct {
 	turns  []turn
 	given  int // turns that gave a token
 	ended  bool
-	told   bool // to the front end
+	fault  error // why the current step gave no token where it should have, nil where it did
+	told   bool  // to the front end
 	voice  *voice
 }
 
@@ -89,7 +90,7 @@ func (t *transcript) pop() {
 		t.voice.restart(last.held)
 	}
 	t.turns = t.turns[:len(t.turns)-1]
-	t.ended = false
+	t.ended, t.fault = false, nil
 }
 
 // voice tells tokens as text, each character when it is complete. A nil voice, of a model without a

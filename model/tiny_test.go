@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -95,6 +96,7 @@ type rig struct {
 	dev *fake.Device
 	// token is what a step gives from its position and tokens. Called on the session's goroutine.
 	token func(position int, tokens []int) int
+	logit float32 // of it, and of all candidates
 
 	mirror session.Mirror
 	events []session.Event // since the last command
@@ -131,7 +133,13 @@ func newRigOn(t *testing.T, o Options, file *gguftest.Builder, device fake.Optio
 // read is the device's answer to a readback: the ids of the candidates are the first of the outputs. Behind
 // the test's token come those that follow it in the vocabulary.
 func (r *rig) read(label string, offset uint64, dst []byte) {
-	if label != "outputs" || offset != 0 {
+	if label != "outputs" {
+		return
+	}
+	if offset != 0 { // of the values; what comes behind them does not matter
+		for i := range len(dst) / 4 {
+			binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(r.logit))
+		}
 		return
 	}
 	tokens := make([]int, len(r.s.runner.host))

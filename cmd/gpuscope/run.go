@@ -335,15 +335,11 @@ type result struct {
 }
 
 type resultStep struct {
-	Position int        `json:"position"`
-	Live     int        `json:"live"` // tokens that went in
-	Token    *int       `json:"token,omitempty"`
-	Top      []topLogit `json:"top,omitempty"`
-}
-
-type topLogit struct {
-	ID    int     `json:"id"`
-	Logit float64 `json:"logit"`
+	Position int  `json:"position"`
+	Live     int  `json:"live"` // tokens that went in
+	Token    *int `json:"token,omitempty"`
+	// Top has ids and logits alone; one that is not finite is a word, as in a trace.
+	Top []trace.Candidate `json:"top,omitempty"`
 }
 
 // timings are of steps that were not cold; a rate that was not measured is absent.
@@ -373,12 +369,13 @@ func (o *output) result() result {
 	for i := range t.Steps {
 		s := &t.Steps[i]
 		step := resultStep{Position: s.Position, Live: len(s.Tokens)}
-		if s.Token != nil && o.run.tokens > 0 {
-			step.Token = s.Token
+		if o.run.tokens > 0 {
 			for _, c := range s.Top {
-				step.Top = append(step.Top, topLogit{c.ID, c.Logit})
+				step.Top = append(step.Top, trace.Candidate{ID: c.ID, Logit: c.Logit})
 			}
-			res.Tokens = append(res.Tokens, *s.Token)
+			if step.Token = s.Token; s.Token != nil {
+				res.Tokens = append(res.Tokens, *s.Token)
+			}
 			text.WriteString(s.Text)
 		}
 		res.Steps = append(res.Steps, step)

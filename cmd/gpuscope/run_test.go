@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -254,6 +256,15 @@ func patch(p *program, change func(*session.Event)) {
 		go func() {
 			defer close(events)
 			for e := range s.Events() {
+				if e.State != nil { // the session has its own
+					e.State = new(*e.State)
+				}
+				e.Records = slices.Clone(e.Records)
+				for i := range e.Records {
+					if step := e.Records[i].Step; step != nil {
+						e.Records[i].Step = new(*step)
+					}
+				}
 				change(&e)
 				events <- e
 			}
@@ -285,6 +296,53 @@ func TestRunGivesTheBytesOfAnUnfinishedCharacter(t *testing.T) {
 		if p.main(t.Context(), strings.Fields("run -n 0 --timing off --format "+format)); strings.Contains(
 			stdout.String(), want) {
 			t.Errorf("%s: a run of no tokens has text", format)
+		}
+	}
+}
+
+// What a model made before its logits became NaN is there, JSON can be read, and the exit status says that it
+// went wrong.
+func TestRunWithNaNAmongItsLogitsLosesNothing(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"text", "json"} {
+		made, asked := 0, 0
+		p, stdout, stderr := playBack(t, tuitest.Script{
+			Before: func(context.Context, session.Command) error {
+				if asked++; asked == 3 { // the prompt was the first
+					return errors.New("step 2 gives no token: NaN")
+				}
+				return nil
+			},
+		})
+		patch(p, func(e *session.Event) {
+			if e.State != nil {
+				e.State.Given = min(e.State.Given, 1)
+			}
+			for _, r := range e.Records {
+				if s := r.Step; s != nil {
+					if made++; made == 2 {
+						s.Token, s.Text = nil, ""
+						s.Top = []trace.Candidate{{ID: 7, Logit: math.NaN(), P: math.NaN()}}
+					}
+				}
+			}
+		})
+		status := p.main(t.Context(), strings.Fields("run -n 4 --timing off --format "+format))
+		if status != exitFailed || !strings.Contains(stderr.String(), "step 2 gives no token: NaN") {
+			t.Errorf("%s: exit %d: %s", format, status, stderr)
+		}
+		if format == "text" {
+			if !strings.Contains(stdout.String(), "prefill: 42 tokens in 1 step") {
+				t.Errorf("no profile in %s", stdout)
+			}
+			continue
+		}
+		var got result
+		if err := json.Unmarshal(stdout.Bytes(), &got); err != nil {
+			t.Fatalf("%v in %s", err, stdout)
+		}
+		if len(got.Tokens) != 1 || len(got.Steps) != 2 || !math.IsNaN(got.Steps[1].Top[0].Logit) {
+			t.Errorf("got %+v", got)
 		}
 	}
 }

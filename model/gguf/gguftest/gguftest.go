@@ -73,6 +73,15 @@ func (b *Builder) Tensor(name string, typ gguf.Type, dims []int, data []byte) {
 	b.tensors = append(b.tensors, tensor{name, typ, slices.Clone(dims), data})
 }
 
+// Change changes the bytes of a tensor that is there in place.
+func (b *Builder) Change(name string, change func(data []byte)) {
+	i := slices.IndexFunc(b.tensors, func(t tensor) bool { return t.name == name })
+	if i < 0 {
+		panic(fmt.Sprintf("gguftest: there is no tensor %q to change", name))
+	}
+	change(b.tensors[i].data)
+}
+
 // F32 adds a tensor of floats.
 func (b *Builder) F32(name string, dims []int, values []float32) {
 	b.plain(name, gguf.F32, dims, values, func(data []byte, v float32) []byte {
