@@ -5,19 +5,23 @@ import "fmt"
 // DType is the type of a tensor's elements.
 type DType uint8
 
-// The element types. Q4 is eight 4-bit values to a 32-bit word, F16 two halves to a word.
+// The element types. Of values under 32 bits a word holds several: eight of Q4 (4 bits), four of I8, two of
+// F16 (halves).
 const (
 	F32 DType = iota
 	I32
 	U32
 	F16
 	Q4
+	I8
 )
 
 var dtypes = [...]struct {
 	name string
 	bits int
-}{F32: {"f32", 32}, I32: {"i32", 32}, U32: {"u32", 32}, F16: {"f16", 16}, Q4: {"q4", 4}}
+}{
+	F32: {"f32", 32}, I32: {"i32", 32}, U32: {"u32", 32}, F16: {"f16", 16}, Q4: {"q4", 4}, I8: {"i8", 8},
+}
 
 // String is the name used in traces.
 func (d DType) String() string { return dtypes[d].name }

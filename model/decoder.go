@@ -36,14 +36,14 @@ type decoder struct {
 // attention is the first half of a layer.
 type attention struct {
 	norm           engine.ValueID
-	q, k, v, o     ops.Q4Matrix
+	q, k, v, o     ops.Matrix
 	kCache, vCache engine.ValueID // f32 or f16 [1, context, KVHeads, HeadDim]
 }
 
 // mlp is the second half of a layer.
 type mlp struct {
 	norm           engine.ValueID
-	gate, up, down ops.Q4Matrix
+	gate, up, down ops.Matrix
 }
 
 // build makes the graph for steps of at most maxChunk tokens, each of which tells top candidates.
@@ -69,7 +69,7 @@ func (m *decoder) forward(tokens engine.ValueID) engine.ValueID {
 	if m.w.has(name.head) {
 		head = m.w.matrix(name.head, m.Vocab, m.Dim)
 	}
-	x := ops.EmbeddingQ4GSW(m.Builder, "embed", table, tokens)
+	x := ops.Embedding(m.Builder, "embed", table, tokens)
 	seq := ops.SymSize(m.Builder, "seq", tokens, 1)
 	cos, sin := m.tables()
 	m.cos = ops.Slice(m.Builder, "slice cos", cos, 0, ops.Sym(m.pos), ops.Sym(seq))
@@ -81,7 +81,7 @@ func (m *decoder) forward(tokens engine.ValueID) engine.ValueID {
 	m.Scope("", -1, "")
 	x = ops.Select(m.Builder, "select last", x, 1, -1)
 	x = ops.RMSNorm(m.Builder, "norm", x, m.w.vector(name.norm, m.Dim), m.Eps)
-	return ops.LinearQ4GSW(m.Builder, "lm_head", x, head, engine.None)
+	return ops.Linear(m.Builder, "lm_head", x, head, engine.None)
 }
 
 func (m *decoder) attention(layer int) *attention {
@@ -104,16 +104,16 @@ func (a *attention) forward(m *decoder, layer int, x engine.ValueID) engine.Valu
 	b := m.Builder
 	b.Scope(fmt.Sprintf("layers.%d.attn.", layer), layer, "attn")
 	h := ops.RMSNorm(b, "norm", x, a.norm, m.Eps)
-	q := ops.LinearQ4GSW(b, "q", h, a.q, engine.None)
-	k := ops.LinearQ4GSW(b, "k", h, a.k, engine.None)
-	v := ops.LinearQ4GSW(b, "v", h, a.v, engine.None)
+	q := ops.Linear(b, "q", h, a.q, engine.None)
+	k := ops.Linear(b, "k", h, a.k, engine.None)
+	v := ops.Linear(b, "v", h, a.v, engine.None)
 	q = ops.View(b, "q_heads", q, ops.Fixed(1), ops.Rest, ops.Fixed(m.Heads), ops.Fixed(m.HeadDim))
 	k = ops.View(b, "k_heads", k, ops.Fixed(1), ops.Rest, ops.Fixed(m.KVHeads), ops.Fixed(m.HeadDim))
 	v = ops.View(b, "v_heads", v, ops.Fixed(1), ops.Rest, ops.Fixed(m.KVHeads), ops.Fixed(m.HeadDim))
 	q, k = m.Arch.rotate(b, "rope", q, k, m.cos, m.sin)
 	y := ops.SDPA(b, "sdpa", q, k, v, a.kCache, a.vCache, ops.Sym(m.pos), 0)
 	y = ops.View(b, "join", y, ops.Fixed(1), ops.Rest, ops.Fixed(m.Heads*m.HeadDim))
-	y = ops.LinearQ4GSW(b, "o", y, a.o, engine.None)
+	y = ops.Linear(b, "o", y, a.o, engine.None)
 	return ops.Add(b, "add", x, y, 1)
 }
 
@@ -132,9 +132,9 @@ func (f *mlp) forward(m *decoder, layer int, x engine.ValueID) engine.ValueID {
 	b := m.Builder
 	b.Scope(fmt.Sprintf("layers.%d.mlp.", layer), layer, "mlp")
 	h := ops.RMSNorm(b, "norm", x, f.norm, m.Eps)
-	gate := ops.LinearQ4GSW(b, "gate", h, f.gate, engine.None)
-	up := ops.LinearQ4GSW(b, "up", h, f.up, engine.None)
+	gate := ops.Linear(b, "gate", h, f.gate, engine.None)
+	up := ops.Linear(b, "up", h, f.up, engine.None)
 	h = m.Arch.gate.join(b, m.Arch.gate.name, gate, up)
-	h = ops.LinearQ4GSW(b, "down", h, f.down, engine.None)
+	h = ops.Linear(b, "down", h, f.down, engine.None)
 	return ops.Add(b, "add", x, h, 1)
 }

@@ -6,10 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,30 +29,38 @@ import (
 
 // golden is what the demo model gives in float64, by an implementation of others (shared/models/README.md).
 type golden struct {
-	Cases []struct {
-		Prompt       string `json:"prompt"`
-		PromptTokens []int  `json:"prompt_tokens"`
-		NewTokens    []int  `json:"new_tokens"`
-		Steps        []struct {
-			Top [][2]float64 `json:"top"` // [id, logit], falling
-		} `json:"steps"`
-	} `json:"cases"`
+	Cases []goldenCase `json:"cases"`
+}
+
+type goldenCase struct {
+	Prompt       string `json:"prompt"`
+	PromptTokens []int  `json:"prompt_tokens"`
+	NewTokens    []int  `json:"new_tokens"`
+	Steps        []struct {
+		Top [][2]float64 `json:"top"` // [id, logit], falling
+	} `json:"steps"`
 }
 
 func readGolden(t *testing.T) golden {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "shared", "models", "demo-golden.json"))
+	var g golden
+	readJSON(t, filepath.Join("..", "..", "shared", "models", "demo-golden.json"), &g)
+	return g
+}
+
+// readJSON reads a file of the shared folder.
+func readJSON(t *testing.T, path string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(path)
 	if err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)
 		}
 		t.Skipf("needs the shared folder beside the clone: %v", err)
 	}
-	var g golden
-	if err := json.Unmarshal(data, &g); err != nil {
+	if err := json.Unmarshal(data, into); err != nil {
 		t.Fatal(err)
 	}
-	return g
 }
 
 // Tolerances of the logits, and the margin between the two highest above which the token must be the same.
@@ -118,42 +128,103 @@ func TestDemoGivesTheGoldenLogits(t *testing.T) {
 	dev := gputest.Open(t)
 	for _, c := range g.Cases {
 		t.Run(c.Prompt, func(t *testing.T) {
-			r := openOn(t, dev, Options{TopLogits: 5, IgnoreEOS: true})
-			r.do(session.Command{Kind: session.Prompt, Text: c.Prompt, N: len(c.NewTokens)})
-			r.do(session.Command{Kind: session.Run, N: len(c.NewTokens) - 1})
-			steps := r.end().Steps
+			prompt := session.Command{Kind: session.Prompt, Text: c.Prompt, N: len(c.NewTokens)}
+			steps := c.hold(t, dev, Options{}, prompt, logitTolerance)
 			if d := cmp.Diff(c.PromptTokens, steps[0].Tokens); d != "" {
 				t.Fatal("the prompt's tokens (-want +got)", d)
 			}
-			var worst float64
-			for i, want := range c.Steps {
-				got := map[int]float64{}
-				for _, candidate := range steps[i].Top {
-					got[candidate.ID] = candidate.Logit
-				}
-				for _, w := range want.Top {
-					logit, ok := got[int(w[0])]
-					if !ok {
-						t.Fatalf("step %d: token %v is not among the five highest %v", i, w[0], steps[i].Top)
-					}
-					worst = max(worst, math.Abs(logit-w[1]))
-				}
-				if *steps[i].Token == c.NewTokens[i] {
-					continue
-				}
-				if want.Top[0][1]-want.Top[1][1] > clearMargin {
-					t.Fatalf("step %d: token %d, want %d", i, *steps[i].Token, c.NewTokens[i])
-				}
-				t.Logf("step %d: token %d, want %d: a close call; the texts part here", i, *steps[i].Token,
-					c.NewTokens[i])
-				break
-			}
-			t.Logf("the logits are within %.2g", worst)
-			if worst > logitTolerance {
-				t.Errorf("a logit is off by %v, at most %v", worst, logitTolerance)
-			}
 		})
 	}
+}
+
+// Files with matrices of each type, as llama.cpp wrote them.
+func TestFilesOfEachTypeGiveTheGoldenLogits(t *testing.T) {
+	dev := gputest.Open(t)
+	models := filepath.Join("..", "..", "shared", "models")
+	var quant struct {
+		Cases map[string][]goldenCase `json:"cases"`
+	}
+	readJSON(t, filepath.Join(models, "quant", "golden.json"), &quant)
+	ran := 0
+	for _, name := range slices.Sorted(maps.Keys(quant.Cases)) {
+		path := filepath.Join(models, "quant", "kq-"+name+".gguf")
+		m, err := Read(Options{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Plan(gpu.DefaultLimits()); err != nil {
+			if !strings.Contains(err.Error(), "not yet: tensor") {
+				t.Error(err)
+			}
+			t.Log(err)
+			m.Close()
+			continue
+		}
+		m.Close()
+		ran++
+		for i, c := range quant.Cases[name] {
+			t.Run(fmt.Sprintf("%s/%d", name, i), func(t *testing.T) {
+				prompt := session.Command{Kind: session.Prompt, Tokens: c.PromptTokens, N: len(c.NewTokens)}
+				c.hold(t, dev, Options{Path: path}, prompt, 2*logitTolerance)
+			})
+		}
+	}
+	if ran < 2 {
+		t.Errorf("%d types ran, want f16 and q8_0 at least", ran)
+	}
+}
+
+func TestScaledRotationGivesTheGoldenLogits(t *testing.T) {
+	dev := gputest.Open(t)
+	arch := filepath.Join("..", "..", "shared", "models", "arch")
+	var g golden
+	readJSON(t, filepath.Join(arch, "llama3", "golden.json"), &g)
+	for i, c := range g.Cases {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			prompt := session.Command{Kind: session.Prompt, Tokens: c.PromptTokens, N: len(c.NewTokens)}
+			c.hold(t, dev, Options{Path: filepath.Join(arch, "llama3-f16.gguf")}, prompt, 2*logitTolerance)
+		})
+	}
+}
+
+// hold runs a case, holds the logits and the tokens to it, and gives the steps.
+func (c *goldenCase) hold(t *testing.T, dev gpu.Device, o Options, prompt session.Command,
+	tolerance float64,
+) []trace.Step {
+	t.Helper()
+	o.TopLogits, o.IgnoreEOS = 5, true
+	r := openOn(t, dev, o)
+	r.do(prompt)
+	r.do(session.Command{Kind: session.Run, N: len(c.NewTokens) - 1})
+	steps := r.end().Steps
+	var worst float64
+	for i, want := range c.Steps {
+		got := map[int]float64{}
+		for _, candidate := range steps[i].Top {
+			got[candidate.ID] = candidate.Logit
+		}
+		for _, w := range want.Top {
+			logit, ok := got[int(w[0])]
+			if !ok {
+				t.Fatalf("step %d: token %v is not among the five highest %v", i, w[0], steps[i].Top)
+			}
+			worst = max(worst, math.Abs(logit-w[1]))
+		}
+		if *steps[i].Token == c.NewTokens[i] {
+			continue
+		}
+		if want.Top[0][1]-want.Top[1][1] > clearMargin {
+			t.Fatalf("step %d: token %d, want %d", i, *steps[i].Token, c.NewTokens[i])
+		}
+		t.Logf("step %d: token %d, want %d: a close call; the texts part here", i, *steps[i].Token,
+			c.NewTokens[i])
+		break
+	}
+	t.Logf("the logits are within %.2g", worst)
+	if worst > tolerance {
+		t.Errorf("a logit is off by %v, at most %v", worst, tolerance)
+	}
+	return steps
 }
 
 // reference runs steps of tokens through the graph by the operators' own float64 references.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -235,10 +234,15 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 		}, want: "not yet: tensor blk.0.attn_q.bias"},
 		"head of another type": {
 			change: func(b *gguftest.Builder) {
-				b.F16("output.weight",
-					[]int{tinyVocab, 64}, make([]float32, tinyVocab*64))
+				b.Tensor("output.weight", gguf.Q4_1, []int{tinyVocab, 64}, make([]byte, tinyVocab*2*20))
+				b.Tensor("more", gguf.Q5_0, []int{32}, make([]byte, 22))
 			},
-			want: "not yet: tensor output.weight is F16; this version runs Q4_0 matrices and F32 vectors",
+			want: "not yet: tensor output.weight is Q4_1 (the file has Q5_0 too); " +
+				"this version runs matrices of F32, F16, Q4_0, Q8_0, and vectors of F32",
+		},
+		"rope frequencies of another type": {
+			change: func(b *gguftest.Builder) { b.F16("rope_freqs.weight", []int{16}, make([]float32, 16)) },
+			want:   "not yet: tensor rope_freqs.weight is F16",
 		},
 		"head of another shape": {
 			change: func(b *gguftest.Builder) {
@@ -400,54 +404,6 @@ func (f *failing) Open(int) (gpu.Device, error) {
 	f.dev = fake.New(fake.Options{})
 	f.dev.FailNth(f.kind, 2, errInjected)
 	return f.dev, nil
-}
-
-// Q4_0 and q4gsw hold the same weights in another order.
-func TestQ4MatrixHoldsTheFilesWeights(t *testing.T) {
-	const rows, cols = 3, 64
-	var blocks []byte
-	random := rand.New(rand.NewPCG(3, 4))
-	for range rows * cols / gguf.Q4_0BlockLen {
-		var q [gguf.Q4_0BlockLen]int8
-		for i := range q {
-			q[i] = int8(random.IntN(16)) - 8
-		}
-		blocks = append(blocks, gguftest.Q4_0Block(uint16(0x2000+random.IntN(0x1000)), q)...)
-	}
-	b := gguftest.New()
-	b.Set("general.architecture", "llama")
-	b.Tensor("m", gguf.Q4_0, []int{rows, cols}, blocks)
-	f, err := gguf.Parse(b.Bytes(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &weights{engine.NewBuilder(gpu.DefaultLimits()), f, map[string]bool{}}
-	m := w.matrix("m", rows, cols)
-	if err := w.b.Err(); err != nil {
-		t.Fatal(err)
-	}
-	nibbles, err := m.Nibbles()
-	if err != nil {
-		t.Fatal(err)
-	}
-	scales, err := m.Scales()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tensor, err := f.Tensor("m")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := gguf.Dequantize(tensor)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, w := range want {
-		q := int(nibbles[i/2]>>(i%2*4)&0xf) - 8
-		if got := float32(q) * scales[i/m.Group]; got != w {
-			t.Fatalf("weight %d is %v, the file's is %v", i, got, w)
-		}
-	}
 }
 
 // A cancel is heard within the phases of opening too: nothing more is done than the piece under way.

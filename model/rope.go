@@ -101,7 +101,7 @@ func (r rotation) table(context, d int, divisors []float32, f func(float64) floa
 
 // divisors are the numbers of a tensor that frequencies are divided by.
 func (w *weights) divisors(name string, n int) func() ([]float32, error) {
-	t := w.tensor(name, gguf.F32, n)
+	t := w.floats(name, n)
 	return func() ([]float32, error) {
 		list, err := gguf.Dequantize(t)
 		if err != nil {

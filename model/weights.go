@@ -1,8 +1,9 @@
 package model
 
 import (
-	"encoding/binary"
+	"fmt"
 	"slices"
+	"strings"
 
 	"gpuscope/engine"
 	"gpuscope/model/gguf"
@@ -17,8 +18,8 @@ type weights struct {
 	used map[string]bool
 }
 
-// tensor is a tensor of one type and shape, nil after an error.
-func (w *weights) tensor(name string, want gguf.Type, dims ...int) *gguf.Tensor {
+// tensor is a tensor of a shape, nil after an error.
+func (w *weights) tensor(name string, dims ...int) *gguf.Tensor {
 	t, err := w.file.Tensor(name)
 	switch {
 	case w.b.Err() != nil:
@@ -26,15 +27,34 @@ func (w *weights) tensor(name string, want gguf.Type, dims ...int) *gguf.Tensor 
 		w.b.Errorf("%w", err)
 	case !slices.Equal(t.Dims, dims):
 		w.b.Errorf("%s: tensor %s is %v, the metadata makes it %v", w.file.Name(), name, t.Dims, dims)
-	case t.Type != want:
-		w.b.Errorf("%s: not yet: tensor %s is %s; this version runs Q4_0 matrices and F32 vectors",
-			w.file.Name(), name, t.Type)
 	}
 	if w.b.Err() != nil {
 		return nil
 	}
 	w.used[name] = true
 	return t
+}
+
+// notYet refuses a tensor of a type that cannot be run, and names the others that the file has.
+func (w *weights) notYet(t *gguf.Tensor) {
+	var runs, also []string
+	for _, f := range ops.Formats {
+		if f.File != "" {
+			runs = append(runs, f.File)
+		}
+	}
+	for _, other := range w.file.Tensors() {
+		name := other.Type.String()
+		if other.Type != t.Type && !slices.Contains(runs, name) && !slices.Contains(also, name) {
+			also = append(also, name)
+		}
+	}
+	has := ""
+	if len(also) > 0 {
+		has = fmt.Sprintf(" (the file has %s too)", strings.Join(also, ", "))
+	}
+	w.b.Errorf("%s: not yet: tensor %s is %s%s; this version runs matrices of %s, and vectors of F32",
+		w.file.Name(), t.Name, t.Type, has, strings.Join(runs, ", "))
 }
 
 // has says whether the file has a tensor.
@@ -51,50 +71,34 @@ func (w *weights) refuseUnknown() {
 	}
 }
 
+// floats is a tensor of F32 [n], nil after an error.
+func (w *weights) floats(name string, n int) *gguf.Tensor {
+	t := w.tensor(name, n)
+	if t != nil && t.Type != gguf.F32 {
+		w.notYet(t)
+		return nil
+	}
+	return t
+}
+
 // vector is an f32 constant [n].
 func (w *weights) vector(name string, n int) engine.ValueID {
-	t := w.tensor(name, gguf.F32, n)
-	return w.b.Constant(name, engine.F32, []int{n}, t.Bytes)
+	t := w.floats(name, n)
+	return w.b.Constant(name, engine.F32, []int{n}, func() ([]byte, error) { return t.Bytes() })
 }
 
-// matrix is a matrix of rows outputs by cols inputs. A block of Q4_0 is 32 weights of one row with one scale,
-// which is q4gsw with groups of 32: nothing is lost.
-func (w *weights) matrix(name string, rows, cols int) ops.Q4Matrix {
-	t := w.tensor(name, gguf.Q4_0, rows, cols)
-	return ops.Q4Matrix{
-		Name: name, Rows: rows, Cols: cols, Group: gguf.Q4_0BlockLen, HalfScales: true,
-		Nibbles: func() ([]byte, error) {
-			blocks, err := t.Bytes()
-			return q4Nibbles(blocks), err
-		},
-		Scales: func() ([]float32, error) {
-			blocks, err := t.Bytes()
-			return q4Scales(blocks), err
-		},
+// matrix is a matrix of rows outputs by cols inputs, in the format of the tensor's type.
+func (w *weights) matrix(name string, rows, cols int) ops.Matrix {
+	t := w.tensor(name, rows, cols)
+	if t == nil {
+		return ops.Matrix{}
 	}
-}
-
-// q4Nibbles are the weights of Q4_0 blocks in the order of the row, the even ones in the low nibbles. A block
-// has weight j beside weight j + 16.
-func q4Nibbles(blocks []byte) []byte {
-	out := make([]byte, 0, len(blocks)/gguf.Q4_0BlockBytes*gguf.Q4_0BlockLen/2)
-	for block := range slices.Chunk(blocks, gguf.Q4_0BlockBytes) {
-		q := block[2:]
-		for j := 0; j < len(q); j += 2 {
-			out = append(out, q[j]&0xf|q[j+1]<<4)
-		}
-		for j := 0; j < len(q); j += 2 {
-			out = append(out, q[j]>>4|q[j+1]&0xf0)
-		}
+	format, ok := ops.FormatOf(t.Type.String())
+	if !ok {
+		w.notYet(t)
 	}
-	return out
-}
-
-// q4Scales are the scales of Q4_0 blocks.
-func q4Scales(blocks []byte) []float32 {
-	out := make([]float32, 0, len(blocks)/gguf.Q4_0BlockBytes)
-	for block := range slices.Chunk(blocks, gguf.Q4_0BlockBytes) {
-		out = append(out, gguf.Float16(binary.LittleEndian.Uint16(block)))
-	}
-	return out
+	return ops.Matrix{Name: name, Rows: rows, Cols: cols, Format: format, Data: func() ([][]byte, error) {
+		blocks, err := t.Bytes()
+		return [][]byte{blocks}, err
+	}}
 }

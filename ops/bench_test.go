@@ -217,18 +217,18 @@ var (
 	}
 )
 
-func q4Product(k, n, m int) func(b *engine.Builder) {
+// linearOf builds a product with weights of noise in a format.
+func linearOf(k, n, m int, f Format) func(b *engine.Builder) {
 	return func(b *engine.Builder) {
-		w := q4Noise("w", n, k, 32)
-		w.HalfScales = true
+		w := noiseMatrix("w", n, k, f)
 		x := b.Input("x", engine.F32, []int{m, k}, []int{m, k})
-		b.Output(LinearQ4GSW(b, "y", x, w, engine.None))
+		b.Output(Linear(b, "y", x, w, engine.None))
 	}
 }
 
-// BenchmarkLinearQ4GSW is 4-bit products at a model's shapes: M = 1 behind barriers and side by side, few
-// rows, and a prefill.
-func BenchmarkLinearQ4GSW(b *testing.B) {
+// BenchmarkLinear is 4-bit products at a model's shapes: M = 1 behind barriers and side by side, few rows,
+// and a prefill.
+func BenchmarkLinear(b *testing.B) {
 	dev := benchDevice(b)
 	for _, s := range slices.Concat(llama1B, llama8B) {
 		for _, m := range []int{1, 4, 16, 64, 512} {
@@ -241,7 +241,7 @@ func BenchmarkLinearQ4GSW(b *testing.B) {
 					if m > 64 && s[1] > 100000 {
 						b.Skip("a prefill needs the logits of one row")
 					}
-					x := newBench(b, dev, q4Product(s[0], s[1], m), apart)
+					x := newBench(b, dev, linearOf(s[0], s[1], m, Q4_0), apart)
 					defer x.release()
 					x.run(b)
 				})
@@ -250,18 +250,22 @@ func BenchmarkLinearQ4GSW(b *testing.B) {
 	}
 }
 
-// BenchmarkLinear is f32 products.
-func BenchmarkLinear(b *testing.B) {
+// BenchmarkLinearFormats is products with weights in each format.
+func BenchmarkLinearFormats(b *testing.B) {
 	dev := benchDevice(b)
-	for _, s := range [][3]int{{4096, 4096, 1}, {4096, 4096, 512}, {4096, 4096, 4096}} {
-		b.Run(fmt.Sprintf("K%d/N%d/M%d", s[0], s[1], s[2]), func(b *testing.B) {
-			x := newBench(b, dev, func(b *engine.Builder) {
-				in := b.Input("x", engine.F32, []int{s[2], s[0]}, []int{s[2], s[0]})
-				b.Output(Linear(b, "y", in, b.Constant("w", engine.F32, []int{s[1], s[0]}, nil), engine.None))
-			}, false)
-			defer x.release()
-			x.run(b)
-		})
+	for _, f := range []Format{F32, F16, Q8_0, Q4_0} {
+		for _, s := range [][3]int{
+			{4096, 4096, 1},
+			{4096, 14336, 1},
+			{4096, 4096, 4},
+			{4096, 4096, 512},
+		} {
+			b.Run(fmt.Sprintf("%s/K%d/N%d/M%d", f.File, s[0], s[1], s[2]), func(b *testing.B) {
+				x := newBench(b, dev, linearOf(s[0], s[1], s[2], f), false)
+				defer x.release()
+				x.run(b)
+			})
+		}
 	}
 }
 
@@ -279,7 +283,7 @@ func BenchmarkLinearTuning(b *testing.B) {
 						how := map[bool]string{false: "chained", true: "apart"}[apart]
 						b.Run(fmt.Sprintf("K%d/N%d/%s/rows%d/lanes%d/%s", s[0], s[1], unpack, rows, lanes,
 							how), func(b *testing.B) {
-							x := newBench(b, dev, q4Product(s[0], s[1], 1), apart)
+							x := newBench(b, dev, linearOf(s[0], s[1], 1, Q4_0), apart)
 							defer x.release()
 							x.run(b)
 						})

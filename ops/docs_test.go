@@ -55,6 +55,9 @@ func writeDoc(t *testing.T) []byte {
 	}
 	for _, info := range Table {
 		fmt.Fprintf(&b, "\n## %s\n", info.Kind)
+		if info.Of != "" {
+			fmt.Fprintf(&b, "\n[%s](#%s) of weights in another format: %s.\n", info.Of, info.Of, info.Format)
+		}
 		for _, name := range info.New {
 			i := slices.IndexFunc(pkg.Funcs, func(f *doc.Func) bool { return f.Name == name })
 			if i < 0 {

@@ -5,62 +5,103 @@ import (
 	"gpuscope/shaders"
 )
 
-// Embedding adds embedding: rows of a table.
+// Embedding adds embedding: rows of a table as floats.
 //
-//	table    [vocabulary, D], any 32-bit type
+//	table    [vocabulary, D], in a format that Formats has: the kind is embedding_NAME, embedding for f32
 //	indices  any dims, i32
 //	y        dims of indices, then D
 //
-// An index outside of the table is brought into it, as EmbeddingQ4GSW does.
-func Embedding(b *engine.Builder, name string, table, indices engine.ValueID) engine.ValueID {
-	if !ready(b, table, indices) {
+// On the device the table is as linear has its weights, so that an output head that is tied to it shares its
+// memory: give both the matrix of one name. A table over the device's limit on a binding is split by rows, a
+// dispatch for each part. An index outside of the table is brought into it: the kernel must not read
+// elsewhere, and the host, which has the indices, is the one to report it. An invocation gives 8 columns.
+func Embedding(b *engine.Builder, name string, table Matrix, indices engine.ValueID) engine.ValueID {
+	if !ready(b, indices) {
 		return engine.None
 	}
-	if dims := b.MaxDims(table); len(dims) != 2 {
-		b.Errorf("%s: table %s is %v, want [vocabulary, width]", name, b.Name(table), dims)
+	if err := table.checkSize(); err != nil {
+		b.Errorf("%s: %w", name, err)
 		return engine.None
 	}
 	if b.DType(indices) != engine.I32 {
 		b.Errorf("%s: indices %s are %s, want i32", name, b.Name(indices), b.DType(indices))
 		return engine.None
 	}
-	o := &embedding{table: table, indices: indices, y: b.Tensor(name, b.DType(table)), vec: vec(b, table, -1)}
-	o.kernel = kernel(b, "embedding", shaders.Constants{"Lanes": threadLanes, "Vec": o.vec})
+	o := &embedding{table: table, indices: indices, parts: table.declare(b)}
+	o.y = b.Tensor(name, engine.F32)
+	o.kernel = kernelAs(b, table.Format.kind("embedding"), "embedding",
+		table.Format.with(shaders.Constants{"Lanes": threadLanes, "Partial": !table.whole()}))
 	b.Add(name, o)
 	return o.y
 }
 
 type embedding struct {
-	table, indices, y engine.ValueID
-	kernel            *engine.Kernel
-	vec               int
+	table      Matrix
+	parts      []part
+	indices, y engine.ValueID
+	kernel     *engine.Kernel
 }
 
 func (o *embedding) Spec() engine.Spec {
-	return engine.Spec{
-		Kind: "embedding", Inputs: []engine.ValueID{o.table, o.indices}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, bind("table", o.table), bind("indices", o.indices),
-			bind("y", o.y))}},
+	s := engine.Spec{
+		Kind: o.table.Format.kind("embedding"), Inputs: []engine.ValueID{o.indices},
+		Outputs: []engine.ValueID{o.y},
 	}
+	if g := o.table.Format.Group; g > 0 {
+		s.Attrs = map[string]any{"group_size": g}
+	}
+	for i := range o.parts {
+		p := &o.parts[i]
+		s.Inputs = append(s.Inputs, p.arrays...)
+		bindings := append(o.table.bindings(p), bind("indices", o.indices), bind("y", o.y))
+		label := partLabel(i, len(o.parts))
+		s.Slots = append(s.Slots, engine.Slot{Label: label, Uses: one(o.kernel, bindings...)})
+	}
+	return s
 }
 
-func (o *embedding) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.table, o.indices) }
+func (o *embedding) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.indices) }
 
 func (o *embedding) Plan(p *engine.Planner) error {
-	indices, width := p.Numel(o.indices), p.Dim(o.table, 1)
-	n := indices * width / o.vec
-	l := p.Dispatch(0, p.Threads(n, threadLanes))
-	l.Params.U32("n", n).U32("width", width/o.vec).U32("vocabulary", p.Dim(o.table, 0))
-	l.Bytes = int64(indices) * int64(4+8*width)
+	indices, vocabulary, width := p.Numel(o.indices), o.table.Rows, o.table.Cols
+	n := indices * divUp(width, 8)
+	for i := range o.parts {
+		part := &o.parts[i]
+		l := p.Dispatch(i, p.Threads(n, threadLanes))
+		l.Params.U32("n", n).U32("width", width).U32("vocabulary", vocabulary).U32("first", part.first).
+			U32("rows", part.rows)
+		// The ids are not known here: each part stands for its share of the table.
+		share := int64(indices) * int64(part.rows) / int64(vocabulary)
+		l.Bytes = 4*int64(indices) + share*(part.bytes/int64(part.rows)+4*int64(width))
+		if o.table.Format.Group > 0 {
+			l.FLOPs = 2 * share * int64(width)
+		}
+	}
 	return setRows(p, o.y, o.indices, width)
 }
 
+// setRows gives an output the dims of the indices and the width of the rows they name.
+func setRows(p *engine.Planner, y, indices engine.ValueID, width int) error {
+	var dims [maxRank]int
+	rank := copy(dims[:], p.Dims(indices))
+	if rank == maxRank {
+		return p.Errorf("indices of rank %d, at most %d", rank, maxRank-1)
+	}
+	dims[rank] = width
+	p.SetDims(y, dims[:rank+1]...)
+	return nil
+}
+
 func (o *embedding) Reference(r *Ref) {
-	table, indices := r.Tensor(o.table), r.Tensor(o.indices)
-	width := last(table.Dims)
-	y := zeros(append(append([]int{}, indices.Dims...), width)...)
-	for i, id := range indices.Data {
-		copy(y.row(i), table.row(min(max(int(id), 0), table.Dims[0]-1)))
+	indices := r.Tensor(o.indices)
+	y := zeros(append(append([]int{}, indices.Dims...), o.table.Cols)...)
+	for _, p := range o.parts {
+		read := o.table.reader(r, &p)
+		for i, id := range indices.Data {
+			if row := min(max(int(id), 0), o.table.Rows-1) - p.first; row >= 0 && row < p.rows {
+				read(row, y.row(i))
+			}
+		}
 	}
 	r.Set(o.y, y)
 }

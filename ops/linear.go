@@ -8,155 +8,141 @@ import (
 	"gpuscope/shaders"
 )
 
-// Linear adds linear: y = x * weight' + bias.
+// Linear adds linear: y = x * w' + bias.
 //
-//	x      [..., K]
-//	weight [N, K], constant
-//	bias   [N], constant, or engine.None
-//	y      dims of x with N for K
+//	x     [..., K]
+//	w     [N, K], in any format that Formats has: the kind is linear_NAME, and linear for f32
+//	bias  [N], constant, or engine.None
+//	y     dims of x with N for K
 //
-// One row of x takes a GEMV (where 8 divides K), more rows tiles of 64 or 128 rows and columns: linear_q4gsw
-// says more of both.
-func Linear(b *engine.Builder, name string, x, weight, bias engine.ValueID) engine.ValueID {
-	if !ready(b, x, weight) {
-		return engine.None
-	}
-	dims := b.MaxDims(weight)
-	if len(dims) != 2 {
-		b.Errorf("%s: weight %s is %v, want [N, K]", name, b.Name(weight), dims)
-		return engine.None
-	}
-	o := &linear{kind: "linear", x: x, bias: bias, k: dims[1], n: dims[0]}
-	o.parts = []linearPart{{rows: o.n, weights: []engine.ValueID{weight}, bytes: 4 * int64(o.n) * int64(o.k)}}
+// Weights over the device's limit on a binding are split by rows, a dispatch for each part.
+//
+// One row of x takes a GEMV: a lane holds its columns of x while it goes through 16 rows of w. Up to 4, and
+// up to 16, rows take kernels of the same kind that load the weights once for 4 and 8 rows of x. More rows
+// take tiles of 64 x 64 results, or of 128 x 128 where there are enough to fill a GPU. Where 8 does not
+// divide K all take tiles.
+func Linear(b *engine.Builder, name string, x engine.ValueID, w Matrix,
+	bias engine.ValueID,
+) engine.ValueID {
+	o := &linear{x: x, w: w, bias: bias, residual: engine.None}
 	return o.add(b, name)
 }
 
 // linear is a matrix product of rows with constant weights, whatever form these have.
 type linear struct {
-	kind    string
-	x, y    engine.ValueID
-	bias    engine.ValueID // or None
-	k, n    int
-	parts   []linearPart
-	q4      *q4Format // of the weights; nil where they are f32
-	shapes  [linearRoutes]linearShape
-	kernels [linearRoutes]*engine.Kernel
-	// tiles128 is the number of rows from which on the large tile is the better one.
-	tiles128 int
+	x, y     engine.ValueID
+	w        Matrix
+	bias     engine.ValueID // or None
+	residual engine.ValueID // of the dims of y, added to it; or None
+	parts    []part
+	routes   routes
+	shapes   []linearShape    // by route
+	kernels  []*engine.Kernel // by route
 }
 
-// linearPart is a range of the rows of the weights that is bound, and dispatched, by itself. There is more
-// than one only where the device's limit on a binding asks for it.
-type linearPart struct {
-	first, rows int
-	weights     []engine.ValueID // bindings between x and bias
-	bytes       int64            // of the weights
+// linearRoute is a row of linearRoutes.
+type linearRoute struct {
+	name string
+	why  reason
+	// upTo is the number of rows of x up to which it is preferred.
+	upTo func(o *linear) int
+	// shape is how its kernel divides the work; the zero shape rules it out.
+	shape func(o *linear, limits *gpu.Limits) linearShape
 }
 
-// The routes of a matrix product, from the fewest rows of x to the most.
-const (
-	linearGEMV = iota
-	linearBatch4
-	linearBatch8
-	linearTile64
-	linearTile128
-	linearRoutes
-)
-
-var linearRouteNames = []string{
-	linearGEMV: "gemv", linearBatch4: "batch4", linearBatch8: "batch8",
-	linearTile64: "tile64", linearTile128: "tile128",
+// linearRoutes are the routes of a matrix product, from the fewest rows of x to the most.
+var linearRoutes = []linearRoute{
+	{"gemv", oneRow, upTo(1), (*linear).gemv},
+	{"batch4", atMost4Rows, upTo(4), batch(4, 16)},
+	{"batch8", atMost16Rows, upTo(16), batch(8, 8)},
+	{"tile64", fewTiles128, func(o *linear) int { return rowsForTile128(o.w.Rows) - 1 }, tiles(64, 8)},
+	{"tile128", fillsWithTiles128, upTo(always), tiles(128, 4)},
 }
+
+func upTo(rows int) func(*linear) int { return func(*linear) int { return rows } }
+
+var linearRouteNames = func() (list []string) {
+	for _, r := range linearRoutes {
+		list = append(list, r.name)
+	}
+	return list
+}()
 
 // add makes the kernels and puts the operator into the graph.
 func (o *linear) add(b *engine.Builder, name string) engine.ValueID {
+	if !ready(b, o.x) {
+		return engine.None
+	}
+	if err := o.w.checkSize(); err != nil {
+		b.Errorf("%s: %w", name, err)
+		return engine.None
+	}
 	if o.bias != engine.None {
-		if d := b.MaxDims(o.bias); len(d) != 1 || d[0] != o.n {
-			b.Errorf("%s: bias %s is %v, want [%d]", name, b.Name(o.bias), d, o.n)
+		if d := b.MaxDims(o.bias); len(d) != 1 || d[0] != o.w.Rows {
+			b.Errorf("%s: bias %s is %v, want [%d]", name, b.Name(o.bias), d, o.w.Rows)
 			return engine.None
 		}
 	}
-	for _, v := range []engine.ValueID{o.x, o.bias} {
+	for _, v := range []engine.ValueID{o.x, o.bias, o.residual} {
 		if v != engine.None && b.DType(v) != engine.F32 {
 			b.Errorf("%s: %s is %s, want f32", name, b.Name(v), b.DType(v))
 			return engine.None
 		}
 	}
-	if o.k < 1 || o.n < 1 {
-		b.Errorf("%s: weights of %d x %d, both must be positive", name, o.n, o.k)
-		return engine.None
-	}
-	o.y = b.Tensor(name, engine.F32)
-	o.tiles128 = rowsForTile128(o.n)
-	for r := range o.shapes {
-		if o.shapes[r] = o.shape(r, b.Limits()); o.shapes[r].lanes > 0 {
+	o.parts = o.w.declare(b)
+	o.plan(b.Limits())
+	o.kernels = make([]*engine.Kernel, len(o.routes))
+	for r := range o.routes {
+		if o.routes[r].upTo > 0 {
 			o.kernels[r] = o.kernel(b, r)
 		}
 	}
+	o.y = b.Tensor(name, engine.F32)
 	b.Add(name, o)
 	return o.y
 }
 
-// has says whether the weights and the device allow a route.
-func (o *linear) has(route int) bool { return o.shapes[route].lanes > 0 }
-
-// route is the way to multiply m rows, and why.
-func (o *linear) route(m int) (int, reason) {
-	switch {
-	case m == 1 && o.has(linearGEMV):
-		return linearGEMV, oneRow
-	case m <= 4 && o.has(linearBatch4):
-		return linearBatch4, atMost4Rows
-	case m <= 16 && o.has(linearBatch8):
-		return linearBatch8, atMost16Rows
-	case m >= o.tiles128 && o.has(linearTile128):
-		return linearTile128, fillsWithTiles128
-	default:
-		return linearTile64, fewTiles128
-	}
-}
-
-// lastRows is, for each route, the largest m that takes it by itself.
-func (o *linear) lastRows(most int) (last [linearRoutes]int) {
-	for _, m := range []int{1, 4, 16, o.tiles128 - 1, most} {
-		if m = min(m, most); m > 0 {
-			r, _ := o.route(m)
-			last[r] = max(last[r], m)
+// plan works out the routes for a device.
+func (o *linear) plan(limits *gpu.Limits) {
+	o.routes, o.shapes = make(routes, len(linearRoutes)), make([]linearShape, len(linearRoutes))
+	for i, r := range linearRoutes {
+		o.shapes[i], o.routes[i] = r.shape(o, limits), route{name: r.name, why: r.why}
+		if o.shapes[i].lanes > 0 {
+			o.routes[i].upTo = r.upTo(o)
 		}
 	}
-	return last
 }
 
 func (o *linear) Spec() engine.Spec {
 	s := engine.Spec{
-		Kind: o.kind, Inputs: []engine.ValueID{o.x}, Outputs: []engine.ValueID{o.y}, Routes: linearRouteNames,
-		Attrs: map[string]any{"in": o.k, "out": o.n},
+		Kind: o.w.Format.kind("linear"), Inputs: []engine.ValueID{o.x}, Outputs: []engine.ValueID{o.y},
+		Routes: linearRouteNames, Attrs: map[string]any{"in": o.w.Cols, "out": o.w.Rows},
 	}
-	if o.q4 != nil {
-		s.Attrs["group_size"] = o.q4.group
+	if g := o.w.Format.Group; g > 0 {
+		s.Attrs["group_size"] = g
 	}
-	for _, p := range o.parts {
-		s.Inputs = append(s.Inputs, p.weights...)
-	}
+	var after []engine.Binding
 	if o.bias != engine.None {
-		s.Inputs = append(s.Inputs, o.bias)
+		after = append(after, bind("bias", o.bias))
+	}
+	if o.residual != engine.None {
+		after = append(after, bind("residual", o.residual))
 	}
 	for i := range o.parts {
-		slot := engine.Slot{Label: partLabel(i, len(o.parts)), Uses: make([]engine.Use, linearRoutes)}
+		p := &o.parts[i]
+		s.Inputs = append(s.Inputs, p.arrays...)
+		slot := engine.Slot{Label: partLabel(i, len(o.parts)), Uses: make([]engine.Use, len(o.kernels))}
+		bindings := slices.Concat([]engine.Binding{bind("x", o.x)}, o.w.bindings(p), after,
+			[]engine.Binding{bind("y", o.y)})
 		for r, k := range o.kernels {
-			if k == nil {
-				continue
+			if k != nil {
+				slot.Uses[r] = engine.Use{Kernel: k, Bind: bindings}
 			}
-			bindings := []engine.Binding{bind("x", o.x)}
-			for j, w := range o.parts[i].weights {
-				bindings = append(bindings, bind([]string{"weights", "scales"}[j], w))
-			}
-			if o.bias != engine.None {
-				bindings = append(bindings, bind("bias", o.bias))
-			}
-			slot.Uses[r] = engine.Use{Kernel: k, Bind: append(bindings, bind("y", o.y))}
 		}
 		s.Slots = append(s.Slots, slot)
+	}
+	for _, a := range after {
+		s.Inputs = append(s.Inputs, a.Value)
 	}
 	return s
 }
@@ -164,10 +150,13 @@ func (o *linear) Spec() engine.Spec {
 // Corners: each route has its largest grid at the most rows that take it.
 func (o *linear) Corners(r *engine.Ranges) []engine.Corner {
 	corners := r.Ends(o.x)
-	for _, m := range o.lastRows(product(r.Max(o.x)) / o.k) {
-		if dims := rowsAtMost(r.Min(o.x), r.Max(o.x), m); dims != nil {
-			corners = append(corners, engine.Corner{{Value: o.x, Dims: dims}})
+	for _, m := range o.routes.most(product(r.Max(o.x)) / o.w.Cols) {
+		dims := rowsAtMost(r.Min(o.x), r.Max(o.x), m)
+		if dims == nil {
+			continue
 		}
+		corner := engine.Corner{{Value: o.x, Dims: dims}}
+		corners = append(corners, corner)
 	}
 	return corners
 }
@@ -206,65 +195,51 @@ func rowsAtMost(lowest, highest []int, m int) []int {
 }
 
 func (o *linear) Plan(p *engine.Planner) error {
-	dims := p.Dims(o.x)
-	if len(dims) == 0 || last(dims) != o.k {
-		return p.Errorf("x is %v, want %d columns for weights of %d x %d", dims, o.k, o.n, o.k)
+	dims, k, n := p.Dims(o.x), o.w.Cols, o.w.Rows
+	if len(dims) == 0 || last(dims) != k {
+		return p.Errorf("x is %v, want %d columns for weights of %d x %d", dims, k, n, k)
 	}
 	var out [maxRank]int
 	rank := copy(out[:], dims)
-	out[rank-1] = o.n
+	out[rank-1] = n
 	p.SetDims(o.y, out[:rank]...)
-	m := p.Numel(o.x) / o.k
-	preferred, why := o.route(m)
-	var allowed uint64
-	for r := range o.kernels {
-		if o.has(r) {
-			allowed |= 1 << r
-		}
-	}
-	r := p.Choose(preferred, why, allowed)
+	m := p.Numel(o.x) / k
+	s := &o.shapes[o.routes.choose(p, m)]
 	for i := range o.parts {
 		part := &o.parts[i]
-		l := p.Dispatch(i, o.grid(p, &o.shapes[r], m, part.rows))
-		l.Params.U32("m", m).U32("n", part.rows).U32("stride", o.n).U32("first", part.first)
-		if o.shapes[r].tile > 0 {
-			l.Params.U32("k", o.k)
+		l := p.Dispatch(i, s.grid(p, m, part.rows, k))
+		l.Params.U32("m", m).U32("n", part.rows).U32("stride", n).U32("first", part.first)
+		if s.tile > 0 {
+			l.Params.U32("k", k)
 		}
-		l.Bytes = part.bytes + 4*(int64(m)*int64(o.k)+int64(m)*int64(part.rows))
+		l.Bytes = part.bytes + 4*(int64(m)*int64(k)+int64(m)*int64(part.rows))
 		if o.bias != engine.None {
 			l.Bytes += 4 * int64(part.rows)
 		}
-		l.FLOPs = 2 * int64(m) * int64(o.k) * int64(part.rows)
+		l.FLOPs = 2 * int64(m) * int64(k) * int64(part.rows)
 	}
 	return nil
 }
 
-func (o *linear) grid(p *engine.Planner, s *linearShape, m, n int) engine.Grid {
+func (s *linearShape) grid(p *engine.Planner, m, n, k int) engine.Grid {
 	if s.tile > 0 {
 		return p.Tiles(n, s.tile, m, s.tile, 1, s.lanes)
 	}
-	return p.Rows(divUp(n, s.rows)*divUp(m, s.batch), s.lanes, o.k/s.chunk())
+	return p.Rows(divUp(n, s.rows)*divUp(m, s.batch), s.lanes, k/s.chunk())
 }
 
 func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
-	s, name := &o.shapes[route], o.kind+"_"+linearRouteNames[route]
-	c := shaders.Constants{"Weights": "f32", "Bias": o.bias != engine.None}
-	if o.q4 != nil {
-		c["Weights"], c["HalfScales"], c["Unpack"] = "q4", o.q4.halfScales, tuned.unpack
-	}
+	s, name := &o.shapes[route], o.w.Format.kind("linear")+"_"+o.routes[route].name
+	c := o.w.Format.with(shaders.Constants{
+		"Bias": o.bias != engine.None, "Residual": o.residual != engine.None,
+	})
 	if s.tile > 0 {
-		c["Tile"], c["Quads"], c["Vec"] = s.tile, s.quads, o.k%4 == 0
-		if o.q4 != nil {
-			c["GroupWords"] = o.q4.group / 8
-		}
+		c["Tile"], c["Quads"], c["Vec"], c["Partial"] = s.tile, s.quads, o.w.Cols%4 == 0, !o.w.whole()
 		return kernelAs(b, name, "linear_tiled", c)
 	}
-	ragged := func(p linearPart) bool { return p.rows%s.rows != 0 }
-	c["Lanes"], c["Rows"], c["Batch"], c["Chunks"], c["Ragged"] = s.lanes, s.rows, s.batch, o.k/s.chunk(),
-		slices.ContainsFunc(o.parts, ragged)
-	if o.q4 != nil {
-		c["Words"], c["GroupChunks"] = s.words, o.q4.group/s.chunk()
-	}
+	ragged := func(p part) bool { return p.rows%s.rows != 0 }
+	c["Lanes"], c["Rows"], c["Batch"], c["Eights"] = s.lanes, s.rows, s.batch, s.eights
+	c["Chunks"], c["Ragged"] = o.w.Cols/s.chunk(), slices.ContainsFunc(o.parts, ragged)
 	return kernelAs(b, name, "linear_gemv", c)
 }
 
@@ -272,13 +247,13 @@ func (o *linear) Reference(r *Ref) {
 	x := r.Tensor(o.x)
 	m, k := x.rows()
 	dims := append([]int{}, x.Dims...)
-	dims[len(dims)-1] = o.n
+	dims[len(dims)-1] = o.w.Rows
 	y := zeros(dims...)
 	row := make([]float64, k)
 	for _, p := range o.parts {
-		weightRow := o.rowReader(r, &p)
+		read := o.w.reader(r, &p)
 		for j := range p.rows {
-			weightRow(j, row)
+			read(j, row)
 			for i := range m {
 				var sum float64
 				for c, v := range x.row(i) {
@@ -296,16 +271,12 @@ func (o *linear) Reference(r *Ref) {
 			}
 		}
 	}
-	r.Set(o.y, y)
-}
-
-// rowReader gives the rows of a part as the kernels' layout has them.
-func (o *linear) rowReader(r *Ref, p *linearPart) func(j int, row []float64) {
-	if o.q4 != nil {
-		return o.q4.rowReader(r.Bytes(p.weights[0]), r.Tensor(p.weights[1]), o.k)
+	if o.residual != engine.None {
+		for i, v := range r.Tensor(o.residual).Data {
+			y.Data[i] += v
+		}
 	}
-	w := r.Tensor(p.weights[0])
-	return func(j int, row []float64) { copy(row, w.row(j)) }
+	r.Set(o.y, y)
 }
 
 // linearShape is how a kernel divides the work: the tuned numbers, chosen in one place from the sizes of the
@@ -315,19 +286,20 @@ type linearShape struct {
 	// Of a tiled kernel: rows and columns of a tile of results, and vectors of 4 columns of x that are in
 	// workgroup memory at a time.
 	tile, quads int
-	// Of a GEMV: rows of the weights and of x that a workgroup takes, and words of 8 columns that a lane
+	// Of a GEMV: rows of the weights and of x that a workgroup takes, and how many times 8 columns a lane
 	// takes at a time.
-	rows, batch, words int
+	rows, batch, eights int
 }
 
 // chunk is how many columns a lane of a GEMV takes at a time.
-func (s *linearShape) chunk() int { return 8 * max(1, s.words) }
+func (s *linearShape) chunk() int { return 8 * s.eights }
 
 // linearTuning are the numbers that measurements settle; the rest follows from sizes and limits.
 // BenchmarkLinearTuning tries others.
 type linearTuning struct {
-	// unpack is how a GEMV turns 4-bit weights into floats (shaders/include/q4.wgsl): "integer" has no error;
-	// "mantissa" is faster, and was within 1e-5 of a result of order 1; "half" is faster still, within 5e-5.
+	// unpack is how 4-bit weights are turned into floats (shaders/include/format/q4.wgsl): "integer" has no
+	// error; "mantissa" is faster, and was within 1e-5 of a result of order 1; "half" is faster still,
+	// within 5e-5.
 	unpack string
 	// rows of the weights that a workgroup of a GEMV takes where there are enough of them to fill the device,
 	// and the lanes of it at most.
@@ -345,32 +317,39 @@ func rowsForTile128(n int) int {
 	return max(65, (rows-1)*128+1)
 }
 
-func (o *linear) shape(route int, limits *gpu.Limits) linearShape {
-	memory, lanes := int(limits.MaxWorkgroupStorage), int(min(limits.MaxInvocations, limits.MaxWorkgroupX))
-	switch route {
-	case linearTile64:
-		return linearShape{tile: 64, quads: 8, lanes: 256}
-	case linearTile128:
-		return linearShape{tile: 128, quads: 4, lanes: 256}
+// tiles is the shape of kernels by tiles.
+func tiles(tile, quads int) func(*linear, *gpu.Limits) linearShape {
+	return func(*linear, *gpu.Limits) linearShape {
+		return linearShape{tile: tile, quads: quads, lanes: 256}
 	}
-	if o.k%8 != 0 {
-		return linearShape{} // its GEMV would load columns one by one
+}
+
+// batch is the shape of a GEMV for a few rows of x. Where 8 does not divide the columns it would load them
+// one by one.
+func batch(batch, rows int) func(*linear, *gpu.Limits) linearShape {
+	return func(o *linear, _ *gpu.Limits) linearShape {
+		if !o.w.whole() {
+			return linearShape{}
+		}
+		return linearShape{rows: rows, batch: batch, eights: 1, lanes: 64}
 	}
-	switch route {
-	case linearBatch4:
-		return linearShape{rows: 16, batch: 4, words: 1, lanes: 64}
-	case linearBatch8:
-		return linearShape{rows: 8, batch: 8, words: 1, lanes: 64}
+}
+
+// gemv is the shape of a GEMV for one row of x.
+func (o *linear) gemv(limits *gpu.Limits) linearShape {
+	if !o.w.whole() {
+		return linearShape{}
 	}
-	s := linearShape{rows: tuned.rows, batch: 1, words: 1}
-	for s.rows > 4 && o.n/s.rows < tuned.fill {
+	s := linearShape{rows: tuned.rows, batch: 1, eights: 1}
+	for s.rows > 4 && o.w.Rows/s.rows < tuned.fill {
 		s.rows /= 2
 	}
-	if o.q4 != nil && o.k%32 == 0 && o.q4.group%32 == 0 && o.k/32 >= s.rows {
-		s.words = 4
+	if e := o.w.Format.eights; o.w.Cols%(8*e) == 0 && o.w.Cols/(8*e) >= s.rows {
+		s.eights = e
 	}
 	// As few steps over the columns as workgroup memory allows, and no more lanes than these take.
-	chunks, most := o.k/s.chunk(), min(lanes, memory/(4*s.rows), tuned.lanes)
+	lanes := int(min(limits.MaxInvocations, limits.MaxWorkgroupX))
+	chunks, most := o.w.Cols/s.chunk(), min(lanes, int(limits.MaxWorkgroupStorage)/(4*s.rows), tuned.lanes)
 	steps := divUp(chunks, most)
 	s.lanes = divUp(divUp(chunks, steps), s.rows) * s.rows
 	if s.lanes > most {

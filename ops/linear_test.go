@@ -2,43 +2,19 @@ package ops
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/x448/float16"
 	"pgregory.net/rapid"
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 )
 
-// q4Noise is a matrix of random nibbles, with scales that make results of order 1.
-func q4Noise(name string, rows, cols, group int) Q4Matrix {
-	return Q4Matrix{
-		Name: name, Rows: rows, Cols: cols, Group: group,
-		Nibbles: func() ([]byte, error) {
-			data := make([]byte, rows*cols/2)
-			for i := range data {
-				data[i] = byte((noise(name, i) + 2) * 64)
-			}
-			return data, nil
-		},
-		Scales: func() ([]float32, error) {
-			list := make([]float32, rows*cols/group)
-			for i := range list {
-				list[i] = float16.Fromfloat32(float32((noise(name+".scale", i) +
-					2.5) / 10 / math.Sqrt(float64(cols)))).Float32()
-			}
-			return list, nil
-		},
-	}
-}
-
 // linearCase is a matrix product in a graph.
 type linearCase struct {
-	kind        string // "linear", "linear_q4gsw", "linear_qcs4w"
+	kind        string
 	k, n, group int
 	half, bias  bool
 	live        []int // numbers of rows, the largest first
@@ -60,34 +36,25 @@ func (c linearCase) String() string {
 	return s + " " + c.route
 }
 
+// format is the format of weights that a kind takes.
+func (c linearCase) format() Format {
+	switch _, name, _ := strings.Cut(c.kind, "_"); name {
+	case "q4gsw":
+		return Q4GSW(c.group, Q4Options{HalfScales: c.half})
+	case "qcs4w":
+		return QCS4W(c.group, Q4Options{HighNibbles: true})
+	default:
+		return Formats[slices.IndexFunc(Formats, func(f Format) bool { return f.Name == name })]
+	}
+}
+
 func (c linearCase) build(b *engine.Builder) {
 	x := b.Input("x", engine.F32, []int{1, 1, c.k}, []int{1, c.live[0], c.k})
 	bias := engine.None
 	if c.bias {
 		bias = constant(b, "bias", c.n)
 	}
-	w := q4Noise("w", c.n, c.k, c.group)
-	w.HalfScales = c.half
-	switch c.kind {
-	case "linear":
-		b.Output(Linear(b, "y", x, scaled(b, "w", 1/math.Sqrt(float64(c.k)), c.n, c.k), bias))
-	case "linear_q4gsw":
-		b.Output(LinearQ4GSW(b, "y", x, w, bias))
-	case "linear_qcs4w":
-		w.HighNibbles = true
-		b.Output(LinearQCS4W(b, "y", x, w))
-	}
-}
-
-// scaled is a constant of noise times a factor.
-func scaled(b *engine.Builder, name string, by float64, dims ...int) engine.ValueID {
-	return b.Constant(name, engine.F32, dims, func() ([]byte, error) {
-		list := make([]float32, product(dims))
-		for i := range list {
-			list[i] = float32(noise(name, i) * by)
-		}
-		return float32Bytes(list), nil
-	})
+	b.Output(Linear(b, "y", x, noiseMatrix("w", c.n, c.k, c.format()), bias))
 }
 
 func (c linearCase) trial() *trial {
@@ -102,17 +69,18 @@ func (c linearCase) trial() *trial {
 }
 
 func sampleLinear(t *rapid.T, kind string) *trial {
-	c := linearCase{kind: kind, n: draw(t, "n", 1, 300), bias: kind != "linear_qcs4w" &&
-		rapid.Bool().Draw(t, "bias")}
-	if kind == "linear" {
-		c.k = draw(t, "k", 1, 300)
-	} else {
-		c.group = 8 * rapid.SampledFrom([]int{1, 2, 3, 4, 4, 4, 8, 16}).Draw(t, "group of words")
+	c := linearCase{kind: kind, n: draw(t, "n", 1, 300), bias: rapid.Bool().Draw(t, "bias")}
+	switch kind {
+	case "linear_q4gsw", "linear_qcs4w":
+		c.group = 8 * rapid.SampledFrom([]int{1, 2, 3, 4, 4, 4, 8, 16}).Draw(t, "group of eights")
 		c.k = c.group * draw(t, "groups", 1, 600/c.group)
 		c.half = rapid.Bool().Draw(t, "half scales")
-	}
-	if kind == "linear_qcs4w" {
-		c.group = c.k
+		if kind == "linear_qcs4w" {
+			c.group = c.k
+		}
+	default:
+		block := c.format().Pieces[0].Cols
+		c.k = block * draw(t, "blocks", 1, max(300/block, 6))
 	}
 	most := draw(t, "rows", 1, 140)
 	c.live = []int{most}
@@ -144,11 +112,19 @@ func TestLinear(t *testing.T) {
 		{kind: "linear_qcs4w", k: 136, n: 70, group: 136, live: []int{70, 16, 4, 1}},
 		{kind: "linear_q4gsw", k: 64, n: 16400, group: 32, half: true, live: []int{129, 64, 1}},
 		{kind: "linear", k: 36, n: 16390, live: []int{129}},
+		{kind: "linear_f16", k: 1152, n: 70, bias: true, live: []int{130, 64, 16, 4, 1}},
+		{kind: "linear_f16", k: 8, n: 5, live: []int{67, 9, 3, 1}},
+		{kind: "linear_q8_0", k: 1152, n: 70, bias: true, live: []int{130, 64, 16, 4, 1}},
+		{kind: "linear_q8_0", k: 32, n: 2051, live: []int{67, 9, 3, 1}},
+		{kind: "linear_q8_0", k: 64, n: 16400, live: []int{129, 64, 1}},
 		// A table over the limit of a binding, in three parts.
 		{
 			kind: "linear_q4gsw", k: 256, n: 700, group: 32, bias: true, live: []int{12, 3, 1},
 			maxBinding: 256 / 2 * 300,
 		},
+		{kind: "linear_q8_0", k: 256, n: 700, bias: true, live: []int{20, 12, 3, 1}, maxBinding: 256 * 300},
+		{kind: "linear_f16", k: 256, n: 700, live: []int{50, 12, 3, 1}, maxBinding: 2 * 256 * 300},
+		{kind: "linear", k: 257, n: 700, live: []int{70, 12, 1}, maxBinding: 4 * 257 * 300},
 	} {
 		trials = append(trials, c.trial())
 	}
@@ -182,12 +158,14 @@ func TestLinearLarge(t *testing.T) {
 // Routes that are asked for do every live shape.
 func TestLinearRoutesAsked(t *testing.T) {
 	var trials []*trial
-	for _, route := range []string{"gemv", "batch4", "batch8", "tile64"} {
-		c := linearCase{
-			kind: "linear_q4gsw", k: 160, n: 75, group: 32, live: []int{67, 16, 3, 1},
-			route: route,
+	for _, route := range linearRouteNames[:4] {
+		for _, kind := range []string{"linear_q4gsw", "linear_q8_0", "linear_f16", "linear"} {
+			c := linearCase{kind: kind, k: 160, n: 75, live: []int{67, 16, 3, 1}, route: route}
+			if kind == "linear_q4gsw" {
+				c.group = 32
+			}
+			trials = append(trials, c.trial())
 		}
-		trials = append(trials, c.trial())
 	}
 	hold(t,
 		append(trials,
@@ -211,13 +189,11 @@ func TestLinearChoosesItsRouteByLiveRows(t *testing.T) {
 		{2048, 8192, 512, "tile128", fillsWithTiles128},
 		{2048, 128256, 65, "tile128", fillsWithTiles128},
 	} {
-		o := linear{k: c.k, n: c.n, tiles128: rowsForTile128(c.n)}
-		for r := range o.shapes {
-			o.shapes[r].lanes = 1
-		}
-		if r, why := o.route(c.m); linearRouteNames[r] != c.want || why != c.why {
-			t.Errorf("K %d, N %d, M %d: route %s (%s), want %s", c.k, c.n, c.m, linearRouteNames[r], why,
-				c.want)
+		limits := gpu.DefaultLimits()
+		o := linear{w: Matrix{Rows: c.n, Cols: c.k, Format: Q4_0}}
+		o.plan(&limits)
+		if r := o.routes[o.routes.preferred(c.m)]; r.name != c.want || r.why != c.why {
+			t.Errorf("K %d, N %d, M %d: route %s (%s), want %s", c.k, c.n, c.m, r.name, r.why, c.want)
 		}
 	}
 }
@@ -263,6 +239,16 @@ func TestLinearRefuses(t *testing.T) {
 			linearCase{kind: "linear_qcs4w", k: 64, n: 8, group: 32, live: []int{1}},
 			"want one scale to a row of 64",
 		},
+		{
+			"columns that make no whole groups",
+			linearCase{kind: "linear_q8_0", k: 40, n: 8, live: []int{1}},
+			"w: 40 columns do not divide into groups of 32",
+		},
+		{
+			"columns that make no whole blocks",
+			linearCase{kind: "linear_f16", k: 36, n: 8, live: []int{1}},
+			"w: 36 columns do not divide into blocks of 8",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := engine.NewBuilder(gpu.DefaultLimits())
@@ -273,7 +259,7 @@ func TestLinearRefuses(t *testing.T) {
 		})
 	}
 	b := engine.NewBuilder(gpu.DefaultLimits())
-	LinearQ4GSW(b, "y", b.Input("x", engine.F32, []int{1, 32}, []int{4, 32}), q4Noise("w", 8, 64, 32),
+	Linear(b, "y", b.Input("x", engine.F32, []int{1, 32}, []int{4, 32}), q4Noise("w", 8, 64, 32),
 		engine.None)
 	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "want 64 columns for weights of 8 x 64") {
 		t.Errorf("x of the wrong width: %v", err)

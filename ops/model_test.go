@@ -19,17 +19,17 @@ func smallLlama(b *engine.Builder) {
 	pos := Sym(b.SymInt("pos", 0, context-1, 0))
 	n := Sym(SymSize(b, "n", ids, 1))
 	table := q4Noise("embedding", vocabulary, dim, 32)
-	matrix := func(name string, rows, cols int) Q4Matrix { return q4Noise(name, rows, cols, 32) }
-	x := EmbeddingQ4GSW(b, "embed", table, ids)
+	matrix := func(name string, rows, cols int) Matrix { return q4Noise(name, rows, cols, 32) }
+	x := Embedding(b, "embed", table, ids)
 	cos := Slice(b, "cos", constant(b, "all_cos", context, headDim/2), 0, pos, n)
 	sin := Slice(b, "sin", constant(b, "all_sin", context, headDim/2), 0, pos, n)
 	for i := range 2 {
 		b.Scope(fmt.Sprintf("layers.%d.", i), i, "attention")
 		w := func(name string) string { return fmt.Sprintf("layers.%d.%s", i, name) }
 		y := RMSNorm(b, "norm1", x, constant(b, w("norm1.w"), dim), 1e-5)
-		q := LinearQ4GSW(b, "q", y, matrix(w("q.w"), heads*headDim, dim), engine.None)
-		k := LinearQ4GSW(b, "k", y, matrix(w("k.w"), kvHeads*headDim, dim), engine.None)
-		v := LinearQ4GSW(b, "v", y, matrix(w("v.w"), kvHeads*headDim, dim), engine.None)
+		q := Linear(b, "q", y, matrix(w("q.w"), heads*headDim, dim), engine.None)
+		k := Linear(b, "k", y, matrix(w("k.w"), kvHeads*headDim, dim), engine.None)
+		v := Linear(b, "v", y, matrix(w("v.w"), kvHeads*headDim, dim), engine.None)
 		q = View(b, "q.heads", q, Fixed(1), Rest, Fixed(heads), Fixed(headDim))
 		k = View(b, "k.heads", k, Fixed(1), Rest, Fixed(kvHeads), Fixed(headDim))
 		v = View(b, "v.heads", v, Fixed(1), Rest, Fixed(kvHeads), Fixed(headDim))
@@ -38,18 +38,18 @@ func smallLlama(b *engine.Builder) {
 		cacheV := b.State(w("cache_v"), engine.F32, []int{1, context, kvHeads, headDim})
 		y = SDPA(b, "sdpa", q, k, v, cacheK, cacheV, pos, 0)
 		y = View(b, "sdpa.flat", y, Fixed(1), Rest, Fixed(heads*headDim))
-		x = Add(b, "add1", x, LinearQ4GSW(b, "o", y, matrix(w("o.w"), dim, heads*headDim), engine.None), 1)
+		x = Add(b, "add1", x, Linear(b, "o", y, matrix(w("o.w"), dim, heads*headDim), engine.None), 1)
 		b.Scope(fmt.Sprintf("layers.%d.", i), i, "mlp")
 		y = RMSNorm(b, "norm2", x, constant(b, w("norm2.w"), dim), 1e-5)
-		gate := LinearQ4GSW(b, "gate", y, matrix(w("gate.w"), hidden, dim), engine.None)
-		up := LinearQ4GSW(b, "up", y, matrix(w("up.w"), hidden, dim), engine.None)
-		y = LinearQ4GSW(b, "down", SiLUMul(b, "silu_mul", gate, up), matrix(w("down.w"), dim, hidden),
+		gate := Linear(b, "gate", y, matrix(w("gate.w"), hidden, dim), engine.None)
+		up := Linear(b, "up", y, matrix(w("up.w"), hidden, dim), engine.None)
+		y = Linear(b, "down", SiLUMul(b, "silu_mul", gate, up), matrix(w("down.w"), dim, hidden),
 			engine.None)
 		x = Add(b, "add2", x, y, 1)
 	}
 	b.Scope("", -1, "")
 	x = RMSNorm(b, "norm", Select(b, "last", x, 1, -1), constant(b, "norm.w", dim), 1e-5)
-	logits := LinearQ4GSW(b, "head", x, table, engine.None)
+	logits := Linear(b, "head", x, table, engine.None)
 	b.Output(logits)
 	b.Output(Argmax(b, "token", logits, false))
 }

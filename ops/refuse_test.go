@@ -77,15 +77,18 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 		},
 		{"cat of nothing", func(b *engine.Builder) { Cat(b, "layer3.it", 0) }, "cat of nothing"},
 		{"embedding of a cube", func(b *engine.Builder) {
-			Embedding(b, "layer3.it", in(b, "t", 2, 2, 2), b.Input("ids", engine.I32, []int{1}, []int{1}))
-		}, "table t is [2 2 2], want [vocabulary, width]"},
+			ids := b.Input("ids", engine.I32, []int{1}, []int{1})
+			Embedding(b, "layer3.it", Dense(b, in(b, "t", 2, 2, 2)), ids)
+		}, "matrix t is [2 2 2], want [rows, columns]"},
 		{
 			"embedding by floats",
-			func(b *engine.Builder) { Embedding(b, "layer3.it", in(b, "t", 2, 2), in(b, "ids", 1)) },
+			func(b *engine.Builder) {
+				Embedding(b, "layer3.it", Dense(b, in(b, "t", 2, 2)), in(b, "ids", 1))
+			},
 			"indices ids are f32, want i32",
 		},
 		{"embedding_q4gsw in groups that do not divide", func(b *engine.Builder) {
-			EmbeddingQ4GSW(b, "layer3.it", q4Noise("t", 2, 40, 16),
+			Embedding(b, "layer3.it", q4Noise("t", 2, 40, 16),
 				b.Input("ids", engine.I32, []int{1}, []int{1}))
 		}, "40 columns do not divide into groups of 16"},
 		{

@@ -20,13 +20,10 @@ var samples = map[string]func(t *rapid.T) *trial{
 	"argmax":                       sampleArgmax,
 	"cat":                          sampleCat,
 	"div":                          func(t *rapid.T) *trial { return sampleBinary(t, "div") },
-	"embedding":                    sampleEmbedding,
-	"embedding_q4gsw":              sampleEmbeddingQ4GSW,
+	"embedding":                    func(t *rapid.T) *trial { return sampleEmbedding(t, "embedding") },
 	"gelu":                         func(t *rapid.T) *trial { return sampleUnary(t, "gelu") },
 	"layer_norm":                   sampleLayerNorm,
 	"linear":                       func(t *rapid.T) *trial { return sampleLinear(t, "linear") },
-	"linear_q4gsw":                 func(t *rapid.T) *trial { return sampleLinear(t, "linear_q4gsw") },
-	"linear_qcs4w":                 func(t *rapid.T) *trial { return sampleLinear(t, "linear_qcs4w") },
 	"mean":                         func(t *rapid.T) *trial { return sampleSum(t, "mean") },
 	"mul":                          func(t *rapid.T) *trial { return sampleBinary(t, "mul") },
 	"permute":                      samplePermute,
@@ -71,6 +68,17 @@ func drawSteps(t *rapid.T, one func(i int) step) []step {
 		list = append(list, one(i))
 	}
 	return list
+}
+
+func init() {
+	for _, info := range Table {
+		switch info.Of {
+		case "embedding":
+			samples[info.Kind] = func(t *rapid.T) *trial { return sampleEmbedding(t, info.Kind) }
+		case "linear":
+			samples[info.Kind] = func(t *rapid.T) *trial { return sampleLinear(t, info.Kind) }
+		}
+	}
 }
 
 func TestEveryOperatorHasASample(t *testing.T) {

@@ -1,15 +1,19 @@
 package ops
 
+import "slices"
+
 // Info is a row of Table.
 type Info struct {
 	Kind string   // upstream's name: engine.Spec.Kind
 	New  []string // its constructors; their doc comments are the operator's
+	// Of is the kind of which this is the one for weights in a Format, which has no constructor of its own.
+	Of, Format string
 	// Routes are the ways of doing the work, where the live shape chooses between several.
 	Routes []string
 }
 
 // Table lists every operator on tensors, then those on SymInts.
-var Table = []Info{
+var Table = slices.Concat([]Info{
 	{Kind: "add", New: []string{"Add"}, Routes: binaryRoutes},
 	{Kind: "apply_rotary_emb", New: []string{"ApplyRotaryEmb"}},
 	{Kind: "apply_rotary_emb_hf", New: []string{"ApplyRotaryEmbHF"}},
@@ -17,13 +21,10 @@ var Table = []Info{
 	{Kind: "argmax", New: []string{"Argmax", "ArgmaxValue"}},
 	{Kind: "cat", New: []string{"Cat"}},
 	{Kind: "div", New: []string{"Div"}, Routes: binaryRoutes},
-	{Kind: "embedding", New: []string{"Embedding"}},
-	{Kind: "embedding_q4gsw", New: []string{"EmbeddingQ4GSW"}},
+}, formatKinds(Info{Kind: "embedding", New: []string{"Embedding"}}), []Info{
 	{Kind: "gelu", New: []string{"GELU"}},
 	{Kind: "layer_norm", New: []string{"LayerNorm"}},
-	{Kind: "linear", New: []string{"Linear"}, Routes: linearRouteNames},
-	{Kind: "linear_q4gsw", New: []string{"LinearQ4GSW"}, Routes: linearRouteNames},
-	{Kind: "linear_qcs4w", New: []string{"LinearQCS4W"}, Routes: linearRouteNames},
+}, formatKinds(Info{Kind: "linear", New: []string{"Linear"}, Routes: linearRouteNames}), []Info{
 	{Kind: "mean", New: []string{"Mean"}},
 	{Kind: "mul", New: []string{"Mul"}, Routes: binaryRoutes},
 	{Kind: "permute", New: []string{"Permute"}},
@@ -47,4 +48,4 @@ var Table = []Info{
 	{Kind: "sym_size", New: []string{"SymSize"}},
 	{Kind: "sym_sub", New: []string{"SymSub"}},
 	{Kind: "select_as_symint", New: []string{"SelectAsSymInt"}},
-}
+})

@@ -3,13 +3,15 @@
 // A template is one file NAME.wgsl. Expand fills in its named constants (text/template, so {{.Lanes}}, {{if}}
 // and {{range}}) and reads the kernel's description back from the text that came out: the expanded WGSL is
 // the only place where workgroup size, bindings and params are written down. The files in include define
-// parts that templates share: {{template "flat_group" .}} takes one in.
+// parts that templates share: {{template "flat_group" .}} takes one in; (set . "Of" "scale") for the dot
+// gives it constants of its own. The constant Format adds the file of that name in include/format, which
+// says how the weights of a matrix are read (include/format.wgsl has what it must define).
 //
 // A template follows these rules, and Expand refuses what does not:
 //
 //   - the entry point is main, in group 0;
-//   - bindings are numbered from 0 without gaps: storage buffers first, and last the params, if any,
-//     as var<uniform> of a struct whose fields are all u32, i32 or f32, 64 at most;
+//   - bindings are numbered from 0 without gaps ({{binding}} is the next one): storage buffers first, and
+//     last the params, if any, as var<uniform> of a struct whose fields are all u32, i32 or f32, 64 at most;
 //   - array lengths in workgroup memory are integer literals, module constants, or products of these;
 //   - every constant that is given is used, and every one that is used is given.
 //
@@ -32,7 +34,7 @@ import (
 	"text/template/parse"
 )
 
-//go:embed *.wgsl include/*.wgsl
+//go:embed *.wgsl include/*.wgsl include/format/*.wgsl
 var files embed.FS
 
 // Constants are the values that specialise a template: int, bool, string or float64, by name.
@@ -107,6 +109,23 @@ func expand(name string, c Constants) (Kernel, error) {
 	if err != nil {
 		return Kernel{}, err
 	}
+	bindings := 0
+	t.Funcs(template.FuncMap{
+		"binding": func() string {
+			bindings++
+			return fmt.Sprintf("@group(0) @binding(%d)", bindings-1)
+		},
+		"defined": func(part string) bool { return t.Lookup(part) != nil },
+	})
+	if format, ok := c["Format"].(string); ok {
+		text, err := files.ReadFile("include/format/" + format + ".wgsl")
+		if err != nil {
+			return Kernel{}, fmt.Errorf("format %s: there is no such file in include/format", format)
+		}
+		if _, err := t.New("format/" + format + ".wgsl").Parse(string(text)); err != nil {
+			return Kernel{}, err
+		}
+	}
 	if t, err = t.New(name).Parse(text); err != nil {
 		return Kernel{}, err
 	}
@@ -143,6 +162,10 @@ var includes = sync.OnceValues(func() (*template.Template, error) {
 			}
 			return a / b, nil
 		},
+		"set": set,
+		// Each expansion has these two of its own.
+		"binding": func() string { return "" },
+		"defined": func(string) bool { return false },
 	})
 	list, err := fs.Glob(files, "include/*.wgsl")
 	if err != nil {
@@ -153,12 +176,29 @@ var includes = sync.OnceValues(func() (*template.Template, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := root.New(strings.TrimSuffix(path.Base(file), ".wgsl")).Parse(string(text)); err != nil {
+		if _, err := root.New(path.Base(file)).Parse(string(text)); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
 	return root, nil
 })
+
+// set is a copy of the constants with more of them, given by name and value in turns: what a part is taken in
+// with.
+func set(c map[string]any, more ...any) (map[string]any, error) {
+	c = maps.Clone(c)
+	if len(more)%2 != 0 {
+		return nil, fmt.Errorf("set: %d arguments, want names and values in turns", len(more))
+	}
+	for i := 0; i < len(more); i += 2 {
+		name, ok := more[i].(string)
+		if !ok {
+			return nil, fmt.Errorf("set: %v is no name", more[i])
+		}
+		c[name] = more[i+1]
+	}
+	return c, nil
+}
 
 // unused says which constant no part of the template mentions: it would make two kernels of one text.
 func unused(t *template.Template, c Constants) error {
@@ -167,6 +207,9 @@ func unused(t *template.Template, c Constants) error {
 	take := func(name string) {
 		if sub := t.Lookup(name); sub != nil && sub.Tree != nil && !seen[name] {
 			seen[name] = true
+			if name == "format_functions" {
+				used["Format"] = true
+			}
 			walk(sub.Tree.Root)
 		}
 	}

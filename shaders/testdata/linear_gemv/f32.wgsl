@@ -1,4 +1,4 @@
-// linear_gemv with Batch 1, Bias, Chunks 80, Lanes 64, Rows 4, Weights f32: workgroup [64 1 1], 1024 bytes of workgroup memory
+// linear_gemv with Batch 1, Bias, Chunks 80, Eights 1, Format f32, Lanes 64, Rows 4: workgroup [64 1 1], 1024 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: bias
@@ -19,7 +19,7 @@ struct Params {
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read> weights: array<vec4<f32>>; // [n, 160]
+@group(0) @binding(1) var<storage, read> weights: array<vec4<f32>>; // [n, columns]
 @group(0) @binding(2) var<storage, read> bias: array<f32>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
 @group(0) @binding(4) var<uniform> params: Params;
@@ -29,6 +29,22 @@ fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return wid.x + wid.y * groups.x;
 }
 
+// Eight weights of a row.
+struct Eight {
+  low: vec4<f32>, // columns 0 to 3
+  high: vec4<f32>,
+}
+
+alias Bits = Eight;
+
+fn load(row: u32, eight: u32) -> Bits {
+  let at = row * (640u / 4u) + 2u * eight;
+  return Eight(weights[at], weights[at + 1u]);
+}
+
+fn floats(b: Bits) -> Eight {
+  return b;
+}
 var<workgroup> partial: array<f32, 256>;
 
 // Where a lane's share of a sum lies: lanes that write the same sum, or read neighbouring ones, meet in no
@@ -48,9 +64,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // Workgroups that read the same weights are neighbours.
   let batches = (params.m + 0u) / 1u;
   let id = flat_group(wid, groups);
-  let row0 = id / batches * 4u;
+  let first_row = id / batches * 4u;
   let batch0 = id % batches * 1u;
-  if (row0 >= params.n) {
+  if (first_row >= params.n) {
     return; // a grid that is larger than the live shape needs
   }
   let x_row0 = min(batch0 + 0u, params.m - 1u) * 160u;
@@ -58,25 +74,35 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   var sum0_1 = 0.0;
   var sum0_2 = 0.0;
   var sum0_3 = 0.0;
-  let w_row0 = (row0 + 0u) * 160u;
-  let w_row1 = (row0 + 1u) * 160u;
-  let w_row2 = (row0 + 2u) * 160u;
-  let w_row3 = (row0 + 3u) * 160u;
+  let row0 = first_row + 0u;
+  let row1 = first_row + 1u;
+  let row2 = first_row + 2u;
+  let row3 = first_row + 3u;
   for (var chunk = lane; chunk < 80u; chunk += 64u) {
-    let u0 = x[x_row0 + 2u * chunk];
-    let v0 = x[x_row0 + 2u * chunk + 1u];
-    let w0 = weights[w_row0 + 2u * chunk];
-    let z0 = weights[w_row0 + 2u * chunk + 1u];
-    let w1 = weights[w_row1 + 2u * chunk];
-    let z1 = weights[w_row1 + 2u * chunk + 1u];
-    let w2 = weights[w_row2 + 2u * chunk];
-    let z2 = weights[w_row2 + 2u * chunk + 1u];
-    let w3 = weights[w_row3 + 2u * chunk];
-    let z3 = weights[w_row3 + 2u * chunk + 1u];
-    sum0_0 += total(fma(v0, z0, u0 * w0));
-    sum0_1 += total(fma(v0, z1, u0 * w1));
-    sum0_2 += total(fma(v0, z2, u0 * w2));
-    sum0_3 += total(fma(v0, z3, u0 * w3));
+    let x0_0 = x[x_row0 + chunk * 2u + 0u];
+    let x0_1 = x[x_row0 + chunk * 2u + 1u];
+    {
+      let w0_0 = load(row0, chunk * 1u + 0u);
+      let w1_0 = load(row1, chunk * 1u + 0u);
+      let w2_0 = load(row2, chunk * 1u + 0u);
+      let w3_0 = load(row3, chunk * 1u + 0u);
+      let f0_0 = floats(w0_0);
+      var t0_0 = x0_0 * f0_0.low;
+      t0_0 = fma(x0_1, f0_0.high, t0_0);
+      sum0_0 += total(t0_0);
+      let f1_0 = floats(w1_0);
+      var t0_1 = x0_0 * f1_0.low;
+      t0_1 = fma(x0_1, f1_0.high, t0_1);
+      sum0_1 += total(t0_1);
+      let f2_0 = floats(w2_0);
+      var t0_2 = x0_0 * f2_0.low;
+      t0_2 = fma(x0_1, f2_0.high, t0_2);
+      sum0_2 += total(t0_2);
+      let f3_0 = floats(w3_0);
+      var t0_3 = x0_0 * f3_0.low;
+      t0_3 = fma(x0_1, f3_0.high, t0_3);
+      sum0_3 += total(t0_3);
+    }
   }
   partial[place(lane, 0u)] = sum0_0;
   partial[place(lane, 1u)] = sum0_1;
@@ -100,8 +126,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     result += partial[i * 4u + sum];
   }
   let batch = batch0 + sum / 4u;
-  let row = row0 + sum % 4u;
+  let row = first_row + sum % 4u;
   if (batch < params.m && row < params.n) {
-    y[batch * params.stride + params.first + row] = result + bias[params.first + row];
+    let at = batch * params.stride + params.first + row;
+    y[at] = result + bias[params.first + row];
   }
 }

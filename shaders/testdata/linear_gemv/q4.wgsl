@@ -1,4 +1,4 @@
-// linear_gemv with Batch 1, Chunks 64, GroupChunks 1, HalfScales, Lanes 64, Rows 16, Unpack mantissa, Weights q4, Words 4: workgroup [64 1 1], 4096 bytes of workgroup memory
+// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q4, GroupEights 4, HalfScales, Lanes 64, Rows 16, Unpack mantissa: workgroup [64 1 1], 4096 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -21,6 +21,7 @@ struct Params {
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 // [n, 64]
 @group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>;
+
 // [n / 8, 64, 8]
 @group(0) @binding(2) var<storage, read> scales: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
@@ -29,6 +30,12 @@ struct Params {
 // The index of a workgroup in a grid of one dimension that may have been folded into two.
 fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return wid.x + wid.y * groups.x;
+}
+
+// Eight weights of a row.
+struct Eight {
+  low: vec4<f32>, // columns 0 to 3
+  high: vec4<f32>,
 }
 
 // A word holds eight weights q of 4 bits, column k of them at bits 4k. q4_even and q4_odd turn the even and
@@ -71,9 +78,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // Workgroups that read the same weights are neighbours.
   let batches = (params.m + 0u) / 1u;
   let id = flat_group(wid, groups);
-  let row0 = id / batches * 16u;
+  let first_row = id / batches * 16u;
   let batch0 = id % batches * 1u;
-  if (row0 >= params.n) {
+  if (first_row >= params.n) {
     return; // a grid that is larger than the live shape needs
   }
   let x_row0 = min(batch0 + 0u, params.m - 1u) * 512u;
@@ -93,24 +100,42 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   var sum0_13 = 0.0;
   var sum0_14 = 0.0;
   var sum0_15 = 0.0;
-  let w_row0 = (row0 + 0u) * 64u;
-  let w_row1 = (row0 + 1u) * 64u;
-  let w_row2 = (row0 + 2u) * 64u;
-  let w_row3 = (row0 + 3u) * 64u;
-  let w_row4 = (row0 + 4u) * 64u;
-  let w_row5 = (row0 + 5u) * 64u;
-  let w_row6 = (row0 + 6u) * 64u;
-  let w_row7 = (row0 + 7u) * 64u;
-  let w_row8 = (row0 + 8u) * 64u;
-  let w_row9 = (row0 + 9u) * 64u;
-  let w_row10 = (row0 + 10u) * 64u;
-  let w_row11 = (row0 + 11u) * 64u;
-  let w_row12 = (row0 + 12u) * 64u;
-  let w_row13 = (row0 + 13u) * 64u;
-  let w_row14 = (row0 + 14u) * 64u;
-  let w_row15 = (row0 + 15u) * 64u;
-  let scale_row0 = (row0 / 8u + 0u) * 64u;
-  let scale_row1 = (row0 / 8u + 1u) * 64u;
+  let row0 = first_row + 0u;
+  let row1 = first_row + 1u;
+  let row2 = first_row + 2u;
+  let row3 = first_row + 3u;
+  let row4 = first_row + 4u;
+  let row5 = first_row + 5u;
+  let row6 = first_row + 6u;
+  let row7 = first_row + 7u;
+  let row8 = first_row + 8u;
+  let row9 = first_row + 9u;
+  let row10 = first_row + 10u;
+  let row11 = first_row + 11u;
+  let row12 = first_row + 12u;
+  let row13 = first_row + 13u;
+  let row14 = first_row + 14u;
+  let row15 = first_row + 15u;
+  let w_row0 = row0 * 64u;
+  let w_row1 = row1 * 64u;
+  let w_row2 = row2 * 64u;
+  let w_row3 = row3 * 64u;
+  let w_row4 = row4 * 64u;
+  let w_row5 = row5 * 64u;
+  let w_row6 = row6 * 64u;
+  let w_row7 = row7 * 64u;
+  let w_row8 = row8 * 64u;
+  let w_row9 = row9 * 64u;
+  let w_row10 = row10 * 64u;
+  let w_row11 = row11 * 64u;
+  let w_row12 = row12 * 64u;
+  let w_row13 = row13 * 64u;
+  let w_row14 = row14 * 64u;
+  let w_row15 = row15 * 64u;
+  let scale_row0 = (first_row / 8u + 0u) *
+    64u;
+  let scale_row1 = (first_row / 8u + 1u) *
+    64u;
   {
     let chunk = lane;
     let u0_0 = x[x_row0 + chunk * 8u + 0u];
@@ -134,9 +159,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       even0_2 +
       even0_3) * even_zero +
       (odd0_0 + odd0_1 + odd0_2 + odd0_3) * odd_zero);
-    let group = chunk / 1u;
-    let scale_word0 = scales[scale_row0 + group];
-    let scale_word1 = scales[scale_row1 + group];
+    let scale_group = chunk / 1u;
+    let scale_word0 = scales[scale_row0 + scale_group];
+    let scale_word1 = scales[scale_row1 + scale_group];
     let scales0 = vec4<f32>(unpack2x16float(scale_word0.x),
       unpack2x16float(scale_word0.y));
     let scales1 = vec4<f32>(unpack2x16float(scale_word0.z),
@@ -162,8 +187,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_0 = fma(q4_odd(w0.z), odd0_2, t0_0);
       t0_0 = fma(q4_even(w0.w), even0_3, t0_0);
       t0_0 = fma(q4_odd(w0.w), odd0_3, t0_0);
-      sum0_0 = fma(scales0[0], total(t0_0) - zero0,
-        sum0_0);
+      sum0_0 = fma(scales0[0], total(t0_0) - zero0, sum0_0);
       var t0_1 = q4_even(w1.x) * even0_0;
       t0_1 = fma(q4_odd(w1.x), odd0_0, t0_1);
       t0_1 = fma(q4_even(w1.y), even0_1, t0_1);
@@ -172,8 +196,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_1 = fma(q4_odd(w1.z), odd0_2, t0_1);
       t0_1 = fma(q4_even(w1.w), even0_3, t0_1);
       t0_1 = fma(q4_odd(w1.w), odd0_3, t0_1);
-      sum0_1 = fma(scales0[1], total(t0_1) - zero0,
-        sum0_1);
+      sum0_1 = fma(scales0[1], total(t0_1) - zero0, sum0_1);
       var t0_2 = q4_even(w2.x) * even0_0;
       t0_2 = fma(q4_odd(w2.x), odd0_0, t0_2);
       t0_2 = fma(q4_even(w2.y), even0_1, t0_2);
@@ -182,8 +205,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_2 = fma(q4_odd(w2.z), odd0_2, t0_2);
       t0_2 = fma(q4_even(w2.w), even0_3, t0_2);
       t0_2 = fma(q4_odd(w2.w), odd0_3, t0_2);
-      sum0_2 = fma(scales0[2], total(t0_2) - zero0,
-        sum0_2);
+      sum0_2 = fma(scales0[2], total(t0_2) - zero0, sum0_2);
       var t0_3 = q4_even(w3.x) * even0_0;
       t0_3 = fma(q4_odd(w3.x), odd0_0, t0_3);
       t0_3 = fma(q4_even(w3.y), even0_1, t0_3);
@@ -192,8 +214,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_3 = fma(q4_odd(w3.z), odd0_2, t0_3);
       t0_3 = fma(q4_even(w3.w), even0_3, t0_3);
       t0_3 = fma(q4_odd(w3.w), odd0_3, t0_3);
-      sum0_3 = fma(scales0[3], total(t0_3) - zero0,
-        sum0_3);
+      sum0_3 = fma(scales0[3], total(t0_3) - zero0, sum0_3);
       var t0_4 = q4_even(w4.x) * even0_0;
       t0_4 = fma(q4_odd(w4.x), odd0_0, t0_4);
       t0_4 = fma(q4_even(w4.y), even0_1, t0_4);
@@ -202,8 +223,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_4 = fma(q4_odd(w4.z), odd0_2, t0_4);
       t0_4 = fma(q4_even(w4.w), even0_3, t0_4);
       t0_4 = fma(q4_odd(w4.w), odd0_3, t0_4);
-      sum0_4 = fma(scales1[0], total(t0_4) - zero0,
-        sum0_4);
+      sum0_4 = fma(scales1[0], total(t0_4) - zero0, sum0_4);
       var t0_5 = q4_even(w5.x) * even0_0;
       t0_5 = fma(q4_odd(w5.x), odd0_0, t0_5);
       t0_5 = fma(q4_even(w5.y), even0_1, t0_5);
@@ -212,8 +232,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_5 = fma(q4_odd(w5.z), odd0_2, t0_5);
       t0_5 = fma(q4_even(w5.w), even0_3, t0_5);
       t0_5 = fma(q4_odd(w5.w), odd0_3, t0_5);
-      sum0_5 = fma(scales1[1], total(t0_5) - zero0,
-        sum0_5);
+      sum0_5 = fma(scales1[1], total(t0_5) - zero0, sum0_5);
       var t0_6 = q4_even(w6.x) * even0_0;
       t0_6 = fma(q4_odd(w6.x), odd0_0, t0_6);
       t0_6 = fma(q4_even(w6.y), even0_1, t0_6);
@@ -222,8 +241,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_6 = fma(q4_odd(w6.z), odd0_2, t0_6);
       t0_6 = fma(q4_even(w6.w), even0_3, t0_6);
       t0_6 = fma(q4_odd(w6.w), odd0_3, t0_6);
-      sum0_6 = fma(scales1[2], total(t0_6) - zero0,
-        sum0_6);
+      sum0_6 = fma(scales1[2], total(t0_6) - zero0, sum0_6);
       var t0_7 = q4_even(w7.x) * even0_0;
       t0_7 = fma(q4_odd(w7.x), odd0_0, t0_7);
       t0_7 = fma(q4_even(w7.y), even0_1, t0_7);
@@ -232,8 +250,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_7 = fma(q4_odd(w7.z), odd0_2, t0_7);
       t0_7 = fma(q4_even(w7.w), even0_3, t0_7);
       t0_7 = fma(q4_odd(w7.w), odd0_3, t0_7);
-      sum0_7 = fma(scales1[3], total(t0_7) - zero0,
-        sum0_7);
+      sum0_7 = fma(scales1[3], total(t0_7) - zero0, sum0_7);
     }
     {
       let w8 = weights[w_row8 + chunk];
@@ -252,8 +269,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_8 = fma(q4_odd(w8.z), odd0_2, t0_8);
       t0_8 = fma(q4_even(w8.w), even0_3, t0_8);
       t0_8 = fma(q4_odd(w8.w), odd0_3, t0_8);
-      sum0_8 = fma(scales2[0], total(t0_8) - zero0,
-        sum0_8);
+      sum0_8 = fma(scales2[0], total(t0_8) - zero0, sum0_8);
       var t0_9 = q4_even(w9.x) * even0_0;
       t0_9 = fma(q4_odd(w9.x), odd0_0, t0_9);
       t0_9 = fma(q4_even(w9.y), even0_1, t0_9);
@@ -262,8 +278,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_9 = fma(q4_odd(w9.z), odd0_2, t0_9);
       t0_9 = fma(q4_even(w9.w), even0_3, t0_9);
       t0_9 = fma(q4_odd(w9.w), odd0_3, t0_9);
-      sum0_9 = fma(scales2[1], total(t0_9) - zero0,
-        sum0_9);
+      sum0_9 = fma(scales2[1], total(t0_9) - zero0, sum0_9);
       var t0_10 = q4_even(w10.x) * even0_0;
       t0_10 = fma(q4_odd(w10.x), odd0_0, t0_10);
       t0_10 = fma(q4_even(w10.y), even0_1, t0_10);
@@ -272,8 +287,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_10 = fma(q4_odd(w10.z), odd0_2, t0_10);
       t0_10 = fma(q4_even(w10.w), even0_3, t0_10);
       t0_10 = fma(q4_odd(w10.w), odd0_3, t0_10);
-      sum0_10 = fma(scales2[2], total(t0_10) - zero0,
-        sum0_10);
+      sum0_10 = fma(scales2[2], total(t0_10) - zero0, sum0_10);
       var t0_11 = q4_even(w11.x) * even0_0;
       t0_11 = fma(q4_odd(w11.x), odd0_0, t0_11);
       t0_11 = fma(q4_even(w11.y), even0_1, t0_11);
@@ -282,8 +296,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_11 = fma(q4_odd(w11.z), odd0_2, t0_11);
       t0_11 = fma(q4_even(w11.w), even0_3, t0_11);
       t0_11 = fma(q4_odd(w11.w), odd0_3, t0_11);
-      sum0_11 = fma(scales2[3], total(t0_11) - zero0,
-        sum0_11);
+      sum0_11 = fma(scales2[3], total(t0_11) - zero0, sum0_11);
       var t0_12 = q4_even(w12.x) * even0_0;
       t0_12 = fma(q4_odd(w12.x), odd0_0, t0_12);
       t0_12 = fma(q4_even(w12.y), even0_1, t0_12);
@@ -292,8 +305,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_12 = fma(q4_odd(w12.z), odd0_2, t0_12);
       t0_12 = fma(q4_even(w12.w), even0_3, t0_12);
       t0_12 = fma(q4_odd(w12.w), odd0_3, t0_12);
-      sum0_12 = fma(scales3[0], total(t0_12) - zero0,
-        sum0_12);
+      sum0_12 = fma(scales3[0], total(t0_12) - zero0, sum0_12);
       var t0_13 = q4_even(w13.x) * even0_0;
       t0_13 = fma(q4_odd(w13.x), odd0_0, t0_13);
       t0_13 = fma(q4_even(w13.y), even0_1, t0_13);
@@ -302,8 +314,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_13 = fma(q4_odd(w13.z), odd0_2, t0_13);
       t0_13 = fma(q4_even(w13.w), even0_3, t0_13);
       t0_13 = fma(q4_odd(w13.w), odd0_3, t0_13);
-      sum0_13 = fma(scales3[1], total(t0_13) - zero0,
-        sum0_13);
+      sum0_13 = fma(scales3[1], total(t0_13) - zero0, sum0_13);
       var t0_14 = q4_even(w14.x) * even0_0;
       t0_14 = fma(q4_odd(w14.x), odd0_0, t0_14);
       t0_14 = fma(q4_even(w14.y), even0_1, t0_14);
@@ -312,8 +323,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_14 = fma(q4_odd(w14.z), odd0_2, t0_14);
       t0_14 = fma(q4_even(w14.w), even0_3, t0_14);
       t0_14 = fma(q4_odd(w14.w), odd0_3, t0_14);
-      sum0_14 = fma(scales3[2], total(t0_14) - zero0,
-        sum0_14);
+      sum0_14 = fma(scales3[2], total(t0_14) - zero0, sum0_14);
       var t0_15 = q4_even(w15.x) * even0_0;
       t0_15 = fma(q4_odd(w15.x), odd0_0, t0_15);
       t0_15 = fma(q4_even(w15.y), even0_1, t0_15);
@@ -322,8 +332,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_15 = fma(q4_odd(w15.z), odd0_2, t0_15);
       t0_15 = fma(q4_even(w15.w), even0_3, t0_15);
       t0_15 = fma(q4_odd(w15.w), odd0_3, t0_15);
-      sum0_15 = fma(scales3[3], total(t0_15) - zero0,
-        sum0_15);
+      sum0_15 = fma(scales3[3], total(t0_15) - zero0, sum0_15);
     }
   }
   partial[place(lane, 0u)] = sum0_0;
@@ -360,8 +369,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     result += partial[i * 16u + sum];
   }
   let batch = batch0 + sum / 16u;
-  let row = row0 + sum % 16u;
+  let row = first_row + sum % 16u;
   if (batch < params.m && row < params.n) {
-    y[batch * params.stride + params.first + row] = result;
+    let at = batch * params.stride + params.first + row;
+    y[at] = result;
   }
 }

@@ -1,4 +1,4 @@
-// linear_tiled with Quads 8, Tile 64, Weights f32: workgroup [256 1 1], 16384 bytes of workgroup memory
+// linear_tiled with Format f32, Partial, Quads 8, Tile 64: workgroup [256 1 1], 16384 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: y (written)
@@ -8,9 +8,9 @@
 // param at 12: u32 first
 // param at 16: u32 k
 
-// y = x * w' + bias, a tile of 64 x 64 results a workgroup. Tiles of x and of the weights pass
-// through workgroup memory, 32 columns at a time; the next ones are loaded while these are
-// multiplied.
+// y = x * w' + bias, a tile of 64 x 64 results a workgroup.
+// Tiles of x and of the weights pass through workgroup memory, 32 columns at a time; the next
+// ones are loaded while these are multiplied.
 struct Params {
   m: u32, // rows of x
   n: u32, // rows of w
@@ -20,7 +20,7 @@ struct Params {
 }
 
 @group(0) @binding(0) var<storage, read> x: array<f32>;
-@group(0) @binding(1) var<storage, read> weights: array<f32>; // [n, k]
+@group(0) @binding(1) var<storage, read> weights: array<f32>; // [n, columns]
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 @group(0) @binding(3) var<uniform> params: Params;
 
@@ -42,6 +42,29 @@ fn tile_place(row: u32, quad: u32) -> u32 {
   return row * 8u + (quad ^ tile_mask(row));
 }
 
+// Eight weights of a row.
+struct Eight {
+  low: vec4<f32>, // columns 0 to 3
+  high: vec4<f32>,
+}
+
+alias Bits = Eight;
+
+fn load(row: u32, eight: u32) -> Bits {
+  let at = row * params.k;
+  let last = params.k - 1u;
+  let c = 8u * eight;
+  return Eight(
+    vec4<f32>(weights[at + min(c, last)], weights[at + min(c + 1u, last)],
+      weights[at + min(c + 2u, last)], weights[at + min(c + 3u, last)]),
+    vec4<f32>(weights[at + min(c + 4u, last)], weights[at + min(c + 5u, last)],
+      weights[at + min(c + 6u, last)], weights[at + min(c + 7u, last)]));
+}
+
+fn floats(b: Bits) -> Eight {
+  return b;
+}
+
 // Columns 4 quad to 4 quad + 3 of a row of x, and zeros after the last.
 fn load_x(row: u32, quad: u32) -> vec4<f32> {
   let at = row * params.k;
@@ -49,15 +72,6 @@ fn load_x(row: u32, quad: u32) -> vec4<f32> {
   let c = vec4<u32>(0u, 1u, 2u, 3u) + vec4<u32>(4u * quad);
   let v = vec4<f32>(x[at + min(c.x, last)], x[at + min(c.y, last)], x[at + min(c.z, last)],
     x[at + min(c.w, last)]);
-  return select(vec4<f32>(0.0), v, c <= vec4<u32>(last));
-}
-
-fn load_w(row: u32, quad: u32) -> vec4<f32> {
-  let at = row * params.k;
-  let last = params.k - 1u;
-  let c = vec4<u32>(0u, 1u, 2u, 3u) + vec4<u32>(4u * quad);
-  let v = vec4<f32>(weights[at + min(c.x, last)], weights[at + min(c.y, last)], weights[at + min(c.z, last)],
-    weights[at + min(c.w, last)]);
   return select(vec4<f32>(0.0), v, c <= vec4<u32>(last));
 }
 
@@ -77,8 +91,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let x_row0 = min(row0 + a_row0, params.m - 1u);
   let a_row1 = (lane + 256u) / 8u;
   let x_row1 = min(row0 + a_row1, params.m - 1u);
-  let w_row0 = min(column0 + a_row0, params.n - 1u);
-  let w_row1 = min(column0 + a_row1, params.n - 1u);
+  let eights = (params.k + 7u) / 8u;
+  let b_row = lane % 64u;
+  let b_eight = lane / 64u;
+  let w_row = min(column0 + b_row, params.n - 1u);
   var sum0_0 = 0.0;
   var sum0_1 = 0.0;
   var sum0_2 = 0.0;
@@ -101,20 +117,23 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let mask_b = tile_mask(tx);
   var next_a0 = load_x(x_row0, quad);
   var next_a1 = load_x(x_row1, quad);
-  var next_b0 = load_w(w_row0, quad);
-  var next_b1 = load_w(w_row1, quad);
+  let eight0 = min(b_eight, eights - 1u);
+  var next_b = load(w_row, eight0);
   let steps = (params.k + 31u) / 32u;
   for (var step = 0u; step < steps; step++) {
     tiles[tile_place(a_row0, quad)] = next_a0;
     tiles[tile_place(a_row1, quad)] = next_a1;
-    tiles[second + tile_place(a_row0, quad)] = next_b0;
-    tiles[second + tile_place(a_row1, quad)] = next_b1;
+    let b = floats(next_b);
+    tiles[second + tile_place(b_row, 2u * b_eight)] =
+      b.low;
+    tiles[second + tile_place(b_row, 2u * b_eight + 1u)] =
+      b.high;
     workgroupBarrier();
     let ahead = (step + 1u) * 8u + quad;
     next_a0 = load_x(x_row0, ahead);
     next_a1 = load_x(x_row1, ahead);
-    next_b0 = load_w(w_row0, ahead);
-    next_b1 = load_w(w_row1, ahead);
+    let eight = min((step + 1u) * 4u + b_eight, eights - 1u);
+    next_b = load(w_row, eight);
     {
       let a0 = tiles[row_a + 0u + (0u ^ mask_a)];
       let a1 = tiles[row_a + 128u + (0u ^ mask_a)];

@@ -1,18 +1,19 @@
-// linear_tiled with Bias, GroupWords 4, HalfScales, Quads 8, Tile 64, Unpack half, Vec, Weights q4: workgroup [256 1 1], 16384 bytes of workgroup memory
+// linear_tiled with Bias, Format q4, GroupEights 4, HalfScales, Quads 8, Residual, Tile 64, Unpack half, Vec: workgroup [256 1 1], 16384 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
 // binding 3: bias
-// binding 4: y (written)
+// binding 4: residual
+// binding 5: y (written)
 // param at 0: u32 m
 // param at 4: u32 n
 // param at 8: u32 stride
 // param at 12: u32 first
 // param at 16: u32 k
 
-// y = x * w' + bias, a tile of 64 x 64 results a workgroup. Tiles of x and of the weights pass
-// through workgroup memory, 32 columns at a time; the next ones are loaded while these are
-// multiplied.
+// y = x * w' + bias + residual, a tile of 64 x 64 results a workgroup.
+// Tiles of x and of the weights pass through workgroup memory, 32 columns at a time; the next
+// ones are loaded while these are multiplied.
 struct Params {
   m: u32, // rows of x
   n: u32, // rows of w
@@ -22,12 +23,14 @@ struct Params {
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read> weights: array<u32>; // [n, k / 8]
+@group(0) @binding(1) var<storage, read> weights: array<u32>; // [n, columns / 8]
+
 // [n / 8, groups, 8]
 @group(0) @binding(2) var<storage, read> scales: array<u32>;
 @group(0) @binding(3) var<storage, read> bias: array<f32>;
-@group(0) @binding(4) var<storage, read_write> y: array<f32>;
-@group(0) @binding(5) var<uniform> params: Params;
+@group(0) @binding(4) var<storage, read> residual: array<f32>;
+@group(0) @binding(5) var<storage, read_write> y: array<f32>;
+@group(0) @binding(6) var<uniform> params: Params;
 
 // Two tiles of 64 rows by 32 columns, one behind the other in workgroup memory, whose
 // product 16 x 16 lanes compute: lane (tx, ty) has rows ty + 16 i of the first and tx + 16 j of the second.
@@ -45,6 +48,12 @@ fn tile_mask(row: u32) -> u32 {
 // The place of vector quad of a row.
 fn tile_place(row: u32, quad: u32) -> u32 {
   return row * 8u + (quad ^ tile_mask(row));
+}
+
+// Eight weights of a row.
+struct Eight {
+  low: vec4<f32>, // columns 0 to 3
+  high: vec4<f32>,
 }
 
 // A word holds eight weights q of 4 bits, column k of them at bits 4k. q4_even and q4_odd turn the even and
@@ -70,7 +79,21 @@ fn q4_odd(w: u32) -> vec4<f32> {
   return vec4<f32>(a.x, b.x, a.y, b.y);
 }
 
-fn scale(row: u32, group: u32, groups: u32) -> f32 {
+alias Bits = u32;
+
+fn load(row: u32, eight: u32) -> Bits {
+  return weights[row * (params.k / 8u) + eight];
+}
+
+fn floats(w: Bits) -> Eight {
+  let even = q4_even(w) - even_zero;
+  let odd = (q4_odd(w) - odd_zero) / odd_step;
+  return Eight(vec4<f32>(even.x, odd.x, even.y, odd.y), vec4<f32>(even.z, odd.z, even.w, odd.w));
+}
+
+fn scale(row: u32, eight: u32) -> f32 {
+  let groups = params.k / 32u;
+  let group = eight / 4u;
   let pair = unpack2x16float(scales[((row >> 3u) * groups + group) * 4u + ((row & 7u) >> 1u)]);
   return select(pair.x, pair.y, (row & 1u) == 1u);
 }
@@ -97,10 +120,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let x_row0 = min(row0 + a_row0, params.m - 1u);
   let a_row1 = (lane + 256u) / 8u;
   let x_row1 = min(row0 + a_row1, params.m - 1u);
-  let words = params.k / 8u;
-  let groups = words / 4u;
+  let eights = params.k / 8u;
   let b_row = lane % 64u;
-  let b_word = lane / 64u;
+  let b_eight = lane / 64u;
   let w_row = min(column0 + b_row, params.n - 1u);
   var sum0_0 = 0.0;
   var sum0_1 = 0.0;
@@ -124,24 +146,25 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let mask_b = tile_mask(tx);
   var next_a0 = load_x(x_row0, quad);
   var next_a1 = load_x(x_row1, quad);
-  let word0 = min(b_word, words - 1u);
-  var next_b = weights[w_row * words + word0];
-  var next_scale = scale(w_row, word0 / 4u, groups);
+  let eight0 = min(b_eight, eights - 1u);
+  var next_b = load(w_row, eight0);
+  var next_scale = scale(w_row, eight0);
   let steps = (params.k + 31u) / 32u;
   for (var step = 0u; step < steps; step++) {
     tiles[tile_place(a_row0, quad)] = next_a0;
     tiles[tile_place(a_row1, quad)] = next_a1;
-    let even = (q4_even(next_b) - even_zero) * next_scale;
-    let odd = (q4_odd(next_b) - odd_zero) * (next_scale / odd_step);
-    tiles[second + tile_place(b_row, 2u * b_word)] = vec4<f32>(even.x, odd.x, even.y, odd.y);
-    tiles[second + tile_place(b_row, 2u * b_word + 1u)] = vec4<f32>(even.z, odd.z, even.w, odd.w);
+    let b = floats(next_b);
+    tiles[second + tile_place(b_row, 2u * b_eight)] =
+      b.low * next_scale;
+    tiles[second + tile_place(b_row, 2u * b_eight + 1u)] =
+      b.high * next_scale;
     workgroupBarrier();
     let ahead = (step + 1u) * 8u + quad;
     next_a0 = load_x(x_row0, ahead);
     next_a1 = load_x(x_row1, ahead);
-    let word = min((step + 1u) * 4u + b_word, words - 1u);
-    next_b = weights[w_row * words + word];
-    next_scale = scale(w_row, word / 4u, groups);
+    let eight = min((step + 1u) * 4u + b_eight, eights - 1u);
+    next_b = load(w_row, eight);
+    next_scale = scale(w_row, eight);
     {
       let a0 = tiles[row_a + 0u + (0u ^ mask_a)];
       let a1 = tiles[row_a + 128u + (0u ^ mask_a)];
@@ -492,64 +515,80 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   if (m0 < params.m) {
     let at = m0 * params.stride + params.first;
     if (n0 < params.n) {
-      y[at + n0] = sum0_0 + bias0;
+      y[at + n0] = sum0_0 + bias0 +
+        residual[at + n0];
     }
     if (n1 < params.n) {
-      y[at + n1] = sum0_1 + bias1;
+      y[at + n1] = sum0_1 + bias1 +
+        residual[at + n1];
     }
     if (n2 < params.n) {
-      y[at + n2] = sum0_2 + bias2;
+      y[at + n2] = sum0_2 + bias2 +
+        residual[at + n2];
     }
     if (n3 < params.n) {
-      y[at + n3] = sum0_3 + bias3;
+      y[at + n3] = sum0_3 + bias3 +
+        residual[at + n3];
     }
   }
   let m1 = row0 + ty + 16u;
   if (m1 < params.m) {
     let at = m1 * params.stride + params.first;
     if (n0 < params.n) {
-      y[at + n0] = sum1_0 + bias0;
+      y[at + n0] = sum1_0 + bias0 +
+        residual[at + n0];
     }
     if (n1 < params.n) {
-      y[at + n1] = sum1_1 + bias1;
+      y[at + n1] = sum1_1 + bias1 +
+        residual[at + n1];
     }
     if (n2 < params.n) {
-      y[at + n2] = sum1_2 + bias2;
+      y[at + n2] = sum1_2 + bias2 +
+        residual[at + n2];
     }
     if (n3 < params.n) {
-      y[at + n3] = sum1_3 + bias3;
+      y[at + n3] = sum1_3 + bias3 +
+        residual[at + n3];
     }
   }
   let m2 = row0 + ty + 32u;
   if (m2 < params.m) {
     let at = m2 * params.stride + params.first;
     if (n0 < params.n) {
-      y[at + n0] = sum2_0 + bias0;
+      y[at + n0] = sum2_0 + bias0 +
+        residual[at + n0];
     }
     if (n1 < params.n) {
-      y[at + n1] = sum2_1 + bias1;
+      y[at + n1] = sum2_1 + bias1 +
+        residual[at + n1];
     }
     if (n2 < params.n) {
-      y[at + n2] = sum2_2 + bias2;
+      y[at + n2] = sum2_2 + bias2 +
+        residual[at + n2];
     }
     if (n3 < params.n) {
-      y[at + n3] = sum2_3 + bias3;
+      y[at + n3] = sum2_3 + bias3 +
+        residual[at + n3];
     }
   }
   let m3 = row0 + ty + 48u;
   if (m3 < params.m) {
     let at = m3 * params.stride + params.first;
     if (n0 < params.n) {
-      y[at + n0] = sum3_0 + bias0;
+      y[at + n0] = sum3_0 + bias0 +
+        residual[at + n0];
     }
     if (n1 < params.n) {
-      y[at + n1] = sum3_1 + bias1;
+      y[at + n1] = sum3_1 + bias1 +
+        residual[at + n1];
     }
     if (n2 < params.n) {
-      y[at + n2] = sum3_2 + bias2;
+      y[at + n2] = sum3_2 + bias2 +
+        residual[at + n2];
     }
     if (n3 < params.n) {
-      y[at + n3] = sum3_3 + bias3;
+      y[at + n3] = sum3_3 + bias3 +
+        residual[at + n3];
     }
   }
 }

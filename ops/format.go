@@ -1,0 +1,351 @@
+package ops
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/x448/float16"
+
+	"gpuscope/engine"
+	"gpuscope/shaders"
+)
+
+// Format is how the weights of a matrix are stored, in a file and on the device: a file here, format_NAME.go,
+// with the geometry, how the bits move from the one place to the other (none is changed) and how they are
+// read back, and a file shaders/include/format/NAME.wgsl with what kernels do to read them. Formats lists
+// them all.
+type Format struct {
+	// Name ends the kinds of the operators that take it: linear_q8_0, embedding_q8_0. It is empty for f32.
+	Name string
+	// File is the type of a GGUF tensor that is stored so, as ggml names it; empty where there is none.
+	File string
+	Doc  string // the weights, in a line
+	// Pieces are what a file has of a matrix: for most formats one, of blocks.
+	Pieces []Block
+	// Group is how many columns of a row share a scale; 0 where there is none.
+	Group int
+
+	check func(cols int) error // what is wrong with a row; nil where the pieces say all
+	// shader names the file in shaders/include/format, and constants gives those that it asks for; nil where
+	// it asks for none.
+	shader    string
+	constants func() shaders.Constants
+	// eights is how many times 8 columns a lane of a GEMV takes at a time at most, where the columns are a
+	// multiple of that.
+	eights int
+	// arrays are what holds a matrix on the device, one binding each.
+	arrays func(rows, cols int) []array
+	// row reads a row of the arrays.
+	row func(arrays [][]byte, row int, into []float64)
+}
+
+// Formats are those that take no options, and an example of each that takes some.
+var Formats = []Format{F32, F16, Q4_0, Q4GSW(32, Q4Options{}), QCS4W(64, Q4Options{}), Q8_0}
+
+// FormatOf is the format of a GGUF tensor of some type; false where there is none yet.
+func FormatOf(file string) (Format, bool) {
+	i := slices.IndexFunc(Formats, func(f Format) bool { return f.File == file && file != "" })
+	if i < 0 {
+		return Format{}, false
+	}
+	return Formats[i], true
+}
+
+// formatKinds are the kinds that an operator on weights has: its own for f32, and one for each format more.
+func formatKinds(row Info) []Info {
+	list := []Info{row}
+	for _, f := range Formats {
+		kind := f.kind(row.Kind)
+		if !slices.ContainsFunc(list, func(in Info) bool { return in.Kind == kind }) {
+			list = append(list, Info{Kind: kind, Format: f.Doc, Of: row.Kind, Routes: row.Routes})
+		}
+	}
+	slices.SortFunc(list, func(a, b Info) int { return strings.Compare(a.Kind, b.Kind) })
+	return list
+}
+
+// Block is how a piece of a matrix lies in a file: runs of Cols columns of a row are Bytes together.
+type Block struct {
+	Cols, Bytes int
+	// Halves and Floats are the places of floats in a block.
+	Halves, Floats []int
+}
+
+// array is a constant on the device that holds rows of a matrix, or a part of what they are.
+type array struct {
+	name  string // of the kernels' binding
+	dtype engine.DType
+	dims  []int
+	// pack brings the bits of these rows from a file's pieces into the order of the device.
+	pack func(pieces [][]byte) []byte
+}
+
+// Matrix is constant weights of Rows outputs by Cols inputs, as a file gives them.
+type Matrix struct {
+	Name       string
+	Rows, Cols int
+	Format     Format
+	// Data gives the pieces of the format, each with the rows one behind the other.
+	Data func() ([][]byte, error)
+
+	dense *engine.ValueID // is the matrix, already in the graph
+	err   error           // why there is no such matrix
+}
+
+// Dense is an f32 tensor of a graph as a matrix.
+func Dense(b *engine.Builder, v engine.ValueID) Matrix {
+	m := Matrix{Name: b.Name(v), Format: F32, dense: &v}
+	if !ready(b, v) {
+		return m
+	}
+	dims := b.MaxDims(v)
+	switch {
+	case b.DType(v) != engine.F32:
+		m.err = fmt.Errorf("matrix %s is %s, want f32", m.Name, b.DType(v))
+	case len(dims) != 2 || dims[0] != b.MinDims(v)[0] || dims[1] != b.MinDims(v)[1]:
+		m.err = fmt.Errorf("matrix %s is %v, want [rows, columns] that do not change", m.Name, dims)
+	default:
+		m.Rows, m.Cols = dims[0], dims[1]
+	}
+	return m
+}
+
+// with adds what the format's file in shaders/include/format asks for to the constants of a kernel.
+func (f *Format) with(c shaders.Constants) shaders.Constants {
+	c["Format"] = f.shader
+	if f.constants != nil {
+		maps.Copy(c, f.constants())
+	}
+	return c
+}
+
+// kind is the name of an operator with weights of the format.
+func (f *Format) kind(of string) string {
+	if f.Name == "" {
+		return of
+	}
+	return of + "_" + f.Name
+}
+
+// rowBytes is how many bytes of a piece a row takes.
+func (p *Block) rowBytes(cols int) int { return cols / p.Cols * p.Bytes }
+
+// whole says whether rows are multiples of 8 columns, which is how kernels go through them.
+func (m *Matrix) whole() bool { return m.Cols%8 == 0 }
+
+// checkSize says what is wrong with the matrix's size.
+func (m *Matrix) checkSize() error {
+	f := &m.Format
+	switch {
+	case m.err != nil:
+		return m.err
+	case m.Rows < 1 || m.Cols < 1:
+		return fmt.Errorf("%s: %d x %d weights, both must be positive", m.Name, m.Rows, m.Cols)
+	case f.arrays == nil:
+		return fmt.Errorf("%s: weights without a format", m.Name)
+	case f.Group > 0 && (m.Cols%8 != 0 || f.Group%8 != 0):
+		return fmt.Errorf("%s: %d columns in groups of %d, both must be multiples of 8", m.Name, m.Cols,
+			f.Group)
+	case f.Group > 0 && m.Cols%f.Group != 0:
+		return fmt.Errorf("%s: %d columns do not divide into groups of %d", m.Name, m.Cols, f.Group)
+	}
+	for _, p := range f.Pieces {
+		if m.Cols%p.Cols != 0 {
+			return fmt.Errorf("%s: %d columns do not divide into blocks of %d", m.Name, m.Cols, p.Cols)
+		}
+	}
+	if f.check != nil {
+		if err := f.check(m.Cols); err != nil {
+			return fmt.Errorf("%s: %w", m.Name, err)
+		}
+	}
+	return nil
+}
+
+// rows are the bytes of some rows of each piece of the matrix.
+func (m *Matrix) rows(first, n int) ([][]byte, error) {
+	pieces, err := m.Data()
+	if err != nil {
+		return nil, err
+	}
+	if len(pieces) != len(m.Format.Pieces) {
+		return nil, fmt.Errorf("%s: %d pieces of data, its format has %d", m.Name, len(pieces),
+			len(m.Format.Pieces))
+	}
+	list := make([][]byte, len(pieces))
+	for i, data := range pieces {
+		size := m.Format.Pieces[i].rowBytes(m.Cols)
+		if len(data) != m.Rows*size {
+			return nil, fmt.Errorf("%s: %d bytes for %d x %d weights, want %d", m.Name, len(data), m.Rows,
+				m.Cols, m.Rows*size)
+		}
+		list[i] = data[first*size : (first+n)*size]
+	}
+	return list, nil
+}
+
+// part is a range of the rows of a matrix that is bound, and dispatched, by itself. There is more than one
+// only where the device's limit on a binding asks for it.
+type part struct {
+	first, rows int
+	arrays      []engine.ValueID
+	bytes       int64 // of the weights
+}
+
+// partRows is what the rows of a part are a multiple of, where there are several: whole tiles.
+const partRows = 128
+
+// declare puts the matrix into a graph as constants. Operators that name the same matrix share them.
+func (m *Matrix) declare(b *engine.Builder) []part {
+	var rowBytes int64
+	for _, p := range m.Format.Pieces {
+		rowBytes += int64(p.rowBytes(m.Cols))
+	}
+	if m.dense != nil {
+		return []part{{rows: m.Rows, arrays: []engine.ValueID{*m.dense}, bytes: int64(m.Rows) * rowBytes}}
+	}
+	rows := m.Rows
+	limit := int64(min(b.Limits().MaxStorageBinding, b.Limits().MaxBufferSize))
+	for _, a := range m.Format.arrays(partRows, m.Cols) {
+		size := a.dtype.Bytes(product(a.dims))
+		if most := partRows * limit / size; int64(m.Rows) > most {
+			rows = min(rows, int(max(most/partRows, 1))*partRows)
+		}
+	}
+	var parts []part
+	count := divUp(m.Rows, rows)
+	for i := range count {
+		p := part{first: i * rows, rows: min(rows, m.Rows-i*rows)}
+		p.bytes = int64(p.rows) * rowBytes
+		suffix := ""
+		if count > 1 {
+			suffix = fmt.Sprintf(".rows%d", p.first)
+		}
+		for k, a := range m.Format.arrays(p.rows, m.Cols) {
+			name := m.Name
+			if k > 0 {
+				name += "." + a.name
+			}
+			p.arrays = append(p.arrays, b.Constant(name+suffix, a.dtype, a.dims, func() ([]byte, error) {
+				pieces, err := m.rows(p.first, p.rows)
+				if err != nil {
+					return nil, err
+				}
+				return a.pack(pieces), nil
+			}))
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// bindings are the arrays of a part under the names of the kernels' bindings.
+func (m *Matrix) bindings(p *part) []engine.Binding {
+	var list []engine.Binding
+	for i, a := range m.Format.arrays(p.rows, m.Cols) {
+		list = append(list, engine.Binding{Name: a.name, Value: p.arrays[i]})
+	}
+	return list
+}
+
+// reader reads the rows of a part as the kernels' layout has them.
+func (m *Matrix) reader(r *Ref, p *part) func(row int, into []float64) {
+	if m.dense != nil {
+		w := r.Tensor(*m.dense)
+		return func(row int, into []float64) { copy(into, w.row(row)) }
+	}
+	var arrays [][]byte
+	for _, v := range p.arrays {
+		arrays = append(arrays, r.Bytes(v))
+	}
+	return func(row int, into []float64) { m.Format.row(arrays, row, into) }
+}
+
+// partLabel is the label of a part's dispatch.
+func partLabel(i, parts int) string {
+	if parts == 1 {
+		return ""
+	}
+	return fmt.Sprintf("part%d", i)
+}
+
+// weightsArray is an array that holds rows as a file's blocks have them, or in an order that pack brings them
+// to.
+func weightsArray(t engine.DType, rows, cols int, pack func(pieces [][]byte) []byte) array {
+	return array{"weights", t, []int{rows, cols}, pack}
+}
+
+// rowScales is how shaders/include/row_scales.wgsl has a number for each group of columns of a row: those of
+// 4 rows lie together, 8 where they are halves, so that they take 16 bytes.
+type rowScales struct {
+	group int
+	half  bool
+}
+
+// rowScalesRows is what rows are rounded up to: as many as a GEMV takes at most.
+const rowScalesRows = 16
+
+// together is how many rows' numbers lie together, size how many bytes a number has.
+func (s rowScales) together() int {
+	if s.half {
+		return 8
+	}
+	return 4
+}
+
+func (s rowScales) size() int { return 16 / s.together() }
+
+// array has the numbers of a matrix; at gives the bits of number i, row by row, low byte first.
+func (s rowScales) array(name string, rows, cols int, at func(pieces [][]byte, i int) []byte) array {
+	groups, per, size := cols/s.group, s.together(), s.size()
+	dtype := engine.F32
+	if s.half {
+		dtype = engine.F16
+	}
+	dims := []int{divUp(rows, rowScalesRows) * rowScalesRows / per, groups, per}
+	return array{name, dtype, dims, func(pieces [][]byte) []byte {
+		data := make([]byte, product(dims)*size)
+		for row := range rows {
+			for g := range groups {
+				copy(data[s.place(row, g, groups):][:size], at(pieces, row*groups+g))
+			}
+		}
+		return data
+	}}
+}
+
+// place is where the number of a row's group lies, in bytes.
+func (s rowScales) place(row, g, groups int) int {
+	per := s.together()
+	return ((row/per*groups+g)*per + row%per) * s.size()
+}
+
+// read is the number of a row's column.
+func (s rowScales) read(data []byte, row, col, cols int) float64 {
+	at := data[s.place(row, col/s.group, cols/s.group):]
+	if s.half {
+		return float64(half(at))
+	}
+	return float64(math.Float32frombits(binary.LittleEndian.Uint32(at)))
+}
+
+// constants are what row_scales.wgsl asks for.
+func (s rowScales) constants() shaders.Constants {
+	return shaders.Constants{"HalfScales": s.half, "GroupEights": s.group / 8}
+}
+
+// half is the number whose bits a half's two bytes are.
+func half(data []byte) float32 { return float16.Frombits(binary.LittleEndian.Uint16(data)).Float32() }
+
+// float32Bytes are floats as the device has them.
+func float32Bytes(list []float32) []byte {
+	data := make([]byte, 0, 4*len(list))
+	for _, f := range list {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(f))
+	}
+	return data
+}

@@ -1,0 +1,32 @@
+package ops
+
+import "gpuscope/engine"
+
+// Q8_0 is ggml's Q8_0: q * scale with signed bytes q. A block is 32 columns: the scale, a half, then the
+// bytes. On the device the bytes of a row lie together, and the scales apart.
+var Q8_0 = Format{
+	Name: "q8_0", File: "Q8_0", Group: q8Scales.group,
+	Doc:    "q * scale: signed bytes, and a half for 32 columns",
+	Pieces: []Block{{Cols: 32, Bytes: 2 + 32, Halves: []int{0}}},
+	shader: "q8_0", constants: q8Scales.constants, eights: 2,
+	arrays: func(rows, cols int) []array {
+		return []array{
+			weightsArray(engine.I8, rows, cols, func(p [][]byte) []byte {
+				data := make([]byte, 0, rows*cols)
+				for block := 0; block < len(p[0]); block += 34 {
+					data = append(data, p[0][block+2:block+34]...)
+				}
+				return data
+			}),
+			q8Scales.array("scales", rows, cols, func(p [][]byte, i int) []byte { return p[0][34*i:][:2] }),
+		}
+	},
+	row: func(arrays [][]byte, row int, into []float64) {
+		for c := range into {
+			q := int8(arrays[0][row*len(into)+c])
+			into[c] = float64(q) * q8Scales.read(arrays[1], row, c, len(into))
+		}
+	},
+}
+
+var q8Scales = rowScales{group: 32, half: true}

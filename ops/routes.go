@@ -1,0 +1,60 @@
+package ops
+
+import (
+	"math"
+
+	"gpuscope/engine"
+)
+
+// route is one of the ways in which an operator does its work: a row of its table, which goes from the least
+// live work to the most. What work is (rows of x, positions) is the operator's to say.
+type route struct {
+	name string
+	// upTo is the work up to which the route is preferred to those behind it; 0 says that it is ruled out,
+	// by the operator's sizes or by the device.
+	upTo int
+	why  reason // it is preferred
+}
+
+// always is the bound of a route without one.
+const always = math.MaxInt
+
+// routes is an operator's table. At least one route of it is not ruled out.
+type routes []route
+
+// preferred is the route for some work: the first that reaches so far, else the last that there is.
+func (t routes) preferred(work int) int {
+	last := 0
+	for i := range t {
+		if t[i].upTo == 0 {
+			continue
+		}
+		if last = i; work <= t[i].upTo {
+			break
+		}
+	}
+	return last
+}
+
+// choose settles the route of a plan for some work.
+func (t routes) choose(p *engine.Planner, work int) int {
+	var allowed uint64
+	for i := range t {
+		if t[i].upTo > 0 {
+			allowed |= 1 << i
+		}
+	}
+	r := t.preferred(work)
+	return p.Choose(r, t[r].why, allowed)
+}
+
+// most has, for each route that is ever preferred, the most work that it is preferred for, of at most all.
+func (t routes) most(all int) []int {
+	var list []int
+	for i := range t {
+		if work := min(t[i].upTo, all); work > 0 && t.preferred(work) == i {
+			list = append(list, work)
+		}
+	}
+	return list
+}

@@ -1,0 +1,66 @@
+// embedding with Format f16, Lanes 64: workgroup [64 1 1], 0 bytes of workgroup memory
+// binding 0: weights
+// binding 1: indices
+// binding 2: y (written)
+// param at 0: u32 n
+// param at 4: u32 width
+// param at 8: u32 vocabulary
+// param at 12: u32 first
+// param at 16: u32 rows
+
+// y = rows of a table, or of a range of its rows. An invocation gives eight columns of a row.
+struct Params {
+  n: u32, // invocations: eights of all rows asked for
+  width: u32, // of a row
+  vocabulary: u32,
+  first: u32, // row of the table that the range begins with
+  rows: u32, // of the range
+}
+
+@group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>; // [n, columns / 8]
+@group(0) @binding(1) var<storage, read> indices: array<i32>;
+@group(0) @binding(2) var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(3) var<uniform> params: Params;
+
+// The index of an invocation in a grid of one dimension that may have been folded into two.
+fn flat_thread(gid: vec3<u32>, groups: vec3<u32>) -> u32 {
+  return gid.x + gid.y * (groups.x * 64u);
+}
+
+// Eight weights of a row.
+struct Eight {
+  low: vec4<f32>, // columns 0 to 3
+  high: vec4<f32>,
+}
+
+alias Bits = vec4<u32>;
+
+fn load(row: u32, eight: u32) -> Bits {
+  return weights[row * (params.width / 8u) + eight];
+}
+
+fn floats(b: Bits) -> Eight {
+  return Eight(vec4<f32>(unpack2x16float(b.x), unpack2x16float(b.y)),
+    vec4<f32>(unpack2x16float(b.z), unpack2x16float(b.w)));
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+  let i = flat_thread(gid, groups);
+  if (i >= params.n) {
+    return;
+  }
+  let eights = params.width / 8u;
+  // An id that the table does not have must not read outside of it; the host is the one to report it.
+  let id = u32(clamp(indices[i / eights], 0, i32(params.vocabulary) - 1));
+  if (id < params.first || id - params.first >= params.rows) {
+    return; // another range has it
+  }
+  let row = id - params.first;
+  let eight = i % eights;
+  let w = floats(load(row, eight));
+  let low = w.low;
+  let high = w.high;
+  y[2u * i] = low;
+  y[2u * i + 1u] = high;
+}

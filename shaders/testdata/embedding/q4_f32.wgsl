@@ -1,0 +1,95 @@
+// embedding with Format q4, GroupEights 8, Lanes 64, Unpack integer: workgroup [64 1 1], 0 bytes of workgroup memory
+// binding 0: weights
+// binding 1: scales
+// binding 2: indices
+// binding 3: y (written)
+// param at 0: u32 n
+// param at 4: u32 width
+// param at 8: u32 vocabulary
+// param at 12: u32 first
+// param at 16: u32 rows
+
+// y = rows of a table, or of a range of its rows. An invocation gives eight columns of a row.
+struct Params {
+  n: u32, // invocations: eights of all rows asked for
+  width: u32, // of a row
+  vocabulary: u32,
+  first: u32, // row of the table that the range begins with
+  rows: u32, // of the range
+}
+
+@group(0) @binding(0) var<storage, read> weights: array<u32>; // [n, columns / 8]
+
+// [n / 4, groups, 4]
+@group(0) @binding(1) var<storage, read> scales: array<f32>;
+@group(0) @binding(2) var<storage, read> indices: array<i32>;
+@group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(4) var<uniform> params: Params;
+
+// The index of an invocation in a grid of one dimension that may have been folded into two.
+fn flat_thread(gid: vec3<u32>, groups: vec3<u32>) -> u32 {
+  return gid.x + gid.y * (groups.x * 64u);
+}
+
+// Eight weights of a row.
+struct Eight {
+  low: vec4<f32>, // columns 0 to 3
+  high: vec4<f32>,
+}
+
+// A word holds eight weights q of 4 bits, column k of them at bits 4k. q4_even and q4_odd turn the even and
+// the odd columns into floats zero + step * (q - 8), with the zeros and the step below: the cheapest form, of
+// which users take the zero off once for many weights.
+
+// By conversion from integers, without any error.
+const even_zero = 8.0;
+const odd_zero = 8.0;
+const odd_step = 1.0;
+
+fn q4_even(w: u32) -> vec4<f32> {
+  return vec4<f32>(vec4<u32>(w, w >> 8u, w >> 16u, w >> 24u) & vec4<u32>(15u));
+}
+
+fn q4_odd(w: u32) -> vec4<f32> {
+  return vec4<f32>(vec4<u32>(w >> 4u, w >> 12u, w >> 20u, w >> 28u) & vec4<u32>(15u));
+}
+
+alias Bits = u32;
+
+fn load(row: u32, eight: u32) -> Bits {
+  return weights[row * (params.width / 8u) + eight];
+}
+
+fn floats(w: Bits) -> Eight {
+  let even = q4_even(w) - even_zero;
+  let odd = (q4_odd(w) - odd_zero) / odd_step;
+  return Eight(vec4<f32>(even.x, odd.x, even.y, odd.y), vec4<f32>(even.z, odd.z, even.w, odd.w));
+}
+
+fn scale(row: u32, eight: u32) -> f32 {
+  let groups = params.width / 64u;
+  let group = eight / 8u;
+  return scales[((row >> 2u) * groups + group) * 4u + (row & 3u)];
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+  let i = flat_thread(gid, groups);
+  if (i >= params.n) {
+    return;
+  }
+  let eights = params.width / 8u;
+  // An id that the table does not have must not read outside of it; the host is the one to report it.
+  let id = u32(clamp(indices[i / eights], 0, i32(params.vocabulary) - 1));
+  if (id < params.first || id - params.first >= params.rows) {
+    return; // another range has it
+  }
+  let row = id - params.first;
+  let eight = i % eights;
+  let w = floats(load(row, eight));
+  let its_scale = scale(row, eight);
+  let low = w.low * its_scale;
+  let high = w.high * its_scale;
+  y[2u * i] = low;
+  y[2u * i + 1u] = high;
+}

@@ -1,0 +1,100 @@
+// embedding with Format q4, GroupEights 4, HalfScales, Lanes 64, Unpack mantissa: workgroup [64 1 1], 0 bytes of workgroup memory
+// binding 0: weights
+// binding 1: scales
+// binding 2: indices
+// binding 3: y (written)
+// param at 0: u32 n
+// param at 4: u32 width
+// param at 8: u32 vocabulary
+// param at 12: u32 first
+// param at 16: u32 rows
+
+// y = rows of a table, or of a range of its rows. An invocation gives eight columns of a row.
+struct Params {
+  n: u32, // invocations: eights of all rows asked for
+  width: u32, // of a row
+  vocabulary: u32,
+  first: u32, // row of the table that the range begins with
+  rows: u32, // of the range
+}
+
+@group(0) @binding(0) var<storage, read> weights: array<u32>; // [n, columns / 8]
+
+// [n / 8, groups, 8]
+@group(0) @binding(1) var<storage, read> scales: array<u32>;
+@group(0) @binding(2) var<storage, read> indices: array<i32>;
+@group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(4) var<uniform> params: Params;
+
+// The index of an invocation in a grid of one dimension that may have been folded into two.
+fn flat_thread(gid: vec3<u32>, groups: vec3<u32>) -> u32 {
+  return gid.x + gid.y * (groups.x * 64u);
+}
+
+// Eight weights of a row.
+struct Eight {
+  low: vec4<f32>, // columns 0 to 3
+  high: vec4<f32>,
+}
+
+// A word holds eight weights q of 4 bits, column k of them at bits 4k. q4_even and q4_odd turn the even and
+// the odd columns into floats zero + step * (q - 8), with the zeros and the step below: the cheapest form, of
+// which users take the zero off once for many weights.
+
+// One shift brings two columns to the top of a float's mantissa: the even one under the exponent of 256,
+// where it counts in ones from bit 15 on, the odd one under that of 16, from bit 19 on. The floats are exact;
+// what is rounded is the sum, in which a weight counts as 256 + q or 16 + q.
+const even_zero = 264.0;
+const odd_zero = 24.0;
+const odd_step = 1.0;
+
+fn q4_even(w: u32) -> vec4<f32> {
+  return bitcast<vec4<f32>>((vec4<u32>(w << 15u, w << 7u, w >> 1u,
+    w >> 9u) & vec4<u32>(0x00078000u)) | vec4<u32>(0x43800000u));
+}
+
+fn q4_odd(w: u32) -> vec4<f32> {
+  return bitcast<vec4<f32>>((vec4<u32>(w << 15u, w << 7u, w >> 1u,
+    w >> 9u) & vec4<u32>(0x00780000u)) | vec4<u32>(0x41800000u));
+}
+
+alias Bits = u32;
+
+fn load(row: u32, eight: u32) -> Bits {
+  return weights[row * (params.width / 8u) + eight];
+}
+
+fn floats(w: Bits) -> Eight {
+  let even = q4_even(w) - even_zero;
+  let odd = (q4_odd(w) - odd_zero) / odd_step;
+  return Eight(vec4<f32>(even.x, odd.x, even.y, odd.y), vec4<f32>(even.z, odd.z, even.w, odd.w));
+}
+
+fn scale(row: u32, eight: u32) -> f32 {
+  let groups = params.width / 32u;
+  let group = eight / 4u;
+  let pair = unpack2x16float(scales[((row >> 3u) * groups + group) * 4u + ((row & 7u) >> 1u)]);
+  return select(pair.x, pair.y, (row & 1u) == 1u);
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+  let i = flat_thread(gid, groups);
+  if (i >= params.n) {
+    return;
+  }
+  let eights = params.width / 8u;
+  // An id that the table does not have must not read outside of it; the host is the one to report it.
+  let id = u32(clamp(indices[i / eights], 0, i32(params.vocabulary) - 1));
+  if (id < params.first || id - params.first >= params.rows) {
+    return; // another range has it
+  }
+  let row = id - params.first;
+  let eight = i % eights;
+  let w = floats(load(row, eight));
+  let its_scale = scale(row, eight);
+  let low = w.low * its_scale;
+  let high = w.high * its_scale;
+  y[2u * i] = low;
+  y[2u * i + 1u] = high;
+}
