@@ -107,6 +107,9 @@ func (r *Recorder) Snapshot() *Snapshot {
 	return s
 }
 
+// Index is that of the step that Record makes.
+func (s *Snapshot) Index() int { return s.index }
+
 // empty is a snapshot whose memory is used again, where there is one.
 func (r *Recorder) empty() *Snapshot {
 	r.mu.Lock()

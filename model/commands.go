@@ -130,6 +130,7 @@ func (s *live) do(ctx context.Context, c session.Command) (session.Reply, error)
 		s.tellClock()
 	}
 	s.tell(false)
+	s.teller.flush()
 	return s.stand(reply), err
 }
 

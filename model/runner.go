@@ -69,14 +69,23 @@ func (r *runner) step(ctx context.Context, position int, tokens []int, gives boo
 	return out, err
 }
 
-// record is the last step as a trace has it, and the plans that are new with it. Its wall time ends when its
-// token is known: nobody can begin the next step before.
-func (r *runner) record() ([]trace.Plan, trace.Step) {
-	plans, step := r.rec.Step()
-	if r.sampleNS > 0 {
-		step.CPU.SampleNS = trace.Measured(r.sampleNS)
+// snapshot is what the last step left behind.
+func (r *runner) snapshot() snapshot { return snapshot{r.rec.Snapshot(), r.sampleNS} }
+
+// snapshot is a step as it ended.
+type snapshot struct {
+	*engine.Snapshot
+	sampleNS int64 // as in runner
+}
+
+// record is the step as a trace has it, and the plans that are new with it. Its wall time ends when its token
+// is known: nobody can begin the next step before.
+func (s snapshot) record() ([]trace.Plan, trace.Step) {
+	plans, step := s.Record()
+	if s.sampleNS > 0 {
+		step.CPU.SampleNS = trace.Measured(s.sampleNS)
 		total, _ := step.CPU.TotalNS.NS()
-		step.CPU.TotalNS = trace.Measured(total + r.sampleNS)
+		step.CPU.TotalNS = trace.Measured(total + s.sampleNS)
 	}
 	return plans, step
 }

@@ -26,6 +26,7 @@ type live struct {
 
 	requests chan request
 	stream   *session.Stream
+	teller   *teller
 	closing  context.Context // ends with Close
 	close    context.CancelFunc
 	done     chan struct{} // closed when the goroutine has ended
@@ -55,8 +56,10 @@ func start(m *Model, r *runner, header *trace.Trace) *live {
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.stream = session.NewStream(s.closing.Done(), session.EventBuffer)
+	s.teller = newTeller(s.stream)
 	s.stream.Send(session.Event{Opened: header})
 	s.tell(false)
+	s.teller.flush()
 	go s.serve()
 	return s
 }
@@ -64,7 +67,7 @@ func start(m *Model, r *runner, header *trace.Trace) *live {
 // serve runs commands until Close, or until the device is lost.
 func (s *live) serve() {
 	defer close(s.done)
-	defer s.stream.End()
+	defer s.teller.end()
 	defer func() {
 		s.runner.release()
 		s.lost = errors.Join(s.lost, s.m.Close())
@@ -128,11 +131,13 @@ func (s *live) tell(running bool) {
 	if !s.text.told {
 		st.Begins, s.text.told = &session.Text{Prompt: s.text.prompt}, true
 	}
-	s.stream.Send(session.Event{State: &st})
+	s.teller.tell(func() session.Event { return session.Event{State: &st} })
 }
 
 // record adds to the trace.
-func (s *live) record(records ...trace.Record) { s.stream.Send(session.Event{Records: records}) }
+func (s *live) record(r trace.Record) {
+	s.teller.tell(func() session.Event { return session.Event{Records: []trace.Record{r}} })
+}
 
 // canStep says why no step can follow the current one.
 func (s *live) canStep() error {
@@ -191,36 +196,45 @@ func (s *live) step(ctx context.Context, r *session.Reply) error {
 	if err != nil {
 		return err
 	}
-	plans, step := s.runner.record()
-	n.index, n.token = step.Index, out.token
+	was := s.runner.snapshot()
+	n.index, n.token = was.Index(), out.token
 	if n.gives && !out.finite() {
 		n.gives = false
 		s.text.ended = true
 		s.text.fault = fmt.Errorf("step %d at position %d gives no token: the highest of its logits is %v",
-			step.Index, n.position, out.logit)
+			n.index, n.position, out.logit)
 	}
-	step.Phase, step.Position, step.Tokens, step.Top = phase, n.position, n.tokens, out.top
-	for i := range out.top {
-		out.top[i].Text = strings.ToValidUTF8(string(s.m.tokens.Bytes(out.top[i].ID)), "\uFFFD")
-	}
-	step.Text = s.text.push(n)
+	text := s.text.push(n)
 	if n.gives {
-		step.Token = &n.token
 		s.text.ended = s.text.position() >= s.m.context || !s.m.options.IgnoreEOS && s.m.tokens.IsEnd(n.token)
 	}
+	s.teller.tell(func() session.Event { return s.m.stepEvent(was, phase, n, out.top, text) })
+	r.Steps++
+	if s.text.fault != nil {
+		s.record(trace.Record{Event: &trace.Event{Step: n.index, Kind: "logits", Text: s.text.fault.Error()}})
+	}
+	return s.text.fault
+}
+
+// stepEvent is a step with the plans that are new with it.
+func (m *Model) stepEvent(s snapshot, phase string, n turn, top []trace.Candidate,
+	text string,
+) session.Event {
+	plans, step := s.record()
+	step.Phase, step.Position, step.Tokens, step.Text = phase, n.position, n.tokens, text
+	if n.gives {
+		step.Token = &n.token
+	}
+	for i := range top {
+		top[i].Text = strings.ToValidUTF8(string(m.tokens.Bytes(top[i].ID)), "\uFFFD")
+	}
+	step.Top = top
 	records := make([]trace.Record, len(plans)+1)
 	for i := range plans {
 		records[i].Plan = &plans[i]
 	}
 	records[len(plans)].Step = &step
-	if s.text.fault != nil {
-		records = append(records, trace.Record{Event: &trace.Event{
-			Step: step.Index, Kind: "logits", Text: s.text.fault.Error(),
-		}})
-	}
-	s.record(records...)
-	r.Steps++
-	return s.text.fault
+	return session.Event{Records: records}
 }
 
 // repeat runs the current step again n times where it was. The cache rows it writes are the ones it wrote

@@ -1,0 +1,42 @@
+package model
+
+import "gpuscope/model/session"
+
+// teller makes the events of a session beside its steps, in their order: what a trace says of a step is made
+// while the next step runs.
+type teller struct {
+	stream *session.Stream
+	todo   chan func()
+	done   chan struct{}
+}
+
+// behind is how many events the teller may be behind before the steps wait for it.
+const behind = 4
+
+func newTeller(stream *session.Stream) *teller {
+	t := &teller{stream: stream, todo: make(chan func(), behind), done: make(chan struct{})}
+	go func() {
+		defer close(t.done)
+		for f := range t.todo {
+			f()
+		}
+	}()
+	return t
+}
+
+// tell sends the event that of makes. It is called on the teller's goroutine: what it uses must not change.
+func (t *teller) tell(of func() session.Event) { t.todo <- func() { t.stream.Send(of()) } }
+
+// flush returns when all is sent.
+func (t *teller) flush() {
+	done := make(chan struct{})
+	t.todo <- func() { close(done) }
+	<-done
+}
+
+// end ends the stream behind what was told.
+func (t *teller) end() {
+	close(t.todo)
+	<-t.done
+	t.stream.End()
+}
