@@ -14,7 +14,7 @@ import (
 // touchKernel adds one to each of n words: enough to be right or wrong, too little to take time.
 var touchKernel = &Kernel{
 	Name: "touch", WorkgroupSize: [3]uint32{64, 1, 1},
-	Storage: []Storage{{"x", "u32", gpu.Read}, {"y", "u32", gpu.ReadWrite}},
+	Storage: []Storage{{Name: "x", Elem: "u32"}, {Name: "y", Elem: "u32", Access: gpu.ReadWrite}},
 	Params:  []trace.Param{{Name: "n", Type: "u32"}},
 	Source: `
 struct Params { n: u32 }

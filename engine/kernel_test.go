@@ -13,8 +13,12 @@ import (
 func subtract() *Kernel {
 	return &Kernel{
 		Name: "subtract", WorkgroupSize: [3]uint32{64, 1, 1},
-		Storage: []Storage{{"a", "f32", gpu.Read}, {"b", "f32", gpu.Read}, {"y", "f32", gpu.ReadWrite}},
-		Params:  []trace.Param{{Name: "n", Type: "u32"}, {Name: "words", Type: "u32", Offset: 4}},
+		Storage: []Storage{
+			{Name: "a", Elem: "f32"},
+			{Name: "b", Elem: "f32"},
+			{Name: "y", Elem: "f32", Access: gpu.ReadWrite},
+		},
+		Params: []trace.Param{{Name: "n", Type: "u32"}, {Name: "words", Type: "u32", Offset: 4}},
 	}
 }
 

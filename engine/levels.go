@@ -60,11 +60,11 @@ func (g *Graph) newDispatch(o *op, slot int) dispatch {
 			continue
 		}
 		for i, bind := range use.Bind {
-			v, access := bind.Value, use.Kernel.Storage[i].Access
-			if access == gpu.ReadWrite && !slices.Contains(d.writes, v) {
+			v, storage := bind.Value, &use.Kernel.Storage[i]
+			if storage.Access == gpu.ReadWrite && !slices.Contains(d.writes, v) {
 				d.writes = append(d.writes, v)
 			}
-			if (access == gpu.Read || g.values[v].role == State) &&
+			if (storage.reads() || g.values[v].role == State) &&
 				!slices.Contains(d.reads, v) {
 				d.reads = append(d.reads, v)
 			}

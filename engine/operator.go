@@ -95,7 +95,12 @@ type Storage struct {
 	// Elem is the scalar that its elements are made of: "f32", "u32", "i32"; "" where it is not known.
 	Elem   string
 	Access gpu.Access
+	// Read says of a read_write binding that the kernel reads it, too.
+	Read bool
 }
+
+// reads says whether the kernel reads the binding.
+func (s *Storage) reads() bool { return s.Access == gpu.Read || s.Read }
 
 // Corner is a live point of an operator's arguments: what it names is set so, what it does not name is at its
 // maximum.

@@ -26,7 +26,7 @@ func testKernel(name, accesses string, n int, body string) *Kernel {
 	for i, a := range accesses {
 		access := map[rune]gpu.Access{'r': gpu.Read, 'w': gpu.ReadWrite}[a]
 		fmt.Fprintf(&src, "@group(0) @binding(%d) var<storage, %s> %c: array<u32>;\n", i, access, 'x'+i)
-		k.Storage = append(k.Storage, Storage{string('x' + rune(i)), "u32", access})
+		k.Storage = append(k.Storage, Storage{Name: string('x' + rune(i)), Elem: "u32", Access: access})
 	}
 	fmt.Fprintf(&src, `@group(0) @binding(%d) var<uniform> params: Params;
 @compute @workgroup_size(64)

@@ -73,9 +73,9 @@ func kernelAs(b *engine.Builder, as, template string, c shaders.Constants) *engi
 
 // engineKernel is an expanded kernel as the engine takes it.
 func engineKernel(name string, expanded shaders.Kernel) *engine.Kernel {
+	memory, _ := gpu.WorkgroupBytes(expanded.Source)
 	k := &engine.Kernel{
-		Name: name, Constants: expanded.Constants, Source: expanded.Source,
-		WorkgroupBytes: expanded.WorkgroupBytes,
+		Name: name, Constants: expanded.Constants, Source: expanded.Source, WorkgroupBytes: int(memory),
 	}
 	for i, n := range expanded.WorkgroupSize {
 		k.WorkgroupSize[i] = uint32(n)
@@ -85,7 +85,9 @@ func engineKernel(name string, expanded shaders.Kernel) *engine.Kernel {
 		if s.Write {
 			access = gpu.ReadWrite
 		}
-		k.Storage = append(k.Storage, engine.Storage{Name: s.Name, Elem: s.Elem, Access: access})
+		k.Storage = append(k.Storage, engine.Storage{
+			Name: s.Name, Elem: s.Elem, Access: access, Read: s.Read,
+		})
 	}
 	for _, p := range expanded.Params {
 		k.Params = append(k.Params, trace.Param(p))

@@ -391,7 +391,9 @@ func (o *sdpa) planDecode(p *engine.Planner, context int) {
 	l.Bytes = qBytes + 8*int64(o.kvHeads)*int64(o.headDim) + 2*int64(context+1)*o.cacheBytes() + parts
 	l.FLOPs = int64(o.qHeads) * int64(context) * (4*int64(o.headDim) + 5)
 
-	l = p.Dispatch(slotReduce, p.Rows(o.qHeads, reduceLanes, reduceLanes/(o.headDim/4)*(o.headDim/4)))
+	quads := o.headDim / 4
+	busy := min(reduceLanes/quads, splits) * quads // a lane takes every so many splits of four columns
+	l = p.Dispatch(slotReduce, p.Rows(o.qHeads, reduceLanes, busy))
 	l.Params.U32("q_heads", o.qHeads).U32("splits", splits)
 	l.Bytes = parts + qBytes
 	l.FLOPs = 2 * int64(o.qHeads) * int64(splits) * int64(o.headDim)

@@ -9,6 +9,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/trace"
 )
 
 // attention is a sdpa_with_kv_cache in a graph.
@@ -258,5 +259,57 @@ func TestSDPARefuses(t *testing.T) {
 	if err := bring(live, c.trial().input(t, g, c.trial().steps[0])); err == nil ||
 		!strings.Contains(err.Error(), "position 5 and 4 tokens need 9 positions, the cache has 8") {
 		t.Errorf("past the cache: %v", err)
+	}
+}
+
+func TestAttentionSaysWhatItReadsAndWhichLanesIdle(t *testing.T) {
+	const heads, headDim, group = 6, 64, 64
+	b := tinyBuilder()
+	c := attention{qHeads: heads, kvHeads: heads, headDim: headDim, tokens: 4, context: 2048}
+	c.build(b)
+	g, err := b.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	described := g.Describe()
+	slot := func(label string) int {
+		for i, d := range described.Dispatches {
+			if d.Label == label {
+				return i
+			}
+		}
+		t.Fatalf("no dispatch %s", label)
+		return -1
+	}
+	softmax := described.Dispatches[slot("softmax")]
+	if len(softmax.Reads) != 1 || len(softmax.Writes) != 1 || softmax.Reads[0] != softmax.Writes[0] {
+		t.Errorf("softmax reads %v and writes %v, want the scores to be both", softmax.Reads, softmax.Writes)
+	}
+	x, err := engine.NewLive(g, engine.LiveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]engine.ValueID{}
+	for _, v := range g.Inputs() {
+		values[g.Value(v).Name] = v
+	}
+	// A part of 16 lanes adds up every fourth split: with one split three of the four parts have none.
+	for position, busy := range map[int]int{0: 16, 2 * splitPositions: 48, 2047: 64} {
+		for _, name := range []string{"q", "k", "v"} {
+			if err := x.SetDims(values[name], 1, 1, heads, headDim); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := x.SetInt(values["position"], int64(position)); err != nil {
+			t.Fatal(err)
+		}
+		if err := x.Propagate(); err != nil {
+			t.Fatal(err)
+		}
+		x.Commit()
+		launch, _ := x.Launch(trace.DispatchID(slot("fd_reduce")))
+		if want := int64(heads * (group - busy)); launch == nil || launch.Grid.Idle != want {
+			t.Errorf("position %d: fd_reduce launches %+v, want %d idle lanes", position, launch, want)
+		}
 	}
 }

@@ -13,14 +13,13 @@ const maxParams = 64
 
 // The pieces of WGSL that say what a kernel is. Comments are gone before these are matched.
 var (
-	commentRE   = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?\*/`)
-	entryRE     = regexp.MustCompile(`(?s)@compute\s*@workgroup_size\(([^)]*)\)\s*fn\s+(\w+)`)
-	bindingRE   = regexp.MustCompile(`(@group\((\d+)\)\s*)?@binding\((\d+)\)\s*(@group\((\d+)\)\s*)?var\s*<\s*(\w+)\s*(?:,\s*(\w+)\s*)?>\s*(\w+)\s*:\s*([^;]+);`)
-	structRE    = regexp.MustCompile(`struct\s+(\w+)\s*\{([^}]*)\}`)
-	constRE     = regexp.MustCompile(`const\s+(\w+)\s*(?::\s*\w+\s*)?=\s*([^;]+);`)
-	workgroupRE = regexp.MustCompile(`var\s*<\s*workgroup\s*>\s*(\w+)\s*:\s*([^;]+);`)
-	scalarRE    = regexp.MustCompile(`\b([uif]32|f16)\b`)
-	tooNewRE    = regexp.MustCompile(`\b(enable|override|const_assert|requires|diagnostic|dot4I8Packed|dot4U8Packed|unpack4xI8|unpack4xU8|pack4xI8|pack4xU8)\b`)
+	commentRE = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?\*/`)
+	entryRE   = regexp.MustCompile(`(?s)@compute\s*@workgroup_size\(([^)]*)\)\s*fn\s+(\w+)`)
+	bindingRE = regexp.MustCompile(`(@group\((\d+)\)\s*)?@binding\((\d+)\)\s*(@group\((\d+)\)\s*)?var\s*<\s*(\w+)\s*(?:,\s*(\w+)\s*)?>\s*(\w+)\s*:\s*([^;]+);`)
+	structRE  = regexp.MustCompile(`struct\s+(\w+)\s*\{([^}]*)\}`)
+	memberRE  = regexp.MustCompile(`^\s*\.\s*\w+`)
+	scalarRE  = regexp.MustCompile(`\b([uif]32|f16)\b`)
+	tooNewRE  = regexp.MustCompile(`\b(enable|override|const_assert|requires|diagnostic|dot4I8Packed|dot4U8Packed|unpack4xI8|unpack4xU8|pack4xI8|pack4xU8)\b`)
 )
 
 // describe reads from the source what the kernel is.
@@ -40,23 +39,7 @@ func (k *Kernel) describe() error {
 	for _, m := range structRE.FindAllStringSubmatch(src, -1) {
 		structs[m[1]] = m[2]
 	}
-	if err := k.readBindings(src, structs); err != nil {
-		return err
-	}
-	consts := map[string]int{}
-	for _, m := range constRE.FindAllStringSubmatch(src, -1) {
-		if n, err := product(m[2], consts); err == nil {
-			consts[m[1]] = n
-		}
-	}
-	for _, m := range workgroupRE.FindAllStringSubmatch(src, -1) {
-		n, _, err := sizeOf(m[2], consts)
-		if err != nil {
-			return fmt.Errorf("workgroup variable %s: %w", m[1], err)
-		}
-		k.WorkgroupBytes += (n + 15) / 16 * 16
-	}
-	return nil
+	return k.readBindings(src, structs)
 }
 
 func (k *Kernel) readWorkgroupSize(list string) error {
@@ -66,7 +49,7 @@ func (k *Kernel) readWorkgroupSize(list string) error {
 		if s == "" {
 			continue // a trailing comma
 		}
-		n, err := product(s, nil)
+		n, err := strconv.Atoi(strings.TrimRight(s, "ui"))
 		if err != nil || n < 1 || i > 2 {
 			return fmt.Errorf("workgroup_size(%s): want one to three positive integer literals", list)
 		}
@@ -88,9 +71,11 @@ func (k *Kernel) readBindings(src string, structs map[string]string) error {
 		}
 		switch {
 		case space == "storage" && (access == "" || access == "read"):
-			k.Storage = append(k.Storage, Storage{Name: name, Elem: scalarRE.FindString(typ)})
+			k.Storage = append(k.Storage, Storage{Name: name, Elem: scalarRE.FindString(typ), Read: true})
 		case space == "storage" && access == "read_write":
-			k.Storage = append(k.Storage, Storage{Name: name, Elem: scalarRE.FindString(typ), Write: true})
+			k.Storage = append(k.Storage, Storage{
+				Name: name, Elem: scalarRE.FindString(typ), Read: reads(src, name), Write: true,
+			})
 		case space == "uniform":
 			uniform = true
 			fields, ok := structs[typ]
@@ -131,56 +116,44 @@ func (k *Kernel) readParams(fields string) error {
 	return nil
 }
 
-// product is the value of literals and constants multiplied.
-func product(s string, consts map[string]int) (int, error) {
-	n := 1
-	for _, factor := range strings.Split(s, "*") {
-		factor = strings.TrimSpace(factor)
-		v, ok := consts[factor]
-		if !ok {
-			var err error
-			if v, err = strconv.Atoi(strings.TrimRight(factor, "ui")); err != nil {
-				return 0, fmt.Errorf("%q is no integer literal or constant", factor)
-			}
+// reads says whether the kernel reads a variable that it may write: whether any use of it is not the whole of
+// what an assignment writes to.
+func reads(src, name string) bool {
+	for _, at := range regexp.MustCompile(`\b`+name+`\b`).FindAllStringIndex(src, -1) {
+		before, after := strings.TrimRight(src[:at[0]], " \t\n"), src[at[1]:]
+		if strings.HasSuffix(before, ">") && strings.HasPrefix(strings.TrimSpace(after), ":") {
+			continue // its declaration
 		}
-		n *= v
+		if strings.HasSuffix(before, ".") {
+			continue // a field of that name
+		}
+		after, ok := pastIndex(strings.TrimSpace(after))
+		if m := memberRE.FindString(after); ok && m != "" {
+			after = after[len(m):]
+		}
+		after = strings.TrimSpace(after)
+		if !ok || !strings.HasPrefix(after, "=") || strings.HasPrefix(after, "==") {
+			return true
+		}
 	}
-	return n, nil
+	return false
 }
 
-// sizeOf is the size and alignment of a type in workgroup memory.
-func sizeOf(typ string, consts map[string]int) (size, align int, err error) {
-	typ = strings.TrimSpace(typ)
-	switch typ {
-	case "u32", "i32", "f32", "bool", "atomic<u32>", "atomic<i32>":
-		return 4, 4, nil
+// pastIndex is what comes after an index in brackets; ok is false where s begins with none.
+func pastIndex(s string) (rest string, ok bool) {
+	depth := 0
+	for i, c := range s {
+		switch c {
+		case '[':
+			depth++
+		case ']':
+			depth--
+		}
+		if depth == 0 {
+			return s[i+1:], i > 0
+		}
 	}
-	head, inner, ok := strings.Cut(typ, "<")
-	inner, closed := strings.CutSuffix(strings.TrimSpace(inner), ">")
-	switch head = strings.TrimSpace(head); {
-	case !ok || !closed:
-	case head == "vec2":
-		return 8, 8, nil
-	case head == "vec3":
-		return 12, 16, nil
-	case head == "vec4":
-		return 16, 16, nil
-	case head == "array":
-		comma := strings.LastIndex(inner, ",")
-		if comma < 0 {
-			return 0, 0, fmt.Errorf("array %s has no length", typ)
-		}
-		n, err := product(inner[comma+1:], consts)
-		if err != nil {
-			return 0, 0, err
-		}
-		size, align, err := sizeOf(inner[:comma], consts)
-		if err != nil {
-			return 0, 0, err
-		}
-		return n * ((size + align - 1) / align * align), align, nil
-	}
-	return 0, 0, fmt.Errorf("type %s: want a scalar, a vector, or an array of them", typ)
+	return "", false
 }
 
 func btoi(b bool) int {

@@ -48,14 +48,13 @@ type Kernel struct {
 	WorkgroupSize [3]int
 	Storage       []Storage // bindings 0, 1, ...
 	Params        []Param   // of the uniform binding after them; empty where there is none
-	// WorkgroupBytes is the size of the kernel's workgroup memory.
-	WorkgroupBytes int
 }
 
 // Storage is a storage binding.
 type Storage struct {
 	Name  string
 	Elem  string // the scalar that its elements are made of: "u32" of array<vec4<u32>>
+	Read  bool   // the kernel reads it, whatever it may do with it
 	Write bool   // read_write
 }
 

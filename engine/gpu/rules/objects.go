@@ -130,7 +130,7 @@ func (d *Device) Pipeline(desc gpu.PipelineDesc) (Pipeline, error) {
 	if desc.Source == "" {
 		return p, p.wrong("no source")
 	}
-	if n, ok := WorkgroupBytes(desc.Source); ok && n > uint64(d.Limits.MaxWorkgroupStorage) {
+	if n, ok := gpu.WorkgroupBytes(desc.Source); ok && n > uint64(d.Limits.MaxWorkgroupStorage) {
 		return p,
 			p.wrong("%d bytes of workgroup memory, the device has %d: %w", n, d.Limits.MaxWorkgroupStorage,
 				gpu.ErrUnsupported)

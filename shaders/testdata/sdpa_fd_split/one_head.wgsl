@@ -2,8 +2,8 @@
 // binding 0: q
 // binding 1: k
 // binding 2: v
-// binding 3: k_cache (written)
-// binding 4: v_cache (written)
+// binding 3: k_cache (read and written)
+// binding 4: v_cache (read and written)
 // binding 5: part_o (written)
 // binding 6: part_ml (written)
 // param at 0: u32 context

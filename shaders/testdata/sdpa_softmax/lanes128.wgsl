@@ -1,5 +1,5 @@
 // sdpa_softmax with Lanes 128: workgroup [128 1 1], 512 bytes of workgroup memory
-// binding 0: scores (written)
+// binding 0: scores (read and written)
 // param at 0: u32 rows
 // param at 4: u32 tokens
 // param at 8: u32 position
