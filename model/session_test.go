@@ -627,7 +627,7 @@ func TestCloseInTheMiddleOfARun(t *testing.T) {
 // Nobody reads the events while the session closes, and somebody does afterwards, as a recording on its way
 // to a file: what came before the end is there to the last step that was told, and hangs together.
 func TestEventsOfASessionThatWasClosedHaveNoHole(t *testing.T) {
-	for range 20 {
+	for range 2 {
 		driver := &fake.Driver{All: []fake.Options{{NoLog: true}}}
 		opened, err := Open(context.Background(),
 			Options{Path: write(t, tiny().Bytes()), Driver: driver, IgnoreEOS: true}, nil)

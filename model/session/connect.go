@@ -23,7 +23,7 @@ type Peer struct {
 	Wait func() error
 }
 
-// lastWords is how many lines of its stderr a lost engine is quoted with.
+// lastWords is how many lines of its stderr a lost engine is quoted with at most.
 const lastWords = 8
 
 // Connect is the session that Serve serves at the other end. It returns at once; progress comes as events.
@@ -209,24 +209,41 @@ func (c *client) takeMessages(in *json.Decoder) error {
 	}
 }
 
-// readStderr makes a Log event of each line and returns the last ones.
+// readStderr makes a Log event of each line and returns what to quote a lost engine with.
 func (c *client) readStderr() []string {
 	if c.peer.Stderr == nil {
 		return nil
 	}
-	var last []string
+	var w words
 	lines := bufio.NewReader(c.peer.Stderr)
 	for {
 		line, err := lines.ReadString('\n')
 		if line = strings.TrimRight(line, "\r\n"); line != "" {
-			if len(last) == lastWords {
-				last = append(last[:0], last[1:]...)
-			}
-			last = append(last, line)
+			w.hear(line)
 			c.stream.Send(Event{Log: &Log{Level: "warn", Text: line}})
 		}
 		if err != nil {
-			return last
+			return w.lines
 		}
 	}
+}
+
+// words are what a lost engine is quoted with: its last lines, but of a panic the first ones, for the stacks
+// that stand behind them are long.
+type words struct {
+	lines  []string
+	panics bool
+}
+
+func (w *words) hear(line string) {
+	if !w.panics && (strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")) {
+		w.panics, w.lines = true, nil
+	}
+	if len(w.lines) == lastWords {
+		if w.panics {
+			return
+		}
+		w.lines = append(w.lines[:0], w.lines[1:]...)
+	}
+	w.lines = append(w.lines, line)
 }

@@ -261,6 +261,51 @@ func TestALostEngineIsNamedWithItsLastWords(t *testing.T) {
 	})
 }
 
+func TestAPanicOfTheEngineIsQuotedFromItsBeginning(t *testing.T) {
+	t.Parallel()
+	var w words
+	for _, line := range []string{"warming up", "panic: index out of range [7]", "goroutine 1 [running]:"} {
+		w.hear(line)
+	}
+	for i := range 100 {
+		w.hear(fmt.Sprint("stack ", i))
+	}
+	if len(w.lines) != lastWords || w.lines[0] != "panic: index out of range [7]" {
+		t.Errorf("quoted with %q", w.lines)
+	}
+}
+
+func TestEventsOfCommandsThatReturnedOutliveTheSession(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		do := func(_ context.Context, _ Command, emit func(Event)) (Reply, error) {
+			for i := range 20 {
+				emit(numbered(i))
+			}
+			return Reply{}, nil
+		}
+		front, _ := pipe(opened(newScripted(do)))
+		for range 3 {
+			if _, err := front.Do(t.Context(), Command{Kind: Run}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := front.Close(); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for e := range front.Events() {
+			if e.Progress.Done != n%20 {
+				t.Fatalf("event %d is number %d", n, e.Progress.Done)
+			}
+			n++
+		}
+		if n != 60 {
+			t.Errorf("%d of 60 events outlived the session", n)
+		}
+	})
+}
+
 // The plan that came in one event with a record which JSON cannot hold must arrive: later steps name it.
 func TestAnEventThatJSONCannotHoldDoesNotEndTheSession(t *testing.T) {
 	t.Parallel()
