@@ -123,9 +123,11 @@ func TestRecorderDropsTheOldestStepsAndTheTraceStaysRight(t *testing.T) {
 					}
 				}
 			}
-			if a, b := x.Dispatches(i, inspect.DispatchOptions{}), all.Dispatches(at,
-				inspect.DispatchOptions{}); a.Launches[5].Level != b.Launches[5].Level {
-				t.Fatalf("step %d: level %d, want %d", at, a.Launches[5].Level, b.Launches[5].Level)
+			a, err := x.Dispatches(t.Context(), inspect.Options{Scope: x.Step(i)})
+			b, again := all.Dispatches(t.Context(), inspect.Options{Scope: all.Step(at)})
+			if err != nil || again != nil || a.Launches[5].Level != b.Launches[5].Level {
+				t.Fatalf("step %d: level %d, want %d (%v, %v)", at, a.Launches[5].Level, b.Launches[5].Level,
+					err, again)
 			}
 		}
 		for i, s := range snapshots {

@@ -1,12 +1,15 @@
 package tui
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
 )
 
 // dispatchPage is view 2: what ran, with which grid, how long, what to fix first, what changed.
@@ -41,7 +44,7 @@ func (p *dispatchPage) joined(i int) string {
 		if i < 0 || i >= len(p.rows.rows) {
 			return -1
 		}
-		row := &p.table.Rows[p.rows.rows[i]]
+		row := &p.table.Folded[p.rows.rows[i]]
 		if row.Group || row.Children && p.fold != inspect.FoldLayer {
 			return -1
 		}
@@ -74,37 +77,19 @@ func (p *dispatchPage) load(s snapshot) {
 		p.rows.load(nil)
 		return
 	}
-	p.table = s.index.Dispatches(s.step, inspect.DispatchOptions{Fold: p.fold, Base: p.base()})
-	p.rows.load(p.table.Table())
+	// Without a way to cancel there is no error.
+	p.table, _ = s.index.Dispatches(context.Background(),
+		inspect.Options{Scope: s.index.Step(s.step), Fold: p.fold, Base: p.base()})
+	p.rows.load(p.table.Table)
 }
 
-func (p *dispatchPage) title(w int) []part {
+func (p *dispatchPage) title(w int) []table.Part {
 	if p.table == nil {
-		return []part{{0, "Dispatches"}}
+		return []table.Part{{Rank: 0, Text: "Dispatches"}}
 	}
-	t := p.table.Table()
-	// The last line of the table's title: count, fold, then what is to be known, and the base last.
-	said := strings.Split(t.Title[len(t.Title)-1], " · ")
-	parts := []part{{0, said[0]}, {2, said[1]}}
-	if f := p.rows.shown(); f != "" {
-		parts = append(parts, part{0, f})
-	}
-	order := part{5, "order " + p.rows.order()}
-	if p.rows.choice.Sort != "" {
-		order.rank = 1
-	}
-	parts = append(parts, order)
-	if s := p.rows.same(w); s != "" {
-		parts = append(parts, part{7, "all rows " + s})
-	}
-	for _, s := range said[2:] {
-		rank := 6
-		if base, ok := strings.CutPrefix(s, "Δ base "); ok {
-			rank, s = 3, "Δ "+base
-		}
-		parts = append(parts, part{rank, s})
-	}
-	return parts
+	// The cost of the step has a line of its own on the screen; this is the other.
+	said := p.table.Title[len(p.table.Title)-1].Parts
+	return slices.Concat(said[:2], p.rows.own(), said[2:], p.rows.alike(w))
 }
 
 func (p *dispatchPage) render(t *theme, _ glyphs, w, h int, focused bool) []string {
@@ -117,7 +102,7 @@ func (p *dispatchPage) render(t *theme, _ glyphs, w, h int, focused bool) []stri
 	}
 	lines := p.rows.render(t, w, h, focused, empty)
 	if p.table != nil {
-		for _, n := range p.table.Table().Notes {
+		for _, n := range p.table.Notes {
 			if len(lines) < h {
 				lines = append(lines, t.put(dim, cut("   "+printable.Clean(n), w)))
 			}
@@ -138,7 +123,7 @@ func (p *dispatchPage) selected() (trace.DispatchID, bool) {
 	if p.table == nil || r < 0 {
 		return 0, false
 	}
-	return p.table.Launch(&p.table.Rows[r]).ID, true
+	return p.table.Launch(&p.table.Folded[r]).ID, true
 }
 
 func (p *dispatchPage) about() string { return p.rows.key + p.fold.String() }
@@ -149,18 +134,18 @@ func (p *dispatchPage) detail(w int) []string {
 	if p.table == nil || r < 0 {
 		return nil
 	}
-	row := &p.table.Rows[r]
+	row := &p.table.Folded[r]
 	var lines []string
 	if row.Count() > 1 {
 		lines = append(lines, wrapText(p.several(r), w)...)
 	}
 	if row.Group {
-		for _, n := range p.table.Table().Notes {
+		for _, n := range p.table.Notes {
 			lines = append(lines, wrapText(n, w)...)
 		}
 		return lines
 	}
-	d := p.s.index.Detail(p.s.step, p.table.Launch(row).ID, p.base())
+	d, _ := p.s.index.Detail(context.Background(), p.s.step, p.table.Launch(row).ID, p.base())
 	if d == nil {
 		return lines
 	}
@@ -172,7 +157,7 @@ func (p *dispatchPage) detail(w int) []string {
 
 // several says what a row that stands for more than one dispatch adds up to.
 func (p *dispatchPage) several(r int) string {
-	row, t := &p.table.Rows[r], p.table.Table()
+	row, t := &p.table.Folded[r], p.table
 	cell := func(name string) string { return t.Cell(r, t.Column(name)).Text }
 	parts := []string{fmt.Sprintf("%s: %s", row.Label, plural(row.Count(), "dispatch"))}
 	if us := cell("us"); us != "" && len(row.Units) > 1 {
@@ -192,7 +177,7 @@ func (p *dispatchPage) several(r int) string {
 	switch {
 	case row.Outlier >= 0:
 		parts = append(parts, "outlier "+p.s.index.Name(p.table.Launches[row.Units[row.Outlier][0]].ID))
-	case !row.Group && row.Summed && len(row.Units) > 3:
+	case row.Judged:
 		parts = append(parts, "no outlier")
 	}
 	if !row.Group {
@@ -205,7 +190,7 @@ func (p *dispatchPage) base() *inspect.Base {
 	if p.s.base < 0 {
 		return nil
 	}
-	return &inspect.Base{Index: p.s.index, Step: p.s.base}
+	return &inspect.Base{Index: p.s.index, Scope: p.s.index.Step(p.s.base)}
 }
 
 func (p *dispatchPage) why() (title string, lines []string) {
@@ -227,7 +212,7 @@ func (p *dispatchPage) source() (title, text string) {
 	if p.table == nil || r < 0 {
 		return "", ""
 	}
-	l := p.table.Launch(&p.table.Rows[r])
+	l := p.table.Launch(&p.table.Folded[r])
 	if l.Kernel == nil {
 		return l.Plan.Kernel, ""
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"gpuscope/internal/printable"
+	"gpuscope/trace/table"
 )
 
 // logPage is view 0: everything said, compiled, refused. It stays at its end as the log grows, unless
@@ -64,17 +65,14 @@ func (p *logPage) shows(s string) bool {
 	return strings.Contains(strings.ToLower(s), strings.ToLower(want)) != invert || p.filter == ""
 }
 
-func (p *logPage) title(int) []part {
-	parts := []part{{0, plural(len(p.lines), "line")}}
+func (p *logPage) title(int) []table.Part {
+	parts := []table.Part{{Rank: 0, Text: plural(len(p.lines), "line")}}
 	if p.filter != "" {
-		parts = append(parts,
-			part{
-				0,
-				fmt.Sprintf("filter %s: %s of %s", p.filter, count(p.found), plural(len(p.lines), "line")),
-			})
+		found := fmt.Sprintf("filter %s: %s of %s", p.filter, count(p.found), plural(len(p.lines), "line"))
+		parts = append(parts, table.Part{Rank: 0, Text: found})
 	}
 	if s := p.text.where(); s != "" {
-		parts = append(parts, part{1, s})
+		parts = append(parts, table.Part{Rank: 1, Text: s})
 	}
 	return parts
 }

@@ -18,7 +18,6 @@ import (
 	"gpuscope/model/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
-	"gpuscope/trace/table"
 )
 
 // plainHelp is what can be typed in plain mode.
@@ -31,14 +30,14 @@ func runPlain(ctx context.Context, o Options, open func(context.Context) openedM
 	if in == nil {
 		in = os.Stdin
 	}
-	p := &plainText{out: o.output(), index: &inspect.Index{}}
+	p := &plainText{ctx: ctx, out: o.output()}
 	m := open(ctx)
 	switch {
 	case m.err != nil:
 		return m.err
 	case m.trace != nil:
 		p.mirror.Trace = m.trace
-		p.index.Sync(m.trace)
+		p.index = p.index.Next(m.trace)
 		for i := range m.trace.Steps {
 			p.step(i)
 		}
@@ -162,6 +161,7 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- string) error {
 type plainText struct {
 	out      io.Writer
 	mirror   session.Mirror
+	ctx      context.Context
 	index    *inspect.Index
 	failures int   // commands that failed
 	failure  error // of the first
@@ -210,7 +210,7 @@ func (p *plainText) event(e session.Event) {
 		p.say("error: not recorded: %v", err)
 	}
 	if p.mirror.Trace != nil {
-		p.index.Sync(p.mirror.Trace)
+		p.index = p.index.Next(p.mirror.Trace)
 	}
 	switch {
 	case e.Progress != nil:
@@ -250,7 +250,14 @@ func (p *plainText) step(i int) {
 	}
 	p.say("step %d: %s at position %d, %s%s. %s", s.Index, s.Phase, s.Position,
 		plural(len(s.Tokens), "token"), token,
-		strings.ReplaceAll(costTexts(p.index.Summary(i))[2], " │ ", ", "))
+		costText(p.index.Summary(i)))
+}
+
+// costText is where a step's time went, in one line for the ear.
+func costText(s *inspect.StepSummary) string {
+	line := s.Title()
+	line.Separator = ", "
+	return line.String()
 }
 
 // command reads a line. What it can do itself it does; then the command has no kind.
@@ -278,12 +285,8 @@ func (p *plainText) command(line string) (c session.Command, known bool) {
 			p.say("no step was run yet")
 			return c, true
 		}
-		t := p.index.Dispatches(last, inspect.DispatchOptions{}).Table()
-		rows, err := t.Select(table.Selection{})
-		if err == nil {
-			err = t.Print(p.out, "text", rows, mainWidth)
-		}
-		if err != nil {
+		if err := p.index.Print(p.ctx, p.out, "dispatches", "text", mainWidth,
+			inspect.Options{Scope: p.index.Step(last)}); err != nil {
 			p.fail(err)
 		}
 		return c, true

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gpuscope/trace"
@@ -15,7 +16,7 @@ type resizePage struct {
 	s      snapshot
 	loaded loadedFor
 	lines  []inspect.ResizeRow // what the rows of the table stand for
-	said   string              // the propagation in one line
+	said   []table.Part        // the propagation in one line
 }
 
 func newResizePage() *resizePage { return &resizePage{loaded: loadedFor{step: -2}} }
@@ -29,33 +30,21 @@ func (p *resizePage) load(s snapshot) {
 	if want == p.loaded {
 		return
 	}
-	p.s, p.loaded, p.lines, p.said = s, want, nil, ""
+	p.s, p.loaded, p.lines, p.said = s, want, nil, nil
 	if s.step < 0 || s.trace == nil {
 		p.rows.load(nil)
 		return
 	}
-	t := s.index.ResizeTable(s.step)
-	p.lines = s.index.ResizeRows(s.step)
-	p.said = strings.Join(t.Title, " · ")
-	p.rows.load(t)
+	t := s.index.Resized(s.step)
+	p.lines, p.said = t.Lines, t.Title[0].Parts
+	p.rows.load(t.Table)
 }
 
-func (p *resizePage) title(w int) []part {
-	if p.said == "" {
-		return []part{{0, "Resize"}}
+func (p *resizePage) title(w int) []table.Part {
+	if p.said == nil {
+		return []table.Part{{Rank: 0, Text: "Resize"}}
 	}
-	step, rest, _ := strings.Cut(p.said, " · ")
-	parts := []part{{2, step}, {0, rest}}
-	if f := p.rows.shown(); f != "" {
-		parts = append([]part{{0, f}}, parts...)
-	}
-	if s := p.rows.same(w); s != "" {
-		parts = append(parts, part{3, "all rows " + s})
-	}
-	if p.rows.choice.Sort != "" {
-		parts = append(parts, part{1, "order " + p.rows.order()})
-	}
-	return parts
+	return slices.Concat(p.rows.own(), p.said, p.rows.alike(w))
 }
 
 func (p *resizePage) render(t *theme, _ glyphs, w, h int, focused bool) []string {

@@ -9,7 +9,6 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/model/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 )
 
@@ -331,81 +330,16 @@ func (a *App) cost(w int) string {
 	if a.shown < 0 {
 		return ""
 	}
-	return " " + first(w-2, costTexts(a.summary)...)
-}
-
-func costTexts(r *inspect.StepSummary) []string {
-	wall := "wall " + millis(r.Wall)
-	both := wall
-	if untimed, ok := r.Untimed.NS(); ok && untimed > 0 {
-		timed, _ := r.Timed.NS()
-		both = fmt.Sprintf("%s (decode %s untimed, %s timed, %+.0f%%)", wall, millisBare(r.Untimed),
-			millisBare(r.Timed), 100*float64(timed-untimed)/float64(untimed))
-	}
-	sum := "Σgpu " + millisBare(r.Busy)
-	parts := sum
-	if _, ok := r.Timing.NS(); ok {
-		parts = fmt.Sprintf("%s = ~%s work + ~%s timing", sum, millisBare(r.Work), millisBare(r.Timing))
-	}
-	span, gaps, idle := "span "+millisBare(r.Span), "gaps "+millisBare(r.Gaps), "GPU idle "+millisBare(r.Idle)
-	return []string{
-		joined(" │ ", both, parts, gaps, span, idle),
-		joined(" │ ", wall, parts, gaps, span, idle),
-		joined(" │ ", wall, parts, gaps, span),
-		joined(" │ ", wall, sum, gaps, span, idle),
-		joined(" │ ", wall, sum, span),
-	}
-}
-
-// millis is a time in ms with its unit, millisBare without.
-func millis(t trace.Time) string {
-	s := millisBare(t)
-	if s == table.Unmeasured {
-		return s
-	}
-	return s + " ms"
-}
-
-func millisBare(t trace.Time) string {
-	ns, ok := t.NS()
-	if !ok {
-		return table.Unmeasured
-	}
-	switch v := float64(ns) / 1e6; {
-	case v >= 100:
-		return fmt.Sprintf("%.0f", v)
-	case v >= 10:
-		return fmt.Sprintf("%.1f", v)
-	default:
-		return fmt.Sprintf("%.2f", v)
-	}
+	return " " + a.summary.Title().Fit(w-2)
 }
 
 // title is the line over the list.
 func (a *App) title(v view, w int) string {
 	parts := v.title(w)
 	if a.zooms[a.current] != zoomNone {
-		parts = append([]part{{0, "zoomed"}}, parts...)
+		parts = append([]table.Part{{Rank: 0, Text: "zoomed"}}, parts...)
 	}
-	return a.theme.put(strong, " "+joinParts(parts, w-2))
-}
-
-// joinParts puts the parts of a title into w cells.
-func joinParts(parts []part, w int) string {
-	for {
-		texts, worst := make([]string, len(parts)), 0
-		for i, p := range parts {
-			texts[i] = printable.Clean(p.text)
-			if p.rank >= parts[worst].rank {
-				worst = i
-			}
-		}
-		s := joined(" · ", texts...)
-		if width(s) <= w || len(parts) == 1 {
-			return cut(s, w)
-		}
-		parts = append(parts[:worst:worst], parts[worst+1:]...)
-	}
+	return a.theme.put(strong, " "+table.Title(parts...).Fit(w-2))
 }
 
 // detailTitle is the rule over the detail; a mark says that the keys move in it.

@@ -21,9 +21,9 @@ type model struct {
 	isTrace bool
 	lost    bool // the session's events ended
 	mirror  session.Mirror
-	opening error // why there is no session
-	index   inspect.Index
-	shown   int // index into Trace.Steps of the step that is shown, -1 before the first
+	opening error          // why there is no session
+	index   *inspect.Index // of mirror.Trace
+	shown   int            // index into Trace.Steps of the step that is shown, -1 before the first
 	follow  bool
 	marked  int // step that was made the base, -1: the one before the shown
 	version int // of the data: rises with every change of what is shown
@@ -68,7 +68,7 @@ func (m *model) snapshot() snapshot {
 		version: m.version,
 	}
 	if m.mirror.Trace != nil {
-		s.index, s.trace = &m.index, m.index.Trace
+		s.index, s.trace = m.index, m.index.Trace
 	}
 	if m.shown >= 0 && (m.summary == nil || m.summaryOf != m.version) {
 		m.summary, m.summaryOf = m.index.Summary(m.shown), m.version
@@ -136,7 +136,7 @@ func (a *App) events(list eventsMsg) {
 	if before != nil {
 		a.dropped(t.DroppedSteps - before.DroppedSteps)
 	}
-	a.index.Sync(t)
+	a.index = a.index.Next(t)
 	if a.follow && a.session != nil {
 		a.shown = a.stepOfState()
 	}

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -39,13 +40,13 @@ func (p *stepPage) load(s snapshot) {
 	if s.trace == nil {
 		return
 	}
-	p.steps.load(s.index.Steps())
+	p.steps.load(s.index.Steps(inspect.Scope{}))
 	p.steps.goTo(s.step)
 }
 
-func (p *stepPage) title(int) []part {
+func (p *stepPage) title(int) []table.Part {
 	if p.s.trace == nil || p.s.step < 0 {
-		return []part{{0, "Step"}}
+		return []table.Part{{Rank: 0, Text: "Step"}}
 	}
 	var prefill, decode int
 	for i := range p.s.trace.Steps {
@@ -60,14 +61,14 @@ func (p *stepPage) title(int) []part {
 	if n := p.s.trace.DroppedSteps; n > 0 { // out of the recorder's budget
 		steps += fmt.Sprintf(" (%s older dropped)", count(n))
 	}
-	parts := []part{{0, fmt.Sprintf("%s: %d prefill ▒, %d decode █", steps, prefill, decode)}}
+	parts := []table.Part{table.Say(0, "%s: %d prefill ▒, %d decode █", steps, prefill, decode)}
 	if p.s.base >= 0 {
-		parts = append(parts, part{2, fmt.Sprintf("base s%d", p.s.trace.Steps[p.s.base].Index)})
+		parts = append(parts, table.Say(2, "base s%d", p.s.trace.Steps[p.s.base].Index))
 	}
 	sum := p.s.summary
 	if sum.TokensPerS > 0 {
 		parts = append(parts,
-			part{1, fmt.Sprintf("%.1f tok/s stepped, timing %s", sum.TokensPerS, sum.Step.Timing)})
+			table.Say(1, "%.1f tok/s stepped, timing %s", sum.TokensPerS, sum.Step.Timing))
 	}
 	return parts
 }
@@ -166,7 +167,7 @@ func (p *stepPage) strip(t *theme, g glyphs, w, h int) []string {
 		label := ""
 		switch {
 		case r == 0:
-			label = millis(trace.Measured(int64(scale)))
+			label = table.Millis(int64(scale), true)
 		case r == h-1:
 			label = "0"
 		}
@@ -233,19 +234,16 @@ func (p *stepPage) words() []word {
 			texts[s.Position+len(s.Tokens)] = s.Text
 		}
 	}
-	unknown := 0
-	for pos := 0; pos <= at; pos++ {
-		text, ok := texts[pos]
-		if !ok {
-			unknown++
+	next := 0 // the first position that nothing was said of
+	for _, pos := range slices.Sorted(maps.Keys(texts)) {
+		if pos < 0 || pos > at {
 			continue
 		}
-		if unknown > 0 {
-			out = append(out,
-				word{text: fmt.Sprintf("(%s of prompt)", plural(unknown, "token")), prompt: true})
-			unknown = 0
+		if n := pos - next; n > 0 {
+			out = append(out, word{text: fmt.Sprintf("(%s of prompt)", plural(n, "token")), prompt: true})
 		}
-		out = append(out, word{text: text, current: pos == at})
+		out = append(out, word{text: texts[pos], current: pos == at})
+		next = pos + 1
 	}
 	return out
 }
@@ -363,7 +361,7 @@ func (p *stepPage) tracks(t *theme, sum *inspect.StepSummary, w int, figures boo
 		if figures {
 			var said []string
 			for _, s := range track.parts {
-				said = append(said, s.name+" "+s.text+millisBare(s.time))
+				said = append(said, s.name+" "+s.text+table.MillisBare(s.time.NS()))
 			}
 			if !slices.ContainsFunc(track.parts, func(s share) bool { _, ok := s.time.NS(); return ok }) {
 				continue // the bar has said that nothing was measured
@@ -420,11 +418,11 @@ func (p *stepPage) counts(sum *inspect.StepSummary) string {
 		dispatches, plural(c.Passes, "pass"), plural(c.Submits, "submit"),
 		fmt.Sprintf("%s of %s B", plural(c.Writes, "write"), count(c.WriteBytes)),
 		plural(c.BindGroups, "bind group") + " made",
-		plural(c.Polls, "poll"), "GC " + millis(c.GCNS),
+		plural(c.Polls, "poll"), "GC " + table.Millis(c.GCNS.NS()),
 	}
 	compiled := fmt.Sprintf("%d compiled", len(c.Compiled))
 	if len(c.Compiled) > 0 {
-		compiled = fmt.Sprintf("%d compiled in %s", len(c.Compiled), millis(sum.Compiled))
+		compiled = fmt.Sprintf("%d compiled in %s", len(c.Compiled), table.Millis(sum.Compiled.NS()))
 		if len(c.Compiled) <= 2 {
 			var names []string
 			for _, k := range c.Compiled {

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,10 +62,10 @@ func (p *tablePane) reselect() {
 		return
 	}
 	p.choice.Filter, p.err = p.table.ParseFilter(p.filter)
-	rows, err := p.table.Select(p.choice)
+	rows, err := p.table.Select(context.Background(), p.choice)
 	if err != nil { // the order is by a column that this table has not
 		p.choice.Sort = ""
-		rows, _ = p.table.Select(p.choice)
+		rows, _ = p.table.Select(context.Background(), p.choice)
 	}
 	p.rows = rows
 	if i := slices.IndexFunc(rows, func(r int) bool { return p.table.Rows[r].Key == p.key }); i >= 0 {
@@ -73,7 +74,7 @@ func (p *tablePane) reselect() {
 	p.goTo(p.cursor)
 	p.laidOut = 0
 	if !p.plainColumns {
-		p.uniform = p.table.Uniform(rows)
+		p.uniform, _ = p.table.Uniform(context.Background(), rows)
 	}
 }
 
@@ -276,6 +277,25 @@ func (p *tablePane) shown() string {
 		}
 	}
 	return fmt.Sprintf("filter %s: %s of %s rows", p.filter, count(passed), count(all))
+}
+
+// own are the parts of a title that say what a person chose to see: an error in the filter, what it leaves,
+// the order. That rows stand as in the graph goes without saying.
+func (p *tablePane) own() []table.Part {
+	order := table.Part{Rank: 6, Text: "order " + p.order()}
+	if p.choice.Sort != "" || p.choice.Reverse {
+		order.Rank = 1
+	}
+	return []table.Part{{Rank: 0, Text: p.shown()}, order}
+}
+
+// alike is what all rows say.
+func (p *tablePane) alike(w int) []table.Part {
+	s := p.same(w)
+	if s == "" {
+		return nil
+	}
+	return []table.Part{{Rank: 8, Text: "all rows " + s}}
 }
 
 // same says what the columns that stand in the title say: "wg 64".

@@ -1,10 +1,11 @@
 package tui
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"gpuscope/trace/table"
 
 	"gpuscope/internal/printable"
 )
@@ -13,25 +14,10 @@ import (
 // (x/ansi), so that two parts of a line never disagree about its width.
 
 // width is how many cells s takes on the screen.
-func width(s string) int {
-	for i := range len(s) {
-		if c := s[i]; c < 0x20 || c >= 0x7f {
-			return ansi.StringWidth(s)
-		}
-	}
-	return len(s)
-}
+func width(s string) int { return table.Width(s) }
 
 // cut shortens s to at most w cells, with an ellipsis where something is missing.
-func cut(s string, w int) string {
-	if w <= 0 {
-		return ""
-	}
-	if width(s) <= w {
-		return s
-	}
-	return ansi.Truncate(s, w, "…")
-}
+func cut(s string, w int) string { return table.Cut(s, w) }
 
 // cutMiddle shortens s to at most w cells and keeps both ends: names differ at their ends.
 func cutMiddle(s string, w int) string {
@@ -122,33 +108,10 @@ func wrapText(s string, w int) []string {
 }
 
 // count is n with thousands separators.
-func count[T ~int | ~int64](n T) string {
-	s := strconv.FormatInt(int64(n), 10)
-	digits := strings.TrimPrefix(s, "-")
-	if len(digits) <= 3 {
-		return s
-	}
-	var b strings.Builder
-	b.WriteString(s[:len(s)-len(digits)])
-	for i, c := range digits {
-		if i > 0 && (len(digits)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(c)
-	}
-	return b.String()
-}
+func count[T ~int | ~int64](n T) string { return table.Integer(n) }
 
 // plural is "1 step" or "2 steps".
-func plural[T ~int | ~int64](n T, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	if strings.HasSuffix(noun, "ch") || strings.HasSuffix(noun, "s") {
-		return count(n) + " " + noun + "es"
-	}
-	return count(n) + " " + noun + "s"
-}
+func plural[T ~int | ~int64](n T, noun string) string { return table.Plural(n, noun) }
 
 // cutLeft takes the first n cells away.
 func cutLeft(s string, n int) string {

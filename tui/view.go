@@ -1,6 +1,9 @@
 package tui
 
-import "gpuscope/trace"
+import (
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
 
 // view is one of the screens that the keys 1 to 5 and 0 choose. A view holds what a person did to it (cursor,
 // folding, order, filter); what it shows comes from the snapshot. Its methods are called by the event loop
@@ -10,16 +13,10 @@ type view interface {
 	// load takes a newer snapshot, or one of another step.
 	load(snapshot)
 	// title says what the list shows, on a screen of w cells.
-	title(w int) []part
+	title(w int) []table.Part
 	// render draws into w by h cells: at most h lines of at most w cells.
 	render(t *theme, g glyphs, w, h int, focused bool) []string
 	move(motion)
-}
-
-// part is a part of a title. Where there is no room the parts that matter least go; 0 stays longest.
-type part struct {
-	rank int
-	text string
 }
 
 // What some views can do.

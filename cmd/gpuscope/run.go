@@ -16,7 +16,6 @@ import (
 	"gpuscope/model/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
-	"gpuscope/trace/table"
 )
 
 // defaultPrompt is what a run that was given none begins with.
@@ -313,15 +312,11 @@ func (o *output) print() error {
 	t := o.mirror.Trace
 	b.WriteString(printable.Clean(fmt.Sprintf("%s on %s (%s, %s)", t.Model.Name, t.Device.Name,
 		t.Device.Backend, t.Device.AdapterType)) + "\n")
-	profile := inspect.NewProfile(t).Table()
-	rows, err := profile.Select(table.Selection{})
-	if err != nil {
+	index, ctx := inspect.NewIndex(t), context.Background()
+	if err := index.Print(ctx, &b, "profile", "text", 0, inspect.Options{}); err != nil {
 		return err
 	}
-	if err := profile.Print(&b, "text", rows, 0); err != nil {
-		return err
-	}
-	_, err = io.WriteString(o.p.stdout, b.String())
+	_, err := io.WriteString(o.p.stdout, b.String())
 	return err
 }
 
@@ -355,7 +350,11 @@ func (o *output) result() result {
 		PromptTokens: []int{}, Tokens: []int{}, Steps: []resultStep{},
 		Timings: timings{Timing: o.mirror.State.Timing},
 	}
-	profile := inspect.NewProfile(t)
+	var tally inspect.Tally
+	for i := range t.Steps {
+		tally.Add(t, &t.Steps[i])
+	}
+	profile := tally.Profile(t)
 	if r := profile.Rate("prefill"); r != nil {
 		res.Timings.PrefillTokensPerS = r.TokensPerS
 	}

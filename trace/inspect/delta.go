@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -59,7 +60,7 @@ func (d PlanDiff) String() string {
 type Delta struct {
 	PlanDiff
 	// Timed says that both sides have repeats enough to be compared; TimeNS is then the difference, and Equal
-	// that it is within max(2 quanta, IQR).
+	// that it is within max(2 quanta, IQR), or the range of the samples where they are too few for an IQR.
 	Timed  bool
 	TimeNS float64
 	Equal  bool
@@ -89,32 +90,40 @@ func deltaOf(now, base *Launch, resolutionNS float64, sameClock bool) Delta {
 	d := Delta{PlanDiff: DiffPlans(base.Plan, now.Plan)}
 	if sameClock && now.Time.N > 1 && base.Time.N > 1 {
 		d.Timed, d.TimeNS = true, now.Time.Median-base.Time.Median
-		d.Equal = math.Abs(d.TimeNS) <= max(resolutionNS, now.Time.IQR, base.Time.IQR)
+		d.Equal = math.Abs(d.TimeNS) <= max(resolutionNS, now.Time.noise(), base.Time.noise())
 	}
 	return d
 }
 
-// Base is the step that tables compare with; it may belong to another trace.
+// Base is what tables compare with; it may belong to another trace.
 type Base struct {
 	Index *Index
-	Step  int
+	Scope Scope
 }
 
 // clockMoved is the change of the canary's ratio beyond which times of two steps are not compared.
 const clockMoved = 0.03
 
 // join finds for every launch the one of the base that is the same dispatch: by id where the graphs agree on
-// what the id is, else, where they have no dispatch in common, by order.
+// what the id is (of several of one id the one of the same work), else, where they have no dispatch in
+// common, by order.
 func join(now, base []Launch) (of []*Launch, gone []*Launch, byOrder bool) {
 	of = make([]*Launch, len(now))
-	byID := make(map[trace.DispatchID]*Launch, len(base))
+	type route struct {
+		id     trace.DispatchID
+		kernel string
+		tokens int
+	}
+	byID, byRoute := make(map[trace.DispatchID]*Launch, len(base)), make(map[route]*Launch, len(base))
 	for i := range base {
-		byID[base[i].ID] = &base[i]
+		b := &base[i]
+		byID[b.ID], byRoute[route{b.ID, b.Plan.Kernel, b.Tokens}] = b, b
 	}
 	found := make(map[trace.DispatchID]bool, len(now))
 	for i := range now {
-		if b := byID[now[i].ID]; b != nil && b.Op.Name == now[i].Op.Name &&
-			b.Dispatch.Label == now[i].Dispatch.Label {
+		n := &now[i]
+		if b := cmp.Or(byRoute[route{n.ID, n.Plan.Kernel, n.Tokens}], byID[n.ID]); b != nil &&
+			b.Op.Name == n.Op.Name && b.Dispatch.Label == n.Dispatch.Label {
 			of[i], found[b.ID] = b, true
 		}
 	}

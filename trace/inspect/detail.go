@@ -1,7 +1,9 @@
 package inspect
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gpuscope/trace"
@@ -17,10 +19,12 @@ type Detail struct {
 	Params  []ParamValue // decoded, against the base
 	Inputs  []ValueDetail
 	Outputs []ValueDetail
-	// value that the barrier before it waits for; -1: it stands in one level with what is before it
-	Barrier trace.ValueID
-	Levels  int    // of the step
-	Source  string // WGSL; "" where the trace does not carry it
+	Levels  int  // of the step
+	Begins  bool // a level
+	// Waits are what the barrier before it waits for; WaitsKnown says whether the trace has recorded that.
+	Waits      []trace.Wait
+	WaitsKnown bool
+	Source     string // WGSL; "" where the trace does not carry it
 }
 
 // ValueDetail is a value at a step.
@@ -31,21 +35,24 @@ type ValueDetail struct {
 
 // Detail describes a dispatch in a step, an index into Trace.Steps; nil where it did not run. Base may be
 // nil.
-func (x *Index) Detail(step int, id trace.DispatchID, base *Base) *Detail {
-	launches := x.launches(step)
-	i := 0
-	for i < len(launches) && launches[i].ID != id {
-		i++
+func (x *Index) Detail(ctx context.Context, step int, id trace.DispatchID, base *Base) (*Detail, error) {
+	launches := x.launchesOf(step)
+	i := slices.IndexFunc(launches, func(l Launch) bool { return l.ID == id })
+	if i < 0 {
+		return nil, nil
 	}
-	if i == len(launches) {
-		return nil
-	}
-	d := &Detail{
-		Launch: launches[i], Index: x, Name: x.Name(id), Levels: len(x.levelStarts(step)),
-		Barrier: x.barrier(launches[:i+1]),
+	levels := x.levelsAt(step)
+	d := &Detail{Launch: launches[i], Index: x, Name: x.Name(id)}
+	if levels != nil {
+		d.Levels, d.Waits, d.WaitsKnown = len(levels.of), levels.waits[id], levels.waits != nil
+		_, d.Begins = levels.of[id]
 	}
 	if base != nil {
-		of, _, _ := join(launches[i:i+1], base.Index.launches(base.Step))
+		then, err := base.Index.launches(ctx, base.Scope)
+		if err != nil {
+			return nil, err
+		}
+		of, _, _ := join(launches[i:i+1], then)
 		if of[0] != nil && of[0].ID == id {
 			d.Base = of[0].Plan
 			d.Delta = deltaOf(&d.Launch, of[0], resolutionNS(x.Trace), true)
@@ -61,51 +68,7 @@ func (x *Index) Detail(step int, id trace.DispatchID, base *Base) *Detail {
 	if d.Kernel != nil {
 		d.Source = d.Kernel.Source
 	}
-	return d
-}
-
-// barrier replays the rule by which a barrier comes before the last of several dispatches, and says for which
-// value: one that it touches and another since the last barrier wrote, or that it writes and another read.
-func (x *Index) barrier(launches []Launch) trace.ValueID {
-	read, written := map[int]bool{}, map[int]bool{}
-	waitsFor := trace.ValueID(-1)
-	for i := range launches {
-		d := launches[i].Dispatch
-		waitsFor = -1
-		for _, v := range d.Reads {
-			if written[x.memory(v)] {
-				waitsFor = v
-			}
-		}
-		for _, v := range d.Writes {
-			if m := x.memory(v); written[m] || read[m] {
-				waitsFor = v
-			}
-		}
-		if waitsFor >= 0 {
-			clear(read)
-			clear(written)
-		}
-		for _, v := range d.Reads {
-			read[x.memory(v)] = true
-		}
-		for _, v := range d.Writes {
-			written[x.memory(v)] = true
-		}
-	}
-	return waitsFor
-}
-
-// memory names what a value lives in: its allocation slot, or its own memory where it has none.
-func (x *Index) memory(v trace.ValueID) int {
-	values := x.Trace.Graph.Values
-	for hops := 0; values[v].AliasOf != nil && hops < len(values); hops++ { // bounded: a file may hold a ring
-		v = *values[v].AliasOf
-	}
-	if s := values[v].Slot; s != nil {
-		return *s
-	}
-	return -1 - int(v)
+	return d, nil
 }
 
 // Lines says it in words.
@@ -129,20 +92,77 @@ func (d *Detail) Lines() []string {
 				" because "), " because "))
 	}
 	if d.Level >= 0 {
-		level := fmt.Sprintf("level %d of %d", d.Level, d.Levels)
-		if d.Barrier >= 0 {
-			level += ": its barrier waits for " + d.Index.Trace.Graph.Values[d.Barrier].Name
-		} else {
-			level += ": no barrier before it"
-		}
-		lines = append(lines, level)
+		lines = append(lines, fmt.Sprintf("level %d of %d: %s", d.Level, d.Levels, d.barrier()))
 	}
 	if d.Gap != nil {
 		lines = append(lines,
-			fmt.Sprintf("numeric gap to %s: max abs %.3g, MSE %.3g, SNR %.1f dB", d.Gap.Reference,
-				d.Gap.MaxAbs, d.Gap.MSE, d.Gap.SNRdB))
+			fmt.Sprintf("numeric gap to %s: max abs %.3g, MSE %.3g, SNR %s dB", d.Gap.Reference,
+				d.Gap.MaxAbs, d.Gap.MSE, decibels(d.Gap.SNRdB)))
 	}
 	return append(lines, "in  "+valuesText(d.Inputs), "out "+valuesText(d.Outputs))
+}
+
+// barrier says what the barrier before the dispatch waits for.
+func (d *Detail) barrier() string {
+	switch {
+	case !d.Begins:
+		return "no barrier before it"
+	case d.Level == 0:
+		return "the first"
+	case !d.WaitsKnown:
+		return "what its barrier waits for was not recorded"
+	case len(d.Waits) == 0:
+		return "its barrier waits for nothing that was recorded"
+	}
+	var parts []string
+	for _, w := range d.Waits {
+		name, taken := d.Index.Trace.Graph.Values[w.Value].Name, ""
+		if before := d.Index.tenant(w); before != w.Value {
+			taken = ", in the memory of " + d.Index.Trace.Graph.Values[before].Name
+		}
+		parts = append(parts,
+			fmt.Sprintf("%s (%s%s) of %s", name, waitWords[w.Kind], taken, d.Index.Name(w.For)))
+	}
+	return "its barrier waits for " + strings.Join(parts, ", ")
+}
+
+// tenant is the value by which the dispatch that is waited for used the memory: the wait's own, or one that
+// had the memory before.
+func (x *Index) tenant(w trace.Wait) trace.ValueID {
+	d := &x.Trace.Graph.Dispatches[w.For]
+	used := slices.Concat(d.Writes, d.Reads)
+	if slices.Contains(used, w.Value) {
+		return w.Value
+	}
+	for _, v := range used {
+		if x.root(v) == x.root(w.Value) {
+			return w.Value
+		}
+	}
+	for _, v := range used {
+		a, b := x.Trace.Graph.Values[x.root(v)].Slot, x.Trace.Graph.Values[x.root(w.Value)].Slot
+		if a != nil && b != nil && *a == *b {
+			return v
+		}
+	}
+	return w.Value
+}
+
+// maxAliases is more than stand in one memory one behind the other.
+const maxAliases = 1000
+
+// root is the value whose memory a value is an alias of.
+func (x *Index) root(v trace.ValueID) trace.ValueID {
+	values := x.Trace.Graph.Values
+	for hops := 0; values[v].AliasOf != nil && hops < maxAliases; hops++ { // a file may hold a ring
+		v = *values[v].AliasOf
+	}
+	return v
+}
+
+// waitWords say what the dispatch would do too early without the barrier.
+var waitWords = map[string]string{
+	"raw": "read after write", "war": "write after read", "waw": "write after write",
 }
 
 func (d *Detail) timeLine() string {
@@ -152,9 +172,13 @@ func (d *Detail) timeLine() string {
 	quantum := d.Index.Trace.Clock.QuantumNS
 	decimals := table.DecimalsOfUS(quantum)
 	line := microseconds(d.Time, quantum).Text + " µs"
-	if d.Time.N == 1 {
+	switch {
+	case d.Time.N == 1:
 		line += ", 1 sample"
-	} else {
+	case !d.Time.Known():
+		line += fmt.Sprintf(", median of %d (%.*f–%.*f; n=%d: no spread)", d.Time.N, decimals, d.Time.Min/1e3,
+			decimals, d.Time.Max/1e3, d.Time.N)
+	default:
 		line += fmt.Sprintf(", median of %d (%.*f–%.*f, IQR %.*f)", d.Time.N, decimals, d.Time.Min/1e3,
 			decimals, d.Time.Max/1e3, decimals, d.Time.IQR/1e3)
 	}

@@ -39,7 +39,7 @@ func timed(ns, bytes, flops int64, grid int) *trace.Trace {
 
 // second is the launch that timed made.
 func second(t *trace.Trace) *inspect.Launch {
-	return &inspect.NewIndex(t).Dispatches(1, inspect.DispatchOptions{}).Launches[1]
+	return &dispatched(inspect.NewIndex(t), 1, inspect.Options{}).Launches[1]
 }
 
 func TestLimitSaysWhatKeepsADispatchFromBeingFaster(t *testing.T) {
@@ -96,8 +96,8 @@ func TestNoVerdictWithoutAMeasureToJudgeBy(t *testing.T) {
 	}
 	tr := timed(21_600, 0, 0, 1)
 	tr.Device.AdapterType = "cpu"
-	if title := inspect.NewIndex(tr).Dispatches(1,
-		inspect.DispatchOptions{}).Table().Title[1]; !strings.Contains(title, "compare ratios only") {
+	title := dispatched(inspect.NewIndex(tr), 1, inspect.Options{}).Title[1].String()
+	if !strings.Contains(title, "compare ratios only") {
 		t.Errorf("the title of a software device says %q", title)
 	}
 }
@@ -136,13 +136,13 @@ func TestUnmeasuredTimesAreADashAndTimesUnderTwoQuantaAreMarked(t *testing.T) {
 		ns         int64
 		us, number string
 	}{{0, "–", ""}, {63, "‹", "0.063"}, {64, "0.1", "0.064"}, {21_632, "21.6", "21.632"}} {
-		tab := inspect.NewIndex(timed(c.ns, 0, 0, 1)).Dispatches(1,
-			inspect.DispatchOptions{Fold: inspect.FoldNone}).Table()
+		x := inspect.NewIndex(timed(c.ns, 0, 0, 1))
+		tab := dispatched(x, 1, inspect.Options{Fold: inspect.FoldNone}).Table
 		if got := tab.Cell(1, tab.Column("us")).Text; got != c.us {
 			t.Errorf("%d ns: %q, want %q", c.ns, got, c.us)
 		}
 		var b bytes.Buffer
-		if err := tab.Print(&b, "csv", []int{1}, 0); err != nil {
+		if err := tab.Print(ctx, &b, "csv", []int{1}, 0); err != nil {
 			t.Fatal(err)
 		}
 		head, row, _ := strings.Cut(b.String(), "\n")
@@ -178,18 +178,17 @@ func TestDeltaComparesTimesOnlyWhereTheirSpreadIsKnown(t *testing.T) {
 			now, base := timed(1, 0, 0, 1), timed(1, 0, 0, 1)
 			now.Steps[1].Dispatches[1].Samples, base.Steps[1].Dispatches[1].Samples = c.now, c.base
 			base.Steps[1].Canary = c.canary
-			d := inspect.NewIndex(now).Dispatches(1,
-				inspect.DispatchOptions{
-					Fold: inspect.FoldNone,
-					Base: &inspect.Base{Index: inspect.NewIndex(base), Step: 1},
-				})
-			tab := d.Table()
+			d := dispatched(inspect.NewIndex(now), 1, inspect.Options{
+				Fold: inspect.FoldNone,
+				Base: baseOf(inspect.NewIndex(base), 1),
+			})
+			tab := d.Table
 			if got := tab.Cell(1, tab.Column("delta")).Text; got != c.want {
 				t.Errorf("Δ %q, want %q", got, c.want)
 			}
 			if moved := c.canary < 0.96; d.ClockMoved != moved ||
-				strings.Contains(tab.Title[1], "clock moved") != moved {
-				t.Errorf("clock moved: %v in %q", d.ClockMoved, tab.Title[1])
+				strings.Contains(tab.Title[1].String(), "clock moved") != moved {
+				t.Errorf("clock moved: %v in %q", d.ClockMoved, tab.Title[1].String())
 			}
 		})
 	}
@@ -197,10 +196,10 @@ func TestDeltaComparesTimesOnlyWhereTheirSpreadIsKnown(t *testing.T) {
 
 func TestBaseOfAnotherGraphIsComparedByOrder(t *testing.T) {
 	x, other := inspect.NewIndex(tracetest.Llama(1, 2)), tracetest.Tiny()
-	base := &inspect.Base{Index: inspect.NewIndex(other), Step: 1}
-	d := x.Dispatches(1, inspect.DispatchOptions{Base: base})
-	if !d.ByOrder || !strings.Contains(d.Table().Title[1], "compared by order") {
-		t.Errorf("by order %v, title %q", d.ByOrder, d.Table().Title[1])
+	base := baseOf(inspect.NewIndex(other), 1)
+	d := dispatched(x, 1, inspect.Options{Base: base})
+	if !d.ByOrder || !strings.Contains(d.Title[1].String(), "compared by order") {
+		t.Errorf("by order %v, title %q", d.ByOrder, d.Title[1].String())
 	}
 	if d.Launches[0].Delta.New || !d.Launches[1].Delta.New {
 		t.Error("the first dispatch has a partner and the second has none, want it said so")
@@ -209,10 +208,11 @@ func TestBaseOfAnotherGraphIsComparedByOrder(t *testing.T) {
 
 func TestDispatchesThatRunNoMoreAreCounted(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Llama(2, 2))
-	d := x.Dispatches(1, inspect.DispatchOptions{Base: &inspect.Base{Index: x, Step: 0}})
-	if want := "Δ base s0: 39 grid, 14 route, 40 params, 4 new, 6 gone"; !strings.Contains(d.Table().Title[1],
+	d := dispatched(x, 1, inspect.Options{Base: baseOf(x, 0)})
+	want := "Δ s0: 39 grid, 14 route, 40 params, 4 new, 6 gone"
+	if !strings.Contains(d.Title[1].String(),
 		want) {
-		t.Errorf("title %q, want %q", d.Table().Title[1], want)
+		t.Errorf("title %q, want %q", d.Title[1].String(), want)
 	}
 }
 
@@ -231,7 +231,7 @@ func TestOutlierStandsOutInMostRepeats(t *testing.T) {
 				}
 			}
 		}
-		for _, note := range inspect.NewIndex(tr).Dispatches(1, inspect.DispatchOptions{}).Table().Notes {
+		for _, note := range dispatched(inspect.NewIndex(tr), 1, inspect.Options{}).Table.Notes {
 			if strings.HasPrefix(note, "outlier") {
 				names = append(names, note)
 			}
@@ -253,8 +253,8 @@ func TestLayersOfAnotherShapeFoldApart(t *testing.T) {
 			o.Block = "full"
 		}
 	}
-	tab := inspect.NewIndex(tr).Dispatches(0, inspect.DispatchOptions{}).Table()
-	rows, err := tab.Select(table.Selection{})
+	tab := dispatched(inspect.NewIndex(tr), 0, inspect.Options{}).Table
+	rows, err := tab.Select(ctx, table.Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func TestLayersOfAnotherShapeFoldApart(t *testing.T) {
 func TestKeysOfRowsAreTheSameInEveryStep(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Llama(4, 26))
 	keys := func(step int) (list []string) {
-		for _, r := range x.Dispatches(step, inspect.DispatchOptions{}).Rows {
+		for _, r := range dispatched(x, step, inspect.Options{}).Rows {
 			list = append(list, r.Key)
 		}
 		return list
@@ -296,10 +296,10 @@ func TestKeysOfRowsAreTheSameInEveryStep(t *testing.T) {
 func TestSumsOfFoldsAreThoseOfTheirDispatches(t *testing.T) {
 	x, step, _ := decode(t)
 	for fold := inspect.FoldLayer; fold <= inspect.FoldNone; fold++ {
-		d := x.Dispatches(step, inspect.DispatchOptions{Fold: fold})
+		d := dispatched(x, step, inspect.Options{Fold: fold})
 		var sum, share float64
 		n := 0
-		for _, r := range d.Rows {
+		for _, r := range d.Folded {
 			if r.Depth == 0 {
 				sum, share, n = sum+r.SumNS, share+r.Share, n+r.Count()
 			}
@@ -323,7 +323,7 @@ func TestLiveDimsAreThoseOfTheLastChange(t *testing.T) {
 		grown := *tr
 		grown.Steps = tr.Steps[:rapid.IntRange(0, len(tr.Steps)).Draw(t, "known at first")]
 		x := inspect.NewIndex(&grown)
-		x.Sync(tr)
+		x = x.Next(tr)
 		now := map[trace.ValueID][]int{}
 		for step, s := range tr.Steps {
 			for _, d := range s.Dims {
@@ -352,43 +352,43 @@ func TestTablesInEveryFormatAndFold(t *testing.T) {
 		s            table.Selection
 	}{
 		{
-			"text at 80", "text", 80, x.Dispatches(step, inspect.DispatchOptions{Base: base}).Table(),
+			"text at 80", "text", 80, dispatched(x, step, inspect.Options{Base: base}).Table,
 			table.Selection{},
 		},
 		{
-			"text at 200", "text", 200, x.Dispatches(step, inspect.DispatchOptions{Base: base}).Table(),
+			"text at 200", "text", 200, dispatched(x, step, inspect.Options{Base: base}).Table,
 			table.Selection{},
 		},
 		{
-			"by op", "text", 140, x.Dispatches(step, inspect.DispatchOptions{Fold: inspect.FoldOp}).Table(),
+			"by op", "text", 140, dispatched(x, step, inspect.Options{Fold: inspect.FoldOp}).Table,
 			table.Selection{Sort: "lost_us", Reverse: true},
 		},
 		{
 			"by kernel", "text", 140,
-			x.Dispatches(step, inspect.DispatchOptions{Fold: inspect.FoldKernel}).Table(),
+			dispatched(x, step, inspect.Options{Fold: inspect.FoldKernel}).Table,
 			table.Selection{Sort: "sum_us", Reverse: true},
 		},
 		{
-			"prefill", "text", 140, x.Dispatches(0, inspect.DispatchOptions{Base: base}).Table(),
+			"prefill", "text", 140, dispatched(x, 0, inspect.Options{Base: base}).Table,
 			table.Selection{},
 		},
-		{"csv", "csv", 0, small.Dispatches(1, inspect.DispatchOptions{}).Table(), table.Selection{All: true}},
+		{"csv", "csv", 0, dispatched(small, 1, inspect.Options{}).Table, table.Selection{All: true}},
 		{
-			"json", "json", 0, small.Dispatches(1, inspect.DispatchOptions{}).Table(),
+			"json", "json", 0, dispatched(small, 1, inspect.Options{}).Table,
 			table.Selection{All: true},
 		},
 		{
-			"markdown", "md", 0, small.Dispatches(1, inspect.DispatchOptions{}).Table(),
+			"markdown", "md", 0, dispatched(small, 1, inspect.Options{}).Table,
 			table.Selection{All: true},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			rows, err := c.table.Select(c.s)
+			rows, err := c.table.Select(ctx, c.s)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var b bytes.Buffer
-			if err := c.table.Print(&b, c.format, rows, c.width); err != nil {
+			if err := c.table.Print(ctx, &b, c.format, rows, c.width); err != nil {
 				t.Fatal(err)
 			}
 			golden.RequireEqual(t, b.Bytes())
@@ -398,8 +398,8 @@ func TestTablesInEveryFormatAndFold(t *testing.T) {
 
 func BenchmarkDispatchTable(b *testing.B) {
 	x := inspect.NewIndex(tracetest.Llama(32, 3))
-	base := &inspect.Base{Index: x, Step: 1}
+	base := baseOf(x, 1)
 	for b.Loop() {
-		x.Dispatches(2, inspect.DispatchOptions{Base: base}).Table()
+		dispatched(x, 2, inspect.Options{Base: base})
 	}
 }

@@ -3,32 +3,60 @@ package inspect
 import (
 	"fmt"
 	"strings"
+
+	"gpuscope/trace/table"
 )
 
-func (t *DispatchTable) title() []string {
-	s := &t.Index.Trace.Steps[t.Step]
-	line := fmt.Sprintf("%d dispatches", len(t.Launches))
+func (t *DispatchTable) title() []table.Line {
+	line := table.Plural(len(t.Launches), "dispatch")
 	if n := t.levels(); n > 0 {
-		line += fmt.Sprintf(" in %d levels", n)
+		line += " in " + table.Plural(n, "level")
 	}
-	parts := []string{line, "fold " + t.Fold.String()}
-	switch n := t.repeats(); {
-	case s.Timing != "dispatch":
-		parts = append(parts, fmt.Sprintf("timing %s: dispatches have no times", s.Timing))
-	case n == 1:
-		parts = append(parts, "1 sample")
-	case n > 1:
-		parts = append(parts, fmt.Sprintf("n=%d repeats in place", n))
+	parts := []table.Part{{Rank: 0, Text: line}, {Rank: 2, Text: "fold " + t.Fold.String()}}
+	step, one := t.Scope.One()
+	if !one {
+		parts = append(t.Scope.parts(), parts...)
+	} else if t.Index.Trace.Steps[step].Cold {
+		parts = append(parts, table.Part{Rank: 2, Text: "cold"})
 	}
-	if n := t.levels(); s.Timing == "dispatch" && n > 0 && n < len(t.Launches) {
-		parts = append(parts, fmt.Sprintf("%d overlapped when untimed", len(t.Launches)-n))
-	}
-	if s.Cold {
-		parts = append(parts, "cold")
+	parts = append(parts, t.timingPart())
+	if n := t.levels(); t.timed() && n > 0 && n < len(t.Launches) {
+		parts = append(parts, table.Say(5, "%d overlapped when untimed", len(t.Launches)-n))
 	}
 	if t.Index.Trace.Device.Software() {
-		parts = append(parts, "software device: compare ratios only")
+		parts = append(parts, table.Part{Rank: 3, Text: "software device: compare ratios only"})
 	}
+	if one {
+		parts = append(parts, t.wastePart())
+	}
+	if t.Base != nil {
+		parts = append(parts, table.Part{Rank: 1, Text: t.baseTitle()})
+	}
+	return []table.Line{t.Index.costLine(t.Scope), table.Title(parts...)}
+}
+
+// timingPart says how dispatches were timed.
+func (t *DispatchTable) timingPart() table.Part {
+	_, one := t.Scope.One()
+	n := t.repeats()
+	switch {
+	case !t.timed() && one:
+		level := t.Index.Trace.Steps[t.Scope.last()].Timing
+		return table.Part{Rank: 2, Text: fmt.Sprintf("timing %s: dispatches have no times", level)}
+	case !t.timed():
+		return table.Part{Rank: 2, Text: "not all steps have the times of dispatches"}
+	case one && n == 1:
+		return table.Part{Rank: 3, Text: "1 sample"}
+	case one && n > 1 && n < enough:
+		return table.Part{Rank: 3, Text: fmt.Sprintf("n=%d repeats in place: no spread", n)}
+	case one && n > 1:
+		return table.Part{Rank: 3, Text: fmt.Sprintf("n=%d repeats in place", n)}
+	}
+	return table.Part{}
+}
+
+// wastePart sums up what was launched and not needed.
+func (t *DispatchTable) wastePart() table.Part {
 	var over int64
 	tails := 0
 	for i := range t.Launches {
@@ -37,11 +65,7 @@ func (t *DispatchTable) title() []string {
 			tails++
 		}
 	}
-	parts = append(parts, fmt.Sprintf("over-dispatch %d, tail in %d", over, tails))
-	if t.Base != nil {
-		parts = append(parts, t.baseTitle())
-	}
-	return []string{t.Index.Summary(t.Step).Line(), strings.Join(parts, " · ")}
+	return table.Part{Rank: 6, Text: fmt.Sprintf("over-dispatch %d, tail in %d", over, tails)}
 }
 
 // baseTitle counts what differs from the base.
@@ -58,18 +82,25 @@ func (t *DispatchTable) baseTitle() string {
 			}
 		}
 	}
-	out := fmt.Sprintf("Δ base s%d: %d grid, %d route, %d params",
-		t.Base.Index.Trace.Steps[t.Base.Step].Index, grid, route, params)
-	if added > 0 || len(t.Gone) > 0 {
-		out += fmt.Sprintf(", %d new, %d gone", added, len(t.Gone))
+	var parts []string
+	for _, c := range []struct {
+		n    int
+		what string
+	}{{grid, "grid"}, {route, "route"}, {params, "params"}, {added, "new"}, {len(t.Gone), "gone"}} {
+		if c.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	if parts == nil {
+		parts = []string{"same plans"}
 	}
 	if t.ByOrder {
-		out += " (no dispatch in common, compared by order)"
+		parts = append(parts, "no dispatch in common, compared by order")
 	}
 	if t.ClockMoved {
-		out += ", clock moved: no times"
+		parts = append(parts, "clock moved: no times")
 	}
-	return out
+	return "Δ " + t.Base.Scope.Name + ": " + strings.Join(parts, ", ")
 }
 
 // repeats is the number of samples that every dispatch has at least; 0 where one was not measured.
@@ -104,8 +135,8 @@ func (t *DispatchTable) notes() []string {
 			fmt.Sprintf("≈floor: %d of %d within %g× of the %.1f µs an empty timed pass takes", floors,
 				len(t.Launches), floorFactor, float64(ns)/1e3))
 	}
-	for i := range t.Rows {
-		r := &t.Rows[i]
+	for i := range t.Folded {
+		r := &t.Folded[i]
 		if r.Outlier >= 0 {
 			l := &t.Launches[r.Units[r.Outlier][0]]
 			notes = append(notes,

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpuscope/trace"
 	"gpuscope/trace/table"
 )
 
@@ -45,7 +46,21 @@ type place struct {
 type folder struct {
 	x        *Index
 	launches []Launch
-	places   []place
+	// tokens are those of the works of each dispatch in a scope of several steps.
+	tokens map[trace.DispatchID][]int
+	places []place
+}
+
+func newFolder(x *Index, scope Scope, launches []Launch) *folder {
+	f := &folder{x: x, launches: launches}
+	if _, one := scope.One(); one {
+		return f // each dispatch is there once
+	}
+	f.tokens = make(map[trace.DispatchID][]int, len(launches))
+	for i := range launches {
+		f.tokens[launches[i].ID] = append(f.tokens[launches[i].ID], launches[i].Tokens)
+	}
+	return f
 }
 
 func (f *folder) add(parent int, key, label string, units [][]int, group, open bool) int {
@@ -59,10 +74,34 @@ func (f *folder) add(parent int, key, label string, units [][]int, group, open b
 }
 
 func (f *folder) leaf(parent int, label string, i int) {
-	f.add(parent, fmt.Sprintf("d%d", f.launches[i].ID), label, [][]int{{i}}, false, false)
+	f.add(parent, f.key(i), label, [][]int{{i}}, false, false)
 }
 
-func (f *folder) label(i int) string { return label(f.launches[i].Op, f.launches[i].Dispatch) }
+// key names a launch: by its dispatch, and by the work where the dispatch did different work in a scope.
+func (f *folder) key(i int) string {
+	l := &f.launches[i]
+	if len(f.tokens[l.ID]) < 2 {
+		return fmt.Sprintf("d%d", l.ID)
+	}
+	return fmt.Sprintf("d%d:%d:%s:%s", l.ID, l.Tokens, l.Plan.Kernel, l.Plan.Route)
+}
+
+// marked is a launch's name with the number of tokens, where it ran with different ones in a scope.
+func (f *folder) marked(name string, i int) string {
+	l := &f.launches[i]
+	for _, n := range f.tokens[l.ID] {
+		if n != l.Tokens {
+			return fmt.Sprintf("%s M=%d", name, l.Tokens)
+		}
+	}
+	return name
+}
+
+func (f *folder) label(i int) string {
+	return f.marked(label(f.launches[i].Op, f.launches[i].Dispatch), i)
+}
+
+func (f *folder) name(i int) string { return f.marked(f.x.Name(f.launches[i].ID), i) }
 
 // several adds a row for launches that are one row when folded, with each of them in it; a single one stands
 // alone.
@@ -77,7 +116,7 @@ func (f *folder) several(parent int, key, label string, launches []int) {
 	}
 	row := f.add(parent, key, label, units, false, false)
 	for _, i := range launches {
-		f.leaf(row, f.x.Name(f.launches[i].ID), i)
+		f.leaf(row, f.name(i), i)
 	}
 }
 
@@ -109,7 +148,7 @@ func (f *folder) fold(by Fold) []place {
 		f.by("kernel", func(l *Launch) string { return l.Plan.Kernel })
 	case FoldNone:
 		for i := range f.launches {
-			f.leaf(-1, f.x.Name(f.launches[i].ID), i)
+			f.leaf(-1, f.name(i), i)
 		}
 	default:
 		f.byLayer()
@@ -130,7 +169,7 @@ func (f *folder) byLayer() {
 	var layers []*layer
 	for i := range f.launches {
 		op := f.launches[i].Op
-		switch f.x.layers.part(op) {
+		switch f.x.graph.layers.part(op) {
 		case "prologue":
 			prologue = append(prologue, i)
 		case "epilogue":
@@ -234,7 +273,7 @@ func (f *folder) layers(equal []*layer) {
 				members[k] = l.launches[j]
 			}
 			name := f.label(members[0])
-			f.several(parent, fmt.Sprintf("%s/%s/d%d", key, b, f.launches[members[0]].ID), name, members)
+			f.several(parent, fmt.Sprintf("%s/%s/%s", key, b, f.key(members[0])), name, members)
 		}
 	}
 }

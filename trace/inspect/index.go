@@ -1,29 +1,30 @@
 package inspect
 
 import (
+	"fmt"
 	"slices"
 	"sort"
+	"sync/atomic"
 
 	"gpuscope/trace"
+	"gpuscope/trace/table"
 )
 
 // Index answers what a step of a trace inherits from the steps before it: live dims, levels, and where a
 // dispatch stands. A trace records only what changed from step to step; the index keeps those changes by
 // value, so a lookup costs the logarithm of their number.
 //
-// An Index is not safe for concurrent use while Sync runs.
+// An Index is of one version of a trace and never changes: it may be read by any goroutine, and Next gives
+// the index of a longer version.
 type Index struct {
 	Trace *trace.Trace
-	// synced steps have been read, the first of them being the trace's step number first: a recorder drops
-	// steps.
-	synced, first int
-	dims          [][]dimsSince
-	levels        []levelsSince
-	replanned     [][]int        // by dispatch: the steps in which it got another plan
-	producers     [][]trace.OpID // by value
-	consumers     [][]trace.OpID
-	kernels       map[string]*trace.Kernel
-	layers        *layering
+	graph *graph
+
+	dims      histories[dimsSince] // by value
+	replanned histories[int]       // by dispatch: the steps in which it got another plan
+	levels    []levelsSince
+	rows      []table.Row  // one for each step
+	extended  *atomic.Bool // a longer version has taken the memory behind the lists
 }
 
 type dimsSince struct {
@@ -31,50 +32,87 @@ type dimsSince struct {
 	dims []int
 }
 
+// levelsSince are the levels that are in force from a step on.
 type levelsSince struct {
 	step int
 	of   map[trace.DispatchID]int // level that begins with the dispatch
+	// waits are what the barrier before a dispatch waits for; nil where that was not recorded.
+	waits map[trace.DispatchID][]trace.Wait
+}
+
+// graph is what the index knows of a trace's graph, the same for all versions.
+type graph struct {
+	producers [][]trace.OpID // by value
+	consumers [][]trace.OpID
+	kernels   map[string]*trace.Kernel
+	layers    *layering
 }
 
 // NewIndex indexes a trace.
 func NewIndex(t *trace.Trace) *Index {
-	x := &Index{}
-	x.Sync(t)
-	return x
+	x := &Index{
+		Trace: t, graph: indexGraph(&t.Graph),
+		dims:      newHistories[dimsSince](len(t.Graph.Values)),
+		replanned: newHistories[int](len(t.Graph.Dispatches)),
+	}
+	return x.with(t)
 }
 
-// Sync brings the index up to date with a trace that has grown, or with another snapshot of the same
-// recording. Its cost is that of the steps that are new.
-func (x *Index) Sync(t *trace.Trace) {
-	if x.Trace == nil || t.DroppedSteps != x.first || len(t.Steps) < x.synced ||
+// Next is the index of a trace that has grown, or of another snapshot of the same recording; x stays as it
+// is. Its cost is that of the steps that are new. A nil Index has everything before it.
+func (x *Index) Next(t *trace.Trace) *Index {
+	if x == nil || t.DroppedSteps != x.Trace.DroppedSteps || len(t.Steps) < len(x.rows) ||
 		!sameGraph(&x.Trace.Graph, &t.Graph) {
-		*x = Index{
-			Trace: t, first: t.DroppedSteps,
-			dims: make([][]dimsSince, len(t.Graph.Values)), replanned: make([][]int, len(t.Graph.Dispatches)),
-		}
-		x.indexGraph()
+		return NewIndex(t)
 	}
-	x.Trace = t
-	for ; x.synced < len(t.Steps); x.synced++ {
-		s := &t.Steps[x.synced]
+	return x.with(t)
+}
+
+// with is an index of x's steps and those that t has more.
+func (x *Index) with(t *trace.Trace) *Index {
+	if len(t.Steps) == len(x.rows) {
+		same := *x
+		same.Trace = t
+		return &same
+	}
+	taken := x.extended != nil && !x.extended.CompareAndSwap(false, true)
+	levels, rows := x.levels, x.rows
+	if taken {
+		levels, rows = slices.Clip(levels), slices.Clip(rows)
+	}
+	dims, replanned := x.dims.extend(taken), x.replanned.extend(taken)
+	for i := len(x.rows); i < len(t.Steps); i++ {
+		s := &t.Steps[i]
 		for _, d := range s.Dims {
-			if int(d.Value) < len(x.dims) {
-				x.dims[d.Value] = append(x.dims[d.Value], dimsSince{x.synced, d.Dims})
+			if int(d.Value) < len(t.Graph.Values) {
+				dims.append(int(d.Value), dimsSince{i, d.Dims})
 			}
 		}
 		if len(s.Levels) > 0 {
 			of := make(map[trace.DispatchID]int, len(s.Levels))
-			for i, d := range s.Levels {
-				of[d] = i
+			for k, d := range s.Levels {
+				of[d] = k
 			}
-			x.levels = append(x.levels, levelsSince{x.synced, of})
+			var waits map[trace.DispatchID][]trace.Wait
+			if len(s.Waits) > 0 {
+				waits = make(map[trace.DispatchID][]trace.Wait, len(s.Levels))
+			}
+			for _, w := range s.Waits {
+				waits[w.Dispatch] = append(waits[w.Dispatch], w)
+			}
+			levels = append(levels, levelsSince{i, of, waits})
 		}
 		eachPlanChange(s, func(_ *trace.Hook, c trace.PlanChange) {
-			id := changed(t, c)
-			if list := x.replanned[id]; len(list) == 0 || list[len(list)-1] != x.synced {
-				x.replanned[id] = append(list, x.synced)
+			id := int(changed(t, c))
+			if list := replanned.of(id); len(list) == 0 || list[len(list)-1] != i {
+				replanned.append(id, i)
 			}
 		})
+		rows = append(rows, table.Row{Key: fmt.Sprintf("s%d", s.Index), Parent: -1})
+	}
+	return &Index{
+		Trace: t, graph: x.graph, dims: dims.histories, replanned: replanned.histories, levels: levels,
+		rows: rows, extended: new(atomic.Bool),
 	}
 }
 
@@ -85,9 +123,11 @@ func sameGraph(a, b *trace.Graph) bool {
 		(len(a.Ops) == 0 || &a.Ops[0] == &b.Ops[0])
 }
 
-func (x *Index) indexGraph() {
-	g := &x.Trace.Graph
-	x.producers, x.consumers = make([][]trace.OpID, len(g.Values)), make([][]trace.OpID, len(g.Values))
+func indexGraph(g *trace.Graph) *graph {
+	x := &graph{
+		producers: make([][]trace.OpID, len(g.Values)), consumers: make([][]trace.OpID, len(g.Values)),
+		kernels: make(map[string]*trace.Kernel, len(g.Kernels)), layers: layersOf(g),
+	}
 	for i := range g.Ops {
 		for _, v := range g.Ops[i].Outputs {
 			x.producers[v] = append(x.producers[v], trace.OpID(i))
@@ -98,17 +138,16 @@ func (x *Index) indexGraph() {
 			}
 		}
 	}
-	x.kernels = make(map[string]*trace.Kernel, len(g.Kernels))
 	for i := range g.Kernels {
 		x.kernels[g.Kernels[i].Name] = &g.Kernels[i]
 	}
-	x.layers = layersOf(g)
+	return x
 }
 
 // Dims are the live dims of a value at a step (an index into Trace.Steps): those of the last change up to it,
 // or the maximum where nothing changed yet. They must not be changed.
 func (x *Index) Dims(step int, v trace.ValueID) []int {
-	history := x.dims[v]
+	history := x.dims.of(int(v))
 	i := sort.Search(len(history), func(i int) bool { return history[i].step > step })
 	if i == 0 {
 		return x.Trace.Graph.Values[v].MaxDims
@@ -116,14 +155,21 @@ func (x *Index) Dims(step int, v trace.ValueID) []int {
 	return history[i-1].dims
 }
 
-// levelStarts are the levels in force at a step, by the dispatch each begins with; nil where none are
-// recorded.
-func (x *Index) levelStarts(step int) map[trace.DispatchID]int {
+// levelsAt are the levels in force at a step; nil where none are recorded.
+func (x *Index) levelsAt(step int) *levelsSince {
 	i := sort.Search(len(x.levels), func(i int) bool { return x.levels[i].step > step })
 	if i == 0 {
 		return nil
 	}
-	return x.levels[i-1].of
+	return &x.levels[i-1]
+}
+
+// levelStarts are the levels in force at a step, by the dispatch each begins with.
+func (x *Index) levelStarts(step int) map[trace.DispatchID]int {
+	if l := x.levelsAt(step); l != nil {
+		return l.of
+	}
+	return nil
 }
 
 // Find is the place of a dispatch among those of a step, or -1 where it did not run.
@@ -141,10 +187,10 @@ func (x *Index) PlanOf(step int, id trace.DispatchID) *trace.Plan {
 }
 
 // Kernel is a kernel by name, nil where the trace has none of it.
-func (x *Index) Kernel(name string) *trace.Kernel { return x.kernels[name] }
+func (x *Index) Kernel(name string) *trace.Kernel { return x.graph.kernels[name] }
 
 // Producers are the operators that give a value.
-func (x *Index) Producers(v trace.ValueID) []trace.OpID { return x.producers[v] }
+func (x *Index) Producers(v trace.ValueID) []trace.OpID { return x.graph.producers[v] }
 
 // Consumers are the operators that take a value.
-func (x *Index) Consumers(v trace.ValueID) []trace.OpID { return x.consumers[v] }
+func (x *Index) Consumers(v trace.ValueID) []trace.OpID { return x.graph.consumers[v] }

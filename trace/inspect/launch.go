@@ -1,28 +1,41 @@
 package inspect
 
 import (
+	"context"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"gpuscope/trace"
 	"gpuscope/trace/table"
 )
 
-// Launch is one dispatch of a step with what is computed of it.
+// Launch is a dispatch with what is computed of it, in a step, or in those steps of a scope in which it did
+// the same work by the same route.
 type Launch struct {
 	Index    int // in order of submission
 	ID       trace.DispatchID
 	Dispatch *trace.Dispatch
 	Op       *trace.Op
-	Plan     *trace.Plan
+	Plan     *trace.Plan   // of several steps the last's
 	Kernel   *trace.Kernel // nil where the trace does not describe it
-	Time     Spread        // median of its repeats
-	Samples  []int64
-	Level    int // -1: not recorded
+	Tokens   int           // that went into the step
+	Runs     int           // steps
+	Step     int           // the last of them
+	Time     Spread        // median of its repeats, or of its steps
+	Samples  []int64       // ns, of the repeats or of the steps that were timed
+	Level    int           // -1: not recorded; of several steps in the last
 	Waste    Waste
 	Limit    Limit
-	Gap      *trace.NumericGap
+	Gap      *trace.NumericGap // of several steps the worst
 	Delta    Delta
+
+	Least, Most [3]int  // workgroups, where they differ from step to step
+	Varies      bool    // the work that was not needed differs from step to step: Waste is not set
+	at          []int32 // the step of each sample; nil: they are repeats in one step
+	bytes       float64 // modelled, of several steps the mean
+	flops       float64
 }
 
 // Waste is work that was launched and not needed, exact from the plan. Workgroups: Shape were launched beyond
@@ -46,117 +59,97 @@ func (w Waste) String() string {
 	return fmt.Sprintf("%d/%d/%d", w.Shape, w.Fold, w.Tail)
 }
 
-// floorFactor: a dispatch within this factor of a timed empty pass has no time of its own that could be
-// judged.
-const floorFactor = 1.3
-
-// LimitKind says what keeps a dispatch from being faster.
-type LimitKind int
-
-// The kinds of limits.
-const (
-	NoLimit    LimitKind = iota // not measured, or nothing to compare with
-	FirstLimit                  // the first dispatch of a step absorbs what came before
-	FloorLimit                  // within 1.3 times of a timed empty pass
-	FillLimit                   // fewer workgroups than fill the device
-	MemLimit
-	FPLimit
-)
-
-// Limit is how far a dispatch is from what the device can do. It is modelled from bytes, FLOPs and measured
-// ceilings.
-type Limit struct {
-	Kind       LimitKind
-	Workgroups int64   // of FillLimit
-	Share      float64 // of the copy rate or the FLOP rate
-	// BytesPerS and FlopsPerS are modelled work over the time without what timing adds; 0 where there is
-	// none, or at the floor.
-	BytesPerS, FlopsPerS float64
-	LostNS               float64 // time over what the device could do it in; 0 where that cannot be said
-}
-
-// String is the short text of the limit column.
-func (l Limit) String() string {
-	switch l.Kind {
-	case FirstLimit:
-		return "first"
-	case FloorLimit:
-		return "≈floor"
-	case FillLimit:
-		return fmt.Sprintf("%d wg", l.Workgroups)
-	case MemLimit, FPLimit:
-		name := map[LimitKind]string{MemLimit: "mem", FPLimit: "fp"}[l.Kind]
-		if l.Share > 1 {
-			return fmt.Sprintf("%s %.0f%% cached?", name, 100*l.Share)
-		}
-		return fmt.Sprintf("%s %.0f%%", name, 100*l.Share)
+// launches computes every dispatch of a scope, in order of submission.
+func (x *Index) launches(ctx context.Context, scope Scope) ([]Launch, error) {
+	if step, one := scope.One(); one {
+		return x.launchesOf(step), ctx.Err()
 	}
-	return ""
-}
-
-// copyRate is the copy rate at a working set: the one measured at the smallest size that holds it, or at the
-// largest size.
-func copyRate(c *trace.Ceilings, bytes int64) float64 {
-	var best trace.CopyRate
-	for _, r := range c.CopyBytesPerS {
-		fits, bestFits := r.Bytes >= bytes, best.Bytes >= bytes
-		switch {
-		case best.PerS == 0, fits && !bestFits, fits && bestFits && r.Bytes < best.Bytes, !fits &&
-			!bestFits && r.Bytes > best.Bytes:
-			best = r
+	// work is what times in one median have in common.
+	type work struct {
+		id            trace.DispatchID
+		kernel, route string
+		tokens        int
+	}
+	var out []Launch
+	index := map[work]int{}
+	for _, step := range scope.Steps {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		s := &x.Trace.Steps[step]
+		for i, l := range x.planned(step) {
+			w := work{l.ID, l.Plan.Kernel, l.Plan.Route, l.Tokens}
+			k, there := index[w]
+			if !there {
+				k = len(out)
+				index[w] = k
+				l.Least, l.Most = l.Plan.Workgroups, l.Plan.Workgroups
+				out = append(out, l)
+			} else {
+				out[k].again(&l)
+			}
+			if time := timeOf(&s.Dispatches[i]); time.Measured() {
+				out[k].Samples = append(out[k].Samples, int64(time.Median))
+				out[k].at = append(out[k].at, int32(step))
+			}
 		}
 	}
-	return best.PerS
+	slices.SortStableFunc(out, func(a, b Launch) int { return a.Index - b.Index })
+	for i := range out {
+		l := &out[i]
+		l.bytes, l.flops = l.bytes/float64(l.Runs), l.flops/float64(l.Runs)
+		if l.Varies {
+			l.Waste = Waste{}
+		}
+		l.Time = spreadOf(slices.Clone(l.Samples))
+		l.Limit = limitOf(&x.Trace.Device, l, l.Time, l.Index == 0)
+	}
+	return out, nil
 }
 
-// limitOf judges a dispatch. The device must be a GPU with measured ceilings, and the dispatch timed alone.
-func limitOf(d *trace.Device, p *trace.Plan, t Spread, first bool) Limit {
-	var l Limit
-	if !t.Measured() || d.Software() || d.Ceilings == nil {
-		return l
+// again adds the same work in another step.
+func (l *Launch) again(m *Launch) {
+	if product(m.Plan.Workgroups) < product(l.Least) {
+		l.Least = m.Plan.Workgroups
 	}
-	if first {
-		l.Kind = FirstLimit
-		return l
+	if product(m.Plan.Workgroups) > product(l.Most) {
+		l.Most = m.Plan.Workgroups
 	}
-	c := d.Ceilings
-	floor, measured := c.TimedPassNS.NS()
-	if measured && t.Median <= floorFactor*float64(floor) {
-		l.Kind = FloorLimit
-		return l
-	}
-	timing := d.TimingNS()
-	work := t.Median - timing
-	if work <= 0 {
-		return l
-	}
-	l.BytesPerS, l.FlopsPerS = float64(p.Bytes)*1e9/work, float64(p.FLOPs)*1e9/work
-	best := float64(floor)
-	mem, fp := 0.0, 0.0
-	if rate := copyRate(c, p.Bytes); rate > 0 {
-		mem = l.BytesPerS / rate
-		best = max(best, timing+float64(p.Bytes)*1e9/rate)
-	}
-	if c.FlopsPerS > 0 {
-		fp = l.FlopsPerS / c.FlopsPerS
-		best = max(best, timing+float64(p.FLOPs)*1e9/c.FlopsPerS)
-	}
-	if best > 0 {
-		l.LostNS = max(0, t.Median-best)
-	}
-	switch groups := product(p.Workgroups); {
-	case groups < int64(c.FillWorkgroups):
-		l.Kind, l.Workgroups = FillLimit, groups
-	case mem > 0 && mem >= fp:
-		l.Kind, l.Share = MemLimit, mem
-	case fp > 0:
-		l.Kind, l.Share = FPLimit, fp
-	}
-	return l
+	l.Varies = l.Varies || l.Waste != m.Waste
+	l.Plan, l.Level, l.Step = m.Plan, m.Level, m.Step
+	l.Runs++
+	l.bytes += m.bytes
+	l.flops += m.flops
+	l.Gap = worse(l.Gap, m.Gap)
 }
 
-// launches computes every dispatch of a step, in order of submission.
-func (x *Index) launches(step int) []Launch {
+// worse is the numeric gap that says more against a dispatch: one that is no number, else the larger. Nil is
+// no gap.
+func worse(a, b *trace.NumericGap) *trace.NumericGap {
+	switch {
+	case a == nil:
+		return b
+	case b == nil || math.IsNaN(a.SNRdB) || a.SNRdB <= b.SNRdB:
+		return a
+	}
+	return b
+}
+
+// launchesOf computes every dispatch of a step, in order of submission.
+func (x *Index) launchesOf(step int) []Launch {
+	s := &x.Trace.Steps[step]
+	out := x.planned(step)
+	for i := range out {
+		out[i].Time, out[i].Samples = timeOf(&s.Dispatches[i]), s.Dispatches[i].Samples
+		if s.Timing == "dispatch" {
+			out[i].Limit = limitOf(&x.Trace.Device, &out[i], out[i].Time, i == 0)
+		}
+	}
+	return out
+}
+
+// planned are the dispatches of a step without their times.
+func (x *Index) planned(step int) []Launch {
 	t := x.Trace
 	s := &t.Steps[step]
 	starts, level := x.levelStarts(step), -1
@@ -169,23 +162,23 @@ func (x *Index) launches(step int) []Launch {
 			level = n
 		}
 		out[i] = Launch{
-			Index: i, ID: d.ID, Dispatch: d, Op: &t.Graph.Ops[d.Op], Plan: p, Kernel: x.kernels[p.Kernel],
-			Time: timeOf(sd), Samples: sd.Samples, Level: level, Waste: WasteOf(p), Gap: sd.Gap,
-		}
-		if s.Timing == "dispatch" {
-			out[i].Limit = limitOf(&t.Device, p, out[i].Time, i == 0)
+			Index: i, ID: d.ID, Dispatch: d, Op: &t.Graph.Ops[d.Op], Plan: p,
+			Kernel: x.graph.kernels[p.Kernel], Tokens: len(s.Tokens), Runs: 1, Step: step, Level: level,
+			Waste: WasteOf(p), Gap: sd.Gap, Least: p.Workgroups, Most: p.Workgroups,
+			bytes: float64(p.Bytes), flops: float64(p.FLOPs),
 		}
 	}
 	return out
 }
 
-// Live is the live shape of what a dispatch of a step writes, and the position where it depends on one: "1×32
+// Live is the live shape of what a dispatch writes, and the position where it depends on one: "1×32
 // @58".
-func (x *Index) Live(step int, l *Launch) string {
+func (x *Index) Live(l *Launch) string {
+	step := l.Step
 	g := &x.Trace.Graph
 	outs := l.Dispatch.Writes
 	for _, v := range l.Op.Outputs { // what people know, if this slot writes it; else its scratch
-		if contains(outs, v) {
+		if slices.Contains(outs, v) {
 			outs = []trace.ValueID{v}
 			break
 		}
@@ -207,15 +200,6 @@ func (x *Index) Live(step int, l *Launch) string {
 		}
 	}
 	return out
-}
-
-func contains(list []trace.ValueID, v trace.ValueID) bool {
-	for _, w := range list {
-		if w == v {
-			return true
-		}
-	}
-	return false
 }
 
 // SymInt is the value of a SymInt at a step.

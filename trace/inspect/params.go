@@ -23,7 +23,7 @@ type ParamValue struct {
 // Params decodes a plan's params block by the fields of its kernel, beside those of another plan (nil: none).
 // Fields are compared where both plans run the same kernel.
 func (x *Index) Params(p, other *trace.Plan) []ParamValue {
-	k := x.kernels[p.Kernel]
+	k := x.graph.kernels[p.Kernel]
 	if k == nil {
 		return nil
 	}

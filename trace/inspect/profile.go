@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,9 +29,11 @@ type Rate struct {
 	OnlyCold bool
 	Tokens   int   // of the steps that count: in for prefill, one each for decode
 	WallNS   int64 // their sum
-	// least and largest; the steps are at different positions, so their median means nothing
-	Wall       Spread
-	TokensPerS float64 // 0 where no wall time was measured
+	Timed    int   // of the steps, that have a wall time
+	// LeastNS and MostNS are the least and the largest; the steps are at different positions, so their median
+	// means nothing.
+	LeastNS, MostNS int64
+	TokensPerS      float64 // 0 where no wall time was measured
 }
 
 // KernelProfile is a kernel in the steps of a phase that count.
@@ -51,22 +54,6 @@ func (k *KernelProfile) MeanNS() float64 {
 	return k.TotalNS / float64(k.Timed)
 }
 
-// counted picks the steps of one phase and timing level whose times mean something: all but the cold ones, or
-// all where all are cold.
-func counted(steps []*trace.Step) (count []*trace.Step, cold int, onlyCold bool) {
-	for _, s := range steps {
-		if s.Cold {
-			cold++
-		} else {
-			count = append(count, s)
-		}
-	}
-	if len(count) == 0 {
-		return steps, cold, cold > 0
-	}
-	return count, cold, false
-}
-
 // progress is how many tokens a step made progress by.
 func progress(s *trace.Step) int {
 	switch {
@@ -78,72 +65,110 @@ func progress(s *trace.Step) int {
 	return 0
 }
 
-// NewProfile computes a trace's profile.
-func NewProfile(t *trace.Trace) *Profile {
-	p := &Profile{Trace: t}
-	type group struct{ phase, timing string }
-	var order []group
-	steps := map[group][]*trace.Step{}
-	for i := range t.Steps {
-		g := group{t.Steps[i].Phase, t.Steps[i].Timing}
-		if steps[g] == nil {
-			order = append(order, g)
-		}
-		steps[g] = append(steps[g], &t.Steps[i])
+// Tally adds up a profile step by step, for a run whose steps are not kept. The zero Tally is ready for use.
+type Tally struct{ groups []*group }
+
+// group is the steps of one phase and timing level.
+type group struct {
+	phase, timing string
+	warm, cold    counted
+}
+
+// counted are steps added up.
+type counted struct {
+	rate    Rate
+	kernels []KernelProfile
+	index   map[string]int // in kernels, by name
+}
+
+// Add takes in a step of a trace, whose plans the step names.
+func (y *Tally) Add(t *trace.Trace, s *trace.Step) {
+	i := slices.IndexFunc(y.groups, func(g *group) bool { return g.phase == s.Phase && g.timing == s.Timing })
+	if i < 0 {
+		i = len(y.groups)
+		y.groups = append(y.groups, &group{phase: s.Phase, timing: s.Timing})
 	}
-	byPhase := map[string][]*trace.Step{}
-	var phases []string
-	for _, g := range order {
-		count, cold, onlyCold := counted(steps[g])
-		r := Rate{Phase: g.phase, Timing: g.timing, Steps: len(count), Cold: cold, OnlyCold: onlyCold}
-		var walls []int64
-		for _, s := range count {
-			if ns, ok := s.CPU.TotalNS.NS(); ok {
-				walls = append(walls, ns)
-				r.WallNS += ns
-				r.Tokens += progress(s)
-			}
+	c := &y.groups[i].warm
+	if s.Cold {
+		c = &y.groups[i].cold
+	}
+	c.rate.Steps++
+	if ns, ok := s.CPU.TotalNS.NS(); ok {
+		if c.rate.LeastNS = min(c.rate.LeastNS, ns); c.rate.Timed == 0 {
+			c.rate.LeastNS = ns
 		}
-		r.Wall = spreadOf(walls)
+		c.rate.MostNS = max(c.rate.MostNS, ns)
+		c.rate.Timed++
+		c.rate.WallNS += ns
+		c.rate.Tokens += progress(s)
+	}
+	for i := range s.Dispatches {
+		d := &s.Dispatches[i]
+		time := timeOf(d)
+		one := KernelProfile{Phase: s.Phase, Kernel: t.Plans[d.Plan].Kernel, Count: 1, TotalNS: time.Median}
+		if time.Measured() {
+			one.Timed = 1
+		}
+		c.add(one)
+	}
+}
+
+func (c *counted) add(k KernelProfile) {
+	i, there := c.index[k.Kernel]
+	if !there {
+		if c.index == nil {
+			c.index = map[string]int{}
+		}
+		i = len(c.kernels)
+		c.index[k.Kernel] = i
+		c.kernels = append(c.kernels, KernelProfile{Phase: k.Phase, Kernel: k.Kernel})
+	}
+	c.kernels[i].Count += k.Count
+	c.kernels[i].Timed += k.Timed
+	c.kernels[i].TotalNS += k.TotalNS
+}
+
+// counts are the steps of a group whose times mean something: all but the cold ones, or all where all are
+// cold.
+func (g *group) counts() (c *counted, onlyCold bool) {
+	if g.warm.rate.Steps == 0 {
+		return &g.cold, true
+	}
+	return &g.warm, false
+}
+
+// Profile is the profile of the steps so far. Of the trace it looks at what belongs to none of them.
+func (y *Tally) Profile(t *trace.Trace) *Profile {
+	p := &Profile{Trace: t}
+	var phases []string
+	kernels := map[string]*counted{}
+	for _, g := range y.groups {
+		c, onlyCold := g.counts()
+		r := c.rate
+		r.Phase, r.Timing, r.Cold, r.OnlyCold = g.phase, g.timing, g.cold.rate.Steps, onlyCold
 		if r.WallNS > 0 {
 			r.TokensPerS = float64(r.Tokens) * 1e9 / float64(r.WallNS)
 		}
 		p.Rates = append(p.Rates, r)
-		if byPhase[g.phase] == nil {
-			phases = append(phases, g.phase)
+		if kernels[g.phase] == nil {
+			phases, kernels[g.phase] = append(phases, g.phase), &counted{}
 		}
-		byPhase[g.phase] = append(byPhase[g.phase], count...)
+		for _, k := range c.kernels {
+			kernels[g.phase].add(k)
+		}
 	}
 	for _, phase := range phases {
-		p.Kernels = append(p.Kernels, kernelProfiles(t, phase, byPhase[phase])...)
+		p.Kernels = append(p.Kernels, shared(kernels[phase].kernels)...)
 	}
 	return p
 }
 
-func kernelProfiles(t *trace.Trace, phase string, steps []*trace.Step) []KernelProfile {
-	index := map[string]int{}
-	var list []KernelProfile
+// shared gives the kernels of a phase their shares, and sorts them.
+func shared(list []KernelProfile) []KernelProfile {
 	total, all := 0.0, true
-	for _, s := range steps {
-		for i := range s.Dispatches {
-			d := &s.Dispatches[i]
-			name := t.Plans[d.Plan].Kernel
-			k, ok := index[name]
-			if !ok {
-				k = len(list)
-				index[name] = k
-				list = append(list, KernelProfile{Phase: phase, Kernel: name})
-			}
-			list[k].Count++
-			time := timeOf(d)
-			if !time.Measured() {
-				all = false
-				continue
-			}
-			list[k].Timed++
-			list[k].TotalNS += time.Median
-			total += time.Median
-		}
+	for _, k := range list {
+		total += k.TotalNS
+		all = all && k.Timed == k.Count
 	}
 	for k := range list {
 		if all && total > 0 {
@@ -155,6 +180,39 @@ func kernelProfiles(t *trace.Trace, phase string, steps []*trace.Step) []KernelP
 			cmp.Compare(a.Kernel, b.Kernel))
 	})
 	return list
+}
+
+func init() {
+	register(Table{
+		Name: "profile", Takes: WholeRun,
+		Doc: "each kernel's part of the GPU time by phase, and tokens a second",
+		Of: func(ctx context.Context, x *Index, o Options) (*table.Table, error) {
+			p, err := x.Profile(ctx, o.Scope)
+			if err != nil {
+				return nil, err
+			}
+			return p.Table(), nil
+		},
+	})
+}
+
+// Profile computes the profile of the steps of a scope, without one of all.
+func (x *Index) Profile(ctx context.Context, scope Scope) (*Profile, error) {
+	var y Tally
+	steps := scope.Steps
+	if steps == nil {
+		steps = make([]int, len(x.Trace.Steps))
+		for i := range steps {
+			steps[i] = i
+		}
+	}
+	for _, step := range steps {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		y.Add(x.Trace, &x.Trace.Steps[step])
+	}
+	return y.Profile(x.Trace), nil
 }
 
 // Rate is the rate of a phase; of several timing levels the one with the most steps. Nil where no step was of
@@ -181,26 +239,26 @@ func (p *Profile) Lines() []string {
 		if ok1 && ok2 && untimed > 0 {
 			lines = append(lines,
 				fmt.Sprintf("timing cost: a decode step takes %s untimed and %s timed (%+.0f%%, medians of %d)",
-					ms(o.UntimedNS), ms(o.TimedNS), 100*float64(timed-untimed)/float64(untimed), o.N))
+					millis(o.UntimedNS), millis(o.TimedNS), 100*float64(timed-untimed)/float64(untimed), o.N))
 		}
 	}
 	return lines
 }
 
 func (r *Rate) line() string {
-	what := fmt.Sprintf("%s: %s", r.Phase, plural(r.Steps, "step"))
+	what := fmt.Sprintf("%s: %s", r.Phase, table.Plural(r.Steps, "step"))
 	if r.Tokens > 0 {
-		what = fmt.Sprintf("%s: %s in %s", r.Phase, plural(r.Tokens, "token"), plural(r.Steps, "step"))
+		what = fmt.Sprintf("%s: %s in %s", r.Phase, table.Plural(r.Tokens, "token"), table.Plural(r.Steps, "step"))
 	}
 	parts := []string{what}
 	if r.TokensPerS > 0 {
 		parts = append(parts, fmt.Sprintf("%.1f tokens/s, stepped", r.TokensPerS))
 	}
 	parts = append(parts, "timing "+r.Timing)
-	if r.Wall.Measured() {
-		mean := fmt.Sprintf("%.2f ms a step", float64(r.WallNS)/float64(r.Wall.N)/1e6)
-		if r.Wall.N > 1 {
-			mean += fmt.Sprintf(" (%.2f–%.2f)", r.Wall.Min/1e6, r.Wall.Max/1e6)
+	if r.Timed > 0 {
+		mean := fmt.Sprintf("%.2f ms a step", float64(r.WallNS)/float64(r.Timed)/1e6)
+		if r.Timed > 1 {
+			mean += fmt.Sprintf(" (%.2f–%.2f)", float64(r.LeastNS)/1e6, float64(r.MostNS)/1e6)
 		}
 		parts = append(parts, mean)
 	}
@@ -208,16 +266,9 @@ func (r *Rate) line() string {
 	case r.OnlyCold:
 		parts = append(parts, "cold")
 	case r.Cold > 0:
-		parts = append(parts, fmt.Sprintf("%s left out", plural(r.Cold, "cold step")))
+		parts = append(parts, fmt.Sprintf("%s left out", table.Plural(r.Cold, "cold step")))
 	}
 	return strings.Join(parts, " · ")
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // profileRow is a kernel of a phase, or the phase.
@@ -249,7 +300,7 @@ func (p *Profile) Table() *table.Table {
 	decimals := table.DecimalsOfUS(p.Trace.Clock.QuantumNS)
 	measured := func(k *profileRow, ns float64) table.Cell {
 		if k.Timed == 0 {
-			return table.Cell{Text: table.Unmeasured}
+			return table.Missing()
 		}
 		return table.Number(ns/1e3, decimals)
 	}
@@ -264,16 +315,16 @@ func (p *Profile) Table() *table.Table {
 			Of: at(func(k *profileRow) table.Cell { return table.Text(cmp.Or(k.Kernel, k.Phase)) }),
 		},
 		{
-			Name: "count", Title: "count", Unit: "dispatches", Right: true, Width: 80,
+			Name: "count", Title: "count", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
 			Of: at(func(k *profileRow) table.Cell { return table.Count(k.Count) }),
 		},
 		{
-			Name: "total_us", Title: "total µs", Unit: "us", Right: true, Width: 80,
+			Name: "total_us", Title: "total µs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
 			Doc: "GPU time of all dispatches that were measured",
 			Of:  at(func(k *profileRow) table.Cell { return measured(k, k.TotalNS) }),
 		},
 		{
-			Name: "mean_us", Title: "mean µs", Unit: "us", Right: true, Width: 80,
+			Name: "mean_us", Title: "mean µs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
 			Doc: "of a dispatch that was measured",
 			Of: at(func(k *profileRow) table.Cell {
 				if k.Group {
@@ -283,15 +334,17 @@ func (p *Profile) Table() *table.Table {
 			}),
 		},
 		{
-			Name: "share", Title: "%", Unit: "%", Right: true, Width: 80, Doc: "part of the phase",
+			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80, Doc: "part of the phase",
 			Of: at(func(k *profileRow) table.Cell {
 				if k.Share == 0 {
-					return table.Cell{Text: table.Unmeasured}
+					return table.Missing()
 				}
 				return table.Number(100*k.Share, 1)
 			}),
 		},
 	}, places)
-	t.Title = p.Lines()
+	for _, l := range p.Lines() {
+		t.Title = append(t.Title, table.Title(table.Part{Text: l}))
+	}
 	return t
 }

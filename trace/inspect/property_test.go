@@ -2,7 +2,7 @@ package inspect_test
 
 import (
 	"bytes"
-	"io"
+	"encoding/json"
 	"slices"
 	"testing"
 
@@ -18,34 +18,74 @@ func TestAnyTraceCanBeShown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { show(t, tracetest.Random(t)) })
 }
 
-// show asks for everything that can be computed of a trace.
+// show asks for everything that can be computed of a trace: every table over every scope that it takes, in
+// every format and fold, and what is said of every dispatch and value.
 func show(t interface{ Fatal(...any) }, tr *trace.Trace) {
 	x := inspect.NewIndex(tr)
-	tables := []*table.Table{inspect.NewProfile(tr).Table(), x.Steps()}
+	scopes := []inspect.Scope{{}}
 	for i := range tr.Steps {
-		base := &inspect.Base{Index: x, Step: len(tr.Steps) - 1}
-		for fold := inspect.FoldLayer; fold <= inspect.FoldNone; fold++ {
-			tables = append(tables, x.Dispatches(i, inspect.DispatchOptions{Fold: fold, Base: base}).Table())
+		scopes = append(scopes, x.Step(i))
+	}
+	for _, word := range []string{"all", "prefill", "decode", "execute", "0-1000000000"} {
+		if s, err := x.ParseScope(word); err == nil {
+			scopes = append(scopes, s)
 		}
-		tables = append(tables, x.ResizeTable(i))
+	}
+	for _, made := range inspect.Tables() {
+		for _, scope := range scopes {
+			_, one := scope.One()
+			if scope.Steps == nil && made.Takes < inspect.WholeRun || !one && made.Takes == inspect.OneStep {
+				continue
+			}
+			o := inspect.Options{Scope: scope}
+			if scope.Steps != nil {
+				o.Base = &inspect.Base{Index: x, Scope: scopes[len(scopes)-1]}
+			}
+			for o.Fold = inspect.FoldLayer; o.Fold <= inspect.FoldNone; o.Fold++ {
+				tab, err := made.Of(ctx, x, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				print(t, tab)
+				if !made.Folds {
+					break
+				}
+			}
+		}
+	}
+	for i := range tr.Steps {
+		base := baseOf(x, len(tr.Steps)-1)
 		for d := range tr.Graph.Dispatches {
 			if why := x.Why(i, trace.DispatchID(d)); why != nil {
 				why.Lines()
-				x.Detail(i, trace.DispatchID(d), base).Lines()
+				detail(x, i, trace.DispatchID(d), base).Lines()
 			}
 		}
 	}
 	for v := range tr.Graph.Values {
 		x.Reaches(trace.ValueID(v))
 	}
-	for _, tab := range tables {
-		rows, err := tab.Select(table.Selection{All: true})
-		if err != nil {
+}
+
+// print prints a table in every format. What is said to be JSON must be.
+func print(t interface{ Fatal(...any) }, tab *table.Table) {
+	rows, err := tab.Select(ctx, table.Selection{All: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range table.Formats {
+		var b bytes.Buffer
+		if err := tab.Print(ctx, &b, format, rows, 0); err != nil {
 			t.Fatal(err)
 		}
-		for _, format := range table.Formats {
-			if err := tab.Print(io.Discard, format, rows, 0); err != nil {
-				t.Fatal(err)
+		if format == "json" && !json.Valid(b.Bytes()) {
+			t.Fatal("not JSON: " + b.String())
+		}
+	}
+	for _, line := range tab.Title {
+		for w := range 60 {
+			if got := line.Fit(w); table.Width(got) > w {
+				t.Fatal(got)
 			}
 		}
 	}
@@ -73,12 +113,12 @@ func TestSnapshotsCanBeReadWhileTheRunGoesOn(t *testing.T) {
 	r := trace.NewRecorder(whole, 60_000)
 	done := make(chan error)
 	go func() { // the race detector watches what both touch
-		x := &inspect.Index{}
+		var x *inspect.Index
 		for {
 			s := r.Snapshot()
-			x.Sync(s)
+			x = x.Next(s)
 			if n := len(s.Steps); n > 0 {
-				x.Dispatches(n-1, inspect.DispatchOptions{}).Table()
+				dispatched(x, n-1, inspect.Options{})
 				if s.Steps[n-1].Index == len(whole.Steps)-1 {
 					done <- s.Check()
 					return

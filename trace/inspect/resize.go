@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -130,12 +131,12 @@ func (r *ResizeSummary) Line() string {
 	if r.Hooks == 0 {
 		return "nothing changed: no operator was planned"
 	}
-	parts := []string{plural(r.Operators, "operator") + " replanned"}
+	parts := []string{table.Plural(r.Operators, "operator") + " replanned"}
 	if r.Hooks > r.Operators {
-		parts[0] = fmt.Sprintf("%s replanned in %s", plural(r.Operators, "operator"),
-			plural(r.Hooks, "hook run"))
+		parts[0] = fmt.Sprintf("%s replanned in %s", table.Plural(r.Operators, "operator"),
+			table.Plural(r.Hooks, "hook run"))
 	}
-	parts = append(parts, plural(r.Grids, "grid"))
+	parts = append(parts, table.Plural(r.Grids, "grid"))
 	for _, c := range []struct {
 		n      int
 		what   string
@@ -223,8 +224,24 @@ func (x *Index) ResizeRows(step int) []ResizeRow {
 	return rows
 }
 
-// ResizeTable is the table of a step's propagation.
-func (x *Index) ResizeTable(step int) *table.Table {
+func init() {
+	register(Table{
+		Name: "resize", Takes: OneStep,
+		Doc: "which change woke which operator before a step, pass by pass",
+		Of: func(_ context.Context, x *Index, o Options) (*table.Table, error) {
+			return x.Resized(o.Scope.last()).Table, nil
+		},
+	})
+}
+
+// ResizeTable is a step's propagation as a table, with what each of its rows stands for.
+type ResizeTable struct {
+	*table.Table
+	Lines []ResizeRow
+}
+
+// Resized is the table of a step's propagation.
+func (x *Index) Resized(step int) *ResizeTable {
 	rows := x.ResizeRows(step)
 	at := table.By(rows)
 	places := make([]table.Row, len(rows))
@@ -266,14 +283,15 @@ func (x *Index) ResizeTable(step int) *table.Table {
 			}),
 		},
 		{
-			Name: "us", Title: "µs", Unit: "us", Right: true, Width: 80, Doc: "on the CPU",
+			Name: "us", Title: "µs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "on the CPU",
 			Of: at(func(r *ResizeRow) table.Cell {
 				if r.Hook == nil || r.Depth != 1 {
 					return table.Cell{}
 				}
 				ns, ok := r.Hook.NS.NS()
 				if !ok {
-					return table.Cell{Text: table.Unmeasured}
+					return table.Missing()
 				}
 				return table.Number(float64(ns)/1e3, 2)
 			}),
@@ -284,9 +302,10 @@ func (x *Index) ResizeTable(step int) *table.Table {
 	if s.Resize.Order != "" {
 		order = s.Resize.Order + ": "
 	}
-	t.Title = []string{fmt.Sprintf("s%d %s at position %d · %s%s", s.Index, s.Phase, s.Position, order,
-		x.Resize(step).Line())}
-	return t
+	t.Title = []table.Line{table.Title(
+		table.Part{Rank: 2, Text: fmt.Sprintf("s%d %s at position %d", s.Index, s.Phase, s.Position)},
+		table.Part{Rank: 0, Text: order + x.Resize(step).Line()})}
+	return &ResizeTable{t, rows}
 }
 
 func outcome(h *trace.Hook) string {
@@ -311,7 +330,7 @@ func (x *Index) resizeLabel(r *ResizeRow) string {
 	case r.Hook != nil:
 		return x.Trace.Graph.Ops[r.Hook.Op].Name
 	}
-	return fmt.Sprintf("pass %d: %s", r.Pass.Index, plural(len(r.Pass.Hooks), "hook"))
+	return fmt.Sprintf("pass %d: %s", r.Pass.Index, table.Plural(len(r.Pass.Hooks), "hook"))
 }
 
 // names lists values by name; of many the first three.

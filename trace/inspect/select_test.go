@@ -18,7 +18,7 @@ func shown(t *testing.T, tab *table.Table, filter string, s table.Selection) (li
 	if s.Filter, err = tab.ParseFilter(filter); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := tab.Select(s)
+	rows, err := tab.Select(ctx, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func shown(t *testing.T, tab *table.Table, filter string, s table.Selection) (li
 
 func TestFilterKeepsWhatMatchesAndWhatItStandsIn(t *testing.T) {
 	x, step, _ := decode(t)
-	tab := x.Dispatches(step, inspect.DispatchOptions{}).Table()
+	tab := dispatched(x, step, inspect.Options{}).Table
 	for _, c := range []struct {
 		filter string
 		want   []string
@@ -68,7 +68,7 @@ func TestFilterKeepsWhatMatchesAndWhatItStandsIn(t *testing.T) {
 
 func TestFilterLooksIntoARowThatIsUnfolded(t *testing.T) {
 	x, step, _ := decode(t)
-	tab := x.Dispatches(step, inspect.DispatchOptions{}).Table()
+	tab := dispatched(x, step, inspect.Options{}).Table
 	if got := shown(t, tab, "layers.3.attn.q", table.Selection{}); got != nil {
 		t.Errorf("folded: %q, want nothing", got)
 	}
@@ -86,7 +86,7 @@ func TestFilterLooksIntoARowThatIsUnfolded(t *testing.T) {
 }
 
 func TestFilterThatMeansNothingIsRefused(t *testing.T) {
-	tab := inspect.NewIndex(tracetest.Llama(1, 2)).Dispatches(1, inspect.DispatchOptions{}).Table()
+	tab := dispatched(inspect.NewIndex(tracetest.Llama(1, 2)), 1, inspect.Options{}).Table
 	for _, c := range []struct{ filter, want string }{
 		{"speed:>1", `no column "speed"; it has id, last, op`},
 		{"us:>fast", `"fast" is not a number`},
@@ -97,14 +97,14 @@ func TestFilterThatMeansNothingIsRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.filter, err, c.want)
 		}
 	}
-	if _, err := tab.Select(table.Selection{Sort: "speed"}); err == nil {
+	if _, err := tab.Select(ctx, table.Selection{Sort: "speed"}); err == nil {
 		t.Error("an unknown column to sort by was taken")
 	}
 }
 
 func TestSortOrdersRowsWithinTheirHeading(t *testing.T) {
 	x, step, _ := decode(t)
-	tab := x.Dispatches(step, inspect.DispatchOptions{}).Table()
+	tab := dispatched(x, step, inspect.Options{}).Table
 	got := shown(t, tab, "",
 		table.Selection{
 			Sort: "Σµs", Reverse: true,
@@ -121,10 +121,10 @@ func TestSortOrdersRowsWithinTheirHeading(t *testing.T) {
 
 func TestRowsWithoutANumberComeLastHoweverSorted(t *testing.T) {
 	x, step, _ := decode(t)
-	tab := x.Dispatches(step, inspect.DispatchOptions{Fold: inspect.FoldNone}).Table()
+	tab := dispatched(x, step, inspect.Options{Fold: inspect.FoldNone}).Table
 	col := tab.Column("lost_us")
 	for _, reverse := range []bool{false, true} {
-		rows, err := tab.Select(table.Selection{Sort: "lost_us", Reverse: reverse})
+		rows, err := tab.Select(ctx, table.Selection{Sort: "lost_us", Reverse: reverse})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,13 +139,13 @@ func TestRowsWithoutANumberComeLastHoweverSorted(t *testing.T) {
 
 func TestAColumnThatSaysTheSameInAllRowsIsUniform(t *testing.T) {
 	x, step, _ := decode(t)
-	tab := x.Dispatches(step, inspect.DispatchOptions{}).Table()
+	tab := dispatched(x, step, inspect.Options{}).Table
 	filter, err := tab.ParseFilter("kernel:linear")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var rows []int
-	selected, err := tab.Select(table.Selection{Filter: filter})
+	selected, err := tab.Select(ctx, table.Selection{Filter: filter})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,11 @@ func TestAColumnThatSaysTheSameInAllRowsIsUniform(t *testing.T) {
 		}
 	}
 	var names []string
-	for _, c := range tab.Uniform(rows) {
+	uniform, err := tab.Uniform(ctx, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range uniform {
 		names = append(names, tab.Columns[c].Name)
 	}
 	if d := cmp.Diff([]string{"wg", "reason"}, names); d != "" {

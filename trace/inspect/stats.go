@@ -12,11 +12,26 @@ type Spread struct {
 	N        int
 	Median   float64
 	Min, Max float64
-	IQR      float64 // between the quartiles; 0 where N < 4
+	IQR      float64 // between the quartiles; 0 where they are not Known
 }
+
+// enough is how many times have quartiles that mean something.
+const enough = 4
 
 // Measured says whether there is a time at all.
 func (s Spread) Measured() bool { return s.N > 0 }
+
+// Known says whether there are times enough for an IQR.
+func (s Spread) Known() bool { return s.N >= enough }
+
+// noise is what two medians may differ by and be the same: the IQR, and where there are too few times for one
+// the whole range of them.
+func (s Spread) noise() float64 {
+	if s.Known() {
+		return s.IQR
+	}
+	return s.Max - s.Min
+}
 
 // spreadOf sorts ns.
 func spreadOf[N int64 | float64](ns []N) Spread {
@@ -25,7 +40,7 @@ func spreadOf[N int64 | float64](ns []N) Spread {
 	}
 	slices.Sort(ns)
 	s := Spread{N: len(ns), Median: quantile(ns, 0.5), Min: float64(ns[0]), Max: float64(ns[len(ns)-1])}
-	if len(ns) >= 4 {
+	if s.Known() {
 		s.IQR = quantile(ns, 0.75) - quantile(ns, 0.25)
 	}
 	return s
@@ -53,17 +68,18 @@ func timeOf(d *trace.StepDispatch) Spread {
 
 // outlier finds the one of several equal runs that stands out: samples[i] are the repeats of the i-th. It
 // must be more than 3 MAD, and more than the resolution of the clock, from the median of all in most of at
-// least three repeats. -1 where none does.
-func outlier(samples [][]int64, resolution float64) int {
+// least three repeats. worst is -1 where none does, judged says whether there were runs and repeats enough to
+// tell.
+func outlier(samples [][]int64, resolution float64) (worst int, judged bool) {
 	if len(samples) < 4 {
-		return -1
+		return -1, false
 	}
 	repeats := len(samples[0])
 	for _, s := range samples {
 		repeats = min(repeats, len(s))
 	}
 	if repeats < 3 {
-		return -1
+		return -1, false
 	}
 	times := make([]float64, len(samples))
 	far := make([]int, len(samples))
@@ -83,16 +99,15 @@ func outlier(samples [][]int64, resolution float64) int {
 			}
 		}
 	}
-	worst := 0
 	for i := range far {
 		if far[i] > far[worst] {
 			worst = i
 		}
 	}
 	if 2*far[worst] <= repeats {
-		return -1
+		worst = -1
 	}
-	return worst
+	return worst, true
 }
 
 // resolutionNS is the smallest difference of two times that means anything: two quanta of the clock.

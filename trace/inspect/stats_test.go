@@ -37,7 +37,7 @@ func TestEqualRunsHaveNoOutlier(t *testing.T) {
 				samples[i][k] = ns + rapid.Int64Range(-32, 32).Draw(t, "noise")
 			}
 		}
-		if i := outlier(samples, 64); i >= 0 {
+		if i, _ := outlier(samples, 64); i >= 0 {
 			t.Fatalf("%d of %v", i, samples)
 		}
 	})

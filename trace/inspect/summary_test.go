@@ -37,15 +37,19 @@ func TestSummaryOfAStepOnOneLine(t *testing.T) {
 	}{
 		{
 			oneStep(9050, 3120, 3530),
-			"wall 9.05 ms (0.03 ms untimed, 0.04 ms timed, +32%) │ Σgpu 3.12 ms = ~3.11 ms work + ~0.01 ms timing │ gaps 0.41 ms │ GPU idle 5.52 ms",
+			"wall 9.05 ms (decode 0.03 untimed, 0.04 timed, +32%) │ Σgpu 3.12 = ~3.11 work + ~0.01 timing" +
+				" │ gaps 0.41 │ span 3.53 │ GPU idle 5.52",
 		},
 		{
 			oneStep(9050, -1, 3530),
-			"wall 9.05 ms (0.03 ms untimed, 0.04 ms timed, +32%) │ Σgpu – │ gaps – │ GPU idle 5.52 ms",
+			"wall 9.05 ms (decode 0.03 untimed, 0.04 timed, +32%) │ Σgpu – │ gaps – │ span 3.53 │ GPU idle 5.52",
 		},
-		{oneStep(-1, -1, -1), "wall – (0.03 ms untimed, 0.04 ms timed, +32%) │ Σgpu – │ gaps – │ GPU idle –"},
+		{
+			oneStep(-1, -1, 3530),
+			"wall – (decode 0.03 ms untimed, 0.04 timed, +32%) │ Σgpu – │ gaps – │ span 3.53 │ GPU idle –",
+		},
 	} {
-		if got := c.s.Line(); got != c.want {
+		if got := c.s.Title().String(); got != c.want {
 			t.Errorf("%s\nwant %s", got, c.want)
 		}
 	}
@@ -76,15 +80,15 @@ func TestProfileLeavesColdStepsOutUnlessThereAreNoOthers(t *testing.T) {
 	for i, ms := range []int64{100, 10, 2, 3} {
 		tr.Steps[i].CPU.TotalNS = trace.Measured(ms * 1_000_000)
 	}
-	p := inspect.NewProfile(tr)
+	p := profile(tr)
 	if r := p.Rate("prefill"); r.TokensPerS != 700 || r.Steps != 1 || r.Cold != 1 || r.OnlyCold {
 		t.Errorf("prefill %+v, want the 7 tokens in 10 ms", r)
 	}
-	if r := p.Rate("decode"); r.TokensPerS != 400 || r.Tokens != 2 || r.Wall.Min != 2e6 || r.Wall.Max != 3e6 {
+	if r := p.Rate("decode"); r.TokensPerS != 400 || r.Tokens != 2 || r.LeastNS != 2e6 || r.MostNS != 3e6 {
 		t.Errorf("decode %+v, want 2 tokens in 5 ms", r)
 	}
 	tr.Steps[1].Cold = true
-	r := inspect.NewProfile(tr).Rate("prefill")
+	r := profile(tr).Rate("prefill")
 	if r.TokensPerS < 427.2 || r.TokensPerS > 427.3 || !r.OnlyCold {
 		t.Errorf("prefill %+v, want the 47 tokens in 110 ms, marked", r)
 	}
@@ -99,7 +103,7 @@ func TestProfileKeepsTimingLevelsApart(t *testing.T) {
 	for i := range tr.Steps[3].Dispatches {
 		tr.Steps[3].Dispatches[i].GPUNS = trace.Time{}
 	}
-	p := inspect.NewProfile(tr)
+	p := profile(tr)
 	var got []string
 	for _, r := range p.Rates {
 		got = append(got, r.Phase+" "+r.Timing)
@@ -147,7 +151,7 @@ func residual() *trace.Trace {
 
 func TestResizePassByPass(t *testing.T) {
 	golden.RequireEqual(t,
-		printed(t, inspect.NewIndex(residual()).ResizeTable(1), table.Selection{All: true}, 80))
+		printed(t, inspect.NewIndex(residual()).Resized(1).Table, table.Selection{All: true}, 80))
 }
 
 func TestAStepThatChangesNothingSaysSo(t *testing.T) {

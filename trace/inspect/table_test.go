@@ -2,6 +2,7 @@ package inspect_test
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 
@@ -13,15 +14,47 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
+var ctx = context.Background()
+
+// dispatched is the dispatch table of a step.
+func dispatched(x *inspect.Index, step int, o inspect.Options) *inspect.DispatchTable {
+	o.Scope = x.Step(step)
+	d, err := x.Dispatches(ctx, o)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func baseOf(x *inspect.Index, step int) *inspect.Base {
+	return &inspect.Base{Index: x, Scope: x.Step(step)}
+}
+
+func detail(x *inspect.Index, step int, id trace.DispatchID, base *inspect.Base) *inspect.Detail {
+	d, err := x.Detail(ctx, step, id, base)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func profile(tr *trace.Trace) *inspect.Profile {
+	p, err := inspect.NewIndex(tr).Profile(ctx, inspect.Scope{})
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
 // printed is a table as text, with the rows that are open at first.
 func printed(t *testing.T, tab *table.Table, s table.Selection, width int) []byte {
 	t.Helper()
-	rows, err := tab.Select(s)
+	rows, err := tab.Select(ctx, s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := tab.Print(&b, "text", rows, width); err != nil {
+	if err := tab.Print(ctx, &b, "text", rows, width); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -31,23 +64,24 @@ func printed(t *testing.T, tab *table.Table, s table.Selection, width int) []byt
 func decode(t *testing.T) (x *inspect.Index, step int, base *inspect.Base) {
 	t.Helper()
 	x = inspect.NewIndex(tracetest.Llama(16, 18))
-	return x, 17, &inspect.Base{Index: x, Step: 16}
+	return x, 17, baseOf(x, 16)
 }
 
 func TestDispatchesOfADecodeStepFoldedByLayer(t *testing.T) {
 	x, step, base := decode(t)
 	golden.RequireEqual(t,
-		printed(t, x.Dispatches(step, inspect.DispatchOptions{Base: base}).Table(), table.Selection{}, 140))
+		printed(t, dispatched(x, step, inspect.Options{Base: base}).Table, table.Selection{}, 140))
 }
 
 func TestProfileOfARun(t *testing.T) {
 	golden.RequireEqual(t,
-		printed(t, inspect.NewProfile(tracetest.Run(16, 40, 1, 1, 1, 7, 1)).Table(), table.Selection{}, 80))
+		printed(t, profile(tracetest.Run(16, 40, 1, 1, 1, 7, 1)).Table(), table.Selection{}, 80))
 }
 
 func TestStepsTable(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Run(16, 40, 1, 1, 7, 1))
 	golden.RequireEqual(t,
-		printed(t, inspect.NewIndex(tracetest.Run(16, 40, 1, 1, 7, 1)).Steps(), table.Selection{}, 200))
+		printed(t, x.Steps(inspect.Scope{}), table.Selection{}, 200))
 }
 
 // lines are what a person reads, as a golden file.
@@ -55,12 +89,12 @@ func lines(list []string) []byte { return []byte(strings.Join(list, "\n") + "\n"
 
 func TestResizeOfASteadyDecodeStepIsOneLine(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Llama(2, 5))
-	golden.RequireEqual(t, printed(t, x.ResizeTable(4), table.Selection{}, 140))
+	golden.RequireEqual(t, printed(t, x.Resized(4).Table, table.Selection{}, 140))
 }
 
 func TestResizeFromPrefillToDecode(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Llama(1, 2))
-	golden.RequireEqual(t, printed(t, x.ResizeTable(1), table.Selection{All: true}, 140))
+	golden.RequireEqual(t, printed(t, x.Resized(1).Table, table.Selection{All: true}, 140))
 }
 
 func TestWhyAGridGrewWithTheContext(t *testing.T) {
@@ -84,7 +118,7 @@ func TestDetailOfADispatch(t *testing.T) {
 		"layers.2.attn.sdpa.split", "layers.0.mlp.down", "embed",
 		"layers.1.attn.rope_k",
 	} {
-		out = append(out, x.Detail(step, dispatch(t, x, name), base).Lines()...)
+		out = append(out, detail(x, step, dispatch(t, x, name), base).Lines()...)
 		out = append(out, "")
 	}
 	golden.RequireEqual(t, lines(out))

@@ -57,7 +57,7 @@ func (x *Index) Why(step int, id trace.DispatchID) *Why {
 // origin is the last change of a dispatch's plan up to a step that is of a kind.
 func (x *Index) origin(step int, id trace.DispatchID, kind func(PlanDiff) bool) *Origin {
 	t := x.Trace
-	steps := x.replanned[id]
+	steps := x.replanned.of(int(id))
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i] > step {
 			continue
@@ -274,7 +274,7 @@ func (x *Index) Reaches(v trace.ValueID) []trace.OpID {
 	values := []trace.ValueID{v}
 	for len(values) > 0 {
 		v, values = values[0], values[1:]
-		for _, o := range x.consumers[v] {
+		for _, o := range x.graph.consumers[v] {
 			if !reached[o] {
 				reached[o] = true
 				values = append(values, x.Trace.Graph.Ops[o].Outputs...)

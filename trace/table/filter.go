@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"gpuscope/internal/printable"
 )
 
 // Filter picks rows of a table. The zero Filter picks all.
@@ -32,7 +34,7 @@ func (t *Table) ParseFilter(s string) (Filter, error) {
 	for _, word := range strings.Fields(s) {
 		parsed, err := t.parseTerm(word)
 		if err != nil {
-			return Filter{}, fmt.Errorf("filter %s: %w", word, err)
+			return Filter{}, fmt.Errorf("filter %s: %w", printable.Short(word, 40), err)
 		}
 		f.terms = append(f.terms, parsed)
 	}
@@ -77,7 +79,7 @@ func parseQuantity(s, unit string) (float64, error) {
 	digits := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZµ/%")
 	n, err := strconv.ParseFloat(digits, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a number", s)
+		return 0, fmt.Errorf("%q is not a number", printable.Short(s, 40))
 	}
 	given := s[len(digits):]
 	if given == "" || given == unit {
@@ -85,7 +87,7 @@ func parseQuantity(s, unit string) (float64, error) {
 	}
 	from, to := nsPer[given], nsPer[unit]
 	if from == 0 || to == 0 {
-		return 0, fmt.Errorf("the column is in %q, not %q", unit, given)
+		return 0, fmt.Errorf("the column is in %q, not %q", unit, printable.Short(given, 40))
 	}
 	return n * from / to, nil
 }

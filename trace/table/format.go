@@ -3,10 +3,65 @@ package table
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
-// Bytes writes a size: "10.5 MB".
+// What tables, titles and sentences write alike.
+
+// Width is how many cells s takes on a screen.
+func Width(s string) int {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c >= 0x7f {
+			return ansi.StringWidth(s)
+		}
+	}
+	return len(s)
+}
+
+// Cut shortens s to at most w cells, with an ellipsis where something is missing.
+func Cut(s string, w int) string {
+	switch {
+	case w <= 0:
+		return ""
+	case Width(s) <= w:
+		return s
+	}
+	return ansi.Truncate(s, w, "…")
+}
+
+// Integer writes a number with thousands separators.
+func Integer[N ~int | ~int64](n N) string {
+	s := strconv.FormatInt(int64(n), 10)
+	digits := strings.TrimPrefix(s, "-")
+	if len(digits) <= 3 {
+		return s
+	}
+	var b strings.Builder
+	b.WriteString(s[:len(s)-len(digits)])
+	for i, c := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
+// Plural is "1 step" or "2 steps".
+func Plural[N ~int | ~int64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if strings.HasSuffix(noun, "ch") || strings.HasSuffix(noun, "s") {
+		return Integer(n) + " " + noun + "es"
+	}
+	return Integer(n) + " " + noun + "s"
+}
+
+// Bytes writes what is moved: "10.5 MB".
 func Bytes(n int64) string {
 	switch {
 	case n >= 1e9:
@@ -19,16 +74,29 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%d B", n)
 }
 
+// Memory writes what is held, in the largest binary unit that keeps three digits or so: "1.5 MiB".
+func Memory[N uint64 | int64](n N) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	v, i := float64(n), 0
+	for ; v >= 1024 && i < len(units)-1; i++ {
+		v /= 1024
+	}
+	if i == 0 || v == float64(int64(v)) {
+		return fmt.Sprintf("%.0f %s", v, units[i])
+	}
+	return fmt.Sprintf("%.1f %s", v, units[i])
+}
+
 // Shape writes dims as 1×32×64.
 func Shape(dims []int) string {
-	var b strings.Builder
+	var b []byte
 	for i, d := range dims {
 		if i > 0 {
-			b.WriteString("×")
+			b = append(b, "×"...)
 		}
-		fmt.Fprint(&b, d)
+		b = strconv.AppendInt(b, int64(d), 10)
 	}
-	return b.String()
+	return string(b)
 }
 
 // Grid writes a workgroup count, without trailing ones: 32, 32×8.
@@ -40,6 +108,30 @@ func Grid(g [3]int) string {
 		return Shape(g[:2])
 	}
 	return Shape(g[:1])
+}
+
+// Millis is a time in ns as ms with its unit; what was not measured is –.
+func Millis(ns int64, measured bool) string {
+	s := MillisBare(ns, measured)
+	if measured {
+		s += " ms"
+	}
+	return s
+}
+
+// MillisBare is Millis without the unit.
+func MillisBare(ns int64, measured bool) string {
+	if !measured {
+		return Unmeasured
+	}
+	switch v := float64(ns) / 1e6; {
+	case math.Abs(v) >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case math.Abs(v) >= 10:
+		return fmt.Sprintf("%.1f", v)
+	default:
+		return fmt.Sprintf("%.2f", v)
+	}
 }
 
 // DecimalsOfUS is how many decimals of a µs a clock can tell.

@@ -1,14 +1,16 @@
 package table
 
 import (
+	"bufio"
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"gpuscope/internal/printable"
 )
@@ -18,18 +20,26 @@ var Formats = []string{"text", "csv", "json", "md"}
 
 // Print writes rows of a table in one of Formats. Text has the columns that a screen of so many cells shows
 // (0: all); the others are for programs and have all columns, with numbers as they are.
-func (t *Table) Print(w io.Writer, format string, rows []int, width int) error {
+func (t *Table) Print(ctx context.Context, w io.Writer, format string, rows []int, width int) error {
+	out := bufio.NewWriter(w)
+	var err error
 	switch format {
 	case "text":
-		return t.printText(w, rows, width)
+		err = t.printText(ctx, out, rows, width)
 	case "csv":
-		return t.printCSV(w, rows)
+		err = t.printCSV(ctx, out, rows)
 	case "json":
-		return t.printJSON(w, rows)
+		err = t.printJSON(ctx, out, rows)
 	case "md":
-		return t.printMarkdown(w, rows)
+		err = t.printMarkdown(ctx, out, rows)
+	default:
+		return fmt.Errorf("format %q: it is one of %s", printable.Short(format, 40),
+			strings.Join(Formats, ", "))
 	}
-	return fmt.Errorf("format %q: it is one of %s", format, strings.Join(Formats, ", "))
+	if err != nil {
+		return err
+	}
+	return out.Flush()
 }
 
 // Shown lists the columns that a screen of a width shows; 0 is all of them.
@@ -45,43 +55,60 @@ func (t *Table) Shown(width int) []int {
 
 // label is the text of a cell with the indentation of its row.
 func (t *Table) label(row, col int) string {
-	s := printable.Clean(t.Cell(row, col).Text)
+	s := t.Cell(row, col).Text
 	if t.Columns[col].Tree {
 		s = strings.Repeat("  ", t.Rows[row].Depth) + s
 	}
 	return s
 }
 
-func (t *Table) printText(w io.Writer, rows []int, width int) error {
-	cols := t.Shown(width)
-	uniform := t.Uniform(rows)
-	cols = slices.DeleteFunc(cols,
-		func(c int) bool { return slices.Contains(uniform, c) || t.empty(rows, c) })
-	var b strings.Builder
+// widths are those of columns over rows; 0 where no row has anything.
+func (t *Table) widths(ctx context.Context, rows, cols []int) ([]int, error) {
+	widths := make([]int, len(cols))
+	for i, r := range rows {
+		if i%stride == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		for k, c := range cols {
+			widths[k] = max(widths[k], Width(t.label(r, c)))
+		}
+	}
+	return widths, nil
+}
+
+func (t *Table) printText(ctx context.Context, w *bufio.Writer, rows []int, width int) error {
+	shown := t.Shown(width)
+	uniform, err := t.Uniform(ctx, rows)
+	if err != nil {
+		return err
+	}
+	all, err := t.widths(ctx, rows, shown)
+	if err != nil {
+		return err
+	}
+	var cols, widths []int
+	for k, c := range shown {
+		if !slices.Contains(uniform, c) && all[k] > 0 {
+			cols, widths = append(cols, c), append(widths, max(all[k], Width(t.Columns[c].Title)))
+		}
+	}
 	for _, line := range t.Title {
-		fmt.Fprintln(&b, printable.Clean(line))
+		fmt.Fprintln(w, printable.Clean(line.String()))
 	}
 	var same []string
 	for _, c := range uniform {
-		if slices.Contains(t.Shown(width), c) {
-			same = append(same, t.Columns[c].Title+" "+printable.Clean(t.Cell(rows[0], c).Text))
+		if slices.Contains(shown, c) {
+			same = append(same, t.Columns[c].Title+" "+t.Cell(rows[0], c).Text)
 		}
 	}
 	if len(same) > 0 {
-		fmt.Fprintf(&b, "all rows: %s\n", strings.Join(same, " · "))
-	}
-	widths := make([]int, len(cols))
-	for k, c := range cols {
-		widths[k] = utf8.RuneCountInString(t.Columns[c].Title)
-		for _, r := range rows {
-			widths[k] = max(widths[k], utf8.RuneCountInString(t.label(r, c)))
-		}
+		fmt.Fprintf(w, "all rows: %s\n", strings.Join(same, " · "))
 	}
 	line := func(cell func(col int) string) {
 		var row strings.Builder
 		for k, c := range cols {
 			s := cell(c)
-			pad := strings.Repeat(" ", widths[k]-utf8.RuneCountInString(s))
+			pad := strings.Repeat(" ", widths[k]-Width(s))
 			if k > 0 {
 				row.WriteString("  ")
 			}
@@ -91,43 +118,41 @@ func (t *Table) printText(w io.Writer, rows []int, width int) error {
 				row.WriteString(s + pad)
 			}
 		}
-		fmt.Fprintln(&b, strings.TrimRight(row.String(), " "))
+		fmt.Fprintln(w, strings.TrimRight(row.String(), " "))
 	}
 	line(func(c int) string { return t.Columns[c].Title })
-	for _, r := range rows {
+	for i, r := range rows {
+		if i%stride == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		line(func(c int) string { return t.label(r, c) })
 	}
 	for _, n := range t.Notes {
-		fmt.Fprintln(&b, printable.Clean(n))
+		fmt.Fprintln(w, printable.Clean(n))
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// empty says that no row has anything in a column.
-func (t *Table) empty(rows []int, col int) bool {
-	for _, r := range rows {
-		if t.Cell(r, col).Text != "" {
-			return false
-		}
-	}
-	return true
+	return nil
 }
 
 // value is a cell for a program: the number where the column has numbers, the text where it has none, ""
-// where there is nothing.
-func (t *Table) value(row, col int) string {
-	c := t.Cell(row, col)
+// where there is nothing. A number that is not finite is a word: NaN, Infinity or -Infinity.
+func (t *Table) value(row, col int) (s string, number bool) {
+	c := t.Columns[col].Of(row)
 	switch {
 	case t.Columns[col].Unit == "":
-		return c.Text
-	case c.Has:
-		return strconv.FormatFloat(c.Number, 'f', -1, 64)
+		return c.Text, false
+	case !c.Has:
+		return "", false
+	case math.IsNaN(c.Number):
+		return "NaN", false
+	case math.IsInf(c.Number, 1):
+		return "Infinity", false
+	case math.IsInf(c.Number, -1):
+		return "-Infinity", false
 	}
-	return ""
+	return strconv.FormatFloat(c.Number, 'f', -1, 64), true
 }
 
-func (t *Table) printCSV(w io.Writer, rows []int) error {
+func (t *Table) printCSV(ctx context.Context, w *bufio.Writer, rows []int) error {
 	out := csv.NewWriter(w)
 	head := []string{"key", "depth"}
 	for _, c := range t.Columns {
@@ -136,10 +161,14 @@ func (t *Table) printCSV(w io.Writer, rows []int) error {
 	if err := out.Write(head); err != nil {
 		return err
 	}
-	for _, r := range rows {
+	for i, r := range rows {
+		if i%stride == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		line := []string{t.Rows[r].Key, strconv.Itoa(t.Rows[r].Depth)}
 		for c := range t.Columns {
-			line = append(line, t.value(r, c))
+			s, _ := t.value(r, c)
+			line = append(line, s)
 		}
 		if err := out.Write(line); err != nil {
 			return err
@@ -150,9 +179,8 @@ func (t *Table) printCSV(w io.Writer, rows []int) error {
 }
 
 // printJSON writes {"table", "title", "columns", "rows", "notes"}; a row has its key, its depth and the
-// columns that it has something in.
-func (t *Table) printJSON(w io.Writer, rows []int) error {
-	var b strings.Builder
+// columns that it has something in. JSON has no numbers that are not finite: those are words.
+func (t *Table) printJSON(ctx context.Context, w *bufio.Writer, rows []int) error {
 	quote := func(v any) string {
 		s, err := json.Marshal(v)
 		if err != nil {
@@ -160,30 +188,36 @@ func (t *Table) printJSON(w io.Writer, rows []int) error {
 		}
 		return string(s)
 	}
-	fmt.Fprintf(&b, "{\"table\": %s,\n\"title\": %s,\n\"columns\": [\n", quote(t.Name),
-		quote(append([]string{}, t.Title...)))
-	for i, c := range t.Columns {
-		fmt.Fprintf(&b, "  {\"name\": %s, \"title\": %s, \"unit\": %s, \"doc\": %s}%s\n", quote(c.Name),
-			quote(c.Title), quote(c.Unit), quote(c.Doc), comma(i, len(t.Columns)))
+	title := []string{}
+	for _, l := range t.Title {
+		title = append(title, l.String())
 	}
-	b.WriteString("],\n\"rows\": [\n")
+	fmt.Fprintf(w, "{\"table\": %s,\n\"title\": %s,\n\"columns\": [\n", quote(t.Name), quote(title))
+	for i, c := range t.Columns {
+		fmt.Fprintf(w, "  {\"name\": %s, \"title\": %s, \"unit\": %s, \"is\": %s, \"doc\": %s}%s\n",
+			quote(c.Name), quote(c.Title), quote(c.Unit), quote(string(c.Is)), quote(c.Doc),
+			comma(i, len(t.Columns)))
+	}
+	w.WriteString("],\n\"rows\": [\n")
 	for i, r := range rows {
-		fmt.Fprintf(&b, "  {\"key\": %s, \"depth\": %d", quote(t.Rows[r].Key), t.Rows[r].Depth)
+		if i%stride == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		fmt.Fprintf(w, "  {\"key\": %s, \"depth\": %d", quote(t.Rows[r].Key), t.Rows[r].Depth)
 		for c, col := range t.Columns {
-			s := t.value(r, c)
+			s, number := t.value(r, c)
 			if s == "" {
 				continue
 			}
-			if col.Unit == "" {
+			if !number {
 				s = quote(s)
 			}
-			fmt.Fprintf(&b, ", %s: %s", quote(col.Name), s)
+			fmt.Fprintf(w, ", %s: %s", quote(col.Name), s)
 		}
-		fmt.Fprintf(&b, "}%s\n", comma(i, len(rows)))
+		fmt.Fprintf(w, "}%s\n", comma(i, len(rows)))
 	}
-	fmt.Fprintf(&b, "],\n\"notes\": %s}\n", quote(append([]string{}, t.Notes...)))
-	_, err := io.WriteString(w, b.String())
-	return err
+	fmt.Fprintf(w, "],\n\"notes\": %s}\n", quote(append([]string{}, t.Notes...)))
+	return nil
 }
 
 func comma(i, n int) string {
@@ -193,31 +227,42 @@ func comma(i, n int) string {
 	return ""
 }
 
-func (t *Table) printMarkdown(w io.Writer, rows []int) error {
+func (t *Table) printMarkdown(ctx context.Context, w *bufio.Writer, rows []int) error {
 	escape := strings.NewReplacer("|", "\\|", "\n", " ")
-	var b strings.Builder
-	cols := slices.DeleteFunc(t.Shown(0), func(c int) bool { return t.empty(rows, c) })
-	b.WriteString("|")
-	for _, c := range cols {
-		fmt.Fprintf(&b, " %s |", escape.Replace(t.Columns[c].Title))
+	shown := t.Shown(0)
+	widths, err := t.widths(ctx, rows, shown)
+	if err != nil {
+		return err
 	}
-	b.WriteString("\n|")
+	var cols []int
+	for k, c := range shown {
+		if widths[k] > 0 {
+			cols = append(cols, c)
+		}
+	}
+	w.WriteString("|")
+	for _, c := range cols {
+		fmt.Fprintf(w, " %s |", escape.Replace(t.Columns[c].Title))
+	}
+	w.WriteString("\n|")
 	for _, c := range cols {
 		if t.Columns[c].Right {
-			b.WriteString(" ---: |")
+			w.WriteString(" ---: |")
 		} else {
-			b.WriteString(" --- |")
+			w.WriteString(" --- |")
 		}
 	}
-	b.WriteString("\n")
-	for _, r := range rows {
-		b.WriteString("|")
+	w.WriteString("\n")
+	for i, r := range rows {
+		if i%stride == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		w.WriteString("|")
 		for _, c := range cols {
 			s := strings.ReplaceAll(t.label(r, c), "  ", "&nbsp;&nbsp;")
-			fmt.Fprintf(&b, " %s |", escape.Replace(s))
+			fmt.Fprintf(w, " %s |", escape.Replace(s))
 		}
-		b.WriteString("\n")
+		w.WriteString("\n")
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return nil
 }

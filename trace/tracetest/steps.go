@@ -73,8 +73,8 @@ func (r *runner) step(n int) {
 		StartNS: trace.Measured(r.nextNS), BusyNS: trace.Measured(busy),
 		SpanNS: trace.Measured(span),
 	}
-	if levels := r.levelsOf(ids); !slices.Equal(levels, r.levels) {
-		s.Levels, r.levels = levels, levels
+	if levels, waits := r.levelsOf(ids); !slices.Equal(levels, r.levels) {
+		s.Levels, s.Waits, r.levels = levels, waits, levels
 	}
 	s.CPU = cpu(len(ids), span, index, s.Cold)
 	total, _ := s.CPU.TotalNS.NS()
@@ -235,32 +235,38 @@ func (r *runner) intern(id trace.DispatchID, l launch) trace.PlanID {
 	return p.ID
 }
 
-// levelsOf replays the barrier rule: a dispatch that reads what another since the last barrier wrote, or
-// writes what one touched, begins a level.
-func (r *runner) levelsOf(ids []trace.DispatchID) (levels []trace.DispatchID) {
-	read, written := map[trace.ValueID]bool{}, map[trace.ValueID]bool{}
+// levelsOf replays a barrier rule: a dispatch that reads what another since the last barrier wrote, or
+// writes what another read or wrote, begins a level and waits for the other.
+func (r *runner) levelsOf(ids []trace.DispatchID) (levels []trace.DispatchID, waits []trace.Wait) {
+	read, written := map[trace.ValueID]trace.DispatchID{}, map[trace.ValueID]trace.DispatchID{}
 	for i, id := range ids {
 		d := &r.t.Graph.Dispatches[id]
-		begins := i == 0
+		before := len(waits)
+		wait := func(v trace.ValueID, kind string, used map[trace.ValueID]trace.DispatchID) {
+			if by, ok := used[v]; ok {
+				waits = append(waits, trace.Wait{Dispatch: id, Value: v, Kind: kind, For: by})
+			}
+		}
 		for _, v := range d.Reads {
-			begins = begins || written[v]
+			wait(v, "raw", written)
 		}
 		for _, v := range d.Writes {
-			begins = begins || written[v] || read[v]
+			wait(v, "waw", written)
+			wait(v, "war", read)
 		}
-		if begins {
+		if i == 0 || len(waits) > before {
 			levels = append(levels, id)
 			clear(read)
 			clear(written)
 		}
 		for _, v := range d.Reads {
-			read[v] = true
+			read[v] = id
 		}
 		for _, v := range d.Writes {
-			written[v] = true
+			written[v] = id
 		}
 	}
-	return levels
+	return levels, waits
 }
 
 // repeat gives a step n samples of each dispatch.

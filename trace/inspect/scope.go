@@ -1,0 +1,132 @@
+package inspect
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"gpuscope/internal/printable"
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
+
+// Scope is the steps that a table speaks of: one, or several whose times are summed up by their median. In
+// one median there are only steps that did the same work by the same route. Cold steps are not among several,
+// unless there are no others.
+type Scope struct {
+	Steps []int // indices into Trace.Steps, rising
+	Name  string
+	Cold  int // cold steps left out
+	// AllCold says that the steps are cold because there were no others.
+	AllCold bool
+}
+
+// ScopeWords says what ParseScope reads, for a help text.
+const ScopeWords = "a step (17), a range (3-17), last, prefill, decode, execute or all"
+
+// One is the step of a scope of one, and whether it is that.
+func (s Scope) One() (step int, one bool) {
+	if len(s.Steps) != 1 {
+		return -1, false
+	}
+	return s.Steps[0], true
+}
+
+// last is the last step of a scope.
+func (s Scope) last() int { return s.Steps[len(s.Steps)-1] }
+
+// Step is the scope of one step, an index into Trace.Steps.
+func (x *Index) Step(step int) Scope {
+	return Scope{Steps: []int{step}, Name: fmt.Sprintf("s%d", x.Trace.Steps[step].Index)}
+}
+
+// All is the scope of every step that is not cold.
+func (x *Index) All() Scope {
+	return x.several("all", 0, len(x.Trace.Steps), func(*trace.Step) bool { return true })
+}
+
+// several is a scope of the steps from one index to before another that are of a kind.
+func (x *Index) several(name string, from, to int, kind func(*trace.Step) bool) Scope {
+	s := Scope{Name: name}
+	var cold []int
+	for i := from; i < to; i++ {
+		switch step := &x.Trace.Steps[i]; {
+		case !kind(step):
+		case step.Cold:
+			cold = append(cold, i)
+		default:
+			s.Steps = append(s.Steps, i)
+		}
+	}
+	if len(s.Steps) == 0 {
+		s.Steps, s.AllCold = cold, len(cold) > 0
+	} else {
+		s.Cold = len(cold)
+	}
+	return s
+}
+
+// ParseScope reads the name of a scope: the number of a step with or without its s, a range of two of them,
+// last, a phase, or all. Steps are named by Step.Index. What the trace has not is an error that says what it
+// has.
+func (x *Index) ParseScope(word string) (Scope, error) {
+	steps := x.Trace.Steps
+	if len(steps) == 0 {
+		return Scope{}, fmt.Errorf("the trace has no steps")
+	}
+	refuse := func(what string) (Scope, error) {
+		return Scope{}, fmt.Errorf("steps %s: %s; the trace has s%d to s%d", printable.Short(word, 40), what,
+			steps[0].Index, steps[len(steps)-1].Index)
+	}
+	switch {
+	case word == "last":
+		return x.Step(len(steps) - 1), nil
+	case word == "all":
+		return x.All(), nil
+	case slices.Contains(trace.Phases, word):
+		s := x.several(word, 0, len(steps), func(s *trace.Step) bool { return s.Phase == word })
+		if len(s.Steps) == 0 {
+			return refuse("no step is of that phase")
+		}
+		return s, nil
+	}
+	first, second, isRange := strings.Cut(word, "-")
+	from, err := stepNumber(first)
+	to := from
+	if err == nil && isRange {
+		to, err = stepNumber(second)
+	}
+	if err != nil {
+		return refuse("want " + ScopeWords)
+	}
+	i := sort.Search(len(steps), func(i int) bool { return steps[i].Index >= from })
+	j := sort.Search(len(steps), func(i int) bool { return steps[i].Index > to })
+	switch {
+	case i >= j && isRange:
+		return refuse("no step is in that range")
+	case i >= j:
+		return refuse("there is no such step")
+	case !isRange:
+		return x.Step(i), nil
+	}
+	name := fmt.Sprintf("s%d–s%d", from, to)
+	return x.several(name, i, j, func(*trace.Step) bool { return true }), nil
+}
+
+func stepNumber(s string) (int, error) {
+	return strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(s), "s"))
+}
+
+// parts say in a title which steps a scope of several has.
+func (s Scope) parts() []table.Part {
+	parts := []table.Part{{Rank: 0, Text: fmt.Sprintf("%s: medians of %s", s.Name, table.Plural(len(s.Steps), "step"))}}
+	switch {
+	case s.AllCold:
+		parts = append(parts, table.Part{Rank: 1, Text: "all cold"})
+	case s.Cold > 0:
+		parts = append(parts, table.Part{Rank: 2, Text: table.Plural(s.Cold, "cold step") + " left out"})
+	}
+	return parts
+}

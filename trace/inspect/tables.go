@@ -1,0 +1,100 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"gpuscope/internal/printable"
+	"gpuscope/trace/table"
+)
+
+// Table is a table that a trace can be looked at by. The screen, the commands and exports all find it here,
+// so that they show the same. A new one is a file that registers it.
+type Table struct {
+	Name  string
+	Doc   string // what it shows, in a line
+	Takes Takes
+	Folds bool // Options.Fold is heeded
+	Of    func(context.Context, *Index, Options) (*table.Table, error)
+}
+
+// Takes says which scopes a table speaks of.
+type Takes int
+
+// The scopes that tables take.
+const (
+	OneStep  Takes = iota // exactly one
+	AnySteps              // one, or several by their medians
+	WholeRun              // the whole run, or the part of it that a scope names
+	NoSteps               // none: it is of the graph or of the file
+)
+
+// words say which scopes a table takes, and which it has where none is named.
+func (k Takes) words() string {
+	return [...]string{"one step", "any steps", "the whole run, or any steps", "no steps"}[k]
+}
+
+// String is what a list of tables says of it.
+func (k Takes) String() string { return k.words() }
+
+var tables []Table
+
+// register adds a table; files do it before the program starts.
+func register(t Table) { tables = append(tables, t) }
+
+// Tables are all there are, by name.
+func Tables() []Table {
+	byName := func(a, b Table) int { return cmp.Compare(a.Name, b.Name) }
+	return slices.SortedFunc(slices.Values(tables), byName)
+}
+
+// TableNamed finds a table. An unknown name is an error that lists what there is.
+func TableNamed(name string) (Table, error) {
+	var names []string
+	for _, t := range Tables() {
+		if t.Name == name {
+			return t, nil
+		}
+		names = append(names, t.Name)
+	}
+	return Table{}, fmt.Errorf("there is no table %q; there are %s", printable.Short(name, 40),
+		strings.Join(names, ", "))
+}
+
+// Scope reads the scope that a table is asked for, "" for its own: the last step, or the whole run.
+func (t *Table) Scope(x *Index, word string) (Scope, error) {
+	switch {
+	case t.Takes == NoSteps && word != "":
+		return Scope{}, fmt.Errorf("table %s is of no steps: leave them out", t.Name)
+	case t.Takes == NoSteps, word == "" && t.Takes == WholeRun:
+		return Scope{}, nil
+	case word == "":
+		word = "last"
+	}
+	s, err := x.ParseScope(word)
+	if _, one := s.One(); err == nil && t.Takes == OneStep && !one {
+		return Scope{}, fmt.Errorf("table %s is of one step; %s are %d", t.Name, s.Name, len(s.Steps))
+	}
+	return s, err
+}
+
+// Print makes a table and prints the rows that are open at first, as a screen of so many cells shows them.
+func (x *Index) Print(ctx context.Context, w io.Writer, name, format string, width int, o Options) error {
+	t, err := TableNamed(name)
+	if err != nil {
+		return err
+	}
+	made, err := t.Of(ctx, x, o)
+	if err != nil {
+		return err
+	}
+	rows, err := made.Select(ctx, table.Selection{})
+	if err != nil {
+		return err
+	}
+	return made.Print(ctx, w, format, rows, width)
+}

@@ -1,0 +1,164 @@
+package table
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+)
+
+// Selection says which rows of a table to show, in which order.
+type Selection struct {
+	// Open overrides, by key, whether a row is unfolded. All unfolds every row.
+	Open map[string]bool
+	All  bool
+	// Filter keeps the rows that match, what they stand in, and what stands in them. What stands in a row
+	// that is no heading, as the layers of a folded dispatch, is looked at only where that row is unfolded.
+	Filter Filter
+	// Sort is the name of a column by which rows are ordered among those that stand in the same row; "" is
+	// the table's own order. Rows that have no number come last either way.
+	Sort    string
+	Reverse bool
+}
+
+// open says whether a row is unfolded.
+func (s *Selection) open(r *Row) bool {
+	if s.All {
+		return true
+	}
+	if open, ok := s.Open[r.Key]; ok {
+		return open
+	}
+	return r.Open
+}
+
+// Rows between two looks at a context.
+const stride = 1024
+
+// Select lists the indices of the rows to show. An unknown sort column is an error that names the columns; a
+// cancelled context is its error.
+func (t *Table) Select(ctx context.Context, s Selection) ([]int, error) {
+	sortBy := -1
+	if s.Sort != "" {
+		if sortBy = t.Column(s.Sort); sortBy < 0 {
+			return nil, t.noColumn(s.Sort)
+		}
+	}
+	children := make([][]int, len(t.Rows)+1) // of row i at i+1
+	for i := range t.Rows {
+		parent := t.Rows[i].Parent + 1
+		children[parent] = append(children[parent], i)
+	}
+	if sortBy >= 0 {
+		if err := t.sort(ctx, children, sortBy, s.Reverse); err != nil {
+			return nil, err
+		}
+	} else if s.Reverse {
+		for _, siblings := range children {
+			slices.Reverse(siblings)
+		}
+	}
+	m, err := t.match(ctx, &s)
+	if err != nil {
+		return nil, err
+	}
+	var out []int
+	var walk func(parent int, inside bool)
+	walk = func(parent int, inside bool) {
+		open := parent < 0 || s.open(&t.Rows[parent])
+		for _, i := range children[parent+1] {
+			hit := m.self[i] || m.below[i]
+			// A filter unfolds the way to what it found, but not what stands in a row that matches itself.
+			if open && (hit || inside) || hit && parent >= 0 && !m.self[parent] {
+				out = append(out, i)
+				walk(i, inside || m.self[i])
+			}
+		}
+	}
+	walk(-1, false)
+	return out, nil
+}
+
+// matches are by row: whether it matches, and whether one that stands in it does.
+type matches struct{ self, below []bool }
+
+func (t *Table) match(ctx context.Context, s *Selection) (matches, error) {
+	m := matches{make([]bool, len(t.Rows)), make([]bool, len(t.Rows))}
+	for i := range t.Rows {
+		if i%stride == 0 && ctx.Err() != nil {
+			return m, ctx.Err()
+		}
+		folded := false
+		if p := t.Rows[i].Parent; p >= 0 {
+			folded = !t.Rows[p].Group && !s.open(&t.Rows[p])
+		}
+		m.self[i] = len(s.Filter.terms) == 0 || !folded && s.Filter.match(t, i)
+	}
+	if len(s.Filter.terms) == 0 {
+		return m, nil // nothing is hidden, so nothing needs to be unfolded
+	}
+	for i := len(t.Rows) - 1; i >= 0; i-- {
+		if p := t.Rows[i].Parent; p >= 0 && (m.self[i] || m.below[i]) {
+			m.below[p] = true
+		}
+	}
+	return m, nil
+}
+
+// sort orders the rows of each list by a column, whose cells are made once.
+func (t *Table) sort(ctx context.Context, lists [][]int, col int, reverse bool) error {
+	cells := make([]Cell, len(t.Rows))
+	for row := range cells {
+		if row%stride == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		cells[row] = t.Cell(row, col)
+	}
+	numbers := t.Columns[col].Unit != ""
+	for _, rows := range lists {
+		slices.SortStableFunc(rows, func(a, b int) int {
+			x, y := &cells[a], &cells[b]
+			if numbers && x.ranked() != y.ranked() {
+				if x.ranked() {
+					return -1
+				}
+				return 1
+			}
+			c := cmp.Compare(x.Number, y.Number)
+			if !x.ranked() || !y.ranked() {
+				c = strings.Compare(x.Text, y.Text)
+			}
+			if reverse {
+				c = -c
+			}
+			return c
+		})
+	}
+	return ctx.Err()
+}
+
+// ranked says that a cell has a number that can be compared.
+func (c *Cell) ranked() bool { return c.Has && c.Number == c.Number }
+
+// Uniform lists the columns that say the same in all of the rows, and something: they can stand in the title.
+// The tree's column never does.
+func (t *Table) Uniform(ctx context.Context, rows []int) ([]int, error) {
+	var cols []int
+	for c := range t.Columns {
+		if t.Columns[c].Tree || len(rows) < 2 {
+			continue
+		}
+		first := t.Cell(rows[0], c).Text
+		same := first != ""
+		for i := 1; same && i < len(rows); i++ {
+			if i%stride == 0 && ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			same = t.Cell(rows[i], c).Text == first
+		}
+		if same {
+			cols = append(cols, c)
+		}
+	}
+	return cols, nil
+}
