@@ -201,6 +201,18 @@ func (b *Builder) Name(v ValueID) string {
 	return b.values[v].name
 }
 
+// Value describes a value; false where there is no such one. A tensor that no operator has given yet has no
+// MaxDims.
+func (b *Builder) Value(v ValueID) (ValueInfo, bool) {
+	if v < 0 || int(v) >= len(b.values) {
+		return ValueInfo{}, false
+	}
+	return b.values[v].info(), true
+}
+
+// Scoped is a name with the prefix of the scope before it.
+func (b *Builder) Scoped(name string) string { return b.prefix + name }
+
 func (b *Builder) tensor(v value) ValueID {
 	if b.err != nil {
 		return None

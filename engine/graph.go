@@ -156,13 +156,10 @@ type ValueInfo struct {
 }
 
 // Value describes a value.
-func (g *Graph) Value(v ValueID) ValueInfo {
-	val := &g.values[v]
-	return ValueInfo{
-		val.name, val.dtype, val.role, val.kind == symInt, val.maxDims,
-		[2]int64{val.lo, val.hi},
-		val.load,
-	}
+func (g *Graph) Value(v ValueID) ValueInfo { return g.values[v].info() }
+
+func (v *value) info() ValueInfo {
+	return ValueInfo{v.name, v.dtype, v.role, v.kind == symInt, v.maxDims, [2]int64{v.lo, v.hi}, v.load}
 }
 
 // Describe is the graph as a trace has it, without the kernels' source where source is false.

@@ -18,17 +18,25 @@ import (
 // q and k have a dispatch each, side by side. Source: Su et al., RoFormer (2021), in the form of Meta's Llama
 // code, which has the two of a pair next to each other.
 func ApplyRotaryEmb(b *engine.Builder, name string, q, k, cos, sin engine.ValueID) (yq, yk engine.ValueID) {
-	if !ready(b, q, k, cos, sin) {
-		return engine.None, engine.None
-	}
+	return kindRotary.two(b, name, Args{"q": q, "k": k, "cos": cos, "sin": sin})
+}
+
+var kindRotary = Kind{
+	Name: "apply_rotary_emb", Doc: "Turns neighbours in each head of q and k by the angle of their position.",
+	Args: []Arg{
+		{"q", f32Tensor, nil}, {"k", f32Tensor, nil}, {"cos", f32Tensor, nil}, {"sin", f32Tensor, nil},
+	},
+	Constructors: []string{"ApplyRotaryEmb"}, add: addRotary,
+}
+
+func addRotary(c *call) []engine.ValueID {
 	o := &rotary{
-		q: q, k: k, cos: cos, sin: sin, yq: b.Tensor(name+".q", engine.F32),
-		yk: b.Tensor(name+".k", engine.F32),
+		q: c.tensor("q"), k: c.tensor("k"), cos: c.tensor("cos"), sin: c.tensor("sin"),
+		yq: c.out(".q", engine.F32), yk: c.out(".k", engine.F32),
 	}
-	o.vec = max(2, min(vec(b, q, -1), vec(b, k, -1)))
-	o.kernel = kernel(b, "apply_rotary_emb", shaders.Constants{"Lanes": threadLanes, "Vec": o.vec})
-	b.Add(name, o)
-	return o.yq, o.yk
+	o.vec = max(2, min(vec(c.Builder, o.q, -1), vec(c.Builder, o.k, -1)))
+	o.kernel = c.kernel("apply_rotary_emb", shaders.Constants{"Lanes": threadLanes, "Vec": o.vec})
+	return c.adds(o, o.yq, o.yk)
 }
 
 type rotary struct {

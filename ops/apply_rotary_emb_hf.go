@@ -19,20 +19,33 @@ import (
 func ApplyRotaryEmbHF(b *engine.Builder, name string, q, k, cos, sin engine.ValueID, start Int) (yq,
 	yk engine.ValueID,
 ) {
-	if !ready(b, q, k, cos, sin) {
-		return engine.None, engine.None
-	}
+	return kindRotaryHF.two(b, name, Args{"q": q, "k": k, "cos": cos, "sin": sin, "start_pos": start})
+}
+
+var kindRotaryHF = Kind{
+	Name: "apply_rotary_emb_hf",
+	Doc:  "Turns what lies half a head apart in each head of q and k by the angle of their position.",
+	Args: []Arg{
+		{"q", f32Tensor, nil},
+		{"k", f32Tensor, nil},
+		{"cos", f32Tensor, nil},
+		{"sin", f32Tensor, nil},
+		{"start_pos", symIntType, nil},
+	},
+	Constructors: []string{"ApplyRotaryEmbHF"}, add: addRotaryHF,
+}
+
+func addRotaryHF(c *call) []engine.ValueID {
 	o := &rotaryHF{
-		q: q, k: k, cos: cos, sin: sin, start: start, yq: b.Tensor(name+".q", engine.F32),
-		yk: b.Tensor(name+".k", engine.F32),
+		q: c.tensor("q"), k: c.tensor("k"), cos: c.tensor("cos"), sin: c.tensor("sin"),
+		start: c.sym("start_pos"), yq: c.out(".q", engine.F32), yk: c.out(".k", engine.F32),
 	}
 	o.vec = 1
-	if last(b.MaxDims(q))%8 == 0 {
-		o.vec = min(vec(b, q, -1), vec(b, k, -1))
+	if last(c.MaxDims(o.q))%8 == 0 {
+		o.vec = min(vec(c.Builder, o.q, -1), vec(c.Builder, o.k, -1))
 	}
-	o.kernel = kernel(b, "apply_rotary_emb_hf", shaders.Constants{"Lanes": threadLanes, "Vec": o.vec})
-	b.Add(name, o)
-	return o.yq, o.yk
+	o.kernel = c.kernel("apply_rotary_emb_hf", shaders.Constants{"Lanes": threadLanes, "Vec": o.vec})
+	return c.adds(o, o.yq, o.yk)
 }
 
 type rotaryHF struct {

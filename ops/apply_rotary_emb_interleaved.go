@@ -12,13 +12,21 @@ import (
 //	freqs  [N, C], cosine and sine by turns
 //	y      dims of x
 func ApplyRotaryEmbInterleaved(b *engine.Builder, name string, x, freqs engine.ValueID) engine.ValueID {
-	if !ready(b, x, freqs) {
-		return engine.None
-	}
-	o := &rotaryInterleaved{x: x, freqs: freqs, y: b.Tensor(name, engine.F32)}
-	o.kernel = kernel(b, "apply_rotary_emb_interleaved", shaders.Constants{"Lanes": threadLanes})
-	b.Add(name, o)
-	return o.y
+	return kindRotaryInterleaved.one(b, name, Args{"x": x, "freqs": freqs})
+}
+
+var kindRotaryInterleaved = Kind{
+	Name: "apply_rotary_emb_interleaved",
+	Doc:  "Turns neighbours in each row of x by the cosine and sine at the same place of freqs.",
+	Args: []Arg{{"x", f32Tensor, nil}, {"freqs", f32Tensor, nil}},
+
+	Constructors: []string{"ApplyRotaryEmbInterleaved"}, add: addRotaryInterleaved,
+}
+
+func addRotaryInterleaved(c *call) []engine.ValueID {
+	o := &rotaryInterleaved{x: c.tensor("x"), freqs: c.tensor("freqs"), y: c.out("", engine.F32)}
+	o.kernel = c.kernel("apply_rotary_emb_interleaved", shaders.Constants{"Lanes": threadLanes})
+	return c.adds(o, o.y)
 }
 
 type rotaryInterleaved struct {

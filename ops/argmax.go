@@ -24,10 +24,7 @@ const (
 // A workgroup takes a row; of rows over 8192 elements it takes a part of 2048, and a second dispatch, final,
 // the best of a row's parts. So a greedy decoder reads back a token and not its logits.
 func Argmax(b *engine.Builder, name string, x engine.ValueID, keepDim bool) engine.ValueID {
-	if !ready(b, x) {
-		return engine.None
-	}
-	return addArgmax(b, name, x, keepDim, engine.None).y
+	return kindArgmax.one(b, name, Args{"x": x, "keepdim": keepDim})
 }
 
 // ArgmaxValue adds argmax with the largest element beside its place, which costs no dispatch: a NaN where x
@@ -36,31 +33,40 @@ func Argmax(b *engine.Builder, name string, x engine.ValueID, keepDim bool) engi
 //	x, y   as in Argmax
 //	value  dims of y; a 0 and a NaN have no sign
 func ArgmaxValue(b *engine.Builder, name string, x engine.ValueID, keepDim bool) (y, value engine.ValueID) {
-	if !ready(b, x) {
-		return engine.None, engine.None
-	}
-	o := addArgmax(b, name, x, keepDim, b.Tensor(name+".value", engine.F32))
-	return o.y, o.value
+	return kindArgmax.two(b, name, Args{"x": x, "keepdim": keepDim, "value": true})
 }
 
-func addArgmax(b *engine.Builder, name string, x engine.ValueID, keepDim bool,
-	value engine.ValueID,
-) *argmax {
-	width := last(b.MaxDims(x))
+var kindArgmax = Kind{
+	Name: "argmax", Doc: "The place of the largest element along the last dim, of equals the first; with value " +
+		"the element too.",
+	Args: []Arg{
+		{"x", f32Tensor, nil}, {"keepdim", boolType, false}, {"value", boolType, false},
+	},
+	Constructors: []string{"Argmax", "ArgmaxValue"}, add: addArgmax,
+}
+
+func addArgmax(c *call) []engine.ValueID {
+	x := c.tensor("x")
+	width := last(c.MaxDims(x))
 	o := &argmax{
-		x: x, y: b.Tensor(name, engine.I32), keepDim: keepDim, vec: vec(b, x, -1),
-		value: value, split: width > argmaxWhole,
+		x: x, y: c.out("", engine.I32), value: engine.None, keepDim: c.bool("keepdim"),
+		vec: vec(c.Builder, x, -1), split: width > argmaxWhole,
 	}
-	o.lanes = min(argmaxLanes, lanesFor(b, divUp(width, o.vec)))
-	o.kernel = kernel(b, "argmax", shaders.Constants{
+	if c.bool("value") {
+		o.value = c.out(".value", engine.F32)
+	}
+	o.lanes = min(argmaxLanes, lanesFor(c.Builder, divUp(width, o.vec)))
+	o.kernel = c.kernel("argmax", shaders.Constants{
 		"Lanes": o.lanes, "Vec": o.vec, "Pairs": o.split, "Value": o.hasValue() && !o.split,
 	})
 	if o.split {
-		o.parts = b.Scratch(name+".parts", engine.U32)
-		o.final = kernel(b, "argmax_final", shaders.Constants{"Lanes": threadLanes, "Value": o.hasValue()})
+		o.parts = c.scratch("parts", engine.U32)
+		o.final = c.kernel("argmax_final", shaders.Constants{"Lanes": threadLanes, "Value": o.hasValue()})
 	}
-	b.Add(name, o)
-	return o
+	if o.hasValue() {
+		return c.adds(o, o.y, o.value)
+	}
+	return c.adds(o, o.y)
 }
 
 type argmax struct {

@@ -1,11 +1,102 @@
 package ops
 
 import (
+	"math"
 	"slices"
 
 	"gpuscope/engine"
 	"gpuscope/shaders"
 )
+
+// binaries are the family of operators on two tensors with broadcasting, a row each: kernels, reference,
+// cost and tests follow from it.
+var binaries = []binaryRow{
+	{
+		kind: "add", of: "Add", doc: "y = a + alpha * b", wgsl: "u + params.alpha * v", scaled: true,
+		f: func(a, b, alpha float64) float64 { return a + alpha*b },
+	},
+	{
+		kind: "div", of: "Div", doc: "y = a / b", wgsl: "u / v",
+		f: func(a, b, _ float64) float64 { return a / b },
+	},
+	{
+		kind: "maximum", doc: "y = the larger of a and b, NaN where one of them is",
+		wgsl: "select(v, u, (u > v) | is_nan(u))", needs: isNaNWGSL,
+		f: func(a, b, _ float64) float64 { return ofNumbers(math.Max, a, b) }, also: besideNaN,
+	},
+	{
+		kind: "minimum", doc: "y = the smaller of a and b, NaN where one of them is",
+		wgsl: "select(v, u, (u < v) | is_nan(u))", needs: isNaNWGSL,
+		f: func(a, b, _ float64) float64 { return ofNumbers(math.Min, a, b) }, also: besideNaN,
+	},
+	{
+		kind: "mul", of: "Mul", doc: "y = a * b", wgsl: "u * v",
+		f: func(a, b, _ float64) float64 { return a * b },
+	},
+	{
+		kind: "pow", doc: "y = a^b, of an a below 0 for whole b, NaN else", wgsl: "power(u, v)",
+		needs: powerWGSL,
+		f:     func(a, b, _ float64) float64 { return math.Pow(a, b) }, flops: 8, from: 0.05, to: 4,
+		also: [][2]float64{
+			{-2, 3},
+			{-2, 2},
+			{-2, -3},
+			{-2, 0.5},
+			{-1.5, 0},
+			{0, 0},
+			{0, 2},
+			{1, 30},
+			{-1, 7},
+			{3, 0},
+			{2, -2},
+		},
+	},
+	{
+		kind: "sub", of: "Sub", doc: "y = a - alpha * b", wgsl: "u - params.alpha * v", scaled: true,
+		f: func(a, b, alpha float64) float64 { return a - alpha*b },
+	},
+}
+
+type binaryRow struct {
+	kind string
+	of   string // the Go constructor, where there is one
+	doc  string
+	// wgsl is y of u and v, and needs are functions that it calls, as a unaryRow has them.
+	wgsl, needs string
+	f           func(a, b, alpha float64) float64
+	scaled      bool // it has an alpha
+	flops       int  // that one takes as a GPU is counted; 0 is 1
+	// The tests draw an a between from and to, where these are set, and add the pairs of also.
+	from, to float64
+	also     [][2]float64
+}
+
+var besideNaN = [][2]float64{
+	{math.NaN(), 1}, {1, math.NaN()}, {math.NaN(), math.NaN()}, {math.Inf(1), 1}, {1, math.Inf(-1)}, {-1, 1},
+}
+
+// ofNumbers is f of two numbers, and NaN where one is none. (For math.Max infinity is larger than NaN.)
+func ofNumbers(f func(a, b float64) float64, a, b float64) float64 {
+	if math.IsNaN(a) || math.IsNaN(b) {
+		return math.NaN()
+	}
+	return f(a, b)
+}
+
+// powerWGSL makes powers of what is below 0, which pow of WGSL does not take.
+const powerWGSL = `
+fn power(u: $T, v: $T) -> $T {
+  let upright = pow(abs(u), abs(v)); // of 0 it is 0 everywhere, to a negative power it is not
+  let size = select(upright, 1.0 / upright, v < $T(0.0));
+  let half = abs(v) * 0.5;
+  let whole = v == trunc(v);
+  let odd = whole & (half != trunc(half));
+  let result = select(size, -size, odd & (u < $T(0.0)));
+  let nan = bitcast<f32>(0x7fc00000u | min(params.n, 1u)); // not a constant, which may not be NaN
+  let real = select($T(nan), result, whole | (u >= $T(0.0)));
+  return select(real, $T(1.0), (v == $T(0.0)) | (u == $T(1.0)));
+}
+`
 
 // Add adds add: z = x + alpha * y, element by element, with broadcasting: dims are aligned at the last one,
 // and an operand whose dim is 1, or not there, is repeated along it.
@@ -15,22 +106,22 @@ import (
 //
 // Operands of one live shape take the route same, which does no index arithmetic; others take broadcast.
 func Add(b *engine.Builder, name string, x, y engine.ValueID, alpha float32) engine.ValueID {
-	return addBinary(b, name, "add", x, y, alpha)
+	return KindOf("add").one(b, name, Args{"a": x, "b": y, "alpha": alpha})
 }
 
 // Sub adds sub: z = x - alpha * y, with broadcasting and routes as Add has them.
 func Sub(b *engine.Builder, name string, x, y engine.ValueID, alpha float32) engine.ValueID {
-	return addBinary(b, name, "sub", x, y, alpha)
+	return KindOf("sub").one(b, name, Args{"a": x, "b": y, "alpha": alpha})
 }
 
 // Mul adds mul: z = x * y, with broadcasting and routes as Add has them.
 func Mul(b *engine.Builder, name string, x, y engine.ValueID) engine.ValueID {
-	return addBinary(b, name, "mul", x, y, 1)
+	return KindOf("mul").one(b, name, Args{"a": x, "b": y})
 }
 
 // Div adds div: z = x / y, with broadcasting and routes as Add has them.
 func Div(b *engine.Builder, name string, x, y engine.ValueID) engine.ValueID {
-	return addBinary(b, name, "div", x, y, 1)
+	return KindOf("div").one(b, name, Args{"a": x, "b": y})
 }
 
 // The routes of binary operators.
@@ -41,26 +132,40 @@ const (
 
 var binaryRoutes = []string{binarySame: "same", binaryBroadcast: "broadcast"}
 
-func addBinary(b *engine.Builder, name, kind string, x, y engine.ValueID, alpha float32) engine.ValueID {
-	if !ready(b, x, y) {
-		return engine.None
+var kindsOfBinaries = eachKind(binaries, func(r *binaryRow) Kind {
+	k := Kind{
+		Name: r.kind, Doc: r.doc + ", element by element, with broadcasting.",
+		Args:         []Arg{{"a", f32Tensor, nil}, {"b", f32Tensor, nil}},
+		Constructors: constructors(r.of), Routes: binaryRoutes, add: r.add,
 	}
-	o := &binaryOp{kind: kind, a: x, b: y, y: b.Tensor(name, engine.F32), alpha: alpha}
-	o.rank = max(len(b.MaxDims(x)), len(b.MaxDims(y)), 1)
-	o.vec = 1
-	if last(b.MaxDims(x)) == last(b.MaxDims(y)) {
-		o.vec = min(vec(b, x, -1), vec(b, y, -1))
+	if r.scaled {
+		k.Args = append(k.Args, Arg{"alpha", floatType, 1.0})
 	}
-	c := shaders.Constants{"Op": kind, "Lanes": threadLanes, "Vec": o.vec, "Rank": 0}
-	o.same = kernelAs(b, kind, "binary", c)
-	c["Rank"] = o.rank
-	o.broadcast = kernelAs(b, kind+"_broadcast", "binary", c)
-	b.Add(name, o)
-	return o.y
+	return k
+})
+
+func (r *binaryRow) add(c *call) []engine.ValueID {
+	a, b := c.tensor("a"), c.tensor("b")
+	o := &binaryOp{binaryRow: r, a: a, b: b, y: c.out("", engine.F32), alpha: 1, vec: 1}
+	if r.scaled {
+		o.alpha = float32(c.float("alpha"))
+	}
+	o.rank = max(len(c.MaxDims(a)), len(c.MaxDims(b)), 1)
+	if last(c.MaxDims(a)) == last(c.MaxDims(b)) {
+		o.vec = min(vec(c.Builder, a, -1), vec(c.Builder, b, -1))
+	}
+	constants := shaders.Constants{
+		"Op": r.kind, "Alpha": r.scaled, "Expr": ofElements(r.wgsl, o.vec),
+		"Needs": ofElements(r.needs, o.vec), "Lanes": threadLanes, "Vec": o.vec, "Rank": 0,
+	}
+	o.same = kernelAs(c.Builder, r.kind, "binary", constants)
+	constants["Rank"] = o.rank
+	o.broadcast = kernelAs(c.Builder, r.kind+"_broadcast", "binary", constants)
+	return c.adds(o, o.y)
 }
 
 type binaryOp struct {
-	kind            string
+	*binaryRow
 	a, b, y         engine.ValueID
 	alpha           float32
 	same, broadcast *engine.Kernel
@@ -78,14 +183,11 @@ func (o *binaryOp) Spec() engine.Spec {
 			binaryBroadcast: {Kernel: o.broadcast, Bind: bindings},
 		}}},
 	}
-	if o.scaled() {
+	if o.scaled {
 		s.Attrs = map[string]any{"alpha": o.alpha}
 	}
 	return s
 }
-
-// scaled says whether the operator has an alpha.
-func (o *binaryOp) scaled() bool { return o.kind == "add" || o.kind == "sub" }
 
 // Corners: dim by dim, either both operands have the dim, as large or as small as both can, or one of them
 // has 1 and is repeated.
@@ -191,7 +293,7 @@ func (o *binaryOp) Plan(p *engine.Planner) error {
 	}
 	l := p.Dispatch(0, p.Threads(n, threadLanes))
 	l.Params.U32("n", n)
-	if o.scaled() {
+	if o.scaled {
 		l.Params.F32("alpha", o.alpha)
 	}
 	if route == binaryBroadcast {
@@ -199,8 +301,8 @@ func (o *binaryOp) Plan(p *engine.Planner) error {
 		putDims(&l.Params, &aStrideNames, aStride[:o.rank])
 		putDims(&l.Params, &bStrideNames, bStride[:o.rank])
 	}
-	l.Bytes, l.FLOPs = 4*int64(o.vec)*int64(n+na+nb), int64(o.vec)*int64(n)
-	if o.scaled() && o.alpha != 1 {
+	l.Bytes, l.FLOPs = 4*int64(o.vec)*int64(n+na+nb), int64(o.vec)*int64(n)*int64(max(1, o.flops))
+	if o.scaled && o.alpha != 1 {
 		l.FLOPs *= 2
 	}
 	dims[o.rank-1] *= o.vec
@@ -218,16 +320,7 @@ func (o *binaryOp) Reference(r *Ref) {
 	y := zeros(dims...)
 	for i := range y.Data {
 		u, v := a.Data[repeated(a.Dims, dims, i)], b.Data[repeated(b.Dims, dims, i)]
-		switch o.kind {
-		case "add":
-			y.Data[i] = u + float64(o.alpha)*v
-		case "sub":
-			y.Data[i] = u - float64(o.alpha)*v
-		case "mul":
-			y.Data[i] = u * v
-		case "div":
-			y.Data[i] = u / v
-		}
+		y.Data[i] = o.f(u, v, float64(o.alpha))
 	}
 	r.Set(o.y, y)
 }

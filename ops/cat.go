@@ -14,29 +14,35 @@ import (
 //
 // Each part has a dispatch.
 func Cat(b *engine.Builder, name string, axis int, parts ...engine.ValueID) engine.ValueID {
-	if !ready(b, parts...) {
-		return engine.None
-	}
+	return kindCat.one(b, name, Args{"parts": parts, "dim": axis})
+}
+
+var kindCat = Kind{
+	Name: "cat", Doc: "Tensors one behind the other along a dim.",
+	Args:         []Arg{{"parts", wordTensors, nil}, {"dim", intType, 0}},
+	Constructors: []string{"Cat"}, add: addCat,
+}
+
+func addCat(c *call) []engine.ValueID {
+	parts := c.tensors("parts")
 	if len(parts) == 0 {
-		b.Errorf("%s: cat of nothing", name)
-		return engine.None
+		return c.fail("cat of nothing")
 	}
-	axis, ok := axisOf(b, name, parts[0], axis)
+	axis, ok := c.axis(parts[0], c.int("dim"))
 	if !ok {
-		return engine.None
+		return nil
 	}
-	o := &cat{parts: slices.Clone(parts), axis: axis, vec: 4, y: b.Tensor(name, b.DType(parts[0]))}
+	first, t := c.MaxDims(parts[0]), c.DType(parts[0])
+	o := &cat{parts: parts, axis: axis, vec: 4, y: c.out("", t)}
 	for _, v := range parts {
-		if len(b.MaxDims(v)) != len(b.MaxDims(parts[0])) || b.DType(v) != b.DType(parts[0]) {
-			b.Errorf("%s: cat of %s %s%v and %s %s%v, want one type and rank", name,
-				b.Name(parts[0]), b.DType(parts[0]), b.MaxDims(parts[0]), b.Name(v), b.DType(v), b.MaxDims(v))
-			return engine.None
+		if len(c.MaxDims(v)) != len(first) || c.DType(v) != t {
+			return c.fail("cat of %s %s%v and %s %s%v, want one type and rank", c.Name(parts[0]), t, first,
+				c.Name(v), c.DType(v), c.MaxDims(v))
 		}
-		o.vec = min(o.vec, innerVec(b, v, axis))
+		o.vec = min(o.vec, innerVec(c.Builder, v, axis))
 	}
-	o.kernel = copyKernel(b, o.vec)
-	b.Add(name, o)
-	return o.y
+	o.kernel = copyKernel(c.Builder, o.vec)
+	return c.adds(o, o.y)
 }
 
 type cat struct {

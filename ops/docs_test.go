@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "rewrite docs/operators.md")
 
 const operatorsDoc = "../docs/operators.md"
 
-// docs/operators.md comes from Table, the constructors' doc comments, and the specs of the samples.
+// docs/operators.md comes from Kinds, the constructors' doc comments, and the specs of the samples.
 func TestOperatorsDocIsFresh(t *testing.T) {
 	got := writeDoc(t)
 	if *update {
@@ -48,20 +48,21 @@ func writeDoc(t *testing.T) []byte {
 		"What a graph can be made of, under ExecuTorch's names. Tensors are dense, row-major, and f32 where nothing else is said. " +
 		"A dispatch is a slot of the operator; where it has routes, the live shape chooses the kernel. " +
 		"A kernel comes from a template in `shaders/`.\n\n| operator | routes | dispatches | kernels |\n| --- | --- | --- | --- |\n")
-	for _, info := range Table {
-		slots, kernels := used(t, info)
-		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s |\n", info.Kind, info.Kind,
+	for _, info := range Kinds {
+		slots, kernels := used(t, &info)
+		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s |\n", info.Name, info.Name,
 			strings.Join(info.Routes, ", "), strings.Join(slots, ", "), strings.Join(kernels, ", "))
 	}
-	for _, info := range Table {
-		fmt.Fprintf(&b, "\n## %s\n", info.Kind)
-		if info.Of != "" {
-			fmt.Fprintf(&b, "\n[%s](#%s) of weights in another format: %s.\n", info.Of, info.Of, info.Format)
+	for _, info := range Kinds {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| argument | takes | default |\n| --- | --- | --- |\n", info.Name,
+			escape(info.Doc))
+		for _, a := range info.Args {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", a.Name, a.Type, defaultText(a.Default))
 		}
-		for _, name := range info.New {
+		for _, name := range info.Constructors {
 			i := slices.IndexFunc(pkg.Funcs, func(f *doc.Func) bool { return f.Name == name })
 			if i < 0 {
-				t.Fatalf("%s: there is no func %s", info.Kind, name)
+				t.Fatalf("%s: there is no func %s", info.Name, name)
 			}
 			f := pkg.Funcs[i]
 			var decl bytes.Buffer
@@ -73,6 +74,31 @@ func writeDoc(t *testing.T) []byte {
 		}
 	}
 	return b.Bytes()
+}
+
+// defaultText is the default of an argument as people read it.
+func defaultText(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case engine.ValueID:
+		return "none"
+	case Int:
+		switch v {
+		case Fixed(ToEnd):
+			return "the end"
+		case noLength:
+			return "none"
+		}
+		return fmt.Sprint(v.fixed)
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// escape keeps Markdown from reading a formula as its own.
+func escape(s string) string {
+	return strings.NewReplacer("*", "\\*", "|", "\\|", "<", "\\<").Replace(s)
 }
 
 // source is the package's documentation.
@@ -119,9 +145,9 @@ func specs(t *testing.T, kind string) []engine.Spec {
 }
 
 // used are the slots and the kernel templates of an operator, as its samples have them.
-func used(t *testing.T, info Info) (slots, kernels []string) {
+func used(t *testing.T, info *Kind) (slots, kernels []string) {
 	routes := []string{}
-	for _, s := range specs(t, info.Kind) {
+	for _, s := range specs(t, info.Name) {
 		if len(s.Routes) > len(routes) {
 			routes = s.Routes // a spec may leave out what its arguments never allow
 		}
@@ -140,20 +166,20 @@ func used(t *testing.T, info Info) (slots, kernels []string) {
 		}
 	}
 	if !slices.Equal(routes, info.Routes) {
-		t.Errorf("%s: Table has routes %v, the specs of its samples %v", info.Kind, info.Routes, routes)
+		t.Errorf("%s: Kinds has routes %v, the specs of its samples %v", info.Name, info.Routes, routes)
 	}
 	return slots, kernels
 }
 
-// A constructor is an exported function that takes a builder; each belongs to one row of Table.
+// A constructor is an exported function that takes a builder; each belongs to one row of Kinds.
 func TestEveryConstructorIsInTheTable(t *testing.T) {
 	listed := map[string]string{}
-	for _, info := range Table {
-		for _, name := range info.New {
+	for _, info := range Kinds {
+		for _, name := range info.Constructors {
 			if listed[name] != "" {
-				t.Errorf("%s is in the rows of %s and %s", name, listed[name], info.Kind)
+				t.Errorf("%s is in the rows of %s and %s", name, listed[name], info.Name)
 			}
-			listed[name] = info.Kind
+			listed[name] = info.Name
 		}
 	}
 	pkg, _ := source(t)
@@ -165,8 +191,11 @@ func TestEveryConstructorIsInTheTable(t *testing.T) {
 		if star, ok := params[0].Type.(*ast.StarExpr); !ok || fmt.Sprint(star.X) != "&{engine Builder}" {
 			continue
 		}
+		if f.Name == "New" { // of any kind
+			continue
+		}
 		if kind := listed[f.Name]; kind == "" {
-			t.Errorf("%s is in no row of Table", f.Name)
+			t.Errorf("%s is in no row of Kinds", f.Name)
 		} else if !strings.HasPrefix(f.Doc, f.Name+" adds "+kind) {
 			t.Errorf("the doc comment of %s does not begin %q", f.Name, f.Name+" adds "+kind)
 		}

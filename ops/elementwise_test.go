@@ -9,47 +9,57 @@ import (
 	"gpuscope/engine"
 )
 
-// unaryConstructors are the constructors of operators of one operand.
-var unaryConstructors = map[string]func(b *engine.Builder, x engine.ValueID) engine.ValueID{
-	"sigmoid":   func(b *engine.Builder, x engine.ValueID) engine.ValueID { return Sigmoid(b, "y", x) },
-	"silu":      func(b *engine.Builder, x engine.ValueID) engine.ValueID { return SiLU(b, "y", x) },
-	"gelu":      func(b *engine.Builder, x engine.ValueID) engine.ValueID { return GELU(b, "y", x, false) },
-	"gelu_tanh": func(b *engine.Builder, x engine.ValueID) engine.ValueID { return GELU(b, "y", x, true) },
-}
-
-func unaryTrial(fn string, rows, width int) *trial {
+// unaryTrial is a trial of a row of unaries, with arguments as the row says.
+func unaryTrial(r *unaryRow, or bool, rows, width int) *trial {
+	args := Args{}
+	fn := r
+	if or {
+		fn, args[r.or.when] = r.or, true
+	}
 	return &trial{
-		name: fmt.Sprintf("%s %dx%d", fn, rows, width), abs: 1e-5, rel: 1e-5,
+		name: fmt.Sprintf("%s %dx%d", fn.kind, rows, width), abs: 1e-5, rel: 2e-5,
 		build: func(b *engine.Builder) {
-			b.Output(unaryConstructors[fn](b, b.Input("x", engine.F32, []int{1, width}, []int{rows, width})))
+			args["x"] = b.Input("x", engine.F32, []int{1, width}, []int{rows, width})
+			b.Output(KindOf(r.kind).one(b, "y", args))
 		},
-		// Far out as well: exponentials overflow there.
 		fill: map[string]func(int) float64{"x": func(i int) float64 {
-			return noise("x", i) * []float64{
-				1, 4,
-				60, 1000,
-			}[i%4]
+			if at := i % 7; at < len(fn.also) {
+				return fn.also[at]
+			}
+			return between(noise("x", i), fn.from, fn.to)
 		}},
 	}
 }
 
-func sampleUnary(t *rapid.T, fn string) *trial {
-	if fn == "gelu" && rapid.Bool().Draw(t, "tanh") {
-		fn = "gelu_tanh"
+// between is a number from lo to hi for one from -2 to 2, more of them near 0.
+func between(noise, lo, hi float64) float64 {
+	x := noise / 2
+	if lo < 0 {
+		return x * x * x * max(-lo, hi)
 	}
+	return lo + (hi-lo)*x*x
+}
+
+func sampleUnary(t *rapid.T, r *unaryRow) *trial {
+	or := r.or != nil && rapid.Bool().Draw(t, "or")
 	rows, width := draw(t, "rows", 1, 200), draw(t, "width", 1, 300)
-	c := unaryTrial(fn, rows, width)
+	c := unaryTrial(r, or, rows, width)
 	c.steps = drawSteps(t, func(int) step { return step{"x": {draw(t, "live rows", 1, rows), width}} })
 	return c
 }
 
 func TestUnary(t *testing.T) {
 	var trials []*trial
-	for fn := range unaryConstructors {
-		for _, width := range []int{1, 7, 64, 65, 260} {
-			c := unaryTrial(fn, 70, width)
-			c.steps = []step{{"x": {70, width}}, {"x": {1, width}}, {"x": {17, width}}}
-			trials = append(trials, c)
+	for i := range unaries {
+		for _, or := range []bool{false, true} {
+			if or && unaries[i].or == nil {
+				continue
+			}
+			for _, width := range []int{1, 7, 64, 65, 260} {
+				c := unaryTrial(&unaries[i], or, 70, width)
+				c.steps = []step{{"x": {70, width}}, {"x": {1, width}}, {"x": {17, width}}}
+				trials = append(trials, c)
+			}
 		}
 	}
 	hold(t, trials...)
@@ -92,25 +102,43 @@ func TestSiLUMul(t *testing.T) {
 	hold(t, trials...)
 }
 
-// binaryTrial has operands with live dims between lo and hi.
-func binaryTrial(kind string, alpha float32, alo, ahi, blo, bhi []int) *trial {
+// binaryTrial is a trial of a row of binaries, with operands as the row says, whose live dims are between lo
+// and hi.
+func binaryTrial(r *binaryRow, alpha float32, alo, ahi, blo, bhi []int) *trial {
 	return &trial{
-		name: fmt.Sprintf("%s %v %v", kind, ahi, bhi), abs: 1e-5, rel: 1e-5,
+		name: fmt.Sprintf("%s %v %v", r.kind, ahi, bhi), abs: 1e-5, rel: 2e-5,
 		build: func(b *engine.Builder) {
-			x, y := b.Input("a", engine.F32, alo, ahi), b.Input("b", engine.F32, blo, bhi)
-			b.Output(map[string]func() engine.ValueID{
-				"add": func() engine.ValueID { return Add(b, "y", x, y, alpha) },
-				"sub": func() engine.ValueID { return Sub(b, "y", x, y, alpha) },
-				"mul": func() engine.ValueID { return Mul(b, "y", x, y) },
-				"div": func() engine.ValueID { return Div(b, "y", x, y) },
-			}[kind]())
+			args := Args{"a": b.Input("a", engine.F32, alo, ahi), "b": b.Input("b", engine.F32, blo, bhi)}
+			if r.scaled {
+				args["alpha"] = alpha
+			}
+			b.Output(KindOf(r.kind).one(b, "y", args))
 		},
-		fill: map[string]func(int) float64{"b": func(i int) float64 { return 3 + noise("b", i) }},
+		fill: map[string]func(int) float64{
+			"a": func(i int) float64 {
+				switch {
+				case i%17 < len(r.also):
+					return r.also[i%17][0]
+				case r.from < r.to:
+					return between(noise("a", i), r.from, r.to)
+				}
+				return noise("a", i)
+			},
+			"b": func(i int) float64 {
+				switch {
+				case i%17 < len(r.also):
+					return r.also[i%17][1]
+				case r.from < r.to:
+					return noise("b", i)
+				}
+				return 3 + noise("b", i)
+			},
+		},
 	}
 }
 
 // sampleBinary draws dims that are static or live, equal or 1, in every mixture that is legal.
-func sampleBinary(t *rapid.T, kind string) *trial {
+func sampleBinary(t *rapid.T, r *binaryRow) *trial {
 	rank := rapid.IntRange(1, 4).Draw(t, "rank")
 	var lo, hi [2][]int
 	ones := make([][2]bool, rank) // the operand always has 1 there
@@ -132,7 +160,7 @@ func sampleBinary(t *rapid.T, kind string) *trial {
 	}
 	cut := [2]int{}
 	cut[rapid.IntRange(0, 1).Draw(t, "shorter")] = rapid.IntRange(0, rank-1).Draw(t, "cut")
-	c := binaryTrial(kind, rapid.SampledFrom([]float32{1, -0.5, 2}).Draw(t, "alpha"), lo[0][cut[0]:],
+	c := binaryTrial(r, rapid.SampledFrom([]float32{1, -0.5, 2}).Draw(t, "alpha"), lo[0][cut[0]:],
 		hi[0][cut[0]:], lo[1][cut[1]:], hi[1][cut[1]:])
 	c.steps = drawSteps(t, func(int) step {
 		var dims [2][]int
@@ -171,8 +199,8 @@ func TestBinaryBroadcasts(t *testing.T) {
 		{{64, 4096}, {64, 4096}},
 		{{3, 64}, {64}},
 	} {
-		for _, kind := range []string{"add", "sub", "mul", "div"} {
-			c := binaryTrial(kind, 0.5, dims[0], dims[0], dims[1], dims[1])
+		for i := range binaries {
+			c := binaryTrial(&binaries[i], 0.5, dims[0], dims[0], dims[1], dims[1])
 			c.steps = []step{{"a": dims[0], "b": dims[1]}}
 			trials = append(trials, c)
 		}
@@ -183,7 +211,7 @@ func TestBinaryBroadcasts(t *testing.T) {
 // One graph goes between its routes: a residual whose operands have one length, and one of whose operands is
 // repeated.
 func TestAddChangesRouteWithTheLiveShape(t *testing.T) {
-	c := binaryTrial("add", 1, []int{1, 64}, []int{128, 64}, []int{1, 64}, []int{128, 64})
+	c := binaryTrial(&binaries[0], 1, []int{1, 64}, []int{128, 64}, []int{1, 64}, []int{128, 64})
 	c.steps = []step{
 		{"a": {128, 64}, "b": {128, 64}},
 		{"a": {1, 64}, "b": {128, 64}},

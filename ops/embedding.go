@@ -16,23 +16,25 @@ import (
 // dispatch for each part. An index outside of the table is brought into it: the kernel must not read
 // elsewhere, and the host, which has the indices, is the one to report it. An invocation gives 8 columns.
 func Embedding(b *engine.Builder, name string, table Matrix, indices engine.ValueID) engine.ValueID {
-	if !ready(b, indices) {
-		return engine.None
-	}
+	return oneOf(New(b, table.Format.kind("embedding"), name, Args{"table": table, "indices": indices}))
+}
+
+var kindsOfEmbedding = eachFormat(Kind{
+	Name: "embedding", Doc: "Rows of a table as floats.",
+	Args:         []Arg{{"table", matrixType, nil}, {"indices", i32Tensor, nil}},
+	Constructors: []string{"Embedding"}, add: addEmbedding,
+})
+
+func addEmbedding(c *call) []engine.ValueID {
+	table := c.matrix("table")
 	if err := table.checkSize(); err != nil {
-		b.Errorf("%s: %w", name, err)
-		return engine.None
+		return c.fail("%w", err)
 	}
-	if b.DType(indices) != engine.I32 {
-		b.Errorf("%s: indices %s are %s, want i32", name, b.Name(indices), b.DType(indices))
-		return engine.None
-	}
-	o := &embedding{table: table, indices: indices, parts: table.declare(b)}
-	o.y = b.Tensor(name, engine.F32)
-	o.kernel = kernelAs(b, table.Format.kind("embedding"), "embedding",
+	o := &embedding{table: table, indices: c.tensor("indices"), parts: table.declare(c.Builder)}
+	o.y = c.out("", engine.F32)
+	o.kernel = kernelAs(c.Builder, table.Format.kind("embedding"), "embedding",
 		table.Format.with(shaders.Constants{"Lanes": threadLanes, "Partial": !table.whole()}))
-	b.Add(name, o)
-	return o.y
+	return c.adds(o, o.y)
 }
 
 type embedding struct {

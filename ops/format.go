@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/x448/float16"
 
@@ -55,16 +54,25 @@ func FormatOf(file string) (Format, bool) {
 	return Formats[i], true
 }
 
-// formatKinds are the kinds that an operator on weights has: its own for f32, and one for each format more.
-func formatKinds(row Info) []Info {
-	list := []Info{row}
-	for _, f := range Formats {
-		kind := f.kind(row.Kind)
-		if !slices.ContainsFunc(list, func(in Info) bool { return in.Kind == kind }) {
-			list = append(list, Info{Kind: kind, Format: f.Doc, Of: row.Kind, Routes: row.Routes})
+// eachFormat is a kind on weights for each format, of the kind for f32.
+func eachFormat(of Kind) []Kind {
+	var list []Kind
+	for i := range Formats {
+		f := &Formats[i]
+		k := of
+		k.Name, k.Args = f.kind(of.Name), slices.Clone(of.Args)
+		for j := range k.Args {
+			if t := &k.Args[j].Type; t.Form == MatrixArg {
+				t.Format = f.Name
+			}
+		}
+		if k.Name != of.Name {
+			k.Constructors, k.Doc = nil, of.Name+" of weights in another format: "+f.Doc+"."
+		}
+		if !slices.ContainsFunc(list, func(has Kind) bool { return has.Name == k.Name }) {
+			list = append(list, k)
 		}
 	}
-	slices.SortFunc(list, func(a, b Info) int { return strings.Compare(a.Kind, b.Kind) })
 	return list
 }
 

@@ -15,17 +15,26 @@ import (
 //
 // A workgroup takes a row. Source: Ba, Kiros and Hinton, Layer Normalization (2016).
 func LayerNorm(b *engine.Builder, name string, x, weight, bias engine.ValueID, eps float32) engine.ValueID {
-	if !ready(b, x, weight, bias) {
-		return engine.None
-	}
+	return kindLayerNorm.one(b, name, Args{"x": x, "weight": weight, "bias": bias, "eps": eps})
+}
+
+var kindLayerNorm = Kind{
+	Name: "layer_norm", Doc: "y = (x - mean) / sqrt(variance + eps) * weight + bias over the last dim.",
+	Args: []Arg{
+		{"x", f32Tensor, nil}, {"weight", f32Tensor, nil}, {"bias", f32Tensor, nil}, {"eps", floatType, nil},
+	},
+	Constructors: []string{"LayerNorm"}, add: addLayerNorm,
+}
+
+func addLayerNorm(c *call) []engine.ValueID {
+	x := c.tensor("x")
 	o := &layerNorm{
-		x: x, weight: weight, bias: bias, y: b.Tensor(name, engine.F32), eps: eps,
-		vec: vec(b, x, -1),
+		x: x, weight: c.tensor("weight"), bias: c.tensor("bias"), y: c.out("", engine.F32),
+		eps: float32(c.float("eps")), vec: vec(c.Builder, x, -1),
 	}
-	o.lanes = lanesFor(b, divUp(last(b.MaxDims(x)), o.vec))
-	o.kernel = kernel(b, "layer_norm", shaders.Constants{"Lanes": o.lanes, "Vec": o.vec})
-	b.Add(name, o)
-	return o.y
+	o.lanes = lanesFor(c.Builder, divUp(last(c.MaxDims(x)), o.vec))
+	o.kernel = c.kernel("layer_norm", shaders.Constants{"Lanes": o.lanes, "Vec": o.vec})
+	return c.adds(o, o.y)
 }
 
 type layerNorm struct {

@@ -24,9 +24,20 @@ import (
 func Linear(b *engine.Builder, name string, x engine.ValueID, w Matrix,
 	bias engine.ValueID,
 ) engine.ValueID {
-	o := &linear{x: x, w: w, bias: bias, residual: engine.None}
-	return o.add(b, name)
+	return oneOf(New(b, w.Format.kind("linear"), name, Args{"x": x, "weight": w, "bias": bias}))
 }
+
+var kindsOfLinear = eachFormat(Kind{
+	Name: "linear", Doc: "y = x * weight' + bias.",
+	Args: []Arg{
+		{"x", f32Tensor, nil}, {"weight", matrixType, nil}, {"bias", f32Tensor, engine.None},
+	},
+	Constructors: []string{"Linear"}, Routes: linearRouteNames,
+	add: func(c *call) []engine.ValueID {
+		o := &linear{x: c.tensor("x"), w: c.matrix("weight"), bias: c.tensor("bias"), residual: engine.None}
+		return []engine.ValueID{o.add(c.Builder, c.name)}
+	},
+})
 
 // linear is a matrix product of rows with constant weights, whatever form these have.
 type linear struct {
@@ -70,9 +81,6 @@ var linearRouteNames = func() (list []string) {
 
 // add makes the kernels and puts the operator into the graph.
 func (o *linear) add(b *engine.Builder, name string) engine.ValueID {
-	if !ready(b, o.x) {
-		return engine.None
-	}
 	if err := o.w.checkSize(); err != nil {
 		b.Errorf("%s: %w", name, err)
 		return engine.None
@@ -80,12 +88,6 @@ func (o *linear) add(b *engine.Builder, name string) engine.ValueID {
 	if o.bias != engine.None {
 		if d := b.MaxDims(o.bias); len(d) != 1 || d[0] != o.w.Rows {
 			b.Errorf("%s: bias %s is %v, want [%d]", name, b.Name(o.bias), d, o.w.Rows)
-			return engine.None
-		}
-	}
-	for _, v := range []engine.ValueID{o.x, o.bias, o.residual} {
-		if v != engine.None && b.DType(v) != engine.F32 {
-			b.Errorf("%s: %s is %s, want f32", name, b.Name(v), b.DType(v))
 			return engine.None
 		}
 	}

@@ -15,29 +15,36 @@ import (
 //
 // An invocation gathers an element, or 4 where the last dim stays the last.
 func Permute(b *engine.Builder, name string, x engine.ValueID, order ...int) engine.ValueID {
-	if !ready(b, x) {
-		return engine.None
-	}
+	return kindPermute.one(b, name, Args{"x": x, "dims": order})
+}
+
+var kindPermute = Kind{
+	Name: "permute", Doc: "The dims of x in another order: for each dim of y the dim of x that it is.",
+	Args:         []Arg{{"x", wordTensor, nil}, {"dims", intsType, nil}},
+	Constructors: []string{"Permute"}, add: addPermute,
+}
+
+func addPermute(c *call) []engine.ValueID {
+	x, order := c.tensor("x"), c.ints("dims")
 	o := &permute{x: x, order: make([]int, len(order)), vec: 1}
-	seen := make([]bool, len(b.MaxDims(x)))
+	seen := make([]bool, len(c.MaxDims(x)))
 	for k, a := range order {
-		axis, ok := axisOf(b, name, x, a)
+		axis, ok := c.axis(x, a)
 		if !ok {
-			return engine.None
+			return nil
 		}
 		o.order[k], seen[axis] = axis, true
 	}
 	if len(order) != len(seen) || len(order) == 0 || slices.Contains(seen, false) {
-		b.Errorf("%s: %v is no order of the %d dims of %s", name, order, len(seen), b.Name(x))
-		return engine.None
+		return c.fail("%v is no order of the %d dims of %s", order, len(seen), c.Name(x))
 	}
 	if last(o.order) == len(order)-1 {
-		o.vec = vec(b, x, -1)
+		o.vec = vec(c.Builder, x, -1)
 	}
-	o.y = b.Tensor(name, b.DType(x))
-	o.kernel = kernel(b, "permute", shaders.Constants{"Lanes": threadLanes, "Vec": o.vec, "Rank": len(order)})
-	b.Add(name, o)
-	return o.y
+	o.y = c.out("", c.DType(x))
+	o.kernel = c.kernel("permute",
+		shaders.Constants{"Lanes": threadLanes, "Vec": o.vec, "Rank": len(order)})
+	return c.adds(o, o.y)
 }
 
 type permute struct {

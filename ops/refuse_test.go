@@ -85,7 +85,7 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 			func(b *engine.Builder) {
 				Embedding(b, "layer3.it", Dense(b, in(b, "t", 2, 2)), in(b, "ids", 1))
 			},
-			"indices ids are f32, want i32",
+			"argument indices: ids is f32, want i32",
 		},
 		{"embedding_q4gsw in groups that do not divide", func(b *engine.Builder) {
 			Embedding(b, "layer3.it", q4Noise("t", 2, 40, 16),
@@ -140,7 +140,7 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 		{"update_cache of another type", func(b *engine.Builder) {
 			UpdateCache(b, "layer3.it", in(b, "v", 1, 3, 2, 4), b.State("c", engine.F16, []int{1, 4, 2, 4}),
 				Fixed(0))
-		}, "want one type"},
+		}, "argument cache: c is f16, want f32, i32 or u32"},
 		{"update_cache of a batch", func(b *engine.Builder) {
 			UpdateCache(b, "layer3.it", in(b, "v", 2, 3, 2, 4), b.State("c", engine.F32, []int{2, 4, 2, 4}),
 				Fixed(0))

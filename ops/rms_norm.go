@@ -17,16 +17,22 @@ import (
 // four elements at a time where 4 divides D. Source: Zhang and Sennrich, Root Mean Square Layer Normalization
 // (2019), equation 4.
 func RMSNorm(b *engine.Builder, name string, x, weight engine.ValueID, eps float32) engine.ValueID {
-	if !ready(b, x, weight) {
-		return engine.None
-	}
-	width := last(b.MaxDims(x))
-	o := &rmsNorm{x: x, weight: weight, y: b.Tensor(name, engine.F32), eps: eps}
-	o.vec = vec(b, x, -1)
-	o.lanes = lanesFor(b, width/o.vec)
-	o.kernel = kernel(b, "rms_norm", shaders.Constants{"Lanes": o.lanes, "Vec": o.vec})
-	b.Add(name, o)
-	return o.y
+	return kindRMSNorm.one(b, name, Args{"x": x, "weight": weight, "eps": eps})
+}
+
+var kindRMSNorm = Kind{
+	Name: "rms_norm", Doc: "y = x / sqrt(mean(x^2) + eps) * weight over the last dim.",
+	Args:         []Arg{{"x", f32Tensor, nil}, {"weight", f32Tensor, nil}, {"eps", floatType, nil}},
+	Constructors: []string{"RMSNorm"}, add: addRMSNorm,
+}
+
+func addRMSNorm(c *call) []engine.ValueID {
+	x := c.tensor("x")
+	o := &rmsNorm{x: x, weight: c.tensor("weight"), y: c.out("", engine.F32), eps: float32(c.float("eps"))}
+	o.vec = vec(c.Builder, x, -1)
+	o.lanes = lanesFor(c.Builder, last(c.MaxDims(x))/o.vec)
+	o.kernel = c.kernel("rms_norm", shaders.Constants{"Lanes": o.lanes, "Vec": o.vec})
+	return c.adds(o, o.y)
 }
 
 type rmsNorm struct {

@@ -10,43 +10,51 @@ import (
 	"gpuscope/engine/gpu/gputest"
 )
 
-// samples draws, for each kind of operator, a graph with it and legal live points. The tests that hold every
-// operator go through them.
+// samples draws, for each kind of operator, a graph with it and legal live points; those of a family come
+// from its rows. The tests that hold every operator go through them.
 var samples = map[string]func(t *rapid.T) *trial{
-	"add":                          func(t *rapid.T) *trial { return sampleBinary(t, "add") },
 	"apply_rotary_emb":             sampleRotary,
 	"apply_rotary_emb_hf":          sampleRotaryHF,
 	"apply_rotary_emb_interleaved": sampleRotaryInterleaved,
 	"argmax":                       sampleArgmax,
 	"cat":                          sampleCat,
-	"div":                          func(t *rapid.T) *trial { return sampleBinary(t, "div") },
-	"embedding":                    func(t *rapid.T) *trial { return sampleEmbedding(t, "embedding") },
-	"gelu":                         func(t *rapid.T) *trial { return sampleUnary(t, "gelu") },
 	"layer_norm":                   sampleLayerNorm,
-	"linear":                       func(t *rapid.T) *trial { return sampleLinear(t, "linear") },
-	"mean":                         func(t *rapid.T) *trial { return sampleSum(t, "mean") },
-	"mul":                          func(t *rapid.T) *trial { return sampleBinary(t, "mul") },
 	"permute":                      samplePermute,
 	"rms_norm":                     sampleRMSNorm,
 	"sdpa_with_kv_cache":           sampleSDPA,
 	"select":                       sampleSelect,
-	"sigmoid":                      func(t *rapid.T) *trial { return sampleUnary(t, "sigmoid") },
-	"silu":                         func(t *rapid.T) *trial { return sampleUnary(t, "silu") },
 	"silu_mul":                     sampleSiLUMul,
 	"slice":                        sampleSlice,
 	"softmax":                      sampleSoftmax,
-	"sub":                          func(t *rapid.T) *trial { return sampleBinary(t, "sub") },
-	"sum":                          func(t *rapid.T) *trial { return sampleSum(t, "sum") },
 	"topk":                         sampleTopK,
 	"update_cache":                 sampleUpdateCache,
 	"view":                         sampleView,
 
-	"sym_add":          func(t *rapid.T) *trial { return sampleSymBinary(t, "add") },
-	"sym_floordiv":     func(t *rapid.T) *trial { return sampleSymBinary(t, "floordiv") },
-	"sym_mul":          func(t *rapid.T) *trial { return sampleSymBinary(t, "mul") },
 	"sym_size":         sampleSymSize,
-	"sym_sub":          func(t *rapid.T) *trial { return sampleSymBinary(t, "sub") },
 	"select_as_symint": sampleSelectAsSymInt,
+}
+
+func init() {
+	for i := range unaries {
+		samples[unaries[i].kind] = func(t *rapid.T) *trial { return sampleUnary(t, &unaries[i]) }
+	}
+	for i := range binaries {
+		samples[binaries[i].kind] = func(t *rapid.T) *trial { return sampleBinary(t, &binaries[i]) }
+	}
+	for _, r := range reductions {
+		samples[r.kind] = func(t *rapid.T) *trial { return sampleSum(t, r.kind) }
+	}
+	for i := range Formats {
+		for of, sample := range map[string]func(*rapid.T, string) *trial{
+			"embedding": sampleEmbedding, "linear": sampleLinear,
+		} {
+			kind := Formats[i].kind(of)
+			samples[kind] = func(t *rapid.T) *trial { return sample(t, kind) }
+		}
+	}
+	for _, r := range symBinaries {
+		samples[r.kind] = func(t *rapid.T) *trial { return sampleSymBinary(t, r.kind) }
+	}
 }
 
 // draw is an integer from lo to hi, with the ends and what surrounds multiples of 64 more often than the
@@ -70,34 +78,23 @@ func drawSteps(t *rapid.T, one func(i int) step) []step {
 	return list
 }
 
-func init() {
-	for _, info := range Table {
-		switch info.Of {
-		case "embedding":
-			samples[info.Kind] = func(t *rapid.T) *trial { return sampleEmbedding(t, info.Kind) }
-		case "linear":
-			samples[info.Kind] = func(t *rapid.T) *trial { return sampleLinear(t, info.Kind) }
-		}
-	}
-}
-
 func TestEveryOperatorHasASample(t *testing.T) {
-	for _, info := range Table {
-		if samples[info.Kind] == nil {
-			t.Errorf("%s: samples has no graph of it", info.Kind)
+	for _, info := range Kinds {
+		if samples[info.Name] == nil {
+			t.Errorf("%s: samples has no graph of it", info.Name)
 		}
 	}
-	if len(samples) != len(Table) {
-		t.Errorf("%d samples for %d operators of Table", len(samples), len(Table))
+	if len(samples) != len(Kinds) {
+		t.Errorf("%d samples for %d kinds", len(samples), len(Kinds))
 	}
 }
 
 // A legal live point must be planned within what the corners allocated and compiled, whatever the order.
 func TestNoLivePlanExceedsItsCorners(t *testing.T) {
-	for _, info := range Table {
-		t.Run(info.Kind, func(t *testing.T) {
+	for _, info := range Kinds {
+		t.Run(info.Name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				c := samples[info.Kind](t)
+				c := samples[info.Name](t)
 				g := finish(t, c)
 				live, err := engine.NewLive(g, engine.LiveOptions{})
 				if err != nil {
@@ -115,10 +112,10 @@ func TestNoLivePlanExceedsItsCorners(t *testing.T) {
 
 // The route that --static pins must do every legal live point.
 func TestStaticModeTakesEveryLivePoint(t *testing.T) {
-	for _, info := range Table {
-		t.Run(info.Kind, func(t *testing.T) {
+	for _, info := range Kinds {
+		t.Run(info.Name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				c := samples[info.Kind](t)
+				c := samples[info.Name](t)
 				g := finish(t, c)
 				live, err := engine.NewLive(g, engine.LiveOptions{Static: true})
 				if err != nil {
@@ -136,9 +133,9 @@ func TestStaticModeTakesEveryLivePoint(t *testing.T) {
 
 // A plan is made again in every step, so it must not allocate.
 func TestPlansDoNotAllocate(t *testing.T) {
-	for _, info := range Table {
-		t.Run(info.Kind, func(t *testing.T) {
-			c := rapid.Custom(samples[info.Kind]).Example(1)
+	for _, info := range Kinds {
+		t.Run(info.Name, func(t *testing.T) {
+			c := rapid.Custom(samples[info.Name]).Example(1)
 			g := finish(t, c)
 			live, err := engine.NewLive(g, engine.LiveOptions{})
 			if err != nil {
@@ -207,10 +204,10 @@ func bring(live *engine.Live, in *engine.StepInput) error {
 // The same random graphs, on the GPU. Seeds are fixed, so a failure comes again.
 func TestRandomShapesOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
-	for _, info := range Table {
-		t.Run(info.Kind, func(t *testing.T) {
+	for _, info := range Kinds {
+		t.Run(info.Name, func(t *testing.T) {
 			for seed := range 6 {
-				c := rapid.Custom(samples[info.Kind]).Example(seed)
+				c := rapid.Custom(samples[info.Name]).Example(seed)
 				c.static = seed%3 == 1
 				if seed%3 == 2 {
 					c.maxWorkgroups = 48

@@ -31,23 +31,43 @@ import (
 func SDPA(b *engine.Builder, name string, q, k, v, kCache, vCache engine.ValueID, position Int,
 	scale float64,
 ) engine.ValueID {
-	if !ready(b, q, k, v, kCache, vCache) {
-		return engine.None
+	return kindSDPA.one(b, name, Args{
+		"q": q, "k": k, "v": v, "k_cache": kCache, "v_cache": vCache, "input_pos": position, "scale": scale,
+	})
+}
+
+var kindSDPA = Kind{
+	Name: "sdpa_with_kv_cache",
+	Doc:  "Appends k and v to their caches at a position and attends over all positions up to each token's own.",
+	Args: []Arg{
+		{"q", f32Tensor, nil},
+		{"k", f32Tensor, nil},
+		{"v", f32Tensor, nil},
+		{"k_cache", cacheState, nil},
+		{"v_cache", cacheState, nil},
+		{"input_pos", symIntType, nil},
+		{"scale", floatType, 0.0},
+	},
+	Constructors: []string{"SDPA"}, Routes: sdpaRouteNames, add: addSDPA,
+}
+
+func addSDPA(c *call) []engine.ValueID {
+	o := &sdpa{
+		q: c.tensor("q"), k: c.tensor("k"), v: c.tensor("v"), kCache: c.tensor("k_cache"),
+		vCache: c.tensor("v_cache"), position: c.sym("input_pos"), scale: float32(c.float("scale")),
 	}
-	o := &sdpa{q: q, k: k, v: v, kCache: kCache, vCache: vCache, position: position, scale: float32(scale)}
-	if !o.readDims(b, name) {
-		return engine.None
+	if !o.readDims(c) {
+		return nil
 	}
-	o.y = b.Tensor(name, engine.F32)
-	o.makeKernels(b)
+	o.y = c.out("", engine.F32)
+	o.makeKernels(c.Builder)
 	if o.most > 0 {
-		o.scores = b.Scratch(name+".scores", engine.F32)
+		o.scores = c.scratch("scores", engine.F32)
 	}
 	if o.decodes {
-		o.partO, o.partML = b.Scratch(name+".part_o", engine.F32), b.Scratch(name+".part_ml", engine.F32)
+		o.partO, o.partML = c.scratch("part_o", engine.F32), c.scratch("part_ml", engine.F32)
 	}
-	b.Add(name, o)
-	return o.y
+	return c.adds(o, o.y)
 }
 
 type sdpa struct {
@@ -106,31 +126,30 @@ const (
 var sdpaScoresLimit = int64(64 << 20)
 
 // readDims takes heads and sizes from the arguments, and says whether they fit each other.
-func (o *sdpa) readDims(b *engine.Builder, name string) bool {
+func (o *sdpa) readDims(c *call) bool {
+	b := c.Builder
 	q, k, cache := b.MaxDims(o.q), b.MaxDims(o.k), b.MaxDims(o.kCache)
 	if len(q) != 4 || len(k) != 4 || len(cache) != 4 || q[0] != 1 || k[0] != 1 || cache[0] != 1 {
-		b.Errorf("%s: q is %v, k %v and the cache %v, want [1, S, H, D] each", name, q, k, cache)
+		c.fail("q is %v, k %v and the cache %v, want [1, S, H, D] each", q, k, cache)
 		return false
 	}
 	o.qHeads, o.kvHeads, o.headDim, o.context = q[2], k[2], q[3], cache[1]
 	half := b.DType(o.kCache)
 	switch {
 	case !sameDims(k, b.MaxDims(o.v)):
-		b.Errorf("%s: k is %v and v %v, want the same", name, k, b.MaxDims(o.v))
+		c.fail("k is %v and v %v, want the same", k, b.MaxDims(o.v))
 	case !sameDims(cache, b.MaxDims(o.vCache)) || half != b.DType(o.vCache):
-		b.Errorf("%s: the caches are %v %s and %v %s, want the same", name, cache, half, b.MaxDims(o.vCache),
+		c.fail("the caches are %v %s and %v %s, want the same", cache, half, b.MaxDims(o.vCache),
 			b.DType(o.vCache))
-	case half != engine.F32 && half != engine.F16:
-		b.Errorf("%s: the caches are %s, want f32 or f16", name, half)
 	case k[3] != o.headDim || cache[3] != o.headDim || cache[2] != o.kvHeads:
-		b.Errorf("%s: q is %v, k %v and the cache %v, want one D, and as many heads in k as in the cache",
-			name, q, k, cache)
+		c.fail("q is %v, k %v and the cache %v, want one D, and as many heads in k as in the cache", q, k,
+			cache)
 	case o.headDim%4 != 0:
-		b.Errorf("%s: heads of %d elements, want a multiple of 4", name, o.headDim)
+		c.fail("heads of %d elements, want a multiple of 4", o.headDim)
 	case o.qHeads%o.kvHeads != 0:
-		b.Errorf("%s: %d query heads on %d KV heads, want a multiple", name, o.qHeads, o.kvHeads)
+		c.fail("%d query heads on %d KV heads, want a multiple", o.qHeads, o.kvHeads)
 	case b.MinDims(o.q)[1] > o.context:
-		b.Errorf("%s: at least %d tokens for a cache of %d positions", name, b.MinDims(o.q)[1], o.context)
+		c.fail("at least %d tokens for a cache of %d positions", b.MinDims(o.q)[1], o.context)
 	default:
 		o.half = half == engine.F16
 		if o.scale == 0 {

@@ -12,17 +12,27 @@ import (
 //	x  any dims, any 32-bit type
 //	y  dims of x without dim axis
 func Select(b *engine.Builder, name string, x engine.ValueID, axis, index int) engine.ValueID {
-	if !ready(b, x) {
-		return engine.None
-	}
-	axis, ok := axisOf(b, name, x, axis)
+	return kindSelect.one(b, name, Args{"x": x, "dim": axis, "index": index})
+}
+
+var kindSelect = Kind{
+	Name: "select", Doc: "y = x[..., index, ...] along a dim, which goes away.",
+	Args:         []Arg{{"x", wordTensor, nil}, {"dim", intType, nil}, {"index", intType, nil}},
+	Constructors: []string{"Select"}, add: addSelect,
+}
+
+func addSelect(c *call) []engine.ValueID {
+	x := c.tensor("x")
+	axis, ok := c.axis(x, c.int("dim"))
 	if !ok {
-		return engine.None
+		return nil
 	}
-	o := &selectRow{x: x, y: b.Tensor(name, b.DType(x)), axis: axis, index: index, vec: innerVec(b, x, axis)}
-	o.kernel = copyKernel(b, o.vec)
-	b.Add(name, o)
-	return o.y
+	o := &selectRow{
+		x: x, y: c.out("", c.DType(x)), axis: axis, index: c.int("index"),
+		vec: innerVec(c.Builder, x, axis),
+	}
+	o.kernel = copyKernel(c.Builder, o.vec)
+	return c.adds(o, o.y)
 }
 
 type selectRow struct {

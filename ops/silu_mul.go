@@ -15,16 +15,23 @@ import (
 //
 // Source: Shazeer, GLU Variants Improve Transformer (2020), SwiGLU.
 func SiLUMul(b *engine.Builder, name string, gate, up engine.ValueID) engine.ValueID {
-	if !ready(b, gate, up) {
-		return engine.None
-	}
+	return kindSiLUMul.one(b, name, Args{"gate": gate, "up": up})
+}
+
+var kindSiLUMul = Kind{
+	Name: "silu_mul", Doc: "y = gate / (1 + exp(-gate)) * up, element by element.",
+	Args:         []Arg{{"gate", f32Tensor, nil}, {"up", f32Tensor, nil}},
+	Constructors: []string{"SiLUMul"}, add: addSiLUMul,
+}
+
+func addSiLUMul(c *call) []engine.ValueID {
+	gate, up := c.tensor("gate"), c.tensor("up")
 	o := &siluMul{
-		gate: gate, up: up, y: b.Tensor(name, engine.F32),
-		vec: min(vec(b, gate, -1), vec(b, up, -1)),
+		gate: gate, up: up, y: c.out("", engine.F32),
+		vec: min(vec(c.Builder, gate, -1), vec(c.Builder, up, -1)),
 	}
-	o.kernel = kernel(b, "silu_mul", shaders.Constants{"Lanes": threadLanes, "Vec": o.vec})
-	b.Add(name, o)
-	return o.y
+	o.kernel = c.kernel("silu_mul", shaders.Constants{"Lanes": threadLanes, "Vec": o.vec})
+	return c.adds(o, o.y)
 }
 
 type siluMul struct {

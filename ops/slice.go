@@ -14,7 +14,7 @@ import (
 //
 // An invocation copies 4 elements where the dims behind axis allow it.
 func Slice(b *engine.Builder, name string, x engine.ValueID, axis int, start, length Int) engine.ValueID {
-	return addSlice(b, name, &slice{x: x, axis: axis, start: start, length: length, step: 1, exact: true})
+	return kindSlice.one(b, name, Args{"x": x, "dim": axis, "start": start, "length": length})
 }
 
 // SliceRange adds slice as upstream's slice_copy has it: y = x[..., from : to : step, ...] along a dim, where
@@ -26,29 +26,51 @@ func Slice(b *engine.Builder, name string, x engine.ValueID, axis int, start, le
 func SliceRange(b *engine.Builder, name string, x engine.ValueID, axis int, from, to Int,
 	step int,
 ) engine.ValueID {
-	if b.Err() == nil && step < 1 {
-		b.Errorf("%s: slice with step %d, want at least 1", name, step)
+	return kindSlice.one(b, name, Args{"x": x, "dim": axis, "start": from, "end": to, "step": step})
+}
+
+var kindSlice = Kind{
+	Name: "slice",
+	Doc: "y = x[..., start : end : step, ...] along a dim, with both ends brought into it; or, where a length is " +
+		"given, x[..., start : start+length, ...], which must be there.",
+	Args: []Arg{
+		{"x", wordTensor, nil},
+		{"dim", intType, 0},
+		{"start", symIntType, Fixed(0)},
+		{"end", symIntType, Fixed(ToEnd)},
+		{"step", intType, 1},
+		{"length", symIntType, noLength},
+	},
+	Constructors: []string{"Slice", "SliceRange"}, add: addSlice,
+}
+
+// noLength is the length of a slice that goes by its end.
+var noLength = Fixed(-1)
+
+func addSlice(c *call) []engine.ValueID {
+	o := &slice{
+		x: c.tensor("x"), start: c.sym("start"), end: c.sym("end"), length: c.sym("length"), step: c.int("step"),
 	}
-	return addSlice(b, name, &slice{x: x, axis: axis, start: from, end: to, step: step})
+	if o.exact = o.length != noLength; o.exact {
+		o.end = Int{}
+	} else {
+		o.length = Int{}
+	}
+	if o.step < 1 || o.exact && o.step != 1 {
+		return c.fail("slice with step %d, want at least 1, and 1 where a length is given", o.step)
+	}
+	var ok bool
+	if o.axis, ok = c.axis(o.x, c.int("dim")); !ok {
+		return nil
+	}
+	o.y = c.out("", c.DType(o.x))
+	o.vec = innerVec(c.Builder, o.x, o.axis)
+	o.kernel = copyKernel(c.Builder, o.vec)
+	return c.adds(o, o.y)
 }
 
 // ToEnd is the end of a dim, whatever its live size.
 const ToEnd = 1<<31 - 1
-
-func addSlice(b *engine.Builder, name string, o *slice) engine.ValueID {
-	if !ready(b, o.x) {
-		return engine.None
-	}
-	var ok bool
-	if o.axis, ok = axisOf(b, name, o.x, o.axis); !ok {
-		return engine.None
-	}
-	o.y = b.Tensor(name, b.DType(o.x))
-	o.vec = innerVec(b, o.x, o.axis)
-	o.kernel = copyKernel(b, o.vec)
-	b.Add(name, o)
-	return o.y
-}
 
 type slice struct {
 	x, y   engine.ValueID

@@ -15,14 +15,21 @@ import (
 //
 // A workgroup takes a row and reads it twice (shaders/softmax.wgsl has the source).
 func Softmax(b *engine.Builder, name string, x engine.ValueID) engine.ValueID {
-	if !ready(b, x) {
-		return engine.None
-	}
-	o := &softmax{x: x, y: b.Tensor(name, engine.F32), vec: vec(b, x, -1)}
-	o.lanes = lanesFor(b, divUp(last(b.MaxDims(x)), o.vec))
-	o.kernel = kernel(b, "softmax", shaders.Constants{"Lanes": o.lanes, "Vec": o.vec})
-	b.Add(name, o)
-	return o.y
+	return kindSoftmax.one(b, name, Args{"x": x})
+}
+
+var kindSoftmax = Kind{
+	Name: "softmax", Doc: "y = exp(x - max x) / sum of exp(x - max x) along the last dim.",
+	Args:         []Arg{{"x", f32Tensor, nil}},
+	Constructors: []string{"Softmax"}, add: addSoftmax,
+}
+
+func addSoftmax(c *call) []engine.ValueID {
+	x := c.tensor("x")
+	o := &softmax{x: x, y: c.out("", engine.F32), vec: vec(c.Builder, x, -1)}
+	o.lanes = lanesFor(c.Builder, divUp(last(c.MaxDims(x)), o.vec))
+	o.kernel = c.kernel("softmax", shaders.Constants{"Lanes": o.lanes, "Vec": o.vec})
+	return c.adds(o, o.y)
 }
 
 type softmax struct {

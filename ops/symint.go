@@ -11,16 +11,21 @@ import (
 
 // SymSize adds sym_size: the live size of a dim of x, as a SymInt.
 func SymSize(b *engine.Builder, name string, x engine.ValueID, axis int) engine.ValueID {
-	if !ready(b, x) {
-		return engine.None
-	}
-	axis, ok := axisOf(b, name, x, axis)
-	if !ok {
-		return engine.None
-	}
-	o := &symSize{x: x, y: b.SymIntOut(name), axis: axis}
-	b.Add(name, o)
-	return o.y
+	return kindSymSize.one(b, name, Args{"x": x, "dim": axis})
+}
+
+var kindSymSize = Kind{
+	Name: "sym_size", Doc: "The live size of a dim of x, as a SymInt.",
+	Args: []Arg{{"x", anyTensor, nil}, {"dim", intType, nil}}, Constructors: []string{"SymSize"},
+	add: func(c *call) []engine.ValueID {
+		x := c.tensor("x")
+		axis, ok := c.axis(x, c.int("dim"))
+		if !ok {
+			return nil
+		}
+		o := &symSize{x: x, y: c.SymIntOut(c.name), axis: axis}
+		return c.adds(o, o.y)
+	},
 }
 
 type symSize struct {
@@ -52,23 +57,33 @@ func (o *symSize) Reference(r *Ref) { r.SetInt(o.y, int64(r.Tensor(o.x).Dims[o.a
 func SelectAsSymInt(b *engine.Builder, name string, x engine.ValueID, axis, index int, lo,
 	hi int64,
 ) engine.ValueID {
-	if !ready(b, x) {
-		return engine.None
-	}
-	axis, ok := axisOf(b, name, x, axis)
+	return kindSelectAsSymInt.one(b, name,
+		Args{"x": x, "dim": axis, "index": index, "lowest": lo, "highest": hi})
+}
+
+var kindSelectAsSymInt = Kind{
+	Name: "select_as_symint", Doc: "An element of a graph input, as a SymInt that is known before the step.",
+	Args: []Arg{
+		{"x", i32Tensor, nil},
+		{"dim", intType, nil},
+		{"index", intType, nil},
+		{"lowest", intType, nil},
+		{"highest", intType, nil},
+	},
+	Constructors: []string{"SelectAsSymInt"}, add: addSelectAsSymInt,
+}
+
+func addSelectAsSymInt(c *call) []engine.ValueID {
+	x, lo, hi := c.tensor("x"), int64(c.int("lowest")), int64(c.int("highest"))
+	axis, ok := c.axis(x, c.int("dim"))
 	switch {
 	case !ok:
-		return engine.None
-	case b.DType(x) != engine.I32:
-		b.Errorf("%s: %s is %s, want i32", name, b.Name(x), b.DType(x))
-		return engine.None
+		return nil
 	case lo > hi || lo < -1<<31 || hi >= 1<<31:
-		b.Errorf("%s: range %d to %d, want one within 32 bits", name, lo, hi)
-		return engine.None
+		return c.fail("range %d to %d, want one within 32 bits", lo, hi)
 	}
-	o := &selectAsSymInt{x: x, y: b.SymIntOut(name), axis: axis, index: index, lo: lo, hi: hi}
-	b.Add(name, o)
-	return o.y
+	o := &selectAsSymInt{x: x, y: c.SymIntOut(c.name), axis: axis, index: c.int("index"), lo: lo, hi: hi}
+	return c.adds(o, o.y)
 }
 
 type selectAsSymInt struct {
@@ -129,44 +144,71 @@ func (o *selectAsSymInt) Reference(r *Ref) {
 	r.SetInt(o.y, r.HostInts(o.x)[at])
 }
 
+// symBinaries are the family of operators on two SymInts, a row each.
+var symBinaries = []symBinaryRow{
+	{kind: "sym_add", of: "SymAdd", doc: "a + b, as a SymInt.", f: func(a, b int64) int64 { return a + b }},
+	{
+		kind: "sym_floordiv", of: "SymFloorDiv", doc: "a / b rounded to minus infinity, as a SymInt.",
+		f: floorDiv,
+	},
+	{kind: "sym_mul", of: "SymMul", doc: "a * b, as a SymInt.", f: func(a, b int64) int64 { return a * b }},
+	{kind: "sym_sub", of: "SymSub", doc: "a - b, as a SymInt.", f: func(a, b int64) int64 { return a - b }},
+}
+
+type symBinaryRow struct {
+	kind, of, doc string
+	// f fits 64 bits, since the operands fit 32.
+	f func(a, b int64) int64
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b != 0 && a < 0 != (b < 0) {
+		q--
+	}
+	return q
+}
+
+var kindsOfSymBinaries = eachKind(symBinaries, func(r *symBinaryRow) Kind {
+	return Kind{
+		Name: r.kind, Doc: r.doc, Constructors: []string{r.of},
+		Args: []Arg{{"a", symIntType, nil}, {"b", symIntType, nil}},
+		add: func(c *call) []engine.ValueID {
+			o := &symBinary{symBinaryRow: r, a: c.sym("a"), b: c.sym("b"), y: c.SymIntOut(c.name)}
+			return c.adds(o, o.y)
+		},
+	}
+})
+
 // SymAdd adds sym_add: x + y, as a SymInt.
 func SymAdd(b *engine.Builder, name string, x, y Int) engine.ValueID {
-	return addSymBinary(b, name, "add", x, y)
-}
-
-// SymSub adds sym_sub: x - y, as a SymInt.
-func SymSub(b *engine.Builder, name string, x, y Int) engine.ValueID {
-	return addSymBinary(b, name, "sub", x, y)
-}
-
-// SymMul adds sym_mul: x * y, as a SymInt.
-func SymMul(b *engine.Builder, name string, x, y Int) engine.ValueID {
-	return addSymBinary(b, name, "mul", x, y)
+	return KindOf("sym_add").one(b, name, Args{"a": x, "b": y})
 }
 
 // SymFloorDiv adds sym_floordiv: x / y rounded to minus infinity, as a SymInt. A y of 0 is refused.
 func SymFloorDiv(b *engine.Builder, name string, x, y Int) engine.ValueID {
-	return addSymBinary(b, name, "floordiv", x, y)
+	return KindOf("sym_floordiv").one(b, name, Args{"a": x, "b": y})
 }
 
-func addSymBinary(b *engine.Builder, name, kind string, x, y Int) engine.ValueID {
-	if !ready(b, args(nil, x, y)...) {
-		return engine.None
-	}
-	o := &symBinary{kind: kind, a: x, b: y, y: b.SymIntOut(name)}
-	b.Add(name, o)
-	return o.y
+// SymMul adds sym_mul: x * y, as a SymInt.
+func SymMul(b *engine.Builder, name string, x, y Int) engine.ValueID {
+	return KindOf("sym_mul").one(b, name, Args{"a": x, "b": y})
+}
+
+// SymSub adds sym_sub: x - y, as a SymInt.
+func SymSub(b *engine.Builder, name string, x, y Int) engine.ValueID {
+	return KindOf("sym_sub").one(b, name, Args{"a": x, "b": y})
 }
 
 type symBinary struct {
-	kind string
+	*symBinaryRow
 	a, b Int
 	y    engine.ValueID
 }
 
 func (o *symBinary) Spec() engine.Spec {
 	return engine.Spec{
-		Kind: "sym_" + o.kind, Inputs: args(nil, o.a, o.b), Outputs: []engine.ValueID{o.y},
+		Kind: o.kind, Inputs: args(nil, o.a, o.b), Outputs: []engine.ValueID{o.y},
 		Attrs: map[string]any{"a": o.a.attr(), "b": o.b.attr()},
 	}
 }
@@ -179,7 +221,7 @@ func (o *symBinary) Corners(r *engine.Ranges) []engine.Corner {
 	for _, a := range []int{alo, ahi, 0} {
 		for _, b := range []int{blo, bhi, -1, 1} {
 			inside := a >= alo && a <= ahi && b >= blo && b <= bhi
-			if !inside || o.a.isSym && o.a == o.b && a != b || o.kind == "floordiv" && b == 0 {
+			if !inside || o.a.isSym && o.a == o.b && a != b || o.kind == "sym_floordiv" && b == 0 {
 				continue
 			}
 			list = append(list, slices.Concat(o.a.set(a), o.b.set(b)))
@@ -193,34 +235,17 @@ func (o *symBinary) Corners(r *engine.Ranges) []engine.Corner {
 
 func (o *symBinary) Plan(p *engine.Planner) error {
 	a, b := o.a.at(p), o.b.at(p)
-	if o.kind == "floordiv" && b == 0 {
+	if o.kind == "sym_floordiv" && b == 0 {
 		return p.Errorf("%d over 0", a)
 	}
-	n := o.result(int64(a), int64(b))
+	n := o.f(int64(a), int64(b))
 	if n < -1<<31 || n >= 1<<31 {
-		return p.Errorf("%d %s %d is %d, which does not fit 32 bits", a, o.kind, b, n)
+		return p.Errorf("%s of %d and %d is %d, which does not fit 32 bits", o.kind, a, b, n)
 	}
 	p.SetInt(o.y, n)
 	return nil
 }
 
-// result fits 64 bits, since the operands fit 32.
-func (o *symBinary) result(a, b int64) int64 {
-	switch o.kind {
-	case "add":
-		return a + b
-	case "sub":
-		return a - b
-	case "mul":
-		return a * b
-	}
-	q := a / b
-	if a%b != 0 && a < 0 != (b < 0) {
-		q--
-	}
-	return q
-}
-
 func (o *symBinary) Reference(r *Ref) {
-	r.SetInt(o.y, o.result(int64(o.a.in(r)), int64(o.b.in(r))))
+	r.SetInt(o.y, o.f(int64(o.a.in(r)), int64(o.b.in(r))))
 }

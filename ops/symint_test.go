@@ -42,10 +42,6 @@ func sampleSelectAsSymInt(t *rapid.T) *trial {
 	return c
 }
 
-var symConstructors = map[string]func(b *engine.Builder, name string, x, y Int) engine.ValueID{
-	"add": SymAdd, "sub": SymSub, "mul": SymMul, "floordiv": SymFloorDiv,
-}
-
 // sampleSymBinary shows the result plus an offset that makes it positive, which is one more operator.
 func sampleSymBinary(t *rapid.T, kind string) *trial {
 	drawRange := func(name string) (lo, hi int) {
@@ -61,13 +57,13 @@ func sampleSymBinary(t *rapid.T, kind string) *trial {
 		build: func(b *engine.Builder) {
 			x, y := b.SymInt("a", int64(alo), int64(ahi), int64(ahi)),
 				b.SymInt("b", int64(blo), int64(bhi), int64(cond(bhi == 0, blo, bhi)))
-			v := symConstructors[kind](b, "n", Sym(x), Sym(y))
+			v := KindOf(kind).one(b, "n", Args{"a": Sym(x), "b": Sym(y)})
 			shown(b, SymAdd(b, "positive", Sym(v), Fixed(2001)), 4001)
 		},
 	}
 	c.steps = drawSteps(t, func(int) step {
 		d := draw(t, "live b", blo, bhi)
-		if kind == "floordiv" && d == 0 {
+		if kind == "sym_floordiv" && d == 0 {
 			d = cond(bhi == 0, blo, bhi)
 		}
 		return step{"a": {draw(t, "live a", alo, ahi)}, "b": {d}}
@@ -81,21 +77,21 @@ func TestSymIntArithmetic(t *testing.T) {
 		a, b int64
 		want int64
 	}{
-		{"add", 3, -5, -2},
-		{"sub", 3, -5, 8},
-		{"mul", -3, 5, -15},
-		{"floordiv", 7, 2, 3},
-		{"floordiv", -7, 2, -4},
-		{"floordiv", 7, -2, -4},
-		{"floordiv", -7, -2, 3},
-		{"floordiv", 6, 3, 2},
-		{"floordiv", -6, 3, -2},
-		{"floordiv", 0, -3, 0},
+		{"sym_add", 3, -5, -2},
+		{"sym_sub", 3, -5, 8},
+		{"sym_mul", -3, 5, -15},
+		{"sym_floordiv", 7, 2, 3},
+		{"sym_floordiv", -7, 2, -4},
+		{"sym_floordiv", 7, -2, -4},
+		{"sym_floordiv", -7, -2, 3},
+		{"sym_floordiv", 6, 3, 2},
+		{"sym_floordiv", -6, 3, -2},
+		{"sym_floordiv", 0, -3, 0},
 	} {
 		t.Run(fmt.Sprintf("%d %s %d", c.a, c.kind, c.b), func(t *testing.T) {
 			b := tinyBuilder()
 			x, y := b.SymInt("a", -100, 100, 0), b.SymInt("b", -100, 100, 1)
-			v := symConstructors[c.kind](b, "n", Sym(x), Sym(y))
+			v := KindOf(c.kind).one(b, "n", Args{"a": Sym(x), "b": y})
 			live := liveGraph(t, b)
 			set(t, live, x, c.a)
 			set(t, live, y, c.b)
@@ -138,15 +134,15 @@ func TestSymIntRangesFollowFromTheirOperands(t *testing.T) {
 		a, b           [2]int64
 		wantLo, wantHi int64
 	}{
-		{"add", [2]int64{1, 5}, [2]int64{-2, 3}, -1, 8},
-		{"sub", [2]int64{1, 5}, [2]int64{-2, 3}, -2, 7},
-		{"mul", [2]int64{-4, 5}, [2]int64{-2, 3}, -12, 15},
-		{"floordiv", [2]int64{-9, 8}, [2]int64{-4, 3}, -9, 9},
+		{"sym_add", [2]int64{1, 5}, [2]int64{-2, 3}, -1, 8},
+		{"sym_sub", [2]int64{1, 5}, [2]int64{-2, 3}, -2, 7},
+		{"sym_mul", [2]int64{-4, 5}, [2]int64{-2, 3}, -12, 15},
+		{"sym_floordiv", [2]int64{-9, 8}, [2]int64{-4, 3}, -9, 9},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			b := tinyBuilder()
 			x, y := b.SymInt("a", c.a[0], c.a[1], c.a[1]), b.SymInt("b", c.b[0], c.b[1], c.b[1])
-			v := symConstructors[c.kind](b, "n", Sym(x), Sym(y))
+			v := KindOf(c.kind).one(b, "n", Args{"a": Sym(x), "b": y})
 			g, err := b.Finish()
 			if err != nil {
 				t.Fatal(err)

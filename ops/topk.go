@@ -29,23 +29,32 @@ const (
 // logits. Two dispatches whatever N is: parts sorts 1024 elements in each workgroup, final puts together the
 // best of a row's parts. The same input gives the same bytes.
 func TopK(b *engine.Builder, name string, x engine.ValueID, k int) (values, ids, stats engine.ValueID) {
-	if !ready(b, x) {
+	out := kindTopK.new(b, name, Args{"x": x, "k": k})
+	if out == nil {
 		return engine.None, engine.None, engine.None
 	}
-	if most := min(MaxTopK, last(b.MinDims(x))); k < 1 || k > most {
-		b.Errorf("%s: the top %d of %s %v, want 1 to %d", name, k, b.Name(x), b.MinDims(x), most)
-		return engine.None, engine.None, engine.None
+	return out[0], out[1], out[2]
+}
+
+var kindTopK = Kind{
+	Name: "topk", Doc: "The k largest elements along the last dim with their places, best first, and stats.",
+	Args:         []Arg{{"x", f32Tensor, nil}, {"k", intType, nil}},
+	Constructors: []string{"TopK"}, add: addTopK,
+}
+
+func addTopK(c *call) []engine.ValueID {
+	x, k := c.tensor("x"), c.int("k")
+	if most := min(MaxTopK, last(c.MinDims(x))); k < 1 || k > most {
+		return c.fail("the top %d of %s %v, want 1 to %d", k, c.Name(x), c.MinDims(x), most)
 	}
 	o := &topK{
-		x: x, k: k, values: b.Tensor(name+".values", engine.F32), ids: b.Tensor(name+".ids", engine.I32),
-		stats: b.Tensor(name+".stats", engine.F32),
-		best:  b.Scratch(name+".best", engine.U32), sums: b.Scratch(name+".sums", engine.F32),
-		lanes: lanesFor(b, topKTile),
+		x: x, k: k, values: c.out(".values", engine.F32), ids: c.out(".ids", engine.I32),
+		stats: c.out(".stats", engine.F32), best: c.scratch("best", engine.U32),
+		sums: c.scratch("sums", engine.F32), lanes: lanesFor(c.Builder, topKTile),
 	}
-	c := shaders.Constants{"Lanes": o.lanes, "Tile": topKTile, "K": k}
-	o.parts, o.merge = kernel(b, "topk", c), kernel(b, "topk_merge", c)
-	b.Add(name, o)
-	return o.values, o.ids, o.stats
+	constants := shaders.Constants{"Lanes": o.lanes, "Tile": topKTile, "K": k}
+	o.parts, o.merge = c.kernel("topk", constants), c.kernel("topk_merge", constants)
+	return c.adds(o, o.values, o.ids, o.stats)
 }
 
 type topK struct {

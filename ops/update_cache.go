@@ -11,17 +11,28 @@ import (
 //	cache     [1, C, H, D], State of the same type
 //	position  0 to C - S
 func UpdateCache(b *engine.Builder, name string, value, cache engine.ValueID, position Int) {
-	if !ready(b, value, cache) {
-		return
+	kindUpdateCache.new(b, name, Args{"value": value, "cache": cache, "input_pos": position})
+}
+
+var kindUpdateCache = Kind{
+	Name: "update_cache", Doc: "Writes the rows of value to a cache, from row input_pos on; no output.",
+	Args: []Arg{
+		{"value", wordTensor, nil}, {"cache", wordState, nil}, {"input_pos", symIntType, nil},
+	},
+	Constructors: []string{"UpdateCache"}, add: addUpdateCache,
+}
+
+func addUpdateCache(c *call) []engine.ValueID {
+	value, cache := c.tensor("value"), c.tensor("cache")
+	if c.DType(value) != c.DType(cache) {
+		return c.fail("value %s is %s, cache %s is %s, want one type", c.Name(value), c.DType(value),
+			c.Name(cache), c.DType(cache))
 	}
-	if b.DType(value) != b.DType(cache) {
-		b.Errorf("%s: value %s is %s, cache %s is %s, want one type", name, b.Name(value), b.DType(value),
-			b.Name(cache), b.DType(cache))
-		return
+	o := &updateCache{
+		value: value, cache: cache, position: c.sym("input_pos"), vec: innerVec(c.Builder, value, 1),
 	}
-	o := &updateCache{value: value, cache: cache, position: position, vec: innerVec(b, value, 1)}
-	o.kernel = copyKernel(b, o.vec)
-	b.Add(name, o)
+	o.kernel = copyKernel(c.Builder, o.vec)
+	return c.adds(o)
 }
 
 type updateCache struct {

@@ -16,31 +16,35 @@ import (
 // or State, is it a copy. Upstream's view_copy, squeeze, unsqueeze, clone, alias_copy and dim_order copies
 // are all this operator.
 func View(b *engine.Builder, name string, x engine.ValueID, dims ...Int) engine.ValueID {
-	if !ready(b, x) {
-		return engine.None
-	}
-	o := &view{x: x, dims: slices.Clone(dims), rest: -1}
+	return kindView.one(b, name, Args{"x": x, "dims": dims})
+}
+
+var kindView = Kind{
+	Name: "view", Doc: "The elements of x in other dims, of which one may be -1, what the others leave.",
+	Args:         []Arg{{"x", wordTensor, nil}, {"dims", symIntsType, nil}},
+	Constructors: []string{"View"}, add: addView,
+}
+
+func addView(c *call) []engine.ValueID {
+	x, dims := c.tensor("x"), c.syms("dims")
+	o := &view{x: x, dims: dims, rest: -1}
 	for k, d := range dims {
 		switch {
 		case d == Rest && o.rest >= 0:
-			b.Errorf("%s: view with two dims to work out, %d and %d", name, o.rest, k)
-			return engine.None
+			return c.fail("view with two dims to work out, %d and %d", o.rest, k)
 		case d == Rest:
 			o.rest = k
 		case !d.isSym && d.fixed < 1:
-			b.Errorf("%s: view with dim %d of %d, must be positive", name, k, d.fixed)
-			return engine.None
+			return c.fail("view with dim %d of %d, must be positive", k, d.fixed)
 		}
 	}
 	if len(dims) > maxRank {
-		b.Errorf("%s: view of rank %d, at most %d", name, len(dims), maxRank)
-		return engine.None
+		return c.fail("view of rank %d, at most %d", len(dims), maxRank)
 	}
-	o.y = b.Tensor(name, b.DType(x))
-	o.vec = innerVec(b, x, -1)
-	o.kernel = copyKernel(b, o.vec)
-	b.Add(name, o)
-	return o.y
+	o.y = c.out("", c.DType(x))
+	o.vec = innerVec(c.Builder, x, -1)
+	o.kernel = copyKernel(c.Builder, o.vec)
+	return c.adds(o, o.y)
 }
 
 // Rest is the dim of a view that is worked out from the others.

@@ -1,9 +1,9 @@
-// y = a {{.Op}} b. An invocation computes {{.Vec}} elements.
+// y = {{.Op}} of a and b. An invocation computes {{.Vec}} elements.
 {{- if .Rank}} An operand is repeated along the dims in which its stride is 0.{{end}}
 {{- $T := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{end}}
 struct Params {
   n: u32, // invocations
-{{- if or (eq .Op "add") (eq .Op "sub")}}
+{{- if .Alpha}}
   alpha: f32, // factor of b
 {{- end}}
 {{- range $k := .Rank}}
@@ -22,6 +22,7 @@ struct Params {
 @group(0) @binding(2) var<storage, read_write> y: array<{{$T}}>;
 @group(0) @binding(3) var<uniform> params: Params;
 
+{{.Needs}}
 {{template "flat_thread" .}}
 @compute @workgroup_size({{.Lanes}})
 fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
@@ -46,13 +47,7 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
   let ia = i;
   let ib = i;
 {{- end}}
-{{- if eq .Op "add"}}
-  y[i] = a[ia] + params.alpha * b[ib];
-{{- else if eq .Op "sub"}}
-  y[i] = a[ia] - params.alpha * b[ib];
-{{- else if eq .Op "mul"}}
-  y[i] = a[ia] * b[ib];
-{{- else}}
-  y[i] = a[ia] / b[ib];
-{{- end}}
+  let u = a[ia];
+  let v = b[ib];
+  y[i] = {{.Expr}};
 }

@@ -37,8 +37,12 @@ import (
 //go:embed *.wgsl include/*.wgsl include/format/*.wgsl
 var files embed.FS
 
-// Constants are the values that specialise a template: int, bool, string or float64, by name.
+// Constants are the values that specialise a template: int, bool, string, float64 or Text, by name.
 type Constants map[string]any
+
+// Text is WGSL that a template is completed with. It is in the source for all to see, so a list of constants
+// leaves it out.
+type Text string
 
 // Kernel is an expanded template.
 type Kernel struct {
@@ -270,11 +274,13 @@ func (c Constants) list() string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(c)) {
 		switch v := c[key]; v {
-		case false, 0, 0.0, "":
+		case false, 0, 0.0, "", Text(""):
 		case true:
 			parts = append(parts, key)
 		default:
-			parts = append(parts, fmt.Sprintf("%s %v", key, v))
+			if _, ok := v.(Text); !ok {
+				parts = append(parts, fmt.Sprintf("%s %v", key, v))
+			}
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -77,6 +77,9 @@ func readConstants(t *testing.T, file string) Constants {
 		t.Fatalf("%s: %v", file, err)
 	}
 	for key, v := range c {
+		if key == "Expr" || key == "Needs" {
+			c[key] = Text(v.(string))
+		}
 		if n, ok := v.(json.Number); ok {
 			if i, err := n.Int64(); err == nil {
 				c[key] = int(i)

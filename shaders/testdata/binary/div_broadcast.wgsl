@@ -13,7 +13,7 @@
 // param at 32: u32 b_stride_1
 // param at 36: u32 b_stride_2
 
-// y = a div b. An invocation computes 1 elements. An operand is repeated along the dims in which its stride is 0.
+// y = div of a and b. An invocation computes 1 elements. An operand is repeated along the dims in which its stride is 0.
 struct Params {
   n: u32, // invocations
   size_0: u32, // of y
@@ -64,5 +64,7 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
     ia += at * params.a_stride_0;
     ib += at * params.b_stride_0;
   }
-  y[i] = a[ia] / b[ib];
+  let u = a[ia];
+  let v = b[ib];
+  y[i] = u / v;
 }

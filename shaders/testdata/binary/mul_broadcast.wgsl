@@ -10,7 +10,7 @@
 // param at 20: u32 b_stride_0
 // param at 24: u32 b_stride_1
 
-// y = a mul b. An invocation computes 4 elements. An operand is repeated along the dims in which its stride is 0.
+// y = mul of a and b. An invocation computes 4 elements. An operand is repeated along the dims in which its stride is 0.
 struct Params {
   n: u32, // invocations
   size_0: u32, // of y
@@ -52,5 +52,7 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
     ia += at * params.a_stride_0;
     ib += at * params.b_stride_0;
   }
-  y[i] = a[ia] * b[ib];
+  let u = a[ia];
+  let v = b[ib];
+  y[i] = u * v;
 }

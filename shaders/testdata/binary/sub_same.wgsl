@@ -1,11 +1,11 @@
-// binary with Lanes 64, Op sub, Vec 1: workgroup [64 1 1], 0 bytes of workgroup memory
+// binary with Alpha, Lanes 64, Op sub, Vec 1: workgroup [64 1 1], 0 bytes of workgroup memory
 // binding 0: a
 // binding 1: b
 // binding 2: y (written)
 // param at 0: u32 n
 // param at 4: f32 alpha
 
-// y = a sub b. An invocation computes 1 elements.
+// y = sub of a and b. An invocation computes 1 elements.
 struct Params {
   n: u32, // invocations
   alpha: f32, // factor of b
@@ -29,5 +29,7 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
   }
   let ia = i;
   let ib = i;
-  y[i] = a[ia] - params.alpha * b[ib];
+  let u = a[ia];
+  let v = b[ib];
+  y[i] = u - params.alpha * v;
 }

@@ -5,6 +5,24 @@ import (
 	"gpuscope/shaders"
 )
 
+// reductions are the family of operators that reduce dims which lie side by side, a row each.
+var reductions = []reduction{
+	{
+		kind: "sum", of: "Sum", doc: "The sum over dims that lie side by side.",
+		factor: func(int) float64 { return 1 },
+	},
+	{
+		kind: "mean", of: "Mean", doc: "The sum as sum has it over the number of elements summed.",
+		factor: func(n int) float64 { return 1 / float64(n) },
+	},
+}
+
+type reduction struct {
+	kind, of, doc string
+	// factor is what the sum of n elements is multiplied by.
+	factor func(n int) float64
+}
+
 // Sum adds sum over dims that lie side by side, which go away, or stay as 1 with keepDims.
 //
 //	x  any dims
@@ -12,56 +30,58 @@ import (
 //
 // Over the last dims a workgroup sums a row of x; over others an invocation sums a column.
 func Sum(b *engine.Builder, name string, x engine.ValueID, axes []int, keepDims bool) engine.ValueID {
-	return addSum(b, name, "sum", x, axes, keepDims)
+	return KindOf("sum").one(b, name, Args{"x": x, "dims": axes, "keepdim": keepDims})
 }
 
 // Mean adds mean: the sum as Sum has it over the number of elements summed.
 func Mean(b *engine.Builder, name string, x engine.ValueID, axes []int, keepDims bool) engine.ValueID {
-	return addSum(b, name, "mean", x, axes, keepDims)
+	return KindOf("mean").one(b, name, Args{"x": x, "dims": axes, "keepdim": keepDims})
 }
 
-func addSum(b *engine.Builder, name, kind string, x engine.ValueID, axes []int,
-	keepDims bool,
-) engine.ValueID {
-	if !ready(b, x) {
-		return engine.None
+var kindsOfReductions = eachKind(reductions, func(r *reduction) Kind {
+	return Kind{
+		Name: r.kind, Doc: r.doc, Constructors: []string{r.of},
+		Args: []Arg{{"x", f32Tensor, nil}, {"dims", intsType, nil}, {"keepdim", boolType, false}},
+		add:  r.add,
 	}
-	summed := make([]bool, len(b.MaxDims(x)))
-	o := &sum{kind: kind, x: x, keepDims: keepDims, first: len(summed), count: len(axes)}
+})
+
+func (r *reduction) add(c *call) []engine.ValueID {
+	x, axes := c.tensor("x"), c.ints("dims")
+	dims := c.MaxDims(x)
+	summed := make([]bool, len(dims))
+	o := &sum{reduction: r, x: x, keepDims: c.bool("keepdim"), first: len(summed), count: len(axes)}
 	for _, a := range axes {
-		axis, ok := axisOf(b, name, x, a)
+		axis, ok := c.axis(x, a)
 		if !ok {
-			return engine.None
+			return nil
 		}
 		summed[axis] = true
 		o.first = min(o.first, axis)
 	}
 	for k := range axes {
 		if o.first+k >= len(summed) || !summed[o.first+k] {
-			b.Errorf("%s: %s over dims %v of %s, which do not lie side by side: permute it first", name, kind,
-				axes, b.Name(x))
-			return engine.None
+			return c.fail("%s over dims %v of %s, which do not lie side by side: permute it first", r.kind,
+				axes, c.Name(x))
 		}
 	}
 	if len(axes) == 0 {
-		b.Errorf("%s: %s over no dims", name, kind)
-		return engine.None
+		return c.fail("%s over no dims", r.kind)
 	}
-	o.y = b.Tensor(name, engine.F32)
+	o.y = c.out("", engine.F32)
 	if o.rows = o.first+o.count == len(summed); o.rows {
-		o.vec = innerVec(b, x, o.first-1)
-		o.lanes = lanesFor(b, divUp(product(b.MaxDims(x)[o.first:]), o.vec))
-		o.kernel = kernel(b, "sum_rows", shaders.Constants{"Lanes": o.lanes, "Vec": o.vec})
+		o.vec = innerVec(c.Builder, x, o.first-1)
+		o.lanes = lanesFor(c.Builder, divUp(product(dims[o.first:]), o.vec))
+		o.kernel = c.kernel("sum_rows", shaders.Constants{"Lanes": o.lanes, "Vec": o.vec})
 	} else {
-		o.vec, o.lanes = innerVec(b, x, o.first+o.count-1), threadLanes
-		o.kernel = kernel(b, "sum_columns", shaders.Constants{"Lanes": o.lanes, "Vec": o.vec})
+		o.vec, o.lanes = innerVec(c.Builder, x, o.first+o.count-1), threadLanes
+		o.kernel = c.kernel("sum_columns", shaders.Constants{"Lanes": o.lanes, "Vec": o.vec})
 	}
-	b.Add(name, o)
-	return o.y
+	return c.adds(o, o.y)
 }
 
 type sum struct {
-	kind         string
+	*reduction
 	x, y         engine.ValueID
 	first, count int // dims summed
 	keepDims     bool
@@ -88,10 +108,7 @@ func (o *sum) Plan(p *engine.Planner) error {
 	dims := p.Dims(o.x)
 	outer, n, inner := product(dims[:o.first]), product(dims[o.first:o.first+o.count]),
 		product(dims[o.first+o.count:])
-	factor := float32(1)
-	if o.kind == "mean" {
-		factor = 1 / float32(n)
-	}
+	factor := float32(o.factor(n))
 	var l *engine.Launch
 	if o.rows {
 		l = p.Dispatch(0, p.Rows(outer, o.lanes, divUp(n, o.vec)))
@@ -131,10 +148,7 @@ func (o *sum) Reference(r *Ref) {
 	y := zeros(dims...)
 	n, inner := product(x.Dims[o.first:o.first+o.count]), product(x.Dims[o.first+o.count:])
 	for i, v := range x.Data {
-		if o.kind == "mean" {
-			v /= float64(n)
-		}
-		y.Data[i/inner/n*inner+i%inner] += v
+		y.Data[i/inner/n*inner+i%inner] += v * o.factor(n)
 	}
 	r.Set(o.y, y)
 }

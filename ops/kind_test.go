@@ -1,0 +1,287 @@
+package ops
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/engine"
+)
+
+var allDTypes = []engine.DType{engine.F32, engine.I32, engine.U32, engine.F16, engine.I8, engine.Q4}
+
+// drawArgs are arguments of a kind that its types take; of what shape is chance, but often of one. Every
+// value that it declares has the name of the argument in its own.
+func drawArgs(t *rapid.T, b *engine.Builder, k *Kind) Args {
+	args, usual := Args{}, someDims(t, "dims")
+	for _, a := range k.Args {
+		if a.Default != nil && rapid.Bool().Draw(t, a.Name+" left out") {
+			continue
+		}
+		args[a.Name] = drawArg(t, b, a.Name, a.Type, usual)
+	}
+	return args
+}
+
+func someDims(t *rapid.T, name string) []int {
+	return rapid.SampledFrom([][]int{
+		{}, {1}, {8}, {3, 8}, {8, 8}, {1, 3, 8}, {1, 3, 2, 8}, {1, 16, 2, 8}, {2, 32}, {2, 64}, {16},
+	}).Draw(t, name)
+}
+
+func drawArg(t *rapid.T, b *engine.Builder, name string, typ ArgType, usual []int) any {
+	number := func() int { return rapid.SampledFrom([]int{-2, -1, 0, 1, 2, 3, 8, 70}).Draw(t, name) }
+	dims := func() []int {
+		if rapid.IntRange(0, 3).Draw(t, name+" is usual") > 0 {
+			return usual
+		}
+		return someDims(t, name+" dims")
+	}
+	dtype := func() engine.DType { return rapid.SampledFrom(typ.DTypes).Draw(t, name+" type") }
+	switch typ.Form {
+	case TensorArg:
+		d := dims()
+		return b.Input(name, dtype(), d, d)
+	case StateArg:
+		return b.State(name, dtype(), dims())
+	case TensorsArg:
+		var list []engine.ValueID
+		for i := range rapid.IntRange(0, 3).Draw(t, name) {
+			d := dims()
+			list = append(list, b.Input(fmt.Sprint(name, i), dtype(), d, d))
+		}
+		return list
+	case IntArg:
+		return number()
+	case SymIntArg:
+		if rapid.Bool().Draw(t, name+" is a SymInt") {
+			return b.SymInt(name, 0, 5, 1)
+		}
+		return number()
+	case IntsArg:
+		return rapid.SliceOfN(rapid.IntRange(-3, 4), 0, 4).Draw(t, name)
+	case SymIntsArg:
+		var list []Int
+		for range rapid.IntRange(0, 4).Draw(t, name) {
+			list = append(list, Fixed(number()))
+		}
+		return list
+	case FloatArg:
+		return rapid.SampledFrom([]float64{0, 1e-5, 1, -2}).Draw(t, name)
+	case BoolArg:
+		return rapid.Bool().Draw(t, name)
+	case MatrixArg:
+		f := Formats[slices.IndexFunc(Formats, func(f Format) bool { return f.Name == typ.Format })]
+		return noiseMatrix(name, 16, rapid.SampledFrom([]int{8, 32, 64}).Draw(t, name), f)
+	}
+	t.Fatalf("a form of argument that has no draw: %s", typ)
+	return nil
+}
+
+// Whatever the shapes, an operator whose arguments are of the types of its row is built, or refused in words
+// that name it; and for what was built the reference gives results of the dims that were planned.
+func TestArgumentsOfTheTypesOfAKindAreBuiltOrRefusedByName(t *testing.T) {
+	built := map[string]bool{}
+	for i := range Kinds {
+		k := &Kinds[i]
+		t.Run(k.Name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				b := tinyBuilder()
+				b.Scope("layer3.", 3, "attn")
+				args := drawArgs(t, b, k)
+				if b.Err() != nil {
+					t.Fatal(b.Err())
+				}
+				out := New(b, k.Name, "it", args)
+				if err := b.Err(); err != nil {
+					if !strings.Contains(err.Error(), "it") || out != nil {
+						t.Fatalf("%v: it does not name the operator, or gives outputs: %v", err, out)
+					}
+					return
+				}
+				built[k.Name] = true
+				holdDims(t, b, out)
+			})
+		})
+	}
+	if len(built) < len(Kinds)*3/4 {
+		t.Errorf("of %d kinds only %d were ever built", len(Kinds), len(built))
+	}
+}
+
+// holdDims runs the reference of a graph, and holds the dims of its results to those that were planned.
+func holdDims(t *rapid.T, b *engine.Builder, out []engine.ValueID) {
+	g, err := b.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	point := step{}
+	for _, v := range g.Inputs() {
+		info := g.Value(v)
+		if point[info.Name] = info.MaxDims; info.SymInt {
+			point[info.Name] = []int{1}
+		}
+	}
+	in := (&trial{}).input(t, g, point)
+	live, err := engine.NewLive(g, engine.LiveOptions{})
+	if err == nil {
+		err = bring(live, in)
+	}
+	if err != nil {
+		if !strings.Contains(err.Error(), "layer3.it") {
+			t.Fatalf("%v: does not name the operator", err)
+		}
+		return
+	}
+	ref := NewInterpreter(g)
+	if err := ref.Step(in, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range out {
+		if info := g.Value(v); !info.SymInt && !slices.Equal(ref.Tensor(v).Dims, live.Dims(v)) {
+			t.Fatalf("%s: planned dims %v, the reference has %v", info.Name, live.Dims(v), ref.Tensor(v).Dims)
+		}
+	}
+}
+
+// A tensor of another type is an error when the operator is added, for every tensor argument of every kind:
+// it names the operator, the argument, the value, its type and what is taken.
+func TestTensorsOfOtherTypesAreRefused(t *testing.T) {
+	for i := range Kinds {
+		k := &Kinds[i]
+		for _, a := range k.Args {
+			if a.Type.Form != TensorArg && a.Type.Form != StateArg && a.Type.Form != TensorsArg {
+				continue
+			}
+			for _, dtype := range allDTypes {
+				if slices.Contains(a.Type.DTypes, dtype) {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s of %s %s", k.Name, dtype, a.Name), func(t *testing.T) {
+					b := tinyBuilder()
+					b.Scope("layer3.", 3, "attn")
+					var args Args
+					rapid.Custom(func(t *rapid.T) bool { args = drawArgs(t, b, k); return true }).Example(1)
+					wrong := b.Input("culprit", dtype, []int{8, 8}, []int{8, 8})
+					if a.Type.Form == StateArg {
+						wrong = b.State("culprit of state", dtype, []int{1, 16, 2, 8})
+					}
+					args[a.Name] = any(wrong)
+					if a.Type.Form == TensorsArg {
+						args[a.Name] = []engine.ValueID{wrong}
+					}
+					out := New(b, k.Name, "it", args)
+					if b.Err() == nil || out != nil {
+						t.Fatalf("it was built: %v", out)
+					}
+					for _, want := range []string{
+						"layer3.it (" + k.Name + ")", "argument " + a.Name, "culprit",
+						" is " + dtype.String(), "want " + a.Type.elements(),
+					} {
+						if !strings.Contains(b.Err().Error(), want) {
+							t.Errorf("%v: does not say %q", b.Err(), want)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestMatricesOfOtherFormatsAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		name, kind string
+		weight     func(b *engine.Builder) any
+		want       string
+	}{
+		{"f16 weights in an f32 linear", "linear", func(b *engine.Builder) any {
+			return b.Constant("w", engine.F16, []int{8, 8}, nil)
+		}, "it (linear): argument weight: matrix w is f16, want f32"},
+		{"a matrix of halves in an f32 linear", "linear", func(*engine.Builder) any {
+			return noiseMatrix("w", 8, 8, F16)
+		}, "it (linear): argument weight: w is f16, want a matrix of weights in f32"},
+		{"floats in a linear of 4 bits", "linear_q4gsw", func(b *engine.Builder) any {
+			return constant(b, "w", 8, 8)
+		}, "it (linear_q4gsw): argument weight: w is f32, want a matrix of weights in q4gsw"},
+		{"floats in a linear of 4 bits, as a matrix", "linear_q4gsw", func(*engine.Builder) any {
+			return noiseMatrix("w", 8, 8, F32)
+		}, "argument weight: w is f32, want a matrix of weights in q4gsw"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := tinyBuilder()
+			out := New(b, c.kind, "it", Args{"x": in(b, "x", 3, 8), "weight": c.weight(b)})
+			if out != nil || b.Err() == nil || !strings.Contains(b.Err().Error(), c.want) {
+				t.Errorf("got %v and %v, want %q", out, b.Err(), c.want)
+			}
+		})
+	}
+}
+
+func TestArgumentsByNameAreHeldToTheKind(t *testing.T) {
+	for _, c := range []struct {
+		name, kind string
+		args       func(b *engine.Builder) Args
+		want       string
+	}{
+		{
+			"an unknown kind", "flip", func(*engine.Builder) Args { return nil },
+			`there is no kind of operator "flip"`,
+		},
+		{"an argument less", "rms_norm", func(b *engine.Builder) Args {
+			return Args{"x": in(b, "x", 8), "eps": 1e-5}
+		}, "it (rms_norm): argument weight is not given, want a tensor of f32"},
+		{"an argument more", "silu", func(b *engine.Builder) Args {
+			return Args{"x": in(b, "x", 8), "inplace": true}
+		}, "there is no argument inplace, only x"},
+		{
+			"a number for a tensor", "silu", func(*engine.Builder) Args { return Args{"x": 3} },
+			"argument x: 3 is of Go type int, want a tensor of f32",
+		},
+		{"a SymInt for a tensor", "silu", func(b *engine.Builder) Args {
+			return Args{"x": b.SymInt("pos", 0, 1, 0)}
+		}, "argument x: pos is a SymInt, want a tensor of f32"},
+		{"a tensor for a SymInt", "sym_add", func(b *engine.Builder) Args {
+			return Args{"a": in(b, "x", 8), "b": 1}
+		}, "argument a: x is a tensor, want an integer or SymInt"},
+		{
+			"a value of nowhere", "silu", func(*engine.Builder) Args { return Args{"x": engine.ValueID(77)} },
+			"argument x: value 77 is not one of this graph",
+		},
+		{"an input for State", "update_cache", func(b *engine.Builder) Args {
+			return Args{"value": in(b, "v", 1, 1, 1, 4), "cache": in(b, "c", 1, 4, 1, 4), "input_pos": 0}
+		}, "argument cache: c is input, want State of f32, i32 or u32"},
+		{"text for a number", "rms_norm", func(b *engine.Builder) Args {
+			return Args{"x": in(b, "x", 8), "weight": in(b, "w", 8), "eps": "small"}
+		}, "argument eps: small is of Go type string, want a number"},
+		{"a list with a wrong element", "permute", func(b *engine.Builder) Args {
+			return Args{"x": in(b, "x", 8), "dims": []any{0, true}}
+		}, "argument dims: element 1: true is of Go type bool, want an integer"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := tinyBuilder()
+			if out := New(b, c.kind, "it", c.args(b)); out != nil || b.Err() == nil {
+				t.Fatalf("it was built: %v", out)
+			}
+			if got := b.Err().Error(); !strings.Contains(got, c.want) {
+				t.Errorf("%s: does not say %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A reader of files has integers as int64, lists as []any, and SymInts as values.
+func TestArgumentsAreTakenInTheFormsThatFilesHaveThem(t *testing.T) {
+	b := tinyBuilder()
+	x := b.Input("x", engine.F32, []int{1, 8}, []int{3, 8})
+	rows := New(b, "sym_size", "rows", Args{"x": x, "dim": int64(0)})
+	y := New(b, "view", "y", Args{"x": x, "dims": []any{rows[0], int64(2), 4}})
+	z := New(b, "cat", "z", Args{"parts": []any{y[0], y[0]}, "dim": int64(-1)})
+	n := New(b, "add", "n", Args{"a": z[0], "b": z[0], "alpha": 2})
+	b.Output(n[0])
+	if _, err := b.Finish(); err != nil {
+		t.Fatal(err)
+	}
+}
