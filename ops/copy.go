@@ -46,16 +46,3 @@ func innerVec(b *engine.Builder, v engine.ValueID, axis int) int {
 	}
 	return 4
 }
-
-// axisOf is the dim that axis names, which may count from the end; where there is none it records an error.
-func axisOf(b *engine.Builder, name string, v engine.ValueID, axis int) (int, bool) {
-	rank := len(b.MaxDims(v))
-	if axis < -rank || axis >= rank {
-		b.Errorf("%s: dim %d of %s, which has rank %d", name, axis, b.Name(v), rank)
-		return 0, false
-	}
-	if axis < 0 {
-		axis += rank
-	}
-	return axis, true
-}

@@ -1,7 +1,8 @@
 // Package ops holds the operators, one to a file, under ExecuTorch's names. A file has all there is to know
-// of its operator: the constructor that puts it into a graph, the plan that maps live shapes to dispatches,
-// the corners, the prepack of its weights where it has any, and the float64 reference. Its kernels are
-// shaders/<operator>*.wgsl.
+// of its operator: its row of Kinds with the types of its arguments, the constructor that puts it into a
+// graph, the plan that maps live shapes to dispatches, the corners, and the float64 reference. Its kernels
+// are shaders/<operator>*.wgsl. Operators that differ in a formula are a family: one file with a table, whose
+// rows are the members (unary.go, binary.go, reduce.go, symint.go).
 //
 //	x := b.Input("x", engine.F32, []int{1, 256}, []int{512, 256})
 //	y := ops.RMSNorm(b, "norm", x, weight, 1e-5)
@@ -9,12 +10,16 @@
 // A constructor takes the builder, the operator's name in the graph, then the arguments in upstream's order;
 // it returns the ids of the outputs, which are named after the operator. What is wrong with its arguments is
 // recorded in the builder, and engine.Builder.Finish returns it: constructors may be chained without a look
-// at errors, since every call after the first error does nothing.
+// at errors, since every call after the first error does nothing. New does the same for a kind by name, with
+// its arguments by name, for readers of files and for members of families that have no constructor:
+//
+//	y := ops.New(b, "tanh", "act", ops.Args{"x": x})
+//
+// Either way the arguments are held to the types of the kind's row, once.
 //
 // Tensors are dense, row-major, and f32 where nothing else is said. A live tensor is a prefix of its memory.
 //
-// Every operator implements Referencer, and Interpreter runs a whole graph by these references. Table lists
-// all operators.
+// Every operator implements Referencer, and Interpreter runs a whole graph by these references.
 package ops
 
 import (
