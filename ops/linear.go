@@ -41,10 +41,12 @@ var kindsOfLinear = eachFormat(Kind{
 
 // linear is a matrix product of rows with constant weights, whatever form these have.
 type linear struct {
-	x, y     engine.ValueID
-	w        Matrix
-	bias     engine.ValueID // or None
-	residual engine.ValueID // of the dims of y, added to it; or None
+	x, y engine.ValueID
+	w    Matrix
+	bias engine.ValueID // or None
+	// residual is added to the product, with the rows of x or one row that serves all; or None. Where x has
+	// one row that row serves all of the residual's.
+	residual engine.ValueID
 	parts    []part
 	routes   routes
 	shapes   []linearShape    // by route
@@ -152,12 +154,20 @@ func (o *linear) Spec() engine.Spec {
 // Corners: each route has its largest grid at the most rows that take it.
 func (o *linear) Corners(r *engine.Ranges) []engine.Corner {
 	corners := r.Ends(o.x)
+	if o.residual != engine.None {
+		corners = r.Ends(o.x, o.residual)
+	}
 	for _, m := range o.routes.most(product(r.Max(o.x)) / o.w.Cols) {
 		dims := rowsAtMost(r.Min(o.x), r.Max(o.x), m)
 		if dims == nil {
 			continue
 		}
 		corner := engine.Corner{{Value: o.x, Dims: dims}}
+		if o.residual != engine.None {
+			dims = append([]int{}, dims...)
+			dims[len(dims)-1] = o.w.Rows
+			corner = append(corner, engine.At{Value: o.residual, Dims: dims})
+		}
 		corners = append(corners, corner)
 	}
 	return corners
@@ -204,8 +214,19 @@ func (o *linear) Plan(p *engine.Planner) error {
 	var out [maxRank]int
 	rank := copy(out[:], dims)
 	out[rank-1] = n
+	rows := p.Numel(o.x) / k
+	m, residualRows := rows, 0
+	if o.residual != engine.None {
+		also := p.Dims(o.residual)
+		if residualRows = p.Numel(o.residual) / n; rows == 1 {
+			rank = copy(out[:], also)
+			m = residualRows
+		}
+		if residualRows != m && residualRows != 1 {
+			return p.Errorf("x is %v, which does not go with a residual of %v", dims, also)
+		}
+	}
 	p.SetDims(o.y, out[:rank]...)
-	m := p.Numel(o.x) / k
 	s := &o.shapes[o.routes.choose(p, m)]
 	for i := range o.parts {
 		part := &o.parts[i]
@@ -214,11 +235,16 @@ func (o *linear) Plan(p *engine.Planner) error {
 		if s.tile > 0 {
 			l.Params.U32("k", k)
 		}
-		l.Bytes = part.bytes + 4*(int64(m)*int64(k)+int64(m)*int64(part.rows))
+		l.Bytes = part.bytes + 4*(int64(rows)*int64(k)+int64(m)*int64(part.rows))
 		if o.bias != engine.None {
 			l.Bytes += 4 * int64(part.rows)
 		}
 		l.FLOPs = 2 * int64(m) * int64(k) * int64(part.rows)
+		if o.residual != engine.None {
+			l.Params.U32("x_rows", rows).U32("residual_rows", residualRows)
+			l.Bytes += 4 * int64(residualRows) * int64(part.rows)
+			l.FLOPs += int64(m) * int64(part.rows)
+		}
 	}
 	return nil
 }
@@ -274,8 +300,15 @@ func (o *linear) Reference(r *Ref) {
 		}
 	}
 	if o.residual != engine.None {
-		for i, v := range r.Tensor(o.residual).Data {
-			y.Data[i] += v
+		product, residual := y, r.Tensor(o.residual)
+		if m == 1 {
+			y = zeros(residual.Dims...)
+		}
+		rows, _ := residual.rows()
+		for i := range len(y.Data) / o.w.Rows {
+			for j := range y.row(i) {
+				y.row(i)[j] = product.row(min(i, m-1))[j] + residual.row(min(i, rows-1))[j]
+			}
 		}
 	}
 	r.Set(o.y, y)

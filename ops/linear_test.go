@@ -198,6 +198,32 @@ func TestLinearChoosesItsRouteByLiveRows(t *testing.T) {
 	}
 }
 
+// The sum behind a product is taken in by its kernels, on every route; a row of either side serves all rows
+// of the other, as the sum itself would have it.
+func TestLinearAddsAResidual(t *testing.T) {
+	var trials []*trial
+	for i, f := range Formats {
+		c := &trial{name: f.kind("linear") + " " + f.File, build: func(b *engine.Builder) {
+			o := &linear{w: noiseMatrix("w", 75, 64, f), bias: engine.None}
+			o.x = b.Input("x", engine.F32, []int{1, 1, 64}, []int{1, 70, 64})
+			o.residual = b.Input("r", engine.F32, []int{1, 1, 75}, []int{1, 70, 75})
+			if i%2 == 0 {
+				o.bias = constant(b, "bias", 75)
+			}
+			b.Output(o.add(b, "y"))
+		}}
+		for _, m := range []int{70, 16, 4, 1} {
+			c.steps = append(c.steps, step{"x": {1, m, 64}, "r": {1, m, 75}})
+		}
+		for _, m := range []int{70, 3} {
+			c.steps = append(c.steps, step{"x": {1, 1, 64}, "r": {1, m, 75}})
+			c.steps = append(c.steps, step{"x": {1, m, 64}, "r": {1, 1, 75}})
+		}
+		trials = append(trials, c)
+	}
+	hold(t, trials...)
+}
+
 func TestRowsAtMost(t *testing.T) {
 	for _, c := range []struct {
 		lowest, highest []int

@@ -8,10 +8,14 @@
 {{- $ahead := 8}}{{if lt .Rows 8}}{{$ahead = .Rows}}{{end}}
 {{- $f := set . "GEMV" true "Partial" false "Columns" (printf "%du" (mul .Chunks (mul 8 .Eights)))}}
 struct Params {
-  m: u32, // rows of x
+  m: u32, // rows of y{{if not .Residual}} and of x{{end}}
   n: u32, // rows of w
   stride: u32, // of the rows of y
   first: u32, // column of y that row 0 of w makes
+{{- if .Residual}}
+  x_rows: u32, // as many as y has, or one that serves all
+  residual_rows: u32, // likewise
+{{- end}}
 }
 
 {{binding}} var<storage, read> x: array<vec4<f32>>;
@@ -51,8 +55,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   if (first_row >= params.n) {
     return; // a grid that is larger than the live shape needs
   }
+{{- $x_rows := "params.m"}}{{if .Residual}}{{$x_rows = "params.x_rows"}}{{end}}
 {{- range $b := .Batch}}
-  let x_row{{$b}} = min(batch0 + {{$b}}u, params.m - 1u) * {{mul $.Chunks (mul 2 $.Eights)}}u;
+  let x_row{{$b}} = min(batch0 + {{$b}}u, {{$x_rows}} - 1u) * {{mul $.Chunks (mul 2 $.Eights)}}u;
 {{- range $r := $.Rows}}
   var sum{{$b}}_{{$r}} = 0.0;
 {{- end}}
@@ -113,7 +118,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let batch = batch0 + sum / {{.Rows}}u;
   let row = first_row + sum % {{.Rows}}u;
   if (batch < params.m && row < params.n) {
-    let at = batch * params.stride + params.first + row;
-    y[at] = result{{if .Bias}} + bias[params.first + row]{{end}}{{if .Residual}} + residual[at]{{end}};
+    let column = params.first + row;
+    y[batch * params.stride + column] = result{{if .Bias}} + bias[column]{{end}}
+{{- if .Residual}} +
+      residual[min(batch, params.residual_rows - 1u) * params.stride + column]{{end}};
   }
 }

@@ -4,11 +4,15 @@
 {{- $loads := div (mul .Tile .Quads) 256}}
 {{- $f := set . "GEMV" false "Columns" "params.k"}}
 struct Params {
-  m: u32, // rows of x
+  m: u32, // rows of y{{if not .Residual}} and of x{{end}}
   n: u32, // rows of w
   stride: u32, // of the rows of y
   first: u32, // column of y that row 0 of w makes
   k: u32, // columns of x and of w
+{{- if .Residual}}
+  x_rows: u32, // as many as y has, or one that serves all
+  residual_rows: u32, // likewise
+{{- end}}
 }
 
 {{binding}} var<storage, read> x: array<{{if .Vec}}vec4<f32>{{else}}f32{{end}}>;
@@ -54,7 +58,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let quad = lane % {{.Quads}}u;
 {{- range $i := $loads}}
   let a_row{{$i}} = (lane + {{mul $i 256}}u) / {{$.Quads}}u;
-  let x_row{{$i}} = min(row0 + a_row{{$i}}, params.m - 1u);
+  let x_row{{$i}} = min(row0 + a_row{{$i}}, params.{{if $.Residual}}x_rows{{else}}m{{end}} - 1u);
 {{- end}}
   let eights = {{if .Partial}}(params.k + 7u){{else}}params.k{{end}} / 8u;
   let b_row = lane % {{.Tile}}u;
@@ -109,10 +113,13 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let m{{$i}} = row0 + ty + {{mul $i 16}}u;
   if (m{{$i}} < params.m) {
     let at = m{{$i}} * params.stride + params.first;
+{{- if $.Residual}}
+    let residual_at = min(m{{$i}}, params.residual_rows - 1u) * params.stride + params.first;
+{{- end}}
 {{- range $j := $n}}
     if (n{{$j}} < params.n) {
       y[at + n{{$j}}] = sum{{$i}}_{{$j}}{{if $.Bias}} + bias{{$j}}{{end}}{{if $.Residual}} +
-        residual[at + n{{$j}}]{{end}};
+        residual[residual_at + n{{$j}}]{{end}};
     }
 {{- end}}
   }

@@ -12,7 +12,7 @@
 // 4 rows of w: each lane holds its columns of x while it goes through the rows, a chunk of columns at
 // a time, and what it sums for each result meets what the other lanes have once, at the end.
 struct Params {
-  m: u32, // rows of x
+  m: u32, // rows of y and of x
   n: u32, // rows of w
   stride: u32, // of the rows of y
   first: u32, // column of y that row 0 of w makes
@@ -128,7 +128,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let batch = batch0 + sum / 4u;
   let row = first_row + sum % 4u;
   if (batch < params.m && row < params.n) {
-    let at = batch * params.stride + params.first + row;
-    y[at] = result + bias[params.first + row];
+    let column = params.first + row;
+    y[batch * params.stride + column] = result + bias[column];
   }
 }

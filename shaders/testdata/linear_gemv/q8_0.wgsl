@@ -9,15 +9,19 @@
 // param at 4: u32 n
 // param at 8: u32 stride
 // param at 12: u32 first
+// param at 16: u32 x_rows
+// param at 20: u32 residual_rows
 
 // y = x * w' + bias + residual for a row of x. A workgroup takes
 // 8 rows of w: each lane holds its columns of x while it goes through the rows, a chunk of columns at
 // a time, and what it sums for each result meets what the other lanes have once, at the end.
 struct Params {
-  m: u32, // rows of x
+  m: u32, // rows of y
   n: u32, // rows of w
   stride: u32, // of the rows of y
   first: u32, // column of y that row 0 of w makes
+  x_rows: u32, // as many as y has, or one that serves all
+  residual_rows: u32, // likewise
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
@@ -79,7 +83,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   if (first_row >= params.n) {
     return; // a grid that is larger than the live shape needs
   }
-  let x_row0 = min(batch0 + 0u, params.m - 1u) * 320u;
+  let x_row0 = min(batch0 + 0u, params.x_rows - 1u) * 320u;
   var sum0_0 = 0.0;
   var sum0_1 = 0.0;
   var sum0_2 = 0.0;
@@ -220,7 +224,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let batch = batch0 + sum / 8u;
   let row = first_row + sum % 8u;
   if (batch < params.m && row < params.n) {
-    let at = batch * params.stride + params.first + row;
-    y[at] = result + bias[params.first + row] + residual[at];
+    let column = params.first + row;
+    y[batch * params.stride + column] = result + bias[column] +
+      residual[min(batch, params.residual_rows - 1u) * params.stride + column];
   }
 }

@@ -12,7 +12,7 @@
 // Tiles of x and of the weights pass through workgroup memory, 32 columns at a time; the next
 // ones are loaded while these are multiplied.
 struct Params {
-  m: u32, // rows of x
+  m: u32, // rows of y and of x
   n: u32, // rows of w
   stride: u32, // of the rows of y
   first: u32, // column of y that row 0 of w makes

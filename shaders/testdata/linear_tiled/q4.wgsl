@@ -10,16 +10,20 @@
 // param at 8: u32 stride
 // param at 12: u32 first
 // param at 16: u32 k
+// param at 20: u32 x_rows
+// param at 24: u32 residual_rows
 
 // y = x * w' + bias + residual, a tile of 64 x 64 results a workgroup.
 // Tiles of x and of the weights pass through workgroup memory, 32 columns at a time; the next
 // ones are loaded while these are multiplied.
 struct Params {
-  m: u32, // rows of x
+  m: u32, // rows of y
   n: u32, // rows of w
   stride: u32, // of the rows of y
   first: u32, // column of y that row 0 of w makes
   k: u32, // columns of x and of w
+  x_rows: u32, // as many as y has, or one that serves all
+  residual_rows: u32, // likewise
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
@@ -117,9 +121,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   // the end are zeros of x, whatever w.
   let quad = lane % 8u;
   let a_row0 = (lane + 0u) / 8u;
-  let x_row0 = min(row0 + a_row0, params.m - 1u);
+  let x_row0 = min(row0 + a_row0, params.x_rows - 1u);
   let a_row1 = (lane + 256u) / 8u;
-  let x_row1 = min(row0 + a_row1, params.m - 1u);
+  let x_row1 = min(row0 + a_row1, params.x_rows - 1u);
   let eights = params.k / 8u;
   let b_row = lane % 64u;
   let b_eight = lane / 64u;
@@ -514,81 +518,85 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let m0 = row0 + ty + 0u;
   if (m0 < params.m) {
     let at = m0 * params.stride + params.first;
+    let residual_at = min(m0, params.residual_rows - 1u) * params.stride + params.first;
     if (n0 < params.n) {
       y[at + n0] = sum0_0 + bias0 +
-        residual[at + n0];
+        residual[residual_at + n0];
     }
     if (n1 < params.n) {
       y[at + n1] = sum0_1 + bias1 +
-        residual[at + n1];
+        residual[residual_at + n1];
     }
     if (n2 < params.n) {
       y[at + n2] = sum0_2 + bias2 +
-        residual[at + n2];
+        residual[residual_at + n2];
     }
     if (n3 < params.n) {
       y[at + n3] = sum0_3 + bias3 +
-        residual[at + n3];
+        residual[residual_at + n3];
     }
   }
   let m1 = row0 + ty + 16u;
   if (m1 < params.m) {
     let at = m1 * params.stride + params.first;
+    let residual_at = min(m1, params.residual_rows - 1u) * params.stride + params.first;
     if (n0 < params.n) {
       y[at + n0] = sum1_0 + bias0 +
-        residual[at + n0];
+        residual[residual_at + n0];
     }
     if (n1 < params.n) {
       y[at + n1] = sum1_1 + bias1 +
-        residual[at + n1];
+        residual[residual_at + n1];
     }
     if (n2 < params.n) {
       y[at + n2] = sum1_2 + bias2 +
-        residual[at + n2];
+        residual[residual_at + n2];
     }
     if (n3 < params.n) {
       y[at + n3] = sum1_3 + bias3 +
-        residual[at + n3];
+        residual[residual_at + n3];
     }
   }
   let m2 = row0 + ty + 32u;
   if (m2 < params.m) {
     let at = m2 * params.stride + params.first;
+    let residual_at = min(m2, params.residual_rows - 1u) * params.stride + params.first;
     if (n0 < params.n) {
       y[at + n0] = sum2_0 + bias0 +
-        residual[at + n0];
+        residual[residual_at + n0];
     }
     if (n1 < params.n) {
       y[at + n1] = sum2_1 + bias1 +
-        residual[at + n1];
+        residual[residual_at + n1];
     }
     if (n2 < params.n) {
       y[at + n2] = sum2_2 + bias2 +
-        residual[at + n2];
+        residual[residual_at + n2];
     }
     if (n3 < params.n) {
       y[at + n3] = sum2_3 + bias3 +
-        residual[at + n3];
+        residual[residual_at + n3];
     }
   }
   let m3 = row0 + ty + 48u;
   if (m3 < params.m) {
     let at = m3 * params.stride + params.first;
+    let residual_at = min(m3, params.residual_rows - 1u) * params.stride + params.first;
     if (n0 < params.n) {
       y[at + n0] = sum3_0 + bias0 +
-        residual[at + n0];
+        residual[residual_at + n0];
     }
     if (n1 < params.n) {
       y[at + n1] = sum3_1 + bias1 +
-        residual[at + n1];
+        residual[residual_at + n1];
     }
     if (n2 < params.n) {
       y[at + n2] = sum3_2 + bias2 +
-        residual[at + n2];
+        residual[residual_at + n2];
     }
     if (n3 < params.n) {
       y[at + n3] = sum3_3 + bias3 +
-        residual[at + n3];
+        residual[residual_at + n3];
     }
   }
 }
