@@ -79,8 +79,33 @@ func eachFormat(of Kind) []Kind {
 // Block is how a piece of a matrix lies in a file: runs of Cols columns of a row are Bytes together.
 type Block struct {
 	Cols, Bytes int
-	// Halves and Floats are the places of floats in a block.
-	Halves, Floats []int
+	// Floats are where in a block numbers with an exponent lie: of all others any bits will do.
+	Floats []Float
+}
+
+// Float is the place of a floating-point number in a block.
+type Float struct {
+	At, Bytes int
+	Put       func(data []byte, v float32) // the nearest to v
+}
+
+// halves are places of halves, floats those of floats.
+func halves(places ...int) (list []Float) {
+	for _, at := range places {
+		list = append(list, Float{at, 2, func(data []byte, v float32) {
+			binary.LittleEndian.PutUint16(data, float16.Fromfloat32(v).Bits())
+		}})
+	}
+	return list
+}
+
+func floats(places ...int) (list []Float) {
+	for _, at := range places {
+		list = append(list, Float{at, 4, func(data []byte, v float32) {
+			binary.LittleEndian.PutUint32(data, math.Float32bits(v))
+		}})
+	}
+	return list
 }
 
 // array is a constant on the device that holds rows of a matrix, or a part of what they are.

@@ -5,7 +5,7 @@ import "gpuscope/engine"
 // F16 is weights as halves, ggml's F16. Columns are a multiple of 8.
 var F16 = Format{
 	Name: "f16", File: "F16", Doc: "halves",
-	Pieces: []Block{{Cols: 8, Bytes: 16, Halves: []int{0, 2, 4, 6, 8, 10, 12, 14}}},
+	Pieces: []Block{{Cols: 8, Bytes: 16, Floats: halves(0, 2, 4, 6, 8, 10, 12, 14)}},
 	shader: "f16", eights: 1,
 	arrays: func(rows, cols int) []array {
 		return []array{weightsArray(engine.F16, rows, cols, func(p [][]byte) []byte { return p[0] })}

@@ -10,7 +10,7 @@ import (
 // F32 is weights as they are. Their rows may have any number of columns.
 var F32 = Format{
 	File: "F32", Doc: "floats",
-	Pieces: []Block{{Cols: 1, Bytes: 4, Floats: []int{0}}},
+	Pieces: []Block{{Cols: 1, Bytes: 4, Floats: floats(0)}},
 	shader: "f32", eights: 1,
 	arrays: func(rows, cols int) []array {
 		return []array{weightsArray(engine.F32, rows, cols, func(p [][]byte) []byte { return p[0] })}

@@ -22,9 +22,9 @@ type Q4Options struct {
 // On the device a row of weights is a word for 8 columns, column k of them at bits 4k. The scales of 4 rows
 // (8 where they are halves) lie together, so that a lane loads those of its rows at once.
 func Q4GSW(group int, o Q4Options) Format {
-	scale := Block{Cols: group, Bytes: 4, Floats: []int{0}}
+	scale := Block{Cols: group, Bytes: 4, Floats: floats(0)}
 	if o.HalfScales {
-		scale = Block{Cols: group, Bytes: 2, Halves: []int{0}}
+		scale = Block{Cols: group, Bytes: 2, Floats: halves(0)}
 	}
 	return q4(Format{Name: "q4gsw"}, rowScales{group, o.HalfScales}, []Block{{Cols: 2, Bytes: 1}, scale},
 		func(p [][]byte, rows, cols int) []byte {
@@ -57,7 +57,7 @@ func QCS4W(cols int, o Q4Options) Format {
 // Q4_0 is ggml's Q4_0, which is Q4GSW with groups of 32: nothing is lost. A block is 32 columns: the scale, a
 // half, then column j beside column j + 16 in byte j.
 var Q4_0 = q4(Format{Name: "q4gsw", File: "Q4_0"}, rowScales{32, true},
-	[]Block{{Cols: 32, Bytes: 2 + 16, Halves: []int{0}}},
+	[]Block{{Cols: 32, Bytes: 2 + 16, Floats: halves(0)}},
 	func(p [][]byte, rows, cols int) []byte {
 		data := make([]byte, 0, rows*cols/2)
 		for block := 0; block < len(p[0]); block += 18 {

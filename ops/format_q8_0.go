@@ -7,7 +7,7 @@ import "gpuscope/engine"
 var Q8_0 = Format{
 	Name: "q8_0", File: "Q8_0", Group: q8Scales.group,
 	Doc:    "q * scale: signed bytes, and a half for 32 columns",
-	Pieces: []Block{{Cols: 32, Bytes: 2 + 32, Halves: []int{0}}},
+	Pieces: []Block{{Cols: 32, Bytes: 2 + 32, Floats: halves(0)}},
 	shader: "q8_0", constants: q8Scales.constants, eights: 2,
 	arrays: func(rows, cols int) []array {
 		return []array{

@@ -1,11 +1,6 @@
 package ops
 
-import (
-	"encoding/binary"
-	"math"
-
-	"github.com/x448/float16"
-)
+import "math"
 
 // noiseMatrix is a matrix of random bits in a format, with floats that make products of order 1.
 func noiseMatrix(name string, rows, cols int, f Format) Matrix {
@@ -17,15 +12,14 @@ func noiseMatrix(name string, rows, cols int, f Format) Matrix {
 				data[i] = byte((noise(name, i) + 2) * 64)
 			}
 			// What the bits besides the floats are at most, and so how large a scale may be.
-			bits := 8 * (p.Bytes - 2*len(p.Halves) - 4*len(p.Floats)) / p.Cols
+			bits := 8 * p.Bytes
+			for _, f := range p.Floats {
+				bits -= 8 * f.Bytes
+			}
 			for block := 0; block < len(data); block += p.Bytes {
-				for i, at := range p.Halves {
-					v := floatNoise(name, block+i, bits, len(p.Halves) < p.Cols) / math.Sqrt(float64(cols))
-					binary.LittleEndian.PutUint16(data[block+at:], float16.Fromfloat32(float32(v)).Bits())
-				}
-				for i, at := range p.Floats {
-					v := floatNoise(name, block+i, bits, len(p.Floats) < p.Cols) / math.Sqrt(float64(cols))
-					binary.LittleEndian.PutUint32(data[block+at:], math.Float32bits(float32(v)))
+				for i, f := range p.Floats {
+					v := floatNoise(name, block+i, bits/p.Cols, len(p.Floats) < p.Cols)
+					f.Put(data[block+f.At:], float32(v/math.Sqrt(float64(cols))))
 				}
 			}
 			pieces = append(pieces, data)
