@@ -238,7 +238,7 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 				b.Tensor("more", gguf.Q5_0, []int{32}, make([]byte, 22))
 			},
 			want: "not yet: tensor output.weight is Q4_1 (the file has Q5_0 too); " +
-				"this version runs matrices of F32, F16, Q4_0, Q8_0, and vectors of F32",
+				"this version runs matrices of F32, F16, BF16, Q4_0, Q8_0, and vectors of F32",
 		},
 		"rope frequencies of another type": {
 			change: func(b *gguftest.Builder) { b.F16("rope_freqs.weight", []int{16}, make([]float32, 16)) },

@@ -19,6 +19,9 @@ var decoders = map[gguf.Type]func(block []byte, out []float64){
 		out[0] = float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
 	},
 	gguf.F16: func(b []byte, out []float64) { out[0] = halfAt(b) },
+	gguf.BF16: func(b []byte, out []float64) {
+		out[0] = float64(gguf.BFloat16(binary.LittleEndian.Uint16(b)))
+	},
 	gguf.Q4_0: func(b []byte, out []float64) {
 		for j := range 16 {
 			out[j] = float64(int(b[2+j]&15)-8) * halfAt(b)
