@@ -49,7 +49,7 @@ func TestBuildRefusesOperatorsThatPlanWrongly(t *testing.T) {
 		"reads what is not its argument": {func(p *Planner, out ValueID) error {
 			p.SetDims(out, p.Dims(other)...)
 			return nil
-		}, "build: corner 0: y (map) [x[512 16]]: reads value 1, which is not an argument of it"},
+		}, "build: y (map) [x[512 16]]: reads value 1, which is not an argument of it"},
 		"gives no shape": {
 			func(p *Planner, out ValueID) error { return nil },
 			"gives no shape for its output y",

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"gpuscope/engine/gpu"
 	"gpuscope/trace"
@@ -33,6 +35,7 @@ type op struct {
 	request    routeRequest // the route that was asked for
 	// largest is the index of the corner with the most work, the one --static pins the operator to.
 	largest int
+	parts   []string // names of the operators that were fused into it; nil: none
 }
 
 // use is the kernel of a slot on a route; the zero Use where the route leaves the slot alone.
@@ -75,6 +78,7 @@ type Builder struct {
 	prefix    string
 	routes    map[string]string // asked for, by operator kind or kind@name
 	asked     map[string]bool   // of them, those that some operator took
+	fusions   []Fusion
 	err       error
 }
 
@@ -247,26 +251,42 @@ func (b *Builder) Add(name string, impl Operator) {
 		id: OpID(len(b.ops)), name: b.prefix + name, layer: b.layer, block: b.block, spec: impl.Spec(),
 		impl: impl,
 	}
-	if err := b.checkSpec(&o); err != nil {
-		b.Errorf("%s (%s): %w", o.name, o.spec.Kind, err)
+	if b.err = b.admit(&o, o.targets()); b.err != nil {
 		return
 	}
-	if o.request, b.err = b.request(&o); b.err != nil {
-		return
+	b.ops = append(b.ops, o)
+	b.connect(&b.ops[len(b.ops)-1])
+}
+
+// admit checks what an operator declares, takes the route that was asked of one of its targets, and plans its
+// corners.
+func (b *Builder) admit(o *op, targets []string) (err error) {
+	if err := b.checkSpec(o); err != nil {
+		return fmt.Errorf("%s (%s): %w", o.name, o.spec.Kind, err)
 	}
+	if o.request, err = b.request(o, targets); err != nil {
+		return err
+	}
+	err = b.planCorners(o)
+	switch {
+	case errors.Is(err, ErrRoute):
+		return fmt.Errorf("%w %s: %w", ErrRoute, o.request.flag, err)
+	case err != nil:
+		return fmt.Errorf("build: %w", err)
+	}
+	return nil
+}
+
+// connect notes the operator with the values it gives and reads.
+func (b *Builder) connect(o *op) {
 	for _, v := range slices.Concat(o.spec.Outputs, o.spec.Scratch) {
 		b.values[v].producer = o.id
-	}
-	if err := b.planCorners(&o); err != nil {
-		b.Errorf("build: %w", err)
-		return
 	}
 	for _, v := range o.spec.Inputs {
 		if val := &b.values[v]; val.role != Constant && !slices.Contains(val.consumers, o.id) {
 			val.consumers = append(val.consumers, o.id)
 		}
 	}
-	b.ops = append(b.ops, o)
 }
 
 func (b *Builder) checkSpec(o *op) error {
@@ -338,19 +358,21 @@ func (b *Builder) planCorners(o *op) error {
 	if len(corners) == 0 {
 		return fmt.Errorf("%s (%s): lists no corners", o.name, o.spec.Kind)
 	}
-	p := Planner{limits: &b.limits, values: b.values}
+	p := Planner{limits: &b.limits, values: b.values, env: b.env}
 	most := int64(-1)
 	for i, corner := range corners {
 		if i == 0 {
 			b.startHost(corner)
 		}
-		p.env = b.at(corner)
 		made := o.newPlan()
-		if err := p.make(o, &made, o.request, false); err != nil {
-			return fmt.Errorf("corner %d: %w", i, err)
+		leave := b.enter(corner)
+		err := p.make(o, &made, o.request, false)
+		leave()
+		if err != nil {
+			return err
 		}
 		if err := b.widen(o, &made); err != nil {
-			return fmt.Errorf("corner %d of %s (%s): %w", i, o.name, o.spec.Kind, err)
+			return b.atCorner(o, corner, err)
 		}
 		o.corner = append(o.corner, made)
 		if w := made.work(); w > most {
@@ -393,16 +415,38 @@ func (b *Builder) startHost(c Corner) {
 	}
 }
 
-// at is the environment of a corner.
-func (b *Builder) at(c Corner) env {
-	e := env{slices.Clone(b.env.dims), slices.Clone(b.env.ints), slices.Clone(b.env.host)}
+// enter sets the environment to a corner; what it returns sets it back.
+func (b *Builder) enter(c Corner) (leave func()) {
+	was := make(Corner, 0, len(c))
 	for _, a := range c {
-		e.ints[a.Value], e.host[a.Value] = a.Int, a.Host
+		was = append(was, At{a.Value, b.env.dims[a.Value], b.env.ints[a.Value], b.env.host[a.Value]})
+		b.env.ints[a.Value], b.env.host[a.Value] = a.Int, a.Host
 		if a.Dims != nil {
-			e.dims[a.Value] = a.Dims
+			b.env.dims[a.Value] = a.Dims
 		}
 	}
-	return e
+	return func() {
+		for _, a := range slices.Backward(was) {
+			b.env.dims[a.Value], b.env.ints[a.Value], b.env.host[a.Value] = a.Dims, a.Int, a.Host
+		}
+	}
+}
+
+// atCorner is what is wrong with the outputs of an operator at a corner, and which one: by what it sets.
+func (b *Builder) atCorner(o *op, c Corner, err error) error {
+	where := "at its largest shapes"
+	var at []string
+	for _, a := range c {
+		if b.values[a.Value].kind == symInt {
+			at = append(at, fmt.Sprintf("%s=%d", b.Name(a.Value), a.Int))
+		} else if a.Dims != nil {
+			at = append(at, fmt.Sprintf("%s%v", b.Name(a.Value), a.Dims))
+		}
+	}
+	if len(at) > 0 {
+		where = "at " + strings.Join(at, " ")
+	}
+	return fmt.Errorf("%s (%s), %s: %w", o.name, o.spec.Kind, where, err)
 }
 
 // widen takes the outputs of a corner's plan into the ranges of the operator's outputs.

@@ -157,7 +157,7 @@ func (x *Executor) allocate(progress Progress) error {
 	}
 	for i := range x.g.values {
 		val := &x.g.values[i]
-		if val.kind == symInt || val.slot >= 0 || val.alias != None {
+		if val.kind == symInt || val.slot >= 0 || val.alias != None || val.role == Fused {
 			continue
 		}
 		if err := x.allocateOne(len(x.g.slots)+i, val.name, val.bytes); err != nil {

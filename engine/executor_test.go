@@ -47,6 +47,11 @@ func compute(d fake.Dispatch) {
 		for i := range n {
 			put(i, in[i]+other[i])
 		}
+	case "addone":
+		other := words(d.Bound[1].Bytes)
+		for i := range n {
+			put(i, in[i]+other[i]+1)
+		}
 	case "one":
 		for j := range width {
 			put(j, sum(0))

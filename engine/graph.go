@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
 	"gpuscope/engine/gpu"
@@ -22,6 +21,7 @@ type Graph struct {
 	names      map[*Kernel]string
 	slots      []int64 // allocation slots: bytes
 	symOps     []bool  // by operator: gives SymInts from inputs and SymInts only
+	passes     []PassReport
 }
 
 // dispatch is a dispatch slot of an operator in the graph.
@@ -34,42 +34,6 @@ type dispatch struct {
 	routes uint64 // in which it is in use, by bit
 	// symInts: the operator reads SymInts, so its params change from step to step.
 	symInts bool
-}
-
-// Finish ends the building: it settles aliases, the order of submission and the memory plan.
-func (b *Builder) Finish() (*Graph, error) {
-	if b.err != nil {
-		return nil, b.err
-	}
-	if err := b.unasked(); err != nil {
-		return nil, err
-	}
-	if len(b.ops) == 0 {
-		return nil, fmt.Errorf("a graph of no operators")
-	}
-	g := &Graph{
-		limits: b.limits, values: b.values, ops: b.ops, outputs: b.outputs,
-		symOps: make([]bool, len(b.ops)),
-	}
-	for v := range g.values {
-		if g.values[v].role == Input {
-			g.inputs = append(g.inputs, ValueID(v))
-		}
-	}
-	for o := range g.ops {
-		g.symOps[o] = g.symOnly(&g.ops[o])
-	}
-	g.settleAliases()
-	g.order()
-	if err := g.planMemory(); err != nil {
-		return nil, err
-	}
-	for i := range g.ops {
-		g.collectKernels(&g.ops[i])
-	}
-	g.nameKernels()
-	b.err = fmt.Errorf("the graph is finished")
-	return g, nil
 }
 
 // symOnly says whether an operator gives SymInts from graph inputs and such SymInts alone.
@@ -112,12 +76,18 @@ func (g *Graph) root(v ValueID) ValueID {
 	return v
 }
 
-func (g *Graph) collectKernels(o *op) {
-	for c := range o.corner {
-		for s := range o.spec.Slots {
-			k := o.use(s, o.corner[c].route).Kernel
-			if o.corner[c].launches[s].active && !o.aliased && !slices.Contains(g.kernels, k) {
-				g.kernels = append(g.kernels, k)
+// collectKernels lists the kernels that any corner uses.
+func (g *Graph) collectKernels() {
+	seen := map[*Kernel]bool{}
+	for i := range g.ops {
+		o := &g.ops[i]
+		for c := range o.corner {
+			for s := range o.spec.Slots {
+				k := o.use(s, o.corner[c].route).Kernel
+				if o.corner[c].launches[s].active && !o.aliased && !seen[k] {
+					seen[k] = true
+					g.kernels = append(g.kernels, k)
+				}
 			}
 		}
 	}
@@ -190,7 +160,7 @@ func (g *Graph) Describe() trace.Graph {
 		o := &g.ops[i]
 		top := trace.Op{
 			ID: o.id, Name: o.name, Kind: o.spec.Kind, Inputs: o.spec.Inputs,
-			Outputs: o.spec.Outputs, State: o.spec.State, Attrs: o.spec.Attrs, Block: o.block,
+			Outputs: o.spec.Outputs, State: o.spec.State, Attrs: o.spec.Attrs, Block: o.block, Parts: o.parts,
 		}
 		if o.layer >= 0 {
 			top.Layer = &o.layer

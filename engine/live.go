@@ -371,7 +371,7 @@ func (l *Live) LiveBytes() int64 {
 		*n = max(*n, l.g.values[v].dtype.Bytes(numel(dims)))
 	}
 	for i := range l.g.values {
-		if val := &l.g.values[i]; val.kind == tensor && val.role != Scratch {
+		if val := &l.g.values[i]; val.kind == tensor && val.role != Scratch && val.role != Fused {
 			need(ValueID(i), l.now.dims[i])
 		}
 	}

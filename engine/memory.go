@@ -24,7 +24,7 @@ func (g *Graph) planMemory() error {
 	byFirst := make([]ValueID, 0, len(g.values))
 	for i := range g.values {
 		val := &g.values[i]
-		if val.kind == symInt || val.alias != None {
+		if val.kind == symInt || val.alias != None || val.role == Fused {
 			continue
 		}
 		if err := g.checkSize(val); err != nil {
@@ -160,16 +160,19 @@ func (g *Graph) memory(v ValueID) int {
 	return len(g.slots) + int(g.root(v))
 }
 
+// sharedMemory is the key of AllocatedBytes for what intermediates share.
+const sharedMemory = "shared"
+
 // AllocatedBytes is the device memory the graph takes, by what it is for, params not counted.
 func (g *Graph) AllocatedBytes() map[string]int64 {
 	m := map[string]int64{}
 	for i := range g.values {
-		if val := &g.values[i]; val.kind == tensor && val.slot < 0 && val.alias == None {
+		if val := &g.values[i]; val.kind == tensor && val.slot < 0 && val.alias == None && val.role != Fused {
 			m[val.role.String()] += val.bytes
 		}
 	}
 	for _, n := range g.slots {
-		m["shared"] += n
+		m[sharedMemory] += n
 	}
 	return m
 }

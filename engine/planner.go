@@ -30,6 +30,7 @@ type routeRequest struct {
 	// must: a shape that the route cannot do is refused (--route); else the plan's own choice stands
 	// (--static).
 	must bool
+	flag string // as it was asked for: "linear@q=gemv"
 }
 
 var noRoute = routeRequest{route: -1}

@@ -23,6 +23,9 @@ import (
 // computed in vain.
 func randomGraph(t *rapid.T, limits gpu.Limits) (*Graph, []ValueID, ValueID) {
 	b := NewBuilder(limits)
+	if rapid.Bool().Draw(t, "fuse") {
+		b.Fuse(sumRule)
+	}
 	inputs := []ValueID{rowsInput(b, "x")}
 	if rapid.Bool().Draw(t, "second input") {
 		inputs = append(inputs, rowsInput(b, "y"))
@@ -109,6 +112,8 @@ func evaluate(g *Graph, inputs map[ValueID][]uint32, symInts map[ValueID]int) ma
 			at[o.out] = each(at[o.in], func(_ int, x uint32) uint32 { return x + 1 })
 		case *binaryOp:
 			at[o.out] = each(at[o.a], func(i int, x uint32) uint32 { return x + at[o.b][i] })
+		case *addOneOp:
+			at[o.out] = each(at[o.a], func(i int, x uint32) uint32 { return x + at[o.b][i] + 1 })
 		case *routedOp:
 			at[o.out] = each(at[o.in], func(i int, _ uint32) (sum uint32) {
 				for j := range width {

@@ -285,7 +285,7 @@ func (r *Recorder) changedDims(l *ResizeLog, inputs *inputState, all bool) []tra
 	}
 	if all {
 		for i := range g.values {
-			if role := g.values[i].role; role != Constant && role != Scratch {
+			if role := g.values[i].role; role != Constant && role != Scratch && role != Fused {
 				mark(ValueID(i))
 			}
 		}

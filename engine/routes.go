@@ -18,17 +18,20 @@ func (b *Builder) AskRoutes(routes map[string]string) {
 	b.asked = map[string]bool{}
 }
 
-// request is the route that is asked of an operator.
-func (b *Builder) request(o *op) (routeRequest, error) {
+// targets are the words by which a route can be asked of the operator. What is said of one operator counts
+// for more than what is said of its kind, so it comes last.
+func (o *op) targets() []string { return []string{o.spec.Kind, o.spec.Kind + "@" + o.name} }
+
+// request is the route that is asked of one of the operator's targets.
+func (b *Builder) request(o *op, targets []string) (routeRequest, error) {
 	w := noRoute
-	// what is said of one operator counts for more
-	for _, target := range []string{o.spec.Kind, o.spec.Kind + "@" + o.name} {
+	for _, target := range targets {
 		want, ok := b.routes[target]
 		if !ok {
 			continue
 		}
 		b.asked[target] = true
-		if w = (routeRequest{o.routeOf(want), true}); w.route < 0 {
+		if w = (routeRequest{o.routeOf(want), true, target + "=" + want}); w.route < 0 {
 			return w,
 				fmt.Errorf("%w %s=%s: %s has %s", ErrRoute, target, want, o.spec.Kind,
 					strings.Join(o.routeNames(), ", "))

@@ -42,11 +42,12 @@ const (
 	Constant
 	State
 	Scratch
+	Fused // was an intermediate: what fusion made needless, and is nowhere
 )
 
 // String is the name used in traces.
 func (r Role) String() string {
-	return [...]string{"intermediate", "input", "output", "constant", "state", "scratch"}[r]
+	return [...]string{"intermediate", "input", "output", "constant", "state", "scratch", "fused"}[r]
 }
 
 type valueKind uint8

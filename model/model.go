@@ -27,6 +27,7 @@ import (
 	"gpuscope/model/gguf"
 	"gpuscope/model/session"
 	"gpuscope/model/tokenizer"
+	"gpuscope/ops"
 	"gpuscope/trace"
 )
 
@@ -51,6 +52,9 @@ type Options struct {
 	HalfKV   bool // keep the KV cache in f16
 	// Routes asks for routes of operators: see engine.Builder.AskRoutes.
 	Routes map[string]string
+	// Fuse says which rules of ops.Fusions are on: "on" or "" for all, "off" for none, or names with commas
+	// between them.
+	Fuse string
 	// IgnoreEOS lets a text go on after the model's end token.
 	IgnoreEOS bool
 	// TopLogits is how many candidates a step tells. The GPU finds them, up to ops.MaxTopK; for more each
@@ -130,6 +134,11 @@ func (m *Model) Plan(limits gpu.Limits) (*engine.Graph, error) {
 func (m *Model) build(limits gpu.Limits) (*network, error) {
 	b := engine.NewBuilder(limits)
 	b.AskRoutes(m.options.Routes)
+	rules, err := engine.SelectFusions(ops.Fusions, m.options.Fuse)
+	if err != nil {
+		return nil, session.Refusef("--fuse: %w", err)
+	}
+	b.Fuse(rules...)
 	l := &decoder{
 		Builder: b, config: m.config, context: m.context, kv: engine.F32,
 		w: &weights{b, m.file, map[string]bool{}},

@@ -20,7 +20,7 @@ var (
 	Orders       = []string{"", "topological", "fixpoint"}
 	Hazards      = []string{"raw", "war", "waw"}
 	ValueKinds   = []string{"tensor", "symint"}
-	ValueRoles   = []string{"input", "output", "constant", "state", "intermediate", "scratch", "symint"}
+	ValueRoles   = []string{"input", "output", "constant", "state", "intermediate", "scratch", "fused", "symint"}
 )
 
 // Check says whether a trace hangs together: every id is in range and in its place, sizes are sane, words are

@@ -180,7 +180,7 @@ type Value struct {
 	DType    string   `json:"dtype,omitempty"` // f32, i32, u32, q4
 	MaxDims  []int    `json:"max_dims,omitempty"`
 	Bytes    int64    `json:"bytes,omitempty"`
-	Role     string   `json:"role"` // input, output, constant, state, intermediate, scratch, symint
+	Role     string   `json:"role"` // input, output, constant, state, intermediate, scratch, fused, symint
 	Slot     *int     `json:"slot,omitempty"`
 	AliasOf  *ValueID `json:"alias_of,omitempty"`
 	SourceID *int     `json:"source_id,omitempty"`
@@ -206,6 +206,7 @@ type Op struct {
 	Attrs    map[string]any `json:"attrs,omitempty"`
 	Layer    *int           `json:"layer,omitempty"`
 	Block    string         `json:"block,omitempty"` // attn, mlp, ...
+	Parts    []string       `json:"parts,omitempty"` // names of the operators it was made of, where fused
 	SourceID *int           `json:"source_id,omitempty"`
 }
 

@@ -13,6 +13,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/model"
 	"gpuscope/model/session"
+	"gpuscope/ops"
 )
 
 // modelOptions are the flags of everything that runs a model, and the model.
@@ -22,6 +23,7 @@ type modelOptions struct {
 	context     int
 	maxChunk    int
 	topLogits   int
+	fuse        string // "on", "off" or names of rules
 	ignoreEOS   bool
 	static      bool
 	check       bool
@@ -62,6 +64,17 @@ func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 	flags.IntVar(&o.context, "context", 0, "make the KV cache hold `N` positions (default the model's)")
 	flags.IntVar(&o.maxChunk, "max-chunk", 0,
 		"take at most `N` tokens a step (default 512, or the context where that is less)")
+	flags.StringVar(&o.fuse, "fuse", "on",
+		"fuse operators by `on|off|RULE[,RULE]`: all rules, none, or those named ("+fusionNames()+")")
+}
+
+// fusionNames are the rules by which operators are fused.
+func fusionNames() string {
+	names := make([]string, len(ops.Fusions))
+	for i, r := range ops.Fusions {
+		names[i] = r.Name
+	}
+	return strings.Join(names, ", ")
 }
 
 // validate is the part of the check that needs no model.
@@ -73,6 +86,9 @@ func (o *modelOptions) validate(operands []string) (err error) {
 		if n.value < 0 {
 			return usagef("--%s %d: want 0 or more", n.name, n.value)
 		}
+	}
+	if _, err := engine.SelectFusions(ops.Fusions, o.fuse); err != nil {
+		return usagef("--fuse: %v", err)
 	}
 	for _, r := range o.routes {
 		if kind, route, ok := strings.Cut(r, "="); !ok || kind == "" || route == "" {
@@ -95,7 +111,7 @@ func (o *modelOptions) validate(operands []string) (err error) {
 func (p *program) forModel(o *modelOptions) (model.Options, error) {
 	out := model.Options{
 		Path: o.path, Driver: p.driver, Device: o.device, Context: o.context, MaxChunk: o.maxChunk,
-		TopLogits: o.topLogits,
+		TopLogits: o.topLogits, Fuse: o.fuse,
 		IgnoreEOS: o.ignoreEOS, Check: o.check, Producer: producer(),
 		Command: append([]string{"gpuscope"}, p.asTyped()...),
 	}

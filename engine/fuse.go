@@ -1,0 +1,273 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Fusion. A rule says which operators, each feeding the next, one operator can do in their place. It is a row
+// of a table that the graph's builder gives to Builder.Fuse; the engine finds the places, checks that nothing
+// else sees the values in between, and puts the replacement where the last of the operators stood. Fused
+// operators are operators like any other from there on: their routes, grids and memory come from their own
+// plan.
+//
+// What a value between them was keeps its id, with the role Fused: it exists nowhere.
+
+// Fusion is a rule of the fuse pass.
+type Fusion struct {
+	Name string // "residual"
+	Doc  string // what it does, in a line
+	// Pattern is the last of the operators, with those before it.
+	Pattern Pattern
+	// Replace gives the operator that does the work of all that matched, nil where it cannot: the conditions
+	// of the rule are here. The outputs of the match's last operator are the replacement's, of the shapes that
+	// they had; scratch may be taken over from any of them, or be made with b.Scratch.
+	Replace func(b *Builder, m *Match) Operator
+}
+
+// Pattern is an operator of one of some kinds. Of are patterns of operators that give its inputs, each a
+// different one, in any order of the inputs.
+type Pattern struct {
+	Kinds []string
+	Of    []Pattern
+}
+
+// String is the pattern as people write it: "add(linear)".
+func (p Pattern) String() string {
+	of := make([]string, len(p.Of))
+	for i := range p.Of {
+		of[i] = p.Of[i].String()
+	}
+	s := strings.Join(p.Kinds, "|")
+	if len(of) > 0 {
+		s += "(" + strings.Join(of, ", ") + ")"
+	}
+	return s
+}
+
+// Match is a place where a rule's pattern stands. Ops are the operators in the order of the pattern written
+// out: what gives an input before what reads it, so the last one is the pattern's own. Between are the values
+// that would be gone, by the operator of Ops that gives them.
+type Match struct {
+	Ops     []Operator
+	Between []ValueID
+	ids     []OpID
+}
+
+// Last is the operator at the end of the pattern.
+func (m *Match) Last() Operator { return m.Ops[len(m.Ops)-1] }
+
+// Fuse makes Finish apply rules, in their order. It may come at any time before.
+func (b *Builder) Fuse(rules ...Fusion) { b.fusions = rules }
+
+// SelectFusions are the rules that a person asks for: "on" or "" for all, "off" for none, else names with
+// commas between them.
+func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
+	switch want {
+	case "on", "":
+		return rules, nil
+	case "off":
+		return nil, nil
+	}
+	var selected []Fusion
+	for _, name := range strings.Split(want, ",") {
+		i := slices.IndexFunc(rules, func(r Fusion) bool { return r.Name == name })
+		if i < 0 {
+			names := []string{"on", "off"}
+			for _, r := range rules {
+				names = append(names, r.Name)
+			}
+			return nil, fmt.Errorf("no fusion rule %q: want %s", name, strings.Join(names, ", "))
+		}
+		selected = append(selected, rules[i])
+	}
+	return selected, nil
+}
+
+// fuse applies the rules to the recorded operators, and leaves the graph's ids dense.
+func (b *Builder) fuse() (notes []string, err error) {
+	gone := make([]bool, len(b.ops))
+	for _, rule := range b.fusions {
+		n := 0
+		for i := range b.ops {
+			m := &Match{}
+			if gone[i] || !b.match(&rule.Pattern, &b.ops[i], m, gone) {
+				continue
+			}
+			done, err := b.replace(&rule, m)
+			if err != nil {
+				return nil, fmt.Errorf("fusion %s: %w", rule.Name, err)
+			}
+			if !done {
+				continue
+			}
+			for _, id := range m.ids[:len(m.ids)-1] {
+				gone[id] = true
+			}
+			n++
+		}
+		if n > 0 {
+			notes = append(notes, fmt.Sprintf("%d × %s", n, rule.Name))
+		}
+	}
+	if len(notes) > 0 {
+		b.renumber(gone)
+	}
+	return notes, nil
+}
+
+// match finds what feeds an operator as the pattern says, and appends it and the operator to the match.
+func (b *Builder) match(p *Pattern, o *op, m *Match, gone []bool) bool {
+	if !slices.Contains(p.Kinds, o.spec.Kind) {
+		return false
+	}
+	used := map[ValueID]bool{}
+	for i := range p.Of {
+		found := false
+		for _, v := range o.spec.Inputs {
+			if used[v] || !b.private(v, o) {
+				continue
+			}
+			mark := *m
+			if b.match(&p.Of[i], &b.ops[b.values[v].producer], m, gone) {
+				used[v], found = true, true
+				m.Between = append(m.Between, v)
+				break
+			}
+			*m = mark
+		}
+		if !found {
+			return false
+		}
+	}
+	m.Ops, m.ids = append(m.Ops, o.impl), append(m.ids, o.id)
+	return true
+}
+
+// private says whether a value exists for one argument of a reader alone, and the operator that gives it for
+// this value: nobody else would miss it. An operator that keeps State must stay where it is among the others
+// that do.
+func (b *Builder) private(v ValueID, reader *op) bool {
+	val := &b.values[v]
+	if val.kind != tensor || val.role != Intermediate || val.producer < 0 || len(val.consumers) != 1 ||
+		val.consumers[0] != reader.id {
+		return false
+	}
+	if i := slices.Index(reader.spec.Inputs, v); slices.Contains(reader.spec.Inputs[i+1:], v) {
+		return false
+	}
+	spec := &b.ops[val.producer].spec
+	return len(spec.Outputs) == 1 && len(spec.State) == 0
+}
+
+// replace puts the rule's operator in the place of a match's last one; false where the rule does not want to,
+// or a route that was asked for is one that the operator does not have.
+func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
+	impl := rule.Replace(b, m)
+	if b.err != nil || impl == nil {
+		return false, b.err
+	}
+	last := &b.ops[m.ids[len(m.ids)-1]]
+	o := op{
+		id: last.id, name: b.fusedName(m), layer: last.layer, block: last.block, spec: impl.Spec(), impl: impl,
+	}
+	if !slices.Equal(o.spec.Outputs, last.spec.Outputs) {
+		return false, fmt.Errorf("%s gives other values than %s", o.name, last.name)
+	}
+	var targets []string
+	for _, id := range m.ids {
+		part := &b.ops[id]
+		targets = append(targets, part.targets()...)
+		o.parts = append(o.parts, part.partNames()...)
+	}
+	targets = append(targets, o.targets()...)
+	if _, err := b.request(&o, targets); err != nil {
+		return false, nil
+	}
+	was := map[ValueID]value{}
+	for _, v := range o.spec.Outputs {
+		was[v] = b.values[v]
+		b.values[v].producer, b.values[v].minDims, b.values[v].maxDims = -1, nil, nil
+	}
+	for _, id := range m.ids {
+		for _, v := range b.ops[id].spec.Scratch {
+			b.values[v].producer, b.values[v].minDims, b.values[v].maxDims = -1, nil, nil
+		}
+	}
+	role := map[ValueID]Role{}
+	for _, v := range o.spec.Outputs { // as they were when an operator first gave them
+		role[v], b.values[v].role = b.values[v].role, Intermediate
+	}
+	err := b.admit(&o, targets)
+	for v, r := range role {
+		b.values[v].role = r
+	}
+	if err != nil {
+		return false, err
+	}
+	for v, old := range was {
+		if now := &b.values[v]; now.kind == tensor &&
+			(!slices.Equal(now.maxDims, old.maxDims) || !slices.Equal(now.minDims, old.minDims)) {
+			return false, fmt.Errorf("%s gives %s the dims %v to %v, its parts %v to %v", o.name, now.name,
+				now.minDims, now.maxDims, old.minDims, old.maxDims)
+		}
+	}
+	for _, id := range m.ids {
+		b.dissolve(&b.ops[id], &o)
+	}
+	*last = o
+	b.connect(last)
+	return true, nil
+}
+
+// partNames are the operators that an operator was made of: itself, where it is as it was written.
+func (o *op) partNames() []string {
+	if o.parts != nil {
+		return o.parts
+	}
+	return []string{o.name}
+}
+
+// dissolve takes a part of a fused operator out of the values it reads and gives.
+func (b *Builder) dissolve(part, fused *op) {
+	for _, v := range part.spec.Inputs {
+		val := &b.values[v]
+		val.consumers = slices.DeleteFunc(val.consumers, func(c OpID) bool { return c == part.id })
+	}
+	for _, v := range slices.Concat(part.spec.Outputs, part.spec.Scratch) {
+		if !slices.Contains(fused.spec.Outputs, v) && !slices.Contains(fused.spec.Scratch, v) {
+			val := &b.values[v]
+			val.role, val.producer = Fused, -1
+		}
+	}
+}
+
+// fusedName is the names of a match's operators, each without what it has in common with the first:
+// "layers.0.attn.o+add".
+func (b *Builder) fusedName(m *Match) string {
+	name := b.ops[m.ids[0]].name
+	prefix := name[:strings.LastIndexByte(name, '.')+1]
+	for _, id := range m.ids[1:] {
+		name += "+" + strings.TrimPrefix(b.ops[id].name, prefix)
+	}
+	return name
+}
+
+// renumber closes the gaps that parts have left among the operators.
+func (b *Builder) renumber(gone []bool) {
+	kept := b.ops[:0]
+	for i := range gone {
+		if !gone[i] {
+			kept = append(kept, b.ops[i])
+		}
+	}
+	b.ops = kept
+	for i := range b.values {
+		b.values[i].consumers = b.values[i].consumers[:0]
+	}
+	for i := range b.ops {
+		b.ops[i].id = OpID(i)
+		b.connect(&b.ops[i])
+	}
+}

@@ -1,0 +1,169 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/engine/gpu"
+)
+
+// addOneKernel is what unary and binary do, in one.
+var addOneKernel = testKernel("addone", "rrw", 1, "if (i < params.p0) { z[i] = x[i] + y[i] + 1u; }")
+
+// addOneOp is binary with one of its operands through unary.
+type addOneOp struct{ a, b, out ValueID }
+
+func (o *addOneOp) Spec() Spec {
+	return Spec{
+		Kind: "addone", Inputs: []ValueID{o.a, o.b}, Outputs: []ValueID{o.out},
+		Slots: []Slot{{Uses: []Use{on(addOneKernel, o.a, o.b, o.out)}}},
+	}
+}
+func (o *addOneOp) Corners(r *Ranges) []Corner { return r.Ends(o.a, o.b) }
+func (o *addOneOp) Plan(p *Planner) error {
+	if !slices.Equal(p.Dims(o.a), p.Dims(o.b)) {
+		return p.Errorf("operands %v and %v are not of one shape", p.Dims(o.a), p.Dims(o.b))
+	}
+	p.SetDims(o.out, p.Dims(o.a)...)
+	p.Dispatch(0, p.Threads(p.Numel(o.a), 64)).Params.U32("p0", p.Numel(o.a))
+	return nil
+}
+
+// sumRule fuses a unary into the binary that reads it; where another operator reads it too, it stays.
+var sumRule = Fusion{
+	Name: "sum", Doc: "x + (y + 1) in one dispatch",
+	Pattern: Pattern{Kinds: []string{"binary"}, Of: []Pattern{{Kinds: []string{"unary"}}}},
+	Replace: func(_ *Builder, m *Match) Operator {
+		u, s := m.Ops[0].(*unaryOp), m.Last().(*binaryOp)
+		other := s.a
+		if s.a == u.out {
+			other = s.b
+		}
+		return &addOneOp{other, u.in, s.out}
+	},
+}
+
+// mapRule takes a unary into the first kernel of the routed operator that reads it, as far as this test goes:
+// it reads the unary's input in place of its output.
+var mapRule = Fusion{
+	Name: "map", Doc: "drop a unary before a routed",
+	Pattern: Pattern{Kinds: []string{"routed"}, Of: []Pattern{{Kinds: []string{"unary"}}}},
+	Replace: func(b *Builder, m *Match) Operator {
+		r := m.Last().(*routedOp)
+		return &routedOp{m.Ops[0].(*unaryOp).in, r.out, b.Scratch("fresh", U32)}
+	},
+}
+
+func opNames(g *Graph) (names []string) {
+	for i := range g.ops {
+		names = append(names, g.ops[i].name+" "+g.ops[i].spec.Kind)
+	}
+	return names
+}
+
+func TestFusionReplacesOperatorsWhoseValuesNobodyElseSees(t *testing.T) {
+	build := func(rules ...Fusion) (*Graph, ValueID) {
+		b := NewBuilder(gpu.DefaultLimits())
+		b.Fuse(rules...)
+		x := rowsInput(b, "x")
+		shared := unary(b, "shared", x) // two readers
+		out := unary(b, "out", x)       // an output
+		b.Scope("layers.3.attn.", 3, "attn")
+		alone := unary(b, "alone", shared)
+		y := addOp(b, "add", x, alone)
+		b.Scope("", -1, "")
+		y = addOp(b, "first", shared, y)
+		y = addOp(b, "second", y, out)
+		return finish(t, b, y, out), alone
+	}
+	plain, alone := build()
+	want := []string{
+		"shared unary", "out unary", "layers.3.attn.alone unary", "layers.3.attn.add binary", "first binary",
+		"second binary",
+	}
+	if d := cmp.Diff(want, opNames(plain)); d != "" {
+		t.Errorf("without rules (-want +got):\n%s", d)
+	}
+	g, _ := build(sumRule)
+	want = []string{
+		"shared unary", "out unary", "layers.3.attn.alone+add addone", "first binary", "second binary",
+	}
+	if d := cmp.Diff(want, opNames(g)); d != "" {
+		t.Errorf("with the rule (-want +got):\n%s", d)
+	}
+	d := g.Describe()
+	fused := d.Ops[2]
+	if parts := []string{"layers.3.attn.alone", "layers.3.attn.add"}; !slices.Equal(fused.Parts, parts) ||
+		fused.Layer == nil || *fused.Layer != 3 || fused.Block != "attn" || fused.ID != 2 {
+		t.Errorf("the fused operator is %+v", fused)
+	}
+	if v := d.Values[alone]; v.Role != "fused" || v.Slot != nil {
+		t.Errorf("the value between is %+v", v)
+	}
+	before, after := newLive(t, plain, LiveOptions{}).Levels(), newLive(t, g, LiveOptions{}).Levels()
+	if n := len(after); n != len(before)-1 {
+		t.Errorf("%d levels: a dispatch fewer in the chain is a level fewer", n)
+	}
+	notes := g.Passes()[slices.IndexFunc(passes, func(p pass) bool { return p.name == "fuse" })].Notes
+	if !slices.Equal(notes, []string{"1 × sum"}) {
+		t.Errorf("the pass says %q", notes)
+	}
+}
+
+func TestFusedOperatorIsFoundByTheRouteOfAPart(t *testing.T) {
+	build := func(target, route string) (*Graph, error) {
+		b := NewBuilder(gpu.DefaultLimits())
+		b.Fuse(sumRule, mapRule)
+		b.AskRoutes(map[string]string{target: route})
+		x := rowsInput(b, "x")
+		b.Output(routed(b, "r", unary(b, "u", x)))
+		return b.Finish()
+	}
+	for _, target := range []string{"routed@r", "routed"} {
+		g, err := build(target, "many")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o := &g.ops[0]; o.name != "u+r" || o.request.route != 1 || !o.request.must {
+			t.Errorf("asked of %s: %s takes %+v", target, o.name, o.request)
+		}
+	}
+	_, err := build("routed@r", "one")
+	if !errors.Is(err, ErrRoute) || !strings.HasPrefix(err.Error(), "route routed@r=one: ") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestFusionThatChangesAShapeIsRefused(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x, n := rowsInput(b, "x"), b.SymInt("n", 1, 4, 4)
+	b.Fuse(Fusion{
+		Name: "wrong", Pattern: Pattern{Kinds: []string{"unary"}, Of: []Pattern{{Kinds: []string{"unary"}}}},
+		Replace: func(_ *Builder, m *Match) Operator {
+			return &cutOp{x, n, m.Last().(*unaryOp).out}
+		},
+	})
+	b.Output(unary(b, "v", unary(b, "u", x)))
+	_, err := b.Finish()
+	want := "fusion wrong: u+v gives v the dims [1 16] to [4 16], its parts [1 16] to [512 16]"
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+func TestSelectedFusionsAreNamedOrRefused(t *testing.T) {
+	rules := []Fusion{sumRule, mapRule}
+	for want, n := range map[string]int{"on": 2, "": 2, "off": 0, "map": 1, "sum,map": 2} {
+		if got, err := SelectFusions(rules, want); err != nil || len(got) != n {
+			t.Errorf("%q selects %d rules, %v: want %d", want, len(got), err, n)
+		}
+	}
+	_, err := SelectFusions(rules, "none")
+	if want := `no fusion rule "none": want on, off, sum, map`; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}

@@ -1,0 +1,210 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Passes. Builder records operators; Finish makes a graph of them by an ordered table of passes. A pass does
+// one thing to the whole graph, relies on what the passes it names have done, and says what it changed.
+
+// pass is a row of the table.
+type pass struct {
+	name string
+	doc  string
+	// needs are the passes whose result it builds on: they stand before it in the table.
+	needs []string
+	// run returns what it did that the counts do not tell.
+	run func(b *Builder, g *Graph) (notes []string, err error)
+}
+
+// passes are run by Finish in this order.
+var passes = []pass{
+	{
+		"types", "hold the type of every value against what the kernels that it is bound to read", nil,
+		func(b *Builder, _ *Graph) ([]string, error) { return nil, b.checkTypes() },
+	},
+	{
+		"fuse", "put one operator in the place of several, by the rules that are on",
+		[]string{"types"},
+		func(b *Builder, g *Graph) ([]string, error) {
+			notes, err := b.fuse()
+			g.take(b)
+			return notes, err
+		},
+	},
+	{
+		"alias", "let the outputs of views be the memory of their inputs",
+		[]string{"fuse"},
+		func(_ *Builder, g *Graph) ([]string, error) {
+			g.settleAliases()
+			return nil, nil
+		},
+	},
+	{
+		"order", "submit dispatches level by level, what is independent side by side",
+		[]string{"alias"},
+		func(_ *Builder, g *Graph) ([]string, error) {
+			g.order()
+			return nil, nil
+		},
+	},
+	{
+		"memory", "let intermediates take turns in memory where that adds no barrier",
+		[]string{"order"},
+		func(_ *Builder, g *Graph) ([]string, error) { return nil, g.planMemory() },
+	},
+	{
+		"names", "give each kernel that a corner takes a name of its own",
+		[]string{"fuse", "order"},
+		func(_ *Builder, g *Graph) ([]string, error) {
+			g.collectKernels()
+			g.nameKernels()
+			return nil, nil
+		},
+	},
+}
+
+// PassReport is what a pass of Finish did.
+type PassReport struct {
+	Name string        `json:"name"`
+	Doc  string        `json:"doc"`
+	Took time.Duration `json:"ns"`
+	// Counts are those of the graph that the pass changed, with what they were before.
+	Counts []PassCount `json:"changed,omitempty"`
+	Notes  []string    `json:"notes,omitempty"`
+}
+
+// PassCount is a number that describes a graph as it is being made.
+type PassCount struct {
+	What   string `json:"what"`
+	Before int64  `json:"before"`
+	After  int64  `json:"after"`
+}
+
+// Passes are what Finish did to make the graph, pass by pass.
+func (g *Graph) Passes() []PassReport { return g.passes }
+
+// Finish ends the building: it runs the passes.
+func (b *Builder) Finish() (*Graph, error) {
+	if b.err != nil {
+		return nil, b.err
+	}
+	if err := b.unasked(); err != nil {
+		return nil, err
+	}
+	if len(b.ops) == 0 {
+		return nil, fmt.Errorf("a graph of no operators")
+	}
+	g := &Graph{limits: b.limits, outputs: b.outputs}
+	g.take(b)
+	before := g.counts()
+	for i := range passes {
+		p := &passes[i]
+		start := time.Now()
+		notes, err := p.run(b, g)
+		took := time.Since(start)
+		if err != nil {
+			b.err = err
+			return nil, err
+		}
+		after := g.counts()
+		report := PassReport{Name: p.name, Doc: p.doc, Took: took, Notes: notes}
+		for j := range after {
+			if before[j].After != after[j].After {
+				after[j].Before = before[j].After
+				report.Counts = append(report.Counts, after[j])
+			}
+		}
+		g.passes, before = append(g.passes, report), after
+	}
+	b.err = fmt.Errorf("the graph is finished")
+	return g, nil
+}
+
+// take makes the builder's operators and values the graph's.
+func (g *Graph) take(b *Builder) {
+	g.values, g.ops = b.values, b.ops
+	g.inputs, g.symOps = g.inputs[:0], make([]bool, len(g.ops))
+	for v := range g.values {
+		if g.values[v].role == Input {
+			g.inputs = append(g.inputs, ValueID(v))
+		}
+	}
+	for o := range g.ops {
+		g.symOps[o] = g.symOnly(&g.ops[o])
+	}
+}
+
+// counts describe the graph as far as it has come, in After.
+func (g *Graph) counts() []PassCount {
+	var fused, aliases, levels int64
+	for i := range g.values {
+		if g.values[i].role == Fused {
+			fused++
+		}
+		if g.values[i].alias != None {
+			aliases++
+		}
+	}
+	for i := range g.dispatches {
+		levels = max(levels, int64(g.dispatches[i].level)+1)
+	}
+	list := []PassCount{
+		{What: "operators", After: int64(len(g.ops))},
+		{What: "values fused away", After: fused},
+		{What: "aliases", After: aliases},
+		{What: "dispatches", After: int64(len(g.dispatches))},
+		{What: "levels of data", After: levels},
+		{What: "slots", After: int64(len(g.slots))},
+		{What: "kernels", After: int64(len(g.kernels))},
+	}
+	bytes := g.AllocatedBytes()
+	return append(list, PassCount{What: "shared bytes", After: bytes[sharedMemory]})
+}
+
+// checkTypes refuses a value that is bound to a kernel which reads elements of another type: it would compute
+// on the bits.
+func (b *Builder) checkTypes() error {
+	for i := range b.ops {
+		if err := b.checkOpTypes(&b.ops[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Builder) checkOpTypes(o *op) error {
+	for _, slot := range o.spec.Slots {
+		for _, use := range slot.Uses {
+			if use.Kernel == nil {
+				continue
+			}
+			for i, s := range use.Kernel.Storage {
+				val := &b.values[use.Bind[i].Value]
+				if val.kind == tensor && !s.Takes(val.dtype) {
+					return fmt.Errorf("%s (%s): %s is %s, kernel %s takes %s as its %s", o.name, o.spec.Kind,
+						val.name, val.dtype, use.Kernel.Name, s.Elem, s.Name)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// passOrder says what is wrong with the order of a table of passes.
+func passOrder(table []pass) error {
+	var before []string
+	for _, p := range table {
+		for _, n := range p.needs {
+			if !slices.Contains(before, n) {
+				return fmt.Errorf("pass %s needs %s before it, there are %s", p.name, n,
+					strings.Join(before, ", "))
+			}
+		}
+		before = append(before, p.name)
+	}
+	return nil
+}
