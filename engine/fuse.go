@@ -21,8 +21,8 @@ type Fusion struct {
 	// Pattern is the last of the operators, with those before it.
 	Pattern Pattern
 	// Replace gives the operator that does the work of all that matched, nil where it cannot: the conditions
-	// of the rule are here. The outputs of the match's last operator are the replacement's, of the shapes that
-	// they had; scratch may be taken over from any of them, or be made with b.Scratch.
+	// of the rule are here. The outputs of the match's last operator are the replacement's, of the shapes
+	// that they had; scratch may be taken over from any of them, or be made with b.Scratch.
 	Replace func(b *Builder, m *Match) Operator
 }
 
@@ -170,7 +170,8 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 	}
 	last := &b.ops[m.ids[len(m.ids)-1]]
 	o := op{
-		id: last.id, name: b.fusedName(m), layer: last.layer, block: last.block, spec: impl.Spec(), impl: impl,
+		id: last.id, name: b.fusedName(m), layer: last.layer, block: last.block,
+		spec: impl.Spec(), impl: impl,
 	}
 	if !slices.Equal(o.spec.Outputs, last.spec.Outputs) {
 		return false, fmt.Errorf("%s gives other values than %s", o.name, last.name)

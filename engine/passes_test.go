@@ -41,7 +41,9 @@ func TestPassesSayWhatTheyChanged(t *testing.T) {
 
 func TestValueOfAnotherTypeThanItsKernelReadsIsRefused(t *testing.T) {
 	typed := *unaryKernel
-	typed.Storage = []Storage{{"x", "f32", gpu.Read}, {"y", "f32", gpu.ReadWrite}}
+	typed.Storage = []Storage{
+		{Name: "x", Elem: "f32", Access: gpu.Read}, {Name: "y", Elem: "f32", Access: gpu.ReadWrite},
+	}
 	for _, test := range []struct{ in, out DType }{{I32, F32}, {F16, F32}, {F32, I32}, {F32, F32}} {
 		b := NewBuilder(gpu.DefaultLimits())
 		x := b.Input("x", test.in, []int{1}, []int{8})

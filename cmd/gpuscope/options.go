@@ -64,17 +64,20 @@ func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 	flags.IntVar(&o.context, "context", 0, "make the KV cache hold `N` positions (default the model's)")
 	flags.IntVar(&o.maxChunk, "max-chunk", 0,
 		"take at most `N` tokens a step (default 512, or the context where that is less)")
-	flags.StringVar(&o.fuse, "fuse", "on",
-		"fuse operators by `on|off|RULE[,RULE]`: all rules, none, or those named ("+fusionNames()+")")
+	flags.StringVar(&o.fuse, "fuse", "on", "fuse operators by `RULES`: on, off, or names with commas between"+
+		fusionNames())
 }
 
-// fusionNames are the rules by which operators are fused.
+// fusionNames are the rules by which operators are fused, for people.
 func fusionNames() string {
+	if len(ops.Fusions) == 0 {
+		return ""
+	}
 	names := make([]string, len(ops.Fusions))
 	for i, r := range ops.Fusions {
 		names[i] = r.Name
 	}
-	return strings.Join(names, ", ")
+	return " (" + strings.Join(names, ", ") + ")"
 }
 
 // validate is the part of the check that needs no model.
