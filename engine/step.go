@@ -133,30 +133,22 @@ func (x *Executor) execute(ctx context.Context, in *StepInput) error {
 	s := &x.last
 	active := x.live.Active()
 	s.cold = x.cold(active)
-	var spent float64
-	var bytes, flops int64
-	first := 0
 	waited := time.Duration(0)
-	for i, id := range active {
-		d := &x.g.dispatches[id]
-		l := &x.live.plans[d.op].launches[d.slot]
-		ns := x.rates.expect(l.Bytes, l.FLOPs)
-		boundary := i > first && x.g.dispatches[active[i-1]].op != d.op
-		if boundary && spent+ns > submitNS {
-			if err := x.submit(active[first:i], first, len(active), nil, &waited); err != nil {
-				return err
-			}
+	for first := 0; first == 0 || first < len(active); {
+		n := x.shortRun(active[first:])
+		if first > 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			first, spent = i, 0
 		}
-		spent += ns
-		bytes, flops = bytes+l.Bytes, flops+l.FLOPs
+		if err := x.submit(active[first:first+n], first, len(active), in.Read, &waited); err != nil {
+			return err
+		}
+		if first += n; n == 0 {
+			break // a graph of no dispatches
+		}
 	}
-	if err := x.submit(active[first:], first, len(active), in.Read, &waited); err != nil {
-		return err
-	}
+	bytes, flops := x.work(active)
 	x.rates.learn(bytes, flops, float64(waited.Nanoseconds()))
 	if s.timing != TimingOff {
 		s.ticks = s.ticks[:s.timing.ticks(len(active))]
@@ -169,6 +161,29 @@ func (x *Executor) execute(ctx context.Context, in *StepInput) error {
 		})
 	}
 	return nil
+}
+
+// shortRun is how many dispatches of a run are not expected to keep the GPU for longer than a submit should.
+func (x *Executor) shortRun(run []trace.DispatchID) int {
+	spent := 0.0
+	for i, id := range run {
+		ns := x.rates.expect(x.work(run[i : i+1]))
+		if i > 0 && x.g.dispatches[run[i-1]].op != x.g.dispatches[id].op && spent+ns > submitNS {
+			return i
+		}
+		spent += ns
+	}
+	return len(run)
+}
+
+// work is what dispatches do, as modelled.
+func (x *Executor) work(run []trace.DispatchID) (bytes, flops int64) {
+	for _, id := range run {
+		d := &x.g.dispatches[id]
+		l := &x.live.plans[d.op].launches[d.slot]
+		bytes, flops = bytes+l.Bytes, flops+l.FLOPs
+	}
+	return bytes, flops
 }
 
 // cold says whether the step's times would mislead: something in it runs for the first time, or the GPU has
@@ -240,7 +255,6 @@ func (x *Executor) encode(enc gpu.Encoder, run []trace.DispatchID, from, all int
 	}
 	for i, id := range run {
 		d := &x.g.dispatches[id]
-		p := &x.live.plans[d.op]
 		own := s.timing == TimingDispatch
 		if own {
 			if err := enc.Timestamp(x.clock.stamps, 2*(from+i)); err != nil {
@@ -253,14 +267,7 @@ func (x *Executor) encode(enc gpu.Encoder, run []trace.DispatchID, from, all int
 			}
 			s.passes++
 		}
-		l := &p.launches[d.slot]
-		group := x.groups[id]
-		route := p.route
-		if len(group) == 1 {
-			route = 0
-		}
-		enc.Dispatch(x.pipes[x.g.ops[d.op].spec.Slots[d.slot].Uses[route].Kernel], group[route], l.Grid.X,
-			l.Grid.Y, l.Grid.Z)
+		x.encodeDispatch(enc, id)
 		if own || i == len(run)-1 {
 			if err := enc.EndPass(); err != nil {
 				return fmt.Errorf("pass that ends with %s: %w", x.g.ops[d.op].name, err)
@@ -292,4 +299,16 @@ func (x *Executor) encode(enc gpu.Encoder, run []trace.DispatchID, from, all int
 		}
 	}
 	return nil
+}
+
+// encodeDispatch encodes a dispatch as it is in force.
+func (x *Executor) encodeDispatch(enc gpu.Encoder, id trace.DispatchID) {
+	d := &x.g.dispatches[id]
+	p := &x.live.plans[d.op]
+	group, route := x.groups[id], p.route
+	if len(group) == 1 {
+		route = 0
+	}
+	g := &p.launches[d.slot].Grid
+	enc.Dispatch(x.pipes[x.g.ops[d.op].spec.Slots[d.slot].Uses[route].Kernel], group[route], g.X, g.Y, g.Z)
 }

@@ -1,0 +1,253 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/engine/gpu/gputest"
+	"gpuscope/trace"
+)
+
+// allOutputs are looks at all of every output.
+func allOutputs(x *Executor) []Look {
+	looks := x.OutputLooks()
+	for i := range looks {
+		looks[i].Into = make([]byte, x.LiveSize(looks[i].Value))
+	}
+	return looks
+}
+
+// randomReplay steps a random graph and looks at everything in it: what shares memory is seen while it is
+// there.
+func randomReplay(t *rapid.T, dev gpu.Device) {
+	g, inputs, pos := randomGraph(t, dev.Info().Limits)
+	x, err := Load(dev, g, LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Release()
+	if rapid.Bool().Draw(t, "many submits") {
+		x.rates = rates{1e12, 1e12, 1}
+	}
+	for k := range 2 {
+		n := rapid.OneOf(rapid.Just(1), rapid.IntRange(1, rows)).Draw(t, "rows")
+		cutAt := rapid.IntRange(1, rows).Draw(t, "pos")
+		in := StepInput{SymInts: []SymIntValue{{pos, int64(cutAt)}}, Read: g.Outputs()}
+		data := map[ValueID][]uint32{}
+		for _, v := range inputs {
+			data[v] = pattern(n, uint32(k)+uint32(v)<<16)
+			in.Inputs = append(in.Inputs, InputData{Value: v, Dims: []int{n, width}, Data: bytesOf(data[v])})
+		}
+		if err := x.Step(context.Background(), &in, TimingOff); err != nil {
+			if _, refused := err.(*OpError); refused {
+				return // a cut by a SymInt left operands of two lengths
+			}
+			t.Fatal(err)
+		}
+		want := evaluate(g, data, map[ValueID]int{pos: cutAt})
+		looks := allOutputs(x)
+		if err := x.Replay(context.Background(), looks...); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range looks {
+			if d := cmp.Diff(want[l.Value], words(l.Into)); d != "" {
+				t.Fatalf("%s after dispatch %d (-want +got):\n%s", g.values[l.Value].name, l.After, d)
+			}
+		}
+		for _, v := range g.Outputs() { // what the step gave is still there
+			got := make([]byte, x.LiveSize(v))
+			if _, err := x.Output(v, got); err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(want[v], words(got)); d != "" {
+				t.Fatalf("output %s after a replay:\n%s", g.values[v].name, d)
+			}
+		}
+	}
+}
+
+func TestReplayReadsEveryValueWhileItIsThere(t *testing.T) {
+	draws(t, 300)
+	rapid.Check(t, func(t *rapid.T) {
+		dev := fake.New(fake.Options{NoLog: true})
+		dev.OnDispatch = compute
+		randomReplay(t, dev)
+		if errs := dev.Misuse(); len(errs) > 0 {
+			t.Fatal(errs)
+		}
+	})
+}
+
+func TestReplayReadsEveryValueWhileItIsThereOnTheDevice(t *testing.T) {
+	dev := gputest.Open(t)
+	for seed := range 8 {
+		rapid.Custom(func(t *rapid.T) int {
+			randomReplay(t, dev)
+			return 0
+		}).Example(seed)
+	}
+}
+
+func TestReplayLeavesTheRecordOfTheStepAlone(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	rec := NewRecorder(r.x)
+	r.mustStep(t, 7, 5)
+	before := *rec.Snapshot()
+	if err := r.x.Replay(context.Background(), allOutputs(r.x)...); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(before.step.ticks, r.x.last.ticks); d != "" || before.step.passes != r.x.last.passes ||
+		before.step.submits != r.x.last.submits || before.step.total != r.x.last.total {
+		t.Errorf("the step's log has changed: %+v", r.x.last)
+	}
+	r.mustStep(t, 7, 5)
+	if n := len(r.x.live.Log().hooks); n != 0 {
+		t.Errorf("%d operators were planned again", n)
+	}
+}
+
+func TestReplayRefusesWhatItCannotShow(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	ctx := context.Background()
+	if err := r.x.Replay(ctx, Look{Value: r.in}); !errors.Is(err, ErrNoStep) {
+		t.Errorf("before the first step: %v", err)
+	}
+	if _, _, err := r.x.FirstNonFinite(ctx); !errors.Is(err, ErrNoStep) {
+		t.Errorf("before the first step: %v", err)
+	}
+	r.mustStep(t, 1, 1) // so that r's second dispatch does not run
+	named := func(name string) ValueID {
+		for i := range r.x.g.values {
+			if r.x.g.values[i].name == name {
+				return ValueID(i)
+			}
+		}
+		t.Fatalf("no value %s", name)
+		return None
+	}
+	active := r.x.live.Active()
+	last := active[len(active)-1]
+	r.dev.ResetCounts()
+	large := make([]byte, 2048)
+	for want, l := range map[string]Look{
+		"b.add after dispatch 0: nothing has":      {After: active[0], Value: r.of},
+		"its memory holds":                         {After: last, Value: named("a.f0")},
+		"it did not run in the last step":          {After: 4, Value: r.in},
+		"it is no tensor of the graph":             {After: 0, Value: r.n},
+		"a.f0: 2048 bytes, it has 64":              {After: active[0], Value: named("a.f0"), Into: large},
+		"value 999: it is no tensor of the graph":  {After: 0, Value: 999},
+		"value -1: it is no tensor of the graph":   {After: 0, Value: None},
+		"dispatch 77: it did not run in the last ": {After: 77, Value: r.in},
+	} {
+		if err := r.x.Replay(ctx, l); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", l, err, want)
+		}
+	}
+	if len(r.dev.Log) > 0 {
+		t.Errorf("the device heard of refused looks: %v", r.dev.Log)
+	}
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := r.x.Replay(cancelled, Look{After: last, Value: r.of}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled replay: %v", err)
+	}
+	if err := r.x.Replay(ctx); err != nil {
+		t.Errorf("nothing to look at: %v", err)
+	}
+	got := make([]byte, 6) // not a whole number of words
+	if err := r.x.Replay(ctx, Look{After: last, Value: r.of, Into: got}); err != nil ||
+		binary.LittleEndian.Uint32(got) != r.want(1, 1)[0] {
+		t.Errorf("the first bytes are % x, %v", got, err)
+	}
+}
+
+// A chain of float operators in which one goes wrong: the first is named, though all after it are wrong too
+// and though its memory is another value's at the end.
+func TestFirstNonFiniteNamesWhereItCameUp(t *testing.T) {
+	dev := fake.New(fake.Options{NoLog: true})
+	b := NewBuilder(dev.Info().Limits)
+	y := b.Input("x", F32, []int{1, width}, []int{rows, width})
+	in := y
+	for _, name := range []string{"y0", "y1", "y2", "y3", "y4", "y5"} {
+		from, to := y, b.Tensor(name, F32)
+		b.Add(name, &funcOp{
+			spec: Spec{
+				Kind: "map", Inputs: []ValueID{from}, Outputs: []ValueID{to},
+				Slots: []Slot{{Uses: []Use{on(unaryKernel, from, to)}}},
+			},
+			corners: func(r *Ranges) []Corner { return r.Ends(from) },
+			plan: func(p *Planner) error {
+				p.SetDims(to, p.Dims(from)...)
+				p.Dispatch(0, p.Threads(p.Numel(from), 64)).Params.U32("p0", p.Numel(from))
+				return nil
+			},
+		})
+		y = to
+	}
+	x, err := Load(dev, finish(t, b, y), LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Release()
+	wrong, from := float32(1), math.MaxInt
+	dev.OnDispatch = func(d fake.Dispatch) {
+		copy(d.Bound[1].Bytes, d.Bound[0].Bytes[:4*3*width])
+		if strings.HasPrefix(d.Group, "y") && int(d.Group[1]-'0') >= from {
+			binary.LittleEndian.PutUint32(d.Bound[1].Bytes[4*17:], math.Float32bits(wrong))
+		}
+	}
+	for _, test := range []struct {
+		wrong float32
+		from  int
+	}{
+		{1, 0},
+		{float32(math.NaN()), 0},
+		{float32(math.NaN()), 3},
+		{float32(math.Inf(-1)), 5},
+		{float32(math.Inf(1)), 2},
+	} {
+		wrong, from = test.wrong, test.from
+		data := make([]byte, 4*3*width)
+		inputs := []InputData{{Value: in, Dims: []int{3, width}, Data: data}}
+		if err := x.Step(context.Background(), &StepInput{Inputs: inputs}, TimingOff); err != nil {
+			t.Fatal(err)
+		}
+		first, found, err := x.FirstNonFinite(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.wrong == 1 {
+			if found {
+				t.Errorf("all is finite, found %+v", first)
+			}
+			continue
+		}
+		want := NonFinite{trace.DispatchID(test.from), in + 1 + ValueID(test.from), 17, float64(test.wrong)}
+		if !found || cmp.Diff(want, first, cmp.Comparer(func(a, b float64) bool {
+			return a == b || a != a && b != b
+		})) != "" {
+			t.Errorf("found %+v, %v, want %+v", first, found, want)
+		}
+	}
+}
+
+func TestNonFiniteHalvesAreFound(t *testing.T) {
+	for h, want := range map[uint16]float64{
+		0x7c00: math.Inf(1), 0xfc00: math.Inf(-1), 0x7e01: math.NaN(), 0x7bff: 0,
+	} {
+		data := binary.LittleEndian.AppendUint16([]byte{0, 0x3c}, h)
+		i, got, found := firstNonFinite(F16, data)
+		if found != (want != 0) || found && (i != 1 || got != want && got == got) {
+			t.Errorf("%#x: element %d is %v, found %v", h, i, got, found)
+		}
+	}
+}
