@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -19,9 +20,6 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 )
-
-// plainHelp is what can be typed in plain mode.
-const plainHelp = "Type a command and enter: s next token, S previous, r run, p TEXT prompt, X reset, d dispatches, x FILE export, q quit."
 
 // runPlain is the program without a screen: a line for each event, commands by line. It serves screen
 // readers, logs and dumb terminals.
@@ -112,24 +110,25 @@ func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader, pr
 				return r.err
 			case r.err != nil:
 				p.fail(r.err)
-			case r.reply.Step < 0:
-				p.say("before the first step")
-			case r.of == session.Previous:
-				p.say("back at step %d, position %d", r.reply.Step, r.reply.Position)
+			default:
+				p.replied(r.of, r.reply)
 			}
 			first = nil
 		case line, ok := <-typed:
 			if !ok {
 				return cmp.Or(p.err, unread, p.failed(in))
 			}
-			if line == "q" {
+			word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+			switch row := plainCommandOf(word); {
+			case row == nil && word != "":
+				p.say("%s", plainHelp())
+			case row == nil:
+			case row.of != nil:
+				do(row.of(rest))
+			case row.do != nil:
+				row.do(p, rest)
+			default: // quit
 				return cmp.Or(p.err, p.failed(in))
-			}
-			c, known := p.command(line)
-			if c.Kind != "" {
-				do(c)
-			} else if !known {
-				p.say("%s", plainHelp)
 			}
 		}
 	}
@@ -217,7 +216,7 @@ func (p *plainText) event(e session.Event) {
 		p.say("loading: %s %d of %d", e.Progress.Phase, e.Progress.Done, e.Progress.Total)
 	case e.Opened != nil:
 		p.say("open: %s on %s", e.Opened.Model.Name, deviceTexts(&e.Opened.Device)[0])
-		p.say("%s", plainHelp)
+		p.say("%s", plainHelp())
 	case e.Records != nil:
 		for i := range e.Records {
 			p.record(&e.Records[i])
@@ -260,47 +259,96 @@ func costText(s *inspect.StepSummary) string {
 	return line.String()
 }
 
-// command reads a line. What it can do itself it does; then the command has no kind.
-func (p *plainText) command(line string) (c session.Command, known bool) {
-	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-	last := -1
-	if p.mirror.Trace != nil {
-		last = len(p.mirror.Trace.Steps) - 1
+// plainCommand is what can be typed in plain mode: a command of the session, or something of the program's
+// own, or the end.
+type plainCommand struct {
+	word, takes, doc string
+	of               func(rest string) session.Command
+	do               func(p *plainText, rest string)
+}
+
+var plainCommands = []plainCommand{
+	{word: "s", doc: "next token", of: just(session.Command{Kind: session.Next})},
+	{word: "S", doc: "previous", of: just(session.Command{Kind: session.Previous})},
+	{word: "r", doc: "run", of: just(session.Command{Kind: session.Run})},
+	{word: "R", doc: "repeat", of: just(session.Command{Kind: session.Repeat, N: repeats})},
+	{word: "p", takes: "TEXT", doc: "prompt", of: func(rest string) session.Command {
+		return session.Command{Kind: session.Prompt, Text: rest}
+	}},
+	{word: "X", doc: "reset", of: just(session.Command{Kind: session.Reset})},
+	{word: "d", takes: "[TABLE]", doc: "dispatches, or another table", do: (*plainText).print},
+	{word: "x", takes: "FILE", doc: "export", do: (*plainText).export},
+	{word: "q", doc: "quit"},
+}
+
+// just is always that command.
+func just(c session.Command) func(string) session.Command {
+	return func(string) session.Command { return c }
+}
+
+// plainCommandOf is the row of a word, nil where there is none.
+func plainCommandOf(word string) *plainCommand {
+	i := slices.IndexFunc(plainCommands, func(c plainCommand) bool { return c.word == word })
+	if i < 0 {
+		return nil
 	}
-	switch word {
-	case "s":
-		return session.Command{Kind: session.Next}, true
-	case "S":
-		return session.Command{Kind: session.Previous}, true
-	case "r":
-		return session.Command{Kind: session.Run}, true
-	case "R":
-		return session.Command{Kind: session.Repeat, N: repeats}, true
-	case "X":
-		return session.Command{Kind: session.Reset}, true
-	case "p":
-		return session.Command{Kind: session.Prompt, Text: rest}, true
-	case "d":
-		if last < 0 {
-			p.say("no step was run yet")
-			return c, true
-		}
-		if err := p.index.Print(p.ctx, p.out, "dispatches", "text", mainWidth,
-			inspect.Options{Scope: p.index.Step(last)}); err != nil {
-			p.fail(err)
-		}
-		return c, true
-	case "x":
-		if last < 0 || rest == "" {
-			p.say("x FILE, after a step was run")
-			return c, true
-		}
-		if err := trace.WriteFile(rest, p.mirror.Trace); err != nil {
-			p.fail(err)
+	return &plainCommands[i]
+}
+
+// plainHelp lists what can be typed.
+func plainHelp() string {
+	var list []string
+	for _, c := range plainCommands {
+		list = append(list, strings.Join(strings.Fields(c.word+" "+c.takes+" "+c.doc), " "))
+	}
+	return "Type a command and enter: " + strings.Join(list, ", ") + "."
+}
+
+// replied says what a command gave, where no event has said it.
+func (p *plainText) replied(kind session.CommandKind, r session.Reply) {
+	switch kind {
+	case session.Previous, session.Reset:
+		if r.Step < 0 {
+			p.say("before the first step")
 		} else {
-			p.say("wrote %s", rest)
+			p.say("back at step %d, position %d", r.Step, r.Position)
 		}
-		return c, true
 	}
-	return c, word == ""
+}
+
+// lastStep is the place of the last step that was recorded; where there is none it says so.
+func (p *plainText) lastStep() (int, bool) {
+	if p.mirror.Trace == nil || len(p.mirror.Trace.Steps) == 0 {
+		p.say("no step was run yet")
+		return 0, false
+	}
+	return len(p.mirror.Trace.Steps) - 1, true
+}
+
+// print prints a table of the last step, that of its dispatches where no other is named.
+func (p *plainText) print(name string) {
+	last, ok := p.lastStep()
+	if !ok {
+		return
+	}
+	if err := p.index.Print(p.ctx, p.out, cmp.Or(name, "dispatches"), "text", mainWidth,
+		inspect.Options{Scope: p.index.Step(last)}); err != nil {
+		p.fail(err)
+	}
+}
+
+// export writes the trace as it is now.
+func (p *plainText) export(path string) {
+	if _, ok := p.lastStep(); !ok {
+		return
+	}
+	if path == "" {
+		p.fail(errors.New("x FILE: name the file to write to"))
+		return
+	}
+	if err := trace.WriteFile(path, p.mirror.Trace); err != nil {
+		p.fail(err)
+		return
+	}
+	p.say("wrote %s", path)
 }

@@ -95,6 +95,22 @@ func TestPlainModeSaysWhereAStepBackLeads(t *testing.T) {
 	}
 }
 
+func TestPlainModePrintsAnyTable(t *testing.T) {
+	t.Parallel()
+	out, err := plainly(opens(tuitest.Script{}), "", "d\nx\np once\nd\nd steps\nd nonsense\n")
+	if err == nil || !strings.Contains(err.Error(), "1 command failed, the first: there is no table") {
+		t.Errorf("error %v", err)
+	}
+	for _, want := range []string{
+		"d [TABLE] dispatches, or another table, x FILE export, q quit.",
+		"no step was run yet\nno step was run yet\nstep 0:", "lm_head", "prefill  ", "error: ", "nonsense",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in:\n%s", want, out)
+		}
+	}
+}
+
 func TestPlainModeRefusesALineWithoutEnd(t *testing.T) {
 	t.Parallel()
 	_, err := plainly(opens(tuitest.Script{}), "", "p "+strings.Repeat("x", longestLine)+"\n")

@@ -55,6 +55,9 @@ type usageError struct{ text string }
 
 func (e usageError) Error() string { return e.text }
 
+// saidError is an error that a person has read already.
+type saidError struct{ error }
+
 func usagef(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
 
 // main runs the command that args ask for and returns the exit status.
@@ -86,6 +89,9 @@ func (p *program) report(ctx context.Context, c *command, err error) int {
 	if bug, ok := errors.AsType[*tui.Panic](err); ok { // the terminal is as it was
 		fmt.Fprintf(p.stderr, "%s\n%s: %s\n", bytes.TrimSpace(bug.Stack), name, oneLine(err))
 		return exitBug
+	}
+	if _, ok := errors.AsType[saidError](err); ok {
+		return exitFailed
 	}
 	var usage usageError
 	if errors.As(err, &usage) {

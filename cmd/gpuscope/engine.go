@@ -38,10 +38,16 @@ func engineCommand() *command {
 					p.stdin,
 					func() { time.AfterFunc(endWithin, func() { os.Exit(exitFailed) }) },
 				}
-				return session.Serve(ctx, requests, p.stdout,
-					func(ctx context.Context, emit func(session.Event)) (session.Session, error) {
-						return p.open(ctx, r.model, emit)
+				var refused error
+				err := session.Serve(ctx, requests, p.stdout,
+					func(ctx context.Context, emit func(session.Event)) (s session.Session, err error) {
+						s, refused = p.open(ctx, r.model, emit)
+						return s, refused
 					})
+				if err != nil && err == refused {
+					return saidError{err} // by the screen, which was told
+				}
+				return err
 			}
 		},
 	}

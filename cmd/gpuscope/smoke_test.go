@@ -540,12 +540,13 @@ func TestPlainModeFailsForAModelThatDoesNotOpen(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--plain"}, {"--plain", "-p", ""}} {
 		cmd := headless(t, "refuse", args...)
-		var stderr bytes.Buffer
-		cmd.Stderr = &stderr
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		_ = cmd.Run()
 		if status := cmd.ProcessState.ExitCode(); status != exitFailed ||
-			stderr.String() != "gpuscope: demo.gguf: no tensor token_embd.weight\n" {
-			t.Errorf("%q: exit %d, stderr %q", args, status, &stderr)
+			stderr.String() != "gpuscope: demo.gguf: no tensor token_embd.weight\n" ||
+			stdout.String() != "loading: compile kernels 1 of 9\n" {
+			t.Errorf("%q: exit %d, stdout %q, stderr %q", args, status, &stdout, &stderr)
 		}
 	}
 }
