@@ -215,10 +215,7 @@ func (p *tablePane) sortBy(name string) {
 		p.reverse()
 		return
 	}
-	p.choice.Sort, p.choice.Reverse = name, false
-	if c := p.table.Column(name); name != "" && c >= 0 {
-		p.choice.Reverse = p.table.Columns[c].Right
-	}
+	p.choice.Sort, p.choice.Reverse = name, p.table.LargestFirst(name)
 	p.reselect()
 	p.goTo(0) // who sorts wants to see the largest
 }

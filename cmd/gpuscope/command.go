@@ -26,7 +26,7 @@ const (
 
 // command is a subcommand.
 type command struct {
-	name     string // "" for the one that runs without a name
+	name     string // "" for the one that runs without a name; of two words where several share the first
 	operand  string // of the usage line: "[MODEL]"
 	doc      string // one line
 	more     string // a paragraph of help, or none
@@ -45,8 +45,8 @@ type example struct{ line, doc string }
 // commands are all there are, in the order of the help.
 func commands() []*command {
 	return []*command{
-		rootCommand(), runCommand(), graphCommand(), devicesCommand(), versionCommand(),
-		engineCommand(),
+		rootCommand(), runCommand(), graphCommand(), traceShowCommand(), devicesCommand(), versionCommand(),
+		traceCommand(), engineCommand(),
 	}
 }
 
@@ -138,9 +138,9 @@ func pick(args []string) (c *command, rest []string, err error) {
 	if len(args) > 0 && args[0] == "help" {
 		return pickHelp(args[1:])
 	}
-	if len(args) > 0 {
-		if c := named(args[0]); c != nil {
-			return c, args[1:], nil
+	for words := min(2, len(args)); words > 0; words-- {
+		if c := named(args[:words]...); c != nil {
+			return c, args[words:], nil
 		}
 	}
 	return rootCommand(), args, nil
@@ -150,21 +150,20 @@ func pick(args []string) (c *command, rest []string, err error) {
 func pickHelp(words []string) (c *command, rest []string, err error) {
 	c = rootCommand()
 	switch {
+	case len(words) > 0 && named(words...) != nil:
+		c = named(words...)
 	case len(words) > 1:
 		return c, nil, usagef("help: unexpected argument %q", words[1])
 	case len(words) == 1:
-		if c = named(words[0]); c == nil {
-			return rootCommand(), nil, usagef("help: no command %q%s", words[0],
-				suggest(words[0], commandNames(), ""))
-		}
+		return c, nil, usagef("help: no command %q%s", words[0], suggest(words[0], commandNames(), ""))
 	}
 	return c, []string{"-h"}, nil
 }
 
-// named is the command of that name, or nil.
-func named(name string) *command {
+// named is the command of those words, or nil.
+func named(words ...string) *command {
 	for _, c := range commands() {
-		if c.name != "" && c.name == name {
+		if c.name != "" && c.name == strings.Join(words, " ") {
 			return c
 		}
 	}
@@ -278,10 +277,10 @@ func (p *program) help(c *command, flags *pflag.FlagSet) error {
 	if c.more != "" {
 		fmt.Fprintf(&b, "\n%s\n", c.more)
 	}
-	if c.name == "" {
+	if within := subcommands(c.name); c.name == "" || len(within) > 0 {
 		b.WriteString("\nCommands:\n")
 		for _, other := range commands() {
-			if other.name != "" && !other.hidden {
+			if other.name != "" && !other.hidden && strings.HasPrefix(other.name, c.name) {
 				fmt.Fprintf(&b, "  %-26s %s\n", strings.TrimSpace("gpuscope "+other.name+" "+other.operand),
 					other.doc)
 			}

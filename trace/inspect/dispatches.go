@@ -70,7 +70,7 @@ type Options struct {
 
 func init() {
 	register(Table{
-		Name: "dispatches", Takes: AnySteps, Folds: true,
+		Name: "dispatches", Takes: AnySteps, Folds: true, Compares: true,
 		Doc: "what ran: each dispatch with its grid, time, limit and what changed in it",
 		Of: func(ctx context.Context, x *Index, o Options) (*table.Table, error) {
 			t, err := x.Dispatches(ctx, o)

@@ -25,6 +25,9 @@ var foldNames = [...]string{FoldLayer: "layer", FoldOp: "op", FoldKernel: "kerne
 // String is the fold's name.
 func (f Fold) String() string { return foldNames[f] }
 
+// FoldNames are the names of the folds.
+func FoldNames() []string { return foldNames[:] }
+
 // ParseFold reads a fold's name.
 func ParseFold(s string) (Fold, error) {
 	if i := slices.Index(foldNames[:], s); i >= 0 {

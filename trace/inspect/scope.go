@@ -77,7 +77,7 @@ func (x *Index) ParseScope(word string) (Scope, error) {
 		return Scope{}, fmt.Errorf("the trace has no steps")
 	}
 	refuse := func(what string) (Scope, error) {
-		return Scope{}, fmt.Errorf("steps %s: %s; the trace has s%d to s%d", printable.Short(word, 40), what,
+		return Scope{}, fmt.Errorf("%q: %s; the trace has s%d to s%d", printable.Short(word, 40), what,
 			steps[0].Index, steps[len(steps)-1].Index)
 	}
 	switch {

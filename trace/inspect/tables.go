@@ -18,8 +18,9 @@ type Table struct {
 	Name  string
 	Doc   string // what it shows, in a line
 	Takes Takes
-	Folds bool // Options.Fold is heeded
-	Of    func(context.Context, *Index, Options) (*table.Table, error)
+	// Folds and Compares say whether Options.Fold and Options.Base are heeded.
+	Folds, Compares bool
+	Of              func(context.Context, *Index, Options) (*table.Table, error)
 }
 
 // Takes says which scopes a table speaks of.
@@ -33,13 +34,33 @@ const (
 	NoSteps               // none: it is of the graph or of the file
 )
 
-// words say which scopes a table takes, and which it has where none is named.
-func (k Takes) words() string {
-	return [...]string{"one step", "any steps", "the whole run, or any steps", "no steps"}[k]
+// String is what a list of tables says of it.
+func (k Takes) String() string {
+	return [...]string{"one step", "any steps", "the whole run, or any steps", "the graph or the file"}[k]
 }
 
-// String is what a list of tables says of it.
-func (k Takes) String() string { return k.words() }
+// List is the table of all tables.
+var List = Table{
+	Name: "tables", Doc: "the tables that there are", Takes: NoSteps,
+	Of: func(context.Context, *Index, Options) (*table.Table, error) {
+		list := Tables()
+		at := table.By(list)
+		return table.New("tables", []table.Column{
+			{
+				Name: "table", Title: "table", Width: 80, Doc: "name, for --table",
+				Of: at(func(t *Table) table.Cell { return table.Text(t.Name) }),
+			},
+			{
+				Name: "steps", Title: "of", Width: 80, Doc: "which steps it takes",
+				Of: at(func(t *Table) table.Cell { return table.Text(t.Takes.String()) }),
+			},
+			{
+				Name: "doc", Title: "shows", Width: 80, Doc: "what it shows",
+				Of: at(func(t *Table) table.Cell { return table.Text(t.Doc) }),
+			},
+		}, table.Flat(len(list), func(row int) string { return list[row].Name })), nil
+	},
+}
 
 var tables []Table
 
@@ -69,7 +90,7 @@ func TableNamed(name string) (Table, error) {
 func (t *Table) Scope(x *Index, word string) (Scope, error) {
 	switch {
 	case t.Takes == NoSteps && word != "":
-		return Scope{}, fmt.Errorf("table %s is of no steps: leave them out", t.Name)
+		return Scope{}, fmt.Errorf("table %s is of no steps", t.Name)
 	case t.Takes == NoSteps, word == "" && t.Takes == WholeRun:
 		return Scope{}, nil
 	case word == "":

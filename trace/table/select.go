@@ -137,6 +137,12 @@ func (t *Table) sort(ctx context.Context, lists [][]int, col int, reverse bool) 
 	return ctx.Err()
 }
 
+// LargestFirst says whether who sorts by a column wants to see its largest first: where it has numbers.
+func (t *Table) LargestFirst(name string) bool {
+	c := t.Column(name)
+	return name != "" && c >= 0 && t.Columns[c].Right
+}
+
 // ranked says that a cell has a number that can be compared.
 func (c *Cell) ranked() bool { return c.Has && c.Number == c.Number }
 

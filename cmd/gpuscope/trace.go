@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
+)
+
+// traceCommand is what the commands on a recorded trace have in common: their first word.
+func traceCommand() *command {
+	return &command{
+		name: "trace", operand: "COMMAND", hidden: true,
+		doc: "look at a recorded trace without a screen",
+		setup: func(*program, *pflag.FlagSet) action {
+			return func(_ context.Context, operands []string) error {
+				if len(operands) == 0 {
+					return usagef("say what to do with a trace: %s", orList(subcommands("trace")))
+				}
+				return usagef("no command trace %q: want %s", operands[0], orList(subcommands("trace")))
+			}
+		},
+	}
+}
+
+// subcommands are the second words of the commands that begin with a word.
+func subcommands(first string) []string {
+	var words []string
+	for _, c := range commands() {
+		if rest, ok := strings.CutPrefix(c.name, first+" "); ok {
+			words = append(words, rest)
+		}
+	}
+	return words
+}
+
+func traceShowCommand() *command {
+	return &command{
+		name: "trace show", operand: "FILE",
+		doc: "print a table of a recorded trace",
+		more: `FILE is a trace (.json, .jsonl, with .gz compressed); no GPU is needed. Without --table the tables are listed.
+A table of several steps has medians, and never mixes steps of different work or routes in one of them. Cold steps are
+left out unless there are no others. --filter and --sort are what / and o are on the screen.`,
+		examples: []example{
+			{"gpuscope trace show run.json", "which tables there are"},
+			{"gpuscope trace show run.json --table dispatches", "the last step, as the screen shows it"},
+			{
+				"gpuscope trace show run.json --table dispatches --steps decode --fold op --sort sum_us",
+				"all decode steps, by kind of operator",
+			},
+			{
+				`gpuscope trace show run.json --table dispatches --steps 3-17 --filter "us:>10 !norm" --format csv`,
+				"for a spreadsheet",
+			},
+		},
+		setup: func(p *program, flags *pflag.FlagSet) action {
+			s := show{p: p}
+			flags.StringVar(&s.table, "table", "", "print the table `NAME` (default a list of them)")
+			flags.StringVar(&s.steps, "steps", "",
+				"of the steps `SCOPE`: "+inspect.ScopeWords+" (default the last, or all where a table is of a run)")
+			flags.StringVar(&s.base, "base", "", "compare with the steps `SCOPE`")
+			fold := choiceFlag(flags, "fold", "fold dispatches by `WHAT`", inspect.FoldNames()...)
+			flags.BoolVar(&s.choice.All, "unfold", false, "print the rows within every row too")
+			flags.StringVar(&s.filter, "filter", "",
+				"print the rows that match `WORDS`, as norm, !norm, re:^fd_, kernel:mul, us:>10")
+			flags.StringVar(&s.choice.Sort, "sort", "", "sort by `COLUMN`, numbers from the largest")
+			flags.BoolVar(&s.reverse, "reverse", false, "turn the order round")
+			flags.IntVar(&s.width, "width", 0,
+				"print the columns that a screen of `N` cells shows (default the terminal's, else all)")
+			format := formatFlag(flags, table.Formats...)
+			return func(ctx context.Context, operands []string) error {
+				if len(operands) == 0 {
+					return usagef("which trace? give its file")
+				}
+				for _, c := range []*choice{fold, format} {
+					if err := c.check(); err != nil {
+						return err
+					}
+				}
+				s.fold, s.foldGiven, s.format = fold.value, flags.Changed("fold"), format.value
+				return s.run(ctx, operands[0])
+			}
+		},
+	}
+}
+
+// show is one call of trace show.
+type show struct {
+	p                                        *program
+	table, steps, base, fold, filter, format string
+	foldGiven, reverse                       bool
+	width                                    int
+	choice                                   table.Selection
+}
+
+func (s *show) run(ctx context.Context, path string) error {
+	if s.width < 0 {
+		return usagef("--width %d: want 0 or more", s.width)
+	}
+	kind := inspect.List
+	if s.table != "" {
+		var err error
+		if kind, err = inspect.TableNamed(s.table); err != nil {
+			return usageError{"--table: " + err.Error()}
+		}
+	}
+	t, err := trace.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	x := inspect.NewIndex(t)
+	o, err := s.options(x, &kind)
+	if err != nil {
+		return usageError{err.Error()}
+	}
+	made, err := kind.Of(ctx, x, o)
+	if err != nil {
+		return err
+	}
+	if s.choice.Filter, err = made.ParseFilter(s.filter); err != nil {
+		return usageError{"--" + err.Error()}
+	}
+	s.choice.Reverse = made.LargestFirst(s.choice.Sort) != s.reverse
+	rows, err := made.Select(ctx, s.choice)
+	if err != nil {
+		return usageError{"--sort: " + err.Error()}
+	}
+	return made.Print(ctx, s.p.stdout, s.format, rows, s.screen())
+}
+
+// options are what a kind of table is asked for.
+func (s *show) options(x *inspect.Index, kind *inspect.Table) (o inspect.Options, err error) {
+	if o.Scope, err = kind.Scope(x, s.steps); err != nil {
+		return o, fmt.Errorf("--steps: %w", err)
+	}
+	if o.Fold, err = inspect.ParseFold(s.fold); err != nil {
+		return o, err
+	}
+	if s.foldGiven && !kind.Folds {
+		return o, usagef("--fold: table %s does not fold", kind.Name)
+	}
+	if s.base == "" {
+		return o, nil
+	}
+	if !kind.Compares {
+		return o, usagef("--base: table %s compares with nothing", kind.Name)
+	}
+	base, err := x.ParseScope(s.base)
+	if err != nil {
+		return o, fmt.Errorf("--base: %w", err)
+	}
+	o.Base = &inspect.Base{Index: x, Scope: base}
+	return o, nil
+}
+
+// screen is the width that columns are chosen for.
+func (s *show) screen() int {
+	if f, ok := s.p.stdout.(*os.File); ok && s.width == 0 && term.IsTerminal(int(f.Fd())) {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return w
+		}
+	}
+	return s.width
+}
