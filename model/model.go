@@ -24,6 +24,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/internal/printable"
 	"gpuscope/model/gguf"
 	"gpuscope/model/session"
 	"gpuscope/model/tokenizer"
@@ -163,11 +164,20 @@ func (m *Model) Context() int { return m.context }
 // MaxChunk is how many tokens a step takes at most.
 func (m *Model) MaxChunk() int { return m.maxChunk }
 
+// bounded is a text of a file, as it is unless it is longer than a trace may hold it.
+func bounded(s string) string {
+	if len(s) > 1<<10 {
+		return printable.Short(s, 1<<8)
+	}
+	return s
+}
+
 // Info is the model as a trace has it.
 func (m *Model) Info() trace.Model {
 	c := &m.config
 	info := trace.Model{
-		Name: cmp.Or(m.string("general.name"), m.source()), Architecture: c.Arch.name, Source: m.source(),
+		Name:         cmp.Or(bounded(m.string("general.name")), m.source()),
+		Architecture: c.Arch.name, Source: m.source(),
 		Layers: c.Layers,
 		Dims: map[string]int{
 			"dim": c.Dim, "heads": c.Heads, "kv_heads": c.KVHeads, "head_dim": c.HeadDim, "ffn": c.FFN,

@@ -5,12 +5,16 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+
+	"gpuscope/internal/printable"
 )
 
 // Bounds on what a file may say, far over what any device or model has.
 const (
 	maxRank        = 16
 	maxParamsBytes = 1 << 16
+	maxTextBytes   = 1 << 16 // of a name or another text, a kernel's source apart
+	maxPosition    = 1<<31 - 1
 )
 
 // The words that fields may hold.
@@ -27,6 +31,7 @@ var (
 // known. What is computed from a trace that passed needs no further check. The error names the field.
 func (t *Trace) Check() error {
 	c := checker{t: t}
+	c.texts()
 	c.graph()
 	c.plans()
 	c.steps()
@@ -65,7 +70,7 @@ func (c *checker) place(id, index int, at string) {
 
 func (c *checker) word(s string, words []string, at string, args ...any) {
 	if !slices.Contains(words, s) {
-		c.refuse(fmt.Sprintf("%q is none of %q", s, words), at, args...)
+		c.refuse(fmt.Sprintf("%q is none of %q", printable.Short(s, 40), words), at, args...)
 	}
 }
 
@@ -80,10 +85,22 @@ func (c *checker) values(ids []ValueID, at string, args ...any) {
 func (c *checker) dims(dims []int, at string, args ...any) {
 	if len(dims) > maxRank {
 		c.refuse(fmt.Sprintf("%d dims, at most %d", len(dims), maxRank), at, args...)
+		return
 	}
 	for _, d := range dims {
 		if d < 0 {
 			c.refuse(fmt.Sprintf("%v has a dim below 0", dims), at, args...)
+			return
+		}
+	}
+}
+
+// text checks that texts can be shown: each frame of a screen measures what it shows.
+func (c *checker) text(at string, texts ...string) {
+	for _, s := range texts {
+		if len(s) > maxTextBytes {
+			c.refuse(fmt.Sprintf("a text of %d bytes, at most %d: %s", len(s), maxTextBytes,
+				printable.Short(s, 40)), "%s", at)
 		}
 	}
 }
@@ -107,6 +124,49 @@ func (c *checker) workgroups(g [3]int, at string, args ...any) {
 			c.refuse(fmt.Sprintf("%v is too large", g), at, args...)
 			return
 		}
+	}
+}
+
+// texts checks all that a table or a title may show.
+func (c *checker) texts() {
+	t, g := c.t, &c.t.Graph
+	c.text("model", t.Model.Name, t.Model.Architecture, t.Model.Source, t.Model.Quantization)
+	c.text("device", t.Device.Name, t.Device.Backend, t.Device.Driver, t.Device.AdapterType)
+	c.text("producer", t.Producer.Name, t.Producer.Version, t.Producer.Commit)
+	for i := range g.Values {
+		c.text("graph.values", g.Values[i].Name, g.Values[i].DType)
+	}
+	for i := range g.SymInts {
+		c.text("graph.symints", g.SymInts[i].Name)
+	}
+	for i := range g.Ops {
+		o := &g.Ops[i]
+		c.text("graph.ops", o.Name, o.Kind, o.Block)
+	}
+	for i := range g.Kernels {
+		k := &g.Kernels[i]
+		c.text("graph.kernels", k.Name, k.Constants)
+		for _, p := range k.Params {
+			c.text("graph.kernels.params", p.Name, p.Type)
+		}
+	}
+	for i := range g.Dispatches {
+		d := &g.Dispatches[i]
+		c.text("graph.dispatches", d.Label)
+		c.text("graph.dispatches.kernels", d.Kernels...)
+	}
+	for i := range t.Plans {
+		p := &t.Plans[i]
+		c.text("plans", p.Kernel, p.Route, p.Reason)
+	}
+	for i := range t.Steps {
+		c.text("steps.text", t.Steps[i].Text)
+		for name := range t.Steps[i].SymInts {
+			c.text("steps.symints", name)
+		}
+	}
+	for i := range t.Events {
+		c.text("events", t.Events[i].Kind, t.Events[i].Text)
 	}
 }
 
@@ -138,7 +198,8 @@ func (c *checker) graph() {
 	for i := range g.Kernels {
 		k := &g.Kernels[i]
 		if names[k.Name] {
-			c.refuse(fmt.Sprintf("%q is there twice", k.Name), "graph.kernels[%d].name", i)
+			c.refuse(fmt.Sprintf("%q is there twice", printable.Short(k.Name, 80)),
+				"graph.kernels[%d].name", i)
 		}
 		names[k.Name] = true
 		c.workgroups(k.WorkgroupSize, "graph.kernels[%d].workgroup_size", i)
@@ -185,6 +246,9 @@ func (c *checker) steps() {
 		s := &c.t.Steps[i]
 		if i > 0 && s.Index <= c.t.Steps[i-1].Index {
 			c.refuse(fmt.Sprintf("%d after %d", s.Index, c.t.Steps[i-1].Index), "steps[%d].index", i)
+		}
+		if s.Position < 0 || s.Position > maxPosition {
+			c.refuse(fmt.Sprintf("%d is not 0 to %d", s.Position, maxPosition), "steps[%d].position", i)
 		}
 		c.word(s.Phase, Phases, "steps[%d].phase", i)
 		c.word(s.Timing, TimingLevels, "steps[%d].timing", i)

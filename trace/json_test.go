@@ -10,10 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"gpuscope/internal/printable"
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 )
@@ -93,6 +95,7 @@ func TestAFailedWriteLeavesTheOldFile(t *testing.T) {
 }
 
 func TestWhatIsNoTraceIsRefusedByName(t *testing.T) {
+	const step = `{"index":1,"phase":"decode","timing":"off"}`
 	for _, c := range []struct{ name, in, want string }{
 		{"empty", "", "the file is empty"},
 		{"text", "hello", "it begins with"},
@@ -124,11 +127,46 @@ func TestWhatIsNoTraceIsRefusedByName(t *testing.T) {
 			"grid",
 			`{"schema":"gpuscope.trace/1","graph":{"ops":[{"id":0}],"dispatches":[{"id":0,"op":0,"max_workgroups":[4611686018427387904,9,9]}]}}`, "too large",
 		},
+		{
+			"position", `{"schema":"gpuscope.trace/1","steps":[{"index":0,"position":3000000000}]}`,
+			"steps[0].position: 3000000000 is not 0 to 2147483647",
+		},
+		{
+			"position below 0", `{"schema":"gpuscope.trace/1","steps":[{"index":0,"position":-1}]}`,
+			"steps[0].position: -1",
+		},
+		{
+			"long name",
+			`{"schema":"gpuscope.trace/1","graph":{"ops":[{"name":"` + strings.Repeat("é\\u001b", 1<<16) + `"}]}}`,
+			"graph.ops: a text of 196608 bytes, at most 65536: é·é·",
+		},
+		{
+			"long word",
+			`{"schema":"gpuscope.trace/1","steps":[{"phase":"` + strings.Repeat("x", 1<<16) + `"}]}`, "xx…xx",
+		},
+		{
+			"many dims", `{"schema":"gpuscope.trace/1","graph":{"values":[{"kind":"tensor","role":"input",` +
+				`"max_dims":[-1` + strings.Repeat(",-1", 1<<17) + `]}]}}`, "131073 dims, at most 16",
+		},
+		{
+			"long key", `{"schema":"gpuscope.trace/1","` + strings.Repeat("k", 1<<16) + `":}`, "kk…kk",
+		},
+		{
+			"huge number", `{"schema":"gpuscope.trace/1","steps":[{"index":1` + strings.Repeat("0", 1<<16) + `}]}`,
+			"number 10000",
+		},
+		{"NaN", `{"schema":"gpuscope.trace/1","steps":[{"index":NaN}]}`, "invalid character 'N'"},
+		{"a key twice", `{"schema":"gpuscope.trace/1","model":{},"model":{}}`, `"model" is there twice`},
+		{"steps twice", `{"schema":"gpuscope.trace/1","steps":[` + step + `],"steps":[` + step + `]}`, "1 after 1"},
+		{"gzip in gzip", "\x1f\x8b", "gzip"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := trace.Read(strings.NewReader(c.in))
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("got %v, want one line with %q", err, c.want)
+				t.Fatalf("got %.400v, want one line with %q", err, c.want)
+			}
+			if n := len(err.Error()); n > 320 || printable.Clean(err.Error()) != err.Error() {
+				t.Errorf("%d bytes of error, want a short line: %.400q", n, err)
 			}
 		})
 	}
@@ -313,9 +351,24 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Add(stream.Bytes())
 	f.Add([]byte(`{"schema":"gpuscope.trace/1","x":1}{"samples":{"step":0,"samples":[]}}`))
+	for _, s := range []string{
+		`{"schema":"gpuscope.trace/1","steps":[{"index":9223372036854775807,"position":2147483647}]}`,
+		`{"schema":"gpuscope.trace/1","plans":[{}],"plans":[{}],"steps":null}`,
+		`{"schema":"gpuscope.trace/1","graph":{"values":[{"max_dims":[-1,9223372036854775807]}]}}`,
+		`{"schema":"gpuscope.trace/1","steps":[{"resize":{"passes":[{"hooks":[{"plans":[{}]}]}]}}]}`,
+		"{\"schema\":\"gpuscope.trace/1\",\"model\":{\"name\":\"\u009b2J\\u001b]52;c;aGk=\\u0007\"}}",
+		"{\"schema\":\"gpuscope.trace/1\"}\n{\"event\":{\"z\":[[[[]]]]}}\n{\"new\":{}} \n\t {\"step\":{",
+		"{\"schema\" :\"gpuscope.trace/1\",\"x\":\"\\\"  \\\\\" , \"y\":[1 ,\r\n2]}",
+		"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff",
+	} {
+		f.Add([]byte(s))
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		tr, err := trace.Read(bytes.NewReader(b))
 		if err != nil {
+			if s := err.Error(); utf8.RuneCountInString(s) > 300 || printable.Clean(s) != s {
+				t.Fatalf("an error that cannot be shown: %q", s)
+			}
 			return
 		}
 		// What was taken can be written and read again.

@@ -3,6 +3,7 @@ package trace
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -11,10 +12,10 @@ import (
 	"os"
 	"strconv"
 	"strings"
-)
+	"unsafe"
 
-// maxBytes bounds what a reader takes, after decompression.
-const maxBytes = 4 << 30
+	"gpuscope/internal/printable"
+)
 
 // ReadFile reads a trace from a file, in any of Forms.
 func ReadFile(path string) (*Trace, error) {
@@ -33,6 +34,14 @@ func ReadFile(path string) (*Trace, error) {
 // Read reads a trace in any of Forms, gzipped or not, told apart by how it begins. What it returns has been
 // checked: every id is in range. Fields that this version does not know are kept for Write.
 func Read(r io.Reader) (*Trace, error) {
+	t, err := read(r)
+	if err != nil { // it may hold a value of the file, of any length
+		return nil, printable.Error(err, 300)
+	}
+	return t, nil
+}
+
+func read(r io.Reader) (*Trace, error) {
 	in, err := decompressed(r)
 	if err != nil {
 		return nil, err
@@ -83,9 +92,13 @@ func beginning(in *bufio.Reader) ([]byte, error) {
 
 // readObjects reads a trace object and the records behind it: one JSON object, or a stream of lines (see
 // StreamWriter). A stream may be cut anywhere after its first line; an event of kind "cut" then says so.
-func readObjects(in io.Reader) (*Trace, error) {
+func readObjects(in io.Reader) (*Trace, error) { return readWithin(in, usualBounds()) }
+
+func readWithin(in io.Reader, b bounds) (*Trace, error) {
 	t := &Trace{}
-	d := &decoder{json: json.NewDecoder(&bounded{in, maxBytes}), t: t}
+	from := &source{r: in, bounds: b}
+	from.next()
+	d := &decoder{in: from, json: json.NewDecoder(from), t: t}
 	if err := d.object(); err != nil {
 		return nil, err
 	}
@@ -95,26 +108,13 @@ func readObjects(in io.Reader) (*Trace, error) {
 // ErrNotTrace is wrapped by the error for a file that is something else.
 var ErrNotTrace = errors.New("not a gpuscope trace")
 
-// bounded is a reader that ends in an error after n bytes.
-type bounded struct {
-	r io.Reader
-	n int64
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.n <= 0 {
-		return 0, fmt.Errorf("more than %d GiB of JSON", int64(maxBytes)>>30)
-	}
-	n, err := b.r.Read(p[:min(int64(len(p)), b.n)])
-	b.n -= int64(n)
-	return n, err
-}
-
 // decoder reads the first object, and the records after it. Plans and steps are decoded one by one, so that
 // what is held beside the trace is no more than one of them.
 type decoder struct {
+	in   *source
 	json *json.Decoder
 	t    *Trace
+	used int64 // bytes of memory that t holds
 }
 
 // object reads the trace object: the whole trace, or the head of a stream.
@@ -124,15 +124,16 @@ func (d *decoder) object() error {
 	}
 	head := map[string]json.RawMessage{}
 	for d.json.More() {
+		d.in.next()
 		key, err := d.json.Token()
 		if err != nil {
 			return d.wrap("trace", err)
 		}
 		switch name := key.(string); name {
 		case "plans":
-			err = decodeList(d, &d.t.Plans, func(p *Plan) **Unknown { return &p.Unknown })
+			err = decodeList(d, &d.t.Plans, (*Plan).size, func(p *Plan) **Unknown { return &p.Unknown })
 		case "steps":
-			err = decodeList(d, &d.t.Steps, func(s *Step) **Unknown { return &s.Unknown })
+			err = decodeList(d, &d.t.Steps, (*Step).size, func(s *Step) **Unknown { return &s.Unknown })
 		case "schema":
 			if err = d.json.Decode(&d.t.Schema); err == nil {
 				if err := checkSchema(d.t.Schema); err != nil {
@@ -141,15 +142,16 @@ func (d *decoder) object() error {
 			}
 		default:
 			var raw json.RawMessage
-			if err = d.json.Decode(&raw); err == nil {
+			if raw, err = d.value(); err == nil {
 				if _, twice := head[name]; twice {
-					return fmt.Errorf("%q is there twice", name)
+					return fmt.Errorf("%q is there twice", printable.Short(name, 80))
 				}
 				head[name] = raw
+				err = d.spend(estimate(raw))
 			}
 		}
 		if err != nil {
-			return d.wrap(strconv.Quote(key.(string)), err)
+			return d.wrap(strconv.Quote(printable.Short(key.(string), 80)), err)
 		}
 	}
 	if _, err := d.json.Token(); err != nil {
@@ -190,7 +192,7 @@ func checkSchema(s string) error {
 }
 
 // decodeList reads a list element by element.
-func decodeList[T any](d *decoder, list *[]T, unknown func(*T) **Unknown) error {
+func decodeList[T any](d *decoder, list *[]T, size func(*T) int64, unknown func(*T) **Unknown) error {
 	open, err := d.json.Token()
 	if err != nil {
 		return err
@@ -202,12 +204,16 @@ func decodeList[T any](d *decoder, list *[]T, unknown func(*T) **Unknown) error 
 		return fmt.Errorf("want a list, got %v", open)
 	}
 	for d.json.More() {
-		var raw json.RawMessage
-		if err := d.json.Decode(&raw); err != nil {
+		raw, err := d.value()
+		if err != nil {
 			return err
 		}
 		var e T
 		if *unknown(&e), err = decodeRecord(raw, &e); err != nil {
+			return fmt.Errorf("[%d]: %w", len(*list), err)
+		}
+		// As the list grows there are two of it.
+		if err := d.spend(size(&e) + int64(unsafe.Sizeof(e)) + (*unknown(&e)).size()); err != nil {
 			return fmt.Errorf("[%d]: %w", len(*list), err)
 		}
 		*list = append(*list, e)
@@ -219,8 +225,7 @@ func decodeList[T any](d *decoder, list *[]T, unknown func(*T) **Unknown) error 
 // records reads what follows the first object, until the end or the cut.
 func (d *decoder) records() error {
 	for n := 1; ; n++ {
-		var raw json.RawMessage
-		err := d.json.Decode(&raw)
+		raw, err := d.value()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -243,17 +248,44 @@ func (d *decoder) records() error {
 		if err != nil {
 			return fmt.Errorf("line %d: %w", n+1, err)
 		}
-		if err := d.t.apply(&r, unknown); err != nil {
+		kept := d.kept(&r, unknown, raw)
+		if kept == 0 {
+			d.in.ignored(len(raw))
+		}
+		if err := cmp.Or(d.spend(kept), d.t.apply(&r, unknown)); err != nil {
 			return fmt.Errorf("line %d: %w", n+1, err)
 		}
 	}
+}
+
+// kept is about how many bytes of memory a record adds to the trace, 0 where it says nothing that this
+// version knows.
+func (d *decoder) kept(r *Record, unknown *Unknown, raw []byte) int64 {
+	if *r == (Record{}) {
+		return 0
+	}
+	n := unknown.size()
+	switch {
+	case r.Plan != nil:
+		n += r.Plan.size() + int64(unsafe.Sizeof(*r.Plan))
+	case r.Step != nil:
+		n += r.Step.size() + int64(unsafe.Sizeof(*r.Step))
+	default:
+		n += estimate(raw)
+	}
+	if r.Samples != nil { // a list of dispatches is made anew for them
+		if s := d.t.step(r.Samples.Step); s != nil {
+			n += listSize(s.Dispatches)
+		}
+	}
+	return n
 }
 
 // wrap names the place of an error in the JSON itself.
 func (d *decoder) wrap(what string, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: the file ends at byte %d, in the middle of it: it was cut", what,
-			d.json.InputOffset())
+			d.in.offset(d.json.InputOffset()))
 	}
-	return fmt.Errorf("%s (about byte %d): %w", what, d.json.InputOffset(), err)
+	return fmt.Errorf("%s (about byte %d): %w", what, d.in.offset(d.json.InputOffset()), err)
 }

@@ -4,7 +4,7 @@ import "unsafe"
 
 // size is about how many bytes of memory a plan holds.
 func (p *Plan) size() int64 {
-	return int64(unsafe.Sizeof(*p)) + int64(len(p.Params)+len(p.Reason))
+	return int64(unsafe.Sizeof(*p)) + int64(len(p.Params)+len(p.Reason)+len(p.Kernel)+len(p.Route))
 }
 
 // size is about how many bytes of memory a step holds.
@@ -12,7 +12,7 @@ func (s *Step) size() int64 {
 	n := int64(unsafe.Sizeof(*s)) + listSize(s.Tokens) + listSize(s.Dims) + listSize(s.Levels) +
 		listSize(s.Waits) +
 		listSize(s.Top) + listSize(s.Dispatches) +
-		int64(len(s.Text)) + 64*int64(len(s.SymInts)+len(s.Sampling)) + listSize(s.CPU.Compiled)
+		int64(len(s.Text)) + 64*int64(len(s.SymInts)) + treeSize(s.Sampling) + listSize(s.CPU.Compiled)
 	for i := range s.Dispatches {
 		d := &s.Dispatches[i]
 		n += listSize(d.Samples)
@@ -43,4 +43,22 @@ func (s *Step) size() int64 {
 func listSize[T any](list []T) int64 {
 	var e T
 	return int64(cap(list)) * int64(unsafe.Sizeof(e))
+}
+
+// treeSize is about how many bytes a value takes that was JSON.
+func treeSize(v any) int64 {
+	n := int64(16)
+	switch v := v.(type) {
+	case string:
+		n += int64(len(v))
+	case []any:
+		for _, e := range v {
+			n += treeSize(e)
+		}
+	case map[string]any:
+		for k, e := range v {
+			n += 64 + int64(len(k)) + treeSize(e)
+		}
+	}
+	return n
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"sort"
 	"time"
 )
 
@@ -55,24 +56,30 @@ func (t *Trace) apply(r *Record, unknown *Unknown) error {
 // addSamples gives a step the samples of repeats. The step's list of dispatches is made anew, so that who
 // holds the old one sees no change.
 func (t *Trace) addSamples(s Samples) error {
-	for i := len(t.Steps) - 1; i >= 0; i-- {
-		step := &t.Steps[i]
-		if step.Index != s.Step {
-			continue
-		}
-		if len(s.Samples) != len(step.Dispatches) {
-			return fmt.Errorf("samples of %d dispatches for step %d, which has %d", len(s.Samples), s.Step,
-				len(step.Dispatches))
-		}
-		dispatches := make([]StepDispatch, len(step.Dispatches))
-		for j, d := range step.Dispatches {
-			d.Samples = append(d.Samples[:len(d.Samples):len(d.Samples)], s.Samples[j]...)
-			dispatches[j] = d
-		}
-		step.Dispatches = dispatches
+	step := t.step(s.Step)
+	if step == nil {
+		return fmt.Errorf("samples for step %d, which is not in the trace", s.Step)
+	}
+	if len(s.Samples) != len(step.Dispatches) {
+		return fmt.Errorf("samples of %d dispatches for step %d, which has %d", len(s.Samples), s.Step,
+			len(step.Dispatches))
+	}
+	dispatches := make([]StepDispatch, len(step.Dispatches))
+	for j, d := range step.Dispatches {
+		d.Samples = append(d.Samples[:len(d.Samples):len(d.Samples)], s.Samples[j]...)
+		dispatches[j] = d
+	}
+	step.Dispatches = dispatches
+	return nil
+}
+
+// step is the step with an index, or nil. Steps are in the order of their indices.
+func (t *Trace) step(index int) *Step {
+	i := sort.Search(len(t.Steps), func(i int) bool { return t.Steps[i].Index >= index })
+	if i == len(t.Steps) || t.Steps[i].Index != index {
 		return nil
 	}
-	return fmt.Errorf("samples for step %d, which is not in the trace", s.Step)
+	return &t.Steps[i]
 }
 
 // StreamWriter writes a trace while it is being recorded, line by line, to a file beside the one it is for:

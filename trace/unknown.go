@@ -159,6 +159,17 @@ func child(node any, key string) any {
 	return nil
 }
 
+// size is about how many bytes of memory they hold.
+func (u *Unknown) size() (n int64) {
+	if u == nil {
+		return 0
+	}
+	for path, raw := range *u {
+		n += 96 + int64(len(path)+len(raw))
+	}
+	return n
+}
+
 // under is what stands under a path, with pointers from there.
 func (u *Unknown) under(path string) *Unknown {
 	if u == nil {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -477,6 +478,61 @@ func TestFullDiskLeavesTheRecording(t *testing.T) {
 	}
 	if _, err := trace.ReadFile(path + ".partial"); err != nil {
 		t.Errorf("what was recorded does not open: %v", err)
+	}
+}
+
+// Small files that unpack to more than there is memory for end in one line, with 3 GB of address space.
+func TestHostileTracesEndInOneLine(t *testing.T) {
+	t.Parallel()
+	shell, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	for _, c := range []struct {
+		name, start, again, want string
+		times                    int
+	}{
+		{"steps.json.gz", `,"steps":[{}`, ",{}", "MiB of memory", 8 << 20},
+		{"spaces.json.gz", ``, strings.Repeat(" ", 1<<10), "white space", 1 << 18},
+		{"name.json.gz", `,"x":"`, strings.Repeat("x", 1<<10), "of JSON", 1 << 18},
+	} {
+		path := filepath.Join(dir, c.name)
+		writeGzip(t, path, `{"schema":"gpuscope.trace/1"`+c.start, c.again, c.times)
+		run := headless(t, "play", "--plain", path)
+		const limited = `ulimit -v 3000000; exec "$0" "$@"`
+		cmd := exec.Command(shell, append([]string{"-c", limited}, run.Args...)...)
+		cmd.Env = run.Env
+		start := time.Now()
+		out, _ := cmd.CombinedOutput()
+		t.Logf("%s: %v", c.name, time.Since(start).Round(time.Millisecond))
+		if status := cmd.ProcessState.ExitCode(); status != exitFailed ||
+			strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), c.want) {
+			t.Errorf("%s: exit %d, %.400q, want one line with %q", c.name, status, out, c.want)
+		}
+	}
+}
+
+// writeGzip writes a text and so many times another, compressed.
+func writeGzip(t *testing.T, path, start, again string, times int) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := gzip.NewWriterLevel(f, gzip.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := strings.Repeat(again, 1<<10)
+	_, err = io.WriteString(z, start)
+	for range times >> 10 {
+		if err == nil {
+			_, err = io.WriteString(z, block)
+		}
+	}
+	if err := errors.Join(err, z.Close(), f.Close()); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -8,6 +8,7 @@
 //	Clean  one line: a name in a table, a title
 //	Short  one line of a bounded length: a value in an error
 //	Text   several lines: what a model generates
+//	Error  an error that may quote such a value
 //	Styled one line that has our own colours in it: the canvas, behind all the others
 //	Writer Text, for whatever is written through it: standard output on a terminal, standard error
 //
@@ -45,6 +46,22 @@ func Short(s string, n int) string {
 	tail := (n - 1) / 3
 	return string(runes[:n-1-tail]) + "…" + string(runes[len(runes)-tail:])
 }
+
+// Error is err with at most n characters of text. What it wraps is still found in it.
+func Error(err error, n int) error {
+	if text := err.Error(); Short(text, n) != text {
+		return shortError{Short(text, n), err}
+	}
+	return err
+}
+
+type shortError struct {
+	text string
+	err  error
+}
+
+func (e shortError) Error() string { return e.text }
+func (e shortError) Unwrap() error { return e.err }
 
 // form says what is left as it is.
 type form int

@@ -1,0 +1,163 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"runtime/debug"
+)
+
+// What a file may cost is bounded before it is spent: a few kilobytes of gzip can hold gigabytes of nothing,
+// and three bytes of JSON become a record of hundreds. There are four bounds. White space between values is
+// squeezed out as it is read, and may be no more than a few times what is not. The text without it has an
+// end. A single value has one too, and is looked over for how much memory it may take before it is decoded.
+// And all that is kept is counted. While a trace is read the program takes about three times what it keeps.
+type bounds struct {
+	memory int64 // of a trace that has been read
+	value  int64 // of JSON, for one value: a step, a plan, a field of the head
+	json   int64 // of JSON in all, without white space
+	idle   int64 // of white space, beside idleRate times the rest
+}
+
+const idleRate = 4
+
+// usualBounds are an eighth of the memory for the program, where GOMEMLIMIT says how much there is.
+func usualBounds() bounds {
+	b := bounds{memory: 384 << 20, value: 128 << 20, idle: 64 << 20}
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+		b.memory = max(b.memory, limit/8)
+	}
+	b.json = 3 * b.memory
+	return b
+}
+
+// source reads JSON with one space in place of all white space between two values.
+type source struct {
+	r               io.Reader
+	bounds          bounds
+	quoted, escaped bool  // where it is: in a string, behind a backslash
+	spaced          bool  // the last byte was white space
+	text, space     int64 // read so far
+	idle            int64 // text that was of no use, with what it costs to find that out
+	left            int64 // of the value that is read now
+	err             error
+}
+
+// next says that another value begins.
+func (s *source) next() { s.left = s.bounds.value }
+
+// ignored says that the value before was of no use. What is small takes its time too.
+func (s *source) ignored(n int) {
+	s.text -= int64(n)
+	s.idle += int64(n) + recordBytes
+}
+
+// offset is about where in the file a byte of the squeezed text stands.
+func (s *source) offset(of int64) int64 { return of + s.space }
+
+func (s *source) Read(p []byte) (int, error) {
+	for s.err == nil && len(p) > 0 {
+		n, err := s.r.Read(p)
+		n = s.squeeze(p[:n])
+		s.text += int64(n)
+		s.left -= int64(n)
+		switch {
+		case err != nil:
+			s.err = err
+		case s.left < 0:
+			s.err = fmt.Errorf("a value has more than %s of JSON", mib(s.bounds.value))
+		case s.text > s.bounds.json:
+			s.err = fmt.Errorf("it has more than %s of JSON; %s", mib(s.bounds.json), whatToDo)
+		case s.space+s.idle > s.bounds.idle+idleRate*s.text:
+			s.err = fmt.Errorf("%s of it are white space and records of no known kind, %s are not",
+				mib(s.space+s.idle), mib(s.text))
+		}
+		if n > 0 {
+			return n, nil
+		}
+	}
+	return 0, s.err
+}
+
+// squeeze takes white space out of what was read, in place, and returns how much is left.
+func (s *source) squeeze(p []byte) int {
+	n := 0
+	for i := 0; i < len(p); i++ {
+		if s.quoted {
+			end := s.endOfString(p[i:])
+			n += copy(p[n:], p[i:i+end])
+			i += end - 1
+			continue
+		}
+		switch c := p[i]; c {
+		case ' ', '\n', '\t', '\r':
+			if s.spaced {
+				s.space++
+				continue
+			}
+			s.spaced = true
+			p[n] = ' '
+			n++
+		default:
+			s.quoted, s.spaced = c == '"', false
+			p[n] = c
+			n++
+		}
+	}
+	return n
+}
+
+// endOfString is how much of p belongs to the string that p continues.
+func (s *source) endOfString(p []byte) int {
+	for i := 0; i < len(p); i++ {
+		switch {
+		case s.escaped:
+			s.escaped = false
+		case p[i] == '\\':
+			s.escaped = true
+		case p[i] == '"':
+			s.quoted = false
+			return i + 1
+		}
+	}
+	return len(p)
+}
+
+// estimate is about the most memory that JSON takes when it is decoded: the largest record for each object, a
+// string's or a list's header for each element.
+func estimate(raw []byte) int64 {
+	return 2*int64(len(raw)) + recordBytes*int64(bytes.Count(raw, []byte("{"))) +
+		elementBytes*int64(bytes.Count(raw, []byte(","))+bytes.Count(raw, []byte("[")))
+}
+
+const recordBytes, elementBytes = 256, 48
+
+func mib(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
+
+const whatToDo = "record fewer steps, or allow more memory with GOMEMLIMIT=16GiB in the environment"
+
+// spend counts memory that is kept.
+func (d *decoder) spend(n int64) error {
+	if d.used += n; d.used > d.in.bounds.memory {
+		return d.tooLarge()
+	}
+	return nil
+}
+
+func (d *decoder) tooLarge() error {
+	return fmt.Errorf("the trace needs more than %s of memory; %s", mib(d.in.bounds.memory), whatToDo)
+}
+
+// value reads the next value as it stands, and refuses what would take too much memory when it is decoded.
+func (d *decoder) value() (raw json.RawMessage, err error) {
+	d.in.next()
+	if err := d.json.Decode(&raw); err != nil {
+		return nil, err
+	}
+	if estimate(raw) > d.in.bounds.memory {
+		return nil, d.tooLarge()
+	}
+	return raw, nil
+}

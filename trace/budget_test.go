@@ -1,0 +1,158 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"unsafe"
+
+	"pgregory.net/rapid"
+)
+
+// endless repeats a text after a beginning, for ever.
+type endless struct {
+	start, again string
+	at           int
+}
+
+func (e *endless) Read(p []byte) (n int, err error) {
+	n = copy(p, e.start)
+	e.start = e.start[n:]
+	for n < len(p) {
+		k := copy(p[n:], e.again[e.at:])
+		e.at = (e.at + k) % len(e.again)
+		n += k
+	}
+	return n, nil
+}
+
+// A file that goes on for ever, as a small one does that is gzipped, ends in a refusal, and before it took
+// more memory than it may.
+func TestEndlessFilesAreRefused(t *testing.T) {
+	small := bounds{memory: 4 << 20, value: 1 << 20, json: 8 << 20, idle: 1 << 20}
+	const head = `{"schema":"gpuscope.trace/1"`
+	for _, c := range []struct{ name, start, again, want string }{
+		{"steps", head + `,"plans":[],"steps":[{}`, ",{}", "4 MiB of memory"},
+		{"plans", head + `,"plans":[{}`, ",{}", "4 MiB of memory"},
+		{"values of a graph", head + `,"graph":{"values":[{}`, ",{}", "1 MiB of JSON"},
+		{"dispatches of a step", head + `,"steps":[{"dispatches":[{}`, ",{}", "1 MiB of JSON"},
+		{"samples", head + `,"steps":[{"dispatches":[{"samples":[0`, ",0", "1 MiB of JSON"},
+		{"a string", head + `,"model":{"name":"`, "a", "1 MiB of JSON"},
+		{"a key", head + `,"`, "k", "1 MiB of JSON"},
+		{"a number", head + `,"steps":[{"index":1`, "1", "1 MiB of JSON"},
+		{"fields", head + `,"x":1`, `,"x":1`, "is there twice"},
+		{"fields of a step", head + `,"steps":[{"z":1`, `,"z":1`, "1 MiB of JSON"},
+		{"unknown fields", head + `,"steps":[{"z":1}`, `,{"z":1}`, "4 MiB of memory"},
+		{"lists in lists", head + `,"x":`, "[", "exceeded max depth"},
+		{"objects in objects", head + `,"steps":`, `[{"x":`, "exceeded max depth"},
+		{"white space", head, " \n\t\r", "white space"},
+		{"white space behind", head + "}", "\n", "white space"},
+		{"white space in a value", head + `,"x":[`, "          1,", "1 MiB of JSON"},
+		{"records of another kind", head + "}", `{"new":1}` + "\n", "records of no known kind"},
+		{"empty records", head + "}", `{}`, "records of no known kind"},
+		{"events", head + "}", `{"event":{}}`, "4 MiB of memory"},
+		{"steps of a stream", head + "}", `{"step":{}}`, "4 MiB of memory"},
+		{"plans of a stream", head + "}", `{"plan":{}}`, "4 MiB of memory"},
+		{"clocks", head + "}", `{"clock":{}}`, "4 MiB of memory"},
+		{
+			"samples for a step",
+			head + `,"steps":[{"index":1,"dispatches":[` + strings.Repeat("{},", 999) + `{}]}]}`,
+			`{"samples":{"step":1,"samples":[` + strings.Repeat("[],", 999) + `[]]}}`, "4 MiB of memory",
+		},
+		{
+			"trees of sampling", head + "}", `{"step":{"sampling":{"a":[[],[],[],[],[],[]]}}}`,
+			"4 MiB of memory",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := readWithin(&endless{start: c.start, again: c.again}, small)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%.300v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// What is decoded from JSON takes no more memory than was estimated.
+func TestNoRecordIsLargerThanItsEstimate(t *testing.T) {
+	t.Parallel()
+	seen := map[reflect.Type]bool{}
+	var visit func(typ reflect.Type)
+	visit = func(typ reflect.Type) {
+		switch typ.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+			visit(typ.Elem())
+		case reflect.Struct:
+			if seen[typ] {
+				return
+			}
+			seen[typ] = true
+			// Steps, plans and the head are decoded one by one and counted by what they hold.
+			if typ != reflect.TypeFor[Trace]() && typ != reflect.TypeFor[Step]() && typ.Size() > recordBytes {
+				t.Errorf("%v has %d bytes, over the %d that an object is taken for", typ, typ.Size(),
+					recordBytes)
+			}
+			for i := range typ.NumField() {
+				visit(typ.Field(i).Type)
+			}
+		}
+	}
+	visit(reflect.TypeFor[Trace]())
+	if len(seen) < 20 {
+		t.Errorf("only %d types", len(seen))
+	}
+	if unsafe.Sizeof(Step{}) > 4*recordBytes {
+		t.Errorf("a step has %d bytes", unsafe.Sizeof(Step{}))
+	}
+}
+
+// Squeezed JSON is the same JSON, however it comes in.
+func TestSqueezingChangesNoValue(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		texts := rapid.StringOf(rapid.RuneFrom([]rune("a \\\"\n\té")))
+		value := rapid.MapOf(rapid.String(), rapid.SliceOf(texts)).Draw(t, "value")
+		indent := rapid.StringOf(rapid.RuneFrom([]rune(" \t"))).Draw(t, "indent")
+		in, err := json.MarshalIndent(value, "", indent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &source{r: iotest.OneByteReader(bytes.NewReader(in)), bounds: usualBounds()}
+		if rapid.Bool().Draw(t, "whole") {
+			s.r = bytes.NewReader(in)
+		}
+		s.next()
+		out, err := io.ReadAll(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want, got bytes.Buffer
+		if json.Compact(&want, in) != nil || json.Compact(&got, out) != nil || want.String() != got.String() {
+			t.Fatalf("%q became %q", in, out)
+		}
+		if s.text+s.space != int64(len(in)) {
+			t.Fatalf("%d bytes and %d of white space of %d", s.text, s.space, len(in))
+		}
+	})
+	in := strings.NewReader(`{"schema":"gpuscope.trace/1","x":[1 2]}`)
+	if _, err := readWithin(in, usualBounds()); err == nil {
+		t.Error("two numbers became one")
+	}
+}
+
+func BenchmarkSqueeze(b *testing.B) {
+	line := []byte(`{"plan":12,"start_ns":1234567,"gpu_ns":4321,"samples":[1,2,3]},` + "\n")
+	in := bytes.Repeat(line, 1<<14)
+	b.SetBytes(int64(len(in)))
+	for b.Loop() {
+		s := &source{r: bytes.NewReader(in), bounds: usualBounds()}
+		s.next()
+		if _, err := io.Copy(io.Discard, s); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
