@@ -107,9 +107,9 @@ func (o *rotary) Reference(r *Ref) {
 	cos, sin := r.Tensor(o.cos), r.Tensor(o.sin)
 	for _, side := range [][2]engine.ValueID{{o.q, o.yq}, {o.k, o.yk}} {
 		x := r.Tensor(side[0])
-		y := x.like()
+		y := r.result(side[1], x.Dims...)
 		heads, n := x.Dims[len(x.Dims)-2], cos.Dims[0]
-		for row := range len(x.Data) / last(x.Dims) {
+		for row := range r.rows(side[1], len(x.Data)/last(x.Dims)) {
 			s := row / heads % n
 			in, out := x.row(row), y.row(row)
 			for j, c := range cos.row(s) {

@@ -113,9 +113,9 @@ func (o *rotaryHF) Reference(r *Ref) {
 	cos, sin, start := r.Tensor(o.cos), r.Tensor(o.sin), o.start.in(r)
 	for _, side := range [][2]engine.ValueID{{o.q, o.yq}, {o.k, o.yk}} {
 		x := r.Tensor(side[0])
-		y := x.like()
+		y := r.result(side[1], x.Dims...)
 		heads, n, half := x.Dims[len(x.Dims)-2], x.Dims[len(x.Dims)-3], last(x.Dims)/2
-		for row := range len(x.Data) / last(x.Dims) {
+		for row := range r.rows(side[1], len(x.Data)/last(x.Dims)) {
 			c, s := cos.row(start+row/heads%n), sin.row(start+row/heads%n)
 			in, out := x.row(row), y.row(row)
 			for j := range half {

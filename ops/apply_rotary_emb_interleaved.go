@@ -60,11 +60,15 @@ func (o *rotaryInterleaved) Plan(p *engine.Planner) error {
 
 func (o *rotaryInterleaved) Reference(r *Ref) {
 	x, freqs := r.Tensor(o.x), r.Tensor(o.freqs)
-	y := x.like()
-	for i := 0; i < len(x.Data); i += 2 {
-		c, s := freqs.Data[i%len(freqs.Data)], freqs.Data[i%len(freqs.Data)+1]
-		y.Data[i] = x.Data[i]*c - x.Data[i+1]*s
-		y.Data[i+1] = x.Data[i]*s + x.Data[i+1]*c
+	y := r.result(o.y, x.Dims...)
+	rows, _ := x.rows()
+	for i := range r.rows(o.y, rows) {
+		turn, in, out := freqs.row(i%freqs.Dims[0]), x.row(i), y.row(i)
+		for j := 0; j < len(in); j += 2 {
+			c, s := turn[j], turn[j+1]
+			out[j] = in[j]*c - in[j+1]*s
+			out[j+1] = in[j]*s + in[j+1]*c
+		}
 	}
 	r.Set(o.y, y)
 }

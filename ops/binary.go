@@ -317,10 +317,13 @@ func (o *binaryOp) Reference(r *Ref) {
 	for k := range dims {
 		dims[rank-1-k] = max(dimFromEnd(a.Dims, k), dimFromEnd(b.Dims, k))
 	}
-	y := zeros(dims...)
-	for i := range y.Data {
-		u, v := a.Data[repeated(a.Dims, dims, i)], b.Data[repeated(b.Dims, dims, i)]
-		y.Data[i] = o.f(u, v, float64(o.alpha))
+	y := r.result(o.y, dims...)
+	rows, width := y.rows()
+	for row := range r.rows(o.y, rows) {
+		for i := row * width; i < (row+1)*width; i++ {
+			u, v := a.Data[repeated(a.Dims, dims, i)], b.Data[repeated(b.Dims, dims, i)]
+			y.Data[i] = o.f(u, v, float64(o.alpha))
+		}
 	}
 	r.Set(o.y, y)
 }

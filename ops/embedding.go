@@ -96,11 +96,11 @@ func setRows(p *engine.Planner, y, indices engine.ValueID, width int) error {
 
 func (o *embedding) Reference(r *Ref) {
 	indices := r.Tensor(o.indices)
-	y := zeros(append(append([]int{}, indices.Dims...), o.table.Cols)...)
+	y := r.result(o.y, append(append([]int{}, indices.Dims...), o.table.Cols)...)
 	for _, p := range o.parts {
 		read := o.table.reader(r, &p)
-		for i, id := range indices.Data {
-			if row := min(max(int(id), 0), o.table.Rows-1) - p.first; row >= 0 && row < p.rows {
+		for i := range r.rows(o.y, len(indices.Data)) {
+			if row := min(max(int(indices.Data[i]), 0), o.table.Rows-1) - p.first; row >= 0 && row < p.rows {
 				read(row, y.row(i))
 			}
 		}

@@ -70,9 +70,9 @@ func (o *layerNorm) Plan(p *engine.Planner) error {
 
 func (o *layerNorm) Reference(r *Ref) {
 	x, weight, bias := r.Tensor(o.x), r.Tensor(o.weight), r.Tensor(o.bias)
-	y := x.like()
+	y := r.result(o.y, x.Dims...)
 	rows, width := x.rows()
-	for i := range rows {
+	for i := range r.rows(o.y, rows) {
 		var mean, variance float64
 		for _, v := range x.row(i) {
 			mean += v / float64(width)

@@ -276,18 +276,21 @@ func (o *linear) Reference(r *Ref) {
 	m, k := x.rows()
 	dims := append([]int{}, x.Dims...)
 	dims[len(dims)-1] = o.w.Rows
-	y := zeros(dims...)
+	y := r.result(o.y, dims...)
 	row := make([]float64, k)
 	for _, p := range o.parts {
 		read := o.w.reader(r, &p)
-		for j := range p.rows {
-			read(j, row)
-			for i := range m {
+		for col := range r.cols(o.y, o.w.Rows) {
+			if col < p.first || col >= p.first+p.rows {
+				continue
+			}
+			read(col-p.first, row)
+			for i := range r.rows(o.y, m) {
 				var sum float64
 				for c, v := range x.row(i) {
 					sum += v * row[c]
 				}
-				y.row(i)[p.first+j] = sum
+				y.row(i)[col] = sum
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package ops
 import (
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"math"
 
 	"github.com/x448/float16"
@@ -30,14 +31,16 @@ func (t Tensor) rows() (n, width int) { return len(t.Data) / last(t.Dims), last(
 // row is row i of the matrix.
 func (t Tensor) row(i int) []float64 { return t.Data[i*last(t.Dims) : (i+1)*last(t.Dims)] }
 
-// like is a tensor of zeros with the same dims.
-func (t Tensor) like() Tensor { return Tensor{t.Dims, make([]float64, len(t.Data))} }
-
 // zeros is a tensor of these dims.
 func zeros(dims ...int) Tensor { return Tensor{dims, make([]float64, product(dims))} }
 
+// Choice is a part of a tensor, as a matrix of its last dim: the elements in these rows and these columns;
+// nil is all of them. Those that are not there are passed over.
+type Choice struct{ Rows, Cols []int }
+
 // Interpreter runs a graph by the references of its operators. State is kept from step to step.
 type Interpreter struct {
+	choices map[engine.ValueID]Choice
 	g       *engine.Graph
 	tensors []Tensor
 	ints    []int64
@@ -95,6 +98,17 @@ func (x *Interpreter) Tensor(v engine.ValueID) Tensor { return x.tensors[v] }
 // SetTensor overrides a tensor, so that what follows is computed from it: State at the start, or what a GPU
 // gave instead of the reference.
 func (x *Interpreter) SetTensor(v engine.ValueID, t Tensor) { x.tensors[v] = t }
+
+// Choose says that of an output of an operator only these elements are wanted, from now on: to check samples
+// of a large model costs what the samples cost. The references of matrix products, attention, norms and of
+// all that works row by row compute no more than they must; others compute everything. What is not computed
+// is NaN, so before an operator reads the tensor SetTensor has to give all of it.
+func (x *Interpreter) Choose(v engine.ValueID, c Choice) {
+	if x.choices == nil {
+		x.choices = map[engine.ValueID]Choice{}
+	}
+	x.choices[v] = c
+}
 
 // Int is the value of a SymInt after a step.
 func (x *Interpreter) Int(v engine.ValueID) int64 { return x.ints[v] }
@@ -157,6 +171,42 @@ func (r *Ref) Bytes(v engine.ValueID) []byte {
 	}
 	r.x.bytes[v] = data
 	return data
+}
+
+// result is a tensor for an output's value, to be filled in where rows and cols say: 0, or NaN where only a
+// part of it is wanted.
+func (r *Ref) result(v engine.ValueID, dims ...int) Tensor {
+	t := zeros(dims...)
+	if c := r.x.choices[v]; c.Rows != nil || c.Cols != nil {
+		for i := range t.Data {
+			t.Data[i] = math.NaN()
+		}
+	}
+	return t
+}
+
+// rows are those of an output of n rows that are wanted.
+func (r *Ref) rows(v engine.ValueID, n int) iter.Seq[int] { return wanted(r.x.choices[v].Rows, n) }
+
+// cols are the columns of an output of n columns that are wanted.
+func (r *Ref) cols(v engine.ValueID, n int) iter.Seq[int] { return wanted(r.x.choices[v].Cols, n) }
+
+// wanted are the members of a list that are below n; all below n where there is no list.
+func wanted(list []int, n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		if list == nil {
+			for i := range n {
+				if !yield(i) {
+					return
+				}
+			}
+		}
+		for _, i := range list {
+			if i >= 0 && i < n && !yield(i) {
+				return
+			}
+		}
+	}
 }
 
 // Set gives an output its value.

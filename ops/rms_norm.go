@@ -68,9 +68,9 @@ func (o *rmsNorm) Plan(p *engine.Planner) error {
 
 func (o *rmsNorm) Reference(r *Ref) {
 	x, weight := r.Tensor(o.x), r.Tensor(o.weight)
-	y := x.like()
+	y := r.result(o.y, x.Dims...)
 	rows, width := x.rows()
-	for i := range rows {
+	for i := range r.rows(o.y, rows) {
 		var squares float64
 		for _, v := range x.row(i) {
 			squares += v * v

@@ -426,31 +426,30 @@ func (o *sdpa) Reference(r *Ref) {
 	for i := range k.Data {
 		kCache.Data[position*row+i], vCache.Data[position*row+i] = o.stored(k.Data[i]), o.stored(v.Data[i])
 	}
-	y := q.like()
+	y := r.result(o.y, q.Dims...)
 	weights := make([]float64, position+tokens)
-	for s := range tokens {
-		for h := range o.qHeads {
-			query := q.Data[(s*o.qHeads+h)*d:][:d]
-			at := h / (o.qHeads / o.kvHeads) * d
-			seen, largest := weights[:position+s+1], math.Inf(-1)
-			for c := range seen {
-				var dot float64
-				for i, x := range query {
-					dot += x * kCache.Data[c*row+at+i]
-				}
-				seen[c] = dot * float64(o.scale)
-				largest = max(largest, seen[c])
+	for i := range r.rows(o.y, tokens*o.qHeads) {
+		s, h := i/o.qHeads, i%o.qHeads
+		at := h / (o.qHeads / o.kvHeads) * d
+		seen, largest := weights[:position+s+1], math.Inf(-1)
+		for c := range seen {
+			var dot float64
+			for j, x := range q.row(i) {
+				dot += x * kCache.Data[c*row+at+j]
 			}
-			var sum float64
-			for c := range seen {
-				seen[c] = math.Exp(seen[c] - largest)
-				sum += seen[c]
-			}
-			out := y.Data[(s*o.qHeads+h)*d:][:d]
-			for c, w := range seen {
-				for i := range out {
-					out[i] += w / sum * vCache.Data[c*row+at+i]
-				}
+			seen[c] = dot * float64(o.scale)
+			largest = max(largest, seen[c])
+		}
+		var sum float64
+		for c := range seen {
+			seen[c] = math.Exp(seen[c] - largest)
+			sum += seen[c]
+		}
+		out := y.row(i)
+		clear(out)
+		for c, w := range seen {
+			for j := range out {
+				out[j] += w / sum * vCache.Data[c*row+at+j]
 			}
 		}
 	}

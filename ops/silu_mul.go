@@ -63,9 +63,12 @@ func (o *siluMul) Plan(p *engine.Planner) error {
 
 func (o *siluMul) Reference(r *Ref) {
 	gate, up := r.Tensor(o.gate), r.Tensor(o.up)
-	y := gate.like()
-	for i, g := range gate.Data {
-		y.Data[i] = g / (1 + math.Exp(-g)) * up.Data[i]
+	y := r.result(o.y, gate.Dims...)
+	rows, _ := gate.rows()
+	for i := range r.rows(o.y, rows) {
+		for j, g := range gate.row(i) {
+			y.row(i)[j] = g / (1 + math.Exp(-g)) * up.row(i)[j]
+		}
 	}
 	r.Set(o.y, y)
 }

@@ -59,9 +59,9 @@ func (o *softmax) Plan(p *engine.Planner) error {
 
 func (o *softmax) Reference(r *Ref) {
 	x := r.Tensor(o.x)
-	y := x.like()
+	y := r.result(o.y, x.Dims...)
 	rows, _ := x.rows()
-	for i := range rows {
+	for i := range r.rows(o.y, rows) {
 		var sum float64
 		largest := slices.Max(x.row(i))
 		for j, v := range x.row(i) {

@@ -212,9 +212,12 @@ func (o *unary) Plan(p *engine.Planner) error {
 
 func (o *unary) Reference(r *Ref) {
 	x := r.Tensor(o.x)
-	y := x.like()
-	for i, v := range x.Data {
-		y.Data[i] = o.f(v)
+	y := r.result(o.y, x.Dims...)
+	rows, _ := x.rows()
+	for i := range r.rows(o.y, rows) {
+		for j, v := range x.row(i) {
+			y.row(i)[j] = o.f(v)
+		}
 	}
 	r.Set(o.y, y)
 }

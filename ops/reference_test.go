@@ -1,0 +1,85 @@
+package ops
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// byRows says which kinds compute no more than the rows that are wanted of them.
+func byRows(kind string) bool {
+	family, _, _ := strings.Cut(kind, "_")
+	return slices.Contains([]string{
+		"linear", "embedding", "sdpa", "rms", "layer", "softmax", "silu", "apply", "add", "pow", "exp",
+	}, family)
+}
+
+// What a reference computes of a part is, to the bit, what it computes of the whole, for every kind; and the
+// kinds that are expensive leave the rest alone.
+func TestChosenElementsAreThoseOfTheWholeReference(t *testing.T) {
+	for _, k := range Kinds {
+		t.Run(k.Name, func(t *testing.T) {
+			left := 0
+			for seed := range 15 {
+				left += holdChosen(t, &k, seed)
+			}
+			if byRows(k.Name) && left == 0 {
+				t.Error("everything was computed, whatever was wanted")
+			}
+		})
+	}
+}
+
+// holdChosen holds a part to the whole, and counts what was not computed.
+func holdChosen(t *testing.T, k *Kind, seed int) (left int) {
+	c := rapid.Custom(samples[k.Name]).Example(seed)
+	g := finish(t, c)
+	in := c.input(t, g, c.steps[0])
+	whole, part := NewInterpreter(g), NewInterpreter(g)
+	if err := whole.Step(in, nil); err != nil {
+		t.Fatal(err)
+	}
+	choice := rapid.Custom(func(t *rapid.T) Choice {
+		return Choice{drawSome(t, "rows"), drawSome(t, "cols")}
+	}).Example(seed)
+	for _, v := range g.Outputs() {
+		part.Choose(v, choice)
+	}
+	if err := part.Step(in, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range g.Outputs() {
+		got, want := part.Tensor(v), whole.Tensor(v)
+		if !slices.Equal(got.Dims, want.Dims) {
+			t.Fatalf("dims %v, of the whole %v", got.Dims, want.Dims)
+		}
+		for j, w := range want.Data {
+			row, col := j/last(want.Dims), j%last(want.Dims)
+			switch {
+			case math.IsNaN(w) || got.Data[j] == w:
+			case !math.IsNaN(got.Data[j]):
+				t.Fatalf("row %d column %d is %v, of the whole %v", row, col, got.Data[j], w)
+			case choice.has(row, col):
+				t.Fatalf("row %d column %d is wanted and was not computed", row, col)
+			default:
+				left++
+			}
+		}
+	}
+	return left
+}
+
+// drawSome are some numbers of rows or columns, not all of which need be there; or nil for all.
+func drawSome(t *rapid.T, name string) []int {
+	if rapid.IntRange(0, 3).Draw(t, "all "+name) == 0 {
+		return nil
+	}
+	return rapid.SliceOfN(rapid.IntRange(0, 40), 0, 3).Draw(t, name)
+}
+
+func (c Choice) has(row, col int) bool {
+	return (c.Rows == nil || slices.Contains(c.Rows, row)) && (c.Cols == nil || slices.Contains(c.Cols, col))
+}
