@@ -88,8 +88,8 @@ func (l *Live) stale(o *op, fresh *plan) error {
 	}
 	if inForce.route != fresh.route {
 		return l.staleError(o, -1,
-			fmt.Sprintf("runs route %s, a fresh plan takes %s", o.spec.Routes[inForce.route],
-				o.spec.Routes[fresh.route]))
+			fmt.Sprintf("runs route %s, a fresh plan takes %s", o.routeLabel(inForce.route),
+				o.routeLabel(fresh.route)))
 	}
 	for s := range fresh.launches {
 		a, b := &inForce.launches[s], &fresh.launches[s]

@@ -502,6 +502,9 @@ func TestCheckCatchesWhatIsStale(t *testing.T) {
 			o := r.x.g.dispatches[0].op
 			r.x.live.plans[o].launches[0].Grid.X++
 		}, "grid [3 1 1], a fresh plan gives [2 1 1]"},
+		"route of an operator that has no choice": {func(r *rig) {
+			r.x.live.plans[r.x.g.dispatches[0].op].route = 1
+		}, "runs route 1, a fresh plan takes 0"},
 		"params byte": {func(r *rig) {
 			r.x.arena.shadow[r.x.arena.offsets[0]]++
 			if err := r.x.dev.Write(r.x.arena.buffer, 0, r.x.arena.shadow); err != nil {

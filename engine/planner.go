@@ -223,8 +223,8 @@ func (p *Planner) Choose(preferred int, reason Reason, allowed uint64) int {
 	case allowed>>r.route&1 != 0:
 		p.plan.route, p.plan.reason = r.route, requestedRoute(r.must)
 	case r.must:
-		p.Errorf("%w %s cannot do this shape (it would take %s, %s)", ErrRoute, p.op.spec.Routes[r.route],
-			p.op.spec.Routes[preferred], reason)
+		p.Errorf("%w %s cannot do this shape (it would take %s, %s)", ErrRoute, p.op.routeLabel(r.route),
+			p.op.routeLabel(preferred), reason)
 	}
 	return p.plan.route
 }

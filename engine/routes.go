@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -70,6 +72,11 @@ func (o *op) routeNames() []string {
 		return []string{"no choice of route"}
 	}
 	return o.spec.Routes
+}
+
+// routeLabel names a route where one is to be named, though the operator may have no choice.
+func (o *op) routeLabel(route int) string {
+	return cmp.Or(o.routeName(route), strconv.Itoa(route))
 }
 
 // routeName is "" where the operator has no choice.
