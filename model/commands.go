@@ -89,6 +89,17 @@ var commands = []command{
 		[]field{level},
 		(*live).beginTiming,
 	},
+	{
+		session.Tokenize, "Tell the tokens of a text as a prompt would have them; nothing runs.",
+		[]field{text},
+		func(s *live, c session.Command) (work, error) {
+			ids, err := s.m.encode(c)
+			return func(_ context.Context, r *session.Reply) error {
+				r.Tokens = s.m.told(ids)
+				return nil
+			}, err
+		},
+	},
 }
 
 // commandOf is the row of a command, what it was given checked.

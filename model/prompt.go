@@ -33,7 +33,7 @@ func (m *Model) prompt(c session.Command) (transcript, error) {
 	if err != nil {
 		return transcript{}, err
 	}
-	t := transcript{ids: ids, prompt: make([]session.Token, len(ids)), voice: newVoice(m.tokens)}
+	t := transcript{ids: ids, voice: newVoice(m.tokens)}
 	switch n := len(ids); {
 	case n == 0:
 		return t, session.Refusef("the prompt is empty: give at least one token")
@@ -51,10 +51,19 @@ func (m *Model) prompt(c session.Command) (transcript, error) {
 				session.Refusef("token %d of the prompt is %d, the vocabulary has ids 0 to %d", i, id,
 					m.config.Vocab-1)
 		}
-		t.prompt[i] = session.Token{ID: id, Text: string(m.tokens.Bytes(id))}
 	}
+	t.prompt = m.told(ids)
 	t.chunks, err = m.chunks(len(ids), c.Chunks)
 	return t, err
+}
+
+// told are ids of the vocabulary with their texts.
+func (m *Model) told(ids []int) []session.Token {
+	list := make([]session.Token, len(ids))
+	for i, id := range ids {
+		list[i] = session.Token{ID: id, Text: string(m.tokens.Bytes(id))}
+	}
+	return list
 }
 
 // encode gives the ids of a prompt: a text's, with the token that starts texts where the model's file says

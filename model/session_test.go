@@ -695,7 +695,7 @@ func TestEventsOfCommandsThatReturnedOutliveTheSession(t *testing.T) {
 func TestEveryCommandHasARow(t *testing.T) {
 	for _, kind := range []session.CommandKind{
 		session.Prompt, session.Next, session.Run, session.Previous, session.Repeat, session.Observe,
-		session.Reset, session.Timing,
+		session.Reset, session.Timing, session.Tokenize,
 	} {
 		row, err := commandOf(session.Command{Kind: kind})
 		if err != nil || row.doc == "" {
@@ -712,8 +712,9 @@ func TestReplySaysWhatTheCommandDid(t *testing.T) {
 	r := newRig(t, Options{MaxChunk: 4})
 	do := func(ctx context.Context, c session.Command, want session.Reply) {
 		t.Helper()
-		if got, _ := r.s.Do(ctx, c); got != want {
-			t.Errorf("%s: %+v, want %+v", c.Kind, got, want)
+		got, _ := r.s.Do(ctx, c)
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: %s", c.Kind, d)
 		}
 	}
 	all := context.Background()
@@ -730,6 +731,10 @@ func TestReplySaysWhatTheCommandDid(t *testing.T) {
 		return letters(position, tokens)
 	}
 	do(ctx, session.Command{Kind: session.Run}, session.Reply{Step: 10, Position: 17, Steps: 3})
+	do(all, session.Command{Kind: session.Tokenize, Text: "Hi"}, session.Reply{
+		Step: 10, Position: 17,
+		Tokens: []session.Token{{ID: tinyEnd, Text: "<|end|>"}, {ID: 'H', Text: "H"}, {ID: 'i', Text: "i"}},
+	})
 	do(all, session.Command{Kind: session.Reset}, session.Reply{Step: -1})
 }
 

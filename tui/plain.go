@@ -275,6 +275,9 @@ var plainCommands = []plainCommand{
 	{word: "p", takes: "TEXT", doc: "prompt", of: func(rest string) session.Command {
 		return session.Command{Kind: session.Prompt, Text: rest}
 	}},
+	{word: "t", takes: "TEXT", doc: "tokens of a text", of: func(rest string) session.Command {
+		return session.Command{Kind: session.Tokenize, Text: rest}
+	}},
 	{word: "X", doc: "reset", of: just(session.Command{Kind: session.Reset})},
 	{word: "d", takes: "[TABLE]", doc: "dispatches, or another table", do: (*plainText).print},
 	{word: "x", takes: "FILE", doc: "export", do: (*plainText).export},
@@ -313,6 +316,12 @@ func (p *plainText) replied(kind session.CommandKind, r session.Reply) {
 		} else {
 			p.say("back at step %d, position %d", r.Step, r.Position)
 		}
+	case session.Tokenize:
+		var list []string
+		for _, tok := range r.Tokens {
+			list = append(list, fmt.Sprintf("%d %q", tok.ID, tok.Text))
+		}
+		p.say("%s", strings.Join(append([]string{plural(len(list), "token")}, list...), ", "))
 	}
 }
 

@@ -111,6 +111,14 @@ func TestPlainModePrintsAnyTable(t *testing.T) {
 	}
 }
 
+func TestPlainModeTellsTheTokensOfAText(t *testing.T) {
+	t.Parallel()
+	out, err := plainly(opens(tuitest.Script{}), "", "t the \x1b[31mcat\n")
+	if err != nil || !strings.Contains(out, "\n2 tokens, 0 \"the \", 1 \"\\x1b[31mcat\"\n") {
+		t.Errorf("error %v, output:\n%s", err, out)
+	}
+}
+
 func TestPlainModeRefusesALineWithoutEnd(t *testing.T) {
 	t.Parallel()
 	_, err := plainly(opens(tuitest.Script{}), "", "p "+strings.Repeat("x", longestLine)+"\n")

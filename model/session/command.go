@@ -13,6 +13,7 @@ const (
 	Observe  CommandKind = "observe"  // run the current step again with timing and without: what timing costs
 	Reset    CommandKind = "reset"    // position 0, no text
 	Timing   CommandKind = "timing"   // set the timing level to Level
+	Tokenize CommandKind = "tokenize" // tell the tokens of Text as a prompt; nothing runs
 )
 
 // Command is one request of a front end.
@@ -36,4 +37,6 @@ type Reply struct {
 	Position int `json:"position"`          // positions in use after it
 	Steps    int `json:"steps,omitempty"`   // that it recorded
 	Repeats  int `json:"repeats,omitempty"` // of the current step, at each timing level that it was run at
+	// Tokens are those of a Tokenize.
+	Tokens []Token `json:"tokens,omitempty"`
 }

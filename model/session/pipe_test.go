@@ -90,8 +90,8 @@ func TestEventsOfACommandComeBeforeItReturns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if reply != gave {
-			t.Errorf("reply %+v, want %+v", reply, gave)
+		if diff := cmp.Diff(gave, reply); diff != "" {
+			t.Error("reply:", diff)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error("command:", diff)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"gpuscope/model/session"
@@ -84,8 +85,14 @@ func (p *Session) Do(ctx context.Context, c session.Command) (session.Reply, err
 	played := p.played
 	err := p.do(ctx, c)
 	r := session.Reply{Step: p.state.Step, Position: p.state.Position, Steps: p.played - played}
-	if c.Kind == session.Repeat && err == nil {
+	switch {
+	case err != nil:
+	case c.Kind == session.Repeat:
 		r.Repeats = c.N
+	case c.Kind == session.Tokenize: // its words
+		for i, word := range strings.SplitAfter(c.Text, " ") {
+			r.Tokens = append(r.Tokens, session.Token{ID: i, Text: word})
+		}
 	}
 	return r, err
 }
@@ -134,6 +141,7 @@ func (p *Session) do(ctx context.Context, c session.Command) error {
 		p.state.Begins = &session.Text{}
 	case session.Timing:
 		p.state.Timing = c.Level
+	case session.Tokenize:
 	default:
 		return fmt.Errorf("unknown command %q", c.Kind)
 	}
