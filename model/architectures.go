@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"gpuscope/engine"
+	"gpuscope/internal/printable"
 	"gpuscope/model/gguf"
 )
 
@@ -67,5 +68,6 @@ func architectureOf(f *gguf.File) (*architecture, error) {
 			return a, nil
 		}
 	}
-	return nil, fmt.Errorf("%s: not yet: architecture %s; this version runs %v", f.Name(), name, known)
+	return nil, fmt.Errorf("%s: not yet: architecture %s; this version runs %v", f.Name(),
+		printable.Short(name, 80), known)
 }

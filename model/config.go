@@ -26,8 +26,10 @@ type config struct {
 // Bounds that no model comes near: past them a number is damage, and products of two still fit 64 bits.
 const (
 	maxDim    = 1 << 20
-	maxLayers = 1 << 12
+	maxLayers = 1 << 10
 	maxVocab  = 1 << 24
+	// A matrix is bound in parts where it is larger than a binding, and thousands of them are no model.
+	maxTensorBytes = 64 << 30
 )
 
 // readConfig takes the shape from a file's metadata, and refuses what the builder would get wrong.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gpuscope/engine"
+	"gpuscope/internal/printable"
 	"gpuscope/model/gguf"
 )
 
@@ -33,7 +34,7 @@ func (r *configReader) rotation(headDim int) rotation {
 	for _, key := range r.f.Keys() {
 		if own, ok := strings.CutPrefix(key, r.prefix); ok && strings.HasPrefix(own, "rope.") &&
 			!slices.Contains(rotationKeys, own) {
-			r.errorf(own, "not yet: this version does not know what it does to the rotation")
+			r.errorf(printable.Short(own, 80), "not yet: this version does not know what it does to the rotation")
 		}
 	}
 	r.hold(only{"rope.dimension_count", headDim, "a rotation of a part of the head"})
@@ -56,7 +57,8 @@ func (r *configReader) rotation(headDim int) rotation {
 			rot.Scale = 1 / factor
 		}
 	default:
-		r.errorf("rope.scaling.type", "not yet: rope scaling %q; this version runs none and linear", kind)
+		r.errorf("rope.scaling.type", "not yet: rope scaling %q; this version runs none and linear",
+			printable.Short(kind, 80))
 	}
 	return rot
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gpuscope/engine"
+	"gpuscope/internal/printable"
 	"gpuscope/model/gguf"
 	"gpuscope/ops"
 )
@@ -25,6 +26,9 @@ func (w *weights) tensor(name string, dims ...int) *gguf.Tensor {
 	case w.b.Err() != nil:
 	case err != nil:
 		w.b.Errorf("%w", err)
+	case int64(t.Size()) > maxTensorBytes:
+		w.b.Errorf("%s: tensor %s has %d bytes, want at most %d", w.file.Name(), name, t.Size(),
+			int64(maxTensorBytes))
 	case !slices.Equal(t.Dims, dims):
 		w.b.Errorf("%s: tensor %s is %v, the metadata makes it %v", w.file.Name(), name, t.Dims, dims)
 	}
@@ -66,7 +70,7 @@ func (w *weights) refuseUnknown() {
 	for _, t := range w.file.Tensors() {
 		if !w.used[t.Name] {
 			w.b.Errorf("%s: not yet: tensor %s: this version's model has no place for it", w.file.Name(),
-				t.Name)
+				printable.Short(t.Name, 80))
 		}
 	}
 }

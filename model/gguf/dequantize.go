@@ -58,7 +58,8 @@ var dequantizers = map[Type]func(block []byte, out []float32){
 func Dequantize(t *Tensor) ([]float32, error) {
 	block, ok := dequantizers[t.Type]
 	if !ok {
-		return nil, fmt.Errorf("tensor %q: %s cannot be read yet: quantise the model to Q4_0", t.Name, t.Type)
+		return nil, fmt.Errorf("tensor %q: %s cannot be read yet: quantise the model to Q4_0", short(t.Name),
+			t.Type)
 	}
 	data, err := t.Bytes()
 	if err != nil {

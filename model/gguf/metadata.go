@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"gpuscope/internal/printable"
 )
 
 // Kind is the type of a metadata value, by GGUF's number.
@@ -153,6 +155,9 @@ func (v Value) String() string {
 	return fmt.Sprint(v.Any())
 }
 
+// short is String as an error has it.
+func (v Value) short() string { return printable.Short(v.String(), 80) }
+
 // each calls do with the first n elements of an array. Parse walked over the same bytes without an error.
 func (v Value) each(n int, do func(Value)) {
 	r := &reader{data: v.raw, size: int64(len(v.raw))}
@@ -251,7 +256,7 @@ func scalar[T any](f *File, key, want string, conv func(Value) (T, bool)) (T, er
 	if x, ok := conv(v); ok {
 		return x, nil
 	}
-	return zero, f.errorf("metadata %q is %s %s, want %s", key, v.Type(), v, want)
+	return zero, f.errorf("metadata %q is %s %s, want %s", key, v.Type(), v.short(), want)
 }
 
 // list reads an array of values, each by conv.
@@ -261,7 +266,7 @@ func list[T any](f *File, key, want string, conv func(Value) (T, bool)) ([]T, er
 		return nil, err
 	}
 	if v.Kind != KindArray {
-		return nil, f.errorf("metadata %q is %s %s, want an array of %s", key, v.Type(), v, want)
+		return nil, f.errorf("metadata %q is %s %s, want an array of %s", key, v.Type(), v.short(), want)
 	}
 	out := make([]T, 0, v.Len)
 	var bad *Value
@@ -273,7 +278,8 @@ func list[T any](f *File, key, want string, conv func(Value) (T, bool)) ([]T, er
 		out = append(out, x)
 	})
 	if bad != nil {
-		return nil, f.errorf("metadata %q is %s and holds %s, want an array of %s", key, v.Type(), *bad, want)
+		return nil, f.errorf("metadata %q is %s and holds %s, want an array of %s", key, v.Type(),
+			bad.short(), want)
 	}
 	return out, nil
 }

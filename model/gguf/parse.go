@@ -11,6 +11,8 @@ import (
 	"slices"
 	"unicode"
 	"unicode/utf8"
+
+	"gpuscope/internal/printable"
 )
 
 // Layout of a file: magic, version u32, tensor count u64, pair count u64, pairs (key, value type u32, value),
@@ -74,6 +76,9 @@ func parse(data []byte, size int64) (*File, error) {
 	return f, nil
 }
 
+// short is a name of the file as an error has it.
+func short(name string) string { return printable.Short(name, 80) }
+
 func badVersion(version uint32) error {
 	if swapped := bits.ReverseBytes32(version); swapped >= 1 && swapped <= maxVersion {
 		return fmt.Errorf("a big-endian GGUF file (version %d): convert it to little-endian (gguf_convert_endian.py of llama.cpp)", swapped)
@@ -87,11 +92,11 @@ func (f *File) readPair(r *reader) error {
 		return r.err
 	}
 	if _, double := f.values[name]; double {
-		return fmt.Errorf("key %q is there twice", name)
+		return fmt.Errorf("key %q is there twice", short(name))
 	}
 	value, err := r.value(Kind(r.u32("the value's type")), 0)
 	if err != nil {
-		return fmt.Errorf("key %q: %w", name, err)
+		return fmt.Errorf("key %q: %w", short(name), err)
 	}
 	f.keys = append(f.keys, name)
 	f.values[name] = value
@@ -123,10 +128,10 @@ func (f *File) readInfo(r *reader) (info, error) {
 	}
 	in, err := readShape(r)
 	if err != nil {
-		return info{}, fmt.Errorf("%q: %w", name, err)
+		return info{}, fmt.Errorf("%q: %w", short(name), err)
 	}
 	if f.byName[name] != nil {
-		return info{}, fmt.Errorf("%q is there twice", name)
+		return info{}, fmt.Errorf("%q is there twice", short(name))
 	}
 	in.Name, in.file = name, f
 	f.byName[name] = in.Tensor
@@ -191,12 +196,12 @@ func (f *File) place(infos []info, fileSize int64, end int) error {
 	size := uint64(fileSize)
 	for _, in := range infos {
 		if in.offset%alignment != 0 {
-			return fmt.Errorf("tensor %q: offset %d is not a multiple of the alignment %d", in.Name,
+			return fmt.Errorf("tensor %q: offset %d is not a multiple of the alignment %d", short(in.Name),
 				in.offset, alignment)
 		}
 		if start > size || in.offset > size-start || in.bytes > size-start-in.offset {
 			return fmt.Errorf("tensor %q (%s %v, %d bytes at offset %d) ends after the file's %d bytes: the file is cut short or damaged, fetch it again",
-				in.Name, in.Type, in.Dims, in.bytes, in.offset, size)
+				short(in.Name), in.Type, in.Dims, in.bytes, in.offset, size)
 		}
 		in.Offset, in.size = int64(start+in.offset), int(in.bytes)
 	}
@@ -205,7 +210,7 @@ func (f *File) place(infos []info, fileSize int64, end int) error {
 		before, in := infos[i-1], infos[i]
 		if before.offset+before.bytes > in.offset {
 			return fmt.Errorf("tensors %q and %q share bytes: the first ends at offset %d, the second starts at %d",
-				before.Name, in.Name, before.offset+before.bytes, in.offset)
+				short(before.Name), short(in.Name), before.offset+before.bytes, in.offset)
 		}
 	}
 	return nil

@@ -37,15 +37,15 @@ func (t *Tensor) Bytes() ([]byte, error) {
 	f := t.file
 	switch {
 	case f.closed:
-		return nil, f.errorf("tensor %q: its bytes were asked for after the file was closed: %w", t.Name,
-			os.ErrClosed)
+		return nil, f.errorf("tensor %q: its bytes were asked for after the file was closed: %w",
+			short(t.Name), os.ErrClosed)
 	case f.file == nil:
 		end := t.Offset + int64(t.size)
 		return f.data[t.Offset:end:end], nil
 	}
 	data := make([]byte, t.size)
 	if _, err := f.file.ReadAt(data, t.Offset); err != nil {
-		return nil, f.errorf("tensor %q: read %d bytes at %d: %w", t.Name, t.size, t.Offset, err)
+		return nil, f.errorf("tensor %q: read %d bytes at %d: %w", short(t.Name), t.size, t.Offset, err)
 	}
 	return data, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gpuscope/internal/printable"
 	"gpuscope/model/gguf"
 )
 
@@ -48,7 +49,7 @@ func Read(f *gguf.File) (Config, error) {
 	default:
 		return Config{},
 			fmt.Errorf("%s: tokenizer model %q is not supported yet (gpt2, byte-level BPE, is): %w", f.Name(),
-				model, ErrUnsupported)
+				printable.Short(model, 80), ErrUnsupported)
 	}
 	if !f.Has(keyPre) {
 		return Config{},
@@ -121,7 +122,7 @@ func (r *reader) merges() [][2]string {
 		left, right, ok := strings.Cut(line, " ")
 		if !ok || left == "" || right == "" {
 			r.keep(fmt.Errorf("%s: metadata %q: merge %d is %q, want two tokens with a space between",
-				r.f.Name(), keyMerges, i, line))
+				r.f.Name(), keyMerges, i, printable.Short(line, 80)))
 		}
 		merges[i] = [2]string{left, right}
 	}

@@ -1,6 +1,10 @@
 package tokenizer
 
-import "fmt"
+import (
+	"fmt"
+
+	"gpuscope/internal/printable"
+)
 
 // pair is two neighbouring tokens, left in the upper half.
 type pair uint64
@@ -15,7 +19,8 @@ func (t *Tokenizer) readMerges() error {
 		right, okRight := t.ids[m[1]]
 		joined, okJoined := t.ids[m[0]+m[1]]
 		if !okLeft || !okRight || !okJoined {
-			return fmt.Errorf("merge %d joins %q and %q, and the vocabulary lacks one of them or what they give", rank, m[0], m[1])
+			return fmt.Errorf("merge %d joins %q and %q, and the vocabulary lacks one of them or what they give", rank,
+				printable.Short(m[0], 40), printable.Short(m[1], 40))
 		}
 		t.joined[rank] = joined
 		if _, double := t.ranks[pairOf(left, right)]; !double {

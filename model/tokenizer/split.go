@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"gpuscope/internal/printable"
 )
 
 // splitter gives the length of the word that text starts with. Text is not empty; the length is at least 1.
@@ -61,8 +63,8 @@ func findSplit(name string) (splitRule, error) {
 		known = append(known, rule.names[0])
 	}
 	return splitRule{},
-		fmt.Errorf("split rule %q is not supported yet (%s are): %w", name, strings.Join(known, ", "),
-			ErrUnsupported)
+		fmt.Errorf("split rule %q is not supported yet (%s are): %w", printable.Short(name, 80),
+			strings.Join(known, ", "), ErrUnsupported)
 }
 
 // class is what the rules tell characters apart by.

@@ -45,6 +45,7 @@ type tensor struct {
 	typ  gguf.Type
 	dims []int
 	data []byte
+	size int // that the file says, where it is not that of data
 }
 
 // New is an empty file.
@@ -63,6 +64,28 @@ func (b *Builder) Set(key string, value any) {
 	b.Add(key, value)
 }
 
+// Keys are the metadata keys.
+func (b *Builder) Keys() []string {
+	keys := make([]string, len(b.pairs))
+	for i, p := range b.pairs {
+		keys[i] = p.key
+	}
+	return keys
+}
+
+// Remove takes a key away, if it is there.
+func (b *Builder) Remove(key string) {
+	b.pairs = slices.DeleteFunc(b.pairs, func(p pair) bool { return p.key == key })
+}
+
+// Tensors is the number of tensors.
+func (b *Builder) Tensors() int { return len(b.tensors) }
+
+// Reshape makes the file say other dims and another type of a tensor, whose bytes stay as they are.
+func (b *Builder) Reshape(i int, dims func([]int) []int, typ gguf.Type) {
+	b.tensors[i].dims, b.tensors[i].typ = dims(b.tensors[i].dims), typ
+}
+
 // Add is Set without the look for a key that is there: so a test gets one twice.
 func (b *Builder) Add(key string, value any) {
 	b.pairs = append(b.pairs, pair{key, value})
@@ -70,7 +93,7 @@ func (b *Builder) Add(key string, value any) {
 
 // Tensor adds a tensor of any type with its bytes as they are. Dims are row-major, [rows, cols].
 func (b *Builder) Tensor(name string, typ gguf.Type, dims []int, data []byte) {
-	b.tensors = append(b.tensors, tensor{name, typ, slices.Clone(dims), data})
+	b.tensors = append(b.tensors, tensor{name: name, typ: typ, dims: slices.Clone(dims), data: data})
 }
 
 // Change changes the bytes of a tensor that is there in place.
@@ -187,6 +210,33 @@ func (b *Builder) Tokenizer(pre string, tokens []string, kinds []int32, merges [
 
 // Bytes is the file.
 func (b *Builder) Bytes() []byte {
+	out := b.head()
+	for _, t := range b.tensors {
+		out = append(out, make([]byte, align(len(out), b.Alignment)-len(out))...)
+		out = append(out, t.data...)
+	}
+	return out
+}
+
+// Sparse is the file up to its tensor data, which says of a tensor that it has dims so large that nobody
+// writes it. The caller makes a file with holes of it.
+func (b *Builder) Sparse(name string, dims []int) []byte {
+	c := *b
+	c.tensors = slices.Clone(b.tensors)
+	for i := range c.tensors {
+		if c.tensors[i].name == name {
+			c.tensors[i].dims, c.tensors[i].size = dims, b.tensors[i].typ.BlockBytes()
+			for _, d := range dims {
+				c.tensors[i].size *= d
+			}
+			c.tensors[i].size /= b.tensors[i].typ.BlockLen()
+		}
+	}
+	return c.head()
+}
+
+// head is the file up to its tensor data.
+func (b *Builder) head() []byte {
 	pairs := b.pairs
 	if b.Alignment != 32 {
 		pairs = append(slices.Clone(pairs), pair{"general.alignment", uint32(b.Alignment)})
@@ -209,11 +259,7 @@ func (b *Builder) Bytes() []byte {
 		}
 		out = le.AppendUint32(out, uint32(t.typ))
 		out = le.AppendUint64(out, uint64(offset))
-		offset = align(offset+len(t.data), b.Alignment)
-	}
-	for _, t := range b.tensors {
-		out = append(out, make([]byte, align(len(out), b.Alignment)-len(out))...)
-		out = append(out, t.data...)
+		offset = align(offset+max(len(t.data), t.size), b.Alignment)
 	}
 	return out
 }

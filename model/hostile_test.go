@@ -1,0 +1,213 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/internal/printable"
+	"gpuscope/model/gguf"
+	"gpuscope/model/gguf/gguftest"
+	"gpuscope/model/session"
+	"gpuscope/model/tokenizer"
+)
+
+// hostileValues are what a damaged or malicious file may have under any key, hostileTexts what its tokens may
+// be, hostileDims what a dim may say.
+var (
+	hostileValues = []any{
+		0, 1, -1, 2, 3, 4, 7, 31, 32, 33, 63, 64, 65, 96, 128, 255, 256, 257, 258, 1 << 10, 1 << 16, 1 << 20,
+		1 << 24, uint32(math.MaxUint32), uint32(1 << 31), int32(math.MinInt32), uint64(math.MaxUint64),
+		uint64(1 << 63), int64(math.MinInt64), uint8(255), int8(-128), float32(0), float32(1), float32(-1),
+		float32(1e-30), float32(1e30), float32(math.NaN()), float32(math.Inf(1)), math.Inf(-1),
+		math.MaxFloat64, true, false, "", "llama", "gpt2", "bert", "none", "linear", "\x1b]52;c;eA==\a",
+		strings.Repeat("x", 100_000), "\xff\xfe",
+		[]string{},
+		[]string{""},
+		[]string{"a", "a"},
+		[]int{},
+		[]int{-1, 1 << 30},
+		[]float32{},
+		[]bool{true},
+		[][]string{{"a"}, {}},
+		[]int32{1, 2, 3},
+		[]string{" ", "a b", "a  b", "b a"},
+		[]string{strings.Repeat("y", 50_000), strings.Repeat("z", 50_000)},
+	}
+	hostileTexts = []string{
+		"", " ", "\xff", "\xed\xa0\x80", "a", "ab", "\u0120", "\u202e", "\x00", "<|end|>", "<0x0A>", "\n",
+		"é", "日本", "\x1b[2J", strings.Repeat("z", 3000),
+	}
+	hostileDims = []int{0, 1, 31, 32, 33, 64, 256, 1 << 20, 1 << 40, math.MaxInt}
+)
+
+// among gives one of a list.
+func among[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
+
+// hostileModel is the tiny model with damage of every sort: metadata, vocabulary, tensors, single bytes.
+func hostileModel(r *rand.Rand) []byte {
+	b := tiny()
+	keys := append(b.Keys(), "llama.attention.key_length", "llama.attention.value_length", "llama.expert_count",
+		"general.alignment", "llama.rope.scaling.factor", "llama.rope.scaling.type",
+		"llama.rope.scale_linear", "tokenizer.ggml.unknown_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.scores",
+		"tokenizer.ggml.add_eos_token", "tokenizer.ggml.add_space_prefix")
+	for range 1 + r.IntN(3) {
+		switch r.IntN(6) {
+		case 0, 1, 2:
+			b.Set(among(r, keys), among(r, hostileValues))
+		case 3:
+			b.Remove(among(r, keys))
+		case 4:
+			b.Reshape(r.IntN(b.Tensors()), func(dims []int) []int {
+				if r.IntN(4) == 0 {
+					return append(dims, 1)
+				}
+				dims[r.IntN(len(dims))] = among(r, hostileDims)
+				return dims
+			}, gguf.Type(r.IntN(45)))
+		case 5:
+			hostileVocabulary(b, r)
+		}
+	}
+	data := b.Bytes()
+	if r.IntN(3) == 0 {
+		for range 1 + r.IntN(4) {
+			data[r.IntN(len(data))] = byte(r.Uint32())
+		}
+	}
+	return data
+}
+
+func hostileVocabulary(b *gguftest.Builder, r *rand.Rand) {
+	tokens, kinds := make([]string, tinyVocab), make([]int32, tinyVocab)
+	for i := range tokens {
+		tokens[i], kinds[i] = fmt.Sprint("t", i), int32(r.IntN(8))
+		switch {
+		case r.IntN(3) > 0 && i < 256:
+			tokens[i] = tokenizer.ByteText(byte(i))
+		case r.IntN(3) == 0:
+			tokens[i] = among(r, hostileTexts)
+		}
+		if r.IntN(9) == 0 {
+			kinds[i] = int32(r.Uint32())
+		}
+	}
+	var merges []string
+	for range r.IntN(300) {
+		between := " "
+		if r.IntN(40) == 0 {
+			between = among(r, hostileTexts)
+		}
+		merges = append(merges, among(r, tokens)+between+among(r, tokens))
+	}
+	rule := among(r, []string{"gpt-2", "llama-bpe", "qwen2", "smollm", "default", "x"})
+	b.Tokenizer(rule, tokens, kinds, merges)
+	b.Set("tokenizer.ggml.model", among(r, []string{"gpt2", "gpt2", "gpt2", "llama", "bert"}))
+}
+
+// useHostile does with a file all that happens to it before and while it runs. What is wrong with it is one
+// short line.
+func useHostile(t *testing.T, data []byte) error {
+	err := func() error {
+		f, err := gguf.Parse(data, "hostile.gguf")
+		if err != nil {
+			return err
+		}
+		m := &Model{file: f, options: Options{TopLogits: 3, MaxChunk: 4}}
+		if err := m.read(); err != nil {
+			return err
+		}
+		m.Info()
+		if m.tokens != nil {
+			for id := range m.config.Vocab {
+				m.tokens.Bytes(id)
+			}
+		}
+		for _, text := range hostileTexts {
+			if _, err := m.prompt(session.Command{Text: "x" + text + " <|end|> 1"}); err != nil {
+				holdLine(t, err)
+			}
+		}
+		if _, err := m.Plan(gpu.DefaultLimits()); err != nil {
+			return err
+		}
+		dev := fake.New(fake.Options{NoLog: true})
+		defer dev.Release()
+		r, err := m.load(dev, func(string, int, int) error { return nil }, func(string) {})
+		if err != nil {
+			return err
+		}
+		defer r.exec.Release()
+		_, err = r.step(t.Context(), 0, make([]int, m.maxChunk), true, 0)
+		return err
+	}()
+	if err != nil {
+		holdLine(t, err)
+	}
+	return err
+}
+
+func holdLine(t *testing.T, err error) {
+	t.Helper()
+	text := err.Error()
+	if n := utf8.RuneCountInString(text); n > 400 || printable.Clean(text) != text {
+		t.Errorf("an error of %d characters: %.300q", n, text)
+	}
+}
+
+func TestHostileModelsEndInOneShortLine(t *testing.T) {
+	ran := 0
+	for i := range 600 {
+		data := hostileModel(rand.New(rand.NewPCG(7, uint64(i))))
+		start := time.Now()
+		if useHostile(t, data) == nil {
+			ran++
+		}
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("model %d took %v", i, took)
+		}
+	}
+	t.Logf("%d of 600 ran", ran)
+	if ran == 0 {
+		t.Error("none ran: the damage is such that nothing behind the parser was tried")
+	}
+}
+
+func FuzzModel(f *testing.F) {
+	f.Add(tiny().Bytes())
+	for i := range 20 {
+		f.Add(hostileModel(rand.New(rand.NewPCG(8, uint64(i)))))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { _ = useHostile(t, data) })
+}
+
+// A file can say that it is larger than any memory, and have holes where the weights are.
+func TestMatrixWithoutEndIsRefusedAtOnce(t *testing.T) {
+	b := tiny()
+	b.Remove("tokenizer.ggml.model")
+	b.Set("llama.embedding_length", maxDim)
+	b.Set("llama.attention.key_length", tinyHeadDim)
+	path := write(t, b.Sparse("token_embd.weight", []int{maxVocab, maxDim}))
+	if err := os.Truncate(path, 11<<40); err != nil {
+		t.Skipf("no sparse files of this size here: %v", err)
+	}
+	start := time.Now()
+	m, err := Read(Options{Path: path})
+	if err == nil {
+		_, err = m.Plan(gpu.DefaultLimits())
+		_ = m.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "tensor token_embd.weight has 9895604649984 bytes, want at most") {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
