@@ -99,6 +99,11 @@ func (x *Index) Steps(scope Scope) *table.Table {
 			Of: time(func(s *trace.Step) trace.Time { return s.CPU.WaitNS }),
 		},
 		{
+			Name: "sample_ms", Title: "sample ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
+			Doc: "finding the token",
+			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.SampleNS }),
+		},
+		{
 			Name: "tokens_per_s", Title: "tok/s", Unit: "tokens/s", Is: table.Measured, Right: true,
 			Width: 80,
 			Of: at(func(s *trace.Step) table.Cell {
