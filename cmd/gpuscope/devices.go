@@ -6,14 +6,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/spf13/pflag"
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
-	"gpuscope/internal/printable"
 	"gpuscope/model"
 	"gpuscope/trace"
+	"gpuscope/trace/table"
 )
 
 func devicesCommand() *command {
@@ -28,7 +29,7 @@ func devicesCommand() *command {
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			device := flags.String("device", "", "choose by number or part of the name: `N|NAME`")
 			format := formatFlag(flags, "text", "json")
-			return func(context.Context, []string) error {
+			return func(ctx context.Context, _ []string) error {
 				if err := format.check(); err != nil {
 					return err
 				}
@@ -39,7 +40,7 @@ func devicesCommand() *command {
 				if format.value == "json" {
 					return writeJSON(p.stdout, found)
 				}
-				return found.print(p.stdout)
+				return printTable(ctx, p.stdout, found.table())
 			}
 		},
 	}
@@ -91,35 +92,52 @@ var typeWords = map[gpu.AdapterType]string{
 	gpu.UnknownAdapter: "adapter of unknown type",
 }
 
-func (d *deviceList) print(w io.Writer) error {
-	var b bytes.Buffer
-	for _, e := range d.Devices {
-		mark := " "
-		if e.Index == d.Chosen {
-			mark = "*"
+// table has a row for each adapter, with what is known of it in it.
+func (d *deviceList) table() *table.Table {
+	var rows []table.Row
+	var names, words []string
+	add := func(key string, parent int, name, is string) int {
+		row := table.Row{Key: key, Parent: parent, Open: true}
+		if parent >= 0 {
+			row.Depth = 1
 		}
-		l := e.info.Limits
-		fmt.Fprintf(&b, "%s %d  %s\n", mark, e.Index, printable.Clean(e.Name))
-		fmt.Fprintf(&b, "     type      %s\n", typeWords[e.info.Type])
-		fmt.Fprintf(&b, "     backend   %s\n",
-			printable.Clean(e.Backend+prefixed(", driver ", e.Driver)+prefixed(", by ", e.Vendor)))
-		if e.info.Timestamps {
-			fmt.Fprintf(&b, "     timing    timestamp-query: every dispatch can be timed\n")
-		} else {
-			fmt.Fprintf(&b, "     timing    no timestamp-query: wall time only\n")
-		}
-		fmt.Fprintf(&b,
-			"     memory    buffer %s, storage binding %s, uniform binding %s, %d storage buffers a kernel\n",
-			bytesText(l.MaxBufferSize), bytesText(l.MaxStorageBinding), bytesText(l.MaxUniformBinding),
-			l.MaxStorageBuffers)
-		fmt.Fprintf(&b,
-			"     workgroup %d invocations (%d x %d x %d), %s shared, %d workgroups per dimension\n",
-			l.MaxInvocations, l.MaxWorkgroupX, l.MaxWorkgroupY, l.MaxWorkgroupZ,
-			bytesText(uint64(l.MaxWorkgroupStorage)), l.MaxWorkgroups)
+		rows, names, words = append(rows, row), append(names, name), append(words, is)
+		return len(rows) - 1
 	}
-	fmt.Fprintf(&b, "chosen: %d, %s\n", d.Chosen, printable.Clean(d.Reason))
-	_, err := w.Write(b.Bytes())
-	return err
+	for _, e := range d.Devices {
+		l := e.info.Limits
+		timing := "no timestamp-query: wall time only"
+		if e.info.Timestamps {
+			timing = "timestamp-query: every dispatch can be timed"
+		}
+		key, chosen := strconv.Itoa(e.Index), ""
+		if e.Index == d.Chosen {
+			chosen = "chosen"
+		}
+		device := add(key, -1, key+" "+e.Name, chosen)
+		for _, c := range []struct{ name, is string }{
+			{"type", typeWords[e.info.Type]},
+			{"backend", e.Backend + prefixed(", driver ", e.Driver) + prefixed(", by ", e.Vendor)},
+			{"timing", timing},
+			{"memory", fmt.Sprintf("buffer %s, storage binding %s, uniform binding %s, %d storage buffers a kernel",
+				table.Memory(l.MaxBufferSize), table.Memory(l.MaxStorageBinding),
+				table.Memory(l.MaxUniformBinding), l.MaxStorageBuffers)},
+			{"workgroup", fmt.Sprintf("%d invocations (%d x %d x %d), %s shared, %d workgroups per dimension",
+				l.MaxInvocations, l.MaxWorkgroupX, l.MaxWorkgroupY, l.MaxWorkgroupZ,
+				table.Memory(uint64(l.MaxWorkgroupStorage)), l.MaxWorkgroups)},
+		} {
+			add(key+"/"+c.name, device, c.name, c.is)
+		}
+	}
+	t := table.New("devices", []table.Column{
+		{
+			Name: "device", Title: "device", Width: 80, Tree: true,
+			Of: func(row int) table.Cell { return table.Text(names[row]) },
+		},
+		{Name: "is", Title: "", Width: 80, Of: func(row int) table.Cell { return table.Text(words[row]) }},
+	}, rows)
+	t.Notes = []string{fmt.Sprintf("chosen: %d, %s", d.Chosen, d.Reason)}
+	return t
 }
 
 func prefixed(prefix, s string) string {
@@ -127,19 +145,6 @@ func prefixed(prefix, s string) string {
 		return ""
 	}
 	return prefix + s
-}
-
-// bytesText is a size in the largest binary unit that keeps three digits or so.
-func bytesText[N uint64 | int64](n N) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	v, i := float64(n), 0
-	for ; v >= 1024 && i < len(units)-1; i++ {
-		v /= 1024
-	}
-	if i == 0 || v == float64(int64(v)) {
-		return fmt.Sprintf("%.0f %s", v, units[i])
-	}
-	return fmt.Sprintf("%.1f %s", v, units[i])
 }
 
 // choice is a flag whose value is one of a few words.

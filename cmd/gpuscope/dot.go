@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
 )
 
 // printDOT draws the graph for Graphviz: operators as boxes, in a cluster for each layer, and an edge for
@@ -15,6 +17,7 @@ import (
 func (g *plannedGraph) printDOT(w io.Writer) error {
 	var b bytes.Buffer
 	b.WriteString("digraph gpuscope {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\", fontsize=10];\n  edge [fontname=\"monospace\", fontsize=8];\n")
+	x := inspect.NewIndex(&trace.Trace{Graph: g.Graph})
 	layer := -1
 	for i := range g.Ops {
 		op := &g.Ops[i]
@@ -41,14 +44,15 @@ func (g *plannedGraph) printDOT(w io.Writer) error {
 	for i := range g.Values { // what the host gives, and the caches
 		v := &g.Values[i]
 		if _, made := producer[v.ID]; !made && v.Role != "constant" {
-			fmt.Fprintf(&b, "  v%d [label=%s, shape=ellipse];\n", v.ID, strconv.Quote(v.Name+"\n"+g.dims(v)))
+			fmt.Fprintf(&b, "  v%d [label=%s, shape=ellipse];\n", v.ID,
+				strconv.Quote(v.Name+"\n"+x.Bounds(v)))
 		}
 	}
 	for i := range g.Ops {
 		op := &g.Ops[i]
 		for _, id := range op.Inputs {
 			v := &g.Values[id]
-			label := strconv.Quote(v.Name + " " + g.dims(v))
+			label := strconv.Quote(v.Name + " " + x.Bounds(v))
 			if from, ok := producer[id]; ok {
 				fmt.Fprintf(&b, "  op%d -> op%d [label=%s];\n", from, op.ID, label)
 			} else if v.Role != "constant" {
@@ -76,7 +80,7 @@ func (g *plannedGraph) box(op *trace.Op) string {
 	text := op.Name + "\n" + op.Kind
 	for _, id := range op.Inputs {
 		if v := &g.Values[id]; v.Role == "constant" {
-			text += "\n" + v.Name + " " + dimsText(v.MaxDims)
+			text += "\n" + v.Name + " " + table.Shape(v.MaxDims)
 		}
 	}
 	return text

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/pflag"
 
@@ -18,6 +16,8 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/model"
 	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
 )
 
 func graphCommand() *command {
@@ -134,70 +134,27 @@ func (g *plannedGraph) printText(w io.Writer) error {
 		len(g.Ops), len(g.Values), len(g.Dispatches), len(g.Active), len(g.Levels), len(g.Kernels))
 	b.WriteString(g.memoryLine() + "\n")
 
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "\noperator\tname\tkind\tlayer\treads\tgives\n")
-	for i := range g.Ops {
-		op := &g.Ops[i]
-		layer := ""
-		if op.Layer != nil {
-			layer = fmt.Sprintf("%d %s", *op.Layer, op.Block)
+	x, ctx := inspect.NewIndex(&trace.Trace{Graph: g.Graph}), context.Background()
+	for _, t := range []*table.Table{x.Operators(), x.Slots(g.levels()), x.Values(inspect.Scope{})} {
+		b.WriteByte('\n')
+		if err := printTable(ctx, &b, t); err != nil {
+			return err
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", op.ID, op.Name, op.Kind, layer,
-			idList(slices.Concat(op.Inputs, op.State)), g.shapes(op.Outputs))
 	}
-	fmt.Fprintf(t, "\ndispatch\tlevel\toperator\tlargest grid\treads\twrites\tkernels\n")
-	for i := range g.Dispatches {
-		d := &g.Dispatches[i]
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, g.level(d.ID), g.dispatchName(d),
-			gridText(d.MaxWorkgroups), idList(d.Reads), idList(d.Writes), strings.Join(d.Kernels, " "))
-	}
-	fmt.Fprintf(t, "\nvalue\tname\trole\tdtype\tmax dims\tbytes\tmemory\n")
-	for i := range g.Values {
-		v := &g.Values[i]
-		where := ""
-		switch {
-		case v.AliasOf != nil:
-			where = fmt.Sprintf("as value %d", *v.AliasOf)
-		case v.Slot != nil:
-			where = fmt.Sprintf("slot %d", *v.Slot)
-		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", v.ID, v.Name, v.Role, v.DType, g.dims(v), sizeOf(v),
-			where)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	_, err := w.Write(trimLines(b.Bytes()))
+	_, err := w.Write(b.Bytes())
 	return err
 }
 
-// level is the number of the level in which a dispatch runs at the largest shapes, – where it does not.
-func (g *plannedGraph) level(id trace.DispatchID) string {
-	if !slices.Contains(g.Active, id) {
-		return "–"
+// levels are those of the dispatches that run at the largest shapes.
+func (g *plannedGraph) levels() map[trace.DispatchID]int {
+	levels, level := map[trace.DispatchID]int{}, -1
+	for _, id := range g.Active {
+		if level+1 < len(g.Levels) && g.Levels[level+1] == id {
+			level++
+		}
+		levels[id] = level
 	}
-	n, first := slices.BinarySearch(g.Levels, id)
-	if !first {
-		n--
-	}
-	return strconv.Itoa(n)
-}
-
-// dispatchName is the operator's name, and the slot's where it has more than one.
-func (g *plannedGraph) dispatchName(d *trace.Dispatch) string {
-	if d.Label == "" {
-		return g.Ops[d.Op].Name
-	}
-	return g.Ops[d.Op].Name + " " + d.Label
-}
-
-// trimLines takes away the spaces that a table leaves at the ends of lines.
-func trimLines(text []byte) []byte {
-	lines := bytes.Split(text, []byte("\n"))
-	for i := range lines {
-		lines[i] = bytes.TrimRight(lines[i], " ")
-	}
-	return bytes.Join(lines, []byte("\n"))
+	return levels
 }
 
 // memoryLine is what the device would hold, in all and by role, the largest first.
@@ -215,60 +172,7 @@ func (g *plannedGraph) memoryLine() string {
 		return strings.Compare(a, b)
 	})
 	for i, role := range roles {
-		roles[i] = fmt.Sprintf("%s %s", role, bytesText(g.AllocatedBytes[role]))
+		roles[i] = fmt.Sprintf("%s %s", role, table.Memory(g.AllocatedBytes[role]))
 	}
-	return fmt.Sprintf("device memory %s: %s", bytesText(total), strings.Join(roles, ", "))
-}
-
-func (g *plannedGraph) dims(v *trace.Value) string {
-	if v.Kind == "symint" {
-		for _, s := range g.SymInts {
-			if s.Value == v.ID {
-				return fmt.Sprintf("%d to %d", s.Min, s.Max)
-			}
-		}
-	}
-	return dimsText(v.MaxDims)
-}
-
-func dimsText(dims []int) string {
-	words := make([]string, len(dims))
-	for i, d := range dims {
-		words[i] = fmt.Sprint(d)
-	}
-	return strings.Join(words, "×")
-}
-
-func sizeOf(v *trace.Value) string {
-	if v.Kind == "symint" || v.AliasOf != nil {
-		return ""
-	}
-	return bytesText(v.Bytes)
-}
-
-func gridText(grid [3]int) string {
-	switch {
-	case grid[2] > 1:
-		return fmt.Sprintf("%d×%d×%d", grid[0], grid[1], grid[2])
-	case grid[1] > 1:
-		return fmt.Sprintf("%d×%d", grid[0], grid[1])
-	}
-	return fmt.Sprint(grid[0])
-}
-
-// shapes are values with their largest dims.
-func (g *plannedGraph) shapes(ids []trace.ValueID) string {
-	words := make([]string, len(ids))
-	for i, id := range ids {
-		words[i] = fmt.Sprintf("%d (%s)", id, g.dims(&g.Values[id]))
-	}
-	return strings.Join(words, ", ")
-}
-
-func idList(ids []trace.ValueID) string {
-	words := make([]string, len(ids))
-	for i, id := range ids {
-		words[i] = fmt.Sprint(id)
-	}
-	return strings.Join(words, " ")
+	return fmt.Sprintf("device memory %s: %s", table.Memory(total), strings.Join(roles, ", "))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -168,4 +169,13 @@ func (s *show) screen() int {
 		}
 	}
 	return s.width
+}
+
+// printTable prints a table as text: all columns, and the rows that are open at first.
+func printTable(ctx context.Context, w io.Writer, t *table.Table) error {
+	rows, err := t.Select(ctx, table.Selection{})
+	if err != nil {
+		return err
+	}
+	return t.Print(ctx, w, "text", rows, 0)
 }

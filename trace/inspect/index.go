@@ -45,6 +45,7 @@ type graph struct {
 	producers [][]trace.OpID // by value
 	consumers [][]trace.OpID
 	kernels   map[string]*trace.Kernel
+	symints   map[trace.ValueID]*trace.SymInt
 	layers    *layering
 }
 
@@ -127,6 +128,10 @@ func indexGraph(g *trace.Graph) *graph {
 	x := &graph{
 		producers: make([][]trace.OpID, len(g.Values)), consumers: make([][]trace.OpID, len(g.Values)),
 		kernels: make(map[string]*trace.Kernel, len(g.Kernels)), layers: layersOf(g),
+		symints: make(map[trace.ValueID]*trace.SymInt, len(g.SymInts)),
+	}
+	for i := range g.SymInts {
+		x.symints[g.SymInts[i].Value] = &g.SymInts[i]
 	}
 	for i := range g.Ops {
 		for _, v := range g.Ops[i].Outputs {

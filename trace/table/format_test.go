@@ -12,3 +12,14 @@ func TestNoDecimalsBelowTheQuantum(t *testing.T) {
 		}
 	}
 }
+
+func TestMemoryIsWrittenInTheLargestUnit(t *testing.T) {
+	for n, want := range map[uint64]string{
+		0: "0 B", 1023: "1023 B", 1024: "1 KiB", 128 << 20: "128 MiB",
+		2<<30 - 1: "2.0 GiB", 1536: "1.5 KiB", 1<<64 - 1: "16 EiB",
+	} {
+		if got := Memory(n); got != want {
+			t.Errorf("%d bytes: %q, want %q", n, got, want)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
+
+func init() {
+	register(Table{
+		Name: "values", Takes: OneStep,
+		Doc: "every tensor and SymInt of the graph: what it is, its live and its largest dims, its memory",
+		Of: func(_ context.Context, x *Index, o Options) (*table.Table, error) {
+			return x.Values(o.Scope), nil
+		},
+	})
+}
+
+// Values is the table of the graph's values, with their live dims where the scope is a step.
+func (x *Index) Values(scope Scope) *table.Table {
+	g := &x.Trace.Graph
+	at := table.By(g.Values)
+	step, live := scope.One()
+	return table.New("values", []table.Column{
+		{
+			Name: "value", Title: "value", Unit: "id", Is: table.Exact, Width: 80,
+			Of: at(func(v *trace.Value) table.Cell { return table.Count(int(v.ID)) }),
+		},
+		{
+			Name: "name", Title: "name", Width: 80,
+			Of: at(func(v *trace.Value) table.Cell { return table.Text(v.Name) }),
+		},
+		{
+			Name: "role", Title: "role", Width: 80, Doc: "input, output, constant, state, intermediate, scratch, symint",
+			Of: at(func(v *trace.Value) table.Cell { return table.Text(v.Role) }),
+		},
+		{
+			Name: "dtype", Title: "dtype", Width: 80,
+			Of: at(func(v *trace.Value) table.Cell { return table.Text(v.DType) }),
+		},
+		{
+			Name: "live", Title: "live", Width: 80, Doc: "dims at the step, or the SymInt's value",
+			Of: at(func(v *trace.Value) table.Cell {
+				if !live {
+					return table.Cell{}
+				}
+				if v.Kind != "symint" {
+					return table.Text(table.Shape(x.Dims(step, v.ID)))
+				}
+				if n, ok := x.SymInt(step, v.ID); ok {
+					return table.Text(fmt.Sprint(n))
+				}
+				return table.Missing()
+			}),
+		},
+		{
+			Name: "max", Title: "max dims", Width: 80, Doc: "largest dims, or the SymInt's range",
+			Of: at(func(v *trace.Value) table.Cell { return table.Text(x.Bounds(v)) }),
+		},
+		{
+			Name: "bytes", Title: "bytes", Unit: "bytes", Is: table.Exact, Width: 80,
+			Doc: "of the largest shape; an alias has none of its own",
+			Of: at(func(v *trace.Value) table.Cell {
+				if v.Kind == "symint" || v.AliasOf != nil {
+					return table.Cell{}
+				}
+				return table.Cell{Text: table.Memory(v.Bytes), Number: float64(v.Bytes), Has: true}
+			}),
+		},
+		{
+			Name: "memory", Title: "memory", Width: 80, Doc: "the slot that it shares, or the value that it is an alias of",
+			Of: at(func(v *trace.Value) table.Cell {
+				switch {
+				case v.AliasOf != nil:
+					return table.Text(fmt.Sprintf("as value %d", *v.AliasOf))
+				case v.Slot != nil:
+					return table.Text(fmt.Sprintf("slot %d", *v.Slot))
+				}
+				return table.Cell{}
+			}),
+		},
+	}, table.Flat(len(g.Values), func(row int) string { return fmt.Sprintf("v%d", row) }))
+}
+
+// Bounds are a value's largest dims, or the range of a SymInt.
+func (x *Index) Bounds(v *trace.Value) string {
+	if s := x.graph.symints[v.ID]; v.Kind == "symint" && s != nil {
+		return fmt.Sprintf("%d to %d", s.Min, s.Max)
+	}
+	return table.Shape(v.MaxDims)
+}
