@@ -1,0 +1,87 @@
+//go:build !race
+
+package model
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"testing"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu/gputest"
+	"gpuscope/ops"
+)
+
+// Every output of every operator of the demo model, read while its memory is its own, against the float64
+// references: a prompt, a token, and a token after a step back.
+func TestEveryValueOfAStepIsThatOfTheReferences(t *testing.T) {
+	dev := gputest.Open(t)
+	m, err := Read(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	net, err := m.build(dev.Info().Limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := engine.Load(dev, net.graph, engine.LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Release()
+	ref := ops.NewInterpreter(net.graph)
+	prompt := []int{1, 47, 300, 12, 77, 5, 261, 19, 4, 90, 33}
+	for _, step := range []struct {
+		position int
+		tokens   []int
+	}{{0, prompt}, {len(prompt), []int{260}}, {len(prompt) - 3, []int{300}}} {
+		in := engine.StepInput{
+			Inputs:  []engine.InputData{{Value: net.tokens, Dims: []int{1, len(step.tokens)}}},
+			SymInts: []engine.SymIntValue{{Value: net.pos, Int: int64(step.position)}},
+		}
+		for _, id := range step.tokens {
+			in.Inputs[0].Host = append(in.Inputs[0].Host, int64(id))
+			in.Inputs[0].Data = binary.LittleEndian.AppendUint32(in.Inputs[0].Data, uint32(id))
+		}
+		if err := x.Step(context.Background(), &in, engine.TimingOff); err != nil {
+			t.Fatal(err)
+		}
+		if err := ref.Step(&in, nil); err != nil {
+			t.Fatal(err)
+		}
+		looks := x.OutputLooks()
+		for i := range looks {
+			looks[i].Into = make([]byte, x.LiveSize(looks[i].Value))
+		}
+		if err := x.Replay(context.Background(), looks...); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(looks); n < 50 {
+			t.Errorf("only %d values were looked at", n)
+		}
+		for _, l := range looks {
+			info := net.graph.Value(l.Value)
+			if info.DType != engine.F32 {
+				continue
+			}
+			want := ref.Tensor(l.Value).Data
+			if len(want) != len(l.Into)/4 {
+				t.Fatalf("%s: %d elements, the reference has %d", info.Name, len(l.Into)/4, len(want))
+			}
+			var worst, largest float64
+			for i, w := range want {
+				got := float64(math.Float32frombits(binary.LittleEndian.Uint32(l.Into[4*i:])))
+				worst, largest = max(worst, math.Abs(got-w)), max(largest, math.Abs(w))
+			}
+			if !(worst <= 1e-3*max(largest, 1)) {
+				t.Errorf("position %d: %s after dispatch %d is off by %.3g of at most %.3g", step.position,
+					info.Name, l.After, worst, largest)
+			}
+		}
+		if first, found, err := x.FirstNonFinite(context.Background()); err != nil || found {
+			t.Errorf("position %d: %+v is told to be no number, %v", step.position, first, err)
+		}
+	}
+}
