@@ -159,16 +159,19 @@ func behindLinks(path string) string {
 	return path
 }
 
-// writeError says which file could not be written. What the file system says of a path, which may be that of
-// NAME.partial, is left out.
-func writeError(path string, err error) error {
+// writeError says which file could not be written.
+func writeError(path string, err error) error { return fileError("write", path, err) }
+
+// fileError says what could not be done with which file. What the file system says of a path, which may be
+// that of NAME.partial, is left out.
+func fileError(do, path string, err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err
 	}
 	if e, ok := errors.AsType[*os.LinkError](err); ok {
 		err = e.Err
 	}
-	return fmt.Errorf("write trace %s: %w", printable.Short(path, 160), err)
+	return fmt.Errorf("%s trace %s: %w", do, printable.Short(path, 160), err)
 }
 
 // readerGone says in words that a pipe is closed: the error of the system means elsewhere that whoever read

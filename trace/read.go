@@ -21,12 +21,12 @@ import (
 func ReadFile(path string) (*Trace, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("read trace: %w", err)
+		return nil, fileError("read", path, err)
 	}
 	defer f.Close()
 	t, err := Read(f)
 	if err != nil {
-		return nil, fmt.Errorf("read trace %s: %w", path, err)
+		return nil, fileError("read", path, err)
 	}
 	return t, nil
 }
@@ -222,6 +222,9 @@ func decodeList[T any](d *decoder, list *[]T, size func(*T) int64, unknown func(
 	return err
 }
 
+// EventCut is the kind of the event that says that a stream was cut.
+const EventCut = "cut"
+
 // records reads what follows the first object, until the end or the cut.
 func (d *decoder) records() error {
 	for n := 1; ; n++ {
@@ -231,7 +234,7 @@ func (d *decoder) records() error {
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			e := Event{
-				Kind: "cut",
+				Kind: EventCut,
 				Text: fmt.Sprintf("the stream was cut: its last, partial record (line %d) was dropped", n+1),
 			}
 			if k := len(d.t.Steps); k > 0 {

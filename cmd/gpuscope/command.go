@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"text/tabwriter"
 
 	"github.com/spf13/pflag"
 
@@ -45,7 +46,8 @@ type example struct{ line, doc string }
 // commands are all there are, in the order of the help.
 func commands() []*command {
 	return []*command{
-		rootCommand(), runCommand(), graphCommand(), traceShowCommand(), devicesCommand(), versionCommand(),
+		rootCommand(), runCommand(), graphCommand(), traceShowCommand(), traceCheckCommand(),
+		traceConvertCommand(), devicesCommand(), versionCommand(),
 		traceCommand(), engineCommand(),
 	}
 }
@@ -183,8 +185,8 @@ func (p *program) run(ctx context.Context, c *command, args []string) error {
 	if *help {
 		return p.help(c, flags)
 	}
-	if n := flags.NArg(); n > 1 || n > 0 && c.operand == "" {
-		return usagef("unexpected argument %q", flags.Arg(n-1))
+	if most := len(strings.Fields(c.operand)); flags.NArg() > most {
+		return usagef("unexpected argument %q", flags.Arg(most))
 	}
 	return act(ctx, flags.Args())
 }
@@ -279,11 +281,15 @@ func (p *program) help(c *command, flags *pflag.FlagSet) error {
 	}
 	if within := subcommands(c.name); c.name == "" || len(within) > 0 {
 		b.WriteString("\nCommands:\n")
+		t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
 		for _, other := range commands() {
 			if other.name != "" && !other.hidden && strings.HasPrefix(other.name, c.name) {
-				fmt.Fprintf(&b, "  %-26s %s\n", strings.TrimSpace("gpuscope "+other.name+" "+other.operand),
+				fmt.Fprintf(t, "  %s\t%s\n", strings.TrimSpace("gpuscope "+other.name+" "+other.operand),
 					other.doc)
 			}
+		}
+		if err := t.Flush(); err != nil {
+			return err
 		}
 	}
 	fmt.Fprintf(&b, "\nFlags:\n%s", flags.FlagUsages())

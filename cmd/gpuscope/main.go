@@ -38,6 +38,9 @@ func newProgram() *program {
 		driver:     wgpu.New(),
 		executable: os.Executable,
 	}
+	if w, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+		p.columns = w
+	}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
 		p.status = os.Stderr
 	}
@@ -53,6 +56,7 @@ type program struct {
 	status         io.Writer // standard error where it is a terminal, for a line that is written over
 	terminal       bool      // both standard input and standard output are one
 	watched        bool      // standard output is one: people read it
+	columns        int       // of that terminal
 	driver         gpu.Driver
 	open           opener
 	executable     func() (string, error)                // this program's file, to start the engine with

@@ -346,3 +346,45 @@ func TestRunWithNaNAmongItsLogitsLosesNothing(t *testing.T) {
 		}
 	}
 }
+
+// However a run ends, what --format json has printed is one whole object or nothing, and the exit status says
+// which run it was.
+func TestJSONOfARunIsWholeOrAbsent(t *testing.T) {
+	t.Parallel()
+	after := func(n int, err error) tuitest.Script {
+		return tuitest.Script{Before: func(context.Context, session.Command) error {
+			if n--; n < 0 {
+				return err
+			}
+			return nil
+		}}
+	}
+	for _, c := range []struct {
+		name   string
+		script tuitest.Script
+		status int
+		steps  int // -1: no output
+	}{
+		{"done", tuitest.Script{}, exitDone, 5},
+		{"failed on its way", after(3, errors.New("device lost")), exitFailed, 3},
+		{"failed at its first step", after(0, errors.New("device lost")), exitFailed, 0},
+		{"refused", after(0, session.Refusef("the context holds 8")), exitUsage, -1},
+		{"stopped", after(2, context.Canceled), exitFailed, 2},
+	} {
+		p, stdout, stderr := playBack(t, c.script)
+		status := p.main(t.Context(), strings.Fields("run -n 5 --timing off --format json"))
+		if status != c.status {
+			t.Errorf("%s: exit %d, want %d: %s", c.name, status, c.status, stderr)
+		}
+		if c.steps < 0 {
+			if stdout.Len() > 0 {
+				t.Errorf("%s: printed %.80q", c.name, stdout)
+			}
+			continue
+		}
+		var got struct{ Steps []any }
+		if err := json.Unmarshal(stdout.Bytes(), &got); err != nil || len(got.Steps) != c.steps {
+			t.Errorf("%s: %d steps, want %d: %v", c.name, len(got.Steps), c.steps, err)
+		}
+	}
+}

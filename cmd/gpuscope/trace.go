@@ -1,14 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
@@ -162,14 +161,7 @@ func (s *show) options(x *inspect.Index, kind *inspect.Table) (o inspect.Options
 }
 
 // screen is the width that columns are chosen for.
-func (s *show) screen() int {
-	if f, ok := s.p.stdout.(*os.File); ok && s.width == 0 && term.IsTerminal(int(f.Fd())) {
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
-			return w
-		}
-	}
-	return s.width
-}
+func (s *show) screen() int { return cmp.Or(s.width, s.p.columns) }
 
 // printTable prints a table as text: all columns, and the rows that are open at first.
 func printTable(ctx context.Context, w io.Writer, t *table.Table) error {

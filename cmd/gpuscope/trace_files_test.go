@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/trace"
+	"gpuscope/trace/tracetest"
+)
+
+func TestTraceConvertWritesTheSameTraceInEveryForm(t *testing.T) {
+	t.Parallel()
+	want := tracetest.Llama(1, 3)
+	from := filepath.Join(t.TempDir(), "from.json")
+	if err := trace.WriteFile(from, want); err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range trace.Suffixes() {
+		to := filepath.Join(t.TempDir(), "to"+suffix)
+		var stdout, stderr bytes.Buffer
+		if status := testProgram(&stdout, &stderr).main(t.Context(),
+			[]string{"trace", "convert", from, to}); status != exitDone || stdout.Len()+stderr.Len() > 0 {
+			t.Errorf("%s: exit %d, %s%s", suffix, status, &stdout, &stderr)
+		}
+		got, err := trace.ReadFile(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: %s", suffix, d)
+		}
+		from = to
+	}
+}
+
+func TestTraceCheckSaysWhatACutRecordingHolds(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	if err := trace.WriteStream(&b, tracetest.Llama(1, 3)); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "run.jsonl.partial")
+	if err := os.WriteFile(path, b.Bytes()[:b.Len()-10], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	if status := testProgram(&stdout, &stderr).main(t.Context(),
+		[]string{"trace", "check", path}); status != exitDone {
+		t.Fatalf("exit %d: %s", status, &stderr)
+	}
+	for _, want := range []string{path + ": ok, gpuscope.trace/1: 2 steps, ", "the stream was cut: "} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("%q does not say %q", &stdout, want)
+		}
+	}
+}
+
+// On a terminal a table has the columns that there is room for.
+func TestTraceShowFitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	width := func(columns int) (longest int) {
+		var stdout, stderr bytes.Buffer
+		p := testProgram(&stdout, &stderr)
+		p.watched, p.columns = columns > 0, columns
+		if status := p.main(t.Context(), strings.Fields(
+			"trace show testdata/llama.json.gz --table dispatches --steps last")); status != exitDone {
+			t.Fatalf("exit %d: %s", status, &stderr)
+		}
+		_, head, _ := strings.Cut(stdout.String(), "\n")
+		for line := range strings.Lines(head) {
+			longest = max(longest, len([]rune(line)))
+		}
+		return longest
+	}
+	if narrow, all := width(80), width(0); narrow >= all {
+		t.Errorf("%d columns on a terminal, %d elsewhere", narrow, all)
+	}
+}
