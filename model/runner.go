@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"time"
 
 	"gpuscope/engine"
@@ -67,6 +68,21 @@ func (r *runner) step(ctx context.Context, position int, tokens []int, gives boo
 	out, err := r.pick()
 	r.sampleNS = time.Since(start).Nanoseconds()
 	return out, err
+}
+
+// blame says where in the last step the first number arose that is none, by running it again.
+func (r *runner) blame(ctx context.Context) string {
+	first, found, err := r.exec.FirstNonFinite(ctx)
+	switch {
+	case err != nil:
+		return fmt.Sprintf(" (where it arose is not known: %v)", err)
+	case !found:
+		return " (run again the step has none like it: the device does not give the same twice)"
+	}
+	g := r.net.graph.Describe()
+	return fmt.Sprintf("; the first in the step is %v, element %d of %s, which dispatch %d (%s) wrote",
+		first.Number, first.Index, r.net.graph.Value(first.Value).Name, first.Dispatch,
+		g.Ops[g.Dispatches[first.Dispatch].Op].Kind)
 }
 
 // snapshot is what the last step left behind.

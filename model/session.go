@@ -201,8 +201,8 @@ func (s *live) step(ctx context.Context, r *session.Reply) error {
 	if n.gives && !out.finite() {
 		n.gives = false
 		s.text.ended = true
-		s.text.fault = fmt.Errorf("step %d at position %d gives no token: the highest of its logits is %v",
-			n.index, n.position, out.logit)
+		s.text.fault = fmt.Errorf("step %d at position %d gives no token: the highest of its logits is %v%s",
+			n.index, n.position, out.logit, s.runner.blame(ctx))
 	}
 	text := s.text.push(n)
 	if n.gives {
