@@ -305,3 +305,52 @@ func BenchmarkRecord(b *testing.B) {
 		s.Record()
 	}
 }
+
+// Records are made on a goroutine of their own while the steps go on, those that follow a step that nobody
+// recorded too, and say the same as those made at once.
+func TestRecordsAreMadeWhileTheStepsGoOn(t *testing.T) {
+	steps := [][2]int{{7, 7}, {7, 6}, {1, 1}, {512, 300}, {7, 7}, {7, 7}, {1, 1}}
+	run := func(record func(*Snapshot)) {
+		r := newRig(t, fake.Options{NoLog: true})
+		rec := NewRecorder(r.x)
+		for i := range 60 {
+			s := steps[i%len(steps)]
+			r.mustStep(t, s[0], s[1])
+			if i%4 != 3 {
+				record(rec.Snapshot())
+			}
+		}
+	}
+	type made struct {
+		plans []trace.Plan
+		step  trace.Step
+	}
+	bare := func(s *Snapshot) made {
+		plans, step := s.Record()
+		step.CPU, step.GPU, step.Resize.NS = trace.CPU{}, nil, trace.Time{}
+		for i := range step.Dispatches {
+			step.Dispatches[i] = trace.StepDispatch{Plan: step.Dispatches[i].Plan}
+		}
+		for _, p := range step.Resize.Passes {
+			for i := range p.Hooks {
+				p.Hooks[i].NS = trace.Time{}
+			}
+		}
+		return made{plans, step}
+	}
+	var atOnce, elsewhere []made
+	run(func(s *Snapshot) { atOnce = append(atOnce, bare(s)) })
+	queue, done := make(chan *Snapshot, 100), make(chan bool)
+	go func() {
+		defer close(done)
+		for s := range queue {
+			elsewhere = append(elsewhere, bare(s))
+		}
+	}()
+	run(func(s *Snapshot) { queue <- s })
+	close(queue)
+	<-done
+	if d := cmp.Diff(atOnce, elsewhere, cmp.AllowUnexported(made{})); d != "" {
+		t.Error(d)
+	}
+}
