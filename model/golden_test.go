@@ -432,25 +432,6 @@ func TestOneGraphServesPrefillDecodeAndAnotherPrefill(t *testing.T) {
 	})
 }
 
-// fresh is a graph that was made for one step.
-func fresh(t *testing.T, net *network, tokens, position int) *engine.Live {
-	t.Helper()
-	live, err := engine.NewLive(net.graph, engine.LiveOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, err := range []error{
-		live.SetDims(net.tokens, 1, tokens), live.SetInt(net.pos, int64(position)),
-		live.Propagate(),
-	} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	live.Commit()
-	return live
-}
-
 // Whatever the chunks, the mode and the order of propagation: the same text.
 func TestTheTextIsTheSameInEveryMode(t *testing.T) {
 	dev := gputest.Open(t)
@@ -501,6 +482,7 @@ func TestTheTextIsTheSameInEveryMode(t *testing.T) {
 		"static":            run(Options{Live: engine.LiveOptions{Static: true}, MaxChunk: 32, Context: 64}),
 		"fixpoint":          run(Options{Live: engine.LiveOptions{Order: engine.Fixpoint}}),
 		"checked":           run(Options{Check: true}),
+		"nothing fused":     run(Options{Fuse: "off"}),
 		"timed by dispatch": run(Options{Timing: engine.TimingDispatch}),
 		"timed by step":     run(Options{Timing: engine.TimingStep}),
 		"with candidates":   run(Options{TopLogits: 5}),

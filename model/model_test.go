@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -44,7 +45,7 @@ func TestEmbeddedModelIsWhatItSays(t *testing.T) {
 }
 
 func TestGraphOfALayerReadsLikeThePaper(t *testing.T) {
-	m, err := Read(Options{})
+	m, err := Read(Options{Fuse: "off"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +79,68 @@ func TestGraphOfALayerReadsLikeThePaper(t *testing.T) {
 	if n := 4 + 6*18 + 4; len(got) != n {
 		t.Errorf("%d operators, want %d", len(got), n)
 	}
+}
+
+// The sums with the residual stream are taken in by the projections before them: two operators and two levels
+// fewer in a layer, for prompt and decode alike.
+func TestResidualsAreFusedInEveryLayer(t *testing.T) {
+	type shape struct{ ops, prompt, decode int }
+	var of [2]shape
+	for i, fuse := range []string{"off", "residual"} {
+		m, err := Read(Options{Fuse: fuse})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		net, err := m.build(gpu.DefaultLimits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		desc := net.graph.Describe()
+		of[i] = shape{
+			len(desc.Ops), len(fresh(t, net, 512, 0).Levels()), len(fresh(t, net, 1, 700).Levels()),
+		}
+		parts := map[string][]string{}
+		for _, o := range desc.Ops {
+			if o.Parts != nil {
+				parts[o.Name] = o.Parts
+			}
+		}
+		want := map[string][]string{}
+		for layer := range m.config.Layers {
+			if fuse == "off" {
+				break
+			}
+			attn, mlp := fmt.Sprintf("layers.%d.attn.", layer), fmt.Sprintf("layers.%d.mlp.", layer)
+			want[attn+"o+add"] = []string{attn + "o", attn + "add"}
+			want[mlp+"down+add"] = []string{mlp + "down", mlp + "add"}
+		}
+		if d := cmp.Diff(want, parts); d != "" {
+			t.Errorf("--fuse %s: made of (-want +got)\n%s", fuse, d)
+		}
+	}
+	if want := (shape{of[0].ops - 12, of[0].prompt - 12, of[0].decode - 12}); of[1] != want {
+		t.Errorf("operators and levels %+v, fused %+v, want %+v", of[0], of[1], want)
+	}
+}
+
+// fresh is a graph that was made for one step.
+func fresh(t *testing.T, net *network, tokens, position int) *engine.Live {
+	t.Helper()
+	live, err := engine.NewLive(net.graph, engine.LiveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{
+		live.SetDims(net.tokens, 1, tokens), live.SetInt(net.pos, int64(position)),
+		live.Propagate(),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	live.Commit()
+	return live
 }
 
 // The three projections of the attention, and the two of the MLP, can run side by side, so they must be

@@ -95,15 +95,20 @@ func (o *linear) add(b *engine.Builder, name string) engine.ValueID {
 	}
 	o.parts = o.w.declare(b)
 	o.plan(b.Limits())
+	o.makeKernels(b)
+	o.y = b.Tensor(name, engine.F32)
+	b.Add(name, o)
+	return o.y
+}
+
+// makeKernels makes those of the routes that are not ruled out.
+func (o *linear) makeKernels(b *engine.Builder) {
 	o.kernels = make([]*engine.Kernel, len(o.routes))
 	for r := range o.routes {
 		if o.routes[r].upTo > 0 {
 			o.kernels[r] = o.kernel(b, r)
 		}
 	}
-	o.y = b.Tensor(name, engine.F32)
-	b.Add(name, o)
-	return o.y
 }
 
 // plan works out the routes for a device.

@@ -1,0 +1,238 @@
+package ops
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/gputest"
+)
+
+// fusedAndNot builds a graph with a rule and without.
+func fusedAndNot(t failer, build func(b *engine.Builder), limits gpu.Limits) (fused, plain *engine.Graph) {
+	make := func(rules ...engine.Fusion) *engine.Graph {
+		b := engine.NewBuilder(limits)
+		b.Fuse(rules...)
+		build(b)
+		g, err := b.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	return make(fuseResidual), make()
+}
+
+// parts are the operators of a graph that were made of several, as name = part, part.
+func partsOf(g *engine.Graph) (list []string) {
+	for _, o := range g.Describe().Ops {
+		if len(o.Parts) > 0 {
+			list = append(list, fmt.Sprintf("%s (%s) = %v", o.Name, o.Kind, o.Parts))
+		}
+	}
+	return list
+}
+
+func TestASumWithAProductBecomesItsResidual(t *testing.T) {
+	linear := func(b *engine.Builder, name string, x engine.ValueID) engine.ValueID {
+		return Linear(b, name, x, noiseMatrix(name+".w", 32, 32, Q8_0), engine.None)
+	}
+	input := func(b *engine.Builder, name string, lowest, highest []int) engine.ValueID {
+		return b.Input(name, engine.F32, append(lowest, 32), append(highest, 32))
+	}
+	rows := func(b *engine.Builder, name string) engine.ValueID {
+		return input(b, name, []int{1, 1}, []int{1, 9})
+	}
+	for name, c := range map[string]struct {
+		build func(b *engine.Builder) engine.ValueID
+		want  []string
+	}{
+		"the product on the right": {func(b *engine.Builder) engine.ValueID {
+			x := rows(b, "x")
+			return Add(b, "add", x, linear(b, "o", x), 1)
+		}, []string{"o+add (linear_q8_0) = [o add]"}},
+		"the product on the left": {func(b *engine.Builder) engine.ValueID {
+			x := rows(b, "x")
+			return Add(b, "add", linear(b, "o", x), x, 1)
+		}, []string{"o+add (linear_q8_0) = [o add]"}},
+		"a product on either side": {func(b *engine.Builder) engine.ValueID {
+			x := rows(b, "x")
+			return Add(b, "add", linear(b, "p", x), linear(b, "q", x), 1)
+		}, []string{"p+add (linear_q8_0) = [p add]"}},
+		"one sum behind another": {func(b *engine.Builder) engine.ValueID {
+			x := rows(b, "x")
+			return Add(b, "again", Add(b, "add", x, linear(b, "o", x), 1), x, 1)
+		}, []string{"o+add (linear_q8_0) = [o add]"}},
+		"a product that somebody else reads": {func(b *engine.Builder) engine.ValueID {
+			x := rows(b, "x")
+			y := linear(b, "o", x)
+			return Mul(b, "mul", Add(b, "add", x, y, 1), y)
+		}, nil},
+		"a product with itself": {func(b *engine.Builder) engine.ValueID {
+			y := linear(b, "o", rows(b, "x"))
+			return Add(b, "add", y, y, 1)
+		}, nil},
+		"a sum with a factor": {func(b *engine.Builder) engine.ValueID {
+			x := rows(b, "x")
+			return Add(b, "add", x, linear(b, "o", x), 0.5)
+		}, nil},
+		"a difference": {func(b *engine.Builder) engine.ValueID {
+			x := rows(b, "x")
+			return Sub(b, "sub", x, linear(b, "o", x), 1)
+		}, nil},
+		"a row that is repeated": {func(b *engine.Builder) engine.ValueID {
+			return Add(b, "add", input(b, "r", nil, nil), linear(b, "o", rows(b, "x")), 1)
+		}, nil},
+		"rows of batches that both change": {func(b *engine.Builder) engine.ValueID {
+			x := input(b, "x", []int{1, 1}, []int{3, 9})
+			return Add(b, "add", x, linear(b, "o", x), 1)
+		}, nil},
+		"rows behind batches": {func(b *engine.Builder) engine.ValueID {
+			x := input(b, "x", []int{2, 1}, []int{2, 9})
+			return Add(b, "add", x, linear(b, "o", x), 1)
+		}, nil},
+		"batches that do not change": {func(b *engine.Builder) engine.ValueID {
+			x := input(b, "x", []int{2, 9}, []int{2, 9})
+			return Add(b, "add", x, linear(b, "o", x), 1)
+		}, []string{"o+add (linear_q8_0) = [o add]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			build := func(b *engine.Builder) { b.Output(c.build(b)) }
+			fused, plain := fusedAndNot(t, build, gpu.DefaultLimits())
+			if got := partsOf(fused); !slices.Equal(got, c.want) {
+				t.Errorf("fused %v, want %v", got, c.want)
+			}
+			if got := partsOf(plain); got != nil {
+				t.Errorf("without the rule %v", got)
+			}
+		})
+	}
+}
+
+// residualGraph is a graph of products, sums and norms of two inputs, each of which may have one row where
+// the other has more.
+func residualGraph(t *rapid.T) func(b *engine.Builder) {
+	type node struct {
+		kind, a, b int
+		alpha      float32
+		bias, out  bool
+	}
+	nodes := make([]node, rapid.IntRange(2, 9).Draw(t, "nodes"))
+	for i := range nodes {
+		from := rapid.IntRange(max(0, i-2), i+1)
+		nodes[i] = node{
+			kind: rapid.SampledFrom([]int{0, 0, 1, 1, 1, 2}).Draw(t, "kind"),
+			a:    from.Draw(t, "a"), b: from.Draw(t, "b"),
+			alpha: rapid.SampledFrom([]float32{1, 1, 1, 0.5}).Draw(t, "alpha"),
+			bias:  rapid.Bool().Draw(t, "bias"), out: rapid.IntRange(0, 4).Draw(t, "out") == 0,
+		}
+	}
+	return func(b *engine.Builder) {
+		values := []engine.ValueID{
+			b.Input("x", engine.F32, []int{1, 1, 32}, []int{1, 40, 32}),
+			b.Input("r", engine.F32, []int{1, 1, 32}, []int{1, 40, 32}),
+		}
+		for i, n := range nodes {
+			name := fmt.Sprintf("n%d", i)
+			var v engine.ValueID
+			switch n.kind {
+			case 0:
+				bias := engine.None
+				if n.bias {
+					bias = constant(b, name+".bias", 32)
+				}
+				v = Linear(b, name, values[n.a], noiseMatrix(name+".w", 32, 32, Q4_0), bias)
+			case 1:
+				v = Add(b, name, values[n.a], values[n.b], n.alpha)
+			case 2:
+				v = RMSNorm(b, name, values[n.a], constant(b, name+".w", 32), 1e-5)
+			}
+			if values = append(values, v); n.out && i < len(nodes)-1 {
+				b.Output(v)
+			}
+		}
+		b.Output(values[len(values)-1])
+	}
+}
+
+// residualPoints are live points of such a graph.
+var residualPoints = []step{
+	{"x": {1, 40, 32}, "r": {1, 40, 32}},
+	{"x": {1, 1, 32}, "r": {1, 1, 32}},
+	{"x": {1, 7, 32}, "r": {1, 1, 32}},
+	{"x": {1, 1, 32}, "r": {1, 18, 32}},
+}
+
+// Fused or not, the references give the same.
+func TestFusionKeepsWhatAGraphComputes(t *testing.T) {
+	fusions := 0
+	rapid.Check(t, func(t *rapid.T) {
+		fused, plain := fusedAndNot(t, residualGraph(t), gpu.DefaultLimits())
+		fusions += len(partsOf(fused))
+		x, y := NewInterpreter(fused), NewInterpreter(plain)
+		c := &trial{}
+		for _, s := range residualPoints {
+			if err := x.Step(c.input(t, fused, s), nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := y.Step(c.input(t, plain, s), nil); err != nil {
+				t.Fatal(err)
+			}
+			for i, v := range fused.Outputs() {
+				got, want := x.Tensor(v), y.Tensor(plain.Outputs()[i])
+				if !slices.Equal(got.Dims, want.Dims) || !slices.Equal(got.Data, want.Data) {
+					t.Fatalf("%v: output %d is %v, unfused %v", s, i, got, want)
+				}
+			}
+		}
+	})
+	if fusions == 0 {
+		t.Error("nothing was ever fused")
+	}
+}
+
+// And so do the kernels, as far as one route sums like another.
+func TestFusionKeepsWhatTheKernelsCompute(t *testing.T) {
+	dev := gputest.Open(t)
+	for seed := range 6 {
+		build := rapid.Custom(residualGraph).Example(seed)
+		fused, plain := fusedAndNot(t, build, dev.Info().Limits)
+		if len(partsOf(fused)) == 0 {
+			continue
+		}
+		var results [2][][]float32
+		for i, g := range []*engine.Graph{fused, plain} {
+			x, err := engine.Load(dev, g, engine.LiveOptions{}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range residualPoints {
+				all, err := runPoisoned(x, g, (&trial{}).input(t, g, s))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for k, v := range g.Outputs() {
+					list := make([]float32, product(x.Live().Dims(v)))
+					for j := range list {
+						list[j] = math.Float32frombits(binary.LittleEndian.Uint32(all[k][4*j:]))
+					}
+					results[i] = append(results[i], list)
+				}
+			}
+			x.Release()
+		}
+		for k, want := range results[1] {
+			for j, w := range want {
+				if got := results[0][k][j]; math.Abs(float64(got-w)) > 2e-5*max(1, math.Abs(float64(w))) {
+					t.Fatalf("seed %d, result %d, element %d: %v fused, %v not", seed, k, j, got, w)
+				}
+			}
+		}
+	}
+}
