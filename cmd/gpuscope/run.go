@@ -16,6 +16,7 @@ import (
 	"gpuscope/model/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
 )
 
 // defaultPrompt is what a run that was given none begins with.
@@ -134,7 +135,7 @@ func (r *run) run(ctx context.Context, p *program) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	out := &output{p: p, run: r, stop: stop, recorder: recorder, mirror: session.Mirror{Budget: wholeRun}}
+	out := &output{p: p, run: r, stop: stop, recorder: recorder, mirror: session.Mirror{Budget: keptBytes}}
 	var draining sync.WaitGroup
 	draining.Go(func() {
 		for e := range s.Events() {
@@ -220,14 +221,16 @@ type output struct {
 	stop context.CancelFunc // ends the run when nobody reads its output
 
 	mirror   session.Mirror
-	wrote    bool // some text
+	tally    inspect.Tally // of all steps
+	steps    []resultStep  // of all, where they are printed
+	wrote    bool          // some text
 	err      error
 	recorder *trace.StreamWriter
 	recorded error
 }
 
-// wholeRun is a budget that keeps every step: the result lists them all, and the run ends.
-const wholeRun = 1 << 50
+// keptBytes bounds what is kept of the steps: each is added up as it comes.
+const keptBytes = 16 << 20
 
 func (o *output) take(e session.Event) {
 	if err := o.mirror.Apply(e); err != nil && o.err == nil {
@@ -238,7 +241,12 @@ func (o *output) take(e session.Event) {
 		fmt.Fprintf(o.p.stderr, "%s: %s\n", e.Log.Level, e.Log.Text)
 	}
 	for i := range e.Records {
-		if s := e.Records[i].Step; s != nil {
+		if s := e.Records[i].Step; s != nil && o.err == nil {
+			t := o.mirror.Trace
+			o.tally.Add(t, &t.Steps[len(t.Steps)-1]) // an event has one step at most
+			if o.run.format.value == "json" {
+				o.steps = append(o.steps, o.run.resultStep(s))
+			}
 			o.write(s.Text)
 		}
 	}
@@ -312,11 +320,15 @@ func (o *output) print() error {
 	t := o.mirror.Trace
 	b.WriteString(printable.Clean(fmt.Sprintf("%s on %s (%s, %s)", t.Model.Name, t.Device.Name,
 		t.Device.Backend, t.Device.AdapterType)) + "\n")
-	index, ctx := inspect.NewIndex(t), context.Background()
-	if err := index.Print(ctx, &b, "profile", "text", 0, inspect.Options{}); err != nil {
+	profile, ctx := o.tally.Profile(t).Table(), context.Background()
+	rows, err := profile.Select(ctx, table.Selection{})
+	if err != nil {
 		return err
 	}
-	_, err := io.WriteString(o.p.stdout, b.String())
+	if err := profile.Print(ctx, &b, "text", rows, 0); err != nil {
+		return err
+	}
+	_, err = io.WriteString(o.p.stdout, b.String())
 	return err
 }
 
@@ -344,17 +356,23 @@ type timings struct {
 	Timing            string  `json:"timing"`
 }
 
+func (r *run) resultStep(s *trace.Step) resultStep {
+	step := resultStep{Position: s.Position, Live: len(s.Tokens)}
+	if r.tokens > 0 {
+		step.Token = s.Token
+		for _, c := range s.Top {
+			step.Top = append(step.Top, trace.Candidate{ID: c.ID, Logit: c.Logit})
+		}
+	}
+	return step
+}
+
 func (o *output) result() result {
-	t := o.mirror.Trace
 	res := result{
-		PromptTokens: []int{}, Tokens: []int{}, Steps: []resultStep{},
+		PromptTokens: []int{}, Tokens: []int{}, Steps: append([]resultStep{}, o.steps...),
 		Timings: timings{Timing: o.mirror.State.Timing},
 	}
-	var tally inspect.Tally
-	for i := range t.Steps {
-		tally.Add(t, &t.Steps[i])
-	}
-	profile := tally.Profile(t)
+	profile := o.tally.Profile(o.mirror.Trace)
 	if r := profile.Rate("prefill"); r != nil {
 		res.Timings.PrefillTokensPerS = r.TokensPerS
 	}
@@ -364,24 +382,15 @@ func (o *output) result() result {
 	for _, token := range o.mirror.Text.Prompt {
 		res.PromptTokens = append(res.PromptTokens, token.ID)
 	}
+	if o.run.tokens == 0 {
+		return res
+	}
 	var text strings.Builder
-	for i := range t.Steps {
-		s := &t.Steps[i]
-		step := resultStep{Position: s.Position, Live: len(s.Tokens)}
-		if o.run.tokens > 0 {
-			for _, c := range s.Top {
-				step.Top = append(step.Top, trace.Candidate{ID: c.ID, Logit: c.Logit})
-			}
-			if step.Token = s.Token; s.Token != nil {
-				res.Tokens = append(res.Tokens, *s.Token)
-			}
-			text.WriteString(s.Text)
-		}
-		res.Steps = append(res.Steps, step)
+	for _, token := range o.mirror.Text.Given {
+		res.Tokens = append(res.Tokens, token.ID)
+		text.WriteString(token.Text)
 	}
-	if o.run.tokens > 0 {
-		text.WriteString(o.mirror.State.Unfinished)
-	}
+	text.WriteString(o.mirror.State.Unfinished)
 	res.Text = text.String()
 	return res
 }

@@ -388,3 +388,38 @@ func TestJSONOfARunIsWholeOrAbsent(t *testing.T) {
 		}
 	}
 }
+
+// A run that streams its text keeps a bounded part of its steps, and its profile is of all of them.
+func TestLongRunTakesBoundedMemory(t *testing.T) {
+	t.Parallel()
+	const steps = 4000
+	p, stdout, _ := playBack(t, tuitest.Script{})
+	recorded := tracetest.Llama(16, 3)
+	head := *recorded
+	head.Plans, head.Steps = nil, nil
+	r := &run{tokens: 1, format: &choice{value: "text"}}
+	o := &output{p: p, run: r, stop: func() {}, mirror: session.Mirror{Budget: keptBytes}}
+	o.take(session.Event{Opened: &head})
+	var records []trace.Record
+	for i := range recorded.Plans {
+		records = append(records, trace.Record{Plan: &recorded.Plans[i]})
+	}
+	o.take(session.Event{Records: append(records, trace.Record{Step: &recorded.Steps[0]})})
+	for i := range steps {
+		step := recorded.Steps[1]
+		step.Index, step.Position, step.Dispatches = 1+i, 42+i, slices.Clone(step.Dispatches)
+		o.take(session.Event{Records: []trace.Record{{Step: &step}}})
+	}
+	if err := o.finish(); err != nil {
+		t.Fatal(err)
+	}
+	if kept := len(o.mirror.Trace.Steps); kept >= steps/2 {
+		t.Errorf("%d of %d steps are kept", kept, steps)
+	}
+	for _, want := range []string{"prefill: 42 tokens in 1 step", "decode: 4,000 tokens in 4,000 steps"} {
+		if !strings.Contains(stdout.String(), want) {
+			_, profile, _ := strings.Cut(stdout.String(), "\n\n")
+			t.Errorf("the profile does not say %q:\n%s", want, profile)
+		}
+	}
+}
