@@ -13,6 +13,8 @@ type route struct {
 	// upTo is the work up to which the route is preferred to those behind it; 0 says that it is ruled out,
 	// by the operator's sizes or by the device.
 	upTo int
+	// only says that it can do no more than what it is preferred up to; else it can do any work.
+	only bool
 	why  reason // it is preferred
 }
 
@@ -36,11 +38,14 @@ func (t routes) preferred(work int) int {
 	return last
 }
 
+// has says whether a route is not ruled out.
+func (t routes) has(i int) bool { return t[i].upTo > 0 }
+
 // choose settles the route of a plan for some work.
 func (t routes) choose(p *engine.Planner, work int) int {
 	var allowed uint64
 	for i := range t {
-		if t[i].upTo > 0 {
+		if t.has(i) && (!t[i].only || work <= t[i].upTo) {
 			allowed |= 1 << i
 		}
 	}

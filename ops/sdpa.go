@@ -61,10 +61,10 @@ func addSDPA(c *call) []engine.ValueID {
 	}
 	o.y = c.out("", engine.F32)
 	o.makeKernels(c.Builder)
-	if o.most > 0 {
+	if o.routes.has(sdpaMaterialized) {
 		o.scores = c.scratch("scores", engine.F32)
 	}
-	if o.decodes {
+	if o.routes.has(sdpaFlashDecoding) {
 		o.partO, o.partML = c.scratch("part_o", engine.F32), c.scratch("part_ml", engine.F32)
 	}
 	return c.adds(o, o.y)
@@ -78,21 +78,17 @@ type sdpa struct {
 
 	qHeads, kvHeads, headDim, context int
 	half                              bool // caches
-	// most is the largest number of tokens that takes the materialized route: 0 where none does.
-	most int
-	// streams and decodes say that the graph's shapes can take the streaming and the flash_decoding route;
-	// heads is how many query heads a workgroup of the latter takes.
-	streams, decodes bool
-	heads            int
+	routes                            routes
+	heads                             int // that a workgroup of flash_decoding takes
 
 	update, qk, softmax, av, streaming, split, reduce *engine.Kernel
 }
 
 // The routes and the dispatch slots of attention.
 const (
-	sdpaMaterialized = iota
+	sdpaFlashDecoding = iota
+	sdpaMaterialized
 	sdpaStreaming
-	sdpaFlashDecoding
 )
 
 const (
@@ -106,8 +102,7 @@ const (
 )
 
 var sdpaRouteNames = []string{
-	sdpaMaterialized: "materialized", sdpaStreaming: "streaming",
-	sdpaFlashDecoding: "flash_decoding",
+	sdpaFlashDecoding: "flash_decoding", sdpaMaterialized: "materialized", sdpaStreaming: "streaming",
 }
 
 const (
@@ -168,18 +163,25 @@ func (o *sdpa) readDims(c *call) bool {
 // chooseRoutes settles which live numbers of tokens take which route.
 func (o *sdpa) chooseRoutes(b *engine.Builder) {
 	fewest, most := b.MinDims(o.q)[1], min(b.MaxDims(o.q)[1], o.context)
-	o.decodes = o.headDim <= sdpaWidest && fewest == 1
-	if o.decodes && most == 1 {
+	o.routes = routes{
+		sdpaFlashDecoding: {name: "flash_decoding", only: true, why: oneToken},
+		sdpaMaterialized:  {name: "materialized", only: true, why: manyTokens},
+		sdpaStreaming:     {name: "streaming", why: manyScores},
+	}
+	if o.headDim > sdpaWidest {
+		o.routes[sdpaMaterialized].upTo, o.routes[sdpaMaterialized].why = most, wideHead
 		return
 	}
-	o.most = most
-	if o.headDim <= sdpaWidest {
-		limit := min(sdpaScoresLimit, int64(b.Limits().MaxStorageBinding))
-		o.most = min(most, int(limit/(4*int64(o.qHeads)*int64(divUp(o.context, 4)*4))))
-		o.streams = o.most < most
+	if fewest == 1 {
+		o.routes[sdpaFlashDecoding].upTo, fewest = 1, 2
 	}
-	if o.most < fewest || o.decodes && o.most < 2 {
-		o.most = 0
+	limit := min(sdpaScoresLimit, int64(b.Limits().MaxStorageBinding))
+	fit := min(most, int(limit/(4*int64(o.qHeads)*int64(divUp(o.context, 4)*4))))
+	if fit >= fewest {
+		o.routes[sdpaMaterialized].upTo = fit
+	}
+	if fit < most && most >= fewest {
+		o.routes[sdpaStreaming].upTo = always
 	}
 }
 
@@ -191,14 +193,14 @@ func (o *sdpa) makeKernels(b *engine.Builder) {
 	o.softmax = kernel(b, "sdpa_softmax", shaders.Constants{"Lanes": lanesFor(b, o.context)})
 	o.av = kernel(b, "sdpa_av",
 		shaders.Constants{"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "HalfCache": o.half})
-	if o.streams {
+	if o.routes.has(sdpaStreaming) {
 		o.streaming = kernel(b, "sdpa_streaming",
 			shaders.Constants{
 				"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "Group": o.qHeads / o.kvHeads,
 				"HalfCache": o.half,
 			})
 	}
-	if o.decodes {
+	if o.routes.has(sdpaFlashDecoding) {
 		o.split = kernel(b, "sdpa_fd_split",
 			shaders.Constants{
 				"HeadQuads": quads, "HalfCache": o.half, "Heads": o.heads,
@@ -233,7 +235,7 @@ func (o *sdpa) Spec() engine.Spec {
 	}
 	q, k, v, y := bind("q", o.q), bind("k", o.k), bind("v", o.v), bind("y", o.y)
 	kCache, vCache := bind("k_cache", o.kCache), bind("v_cache", o.vCache)
-	if o.most > 0 {
+	if o.routes.has(sdpaMaterialized) {
 		s.Scratch = append(s.Scratch, o.scores)
 		scores := bind("scores", o.scores)
 		uses(sdpaMaterialized, slotUpdateCache, o.update, k, v, kCache, vCache)
@@ -241,11 +243,11 @@ func (o *sdpa) Spec() engine.Spec {
 		uses(sdpaMaterialized, slotSoftmax, o.softmax, scores)
 		uses(sdpaMaterialized, slotAV, o.av, bind("weights", o.scores), vCache, y)
 	}
-	if o.streams {
+	if o.routes.has(sdpaStreaming) {
 		uses(sdpaStreaming, slotUpdateCache, o.update, k, v, kCache, vCache)
 		uses(sdpaStreaming, slotStreaming, o.streaming, q, kCache, vCache, y)
 	}
-	if o.decodes {
+	if o.routes.has(sdpaFlashDecoding) {
 		s.Scratch = append(s.Scratch, o.partO, o.partML)
 		partO, partML := bind("part_o", o.partO), bind("part_ml", o.partML)
 		uses(sdpaFlashDecoding, slotSplit, o.split, q, k, v, kCache, vCache, partO, partML)
@@ -269,7 +271,7 @@ func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 		return c
 	}
 	var corners []engine.Corner
-	for _, tokens := range []int{most, o.most, fewest} { // fewest is 1 where one token has a route of its own
+	for _, tokens := range append(o.routes.most(most), most, fewest) {
 		if tokens >= fewest && tokens <= most {
 			corners = append(corners, at(tokens, max(o.context-tokens, first)))
 		}
@@ -293,18 +295,7 @@ func (o *sdpa) Plan(p *engine.Planner) error {
 			context, o.context)
 	}
 	p.SetDims(o.y, q...)
-	preferred, why := o.route(tokens)
-	var allowed uint64
-	if tokens <= o.most {
-		allowed |= 1 << sdpaMaterialized
-	}
-	if o.streams {
-		allowed |= 1 << sdpaStreaming
-	}
-	if o.decodes && tokens == 1 {
-		allowed |= 1 << sdpaFlashDecoding
-	}
-	switch p.Choose(preferred, why, allowed) {
+	switch o.routes.choose(p, tokens) {
 	case sdpaFlashDecoding:
 		o.planDecode(p, context)
 	case sdpaStreaming:
@@ -313,20 +304,6 @@ func (o *sdpa) Plan(p *engine.Planner) error {
 		o.planMaterialized(p, tokens, position)
 	}
 	return nil
-}
-
-// route is the way to attend for so many tokens, and why.
-func (o *sdpa) route(tokens int) (int, reason) {
-	switch {
-	case o.decodes && tokens == 1:
-		return sdpaFlashDecoding, oneToken
-	case o.streams && tokens > o.most:
-		return sdpaStreaming, manyScores
-	case tokens == 1 && o.headDim > sdpaWidest:
-		return sdpaMaterialized, wideHead
-	default:
-		return sdpaMaterialized, manyTokens
-	}
 }
 
 // cacheBytes is the size of a position in one of the caches.

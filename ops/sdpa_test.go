@@ -212,8 +212,8 @@ func TestSDPAChoosesItsRouteByLiveTokens(t *testing.T) {
 			{129, sdpaStreaming, manyScores},
 			{512, sdpaStreaming, manyScores},
 		} {
-			if r, why := o.route(c.tokens); r != c.route || why != c.why {
-				t.Errorf("%d tokens: %s (%s), want %s (%s)", c.tokens, sdpaRouteNames[r], why,
+			if r := o.routes.preferred(c.tokens); r != c.route || o.routes[r].why != c.why {
+				t.Errorf("%d tokens: %s (%s), want %s (%s)", c.tokens, sdpaRouteNames[r], o.routes[r].why,
 					sdpaRouteNames[c.route], c.why)
 			}
 		}

@@ -1,0 +1,244 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/gputest"
+)
+
+// Random graphs of the operators in Kinds. What goes into an argument follows from its type alone: earlier
+// results, new constants and State, numbers. A draw that some operator refuses is dropped, so what stays is
+// legal, and often odd.
+
+// rowsAtMostLive is the largest live number of rows of the inputs of a random graph.
+const rowsAtMostLive = 12
+
+// grown is a random graph as what is done to a builder, so that it can be built again with more.
+type grown struct {
+	steps []func(b *engine.Builder, pool []engine.ValueID) []engine.ValueID
+}
+
+// build makes the graph, and returns all tensors and SymInts that are there to be read: the inputs first.
+func (r *grown) build(b *engine.Builder) (pool []engine.ValueID, made int) {
+	in := func(name string, t engine.DType, dims ...int) engine.ValueID {
+		lowest := slices.Clone(dims)
+		lowest[slices.Index(dims, rowsAtMostLive)] = 1
+		return b.Input(name, t, lowest, dims)
+	}
+	pool = []engine.ValueID{
+		in("x", engine.F32, rowsAtMostLive, 8), in("y", engine.F32, rowsAtMostLive, 8),
+		in("wide", engine.F32, rowsAtMostLive, 64), in("h", engine.F32, 1, rowsAtMostLive, 2, 8),
+		in("ids", engine.I32, rowsAtMostLive),
+		b.SymInt("n", 1, 4, 1),
+	}
+	made = len(pool)
+	for _, s := range r.steps {
+		pool = append(pool, s(b, pool)...)
+	}
+	return pool, made
+}
+
+// live are points at which the graph is tried.
+func (r *grown) live() []step {
+	var list []step
+	for i, n := range []int{rowsAtMostLive, 1, 7} {
+		list = append(list, step{
+			"x": {n, 8}, "y": {n, 8}, "wide": {n, 64}, "h": {1, n, 2, 8}, "ids": {n}, "n": {1 + i},
+		})
+	}
+	return list
+}
+
+// legal says whether the graph is built and planned at every live point.
+func (r *grown) legal(t failer) bool {
+	b := tinyBuilder()
+	r.build(b)
+	g, err := b.Finish()
+	if err != nil {
+		return false
+	}
+	l, err := engine.NewLive(g, engine.LiveOptions{})
+	for _, s := range r.live() {
+		if err == nil {
+			err = bring(l, (&trial{below: map[string]int{"ids": 8}}).input(t, g, s))
+		}
+	}
+	return err == nil
+}
+
+// drawGrown is a random graph of some operators.
+func drawGrown(t *rapid.T) *grown {
+	r := &grown{}
+	for range rapid.IntRange(4, 40).Draw(t, "tries") {
+		b := tinyBuilder()
+		pool, _ := r.build(b)
+		k := &Kinds[rapid.IntRange(0, len(Kinds)-1).Draw(t, "kind")]
+		args := map[string]func(b *engine.Builder, pool []engine.ValueID) any{}
+		for _, a := range k.Args {
+			if a.Default == nil || rapid.Bool().Draw(t, a.Name) {
+				args[a.Name] = drawFrom(t, b, pool, fmt.Sprintf("%d.%s", len(r.steps), a.Name), a.Type)
+			}
+		}
+		name := fmt.Sprintf("%d.%s", len(r.steps), k.Name)
+		add := func(b *engine.Builder, pool []engine.ValueID) []engine.ValueID {
+			given := Args{}
+			for _, a := range k.Args {
+				if give := args[a.Name]; give != nil {
+					given[a.Name] = give(b, pool)
+				}
+			}
+			return New(b, k.Name, name, given)
+		}
+		if more := (&grown{append(slices.Clone(r.steps), add)}); more.legal(t) {
+			r = more
+		}
+	}
+	return r
+}
+
+// drawFrom draws what makes an argument of a type, given the values that are there.
+func drawFrom(t *rapid.T, b *engine.Builder, pool []engine.ValueID, name string, typ ArgType,
+) func(*engine.Builder, []engine.ValueID) any {
+	// of are the places in the pool of the values that may be taken.
+	of := func(may func(info engine.ValueInfo) bool) (list []int) {
+		for i, v := range pool {
+			if info, ok := b.Value(v); ok && may(info) {
+				list = append(list, i)
+			}
+		}
+		return list
+	}
+	tensors := of(func(info engine.ValueInfo) bool {
+		return !info.SymInt && slices.Contains(typ.DTypes, info.DType)
+	})
+	switch typ.Form {
+	case TensorArg:
+		if len(tensors) > 0 && rapid.IntRange(0, 4).Draw(t, name+" is new") > 0 {
+			i := rapid.SampledFrom(tensors).Draw(t, name)
+			return func(_ *engine.Builder, pool []engine.ValueID) any { return pool[i] }
+		}
+		dims := rapid.SampledFrom([][]int{{8}, {8, 8}, {rowsAtMostLive, 4}, {32, 8}}).Draw(t, name)
+		return func(b *engine.Builder, _ []engine.ValueID) any { return constant(b, name, dims...) }
+	case TensorsArg:
+		if len(tensors) == 0 {
+			return func(*engine.Builder, []engine.ValueID) any { return []engine.ValueID{} }
+		}
+		taken := rapid.SliceOfN(rapid.SampledFrom(tensors), 1, 3).Draw(t, name)
+		return func(_ *engine.Builder, pool []engine.ValueID) any {
+			var list []engine.ValueID
+			for _, i := range taken {
+				list = append(list, pool[i])
+			}
+			return list
+		}
+	case StateArg:
+		dtype := rapid.SampledFrom(typ.DTypes).Draw(t, name)
+		return func(b *engine.Builder, _ []engine.ValueID) any {
+			return b.State(name, dtype, []int{1, 2 * rowsAtMostLive, 2, 8})
+		}
+	case SymIntArg:
+		ints := of(func(info engine.ValueInfo) bool { return info.SymInt })
+		if rapid.Bool().Draw(t, name+" is a SymInt") {
+			i := rapid.SampledFrom(ints).Draw(t, name)
+			return func(_ *engine.Builder, pool []engine.ValueID) any { return pool[i] }
+		}
+	case MatrixArg:
+		f := Formats[slices.IndexFunc(Formats, func(f Format) bool { return f.Name == typ.Format })]
+		cols := rapid.SampledFrom([]int{8, 64}).Draw(t, name)
+		return func(*engine.Builder, []engine.ValueID) any { return noiseMatrix(name, 16, cols, f) }
+	}
+	fixed := drawArg(t, b, name, typ, nil)
+	return func(*engine.Builder, []engine.ValueID) any { return fixed }
+}
+
+// Every operator of a random graph gives on the GPU what its reference makes of the same arguments.
+func TestRandomGraphsOfTheTableOnTheGPU(t *testing.T) {
+	dev := gputest.Open(t)
+	tried := map[string]int{}
+	for seed := range 80 {
+		r := rapid.Custom(drawGrown).Example(seed)
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { r.hold(t, dev, tried) })
+	}
+	t.Logf("%d kinds compared: %v", len(tried), tried)
+	if len(tried) < len(Kinds)/2 { // those on SymInts are seen in what they shape
+		t.Errorf("of %d kinds only %d were compared: %v", len(Kinds), len(tried), tried)
+	}
+}
+
+// hold runs the graph at each live point, with every result an output of it, and holds each operator to its
+// reference on the arguments that the GPU had.
+func (r *grown) hold(t *testing.T, dev gpu.Device, tried map[string]int) {
+	if len(r.steps) == 0 {
+		return // nothing that was drawn was legal
+	}
+	b := engine.NewBuilder(dev.Info().Limits)
+	pool, made := r.build(b)
+	for _, v := range pool[made:] {
+		if info, _ := b.Value(v); !info.SymInt && !slices.Contains(pool[:made], v) {
+			b.Output(v)
+		}
+	}
+	g, err := b.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := engine.Load(dev, g, engine.LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Release()
+	ref, c := NewInterpreter(g), &trial{below: map[string]int{"ids": 8}, abs: 1e-3, rel: 1e-3}
+	operators := map[engine.OpID]engine.Spec{}
+	g.Operators(func(id engine.OpID, _ string, o engine.Operator) bool {
+		operators[id] = o.Spec()
+		return true
+	})
+	for _, s := range r.live() {
+		in := c.input(t, g, s)
+		if err := x.Step(context.Background(), in, engine.TimingOff); err != nil {
+			t.Fatal(err)
+		}
+		err := ref.Step(in, func(id engine.OpID) error {
+			spec := operators[id]
+			// Of what is large a small error may become a large one.
+			large := func(f float64) bool { return !(math.Abs(f) < 100) }
+			tame := !slices.ContainsFunc(spec.Inputs, func(v engine.ValueID) bool {
+				return slices.ContainsFunc(ref.Tensor(v).Data, large)
+			})
+			for _, v := range spec.Outputs {
+				info := g.Value(v)
+				if info.SymInt {
+					continue
+				}
+				want := ref.Tensor(v)
+				mem := make([]byte, info.DType.Bytes(product(want.Dims)))
+				if err := x.ReadValue(v, mem); err != nil {
+					return err
+				}
+				if tame {
+					if err := c.compare(info, x.Live().Dims(v), mem, want); err != nil {
+						return fmt.Errorf("%s: %w", spec.Kind, err)
+					}
+					tried[spec.Kind]++
+				}
+				data, err := decode(info.DType, mem, len(want.Data))
+				if err != nil {
+					return err
+				}
+				ref.SetTensor(v, Tensor{want.Dims, data})
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatalf("%v: %v", s, err)
+		}
+	}
+}
