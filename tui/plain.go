@@ -48,12 +48,12 @@ func runPlain(ctx context.Context, o Options, open func(context.Context) openedM
 // model is open. Then it leaves: with the reason of a session that ended by itself, of a first prompt that
 // was refused, or where the commands come from no person, of the first one that failed.
 func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader, prompt string) error {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+	defer signal.Stop(signals) // after Close: who signals a group signals its members twice
 	defer s.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
-	defer signal.Stop(signals)
 	lines := make(chan string)
 	var unread error
 	go func() { // ends with the process: nothing can wake a read of the terminal

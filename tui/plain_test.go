@@ -137,7 +137,15 @@ type closing struct {
 	n *int
 }
 
-func (c closing) Close() error { *c.n++; return c.Session.Close() }
+// Close takes a while, in which the signal comes again: timeout(1) sends it to the process and to its group.
+func (c closing) Close() error {
+	*c.n++
+	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+		return err
+	}
+	time.Sleep(10 * time.Millisecond)
+	return c.Session.Close()
+}
 
 func TestPlainModeClosesTheSessionAtASignal(t *testing.T) {
 	closed := 0
