@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"gpuscope/internal/printable"
 	"gpuscope/trace/table"
 )
 
@@ -300,7 +299,7 @@ func (p *tablePane) same(w int) string {
 	var said []string
 	for _, c := range p.uniform {
 		if col := p.table.Columns[c]; col.Width <= max(w, mainWidth) {
-			said = append(said, joined(" ", col.Title, p.plain(p.rows[0], c)))
+			said = append(said, joined(" ", col.Title, p.table.Cell(p.rows[0], c).Text))
 		}
 	}
 	return strings.Join(said, ", ")
@@ -370,12 +369,9 @@ func (p *tablePane) shrink(over int) {
 	}
 }
 
-// plain is the text of a cell, fit for the screen.
-func (p *tablePane) plain(row, col int) string { return printable.Clean(p.table.Cell(row, col).Text) }
-
 // text is what a cell shows, the tree's column with its indentation.
 func (p *tablePane) text(row, col int) string {
-	s := p.plain(row, col)
+	s := p.table.Cell(row, col).Text
 	if p.table.Columns[col].Tree {
 		s = p.branch(row) + s
 	}
@@ -396,7 +392,7 @@ func (p *tablePane) branch(row int) string {
 
 // cell is a cell of exactly its column's width. Names are cut in their middle: they differ at their ends.
 func (p *tablePane) cell(row int, c placed) string {
-	s := p.plain(row, c.col)
+	s := p.table.Cell(row, c.col).Text
 	switch col := &p.table.Columns[c.col]; {
 	case col.Tree && !col.Right:
 		s = p.branch(row) + cutPath(s, c.width-width(p.branch(row)))
@@ -510,7 +506,7 @@ func (p *tablePane) rowText() string {
 	}
 	cells := make([]string, len(p.table.Columns))
 	for c := range cells {
-		cells[c] = p.plain(r, c)
+		cells[c] = p.table.Cell(r, c).Text
 	}
 	return strings.Join(cells, "\t")
 }

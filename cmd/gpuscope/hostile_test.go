@@ -9,6 +9,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/fake"
 	"gpuscope/internal/printable"
 	"gpuscope/model/session"
 	"gpuscope/trace/tracetest"
@@ -59,6 +61,21 @@ func TestNamesOfAModelAreCleanedInWhatCommandsPrint(t *testing.T) {
 		p.main(t.Context(), args)
 		clean(t, strings.Join(args[:len(args)-1], " ")+": stdout", stdout.String())
 		clean(t, strings.Join(args[:len(args)-1], " ")+": stderr", stderr.String())
+	}
+}
+
+func TestNamesOfDevicesAreCleaned(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"devices", "devices --device 0", "devices --device zork", "graph", "run"} {
+		var stdout, stderr bytes.Buffer
+		p := testProgram(&stdout, &stderr)
+		p.open = p.openModel
+		p.driver = &fake.Driver{All: []fake.Options{{Info: gpu.AdapterInfo{
+			Name: "GPU" + tracetest.HostileText, Vendor: tracetest.HostileText, Driver: tracetest.HostileText,
+		}}}}
+		p.main(t.Context(), strings.Fields(args))
+		clean(t, args+": stdout", stdout.String())
+		clean(t, args+": stderr", stderr.String())
 	}
 }
 

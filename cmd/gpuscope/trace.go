@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 )
@@ -76,16 +75,13 @@ left out unless there are no others. --filter and --sort are what / and o are on
 				"print the columns that a screen of `N` cells shows (default the terminal's, else all)")
 			format := formatFlag(flags, table.Formats...)
 			return func(ctx context.Context, operands []string) error {
-				if len(operands) == 0 {
-					return usagef("which trace? give its file")
-				}
 				for _, c := range []*choice{fold, format} {
 					if err := c.check(); err != nil {
 						return err
 					}
 				}
 				s.fold, s.foldGiven, s.format = fold.value, flags.Changed("fold"), format.value
-				return s.run(ctx, operands[0])
+				return s.run(ctx, operands)
 			}
 		},
 	}
@@ -100,7 +96,7 @@ type show struct {
 	choice                                   table.Selection
 }
 
-func (s *show) run(ctx context.Context, path string) error {
+func (s *show) run(ctx context.Context, operands []string) error {
 	if s.width < 0 {
 		return usagef("--width %d: want 0 or more", s.width)
 	}
@@ -111,7 +107,7 @@ func (s *show) run(ctx context.Context, path string) error {
 			return usageError{"--table: " + err.Error()}
 		}
 	}
-	t, err := trace.ReadFile(path)
+	t, err := readTrace(operands)
 	if err != nil {
 		return err
 	}

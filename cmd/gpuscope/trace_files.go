@@ -25,10 +25,7 @@ goes; what is wrong, and a file that is no trace, is exit status 1.`,
 		},
 		setup: func(p *program, _ *pflag.FlagSet) action {
 			return func(_ context.Context, operands []string) error {
-				if len(operands) == 0 {
-					return usagef("which trace? give its file")
-				}
-				t, err := trace.ReadFile(operands[0])
+				t, err := readTrace(operands)
 				if err != nil {
 					return err
 				}
@@ -37,6 +34,14 @@ goes; what is wrong, and a file that is no trace, is exit status 1.`,
 			}
 		},
 	}
+}
+
+// readTrace reads the trace that a command line names first.
+func readTrace(operands []string) (*trace.Trace, error) {
+	if len(operands) == 0 || operands[0] == "" {
+		return nil, usagef("which trace? give its file")
+	}
+	return trace.ReadFile(operands[0])
 }
 
 // holds says what is in a trace, and of its events what one has to know.
@@ -70,7 +75,7 @@ name is replaced, when all of the new file has been written.`,
 				if len(operands) < 2 {
 					return usagef("give a trace and the name of the new file")
 				}
-				t, err := trace.ReadFile(operands[0])
+				t, err := readTrace(operands)
 				if err != nil {
 					return err
 				}
