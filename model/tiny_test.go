@@ -247,6 +247,9 @@ func (r *rig) close() {
 	if err := r.mirror.Trace.Check(); err != nil {
 		r.t.Errorf("the trace does not hang together: %v", err)
 	}
+	if what := unexplained(r.mirror.Trace); what != "" {
+		r.t.Error(what)
+	}
 	if errs := r.dev.Misuse(); len(errs) > 0 {
 		r.t.Error("the device was misused:", errs)
 	}

@@ -1,0 +1,98 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"gpuscope/model/session"
+	"gpuscope/trace"
+)
+
+// unexplained is what a trace says of a step and no resize of it explains, measured from the step before: a
+// plan that another took the place of, or dims that are new. It is empty where all is explained.
+func unexplained(t *trace.Trace) string {
+	for i := 1; i < len(t.Steps); i++ {
+		s := &t.Steps[i]
+		inForce := map[trace.DispatchID]trace.PlanID{}
+		for _, d := range t.Steps[i-1].Dispatches {
+			inForce[t.Plans[d.Plan].Dispatch] = d.Plan
+		}
+		moved := map[trace.ValueID]bool{}
+		for _, p := range s.Resize.Passes {
+			for _, v := range p.Dirty {
+				moved[v] = true
+			}
+			for _, h := range p.Hooks {
+				for _, c := range h.Changed {
+					moved[c.Value] = true
+				}
+				for _, c := range h.Plans {
+					if c.From != nil {
+						d := t.Plans[*c.From].Dispatch
+						if was, ok := inForce[d]; !ok || was != *c.From {
+							return fmt.Sprintf("step %d: dispatch %d changes from plan %d, in force was %d",
+								s.Index, d, *c.From, was)
+						}
+						delete(inForce, d)
+					}
+					if c.To != nil {
+						inForce[t.Plans[*c.To].Dispatch] = *c.To
+					}
+				}
+			}
+		}
+		if len(inForce) != len(s.Dispatches) {
+			return fmt.Sprintf("step %d: %d dispatches ran, its resizes leave %d", s.Index, len(s.Dispatches),
+				len(inForce))
+		}
+		for _, d := range s.Dispatches {
+			if was := inForce[t.Plans[d.Plan].Dispatch]; was != d.Plan {
+				return fmt.Sprintf("step %d: plan %d ran, its resizes leave %d", s.Index, d.Plan, was)
+			}
+		}
+		for _, d := range s.Dims {
+			if !moved[d.Value] {
+				return fmt.Sprintf("step %d: new dims of value %d, which nothing changed", s.Index, d.Value)
+			}
+		}
+	}
+	return ""
+}
+
+// A repeat of an earlier step runs at that step's shapes and has no record. What comes after it is told from
+// the last record all the same: here nothing but the position has changed.
+func TestStepAfterARepeatElsewhereIsToldFromTheRecordBefore(t *testing.T) {
+	r := newRig(t, Options{MaxChunk: 16})
+	r.do(promptOf(7))
+	r.do(session.Command{Kind: session.Next})
+	r.do(session.Command{Kind: session.Next})
+	r.do(session.Command{Kind: session.Previous})
+	r.do(session.Command{Kind: session.Previous})
+	r.do(session.Command{Kind: session.Repeat, N: 1}) // the prompt, at its 7 tokens
+	r.do(session.Command{Kind: session.Next})
+	steps := r.mirror.Trace.Steps
+	last := steps[len(steps)-1]
+	if last.Phase != "decode" || len(last.Dims) != 0 || len(last.Levels) != 0 {
+		t.Errorf("a %s step like the one before has new dims %v and levels %v", last.Phase, last.Dims,
+			last.Levels)
+	}
+	if len(last.Resize.Passes) != 1 || len(last.Resize.Passes[0].Dirty) != 1 {
+		t.Fatalf("its resize: %+v", last.Resize)
+	}
+	if v := last.Resize.Passes[0].Dirty[0]; v != r.s.runner.net.pos {
+		t.Errorf("its resize begins with value %d, want the position's", v)
+	}
+	if _, timed := last.Resize.NS.NS(); timed {
+		t.Error("a resize that nothing timed has a time")
+	}
+	r.do(session.Command{Kind: session.Repeat, N: 1}) // the same step: nothing moves
+	r.do(session.Command{Kind: session.Next})
+	steps = r.mirror.Trace.Steps
+	if _, timed := steps[len(steps)-1].Resize.NS.NS(); !timed {
+		t.Error("the resize of a step after a repeat in place has no time")
+	}
+	if !slices.Equal(r.mirror.Trace.Steps[0].Tokens, ids(7)) {
+		t.Errorf("the prompt: %v", r.mirror.Trace.Steps[0].Tokens)
+	}
+}
