@@ -1,9 +1,13 @@
 package tui
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"strings"
 	"testing"
 
+	"gpuscope/model/session"
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
@@ -67,5 +71,20 @@ func TestAKeyPressAllocatesLittle(t *testing.T) {
 	})
 	if n > 4000 { // some 2,000 are cells of the table, made when they are asked for
 		t.Errorf("%.0f allocations for a key and its frame", n)
+	}
+}
+
+// A run of so many steps in plain mode, each with a line of its own.
+func BenchmarkPlainRunOf10000Steps(b *testing.B) {
+	recorded := tracetest.Llama(1, 10000)
+	for b.Loop() {
+		open := func(context.Context) (session.Session, error) {
+			return tuitest.Play(recorded, tuitest.Script{}), nil
+		}
+		err := Run(context.Background(), open,
+			Options{Plain: true, Prompt: "once", Output: io.Discard, Input: strings.NewReader("r\n")})
+		if err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -26,6 +26,7 @@ type Script struct {
 type Session struct {
 	script   Script
 	recorded *trace.Trace
+	places   map[int]int // of the recorded steps, by their position
 	stream   *session.Stream
 	closing  chan struct{}
 	close    sync.Once
@@ -39,8 +40,11 @@ type Session struct {
 
 // Play opens a session on a recorded trace. The first step of the trace is its prompt.
 func Play(t *trace.Trace, s Script) *Session {
-	p := &Session{script: s, recorded: t, closing: make(chan struct{})}
+	p := &Session{script: s, recorded: t, closing: make(chan struct{}), places: map[int]int{}}
 	p.stream = session.NewStream(p.closing, 1<<14)
+	for i := len(t.Steps) - 1; i >= 0; i-- {
+		p.places[t.Steps[i].Position] = i
+	}
 	context := t.Model.Dims["context"]
 	p.state = session.State{Context: context, MaxChunk: context, Step: -1, Timing: "dispatch"}
 	for i := range s.Progress {
@@ -187,36 +191,35 @@ func (p *Session) at(s trace.Step) {
 
 // step plays the recorded step at the position.
 func (p *Session) step() error {
-	for _, s := range p.recorded.Steps {
-		if s.Position != p.state.Position {
-			continue
-		}
-		most := p.plans
-		for i := range s.Dispatches {
-			most = max(most, int(s.Dispatches[i].Plan)+1)
-		}
-		for _, pass := range s.Resize.Passes {
-			for _, h := range pass.Hooks {
-				for _, c := range h.Plans {
-					if c.To != nil {
-						most = max(most, int(*c.To)+1)
-					}
+	i, ok := p.places[p.state.Position]
+	if !ok {
+		return fmt.Errorf("position %d: the recording ends at %d", p.state.Position,
+			p.recorded.Steps[len(p.recorded.Steps)-1].Position)
+	}
+	s := p.recorded.Steps[i]
+	most := p.plans
+	for i := range s.Dispatches {
+		most = max(most, int(s.Dispatches[i].Plan)+1)
+	}
+	for _, pass := range s.Resize.Passes {
+		for _, h := range pass.Hooks {
+			for _, c := range h.Plans {
+				if c.To != nil {
+					most = max(most, int(*c.To)+1)
 				}
 			}
 		}
-		var records []trace.Record
-		for ; p.plans < most; p.plans++ {
-			records = append(records, trace.Record{Plan: &p.recorded.Plans[p.plans]})
-		}
-		s.Index = p.played
-		p.played++
-		p.record(append(records, trace.Record{Step: &s})...)
-		p.path = append(p.path, s)
-		p.at(s)
-		return nil
 	}
-	return fmt.Errorf("position %d: the recording ends at %d", p.state.Position,
-		p.recorded.Steps[len(p.recorded.Steps)-1].Position)
+	var records []trace.Record
+	for ; p.plans < most; p.plans++ {
+		records = append(records, trace.Record{Plan: &p.recorded.Plans[p.plans]})
+	}
+	s.Index = p.played
+	p.played++
+	p.record(append(records, trace.Record{Step: &s})...)
+	p.path = append(p.path, s)
+	p.at(s)
+	return nil
 }
 
 // repeat gives the current step n more samples: its own times with a little spread.
