@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -52,6 +53,24 @@ func TestTextOfAModelDoesNotReachTheTerminal(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A position is a number that a file says; nothing is as long as it.
+func TestAPositionThatAFileClaimsCostsNothing(t *testing.T) {
+	t.Parallel()
+	for _, position := range []int{300_000_000, math.MaxInt - 1, math.MaxInt, -5, math.MinInt} {
+		tr := tracetest.Llama(1, 5)
+		for i := 2; i < len(tr.Steps); i++ {
+			tr.Steps[i].Position = position
+		}
+		d := drive(t, 80, 24, tr, nil, Options{})
+		for _, keys := range []string{"1", "left", "2", "w", "esc", "3", "0", "1"} {
+			d.press(keys)
+		}
+		if position == 300_000_000 {
+			d.sees("(299,999,957 tokens of prompt)")
+		}
 	}
 }
 

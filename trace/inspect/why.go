@@ -79,6 +79,9 @@ func (x *Index) origin(step int, id trace.DispatchID, kind func(PlanDiff) bool) 
 	return nil
 }
 
+// maxChains is how many inputs a change is followed back to: more than any model's graph has.
+const maxChains = 64
+
 // chains walks from an operator back over the changes of a step, breadth first: to each input that changed by
 // the shortest way.
 func (x *Index) chains(step int, from trace.OpID) []Chain {
@@ -88,12 +91,18 @@ func (x *Index) chains(step int, from trace.OpID) []Chain {
 	}
 	changes := map[trace.ValueID]change{}     // the last of each value
 	woken := map[trace.OpID][]trace.ValueID{} // triggers of each operator
+	type trigger struct {
+		op trace.OpID
+		v  trace.ValueID
+	}
+	known := map[trigger]bool{}
 	s := &x.Trace.Steps[step]
 	for i := range s.Resize.Passes {
 		for j := range s.Resize.Passes[i].Hooks {
 			h := &s.Resize.Passes[i].Hooks[j]
 			for _, v := range h.Triggers {
-				if !slices.Contains(woken[h.Op], v) {
+				if w := (trigger{h.Op, v}); !known[w] {
+					known[w] = true
 					woken[h.Op] = append(woken[h.Op], v)
 				}
 			}
@@ -107,13 +116,14 @@ func (x *Index) chains(step int, from trace.OpID) []Chain {
 		}
 	}
 	type way struct {
-		op    trace.OpID
-		links []Link
+		op   trace.OpID
+		link Link // by which the way before came here
+		back *way
 	}
 	seen := map[trace.OpID]bool{from: true}
 	reached := map[trace.ValueID]bool{}
 	var chains []Chain
-	for queue := []way{{op: from}}; len(queue) > 0; queue = queue[1:] {
+	for queue := []*way{{op: from}}; len(queue) > 0; queue = queue[1:] {
 		w := queue[0]
 		for _, v := range woken[w.op] {
 			link := Link{Op: &x.Trace.Graph.Ops[w.op], Value: v}
@@ -122,16 +132,22 @@ func (x *Index) chains(step int, from trace.OpID) []Chain {
 				link.From, link.To = c.from, c.to
 				if !seen[c.op] {
 					seen[c.op] = true
-					queue = append(queue, way{c.op, append(slices.Clone(w.links), link)})
+					queue = append(queue, &way{c.op, link, w})
 				}
 				continue
 			}
 			link.From, link.To = x.inputChange(step, v)
-			if !reached[v] {
-				reached[v] = true
-				chains = append(chains,
-					Chain{Links: append(slices.Clone(w.links), link), Input: v, From: link.From, To: link.To})
+			if reached[v] || len(chains) == maxChains {
+				continue
 			}
+			reached[v] = true
+			links := []Link{link}
+			for ; w.back != nil; w = w.back {
+				links = append(links, w.link)
+			}
+			w = queue[0]
+			slices.Reverse(links)
+			chains = append(chains, Chain{Links: links, Input: v, From: link.From, To: link.To})
 		}
 	}
 	slices.SortStableFunc(chains,

@@ -1,0 +1,218 @@
+package inspect_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
+	"gpuscope/trace/tracetest"
+)
+
+func TestScopesAreNamedByWordsAndNumbers(t *testing.T) {
+	tr := tracetest.Run(1, 40, 7, 1, 1, 1)
+	for i := range tr.Steps {
+		tr.Steps[i].Index += 10 // a recorder dropped the first
+		tr.Steps[i].Cold = i == 0 || i == 3
+	}
+	x := inspect.NewIndex(tr)
+	for _, c := range []struct {
+		word string
+		want []int
+		cold int
+	}{
+		{"last", []int{4}, 0},
+		{"13", []int{3}, 0}, // one step is what was asked for, cold or not
+		{"s12", []int{2}, 0},
+		{"10-12", []int{1, 2}, 1},
+		{"s12-s999999999999", []int{2, 4}, 1},
+		{"prefill", []int{1}, 1},
+		{"decode", []int{2, 4}, 1},
+		{"all", []int{1, 2, 4}, 2},
+		{"13-13", []int{3}, 0}, // there is no other
+	} {
+		s, err := x.ParseScope(c.word)
+		if err != nil || !slices.Equal(s.Steps, c.want) || s.Cold != c.cold {
+			t.Errorf("%s: %+v, %v; want %v and %d cold", c.word, s, err, c.want, c.cold)
+		}
+	}
+	for _, word := range []string{"", "9", "15", "execute", "14-12", "0-9", "-3", "3-", "x", "1e3", "9999999999999999999"} {
+		if s, err := x.ParseScope(word); err == nil || !strings.Contains(err.Error(), "s10 to s14") {
+			t.Errorf("%q: %+v, %v; want an error that says which steps there are", word, s, err)
+		}
+	}
+	if _, err := inspect.NewIndex(tracetest.Run(1)).ParseScope("last"); err == nil {
+		t.Error("a trace without steps has a last one")
+	}
+}
+
+// A median has a time of each step in which the dispatch did that work by that route, and of no other.
+func TestAScopeNeverMixesWorkOrRoutesInAMedian(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		chunks := rapid.SliceOfN(rapid.SampledFrom([]int{1, 1, 1, 7, 40}), 2, 9).Draw(t, "chunks")
+		tr := tracetest.Run(2, chunks...)
+		for i := range tr.Steps {
+			tr.Steps[i].Cold = false
+		}
+		x := inspect.NewIndex(tr)
+		d, err := x.Dispatches(ctx, inspect.Options{
+			Scope: x.All(), Fold: inspect.Fold(rapid.IntRange(0, 3).Draw(t, "fold")),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		times := map[string][]int64{}
+		work := func(id trace.DispatchID, p *trace.Plan, tokens int) string {
+			return fmt.Sprint(id, p.Kernel, p.Route, tokens)
+		}
+		for i := range tr.Steps {
+			for _, sd := range tr.Steps[i].Dispatches {
+				p := &tr.Plans[sd.Plan]
+				ns, _ := sd.GPUNS.NS()
+				w := work(p.Dispatch, p, len(tr.Steps[i].Tokens))
+				times[w] = append(times[w], ns)
+			}
+		}
+		if len(d.Launches) != len(times) {
+			t.Fatalf("%d launches of %d works", len(d.Launches), len(times))
+		}
+		for _, l := range d.Launches {
+			want := times[work(l.ID, l.Plan, l.Tokens)]
+			if !slices.Equal(l.Samples, want) || l.Runs != len(want) || l.Time.N != len(want) {
+				t.Fatalf("%s: samples %v in %d steps, want %v", x.Name(l.ID), l.Samples, l.Runs, want)
+			}
+		}
+		keys := map[string]bool{}
+		for _, r := range d.Rows {
+			if keys[r.Key] {
+				t.Fatalf("two rows are called %s", r.Key)
+			}
+			keys[r.Key] = true
+		}
+		var share float64
+		for _, r := range d.Folded {
+			if r.Depth == 0 {
+				share += r.Share
+			}
+		}
+		if share < 0.999999 || share > 1.000001 {
+			t.Fatalf("the shares add up to %v", share)
+		}
+	})
+}
+
+func TestAGridThatGrowsWithinAScopeIsARange(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Llama(1, 26)) // the attention's grid grows at step 23
+	scope, err := x.ParseScope("decode")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := x.Dispatches(ctx, inspect.Options{Scope: scope, Fold: inspect.FoldNone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := d.Row("d14")
+	if got := d.Cell(row, d.Column("grid")).Text; got != "32–64" {
+		t.Errorf("grid %q, want 32–64", got)
+	}
+	for _, name := range []string{"needed", "waste"} {
+		if got := d.Cell(row, d.Column(name)); got.Text != "" {
+			t.Errorf("%s %q of steps that differ", name, got.Text)
+		}
+	}
+	if got := d.Title[1].String(); !strings.HasPrefix(got, "decode: medians of 25 steps") {
+		t.Error(got)
+	}
+}
+
+// Of a base with several routes of a dispatch the one that did the same is compared.
+func TestAScopeIsComparedRouteByRoute(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Run(1, 40, 1, 1, 1, 1, 40))
+	d, err := x.Dispatches(ctx, inspect.Options{
+		Scope: x.Step(5), Fold: inspect.FoldNone, Base: &inspect.Base{Index: x, Scope: x.All()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range d.Launches {
+		if l.Delta.Route || l.Delta.New {
+			t.Errorf("%s: %s against the same work", x.Name(l.ID), l.Delta.PlanDiff)
+		}
+	}
+	if len(d.Gone) == 0 {
+		t.Error("the base's decode has dispatches that a prefill has not")
+	}
+}
+
+func TestWhatTakesLongEndsWithItsContext(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Run(1, 1, 1))
+	d := dispatched(x, 1, inspect.Options{Fold: inspect.FoldNone})
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	for name, try := range map[string]func() error{
+		"dispatches": func() error {
+			_, err := x.Dispatches(over, inspect.Options{Scope: x.All()})
+			return err
+		},
+		"one step": func() error {
+			_, err := x.Dispatches(over, inspect.Options{Scope: x.Step(1)})
+			return err
+		},
+		"profile": func() error { _, err := x.Profile(over, inspect.Scope{}); return err },
+		"select":  func() error { _, err := d.Select(over, table.Selection{}); return err },
+		"sort":    func() error { _, err := d.Select(over, table.Selection{Sort: "us"}); return err },
+		"text":    func() error { return d.Print(over, &strings.Builder{}, "text", []int{0, 1}, 0) },
+		"json":    func() error { return d.Print(over, &strings.Builder{}, "json", []int{0, 1}, 0) },
+		"csv":     func() error { return d.Print(over, &strings.Builder{}, "csv", []int{0, 1}, 0) },
+		"md":      func() error { return d.Print(over, &strings.Builder{}, "md", []int{0, 1}, 0) },
+	} {
+		if err := try(); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestEveryTableSaysWhatItShowsAndWhereItsNumbersComeFrom(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Llama(1, 3))
+	for _, kind := range inspect.Tables() {
+		if kind.Doc == "" || kind.Doc != strings.TrimSpace(kind.Doc) {
+			t.Errorf("table %s is not described", kind.Name)
+		}
+		scope, err := kind.Scope(x, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := kind.Of(ctx, x, inspect.Options{Scope: scope})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if made.Name != kind.Name {
+			t.Errorf("table %s calls itself %s", kind.Name, made.Name)
+		}
+		for _, c := range made.Columns {
+			switch {
+			case (c.Unit == "") != (c.Is == table.Words):
+				t.Errorf("%s.%s: unit %q, but it is %q", kind.Name, c.Name, c.Unit, c.Is)
+			case c.Is == table.Modelled && !strings.Contains(c.Title, "~"):
+				t.Errorf("%s.%s is modelled and has no ~ in %q", kind.Name, c.Name, c.Title)
+			case c.Width != 80 && c.Width != 140 && c.Width != 200:
+				t.Errorf("%s.%s is for a screen of %d", kind.Name, c.Name, c.Width)
+			}
+			for row := range min(3, len(made.Rows)) {
+				if cell := made.Cell(row, made.Column(c.Name)); cell.Has && c.Unit == "" {
+					t.Errorf("%s.%s has the number %v and no unit", kind.Name, c.Name, cell.Number)
+				}
+			}
+		}
+	}
+	if _, err := inspect.TableNamed("dispatchs"); err == nil || !strings.Contains(err.Error(), "dispatches") {
+		t.Error(err)
+	}
+}

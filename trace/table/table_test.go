@@ -1,0 +1,158 @@
+package table
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// values is a table of a column of numbers and one of words.
+func values(numbers []float64, words []string) *Table {
+	return New("values", []Column{
+		{Name: "n", Title: "n", Unit: "x", Is: Exact, Right: true, Width: 80, Of: func(row int) Cell {
+			return Number(numbers[row], 1)
+		}},
+		{Name: "word", Title: "word", Width: 80, Of: func(row int) Cell {
+			return Text(words[row%len(words)])
+		}},
+	}, Flat(len(numbers), func(row int) string { return string(rune('a' + row)) }))
+}
+
+func printed(t *testing.T, tab *Table, format string) string {
+	t.Helper()
+	rows, err := tab.Select(context.Background(), Selection{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := tab.Print(context.Background(), &b, format, rows, 0); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestNumbersThatAreNotFiniteAreWordsInJSONAndCSV(t *testing.T) {
+	tab := values([]float64{1.5, math.NaN(), math.Inf(1), math.Inf(-1)}, []string{"w"})
+	var got struct {
+		Rows []struct {
+			Key string
+			N   any
+		}
+	}
+	if err := json.Unmarshal([]byte(printed(t, tab, "json")), &got); err != nil {
+		t.Fatal(err)
+	}
+	var list []any
+	for _, r := range got.Rows {
+		list = append(list, r.N)
+	}
+	if d := cmp.Diff([]any{1.5, "NaN", "Infinity", "-Infinity"}, list); d != "" {
+		t.Error(d)
+	}
+	rows, err := csv.NewReader(strings.NewReader(printed(t, tab, "csv"))).ReadAll()
+	if err != nil || rows[2][2] != "NaN" || rows[3][2] != "Infinity" || rows[4][2] != "-Infinity" {
+		t.Error(rows, err)
+	}
+}
+
+func TestWhatIsNoNumberIsSortedLast(t *testing.T) {
+	tab := values([]float64{2, math.NaN(), math.Inf(1), 1}, []string{"w"})
+	for reverse, want := range map[bool][]int{false: {3, 0, 2, 1}, true: {2, 0, 3, 1}} {
+		rows, err := tab.Select(context.Background(), Selection{Sort: "n", Reverse: reverse})
+		if err != nil || !slices.Equal(rows, want) {
+			t.Errorf("reverse %v: %v, %v; want %v", reverse, rows, err, want)
+		}
+	}
+}
+
+func TestTextOfAFileCannotCommandATerminal(t *testing.T) {
+	evil := "a\x1b]52;c;ZXZpbA==\ab\nc\u202ed"
+	tab := values([]float64{1, 2}, []string{evil, "x"})
+	tab.Title = []Line{Title(Part{Text: evil})}
+	tab.Notes = []string{evil}
+	for _, format := range []string{"text", "md"} {
+		got := printed(t, tab, format)
+		if strings.ContainsAny(got, "\x1b\a\u202e") || strings.Count(got, "\n") > 6 {
+			t.Errorf("%s: %q", format, got)
+		}
+	}
+	var rows struct{ Rows []struct{ Word string } }
+	err := json.Unmarshal([]byte(printed(t, tab, "json")), &rows)
+	if err != nil || rows.Rows[0].Word != evil {
+		t.Errorf("JSON is for programs and holds the text as it is: %q, %v", rows, err)
+	}
+}
+
+func TestWideTextStaysInItsColumn(t *testing.T) {
+	tab := New("t", []Column{
+		{Name: "a", Title: "a", Width: 80, Of: func(row int) Cell {
+			return Text([]string{"日本", "x"}[row])
+		}},
+		{Name: "b", Title: "b", Width: 80, Of: func(row int) Cell { return Text([]string{"1", "2"}[row]) }},
+	}, Flat(2, func(int) string { return "k" }))
+	if got := printed(t, tab, "text"); got != "a     b\n日本  1\nx     2\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A title keeps what matters most, in order, and is never wider than its room.
+func TestATitleLosesWhatMattersLeast(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var line Line
+		for i := range rapid.IntRange(1, 6).Draw(t, "parts") {
+			line.Parts = append(line.Parts, Part{
+				Rank: rapid.IntRange(0, 4).Draw(t, "rank"),
+				Text: strings.Repeat(string(rune('a'+i)), rapid.IntRange(1, 12).Draw(t, "length")),
+				With: rapid.Bool().Draw(t, "with"),
+			})
+		}
+		w := rapid.IntRange(0, 60).Draw(t, "w")
+		got := line.Fit(w)
+		if Width(got) > w {
+			t.Fatalf("%q has over %d cells", got, w)
+		}
+		kept := func(p Part) bool { return strings.Contains(got, p.Text) }
+		at := -1
+		for i, p := range line.Parts {
+			if !kept(p) {
+				continue
+			}
+			if place := strings.Index(got, p.Text); place <= at {
+				t.Fatalf("%q: part %d stands before one that it follows", got, i)
+			} else {
+				at = place
+			}
+			if i > 0 && p.With && !kept(line.Parts[i-1]) {
+				t.Fatalf("%q has part %d without the one that it goes on from", got, i)
+			}
+		}
+		for i, p := range line.Parts {
+			least := !slices.ContainsFunc(line.Parts, func(q Part) bool { return q.Rank < p.Rank })
+			if least && i == 0 && Width(p.Text) <= w && !kept(p) {
+				t.Fatalf("%q has lost %q, which matters most and fits into %d", got, p.Text, w)
+			}
+		}
+	})
+}
+
+func TestAnErrorOutlivesWhatIsNiceToHave(t *testing.T) {
+	line := Title(Part{Rank: 0, Text: "326 dispatches"}, Part{Rank: 6, Text: "over-dispatch 0, tail in 18"},
+		Part{Rank: 0, Text: "filter us:>x: not a number"}, Part{Rank: 1, Text: "Δ s22: 16 grid"})
+	for w, want := range map[int]string{
+		200: "326 dispatches · over-dispatch 0, tail in 18 · filter us:>x: not a number · Δ s22: 16 grid",
+		60:  "326 dispatches · filter us:>x: not a number · Δ s22: 16 grid",
+		50:  "326 dispatches · filter us:>x: not a number",
+	} {
+		if got := line.Fit(w); got != want {
+			t.Errorf("%d cells: %q, want %q", w, got, want)
+		}
+	}
+}
