@@ -1,26 +1,66 @@
 package ops
 
 import (
+	"math"
+
 	"gpuscope/engine"
 	"gpuscope/shaders"
 )
 
-// reductions are the family of operators that reduce dims which lie side by side, a row each.
+// reductions are the family of operators that reduce dims which lie side by side, a row each: kernels,
+// reference and tests follow from it.
 var reductions = []reduction{
 	{
-		kind: "sum", of: "Sum", doc: "The sum over dims that lie side by side.",
-		factor: func(int) float64 { return 1 },
+		kind: "amax", doc: "The largest over dims that lie side by side; NaN where one of them is",
+		start: infinityWGSL("0xff800000u"), join: "select(v, u, (u > v) | is_nan(u))", needs: isNaNWGSL,
+		f: func(list []float64) float64 { return ofAll(math.Max, list) }, also: oddNumbers,
 	},
 	{
-		kind: "mean", of: "Mean", doc: "The sum as sum has it over the number of elements summed.",
-		factor: func(n int) float64 { return 1 / float64(n) },
+		kind: "amin", doc: "The smallest over dims that lie side by side; NaN where one of them is",
+		start: infinityWGSL("0x7f800000u"), join: "select(v, u, (u < v) | is_nan(u))", needs: isNaNWGSL,
+		f: func(list []float64) float64 { return ofAll(math.Min, list) }, also: oddNumbers,
+	},
+	{
+		kind: "mean", of: "Mean", doc: "The sum over dims that lie side by side over how many elements they are",
+		start: "0.0", join: "u + v", mean: true,
+		f: func(list []float64) float64 { return total(list) / float64(len(list)) },
+	},
+	{
+		kind: "sum", of: "Sum", doc: "The sum over dims that lie side by side", start: "0.0", join: "u + v",
+		f: total,
 	},
 }
 
 type reduction struct {
-	kind, of, doc string
-	// factor is what the sum of n elements is multiplied by.
-	factor func(n int) float64
+	kind string
+	of   string // the Go constructor, where there is one
+	doc  string
+	// start is what nothing is reduced to, join what u and v are, in any order; needs are functions that it
+	// calls, as a unaryRow has them.
+	start, join, needs string
+	mean               bool // it is divided by how many there are
+	f                  func(list []float64) float64
+	also               []float64 // the tests add these to what they draw
+}
+
+var oddNumbers = []float64{math.Inf(1), math.Inf(-1), math.NaN()}
+
+// infinityWGSL is a float of these bits, which must not be a constant.
+func infinityWGSL(bits string) string { return "bitcast<f32>(" + bits + " + min(params.rows, 0u))" }
+
+func total(list []float64) (sum float64) {
+	for _, v := range list {
+		sum += v
+	}
+	return sum
+}
+
+func ofAll(f func(a, b float64) float64, list []float64) float64 {
+	y := list[0]
+	for _, v := range list {
+		y = ofNumbers(f, y, v)
+	}
+	return y
 }
 
 // Sum adds sum over dims that lie side by side, which go away, or stay as 1 with keepDims.
@@ -40,7 +80,7 @@ func Mean(b *engine.Builder, name string, x engine.ValueID, axes []int, keepDims
 
 var kindsOfReductions = eachKind(reductions, func(r *reduction) Kind {
 	return Kind{
-		Name: r.kind, Doc: r.doc, Constructors: []string{r.of},
+		Name: r.kind, Doc: r.doc + ".", Constructors: constructors(r.of),
 		Args: []Arg{{"x", f32Tensor, nil}, {"dims", intsType, nil}, {"keepdim", boolType, false}},
 		add:  r.add,
 	}
@@ -50,7 +90,7 @@ func (r *reduction) add(c *call) []engine.ValueID {
 	x, axes := c.tensor("x"), c.ints("dims")
 	dims := c.MaxDims(x)
 	summed := make([]bool, len(dims))
-	o := &sum{reduction: r, x: x, keepDims: c.bool("keepdim"), first: len(summed), count: len(axes)}
+	o := &reduce{reduction: r, x: x, keepDims: c.bool("keepdim"), first: len(summed), count: len(axes)}
 	for _, a := range axes {
 		axis, ok := c.axis(x, a)
 		if !ok {
@@ -72,15 +112,22 @@ func (r *reduction) add(c *call) []engine.ValueID {
 	if o.rows = o.first+o.count == len(summed); o.rows {
 		o.vec = innerVec(c.Builder, x, o.first-1)
 		o.lanes = lanesFor(c.Builder, divUp(product(dims[o.first:]), o.vec))
-		o.kernel = c.kernel("sum_rows", shaders.Constants{"Lanes": o.lanes, "Vec": o.vec})
+		o.kernel = r.kernel(c, "rows", 1, shaders.Constants{"Lanes": o.lanes, "Vec": o.vec})
 	} else {
 		o.vec, o.lanes = innerVec(c.Builder, x, o.first+o.count-1), threadLanes
-		o.kernel = c.kernel("sum_columns", shaders.Constants{"Lanes": o.lanes, "Vec": o.vec})
+		o.kernel = r.kernel(c, "columns", o.vec, shaders.Constants{"Lanes": o.lanes, "Vec": o.vec})
 	}
 	return c.adds(o, o.y)
 }
 
-type sum struct {
+// kernel reduces rows or columns, of which it joins so many at a time.
+func (r *reduction) kernel(c *call, what string, vec int, constants shaders.Constants) *engine.Kernel {
+	constants["Op"], constants["Start"] = r.kind, shaders.Text(r.start)
+	constants["Join"], constants["Needs"] = ofElements(r.join, vec), ofElements(r.needs, vec)
+	return kernelAs(c.Builder, r.kind+"_"+what, "reduce_"+what, constants)
+}
+
+type reduce struct {
 	*reduction
 	x, y         engine.ValueID
 	first, count int // dims summed
@@ -90,7 +137,7 @@ type sum struct {
 	lanes, vec   int
 }
 
-func (o *sum) Spec() engine.Spec {
+func (o *reduce) Spec() engine.Spec {
 	axes := make([]int, o.count)
 	for k := range axes {
 		axes[k] = o.first + k
@@ -102,13 +149,16 @@ func (o *sum) Spec() engine.Spec {
 	}
 }
 
-func (o *sum) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.x) }
+func (o *reduce) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.x) }
 
-func (o *sum) Plan(p *engine.Planner) error {
+func (o *reduce) Plan(p *engine.Planner) error {
 	dims := p.Dims(o.x)
 	outer, n, inner := product(dims[:o.first]), product(dims[o.first:o.first+o.count]),
 		product(dims[o.first+o.count:])
-	factor := float32(o.factor(n))
+	factor := float32(1)
+	if o.mean {
+		factor = 1 / float32(n)
+	}
 	var l *engine.Launch
 	if o.rows {
 		l = p.Dispatch(0, p.Rows(outer, o.lanes, divUp(n, o.vec)))
@@ -135,7 +185,7 @@ func (o *sum) Plan(p *engine.Planner) error {
 	return nil
 }
 
-func (o *sum) Reference(r *Ref) {
+func (o *reduce) Reference(r *Ref) {
 	x := r.Tensor(o.x)
 	var dims []int
 	for k, d := range x.Dims {
@@ -147,8 +197,12 @@ func (o *sum) Reference(r *Ref) {
 	}
 	y := zeros(dims...)
 	n, inner := product(x.Dims[o.first:o.first+o.count]), product(x.Dims[o.first+o.count:])
-	for i, v := range x.Data {
-		y.Data[i/inner/n*inner+i%inner] += v * o.factor(n)
+	list := make([]float64, n)
+	for i := range y.Data {
+		for j := range list {
+			list[j] = x.Data[(i/inner*n+j)*inner+i%inner]
+		}
+		y.Data[i] = o.f(list)
 	}
 	r.Set(o.y, y)
 }

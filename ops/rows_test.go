@@ -138,21 +138,23 @@ func TestLayerNorm(t *testing.T) {
 	hold(t, trials...)
 }
 
-func sumTrial(kind string, lo, hi, axes []int, keep bool) *trial {
+func reduceTrial(r *reduction, lo, hi, axes []int, keep bool) *trial {
 	return &trial{
-		name: fmt.Sprintf("%s %v over %v", kind, hi, axes), abs: 1e-3, rel: 1e-4,
+		name: fmt.Sprintf("%s %v over %v", r.kind, hi, axes), abs: 1e-3, rel: 1e-4,
 		build: func(b *engine.Builder) {
 			x := b.Input("x", engine.F32, lo, hi)
-			if kind == "sum" {
-				b.Output(Sum(b, "y", x, axes, keep))
-			} else {
-				b.Output(Mean(b, "y", x, axes, keep))
-			}
+			b.Output(KindOf(r.kind).one(b, "y", Args{"x": x, "dims": axes, "keepdim": keep}))
 		},
+		fill: map[string]func(int) float64{"x": func(i int) float64 {
+			if at := i % 101; at < len(r.also) {
+				return r.also[at]
+			}
+			return noise("x", i)
+		}},
 	}
 }
 
-func sampleSum(t *rapid.T, kind string) *trial {
+func sampleReduce(t *rapid.T, r *reduction) *trial {
 	rank := rapid.IntRange(1, 4).Draw(t, "rank")
 	var lo, hi []int
 	for range rank {
@@ -172,7 +174,7 @@ func sampleSum(t *rapid.T, kind string) *trial {
 	if rapid.Bool().Draw(t, "from the end") {
 		axes[0] -= rank
 	}
-	c := sumTrial(kind, lo, hi, axes, rapid.Bool().Draw(t, "keep"))
+	c := reduceTrial(r, lo, hi, axes, rapid.Bool().Draw(t, "keep"))
 	c.steps = drawSteps(t, func(int) step {
 		var dims []int
 		for k := range rank {
@@ -183,11 +185,11 @@ func sampleSum(t *rapid.T, kind string) *trial {
 	return c
 }
 
-func TestSumAndMean(t *testing.T) {
+func TestReductions(t *testing.T) {
 	var trials []*trial
-	for _, kind := range []string{"sum", "mean"} {
+	for i := range reductions {
 		for _, axes := range [][]int{{-1}, {0}, {1}, {0, 1}, {1, 2}, {0, 1, 2}, {2, 1}} {
-			c := sumTrial(kind, []int{1, 1, 12}, []int{3, 65, 12}, axes, len(axes) == 1)
+			c := reduceTrial(&reductions[i], []int{1, 1, 12}, []int{3, 65, 12}, axes, len(axes) == 1)
 			c.steps = []step{{"x": {3, 65, 12}}, {"x": {1, 1, 12}}, {"x": {2, 7, 12}}}
 			trials = append(trials, c)
 		}

@@ -41,8 +41,8 @@ func init() {
 	for i := range binaries {
 		samples[binaries[i].kind] = func(t *rapid.T) *trial { return sampleBinary(t, &binaries[i]) }
 	}
-	for _, r := range reductions {
-		samples[r.kind] = func(t *rapid.T) *trial { return sampleSum(t, r.kind) }
+	for i := range reductions {
+		samples[reductions[i].kind] = func(t *rapid.T) *trial { return sampleReduce(t, &reductions[i]) }
 	}
 	for i := range Formats {
 		for of, sample := range map[string]func(*rapid.T, string) *trial{

@@ -77,7 +77,7 @@ func readConstants(t *testing.T, file string) Constants {
 		t.Fatalf("%s: %v", file, err)
 	}
 	for key, v := range c {
-		if key == "Expr" || key == "Needs" {
+		if slices.Contains([]string{"Expr", "Needs", "Join", "Start"}, key) {
 			c[key] = Text(v.(string))
 		}
 		if n, ok := v.(json.Number); ok {

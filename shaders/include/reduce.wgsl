@@ -33,6 +33,20 @@ fn reduce_max(lane: u32, v: f32) -> f32 {
   return largest;
 }
 {{end}}
+{{define "reduce_join"}}
+// What join makes of v over the workgroup's lanes, for each lane. Every lane must call it.
+fn reduce_join(lane: u32, v: f32) -> f32 {
+  partial[lane] = v;
+  workgroupBarrier();
+  for (var s = {{div .Lanes 2}}u; s > 0u; s >>= 1u) {
+    if (lane < s) {
+      partial[lane] = join(partial[lane], partial[lane + s]);
+    }
+    workgroupBarrier();
+  }
+  return partial[0];
+}
+{{end}}
 {{define "reduce_first_largest"}}
 var<workgroup> bests: array<vec2<u32>, {{.Lanes}}>;
 

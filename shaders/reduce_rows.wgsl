@@ -1,4 +1,4 @@
-// y = factor * sum of a row. A workgroup sums one.
+// y = factor * {{.Op}} of a row. A workgroup takes one.
 {{- $T := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{end}}
 struct Params {
   rows: u32,
@@ -12,18 +12,23 @@ struct Params {
 
 {{template "flat_group" .}}
 {{template "partial" .}}
-{{template "reduce_sum" .}}
+{{.Needs}}
+fn join(u: f32, v: f32) -> f32 {
+  return {{.Join}};
+}
+{{template "reduce_join" .}}
 @compute @workgroup_size({{.Lanes}})
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
   let row = flat_group(wid, groups);
   // A row that is not there has no elements; its lanes still meet the others at the barriers.
   let width = select(0u, params.width / {{.Vec}}u, row < params.rows);
-  var sum = 0.0;
+  var joined = {{.Start}};
   for (var i = lane; i < width; i += {{.Lanes}}u) {
-    sum += {{if eq .Vec 4}}dot(x[row * width + i], vec4<f32>(1.0)){{else}}x[row * width + i]{{end}};
+    let v = x[row * width + i];
+    joined = join(joined, {{if eq .Vec 4}}join(join(v.x, v.y), join(v.z, v.w)){{else}}v{{end}});
   }
-  let total = reduce_sum(lane, sum);
+  let total = reduce_join(lane, joined);
   if (lane == 0u && row < params.rows) {
     y[row] = total * params.factor;
   }

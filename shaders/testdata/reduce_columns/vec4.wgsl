@@ -1,4 +1,4 @@
-// sum_columns with Lanes 64, Vec 4: workgroup [64 1 1], 0 bytes of workgroup memory
+// reduce_columns with Lanes 64, Op sum, Vec 4: workgroup [64 1 1], 0 bytes of workgroup memory
 // binding 0: x
 // binding 1: y (written)
 // param at 0: u32 n
@@ -6,7 +6,7 @@
 // param at 8: u32 width
 // param at 12: f32 factor
 
-// y[block, column] = factor * sum of x[block, row, column] over the rows. An invocation sums
+// y[block, column] = factor * sum of x[block, row, column] over the rows. An invocation takes
 // 4 columns.
 struct Params {
   n: u32, // invocations
@@ -18,6 +18,10 @@ struct Params {
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> y: array<vec4<f32>>;
 @group(0) @binding(2) var<uniform> params: Params;
+
+fn join(u: vec4<f32>, v: vec4<f32>) -> vec4<f32> {
+  return u + v;
+}
 
 // The index of an invocation in a grid of one dimension that may have been folded into two.
 fn flat_thread(gid: vec3<u32>, groups: vec3<u32>) -> u32 {
@@ -31,9 +35,9 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
     return;
   }
   let first = i / params.width * params.rows * params.width + i % params.width;
-  var sum = vec4<f32>(0.0);
+  var joined = vec4<f32>(0.0);
   for (var r = 0u; r < params.rows; r++) {
-    sum += x[first + r * params.width];
+    joined = join(joined, x[first + r * params.width]);
   }
-  y[i] = sum * params.factor;
+  y[i] = joined * params.factor;
 }

@@ -1,4 +1,4 @@
-// y[block, column] = factor * sum of x[block, row, column] over the rows. An invocation sums
+// y[block, column] = factor * {{.Op}} of x[block, row, column] over the rows. An invocation takes
 // {{if eq .Vec 4}}4 columns{{else}}a column{{end}}.
 {{- $T := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{end}}
 struct Params {
@@ -12,6 +12,10 @@ struct Params {
 @group(0) @binding(1) var<storage, read_write> y: array<{{$T}}>;
 @group(0) @binding(2) var<uniform> params: Params;
 
+{{.Needs}}
+fn join(u: {{$T}}, v: {{$T}}) -> {{$T}} {
+  return {{.Join}};
+}
 {{template "flat_thread" .}}
 @compute @workgroup_size({{.Lanes}})
 fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
@@ -20,9 +24,9 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
     return;
   }
   let first = i / params.width * params.rows * params.width + i % params.width;
-  var sum = {{$T}}(0.0);
+  var joined = {{$T}}({{.Start}});
   for (var r = 0u; r < params.rows; r++) {
-    sum += x[first + r * params.width];
+    joined = join(joined, x[first + r * params.width]);
   }
-  y[i] = sum * params.factor;
+  y[i] = joined * params.factor;
 }
