@@ -82,7 +82,7 @@ func Read(o Options) (*Model, error) {
 	if o.TopLogits < 0 {
 		return nil, session.Refusef("--top-logits %d: want 0 or more", o.TopLogits)
 	}
-	file, err := open(o.Path)
+	file, err := OpenFile(o.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,9 @@ func Read(o Options) (*Model, error) {
 	return m, nil
 }
 
-func open(path string) (*gguf.File, error) {
+// OpenFile opens a model file without a look at whether this version can run it; the embedded one where path
+// is empty.
+func OpenFile(path string) (*gguf.File, error) {
 	if path == "" {
 		return gguf.Parse(demo, DemoName)
 	}

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,6 +32,7 @@ Without a device, or with --device none, it is planned against the limits that e
 			{"gpuscope graph", "the embedded model"},
 			{"gpuscope graph --device none --max-chunk 128", "on no device, for shorter prefill steps"},
 			{"gpuscope graph --format dot | dot -Tsvg > graph.svg", "a drawing, with Graphviz"},
+			{"gpuscope graph --metadata model.gguf", "what the file holds, and whether this version runs it"},
 			{"gpuscope graph --format json", "for a program: the graph as a trace has it"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
@@ -37,12 +40,17 @@ Without a device, or with --device none, it is planned against the limits that e
 			o.declareShape(flags,
 				"plan for the adapter of that number or part of a name, or for none: `N|NAME|none` (default the best)")
 			format := formatFlag(flags, "text", "dot", "json")
+			inside := flags.Bool("metadata", false,
+				"print what the file holds, metadata and tensors, whether or not it can be run")
 			return func(_ context.Context, operands []string) error {
 				if err := format.check(); err != nil {
 					return err
 				}
 				if err := o.validate(operands); err != nil {
 					return err
+				}
+				if *inside {
+					return p.printContents(&o, format)
 				}
 				planned, err := p.planGraph(&o)
 				if err != nil {
@@ -160,19 +168,19 @@ func (g *plannedGraph) levels() map[trace.DispatchID]int {
 // memoryLine is what the device would hold, in all and by role, the largest first.
 func (g *plannedGraph) memoryLine() string {
 	var total int64
-	var roles []string
-	for role, n := range g.AllocatedBytes {
+	for _, n := range g.AllocatedBytes {
 		total += n
-		roles = append(roles, role)
 	}
-	slices.SortFunc(roles, func(a, b string) int {
-		if d := g.AllocatedBytes[b] - g.AllocatedBytes[a]; d != 0 {
-			return int(max(-1, min(1, d)))
-		}
-		return strings.Compare(a, b)
+	return fmt.Sprintf("device memory %s: %s", table.Memory(total), memoryBy(g.AllocatedBytes))
+}
+
+// memoryBy says how much memory is of each kind, the largest first.
+func memoryBy(bytes map[string]int64) string {
+	kinds := slices.SortedFunc(maps.Keys(bytes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(bytes[b], bytes[a]), cmp.Compare(a, b))
 	})
-	for i, role := range roles {
-		roles[i] = fmt.Sprintf("%s %s", role, table.Memory(g.AllocatedBytes[role]))
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%s %s", kind, table.Memory(bytes[kind]))
 	}
-	return fmt.Sprintf("device memory %s: %s", table.Memory(total), strings.Join(roles, ", "))
+	return strings.Join(kinds, ", ")
 }

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/internal/printable"
+	"gpuscope/model"
+	"gpuscope/trace/table"
+)
+
+// contents are what a model file holds, whether or not it can be run.
+type contents struct {
+	File     string        `json:"file"`
+	Metadata []metadata    `json:"metadata"`
+	Tensors  []tensorEntry `json:"tensors"`
+	// Refused is why this version does not run the file; empty where it does.
+	Refused string `json:"refused,omitempty"`
+}
+
+// metadata is a pair of the file; a long value is cut.
+type metadata struct {
+	Key   string `json:"key"`
+	Type  string `json:"type"`
+	Value string `json:"value"`
+}
+
+type tensorEntry struct {
+	Name  string `json:"name"`
+	Type  string `json:"type"`
+	Dims  []int  `json:"dims"` // row-major: a matrix is [rows, cols]
+	Bytes int64  `json:"bytes"`
+}
+
+func (p *program) printContents(o *modelOptions, format *choice) error {
+	if format.value == "dot" {
+		return usagef("--metadata has no drawing: --format text or json")
+	}
+	c, err := p.contents(o)
+	if err != nil {
+		return err
+	}
+	if format.value == "json" {
+		return writeJSON(p.stdout, c)
+	}
+	return c.printText(p.stdout)
+}
+
+// contents reads what a file holds, and tries whether its graph can be built.
+func (p *program) contents(o *modelOptions) (c *contents, err error) {
+	options, err := p.forModel(o)
+	if err != nil {
+		return nil, err
+	}
+	f, err := model.OpenFile(options.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	c = &contents{File: f.Name(), Metadata: []metadata{}, Tensors: []tensorEntry{}}
+	for _, key := range f.Keys() {
+		v, _ := f.Value(key)
+		c.Metadata = append(c.Metadata, metadata{key, v.Type(), v.String()})
+	}
+	for _, t := range f.Tensors() {
+		c.Tensors = append(c.Tensors, tensorEntry{t.Name, t.Type.String(), t.Dims, int64(t.Size())})
+	}
+	if err := runs(options); err != nil {
+		c.Refused = err.Error()
+	}
+	return c, nil
+}
+
+// runs says why a model's graph cannot be built for a device with the limits that each has.
+func runs(o model.Options) error {
+	m, err := model.Read(o)
+	if err != nil {
+		return err
+	}
+	_, err = m.Plan(gpu.DefaultLimits())
+	return errors.Join(err, m.Close())
+}
+
+func (c *contents) printText(w io.Writer) error {
+	var b bytes.Buffer
+	var total int64
+	types := map[string]int64{}
+	for _, t := range c.Tensors {
+		total += t.Bytes
+		types[t.Type] += t.Bytes
+	}
+	fmt.Fprintf(&b, "%s · %s in the metadata · %s, %s: %s\n", printable.Clean(c.File),
+		table.Plural(len(c.Metadata), "pair"), table.Plural(len(c.Tensors), "tensor"), table.Memory(total),
+		memoryBy(types))
+	if c.Refused == "" {
+		b.WriteString("this version runs it\n")
+	} else {
+		fmt.Fprintf(&b, "this version does not run it: %s\n", printable.Clean(c.Refused))
+	}
+	ctx := context.Background()
+	for _, t := range []*table.Table{c.metadataTable(), c.tensorTable()} {
+		b.WriteByte('\n')
+		if err := printTable(ctx, &b, t); err != nil {
+			return err
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func (c *contents) metadataTable() *table.Table {
+	at := table.By(c.Metadata)
+	return table.New("metadata", []table.Column{
+		{
+			Name: "key", Title: "key", Width: 80,
+			Of: at(func(m *metadata) table.Cell { return table.Text(m.Key) }),
+		},
+		{
+			Name: "type", Title: "type", Width: 80,
+			Of: at(func(m *metadata) table.Cell { return table.Text(m.Type) }),
+		},
+		{
+			Name: "value", Title: "value", Width: 80, Doc: "long ones cut",
+			Of: at(func(m *metadata) table.Cell { return table.Text(m.Value) }),
+		},
+	}, table.Flat(len(c.Metadata), func(i int) string { return c.Metadata[i].Key }))
+}
+
+func (c *contents) tensorTable() *table.Table {
+	at := table.By(c.Tensors)
+	return table.New("tensors", []table.Column{
+		{
+			Name: "tensor", Title: "tensor", Width: 80,
+			Of: at(func(t *tensorEntry) table.Cell { return table.Text(t.Name) }),
+		},
+		{
+			Name: "type", Title: "type", Width: 80,
+			Of: at(func(t *tensorEntry) table.Cell { return table.Text(t.Type) }),
+		},
+		{
+			Name: "dims", Title: "dims", Width: 80, Doc: "row-major: a matrix is rows × cols",
+			Of: at(func(t *tensorEntry) table.Cell { return table.Text(table.Shape(t.Dims)) }),
+		},
+		{
+			Name: "bytes", Title: "bytes", Unit: "B", Is: table.Exact, Right: true, Width: 80,
+			Of: at(func(t *tensorEntry) table.Cell { return table.Count(t.Bytes) }),
+		},
+	}, table.Flat(len(c.Tensors), func(i int) string { return c.Tensors[i].Name }))
+}

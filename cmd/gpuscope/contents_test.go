@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gpuscope/model/gguf"
+	"gpuscope/model/gguf/gguftest"
+)
+
+// A file that this version cannot run shows what is inside all the same, and why it does not run.
+func TestGraphShowsWhatAFileHolds(t *testing.T) {
+	t.Parallel()
+	b := gguftest.New()
+	b.Set("general.architecture", "mamba")
+	b.Set("tokenizer.ggml.tokens", make([]string, 100))
+	b.Tensor("ssm", gguf.Q4_K, []int{2, 256}, make([]byte, 2*144))
+	path := filepath.Join(t.TempDir(), "mamba.gguf")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	show := func(args ...string) (int, string, string) {
+		var stdout, stderr bytes.Buffer
+		args = append([]string{"graph", "--metadata"}, args...)
+		status := testProgram(&stdout, &stderr).main(t.Context(), args)
+		return status, stdout.String(), stderr.String()
+	}
+	status, text, stderr := show(path)
+	if status != exitDone || stderr != "" {
+		t.Fatalf("exit %d: %s", status, stderr)
+	}
+	for _, want := range []string{
+		"2 pairs in the metadata · 1 tensor, 288 B: Q4_K 288 B",
+		"this version does not run it: " + path + ": not yet: architecture mamba",
+		`general.architecture   string       "mamba"`, "tokenizer.ggml.tokens  string[100]  [", "(100)]",
+		"ssm     Q4_K  2×256    288",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	status, text, stderr = show("--format", "json", path)
+	var c contents
+	if err := json.Unmarshal([]byte(text), &c); err != nil || status != exitDone {
+		t.Fatalf("exit %d: %s: %v", status, stderr, err)
+	}
+	if len(c.Metadata) != 2 || len(c.Tensors) != 1 || c.Tensors[0].Bytes != 288 || c.Refused == "" {
+		t.Errorf("got %+v", c)
+	}
+	if _, text, _ = show(); !strings.Contains(text, "this version runs it") {
+		t.Errorf("of the embedded model:\n%.300s", text)
+	}
+	if status, _, stderr = show("--format", "dot"); status != exitUsage {
+		t.Errorf("a drawing: exit %d: %s", status, stderr)
+	}
+	if status, _, stderr = show(filepath.Join(t.TempDir(), "missing.gguf")); status != exitFailed {
+		t.Errorf("a missing file: exit %d: %s", status, stderr)
+	}
+}
