@@ -103,14 +103,14 @@ func TestStepsAreSplitByBothRates(t *testing.T) {
 		}
 		return x.last.submits
 	}
-	step(512, 30*time.Millisecond)
+	step(512, 3*time.Millisecond)
 	step(1, 2*time.Millisecond)
-	if n := step(512, 30*time.Millisecond); n != 1 {
-		t.Errorf("a step that takes 30 ms was split in %d after one that takes 2", n)
+	if n := step(512, 3*time.Millisecond); n != 1 {
+		t.Errorf("a step that takes 3 ms was split in %d after one of 2 that does a 512th of the FLOPs", n)
 	}
 	step(512, 500*time.Millisecond) // another program has come to the GPU
 	step(1, 2*time.Millisecond)
-	if n := step(512, 60*time.Millisecond); n < 4 {
+	if n := step(512, time.Millisecond); n < 4 {
 		t.Errorf("a step that took 500 ms is split in %d", n)
 	}
 }

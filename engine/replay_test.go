@@ -76,7 +76,7 @@ func randomReplay(t *rapid.T, dev gpu.Device) {
 }
 
 func TestReplayReadsEveryValueWhileItIsThere(t *testing.T) {
-	draws(t, 300)
+	draws(t, 100)
 	rapid.Check(t, func(t *rapid.T) {
 		dev := fake.New(fake.Options{NoLog: true})
 		dev.OnDispatch = compute
