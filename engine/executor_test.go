@@ -798,6 +798,13 @@ func TestRecorderForgetsOldPlans(t *testing.T) {
 	if again := idAt(1); again != first {
 		t.Errorf("the same plan has ids %d and %d", first, again)
 	}
+	for range trace.PlanMemory/2 - 1 {
+		idAt(2)
+	}
+	if soon := idAt(1); soon != first {
+		t.Errorf("after %d steps with other plans the recorder has forgotten plan %d", trace.PlanMemory/2-1,
+			first)
+	}
 	for range trace.PlanMemory + trace.PlanMemory/2 {
 		idAt(2)
 	}
