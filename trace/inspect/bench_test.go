@@ -23,8 +23,9 @@ func wide(n int) *trace.Trace {
 	step.Timing = "dispatch"
 	for i := range n {
 		layer := i / 20
-		t.Graph.Ops[i].Name, t.Graph.Ops[i].Kind = fmt.Sprintf("layers.%d.attn.op%d", layer, i%20), kernels[i%4]
-		t.Graph.Ops[i].Layer, t.Graph.Ops[i].Block = &layer, "attn"
+		o := &t.Graph.Ops[i]
+		o.Name, o.Kind = fmt.Sprintf("layers.%d.attn.op%d", layer, i%20), kernels[i%4]
+		o.Layer, o.Block = &layer, "attn"
 		t.Graph.Dispatches[i].Kernels = kernels[i%4 : i%4+1]
 		p := &t.Plans[i]
 		p.Kernel, p.Workgroups, p.NeededGrid = kernels[i%4], [3]int{64, 1, 1}, [3]int{64, 1, 1}

@@ -31,7 +31,8 @@ func (x *Index) Kernels() *table.Table {
 	return table.New("kernels", []table.Column{
 		{
 			Name: "kernel", Title: "kernel", Width: 80,
-			Of: at(func(k *trace.Kernel) table.Cell { return table.Text(k.Name) }),
+			Doc: "name of the specialised shader",
+			Of:  at(func(k *trace.Kernel) table.Cell { return table.Text(k.Name) }),
 		},
 		{
 			Name: "slots", Title: "slots", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,

@@ -27,15 +27,18 @@ func (x *Index) Operators() *table.Table {
 	return table.New("operators", []table.Column{
 		{
 			Name: "operator", Title: "operator", Unit: "id", Is: table.Exact, Width: 80,
-			Of: at(func(o *trace.Op) table.Cell { return table.Count(int(o.ID)) }),
+			Doc: "id, the place in the order of execution",
+			Of:  at(func(o *trace.Op) table.Cell { return table.Count(int(o.ID)) }),
 		},
 		{
 			Name: "name", Title: "name", Width: 80,
-			Of: at(func(o *trace.Op) table.Cell { return table.Text(o.Name) }),
+			Doc: "where it stands",
+			Of:  at(func(o *trace.Op) table.Cell { return table.Text(o.Name) }),
 		},
 		{
 			Name: "kind", Title: "kind", Width: 80,
-			Of: at(func(o *trace.Op) table.Cell { return table.Text(o.Kind) }),
+			Doc: "what it does",
+			Of:  at(func(o *trace.Op) table.Cell { return table.Text(o.Kind) }),
 		},
 		{
 			Name: "layer", Title: "layer", Width: 80, Doc: "with the block in it",

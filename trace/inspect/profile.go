@@ -312,11 +312,13 @@ func (p *Profile) Table() *table.Table {
 	t := table.New("profile", []table.Column{
 		{
 			Name: "kernel", Title: "kernel", Width: 80, Tree: true,
-			Of: at(func(k *profileRow) table.Cell { return table.Text(cmp.Or(k.Kernel, k.Phase)) }),
+			Doc: "specialised shader; its phase in the row above",
+			Of:  at(func(k *profileRow) table.Cell { return table.Text(cmp.Or(k.Kernel, k.Phase)) }),
 		},
 		{
 			Name: "count", Title: "count", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
-			Of: at(func(k *profileRow) table.Cell { return table.Count(k.Count) }),
+			Doc: "dispatches",
+			Of:  at(func(k *profileRow) table.Cell { return table.Count(k.Count) }),
 		},
 		{
 			Name: "total_us", Title: "total µs", Unit: "us", Is: table.Measured, Right: true, Width: 80,

@@ -31,7 +31,8 @@ func (x *Index) Slots(levels map[trace.DispatchID]int) *table.Table {
 	return table.New("slots", []table.Column{
 		{
 			Name: "dispatch", Title: "dispatch", Unit: "id", Is: table.Exact, Width: 80,
-			Of: at(func(d *trace.Dispatch) table.Cell { return table.Count(int(d.ID)) }),
+			Doc: "id",
+			Of:  at(func(d *trace.Dispatch) table.Cell { return table.Count(int(d.ID)) }),
 		},
 		{
 			Name: "level", Title: "level", Unit: "level", Is: table.Exact, Width: 80,
@@ -55,6 +56,7 @@ func (x *Index) Slots(levels map[trace.DispatchID]int) *table.Table {
 		},
 		{
 			Name: "max", Title: "largest grid", Unit: "workgroups", Is: table.Exact, Width: 80,
+			Doc: "workgroup count at the largest shape",
 			Of: at(func(d *trace.Dispatch) table.Cell {
 				n := product(d.MaxWorkgroups)
 				return table.Cell{Text: table.Grid(d.MaxWorkgroups), Number: float64(n), Has: true}

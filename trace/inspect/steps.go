@@ -43,11 +43,13 @@ func (x *Index) Steps(scope Scope) *table.Table {
 	t := table.New("steps", []table.Column{
 		{
 			Name: "step", Title: "step", Unit: "step", Is: table.Exact, Right: true, Width: 80, Tree: true,
-			Of: at(func(s *trace.Step) table.Cell { return table.Count(s.Index) }),
+			Doc: "index of the step",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.Index) }),
 		},
 		{
 			Name: "phase", Title: "phase", Width: 80,
-			Of: at(func(s *trace.Step) table.Cell { return table.Text(s.Phase) }),
+			Doc: "prefill, decode or execute",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Text(s.Phase) }),
 		},
 		{
 			Name: "position", Title: "pos", Unit: "position", Is: table.Exact, Right: true, Width: 80,
@@ -61,7 +63,8 @@ func (x *Index) Steps(scope Scope) *table.Table {
 		},
 		{
 			Name: "wall_ms", Title: "wall ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-			Of: time(func(s *trace.Step) trace.Time { return s.CPU.TotalNS }),
+			Doc: "of the step on the CPU, all that follows in it",
+			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.TotalNS }),
 		},
 		{
 			Name: "gpu_ms", Title: "Σgpu ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
@@ -80,23 +83,28 @@ func (x *Index) Steps(scope Scope) *table.Table {
 		},
 		{
 			Name: "resize_ms", Title: "resize ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
-			Of: time(func(s *trace.Step) trace.Time { return s.CPU.ResizeNS }),
+			Doc: "planning operators anew",
+			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.ResizeNS }),
 		},
 		{
 			Name: "upload_ms", Title: "upload ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
-			Of: time(func(s *trace.Step) trace.Time { return s.CPU.UploadNS }),
+			Doc: "writing params and inputs",
+			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.UploadNS }),
 		},
 		{
 			Name: "encode_ms", Title: "encode ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
-			Of: time(func(s *trace.Step) trace.Time { return s.CPU.EncodeNS }),
+			Doc: "recording commands",
+			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.EncodeNS }),
 		},
 		{
 			Name: "submit_ms", Title: "submit ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
-			Of: time(func(s *trace.Step) trace.Time { return s.CPU.SubmitNS }),
+			Doc: "handing commands to the driver",
+			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.SubmitNS }),
 		},
 		{
 			Name: "wait_ms", Title: "wait ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
-			Of: time(func(s *trace.Step) trace.Time { return s.CPU.WaitNS }),
+			Doc: "waiting for the GPU and reading back",
+			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.WaitNS }),
 		},
 		{
 			Name: "sample_ms", Title: "sample ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
@@ -106,6 +114,7 @@ func (x *Index) Steps(scope Scope) *table.Table {
 		{
 			Name: "tokens_per_s", Title: "tok/s", Unit: "tokens/s", Is: table.Measured, Right: true,
 			Width: 80,
+			Doc:   "tokens that went in, over the wall time; stepped",
 			Of: at(func(s *trace.Step) table.Cell {
 				if rate := tokensPerS(s); rate > 0 {
 					return table.Number(rate, 1)
@@ -115,7 +124,8 @@ func (x *Index) Steps(scope Scope) *table.Table {
 		},
 		{
 			Name: "dispatches", Title: "disp", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
-			Of: at(func(s *trace.Step) table.Cell { return table.Count(len(s.Dispatches)) }),
+			Doc: "that ran",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Count(len(s.Dispatches)) }),
 		},
 		{
 			Name: "levels", Title: "levels", Unit: "levels", Is: table.Exact, Right: true, Width: 140,
@@ -129,40 +139,49 @@ func (x *Index) Steps(scope Scope) *table.Table {
 		},
 		{
 			Name: "passes", Title: "passes", Unit: "passes", Is: table.Exact, Right: true, Width: 140,
-			Of: at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Passes) }),
+			Doc: "compute passes",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Passes) }),
 		},
 		{
 			Name: "submits", Title: "submits", Unit: "submits", Is: table.Exact, Right: true, Width: 200,
-			Of: at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Submits) }),
+			Doc: "calls of submit",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Submits) }),
 		},
 		{
 			Name: "writes", Title: "writes", Unit: "writes", Is: table.Exact, Right: true, Width: 140,
-			Of: at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Writes) }),
+			Doc: "writes of buffers",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Writes) }),
 		},
 		{
 			Name: "write_bytes", Title: "bytes", Unit: "bytes", Is: table.Exact, Right: true, Width: 140,
-			Of: at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.WriteBytes) }),
+			Doc: "bytes written to buffers",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.WriteBytes) }),
 		},
 		{
 			Name: "bind_groups", Title: "bind groups", Unit: "bind groups", Is: table.Exact, Right: true,
 			Width: 200,
+			Doc:   "bind groups made",
 			Of:    at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.BindGroups) }),
 		},
 		{
 			Name: "polls", Title: "polls", Unit: "polls", Is: table.Exact, Right: true, Width: 200,
-			Of: at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Polls) }),
+			Doc: "looks whether the GPU is done",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Polls) }),
 		},
 		{
 			Name: "gc_ms", Title: "gc ms", Unit: "ms", Is: table.Measured, Right: true, Width: 200,
-			Of: time(func(s *trace.Step) trace.Time { return s.CPU.GCNS }),
+			Doc: "Go's garbage collector stood in the way",
+			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.GCNS }),
 		},
 		{
 			Name: "compiled", Title: "compiled", Unit: "kernels", Is: table.Exact, Right: true, Width: 200,
-			Of: at(func(s *trace.Step) table.Cell { return table.Count(len(s.CPU.Compiled)) }),
+			Doc: "pipelines compiled in the step",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Count(len(s.CPU.Compiled)) }),
 		},
 		{
 			Name: "timing", Title: "timing", Width: 80,
-			Of: at(func(s *trace.Step) table.Cell { return table.Text(s.Timing) }),
+			Doc: "how the GPU was timed: off, step, block, dispatch",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Text(s.Timing) }),
 		},
 		{
 			Name: "cold", Title: "cold", Width: 80,
@@ -176,6 +195,7 @@ func (x *Index) Steps(scope Scope) *table.Table {
 		},
 		{
 			Name: "token", Title: "out", Unit: "id", Is: table.Exact, Right: true, Width: 140,
+			Doc: "id of the token that came out",
 			Of: at(func(s *trace.Step) table.Cell {
 				if s.Token == nil {
 					return table.Cell{}
@@ -185,6 +205,7 @@ func (x *Index) Steps(scope Scope) *table.Table {
 		},
 		{
 			Name: "text", Title: "text", Width: 80,
+			Doc: "text of the token that came out",
 			Of: at(func(s *trace.Step) table.Cell {
 				if s.Token == nil {
 					return table.Cell{}

@@ -26,11 +26,13 @@ func (x *Index) Values(scope Scope) *table.Table {
 	return table.New("values", []table.Column{
 		{
 			Name: "value", Title: "value", Unit: "id", Is: table.Exact, Width: 80,
-			Of: at(func(v *trace.Value) table.Cell { return table.Count(int(v.ID)) }),
+			Doc: "id",
+			Of:  at(func(v *trace.Value) table.Cell { return table.Count(int(v.ID)) }),
 		},
 		{
 			Name: "name", Title: "name", Width: 80,
-			Of: at(func(v *trace.Value) table.Cell { return table.Text(v.Name) }),
+			Doc: "where it stands",
+			Of:  at(func(v *trace.Value) table.Cell { return table.Text(v.Name) }),
 		},
 		{
 			Name: "role", Title: "role", Width: 80, Doc: "input, output, constant, state, intermediate, scratch, symint",
@@ -38,7 +40,8 @@ func (x *Index) Values(scope Scope) *table.Table {
 		},
 		{
 			Name: "dtype", Title: "dtype", Width: 80,
-			Of: at(func(v *trace.Value) table.Cell { return table.Text(v.DType) }),
+			Doc: "type of its elements, or the format of a matrix",
+			Of:  at(func(v *trace.Value) table.Cell { return table.Text(v.DType) }),
 		},
 		{
 			Name: "live", Title: "live", Width: 80, Doc: "dims at the step, or the SymInt's value",
