@@ -54,7 +54,8 @@ fuzz: ## every fuzz target, FUZZTIME (10m) each
 	@$(GO) list ./... | while read -r package; do \
 		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
 			echo "== $$package $$target"; \
-			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$package; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x \
+				$$package; \
 		done; \
 	done
 

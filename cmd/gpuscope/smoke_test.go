@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -483,6 +485,10 @@ func TestFullDiskLeavesTheRecording(t *testing.T) {
 
 // Small files that unpack to more than there is memory for end in one line, with 3 GB of address space.
 func TestHostileTracesEndInOneLine(t *testing.T) {
+	if info, ok := debug.ReadBuildInfo(); testing.Short() || ok &&
+		slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		t.Skip("the race detector needs more address space than 3 GB")
+	}
 	t.Parallel()
 	shell, err := exec.LookPath("bash")
 	if err != nil {
