@@ -79,12 +79,15 @@ type Builder struct {
 	routes    map[string]string // asked for, by operator kind or kind@name
 	asked     map[string]bool   // of them, those that some operator took
 	fusions   []Fusion
+	passFloor int64
 	err       error
 }
 
 // NewBuilder starts a graph for a device with these limits.
 func NewBuilder(limits gpu.Limits) *Builder {
-	return &Builder{limits: limits, layer: -1, constants: map[string]ValueID{}}
+	return &Builder{
+		limits: limits, layer: -1, constants: map[string]ValueID{}, passFloor: defaultPassFloor,
+	}
 }
 
 // Err is the first error.

@@ -29,6 +29,7 @@ type dispatch struct {
 	op     OpID
 	slot   int // of the operator's Spec.Slots
 	level  int // lowest level it can run at when every slot is in use
+	pass   int // compute pass of the step that it belongs to
 	reads  []ValueID
 	writes []ValueID
 	routes uint64 // in which it is in use, by bit

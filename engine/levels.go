@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"gpuscope/engine/gpu"
@@ -14,8 +15,9 @@ import (
 // known, so levels are exact without a device.
 //
 // Two things follow. Dispatch slots are submitted in order of the lowest level at which they can run, so that
-// independent ones stand side by side. And the memory plan shares a slot only where that adds no barrier
-// (memory.go).
+// independent ones stand side by side; what nothing holds back, a slice of the inputs for each layer, waits
+// until its result is needed, so that it does not hold memory from the start (delay). And the memory plan
+// shares a slot only where that adds no barrier (memory.go).
 
 // order lists the dispatch slots of all operators in order of submission.
 func (g *Graph) order() {
@@ -34,6 +36,7 @@ func (g *Graph) order() {
 			g.dispatches = append(g.dispatches, d)
 		}
 	}
+	g.delay(&h)
 	slices.SortStableFunc(g.dispatches, func(a, b dispatch) int { return cmp.Compare(a.level, b.level) })
 	for i := range g.ops {
 		o := &g.ops[i]
@@ -82,14 +85,17 @@ type hazards struct {
 	g                *Graph
 	placed           []*dispatch
 	writers, readers [][]int // by root value, indices of placed
+	before           [][]int // by dispatch: those that it must come after
 }
 
 func (h *hazards) place(id int, d *dispatch) int {
 	level := 0
+	var before []int
 	after := func(others []int) {
 		for _, i := range others {
 			if o := h.placed[i]; o.op != d.op || o.routes&d.routes != 0 {
 				level = max(level, o.level+1)
+				before = append(before, i)
 			}
 		}
 	}
@@ -112,5 +118,51 @@ func (h *hazards) place(id int, d *dispatch) int {
 	placed := *d
 	placed.level = level
 	h.placed = append(h.placed, &placed)
+	h.before = append(h.before, before)
 	return level
+}
+
+// delay puts off dispatches that nothing computed holds back to the level before the first that needs them:
+// those that read inputs and constants alone, or what such a one gives them alone. One that shares what it
+// reads stays, because which of the readers has the barrier would change. So the barriers stay as many as
+// they were.
+func (g *Graph) delay(h *hazards) {
+	readers := make([]int, len(g.values))
+	for i := range g.dispatches {
+		for _, v := range g.dispatches[i].reads {
+			readers[g.root(v)]++
+		}
+	}
+	free, latest := make([]bool, len(g.dispatches)), make([]int, len(g.dispatches))
+	for i := range g.dispatches {
+		d := &g.dispatches[i]
+		latest[i] = math.MaxInt
+		var held, gives int64 // bytes of what it reads and gives that takes turns in memory
+		free[i] = true
+		for _, b := range h.before[i] {
+			free[i] = free[i] && free[b]
+		}
+		for _, v := range d.reads {
+			val := &g.values[g.root(v)]
+			if val.producer >= 0 {
+				free[i] = free[i] && readers[g.root(v)] == 1
+				held += val.bytes
+			}
+			free[i] = free[i] && val.role != State
+		}
+		for _, v := range d.writes {
+			free[i] = free[i] && g.values[v].role != State
+			gives += g.values[v].bytes
+		}
+		free[i] = free[i] && held <= gives
+	}
+	for i := len(latest) - 1; i >= 0; i-- {
+		d := &g.dispatches[i]
+		if free[i] && latest[i] != math.MaxInt {
+			d.level = latest[i]
+		}
+		for _, b := range h.before[i] {
+			latest[b] = min(latest[b], d.level-1)
+		}
+	}
 }

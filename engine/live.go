@@ -302,6 +302,17 @@ func (l *Live) Levels() []trace.DispatchID {
 	return l.levels
 }
 
+// Passes is the number of compute passes of a step that times no dispatch on its own.
+func (l *Live) Passes() int {
+	passes, last := 0, -1
+	for _, id := range l.Active() {
+		if p := l.g.dispatches[id].pass; p != last {
+			passes, last = passes+1, p
+		}
+	}
+	return passes
+}
+
 // Waits are what the barriers between levels wait for, in order of submission.
 func (l *Live) Waits() []trace.Wait {
 	l.listDispatches()
@@ -316,23 +327,42 @@ func (l *Live) listDispatches() {
 	l.listed++
 	l.active, l.levels, l.waits = l.active[:0], l.levels[:0], l.waits[:0]
 	l.barriers.Begin()
-	l.barriers.BeginPass()
+	pass := -1                  // compute pass of the dispatch before
+	var begin, level, waits int // where the pass begins in active, levels and waits
 	for i := range l.g.dispatches {
 		d := &l.g.dispatches[i]
 		p := &l.plans[d.op]
 		if !p.launches[d.slot].active {
 			continue
 		}
+		if d.pass != pass {
+			l.barriers.EndPass()
+			l.barriers.BeginPass()
+			pass, begin, level, waits = d.pass, len(l.active), len(l.levels), len(l.waits)
+		}
 		l.active = append(l.active, trace.DispatchID(i))
 		use := l.g.ops[d.op].use(d.slot, p.route)
+		n := l.barriers.Levels()
 		for b, bind := range use.Bind {
 			l.barriers.Touch(l.g.memory(bind.Value), use.Kernel.Storage[b].Access)
 		}
-		if l.barriers.Dispatch() || len(l.active) == 1 {
+		if l.barriers.Levels() > n { // of a barrier before the pass, which so began a level
+			n++
+			l.levels = slices.Insert(l.levels, level, l.active[begin])
+		}
+		l.barriers.Dispatch()
+		if l.barriers.Levels() > n {
 			l.levels = append(l.levels, trace.DispatchID(i))
 		}
 		for _, w := range l.barriers.Waits() {
-			l.waits = append(l.waits, l.wait(d, use, w))
+			t := l.wait(d, use, w)
+			if l.g.dispatches[t.For].pass == d.pass {
+				l.waits = append(l.waits, t)
+				continue
+			}
+			t.Dispatch = l.active[begin] // joined with others before the pass
+			l.waits = slices.Insert(l.waits, waits, t)
+			waits++
 		}
 	}
 	l.barriers.EndPass()

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"gpuscope/engine/gpu"
@@ -13,14 +14,25 @@ import (
 // scratch share allocation slots by lifetime, one buffer each.
 //
 // A slot passes from one value to the next when the last dispatch that touches the one comes, in order of
-// submission, before the first that touches the other. The new content needs a barrier before it, so the slot
-// passes on only at a dispatch that has a barrier in any case: one that is the first to read what another
-// wrote. Sharing then adds no barrier, whatever routes are in use.
+// submission, before the first that touches the other. The new content needs a barrier before it, and sharing
+// must not add one, whatever routes are in use. There are two places where it does not:
+//
+//   - A dispatch that has a barrier in any case: one that is the first to read what another wrote.
+//   - A dispatch that meets the slot for the first time in its compute pass. All that a pass meets first is
+//     joined into the one barrier that stands before the pass.
+//
+// Of dispatches side by side only one has a barrier of its own, so what the others write is new memory: it
+// adds up, layer by layer. Therefore a step is cut into passes wherever so much has come together as the
+// graph needs in any case (divide), and memory does not grow with depth. A pass begins at a dispatch that has
+// a barrier anyway, if possible one that has neighbours with barriers of their own: these become one.
 
-// planMemory gives every value its slot, and refuses what the device cannot hold.
-func (g *Graph) planMemory() error {
-	lives := g.lifetimes()
-	last := []int{} // by slot: the last dispatch that touches the value that had it last
+// defaultPassFloor is the new memory that a pass may take whatever the graph needs: beginning one costs as
+// much as a barrier.
+const defaultPassFloor = 16 << 20
+
+// planMemory gives every value its slot, and refuses what the device cannot hold. A pass may take passFloor
+// bytes of new memory.
+func (g *Graph) planMemory(passFloor int64) error {
 	byFirst := make([]ValueID, 0, len(g.values))
 	for i := range g.values {
 		val := &g.values[i]
@@ -34,13 +46,18 @@ func (g *Graph) planMemory() error {
 			byFirst = append(byFirst, ValueID(i))
 		}
 	}
+	u := g.usage()
 	slices.SortStableFunc(byFirst,
-		func(a, b ValueID) int { return cmp.Compare(lives[a].first, lives[b].first) })
+		func(a, b ValueID) int { return cmp.Compare(u.lives[a].first, u.lives[b].first) })
+	if g.divide(u, byFirst, passFloor) {
+		u = g.usage()
+	}
+	last := []int{} // by slot: the last dispatch that touches the value that had it last
 	for _, v := range byFirst {
-		val, life := &g.values[v], &lives[v]
+		val, life := &g.values[v], &u.lives[v]
 		best := -1
 		for s := range g.slots {
-			if life.mayFollow && last[s] < life.first &&
+			if last[s] < life.first && (life.mayFollow || g.passOf(last[s]) < g.passOf(life.first)) &&
 				(best < 0 || fit(g.slots[s], val.bytes) < fit(g.slots[best], val.bytes)) {
 				best = s
 			}
@@ -58,6 +75,65 @@ func (g *Graph) planMemory() error {
 		}
 	}
 	return nil
+}
+
+// passOf is the compute pass of a dispatch; values that no dispatch touches belong to the first.
+func (g *Graph) passOf(dispatch int) int {
+	if dispatch < 0 || dispatch >= len(g.dispatches) {
+		return 0
+	}
+	return g.dispatches[dispatch].pass
+}
+
+// divide cuts the dispatches into compute passes, and says whether it made more than one.
+func (g *Graph) divide(u *usage, byFirst []ValueID, floor int64) bool {
+	limit := max(floor, u.peak(g, byFirst)*5/4)
+	starts := g.passStarts(u)
+	var fresh, atBest int64
+	pass, best, next := 0, -1, 0
+	for i := range g.dispatches {
+		if starts[i] > 0 && fresh >= limit/2 && (best < 0 || starts[i] >= starts[best]) {
+			best, atBest = i, fresh
+		}
+		for ; next < len(byFirst) && u.lives[byFirst[next]].first <= i; next++ {
+			if v := byFirst[next]; !u.lives[v].mayFollow {
+				fresh += g.values[v].bytes
+			}
+		}
+		g.dispatches[i].pass = pass
+		if fresh <= limit || best < 0 {
+			continue
+		}
+		pass++
+		for j := best; j <= i; j++ {
+			g.dispatches[j].pass = pass
+		}
+		fresh, best = fresh-atBest, -1
+	}
+	return pass > 0
+}
+
+// passStarts says for each dispatch how many barriers would be one if a pass began with it: 0 where it has
+// none of its own in every step.
+func (g *Graph) passStarts(u *usage) []int {
+	always := func(i int) bool {
+		routes := uint64(0)
+		for _, c := range g.ops[g.dispatches[i].op].corner {
+			routes |= 1 << c.route
+		}
+		return routes&^u.waits[i] == 0
+	}
+	starts := make([]int, len(g.dispatches))
+	for i := len(starts) - 1; i >= 0; i-- {
+		if !always(i) {
+			continue
+		}
+		starts[i] = 1
+		if i+1 < len(starts) && g.dispatches[i+1].level == g.dispatches[i].level {
+			starts[i] += starts[i+1]
+		}
+	}
+	return starts
 }
 
 // fit is how badly a value of want bytes fits a slot of have: the bytes that one of them exceeds the other
@@ -88,44 +164,66 @@ type lifetime struct {
 // launchOn is a dispatch slot on a route of its operator.
 type launchOn struct{ dispatch, route int }
 
-// lifetimes are by root value.
-func (g *Graph) lifetimes() []lifetime {
-	lives := make([]lifetime, len(g.values))
-	for i := range lives {
-		lives[i] = lifetime{first: len(g.dispatches), last: -1, mayFollow: true}
+// usage is who touches what memory when, and where barriers stand in any case.
+type usage struct {
+	lives []lifetime // by root value
+	// waits has the routes, by bit, on which a dispatch is the first to read what a dispatch of its pass
+	// wrote: it has a barrier.
+	waits []uint64
+}
+
+func (g *Graph) usage() *usage {
+	u := &usage{make([]lifetime, len(g.values)), make([]uint64, len(g.dispatches))}
+	for i := range u.lives {
+		u.lives[i] = lifetime{first: len(g.dispatches), last: -1, mayFollow: true}
 	}
 	g.eachBinding(func(at launchOn, root ValueID, a gpu.Access) {
-		l := &lives[root]
+		l := &u.lives[root]
 		l.first, l.last = min(l.first, at.dispatch), max(l.last, at.dispatch)
-		if a == gpu.Read {
+		if a == gpu.Read && g.values[root].producer >= 0 {
 			l.readers = append(l.readers, at)
 		}
 	})
-	waits := map[launchOn]bool{} // it is the first to read what a dispatch wrote
-	g.eachBinding(func(at launchOn, root ValueID, a gpu.Access) {
-		if a == gpu.Read && g.values[root].producer >= 0 && g.readsFirst(lives[root].readers, at) {
-			waits[at] = true
+	for root := range u.lives {
+		l := &u.lives[root]
+		for i, at := range l.readers {
+			if g.passOf(l.first) == g.passOf(at.dispatch) && g.readsFirst(l.readers[:i], at) {
+				u.waits[at.dispatch] |= 1 << at.route
+			}
 		}
-	})
-	type arrival struct {
-		value ValueID
-		route int
 	}
-	arrived := map[arrival]bool{}
+	arrived := make([]uint64, len(g.values)) // routes on which something has touched it
 	g.eachBinding(func(at launchOn, root ValueID, _ gpu.Access) {
-		first := arrival{root, at.route}
-		if g.dispatches[at.dispatch].op == g.values[root].producer && !arrived[first] {
-			arrived[first] = true
-			lives[root].mayFollow = lives[root].mayFollow && waits[at]
+		if g.dispatches[at.dispatch].op == g.values[root].producer && arrived[root]>>at.route&1 == 0 {
+			arrived[root] |= 1 << at.route
+			l := &u.lives[root]
+			l.mayFollow = l.mayFollow && u.waits[at.dispatch]>>at.route&1 != 0
 		}
 	})
-	return lives
+	return u
 }
 
-// readsFirst says whether nothing reads a value before, of what can run in the same step.
-func (g *Graph) readsFirst(readers []launchOn, at launchOn) bool {
-	for _, r := range readers {
-		if r.dispatch >= at.dispatch {
+// peak is the most that values need at one time, so what no sharing can go below.
+func (u *usage) peak(g *Graph, values []ValueID) (peak int64) {
+	change := make([]int64, len(g.dispatches)+1)
+	for _, v := range values {
+		if l := &u.lives[v]; l.last >= 0 {
+			change[l.first] += g.values[v].bytes
+			change[l.last+1] -= g.values[v].bytes
+		}
+	}
+	var n int64
+	for _, c := range change {
+		n += c
+		peak = max(peak, n)
+	}
+	return peak
+}
+
+// readsFirst says whether none of the readers before comes first in a step: of what can run together.
+func (g *Graph) readsFirst(before []launchOn, at launchOn) bool {
+	for _, r := range before {
+		if r.dispatch == at.dispatch {
 			break
 		}
 		if g.dispatches[r.dispatch].op != g.dispatches[at.dispatch].op || r.route == at.route {
@@ -140,10 +238,8 @@ func (g *Graph) readsFirst(readers []launchOn, at launchOn) bool {
 func (g *Graph) eachBinding(f func(at launchOn, root ValueID, a gpu.Access)) {
 	for i := range g.dispatches {
 		d := &g.dispatches[i]
-		for route := range maxRoutes {
-			if d.routes>>route&1 == 0 {
-				continue
-			}
+		for routes := d.routes; routes != 0; routes &= routes - 1 {
+			route := bits.TrailingZeros64(routes)
 			use := g.ops[d.op].use(d.slot, route)
 			for b, bind := range use.Bind {
 				f(launchOn{i, route}, g.root(bind.Value), use.Kernel.Storage[b].Access)

@@ -44,7 +44,7 @@ var passes = []pass{
 		},
 	},
 	{
-		"order", "submit dispatches level by level, what is independent side by side",
+		"order", "submit dispatches level by level, side by side what is independent, none before it is needed",
 		[]string{"alias"},
 		func(_ *Builder, g *Graph) ([]string, error) {
 			g.order()
@@ -54,7 +54,7 @@ var passes = []pass{
 	{
 		"memory", "let intermediates take turns in memory where that adds no barrier",
 		[]string{"order"},
-		func(_ *Builder, g *Graph) ([]string, error) { return nil, g.planMemory() },
+		func(b *Builder, g *Graph) ([]string, error) { return nil, g.planMemory(b.passFloor) },
 	},
 	{
 		"names", "give each kernel that a corner takes a name of its own",
@@ -140,7 +140,7 @@ func (g *Graph) take(b *Builder) {
 
 // counts describe the graph as far as it has come, in After.
 func (g *Graph) counts() []PassCount {
-	var fused, aliases, levels int64
+	var fused, aliases, levels, passes int64
 	for i := range g.values {
 		if g.values[i].role == Fused {
 			fused++
@@ -151,6 +151,7 @@ func (g *Graph) counts() []PassCount {
 	}
 	for i := range g.dispatches {
 		levels = max(levels, int64(g.dispatches[i].level)+1)
+		passes = int64(g.dispatches[i].pass) + 1
 	}
 	list := []PassCount{
 		{What: "operators", After: int64(len(g.ops))},
@@ -158,6 +159,7 @@ func (g *Graph) counts() []PassCount {
 		{What: "aliases", After: aliases},
 		{What: "dispatches", After: int64(len(g.dispatches))},
 		{What: "levels of data", After: levels},
+		{What: "compute passes", After: passes},
 		{What: "slots", After: int64(len(g.slots))},
 		{What: "kernels", After: int64(len(g.kernels))},
 	}

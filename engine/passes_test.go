@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/fake"
 )
 
 func TestPassesStandBehindWhatTheyNeed(t *testing.T) {
@@ -30,7 +33,7 @@ func TestPassesSayWhatTheyChanged(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"types": "", "fuse": "", "alias": "aliases,", "order": "dispatches,levels of data,",
+		"types": "", "fuse": "", "alias": "aliases,", "order": "dispatches,levels of data,compute passes,",
 		"memory": "slots,shared bytes,", "names": "kernels,",
 	} {
 		if got[name] != want {
@@ -76,5 +79,60 @@ func TestValueOfAnotherTypeThanItsKernelReadsIsRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v to %v: error %v, want %q", test.in, test.out, err, want)
 		}
+	}
+}
+
+// layered is a chain of layers, each of which adds its own image of an input that is there from the start, as
+// a mask is.
+func layered(t *testing.T, layers int, floor int64) (*Graph, *Live) {
+	b := NewBuilder(gpu.DefaultLimits())
+	b.passFloor = floor
+	x, mask := rowsInput(b, "x"), rowsInput(b, "mask")
+	for i := range layers {
+		b.Scope(fmt.Sprintf("layers.%d.", i), i, "")
+		x = addOp(b, "add", unary(b, "f", unary(b, "g", x)), unary(b, "mask", mask))
+	}
+	g := finish(t, b, unary(b, "end", x))
+	return g, newLive(t, g, LiveOptions{})
+}
+
+func TestIndependentWorkWaitsUntilItIsNeeded(t *testing.T) {
+	const bytes = 4 * rows * width // of a value
+	for _, layers := range []int{4, 8, 64} {
+		g, l := layered(t, layers, 3*bytes)
+		if n := g.AllocatedBytes()[sharedMemory]; n > 10*bytes {
+			t.Errorf("%d layers share %d values' bytes, want 10 at most", layers, n/bytes)
+		}
+		if n := len(l.Levels()); n > 3*layers+1 {
+			t.Errorf("%d layers take %d levels, want %d", layers, n, 3*layers+1)
+		}
+		for i := range g.ops {
+			if d := &g.dispatches[g.ops[i].dispatches[0]]; g.ops[i].name == "layers.3.mask" && d.level != 10 {
+				t.Errorf("layer 3 has its mask at level %d, its sum is at 11", d.level)
+			}
+		}
+	}
+}
+
+func TestStepHasThePassesThatMemoryAsksFor(t *testing.T) {
+	g, l := layered(t, 8, 1)
+	dev := fake.New(fake.Options{})
+	x, err := Load(dev, g, LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := StepInput{}
+	for _, v := range g.Inputs() {
+		in.Inputs = append(in.Inputs,
+			InputData{Value: v, Dims: []int{rows, width}, Data: make([]byte, 4*rows*width)})
+	}
+	if err := x.Step(context.Background(), &in, TimingOff); err != nil {
+		t.Fatal(err)
+	}
+	if got := x.last.passes; got != l.Passes() || got < 3 {
+		t.Errorf("the step had %d passes, the graph asks for %d", got, l.Passes())
+	}
+	if got, want := dev.Levels(), len(l.Levels()); got != want {
+		t.Errorf("the device saw %d levels, the graph has %d", got, want)
 	}
 }

@@ -26,6 +26,9 @@ func randomGraph(t *rapid.T, limits gpu.Limits) (*Graph, []ValueID, ValueID) {
 	if rapid.Bool().Draw(t, "fuse") {
 		b.Fuse(sumRule)
 	}
+	if rapid.Bool().Draw(t, "short passes") {
+		b.passFloor = 1
+	}
 	inputs := []ValueID{rowsInput(b, "x")}
 	if rapid.Bool().Draw(t, "second input") {
 		inputs = append(inputs, rowsInput(b, "y"))

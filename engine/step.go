@@ -256,19 +256,21 @@ func (x *Executor) encode(enc gpu.Encoder, run []trace.DispatchID, from, all int
 	for i, id := range run {
 		d := &x.g.dispatches[id]
 		own := s.timing == TimingDispatch
+		begins := own || i == 0 || x.g.dispatches[run[i-1]].pass != d.pass
+		ends := own || i == len(run)-1 || x.g.dispatches[run[i+1]].pass != d.pass
 		if own {
 			if err := enc.Timestamp(x.clock.stamps, 2*(from+i)); err != nil {
 				return err
 			}
 		}
-		if own || i == 0 {
+		if begins {
 			if err := enc.BeginPass(x.g.ops[d.op].name); err != nil {
 				return err
 			}
 			s.passes++
 		}
 		x.encodeDispatch(enc, id)
-		if own || i == len(run)-1 {
+		if ends {
 			if err := enc.EndPass(); err != nil {
 				return fmt.Errorf("pass that ends with %s: %w", x.g.ops[d.op].name, err)
 			}

@@ -142,6 +142,7 @@ func (c *checker) texts() {
 	for i := range g.Ops {
 		o := &g.Ops[i]
 		c.text("graph.ops", o.Name, o.Kind, o.Block)
+		c.text("graph.ops", o.Parts...)
 	}
 	for i := range g.Kernels {
 		k := &g.Kernels[i]

@@ -17,6 +17,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"os"
 	"reflect"
 	"slices"
 
@@ -94,6 +95,26 @@ func (b *Builder) Add(key string, value any) {
 // Tensor adds a tensor of any type with its bytes as they are. Dims are row-major, [rows, cols].
 func (b *Builder) Tensor(name string, typ gguf.Type, dims []int, data []byte) {
 	b.tensors = append(b.tensors, tensor{name: name, typ: typ, dims: slices.Clone(dims), data: data})
+}
+
+// Hollow adds a tensor whose bytes are nowhere: WriteSparse leaves a hole for it, which reads as zeros. So
+// models of any size can be planned without their weights.
+func (b *Builder) Hollow(name string, typ gguf.Type, dims []int) {
+	size := typ.BlockBytes()
+	for _, d := range dims {
+		size *= d
+	}
+	b.tensors = append(b.tensors,
+		tensor{name: name, typ: typ, dims: slices.Clone(dims), size: size / typ.BlockLen()})
+}
+
+// WriteSparse writes the file with holes in place of the tensors' bytes.
+func (b *Builder) WriteSparse(path string) error {
+	out, size := b.head()
+	if err := os.WriteFile(path, out, 0o600); err != nil {
+		return err
+	}
+	return os.Truncate(path, int64(align(len(out), b.Alignment)+size))
 }
 
 // Change changes the bytes of a tensor that is there in place.
@@ -210,7 +231,7 @@ func (b *Builder) Tokenizer(pre string, tokens []string, kinds []int32, merges [
 
 // Bytes is the file.
 func (b *Builder) Bytes() []byte {
-	out := b.head()
+	out, _ := b.head()
 	for _, t := range b.tensors {
 		out = append(out, make([]byte, align(len(out), b.Alignment)-len(out))...)
 		out = append(out, t.data...)
@@ -232,17 +253,18 @@ func (b *Builder) Sparse(name string, dims []int) []byte {
 			c.tensors[i].size /= b.tensors[i].typ.BlockLen()
 		}
 	}
-	return c.head()
+	out, _ := c.head()
+	return out
 }
 
-// head is the file up to its tensor data.
-func (b *Builder) head() []byte {
+// head is the file up to its tensor data, and the size of that.
+func (b *Builder) head() (out []byte, size int) {
 	pairs := b.pairs
 	if b.Alignment != 32 {
 		pairs = append(slices.Clone(pairs), pair{"general.alignment", uint32(b.Alignment)})
 	}
 	le := binary.LittleEndian
-	out := le.AppendUint32([]byte("GGUF"), b.Version)
+	out = le.AppendUint32([]byte("GGUF"), b.Version)
 	out = le.AppendUint64(out, uint64(len(b.tensors)))
 	out = le.AppendUint64(out, uint64(len(pairs)))
 	for _, p := range pairs {
@@ -250,7 +272,6 @@ func (b *Builder) head() []byte {
 		out = le.AppendUint32(out, uint32(kindOf(reflect.ValueOf(p.value))))
 		out = appendValue(out, reflect.ValueOf(p.value))
 	}
-	offset := 0
 	for _, t := range b.tensors {
 		out = appendString(out, t.name)
 		out = le.AppendUint32(out, uint32(len(t.dims)))
@@ -258,10 +279,10 @@ func (b *Builder) head() []byte {
 			out = le.AppendUint64(out, uint64(d))
 		}
 		out = le.AppendUint32(out, uint32(t.typ))
-		out = le.AppendUint64(out, uint64(offset))
-		offset = align(offset+max(len(t.data), t.size), b.Alignment)
+		out = le.AppendUint64(out, uint64(size))
+		size = align(size+max(len(t.data), t.size), b.Alignment)
 	}
-	return out
+	return out, size
 }
 
 func align(n, alignment int) int { return (n + alignment - 1) / alignment * alignment }
