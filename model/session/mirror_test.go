@@ -242,9 +242,9 @@ func TestMirrorOfALongTextCostsWhatItsStepsCost(t *testing.T) {
 		}
 		return after.TotalAlloc - before.TotalAlloc
 	}
-	short, long := allocated(2000), allocated(20000)
-	if long > 15*short {
-		t.Errorf("20,000 steps take %d bytes, 2,000 take %d: %.1f times", long, short,
+	short, long := allocated(1500), allocated(9000)
+	if long > 12*short {
+		t.Errorf("9,000 steps take %d bytes, 1,500 take %d: %.1f times", long, short,
 			float64(long)/float64(short))
 	}
 }

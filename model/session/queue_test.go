@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 )
 
-// served is Serve with its pipes in the test's hands.
+// served is Serve with its pipes in the test's hands, after the model was opened.
 func served(t *testing.T, do doing) (requests *json.Encoder, messages *json.Decoder, end func()) {
 	requestsR, requestsW := io.Pipe()
 	messagesR, messagesW := io.Pipe()
@@ -18,7 +18,13 @@ func served(t *testing.T, do doing) (requests *json.Encoder, messages *json.Deco
 		done <- Serve(t.Context(), requestsR, messagesW, opened(newScripted(do)))
 		messagesW.Close()
 	}()
-	return json.NewEncoder(requestsW), json.NewDecoder(messagesR), func() {
+	messages = json.NewDecoder(messagesR)
+	for m := (message{}); m.Answer == nil; { // until the model is open
+		if err := messages.Decode(&m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return json.NewEncoder(requestsW), messages, func() {
 		requestsW.Close()
 		go io.Copy(io.Discard, messagesR)
 		if err := <-done; err != nil {
@@ -126,7 +132,7 @@ func TestTheEndOfTheFrontEndIsHeardWhateverWaits(t *testing.T) {
 				_ = requests.Encode(request{ID: i, Do: &Command{Kind: Run}})
 			}
 		}()
-		synctest.Wait()
+		synctest.Wait() // nobody reads
 		end()
 		if begun != 1 {
 			t.Errorf("%d commands were begun, want the one that ran", begun)
