@@ -18,7 +18,7 @@ func looksLike(data []byte) string {
 			return "not a GGUF file: " + l.text
 		}
 	}
-	return fmt.Sprintf("not a GGUF file: it starts with %q, want %q", head[:min(len(head), 8)], magic)
+	return fmt.Sprintf("not a GGUF file: it starts with %+q, want %q", head[:min(len(head), 8)], magic)
 }
 
 // looks are tried in this order: plain text comes last.

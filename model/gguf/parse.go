@@ -266,7 +266,7 @@ func (r *reader) name(what string) string {
 	at := r.off
 	b := r.string(what)
 	if r.err == nil && (len(b) == 0 || !utf8.Valid(b) || bytes.ContainsFunc(b, unicode.IsControl)) {
-		r.err = fmt.Errorf("%s at byte %d is %.80q, want printable UTF-8: the file is damaged", what, at, b)
+		r.err = fmt.Errorf("%s at byte %d is %+.40q, want printable UTF-8: the file is damaged", what, at, b)
 	}
 	return string(b)
 }
