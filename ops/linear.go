@@ -278,44 +278,42 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 
 func (o *linear) Reference(r *Ref) {
 	x := r.Tensor(o.x)
-	m, k := x.rows()
+	xRows, k := x.rows()
 	dims := append([]int{}, x.Dims...)
 	dims[len(dims)-1] = o.w.Rows
+	var bias, residual Tensor
+	residualRows := 0
+	if o.bias != engine.None {
+		bias = r.Tensor(o.bias)
+	}
+	if o.residual != engine.None {
+		residual = r.Tensor(o.residual)
+		if residualRows, _ = residual.rows(); xRows == 1 {
+			dims = residual.Dims
+		}
+	}
 	y := r.result(o.y, dims...)
-	row := make([]float64, k)
+	m, _ := y.rows()
+	w := make([]float64, k)
 	for _, p := range o.parts {
 		read := o.w.reader(r, &p)
 		for col := range r.cols(o.y, o.w.Rows) {
 			if col < p.first || col >= p.first+p.rows {
 				continue
 			}
-			read(col-p.first, row)
+			read(col-p.first, w)
 			for i := range r.rows(o.y, m) {
 				var sum float64
-				for c, v := range x.row(i) {
-					sum += v * row[c]
+				for c, v := range x.row(min(i, xRows-1)) {
+					sum += v * w[c]
+				}
+				if bias.Data != nil {
+					sum += bias.Data[col]
+				}
+				if residual.Data != nil {
+					sum += residual.row(min(i, residualRows-1))[col]
 				}
 				y.row(i)[col] = sum
-			}
-		}
-	}
-	if o.bias != engine.None {
-		bias := r.Tensor(o.bias).Data
-		for i := range m {
-			for j := range y.row(i) {
-				y.row(i)[j] += bias[j]
-			}
-		}
-	}
-	if o.residual != engine.None {
-		product, residual := y, r.Tensor(o.residual)
-		if m == 1 {
-			y = zeros(residual.Dims...)
-		}
-		rows, _ := residual.rows()
-		for i := range len(y.Data) / o.w.Rows {
-			for j := range y.row(i) {
-				y.row(i)[j] = product.row(min(i, m-1))[j] + residual.row(min(i, rows-1))[j]
 			}
 		}
 	}
