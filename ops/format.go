@@ -319,6 +319,9 @@ type rowScales struct {
 	half  bool
 }
 
+// halfOf32 is a half for 32 columns, as most of ggml's small blocks have them.
+var halfOf32 = rowScales{group: 32, half: true}
+
 // rowScalesRows is what rows are rounded up to: as many as a GEMV takes at most.
 const rowScalesRows = 16
 

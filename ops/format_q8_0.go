@@ -5,10 +5,10 @@ import "gpuscope/engine"
 // Q8_0 is ggml's Q8_0: q * scale with signed bytes q. A block is 32 columns: the scale, a half, then the
 // bytes. On the device the bytes of a row lie together, and the scales apart.
 var Q8_0 = Format{
-	Name: "q8_0", File: "Q8_0", Group: q8Scales.group,
+	Name: "q8_0", File: "Q8_0", Group: halfOf32.group,
 	Doc:    "q * scale: signed bytes, and a half for 32 columns",
 	Pieces: []Block{{Cols: 32, Bytes: 2 + 32, Floats: halves(0)}},
-	shader: "q8_0", constants: q8Scales.constants, eights: 2,
+	shader: "q8_0", constants: halfOf32.constants, eights: 2,
 	arrays: func(rows, cols int) []array {
 		return []array{
 			weightsArray(engine.I8, rows, cols, func(p [][]byte) []byte {
@@ -18,15 +18,13 @@ var Q8_0 = Format{
 				}
 				return data
 			}),
-			q8Scales.array("scales", rows, cols, func(p [][]byte, i int) []byte { return p[0][34*i:][:2] }),
+			halfOf32.array("scales", rows, cols, func(p [][]byte, i int) []byte { return p[0][34*i:][:2] }),
 		}
 	},
 	row: func(arrays [][]byte, row int, into []float64) {
 		for c := range into {
 			q := int8(arrays[0][row*len(into)+c])
-			into[c] = float64(q) * q8Scales.read(arrays[1], row, c, len(into))
+			into[c] = float64(q) * halfOf32.read(arrays[1], row, c, len(into))
 		}
 	},
 }
-
-var q8Scales = rowScales{group: 32, half: true}

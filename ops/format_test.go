@@ -11,32 +11,40 @@ func noiseMatrix(name string, rows, cols int, f Format) Matrix {
 			for i := range data {
 				data[i] = byte((noise(name, i) + 2) * 64)
 			}
-			// What the bits besides the floats are at most, and so how large a scale may be.
-			bits := 8 * p.Bytes
-			for _, f := range p.Floats {
-				bits -= 8 * f.Bytes
-			}
-			for block := 0; block < len(data); block += p.Bytes {
-				for i, f := range p.Floats {
-					v := floatNoise(name, block+i, bits/p.Cols, len(p.Floats) < p.Cols)
-					f.Put(data[block+f.At:], float32(v/math.Sqrt(float64(cols))))
-				}
-			}
 			pieces = append(pieces, data)
 		}
+		// With floats of order 1, what weights come out says by how much these must be smaller.
+		putNoise(name, f, pieces, 1)
+		n := min(rows, 4)
+		var some, arrays [][]byte
+		for i, p := range f.Pieces {
+			some = append(some, pieces[i][:n*p.rowBytes(cols)])
+		}
+		for _, a := range f.arrays(n, cols) {
+			arrays = append(arrays, a.pack(some))
+		}
+		var squares float64
+		row := make([]float64, cols)
+		for i := range n {
+			f.row(arrays, i, row)
+			for _, w := range row {
+				squares += w * w
+			}
+		}
+		putNoise(name, f, pieces, 1/math.Sqrt(squares/float64(n)))
 		return pieces, nil
 	}}
 }
 
-// floatNoise is a weight, or a scale of weights of so many bits; 0 stands for those of another piece, of 4.
-func floatNoise(name string, i, bits int, scale bool) float64 {
-	if !scale {
-		return noise(name, i)
+// putNoise gives the floats of a format's blocks random values of either sign, times a factor.
+func putNoise(name string, f Format, pieces [][]byte, factor float64) {
+	for i, p := range f.Pieces {
+		for block := 0; block < len(pieces[i]); block += p.Bytes {
+			for k, at := range p.Floats {
+				at.Put(pieces[i][block+at.At:], float32(noise(name+".float", block+k)*factor))
+			}
+		}
 	}
-	if bits == 0 {
-		bits = 4
-	}
-	return (noise(name+".scale", i) + 2.5) / 10 * math.Exp2(float64(4-bits))
 }
 
 // q4Noise is a matrix of random 4-bit weights.
