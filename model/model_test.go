@@ -297,11 +297,11 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 		}, want: "not yet: tensor blk.0.attn_q.bias"},
 		"head of another type": {
 			change: func(b *gguftest.Builder) {
-				b.Tensor("output.weight", gguf.Q4_1, []int{tinyVocab, 64}, make([]byte, tinyVocab*2*20))
+				b.Tensor("output.weight", gguf.Q5_1, []int{tinyVocab, 64}, make([]byte, tinyVocab*2*24))
 				b.Tensor("more", gguf.Q5_0, []int{32}, make([]byte, 22))
 			},
-			want: "not yet: tensor output.weight is Q4_1 (the file has Q5_0 too); " +
-				"this version runs matrices of F32, F16, BF16, Q4_0, Q8_0, and vectors of F32",
+			want: "not yet: tensor output.weight is Q5_1 (the file has Q5_0 too); " +
+				"this version runs matrices of F32, F16, BF16, Q4_0, Q4_1, Q6_K, Q8_0, and vectors of F32",
 		},
 		"rope frequencies of another type": {
 			change: func(b *gguftest.Builder) { b.F16("rope_freqs.weight", []int{16}, make([]float32, 16)) },

@@ -28,6 +28,27 @@ var decoders = map[gguf.Type]func(block []byte, out []float64){
 			out[j+16] = float64(int(b[2+j]>>4)-8) * halfAt(b)
 		}
 	},
+	gguf.Q4_1: func(b []byte, out []float64) {
+		for j := range 16 {
+			out[j] = float64(b[4+j]&15)*halfAt(b) + halfAt(b[2:])
+			out[j+16] = float64(b[4+j]>>4)*halfAt(b) + halfAt(b[2:])
+		}
+	},
+	gguf.Q6_K: func(b []byte, out []float64) {
+		for n := range 2 {
+			low, high, scales, y := b[64*n:], b[128+32*n:], b[192+8*n:], out[128*n:]
+			for l := range 32 {
+				q := [4]byte{
+					low[l]&15 | high[l]&3<<4, low[l+32]&15 | high[l]>>2&3<<4,
+					low[l]>>4 | high[l]>>4&3<<4, low[l+32]>>4 | high[l]>>6<<4,
+				}
+				for k := range q {
+					scale := float64(int8(scales[l/16+2*k]))
+					y[l+32*k] = (float64(q[k]) - 32) * (scale * halfAt(b[208:]))
+				}
+			}
+		}
+	},
 	gguf.Q8_0: func(b []byte, out []float64) {
 		for j := range out {
 			out[j] = float64(int8(b[2+j])) * halfAt(b)
@@ -39,7 +60,7 @@ func halfAt(b []byte) float64 { return float64(gguf.Float16(binary.LittleEndian.
 
 // Each type that can be run holds, as the kernels read it, exactly the weights that its blocks stand for.
 func TestMatricesHoldTheFilesWeights(t *testing.T) {
-	const rows, cols = 37, 96
+	const rows, cols = 37, 768
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, format := range ops.Formats {
 		if format.File == "" {
@@ -66,10 +87,12 @@ func holdMatrix(t *testing.T, typ gguf.Type, decode func([]byte, []float64), ran
 		data[i] = byte(random.Uint32())
 	}
 	for at := 0; at < len(data); at += size { // floats that are finite
-		if size == 4 {
+		if size == 4 && n == 1 {
 			binary.LittleEndian.PutUint32(data[at:], math.Float32bits(float32(random.NormFloat64())))
 		} else {
-			binary.LittleEndian.PutUint16(data[at:], uint16(0x0001+random.IntN(0x7000)))
+			for _, half := range []int{0, 2, size - 2} { // wherever a type has one
+				binary.LittleEndian.PutUint16(data[min(at+half, len(data)-2):], uint16(1+random.IntN(0x7000)))
+			}
 		}
 	}
 	b := gguftest.New()

@@ -67,15 +67,16 @@ func TestEmbedding(t *testing.T) {
 	wide.steps = []step{{"ids": {1, 16}}, {"ids": {1, 8}}, {"ids": {1, 1}}}
 	trials := []*trial{fixed, wide}
 	for _, f := range Formats {
-		even := tableCase{vocabulary: 64, width: 64, ids: 17, format: f}.trial()
+		width := max(64, f.Pieces[0].Cols)
+		even := tableCase{vocabulary: 64, width: width, ids: 17, format: f}.trial()
 		even.steps = []step{{"ids": {2, 17}}, {"ids": {1, 1}}, {"ids": {1, 16}}}
 		split := tableCase{
-			vocabulary: 300, width: 64, ids: 8, format: f,
-			maxBinding: partBytes(f, 64),
+			vocabulary: 300, width: width, ids: 8, format: f,
+			maxBinding: partBytes(f, width),
 		}.trial()
 		split.name += ", in parts"
 		split.steps = []step{{"ids": {1, 8}}, {"ids": {1, 3}}}
-		outside := tableCase{vocabulary: 7, width: 64, ids: 5, format: f}.trial()
+		outside := tableCase{vocabulary: 7, width: width, ids: 5, format: f}.trial()
 		outside.name += ", ids outside of the table are brought into it"
 		outside.fill = map[string]func(int) float64{"ids": func(i int) float64 {
 			return []float64{-1, 7, 1 << 30, -1 << 31, 3}[i]

@@ -117,6 +117,10 @@ func TestLinear(t *testing.T) {
 		{kind: "linear_q8_0", k: 1152, n: 70, bias: true, live: []int{130, 64, 16, 4, 1}},
 		{kind: "linear_q8_0", k: 32, n: 2051, live: []int{67, 9, 3, 1}},
 		{kind: "linear_q8_0", k: 64, n: 16400, live: []int{129, 64, 1}},
+		{kind: "linear_q4_1", k: 1152, n: 70, bias: true, live: []int{130, 64, 16, 4, 1}},
+		{kind: "linear_q4_1", k: 32, n: 131, live: []int{67, 9, 3, 1}},
+		{kind: "linear_q6_k", k: 1280, n: 70, bias: true, live: []int{130, 64, 16, 4, 1}},
+		{kind: "linear_q6_k", k: 256, n: 131, live: []int{67, 9, 3, 1}},
 		// A table over the limit of a binding, in three parts.
 		{
 			kind: "linear_q4gsw", k: 256, n: 700, group: 32, bias: true, live: []int{12, 3, 1},
@@ -203,9 +207,10 @@ func TestLinearChoosesItsRouteByLiveRows(t *testing.T) {
 func TestLinearAddsAResidual(t *testing.T) {
 	var trials []*trial
 	for i, f := range Formats {
+		k := max(64, f.Pieces[0].Cols)
 		c := &trial{name: f.kind("linear") + " " + f.File, build: func(b *engine.Builder) {
-			o := &linear{w: noiseMatrix("w", 75, 64, f), bias: engine.None}
-			o.x = b.Input("x", engine.F32, []int{1, 1, 64}, []int{1, 70, 64})
+			o := &linear{w: noiseMatrix("w", 75, k, f), bias: engine.None}
+			o.x = b.Input("x", engine.F32, []int{1, 1, k}, []int{1, 70, k})
 			o.residual = b.Input("r", engine.F32, []int{1, 1, 75}, []int{1, 70, 75})
 			if i%2 == 0 {
 				o.bias = constant(b, "bias", 75)
@@ -213,11 +218,11 @@ func TestLinearAddsAResidual(t *testing.T) {
 			b.Output(o.add(b, "y"))
 		}}
 		for _, m := range []int{70, 16, 4, 1} {
-			c.steps = append(c.steps, step{"x": {1, m, 64}, "r": {1, m, 75}})
+			c.steps = append(c.steps, step{"x": {1, m, k}, "r": {1, m, 75}})
 		}
 		for _, m := range []int{70, 3} {
-			c.steps = append(c.steps, step{"x": {1, 1, 64}, "r": {1, m, 75}})
-			c.steps = append(c.steps, step{"x": {1, m, 64}, "r": {1, 1, 75}})
+			c.steps = append(c.steps, step{"x": {1, 1, k}, "r": {1, m, 75}})
+			c.steps = append(c.steps, step{"x": {1, m, k}, "r": {1, 1, 75}})
 		}
 		trials = append(trials, c)
 	}

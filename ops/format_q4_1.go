@@ -1,0 +1,27 @@
+package ops
+
+import "gpuscope/engine"
+
+// Q4_1 is ggml's Q4_1: q * scale + zero with 4-bit q. A block is 32 columns: the scale and the zero, halves,
+// then the nibbles as Q4_0 has them. On the device a word has 8 columns, column k of them at bits 4k, and
+// scales and zeros lie apart.
+var Q4_1 = Format{
+	Name: "q4_1", File: "Q4_1", Group: halfOf32.group,
+	Doc:    "q * scale + zero: 4 bits, and two halves for 32 columns",
+	Pieces: []Block{{Cols: 32, Bytes: 4 + 16, Floats: halves(0, 2)}},
+	shader: "q4_1", constants: halfOf32.constants, eights: 4,
+	arrays: func(rows, cols int) []array {
+		return []array{
+			weightsArray(engine.Q4, rows, cols, func(p [][]byte) []byte { return nibblesOf(p[0], 20, 4) }),
+			halfOf32.array("scales", rows, cols, func(p [][]byte, i int) []byte { return p[0][20*i:][:2] }),
+			halfOf32.array("zeros", rows, cols, func(p [][]byte, i int) []byte { return p[0][20*i+2:][:2] }),
+		}
+	},
+	row: func(arrays [][]byte, row int, into []float64) {
+		for c := range into {
+			q := arrays[0][(row*len(into)+c)/2] >> (c % 2 * 4) & 15
+			into[c] = float64(q)*halfOf32.read(arrays[1], row, c, len(into)) +
+				halfOf32.read(arrays[2], row, c, len(into))
+		}
+	},
+}
