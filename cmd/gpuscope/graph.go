@@ -33,6 +33,7 @@ Without a device, or with --device none, it is planned against the limits that e
 			{"gpuscope graph --device none --max-chunk 128", "on no device, for shorter prefill steps"},
 			{"gpuscope graph --format dot | dot -Tsvg > graph.svg", "a drawing, with Graphviz"},
 			{"gpuscope graph --metadata model.gguf", "what the file holds, and whether this version runs it"},
+			{"gpuscope graph --passes --fuse off", "what planning did, with no operators fused"},
 			{"gpuscope graph --format json", "for a program: the graph as a trace has it"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
@@ -40,9 +41,10 @@ Without a device, or with --device none, it is planned against the limits that e
 			o.declareShape(flags,
 				"plan for the adapter of that number or part of a name, or for none: `N|NAME|none` (default the best)")
 			format := formatFlag(flags, "text", "dot", "json")
+			passes := flags.Bool("passes", false, "print what each pass of planning changed, and its time")
 			inside := flags.Bool("metadata", false,
 				"print what the file holds, metadata and tensors, whether or not it can be run")
-			return func(_ context.Context, operands []string) error {
+			return func(ctx context.Context, operands []string) error {
 				if err := format.check(); err != nil {
 					return err
 				}
@@ -62,6 +64,9 @@ Without a device, or with --device none, it is planned against the limits that e
 				case "json":
 					return writeJSON(p.stdout, planned)
 				}
+				if *passes {
+					return planned.printPasses(ctx, p.stdout)
+				}
 				return planned.printText(p.stdout)
 			}
 		},
@@ -76,8 +81,10 @@ type plannedGraph struct {
 	AllocatedBytes map[string]int64 `json:"allocated_bytes"`
 	// Active are the dispatches that run at the largest shapes, in order; Levels the first of each run of
 	// them between barriers.
-	Active      []trace.DispatchID `json:"active"`
-	Levels      []trace.DispatchID `json:"levels"`
+	Active []trace.DispatchID `json:"active"`
+	Levels []trace.DispatchID `json:"levels"`
+	// Passes are what made the graph of the operators that the model's builder gave.
+	Passes      []engine.PassReport `json:"passes"`
 	trace.Graph `json:"graph"`
 }
 
@@ -105,7 +112,7 @@ func (p *program) planGraph(o *modelOptions) (planned *plannedGraph, err error) 
 	}
 	return &plannedGraph{
 		Model: m.Info(), For: words, AllocatedBytes: g.AllocatedBytes(), Active: live.Active(),
-		Levels: live.Levels(), Graph: g.Describe(),
+		Levels: live.Levels(), Passes: g.Passes(), Graph: g.Describe(),
 	}, nil
 }
 
@@ -130,18 +137,22 @@ func (p *program) limits(want string) (gpu.Limits, string, error) {
 		fmt.Sprintf("%s (%s, %s)", adapters[i].Name, adapters[i].Backend, adapters[i].Type), nil
 }
 
-func (g *plannedGraph) printText(w io.Writer) error {
-	var b bytes.Buffer
+// printHead says what the graph is of, and how large it is.
+func (g *plannedGraph) printHead(b *bytes.Buffer) {
 	m := &g.Model
-	fmt.Fprintf(&b, "%s · %s · %d layers · %.1f M parameters · %s\n", printable.Clean(m.Name), m.Architecture,
+	fmt.Fprintf(b, "%s · %s · %d layers · %.1f M parameters · %s\n", printable.Clean(m.Name), m.Architecture,
 		m.Layers, float64(m.Parameters)/1e6, m.Quantization)
-	fmt.Fprintf(&b, "planned for %s · context %d · at most %d tokens a step\n", printable.Clean(g.For), m.Dims["context"],
+	fmt.Fprintf(b, "planned for %s · context %d · at most %d tokens a step\n", printable.Clean(g.For), m.Dims["context"],
 		m.Dims["max_chunk"])
-	fmt.Fprintf(&b,
+	fmt.Fprintf(b,
 		"%d operators · %d values · %d dispatches, %d of them in %d levels at the largest shapes · %d kernels\n",
 		len(g.Ops), len(g.Values), len(g.Dispatches), len(g.Active), len(g.Levels), len(g.Kernels))
 	b.WriteString(g.memoryLine() + "\n")
+}
 
+func (g *plannedGraph) printText(w io.Writer) error {
+	var b bytes.Buffer
+	g.printHead(&b)
 	x, ctx := inspect.NewIndex(&trace.Trace{Graph: g.Graph}), context.Background()
 	for _, t := range []*table.Table{x.Operators(), x.Slots(g.levels()), x.Values(inspect.Scope{})} {
 		b.WriteByte('\n')

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpuscope/engine"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/trace"
 )
@@ -28,6 +29,7 @@ func plannedDemo(t *testing.T, args string) (g struct {
 	For            string
 	AllocatedBytes map[string]int64 `json:"allocated_bytes"`
 	Active, Levels []trace.DispatchID
+	Passes         []engine.PassReport
 	Graph          trace.Graph
 },
 ) {
@@ -109,5 +111,25 @@ func TestGraphNeedsNoAdapter(t *testing.T) {
 	if status := p.main(t.Context(), []string{"graph"}); status != exitDone ||
 		!strings.Contains(stdout.String(), "planned for no device") {
 		t.Errorf("exit %d: %s", status, &stderr)
+	}
+}
+
+func TestGraphSaysWhatEachPassDid(t *testing.T) {
+	t.Parallel()
+	g := plannedDemo(t, "")
+	text := graphOf(t, "--passes")
+	for _, p := range g.Passes {
+		if p.Took <= 0 || !strings.Contains(text, "\n"+p.Name+" ") || !strings.Contains(text, p.Doc) {
+			t.Errorf("pass %+v is not in\n%s", p, text)
+		}
+		for _, c := range p.Counts {
+			if want := fmt.Sprintf("%s %d → %d", c.What, c.Before, c.After); !strings.Contains(text, want) {
+				t.Errorf("%q is not in\n%s", want, text)
+			}
+		}
+	}
+	want := fmt.Sprintf("dispatches 0 → %d", len(g.Graph.Dispatches))
+	if !strings.Contains(text, want) || strings.Count(text, "\n") != 4+2+len(g.Passes) {
+		t.Errorf("want %q and a line for each pass:\n%s", want, text)
 	}
 }

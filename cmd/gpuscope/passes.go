@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"gpuscope/engine"
+	"gpuscope/trace/table"
+)
+
+// passTable is what the passes did that made a graph of the operators, and how long each took.
+func passTable(passes []engine.PassReport) *table.Table {
+	at := table.By(passes)
+	return table.New("passes", []table.Column{
+		{
+			Name: "pass", Title: "pass", Width: 80,
+			Of: at(func(p *engine.PassReport) table.Cell { return table.Text(p.Name) }),
+		},
+		{
+			Name: "ms", Title: "ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
+			Of: at(func(p *engine.PassReport) table.Cell { return table.Number(p.Took.Seconds()*1e3, 3) }),
+		},
+		{
+			Name: "changed", Title: "changed", Width: 80,
+			Of: at(func(p *engine.PassReport) table.Cell { return table.Text(changes(p)) }),
+		},
+		{
+			Name: "doc", Title: "what it is for", Width: 80,
+			Of: at(func(p *engine.PassReport) table.Cell { return table.Text(p.Doc) }),
+		},
+	}, table.Flat(len(passes), func(i int) string { return passes[i].Name }))
+}
+
+// changes is what a pass changed, before and after.
+func changes(p *engine.PassReport) string {
+	var list []string
+	for _, c := range p.Counts {
+		list = append(list, fmt.Sprintf("%s %d → %d", c.What, c.Before, c.After))
+	}
+	list = append(list, p.Notes...)
+	if len(list) == 0 {
+		return table.Unmeasured
+	}
+	return strings.Join(list, ", ")
+}
+
+// printPasses prints what made the graph, and what came of it.
+func (g *plannedGraph) printPasses(ctx context.Context, w io.Writer) error {
+	var b bytes.Buffer
+	g.printHead(&b)
+	b.WriteByte('\n')
+	if err := printTable(ctx, &b, passTable(g.Passes)); err != nil {
+		return err
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
