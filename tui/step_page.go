@@ -434,8 +434,7 @@ func (p *stepPage) counts(sum *inspect.StepSummary) string {
 	parts = append(parts[:5], append([]string{compiled}, parts[5:]...)...)
 	if m := sum.Step.Memory; m.AllocatedBytes > 0 {
 		parts = append(parts,
-			fmt.Sprintf("%.1f MiB allocated, %.1f live", float64(m.AllocatedBytes)/(1<<20),
-				float64(m.LiveBytes)/(1<<20)))
+			table.Memory(m.AllocatedBytes)+" allocated, "+table.Memory(m.LiveBytes)+" live")
 	}
 	return strings.Join(parts, " · ")
 }

@@ -93,7 +93,7 @@ func (x *Index) Summary(step int) *StepSummary {
 		}
 	}
 	r.TokensPerS = tokensPerS(s)
-	r.Verdict = r.verdict()
+	r.Verdict = r.judge()
 	return r
 }
 
@@ -103,6 +103,29 @@ func tokensPerS(s *trace.Step) float64 {
 		return float64(len(s.Tokens)) * 1e9 / float64(ns)
 	}
 	return 0
+}
+
+// disturbed is how many times as long timing makes a decode step, from which on a step that was timed so says
+// nothing of one that was not.
+const disturbed = 1.5
+
+// judge is the verdict on the step as it runs untimed; where only the timed step is known it says so, and
+// where timing disturbs it too much there is none.
+func (r *StepSummary) judge() string {
+	v := r.verdict()
+	if v == "" || r.Step.Timing != "dispatch" {
+		return v
+	}
+	untimed, ok := r.Untimed.NS()
+	timed, both := r.Timed.NS()
+	switch {
+	case !ok || !both || untimed <= 0:
+		return v + " (as timed)"
+	case float64(timed) > disturbed*float64(untimed):
+		return fmt.Sprintf("no verdict: timing makes a decode step %.1f times as long",
+			float64(timed)/float64(untimed))
+	}
+	return v
 }
 
 // verdict: where most of the wall time the GPU was idle, the CPU bounds the step; else, where most of the

@@ -75,6 +75,27 @@ func TestVerdictNamesWhatBoundsAStep(t *testing.T) {
 	}
 }
 
+// A step that timing made three times as long says nothing of the step as it runs.
+func TestNoVerdictIsDrawnFromAStepThatTimingDisturbs(t *testing.T) {
+	tr := timed(1, 0, 0, 1)
+	s := &tr.Steps[1]
+	s.CPU.TotalNS = trace.Measured(100_000)
+	s.GPU = &trace.GPU{BusyNS: trace.Measured(85_000), SpanNS: trace.Measured(90_000)}
+	verdict := func() string { return inspect.NewIndex(tr).Summary(1).Verdict }
+	tr.Observer = &trace.Observer{UntimedNS: trace.Measured(30_000), TimedNS: trace.Measured(90_000), N: 8}
+	if got, want := verdict(), "no verdict: timing makes a decode step 3.0 times as long"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	tr.Observer = nil
+	if got, want := verdict(), "GPU-bound: GPU span is 0.09 ms of 0.10 ms (as timed)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	s.Timing = "step"
+	if got, want := verdict(), "GPU-bound: GPU span is 0.09 ms of 0.10 ms"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestProfileLeavesColdStepsOutUnlessThereAreNoOthers(t *testing.T) {
 	tr := tracetest.Run(1, 40, 7, 1, 1)
 	for i, ms := range []int64{100, 10, 2, 3} {
