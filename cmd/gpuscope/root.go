@@ -16,11 +16,12 @@ func rootCommand() *command {
 		doc:     "gpuscope profiles language models on WebGPU and shows their graphs.",
 		more: `Without a command it opens MODEL in the terminal and steps it token by token: a .gguf file (Llama architecture, Q4_0
 matrices), or nothing for the demo model embedded in the program. A TRACE (.json, .jsonl, with .gz compressed) opens with no GPU.
-Press ? there for the keys.`,
+Press ? there for the keys. With --plain commands are lines, typed or piped; where piped ones fail the exit status is 1.`,
 		examples: []example{
 			{"gpuscope", "the embedded model"},
 			{`gpuscope model.gguf -p "The"`, "a model file, with its first prompt"},
 			{"gpuscope run.json.gz", "a recorded run"},
+			{`printf 's\nd\nx run.json\n' | gpuscope --plain`, "step once, print the dispatches, export"},
 		},
 		screen: true,
 		setup: func(p *program, flags *pflag.FlagSet) action {
