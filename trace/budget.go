@@ -5,37 +5,44 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
-	"runtime/debug"
 )
 
 // What a file may cost is bounded before it is spent: a few kilobytes of gzip can hold gigabytes of nothing,
 // and three bytes of JSON become a record of hundreds. There are four bounds. White space between values is
 // squeezed out as it is read, and may be no more than a few times what is not. The text without it has an
 // end. A single value has one too, and is looked over for how much memory it may take before it is decoded.
-// And all that is kept is counted. While a trace is read the program takes about three times what it keeps.
+// And all that is kept is counted: it may be as much as any trace needs, and more for a file that is itself
+// large. While a trace is read the program takes about three times what it keeps.
 type bounds struct {
-	memory int64 // of a trace that has been read
+	memory int64 // of a trace that has been read, beside memoryRate times its file
 	value  int64 // of JSON, for one value: a step, a plan, a field of the head
-	json   int64 // of JSON in all, without white space
 	idle   int64 // of white space, beside idleRate times the rest
 }
 
-const idleRate = 4
+const (
+	memoryRate = 4 // a recording takes 1.5 to 3 times its JSON in memory
+	jsonRate   = 3 // so many times the memory is all the JSON that may come
+	idleRate   = 4
+)
 
-// usualBounds are an eighth of the memory for the program, where GOMEMLIMIT says how much there is.
-func usualBounds() bounds {
-	b := bounds{memory: 384 << 20, value: 128 << 20, idle: 64 << 20}
-	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
-		b.memory = max(b.memory, limit/8)
-	}
-	b.json = 3 * b.memory
-	return b
+var usualBounds = bounds{memory: 384 << 20, value: 128 << 20, idle: 64 << 20}
+
+// file is what a source reads in the end, before it is decompressed.
+type file struct {
+	r    io.Reader
+	size int64 // read so far
+}
+
+func (f *file) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	f.size += int64(n)
+	return n, err
 }
 
 // source reads JSON with one space in place of all white space between two values.
 type source struct {
 	r               io.Reader
+	file            *file
 	bounds          bounds
 	quoted, escaped bool  // where it is: in a string, behind a backslash
 	spaced          bool  // the last byte was white space
@@ -54,6 +61,9 @@ func (s *source) ignored(n int) {
 	s.idle += int64(n) + recordBytes
 }
 
+// memory is how much a trace may hold, from what has been read of its file.
+func (s *source) memory() int64 { return s.bounds.memory + memoryRate*s.file.size }
+
 // offset is about where in the file a byte of the squeezed text stands.
 func (s *source) offset(of int64) int64 { return of + s.space }
 
@@ -68,8 +78,8 @@ func (s *source) Read(p []byte) (int, error) {
 			s.err = err
 		case s.left < 0:
 			s.err = fmt.Errorf("a value has more than %s of JSON", mib(s.bounds.value))
-		case s.text > s.bounds.json:
-			s.err = fmt.Errorf("it has more than %s of JSON; %s", mib(s.bounds.json), whatToDo)
+		case s.text > jsonRate*s.memory():
+			s.err = fmt.Errorf("it has more than %s of JSON; %s", mib(jsonRate*s.memory()), s.remedy())
 		case s.space+s.idle > s.bounds.idle+idleRate*s.text:
 			s.err = fmt.Errorf("%s of it are white space and records of no known kind, %s are not",
 				mib(s.space+s.idle), mib(s.text))
@@ -136,18 +146,24 @@ const recordBytes, elementBytes = 256, 48
 
 func mib(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
 
-const whatToDo = "record fewer steps, or allow more memory with GOMEMLIMIT=16GiB in the environment"
+// remedy says what to do with a file that is too large.
+func (s *source) remedy() string {
+	if s.text > 2*s.file.size {
+		return "gunzip it, which allows for more, or record fewer steps"
+	}
+	return "record fewer steps"
+}
 
 // spend counts memory that is kept.
 func (d *decoder) spend(n int64) error {
-	if d.used += n; d.used > d.in.bounds.memory {
+	if d.used += n; d.used > d.in.memory() {
 		return d.tooLarge()
 	}
 	return nil
 }
 
 func (d *decoder) tooLarge() error {
-	return fmt.Errorf("the trace needs more than %s of memory; %s", mib(d.in.bounds.memory), whatToDo)
+	return fmt.Errorf("the trace needs more than %s of memory; %s", mib(d.in.memory()), d.in.remedy())
 }
 
 // value reads the next value as it stands, and refuses what would take too much memory when it is decoded.
@@ -156,7 +172,7 @@ func (d *decoder) value() (raw json.RawMessage, err error) {
 	if err := d.json.Decode(&raw); err != nil {
 		return nil, err
 	}
-	if estimate(raw) > d.in.bounds.memory {
+	if estimate(raw) > d.in.memory() {
 		return nil, d.tooLarge()
 	}
 	return raw, nil

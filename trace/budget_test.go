@@ -33,7 +33,7 @@ func (e *endless) Read(p []byte) (n int, err error) {
 // A file that goes on for ever, as a small one does that is gzipped, ends in a refusal, and before it took
 // more memory than it may.
 func TestEndlessFilesAreRefused(t *testing.T) {
-	small := bounds{memory: 4 << 20, value: 1 << 20, json: 8 << 20, idle: 1 << 20}
+	small := bounds{memory: 4 << 20, value: 1 << 20, idle: 1 << 20}
 	const head = `{"schema":"gpuscope.trace/1"`
 	for _, c := range []struct{ name, start, again, want string }{
 		{"steps", head + `,"plans":[],"steps":[{}`, ",{}", "4 MiB of memory"},
@@ -69,11 +69,34 @@ func TestEndlessFilesAreRefused(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := readWithin(&endless{start: c.start, again: c.again}, small)
+			_, err := readWithin(&endless{start: c.start, again: c.again}, &file{}, small)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%.300v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// A large recording opens, for which a small file has no right to the memory.
+func TestLargeFilesMayTakeMoreMemory(t *testing.T) {
+	t.Parallel()
+	in := &endless{
+		start: `{"schema":"gpuscope.trace/1","plans":[{"id":0}]}`,
+		again: `{"step":{"dispatches":[` + strings.Repeat(`{"plan":0,"start_ns":1234567,"gpu_ns":9999},`, 99) + `{}]}}`,
+	}
+	text, err := io.ReadAll(io.LimitReader(in, 4<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text[:bytes.LastIndexByte(text, '}')], '}')
+	small := bounds{memory: 1 << 20, value: 1 << 20, idle: 1 << 20}
+	raw := &file{r: bytes.NewReader(text)}
+	if _, err := readWithin(raw, raw, small); err != nil {
+		t.Errorf("a file of %d bytes: %v", raw.size, err)
+	}
+	if _, err := readWithin(bytes.NewReader(text), &file{}, small); err == nil ||
+		!strings.HasSuffix(err.Error(), "gunzip it, which allows for more, or record fewer steps") {
+		t.Errorf("a file of no size: %v", err)
 	}
 }
 
@@ -121,7 +144,7 @@ func TestSqueezingChangesNoValue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &source{r: iotest.OneByteReader(bytes.NewReader(in)), bounds: usualBounds()}
+		s := &source{r: iotest.OneByteReader(bytes.NewReader(in)), file: &file{}, bounds: usualBounds}
 		if rapid.Bool().Draw(t, "whole") {
 			s.r = bytes.NewReader(in)
 		}
@@ -139,7 +162,7 @@ func TestSqueezingChangesNoValue(t *testing.T) {
 		}
 	})
 	in := strings.NewReader(`{"schema":"gpuscope.trace/1","x":[1 2]}`)
-	if _, err := readWithin(in, usualBounds()); err == nil {
+	if _, err := readWithin(in, &file{}, usualBounds); err == nil {
 		t.Error("two numbers became one")
 	}
 }
@@ -149,7 +172,7 @@ func BenchmarkSqueeze(b *testing.B) {
 	in := bytes.Repeat(line, 1<<14)
 	b.SetBytes(int64(len(in)))
 	for b.Loop() {
-		s := &source{r: bytes.NewReader(in), bounds: usualBounds()}
+		s := &source{r: bytes.NewReader(in), file: &file{}, bounds: usualBounds}
 		s.next()
 		if _, err := io.Copy(io.Discard, s); err != nil {
 			b.Fatal(err)

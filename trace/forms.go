@@ -17,11 +17,13 @@ type Form struct {
 	Name   string // as people say it
 	Doc    string
 	Suffix string // of a file's name; any form may be gzipped, with .gz behind its suffix
-	// Sniff says by its first bytes, decompressed and without white space before them, that a file may be of
+	// sniff says by its first bytes, decompressed and without white space before them, that a file may be of
 	// this form.
-	Sniff func(start []byte) bool
-	Read  func(io.Reader) (*Trace, error)
-	Write func(io.Writer, *Trace) error
+	sniff func(start []byte) bool
+	// read reads what has been decompressed. The file counts what it took for that: a reader allows for more
+	// memory where the file is large.
+	read  func(in io.Reader, raw *file) (*Trace, error)
+	write func(io.Writer, *Trace) error
 	// lines says that the form is that of a recording: lines, written as the run goes on.
 	lines bool
 }
@@ -31,11 +33,11 @@ func Forms() []Form {
 	return []Form{
 		{
 			Name: "json", Doc: "one JSON object", Suffix: ".json",
-			Sniff: beginsObject, Read: readObjects, Write: Write,
+			sniff: beginsObject, read: readObjects, write: Write,
 		},
 		{
 			Name: "jsonl", Doc: "JSON lines, written as the run goes on", Suffix: ".jsonl",
-			Sniff: beginsObject, Read: readObjects, Write: WriteStream, lines: true,
+			sniff: beginsObject, read: readObjects, write: WriteStream, lines: true,
 		},
 	}
 }
@@ -110,7 +112,7 @@ func IsTrace(path string) bool {
 // sniffed is the first form that a beginning fits, or nil.
 func sniffed(start []byte) *Form {
 	for _, f := range Forms() {
-		if f.Sniff(start) {
+		if f.sniff(start) {
 			return &f
 		}
 	}
@@ -130,7 +132,7 @@ func WriteFile(path string, t *Trace) error {
 		return err
 	}
 	defer f.cancel()
-	if err := to.form.Write(f, t); err != nil {
+	if err := to.form.write(f, t); err != nil {
 		return writeError(path, err)
 	}
 	return f.commit()

@@ -42,7 +42,8 @@ func Read(r io.Reader) (*Trace, error) {
 }
 
 func read(r io.Reader) (*Trace, error) {
-	in, err := decompressed(r)
+	raw := &file{r: r}
+	in, err := decompressed(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func read(r io.Reader) (*Trace, error) {
 		return nil, fmt.Errorf("%w: it begins with %q, a trace is a JSON object", ErrNotTrace,
 			start[:min(len(start), 16)])
 	}
-	t, err := form.Read(in)
+	t, err := form.read(in, raw)
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +93,11 @@ func beginning(in *bufio.Reader) ([]byte, error) {
 
 // readObjects reads a trace object and the records behind it: one JSON object, or a stream of lines (see
 // StreamWriter). A stream may be cut anywhere after its first line; an event of kind "cut" then says so.
-func readObjects(in io.Reader) (*Trace, error) { return readWithin(in, usualBounds()) }
+func readObjects(in io.Reader, raw *file) (*Trace, error) { return readWithin(in, raw, usualBounds) }
 
-func readWithin(in io.Reader, b bounds) (*Trace, error) {
+func readWithin(in io.Reader, raw *file, b bounds) (*Trace, error) {
 	t := &Trace{}
-	from := &source{r: in, bounds: b}
+	from := &source{r: in, file: raw, bounds: b}
 	from.next()
 	d := &decoder{in: from, json: json.NewDecoder(from), t: t}
 	if err := d.object(); err != nil {

@@ -247,7 +247,7 @@ func (w *StreamWriter) convert() error {
 		return err
 	}
 	defer out.cancel()
-	if err := w.to.form.Write(out, t); err != nil {
+	if err := w.to.form.write(out, t); err != nil {
 		return writeError(w.to.path, err)
 	}
 	return out.commit()
