@@ -129,7 +129,8 @@ func (p *Params) check(k *Kernel) error {
 		return fmt.Errorf("param %s of kernel %s is %s, the plan writes %s", w.name, k.Name,
 			k.Params[w.at].Type, w.typ)
 	default:
-		return fmt.Errorf("param %s of kernel %s does not fit 32 bits", w.name, k.Name)
+		return fmt.Errorf("param %s of kernel %s does not fit 32 bits: %w", w.name, k.Name,
+			gpu.ErrUnsupported)
 	}
 }
 

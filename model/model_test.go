@@ -333,6 +333,10 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 			change: set("llama.context_length", 1<<21), o: Options{Context: 1 << 21},
 			want: "[1 2097152 1 32] f32 needs 268435456 bytes, the device's largest storage binding is 134217728: not supported by this device; a smaller --context (it is 2097152) or --max-chunk (512) takes less",
 		},
+		"positions that no kernel counts": {
+			change: set("llama.context_length", math.MaxInt32), o: Options{Context: math.MaxInt32},
+			want: "a smaller --context (it is 2147483647) or --max-chunk (512) takes less",
+		},
 		"no such device": {o: Options{Device: "7"}, want: "number 7", usage: true},
 		"no such route": {
 			o:    Options{Routes: map[string]string{"linear_q4gsw": "warp"}},
