@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -105,26 +104,15 @@ type Base struct {
 const clockMoved = 0.03
 
 // join finds for every launch the one of the base that is the same dispatch: by id where the graphs agree on
-// what the id is (of several of one id the one of the same work), else, where they have no dispatch in
-// common, by order.
+// what the id is, in another graph by the names of operator and slot; of several the one of the same work.
+// Where they have no dispatch in common they are joined by order.
 func join(now, base []Launch) (of []*Launch, gone []*Launch, byOrder bool) {
 	of = make([]*Launch, len(now))
-	type route struct {
-		id     trace.DispatchID
-		kernel string
-		tokens int
-	}
-	byID, byRoute := make(map[trace.DispatchID]*Launch, len(base)), make(map[route]*Launch, len(base))
-	for i := range base {
-		b := &base[i]
-		byID[b.ID], byRoute[route{b.ID, b.Plan.Kernel, b.Tokens}] = b, b
-	}
+	b := newBaseLaunches(base)
 	found := make(map[trace.DispatchID]bool, len(now))
 	for i := range now {
-		n := &now[i]
-		if b := cmp.Or(byRoute[route{n.ID, n.Plan.Kernel, n.Tokens}], byID[n.ID]); b != nil &&
-			b.Op.Name == n.Op.Name && b.Dispatch.Label == n.Dispatch.Label {
-			of[i], found[b.ID] = b, true
+		if of[i] = b.find(&now[i]); of[i] != nil {
+			found[of[i].ID] = true
 		}
 	}
 	if len(found) == 0 && len(base) > 0 {
@@ -139,4 +127,41 @@ func join(now, base []Launch) (of []*Launch, gone []*Launch, byOrder bool) {
 		}
 	}
 	return of, gone, byOrder
+}
+
+// baseLaunches finds launches of a base.
+type baseLaunches struct {
+	byID   map[trace.DispatchID][]*Launch
+	byName map[string][]*Launch
+}
+
+func newBaseLaunches(base []Launch) baseLaunches {
+	b := baseLaunches{
+		make(map[trace.DispatchID][]*Launch, len(base)), make(map[string][]*Launch, len(base)),
+	}
+	for i := range base {
+		l := &base[i]
+		b.byID[l.ID] = append(b.byID[l.ID], l)
+		b.byName[l.slot()] = append(b.byName[l.slot()], l)
+	}
+	return b
+}
+
+// slot names a dispatch in its graph.
+func (l *Launch) slot() string { return l.Op.Name + "\x00" + l.Dispatch.Label }
+
+func (b baseLaunches) find(l *Launch) *Launch {
+	list := b.byID[l.ID]
+	if len(list) == 0 || list[0].slot() != l.slot() {
+		list = b.byName[l.slot()]
+	}
+	for _, c := range list {
+		if c.Plan.Kernel == l.Plan.Kernel && c.Tokens == l.Tokens {
+			return c
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return list[len(list)-1]
 }

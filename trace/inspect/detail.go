@@ -52,10 +52,9 @@ func (x *Index) Detail(ctx context.Context, step int, id trace.DispatchID, base 
 		if err != nil {
 			return nil, err
 		}
-		of, _, _ := join(launches[i:i+1], then)
-		if of[0] != nil && of[0].ID == id {
-			d.Base = of[0].Plan
-			d.Delta = deltaOf(&d.Launch, of[0], resolutionNS(x.Trace), true)
+		if of := newBaseLaunches(then).find(&d.Launch); of != nil {
+			d.Base = of.Plan
+			d.Delta = deltaOf(&d.Launch, of, resolutionNS(x.Trace), true)
 		}
 	}
 	d.Params = x.Params(d.Plan, d.Base)
@@ -83,6 +82,9 @@ func (d *Detail) Lines() []string {
 		launch = append(launch, "wg "+table.Grid(d.Kernel.WorkgroupSize))
 	}
 	lines := []string{strings.Join(launch, " · "), d.timeLine(), d.trafficLine(), d.wasteLine()}
+	if len(d.Op.Parts) > 0 {
+		lines = append(lines, "made of "+strings.Join(d.Op.Parts, " + "))
+	}
 	if s := paramsText(d.Params, false); s != "" {
 		lines = append(lines, "params "+s)
 	}

@@ -194,8 +194,34 @@ func TestDeltaComparesTimesOnlyWhereTheirSpreadIsKnown(t *testing.T) {
 	}
 }
 
+// A graph with an operator more has other ids for all behind it.
+func TestBaseOfAnotherGraphIsComparedByName(t *testing.T) {
+	tr, other := tracetest.Llama(1, 3), tracetest.Llama(1, 3)
+	g := &other.Graph
+	last := len(g.Dispatches) - 1
+	moved := func(id trace.DispatchID) trace.DispatchID { // the last comes first
+		return trace.DispatchID((int(id) + 1) % (last + 1))
+	}
+	slots := make([]trace.Dispatch, len(g.Dispatches))
+	for _, d := range g.Dispatches {
+		d.ID = moved(d.ID)
+		slots[d.ID] = d
+	}
+	g.Dispatches = slots
+	for i := range other.Plans {
+		other.Plans[i].Dispatch = moved(other.Plans[i].Dispatch)
+	}
+	d := dispatched(inspect.NewIndex(tr), 2, inspect.Options{Base: baseOf(inspect.NewIndex(other), 2)})
+	if got := d.Title[1].String(); !strings.HasSuffix(got, "Δ s2: same plans") || d.ByOrder {
+		t.Error(got)
+	}
+}
+
 func TestBaseOfAnotherGraphIsComparedByOrder(t *testing.T) {
 	x, other := inspect.NewIndex(tracetest.Llama(1, 2)), tracetest.Tiny()
+	for i := range other.Graph.Ops {
+		other.Graph.Ops[i].Name += " of another model"
+	}
 	base := baseOf(inspect.NewIndex(other), 1)
 	d := dispatched(x, 1, inspect.Options{Base: base})
 	if !d.ByOrder || !strings.Contains(d.Title[1].String(), "compared by order") {
