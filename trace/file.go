@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,8 +19,8 @@ import (
 
 // A file that is being written stands beside the one that it is for, as NAME.partial, and takes its name when
 // it is whole. If the program is killed it stays, under a name that a person recognises, and can be opened.
-// (The library that used to do this gives such files names of its own, which nobody finds again.) What is no
-// regular file, a pipe or a device, is written directly.
+// (google/renameio, which does the rest as well, does not let the name be chosen.) What is no regular file, a
+// pipe or a device, is written directly.
 
 const partialSuffix = ".partial"
 
@@ -94,8 +95,9 @@ func (to place) create(zipped bool) (p *pendingFile, err error) {
 // isPipe says that what is under a path is written directly: a pipe, a device, or a descriptor of a process,
 // which may be a regular file and still cannot be replaced, since who opened it would read the old one.
 func isPipe(path string, info fs.FileInfo) bool {
-	return !info.IsDir() && (!info.Mode().IsRegular() || strings.HasPrefix(path, "/dev/") ||
-		strings.HasPrefix(path, "/proc/"))
+	descriptor := func(prefix string) bool { return strings.HasPrefix(path, prefix) }
+	return !info.IsDir() && (!info.Mode().IsRegular() ||
+		slices.ContainsFunc([]string{"/dev/fd/", "/dev/std", "/proc/"}, descriptor))
 }
 
 // openDirect opens a pipe or a device. A pipe that nobody reads is refused: to wait for a reader may take for
@@ -139,7 +141,9 @@ func (p *pendingFile) openBeside(old fs.FileInfo) (err error) {
 		}
 	}
 	if err == nil && old != nil {
-		err = p.file.Chmod(mode)
+		if err = p.file.Chmod(mode); err != nil {
+			p.cancel()
+		}
 	}
 	return err
 }

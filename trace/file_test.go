@@ -4,6 +4,7 @@ package trace_test
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -264,6 +265,24 @@ func TestFullDeviceIsAnError(t *testing.T) {
 	if err := trace.WriteFile(os.DevNull, tracetest.Tiny()); err != nil {
 		t.Error(err)
 	}
+}
+
+// Files under /dev may be files as others are.
+func TestFileInMemoryIsReplaced(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("/dev/shm", "gpuscope")
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path := filepath.Join(dir, "x.json")
+	if err := os.WriteFile(path, bytes.Repeat([]byte("old"), 1<<20), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := recording(t, path).Close(); err != nil {
+		t.Fatal(err)
+	}
+	opens(t, path)
 }
 
 // A descriptor that was redirected to a file is written, not replaced.
