@@ -4,9 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"gpuscope/engine/gpu"
+	"gpuscope/trace"
 )
 
 func gridPlanner() *Planner {
@@ -20,28 +22,57 @@ func TestGridsCoverTheirWork(t *testing.T) {
 		grid func(p *Planner) Grid
 		want Grid
 	}{
-		{"one thread", func(p *Planner) Grid { return p.Threads(1, 64) }, Grid{1, 1, 1, 1, 63}},
-		{"a full group", func(p *Planner) Grid { return p.Threads(64, 64) }, Grid{1, 1, 1, 1, 0}},
-		{"one past", func(p *Planner) Grid { return p.Threads(65, 64) }, Grid{2, 1, 1, 2, 63}},
+		{
+			"one thread", func(p *Planner) Grid { return p.Threads(1, 64) },
+			Grid{X: 1, Y: 1, Z: 1, Groups: 1, Idle: 63},
+		},
+		{
+			"a full group", func(p *Planner) Grid { return p.Threads(64, 64) },
+			Grid{X: 1, Y: 1, Z: 1, Groups: 1, Idle: 0},
+		},
+		{
+			"one past", func(p *Planner) Grid { return p.Threads(65, 64) },
+			Grid{X: 2, Y: 1, Z: 1, Groups: 2, Idle: 63},
+		},
 		{
 			"largest unfolded", func(p *Planner) Grid { return p.Rows(65535, 64, 64) },
-			Grid{65535, 1, 1, 65535, 0},
+			Grid{X: 65535, Y: 1, Z: 1, Groups: 65535, Idle: 0},
 		},
 		{
 			"folded square", func(p *Planner) Grid { return p.Rows(65536, 64, 64) },
-			Grid{256, 256, 1, 65536, 0},
+			Grid{X: 256, Y: 256, Z: 1, Groups: 65536, Idle: 0},
 		},
-		{"half-idle rows", func(p *Planner) Grid { return p.Rows(3, 64, 32) }, Grid{3, 1, 1, 3, 96}},
+		{
+			"half-idle rows", func(p *Planner) Grid { return p.Rows(3, 64, 32) },
+			Grid{X: 3, Y: 1, Z: 1, Groups: 3, Idle: 96},
+		},
 		{
 			"tiles", func(p *Planner) Grid { return p.Tiles(130, 64, 65, 64, 1, 256) },
-			Grid{3, 2, 1, 6, 6*256 - 529},
+			Grid{X: 3, Y: 2, Z: 1, Groups: 6, Idle: 6*256 - 529},
 		},
-		{"strided", func(p *Planner) Grid { return p.Stride(100000) }, Grid{65535, 1, 1, 65535, 0}},
+		{
+			"blocks", func(p *Planner) Grid { return p.Blocks(100, 16, 5, 4, 64, 60) },
+			Grid{X: 14, Y: 1, Z: 1, Groups: 14, Idle: 14 * 4},
+		},
+		{
+			"strided", func(p *Planner) Grid { return p.Stride(100000) },
+			Grid{X: 65535, Y: 1, Z: 1, Groups: 65535, Idle: 0},
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			p := gridPlanner()
-			if got := test.grid(p); got != test.want || p.err != nil {
+			got := test.grid(p)
+			rule := ruleTerms[got.rule]
+			product := int64(1)
+			for i := range rule.terms {
+				product *= (got.terms[i].value + got.terms[i].per - 1) / got.terms[i].per
+			}
+			if product != got.Groups && (got.rule != ruleStride || product < got.Groups) {
+				t.Errorf("%s %v make %d workgroups, not %d", rule.name, got.terms, product, got.Groups)
+			}
+			got.rule, got.terms = noRule, [maxTerms]term{}
+			if got != test.want || p.err != nil {
 				t.Errorf("got %+v, %v, want %+v", got, p.err, test.want)
 			}
 		})
@@ -73,5 +104,29 @@ func TestGridTheDeviceCannotRunIsRefused(t *testing.T) {
 			!strings.Contains(p.err.Error(), "the device takes 1 to 65535") {
 			t.Errorf("%s: got %+v, %v", name, g, p.err)
 		}
+	}
+}
+
+func TestPlanSaysHowItsGridCameAbout(t *testing.T) {
+	limits := gpu.DefaultLimits()
+	limits.MaxWorkgroups = 4 // 14 fold into 4 x 4
+	p := &Planner{limits: &limits}
+	g := p.Blocks(100, 16, 5, 4, 64, 60)
+	want := &trace.Grid{Rule: "rows", Terms: []trace.Term{
+		{Name: "cols", Value: 100, Per: 16}, {Name: "rows", Value: 5, Per: 4},
+	}}
+	got := g.describe(nil)
+	if d := cmp.Diff(want, got); d != "" || g.Workgroups() != 16 || g.Groups != 14 {
+		t.Errorf("%d workgroups, %d with work: %s", g.Workgroups(), g.Groups, d)
+	}
+	if again := g.describe(got); again != got {
+		t.Error("the same arithmetic is made twice")
+	}
+	g.terms[1].value++
+	if other := g.describe(got); other == got || other.Terms[1].Value != 6 {
+		t.Errorf("another arithmetic: %v", other)
+	}
+	if (&Grid{}).describe(nil) != nil {
+		t.Error("a grid of no rule has one")
 	}
 }

@@ -30,6 +30,7 @@ type Recorder struct {
 
 	// As of the last record.
 	inForce []trace.PlanID // by dispatch, -1: not in use
+	grids   []*trace.Grid  // by dispatch: of the last new plan
 	dims    [][]int        // live, by value
 	ints    []int64
 	inputs  inputState
@@ -47,7 +48,8 @@ func NewRecorder(x *Executor) *Recorder {
 	nv := len(x.g.values)
 	r := &Recorder{
 		x: x, inForce: make([]trace.PlanID, len(x.g.dispatches)), resizes: x.resizes,
-		dims: make([][]int, nv), ints: slices.Clone(x.live.now.ints), isNew: make([]bool, nv),
+		grids: make([]*trace.Grid, len(x.g.dispatches)),
+		dims:  make([][]int, nv), ints: slices.Clone(x.live.now.ints), isNew: make([]bool, nv),
 	}
 	for v, dims := range x.live.now.dims {
 		r.dims[v] = slices.Clone(dims)
@@ -78,6 +80,8 @@ func (r *Recorder) force(d trace.DispatchID, l *launchRecord, params []byte) {
 	if fresh {
 		p := r.x.g.tracePlan(d, l, params)
 		p.ID = id
+		p.Grid = l.grid.describe(r.grids[d])
+		r.grids[d] = p.Grid
 		r.fresh = append(r.fresh, p)
 	}
 	r.inForce[d] = id
@@ -92,6 +96,11 @@ func (l *launchRecord) content(b []byte, d trace.DispatchID, params []byte) []by
 	}
 	for _, n := range [...]int64{l.grid.Groups, l.grid.Idle, l.bytes, l.flops} {
 		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	}
+	b = append(b, byte(l.grid.rule))
+	for _, t := range &l.grid.terms {
+		b = binary.LittleEndian.AppendUint64(b, uint64(t.value))
+		b = binary.LittleEndian.AppendUint64(b, uint64(t.per))
 	}
 	b = append(append(b, byte(len(params))), params...)
 	if l.reason != nil {

@@ -258,7 +258,7 @@ func (s *linearShape) grid(p *engine.Planner, m, n, k int) engine.Grid {
 	if s.tile > 0 {
 		return p.Tiles(n, s.tile, m, s.tile, 1, s.lanes)
 	}
-	return p.Rows(divUp(n, s.rows)*divUp(m, s.batch), s.lanes, k/s.chunk())
+	return p.Blocks(n, s.rows, m, s.batch, s.lanes, k/s.chunk())
 }
 
 func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {

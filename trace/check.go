@@ -23,6 +23,7 @@ var (
 	TimingLevels = []string{"off", "step", "block", "dispatch"}
 	Orders       = []string{"", "topological", "fixpoint"}
 	Hazards      = []string{"raw", "war", "waw"}
+	GridRules    = []string{"linear", "rows", "tiles", "grid_stride"}
 	ValueKinds   = []string{"tensor", "symint"}
 	ValueRoles   = []string{"input", "output", "constant", "state", "intermediate", "scratch", "fused", "symint"}
 )
@@ -159,6 +160,11 @@ func (c *checker) texts() {
 	for i := range t.Plans {
 		p := &t.Plans[i]
 		c.text("plans", p.Kernel, p.Route, p.Reason)
+		if p.Grid != nil {
+			for _, t := range p.Grid.Terms {
+				c.text("plans.grid.terms", t.Name)
+			}
+		}
 	}
 	for i := range t.Steps {
 		c.text("steps.text", t.Steps[i].Text)
@@ -230,6 +236,15 @@ func (c *checker) plans() {
 		c.workgroups(p.NeededGrid, "plans[%d].needed_workgroups", i)
 		c.notNegative(p.NeededGroups, "plans[%d].needed_groups", i)
 		c.notNegative(p.IdleLanes, "plans[%d].idle_lanes", i)
+		if p.Grid != nil {
+			c.word(p.Grid.Rule, GridRules, "plans[%d].grid.rule", i)
+			for j, t := range p.Grid.Terms {
+				c.notNegative(t.Value, "plans[%d].grid.terms[%d].value", i, j)
+				if t.Per < 1 {
+					c.refuse(fmt.Sprintf("%d, want 1 or more", t.Per), "plans[%d].grid.terms[%d].per", i, j)
+				}
+			}
+		}
 		c.notNegative(p.Bytes, "plans[%d].bytes", i)
 		c.notNegative(p.FLOPs, "plans[%d].flops", i)
 		if len(p.Params) > 2*maxParamsBytes {

@@ -86,7 +86,7 @@ func readSchema(t *testing.T) *schema {
 var words = map[string][]string{
 	"Value.kind": trace.ValueKinds, "Value.role": trace.ValueRoles, "Step.phase": trace.Phases,
 	"Step.timing": trace.TimingLevels, "Resize.order": trace.Orders,
-	"Wait.kind": trace.Hazards,
+	"Wait.kind": trace.Hazards, "Grid.rule": trace.GridRules,
 }
 
 func TestSchemaHasEveryFieldOfTheGoTypesAndNoOther(t *testing.T) {

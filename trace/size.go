@@ -4,7 +4,11 @@ import "unsafe"
 
 // size is about how many bytes of memory a plan holds.
 func (p *Plan) size() int64 {
-	return int64(unsafe.Sizeof(*p)) + int64(len(p.Params)+len(p.Reason)+len(p.Kernel)+len(p.Route))
+	n := int64(unsafe.Sizeof(*p)) + int64(len(p.Params)+len(p.Reason)+len(p.Kernel)+len(p.Route))
+	if p.Grid != nil {
+		n += int64(unsafe.Sizeof(*p.Grid)) + listSize(p.Grid.Terms)
+	}
+	return n
 }
 
 // size is about how many bytes of memory a step holds.

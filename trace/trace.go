@@ -264,11 +264,25 @@ type Plan struct {
 	NeededGrid   [3]int     `json:"needed_workgroups"`
 	NeededGroups int64      `json:"needed_groups"`
 	IdleLanes    int64      `json:"idle_lanes"`
+	Grid         *Grid      `json:"grid,omitempty"`   // how NeededGroups came about
 	Params       string     `json:"params,omitempty"` // hex
 	Bytes        int64      `json:"bytes"`            // modelled
 	FLOPs        int64      `json:"flops"`            // modelled
 
 	Unknown *Unknown `json:"-"` // fields of a later minor version
+}
+
+// Grid is the arithmetic of a workgroup count: the product over its terms of value / per, rounded up.
+type Grid struct {
+	Rule  string `json:"rule"` // linear, rows, tiles, grid_stride
+	Terms []Term `json:"terms"`
+}
+
+// Term is a count of the live shape, and how much of it a workgroup takes.
+type Term struct {
+	Name  string `json:"name"`
+	Value int64  `json:"value"`
+	Per   int64  `json:"per"`
 }
 
 // Step is one call of the engine.

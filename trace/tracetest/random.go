@@ -153,6 +153,12 @@ func (f fixer) plan(i int) {
 	p.ID = trace.PlanID(i)
 	p.Dispatch %= trace.DispatchID(len(f.tr.Graph.Dispatches))
 	p.Kernel = string(rune('a' + i))
+	if p.Grid != nil {
+		f.word(&p.Grid.Rule, trace.GridRules)
+		for j := range p.Grid.Terms {
+			p.Grid.Terms[j].Per = max(1, p.Grid.Terms[j].Per)
+		}
+	}
 	p.Params = rapid.SampledFrom([]string{"", "00", "01000000", "010000000000803f"}).Draw(f.t, "params")
 }
 
