@@ -187,6 +187,19 @@ func TestScaledRotationGivesTheGoldenLogits(t *testing.T) {
 	}
 }
 
+// A published model, of matrices in Q4_1 and a tied table in Q8_0: the first tokens of its answers.
+func TestAPublishedModelGivesTheGoldenLogits(t *testing.T) {
+	dev := gputest.Open(t)
+	models := filepath.Join("..", "..", "shared", "models")
+	var g golden
+	readJSON(t, filepath.Join(models, "smollm2-golden.json"), &g)
+	c := g.Cases[0]
+	c.NewTokens, c.Steps = c.NewTokens[:5], c.Steps[:5]
+	prompt := session.Command{Kind: session.Prompt, Tokens: c.PromptTokens, N: len(c.NewTokens)}
+	o := Options{Path: filepath.Join(models, "smollm2-135m-instruct-q4_1.gguf"), Context: 64}
+	c.hold(t, dev, o, prompt, logitTolerance)
+}
+
 // hold runs a case, holds the logits and the tokens to it, and gives the steps.
 func (c *goldenCase) hold(t *testing.T, dev gpu.Device, o Options, prompt session.Command,
 	tolerance float64,

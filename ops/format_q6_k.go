@@ -16,15 +16,15 @@ var Q6_K = Format{
 		return []array{
 			weightsArray(engine.Q4, rows, cols, func(p [][]byte) []byte {
 				data := make([]byte, 128*blocks)
-				for c := range 256 * blocks {
-					data[c/2] |= q6Low(p[0], c) << (c % 2 * 4)
+				for b := range blocks {
+					q6Lows(p[0][b*q6Bytes:], data[128*b:])
 				}
 				return data
 			}),
 			{"highs", engine.U32, []int{rows, cols / 16}, func(p [][]byte) []byte {
 				data := make([]byte, 64*blocks)
-				for c := range 256 * blocks {
-					data[c/4] |= q6High(p[0], c) << (c % 4 * 2)
+				for b := range blocks {
+					q6HighBits(p[0][b*q6Bytes+q6Highs:], data[64*b:])
 				}
 				return data
 			}},
@@ -55,17 +55,30 @@ const (
 	q6Bytes  = q6Super + 2
 )
 
-// q6Low are the low bits of column c of blocks, q6High the high ones. In each half of a block 32 bytes have
-// the low bits of columns 0 to 31, and in their high nibbles those of 64 to 95; the next 32 those of 32 to 63
-// and 96 to 127. Another 32 bytes have the high bits of columns 32 apart, from the lowest bits up.
-func q6Low(blocks []byte, c int) byte {
-	low := blocks[c/256*q6Bytes+c%256/128*64:]
-	return low[c%64] >> (c % 128 / 64 * 4) & 15
+// q6Lows brings the low bits of a block into the order of the columns. In each half of a block 32 bytes have
+// those of columns 0 to 31 and, in their high nibbles, 64 to 95; the next 32 those of 32 to 63 and 96 to 127.
+func q6Lows(block, into []byte) {
+	for half := range 2 {
+		for c := 0; c < 64; c += 2 {
+			first, second := block[64*half+c], block[64*half+c+1]
+			into[64*half+c/2] = first&15 | second<<4
+			into[64*half+32+c/2] = first>>4 | second&0xf0
+		}
+	}
 }
 
-func q6High(blocks []byte, c int) byte {
-	high := blocks[c/256*q6Bytes+q6Highs+c%256/128*32:]
-	return high[c%32] >> (c % 128 / 32 * 2) & 3
+// q6HighBits does so with the high bits: 32 bytes to each half of a block have those of columns 32 apart,
+// from the lowest bits up.
+func q6HighBits(highs, into []byte) {
+	for half := range 2 {
+		for c := 0; c < 32; c += 4 {
+			from := highs[32*half+c : 32*half+c+4]
+			for k := range 4 {
+				v := from[0]>>(2*k)&3 | from[1]>>(2*k)&3<<2 | from[2]>>(2*k)&3<<4 | from[3]>>(2*k)&3<<6
+				into[32*half+8*k+c/4] = v
+			}
+		}
+	}
 }
 
 // q6Pieces are n bytes at a place of each block.

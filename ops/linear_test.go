@@ -116,7 +116,7 @@ func TestLinear(t *testing.T) {
 		{kind: "linear_f16", k: 8, n: 5, live: []int{67, 9, 3, 1}},
 		{kind: "linear_q8_0", k: 1152, n: 70, bias: true, live: []int{130, 64, 16, 4, 1}},
 		{kind: "linear_q8_0", k: 32, n: 2051, live: []int{67, 9, 3, 1}},
-		{kind: "linear_q8_0", k: 64, n: 16400, live: []int{129, 64, 1}},
+		{kind: "linear_q8_0", k: 64, n: 16400, live: []int{65}},
 		{kind: "linear_q4_1", k: 1152, n: 70, bias: true, live: []int{130, 64, 16, 4, 1}},
 		{kind: "linear_q4_1", k: 32, n: 131, live: []int{67, 9, 3, 1}},
 		{kind: "linear_q6_k", k: 1280, n: 70, bias: true, live: []int{130, 64, 16, 4, 1}},

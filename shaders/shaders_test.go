@@ -178,6 +178,16 @@ func TestExpandNamesTheFileAndTheConstant(t *testing.T) {
 			Constants{"Vec": 4, "Lanes": 64, "Tile": 8},
 			"constant Tile is given and not used",
 		},
+		{
+			"a format without a file", "embedding",
+			Constants{"Format": "q9", "Partial": false, "Lanes": 64},
+			"shader embedding.wgsl: format q9: there is no such file in include/format",
+		},
+		{
+			"a format for a template that reads no matrix", "rms_norm",
+			Constants{"Vec": 4, "Lanes": 64, "Format": "q4"},
+			"constant Format is given and not used",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Expand(c.template, c.constants)
