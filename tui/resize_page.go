@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,7 +36,10 @@ func (p *resizePage) load(s snapshot) {
 		p.rows.load(nil)
 		return
 	}
-	t := s.index.Resized(s.step)
+	t, err := s.index.Resized(context.Background(), s.step)
+	if err != nil {
+		return
+	}
 	p.lines, p.said = t.Lines, t.Title[0].Parts
 	p.rows.load(t.Table)
 }

@@ -55,7 +55,9 @@ type ResizeSummary struct {
 }
 
 // Resize computes the summary of a step's propagation.
-func (x *Index) Resize(step int) *ResizeSummary {
+func (x *Index) Resize(step int) *ResizeSummary { return x.summed(context.Background(), step) }
+
+func (x *Index) summed(ctx context.Context, step int) *ResizeSummary {
 	t := x.Trace
 	s := &t.Steps[step]
 	r := &ResizeSummary{Order: s.Resize.Order, Time: s.Resize.NS, Passes: len(s.Resize.Passes), SameAs: -1}
@@ -93,7 +95,7 @@ func (x *Index) Resize(step int) *ResizeSummary {
 			}
 		}
 	})
-	if step > 0 && r.Hooks > 0 && slices.Equal(hookShapes(t, step), hookShapes(t, step-1)) {
+	if step > 0 && r.Hooks > 0 && slices.Equal(hookShapes(ctx, t, step), hookShapes(ctx, t, step-1)) {
 		r.SameAs = t.Steps[step-1].Index
 	}
 	return r
@@ -101,10 +103,13 @@ func (x *Index) Resize(step int) *ResizeSummary {
 
 // hookShapes says of every hook of a step which operator it planned and what kinds of things changed, but no
 // numbers.
-func hookShapes(t *trace.Trace, step int) []string {
+func hookShapes(ctx context.Context, t *trace.Trace, step int) []string {
 	var shapes []string
 	for i := range t.Steps[step].Resize.Passes {
 		for j := range t.Steps[step].Resize.Passes[i].Hooks {
+			if j%1024 == 0 && ctx.Err() != nil {
+				return nil // who asked looks at it too
+			}
 			h := &t.Steps[step].Resize.Passes[i].Hooks[j]
 			shapes = append(shapes, fmt.Sprint(i, " ", hookShape(t, h)))
 		}
@@ -177,11 +182,11 @@ type ResizeRow struct {
 
 // ResizeRows computes the rows of a step's propagation: passes, hooks, changes. A pass is open where some of
 // its hooks did other things than in the step before.
-func (x *Index) ResizeRows(step int) []ResizeRow {
+func (x *Index) ResizeRows(ctx context.Context, step int) []ResizeRow {
 	t := x.Trace
 	before := map[string]bool{}
 	if step > 0 {
-		for _, shape := range hookShapes(t, step-1) {
+		for _, shape := range hookShapes(ctx, t, step-1) {
 			before[shape] = true
 		}
 	}
@@ -195,6 +200,9 @@ func (x *Index) ResizeRows(step int) []ResizeRow {
 				Row: table.Row{Key: fmt.Sprintf("pass%d", i), Parent: -1, Group: true}, Pass: p, Same: true,
 			})
 		for j := range p.Hooks {
+			if j%1024 == 0 && ctx.Err() != nil {
+				return nil
+			}
 			h := &p.Hooks[j]
 			hook := len(rows)
 			key := fmt.Sprintf("pass%d/op%d", i, h.Op)
@@ -228,8 +236,12 @@ func init() {
 	register(Table{
 		Name: "resize", Takes: OneStep,
 		Doc: "which change woke which operator before a step, pass by pass",
-		Of: func(_ context.Context, x *Index, o Options) (*table.Table, error) {
-			return x.Resized(o.Scope.last()).Table, nil
+		Of: func(ctx context.Context, x *Index, o Options) (*table.Table, error) {
+			t, err := x.Resized(ctx, o.Scope.last())
+			if err != nil {
+				return nil, err
+			}
+			return t.Table, nil
 		},
 	})
 }
@@ -241,8 +253,11 @@ type ResizeTable struct {
 }
 
 // Resized is the table of a step's propagation.
-func (x *Index) Resized(step int) *ResizeTable {
-	rows := x.ResizeRows(step)
+func (x *Index) Resized(ctx context.Context, step int) (*ResizeTable, error) {
+	rows, summary := x.ResizeRows(ctx, step), x.summed(ctx, step)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	at := table.By(rows)
 	places := make([]table.Row, len(rows))
 	for i := range places {
@@ -304,8 +319,8 @@ func (x *Index) Resized(step int) *ResizeTable {
 	}
 	t.Title = []table.Line{table.Title(
 		table.Part{Rank: 2, Text: fmt.Sprintf("s%d %s at position %d", s.Index, s.Phase, s.Position)},
-		table.Part{Rank: 0, Text: order + x.Resize(step).Line()})}
-	return &ResizeTable{t, rows}
+		table.Part{Rank: 0, Text: order + summary.Line()})}
+	return &ResizeTable{t, rows}, nil
 }
 
 func outcome(h *trace.Hook) string {

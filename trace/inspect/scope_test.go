@@ -165,6 +165,7 @@ func TestWhatTakesLongEndsWithItsContext(t *testing.T) {
 			_, err := x.Dispatches(over, inspect.Options{Scope: x.Step(1)})
 			return err
 		},
+		"resize":  func() error { _, err := x.Resized(over, 1); return err },
 		"profile": func() error { _, err := x.Profile(over, inspect.Scope{}); return err },
 		"select":  func() error { _, err := d.Select(over, table.Selection{}); return err },
 		"sort":    func() error { _, err := d.Select(over, table.Selection{Sort: "us"}); return err },

@@ -172,7 +172,7 @@ func residual() *trace.Trace {
 
 func TestResizePassByPass(t *testing.T) {
 	golden.RequireEqual(t,
-		printed(t, inspect.NewIndex(residual()).Resized(1).Table, table.Selection{All: true}, 80))
+		printed(t, resized(inspect.NewIndex(residual()), 1), table.Selection{All: true}, 80))
 }
 
 func TestAStepThatChangesNothingSaysSo(t *testing.T) {

@@ -38,6 +38,14 @@ func detail(x *inspect.Index, step int, id trace.DispatchID, base *inspect.Base)
 	return d
 }
 
+func resized(x *inspect.Index, step int) *table.Table {
+	t, err := x.Resized(ctx, step)
+	if err != nil {
+		panic(err)
+	}
+	return t.Table
+}
+
 func profile(tr *trace.Trace) *inspect.Profile {
 	p, err := inspect.NewIndex(tr).Profile(ctx, inspect.Scope{})
 	if err != nil {
@@ -89,12 +97,12 @@ func lines(list []string) []byte { return []byte(strings.Join(list, "\n") + "\n"
 
 func TestResizeOfASteadyDecodeStepIsOneLine(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Llama(2, 5))
-	golden.RequireEqual(t, printed(t, x.Resized(4).Table, table.Selection{}, 140))
+	golden.RequireEqual(t, printed(t, resized(x, 4), table.Selection{}, 140))
 }
 
 func TestResizeFromPrefillToDecode(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Llama(1, 2))
-	golden.RequireEqual(t, printed(t, x.Resized(1).Table, table.Selection{All: true}, 140))
+	golden.RequireEqual(t, printed(t, resized(x, 1), table.Selection{All: true}, 140))
 }
 
 func TestWhyAGridGrewWithTheContext(t *testing.T) {
