@@ -131,6 +131,7 @@ func (c *checker) workgroups(g [3]int, at string, args ...any) {
 // texts checks all that a table or a title may show.
 func (c *checker) texts() {
 	t, g := c.t, &c.t.Graph
+	c.text("schema", t.Schema)
 	c.text("model", t.Model.Name, t.Model.Architecture, t.Model.Source, t.Model.Quantization)
 	c.text("device", t.Device.Name, t.Device.Backend, t.Device.Driver, t.Device.AdapterType)
 	c.text("producer", t.Producer.Name, t.Producer.Version, t.Producer.Commit)
@@ -167,8 +168,15 @@ func (c *checker) texts() {
 		}
 	}
 	for i := range t.Steps {
-		c.text("steps.text", t.Steps[i].Text)
-		for name := range t.Steps[i].SymInts {
+		s := &t.Steps[i]
+		c.text("steps.text", s.Text)
+		for j := range s.Top {
+			c.text("steps.top", s.Top[j].Text)
+		}
+		for j := range s.CPU.Compiled {
+			c.text("steps.cpu.compiled", s.CPU.Compiled[j].Kernel)
+		}
+		for name := range s.SymInts {
 			c.text("steps.symints", name)
 		}
 	}
