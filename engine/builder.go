@@ -132,7 +132,12 @@ func (b *Builder) Constant(name string, t DType, dims []int, load func() ([]byte
 // State declares a tensor that operators update in place and that keeps its content from step to step. It
 // starts as zeros.
 func (b *Builder) State(name string, t DType, dims []int) ValueID {
-	return b.tensor(value{name: name, dtype: t, role: State, minDims: dims, maxDims: dims})
+	return b.StateFrom(name, t, dims, nil)
+}
+
+// StateFrom declares a State tensor that starts as the bytes that load gives.
+func (b *Builder) StateFrom(name string, t DType, dims []int, load func() ([]byte, error)) ValueID {
+	return b.tensor(value{name: name, dtype: t, role: State, minDims: dims, maxDims: dims, load: load})
 }
 
 // Tensor declares an output of the next operator to be added, of a shape that its plan gives.
@@ -158,18 +163,25 @@ func (b *Builder) SymIntOut(name string) ValueID {
 	return b.add(value{name: b.prefix + name, kind: symInt, role: Intermediate})
 }
 
-// Output makes a tensor a graph output: it gets memory of its own, and its live bytes can be read after a
-// step.
+// Output makes a tensor a graph output: its live bytes can be read after a step. What an operator gives gets
+// memory of its own; inputs, constants and State have it, and are read where they are. A tensor may be an
+// output more than once.
 func (b *Builder) Output(v ValueID) {
 	if b.err != nil {
 		return
 	}
-	if val := &b.values[v]; val.role != Intermediate || val.kind != tensor {
-		b.Errorf("output %s: it is a %s %s, not a tensor that an operator gives", val.name, val.role,
+	val := &b.values[v]
+	switch {
+	case val.kind != tensor || val.role == Scratch:
+		b.Errorf("output %s: it is a %s %s, not a tensor that is there after a step", val.name, val.role,
 			val.kind)
 		return
+	case val.role == Intermediate && val.producer < 0:
+		b.Errorf("output %s: no operator gives it", val.name)
+		return
+	case val.role == Intermediate:
+		val.role = Output
 	}
-	b.values[v].role = Output
 	b.outputs = append(b.outputs, v)
 }
 
@@ -300,7 +312,7 @@ func (b *Builder) checkSpec(o *op) error {
 		}
 	}
 	for _, v := range s.Inputs {
-		if val := &b.values[v]; val.kind == tensor && val.maxDims == nil {
+		if val := &b.values[v]; val.role == Intermediate && val.producer < 0 || val.role == Scratch {
 			return fmt.Errorf("reads %s before any operator gives it", val.name)
 		}
 	}

@@ -141,7 +141,7 @@ func Load(dev gpu.Device, g *Graph, o LiveOptions, progress Progress) (x *Execut
 
 func (x *Executor) own(o interface{ Release() }) { x.owned = append(x.owned, o) }
 
-// allocate makes the buffers and fills those of constants.
+// allocate makes the buffers and fills those of constants, and of State that starts as something.
 func (x *Executor) allocate(progress Progress) error {
 	x.buffers = make([]gpu.Buffer, len(x.g.slots)+len(x.g.values))
 	for s, n := range x.g.slots {
@@ -149,10 +149,10 @@ func (x *Executor) allocate(progress Progress) error {
 			return err
 		}
 	}
-	constants, done := 0, 0
+	loads, done := 0, 0
 	for i := range x.g.values {
-		if x.g.values[i].role == Constant {
-			constants++
+		if x.g.values[i].load != nil {
+			loads++
 		}
 	}
 	for i := range x.g.values {
@@ -163,8 +163,8 @@ func (x *Executor) allocate(progress Progress) error {
 		if err := x.allocateOne(len(x.g.slots)+i, val.name, val.bytes); err != nil {
 			return err
 		}
-		if val.role == Constant {
-			if err := progress("upload weights", done, constants); err != nil {
+		if val.load != nil {
+			if err := progress("upload weights", done, loads); err != nil {
 				return err
 			}
 			if err := x.fill(x.buffers[len(x.g.slots)+i], val); err != nil {
@@ -173,7 +173,7 @@ func (x *Executor) allocate(progress Progress) error {
 			done++
 		}
 	}
-	if err := progress("upload weights", done, constants); err != nil {
+	if err := progress("upload weights", done, loads); err != nil {
 		return err
 	}
 	x.readAt = make([]uint64, len(x.g.values))
@@ -202,8 +202,39 @@ func (x *Executor) allocateOne(memory int, label string, bytes int64) error {
 	return nil
 }
 
-// fill uploads a constant, in pieces that a driver's staging takes well.
+// ResetState gives all State the content that it started with.
+func (x *Executor) ResetState() error {
+	for i := range x.g.values {
+		val := &x.g.values[i]
+		if val.role != State {
+			continue
+		}
+		if err := x.fill(x.buffers[x.g.memory(ValueID(i))], val); err != nil {
+			return fmt.Errorf("reset: %w", err)
+		}
+	}
+	return nil
+}
+
+// piece is how much is uploaded at a time.
+const piece = 16 << 20
+
+// zero fills a buffer with zeros.
+func (x *Executor) zero(b gpu.Buffer, val *value) error {
+	zeros := make([]byte, min(piece, val.bytes))
+	for at := int64(0); at < val.bytes; at += piece {
+		if err := x.dev.Write(b, uint64(at), zeros[:min(piece, val.bytes-at)]); err != nil {
+			return fmt.Errorf("clear %s: %w", val.name, err)
+		}
+	}
+	return nil
+}
+
+// fill uploads a constant, or what State starts as, in pieces that a driver's staging takes well.
 func (x *Executor) fill(b gpu.Buffer, val *value) error {
+	if val.load == nil {
+		return x.zero(b, val)
+	}
 	data, err := val.load()
 	if err != nil {
 		return fmt.Errorf("load %s: %w", val.name, err)
@@ -212,7 +243,6 @@ func (x *Executor) fill(b gpu.Buffer, val *value) error {
 		return fmt.Errorf("load %s: %d bytes for %v %s, want %d", val.name, len(data), val.maxDims, val.dtype,
 			val.bytes)
 	}
-	const piece = 16 << 20
 	for at := 0; at < len(data); at += piece {
 		if err := x.dev.Write(b, uint64(at), data[at:min(at+piece, len(data))]); err != nil {
 			return fmt.Errorf("upload %s: %w", val.name, err)

@@ -123,7 +123,7 @@ type ValueInfo struct {
 	SymInt  bool
 	MaxDims []int                  // of a tensor
 	Range   [2]int64               // of a SymInt
-	Load    func() ([]byte, error) // bytes of a constant
+	Load    func() ([]byte, error) // bytes of a constant, or of State at first; nil: zeros
 }
 
 // Value describes a value.

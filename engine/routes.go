@@ -46,10 +46,21 @@ func (b *Builder) request(o *op, targets []string) (routeRequest, error) {
 func (b *Builder) unasked() error {
 	for target, want := range b.routes {
 		if !b.asked[target] {
-			return fmt.Errorf("%w %s=%s: the graph has no such operator", ErrRoute, target, want)
+			return fmt.Errorf("%w %s=%s: the graph has no such operator; its kinds with routes are %s",
+				ErrRoute, target, want, cmp.Or(strings.Join(b.routedKinds(), ", "), "none"))
 		}
 	}
 	return nil
+}
+
+// routedKinds are the kinds of the graph's operators that have a choice of route.
+func (b *Builder) routedKinds() (kinds []string) {
+	for i := range b.ops {
+		if s := &b.ops[i].spec; len(s.Routes) > 1 && !slices.Contains(kinds, s.Kind) {
+			kinds = append(kinds, s.Kind)
+		}
+	}
+	return kinds
 }
 
 // routeOf is the route of that name or with a kernel of that name, -1 if there is none.

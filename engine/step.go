@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"gpuscope/engine/gpu"
@@ -88,7 +89,7 @@ func (x *Executor) resize(ctx context.Context, in *StepInput) error {
 		}
 	}
 	for _, v := range in.Read {
-		if v < 0 || int(v) >= len(x.g.values) || x.g.values[v].role != Output {
+		if v < 0 || int(v) >= len(x.g.values) || !slices.Contains(x.g.outputs, v) {
 			x.live.Discard()
 			return fmt.Errorf("read value %d: it is no output of the graph", v)
 		}

@@ -71,7 +71,7 @@ type value struct {
 	alias            ValueID
 	producer         OpID // -1: none
 	consumers        []OpID
-	load             func() ([]byte, error) // of a constant
+	load             func() ([]byte, error) // of a constant; of State, nil: zeros
 	slot             int                    // allocation slot, -1: none of its own
 	hostRead         bool                   // an operator reads its host integers
 	firstHost        []int64                // host integers before the first step; nil: zeros

@@ -128,9 +128,9 @@ func (r *Ref) Tensor(v engine.ValueID) Tensor {
 	}
 	info := r.x.g.Value(v)
 	t := zeros(info.MaxDims...)
-	switch info.Role {
-	case engine.State:
-	case engine.Constant:
+	switch {
+	case info.Role == engine.State && info.Load == nil:
+	case info.Role == engine.State || info.Role == engine.Constant:
 		data, err := decode(info.DType, r.Bytes(v), len(t.Data))
 		if err != nil {
 			r.Errorf("%s: %w", info.Name, err)
