@@ -169,7 +169,7 @@ var residualPoints = []step{
 	{"x": {1, 1, 32}, "r": {1, 18, 32}},
 }
 
-// Fused or not, the references give the same.
+// Fused or not, the references give the same, and the live plans stay within what was allocated.
 func TestFusionKeepsWhatAGraphComputes(t *testing.T) {
 	fusions := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -177,6 +177,17 @@ func TestFusionKeepsWhatAGraphComputes(t *testing.T) {
 		fusions += len(partsOf(fused))
 		x, y := NewInterpreter(fused), NewInterpreter(plain)
 		c := &trial{}
+		for _, o := range []engine.LiveOptions{{}, {Static: true}, {Order: engine.Fixpoint}} {
+			live, err := engine.NewLive(fused, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range residualPoints {
+				if err := bring(live, c.input(t, fused, s)); err != nil {
+					t.Fatalf("%+v: %v: %v", o, s, err)
+				}
+			}
+		}
 		for _, s := range residualPoints {
 			if err := x.Step(c.input(t, fused, s), nil); err != nil {
 				t.Fatal(err)
@@ -211,9 +222,9 @@ func TestFusionKeepsWhatTheKernelsCompute(t *testing.T) {
 		if len(partsOf(fused)) == 0 {
 			continue
 		}
-		var results [2][][]float32
-		for i, g := range []*engine.Graph{fused, plain} {
-			x, err := engine.Load(dev, g, engine.LiveOptions{}, nil)
+		var results [3][][]float32
+		for i, g := range []*engine.Graph{plain, fused, fused} {
+			x, err := engine.Load(dev, g, engine.LiveOptions{Static: i == 2}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -232,10 +243,12 @@ func TestFusionKeepsWhatTheKernelsCompute(t *testing.T) {
 			}
 			x.Release()
 		}
-		for k, want := range results[1] {
+		for k, want := range results[0] {
 			for j, w := range want {
-				if got := results[0][k][j]; math.Abs(float64(got-w)) > 2e-5*max(1, math.Abs(float64(w))) {
-					t.Fatalf("seed %d, result %d, element %d: %v fused, %v not", seed, k, j, got, w)
+				for _, got := range []float32{results[1][k][j], results[2][k][j]} {
+					if math.Abs(float64(got-w)) > 2e-5*max(1, math.Abs(float64(w))) {
+						t.Fatalf("seed %d, result %d, element %d: %v fused, %v not", seed, k, j, got, w)
+					}
 				}
 			}
 		}
