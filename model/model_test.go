@@ -504,7 +504,7 @@ func TestCancelOfOpeningIsHeardAtEveryPiece(t *testing.T) {
 	if pieces < 20 {
 		t.Fatalf("only %d pieces of progress", pieces)
 	}
-	for at := 0; at < pieces; at += 1 + pieces/15 {
+	for at := 0; at < pieces; at += 1 + pieces/7 {
 		told, dev, err := open(at)
 		if !errors.Is(err, context.Canceled) || told > at+2 { // the end of a phase is told with the next one
 			t.Errorf("cancelled at piece %d of %d: %d more were told, error %v", at, pieces, told-at-1, err)

@@ -627,42 +627,40 @@ func TestCloseInTheMiddleOfARun(t *testing.T) {
 // Nobody reads the events while the session closes, and somebody does afterwards, as a recording on its way
 // to a file: what came before the end is there to the last step that was told, and hangs together.
 func TestEventsOfASessionThatWasClosedHaveNoHole(t *testing.T) {
-	for range 2 {
-		driver := &fake.Driver{All: []fake.Options{{NoLog: true}}}
-		opened, err := Open(context.Background(),
-			Options{Path: write(t, tiny().Bytes()), Driver: driver, IgnoreEOS: true}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := opened.(*live)
-		ended := make(chan error, 1)
-		go func() {
-			for {
-				if _, err := s.Do(context.Background(), promptOf(1)); err != nil {
-					ended <- err
-					return
-				}
-				_, _ = s.Do(context.Background(), session.Command{Kind: session.Run, N: 50})
+	driver := &fake.Driver{All: []fake.Options{{NoLog: true}}}
+	opened, err := Open(context.Background(),
+		Options{Path: write(t, tiny().Bytes()), Driver: driver, IgnoreEOS: true}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := opened.(*live)
+	ended := make(chan error, 1)
+	go func() {
+		for {
+			if _, err := s.Do(context.Background(), promptOf(1)); err != nil {
+				ended <- err
+				return
 			}
-		}()
-		for len(s.Events()) < cap(s.Events()) {
-			runtime.Gosched()
+			_, _ = s.Do(context.Background(), session.Command{Kind: session.Run, N: 50})
 		}
-		closed := make(chan error, 1)
-		go func() { closed <- s.Close() }()
-		var m session.Mirror
-		for e := range s.Events() {
-			if err := m.Apply(e); err != nil {
-				t.Fatalf("after %d steps: %v", len(m.Trace.Steps), err)
-			}
+	}()
+	for len(s.Events()) < cap(s.Events()) {
+		runtime.Gosched()
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	var m session.Mirror
+	for e := range s.Events() {
+		if err := m.Apply(e); err != nil {
+			t.Fatalf("after %d steps: %v", len(m.Trace.Steps), err)
 		}
-		if err := <-closed; err != nil {
-			t.Error(err)
-		}
-		<-ended
-		if len(m.Trace.Steps) == 0 {
-			t.Error("no step was told")
-		}
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	<-ended
+	if len(m.Trace.Steps) == 0 {
+		t.Error("no step was told")
 	}
 }
 
