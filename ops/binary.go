@@ -21,12 +21,12 @@ var binaries = []binaryRow{
 	},
 	{
 		kind: "maximum", doc: "y = the larger of a and b, NaN where one of them is",
-		wgsl: "select(v, u, (u > v) | is_nan(u))", needs: isNaNWGSL,
+		wgsl: largerWGSL, needs: isNaNWGSL,
 		f: func(a, b, _ float64) float64 { return ofNumbers(math.Max, a, b) }, also: besideNaN,
 	},
 	{
 		kind: "minimum", doc: "y = the smaller of a and b, NaN where one of them is",
-		wgsl: "select(v, u, (u < v) | is_nan(u))", needs: isNaNWGSL,
+		wgsl: smallerWGSL, needs: isNaNWGSL,
 		f: func(a, b, _ float64) float64 { return ofNumbers(math.Min, a, b) }, also: besideNaN,
 	},
 	{
@@ -70,6 +70,12 @@ type binaryRow struct {
 	from, to float64
 	also     [][2]float64
 }
+
+// The larger and the smaller of u and v, NaN where one of them is: their sum is one then.
+const (
+	largerWGSL  = "select(max(u, v), u + v, is_nan(u) | is_nan(v))"
+	smallerWGSL = "select(min(u, v), u + v, is_nan(u) | is_nan(v))"
+)
 
 var besideNaN = [][2]float64{
 	{math.NaN(), 1}, {1, math.NaN()}, {math.NaN(), math.NaN()}, {math.Inf(1), 1}, {1, math.Inf(-1)}, {-1, 1},

@@ -12,12 +12,12 @@ import (
 var reductions = []reduction{
 	{
 		kind: "amax", doc: "The largest over dims that lie side by side; NaN where one of them is",
-		start: infinityWGSL("0xff800000u"), join: "select(v, u, (u > v) | is_nan(u))", needs: isNaNWGSL,
+		start: infinityWGSL("0xff800000u"), join: largerWGSL, needs: isNaNWGSL,
 		f: func(list []float64) float64 { return ofAll(math.Max, list) }, also: oddNumbers,
 	},
 	{
 		kind: "amin", doc: "The smallest over dims that lie side by side; NaN where one of them is",
-		start: infinityWGSL("0x7f800000u"), join: "select(v, u, (u < v) | is_nan(u))", needs: isNaNWGSL,
+		start: infinityWGSL("0x7f800000u"), join: smallerWGSL, needs: isNaNWGSL,
 		f: func(list []float64) float64 { return ofAll(math.Min, list) }, also: oddNumbers,
 	},
 	{

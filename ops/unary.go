@@ -44,7 +44,8 @@ var unaries = []unaryRow{
 	},
 	{
 		kind: "relu", doc: "y = x where it is over 0, else 0; a NaN stays one",
-		wgsl: "select(v, $T(0.0), v < $T(0.0))", f: func(x float64) float64 {
+		wgsl: "select(max(v, $T(0.0)), v, is_nan(v))", needs: isNaNWGSL,
+		f: func(x float64) float64 {
 			if x < 0 {
 				return 0
 			}
