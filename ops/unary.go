@@ -43,6 +43,10 @@ var unaries = []unaryRow{
 		from: -1000, to: 1000,
 	},
 	{
+		kind: "reciprocal", doc: "y = 1 / x", wgsl: "1.0 / v", f: func(x float64) float64 { return 1 / x },
+		flops: 1, from: 1e-3, to: 1000, also: []float64{-1, -4e-3, 1e-30, 1e30},
+	},
+	{
 		kind: "relu", doc: "y = x where it is over 0, else 0; a NaN stays one",
 		wgsl: "select(max(v, $T(0.0)), v, is_nan(v))", needs: isNaNWGSL,
 		f: func(x float64) float64 {
