@@ -46,7 +46,8 @@ type source struct {
 	bounds          bounds
 	quoted, escaped bool  // where it is: in a string, behind a backslash
 	spaced          bool  // the last byte was white space
-	text, space     int64 // read so far
+	read            int64 // bytes so far, and of them
+	text, space     int64
 	idle            int64 // text that was of no use, with what it costs to find that out
 	left            int64 // of the value that is read now
 	err             error
@@ -70,6 +71,7 @@ func (s *source) offset(of int64) int64 { return of + s.space }
 func (s *source) Read(p []byte) (int, error) {
 	for s.err == nil && len(p) > 0 {
 		n, err := s.r.Read(p)
+		s.read += int64(n)
 		n = s.squeeze(p[:n])
 		s.text += int64(n)
 		s.left -= int64(n)

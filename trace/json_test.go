@@ -108,7 +108,7 @@ func TestWhatIsNoTraceIsRefusedByName(t *testing.T) {
 			"newer major", `{"schema":"gpuscope.trace/2","plans":7}`,
 			"gpuscope.trace/2, this gpuscope reads gpuscope.trace/1",
 		},
-		{"cut object", `{"schema":"gpuscope.trace/1","plans":[{"id":0`, "it was cut"},
+		{"cut object", `{"schema":"gpuscope.trace/1","plans":[{"id":0`, "ends at byte 45, in the middle of it: it was cut"},
 		{"syntax", `{"schema":"gpuscope.trace/1","plans":[}`, "byte"},
 		{"type", `{"schema":"gpuscope.trace/1","plans":[{"id":"x"}]}`, `"plans"`},
 		{

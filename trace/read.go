@@ -289,7 +289,7 @@ func (d *decoder) kept(r *Record, unknown *Unknown, raw []byte) int64 {
 func (d *decoder) wrap(what string, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: the file ends at byte %d, in the middle of it: it was cut", what,
-			d.in.offset(d.json.InputOffset()))
+			d.in.read)
 	}
 	return fmt.Errorf("%s (about byte %d): %w", what, d.in.offset(d.json.InputOffset()), err)
 }

@@ -1,0 +1,212 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gpuscope/trace"
+)
+
+// startRecording starts a run that records to a path and waits at its second command.
+func startRecording(t *testing.T, play, path string) (cmd *exec.Cmd, stderr *bytes.Buffer) {
+	t.Helper()
+	cmd = headless(t, play, "run", "-n", "5", "--timing", "off", "--trace", path)
+	stderr = &bytes.Buffer{}
+	cmd.Stderr = stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(stdout, make([]byte, 1)); err != nil { // the first token: it runs
+		t.Fatal(err)
+	}
+	return cmd, stderr
+}
+
+// Who hangs up finds the recording whole, as after an interrupt.
+func TestSignalsFinishARecording(t *testing.T) {
+	t.Parallel()
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM} {
+		path := filepath.Join(t.TempDir(), "run.jsonl")
+		cmd, stderr := startRecording(t, "hang", path)
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		if status := cmd.ProcessState.ExitCode(); status != exitFailed ||
+			stderr.String() != "gpuscope run: stopped by signal: "+sig.String()+"\n" {
+			t.Errorf("exit %d, stderr %q", status, stderr)
+		}
+		if got, err := trace.ReadFile(path); err != nil || len(got.Steps) != 1 {
+			t.Errorf("trace: %v", err)
+		}
+	}
+}
+
+// A run that does not end when it is told to is ended by the second signal, which says where the recording
+// is; after a kill it is there too.
+func TestRecordingOfAKilledRunIsFound(t *testing.T) {
+	t.Parallel()
+	for _, signals := range [][]syscall.Signal{{syscall.SIGKILL}, {syscall.SIGTERM, syscall.SIGTERM}} {
+		path := filepath.Join(t.TempDir(), "run.json")
+		cmd, stderr := startRecording(t, "deaf", path)
+		for { // the text of a step is said before the step is recorded
+			if got, err := trace.ReadFile(path + ".partial"); err == nil && len(got.Steps) == 1 {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		done := make(chan error, 1)
+		go func() { done <- cmd.Wait() }()
+		for ended := false; !ended; { // signals that come at once may be one
+			for _, sig := range signals {
+				_ = cmd.Process.Signal(sig)
+			}
+			select {
+			case <-done:
+				ended = true
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+		if partial := path + ".partial"; len(signals) > 1 && !strings.Contains(stderr.String(), partial) {
+			t.Errorf("stderr %q does not say %s", stderr, partial)
+		}
+		got, err := trace.ReadFile(path + ".partial")
+		if err != nil || len(got.Steps) != 1 || !trace.IsTrace(path+".partial") {
+			t.Errorf("what was recorded does not open: %v", err)
+		}
+	}
+}
+
+// The disk is full before the recording is whole: what there is stays, and is named.
+func TestFullDiskLeavesTheRecording(t *testing.T) {
+	t.Parallel()
+	shell, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip(err)
+	}
+	path := filepath.Join(t.TempDir(), "run.json")
+	run := headless(t, "play", "run", "-n", "5", "--timing", "off", "--trace", path)
+	// 64 KiB are enough for the head and a step or two
+	cmd := exec.Command(shell, append([]string{"-c", `ulimit -f 64; exec "$0" "$@"`}, run.Args...)...)
+	cmd.Env = run.Env
+	out, err := cmd.CombinedOutput()
+	if status := cmd.ProcessState.ExitCode(); status != exitFailed {
+		t.Fatalf("exit %d, %v: %s", status, err, out)
+	}
+	want := "gpuscope run: write trace " + path + ": file too large; what was recorded is kept as run.json.partial"
+	if !strings.Contains(string(out), want) {
+		t.Errorf("the output has no %q:\n%s", want, out)
+	}
+	if _, err := trace.ReadFile(path + ".partial"); err != nil {
+		t.Errorf("what was recorded does not open: %v", err)
+	}
+}
+
+// Small files that unpack to more than there is memory for end in one line, with 3 GB of address space.
+func TestHostileTracesEndInOneLine(t *testing.T) {
+	if info, ok := debug.ReadBuildInfo(); testing.Short() || ok &&
+		slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		t.Skip("the race detector needs more address space than 3 GB")
+	}
+	t.Parallel()
+	shell, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	for _, c := range []struct {
+		name, start, again, want string
+		times                    int
+	}{
+		{"steps.json.gz", `,"steps":[{}`, ",{}", "MiB of memory", 8 << 20},
+		{"spaces.json.gz", ``, strings.Repeat(" ", 1<<10), "white space", 1 << 18},
+		{"name.json.gz", `,"x":"`, strings.Repeat("x", 1<<10), "of JSON", 1 << 18},
+	} {
+		path := filepath.Join(dir, c.name)
+		writeGzip(t, path, `{"schema":"gpuscope.trace/1"`+c.start, c.again, c.times)
+		run := headless(t, "play", "--plain", path)
+		const limited = `ulimit -v 3000000; exec "$0" "$@"`
+		cmd := exec.Command(shell, append([]string{"-c", limited}, run.Args...)...)
+		cmd.Env = run.Env
+		start := time.Now()
+		out, _ := cmd.CombinedOutput()
+		t.Logf("%s: %v", c.name, time.Since(start).Round(time.Millisecond))
+		if status := cmd.ProcessState.ExitCode(); status != exitFailed ||
+			strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), c.want) {
+			t.Errorf("%s: exit %d, %.400q, want one line with %q", c.name, status, out, c.want)
+		}
+	}
+}
+
+// writeGzip writes a text and so many times another, compressed.
+func writeGzip(t *testing.T, path, start, again string, times int) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := gzip.NewWriterLevel(f, gzip.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := strings.Repeat(again, 1<<10)
+	_, err = io.WriteString(z, start)
+	for range times >> 10 {
+		if err == nil {
+			_, err = io.WriteString(z, block)
+		}
+	}
+	if err := errors.Join(err, z.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A pipe without a reader is refused, and one whose reader sleeps does not keep the run from ending.
+func TestPipeDoesNotHoldARun(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := headless(t, "play", "run", "--trace", path)
+	if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitFailed ||
+		!strings.Contains(string(out), "nobody reads this pipe") {
+		t.Errorf("exit %d: %s", cmd.ProcessState.ExitCode(), out)
+	}
+	reader, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	cmd = headless(t, "play", "run", "-n", "5", "--timing", "off", "--trace", path)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(reader, make([]byte, 1)); err != nil { // it writes, and soon waits
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if status := cmd.ProcessState.ExitCode(); status != exitFailed {
+		t.Errorf("exit %d", status)
+	}
+}
