@@ -19,6 +19,9 @@ func (t *DispatchTable) title() []table.Line {
 	} else if t.Index.Trace.Steps[step].Cold {
 		parts = append(parts, table.Part{Rank: 2, Text: "cold"})
 	}
+	if one && t.Scope.Cold > 0 {
+		parts = append(parts, table.Say(2, "%s left out", table.Plural(t.Scope.Cold, "cold step")))
+	}
 	parts = append(parts, t.timingPart())
 	if n := t.levels(); t.timed() && n > 0 && n < len(t.Launches) {
 		parts = append(parts, table.Say(5, "%d overlapped when untimed", len(t.Launches)-n))

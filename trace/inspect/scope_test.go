@@ -132,6 +132,20 @@ func TestAGridThatGrowsWithinAScopeIsARange(t *testing.T) {
 	}
 }
 
+func TestAScopeOfOneWarmStepSaysWhatItLeavesOut(t *testing.T) {
+	tr := tracetest.Run(1, 40, 1, 1)
+	tr.Steps[1].Cold = true
+	x := inspect.NewIndex(tr)
+	scope, err := x.ParseScope("decode")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := x.Dispatches(ctx, inspect.Options{Scope: scope})
+	if err != nil || !strings.Contains(d.Title[1].String(), "1 cold step left out") {
+		t.Error(d.Title, err)
+	}
+}
+
 // Of a base with several routes of a dispatch the one that did the same is compared.
 func TestAScopeIsComparedRouteByRoute(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Run(1, 40, 1, 1, 1, 1, 40))
