@@ -10,6 +10,10 @@ import (
 	"gpuscope/trace"
 )
 
+// Building. Operators are added in execution order, and each is planned at all its corners as it comes: so
+// the next one finds the largest and smallest shapes of what it reads, and an operator that plans wrongly is
+// refused by name, where it was written. What looks at the whole graph is left to Finish (passes.go).
+
 // OpID names an operator of a graph.
 type OpID = trace.OpID
 

@@ -7,6 +7,9 @@ import (
 	"gpuscope/trace"
 )
 
+// The graph as data: what the passes of Finish leave, which Live and Executor read and nobody changes, and
+// how a trace describes it.
+
 // Graph is a finished dynamic-shape graph: operators in execution order, the values they pass on, the
 // dispatch slots in order of submission, and the memory plan. It never changes, needs no device, and serves
 // every live shape within its maxima. Live holds what changes, Executor what is on a device.

@@ -9,6 +9,9 @@ import (
 	"gpuscope/trace"
 )
 
+// Kernels. What the WGSL declares, bindings and params by name and type, is held against what operators bind
+// and write, once when an operator is added and again wherever another kernel is to run in its place.
+
 // paramsBytes is the size of the kernel's params block: WGSL rounds a uniform struct up to 16.
 func (k *Kernel) paramsBytes() int { return (4*len(k.Params) + 15) / 16 * 16 }
 

@@ -477,6 +477,14 @@ func TestSlotSharingAddsNoBarrier(t *testing.T) {
 		if apart := len(l.Levels()); shared != apart {
 			t.Fatalf("%d levels with shared slots, %d with memory of their own", shared, apart)
 		}
+		own.dispatches = append([]dispatch{}, g.dispatches...)
+		for i := range own.dispatches {
+			own.dispatches[i].pass = 0
+		}
+		l.routesMove = true
+		if one := len(l.Levels()); shared > one {
+			t.Fatalf("%d levels in the passes that memory asks for, %d in one pass", shared, one)
+		}
 		if len(g.slots) > len(g.values) {
 			t.Fatal("more slots than values")
 		}

@@ -7,6 +7,8 @@ import (
 	"gpuscope/trace"
 )
 
+// What an operator is to the engine: what it declares of itself, and its plan.
+
 // ValueID names a value of a graph.
 type ValueID = trace.ValueID
 

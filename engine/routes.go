@@ -9,6 +9,10 @@ import (
 	"strings"
 )
 
+// Routes. An operator chooses between its ways of doing the work by live shape (Planner.Choose). A person can
+// ask for one by name, of a kind or of one operator; where a shape does not allow it the graph is refused,
+// because a request that is taken only sometimes would measure something else than was meant.
+
 // ErrRoute is wrapped by the error of a route that was asked for and cannot be taken.
 var ErrRoute = errors.New("route")
 
