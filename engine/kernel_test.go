@@ -75,6 +75,7 @@ func TestKernelStandsForAnotherOnlyWithItsBindingsParamsAndWorkgroups(t *testing
 		want   string
 	}{
 		{"another source", func(k *Kernel) { k.Source = "// better" }, ""},
+		{"a result that is read as well", func(k *Kernel) { k.Storage[2].Read = true }, ""},
 		{
 			"two fields of one type that changed places", func(k *Kernel) { slices.Reverse(k.Params) },
 			"param 0 of kernel subtract is words: u32, of subtract it is n: u32",
