@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 )
+
+// undrawn are the roles of values that no edge leads to.
+var undrawn = []string{"constant", "scratch", "fused"}
 
 // printDOT draws the graph for Graphviz: operators as boxes, in a cluster for each layer, and an edge for
 // each tensor or SymInt from who makes it to who reads it. Constants are named in their reader's box; KV
@@ -43,7 +47,7 @@ func (g *plannedGraph) printDOT(w io.Writer) error {
 	}
 	for i := range g.Values { // what the host gives, and the caches
 		v := &g.Values[i]
-		if _, made := producer[v.ID]; !made && v.Role != "constant" {
+		if _, made := producer[v.ID]; !made && !slices.Contains(undrawn, v.Role) {
 			fmt.Fprintf(&b, "  v%d [label=%s, shape=ellipse];\n", v.ID,
 				strconv.Quote(v.Name+"\n"+x.Bounds(v)))
 		}

@@ -92,9 +92,16 @@ func TestGraphAsDOTDrawsEveryOperator(t *testing.T) {
 	if len(edges) < len(g.Graph.Ops) {
 		t.Errorf("%d edges between %d operators", len(edges), len(g.Graph.Ops))
 	}
+	touched := map[string]bool{}
 	for _, e := range edges {
 		if !nodes[e[1]] || !nodes[e[2]] {
 			t.Errorf("edge %s -> %s has an end that is not drawn", e[1], e[2])
+		}
+		touched[e[1]], touched[e[2]] = true, true
+	}
+	for n := range nodes { // what fusion has made needless among them
+		if !touched[n] {
+			t.Errorf("%s is drawn, and nothing leads to it", n)
 		}
 	}
 	if strings.Count(text, "{") != strings.Count(text, "}") ||

@@ -35,7 +35,7 @@ func (x *Index) Values(scope Scope) *table.Table {
 			Of:  at(func(v *trace.Value) table.Cell { return table.Text(v.Name) }),
 		},
 		{
-			Name: "role", Title: "role", Width: 80, Doc: "input, output, constant, state, intermediate, scratch, symint",
+			Name: "role", Title: "role", Width: 80, Doc: "input, output, constant, state, intermediate, scratch, fused, symint",
 			Of: at(func(v *trace.Value) table.Cell { return table.Text(v.Role) }),
 		},
 		{
