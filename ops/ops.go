@@ -4,6 +4,9 @@
 // are shaders/<operator>*.wgsl. Operators that differ in a formula are a family: one file with a table, whose
 // rows are the members (unary.go, binary.go, reduce.go, symint.go).
 //
+// Weights are matrices in a format (Format, format_*.go), of which linear and embedding take any. Fusions are
+// the rules by which several operators become one (fuse_*.go).
+//
 //	x := b.Input("x", engine.F32, []int{1, 256}, []int{512, 256})
 //	y := ops.RMSNorm(b, "norm", x, weight, 1e-5)
 //
