@@ -9,21 +9,14 @@ import (
 type scope int
 
 const (
-	anywhere   scope = iota // views and overlays
-	views                   // every view
-	stepView                // one view each
-	dispatches              //
-	resizes                 //
-	logView                 //
-	moving                  // lists and texts, in views and overlays
-	overlays                // what lies over a view
+	anywhere scope = iota // views and overlays
+	inViews               // every view, or those that have the action's ability
+	moving                // lists and texts, in views and overlays
+	overlays              // what lies over a view
 )
 
 func (s scope) String() string {
-	return [...]string{
-		"Anywhere", "In every view", "Step", "Dispatches", "Resize", "Log", "Moving",
-		"Over a view",
-	}[s]
+	return [...]string{"Anywhere", "In every view", "Moving", "Over a view"}[s]
 }
 
 // action is one thing a person can do. This table is all there is: it dispatches keys, writes the hint line,
@@ -33,6 +26,7 @@ type action struct {
 	name string // in the hint line and the palette: a word or two
 	doc  string // in the help: a sentence
 	in   []scope
+	of   *ability          // in views: only in those that have it; nil: in all
 	hint int               // place in the hint line, 0: not in it
 	off  func(*App) string // why it cannot be done now, "" where it can
 	run  func(*App)        //
@@ -45,98 +39,99 @@ func init() { // not a literal: the actions use the table for help and palette
 	actions = []action{
 		{
 			keys: []string{"s"}, name: "token", doc: "Next token: decode one. In a trace: the next step.",
-			in: []scope{views}, hint: 1, off: cannotNext, run: (*App).next,
+			in: []scope{inViews}, hint: 1, off: cannotNext, run: (*App).next,
 		},
 		{
 			keys: []string{"S"}, name: "back",
 			doc: "Previous token: set the position back by one step. In a trace: the step before.",
-			in:  []scope{views}, hint: 3, off: cannotBack, run: (*App).back,
+			in:  []scope{inViews}, hint: 3, off: cannotBack, run: (*App).back,
 		},
 		{
 			keys: []string{"space"}, name: "run",
-			doc: "Run until the end token or the context's end; again to pause.", in: []scope{views}, hint: 2,
-			off: cannotRun, run: (*App).runPause,
+			doc: "Run until the end token or the context's end; again to pause.",
+			in:  []scope{inViews}, hint: 2, off: cannotRun, run: (*App).runPause,
 		},
 		{
 			keys: []string{"R"}, name: "repeat",
-			doc: "Repeat the step in place 10 times: medians get their samples.", in: []scope{views}, hint: 9,
-			off: needsStep, run: (*App).repeat,
+			doc: "Repeat the step in place 10 times: medians get their samples.",
+			in:  []scope{inViews}, hint: 9, off: needsStep, run: (*App).repeat,
 		},
 		{
 			keys: []string{"i"}, name: "prompt", doc: "Type a new prompt; it replaces the text.",
-			in: []scope{views}, hint: 14, off: needsSession, run: (*App).askPrompt,
+			in: []scope{inViews}, hint: 14, off: needsSession, run: (*App).askPrompt,
 		},
 		{
 			keys: []string{"X"}, name: "reset", doc: "Reset: no text, position 0. The recorded steps stay.",
-			in: []scope{views}, off: needsSession, run: (*App).reset,
+			in: []scope{inViews}, off: needsSession, run: (*App).reset,
 		},
 		{
 			keys: []string{"T"}, name: "timing",
 			doc: "Timing level of the steps to come: dispatch, step, off.",
-			in:  []scope{views}, off: needsSession, run: (*App).nextTiming,
+			in:  []scope{inViews}, off: needsSession, run: (*App).nextTiming,
 		},
 		{
 			keys: []string{"f"}, name: "follow",
-			doc: "Follow the newest step, or stay on the one that is shown.", in: []scope{views},
+			doc: "Follow the newest step, or stay on the one that is shown.", in: []scope{inViews},
 			off: needsTrace, run: (*App).toggleFollow,
 		},
 		{
 			keys: []string{","}, name: "step before",
-			doc: "Show the recorded step before, without moving the model.", in: []scope{views},
+			doc: "Show the recorded step before, without moving the model.", in: []scope{inViews},
 			off: needsTrace, run: func(a *App) { a.showStep(-1) },
 		},
 		{
-			keys: []string{"."}, name: "step after", doc: "Show the recorded step after.", in: []scope{views},
-			off: needsTrace, run: func(a *App) { a.showStep(1) },
+			keys: []string{"."}, name: "step after", doc: "Show the recorded step after.",
+			in: []scope{inViews}, off: needsTrace, run: func(a *App) { a.showStep(1) },
 		},
 		{
 			keys: []string{"b"}, name: "base",
 			doc: "Compare with this step from now on; on the base itself: with the step before again.",
-			in:  []scope{views}, hint: 8, off: needsShown, run: (*App).markBase,
+			in:  []scope{inViews}, hint: 8, off: needsShown, run: (*App).markBase,
 		},
 
 		{
 			keys: []string{"enter"}, name: "open",
 			doc: "Open or close the row; on one without rows: go to its detail.",
-			in:  []scope{dispatches, resizes}, hint: 4, off: needsShown, run: (*App).open,
+			in:  []scope{inViews}, of: rowsOpen, hint: 4, off: (*App).empty, run: (*App).open,
 		},
 		{
 			keys: []string{"F"}, name: "fold", doc: "Fold dispatches by layer, op, kernel, or not at all.",
-			in: []scope{dispatches}, hint: 7, off: needsShown, run: (*App).nextFold,
+			in: []scope{inViews}, of: folds, hint: 7, off: (*App).empty,
+			run: func(a *App) { a.view().(folder).refold() },
 		},
 		{
 			keys: []string{"o"}, name: "sort",
 			doc: "Sort by the next column; after the last: in the table's own order.",
-			in:  []scope{dispatches, resizes}, hint: 10, off: needsShown,
+			in:  []scope{inViews}, of: rowsOpen, hint: 10, off: (*App).empty,
 			run: func(a *App) { a.table().nextSort() },
 		},
 		{
 			keys: []string{"O"}, name: "reverse", doc: "Turn the order round.",
-			in:  []scope{dispatches, resizes},
-			off: needsShown, run: func(a *App) { a.table().reverse() },
+			in: []scope{inViews}, of: rowsOpen,
+			off: (*App).empty, run: func(a *App) { a.table().reverse() },
 		},
 		{
 			keys: []string{"/"}, name: "filter",
 			doc: "Show only rows that match: text, !text, re:pattern, column:text, us:>10.",
-			in:  []scope{dispatches, resizes, logView}, hint: 6, off: cannotFilter, run: (*App).askFilter,
+			in:  []scope{inViews}, of: filters, hint: 6, off: (*App).empty, run: (*App).askFilter,
 		},
 		{
 			keys: []string{"w"}, name: "why",
 			doc: "Why is this grid what it is: the chain back to the token count.",
-			in:  []scope{dispatches, resizes}, hint: 5, off: needsShown, run: (*App).showWhy,
+			in:  []scope{inViews}, of: explains, hint: 5, off: (*App).empty, run: (*App).showWhy,
 		},
 		{
-			keys: []string{"e"}, name: "WGSL", doc: "The kernel's source.", in: []scope{dispatches}, hint: 12,
-			off: needsDispatch, run: (*App).showSource,
+			keys: []string{"e"}, name: "WGSL", doc: "The kernel's source.",
+			in: []scope{inViews}, of: dispatches, hint: 12, off: (*App).empty, run: (*App).showSource,
 		},
 		{
 			keys: []string{"x"}, name: "export", doc: "Write the trace to a file: .json, .json.gz or .jsonl.",
-			in: []scope{views}, hint: 11, off: needsTrace, run: (*App).askExport,
+			in: []scope{inViews}, hint: 11, off: needsTrace, run: (*App).askExport,
 		},
 
 		{
 			keys: []string{"y"}, name: "copy",
-			doc: "Copy the selected row, or the text that lies over the view, to the clipboard (OSC 52, also over ssh).", in: []scope{views, overlays}, run: (*App).copy,
+			doc: "Copy the selected row, or the text that lies over the view, to the clipboard (OSC 52, also over ssh).", in: []scope{inViews, overlays}, run: (*App).copy,
 		},
 
 		{
@@ -180,62 +175,46 @@ func init() { // not a literal: the actions use the table for help and palette
 			keys: []string{"ctrl+d"}, name: "half down", doc: "Half a page down.", in: []scope{moving},
 			run: func(a *App) { a.move(halfDown) },
 		},
-
-		{
-			keys: []string{"1"}, name: "Step",
-			doc: "What was generated, what a step cost and where its wall time went.", in: []scope{views},
-			run: func(a *App) { a.goTo(stepView) },
-		},
-		{
-			keys: []string{"2"}, name: "Dispatches",
-			doc: "What ran, with which grid, how long, what to fix first, what changed.", in: []scope{views},
-			run: func(a *App) { a.goTo(dispatches) },
-		},
-		{
-			keys: []string{"3"}, name: "Resize", doc: "Which change woke which operator, pass by pass.",
-			in: []scope{views}, run: func(a *App) { a.goTo(resizes) },
-		},
-		{
-			keys: []string{"0"}, name: "Log", doc: "Everything said, compiled, refused.", in: []scope{views},
-			run: func(a *App) { a.goTo(logView) },
-		},
+	}
+	actions = append(actions, viewActions()...)
+	actions = append(actions, []action{
 		{
 			keys: []string{"`"}, name: "last view", doc: "Back to the view before.",
-			in: []scope{views}, run: func(a *App) { a.goTo(a.previous) },
+			in: []scope{inViews}, run: func(a *App) { a.goTo(a.previous) },
 		},
 		{
 			keys: []string{"tab", "shift+tab"}, name: "pane", doc: "To the other pane: list or detail.",
-			in: []scope{views}, run: (*App).nextPane,
+			in: []scope{inViews}, run: (*App).nextPane,
 		},
 		{
 			keys: []string{"z"}, name: "zoom", doc: "The pane alone on the screen, and back.",
-			in: []scope{views}, run: (*App).toggleZoom,
+			in: []scope{inViews}, run: (*App).toggleZoom,
 		},
 		{
 			keys: []string{"<"}, name: "less list", doc: "Move the split: more detail.",
-			in: []scope{views}, run: func(a *App) { a.split[a.current]-- },
+			in: []scope{inViews}, run: func(a *App) { a.split[a.current]-- },
 		},
 		{
 			keys: []string{">"}, name: "more list", doc: "Move the split: more list.",
-			in: []scope{views}, run: func(a *App) { a.split[a.current]++ },
+			in: []scope{inViews}, run: func(a *App) { a.split[a.current]++ },
 		},
 		{
 			keys: []string{":"}, name: "palette", doc: "Find an action by its name.",
-			in: []scope{views}, run: (*App).openPalette,
+			in: []scope{inViews}, run: (*App).openPalette,
 		},
 		{
 			keys: []string{"M"}, name: "mouse", doc: "Mouse on or off. While it is on, hold shift to select text.",
-			in: []scope{views}, run: (*App).toggleMouse,
+			in: []scope{inViews}, run: (*App).toggleMouse,
 		},
 		{
 			keys: []string{"?"}, name: "help", doc: "What the keys do here.",
-			in: []scope{views}, hint: 15, run: (*App).showHelp,
+			in: []scope{inViews}, hint: 15, run: (*App).showHelp,
 		},
 		{
 			keys: []string{"esc"}, name: "back out", doc: "Dismiss the error, or leave the filter, the zoom, the pane.",
-			in: []scope{views}, run: (*App).backOut,
+			in: []scope{inViews}, run: (*App).backOut,
 		},
-		{keys: []string{"q"}, name: "quit", doc: "Quit.", in: []scope{views}, hint: 16, run: (*App).quit},
+		{keys: []string{"q"}, name: "quit", doc: "Quit.", in: []scope{inViews}, hint: 16, run: (*App).quit},
 		{
 			keys: []string{"esc", "q", "enter", "?"}, name: "close", doc: "Close what lies over the view.",
 			in: []scope{overlays}, run: (*App).closeOverlay,
@@ -248,30 +227,51 @@ func init() { // not a literal: the actions use the table for help and palette
 			keys: []string{"ctrl+z"}, name: "suspend", doc: "Suspend; fg brings it back.",
 			in: []scope{anywhere}, run: (*App).suspend,
 		},
+	}...)
+}
+
+// viewActions go to the views.
+func viewActions() []action {
+	var list []action
+	for i := range views {
+		list = append(list, action{
+			keys: []string{views[i].key}, name: views[i].name, doc: views[i].doc, in: []scope{inViews},
+			run: func(a *App) { a.goTo(i) },
+		})
 	}
+	return list
 }
 
-// holdsIn says whether the action is for one of these scopes.
-func (a *action) holdsIn(in []scope) bool {
-	return slices.ContainsFunc(a.in, func(s scope) bool { return slices.Contains(in, s) })
+// place is where keys are pressed.
+type place struct {
+	in   []scope
+	view view // nil: only what holds in every view
 }
 
-// actionFor finds the action of a key in the scopes that hold now.
-func actionFor(name string, in []scope) *action {
+// holds says whether the action is for a place.
+func (a *action) holds(at place) bool {
+	return slices.ContainsFunc(a.in, func(s scope) bool {
+		able := s != inViews || a.of == nil || at.view != nil && a.of.of(at.view)
+		return able && slices.Contains(at.in, s)
+	})
+}
+
+// actionFor finds the action of a key at a place.
+func actionFor(name string, at place) *action {
 	for i := range actions {
-		if slices.Contains(actions[i].keys, name) && actions[i].holdsIn(in) {
+		if slices.Contains(actions[i].keys, name) && actions[i].holds(at) {
 			return &actions[i]
 		}
 	}
 	return nil
 }
 
-// here are the actions of some scopes, those of the hint line first and in its order when hinted is set.
-func here(in []scope, hinted bool) []*action {
+// here are the actions of a place, those of the hint line first and in its order when hinted is set.
+func here(at place, hinted bool) []*action {
 	var out []*action
 	for i := range actions {
 		a := &actions[i]
-		if a.holdsIn(in) && (!hinted || a.hint > 0) {
+		if a.holds(at) && (!hinted || a.hint > 0) {
 			out = append(out, a)
 		}
 	}
@@ -280,6 +280,19 @@ func here(in []scope, hinted bool) []*action {
 	}
 	return out
 }
+
+// those are the actions that a person finds under one heading: of one ability, or of a scope and none.
+func those(in scope, of func(*ability) bool) []*action {
+	var out []*action
+	for i := range actions {
+		if a := &actions[i]; slices.Contains(a.in, in) && of(a.of) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+func general(of *ability) bool { return of == nil }
 
 // keyNames are how the keys of an action are shown.
 func (a *action) keyNames() string { return strings.Join(a.keys, " ") }
@@ -292,18 +305,25 @@ func (a *action) why(app *App) string {
 	return a.off(app)
 }
 
+// keyOf is the first key of an action by its name. Prose takes the keys that it speaks of from here.
+func keyOf(name string) string {
+	for i := range actions {
+		if actions[i].name == name {
+			return actions[i].keys[0]
+		}
+	}
+	panic("tui: no action is named " + name)
+}
+
 // KeysDoc is docs/keys.md, made from the table of actions.
 func KeysDoc() string {
 	var b strings.Builder
-	b.WriteString("# Keys\n\nMade from the table of actions in `tui/actions.go` by `go test ./tui -run KeysDoc -update`. Do not edit.\n\n")
-	b.WriteString("While a line of text is being typed (prompt, filter, file name) it takes every printable key; " +
+	b.WriteString("# Keys\n\nMade from the table of actions in `tui/actions.go` by " +
+		"`go test ./tui -run KeysDoc -update`. Do not edit.\n\n" +
+		"While a line of text is being typed (prompt, filter, file name) it takes every printable key; " +
 		"`enter`\ntakes the text, `esc` leaves it.\n")
-	for _, s := range []scope{views, stepView, dispatches, resizes, logView, moving, overlays, anywhere} {
-		list := here([]scope{s}, false)
-		if len(list) == 0 {
-			continue
-		}
-		b.WriteString("\n## " + s.String() + "\n\n| key | action | what it does |\n| --- | --- | --- |\n")
+	section := func(name string, list []*action) {
+		b.WriteString("\n## " + name + "\n\n| key | action | what it does |\n| --- | --- | --- |\n")
 		for _, a := range list {
 			keys := make([]string, len(a.keys))
 			for i, k := range a.keys {
@@ -314,6 +334,20 @@ func KeysDoc() string {
 			}
 			b.WriteString("| " + strings.Join(keys, " ") + " | " + a.name + " | " + a.doc + " |\n")
 		}
+	}
+	section(inViews.String(), those(inViews, general))
+	for _, can := range abilities {
+		var names []string
+		for i := range views {
+			if v := views[i].new(&App{log: NewLog()}); can.of(v) {
+				names = append(names, views[i].name)
+			}
+		}
+		section(can.name+" ("+strings.Join(names, ", ")+")",
+			those(inViews, func(of *ability) bool { return of == can }))
+	}
+	for _, s := range []scope{moving, overlays, anywhere} {
+		section(s.String(), those(s, general))
 	}
 	return b.String()
 }

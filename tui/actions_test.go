@@ -8,22 +8,19 @@ import (
 	"gpuscope/tui/tuitest"
 )
 
-// situations are the scopes that hold together.
-var situations = [][]scope{
-	{stepView, moving, views, anywhere},
-	{dispatches, moving, views, anywhere},
-	{resizes, moving, views, anywhere},
-	{logView, moving, views, anywhere},
-	{overlays, moving, anywhere},
-}
-
 func TestNoKeyHasTwoActions(t *testing.T) {
-	for _, in := range situations {
+	a := bare(t, Options{}).app
+	places := []place{{in: []scope{overlays, moving, anywhere}}}
+	for i := range views {
+		a.current = i
+		places = append(places, a.place())
+	}
+	for i, at := range places {
 		owner := map[string]string{}
-		for _, a := range here(in, false) {
+		for _, a := range here(at, false) {
 			for _, k := range a.keys {
 				if other, ok := owner[k]; ok {
-					t.Errorf("in %v key %s means %s and %s", in, k, other, a.name)
+					t.Errorf("at place %d key %s means %s and %s", i, k, other, a.name)
 				}
 				owner[k] = a.name
 			}

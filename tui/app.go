@@ -1,11 +1,14 @@
 // Package tui is gpuscope's terminal program. It drives a session.Session (Run) or shows a recorded trace
 // (ShowTrace).
 //
-// There is one bubbletea model, App. Views are plain structs: they take an immutable snapshot, move a cursor,
-// and draw lines into a rectangle that the layout gave them. What they show is computed in trace/inspect, the
-// same for the screen and for the command line. Keys go through one table of actions (actions.go). App.Update
-// neither computes nor waits: commands to the session run in goroutines that the runner owns, and events come
-// back in batches.
+// There is one bubbletea model, App. Views are plain structs, a row each of the table of views (view.go):
+// they take an immutable snapshot, move a cursor, and draw lines into a rectangle that the layout gave them.
+// What they show is computed in trace/inspect, the same for the screen and for the command line. Keys go
+// through one table of actions (actions.go), bound to what a view can do.
+//
+// App.Update neither computes nor waits, and View only places what is ready. Tables, orders, filters, details
+// and summaries are made by jobs (jobs.go), which a newer wish cancels; commands to the session run in
+// goroutines that the runner owns, and events come back in batches.
 //
 // Only this file, keys.go, theme.go and run.go know bubbletea and Lip Gloss.
 package tui
@@ -19,6 +22,7 @@ import (
 
 	"gpuscope/model/session"
 	"gpuscope/trace"
+	"gpuscope/trace/inspect"
 )
 
 // now is the clock; tests stop it.
@@ -33,18 +37,21 @@ type App struct {
 	log    *Log
 	w, h   int
 
-	model                // the session, or the trace, and where it stands (steer.go)
-	views map[scope]view // by the scope of their keys
-	order []scope        // of the tabs
+	model        // the session, or the trace, and where it stands (steer.go)
+	jobs  *jobs  // what computes what is shown
+	views []view // in the order of the table of views
 
-	current, previous scope
-	zooms             map[scope]zoom
-	split             map[scope]int
+	current, previous int // of views
+	zooms             map[int]zoom
+	split             map[int]int
 	inDetail          bool // the detail has the focus
 	detail            textPane
-	detailOf          detailKey
+	detailOf          string
+	detailTask        task[detailKey, []string]
 
-	over     *overlay  // help, source, why
+	over     *overlay // help, source, why
+	overTask task[int, *overlay]
+	asked    int       // overlays that were asked for
 	question *question // a line of text being typed
 	palette  *palette
 
@@ -53,6 +60,7 @@ type App struct {
 	failure     string // stays until dismissed
 	interrupted time.Time
 	mouse       bool
+	leaving     bool // the program was told to end
 	cmds        []tea.Cmd
 }
 
@@ -61,6 +69,7 @@ type (
 	openedMsg struct {
 		session session.Session
 		trace   *trace.Trace
+		index   *inspect.Index // of the trace
 		err     error
 	}
 	eventsMsg []session.Event
@@ -91,7 +100,7 @@ func newApp(opts Options) (*App, error) {
 	}
 	a := &App{
 		opts: opts, theme: t, glyphs: g, log: opts.Log, w: opts.Width, h: opts.Height, mouse: !opts.NoMouse,
-		current: dispatches, previous: stepView, zooms: map[scope]zoom{}, split: map[scope]int{},
+		zooms: map[int]zoom{}, split: map[int]int{},
 	}
 	if a.log == nil {
 		a.log = NewLog()
@@ -100,21 +109,18 @@ func newApp(opts Options) (*App, error) {
 		a.w, a.h = mainWidth, mainHeight
 	}
 	a.model = newModel()
-	a.addView(stepView, newStepPage())
-	a.addView(dispatches, newDispatchPage())
-	a.addView(resizes, newResizePage())
-	a.addView(logView, newLogPage(a.log))
+	a.jobs = newJobs(a.fail)
+	for i := range views {
+		a.views = append(a.views, views[i].new(a))
+		if views[i].first {
+			a.current = i
+		}
+	}
 	return a, nil
 }
 
-// addView puts a view into the table of views: its key is in the table of actions.
-func (a *App) addView(s scope, v view) {
-	if a.views == nil {
-		a.views = map[scope]view{}
-	}
-	a.views[s] = v
-	a.order = append(a.order, s)
-}
+// runs gives the app who runs its goroutines, before the first message.
+func (a *App) runs(r *runner) { a.runner, a.jobs.runner = r, r }
 
 // Init starts nothing: Run opens the session beside the first frame.
 func (a *App) Init() tea.Cmd { return nil }
@@ -131,13 +137,19 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	case tea.WindowSizeMsg:
 		a.w, a.h = m.Width, m.Height
 	case tea.KeyMsg:
+		a.jobs.asked++
 		for _, k := range keysOf(m) {
 			a.press(k)
 		}
 	case tea.MouseMsg:
+		a.jobs.asked++
 		if p, ok := pointerOf(m); ok {
 			a.point(p)
 		}
+	case readyMsg:
+		a.jobs.ended(m)
+	case lateMsg:
+		a.jobs.ticking = false
 	case openedMsg:
 		a.opened(m)
 	case eventsMsg:
@@ -165,6 +177,10 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 		a.quit()
 	}
 	a.reload()
+	if a.jobs.open > 0 && !a.jobs.ticking { // to say that something takes its time
+		a.jobs.ticking = true
+		a.cmds = append(a.cmds, tea.Tick(a.jobs.patience, func(time.Time) tea.Msg { return lateMsg{} }))
+	}
 	switch len(a.cmds) {
 	case 0:
 	case 1:
@@ -195,7 +211,7 @@ func (a *App) press(k key) {
 			return
 		}
 	}
-	act := actionFor(k.name, a.scopes())
+	act := actionFor(k.name, a.place())
 	if act == nil {
 		return
 	}
@@ -211,15 +227,18 @@ func (a *App) do(act *action) {
 	act.run(a)
 }
 
-// scopes are those whose keys hold now.
-func (a *App) scopes() []scope {
+// place is where keys are pressed now.
+func (a *App) place() place {
 	if a.over != nil {
-		return []scope{overlays, moving, anywhere}
+		return place{in: []scope{overlays, moving, anywhere}}
 	}
-	return []scope{a.current, moving, views, anywhere}
+	return place{in: []scope{moving, inViews, anywhere}, view: a.view()}
 }
 
-func (a *App) quit() { a.cmds = append(a.cmds, tea.Quit) }
+func (a *App) quit() {
+	a.leaving = true
+	a.cmds = append(a.cmds, tea.Quit)
+}
 
 func (a *App) suspend() { a.cmds = append(a.cmds, tea.Suspend) }
 
@@ -244,11 +263,11 @@ func (a *App) cancel() {
 	switch {
 	case a.question != nil || a.palette != nil:
 		a.closeInput()
-		a.say("ctrl+c again to quit")
-	case a.stop():
-		a.say("cancelled; ctrl+c again to quit")
+		a.say(keyed("{cancel} again to quit"))
+	case a.stopLooking(), a.stop():
+		a.say(keyed("cancelled; {cancel} again to quit"))
 	default:
-		a.say("nothing is running; ctrl+c again to quit")
+		a.say(keyed("nothing is running; {cancel} again to quit"))
 	}
 }
 

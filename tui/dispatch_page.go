@@ -7,48 +7,48 @@ import (
 	"strings"
 
 	"gpuscope/internal/printable"
-	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 )
 
 // dispatchPage is view 2: what ran, with which grid, how long, what to fix first, what changed.
 type dispatchPage struct {
-	rows   tablePane
-	fold   inspect.Fold
-	s      snapshot
-	loaded loadedFor
-	table  *inspect.DispatchTable
+	listPage
+	fold inspect.Fold
 }
 
-// loadedFor is what a table was computed for; it is computed anew when one of these is another.
-type loadedFor struct {
-	version, step, base int
-	fold                inspect.Fold
-}
-
-func newDispatchPage() *dispatchPage {
-	p := &dispatchPage{loaded: loadedFor{step: -2}, rows: tablePane{
-		sortFirst: []string{"lost_us", "sum_us", "us", "delta"}, giveUp: []string{"id", "sum_us", "grid"},
-	}}
+func newDispatchPage(*App) view {
+	p := &dispatchPage{listPage: listOf("dispatches")}
+	p.rows.sortFirst = []string{"lost_us", "sum_us", "us", "delta"}
+	p.rows.giveUp = []string{"id", "sum_us", "grid"}
 	p.rows.margin = p.joined
 	return p
 }
 
+// table is the table that is shown, nil before there is one.
+func (p *dispatchPage) table() *inspect.DispatchTable {
+	if p.rows.table == nil {
+		return nil
+	}
+	t, _ := p.rows.table.From.(*inspect.DispatchTable)
+	return t
+}
+
 // joined draws a bracket before rows whose dispatches run side by side: no barrier stands between them.
 func (p *dispatchPage) joined(i int) string {
-	if p.rows.choice.Sort != "" || p.rows.choice.Reverse {
+	t := p.table()
+	if t == nil || p.rows.choice.Sort != "" || p.rows.choice.Reverse {
 		return " "
 	}
 	level := func(i int) int {
 		if i < 0 || i >= len(p.rows.rows) {
 			return -1
 		}
-		row := &p.table.Folded[p.rows.rows[i]]
-		if row.Group || row.Children && p.fold != inspect.FoldLayer {
+		row := &t.Folded[p.rows.rows[i]]
+		if row.Group || row.Children && t.Fold != inspect.FoldLayer {
 			return -1
 		}
-		return p.table.Launch(row).Level
+		return t.Launch(row).Level
 	}
 	here := level(i)
 	before, after := here >= 0 && level(i-1) == here, here >= 0 && level(i+1) == here
@@ -63,46 +63,25 @@ func (p *dispatchPage) joined(i int) string {
 	return " "
 }
 
-func (p *dispatchPage) name() string { return "Dispatches" }
+func (p *dispatchPage) load(j *jobs, s snapshot, _ int) { p.want(j, s, p.fold) }
 
-func (p *dispatchPage) pane() *tablePane { return &p.rows }
-
-func (p *dispatchPage) load(s snapshot) {
-	want := loadedFor{s.version, s.step, s.base, p.fold}
-	if want == p.loaded {
-		return
-	}
-	p.s, p.loaded, p.table = s, want, nil
-	if s.step < 0 || s.trace == nil {
-		p.rows.load(nil)
-		return
-	}
-	// Without a way to cancel there is no error.
-	p.table, _ = s.index.Dispatches(context.Background(),
-		inspect.Options{Scope: s.index.Step(s.step), Fold: p.fold, Base: p.base()})
-	p.rows.load(p.table.Table)
-}
+func (p *dispatchPage) refold() { p.fold = (p.fold + 1) % (inspect.FoldNone + 1) }
 
 func (p *dispatchPage) title(w int) []table.Part {
-	if p.table == nil {
+	t := p.rows.table
+	if t == nil || len(t.Title) == 0 {
 		return []table.Part{{Rank: 0, Text: "Dispatches"}}
 	}
 	// The cost of the step has a line of its own on the screen; this is the other.
-	said := p.table.Title[len(p.table.Title)-1].Parts
-	return slices.Concat(said[:2], p.rows.own(), said[2:], p.rows.alike(w))
+	said := t.Title[len(t.Title)-1].Parts
+	first := min(2, len(said))
+	return slices.Concat(said[:first], p.rows.own(w), said[first:], p.rows.alike(w))
 }
 
 func (p *dispatchPage) render(t *theme, _ glyphs, w, h int, focused bool) []string {
-	empty := "No step was run yet. Press i and type a prompt."
-	switch {
-	case p.rows.filter != "" && p.table != nil:
-		empty = "No row matches the filter. Esc clears it."
-	case p.s.step >= 0:
-		empty = "The step has no dispatches."
-	}
-	lines := p.rows.render(t, w, h, focused, empty)
-	if p.table != nil {
-		for _, n := range p.table.Notes {
+	lines := p.draw(t, w, h, focused, "The step has no dispatches.")
+	if p.rows.table != nil {
+		for _, n := range p.rows.table.Notes {
 			if len(lines) < h {
 				lines = append(lines, t.put(dim, cut("   "+printable.Clean(n), w)))
 			}
@@ -111,53 +90,41 @@ func (p *dispatchPage) render(t *theme, _ glyphs, w, h int, focused bool) []stri
 	return lines
 }
 
-func (p *dispatchPage) move(m motion) { p.rows.move(m) }
-
-func (p *dispatchPage) filtered() string { return p.rows.filter }
-
-func (p *dispatchPage) setFilter(s string) { p.rows.setFilter(s) }
-
-// selected is the dispatch of the selected row, of a fold its first.
-func (p *dispatchPage) selected() (trace.DispatchID, bool) {
-	r := p.rows.current()
-	if p.table == nil || r < 0 {
-		return 0, false
-	}
-	return p.table.Launch(&p.table.Folded[r]).ID, true
-}
-
-func (p *dispatchPage) about() string { return p.rows.key + p.fold.String() }
-
-// detail is what is known of the dispatch, under what the row says of all that it stands for.
-func (p *dispatchPage) detail(w int) []string {
-	r := p.rows.current()
-	if p.table == nil || r < 0 {
+// selected is the launch of the selected row, of a fold its first.
+func (p *dispatchPage) selected() *inspect.Launch {
+	t, r := p.table(), p.rows.current()
+	if t == nil || r < 0 {
 		return nil
 	}
-	row := &p.table.Folded[r]
-	var lines []string
-	if row.Count() > 1 {
-		lines = append(lines, wrapText(p.several(r), w)...)
+	return t.Launch(&t.Folded[r])
+}
+
+// detail is what is known of the dispatch, under what the row says of all that it stands for.
+func (p *dispatchPage) detail() (of string, lines func(context.Context) ([]string, error)) {
+	t, r, s := p.table(), p.rows.current(), p.rows.at
+	if t == nil || r < 0 {
+		return "", nil
 	}
-	if row.Group {
-		for _, n := range p.table.Notes {
-			lines = append(lines, wrapText(n, w)...)
+	return p.rows.key + t.Fold.String(), func(ctx context.Context) ([]string, error) {
+		row := &t.Folded[r]
+		var lines []string
+		if row.Count() > 1 {
+			lines = append(lines, several(t, r))
 		}
-		return lines
+		if row.Group {
+			return append(lines, t.Notes...), nil
+		}
+		d, err := s.index.Detail(ctx, s.step, t.Launch(row).ID, s.compared())
+		if d != nil {
+			lines = append(lines, d.Lines()...)
+		}
+		return lines, err
 	}
-	d, _ := p.s.index.Detail(context.Background(), p.s.step, p.table.Launch(row).ID, p.base())
-	if d == nil {
-		return lines
-	}
-	for _, l := range d.Lines() {
-		lines = append(lines, wrapText(l, w)...)
-	}
-	return lines
 }
 
 // several says what a row that stands for more than one dispatch adds up to.
-func (p *dispatchPage) several(r int) string {
-	row, t := &p.table.Folded[r], p.table
+func several(t *inspect.DispatchTable, r int) string {
+	row := &t.Folded[r]
 	cell := func(name string) string { return t.Cell(r, t.Column(name)).Text }
 	parts := []string{fmt.Sprintf("%s: %s", row.Label, plural(row.Count(), "dispatch"))}
 	if us := cell("us"); us != "" && len(row.Units) > 1 {
@@ -176,45 +143,31 @@ func (p *dispatchPage) several(r int) string {
 	}
 	switch {
 	case row.Outlier >= 0:
-		parts = append(parts, "outlier "+p.s.index.Name(p.table.Launches[row.Units[row.Outlier][0]].ID))
+		parts = append(parts, "outlier "+t.Index.Name(t.Launches[row.Units[row.Outlier][0]].ID))
 	case row.Judged:
 		parts = append(parts, "no outlier")
 	}
 	if !row.Group {
-		parts = append(parts, "below: "+p.s.index.Name(p.table.Launch(row).ID))
+		parts = append(parts, "below: "+t.Index.Name(t.Launch(row).ID))
 	}
 	return strings.Join(parts, " · ")
 }
 
-func (p *dispatchPage) base() *inspect.Base {
-	if p.s.base < 0 {
-		return nil
+func (p *dispatchPage) why() (text, bool) {
+	l := p.selected()
+	if l == nil {
+		return text{}, false
 	}
-	return &inspect.Base{Index: p.s.index, Scope: p.s.index.Step(p.s.base)}
+	return whyDispatch(p.rows.at, l.ID), true
 }
 
-func (p *dispatchPage) why() (title string, lines []string) {
-	if id, ok := p.selected(); ok {
-		return whyDispatch(p.s, id)
+func (p *dispatchPage) source() (text, bool) {
+	l := p.selected()
+	switch {
+	case l == nil:
+		return text{}, false
+	case l.Kernel == nil:
+		return sourceOf(l.Plan.Kernel, ""), true
 	}
-	return "", nil
-}
-
-// nextFold folds the rows another way.
-func (a *App) nextFold() {
-	if p, ok := a.views[a.current].(*dispatchPage); ok {
-		p.fold = (p.fold + 1) % (inspect.FoldNone + 1)
-	}
-}
-
-func (p *dispatchPage) source() (title, text string) {
-	r := p.rows.current()
-	if p.table == nil || r < 0 {
-		return "", ""
-	}
-	l := p.table.Launch(&p.table.Folded[r])
-	if l.Kernel == nil {
-		return l.Plan.Kernel, ""
-	}
-	return l.Plan.Kernel, l.Kernel.Source
+	return sourceOf(l.Plan.Kernel, l.Kernel.Source), true
 }

@@ -51,8 +51,12 @@ func bare(t testing.TB, o Options) *driver {
 		t.Fatal(err)
 	}
 	d := &driver{t: t, app: a, messages: make(chan any, 100)}
-	a.runner = newRunner(context.Background(), func(m any) { d.messages <- m },
-		func(p *Panic) { panic(string(p.Stack) + p.Error()) })
+	a.runs(newRunner(context.Background(), func(m any) {
+		select {
+		case d.messages <- m:
+		case <-a.runner.ctx.Done():
+		}
+	}, func(p *Panic) { panic(string(p.Stack) + p.Error()) }))
 	t.Cleanup(func() {
 		a.runner.cancel()
 		a.runner.wg.Wait()
@@ -66,7 +70,8 @@ func drive(t testing.TB, w, h int, recorded *trace.Trace, script *tuitest.Script
 	o.Width, o.Height = w, h
 	d := bare(t, o)
 	if script == nil {
-		d.update(openedMsg{trace: recorded})
+		d.update(openedTrace(recorded, nil))
+		d.settle()
 		return d
 	}
 	d.session = tuitest.Play(recorded, *script)
@@ -98,15 +103,15 @@ func (d *driver) events() {
 	}
 }
 
-// settle waits until no command runs.
+// settle waits until no command runs and everything that is to be shown has been computed.
 func (d *driver) settle() {
-	for d.events(); d.app.job != nil; {
+	for d.events(); d.app.job != nil || d.app.jobs.busy > 0; {
 		select {
 		case m := <-d.messages:
 			d.events() // they were there before the command was done
 			d.update(m)
 		case <-time.After(10 * time.Second):
-			d.t.Fatal("a command does not end")
+			d.t.Fatalf("a command does not end, or %d jobs do not", d.app.jobs.busy)
 		}
 	}
 }
@@ -146,6 +151,7 @@ func (d *driver) touch(k string) {
 // typed types text.
 func (d *driver) typed(text string) *driver {
 	d.update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(text)})
+	d.settle()
 	return d
 }
 

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"regexp"
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -34,6 +35,25 @@ func keysOf(m tea.KeyMsg) []key {
 	}
 	return []key{{name: strings.Replace(m.String(), " ", "space", 1)}}
 }
+
+// keyed puts keys into a sentence: "{prompt}" is the key of the action of that name. No sentence names a key
+// itself, so that none is wrong when a key is another.
+func keyed(s string) string {
+	return braced.ReplaceAllStringFunc(s, func(name string) string { return keyOf(name[1 : len(name)-1]) })
+}
+
+var braced = regexp.MustCompile(`\{[^{}]+\}`)
+
+// sign is how a hint shows a key: arrows as arrows.
+func sign(key string) string {
+	if s, ok := map[string]string{"up": "↑", "down": "↓", "left": "←", "right": "→"}[key]; ok {
+		return s
+	}
+	return key
+}
+
+// noStep is what stands where a step would be, before the first.
+func noStep() string { return keyed("No step was run yet. Press {prompt} and type a prompt.") }
 
 // pointer is what a mouse did: a wheel turn or a click, at a cell.
 type pointer struct {

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -11,34 +12,42 @@ import (
 // logPage is view 0: everything said, compiled, refused. It stays at its end as the log grows, unless
 // somebody scrolled up.
 type logPage struct {
-	log     *Log
-	version int
-	filter  string
-	text    textPane
-	width   int // that the text was wrapped for
-	lines   []LogLine
-	found   int // lines that the filter lets through
-	stale   bool
+	log    *Log
+	filter string // that is wanted
+	text   textPane
+	task   task[logKey, logText]
 }
 
-func newLogPage(l *Log) *logPage { return &logPage{log: l, version: -1, text: textPane{tail: true}} }
+// logKey is what the lines on the screen depend on.
+type logKey struct {
+	version, width int
+	filter         string
+}
 
-func (p *logPage) name() string { return "Log" }
+// logText is the log as it is shown.
+type logText struct {
+	lines  []string
+	all    int // lines of the log
+	filter string
+	found  int // lines that the filter lets through
+}
 
-func (p *logPage) load(snapshot) {
+func newLogPage(a *App) view { return &logPage{log: a.log, text: textPane{tail: true}} }
+
+func (p *logPage) load(j *jobs, _ snapshot, w int) {
 	lines, version := p.log.snapshot()
-	if version == p.version && !p.stale {
-		return
-	}
-	p.lines, p.version, p.stale = lines, version, false
-	p.wrap()
+	key := logKey{version, w - 2, p.filter}
+	p.task.want(j, key, func(ctx context.Context) (logText, error) { return wrapLog(ctx, lines, key) },
+		func(t logText) { p.text.load(t.lines) })
 }
 
-// wrap breaks what is too long for the screen: nothing that was said is cut off.
-func (p *logPage) wrap() {
-	p.found = 0
-	var out []string
-	for _, l := range p.lines {
+// wrapLog breaks what is too long for the screen: nothing that was said is cut off.
+func wrapLog(ctx context.Context, lines []LogLine, key logKey) (logText, error) {
+	t := logText{all: len(lines), filter: key.filter}
+	for i, l := range lines {
+		if i%100 == 0 && ctx.Err() != nil {
+			return t, ctx.Err()
+		}
 		mark := " "
 		switch l.Level {
 		case "error":
@@ -48,42 +57,41 @@ func (p *logPage) wrap() {
 		}
 		head := fmt.Sprintf("%s %s %-5s ", l.At.Format("15:04:05.000"), mark, l.Level)
 		text := printable.Clean(l.Text)
-		if !p.shows(head + text) {
+		if !lets(key.filter, head+text) {
 			continue
 		}
-		p.found++
-		for _, part := range wrapText(text, max(20, p.width-width(head))) {
-			out = append(out, head+part)
+		t.found++
+		for _, part := range wrapText(text, max(20, key.width-width(head))) {
+			t.lines = append(t.lines, head+part)
 			head = blank(width(head))
 		}
 	}
-	p.text.load(out)
+	return t, nil
 }
 
-func (p *logPage) shows(s string) bool {
-	want, invert := strings.CutPrefix(p.filter, "!")
-	return strings.Contains(strings.ToLower(s), strings.ToLower(want)) != invert || p.filter == ""
+// lets says whether a filter lets a line through.
+func lets(filter, s string) bool {
+	want, invert := strings.CutPrefix(filter, "!")
+	return strings.Contains(strings.ToLower(s), strings.ToLower(want)) != invert || filter == ""
 }
 
 func (p *logPage) title(int) []table.Part {
-	parts := []table.Part{{Rank: 0, Text: plural(len(p.lines), "line")}}
-	if p.filter != "" {
-		found := fmt.Sprintf("filter %s: %s of %s", p.filter, count(p.found), plural(len(p.lines), "line"))
-		parts = append(parts, table.Part{Rank: 0, Text: found})
+	t := &p.task.value
+	parts := []table.Part{{Rank: 0, Text: plural(t.all, "line")}}
+	if t.filter != "" {
+		parts = append(parts,
+			table.Say(0, "filter %s: %s of %s", t.filter, count(t.found), plural(t.all, "line")))
 	}
-	if s := p.text.where(); s != "" {
-		parts = append(parts, table.Part{Rank: 1, Text: s})
-	}
-	return parts
+	return append(parts, table.Part{Rank: 1, Text: p.text.where()})
 }
 
 func (p *logPage) render(t *theme, _ glyphs, w, h int, _ bool) []string {
-	if w-2 != p.width {
-		p.width = w - 2
-		p.wrap()
-	}
 	if len(p.text.lines) == 0 {
-		return []string{"", t.put(dim, "  Nothing was said yet.")}
+		none := "Nothing was said yet."
+		if p.task.value.all > 0 {
+			none = keyed("No line matches the filter. {back out} clears it.")
+		}
+		return []string{"", t.put(dim, "  "+none)}
 	}
 	lines := indent(p.text.render(w-2, h))
 	for i, l := range lines {
@@ -101,4 +109,6 @@ func (p *logPage) move(m motion) { p.text.move(m) }
 
 func (p *logPage) filtered() string { return p.filter }
 
-func (p *logPage) setFilter(s string) { p.filter, p.stale = s, true }
+func (p *logPage) setFilter(s string) { p.filter = s }
+
+func (p *logPage) copied() string { return strings.Join(p.text.lines, "\n") }

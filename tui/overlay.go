@@ -25,7 +25,7 @@ func (a *App) closeOverlay() { a.over = nil }
 
 // showHelp lists what the keys do in this view.
 func (a *App) showHelp() {
-	v := a.views[a.current]
+	name := a.row().name
 	var lines []string
 	section := func(name string, list []*action) {
 		if len(list) == 0 {
@@ -46,15 +46,15 @@ func (a *App) showHelp() {
 			}
 		}
 	}
-	section("In "+v.name(), here([]scope{a.current}, false))
-	section("In every view", here([]scope{views}, false))
-	section("Moving", here([]scope{moving}, false))
-	section("Anywhere", here([]scope{anywhere}, false))
+	section("In "+name, those(inViews, func(of *ability) bool { return of != nil && of.of(a.view()) }))
+	for _, s := range []scope{inViews, moving, anywhere} {
+		section(s.String(), those(s, general))
+	}
 	lines = append(lines, "", "Signs")
 	for _, s := range legend {
-		lines = append(lines, fmt.Sprintf("  %s  %s", fit(s[0], 12), s[1]))
+		lines = append(lines, fmt.Sprintf("  %s  %s", fit(s[0], 12), keyed(s[1])))
 	}
-	a.show("Help: "+v.name(), lines[1:])
+	a.show("Help: "+name, lines[1:])
 }
 
 // legend explains the signs of the screens.
@@ -67,62 +67,89 @@ var legend = [][2]string{
 	{"=", "no difference that the clock can tell"},
 	{"≈floor", "takes about as long as an empty timed pass"},
 	{"Δ g r p t", "against the base: grid, route, params, time"},
-	{"n", "samples of a median; R adds some"},
+	{"n", "samples of a median; {repeat} adds some"},
 	{"clk", "speed of a fixed kernel against the first step"},
 }
 
-func (a *App) showSource() {
-	s, ok := a.views[a.current].(sourcer)
-	if !ok {
-		return
-	}
-	title, source := s.source()
-	if source == "" {
-		a.say("the trace does not carry the source of " + title)
-		return
-	}
-	lines := strings.Split(strings.TrimRight(source, "\n"), "\n")
-	digits := len(fmt.Sprint(len(lines)))
-	for i, l := range lines {
-		lines[i] = fmt.Sprintf("%*d  %s", digits, i+1, printableCode(l))
-	}
-	a.show("WGSL "+title, lines)
+// look shows a text over the view, once a job has made it.
+func (a *App) look(t text) {
+	a.asked++
+	w, none := a.w, t.none
+	a.overTask.want(a.jobs, a.asked, func(ctx context.Context) (*overlay, error) {
+		title, lines, err := t.of(ctx)
+		if err != nil || len(lines) == 0 {
+			return nil, err
+		}
+		if !t.code {
+			lines = wrapIndented(lines, w-3)
+		}
+		return &overlay{title: printable.Clean(title), text: textPane{lines: lines}}, nil
+	}, func(o *overlay) {
+		if o == nil {
+			a.say(none)
+			return
+		}
+		a.over = o
+	})
 }
 
-// sourcer has a kernel selected.
-type sourcer interface{ source() (title, text string) }
-
-// printableCode is a line of source without control characters.
-func printableCode(s string) string {
-	return printable.Clean(strings.ReplaceAll(s, "\t", "    "))
+// stopLooking drops the text that somebody waits for, and says whether there was one.
+func (a *App) stopLooking() bool {
+	waits := a.overTask.cancel != nil
+	a.overTask.drop(a.jobs)
+	return waits
 }
 
-func (a *App) showWhy() {
-	s, ok := a.views[a.current].(whyer)
-	if !ok {
-		return
-	}
-	title, lines := s.why()
-	if len(lines) == 0 {
-		a.say("why: this row got no plan; select a dispatch, an operator or a value that changed")
-		return
-	}
+// wrapIndented breaks lines to w cells and keeps how deep they stand.
+func wrapIndented(lines []string, w int) []string {
 	var out []string
 	for _, l := range lines {
 		deep := blank(len(l) - len(strings.TrimLeft(l, " ")))
-		for i, part := range wrapText(strings.TrimLeft(l, " "), a.w-3-len(deep)) {
+		for i, part := range wrapText(strings.TrimLeft(l, " "), w-len(deep)) {
 			if i > 0 {
 				part = "  " + part
 			}
 			out = append(out, deep+part)
 		}
 	}
-	a.show("Why "+title, out)
+	return out
 }
 
-// whyer explains the selected row.
-type whyer interface {
-	why() (title string, lines []string)
+func (a *App) showSource() {
+	if t, ok := a.view().(sourcer).source(); ok {
+		a.look(t)
+	} else {
+		a.say("select a dispatch first")
+	}
+}
+
+func (a *App) showWhy() {
+	if t, ok := a.view().(whyer).why(); ok {
+		a.look(t)
+	} else {
+		a.say("why: this row got no plan; select a dispatch, an operator or a value that changed")
+	}
+}
+
+// sourceOf is a kernel's source, with numbers to its lines.
+func sourceOf(name, source string) text {
+	none := "the trace does not carry the source of " + name
+	return text{code: true, none: none, of: func(ctx context.Context) (string, []string, error) {
+		if source == "" {
+			return "", nil, nil
+		}
+		lines := strings.Split(strings.TrimRight(source, "\n"), "\n")
+		digits := len(fmt.Sprint(len(lines)))
+		for i, l := range lines {
+			lines[i] = fmt.Sprintf("%*d  %s", digits, i+1, printableCode(l))
+		}
+		return "WGSL " + name, lines, ctx.Err()
+	}}
+}
+
+// printableCode is a line of source without control characters.
+func printableCode(s string) string {
+	return printable.Clean(strings.ReplaceAll(s, "\t", "    "))
 }
 
 // question is a line of text that is being typed.
@@ -173,7 +200,7 @@ type palette struct {
 
 func (a *App) openPalette() {
 	p := &palette{}
-	for _, act := range here([]scope{a.current, views, anywhere}, false) {
+	for _, act := range here(place{[]scope{inViews, anywhere}, a.view()}, false) {
 		if act.name != "palette" {
 			p.all = append(p.all, act)
 		}
@@ -245,21 +272,13 @@ func (p *palette) render(a *App, w, h int) []string {
 // copy hands text to the terminal's clipboard: what lies over the view, the detail, or the selected row.
 func (a *App) copy() {
 	var text string
-	switch v := a.views[a.current].(type) {
-	case tabler:
-		switch {
-		case a.over != nil:
-			text = strings.Join(a.over.text.lines, "\n")
-		case a.inDetail:
-			text = strings.Join(a.detail.lines, "\n")
-		default:
-			text = v.pane().rowText()
-		}
-	case *logPage:
-		text = strings.Join(v.text.lines, "\n")
-		if a.over != nil {
-			text = strings.Join(a.over.text.lines, "\n")
-		}
+	switch v, ok := a.view().(copier); {
+	case a.over != nil:
+		text = strings.Join(a.over.text.lines, "\n")
+	case a.inDetail:
+		text = strings.Join(a.detail.lines, "\n")
+	case ok:
+		text = v.copied()
 	}
 	if text == "" {
 		a.say("there is nothing to copy")

@@ -16,6 +16,7 @@ import (
 
 	"gpuscope/model/session"
 	"gpuscope/trace"
+	"gpuscope/trace/inspect"
 )
 
 // Options say how the program looks and where it draws. The zero Options are those of a person at a terminal.
@@ -65,8 +66,16 @@ func Run(ctx context.Context, open func(context.Context) (session.Session, error
 func ShowTrace(ctx context.Context, load func(context.Context) (*trace.Trace, error), o Options) error {
 	return run(ctx, o, func(ctx context.Context) openedMsg {
 		t, err := load(ctx)
-		return openedMsg{trace: t, err: err}
+		return openedTrace(t, err)
 	})
+}
+
+// openedTrace is the news that a trace was read.
+func openedTrace(t *trace.Trace, err error) openedMsg {
+	if err != nil {
+		return openedMsg{err: err}
+	}
+	return openedMsg{trace: t, index: inspect.NewIndex(t)}
 }
 
 func run(ctx context.Context, o Options, open func(context.Context) openedMsg) error {
@@ -102,12 +111,12 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 
 	var once sync.Once
 	var fault *Panic
-	a.runner = newRunner(ctx, func(m any) { program.Send(m) }, func(p *Panic) {
+	a.runs(newRunner(ctx, func(m any) { program.Send(m) }, func(p *Panic) {
 		once.Do(func() {
 			fault = p
 			go program.Kill() // the event loop may be the one that failed
 		})
-	})
+	}))
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	var signalled os.Signal

@@ -14,9 +14,9 @@ import (
 
 // rects are where everything is now.
 func (a *App) rects() map[region]rect {
-	_, detail := a.views[a.current].(detailer)
 	return layout(a.w, a.h, arrangement{
-		detail: detail, zoom: a.zooms[a.current], notice: len(a.noticeLines()), split: a.split[a.current],
+		detail: is[detailer](a.view()), zoom: a.zooms[a.current], notice: len(a.noticeLines()),
+		split: a.split[a.current],
 	})
 }
 
@@ -39,10 +39,10 @@ func (a *App) frame() string {
 		f.draw(m[regionTitle],
 			[]string{a.theme.put(strong, spread(" "+a.over.title, a.over.text.where()+" ", a.w))})
 		f.draw(r, lines)
-	case a.shown < 0 && a.current != logView:
+	case a.empty() != "":
 		f.draw(rect{0, 3, a.w, a.h - 4 - m[regionNotice].h}, a.welcome(a.w, a.h-4))
 	default:
-		v := a.views[a.current]
+		v := a.view()
 		var lines []string
 		if body.h > 0 {
 			lines = v.render(a.theme, a.glyphs, body.w, body.h, !a.inDetail)
@@ -213,32 +213,22 @@ func (a *App) step() *trace.Step {
 }
 
 // tabLabel is how a view stands in the line of tabs.
-func (a *App) tabLabel(s scope) string {
-	label := viewKey(s) + " " + a.views[s].name()
-	if s == a.current {
+func (a *App) tabLabel(view int) string {
+	label := views[view].key + " " + views[view].name
+	if view == a.current {
 		return "[" + label + "]"
 	}
 	return " " + label + " "
-}
-
-// viewKey is the key that goes to a view. It comes from the table of actions.
-func viewKey(s scope) string {
-	for i := range actions {
-		if actions[i].name == s.String() {
-			return actions[i].keys[0]
-		}
-	}
-	return ""
 }
 
 // tabs names the views, and the step and how it was timed.
 func (a *App) tabs(w int) string {
 	var b strings.Builder
 	used := 0
-	for _, s := range a.order {
-		label := a.tabLabel(s)
+	for i := range views {
+		label := a.tabLabel(i)
 		used += width(label)
-		if s == a.current {
+		if i == a.current {
 			b.WriteString(a.theme.put(accent, label))
 		} else {
 			b.WriteString(label)
@@ -249,12 +239,12 @@ func (a *App) tabs(w int) string {
 }
 
 // tabAt is the view whose tab is at a cell.
-func (a *App) tabAt(x int) (scope, bool) {
+func (a *App) tabAt(x int) (int, bool) {
 	at := 0
-	for _, s := range a.order {
-		at += width(a.tabLabel(s))
+	for i := range views {
+		at += width(a.tabLabel(i))
 		if x < at {
-			return s, true
+			return i, true
 		}
 	}
 	return 0, false
@@ -327,10 +317,10 @@ func joined(sep string, parts ...string) string {
 
 // cost is the line on which wall, span and sum stand together.
 func (a *App) cost(w int) string {
-	if a.shown < 0 {
+	if a.shown < 0 || a.summary.value == nil {
 		return ""
 	}
-	return " " + a.summary.Title().Fit(w-2)
+	return " " + a.summary.value.Title().Fit(w-2)
 }
 
 // title is the line over the list.
@@ -339,6 +329,9 @@ func (a *App) title(v view, w int) string {
 	if a.zooms[a.current] != zoomNone {
 		parts = append([]table.Part{{Rank: 0, Text: "zoomed"}}, parts...)
 	}
+	if a.jobs.late() {
+		parts = append([]table.Part{{Rank: 0, Text: "computing …"}}, parts...)
+	}
 	return a.theme.put(strong, " "+table.Title(parts...).Fit(w-2))
 }
 
@@ -346,12 +339,12 @@ func (a *App) title(v view, w int) string {
 func (a *App) detailTitle(w int) string {
 	name, p := "", dim
 	if a.inDetail {
-		name, p = " "+markClosed+" detail, tab goes back ", accent
+		name, p = " "+markClosed+keyed(" detail, {pane} goes back "), accent
 	}
 	if more := a.detail.where(); more != "" {
 		name += " " + more + " "
 		if !a.inDetail {
-			name += "tab, then ↓ "
+			name += keyed("{pane}, then ") + sign(keyOf("down")) + " "
 		}
 	}
 	rule := strings.Repeat(markRule, max(0, w-width(name)-2))
@@ -363,9 +356,9 @@ func (a *App) noticeLines() []string {
 	if a.failure == "" {
 		return nil
 	}
-	lines := wrapText(markFail+" "+printable.Clean(a.failure)+" (esc dismisses)", a.w-2)
+	lines := wrapText(markFail+" "+printable.Clean(a.failure)+keyed(" ({back out} dismisses)"), a.w-2)
 	if len(lines) > 3 {
-		lines = append(lines[:2], cut(lines[2]+" … the whole is in the log (0)", a.w-2))
+		lines = append(lines[:2], cut(lines[2]+keyed(" … the whole is in the log ({Log})"), a.w-2))
 	}
 	for i := range lines {
 		lines[i] = a.theme.put(bad, " "+lines[i])
@@ -383,12 +376,14 @@ func (a *App) hints(w int) string {
 		return a.theme.put(accent, " "+cut(printable.Clean(a.note), w-2))
 	}
 	var b strings.Builder
-	list := here(a.scopes(), true)
 	if a.over != nil {
-		b.WriteString(" " + a.theme.put(accent, "esc") + " close  " +
-			a.theme.put(accent, "↑↓←→ pgup pgdown") + " scroll  " + a.theme.put(accent, "y") + " copy")
+		scroll := sign(keyOf("up")) + sign(keyOf("down")) + sign(keyOf("left")) + sign(keyOf("right")) + " " +
+			keyOf("page up") + " " + keyOf("page down")
+		b.WriteString(" " + a.theme.put(accent, keyOf("close")) + " close  " +
+			a.theme.put(accent, scroll) + " scroll  " + a.theme.put(accent, keyOf("copy")) + " copy")
 		return b.String()
 	}
+	list := here(a.place(), true)
 	// help and quit, the last two, are always there
 	used, kept := 1, list[len(list)-2:]
 	for _, act := range kept {
@@ -440,14 +435,14 @@ func (a *App) welcome(w, h int) []string {
 		case a.isTrace:
 			say(strong, "The trace has no steps.")
 		case len(a.mirror.Text.Prompt) > 0:
-			say(strong, "Before the first step. Press s to read the prompt again, i to type another.")
+			say(strong, "%s", keyed("Before the first step. Press {token} to read the prompt again, {prompt} to type another."))
 		case len(t.Steps) > 0:
-			say(strong, "No text. Press i and type a prompt.")
+			say(strong, "%s", keyed("No text. Press {prompt} and type a prompt."))
 		default:
-			say(strong, "No step was run yet. Press i and type a prompt.")
+			say(strong, "%s", noStep())
 		}
 		if n := len(t.Steps); n > 0 && a.job == nil {
-			say(plain, "%s recorded: , shows the first, x exports all", plural(n, "step"))
+			say(plain, keyed("%s recorded: {step before} shows the first, {export} exports all"), plural(n, "step"))
 		}
 	}
 	if log, _ := a.log.snapshot(); len(log) > 0 && len(lines)+3 < h {

@@ -28,12 +28,11 @@ type model struct {
 	marked  int // step that was made the base, -1: the one before the shown
 	version int // of the data: rises with every change of what is shown
 
-	summary   *inspect.StepSummary // of the shown step, at summaryOf
-	summaryOf int                  // version
+	summary task[summaryKey, *inspect.StepSummary]
 
-	job    *job
-	queued *session.Command
-	jobs   int
+	job      *job
+	queued   *session.Command
+	commands int
 }
 
 // job is a command on its way.
@@ -59,8 +58,18 @@ type snapshot struct {
 	text    session.Text
 	live    bool // a session stands behind it
 	version int
-	summary *inspect.StepSummary // of the step, nil without one
 }
+
+// compared is what the step is compared with, nil for nothing.
+func (s *snapshot) compared() *inspect.Base {
+	if s.base < 0 {
+		return nil
+	}
+	return &inspect.Base{Index: s.index, Scope: s.index.Step(s.base)}
+}
+
+// summaryKey is what a summary is of: a step, in a version of the data.
+type summaryKey struct{ version, step int }
 
 func (m *model) snapshot() snapshot {
 	s := snapshot{
@@ -70,13 +79,17 @@ func (m *model) snapshot() snapshot {
 	if m.mirror.Trace != nil {
 		s.index, s.trace = m.index, m.index.Trace
 	}
-	if m.shown >= 0 && (m.summary == nil || m.summaryOf != m.version) {
-		m.summary, m.summaryOf = m.index.Summary(m.shown), m.version
-	}
-	if m.shown >= 0 {
-		s.summary = m.summary
-	}
 	return s
+}
+
+// loadSummary wants what the shown step cost.
+func (a *App) loadSummary(s snapshot) {
+	if s.step < 0 {
+		a.summary.clear(a.jobs)
+		return
+	}
+	a.summary.want(a.jobs, summaryKey{s.version, s.step},
+		func(context.Context) (*inspect.StepSummary, error) { return s.index.Summary(s.step), nil }, nil)
 }
 
 // base is the step that the shown one is compared with.
@@ -94,7 +107,7 @@ func (a *App) opened(m openedMsg) {
 		a.quit()
 	case m.trace != nil:
 		a.isTrace = true
-		a.mirror.Trace = m.trace
+		a.mirror.Trace, a.index = m.trace, m.index
 		a.events(nil)
 		a.shown = len(m.trace.Steps) - 1
 		a.follow = false
@@ -171,7 +184,7 @@ func (a *App) ended(reason error) {
 	case a.mirror.Trace == nil: // it never opened
 		a.opened(openedMsg{err: reason})
 	default:
-		a.fail(fmt.Errorf("the engine has gone: %w. What was recorded can still be read and exported (x)",
+		a.fail(fmt.Errorf(keyed("the engine has gone: %w. What was recorded can still be read and exported ({export})"),
 			reason))
 	}
 }
@@ -190,9 +203,9 @@ func (a *App) command(c session.Command) {
 	if c.Kind != session.Timing && c.Kind != session.Repeat {
 		a.follow = true
 	}
-	a.jobs++
+	a.commands++
 	ctx, cancel := context.WithCancel(a.runner.ctx)
-	j := &job{id: a.jobs, command: c, cancel: cancel}
+	j := &job{id: a.commands, command: c, cancel: cancel}
 	a.job = j
 	s := a.session
 	a.runner.start(func(context.Context) {
@@ -308,7 +321,7 @@ func (a *App) markBase() {
 		a.say("base: the step before")
 	} else {
 		a.marked = a.shown
-		a.say(fmt.Sprintf("base: step %d, until b is pressed on it again", a.shownIndex()))
+		a.say(fmt.Sprintf(keyed("base: step %d, until {base} is pressed on it again"), a.shownIndex()))
 	}
 	a.version++
 }
@@ -321,7 +334,7 @@ func (a *App) askPrompt() {
 }
 
 func (a *App) askFilter() {
-	f, ok := a.views[a.current].(filterer)
+	f, ok := a.view().(filterer)
 	if !ok {
 		return
 	}
@@ -354,7 +367,7 @@ func (a *App) export(path string) {
 			}
 		}
 		if _, err := os.Lstat(path); err == nil {
-			return "", fmt.Errorf("export: %s is there already; choose another name (x)", path)
+			return "", fmt.Errorf(keyed("export: %s is there already; choose another name ({export})"), path)
 		}
 		if err := trace.WriteFile(path, t); err != nil {
 			return "", fmt.Errorf("export: %w", err)
@@ -396,7 +409,7 @@ func needsShown(a *App) string {
 		return why
 	}
 	if a.shown < 0 {
-		return "no step is shown; , shows those that were recorded"
+		return keyed("no step is shown; {step before} shows those that were recorded")
 	}
 	return ""
 }
@@ -421,9 +434,9 @@ func cannotNext(a *App) string {
 	}
 	switch {
 	case a.mirror.State.Ended:
-		return "the text has ended: S goes back, i types a new prompt"
+		return keyed("the text has ended: {back} goes back, {prompt} types a new prompt")
 	case len(a.mirror.Text.Prompt) == 0 && a.job == nil:
-		return "there is no text yet: i types a prompt"
+		return keyed("there is no text yet: {prompt} types a prompt")
 	}
 	return ""
 }
@@ -439,25 +452,9 @@ func cannotRun(a *App) string {
 	return cannotNext(a)
 }
 
-func cannotFilter(a *App) string {
-	if a.current == logView {
-		return ""
-	}
-	return needsShown(a)
-}
-
 func cannotBack(a *App) string {
 	if a.isTrace {
 		return needsTrace(a)
 	}
 	return needsStep(a)
-}
-
-func needsDispatch(a *App) string {
-	if s, ok := a.views[a.current].(selector); ok {
-		if _, ok := s.selected(); ok {
-			return ""
-		}
-	}
-	return "select a dispatch first"
 }

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,97 +15,142 @@ import (
 
 // stepPage is view 1: what was generated, what a step cost and where its wall time went.
 type stepPage struct {
-	s     snapshot
-	shown int // version
-	step  int
-	steps tablePane
+	steps listPage
+	task  task[summaryBase, *stepFacts]
 }
 
-func newStepPage() *stepPage {
-	return &stepPage{steps: tablePane{
-		plainColumns: true,
-		giveUp: []string{
-			"timing", "cold", "submits", "polls", "gc_ms", "compiled", "bind_groups",
-			"passes", "levels", "dispatches", "idle_ms", "gaps_ms",
-		},
-	}}
+// summaryBase is what the page is of: a step and what it is compared with, in a version of the data.
+type summaryBase struct {
+	summaryKey
+	base int
 }
 
-func (p *stepPage) name() string { return "Step" }
+// stepFacts are what takes the longer the more steps there are. A job gathers them; they do not change.
+type stepFacts struct {
+	s               snapshot
+	sum             *inspect.StepSummary
+	prefill, decode int
+	scale           float64 // ns at the top of the strip
+	words           []word  // of the text around the step
+}
 
-func (p *stepPage) load(s snapshot) {
-	if s.version == p.shown && s.step == p.step && p.steps.table != nil {
+func newStepPage(*App) view {
+	p := &stepPage{steps: listOf("steps")}
+	p.steps.rows.plainColumns = true
+	p.steps.rows.giveUp = []string{
+		"timing", "cold", "submits", "polls", "gc_ms", "compiled", "bind_groups",
+		"passes", "levels", "dispatches", "idle_ms", "gaps_ms",
+	}
+	return p
+}
+
+func (p *stepPage) load(j *jobs, s snapshot, _ int) {
+	if s.step < 0 || s.trace == nil {
+		p.task.clear(j)
+		p.steps.rows.unload(j)
 		return
 	}
-	p.s, p.shown, p.step = s, s.version, s.step
-	if s.trace == nil {
-		return
+	p.task.want(j, summaryBase{summaryKey{s.version, s.step}, s.base},
+		func(ctx context.Context) (*stepFacts, error) { return gather(ctx, s) }, nil)
+	p.steps.rows.load(j, s.version, s, func(ctx context.Context) (*table.Table, error) {
+		return p.steps.from.Of(ctx, s.index, inspect.Options{})
+	})
+	p.steps.rows.goTo(s.step)
+}
+
+// gather looks at all steps.
+func gather(ctx context.Context, s snapshot) (*stepFacts, error) {
+	f := &stepFacts{s: s, sum: s.index.Summary(s.step)}
+	var decodes []float64
+	all := 0.0
+	for i := range s.trace.Steps {
+		step := &s.trace.Steps[i]
+		switch step.Phase {
+		case "prefill":
+			f.prefill++
+		case "decode":
+			f.decode++
+		}
+		if all = max(all, wallNS(step)); step.Phase != "prefill" && !step.Cold {
+			decodes = append(decodes, wallNS(step))
+		}
 	}
-	p.steps.load(s.index.Steps(inspect.Scope{}))
-	p.steps.goTo(s.step)
+	// The scale is that of decode steps that were not cold, at most three times their median: a prefill, or
+	// one step that was held up, would leave nothing of the others.
+	if slices.Sort(decodes); len(decodes) > 0 {
+		f.scale = min(decodes[len(decodes)-1], 3*decodes[len(decodes)/2])
+	}
+	if f.scale == 0 {
+		f.scale = all
+	}
+	f.words = wordsAround(s)
+	return f, ctx.Err()
+}
+
+// wallNS is the wall time of a step, 0 where it was not measured.
+func wallNS(s *trace.Step) float64 {
+	ns, _ := s.CPU.TotalNS.NS()
+	return float64(ns)
 }
 
 func (p *stepPage) title(int) []table.Part {
-	if p.s.trace == nil || p.s.step < 0 {
+	f := p.task.value
+	if f == nil {
 		return []table.Part{{Rank: 0, Text: "Step"}}
 	}
-	var prefill, decode int
-	for i := range p.s.trace.Steps {
-		switch p.s.trace.Steps[i].Phase {
-		case "prefill":
-			prefill++
-		case "decode":
-			decode++
-		}
-	}
-	steps := plural(len(p.s.trace.Steps), "step")
-	if n := p.s.trace.DroppedSteps; n > 0 { // out of the recorder's budget
+	t := f.s.trace
+	steps := plural(len(t.Steps), "step")
+	if n := t.DroppedSteps; n > 0 { // out of the recorder's budget
 		steps += fmt.Sprintf(" (%s older dropped)", count(n))
 	}
-	parts := []table.Part{table.Say(0, "%s: %d prefill ▒, %d decode █", steps, prefill, decode)}
-	if p.s.base >= 0 {
-		parts = append(parts, table.Say(2, "base s%d", p.s.trace.Steps[p.s.base].Index))
+	parts := []table.Part{table.Say(0, "%s: %d prefill ▒, %d decode █", steps, f.prefill, f.decode)}
+	if f.s.base >= 0 {
+		parts = append(parts, table.Say(2, "base s%d", t.Steps[f.s.base].Index))
 	}
-	sum := p.s.summary
-	if sum.TokensPerS > 0 {
+	if f.sum.TokensPerS > 0 {
 		parts = append(parts,
-			table.Say(1, "%.1f tok/s stepped, timing %s", sum.TokensPerS, sum.Step.Timing))
+			table.Say(1, "%.1f tok/s stepped, timing %s", f.sum.TokensPerS, f.sum.Step.Timing))
 	}
 	return parts
 }
 
-func (p *stepPage) move(motion) {} // left and right choose the step (App.move)
+// steps that a motion goes.
+var steps = map[motion]int{
+	left: -1, up: -1, right: 1, down: 1, halfUp: -5, halfDown: 5, pageUp: -10, pageDown: 10, top: -1 << 30,
+	bottom: 1 << 30,
+}
 
-func (p *stepPage) pane() *tablePane { return &p.steps }
+func (p *stepPage) stepsBy(m motion) int { return steps[m] }
+
+func (p *stepPage) copied() string { return p.steps.rows.rowText() }
 
 func (p *stepPage) render(t *theme, g glyphs, w, h int, _ bool) []string {
-	if p.s.trace == nil || p.s.step < 0 {
-		return []string{"", t.put(dim, "  No step was run yet. Press i and type a prompt.")}
+	f := p.task.value
+	if f == nil {
+		return []string{"", t.put(dim, "  Computing …")}
 	}
-	sum := p.s.summary
 	chart := clamp(h/5, 2, 8)
 	var facts []string // what stands under the text
-	facts = append(facts, cut(" "+p.candidates(w-2), w))
+	facts = append(facts, cut(" "+f.candidates(w-2), w))
 	if h >= 14 {
 		facts = append(facts, "")
 	}
-	facts = append(facts, p.tracks(t, sum, w, h >= 14)...)
-	counts := wrapText(p.counts(sum), w-2)
+	facts = append(facts, tracks(t, f.sum, w, h >= 14)...)
+	counts := wrapText(counted(f.sum), w-2)
 	facts = append(facts, indent(counts[:min(len(counts), max(1, h/8))])...)
-	verdict := sum.Verdict
+	verdict := f.sum.Verdict
 	if verdict == "" {
 		verdict = "no verdict: the step's GPU time was not measured"
 	}
 	facts = append(facts, t.put(strong, cut(" "+markClosed+" "+verdict, w)))
 
-	lines := p.strip(t, g, w, chart)
+	lines := f.strip(t, g, w, chart)
 	rest := h - len(lines) - len(facts)
-	text := clamp(rest, 1, max(2, h/5))
-	lines = append(lines, p.text(t, w, text)...)
+	lines = append(lines, f.text(t, w, clamp(rest, 1, max(2, h/5)))...)
 	lines = append(lines, facts...)
-	if rest := h - len(lines); rest >= 5 {
+	if rest := h - len(lines); rest >= 5 && p.steps.rows.table != nil {
 		lines = append(lines, "")
-		lines = append(lines, p.steps.render(t, w, rest-1, true, "")...)
+		lines = append(lines, p.steps.rows.render(t, w, rest-1, true, "")...)
 	}
 	return lines
 }
@@ -112,30 +158,13 @@ func (p *stepPage) render(t *theme, g glyphs, w, h int, _ bool) []string {
 // axis is how many cells stand left of the strip.
 const axis = 10
 
-// strip draws a column for each step, as high as its wall time. The scale is that of decode steps that were
-// not cold, at most three times their median: a prefill, or one step that was held up, would leave nothing of
-// the others. What is higher is cut off and says so.
-func (p *stepPage) strip(t *theme, g glyphs, w, h int) []string {
-	steps := p.s.trace.Steps
-	wall := func(i int) float64 {
-		ns, _ := steps[i].CPU.TotalNS.NS()
-		return float64(ns)
-	}
-	scale, all := 0.0, 0.0
-	var decodes []float64
-	for i := range steps {
-		if all = max(all, wall(i)); steps[i].Phase != "prefill" && !steps[i].Cold {
-			decodes = append(decodes, wall(i))
-		}
-	}
-	if slices.Sort(decodes); len(decodes) > 0 {
-		scale = min(decodes[len(decodes)-1], 3*decodes[len(decodes)/2])
-	}
-	if scale == 0 {
-		scale = all
-	}
+// strip draws a column for each step, as high as its wall time. What is higher than the scale is cut off and
+// says so.
+func (f *stepFacts) strip(t *theme, g glyphs, w, h int) []string {
+	steps, scale := f.s.trace.Steps, f.scale
+	wall := func(i int) float64 { return wallNS(&steps[i]) }
 	cells := w - axis - 2
-	first := clamp(p.s.step-cells/2, 0, max(0, len(steps)-cells))
+	first := clamp(f.s.step-cells/2, 0, max(0, len(steps)-cells))
 	last := min(len(steps), first+cells)
 	values := make([]float64, last-first)
 	var marks, tops strings.Builder
@@ -146,9 +175,9 @@ func (p *stepPage) strip(t *theme, g glyphs, w, h int) []string {
 		}
 		mark := " "
 		switch {
-		case i == p.s.step:
+		case i == f.s.step:
 			mark = "▲"
-		case i == p.s.base:
+		case i == f.s.base:
 			mark = "b"
 		case steps[i].Cold:
 			mark = "c"
@@ -211,32 +240,49 @@ type word struct {
 	current bool
 }
 
-// words are the tokens of the run around the shown step.
-func (p *stepPage) words() []word {
+// around is how many tokens before the current one are shown at least, where there are so many.
+const around = 4096
+
+// wordsAround are the tokens of the run around the step of a snapshot. A long text begins at one token for
+// thousands of steps, so that its lines stay where they are while the run goes on.
+func wordsAround(s snapshot) []word {
 	var out []word
-	s := &p.s.trace.Steps[p.s.step]
-	at := s.Position + len(s.Tokens) // position of the token that came out
-	for _, tok := range p.s.text.Prompt {
-		out = append(out, word{text: tok.Text, prompt: true})
-	}
-	if p.s.live {
-		n := len(out)
-		for i, tok := range p.s.text.Given {
-			out = append(out,
-				word{text: tok.Text, current: n+i == at && s.Token != nil && *s.Token == tok.ID})
+	step := &s.trace.Steps[s.step]
+	at := step.Position + len(step.Tokens) // position of the token that came out
+	if s.live {
+		prompt, given := s.text.Prompt, s.text.Given
+		from, to := 0, min(len(prompt)+len(given), max(0, at)+around)
+		if at > 2*around {
+			from = min(at/around*around-around, to)
+		}
+		for i := from; i < to; i++ {
+			if i < len(prompt) {
+				out = append(out, word{text: prompt[i].Text, prompt: true})
+				continue
+			}
+			tok := given[i-len(prompt)]
+			current := i == at && step.Token != nil && *step.Token == tok.ID
+			out = append(out, word{text: tok.Text, current: current})
 		}
 		return out
 	}
 	// A trace has the texts of what was generated only: the way to the shown step, position by position.
 	texts := map[int]string{}
-	for i := range p.s.trace.Steps[:p.s.step+1] {
-		if s := &p.s.trace.Steps[i]; s.Token != nil {
+	for i := range s.trace.Steps[:s.step+1] {
+		if s := &s.trace.Steps[i]; s.Token != nil {
 			texts[s.Position+len(s.Tokens)] = s.Text
 		}
 	}
+	places := slices.Sorted(maps.Keys(texts))
+	to, _ := slices.BinarySearch(places, at+1)
+	places = places[:to]
 	next := 0 // the first position that nothing was said of
-	for _, pos := range slices.Sorted(maps.Keys(texts)) {
-		if pos < 0 || pos > at {
+	if n := len(places); n > 2*around {
+		places = places[n/around*around-around:]
+		next = places[0]
+	}
+	for _, pos := range places {
+		if pos < 0 {
 			continue
 		}
 		if n := pos - next; n > 0 {
@@ -249,7 +295,7 @@ func (p *stepPage) words() []word {
 }
 
 // text draws the tokens in at most h lines of w cells, those around the current one.
-func (p *stepPage) text(t *theme, w, h int) []string {
+func (f *stepFacts) text(t *theme, w, h int) []string {
 	var lines []string
 	var b strings.Builder
 	used, found := 0, 0
@@ -258,7 +304,7 @@ func (p *stepPage) text(t *theme, w, h int) []string {
 		b.Reset()
 		used = 0
 	}
-	for _, x := range p.words() {
+	for _, x := range f.words {
 		s := printable.Clean(x.text)
 		if x.current {
 			s = "[" + s + "]"
@@ -292,8 +338,8 @@ func (p *stepPage) text(t *theme, w, h int) []string {
 }
 
 // candidates are the tokens that the model thought of, as many as w cells hold.
-func (p *stepPage) candidates(w int) string {
-	s := &p.s.trace.Steps[p.s.step]
+func (f *stepFacts) candidates(w int) string {
+	s := f.sum.Step
 	if len(s.Top) == 0 {
 		if s.Token == nil {
 			return "no token: more of the prompt follows"
@@ -332,7 +378,7 @@ type share struct {
 
 // tracks draws where the wall time went, on the CPU and on the GPU, on one scale. Only the lengths are
 // measured: the order of the GPU's parts is not.
-func (p *stepPage) tracks(t *theme, sum *inspect.StepSummary, w int, figures bool) []string {
+func tracks(t *theme, sum *inspect.StepSummary, w int, figures bool) []string {
 	c := &sum.Step.CPU
 	cpu := []share{
 		{"resize", c.ResizeNS, ""},
@@ -407,8 +453,8 @@ func bar(parts []share, whole trace.Time, w int) string {
 	return b.String() + markBar
 }
 
-// counts are what a step did, counted and not timed.
-func (p *stepPage) counts(sum *inspect.StepSummary) string {
+// counted is what a step did, counted and not timed.
+func counted(sum *inspect.StepSummary) string {
 	c := &sum.Step.CPU
 	dispatches := plural(sum.Dispatches, "dispatch")
 	if sum.Levels > 0 {

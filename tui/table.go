@@ -2,7 +2,6 @@ package tui
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -10,30 +9,35 @@ import (
 )
 
 // tablePane shows a table.Table: a window of rows with a cursor, and nothing but the rows in the window is
-// drawn or even asked for. The table says what its columns are and which screen they are for; what is
-// unfolded, sorted and filtered is kept here by name and key, so that it survives a change of step.
+// drawn. The table says what its columns are and which screen they are for; what is unfolded, sorted and
+// filtered is kept here by name and key, so that it survives a change of step. What is shown is a listing,
+// which a job makes; until it is there the one before stays.
 type tablePane struct {
-	table  *table.Table
-	choice table.Selection
-	filter string
-	rows   []int // indices into table.Rows that are shown
-	cursor int   // index into rows
-	top    int   // first row in the window
-	key    string
-	err    error // of the filter: the rows are unfiltered then
-
-	sortFirst []string // columns that people sort by most
-	// columns that go first where the screen is narrow, before those at the right
-	giveUp []string
-	margin func(i int) string // what stands before a row that is not selected: one cell
+	listing          // what is shown
+	wanted    choice // what the next listing is to show
+	wantedOf  int    // rises with every change of wanted
+	listings  int    // that were shown
+	job       task[paneKey, listing]
+	toTop     bool // the next listing is looked at from its top
+	cursor    int  // index into rows
+	top       int  // first row in the window
+	key       string
+	sortFirst []string           // columns that people sort by most
+	giveUp    []string           // columns that go first where the screen is narrow
+	margin    func(i int) string // what stands before a row that is not selected: one cell
 	// every column stays a column, and widths are taken from the rows in sight: cells are costly, or rows
 	// come all the time
 	plainColumns bool
 
-	uniform []int    // columns that say the same in every row: they stand in the title
 	columns []placed // as laid out for width
 	laidOut int
 	page    int // rows in the window, as last drawn
+}
+
+// paneKey is what a listing is of: what the view says, and the choice.
+type paneKey struct {
+	of     any
+	choice int
 }
 
 // placed is a column of the table with its width on the screen.
@@ -41,40 +45,58 @@ type placed struct {
 	col, width int
 }
 
-// What the widths of columns are measured on: rows from the top. A table may have a million.
-const measuredRows = 2000
-
 // Columns of text give way when the screen is narrow, but not below what tells names apart.
 const elasticMin = 12
 
-// load takes a new table. The selected row stays selected by its key; where it is gone the cursor stays at
-// its height.
-func (p *tablePane) load(t *table.Table) {
-	p.table = t
-	p.reselect()
+// load shows the table that make gives for of, a comparable value, once a job has made it. What was made for
+// the same is not made again when only the choice is another.
+func (p *tablePane) load(j *jobs, of any, s snapshot,
+	make func(context.Context) (*table.Table, error),
+) {
+	key, wanted, plain := paneKey{of, p.wantedOf}, p.wanted, p.plainColumns
+	var t *table.Table
+	if p.table != nil && p.of == of {
+		t = p.table
+	}
+	p.job.want(j, key, func(ctx context.Context) (listing, error) {
+		if t == nil {
+			var err error
+			if t, err = make(ctx); err != nil {
+				return listing{}, err
+			}
+		}
+		l, err := list(ctx, t, wanted, plain)
+		l.of, l.at = of, s
+		return l, err
+	}, p.place)
 }
 
-// reselect applies filter, order and folding.
-func (p *tablePane) reselect() {
-	if p.table == nil {
-		p.rows = nil
-		return
+// unload shows nothing.
+func (p *tablePane) unload(j *jobs) {
+	if p.job.clear(j); p.table != nil {
+		p.place(listing{})
 	}
-	p.choice.Filter, p.err = p.table.ParseFilter(p.filter)
-	rows, err := p.table.Select(context.Background(), p.choice)
-	if err != nil { // the order is by a column that this table has not
-		p.choice.Sort = ""
-		rows, _ = p.table.Select(context.Background(), p.choice)
-	}
-	p.rows = rows
-	if i := slices.IndexFunc(rows, func(r int) bool { return p.table.Rows[r].Key == p.key }); i >= 0 {
+}
+
+// place shows a listing. The selected row stays selected by its key; where it is gone the cursor stays at its
+// height.
+func (p *tablePane) place(l listing) {
+	p.listing = l
+	p.listings++
+	p.laidOut = 0
+	switch i := slices.IndexFunc(l.rows, func(r int) bool { return l.table.Rows[r].Key == p.key }); {
+	case p.toTop:
+		p.toTop, p.cursor = false, 0
+	case i >= 0:
 		p.cursor = i
 	}
 	p.goTo(p.cursor)
-	p.laidOut = 0
-	if !p.plainColumns {
-		p.uniform, _ = p.table.Uniform(context.Background(), rows)
-	}
+}
+
+// choose wants another choice of rows.
+func (p *tablePane) choose(c choice) {
+	p.wanted = c
+	p.wantedOf++
 }
 
 // goTo puts the cursor on a row of the window's list, or the nearest there is.
@@ -154,26 +176,13 @@ func (p *tablePane) fold(open bool) {
 	}
 }
 
-func (p *tablePane) isOpen(r int) bool {
-	row := p.table.Rows[r]
-	if open, ok := p.choice.Open[row.Key]; ok {
-		return open
-	}
-	return row.Open
-}
-
-func (p *tablePane) setOpen(r int, open bool) {
-	if p.choice.Open == nil {
-		p.choice.Open = map[string]bool{}
-	}
-	p.choice.Open[p.table.Rows[r].Key] = open
-	p.reselect()
-}
+func (p *tablePane) setOpen(r int, open bool) { p.choose(p.wanted.with(p.table.Rows[r].Key, open)) }
 
 // setFilter shows only the rows that match.
 func (p *tablePane) setFilter(s string) {
-	p.filter = s
-	p.reselect()
+	c := p.wanted
+	c.filter = s
+	p.choose(c)
 }
 
 // nextSort orders by the next column on the screen, after the last in the table's own order again. Numbers
@@ -193,8 +202,8 @@ func (p *tablePane) nextSort() {
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return rank(p.sortFirst, a) - rank(p.sortFirst, b) })
 	names = append(names, "")
-	at := slices.Index(names, p.choice.Sort)
-	if p.choice.Sort == "" {
+	at := slices.Index(names, p.wanted.Sort)
+	if p.wanted.Sort == "" {
 		at = len(names) - 1
 	}
 	p.sortBy(names[(at+1)%len(names)])
@@ -210,79 +219,38 @@ func rank(list []string, name string) int {
 
 // sortBy orders by a column; the same column again turns the order round.
 func (p *tablePane) sortBy(name string) {
-	if name != "" && name == p.choice.Sort {
+	if name != "" && name == p.wanted.Sort {
 		p.reverse()
 		return
 	}
-	p.choice.Sort, p.choice.Reverse = name, p.table.LargestFirst(name)
-	p.reselect()
-	p.goTo(0) // who sorts wants to see the largest
+	c := p.wanted
+	c.Sort, c.Reverse = name, p.table != nil && p.table.LargestFirst(name)
+	p.choose(c)
+	p.toTop = true // who sorts wants to see the largest
 }
 
 func (p *tablePane) reverse() {
-	p.choice.Reverse = !p.choice.Reverse
-	p.reselect()
-	p.goTo(0)
-}
-
-// order says in words how rows are sorted.
-func (p *tablePane) order() string {
-	name := "graph"
-	if p.choice.Sort != "" {
-		name = p.table.Columns[p.table.Column(p.choice.Sort)].Title
-		if p.choice.Reverse {
-			name += "↓"
-		} else {
-			name += "↑"
-		}
-	} else if p.choice.Reverse {
-		name += "↓"
-	}
-	return name
-}
-
-// shown says how many of the rows pass the filter, "" without one.
-func (p *tablePane) shown() string {
-	switch {
-	case p.filter == "":
-		return ""
-	case p.err != nil:
-		return p.err.Error()
-	}
-	rows, all := p.table.Rows, 0
-	leaves := make([]int, len(rows)) // that stand in a row, itself where it has none
-	unfolded := make([]bool, len(rows))
-	for r := len(rows) - 1; r >= 0; r-- { // children come after their parents
-		if !rows[r].Children {
-			leaves[r] = 1
-			all++
-		}
-		if up := rows[r].Parent; up >= 0 {
-			leaves[up] += leaves[r]
-		}
-	}
-	for _, r := range p.rows {
-		if up := rows[r].Parent; up >= 0 {
-			unfolded[up] = true
-		}
-	}
-	passed := 0
-	for _, r := range p.rows {
-		if !unfolded[r] { // closed, it stands for all that is in it
-			passed += leaves[r]
-		}
-	}
-	return fmt.Sprintf("filter %s: %s of %s rows", p.filter, count(passed), count(all))
+	c := p.wanted
+	c.Reverse = !c.Reverse
+	p.choose(c)
+	p.toTop = true
 }
 
 // own are the parts of a title that say what a person chose to see: an error in the filter, what it leaves,
-// the order. That rows stand as in the graph goes without saying.
-func (p *tablePane) own() []table.Part {
+// the order. That rows stand as in the graph goes without saying. An error leaves half of the line to others.
+func (p *tablePane) own(w int) []table.Part {
+	if p.table == nil {
+		return nil
+	}
+	said := p.found
+	if p.err != nil {
+		said = cut(p.err.Error(), w/2)
+	}
 	order := table.Part{Rank: 6, Text: "order " + p.order()}
 	if p.choice.Sort != "" || p.choice.Reverse {
 		order.Rank = 1
 	}
-	return []table.Part{{Rank: 0, Text: p.shown()}, order}
+	return []table.Part{{Rank: 0, Text: said}, order}
 }
 
 // alike is what all rows say.
@@ -317,8 +285,12 @@ func (p *tablePane) lay(w int) {
 			continue
 		}
 		n := 0
-		for _, r := range p.measured() {
-			n = max(n, width(p.text(r, c)))
+		if p.widths != nil {
+			n = p.widths[c]
+		} else {
+			for _, r := range p.rows[p.top:min(len(p.rows), p.top+p.page)] {
+				n = max(n, width(p.text(r, c)))
+			}
 		}
 		if n == 0 && !p.plainColumns {
 			continue // nothing in it
@@ -328,14 +300,6 @@ func (p *tablePane) lay(w int) {
 		used += n + 1
 	}
 	p.shrink(used - w)
-}
-
-// measured are the rows from which the widths of columns are taken.
-func (p *tablePane) measured() []int {
-	if p.plainColumns {
-		return p.rows[p.top:min(len(p.rows), p.top+p.page)]
-	}
-	return p.rows[:min(len(p.rows), measuredRows)]
 }
 
 // shrink takes cells away until the columns fit: first from the widest text columns, then whole columns from
@@ -367,27 +331,6 @@ func (p *tablePane) shrink(over int) {
 		over -= p.columns[last].width + 1
 		p.columns = p.columns[:last]
 	}
-}
-
-// text is what a cell shows, the tree's column with its indentation.
-func (p *tablePane) text(row, col int) string {
-	s := p.table.Cell(row, col).Text
-	if p.table.Columns[col].Tree {
-		s = p.branch(row) + s
-	}
-	return s
-}
-
-// branch is what stands before the name of a row: how deep it is, and whether it is open.
-func (p *tablePane) branch(row int) string {
-	r := p.table.Rows[row]
-	switch {
-	case !r.Children:
-		return blank(2 * r.Depth)
-	case p.isOpen(row):
-		return blank(2*r.Depth) + markOpen + " "
-	}
-	return blank(2*r.Depth) + markClosed + " "
 }
 
 // cell is a cell of exactly its column's width. Names are cut in their middle: they differ at their ends.

@@ -1,76 +1,166 @@
 package tui
 
 import (
-	"gpuscope/trace"
+	"context"
+
 	"gpuscope/trace/table"
 )
 
-// view is one of the screens that the keys 1 to 5 and 0 choose. A view holds what a person did to it (cursor,
-// folding, order, filter); what it shows comes from the snapshot. Its methods are called by the event loop
-// only.
+// views are the screens that keys choose, in the order of their tabs. A view is a row here and a file with
+// its type: keys, tabs, help and docs/keys.md follow.
+var views = []viewRow{
+	{
+		key: "1", name: "Step", needs: needsShown, new: newStepPage,
+		doc: "What was generated, what a step cost and where its wall time went.",
+	},
+	{
+		key: "2", name: "Dispatches", needs: needsShown, new: newDispatchPage, first: true,
+		doc: "What ran, with which grid, how long, what to fix first, what changed.",
+	},
+	{
+		key: "3", name: "Resize", needs: needsShown, new: newResizePage,
+		doc: "Which change woke which operator, pass by pass.",
+	},
+	{key: "0", name: "Log", new: newLogPage, doc: "Everything said, compiled, refused."},
+}
+
+// viewRow is a row of the table of views.
+type viewRow struct {
+	key   string
+	name  string
+	doc   string            // a sentence
+	needs func(*App) string // why there is nothing to show yet, "" where there is; nil: it needs nothing
+	new   func(*App) view   //
+	first bool              // it is what a person sees at first
+}
+
+// view is one of those screens. A view holds what a person did to it (cursor, folding, order, filter); what
+// it shows comes from the snapshot, by jobs. Its methods are called by the event loop only.
 type view interface {
-	name() string
-	// load takes a newer snapshot, or one of another step.
-	load(snapshot)
+	// load wants what there is to see in a snapshot, on a screen of w cells. It is called after every message
+	// and must cost nothing where nothing changed.
+	load(j *jobs, s snapshot, w int)
 	// title says what the list shows, on a screen of w cells.
 	title(w int) []table.Part
 	// render draws into w by h cells: at most h lines of at most w cells.
 	render(t *theme, g glyphs, w, h int, focused bool) []string
-	move(motion)
 }
 
-// What some views can do.
+// What some views can do. Keys are bound to these, never to views by name.
 type (
+	mover interface{ move(motion) }
+	// stepper shows steps side by side: motions choose the step.
+	stepper interface{ stepsBy(motion) int }
 	// detailer has a pane with more about the selected row.
 	detailer interface {
-		// about names what the detail is of; it changes when the detail does.
-		about() string
-		detail(w int) []string
+		// detail gives what makes the lines of the pane, in a job, nil for none, and what these lines are of.
+		detail() (of string, lines func(context.Context) ([]string, error))
 	}
+	// lister has rows with a cursor, which open, sort and filter.
+	lister interface{ pane() *tablePane }
+	// folder folds its rows in several ways.
+	folder   interface{ refold() }
 	filterer interface {
 		filtered() string
 		setFilter(string)
 	}
-	tabler interface{ pane() *tablePane }
-	// selector has a selected dispatch.
-	selector interface {
-		selected() (trace.DispatchID, bool)
-	}
+	// whyer explains the selected row, sourcer shows the kernel of the dispatch under the cursor.
+	whyer   interface{ why() (text, bool) }
+	sourcer interface{ source() (text, bool) }
+	copier  interface{ copied() string }
 )
 
-// table is the table of the current view.
-func (a *App) table() *tablePane { return a.views[a.current].(tabler).pane() }
+// text is what a job makes to lie over a view: a title and lines, and what is said where there are none.
+type text struct {
+	of   func(context.Context) (title string, lines []string, err error)
+	none string
+	code bool // its lines are not broken where they are too long
+}
 
-// reload hands the current view what is newest.
-func (a *App) reload() {
-	a.views[a.current].load(a.snapshot())
-	if d, ok := a.views[a.current].(detailer); ok {
-		r := a.rects()[regionDetail]
-		if key := (detailKey{a.current, a.version, r.w, d.about()}); key != a.detailOf {
-			moved := key.about != a.detailOf.about
-			a.detailOf = key
-			a.detail.load(d.detail(r.w - 2))
-			if moved {
-				a.detail.first, a.detail.x = 0, 0
-			}
-		}
+// ability is what a view must be able to do for an action to hold in it.
+type ability struct {
+	name string // of a section in docs/keys.md: "With rows"
+	of   func(view) bool
+}
+
+func is[T any](v view) bool {
+	_, ok := v.(T)
+	return ok
+}
+
+var (
+	rowsOpen   = &ability{"Where there are rows", is[lister]}
+	folds      = &ability{"Where rows fold in several ways", is[folder]}
+	filters    = &ability{"Where rows can be filtered", is[filterer]}
+	explains   = &ability{"Where rows can be explained", is[whyer]}
+	dispatches = &ability{"With a dispatch under the cursor", is[sourcer]}
+	abilities  = []*ability{rowsOpen, folds, filters, explains, dispatches}
+)
+
+// view is the current view, row what the table of views says of it.
+func (a *App) view() view    { return a.views[a.current] }
+func (a *App) row() *viewRow { return &views[a.current] }
+
+// empty says why the current view has nothing to show yet, "" where it has.
+func (a *App) empty() string {
+	if needs := a.row().needs; needs != nil {
+		return needs(a)
 	}
+	return ""
+}
+
+// table is the table of the current view.
+func (a *App) table() *tablePane { return a.view().(lister).pane() }
+
+// reload wants what is newest for what is on the screen.
+func (a *App) reload() {
+	s := a.snapshot()
+	a.loadSummary(s)
+	v := a.view()
+	v.load(a.jobs, s, a.w)
+	d, ok := v.(detailer)
+	if !ok {
+		return
+	}
+	of, lines := d.detail()
+	if lines == nil {
+		a.detailTask.clear(a.jobs)
+		a.detail, a.detailOf = textPane{}, of
+		return
+	}
+	w := a.rects()[regionDetail].w - 2
+	key := detailKey{view: a.current, width: w, of: of}
+	if l, ok := v.(lister); ok {
+		key.listing = l.pane().listings
+	}
+	a.detailTask.want(a.jobs, key, func(ctx context.Context) ([]string, error) {
+		made, err := lines(ctx)
+		var out []string
+		for _, l := range made {
+			out = append(out, wrapText(l, w)...)
+		}
+		return out, err
+	}, func(lines []string) {
+		a.detail.load(lines)
+		if a.detailOf != of {
+			a.detailOf, a.detail.first, a.detail.x = of, 0, 0
+		}
+	})
 }
 
 // detailKey is what the lines of the detail depend on.
 type detailKey struct {
-	view    scope
-	version int
-	width   int
-	about   string
+	view, listing, width int
+	of                   string
 }
 
-func (a *App) goTo(s scope) {
-	if s == a.current {
+func (a *App) goTo(view int) {
+	if view == a.current {
 		return
 	}
-	a.previous, a.current = a.current, s
+	a.previous, a.current = a.current, view
 	a.inDetail = false
+	a.overTask.drop(a.jobs)
 }
 
 func (a *App) move(m motion) {
@@ -79,19 +169,16 @@ func (a *App) move(m motion) {
 		a.over.text.move(m)
 	case a.inDetail:
 		a.detail.move(m)
-	case a.current == stepView:
-		if by, ok := stepsBy[m]; ok && needsTrace(a) == "" {
-			a.showStep(by)
-		}
 	default:
-		a.views[a.current].move(m)
+		switch v := a.view().(type) {
+		case stepper:
+			if by := v.stepsBy(m); by != 0 && needsTrace(a) == "" {
+				a.showStep(by)
+			}
+		case mover:
+			v.move(m)
+		}
 	}
-}
-
-// stepsBy is how many steps a motion goes in the Step view.
-var stepsBy = map[motion]int{
-	left: -1, up: -1, right: 1, down: 1, halfUp: -5, halfDown: 5, pageUp: -10, pageDown: 10, top: -1 << 30,
-	bottom: 1 << 30,
 }
 
 func (a *App) open() {
@@ -105,7 +192,7 @@ func (a *App) open() {
 }
 
 func (a *App) nextPane() {
-	if _, ok := a.views[a.current].(detailer); !ok {
+	if !is[detailer](a.view()) {
 		return
 	}
 	a.inDetail = !a.inDetail
@@ -131,8 +218,10 @@ func zoomOf(detail bool) zoom {
 
 // backOut leaves one level.
 func (a *App) backOut() {
-	f, filters := a.views[a.current].(filterer)
+	f, filters := a.view().(filterer)
 	switch {
+	case a.overTask.cancel != nil:
+		a.overTask.drop(a.jobs)
 	case a.failure != "":
 		a.failure = ""
 	case a.inDetail:
@@ -185,7 +274,7 @@ func (a *App) point(p pointer) {
 // clickList selects the row at a cell of the list, opens it when it is selected already, and sorts by the
 // column of a header.
 func (a *App) clickList(x, y int) {
-	t, ok := a.views[a.current].(tabler)
+	t, ok := a.view().(lister)
 	if !ok {
 		return
 	}

@@ -17,6 +17,7 @@ func (d *driver) row() string { return strings.TrimSpace(d.line(markSelected)) }
 
 func (d *driver) at(x, y int, b tea.MouseButton) *driver {
 	d.update(tea.MouseMsg{X: x, Y: y, Button: b, Action: tea.MouseActionPress})
+	d.settle()
 	return d
 }
 

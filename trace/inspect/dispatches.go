@@ -131,7 +131,7 @@ func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, erro
 		}
 	}
 	t.Table = table.New("dispatches", t.columns(), rows)
-	t.Title, t.Notes = t.title(), t.notes()
+	t.Title, t.Notes, t.From = t.title(), t.notes(), t
 	return t, nil
 }
 

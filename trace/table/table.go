@@ -34,6 +34,8 @@ type Table struct {
 	Columns []Column
 	Rows    []Row    // a tree in pre-order
 	Notes   []string // lines below
+	// From is what the rows were made from, for those who know the table and say more of a row than it does.
+	From any
 }
 
 // Column describes a column and gives its cells.

@@ -1,0 +1,150 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"gpuscope/model/session"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
+	"gpuscope/tui/tuitest"
+)
+
+// held lets the table of a page be made only when it is released, and counts.
+type held struct {
+	release   chan struct{}
+	cancelled chan struct{} // of a job whose context ended before that, a word
+	made      chan struct{} // of every other
+}
+
+// hold makes a page's table, one of the registry, hang.
+func hold(p *listPage) *held {
+	h := &held{make(chan struct{}), make(chan struct{}, 100), make(chan struct{}, 100)}
+	of := p.from.Of
+	p.from.Of = func(ctx context.Context, x *inspect.Index, o inspect.Options) (*table.Table, error) {
+		select {
+		case <-h.release:
+			h.made <- struct{}{}
+			return of(ctx, x, o)
+		case <-ctx.Done():
+			h.cancelled <- struct{}{}
+			return nil, ctx.Err()
+		}
+	}
+	return h
+}
+
+func (d *driver) dispatches() *dispatchPage { return d.app.views[1].(*dispatchPage) }
+
+func TestATableThatHangsBlocksNoKey(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2").sees("fold layer")
+	d.app.jobs.patience = 0
+	h := hold(&d.dispatches().listPage)
+	d.touch("F")
+	d.sees("computing …", "▾ layers 0–15") // what was there, and that it is not what is wanted
+	for _, keys := range [][]string{{"j"}, {"o"}, {"?"}, {"esc"}, {":"}, {"esc"}, {"z"}, {"z"}, {"tab"}, {"tab"}} {
+		for _, k := range keys {
+			d.touch(k)
+		}
+		d.sees("[TRACE]")
+	}
+	d.touch("1")
+	d.sees("[1 Step]")
+	d.touch("2")
+	d.touch("?")
+	d.sees("Help: Dispatches")
+	d.touch("esc")
+	d.touch("ctrl+c")
+	d.sees("again to quit")
+	if d.touch("ctrl+c"); !d.app.leaving {
+		t.Error("ctrl+c twice does not quit")
+	}
+	close(h.release)
+	d.settle()
+	d.sees("linear_q4gsw", "order ~lost↓").misses("computing")
+}
+
+// A fold that is not wanted any more is cancelled, and what comes of it is dropped.
+func TestAStaleTableIsDropped(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
+	h := hold(&d.dispatches().listPage)
+	d.touch("F")
+	d.touch("F")
+	<-h.cancelled
+	d.touch("F")
+	<-h.cancelled
+	close(h.release)
+	d.settle()
+	d.sees("fold none")
+	if n := len(h.made); n != 1 {
+		t.Errorf("%d tables were made to the end, want 1", n)
+	}
+	d.press("F").sees("fold layer") // and what was there before is made again
+}
+
+// Nobody sees the steps of a fast run if each of them cancels the table of the one before.
+func TestARunDoesNotCancelWhatItShows(t *testing.T) {
+	d := drive(t, 80, 24, llama, &tuitest.Script{}, Options{Prompt: "once"}).press("2")
+	h := hold(&d.dispatches().listPage)
+	d.touch("s")
+	for d.app.job != nil {
+		d.update(<-d.messages)
+		d.events()
+	}
+	d.app.command(session.Command{Kind: session.Next})
+	for d.app.job != nil {
+		d.update(<-d.messages)
+		d.events()
+	}
+	if n := len(h.cancelled); n != 0 {
+		t.Errorf("%d tables were cancelled by steps that came after them", n)
+	}
+	close(h.release)
+	d.settle()
+	d.sees("Δ s1:")
+	if n := len(h.made); n != 2 {
+		t.Errorf("%d tables were made, want that of the first step and that of the last", n)
+	}
+}
+
+func TestATableThatCannotBeMadeSaysWhy(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
+	d.dispatches().from.Of = func(context.Context, *inspect.Index, inspect.Options) (*table.Table, error) {
+		return nil, errors.New("dispatches: the trace is odd")
+	}
+	d.press("F").sees("the trace is odd", "fold layer").press("j", "esc").misses("odd")
+}
+
+// The lines of the detail and the chain of reasons come from jobs too.
+func TestADetailThatHangsBlocksNoKey(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "j", "j")
+	release := make(chan struct{})
+	defer close(release)
+	d.app.jobs.asked++
+	d.app.look(text{of: func(context.Context) (string, []string, error) {
+		<-release
+		return "Why", []string{"late"}, nil
+	}})
+	d.touch("j")
+	d.touch("3")
+	d.sees("[3 Resize]").misses("late")
+	if d.app.overTask.cancel != nil {
+		t.Error("who goes to another view still waits for the text over the one before")
+	}
+}
+
+// A sort, a filter or an opened row uses the table that is there.
+func TestAChoiceMakesNoTableAnew(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
+	h := hold(&d.dispatches().listPage)
+	close(h.release)
+	d.press("o", "O", "/").typed("norm").press("enter", "h", "l", "enter")
+	if n := len(h.made); n != 0 {
+		t.Errorf("%d tables were made for a choice of rows", n)
+	}
+	if !strings.Contains(d.screen(), "filter norm:") {
+		t.Error(d.screen())
+	}
+}

@@ -1,0 +1,148 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"gpuscope/trace/table"
+)
+
+// listing is a table as a person chose to see it. Whatever takes longer the longer the table is stands in it:
+// jobs make listings, and they do not change.
+type listing struct {
+	of     any      // what the table is of
+	at     snapshot // in which it was made
+	table  *table.Table
+	choice choice
+	rows   []int // indices into table.Rows that are shown
+	err    error // of the filter: the rows are unfiltered then
+	found  string
+	// uniform are the columns that say the same in every row: they stand in the title.
+	uniform []int
+	widths  []int // by column, of its cells; nil where they are taken from the rows in sight
+}
+
+// choice is which rows a person wants to see, in which order.
+type choice struct {
+	table.Selection
+	filter string // as it was typed
+}
+
+// with is a choice in which a row is open or closed. The choice itself stays as it is: a job may read it.
+func (c choice) with(key string, open bool) choice {
+	if c.Open = maps.Clone(c.Open); c.Open == nil {
+		c.Open = map[string]bool{}
+	}
+	c.Open[key] = open
+	return c
+}
+
+// What the widths of columns are measured on: rows from the top. A table may have a million.
+const measuredRows = 2000
+
+// list applies a choice to a table. Plain columns are measured when they are drawn.
+func list(ctx context.Context, t *table.Table, c choice, plainColumns bool) (listing, error) {
+	l := listing{table: t, choice: c}
+	l.choice.Filter, l.err = t.ParseFilter(c.filter)
+	if t.Column(c.Sort) < 0 { // another table has not that column
+		l.choice.Sort = ""
+	}
+	var err error
+	if l.rows, err = t.Select(ctx, l.choice.Selection); err != nil {
+		return l, err
+	}
+	l.found = l.count()
+	if plainColumns {
+		return l, nil
+	}
+	if l.uniform, err = t.Uniform(ctx, l.rows); err != nil {
+		return l, err
+	}
+	l.widths = make([]int, len(t.Columns))
+	for i, r := range l.rows[:min(len(l.rows), measuredRows)] {
+		if i%100 == 0 && ctx.Err() != nil {
+			return l, ctx.Err()
+		}
+		for c := range t.Columns {
+			l.widths[c] = max(l.widths[c], width(l.text(r, c)))
+		}
+	}
+	return l, nil
+}
+
+// count says how many of the rows pass the filter, "" without one.
+func (l *listing) count() string {
+	if l.choice.filter == "" || l.err != nil {
+		return ""
+	}
+	rows, all := l.table.Rows, 0
+	leaves := make([]int, len(rows)) // that stand in a row, itself where it has none
+	unfolded := make([]bool, len(rows))
+	for r := len(rows) - 1; r >= 0; r-- { // children come after their parents
+		if !rows[r].Children {
+			leaves[r] = 1
+			all++
+		}
+		if up := rows[r].Parent; up >= 0 {
+			leaves[up] += leaves[r]
+		}
+	}
+	for _, r := range l.rows {
+		if up := rows[r].Parent; up >= 0 {
+			unfolded[up] = true
+		}
+	}
+	passed := 0
+	for _, r := range l.rows {
+		if !unfolded[r] { // closed, it stands for all that is in it
+			passed += leaves[r]
+		}
+	}
+	return fmt.Sprintf("filter %s: %s of %s rows", l.choice.filter, count(passed), count(all))
+}
+
+// text is what a cell shows, the tree's column with its indentation.
+func (l *listing) text(row, col int) string {
+	s := l.table.Cell(row, col).Text
+	if l.table.Columns[col].Tree {
+		s = l.branch(row) + s
+	}
+	return s
+}
+
+// branch is what stands before the name of a row: how deep it is, and whether it is open.
+func (l *listing) branch(row int) string {
+	r := l.table.Rows[row]
+	switch {
+	case !r.Children:
+		return blank(2 * r.Depth)
+	case l.isOpen(row):
+		return blank(2*r.Depth) + markOpen + " "
+	}
+	return blank(2*r.Depth) + markClosed + " "
+}
+
+func (l *listing) isOpen(r int) bool {
+	row := &l.table.Rows[r]
+	if open, ok := l.choice.Open[row.Key]; ok {
+		return open
+	}
+	return row.Open
+}
+
+// order says in words how rows are sorted.
+func (l *listing) order() string {
+	name := "graph"
+	if l.choice.Sort != "" {
+		name = l.table.Columns[l.table.Column(l.choice.Sort)].Title
+		if l.choice.Reverse {
+			name += "↓"
+		} else {
+			name += "↑"
+		}
+	} else if l.choice.Reverse {
+		name += "↓"
+	}
+	return name
+}

@@ -1,0 +1,62 @@
+package tui
+
+import (
+	"context"
+
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
+)
+
+// listPage is what views of one table of the registry have in common.
+type listPage struct {
+	rows tablePane
+	from inspect.Table
+}
+
+// listOf is the page of a table. Tables are registered before the program starts.
+func listOf(name string) listPage {
+	t, err := inspect.TableNamed(name)
+	if err != nil {
+		panic(err)
+	}
+	return listPage{from: t}
+}
+
+// listKey is what a table is of.
+type listKey struct {
+	version, step, base int
+	fold                inspect.Fold
+}
+
+// want shows the table of the snapshot's step.
+func (p *listPage) want(j *jobs, s snapshot, fold inspect.Fold) {
+	if s.step < 0 || s.trace == nil {
+		p.rows.unload(j)
+		return
+	}
+	o := inspect.Options{Scope: s.index.Step(s.step), Fold: fold, Base: s.compared()}
+	p.rows.load(j, listKey{s.version, s.step, s.base, fold}, s,
+		func(ctx context.Context) (*table.Table, error) { return p.from.Of(ctx, s.index, o) })
+}
+
+func (p *listPage) pane() *tablePane { return &p.rows }
+
+func (p *listPage) move(m motion) { p.rows.move(m) }
+
+func (p *listPage) filtered() string { return p.rows.wanted.filter }
+
+func (p *listPage) setFilter(s string) { p.rows.setFilter(s) }
+
+func (p *listPage) copied() string { return p.rows.rowText() }
+
+// draw draws the list, or says why it is empty: of a step that has no rows, in these words.
+func (p *listPage) draw(t *theme, w, h int, focused bool, none string) []string {
+	l := &p.rows.listing
+	switch {
+	case l.table == nil:
+		none = "Computing …"
+	case l.choice.filter != "" && len(l.table.Rows) > 0:
+		none = keyed("No row matches the filter. {back out} clears it.")
+	}
+	return p.rows.render(t, w, h, focused, none)
+}
