@@ -308,7 +308,8 @@ func TestViewIsAnAliasWhereNothingNeedsACopy(t *testing.T) {
 	if d := cmp.Diff([]string{"of input", "out"}, copies); d != "" {
 		t.Errorf("views that are copied: %s", d)
 	}
-	if g.memory(inner) != g.memory(g.values[inner].alias) || g.values[inner].alias == None {
+	p := &g.layouts[0]
+	if g.memory(p, inner) != g.memory(p, g.values[inner].alias) || g.values[inner].alias == None {
 		t.Error("inner does not live in its source's memory")
 	}
 	if err := resize(l, x, 7, width); err != nil {
@@ -368,8 +369,8 @@ func TestChainOfAnyLengthTakesTwoSlots(t *testing.T) {
 	for i := range 50 {
 		y = unary(b, fmt.Sprint("f", i), y)
 	}
-	if g := finish(t, b); len(g.slots) != 2 {
-		t.Errorf("%d slots", len(g.slots))
+	if g := finish(t, b); len(g.layouts[0].slots) != 2 {
+		t.Errorf("%d slots", len(g.layouts[0].slots))
 	}
 }
 

@@ -253,7 +253,7 @@ func (b *Builder) add(v value) ValueID {
 	if b.err != nil {
 		return None
 	}
-	v.alias, v.producer, v.slot = None, -1, -1
+	v.alias, v.producer = None, -1
 	b.values = append(b.values, v)
 	b.env.dims = append(b.env.dims, v.maxDims)
 	b.env.ints = append(b.env.ints, v.hi)

@@ -49,8 +49,9 @@ type Executor struct {
 	buffers []gpu.Buffer // by Graph.memory; nil where there is none
 	arena   paramsArena
 	pipes   map[*Kernel]gpu.Pipeline
-	// groups are the bind groups of each dispatch slot by route; routes that share a Use share a group.
-	groups   [][]gpu.BindGroup
+	// groups are the bind groups of each dispatch slot by layout and route; routes that share a Use share a
+	// group.
+	groups   [][][]gpu.BindGroup
 	readback gpu.Readback
 	readAt   []uint64 // by value: offset in readback of an output
 	clock    *clock
@@ -143,10 +144,13 @@ func (x *Executor) own(o interface{ Release() }) { x.owned = append(x.owned, o) 
 
 // allocate makes the buffers and fills those of constants, and of State that starts as something.
 func (x *Executor) allocate(progress Progress) error {
-	x.buffers = make([]gpu.Buffer, len(x.g.slots)+len(x.g.values))
-	for s, n := range x.g.slots {
-		if err := x.allocateOne(s, fmt.Sprintf("slot %d", s), n); err != nil {
-			return err
+	x.buffers = make([]gpu.Buffer, x.g.own+len(x.g.values))
+	for i := range x.g.layouts {
+		p := &x.g.layouts[i]
+		for s, n := range p.slots {
+			if err := x.allocateOne(p.base+s, fmt.Sprintf("slot %d of layout %d", s, i), n); err != nil {
+				return err
+			}
 		}
 	}
 	loads, done := 0, 0
@@ -157,17 +161,17 @@ func (x *Executor) allocate(progress Progress) error {
 	}
 	for i := range x.g.values {
 		val := &x.g.values[i]
-		if val.kind == symInt || val.slot >= 0 || val.alias != None || val.role == Fused {
+		if !x.g.hasOwn(ValueID(i)) {
 			continue
 		}
-		if err := x.allocateOne(len(x.g.slots)+i, val.name, val.bytes); err != nil {
+		if err := x.allocateOne(x.g.own+i, val.name, val.bytes); err != nil {
 			return err
 		}
 		if val.load != nil {
 			if err := progress("upload weights", done, loads); err != nil {
 				return err
 			}
-			if err := x.fill(x.buffers[len(x.g.slots)+i], val); err != nil {
+			if err := x.fill(x.buffers[x.g.own+i], val); err != nil {
 				return err
 			}
 			done++
@@ -209,7 +213,7 @@ func (x *Executor) ResetState() error {
 		if val.role != State {
 			continue
 		}
-		if err := x.fill(x.buffers[x.g.memory(ValueID(i))], val); err != nil {
+		if err := x.fill(x.buffers[x.g.own+i], val); err != nil {
 			return fmt.Errorf("reset: %w", err)
 		}
 	}
@@ -280,38 +284,50 @@ func (x *Executor) bind() error {
 	if x.arena.buffer != nil {
 		x.own(x.arena.buffer)
 	}
-	x.groups = make([][]gpu.BindGroup, len(x.g.dispatches))
-	for i := range x.g.dispatches {
-		d := &x.g.dispatches[i]
-		o := &x.g.ops[d.op]
-		uses := o.spec.Slots[d.slot].Uses
-		x.groups[i] = make([]gpu.BindGroup, len(uses))
-		for r, use := range uses {
-			if x.pipes[use.Kernel] == nil {
-				continue // no corner takes this route
+	for i := range x.g.layouts {
+		groups := make([][]gpu.BindGroup, len(x.g.dispatches))
+		for d := range groups {
+			var err error
+			if groups[d], err = x.bindDispatch(trace.DispatchID(d), &x.g.layouts[i]); err != nil {
+				return err
 			}
-			var bindings []gpu.Binding
-			for _, bind := range use.Bind {
-				bindings = append(bindings, gpu.Binding{Buffer: x.buffers[x.g.memory(bind.Value)]})
-			}
-			if n := use.Kernel.paramsBytes(); n > 0 {
-				bindings = append(bindings,
-					gpu.Binding{Buffer: x.arena.buffer, Offset: uint64(x.arena.offsets[i]), Size: uint64(n)})
-			}
-			label := fmt.Sprintf("%s/%s", o.name, x.g.names[use.Kernel])
-			group, err := x.dev.NewBindGroup(label, x.pipes[use.Kernel], bindings)
-			if err != nil {
-				return fmt.Errorf("bind %s: %w", label, err)
-			}
-			x.own(group)
-			x.groups[i][r] = group
-			x.boundN++
 		}
+		x.groups = append(x.groups, groups)
 	}
 	for i := range x.g.ops {
 		x.arena.take(&x.g.ops[i], &x.live.plans[i])
 	}
 	return nil
+}
+
+// bindDispatch makes the bind groups of a dispatch on every route.
+func (x *Executor) bindDispatch(id trace.DispatchID, p *layout) ([]gpu.BindGroup, error) {
+	d := &x.g.dispatches[id]
+	o := &x.g.ops[d.op]
+	uses := o.spec.Slots[d.slot].Uses
+	groups := make([]gpu.BindGroup, len(uses))
+	for r, use := range uses {
+		if x.pipes[use.Kernel] == nil {
+			continue // no corner takes this route
+		}
+		var bindings []gpu.Binding
+		for _, bind := range use.Bind {
+			bindings = append(bindings, gpu.Binding{Buffer: x.buffers[x.g.memory(p, bind.Value)]})
+		}
+		if n := use.Kernel.paramsBytes(); n > 0 {
+			bindings = append(bindings,
+				gpu.Binding{Buffer: x.arena.buffer, Offset: uint64(x.arena.offsets[id]), Size: uint64(n)})
+		}
+		label := fmt.Sprintf("%s/%s", o.name, x.g.names[use.Kernel])
+		group, err := x.dev.NewBindGroup(label, x.pipes[use.Kernel], bindings)
+		if err != nil {
+			return nil, fmt.Errorf("bind %s: %w", label, err)
+		}
+		x.own(group)
+		groups[r] = group
+		x.boundN++
+	}
+	return groups, nil
 }
 
 // Live is the graph's live shapes and plans.
@@ -348,7 +364,7 @@ func (x *Executor) Output(v ValueID, dst []byte) (int, error) {
 // ReadValue copies what is now in a value's memory, as much as fits dst. Memory that values share holds what
 // was written last: only outputs, State and constants are sure to be themselves.
 func (x *Executor) ReadValue(v ValueID, dst []byte) error {
-	return x.read(x.buffers[x.g.memory(v)], dst)
+	return x.read(x.buffers[x.live.memory(v)], dst)
 }
 
 // read copies the start of a buffer out, and waits for it.
@@ -377,5 +393,5 @@ func (x *Executor) read(b gpu.Buffer, dst []byte) error {
 
 // WriteValue overwrites the memory of a value, from its start.
 func (x *Executor) WriteValue(v ValueID, data []byte) error {
-	return x.dev.Write(x.buffers[x.g.memory(v)], 0, data)
+	return x.dev.Write(x.buffers[x.live.memory(v)], 0, data)
 }

@@ -342,7 +342,7 @@ func TestEveryLevelSaysWhatItsBarrierWaitsFor(t *testing.T) {
 		uses := func(d trace.DispatchID, memory int, access gpu.Access) bool {
 			use := g.ops[g.dispatches[d].op].use(g.dispatches[d].slot, l.plans[g.dispatches[d].op].route)
 			for i, b := range use.Bind {
-				if g.memory(b.Value) == memory && use.Kernel.Storage[i].Access == access {
+				if l.memory(b.Value) == memory && use.Kernel.Storage[i].Access == access {
 					return true
 				}
 			}
@@ -351,7 +351,7 @@ func TestEveryLevelSaysWhatItsBarrierWaitsFor(t *testing.T) {
 		begins := map[trace.DispatchID]bool{}
 		for _, w := range l.Waits() {
 			begins[w.Dispatch] = true
-			m := g.memory(w.Value)
+			m := l.memory(w.Value)
 			after, before := gpu.Read, gpu.ReadWrite // raw
 			switch w.Kind {
 			case "war":
@@ -360,8 +360,8 @@ func TestEveryLevelSaysWhatItsBarrierWaitsFor(t *testing.T) {
 				after, before = gpu.ReadWrite, gpu.ReadWrite
 			}
 			user := w.Dispatch
-			if p := g.dispatches[user].pass; g.dispatches[w.For].pass != p { // whoever uses it first
-				for !uses(user, m, after) && g.dispatches[user].pass == p {
+			if p := l.pass(user); l.pass(w.For) != p { // whoever uses it first
+				for !uses(user, m, after) && l.pass(user) == p {
 					user++
 				}
 			}

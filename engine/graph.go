@@ -22,9 +22,11 @@ type Graph struct {
 	dispatches []dispatch
 	kernels    []*Kernel // that any corner uses
 	names      map[*Kernel]string
-	slots      []int64 // allocation slots: bytes
-	symOps     []bool  // by operator: gives SymInts from inputs and SymInts only
-	passes     []PassReport
+	// layouts say where values live: the first at any shape, the last at small ones.
+	layouts []layout
+	own     int    // the number of the first buffer that is a value's own
+	symOps  []bool // by operator: gives SymInts from inputs and SymInts only
+	passes  []PassReport
 }
 
 // dispatch is a dispatch slot of an operator in the graph.
@@ -32,7 +34,6 @@ type dispatch struct {
 	op     OpID
 	slot   int // of the operator's Spec.Slots
 	level  int // lowest level it can run at when every slot is in use
-	pass   int // compute pass of the step that it belongs to
 	reads  []ValueID
 	writes []ValueID
 	routes uint64 // in which it is in use, by bit
@@ -152,8 +153,8 @@ func (g *Graph) Describe() trace.Graph {
 		} else {
 			tv.DType, tv.MaxDims, tv.Bytes = val.dtype.String(), val.maxDims, val.bytes
 		}
-		if val.slot >= 0 {
-			tv.Slot = &val.slot
+		if s := &g.layouts[0].slot[i]; *s >= 0 {
+			tv.Slot = s
 		}
 		if val.alias != None {
 			tv.AliasOf = &val.alias

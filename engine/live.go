@@ -70,6 +70,9 @@ type Live struct {
 	listed     int                // how often they were made
 	barriers   gpu.Barriers
 	needs      []int64 // by memory: bytes that LiveBytes counts
+	layout     int     // of Graph.layouts: the one in force
+	large      []bool  // values that do not fit the last layout
+	larges     int     // how many they are
 }
 
 // NewLive is the graph at its maximum shapes, each SymInt at its first value: the state that a resize to them
@@ -83,7 +86,7 @@ func NewLive(g *Graph, o LiveOptions) (*Live, error) {
 		isChanged: make([]bool, nv), isPlanned: make([]bool, no), lastRun: make([]int, no),
 		newFrom: make([]int, no), changeAt: make([]int, nv),
 		wake: newBitset(no), passWake: newBitset(no), deferred: newBitset(no), routesMove: true,
-		needs: make([]int64, len(g.slots)+nv),
+		needs: make([]int64, g.own+nv), large: make([]bool, nv),
 	}
 	if l.maxPasses == 0 {
 		l.maxPasses = no + 1
@@ -107,6 +110,7 @@ func NewLive(g *Graph, o LiveOptions) (*Live, error) {
 	if err := l.sweep(); err != nil {
 		return nil, fmt.Errorf("at the first shapes: %w", err)
 	}
+	l.eachLive(l.weigh)
 	l.Commit()
 	return l, nil
 }
@@ -240,8 +244,79 @@ func (l *Live) Commit() {
 		l.routesMove = l.routesMove || !sameDispatches(&l.plans[o], &l.nextPlans[o])
 		l.plans[o], l.nextPlans[o] = l.nextPlans[o], l.plans[o]
 	}
+	l.chooseLayout()
 	l.settle()
 }
+
+// chooseLayout takes the last layout where all that is live fits it. It looks at what the commit changed.
+func (l *Live) chooseLayout() {
+	last := len(l.g.layouts) - 1
+	if last == 0 {
+		return
+	}
+	for _, v := range l.changed {
+		if l.g.values[v].kind == tensor {
+			l.weigh(v, l.bytesAt(v, l.now.dims[v]))
+		}
+	}
+	for _, o := range l.planned {
+		l.eachScratch(o, l.weigh)
+	}
+	layout := 0
+	if l.larges == 0 {
+		layout = last
+	}
+	if layout != l.layout {
+		l.layout, l.routesMove = layout, true
+	}
+}
+
+// weigh notes whether a value of so many bytes fits the last layout.
+func (l *Live) weigh(v ValueID, bytes int64) {
+	p := &l.g.layouts[len(l.g.layouts)-1]
+	large := p.slot[v] >= 0 && bytes > p.fits[v]
+	if large != l.large[v] {
+		l.large[v] = large
+		if large {
+			l.larges++
+		} else {
+			l.larges--
+		}
+	}
+}
+
+func (l *Live) bytesAt(v ValueID, dims []int) int64 { return l.g.values[v].dtype.Bytes(numel(dims)) }
+
+// eachScratch calls f with the bytes of each scratch tensor of an operator that its plan in force uses, and
+// with 0 for the others.
+func (l *Live) eachScratch(o OpID, f func(v ValueID, bytes int64)) {
+	spec := &l.g.ops[o].spec
+	for i, v := range spec.Scratch {
+		if out := &l.plans[o].outs[len(spec.Outputs)+i]; out.set {
+			f(v, l.bytesAt(v, out.dims))
+		} else {
+			f(v, 0)
+		}
+	}
+}
+
+// eachLive calls f with the bytes of every tensor at the shapes in force.
+func (l *Live) eachLive(f func(v ValueID, bytes int64)) {
+	for i := range l.g.values {
+		if val := &l.g.values[i]; val.kind == tensor && val.role != Scratch && val.role != Fused {
+			f(ValueID(i), l.bytesAt(ValueID(i), l.now.dims[i]))
+		}
+	}
+	for i := range l.g.ops {
+		l.eachScratch(OpID(i), f)
+	}
+}
+
+// memory is the number of the buffer that a value lives in now.
+func (l *Live) memory(v ValueID) int { return l.g.memory(&l.g.layouts[l.layout], v) }
+
+// pass is the compute pass of a dispatch.
+func (l *Live) pass(d trace.DispatchID) int { return l.g.layouts[l.layout].passes[d] }
 
 // Discard drops what was set and planned since the last Commit.
 func (l *Live) Discard() {
@@ -306,7 +381,7 @@ func (l *Live) Levels() []trace.DispatchID {
 func (l *Live) Passes() int {
 	passes, last := 0, -1
 	for _, id := range l.Active() {
-		if p := l.g.dispatches[id].pass; p != last {
+		if p := l.pass(id); p != last {
 			passes, last = passes+1, p
 		}
 	}
@@ -335,16 +410,17 @@ func (l *Live) listDispatches() {
 		if !p.launches[d.slot].active {
 			continue
 		}
-		if d.pass != pass {
+		here := l.pass(trace.DispatchID(i))
+		if here != pass {
 			l.barriers.EndPass()
 			l.barriers.BeginPass()
-			pass, begin, level, waits = d.pass, len(l.active), len(l.levels), len(l.waits)
+			pass, begin, level, waits = here, len(l.active), len(l.levels), len(l.waits)
 		}
 		l.active = append(l.active, trace.DispatchID(i))
 		use := l.g.ops[d.op].use(d.slot, p.route)
 		n := l.barriers.Levels()
 		for b, bind := range use.Bind {
-			l.barriers.Touch(l.g.memory(bind.Value), use.Kernel.Storage[b].Access)
+			l.barriers.Touch(l.memory(bind.Value), use.Kernel.Storage[b].Access)
 		}
 		if l.barriers.Levels() > n { // of a barrier before the pass, which so began a level
 			n++
@@ -356,7 +432,7 @@ func (l *Live) listDispatches() {
 		}
 		for _, w := range l.barriers.Waits() {
 			t := l.wait(d, use, w)
-			if l.g.dispatches[t.For].pass == d.pass {
+			if l.pass(t.For) == here {
 				l.waits = append(l.waits, t)
 				continue
 			}
@@ -371,7 +447,7 @@ func (l *Live) listDispatches() {
 // wait is what a barrier before the dispatch named last waits for, as a trace has it. A value that a dispatch
 // reads and writes in place waits, above all, for who wrote it.
 func (l *Live) wait(d *dispatch, use Use, w gpu.Wait) trace.Wait {
-	bound := slices.IndexFunc(use.Bind, func(b Binding) bool { return l.g.memory(b.Value) == w.Buffer })
+	bound := slices.IndexFunc(use.Bind, func(b Binding) bool { return l.memory(b.Value) == w.Buffer })
 	t := trace.Wait{
 		Dispatch: l.active[len(l.active)-1], For: l.active[w.For], Kind: w.Hazard.String(),
 		Value: use.Bind[bound].Value,
@@ -396,23 +472,10 @@ func (l *Live) Launch(id trace.DispatchID) (*Launch, *Kernel) {
 // buffer, what the largest of the values that take turns in it needs.
 func (l *Live) LiveBytes() int64 {
 	clear(l.needs)
-	need := func(v ValueID, dims []int) {
-		n := &l.needs[l.g.memory(v)]
-		*n = max(*n, l.g.values[v].dtype.Bytes(numel(dims)))
-	}
-	for i := range l.g.values {
-		if val := &l.g.values[i]; val.kind == tensor && val.role != Scratch && val.role != Fused {
-			need(ValueID(i), l.now.dims[i])
-		}
-	}
-	for i := range l.g.ops {
-		o := &l.g.ops[i]
-		for s, v := range o.spec.Scratch {
-			if out := &l.plans[i].outs[len(o.spec.Outputs)+s]; out.set {
-				need(v, out.dims)
-			}
-		}
-	}
+	l.eachLive(func(v ValueID, bytes int64) {
+		n := &l.needs[l.memory(v)]
+		*n = max(*n, bytes)
+	})
 	var sum int64
 	for _, n := range l.needs {
 		sum += n

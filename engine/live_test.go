@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -468,25 +469,15 @@ func TestSlotSharingAddsNoBarrier(t *testing.T) {
 		}
 		shared := len(l.Levels())
 		own := *g
-		own.values = append([]value{}, g.values...)
-		own.slots = nil
-		for i := range own.values {
-			own.values[i].slot = -1
-		}
-		l.g, l.routesMove = &own, true
+		p := g.layouts[l.layout]
+		p.slot, own.layouts = slices.Repeat([]int{-1}, len(g.values)), []layout{p}
+		l.g, l.layout, l.routesMove = &own, 0, true
 		if apart := len(l.Levels()); shared != apart {
 			t.Fatalf("%d levels with shared slots, %d with memory of their own", shared, apart)
 		}
-		own.dispatches = append([]dispatch{}, g.dispatches...)
-		for i := range own.dispatches {
-			own.dispatches[i].pass = 0
-		}
-		l.routesMove = true
+		own.layouts[0].passes, l.routesMove = make([]int, len(g.dispatches)), true
 		if one := len(l.Levels()); shared > one {
 			t.Fatalf("%d levels in the passes that memory asks for, %d in one pass", shared, one)
-		}
-		if len(g.slots) > len(g.values) {
-			t.Fatal("more slots than values")
 		}
 	})
 }

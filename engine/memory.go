@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -25,15 +26,28 @@ import (
 // adds up, layer by layer. Therefore a step is cut into passes wherever so much has come together as the
 // graph needs in any case (divide), and memory does not grow with depth. A pass begins at a dispatch that has
 // a barrier anyway, if possible one that has neighbours with barriers of their own: these become one.
+//
+// Beginning a pass takes about 25 µs on a fast GPU: nothing in the step of a long prompt, too much in that of
+// one token, for which the memory would not be needed. So a graph that is cut has a second layout: slots for
+// the smallest inputs, which are small enough to be shared in one pass. A step takes it where all that is
+// live fits (Live.Commit).
 
-// defaultPassFloor is the new memory that a pass may take whatever the graph needs: beginning one costs as
-// much as a barrier.
+// defaultPassFloor is the new memory that a pass may take whatever the graph needs.
 const defaultPassFloor = 16 << 20
 
-// planMemory gives every value its slot, and refuses what the device cannot hold. A pass may take passFloor
+// layout says where values live.
+type layout struct {
+	slots  []int64 // allocation slots: bytes
+	slot   []int   // by value; -1: it has memory of its own, or none
+	passes []int   // by dispatch: the compute pass it belongs to
+	fits   []int64 // by value: the live bytes that there is room for
+	base   int     // the number of the first slot among the graph's buffers
+}
+
+// planMemory makes the graph's layouts, and refuses what the device cannot hold. A pass may take passFloor
 // bytes of new memory.
 func (g *Graph) planMemory(passFloor int64) error {
-	byFirst := make([]ValueID, 0, len(g.values))
+	sizes := make([]int64, len(g.values))
 	for i := range g.values {
 		val := &g.values[i]
 		if val.kind == symInt || val.alias != None || val.role == Fused {
@@ -42,52 +56,100 @@ func (g *Graph) planMemory(passFloor int64) error {
 		if err := g.checkSize(val); err != nil {
 			return err
 		}
-		if (val.role == Intermediate || val.role == Scratch) && val.producer >= 0 {
-			byFirst = append(byFirst, ValueID(i))
-		}
+		sizes[i] = val.bytes
 	}
-	u := g.usage()
-	slices.SortStableFunc(byFirst,
-		func(a, b ValueID) int { return cmp.Compare(u.lives[a].first, u.lives[b].first) })
-	if g.divide(u, byFirst, passFloor) {
-		u = g.usage()
+	if large := g.layOut(sizes, passFloor); !large.cut() {
+		return nil
 	}
-	last := []int{} // by slot: the last dispatch that touches the value that had it last
-	for _, v := range byFirst {
-		val, life := &g.values[v], &u.lives[v]
-		best := -1
-		for s := range g.slots {
-			if last[s] < life.first && (life.mayFollow || g.passOf(last[s]) < g.passOf(life.first)) &&
-				(best < 0 || fit(g.slots[s], val.bytes) < fit(g.slots[best], val.bytes)) {
-				best = s
-			}
-		}
-		if best < 0 {
-			best = len(g.slots)
-			g.slots, last = append(g.slots, 0), append(last, 0)
-		}
-		g.slots[best] = max(g.slots[best], val.bytes)
-		val.slot, last[best] = best, life.last
-	}
-	for i := range g.values {
-		if val := &g.values[i]; val.alias != None {
-			val.slot = g.values[val.alias].slot
-		}
+	if sizes = g.smallest(); sizes != nil {
+		g.layOut(sizes, math.MaxInt64)
 	}
 	return nil
 }
 
-// passOf is the compute pass of a dispatch; values that no dispatch touches belong to the first.
-func (g *Graph) passOf(dispatch int) int {
-	if dispatch < 0 || dispatch >= len(g.dispatches) {
-		return 0
+// layOut adds a layout for values of these sizes.
+func (g *Graph) layOut(sizes []int64, passFloor int64) *layout {
+	p := layout{
+		slot: make([]int, len(g.values)), passes: make([]int, len(g.dispatches)), fits: sizes,
+		base: g.buffers(),
 	}
-	return g.dispatches[dispatch].pass
+	byFirst := make([]ValueID, 0, len(g.values))
+	for i := range g.values {
+		val := &g.values[i]
+		p.slot[i] = -1
+		if (val.role == Intermediate || val.role == Scratch) && val.kind == tensor && val.alias == None &&
+			val.producer >= 0 {
+			byFirst = append(byFirst, ValueID(i))
+		}
+	}
+	u := g.usage(p.passes)
+	slices.SortStableFunc(byFirst,
+		func(a, b ValueID) int { return cmp.Compare(u.lives[a].first, u.lives[b].first) })
+	if g.divide(&p, u, byFirst, passFloor) {
+		u = g.usage(p.passes)
+	}
+	last := []int{} // by slot: the last dispatch that touches the value that had it last
+	for _, v := range byFirst {
+		life, size := &u.lives[v], sizes[v]
+		best := -1
+		for s := range p.slots {
+			free := last[s] < life.first &&
+				(life.mayFollow || last[s] < 0 || p.passes[last[s]] < p.passes[life.first])
+			if free && (best < 0 || fit(p.slots[s], size) < fit(p.slots[best], size)) {
+				best = s
+			}
+		}
+		if best < 0 {
+			best = len(p.slots)
+			p.slots, last = append(p.slots, 0), append(last, 0)
+		}
+		p.slots[best] = max(p.slots[best], size)
+		p.slot[v], last[best] = best, life.last
+	}
+	for i := range g.values {
+		if a := g.values[i].alias; a != None {
+			p.slot[i] = p.slot[a]
+		}
+	}
+	g.layouts = append(g.layouts, p)
+	g.own = g.buffers()
+	return &g.layouts[len(g.layouts)-1]
+}
+
+// cut says whether steps have more than one compute pass.
+func (p *layout) cut() bool { return len(p.passes) > 0 && p.passes[len(p.passes)-1] > 0 }
+
+// smallest has the bytes of every value where inputs are at their smallest and SymInts at their highest, in
+// whole chunks, so that kernels which read several words at a time find them; nil where operators refuse
+// that.
+func (g *Graph) smallest() []int64 {
+	const chunk = 256
+	l, err := NewLive(g, LiveOptions{})
+	for _, v := range g.inputs {
+		val := &g.values[v]
+		switch {
+		case err != nil:
+			return nil
+		case val.kind == symInt:
+			err = l.SetInt(v, val.hi)
+		default:
+			host := make([]int64, numel(val.minDims))
+			copy(host, val.firstHost)
+			err = cmp.Or(l.SetDims(v, val.minDims...), l.SetHost(v, host))
+		}
+	}
+	if err != nil || l.Propagate() != nil {
+		return nil
+	}
+	l.Commit()
+	sizes := make([]int64, len(g.values))
+	l.eachLive(func(v ValueID, bytes int64) { sizes[v] = max(1, (bytes+chunk-1)/chunk) * chunk })
+	return sizes
 }
 
 // divide cuts the dispatches into compute passes, and says whether it made more than one.
-func (g *Graph) divide(u *usage, byFirst []ValueID, floor int64) bool {
-	limit := max(floor, u.peak(g, byFirst)*5/4)
+func (g *Graph) divide(p *layout, u *usage, byFirst []ValueID, floor int64) bool {
+	limit := max(floor, u.peak(p, byFirst))
 	starts := g.passStarts(u)
 	var fresh, atBest int64
 	pass, best, next := 0, -1, 0
@@ -97,16 +159,16 @@ func (g *Graph) divide(u *usage, byFirst []ValueID, floor int64) bool {
 		}
 		for ; next < len(byFirst) && u.lives[byFirst[next]].first <= i; next++ {
 			if v := byFirst[next]; !u.lives[v].mayFollow {
-				fresh += g.values[v].bytes
+				fresh += p.fits[v]
 			}
 		}
-		g.dispatches[i].pass = pass
+		p.passes[i] = pass
 		if fresh <= limit || best < 0 {
 			continue
 		}
 		pass++
 		for j := best; j <= i; j++ {
-			g.dispatches[j].pass = pass
+			p.passes[j] = pass
 		}
 		fresh, best = fresh-atBest, -1
 	}
@@ -172,7 +234,7 @@ type usage struct {
 	waits []uint64
 }
 
-func (g *Graph) usage() *usage {
+func (g *Graph) usage(passes []int) *usage {
 	u := &usage{make([]lifetime, len(g.values)), make([]uint64, len(g.dispatches))}
 	for i := range u.lives {
 		u.lives[i] = lifetime{first: len(g.dispatches), last: -1, mayFollow: true}
@@ -187,7 +249,7 @@ func (g *Graph) usage() *usage {
 	for root := range u.lives {
 		l := &u.lives[root]
 		for i, at := range l.readers {
-			if g.passOf(l.first) == g.passOf(at.dispatch) && g.readsFirst(l.readers[:i], at) {
+			if passes[l.first] == passes[at.dispatch] && g.readsFirst(l.readers[:i], at) {
 				u.waits[at.dispatch] |= 1 << at.route
 			}
 		}
@@ -204,12 +266,12 @@ func (g *Graph) usage() *usage {
 }
 
 // peak is the most that values need at one time, so what no sharing can go below.
-func (u *usage) peak(g *Graph, values []ValueID) (peak int64) {
-	change := make([]int64, len(g.dispatches)+1)
+func (u *usage) peak(p *layout, values []ValueID) (peak int64) {
+	change := make([]int64, len(p.passes)+1)
 	for _, v := range values {
 		if l := &u.lives[v]; l.last >= 0 {
-			change[l.first] += g.values[v].bytes
-			change[l.last+1] -= g.values[v].bytes
+			change[l.first] += p.fits[v]
+			change[l.last+1] -= p.fits[v]
 		}
 	}
 	var n int64
@@ -248,12 +310,27 @@ func (g *Graph) eachBinding(f func(at launchOn, root ValueID, a gpu.Access)) {
 	}
 }
 
-// memory is a number for the buffer that a value lives in, the same for values that share one.
-func (g *Graph) memory(v ValueID) int {
-	if s := g.values[v].slot; s >= 0 {
-		return s
+// buffers is the number of slots of all layouts. Buffers are counted on from there, a number for each value.
+func (g *Graph) buffers() (n int) {
+	for i := range g.layouts {
+		n += len(g.layouts[i].slots)
 	}
-	return len(g.slots) + int(g.root(v))
+	return n
+}
+
+// memory is a number for the buffer that a value lives in, the same for values that share one.
+func (g *Graph) memory(p *layout, v ValueID) int {
+	if s := p.slot[v]; s >= 0 {
+		return p.base + s
+	}
+	return g.own + int(g.root(v))
+}
+
+// hasOwn says whether a value has a buffer of its own.
+func (g *Graph) hasOwn(v ValueID) bool {
+	val := &g.values[v]
+	return val.kind == tensor && val.alias == None && val.role != Fused &&
+		(len(g.layouts) == 0 || g.layouts[0].slot[v] < 0)
 }
 
 // sharedMemory is the key of AllocatedBytes for what intermediates share.
@@ -263,12 +340,14 @@ const sharedMemory = "shared"
 func (g *Graph) AllocatedBytes() map[string]int64 {
 	m := map[string]int64{}
 	for i := range g.values {
-		if val := &g.values[i]; val.kind == tensor && val.slot < 0 && val.alias == None && val.role != Fused {
+		if val := &g.values[i]; val.kind == tensor && g.hasOwn(ValueID(i)) {
 			m[val.role.String()] += val.bytes
 		}
 	}
-	for _, n := range g.slots {
-		m[sharedMemory] += n
+	for i := range g.layouts {
+		for _, n := range g.layouts[i].slots {
+			m[sharedMemory] += n
+		}
 	}
 	return m
 }

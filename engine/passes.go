@@ -151,7 +151,13 @@ func (g *Graph) counts() []PassCount {
 	}
 	for i := range g.dispatches {
 		levels = max(levels, int64(g.dispatches[i].level)+1)
-		passes = int64(g.dispatches[i].pass) + 1
+	}
+	slots := int64(0)
+	for i := range g.layouts {
+		slots += int64(len(g.layouts[i].slots))
+	}
+	if len(g.layouts) > 0 {
+		passes = int64(slices.Max(append([]int{0}, g.layouts[0].passes...))) + 1
 	}
 	list := []PassCount{
 		{What: "operators", After: int64(len(g.ops))},
@@ -159,8 +165,9 @@ func (g *Graph) counts() []PassCount {
 		{What: "aliases", After: aliases},
 		{What: "dispatches", After: int64(len(g.dispatches))},
 		{What: "levels of data", After: levels},
-		{What: "compute passes", After: passes},
-		{What: "slots", After: int64(len(g.slots))},
+		{What: "compute passes at most", After: passes},
+		{What: "layouts", After: int64(len(g.layouts))},
+		{What: "slots", After: slots},
 		{What: "kernels", After: int64(len(g.kernels))},
 	}
 	bytes := g.AllocatedBytes()

@@ -33,8 +33,8 @@ func TestPassesSayWhatTheyChanged(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"types": "", "fuse": "", "alias": "aliases,", "order": "dispatches,levels of data,compute passes,",
-		"memory": "slots,shared bytes,", "names": "kernels,",
+		"types": "", "fuse": "", "alias": "aliases,", "order": "dispatches,levels of data,",
+		"memory": "compute passes at most,layouts,slots,shared bytes,", "names": "kernels,",
 	} {
 		if got[name] != want {
 			t.Errorf("pass %s changed %q, want %q", name, got[name], want)
@@ -134,5 +134,44 @@ func TestStepHasThePassesThatMemoryAsksFor(t *testing.T) {
 	}
 	if got, want := dev.Levels(), len(l.Levels()); got != want {
 		t.Errorf("the device saw %d levels, the graph has %d", got, want)
+	}
+}
+
+func TestSmallStepsAreNotCut(t *testing.T) {
+	g, l := layered(t, 8, 1)
+	at := func(n int) (passes int) {
+		for _, v := range g.Inputs() {
+			if err := l.SetDims(v, n, width); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.Propagate(); err != nil {
+			t.Fatal(err)
+		}
+		l.Commit()
+		return l.Passes()
+	}
+	for _, test := range []struct {
+		rows int
+		cut  bool
+	}{{rows, true}, {1, false}, {4, false}, {5, true}, {rows, true}, {1, false}} { // a chunk is 4 rows
+		if passes := at(test.rows); (passes > 1) != test.cut {
+			t.Errorf("%d rows run in %d passes", test.rows, passes)
+		}
+		if n := l.LiveBytes(); n > g.AllocatedBytes()[sharedMemory]+2*4*rows*width+4*rows*width {
+			t.Errorf("%d rows: %d bytes are live", test.rows, n)
+		}
+	}
+	if n := testing.AllocsPerRun(10, func() { at(rows); at(1) }); n > 0 {
+		t.Errorf("a change of layout allocates %v times", n)
+	}
+	var large, small int64
+	for i, sum := range []*int64{&large, &small} {
+		for _, n := range g.layouts[i].slots {
+			*sum += n
+		}
+	}
+	if small*10 > large {
+		t.Errorf("the layout for small steps takes %d bytes, the other %d", small, large)
 	}
 }

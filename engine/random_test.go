@@ -292,11 +292,12 @@ func TestStepsOfRandomGraphsGiveTheRightNumbersOnTheDevice(t *testing.T) {
 func TestSlotHoldsOneValueAtATime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, _, _ := randomGraph(t, gpu.DefaultLimits())
+		p := rapid.SampledFrom(g.layouts).Draw(t, "layout")
 		holds, left := map[int]ValueID{}, map[ValueID]bool{}
 		for i := range g.dispatches {
 			d := &g.dispatches[i]
 			for _, v := range slices.Concat(d.reads, d.writes) {
-				root, slot := g.root(v), g.values[v].slot
+				root, slot := g.root(v), p.slot[v]
 				if was, ok := holds[slot]; ok && was != root {
 					left[was] = true
 				}

@@ -106,12 +106,12 @@ func (x *Executor) checkLooks(looks []placedLook) error {
 			use := g.ops[d.op].use(d.slot, x.live.plans[d.op].route)
 			for b, bind := range use.Bind {
 				if use.Kernel.Storage[b].Access == gpu.ReadWrite {
-					holds[g.memory(bind.Value)] = g.root(bind.Value)
+					holds[x.live.memory(bind.Value)] = g.root(bind.Value)
 				}
 			}
 		}
 		root := g.root(l.Value)
-		switch holder, written := holds[g.memory(l.Value)]; {
+		switch holder, written := holds[x.live.memory(l.Value)]; {
 		case slices.Contains([]Role{Input, Constant, State}, g.values[root].role):
 		case !written:
 			return fmt.Errorf("look at %s after dispatch %d: nothing has written it by then", val.name,
@@ -219,7 +219,7 @@ func (x *Executor) encodeReplay(enc gpu.Encoder, run []trace.DispatchID, looks [
 		for k := range looks[:here] {
 			l := &looks[k]
 			if n := uint64(len(l.Into)+3) / 4 * 4; n > 0 {
-				if err := enc.CopyOut(x.buffers[x.g.memory(l.Value)], 0, r, l.at, n); err != nil {
+				if err := enc.CopyOut(x.buffers[x.live.memory(l.Value)], 0, r, l.at, n); err != nil {
 					return looks, fmt.Errorf("read %s: %w", x.g.values[l.Value].name, err)
 				}
 			}

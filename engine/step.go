@@ -115,7 +115,7 @@ func (x *Executor) resize(ctx context.Context, in *StepInput) error {
 func (x *Executor) upload(in *StepInput) error {
 	for i := range in.Inputs {
 		a := &in.Inputs[i]
-		if err := x.dev.Write(x.buffers[x.g.memory(a.Value)], 0, a.Data); err != nil {
+		if err := x.dev.Write(x.buffers[x.live.memory(a.Value)], 0, a.Data); err != nil {
 			return fmt.Errorf("upload input %s: %w", x.g.values[a.Value].name, err)
 		}
 		x.last.writes++
@@ -257,8 +257,8 @@ func (x *Executor) encode(enc gpu.Encoder, run []trace.DispatchID, from, all int
 	for i, id := range run {
 		d := &x.g.dispatches[id]
 		own := s.timing == TimingDispatch
-		begins := own || i == 0 || x.g.dispatches[run[i-1]].pass != d.pass
-		ends := own || i == len(run)-1 || x.g.dispatches[run[i+1]].pass != d.pass
+		begins := own || i == 0 || x.live.pass(run[i-1]) != x.live.pass(id)
+		ends := own || i == len(run)-1 || x.live.pass(run[i+1]) != x.live.pass(id)
 		if own {
 			if err := enc.Timestamp(x.clock.stamps, 2*(from+i)); err != nil {
 				return err
@@ -296,7 +296,7 @@ func (x *Executor) encode(enc gpu.Encoder, run []trace.DispatchID, from, all int
 		}
 	}
 	for _, v := range read {
-		if err := enc.CopyOut(x.buffers[x.g.memory(v)], 0, x.readback, x.readAt[v],
+		if err := enc.CopyOut(x.buffers[x.live.memory(v)], 0, x.readback, x.readAt[v],
 			uint64(x.liveBytes(v))); err != nil {
 			return fmt.Errorf("read %s: %w", x.g.values[v].name, err)
 		}
@@ -308,7 +308,7 @@ func (x *Executor) encode(enc gpu.Encoder, run []trace.DispatchID, from, all int
 func (x *Executor) encodeDispatch(enc gpu.Encoder, id trace.DispatchID) {
 	d := &x.g.dispatches[id]
 	p := &x.live.plans[d.op]
-	group, route := x.groups[id], p.route
+	group, route := x.groups[x.live.layout][id], p.route
 	if len(group) == 1 {
 		route = 0
 	}

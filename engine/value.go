@@ -72,7 +72,6 @@ type value struct {
 	producer         OpID // -1: none
 	consumers        []OpID
 	load             func() ([]byte, error) // of a constant; of State, nil: zeros
-	slot             int                    // allocation slot, -1: none of its own
 	hostRead         bool                   // an operator reads its host integers
 	firstHost        []int64                // host integers before the first step; nil: zeros
 }

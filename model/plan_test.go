@@ -128,6 +128,9 @@ func TestLargeShapesTakeLittleMemoryAndFewLevels(t *testing.T) {
 			}
 			for _, at := range points {
 				levels, passes := levelsAt(t, n, at.tokens, at.pos)
+				if at.tokens == 1 && passes != 1 {
+					t.Errorf("%s: a step of one token at %d is cut into %d passes", test.name, at.pos, passes)
+				}
 				if want := test.levels + (at.more-fewer)*test.shape.layers; levels+passes-1 > want {
 					t.Errorf("%s, fuse %s, %+v: %d levels in %d passes, want %d in all at most", test.name,
 						fuse, at, levels, passes, want)
