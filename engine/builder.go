@@ -83,16 +83,20 @@ type Builder struct {
 	routes    map[string]string // asked for, by operator kind or kind@name
 	asked     map[string]bool   // of them, those that some operator took
 	fusions   []Fusion
-	passFloor int64
+	passBytes int64
 	err       error
 }
 
 // NewBuilder starts a graph for a device with these limits.
 func NewBuilder(limits gpu.Limits) *Builder {
 	return &Builder{
-		limits: limits, layer: -1, constants: map[string]ValueID{}, passFloor: defaultPassFloor,
+		limits: limits, layer: -1, constants: map[string]ValueID{}, passBytes: defaultPassBytes,
 	}
 }
+
+// PassBytes sets how much new memory a compute pass may take whatever the graph needs: below that, steps are
+// not cut into more of them.
+func (b *Builder) PassBytes(n int64) { b.passBytes = n }
 
 // Err is the first error.
 func (b *Builder) Err() error { return b.err }

@@ -32,8 +32,8 @@ import (
 // the smallest inputs, which are small enough to be shared in one pass. A step takes it where all that is
 // live fits (Live.Commit).
 
-// defaultPassFloor is the new memory that a pass may take whatever the graph needs.
-const defaultPassFloor = 16 << 20
+// defaultPassBytes is the new memory that a pass may take whatever the graph needs.
+const defaultPassBytes = 16 << 20
 
 // layout says where values live.
 type layout struct {
@@ -44,9 +44,9 @@ type layout struct {
 	base   int     // the number of the first slot among the graph's buffers
 }
 
-// planMemory makes the graph's layouts, and refuses what the device cannot hold. A pass may take passFloor
+// planMemory makes the graph's layouts, and refuses what the device cannot hold. A pass may take passBytes
 // bytes of new memory.
-func (g *Graph) planMemory(passFloor int64) error {
+func (g *Graph) planMemory(passBytes int64) error {
 	sizes := make([]int64, len(g.values))
 	for i := range g.values {
 		val := &g.values[i]
@@ -58,7 +58,7 @@ func (g *Graph) planMemory(passFloor int64) error {
 		}
 		sizes[i] = val.bytes
 	}
-	if large := g.layOut(sizes, passFloor); !large.cut() {
+	if large := g.layOut(sizes, passBytes); !large.cut() {
 		return nil
 	}
 	if sizes = g.smallest(); sizes != nil {
@@ -68,7 +68,7 @@ func (g *Graph) planMemory(passFloor int64) error {
 }
 
 // layOut adds a layout for values of these sizes.
-func (g *Graph) layOut(sizes []int64, passFloor int64) *layout {
+func (g *Graph) layOut(sizes []int64, passBytes int64) *layout {
 	p := layout{
 		slot: make([]int, len(g.values)), passes: make([]int, len(g.dispatches)), fits: sizes,
 		base: g.buffers(),
@@ -85,7 +85,7 @@ func (g *Graph) layOut(sizes []int64, passFloor int64) *layout {
 	u := g.usage(p.passes)
 	slices.SortStableFunc(byFirst,
 		func(a, b ValueID) int { return cmp.Compare(u.lives[a].first, u.lives[b].first) })
-	if g.divide(&p, u, byFirst, passFloor) {
+	if g.divide(&p, u, byFirst, passBytes) {
 		u = g.usage(p.passes)
 	}
 	last := []int{} // by slot: the last dispatch that touches the value that had it last

@@ -54,7 +54,7 @@ var passes = []pass{
 	{
 		"memory", "let intermediates take turns in memory where that adds no barrier",
 		[]string{"order"},
-		func(b *Builder, g *Graph) ([]string, error) { return nil, g.planMemory(b.passFloor) },
+		func(b *Builder, g *Graph) ([]string, error) { return nil, g.planMemory(b.passBytes) },
 	},
 	{
 		"names", "give each kernel that a corner takes a name of its own",

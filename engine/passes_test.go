@@ -86,7 +86,7 @@ func TestValueOfAnotherTypeThanItsKernelReadsIsRefused(t *testing.T) {
 // a mask is.
 func layered(t *testing.T, layers int, floor int64) (*Graph, *Live) {
 	b := NewBuilder(gpu.DefaultLimits())
-	b.passFloor = floor
+	b.passBytes = floor
 	x, mask := rowsInput(b, "x"), rowsInput(b, "mask")
 	for i := range layers {
 		b.Scope(fmt.Sprintf("layers.%d.", i), i, "")

@@ -27,7 +27,7 @@ func randomGraph(t *rapid.T, limits gpu.Limits) (*Graph, []ValueID, ValueID) {
 		b.Fuse(sumRule)
 	}
 	if rapid.Bool().Draw(t, "short passes") {
-		b.passFloor = 1
+		b.passBytes = 1
 	}
 	inputs := []ValueID{rowsInput(b, "x")}
 	if rapid.Bool().Draw(t, "second input") {

@@ -137,6 +137,18 @@ func TestDemoGivesTheGoldenLogits(t *testing.T) {
 	}
 }
 
+// Small models are not cut into compute passes and have one memory layout. Here one is taken for a large one.
+func TestStepsCutIntoPassesGiveTheGoldenLogits(t *testing.T) {
+	c := readGolden(t).Cases[0]
+	prompt := session.Command{Kind: session.Prompt, Text: c.Prompt, N: len(c.NewTokens)}
+	steps := c.hold(t, gputest.Open(t), Options{passBytes: 1}, prompt, logitTolerance)
+	for i, s := range steps {
+		if cut := s.CPU.Passes > 1; cut != (len(s.Tokens) > 1) {
+			t.Errorf("step %d, of %d tokens, has %d passes", i, len(s.Tokens), s.CPU.Passes)
+		}
+	}
+}
+
 // Files with matrices of each type, as llama.cpp wrote them.
 func TestFilesOfEachTypeGiveTheGoldenLogits(t *testing.T) {
 	dev := gputest.Open(t)

@@ -56,6 +56,8 @@ type Options struct {
 	// Fuse says which rules of ops.Fusions are on: "on" or "" for all, "off" for none, or names with commas
 	// between them.
 	Fuse string
+	// passBytes is engine.Builder.PassBytes, where a test wants small models treated as large ones.
+	passBytes int64
 	// IgnoreEOS lets a text go on after the model's end token.
 	IgnoreEOS bool
 	// TopLogits is how many candidates a step tells. The GPU finds them, up to ops.MaxTopK; for more each
@@ -142,6 +144,9 @@ func (m *Model) build(limits gpu.Limits) (*network, error) {
 		return nil, session.Refusef("--fuse: %w", err)
 	}
 	b.Fuse(rules...)
+	if m.options.passBytes > 0 {
+		b.PassBytes(m.options.passBytes)
+	}
 	l := &decoder{
 		Builder: b, config: m.config, context: m.context, kv: engine.F32,
 		w: &weights{b, m.file, map[string]bool{}},
