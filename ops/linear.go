@@ -141,12 +141,15 @@ func (o *linear) Spec() engine.Spec {
 		p := &o.parts[i]
 		s.Inputs = append(s.Inputs, p.arrays...)
 		slot := engine.Slot{Label: partLabel(i, len(o.parts)), Uses: make([]engine.Use, len(o.kernels))}
-		bindings := slices.Concat([]engine.Binding{bind("x", o.x)}, o.w.bindings(p), after,
-			[]engine.Binding{bind("y", o.y)})
 		for r, k := range o.kernels {
-			if k != nil {
-				slot.Uses[r] = engine.Use{Kernel: k, Bind: bindings}
+			if k == nil {
+				continue
 			}
+			bindings := slices.Concat([]engine.Binding{bind("x", o.x)}, o.w.bindings(p), after)
+			if o.residual == engine.None && o.takesResidual(r) {
+				bindings = append(bindings, bind("residual", o.x))
+			}
+			slot.Uses[r] = engine.Use{Kernel: k, Bind: append(bindings, bind("y", o.y))}
 		}
 		s.Slots = append(s.Slots, slot)
 	}
@@ -232,7 +235,8 @@ func (o *linear) Plan(p *engine.Planner) error {
 		}
 	}
 	p.SetDims(o.y, out[:rank]...)
-	s := &o.shapes[o.routes.choose(p, m)]
+	route := o.routes.choose(p, m)
+	s := &o.shapes[route]
 	for i := range o.parts {
 		part := &o.parts[i]
 		l := p.Dispatch(i, s.grid(p, m, part.rows, k))
@@ -245,8 +249,10 @@ func (o *linear) Plan(p *engine.Planner) error {
 			l.Bytes += 4 * int64(part.rows)
 		}
 		l.FLOPs = 2 * int64(m) * int64(k) * int64(part.rows)
-		if o.residual != engine.None {
+		if o.takesResidual(route) {
 			l.Params.U32("x_rows", rows).U32("residual_rows", residualRows)
+		}
+		if o.residual != engine.None {
 			l.Bytes += 4 * int64(residualRows) * int64(part.rows)
 			l.FLOPs += int64(m) * int64(part.rows)
 		}
@@ -261,10 +267,17 @@ func (s *linearShape) grid(p *engine.Planner, m, n, k int) engine.Grid {
 	return p.Blocks(n, s.rows, m, s.batch, s.lanes, k/s.chunk())
 }
 
+// takesResidual says whether the kernel of a route binds a residual. That of one row always does, x standing
+// in where there is none, so that projections with a residual and without share its code: docs/hacking.md,
+// "Kernels that a step uses once".
+func (o *linear) takesResidual(route int) bool {
+	return o.residual != engine.None || o.shapes[route].batch == 1
+}
+
 func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	s, name := &o.shapes[route], o.w.Format.kind("linear")+"_"+o.routes[route].name
 	c := o.w.Format.with(shaders.Constants{
-		"Bias": o.bias != engine.None, "Residual": o.residual != engine.None,
+		"Bias": o.bias != engine.None, "Residual": o.takesResidual(route),
 	})
 	if s.tile > 0 {
 		c["Tile"], c["Quads"], c["Vec"], c["Partial"] = s.tile, s.quads, o.w.Cols%4 == 0, !o.w.whole()

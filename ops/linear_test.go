@@ -229,6 +229,27 @@ func TestLinearAddsAResidual(t *testing.T) {
 	hold(t, trials...)
 }
 
+// A kernel of its own would cost a decode step more than the sum that it takes in: its code is fetched from
+// memory in every layer.
+func TestProjectionsWithAndWithoutAResidualShareAKernel(t *testing.T) {
+	b := engine.NewBuilder(gpu.DefaultLimits())
+	x := b.Input("x", engine.F32, []int{1, 1, 256}, []int{1, 70, 256})
+	projection := func(name string, rows int, residual engine.ValueID) *linear {
+		o := &linear{x: x, w: noiseMatrix(name, rows, 256, Q4_0), bias: engine.None, residual: residual}
+		o.add(b, name)
+		return o
+	}
+	up := projection("up", 2048, engine.None)
+	down := projection("down", 2048, b.Input("r", engine.F32, []int{1, 1, 2048}, []int{1, 70, 2048}))
+	if err := b.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if up.kernels[0] != down.kernels[0] {
+		t.Errorf("route %s has a kernel for each:\n%s\n%s", linearRoutes[0].name, up.kernels[0].Constants,
+			down.kernels[0].Constants)
+	}
+}
+
 func TestRowsAtMost(t *testing.T) {
 	for _, c := range []struct {
 		lowest, highest []int

@@ -1,4 +1,4 @@
-// y = x * w' + bias{{if .Residual}} + residual{{end}} for
+// y = x * w' + bias{{if .Residual}} + residual, if there is one,{{end}} for
 {{- if eq .Batch 1}} a row{{else}} {{.Batch}} rows{{end}} of x. A workgroup takes
 // {{.Rows}} rows of w: each lane holds its columns of x while it goes through the rows, a chunk of columns at
 // a time, and what it sums for each result meets what the other lanes have once, at the end.
@@ -14,7 +14,7 @@ struct Params {
   first: u32, // column of y that row 0 of w makes
 {{- if .Residual}}
   x_rows: u32, // as many as y has, or one that serves all
-  residual_rows: u32, // likewise
+  residual_rows: u32, // likewise; 0 where there is no residual
 {{- end}}
 }
 
@@ -119,8 +119,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let row = first_row + sum % {{.Rows}}u;
   if (batch < params.m && row < params.n) {
     let column = params.first + row;
-    y[batch * params.stride + column] = result{{if .Bias}} + bias[column]{{end}}
-{{- if .Residual}} +
-      residual[min(batch, params.residual_rows - 1u) * params.stride + column]{{end}};
+{{- if .Bias}}
+    result += bias[column];
+{{- end}}
+{{- if .Residual}}
+    if (params.residual_rows > 0u) {
+      result += residual[min(batch, params.residual_rows - 1u) * params.stride + column];
+    }
+{{- end}}
+    y[batch * params.stride + column] = result;
   }
 }

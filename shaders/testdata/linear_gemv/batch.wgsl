@@ -476,6 +476,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let row = first_row + sum % 16u;
   if (batch < params.m && row < params.n) {
     let column = params.first + row;
-    y[batch * params.stride + column] = result + bias[column];
+    result += bias[column];
+    y[batch * params.stride + column] = result;
   }
 }

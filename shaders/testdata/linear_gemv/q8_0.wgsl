@@ -12,7 +12,7 @@
 // param at 16: u32 x_rows
 // param at 20: u32 residual_rows
 
-// y = x * w' + bias + residual for a row of x. A workgroup takes
+// y = x * w' + bias + residual, if there is one, for a row of x. A workgroup takes
 // 8 rows of w: each lane holds its columns of x while it goes through the rows, a chunk of columns at
 // a time, and what it sums for each result meets what the other lanes have once, at the end.
 struct Params {
@@ -21,7 +21,7 @@ struct Params {
   stride: u32, // of the rows of y
   first: u32, // column of y that row 0 of w makes
   x_rows: u32, // as many as y has, or one that serves all
-  residual_rows: u32, // likewise
+  residual_rows: u32, // likewise; 0 where there is no residual
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
@@ -225,7 +225,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let row = first_row + sum % 8u;
   if (batch < params.m && row < params.n) {
     let column = params.first + row;
-    y[batch * params.stride + column] = result + bias[column] +
-      residual[min(batch, params.residual_rows - 1u) * params.stride + column];
+    result += bias[column];
+    if (params.residual_rows > 0u) {
+      result += residual[min(batch, params.residual_rows - 1u) * params.stride + column];
+    }
+    y[batch * params.stride + column] = result;
   }
 }
