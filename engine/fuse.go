@@ -146,8 +146,8 @@ func (b *Builder) match(p *Pattern, o *op, m *Match, gone []bool) bool {
 }
 
 // private says whether a value exists for one argument of a reader alone, and the operator that gives it for
-// this value: nobody else would miss it. An operator that keeps State must stay where it is among the others
-// that do.
+// this value: nobody else would miss it. An operator that keeps or reads State must stay where it is among
+// the others that do.
 func (b *Builder) private(v ValueID, reader *op) bool {
 	val := &b.values[v]
 	if val.kind != tensor || val.role != Intermediate || val.producer < 0 || len(val.consumers) != 1 ||
@@ -158,7 +158,8 @@ func (b *Builder) private(v ValueID, reader *op) bool {
 		return false
 	}
 	spec := &b.ops[val.producer].spec
-	return len(spec.Outputs) == 1 && len(spec.State) == 0
+	ofState := func(in ValueID) bool { return b.values[in].role == State }
+	return len(spec.Outputs) == 1 && len(spec.State) == 0 && !slices.ContainsFunc(spec.Inputs, ofState)
 }
 
 // replace puts the rule's operator in the place of a match's last one; false where the rule does not want to,

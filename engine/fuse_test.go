@@ -167,3 +167,16 @@ func TestSelectedFusionsAreNamedOrRefused(t *testing.T) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }
+
+// Between the operator that reads State and the sum that would take it in, the State changes.
+func TestOperatorThatReadsStateStaysWhereItIs(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	b.Fuse(sumRule)
+	x, state := b.Input("x", U32, []int{4}, []int{4}), b.State("state", U32, []int{4})
+	old := unary(b, "old", state)
+	storeOp(b, x, state)
+	g := finish(t, b, addOp(b, "sum", x, old))
+	if d := cmp.Diff([]string{"old unary", "store store", "sum binary"}, opNames(g)); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
