@@ -34,7 +34,7 @@ func (a *App) frame() string {
 	body := m[regionList]
 	switch {
 	case a.over != nil:
-		r := rect{0, 4, a.w, a.h - 5}
+		r := rect{0, 4, a.w, a.h - 5 - m[regionNotice].h} // an error stays in sight
 		lines := indent(a.over.text.render(r.w-2, r.h))
 		f.draw(m[regionTitle],
 			[]string{a.theme.put(strong, spread(" "+a.over.title, a.over.text.where()+" ", a.w))})

@@ -332,3 +332,20 @@ func TestTheFirstPromptIsReadWhateverIsHeardFirst(t *testing.T) {
 		}
 	}
 }
+
+// An error waits to be dismissed whatever lies over the view.
+func TestAnErrorStaysInSightUnderHelp(t *testing.T) {
+	for _, size := range sizes {
+		d := live(t, size[0], size[1])
+		d.update(endedMsg{errEnded})
+		d.press("?").sees("Help: Dispatches", "the engine has gone")
+		if n := strings.Count(d.app.View(), "\n"); n != size[1]-1 {
+			t.Errorf("%d lines on a screen of %d", n+1, size[1])
+		}
+		for line := range strings.SplitSeq(d.screen(), "\n") {
+			if width(line) > size[0] {
+				t.Errorf("%d cells: %q", width(line), line)
+			}
+		}
+	}
+}
