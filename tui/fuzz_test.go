@@ -72,7 +72,7 @@ func TestAnyKeysInAnyOrderDoNoHarm(t *testing.T) {
 			lines := strings.Split(d.app.View(), "\n")
 			small := tooSmall(w, h) != ""
 			if len(lines) > h || len(lines) < h && !small {
-				r.Fatalf("%s: after %s there are %d lines on a screen of %dx%d", name, after, len(lines), w, h)
+				r.Fatalf("%s: after %s there are %d lines of %dx%d", name, after, len(lines), w, h)
 			}
 			for _, l := range lines {
 				if width(l) > w || printable.Clean(l) != l {

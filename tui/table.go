@@ -237,12 +237,13 @@ func (p *tablePane) reverse() {
 }
 
 // own are the parts of a title that say what a person chose to see: an error in the filter, what it leaves,
-// the order. That rows stand as in the graph goes without saying. An error leaves half of the line to others.
+// the order. That rows stand as in the graph goes without saying. What a filter says leaves half of the line
+// to others.
 func (p *tablePane) own(w int) []table.Part {
 	if p.table == nil {
 		return nil
 	}
-	said := p.found
+	said := cutMiddle(p.found, w/2)
 	if p.err != nil {
 		said = cut(p.err.Error(), w/2)
 	}

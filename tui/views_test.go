@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	tea "github.com/charmbracelet/bubbletea"
+	"pgregory.net/rapid"
 
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
@@ -240,4 +241,30 @@ func TestNoKeyDoesHarmWhileTheModelLoads(t *testing.T) {
 	d.sees("[LOADING]")
 	d.touch("f")
 	d.sees("follow: nothing is open yet")
+}
+
+// What must not be lost is there on every screen: that a filter is wrong, what changed against the base, what
+// timing costs.
+func TestWhatMustNotBeLostSurvivesAnyWidth(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		w, h := rapid.IntRange(minWidth, 200).Draw(r, "w"), rapid.IntRange(minHeight, 60).Draw(r, "h")
+		d := drive(t, w, h, llama, nil, Options{}).press("2")
+		for range rapid.IntRange(0, 3).Draw(r, "folds") {
+			d.press("F")
+		}
+		for range rapid.IntRange(0, 4).Draw(r, "sorts") {
+			d.press("o")
+		}
+		want := []string{"Δ s22: 16 gr", "+18%)", "wall 8.70 ms", "Σgpu 3.11"}
+		if filter := rapid.SampledFrom([]string{"", "norm", "us:>x", "nonsense:x", "re:["}).Draw(r, "f"); filter != "" {
+			d.press("/").typed(filter).press("enter")
+			want = append(want, "filter "+filter[:4])
+		}
+		for _, text := range want {
+			if !strings.Contains(d.screen(), text) {
+				r.Fatalf("%dx%d: no %q on\n%s", w, h, text, d.screen())
+			}
+		}
+		d.app.runner.cancel()
+	})
 }

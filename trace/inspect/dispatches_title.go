@@ -12,7 +12,7 @@ func (t *DispatchTable) title() []table.Line {
 	if n := t.levels(); n > 0 {
 		line += " in " + table.Plural(n, "level")
 	}
-	parts := []table.Part{{Rank: 0, Text: line}, {Rank: 2, Text: "fold " + t.Fold.String()}}
+	parts := []table.Part{{Rank: 1, Text: line}, {Rank: 2, Text: "fold " + t.Fold.String()}}
 	step, one := t.Scope.One()
 	if !one {
 		parts = append(t.Scope.parts(), parts...)
@@ -33,7 +33,7 @@ func (t *DispatchTable) title() []table.Line {
 		parts = append(parts, t.wastePart())
 	}
 	if t.Base != nil {
-		parts = append(parts, table.Part{Rank: 1, Text: t.baseTitle()})
+		parts = append(parts, table.Part{Rank: 0, Text: t.baseTitle()})
 	}
 	return []table.Line{t.Index.costLine(t.Scope), table.Title(parts...)}
 }

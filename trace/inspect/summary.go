@@ -163,8 +163,10 @@ func (r *StepSummary) Title() table.Line {
 	if untimed, ok := r.Untimed.NS(); ok && untimed > 0 {
 		timed, _ := r.Timed.NS()
 		cost := 100 * float64(timed-untimed) / float64(untimed)
-		parts = append(parts, table.Part{Rank: 1, With: true, Text: fmt.Sprintf(
-			"(decode %s untimed, %s timed, %+.0f%%)", ms(r.Untimed), ms(r.Timed), cost)})
+		parts = append(parts, table.Part{
+			Rank: 0, With: true, Short: fmt.Sprintf("(timing %+.0f%%)", cost),
+			Text: fmt.Sprintf("(decode %s untimed, %s timed, %+.0f%%)", ms(r.Untimed), ms(r.Timed), cost),
+		})
 	}
 	parts = append(parts, table.Part{Rank: 0, Text: "Σgpu " + ms(r.Busy)})
 	if measured(r.Timing) {

@@ -156,3 +156,19 @@ func TestAnErrorOutlivesWhatIsNiceToHave(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatMustNotBeLostIsSaidShortOrCut(t *testing.T) {
+	line := Title(Part{Rank: 0, Text: "wall 8.70 ms"},
+		Part{Rank: 0, With: true, Text: "(7.70 untimed, 9.05 timed, +18%)", Short: "(timing +18%)"},
+		Part{Rank: 1, Text: "326 dispatches"}, Part{Rank: 0, Text: "Δ s22: 16 grid, 66 params"})
+	for w, want := range map[int]string{
+		100: "wall 8.70 ms (7.70 untimed, 9.05 timed, +18%) · 326 dispatches · Δ s22: 16 grid, 66 params",
+		80:  "wall 8.70 ms (7.70 untimed, 9.05 timed, +18%) · Δ s22: 16 grid, 66 params",
+		60:  "wall 8.70 ms (timing +18%) · Δ s22: 16 grid, 66 params",
+		45:  "wall 8.70 ms (timing +18%) · Δ s22: 16 grid,…",
+	} {
+		if got := line.Fit(w); got != want {
+			t.Errorf("%d cells: %q, want %q", w, got, want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,10 +10,12 @@ import (
 // Part is a part of a title.
 type Part struct {
 	// Rank says how much the part matters: where there is no room the parts of the highest rank go first, and
-	// those of rank 0 stay longest. What must not be lost (an error, what timing costs, what changed) is 0 or
-	// 1, what is nice to have 5 and above.
+	// those of rank 0 stay longest. What must not be lost (an error, what timing costs, what changed) is 0,
+	// what is nice to have 5 and above. A part of rank 0 is rather cut than lost.
 	Rank int
 	Text string
+	// Short is what is said where there is no room for Text; it may be "".
+	Short string
 	// With says that the part goes on from the one before it, behind a space, and is lost with it.
 	With bool
 }
@@ -50,6 +53,9 @@ func (l Line) String() string {
 	return b.String()
 }
 
+// leastCut is how many cells a part that is cut says something in.
+const leastCut = 12
+
 // Fit is the line in at most w cells: as many of its parts as there is room for, those that matter most
 // first.
 func (l Line) Fit(w int) string {
@@ -62,24 +68,51 @@ func (l Line) Fit(w int) string {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return ranks[a] - ranks[b] })
-	kept := make([]bool, len(l.Parts))
-	fitted := ""
-	for _, i := range order {
-		if l.Parts[i].With && i > 0 && !kept[i-1] {
-			continue
-		}
-		kept[i] = true
+	said := make([]string, len(l.Parts)) // of each part, "" where it is lost
+	whole := make([]bool, len(l.Parts))
+	with := func(i int, text string) string { // the line, with one more text
 		some := Line{Separator: l.Separator}
 		for k, p := range l.Parts {
-			if kept[k] {
+			if p.Text = said[k]; k == i {
+				p.Text = text
+			}
+			if p.Text != "" {
 				some.Parts = append(some.Parts, p)
 			}
 		}
-		if s := some.String(); fitted == "" || Width(s) <= w {
-			fitted = s
-		} else {
-			kept[i] = false
+		return some.String()
+	}
+	put := func(i int, text string) bool {
+		if text == "" || Width(with(i, text)) > w {
+			return false
+		}
+		said[i], whole[i] = text, true
+		return true
+	}
+	must, _ := slices.BinarySearchFunc(order, 1, func(i, rank int) int { return ranks[i] - rank })
+	for n, i := range order[:must] {
+		p := l.Parts[i]
+		if lost := p.With && i > 0 && !whole[i-1]; lost || put(i, p.Short) || put(i, p.Text) {
+			continue
+		}
+		text := cmp.Or(p.Short, p.Text)
+		if room := w - Width(with(i, text)) + Width(text); n == 0 || room >= leastCut {
+			said[i] = Cut(text, room)
 		}
 	}
-	return Cut(fitted, w)
+	for _, i := range order[:must] {
+		if said[i] == l.Parts[i].Short {
+			put(i, l.Parts[i].Text)
+		}
+	}
+	for n, i := range order[must:] {
+		p := l.Parts[i]
+		if lost := p.With && i > 0 && !whole[i-1]; lost || put(i, p.Text) || put(i, p.Short) {
+			continue
+		}
+		if n == 0 && must == 0 {
+			said[i] = Cut(p.Text, w)
+		}
+	}
+	return Cut(with(-1, ""), w)
 }
