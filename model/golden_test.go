@@ -143,8 +143,10 @@ func TestStepsCutIntoPassesGiveTheGoldenLogits(t *testing.T) {
 	prompt := session.Command{Kind: session.Prompt, Text: c.Prompt, N: len(c.NewTokens)}
 	steps := c.hold(t, gputest.Open(t), Options{passBytes: 1}, prompt, logitTolerance)
 	for i, s := range steps {
-		if cut := s.CPU.Passes > 1; cut != (len(s.Tokens) > 1) {
-			t.Errorf("step %d, of %d tokens, has %d passes", i, len(s.Tokens), s.CPU.Passes)
+		// A busy machine splits a step into submits, each with a pass of its own.
+		if cut := s.CPU.Passes > s.CPU.Submits; cut != (len(s.Tokens) > 1) {
+			t.Errorf("step %d, of %d tokens, has %d passes in %d submits", i, len(s.Tokens), s.CPU.Passes,
+				s.CPU.Submits)
 		}
 	}
 }
