@@ -35,8 +35,11 @@ type action struct {
 // actions are in the order of the help.
 var actions []action
 
-func init() { // not a literal: the actions use the table for help and palette
-	actions = []action{
+func init() { actions = allActions() } // not a literal: the actions use the table for help and palette
+
+// allActions makes the table.
+func allActions() []action {
+	list := []action{
 		{
 			keys: []string{"s"}, name: "token", doc: "Next token: decode one. In a trace: the next step.",
 			in: []scope{inViews}, hint: 1, off: cannotNext, run: (*App).next,
@@ -176,8 +179,8 @@ func init() { // not a literal: the actions use the table for help and palette
 			run: func(a *App) { a.move(halfDown) },
 		},
 	}
-	actions = append(actions, viewActions()...)
-	actions = append(actions, []action{
+	list = append(list, viewActions()...)
+	return append(list, []action{
 		{
 			keys: []string{"`"}, name: "last view", doc: "Back to the view before.",
 			in: []scope{inViews}, run: func(a *App) { a.goTo(a.previous) },

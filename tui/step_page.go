@@ -52,7 +52,7 @@ func (p *stepPage) load(j *jobs, s snapshot, _ int) {
 	}
 	p.task.want(j, summaryBase{summaryKey{s.version, s.step}, s.base},
 		func(ctx context.Context) (*stepFacts, error) { return gather(ctx, s) }, nil)
-	p.steps.rows.load(j, s.version, s, func(ctx context.Context) (*table.Table, error) {
+	p.steps.rows.load(j, s.index, s, func(ctx context.Context) (*table.Table, error) {
 		return p.steps.from.Of(ctx, s.index, inspect.Options{})
 	})
 	p.steps.rows.goTo(s.step)

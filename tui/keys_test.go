@@ -1,0 +1,102 @@
+package tui
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gpuscope/trace/table"
+	"gpuscope/tui/tuitest"
+)
+
+// rebind gives every action another key for a test.
+func rebind(t *testing.T, key func(name string) string) {
+	t.Cleanup(func() { actions = allActions() })
+	for i := range actions {
+		actions[i].keys = []string{key(actions[i].name)}
+	}
+}
+
+// Whoever changes a key changes it in one place: no sentence has it.
+func TestSentencesNameTheKeysOfTheTable(t *testing.T) {
+	rebind(t, func(name string) string { return "<" + name + ">" })
+	recorded := drive(t, 80, 24, llama, nil, Options{})
+	recorded.sees("<token> token", "<quit> quit").app.fail(errors.New("odd"))
+	recorded.update(lateMsg{})
+	recorded.sees("(<back out> dismisses)")
+	recorded.app.cancel()
+	recorded.sees("<cancel> again to quit")
+	drive(t, 80, 24, llama, &tuitest.Script{}, Options{}).sees("Press <prompt> and type a prompt")
+}
+
+// literalKey finds a key that is named in a sentence.
+var literalKey = regexp.MustCompile(`(?i:\bpress) [^{% ]|(^|[ (;:,])(esc|Esc|ctrl\+c|tab|enter|[a-zA-Z,.]) ` +
+	`(again|types|goes|shows|exports|lists|adds|dismisses|clears|closes|is pressed)\b|\((x|w|0|b|i|esc)\)`)
+
+func TestNoSentenceHasALiteralKey(t *testing.T) {
+	ours := func(f fs.FileInfo) bool { // plain mode has commands, not keys
+		return !strings.HasSuffix(f.Name(), "_test.go") && f.Name() != "plain.go"
+	}
+	packages, err := parser.ParseDir(token.NewFileSet(), ".", ours, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	ast.Inspect(packages["tui"], func(node ast.Node) bool {
+		if l, ok := node.(*ast.BasicLit); ok && l.Kind == token.STRING {
+			s, _ := strconv.Unquote(l.Value)
+			if n++; literalKey.MatchString(s) {
+				t.Errorf("%q names a key: say it with keyed", s)
+			}
+		}
+		return true
+	})
+	if n < 500 || !literalKey.MatchString("Press i and type") || !literalKey.MatchString("w lists them") {
+		t.Errorf("%d strings: this test shows nothing", n)
+	}
+}
+
+// idle is a view that a test adds.
+type idle struct{}
+
+func (idle) load(*jobs, snapshot, int)                      {}
+func (idle) title(int) []table.Part                         { return []table.Part{{Text: "nothing to do"}} }
+func (idle) render(*theme, glyphs, int, int, bool) []string { return []string{" at rest"} }
+
+// A view is a file and a row: key, tab, help, palette and documentation follow.
+func TestAViewIsARow(t *testing.T) {
+	rows := views
+	t.Cleanup(func() {
+		views = rows
+		actions = allActions()
+	})
+	views = append(rows[:len(rows):len(rows)],
+		viewRow{key: "9", name: "Idle", doc: "Nothing at all.", new: func(*App) view { return idle{} }})
+	actions = allActions()
+	d := drive(t, 80, 24, llama, nil, Options{}).press("9")
+	d.sees("[9 Idle]", "nothing to do", "at rest")
+	d.misses("/ filter", "o sort")
+	d.press("o", "F", "/", "w", "e", "j", "enter", "tab", "y", "z").sees("at rest")
+	d.press("?").sees("Help: Idle")
+	if !strings.Contains(KeysDoc(), "| `9` | Idle | Nothing at all. |") {
+		t.Error("it is not in the documentation")
+	}
+	d.press("esc", "`").sees("[2 Dispatches]").press(":").typed("idle").press("enter").sees("[9 Idle]")
+}
+
+// What the engine recorded of barriers and fusion stands in the detail, for a person who scrolls there.
+func TestTheDetailSaysWhatABarrierWaitsForAndWhatWasFused(t *testing.T) {
+	tr := *llama
+	tr.Graph.Ops = append(tr.Graph.Ops[:0:0], tr.Graph.Ops...)
+	for i := range tr.Graph.Ops {
+		tr.Graph.Ops[i].Parts = []string{"one", "two"}
+	}
+	d := drive(t, 200, 60, &tr, nil, Options{}).press("2", "F", "F", "F", "/").typed("mlp.down")
+	d.sees("made of one + two", "its barrier waits for", "(read after write) of layers.0.mlp.")
+}
