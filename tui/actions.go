@@ -91,6 +91,16 @@ func allActions() []action {
 			doc: "Compare with this step from now on; on the base itself: with the step before again.",
 			in:  []scope{inViews}, hint: 8, off: needsShown, run: (*App).markBase,
 		},
+		{
+			keys: []string{"B"}, name: "base step", doc: "Show the step that this one is compared with.",
+			in: []scope{inViews}, run: func(a *App) { a.showStep(a.base() - a.shown) },
+			off: func(a *App) string {
+				if why := needsShown(a); why != "" || a.base() >= 0 {
+					return why
+				}
+				return "this step is compared with none"
+			},
+		},
 
 		{
 			keys: []string{"enter"}, name: "open",

@@ -99,6 +99,13 @@ func TestTheBaseStaysWhereItIsMarked(t *testing.T) {
 	d.press("b", "s").sees("Δ s5:")
 }
 
+func TestTheBaseIsOneKeyAway(t *testing.T) {
+	d := live(t, 80, 24).press("2").sees("Δ s2:").press("B").sees("s2 of 3", "Δ s1:")
+	d.press("b", "s").sees("Δ s2:").press("B").sees("s2 of 4", "Δ s1:")
+	d = drive(t, 80, 24, llama, nil, Options{}).press("1", "g", "B")
+	d.sees("base step: this step is compared with none")
+}
+
 func TestRepeatingAddsSamplesAndNothingElse(t *testing.T) {
 	d := live(t, 80, 24).press("2").sees("1 sample")
 	step := d.app.shown
