@@ -36,17 +36,21 @@ func linearKinds() (names []string) {
 }
 
 // rowsAlike says whether two tensors are of the same dims at every live point, or one of them has a single
-// row where the other has several: they have the same range, and at most their number of rows changes.
+// row where the other has several: they have the same range, and where it leaves a choice there is one dim of
+// rows. With more than one, a row of batches could stand for all batches, which is not a single row.
 func rowsAlike(b *engine.Builder, x, y engine.ValueID) bool {
 	lowest, highest := b.MinDims(x), b.MaxDims(x)
 	if !slices.Equal(lowest, b.MinDims(y)) || !slices.Equal(highest, b.MaxDims(y)) {
 		return false
 	}
-	changes := slices.IndexFunc(highest, func(d int) bool { return d > 1 })
-	for i := range highest {
-		if lowest[i] != highest[i] && (i != changes || i == len(highest)-1) {
-			return false
+	if slices.Equal(lowest, highest) {
+		return true
+	}
+	columns, rows := len(highest)-1, 0
+	for _, d := range highest[:columns] {
+		if d > 1 {
+			rows++
 		}
 	}
-	return true
+	return rows == 1 && lowest[columns] == highest[columns]
 }

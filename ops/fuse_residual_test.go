@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -112,6 +113,60 @@ func TestASumWithAProductBecomesItsResidual(t *testing.T) {
 				t.Errorf("without the rule %v", got)
 			}
 		})
+	}
+}
+
+// Two lengths that change on their own are taken or refused by a fused graph as by the one it was made of.
+func TestFusionRefusesWhatTheGraphRefused(t *testing.T) {
+	for _, c := range []struct{ lowest, highest []int }{
+		{[]int{1}, []int{4}},
+		{[]int{2}, []int{4}},
+		{[]int{1, 4}, []int{3, 4}},
+		{[]int{1, 1, 4}, []int{1, 3, 4}},
+		{[]int{1, 1}, []int{1, 4}},
+		{[]int{2, 1}, []int{4, 1}},
+		{[]int{2, 4}, []int{2, 4}},
+	} {
+		columns := func(dims []int) []int { return append(slices.Clone(dims), 32) }
+		fused, plain := fusedAndNot(t, func(b *engine.Builder) {
+			x := b.Input("x", engine.F32, columns(c.lowest), columns(c.highest))
+			r := b.Input("r", engine.F32, columns(c.lowest), columns(c.highest))
+			y := Linear(b, "o", x, noiseMatrix("w", 32, 32, Q8_0), engine.None)
+			b.Output(Add(b, "add", y, r, 1))
+		}, gpu.DefaultLimits())
+		points := [][]int{nil}
+		for i := range c.lowest {
+			var longer [][]int
+			for _, p := range points {
+				for n := c.lowest[i]; n <= c.highest[i]; n++ {
+					longer = append(longer, append(slices.Clone(p), n))
+				}
+			}
+			points = longer
+		}
+		result := func(g *engine.Graph, x, r []int) []int {
+			live, err := engine.NewLive(g, engine.LiveOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := g.Inputs()
+			err = cmp.Or(live.SetDims(in[0], columns(x)...), live.SetDims(in[1], columns(r)...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if live.Propagate() != nil {
+				return nil
+			}
+			live.Commit()
+			return live.Dims(g.Outputs()[0])
+		}
+		for _, x := range points {
+			for _, r := range points {
+				if got, want := result(fused, x, r), result(plain, x, r); !slices.Equal(got, want) {
+					t.Errorf("%v of %v to %v with %v: %v fused, %v not", x, c.lowest, c.highest, r, got, want)
+				}
+			}
+		}
 	}
 }
 
