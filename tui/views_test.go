@@ -9,6 +9,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"pgregory.net/rapid"
 
+	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
 )
@@ -251,18 +252,24 @@ func TestNoKeyDoesHarmWhileTheModelLoads(t *testing.T) {
 }
 
 // What must not be lost is there on every screen: that a filter is wrong, what changed against the base, what
-// timing costs.
+// timing costs, that grids are pinned.
 func TestWhatMustNotBeLostSurvivesAnyWidth(t *testing.T) {
+	static := *llama
+	static.Command = []string{"gpuscope", "--static", "llama.gguf"}
 	rapid.Check(t, func(r *rapid.T) {
 		w, h := rapid.IntRange(minWidth, 200).Draw(r, "w"), rapid.IntRange(minHeight, 60).Draw(r, "h")
-		d := drive(t, w, h, llama, nil, Options{}).press("2")
+		pinned := rapid.Bool().Draw(r, "static")
+		d := drive(t, w, h, map[bool]*trace.Trace{false: llama, true: &static}[pinned], nil, Options{}).press("2")
 		for range rapid.IntRange(0, 3).Draw(r, "folds") {
 			d.press("F")
 		}
 		for range rapid.IntRange(0, 4).Draw(r, "sorts") {
 			d.press("o")
 		}
-		want := []string{"Δ s22: 16 gr", "+18%)", "wall 8.70 ms", "Σgpu 3.11"}
+		want := []string{"Δ s22", "+18%)", "wall 8.70 ms", "Σgpu 3.11"}
+		if pinned {
+			want = append(want, "static")
+		}
 		if filter := rapid.SampledFrom([]string{"", "norm", "us:>x", "nonsense:x", "re:["}).Draw(r, "f"); filter != "" {
 			d.press("/").typed(filter).press("enter")
 			want = append(want, "filter "+filter[:4])

@@ -2,8 +2,10 @@ package inspect
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"gpuscope/trace"
 	"gpuscope/trace/table"
 )
 
@@ -22,6 +24,9 @@ func (t *DispatchTable) title() []table.Line {
 	if one && t.Scope.Cold > 0 {
 		parts = append(parts, table.Say(2, "%s left out", table.Plural(t.Scope.Cold, "cold step")))
 	}
+	if pinned(t.Index.Trace) {
+		parts = append(parts, table.Part{Rank: 0, Text: "static: largest grids", Short: "static"})
+	}
 	parts = append(parts, t.timingPart())
 	if n := t.levels(); t.timed() && n > 0 && n < len(t.Launches) {
 		parts = append(parts, table.Say(5, "%d overlapped when untimed", len(t.Launches)-n))
@@ -36,6 +41,12 @@ func (t *DispatchTable) title() []table.Line {
 		parts = append(parts, table.Part{Rank: 0, Text: t.baseTitle()})
 	}
 	return []table.Line{t.Index.costLine(t.Scope), table.Title(parts...)}
+}
+
+// pinned says that the run was started with every operator at its largest grid. Only the command tells: grids
+// and params of such a run look like those of any other.
+func pinned(t *trace.Trace) bool {
+	return slices.Contains(t.Command, "--static") || slices.Contains(t.Command, "--static=true")
 }
 
 // timingPart says how dispatches were timed.
