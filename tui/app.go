@@ -20,6 +20,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"gpuscope/internal/printable"
 	"gpuscope/model/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
@@ -279,10 +280,13 @@ func (a *App) say(text string) {
 	a.cmds = append(a.cmds, tea.Tick(4*time.Second, func(time.Time) tea.Msg { return fadeMsg{id} }))
 }
 
+// mostShown is how many characters of an error are shown; the log has it whole.
+const mostShown = 1000
+
 // fail shows an error until it is dismissed.
 func (a *App) fail(err error) {
-	a.failure = err.Error()
-	a.log.Add("error", a.failure)
+	a.failure = printable.Short(err.Error(), mostShown)
+	a.log.Add("error", err.Error())
 }
 
 // later runs f beside the event loop and shows what it says.

@@ -356,9 +356,10 @@ func (a *App) noticeLines() []string {
 	if a.failure == "" {
 		return nil
 	}
-	lines := wrapText(markFail+" "+printable.Clean(a.failure)+keyed(" ({back out} dismisses)"), a.w-2)
+	lines := wrapText(markFail+" "+a.failure+keyed(" ({back out} dismisses)"), a.w-2)
 	if len(lines) > 3 {
-		lines = append(lines[:2], cut(lines[2]+keyed(" … the whole is in the log ({Log})"), a.w-2))
+		more := keyed(" … the whole is in the log ({Log}; {back out} dismisses)")
+		lines = append(lines[:2], cut(strings.TrimSuffix(lines[2], "…"), a.w-2-width(more))+more)
 	}
 	for i := range lines {
 		lines[i] = a.theme.put(bad, " "+lines[i])

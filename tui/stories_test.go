@@ -349,3 +349,16 @@ func TestAnErrorStaysInSightUnderHelp(t *testing.T) {
 		}
 	}
 }
+
+// Frames do not become slow because somebody has much to say.
+func TestALongErrorIsShownInPart(t *testing.T) {
+	d := live(t, 80, 24)
+	d.update(noteMsg{err: errors.New("begin\n" + strings.Repeat("x ", 1<<20) + "end")})
+	d.sees("✗ begin", "the whole is in the log")
+	if n := len(d.app.failure); n > 4*mostShown {
+		t.Errorf("%d bytes are wrapped for every frame", n)
+	}
+	if lines, _ := d.app.log.snapshot(); !strings.HasSuffix(lines[len(lines)-1].Text, "end") {
+		t.Error("the log has not the whole")
+	}
+}
