@@ -13,3 +13,14 @@ func mapFile(file *os.File, size int) ([]byte, error) {
 }
 
 func unmap(data []byte) error { return syscall.Munmap(data) }
+
+// hasRoom says whether there is memory for so many bytes. Where a file cannot be mapped the address space may
+// be limited, and a Go program ends without a word of its own where an allocation fails.
+func hasRoom(size int) error {
+	const slack = 128 << 20 // for all else, and what the heap grows by
+	room, err := syscall.Mmap(-1, 0, size+slack, syscall.PROT_NONE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	if err != nil {
+		return err
+	}
+	return unmap(room)
+}

@@ -43,6 +43,10 @@ func (t *Tensor) Bytes() ([]byte, error) {
 		end := t.Offset + int64(t.size)
 		return f.data[t.Offset:end:end], nil
 	}
+	if err := hasRoom(2 * t.size); err != nil { // packing makes a copy
+		return nil, f.errorf("tensor %q: no memory for its %d bytes, and the file cannot be mapped: %w",
+			short(t.Name), t.size, err)
+	}
 	data := make([]byte, t.size)
 	if _, err := f.file.ReadAt(data, t.Offset); err != nil {
 		return nil, f.errorf("tensor %q: read %d bytes at %d: %w", short(t.Name), t.size, t.Offset, err)

@@ -54,6 +54,25 @@ func heapOf(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
+func TestTensorThatThereIsNoMemoryForIsAnError(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("asks the system for nothing there")
+	}
+	f, err := open(large(t, 1, 32), cannotMap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	big, err := f.Tensor("large")
+	if err != nil {
+		t.Fatal(err)
+	}
+	big.size = 1 << 56 // what no address space has
+	if _, err := big.Bytes(); err == nil || !strings.Contains(err.Error(), `tensor "large": no memory for`) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestFileThatCannotBeMappedIsReadTensorByTensor(t *testing.T) {
 	const size = 6 << 30
 	path := large(t, 3<<20, size)
