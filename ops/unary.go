@@ -17,6 +17,10 @@ var unaries = []unaryRow{
 		also: []float64{-1000, 0, 1000},
 	},
 	{
+		kind: "floor", doc: "y = the largest integer of at most x", wgsl: "floor(v)", f: math.Floor, flops: 1,
+		from: -1000, to: 1000, also: []float64{-1, -0.5, 0, 2, 1e30},
+	},
+	{
 		kind: "gelu", of: "GELU", doc: "y = x * Phi(x), Phi being the normal distribution's",
 		wgsl: "0.5 * v * (1.0 + erf(v * 0.70710678118654752))", needs: erfWGSL,
 		f:     func(x float64) float64 { return x / 2 * (1 + math.Erf(x/math.Sqrt2)) },
