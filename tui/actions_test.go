@@ -60,7 +60,7 @@ func TestEveryKeyIsSafeEverywhere(t *testing.T) {
 		"nothing opened": func() *driver { return bare(t, Options{Width: 80, Height: 24}) },
 	}
 	for name, open := range begin {
-		for _, view := range []string{"1", "2", "3", "0"} {
+		for _, view := range viewKeys() {
 			d := open().press(view)
 			for i := range actions {
 				for _, k := range actions[i].keys {

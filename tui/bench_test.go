@@ -31,7 +31,7 @@ func BenchmarkView(b *testing.B) {
 		{"steps=100000", tracetest.Llama(1, 100000)},
 	} {
 		for _, size := range [][2]int{{80, 24}, {200, 60}} {
-			for _, view := range []string{"1", "2", "3", "0"} {
+			for _, view := range viewKeys() {
 				b.Run(fmt.Sprintf("%s/%dx%d/view%s", c.name, size[0], size[1], view), func(b *testing.B) {
 					d := drive(b, size[0], size[1], c.trace, nil, Options{Color: "true"})
 					for range 5000 {

@@ -199,3 +199,12 @@ func live(t testing.TB, w, h int) *driver {
 }
 
 var _ session.Session = (*tuitest.Session)(nil)
+
+// viewKeys are the keys of all views.
+func viewKeys() []string {
+	var keys []string
+	for i := range views {
+		keys = append(keys, views[i].key)
+	}
+	return keys
+}

@@ -76,16 +76,8 @@ func TestThemes(t *testing.T) {
 
 func TestASCIIHasNothingElse(t *testing.T) {
 	d := drive(t, 200, 60, llama, nil, Options{Glyphs: "ascii"})
-	for _, keys := range [][]string{
-		{"1"},
-		{"2"},
-		{"3"},
-		{"0"},
-		{"?"},
-		{"esc", "2", "j", "j", "j", "j", "w"},
-		{"esc", ":"},
-	} {
-		d.press(keys...)
+	for _, keys := range append(viewKeys(), "?", "esc 2 j j j j w", "esc :") {
+		d.press(strings.Fields(keys)...)
 		for _, r := range d.screen() {
 			if r > 0x7e {
 				t.Errorf("after %v the screen has %q:\n%s", keys, r, d.screen())
@@ -100,7 +92,7 @@ func TestFramesFit(t *testing.T) {
 	for w := minWidth; w <= 260; w += 13 {
 		for _, h := range []int{16, 24, 50} {
 			d := drive(t, w, h, llama, nil, Options{})
-			for _, key := range []string{"1", "2", "3", "0", "?", "esc", ":", "esc", "2", "z", "tab"} {
+			for _, key := range append(viewKeys(), "?", "esc", ":", "esc", "2", "z", "tab") {
 				d.press(key)
 				lines := strings.Split(d.app.View(), "\n")
 				if len(lines) != h {

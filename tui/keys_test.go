@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	tea "github.com/charmbracelet/bubbletea"
+
 	"gpuscope/trace/table"
 	"gpuscope/tui/tuitest"
 )
@@ -94,6 +96,25 @@ func TestAViewIsARow(t *testing.T) {
 		t.Error("it is not in the documentation")
 	}
 	d.press("esc", "`").sees("[2 Dispatches]").press(":").typed("idle").press("enter").sees("[9 Idle]")
+}
+
+// However many views there are, their tabs leave room for which step is shown, and the mouse finds them.
+func TestTabsLeaveRoomForTheStep(t *testing.T) {
+	rows := views
+	t.Cleanup(func() {
+		views = rows
+		actions = allActions()
+	})
+	for _, key := range []string{"4", "5", "6", "7", "8", "9"} {
+		views = append(views[:len(views):len(views)],
+			viewRow{key: key, name: "Idle" + key, doc: "Nothing.", new: func(*App) view { return idle{} }})
+		actions = allActions()
+		d := drive(t, 80, 24, llama, nil, Options{}).press("2").sees("[2 Dispatches]", "decode pos 64")
+		d.press(key).sees("[" + key + " Idle" + key + "]").press("2")
+		tabs := strings.Split(d.screen(), "\n")[1]
+		d.at(strings.Index(tabs, " "+key+" ")+1, 1, tea.MouseButtonLeft).sees("[" + key + " Idle")
+		drive(t, 200, 60, llama, nil, Options{}).sees(" "+key+" Idle"+key, "decode pos 64")
+	}
 }
 
 // What the engine recorded of barriers and fusion stands in the detail, for a person who scrolls there.

@@ -212,13 +212,26 @@ func (a *App) step() *trace.Step {
 	return &a.index.Trace.Steps[a.shown]
 }
 
+// tabsNamed says whether all tabs have the names of their views: they leave half of the line, or half of a
+// line of 80 cells, to the step. Else the current one has.
+func (a *App) tabsNamed() bool {
+	used := 0
+	for i := range views {
+		used += width(views[i].label()) + 2
+	}
+	return used <= max(mainWidth, a.w)/2
+}
+
 // tabLabel is how a view stands in the line of tabs.
 func (a *App) tabLabel(view int) string {
-	label := views[view].key + " " + views[view].name
-	if view == a.current {
-		return "[" + label + "]"
+	switch row := &views[view]; {
+	case view == a.current:
+		return "[" + row.label() + "]"
+	case a.tabsNamed():
+		return " " + row.label() + " "
+	default:
+		return " " + row.key + " "
 	}
-	return " " + label + " "
 }
 
 // tabs names the views, and the step and how it was timed.
