@@ -84,6 +84,7 @@ type Builder struct {
 	asked     map[string]bool   // of them, those that some operator took
 	fusions   []Fusion
 	passBytes int64
+	dump      string // the pass whose before and after are wanted
 	err       error
 }
 

@@ -19,8 +19,8 @@ import (
 // until its result is needed, so that it does not hold memory from the start (delay). And the memory plan
 // shares a slot only where that adds no barrier (memory.go).
 
-// order lists the dispatch slots of all operators in order of submission.
-func (g *Graph) order() {
+// findLevels lists the dispatch slots of all operators, each with its level.
+func (g *Graph) findLevels() {
 	h := hazards{g: g, writers: make([][]int, len(g.values)), readers: make([][]int, len(g.values))}
 	for i := range g.ops {
 		o := &g.ops[i]
@@ -37,6 +37,10 @@ func (g *Graph) order() {
 		}
 	}
 	g.delay(&h)
+}
+
+// order puts the dispatch slots into the order of submission: level by level.
+func (g *Graph) order() {
 	slices.SortStableFunc(g.dispatches, func(a, b dispatch) int { return cmp.Compare(a.level, b.level) })
 	for i := range g.ops {
 		o := &g.ops[i]

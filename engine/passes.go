@@ -44,8 +44,16 @@ var passes = []pass{
 		},
 	},
 	{
-		"order", "submit dispatches level by level, side by side what is independent, none before it is needed",
+		"levels", "find the lowest level at which each dispatch can run; what nothing holds back waits for its reader",
 		[]string{"alias"},
+		func(_ *Builder, g *Graph) ([]string, error) {
+			g.findLevels()
+			return nil, nil
+		},
+	},
+	{
+		"order", "submit dispatches level by level, so that what is independent stands side by side",
+		[]string{"levels"},
 		func(_ *Builder, g *Graph) ([]string, error) {
 			g.order()
 			return nil, nil
@@ -75,6 +83,9 @@ type PassReport struct {
 	// Counts are those of the graph that the pass changed, with what they were before.
 	Counts []PassCount `json:"changed,omitempty"`
 	Notes  []string    `json:"notes,omitempty"`
+	// Before and After list the graph, where DumpPass asked for it.
+	Before []string `json:"before,omitempty"`
+	After  []string `json:"after,omitempty"`
 }
 
 // PassCount is a number that describes a graph as it is being made.
@@ -103,6 +114,10 @@ func (b *Builder) Finish() (*Graph, error) {
 	before := g.counts()
 	for i := range passes {
 		p := &passes[i]
+		var listed []string
+		if b.dump == p.name {
+			listed = g.list()
+		}
 		start := time.Now()
 		notes, err := p.run(b, g)
 		took := time.Since(start)
@@ -111,7 +126,10 @@ func (b *Builder) Finish() (*Graph, error) {
 			return nil, err
 		}
 		after := g.counts()
-		report := PassReport{Name: p.name, Doc: p.doc, Took: took, Notes: notes}
+		report := PassReport{Name: p.name, Doc: p.doc, Took: took, Notes: notes, Before: listed}
+		if b.dump == p.name {
+			report.After = g.list()
+		}
 		for j := range after {
 			if before[j].After != after[j].After {
 				after[j].Before = before[j].After

@@ -33,7 +33,7 @@ func TestPassesSayWhatTheyChanged(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"types": "", "fuse": "", "alias": "aliases,", "order": "dispatches,levels of data,",
+		"types": "", "fuse": "", "alias": "aliases,", "levels": "dispatches,levels of data,", "order": "",
 		"memory": "compute passes at most,layouts,slots,shared bytes,", "names": "kernels,",
 	} {
 		if got[name] != want {
@@ -173,5 +173,27 @@ func TestSmallStepsAreNotCut(t *testing.T) {
 	}
 	if small*10 > large {
 		t.Errorf("the layout for small steps takes %d bytes, the other %d", small, large)
+	}
+}
+
+func TestPassListsTheGraphBeforeAndAfter(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	if err := b.DumpPass("alias"); err != nil {
+		t.Fatal(err)
+	}
+	x := rowsInput(b, "x")
+	g := finish(t, b, unary(b, "u", alias(b, "a", unary(b, "v", x))))
+	for _, p := range g.Passes() {
+		got := strings.Join(p.Changes(), "\n")
+		want := ""
+		if p.Name == "alias" {
+			want = "- value a: intermediate u32 [512 16]\n+ value a: intermediate u32 [512 16], is v"
+		}
+		if got != want {
+			t.Errorf("pass %s changed\n%s\nwant\n%s", p.Name, got, want)
+		}
+	}
+	if err := b.DumpPass("inline"); err == nil || !strings.Contains(err.Error(), "types, fuse, alias, levels, order") {
+		t.Errorf("a pass that is not there: %v", err)
 	}
 }

@@ -56,6 +56,8 @@ type Options struct {
 	// Fuse says which rules of ops.Fusions are on: "on" or "" for all, "off" for none, or names with commas
 	// between them.
 	Fuse string
+	// DumpPass names a pass of planning whose report lists the graph before and after it; "" for none.
+	DumpPass string
 	// passBytes is engine.Builder.PassBytes, where a test wants small models treated as large ones.
 	passBytes int64
 	// IgnoreEOS lets a text go on after the model's end token.
@@ -144,6 +146,11 @@ func (m *Model) build(limits gpu.Limits) (*network, error) {
 		return nil, session.Refusef("--fuse: %w", err)
 	}
 	b.Fuse(rules...)
+	if name := m.options.DumpPass; name != "" {
+		if err := b.DumpPass(name); err != nil {
+			return nil, session.Refusef("--%w", err)
+		}
+	}
 	if m.options.passBytes > 0 {
 		b.PassBytes(m.options.passBytes)
 	}

@@ -34,6 +34,7 @@ Without a device, or with --device none, it is planned against the limits that e
 			{"gpuscope graph --format dot | dot -Tsvg > graph.svg", "a drawing, with Graphviz"},
 			{"gpuscope graph --metadata model.gguf", "what the file holds, and whether this version runs it"},
 			{"gpuscope graph --passes --fuse off", "what planning did, with no operators fused"},
+			{"gpuscope graph --pass fuse", "what one pass changed, line by line"},
 			{"gpuscope graph --format json", "for a program: the graph as a trace has it"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
@@ -42,6 +43,8 @@ Without a device, or with --device none, it is planned against the limits that e
 				"plan for the adapter of that number or part of a name, or for none: `N|NAME|none` (default the best)")
 			format := formatFlag(flags, "text", "dot", "json")
 			passes := flags.Bool("passes", false, "print what each pass of planning changed, and its time")
+			pass := flags.String("pass", "",
+				"print what the graph was before and after pass `NAME`, where it changed")
 			inside := flags.Bool("metadata", false,
 				"print what the file holds, metadata and tensors, whether or not it can be run")
 			return func(ctx context.Context, operands []string) error {
@@ -54,7 +57,7 @@ Without a device, or with --device none, it is planned against the limits that e
 				if *inside {
 					return p.printContents(&o, format)
 				}
-				planned, err := p.planGraph(&o)
+				planned, err := p.planGraph(&o, *pass)
 				if err != nil {
 					return asUsage(err)
 				}
@@ -63,6 +66,9 @@ Without a device, or with --device none, it is planned against the limits that e
 					return planned.printDOT(p.stdout)
 				case "json":
 					return writeJSON(p.stdout, planned)
+				}
+				if *pass != "" {
+					return planned.printPass(p.stdout, *pass)
 				}
 				if *passes {
 					return planned.printPasses(ctx, p.stdout)
@@ -88,7 +94,8 @@ type plannedGraph struct {
 	trace.Graph `json:"graph"`
 }
 
-func (p *program) planGraph(o *modelOptions) (planned *plannedGraph, err error) {
+// planGraph plans a model's graph; the report of the pass dump, if that is not "", lists it before and after.
+func (p *program) planGraph(o *modelOptions, dump string) (planned *plannedGraph, err error) {
 	limits, words, err := p.limits(o.device)
 	if err != nil {
 		return nil, err
@@ -97,6 +104,7 @@ func (p *program) planGraph(o *modelOptions) (planned *plannedGraph, err error) 
 	if err != nil {
 		return nil, err
 	}
+	options.DumpPass = dump
 	m, err := model.Read(options)
 	if err != nil {
 		return nil, err

@@ -140,3 +140,20 @@ func TestGraphSaysWhatEachPassDid(t *testing.T) {
 		t.Errorf("want %q and a line for each pass:\n%s", want, text)
 	}
 }
+
+func TestGraphShowsWhatAPassChanged(t *testing.T) {
+	t.Parallel()
+	text := graphOf(t, "--pass fuse")
+	for _, want := range []string{
+		"- op layers.0.attn.add (add): embed, layers.0.attn.o -> layers.0.attn.add\n",
+		"+ op layers.0.attn.o+add (linear_q4gsw): ",
+		"- value layers.0.attn.o: intermediate f32 [1 512 192]\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if text := graphOf(t, "--pass fuse --fuse off"); strings.Contains(text, "\n+") {
+		t.Errorf("nothing was to be fused:\n%s", text)
+	}
+}

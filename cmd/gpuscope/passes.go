@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gpuscope/engine"
+	"gpuscope/internal/printable"
 	"gpuscope/trace/table"
 )
 
@@ -54,6 +55,21 @@ func (g *plannedGraph) printPasses(ctx context.Context, w io.Writer) error {
 	b.WriteByte('\n')
 	if err := printTable(ctx, &b, passTable(g.Passes)); err != nil {
 		return err
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// printPass prints the lines of the graph that a pass changed.
+func (g *plannedGraph) printPass(w io.Writer, name string) error {
+	var b bytes.Buffer
+	for i := range g.Passes {
+		if r := &g.Passes[i]; r.Name == name {
+			fmt.Fprintf(&b, "%s: %s\n", r.Name, r.Doc)
+			for _, line := range r.Changes() {
+				b.WriteString(printable.Clean(line) + "\n")
+			}
+		}
 	}
 	_, err := w.Write(b.Bytes())
 	return err
