@@ -147,7 +147,7 @@ func TestGraphShowsWhatAPassChanged(t *testing.T) {
 	for _, want := range []string{
 		"- op layers.0.attn.add (add): embed, layers.0.attn.o -> layers.0.attn.add\n",
 		"+ op layers.0.attn.o+add (linear_q4gsw): ",
-		"- value layers.0.attn.o: intermediate f32 [1 512 192]\n",
+		"- value layers.0.attn.o: intermediate f32 [1 512 384]\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
