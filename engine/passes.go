@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -217,21 +216,6 @@ func (b *Builder) checkOpTypes(o *op) error {
 				}
 			}
 		}
-	}
-	return nil
-}
-
-// passOrder says what is wrong with the order of a table of passes.
-func passOrder(table []pass) error {
-	var before []string
-	for _, p := range table {
-		for _, n := range p.needs {
-			if !slices.Contains(before, n) {
-				return fmt.Errorf("pass %s needs %s before it, there are %s", p.name, n,
-					strings.Join(before, ", "))
-			}
-		}
-		before = append(before, p.name)
 	}
 	return nil
 }

@@ -3,12 +3,28 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
 )
+
+// passOrder says what is wrong with the order of a table of passes.
+func passOrder(table []pass) error {
+	var before []string
+	for _, p := range table {
+		for _, n := range p.needs {
+			if !slices.Contains(before, n) {
+				return fmt.Errorf("pass %s needs %s before it, there are %s", p.name, n,
+					strings.Join(before, ", "))
+			}
+		}
+		before = append(before, p.name)
+	}
+	return nil
+}
 
 func TestPassesStandBehindWhatTheyNeed(t *testing.T) {
 	if err := passOrder(passes); err != nil {

@@ -376,12 +376,3 @@ func (s rowScales) constants() shaders.Constants {
 
 // half is the number whose bits a half's two bytes are.
 func half(data []byte) float32 { return float16.Frombits(binary.LittleEndian.Uint16(data)).Float32() }
-
-// float32Bytes are floats as the device has them.
-func float32Bytes(list []float32) []byte {
-	data := make([]byte, 0, 4*len(list))
-	for _, f := range list {
-		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(f))
-	}
-	return data
-}

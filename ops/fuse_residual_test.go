@@ -16,7 +16,8 @@ import (
 )
 
 // fusedAndNot builds a graph with a rule and without.
-func fusedAndNot(t failer, build func(b *engine.Builder), limits gpu.Limits) (fused, plain *engine.Graph) {
+func fusedAndNot(t failer, rule engine.Fusion, build func(b *engine.Builder), limits gpu.Limits,
+) (fused, plain *engine.Graph) {
 	make := func(rules ...engine.Fusion) *engine.Graph {
 		b := engine.NewBuilder(limits)
 		b.Fuse(rules...)
@@ -27,7 +28,7 @@ func fusedAndNot(t failer, build func(b *engine.Builder), limits gpu.Limits) (fu
 		}
 		return g
 	}
-	return make(fuseResidual), make()
+	return make(rule), make()
 }
 
 // parts are the operators of a graph that were made of several, as name = part, part.
@@ -105,7 +106,7 @@ func TestASumWithAProductBecomesItsResidual(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			build := func(b *engine.Builder) { b.Output(c.build(b)) }
-			fused, plain := fusedAndNot(t, build, gpu.DefaultLimits())
+			fused, plain := fusedAndNot(t, fuseResidual, build, gpu.DefaultLimits())
 			if got := partsOf(fused); !slices.Equal(got, c.want) {
 				t.Errorf("fused %v, want %v", got, c.want)
 			}
@@ -128,7 +129,7 @@ func TestFusionRefusesWhatTheGraphRefused(t *testing.T) {
 		{[]int{2, 4}, []int{2, 4}},
 	} {
 		columns := func(dims []int) []int { return append(slices.Clone(dims), 32) }
-		fused, plain := fusedAndNot(t, func(b *engine.Builder) {
+		fused, plain := fusedAndNot(t, fuseResidual, func(b *engine.Builder) {
 			x := b.Input("x", engine.F32, columns(c.lowest), columns(c.highest))
 			r := b.Input("r", engine.F32, columns(c.lowest), columns(c.highest))
 			y := Linear(b, "o", x, noiseMatrix("w", 32, 32, Q8_0), engine.None)
@@ -228,7 +229,7 @@ var residualPoints = []step{
 func TestFusionKeepsWhatAGraphComputes(t *testing.T) {
 	fusions := 0
 	rapid.Check(t, func(t *rapid.T) {
-		fused, plain := fusedAndNot(t, residualGraph(t), gpu.DefaultLimits())
+		fused, plain := fusedAndNot(t, fuseResidual, residualGraph(t), gpu.DefaultLimits())
 		fusions += len(partsOf(fused))
 		x, y := NewInterpreter(fused), NewInterpreter(plain)
 		c := &trial{}
@@ -273,7 +274,7 @@ func TestFusionKeepsWhatTheKernelsCompute(t *testing.T) {
 	dev := gputest.Open(t)
 	for seed := range 6 {
 		build := rapid.Custom(residualGraph).Example(seed)
-		fused, plain := fusedAndNot(t, build, dev.Info().Limits)
+		fused, plain := fusedAndNot(t, fuseResidual, build, dev.Info().Limits)
 		if len(partsOf(fused)) == 0 {
 			continue
 		}

@@ -315,3 +315,12 @@ func (c *trial) compare(info engine.ValueInfo, dims []int, mem []byte, want Tens
 
 // tinyBuilder builds for a device of default limits.
 func tinyBuilder() *engine.Builder { return engine.NewBuilder(gpu.DefaultLimits()) }
+
+// float32Bytes are floats as the device has them.
+func float32Bytes(list []float32) []byte {
+	data := make([]byte, 0, 4*len(list))
+	for _, f := range list {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(f))
+	}
+	return data
+}

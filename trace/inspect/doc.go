@@ -5,12 +5,15 @@
 // dispatches, steps and resize passes, the detail of a dispatch, and why its grid is what it is.
 //
 //	x := inspect.NewIndex(t)
-//	dispatches := x.Dispatches(len(t.Steps)-1, inspect.DispatchOptions{}).Table()
+//	dispatches, err := x.Dispatches(ctx, inspect.Options{Scope: x.Step(len(t.Steps) - 1)})
+//	...
 //	filter, err := dispatches.ParseFilter("us:>10 !norm")
 //	...
-//	rows, err := dispatches.Select(table.Selection{Filter: filter, Sort: "lost_us", Reverse: true})
+//	rows, err := dispatches.Select(ctx, table.Selection{Filter: filter, Sort: "lost_us", Reverse: true})
 //	...
-//	err = dispatches.Print(os.Stdout, "text", rows, 140)
+//	err = dispatches.Print(ctx, os.Stdout, "text", rows, 140)
+//
+// Tables are registered: Tables lists them, and who adds one adds a file.
 //
 // Nothing here panics on a trace that passed its Check. A number is measured, exact or modelled (then it has
 // a ~); what was not measured is absent.
