@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -96,6 +97,9 @@ func (b *Builder) fuse() (notes []string, err error) {
 				continue
 			}
 			done, err := b.replace(&rule, m)
+			if errors.Is(err, ErrRoute) {
+				return nil, err
+			}
 			if err != nil {
 				return nil, fmt.Errorf("fusion %s: %w", rule.Name, err)
 			}
@@ -184,6 +188,9 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		o.parts = append(o.parts, part.partNames()...)
 	}
 	targets = append(targets, o.targets()...)
+	if _, err := b.request(&o, o.targets()[1:]); err != nil { // by the name that it has from here on
+		return false, err
+	}
 	if _, err := b.request(&o, targets); err != nil {
 		return false, nil
 	}

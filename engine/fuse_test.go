@@ -123,7 +123,7 @@ func TestFusedOperatorIsFoundByTheRouteOfAPart(t *testing.T) {
 		b.Output(routed(b, "r", unary(b, "u", x)))
 		return b.Finish()
 	}
-	for _, target := range []string{"routed@r", "routed"} {
+	for _, target := range []string{"routed@r", "routed", "routed@u+r"} {
 		g, err := build(target, "many")
 		if err != nil {
 			t.Fatal(err)
@@ -132,9 +132,12 @@ func TestFusedOperatorIsFoundByTheRouteOfAPart(t *testing.T) {
 			t.Errorf("asked of %s: %s takes %+v", target, o.name, o.request)
 		}
 	}
-	_, err := build("routed@r", "one")
-	if !errors.Is(err, ErrRoute) || !strings.HasPrefix(err.Error(), "route routed@r=one: ") {
-		t.Errorf("error %v", err)
+	for _, wrong := range []string{"routed@r=one", "routed@u+r=one", "routed@u+r=none", "routed@u+x=many"} {
+		target, route, _ := strings.Cut(wrong, "=")
+		_, err := build(target, route)
+		if !errors.Is(err, ErrRoute) || !strings.HasPrefix(err.Error(), "route "+wrong+": ") {
+			t.Errorf("%s: error %v", wrong, err)
+		}
 	}
 }
 

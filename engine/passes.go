@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -31,7 +32,7 @@ var passes = []pass{
 		func(b *Builder, g *Graph) ([]string, error) {
 			notes, err := b.fuse()
 			g.take(b)
-			return notes, err
+			return notes, cmp.Or(err, b.unasked())
 		},
 	},
 	{
@@ -101,9 +102,6 @@ func (g *Graph) Passes() []PassReport { return g.passes }
 func (b *Builder) Finish() (*Graph, error) {
 	if b.err != nil {
 		return nil, b.err
-	}
-	if err := b.unasked(); err != nil {
-		return nil, err
 	}
 	if len(b.ops) == 0 {
 		return nil, fmt.Errorf("a graph of no operators")

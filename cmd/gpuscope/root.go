@@ -14,8 +14,8 @@ func rootCommand() *command {
 	return &command{
 		operand: "[MODEL|TRACE]",
 		doc:     "gpuscope profiles language models on WebGPU and shows their graphs.",
-		more: `Without a command it opens MODEL in the terminal and steps it token by token: a .gguf file (Llama architecture, Q4_0
-matrices), or nothing for the demo model embedded in the program. A TRACE (.json, .jsonl, with .gz compressed) opens with no GPU.
+		more: `Without a command it opens MODEL in the terminal and steps it token by token: a .gguf file (Llama architecture;
+what cannot be run yet is named), or nothing for the demo model embedded in the program. A TRACE (.json, .jsonl, with .gz compressed) opens with no GPU.
 Press ? there for the keys. With --plain commands are lines, typed or piped; where piped ones fail the exit status is 1.`,
 		examples: []example{
 			{"gpuscope", "the embedded model"},
