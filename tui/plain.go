@@ -121,8 +121,12 @@ func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader, pr
 			word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 			switch row := plainCommandOf(word); {
 			case row == nil && word != "":
+				p.fail(fmt.Errorf("there is no command %q", printable.Short(word, 40)))
 				p.say("%s", plainHelp())
 			case row == nil:
+			case row.takes == "" && rest != "":
+				p.fail(fmt.Errorf("%s takes nothing: type one command a line, not %q after it", word,
+					printable.Short(rest, 40)))
 			case row.of != nil:
 				do(row.of(rest))
 			case row.do != nil:

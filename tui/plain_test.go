@@ -84,6 +84,20 @@ func TestPlainModeTellsAScriptWhatFailed(t *testing.T) {
 	}
 }
 
+// A line that is not understood, or only in part, is a command that failed.
+func TestPlainModeTellsAScriptOfALineItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	out, err := plainly(opens(tuitest.Script{}), "once", "s s S S R p\nbogus\ns\n")
+	if err == nil || err.Error() !=
+		`2 commands failed, the first: s takes nothing: type one command a line, not "s S S R p" after it` {
+		t.Errorf("error %v", err)
+	}
+	if !strings.Contains(out, "error: there is no command \"bogus\"\nType a command") ||
+		strings.Count(out, "\nstep ") != 2 {
+		t.Errorf("output:\n%s", out)
+	}
+}
+
 func TestPlainModeSaysWhereAStepBackLeads(t *testing.T) {
 	t.Parallel()
 	out, err := plainly(opens(tuitest.Script{}), "once", "s\ns\nS\nX\n")
