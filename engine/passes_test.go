@@ -213,3 +213,57 @@ func TestPassListsTheGraphBeforeAndAfter(t *testing.T) {
 		t.Errorf("a pass that is not there: %v", err)
 	}
 }
+
+// The small layout is made where SymInts are at their highest. An operator may need more where one is lower.
+func TestScratchThatDoesNotFitTakesTheLargeLayout(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	b.passBytes = 1
+	x, n := rowsInput(b, "x"), b.SymInt("n", 1, rows, rows)
+	y := x
+	for i := range 8 {
+		b.Scope(fmt.Sprintf("layers.%d.", i), i, "")
+		y = addOp(b, "add", unary(b, "f", y), unary(b, "mask", x))
+	}
+	out, scratch := b.Tensor("out", U32), b.Scratch("scratch", U32)
+	b.Add("out", &funcOp{
+		spec: Spec{
+			Kind: "rest", Inputs: []ValueID{y, n}, Outputs: []ValueID{out}, Scratch: []ValueID{scratch},
+			Slots: []Slot{
+				{Label: "keep", Uses: []Use{on(copyKernel, y, scratch)}},
+				{Label: "give", Uses: []Use{on(copyKernel, scratch, out)}},
+			},
+		},
+		corners: func(r *Ranges) []Corner {
+			return append(r.Ends(y), Corner{{Value: n, Int: 1}}, Corner{r.AtMin(y), {Value: n, Int: 1}})
+		},
+		plan: func(p *Planner) error {
+			p.SetDims(out, p.Dims(y)...)
+			p.SetDims(scratch, rows-p.Int(n)+p.Dim(y, 0), width)
+			for slot := range 2 {
+				p.Dispatch(slot, p.Threads(p.Numel(y), 64)).Params.U32("p0", p.Numel(y))
+			}
+			return nil
+		},
+	})
+	g := finish(t, b, out)
+	l := newLive(t, g, LiveOptions{})
+	for _, at := range []struct{ n, rows, layout int }{
+		{rows, 1, 1},
+		{1, 1, 0},
+		{rows, 1, 1},
+		{rows - 3, 1, 1},
+		{rows - 4, 1, 0},
+		{rows, rows, 0},
+		{rows, 4, 1},
+	} {
+		if err := l.SetInt(n, int64(at.n)); err != nil {
+			t.Fatal(err)
+		}
+		if err := resize(l, x, at.rows, width); err != nil {
+			t.Fatal(err)
+		}
+		if l.layout != at.layout {
+			t.Errorf("%d rows, n %d: layout %d, want %d", at.rows, at.n, l.layout, at.layout)
+		}
+	}
+}
