@@ -18,10 +18,23 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
+// newStream begins to record in a file.
+func newStream(path string, head *trace.Trace) (*trace.StreamWriter, error) {
+	w, err := trace.CreateStream(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.Begin(head); err != nil {
+		w.Cancel()
+		return nil, err
+	}
+	return w, nil
+}
+
 // recording begins to record three steps.
 func recording(t *testing.T, path string) *trace.StreamWriter {
 	t.Helper()
-	w, err := trace.NewStreamWriter(path, tracetest.Llama(1, 3))
+	w, err := newStream(path, tracetest.Llama(1, 3))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +94,7 @@ func TestAnUnknownFormIsRefusedByName(t *testing.T) {
 		_, err := trace.CreateStream(path)
 		for _, err := range []error{err, trace.WriteFile(path, tracetest.Tiny())} {
 			if err == nil || !strings.Contains(err.Error(), name) ||
-				!strings.HasSuffix(err.Error(), "want .json, .json.gz, .jsonl, .jsonl.gz") {
+				!strings.HasSuffix(err.Error(), "want "+strings.Join(trace.Suffixes(), ", ")) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -70,7 +70,7 @@ func TestUnwritablePathsAreRefusedInOneLine(t *testing.T) {
 		{dir, "it is a folder"},
 		{filepath.Join(dir, "missing", "run.json"), "there is no folder"},
 	} {
-		_, streamErr := trace.NewStreamWriter(c.path, tracetest.Llama(1, 1))
+		_, streamErr := newStream(c.path, tracetest.Llama(1, 1))
 		for _, err := range []error{trace.WriteFile(c.path, tracetest.Llama(1, 1)), streamErr} {
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s: %v, want one line with %q", c.path, err, c.want)
@@ -278,7 +278,7 @@ func TestStreamWriterLeavesTheSameTrace(t *testing.T) {
 			dir := t.TempDir()
 			head := *want
 			head.Plans, head.Steps, head.Events, head.Observer = nil, nil, nil, nil
-			w, err := trace.NewStreamWriter(filepath.Join(dir, name), &head)
+			w, err := newStream(filepath.Join(dir, name), &head)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -332,7 +332,7 @@ func write(t *testing.T, w *trace.StreamWriter, r trace.Record) {
 func TestStreamWriterCancelLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"run.json", "run.jsonl"} {
-		w, err := trace.NewStreamWriter(filepath.Join(dir, name), tracetest.Llama(1, 2))
+		w, err := newStream(filepath.Join(dir, name), tracetest.Llama(1, 2))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -110,19 +110,6 @@ func CreateStream(path string) (*StreamWriter, error) {
 	return w, nil
 }
 
-// NewStreamWriter is CreateStream and Begin.
-func NewStreamWriter(path string, head *Trace) (*StreamWriter, error) {
-	w, err := CreateStream(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := w.Begin(head); err != nil {
-		w.Cancel()
-		return nil, err
-	}
-	return w, nil
-}
-
 // Begin writes the head of a trace, and its plans and steps if it has any.
 func (w *StreamWriter) Begin(head *Trace) error {
 	if w.err = WriteStream(w.lines, head); w.err != nil {

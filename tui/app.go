@@ -7,7 +7,7 @@
 // through one table of actions (actions.go), bound to what a view can do.
 //
 // App.Update neither computes nor waits, and View only places what is ready. Tables, orders, filters, details
-// and summaries are made by jobs (jobs.go), which a newer wish cancels; commands to the session run in
+// and summaries are made by jobs (jobs.go), which a newer request cancels; commands to the session run in
 // goroutines that the runner owns, and events come back in batches.
 //
 // Only this file, keys.go, theme.go and run.go know bubbletea and Lip Gloss.

@@ -61,17 +61,17 @@ func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader, pr
 		unread = readLines(ctx, in, lines)
 	}()
 	type result struct {
-		of    session.CommandKind
+		said  func(*plainText, session.Reply)
 		reply session.Reply
 		err   error
 	}
 	results := make(chan result, 1)
 	busy := false
-	do := func(c session.Command) {
+	do := func(c session.Command, said func(*plainText, session.Reply)) {
 		busy = true
 		go func() {
 			reply, err := s.Do(ctx, c)
-			results <- result{c.Kind, reply, err}
+			results <- result{said, reply, err}
 		}()
 	}
 	var first *session.Command // the prompt of the command line, until it is taken in
@@ -84,7 +84,7 @@ func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader, pr
 		switch {
 		case p.mirror.Trace == nil || busy:
 		case first != nil:
-			do(*first)
+			do(*first, nil)
 		default:
 			typed = lines
 		}
@@ -110,8 +110,8 @@ func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader, pr
 				return r.err
 			case r.err != nil:
 				p.fail(r.err)
-			default:
-				p.replied(r.of, r.reply)
+			case r.said != nil:
+				r.said(p, r.reply)
 			}
 			first = nil
 		case line, ok := <-typed:
@@ -128,7 +128,7 @@ func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader, pr
 				p.fail(fmt.Errorf("%s takes nothing: type one command a line, not %q after it", word,
 					printable.Short(rest, 40)))
 			case row.of != nil:
-				do(row.of(rest))
+				do(row.of(rest), row.said)
 			case row.do != nil:
 				row.do(p, rest)
 			default: // quit
@@ -269,11 +269,13 @@ type plainCommand struct {
 	word, takes, doc string
 	of               func(rest string) session.Command
 	do               func(p *plainText, rest string)
+	// said says what the command gave, where no event has said it.
+	said func(*plainText, session.Reply)
 }
 
 var plainCommands = []plainCommand{
 	{word: "s", doc: "next token", of: just(session.Command{Kind: session.Next})},
-	{word: "S", doc: "previous", of: just(session.Command{Kind: session.Previous})},
+	{word: "S", doc: "previous", of: just(session.Command{Kind: session.Previous}), said: (*plainText).back},
 	{word: "r", doc: "run", of: just(session.Command{Kind: session.Run})},
 	{word: "R", doc: "repeat", of: just(session.Command{Kind: session.Repeat, N: repeats})},
 	{word: "p", takes: "TEXT", doc: "prompt", of: func(rest string) session.Command {
@@ -281,8 +283,8 @@ var plainCommands = []plainCommand{
 	}},
 	{word: "t", takes: "TEXT", doc: "tokens of a text", of: func(rest string) session.Command {
 		return session.Command{Kind: session.Tokenize, Text: rest}
-	}},
-	{word: "X", doc: "reset", of: just(session.Command{Kind: session.Reset})},
+	}, said: (*plainText).tokens},
+	{word: "X", doc: "reset", of: just(session.Command{Kind: session.Reset}), said: (*plainText).back},
 	{word: "d", takes: "[TABLE]", doc: "dispatches, or another table", do: (*plainText).print},
 	{word: "x", takes: "FILE", doc: "export", do: (*plainText).export},
 	{word: "q", doc: "quit"},
@@ -311,22 +313,21 @@ func plainHelp() string {
 	return "Type a command and enter: " + strings.Join(list, ", ") + "."
 }
 
-// replied says what a command gave, where no event has said it.
-func (p *plainText) replied(kind session.CommandKind, r session.Reply) {
-	switch kind {
-	case session.Previous, session.Reset:
-		if r.Step < 0 {
-			p.say("before the first step")
-		} else {
-			p.say("back at step %d, position %d", r.Step, r.Position)
-		}
-	case session.Tokenize:
-		var list []string
-		for _, tok := range r.Tokens {
-			list = append(list, fmt.Sprintf("%d %q", tok.ID, tok.Text))
-		}
-		p.say("%s", strings.Join(append([]string{plural(len(list), "token")}, list...), ", "))
+// back says where a session stands that went back.
+func (p *plainText) back(r session.Reply) {
+	if r.Step < 0 {
+		p.say("before the first step")
+	} else {
+		p.say("back at step %d, position %d", r.Step, r.Position)
 	}
+}
+
+func (p *plainText) tokens(r session.Reply) {
+	var list []string
+	for _, tok := range r.Tokens {
+		list = append(list, fmt.Sprintf("%d %q", tok.ID, tok.Text))
+	}
+	p.say("%s", strings.Join(append([]string{plural(len(list), "token")}, list...), ", "))
 }
 
 // lastStep is the place of the last step that was recorded; where there is none it says so.
