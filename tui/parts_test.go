@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/internal/printable"
+	"gpuscope/trace/table"
 )
 
 func TestLayoutTilesTheScreen(t *testing.T) {
@@ -201,5 +202,28 @@ func TestColoursAndTerminalTypesStayInTheirFiles(t *testing.T) {
 			!slices.Contains([]string{"app.go", "keys.go", "run.go"}, name) {
 			t.Errorf("%s imports bubbletea", name)
 		}
+	}
+}
+
+func TestWhatAStepCountedIsWholeOrLeftOut(t *testing.T) {
+	t.Parallel()
+	parts := []string{"92 passes", "1 submit", "2 writes of 1,156 B", "12.2 MiB live"}
+	for w := range 80 {
+		for most := 1; most < 4; most++ {
+			lines := packed(parts, w, most)
+			var said []string
+			for _, line := range lines {
+				if table.Width(line) > w {
+					t.Errorf("%q is wider than %d", line, w)
+				}
+				said = append(said, strings.Split(line, " · ")...)
+			}
+			if len(lines) > most || !slices.Equal(said, parts[:len(said)]) {
+				t.Errorf("in %d lines of %d: %q", most, w, lines)
+			}
+		}
+	}
+	if got := packed(parts, 80, 1); len(got) != 1 || got[0] != strings.Join(parts, " · ") {
+		t.Errorf("with room for all: %q", got)
 	}
 }

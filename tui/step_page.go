@@ -136,8 +136,7 @@ func (p *stepPage) render(t *theme, g glyphs, w, h int, _ bool) []string {
 		facts = append(facts, "")
 	}
 	facts = append(facts, tracks(t, f.sum, w, h >= 14)...)
-	counts := wrapText(counted(f.sum), w-2)
-	facts = append(facts, indent(counts[:min(len(counts), max(1, h/8))])...)
+	facts = append(facts, indent(packed(counted(f.sum), w-2, max(1, h/8)))...)
 	verdict := f.sum.Verdict
 	if verdict == "" {
 		verdict = "no verdict: the step's GPU time was not measured"
@@ -453,8 +452,25 @@ func bar(parts []share, whole trace.Time, w int) string {
 	return b.String() + markBar
 }
 
-// counted is what a step did, counted and not timed.
-func counted(sum *inspect.StepSummary) string {
+// packed sets parts into at most so many lines. A part is whole or left out: half of one would be read as a
+// fact of its own.
+func packed(parts []string, w, most int) []string {
+	var lines []string
+	for _, part := range parts {
+		last := len(lines) - 1
+		if last >= 0 && table.Width(lines[last]+" · "+part) <= w {
+			lines[last] += " · " + part
+		} else if len(lines) < most && table.Width(part) <= w {
+			lines = append(lines, part)
+		} else {
+			break
+		}
+	}
+	return lines
+}
+
+// counted is what a step did, counted and not timed, the most telling first.
+func counted(sum *inspect.StepSummary) []string {
 	c := &sum.Step.CPU
 	dispatches := plural(sum.Dispatches, "dispatch")
 	if sum.Levels > 0 {
@@ -479,8 +495,7 @@ func counted(sum *inspect.StepSummary) string {
 	}
 	parts = append(parts[:5], append([]string{compiled}, parts[5:]...)...)
 	if m := sum.Step.Memory; m.AllocatedBytes > 0 {
-		parts = append(parts,
-			table.Memory(m.AllocatedBytes)+" allocated, "+table.Memory(m.LiveBytes)+" live")
+		parts = append(parts, table.Memory(m.AllocatedBytes)+" allocated", table.Memory(m.LiveBytes)+" live")
 	}
-	return strings.Join(parts, " · ")
+	return parts
 }
