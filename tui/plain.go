@@ -39,6 +39,9 @@ func runPlain(ctx context.Context, o Options, open func(context.Context) openedM
 		for i := range m.trace.Steps {
 			p.step(i)
 		}
+		for i := range m.trace.Events {
+			p.record(&trace.Record{Event: &m.trace.Events[i]})
+		}
 		return p.err
 	}
 	return p.run(ctx, m.session, in, o.Prompt)

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"gpuscope/model/session"
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
 )
 
@@ -201,4 +204,26 @@ func (w *waiting) Write(b []byte) (int, error) {
 		close(w.there)
 	}
 	return len(b), nil
+}
+
+// What a recording noted, such as that it was cut, is said to who opens it.
+func TestATraceSaysWhatItNoted(t *testing.T) {
+	t.Parallel()
+	tr := tracetest.Tiny()
+	tr.Events = append(tr.Events, trace.Event{Kind: "cut", Text: "the stream was cut"})
+	load := func(context.Context) (*trace.Trace, error) { return tr, nil }
+	var out strings.Builder
+	if err := ShowTrace(t.Context(), load, Options{Plain: true, Output: &out}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "note: the stream was cut\n") {
+		t.Errorf("output:\n%s", out.String())
+	}
+	d := bare(t, Options{Width: 80, Height: 24})
+	d.update(openedMsg{trace: tr, index: inspect.NewIndex(tr)})
+	d.settle()
+	lines, _ := d.app.log.snapshot()
+	if len(lines) == 0 || lines[len(lines)-1].Text != "the stream was cut" {
+		t.Errorf("the log has %v", lines)
+	}
 }

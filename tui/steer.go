@@ -107,6 +107,9 @@ func (a *App) opened(m openedMsg) {
 		a.quit()
 	case m.trace != nil:
 		a.isTrace = true
+		for i := range m.trace.Events {
+			a.log.Add("info", m.trace.Events[i].Text)
+		}
 		a.mirror.Trace, a.index = m.trace, m.index
 		a.events(nil)
 		a.shown = len(m.trace.Steps) - 1
