@@ -102,3 +102,22 @@ func TestPlainModeSaysOneLineForEachEvent(t *testing.T) {
 		t.Errorf("%d lines of 3 steps:\n%s", n, &out)
 	}
 }
+
+// A view's own arithmetic on widths must see the text as it will stand: at every size, not at a random one.
+func TestEveryViewCleansTextAtEveryWidth(t *testing.T) {
+	t.Chdir(t.TempDir())
+	hostile := tracetest.Hostile(tracetest.Llama(2, 6))
+	for w := 60; w <= 200; w += 7 {
+		d := drive(t, w, 29, hostile, &tuitest.Script{}, Options{Prompt: tracetest.HostileText})
+		for i := range views {
+			key := views[i].key
+			d.touch(key)
+			d.settle()
+			for _, l := range strings.Split(d.app.View(), "\n") {
+				if width(l) > w || printable.Clean(l) != l {
+					t.Errorf("view %s at %d columns: %q of %d cells", key, w, l, width(l))
+				}
+			}
+		}
+	}
+}

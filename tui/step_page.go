@@ -488,7 +488,7 @@ func counted(sum *inspect.StepSummary) []string {
 		if len(c.Compiled) <= 2 {
 			var names []string
 			for _, k := range c.Compiled {
-				names = append(names, k.Kernel)
+				names = append(names, printable.Clean(k.Kernel))
 			}
 			compiled += " (" + strings.Join(names, ", ") + ")"
 		}
