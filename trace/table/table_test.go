@@ -143,6 +143,13 @@ func TestATitleLosesWhatMattersLeast(t *testing.T) {
 	})
 }
 
+func TestAPartThatIsLostTakesWhatGoesOnFromItAlong(t *testing.T) {
+	line := Line{Parts: []Part{{Text: "a"}, {Text: "b"}, {Text: "c", With: true}}}
+	if got := line.Fit(3); got != "a" {
+		t.Errorf("%q: c goes on from b, and there is no b", got)
+	}
+}
+
 func TestAnErrorOutlivesWhatIsNiceToHave(t *testing.T) {
 	line := Title(Part{Rank: 0, Text: "326 dispatches"}, Part{Rank: 6, Text: "over-dispatch 0, tail in 18"},
 		Part{Rank: 0, Text: "filter us:>x: not a number"}, Part{Rank: 1, Text: "Δ s22: 16 grid"})

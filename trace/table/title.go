@@ -101,7 +101,7 @@ func (l Line) Fit(w int) string {
 		}
 	}
 	for _, i := range order[:must] {
-		if said[i] == l.Parts[i].Short {
+		if whole[i] && said[i] == l.Parts[i].Short {
 			put(i, l.Parts[i].Text)
 		}
 	}
