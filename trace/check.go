@@ -15,6 +15,7 @@ const (
 	maxParamsBytes = 1 << 16
 	maxTextBytes   = 1 << 16 // of a name or another text, a kernel's source apart
 	maxPosition    = 1<<31 - 1
+	maxCosts       = 1 << 12 // of a step
 )
 
 // The words that fields may hold.
@@ -173,6 +174,9 @@ func (c *checker) texts() {
 		for j := range s.Top {
 			c.text("steps.top", s.Top[j].Text)
 		}
+		for j := range s.Costs {
+			c.text("steps.costs", s.Costs[j].Name)
+		}
 		for j := range s.CPU.Compiled {
 			c.text("steps.cpu.compiled", s.CPU.Compiled[j].Kernel)
 		}
@@ -290,6 +294,7 @@ func (c *checker) steps() {
 			c.id(int(w.For), len(c.t.Graph.Dispatches), "steps[%d].waits[%d].for", i, j)
 			c.word(w.Kind, Hazards, "steps[%d].waits[%d].kind", i, j)
 		}
+		c.costs(s, i)
 		for j := range s.Resize.Passes {
 			c.pass(&s.Resize.Passes[j], i, j)
 		}
@@ -298,6 +303,42 @@ func (c *checker) steps() {
 		}
 		if c.err != nil {
 			return
+		}
+	}
+}
+
+// costs checks that each cost is of something, and that each median lies between its quartiles.
+func (c *checker) costs(s *Step, step int) {
+	if len(s.Costs) > maxCosts {
+		c.refuse(fmt.Sprintf("%d, at most %d", len(s.Costs), maxCosts), "steps[%d].costs", step)
+		return
+	}
+	median := func(q1, ns, q3 int64, n int, at string, args ...any) {
+		switch {
+		case n < 1:
+			c.refuse(fmt.Sprintf("a median of %d", n), at, args...)
+		case q1 > ns || ns > q3:
+			c.refuse(fmt.Sprintf("a median of %d with quartiles %d and %d", ns, q1, q3), at, args...)
+		}
+	}
+	if w := s.Whole; w != nil {
+		median(w.Q1NS, w.NS, w.Q3NS, w.N, "steps[%d].whole", step)
+		c.notNegative(w.Q1NS, "steps[%d].whole.q1_ns", step)
+	}
+	for j := range s.Costs {
+		cost := &s.Costs[j]
+		median(cost.Q1NS, cost.NS, cost.Q3NS, cost.N, "steps[%d].costs[%d]", step, j)
+		if len(cost.Dispatches) == 0 {
+			c.refuse("none", "steps[%d].costs[%d].dispatches", step, j)
+		}
+		for k, d := range cost.Dispatches {
+			if d < 0 || int(d) >= len(c.t.Graph.Dispatches) {
+				c.id(int(d), len(c.t.Graph.Dispatches), "steps[%d].costs[%d].dispatches[%d]", step, j, k)
+			}
+			if k > 0 && d <= cost.Dispatches[k-1] {
+				c.refuse(fmt.Sprintf("%d after %d", d, cost.Dispatches[k-1]), "steps[%d].costs[%d].dispatches[%d]",
+					step, j, k)
+			}
 		}
 	}
 }

@@ -56,7 +56,7 @@ func (r *Recorder) Write(rec Record) error {
 		return r.addPlan(*rec.Plan)
 	case rec.Step != nil:
 		return r.addStep(*rec.Step)
-	case rec.Samples != nil:
+	case rec.Samples != nil, rec.Costs != nil:
 		r.t.Steps = slices.Clone(r.t.Steps) // snapshots hold the old list
 	}
 	if err := r.t.apply(&rec, nil); err != nil {
@@ -66,6 +66,9 @@ func (r *Recorder) Write(rec Record) error {
 		for _, samples := range rec.Samples.Samples {
 			r.used += 8 * int64(len(samples))
 		}
+	}
+	if rec.Costs != nil {
+		r.used += costsSize(rec.Costs.Costs)
 	}
 	return nil
 }

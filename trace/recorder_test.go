@@ -2,6 +2,7 @@ package trace_test
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -38,6 +39,8 @@ func TestRecorderRefusesWhatDoesNotFit(t *testing.T) {
 		"a step of no plan":  {Step: &tr.Steps[0]},
 		"a plan out of turn": {Plan: &tr.Plans[1]},
 		"samples of no step": {Samples: &trace.Samples{Step: 9}},
+		"costs of no step":   {Costs: &trace.Costs{Step: 9}},
+		"costs without end":  {Costs: &trace.Costs{Costs: make([]trace.Cost, 1<<13)}},
 	} {
 		if err := r.Write(rec); err == nil {
 			t.Errorf("%s was taken", name)
@@ -196,6 +199,38 @@ func TestRecorderAddsSamplesWithoutTouchingSnapshots(t *testing.T) {
 	}
 	if got := r.Snapshot().Steps[1].Dispatches[3].Samples; !cmp.Equal(got, []int64{3, 7, 3, 7}) {
 		t.Errorf("samples %v, want 3 7 3 7", got)
+	}
+	if !bytes.Equal(encoded(t, before), text) {
+		t.Error("a snapshot changed")
+	}
+}
+
+func TestRecorderAddsCostsWithoutTouchingSnapshots(t *testing.T) {
+	tr := tracetest.Run(1, 4, 1)
+	r := trace.NewRecorder(tr, 0)
+	tracetest.Record(t, r, tr, func() {})
+	before := r.Snapshot()
+	text := encoded(t, before)
+	cost := func(ns int64, of ...trace.DispatchID) trace.Cost {
+		return trace.Cost{Name: fmt.Sprint(of), Dispatches: of, NS: ns, Q1NS: ns - 1, Q3NS: ns + 1, N: 3}
+	}
+	whole := func(ns int64) trace.Whole { return trace.Whole{NS: ns, Q1NS: ns, Q3NS: ns, N: 4} }
+	for _, c := range []trace.Costs{
+		{Whole: whole(90), Costs: []trace.Cost{cost(5, 0), cost(6, 1, 2)}},
+		{Whole: whole(80), Costs: []trace.Cost{cost(-7, 1, 2), cost(8, 1)}},
+	} {
+		c.Step = 1
+		if err := r.Write(trace.Record{Costs: &c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := r.Snapshot()
+	if err := got.Check(); err != nil {
+		t.Fatal(err)
+	}
+	want := []trace.Cost{cost(5, 0), cost(-7, 1, 2), cost(8, 1)}
+	if d := cmp.Diff(want, got.Steps[1].Costs); d != "" || got.Steps[1].Whole.NS != 80 {
+		t.Errorf("whole %d, costs (-want +got):\n%s", got.Steps[1].Whole.NS, d)
 	}
 	if !bytes.Equal(encoded(t, before), text) {
 		t.Error("a snapshot changed")

@@ -311,7 +311,7 @@ var notes = []struct{ at, note string }{
 	{`"steps"`, "the prefill: cold, for it compiled the kernel; raw ticks are strings"},
 	{
 		`{"index":1`,
-		"the decode step: the resize names the plans before and after; repeated three times in place",
+		"the decode step: the resize names the plans before and after; repeated three times in place, and measured without its dispatch",
 	},
 }
 

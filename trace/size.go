@@ -27,6 +27,10 @@ func (s *Step) size() int64 {
 			n += int64(unsafe.Sizeof(*d.Gap))
 		}
 	}
+	n += costsSize(s.Costs)
+	if s.Whole != nil {
+		n += int64(unsafe.Sizeof(*s.Whole))
+	}
 	for i := range s.Dims {
 		n += listSize(s.Dims[i].Dims)
 	}
@@ -40,6 +44,14 @@ func (s *Step) size() int64 {
 				n += listSize(c.From) + listSize(c.To)
 			}
 		}
+	}
+	return n
+}
+
+func costsSize(costs []Cost) int64 {
+	n := listSize(costs)
+	for i := range costs {
+		n += int64(len(costs[i].Name)) + listSize(costs[i].Dispatches)
 	}
 	return n
 }

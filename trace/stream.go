@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"sort"
 	"time"
 )
@@ -14,6 +15,7 @@ type Record struct {
 	Plan     *Plan     `json:"plan,omitempty"`
 	Step     *Step     `json:"step,omitempty"`
 	Samples  *Samples  `json:"samples,omitempty"`
+	Costs    *Costs    `json:"costs,omitempty"`
 	Event    *Event    `json:"event,omitempty"`
 	Observer *Observer `json:"observer,omitempty"` // replaces what was known, as do:
 	Ceilings *Ceilings `json:"ceilings,omitempty"`
@@ -24,6 +26,14 @@ type Record struct {
 type Samples struct {
 	Step    int       `json:"step"`    // Step.Index
 	Samples [][]int64 `json:"samples"` // ns; the i-th belong to the step's i-th dispatch
+}
+
+// Costs are those of a step that were measured after it was recorded. They join those that it has; one of the
+// same dispatches takes the other's place, and so does Whole.
+type Costs struct {
+	Step  int    `json:"step"` // Step.Index
+	Whole Whole  `json:"whole"`
+	Costs []Cost `json:"costs,omitempty"`
 }
 
 // apply takes a record into a trace. Unknown are fields of the record that this version does not know.
@@ -37,6 +47,8 @@ func (t *Trace) apply(r *Record, unknown *Unknown) error {
 		t.Steps = append(t.Steps, *r.Step)
 	case r.Samples != nil:
 		return t.addSamples(*r.Samples)
+	case r.Costs != nil:
+		return t.addCosts(*r.Costs)
 	case r.Event != nil:
 		t.Unknown = t.Unknown.add(fmt.Sprintf("/events/%d", len(t.Events)), unknown.under("/event"))
 		t.Events = append(t.Events, *r.Event)
@@ -70,6 +82,28 @@ func (t *Trace) addSamples(s Samples) error {
 		dispatches[j] = d
 	}
 	step.Dispatches = dispatches
+	return nil
+}
+
+// addCosts gives a step costs. Its list of them is made anew, so that who holds the old one sees no change.
+func (t *Trace) addCosts(c Costs) error {
+	step := t.step(c.Step)
+	if step == nil {
+		return fmt.Errorf("costs of step %d, which is not in the trace", c.Step)
+	}
+	if n := len(step.Costs) + len(c.Costs); n > maxCosts {
+		return fmt.Errorf("%d costs of step %d, at most %d", n, c.Step, maxCosts)
+	}
+	costs := slices.Clone(step.Costs)
+	for _, cost := range c.Costs {
+		same := func(old Cost) bool { return slices.Equal(old.Dispatches, cost.Dispatches) }
+		if i := slices.IndexFunc(costs, same); i >= 0 {
+			costs[i] = cost
+		} else {
+			costs = append(costs, cost)
+		}
+	}
+	step.Costs, step.Whole = costs, &c.Whole
 	return nil
 }
 

@@ -304,12 +304,34 @@ type Step struct {
 	Sampling   map[string]any `json:"sampling,omitempty"`
 	Resize     Resize         `json:"resize"`
 	Dispatches []StepDispatch `json:"dispatches,omitempty"`
+	Costs      []Cost         `json:"costs,omitempty"` // measured after it, by leaving dispatches out
+	Whole      *Whole         `json:"whole,omitempty"` // the step in the rounds that Costs come from
 	CPU        CPU            `json:"cpu"`
 	GPU        *GPU           `json:"gpu,omitempty"`
 	Canary     float64        `json:"canary,omitempty"`
 	Memory     Memory         `json:"memory"`
 
 	Unknown *Unknown `json:"-"` // fields of a later minor version
+}
+
+// Cost is what the untimed step takes less when some of its dispatches are left out: the median of N
+// differences, and their quartiles. It may be 0 or negative.
+type Cost struct {
+	Name       string       `json:"name"` // of what was left out, for people
+	Dispatches []DispatchID `json:"dispatches"`
+	NS         int64        `json:"ns"`
+	Q1NS       int64        `json:"q1_ns"`
+	Q3NS       int64        `json:"q3_ns"`
+	N          int          `json:"n"`
+}
+
+// Whole is what the step took with nothing left out, untimed, on the GPU's clock: the median of N runs, and
+// their quartiles.
+type Whole struct {
+	NS   int64 `json:"ns"`
+	Q1NS int64 `json:"q1_ns"`
+	Q3NS int64 `json:"q3_ns"`
+	N    int   `json:"n"`
 }
 
 // Wait is what the barrier before a dispatch waits for; the dispatch begins a level. A barrier waits for

@@ -2,6 +2,7 @@ package tracetest
 
 import (
 	"reflect"
+	"slices"
 
 	"pgregory.net/rapid"
 
@@ -199,9 +200,31 @@ func (f fixer) step(i int) {
 		}
 	}
 	s.Dispatches = kept
+	f.costs(s)
 	for j := range s.Resize.Passes {
 		f.pass(&s.Resize.Passes[j])
 	}
+}
+
+func (f fixer) costs(s *trace.Step) {
+	median := func(q1, ns, q3 *int64, n *int) {
+		sorted := []int64{*q1, *ns, *q3}
+		slices.Sort(sorted)
+		*q1, *ns, *q3, *n = sorted[0], sorted[1], sorted[2], max(1, *n)
+	}
+	if w := s.Whole; w != nil {
+		median(&w.Q1NS, &w.NS, &w.Q3NS, &w.N)
+	}
+	for j := range s.Costs {
+		c := &s.Costs[j]
+		median(&c.Q1NS, &c.NS, &c.Q3NS, &c.N)
+		c.NS, c.Q1NS = c.NS-c.Q3NS, c.Q1NS-c.Q3NS // some are below 0
+		c.Q3NS = 0
+		ids(&c.Dispatches, len(f.tr.Graph.Dispatches))
+		slices.Sort(c.Dispatches)
+		c.Dispatches = slices.Compact(c.Dispatches)
+	}
+	s.Costs = slices.DeleteFunc(s.Costs, func(c trace.Cost) bool { return len(c.Dispatches) == 0 })
 }
 
 func (f fixer) pass(p *trace.Pass) {

@@ -115,6 +115,10 @@ func Tiny() *trace.Trace {
 					TotalNS: at(41_000),
 					Passes:  1, Submits: 1, Writes: 2, WriteBytes: 272, Polls: 1,
 				},
+				Costs: []trace.Cost{{
+					Name: "norm", Dispatches: []trace.DispatchID{0}, NS: 3072, Q1NS: 2944, Q3NS: 3232, N: 30,
+				}},
+				Whole:  &trace.Whole{NS: 4864, Q1NS: 4800, Q3NS: 4992, N: 31},
 				GPU:    &trace.GPU{StartNS: at(18_602_000), BusyNS: at(10_912), SpanNS: at(10_912)},
 				Canary: 0.99,
 				Memory: trace.Memory{AllocatedBytes: 528, LiveBytes: 48},
