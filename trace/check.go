@@ -177,6 +177,9 @@ func (c *checker) texts() {
 		for j := range s.Costs {
 			c.text("steps.costs", s.Costs[j].Name)
 		}
+		for j := range s.Blocks {
+			c.text("steps.blocks", s.Blocks[j].Name)
+		}
 		for j := range s.CPU.Compiled {
 			c.text("steps.cpu.compiled", s.CPU.Compiled[j].Kernel)
 		}
@@ -295,6 +298,7 @@ func (c *checker) steps() {
 			c.word(w.Kind, Hazards, "steps[%d].waits[%d].kind", i, j)
 		}
 		c.costs(s, i)
+		c.blocks(s, i)
 		for j := range s.Resize.Passes {
 			c.pass(&s.Resize.Passes[j], i, j)
 		}
@@ -340,6 +344,26 @@ func (c *checker) costs(s *Step, step int) {
 					step, j, k)
 			}
 		}
+	}
+}
+
+// blocks checks that those of a step cover its dispatches.
+func (c *checker) blocks(s *Step, step int) {
+	left := len(s.Dispatches)
+	for j := range s.Blocks {
+		b := &s.Blocks[j]
+		if b.Dispatches < 0 || b.Dispatches > left {
+			c.refuse(fmt.Sprintf("%d of the %d dispatches that are left", b.Dispatches, left),
+				"steps[%d].blocks[%d].dispatches", step, j)
+			return
+		}
+		left -= b.Dispatches
+		if ns, _ := b.GPUNS.NS(); ns < 0 {
+			c.notNegative(ns, "steps[%d].blocks[%d].gpu_ns", step, j)
+		}
+	}
+	if len(s.Blocks) > 0 && left > 0 {
+		c.refuse(fmt.Sprintf("they leave out %d dispatches", left), "steps[%d].blocks", step)
 	}
 }
 

@@ -15,14 +15,20 @@ func (p *Plan) size() int64 {
 func (s *Step) size() int64 {
 	n := int64(unsafe.Sizeof(*s)) + listSize(s.Tokens) + listSize(s.Dims) + listSize(s.Levels) +
 		listSize(s.Waits) +
-		listSize(s.Top) + listSize(s.Dispatches) +
+		listSize(s.Top) + listSize(s.Dispatches) + listSize(s.Blocks) +
 		int64(len(s.Text)) + 64*int64(len(s.SymInts)) + treeSize(s.Sampling) + listSize(s.CPU.Compiled)
+	rawSize := func(raw *[2]string) int64 {
+		if raw == nil {
+			return 0
+		}
+		return int64(unsafe.Sizeof(*raw)) + int64(len(raw[0])+len(raw[1]))
+	}
+	for i := range s.Blocks {
+		n += int64(len(s.Blocks[i].Name)) + rawSize(s.Blocks[i].Raw)
+	}
 	for i := range s.Dispatches {
 		d := &s.Dispatches[i]
-		n += listSize(d.Samples)
-		if d.Raw != nil {
-			n += int64(unsafe.Sizeof(*d.Raw)) + int64(len(d.Raw[0])+len(d.Raw[1]))
-		}
+		n += listSize(d.Samples) + rawSize(d.Raw)
 		if d.Gap != nil {
 			n += int64(unsafe.Sizeof(*d.Gap))
 		}

@@ -150,6 +150,8 @@ type Clock struct {
 	ErrorNS   Time    `json:"error_ns,omitzero"`
 	QuantumNS float64 `json:"quantum_ns,omitempty"`
 	Samples   int     `json:"samples,omitempty"`
+	// CanaryNS is what a fixed kernel took on the warm device; Step.Canary is in proportion to it.
+	CanaryNS Time `json:"canary_ns,omitzero"`
 }
 
 // Model says what was run.
@@ -304,8 +306,9 @@ type Step struct {
 	Sampling   map[string]any `json:"sampling,omitempty"`
 	Resize     Resize         `json:"resize"`
 	Dispatches []StepDispatch `json:"dispatches,omitempty"`
-	Costs      []Cost         `json:"costs,omitempty"` // measured after it, by leaving dispatches out
-	Whole      *Whole         `json:"whole,omitempty"` // the step in the rounds that Costs come from
+	Costs      []Cost         `json:"costs,omitempty"`  // measured after it, by leaving dispatches out
+	Whole      *Whole         `json:"whole,omitempty"`  // the step in the rounds that Costs come from
+	Blocks     []Block        `json:"blocks,omitempty"` // at timing level block: they cover Dispatches
 	CPU        CPU            `json:"cpu"`
 	GPU        *GPU           `json:"gpu,omitempty"`
 	Canary     float64        `json:"canary,omitempty"`
@@ -408,6 +411,16 @@ type StepDispatch struct {
 	Gap     *NumericGap `json:"gap,omitempty"`
 }
 
+// Block is a run of a step's dispatches, in order of submission, that one pass timed: a part of a layer, or
+// an operator that stands outside of them.
+type Block struct {
+	Name       string     `json:"name"` // "layers.3.attn"
+	Dispatches int        `json:"dispatches"`
+	StartNS    Time       `json:"start_ns,omitzero"`
+	GPUNS      Time       `json:"gpu_ns,omitzero"`
+	Raw        *[2]string `json:"raw,omitempty"` // begin and end ticks, decimal
+}
+
 // NumericGap is the distance of a dispatch's output from a reference. In JSON a number that is not finite is
 // a word, as in Candidate.
 type NumericGap struct {
@@ -419,19 +432,26 @@ type NumericGap struct {
 
 // CPU is where the host's time and calls of a step went.
 type CPU struct {
-	ResizeNS   Time       `json:"resize_ns,omitzero"`
-	UploadNS   Time       `json:"upload_ns,omitzero"`
-	EncodeNS   Time       `json:"encode_ns,omitzero"`
-	SubmitNS   Time       `json:"submit_ns,omitzero"`
-	WaitNS     Time       `json:"wait_ns,omitzero"`
-	SampleNS   Time       `json:"sample_ns,omitzero"`
-	TotalNS    Time       `json:"total_ns,omitzero"`
+	ResizeNS Time `json:"resize_ns,omitzero"`
+	UploadNS Time `json:"upload_ns,omitzero"`
+	EncodeNS Time `json:"encode_ns,omitzero"`
+	SubmitNS Time `json:"submit_ns,omitzero"`
+	WaitNS   Time `json:"wait_ns,omitzero"`
+	SampleNS Time `json:"sample_ns,omitzero"`
+	TotalNS  Time `json:"total_ns,omitzero"`
+	// Instants on the axis of GPU.StartNS: of the step's begin, of its first submit, and of the end of the
+	// last wait for the GPU.
+	StartNS     Time `json:"start_ns,omitzero"`
+	SubmittedNS Time `json:"submitted_ns,omitzero"`
+	DoneNS      Time `json:"done_ns,omitzero"`
+
 	Passes     int        `json:"passes"`
 	Submits    int        `json:"submits"`
 	Writes     int        `json:"writes"`
 	WriteBytes int64      `json:"write_bytes"`
 	BindGroups int        `json:"bind_groups"`
 	Polls      int        `json:"polls"`
+	GCs        int        `json:"gcs,omitempty"` // that paused it
 	GCNS       Time       `json:"gc_ns,omitzero"`
 	Compiled   []Compiled `json:"compiled,omitempty"`
 }
@@ -455,10 +475,14 @@ type Memory struct {
 	LiveBytes      int64 `json:"live_bytes"`
 }
 
-// Observer says what timing costs: medians of the same decode step with timing off and at dispatch level.
+// Observer says what timing costs: medians of n runs of one decode step, at each of three timing levels in
+// turns.
 type Observer struct {
-	UntimedNS Time `json:"untimed_ns,omitzero"`
-	TimedNS   Time `json:"timed_ns,omitzero"`
+	Step      *int `json:"step,omitempty"`      // its index
+	UntimedNS Time `json:"untimed_ns,omitzero"` // wall at level off
+	TimedNS   Time `json:"timed_ns,omitzero"`   // wall at level dispatch
+	SpanNS    Time `json:"span_ns,omitzero"`    // of the GPU at level step, which disturbs nothing
+	BeforeNS  Time `json:"before_ns,omitzero"`  // there from the step's begin to its first tick
 	N         int  `json:"n"`
 }
 

@@ -201,6 +201,14 @@ func (f fixer) step(i int) {
 	}
 	s.Dispatches = kept
 	f.costs(s)
+	left := len(kept)
+	for j := range s.Blocks {
+		b := &s.Blocks[j]
+		if b.Dispatches = min(b.Dispatches, left); j == len(s.Blocks)-1 {
+			b.Dispatches = left
+		}
+		left -= b.Dispatches
+	}
 	for j := range s.Resize.Passes {
 		f.pass(&s.Resize.Passes[j])
 	}
