@@ -39,6 +39,8 @@ type dispatch struct {
 	routes uint64 // in which it is in use, by bit
 	// symInts: the operator reads SymInts, so its params change from step to step.
 	symInts bool
+	// free: nothing computed holds it back, so it runs when its result is needed.
+	free bool
 }
 
 // symOnly says whether an operator gives SymInts from graph inputs and such SymInts alone.

@@ -127,8 +127,9 @@ func (h *hazards) place(id int, d *dispatch) int {
 }
 
 // delay puts off dispatches that nothing computed holds back to the level before the first that needs them:
-// those that read inputs and constants alone, or what such a one gives them alone. One that shares what it
-// reads stays, because which of the readers has the barrier would change. So the barriers stay as many as
+// those that read inputs and constants alone, or what such a one gives them alone. What several read, such as
+// a mask of which each layer takes a slice, must be all that a dispatch waits for: its barrier is then due to
+// that alone, and one of the other readers has it where this one comes later. So the barriers stay as many as
 // they were.
 func (g *Graph) delay(h *hazards) {
 	readers := make([]int, len(g.values))
@@ -137,32 +138,32 @@ func (g *Graph) delay(h *hazards) {
 			readers[g.root(v)]++
 		}
 	}
-	free, latest := make([]bool, len(g.dispatches)), make([]int, len(g.dispatches))
+	latest := make([]int, len(g.dispatches))
 	for i := range g.dispatches {
 		d := &g.dispatches[i]
-		latest[i] = math.MaxInt
-		var held, gives int64 // bytes of what it reads and gives that takes turns in memory
-		free[i] = true
+		latest[i], d.free = math.MaxInt, true
 		for _, b := range h.before[i] {
-			free[i] = free[i] && free[b]
+			d.free = d.free && g.dispatches[b].free
 		}
+		made, shared := 0, false
+		var held, gives int64 // bytes that take turns in memory: of what it reads, its share
 		for _, v := range d.reads {
-			val := &g.values[g.root(v)]
+			val, n := &g.values[g.root(v)], readers[g.root(v)]
 			if val.producer >= 0 {
-				free[i] = free[i] && readers[g.root(v)] == 1
-				held += val.bytes
+				made, shared = made+1, shared || n > 1
+				held += val.bytes / int64(n)
 			}
-			free[i] = free[i] && val.role != State
+			d.free = d.free && val.role != State
 		}
 		for _, v := range d.writes {
-			free[i] = free[i] && g.values[v].role != State
+			d.free = d.free && g.values[v].role != State
 			gives += g.values[v].bytes
 		}
-		free[i] = free[i] && held <= gives
+		d.free = d.free && held <= gives && (made <= 1 || !shared)
 	}
 	for i := len(latest) - 1; i >= 0; i-- {
 		d := &g.dispatches[i]
-		if free[i] && latest[i] != math.MaxInt {
+		if d.free && latest[i] != math.MaxInt {
 			d.level = latest[i]
 		}
 		for _, b := range h.before[i] {

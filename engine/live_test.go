@@ -472,11 +472,13 @@ func TestSlotSharingAddsNoBarrier(t *testing.T) {
 		p := g.layouts[l.layout]
 		p.slot, own.layouts = slices.Repeat([]int{-1}, len(g.values)), []layout{p}
 		l.g, l.layout, l.routesMove = &own, 0, true
-		if apart := len(l.Levels()); shared != apart {
-			t.Fatalf("%d levels with shared slots, %d with memory of their own", shared, apart)
+		// The barriers that values were given for their memory are known, and no others are there.
+		if apart := len(l.Levels()); shared < apart || shared > apart+p.late {
+			t.Fatalf("%d levels with shared slots, %d with memory of their own, want %d more at most", shared,
+				apart, p.late)
 		}
 		own.layouts[0].passes, l.routesMove = make([]int, len(g.dispatches)), true
-		if one := len(l.Levels()); shared > one {
+		if one := len(l.Levels()); shared > one+p.late {
 			t.Fatalf("%d levels in the passes that memory asks for, %d in one pass", shared, one)
 		}
 	})

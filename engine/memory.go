@@ -31,9 +31,17 @@ import (
 // one token, for which the memory would not be needed. So a graph that is cut has a second layout: slots for
 // the smallest inputs, which are small enough to be shared in one pass. A step takes it where all that is
 // live fits (Live.Commit).
+//
+// What nothing computed holds back (dispatch.free), such as a slice of a mask for each layer, never has a
+// barrier, wherever it stands: a layer has a write more than it has barriers, so each layer takes new memory,
+// or has a barrier more. Where its values are large the barrier costs less than the passes that would take
+// them, and it gets one (Graph.late). A graph with such barriers has a second layout too.
 
 // defaultPassBytes is the new memory that a pass may take whatever the graph needs.
 const defaultPassBytes = 16 << 20
+
+// barriersPerPass is how many barriers cost as much as the beginning of a pass: one takes 2 to 5 µs.
+const barriersPerPass = 6
 
 // layout says where values live.
 type layout struct {
@@ -42,6 +50,7 @@ type layout struct {
 	passes []int   // by dispatch: the compute pass it belongs to
 	fits   []int64 // by value: the live bytes that there is room for
 	base   int     // the number of the first slot among the graph's buffers
+	late   int     // values that are given a barrier for the slots that they take over
 }
 
 // planMemory makes the graph's layouts, and refuses what the device cannot hold. A pass may take passBytes
@@ -58,7 +67,7 @@ func (g *Graph) planMemory(passBytes int64) error {
 		}
 		sizes[i] = val.bytes
 	}
-	if large := g.layOut(sizes, passBytes); !large.cut() {
+	if large := g.layOut(sizes, passBytes); large.free() {
 		return nil
 	}
 	if sizes = g.smallest(); sizes != nil {
@@ -85,18 +94,28 @@ func (g *Graph) layOut(sizes []int64, passBytes int64) *layout {
 	u := g.usage(p.passes)
 	slices.SortStableFunc(byFirst,
 		func(a, b ValueID) int { return cmp.Compare(u.lives[a].first, u.lives[b].first) })
-	if g.divide(&p, u, byFirst, passBytes) {
+	limit := max(passBytes, u.peak(&p, byFirst))
+	if g.divide(&p, u, byFirst, limit) {
 		u = g.usage(p.passes)
 	}
 	last := []int{} // by slot: the last dispatch that touches the value that had it last
 	for _, v := range byFirst {
 		life, size := &u.lives[v], sizes[v]
-		best := -1
-		for s := range p.slots {
-			free := last[s] < life.first &&
-				(life.mayFollow || last[s] < 0 || p.passes[last[s]] < p.passes[life.first])
-			if free && (best < 0 || fit(p.slots[s], size) < fit(p.slots[best], size)) {
-				best = s
+		take := func(barrier bool) int {
+			best := -1
+			for s := range p.slots {
+				free := last[s] < life.first &&
+					(barrier || last[s] < 0 || p.passes[last[s]] < p.passes[life.first])
+				if free && (best < 0 || fit(p.slots[s], size) < fit(p.slots[best], size)) {
+					best = s
+				}
+			}
+			return best
+		}
+		best := take(life.mayFollow)
+		if best < 0 && g.late(life, size, limit) {
+			if best = take(true); best >= 0 {
+				p.late++
 			}
 		}
 		if best < 0 {
@@ -116,8 +135,17 @@ func (g *Graph) layOut(sizes []int64, passBytes int64) *layout {
 	return &g.layouts[len(g.layouts)-1]
 }
 
-// cut says whether steps have more than one compute pass.
-func (p *layout) cut() bool { return len(p.passes) > 0 && p.passes[len(p.passes)-1] > 0 }
+// free says whether sharing slots costs steps nothing: they have one compute pass, and no barrier more than
+// they would have without.
+func (p *layout) free() bool {
+	return p.late == 0 && (len(p.passes) == 0 || p.passes[len(p.passes)-1] == 0)
+}
+
+// late says whether a value gets a barrier for the memory it takes, where a pass may take limit bytes of new
+// memory.
+func (g *Graph) late(l *lifetime, size, limit int64) bool {
+	return !l.mayFollow && l.last >= 0 && g.dispatches[l.first].free && size > limit/barriersPerPass
+}
 
 // smallest has the bytes of every value where inputs are at their smallest and SymInts at their highest, in
 // whole chunks, so that kernels which read several words at a time find them; nil where operators refuse
@@ -147,9 +175,9 @@ func (g *Graph) smallest() []int64 {
 	return sizes
 }
 
-// divide cuts the dispatches into compute passes, and says whether it made more than one.
-func (g *Graph) divide(p *layout, u *usage, byFirst []ValueID, floor int64) bool {
-	limit := max(floor, u.peak(p, byFirst))
+// divide cuts the dispatches into compute passes of limit bytes of new memory, and says whether it made more
+// than one.
+func (g *Graph) divide(p *layout, u *usage, byFirst []ValueID, limit int64) bool {
 	starts := g.passStarts(u)
 	var fresh, atBest int64
 	pass, best, next := 0, -1, 0
@@ -158,7 +186,7 @@ func (g *Graph) divide(p *layout, u *usage, byFirst []ValueID, floor int64) bool
 			best, atBest = i, fresh
 		}
 		for ; next < len(byFirst) && u.lives[byFirst[next]].first <= i; next++ {
-			if v := byFirst[next]; !u.lives[v].mayFollow {
+			if v := byFirst[next]; !u.lives[v].mayFollow && !g.late(&u.lives[v], p.fits[v], limit) {
 				fresh += p.fits[v]
 			}
 		}

@@ -98,40 +98,94 @@ func TestValueOfAnotherTypeThanItsKernelReadsIsRefused(t *testing.T) {
 	}
 }
 
-// layered is a chain of layers, each of which adds its own image of an input that is there from the start, as
-// a mask is.
-func layered(t *testing.T, layers int, floor int64) (*Graph, *Live) {
+// layered is a chain of layers, each of which adds what a value becomes in two ways: the second of them is
+// beside, of the layer's value or of an input that is there from the start, as a mask is.
+func layered(t *testing.T, layers int, passBytes int64, beside besideFunc) (*Graph, *Live) {
 	b := NewBuilder(gpu.DefaultLimits())
-	b.passBytes = floor
+	b.passBytes = passBytes
 	x, mask := rowsInput(b, "x"), rowsInput(b, "mask")
 	for i := range layers {
 		b.Scope(fmt.Sprintf("layers.%d.", i), i, "")
-		x = addOp(b, "add", unary(b, "f", unary(b, "g", x)), unary(b, "mask", mask))
+		g := unary(b, "g", x)
+		x = addOp(b, "add", unary(b, "f", g), beside(b, g, mask))
 	}
 	g := finish(t, b, unary(b, "end", x))
 	return g, newLive(t, g, LiveOptions{})
 }
 
+type besideFunc func(b *Builder, x, mask ValueID) ValueID
+
+// resizeAll gives all inputs so many rows.
+func resizeAll(t *testing.T, l *Live, n int) {
+	for _, v := range l.g.Inputs() {
+		if err := l.SetDims(v, n, width); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Propagate(); err != nil {
+		t.Fatal(err)
+	}
+	l.Commit()
+}
+
+// branched is what q and k are: both of what the layer computed, side by side.
+func branched(b *Builder, x, _ ValueID) ValueID { return unary(b, "h", x) }
+
+// A layer of these has four writes and three barriers. Where all have memory that was used before, one of
+// them has a barrier more: that is the cost of memory that does not grow, for large steps alone.
 func TestIndependentWorkWaitsUntilItIsNeeded(t *testing.T) {
 	const bytes = 4 * rows * width // of a value
-	for _, layers := range []int{4, 8, 64} {
-		g, l := layered(t, layers, 3*bytes)
-		if n := g.AllocatedBytes()[sharedMemory]; n > 10*bytes {
-			t.Errorf("%d layers share %d values' bytes, want 10 at most", layers, n/bytes)
-		}
-		if n := len(l.Levels()); n > 3*layers+1 {
-			t.Errorf("%d layers take %d levels, want %d", layers, n, 3*layers+1)
-		}
-		for i := range g.ops {
-			if d := &g.dispatches[g.ops[i].dispatches[0]]; g.ops[i].name == "layers.3.mask" && d.level != 10 {
-				t.Errorf("layer 3 has its mask at level %d, its sum is at 11", d.level)
+	for name, test := range map[string]struct {
+		values int64 // that are alive at one time
+		more   int   // levels before the first layer
+		beside func() besideFunc
+	}{
+		"a slice of an input for each layer": {3, 0, func() besideFunc {
+			return func(b *Builder, _, mask ValueID) ValueID { return unary(b, "mask", mask) }
+		}},
+		"a slice for each layer of what is made of an input": {
+			4, 1,
+			func() besideFunc {
+				whole := None
+				return func(b *Builder, _, mask ValueID) ValueID {
+					if whole == None {
+						whole = unary(b, "whole", mask)
+					}
+					return unary(b, "mask", whole)
+				}
+			},
+		},
+	} {
+		for _, layers := range []int{4, 8, 64} {
+			g, l := layered(t, layers, 1, test.beside())
+			var large int64
+			for _, n := range g.layouts[0].slots {
+				large += n
+			}
+			if large != test.values*bytes {
+				t.Errorf("%s: %d layers share %d values' bytes, want %d", name, layers, large/bytes,
+					test.values)
+			}
+			few := 3*layers + 1 + test.more
+			for _, at := range []struct{ rows, levels int }{{rows, 4*layers + 1}, {1, few}} {
+				resizeAll(t, l, at.rows)
+				if n := len(l.Levels()); n != at.levels || l.Passes() != 1 {
+					t.Errorf("%s: %d layers take %d levels and %d passes for %d rows, want %d and 1", name,
+						layers, n, l.Passes(), at.rows, at.levels)
+				}
+			}
+			for i := range g.ops {
+				d := &g.dispatches[g.ops[i].dispatches[0]]
+				if g.ops[i].name == "layers.3.mask" && d.level != 10 {
+					t.Errorf("%s: layer 3 has its mask at level %d, its sum is at 11", name, d.level)
+				}
 			}
 		}
 	}
 }
 
 func TestStepHasThePassesThatMemoryAsksFor(t *testing.T) {
-	g, l := layered(t, 8, 1)
+	g, l := layered(t, 8, 1, branched)
 	dev := fake.New(fake.Options{})
 	x, err := Load(dev, g, LiveOptions{}, nil)
 	if err != nil {
@@ -154,17 +208,9 @@ func TestStepHasThePassesThatMemoryAsksFor(t *testing.T) {
 }
 
 func TestSmallStepsAreNotCut(t *testing.T) {
-	g, l := layered(t, 8, 1)
+	g, l := layered(t, 8, 1, branched)
 	at := func(n int) (passes int) {
-		for _, v := range g.Inputs() {
-			if err := l.SetDims(v, n, width); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := l.Propagate(); err != nil {
-			t.Fatal(err)
-		}
-		l.Commit()
+		resizeAll(t, l, n)
 		return l.Passes()
 	}
 	for _, test := range []struct {
