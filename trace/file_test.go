@@ -88,7 +88,7 @@ func TestEveryFormIsReadAsItWasWritten(t *testing.T) {
 
 func TestAnUnknownFormIsRefusedByName(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"x.txt", "x.json.zip", "x.jsn.gz", "x.csv"} {
+	for _, name := range []string{"x.txt", "x.json.zip", "x.jsn.gz", "x.csv", "-"} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, name)
 		_, err := trace.CreateStream(path)

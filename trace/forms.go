@@ -68,7 +68,7 @@ func FormOf(path string) (f Form, zipped bool, err error) {
 	switch {
 	case f.Suffix != "":
 		return f, zipped, nil
-	case filepath.Ext(name) == "":
+	case filepath.Ext(name) == "" && name != "-": // which is elsewhere standard output, and here no file
 		return Forms()[0], zipped, nil
 	}
 	return f, zipped, fmt.Errorf("%s: %w: want %s", printable.Short(path, 120), ErrForm,

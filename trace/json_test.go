@@ -98,6 +98,11 @@ func TestWhatIsNoTraceIsRefusedByName(t *testing.T) {
 	const step = `{"index":1,"phase":"decode","timing":"off"}`
 	for _, c := range []struct{ name, in, want string }{
 		{"empty", "", "the file is empty"},
+		{"white space", "   \n", "it begins with nothing but white space"},
+		{
+			"number too large", `{"schema":"gpuscope.trace/1","host":{"cpus":99999999999999999999}}`,
+			"host.cpus: number 99999999999999999999, want what fits into int",
+		},
 		{"text", "hello", "it begins with"},
 		{"a list", "[]", "it begins with"},
 		{"a Chrome trace", `{"traceEvents":[]}`, "it is a Chrome trace"},

@@ -54,6 +54,9 @@ func read(r io.Reader) (*Trace, error) {
 	form := sniffed(start)
 	switch {
 	case len(start) == 0:
+		if some, _ := in.Peek(1); len(some) > 0 {
+			return nil, fmt.Errorf("%w: it begins with nothing but white space", ErrNotTrace)
+		}
 		return nil, fmt.Errorf("%w: the file is empty", ErrNotTrace)
 	case form == nil:
 		return nil, fmt.Errorf("%w: it begins with %q, a trace is a JSON object", ErrNotTrace,
@@ -171,6 +174,14 @@ func (d *decoder) object() error {
 	schema, plans, steps := d.t.Schema, d.t.Plans, d.t.Steps
 	d.t.Unknown, err = decodeRecord(raw, d.t)
 	d.t.Schema, d.t.Plans, d.t.Steps = schema, plans, steps
+	return fitting(err)
+}
+
+// fitting says of a value that does not fit into its field what it is and what the field takes.
+func fitting(err error) error {
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("%s: %s, want what fits into %s", cmp.Or(e.Field, "the whole"), e.Value, e.Type)
+	}
 	return err
 }
 
@@ -296,5 +307,5 @@ func (d *decoder) wrap(what string, err error) error {
 		return fmt.Errorf("%s: the file ends at byte %d, in the middle of it: it was cut", what,
 			d.in.read)
 	}
-	return fmt.Errorf("%s (about byte %d): %w", what, d.in.offset(d.json.InputOffset()), err)
+	return fmt.Errorf("%s (about byte %d): %w", what, d.in.offset(d.json.InputOffset()), fitting(err))
 }

@@ -193,7 +193,8 @@ func (p *plainText) failed(in io.Reader) error {
 	if f, ok := in.(*os.File); p.failure == nil || ok && term.IsTerminal(int(f.Fd())) {
 		return nil
 	}
-	return fmt.Errorf("%s failed, the first: %w", plural(p.failures, "command"), p.failure)
+	// %v: the program itself was used rightly, so that its exit status is 1 whatever failed
+	return fmt.Errorf("%s failed, the first: %v", plural(p.failures, "command"), p.failure)
 }
 
 // drain says the events that are there now.
@@ -363,9 +364,13 @@ func (p *plainText) export(path string) {
 		p.fail(errors.New("x FILE: name the file to write to"))
 		return
 	}
+	done := "wrote"
+	if _, err := os.Stat(path); err == nil {
+		done = "replaced"
+	}
 	if err := trace.WriteFile(path, p.mirror.Trace); err != nil {
 		p.fail(err)
 		return
 	}
-	p.say("wrote %s", path)
+	p.say("%s %s", done, path)
 }

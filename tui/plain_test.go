@@ -87,6 +87,18 @@ func TestPlainModeTellsAScriptWhatFailed(t *testing.T) {
 	}
 }
 
+func TestPlainModeSaysThatAnExportTookThePlaceOfAFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "x.json")
+	out, err := plainly(opens(tuitest.Script{}), "once", "x "+path+"\nx "+path+"\np\n")
+	if !strings.Contains(out, "\nwrote "+path+"\nreplaced "+path+"\n") {
+		t.Errorf("output:\n%s", out)
+	}
+	if err == nil || errors.Is(err, session.ErrUsage) { // the commands were wrong; the program's use was not
+		t.Errorf("error %v", err)
+	}
+}
+
 // A line that is not understood, or only in part, is a command that failed.
 func TestPlainModeTellsAScriptOfALineItDoesNotKnow(t *testing.T) {
 	t.Parallel()

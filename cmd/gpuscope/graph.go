@@ -54,7 +54,14 @@ Without a device, or with --device none, it is planned against the limits that e
 				if err := o.validate(operands); err != nil {
 					return err
 				}
-				if *inside {
+				text := *pass != "" || *passes
+				switch {
+				case *inside && text, *pass != "" && *passes:
+					return usagef("--metadata, --passes and --pass print different things: give one of them")
+				case format.value == "dot" && text, format.value == "json" && *pass != "":
+					return usagef("--format %s has no passes: --pass and --passes print text, --format json has the passes of --passes",
+						format.value)
+				case *inside:
 					return p.printContents(&o, format)
 				}
 				planned, err := p.planGraph(&o, *pass)
