@@ -26,7 +26,7 @@ func (x *Executor) Check() error {
 	var onDevice []byte
 	if n := len(x.arena.shadow); n > 0 {
 		onDevice = make([]byte, n)
-		if err := x.read(x.arena.buffer, onDevice); err != nil {
+		if err := x.read(x.arena.buffer, 0, onDevice); err != nil {
 			return fmt.Errorf("check: read params back: %w", err)
 		}
 	}

@@ -363,12 +363,15 @@ func (x *Executor) Output(v ValueID, dst []byte) (int, error) {
 
 // ReadValue copies what is now in a value's memory, as much as fits dst. Memory that values share holds what
 // was written last: only outputs, State and constants are sure to be themselves.
-func (x *Executor) ReadValue(v ValueID, dst []byte) error {
-	return x.read(x.buffers[x.live.memory(v)], dst)
+func (x *Executor) ReadValue(v ValueID, dst []byte) error { return x.ReadPart(v, 0, dst) }
+
+// ReadPart is ReadValue from a byte on, a multiple of 4, of so many bytes, a multiple of 4 too.
+func (x *Executor) ReadPart(v ValueID, from uint64, dst []byte) error {
+	return x.read(x.buffers[x.live.memory(v)], from, dst)
 }
 
-// read copies the start of a buffer out, and waits for it.
-func (x *Executor) read(b gpu.Buffer, dst []byte) error {
+// read copies a part of a buffer out, and waits for it.
+func (x *Executor) read(b gpu.Buffer, from uint64, dst []byte) error {
 	r, err := x.dev.NewReadback("read", uint64(len(dst)))
 	if err != nil {
 		return err
@@ -378,7 +381,7 @@ func (x *Executor) read(b gpu.Buffer, dst []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := enc.CopyOut(b, 0, r, 0, uint64(len(dst))); err != nil {
+	if err := enc.CopyOut(b, from, r, 0, uint64(len(dst))); err != nil {
 		enc.Discard()
 		return err
 	}

@@ -32,6 +32,9 @@ const replayBytes = 64 << 20
 // again, the same; State that an operator computes from its own former content moves on once more.
 // Nothing of what the step told is touched: its outputs can still be read, and so can its record.
 //
+// After it memory is as the last look's dispatch left it, until something else runs: of a value that is too
+// large for one go a look takes no bytes, and ReadPart reads it piece by piece.
+//
 // A look at what its memory does not hold after the dispatch is refused before anything runs. A cancel is
 // heard between submits.
 func (x *Executor) Replay(ctx context.Context, looks ...Look) error {
@@ -69,18 +72,24 @@ type placedLook struct {
 // room is what a look takes of a readback.
 func (l *placedLook) room() uint64 { return uint64(len(l.Into)+15) / 16 * 16 }
 
-// LiveSize is the size in bytes of a tensor at the dims in force.
-func (x *Executor) LiveSize(v ValueID) int64 {
+// LiveDims are the dims in force of a tensor; false of scratch that the last step does not use.
+func (x *Executor) LiveDims(v ValueID) ([]int, bool) {
 	val := &x.g.values[v]
 	if val.role != Scratch {
-		return x.liveBytes(v)
+		return slices.Clone(x.live.Dims(v)), true
 	}
 	o := &x.g.ops[val.producer]
 	out := &x.live.plans[val.producer].outs[len(o.spec.Outputs)+slices.Index(o.spec.Scratch, v)]
-	if !out.set {
+	return slices.Clone(out.dims), out.set
+}
+
+// LiveSize is the size in bytes of a tensor at the dims in force.
+func (x *Executor) LiveSize(v ValueID) int64 {
+	dims, used := x.LiveDims(v)
+	if !used {
 		return 0
 	}
-	return val.dtype.Bytes(numel(out.dims))
+	return x.g.values[v].dtype.Bytes(numel(dims))
 }
 
 // checkLooks says what is wrong with looks in order of submission.
@@ -122,6 +131,22 @@ func (x *Executor) checkLooks(looks []placedLook) error {
 		}
 	}
 	return nil
+}
+
+// Writers are the dispatches of the last step that write the memory of a value, in order of submission.
+func (x *Executor) Writers(v ValueID) []trace.DispatchID {
+	var list []trace.DispatchID
+	for _, id := range x.live.Active() {
+		d := &x.g.dispatches[id]
+		use := x.g.ops[d.op].use(d.slot, x.live.plans[d.op].route)
+		for b, bind := range use.Bind {
+			if use.Kernel.Storage[b].Access == gpu.ReadWrite && x.g.root(bind.Value) == x.g.root(v) {
+				list = append(list, id)
+				break
+			}
+		}
+	}
+	return list
 }
 
 // OutputLooks are looks at every output tensor of every operator of the last step, each after the dispatch

@@ -34,7 +34,8 @@ var (
 	chunks = field{"chunks", func(c session.Command) bool { return len(c.Chunks) > 0 }}
 	count  = field{"n", func(c session.Command) bool { return c.N != 0 }}
 	level  = field{"level", func(c session.Command) bool { return c.Level != "" }}
-	fields = []field{text, tokens, chunks, count, level}
+	at     = field{"at", func(c session.Command) bool { return c.At != nil }}
+	fields = []field{text, tokens, chunks, count, level, at}
 )
 
 var commands = []command{
@@ -100,6 +101,11 @@ var commands = []command{
 			}, err
 		},
 	},
+	{
+		session.Look, "Tell the numbers in a value: a page of them, what they come to. The step runs again for it.",
+		[]field{at},
+		(*live).beginLook,
+	},
 }
 
 // commandOf is the row of a command, what it was given checked.
@@ -134,6 +140,9 @@ func (s *live) do(ctx context.Context, c session.Command) (session.Reply, error)
 	todo, err := row.begin(s, c)
 	if err != nil {
 		return s.stand(reply), err
+	}
+	if c.Kind != session.Look {
+		s.ran, s.looked = nowhere, replayed{step: nowhere}
 	}
 	if todo != nil {
 		s.tell(true)

@@ -10,6 +10,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/model/session"
 	"gpuscope/ops"
 )
 
@@ -82,6 +83,82 @@ func TestEveryValueOfAStepIsThatOfTheReferences(t *testing.T) {
 		}
 		if first, found, err := x.FirstNonFinite(context.Background()); err != nil || found {
 			t.Errorf("position %d: %+v is told to be no number, %v", step.position, first, err)
+		}
+	}
+}
+
+// What a session tells of a value is what the reference computes: of the step that ran last, of one before
+// it, and of the cache.
+func TestALookOnTheDeviceTellsWhatTheReferencesCompute(t *testing.T) {
+	dev := gputest.Open(t)
+	m, err := Read(Options{IgnoreEOS: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := m.load(dev, func(string, int, int) error { return nil }, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(m, r, m.header(r))
+	go func() {
+		for range s.Events() {
+		}
+	}()
+	defer s.Close()
+	do := func(c session.Command) session.Reply {
+		t.Helper()
+		reply, err := s.Do(context.Background(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	prompt := []int{1, 47, 300, 12, 77, 5, 261}
+	do(session.Command{Kind: session.Prompt, Tokens: prompt})
+	do(session.Command{Kind: session.Run, N: 2})
+	ref := ops.NewInterpreter(r.net.graph)
+	for i, turn := range s.text.turns {
+		in := engine.StepInput{
+			Inputs:  []engine.InputData{{Value: r.net.tokens, Dims: []int{1, len(turn.tokens)}}},
+			SymInts: []engine.SymIntValue{{Value: r.net.pos, Int: int64(turn.position)}},
+		}
+		for _, id := range turn.tokens {
+			in.Inputs[0].Host = append(in.Inputs[0].Host, int64(id))
+			in.Inputs[0].Data = binary.LittleEndian.AppendUint32(in.Inputs[0].Data, uint32(id))
+		}
+		if err := ref.Step(&in, nil); err != nil {
+			t.Fatal(err)
+		}
+		looked := 0
+		for v := range r.net.graph.Values() {
+			info := r.net.graph.Value(engine.ValueID(v))
+			if v%5 != i || info.SymInt || info.DType != engine.F32 ||
+				info.Role != engine.Intermediate && info.Role != engine.State {
+				continue
+			}
+			at := session.LookAt{Value: engine.ValueID(v), Step: &turn.index, Count: 64, Statistics: true}
+			got := do(session.Command{Kind: session.Look, At: &at}).Tensor
+			want := ref.Tensor(engine.ValueID(v)).Data
+			largest := 1e-9
+			for _, w := range want {
+				largest = max(largest, math.Abs(w))
+			}
+			if got.Statistics.Elements != len(want) && info.Role != engine.State {
+				t.Errorf("%s: %d elements, want %d", info.Name, got.Statistics.Elements, len(want))
+			}
+			most := max(-got.Statistics.Min, got.Statistics.Max)
+			if info.Role != engine.State && math.Abs(most-largest) > 1e-3*largest {
+				t.Errorf("step %d: %s goes up to %g, want %g", i, info.Name, most, largest)
+			}
+			for k, n := range got.Numbers {
+				if math.Abs(float64(n)-want[k]) > 1e-3*largest {
+					t.Fatalf("step %d: element %d of %s is %g, want %g", i, k, info.Name, n, want[k])
+				}
+			}
+			looked++
+		}
+		if looked < 10 {
+			t.Errorf("step %d: only %d values were looked at", i, looked)
 		}
 	}
 }

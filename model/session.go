@@ -23,6 +23,8 @@ type live struct {
 	text   transcript
 	timing engine.Timing
 	clock  trace.Clock // as it was last told
+	ran    int         // the step that the executor ran last, nowhere where that is not known
+	looked replayed    // up to where it was run again for a look, with nothing after that
 
 	requests chan request
 	stream   *session.Stream
@@ -50,6 +52,7 @@ func start(m *Model, r *runner, header *trace.Trace) *live {
 	s := &live{
 		m: m, runner: r, timing: m.options.Timing, clock: header.Clock,
 		requests: make(chan request), done: make(chan struct{}),
+		ran: nowhere, looked: replayed{step: nowhere},
 	}
 	if !r.timed() {
 		s.timing = engine.TimingOff
@@ -198,6 +201,7 @@ func (s *live) step(ctx context.Context, r *session.Reply) error {
 	}
 	was := s.runner.snapshot()
 	n.index, n.token = was.Index(), out.token
+	s.ran = n.index
 	if n.gives && !out.finite() {
 		n.gives = false
 		s.text.ended = true

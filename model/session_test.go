@@ -693,7 +693,7 @@ func TestEventsOfCommandsThatReturnedOutliveTheSession(t *testing.T) {
 func TestEveryCommandHasARow(t *testing.T) {
 	for _, kind := range []session.CommandKind{
 		session.Prompt, session.Next, session.Run, session.Previous, session.Repeat, session.Observe,
-		session.Reset, session.Timing, session.Tokenize,
+		session.Reset, session.Timing, session.Tokenize, session.Look,
 	} {
 		row, err := commandOf(session.Command{Kind: kind})
 		if err != nil || row.doc == "" {

@@ -229,7 +229,7 @@ func (r *grown) hold(t *testing.T, dev gpu.Device, tried map[string]int) {
 					}
 					tried[spec.Kind]++
 				}
-				data, err := decode(info.DType, mem, len(want.Data))
+				data, err := Decode(info.DType, mem, len(want.Data))
 				if err != nil {
 					return err
 				}

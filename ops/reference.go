@@ -70,7 +70,7 @@ func (x *Interpreter) Step(in *engine.StepInput, visit func(engine.OpID) error) 
 		x.ints[s.Value] = s.Int
 	}
 	for _, t := range in.Inputs {
-		data, err := decode(x.g.Value(t.Value).DType, t.Data, product(t.Dims))
+		data, err := Decode(x.g.Value(t.Value).DType, t.Data, product(t.Dims))
 		if err != nil {
 			return fmt.Errorf("input %s: %w", x.g.Value(t.Value).Name, err)
 		}
@@ -131,7 +131,7 @@ func (r *Ref) Tensor(v engine.ValueID) Tensor {
 	switch {
 	case info.Role == engine.State && info.Load == nil:
 	case info.Role == engine.State || info.Role == engine.Constant:
-		data, err := decode(info.DType, r.Bytes(v), len(t.Data))
+		data, err := Decode(info.DType, r.Bytes(v), len(t.Data))
 		if err != nil {
 			r.Errorf("%s: %w", info.Name, err)
 			return t
@@ -215,8 +215,8 @@ func (r *Ref) Set(v engine.ValueID, t Tensor) { r.x.tensors[v] = t }
 // SetInt gives an output SymInt its value.
 func (r *Ref) SetInt(v engine.ValueID, n int64) { r.x.ints[v] = n }
 
-// decode reads n elements of a type.
-func decode(t engine.DType, data []byte, n int) ([]float64, error) {
+// Decode reads n elements of a type.
+func Decode(t engine.DType, data []byte, n int) ([]float64, error) {
 	if want := t.Bytes(n); int64(len(data)) < want {
 		return nil, fmt.Errorf("%d bytes of %s for %d elements, want %d", len(data), t, n, want)
 	}
@@ -233,6 +233,8 @@ func decode(t engine.DType, data []byte, n int) ([]float64, error) {
 			out[i] = float64(float16.Frombits(binary.LittleEndian.Uint16(data[2*i:])).Float32())
 		case engine.Q4:
 			out[i] = float64(data[i/2] >> (i % 2 * 4) & 15)
+		case engine.I8:
+			out[i] = float64(int8(data[i]))
 		}
 	}
 	return out, nil

@@ -7,11 +7,12 @@ import (
 	"strconv"
 )
 
-// finite is a float64 that JSON can always hold: a model that went wrong gives NaN, and its trace is the one
+// Number is a float64 that JSON can always hold: a model that went wrong gives NaN, and its trace is the one
 // people need.
-type finite float64
+type Number float64
 
-func (f finite) MarshalJSON() ([]byte, error) {
+// MarshalJSON writes numbers that are not finite as words.
+func (f Number) MarshalJSON() ([]byte, error) {
 	switch v := float64(f); {
 	case math.IsNaN(v):
 		return []byte(`"NaN"`), nil
@@ -23,21 +24,22 @@ func (f finite) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(f))
 }
 
-func (f *finite) UnmarshalJSON(b []byte) error {
+// UnmarshalJSON reads what MarshalJSON writes.
+func (f *Number) UnmarshalJSON(b []byte) error {
 	switch string(b) {
 	case `"NaN"`:
-		*f = finite(math.NaN())
+		*f = Number(math.NaN())
 	case `"Infinity"`:
-		*f = finite(math.Inf(1))
+		*f = Number(math.Inf(1))
 	case `"-Infinity"`:
-		*f = finite(math.Inf(-1))
+		*f = Number(math.Inf(-1))
 	case "null":
 	default:
 		v, err := strconv.ParseFloat(string(b), 64)
 		if err != nil {
 			return fmt.Errorf("%s is not a number", b)
 		}
-		*f = finite(v)
+		*f = Number(v)
 	}
 	return nil
 }
@@ -45,13 +47,13 @@ func (f *finite) UnmarshalJSON(b []byte) error {
 type candidate struct {
 	ID    int    `json:"id"`
 	Text  string `json:"text,omitempty"`
-	Logit finite `json:"logit"`
-	P     finite `json:"p,omitempty"`
+	Logit Number `json:"logit"`
+	P     Number `json:"p,omitempty"`
 }
 
 // MarshalJSON writes numbers that are not finite as words.
 func (c Candidate) MarshalJSON() ([]byte, error) {
-	return json.Marshal(candidate{c.ID, c.Text, finite(c.Logit), finite(c.P)})
+	return json.Marshal(candidate{c.ID, c.Text, Number(c.Logit), Number(c.P)})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -63,15 +65,15 @@ func (c *Candidate) UnmarshalJSON(b []byte) error {
 }
 
 type numericGap struct {
-	MaxAbs    finite `json:"max_abs"`
-	MSE       finite `json:"mse"`
-	SNRdB     finite `json:"snr_db"`
+	MaxAbs    Number `json:"max_abs"`
+	MSE       Number `json:"mse"`
+	SNRdB     Number `json:"snr_db"`
 	Reference string `json:"reference"`
 }
 
 // MarshalJSON writes numbers that are not finite as words.
 func (g NumericGap) MarshalJSON() ([]byte, error) {
-	return json.Marshal(numericGap{finite(g.MaxAbs), finite(g.MSE), finite(g.SNRdB), g.Reference})
+	return json.Marshal(numericGap{Number(g.MaxAbs), Number(g.MSE), Number(g.SNRdB), g.Reference})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.

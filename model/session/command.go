@@ -14,6 +14,7 @@ const (
 	Reset    CommandKind = "reset"    // position 0, no text
 	Timing   CommandKind = "timing"   // set the timing level to Level
 	Tokenize CommandKind = "tokenize" // tell the tokens of Text as a prompt; nothing runs
+	Look     CommandKind = "look"     // tell the numbers in a value, as At says
 )
 
 // Command is one request of a front end.
@@ -26,8 +27,9 @@ type Command struct {
 	Chunks []int `json:"chunks,omitempty"`
 	// N is how many times. Of a prompt it is how many tokens are to be generated in all: a prompt that leaves
 	// no room for them is refused.
-	N     int    `json:"n,omitempty"`
-	Level string `json:"level,omitempty"` // off, step, dispatch
+	N     int     `json:"n,omitempty"`
+	Level string  `json:"level,omitempty"` // off, step, dispatch
+	At    *LookAt `json:"at,omitempty"`    // of a Look
 }
 
 // Reply is what a command gave. Where the command failed or was cancelled on its way it says what was done
@@ -39,4 +41,6 @@ type Reply struct {
 	Repeats  int `json:"repeats,omitempty"` // of the current step, at each timing level that it was run at
 	// Tokens are those of a Tokenize.
 	Tokens []Token `json:"tokens,omitempty"`
+	// Tensor is what a Look saw.
+	Tensor *Tensor `json:"tensor,omitempty"`
 }

@@ -1,0 +1,272 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"gpuscope/engine"
+	"gpuscope/model/session"
+	"gpuscope/ops"
+	"gpuscope/trace"
+)
+
+// A look at the numbers in a value. What a step computed is still in memory only where nothing took that over
+// since, so the step runs again up to the dispatch that is asked for, and the value is read there. That is
+// exact: the KV cache holds what every step of the text found in it. Pages and statistics of one look after
+// another are read from where the first one stopped.
+
+// nowhere is no step.
+const nowhere = -1
+
+// replayed is how far a step was run again: the memory of the device is as the dispatch left it.
+type replayed struct {
+	step  int
+	after trace.DispatchID
+}
+
+// beginLook checks what can be checked before anything runs.
+func (s *live) beginLook(c session.Command) (work, error) {
+	if c.At == nil {
+		return nil, session.Refusef("look: it says at no value")
+	}
+	at := *c.At
+	g := s.runner.net.graph
+	if at.Value < 0 || int(at.Value) >= g.Values() {
+		return nil, session.Refusef("look: value %d, the graph has %d", at.Value, g.Values())
+	}
+	v := g.Value(at.Value)
+	switch {
+	case v.SymInt:
+		return nil, session.Refusef("look: %s is an integer of the host: the step's record has it", v.Name)
+	case v.Role == engine.Fused:
+		return nil, session.Refusef("look: %s is never in memory: a fused operator keeps it in registers",
+			v.Name)
+	case at.Offset < 0 || at.Count < 0 || at.Count > session.MostNumbers:
+		return nil, session.Refusef("look: %d elements from %d on, want at most %d", at.Count, at.Offset,
+			session.MostNumbers)
+	}
+	var t *turn
+	if v.Role != engine.Constant {
+		var err error
+		if t, err = s.turnOf(at.Step); err != nil {
+			return nil, err
+		}
+	}
+	return func(ctx context.Context, r *session.Reply) error { return s.look(ctx, at, t, r) }, nil
+}
+
+// turnOf is the turn of the text with that step, the current one for nil.
+func (s *live) turnOf(step *int) (*turn, error) {
+	if len(s.text.turns) == 0 {
+		return nil, session.Refusef("there is no step to run again: give a prompt first")
+	}
+	if step == nil {
+		return s.text.last(), nil
+	}
+	i := slices.IndexFunc(s.text.turns, func(t turn) bool { return t.index == *step })
+	if i < 0 {
+		return nil, session.Refusef("step %d cannot be run again: the text does not stand on it any more",
+			*step)
+	}
+	return &s.text.turns[i], nil
+}
+
+// look reads what is asked for of a value; t is nil for one that no step changes.
+func (s *live) look(ctx context.Context, at session.LookAt, t *turn, r *session.Reply) error {
+	out := &session.Tensor{Value: at.Value}
+	if t != nil {
+		if err := s.replayTo(ctx, at, t, out); err != nil {
+			return err
+		}
+	}
+	n := s.numbers(at.Value)
+	out.DType, out.Dims, out.Offset = n.dtype, n.dims, min(at.Offset, n.count)
+	page, err := n.read(out.Offset, min(at.Count, n.count-out.Offset))
+	if err != nil {
+		return err
+	}
+	for _, v := range page {
+		out.Numbers = append(out.Numbers, trace.Number(v))
+	}
+	if at.Statistics {
+		name := s.runner.net.graph.Value(at.Value).Name
+		out.Statistics, err = statistics(ctx, n, func(done, total int) {
+			s.teller.tell(func() session.Event {
+				return session.Event{Progress: &session.Progress{
+					Phase: "reading " + name, Done: done, Total: total,
+				}}
+			})
+		})
+		if err != nil {
+			return fmt.Errorf("statistics of %s: %w", name, err)
+		}
+	}
+	r.Tensor = out
+	return nil
+}
+
+// replayTo brings the value to where it is to be read.
+func (s *live) replayTo(ctx context.Context, at session.LookAt, t *turn, out *session.Tensor) error {
+	out.Step = &t.index
+	if s.ran != t.index {
+		s.ran, s.looked = nowhere, replayed{step: nowhere}
+		again, err := s.runner.step(ctx, t.position, t.tokens, t.gives, engine.TimingOff)
+		if err != nil {
+			return err
+		}
+		if t.gives && again.token != t.token {
+			return fmt.Errorf("step %d gave token %d, run again it gives %d: the device does not give the same "+
+				"twice", t.index, t.token, again.token)
+		}
+		s.ran = t.index
+	}
+	x := s.runner.exec
+	writers := x.Writers(at.Value)
+	v := s.runner.net.graph.Value(at.Value)
+	switch {
+	case at.After != nil:
+		out.After = at.After
+	case len(writers) > 0:
+		out.After = &writers[len(writers)-1]
+	case v.Role == engine.Input:
+		return nil
+	default:
+		return fmt.Errorf("nothing writes %s in step %d: its operator takes another route there", v.Name,
+			t.index)
+	}
+	if to := (replayed{t.index, *out.After}); s.looked != to {
+		s.looked = replayed{step: nowhere}
+		if err := x.Replay(ctx, engine.Look{After: to.after, Value: at.Value}); err != nil {
+			return err
+		}
+		s.looked = to
+	}
+	return nil
+}
+
+// numbers are those in a value, read when they are wanted.
+type numbers struct {
+	dtype string
+	dims  []int
+	count int
+	read  func(first, n int) ([]float64, error)
+}
+
+// numbers are those in a value's memory as it is now; of a constant matrix those that its format makes of the
+// bits.
+func (s *live) numbers(v engine.ValueID) numbers {
+	for m := range ops.StoredMatrices(s.runner.net.graph) {
+		if m.Arrays[0] != v {
+			continue
+		}
+		read := func(first, n int) ([]float64, error) {
+			if n == 0 {
+				return nil, nil
+			}
+			row := first / m.Cols
+			rows, err := m.Read(row, (first+n-1)/m.Cols-row+1)
+			if err != nil {
+				return nil, err
+			}
+			return rows[first-row*m.Cols:][:n], nil
+		}
+		return numbers{m.Format, []int{m.Rows, m.Cols}, m.Rows * m.Cols, read}
+	}
+	x, info := s.runner.exec, s.runner.net.graph.Value(v)
+	count := 1
+	dims, used := x.LiveDims(v)
+	if !used {
+		count = 0
+	}
+	for _, d := range dims {
+		count *= d
+	}
+	return numbers{info.DType.String(), dims, count, func(first, n int) ([]float64, error) {
+		if n == 0 {
+			return nil, nil
+		}
+		const together = 8 // elements of any type fill whole words
+		whole := first / together * together
+		var from int64
+		if whole > 0 {
+			from = info.DType.Bytes(whole)
+		}
+		data := make([]byte, info.DType.Bytes(first+n-whole))
+		if err := x.ReadPart(v, uint64(from), data); err != nil {
+			return nil, err
+		}
+		list, err := ops.Decode(info.DType, data, first+n-whole)
+		if err != nil {
+			return nil, err
+		}
+		return list[first-whole:], nil
+	}}
+}
+
+// statisticsPiece is how many elements are read at a time: a cancel waits for no more.
+const statisticsPiece = 1 << 20
+
+// statistics go through all elements twice: the range and the mean first, then what is told from these.
+func statistics(ctx context.Context, n numbers, progress func(done, total int)) (*session.Statistics, error) {
+	s := &session.Statistics{Elements: n.count, Min: math.Inf(1), Max: math.Inf(-1)}
+	each := func(pass int, f func(v float64)) error {
+		for first := 0; first < n.count; first += statisticsPiece {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if n.count > statisticsPiece {
+				progress(pass*n.count+first, 2*n.count)
+			}
+			list, err := n.read(first, min(statisticsPiece, n.count-first))
+			if err != nil {
+				return err
+			}
+			for _, v := range list {
+				f(v)
+			}
+		}
+		return nil
+	}
+	var sum float64
+	err := each(0, func(v float64) {
+		switch {
+		case math.IsNaN(v):
+			s.NaN++
+			return
+		case math.IsInf(v, 1):
+			s.PosInf++
+			return
+		case math.IsInf(v, -1):
+			s.NegInf++
+			return
+		case v == 0:
+			s.Zeros++
+		}
+		s.Min, s.Max, sum = min(s.Min, v), max(s.Max, v), sum+v
+	})
+	if err != nil {
+		return nil, err
+	}
+	finite := s.Finite()
+	if finite == 0 {
+		s.Min, s.Max = 0, 0
+		return s, nil
+	}
+	s.Mean, s.Histogram = sum/float64(finite), make([]int, session.HistogramBins)
+	var squares float64
+	err = each(1, func(v float64) {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return
+		}
+		squares += (v - s.Mean) * (v - s.Mean)
+		bin := 0
+		if s.Max > s.Min {
+			bin = min(int((v-s.Min)/(s.Max-s.Min)*session.HistogramBins), session.HistogramBins-1)
+		}
+		s.Histogram[bin]++
+	})
+	s.Std = math.Sqrt(squares / float64(finite))
+	return s, err
+}

@@ -1,0 +1,245 @@
+package model
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/model/session"
+	"gpuscope/trace"
+)
+
+// value is the id of a value by its name.
+func (r *rig) value(name string) trace.ValueID {
+	r.t.Helper()
+	for _, v := range r.mirror.Trace.Graph.Values {
+		if v.Name == name {
+			return v.ID
+		}
+	}
+	r.t.Fatalf("the graph has no value %s", name)
+	return 0
+}
+
+func (r *rig) look(at session.LookAt) *session.Tensor {
+	r.t.Helper()
+	reply, err := r.s.Do(context.Background(), session.Command{Kind: session.Look, At: &at})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return reply.Tensor
+}
+
+// replays lets the device's memory of a value be f32 numbers, and counts what runs.
+func (r *rig) replays(number func(i int) float32) {
+	was := r.dev.OnRead
+	r.dev.OnRead = func(label string, offset uint64, dst []byte) {
+		if label != "read" {
+			was(label, offset, dst)
+			return
+		}
+		for i := range len(dst) / 4 {
+			binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(number(i)))
+		}
+	}
+}
+
+func TestALookTellsAPageAndWhatItComesTo(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(promptOf(5))
+	wild := []float32{1, -3, 0, float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 0, 2}
+	r.replays(func(i int) float32 {
+		if i < len(wild) {
+			return wild[i]
+		}
+		return 0.5
+	})
+	v := r.value("embed")
+	got := r.look(session.LookAt{Value: v, Count: 8, Statistics: true})
+	if !slices.Equal(got.Dims, []int{1, 5, tinyDim}) || got.DType != "f32" || *got.Step != 0 ||
+		got.After == nil {
+		t.Errorf("%+v", got)
+	}
+	if n := got.Numbers; len(n) != 8 || n[1] != -3 || !math.IsNaN(float64(n[3])) ||
+		!math.IsInf(float64(n[5]), -1) {
+		t.Errorf("page %v", n)
+	}
+	s := got.Statistics
+	if s.Elements != 5*tinyDim || s.NaN != 1 || s.PosInf != 1 || s.NegInf != 1 || s.Zeros != 2 ||
+		s.Min != -3 ||
+		s.Max != 2 {
+		t.Errorf("statistics %+v", s)
+	}
+	n, sum, squares := 0.0, 0.0, 0.0
+	for i := range 5 * tinyDim {
+		x := 0.5
+		if i < len(wild) {
+			x = float64(wild[i])
+		}
+		if !math.IsNaN(x) && !math.IsInf(x, 0) {
+			n, sum, squares = n+1, sum+x, squares+x*x
+		}
+	}
+	std := math.Sqrt(squares/n - sum/n*sum/n)
+	if math.Abs(s.Mean-sum/n) > 1e-12 || math.Abs(s.Std-std) > 1e-12 {
+		t.Errorf("mean %v, want %v; std %v, want %v", s.Mean, sum/n, s.Std, std)
+	}
+	total := 0
+	for _, c := range s.Histogram {
+		total += c
+	}
+	if total != s.Finite() || s.Histogram[0] != 1 || s.Histogram[len(s.Histogram)-1] != 1 {
+		t.Errorf("histogram %v of %d", s.Histogram, s.Finite())
+	}
+}
+
+func TestAPageStartsAtAnyElement(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(promptOf(5))
+	r.dev.OnRead = nil // what was written is read back: the prompt
+	for _, at := range []struct{ offset, count, want int }{
+		{0, 5, 5}, {1, 2, 2}, {3, 9, 2}, {5, 4, 0}, {99, 1, 0},
+	} {
+		got := r.look(session.LookAt{Value: r.value("tokens"), Offset: at.offset, Count: at.count})
+		if len(got.Numbers) != at.want {
+			t.Fatalf("%+v: %v", at, got.Numbers)
+		}
+		for i, n := range got.Numbers {
+			if want := ids(5)[at.offset+i]; int(n) != want {
+				t.Errorf("%+v: element %d is %v, want %d", at, i, n, want)
+			}
+		}
+	}
+}
+
+// What runs for a look: nothing for the step that was run just now but its dispatches up to the one asked
+// for, and nothing at all for another page.
+func TestALookRunsNoMoreThanItMust(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(promptOf(5))
+	r.do(session.Command{Kind: session.Run, N: 2})
+	dispatches := func(at session.LookAt) int {
+		before := r.dev.Count(fake.Run)
+		r.look(at)
+		return r.dev.Count(fake.Run) - before
+	}
+	step := len(r.mirror.Trace.Steps[1].Dispatches)
+	v, third, first := r.value("embed"), trace.DispatchID(2), 0
+	none := func(n int) bool { return n == 0 }
+	three := func(n int) bool { return n == 3 }
+	some := func(n int) bool { return n > 0 && n < step }
+	more := func(n int) bool { return n > step }
+	for _, test := range []struct {
+		what string
+		at   session.LookAt
+		want func(n int) bool
+	}{
+		{"the newest step", session.LookAt{Value: v, Count: 4}, some},
+		{"another page", session.LookAt{Value: v, Offset: 4, Count: 4}, none},
+		{"the third dispatch", session.LookAt{Value: r.value("tokens"), After: &third, Count: 1}, three},
+		{"an older step", session.LookAt{Value: v, Step: &first, Count: 1}, more},
+		{"the same again", session.LookAt{Value: v, Step: &first, Count: 2}, none},
+		{"a constant", session.LookAt{Value: r.value("output_norm.weight"), Count: 4}, none},
+	} {
+		if n := dispatches(test.at); !test.want(n) {
+			t.Errorf("%s: %d dispatches ran, a step has %d", test.what, n, step)
+		}
+	}
+	// The text goes on as if nothing had been looked at, and its records tell the steps as they follow.
+	r.do(session.Command{Kind: session.Next})
+	r.wantStand(`step 3, position 8, "fghi"`)
+	p := r.mirror.Trace.Steps[3].Resize.Passes
+	if len(p) > 0 && slices.Contains(p[0].Dirty, r.value("tokens")) {
+		t.Errorf("the next step was told as one whose shape changed: %+v", p)
+	}
+}
+
+// A matrix in a format is told by the numbers that its bits stand for.
+func TestALookAtAMatrixReadsItsFormat(t *testing.T) {
+	r := newRig(t, Options{})
+	want := make([]float32, tinyVocab*tinyDim)
+	random := rand.New(rand.NewPCG(1, 2)) // as tiny fills its first matrix
+	for i := range want {
+		want[i] = float32(random.NormFloat64()) / 8
+	}
+	v := r.value("token_embd.weight")
+	offset := 7*tinyDim + 5
+	got := r.look(session.LookAt{Value: v, Offset: offset, Count: 200, Statistics: true}) // before any step
+	if got.DType != "Q4_0" || !slices.Equal(got.Dims, []int{tinyVocab, tinyDim}) || got.Step != nil ||
+		got.After != nil || len(got.Numbers) != 200 {
+		t.Fatalf("%+v", got)
+	}
+	for i, n := range got.Numbers {
+		if math.Abs(float64(n)-float64(want[offset+i])) > 0.04 { // half a step of 4 bits
+			t.Fatalf("element %d is %v, it was %v", i, n, want[offset+i])
+		}
+	}
+	if s := got.Statistics; math.Abs(s.Std-0.125) > 0.005 || s.Elements != len(want) {
+		t.Errorf("statistics %+v", s)
+	}
+}
+
+func TestALookSaysWhatItCannotShow(t *testing.T) {
+	r := newRig(t, Options{})
+	try := func(want string, at *session.LookAt) {
+		t.Helper()
+		err := r.try(context.Background(), session.Command{Kind: session.Look, At: at})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", at, err, want)
+		}
+	}
+	try("there is no step to run again", &session.LookAt{Value: r.value("embed")})
+	r.do(promptOf(5))
+	r.do(session.Command{Kind: session.Next})
+	r.do(session.Command{Kind: session.Previous})
+	one, late := 1, trace.DispatchID(9999)
+	try("look: it says at no value", nil)
+	try("value -1, the graph has", &session.LookAt{Value: -1})
+	try("value 99999, the graph has", &session.LookAt{Value: 99999})
+	try("pos is an integer of the host", &session.LookAt{Value: r.value("pos")})
+	try("-1 elements from 0 on", &session.LookAt{Value: r.value("embed"), Count: -1})
+	try("16385 elements from 0 on, want at most 16384",
+		&session.LookAt{Value: 0, Count: session.MostNumbers + 1})
+	try("step 1 cannot be run again", &session.LookAt{Value: r.value("embed"), Step: &one})
+	try("it did not run in the last step", &session.LookAt{Value: r.value("embed"), After: &late})
+	fault := errors.New("injected")
+	r.dev.FailNth(fake.CopyOut, 1, fault)
+	try("injected", &session.LookAt{Value: r.value("embed"), Count: 1})
+	r.look(session.LookAt{Value: r.value("embed"), Count: 1})
+}
+
+func TestStatisticsOfWhatIsLargeCanBeCancelledAndSayHowFarTheyAre(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var told []int
+	n := numbers{"f32", nil, 5*statisticsPiece + 3, func(first, n int) ([]float64, error) {
+		list := make([]float64, n)
+		for i := range list {
+			list[i] = float64((first + i) % 2)
+		}
+		return list, nil
+	}}
+	s, err := statistics(ctx, n, func(done, total int) {
+		told = append(told, done)
+		if total != 2*n.count {
+			t.Errorf("%d of %d", done, total)
+		}
+	})
+	if err != nil || len(told) != 12 || !slices.IsSorted(told) || s.Max != 1 || math.Abs(s.Mean-0.5) > 1e-6 {
+		t.Errorf("%+v, %v, progress %v", s, err, told)
+	}
+	_, err = statistics(ctx, n, func(done, _ int) {
+		if done > 2*statisticsPiece {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}

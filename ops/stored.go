@@ -1,0 +1,69 @@
+package ops
+
+import (
+	"fmt"
+	"iter"
+
+	"gpuscope/engine"
+)
+
+// Stored is a part of a constant matrix in a graph, as whoever wants to see its numbers has it: which arrays
+// hold it, and how rows of it are read.
+type Stored struct {
+	Format     string           // the name of its format
+	Rows, Cols int              // of the part
+	Arrays     []engine.ValueID // the first has the weights, the others what belongs to them
+	matrix     *Matrix
+	first      int // row of the matrix
+}
+
+// stores is an operator with matrices.
+type stores interface{ stored() (*Matrix, []part) }
+
+func (o *linear) stored() (*Matrix, []part)    { return &o.w, o.parts }
+func (o *embedding) stored() (*Matrix, []part) { return &o.table, o.parts }
+
+// StoredMatrices are the matrices of a graph that are stored in a format, part by part. What several
+// operators share comes more than once.
+func StoredMatrices(g *engine.Graph) iter.Seq[Stored] {
+	return func(yield func(Stored) bool) {
+		g.Operators(func(_ engine.OpID, _ string, o engine.Operator) bool {
+			s, ok := o.(stores)
+			if !ok {
+				return true
+			}
+			m, parts := s.stored()
+			if m.dense != nil {
+				return true // a tensor like any other
+			}
+			for _, p := range parts {
+				if !yield(Stored{m.Format.File, p.rows, m.Cols, p.arrays, m, p.first}) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+}
+
+// Read reads some rows, one behind the other. Only these are taken from the file, and brought into the order
+// of the device as all of them were: no bit of a weight is changed on that way, so these are the numbers that
+// kernels read.
+func (s *Stored) Read(first, n int) ([]float64, error) {
+	if first < 0 || n < 0 || first+n > s.Rows {
+		return nil, fmt.Errorf("%s: rows %d to %d, it has %d", s.matrix.Name, first, first+n-1, s.Rows)
+	}
+	pieces, err := s.matrix.rows(s.first+first, n)
+	if err != nil {
+		return nil, err
+	}
+	var arrays [][]byte
+	for _, a := range s.matrix.Format.arrays(n, s.Cols) {
+		arrays = append(arrays, a.pack(pieces))
+	}
+	numbers := make([]float64, n*s.Cols)
+	for row := range n {
+		s.matrix.Format.row(arrays, row, numbers[row*s.Cols:(row+1)*s.Cols])
+	}
+	return numbers, nil
+}
