@@ -36,7 +36,7 @@ func Open(ctx context.Context, o Options, emit func(session.Event)) (session.Ses
 	if err != nil {
 		return nil, err
 	}
-	s, err := m.open(progress, func(text string) {
+	s, err := m.open(ctx, progress, func(text string) {
 		emit(session.Event{Log: &session.Log{Level: "info", Text: text}})
 	})
 	if err != nil {
@@ -45,7 +45,7 @@ func Open(ctx context.Context, o Options, emit func(session.Event)) (session.Ses
 	return s, nil
 }
 
-func (m *Model) open(progress engine.Progress, log func(string)) (*live, error) {
+func (m *Model) open(ctx context.Context, progress engine.Progress, log func(string)) (*live, error) {
 	if err := cmp.Or(progress("read model", 1, 1), progress("open device", 0, 1)); err != nil {
 		return nil, err
 	}
@@ -59,7 +59,11 @@ func (m *Model) open(progress engine.Progress, log func(string)) (*live, error) 
 		dev.Release()
 		return nil, err
 	}
-	return start(m, r, m.header(r)), nil
+	header := m.header(r)
+	if header.Forecast, err = r.net.forecast(ctx, m.options.Live); err != nil {
+		log(err.Error()) // what runs does not need it
+	}
+	return start(m, r, header), nil
 }
 
 // ChooseDevice is gpu.Choose; that there are devices, but not the one that was asked for, is wrong use.

@@ -35,6 +35,7 @@ func (t *Trace) Check() error {
 	c := checker{t: t}
 	c.texts()
 	c.graph()
+	c.forecast()
 	c.plans()
 	c.steps()
 	for i, e := range t.Events {

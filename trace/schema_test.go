@@ -86,7 +86,7 @@ func readSchema(t *testing.T) *schema {
 var words = map[string][]string{
 	"Value.kind": trace.ValueKinds, "Value.role": trace.ValueRoles, "Step.phase": trace.Phases,
 	"Step.timing": trace.TimingLevels, "Resize.order": trace.Orders,
-	"Wait.kind": trace.Hazards, "Grid.rule": trace.GridRules,
+	"Line.along": trace.Axes, "Wait.kind": trace.Hazards, "Grid.rule": trace.GridRules,
 }
 
 func TestSchemaHasEveryFieldOfTheGoTypesAndNoOther(t *testing.T) {
@@ -143,7 +143,7 @@ func TestSchemaHasEveryFieldOfTheGoTypesAndNoOther(t *testing.T) {
 		case typ.Kind() == reflect.Struct:
 			want = "#/$defs/" + typ.Name()
 			object(typ.Name(), root.Defs[typ.Name()], typ)
-		case typ.PkgPath() != "": // an id
+		case typ.PkgPath() != "": // an id, or a rule
 			want = "#/$defs/" + typ.Name()
 			if root.Defs[typ.Name()] == nil {
 				t.Errorf("the schema has no %s", typ.Name())
@@ -185,7 +185,7 @@ func TestSchemaHasEveryFieldOfTheGoTypesAndNoOther(t *testing.T) {
 	for name := range root.Defs {
 		if !done[name] &&
 			!slices.Contains([]string{
-				"Time", "Number", "ValueID", "SymIntID", "OpID", "DispatchID",
+				"Time", "Number", "Rule", "ValueID", "SymIntID", "OpID", "DispatchID",
 				"PlanID",
 			}, name) {
 			t.Errorf("the schema has %s, which no Go type is", name)

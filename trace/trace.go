@@ -75,6 +75,7 @@ type Trace struct {
 	Clock    Clock     `json:"clock"`
 	Model    Model     `json:"model"`
 	Graph    Graph     `json:"graph"`
+	Forecast *Forecast `json:"forecast,omitempty"`
 	Plans    []Plan    `json:"plans,omitempty"`
 	Steps    []Step    `json:"steps,omitempty"`
 	Observer *Observer `json:"observer,omitempty"`

@@ -16,6 +16,7 @@ func Random(t *rapid.T) *trace.Trace {
 	tr.Schema = trace.Schema
 	f := fixer{tr: tr, t: t}
 	f.graph()
+	f.forecast()
 	for i := range tr.Plans {
 		f.plan(i)
 	}
@@ -146,6 +147,45 @@ func (f fixer) graph() {
 	}
 	if len(g.Dispatches) == 0 {
 		f.tr.Plans = nil
+	}
+}
+
+// forecast makes lines of some length whose numbers stay where they may be.
+func (f fixer) forecast() {
+	if f.tr.Forecast == nil {
+		return
+	}
+	lines := f.tr.Forecast.Lines
+	for i := range lines {
+		l := &lines[i]
+		f.word(&l.Along, trace.Axes)
+		l.Dispatches = make([]int, len(f.tr.Graph.Dispatches))
+		if len(l.Courses) == 0 {
+			l.Courses = make([]trace.Course, 1)
+		}
+		for j := range l.Dispatches {
+			l.Dispatches[j] = j % len(l.Courses)
+		}
+		l.To = l.From + 9
+		for j := range l.Courses {
+			c := &l.Courses[j]
+			if len(c.Stretches) == 0 {
+				c.Stretches = make([]trace.Stretch, 1)
+			}
+			for k := range c.Stretches {
+				s := &c.Stretches[k]
+				s.From = l.From + 3*k
+				rules := []*trace.Rule{&s.NeededGroups, &s.IdleLanes, &s.Bytes, &s.FLOPs}
+				for _, grid := range []*[3]trace.Rule{&s.Workgroups, s.NeededGrid} {
+					for d := 0; grid != nil && d < len(grid); d++ {
+						rules = append(rules, &grid[d])
+					}
+				}
+				for _, r := range rules {
+					r[1], r[2] = r[1]%5, r[2]%3
+				}
+			}
+		}
 	}
 }
 

@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"gpuscope/trace"
+)
+
+// Forecasts. A plan is a pure function of live shapes, so what a dispatch would be given at a shape can be
+// known without running it. Plan plans the graph at every point of a line and keeps what it gave as stretches
+// in which each number moves evenly: a grid that grows with the tokens by one workgroup each is one stretch,
+// however long the line is.
+
+// Line plans a graph for each place from from to to, at the live shapes that set gives it there, and returns
+// what each dispatch is given along them; Along and At are left to the caller. Nothing that runs is touched.
+func (g *Graph) Line(ctx context.Context, o LiveOptions, from, to int,
+	set func(l *Live, at int) error,
+) (trace.Line, error) {
+	line := trace.Line{From: from, To: to}
+	o.Order = Topological // both end in the same plans, and this one is the shorter way
+	l, err := NewLive(g, o)
+	if err != nil {
+		return line, err
+	}
+	tracks := make([]track, len(g.dispatches))
+	take := func(o OpID, at int) {
+		for slot, id := range g.ops[o].dispatches {
+			if id >= 0 {
+				tracks[id].repeat(at - from)
+				tracks[id].take(g, id, &l.plans[o], slot, at)
+			}
+		}
+	}
+	var planned []OpID
+	for at := from; at <= to; at++ {
+		if err := ctx.Err(); err != nil {
+			return line, err
+		}
+		if err := set(l, at); err != nil {
+			l.Discard()
+			return line, err
+		}
+		if err := l.Propagate(); err != nil {
+			return line, err
+		}
+		planned = append(planned[:0], l.planned...)
+		l.Commit()
+		if at == from {
+			for o := range g.ops {
+				take(OpID(o), at)
+			}
+			continue
+		}
+		for _, o := range planned {
+			take(o, at)
+		}
+	}
+	courses := map[string]int{}
+	for i := range tracks {
+		tracks[i].repeat(to - from + 1)
+		tracks[i].close()
+		key, err := json.Marshal(tracks[i].stretches)
+		if err != nil {
+			return line, fmt.Errorf("forecast of dispatch %d: %w", i, err)
+		}
+		n, ok := courses[string(key)]
+		if !ok {
+			n = len(line.Courses)
+			courses[string(key)] = n
+			line.Courses = append(line.Courses, trace.Course{Stretches: tracks[i].stretches})
+		}
+		line.Dispatches = append(line.Dispatches, n)
+	}
+	return line, nil
+}
+
+// The numbers of a plan that a stretch has a rule for.
+const (
+	onGrid   = 0
+	onNeeded = 3
+	onGroups = 6 + iota - 2
+	onIdle
+	onBytes
+	onFLOPs
+	onAll
+)
+
+// track is a dispatch on its way along a line: the stretches that have ended, and the one that goes on.
+type track struct {
+	stretches []trace.Stretch
+	open      trace.Stretch // its words
+	reason    Reason
+	route     int
+	n         int // places in the open stretch
+	places    int // in all
+	rules     [onAll]trace.Rule
+	last      [onAll]int64 // numbers at the last place
+}
+
+// take is the next place.
+func (t *track) take(g *Graph, id trace.DispatchID, p *plan, slot, at int) {
+	var numbers [onAll]int64
+	kernel := ""
+	if l := &p.launches[slot]; l.active {
+		kernel = g.names[g.ops[g.dispatches[id].op].use(slot, p.route).Kernel]
+		for i, n := range [...]uint32{l.Grid.X, l.Grid.Y, l.Grid.Z, l.needed[0], l.needed[1], l.needed[2]} {
+			numbers[i] = int64(n)
+		}
+		numbers[onGroups], numbers[onIdle] = l.Grid.Groups, l.Grid.Idle
+		numbers[onBytes], numbers[onFLOPs] = l.Bytes, l.FLOPs
+	}
+	same := t.n > 0 && t.open.Kernel == kernel && (kernel == "" || t.route == p.route && t.reason == p.reason)
+	if !same || !t.goesOn(&numbers) {
+		t.close()
+		t.open = trace.Stretch{From: at, Kernel: kernel}
+		t.route, t.reason, t.n = p.route, p.reason, 0
+		if kernel != "" {
+			t.open.Route = g.ops[g.dispatches[id].op].routeName(p.route)
+			if p.reason != nil {
+				t.open.Reason = p.reason.String()
+			}
+		}
+		for i, v := range numbers {
+			t.rules[i] = trace.Rule{v}
+		}
+	}
+	t.last = numbers
+	t.n++
+	t.places++
+}
+
+// goesOn says whether the open stretch can have the numbers at its next place. The second place settles by
+// how much each number moves, the third by how much that itself does.
+func (t *track) goesOn(numbers *[onAll]int64) bool {
+	rules := t.rules
+	for i, v := range numbers {
+		switch t.n {
+		case 1:
+			rules[i][1] = v - t.last[i]
+		case 2:
+			rules[i][2] = v - rules[i].At(2)
+		}
+		if rules[i].At(int64(t.n)) != v {
+			return false
+		}
+	}
+	t.rules = rules
+	return true
+}
+
+// repeat fills up to so many places with what there was at the last one: operators that nothing woke have
+// kept their plans.
+func (t *track) repeat(places int) {
+	for t.places < places {
+		if t.steady() {
+			t.n += places - t.places
+			t.places = places
+			return
+		}
+		numbers := t.last
+		if !t.goesOn(&numbers) {
+			at := t.open.From + t.n
+			t.close()
+			t.open.From, t.n = at, 0
+			for i, v := range numbers {
+				t.rules[i] = trace.Rule{v}
+			}
+		}
+		t.n++
+		t.places++
+	}
+}
+
+// steady says that no number of the open stretch moves, nor may begin to.
+func (t *track) steady() bool {
+	for _, r := range t.rules {
+		if !r.Constant() {
+			return false
+		}
+	}
+	return t.n > 2
+}
+
+// close ends the open stretch.
+func (t *track) close() {
+	if t.n == 0 {
+		return
+	}
+	s := t.open
+	s.Workgroups = [3]trace.Rule(t.rules[onGrid:])
+	if needed := [3]trace.Rule(t.rules[onNeeded:]); needed != s.Workgroups {
+		s.NeededGrid = &needed
+	}
+	s.NeededGroups, s.IdleLanes = t.rules[onGroups], t.rules[onIdle]
+	s.Bytes, s.FLOPs = t.rules[onBytes], t.rules[onFLOPs]
+	t.stretches = append(t.stretches, s)
+}
+
+// Plans are the plans in force as a trace has them, by their place in it, in order of submission.
+func (l *Live) Plans() []trace.Plan {
+	var plans []trace.Plan
+	for i, id := range l.Active() {
+		d := &l.g.dispatches[id]
+		r, params := l.plans[d.op].record(d.slot, nil)
+		p := l.g.tracePlan(id, &r, params)
+		p.ID, p.Grid = trace.PlanID(i), r.grid.describe(nil)
+		plans = append(plans, p)
+	}
+	return plans
+}

@@ -1,0 +1,52 @@
+package model
+
+import (
+	"context"
+	"fmt"
+
+	"gpuscope/engine"
+	"gpuscope/trace"
+)
+
+// at sets a graph to the live shapes of a step of so many tokens at a position.
+func (n *network) at(l *engine.Live, tokens, position int) error {
+	if err := l.SetDims(n.tokens, 1, tokens); err != nil {
+		return err
+	}
+	if err := l.SetHost(n.tokens, make([]int64, tokens)); err != nil {
+		return err
+	}
+	return l.SetInt(n.pos, int64(position))
+}
+
+// farthest is the last position that is planned ahead: a model of 8B is planned that far in about a second.
+const farthest = 1<<14 - 1
+
+// forecast is what dispatches are given where the model may go: at every position of decoding, at every
+// length of a prompt from its beginning, and at every position of a prompt that is taken in by full chunks.
+func (n *network) forecast(ctx context.Context, o engine.LiveOptions) (*trace.Forecast, error) {
+	chunk := n.graph.Value(n.tokens).MaxDims[1]
+	last := int(n.graph.Value(n.pos).Range[1])
+	lines := []trace.Line{
+		{Along: trace.AlongPosition, At: 1, From: 0, To: min(last, farthest)},
+		{Along: trace.AlongTokens, At: 0, From: 1, To: chunk},
+		{Along: trace.AlongPosition, At: chunk, From: 0, To: min(last+1-chunk, farthest)},
+	}
+	if chunk == 1 {
+		lines = lines[:2] // the third is the first
+	}
+	f := &trace.Forecast{}
+	for _, line := range lines {
+		set := func(l *engine.Live, at int) error { return n.at(l, line.At, at) }
+		if line.Along == trace.AlongTokens {
+			set = func(l *engine.Live, at int) error { return n.at(l, at, line.At) }
+		}
+		planned, err := n.graph.Line(ctx, o, line.From, line.To, set)
+		if err != nil {
+			return nil, fmt.Errorf("forecast along the %s: %w", line.Along, err)
+		}
+		planned.Along, planned.At = line.Along, line.At
+		f.Lines = append(f.Lines, planned)
+	}
+	return f, nil
+}

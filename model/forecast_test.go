@@ -1,0 +1,106 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/engine"
+	"gpuscope/trace"
+)
+
+func BenchmarkForecast8B(b *testing.B) {
+	n := hollowNetwork(b, shape8B)
+	for b.Loop() {
+		f, err := n.forecast(context.Background(), engine.LiveOptions{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		text, err := json.Marshal(f)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(len(text))/1e3, "kB")
+	}
+}
+
+func hollowNetwork(t testing.TB, s shape) *network {
+	t.Helper()
+	m, err := Read(Options{Path: hollow(t, s), Context: 4096})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	n, err := m.build(deviceLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// A forecast says at every point of its lines what a graph that is brought there has in force.
+func TestForecastIsWhatThePlansAreThere(t *testing.T) {
+	for name, o := range map[string]engine.LiveOptions{"dynamic": {}, "static": {Static: true}} {
+		t.Run(name, func(t *testing.T) {
+			m, err := Read(Options{Context: 256, MaxChunk: 96})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			n, err := m.build(deviceLimits())
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := n.forecast(context.Background(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range f.Lines {
+				for at := line.From; at <= line.To; at++ {
+					tokens, position := line.At, at
+					if line.Along == trace.AlongTokens {
+						tokens, position = at, line.At
+					}
+					compareForecast(t, n, o, &line, at, tokens, position)
+				}
+			}
+		})
+	}
+}
+
+func compareForecast(t *testing.T, n *network, o engine.LiveOptions, line *trace.Line,
+	at, tokens, position int,
+) {
+	t.Helper()
+	l, err := engine.NewLive(n.graph, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.at(l, tokens, position); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Propagate(); err != nil {
+		t.Fatal(err)
+	}
+	l.Commit()
+	plans := map[trace.DispatchID]trace.Plan{}
+	for _, p := range l.Plans() {
+		plans[p.Dispatch] = p
+	}
+	for id := range n.graph.Dispatches() {
+		got, runs := line.Plan(trace.DispatchID(id), at)
+		want, does := plans[trace.DispatchID(id)]
+		if runs != does {
+			t.Fatalf("%s %d: dispatch %d runs: forecast %v, planned %v", line.Along, at, id, runs, does)
+		}
+		if !runs {
+			continue
+		}
+		want.ID, want.Params, want.Grid = -1, "", nil
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatalf("%s %d: planned (-) and forecast (+):\n%s", line.Along, at, d)
+		}
+	}
+}
