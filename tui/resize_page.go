@@ -128,12 +128,7 @@ func (p *resizePage) why() (text, bool) {
 // whatWakes lists the operators that a change of a value reaches.
 func whatWakes(s snapshot, id trace.ValueID) text {
 	return text{of: func(ctx context.Context) (string, []string, error) {
-		g := &s.trace.Graph
-		lines := []string{"A change of " + g.Values[id].Name + " can wake:"}
-		for _, o := range s.index.Reaches(id) {
-			lines = append(lines, fmt.Sprintf("  op %d %s (%s)", o, g.Ops[o].Name, g.Ops[o].Kind))
-		}
-		return "Why " + g.Values[id].Name, lines, ctx.Err()
+		return "Why " + s.trace.Graph.Values[id].Name, s.index.ReachLines(id), ctx.Err()
 	}}
 }
 

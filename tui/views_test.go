@@ -126,13 +126,13 @@ func TestWhyLeadsBackToTheTokens(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F",
 		"/").typed("fd_split").press("enter", "w")
 	d.sees("Why layers.0.attn.sdpa.split", "grid 32 → 64",
-		"pos is an input of the graph: 63 → 64").press("esc").misses("Why layers")
+		"← pos 63 → 64").press("esc").misses("Why layers")
 	d.press("e").sees("WGSL fd_split", "@workgroup_size(64, 1, 1)").press("q").misses("WGSL fd_split")
 }
 
 func TestResizeShowsWhatAValueReaches(t *testing.T) {
 	d := drive(t, 80, 24, tracetest.Llama(2, 2), nil, Options{}).press("3", "j", "l", "j")
-	d.sees("can wake").press("w").sees("A change of x can wake:").press("G").sees("lm_head")
+	d.sees("can wake").press("w").sees("A change of x can wake 41 operators:").press("G").sees("lm_head")
 }
 
 func TestThePaletteFindsAndRuns(t *testing.T) {

@@ -46,7 +46,8 @@ type example struct{ line, doc string }
 // commands are all there are, in the order of the help.
 func commands() []*command {
 	return []*command{
-		rootCommand(), runCommand(), graphCommand(), traceShowCommand(), traceCheckCommand(),
+		rootCommand(), runCommand(), graphCommand(),
+		traceShowCommand(), traceWhyCommand(), traceCheckCommand(),
 		traceConvertCommand(), devicesCommand(), versionCommand(),
 		traceCommand(), engineCommand(),
 	}

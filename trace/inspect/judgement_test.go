@@ -153,7 +153,7 @@ func TestWhyOfALongChainCostsItsLength(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		why := x.Why(0, trace.DispatchID(n-1))
 		runtime.ReadMemStats(&after)
-		if links := why.Grid.Chains[0].Links; len(links) != n {
+		if links := why.Grid.Causes[0].Links; len(links) != n {
 			t.Errorf("%d operators: a chain of %d links", n, len(links))
 		}
 		return float64(after.TotalAlloc - before.TotalAlloc)

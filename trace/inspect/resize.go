@@ -48,7 +48,7 @@ type ResizeSummary struct {
 	Operators                        int // that were planned, each once
 	Values                           int // changes of values
 	Noops, Glitches, Deferred        int // hooks
-	Grids, Routes, Params, New, Gone int // dispatches
+	Grids, Routes, Params, New, Gone int // dispatches, however many passes planned them
 	// SameAs is the index of the step before where its propagation did the same: the same operators, the same
 	// kinds of changes. Else -1.
 	SameAs int
@@ -78,23 +78,22 @@ func (x *Index) summed(ctx context.Context, step int) *ResizeSummary {
 		}
 	}
 	r.Operators = len(ops)
-	eachPlanChange(s, func(_ *trace.Hook, c trace.PlanChange) {
-		d := DiffPlans(planOf(t, c.From), planOf(t, c.To))
+	for _, n := range netPlans(t, s) {
 		for _, c := range []struct {
 			on bool
 			n  *int
 		}{
-			{d.Grid, &r.Grids},
-			{d.Route, &r.Routes},
-			{d.Params, &r.Params},
-			{d.New, &r.New},
-			{d.Gone, &r.Gone},
+			{n.diff.Grid, &r.Grids},
+			{n.diff.Route, &r.Routes},
+			{n.diff.Params, &r.Params},
+			{n.diff.New, &r.New},
+			{n.diff.Gone, &r.Gone},
 		} {
 			if c.on {
 				*c.n++
 			}
 		}
-	})
+	}
 	if step > 0 && r.Hooks > 0 && slices.Equal(hookShapes(ctx, t, step), hookShapes(ctx, t, step-1)) {
 		r.SameAs = t.Steps[step-1].Index
 	}

@@ -1,16 +1,13 @@
 package inspect
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"gpuscope/trace"
-	"gpuscope/trace/table"
 )
 
-// Why is where the plan of a dispatch comes from: the step that set its grid, and the step that set its
-// params, each with the way back to the inputs of the graph.
+// Why is where the plan of a dispatch comes from: the arithmetic of its grid, the step that set the grid and
+// the step that set the params, each with the way back to the inputs of the graph.
 type Why struct {
 	Index  *Index
 	Name   string
@@ -18,13 +15,33 @@ type Why struct {
 	Plan   *trace.Plan
 	Grid   *Origin // nil: as the graph was built, or set in a step that is not in the trace
 	Params *Origin // the same; where the params changed with the grid it is Grid
+	// Changes are the steps, indices into Trace.Steps, in which the grid or the route changed.
+	Changes []int
 }
 
 // Origin is the change that set something.
 type Origin struct {
+	At       int // index into Trace.Steps
 	Step     *trace.Step
-	From, To *trace.Plan
-	Chains   []Chain // shortest ways, one for each input that caused the change
+	From, To *trace.Plan // From is nil where the dispatch did not run before
+	Causes   []Cause
+	// Others are inputs that changed in the step and are not to blame.
+	Others []Other
+}
+
+// Cause is why counts of a grid's arithmetic are others: the shortest way back to an input that is to blame.
+type Cause struct {
+	Terms []string // of the grid; none where the change is not one of them
+	Chain
+}
+
+// Other is an input of the graph that changed in a step, and the operators that it woke.
+type Other struct {
+	Input    trace.ValueID
+	From, To []int
+	Ops      []trace.OpID
+	Params   bool // it changed nothing of theirs but params
+	Unsure   bool // the dispatch's own operator is among them, and the arithmetic of its grid is not known
 }
 
 // Chain leads from an operator back to an input of the graph.
@@ -49,9 +66,25 @@ func (x *Index) Why(step int, id trace.DispatchID) *Why {
 		return nil
 	}
 	w := &Why{Index: x, Name: x.Name(id), Step: &x.Trace.Steps[step], Plan: plan}
-	w.Grid = x.origin(step, id, func(d PlanDiff) bool { return d.Grid || d.Route || d.New })
+	w.Changes = x.GridChanges(id)
+	w.Grid = x.origin(step, id, setsGrid)
 	w.Params = x.origin(step, id, PlanDiff.Any)
 	return w
+}
+
+// setsGrid says that a change of plan is one of the grid or of the route.
+func setsGrid(d PlanDiff) bool { return d.Grid || d.Route || d.New }
+
+// GridChanges are the steps, indices into Trace.Steps, in which a dispatch got another grid or another route,
+// or ran again.
+func (x *Index) GridChanges(id trace.DispatchID) []int {
+	var steps []int
+	for _, i := range x.replanned.of(int(id)) {
+		if c, changed := netPlan(x.Trace, &x.Trace.Steps[i], id); changed && setsGrid(c.diff) {
+			steps = append(steps, i)
+		}
+	}
+	return steps
 }
 
 // origin is the last change of a dispatch's plan up to a step that is of a kind.
@@ -62,100 +95,91 @@ func (x *Index) origin(step int, id trace.DispatchID, kind func(PlanDiff) bool) 
 		if steps[i] > step {
 			continue
 		}
-		var found *Origin
-		eachPlanChange(&t.Steps[steps[i]], func(h *trace.Hook, c trace.PlanChange) {
-			if changed(t, c) != id || c.To == nil || !kind(DiffPlans(planOf(t, c.From), planOf(t, c.To))) {
-				return
-			}
-			found = &Origin{
-				Step: &t.Steps[steps[i]], From: planOf(t, c.From), To: planOf(t, c.To),
-				Chains: x.chains(steps[i], h.Op),
-			}
-		})
-		if found != nil {
-			return found
+		c, changed := netPlan(t, &t.Steps[steps[i]], id)
+		if !changed || c.To == nil || !kind(c.diff) {
+			continue
 		}
+		o := &Origin{At: steps[i], Step: &t.Steps[steps[i]], From: planOf(t, c.From), To: planOf(t, c.To)}
+		x.blame(o, id, c)
+		return o
 	}
 	return nil
+}
+
+// blame finds what an origin comes from.
+func (x *Index) blame(o *Origin, id trace.DispatchID, c plannedChange) {
+	p := x.propagation(o.At)
+	var gives []goal
+	for _, v := range x.Trace.Graph.Dispatches[id].Writes {
+		if g, given := p.changes[v]; given && g.goal.moved() {
+			gives = append(gives, g.goal)
+		}
+	}
+	terms, goals := changedTerms(o.From, o.To)
+	if !setsGrid(c.diff) {
+		terms, goals = nil, nil
+	}
+	unsure := len(goals) == 0 // the grid does not say which of its counts changed
+	if unsure {
+		terms, goals = []string{""}, []goal{{}}
+	}
+	for i := range goals {
+		for _, chain := range p.chains(c.op, goals[i], gives) {
+			o.add(terms[i], chain)
+		}
+	}
+	slices.SortStableFunc(o.Causes, func(a, b Cause) int { // of several, a shape explains more than a SymInt
+		return x.inputOrder(a.Input) - x.inputOrder(b.Input)
+	})
+	blamed := map[trace.ValueID]bool{}
+	for i := range o.Causes {
+		blamed[o.Causes[i].Input] = true
+	}
+	var diffs map[trace.OpID]PlanDiff
+	for _, v := range p.inputs {
+		g := p.change(v)
+		if blamed[v] || g.from == nil || !g.moved() {
+			continue
+		}
+		if diffs == nil {
+			diffs = map[trace.OpID]PlanDiff{}
+			for _, n := range netPlans(x.Trace, o.Step) {
+				diffs[n.op] = diffs[n.op].or(n.diff)
+			}
+		}
+		other := Other{Input: v, From: g.from, To: g.to, Ops: p.wakes[v], Params: true}
+		other.Unsure = unsure && slices.Contains(other.Ops, c.op)
+		for _, op := range other.Ops {
+			other.Params = other.Params && !diffs[op].resized()
+		}
+		o.Others = append(o.Others, other)
+	}
+}
+
+// resized says that more than params changed.
+func (d PlanDiff) resized() bool { return d.Grid || d.Route || d.New || d.Gone }
+
+// add adds a cause, of several counts of a grid once.
+func (o *Origin) add(term string, c Chain) {
+	for i := range o.Causes {
+		if slices.EqualFunc(o.Causes[i].Links, c.Links, func(a, b Link) bool {
+			return a.Op == b.Op && a.Value == b.Value
+		}) {
+			o.Causes[i].Terms = append(o.Causes[i].Terms, term)
+			return
+		}
+	}
+	cause := Cause{Chain: c}
+	if term != "" {
+		cause.Terms = []string{term}
+	}
+	o.Causes = append(o.Causes, cause)
 }
 
 // maxChains is how many inputs a change is followed back to: more than any model's graph has.
 const maxChains = 64
 
-// chains walks from an operator back over the changes of a step, breadth first: to each input that changed by
-// the shortest way.
-func (x *Index) chains(step int, from trace.OpID) []Chain {
-	type change struct {
-		op       trace.OpID
-		from, to []int
-	}
-	changes := map[trace.ValueID]change{}     // the last of each value
-	woken := map[trace.OpID][]trace.ValueID{} // triggers of each operator
-	type trigger struct {
-		op trace.OpID
-		v  trace.ValueID
-	}
-	known := map[trigger]bool{}
-	s := &x.Trace.Steps[step]
-	for i := range s.Resize.Passes {
-		for j := range s.Resize.Passes[i].Hooks {
-			h := &s.Resize.Passes[i].Hooks[j]
-			for _, v := range h.Triggers {
-				if w := (trigger{h.Op, v}); !known[w] {
-					known[w] = true
-					woken[h.Op] = append(woken[h.Op], v)
-				}
-			}
-			for _, c := range h.Changed {
-				first, seen := changes[c.Value]
-				if seen {
-					c.From = first.from
-				}
-				changes[c.Value] = change{h.Op, c.From, c.To}
-			}
-		}
-	}
-	type way struct {
-		op   trace.OpID
-		link Link // by which the way before came here
-		back *way
-	}
-	seen := map[trace.OpID]bool{from: true}
-	reached := map[trace.ValueID]bool{}
-	var chains []Chain
-	for queue := []*way{{op: from}}; len(queue) > 0; queue = queue[1:] {
-		w := queue[0]
-		for _, v := range woken[w.op] {
-			link := Link{Op: &x.Trace.Graph.Ops[w.op], Value: v}
-			c, produced := changes[v]
-			if produced && c.op != w.op {
-				link.From, link.To = c.from, c.to
-				if !seen[c.op] {
-					seen[c.op] = true
-					queue = append(queue, &way{c.op, link, w})
-				}
-				continue
-			}
-			link.From, link.To = x.inputChange(step, v)
-			if reached[v] || len(chains) == maxChains {
-				continue
-			}
-			reached[v] = true
-			links := []Link{link}
-			for ; w.back != nil; w = w.back {
-				links = append(links, w.link)
-			}
-			w = queue[0]
-			slices.Reverse(links)
-			chains = append(chains, Chain{Links: links, Input: v, From: link.From, To: link.To})
-		}
-	}
-	slices.SortStableFunc(chains,
-		func(a, b Chain) int { return x.inputOrder(a.Input) - x.inputOrder(b.Input) })
-	return chains
-}
-
-// inputOrder puts shapes before SymInts: where both woke an operator, a shape explains more.
+// inputOrder puts shapes before SymInts.
 func (x *Index) inputOrder(v trace.ValueID) int {
 	if x.Trace.Graph.Values[v].Kind == "symint" {
 		return 1
@@ -174,134 +198,11 @@ func (x *Index) inputChange(step int, v trace.ValueID) (from, to []int) {
 		}
 		return x.Dims(step, v)
 	}
-	if step > 0 {
+	switch {
+	case step > 0:
 		from = at(step - 1)
+	case x.Trace.DroppedSteps == 0 && x.Trace.Graph.Values[v].Kind != "symint":
+		from = x.Trace.Graph.Values[v].MaxDims // the graph is built at its largest shape
 	}
 	return from, at(step)
-}
-
-// Lines says it in words, the dispatch first and the inputs last.
-func (w *Why) Lines() []string {
-	x := w.Index
-	lines := []string{fmt.Sprintf("%s in s%d: grid %s, kernel %s", w.Name, w.Step.Index,
-		table.Grid(w.Plan.Workgroups), w.Plan.Kernel)}
-	if w.Plan.Reason != "" {
-		lines = append(lines, "route "+strings.TrimPrefix(w.Plan.Route+": "+w.Plan.Reason, ": "))
-	}
-	if w.Grid == nil {
-		before := "the graph was built"
-		if x.Trace.DroppedSteps > 0 {
-			before = "before the first step that was kept"
-		}
-		lines = append(lines, "grid and kernel are in force since "+before)
-	} else {
-		lines = append(lines, x.originLines("grid and kernel", w.Grid)...)
-	}
-	if w.Params != nil && (w.Grid == nil || w.Params.To != w.Grid.To) {
-		lines = append(lines, x.originLines("params", w.Params)...)
-	}
-	return lines
-}
-
-func (x *Index) originLines(what string, o *Origin) []string {
-	change := "first run"
-	if o.From != nil {
-		change = x.planChange(trace.PlanChange{From: &o.From.ID, To: &o.To.ID})
-	}
-	lines := []string{fmt.Sprintf("%s: since s%d (%s, position %d): %s", what, o.Step.Index, o.Step.Phase,
-		o.Step.Position, change)}
-	for _, c := range o.Chains {
-		for _, l := range foldLinks(c.Links) {
-			lines = append(lines, "  "+x.linkText(l))
-		}
-		lines = append(lines,
-			fmt.Sprintf("    %s is an input of the graph: %s", x.Trace.Graph.Values[c.Input].Name,
-				changeText(c.From, c.To)))
-	}
-	return lines
-}
-
-func changeText(from, to []int) string {
-	if from == nil {
-		return table.Shape(to)
-	}
-	return valueChange(&trace.Change{From: from, To: to})
-}
-
-// foldedLink is a link, or the same way through several layers.
-type foldedLink struct {
-	Link
-	layers []int // that the chain passes in the same way, besides the link's
-}
-
-// foldLinks leaves one of the layers that a chain passes in the same way.
-func foldLinks(links []Link) []foldedLink {
-	type span struct {
-		layer    int // -1: outside of the layers
-		from, to int
-		shape    string
-	}
-	var spans []span
-	for i := range links {
-		o := links[i].Op
-		layer := -1
-		if o.Layer != nil {
-			layer = *o.Layer
-		}
-		if n := len(spans); n == 0 || spans[n-1].layer != layer {
-			spans = append(spans, span{layer: layer, from: i})
-		}
-		s := &spans[len(spans)-1]
-		s.to = i + 1
-		s.shape += o.Block + "." + o.ShortName() + "\n"
-	}
-	var out []foldedLink
-	for i := 0; i < len(spans); {
-		j := i + 1
-		var layers []int
-		for j < len(spans) && spans[i].layer >= 0 && spans[j].shape == spans[i].shape {
-			layers = append(layers, spans[j].layer)
-			j++
-		}
-		for k := spans[i].from; k < spans[i].to; k++ {
-			out = append(out, foldedLink{Link: links[k]})
-		}
-		if len(layers) > 0 {
-			slices.Sort(layers)
-			out[len(out)-1].layers = layers
-		}
-		i = j
-	}
-	return out
-}
-
-func (x *Index) linkText(l foldedLink) string {
-	s := fmt.Sprintf("%s was woken by %s: %s", l.Op.Name, x.Trace.Graph.Values[l.Value].Name,
-		changeText(l.From, l.To))
-	if len(l.layers) > 0 {
-		s += fmt.Sprintf(" (and so through layers %s)", numbers(l.layers))
-	}
-	return s
-}
-
-// Reaches lists the operators that a change of a value can wake, in execution order.
-func (x *Index) Reaches(v trace.ValueID) []trace.OpID {
-	reached := make([]bool, len(x.Trace.Graph.Ops))
-	values := []trace.ValueID{v}
-	for len(values) > 0 {
-		v, values = values[0], values[1:]
-		for _, o := range x.graph.consumers[v] {
-			if !reached[o] {
-				reached[o] = true
-				values = append(values, x.Trace.Graph.Ops[o].Outputs...)
-			}
-		}
-	}
-	var list []trace.OpID
-	for o, on := range reached {
-		if on {
-			list = append(list, trace.OpID(o))
-		}
-	}
-	return list
 }

@@ -1,0 +1,155 @@
+package inspect_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/tracetest"
+)
+
+// A grid that follows the token count is not explained by the position, however short the way by the rope
+// tables is: their length follows the token count too, and the position that moves them changes no grid.
+func TestWhyDoesNotGoByWayOfTheRopeTables(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Llama(16, 3))
+	g := &x.Trace.Graph
+	asked := 0
+	for i := range g.Dispatches {
+		o := &g.Ops[g.Dispatches[i].Op]
+		if slices.Contains(o.Inputs, valueNamed(t, g, "pos")) {
+			continue // the position is an argument of it
+		}
+		w := x.Why(1, trace.DispatchID(i))
+		if w == nil || w.Grid == nil || w.Grid.At != 1 {
+			continue
+		}
+		asked++
+		for _, c := range w.Grid.Causes {
+			if name := g.Values[c.Input].Name; name != "tokens" {
+				t.Errorf("%s is blamed on %s", w.Name, name)
+			}
+			for _, l := range c.Links {
+				if name := g.Values[l.Value].Name; name == "cos" || name == "sin" {
+					t.Errorf("%s goes by way of %s", w.Name, name)
+				}
+			}
+		}
+		if said := strings.Join(w.Lines(), "\n"); !strings.Contains(said, "pos 0 → 42 woke ") ||
+			!strings.Contains(said, "not this grid") {
+			t.Errorf("%s does not say what the position did:\n%s", w.Name, said)
+		}
+	}
+	if asked < 16*15 {
+		t.Errorf("only %d grids were asked for", asked)
+	}
+}
+
+func valueNamed(t *testing.T, g *trace.Graph, name string) trace.ValueID {
+	t.Helper()
+	i := slices.IndexFunc(g.Values, func(v trace.Value) bool { return v.Name == name })
+	if i < 0 {
+		t.Fatalf("no value %s", name)
+	}
+	return trace.ValueID(i)
+}
+
+// fixpointed is one operator that two passes plan: the first gives it a grid that the second takes back or
+// changes again.
+func fixpointed(last trace.PlanID) *trace.Trace {
+	tr := tracetest.Tiny()
+	before, between := trace.PlanID(0), trace.PlanID(len(tr.Plans))
+	mid := tr.Plans[0]
+	mid.ID, mid.Workgroups = between, [3]int{2, 1, 1}
+	tr.Plans = append(tr.Plans, mid)
+	hook := func(from, to trace.PlanID) []trace.Hook {
+		return []trace.Hook{{Op: 0, Plans: []trace.PlanChange{{From: &from, To: &to}}}}
+	}
+	tr.Steps[1].Resize = trace.Resize{Order: "fixpoint", Passes: []trace.Pass{
+		{Index: 0, Hooks: hook(before, between)}, {Index: 1, Hooks: hook(between, last)},
+	}}
+	return tr
+}
+
+// In the order of passes an operator is planned several times; its grid changed once, or not at all.
+func TestAGridThatTwoPassesChangedIsCountedOnce(t *testing.T) {
+	back := inspect.NewIndex(fixpointed(0))
+	if r := back.Resize(1); r.Grids != 0 || r.Params != 0 {
+		t.Errorf("a plan that was changed back: %s", r.Line())
+	}
+	if got := back.GridChanges(0); slices.Contains(got, 1) {
+		t.Errorf("a grid that was changed back changed in %v", got)
+	}
+	other := inspect.NewIndex(fixpointed(1))
+	if r := other.Resize(1); r.Grids != 1 || r.Hooks != 2 || r.Operators != 1 {
+		t.Errorf("a grid that was changed twice: %s", r.Line())
+	}
+}
+
+func TestArithmeticOfAGrid(t *testing.T) {
+	terms := func(rule string, list ...trace.Term) *trace.Grid { return &trace.Grid{Rule: rule, Terms: list} }
+	for _, c := range []struct {
+		plan trace.Plan
+		want string
+	}{
+		{trace.Plan{NeededGrid: [3]int{96, 1, 1}, NeededGroups: 96}, ""},
+		{
+			trace.Plan{
+				NeededGrid: [3]int{96, 1, 1}, NeededGroups: 96, Workgroups: [3]int{96, 1, 1},
+				Grid: terms("rows", trace.Term{Name: "cols", Value: 384, Per: 4},
+					trace.Term{Name: "rows", Value: 1, Per: 1}),
+			}, "96 = ⌈cols 384 / 4⌉ × rows 1",
+		},
+		{
+			trace.Plan{
+				NeededGrid: [3]int{6, 1, 1}, NeededGroups: 6, Workgroups: [3]int{6, 8, 1},
+				Grid: terms("tiles", trace.Term{Name: "cols", Value: 384, Per: 64},
+					trace.Term{Name: "rows", Value: 1, Per: 64}, trace.Term{Name: "z", Value: 1, Per: 1}),
+			}, "6×8, pinned to the largest shape; needed 6 = ⌈cols 384 / 64⌉ × ⌈rows 1 / 64⌉",
+		},
+		{
+			trace.Plan{
+				NeededGrid: [3]int{257, 256, 1}, NeededGroups: 65_536, Workgroups: [3]int{257, 256, 1},
+				Grid: terms("linear", trace.Term{Name: "n", Value: 4_194_304, Per: 64}),
+			}, "257×256 for 65,536 = ⌈n 4,194,304 / 64⌉, folded in two dimensions",
+		},
+		{
+			trace.Plan{
+				NeededGrid: [3]int{65_535, 1, 1}, NeededGroups: 65_535, Workgroups: [3]int{65_535, 1, 1},
+				Grid: terms("grid_stride", trace.Term{Name: "n", Value: 100_000, Per: 1}),
+			}, "65,535 workgroups stride over n 100,000",
+		},
+	} {
+		if c.plan.Workgroups == [3]int{} {
+			c.plan.Workgroups = c.plan.NeededGrid
+		}
+		if got := inspect.LaunchArithmetic(&c.plan); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestExplainFindsWhatAPersonNames(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Llama(2, 3))
+	for name, want := range map[string]string{
+		"1": "layers.0.attn.norm ", "#1": "layers.0.attn.norm ",
+		"layers.1.attn.sdpa.split": "layers.1.attn.sdpa.split ", "layers.1.attn.sdpa": "layers.1.attn.sdpa.", "pos": "A change of pos can wake ",
+	} {
+		lines, err := x.Explain(1, name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if !strings.HasPrefix(lines[0], want) {
+			t.Errorf("%s: %q, want it to begin with %q", name, lines[0], want)
+		}
+	}
+	for name, want := range map[string]string{
+		"99999": "there is no dispatch 99999", "-1": "there is no dispatch -1",
+		"nobody":                `no dispatch, operator or value "nobody"`,
+		"layers.1.attn.sdpa.qk": "did not run in s1",
+	} {
+		if _, err := x.Explain(1, name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", name, err, want)
+		}
+	}
+}

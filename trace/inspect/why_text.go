@@ -1,0 +1,248 @@
+package inspect
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
+
+// Lines says it in words: what the grid is, its arithmetic, what changed it, back to the inputs.
+func (w *Why) Lines() []string {
+	x := w.Index
+	now := table.Grid(w.Plan.Workgroups)
+	var lines []string
+	switch g := w.Grid; {
+	case g == nil:
+		before := "the graph was built"
+		if x.Trace.DroppedSteps > 0 {
+			before = "before the first step that was kept"
+		}
+		lines = append(lines, fmt.Sprintf("%s  grid %s, kernel %s, in force since %s", w.Name, now,
+			w.Plan.Kernel, before))
+	case g.From == nil:
+		lines = append(lines, fmt.Sprintf("%s  grid %s, runs since %s", w.Name, now, at(g.Step)))
+	case g.From.Workgroups == g.To.Workgroups:
+		lines = append(lines, fmt.Sprintf("%s  grid %s, by another route since %s", w.Name, now, at(g.Step)))
+	default:
+		lines = append(lines, fmt.Sprintf("%s  grid %s → %s at %s", w.Name, table.Grid(g.From.Workgroups),
+			table.Grid(g.To.Workgroups), at(g.Step)))
+	}
+	lines = append(lines, "  "+planText(w.Plan))
+	if w.Grid != nil {
+		if w.Grid.From != nil {
+			lines = append(lines, "  before: "+planText(w.Grid.From))
+		}
+		lines = append(lines, x.originLines(w.Grid)...)
+	}
+	if w.Params != nil && (w.Grid == nil || w.Params.At != w.Grid.At) {
+		lines = append(lines, x.paramsLine(w.Params))
+	}
+	return append(lines, w.changesLine())
+}
+
+// at names a step, with its place in the text.
+func at(s *trace.Step) string {
+	return fmt.Sprintf("s%d (%s, position %d)", s.Index, s.Phase, s.Position)
+}
+
+// planText is a plan's grid with its arithmetic, and its route.
+func planText(p *trace.Plan) string {
+	parts := []string{LaunchArithmetic(p)}
+	if parts[0] == "" {
+		parts[0] = table.Grid(p.Workgroups)
+	}
+	if route := routeText(p); route != "" {
+		parts = append(parts, "route "+route)
+	}
+	return strings.Join(append(parts, "kernel "+p.Kernel), " · ")
+}
+
+// routeText is a plan's route and the reason for it.
+func routeText(p *trace.Plan) string {
+	return strings.TrimSuffix(strings.TrimPrefix(p.Route+": "+p.Reason, ": "), ": ")
+}
+
+func (x *Index) originLines(o *Origin) []string {
+	var lines []string
+	name := func(v trace.ValueID) string { return x.Trace.Graph.Values[v].Name }
+	for _, c := range o.Causes {
+		what := ""
+		if len(c.Terms) > 0 {
+			what = strings.Join(c.Terms, ", ") + " ← "
+		}
+		line := fmt.Sprintf("  %s%s %s", what, name(c.Input), changeText(c.From, c.To))
+		folded := foldLinks(c.Links)
+		if through := x.through(folded); through != "" {
+			line += ", through " + through
+		}
+		lines = append(lines, line)
+		for _, l := range folded {
+			lines = append(lines, "    "+x.linkText(l))
+		}
+	}
+	for _, other := range o.Others {
+		woke, but := "changed params of", ", not this grid"
+		if !other.Params {
+			woke = "woke"
+		}
+		if other.Unsure {
+			but = ""
+		}
+		lines = append(lines, fmt.Sprintf("  %s %s %s %s%s", name(other.Input),
+			changeText(other.From, other.To), woke, x.shortOps(other.Ops), but))
+	}
+	return lines
+}
+
+// paramsLine says which params changed last and what changed them.
+func (x *Index) paramsLine(o *Origin) string {
+	line := "  params since " + at(o.Step)
+	if o.From != nil {
+		line += ": " + x.planChange(trace.PlanChange{From: &o.From.ID, To: &o.To.ID})
+	}
+	var by []string
+	for _, c := range o.Causes {
+		by = append(by, x.Trace.Graph.Values[c.Input].Name+" "+changeText(c.From, c.To))
+	}
+	if by != nil {
+		line += " ← " + strings.Join(by, ", ")
+	}
+	return line
+}
+
+// changesLine lists the steps in which the grid changed, around the one that is shown.
+func (w *Why) changesLine() string {
+	steps := w.Index.Trace.Steps
+	var before, after []string
+	for _, i := range w.Changes {
+		name := fmt.Sprintf("s%d", steps[i].Index)
+		switch {
+		case w.Grid != nil && i == w.Grid.At:
+		case steps[i].Index <= w.Step.Index:
+			before = append(before, name)
+		default:
+			after = append(after, name)
+		}
+	}
+	if before == nil && after == nil {
+		return "  no other change of this grid in the run"
+	}
+	const some = 3
+	if len(before) > some {
+		before = append([]string{"…"}, before[len(before)-some:]...)
+	}
+	if len(after) > some {
+		after = append(after[:some:some], "…")
+	}
+	var said []string
+	if before != nil {
+		said = append(said, "before "+strings.Join(before, ", "))
+	}
+	if after != nil {
+		said = append(said, "after "+strings.Join(after, ", "))
+	}
+	return "  other changes of this grid in the run: " + strings.Join(said, " · ")
+}
+
+// through names the operators on the way from an input to a dispatch, those of equal layers once.
+func (x *Index) through(links []foldedLink) string {
+	var names []string
+	layers := 0
+	for i := len(links) - 1; i > 0; i-- { // the last is the dispatch's own
+		o := links[i].Op
+		name := o.ShortName()
+		if o.Block != "" {
+			name = o.Block + "." + name
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+		layers = max(layers, len(links[i].layers))
+	}
+	said := strings.Join(names, ", ")
+	if layers > 1 {
+		said += fmt.Sprintf(" (the same in %d layers)", layers)
+	}
+	return said
+}
+
+// shortOps lists operators by what they are in their layers, each once.
+func (x *Index) shortOps(ops []trace.OpID) string {
+	var names []string
+	for _, id := range ops {
+		if n := x.Trace.Graph.Ops[id].ShortName(); !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	if len(names) > 4 {
+		names = append(names[:3:3], fmt.Sprintf("%d others", len(names)-3))
+	}
+	return strings.Join(names, ", ")
+}
+
+// changeText is "1×42 → 1×1", or what there is now where it is not known what was before.
+func changeText(from, to []int) string {
+	if from == nil {
+		return table.Shape(to)
+	}
+	return valueChange(&trace.Change{From: from, To: to})
+}
+
+// foldedLink is a link, or the same way through several layers.
+type foldedLink struct {
+	Link
+	layers []int // of all that the chain passes in the same way; nil where it is one
+}
+
+// foldLinks leaves one of the layers that a chain passes in the same way.
+func foldLinks(links []Link) []foldedLink {
+	type span struct {
+		layer    int // -1: outside of the layers
+		from, to int
+		shape    string
+	}
+	var spans []span
+	for i := range links {
+		o := links[i].Op
+		layer := -1
+		if o.Layer != nil {
+			layer = *o.Layer
+		}
+		if n := len(spans); n == 0 || spans[n-1].layer != layer {
+			spans = append(spans, span{layer: layer, from: i})
+		}
+		s := &spans[len(spans)-1]
+		s.to = i + 1
+		s.shape += o.Block + "." + o.ShortName() + "\n"
+	}
+	var out []foldedLink
+	for i := 0; i < len(spans); {
+		j := i + 1
+		layers := []int{spans[i].layer}
+		for j < len(spans) && spans[i].layer >= 0 && spans[j].shape == spans[i].shape {
+			layers = append(layers, spans[j].layer)
+			j++
+		}
+		slices.Sort(layers)
+		for k := spans[i].from; k < spans[i].to; k++ {
+			f := foldedLink{Link: links[k]}
+			if len(layers) > 1 {
+				f.layers = layers
+			}
+			out = append(out, f)
+		}
+		i = j
+	}
+	return out
+}
+
+func (x *Index) linkText(l foldedLink) string {
+	s := fmt.Sprintf("%s ← %s %s", l.Op.Name, x.Trace.Graph.Values[l.Value].Name, changeText(l.From, l.To))
+	if len(l.layers) > 0 {
+		s += fmt.Sprintf(" (so in layers %s)", numbers(l.layers))
+	}
+	return s
+}
