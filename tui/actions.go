@@ -205,11 +205,11 @@ func allActions() []action {
 		},
 		{
 			keys: []string{"<"}, name: "less list", doc: "Move the split: more detail.",
-			in: []scope{inViews}, run: func(a *App) { a.split[a.current]-- },
+			in: []scope{inViews}, off: cannotSplit, run: func(a *App) { a.moveSplit(-1) },
 		},
 		{
 			keys: []string{">"}, name: "more list", doc: "Move the split: more list.",
-			in: []scope{inViews}, run: func(a *App) { a.split[a.current]++ },
+			in: []scope{inViews}, off: cannotSplit, run: func(a *App) { a.moveSplit(1) },
 		},
 		{
 			keys: []string{":"}, name: "palette", doc: "Find an action by its name.",

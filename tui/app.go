@@ -44,10 +44,11 @@ type App struct {
 
 	current, previous int // of views
 	zooms             map[int]zoom
-	split             map[int]int
+	split             map[int]split
 	inDetail          bool // the detail has the focus
 	detail            textPane
 	detailOf          string
+	detailTitle       string
 	detailTask        task[detailKey, []string]
 
 	over     *overlay // help, source, why
@@ -101,7 +102,7 @@ func newApp(opts Options) (*App, error) {
 	}
 	a := &App{
 		opts: opts, theme: t, glyphs: g, log: opts.Log, w: opts.Width, h: opts.Height, mouse: !opts.NoMouse,
-		zooms: map[int]zoom{}, split: map[int]int{},
+		zooms: map[int]zoom{}, split: map[int]split{},
 	}
 	if a.log == nil {
 		a.log = NewLog()

@@ -100,12 +100,16 @@ func (p *dispatchPage) selected() *inspect.Launch {
 }
 
 // detail is what is known of the dispatch, under what the row says of all that it stands for.
-func (p *dispatchPage) detail() (of string, lines func(context.Context) ([]string, error)) {
+func (p *dispatchPage) detail() detail {
 	t, r, s := p.table(), p.rows.current(), p.rows.at
 	if t == nil || r < 0 {
-		return "", nil
+		return detail{}
 	}
-	return p.rows.key + t.Fold.String(), func(ctx context.Context) ([]string, error) {
+	title := t.Folded[r].Label
+	if n := len(t.Folded[r].Units); n > 1 {
+		title = fmt.Sprintf("%s ×%d", title, n)
+	}
+	return detail{p.rows.key + t.Fold.String(), title, func(ctx context.Context) ([]string, error) {
 		row := &t.Folded[r]
 		var lines []string
 		if row.Count() > 1 {
@@ -119,7 +123,7 @@ func (p *dispatchPage) detail() (of string, lines func(context.Context) ([]strin
 			lines = append(lines, d.Lines()...)
 		}
 		return lines, err
-	}
+	}}
 }
 
 // several says what a row that stands for more than one dispatch adds up to.

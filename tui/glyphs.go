@@ -18,6 +18,7 @@ const (
 	markFail     = "✗"
 	markRule     = "─"
 	markBar      = "│"
+	markHeavyBar = "┃"
 )
 
 // glyphs draws charts in the set the person chose, and turns a finished frame into ASCII where they chose

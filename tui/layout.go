@@ -12,11 +12,12 @@ const (
 type region int
 
 const (
-	regionHeader region = iota // model, device, state
-	regionTabs                 // views, step
-	regionCost                 // what the step cost
+	regionHeader region = iota // model, device, step, state
+	regionTabs                 // views, scope, timing
+	regionAbout                // what holds of the step
 	regionTitle                // what the list shows
 	regionList
+	regionDivider // between list and detail, where they stand side by side
 	regionDetailTitle
 	regionDetail
 	regionNotice // an error that waits to be dismissed
@@ -35,13 +36,24 @@ const (
 	zoomDetail
 )
 
+// split is how far a person moved the border between list and detail, towards the detail: in columns where
+// they stand side by side, in rows where the detail is below.
+type split struct{ columns, rows int }
+
 // arrangement is what the layout depends on besides the size.
 type arrangement struct {
 	detail bool // the view has a detail pane
 	zoom   zoom
 	notice int // lines of the notice
-	split  int // rows (or columns) by which the person moved the split
+	split  split
 }
+
+// From so many columns on the detail stands on the right, where it has room for its lines: the list gives up
+// columns for it, and keeps those that name its rows.
+const (
+	sideWidth            = 110
+	leastList, leastSide = 60, 30
+)
 
 // layout says where everything is. It is the only place that computes sizes: panes get rectangles. The
 // rectangles tile the screen.
@@ -49,7 +61,7 @@ func layout(w, h int, a arrangement) map[region]rect {
 	m := map[region]rect{
 		regionHeader: {0, 0, w, 1},
 		regionTabs:   {0, 1, w, 1},
-		regionCost:   {0, 2, w, 1},
+		regionAbout:  {0, 2, w, 1},
 		regionTitle:  {0, 3, w, 1},
 		regionHint:   {0, h - 1, w, 1},
 	}
@@ -64,19 +76,26 @@ func layout(w, h int, a arrangement) map[region]rect {
 	case a.zoom == zoomDetail:
 		m[regionDetailTitle] = rect{0, top, w, 1}
 		m[regionDetail] = rect{0, top + 1, w, rows - 1}
-	case w >= 240:
-		// The detail stands at the right where the list keeps its columns.
-		side := clamp(80-a.split, 40, w-mainWidth)
-		m[regionList] = rect{0, top, w - side, rows}
-		m[regionDetailTitle] = rect{w - side, top, side, 1}
-		m[regionDetail] = rect{w - side, top + 1, side, rows - 1}
+	case w >= sideWidth:
+		side := clamp(clamp(w/3, 40, 64)-a.split.columns, leastSide, w-1-leastList)
+		list := w - 1 - side
+		m[regionTitle] = rect{0, top - 1, list, 1}
+		m[regionList] = rect{0, top, list, rows}
+		m[regionDivider] = rect{list, top - 1, 1, rows + 1}
+		m[regionDetailTitle] = rect{list + 1, top - 1, side, 1}
+		m[regionDetail] = rect{list + 1, top, side, rows}
 	default:
-		// The list needs its header and a few rows; the detail takes a fifth, at least what its first lines
-		// need.
-		detail := clamp(rows/5-a.split, 2, max(2, rows-6))
-		if a.split == 0 && h >= mainHeight {
+		// The list needs its header and a few rows. The detail takes a fifth, on a high screen a third, and
+		// at least what its first lines need.
+		part := 5
+		if h >= 46 {
+			part = 3
+		}
+		detail := rows / part
+		if h >= mainHeight {
 			detail = max(detail, 4)
 		}
+		detail = clamp(detail-a.split.rows, 2, max(2, rows-6))
 		m[regionList] = rect{0, top, w, rows - detail - 1}
 		m[regionDetailTitle] = rect{0, top + rows - detail - 1, w, 1}
 		m[regionDetail] = rect{0, top + rows - detail, w, detail}

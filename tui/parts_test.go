@@ -20,7 +20,9 @@ func TestLayoutTilesTheScreen(t *testing.T) {
 		w, h := rapid.IntRange(minWidth, 400).Draw(t, "w"), rapid.IntRange(minHeight, 120).Draw(t, "h")
 		a := arrangement{
 			detail: rapid.Bool().Draw(t, "detail"), zoom: zoom(rapid.IntRange(0, 2).Draw(t, "zoom")),
-			notice: rapid.IntRange(0, 3).Draw(t, "notice"), split: rapid.IntRange(-200, 200).Draw(t, "split"),
+			notice: rapid.IntRange(0, 3).Draw(t, "notice"), split: split{
+				rapid.IntRange(-400, 400).Draw(t, "columns"), rapid.IntRange(-200, 200).Draw(t, "rows"),
+			},
 		}
 		cells := make([]int, w*h)
 		for r, q := range layout(w, h, a) {
@@ -40,16 +42,22 @@ func TestLayoutTilesTheScreen(t *testing.T) {
 }
 
 func TestTheMainSizeKeepsRoomForTheList(t *testing.T) {
-	for _, c := range []struct{ w, h, list, detail int }{
-		{80, 24, 14, 4},
-		{60, 16, 8, 2},
-		{120, 40, 27, 7},
-		{200, 60, 43, 11},
+	for _, c := range []struct {
+		w, h         int
+		list, detail rect
+	}{
+		{80, 24, rect{0, 4, 80, 14}, rect{0, 19, 80, 4}},
+		{60, 16, rect{0, 4, 60, 8}, rect{0, 13, 60, 2}},
+		{84, 50, rect{0, 4, 84, 29}, rect{0, 34, 84, 15}},
+		{109, 40, rect{0, 4, 109, 27}, rect{0, 32, 109, 7}},
+		{110, 40, rect{0, 4, 69, 35}, rect{70, 4, 40, 35}},
+		{120, 40, rect{0, 4, 79, 35}, rect{80, 4, 40, 35}},
+		{200, 60, rect{0, 4, 135, 55}, rect{136, 4, 64, 55}},
 	} {
 		m := layout(c.w, c.h, arrangement{detail: true})
-		if m[regionList].h != c.list || m[regionDetail].h != c.detail {
-			t.Errorf("%dx%d: list %d, detail %d rows, want %d and %d", c.w, c.h, m[regionList].h,
-				m[regionDetail].h, c.list, c.detail)
+		if m[regionList] != c.list || m[regionDetail] != c.detail {
+			t.Errorf("%dx%d: list %v, detail %v, want %v and %v", c.w, c.h, m[regionList], m[regionDetail],
+				c.list, c.detail)
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"gpuscope/model/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
 )
 
 // runPlain is the program without a screen: a line for each event, commands by line. It serves screen
@@ -223,7 +224,7 @@ func (p *plainText) event(e session.Event) {
 	case e.Progress != nil:
 		p.say("loading: %s %d of %d", e.Progress.Phase, e.Progress.Done, e.Progress.Total)
 	case e.Opened != nil:
-		p.say("open: %s on %s", e.Opened.Model.Name, deviceTexts(&e.Opened.Device)[0])
+		p.say("open: %s on %s", e.Opened.Model.Name, table.Title(deviceParts(&e.Opened.Device)...))
 		p.say("%s", plainHelp())
 	case e.Records != nil:
 		for i := range e.Records {

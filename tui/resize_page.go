@@ -61,15 +61,15 @@ func planned(t *trace.Trace, r *inspect.ResizeRow) (trace.DispatchID, bool) {
 }
 
 // detail says in full what the table has room for in part.
-func (p *resizePage) detail() (of string, lines func(context.Context) ([]string, error)) {
+func (p *resizePage) detail() detail {
 	r, l := p.current(), p.rows.listing
 	if r == nil {
-		return "", nil
+		return detail{}
 	}
 	at := p.rows.current()
-	return p.rows.key, func(ctx context.Context) ([]string, error) {
+	return detail{p.rows.key, l.table.Cell(at, 0).Text, func(ctx context.Context) ([]string, error) {
 		return resizeDetail(l, at, r), ctx.Err()
-	}
+	}}
 }
 
 func resizeDetail(l listing, at int, r *inspect.ResizeRow) []string {

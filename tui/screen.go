@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gpuscope/internal/printable"
@@ -30,13 +31,13 @@ func (a *App) frame() string {
 	f := canvas{lines: make([]strings.Builder, a.h), used: make([]int, a.h)}
 	f.draw(m[regionHeader], []string{a.header(a.w)})
 	f.draw(m[regionTabs], []string{a.tabs(a.w)})
-	f.draw(m[regionCost], []string{a.cost(a.w)})
+	f.draw(m[regionAbout], []string{a.about(a.w)})
 	body := m[regionList]
 	switch {
 	case a.over != nil:
 		r := rect{0, 4, a.w, a.h - 5 - m[regionNotice].h} // an error stays in sight
 		lines := indent(a.over.text.render(r.w-2, r.h))
-		f.draw(m[regionTitle],
+		f.draw(rect{0, 3, a.w, 1},
 			[]string{a.theme.put(strong, spread(" "+a.over.title, a.over.text.where()+" ", a.w))})
 		f.draw(r, lines)
 	case a.empty() != "":
@@ -47,11 +48,15 @@ func (a *App) frame() string {
 		if body.h > 0 {
 			lines = v.render(a.theme, a.glyphs, body.w, body.h, !a.inDetail)
 		}
-		f.draw(m[regionTitle], []string{a.title(v, a.w)})
+		f.draw(m[regionTitle], []string{a.title(v, m[regionTitle].w)})
 		f.draw(body, lines)
+		divider, side := m[regionDivider]
+		if side {
+			f.draw(divider, slices.Repeat([]string{a.border()}, divider.h))
+		}
 		if r, ok := m[regionDetail]; ok {
 			lines := a.detail.render(r.w-2, r.h)
-			f.draw(m[regionDetailTitle], []string{a.detailTitle(r.w)})
+			f.draw(m[regionDetailTitle], []string{a.detailLine(r.w, side)})
 			f.draw(r, indent(lines))
 		}
 	}
@@ -123,45 +128,67 @@ func indent(lines []string) []string {
 	return lines
 }
 
-// header says what runs on what, and how it stands. Where there is no room the program's own name goes before
-// what the device is.
+// header says what runs on what, which step is shown, and how things stand. The program's own name is there
+// where nothing is lost for it.
 func (a *App) header(w int) string {
 	const name = "gpuscope"
 	state := a.stateWord()
-	room := w - width(state) - 2
-	text := name
+	room := w - width(state) - 3
+	text := ""
 	if t := a.mirror.Trace; t != nil {
-		model, device, token := filepath.Base(printable.Clean(t.Model.Name)), deviceTexts(&t.Device), ""
-		if s := a.step(); s != nil && s.Token != nil {
-			token = fmt.Sprintf(" · token %q", s.Text)
-		}
-		text = first(room,
-			name+"  "+model+" · "+device[0]+token, name+"  "+model+" · "+device[0],
-			name+"  "+model+" · "+device[1],
-			model+" · "+device[1], name+"  "+cutMiddle(model, 20)+" · "+device[2],
-			cutMiddle(model, 20)+" · "+device[2])
+		model := filepath.Base(printable.Clean(t.Model.Name))
+		line := table.Title(slices.Concat([]table.Part{{Rank: 2, Text: model, Short: cutMiddle(model, 20)}},
+			deviceParts(&t.Device), a.stepParts())...)
+		text = printable.Clean(line.Fit(room))
 	}
-	text = fit(printable.Clean(text), room)
-	if rest, ok := strings.CutPrefix(text, name); ok {
-		text = a.theme.put(strong, name) + rest
+	left := " " + fit(text, room+1)
+	if n := width(name) + 2; width(text)+n <= room {
+		left = " " + a.theme.put(strong, name) + "  " + fit(text, room+1-n)
 	}
-	return " " + text + a.theme.put(a.statePaint(), state)
+	return left + a.theme.put(a.statePaint(), state)
 }
 
-// deviceTexts say what the device is, from long to short.
-func deviceTexts(d *trace.Device) [3]string {
+// deviceParts say what the device is.
+func deviceParts(d *trace.Device) []table.Part {
 	if d.Software() {
 		name, _, _ := strings.Cut(d.Name, " (")
-		return [3]string{
-			fmt.Sprintf("software device (%s, %s): compare ratios only", name, d.Backend),
-			fmt.Sprintf("software device (%s): compare ratios only", name),
-			fmt.Sprintf("software device (%s)", name),
+		short := fmt.Sprintf("software device (%s)", name)
+		return []table.Part{{Rank: 0, Text: short + ": compare ratios only", Short: short}}
+	}
+	return []table.Part{{Rank: 3, Text: d.Name + " " + d.Backend, Short: d.Name}}
+}
+
+// stepParts say which step is shown. Who looks back must see it, on any screen.
+func (a *App) stepParts() []table.Part {
+	s := a.step()
+	if s == nil {
+		if len(a.mirror.Trace.Steps) > 0 {
+			return []table.Part{{Rank: 0, Text: "no step shown"}}
 		}
+		return []table.Part{{Rank: 0, Text: "no step yet"}}
 	}
-	return [3]string{
-		fmt.Sprintf("%s %s (%s)", d.Name, d.Backend, d.AdapterType),
-		fmt.Sprintf("%s %s", d.Name, d.Backend), d.Name,
+	long, short := fmt.Sprintf("step %d", s.Index), fmt.Sprintf("s%d", s.Index)
+	if newest := a.newestStep(); newest != s.Index {
+		long += fmt.Sprintf(" (newest %d)", newest)
+		short += fmt.Sprintf(" (newest s%d)", newest)
 	}
+	where := fmt.Sprintf(" %s pos %d", s.Phase, s.Position)
+	parts := []table.Part{{Rank: 0, Text: long + where, Short: short + where}}
+	if s.Cold {
+		parts = append(parts, table.Part{Rank: 1, Text: "cold"})
+	}
+	if s.Token != nil {
+		parts = append(parts, table.Say(4, "token %q", s.Text))
+	}
+	return parts
+}
+
+// newestStep is the number of the step that the session stands at, of a trace the last.
+func (a *App) newestStep() int {
+	if a.session != nil {
+		return a.mirror.State.Step
+	}
+	return a.index.Trace.Steps[len(a.index.Trace.Steps)-1].Index
 }
 
 // stateWord is how things stand, in one word.
@@ -213,41 +240,47 @@ func (a *App) step() *trace.Step {
 }
 
 // tabsNamed says whether all tabs have the names of their views: they leave half of the line, or half of a
-// line of 80 cells, to the step. Else the current one has.
+// line of 80 cells, to the rest. Else the current one has.
 func (a *App) tabsNamed() bool {
-	used := 0
+	used := 2
 	for i := range views {
-		used += width(views[i].label()) + 2
+		used += width(views[i].label()) + 1
 	}
 	return used <= max(mainWidth, a.w)/2
 }
 
 // tabLabel is how a view stands in the line of tabs.
 func (a *App) tabLabel(view int) string {
-	switch row := &views[view]; {
-	case view == a.current:
-		return "[" + row.label() + "]"
-	case a.tabsNamed():
-		return " " + row.label() + " "
+	if row := &views[view]; view == a.current || a.tabsNamed() {
+		return row.label()
+	}
+	return views[view].key
+}
+
+// tabText is how a tab stands in its line: a cell before it, and brackets around the current one.
+func (a *App) tabText(view int) string {
+	switch label := a.tabLabel(view); {
+	case view != a.current:
+		return " " + label
+	case view == 0:
+		return "[" + label + "]"
 	default:
-		return " " + row.key + " "
+		return " [" + label + "]"
 	}
 }
 
-// tabs names the views, and the step and how it was timed.
+// tabs names the views, and says what they speak of and how it was timed.
 func (a *App) tabs(w int) string {
 	var b strings.Builder
 	used := 0
 	for i := range views {
-		label := a.tabLabel(i)
-		used += width(label)
-		if i == a.current {
-			b.WriteString(a.theme.put(accent, label))
-		} else {
-			b.WriteString(label)
+		p, text := plain, a.tabText(i)
+		if used += width(text); i == a.current {
+			p = accent
 		}
+		b.WriteString(a.theme.put(p, text))
 	}
-	right := first(w-used-2, a.stepTexts()...)
+	right := table.Title(a.scopeParts()...).Fit(w - used - 3)
 	return b.String() + blank(w-used-width(right)-1) + a.theme.put(dim, right)
 }
 
@@ -255,55 +288,29 @@ func (a *App) tabs(w int) string {
 func (a *App) tabAt(x int) (int, bool) {
 	at := 0
 	for i := range views {
-		at += width(a.tabLabel(i))
-		if x < at {
+		if at += width(a.tabText(i)); x < at {
 			return i, true
 		}
 	}
 	return 0, false
 }
 
-// stepTexts say which step is shown, from long to short.
-func (a *App) stepTexts() []string {
+// scopeParts say which steps the views speak of, how they were timed, and whether the clock stood still.
+func (a *App) scopeParts() []table.Part {
 	s := a.step()
 	if s == nil {
-		switch {
-		case a.mirror.Trace == nil:
-			return []string{""}
-		case len(a.mirror.Trace.Steps) > 0:
-			return []string{"no step shown"}
-		}
-		return []string{"no step yet"}
+		return nil
 	}
-	// Who looks back must see it, on any screen.
-	where := fmt.Sprint(s.Index)
-	if s.Index != a.mirror.State.Step && a.session != nil {
-		where = fmt.Sprintf("%d of %d", s.Index, a.mirror.State.Step)
-	}
-	step := fmt.Sprintf("step %s %s pos %d", where, s.Phase, s.Position)
-	short := fmt.Sprintf("s%s %s pos %d", where, s.Phase, s.Position)
+	timing := "timing " + s.Timing
 	n := samples(s)
-	timing := joined(" ", "timing "+s.Timing, n)
-	clk, quantum, cold := "", "", ""
-	if s.Canary > 0 {
-		clk = fmt.Sprintf("clk %.2f", s.Canary)
-	}
+	parts := []table.Part{{Rank: 2, Text: joined(" ", timing, n), Short: cmp.Or(n, timing)}}
 	if q := a.index.Trace.Clock.QuantumNS; q > 0 {
-		quantum = fmt.Sprintf("quantum %g ns", q)
+		parts = append(parts, table.Say(5, "quantum %g ns", q))
 	}
-	if s.Cold {
-		cold = "cold"
+	if s.Canary > 0 {
+		parts = append(parts, table.Say(3, "clk %.2f", s.Canary))
 	}
-	return []string{
-		joined(" · ", step, cold, timing, quantum, clk),
-		joined(" · ", step, cold, timing, clk),
-		joined(" · ", step, cold, timing),
-		joined(" · ", short, cold, timing),
-		joined(" · ", short, cold, cmp.Or(n, "timing "+s.Timing)),
-		joined(" · ", fmt.Sprintf("s%s pos %d", where, s.Position), cold, n),
-		joined(" · ", "s"+where, n),
-		"s" + where,
-	}
+	return parts
 }
 
 // samples says how many times each dispatch of a step was timed, "" where none was.
@@ -328,8 +335,14 @@ func joined(sep string, parts ...string) string {
 	return strings.Join(there, sep)
 }
 
-// cost is the line on which wall, span and sum stand together.
-func (a *App) cost(w int) string {
+// about is the line of what holds of the step: the view's own, or what the step cost.
+func (a *App) about(w int) string {
+	if a.empty() != "" {
+		return ""
+	}
+	if v, ok := a.view().(abouter); ok {
+		return " " + printable.Clean(v.about().Fit(w-2))
+	}
 	if a.shown < 0 || a.summary.value == nil {
 		return ""
 	}
@@ -348,20 +361,39 @@ func (a *App) title(v view, w int) string {
 	return a.theme.put(strong, " "+table.Title(parts...).Fit(w-2))
 }
 
-// detailTitle is the rule over the detail; a mark says that the keys move in it.
-func (a *App) detailTitle(w int) string {
-	name, p := "", dim
+// border is a cell of the line between list and detail: heavy where the keys move in the detail.
+func (a *App) border() string {
 	if a.inDetail {
-		name, p = " "+markClosed+keyed(" detail, {pane} goes back "), accent
+		return a.theme.put(accent, markHeavyBar)
 	}
-	if more := a.detail.where(); more != "" {
-		name += " " + more + " "
-		if !a.inDetail {
-			name += keyed("{pane}, then ") + sign(keyOf("down")) + " "
-		}
+	return a.theme.put(dim, markBar)
+}
+
+// detailLine names what the detail is of, where it is below the list in a rule; a mark says that the keys
+// move in it.
+func (a *App) detailLine(w int, side bool) string {
+	name, more, fill, p := printable.Clean(a.detailTitle), a.detail.where(), " ", strong
+	if name != "" {
+		name += " "
 	}
-	rule := strings.Repeat(markRule, max(0, w-width(name)-2))
-	return a.theme.put(p, rule+name+markRule+markRule)
+	if !side {
+		fill, p = markRule, dim
+	}
+	if a.inDetail {
+		p = accent
+		name = markClosed + " " + name + keyed("{pane} goes back ")
+	} else if more != "" {
+		more = keyed("{pane}, then ") + sign(keyOf("down")) + " " + more
+	}
+	if more != "" {
+		more = " " + more + " " + fill
+	}
+	name = cutMiddle(fill+name, w-width(more)-1)
+	if !side && width(name) > 1 {
+		name = fill + " " + strings.TrimPrefix(name, fill)
+	}
+	rule := strings.Repeat(fill, max(0, w-width(name)-width(more)))
+	return a.theme.put(p, strings.TrimRight(name+rule+more, " "))
 }
 
 // noticeLines are the error that waits to be dismissed.

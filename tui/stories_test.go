@@ -32,9 +32,9 @@ func TestATypedPromptIsSteppedBackAndForth(t *testing.T) {
 	x := start(t, context.Background(), opens(tuitest.Script{}), Options{})
 	x.sees("[PAUSED]", "no step yet", "Press i and type a prompt")
 	x.press("i").sees("prompt:").press("qs? yes").sees("prompt: qs? yes").press(enter)
-	x.sees("s0 prefill pos 0", "342 dispatches")
+	x.sees("step 0 prefill pos 0", "342 dispatches")
 	x.press("1").sees("qs? yes")
-	x.press("s").sees("s1 decode pos 42").press("s").sees("s2 decode pos 43").press("S").sees("s1 decode pos 42", "[ cat]")
+	x.press("s").sees("step 1 decode pos 42").press("s").sees("step 2 decode pos 43").press("S").sees("step 1 decode pos 42", "[ cat]")
 	x.press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
@@ -55,12 +55,12 @@ func TestARunIsPausedAndAnswersMeanwhile(t *testing.T) {
 				return ctx.Err()
 			}
 		}}), Options{Prompt: "once"})
-	x.sees("[PAUSED]", "s0 prefill").press(" ").sees("[RUNNING]")
+	x.sees("[PAUSED]", "step 0 prefill").press(" ").sees("[RUNNING]")
 	gate <- struct{}{}
 	gate <- struct{}{}
-	x.sees("s2 decode", "[RUNNING]")
+	x.sees("step 2 decode", "[RUNNING]")
 	x.press("?").sees("Help: Dispatches").press(escape).misses("Help:") // the GPU works, the screen answers
-	x.press(" ").sees("[PAUSED]", "s2 decode")
+	x.press(" ").sees("[PAUSED]", "step 2 decode")
 	x.press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestARunIsPausedAndAnswersMeanwhile(t *testing.T) {
 func TestAnExportedTraceIsTheOneOnTheScreen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json.gz")
 	x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
-	x.sees("s0 prefill").press("s").sees("s1 decode")
+	x.sees("step 0 prefill").press("s").sees("step 1 decode")
 	x.press("x").sees("export to: gpuscope-20261121-120000.json.gz")
 	x.press("\x15" + path + enter).sees("wrote ")
 	x.press("q")
@@ -102,7 +102,7 @@ func TestAnErrorStaysUntilItIsDismissed(t *testing.T) {
 			}
 			return nil
 		}}), Options{Prompt: "once"})
-	x.sees("s0 prefill").press("s").sees("✗ next: device lost: the driver was reset")
+	x.sees("step 0 prefill").press("s").sees("✗ next: device lost: the driver was reset")
 	x.press("j").press("1").sees("[1 Step]", "device lost").press(escape).misses("device lost")
 	x.press("0").sees("error", "device lost") // it is in the log
 	x.press("q")
@@ -120,7 +120,7 @@ func TestCtrlCCancelsFirstAndThenQuits(t *testing.T) {
 			}
 			return nil
 		}}), Options{Prompt: "once"})
-	x.sees("s0 prefill").press("s").sees("[RUNNING]").press(ctrlC).sees("[PAUSED]",
+	x.sees("step 0 prefill").press("s").sees("[RUNNING]").press(ctrlC).sees("[PAUSED]",
 		"cancelled; ctrl+c again to quit")
 	x.press(ctrlC)
 	if err := x.ends(); err != nil {
@@ -138,7 +138,7 @@ func TestQuittingDoesNotWaitForAnEngineThatHangs(t *testing.T) {
 			}
 			return nil
 		}}), Options{Prompt: "once"})
-	x.sees("s0 prefill").press("s").sees("[RUNNING]").press("q")
+	x.sees("step 0 prefill").press("s").sees("[RUNNING]").press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestAPanicRestoresTheTerminal(t *testing.T) {
 			}
 			return nil
 		}}), Options{Prompt: "once"})
-	x.sees("s0 prefill").press("s")
+	x.sees("step 0 prefill").press("s")
 	var p *Panic
 	if err := x.ends(); !errors.As(err, &p) || p.Value != "a bug in the session" ||
 		!strings.Contains(string(p.Stack), "tuitest") {
@@ -163,7 +163,7 @@ func TestAPanicRestoresTheTerminal(t *testing.T) {
 func TestASignalRestoresTheTerminal(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
 		x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
-		x.sees("s0 prefill")
+		x.sees("step 0 prefill")
 		if err := syscall.Kill(os.Getpid(), sig); err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func TestASignalRestoresTheTerminal(t *testing.T) {
 func TestTheEndOfTheContextEndsTheProgram(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	x := start(t, ctx, opens(tuitest.Script{}), Options{Prompt: "once"})
-	x.sees("s0 prefill")
+	x.sees("step 0 prefill")
 	cancel()
 	if err := x.ends(); !errors.Is(err, context.Canceled) {
 		t.Errorf("Run gave %v", err)
@@ -190,7 +190,7 @@ func TestAnExportWritesOverNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
-	x.sees("s0 prefill").press("x").sees("export to:").press("\x15" + path +
+	x.sees("step 0 prefill").press("x").sees("export to:").press("\x15" + path +
 		enter).sees("already; choose another name")
 	x.press("q")
 	if err := x.ends(); err != nil {
@@ -229,7 +229,7 @@ func TestAnEngineThatGoesIsSaidAndItsTraceStays(t *testing.T) {
 	s := tuitest.Play(llama, tuitest.Script{})
 	x := start(t, context.Background(), func(context.Context) (session.Session, error) { return s, nil },
 		Options{Prompt: "once"})
-	x.sees("s0 prefill")
+	x.sees("step 0 prefill")
 	s.Close()
 	x.sees("[ENGINE GONE]",
 		"the engine has gone").press(escape).misses("dismisses").press("1").sees("1 step: 1 prefill")

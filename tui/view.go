@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"maps"
 
 	"gpuscope/trace/table"
 )
@@ -54,10 +55,10 @@ type (
 	// stepper shows steps side by side: motions choose the step.
 	stepper interface{ stepsBy(motion) int }
 	// detailer has a pane with more about the selected row.
-	detailer interface {
-		// detail gives what makes the lines of the pane, in a job, nil for none, and what these lines are of.
-		detail() (of string, lines func(context.Context) ([]string, error))
-	}
+	detailer interface{ detail() detail }
+	// abouter says itself what holds of the step, in the line under the tabs; of other views it is what the
+	// step cost. It must cost nothing: what takes time is made by load's jobs.
+	abouter interface{ about() table.Line }
 	// lister has rows with a cursor, which open, sort and filter.
 	lister interface{ pane() *tablePane }
 	// folder folds its rows in several ways.
@@ -71,6 +72,13 @@ type (
 	sourcer interface{ source() (text, bool) }
 	copier  interface{ copied() string }
 )
+
+// detail is what the pane of details shows. A job makes its lines, nil for none; of names what they are of
+// wherever it is shown, title says it to a person.
+type detail struct {
+	of, title string
+	lines     func(context.Context) ([]string, error)
+}
 
 // text is what a job makes to lie over a view: a title and lines, and what is said where there are none.
 type text struct {
@@ -124,19 +132,20 @@ func (a *App) reload() {
 	if !ok {
 		return
 	}
-	of, lines := d.detail()
-	if lines == nil {
+	more := d.detail()
+	a.detailTitle = more.title
+	if more.lines == nil {
 		a.detailTask.clear(a.jobs)
-		a.detail, a.detailOf = textPane{}, of
+		a.detail, a.detailOf = textPane{}, more.of
 		return
 	}
 	w := a.rects()[regionDetail].w - 2
-	key := detailKey{view: a.current, width: w, of: of}
+	key := detailKey{view: a.current, width: w, of: more.of}
 	if l, ok := v.(lister); ok {
 		key.listing = l.pane().listings
 	}
 	a.detailTask.want(a.jobs, key, func(ctx context.Context) ([]string, error) {
-		made, err := lines(ctx)
+		made, err := more.lines(ctx)
 		var out []string
 		for _, l := range made {
 			out = append(out, wrapText(l, w)...)
@@ -144,8 +153,8 @@ func (a *App) reload() {
 		return out, err
 	}, func(lines []string) {
 		a.detail.load(lines)
-		if a.detailOf != of {
-			a.detailOf, a.detail.first, a.detail.x = of, 0, 0
+		if a.detailOf != more.of {
+			a.detailOf, a.detail.first, a.detail.x = more.of, 0, 0
 		}
 	})
 }
@@ -209,6 +218,33 @@ func (a *App) toggleZoom() {
 		return
 	}
 	a.zooms[a.current] = zoomOf(a.inDetail)
+}
+
+// moveSplit moves the border between list and detail, where there is room, and remembers it for this view.
+// It never stands beyond what is shown, so that the way back is as long as the way there.
+func (a *App) moveSplit(by int) {
+	before, was := a.rects(), a.split[a.current]
+	s := was
+	if _, side := before[regionDivider]; side {
+		s.columns += 4 * by
+	} else {
+		s.rows += by
+	}
+	if a.split[a.current] = s; maps.Equal(before, a.rects()) {
+		a.split[a.current] = was
+		a.say("the split goes no further")
+	}
+}
+
+// cannotSplit says why there is no split to move.
+func cannotSplit(a *App) string {
+	switch {
+	case !is[detailer](a.view()):
+		return "this view has one pane"
+	case a.zooms[a.current] != zoomNone:
+		return keyed("one pane has the screen; {zoom} shows both")
+	}
+	return ""
 }
 
 func zoomOf(detail bool) zoom {

@@ -101,8 +101,9 @@ func TestTheBaseStaysWhereItIsMarked(t *testing.T) {
 }
 
 func TestTheBaseIsOneKeyAway(t *testing.T) {
-	d := live(t, 80, 24).press("2").sees("Δ s2:").press("B").sees("s2 of 3", "Δ s1:")
-	d.press("b", "s").sees("Δ s2:").press("B").sees("s2 of 4", "Δ s1:")
+	d := live(t, 80, 24).press("2").sees("Δ s2:")
+	d.press("B").sees("step 2 (newest 3)", "Δ s1:")
+	d.press("b", "s").sees("Δ s2:").press("B").sees("step 2 (newest 4)", "Δ s1:")
 	d = drive(t, 80, 24, llama, nil, Options{}).press("1", "g", "B")
 	d.sees("base step: this step is compared with none")
 }
@@ -118,8 +119,9 @@ func TestRepeatingAddsSamplesAndNothingElse(t *testing.T) {
 
 func TestLookingBackDoesNotMoveTheModel(t *testing.T) {
 	d := live(t, 80, 24).press("1")
-	d.press(",", ",").sees("s1 of 3").press("f").sees("s3 decode pos 44")
-	d.press("left").sees("s2 of 3").press("s").sees("s4 decode pos 45") // a new token is looked at
+	d.press(",", ",").sees("step 1 (newest 3)").press("f").sees("step 3 decode pos 44")
+	d.press("left").sees("step 2 (newest 3)")
+	d.press("s").sees("step 4 decode pos 45") // a new token is looked at
 }
 
 func TestWhyLeadsBackToTheTokens(t *testing.T) {
@@ -145,7 +147,7 @@ func TestZoomGivesAPaneTheScreen(t *testing.T) {
 	if rows := d.app.table().page; rows != 18 {
 		t.Errorf("the zoomed list has %d rows, want 18", rows)
 	}
-	d.press("tab").sees("detail, tab goes back").misses("epilogue").press("esc").misses("zoomed").sees("▾ layers")
+	d.press("tab").sees("▸ prologue tab goes back").misses("epilogue").press("esc").misses("zoomed").sees("▾ layers")
 }
 
 func TestTheMouseSelectsSortsAndScrolls(t *testing.T) {
@@ -154,7 +156,7 @@ func TestTheMouseSelectsSortsAndScrolls(t *testing.T) {
 	if !strings.Contains(d.row(), "slice sin") {
 		t.Errorf("a click selected %q", d.row())
 	}
-	d.at(2, 1, tea.MouseButtonLeft).sees("[1 Step]").at(12, 1, tea.MouseButtonLeft).sees("[2 Dispatches]")
+	d.at(2, 1, tea.MouseButtonLeft).sees("[1 Step] 2").at(12, 1, tea.MouseButtonLeft).sees("[2 Dispatches]")
 	d.at(10, 8, tea.MouseButtonWheelDown)
 	if d.app.table().cursor != 6 {
 		t.Errorf("the wheel moved the cursor to %d, want 6", d.app.table().cursor)
@@ -163,12 +165,52 @@ func TestTheMouseSelectsSortsAndScrolls(t *testing.T) {
 	d.at(x, 4, tea.MouseButtonLeft).sees("order ~lost↓").at(x, 4, tea.MouseButtonLeft).sees("order ~lost↑")
 }
 
+// The border between list and detail stops where a pane has no more to give, and each view keeps its own.
+func TestTheSplitIsBoundedAndRemembered(t *testing.T) {
+	for _, size := range [][2]int{{80, 24}, {120, 40}} {
+		d := drive(t, size[0], size[1], llama, nil, Options{}).press("2")
+		at := d.app.rects()
+		for range 100 {
+			d.press("<")
+		}
+		least := d.app.rects()
+		if least[regionList] == at[regionList] || !strings.Contains(d.screen(), "the split goes no further") {
+			t.Errorf("%v: the split does not move, or does not say where it ends", size)
+		}
+		d.press(">")
+		if d.app.rects()[regionList] == least[regionList] {
+			t.Errorf("%v: beyond the end the way back is longer than the way there", size)
+		}
+		d.press("3")
+		if d.app.rects()[regionList] != at[regionList] {
+			t.Errorf("%v: the split of one view moved that of another", size)
+		}
+		d.press("1", "<").sees("this view has one pane")
+	}
+}
+
+// The detail stands where its lines have room: nothing is cut that fits.
+func TestTheDetailStandsAtTheRightWhereThereIsRoom(t *testing.T) {
+	wide := drive(t, 120, 40, llama, nil, Options{}).press("2", "j")
+	if l := wide.line(markSelected); !strings.Contains(l, "embed") || !strings.Contains(l, markBar) {
+		t.Errorf("no detail beside the row: %q", l)
+	}
+	wide.press("tab")
+	if l := wide.line(markHeavyBar); l == "" || !strings.Contains(wide.screen(), "▸ embed") {
+		t.Error("that the keys move in the detail is not to be seen")
+	}
+	narrow := drive(t, 109, 40, llama, nil, Options{}).press("2", "j")
+	if l := narrow.line(markSelected); strings.Contains(l, markBar) {
+		t.Errorf("a list of 68 columns leaves no room beside it: %q", l)
+	}
+}
+
 func TestASmallWindowSaysWhatIsNeeded(t *testing.T) {
 	d := live(t, 80, 24)
 	d.update(tea.WindowSizeMsg{Width: 50, Height: 10})
 	d.sees("50 x 10", "60 x 16").press("s")
 	d.update(tea.WindowSizeMsg{Width: 80, Height: 24})
-	d.sees("s4 decode") // the run went on
+	d.sees("step 4 decode") // the run went on
 	for w := 0; w < 12; w++ {
 		for h := 0; h < 4; h++ {
 			d.update(tea.WindowSizeMsg{Width: w, Height: h})
