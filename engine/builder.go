@@ -84,7 +84,8 @@ type Builder struct {
 	asked     map[string]bool   // of them, those that some operator took
 	fusions   []Fusion
 	passBytes int64
-	dump      string // the pass whose before and after are wanted
+	remade    *remade // the operator that a fusion rule is having made, if any
+	dump      string  // the pass whose before and after are wanted
 	err       error
 }
 
@@ -151,7 +152,7 @@ func (b *Builder) StateFrom(name string, t DType, dims []int, load func() ([]byt
 
 // Tensor declares an output of the next operator to be added, of a shape that its plan gives.
 func (b *Builder) Tensor(name string, t DType) ValueID {
-	return b.add(value{name: b.prefix + name, dtype: t, role: Intermediate})
+	return b.output(value{name: b.prefix + name, dtype: t, role: Intermediate})
 }
 
 // Scratch declares memory that lives while the next operator runs, of a size that its plan gives.
@@ -169,7 +170,7 @@ func (b *Builder) SymInt(name string, lo, hi, first int64) ValueID {
 
 // SymIntOut declares an integer that the next operator to be added gives.
 func (b *Builder) SymIntOut(name string) ValueID {
-	return b.add(value{name: b.prefix + name, kind: symInt, role: Intermediate})
+	return b.output(value{name: b.prefix + name, kind: symInt, role: Intermediate})
 }
 
 // Output makes a tensor a graph output: its live bytes can be read after a step. What an operator gives gets
@@ -208,6 +209,14 @@ func (b *Builder) MinDims(v ValueID) []int {
 		return nil
 	}
 	return b.values[v].minDims
+}
+
+// Producer is the operator that gives a value; nil where none does.
+func (b *Builder) Producer(v ValueID) Operator {
+	if v < 0 || int(v) >= len(b.values) || b.values[v].producer < 0 {
+		return nil
+	}
+	return b.ops[b.values[v].producer].impl
 }
 
 // DType is the type of a tensor's elements; F32 after an error.
@@ -269,6 +278,10 @@ func (b *Builder) add(v value) ValueID {
 // Add appends an operator.
 func (b *Builder) Add(name string, impl Operator) {
 	if b.err != nil {
+		return
+	}
+	if b.remade != nil {
+		b.remade.ops = append(b.remade.ops, impl)
 		return
 	}
 	o := op{

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -23,7 +24,8 @@ type Fusion struct {
 	Pattern Pattern
 	// Replace gives the operator that does the work of all that matched, nil where it cannot: the conditions
 	// of the rule are here. The outputs of the match's last operator are the replacement's, of the shapes
-	// that they had; scratch may be taken over from any of them, or be made with b.Scratch.
+	// that they had; scratch may be taken over from any of them, or be made with b.Scratch. b.Remake gives an
+	// operator that is put together as for any other graph.
 	Replace func(b *Builder, m *Match) Operator
 }
 
@@ -58,6 +60,62 @@ type Match struct {
 
 // Last is the operator at the end of the pattern.
 func (m *Match) Last() Operator { return m.Ops[len(m.Ops)-1] }
+
+// remade is what a fusion rule has put together so far.
+type remade struct {
+	name    string
+	outputs []ValueID // that are still to be handed out
+	ops     []Operator
+}
+
+// Remake has an operator put together that gives the outputs of a match's last one: add does it with the name
+// that it is given, as it would add to a graph. What it declares as outputs are those of the match, in their
+// order; the operator is returned, not added. Nil after an error, which is in the builder.
+func (b *Builder) Remake(m *Match, add func(name string)) Operator {
+	if b.err != nil {
+		return nil
+	}
+	r := &remade{name: b.fusedName(m), outputs: m.Last().Spec().Outputs}
+	prefix := b.prefix
+	b.prefix, b.remade = "", r
+	add(r.name)
+	b.prefix, b.remade = prefix, nil
+	if len(r.outputs) > 0 || len(r.ops) != 1 {
+		b.Errorf("%s: %d operators were made of the match, and %d of its outputs left, want one and none",
+			r.name, len(r.ops), len(r.outputs))
+	}
+	if b.err != nil {
+		return nil
+	}
+	return r.ops[0]
+}
+
+// output declares what the next operator gives.
+func (b *Builder) output(v value) ValueID {
+	r := b.remade
+	if r == nil || b.err != nil {
+		return b.add(v)
+	}
+	if len(r.outputs) == 0 {
+		b.Errorf("%s: it gives %s beside what the match gives", r.name, v.name)
+		return None
+	}
+	id := r.outputs[0]
+	if given := &b.values[id]; given.kind != v.kind || given.kind == tensor && given.dtype != v.dtype {
+		b.Errorf("%s: it gives a %s of type %s as %s of type %s", r.name, v.kind, v.dtype, given.name,
+			given.dtype)
+		return None
+	}
+	r.outputs = r.outputs[1:]
+	return id
+}
+
+// forget drops the values that were declared from first on: nothing uses them.
+func (b *Builder) forget(first int) {
+	maps.DeleteFunc(b.constants, func(_ string, v ValueID) bool { return int(v) >= first })
+	b.values = b.values[:first]
+	b.env.dims, b.env.ints, b.env.host = b.env.dims[:first], b.env.ints[:first], b.env.host[:first]
+}
 
 // Fuse makes Finish apply rules, in their order. It may come at any time before.
 func (b *Builder) Fuse(rules ...Fusion) { b.fusions = rules }
@@ -96,6 +154,7 @@ func (b *Builder) fuse() (notes []string, err error) {
 			if gone[i] || !b.match(&rule.Pattern, &b.ops[i], m, gone) {
 				continue
 			}
+			declared := len(b.values)
 			done, err := b.replace(&rule, m)
 			if errors.Is(err, ErrRoute) {
 				return nil, err
@@ -104,6 +163,7 @@ func (b *Builder) fuse() (notes []string, err error) {
 				return nil, fmt.Errorf("fusion %s: %w", rule.Name, err)
 			}
 			if !done {
+				b.forget(declared)
 				continue
 			}
 			for _, id := range m.ids[:len(m.ids)-1] {

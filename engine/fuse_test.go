@@ -183,3 +183,75 @@ func TestOperatorThatReadsStateStaysWhereItIs(t *testing.T) {
 		t.Errorf("-want +got:\n%s", d)
 	}
 }
+
+// remakeRule puts an operator of another kind together by what adds it to a graph.
+func remakeRule(add func(b *Builder, name string, s *binaryOp)) Fusion {
+	return Fusion{
+		Name: "remake", Pattern: sumRule.Pattern,
+		Replace: func(b *Builder, m *Match) Operator {
+			return b.Remake(m, func(name string) { add(b, name, m.Last().(*binaryOp)) })
+		},
+	}
+}
+
+func TestARuleHasAnOperatorPutTogetherAsForAnyGraph(t *testing.T) {
+	build := func(add func(b *Builder, name string, s *binaryOp)) (*Graph, error) {
+		b := NewBuilder(gpu.DefaultLimits())
+		b.Fuse(remakeRule(add))
+		x := rowsInput(b, "x")
+		b.Scope("layers.1.", 1, "")
+		y := addOp(b, "add", x, unary(b, "one", x))
+		b.Scope("layers.2.", 2, "")
+		b.Output(unary(b, "end", y))
+		return b.Finish()
+	}
+	g, err := build(func(b *Builder, name string, s *binaryOp) { routed(b, name, s.a) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"layers.1.one+add routed", "layers.2.end unary"}
+	if d := cmp.Diff(want, opNames(g)); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	o := &g.ops[0]
+	if v := g.values[o.spec.Outputs[0]]; v.name != "layers.1.add" || v.producer != o.id || o.layer != 1 {
+		t.Errorf("it gives %s of operator %d, in layer %d", v.name, v.producer, o.layer)
+	}
+	if s := g.values[o.spec.Scratch[0]].name; s != "layers.1.one+add.partial" {
+		t.Errorf("its scratch is %s", s)
+	}
+	for want, add := range map[string]func(b *Builder, name string, s *binaryOp){
+		": 0 operators were made of the match": func(*Builder, string, *binaryOp) {},
+		": it gives q beside what the match gives": func(b *Builder, name string, s *binaryOp) {
+			unary(b, name, s.a)
+			unary(b, "q", s.a)
+		},
+		": it gives a tensor of type f32 as layers.1.add": func(b *Builder, name string, _ *binaryOp) {
+			b.Tensor(name, F32)
+		},
+	} {
+		want = "layers.1.one+add" + want
+		if _, err := build(add); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
+// What a rule declared before it gave up is in no graph.
+func TestARuleThatGivesUpLeavesNothing(t *testing.T) {
+	build := func(rules ...Fusion) *Graph {
+		b := NewBuilder(gpu.DefaultLimits())
+		b.Fuse(rules...)
+		x := rowsInput(b, "x")
+		return finish(t, b, addOp(b, "add", x, unary(b, "one", x)))
+	}
+	rule := sumRule
+	rule.Replace = func(b *Builder, _ *Match) Operator {
+		b.Scratch("scratch", U32)
+		b.Constant("c", U32, []int{4}, nil)
+		return nil
+	}
+	if got, want := len(build(rule).values), len(build().values); got != want {
+		t.Errorf("the graph has %d values, without the rule %d", got, want)
+	}
+}

@@ -229,82 +229,95 @@ var residualPoints = []step{
 func TestFusionKeepsWhatAGraphComputes(t *testing.T) {
 	fusions := 0
 	rapid.Check(t, func(t *rapid.T) {
-		fused, plain := fusedAndNot(t, fuseResidual, residualGraph(t), gpu.DefaultLimits())
-		fusions += len(partsOf(fused))
-		x, y := NewInterpreter(fused), NewInterpreter(plain)
-		c := &trial{}
-		for _, o := range []engine.LiveOptions{{}, {Static: true}, {Order: engine.Fixpoint}} {
-			live, err := engine.NewLive(fused, o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, s := range residualPoints {
-				if err := bring(live, c.input(t, fused, s)); err != nil {
-					t.Fatalf("%+v: %v: %v", o, s, err)
-				}
-			}
-		}
-		for _, s := range residualPoints {
-			if err := x.Step(c.input(t, fused, s), nil); err != nil {
-				t.Fatal(err)
-			}
-			if err := y.Step(c.input(t, plain, s), nil); err != nil {
-				t.Fatal(err)
-			}
-			for i, v := range fused.Outputs() {
-				got, want := x.Tensor(v), y.Tensor(plain.Outputs()[i])
-				if !slices.Equal(got.Dims, want.Dims) {
-					t.Fatalf("%v: output %d is %v, unfused %v", s, i, got.Dims, want.Dims)
-				}
-				for j, w := range want.Data {
-					if got.Data[j] != w {
-						t.Fatalf("%v: output %d, element %d is %v, unfused %v", s, i, j, got.Data[j], w)
-					}
-				}
-			}
-		}
+		fusions += referencesAgree(t, fuseResidual, residualGraph(t), residualPoints)
 	})
 	if fusions == 0 {
 		t.Error("nothing was ever fused")
 	}
 }
 
+// referencesAgree holds a graph with a rule to the one without, at live points, and returns the places where
+// the rule matched.
+func referencesAgree(t failer, rule engine.Fusion, build func(b *engine.Builder), points []step) int {
+	fused, plain := fusedAndNot(t, rule, build, gpu.DefaultLimits())
+	x, y := NewInterpreter(fused), NewInterpreter(plain)
+	c := &trial{}
+	for _, o := range []engine.LiveOptions{{}, {Static: true}, {Order: engine.Fixpoint}} {
+		live, err := engine.NewLive(fused, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range points {
+			if err := bring(live, c.input(t, fused, s)); err != nil {
+				t.Fatalf("%+v: %v: %v", o, s, err)
+			}
+		}
+	}
+	for _, s := range points {
+		if err := x.Step(c.input(t, fused, s), nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := y.Step(c.input(t, plain, s), nil); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range fused.Outputs() {
+			got, want := x.Tensor(v), y.Tensor(plain.Outputs()[i])
+			if !slices.Equal(got.Dims, want.Dims) {
+				t.Fatalf("%v: output %d is %v, unfused %v", s, i, got.Dims, want.Dims)
+			}
+			for j, w := range want.Data {
+				if got.Data[j] != w {
+					t.Fatalf("%v: output %d, element %d is %v, unfused %v", s, i, j, got.Data[j], w)
+				}
+			}
+		}
+	}
+	return len(partsOf(fused))
+}
+
 // And so do the kernels, as far as one route sums like another.
 func TestFusionKeepsWhatTheKernelsCompute(t *testing.T) {
 	dev := gputest.Open(t)
 	for seed := range 6 {
-		build := rapid.Custom(residualGraph).Example(seed)
-		fused, plain := fusedAndNot(t, fuseResidual, build, dev.Info().Limits)
-		if len(partsOf(fused)) == 0 {
-			continue
+		kernelsAgree(t, dev, fuseResidual, rapid.Custom(residualGraph).Example(seed), residualPoints)
+	}
+}
+
+// kernelsAgree holds what a device computes with a rule to what it does without, at live points.
+func kernelsAgree(t *testing.T, dev gpu.Device, rule engine.Fusion, build func(b *engine.Builder),
+	points []step,
+) {
+	t.Helper()
+	fused, plain := fusedAndNot(t, rule, build, dev.Info().Limits)
+	if len(partsOf(fused)) == 0 {
+		return
+	}
+	var results [3][][]float32
+	for i, g := range []*engine.Graph{plain, fused, fused} {
+		x, err := engine.Load(dev, g, engine.LiveOptions{Static: i == 2}, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-		var results [3][][]float32
-		for i, g := range []*engine.Graph{plain, fused, fused} {
-			x, err := engine.Load(dev, g, engine.LiveOptions{Static: i == 2}, nil)
+		for _, s := range points {
+			all, err := runPoisoned(x, g, (&trial{}).input(t, g, s))
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, s := range residualPoints {
-				all, err := runPoisoned(x, g, (&trial{}).input(t, g, s))
-				if err != nil {
-					t.Fatal(err)
+			for k, v := range g.Outputs() {
+				list := make([]float32, product(x.Live().Dims(v)))
+				for j := range list {
+					list[j] = math.Float32frombits(binary.LittleEndian.Uint32(all[k][4*j:]))
 				}
-				for k, v := range g.Outputs() {
-					list := make([]float32, product(x.Live().Dims(v)))
-					for j := range list {
-						list[j] = math.Float32frombits(binary.LittleEndian.Uint32(all[k][4*j:]))
-					}
-					results[i] = append(results[i], list)
-				}
+				results[i] = append(results[i], list)
 			}
-			x.Release()
 		}
-		for k, want := range results[0] {
-			for j, w := range want {
-				for _, got := range []float32{results[1][k][j], results[2][k][j]} {
-					if math.Abs(float64(got-w)) > 2e-5*max(1, math.Abs(float64(w))) {
-						t.Fatalf("seed %d, result %d, element %d: %v fused, %v not", seed, k, j, got, w)
-					}
+		x.Release()
+	}
+	for k, want := range results[0] {
+		for j, w := range want {
+			for _, got := range []float32{results[1][k][j], results[2][k][j]} {
+				if math.Abs(float64(got-w)) > 2e-5*max(1, math.Abs(float64(w))) {
+					t.Fatalf("result %d, element %d: %v fused, %v not", k, j, got, w)
 				}
 			}
 		}

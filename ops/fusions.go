@@ -4,4 +4,4 @@ import "gpuscope/engine"
 
 // Fusions are the rules by which operators are fused, in the order in which they are tried. A rule is a row
 // here and a file, fuse_NAME.go.
-var Fusions = []engine.Fusion{fuseResidual}
+var Fusions = []engine.Fusion{fuseResidual, fuseSiLUMul}

@@ -1,0 +1,62 @@
+package ops
+
+import (
+	"slices"
+
+	"gpuscope/engine"
+)
+
+// fuseSiLUMul makes one dispatch of the two that join the branches of a gated MLP: silu(gate) * up. The
+// arithmetic is that of the two, in their order.
+var fuseSiLUMul = engine.Fusion{
+	Name: "silu_mul", Doc: "a product with the silu of a tensor of its shape is one kernel",
+	Pattern: engine.Pattern{Kinds: []string{"mul"}, Of: []engine.Pattern{{Kinds: []string{"silu"}}}},
+	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+		silu, product := m.Ops[0].(*unary), m.Last().(*binaryOp)
+		up := product.a
+		if up == silu.y {
+			up = product.b
+		}
+		if !sameAlways(b, silu.x, up) {
+			return nil
+		}
+		return b.Remake(m, func(name string) { kindSiLUMul.new(b, name, Args{"gate": silu.x, "up": up}) })
+	},
+}
+
+// sameAlways says whether two tensors can only be of the same dims where an operator with broadcasting takes
+// them: they have the same range, and their rows are those of one tensor, or no dim that changes is ever 1.
+func sameAlways(b *engine.Builder, x, y engine.ValueID) bool {
+	lowest, highest := b.MinDims(x), b.MaxDims(x)
+	if !slices.Equal(lowest, b.MinDims(y)) || !slices.Equal(highest, b.MaxDims(y)) {
+		return false
+	}
+	if rowsOf(b, x) == rowsOf(b, y) {
+		return true
+	}
+	for k, d := range highest {
+		if lowest[k] == 1 && d > 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// rowsOf is the tensor that a tensor has its rows from, through operators that give as many as they get.
+func rowsOf(b *engine.Builder, v engine.ValueID) engine.ValueID {
+	for {
+		switch o := b.Producer(v).(type) {
+		case *unary:
+			v = o.x
+		case *rmsNorm:
+			v = o.x
+		case *linear:
+			if o.residual != engine.None {
+				return v
+			}
+			v = o.x
+		default:
+			return v
+		}
+	}
+}
