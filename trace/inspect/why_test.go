@@ -133,7 +133,7 @@ func TestArithmeticOfAGrid(t *testing.T) {
 func TestExplainFindsWhatAPersonNames(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Llama(2, 3))
 	for name, want := range map[string]string{
-		"1": "layers.0.attn.norm ", "#1": "layers.0.attn.norm ",
+		"1": "slice cos ", "#1": "slice cos ",
 		"layers.1.attn.sdpa.split": "layers.1.attn.sdpa.split ", "layers.1.attn.sdpa": "layers.1.attn.sdpa.", "pos": "A change of pos can wake ",
 	} {
 		lines, err := x.Explain(1, name)
