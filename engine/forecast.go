@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"gpuscope/trace"
 )
@@ -198,15 +199,29 @@ func (t *track) close() {
 	t.stretches = append(t.stretches, s)
 }
 
-// Plans are the plans in force as a trace has them, by their place in it, in order of submission.
-func (l *Live) Plans() []trace.Plan {
+// Step is what is in force as a trace has it: a step that ran nothing, and its plans, by their place in it.
+// The caller adds what it alone knows.
+func (l *Live) Step() ([]trace.Plan, trace.Step) {
 	var plans []trace.Plan
+	var step trace.Step
 	for i, id := range l.Active() {
 		d := &l.g.dispatches[id]
 		r, params := l.plans[d.op].record(d.slot, nil)
 		p := l.g.tracePlan(id, &r, params)
 		p.ID, p.Grid = trace.PlanID(i), r.grid.describe(nil)
 		plans = append(plans, p)
+		step.Dispatches = append(step.Dispatches, trace.StepDispatch{Plan: p.ID})
 	}
-	return plans
+	step.Levels, step.Waits = slices.Clone(l.Levels()), slices.Clone(l.Waits())
+	step.SymInts = map[string]int64{}
+	for i := range l.g.values {
+		switch v := &l.g.values[i]; {
+		case v.kind == symInt:
+			step.SymInts[v.name] = l.now.ints[i]
+		case v.role != Constant && v.role != Scratch && v.role != Fused:
+			dims := slices.Clone(l.now.dims[i])
+			step.Dims = append(step.Dims, trace.LiveDims{Value: ValueID(i), Dims: dims})
+		}
+	}
+	return plans, step
 }

@@ -49,7 +49,8 @@ func TestLineSaysThePlansThatAResizeGives(t *testing.T) {
 			}
 			l.Commit()
 			want := map[trace.DispatchID]trace.Plan{}
-			for _, p := range l.Plans() {
+			plans, _ := l.Step()
+			for _, p := range plans {
 				p.ID, p.Params, p.Grid = -1, "", nil
 				want[p.Dispatch] = p
 			}

@@ -5,8 +5,46 @@ import (
 	"fmt"
 
 	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/model/session"
 	"gpuscope/trace"
 )
+
+// At is a trace of one step that nothing ran: what a step of so many tokens at a position would launch on a
+// device with these limits.
+func (m *Model) At(limits gpu.Limits, tokens, position int) (*trace.Trace, error) {
+	switch {
+	case tokens < 1 || tokens > m.maxChunk:
+		return nil, session.Refusef("%d tokens in a step: want 1 to %d (--max-chunk)", tokens, m.maxChunk)
+	case position < 0 || position+tokens > m.context:
+		return nil, session.Refusef("position %d with %d tokens: want at least 0 and at most %d, for a context of %d",
+			position, tokens, m.context-tokens, m.context)
+	}
+	n, err := m.build(limits)
+	if err != nil {
+		return nil, err
+	}
+	l, err := engine.NewLive(n.graph, m.options.Live)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.at(l, tokens, position); err != nil {
+		return nil, err
+	}
+	if err := l.Propagate(); err != nil {
+		return nil, err
+	}
+	l.Commit()
+	t := &trace.Trace{Schema: trace.Schema, Model: m.Info(), Graph: n.graph.Describe()}
+	plans, step := l.Step()
+	step.Phase, step.Timing, step.Position = "prefill", engine.TimingOff.String(), position
+	if tokens == 1 {
+		step.Phase = "decode"
+	}
+	step.Tokens = make([]int, tokens)
+	t.Plans, t.Steps = plans, []trace.Step{step}
+	return t, nil
+}
 
 // at sets a graph to the live shapes of a step of so many tokens at a position.
 func (n *network) at(l *engine.Live, tokens, position int) error {

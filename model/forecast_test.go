@@ -86,7 +86,8 @@ func compareForecast(t *testing.T, n *network, o engine.LiveOptions, line *trace
 	}
 	l.Commit()
 	plans := map[trace.DispatchID]trace.Plan{}
-	for _, p := range l.Plans() {
+	all, _ := l.Step()
+	for _, p := range all {
 		plans[p.Dispatch] = p
 	}
 	for id := range n.graph.Dispatches() {

@@ -26,11 +26,13 @@ func graphCommand() *command {
 	return &command{
 		name: "graph", operand: "[MODEL]",
 		doc: "print a model's graph: operators, values, dispatches, memory",
-		more: `The graph is planned, not run: shapes and grids are the largest that the context and the chunk allow.
+		more: `The graph is planned, not run: shapes and grids are the largest that the context and the chunk allow. With
+--at M,POS it is the dispatches of a step of M tokens at position POS.
 Without a device, or with --device none, it is planned against the limits that every WebGPU device grants.`,
 		examples: []example{
 			{"gpuscope graph", "the embedded model"},
 			{"gpuscope graph --device none --max-chunk 128", "on no device, for shorter prefill steps"},
+			{"gpuscope graph --at 1,638", "what a decode step at position 638 launches"},
 			{"gpuscope graph --format dot | dot -Tsvg > graph.svg", "a drawing, with Graphviz"},
 			{"gpuscope graph --metadata model.gguf", "what the file holds, and whether this version runs it"},
 			{"gpuscope graph --passes --fuse off", "what planning did, with no operators fused"},
@@ -45,6 +47,8 @@ Without a device, or with --device none, it is planned against the limits that e
 			passes := flags.Bool("passes", false, "print what each pass of planning changed, and its time")
 			pass := flags.String("pass", "",
 				"print what the graph was before and after pass `NAME`, where it changed")
+			at := flags.String("at", "",
+				"with `M,POS` print the dispatches of a step of M tokens at position POS")
 			inside := flags.Bool("metadata", false,
 				"print what the file holds, metadata and tensors, whether or not it can be run")
 			return func(ctx context.Context, operands []string) error {
@@ -63,6 +67,9 @@ Without a device, or with --device none, it is planned against the limits that e
 						format.value)
 				case *inside:
 					return p.printContents(&o, format)
+				}
+				if *at != "" {
+					return p.printAt(ctx, &o, *at, format)
 				}
 				planned, err := p.planGraph(&o, *pass)
 				if err != nil {

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// The dispatches of a step that did not run are those of one that does: 6 heads over ⌈639/64⌉ splits of the
+// positions, and the route of as many tokens.
+func TestGraphAtALiveShapeIsItsDispatchTable(t *testing.T) {
+	t.Parallel()
+	type row struct {
+		Op, Reason string
+		Grid       json.RawMessage
+	}
+	rows := func(at string) map[string]row {
+		var table struct{ Rows []row }
+		if err := json.Unmarshal([]byte(graphOf(t, "--at "+at+" --format json")), &table); err != nil {
+			t.Fatal(err)
+		}
+		byOp := map[string]row{}
+		for _, r := range table.Rows {
+			byOp[r.Op] = r
+		}
+		return byOp
+	}
+	decode, prompt := rows("1,638"), rows("7,0")
+	if got := string(decode["sdpa.fd_split"].Grid); got != "60" {
+		t.Errorf("fd_split at 638 has %s workgroups, want 60", got)
+	}
+	if _, runs := prompt["sdpa.fd_split"]; runs {
+		t.Error("seven tokens decode by splits")
+	}
+	if got := prompt["q"].Reason; !strings.HasPrefix(got, "batch8") {
+		t.Errorf("q of seven tokens takes %q, want batch8", got)
+	}
+}
+
+func TestGraphAtWhatNoStepCanBeIsWrongUse(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"--at 7": "want M,POS", "--at 0,3": "want 1 to", "--at 1,9999": "for a context of",
+		"--at 1,-1": "want at least 0", "--at 1,2 --format dot": "want text or json",
+	} {
+		var stdout, stderr bytes.Buffer
+		status := testProgram(&stdout, &stderr).main(t.Context(),
+			strings.Fields("graph --device none --context 64 "+args))
+		if status != exitUsage || !strings.Contains(stderr.String(), want) || stdout.Len() > 0 {
+			t.Errorf("%s: exit %d, %s", args, status, &stderr)
+		}
+	}
+}
