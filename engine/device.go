@@ -24,6 +24,20 @@ func (x *Executor) DispatchNS() ([]int64, bool) {
 	return list, true
 }
 
+// SpanNS is how long the last step kept the GPU, in ns, from its first tick to its last, and how long after
+// the step began the first came; false where the step was not timed, or the clock has no known period.
+func (x *Executor) SpanNS() (span, before int64, ok bool) {
+	s := &x.last
+	if !s.ran || s.timing == TimingOff || !x.clock.scale.known() {
+		return 0, 0, false
+	}
+	first := s.ticks[0]
+	span, ok = x.clock.scale.duration(first, s.ticks[len(s.ticks)-1]).NS()
+	at, _ := x.clock.scale.instant(first).NS()
+	at = max(at, x.clock.sinceStart(s.begun)) // sooner it cannot have come, whatever the clocks' error
+	return span, at - x.clock.sinceStart(s.start), ok
+}
+
 // AllocatedBytes is all the device memory the executor holds.
 func (x *Executor) AllocatedBytes() int64 { return x.allocated }
 

@@ -76,7 +76,7 @@ func TestEngineRunsOnTheDevice(t *testing.T) {
 		for i := range n {
 			binary.LittleEndian.PutUint32(data[4*i:], uint32(i))
 		}
-		for _, level := range []Timing{TimingOff, TimingStep, TimingDispatch} {
+		for _, level := range []Timing{TimingOff, TimingStep, TimingBlock, TimingDispatch} {
 			if err := x.Step(context.Background(),
 				&StepInput{
 					Inputs: []InputData{{Value: in, Dims: []int{n}, Data: data}},

@@ -10,36 +10,6 @@ import (
 	"gpuscope/trace"
 )
 
-// Timing is how closely a step is timed.
-type Timing uint8
-
-// The timing levels. Grids, params and resizes are recorded at every level.
-const (
-	TimingOff      Timing = iota // wall time only; the step is one pass
-	TimingStep                   // and two timestamps around the pass
-	TimingDispatch               // a pass for each dispatch, each between two timestamps
-)
-
-var timingNames = [...]string{"off", "step", "dispatch"}
-
-// String is the level's name on the command line and in traces.
-func (t Timing) String() string { return timingNames[t] }
-
-// ticks is how many timestamps a step of n dispatches takes.
-func (t Timing) ticks(n int) int {
-	return [...]int{TimingOff: 0, TimingStep: 2, TimingDispatch: 2 * n}[t]
-}
-
-// ParseTiming is the level of that name.
-func ParseTiming(name string) (Timing, error) {
-	for i, n := range timingNames {
-		if n == name {
-			return Timing(i), nil
-		}
-	}
-	return 0, fmt.Errorf("timing level %q: want off, step or dispatch", name)
-}
-
 // Executor runs a graph on a device. It owns everything it makes there; the device stays its caller's. One
 // goroutine uses it.
 type Executor struct {
@@ -59,6 +29,7 @@ type Executor struct {
 	last     stepLog
 	hasRun   []bool // by dispatch and route, flat
 	rates    rates
+	pauses   pauses
 	lastEnd  time.Time
 	start    time.Time
 	boundN   int
@@ -136,6 +107,7 @@ func Load(dev gpu.Device, g *Graph, o LiveOptions, progress Progress) (x *Execut
 		}
 		x.own(x.clock)
 		x.last.ticks = make([]uint64, 0, 2*len(g.dispatches))
+		x.last.runs = make([]int, 0, len(g.dispatches))
 	}
 	return x, nil
 }

@@ -230,6 +230,12 @@ func TestStepAtEachTimingLevel(t *testing.T) {
 	r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 1000 }
 	rec := NewRecorder(r.x)
 	n := len(r.x.live.Active())
+	var blocks []string // the rig has no layers: each operator is one
+	for _, id := range r.x.live.Active() {
+		if name := r.x.g.ops[r.x.g.dispatches[id].op].name; !slices.Contains(blocks, name) {
+			blocks = append(blocks, name)
+		}
+	}
 	for _, test := range []struct {
 		level                Timing
 		passes, busy, single int64
@@ -237,6 +243,7 @@ func TestStepAtEachTimingLevel(t *testing.T) {
 	}{
 		{TimingOff, 1, -1, -1, false},
 		{TimingStep, 1, -1, -1, true},
+		{TimingBlock, int64(len(blocks)), int64(1000 * n), -1, true},
 		{TimingDispatch, int64(n), int64(1000 * n), 1000, true},
 	} {
 		if err := r.x.Step(context.Background(), r.input(7, 7), test.level); err != nil {
@@ -249,6 +256,19 @@ func TestStepAtEachTimingLevel(t *testing.T) {
 		}
 		if (s.GPU != nil) != test.span {
 			t.Errorf("%v: gpu times %v", test.level, s.GPU)
+		}
+		var names []string
+		left := n
+		for _, b := range s.Blocks {
+			names, left = append(names, b.Name), left-b.Dispatches
+			if ns, ok := b.GPUNS.NS(); !ok || ns != int64(1000*b.Dispatches) || b.Raw == nil {
+				t.Errorf("%v: block %s took %d ns, measured: %v", test.level, b.Name, ns, ok)
+			}
+		}
+		if test.level == TimingBlock && (!slices.Equal(names, blocks) || left != 0) {
+			t.Errorf("blocks %v, want %v; %d dispatches are in none", names, blocks, left)
+		} else if test.level != TimingBlock && names != nil {
+			t.Errorf("%v: blocks %v", test.level, names)
 		}
 		for _, d := range s.Dispatches {
 			if ns, ok := d.GPUNS.NS(); ok != (test.single >= 0) || ok && ns != test.single {
@@ -770,7 +790,7 @@ func TestGraphOfNoDispatchesRuns(t *testing.T) {
 	}
 	defer ex.Release()
 	rec := NewRecorder(ex)
-	for _, level := range []Timing{TimingOff, TimingStep, TimingDispatch} {
+	for _, level := range []Timing{TimingOff, TimingStep, TimingBlock, TimingDispatch} {
 		if err := ex.Step(context.Background(), &StepInput{SymInts: []SymIntValue{{n, 4}}},
 			level); err != nil {
 			t.Fatalf("%v: %v", level, err)

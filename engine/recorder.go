@@ -29,9 +29,11 @@ type Recorder struct {
 	free []*Snapshot
 
 	// As of the last record.
-	inForce []trace.PlanID // by dispatch, -1: not in use
-	grids   []*trace.Grid  // by dispatch: of the last new plan
-	dims    [][]int        // live, by value
+	inForce []trace.PlanID     // by dispatch, -1: not in use
+	ran     []trace.DispatchID // those in use
+	blocks  []string           // by dispatch: name of the block it stands in
+	grids   []*trace.Grid      // by dispatch: of the last new plan
+	dims    [][]int            // live, by value
 	ints    []int64
 	inputs  inputState
 	levels  []trace.DispatchID
@@ -48,8 +50,8 @@ func NewRecorder(x *Executor) *Recorder {
 	nv := len(x.g.values)
 	r := &Recorder{
 		x: x, inForce: make([]trace.PlanID, len(x.g.dispatches)), resizes: x.resizes,
-		grids: make([]*trace.Grid, len(x.g.dispatches)),
-		dims:  make([][]int, nv), ints: slices.Clone(x.live.now.ints), isNew: make([]bool, nv),
+		grids: make([]*trace.Grid, len(x.g.dispatches)), blocks: x.g.blockNames(),
+		dims: make([][]int, nv), ints: slices.Clone(x.live.now.ints), isNew: make([]bool, nv),
 	}
 	for v, dims := range x.live.now.dims {
 		r.dims[v] = slices.Clone(dims)
@@ -148,6 +150,12 @@ func (s *Snapshot) Record() ([]trace.Plan, trace.Step) {
 	step.Dispatches = r.dispatches()
 	s.times(&step)
 	step.CPU = s.step.cpu()
+	if s.step.timing != TimingOff {
+		c := r.x.clock
+		step.CPU.StartNS = trace.Measured(c.sinceStart(s.step.start))
+		step.CPU.SubmittedNS = trace.Measured(c.sinceStart(s.step.begun))
+		step.CPU.DoneNS = trace.Measured(c.sinceStart(s.step.ended))
+	}
 	if s.index == 0 {
 		step.CPU.Compiled, step.CPU.BindGroups = r.x.compiled, r.x.boundN
 	}
@@ -160,27 +168,30 @@ func (s *Snapshot) Record() ([]trace.Plan, trace.Step) {
 }
 
 func (s *stepLog) cpu() trace.CPU {
-	return trace.CPU{
+	c := trace.CPU{
 		ResizeNS: trace.Measured(s.resize), UploadNS: trace.Measured(s.upload),
 		EncodeNS: trace.Measured(s.encode), SubmitNS: trace.Measured(s.submit),
 		WaitNS: trace.Measured(s.wait), TotalNS: trace.Measured(s.total),
 		Passes: s.passes, Submits: s.submits, Writes: s.writes, WriteBytes: s.writeBytes, Polls: s.polls,
+		GCs: s.gcs,
 	}
+	if s.gcs > 0 {
+		c.GCNS = trace.Measured(s.gcNS)
+	}
+	return c
 }
 
 // dispatches are those in use, in order of submission.
 func (r *Recorder) dispatches() []trace.StepDispatch {
-	n := 0
-	for _, id := range r.inForce {
+	r.ran = r.ran[:0]
+	for d, id := range r.inForce {
 		if id >= 0 {
-			n++
+			r.ran = append(r.ran, trace.DispatchID(d))
 		}
 	}
-	list := make([]trace.StepDispatch, 0, n)
-	for _, id := range r.inForce {
-		if id >= 0 {
-			list = append(list, trace.StepDispatch{Plan: id})
-		}
+	list := make([]trace.StepDispatch, len(r.ran))
+	for i, d := range r.ran {
+		list[i].Plan = r.inForce[d]
 	}
 	return list
 }
@@ -328,18 +339,28 @@ func (s *Snapshot) times(step *trace.Step) {
 	}
 	first, last := ticks[0], ticks[len(ticks)-1]
 	step.GPU = &trace.GPU{StartNS: c.instant(first), SpanNS: c.duration(first, last)}
-	if s.step.timing != TimingDispatch {
+	if s.step.timing < TimingBlock {
 		return
+	}
+	if s.step.timing == TimingBlock {
+		step.Blocks = make([]trace.Block, len(s.step.runs))
 	}
 	raw := rawTicks(ticks)
 	var busy int64
-	for i := range step.Dispatches {
+	at := 0
+	for i, n := range s.step.runs {
 		begin, end := ticks[2*i], ticks[2*i+1]
-		d := &step.Dispatches[i]
-		d.Raw = &raw[i]
-		d.StartNS, d.GPUNS = c.instant(begin), c.duration(begin, end)
-		ns, _ := d.GPUNS.NS()
+		start, took := c.instant(begin), c.duration(begin, end)
+		if d := &step.Dispatches[at]; step.Blocks != nil {
+			step.Blocks[i] = trace.Block{
+				Name: s.r.blocks[s.r.ran[at]], Dispatches: n, StartNS: start, GPUNS: took, Raw: &raw[i],
+			}
+		} else {
+			d.StartNS, d.GPUNS, d.Raw = start, took, &raw[i]
+		}
+		ns, _ := took.NS()
 		busy += ns
+		at += n
 	}
 	if c.known() {
 		step.GPU.BusyNS = trace.Measured(busy)

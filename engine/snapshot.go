@@ -94,9 +94,9 @@ func (r *Recorder) Snapshot() *Snapshot {
 		s.levels = append(s.levels[:0], x.live.levels...)
 		s.waits = append(s.waits[:0], x.live.waits...)
 	}
-	ticks := append(s.step.ticks[:0], x.last.ticks...)
+	ticks, runs := append(s.step.ticks[:0], x.last.ticks...), append(s.step.runs[:0], x.last.runs...)
 	s.step = x.last
-	s.step.ticks, s.step.read = ticks, nil
+	s.step.ticks, s.step.runs, s.step.read = ticks, runs, nil
 	if x.clock != nil {
 		s.scale = x.clock.scale
 	}

@@ -21,10 +21,16 @@ type stepLog struct {
 	total                                int64
 	passes, submits, writes, polls       int
 	writeBytes                           int64
-	ticks                                []uint64
-	ran                                  bool
-	read                                 []ValueID // outputs that were read back
-	begun, ended                         time.Time // of its first submit, and of the wait for its last
+	// runs are the dispatches that stand between the same two timestamps, at levels block and dispatch: how
+	// many, run by run. Two ticks each.
+	runs  []int
+	ticks []uint64
+	gcs   int // pauses of Go's garbage collector, and how long they were
+	gcNS  int64
+	ran   bool
+	read  []ValueID // outputs that were read back
+	// When it began, when it was first submitted, and when the wait for its last submit ended.
+	start, begun, ended time.Time
 }
 
 // Step resizes the graph to its inputs, uploads them, runs it and waits. When it returns nil the outputs in
@@ -36,8 +42,8 @@ func (x *Executor) Step(ctx context.Context, in *StepInput, t Timing) error {
 		t = TimingOff
 	}
 	s := &x.last
-	*s = stepLog{timing: t, ticks: s.ticks[:0], read: s.read[:0]}
 	begin := time.Now()
+	*s = stepLog{timing: t, runs: s.runs[:0], ticks: s.ticks[:0], read: s.read[:0], start: begin}
 	if err := x.resize(ctx, in); err != nil {
 		return err
 	}
@@ -57,6 +63,7 @@ func (x *Executor) Step(ctx context.Context, in *StepInput, t Timing) error {
 	}
 	x.lastEnd = time.Now()
 	s.total = x.lastEnd.Sub(begin).Nanoseconds()
+	s.gcs, s.gcNS = x.pauses.since(begin)
 	s.ran, s.read = true, append(s.read, in.Read...)
 	return nil
 }
@@ -152,7 +159,7 @@ func (x *Executor) execute(ctx context.Context, in *StepInput) error {
 	bytes, flops := x.work(active)
 	x.rates.learn(bytes, flops, float64(waited.Nanoseconds()))
 	if s.timing != TimingOff {
-		s.ticks = s.ticks[:s.timing.ticks(len(active))]
+		s.ticks = s.ticks[:s.stamps()]
 		if err := x.clock.stamps.Read(s.ticks); err != nil {
 			return fmt.Errorf("read timestamps: %w", err)
 		}
@@ -256,28 +263,32 @@ func (x *Executor) encode(enc gpu.Encoder, run []trace.DispatchID, from, all int
 	}
 	for i, id := range run {
 		d := &x.g.dispatches[id]
-		own := s.timing == TimingDispatch
-		begins := own || i == 0 || x.live.pass(run[i-1]) != x.live.pass(id)
-		ends := own || i == len(run)-1 || x.live.pass(run[i+1]) != x.live.pass(id)
-		if own {
-			if err := enc.Timestamp(x.clock.stamps, 2*(from+i)); err != nil {
+		first := i == 0 || !s.timing.together(x.g, run[i-1], id)
+		final := i == len(run)-1 || !s.timing.together(x.g, id, run[i+1])
+		if s.timing >= TimingBlock && first {
+			s.runs = append(s.runs, 0)
+			if err := enc.Timestamp(x.clock.stamps, 2*len(s.runs)-2); err != nil {
 				return err
 			}
 		}
-		if begins {
+		if first || x.live.pass(run[i-1]) != x.live.pass(id) {
 			if err := enc.BeginPass(x.g.ops[d.op].name); err != nil {
 				return err
 			}
 			s.passes++
 		}
 		x.encodeDispatch(enc, id)
-		if ends {
+		if final || x.live.pass(run[i+1]) != x.live.pass(id) {
 			if err := enc.EndPass(); err != nil {
 				return fmt.Errorf("pass that ends with %s: %w", x.g.ops[d.op].name, err)
 			}
 		}
-		if own {
-			if err := enc.Timestamp(x.clock.stamps, 2*(from+i)+1); err != nil {
+		if s.timing < TimingBlock {
+			continue
+		}
+		s.runs[len(s.runs)-1]++
+		if final {
+			if err := enc.Timestamp(x.clock.stamps, 2*len(s.runs)-1); err != nil {
 				return err
 			}
 		}
@@ -291,7 +302,7 @@ func (x *Executor) encode(enc gpu.Encoder, run []trace.DispatchID, from, all int
 		}
 	}
 	if s.timing != TimingOff {
-		if err := enc.Resolve(x.clock.stamps, s.timing.ticks(all)); err != nil {
+		if err := enc.Resolve(x.clock.stamps, s.stamps()); err != nil {
 			return err
 		}
 	}
@@ -302,6 +313,17 @@ func (x *Executor) encode(enc gpu.Encoder, run []trace.DispatchID, from, all int
 		}
 	}
 	return nil
+}
+
+// stamps is how many timestamps the step takes.
+func (s *stepLog) stamps() int {
+	switch s.timing {
+	case TimingOff:
+		return 0
+	case TimingStep:
+		return 2
+	}
+	return 2 * len(s.runs)
 }
 
 // encodeDispatch encodes a dispatch as it is in force.

@@ -86,7 +86,7 @@ var commands = []command{
 		},
 	},
 	{
-		session.Timing, "Time the steps to come at a level: off, step or dispatch.",
+		session.Timing, "Time the steps to come at a level: " + engine.TimingNames() + ".",
 		[]field{level},
 		(*live).beginTiming,
 	},

@@ -282,36 +282,42 @@ const (
 	observeFor  = 2 * time.Second
 )
 
-// observe measures what timing costs: the current step again, with timing off and at dispatch level in turns,
-// so that a drift of clocks meets both.
+// observe measures what timing costs: the current step again, untimed, with timestamps around it, and with
+// every dispatch timed, in turns, so that a drift of clocks meets all of them.
 func (s *live) observe(ctx context.Context, r *session.Reply) error {
 	t := s.text.last()
-	var untimed, timed []int64
+	walls := map[engine.Timing][]int64{}
+	var spans, befores []int64
 	begin := time.Now()
 	for n := 0; n < observeRuns && (n == 0 || time.Since(begin) < observeFor); n++ {
-		for _, at := range []struct {
-			level engine.Timing
-			walls *[]int64
-		}{{engine.TimingOff, &untimed}, {engine.TimingDispatch, &timed}} {
+		for _, level := range []engine.Timing{engine.TimingOff, engine.TimingStep, engine.TimingDispatch} {
 			start := time.Now()
-			if _, err := s.runner.step(ctx, t.position, t.tokens, t.gives, at.level); err != nil {
+			if _, err := s.runner.step(ctx, t.position, t.tokens, t.gives, level); err != nil {
 				return err
 			}
-			*at.walls = append(*at.walls, time.Since(start).Nanoseconds())
+			walls[level] = append(walls[level], time.Since(start).Nanoseconds())
+			if span, before, ok := s.runner.exec.SpanNS(); ok && level == engine.TimingStep {
+				spans, befores = append(spans, span), append(befores, before)
+			}
 		}
 	}
-	r.Repeats = len(timed)
+	r.Repeats = len(walls[engine.TimingOff])
 	s.record(trace.Record{Observer: &trace.Observer{
-		UntimedNS: trace.Measured(median(untimed)),
-		TimedNS:   trace.Measured(median(timed)), N: len(timed),
+		Step: &t.index, UntimedNS: median(walls[engine.TimingOff]),
+		TimedNS: median(walls[engine.TimingDispatch]), SpanNS: median(spans), BeforeNS: median(befores),
+		N: r.Repeats,
 	}})
 	return nil
 }
 
-func median(list []int64) int64 {
-	slices.Sort(list)
+// median of times, not measured where there are none.
+func median(list []int64) trace.Time {
 	n := len(list)
-	return (list[(n-1)/2] + list[n/2]) / 2
+	if n == 0 {
+		return trace.Time{}
+	}
+	slices.Sort(list)
+	return trace.Measured((list[(n-1)/2] + list[n/2]) / 2)
 }
 
 // tellClock says what the steps have taught of the GPU's clock.

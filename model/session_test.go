@@ -389,10 +389,15 @@ func TestObserverHasBothMedians(t *testing.T) {
 	if o == nil || o.N != observeRuns {
 		t.Fatalf("observer %+v", o)
 	}
-	for _, ns := range []int64{first(o.UntimedNS.NS()), first(o.TimedNS.NS())} {
+	for _, ns := range []int64{first(o.UntimedNS.NS()), first(o.TimedNS.NS()), first(o.BeforeNS.NS())} {
 		if ns <= 0 {
 			t.Errorf("observer %+v", o)
 		}
+	}
+	step := r.mirror.Trace.Steps[1]
+	if ns, _ := o.SpanNS.NS(); o.Step == nil || *o.Step != 1 || ns != int64(1000*len(step.Dispatches)) {
+		t.Errorf("observer %+v: at step 1 the GPU takes a microsecond for each of %d dispatches", o,
+			len(step.Dispatches))
 	}
 	r.do(session.Command{Kind: session.Next})
 	r.wantStand(`step 2, position 7, "fgh"`)
@@ -403,7 +408,7 @@ func first(ns int64, _ bool) int64 { return ns }
 func TestTimingLevelIsTheSteps(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(promptOf(5))
-	for _, level := range []string{"dispatch", "step", "off"} {
+	for _, level := range trace.TimingLevels {
 		r.do(session.Command{Kind: session.Timing, Level: level})
 		r.do(session.Command{Kind: session.Next})
 		steps := r.mirror.Trace.Steps
@@ -425,6 +430,36 @@ func TestTimingLevelIsTheSteps(t *testing.T) {
 			!strings.Contains(err.Error(), "no timestamps") {
 			t.Errorf("%s without timestamps: %v", c.Kind, err)
 		}
+	}
+}
+
+func TestStepTimedByBlocksHasOneForEachPartOfALayer(t *testing.T) {
+	r := newRig(t, Options{Timing: engine.TimingBlock})
+	r.dev.PassNS = 5000
+	r.do(promptOf(5))
+	r.do(session.Command{Kind: session.Next})
+	s := &r.mirror.Trace.Steps[1]
+	var names []string
+	sum := int64(0)
+	for _, b := range s.Blocks {
+		names = append(names, b.Name)
+		want := int64(5000 + 1000*b.Dispatches)
+		if ns, _ := b.GPUNS.NS(); ns != want {
+			t.Errorf("block %s of %d dispatches in one pass takes %d ns, want %d", b.Name, b.Dispatches, ns,
+				want)
+		}
+		sum += want
+	}
+	got := strings.Join(names, " ")
+	if want := "layers.0.attn layers.0.mlp layers.1.attn layers.1.mlp"; !strings.Contains(got, want) ||
+		s.CPU.Passes != len(names) {
+		t.Errorf("%d passes, blocks %s; want %s among them", s.CPU.Passes, got, want)
+	}
+	if ns, _ := s.GPU.BusyNS.NS(); ns != sum {
+		t.Errorf("the GPU was busy for %d ns, its blocks take %d", ns, sum)
+	}
+	if err := r.mirror.Trace.Check(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -279,9 +279,9 @@ func (a *App) repeat() { a.command(session.Command{Kind: session.Repeat, N: repe
 func (a *App) reset() { a.command(session.Command{Kind: session.Reset}) }
 
 func (a *App) nextTiming() {
-	levels := []string{"dispatch", "step", "off"}
+	levels := trace.TimingLevels
 	at := slices.Index(levels, a.mirror.State.Timing)
-	level := levels[(at+1)%len(levels)]
+	level := levels[(max(at, 0)+len(levels)-1)%len(levels)] // the closest first
 	a.command(session.Command{Kind: session.Timing, Level: level})
 	a.say("timing " + level + " from the next step on")
 }

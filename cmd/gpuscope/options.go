@@ -38,7 +38,7 @@ func declareModelFlags(flags *pflag.FlagSet) *modelOptions {
 	o := &modelOptions{}
 	o.declareShape(flags,
 		"run on the adapter of that number or part of a name: `N|NAME` (default the best, see gpuscope devices)")
-	o.timing = choiceFlag(flags, "timing", "time the GPU at `LEVEL`", "dispatch", "step", "off")
+	o.timing = choiceFlag(flags, "timing", "time the GPU at `LEVEL`", "dispatch", "block", "step", "off")
 	o.propagation = choiceFlag(flags, "propagation", "wake operators after a resize in `ORDER`",
 		engine.Topological.String(), engine.Fixpoint.String())
 	o.kv = choiceFlag(flags, "kv", "keep the KV cache in `TYPE`", "f32", "f16")

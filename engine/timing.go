@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+)
+
+// Timing is how closely a step is timed.
+type Timing uint8
+
+// The timing levels. Grids, params and resizes are recorded at every level.
+const (
+	TimingOff      Timing = iota // wall time only; the step is one pass
+	TimingStep                   // and two timestamps around the pass
+	TimingBlock                  // a pass for each block, each between two timestamps
+	TimingDispatch               // a pass for each dispatch, each between two timestamps
+)
+
+var timingNames = [...]string{"off", "step", "block", "dispatch"}
+
+// String is the level's name on the command line and in traces.
+func (t Timing) String() string { return timingNames[t] }
+
+// TimingNames are the levels as a sentence lists them.
+func TimingNames() string {
+	last := len(timingNames) - 1
+	return strings.Join(timingNames[:last], ", ") + " or " + timingNames[last]
+}
+
+// ParseTiming is the level of that name.
+func ParseTiming(name string) (Timing, error) {
+	if i := slices.Index(timingNames[:], name); i >= 0 {
+		return Timing(i), nil
+	}
+	return 0, fmt.Errorf("timing level %q: want %s", name, TimingNames())
+}
+
+// together says whether two dispatches, one submitted right behind the other, stand between the same
+// timestamps.
+func (t Timing) together(g *Graph, a, b trace.DispatchID) bool {
+	switch t {
+	case TimingDispatch:
+		return false
+	case TimingBlock:
+		p, q := &g.ops[g.dispatches[a].op], &g.ops[g.dispatches[b].op]
+		return p == q || p.layer >= 0 && p.layer == q.layer && p.block == q.block
+	}
+	return true
+}
+
+// blockNames are what is said of the block that each dispatch stands in: a part of a layer, or an operator
+// outside of them.
+func (g *Graph) blockNames() []string {
+	names := make([]string, len(g.dispatches))
+	for i := range g.dispatches {
+		o := &g.ops[g.dispatches[i].op]
+		switch {
+		case o.layer < 0:
+			names[i] = o.name
+		case o.block == "":
+			names[i] = fmt.Sprintf("layers.%d", o.layer)
+		default:
+			names[i] = fmt.Sprintf("layers.%d.%s", o.layer, o.block)
+		}
+	}
+	return names
+}
