@@ -141,7 +141,6 @@ func (x *Executor) execute(ctx context.Context, in *StepInput) error {
 	s := &x.last
 	active := x.live.Active()
 	s.cold = x.cold(active)
-	waited := time.Duration(0)
 	for first := 0; first == 0 || first < len(active); {
 		n := x.shortRun(active[first:])
 		if first > 0 {
@@ -149,7 +148,7 @@ func (x *Executor) execute(ctx context.Context, in *StepInput) error {
 				return err
 			}
 		}
-		if err := x.submit(active[first:first+n], first, len(active), in.Read, &waited); err != nil {
+		if err := x.submit(s, active[first:first+n], first, len(active), in.Read); err != nil {
 			return err
 		}
 		if first += n; n == 0 {
@@ -157,17 +156,23 @@ func (x *Executor) execute(ctx context.Context, in *StepInput) error {
 		}
 	}
 	bytes, flops := x.work(active)
-	x.rates.learn(bytes, flops, float64(waited.Nanoseconds()))
+	x.rates.learn(bytes, flops, float64(s.wait))
 	if s.timing != TimingOff {
-		s.ticks = s.ticks[:s.stamps()]
-		if err := x.clock.stamps.Read(s.ticks); err != nil {
-			return fmt.Errorf("read timestamps: %w", err)
-		}
-		x.clock.see(s.ticks)
-		x.clock.take(reading{
-			s.ticks[0], s.ticks[len(s.ticks)-1], x.clock.sinceStart(s.begun), x.clock.sinceStart(s.ended),
-		})
+		return x.readTicks(s)
 	}
+	return nil
+}
+
+// readTicks reads the timestamps of what was submitted and teaches the clock by them.
+func (x *Executor) readTicks(s *stepLog) error {
+	s.ticks = s.ticks[:s.stamps()]
+	if err := x.clock.stamps.Read(s.ticks); err != nil {
+		return fmt.Errorf("read timestamps: %w", err)
+	}
+	x.clock.see(s.ticks)
+	x.clock.take(reading{
+		s.ticks[0], s.ticks[len(s.ticks)-1], x.clock.sinceStart(s.begun), x.clock.sinceStart(s.ended),
+	})
 	return nil
 }
 
@@ -215,16 +220,13 @@ func (x *Executor) ranOn(id trace.DispatchID) *bool {
 
 // submit encodes a run of the active dispatches, the first of which is the step's number from, sends it and
 // waits.
-func (x *Executor) submit(run []trace.DispatchID, from, all int, read []ValueID,
-	waited *time.Duration,
-) (err error) {
-	s := &x.last
+func (x *Executor) submit(s *stepLog, run []trace.DispatchID, from, all int, read []ValueID) error {
 	start := time.Now()
 	enc, err := x.dev.Begin("step")
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
-	if err := x.encode(enc, run, from, all, read); err != nil {
+	if err := x.encode(enc, s, run, from, all, read); err != nil {
 		enc.Discard()
 		return fmt.Errorf("encode: %w", err)
 	}
@@ -246,15 +248,15 @@ func (x *Executor) submit(run []trace.DispatchID, from, all int, read []ValueID,
 	s.encode += encoded.Sub(start).Nanoseconds()
 	s.submit += submitted.Sub(encoded).Nanoseconds()
 	s.wait += done.Sub(submitted).Nanoseconds()
-	*waited += done.Sub(submitted)
 	for _, id := range run {
 		*x.ranOn(id) = true
 	}
 	return nil
 }
 
-func (x *Executor) encode(enc gpu.Encoder, run []trace.DispatchID, from, all int, read []ValueID) error {
-	s := &x.last
+func (x *Executor) encode(enc gpu.Encoder, s *stepLog, run []trace.DispatchID, from, all int,
+	read []ValueID,
+) error {
 	last := from+len(run) == all
 	if s.timing == TimingStep && from == 0 {
 		if err := enc.Timestamp(x.clock.stamps, 0); err != nil {

@@ -39,19 +39,11 @@ func spreadOf[N int64 | float64](ns []N) Spread {
 		return Spread{}
 	}
 	slices.Sort(ns)
-	s := Spread{N: len(ns), Median: quantile(ns, 0.5), Min: float64(ns[0]), Max: float64(ns[len(ns)-1])}
+	s := Spread{N: len(ns), Median: trace.Quantile(ns, 0.5), Min: float64(ns[0]), Max: float64(ns[len(ns)-1])}
 	if s.Known() {
-		s.IQR = quantile(ns, 0.75) - quantile(ns, 0.25)
+		s.IQR = trace.Quantile(ns, 0.75) - trace.Quantile(ns, 0.25)
 	}
 	return s
-}
-
-// quantile of a sorted list that is not empty, between neighbours by proportion.
-func quantile[N int64 | float64](sorted []N, q float64) float64 {
-	at := q * float64(len(sorted)-1)
-	i := int(at)
-	j := min(i+1, len(sorted)-1)
-	return float64(sorted[i]) + (at-float64(i))*(float64(sorted[j])-float64(sorted[i]))
 }
 
 // timeOf is the time of a dispatch of a step: of its repeats in place where there are any, else of its one

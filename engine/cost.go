@@ -1,0 +1,213 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/trace"
+)
+
+// CostRounds is how often a set is left out where the caller does not say.
+const CostRounds = 30
+
+// MostCostRounds is how often a set may be left out.
+const MostCostRounds = 1000
+
+// warmUp is for how long a GPU runs whole steps before anything counts: one that was idle clocks up first.
+const warmUp = 100 * time.Millisecond
+
+// CostOptions bound what Costs does.
+type CostOptions struct {
+	Rounds int           // differences of each set; 0: CostRounds
+	For    time.Duration // no round begins later, but for the first; 0: no bound
+	// Progress, which may be nil, is told before each run of a set; its error ends the measuring as a cancel.
+	Progress Progress
+}
+
+// Costs are what a step takes less without some of its dispatches.
+type Costs struct {
+	Whole trace.Whole  // with nothing left out; N is 0 where nothing was measured
+	Sets  []trace.Cost // in the order asked for, without names; N is 0 where a set was not measured
+}
+
+// Costs runs the last step again and again: whole, without the first set of dispatches, whole, without the
+// second, ... and begins anew for each round, so that a drift of clocks meets all sets alike. A run is timed
+// by two timestamps and nothing else. A difference is that of a run without a set and the mean of the whole
+// runs before and after it.
+//
+// What a run without a set computes is garbage. The whole run behind it writes again what the step wrote: rows
+// that were appended to State, and all values. So nothing is different afterwards, also after a cancel, which
+// is heard between runs and keeps what was measured; State that an operator computes from its own former
+// content is the exception, as in Replay. What the step told stays: its outputs and its record.
+func (x *Executor) Costs(ctx context.Context, sets [][]trace.DispatchID, o CostOptions) (Costs, error) {
+	m, err := x.newCostRun(sets, &o)
+	if err != nil {
+		return Costs{}, fmt.Errorf("cost: %w", err)
+	}
+	err = m.measure(ctx)
+	x.lastEnd = time.Now()
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("cost: %w", err)
+	}
+	return m.costs(), err
+}
+
+// costRun is one measurement. What it needs is there before its first run.
+type costRun struct {
+	x      *Executor
+	o      *CostOptions
+	sets   [][]trace.DispatchID
+	active []trace.DispatchID
+	cuts   []int // of active: where a submit ends
+	left   []bool
+	kept   []trace.DispatchID
+	whole  []int64   // ns
+	diffs  [][]int64 // by set
+	log    stepLog
+}
+
+func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costRun, error) {
+	switch {
+	case x.clock == nil:
+		return nil, errors.New("this device has no timestamps")
+	case !x.clock.scale.known():
+		return nil, errors.New("the GPU's clock has no known period, so there are no times to compare")
+	case !x.last.ran:
+		return nil, ErrNoStep
+	case o.Rounds < 0 || o.Rounds > MostCostRounds:
+		return nil, fmt.Errorf("%d rounds, want 1 to %d", o.Rounds, MostCostRounds)
+	}
+	if o.Progress == nil {
+		o.Progress = func(string, int, int) error { return nil }
+	}
+	o.Rounds = cmp.Or(o.Rounds, CostRounds)
+	m := &costRun{x: x, o: o, active: slices.Clone(x.live.Active())}
+	for i, set := range sets {
+		set = slices.Compact(slices.Sorted(slices.Values(set)))
+		if len(set) == 0 {
+			return nil, fmt.Errorf("set %d has no dispatch", i)
+		}
+		for _, id := range set {
+			if _, ran := slices.BinarySearch(m.active, id); !ran {
+				return nil, fmt.Errorf("dispatch %d did not run in the last step", id)
+			}
+		}
+		m.sets = append(m.sets, set)
+		m.diffs = append(m.diffs, make([]int64, 0, o.Rounds))
+	}
+	for at := 0; at < len(m.active); {
+		at += x.shortRun(m.active[at:])
+		m.cuts = append(m.cuts, at)
+	}
+	m.left = make([]bool, len(x.g.dispatches))
+	m.kept = make([]trace.DispatchID, 0, len(m.active))
+	m.whole = make([]int64, 0, 1+o.Rounds*len(sets))
+	m.log = stepLog{timing: TimingStep, ticks: make([]uint64, 2)}
+	return m, nil
+}
+
+// measure takes the differences of all rounds, or of as many as there is time for.
+func (m *costRun) measure(ctx context.Context) error {
+	if len(m.sets) == 0 {
+		return nil
+	}
+	begin := time.Now()
+	whole, err := m.warm(ctx)
+	if err != nil {
+		return err
+	}
+	m.whole = append(m.whole, whole)
+	for round := range m.o.Rounds {
+		if round > 0 && m.o.For > 0 && time.Since(begin) >= m.o.For {
+			return nil
+		}
+		for i, set := range m.sets {
+			err := cmp.Or(m.o.Progress("measure costs", round*len(m.sets)+i, m.o.Rounds*len(m.sets)), ctx.Err())
+			if err != nil {
+				return err
+			}
+			without, err := m.run(ctx, set)
+			again, errAgain := m.run(context.WithoutCancel(ctx), nil)
+			if err := cmp.Or(err, errAgain); err != nil {
+				return err
+			}
+			m.diffs[i] = append(m.diffs[i], (whole+again)/2-without)
+			m.whole = append(m.whole, again)
+			whole = again
+		}
+	}
+	return m.o.Progress("measure costs", m.o.Rounds*len(m.sets), m.o.Rounds*len(m.sets))
+}
+
+// warm runs the whole step, on a GPU until it is at its clocks, and returns what the last run took.
+func (m *costRun) warm(ctx context.Context) (ns int64, err error) {
+	begin := time.Now()
+	for {
+		if ns, err = m.run(ctx, nil); err != nil {
+			return 0, err
+		}
+		if m.x.dev.Info().Type == gpu.CPU || time.Since(begin) >= warmUp {
+			return ns, nil
+		}
+	}
+}
+
+// run runs the step without a set and says how long that took the GPU. A step that is submitted in parts takes
+// what its parts take: cuts are where they are for the whole step, and the time between them is nobody's.
+func (m *costRun) run(ctx context.Context, without []trace.DispatchID) (ns int64, err error) {
+	for _, id := range without {
+		m.left[id] = true
+	}
+	defer func() {
+		for _, id := range without {
+			m.left[id] = false
+		}
+	}()
+	from := 0
+	for _, to := range m.cuts {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		m.kept = m.kept[:0]
+		for _, id := range m.active[from:to] {
+			if !m.left[id] {
+				m.kept = append(m.kept, id)
+			}
+		}
+		from = to
+		if len(m.kept) == 0 {
+			continue
+		}
+		if err := m.x.submit(&m.log, m.kept, 0, len(m.kept), nil); err != nil {
+			return 0, err
+		}
+		if err := m.x.readTicks(&m.log); err != nil {
+			return 0, err
+		}
+		part, _ := m.x.clock.scale.duration(m.log.ticks[0], m.log.ticks[1]).NS()
+		ns += part
+	}
+	return ns, nil
+}
+
+// costs are the medians of what was measured.
+func (m *costRun) costs() Costs {
+	var c Costs
+	if n := len(m.whole); n > 0 {
+		c.Whole.N = n
+		c.Whole.Q1NS, c.Whole.NS, c.Whole.Q3NS = trace.Quartiles(m.whole)
+	}
+	for i, set := range m.sets {
+		cost := trace.Cost{Dispatches: set, N: len(m.diffs[i])}
+		if cost.N > 0 {
+			cost.Q1NS, cost.NS, cost.Q3NS = trace.Quartiles(m.diffs[i])
+		}
+		c.Sets = append(c.Sets, cost)
+	}
+	return c
+}

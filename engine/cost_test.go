@@ -1,0 +1,289 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/engine/gpu/gputest"
+	"gpuscope/trace"
+)
+
+// each are sets of one dispatch, of all that ran.
+func each(x *Executor) (sets [][]trace.DispatchID) {
+	for _, id := range x.Live().Active() {
+		sets = append(sets, []trace.DispatchID{id})
+	}
+	return sets
+}
+
+// scripted makes the time of a dispatch depend on its kernel and grid, so that few take the same.
+func scripted(kernel string, x, y, z uint32) int64 { return int64(1000*len(kernel)) + 32*int64(x*y*z) }
+
+func TestCostOfASetIsWhatItsDispatchesTake(t *testing.T) {
+	for name, splits := range map[string]bool{"one submit": false, "many submits": true} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, fake.Options{})
+			r.dev.Duration = scripted
+			if splits {
+				r.x.rates = rates{1e12, 1e12, 1}
+			}
+			r.mustStep(t, 7, 5)
+			took, ok := r.x.DispatchNS()
+			if !ok {
+				t.Fatal("no times")
+			}
+			sets := append(each(r.x), r.x.Live().Active(), r.x.Live().Active()[1:3])
+			want := Costs{}
+			for i, set := range sets {
+				c := trace.Cost{Dispatches: set, N: 3}
+				for k, id := range r.x.Live().Active() {
+					if i == k || i == len(took) || i > len(took) && (id == set[0] || id == set[1]) {
+						c.NS += took[k]
+					}
+				}
+				c.Q1NS, c.Q3NS = c.NS, c.NS
+				want.Sets = append(want.Sets, c)
+				if i == len(took) {
+					want.Whole = trace.Whole{NS: c.NS, Q1NS: c.NS, Q3NS: c.NS, N: 1 + 3*len(sets)}
+				}
+			}
+			got, err := r.x.Costs(context.Background(), sets, CostOptions{Rounds: 3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("(-want +got)\n%s", d)
+			}
+		})
+	}
+}
+
+// A dispatch may hide another: without the one the other takes longer.
+func TestCostMayBeNegative(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	hidden := false
+	r.dev.Duration = func(kernel string, _, _, _ uint32) int64 {
+		hidden = hidden || kernel == "many"
+		if kernel == "spread" && !hidden {
+			return 5000
+		}
+		return 100
+	}
+	r.dev.Fault = func(c fake.Call) error {
+		hidden = hidden && c.Kind != fake.Begin
+		return nil
+	}
+	r.mustStep(t, 7, 5)
+	var many trace.DispatchID
+	for _, d := range r.x.Graph().Describe().Dispatches {
+		if d.Label == "map" {
+			many = d.ID
+		}
+	}
+	got, err := r.x.Costs(context.Background(), [][]trace.DispatchID{{many}}, CostOptions{Rounds: 2})
+	if err != nil || got.Sets[0].NS != 100-4900 {
+		t.Errorf("costs %+v, error %v, want %d", got.Sets, err, 100-4900)
+	}
+}
+
+func TestRoundsGoOverAllSetsWithWholeRunsBetweenThem(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	r.mustStep(t, 7, 5)
+	n := 0
+	var runs []int // dispatches of each
+	r.dev.OnDispatch = func(d fake.Dispatch) { compute(d); n++ }
+	r.dev.Fault = func(c fake.Call) error {
+		if c.Kind == fake.Begin {
+			runs, n = append(runs, n), 0
+		}
+		return nil
+	}
+	active := r.x.Live().Active()
+	all := len(active)
+	if _, err := r.x.Costs(context.Background(), [][]trace.DispatchID{active[:1], active[2:4]},
+		CostOptions{Rounds: 2}); err != nil {
+		t.Fatal(err)
+	}
+	round := []int{all - 1, all, all - 2, all}
+	want := append(append([]int{all}, round...), round...)
+	if d := cmp.Diff(want, append(runs[1:], n)); d != "" {
+		t.Errorf("dispatches of the runs (-want +got):\n%s", d)
+	}
+}
+
+func TestTimeEndsRoundsButNotTheFirst(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	r.mustStep(t, 7, 5)
+	got, err := r.x.Costs(context.Background(), each(r.x), CostOptions{For: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range got.Sets {
+		if c.N != 1 {
+			t.Fatalf("%d differences of dispatch %d, want 1", c.N, c.Dispatches[0])
+		}
+	}
+}
+
+// costsOfRandomGraph measures random sets of a random graph, is stopped at times, and looks for what differs.
+func costsOfRandomGraph(t *rapid.T, dev gpu.Device) {
+	g, inputs, pos := randomGraph(t, dev.Info().Limits)
+	x, err := Load(dev, g, LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Release()
+	if rapid.Bool().Draw(t, "many submits") {
+		x.rates = rates{1e12, 1e12, 1}
+	}
+	n := rapid.OneOf(rapid.Just(1), rapid.IntRange(1, rows)).Draw(t, "rows")
+	cutAt := rapid.IntRange(1, rows).Draw(t, "pos")
+	in := StepInput{SymInts: []SymIntValue{{pos, int64(cutAt)}}, Read: g.Outputs()}
+	data := map[ValueID][]uint32{}
+	for _, v := range inputs {
+		data[v] = pattern(n, uint32(v)<<16)
+		in.Inputs = append(in.Inputs, InputData{Value: v, Dims: []int{n, width}, Data: bytesOf(data[v])})
+	}
+	if err := x.Step(context.Background(), &in, TimingStep); err != nil {
+		if _, refused := err.(*OpError); refused {
+			return // a cut by a SymInt left operands of two lengths
+		}
+		t.Fatal(err)
+	}
+	want := evaluate(g, data, map[ValueID]int{pos: cutAt})
+	var sets [][]trace.DispatchID
+	for range rapid.IntRange(1, 4).Draw(t, "sets") {
+		sets = append(sets, rapid.SliceOfN(rapid.SampledFrom(x.Live().Active()), 1, 6).Draw(t, "set"))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	o, stop, runs := CostOptions{Rounds: 2}, rapid.IntRange(0, 9).Draw(t, "stop after"), 0
+	o.Progress = func(string, int, int) error {
+		if runs++; runs == stop {
+			cancel()
+		}
+		return nil
+	}
+	if _, err := x.Costs(ctx, sets, o); err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	for _, v := range g.Outputs() { // on the device, and as the step gave them
+		now, told := make([]byte, x.LiveSize(v)), make([]byte, x.LiveSize(v))
+		if err := x.ReadValue(v, now); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := x.Output(v, told); err != nil {
+			t.Fatal(err)
+		}
+		for what, got := range map[string][]byte{"": now, ", as it was read": told} {
+			if d := cmp.Diff(want[v], words(got)); d != "" {
+				t.Fatalf("%s%s (-want +got):\n%s", g.values[v].name, what, d)
+			}
+		}
+	}
+}
+
+func TestCostsLeaveNothingBehind(t *testing.T) {
+	draws(t, 100)
+	rapid.Check(t, func(t *rapid.T) {
+		dev := fake.New(fake.Options{NoLog: true})
+		dev.OnDispatch = compute
+		costsOfRandomGraph(t, dev)
+		if errs := dev.Misuse(); len(errs) > 0 {
+			t.Fatal(errs)
+		}
+	})
+}
+
+func TestCostsLeaveNothingBehindOnTheDevice(t *testing.T) {
+	dev := gputest.Open(t)
+	for seed := range 8 {
+		rapid.Custom(func(t *rapid.T) int {
+			costsOfRandomGraph(t, dev)
+			return 0
+		}).Example(seed)
+	}
+}
+
+func TestCancelKeepsTheCostsMeasuredSoFar(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	r.mustStep(t, 7, 5)
+	ctx, cancel := context.WithCancel(context.Background())
+	n := len(r.x.Live().Active())
+	got, err := r.x.Costs(ctx, each(r.x), CostOptions{Progress: func(_ string, done, total int) error {
+		if total != n*CostRounds {
+			t.Errorf("%d runs in all, want %d", total, n*CostRounds)
+		}
+		if done == n+2 {
+			cancel()
+		}
+		return nil
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v", err)
+	}
+	for i, c := range got.Sets {
+		if want := map[bool]int{true: 2, false: 1}[i < 2]; c.N != want || c.NS != 1000 {
+			t.Errorf("set %d: %d differences of %d ns, want %d", i, c.N, c.NS, want)
+		}
+	}
+	if d := cmp.Diff(r.want(7, 5), r.output(t)); d != "" {
+		t.Error(d)
+	}
+	r.mustStep(t, 7, 5)
+}
+
+func TestCostsThatCannotBeMeasuredAreRefused(t *testing.T) {
+	ctx := context.Background()
+	refused := func(r *rig, want string, o CostOptions, sets ...[]trace.DispatchID) {
+		t.Helper()
+		before := r.dev.Count(fake.Submit)
+		if _, err := r.x.Costs(ctx, sets, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+		if n := r.dev.Count(fake.Submit); n != before {
+			t.Errorf("%d submits", n-before)
+		}
+	}
+	r := newRig(t, fake.Options{})
+	refused(r, ErrNoStep.Error(), CostOptions{}, []trace.DispatchID{0})
+	r.mustStep(t, 7, 5)
+	refused(r, "dispatch 9999 did not run", CostOptions{}, []trace.DispatchID{9999})
+	refused(r, "dispatch -1 did not run", CostOptions{}, []trace.DispatchID{-1})
+	refused(r, "set 1 has no dispatch", CostOptions{}, []trace.DispatchID{0}, nil)
+	refused(r, "1001 rounds", CostOptions{Rounds: 1001}, []trace.DispatchID{0})
+	without := newRig(t, fake.Options{NoTimestamps: true})
+	if err := without.x.Step(ctx, without.input(7, 5), TimingOff); err != nil {
+		t.Fatal(err)
+	}
+	refused(without, "no timestamps", CostOptions{}, []trace.DispatchID{0})
+}
+
+func TestARunWithoutSomethingAllocatesNothing(t *testing.T) {
+	r := newRig(t, fake.Options{NoLog: true})
+	r.dev.OnDispatch = nil
+	ctx := context.Background()
+	if err := r.x.Step(ctx, r.input(7, 5), TimingStep); err != nil {
+		t.Fatal(err)
+	}
+	m, err := r.x.newCostRun(each(r.x), &CostOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func() {
+		if _, err := m.run(ctx, m.sets[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run()
+	if n := testing.AllocsPerRun(100, run); n != 0 {
+		t.Errorf("%v allocations a run", n)
+	}
+}

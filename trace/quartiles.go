@@ -1,0 +1,21 @@
+package trace
+
+import (
+	"math"
+	"slices"
+)
+
+// Quantile of a sorted list that is not empty, between neighbours by proportion.
+func Quantile[N int64 | float64](sorted []N, q float64) float64 {
+	at := q * float64(len(sorted)-1)
+	i := int(at)
+	j := min(i+1, len(sorted)-1)
+	return float64(sorted[i]) + (at-float64(i))*(float64(sorted[j])-float64(sorted[i]))
+}
+
+// Quartiles sorts ns, which is not empty, and returns its median and quartiles in whole ns.
+func Quartiles(ns []int64) (q1, median, q3 int64) {
+	slices.Sort(ns)
+	at := func(q float64) int64 { return int64(math.Round(Quantile(ns, q))) }
+	return at(0.25), at(0.5), at(0.75)
+}
