@@ -40,10 +40,10 @@ type Costs struct {
 // by two timestamps and nothing else. A difference is that of a run without a set and the mean of the whole
 // runs before and after it.
 //
-// What a run without a set computes is garbage. The whole run behind it writes again what the step wrote: rows
-// that were appended to State, and all values. So nothing is different afterwards, also after a cancel, which
-// is heard between runs and keeps what was measured; State that an operator computes from its own former
-// content is the exception, as in Replay. What the step told stays: its outputs and its record.
+// What a run without a set computes is garbage. The whole run behind it writes again what the step wrote:
+// rows that were appended to State, and all values. So nothing is different afterwards, also after a cancel,
+// which is heard between runs and keeps what was measured; State that an operator computes from its own
+// former content is the exception, as in Replay. What the step told stays: its outputs and its record.
 func (x *Executor) Costs(ctx context.Context, sets [][]trace.DispatchID, o CostOptions) (Costs, error) {
 	m, err := x.newCostRun(sets, &o)
 	if err != nil {
@@ -127,8 +127,7 @@ func (m *costRun) measure(ctx context.Context) error {
 			return nil
 		}
 		for i, set := range m.sets {
-			err := cmp.Or(m.o.Progress("measure costs", round*len(m.sets)+i, m.o.Rounds*len(m.sets)), ctx.Err())
-			if err != nil {
+			if err := cmp.Or(m.progress(round*len(m.sets)+i), ctx.Err()); err != nil {
 				return err
 			}
 			without, err := m.run(ctx, set)
@@ -141,7 +140,11 @@ func (m *costRun) measure(ctx context.Context) error {
 			whole = again
 		}
 	}
-	return m.o.Progress("measure costs", m.o.Rounds*len(m.sets), m.o.Rounds*len(m.sets))
+	return m.progress(m.o.Rounds * len(m.sets))
+}
+
+func (m *costRun) progress(done int) error {
+	return m.o.Progress("measure costs", done, m.o.Rounds*len(m.sets))
 }
 
 // warm runs the whole step, on a GPU until it is at its clocks, and returns what the last run took.
@@ -157,8 +160,9 @@ func (m *costRun) warm(ctx context.Context) (ns int64, err error) {
 	}
 }
 
-// run runs the step without a set and says how long that took the GPU. A step that is submitted in parts takes
-// what its parts take: cuts are where they are for the whole step, and the time between them is nobody's.
+// run runs the step without a set and says how long that took the GPU. A step that is submitted in parts
+// takes what its parts take: cuts are where they are for the whole step, and the time between them does not
+// count.
 func (m *costRun) run(ctx context.Context, without []trace.DispatchID) (ns int64, err error) {
 	for _, id := range without {
 		m.left[id] = true

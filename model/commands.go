@@ -35,7 +35,8 @@ var (
 	count  = field{"n", func(c session.Command) bool { return c.N != 0 }}
 	level  = field{"level", func(c session.Command) bool { return c.Level != "" }}
 	at     = field{"at", func(c session.Command) bool { return c.At != nil }}
-	fields = []field{text, tokens, chunks, count, level, at}
+	parts  = field{"parts", func(c session.Command) bool { return len(c.Parts) > 0 }}
+	fields = []field{text, tokens, chunks, count, level, at, parts}
 )
 
 var commands = []command{
@@ -77,6 +78,11 @@ var commands = []command{
 	{
 		session.Observe, "Run the current step again with timing and without, in turns: what timing costs.",
 		nil, func(s *live, _ session.Command) (work, error) { return s.observe, s.canRepeat() },
+	},
+	{
+		session.Cost, "Run the current step with each part left out, n rounds (0: as many as 3 s hold, up to 30).",
+		[]field{count, parts},
+		(*live).beginCost,
 	},
 	{
 		session.Reset, "Forget the text; the recorded steps stay.", nil,

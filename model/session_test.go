@@ -728,7 +728,7 @@ func TestEventsOfCommandsThatReturnedOutliveTheSession(t *testing.T) {
 func TestEveryCommandHasARow(t *testing.T) {
 	for _, kind := range []session.CommandKind{
 		session.Prompt, session.Next, session.Run, session.Previous, session.Repeat, session.Observe,
-		session.Reset, session.Timing, session.Tokenize, session.Look,
+		session.Reset, session.Timing, session.Tokenize, session.Look, session.Cost,
 	} {
 		row, err := commandOf(session.Command{Kind: kind})
 		if err != nil || row.doc == "" {
@@ -755,6 +755,9 @@ func TestReplySaysWhatTheCommandDid(t *testing.T) {
 	do(all, session.Command{Kind: session.Run, N: 5}, session.Reply{Step: 7, Position: 15, Steps: 5})
 	do(all, session.Command{Kind: session.Previous}, session.Reply{Step: 6, Position: 14})
 	do(all, session.Command{Kind: session.Repeat, N: 3}, session.Reply{Step: 6, Position: 14, Repeats: 3})
+	two := []session.Part{{Name: "two", Dispatches: []trace.DispatchID{0, 1}}}
+	do(all, session.Command{Kind: session.Cost, N: 7, Parts: two},
+		session.Reply{Step: 6, Position: 14, Repeats: 7})
 	do(all, session.Command{Kind: "jump"}, session.Reply{Step: 6, Position: 14})
 	ctx, cancel := context.WithCancel(all)
 	r.token = func(position int, tokens []int) int {

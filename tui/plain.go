@@ -221,6 +221,8 @@ func (p *plainText) event(e session.Event) {
 		p.index = p.index.Next(p.mirror.Trace)
 	}
 	switch {
+	case e.Progress != nil && p.mirror.Trace != nil:
+		p.say("%s: %d of %d", e.Progress.Phase, e.Progress.Done, e.Progress.Total)
 	case e.Progress != nil:
 		p.say("loading: %s %d of %d", e.Progress.Phase, e.Progress.Done, e.Progress.Total)
 	case e.Opened != nil:

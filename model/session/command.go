@@ -1,5 +1,7 @@
 package session
 
+import "gpuscope/trace"
+
 // CommandKind names a command.
 type CommandKind string
 
@@ -11,6 +13,7 @@ const (
 	Previous CommandKind = "previous" // set the position back by one step
 	Repeat   CommandKind = "repeat"   // run the current step again N times at its position
 	Observe  CommandKind = "observe"  // run the current step again with timing and without: what timing costs
+	Cost     CommandKind = "cost"     // run the current step with each of Parts left out: what that saves
 	Reset    CommandKind = "reset"    // position 0, no text
 	Timing   CommandKind = "timing"   // set the timing level to Level
 	Tokenize CommandKind = "tokenize" // tell the tokens of Text as a prompt; nothing runs
@@ -30,15 +33,24 @@ type Command struct {
 	N     int     `json:"n,omitempty"`
 	Level string  `json:"level,omitempty"` // off, step, dispatch
 	At    *LookAt `json:"at,omitempty"`    // of a Look
+	Parts []Part  `json:"parts,omitempty"` // of the current step, each to be left out as a whole
+}
+
+// Part is a part of a step with its name: a row of a table, or several rows that are one together.
+type Part struct {
+	Name       string             `json:"name"`
+	Dispatches []trace.DispatchID `json:"dispatches"`
 }
 
 // Reply is what a command gave. Where the command failed or was cancelled on its way it says what was done
 // until then.
 type Reply struct {
-	Step     int `json:"step"`              // the current step's index after it, -1 before the first
-	Position int `json:"position"`          // positions in use after it
-	Steps    int `json:"steps,omitempty"`   // that it recorded
-	Repeats  int `json:"repeats,omitempty"` // of the current step, at each timing level that it was run at
+	Step     int `json:"step"`            // the current step's index after it, -1 before the first
+	Position int `json:"position"`        // positions in use after it
+	Steps    int `json:"steps,omitempty"` // that it recorded
+	// Repeats of the current step, at each timing level that it was run at; of a Cost how often each part was
+	// left out.
+	Repeats int `json:"repeats,omitempty"`
 	// Tokens are those of a Tokenize.
 	Tokens []Token `json:"tokens,omitempty"`
 	// Tensor is what a Look saw.

@@ -52,14 +52,14 @@ var ErrClosed = errors.New("the session is closed")
 
 // Event is one thing that happened; exactly one field is set.
 type Event struct {
-	Progress *Progress      `json:"progress,omitempty"` // on the way to Opened
+	Progress *Progress      `json:"progress,omitempty"` // on the way to Opened, or through a command
 	Opened   *trace.Trace   `json:"opened,omitempty"`   // the header: everything but plans, steps and events
 	Records  []trace.Record `json:"records,omitempty"`  // what the trace gained; a step comes with its plans
 	State    *State         `json:"state,omitempty"`
 	Log      *Log           `json:"log,omitempty"`
 }
 
-// Progress is how far opening has come.
+// Progress is how far opening, or a command that measures, has come.
 type Progress struct {
 	Phase string `json:"phase"` // "read model", "upload weights", "compile kernels", ...
 	Done  int    `json:"done"`

@@ -1,0 +1,210 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/engine/gpu/gputest"
+	"gpuscope/model/session"
+	"gpuscope/trace"
+)
+
+// costOf asks for the cost of every dispatch of the current step alone, and of all of them together.
+func (r *rig) costOf(rounds int) session.Command {
+	c := session.Command{Kind: session.Cost, N: rounds}
+	all := session.Part{Name: "all"}
+	for _, d := range r.step().Dispatches {
+		id := r.mirror.Trace.Plans[d.Plan].Dispatch
+		c.Parts = append(c.Parts, session.Part{Name: "one", Dispatches: []trace.DispatchID{id}})
+		all.Dispatches = append(all.Dispatches, id)
+	}
+	c.Parts = append(c.Parts, all)
+	return c
+}
+
+// step is the current step in the trace.
+func (r *rig) step() *trace.Step {
+	steps := r.mirror.Trace.Steps
+	i := slices.IndexFunc(steps, func(s trace.Step) bool { return s.Index == r.mirror.State.Step })
+	return &steps[i]
+}
+
+func TestCostsAreThoseOfTheCurrentStep(t *testing.T) {
+	r := newRig(t, Options{Timing: engine.TimingStep})
+	r.dev.Duration = func(kernel string, x, y, z uint32) int64 { return int64(x * y * z * 10) }
+	r.do(promptOf(5))
+	r.do(session.Command{Kind: session.Run, N: 3})
+	r.do(session.Command{Kind: session.Previous})
+	r.do(r.costOf(3))
+	r.wantStand(`step 2, position 7, "fgh"`)
+	progress := r.events[1].Progress
+	if progress == nil || progress.Phase != "measure costs" {
+		t.Errorf("no progress is said: %+v", r.events[1])
+	}
+	for i, s := range r.mirror.Trace.Steps {
+		if i != 2 {
+			if len(s.Costs) > 0 {
+				t.Errorf("step %d has costs", i)
+			}
+			continue
+		}
+		if n := len(s.Dispatches); len(s.Costs) != n+1 || s.Whole == nil {
+			t.Fatalf("%d costs of %d dispatches, whole %v", len(s.Costs), n, s.Whole)
+		}
+		sum := int64(0)
+		for k, d := range s.Dispatches {
+			p, c := &r.mirror.Trace.Plans[d.Plan], s.Costs[k]
+			want := int64(10 * p.Workgroups[0] * p.Workgroups[1] * p.Workgroups[2])
+			sum += want
+			if c.Dispatches[0] != p.Dispatch || c.NS != want || c.Q1NS != want || c.Q3NS != want || c.N != 3 {
+				t.Errorf("cost of dispatch %d is %+v, want %d", p.Dispatch, c, want)
+			}
+		}
+		if all := s.Costs[len(s.Dispatches)]; all.NS != sum || s.Whole.NS != sum || all.Name != "all" {
+			t.Errorf("all: %+v of %+v, want %d", all, s.Whole, sum)
+		}
+	}
+	if e := r.mirror.Trace.Events; len(e) != 1 || e[0].Kind != "cost" || e[0].Step != 2 {
+		t.Errorf("events %v", e)
+	}
+	r.do(session.Command{Kind: session.Next})
+	r.wantStand(`step 4, position 8, "fghi"`)
+}
+
+func TestCostCommandThatIsCancelledKeepsWhatItHas(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(promptOf(5))
+	c := r.costOf(1000)
+	ctx, cancel := context.WithCancel(context.Background())
+	submits := 0
+	r.dev.Fault = func(call fake.Call) error {
+		if call.Kind == fake.Submit {
+			if submits++; submits == 2*len(c.Parts)+20 {
+				cancel()
+			}
+		}
+		return nil
+	}
+	if err := r.try(ctx, c); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v", err)
+	}
+	costs := r.step().Costs
+	if len(costs) != len(c.Parts) || costs[0].N != 2 || costs[len(costs)-1].N != 1 {
+		t.Errorf("%d costs of %d, of %d rounds and of %d", len(costs), len(c.Parts), costs[0].N,
+			costs[len(costs)-1].N)
+	}
+	r.do(session.Command{Kind: session.Next})
+	r.wantStand(`step 1, position 6, "fg"`)
+}
+
+func TestCostsThatNobodyCanMeasureAreRefused(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(promptOf(5))
+	part := func(ids ...trace.DispatchID) []session.Part {
+		return []session.Part{{Name: "x", Dispatches: ids}}
+	}
+	for want, c := range map[string]session.Command{
+		"say which dispatches":          {},
+		"it has no dispatches":          {Parts: part()},
+		"dispatch 9999, the graph has ": {Parts: part(9999)},
+		"dispatch -1, the graph has ":   {Parts: part(-1)},
+		"1001 rounds, want at most":     {Parts: part(0), N: 1001},
+	} {
+		c.Kind = session.Cost
+		if err := r.try(context.Background(), c); !errors.Is(err, session.ErrUsage) ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", c, err, want)
+		}
+	}
+}
+
+// Costs are measured with garbage: afterwards the caches, the logits and the tokens that follow are as if
+// nothing had been.
+func TestCostsLeaveCacheAndLogitsAsTheyWereOnTheDevice(t *testing.T) {
+	dev := gputest.Open(t)
+	m, err := Read(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	net, err := m.build(dev.Info().Limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := engine.Load(dev, net.graph, engine.LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Release()
+	ctx := context.Background()
+	step := func(position int, tokens ...int) {
+		t.Helper()
+		in := engine.StepInput{
+			Inputs:  []engine.InputData{{Value: net.tokens, Dims: []int{1, len(tokens)}}},
+			SymInts: []engine.SymIntValue{{Value: net.pos, Int: int64(position)}},
+			Read:    net.graph.Outputs(),
+		}
+		for _, id := range tokens {
+			in.Inputs[0].Host = append(in.Inputs[0].Host, int64(id))
+			in.Inputs[0].Data = binary.LittleEndian.AppendUint32(in.Inputs[0].Data, uint32(id))
+		}
+		if err := x.Step(ctx, &in, engine.TimingStep); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// memory is every State and every output, whole.
+	memory := func() (all [][]byte) {
+		for _, v := range net.graph.Describe().Values {
+			if v.Role == "state" || v.Role == "output" {
+				b := make([]byte, v.Bytes)
+				if err := x.ReadValue(engine.ValueID(v.ID), b); err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, b)
+			}
+		}
+		return all
+	}
+	same := func(want, got [][]byte) {
+		t.Helper()
+		if len(want) < 3 {
+			t.Fatalf("only %d values were looked at", len(want))
+		}
+		for i := range want {
+			if !bytes.Equal(want[i], got[i]) {
+				t.Errorf("value %d differs", i)
+			}
+		}
+	}
+	for _, at := range []struct {
+		position int
+		tokens   []int
+	}{{0, []int{1, 47, 300, 12, 77, 5, 261}}, {7, []int{260}}} {
+		step(at.position, at.tokens...)
+		before := memory()
+		var sets [][]trace.DispatchID
+		for i, id := range x.Live().Active() {
+			if i%7 == 0 { // cache writes among them
+				sets = append(sets, []trace.DispatchID{id})
+			}
+		}
+		sets = append(sets, x.Live().Active())
+		if _, err := x.Costs(ctx, sets, engine.CostOptions{Rounds: 1}); err != nil {
+			t.Fatal(err)
+		}
+		same(before, memory())
+	}
+	step(8, 30)
+	measured := memory()
+	step(0, 1, 47, 300, 12, 77, 5, 261)
+	step(7, 260)
+	step(8, 30)
+	same(memory(), measured)
+}
