@@ -307,6 +307,14 @@ func those(in scope, of func(*ability) bool) []*action {
 
 func general(of *ability) bool { return of == nil }
 
+// key is the first key of an action; one that has none is found by its name.
+func (a *action) key() string {
+	if len(a.keys) == 0 {
+		return ":" + a.name
+	}
+	return a.keys[0]
+}
+
 // keyNames are how the keys of an action are shown.
 func (a *action) keyNames() string { return strings.Join(a.keys, " ") }
 
@@ -322,7 +330,7 @@ func (a *action) why(app *App) string {
 func keyOf(name string) string {
 	for i := range actions {
 		if actions[i].name == name {
-			return actions[i].keys[0]
+			return actions[i].key()
 		}
 	}
 	panic("tui: no action is named " + name)
@@ -334,7 +342,7 @@ func KeysDoc() string {
 	b.WriteString("# Keys\n\nMade from the table of actions in `tui/actions.go` by " +
 		"`go test ./tui -run KeysDoc -update`. Do not edit.\n\n" +
 		"While a line of text is being typed (prompt, filter, file name) it takes every printable key; " +
-		"`enter`\ntakes the text, `esc` leaves it.\n")
+		"`enter`\ntakes the text, `esc` leaves it.\n\n" + settingsDoc)
 	section := func(name string, list []*action) {
 		b.WriteString("\n## " + name + "\n\n| key | action | what it does |\n| --- | --- | --- |\n")
 		for _, a := range list {

@@ -9,23 +9,42 @@ import (
 )
 
 func TestNoKeyHasTwoActions(t *testing.T) {
-	a := bare(t, Options{}).app
-	places := []place{{in: []scope{overlays, moving, anywhere}}}
-	for i := range views {
-		a.current = i
-		places = append(places, a.place())
+	if err := CheckKeys(nil); err != nil {
+		t.Error(err)
 	}
-	for i, at := range places {
-		owner := map[string]string{}
-		for _, a := range here(at, false) {
-			for _, k := range a.keys {
-				if other, ok := owner[k]; ok {
-					t.Errorf("at place %d key %s means %s and %s", i, k, other, a.name)
-				}
-				owner[k] = a.name
-			}
+}
+
+func TestKeysOfAPersonAreHeldToTheRulesOfTheTable(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		keys map[string][]string
+		want string // of the error, "" for none
+	}{
+		{"another", map[string][]string{"token": {"n", "f5"}, "last view": {}}, ""},
+		{"swapped", map[string][]string{"token": {"S"}, "back": {"s"}}, ""},
+		{"taken", map[string][]string{"token": {"q"}}, `keys of "token": "q" is the key of "quit" as well`},
+		{"taken by one that moves", map[string][]string{"why": {"j"}}, `keys of "why": "j" is the key of "down" as well`},
+		{"unknown", map[string][]string{"tokn": {"n"}}, `keys of "tokn": there is no such action`},
+		{"another's name", map[string][]string{"why": {"ctrl+i"}}, `keys of "why": "ctrl+i" is what a terminal sends as tab`},
+		{"no key", map[string][]string{"why": {"ww"}}, `keys of "why": "ww" is no key`},
+		{"no way out", map[string][]string{"cancel": {"f1"}}, `keys of "cancel": want ctrl+c`},
+	} {
+		err := CheckKeys(c.keys)
+		if ok := err == nil && c.want == "" ||
+			err != nil && c.want != "" && strings.HasPrefix(err.Error(), c.want); !ok {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
+}
+
+func TestKeysOfAPersonWorkAndAreSaid(t *testing.T) {
+	t.Cleanup(func() { actions = allActions() })
+	var err error
+	if actions, err = bound(map[string][]string{"Log": {"L"}, "help": {}}); err != nil {
+		t.Fatal(err)
+	}
+	d := drive(t, 80, 24, llama, nil, Options{}).press("0").sees("[2 Dispatches]").press("L").sees("[L Log]")
+	d.sees(":help help").press(":").typed("help").press("enter").sees("Help: Log", "L")
 }
 
 // Terminals send these for tab, enter, escape and backspace, or tmux takes them.

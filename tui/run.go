@@ -25,9 +25,12 @@ type Options struct {
 	Color   string // of ColorNames
 	Glyphs  string // of GlyphNames
 	NoMouse bool
-	Plain   bool   // no screen: a line of text for each event, nothing is ever overwritten
-	Prompt  string // typed for the person when the model is open
-	Log     *Log   // where others write what they have to say while the screen is in use; nil: a new one
+	// Keys are those of actions, by ActionNames, in place of their own.
+	Keys map[string][]string
+
+	Plain  bool   // no screen: a line of text for each event, nothing is ever overwritten
+	Prompt string // typed for the person when the model is open
+	Log    *Log   // where others write what they have to say while the screen is in use; nil: a new one
 
 	Input  io.Reader // os.Stdin
 	Output io.Writer // os.Stdout
@@ -92,6 +95,13 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	if terminal && o.Input == nil && term.IsTerminal(int(os.Stdin.Fd())) {
 		o.Input = ttyInput{os.Stdin, func(dark bool) { program.Send(backgroundMsg{dark}) }}
 		o.isDark = func() bool { return darkBackground(os.Stdin, out.(*os.File)) }
+	}
+	if len(o.Keys) > 0 {
+		list, err := bound(o.Keys)
+		if err != nil {
+			return err
+		}
+		actions = list
 	}
 	a, err := newApp(o)
 	if err != nil {

@@ -254,7 +254,7 @@ func (a *App) tabLabel(view int) string {
 	if row := &views[view]; view == a.current || a.tabsNamed() {
 		return row.label()
 	}
-	return views[view].key
+	return keyOf(views[view].name)
 }
 
 // tabText is how a tab stands in its line: a cell before it, and brackets around the current one.
@@ -433,11 +433,11 @@ func (a *App) hints(w int) string {
 	// help and quit, the last two, are always there
 	used, kept := 1, list[len(list)-2:]
 	for _, act := range kept {
-		used += width(act.keys[0]) + width(act.name) + 3
+		used += width(act.key()) + width(act.name) + 3
 	}
 	b.WriteByte(' ')
 	for _, act := range list[:len(list)-2] {
-		n := width(act.keys[0]) + width(act.name) + 3
+		n := width(act.key()) + width(act.name) + 3
 		if act.why(a) != "" {
 			continue
 		}
@@ -445,10 +445,10 @@ func (a *App) hints(w int) string {
 			break
 		}
 		used += n
-		b.WriteString(a.theme.put(accent, act.keys[0]) + " " + act.name + "  ")
+		b.WriteString(a.theme.put(accent, act.key()) + " " + act.name + "  ")
 	}
 	for _, act := range kept {
-		b.WriteString(a.theme.put(accent, act.keys[0]) + " " + act.name + "  ")
+		b.WriteString(a.theme.put(accent, act.key()) + " " + act.name + "  ")
 	}
 	return strings.TrimRight(b.String(), " ")
 }

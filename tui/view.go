@@ -35,7 +35,7 @@ type viewRow struct {
 	first bool              // it is what a person sees at first
 }
 
-func (r *viewRow) label() string { return r.key + " " + r.name }
+func (r *viewRow) label() string { return keyOf(r.name) + " " + r.name }
 
 // view is one of those screens. A view holds what a person did to it (cursor, folding, order, filter); what
 // it shows comes from the snapshot, by jobs. Its methods are called by the event loop only.

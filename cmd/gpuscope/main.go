@@ -35,6 +35,7 @@ func newProgram() *program {
 		stderr:     os.Stderr,
 		terminal:   term.IsTerminal(int(os.Stdin.Fd())) && watched,
 		watched:    watched,
+		config:     configFile(),
 		driver:     wgpu.New(),
 		executable: os.Executable,
 	}
@@ -57,6 +58,7 @@ type program struct {
 	terminal       bool      // both standard input and standard output are one
 	watched        bool      // standard output is one: people read it
 	columns        int       // of that terminal
+	config         string    // the file with a person's settings
 	driver         gpu.Driver
 	open           opener
 	executable     func() (string, error)                // this program's file, to start the engine with

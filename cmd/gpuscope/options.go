@@ -82,6 +82,15 @@ func fusionNames() string {
 
 // validate is the part of the check that needs no model.
 func (o *modelOptions) validate(operands []string) (err error) {
+	if err := o.checkFlags(); err != nil {
+		return err
+	}
+	o.path, err = findModel(operands)
+	return err
+}
+
+// check says whether the flags are right.
+func (o *modelOptions) checkFlags() error {
 	for _, n := range []struct {
 		name  string
 		value int
@@ -106,8 +115,7 @@ func (o *modelOptions) validate(operands []string) (err error) {
 			return usagef("--device none: running a model needs a device; gpuscope graph plans without one")
 		}
 	}
-	o.path, err = findModel(operands)
-	return err
+	return nil
 }
 
 // forModel are the options as package model takes them.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/pflag"
 
@@ -16,7 +17,10 @@ func rootCommand() *command {
 		doc:     "gpuscope profiles language models on WebGPU and shows their graphs.",
 		more: `Without a command it opens MODEL in the terminal and steps it token by token: a .gguf file (Llama architecture;
 what cannot be run yet is named), or nothing for the demo model embedded in the program. A TRACE (.json, .jsonl, with .gz compressed) opens with no GPU.
-Press ? there for the keys. With --plain commands are lines, typed or piped; where piped ones fail the exit status is 1.`,
+Press ? there for the keys. With --plain commands are lines, typed or piped; where piped ones fail the exit status is 1.
+
+Defaults for these flags, and other keys, are taken from gpuscope/config.toml in the folder for settings (on Linux
+$XDG_CONFIG_HOME, or ~/.config); a flag that is typed comes first, then GPUSCOPE_FLAG of the environment. docs/keys.md has an example.`,
 		examples: []example{
 			{"gpuscope", "the embedded model"},
 			{`gpuscope model.gguf -p "The"`, "a model file, with its first prompt"},
@@ -27,8 +31,17 @@ Press ? there for the keys. With --plain commands are lines, typed or piped; whe
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			r := declareRoot(flags)
 			return func(ctx context.Context, operands []string) error {
+				settings, err := p.settle(flags, r.checkFlags)
+				if err != nil {
+					return err
+				}
 				if err := r.validate(operands); err != nil {
 					return err
+				}
+				r.screen.Keys, r.screen.Log = settings.keys, tui.NewLog()
+				for _, w := range settings.warnings {
+					fmt.Fprintf(p.stderr, "gpuscope: %s\n", w)
+					r.screen.Log.Add("warn", w)
 				}
 				if !p.terminal && !r.screen.Plain {
 					return usagef("this is no terminal: use gpuscope run, or --plain")
@@ -68,11 +81,19 @@ func declareRoot(flags *pflag.FlagSet) *root {
 	return r
 }
 
-func (r *root) validate(operands []string) error {
+// check says whether the flags are right.
+func (r *root) checkFlags() error {
 	for _, c := range []*choice{r.theme, r.color, r.glyphs} {
 		if err := c.check(); err != nil {
 			return err
 		}
+	}
+	return r.model.checkFlags()
+}
+
+func (r *root) validate(operands []string) error {
+	if err := r.checkFlags(); err != nil {
+		return err
 	}
 	r.screen.Theme, r.screen.Color, r.screen.Glyphs = r.theme.value, r.color.value, r.glyphs.value
 	return r.model.validate(operands)

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+	"github.com/spf13/pflag"
+
+	"gpuscope/internal/printable"
+	"gpuscope/tui"
+)
+
+// Settings are what a person wants of every gpuscope screen: flags, and keys. A flag that is typed comes
+// before GPUSCOPE_FLAG of the environment, and that before the file. Only the screen has settings: what
+// other commands do is what their command line says, on any machine.
+
+// configFile is where a person's settings are, "" where there is no place for them.
+func configFile() string {
+	dir, err := os.UserConfigDir() // XDG_CONFIG_HOME on Linux
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "gpuscope", "config.toml")
+}
+
+// mostConfig is how many bytes of settings are read.
+const mostConfig = 1 << 20
+
+// setting is what a flag is to be where nobody typed it.
+type setting struct {
+	flag   string
+	values []string // several for a flag that may be repeated
+	from   string   // for people: "config.toml:3" or the name of a variable
+}
+
+// config is what the file says.
+type config struct {
+	path, text string
+	settings   []setting
+	keys       map[string][]string // of actions, by their names
+	warnings   []string
+}
+
+// at is where a key of the file stands.
+func (c *config) at(table, key string) string {
+	in, line := "", 0
+	for l := range strings.Lines(c.text) {
+		line++
+		if head := tableHead.FindStringSubmatch(l); head != nil {
+			in = head[1]
+		}
+		if name, _, ok := strings.Cut(l, "="); ok && in == table && strings.Trim(name, " \t\"'") == key {
+			return fmt.Sprintf("%s:%d", c.path, line)
+		}
+	}
+	return c.path
+}
+
+var tableHead = regexp.MustCompile(`^\s*\[\s*([^\]]*?)\s*\]`)
+
+// readConfig reads settings; a file that is not there has none. A key that no flag has is a warning, so that
+// one file serves several versions.
+func readConfig(path string, flags *pflag.FlagSet) (*config, error) {
+	c := &config{path: path}
+	info, err := os.Stat(path)
+	if path == "" || errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err == nil && info.Size() > mostConfig {
+		err = fmt.Errorf("%s: %d bytes, want at most %d of settings", path, info.Size(), mostConfig)
+	}
+	if err != nil {
+		return nil, err
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	c.text = string(raw)
+	var file map[string]any
+	if err := toml.Unmarshal(raw, &file); err != nil {
+		if e, ok := errors.AsType[toml.ParseError](err); ok {
+			return nil, usagef("%s:%d: %s", path, e.Position.Line, e.Message)
+		}
+		return nil, usagef("%s: %v", path, err)
+	}
+	names := settable(flags)
+	for _, name := range slices.Sorted(maps.Keys(file)) {
+		if name == "keys" {
+			continue
+		}
+		if !slices.Contains(names, name) {
+			c.warnings = append(c.warnings, fmt.Sprintf("%s: there is no setting %q%s", c.at("", name),
+				printable.Short(name, 40), suggest(name, names, "")))
+			continue
+		}
+		values, ok := words(file[name])
+		if !ok {
+			return nil, usagef("%s: %s: want text, a number, true or false, or a list of texts",
+				c.at("", name), name)
+		}
+		c.settings = append(c.settings, setting{name, values, c.at("", name)})
+	}
+	return c, c.readKeys(file["keys"])
+}
+
+// readKeys takes the table of keys.
+func (c *config) readKeys(v any) error {
+	if v == nil {
+		return nil
+	}
+	list, ok := v.(map[string]any)
+	if !ok {
+		return usagef("%s: keys: want a table: [keys], and under it lines such as  token = \"n\"", c.path)
+	}
+	c.keys = map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		keys, ok := words(list[name])
+		switch {
+		case !ok:
+			return usagef("%s: keys of %q: want a key, or a list of them", c.at("keys", name), name)
+		case !slices.Contains(tui.ActionNames(), name):
+			c.warnings = append(c.warnings, fmt.Sprintf("%s: there is no action %q%s", c.at("keys", name),
+				printable.Short(name, 40), suggest(name, tui.ActionNames(), "")))
+		default:
+			c.keys[name] = keys
+		}
+	}
+	if err := tui.CheckKeys(c.keys); err != nil {
+		where := c.path
+		if e, ok := errors.AsType[*tui.KeyError](err); ok {
+			where = c.at("keys", e.Action)
+		}
+		return usagef("%s: %v", where, err)
+	}
+	return nil
+}
+
+// words are a setting's values as they would be typed.
+func words(v any) ([]string, bool) {
+	switch v := v.(type) {
+	case string:
+		return []string{v}, true
+	case bool, int64, float64:
+		return []string{fmt.Sprint(v)}, true
+	case []any:
+		list := []string{}
+		for _, e := range v {
+			s, ok := e.(string)
+			if !ok {
+				return nil, false
+			}
+			list = append(list, s)
+		}
+		return list, true
+	}
+	return nil, false
+}
+
+// settable are the flags that settings can stand for.
+func settable(flags *pflag.FlagSet) []string {
+	var names []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
+// variable is what a flag is called in the environment.
+func variable(flag string) string {
+	return "GPUSCOPE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// settle gives the flags that nobody typed what the environment and the file say, and puts them in front of
+// what was typed: the engine process is given the same, and a trace tells how it was made. check says
+// whether the flags are right.
+func (p *program) settle(flags *pflag.FlagSet, check func() error) (*config, error) {
+	c, err := readConfig(p.config, flags)
+	if err != nil {
+		return nil, err
+	}
+	var all []setting
+	for _, name := range settable(flags) {
+		if value, ok := os.LookupEnv(variable(name)); ok {
+			all = append(all, setting{name, []string{value}, variable(name)})
+		}
+	}
+	if err := check(); err != nil { // what was typed is wrong, whatever the settings
+		return nil, err
+	}
+	var args []string
+	for _, s := range append(all, c.settings...) {
+		f := flags.Lookup(s.flag)
+		if f.Changed {
+			continue
+		}
+		for _, v := range s.values {
+			if err := flags.Set(s.flag, v); err != nil {
+				return nil, usagef("%s: %s: %q: want %s", s.from, s.flag, v, cmp.Or(wanted[f.Value.Type()], "text"))
+			}
+			args = append(args, "--"+s.flag+"="+v)
+		}
+		if err := check(); err != nil {
+			return nil, usagef("%s: %v", s.from, err)
+		}
+	}
+	p.args = append(args, p.args...)
+	return c, nil
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"gpuscope/tui"
+)
+
+// settled is what the flags are, and the arguments for the engine, with a file of settings.
+func settled(t *testing.T, file string, typed ...string) (*root, *config, []string, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := &program{args: typed, config: path}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	r := declareRoot(flags)
+	if err := flags.Parse(typed); err != nil {
+		t.Fatal(err)
+	}
+	c, err := p.settle(flags, r.checkFlags)
+	return r, c, p.args, err
+}
+
+func TestFlagsComeBeforeTheEnvironmentAndThatBeforeTheFile(t *testing.T) {
+	t.Setenv("GPUSCOPE_GLYPHS", "ascii")
+	t.Setenv("GPUSCOPE_TIMING", "off")
+	r, c, args, err := settled(t, `
+theme = "light"  # of the screen
+glyphs = "braille"
+timing = "dispatch"
+no-mouse = true
+context = 256
+route = ["linear_q4gsw=gemv", "sdpa@layers.0=fd"]
+
+[keys]
+token = "n"
+"last view" = ["f2", "f3"]
+`, "--timing", "step", "--theme=dark")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.theme.value != "dark" || r.glyphs.value != "ascii" || r.model.timing.value != "step" ||
+		!r.screen.NoMouse || r.model.context != 256 || len(r.model.routes) != 2 {
+		t.Errorf("theme %s glyphs %s timing %s no-mouse %v context %d routes %q",
+			r.theme.value, r.glyphs.value, r.model.timing.value,
+			r.screen.NoMouse, r.model.context, r.model.routes)
+	}
+	if diff := cmp.Diff(map[string][]string{"token": {"n"}, "last view": {"f2", "f3"}}, c.keys); diff != "" {
+		t.Error(diff)
+	}
+	want := []string{
+		"--glyphs=ascii", "--context=256", "--no-mouse=true", "--route=linear_q4gsw=gemv",
+		"--route=sdpa@layers.0=fd", "--timing", "step", "--theme=dark",
+	}
+	if !slices.Equal(args, want) {
+		t.Errorf("the engine is given %q, want %q", args, want)
+	}
+}
+
+func TestSettingsThatAreWrongAreSaidWithTheirLine(t *testing.T) {
+	for file, want := range map[string]string{
+		"\n\ntheme = \"pink\"":                `config.toml:3: --theme "pink": want auto, dark, light or high-contrast`,
+		"context = \"many\"":                  `config.toml:1: context: "many": want a whole number`,
+		"context = -1":                        `config.toml:1: --context -1: want 0 or more`,
+		"theme = 1979-05-27":                  `config.toml:1: theme: want text, a number, true or false`,
+		"theme = \"dark\"\ntheme":             `config.toml:2: `,
+		"keys = 3":                            `config.toml: keys: want a table`,
+		"[keys]\nwhy = \"q\"":                 `config.toml:2: keys of "why": "q" is the key of "quit" as well`,
+		"why = 1\n[keys]\n\n\"why\" = \"ww\"": `config.toml:4: keys of "why": "ww" is no key`,
+		"[keys]\nquit = [\"x\", 3]":           `config.toml:2: keys of "quit": want a key, or a list of them`,
+	} {
+		_, _, _, err := settled(t, file)
+		if _, usage := err.(usageError); !usage || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", file, err, want)
+		}
+	}
+	t.Setenv("GPUSCOPE_THEME", "pink")
+	if _, _, _, err := settled(t, ""); err == nil || !strings.HasPrefix(err.Error(), `GPUSCOPE_THEME: --theme "pink": want`) {
+		t.Error(err)
+	}
+}
+
+func TestSettingsOfAnotherVersionAreWarnedOf(t *testing.T) {
+	_, c, args, err := settled(t, "colour = \"no\"\ntheem = \"dark\"\n[keys]\n\"raed\" = \"f2\"\n")
+	if err != nil || len(args) > 0 || len(c.keys) > 0 {
+		t.Errorf("%v, args %q, keys %v", err, args, c.keys)
+	}
+	for i, want := range []string{
+		`config.toml:1: there is no setting "colour"; did you mean color?`,
+		`config.toml:2: there is no setting "theem"; did you mean theme?`,
+		`config.toml:4: there is no action "raed"`,
+	} {
+		if i >= len(c.warnings) || !strings.Contains(c.warnings[i], want) {
+			t.Errorf("%q, want %s", c.warnings, want)
+		}
+	}
+}
+
+func TestTheExampleOfTheDocumentationIsRight(t *testing.T) {
+	r, c, _, err := settled(t, tui.SettingsExample)
+	if err != nil || len(c.warnings) > 0 || len(c.keys) == 0 || r.theme.value != "high-contrast" {
+		t.Errorf("%v, %q, %v", err, c.warnings, c.keys)
+	}
+}
