@@ -87,19 +87,27 @@ func allActions() []action {
 			in: []scope{inViews}, off: needsTrace, run: func(a *App) { a.showStep(1) },
 		},
 		{
-			keys: []string{"b"}, name: "base",
-			doc: "Compare with this step from now on; on the base itself: with the step before again.",
-			in:  []scope{inViews}, hint: 8, off: needsShown, run: (*App).markBase,
+			keys: []string{"v"}, name: "scope",
+			doc: "What tables speak of: this step, all warm decode steps, the prefill, the marked steps.",
+			in:  []scope{inViews}, hint: 7, off: needsShown, run: func(a *App) { a.nextScope(1) },
 		},
 		{
-			keys: []string{"B"}, name: "base step", doc: "Show the step that this one is compared with.",
-			in: []scope{inViews}, run: func(a *App) { a.showStep(a.base() - a.shown) },
-			off: func(a *App) string {
-				if why := needsShown(a); why != "" || a.base() >= 0 {
-					return why
-				}
-				return "this step is compared with none"
-			},
+			keys: []string{"V"}, name: "scope back", doc: "What tables speak of, the other way round.",
+			in: []scope{inViews}, off: needsShown, run: func(a *App) { a.nextScope(-1) },
+		},
+		{
+			keys: []string{"b"}, name: "base",
+			doc: "Compare with what is shown now: this step or the scope; on the base itself: with the step before.",
+			in:  []scope{inViews}, hint: 8, off: needsShown, run: (*App).setBase,
+		},
+		{
+			keys: []string{"B"}, name: "base trace",
+			doc: "Compare with the same kind of steps in another trace, by the name of its file; empty: with this one.",
+			in:  []scope{inViews}, off: needsShown, run: (*App).askBase,
+		},
+		{
+			keys: []string{"m"}, name: "mark step", doc: "Mark the step as one end of a range, the next as the other.",
+			in: []scope{inViews}, of: stepping, off: needsShown, run: (*App).markStep,
 		},
 
 		{

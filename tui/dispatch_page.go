@@ -67,6 +67,14 @@ func (p *dispatchPage) load(j *jobs, s snapshot, _ int) { p.want(j, s, p.fold) }
 
 func (p *dispatchPage) refold() { p.fold = (p.fold + 1) % (inspect.FoldNone + 1) }
 
+// about is what the steps cost that the table is of.
+func (p *dispatchPage) about() table.Line {
+	if t := p.rows.table; t != nil && len(t.Title) > 1 {
+		return t.Title[0]
+	}
+	return table.Line{}
+}
+
 func (p *dispatchPage) title(w int) []table.Part {
 	t := p.rows.table
 	if t == nil || len(t.Title) == 0 {
@@ -118,7 +126,8 @@ func (p *dispatchPage) detail() detail {
 		if row.Group {
 			return append(lines, t.Notes...), nil
 		}
-		d, err := s.index.Detail(ctx, s.step, t.Launch(row).ID, s.compared())
+		l := t.Launch(row)
+		d, err := s.index.Detail(ctx, l.Step, l.ID, s.lastOfBase())
 		if d != nil {
 			lines = append(lines, d.Lines()...)
 		}

@@ -22,20 +22,20 @@ func listOf(name string) listPage {
 	return listPage{from: t}
 }
 
-// listKey is what a table is of.
+// listKey is what a table is of. The version rises with every change of scope and base as well.
 type listKey struct {
-	version, step, base int
-	fold                inspect.Fold
+	version int
+	fold    inspect.Fold
 }
 
-// want shows the table of the snapshot's step.
+// want shows the table of the snapshot's scope.
 func (p *listPage) want(j *jobs, s snapshot, fold inspect.Fold) {
 	if s.step < 0 || s.trace == nil {
 		p.rows.unload(j)
 		return
 	}
-	o := inspect.Options{Scope: s.index.Step(s.step), Fold: fold, Base: s.compared()}
-	p.rows.load(j, listKey{s.version, s.step, s.base, fold}, s,
+	o := s.options(p.from.Takes, fold)
+	p.rows.load(j, listKey{s.version, fold}, s,
 		func(ctx context.Context) (*table.Table, error) { return p.from.Of(ctx, s.index, o) })
 }
 

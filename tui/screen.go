@@ -303,7 +303,12 @@ func (a *App) scopeParts() []table.Part {
 	}
 	timing := "timing " + s.Timing
 	n := samples(s)
-	parts := []table.Part{{Rank: 2, Text: joined(" ", timing, n), Short: cmp.Or(n, timing)}}
+	speaks := a.snapshot().scope
+	scope := table.Part{Rank: 0, Text: "scope " + speaks.Words(), Short: speaks.Name}
+	if step, one := speaks.One(); one && step == a.shown {
+		scope = table.Part{Rank: 1, Text: "scope this step"}
+	}
+	parts := []table.Part{scope, {Rank: 2, Text: joined(" ", timing, n), Short: cmp.Or(n, timing)}}
 	if q := a.index.Trace.Clock.QuantumNS; q > 0 {
 		parts = append(parts, table.Say(5, "quantum %g ns", q))
 	}

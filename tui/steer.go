@@ -25,8 +25,10 @@ type model struct {
 	index   *inspect.Index // of mirror.Trace
 	shown   int            // index into Trace.Steps of the step that is shown, -1 before the first
 	follow  bool
-	marked  int // step that was made the base, -1: the one before the shown
 	version int // of the data: rises with every change of what is shown
+
+	chosen // what tables speak of and are compared with (scope.go)
+	spoken spoken
 
 	summary task[summaryKey, *inspect.StepSummary]
 
@@ -43,29 +45,35 @@ type job struct {
 	cancelled bool
 }
 
-func newModel() model { return model{shown: -1, marked: -1, follow: true} }
+// spoken is the scope that was chosen and its base, as they are in a version of the data.
+type spoken struct {
+	version, shown int
+	index          *inspect.Index
+	scope          inspect.Scope
+	against        *inspect.Base
+}
+
+func newModel() model {
+	return model{shown: -1, follow: true, chosen: chosen{from: -1, to: -1, base: noBase}}
+}
 
 // repeats is how many samples one press of R adds.
 const repeats = 10
 
 // snapshot is what the views draw from. It does not change after it was handed out.
 type snapshot struct {
-	index   *inspect.Index // nil until the trace's header is there
-	trace   *trace.Trace
-	step    int // -1: none
-	base    int // -1: none
+	index *inspect.Index // nil until the trace's header is there
+	trace *trace.Trace
+	step  int // that is shown, -1: none
+	// scope is the steps that tables speak of, against what they are compared with, nil for nothing; both
+	// are there with the step. base is that step where it is one of this trace, else -1.
+	scope   inspect.Scope
+	against *inspect.Base
+	base    int
 	state   session.State
 	text    session.Text
 	live    bool // a session stands behind it
 	version int
-}
-
-// compared is what the step is compared with, nil for nothing.
-func (s *snapshot) compared() *inspect.Base {
-	if s.base < 0 {
-		return nil
-	}
-	return &inspect.Base{Index: s.index, Scope: s.index.Step(s.base)}
 }
 
 // summaryKey is what a summary is of: a step, in a version of the data.
@@ -73,11 +81,26 @@ type summaryKey struct{ version, step int }
 
 func (m *model) snapshot() snapshot {
 	s := snapshot{
-		step: m.shown, base: m.base(), state: m.mirror.State, text: m.mirror.Text, live: m.session != nil,
+		step: m.shown, base: -1, state: m.mirror.State, text: m.mirror.Text, live: m.session != nil,
 		version: m.version,
 	}
 	if m.mirror.Trace != nil {
 		s.index, s.trace = m.index, m.index.Trace
+	}
+	if s.step < 0 || s.trace == nil {
+		return s
+	}
+	now := spoken{version: s.version, shown: s.step, index: s.index}
+	if is := &m.spoken; is.version != now.version || is.shown != now.shown || is.index != now.index {
+		now.scope = m.inScope()
+		now.against = m.compared(now.scope)
+		m.spoken = now
+	}
+	s.scope, s.against = m.spoken.scope, m.spoken.against
+	if s.against != nil && s.against.Index == s.index {
+		if step, one := s.against.Scope.One(); one {
+			s.base = step
+		}
 	}
 	return s
 }
@@ -90,14 +113,6 @@ func (a *App) loadSummary(s snapshot) {
 	}
 	a.summary.want(a.jobs, summaryKey{s.version, s.step},
 		func(context.Context) (*inspect.StepSummary, error) { return s.index.Summary(s.step), nil }, nil)
-}
-
-// base is the step that the shown one is compared with.
-func (m *model) base() int {
-	if m.marked >= 0 && m.marked != m.shown {
-		return m.marked
-	}
-	return m.shown - 1
 }
 
 func (a *App) opened(m openedMsg) {
@@ -167,7 +182,7 @@ func (m *model) dropped(n int) {
 	if m.shown >= 0 {
 		m.shown = max(0, m.shown-n)
 	}
-	m.marked = max(-1, m.marked-n)
+	m.chosen.dropped(n)
 }
 
 // stepOfState is where the session's current step stands among those recorded.
@@ -255,6 +270,7 @@ func (a *App) next() {
 		a.showStep(1)
 		return
 	}
+	a.unsettle()
 	a.command(session.Command{Kind: session.Next})
 }
 
@@ -263,6 +279,7 @@ func (a *App) back() {
 		a.showStep(-1)
 		return
 	}
+	a.unsettle()
 	a.command(session.Command{Kind: session.Previous})
 }
 
@@ -271,6 +288,7 @@ func (a *App) runPause() {
 		a.stop()
 		return
 	}
+	a.settle()
 	a.command(session.Command{Kind: session.Run})
 }
 
@@ -300,6 +318,7 @@ func (a *App) toggleFollow() {
 // showStep shows the recorded step so many further on.
 func (a *App) showStep(by int) {
 	a.follow = false
+	a.unsettle()
 	a.showIndex(clamp(a.shown+by, 0, len(a.index.Trace.Steps)-1))
 }
 
@@ -316,17 +335,6 @@ func (a *App) shownIndex() int {
 		return -1
 	}
 	return a.index.Trace.Steps[a.shown].Index
-}
-
-func (a *App) markBase() {
-	if a.marked == a.shown {
-		a.marked = -1
-		a.say("base: the step before")
-	} else {
-		a.marked = a.shown
-		a.say(fmt.Sprintf(keyed("base: step %d, until {base} is pressed on it again"), a.shownIndex()))
-	}
-	a.version++
 }
 
 func (a *App) askPrompt() {
@@ -356,19 +364,25 @@ func (a *App) askExport() {
 	a.ask(q)
 }
 
+// expand is the path that was typed, with ~ for the person's home.
+func expand(path string) string {
+	path = strings.TrimSpace(path)
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			path = filepath.Join(home, rest)
+		}
+	}
+	return path
+}
+
 // export writes the trace as it is now. It does not write over anything: a slip of the finger must not cost a
 // model.
 func (a *App) export(path string) {
-	if path = strings.TrimSpace(path); path == "" {
+	if path = expand(path); path == "" {
 		return
 	}
 	t := a.index.Trace
 	a.later(func(context.Context) (string, error) {
-		if rest, ok := strings.CutPrefix(path, "~/"); ok {
-			if home, err := os.UserHomeDir(); err == nil {
-				path = filepath.Join(home, rest)
-			}
-		}
 		if _, err := os.Lstat(path); err == nil {
 			return "", fmt.Errorf(keyed("export: %s is there already; choose another name ({export})"), path)
 		}

@@ -103,8 +103,9 @@ var (
 	folds      = &ability{"Where rows fold in several ways", is[folder]}
 	filters    = &ability{"Where rows can be filtered", is[filterer]}
 	explains   = &ability{"Where rows can be explained", is[whyer]}
+	stepping   = &ability{"Where steps stand side by side", is[stepper]}
 	dispatches = &ability{"With a dispatch under the cursor", is[sourcer]}
-	abilities  = []*ability{rowsOpen, folds, filters, explains, dispatches}
+	abilities  = []*ability{rowsOpen, folds, filters, explains, stepping, dispatches}
 )
 
 // view is the current view, row what the table of views says of it.

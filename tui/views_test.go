@@ -100,14 +100,6 @@ func TestTheBaseStaysWhereItIsMarked(t *testing.T) {
 	d.press("b", "s").sees("Δ s5:")
 }
 
-func TestTheBaseIsOneKeyAway(t *testing.T) {
-	d := live(t, 80, 24).press("2").sees("Δ s2:")
-	d.press("B").sees("step 2 (newest 3)", "Δ s1:")
-	d.press("b", "s").sees("Δ s2:").press("B").sees("step 2 (newest 4)", "Δ s1:")
-	d = drive(t, 80, 24, llama, nil, Options{}).press("1", "g", "B")
-	d.sees("base step: this step is compared with none")
-}
-
 func TestRepeatingAddsSamplesAndNothingElse(t *testing.T) {
 	d := live(t, 80, 24).press("2").sees("1 sample")
 	step := d.app.shown
@@ -270,8 +262,8 @@ func TestStepsThatAreDroppedWhileTheyAreLookedAt(t *testing.T) {
 	if d.app.mirror.Trace.DroppedSteps == 0 {
 		t.Fatal("no step was dropped: this test shows nothing")
 	}
-	if got, want := d.app.step().Index, d.app.shownIndex(); got != want || d.app.marked != -1 {
-		t.Errorf("step %d is shown as %d, the base is at %d", got, want, d.app.marked)
+	if got, want := d.app.step().Index, d.app.shownIndex(); got != want || d.app.base.step != -1 {
+		t.Errorf("step %d is shown as %d, the base is at %d", got, want, d.app.base.step)
 	}
 	d.press("1", "g").sees("older dropped)")
 }

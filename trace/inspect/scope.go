@@ -47,6 +47,42 @@ func (x *Index) All() Scope {
 	return x.several("all", 0, len(x.Trace.Steps), func(*trace.Step) bool { return true })
 }
 
+// Phase is the scope of the steps of a phase that are not cold; it has no steps where there are none.
+func (x *Index) Phase(phase string) Scope {
+	return x.several(phase, 0, len(x.Trace.Steps), func(s *trace.Step) bool { return s.Phase == phase })
+}
+
+// Range is the scope of the steps from an index to another, both in it, that are not cold.
+func (x *Index) Range(from, to int) Scope {
+	steps := x.Trace.Steps
+	if from == to {
+		return x.Step(from)
+	}
+	name := fmt.Sprintf("s%d–s%d", steps[from].Index, steps[to].Index)
+	return x.several(name, from, to+1, func(*trace.Step) bool { return true })
+}
+
+// Words say which steps a scope has: "all 126 warm decode steps", "s30–s60: 31 steps".
+func (s Scope) Words() string {
+	_, one := s.One()
+	kind := ""
+	if slices.Contains(trace.Phases, s.Name) {
+		kind = s.Name + " "
+	} else if s.Name != "all" {
+		if one {
+			return s.Name
+		}
+		return fmt.Sprintf("%s: %s", s.Name, table.Plural(len(s.Steps), "step"))
+	}
+	switch {
+	case one:
+		return fmt.Sprintf("the one %sstep", kind)
+	case s.AllCold:
+		return fmt.Sprintf("all %s cold %ssteps", table.Integer(len(s.Steps)), kind)
+	}
+	return fmt.Sprintf("all %s warm %ssteps", table.Integer(len(s.Steps)), kind)
+}
+
 // several is a scope of the steps from one index to before another that are of a kind.
 func (x *Index) several(name string, from, to int, kind func(*trace.Step) bool) Scope {
 	s := Scope{Name: name}
@@ -86,7 +122,7 @@ func (x *Index) ParseScope(word string) (Scope, error) {
 	case word == "all":
 		return x.All(), nil
 	case slices.Contains(trace.Phases, word):
-		s := x.several(word, 0, len(steps), func(s *trace.Step) bool { return s.Phase == word })
+		s := x.Phase(word)
 		if len(s.Steps) == 0 {
 			return refuse("no step is of that phase")
 		}
@@ -111,8 +147,7 @@ func (x *Index) ParseScope(word string) (Scope, error) {
 	case !isRange:
 		return x.Step(i), nil
 	}
-	name := fmt.Sprintf("s%d–s%d", from, to)
-	return x.several(name, i, j, func(*trace.Step) bool { return true }), nil
+	return x.Range(i, j-1), nil
 }
 
 func stepNumber(s string) (int, error) {

@@ -1,0 +1,272 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+)
+
+// scopeRow is a choice of steps that the tables may speak of.
+type scopeRow struct {
+	name string
+	// of is the steps of it in a trace, none where there are none. m says what a person looks at.
+	of func(x *inspect.Index, m *model) inspect.Scope
+}
+
+// scopes are what a person goes through, in that order.
+var scopes = []scopeRow{
+	{"this step", func(x *inspect.Index, m *model) inspect.Scope {
+		if m.shown < 0 || m.shown >= len(x.Trace.Steps) {
+			return inspect.Scope{}
+		}
+		return x.Step(m.shown)
+	}},
+	{"warm decode steps", func(x *inspect.Index, _ *model) inspect.Scope { return x.Phase("decode") }},
+	{"prefill", func(x *inspect.Index, _ *model) inspect.Scope { return x.Phase("prefill") }},
+	{"marked steps", func(x *inspect.Index, m *model) inspect.Scope {
+		from, to, ok := m.marks()
+		if !ok {
+			return inspect.Scope{}
+		}
+		return x.Range(from, to)
+	}},
+}
+
+// Those that are spoken of by name.
+const (
+	thisStep = iota
+	warmDecode
+	prefill
+	markedSteps
+)
+
+// chosen is what a person wants the tables to speak of, and what to be compared with it.
+type chosen struct {
+	scope int // in scopes
+	// settling says that the scope is of a run: it ends with the first step that is asked for.
+	settling bool
+	// from and to are the indices of the marked steps; to < 0: up to the one that is shown; from < 0: none.
+	from, to int
+	base     base
+	file     *inspect.Index // the trace that base.file names
+	fileTask task[string, *inspect.Index]
+}
+
+// base is what tables are compared with: without a choice the step before, for several steps the prefill.
+type base struct {
+	scope int // in scopes; of this step: step; -1: no choice
+	step  int
+	file  string // path of another trace, "": this one
+}
+
+var noBase = base{scope: -1, step: -1}
+
+// marks are the ends of the range that is marked.
+func (m *model) marks() (from, to int, ok bool) {
+	if m.from < 0 {
+		return 0, 0, false
+	}
+	from, to = m.from, m.to
+	if to < 0 {
+		to = max(0, m.shown)
+	}
+	return min(from, to), max(from, to), true
+}
+
+// inScope is the steps that tables speak of: what was chosen, where there is any of it. While the model runs
+// it is all warm steps so far, so that figures settle.
+func (m *model) inScope() inspect.Scope {
+	s := scopes[m.scope].of(m.index, m)
+	if len(s.Steps) == 0 {
+		return scopes[thisStep].of(m.index, m)
+	}
+	return s
+}
+
+// compared is what tables about a scope are compared with, nil for nothing.
+func (m *model) compared(to inspect.Scope) *inspect.Base {
+	if len(to.Steps) == 0 {
+		return nil
+	}
+	if m.base.file != "" {
+		return m.inFile(to)
+	}
+	var s inspect.Scope
+	switch b := m.base; {
+	case b.scope == thisStep && b.step < len(m.index.Trace.Steps):
+		s = m.index.Step(b.step)
+	case b.scope > thisStep:
+		s = scopes[b.scope].of(m.index, m)
+	}
+	if len(s.Steps) == 0 || slices.Equal(s.Steps, to.Steps) {
+		s = m.before(to)
+	}
+	if len(s.Steps) == 0 || slices.Equal(s.Steps, to.Steps) {
+		return nil
+	}
+	return &inspect.Base{Index: m.index, Scope: s}
+}
+
+// before is what a scope is compared with where nobody chose.
+func (m *model) before(to inspect.Scope) inspect.Scope {
+	step, one := to.One()
+	switch {
+	case !one:
+		return m.index.Phase("prefill")
+	case step > 0:
+		return m.index.Step(step - 1)
+	}
+	return inspect.Scope{}
+}
+
+// inFile is the same kind of steps in another trace.
+func (m *model) inFile(to inspect.Scope) *inspect.Base {
+	if m.file == nil {
+		return nil
+	}
+	s := m.file.Phase(m.index.Trace.Steps[to.Steps[0]].Phase)
+	if len(s.Steps) == 0 {
+		return nil
+	}
+	s.Name = filepath.Base(m.base.file) + " " + s.Name
+	return &inspect.Base{Index: m.file, Scope: s}
+}
+
+// options are what a table is asked with: one of one step is of the shown one, or the last of the scope.
+func (s *snapshot) options(takes inspect.Takes, fold inspect.Fold) inspect.Options {
+	o := inspect.Options{Scope: s.scope, Base: s.against, Fold: fold}
+	if _, one := s.scope.One(); takes == inspect.OneStep && !one {
+		o.Scope = s.index.Step(s.step)
+		if !slices.Contains(s.scope.Steps, s.step) {
+			o.Scope = s.index.Step(s.scope.Steps[len(s.scope.Steps)-1])
+		}
+	}
+	return o
+}
+
+// lastOfBase is the base with the last of its steps alone: what a plan is compared with.
+func (s *snapshot) lastOfBase() *inspect.Base {
+	b := s.against
+	if b == nil {
+		return nil
+	}
+	return &inspect.Base{Index: b.Index, Scope: b.Index.Step(b.Scope.Steps[len(b.Scope.Steps)-1])}
+}
+
+// nextScope goes to the next choice that has steps, or the one before.
+func (a *App) nextScope(by int) {
+	n := len(scopes)
+	to := a.scope
+	for range n {
+		to = (to + by + n) % n
+		if len(scopes[to].of(a.index, &a.model).Steps) > 0 {
+			break
+		}
+	}
+	a.setScope(to)
+	a.say("scope: " + a.inScope().Words())
+}
+
+func (a *App) setScope(to int) {
+	a.scope, a.settling = to, false
+	a.version++
+}
+
+// settle lets the tables speak of all warm steps while the model runs, unless a person chose.
+func (a *App) settle() {
+	if a.scope == thisStep {
+		a.scope, a.settling = warmDecode, true
+		a.version++
+	}
+}
+
+// unsettle goes back to the step that is asked for.
+func (a *App) unsettle() {
+	if a.settling {
+		a.setScope(thisStep)
+	}
+}
+
+// markStep marks the step that is shown as one end of a range, and the next time as the other.
+func (a *App) markStep() {
+	switch {
+	case a.from < 0 || a.to >= 0:
+		a.from, a.to = a.shown, -1
+		a.say(fmt.Sprintf(keyed("marked from s%d on; {mark step} on another step marks the range"),
+			a.shownIndex()))
+	default:
+		a.to = a.shown
+		from, to, _ := a.marks()
+		a.say(fmt.Sprintf(keyed("marked %s; {scope} makes it the scope of tables"),
+			a.index.Range(from, to).Name))
+	}
+	a.version++
+}
+
+// setBase makes what the tables speak of what they are compared with, or with it as the base nothing special.
+func (a *App) setBase() {
+	b := base{scope: a.scope, step: -1}
+	if a.scope == thisStep {
+		b.step = a.shown
+	}
+	if b == a.base {
+		a.base = noBase
+		a.say("base: the step before, of several steps the prefill")
+	} else {
+		a.base = b
+		a.say(fmt.Sprintf(keyed("base: %s, until {base} is pressed on it again"), a.inScope().Words()))
+	}
+	a.file = nil
+	a.version++
+}
+
+// askBase wants the trace that tables are compared with.
+func (a *App) askBase() {
+	a.ask(&question{label: "base trace", take: func(path string) {
+		if path = expand(path); path == "" {
+			a.base, a.file = noBase, nil
+			a.version++
+			return
+		}
+		a.openBase(path)
+	}})
+}
+
+// openBase reads a trace beside the event loop.
+func (a *App) openBase(path string) {
+	a.fileTask.clear(a.jobs)
+	a.fileTask.want(a.jobs, path, func(ctx context.Context) (*inspect.Index, error) {
+		t, err := trace.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("base: %w", err)
+		}
+		if len(t.Steps) == 0 {
+			return nil, errors.New("base: " + path + " has no steps to compare with")
+		}
+		return inspect.NewIndex(t), ctx.Err()
+	}, func(x *inspect.Index) {
+		a.base, a.file = base{scope: -1, step: -1, file: path}, x
+		a.version++
+		a.say(fmt.Sprintf("base: %s, %s", filepath.Base(path), plural(len(x.Trace.Steps), "step")))
+	})
+}
+
+// dropped follows the marked steps when the oldest n go.
+func (c *chosen) dropped(n int) {
+	if c.from >= 0 {
+		c.from = max(0, c.from-n)
+	}
+	if c.to >= 0 {
+		c.to = max(0, c.to-n)
+	}
+	if c.base.scope == thisStep {
+		if c.base.step -= n; c.base.step < 0 {
+			c.base = noBase
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package tui
+
+import (
+	"path/filepath"
+	"testing"
+
+	"gpuscope/trace"
+	"gpuscope/trace/tracetest"
+	"gpuscope/tui/tuitest"
+)
+
+func TestAScopeIsNamedWhereverItIsShown(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2").sees("scope this step")
+	d.press("v").sees("scope all 23 warm decode steps", "decode: medians of 23 steps")
+	d.press("v").sees("scope the one prefill step").press("v").sees("scope this step")
+	d.press("V", "V").sees("scope all 23 warm decode steps")
+	d.press("3").sees("scope all 23 warm decode steps").press("1").sees("scope all 22 warm decode steps")
+}
+
+func TestAMarkedRangeIsAScope(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("1", "g", "right", "right", "m").sees("marked from s2 on")
+	d.press("right", "right", "right", "m").sees("marked s2–s5")
+	d.press("v", "v", "v").sees("scope s2–s5: 4 steps").press("2").sees("s2–s5: medians of 4 steps")
+}
+
+// Three presses from a decode step to what differs from the prefill.
+func TestAScopeIsABase(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2").sees("Δ s22:")
+	d.press("V", "b").sees("base: the one prefill step").press("v").sees("Δ prefill:", "scope this step")
+	d.press("v").sees("scope all 23 warm decode steps", "Δ prefill:")
+	d.press("b", "V").sees("scope this step", "Δ decode:")
+	d.press("v", "b", "V").sees("Δ s22:")
+}
+
+func TestSeveralStepsAreComparedWithThePrefillUnlessSomebodyChose(t *testing.T) {
+	drive(t, 120, 40, llama, nil, Options{}).press("2", "v").sees("Δ prefill:")
+}
+
+func TestABaseMayBeAnotherTrace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "other.json")
+	if err := trace.WriteFile(path, tracetest.Llama(16, 12)); err != nil {
+		t.Fatal(err)
+	}
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "B").typed(path).press("enter")
+	d.sees("base: other.json, 12 steps", "Δ other.json decode:")
+	d.press("V").sees("Δ other.json prefill:").press("v")
+	d.press("B").typed("nothing.json").press("enter").sees("✗ base: ", "nothing.json")
+	d.press("esc").sees("Δ other.json decode:").press("B", "enter").sees("Δ s22:")
+}
+
+// While the model runs, tables speak of all warm steps so far; who asks for a step sees that step.
+func TestARunShowsAllItsWarmSteps(t *testing.T) {
+	d := drive(t, 120, 40, llama, &tuitest.Script{}, Options{Prompt: "Once upon a time"})
+	d.settle()
+	d.press("2").sees("scope this step").press("space").sees("warm decode steps", "medians of")
+	d.press("S").sees("scope this step")
+	d.press("v", "space").sees("warm decode steps")
+}
