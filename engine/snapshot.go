@@ -107,6 +107,9 @@ func (r *Recorder) Snapshot() *Snapshot {
 	return s
 }
 
+// Next is the index that the next step to be recorded has.
+func (r *Recorder) Next() int { return r.taken }
+
 // Index is that of the step that Record makes.
 func (s *Snapshot) Index() int { return s.index }
 

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -36,7 +37,10 @@ var (
 	level  = field{"level", func(c session.Command) bool { return c.Level != "" }}
 	at     = field{"at", func(c session.Command) bool { return c.At != nil }}
 	parts  = field{"parts", func(c session.Command) bool { return len(c.Parts) > 0 }}
-	fields = []field{text, tokens, chunks, count, level, at, parts}
+	ofStep = field{"step", func(c session.Command) bool { return c.Step != nil }}
+	until  = field{"until", func(c session.Command) bool { return c.Until != 0 }}
+	breaks = field{"breaks", func(c session.Command) bool { return len(c.Breaks) > 0 }}
+	fields = []field{text, tokens, chunks, count, level, at, parts, ofStep, until, breaks}
 )
 
 var commands = []command{
@@ -46,16 +50,21 @@ var commands = []command{
 		(*live).beginPrompt,
 	},
 	{
-		session.Next, "Decode one token, or take in the next piece of a prompt that was cancelled.", nil,
-		func(s *live, _ session.Command) (work, error) { return s.step, s.canStep() },
+		session.Next,
+		"Decode one token, take in the next piece of a prompt that was cancelled, or finish a step that was run up to a dispatch.",
+		nil,
+		func(s *live, _ session.Command) (work, error) {
+			if s.upto != nil {
+				return s.finish, nil
+			}
+			return s.step, s.canStep()
+		},
 	},
 	{
-		session.Run, "Decode n tokens; 0: until the end token or the context's end.",
-		[]field{count},
-		func(s *live, c session.Command) (work, error) {
-			return func(ctx context.Context, r *session.Reply) error { return s.run(ctx, c.N, r) },
-				s.canStep()
-		},
+		session.Run,
+		"Decode n tokens; 0: until the end token or the context's end. Pause at a position, and where a condition is met.",
+		[]field{count, until, breaks},
+		(*live).beginRun,
 	},
 	{
 		session.Previous, "Set the position back by one step.", nil,
@@ -63,16 +72,39 @@ var commands = []command{
 			if s.text.last() == nil {
 				return nil, session.Refusef("there is no step before the first")
 			}
+			was := *s.text.last()
 			s.text.pop()
+			s.upto = nil
+			s.event(was.index, "set_back", "taken back: the position is %d again", was.position)
 			return nil, nil
 		},
 	},
 	{
-		session.Repeat, "Run the current step again n times (0: once) where it was: more samples of its times.",
+		session.Repeat,
+		"Run a step of the text again n times (0: once) where it was: more samples of its times.",
+		[]field{count, ofStep},
+		(*live).beginRepeat,
+	},
+	{
+		session.Upto, "Run the current step again up to dispatch n; next finishes it.",
+		[]field{count},
+		(*live).beginUpto,
+	},
+	{
+		session.Edit,
+		"Keep the first n tokens of the text, put others behind them, and take in what is new.",
+		[]field{text, tokens, count},
+		(*live).beginEdit,
+	},
+	{
+		session.Chunk, "Prompts to come are read n tokens a step (0: as many as one takes).",
 		[]field{count},
 		func(s *live, c session.Command) (work, error) {
-			return func(ctx context.Context, r *session.Reply) error { return s.repeat(ctx, max(c.N, 1), r) },
-				s.canRepeat()
+			if c.N > s.m.maxChunk {
+				return nil, session.Refusef("chunk: %d tokens, want 0 to %d (--max-chunk)", c.N, s.m.maxChunk)
+			}
+			s.chunk = c.N
+			return nil, nil
 		},
 	},
 	{
@@ -87,7 +119,9 @@ var commands = []command{
 	{
 		session.Reset, "Forget the text; the recorded steps stay.", nil,
 		func(s *live, _ session.Command) (work, error) {
-			s.text = transcript{}
+			was := s.text.step()
+			s.text, s.upto = transcript{}, nil
+			s.event(max(was, 0), "reset", "the text was forgotten; the position is 0")
 			return nil, nil
 		},
 	},
@@ -100,7 +134,7 @@ var commands = []command{
 		session.Tokenize, "Tell the tokens of a text as a prompt would have them; nothing runs.",
 		[]field{text},
 		func(s *live, c session.Command) (work, error) {
-			ids, err := s.m.encode(c)
+			ids, err := s.m.encode(c, true)
 			return func(_ context.Context, r *session.Reply) error {
 				r.Tokens = s.m.told(ids)
 				return nil
@@ -112,6 +146,13 @@ var commands = []command{
 		[]field{at},
 		(*live).beginLook,
 	},
+}
+
+// tracked are the commands that say themselves what the device holds when they are done. After others nobody
+// relies on it.
+var tracked = []session.CommandKind{
+	session.Next, session.Run, session.Previous, session.Repeat, session.Upto, session.Observe, session.Chunk,
+	session.Timing, session.Tokenize, session.Look,
 }
 
 // commandOf is the row of a command, what it was given checked.
@@ -147,8 +188,8 @@ func (s *live) do(ctx context.Context, c session.Command) (session.Reply, error)
 	if err != nil {
 		return s.stand(reply), err
 	}
-	if c.Kind != session.Look {
-		s.ran, s.looked = nowhere, replayed{step: nowhere}
+	if !slices.Contains(tracked, c.Kind) {
+		s.forget()
 	}
 	if todo != nil {
 		s.tell(true)
@@ -167,12 +208,52 @@ func (s *live) stand(r session.Reply) session.Reply {
 }
 
 func (s *live) beginPrompt(c session.Command) (work, error) {
+	if len(c.Chunks) == 0 && s.chunk > 0 {
+		c.Chunks = []int{s.chunk}
+	}
 	t, err := s.m.prompt(c)
 	if err != nil {
 		return nil, err
 	}
-	s.text = t
+	s.begins(t, "prompt")
 	return s.prefill, nil
+}
+
+// begins makes a text the session's.
+func (s *live) begins(t transcript, kind string) {
+	s.text, s.upto = t, nil
+	kept := ""
+	if t.kept > 0 {
+		kept = fmt.Sprintf(", the first %d as they are in the cache", t.kept)
+	}
+	s.event(s.runner.rec.Next(), kind, "a text of %d tokens%s", len(t.ids), kept)
+}
+
+func (s *live) beginEdit(c session.Command) (work, error) {
+	if s.text.position() == 0 {
+		return nil, session.Refusef("there is no text to edit: give a prompt first")
+	}
+	t, err := s.m.edited(&s.text, c, s.chunk)
+	if err != nil {
+		return nil, err
+	}
+	s.begins(t, "edit")
+	return s.prefill, nil
+}
+
+func (s *live) beginRun(c session.Command) (work, error) {
+	switch at := s.text.position(); {
+	case c.Until < 0, c.Until > s.m.context:
+		return nil, session.Refusef("run to position %d: the context has positions 1 to %d", c.Until,
+			s.m.context)
+	case c.Until > 0 && c.Until <= at:
+		return nil, session.Refusef("run to position %d: the text is at %d; step back, or run further",
+			c.Until, at)
+	}
+	if err := s.watch.set(c.Breaks); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, r *session.Reply) error { return s.run(ctx, c, r) }, s.canStep()
 }
 
 func (s *live) beginTiming(c session.Command) (work, error) {

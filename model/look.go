@@ -111,8 +111,7 @@ func (s *live) look(ctx context.Context, at session.LookAt, t *turn, r *session.
 func (s *live) replayTo(ctx context.Context, at session.LookAt, t *turn, out *session.Tensor) error {
 	out.Step = &t.index
 	if s.ran != t.index {
-		s.ran, s.looked = nowhere, replayed{step: nowhere}
-		again, err := s.runner.step(ctx, t.position, t.tokens, t.gives, engine.TimingOff)
+		again, err := s.again(ctx, t, engine.TimingOff)
 		if err != nil {
 			return err
 		}
@@ -120,7 +119,6 @@ func (s *live) replayTo(ctx context.Context, at session.LookAt, t *turn, out *se
 			return fmt.Errorf("step %d gave token %d, run again it gives %d: the device does not give the same "+
 				"twice", t.index, t.token, again.token)
 		}
-		s.ran = t.index
 	}
 	x := s.runner.exec
 	writers := x.Writers(at.Value)

@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"gpuscope/model/session"
 	"gpuscope/model/tokenizer"
@@ -29,10 +30,15 @@ func (m *Model) readTokenizer() error {
 
 // prompt is the transcript that a prompt starts, every id and count of it checked.
 func (m *Model) prompt(c session.Command) (transcript, error) {
-	ids, err := m.encode(c)
+	ids, err := m.encode(c, true)
 	if err != nil {
 		return transcript{}, err
 	}
+	return m.promptOf(ids, c)
+}
+
+// promptOf is the transcript that the ids of a prompt start.
+func (m *Model) promptOf(ids []int, c session.Command) (transcript, error) {
 	t := transcript{ids: ids, voice: newVoice(m.tokens)}
 	switch n := len(ids); {
 	case n == 0:
@@ -52,12 +58,40 @@ func (m *Model) prompt(c session.Command) (transcript, error) {
 					m.config.Vocab-1)
 		}
 	}
-	t.prompt = m.told(ids)
+	t.prompt = t.voice.read(ids)
+	var err error
 	t.chunks, err = m.chunks(len(ids), c.Chunks)
 	return t, err
 }
 
-// told are ids of the vocabulary with their texts.
+// edited is the transcript of a text whose first tokens are kept and followed by others. Where those begin as
+// the text itself went on, that much more is kept. The last token is run again: something must come out.
+func (m *Model) edited(was *transcript, c session.Command, chunk int) (transcript, error) {
+	all := was.all()
+	if c.N > len(all) {
+		return transcript{}, session.Refusef("edit: the text has %d tokens, %d of them cannot be kept",
+			len(all), c.N)
+	}
+	behind, err := m.encode(c, c.N == 0)
+	if err != nil {
+		return transcript{}, err
+	}
+	t, err := m.promptOf(slices.Concat(all[:c.N], behind), session.Command{})
+	if err != nil {
+		return t, err
+	}
+	for t.kept < min(len(t.ids)-1, was.position()) && t.ids[t.kept] == all[t.kept] {
+		t.kept++
+	}
+	var sizes []int
+	if chunk > 0 {
+		sizes = []int{chunk}
+	}
+	t.chunks, err = m.chunks(len(t.ids)-t.kept, sizes)
+	return t, err
+}
+
+// told are ids of the vocabulary with the bytes that each of them stands for.
 func (m *Model) told(ids []int) []session.Token {
 	list := make([]session.Token, len(ids))
 	for i, id := range ids {
@@ -66,9 +100,9 @@ func (m *Model) told(ids []int) []session.Token {
 	return list
 }
 
-// encode gives the ids of a prompt: a text's, with the token that starts texts where the model's file says
-// so, or ids as they are.
-func (m *Model) encode(c session.Command) ([]int, error) {
+// encode gives the ids of a command: a text's, at the start with the token that starts texts where the
+// model's file says so, or ids as they are.
+func (m *Model) encode(c session.Command, start bool) ([]int, error) {
 	switch {
 	case c.Text == "":
 		return c.Tokens, nil
@@ -77,7 +111,7 @@ func (m *Model) encode(c session.Command) ([]int, error) {
 	case m.tokens == nil:
 		return nil, session.Refusef("%w", m.noText)
 	}
-	ids, err := m.tokens.Encode(c.Text, tokenizer.Options{Special: true, BOS: true})
+	ids, err := m.tokens.Encode(c.Text, tokenizer.Options{Special: true, BOS: start})
 	if err != nil {
 		return nil, session.Refusef("%w", err)
 	}

@@ -22,9 +22,12 @@ type live struct {
 	runner *runner
 	text   transcript
 	timing engine.Timing
-	clock  trace.Clock // as it was last told
-	ran    int         // the step that the executor ran last, nowhere where that is not known
-	looked replayed    // up to where it was run again for a look, with nothing after that
+	chunk  int               // tokens a step of a prompt takes, 0: as many as it can
+	clock  trace.Clock       // as it was last told
+	ran    int               // the step that the executor ran last, nowhere where that is not known
+	looked replayed          // up to where it was run again for a look, with nothing after that
+	upto   *trace.DispatchID // up to which the current step was run again, nil: it is whole
+	watch  *watch
 
 	requests chan request
 	stream   *session.Stream
@@ -50,7 +53,7 @@ type answer struct {
 // start runs the session. Its first events are the trace's header and where it stands.
 func start(m *Model, r *runner, header *trace.Trace) *live {
 	s := &live{
-		m: m, runner: r, timing: m.options.Timing, clock: header.Clock,
+		m: m, runner: r, timing: m.options.Timing, clock: header.Clock, watch: newWatch(&header.Graph),
 		requests: make(chan request), done: make(chan struct{}),
 		ran: nowhere, looked: replayed{step: nowhere},
 	}
@@ -129,7 +132,7 @@ func (s *live) tell(running bool) {
 	st := session.State{
 		Context: s.m.context, MaxChunk: s.m.maxChunk, Position: s.text.position(), Step: s.text.step(),
 		Given: s.text.given, Ended: s.text.ended, Running: running, Timing: s.timing.String(),
-		Unfinished: s.text.voice.held(),
+		Chunk: s.chunk, Upto: s.upto, Unfinished: s.text.voice.held(),
 	}
 	if !s.text.told {
 		st.Begins, s.text.told = &session.Text{Prompt: s.text.prompt}, true
@@ -158,14 +161,9 @@ func (s *live) canStep() error {
 	return nil
 }
 
-func (s *live) canRepeat() error {
-	if s.text.last() == nil {
-		return session.Refusef("there is no step to run again: give a prompt first")
-	}
-	if !s.runner.timed() {
-		return session.Refusef("running a step again measures it, and this device has no timestamps")
-	}
-	return nil
+// event records something that happened at a step.
+func (s *live) event(step int, kind, format string, args ...any) {
+	s.record(trace.Record{Event: &trace.Event{Step: step, Kind: kind, Text: fmt.Sprintf(format, args...)}})
 }
 
 // prefill takes the prompt in, up to the first token that comes out.
@@ -178,15 +176,41 @@ func (s *live) prefill(ctx context.Context, r *session.Reply) error {
 	return nil
 }
 
-// run makes n tokens, or as many as there are. A prompt that was not taken in to its end is first.
-func (s *live) run(ctx context.Context, n int, r *session.Reply) error {
-	if err := s.prefill(ctx, r); err != nil {
-		return err
-	}
-	for i := 0; (n == 0 || i < n) && s.canStep() == nil; i++ {
+// run makes n tokens, or as many as there are, or those up to a position, or up to a step that meets one of
+// the conditions. A prompt that was not taken in to its end is first.
+func (s *live) run(ctx context.Context, c session.Command, r *session.Reply) error {
+	s.watch.from(s, s.text.last())
+	for n := 0; s.canStep() == nil && (c.Until == 0 || s.text.position() < c.Until); {
+		if s.text.position() >= len(s.text.ids) {
+			if c.N > 0 && n == c.N {
+				return nil
+			}
+			n++
+		}
+		begin := time.Now()
 		if err := s.step(ctx, r); err != nil {
 			return err
 		}
+		if len(c.Breaks) == 0 {
+			continue
+		}
+		m := &moment{s: s, n: *s.text.last(), ns: time.Since(begin).Nanoseconds()}
+		if ns, _, ok := s.runner.exec.SpanNS(); ok {
+			m.ns = ns
+		}
+		hit, upto, err := s.watch.look(ctx, m)
+		if err != nil {
+			return err
+		}
+		if hit == nil {
+			continue
+		}
+		r.Hit = hit
+		s.record(trace.Record{Event: hit})
+		if upto {
+			return s.runUpto(ctx, *hit.Dispatch)
+		}
+		return nil
 	}
 	return nil
 }
@@ -195,6 +219,8 @@ func (s *live) run(ctx context.Context, n int, r *session.Reply) error {
 // told as it was, gives no token, and is an error: the text cannot go on.
 func (s *live) step(ctx context.Context, r *session.Reply) error {
 	phase, n := s.text.next()
+	s.forget()
+	s.upto = nil
 	out, err := s.runner.step(ctx, n.position, n.tokens, n.gives, s.timing)
 	if err != nil {
 		return err
@@ -215,7 +241,7 @@ func (s *live) step(ctx context.Context, r *session.Reply) error {
 	s.teller.tell(func() session.Event { return s.m.stepEvent(was, phase, n, out.top, text) })
 	r.Steps++
 	if s.text.fault != nil {
-		s.record(trace.Record{Event: &trace.Event{Step: n.index, Kind: "logits", Text: s.text.fault.Error()}})
+		s.event(n.index, "logits", "%v", s.text.fault)
 	}
 	return s.text.fault
 }
@@ -241,41 +267,6 @@ func (m *Model) stepEvent(s snapshot, phase string, n turn, top []trace.Candidat
 	return session.Event{Records: records}
 }
 
-// repeat runs the current step again n times where it was. The cache rows it writes are the ones it wrote
-// before.
-func (s *live) repeat(ctx context.Context, n int, r *session.Reply) error {
-	t := s.text.last()
-	var samples [][]int64
-	var err error
-	for range n {
-		var out picked
-		if out, err = s.runner.step(ctx, t.position, t.tokens, t.gives, engine.TimingDispatch); err != nil {
-			break
-		}
-		if t.gives && out.token != t.token {
-			s.record(trace.Record{Event: &trace.Event{
-				Step: t.index, Kind: "repeat",
-				Text: fmt.Sprintf("gave token %d, the step itself token %d", out.token, t.token),
-			}})
-		}
-		times, ok := s.runner.exec.DispatchNS()
-		if !ok {
-			return errors.New("repeat: the GPU's clock has no known period, so there are no times to compare")
-		}
-		if samples == nil {
-			samples = make([][]int64, len(times))
-		}
-		for i, ns := range times {
-			samples[i] = append(samples[i], ns)
-		}
-		r.Repeats++
-	}
-	if samples != nil {
-		s.record(trace.Record{Samples: &trace.Samples{Step: t.index, Samples: samples}})
-	}
-	return err
-}
-
 // How often, and for how long at most, observe runs the step at each of the two levels.
 const (
 	observeRuns = 8
@@ -292,7 +283,7 @@ func (s *live) observe(ctx context.Context, r *session.Reply) error {
 	for n := 0; n < observeRuns && (n == 0 || time.Since(begin) < observeFor); n++ {
 		for _, level := range []engine.Timing{engine.TimingOff, engine.TimingStep, engine.TimingDispatch} {
 			start := time.Now()
-			if _, err := s.runner.step(ctx, t.position, t.tokens, t.gives, level); err != nil {
+			if _, err := s.again(ctx, t, level); err != nil {
 				return err
 			}
 			walls[level] = append(walls[level], time.Since(start).Nanoseconds())

@@ -127,7 +127,7 @@ func TestOrderOfEvents(t *testing.T) {
 		t.Error("opening", d)
 	}
 	r.do(promptOf(3))
-	if d := cmp.Diff([]string{"running", "plans and step", "state"}, kinds()); d != "" {
+	if d := cmp.Diff([]string{"prompt", "running", "plans and step", "state"}, kinds()); d != "" {
 		t.Error("prompt", d)
 	}
 	r.do(session.Command{Kind: session.Next})
@@ -152,6 +152,8 @@ func recordKinds(list []trace.Record) string {
 			return kind + "step"
 		case r.Clock != nil:
 			return kind + "clock"
+		case r.Event != nil:
+			return kind + r.Event.Kind
 		default:
 			return "other"
 		}
@@ -373,9 +375,10 @@ func TestRepeatThatGivesAnotherTokenIsNoted(t *testing.T) {
 	r.do(promptOf(5))
 	r.token = func(int, []int) int { return 'z' }
 	r.do(session.Command{Kind: session.Repeat, N: 1})
-	if e := r.mirror.Trace.Events; len(e) != 1 || e[0].Step != 0 ||
-		!strings.Contains(e[0].Text, "gave token 122, the step itself token 102") {
-		t.Errorf("events %v", e)
+	events := r.mirror.Trace.Events
+	if e := events[len(events)-1]; e.Step != 0 || e.Kind != "repeat" ||
+		e.Text != "repeated once; gave token 122, the step itself token 102" {
+		t.Errorf("event %v", e)
 	}
 }
 
@@ -727,8 +730,9 @@ func TestEventsOfCommandsThatReturnedOutliveTheSession(t *testing.T) {
 
 func TestEveryCommandHasARow(t *testing.T) {
 	for _, kind := range []session.CommandKind{
-		session.Prompt, session.Next, session.Run, session.Previous, session.Repeat, session.Observe,
-		session.Reset, session.Timing, session.Tokenize, session.Look, session.Cost,
+		session.Prompt, session.Next, session.Run, session.Previous, session.Repeat, session.Upto,
+		session.Edit, session.Chunk, session.Observe, session.Reset, session.Timing, session.Tokenize,
+		session.Look, session.Cost,
 	} {
 		row, err := commandOf(session.Command{Kind: kind})
 		if err != nil || row.doc == "" {

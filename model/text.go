@@ -1,6 +1,8 @@
 package model
 
 import (
+	"slices"
+
 	"gpuscope/model/session"
 	"gpuscope/model/tokenizer"
 )
@@ -11,7 +13,8 @@ import (
 type transcript struct {
 	prompt []session.Token
 	ids    []int // of prompt
-	chunks []int // sizes of the prompt's steps, adding up to its length
+	kept   int   // of them, the first ones, whose positions in the cache an earlier text has filled
+	chunks []int // sizes of the prompt's steps, adding up to what was not kept of it
 	turns  []turn
 	given  int // turns that gave a token
 	ended  bool
@@ -51,7 +54,18 @@ func (t *transcript) position() int {
 	if last := t.last(); last != nil {
 		return last.position + len(last.tokens)
 	}
-	return 0
+	return t.kept
+}
+
+// all are the ids of the text: the prompt's, and those that came out.
+func (t *transcript) all() []int {
+	ids := slices.Clone(t.ids)
+	for i := range t.turns {
+		if t.turns[i].gives {
+			ids = append(ids, t.turns[i].token)
+		}
+	}
+	return ids
 }
 
 // next is the step that comes after the current one.
@@ -61,7 +75,7 @@ func (t *transcript) next() (phase string, n turn) {
 		n.tokens, n.gives = []int{t.last().token}, true
 		return "decode", n
 	}
-	end := 0
+	end := t.kept
 	for _, size := range t.chunks {
 		if end += size; end > n.position {
 			break
@@ -121,6 +135,23 @@ func (v *voice) held() string {
 		return ""
 	}
 	return v.stream.Held()
+}
+
+// read tells the tokens of a prompt as text, each character when it is complete, and goes on behind them.
+// Tokens that steer the model are told by their names.
+func (v *voice) read(ids []int) []session.Token {
+	list := make([]session.Token, len(ids))
+	for i, id := range ids {
+		list[i] = session.Token{ID: id}
+		switch {
+		case v == nil:
+		case v.tokens.Kind(id) == tokenizer.Control:
+			list[i].Text = v.stream.Flush() + string(v.tokens.Bytes(id))
+		default:
+			list[i].Text = v.stream.Push(id)
+		}
+	}
+	return list
 }
 
 // restart goes on behind bytes that were held at another time.

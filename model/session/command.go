@@ -11,7 +11,10 @@ const (
 	Next     CommandKind = "next"     // decode one token
 	Run      CommandKind = "run"      // decode N tokens (0: until the end token or the context's end)
 	Previous CommandKind = "previous" // set the position back by one step
-	Repeat   CommandKind = "repeat"   // run the current step again N times at its position
+	Repeat   CommandKind = "repeat"   // run a step of the text, the current or Step, again N times
+	Upto     CommandKind = "upto"     // run the current step again up to dispatch N; Next finishes it
+	Edit     CommandKind = "edit"     // keep the first N tokens of the text and put Text (or Tokens) behind
+	Chunk    CommandKind = "chunk"    // prompts to come are read N tokens a step (0: as many as it can take)
 	Observe  CommandKind = "observe"  // run the current step again with timing and without: what timing costs
 	Cost     CommandKind = "cost"     // run the current step with each of Parts left out: what that saves
 	Reset    CommandKind = "reset"    // position 0, no text
@@ -34,6 +37,10 @@ type Command struct {
 	Level string  `json:"level,omitempty"` // off, step, dispatch
 	At    *LookAt `json:"at,omitempty"`    // of a Look
 	Parts []Part  `json:"parts,omitempty"` // of the current step, each to be left out as a whole
+	Step  *int    `json:"step,omitempty"`  // index in the trace
+	// Until is the position at which a run pauses at the latest, Breaks are what else makes it pause.
+	Until  int     `json:"until,omitempty"`
+	Breaks []Break `json:"breaks,omitempty"`
 }
 
 // Part is a part of a step with its name: a row of a table, or several rows that are one together.
@@ -55,4 +62,6 @@ type Reply struct {
 	Tokens []Token `json:"tokens,omitempty"`
 	// Tensor is what a Look saw.
 	Tensor *Tensor `json:"tensor,omitempty"`
+	// Hit is the event that says at which of its breaks a run has paused.
+	Hit *trace.Event `json:"hit,omitempty"`
 }

@@ -77,6 +77,10 @@ type State struct {
 	Ended    bool   `json:"ended,omitempty"` // the model gave its end token, or the context is full
 	Running  bool   `json:"running,omitempty"`
 	Timing   string `json:"timing"`
+	Chunk    int    `json:"chunk,omitempty"` // tokens a step of a prompt takes, 0: MaxChunk
+	// Upto is the dispatch up to which the current step was run again, if it was: what later ones write is
+	// not there.
+	Upto *trace.DispatchID `json:"upto,omitempty"`
 	// Unfinished are the bytes of a character that the last token begins and does not end. They are in no
 	// token's text. Over a pipe each is U+FFFD.
 	Unfinished string `json:"unfinished,omitempty"`

@@ -1,0 +1,152 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"gpuscope/engine"
+	"gpuscope/model/session"
+	"gpuscope/trace"
+)
+
+// Steps of the text can be run again. What a step writes to the cache at its own positions it writes again
+// the same, and it reads none behind them, so the positions of later steps keep what they have.
+
+// forget says that nobody knows what the device holds.
+func (s *live) forget() { s.ran, s.looked = nowhere, replayed{step: nowhere} }
+
+// again runs a step of the text again. The device holds its values then.
+func (s *live) again(ctx context.Context, t *turn, timing engine.Timing) (picked, error) {
+	s.forget()
+	out, err := s.runner.step(ctx, t.position, t.tokens, t.gives, timing)
+	if err == nil {
+		s.ran = t.index
+	}
+	return out, err
+}
+
+// hold makes the values of the current step those that the device holds, where a step back, or a look at an
+// older step, has left others there.
+func (s *live) hold(ctx context.Context) error {
+	t := s.text.last()
+	if t == nil || s.ran == t.index {
+		return nil
+	}
+	_, err := s.again(ctx, t, engine.TimingOff)
+	return err
+}
+
+func (s *live) canRepeat() error {
+	if s.text.last() == nil {
+		return session.Refusef("there is no step to run again: give a prompt first")
+	}
+	if !s.runner.timed() {
+		return session.Refusef("running a step again measures it, and this device has no timestamps")
+	}
+	return nil
+}
+
+func (s *live) beginRepeat(c session.Command) (work, error) {
+	if err := s.canRepeat(); err != nil {
+		return nil, err
+	}
+	t, err := s.turnOf(c.Step)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, r *session.Reply) error {
+		s.upto = nil
+		err := s.repeat(ctx, t, max(c.N, 1), r)
+		if ctx.Err() == nil { // else the next that needs the current step does it
+			err = errors.Join(err, s.hold(ctx))
+		}
+		return err
+	}, nil
+}
+
+// repeat runs a step again n times where it was.
+func (s *live) repeat(ctx context.Context, t *turn, n int, r *session.Reply) error {
+	var samples [][]int64
+	var err error
+	note := ""
+	for range n {
+		var out picked
+		if out, err = s.again(ctx, t, engine.TimingDispatch); err != nil {
+			break
+		}
+		if t.gives && out.token != t.token {
+			note = fmt.Sprintf("; gave token %d, the step itself token %d", out.token, t.token)
+		}
+		times, ok := s.runner.exec.DispatchNS()
+		if !ok {
+			return errors.New("repeat: the GPU's clock has no known period, so there are no times to compare")
+		}
+		if samples == nil {
+			samples = make([][]int64, len(times))
+		}
+		for i, ns := range times {
+			samples[i] = append(samples[i], ns)
+		}
+		r.Repeats++
+	}
+	if samples != nil {
+		s.record(trace.Record{Samples: &trace.Samples{Step: t.index, Samples: samples}})
+		times := fmt.Sprintf("%d times", r.Repeats)
+		if r.Repeats == 1 {
+			times = "once"
+		}
+		s.event(t.index, "repeat", "repeated %s%s", times, note)
+	}
+	return err
+}
+
+func (s *live) beginUpto(c session.Command) (work, error) {
+	last := s.text.last()
+	if last == nil {
+		return nil, session.Refusef("there is no step to run up to a dispatch: give a prompt first")
+	}
+	id := trace.DispatchID(c.N)
+	if n := len(s.watch.slots); c.N >= n {
+		return nil, session.Refusef("dispatch %d: the graph has dispatches 0 to %d", c.N, n-1)
+	}
+	return func(ctx context.Context, _ *session.Reply) error { return s.runUpto(ctx, id) }, nil
+}
+
+// runUpto runs the dispatches of the current step again up to one of them: what later ones write is then as
+// the dispatch found it.
+func (s *live) runUpto(ctx context.Context, id trace.DispatchID) error {
+	if err := s.hold(ctx); err != nil {
+		return err
+	}
+	active := s.runner.exec.Live().Active()
+	if _, runs := slices.BinarySearch(active, id); !runs {
+		return session.Refusef("dispatch %d (%s) does not run in step %d", id, s.watch.name(id),
+			s.text.step())
+	}
+	if err := s.replay(ctx, id); err != nil {
+		return err
+	}
+	s.upto = &id
+	return nil
+}
+
+// finish runs a step whole that was run up to a dispatch.
+func (s *live) finish(ctx context.Context, _ *session.Reply) error {
+	if err := s.hold(ctx); err != nil {
+		return err
+	}
+	active := s.runner.exec.Live().Active()
+	err := s.replay(ctx, active[len(active)-1])
+	if err == nil {
+		s.upto = nil
+	}
+	return err
+}
+
+// replay runs the step that the device holds again up to a dispatch.
+func (s *live) replay(ctx context.Context, to trace.DispatchID) error {
+	s.looked = replayed{step: nowhere}
+	return s.runner.exec.Replay(ctx, engine.Look{After: to, Value: s.runner.net.tokens})
+}

@@ -1,0 +1,305 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gpuscope/engine"
+	"gpuscope/internal/printable"
+	"gpuscope/model/session"
+	"gpuscope/trace"
+)
+
+// watch holds the steps of a run against the conditions at which it pauses. It belongs to the goroutine of
+// the steps and costs those runs nothing that have no conditions.
+type watch struct {
+	breaks []breakpoint
+	ops    []trace.Op // of the graph
+	slots  []trace.Dispatch
+
+	step   int // index of the step that now and tokens are of; -1: of none
+	tokens int
+	before []engine.InForce // of the step before
+	now    []engine.InForce
+	past   map[trace.DispatchID]*history
+}
+
+// breakpoint is a condition that was checked.
+type breakpoint struct {
+	session.Break
+	has   func(text string) bool // the pattern is in it; always where there is none
+	limit float64                // of what is counted
+	meets condition
+}
+
+// moment is a step that has just ended.
+type moment struct {
+	s  *live
+	n  turn
+	ns int64 // on the GPU, or on the host where that was not timed
+	// alike says that the step before took as many tokens: what changed since was not asked for.
+	alike bool
+}
+
+// hit is where a condition is met.
+type hit struct {
+	dispatch *trace.DispatchID // nil: it is met by the step as a whole
+	text     string
+	upto     bool // the step is to be run up to the dispatch
+}
+
+// condition says whether and where a step meets a condition.
+type condition func(context.Context, *watch, *breakpoint, *moment) (hit, bool, error)
+
+// conditions are what the words of session.Breaks mean.
+var conditions = map[string]condition{
+	"kernel": func(_ context.Context, w *watch, b *breakpoint, _ *moment) (hit, bool, error) {
+		return w.first(true, func(f *engine.InForce) (string, bool) { return f.Kernel, b.has(f.Kernel) })
+	},
+	"op": func(_ context.Context, w *watch, b *breakpoint, _ *moment) (hit, bool, error) {
+		return w.first(true, func(f *engine.InForce) (string, bool) { return "", w.isOf(f, b) })
+	},
+	"grid": func(_ context.Context, w *watch, b *breakpoint, m *moment) (hit, bool, error) {
+		return w.changed(b, m, func(was, is *engine.InForce) string {
+			if was.Workgroups == is.Workgroups {
+				return ""
+			}
+			return gridText(was.Workgroups) + "→" + gridText(is.Workgroups)
+		})
+	},
+	"route": func(_ context.Context, w *watch, b *breakpoint, m *moment) (hit, bool, error) {
+		return w.changed(b, m, func(was, is *engine.InForce) string {
+			if was.Route == is.Route && was.Kernel == is.Kernel {
+				return ""
+			}
+			return was.Kernel + "→" + is.Kernel
+		})
+	},
+	"nan": func(ctx context.Context, w *watch, _ *breakpoint, m *moment) (hit, bool, error) {
+		first, found, err := m.s.runner.exec.FirstNonFinite(ctx)
+		if err != nil || !found {
+			return hit{}, false, err
+		}
+		return hit{&first.Dispatch, fmt.Sprintf("%v, element %d of %s", first.Number, first.Index,
+			m.s.runner.net.graph.Value(first.Value).Name), true}, true, nil
+	},
+	"time": func(_ context.Context, w *watch, b *breakpoint, m *moment) (hit, bool, error) {
+		h, met := w.late(b.limit, m)
+		return h, met, nil
+	},
+	"position": func(_ context.Context, _ *watch, b *breakpoint, m *moment) (hit, bool, error) {
+		at := m.n.position + len(m.n.tokens)
+		return hit{text: fmt.Sprintf("position %d", at)}, float64(at) >= b.limit, nil
+	},
+}
+
+// newWatch is a watch over the steps of a graph.
+func newWatch(g *trace.Graph) *watch {
+	return &watch{ops: g.Ops, slots: g.Dispatches, step: -1, past: map[trace.DispatchID]*history{}}
+}
+
+// set takes other conditions, all of them or none.
+func (w *watch) set(list []session.Break) error {
+	breaks := make([]breakpoint, len(list))
+	for i, b := range list {
+		if err := b.Check(); err != nil {
+			return err
+		}
+		p := breakpoint{Break: b, meets: conditions[b.On]}
+		p.limit, _ = strconv.ParseFloat(b.Of, 64)
+		if pattern, ok := strings.CutPrefix(b.Of, "re:"); ok {
+			re, err := regexp.Compile(pattern)
+			if err != nil {
+				return session.Refusef("breakpoint %s: %w", b.On, err)
+			}
+			p.has = re.MatchString
+		} else {
+			p.has = func(text string) bool { return strings.Contains(text, b.Of) }
+		}
+		breaks[i] = p
+	}
+	w.breaks = breaks
+	return nil
+}
+
+// from makes the step that the device ran last the one that the next is compared with.
+func (w *watch) from(s *live, t *turn) {
+	if t != nil && t.index != w.step && s.ran == t.index {
+		w.take(s, t)
+	}
+}
+
+func (w *watch) take(s *live, t *turn) {
+	w.before, w.now = w.now, w.before[:0]
+	w.now = s.runner.exec.InForce(w.now)
+	w.step, w.tokens = t.index, len(t.tokens)
+}
+
+// look holds a step that has just ended against the conditions. What it gives is the event of the first that
+// is met, and whether the step is to be run up to the event's dispatch.
+func (w *watch) look(ctx context.Context, m *moment) (*trace.Event, bool, error) {
+	m.alike = w.step >= 0 && w.tokens == len(m.n.tokens)
+	w.take(m.s, &m.n)
+	defer w.remember(m)
+	for i := range w.breaks {
+		b := &w.breaks[i]
+		h, met, err := b.meets(ctx, w, b, m)
+		if err != nil {
+			return nil, false, fmt.Errorf("breakpoint %s: %w", b.Break, err)
+		}
+		if !met {
+			continue
+		}
+		text := fmt.Sprintf("breakpoint %s: %s", b.Break, h.text)
+		return &trace.Event{
+			Step: m.n.index, Dispatch: h.dispatch, Kind: "breakpoint", Text: printable.Short(text, 400),
+		}, h.upto, nil
+	}
+	return nil, false, nil
+}
+
+// name is what a dispatch is called: its operator, and its slot where that has several.
+func (w *watch) name(id trace.DispatchID) string {
+	d := &w.slots[id]
+	return strings.TrimSuffix(w.ops[d.Op].Name+"."+d.Label, ".")
+}
+
+// isOf says whether a dispatch is of an operator that a condition speaks of.
+func (w *watch) isOf(f *engine.InForce, b *breakpoint) bool {
+	return b.has(w.name(f.Dispatch)) || b.has(w.ops[w.slots[f.Dispatch].Op].Kind)
+}
+
+// first is the first dispatch of which of says something, and how many others there are.
+func (w *watch) first(upto bool, of func(*engine.InForce) (string, bool)) (hit, bool, error) {
+	h, others := hit{upto: upto}, 0
+	for i := range w.now {
+		f := &w.now[i]
+		said, ok := of(f)
+		switch {
+		case !ok:
+		case h.dispatch != nil:
+			others++
+		default:
+			h.dispatch, h.text = &f.Dispatch, strings.TrimSpace(w.name(f.Dispatch)+" "+said)
+		}
+	}
+	if others > 0 {
+		h.text += fmt.Sprintf(" and %d more", others)
+	}
+	return h, h.dispatch != nil, nil
+}
+
+// changed is the first dispatch that is another one than in the step before.
+func (w *watch) changed(b *breakpoint, m *moment, how func(was, is *engine.InForce) string) (
+	hit, bool, error,
+) {
+	if !m.alike {
+		return hit{}, false, nil
+	}
+	at := 0
+	return w.first(false, func(is *engine.InForce) (string, bool) {
+		for at < len(w.before) && w.before[at].Dispatch < is.Dispatch {
+			at++
+		}
+		if at == len(w.before) || w.before[at].Dispatch != is.Dispatch || !w.isOf(is, b) {
+			return "", false
+		}
+		said := how(&w.before[at], is)
+		return said, said != ""
+	})
+}
+
+// history are the latest times of the same work.
+type history struct {
+	ns   []int64 // at most memory of them, in no order
+	next int
+}
+
+// A median is of so many times at least, and of so many at most.
+const fewest, memory = 5, 31
+
+func (h *history) add(ns int64) {
+	if len(h.ns) < memory {
+		h.ns = append(h.ns, ns)
+		return
+	}
+	h.ns[h.next] = ns
+	h.next = (h.next + 1) % memory
+}
+
+// median is 0 where there are too few times.
+func (h *history) median() int64 {
+	if h == nil || len(h.ns) < fewest {
+		return 0
+	}
+	ns, _ := median(slices.Clone(h.ns)).NS()
+	return ns
+}
+
+// whole stands for the step among the dispatches of a watch's past.
+const whole trace.DispatchID = -1
+
+// late is the dispatch that is the furthest over so many times its median, else the step if it is.
+func (w *watch) late(times float64, m *moment) (hit, bool) {
+	if !m.alike {
+		return hit{}, false
+	}
+	worst, of := times, hit{}
+	look := func(id trace.DispatchID, name string, ns int64) {
+		if usual := w.past[id].median(); usual > 0 && float64(ns) > worst*float64(usual) {
+			worst = float64(ns) / float64(usual)
+			of = hit{text: fmt.Sprintf("%s took %.1f µs, %.1f times its median", name, float64(ns)/1e3,
+				worst)}
+			if id != whole {
+				of.dispatch = &id
+			}
+		}
+	}
+	if list, ok := m.s.runner.exec.DispatchNS(); ok && len(list) == len(w.now) {
+		for i, ns := range list {
+			look(w.now[i].Dispatch, w.name(w.now[i].Dispatch), ns)
+		}
+	}
+	if of.dispatch == nil {
+		look(whole, "the step", m.ns)
+	}
+	return of, of.text != ""
+}
+
+// remember adds the times of a step to the past, which starts anew with steps of another size.
+func (w *watch) remember(m *moment) {
+	if !slices.ContainsFunc(w.breaks, func(b breakpoint) bool { return b.On == "time" }) {
+		return
+	}
+	if !m.alike {
+		clear(w.past)
+	}
+	add := func(id trace.DispatchID, ns int64) {
+		if w.past[id] == nil {
+			w.past[id] = &history{}
+		}
+		w.past[id].add(ns)
+	}
+	add(whole, m.ns)
+	if list, ok := m.s.runner.exec.DispatchNS(); ok && len(list) == len(w.now) {
+		for i, ns := range list {
+			add(w.now[i].Dispatch, ns)
+		}
+	}
+}
+
+// gridText writes a grid in the way that tables do.
+func gridText(grid [3]int) string {
+	text := strconv.Itoa(grid[0])
+	if grid[1] != 1 || grid[2] != 1 {
+		text += "×" + strconv.Itoa(grid[1])
+	}
+	if grid[2] != 1 {
+		text += "×" + strconv.Itoa(grid[2])
+	}
+	return text
+}

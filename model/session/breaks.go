@@ -1,0 +1,90 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Break is a condition at which a run pauses, behind the step that meets it.
+type Break struct {
+	On string `json:"on"`           // the word of a row of Breaks
+	Of string `json:"of,omitempty"` // what the row takes
+}
+
+// BreakKind is a row of the table of conditions.
+type BreakKind struct {
+	Word  string
+	Takes string // "" for nothing; in brackets where it may be left out
+	Doc   string
+	check func(of string) error
+}
+
+// Breaks are all conditions there are.
+var Breaks = []BreakKind{
+	{"kernel", "PATTERN", "a kernel runs whose name has the pattern in it; the step is run up to there", nil},
+	{
+		"op", "PATTERN", "an operator runs whose name or kind has the pattern in it; the step is run up to there",
+		nil,
+	},
+	{"grid", "[OP]", "a grid changes and the step has as many tokens as the one before", nil},
+	{"route", "[OP]", "a route changes and the step has as many tokens as the one before", nil},
+	{"nan", "", "a NaN or an infinity is among what operators give; every step is run again to look", nil},
+	{
+		"time", "TIMES", "a step, or a dispatch where they are timed, takes over so many times its median",
+		func(of string) error {
+			if k, err := strconv.ParseFloat(of, 64); err != nil || !(k > 1) || k > 1e9 {
+				return Refusef("breakpoint time %.20q: want how many times the median, over 1", of)
+			}
+			return nil
+		},
+	},
+	{
+		"position", "N", "the text has reached position N",
+		func(of string) error {
+			if n, err := strconv.Atoi(of); err != nil || n < 1 {
+				return Refusef("breakpoint position %.20q: want a position from 1 on", of)
+			}
+			return nil
+		},
+	},
+}
+
+// longestBreak is how many bytes the pattern of a condition may have.
+const longestBreak = 200
+
+// Check says what is wrong with a condition.
+func (b Break) Check() error {
+	i := slices.IndexFunc(Breaks, func(k BreakKind) bool { return k.Word == b.On })
+	if i < 0 {
+		var words []string
+		for _, k := range Breaks {
+			words = append(words, strings.TrimSpace(k.Word+" "+k.Takes))
+		}
+		return Refusef("breakpoint %.20q: want %s", b.On, strings.Join(words, ", "))
+	}
+	k := &Breaks[i]
+	switch {
+	case k.Takes == "" && b.Of != "":
+		return Refusef("breakpoint %s takes nothing, not %.20q", k.Word, b.Of)
+	case b.Of == "" && k.Takes != "" && !strings.HasPrefix(k.Takes, "["):
+		return Refusef("breakpoint %s: want %s %s", k.Word, k.Word, k.Takes)
+	case len(b.Of) > longestBreak:
+		return Refusef("breakpoint %s: a pattern of %d bytes, want at most %d", k.Word, len(b.Of),
+			longestBreak)
+	case k.check != nil:
+		return k.check(b.Of)
+	}
+	return nil
+}
+
+// ParseBreak reads a condition as a person types it: "kernel gemv", "time 3", "nan".
+func ParseBreak(text string) (Break, error) {
+	word, of, _ := strings.Cut(strings.TrimSpace(text), " ")
+	b := Break{word, strings.TrimSpace(of)}
+	return b, b.Check()
+}
+
+// String is the condition as ParseBreak reads it.
+func (b Break) String() string { return strings.TrimSpace(fmt.Sprintf("%s %s", b.On, b.Of)) }

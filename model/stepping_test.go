@@ -1,0 +1,451 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	diff "github.com/google/go-cmp/cmp"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/model/session"
+)
+
+// reply runs a command that must succeed, and gives what it said.
+func (r *rig) reply(c session.Command) session.Reply {
+	r.t.Helper()
+	reply, err := r.s.Do(context.Background(), c)
+	if err != nil {
+		r.t.Fatalf("%s: %v", c.Kind, err)
+	}
+	r.wait()
+	return reply
+}
+
+// kinds are the events of the trace, without their words.
+func (r *rig) kinds() (list []string) {
+	for _, e := range r.mirror.Trace.Events {
+		list = append(list, fmt.Sprintf("%s s%d", e.Kind, e.Step))
+	}
+	return list
+}
+
+func TestARunPausesAtAPosition(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(promptOf(5))
+	reply := r.reply(session.Command{Kind: session.Run, Until: 9})
+	if reply.Steps != 4 || reply.Position != 9 {
+		t.Errorf("reply %+v", reply)
+	}
+	r.wantStand(`step 4, position 9, "fghij"`)
+	r.do(session.Command{Kind: session.Run, N: 2, Until: 20})
+	r.wantStand(`step 6, position 11, "fghijkl"`)
+	for until, want := range map[int]string{
+		11: "the text is at 11; step back, or run further", tinyContext + 1: "positions 1 to 64", -1: "positions 1 to 64",
+	} {
+		err := r.try(context.Background(), session.Command{Kind: session.Run, Until: until})
+		if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("until %d: %v", until, err)
+		}
+	}
+	r.wantStand(`step 6, position 11, "fghijkl"`)
+}
+
+func TestEveryConditionOfARunIsKnown(t *testing.T) {
+	for _, k := range session.Breaks {
+		if conditions[k.Word] == nil {
+			t.Errorf("nobody looks for breakpoint %s", k.Word)
+		}
+	}
+	if len(conditions) != len(session.Breaks) {
+		t.Errorf("%d conditions, %d of them can be asked for", len(conditions), len(session.Breaks))
+	}
+}
+
+func TestARunPausesWhereAConditionIsMet(t *testing.T) {
+	type setting struct {
+		breaks  []string
+		stands  string
+		says    string // of the event
+		at      string // dispatch, "" for none
+		prompt  int    // tokens, 0: 5
+		prepare func(*rig)
+	}
+	for name, test := range map[string]setting{
+		"a position": {
+			breaks: []string{"position 8"}, stands: `step 3, position 8, "fghi"`,
+			says: "breakpoint position 8: position 8",
+		},
+		"a kernel": {
+			breaks: []string{"kernel gemv"}, stands: `step 1, position 6, "fg"`, at: "layers.0.attn.q",
+			says: "breakpoint kernel gemv: layers.0.attn.q linear_q4gsw_gemv",
+		},
+		"an operator by its name": {
+			breaks: []string{"op 1.mlp.down"}, stands: `step 1, position 6, "fg"`,
+			at: "layers.1.mlp.down+add", says: "layers.1.mlp.down",
+		},
+		"an operator by its kind, as an expression": {
+			breaks: []string{`op re:^embedding`}, stands: `step 1, position 6, "fg"`, at: "embed",
+		},
+		"the first that is met": {
+			breaks: []string{"position 40", "kernel no such", "position 7"}, stands: `step 2, position 7, "fgh"`,
+			says: "position 7",
+		},
+		"a grid that nobody asked for": {
+			breaks: []string{"grid"}, stands: `step 5, position 65, "ijklmn"`, prompt: 60,
+			says: "breakpoint grid: ", at: "layers.0.attn.sdpa.fd_split",
+		},
+		"a number that is none": {
+			breaks: []string{"nan"}, stands: `step 3, position 8, "fghi"`, at: "embed",
+			says: "breakpoint nan: NaN, element 0 of embed",
+			prepare: func(r *rig) {
+				read := r.dev.OnRead
+				r.dev.OnRead = func(label string, offset uint64, dst []byte) {
+					read(label, offset, dst)
+					if label == "replay" && r.s.text.position() == 8 && offset == 0 {
+						copy(dst, []byte{0, 0, 0xc0, 0x7f})
+					}
+				}
+			},
+		},
+		"a dispatch that takes long": {
+			breaks: []string{"time 3"}, stands: `step 12, position 17, "fghijklmnopqr"`,
+			says: "took 50.0 µs, 50.0 times its median", at: "layers.0.mlp.gate",
+			prepare: func(r *rig) {
+				gates := 0
+				r.dev.Duration = func(pipeline string, x, _, _ uint32) int64 {
+					if strings.Contains(pipeline, "rms_norm") {
+						gates++
+					}
+					if r.s.text.position() == 16 && gates%5 == 2 && !strings.Contains(pipeline, "rms_norm") {
+						return 50_000
+					}
+					return 1000
+				}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := tiny()
+			file.Set("llama.context_length", 4*tinyContext)
+			r := newRigOn(t, Options{Timing: engine.TimingDispatch}, file, fake.Options{NoLog: true})
+			if test.prepare != nil {
+				test.prepare(r)
+			}
+			r.do(promptOf(cmp.Or(test.prompt, 5)))
+			var breaks []session.Break
+			for _, text := range test.breaks {
+				b, err := session.ParseBreak(text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				breaks = append(breaks, b)
+			}
+			reply := r.reply(session.Command{Kind: session.Run, Breaks: breaks})
+			r.wantStand(test.stands)
+			if reply.Hit == nil {
+				t.Fatal("the reply does not say which condition was met")
+			}
+			events := r.mirror.Trace.Events
+			e := events[len(events)-1]
+			if d := diff.Diff(*reply.Hit, e); d != "" {
+				t.Error("the trace has another event:", d)
+			}
+			if e.Kind != "breakpoint" || e.Step != r.mirror.State.Step ||
+				!strings.Contains(e.Text, test.says) {
+				t.Errorf("event %+v, want %q", e, test.says)
+			}
+			at := ""
+			if e.Dispatch != nil {
+				at = r.s.watch.name(*e.Dispatch)
+			}
+			if at != test.at {
+				t.Errorf("at %q, want %q: %s", at, test.at, e.Text)
+			}
+			r.do(session.Command{Kind: session.Reset})
+		})
+	}
+}
+
+func TestAnOlderStepIsRepeatedInItsPlace(t *testing.T) {
+	r := newRig(t, Options{Timing: engine.TimingDispatch, MaxChunk: 4})
+	r.do(promptOf(6)) // in two steps
+	r.do(session.Command{Kind: session.Run, N: 3})
+	for _, step := range []int{2, 0} {
+		var positions []int
+		r.token = func(position int, tokens []int) int {
+			positions = append(positions, position)
+			return letters(position, tokens)
+		}
+		reply := r.reply(session.Command{Kind: session.Repeat, N: 3, Step: &step})
+		if reply.Repeats != 3 || reply.Step != 4 || reply.Position != 9 {
+			t.Errorf("step %d: reply %+v", step, reply)
+		}
+		if n := len(r.mirror.Trace.Steps[step].Dispatches[0].Samples); n != 3 {
+			t.Errorf("step %d has %d samples, want 3", step, n)
+		}
+		if last := positions[len(positions)-1]; last != 8 {
+			t.Errorf("step %d: the last that ran was at position %d, want the current step's 8", step, last)
+		}
+	}
+	for i, s := range r.mirror.Trace.Steps {
+		if n := len(s.Dispatches[0].Samples); n != map[int]int{0: 3, 2: 3}[i] {
+			t.Errorf("step %d has %d samples", i, n)
+		}
+	}
+	r.do(session.Command{Kind: session.Previous})
+	four := 4
+	err := r.try(context.Background(), session.Command{Kind: session.Repeat, Step: &four})
+	if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "step 4 cannot be run again") {
+		t.Errorf("a step that was taken back: %v", err)
+	}
+	r.do(session.Command{Kind: session.Run, N: 2})
+	r.wantStand(`step 6, position 10, "ghijk"`)
+}
+
+func TestWhatHappenedToTheTextIsRecorded(t *testing.T) {
+	r := newRig(t, Options{Timing: engine.TimingDispatch})
+	r.do(promptOf(5))
+	r.do(session.Command{Kind: session.Next})
+	r.do(session.Command{Kind: session.Previous})
+	r.do(session.Command{Kind: session.Repeat, N: 2})
+	r.do(session.Command{Kind: session.Edit, N: 3, Tokens: []int{'x'}})
+	r.do(session.Command{Kind: session.Reset})
+	want := []string{"prompt s0", "set_back s1", "repeat s0", "edit s2", "reset s2"}
+	if d := diff.Diff(want, r.kinds()); d != "" {
+		t.Error(d)
+	}
+}
+
+// The fake device computes nothing, so what counts is what ran: dispatches by their order in the step.
+func TestAStepRunsUpToADispatchAndIsFinished(t *testing.T) {
+	r := newRig(t, Options{})
+	ran := 0
+	r.dev.OnDispatch = func(fake.Dispatch) { ran++ }
+	r.do(promptOf(5))
+	r.do(session.Command{Kind: session.Run, N: 3})
+	active := r.s.runner.exec.Live().Active()
+	for _, test := range []struct{ at, runs int }{{0, 1}, {7, 8}, {len(active) - 1, len(active)}} {
+		ran = 0
+		r.do(session.Command{Kind: session.Upto, N: int(active[test.at])})
+		if upto := r.mirror.State.Upto; upto == nil || *upto != active[test.at] || ran != test.runs {
+			t.Errorf("up to the dispatch at %d: the state says %v, %d ran, want %d", test.at, upto, ran,
+				test.runs)
+		}
+	}
+	ran = 0
+	r.do(session.Command{Kind: session.Next})
+	r.wantStand(`step 3, position 8, "fghi"`)
+	if r.mirror.State.Upto != nil || ran != len(active) {
+		t.Errorf("finished: the state says up to %v, %d of %d ran", r.mirror.State.Upto, ran, len(active))
+	}
+	r.do(session.Command{Kind: session.Next})
+	r.wantStand(`step 4, position 9, "fghij"`)
+
+	// Of a step that was come back to, the device does not hold the values.
+	r.do(session.Command{Kind: session.Previous})
+	ran = 0
+	r.do(session.Command{Kind: session.Upto, N: int(active[0])})
+	if ran != len(active)+1 {
+		t.Errorf("after a step back %d ran, want the step and its first dispatch, %d", ran, len(active)+1)
+	}
+	for _, c := range []session.Command{
+		{Kind: session.Previous},
+		{Kind: session.Repeat},
+		{Kind: session.Run, N: 1},
+		promptOf(3),
+		{Kind: session.Reset},
+	} {
+		r.do(promptOf(5))
+		r.do(session.Command{Kind: session.Run, N: 2})
+		r.do(session.Command{Kind: session.Upto, N: int(active[3])})
+		if r.do(c); r.mirror.State.Upto != nil {
+			t.Errorf("after %s the step stands at dispatch %d", c.Kind, *r.mirror.State.Upto)
+		}
+	}
+	r.do(promptOf(5))
+	for n, want := range map[int]string{
+		len(r.mirror.Trace.Graph.Dispatches): "the graph has dispatches 0 to",
+		unused(r):                            "does not run in step",
+	} {
+		err := r.try(context.Background(), session.Command{Kind: session.Upto, N: n})
+		if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("dispatch %d: %v, want %q", n, err, want)
+		}
+	}
+}
+
+// unused is a dispatch that the current step does not have.
+func unused(r *rig) int {
+	active := r.s.runner.exec.Live().Active()
+	for i := range r.mirror.Trace.Graph.Dispatches {
+		if i >= len(active) || int(active[i]) != i {
+			return i
+		}
+	}
+	r.t.Fatal("every dispatch runs")
+	return -1
+}
+
+func TestARunThatStopsAtAKernelStandsAtItsDispatch(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(promptOf(5))
+	r.do(session.Command{Kind: session.Run, Breaks: []session.Break{{On: "op", Of: "1.mlp.down"}}})
+	upto := r.mirror.State.Upto
+	if upto == nil || r.s.watch.name(*upto) != "layers.1.mlp.down+add" {
+		t.Errorf("it stands at %v", upto)
+	}
+	r.do(session.Command{Kind: session.Next}) // the rest of it
+	r.wantStand(`step 1, position 6, "fg"`)
+	r.do(session.Command{Kind: session.Next})
+	r.wantStand(`step 2, position 7, "fgh"`)
+}
+
+func TestAnEditKeepsWhatTheCacheHas(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		c          session.Command
+		sizes      []int // of the steps that take the edited text in
+		at         int   // position of the first of them
+		text       string
+		afterwards string
+	}{
+		{
+			"other tokens behind the first",
+			session.Command{N: 3, Tokens: []int{'x', 'y'}},
+			[]int{2},
+			3, "ABCxy",
+			`step 5, position 6, "fg"`,
+		},
+		{"nothing behind them", session.Command{N: 4}, []int{1}, 3, "ABCD", `step 5, position 5, "ef"`},
+		{
+			"the text as it went on, and then something else",
+			session.Command{N: 2, Tokens: []int{'C', 'D', 'E', 'f', 'z'}},
+			[]int{1},
+			6, "ABCDEfz",
+			`step 5, position 8, "hi"`,
+		},
+		{
+			"the last token, that is in no position yet",
+			session.Command{N: 9},
+			[]int{1},
+			8, "ABCDEfghi",
+			`step 5, position 10, "jk"`,
+		},
+		{
+			"a text from the start",
+			session.Command{Text: "AB"},
+			[]int{3},
+			0, "<|end|>AB",
+			`step 5, position 4, "de"`,
+		},
+		{"more than a chunk", session.Command{N: 1, Tokens: ids(9)}, []int{4, 4, 1}, 1, "AABCDEFGHI", `step 7, position 11, "kl"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := newRig(t, Options{MaxChunk: 5})
+			r.do(promptOf(5))
+			r.do(session.Command{Kind: session.Run, N: 3})
+			r.do(session.Command{Kind: session.Chunk, N: 4})
+			test.c.Kind = session.Edit
+			r.do(test.c)
+			var sizes []int
+			for _, s := range r.mirror.Trace.Steps[4:] {
+				sizes = append(sizes, len(s.Tokens))
+			}
+			if d := diff.Diff(test.sizes, sizes); d != "" || r.mirror.Trace.Steps[4].Position != test.at {
+				t.Errorf("from position %d, want %d: %s", r.mirror.Trace.Steps[4].Position, test.at, d)
+			}
+			text := ""
+			for _, tok := range r.mirror.Text.Prompt {
+				text += tok.Text
+			}
+			if text != test.text {
+				t.Errorf("the text is %q, want %q", text, test.text)
+			}
+			r.do(session.Command{Kind: session.Next})
+			r.wantStand(test.afterwards)
+			for range len(sizes) + 1 {
+				r.do(session.Command{Kind: session.Previous})
+			}
+			if st := r.mirror.State; st.Position != test.at || st.Step != -1 {
+				t.Errorf("before the edited text: step %d, position %d", st.Step, st.Position)
+			}
+			r.do(session.Command{Kind: session.Run, N: 1})
+			again := fmt.Sprintf("position %d,", r.mirror.State.Position)
+			if !strings.Contains(test.afterwards, again) {
+				t.Errorf("again: %s want %s", again, test.afterwards)
+			}
+		})
+	}
+	r := newRig(t, Options{})
+	if err := r.try(context.Background(), session.Command{Kind: session.Edit, Text: "x"}); !errors.Is(err,
+		session.ErrUsage) {
+		t.Errorf("an edit of no text: %v", err)
+	}
+	r.do(promptOf(5))
+	for want, c := range map[string]session.Command{
+		"the text has 6 tokens, 7 of them cannot be kept": {Kind: session.Edit, N: 7},
+		"the prompt has 66 tokens, the context holds 64":  {Kind: session.Edit, N: 2, Tokens: ids(64)},
+		"the vocabulary has ids 0 to 256":                 {Kind: session.Edit, N: 2, Tokens: []int{257}},
+		"the prompt is empty":                             {Kind: session.Edit},
+	} {
+		err := r.try(context.Background(), c)
+		if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", c, err, want)
+		}
+	}
+	r.wantStand(`step 0, position 5, "f"`)
+}
+
+func TestPromptsAreReadInChunksOfTheSessionsSize(t *testing.T) {
+	r := newRig(t, Options{MaxChunk: 16})
+	for _, test := range []struct {
+		n    int
+		want int // steps of a prompt of ten tokens
+	}{{0, 1}, {3, 4}, {1, 10}, {16, 1}} {
+		r.do(session.Command{Kind: session.Chunk, N: test.n})
+		if reply := r.reply(promptOf(10)); reply.Steps != test.want || r.mirror.State.Chunk != test.n {
+			t.Errorf("chunks of %d: %d steps, want %d; the state says %d", test.n, reply.Steps, test.want,
+				r.mirror.State.Chunk)
+		}
+	}
+	err := r.try(context.Background(), session.Command{Kind: session.Chunk, N: 17})
+	if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "17 tokens, want 0 to 16 (--max-chunk)") {
+		t.Errorf("too large a chunk: %v", err)
+	}
+	c := promptOf(10)
+	c.Chunks = []int{7}
+	if reply := r.reply(c); reply.Steps != 2 {
+		t.Errorf("a prompt with chunks of its own takes %d steps, want 2", reply.Steps)
+	}
+}
+
+// A character may be several tokens: no part of one is told, neither in the prompt nor where what comes out
+// ends a character that the prompt began.
+func TestCharactersOfAPromptComeWhole(t *testing.T) {
+	r := newRig(t, Options{})
+	out := []byte("aüb€c")
+	r.token = func(position int, tokens []int) int { return int(out[position+len(tokens)]) }
+	prompt := make([]int, 6) // the last of them is in the middle of €
+	for i := range prompt {
+		prompt[i] = int(out[i])
+	}
+	r.do(session.Command{Kind: session.Prompt, Tokens: prompt})
+	r.do(session.Command{Kind: session.Next})
+	var texts []string
+	for _, tok := range append(slices.Clone(r.mirror.Text.Prompt), r.mirror.Text.Given...) {
+		texts = append(texts, tok.Text)
+	}
+	if d := diff.Diff([]string{"a", "", "ü", "b", "", "", "€", "c"}, texts); d != "" {
+		t.Error(d)
+	}
+	r.do(session.Command{Kind: session.Previous})
+	r.do(session.Command{Kind: session.Previous})
+	r.do(session.Command{Kind: session.Next})
+	r.wantStand(`step 2, position 6, "€"`)
+}
