@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/term"
 
@@ -170,9 +171,11 @@ type plainText struct {
 	mirror   session.Mirror
 	ctx      context.Context
 	index    *inspect.Index
-	failures int   // commands that failed
-	failure  error // of the first
-	err      error // of writing
+	loading  string    // the phase of opening that was said last,
+	loadedAt time.Time // and when
+	failures int       // commands that failed
+	failure  error     // of the first
+	err      error     // of writing
 }
 
 func (p *plainText) say(format string, args ...any) {
@@ -224,7 +227,7 @@ func (p *plainText) event(e session.Event) {
 	case e.Progress != nil && p.mirror.Trace != nil:
 		p.say("%s: %d of %d", e.Progress.Phase, e.Progress.Done, e.Progress.Total)
 	case e.Progress != nil:
-		p.say("loading: %s %d of %d", e.Progress.Phase, e.Progress.Done, e.Progress.Total)
+		p.progress(e.Progress)
 	case e.Opened != nil:
 		p.say("open: %s on %s", e.Opened.Model.Name, table.Title(deviceParts(&e.Opened.Device)...))
 		p.say("%s", plainHelp())
@@ -236,6 +239,15 @@ func (p *plainText) event(e session.Event) {
 		p.say("%s: %s", e.Log.Level, e.Log.Text)
 	case e.State != nil && e.State.Ended:
 		p.say("ended: position %d of %d", e.State.Position, e.State.Context)
+	}
+}
+
+// progress says how far a phase has come: when it begins, and then once a second. A screen reader reads every
+// line.
+func (p *plainText) progress(to *session.Progress) {
+	if at := time.Now(); to.Phase != p.loading || at.Sub(p.loadedAt) >= time.Second {
+		p.loading, p.loadedAt = to.Phase, at
+		p.say("loading: %s %d of %d", to.Phase, to.Done, to.Total)
 	}
 }
 

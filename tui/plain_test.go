@@ -62,6 +62,32 @@ func TestPlainModeSaysWhyAModelDoesNotOpen(t *testing.T) {
 	}
 }
 
+func TestPlainModeSaysHowFarOpeningIsOnceASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		open := func(context.Context) (session.Session, error) {
+			events := make(chan session.Event)
+			go func() {
+				for _, phase := range []string{"read", "upload"} {
+					for i := range 251 {
+						to := session.Progress{Phase: phase, Done: i, Total: 250}
+						events <- session.Event{Progress: &to}
+						time.Sleep(10 * time.Millisecond)
+					}
+				}
+				close(events)
+			}()
+			return justEvents{events: events, reason: errors.New("enough")}, nil
+		}
+		out, _ := plainly(open, "", "")
+		want := "loading: read 0 of 250\nloading: read 100 of 250\nloading: read 200 of 250\n" +
+			"loading: upload 0 of 250\nloading: upload 100 of 250\nloading: upload 200 of 250\n"
+		if out != want {
+			t.Errorf("output:\n%s", out)
+		}
+	})
+}
+
 func TestPlainModeEndsWithAFirstPromptThatIsRefused(t *testing.T) {
 	t.Parallel()
 	out, err := plainly(opens(refusing(session.Prompt)), "once", "s\nq\n")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/spf13/pflag"
 
@@ -43,6 +44,7 @@ $XDG_CONFIG_HOME, or ~/.config); a flag that is typed comes first, then GPUSCOPE
 					fmt.Fprintf(p.stderr, "gpuscope: %s\n", w)
 					r.screen.Log.Add("warn", w)
 				}
+				r.screen.Plain = r.screen.Plain || os.Getenv("TERM") == "dumb"
 				if !p.terminal && !r.screen.Plain {
 					return usagef("this is no terminal: use gpuscope run, or --plain")
 				}
@@ -75,7 +77,7 @@ func declareRoot(flags *pflag.FlagSet) *root {
 	r.glyphs = choiceFlag(flags, "glyphs", "draw charts with `SET`", tui.GlyphNames...)
 	flags.BoolVar(&r.screen.NoMouse, "no-mouse", false, "leave the mouse to the terminal")
 	flags.BoolVar(&r.screen.Plain, "plain", false,
-		"no screen: a line of text for each event, commands by line")
+		"no screen: a line of text for each event, commands by line (also where TERM=dumb)")
 	r.model = declareModelFlags(flags)
 	r.model.declareTop(flags, 5)
 	return r

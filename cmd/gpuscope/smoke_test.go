@@ -406,8 +406,11 @@ func TestEngineProcessEndsWithItsScreen(t *testing.T) {
 // A script sees that nothing ran, and why.
 func TestPlainModeFailsForAModelThatDoesNotOpen(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--plain"}, {"--plain", "-p", ""}} {
+	for _, args := range [][]string{{"--plain"}, {"--plain", "-p", ""}, {}} {
 		cmd := headless(t, "refuse", args...)
+		if len(args) == 0 {
+			cmd.Env = append(cmd.Env, "TERM=dumb")
+		}
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		_ = cmd.Run()
