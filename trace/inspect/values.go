@@ -75,13 +75,7 @@ func (x *Index) Values(scope Scope) *table.Table {
 		{
 			Name: "memory", Title: "memory", Width: 80, Doc: "the slot that it shares, or the value that it is an alias of",
 			Of: at(func(v *trace.Value) table.Cell {
-				switch {
-				case v.AliasOf != nil:
-					return table.Text(fmt.Sprintf("as value %d", *v.AliasOf))
-				case v.Slot != nil:
-					return table.Text(fmt.Sprintf("slot %d", *v.Slot))
-				}
-				return table.Cell{}
+				return table.Text(memoryOf(v))
 			}),
 		},
 	}, table.Flat(len(g.Values), func(row int) string { return fmt.Sprintf("v%d", row) }))

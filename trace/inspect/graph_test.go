@@ -1,0 +1,132 @@
+package inspect_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/x/exp/golden"
+
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
+	"gpuscope/trace/tracetest"
+)
+
+func TestTheGraphAsATree(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Llama(4, 6))
+	g, err := x.GraphTree(ctx, x.Step(5), inspect.FoldLayer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := map[string]bool{"op0": true, "layer0/op11": true}
+	golden.RequireEqual(t, printed(t, g.Table, table.Selection{Open: open}, 140))
+}
+
+// What a heading comes to is what stands in it, and all of it is the step.
+func TestTheTreeAddsUp(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Llama(4, 6))
+	for fold := inspect.FoldLayer; fold <= inspect.FoldNone; fold++ {
+		g, err := x.GraphTree(ctx, x.Step(5), fold)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums := make([]float64, len(g.Nodes))
+		var ids []trace.DispatchID
+		all := 0.0
+		for i := range g.Nodes {
+			n := &g.Nodes[i]
+			switch {
+			case n.Edge != "":
+			case n.Parent >= 0:
+				sums[n.Parent] += n.NS
+			default:
+				all += n.NS
+				ids = append(ids, n.Dispatches...)
+			}
+		}
+		for i, sum := range sums {
+			if n := &g.Nodes[i]; sum > 0 && (sum/n.NS < 0.999 || sum/n.NS > 1.001) {
+				t.Errorf("fold %s: %s is %.0f ns, what stands in it %.0f", fold, n.Label, n.NS, sum)
+			}
+		}
+		step := &x.Trace.Steps[5]
+		if len(ids) != len(step.Dispatches) {
+			t.Errorf("fold %s: %d dispatches, the step has %d", fold, len(ids), len(step.Dispatches))
+		}
+		if want := dispatched(x, 5, inspect.Options{}).Launches; all == 0 || len(want) != len(ids) {
+			t.Errorf("fold %s: %.0f ns", fold, all)
+		}
+	}
+}
+
+func TestTheTreeHasTheCostOfWhatWasLeftOutTogether(t *testing.T) {
+	tr := tracetest.Llama(2, 3)
+	x := inspect.NewIndex(tr)
+	norms := []trace.DispatchID{dispatch(t, x, "layers.1.attn.norm"), dispatch(t, x, "layers.0.attn.norm")}
+	slices.Sort(norms)
+	tr.Steps[2].Costs = []trace.Cost{{Name: "attn.norm", Dispatches: norms, NS: -3200, N: 30}}
+	g, err := inspect.NewIndex(tr).GraphTree(ctx, x.Step(2), inspect.FoldLayer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		want := n.Label == "norm ×2" && n.Ops[0][0] == tr.Graph.Dispatches[norms[0]].Op
+		if (n.Cost != nil) != want {
+			t.Errorf("%s: cost %v", n.Label, n.Cost)
+		}
+	}
+	out := string(printed(t, g.Table, table.Selection{}, 140))
+	if !strings.Contains(out, "-3.2") {
+		t.Error(out)
+	}
+}
+
+// sharing is a graph of four operators in a row whose results take turns in two slots.
+func sharing() *trace.Trace {
+	slot := func(n int) *int { return &n }
+	value := func(id int, name, role string, bytes int64, s *int) trace.Value {
+		return trace.Value{
+			ID: trace.ValueID(id), Name: name, Kind: "tensor", DType: "f32", Role: role,
+			MaxDims: []int{int(bytes / 4)}, Bytes: bytes, Slot: s,
+		}
+	}
+	alias := trace.ValueID(2)
+	t := tracetest.Tiny()
+	t.Plans, t.Steps, t.Events, t.Observer = nil, nil, nil, nil
+	t.Graph = trace.Graph{Values: []trace.Value{
+		value(0, "in", "input", 400, nil), value(1, "w", "constant", 8000, nil),
+		value(2, "a", "intermediate", 4000, slot(0)), value(3, "b", "intermediate", 400, slot(1)),
+		value(4, "c", "intermediate", 1000, slot(0)), value(5, "a.view", "intermediate", 4000, slot(0)),
+		value(6, "out", "output", 40, nil),
+	}}
+	t.Graph.Values[5].AliasOf = &alias
+	for i, d := range []struct{ reads, writes []trace.ValueID }{
+		{[]trace.ValueID{0, 1}, []trace.ValueID{2}},
+		{[]trace.ValueID{5}, []trace.ValueID{3}},
+		{[]trace.ValueID{3}, []trace.ValueID{4}},
+		{[]trace.ValueID{4}, []trace.ValueID{6}},
+	} {
+		name := string(rune('p' + i))
+		t.Graph.Ops = append(t.Graph.Ops, trace.Op{
+			ID: trace.OpID(i), Name: name, Kind: "k", Inputs: d.reads,
+			Outputs: d.writes,
+		})
+		t.Graph.Dispatches = append(t.Graph.Dispatches, trace.Dispatch{
+			ID: trace.DispatchID(i), Op: trace.OpID(i), Reads: d.reads, Writes: d.writes,
+			MaxWorkgroups: [3]int{1, 1, 1},
+		})
+	}
+	return t
+}
+
+func TestMemoryByRoleAndSlotSaysWhatForcesIt(t *testing.T) {
+	x := inspect.NewIndex(sharing())
+	var out []byte
+	for _, made := range []*table.Table{x.Memory(inspect.Scope{}), x.Tenants(inspect.Scope{})} {
+		out = append(out, printed(t, made, table.Selection{}, 140)...)
+		out = append(out, '\n')
+	}
+	golden.RequireEqual(t, out)
+}

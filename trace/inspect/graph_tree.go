@@ -1,0 +1,577 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
+
+// GraphTable is the graph as a tree: layers with their blocks and operators, what stands before and behind
+// them, and in each operator the values that it takes and gives. Equal layers are one row, as in the table of
+// dispatches; Fold none has every layer by itself, Fold op operators by kind, and so has Fold kernel, for an
+// operator may have several of these.
+type GraphTable struct {
+	*table.Table
+	Index *Index
+	Scope Scope // without steps: nothing is known of times
+	Nodes []GraphNode
+}
+
+// GraphNode is a row: an operator, equal ones of several layers, a heading, or a value of an operator.
+type GraphNode struct {
+	table.Row
+	Label string
+	// Ops are the operators of each layer that the row stands for; of a value the one that it is shown in.
+	Ops [][]trace.OpID
+	// Value is what a row below an operator stands for, Edge how the operator uses it: in, state, out. Edge
+	// is empty for all other rows.
+	Value trace.ValueID
+	Edge  string
+
+	Dispatches []trace.DispatchID // of all its operators, that run in the scope
+	NS         float64            // in a step, timed alone
+	Measured   bool               // all of them were
+	Share      float64
+	Groups     int64       // workgroups launched
+	Waste      int64       // of these, without work
+	Gap        float64     // dB, the worst
+	HasGap     bool        //
+	Cost       *trace.Cost // of leaving out just these dispatches, where that was measured
+}
+
+func init() {
+	register(Table{
+		Name: "graph", Takes: AnySteps, Folds: true,
+		Doc: "the graph as a tree of layers, blocks, operators and their values, with what each operator takes",
+		Of: func(ctx context.Context, x *Index, o Options) (*table.Table, error) {
+			t, err := x.GraphTree(ctx, o.Scope, o.Fold)
+			if err != nil {
+				return nil, err
+			}
+			return t.Table, nil
+		},
+	})
+}
+
+// GraphTree is the graph with what a scope says of it.
+func (x *Index) GraphTree(ctx context.Context, scope Scope, fold Fold) (*GraphTable, error) {
+	t := &GraphTable{Index: x, Scope: scope}
+	w, err := x.weigh(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	b := treeBuilder{t: t, w: w}
+	if fold == FoldKernel {
+		fold = FoldOp
+	}
+	if fold == FoldOp {
+		b.byKind()
+	} else {
+		b.byLayer(fold == FoldLayer)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	rows := make([]table.Row, len(t.Nodes))
+	for i := range t.Nodes {
+		rows[i] = t.Nodes[i].Row
+	}
+	t.Table = table.New("graph", t.columns(), rows)
+	t.Title, t.From = []table.Line{t.title(fold, w)}, t
+	return t, nil
+}
+
+// weights are what is known of the operators in a scope.
+type weights struct {
+	byOp  map[trace.OpID][]*Launch
+	steps float64
+	total float64 // ns of a step, 0 where a dispatch was not measured
+	costs map[string]*trace.Cost
+}
+
+func (x *Index) weigh(ctx context.Context, scope Scope) (*weights, error) {
+	w := &weights{
+		byOp: map[trace.OpID][]*Launch{}, steps: float64(len(scope.Steps)), costs: map[string]*trace.Cost{},
+	}
+	if len(scope.Steps) == 0 {
+		return w, ctx.Err()
+	}
+	launches, err := x.launches(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	measured := true
+	for i := range launches {
+		l := &launches[i]
+		w.byOp[l.Op.ID] = append(w.byOp[l.Op.ID], l)
+		measured = measured && l.Time.Measured()
+		w.total += l.Time.Median * float64(l.Runs) / w.steps
+	}
+	if !measured {
+		w.total = 0
+	}
+	for _, step := range scope.Steps { // those of a later step replace those of one before
+		costs := x.Trace.Steps[step].Costs
+		for i := range costs {
+			w.costs[setKey(costs[i].Dispatches)] = &costs[i]
+		}
+	}
+	return w, nil
+}
+
+// setKey names a set of dispatches, whatever their order.
+func setKey(ids []trace.DispatchID) string {
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	return idList(ids)
+}
+
+// sum fills in what the operators of a node come to.
+func (w *weights) sum(n *GraphNode) {
+	n.Measured, n.Gap = true, math.Inf(1)
+	for _, unit := range n.Ops {
+		for _, id := range unit {
+			for _, l := range w.byOp[id] {
+				if k := len(n.Dispatches); k == 0 || n.Dispatches[k-1] != l.ID {
+					n.Dispatches = append(n.Dispatches, l.ID)
+				}
+				n.Measured = n.Measured && l.Time.Measured()
+				n.NS += l.Time.Median * float64(l.Runs) / w.steps
+				n.Groups += product(l.Plan.Workgroups)
+				n.Waste += product(l.Plan.Workgroups) - l.Plan.NeededGroups
+				if l.Gap != nil {
+					n.HasGap = true
+					if !(n.Gap <= l.Gap.SNRdB) {
+						n.Gap = l.Gap.SNRdB
+					}
+				}
+			}
+		}
+	}
+	n.Measured = n.Measured && len(n.Dispatches) > 0
+	if w.total > 0 {
+		n.Share = n.NS / w.total
+	}
+	n.Cost = w.costs[setKey(n.Dispatches)]
+}
+
+// treeBuilder adds nodes in pre-order.
+type treeBuilder struct {
+	t *GraphTable
+	w *weights
+}
+
+func (b *treeBuilder) add(parent int, key, label string, ops [][]trace.OpID, group, open bool) int {
+	n := GraphNode{
+		Row:   table.Row{Key: key, Parent: parent, Group: group, Open: open},
+		Label: label, Ops: ops,
+	}
+	if parent >= 0 {
+		n.Depth = b.t.Nodes[parent].Depth + 1
+	}
+	b.w.sum(&n)
+	b.t.Nodes = append(b.t.Nodes, n)
+	return len(b.t.Nodes) - 1
+}
+
+// operator adds an operator with its values.
+func (b *treeBuilder) operator(parent int, key, label string, id trace.OpID) {
+	row := b.add(parent, key, label, [][]trace.OpID{{id}}, false, false)
+	g := &b.t.Index.Trace.Graph
+	o := &g.Ops[id]
+	for _, list := range []struct {
+		edge   string
+		values []trace.ValueID
+	}{{"in", o.Inputs}, {"state", o.State}, {"out", o.Outputs}} {
+		for i, v := range list.values {
+			b.t.Nodes = append(b.t.Nodes, GraphNode{
+				Row: table.Row{
+					Key:    fmt.Sprintf("%s/%s%d", key, list.edge, i),
+					Parent: row, Depth: b.t.Nodes[row].Depth + 1,
+				},
+				Label: g.Values[v].Name, Ops: [][]trace.OpID{{id}}, Value: v, Edge: list.edge,
+			})
+		}
+	}
+}
+
+// several adds a row for operators that stand in the same place, and each of them in it; a single one stands
+// alone.
+func (b *treeBuilder) several(parent int, key, label string, ids []trace.OpID) {
+	g := &b.t.Index.Trace.Graph
+	if len(ids) == 1 {
+		b.operator(parent, key, label, ids[0])
+		return
+	}
+	units := make([][]trace.OpID, len(ids))
+	for i, id := range ids {
+		units[i] = []trace.OpID{id}
+	}
+	row := b.add(parent, key, fmt.Sprintf("%s ×%d", label, len(ids)), units, false, false)
+	for _, id := range ids {
+		b.operator(row, opKey(id), g.Ops[id].Name, id)
+	}
+}
+
+func opKey(id trace.OpID) string { return fmt.Sprintf("op%d", id) }
+
+func (b *treeBuilder) byKind() {
+	g := &b.t.Index.Trace.Graph
+	var order []string
+	members := map[string][]trace.OpID{}
+	for i := range g.Ops {
+		k := g.Ops[i].Kind
+		if members[k] == nil {
+			order = append(order, k)
+		}
+		members[k] = append(members[k], trace.OpID(i))
+	}
+	for _, k := range order {
+		if len(members[k]) == 1 {
+			b.operator(-1, opKey(members[k][0]), g.Ops[members[k][0]].Name, members[k][0])
+			continue
+		}
+		b.several(-1, "kind:"+k, k, members[k])
+	}
+}
+
+// byLayer adds prologue, layers and epilogue; equal layers as one where they are folded.
+func (b *treeBuilder) byLayer(folded bool) {
+	g := &b.t.Index.Trace.Graph
+	parts := map[string][]trace.OpID{}
+	layers := map[int][]trace.OpID{}
+	var order []int
+	for i := range g.Ops {
+		o := &g.Ops[i]
+		if o.Layer == nil {
+			part := b.t.Index.graph.layers.part(o)
+			parts[part] = append(parts[part], o.ID)
+			continue
+		}
+		if layers[*o.Layer] == nil {
+			order = append(order, *o.Layer)
+		}
+		layers[*o.Layer] = append(layers[*o.Layer], o.ID)
+	}
+	slices.Sort(order)
+	b.part("prologue", parts["prologue"])
+	var groups [][]int
+	index := map[string]int{}
+	for _, n := range order {
+		shape := fmt.Sprint(n)
+		if folded {
+			shape = b.shape(layers[n])
+		}
+		k, there := index[shape]
+		if !there {
+			k = len(groups)
+			index[shape] = k
+			groups = append(groups, nil)
+		}
+		groups[k] = append(groups[k], n)
+	}
+	for _, equal := range groups {
+		b.layers(equal, layers)
+	}
+	b.part("epilogue", parts["epilogue"])
+	for _, id := range parts[""] {
+		b.operator(-1, opKey(id), g.Ops[id].ShortName(), id)
+	}
+}
+
+// shape is what equal layers have the same: operators, and the kernels and grids that they run with.
+func (b *treeBuilder) shape(ids []trace.OpID) string {
+	g := &b.t.Index.Trace.Graph
+	var s strings.Builder
+	for _, id := range ids {
+		o := &g.Ops[id]
+		fmt.Fprintf(&s, "%s\x00%s\x00%s\x00%q\n", o.Block, o.ShortName(), o.Kind, o.Parts)
+		for _, l := range b.w.byOp[id] {
+			fmt.Fprintf(&s, "%s\x00%v\n", l.Plan.Kernel, l.Plan.Workgroups)
+		}
+	}
+	return s.String()
+}
+
+func (b *treeBuilder) part(name string, ids []trace.OpID) {
+	if len(ids) == 0 {
+		return
+	}
+	row := b.add(-1, name, name, [][]trace.OpID{ids}, true, true)
+	for _, id := range ids {
+		b.operator(row, opKey(id), b.t.Index.Trace.Graph.Ops[id].ShortName(), id)
+	}
+}
+
+// layers adds equal layers: their blocks, and in each block its operators.
+func (b *treeBuilder) layers(equal []int, of map[int][]trace.OpID) {
+	g := &b.t.Index.Trace.Graph
+	units := make([][]trace.OpID, len(equal))
+	for k, n := range equal {
+		units[k] = of[n]
+	}
+	key, label := fmt.Sprintf("layer%d", equal[0]), "layer "+numbers(equal)
+	if len(equal) > 1 {
+		label = fmt.Sprintf("layers %s ×%d", numbers(equal), len(equal))
+	}
+	row := b.add(-1, key, label, units, true, len(equal) > 1 || equal[0] == 0)
+	var blocks []string
+	at := map[string][]int{} // places within a layer
+	for k, id := range units[0] {
+		block := g.Ops[id].Block
+		if at[block] == nil {
+			blocks = append(blocks, block)
+		}
+		at[block] = append(at[block], k)
+	}
+	for _, block := range blocks {
+		parent := row
+		if block != "" {
+			inBlock := make([][]trace.OpID, len(equal))
+			for k := range units {
+				for _, j := range at[block] {
+					inBlock[k] = append(inBlock[k], units[k][j])
+				}
+			}
+			parent = b.add(row, key+"/"+block, block, inBlock, true, true)
+		}
+		for _, j := range at[block] {
+			ids := make([]trace.OpID, len(equal))
+			for k := range units {
+				ids[k] = units[k][j]
+			}
+			rowKey := opKey(ids[0])
+			if len(ids) > 1 {
+				rowKey = key + "/" + rowKey
+			}
+			b.several(parent, rowKey, g.Ops[ids[0]].ShortName(), ids)
+		}
+	}
+}
+
+// Op is the operator of a node, of several the first; nil for a heading.
+func (t *GraphTable) Op(row int) *trace.Op {
+	n := &t.Nodes[row]
+	if n.Group || len(n.Ops) == 0 || len(n.Ops[0]) == 0 {
+		return nil
+	}
+	return &t.Index.Trace.Graph.Ops[n.Ops[0][0]]
+}
+
+// step is the one that live shapes are of, -1 for none.
+func (t *GraphTable) step() int {
+	if len(t.Scope.Steps) == 0 {
+		return -1
+	}
+	return t.Scope.last()
+}
+
+func (t *GraphTable) title(fold Fold, w *weights) table.Line {
+	g := &t.Index.Trace.Graph
+	parts := []table.Part{
+		table.Say(1, "%s", table.Plural(len(g.Ops), "operator")),
+		table.Say(3, "%s", table.Plural(len(g.Values), "value")),
+		table.Say(4, "fold %s", fold),
+	}
+	if len(t.Scope.Steps) > 1 {
+		parts = append(parts, t.Scope.parts()...)
+	}
+	if w.total > 0 {
+		parts = append(parts, table.Say(2, "alone %s", table.Millis(int64(w.total), true)))
+	}
+	return table.Title(parts...)
+}
+
+func (t *GraphTable) columns() []table.Column {
+	x := t.Index
+	g := &x.Trace.Graph
+	decimals := table.DecimalsOfUS(x.Trace.Clock.QuantumNS)
+	at := table.By(t.Nodes)
+	// weighed is a cell of rows whose dispatches run.
+	weighed := func(f func(*GraphNode) table.Cell) func(int) table.Cell {
+		return at(func(n *GraphNode) table.Cell {
+			if n.Edge != "" || len(n.Dispatches) == 0 {
+				return table.Cell{}
+			}
+			return f(n)
+		})
+	}
+	// single is a cell of an operator, or of equal ones that agree.
+	single := func(f func(*trace.Op) string) func(int) table.Cell {
+		return at(func(n *GraphNode) table.Cell {
+			if n.Group || n.Edge != "" || len(n.Ops) == 0 {
+				return table.Cell{}
+			}
+			s := f(&g.Ops[n.Ops[0][0]])
+			for _, unit := range n.Ops[1:] {
+				if f(&g.Ops[unit[0]]) != s {
+					return table.Cell{}
+				}
+			}
+			return table.Text(s)
+		})
+	}
+	return []table.Column{
+		{
+			Name: "op", Title: "operator", Width: 80, Tree: true,
+			Doc: "where it stands; in it the values that it takes and gives",
+			Of:  at(func(n *GraphNode) table.Cell { return table.Text(n.Label) }),
+		},
+		{
+			Name: "kind", Title: "kind", Width: 80, Doc: "what it does; of a value: in, state or out, and its type",
+			Of: func(row int) table.Cell {
+				n := &t.Nodes[row]
+				if n.Edge != "" {
+					return table.Text(n.Edge + " " + g.Values[n.Value].DType)
+				}
+				return single(func(o *trace.Op) string { return o.Kind })(row)
+			},
+		},
+		{
+			Name: "id", Title: "#", Unit: "id", Is: table.Exact, Right: true, Width: 140,
+			Doc: "id of the operator, of a fold the first; of a value its own",
+			Of: at(func(n *GraphNode) table.Cell {
+				switch {
+				case n.Edge != "":
+					return table.Count(int(n.Value))
+				case n.Group:
+					return table.Cell{}
+				}
+				return table.Count(int(n.Ops[0][0]))
+			}),
+		},
+		{
+			Name: "live", Title: "live", Width: 80, Doc: "live shape of what it gives; of a value its own",
+			Of: func(row int) table.Cell {
+				if n := &t.Nodes[row]; n.Edge != "" {
+					return table.Text(x.liveText(t.step(), n.Value))
+				}
+				return single(func(o *trace.Op) string {
+					words := make([]string, len(o.Outputs))
+					for i, v := range o.Outputs {
+						words[i] = x.liveText(t.step(), v)
+					}
+					return strings.Join(words, ", ")
+				})(row)
+			},
+		},
+		{
+			Name: "dispatches", Title: "disp", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
+			Doc: "that run",
+			Of:  weighed(func(n *GraphNode) table.Cell { return table.Count(len(n.Dispatches)) }),
+		},
+		{
+			Name: "us", Title: "µs alone", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "GPU time in a step, each dispatch timed alone",
+			Of: weighed(func(n *GraphNode) table.Cell {
+				if !n.Measured {
+					return table.Missing()
+				}
+				return table.Number(n.NS/1e3, decimals)
+			}),
+		},
+		{
+			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80,
+			Doc: "part of the time of all dispatches alone",
+			Of: weighed(func(n *GraphNode) table.Cell {
+				if n.Share == 0 {
+					return table.Cell{}
+				}
+				return table.Number(100*n.Share, 1)
+			}),
+		},
+		{
+			Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "what the untimed step takes less without the row, where that was measured",
+			Of: weighed(func(n *GraphNode) table.Cell {
+				if n.Cost == nil {
+					return table.Cell{}
+				}
+				return table.Number(float64(n.Cost.NS)/1e3, 1)
+			}),
+		},
+		{
+			Name: "waste", Title: "waste %", Unit: "%", Is: table.Exact, Right: true, Width: 80,
+			Doc: "part of the workgroups that have no work",
+			Of: weighed(func(n *GraphNode) table.Cell {
+				if n.Waste == 0 || n.Groups == 0 {
+					return table.Cell{}
+				}
+				return table.Number(100*float64(n.Waste)/float64(n.Groups), 1)
+			}),
+		},
+		{
+			Name: "gap_db", Title: "gap dB", Unit: "dB", Is: table.Measured, Right: true, Width: 80,
+			Doc: "signal to noise against the reference, the worst of the row",
+			Of: weighed(func(n *GraphNode) table.Cell {
+				if !n.HasGap {
+					return table.Cell{}
+				}
+				return table.Cell{Text: decibels(n.Gap), Number: n.Gap, Has: true}
+			}),
+		},
+		{
+			Name: "parts", Title: "made of", Width: 140, Doc: "operators that a fusion put together",
+			Of: single(func(o *trace.Op) string { return strings.Join(o.Parts, " + ") }),
+		},
+		{
+			Name: "role", Title: "role", Width: 140, Doc: "of a value, and the memory that it has",
+			Of: at(func(n *GraphNode) table.Cell {
+				if n.Edge == "" {
+					return table.Cell{}
+				}
+				v := &g.Values[n.Value]
+				return table.Text(strings.TrimSpace(v.Role + " " + memoryOf(v)))
+			}),
+		},
+		{
+			Name: "source", Title: "source", Unit: "id", Is: table.Exact, Right: true, Width: 140,
+			Doc: "id in the file that the model came from",
+			Of: func(row int) table.Cell {
+				n := &t.Nodes[row]
+				id := (*int)(nil)
+				switch o := t.Op(row); {
+				case n.Edge != "":
+					id = g.Values[n.Value].SourceID
+				case o != nil && len(n.Ops) == 1:
+					id = o.SourceID
+				}
+				if id == nil {
+					return table.Cell{}
+				}
+				return table.Count(*id)
+			},
+		},
+	}
+}
+
+// liveText is the live shape of a value at a step, or what a SymInt is then; without a step the largest.
+func (x *Index) liveText(step int, id trace.ValueID) string {
+	v := &x.Trace.Graph.Values[id]
+	switch {
+	case step < 0:
+		return x.Bounds(v)
+	case v.Kind != "symint":
+		return table.Shape(x.Dims(step, id))
+	}
+	if n, ok := x.SymInt(step, id); ok {
+		return fmt.Sprint(n)
+	}
+	return table.Unmeasured
+}
+
+// memoryOf says which memory a value has: "slot 3", "as value 12".
+func memoryOf(v *trace.Value) string {
+	switch {
+	case v.AliasOf != nil:
+		return fmt.Sprintf("as value %d", *v.AliasOf)
+	case v.Slot != nil:
+		return fmt.Sprintf("slot %d", *v.Slot)
+	}
+	return ""
+}

@@ -1,0 +1,425 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
+
+func init() {
+	register(Table{
+		Name: "memory", Takes: OneStep,
+		Doc: "what the graph holds on the device by role, and what makes each shared slot so large",
+		Of: func(ctx context.Context, x *Index, o Options) (*table.Table, error) {
+			return x.Memory(o.Scope), ctx.Err()
+		},
+	})
+	register(Table{
+		Name: "tenants", Takes: OneStep,
+		Doc: "who holds a slot when: its values in the order of the step, from first to last dispatch",
+		Of: func(ctx context.Context, x *Index, o Options) (*table.Table, error) {
+			return x.Tenants(o.Scope), ctx.Err()
+		},
+	})
+}
+
+// Tenant is a value with memory, and when it is in use: the places of the first and the last dispatch that
+// touch it or what is an alias of it, -1 where none does.
+type Tenant struct {
+	Value       *trace.Value
+	First, Last int
+	Live        int64 // bytes at the step
+}
+
+// shares says whether the value takes turns in a slot.
+func (n *Tenant) shares() bool {
+	v := n.Value
+	return v.Slot != nil && v.AliasOf == nil && (v.Role == "intermediate" || v.Role == "scratch")
+}
+
+// tenancy is who holds memory in a step.
+type tenancy struct {
+	order   []trace.DispatchID // that run; of no step all there are
+	tenants []Tenant           // by value
+	slots   map[int][]*Tenant  // in the order of the step
+	numbers []int              // of slots, rising
+}
+
+// tenancy finds out who holds memory in a step, -1 for the graph at its largest.
+func (x *Index) tenancy(step int) *tenancy {
+	g := &x.Trace.Graph
+	t := &tenancy{tenants: make([]Tenant, len(g.Values)), slots: map[int][]*Tenant{}}
+	if step >= 0 {
+		for _, l := range x.planned(step) {
+			t.order = append(t.order, l.ID)
+		}
+	} else {
+		for i := range g.Dispatches {
+			t.order = append(t.order, trace.DispatchID(i))
+		}
+	}
+	for i := range g.Values {
+		v := &g.Values[i]
+		t.tenants[i] = Tenant{v, -1, -1, v.Bytes}
+		if step >= 0 {
+			t.tenants[i].Live = x.liveBytes(step, v)
+		}
+	}
+	for at, id := range t.order {
+		d := &g.Dispatches[id]
+		for _, v := range slices.Concat(d.Reads, d.Writes) {
+			if a := g.Values[v].AliasOf; a != nil {
+				v = *a
+			}
+			n := &t.tenants[v]
+			if n.First < 0 {
+				n.First = at
+			}
+			n.Last = at
+		}
+	}
+	for i := range t.tenants {
+		n := &t.tenants[i]
+		if !n.shares() {
+			continue
+		}
+		s := *n.Value.Slot
+		if t.slots[s] == nil {
+			t.numbers = append(t.numbers, s)
+		}
+		t.slots[s] = append(t.slots[s], n)
+	}
+	slices.Sort(t.numbers)
+	for _, list := range t.slots {
+		slices.SortStableFunc(list, func(a, b *Tenant) int { return cmp.Compare(a.First, b.First) })
+	}
+	return t
+}
+
+// liveBytes is what a value needs at the live shape of a step, in whole words.
+func (x *Index) liveBytes(step int, v *trace.Value) int64 {
+	elements := func(dims []int) float64 {
+		n := 1.0
+		for _, d := range dims {
+			n *= float64(d)
+		}
+		return n
+	}
+	most := elements(v.MaxDims)
+	if v.Kind == "symint" || most == 0 {
+		return 0
+	}
+	words := math.Ceil(float64(v.Bytes) * elements(x.Dims(step, v.ID)) / most / 4)
+	return min(v.Bytes, int64(4*words))
+}
+
+// holding is a part of the memory: a role's own buffers, or a slot.
+type holding struct {
+	key, label string
+	parent     int
+	values     int
+	allocated  int64
+	live       int64
+	largest    *trace.Value // that makes it so large
+	peak       *Tenant      // of a slot
+}
+
+func (h *holding) add(n *Tenant, shared bool) {
+	h.values++
+	if shared {
+		h.allocated, h.live = max(h.allocated, n.Value.Bytes), max(h.live, n.Live)
+	} else {
+		h.allocated, h.live = h.allocated+n.Value.Bytes, h.live+n.Live
+	}
+	if h.largest == nil || n.Value.Bytes > h.largest.Bytes {
+		h.largest, h.peak = n.Value, n
+	}
+}
+
+// Memory is the table of what is held on the device, with live bytes where the scope is a step.
+func (x *Index) Memory(scope Scope) *table.Table {
+	step, one := scope.One()
+	if !one {
+		step = -1
+	}
+	t := x.tenancy(step)
+	var list []holding
+	place := map[string]int{}
+	for i := range t.tenants {
+		n := &t.tenants[i]
+		v := n.Value
+		if v.Kind == "symint" || v.AliasOf != nil || n.shares() || v.Role == "fused" || v.Bytes == 0 {
+			continue
+		}
+		k, there := place[v.Role]
+		if !there {
+			k = len(list)
+			place[v.Role] = k
+			list = append(list, holding{key: v.Role, label: v.Role, parent: -1})
+		}
+		list[k].add(n, false)
+	}
+	slices.SortStableFunc(list, func(a, b holding) int { return cmp.Compare(b.allocated, a.allocated) })
+	if len(t.numbers) > 0 {
+		shared := len(list)
+		list = append(list, holding{key: "slots", label: "slots", parent: -1})
+		for _, s := range t.numbers {
+			h := holding{key: fmt.Sprintf("slot%d", s), label: fmt.Sprintf("slot %d", s), parent: shared}
+			for _, n := range t.slots[s] {
+				h.add(n, true)
+			}
+			all := &list[shared]
+			all.values += h.values
+			all.allocated += h.allocated
+			all.live += h.live
+			if all.largest == nil || h.largest.Bytes > all.largest.Bytes {
+				all.largest = h.largest
+			}
+			list = append(list, h)
+		}
+	}
+	var total int64
+	rows := make([]table.Row, len(list))
+	for i := range list {
+		rows[i] = table.Row{Key: list[i].key, Parent: list[i].parent, Open: true}
+		if list[i].parent >= 0 {
+			rows[i].Depth = 1
+			continue
+		}
+		total += list[i].allocated
+	}
+	at := table.By(list)
+	bytes := func(n int64) table.Cell {
+		return table.Cell{Text: table.Memory(n), Number: float64(n), Has: true}
+	}
+	made := table.New("memory", []table.Column{
+		{
+			Name: "what", Title: "memory", Width: 80, Tree: true,
+			Doc: "role of values with buffers of their own; a slot that intermediates and scratch take turns in",
+			Of:  at(func(h *holding) table.Cell { return table.Text(h.label) }),
+		},
+		{
+			Name: "values", Title: "values", Unit: "values", Is: table.Exact, Right: true, Width: 80,
+			Doc: "that live in it",
+			Of:  at(func(h *holding) table.Cell { return table.Count(h.values) }),
+		},
+		{
+			Name: "allocated", Title: "allocated", Unit: "bytes", Is: table.Exact, Right: true, Width: 80,
+			Doc: "of the largest shapes",
+			Of:  at(func(h *holding) table.Cell { return bytes(h.allocated) }),
+		},
+		{
+			Name: "share", Title: "%", Unit: "%", Is: table.Exact, Right: true, Width: 80,
+			Doc: "part of all that is allocated for values",
+			Of: at(func(h *holding) table.Cell {
+				if total == 0 {
+					return table.Cell{}
+				}
+				return table.Number(100*float64(h.allocated)/float64(total), 1)
+			}),
+		},
+		{
+			Name: "live", Title: "live", Unit: "bytes", Is: table.Exact, Right: true, Width: 80,
+			Doc: "that the live shapes of the step use",
+			Of: at(func(h *holding) table.Cell {
+				if step < 0 {
+					return table.Cell{}
+				}
+				return bytes(h.live)
+			}),
+		},
+		{
+			Name: "largest", Title: "forced by", Width: 80, Doc: "its largest value, which makes a slot so large",
+			Of: at(func(h *holding) table.Cell { return table.Text(h.largest.Name) }),
+		},
+		{
+			Name: "forced", Title: "of", Unit: "bytes", Is: table.Exact, Right: true, Width: 140,
+			Doc: "size of that value",
+			Of:  at(func(h *holding) table.Cell { return bytes(h.largest.Bytes) }),
+		},
+		{
+			Name: "when", Title: "in use", Width: 140,
+			Doc: "of a slot: the dispatches between which that value has it",
+			Of: at(func(h *holding) table.Cell {
+				if h.peak == nil || h.parent < 0 || h.peak.First < 0 {
+					return table.Cell{}
+				}
+				return table.Text(fmt.Sprintf("d%d–d%d", t.order[h.peak.First], t.order[h.peak.Last]))
+			}),
+		},
+	}, rows)
+	made.Title = []table.Line{x.memoryTitle(t, step, total)}
+	return made
+}
+
+// memoryTitle says what is allocated in all, what a step uses of it, and where intermediates need most.
+func (x *Index) memoryTitle(t *tenancy, step int, total int64) table.Line {
+	parts := []table.Part{table.Say(1, "values %s", table.Memory(total))}
+	if step >= 0 {
+		m := x.Trace.Steps[step].Memory
+		if m.AllocatedBytes > 0 {
+			parts = append(parts,
+				table.Say(2, "device %s with params", table.Memory(m.AllocatedBytes)),
+				table.Say(2, "live %s", table.Memory(m.LiveBytes)))
+		}
+	}
+	change := make([]int64, len(t.order)+1)
+	for _, list := range t.slots {
+		for _, n := range list {
+			if n.First >= 0 {
+				change[n.First] += n.Live
+				change[n.Last+1] -= n.Live
+			}
+		}
+	}
+	var now, most int64
+	at := -1
+	for i, c := range change {
+		if now += c; now > most {
+			most, at = now, i
+		}
+	}
+	if at >= 0 && at < len(t.order) {
+		part := table.Say(3, "slots hold at most %s at once, at d%d %s", table.Memory(most), t.order[at],
+			x.Name(t.order[at]))
+		part.Short = fmt.Sprintf("at most %s at once", table.Memory(most))
+		parts = append(parts, part)
+	}
+	return table.Title(parts...)
+}
+
+// lifeCells is how many cells a tenant's time in the step is drawn in.
+const lifeCells = 40
+
+// Tenants is the table of the slots with the values that have them, one after the other.
+func (x *Index) Tenants(scope Scope) *table.Table {
+	step, one := scope.One()
+	if !one {
+		step = -1
+	}
+	t := x.tenancy(step)
+	type row struct {
+		slot   int
+		tenant *Tenant // nil: the slot
+		size   int64   // of the slot
+		n      int
+	}
+	var list []row
+	var rows []table.Row
+	for _, s := range t.numbers {
+		parent := len(list)
+		r := row{slot: s, n: len(t.slots[s])}
+		for _, n := range t.slots[s] {
+			r.size = max(r.size, n.Value.Bytes)
+		}
+		list = append(list, r)
+		rows = append(rows, table.Row{Key: fmt.Sprintf("slot%d", s), Parent: -1, Open: true, Group: true})
+		for _, n := range t.slots[s] {
+			list = append(list, row{slot: s, tenant: n, size: r.size})
+			rows = append(rows, table.Row{Key: fmt.Sprintf("v%d", n.Value.ID), Parent: parent, Depth: 1})
+		}
+	}
+	at := table.By(list)
+	place := func(f func(*Tenant) int) func(int) table.Cell {
+		return at(func(r *row) table.Cell {
+			if r.tenant == nil || f(r.tenant) < 0 {
+				return table.Cell{}
+			}
+			id := t.order[f(r.tenant)]
+			return table.Cell{Text: fmt.Sprintf("d%d", id), Number: float64(id), Has: true}
+		})
+	}
+	made := table.New("tenants", []table.Column{
+		{
+			Name: "what", Title: "slot and value", Width: 80, Tree: true,
+			Doc: "a slot; in it the values that have it",
+			Of: at(func(r *row) table.Cell {
+				if r.tenant == nil {
+					return table.Text(fmt.Sprintf("slot %d: %s, %s", r.slot, table.Memory(r.size),
+						table.Plural(r.n, "value")))
+				}
+				return table.Text(r.tenant.Value.Name)
+			}),
+		},
+		{
+			Name: "value", Title: "#", Unit: "id", Is: table.Exact, Right: true, Width: 140, Doc: "id of the value",
+			Of: at(func(r *row) table.Cell {
+				if r.tenant == nil {
+					return table.Cell{}
+				}
+				return table.Count(int(r.tenant.Value.ID))
+			}),
+		},
+		{
+			Name: "first", Title: "from", Unit: "id", Is: table.Exact, Right: true, Width: 80,
+			Doc: "first dispatch that touches it", Of: place(func(n *Tenant) int { return n.First }),
+		},
+		{
+			Name: "last", Title: "to", Unit: "id", Is: table.Exact, Right: true, Width: 80,
+			Doc: "last dispatch that touches it", Of: place(func(n *Tenant) int { return n.Last }),
+		},
+		{
+			Name: "bytes", Title: "bytes", Unit: "bytes", Is: table.Exact, Right: true, Width: 80,
+			Doc: "of the largest shape",
+			Of: at(func(r *row) table.Cell {
+				if r.tenant == nil {
+					return table.Cell{}
+				}
+				b := r.tenant.Value.Bytes
+				return table.Cell{Text: table.Memory(b), Number: float64(b), Has: true}
+			}),
+		},
+		{
+			Name: "fills", Title: "fills %", Unit: "%", Is: table.Exact, Right: true, Width: 80,
+			Doc: "part of the slot that it needs; 100 is what makes the slot so large",
+			Of: at(func(r *row) table.Cell {
+				if r.tenant == nil || r.size == 0 {
+					return table.Cell{}
+				}
+				return table.Number(100*float64(r.tenant.Value.Bytes)/float64(r.size), 0)
+			}),
+		},
+		{
+			Name: "live", Title: "live", Unit: "bytes", Is: table.Exact, Right: true, Width: 80,
+			Doc: "that the live shape of the step uses",
+			Of: at(func(r *row) table.Cell {
+				if r.tenant == nil || step < 0 {
+					return table.Cell{}
+				}
+				return table.Cell{
+					Text: table.Memory(r.tenant.Live), Number: float64(r.tenant.Live),
+					Has: true,
+				}
+			}),
+		},
+		{
+			Name: "life", Title: "first to last dispatch of the step", Width: 140,
+			Doc: "when it has the slot",
+			Of: at(func(r *row) table.Cell {
+				if r.tenant == nil || r.tenant.First < 0 {
+					return table.Cell{}
+				}
+				from := r.tenant.First * lifeCells / len(t.order)
+				to := max(from+1, (r.tenant.Last+1)*lifeCells/len(t.order))
+				return table.Text(strings.Repeat("·", from) + strings.Repeat("█", to-from) +
+					strings.Repeat("·", lifeCells-to))
+			}),
+		},
+	}, rows)
+	slots := table.Plural(len(t.numbers), "slot")
+	values := 0
+	for _, l := range t.slots {
+		values += len(l)
+	}
+	made.Title = []table.Line{table.Title(
+		table.Say(1, "%s take turns in %s", table.Plural(values, "value"), slots),
+		table.Say(3, "%s", table.Plural(len(t.order), "dispatch")),
+	)}
+	return made
+}
