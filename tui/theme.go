@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/charmbracelet/lipgloss"
@@ -30,12 +31,41 @@ const (
 	paints                // how many there are
 )
 
-// paletteColors is a theme: for each paint a colour for dark and one for light backgrounds. Auto takes what
-// the terminal says its background is.
+// paletteColors is a theme: for each paint a colour for dark and one for light backgrounds, and the nearest
+// of the eight that every terminal has, bright on dark ones. Auto takes what the terminal says its background
+// is.
 type paletteColors [paints]struct {
 	dark, light string
+	basic       basic
 	bold        bool
 	under       bool
+}
+
+// basic is one of a terminal's own eight colours. Two paints that must be told apart have two: what stands
+// for context is grey, and nothing else is.
+type basic int
+
+const (
+	none basic = iota // the terminal's own text colour
+	red
+	green
+	yellow
+	blue
+	magenta
+	cyan
+	_
+	grey // bright black
+)
+
+// of is the number of a terminal's colour.
+func (b basic) of(dark bool) string {
+	switch {
+	case b == none:
+		return ""
+	case b == grey || !dark:
+		return strconv.Itoa(int(b))
+	}
+	return strconv.Itoa(int(b) + 8)
 }
 
 // Themes by name. High-contrast keeps to blue and orange, which people who do not tell red from green see
@@ -47,28 +77,28 @@ var palettes = map[string]paletteColors{
 	"high-contrast": {
 		dim:      {dark: "#d0d0d0", light: "#303030"},
 		strong:   {bold: true},
-		accent:   {dark: "#6cb6ff", light: "#003d99", bold: true},
+		accent:   {dark: "#6cb6ff", light: "#003d99", basic: blue, bold: true},
 		selected: {dark: "#ffffff", light: "#000000", bold: true, under: true},
-		good:     {dark: "#6cb6ff", light: "#003d99"},
-		warn:     {dark: "#ffb000", light: "#8a4b00", bold: true},
-		bad:      {dark: "#ffb000", light: "#8a4b00", bold: true},
-		graphA:   {dark: "#6cb6ff", light: "#003d99"},
-		graphB:   {dark: "#ffb000", light: "#8a4b00"},
+		good:     {dark: "#6cb6ff", light: "#003d99", basic: blue},
+		warn:     {dark: "#ffb000", light: "#8a4b00", basic: yellow, bold: true},
+		bad:      {dark: "#ffb000", light: "#8a4b00", basic: yellow, bold: true, under: true},
+		graphA:   {dark: "#6cb6ff", light: "#003d99", basic: blue},
+		graphB:   {dark: "#ffb000", light: "#8a4b00", basic: yellow},
 		graphC:   {dark: "#d0d0d0", light: "#606060"},
 	},
 }
 
 var calm = paletteColors{
-	dim:      {dark: "#8b949e", light: "#6e7781"},
+	dim:      {dark: "#8b949e", light: "#6e7781", basic: grey},
 	strong:   {bold: true},
-	accent:   {dark: "#58a6ff", light: "#0550ae", bold: true},
-	selected: {dark: "#e3b341", light: "#7d4e00", bold: true},
-	good:     {dark: "#3fb950", light: "#116329"},
-	warn:     {dark: "#d29922", light: "#7d4e00"},
-	bad:      {dark: "#ff7b72", light: "#a40e26", bold: true},
-	graphA:   {dark: "#56b6c2", light: "#0a6a75"},
-	graphB:   {dark: "#c678dd", light: "#7b2d8b"},
-	graphC:   {dark: "#6e7681", light: "#8c959f"},
+	accent:   {dark: "#58a6ff", light: "#0550ae", basic: blue, bold: true},
+	selected: {dark: "#e3b341", light: "#7d4e00", basic: yellow, bold: true},
+	good:     {dark: "#3fb950", light: "#116329", basic: green},
+	warn:     {dark: "#d29922", light: "#7d4e00", basic: yellow},
+	bad:      {dark: "#ff7b72", light: "#a40e26", basic: red, bold: true},
+	graphA:   {dark: "#56b6c2", light: "#0a6a75", basic: cyan},
+	graphB:   {dark: "#c678dd", light: "#7b2d8b", basic: magenta},
+	graphC:   {dark: "#6e7681", light: "#8c959f", basic: grey},
 }
 
 // ThemeNames are the values of Options.Theme, ColorNames those of Options.Color.
@@ -104,8 +134,12 @@ func newTheme(name, color string, out io.Writer, isDark func() bool) (*theme, er
 	t := &theme{}
 	for i, c := range colors {
 		style := r.NewStyle().Bold(c.bold).Underline(c.under)
-		if rgb := pick(dark, c.dark, c.light); rgb != "" {
-			style = style.Foreground(lipgloss.Color(rgb))
+		color := pick(dark, c.dark, c.light)
+		if profile == termenv.ANSI { // what is nearest by arithmetic may be the same for two
+			color = c.basic.of(dark)
+		}
+		if color != "" {
+			style = style.Foreground(lipgloss.Color(color))
 		}
 		// What Lip Gloss puts before a letter is the paint's start.
 		t.start[i], _, _ = strings.Cut(style.Render("x"), "x")
