@@ -56,11 +56,19 @@ func list(ctx context.Context, t *table.Table, c choice, plainColumns bool) (lis
 	if plainColumns {
 		return l, nil
 	}
-	if l.uniform, err = t.Uniform(ctx, l.rows); err != nil {
+	// Columns are those of all rows that pass the filter, open or not: opening one moves none of them.
+	every, err := t.Select(ctx, table.Selection{All: true, Filter: l.choice.Filter})
+	if err != nil {
+		return l, err
+	}
+	if len(l.rows) == 0 {
+		return l, nil
+	}
+	if l.uniform, err = t.Uniform(ctx, every); err != nil {
 		return l, err
 	}
 	l.widths = make([]int, len(t.Columns))
-	for i, r := range l.rows[:min(len(l.rows), measuredRows)] {
+	for i, r := range every[:min(len(every), measuredRows)] {
 		if i%100 == 0 && ctx.Err() != nil {
 			return l, ctx.Err()
 		}

@@ -86,6 +86,10 @@ func resizeDetail(l listing, at int, r *inspect.ResizeRow) []string {
 		o := &g.Ops[r.Hook.Op]
 		add("%s: op %d, %s", o.Name, o.ID, o.Kind)
 		add("woken by %s", valueNames(g, r.Hook.Triggers))
+		if len(r.Hooks) > 1 {
+			add("the same in %s", plural(len(r.Hooks), "layer"))
+			at++ // the first of them
+		}
 		for i := range l.table.Rows {
 			if l.table.Rows[i].Parent == at || r.Plan != nil && i == at {
 				add("%s: %s", l.table.Cell(i, 0).Text, l.table.Cell(i, 2).Text)

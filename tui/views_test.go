@@ -129,6 +129,21 @@ func TestResizeShowsWhatAValueReaches(t *testing.T) {
 	d.sees("can wake").press("w").sees("A change of x can wake 41 operators:").press("G").sees("lm_head")
 }
 
+// Opening a row shows what is in it and moves no column.
+func TestOpeningARowMovesNoColumn(t *testing.T) {
+	for _, view := range []string{"2", "3"} {
+		d := drive(t, 120, 40, llama, nil, Options{}).press(view, "j", "j", "j")
+		head := func() string { return cut(strings.Split(d.screen(), "\n")[4], 78) }
+		before := head()
+		for range 6 {
+			d.press("l", "j")
+			if after := head(); after != before {
+				t.Fatalf("view %s: the columns are\n%s\nand were\n%s", view, after, before)
+			}
+		}
+	}
+}
+
 func TestThePaletteFindsAndRuns(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", ":").typed("fold")
 	d.sees("▌ fold").press("enter").sees("fold op").misses("▌ fold")

@@ -229,6 +229,15 @@ func (t *DispatchTable) columns() []table.Column {
 				return table.Cell{}
 			}),
 		},
+		{
+			Name: "name", Title: "name", Width: table.Unseen, Doc: "whole name of a dispatch, for filters and programs",
+			Of: at(func(r *DispatchRow) table.Cell {
+				if r.Count() > 1 {
+					return table.Cell{}
+				}
+				return table.Text(t.Index.Name(t.Launch(r).ID))
+			}),
+		},
 	}
 }
 

@@ -106,9 +106,14 @@ func (f *folder) label(i int) string {
 
 func (f *folder) name(i int) string { return f.marked(f.x.Name(f.launches[i].ID), i) }
 
+// layer is a launch's name among equal ones of several layers.
+func (f *folder) layer(i int) string {
+	return f.marked(layerName(*f.launches[i].Op.Layer), i)
+}
+
 // several adds a row for launches that are one row when folded, with each of them in it; a single one stands
-// alone.
-func (f *folder) several(parent int, key, label string, launches []int) {
+// alone. Each is called by name.
+func (f *folder) several(parent int, key, label string, launches []int, name func(i int) string) {
 	if len(launches) == 1 {
 		f.leaf(parent, label, launches[0])
 		return
@@ -119,7 +124,7 @@ func (f *folder) several(parent int, key, label string, launches []int) {
 	}
 	row := f.add(parent, key, label, units, false, false)
 	for _, i := range launches {
-		f.leaf(row, f.name(i), i)
+		f.leaf(row, name(i), i)
 	}
 }
 
@@ -139,7 +144,7 @@ func (f *folder) by(prefix string, name func(*Launch) string) {
 			f.leaf(-1, n, members[n][0])
 			continue
 		}
-		f.several(-1, prefix+":"+n, n, members[n])
+		f.several(-1, prefix+":"+n, n, members[n], f.name)
 	}
 }
 
@@ -276,7 +281,7 @@ func (f *folder) layers(equal []*layer) {
 				members[k] = l.launches[j]
 			}
 			name := f.label(members[0])
-			f.several(parent, fmt.Sprintf("%s/%s/%s", key, b, f.key(members[0])), name, members)
+			f.several(parent, fmt.Sprintf("%s/%s/%s", key, b, f.key(members[0])), name, members, f.layer)
 		}
 	}
 }

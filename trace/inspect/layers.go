@@ -46,6 +46,28 @@ func label(o *trace.Op, d *trace.Dispatch) string {
 	return o.ShortName() + "." + d.Label
 }
 
+// placeOf is an operator's name within its layer: "attn.q"; outside of the layers its whole name.
+func placeOf(o *trace.Op) string {
+	switch {
+	case o.Layer == nil:
+		return o.Name
+	case o.Block == "":
+		return o.ShortName()
+	}
+	return o.Block + "." + o.ShortName()
+}
+
+// layerName is what a layer is called where the row above says what of it is meant.
+func layerName(n int) string { return fmt.Sprintf("L%d", n) }
+
+// inLayer is the name of what stands in a layer, without the layer.
+func inLayer(name string, layer int) string {
+	if _, rest, found := strings.Cut(name, "."+strconv.Itoa(layer)+"."); found {
+		return rest
+	}
+	return name
+}
+
 // Name is a dispatch's whole name: "layers.3.attn.sdpa.split".
 func (x *Index) Name(id trace.DispatchID) string {
 	d := &x.Trace.Graph.Dispatches[id]

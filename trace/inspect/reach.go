@@ -40,16 +40,13 @@ func (x *Index) ReachLines(v trace.ValueID) []string {
 	if len(reached) == 0 {
 		return []string{g.Values[v].Name + " wakes no operator: none takes it."}
 	}
-	type place struct{ block, name, kind string }
+	type place struct{ name, kind string }
 	layers := map[place][]int{}
 	var order []place
-	var alone []string // by place; of an operator outside of the layers its whole name
+	var alone []string // by place, the whole name of its first operator
 	for _, id := range reached {
 		o := &g.Ops[id]
-		p := place{o.Block, o.ShortName(), o.Kind}
-		if o.Layer == nil {
-			p = place{name: o.Name, kind: o.Kind}
-		}
+		p := place{placeOf(o), o.Kind}
 		if _, seen := layers[p]; !seen {
 			order, alone = append(order, p), append(alone, o.Name)
 		}
@@ -61,11 +58,7 @@ func (x *Index) ReachLines(v trace.ValueID) []string {
 		table.Plural(len(reached), "operator"))}
 	for i, p := range order {
 		if in := layers[p]; len(in) > 1 && in[0] >= 0 {
-			name := p.name
-			if p.block != "" {
-				name = p.block + "." + name
-			}
-			lines = append(lines, fmt.Sprintf("  %s (%s) of layers %s", name, p.kind, numbers(in)))
+			lines = append(lines, fmt.Sprintf("  %s (%s) of layers %s", p.name, p.kind, numbers(in)))
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("  %s (%s)", alone[i], p.kind))

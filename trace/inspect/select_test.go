@@ -78,7 +78,7 @@ func TestFilterLooksIntoARowThatIsUnfolded(t *testing.T) {
 			q = r.Key
 		}
 	}
-	want := []string{"layers 0–15", " attn", "  q", "   layers.3.attn.q"}
+	want := []string{"layers 0–15", " attn", "  q", "   L3"}
 	if d := cmp.Diff(want,
 		shown(t, tab, "layers.3.attn.q", table.Selection{Open: map[string]bool{q: true}})); d != "" {
 		t.Error(d)

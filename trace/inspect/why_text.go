@@ -152,11 +152,7 @@ func (x *Index) through(links []foldedLink) string {
 	var names []string
 	layers := 0
 	for i := len(links) - 1; i > 0; i-- { // the last is the dispatch's own
-		o := links[i].Op
-		name := o.ShortName()
-		if o.Block != "" {
-			name = o.Block + "." + name
-		}
+		name := placeOf(links[i].Op)
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}

@@ -45,13 +45,16 @@ type Column struct {
 	Unit  string // of Cell.Number: "us", "GB/s", "%"; "" where cells are words
 	Is    Basis  // of the numbers
 	Right bool   // aligned right
-	// Width is the width of the screen from which on the column is shown: 80, 140 or 200.
+	// Width is the width of the screen from which on the column is shown: 80, 110, 140 or 200, or Unseen.
 	Width int
 	Doc   string
 	Tree  bool // carries the indentation of the rows
 	// Of is the cell of a row. It may be called from several goroutines.
 	Of func(row int) Cell
 }
+
+// Unseen is the Width of a column that no screen shows: filters and programs read it.
+const Unseen = 1 << 20
 
 // Basis is where the numbers of a column come from.
 type Basis string

@@ -1,0 +1,71 @@
+package inspect_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
+	"gpuscope/trace/tracetest"
+)
+
+// Layers that did the same are one row, with the change of the grid in it; each of them is in that row.
+func TestResizeFoldsEqualLayers(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Llama(16, 3))
+	tab := resized(x, 1)
+	var said []string
+	children := map[string]int{}
+	for i, r := range tab.Rows {
+		if r.Depth == 1 {
+			said = append(said, strings.TrimSpace(tab.Cell(i, 0).Text+" | "+tab.Cell(i, 2).Text))
+		}
+		if r.Depth == 2 {
+			children[tab.Cell(r.Parent, 0).Text]++
+		}
+	}
+	for _, want := range []string{
+		"attn.norm ×16 | 1×42×2048 → 1×1×2048 · 42→1",
+		"mlp.down ×16 | 1×42×2048 → 1×1×2048 · 32→1024 r steel→bicol",
+		"attn.sdpa ×16 | 1×42×2048 → 1×1×2048 · qk - · softmax - · av - · split + · reduce +",
+	} {
+		if got := strings.Join(said, "\n"); !strings.Contains(got, want) {
+			t.Errorf("no row %q in\n%s", want, got)
+		}
+	}
+	if n := children["mlp.down ×16"]; n != 16 {
+		t.Errorf("mlp.down ×16 holds %d layers", n)
+	}
+	rows, err := tab.Select(t.Context(), table.Selection{})
+	if err != nil || len(rows) > 30 {
+		t.Errorf("%d rows are shown of a prefill that went over to decode, error %v", len(rows), err)
+	}
+	keys := map[string]bool{}
+	for _, r := range tab.Rows {
+		if keys[r.Key] {
+			t.Errorf("two rows have the key %s", r.Key)
+		}
+		keys[r.Key] = true
+	}
+}
+
+// The time of a folded row is that of all its layers.
+func TestAFoldedHookTakesTheTimeOfItsLayers(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Llama(4, 3))
+	tab := resized(x, 1)
+	us := tab.Column("us")
+	sums := map[int]float64{}
+	for i, r := range tab.Rows {
+		if r.Depth == 2 && strings.HasPrefix(tab.Cell(i, 0).Text, "L") {
+			sums[r.Parent] += tab.Cell(i, us).Number
+		}
+	}
+	if len(sums) == 0 {
+		t.Fatal("nothing is folded")
+	}
+	for row, want := range sums {
+		if got := tab.Cell(row, us).Number; fmt.Sprintf("%.3f", got) != fmt.Sprintf("%.3f", want) {
+			t.Errorf("%s: %v µs, its layers add up to %v", tab.Cell(row, 0).Text, got, want)
+		}
+	}
+}
