@@ -521,3 +521,22 @@ func TestShapesThatOverflowAreRefused(t *testing.T) {
 		}
 	})
 }
+
+// What an operator without outputs gives is None: who asks for it is told, and nothing goes wrong.
+func TestBuilderTakesNoneForNoValue(t *testing.T) {
+	for _, v := range []ValueID{None, 99} {
+		b := NewBuilder(gpu.DefaultLimits())
+		rowsInput(b, "x")
+		if b.MaxDims(v) != nil || b.MinDims(v) != nil || b.DType(v) != F32 || b.Producer(v) != nil {
+			t.Errorf("%d has dims %v, type %s", v, b.MaxDims(v), b.DType(v))
+		}
+		if b.Err() != nil {
+			t.Error(b.Err())
+		}
+		b.Output(v)
+		want := fmt.Sprintf("output: %d is not a value of this graph", v)
+		if _, err := b.Finish(); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}

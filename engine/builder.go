@@ -180,6 +180,10 @@ func (b *Builder) Output(v ValueID) {
 	if b.err != nil {
 		return
 	}
+	if !b.has(v) {
+		b.Errorf("output: %d is not a value of this graph", v)
+		return
+	}
 	val := &b.values[v]
 	switch {
 	case val.kind != tensor || val.role == Scratch:
@@ -195,17 +199,21 @@ func (b *Builder) Output(v ValueID) {
 	b.outputs = append(b.outputs, v)
 }
 
-// MaxDims are the largest live dims of a tensor; nil after an error. They must not be changed.
+// has says whether there is such a value.
+func (b *Builder) has(v ValueID) bool { return v >= 0 && int(v) < len(b.values) }
+
+// MaxDims are the largest live dims of a tensor; nil after an error, and of None. They must not be changed.
 func (b *Builder) MaxDims(v ValueID) []int {
-	if b.err != nil {
+	if b.err != nil || !b.has(v) {
 		return nil
 	}
 	return b.values[v].maxDims
 }
 
-// MinDims are the smallest live dims of a tensor, dim by dim; nil after an error. They must not be changed.
+// MinDims are the smallest live dims of a tensor, dim by dim; nil after an error, and of None. They must not
+// be changed.
 func (b *Builder) MinDims(v ValueID) []int {
-	if b.err != nil {
+	if b.err != nil || !b.has(v) {
 		return nil
 	}
 	return b.values[v].minDims
@@ -213,15 +221,15 @@ func (b *Builder) MinDims(v ValueID) []int {
 
 // Producer is the operator that gives a value; nil where none does.
 func (b *Builder) Producer(v ValueID) Operator {
-	if v < 0 || int(v) >= len(b.values) || b.values[v].producer < 0 {
+	if !b.has(v) || b.values[v].producer < 0 {
 		return nil
 	}
 	return b.ops[b.values[v].producer].impl
 }
 
-// DType is the type of a tensor's elements; F32 after an error.
+// DType is the type of a tensor's elements; F32 after an error, and of None.
 func (b *Builder) DType(v ValueID) DType {
-	if b.err != nil {
+	if b.err != nil || !b.has(v) {
 		return F32
 	}
 	return b.values[v].dtype
@@ -232,7 +240,7 @@ func (b *Builder) Limits() *gpu.Limits { return &b.limits }
 
 // Name is the name of a value.
 func (b *Builder) Name(v ValueID) string {
-	if v < 0 || int(v) >= len(b.values) {
+	if !b.has(v) {
 		return "nothing"
 	}
 	return b.values[v].name
@@ -241,7 +249,7 @@ func (b *Builder) Name(v ValueID) string {
 // Value describes a value; false where there is no such one. A tensor that no operator has given yet has no
 // MaxDims.
 func (b *Builder) Value(v ValueID) (ValueInfo, bool) {
-	if v < 0 || int(v) >= len(b.values) {
+	if !b.has(v) {
 		return ValueInfo{}, false
 	}
 	return b.values[v].info(), true
@@ -329,7 +337,7 @@ func (b *Builder) connect(o *op) {
 func (b *Builder) checkSpec(o *op) error {
 	s := &o.spec
 	for _, v := range slices.Concat(s.Inputs, s.State, s.Outputs, s.Scratch) {
-		if v < 0 || int(v) >= len(b.values) {
+		if !b.has(v) {
 			return fmt.Errorf("argument %d is not a value of this graph", v)
 		}
 	}

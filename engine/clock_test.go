@@ -93,6 +93,26 @@ func TestInstantsStayWithinTheErrorThatIsTold(t *testing.T) {
 	}
 }
 
+// After one reading a period is known to some percent: the first tick of a long step is sure to no more than
+// that, however sure the last is. What is told of all instants of the step covers its first.
+func TestFirstTickOfALongStepIsWithinTheErrorThatIsTold(t *testing.T) {
+	for _, period := range []float64{0.96, 1.01, 1.04, 47, 52.5} {
+		c := &clock{past: make([]bracket, 0, 16), period: timeRange{period * 0.95, period * 1.07}}
+		gpu := ticking(period, 77)
+		const first, last = 5e9, 6e9
+		c.take(reading{gpu(first), gpu(last), first - 1e3, last + 1e3})
+		got, _ := c.scale.instant(gpu(first)).NS()
+		off := math.Abs(float64(got) - first)
+		if off > c.scale.errorNS+period {
+			t.Errorf("a tick of %v ns: the first tick is off by %.0f ns, told are %.0f", period, off,
+				c.scale.errorNS)
+		}
+		if off < 5e6 {
+			t.Errorf("a tick of %v ns: the first tick is off by %.0f ns: it tries nothing", period, off)
+		}
+	}
+}
+
 // A GPU that was reset, or slept while the host did not, begins anew with the step that shows it.
 func TestClockThatJumpsBeginsAnew(t *testing.T) {
 	for _, jump := range []float64{-3e9, 3600e9} {

@@ -41,8 +41,10 @@ type Recorder struct {
 	ids     trace.Interner
 	fresh   []trace.Plan // not handed out yet
 	content []byte       // of the plan being named
-	isNew   []bool       // by value: its dims are among those of the step
-	shadow  *Live        // nil until a step is to be told from another one than it came from
+	digits  []byte       // of ticks, and where each ends
+	ends    []int
+	isNew   []bool // by value: its dims are among those of the step
+	shadow  *Live  // nil until a step is to be told from another one than it came from
 }
 
 // NewRecorder starts recording an executor, at the plans now in force.
@@ -160,8 +162,9 @@ func (s *Snapshot) Record() ([]trace.Plan, trace.Step) {
 		step.CPU.Compiled, step.CPU.BindGroups = r.x.compiled, r.x.boundN
 	}
 	step.Memory = trace.Memory{LiveBytes: s.liveBytes, AllocatedBytes: r.x.allocated}
-	plans := r.fresh
-	r.fresh = nil
+	plans := append([]trace.Plan(nil), r.fresh...)
+	clear(r.fresh)
+	r.fresh = r.fresh[:0]
 	r.ids.Step()
 	r.recycle(s)
 	return plans, step
@@ -345,7 +348,7 @@ func (s *Snapshot) times(step *trace.Step) {
 	if s.step.timing == TimingBlock {
 		step.Blocks = make([]trace.Block, len(s.step.runs))
 	}
-	raw := rawTicks(ticks)
+	raw := s.r.rawTicks(ticks)
 	var busy int64
 	at := 0
 	for i, n := range s.step.runs {
@@ -368,18 +371,17 @@ func (s *Snapshot) times(step *trace.Step) {
 }
 
 // rawTicks are pairs of ticks in decimal, all parts of one string.
-func rawTicks(ticks []uint64) [][2]string {
-	const longest = 20
-	digits, ends := make([]byte, 0, longest*len(ticks)), make([]int, len(ticks))
-	for i, t := range ticks {
-		digits = strconv.AppendUint(digits, t, 10)
-		ends[i] = len(digits)
+func (r *Recorder) rawTicks(ticks []uint64) [][2]string {
+	r.digits, r.ends = r.digits[:0], r.ends[:0]
+	for _, t := range ticks {
+		r.digits = strconv.AppendUint(r.digits, t, 10)
+		r.ends = append(r.ends, len(r.digits))
 	}
-	all, at := string(digits), 0
+	all, at := string(r.digits), 0
 	pairs := make([][2]string, len(ticks)/2)
-	for i := range ticks {
-		pairs[i/2][i%2] = all[at:ends[i]]
-		at = ends[i]
+	for i, end := range r.ends {
+		pairs[i/2][i%2] = all[at:end]
+		at = end
 	}
 	return pairs
 }

@@ -274,7 +274,7 @@ func TestRecordingAllocatesWhatTheRecordKeepsAndNoMore(t *testing.T) {
 	if n := testing.AllocsPerRun(50, func() { next(); rec.recycle(s) }); n != 0 {
 		t.Errorf("%v allocations a snapshot", n)
 	}
-	const lists, plans = 20, 66
+	const lists, plans = 12, 66
 	// A new plan has its params in hex and is remembered by its content.
 	if n := testing.AllocsPerRun(50, func() { next(); s.Record() }); n > lists+plans*2 {
 		t.Errorf("%v allocations a record, want at most %d", n, lists+plans*2)

@@ -4,10 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"math"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -729,20 +734,41 @@ func TestEventsOfCommandsThatReturnedOutliveTheSession(t *testing.T) {
 }
 
 func TestEveryCommandHasARow(t *testing.T) {
-	for _, kind := range []session.CommandKind{
-		session.Prompt, session.Next, session.Run, session.Previous, session.Repeat, session.Upto,
-		session.Edit, session.Chunk, session.Observe, session.Reset, session.Timing, session.Tokenize,
-		session.Look, session.Cost,
-	} {
+	kinds := declaredKinds(t)
+	for _, kind := range kinds {
 		row, err := commandOf(session.Command{Kind: kind})
 		if err != nil || row.doc == "" {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
+	if len(kinds) != len(commands) || !slices.Contains(kinds, session.Tokenize) {
+		t.Errorf("%d rows, the commands are %v", len(commands), kinds)
+	}
 	fieldsOf := reflect.TypeFor[session.Command]().NumField() - 1
 	if len(fields) != fieldsOf {
 		t.Errorf("%d fields of a command are checked, it has %d beside its kind", len(fields), fieldsOf)
 	}
+}
+
+// declaredKinds are the constants of type session.CommandKind, as they stand in the source.
+func declaredKinds(t *testing.T) (kinds []session.CommandKind) {
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("session", "command.go"), nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok {
+			if of, ok := spec.Type.(*ast.Ident); ok && of.Name == "CommandKind" {
+				kind, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				kinds = append(kinds, session.CommandKind(kind))
+			}
+		}
+		return true
+	})
+	return kinds
 }
 
 func TestReplySaysWhatTheCommandDid(t *testing.T) {

@@ -29,10 +29,27 @@ func TestChangedTextOfAKernelIsHeldToTheBindingsAndParamsItWasPlannedFor(t *test
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = engineKernel("changed", k).StandsFor(was)
+			now, err := engineKernel("changed", k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = now.StandsFor(was)
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// What a kernel takes of workgroup memory is known: the library does not check the device's limit.
+func TestAKernelWhoseWorkgroupMemoryIsNotKnownIsRefused(t *testing.T) {
+	was := kernel(tinyBuilder(), "rms_norm", shaders.Constants{"Lanes": 64, "Vec": 4})
+	k, err := shaders.Read(was.Source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.Source += "struct Pair { a: f32, b: f32 }\nvar<workgroup> pairs: array<Pair, 64>;\n"
+	if _, err := engineKernel("pairs", k); err == nil || !strings.Contains(err.Error(), "kernel pairs: the size of") {
+		t.Errorf("got %v", err)
 	}
 }

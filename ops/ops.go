@@ -71,7 +71,11 @@ func kernelAs(b *engine.Builder, as, template string, c shaders.Constants) *engi
 		b.Errorf("%w", err)
 		return nil
 	}
-	k := engineKernel(as, expanded)
+	k, err := engineKernel(as, expanded)
+	if err != nil {
+		b.Errorf("%w", err)
+		return nil
+	}
 	if kernels.byKey == nil {
 		kernels.byKey = map[string]*engine.Kernel{}
 	}
@@ -80,8 +84,12 @@ func kernelAs(b *engine.Builder, as, template string, c shaders.Constants) *engi
 }
 
 // engineKernel is an expanded kernel as the engine takes it.
-func engineKernel(name string, expanded shaders.Kernel) *engine.Kernel {
-	memory, _ := gpu.WorkgroupBytes(expanded.Source)
+func engineKernel(name string, expanded shaders.Kernel) (*engine.Kernel, error) {
+	memory, ok := gpu.WorkgroupBytes(expanded.Source)
+	if !ok {
+		return nil, fmt.Errorf("kernel %s: the size of its workgroup memory cannot be read, so that it cannot be "+
+			"held to the device's limit: declare it by numbers and constants", name)
+	}
 	k := &engine.Kernel{
 		Name: name, Constants: expanded.Constants, Source: expanded.Source, WorkgroupBytes: int(memory),
 	}
@@ -100,7 +108,7 @@ func engineKernel(name string, expanded shaders.Kernel) *engine.Kernel {
 	for _, p := range expanded.Params {
 		k.Params = append(k.Params, trace.Param(p))
 	}
-	return k
+	return k, nil
 }
 
 // one is the list of uses of a slot that has the same kernel on every route.

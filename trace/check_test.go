@@ -48,25 +48,166 @@ func TestNoTextOfATraceIsLongerThanAScreenCanTake(t *testing.T) {
 	}
 }
 
+// Whatever is computed from a trace that passed Check uses its ids as indices. So every id, in every list, is
+// refused where it is out of range.
+func TestNoIDOfATraceIsOutOfRange(t *testing.T) {
+	t.Parallel()
+	found := map[string]bool{}
+	for seed := range 60 {
+		tr := rapid.Custom(tracetest.Random).Example(seed)
+		eachPart(reflect.ValueOf(tr), "", func(name string, v reflect.Value) {
+			if v.Kind() != reflect.Int32 || !strings.HasSuffix(v.Type().Name(), "ID") || found[name] {
+				return
+			}
+			found[name] = true
+			old := v.Int()
+			for _, id := range []int64{-1, 1 << 30} {
+				v.SetInt(id)
+				if tr.Check() == nil {
+					t.Errorf("%s of %d is not refused", name, id)
+				}
+			}
+			v.SetInt(old)
+		})
+	}
+	var want []string
+	eachType(reflect.TypeFor[trace.Trace](), "", map[reflect.Type]bool{}, func(name string, v reflect.Type) {
+		if v.Kind() == reflect.Int32 && !slices.Contains(want, name) {
+			want = append(want, name)
+		}
+	})
+	for _, name := range want {
+		if !found[name] {
+			t.Errorf("%s was never tried", name)
+		}
+	}
+	if len(want) < 20 {
+		t.Errorf("ids are %v", want)
+	}
+}
+
+// uncounted are words of a few letters that Check knows all of.
+var uncounted = []string{"Step.Phase", "Step.Timing", "Resize.Order", "Wait.Kind", "Grid.Rule"}
+
+// A recording and an opened trace keep to a budget of memory. So each list, text, map and pointer of a step
+// or a plan counts in its size.
+func TestAllThatAStepHoldsCountsInItsSize(t *testing.T) {
+	t.Parallel()
+	const more = 1000
+	found := map[string]bool{}
+	hold := func(root reflect.Value, size func() int64) {
+		eachPart(root, "", func(name string, v reflect.Value) {
+			if found[name] || slices.Contains(uncounted, name) {
+				return
+			}
+			old, before := reflect.New(v.Type()).Elem(), size()
+			old.Set(v)
+			want := int64(0)
+			switch v.Kind() {
+			case reflect.Slice:
+				want = more * int64(v.Type().Elem().Size())
+				v.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Cap()+more))
+				reflect.Copy(v, old)
+			case reflect.String:
+				want = more
+				v.SetString(v.String() + strings.Repeat("0", more))
+			case reflect.Map:
+				want = more
+				v.Set(reflect.MakeMap(v.Type()))
+				for i := range more {
+					v.SetMapIndex(reflect.ValueOf(strings.Repeat("k", i)), reflect.Zero(v.Type().Elem()))
+				}
+			case reflect.Pointer:
+				if v.IsNil() {
+					return
+				}
+				want = -int64(v.Type().Elem().Size())
+				v.SetZero()
+			default:
+				return
+			}
+			found[name] = true
+			if got := size() - before; want > 0 && got < want || want < 0 && got > want {
+				t.Errorf("%s: %d bytes more count as %d", name, want, got)
+			}
+			v.Set(old)
+		})
+	}
+	for seed := range 60 {
+		tr := rapid.Custom(tracetest.Random).Example(seed)
+		for i := range tr.Steps {
+			hold(reflect.ValueOf(&tr.Steps[i]), tr.Steps[i].Size)
+		}
+		for i := range tr.Plans {
+			hold(reflect.ValueOf(&tr.Plans[i]), tr.Plans[i].Size)
+		}
+	}
+	for _, root := range []reflect.Type{reflect.TypeFor[trace.Step](), reflect.TypeFor[trace.Plan]()} {
+		eachType(root, "", map[reflect.Type]bool{}, func(name string, v reflect.Type) {
+			held := v.Kind() == reflect.Slice || v.Kind() == reflect.String || v.Kind() == reflect.Map ||
+				v.Kind() == reflect.Pointer
+			if held && !found[name] && !slices.Contains(uncounted, name) {
+				t.Errorf("%s was never tried", name)
+			}
+		})
+	}
+}
+
 // eachText calls f for the texts in v, with the type and the field that they stand in.
 func eachText(v reflect.Value, name string, f func(name string, s reflect.Value)) {
-	switch v.Kind() {
-	case reflect.String:
+	eachPart(v, name, func(name string, v reflect.Value) {
+		if v.Kind() == reflect.String {
+			f(name, v)
+		}
+	})
+}
+
+// eachPart calls f for all that v holds, with the type and the field that it stands in; elements of a list
+// have the name of the list.
+func eachPart(v reflect.Value, name string, f func(name string, v reflect.Value)) {
+	if name != "" && v.CanSet() {
 		f(name, v)
+	}
+	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			eachText(v.Elem(), name, f)
+			eachPart(v.Elem(), name, f)
 		}
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
-			eachText(v.Index(i), name, f)
+			eachPart(v.Index(i), name, f)
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			field := v.Type().Field(i)
-			if field.IsExported() && field.Type != reflect.TypeFor[trace.Unknown]() {
-				eachText(v.Field(i), v.Type().Name()+"."+field.Name, f)
+			if field := v.Type().Field(i); held(field) {
+				eachPart(v.Field(i), v.Type().Name()+"."+field.Name, f)
 			}
 		}
 	}
+}
+
+// eachType is eachPart for whatever a value of a type could hold.
+func eachType(t reflect.Type, name string, seen map[reflect.Type]bool, f func(name string, t reflect.Type)) {
+	if name != "" {
+		f(name, t)
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		eachType(t.Elem(), name, seen, f)
+	case reflect.Struct:
+		if seen[t] {
+			return
+		}
+		seen[t] = true
+		for i := range t.NumField() {
+			if field := t.Field(i); held(field) {
+				eachType(field.Type, t.Name()+"."+field.Name, seen, f)
+			}
+		}
+	}
+}
+
+// held says whether a field is a part of the trace that this version knows.
+func held(field reflect.StructField) bool {
+	return field.IsExported() && field.Type != reflect.TypeFor[*trace.Unknown]()
 }

@@ -4,50 +4,57 @@ import "unsafe"
 
 // size is about how many bytes of memory a plan holds.
 func (p *Plan) size() int64 {
-	n := int64(unsafe.Sizeof(*p)) + int64(len(p.Params)+len(p.Reason)+len(p.Kernel)+len(p.Route))
+	n := int64(unsafe.Sizeof(*p)) + textSize(p.Params, p.Reason, p.Kernel, p.Route)
 	if p.Grid != nil {
 		n += int64(unsafe.Sizeof(*p.Grid)) + listSize(p.Grid.Terms)
+		for i := range p.Grid.Terms {
+			n += textSize(p.Grid.Terms[i].Name)
+		}
 	}
 	return n
 }
 
 // size is about how many bytes of memory a step holds.
 func (s *Step) size() int64 {
-	n := int64(unsafe.Sizeof(*s)) + listSize(s.Tokens) + listSize(s.Dims) + listSize(s.Levels) +
-		listSize(s.Waits) +
-		listSize(s.Top) + listSize(s.Dispatches) + listSize(s.Blocks) +
-		int64(len(s.Text)) + 64*int64(len(s.SymInts)) + treeSize(s.Sampling) + listSize(s.CPU.Compiled)
-	rawSize := func(raw *[2]string) int64 {
-		if raw == nil {
-			return 0
-		}
-		return int64(unsafe.Sizeof(*raw)) + int64(len(raw[0])+len(raw[1]))
-	}
-	for i := range s.Blocks {
-		n += int64(len(s.Blocks[i].Name)) + rawSize(s.Blocks[i].Raw)
-	}
-	for i := range s.Dispatches {
-		d := &s.Dispatches[i]
-		n += listSize(d.Samples) + rawSize(d.Raw)
-		if d.Gap != nil {
-			n += int64(unsafe.Sizeof(*d.Gap))
-		}
-	}
-	n += costsSize(s.Costs)
-	if s.Whole != nil {
-		n += int64(unsafe.Sizeof(*s.Whole))
-	}
+	n := int64(unsafe.Sizeof(*s)) + textSize(s.Text) + pointerSize(s.Token) + pointerSize(s.Whole) +
+		pointerSize(s.GPU) + 64*int64(len(s.SymInts)) + treeSize(s.Sampling) + listSize(s.Tokens) +
+		listSize(s.Dims) + listSize(s.Levels) + listSize(s.Waits) + listSize(s.Top) +
+		listSize(s.Dispatches) + costsSize(s.Costs) + listSize(s.Blocks) + listSize(s.CPU.Compiled)
 	for i := range s.Dims {
 		n += listSize(s.Dims[i].Dims)
 	}
-	for i := range s.Resize.Passes {
-		p := &s.Resize.Passes[i]
-		n += int64(unsafe.Sizeof(*p)) + listSize(p.Dirty) + listSize(p.Hooks)
+	for i := range s.Top {
+		n += textSize(s.Top[i].Text)
+	}
+	for i := range s.CPU.Compiled {
+		n += textSize(s.CPU.Compiled[i].Kernel)
+	}
+	for i := range s.Blocks {
+		n += textSize(s.Blocks[i].Name) + rawSize(s.Blocks[i].Raw)
+	}
+	for i := range s.Dispatches {
+		d := &s.Dispatches[i]
+		n += listSize(d.Samples) + rawSize(d.Raw) + pointerSize(d.Gap)
+		if d.Gap != nil {
+			n += textSize(d.Gap.Reference)
+		}
+	}
+	return n + s.Resize.size()
+}
+
+func (r *Resize) size() int64 {
+	n := listSize(r.Passes)
+	for i := range r.Passes {
+		p := &r.Passes[i]
+		n += listSize(p.Dirty) + listSize(p.Hooks)
 		for j := range p.Hooks {
 			h := &p.Hooks[j]
-			n += listSize(h.Triggers) + listSize(h.Changed) + listSize(h.Plans) + 8*int64(len(h.Plans))
+			n += listSize(h.Triggers) + listSize(h.Changed) + listSize(h.Plans)
 			for _, c := range h.Changed {
 				n += listSize(c.From) + listSize(c.To)
+			}
+			for _, c := range h.Plans {
+				n += pointerSize(c.From) + pointerSize(c.To)
 			}
 		}
 	}
@@ -57,9 +64,30 @@ func (s *Step) size() int64 {
 func costsSize(costs []Cost) int64 {
 	n := listSize(costs)
 	for i := range costs {
-		n += int64(len(costs[i].Name)) + listSize(costs[i].Dispatches)
+		n += textSize(costs[i].Name) + listSize(costs[i].Dispatches)
 	}
 	return n
+}
+
+func rawSize(raw *[2]string) int64 {
+	if raw == nil {
+		return 0
+	}
+	return pointerSize(raw) + textSize(raw[0], raw[1])
+}
+
+func textSize(texts ...string) (n int64) {
+	for _, s := range texts {
+		n += int64(len(s))
+	}
+	return n
+}
+
+func pointerSize[T any](p *T) int64 {
+	if p == nil {
+		return 0
+	}
+	return int64(unsafe.Sizeof(*p))
 }
 
 func listSize[T any](list []T) int64 {
