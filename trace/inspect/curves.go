@@ -1,0 +1,421 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
+
+// Curves are what a run measured and what its plans say along an axis: the position of decode steps, or the
+// tokens of prompts that begin at position 0.
+type Curves struct {
+	Index    *Index
+	Along    string
+	Line     *trace.Line // nil where the trace has no forecast
+	From, To int         // of the axis
+	Rows     []CurveRow  // the whole step, then what its dispatches are in a layer, most of the slope first
+	// Level and Of say what the times of the whole step are: of which timing level, and what was measured.
+	Level, Of string
+	Cold      int // steps left out
+}
+
+// CurveRow is the whole step, or the dispatches that have one place in all layers, summed up.
+type CurveRow struct {
+	Name       string
+	Kernel     string // of the first, where the line begins; "" for the whole step
+	Dispatches []trace.DispatchID
+	Points     []CurvePoint // measured, by place
+	Fit        *Fit         // through them; nil where they are too few
+	Shifts     []Shift
+	Share      float64  // of the slope of all rows, in %; of their bytes' slope where Modelled
+	Modelled   bool     // the share is one of bytes that the plans say
+	Changes    []Change // of the first dispatch, along the line
+	Routes     []RouteSpan
+	courses    map[int]int // how many dispatches have each course of the line
+}
+
+// CurvePoint is a measured time of a step that stands at a place.
+type CurvePoint struct {
+	At, Step int
+	NS       float64
+}
+
+// RouteSpan is a part of a line in which a dispatch takes one route.
+type RouteSpan struct {
+	From, To int
+	Route    string // or the kernel, of what has no routes; "" where it does not run
+	Reason   string
+}
+
+// Quantity is what of a row is looked at along the axis.
+type Quantity int
+
+// The quantities. All but Time are exact from the plans.
+const (
+	Time  Quantity = iota // ns
+	Grid                  // workgroups
+	Bytes                 // modelled
+	Idle                  // lanes launched without work, in %
+	quantities
+)
+
+// Quantities are all there are.
+func Quantities() []Quantity { return []Quantity{Time, Grid, Bytes, Idle} }
+
+// String is the quantity's name.
+func (q Quantity) String() string { return [...]string{"time", "grid", "bytes", "waste"}[q] }
+
+// Value writes a value of the quantity with its unit.
+func (q Quantity) Value(v float64) string {
+	switch q {
+	case Time:
+		if v >= 1e6 {
+			return table.Millis(int64(v), true)
+		}
+		return fmt.Sprintf("%.1f µs", v/1e3)
+	case Grid:
+		return table.Integer(int64(v)) + " wg"
+	case Bytes:
+		return table.Bytes(int64(v))
+	}
+	return fmt.Sprintf("%.1f %%", v)
+}
+
+// Exact is a quantity of a row at a place, from the plans; false where there are none, or nothing runs.
+func (c *Curves) Exact(r *CurveRow, q Quantity, at int) (float64, bool) {
+	if c.Line == nil || at < c.Line.From || at > c.Line.To || q == Time {
+		return 0, false
+	}
+	var launched, idle, sum float64
+	runs := false
+	for course, n := range r.courses {
+		stretches := &c.Line.Courses[course]
+		p, does := stretches.Stretches[stretches.At(at)].Plan(0, at)
+		if !does {
+			continue
+		}
+		runs = true
+		groups := float64(product(p.Workgroups))
+		switch q {
+		case Grid:
+			sum += float64(n) * groups
+		case Bytes:
+			sum += float64(n) * float64(p.Bytes)
+		case Idle:
+			lanes := 1.0
+			if k := c.Index.graph.kernels[p.Kernel]; k != nil {
+				lanes = float64(product(k.WorkgroupSize))
+			}
+			launched += float64(n) * groups * lanes
+			idle += float64(n) * ((groups-float64(p.NeededGroups))*lanes + float64(p.IdleLanes))
+		}
+	}
+	if q == Idle && launched > 0 {
+		sum = 100 * idle / launched
+	}
+	return sum, runs
+}
+
+// Curves computes the curves along an axis.
+func (x *Index) Curves(ctx context.Context, along string) (*Curves, error) {
+	c := &Curves{Index: x, Along: along}
+	if f := x.Trace.Forecast; f != nil {
+		for i := range f.Lines {
+			if l := &f.Lines[i]; l.Along == along && l.At == c.other() && c.Line == nil {
+				c.Line, c.From, c.To = l, l.From, l.To
+			}
+		}
+	}
+	c.addRows()
+	if err := c.measure(ctx); err != nil {
+		return nil, err
+	}
+	for i := range c.Rows {
+		r := &c.Rows[i]
+		slices.SortStableFunc(r.Points, func(a, b CurvePoint) int { return a.At - b.At })
+		xs, ys := make([]float64, len(r.Points)), make([]float64, len(r.Points))
+		for k, p := range r.Points {
+			xs[k], ys[k] = float64(p.At), p.NS
+		}
+		if along == trace.AlongPosition {
+			r.Fit = fitLine(xs, ys)
+		}
+		if i == 0 && r.Fit != nil {
+			r.Shifts = shifts(xs, ys)
+		}
+		if c.Line != nil && i > 0 {
+			r.Changes, r.Routes = changesOn(c.Line, r.Dispatches[0]), routesOn(c.Line, r.Dispatches[0])
+		}
+	}
+	c.share()
+	return c, ctx.Err()
+}
+
+// other is what the line has of the other axis: decode steps are of one token, prompts begin at position 0.
+func (c *Curves) other() int {
+	if c.Along == trace.AlongPosition {
+		return 1
+	}
+	return 0
+}
+
+// addRows groups the dispatches of the graph by what they are in a layer.
+func (c *Curves) addRows() {
+	g := &c.Index.Trace.Graph
+	c.Rows = []CurveRow{{Name: "whole step", courses: map[int]int{}}}
+	at := map[string]int{}
+	for i := range g.Dispatches {
+		d := &g.Dispatches[i]
+		o := &g.Ops[d.Op]
+		name := label(o, d)
+		if o.Layer != nil && o.Block != "" {
+			name = o.Block + "." + name
+		}
+		k, ok := at[name]
+		if !ok {
+			k = len(c.Rows)
+			at[name] = k
+			c.Rows = append(c.Rows, CurveRow{Name: name, courses: map[int]int{}})
+		}
+		r := &c.Rows[k]
+		r.Dispatches = append(r.Dispatches, d.ID)
+		if c.Line != nil {
+			course := c.Line.Dispatches[i]
+			r.courses[course]++
+			c.Rows[0].courses[course]++
+			if p := planOn(c.Line, d.ID, c.Line.From); p != nil && r.Kernel == "" {
+				r.Kernel = p.Kernel
+			}
+		}
+		if r.Kernel == "" && len(d.Kernels) > 0 {
+			r.Kernel = d.Kernels[0]
+		}
+	}
+	if c.Line == nil {
+		return
+	}
+	c.Rows = slices.DeleteFunc(c.Rows, func(r CurveRow) bool { // what never runs along the line
+		for course := range r.courses {
+			for _, s := range c.Line.Courses[course].Stretches {
+				if s.Kernel != "" {
+					return false
+				}
+			}
+		}
+		return r.Dispatches != nil
+	})
+}
+
+// place is where a step stands on the axis; false where it is not of it.
+func (c *Curves) place(s *trace.Step) (int, bool) {
+	if c.Along == trace.AlongPosition {
+		return s.Position, len(s.Tokens) == 1
+	}
+	return len(s.Tokens), s.Position == 0 && len(s.Tokens) > 0
+}
+
+// stepTimes are what can stand for the time of a whole step, the one that disturbs it least first.
+var stepTimes = []struct {
+	level, of string
+	ns        func(*trace.Step) trace.Time
+}{
+	{"step", "GPU span", func(s *trace.Step) trace.Time { return gpuOf(s).SpanNS }},
+	{"block", "GPU span", func(s *trace.Step) trace.Time { return gpuOf(s).SpanNS }},
+	{"dispatch", "sum of dispatches timed alone", func(s *trace.Step) trace.Time { return gpuOf(s).BusyNS }},
+	{"off", "wall time", func(s *trace.Step) trace.Time { return s.CPU.TotalNS }},
+}
+
+// measure takes the times of the steps. Those of the whole step are all of one level.
+func (c *Curves) measure(ctx context.Context) error {
+	steps := c.Index.Trace.Steps
+	counts := make([]int, len(stepTimes))
+	row := map[trace.DispatchID]int{}
+	for i := range c.Rows {
+		for _, id := range c.Rows[i].Dispatches {
+			row[id] = i
+		}
+	}
+	warm := func(s *trace.Step) bool { return !s.Cold }
+	usable := func(s *trace.Step) (int, bool) {
+		at, ok := c.place(s)
+		return at, ok && warm(s)
+	}
+	n := 0
+	for i := range steps {
+		if _, ok := c.place(&steps[i]); ok {
+			n++
+			if steps[i].Cold {
+				c.Cold++
+			}
+		}
+	}
+	if n == c.Cold { // there are no others
+		c.Cold, warm = 0, func(*trace.Step) bool { return true }
+	}
+	for i := range steps {
+		for k, t := range stepTimes {
+			if _, ok := usable(&steps[i]); ok && steps[i].Timing == t.level && measured(t.ns(&steps[i])) {
+				counts[k]++
+			}
+		}
+	}
+	best := slices.Index(counts, slices.Max(counts))
+	for k, n := range counts { // the one that disturbs least of those with points for a line
+		if n >= 4*fewest {
+			best = k
+			break
+		}
+	}
+	c.Level, c.Of = stepTimes[best].level, stepTimes[best].of
+	for i := range steps {
+		s := &steps[i]
+		at, ok := usable(s)
+		if !ok {
+			continue
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if c.Line == nil || at < c.From || at > c.To {
+			c.widen(at)
+		}
+		if ns, ok := stepTimes[best].ns(s).NS(); ok && s.Timing == c.Level {
+			c.Rows[0].Points = append(c.Rows[0].Points, CurvePoint{at, i, float64(ns)})
+		}
+		c.measureRows(i, at, row)
+	}
+	return nil
+}
+
+func (c *Curves) widen(at int) {
+	if c.Line == nil && c.From == 0 && c.To == 0 {
+		c.From, c.To = at, at
+	}
+	c.From, c.To = min(c.From, at), max(c.To, at)
+}
+
+// measureRows takes the dispatches of a step, where each of them was timed.
+func (c *Curves) measureRows(step, at int, row map[trace.DispatchID]int) {
+	s := &c.Index.Trace.Steps[step]
+	if s.Timing != "dispatch" {
+		return
+	}
+	sums := make([]float64, len(c.Rows))
+	timed := make([]bool, len(c.Rows))
+	for i := range s.Dispatches {
+		k, ok := row[c.Index.Trace.Plans[s.Dispatches[i].Plan].Dispatch]
+		if t := timeOf(&s.Dispatches[i]); ok && t.Measured() {
+			sums[k] += t.Median
+			timed[k] = true
+		}
+	}
+	for k := 1; k < len(c.Rows); k++ {
+		if timed[k] {
+			c.Rows[k].Points = append(c.Rows[k].Points, CurvePoint{at, step, sums[k]})
+		}
+	}
+}
+
+// share says whose the slope is: by the times of the rows, where they were measured along the position, else
+// by the bytes that their plans say they move more of from place to place.
+func (c *Curves) share() {
+	byTime := false
+	slope := make([]float64, len(c.Rows))
+	for i := 1; i < len(c.Rows); i++ {
+		if f := c.Rows[i].Fit; f != nil {
+			byTime = true
+			if f.Slopes() {
+				slope[i] = f.B
+			}
+		}
+	}
+	if !byTime && c.Line != nil && c.To > c.From {
+		for i := 1; i < len(c.Rows); i++ {
+			first, _ := c.Exact(&c.Rows[i], Bytes, c.Line.From)
+			last, _ := c.Exact(&c.Rows[i], Bytes, c.Line.To)
+			slope[i] = last - first
+			c.Rows[i].Modelled = true
+		}
+	}
+	var all float64
+	for _, s := range slope {
+		all += max(0, s)
+	}
+	order := make(map[string]float64, len(c.Rows))
+	for i := range c.Rows {
+		if all > 0 {
+			c.Rows[i].Share = 100 * max(0, slope[i]) / all
+		}
+		order[c.Rows[i].Name] = slope[i]
+	}
+	if c.Along == trace.AlongPosition {
+		slices.SortStableFunc(c.Rows[1:], func(a, b CurveRow) int {
+			switch x, y := order[a.Name], order[b.Name]; {
+			case x > y:
+				return -1
+			case x < y:
+				return 1
+			}
+			return 0
+		})
+		return
+	}
+	named := func(r *CurveRow) (n int) {
+		for _, s := range r.Routes {
+			if s.Route != "" {
+				n++
+			}
+		}
+		return n
+	}
+	slices.SortStableFunc(c.Rows[1:], func(a, b CurveRow) int { // what has a choice of routes comes first
+		return min(2, named(&b)) - min(2, named(&a))
+	})
+}
+
+// routesOn are the routes of a dispatch along a line.
+func routesOn(l *trace.Line, id trace.DispatchID) []RouteSpan {
+	var spans []RouteSpan
+	for _, s := range l.Course(id).Stretches {
+		name := s.Route
+		if name == "" {
+			name = s.Kernel
+		}
+		if n := len(spans) - 1; n >= 0 && spans[n].Route == name {
+			continue
+		}
+		spans = append(spans, RouteSpan{From: s.From, Route: name, Reason: s.Reason})
+	}
+	for i := range spans {
+		spans[i].To = l.To
+		if i+1 < len(spans) {
+			spans[i].To = spans[i+1].From - 1
+		}
+	}
+	return spans
+}
+
+// String is the route and where it is taken: "batch8 5–16".
+func (s RouteSpan) String() string {
+	name := s.Route
+	if name == "" {
+		name = "not run"
+	}
+	if s.From == s.To {
+		return fmt.Sprintf("%s %d", name, s.From)
+	}
+	return fmt.Sprintf("%s %d–%d", name, s.From, s.To)
+}
+
+// routeNames are routes in a line.
+func routeNames(spans []RouteSpan) string {
+	names := make([]string, len(spans))
+	for i, s := range spans {
+		names[i] = s.String()
+	}
+	return strings.Join(names, " · ")
+}

@@ -1,0 +1,272 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
+
+func init() {
+	register(Table{
+		Name: "slope", Takes: NoSteps,
+		Doc: "how decode times move with the position, and which operator owns that",
+		Of: func(ctx context.Context, x *Index, _ Options) (*table.Table, error) {
+			return x.curvesTable(ctx, trace.AlongPosition)
+		},
+	})
+	register(Table{
+		Name: "lengths", Takes: NoSteps,
+		Doc: "which route each operator takes at which prompt length, and its grid",
+		Of: func(ctx context.Context, x *Index, _ Options) (*table.Table, error) {
+			return x.curvesTable(ctx, trace.AlongTokens)
+		},
+	})
+}
+
+func (x *Index) curvesTable(ctx context.Context, along string) (*table.Table, error) {
+	c, err := x.Curves(ctx, along)
+	if err != nil {
+		return nil, err
+	}
+	return c.Table(), nil
+}
+
+// Table is a row for each row of the curves.
+func (c *Curves) Table() *table.Table {
+	columns, name := c.slopeColumns(), "slope"
+	if c.Along == trace.AlongTokens {
+		columns, name = c.lengthColumns(), "lengths"
+	}
+	key := func(row int) string { return c.Rows[row].Name }
+	t := table.New(name, columns, table.Flat(len(c.Rows), key))
+	t.From = c
+	t.Title = []table.Line{table.Title(c.Verdict()...)}
+	if c.Line == nil {
+		t.Notes = append(t.Notes, "the trace has no forecast: what did not run is not known")
+	}
+	return t
+}
+
+// perThousand is a slope in µs for 1,000 places.
+func perThousand(nsPerPlace float64) float64 { return nsPerPlace * 1000 / 1e3 }
+
+func (c *Curves) slopeColumns() []table.Column {
+	at := table.By(c.Rows)
+	fit := func(f func(*Fit) table.Cell) func(int) table.Cell {
+		return at(func(r *CurveRow) table.Cell {
+			if r.Fit == nil {
+				return table.Missing()
+			}
+			return f(r.Fit)
+		})
+	}
+	return append(c.nameColumns(),
+		table.Column{
+			Name: "first_us", Title: "µs first", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "of a step, at the first position that was measured, by the line through the times",
+			Of:  fit(func(f *Fit) table.Cell { return table.Number(f.At(f.First)/1e3, 1) }),
+		},
+		table.Column{
+			Name: "last_us", Title: "last", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "the same at the last position",
+			Of:  fit(func(f *Fit) table.Cell { return table.Number(f.At(f.Last)/1e3, 1) }),
+		},
+		table.Column{
+			Name: "slope_us", Title: "µs/1k pos", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "what 1,000 positions more add to a step; = where it is within three times its error",
+			Of: fit(func(f *Fit) table.Cell {
+				cell := table.Number(perThousand(f.B), 1)
+				if !f.Slopes() {
+					cell.Text = "="
+				}
+				return cell
+			}),
+		},
+		table.Column{
+			Name: "error_us", Title: "±", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "error of the slope",
+			Of:  fit(func(f *Fit) table.Cell { return table.Number(perThousand(f.SE), 1) }),
+		},
+		table.Column{
+			Name: "share", Title: "share %", Unit: "%", Is: table.Measured, Right: true, Width: 80,
+			Doc: "of the slope of all operators; ~: of the bytes that they move more by their plans, not timed",
+			Of: at(func(r *CurveRow) table.Cell {
+				if r.Dispatches == nil || r.Share == 0 && r.Fit == nil && !r.Modelled {
+					return table.Cell{}
+				}
+				cell := table.Number(r.Share, 0)
+				if r.Modelled {
+					cell.Text = "~" + cell.Text
+				}
+				return cell
+			}),
+		},
+		table.Column{
+			Name: "n", Title: "n", Unit: "steps", Is: table.Exact, Right: true, Width: 140,
+			Doc: "steps that were timed",
+			Of:  at(func(r *CurveRow) table.Cell { return table.Count(len(r.Points)) }),
+		},
+		c.gridColumn(),
+		table.Column{
+			Name: "changes", Title: "grid changes", Unit: "changes", Is: table.Exact, Right: true,
+			Width: 140,
+			Doc:   "how often its grid or route changes along the positions, from the plan",
+			Of: at(func(r *CurveRow) table.Cell {
+				if c.Line == nil || r.Dispatches == nil {
+					return table.Cell{}
+				}
+				return table.Count(len(r.Changes))
+			}),
+		},
+	)
+}
+
+func (c *Curves) lengthColumns() []table.Column {
+	at := table.By(c.Rows)
+	return append(c.nameColumns(),
+		table.Column{
+			Name: "routes", Title: "route at M tokens", Width: 80,
+			Doc: "the route, or kernel, and the lengths of a prompt that take it",
+			Of: at(func(r *CurveRow) table.Cell {
+				if r.Dispatches == nil {
+					return table.Cell{}
+				}
+				return table.Text(routeNames(r.Routes))
+			}),
+		},
+		c.gridColumn(),
+	)
+}
+
+func (c *Curves) nameColumns() []table.Column {
+	at := table.By(c.Rows)
+	return []table.Column{
+		{
+			Name: "op", Title: "op", Width: 80, Tree: true, Doc: "operator and dispatch slot within a layer",
+			Of: at(func(r *CurveRow) table.Cell { return table.Text(r.Name) }),
+		},
+		{
+			Name: "times", Title: "×", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
+			Doc: "how many there are, one in each layer that has it",
+			Of: at(func(r *CurveRow) table.Cell {
+				if r.Dispatches == nil {
+					return table.Cell{}
+				}
+				return table.Count(len(r.Dispatches))
+			}),
+		},
+	}
+}
+
+func (c *Curves) gridColumn() table.Column {
+	return table.Column{
+		Name: "grid", Title: "grid", Unit: "workgroups", Is: table.Exact, Right: true, Width: 80,
+		Doc: "of one of them, where the line begins and where it ends; from the plan",
+		Of: table.By(c.Rows)(func(r *CurveRow) table.Cell {
+			if c.Line == nil || r.Dispatches == nil {
+				return table.Cell{}
+			}
+			first := planOn(c.Line, r.Dispatches[0], c.Line.From)
+			last := planOn(c.Line, r.Dispatches[0], c.Line.To)
+			cell := table.Text(gridOf(last))
+			if last != nil {
+				cell.Number, cell.Has = float64(product(last.Workgroups)), true
+			}
+			if gridOf(first) != gridOf(last) {
+				cell.Text = gridOf(first) + "→" + gridOf(last)
+			}
+			return cell
+		}),
+	}
+}
+
+func gridOf(p *trace.Plan) string {
+	if p == nil {
+		return "–"
+	}
+	return table.Grid(p.Workgroups)
+}
+
+// Verdict says what the curves come to.
+func (c *Curves) Verdict() []table.Part {
+	if c.Along == trace.AlongTokens {
+		return c.crossover()
+	}
+	total := &c.Rows[0]
+	f := total.Fit
+	if f == nil {
+		return []table.Part{table.Say(0, "%s measured: too few for a line",
+			table.Plural(len(total.Points), "decode step"))}
+	}
+	slope := fmt.Sprintf("%.1f ± %.1f µs per 1,000 positions", perThousand(f.B), perThousand(f.SE))
+	parts := []table.Part{{Rank: 0, Text: f.says() + ": " + slope, Short: f.says()}}
+	if len(c.Rows) > 1 && c.Rows[1].Share > 0 {
+		r := &c.Rows[1]
+		owner := fmt.Sprintf("%s has %.0f %% of the slope", r.Name, r.Share)
+		if r.Modelled {
+			owner = fmt.Sprintf("%s ~%.0f %% by its bytes: not timed alone", r.Name, r.Share)
+		}
+		parts = append(parts, table.Part{Rank: 0, Text: owner})
+	}
+	parts = append(parts, table.Say(2, "%s → %s from %.0f to %.0f", Time.Value(f.At(f.First)),
+		Time.Value(f.At(f.Last)), f.First, f.Last))
+	parts = append(parts, table.Say(3, "%s, timing %s, n %d", c.Of, c.Level, f.N))
+	if f.Out > 0 {
+		parts = append(parts, table.Say(4, "%d far off left out", f.Out))
+	}
+	if c.Cold > 0 {
+		parts = append(parts, table.Say(5, "%d cold left out", c.Cold))
+	}
+	return parts
+}
+
+// says is in words what the times of decode steps do.
+func (f *Fit) says() string {
+	moved := (f.Last - f.First) / max(1, math.Abs(f.At(f.First)))
+	switch {
+	case f.Slopes() && f.B > 0:
+		return "decode slows down with position"
+	case f.Slopes():
+		return "decode speeds up with position"
+	case (math.Abs(f.B)+3*f.SE)*moved < 0.02:
+		return "decode keeps its time"
+	}
+	return "the steps are too uneven to tell a slope"
+}
+
+// tiled says whether a route is one of tiles: a matrix product of many rows.
+func tiled(route string) bool { return len(route) > 4 && route[:4] == "tile" }
+
+// crossover says at which lengths matrix products go from one route to the next, those that are alike
+// together.
+func (c *Curves) crossover() []table.Part {
+	if c.Line == nil {
+		return []table.Part{{Rank: 0, Text: "no forecast: routes at lengths that did not run are not known"}}
+	}
+	least, most := math.MaxInt, 0
+	var spans []RouteSpan
+	for i := range c.Rows {
+		for _, s := range c.Rows[i].Routes {
+			if tiled(s.Route) && s.From > c.Line.From {
+				least, most = min(least, s.From), max(most, s.From)
+				if spans == nil {
+					spans = c.Rows[i].Routes
+				}
+				break
+			}
+		}
+	}
+	switch {
+	case most == 0:
+		return []table.Part{table.Say(0, "no operator goes over to tiles up to %d tokens", c.Line.To)}
+	case least == most:
+		return []table.Part{
+			table.Say(0, "GEMM by tiles takes over from M = %d", least),
+			table.Say(2, "%s", routeNames(spans)),
+		}
+	}
+	return []table.Part{table.Say(0, "GEMM by tiles takes over from M = %d to %d", least, most)}
+}

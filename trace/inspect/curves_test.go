@@ -1,0 +1,192 @@
+package inspect
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
+
+func TestLineThroughTimes(t *testing.T) {
+	var xs, ys []float64
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range 200 {
+		xs = append(xs, float64(i))
+		ys = append(ys, 1e6+200*float64(i)+1000*(r.Float64()-0.5))
+	}
+	f := fitLine(xs, ys)
+	// Scatter of 1000 / √12 over 200 places: the error of the slope is that over √Σ(x - mean)².
+	want := 1000 / math.Sqrt(12) / math.Sqrt(200*(200*200-1)/12)
+	if math.Abs(f.B-200) > 3*f.SE || f.SE < want/2 || f.SE > 2*want || !f.Slopes() {
+		t.Errorf("slope %.2f ± %.2f, want 200 ± %.2f", f.B, f.SE, want)
+	}
+	ys[20], ys[150] = 9e6, 9e6 // two steps that were held up
+	if g := fitLine(xs, ys); g.Out < 2 || math.Abs(g.B-200) > 4*g.SE {
+		t.Errorf("with two far off: slope %.2f ± %.2f, %d left out", g.B, g.SE, g.Out)
+	}
+	if f := fitLine([]float64{3, 3, 3, 3, 3}, []float64{1, 2, 3, 4, 5}); f != nil {
+		t.Errorf("a line through one place: %+v", f)
+	}
+	if f := fitLine([]float64{1, 2, 3}, []float64{1, 2, 3}); f != nil {
+		t.Error("a line through three points")
+	}
+}
+
+func TestLevelsOfTimes(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	var xs, ys []float64
+	for i := range 120 {
+		y := 1e6 + 500*(r.Float64()-0.5)
+		if i >= 64 {
+			y += 3000
+		}
+		xs, ys = append(xs, float64(i)), append(ys, y)
+	}
+	found := shifts(xs, ys)
+	if len(found) != 1 || found[0].At != 64 || math.Abs(found[0].NS-3000) > 300 {
+		t.Errorf("a step of 3000 ns at 64 is found as %+v", found)
+	}
+	for i := range ys {
+		ys[i] = 1e6 + 30*float64(i) + 500*(r.Float64()-0.5)
+	}
+	if found := shifts(xs, ys); len(found) > 0 {
+		t.Errorf("an even slope has levels: %+v", found)
+	}
+}
+
+// decoded is splitsForecast with a second operator and n decode steps, timed, of which only the splits take
+// longer from position to position.
+func decoded(n int, level string) *trace.Trace {
+	tr := splitsForecast()
+	g := &tr.Graph
+	g.Ops = append(g.Ops, trace.Op{ID: 1, Name: "norm", Kind: "norm"})
+	g.Dispatches = append(g.Dispatches, trace.Dispatch{ID: 1, Op: 1, MaxWorkgroups: [3]int{1, 1, 1}})
+	one := trace.Rule{1}
+	for i := range tr.Forecast.Lines {
+		l := &tr.Forecast.Lines[i]
+		l.Dispatches = append(l.Dispatches, len(l.Courses))
+		l.Courses = append(l.Courses, trace.Course{Stretches: []trace.Stretch{{
+			From: l.From, Kernel: "norm", Workgroups: [3]trace.Rule{one, one, one}, NeededGroups: one,
+			IdleLanes: trace.Rule{3}, Bytes: trace.Rule{100},
+		}}})
+	}
+	tr.Plans = append(tr.Plans, tr.Plans[0])
+	tr.Plans[1].ID, tr.Plans[1].Dispatch, tr.Plans[1].Kernel = 1, 1, "norm"
+	r := rand.New(rand.NewPCG(5, 6))
+	tr.Steps = nil
+	for i := range n {
+		split, norm := int64(1000+10*i+r.IntN(20)), int64(500+r.IntN(20))
+		all := trace.Measured(split + norm)
+		s := trace.Step{
+			Index: i, Phase: "decode", Timing: level, Position: i, Tokens: []int{1},
+			Dispatches: []trace.StepDispatch{{Plan: 0}, {Plan: 1}},
+			GPU:        &trace.GPU{SpanNS: all, BusyNS: all},
+		}
+		if level == "dispatch" {
+			s.Dispatches[0].GPUNS, s.Dispatches[1].GPUNS = trace.Measured(split), trace.Measured(norm)
+		}
+		tr.Steps = append(tr.Steps, s)
+	}
+	tr.Steps[0].Cold = true
+	return tr
+}
+
+func TestSlopeNamesTheOperatorThatOwnsIt(t *testing.T) {
+	for level, want := range map[string]string{
+		"dispatch": "sdpa.split has 100 % of the slope",
+		"step":     "sdpa.split ~100 % by its bytes: not timed alone",
+	} {
+		tr := decoded(100, level)
+		if err := tr.Check(); err != nil {
+			t.Fatal(err)
+		}
+		c, err := NewIndex(tr).Curves(context.Background(), trace.AlongPosition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := table.Title(c.Verdict()...).String()
+		for _, want := range []string{
+			"decode slows down with position: 10.0 ±", want, "1 cold left out",
+		} {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s: %s, want %s", level, said, want)
+			}
+		}
+		if n := len(c.Rows[1].Changes); c.Rows[1].Name != "sdpa.split" || n != 3 {
+			t.Errorf("%s: the first is %s with %d changes, want sdpa.split with 3", level, c.Rows[1].Name, n)
+		}
+	}
+}
+
+func TestSlopeOfNothingIsNotSaid(t *testing.T) {
+	tr := decoded(100, "dispatch")
+	r := rand.New(rand.NewPCG(7, 8))
+	for i := range tr.Steps {
+		tr.Steps[i].GPU.BusyNS = trace.Measured(int64(1_000_000 + r.IntN(2000)))
+		tr.Steps[i].Dispatches[0].GPUNS = trace.Measured(int64(1000 + r.IntN(20)))
+	}
+	c, err := NewIndex(tr).Curves(context.Background(), trace.AlongPosition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := table.Title(c.Verdict()...).String(); !strings.HasPrefix(said, "decode keeps its time") ||
+		strings.Contains(said, "of the slope") {
+		t.Error(said)
+	}
+}
+
+// Exact quantities of a row are those of its dispatches' plans, added up.
+func TestExactIsTheSumOfThePlans(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tr := decoded(10, "off")
+		x := NewIndex(tr)
+		along := rapid.SampledFrom(trace.Axes).Draw(t, "along")
+		c, err := x.Curves(context.Background(), along)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := rapid.IntRange(c.Line.From, c.Line.To).Draw(t, "at")
+		var groups, bytes float64
+		for id := range tr.Graph.Dispatches {
+			if p := planOn(c.Line, trace.DispatchID(id), at); p != nil {
+				groups, bytes = groups+float64(product(p.Workgroups)), bytes+float64(p.Bytes)
+			}
+		}
+		for q, want := range map[Quantity]float64{Grid: groups, Bytes: bytes} {
+			if got, ok := c.Exact(&c.Rows[0], q, at); !ok || got != want {
+				t.Fatalf("%s at %d: %v, want %v", q, at, got, want)
+			}
+		}
+		if _, ok := c.Exact(&c.Rows[0], Grid, c.Line.To+1); ok {
+			t.Fatal("past the line's end there is a grid")
+		}
+	})
+}
+
+func TestCrossoverIsSaidByItsLength(t *testing.T) {
+	tr := decoded(4, "off")
+	l := &tr.Forecast.Lines[1]
+	grid := [3]trace.Rule{{8}, {1}, {1}}
+	l.Courses[1].Stretches = []trace.Stretch{
+		{From: 1, Kernel: "g", Route: "gemv", Workgroups: grid},
+		{From: 2, Kernel: "b", Route: "batch4", Workgroups: grid},
+		{From: 5, Kernel: "t", Route: "tile64", Workgroups: grid},
+	}
+	c, err := NewIndex(tr).Curves(context.Background(), trace.AlongTokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := table.Title(c.Verdict()...).String()
+	if want := "GEMM by tiles takes over from M = 5 · gemv 1 · batch4 2–4 · tile64 5–32"; said != want {
+		t.Errorf("%s, want %s", said, want)
+	}
+	if c.Rows[1].Name != "norm" {
+		t.Errorf("%s comes before norm, which has three routes", c.Rows[1].Name)
+	}
+}
