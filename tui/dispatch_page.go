@@ -154,11 +154,10 @@ func several(t *inspect.DispatchTable, r int) string {
 	if lost := cell("lost_us"); lost != "" {
 		parts = append(parts, "~"+lost+" µs lost")
 	}
-	switch {
-	case row.Outlier >= 0:
-		parts = append(parts, "outlier "+t.Index.Name(t.Launches[row.Units[row.Outlier][0]].ID))
-	case row.Judged:
-		parts = append(parts, "no outlier")
+	if said, more := t.Stability(row); more {
+		parts = append(parts, said+keyed(": {repeat} for more"))
+	} else if said != "" {
+		parts = append(parts, said)
 	}
 	if !row.Group {
 		parts = append(parts, "below: "+t.Index.Name(t.Launch(row).ID))

@@ -108,8 +108,7 @@ func (p *stepPage) title(int) []table.Part {
 		parts = append(parts, table.Say(2, "base s%d", t.Steps[f.s.base].Index))
 	}
 	if f.sum.TokensPerS > 0 {
-		rate := fmt.Sprintf("%.1f tok/s stepped", f.sum.TokensPerS)
-		parts = append(parts, table.Part{Rank: 1, Text: rate + ", timing " + f.sum.Step.Timing, Short: rate})
+		parts = append(parts, table.Say(1, "%.1f tok/s stepped", f.sum.TokensPerS))
 	}
 	return parts
 }

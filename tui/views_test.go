@@ -315,7 +315,7 @@ func TestWhatMustNotBeLostSurvivesAnyWidth(t *testing.T) {
 		for range rapid.IntRange(0, 4).Draw(r, "sorts") {
 			d.press("o")
 		}
-		want := []string{"Δ s22", "+18%)", "wall 8.70 ms", "Σgpu 3.11"}
+		want := []string{"Δ s22", "+18%)", "step 7.70 ms", "Σgpu 3.11"}
 		if pinned {
 			want = append(want, "static")
 		}

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
@@ -231,6 +232,34 @@ func (t *DispatchTable) measure(r *DispatchRow) {
 		samples[k] = t.Launches[unit[0]].Samples
 	}
 	r.Outlier, r.Judged = outlier(samples, t.resolutionNS())
+}
+
+// apart is how many times the largest of several equal members may be the least before it is said.
+const apart = 2
+
+// Stability says how alike the members of a row are: which of them is an outlier, that none is, or that there
+// are too few samples to tell, where repeats would give more. Members that differ by much and of which none
+// stands out are no even row, and are not called one.
+func (t *DispatchTable) Stability(r *DispatchRow) (said string, more bool) {
+	if r.Group || !r.Equal || len(r.Units) < 2 || !r.Summed {
+		return "", false
+	}
+	samples := t.repeats()
+	_, one := t.Scope.One()
+	switch {
+	case r.Outlier >= 0:
+		return "outlier " + t.Index.Name(t.Launches[r.Units[r.Outlier][0]].ID), false
+	case one && samples < 2:
+		return "1 sample", true
+	case one && !r.Judged:
+		return table.Plural(samples, "sample") + ", too few to tell an outlier", true
+	case r.Time.Max > apart*r.Time.Min:
+		return fmt.Sprintf("from the least to the largest %.1f×, and none stands out in most repeats",
+			r.Time.Max/r.Time.Min), false
+	case r.Judged:
+		return fmt.Sprintf("no outlier in %s", table.Plural(samples, "repeat")), false
+	}
+	return "", false
 }
 
 // delta compares the row's sum, repeat by repeat, with that of the base.

@@ -62,6 +62,42 @@ func TestOneSampleIsNoJudgeOfOutliers(t *testing.T) {
 	}
 }
 
+// One sample says that it is one, and so do a few; a spread of several times is not "no outlier".
+func TestStabilitySaysWhatItIsDrawnFrom(t *testing.T) {
+	said := func(tr *trace.Trace, step int) (string, bool) {
+		d := dispatched(inspect.NewIndex(tr), step, inspect.Options{})
+		for i := range d.Folded {
+			if r := &d.Folded[i]; r.Label == "gate" {
+				return d.Stability(r)
+			}
+		}
+		t.Fatal("there is no row of gates")
+		return "", false
+	}
+	tr := tracetest.Llama(16, 18)
+	if got, more := said(tr, 16); got != "1 sample" || !more {
+		t.Errorf("%q, more %v", got, more)
+	}
+	if got, more := said(tr, 17); got != "no outlier in 20 repeats" || more {
+		t.Errorf("%q, more %v", got, more)
+	}
+	gates := 0
+	for i := range tr.Steps[17].Dispatches { // half of the layers take twelve times as long as the others
+		d := &tr.Steps[17].Dispatches[i]
+		if g := &tr.Graph; g.Ops[g.Dispatches[tr.Plans[d.Plan].Dispatch].Op].ShortName() != "gate" {
+			continue
+		}
+		for k := range d.Samples {
+			d.Samples[k] = 1000 * (1 + 11*int64(gates%2))
+		}
+		gates++
+	}
+	want := "from the least to the largest 12.0×, and none stands out in most repeats"
+	if got, more := said(tr, 17); got != want || more {
+		t.Errorf("%q, more %v", got, more)
+	}
+}
+
 func TestAPerfectGapIsInfiniteAndNoGapIsNothing(t *testing.T) {
 	tr := timed(1, 0, 0, 1)
 	tr.Steps[1].Dispatches[1].Gap = &trace.NumericGap{SNRdB: math.Inf(1), Reference: "float64"}

@@ -104,11 +104,12 @@ func limitOf(d *trace.Device, w *Launch, t Spread, first bool) Limit {
 	mem, fp := 0.0, 0.0
 	if rate := copyRate(c, int64(w.bytes)); rate > 0 {
 		mem = l.BytesPerS / rate
-		best = max(best, timing+w.bytes*1e9/rate)
 	}
 	if c.FlopsPerS > 0 {
 		fp = l.FlopsPerS / c.FlopsPerS
-		best = max(best, timing+w.flops*1e9/c.FlopsPerS)
+	}
+	if roof := roofNS(c, w.bytes, w.flops); roof > 0 {
+		best = max(best, timing+roof)
 	}
 	if best > 0 {
 		l.LostNS = max(0, t.Median-best)

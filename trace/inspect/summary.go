@@ -2,31 +2,32 @@ package inspect
 
 import (
 	"fmt"
+	"slices"
 
 	"gpuscope/trace"
 	"gpuscope/trace/table"
 )
 
-// StepSummary is what a step cost and where its wall time went. Sums are 0 with Measured false where
-// something was not measured.
+// StepSummary is what a step cost and where its wall time went. What was not measured says so.
 type StepSummary struct {
-	Step       *trace.Step
+	Step *trace.Step
+	// Untimed is the step as it runs when no dispatch in it is timed, and what bounds it then.
+	Untimed    Untimed
+	Verdict    string
+	TokensPerS float64 // untimed; 0 where that is not known
+
+	// As it was recorded.
 	Wall       trace.Time // CPU, whole
-	Busy       trace.Time // Σgpu: all dispatches
+	Busy       trace.Time // Σgpu: each dispatch timed alone, of repeats the median
+	Repeats    int        // that Busy is of; 0 where it is of the one run
 	Span       trace.Time // GPU, first begin to last end
-	Gaps       trace.Time // Span - Busy
+	Gaps       trace.Time // Span less what was timed in it
 	Idle       trace.Time // Wall - Span
 	Dispatches int
 	Levels     int        // 0: not recorded
 	Timing     trace.Time // modelled: what timing added to Busy, by the dispatch
 	Work       trace.Time // modelled: Busy - Timing
-	Untimed    trace.Time // wall of the same decode step with timing off, median
-	Timed      trace.Time // the same with timing
 	Compiled   trace.Time // compiling pipelines
-	Floors     int        // dispatches that take no longer than an empty timed pass
-	FloorBusy  trace.Time // their part of Busy
-	TokensPerS float64
-	Verdict    string // what bounds the step, with the figure that says so; "" where that cannot be said
 }
 
 // measured says whether there is a time at all.
@@ -63,95 +64,71 @@ func plus(t trace.Time, ns int64) trace.Time {
 func (x *Index) Summary(step int) *StepSummary {
 	t := x.Trace
 	s := &t.Steps[step]
-	r := &StepSummary{
-		Step: s, Wall: s.CPU.TotalNS, Dispatches: len(s.Dispatches),
-		Levels: len(x.levelStarts(step)),
-	}
 	gpu := gpuOf(s)
-	r.Busy, r.Span = gpu.BusyNS, gpu.SpanNS
-	r.Gaps, r.Idle = minus(r.Span, r.Busy), minus(r.Wall, r.Span)
+	r := &StepSummary{
+		Step: s, Untimed: x.Untimed(step), Wall: s.CPU.TotalNS, Span: gpu.SpanNS,
+		Gaps: minus(gpu.SpanNS, gpu.BusyNS), Idle: minus(s.CPU.TotalNS, gpu.SpanNS),
+		Dispatches: len(s.Dispatches), Levels: len(x.levelStarts(step)),
+	}
+	r.Busy, r.Repeats = busyOf(s)
 	for _, c := range s.CPU.Compiled {
 		if ns, ok := c.NS.NS(); ok {
 			r.Compiled = plus(r.Compiled, ns)
 		}
 	}
-	if s.Timing == "dispatch" {
-		if per := t.Device.TimingNS(); measured(r.Busy) && per > 0 {
-			r.Timing = trace.Measured(int64(per * float64(len(s.Dispatches))))
-			r.Work = minus(r.Busy, r.Timing)
-		}
-		if o := t.Observer; o != nil && s.Phase == "decode" {
-			r.Untimed, r.Timed = o.UntimedNS, o.TimedNS
-		}
-		for i := range s.Dispatches {
-			d := &s.Dispatches[i]
-			time := timeOf(d)
-			if i > 0 && atFloor(&t.Device, time) {
-				r.Floors++
-				r.FloorBusy = plus(r.FloorBusy, int64(time.Median))
-			}
-		}
+	if per := t.Device.TimingNS(); s.Timing != "block" && measured(r.Busy) && per > 0 {
+		r.Timing = trace.Measured(int64(per * float64(len(s.Dispatches))))
+		r.Work = minus(r.Busy, r.Timing)
 	}
-	r.TokensPerS = tokensPerS(s)
-	r.Verdict = r.judge()
+	r.TokensPerS = r.Untimed.tokensPerS(len(s.Tokens))
+	r.Verdict = x.verdict(step, &r.Untimed)
 	return r
 }
 
-// tokensPerS is how many tokens went into a step a second, 0 where its wall time was not measured.
+// busyOf is the sum of a step's dispatches, each timed alone: of those that were repeated the medians, and
+// how many repeats all of them have. Header, tables and views all say this sum.
+func busyOf(s *trace.Step) (busy trace.Time, repeats int) {
+	sum := 0.0
+	for i := range s.Dispatches {
+		d := &s.Dispatches[i]
+		if n := len(d.Samples); i == 0 || n < repeats {
+			repeats = n
+		}
+		time := timeOf(d)
+		if !time.Measured() {
+			return gpuOf(s).BusyNS, 0
+		}
+		sum += time.Median
+	}
+	if repeats == 0 {
+		return gpuOf(s).BusyNS, 0
+	}
+	return trace.Measured(int64(sum)), repeats
+}
+
+// tokensPerS is how many tokens went into a step a second, at the level at which it was timed; 0 where its
+// wall time was not measured.
 func tokensPerS(s *trace.Step) float64 {
-	if ns, ok := s.CPU.TotalNS.NS(); ok && ns > 0 {
-		return float64(len(s.Tokens)) * 1e9 / float64(ns)
-	}
-	return 0
+	u := Untimed{Wall: s.CPU.TotalNS}
+	return u.tokensPerS(len(s.Tokens))
 }
 
-// disturbed is how many times as long timing makes a decode step, from which on a step that was timed so says
-// nothing of one that was not.
-const disturbed = 1.5
-
-// judge is the verdict on the step as it runs untimed; where only the timed step is known it says so, and
-// where timing disturbs it too much there is none.
-func (r *StepSummary) judge() string {
-	v := r.verdict()
-	if v == "" || r.Step.Timing != "dispatch" {
-		return v
-	}
-	untimed, ok := r.Untimed.NS()
-	timed, both := r.Timed.NS()
-	switch {
-	case !ok || !both || untimed <= 0:
-		return v + " (as timed)"
-	case float64(timed) > disturbed*float64(untimed):
-		return fmt.Sprintf("no verdict: timing makes a decode step %.1f times as long",
-			float64(timed)/float64(untimed))
-	}
-	return v
-}
-
-// verdict: where most of the wall time the GPU was idle, the CPU bounds the step; else, where most of the
-// GPU's time went into dispatches at the floor or gaps between dispatches, latency does; else the GPU.
-func (r *StepSummary) verdict() string {
-	wall, ok1 := r.Wall.NS()
-	span, ok2 := r.Span.NS()
-	if !ok1 || !ok2 || wall <= 0 || span <= 0 {
-		return ""
-	}
-	if 2*span < wall {
-		return fmt.Sprintf("CPU-bound: the GPU is idle for %s of %s", millis(r.Idle), millis(r.Wall))
-	}
-	gaps, _ := r.Gaps.NS()
-	floor, _ := r.FloorBusy.NS()
-	if 2*(gaps+floor) > span {
-		return fmt.Sprintf("latency-bound: %d dispatches at the floor and the gaps are %s of %s GPU span",
-			r.Floors, millis(trace.Measured(gaps+floor)), millis(r.Span))
-	}
-	return fmt.Sprintf("GPU-bound: GPU span is %s of %s", millis(r.Span), millis(r.Wall))
-}
-
-// Title is the line on which wall, span and sum stand together. What timing costs is lost last where there is
-// no room. The first time has the unit.
+// Title is the line on which the untimed step, the sum of what was timed alone, wall and span stand together.
+// The untimed step, and how many times as long timing makes it, are lost last where there is no room. The
+// first time has the unit.
 func (r *StepSummary) Title() table.Line {
-	unit := false
+	var parts []table.Part
+	alone := r.Step.Timing == "dispatch" || r.Repeats > 0
+	if r.Untimed.Known() {
+		parts = append(parts, r.Untimed.part())
+		if r.Untimed.Cost != "" {
+			parts = append(parts, table.Part{Rank: 0, With: true, Text: "(timing " + r.Untimed.Cost + ")"})
+		}
+		if r.Untimed.From != "" {
+			parts = append(parts, table.Part{Rank: 4, With: true, Text: "(" + r.Untimed.From + ")"})
+		}
+	}
+	unit := len(parts) > 0
 	ms := func(t trace.Time) string {
 		if unit || !measured(t) {
 			return table.MillisBare(t.NS())
@@ -159,24 +136,45 @@ func (r *StepSummary) Title() table.Line {
 		unit = true
 		return table.Millis(t.NS())
 	}
-	parts := []table.Part{{Rank: 0, Text: "wall " + ms(r.Wall)}}
-	if untimed, ok := r.Untimed.NS(); ok && untimed > 0 {
-		timed, _ := r.Timed.NS()
-		cost := 100 * float64(timed-untimed) / float64(untimed)
+	if alone {
+		parts = append(parts, r.alone(ms)...)
+	} else if r.Step.Timing == "block" {
+		parts = append(parts, table.Part{Rank: 0, Text: "Σblocks " + ms(r.Busy)})
+	}
+	if r.Step.Timing == "off" || r.Step.Timing == "step" {
+		return table.Line{Separator: " │ ", Parts: parts}
+	}
+	return table.Line{Separator: " │ ", Parts: append(parts,
+		table.Part{Rank: 1, Text: "wall " + ms(r.Wall) + " timed"},
+		table.Part{Rank: 3, Text: "gaps " + ms(r.Gaps)},
+		table.Part{Rank: 2, Text: "span " + ms(r.Span)},
+		table.Part{Rank: 5, Text: "GPU idle " + ms(r.Idle)})}
+}
+
+// alone says what the dispatches add up to, each timed alone.
+func (r *StepSummary) alone(ms func(trace.Time) string) []table.Part {
+	parts := []table.Part{{Rank: 0, Text: "Σgpu " + ms(r.Busy)}}
+	sum, ok := r.Busy.NS()
+	gpu, known := r.Untimed.GPU.NS()
+	if ok && known && gpu > 0 {
+		times := float64(sum) / float64(gpu)
 		parts = append(parts, table.Part{
-			Rank: 0, With: true, Short: fmt.Sprintf("(timing %+.0f%%)", cost),
-			Text: fmt.Sprintf("(decode %s untimed, %s timed, %+.0f%%)", ms(r.Untimed), ms(r.Timed), cost),
+			Rank: 0, With: true, Text: fmt.Sprintf("timed alone (%.1f×)", times),
+			Short: fmt.Sprintf("(%.1f×)", times),
+		})
+	} else {
+		parts = append(parts, table.Part{Rank: 2, With: true, Text: "timed alone"})
+	}
+	if r.Repeats > 0 {
+		parts = append(parts, table.Part{
+			Rank: 3, With: true, Text: fmt.Sprintf("(medians of %d)", r.Repeats),
 		})
 	}
-	parts = append(parts, table.Part{Rank: 0, Text: "Σgpu " + ms(r.Busy)})
 	if measured(r.Timing) {
 		parts = append(parts, table.Part{Rank: 4, With: true, Text: fmt.Sprintf("= ~%s work + ~%s timing",
 			ms(r.Work), ms(r.Timing))})
 	}
-	return table.Line{Separator: " │ ", Parts: append(parts,
-		table.Part{Rank: 3, Text: "gaps " + ms(r.Gaps)},
-		table.Part{Rank: 2, Text: "span " + ms(r.Span)},
-		table.Part{Rank: 5, Text: "GPU idle " + ms(r.Idle)})}
+	return parts
 }
 
 // costLine is the title's line of what the steps of a scope cost: of several, medians with their range.
@@ -185,12 +183,20 @@ func (x *Index) costLine(scope Scope) table.Line {
 		return x.Summary(step).Title()
 	}
 	line := table.Line{Separator: " │ "}
+	untimed := x.UntimedOf(scope)
+	closely := slices.ContainsFunc(scope.Steps, func(step int) bool {
+		busy, _ := busyOf(&x.Trace.Steps[step])
+		return measured(busy)
+	})
+	if untimed.Known() {
+		line.Parts = append(line.Parts, untimed.part())
+	}
 	for i, c := range []struct {
 		name string
 		of   func(*trace.Step) trace.Time
 	}{
 		{"wall", func(s *trace.Step) trace.Time { return s.CPU.TotalNS }},
-		{"Σgpu", func(s *trace.Step) trace.Time { return gpuOf(s).BusyNS }},
+		{"Σgpu", func(s *trace.Step) trace.Time { busy, _ := busyOf(s); return busy }},
 		{"span", func(s *trace.Step) trace.Time { return gpuOf(s).SpanNS }},
 		{"gaps", func(s *trace.Step) trace.Time { return minus(gpuOf(s).SpanNS, gpuOf(s).BusyNS) }},
 		{"GPU idle", func(s *trace.Step) trace.Time { return minus(s.CPU.TotalNS, gpuOf(s).SpanNS) }},
@@ -202,6 +208,9 @@ func (x *Index) costLine(scope Scope) table.Line {
 			}
 		}
 		spread := spreadOf(times)
+		if untimed.Known() && (!closely || !spread.Measured()) {
+			continue
+		}
 		line.Parts = append(line.Parts,
 			table.Part{Rank: i, Text: c.name + " " + table.Millis(int64(spread.Median), spread.Measured())})
 		if spread.N > 1 {

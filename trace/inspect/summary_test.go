@@ -1,6 +1,8 @@
 package inspect_test
 
 import (
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -12,87 +14,200 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// oneStep is a decode step with these times in µs; a negative one was not measured.
-func oneStep(wall, busy, span int64, dispatch ...int64) *inspect.StepSummary {
-	at := func(us int64) trace.Time {
-		if us < 0 {
-			return trace.Time{}
-		}
-		return trace.Measured(us * 1000)
+// us is so many microseconds; a negative number was not measured.
+func us(us int64) trace.Time {
+	if us < 0 {
+		return trace.Time{}
 	}
+	return trace.Measured(us * 1000)
+}
+
+// oneStep is a trace whose decode step has these times in µs.
+func oneStep(timing string, wall, busy, span int64) *trace.Trace {
 	t := timed(1, 0, 0, 1)
 	s := &t.Steps[1]
-	s.CPU.TotalNS = at(wall)
-	s.GPU = &trace.GPU{BusyNS: at(busy), SpanNS: at(span)}
-	for i, us := range dispatch {
-		s.Dispatches[i].GPUNS, s.Dispatches[i].Samples = at(us), nil
+	s.Timing, s.CPU.TotalNS, s.Whole, s.Costs = timing, us(wall), nil, nil
+	s.GPU = &trace.GPU{BusyNS: us(busy), SpanNS: us(span)}
+	for i := range s.Dispatches {
+		s.Dispatches[i] = trace.StepDispatch{Plan: s.Dispatches[i].Plan}
 	}
-	return inspect.NewIndex(t).Summary(1)
+	t.Observer = nil
+	return t
+}
+
+// seen adds an observer's times in µs.
+func seen(t *trace.Trace, untimed, span int64) *trace.Trace {
+	step := 1
+	t.Observer = &trace.Observer{
+		Step: &step, UntimedNS: us(untimed), SpanNS: us(span), TimedNS: us(9050), N: 8,
+	}
+	return t
 }
 
 func TestSummaryOfAStepOnOneLine(t *testing.T) {
 	for _, c := range []struct {
-		s    *inspect.StepSummary
+		t    *trace.Trace
 		want string
 	}{
 		{
-			oneStep(9050, 3120, 3530),
-			"wall 9.05 ms (decode 0.03 untimed, 0.04 timed, +32%) │ Σgpu 3.12 = ~3.11 work + ~0.01 timing" +
-				" │ gaps 0.41 │ span 3.53 │ GPU idle 5.52",
+			seen(oneStep("dispatch", 9050, 3780, 4120), 1800, 1280),
+			"step 1.80 ms = 0.52 CPU + 1.28 GPU (timing +403%) (s1 ×8) │ Σgpu 3.78 timed alone (3.0×) = ~3.77 work + ~0.01 timing" +
+				" │ wall 9.05 timed │ gaps 0.34 │ span 4.12 │ GPU idle 4.93",
 		},
 		{
-			oneStep(9050, -1, 3530),
-			"wall 9.05 ms (decode 0.03 untimed, 0.04 timed, +32%) │ Σgpu – │ gaps – │ span 3.53 │ GPU idle 5.52",
+			oneStep("dispatch", 9050, 3780, 4120),
+			"Σgpu 3.78 ms timed alone = ~3.77 work + ~0.01 timing │ wall 9.05 timed │ gaps 0.34 │ span 4.12" +
+				" │ GPU idle 4.93",
 		},
 		{
-			oneStep(-1, -1, 3530),
-			"wall – (decode 0.03 ms untimed, 0.04 timed, +32%) │ Σgpu – │ gaps – │ span 3.53 │ GPU idle –",
+			oneStep("block", 2000, 1500, 1600),
+			"Σblocks 1.50 ms │ wall 2.00 timed │ gaps 0.10 │ span 1.60 │ GPU idle 0.40",
 		},
+		{oneStep("step", 1800, -1, 1280), "step 1.80 ms = 0.52 CPU + 1.28 GPU"},
+		{oneStep("off", 1800, -1, -1), "step 1.80 ms"},
+		{oneStep("step", -1, -1, 1280), "step 1.28 ms GPU untimed"},
 	} {
-		if got := c.s.Title().String(); got != c.want {
+		if got := inspect.NewIndex(c.t).Summary(1).Title().String(); got != c.want {
 			t.Errorf("%s\nwant %s", got, c.want)
 		}
 	}
 }
 
-func TestVerdictNamesWhatBoundsAStep(t *testing.T) {
+// What is said of a step's speed and of what bounds it is drawn from the untimed step, or not said: with each
+// dispatch timed it takes several times as long, and a third of that are gaps which timing made.
+func TestVerdictAndRateAreOfTheUntimedStep(t *testing.T) {
+	unknown := "what bounds the untimed step is not known: it ran only with every dispatch timed"
 	for _, c := range []struct {
-		s    *inspect.StepSummary
+		t    *trace.Trace
 		want string
+		rate float64
 	}{
-		{oneStep(100, 40, 49), "CPU-bound: the GPU is idle for 0.05 ms of 0.10 ms"},
-		{oneStep(100, 85, 90, 80, 5), "GPU-bound: GPU span is 0.09 ms of 0.10 ms"},
+		{oneStep("dispatch", 4700, 3300, 4700), unknown, 0},
 		{
-			oneStep(100, 40, 90, 20, 6),
-			"latency-bound: 1 dispatches at the floor and the gaps are 0.06 ms of 0.09 ms GPU span",
+			seen(oneStep("dispatch", 4700, 3300, 4700), 1800, 1280),
+			"29 % of the step the GPU waits for the CPU: 0.52 of 1.80 ms." +
+				" Encoding while it runs would give 556 → 781 tok/s at most", 1e3 / 1.8,
 		},
-		{oneStep(100, 40, -1), ""},
-		{oneStep(-1, 40, 90), ""},
+		{
+			oneStep("step", 1800, -1, 600), "CPU-bound: 67 % of the step the GPU waits for the CPU: 1.20 of 1.80 ms." +
+				" Encoding while it runs would give 556 → 833 tok/s at most", 1e3 / 1.8,
+		},
+		{
+			oneStep("off", 1800, -1, -1), "what bounds the untimed step is not known: its GPU time was not measured",
+			1e3 / 1.8,
+		},
+		{
+			oneStep("step", -1, -1, 600),
+			"what bounds the untimed step is not known: its wall time was not measured", 0,
+		},
 	} {
-		if c.s.Verdict != c.want {
-			t.Errorf("%q, want %q", c.s.Verdict, c.want)
+		s := inspect.NewIndex(c.t).Summary(1)
+		if s.Verdict != c.want || math.Abs(s.TokensPerS-c.rate) > 1e-6 {
+			t.Errorf("%.2f tokens/s, want %.2f\n%q\nwant\n%q", s.TokensPerS, c.rate, s.Verdict, c.want)
 		}
 	}
 }
 
-// A step that timing made three times as long says nothing of the step as it runs.
-func TestNoVerdictIsDrawnFromAStepThatTimingDisturbs(t *testing.T) {
-	tr := timed(1, 0, 0, 1)
-	s := &tr.Steps[1]
-	s.CPU.TotalNS = trace.Measured(100_000)
-	s.GPU = &trace.GPU{BusyNS: trace.Measured(85_000), SpanNS: trace.Measured(90_000)}
-	verdict := func() string { return inspect.NewIndex(tr).Summary(1).Verdict }
-	tr.Observer = &trace.Observer{UntimedNS: trace.Measured(30_000), TimedNS: trace.Measured(90_000), N: 8}
-	if got, want := verdict(), "no verdict: timing makes a decode step 3.0 times as long"; got != want {
-		t.Errorf("%q, want %q", got, want)
+func TestWhatBoundsTheGPUNeedsItsCeilings(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		bytes int64 // at 4.24 TB/s
+		limit func(*trace.Device)
+		want  string
+	}{
+		{
+			"work", 6_000_000_000, nil,
+			"GPU-bound: the GPU takes 1.75 of 1.80 ms, and at the device's ceilings" +
+				" the work would take ~1.42",
+		},
+		{
+			"waiting", 1_000_000_000, nil,
+			"latency-bound: at the device's ceilings the work takes ~0.24 of the 1.75 ms" +
+				" that the GPU takes, in 1 level one behind the other",
+		},
+		{
+			"no ceilings", 1_000_000, func(d *trace.Device) { d.Ceilings = nil },
+			"the GPU takes 1.75 of 1.80 ms; what bounds it there is not known without the device's ceilings",
+		},
+		{
+			"software", 1_000_000, func(d *trace.Device) { d.AdapterType = "cpu" },
+			"the GPU takes 1.75 of 1.80 ms; on a software device compare ratios only",
+		},
+	} {
+		tr := oneStep("step", 1800, -1, 1750)
+		tr.Plans[2].Bytes = c.bytes
+		if c.limit != nil {
+			c.limit(&tr.Device)
+		}
+		if got := inspect.NewIndex(tr).Summary(1).Verdict; got != c.want {
+			t.Errorf("%s: %q\nwant %q", c.name, got, c.want)
+		}
+	}
+}
+
+// A step that was observed at the end of a run speaks for the decode steps of the run, never for a prefill.
+func TestUntimedStepIsTakenFromWhereItWasMeasured(t *testing.T) {
+	tr := seen(oneStep("dispatch", 9050, 3780, 4120), 1800, 1280)
+	tr.Observer.BeforeNS = us(400)
+	x := inspect.NewIndex(tr)
+	u := x.Untimed(1)
+	if got := fmt.Sprint(u.Wall, u.Before, u.GPU, u.After, u.N, u.From); got != fmt.Sprint(us(1800), us(400),
+		us(1280), us(120), 8, "s1 ×8") {
+		t.Error(got)
+	}
+	if u := x.Untimed(0); u.Known() {
+		t.Errorf("a prefill by an observed decode step: %+v", u)
 	}
 	tr.Observer = nil
-	if got, want := verdict(), "GPU-bound: GPU span is 0.09 ms of 0.10 ms (as timed)"; got != want {
-		t.Errorf("%q, want %q", got, want)
+	tr.Steps[1].Whole = &trace.Whole{NS: 1_290_000, Q1NS: 1_290_000, Q3NS: 1_290_000, N: 31}
+	if u := inspect.NewIndex(tr).Untimed(1); u.GPU != us(1290) || u.Wall != us(-1) || u.N != 31 {
+		t.Errorf("by the whole step of its costs: %+v", u)
+	}
+}
+
+func TestWaitingIsSplitByWhatTheGPUDid(t *testing.T) {
+	tr := oneStep("dispatch", 500, 150, 200)
+	s := &tr.Steps[1]
+	s.GPU.StartNS = us(1120)
+	s.CPU.StartNS, s.CPU.SubmittedNS, s.CPU.DoneNS = us(1000), us(1090), us(1350)
+	want := inspect.Waiting{
+		Begin: us(90), ToTick: us(30), Span: us(200), Busy: us(150), Gaps: us(50), ToDone: us(30),
+	}
+	if got := inspect.NewIndex(tr).Waiting(1); got != want {
+		t.Errorf("%+v", got)
+	}
+	s.GPU.StartNS = us(1080) // before its submit, by the error of the clocks
+	if got := inspect.NewIndex(tr).Waiting(1); got.ToTick != us(0) || got.ToDone != us(70) {
+		t.Errorf("%+v", got)
 	}
 	s.Timing = "step"
-	if got, want := verdict(), "GPU-bound: GPU span is 0.09 ms of 0.10 ms"; got != want {
-		t.Errorf("%q, want %q", got, want)
+	got := inspect.NewIndex(tr).Waiting(1)
+	if got.Span != us(200) || got.Busy != us(-1) || got.Gaps != us(-1) {
+		t.Errorf("a step that was timed as a whole: %+v", got)
+	}
+}
+
+// After repeats the header, the table of steps and the table of dispatches all say their medians.
+func TestAllSumsOfARepeatedStepAreOfItsMedians(t *testing.T) {
+	tr := oneStep("dispatch", 9050, 17, 20)
+	for i, samples := range [][]int64{{7000, 8000, 9000}, {6600, 6600, 90_000}} {
+		d := &tr.Steps[1].Dispatches[i]
+		d.GPUNS, d.Samples = us(8), samples
+	}
+	x := inspect.NewIndex(tr)
+	s := x.Summary(1)
+	if s.Busy != trace.Measured(14_600) || s.Repeats != 3 ||
+		!strings.Contains(s.Title().String(), "Σgpu 0.01 ms timed alone (medians of 3)") {
+		t.Errorf("%v of %d: %s", s.Busy, s.Repeats, s.Title())
+	}
+	d := dispatched(x, 1, inspect.Options{Fold: inspect.FoldNone})
+	sum := 0.0
+	for i := range d.Folded {
+		sum += d.Folded[i].SumNS
+	}
+	steps := x.Steps(inspect.Scope{})
+	if cell := steps.Cell(1, steps.Column("gpu_ms")); sum != 14_600 || cell.Number != 0.0146 {
+		t.Errorf("the rows add up to %v ns, the step has %v ms", sum, cell.Number)
 	}
 }
 

@@ -1,0 +1,202 @@
+package inspect
+
+import (
+	"fmt"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
+
+// Untimed is a step as it runs when nothing in it is timed: two timestamps around it at most. Timing every
+// dispatch makes a step three times as long, so what is said of a step's speed, and of what bounds it, is
+// drawn from here, and not said where this is not known.
+type Untimed struct {
+	Wall   trace.Time // whole, until its token is known
+	Before trace.Time // from its begin to the GPU's first tick
+	GPU    trace.Time // from the first tick to the last
+	After  trace.Time // from the last tick on
+	N      int        // runs that these are medians of
+	// From says where they were measured, where that was not in the step itself: "s126 ×8".
+	From string
+	// Cost is what timing every dispatch adds to the wall time there: "+260%".
+	Cost string
+}
+
+// Known says whether anything is.
+func (u *Untimed) Known() bool { return measured(u.Wall) || measured(u.GPU) }
+
+// CPU is the part of the wall time in which the GPU has nothing of the step to do.
+func (u *Untimed) CPU() trace.Time { return minus(u.Wall, u.GPU) }
+
+// Untimed is a step as it runs untimed: as it ran, where no more than it as a whole was timed, else as it, or
+// another decode step, was repeated so.
+func (x *Index) Untimed(step int) Untimed {
+	s := &x.Trace.Steps[step]
+	if s.Timing == "off" || s.Timing == "step" {
+		return untimedItself(s)
+	}
+	u := x.observed(s)
+	if w := s.Whole; w != nil && !measured(u.GPU) {
+		if !u.Known() {
+			u.N, u.From = w.N, fmt.Sprintf("×%d", w.N)
+		}
+		u.GPU = trace.Measured(w.NS)
+		u.rest()
+	}
+	return u
+}
+
+// untimedItself are a step's own times. Its first tick cannot have come before its submit, whatever the error
+// of the clocks.
+func untimedItself(s *trace.Step) Untimed {
+	gpu := gpuOf(s)
+	u := Untimed{Wall: s.CPU.TotalNS, GPU: gpu.SpanNS, N: 1}
+	first, ok := gpu.StartNS.NS()
+	submitted, both := s.CPU.SubmittedNS.NS()
+	if ok && both {
+		u.Before = minus(trace.Measured(max(first, submitted)), s.CPU.StartNS)
+	}
+	u.rest()
+	return u
+}
+
+// rest is what the wall time has behind the GPU's.
+func (u *Untimed) rest() {
+	if ns, ok := minus(minus(u.Wall, u.Before), u.GPU).NS(); ok {
+		u.After = trace.Measured(max(0, ns))
+	}
+}
+
+// observed is what the observer measured of a step, or of another decode step for one.
+func (x *Index) observed(s *trace.Step) Untimed {
+	o := x.Trace.Observer
+	if o == nil {
+		return Untimed{}
+	}
+	from := fmt.Sprintf("×%d", o.N)
+	if o.Step != nil {
+		from = fmt.Sprintf("s%d ×%d", *o.Step, o.N)
+	}
+	same := o.Step != nil && *o.Step == s.Index
+	if !same && (s.Phase != "decode" || !x.observedDecode(o)) {
+		return Untimed{}
+	}
+	u := Untimed{Wall: o.UntimedNS, Before: o.BeforeNS, GPU: o.SpanNS, N: o.N, From: from}
+	untimed, ok := o.UntimedNS.NS()
+	if timed, both := o.TimedNS.NS(); ok && both && untimed > 0 {
+		u.Cost = fmt.Sprintf("%+.0f%%", 100*float64(timed-untimed)/float64(untimed))
+	}
+	u.rest()
+	return u
+}
+
+// observedDecode says whether the observer looked at a decode step. Where the trace has the step no more, or
+// does not name it, it did: a run is observed at its end.
+func (x *Index) observedDecode(o *trace.Observer) bool {
+	if o.Step == nil {
+		return true
+	}
+	for i := len(x.Trace.Steps) - 1; i >= 0; i-- {
+		if s := &x.Trace.Steps[i]; s.Index == *o.Step {
+			return s.Phase == "decode"
+		}
+	}
+	return true
+}
+
+// UntimedOf is what is known of the steps of a scope untimed: medians of those that ran so; where none did,
+// what is known of the last one otherwise.
+func (x *Index) UntimedOf(scope Scope) Untimed {
+	if step, one := scope.One(); one {
+		return x.Untimed(step)
+	}
+	if len(scope.Steps) == 0 {
+		return Untimed{}
+	}
+	var walls, befores, spans []int64
+	add := func(list *[]int64, t trace.Time) {
+		if ns, ok := t.NS(); ok {
+			*list = append(*list, ns)
+		}
+	}
+	for _, step := range scope.Steps {
+		if s := &x.Trace.Steps[step]; s.Timing == "off" || s.Timing == "step" {
+			u := untimedItself(s)
+			add(&walls, u.Wall)
+			add(&befores, u.Before)
+			add(&spans, u.GPU)
+		}
+	}
+	if len(walls) == 0 {
+		return x.Untimed(scope.last())
+	}
+	u := Untimed{
+		Wall: spreadOf(walls).time(), Before: spreadOf(befores).time(), GPU: spreadOf(spans).time(),
+		N: len(walls),
+	}
+	u.rest()
+	return u
+}
+
+// time is the median.
+func (s Spread) time() trace.Time {
+	if !s.Measured() {
+		return trace.Time{}
+	}
+	return trace.Measured(int64(s.Median))
+}
+
+// part says it in a title: "step 1.80 ms = 0.52 CPU + 1.28 GPU".
+func (u *Untimed) part() table.Part {
+	switch {
+	case !u.Known():
+		return table.Part{}
+	case !measured(u.Wall):
+		return table.Part{Text: "step " + millis(u.GPU) + " GPU untimed"}
+	case !measured(u.GPU):
+		return table.Part{Text: "step " + millis(u.Wall)}
+	}
+	return table.Part{
+		Text: fmt.Sprintf("step %s = %s CPU + %s GPU", millis(u.Wall), table.MillisBare(u.CPU().NS()),
+			table.MillisBare(u.GPU.NS())),
+		Short: "step " + millis(u.Wall),
+	}
+}
+
+// tokensPerS is the rate of steps that take so many tokens each; 0 where the wall time is not known.
+func (u *Untimed) tokensPerS(tokens int) float64 {
+	if ns, ok := u.Wall.NS(); ok && ns > 0 {
+		return float64(tokens) * 1e9 / float64(ns)
+	}
+	return 0
+}
+
+// Waiting is the time from a step's first submit to the end of the wait for it, by what the GPU did. Busy and
+// Gaps are known where dispatches or blocks were timed. Instants are known to Clock.ErrorNS.
+type Waiting struct {
+	Begin  trace.Time // from the step's begin to its submit
+	ToTick trace.Time // from the submit to the GPU's first tick
+	Span   trace.Time // from the first tick to the last, which is Busy and Gaps
+	Busy   trace.Time // what was timed in it
+	Gaps   trace.Time // the rest of it
+	ToDone trace.Time // from the last tick until the host knew
+}
+
+// Waiting computes it for a step; nothing in it is measured where the step was not timed.
+func (x *Index) Waiting(step int) Waiting {
+	s := &x.Trace.Steps[step]
+	gpu, c := gpuOf(s), &s.CPU
+	w := Waiting{Begin: minus(c.SubmittedNS, c.StartNS), Span: gpu.SpanNS}
+	if s.Timing == "dispatch" || s.Timing == "block" {
+		w.Busy, w.Gaps = gpu.BusyNS, minus(gpu.SpanNS, gpu.BusyNS)
+	}
+	notBelow := func(t trace.Time) trace.Time {
+		if ns, ok := t.NS(); ok {
+			return trace.Measured(max(0, ns))
+		}
+		return t
+	}
+	w.ToTick = notBelow(minus(gpu.StartNS, c.SubmittedNS))
+	w.ToDone = notBelow(minus(minus(c.DoneNS, gpu.StartNS), gpu.SpanNS))
+	return w
+}
