@@ -122,9 +122,8 @@ func allActions() []action {
 		},
 		{
 			keys: []string{"o"}, name: "sort",
-			doc: "Sort by the next column; after the last: in the table's own order.",
-			in:  []scope{inViews}, of: rowsOpen, hint: 10, off: (*App).empty,
-			run: func(a *App) { a.table().nextSort() },
+			doc: "Sort by a column: its letter follows, the same again turns the order round.",
+			in:  []scope{inViews}, of: rowsOpen, hint: 10, off: noRows, run: (*App).askSort,
 		},
 		{
 			keys: []string{"O"}, name: "reverse", doc: "Turn the order round.",
@@ -137,9 +136,27 @@ func allActions() []action {
 			in:  []scope{inViews}, of: filters, hint: 6, off: (*App).empty, run: (*App).askFilter,
 		},
 		{
+			keys: []string{"n"}, name: "next match",
+			doc: "To the next row that the filter finds; without one, that the last filter found.",
+			in:  []scope{inViews}, of: rowsOpen, off: noRows, run: func(a *App) { a.nextMatch(1) },
+		},
+		{
+			keys: []string{"N"}, name: "match before", doc: "To the row before that the filter finds.",
+			in: []scope{inViews}, of: rowsOpen, off: noRows, run: func(a *App) { a.nextMatch(-1) },
+		},
+		{
+			keys: []string{"u"}, name: "undo",
+			doc: "Take back a change of the view: order, fold, opened row, filter, scope, base, split, zoom, view.",
+			in:  []scope{inViews}, off: cannotUndo, run: (*App).undo,
+		},
+		{
 			keys: []string{"w"}, name: "why",
 			doc: "Why is this grid what it is: the chain back to the token count.",
 			in:  []scope{inViews}, of: explains, hint: 5, off: (*App).empty, run: (*App).showWhy,
+		},
+		{
+			keys: []string{"m"}, name: "mark row", doc: "Mark the row, or take its mark away.",
+			in: []scope{inViews}, of: dispatches, off: noRows, run: func(a *App) { a.table().mark() },
 		},
 		{
 			keys: []string{"e"}, name: "WGSL", doc: "The kernel's source.",

@@ -20,7 +20,7 @@ func TestKeysOfAPersonAreHeldToTheRulesOfTheTable(t *testing.T) {
 		keys map[string][]string
 		want string // of the error, "" for none
 	}{
-		{"another", map[string][]string{"token": {"n", "f5"}, "last view": {}}, ""},
+		{"another", map[string][]string{"token": {"f6", "f5"}, "last view": {}}, ""},
 		{"swapped", map[string][]string{"token": {"S"}, "back": {"s"}}, ""},
 		{"taken", map[string][]string{"token": {"q"}}, `keys of "token": "q" is the key of "quit" as well`},
 		{"taken by one that moves", map[string][]string{"why": {"j"}}, `keys of "why": "j" is the key of "down" as well`},

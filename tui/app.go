@@ -56,6 +56,11 @@ type App struct {
 	asked    int       // overlays that were asked for
 	question *question // a line of text being typed
 	palette  *palette
+	chord    *chord // the next key says what is meant
+
+	before  *memento // how things were looked at before what is being typed
+	undone  []memento
+	undoing bool
 
 	note        string // fades
 	noteID      int
@@ -141,12 +146,12 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	case tea.KeyMsg:
 		a.jobs.asked++
 		for _, k := range keysOf(m) {
-			a.press(k)
+			a.changing(func() { a.press(k) })
 		}
 	case tea.MouseMsg:
 		a.jobs.asked++
 		if p, ok := pointerOf(m); ok {
-			a.point(p)
+			a.changing(func() { a.point(p) })
 		}
 	case readyMsg:
 		a.jobs.ended(m)
@@ -213,6 +218,10 @@ func (a *App) press(k key) {
 			return
 		}
 	}
+	if a.chord != nil && k.name != "ctrl+c" && k.name != "ctrl+z" {
+		a.struck(k)
+		return
+	}
 	act := actionFor(k.name, a.place())
 	if act == nil {
 		return
@@ -263,7 +272,7 @@ func (a *App) cancel() {
 	}
 	a.interrupted = now()
 	switch {
-	case a.question != nil || a.palette != nil:
+	case a.question != nil || a.palette != nil || a.chord != nil:
 		a.closeInput()
 		a.say(keyed("{cancel} again to quit"))
 	case a.stopLooking(), a.stop():

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpuscope/internal/printable"
+	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 )
@@ -21,7 +22,7 @@ func newDispatchPage(*App) view {
 	p := &dispatchPage{listPage: listOf("dispatches")}
 	p.rows.sortFirst = []string{"lost_us", "sum_us", "us", "delta"}
 	p.rows.giveUp = []string{"id", "sum_us", "grid"}
-	p.rows.margin = p.joined
+	p.rows.margin, p.rows.kinOf = p.joined, firstDispatch
 	return p
 }
 
@@ -64,6 +65,41 @@ func (p *dispatchPage) joined(i int) string {
 }
 
 func (p *dispatchPage) load(j *jobs, s snapshot, _ int) { p.want(j, s, p.fold) }
+
+// firstDispatch tells rows of different folds apart, and finds the same again: by what they stand for.
+func firstDispatch(t *table.Table, row int) any {
+	d, ok := t.From.(*inspect.DispatchTable)
+	if !ok {
+		return nil
+	}
+	return d.Launch(&d.Folded[row]).ID
+}
+
+// markedRows are the names of the marked rows with the dispatches that each stands for, of what is shown.
+func (p *dispatchPage) markedRows() (names []string, of [][]trace.DispatchID) {
+	t := p.table()
+	if t == nil {
+		return nil, nil
+	}
+	for i := range t.Folded {
+		r := &t.Folded[i]
+		if !p.rows.marked[r.Key] {
+			continue
+		}
+		var ids []trace.DispatchID
+		for _, unit := range r.Units {
+			for _, l := range unit {
+				ids = append(ids, t.Launches[l].ID)
+			}
+		}
+		names, of = append(names, r.Label), append(of, ids)
+	}
+	return names, of
+}
+
+func (p *dispatchPage) state() any { return p.fold }
+
+func (p *dispatchPage) restore(s any) { p.fold = s.(inspect.Fold) }
 
 func (p *dispatchPage) refold() { p.fold = (p.fold + 1) % (inspect.FoldNone + 1) }
 

@@ -11,6 +11,7 @@ var GlyphNames = []string{"block", "braille", "ascii"}
 // The marks of the screen. Each is one cell wide.
 const (
 	markSelected = "▌"
+	markMarked   = "•"
 	markOpen     = "▾"
 	markClosed   = "▸"
 	markOK       = "✓"

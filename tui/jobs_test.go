@@ -63,7 +63,7 @@ func TestATableThatHangsBlocksNoKey(t *testing.T) {
 	}
 	close(h.release)
 	d.settle()
-	d.sees("linear_q4gsw", "order ~lost↓").misses("computing")
+	d.sees("linear_q4gsw", "fold op").misses("computing")
 }
 
 // A fold that is not wanted any more is cancelled, and what comes of it is dropped.

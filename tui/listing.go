@@ -16,8 +16,13 @@ type listing struct {
 	table  *table.Table
 	choice choice
 	rows   []int // indices into table.Rows that are shown
-	err    error // of the filter: the rows are unfiltered then
+	err    error // of the filter: the rows are those of good, the last one that meant something
+	good   string
 	found  string
+	// shown are the leaves of a row that are shown, where a filter hides some, partial that there are such.
+	shown, leaves []int
+	partial       bool
+	unfolded      []bool // rows in which others are shown, where there is a filter
 	// uniform are the columns that say the same in every row: they stand in the title.
 	uniform []int
 	widths  []int // by column, of its cells; nil where they are taken from the rows in sight
@@ -41,10 +46,14 @@ func (c choice) with(key string, open bool) choice {
 // What the widths of columns are measured on: rows from the top. A table may have a million.
 const measuredRows = 2000
 
-// list applies a choice to a table. Plain columns are measured when they are drawn.
-func list(ctx context.Context, t *table.Table, c choice, plainColumns bool) (listing, error) {
-	l := listing{table: t, choice: c}
-	l.choice.Filter, l.err = t.ParseFilter(c.filter)
+// list applies a choice to a table; where its filter means nothing, good does, the last that did. Plain
+// columns are measured when they are drawn.
+func list(ctx context.Context, t *table.Table, c choice, good string, plainColumns bool) (listing, error) {
+	l := listing{table: t, choice: c, good: c.filter}
+	if l.choice.Filter, l.err = t.ParseFilter(c.filter); l.err != nil {
+		l.good = good
+		l.choice.Filter, _ = t.ParseFilter(good) // of another table it may mean nothing: then all rows show
+	}
 	if t.Column(c.Sort) < 0 { // another table has not that column
 		l.choice.Sort = ""
 	}
@@ -79,44 +88,59 @@ func list(ctx context.Context, t *table.Table, c choice, plainColumns bool) (lis
 	return l, nil
 }
 
-// count says how many of the rows pass the filter, "" without one.
+// count says how many of the rows pass the filter, "" without one, and what is hidden of each row.
 func (l *listing) count() string {
-	if l.choice.filter == "" || l.err != nil {
+	if l.good == "" {
 		return ""
 	}
 	rows, all := l.table.Rows, 0
-	leaves := make([]int, len(rows)) // that stand in a row, itself where it has none
-	unfolded := make([]bool, len(rows))
-	for r := len(rows) - 1; r >= 0; r-- { // children come after their parents
+	l.leaves, l.shown = make([]int, len(rows)), make([]int, len(rows)) // itself, where none stand in it
+	for r := len(rows) - 1; r >= 0; r-- {                              // children come after their parents
 		if !rows[r].Children {
-			leaves[r] = 1
+			l.leaves[r] = 1
 			all++
 		}
 		if up := rows[r].Parent; up >= 0 {
-			leaves[up] += leaves[r]
+			l.leaves[up] += l.leaves[r]
 		}
 	}
+	l.unfolded = make([]bool, len(rows))
 	for _, r := range l.rows {
 		if up := rows[r].Parent; up >= 0 {
-			unfolded[up] = true
+			l.unfolded[up] = true
 		}
 	}
 	passed := 0
 	for _, r := range l.rows {
-		if !unfolded[r] { // closed, it stands for all that is in it
-			passed += leaves[r]
+		if l.unfolded[r] {
+			continue
+		}
+		passed += l.leaves[r] // closed, it stands for all that is in it
+		for up := r; up >= 0; up = rows[up].Parent {
+			l.shown[up] += l.leaves[r]
 		}
 	}
-	return fmt.Sprintf("filter %s: %s of %s rows", l.choice.filter, count(passed), count(all))
+	for _, r := range l.rows {
+		l.partial = l.partial || l.shown[r] < l.leaves[r]
+	}
+	return fmt.Sprintf("filter %s: %s of %s rows", l.good, count(passed), count(all))
 }
 
 // text is what a cell shows, the tree's column with its indentation.
 func (l *listing) text(row, col int) string {
 	s := l.table.Cell(row, col).Text
 	if l.table.Columns[col].Tree {
-		s = l.branch(row) + s
+		s = l.branch(row) + l.named(s, row)
 	}
 	return s
+}
+
+// named is the name of a row; where a filter hides some of what its sums are of, it says so.
+func (l *listing) named(name string, row int) string {
+	if l.shown == nil || l.shown[row] == l.leaves[row] {
+		return name
+	}
+	return fmt.Sprintf("%s %d/%d", name, l.shown[row], l.leaves[row])
 }
 
 // branch is what stands before the name of a row: how deep it is, and whether it is open.
@@ -132,6 +156,9 @@ func (l *listing) branch(row int) string {
 }
 
 func (l *listing) isOpen(r int) bool {
+	if l.unfolded != nil && l.unfolded[r] {
+		return true
+	}
 	row := &l.table.Rows[r]
 	if open, ok := l.choice.Open[row.Key]; ok {
 		return open

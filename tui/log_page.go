@@ -111,4 +111,8 @@ func (p *logPage) filtered() string { return p.filter }
 
 func (p *logPage) setFilter(s string) { p.filter = s }
 
+func (p *logPage) state() any { return p.filter }
+
+func (p *logPage) restore(s any) { p.filter = s.(string) }
+
 func (p *logPage) copied() string { return strings.Join(p.text.lines, "\n") }

@@ -60,6 +60,8 @@ func (a *App) showHelp() {
 // legend explains the signs of the screens.
 var legend = [][2]string{
 	{"┌ ├ └", "one level: no barrier stands between these dispatches"},
+	{"n/m", "n of the m rows in it pass the filter; its sums are of all m"},
+	{"•", "marked"},
 	{"→", "from, to"},
 	{"~", "modelled from shapes, not measured"},
 	{"–", "not measured; never 0"},
@@ -166,6 +168,9 @@ func (a *App) ask(q *question) { a.question = q }
 func (a *App) closeInput() {
 	if q := a.question; q != nil && q.leave != nil {
 		q.leave()
+	}
+	if a.chord != nil {
+		a.struck(key{name: "esc"})
 	}
 	a.question, a.palette = nil, nil
 }

@@ -423,6 +423,9 @@ func (a *App) hints(w int) string {
 		label := " " + q.label + ": "
 		return a.theme.put(accent, label) + q.line.render(w-width(label)-1)
 	}
+	if a.chord != nil {
+		return a.chord.render(a.theme, w)
+	}
 	if a.note != "" {
 		return a.theme.put(accent, " "+cut(printable.Clean(a.note), w-2))
 	}

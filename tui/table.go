@@ -1,7 +1,9 @@
 package tui
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -13,15 +15,23 @@ import (
 // filtered is kept here by name and key, so that it survives a change of step. What is shown is a listing,
 // which a job makes; until it is there the one before stays.
 type tablePane struct {
-	listing          // what is shown
-	wanted    choice // what the next listing is to show
-	wantedOf  int    // rises with every change of wanted
-	listings  int    // that were shown
-	job       task[paneKey, listing]
-	toTop     bool // the next listing is looked at from its top
-	cursor    int  // index into rows
-	top       int  // first row in the window
-	key       string
+	listing         // what is shown
+	wanted   choice // what the next listing is to show
+	wantedOf int    // rises with every change of wanted
+	listings int    // that were shown
+	job      task[paneKey, listing]
+	touched  bool // somebody chose a row: it stays selected, whatever becomes of the rows
+	kin      any  // what the selected row is beyond its key, as kinOf says
+	cursor   int  // index into rows
+	top      int  // first row in the window
+	key      string
+	lastGood string          // the last filter that meant something
+	searched string          // the last filter that there was, for those who clear it and go on
+	marked   map[string]bool // rows by key
+	letters  map[int]string  // of columns, while one is to be chosen
+	// kinOf says what a row is besides its key, nil for nothing: where the key is gone, as when rows fold in
+	// another way, the row that is the same is selected. It is a comparable value.
+	kinOf     func(t *table.Table, row int) any
 	sortFirst []string           // columns that people sort by most
 	giveUp    []string           // columns that go first where the screen is narrow
 	margin    func(i int) string // what stands before a row that is not selected: one cell
@@ -53,7 +63,7 @@ const elasticMin = 12
 func (p *tablePane) load(j *jobs, of any, s snapshot,
 	make func(context.Context) (*table.Table, error),
 ) {
-	key, wanted, plain := paneKey{of, p.wantedOf}, p.wanted, p.plainColumns
+	key, wanted, plain, good := paneKey{of, p.wantedOf}, p.wanted, p.plainColumns, p.lastGood
 	var t *table.Table
 	if p.table != nil && p.of == of {
 		t = p.table
@@ -65,7 +75,7 @@ func (p *tablePane) load(j *jobs, of any, s snapshot,
 				return listing{}, err
 			}
 		}
-		l, err := list(ctx, t, wanted, plain)
+		l, err := list(ctx, t, wanted, good, plain)
 		l.of, l.at = of, s
 		return l, err
 	}, p.place)
@@ -78,19 +88,55 @@ func (p *tablePane) unload(j *jobs) {
 	}
 }
 
-// place shows a listing. The selected row stays selected by its key; where it is gone the cursor stays at its
-// height.
+// place shows a listing. The selected row stays selected, and stays where it is on the screen: by its key, or
+// as the row that is the same by another name, or as the closed row that it stands in. Where it is gone the
+// cursor stays at its height. Who never chose a row stays at the top.
 func (p *tablePane) place(l listing) {
+	height := p.cursor - p.top
 	p.listing = l
 	p.listings++
 	p.laidOut = 0
-	switch i := slices.IndexFunc(l.rows, func(r int) bool { return l.table.Rows[r].Key == p.key }); {
-	case p.toTop:
-		p.toTop, p.cursor = false, 0
-	case i >= 0:
-		p.cursor = i
+	if l.err == nil {
+		p.lastGood = l.choice.filter
 	}
-	p.goTo(p.cursor)
+	if i := p.find(); i >= 0 && p.touched {
+		p.cursor = i
+		p.top = i - height
+	}
+	p.set(p.cursor)
+}
+
+// find is where the selected row stands in the rows, -1 for nowhere.
+func (p *tablePane) find() int {
+	t := p.table
+	at := make(map[int]int, len(p.rows)) // of rows of the table
+	deepest, row := -1, -1
+	for i, r := range p.rows {
+		if t.Rows[r].Key == p.key {
+			return i
+		}
+		at[r] = i
+		deeper := deepest < 0 || t.Rows[r].Depth >= t.Rows[p.rows[deepest]].Depth
+		if deeper && p.kin != nil && p.kinOf(t, r) == p.kin {
+			deepest = i
+		}
+	}
+	if deepest >= 0 || t == nil {
+		return deepest
+	}
+	for r := range t.Rows {
+		if t.Rows[r].Key == p.key || row < 0 && p.kin != nil && p.kinOf(t, r) == p.kin {
+			if row = r; t.Rows[r].Key == p.key {
+				break
+			}
+		}
+	}
+	for ; row >= 0; row = t.Rows[row].Parent {
+		if i, ok := at[row]; ok {
+			return i
+		}
+	}
+	return -1
 }
 
 // choose wants another choice of rows.
@@ -101,11 +147,57 @@ func (p *tablePane) choose(c choice) {
 
 // goTo puts the cursor on a row of the window's list, or the nearest there is.
 func (p *tablePane) goTo(row int) {
+	p.touched = true
+	p.set(row)
+}
+
+func (p *tablePane) set(row int) {
 	p.cursor = clamp(row, 0, max(0, len(p.rows)-1))
 	if len(p.rows) > 0 {
-		p.key = p.table.Rows[p.rows[p.cursor]].Key
+		r := p.rows[p.cursor]
+		if p.key = p.table.Rows[r].Key; p.kinOf != nil {
+			p.kin = p.kinOf(p.table, r)
+		}
 	}
 	p.reveal()
+}
+
+// mark marks the selected row, or takes its mark away.
+func (p *tablePane) mark() {
+	if p.current() < 0 {
+		return
+	}
+	if p.marked == nil {
+		p.marked = map[string]bool{}
+	}
+	if p.marked[p.key] {
+		delete(p.marked, p.key)
+	} else {
+		p.marked[p.key] = true
+	}
+}
+
+// nextMatch goes to the next row that the filter finds, the last filter where there is none now, and says why
+// it does not. Rows that are there for what stands in them alone are passed over.
+func (p *tablePane) nextMatch(by int) string {
+	typed := cmp.Or(p.wanted.filter, p.searched)
+	if typed == "" {
+		return keyed("there is no filter; {filter} makes one")
+	}
+	f, err := p.table.ParseFilter(typed)
+	if err != nil {
+		return err.Error()
+	}
+	for i, n := p.cursor+by, 0; i >= 0 && i < len(p.rows); i, n = i+by, n+1 {
+		if n == measuredRows {
+			return fmt.Sprintf("filter %s: none of the next %s rows", typed, count(n))
+		}
+		if f.Match(p.table, p.rows[i]) {
+			p.goTo(i)
+			return ""
+		}
+	}
+	return "filter " + typed + ": no more rows that way"
 }
 
 // reveal scrolls as little as shows the cursor.
@@ -181,40 +273,13 @@ func (p *tablePane) setOpen(r int, open bool) { p.choose(p.wanted.with(p.table.R
 // setFilter shows only the rows that match.
 func (p *tablePane) setFilter(s string) {
 	c := p.wanted
-	c.filter = s
-	p.choose(c)
-}
-
-// nextSort orders by the next column on the screen, after the last in the table's own order again. Numbers
-// start with the largest. What people sort by most comes first.
-func (p *tablePane) nextSort() {
-	if p.table == nil {
+	if c.filter == s {
 		return
 	}
-	if p.laidOut == 0 {
-		p.lay(mainWidth) // nothing was drawn since the rows changed
+	if c.filter = s; s != "" {
+		p.searched = s
 	}
-	var names []string
-	for _, c := range p.columns {
-		if !p.table.Columns[c.col].Tree {
-			names = append(names, p.table.Columns[c.col].Name)
-		}
-	}
-	slices.SortStableFunc(names, func(a, b string) int { return rank(p.sortFirst, a) - rank(p.sortFirst, b) })
-	names = append(names, "")
-	at := slices.Index(names, p.wanted.Sort)
-	if p.wanted.Sort == "" {
-		at = len(names) - 1
-	}
-	p.sortBy(names[(at+1)%len(names)])
-}
-
-// rank is the place of a name in a list, behind it where it is not in it.
-func rank(list []string, name string) int {
-	if i := slices.Index(list, name); i >= 0 {
-		return i
-	}
-	return len(list)
+	p.choose(c)
 }
 
 // sortBy orders by a column; the same column again turns the order round.
@@ -226,14 +291,12 @@ func (p *tablePane) sortBy(name string) {
 	c := p.wanted
 	c.Sort, c.Reverse = name, p.table != nil && p.table.LargestFirst(name)
 	p.choose(c)
-	p.toTop = true // who sorts wants to see the largest
 }
 
 func (p *tablePane) reverse() {
 	c := p.wanted
 	c.Reverse = !c.Reverse
 	p.choose(c)
-	p.toTop = true
 }
 
 // own are the parts of a title that say what a person chose to see: an error in the filter, what it leaves,
@@ -243,15 +306,22 @@ func (p *tablePane) own(w int) []table.Part {
 	if p.table == nil {
 		return nil
 	}
-	said := cutMiddle(p.found, w/2)
+	said := []table.Part{{Rank: 0, Text: cutMiddle(p.found, w/2)}}
 	if p.err != nil {
-		said = cut(p.err.Error(), w/2)
+		said[0].Rank = 2 // what is shown stays, and is less than what is wrong
+		said = append([]table.Part{{Rank: 0, Text: markFail + " " + cut(p.err.Error(), w/2)}}, said...)
+	}
+	if p.partial {
+		said = append(said, table.Part{Rank: 3, Text: "n/m: sums are of all m"})
+	}
+	if n := len(p.marked); n > 0 {
+		said = append(said, table.Say(1, "%d marked", n))
 	}
 	order := table.Part{Rank: 6, Text: "order " + p.order()}
 	if p.choice.Sort != "" || p.choice.Reverse {
 		order.Rank = 1
 	}
-	return []table.Part{{Rank: 0, Text: said}, order}
+	return append(said, order)
 }
 
 // alike is what all rows say.
@@ -339,7 +409,7 @@ func (p *tablePane) cell(row int, c placed) string {
 	s := p.table.Cell(row, c.col).Text
 	switch col := &p.table.Columns[c.col]; {
 	case col.Tree && !col.Right:
-		s = p.branch(row) + cutPath(s, c.width-width(p.branch(row)))
+		s = p.branch(row) + cutPath(p.named(s, row), c.width-width(p.branch(row)))
 	case col.Right:
 		return fitLeft(s, c.width)
 	default:
@@ -377,6 +447,10 @@ func (p *tablePane) header(t *theme) string {
 	for _, c := range p.columns {
 		col := p.table.Columns[c.col]
 		title := col.Title
+		if p.letters != nil {
+			b.WriteString(p.lettered(t, c))
+			continue
+		}
 		if col.Name == p.choice.Sort && width(title) < c.width {
 			title += map[bool]string{true: "↓", false: "↑"}[p.choice.Reverse]
 		}
@@ -387,7 +461,25 @@ func (p *tablePane) header(t *theme) string {
 		}
 		b.WriteByte(' ')
 	}
+	if p.letters != nil {
+		return b.String()
+	}
 	return t.put(dim, strings.TrimRight(b.String(), " "))
+}
+
+// lettered is a header in which the letter that sorts by it stands out, where it has that letter.
+func (p *tablePane) lettered(t *theme, c placed) string {
+	col := p.table.Columns[c.col]
+	s := fit(col.Title, c.width)
+	if col.Right {
+		s = fitLeft(col.Title, c.width)
+	}
+	letter := p.letters[c.col]
+	i := strings.Index(strings.ToLower(s), letter)
+	if i < 0 || letter == "" || i+len(letter) > len(s) {
+		return t.put(dim, s+" ")
+	}
+	return t.put(dim, s[:i]) + t.put(selected, s[i:i+len(letter)]) + t.put(dim, s[i+len(letter):]+" ")
 }
 
 func (p *tablePane) row(b *strings.Builder, t *theme, i int, focused bool) {
@@ -403,6 +495,8 @@ func (p *tablePane) row(b *strings.Builder, t *theme, i int, focused bool) {
 		}
 		all = selected
 		b.WriteString(t.put(selected, mark))
+	} else if p.marked[p.table.Rows[row].Key] {
+		b.WriteString(t.put(accent, markMarked))
 	} else if p.margin != nil {
 		b.WriteString(t.put(dim, p.margin(i)))
 	} else {

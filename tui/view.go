@@ -120,6 +120,24 @@ func (a *App) empty() string {
 	return ""
 }
 
+// noRows says why there are no rows to do something with.
+func noRows(a *App) string {
+	if why := a.empty(); why != "" {
+		return why
+	}
+	if l, ok := a.view().(lister); !ok || l.pane().table == nil {
+		return "there are no rows yet"
+	}
+	return ""
+}
+
+// nextMatch goes to the next row that a filter finds, or the one before.
+func (a *App) nextMatch(by int) {
+	if why := a.table().nextMatch(by); why != "" {
+		a.say(why)
+	}
+}
+
 // table is the table of the current view.
 func (a *App) table() *tablePane { return a.view().(lister).pane() }
 

@@ -47,9 +47,9 @@ func TestPrintableKeysBelongToTheInput(t *testing.T) {
 	}
 }
 
-func TestSortingGoesThroughTheColumnsThatMatter(t *testing.T) {
-	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F", "o")
-	d.sees("order ~lost↓")
+func TestSortingIsByTheLetterOfAColumn(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F", "o").sees("sort by:", "l ~lost", "# #")
+	d.press("l").sees("order ~lost↓").misses("sort by:")
 	lost := regexp.MustCompile(`(\d+)( +\w*)?$`)
 	last := 1 << 30
 	for _, l := range strings.Split(d.screen(), "\n")[5:15] {
@@ -60,7 +60,106 @@ func TestSortingGoesThroughTheColumnsThatMatter(t *testing.T) {
 		}
 		last = n
 	}
-	d.press("O").sees("order ~lost↑").press("o").sees("order Σµs↓").press("o").sees("order µs↓")
+	d.press("o", "l").sees("order ~lost↑").press("O").sees("order ~lost↓")
+	d.press("o", "!").sees("! is none of its keys", "order ~lost↓").press("o", "esc").sees("order ~lost↓")
+	d.press("o", "space").misses("order ~lost")
+}
+
+// Whatever becomes of the rows, the one that was selected stays selected, where it was on the screen.
+func TestTheSelectionFollowsItsRow(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "/").typed("mlp.down").press("enter")
+	d.press("G", "esc")
+	row := func(what string, want string) {
+		t.Helper()
+		if !strings.Contains(d.row(), want) {
+			t.Errorf("after %s the selected row is %q, want %s", what, d.row(), want)
+		}
+	}
+	row("a filter that was left", "down")
+	height := d.app.table().cursor - d.app.table().top
+	d.press("o", "l")
+	row("sorting", "down")
+	if now := d.app.table().cursor - d.app.table().top; now != height && d.app.table().top > 0 {
+		t.Errorf("it went from line %d to %d", height, now)
+	}
+	d.press("O")
+	row("reversing", "down")
+	d.press(",")
+	row("another step", "down")
+	d.press("F")
+	row("fold op", "linear")
+	d.press("F")
+	row("fold kernel", "linear")
+	d.press("F")
+	row("fold none", "linear")
+}
+
+func TestUndoTakesBackAChangeOfTheView(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2")
+	begin := d.screen()
+	d.press("u").sees("undo: nothing was changed")
+	d.press("F").press("o", "l").press("/").typed("norm").press("enter").press("v", "b").press("<", "z", "3")
+	for _, gone := range []string{"[3 Resize]", "zoomed", "", "", "warm decode steps", "filter norm", "~lost↓", "fold op"} {
+		if gone != "" {
+			d.sees(gone)
+		}
+		d.press("u")
+		d.update(fadeMsg{d.app.noteID})
+		if gone != "" {
+			d.misses(gone)
+		}
+	}
+	d.press("u").sees("undo: nothing was changed")
+	d.update(fadeMsg{d.app.noteID})
+	if got := d.screen(); got != begin {
+		t.Errorf("all is undone, and the screen is another:\n%s\nwas\n%s", got, begin)
+	}
+}
+
+func TestAnInvalidFilterKeepsTheRowsAndSaysWhatIsWrong(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F", "/").typed("fd_split")
+	d.typed(" us:>x").sees("✗ filter us:>x:", "not a number").misses("rms_norm")
+	d.press("enter").sees("✗ filter us:>x:").misses("rms_norm")
+	d.press("F").sees("✗ filter us:>x:", "fd_split").misses("rms_norm")
+	d.press("esc").misses("✗").sees("rms_norm")
+}
+
+func TestAFilteredParentSaysWhatItsSumsAreOf(t *testing.T) {
+	d := drive(t, 200, 60, llama, nil, Options{}).press("2", "/").typed("fd_").press("enter")
+	d.sees("attn 32/192", "sums are of all").misses("sdpa.split 16/16")
+	d.press("esc").misses("32/192", "sums are of all")
+}
+
+func TestAFilterOpensTheRowsInWhichItFindsSomething(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "/").typed("layers.3.attn.q").press("enter")
+	d.sees("▾ q 1/16", "layers.3.attn.q", "1 of 326 rows")
+}
+
+func TestMatchesAreGoneThroughWithAndWithoutTheirFilter(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2").press("n").sees("there is no filter")
+	d.press("/").typed("norm").press("enter", "g", "n")
+	if !strings.Contains(d.row(), "norm") {
+		t.Errorf("the next match is %q", d.row())
+	}
+	first := d.row()
+	d.press("n", "N")
+	if d.row() != first {
+		t.Errorf("next and back is %q, not %q", d.row(), first)
+	}
+	d.press("esc", "n").sees("rope_q") // the rows between are there
+	if !strings.Contains(d.row(), "norm") || d.row() == first {
+		t.Errorf("without the filter the next match is %q", d.row())
+	}
+	d.press("G", "n").sees("no more rows that way")
+}
+
+func TestRowsAreMarkedAndCounted(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "j", "m", "j", "j", "m", "j").sees("2 marked", "•  0   embed")
+	names, of := d.dispatches().markedRows()
+	if len(names) != 2 || names[0] != "embed" || len(of[1]) != 1 || of[1][0] != 2 {
+		t.Errorf("%q %v are marked", names, of)
+	}
+	d.press("k", "m").sees("1 marked")
 }
 
 func TestFoldingGoesRound(t *testing.T) {
@@ -312,8 +411,8 @@ func TestWhatMustNotBeLostSurvivesAnyWidth(t *testing.T) {
 		for range rapid.IntRange(0, 3).Draw(r, "folds") {
 			d.press("F")
 		}
-		for range rapid.IntRange(0, 4).Draw(r, "sorts") {
-			d.press("o")
+		if rapid.Bool().Draw(r, "sorted") {
+			d.press("o", "k")
 		}
 		want := []string{"Δ s22", "+18%)", "step 7.70 ms", "Σgpu 3.11"}
 		if pinned {

@@ -3,6 +3,7 @@ package table
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -92,7 +93,8 @@ func parseQuantity(s, unit string) (float64, error) {
 	return n * from / to, nil
 }
 
-func (f Filter) match(t *Table, row int) bool {
+// Match says whether a row is one that the filter picks by itself.
+func (f Filter) Match(t *Table, row int) bool {
 	for _, m := range f.terms {
 		if t.Rows[row].Group && (m.compare != "" || m.invert) {
 			return false // a heading is there for its rows: numbers and exclusions are about them
@@ -102,6 +104,11 @@ func (f Filter) match(t *Table, row int) bool {
 		}
 	}
 	return true
+}
+
+// excludes says whether an exclusion takes a row out.
+func (f Filter) excludes(t *Table, row int) bool {
+	return slices.ContainsFunc(f.terms, func(m term) bool { return m.invert && m.match(t, row) })
 }
 
 func (m *term) match(t *Table, row int) bool {

@@ -12,8 +12,8 @@ type Selection struct {
 	// Open overrides, by key, whether a row is unfolded. All unfolds every row.
 	Open map[string]bool
 	All  bool
-	// Filter keeps the rows that match, what they stand in, and what stands in them. What stands in a row
-	// that is no heading, as the layers of a folded dispatch, is looked at only where that row is unfolded.
+	// Filter keeps the rows that match, what they stand in, and what stands in them. It unfolds the way to
+	// what it finds in a closed row that does not match itself.
 	Filter Filter
 	// Sort is the name of a column by which rows are ordered among those that stand in the same row; "" is
 	// the table's own order. Rows that have no number come last either way.
@@ -88,11 +88,11 @@ func (t *Table) match(ctx context.Context, s *Selection) (matches, error) {
 		if i%stride == 0 && ctx.Err() != nil {
 			return m, ctx.Err()
 		}
-		folded := false
-		if p := t.Rows[i].Parent; p >= 0 {
-			folded = !t.Rows[p].Group && !s.open(&t.Rows[p])
+		hidden := false // in a closed row that an exclusion hides: it hides all that the row stands for
+		if p := t.Rows[i].Parent; p >= 0 && !t.Rows[p].Group && !s.open(&t.Rows[p]) {
+			hidden = s.Filter.excludes(t, p)
 		}
-		m.self[i] = len(s.Filter.terms) == 0 || !folded && s.Filter.match(t, i)
+		m.self[i] = len(s.Filter.terms) == 0 || !hidden && s.Filter.Match(t, i)
 	}
 	if len(s.Filter.terms) == 0 {
 		return m, nil // nothing is hidden, so nothing needs to be unfolded

@@ -1,0 +1,114 @@
+package tui
+
+import "maps"
+
+// memento is how a person looks at things: what undo gives back. It holds no data and no position.
+type memento struct {
+	current int
+	zooms   map[int]zoom
+	split   map[int]split
+	scope   int
+	base    base
+	views   []viewState
+}
+
+// viewState is that of one view.
+type viewState struct {
+	choice  choice
+	choices int // rises with every choice
+	own     any // of a viewer; comparable
+}
+
+// rememberer has more to remember of how a person looks at it than rows: its fold, a filter of its own.
+type rememberer interface {
+	// state is a comparable value that restore takes.
+	state() any
+	restore(any)
+}
+
+// Views that are remembered: who looks further back than that has forgotten them too.
+const mostUndo = 100
+
+func (a *App) memento() memento {
+	m := memento{
+		current: a.current, zooms: maps.Clone(a.zooms), split: maps.Clone(a.split),
+		scope: a.scope, base: a.base,
+	}
+	if a.settling {
+		m.scope = thisStep // a run changed it, not the person
+	}
+	for _, v := range a.views {
+		var s viewState
+		if l, ok := v.(lister); ok {
+			s.choice, s.choices = l.pane().wanted, l.pane().wantedOf
+		}
+		if r, ok := v.(rememberer); ok {
+			s.own = r.state()
+		}
+		m.views = append(m.views, s)
+	}
+	return m
+}
+
+// same says whether two mementos are of one look. A base in another trace is by its name.
+func (m *memento) same(o *memento) bool {
+	if m.current != o.current || m.scope != o.scope || m.base != o.base || !maps.Equal(m.zooms, o.zooms) ||
+		!maps.Equal(m.split, o.split) {
+		return false
+	}
+	for i := range m.views {
+		if m.views[i].choices != o.views[i].choices || m.views[i].own != o.views[i].own {
+			return false
+		}
+	}
+	return true
+}
+
+// changing runs what a person did and remembers how things were looked at before, if that changed them. What
+// is being typed is one change, from its first letter to enter.
+func (a *App) changing(f func()) {
+	if a.before == nil {
+		m := a.memento()
+		a.before = &m
+	}
+	f()
+	if a.question != nil || a.chord != nil {
+		return
+	}
+	before := a.before
+	a.before = nil
+	if now := a.memento(); !before.same(&now) && !a.undoing {
+		a.undone = append(a.undone[max(0, len(a.undone)-mostUndo+1):], *before)
+	}
+	a.undoing = false
+}
+
+// undo gives back how things were looked at before the last change.
+func (a *App) undo() {
+	n := len(a.undone) - 1
+	m := a.undone[n]
+	a.undone, a.undoing = a.undone[:n], true
+	a.goTo(m.current)
+	a.zooms, a.split = m.zooms, m.split
+	if m.base.file != "" && m.base.file != a.base.file {
+		a.openBase(m.base.file)
+	} else if m.base != a.base {
+		a.base, a.file = m.base, nil
+	}
+	a.setScope(m.scope)
+	for i, s := range m.views {
+		if l, ok := a.views[i].(lister); ok && l.pane().wantedOf != s.choices {
+			l.pane().choose(s.choice)
+		}
+		if r, ok := a.views[i].(rememberer); ok && r.state() != s.own {
+			r.restore(s.own)
+		}
+	}
+}
+
+func cannotUndo(a *App) string {
+	if len(a.undone) == 0 {
+		return "nothing was changed"
+	}
+	return ""
+}
