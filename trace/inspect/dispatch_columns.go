@@ -44,7 +44,7 @@ func (t *DispatchTable) columns() []table.Column {
 		}
 	}
 	at := table.By(t.Folded)
-	return []table.Column{
+	columns := []table.Column{
 		{
 			Name: "id", Title: "#", Unit: "id", Is: table.Exact, Right: true, Width: 80,
 			Doc: "dispatch id, of a fold the first",
@@ -149,13 +149,9 @@ func (t *DispatchTable) columns() []table.Column {
 			}),
 		},
 		{
-			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80, Doc: "part of Σgpu",
-			Of: at(func(r *DispatchRow) table.Cell {
-				if r.Share == 0 {
-					return table.Cell{}
-				}
-				return table.Number(100*r.Share, 1)
-			}),
+			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80,
+			Doc: "part of the step by cost where costs were measured, else of Σgpu",
+			Of:  at(t.share),
 		},
 		{
 			Name: "gb_per_s", Title: "GB/s~", Unit: "GB/s", Is: table.Modelled, Right: true, Width: 140,
@@ -179,16 +175,9 @@ func (t *DispatchTable) columns() []table.Column {
 				return table.Text(r.Limit.String())
 			}),
 		},
-		{
-			Name: "lost_us", Title: "~lost", Unit: "us", Is: table.Modelled, Right: true, Width: 80,
-			Doc: "modelled: time over what the device could do the row in",
-			Of: at(func(r *DispatchRow) table.Cell {
-				if r.LostNS == 0 {
-					return table.Cell{}
-				}
-				return table.Number(r.LostNS/1e3, 0)
-			}),
-		},
+	}
+	columns = append(columns, t.costColumns()...)
+	return append(columns, []table.Column{
 		{
 			Name: "delta", Title: "Δ", Width: 80,
 			Doc: "against the base: + new, g grid, r route, p params, t µs of Σµs, = no difference in time",
@@ -238,7 +227,7 @@ func (t *DispatchTable) columns() []table.Column {
 				return table.Text(t.Index.Name(t.Launch(r).ID))
 			}),
 		},
-	}
+	}...)
 }
 
 func (t *DispatchTable) last(r *DispatchRow) table.Cell {

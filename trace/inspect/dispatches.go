@@ -22,7 +22,9 @@ type DispatchTable struct {
 	// ByOrder says that no dispatch is the base's by id, so they were compared in order. ClockMoved that the
 	// canary kernel ran at another speed at the base, so times were not compared.
 	ByOrder, ClockMoved bool
-	total               float64 // ns of all dispatches in all steps, 0 where one was not measured
+	// Costs are those of a step of the scope, nil where none were measured.
+	Costs *StepCosts
+	total float64 // ns of all dispatches in all steps, 0 where one was not measured
 }
 
 // DispatchRow is one row: a dispatch, equal dispatches of several layers, or a heading over rows.
@@ -44,13 +46,14 @@ type DispatchRow struct {
 	Each    []float64 // time of each unit, in order; nil where one was not measured
 	Equal   bool      // all dispatches of the row do the same work: kernel, grid, bytes, FLOPs
 	Limit   Limit
-	LostNS  float64 // of all dispatches of the row
-	Floors  int     // rows in this heading that are at the floor
-	Waste   Waste   // of all dispatches
-	Delta   Delta   // TimeNS is of SumNS
-	Outlier int     // unit that stands out, -1: none
-	Judged  bool    // there were samples enough to find an outlier
-	Varies  bool    // the work that was not needed differs from step to step: Waste is not all of it
+	Cost    *RowCost // nil where it was not measured
+	LostNS  float64  // of all dispatches of the row
+	Floors  int      // rows in this heading that are at the floor
+	Waste   Waste    // of all dispatches
+	Delta   Delta    // TimeNS is of SumNS
+	Outlier int      // unit that stands out, -1: none
+	Judged  bool     // there were samples enough to find an outlier
+	Varies  bool     // the work that was not needed differs from step to step: Waste is not all of it
 }
 
 // Count is the number of dispatches.
@@ -90,6 +93,7 @@ func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, erro
 		return nil, err
 	}
 	t := &DispatchTable{Index: x, Scope: o.Scope, Base: o.Base, Fold: o.Fold, Launches: launches}
+	t.Costs = x.costs(o.Scope)
 	var base []*Launch
 	if o.Base != nil {
 		if base, err = t.compare(ctx); err != nil {
@@ -111,6 +115,9 @@ func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, erro
 		}
 		r := DispatchRow{Row: p.Row, Label: p.label, Units: p.units, Outlier: -1}
 		t.measure(&r)
+		if t.Costs != nil {
+			r.Cost = t.Costs.sets[setKey(t.dispatches(&r, t.Costs.ran))]
+		}
 		if o.Base != nil {
 			t.delta(&r, base)
 		}
@@ -324,7 +331,7 @@ func sumOverSteps(launches []*Launch) Spread {
 // timed says that dispatches were timed alone.
 func (t *DispatchTable) timed() bool {
 	return !slices.ContainsFunc(t.Scope.Steps,
-		func(step int) bool { return t.Index.Trace.Steps[step].Timing != "dispatch" })
+		func(step int) bool { return !timedAlone(&t.Index.Trace.Steps[step]) })
 }
 
 // Row is the row of a key, or -1.

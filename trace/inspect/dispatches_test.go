@@ -86,7 +86,13 @@ func TestNoVerdictWithoutAMeasureToJudgeBy(t *testing.T) {
 	for name, change := range map[string]func(*trace.Trace){
 		"no ceilings":     func(t *trace.Trace) { t.Device.Ceilings = nil },
 		"software device": func(t *trace.Trace) { t.Device.AdapterType = "cpu" },
-		"timing off":      func(t *trace.Trace) { t.Steps[1].Timing = "off" },
+		"timing off": func(t *trace.Trace) {
+			s := &t.Steps[1]
+			s.Timing = "off"
+			for i := range s.Dispatches {
+				s.Dispatches[i].Samples = nil
+			}
+		},
 	} {
 		tr := timed(21_600, 10_485_760, 0, 1024)
 		change(tr)

@@ -27,6 +27,9 @@ func (t *DispatchTable) title() []table.Line {
 	if pinned(t.Index.Trace) {
 		parts = append(parts, table.Part{Rank: 0, Text: "static: largest grids", Short: "static"})
 	}
+	if t.Costs != nil {
+		parts = append(parts, t.Costs.part(t))
+	}
 	parts = append(parts, t.timingPart())
 	if n := t.levels(); t.timed() && n > 0 && n < len(t.Launches) {
 		parts = append(parts, table.Say(5, "%d overlapped when untimed", len(t.Launches)-n))

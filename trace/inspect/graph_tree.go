@@ -115,10 +115,9 @@ func (x *Index) weigh(ctx context.Context, scope Scope) (*weights, error) {
 	if !measured {
 		w.total = 0
 	}
-	for _, step := range scope.Steps { // those of a later step replace those of one before
-		costs := x.Trace.Steps[step].Costs
-		for i := range costs {
-			w.costs[setKey(costs[i].Dispatches)] = &costs[i]
+	if c := x.costs(scope); c != nil {
+		for key, r := range c.sets {
+			w.costs[key] = r.Cost
 		}
 	}
 	return w, nil

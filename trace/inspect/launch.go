@@ -135,13 +135,18 @@ func worse(a, b *trace.NumericGap) *trace.NumericGap {
 	return b
 }
 
+// timedAlone says that each dispatch of a step has a time of its own, of the step or of repeats in place.
+func timedAlone(s *trace.Step) bool {
+	return s.Timing == "dispatch" || len(s.Dispatches) > 0 && len(s.Dispatches[0].Samples) > 0
+}
+
 // launchesOf computes every dispatch of a step, in order of submission.
 func (x *Index) launchesOf(step int) []Launch {
 	s := &x.Trace.Steps[step]
 	out := x.planned(step)
 	for i := range out {
 		out[i].Time, out[i].Samples = timeOf(&s.Dispatches[i]), s.Dispatches[i].Samples
-		if s.Timing == "dispatch" {
+		if timedAlone(s) {
 			out[i].Limit = limitOf(&x.Trace.Device, &out[i], out[i].Time, i == 0)
 		}
 	}

@@ -151,7 +151,7 @@ func (c *Cell) ranked() bool { return c.Has && c.Number == c.Number }
 func (t *Table) Uniform(ctx context.Context, rows []int) ([]int, error) {
 	var cols []int
 	for c := range t.Columns {
-		if t.Columns[c].Tree || len(rows) < 2 {
+		if t.Columns[c].Tree || t.Columns[c].Width == Unseen || len(rows) < 2 {
 			continue
 		}
 		first := t.Cell(rows[0], c).Text

@@ -1,0 +1,387 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"gpuscope/internal/printable"
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
+
+// Part is a part of a step with its name: a row of Dispatches, or several that are taken together. Its cost
+// is measured by leaving it out.
+type Part struct {
+	Name       string
+	Dispatches []trace.DispatchID // rising
+}
+
+// CostParts are the parts of a step whose costs say what there is to know: the rows of Dispatches folded by
+// layer, those that hold others among them.
+func (x *Index) CostParts(ctx context.Context, step int) ([]Part, error) {
+	t, err := x.Dispatches(ctx, Options{Scope: x.Step(step), Fold: FoldLayer})
+	if err != nil {
+		return nil, err
+	}
+	var rows []int
+	for i := range t.Folded {
+		if p := t.Folded[i].Parent; p < 0 || t.Folded[p].Open {
+			rows = append(rows, i)
+		}
+	}
+	return t.Parts(rows), nil
+}
+
+// Parts are the dispatches of some rows; what several rows stand for is there once. In a scope of several
+// steps they are those that ran in its last.
+func (t *DispatchTable) Parts(rows []int) []Part {
+	ran := map[trace.DispatchID]bool{}
+	for _, id := range t.Index.ran(t.Scope.last()) {
+		ran[id] = true
+	}
+	var parts []Part
+	seen := map[string]bool{}
+	for _, row := range rows {
+		p := Part{Name: t.Name(row), Dispatches: t.dispatches(&t.Folded[row], ran)}
+		if key := setKey(p.Dispatches); len(p.Dispatches) > 0 && !seen[key] {
+			seen[key] = true
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// Together is the part that several names stand for: rows of the step folded by layer, by their names with
+// their block or without ("attn.norm", "norm", "attn"), kinds of operators, or kernels. A * in a name stands
+// for any letters.
+func (x *Index) Together(ctx context.Context, step int, names []string) (Part, error) {
+	t, err := x.Dispatches(ctx, Options{Scope: x.Step(step), Fold: FoldLayer})
+	if err != nil {
+		return Part{}, err
+	}
+	var all Part
+	for _, name := range names {
+		found := false
+		for i := range t.Folded {
+			r := &t.Folded[i]
+			first := t.Launch(r)
+			for _, has := range []string{t.Name(i), r.Label, first.Op.Kind, first.Plan.Kernel} {
+				whole := has == t.Name(i) || has == r.Label
+				if ok, err := path.Match(name, has); err != nil {
+					return Part{}, fmt.Errorf("%q is no name: %w", printable.Short(name, 40), err)
+				} else if ok && (whole || r.Equal && !r.Group) {
+					found = true
+					all.Dispatches = append(all.Dispatches, t.dispatches(r, nil)...)
+					break
+				}
+			}
+		}
+		if !found {
+			return Part{}, fmt.Errorf("no row of the step is called %q; there are %s",
+				printable.Short(name, 40), t.names())
+		}
+	}
+	all.Name = strings.Join(names, " + ")
+	slices.Sort(all.Dispatches)
+	all.Dispatches = slices.Compact(all.Dispatches)
+	return all, nil
+}
+
+// names lists the rows that are open at first.
+func (t *DispatchTable) names() string {
+	var names []string
+	for i := range t.Folded {
+		if p := t.Folded[i].Parent; p < 0 || t.Folded[p].Open {
+			names = append(names, t.Name(i))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Name is a row's name with the block that it stands in: "attn.q".
+func (t *DispatchTable) Name(row int) string {
+	r := &t.Folded[row]
+	if r.Parent < 0 || r.Group {
+		return r.Label
+	}
+	if p := &t.Folded[r.Parent]; p.Group && p.Depth > 0 {
+		return p.Label + "." + r.Label
+	}
+	return r.Label
+}
+
+// ran are the dispatches of a step.
+func (x *Index) ran(step int) []trace.DispatchID {
+	s := &x.Trace.Steps[step]
+	ids := make([]trace.DispatchID, len(s.Dispatches))
+	for i := range s.Dispatches {
+		ids[i] = x.Trace.Plans[s.Dispatches[i].Plan].Dispatch
+	}
+	return ids
+}
+
+// dispatches are those of a row that are in a set, all without one, each once and rising.
+func (t *DispatchTable) dispatches(r *DispatchRow, of map[trace.DispatchID]bool) []trace.DispatchID {
+	var ids []trace.DispatchID
+	for _, u := range r.Units {
+		for _, i := range u {
+			if id := t.Launches[i].ID; of == nil || of[id] {
+				ids = append(ids, id)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// RowCost is what a row costs a step.
+type RowCost struct {
+	*trace.Cost
+	// LeastNS is what its bytes and FLOPs take at measured rates, modelled; 0 where none were measured.
+	LeastNS float64
+	Share   float64 // of the whole step; 0 where that was not measured
+}
+
+// SaveNS is what is left of the cost over what the device can do the row's work in.
+func (c *RowCost) SaveNS() float64 { return float64(c.NS) - c.LeastNS }
+
+// SpreadNS is half the distance of the quartiles.
+func (c *RowCost) SpreadNS() float64 { return float64(c.Q3NS-c.Q1NS) / 2 }
+
+// StepCosts are the costs of a step by what was left out.
+type StepCosts struct {
+	Step *trace.Step
+	x    *Index
+	sets map[string]*RowCost
+	ran  map[trace.DispatchID]bool
+}
+
+// costs are those of the last step of a scope that has some, nil where none has.
+func (x *Index) costs(s Scope) *StepCosts {
+	for i := len(s.Steps) - 1; i >= 0; i-- {
+		if step := s.Steps[i]; len(x.Trace.Steps[step].Costs) > 0 {
+			return x.costsOf(step)
+		}
+	}
+	return nil
+}
+
+func (x *Index) costsOf(step int) *StepCosts {
+	s := &x.Trace.Steps[step]
+	c := &StepCosts{Step: s, x: x, sets: map[string]*RowCost{}, ran: map[trace.DispatchID]bool{}}
+	plans := make(map[trace.DispatchID]*trace.Plan, len(s.Dispatches))
+	streamed := int64(0) // what passes through between two uses of the same bytes
+	for i := range s.Dispatches {
+		p := &x.Trace.Plans[s.Dispatches[i].Plan]
+		plans[p.Dispatch], c.ran[p.Dispatch] = p, true
+		streamed += p.Bytes
+	}
+	for i := range s.Costs {
+		r := &RowCost{Cost: &s.Costs[i]}
+		for _, id := range r.Dispatches {
+			if p := plans[id]; p != nil {
+				r.LeastNS += leastNS(&x.Trace.Device, float64(p.Bytes), float64(p.FLOPs), streamed)
+			}
+		}
+		if s.Whole != nil && s.Whole.NS > 0 {
+			r.Share = float64(r.NS) / float64(s.Whole.NS)
+		}
+		c.sets[setKey(r.Dispatches)] = r
+	}
+	return c
+}
+
+// leastNS is what bytes and FLOPs take at the least on a device, 0 where its ceilings do not say. streamed is
+// the working set that the bytes are a part of.
+func leastNS(d *trace.Device, bytes, flops float64, streamed int64) float64 {
+	if d.Software() || d.Ceilings == nil {
+		return 0
+	}
+	least := 0.0
+	if rate := copyRate(d.Ceilings, streamed); rate > 0 {
+		least = bytes * 1e9 / rate
+	}
+	if rate := d.Ceilings.FlopsPerS; rate > 0 {
+		least = max(least, flops*1e9/rate)
+	}
+	return least
+}
+
+// cover is rows that stand for every dispatch of a step once, and the sum of their costs.
+type cover struct {
+	ns   float64
+	rows []int
+}
+
+// cover covers the step by measured rows: by the finest there are, or by those that hold nothing but rows
+// (attention, the rest of a layer, what comes before and after). False where they do not cover it.
+func (t *DispatchTable) cover(finest bool) (c cover, ok bool) {
+	children := t.children()
+	var of func(row int) (cover, bool)
+	all := func(rows []int) (c cover, ok bool) {
+		for _, row := range rows {
+			inside, ok := of(row)
+			if !ok {
+				return cover{}, false
+			}
+			c.ns, c.rows = c.ns+inside.ns, append(c.rows, inside.rows...)
+		}
+		return c, len(rows) > 0
+	}
+	of = func(row int) (cover, bool) {
+		r := &t.Folded[row]
+		heading := func(k int) bool { return t.Folded[k].Group }
+		if r.Cost == nil || r.Group && (finest || slices.ContainsFunc(children[row], heading)) {
+			if c, ok := all(children[row]); ok {
+				return c, true
+			}
+		}
+		if r.Cost == nil {
+			return cover{}, false
+		}
+		return cover{float64(r.Cost.NS), []int{row}}, true
+	}
+	var top []int
+	for i := range t.Folded {
+		if t.Folded[i].Parent < 0 {
+			top = append(top, i)
+		}
+	}
+	return all(top)
+}
+
+// children are the rows in each row.
+func (t *DispatchTable) children() [][]int {
+	children := make([][]int, len(t.Folded))
+	for i := range t.Folded {
+		if p := t.Folded[i].Parent; p >= 0 {
+			children[p] = append(children[p], i)
+		}
+	}
+	return children
+}
+
+// SharedNS is the whole step less the finest costs that cover it: what rows overlap by and wait for together.
+// False where no costs cover it.
+func (t *DispatchTable) SharedNS() (ns float64, ok bool) {
+	if t.Costs == nil || t.Costs.Step.Whole == nil {
+		return 0, false
+	}
+	c, ok := t.cover(true)
+	return float64(t.Costs.Step.Whole.NS) - c.ns, ok
+}
+
+// part says in a title whose costs these are and what the rows share.
+func (c *StepCosts) part(t *DispatchTable) table.Part {
+	text := fmt.Sprintf("cost at s%d, %s", c.Step.Index, c.rounds())
+	if ns, ok := t.SharedNS(); ok {
+		return table.Part{Rank: 1, Text: fmt.Sprintf("%s, shared %s µs", text, short(ns)), Short: text}
+	}
+	return table.Part{Rank: 1, Text: text}
+}
+
+// rounds is how often parts were left out.
+func (c *StepCosts) rounds() string {
+	least, most := c.Step.Costs[0].N, c.Step.Costs[0].N
+	for i := range c.Step.Costs {
+		least, most = min(least, c.Step.Costs[i].N), max(most, c.Step.Costs[i].N)
+	}
+	if least < most {
+		return fmt.Sprintf("%d–%s", least, table.Plural(most, "round"))
+	}
+	return table.Plural(least, "round")
+}
+
+// short writes ns as µs with as many digits as a measured difference has.
+func short(ns float64) string {
+	us := ns / 1e3
+	if us > -10 && us < 10 {
+		return fmt.Sprintf("%.1f", us)
+	}
+	return fmt.Sprintf("%.0f", us)
+}
+
+func shortCell(ns float64) table.Cell {
+	return table.Cell{Text: short(ns), Number: ns / 1e3, Has: true}
+}
+
+// costColumns are what rows cost and what there is to save: by leaving them out where that was measured, else
+// by their times alone.
+func (t *DispatchTable) costColumns() []table.Column {
+	at := table.By(t.Folded)
+	cost := func(of func(*RowCost) table.Cell) func(int) table.Cell {
+		return at(func(r *DispatchRow) table.Cell {
+			if r.Cost == nil {
+				return table.Missing()
+			}
+			return of(r.Cost)
+		})
+	}
+	width := 80
+	columns := costColumns(t.Index, cost)
+	if t.Costs != nil {
+		width = 200
+	} else {
+		for i := range columns {
+			columns[i].Width = table.Unseen
+		}
+	}
+	return append(columns, table.Column{
+		Name: "lost_us", Title: "~lost", Unit: "us", Is: table.Modelled, Right: true, Width: width,
+		Doc: "modelled: time alone over what the device could do the row in",
+		Of: at(func(r *DispatchRow) table.Cell {
+			if r.LostNS == 0 {
+				return table.Cell{}
+			}
+			return table.Number(r.LostNS/1e3, 0)
+		}),
+	})
+}
+
+// costColumns are the columns of costs, in any table that has some.
+func costColumns(x *Index, cost func(func(*RowCost) table.Cell) func(int) table.Cell) []table.Column {
+	save := "modelled: cost over what its bytes and FLOPs take at measured rates"
+	if d := &x.Trace.Device; d.Ceilings == nil || d.Software() {
+		save = "modelled: the cost, as no ceilings of the device are known"
+	}
+	return []table.Column{
+		{
+			Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "what the untimed step takes less without the row: median of the rounds",
+			Of: cost(func(c *RowCost) table.Cell {
+				return table.Number(float64(c.NS)/1e3, min(1, table.DecimalsOfUS(x.Trace.Clock.QuantumNS)))
+			}),
+		},
+		{
+			Name: "cost_spread_us", Title: "±", Unit: "us", Is: table.Measured, Right: true, Width: 110,
+			Doc: "half the distance between the quartiles of the cost",
+			Of: cost(func(c *RowCost) table.Cell {
+				if c.N < enough {
+					return table.Missing()
+				}
+				return shortCell(c.SpreadNS())
+			}),
+		},
+		{
+			Name: "save_us", Title: "~save", Unit: "us", Is: table.Modelled, Right: true, Width: 110,
+			Doc: save,
+			Of:  cost(func(c *RowCost) table.Cell { return shortCell(c.SaveNS()) }),
+		},
+	}
+}
+
+// share is a row's part of the step.
+func (t *DispatchTable) share(r *DispatchRow) table.Cell {
+	switch {
+	case t.Costs != nil && r.Cost == nil:
+		return table.Missing()
+	case t.Costs != nil:
+		return table.Number(100*r.Cost.Share, 1)
+	case r.Share == 0:
+		return table.Cell{}
+	}
+	return table.Number(100*r.Share, 1)
+}

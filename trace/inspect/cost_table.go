@@ -1,0 +1,248 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
+
+// costRow is a part of a step in the table of costs.
+type costRow struct {
+	table.Row
+	name       string
+	dispatches []trace.DispatchID
+	cost       *RowCost // nil where it was not measured
+	aloneNS    float64
+	alone      bool // aloneNS was measured
+	lostNS     float64
+	holds      int // rows in it
+}
+
+// rank is by what rows are sorted, falling: what there is to save, or what times alone say is lost.
+func (r *costRow) rank() float64 {
+	if r.cost != nil {
+		return r.cost.SaveNS()
+	}
+	return r.lostNS
+}
+
+func init() {
+	register(Table{
+		Name: "cost", Takes: WholeRun,
+		Doc: "what each part of the step costs that was measured last, by what there is to save",
+		Of: func(ctx context.Context, x *Index, o Options) (*table.Table, error) {
+			return x.CostTable(ctx, o.Scope)
+		},
+	})
+}
+
+// CostTable is the costs of the last step of a scope that has some, of the whole run without a scope. Where
+// none has, times alone stand in, of the last step that has those.
+func (x *Index) CostTable(ctx context.Context, scope Scope) (*table.Table, error) {
+	steps := scope.Steps
+	if steps == nil {
+		for i := range x.Trace.Steps {
+			steps = append(steps, i)
+		}
+	}
+	last := func(has func(*trace.Step) bool) int {
+		for i := len(steps) - 1; i >= 0; i-- {
+			if has(&x.Trace.Steps[steps[i]]) {
+				return steps[i]
+			}
+		}
+		return -1
+	}
+	step := last(func(s *trace.Step) bool { return len(s.Costs) > 0 })
+	if step < 0 {
+		step = last(timedAlone)
+	}
+	if step < 0 && len(steps) > 0 {
+		step = steps[len(steps)-1]
+	}
+	var t *DispatchTable
+	var rows []costRow
+	var err error
+	if step >= 0 {
+		if t, err = x.Dispatches(ctx, Options{Scope: x.Step(step), Fold: FoldLayer}); err != nil {
+			return nil, err
+		}
+		rows = t.costRows()
+	}
+	made := table.New("cost", costTableColumns(x, rows), table.Flat(len(rows), func(i int) string {
+		return rows[i].Key
+	}))
+	if t != nil {
+		made.Title, made.Notes = t.costTitle(), t.costNotes()
+	}
+	return made, nil
+}
+
+// costRows are the rows of the step folded by layer that have a cost, or all where none has, and what was
+// left out together: first the rows that hold no other, then those that do.
+func (t *DispatchTable) costRows() []costRow {
+	var rows []costRow
+	known := map[string]bool{}
+	children := t.children()
+	for i := range t.Folded {
+		r := &t.Folded[i]
+		shown := r.Parent < 0 || t.Folded[r.Parent].Open
+		if t.Costs != nil && r.Cost == nil || t.Costs == nil && !shown {
+			continue
+		}
+		row := costRow{
+			Row: table.Row{Key: r.Key}, name: t.Name(i), dispatches: t.dispatches(r, nil), cost: r.Cost,
+			aloneNS: r.SumNS, alone: r.Summed, lostNS: r.LostNS,
+		}
+		if key := setKey(row.dispatches); !known[key] {
+			known[key] = true
+			if r.Group {
+				row.holds = len(children[i])
+			}
+			rows = append(rows, row)
+		}
+	}
+	if t.Costs != nil {
+		rows = append(rows, t.together(known)...)
+	}
+	slices.SortStableFunc(rows, func(a, b costRow) int {
+		return cmp.Or(cmp.Compare(min(a.holds, 1), min(b.holds, 1)), cmp.Compare(b.rank(), a.rank()))
+	})
+	return rows
+}
+
+// together are the costs of what is in no row: several that were left out together.
+func (t *DispatchTable) together(known map[string]bool) (rows []costRow) {
+	alone := make(map[trace.DispatchID]Spread, len(t.Launches))
+	for i := range t.Launches {
+		alone[t.Launches[i].ID] = t.Launches[i].Time
+	}
+	for i := range t.Costs.Step.Costs {
+		cost := &t.Costs.Step.Costs[i]
+		key := setKey(cost.Dispatches)
+		if known[key] {
+			continue
+		}
+		row := costRow{
+			Row: table.Row{Key: fmt.Sprintf("set%d", i)}, name: cost.Name, dispatches: cost.Dispatches,
+			cost: t.Costs.sets[key], holds: 1, alone: true,
+		}
+		for _, id := range cost.Dispatches {
+			time := alone[id]
+			row.aloneNS, row.alone = row.aloneNS+time.Median, row.alone && time.Measured()
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func costTableColumns(x *Index, rows []costRow) []table.Column {
+	at := table.By(rows)
+	decimals := table.DecimalsOfUS(x.Trace.Clock.QuantumNS)
+	columns := []table.Column{
+		{
+			Name: "id", Title: "#", Unit: "id", Is: table.Exact, Right: true, Width: 80,
+			Doc: "first dispatch id",
+			Of:  at(func(r *costRow) table.Cell { return table.Count(int(r.dispatches[0])) }),
+		},
+		{
+			Name: "part", Title: "part", Width: 80, Doc: "what was left out: a row of Dispatches, or several together",
+			Of: at(func(r *costRow) table.Cell { return table.Text(r.name) }),
+		},
+		{
+			Name: "dispatches", Title: "n", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
+			Doc: "dispatches in it",
+			Of:  at(func(r *costRow) table.Cell { return table.Count(len(r.dispatches)) }),
+		},
+		{
+			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80,
+			Doc: "part of the untimed step",
+			Of: at(func(r *costRow) table.Cell {
+				if r.cost == nil {
+					return table.Missing()
+				}
+				return table.Number(100*r.cost.Share, 1)
+			}),
+		},
+	}
+	columns = append(columns, costColumns(x, func(of func(*RowCost) table.Cell) func(int) table.Cell {
+		return at(func(r *costRow) table.Cell {
+			if r.cost == nil {
+				return table.Missing()
+			}
+			return of(r.cost)
+		})
+	})...)
+	return append(columns, table.Column{
+		Name: "lost_us", Title: "~lost", Unit: "us", Is: table.Modelled, Right: true, Width: 80,
+		Doc: "modelled: time alone over what the device could do it in; stands in for ~save where no cost is known",
+		Of: at(func(r *costRow) table.Cell {
+			if r.lostNS == 0 {
+				return table.Cell{}
+			}
+			return shortCell(r.lostNS)
+		}),
+	}, table.Column{
+		Name: "alone_us", Title: "Σµs alone", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+		Doc: "GPU time of its dispatches, each timed alone",
+		Of: at(func(r *costRow) table.Cell {
+			if !r.alone {
+				return table.Missing()
+			}
+			return table.Number(r.aloneNS/1e3, decimals)
+		}),
+	}, table.Column{
+		Name: "rounds", Title: "rounds", Unit: "rounds", Is: table.Exact, Right: true, Width: 110,
+		Doc: "how often it was left out",
+		Of: at(func(r *costRow) table.Cell {
+			if r.cost == nil {
+				return table.Missing()
+			}
+			return table.Count(r.cost.N)
+		}),
+	})
+}
+
+func (t *DispatchTable) costTitle() []table.Line {
+	if t.Costs == nil {
+		text := "no costs were measured"
+		if t.timed() {
+			text += ": ~lost stands in, from times alone"
+		}
+		return []table.Line{table.Title(table.Say(0, "s%d", t.Index.Trace.Steps[t.Scope.last()].Index),
+			table.Say(0, "%s", text))}
+	}
+	parts := []table.Part{t.Costs.part(t)}
+	if w := t.Costs.Step.Whole; w != nil {
+		parts = append(parts, table.Say(1, "step %s µs on the GPU, untimed (%s–%s)", short(float64(w.NS)),
+			short(float64(w.Q1NS)), short(float64(w.Q3NS))))
+	}
+	if d := &t.Index.Trace.Device; d.Software() {
+		parts = append(parts, table.Say(3, "software device: compare ratios only"))
+	} else if d.Ceilings == nil {
+		parts = append(parts, table.Say(2, "no ceilings were measured: ~save is the cost"))
+	}
+	return []table.Line{table.Title(parts...)}
+}
+
+// costNotes say how the rows add up.
+func (t *DispatchTable) costNotes() []string {
+	if t.Costs == nil || t.Costs.Step.Whole == nil {
+		return nil
+	}
+	c, ok := t.cover(false)
+	if !ok {
+		return nil
+	}
+	var names []string
+	for _, row := range c.rows {
+		names = append(names, t.Name(row))
+	}
+	return []string{fmt.Sprintf("coarse: %s sum to %s of the step's %s µs", strings.Join(names, " + "),
+		short(c.ns), short(float64(t.Costs.Step.Whole.NS)))}
+}

@@ -1,0 +1,279 @@
+package inspect_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/x/exp/golden"
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
+	"gpuscope/trace/tracetest"
+)
+
+// overlap is what the parts of a costed step share, beside what each costs.
+const overlap = 7000
+
+// costed is a trace whose step has costs: a part costs half of what its dispatches take, in µs, and the k-th
+// part of those that hold no other 1 µs less each.
+func costed(t *testing.T, tr *trace.Trace, step int) *inspect.Index {
+	t.Helper()
+	parts, err := inspect.NewIndex(tr).CostParts(ctx, step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return costedBy(tr, step, parts...)
+}
+
+func costedBy(tr *trace.Trace, step int, parts ...inspect.Part) *inspect.Index {
+	out := *tr
+	out.Steps = slices.Clone(tr.Steps)
+	s := &out.Steps[step]
+	took := map[trace.DispatchID]int64{}
+	all := int64(0)
+	for _, d := range s.Dispatches {
+		ns, _ := d.GPUNS.NS()
+		took[tr.Plans[d.Plan].Dispatch] = ns / 2
+		all += ns / 2
+	}
+	for _, p := range parts {
+		c := trace.Cost{Name: p.Name, Dispatches: p.Dispatches, N: 30}
+		for _, id := range p.Dispatches {
+			c.NS += took[id]
+		}
+		c.Q1NS, c.Q3NS = c.NS-400, c.NS+600
+		s.Costs = append(s.Costs, c)
+	}
+	s.Whole = &trace.Whole{NS: all + overlap, Q1NS: all, Q3NS: all + 2*overlap, N: 31}
+	return inspect.NewIndex(&out)
+}
+
+func TestPartsOfAStepAreTheRowsOfItsLayers(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Run(2, 40, 1))
+	parts, err := x.CostParts(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	of := map[string]inspect.Part{}
+	for _, p := range parts {
+		names = append(names, fmt.Sprintf("%s %d", p.Name, len(p.Dispatches)))
+		of[p.Name] = p
+	}
+	golden.RequireEqual(t, []byte(strings.Join(names, "\n")+"\n"))
+	if attn, mlp, both := of["attn"], of["mlp"], of["layers 0–1"]; len(attn.Dispatches)+len(mlp.Dispatches) !=
+		len(both.Dispatches) {
+		t.Errorf("layers of %d dispatches, %d in attention, %d in the MLP", len(both.Dispatches),
+			len(attn.Dispatches), len(mlp.Dispatches))
+	}
+	for _, p := range parts {
+		if !slices.IsSorted(p.Dispatches) {
+			t.Errorf("%s: %v", p.Name, p.Dispatches)
+		}
+	}
+}
+
+func TestCostsStandInTheRowsTheyAreOf(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1, 1)
+	x := costed(t, tr, 2)
+	d := dispatched(x, 2, inspect.Options{})
+	for i := range d.Folded {
+		r := &d.Folded[i]
+		open := r.Parent < 0 || d.Folded[r.Parent].Open
+		switch {
+		case !open && r.Cost != nil, open && r.Cost == nil:
+			t.Errorf("%s: cost %v", r.Key, r.Cost)
+		case open && (float64(r.Cost.NS) > r.SumNS/2+1 || float64(r.Cost.NS) < r.SumNS/2-50):
+			t.Errorf("%s costs %d, alone it takes %.0f", r.Key, r.Cost.NS, r.SumNS)
+		}
+	}
+	if shared, ok := d.SharedNS(); !ok || shared != overlap {
+		t.Errorf("shared %v, %v", shared, ok)
+	}
+	row := d.Row("layer0/attn/d3")
+	if row < 0 {
+		t.Fatal("no row layer0/attn/d3")
+	}
+	r := d.Folded[row]
+	c := tr.Device.Ceilings
+	bytes, flops, all := 0.0, 0.0, int64(0)
+	for i := range d.Launches {
+		all += d.Launches[i].Plan.Bytes
+	}
+	for _, u := range r.Units {
+		p := d.Launches[u[0]].Plan
+		bytes, flops = bytes+float64(p.Bytes), flops+float64(p.FLOPs)
+	}
+	rate := 0.0
+	for _, at := range c.CopyBytesPerS {
+		if rate == 0 && at.Bytes >= all {
+			rate = at.PerS
+		}
+	}
+	want := max(bytes*1e9/rate, flops*1e9/c.FlopsPerS)
+	if got := r.Cost.LeastNS; rate == 0 || got < want*0.999 || got > want*1.001 {
+		t.Errorf("at the least %v ns, want %v", got, want)
+	}
+	if got := r.Cost.SaveNS(); got != float64(r.Cost.NS)-r.Cost.LeastNS {
+		t.Errorf("save %v of %d", got, r.Cost.NS)
+	}
+	golden.RequireEqual(t, printed(t, d.Table, table.Selection{}, 110))
+}
+
+func TestCostsOfOneStepStandInScopesThatHaveIt(t *testing.T) {
+	x := costed(t, tracetest.Run(2, 40, 1, 1, 1), 2)
+	for word, want := range map[string]bool{
+		"decode": true, "all": true, "s2": true, "prefill": false, "s3": false,
+	} {
+		scope, err := x.ParseScope(word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := x.Dispatches(ctx, inspect.Options{Scope: scope})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for i := range d.Folded {
+			if d.Folded[i].Cost != nil {
+				n++
+			}
+		}
+		said := strings.Contains(d.Title[len(d.Title)-1].Fit(200), "cost at s2, 30 rounds")
+		if (n > 10) != want || said != want {
+			t.Errorf("%s: %d rows have costs, the title says so: %v", word, n, said)
+		}
+	}
+}
+
+// A cost below 0 is shown as it is; a row that was not left out has none; and what costs do not cover shares
+// nothing.
+func TestCostsBelowZeroAndMissingOnes(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1)
+	parts, err := inspect.NewIndex(tr).CostParts(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := costedBy(tr, 1, parts[:5]...)
+	s := &x.Trace.Steps[1]
+	s.Costs[1].NS, s.Costs[1].Q1NS, s.Costs[1].Q3NS = -3040, -5000, -1000
+	d := dispatched(x, 1, inspect.Options{})
+	if _, ok := d.SharedNS(); ok {
+		t.Error("five rows are told to cover the step")
+	}
+	cell := func(row int, column string) string { return d.Cell(row, d.Column(column)).Text }
+	for i := range d.Folded {
+		r := &d.Folded[i]
+		switch {
+		case r.Cost == nil:
+			if got := cell(i, "cost_us"); got != table.Unmeasured {
+				t.Errorf("%s was not measured and costs %s", r.Key, got)
+			}
+		case r.Cost.NS < 0:
+			if got := cell(i, "cost_us") + " ± " + cell(i, "cost_spread_us"); got != "-3.0 ± 2.0" {
+				t.Errorf("cost %s, want -3.0 ± 2.0", got)
+			}
+		}
+	}
+}
+
+func TestCostTableRanksByWhatThereIsToSave(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1, 1)
+	parts, err := inspect.NewIndex(tr).CostParts(ctx, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := inspect.NewIndex(tr).Together(ctx, 2, []string{"*.norm", "add*"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := costedBy(tr, 2, append(parts, both)...)
+	made, err := x.CostTable(ctx, inspect.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.RequireEqual(t, printed(t, made, table.Selection{}, 110))
+}
+
+func TestTimesAloneStandInForCosts(t *testing.T) {
+	for name, tr := range map[string]*trace.Trace{
+		"s2, no costs were measured: ~lost stands in, from times alone": tracetest.Run(2, 40, 1, 1),
+		"s1, no costs were measured":                                    untimed(tracetest.Run(2, 40, 1)),
+	} {
+		made, err := inspect.NewIndex(tr).CostTable(ctx, inspect.Scope{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.ReplaceAll(made.Title[0].Fit(200), " · ", ", "); got != name {
+			t.Errorf("title %q, want %q", got, name)
+		}
+		last := 1e18
+		for row := range made.Rows {
+			if made.Cell(row, made.Column("cost_us")).Text != table.Unmeasured {
+				t.Error("a cost that nobody measured")
+			}
+			if lost := made.Cell(row, made.Column("lost_us")).Number; row < 12 && lost > last {
+				t.Errorf("row %d has lost %v, the one before %v", row, lost, last)
+			} else {
+				last = lost
+			}
+		}
+	}
+}
+
+// untimed is a run at level step.
+func untimed(tr *trace.Trace) *trace.Trace {
+	for i := range tr.Steps {
+		s := &tr.Steps[i]
+		s.Timing = "step"
+		for k := range s.Dispatches {
+			d := &s.Dispatches[k]
+			d.GPUNS, d.StartNS, d.Raw = trace.Time{}, trace.Time{}, nil
+		}
+	}
+	return tr
+}
+
+func TestNamesStandForRowsToBeLeftOutTogether(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Run(2, 40, 1))
+	d := dispatched(x, 1, inspect.Options{})
+	of := func(names ...string) inspect.Part {
+		p, err := x.Together(ctx, 1, names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	row := func(key string) (ids []trace.DispatchID) {
+		for _, u := range d.Folded[d.Row(key)].Units {
+			for _, i := range u {
+				ids = append(ids, d.Launches[i].ID)
+			}
+		}
+		return ids
+	}
+	if d := cmp.Diff(inspect.Part{Name: "attn", Dispatches: row("layer0/attn")}, of("attn")); d != "" {
+		t.Error(d)
+	}
+	if a, b := of("attn.q"), of("q", "attn.q"); !slices.Equal(a.Dispatches, b.Dispatches) ||
+		len(a.Dispatches) != 2 || b.Name != "q + attn.q" {
+		t.Errorf("%v and %v", a, b)
+	}
+	kinds := of("rms_norm")
+	if n := len(kinds.Dispatches); n != 5 {
+		t.Errorf("%d norms in two layers and behind them", n)
+	}
+	if got := of("*norm*"); !slices.Equal(got.Dispatches, kinds.Dispatches) {
+		t.Errorf("%v, want %v", got, kinds)
+	}
+	for _, wrong := range []string{"nrm", "["} {
+		if _, err := x.Together(ctx, 1, []string{"norm", wrong}); err == nil ||
+			!strings.Contains(err.Error(), wrong) {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+}
