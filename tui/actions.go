@@ -56,12 +56,31 @@ func allActions() []action {
 		},
 		{
 			keys: []string{"R"}, name: "repeat",
-			doc: "Repeat the step in place 10 times: medians get their samples.",
+			doc: "Repeat the step that is shown in its place 10 times: medians get their samples.",
 			in:  []scope{inViews}, hint: 9, off: needsStep, run: (*App).repeat,
+		},
+		{
+			keys: []string{"P"}, name: "run to",
+			doc: "Run to a position or to a condition, or run this step up to a dispatch.",
+			in:  []scope{inViews}, hint: 13, off: cannotRun, run: (*App).askTarget,
+		},
+		{
+			keys: []string{"D"}, name: "breakpoints",
+			doc: "Breakpoints: where every run pauses. Type one to add it, delete removes the selected.",
+			in:  []scope{inViews}, off: needsSession, run: (*App).askBreaks,
 		},
 		{
 			keys: []string{"i"}, name: "prompt", doc: "Type a new prompt; it replaces the text.",
 			in: []scope{inViews}, hint: 14, off: needsSession, run: (*App).askPrompt,
+		},
+		{
+			keys: []string{"I"}, name: "edit",
+			doc: "Edit the text from the shown step on, and continue; what the cache holds of it is kept.",
+			in:  []scope{inViews}, off: needsText, run: (*App).askEdit,
+		},
+		{
+			keys: []string{"K"}, name: "chunk", doc: "How many tokens a step of a prompt takes.",
+			in: []scope{inViews}, off: needsSession, run: (*App).askChunk,
 		},
 		{
 			keys: []string{"X"}, name: "reset", doc: "Reset: no text, position 0. The recorded steps stay.",
@@ -69,8 +88,8 @@ func allActions() []action {
 		},
 		{
 			keys: []string{"T"}, name: "timing",
-			doc: "Timing level of the steps to come: dispatch, step, off.",
-			in:  []scope{inViews}, off: needsSession, run: (*App).nextTiming,
+			doc: "How closely the steps to come are timed: off, step, block, dispatch.",
+			in:  []scope{inViews}, off: needsSession, run: (*App).askTiming,
 		},
 		{
 			keys: []string{"f"}, name: "follow",

@@ -55,8 +55,8 @@ type App struct {
 	overTask task[int, *overlay]
 	asked    int       // overlays that were asked for
 	question *question // a line of text being typed
-	palette  *palette
-	chord    *chord // the next key says what is meant
+	dialog   dialog    // at the foot of the screen
+	chord    *chord    // the next key says what is meant
 
 	before  *memento // how things were looked at before what is being typed
 	undone  []memento
@@ -82,8 +82,9 @@ type (
 	eventsMsg []session.Event
 	endedMsg  struct{ reason error } // there will be no more events
 	doneMsg   struct {
-		id  int
-		err error
+		id    int
+		reply session.Reply
+		err   error
 	}
 	noteMsg struct { // something that took its time is done
 		text string
@@ -212,7 +213,7 @@ func (a *App) View() (frame string) {
 
 // press does what a key means here.
 func (a *App) press(k key) {
-	if a.question != nil || a.palette != nil {
+	if a.question != nil || a.dialog != nil {
 		if k.name != "ctrl+c" && k.name != "ctrl+z" {
 			a.typed(k)
 			return
@@ -272,7 +273,7 @@ func (a *App) cancel() {
 	}
 	a.interrupted = now()
 	switch {
-	case a.question != nil || a.palette != nil || a.chord != nil:
+	case a.question != nil || a.dialog != nil || a.chord != nil:
 		a.closeInput()
 		a.say(keyed("{cancel} again to quit"))
 	case a.stopLooking(), a.stop():

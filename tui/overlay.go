@@ -172,13 +172,13 @@ func (a *App) closeInput() {
 	if a.chord != nil {
 		a.struck(key{name: "esc"})
 	}
-	a.question, a.palette = nil, nil
+	a.question, a.dialog = nil, nil
 }
 
 // typed takes a key while text is being typed.
 func (a *App) typed(k key) {
-	if a.palette != nil {
-		a.palette.typed(a, k)
+	if a.dialog != nil {
+		a.dialog.typed(a, k)
 		return
 	}
 	q := a.question
@@ -211,18 +211,18 @@ func (a *App) openPalette() {
 		}
 	}
 	p.found = p.all
-	a.palette = p
+	a.dialog = p
 }
 
 func (p *palette) typed(a *App, k key) {
 	switch k.name {
 	case "enter":
-		a.palette = nil
+		a.dialog = nil
 		if p.cursor < len(p.found) {
 			a.do(p.found[p.cursor])
 		}
 	case "esc":
-		a.palette = nil
+		a.dialog = nil
 	case "up", "ctrl+p":
 		p.cursor = max(0, p.cursor-1)
 	case "down", "ctrl+n":
@@ -250,6 +250,8 @@ func (p *palette) search() {
 		p.found = append(p.found, p.all[m.Index])
 	}
 }
+
+func (p *palette) lines() int { return len(p.found) + 2 }
 
 // render draws the actions found, at most h lines.
 func (p *palette) render(a *App, w, h int) []string {

@@ -133,7 +133,11 @@ func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader, pr
 				p.fail(fmt.Errorf("%s takes nothing: type one command a line, not %q after it", word,
 					printable.Short(rest, 40)))
 			case row.of != nil:
-				do(row.of(rest), row.said)
+				if c, err := row.of(p, rest); err != nil {
+					p.fail(err)
+				} else {
+					do(c, row.said)
+				}
 			case row.do != nil:
 				row.do(p, rest)
 			default: // quit
@@ -173,9 +177,10 @@ type plainText struct {
 	index    *inspect.Index
 	loading  string    // the phase of opening that was said last,
 	loadedAt time.Time // and when
-	failures int       // commands that failed
-	failure  error     // of the first
-	err      error     // of writing
+	breaks   breakpoints
+	failures int   // commands that failed
+	failure  error // of the first
+	err      error // of writing
 }
 
 func (p *plainText) say(format string, args ...any) {
@@ -258,7 +263,7 @@ func (p *plainText) record(r *trace.Record) {
 		p.step(len(p.mirror.Trace.Steps) - 1)
 	case r.Samples != nil:
 		p.say("repeated: step %d", r.Samples.Step)
-	case r.Event != nil:
+	case r.Event != nil && !slices.Contains(asked, r.Event.Kind):
 		p.say("note: %s", r.Event.Text)
 	}
 }
@@ -286,7 +291,7 @@ func costText(s *inspect.StepSummary) string {
 // own, or the end.
 type plainCommand struct {
 	word, takes, doc string
-	of               func(rest string) session.Command
+	of               func(p *plainText, rest string) (session.Command, error)
 	do               func(p *plainText, rest string)
 	// said says what the command gave, where no event has said it.
 	said func(*plainText, session.Reply)
@@ -295,14 +300,24 @@ type plainCommand struct {
 var plainCommands = []plainCommand{
 	{word: "s", doc: "next token", of: just(session.Command{Kind: session.Next})},
 	{word: "S", doc: "previous", of: just(session.Command{Kind: session.Previous}), said: (*plainText).back},
-	{word: "r", doc: "run", of: just(session.Command{Kind: session.Run})},
-	{word: "R", doc: "repeat", of: just(session.Command{Kind: session.Repeat, N: repeats})},
-	{word: "p", takes: "TEXT", doc: "prompt", of: func(rest string) session.Command {
-		return session.Command{Kind: session.Prompt, Text: rest}
-	}},
-	{word: "t", takes: "TEXT", doc: "tokens of a text", of: func(rest string) session.Command {
-		return session.Command{Kind: session.Tokenize, Text: rest}
-	}, said: (*plainText).tokens},
+	{
+		word: "r", takes: "[TO]", doc: "run, to the end or to a position, a condition or d and a dispatch",
+		of: plainRun, said: (*plainText).upto,
+	},
+	{
+		word: "b", takes: "[CONDITION]", doc: "add a breakpoint, or list them and what they may be",
+		do: (*plainText).addBreak,
+	},
+	{word: "B", takes: "N", doc: "remove breakpoint N", do: (*plainText).removeBreak},
+	{word: "R", takes: "[STEP]", doc: "repeat the step, or an older one", of: plainRepeat},
+	{word: "p", takes: "TEXT", doc: "prompt", of: withText(session.Prompt)},
+	{word: "e", takes: "N TEXT", doc: "keep N tokens of the text and put others behind them", of: plainEdit},
+	{word: "k", takes: "N", doc: "tokens a step of a prompt, 0 for as many as it takes", of: plainChunk},
+	{word: "T", takes: "LEVEL", doc: "timing level", of: plainTiming},
+	{
+		word: "t", takes: "TEXT", doc: "tokens of a text", of: withText(session.Tokenize),
+		said: (*plainText).tokens,
+	},
 	{word: "X", doc: "reset", of: just(session.Command{Kind: session.Reset}), said: (*plainText).back},
 	{word: "d", takes: "[TABLE]", doc: "dispatches, or another table", do: (*plainText).print},
 	{word: "x", takes: "FILE", doc: "export", do: (*plainText).export},
@@ -310,8 +325,15 @@ var plainCommands = []plainCommand{
 }
 
 // just is always that command.
-func just(c session.Command) func(string) session.Command {
-	return func(string) session.Command { return c }
+func just(c session.Command) func(*plainText, string) (session.Command, error) {
+	return func(*plainText, string) (session.Command, error) { return c, nil }
+}
+
+// withText is that command of the text behind its word.
+func withText(kind session.CommandKind) func(*plainText, string) (session.Command, error) {
+	return func(_ *plainText, rest string) (session.Command, error) {
+		return session.Command{Kind: kind, Text: rest}, nil
+	}
 }
 
 // plainCommandOf is the row of a word, nil where there is none.

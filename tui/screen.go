@@ -63,8 +63,8 @@ func (a *App) frame() string {
 	if r, ok := m[regionNotice]; ok {
 		f.draw(r, a.noticeLines())
 	}
-	if p := a.palette; p != nil {
-		h := min(a.h/2, len(p.found)+2)
+	if p := a.dialog; p != nil {
+		h := min(a.h/2, p.lines())
 		lines := append([]string{a.theme.put(dim, strings.Repeat(markRule, a.w))}, p.render(a, a.w, h)...)
 		f.put(rect{0, a.h - len(lines), a.w, len(lines)}, lines)
 	} else {
@@ -203,7 +203,9 @@ func (a *App) stateWord() string {
 	case a.job != nil && a.job.cancelled:
 		return "[STOPPING]"
 	case a.job != nil:
-		return "[RUNNING]"
+		return a.busyWord()
+	case a.standing() != "":
+		return a.standing()
 	case a.mirror.State.Ended:
 		return "[ENDED]"
 	}
@@ -485,7 +487,7 @@ func (a *App) welcome(w, h int) []string {
 		lines = append(lines, "")
 		switch {
 		case a.job != nil:
-			say(strong, "%s …", busyWith[a.job.command.Kind])
+			say(strong, "%s …", cmp.Or(busyWith[a.job.command.Kind], string(a.job.command.Kind)))
 		case a.isTrace:
 			say(strong, "The trace has no steps.")
 		case len(a.mirror.Text.Prompt) > 0:
@@ -547,4 +549,6 @@ var busyWith = map[session.CommandKind]string{
 	session.Prompt: "reading the prompt", session.Next: "decoding", session.Run: "running",
 	session.Previous: "stepping back",
 	session.Repeat:   "repeating", session.Reset: "resetting", session.Timing: "setting the timing level",
+	session.Edit: "reading the edited text", session.Upto: "running up to the dispatch",
+	session.Chunk: "setting the chunk size",
 }

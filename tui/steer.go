@@ -35,6 +35,8 @@ type model struct {
 	job      *job
 	queued   *session.Command
 	commands int
+	breaks   breakpoints  // at which runs pause
+	hit      *trace.Event // at which the last run has paused
 }
 
 // job is a command on its way.
@@ -207,6 +209,11 @@ func (a *App) ended(reason error) {
 	}
 }
 
+// still are the commands that leave the text and its position as they are.
+var still = []session.CommandKind{
+	session.Timing, session.Chunk, session.Repeat, session.Tokenize, session.Look, session.Cost,
+}
+
 // command sends a command to the session. While another one runs it waits for it, and stops it if it is a
 // run; of several that wait the last one counts, so a held key steps as fast as the model does and not longer
 // than it is held.
@@ -218,8 +225,8 @@ func (a *App) command(c session.Command) {
 		}
 		return
 	}
-	if c.Kind != session.Timing && c.Kind != session.Repeat {
-		a.follow = true
+	if !slices.Contains(still, c.Kind) {
+		a.follow, a.hit = true, nil
 	}
 	a.commands++
 	ctx, cancel := context.WithCancel(a.runner.ctx)
@@ -228,8 +235,8 @@ func (a *App) command(c session.Command) {
 	s := a.session
 	a.runner.start(func(context.Context) {
 		defer cancel()
-		_, err := s.Do(ctx, c)
-		a.runner.send(doneMsg{j.id, err})
+		reply, err := s.Do(ctx, c)
+		a.runner.send(doneMsg{j.id, reply, err})
 	})
 }
 
@@ -241,7 +248,11 @@ func (a *App) done(m doneMsg) {
 	a.job = nil
 	a.version++
 	if m.err != nil && !(j.cancelled && errors.Is(m.err, context.Canceled)) {
-		a.fail(fmt.Errorf("%s: %w", j.command.Kind, m.err))
+		a.refused(j.command, m.err)
+		a.queued = nil
+	}
+	if m.reply.Hit != nil {
+		a.paused(m.reply.Hit)
 		a.queued = nil
 	}
 	if c := a.queued; c != nil {
@@ -289,20 +300,10 @@ func (a *App) runPause() {
 		return
 	}
 	a.settle()
-	a.command(session.Command{Kind: session.Run})
+	a.command(a.breaks.runs(session.Command{Kind: session.Run}))
 }
-
-func (a *App) repeat() { a.command(session.Command{Kind: session.Repeat, N: repeats}) }
 
 func (a *App) reset() { a.command(session.Command{Kind: session.Reset}) }
-
-func (a *App) nextTiming() {
-	levels := trace.TimingLevels
-	at := slices.Index(levels, a.mirror.State.Timing)
-	level := levels[(max(at, 0)+len(levels)-1)%len(levels)] // the closest first
-	a.command(session.Command{Kind: session.Timing, Level: level})
-	a.say("timing " + level + " from the next step on")
-}
 
 func (a *App) toggleFollow() {
 	a.follow = !a.follow

@@ -83,6 +83,7 @@ func TestAnExportedTraceIsTheOneOnTheScreen(t *testing.T) {
 	}
 	want := *llama
 	want.Steps, want.Plans = llama.Steps[:2], got.Plans
+	want.Events = []trace.Event{{Kind: "prompt", Text: "prompt"}}
 	if diff := cmp.Diff(&want, got, cmp.AllowUnexported(trace.Trace{}),
 		cmp.FilterPath(unexported, cmp.Ignore())); diff != "" {
 		t.Error(diff)

@@ -4,8 +4,9 @@ package tuitest
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -36,6 +37,7 @@ type Session struct {
 	played int        // steps sent
 	state  session.State
 	path   []trace.Step // steps that led to the position
+	hit    *trace.Event // at which a run has paused
 }
 
 // Play opens a session on a recorded trace. The first step of the trace is its prompt.
@@ -87,8 +89,9 @@ func (p *Session) Do(ctx context.Context, c session.Command) (session.Reply, err
 	defer p.mu.Unlock()
 	defer p.tell()
 	played := p.played
+	p.hit = nil
 	err := p.do(ctx, c)
-	r := session.Reply{Step: p.state.Step, Position: p.state.Position, Steps: p.played - played}
+	r := session.Reply{Step: p.state.Step, Position: p.state.Position, Steps: p.played - played, Hit: p.hit}
 	switch {
 	case err != nil:
 	case c.Kind == session.Repeat:
@@ -107,8 +110,13 @@ func (p *Session) do(ctx context.Context, c session.Command) error {
 			return err
 		}
 	}
+	was := p.state.Upto
+	if c.Kind != session.Upto {
+		p.state.Upto = nil
+	}
 	switch c.Kind {
-	case session.Prompt:
+	case session.Prompt, session.Edit:
+		p.event(p.played, string(c.Kind))
 		p.rewind(0)
 		text := &session.Text{}
 		for i, id := range p.recorded.Steps[0].Tokens {
@@ -122,25 +130,45 @@ func (p *Session) do(ctx context.Context, c session.Command) error {
 		p.tell()
 		return p.step()
 	case session.Next:
+		switch {
+		case was != nil: // the rest of the step
+			return nil
+		case p.state.Ended:
+			return session.Refusef("the text has ended: go back a step, or give another prompt")
+		}
 		return p.step()
+	case session.Upto:
+		if len(p.path) == 0 || c.N >= len(p.recorded.Graph.Dispatches) {
+			return session.Refusef("dispatch %d: there is none", c.N)
+		}
+		id := trace.DispatchID(c.N)
+		p.state.Upto = &id
+	case session.Chunk:
+		p.state.Chunk = c.N
 	case session.Run:
-		for i := 0; (c.N == 0 || i < c.N) && !p.state.Ended; i++ {
+		for i := 0; (c.N == 0 || i < c.N) && !p.state.Ended && p.hit == nil; i++ {
+			if c.Until > 0 && p.state.Position >= c.Until {
+				return nil
+			}
 			if err := p.before(ctx, c); err != nil {
 				return err
 			}
 			if err := p.step(); err != nil {
 				return err
 			}
+			p.look(c.Breaks)
 			p.tell()
 		}
 	case session.Previous:
 		if len(p.path) < 2 {
-			return errors.New("there is no step before the first")
+			return session.Refusef("there is no step before the first")
 		}
+		p.event(p.state.Step, "set_back")
 		p.rewind(len(p.path) - 1)
 	case session.Repeat:
-		return p.repeat(c.N)
+		return p.repeat(c.N, c.Step)
 	case session.Reset:
+		p.event(max(0, p.state.Step), "reset")
 		p.rewind(0)
 		p.state.Begins = &session.Text{}
 	case session.Timing:
@@ -222,12 +250,37 @@ func (p *Session) step() error {
 	return nil
 }
 
-// repeat gives the current step n more samples: its own times with a little spread.
-func (p *Session) repeat(n int) error {
+// event records something that happened at a step.
+func (p *Session) event(step int, kind string) {
+	p.record(trace.Record{Event: &trace.Event{Step: step, Kind: kind, Text: kind}})
+}
+
+// look knows one of the conditions of a run: a position.
+func (p *Session) look(breaks []session.Break) {
+	for _, b := range breaks {
+		if n, err := strconv.Atoi(b.Of); err == nil && b.On == "position" && p.state.Position >= n {
+			p.hit = &trace.Event{Step: p.state.Step, Kind: "breakpoint", Text: "breakpoint " + b.String()}
+			p.record(trace.Record{Event: p.hit})
+			return
+		}
+	}
+}
+
+// repeat gives a step, the current one where none is named, n more samples: its own times with a little
+// spread.
+func (p *Session) repeat(n int, step *int) error {
 	if len(p.path) == 0 {
-		return errors.New("there is no step to repeat")
+		return session.Refusef("there is no step to repeat")
 	}
 	s := p.path[len(p.path)-1]
+	if step != nil {
+		i := slices.IndexFunc(p.path, func(s trace.Step) bool { return s.Index == *step })
+		if i < 0 {
+			return session.Refusef("step %d cannot be run again: the text does not stand on it", *step)
+		}
+		s = p.path[i]
+	}
+	p.event(s.Index, "repeat")
 	r := trace.Samples{Step: s.Index, Samples: make([][]int64, len(s.Dispatches))}
 	for i := range s.Dispatches {
 		ns, _ := s.Dispatches[i].GPUNS.NS()

@@ -1,0 +1,98 @@
+package tui
+
+import (
+	"strings"
+
+	"gpuscope/internal/printable"
+)
+
+// dialog stands at the foot of the screen and takes every key until it is closed.
+type dialog interface {
+	typed(a *App, k key)
+	// lines are how many it would like to have, render draws it in at most h of w cells.
+	lines() int
+	render(a *App, w, h int) []string
+}
+
+// chooser is a dialog of rows one of which is chosen. A line can be typed where it has a place for one.
+type chooser struct {
+	title  string
+	line   *inputLine      // nil: nothing can be typed
+	rows   func() []string // what there is to choose from, as it is now
+	none   string          // said where there is nothing
+	more   []string        // explains, under the rows
+	cursor int
+	take   func(row int, typed string) error // enter; row is -1 where there is none. nil closes the dialog
+	remove func(row int)                     // nil: rows cannot be removed
+	keep   bool                              // it stays open when something was taken
+	wrong  string                            // with what was typed
+}
+
+func (c *chooser) typed(a *App, k key) {
+	rows := c.rows()
+	c.wrong = ""
+	switch {
+	case k.name == "esc":
+		a.dialog = nil
+	case k.name == "enter":
+		typed := ""
+		if c.line != nil {
+			typed = strings.TrimSpace(c.line.text())
+		}
+		if c.keep && typed == "" {
+			a.dialog = nil
+			return
+		}
+		if err := c.take(min(c.cursor, len(rows)-1), typed); err != nil {
+			c.wrong = err.Error()
+			return
+		}
+		if c.line != nil {
+			c.line.set("")
+		}
+		if !c.keep {
+			a.dialog = nil
+		}
+	case k.name == "up":
+		c.cursor = max(0, c.cursor-1)
+	case k.name == "down":
+		c.cursor = clamp(c.cursor+1, 0, max(0, len(rows)-1))
+	case k.name == "delete" && c.remove != nil && c.cursor < len(rows) && c.line.after == "":
+		c.remove(c.cursor)
+		c.cursor = clamp(c.cursor, 0, max(0, len(rows)-2))
+	case c.line != nil:
+		c.line.handle(k)
+	}
+}
+
+func (c *chooser) lines() int { return 2 + max(1, len(c.rows())) + len(c.more) }
+
+func (c *chooser) render(a *App, w, h int) []string {
+	head := a.theme.put(accent, " "+cut(c.title, w-2))
+	if c.line != nil {
+		title := " " + cut(c.title+" ", w/2)
+		head = a.theme.put(accent, title) + c.line.render(w-width(title)-1)
+	}
+	lines := []string{head}
+	if c.wrong != "" {
+		lines = append(lines, a.theme.put(bad, cut(" "+markFail+" "+printable.Clean(c.wrong), w-1)))
+	}
+	rows := c.rows()
+	room := max(1, h-len(lines)-len(c.more))
+	first := clamp(c.cursor-room+1, 0, max(0, len(rows)-room))
+	for i := first; i < min(len(rows), first+room); i++ {
+		l := cut(" "+printable.Clean(rows[i]), w-1)
+		if i == c.cursor {
+			lines = append(lines, a.theme.put(selected, markSelected+l))
+		} else {
+			lines = append(lines, " "+l)
+		}
+	}
+	if len(rows) == 0 {
+		lines = append(lines, a.theme.put(dim, cut("   "+c.none, w-1)))
+	}
+	for _, l := range c.more {
+		lines = append(lines, a.theme.put(dim, cut("   "+l, w-1)))
+	}
+	return lines[:min(len(lines), max(1, h))]
+}

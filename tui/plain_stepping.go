@@ -1,0 +1,87 @@
+package tui
+
+import (
+	"strconv"
+	"strings"
+
+	"gpuscope/model/session"
+)
+
+// The commands of plain mode that go through the text.
+
+// asked are the kinds of events that say what a person has just typed.
+var asked = []string{"prompt", "edit", "reset", "set_back", "repeat"}
+
+func plainRun(p *plainText, to string) (session.Command, error) {
+	c := session.Command{Kind: session.Run}
+	if to != "" {
+		var err error
+		if c, err = parseTarget(to); err != nil {
+			return c, err
+		}
+	}
+	return p.breaks.runs(c), nil
+}
+
+// upto says where a step was left in its middle; all else the events have said.
+func (p *plainText) upto(session.Reply) {
+	if id := p.mirror.State.Upto; id != nil {
+		p.say("step %d stands after dispatch %d: s finishes it", p.mirror.State.Step, *id)
+	}
+}
+
+// addBreak adds a breakpoint, or lists them and what they may be.
+func (p *plainText) addBreak(condition string) {
+	if condition != "" {
+		if err := p.breaks.add(condition); err != nil {
+			p.fail(err)
+			return
+		}
+		p.say("%s", plural(len(p.breaks), "breakpoint"))
+		return
+	}
+	for i, b := range p.breaks {
+		p.say("breakpoint %d: %s", i+1, b)
+	}
+	if len(p.breaks) == 0 {
+		p.say("no breakpoints")
+	}
+	for _, l := range breakHelp() {
+		p.say("b %s", strings.Join(strings.Fields(l), " "))
+	}
+}
+
+func (p *plainText) removeBreak(which string) {
+	n, err := strconv.Atoi(strings.TrimSpace(which))
+	if err != nil || n < 1 || n > len(p.breaks) {
+		p.fail(session.Refusef("B %.20q: there are %s", which, plural(len(p.breaks), "breakpoint")))
+		return
+	}
+	p.say("no breakpoint any more: %s", p.breaks[n-1])
+	p.breaks.remove(n - 1)
+}
+
+func plainRepeat(_ *plainText, step string) (session.Command, error) {
+	c := session.Command{Kind: session.Repeat, N: repeats}
+	if step == "" {
+		return c, nil
+	}
+	n, err := parseCount("step", step)
+	c.Step = &n
+	return c, err
+}
+
+func plainEdit(_ *plainText, rest string) (session.Command, error) {
+	keep, text, _ := strings.Cut(rest, " ")
+	n, err := parseCount("tokens to keep", keep)
+	return session.Command{Kind: session.Edit, N: n, Text: text}, err
+}
+
+func plainChunk(_ *plainText, n string) (session.Command, error) {
+	size, err := parseCount("chunk", n)
+	return session.Command{Kind: session.Chunk, N: size}, err
+}
+
+func plainTiming(_ *plainText, level string) (session.Command, error) {
+	return session.Command{Kind: session.Timing, Level: strings.TrimSpace(level)}, nil
+}

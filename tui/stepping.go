@@ -1,0 +1,270 @@
+package tui
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gpuscope/model/session"
+	"gpuscope/trace"
+)
+
+// What drives the model beyond the next token: to a position, to a condition, up to a dispatch, with another
+// text. Both front ends read what is typed by the same functions.
+
+// parseTarget reads how far to go: a position, a dispatch of the current step ("d 37"), or a condition.
+func parseTarget(text string) (session.Command, error) {
+	text = strings.TrimSpace(text)
+	if n, err := strconv.Atoi(text); err == nil {
+		if n < 1 {
+			return session.Command{}, session.Refusef("run to position %d: want a position from 1 on", n)
+		}
+		return session.Command{Kind: session.Run, Until: n}, nil
+	}
+	if id, ok := strings.CutPrefix(text, "d"); ok {
+		if n, err := strconv.Atoi(strings.TrimSpace(id)); err == nil && n >= 0 {
+			return session.Command{Kind: session.Upto, N: n}, nil
+		}
+	}
+	b, err := session.ParseBreak(text)
+	if err != nil {
+		return session.Command{},
+			fmt.Errorf("run to %w; or a position, or d and the number of a dispatch", err)
+	}
+	return session.Command{Kind: session.Run, Breaks: []session.Break{b}}, nil
+}
+
+// parseCount reads a count that may be 0.
+func parseCount(what, text string) (int, error) {
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil || n < 0 {
+		return 0, session.Refusef("%s %.20q: want a number from 0 on", what, text)
+	}
+	return n, nil
+}
+
+// breakpoints are the conditions at which every run pauses.
+type breakpoints []session.Break
+
+// add takes in a condition as a person types it.
+func (b *breakpoints) add(text string) error {
+	one, err := session.ParseBreak(text)
+	if err == nil && slices.Contains(*b, one) {
+		err = fmt.Errorf("breakpoint %s is there already", one)
+	}
+	if err == nil {
+		*b = append(slices.Clip(*b), one)
+	}
+	return err
+}
+
+// remove drops the one at a place.
+func (b *breakpoints) remove(at int) { *b = slices.Delete(slices.Clone(*b), at, at+1) }
+
+// runs is a run that pauses at the breakpoints, and at those of its own.
+func (b breakpoints) runs(c session.Command) session.Command {
+	if c.Kind == session.Run {
+		c.Breaks = slices.Concat(b, c.Breaks)
+	}
+	return c
+}
+
+// breakHelp explains the conditions, one a line.
+func breakHelp() []string {
+	var lines []string
+	for _, k := range session.Breaks {
+		lines = append(lines, fmt.Sprintf("%s  %s", fit(joined(" ", k.Word, k.Takes), 15), k.Doc))
+	}
+	return lines
+}
+
+func (a *App) askBreaks() {
+	a.dialog = &chooser{
+		title: "add a breakpoint:", line: &inputLine{}, more: breakHelp(), keep: true,
+		none: "no breakpoints: a run goes on to the end of the text",
+		rows: func() []string {
+			var list []string
+			for _, b := range a.breaks {
+				list = append(list, b.String()+"   (delete removes it)")
+			}
+			return list
+		},
+		take: func(_ int, typed string) error {
+			err := a.breaks.add(typed)
+			if err == nil {
+				a.log.Add("info", "breakpoint "+typed)
+			}
+			return err
+		},
+		remove: func(row int) {
+			a.log.Add("info", "no breakpoint any more: "+a.breaks[row].String())
+			a.breaks.remove(row)
+		},
+	}
+}
+
+func (a *App) askTarget() {
+	a.dialog = &chooser{
+		title: "run to:", line: &inputLine{}, rows: func() []string { return nil },
+		none: "a position, or d and the number of a dispatch of this step, or a condition:",
+		more: breakHelp(),
+		take: func(_ int, typed string) error {
+			c, err := parseTarget(typed)
+			if err == nil {
+				a.command(a.breaks.runs(c))
+			}
+			return err
+		},
+	}
+}
+
+func (a *App) askChunk() {
+	q := &question{label: fmt.Sprintf("tokens a step of a prompt, at most %s; 0 for as many as it takes",
+		count(a.mirror.State.MaxChunk))}
+	q.line.set(strconv.Itoa(a.mirror.State.Chunk))
+	q.take = func(s string) {
+		n, err := parseCount("chunk", s)
+		if err != nil {
+			a.say(err.Error())
+			return
+		}
+		a.command(session.Command{Kind: session.Chunk, N: n})
+		a.say("prompts to come are read " + chunkText(n))
+	}
+	a.ask(q)
+}
+
+func chunkText(n int) string {
+	if n == 0 {
+		return "as many tokens a step as it takes"
+	}
+	return plural(n, "token") + " a step"
+}
+
+// levelDocs say what the timing levels time.
+var levelDocs = map[string]string{
+	"off":      "the wall alone",
+	"step":     "two timestamps around the step: costs next to nothing",
+	"block":    "a pass for each attention and each MLP",
+	"dispatch": "a pass for each dispatch: what overlapped no longer does",
+}
+
+func (a *App) askTiming() {
+	levels := trace.TimingLevels
+	a.dialog = &chooser{
+		title:  "how closely the steps to come are timed:",
+		cursor: max(0, slices.Index(levels, a.mirror.State.Timing)),
+		rows: func() []string {
+			var list []string
+			for _, level := range levels {
+				now := "  "
+				if level == a.mirror.State.Timing {
+					now = markOK + " "
+				}
+				list = append(list, now+fit(level, 10)+levelDocs[level])
+			}
+			return list
+		},
+		take: func(row int, _ string) error {
+			a.command(session.Command{Kind: session.Timing, Level: levels[row]})
+			a.say("timing " + levels[row] + " from the next step on")
+			return nil
+		},
+	}
+}
+
+// askEdit asks what is to stand in the place of the text, from the token that came out of the shown step on.
+func (a *App) askEdit() {
+	all := slices.Concat(a.mirror.Text.Prompt, a.mirror.Text.Given)
+	keep := len(all)
+	if s := a.step(); s != nil {
+		if keep = s.Position; s.Token != nil {
+			keep += len(s.Tokens)
+		}
+	}
+	keep = min(keep, len(all))
+	for keep > 0 && all[keep-1].Text == "" { // not in the middle of a character
+		keep--
+	}
+	var text strings.Builder
+	for _, tok := range all[keep:] {
+		text.WriteString(tok.Text)
+	}
+	q := &question{label: fmt.Sprintf("the text from token %d on", keep)}
+	q.line.set(text.String())
+	q.take = func(s string) {
+		a.command(session.Command{Kind: session.Edit, N: keep, Text: s})
+	}
+	a.ask(q)
+}
+
+// repeat adds samples to the step that is shown.
+func (a *App) repeat() {
+	c := session.Command{Kind: session.Repeat, N: repeats}
+	if s := a.step(); s != nil && s.Index != a.mirror.State.Step {
+		c.Step = &s.Index
+	}
+	a.command(c)
+}
+
+// needsText wants a text to edit.
+func needsText(a *App) string {
+	if why := needsSession(a); why != "" {
+		return why
+	}
+	if len(a.mirror.Text.Prompt) == 0 {
+		return keyed("there is no text yet: {prompt} types a prompt")
+	}
+	return ""
+}
+
+// steers are the commands that go through the text. That one of them cannot go on is no fault of anything.
+var steers = []session.CommandKind{
+	session.Next, session.Previous, session.Run, session.Repeat, session.Upto,
+}
+
+// refused says what a command was refused for: what a held key may meet is a note, all else stays in sight.
+func (a *App) refused(c session.Command, err error) {
+	if errors.Is(err, session.ErrUsage) && slices.Contains(steers, c.Kind) {
+		a.log.Add("info", err.Error())
+		a.say(err.Error())
+		return
+	}
+	a.fail(fmt.Errorf("%s: %w", c.Kind, err))
+}
+
+// paused says at which condition a run has paused.
+func (a *App) paused(hit *trace.Event) {
+	if a.hit = hit; hit != nil {
+		a.say(hit.Text)
+	}
+}
+
+// standing is the word for a step that was left in its middle, or that a run has paused behind; "" for
+// others.
+func (a *App) standing() string {
+	switch upto := a.mirror.State.Upto; {
+	case upto != nil:
+		return fmt.Sprintf("[AFTER DISPATCH %d]", *upto)
+	case a.hit != nil:
+		return "[BREAKPOINT]"
+	}
+	return ""
+}
+
+// busyWord is the word for a command that runs.
+func (a *App) busyWord() string {
+	switch c := a.job.command; c.Kind {
+	case session.Repeat:
+		step := a.mirror.State.Step
+		if c.Step != nil {
+			step = *c.Step
+		}
+		return fmt.Sprintf("[REPEATING s%d]", step)
+	case session.Prompt, session.Edit:
+		return "[READING]"
+	}
+	return "[RUNNING]"
+}

@@ -1,0 +1,173 @@
+package tui
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"gpuscope/model/session"
+	"gpuscope/tui/tuitest"
+)
+
+// asks is a session that notes the commands that it is given.
+func asks(t *testing.T, o Options) (*driver, *[]session.Command) {
+	t.Helper()
+	var list []session.Command
+	d := drive(t, 80, 24, llama, &tuitest.Script{
+		Before: func(_ context.Context, c session.Command) error {
+			if n := len(list); c.Kind != session.Run || n == 0 || list[n-1].Kind != session.Run {
+				list = append(list, c)
+			}
+			return nil
+		},
+	}, o)
+	d.settle()
+	return d, &list
+}
+
+func (d *driver) wantStep(want int) {
+	d.t.Helper()
+	if got := d.app.mirror.State.Step; got != want {
+		d.t.Errorf("at step %d, want %d:\n%s", got, want, d.screen())
+	}
+}
+
+func TestARunPausesAtBreakpointsThatWereTyped(t *testing.T) {
+	d, list := asks(t, Options{Prompt: "once"})
+	d.press("D").sees("no breakpoints", "kernel PATTERN")
+	d.typed("position").press("enter").sees("want position N").typed(" 46").press("enter")
+	d.sees("▌ position 46").typed("op attn.q").press("enter").sees("op attn.q").press("down", "delete")
+	d.misses("op attn.q").press("enter").misses("add a breakpoint")
+	d.press("space").sees("[BREAKPOINT]", "breakpoint position 46").wantStep(4)
+	if c := (*list)[len(*list)-1]; !slices.Equal(c.Breaks, []session.Break{{On: "position", Of: "46"}}) {
+		t.Errorf("the session was given %+v", c)
+	}
+	d.press("D", "delete", "esc").press("s").sees("[PAUSED]").wantStep(5)
+}
+
+func TestARunGoesToAPositionAndAStepToADispatch(t *testing.T) {
+	d, list := asks(t, Options{Prompt: "once"})
+	d.press("P").typed("45").press("enter").sees("[PAUSED]").wantStep(3)
+	d.press("P").typed("position 47").press("enter").sees("[BREAKPOINT]").wantStep(5)
+	d.press("P").typed("d 37").press("enter").sees("[AFTER DISPATCH 37]").wantStep(5)
+	d.press("s").sees("[PAUSED]").wantStep(5) // it is finished
+	d.press("s").wantStep(6)
+	n := len(*list)
+	d.press("P").typed("there").press("enter").sees("✗", `breakpoint "there"`).press("esc").misses("✗")
+	if len(*list) != n {
+		t.Errorf("commands %+v", (*list)[n:])
+	}
+}
+
+// The samples belong to the step that a person looks at, and while they are taken the screen says so.
+func TestRepeatIsOfTheStepThatIsShown(t *testing.T) {
+	var d *driver
+	said := ""
+	d = drive(t, 80, 24, llama, &tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+		if c.Kind == session.Repeat {
+			said = d.app.stateWord()
+		}
+		return nil
+	}}, Options{Prompt: "once"})
+	d.settle()
+	d.press("s", "s", "s", ",", ",").sees("step 1 (newest 3)").press("R").sees("step 1 (newest 3)")
+	if said != "[REPEATING s1]" {
+		t.Errorf("while it repeats the header says %q", said)
+	}
+	for i, want := range []int{0, repeats, 0, 0} {
+		if got := len(d.app.mirror.Trace.Steps[i].Dispatches[0].Samples); got != want {
+			t.Errorf("step %d has %d samples, want %d", i, got, want)
+		}
+	}
+	d.press("S").press("f", ",", ".", ".").press("R") // the step that was taken back
+	d.sees("cannot be run again").misses("✗")
+}
+
+func TestAKeyThatIsHeldToTheEndLeavesANote(t *testing.T) {
+	d, _ := asks(t, Options{Prompt: "once"})
+	for range 3 * len(llama.Steps) {
+		d.touch("s") // faster than the model
+		if d.app.job == nil {
+			d.events()
+		}
+		if d.app.queued != nil && d.app.job == nil {
+			t.Fatal("a command waits for none")
+		}
+	}
+	d.settle()
+	d.press("space").press("s", "s")
+	if d.app.failure != "" {
+		t.Errorf("the screen has the error %q", d.app.failure)
+	}
+	d.sees("[ENDED]", "the text has ended")
+}
+
+func TestTheTextIsEditedFromTheShownStepOn(t *testing.T) {
+	d, list := asks(t, Options{Prompt: "once"})
+	d.press("s", "s", "s", ",", ",")
+	var behind strings.Builder // what came out of the shown step, and after it
+	for _, tok := range d.app.mirror.Text.Given[1:] {
+		behind.WriteString(tok.Text)
+	}
+	d.press("I").sees("the text from token 43 on: " + strings.TrimRight(behind.String(), " \n"))
+	d.press("ctrl+u").typed(" dog").press("enter")
+	c := (*list)[len(*list)-1]
+	if c.Kind != session.Edit || c.N != 43 || c.Text != " dog" {
+		t.Errorf("the session was given %+v", c)
+	}
+	d.sees("step 4")
+}
+
+func TestChunkAndTimingAreChosen(t *testing.T) {
+	d, list := asks(t, Options{})
+	d.press("K").sees("at most").press("ctrl+u").typed("16").press("enter")
+	d.press("T").sees("✓ dispatch", "a pass for each attention").press("up", "enter")
+	want := []session.Command{{Kind: session.Chunk, N: 16}, {Kind: session.Timing, Level: "block"}}
+	for i, c := range *list {
+		if c.Kind != want[i].Kind || c.N != want[i].N || c.Level != want[i].Level {
+			t.Errorf("the session was given %+v, want %+v", c, want[i])
+		}
+	}
+	d.press("K").press("ctrl+u").typed("many").press("enter").sees("want a number from 0 on")
+	if len(*list) != 2 {
+		t.Errorf("the session was given %+v", *list)
+	}
+}
+
+func TestPlainModeGoesThroughTheText(t *testing.T) {
+	var list []session.Command
+	script := tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+		if n := len(list); c.Kind != session.Run || n == 0 || list[n-1].Kind != session.Run {
+			list = append(list, c)
+		}
+		return nil
+	}}
+	out, err := plainly(opens(script), "once", strings.Join([]string{
+		"b", "b position 45", "b time 1", "r", "B 1", "B 1", "r 47", "r d 3", "s", "R 1", "k 16", "T step",
+		"e 3 a dog", "r there", "q",
+	}, "\n"))
+	if err == nil || !strings.Contains(err.Error(), "3 commands failed") {
+		t.Errorf("error %v", err)
+	}
+	for _, want := range []string{
+		"no breakpoints", "b nan a NaN or an infinity", "1 breakpoint\n", "breakpoint time \"1\": want how many times",
+		"note: breakpoint position 45", "no breakpoint any more: position 45", "there are 0 breakpoints",
+		"stands after dispatch 3: s finishes it", "repeated: step 1", `error: run to breakpoint "there"`,
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in:\n%s", want, out)
+		}
+	}
+	kinds := []session.CommandKind{
+		session.Prompt, session.Run, session.Run, session.Upto, session.Next, session.Repeat, session.Chunk,
+		session.Timing, session.Edit,
+	}
+	got := make([]session.CommandKind, len(list))
+	for i, c := range list {
+		got[i] = c.Kind
+	}
+	if !slices.Equal(slices.Compact(got), slices.Compact(kinds)) {
+		t.Errorf("commands %v, want %v", got, kinds)
+	}
+}
