@@ -227,8 +227,8 @@ func TestArgumentsByNameAreHeldToTheKind(t *testing.T) {
 		want       string
 	}{
 		{
-			"an unknown kind", "flip", func(*engine.Builder) Args { return nil },
-			`there is no kind of operator "flip"`,
+			"an unknown kind", "roll", func(*engine.Builder) Args { return nil },
+			`there is no kind of operator "roll"`,
 		},
 		{"an argument less", "rms_norm", func(b *engine.Builder) Args {
 			return Args{"x": in(b, "x", 8), "eps": 1e-5}

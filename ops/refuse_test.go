@@ -76,6 +76,18 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 			"differ in dim 1",
 		},
 		{"cat of nothing", func(b *engine.Builder) { Cat(b, "layer3.it", 0) }, "cat of nothing"},
+		{"expand of a dim that is not 1", func(b *engine.Builder) {
+			New(b, "expand", "layer3.it", Args{"x": in(b, "x", 2, 3), "size": []int{4, 3}})
+		}, "dim 0 of [2 3] does not expand to 4"},
+		{"expand to fewer dims", func(b *engine.Builder) {
+			New(b, "expand", "layer3.it", Args{"x": in(b, "x", 2, 3), "size": []int{3}})
+		}, "size [3] for x of rank 2, want 2 to 8"},
+		{"expand that leaves a new dim as it is", func(b *engine.Builder) {
+			New(b, "expand", "layer3.it", Args{"x": in(b, "x", 3), "size": []int{-1, 3}})
+		}, "size -1 of new dim 0, want at least 1"},
+		{"flip of a dim twice", func(b *engine.Builder) {
+			New(b, "flip", "layer3.it", Args{"x": in(b, "x", 2, 3), "dims": []int{1, -1}})
+		}, "dim 1 of x twice"},
 		{"embedding of a cube", func(b *engine.Builder) {
 			ids := b.Input("ids", engine.I32, []int{1}, []int{1})
 			Embedding(b, "layer3.it", Dense(b, in(b, "t", 2, 2, 2)), ids)

@@ -44,6 +44,11 @@ func init() {
 	for i := range reductions {
 		samples[reductions[i].kind] = func(t *rapid.T) *trial { return sampleReduce(t, &reductions[i]) }
 	}
+	for i := range gathers {
+		if r := &gathers[i]; r.tries != nil {
+			samples[r.kind] = func(t *rapid.T) *trial { return sampleGather(t, r) }
+		}
+	}
 	for i := range Formats {
 		for of, sample := range map[string]func(*rapid.T, string) *trial{
 			"embedding": sampleEmbedding, "linear": sampleLinear,

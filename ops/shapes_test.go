@@ -2,12 +2,14 @@ package ops
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"gpuscope/engine"
+	"gpuscope/engine/gpu"
 )
 
 // drawDims is the range of a tensor's dims, each static or live.
@@ -117,7 +119,7 @@ func sampleSliceRange(t *rapid.T, lo, hi []int, axis int) *trial {
 		from = Int{isSym: true}
 	}
 	left := func(dim, start int) bool {
-		_, k := (&slice{step: stride}).cut(dim, start, end)
+		_, k := (&gather{step: stride}).cut(dim, start, end)
 		return k > 0
 	}
 	if symStart {
@@ -376,6 +378,72 @@ func TestPermute(t *testing.T) {
 		trials = append(trials, tr)
 	}
 	hold(t, trials...)
+}
+
+// gatherTrial is a try of a row of gathers.
+func gatherTrial(r *gatherRow, try *gatherTry) *trial {
+	return &trial{
+		name: fmt.Sprintf("%s %v", r.kind, try.args), abs: 1e-9, rel: 1e-9,
+		build: func(b *engine.Builder) {
+			given := maps.Clone(try.args)
+			given["x"] = b.Input("x", engine.F32, try.lowest, try.highest)
+			b.Output(KindOf(r.kind).one(b, "y", given))
+		},
+	}
+}
+
+func sampleGather(t *rapid.T, r *gatherRow) *trial {
+	try := &r.tries[rapid.IntRange(0, len(r.tries)-1).Draw(t, "try")]
+	c := gatherTrial(r, try)
+	c.steps = drawSteps(t, func(int) step { return step{"x": drawLive(t, try.lowest, try.highest)} })
+	return c
+}
+
+func TestGather(t *testing.T) {
+	var trials []*trial
+	for i := range gathers {
+		for j := range gathers[i].tries {
+			try := &gathers[i].tries[j]
+			c := gatherTrial(&gathers[i], try)
+			c.steps = []step{{"x": try.highest}, {"x": try.lowest}}
+			trials = append(trials, c)
+		}
+	}
+	hold(t, trials...)
+}
+
+// What a row says of places is held to numbers that were written down.
+func TestGatherPicks(t *testing.T) {
+	for _, test := range []struct {
+		kind string
+		args Args
+		dims []int
+		want []float64
+	}{
+		{"flip", Args{"dims": []int{1}}, []int{2, 3}, []float64{2, 1, 0, 5, 4, 3}},
+		{"flip", Args{"dims": []int{0, -1}}, []int{2, 3}, []float64{5, 4, 3, 2, 1, 0}},
+		{"expand", Args{"size": []int{3, -1, 2}}, []int{1, 2}, []float64{0, 1, 0, 1, 0, 1}},
+		{"expand", Args{"size": []int{2, 2}}, []int{2, 1}, []float64{0, 0, 1, 1}},
+		{"permute", Args{"dims": []int{1, 0}}, []int{2, 3}, []float64{0, 3, 1, 4, 2, 5}},
+		{"select", Args{"dim": 1, "index": -1}, []int{2, 3}, []float64{2, 5}},
+		{"slice", Args{"dim": 1, "start": Fixed(-2), "step": 1}, []int{2, 3}, []float64{1, 2, 4, 5}},
+	} {
+		b := engine.NewBuilder(gpu.DefaultLimits())
+		test.args["x"] = b.Input("x", engine.F32, test.dims, test.dims)
+		b.Output(KindOf(test.kind).one(b, "y", test.args))
+		g, err := b.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &trial{fill: map[string]func(int) float64{"x": func(i int) float64 { return float64(i) }}}
+		r := NewInterpreter(g)
+		if err := r.Step(c.input(t, g, step{"x": test.dims}), nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Tensor(g.Outputs()[0]).Data; !slices.Equal(got, test.want) {
+			t.Errorf("%s %v of %v is %v, want %v", test.kind, test.args, test.dims, got, test.want)
+		}
+	}
 }
 
 // updateCacheTrial reads the cache back through a copy of it.

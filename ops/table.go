@@ -7,10 +7,10 @@ import (
 
 // Kinds lists every kind of operator, by name: those on tensors, then those on SymInts.
 var Kinds = slices.Concat(byName(
-	kindsOfUnaries, kindsOfBinaries, kindsOfReductions, kindsOfLinear, kindsOfEmbedding,
+	kindsOfUnaries, kindsOfBinaries, kindsOfReductions, kindsOfGathers, kindsOfLinear, kindsOfEmbedding,
 	[]Kind{
-		kindRotary, kindRotaryHF, kindRotaryInterleaved, kindArgmax, kindCat, kindLayerNorm, kindPermute,
-		kindRMSNorm, kindSDPA, kindSelect, kindSiLUMul, kindSlice, kindSoftmax, kindTopK, kindUpdateCache,
+		kindRotary, kindRotaryHF, kindRotaryInterleaved, kindArgmax, kindCat, kindLayerNorm, kindRMSNorm,
+		kindSDPA, kindSiLUMul, kindSoftmax, kindTopK, kindUpdateCache,
 		kindView,
 	},
 ), byName(

@@ -1,17 +1,19 @@
-// y[i0, i1, ...] = x at the sum of i_k * stride_k: an invocation gathers one element of {{.Vec}} words.
+// dst[i0, i1, ...] = src at start and the sum of i_k * stride_k, which wraps where a stride goes back: an
+// invocation gathers one element of {{.Vec}} words.
 {{- $T := "u32"}}{{if eq .Vec 4}}{{$T = "vec4<u32>"}}{{end}}
 struct Params {
   n: u32, // elements
+  start: u32, // in src
 {{- range $k := .Rank}}
-  size_{{$k}}: u32, // of y
+  size_{{$k}}: u32, // of dst
 {{- end}}
 {{- range $k := .Rank}}
-  stride_{{$k}}: u32, // in x
+  stride_{{$k}}: u32, // in src
 {{- end}}
 }
 
-@group(0) @binding(0) var<storage, read> x: array<{{$T}}>;
-@group(0) @binding(1) var<storage, read_write> y: array<{{$T}}>;
+@group(0) @binding(0) var<storage, read> src: array<{{$T}}>;
+@group(0) @binding(1) var<storage, read_write> dst: array<{{$T}}>;
 @group(0) @binding(2) var<uniform> params: Params;
 
 {{template "flat_thread" .}}
@@ -22,11 +24,11 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
     return;
   }
   var rest = i;
-  var at = 0u;
+  var at = params.start;
 {{- $last := sub .Rank 1}}
 {{- range $j := .Rank}}{{$k := sub $last $j}}
   at += (rest % params.size_{{$k}}) * params.stride_{{$k}};
   rest /= params.size_{{$k}};
 {{- end}}
-  y[i] = x[at];
+  dst[i] = src[at];
 }
