@@ -34,6 +34,7 @@ type Executor struct {
 	start    time.Time
 	boundN   int
 	compiled []trace.Compiled
+	loading  Loading
 	check    bool
 	resizes  int // that were committed
 	// allocated is all the device memory that it holds.
@@ -63,6 +64,16 @@ type StepInput struct {
 	SymInts []SymIntValue
 	Read    []ValueID
 }
+
+// Loading is where the time of Load went.
+type Loading struct {
+	Prepack time.Duration // bringing weights into the order that kernels read them in, on the host
+	Upload  time.Duration // writing them to the device
+	Compile time.Duration // making pipelines
+}
+
+// Loading is where the time went when the graph was loaded.
+func (x *Executor) Loading() Loading { return x.loading }
 
 // Progress is told how far something has come that takes its time; its error ends that. Cancelling is one.
 type Progress func(phase string, done, total int) error
@@ -211,10 +222,14 @@ func (x *Executor) fill(b gpu.Buffer, val *value) error {
 	if val.load == nil {
 		return x.zero(b, val)
 	}
+	begin := time.Now()
 	data, err := val.load()
 	if err != nil {
 		return fmt.Errorf("load %s: %w", val.name, err)
 	}
+	packed := time.Now()
+	x.loading.Prepack += packed.Sub(begin)
+	defer func() { x.loading.Upload += time.Since(packed) }()
 	if int64(len(data)) != val.bytes {
 		return fmt.Errorf("load %s: %d bytes for %v %s, want %d", val.name, len(data), val.maxDims, val.dtype,
 			val.bytes)
@@ -242,6 +257,7 @@ func (x *Executor) compile(progress Progress) error {
 		}
 		x.own(p)
 		x.pipes[k] = p
+		x.loading.Compile += time.Since(start)
 		x.compiled = append(x.compiled,
 			trace.Compiled{Kernel: x.g.names[k], NS: trace.Measured(time.Since(start).Nanoseconds())})
 	}

@@ -79,6 +79,7 @@ type Model struct {
 	maxChunk int
 	tokens   *tokenizer.Tokenizer // nil where the file has none that this version knows
 	noText   error                // why not
+	opening  []trace.Opening      // what was done so far, and how long it took
 }
 
 // Read opens a model file and checks that this version can run it. Close gives the file back.

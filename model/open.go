@@ -32,10 +32,12 @@ func Open(ctx context.Context, o Options, emit func(session.Event)) (session.Ses
 	if err := progress("read model", 0, 1); err != nil {
 		return nil, err
 	}
+	begin := time.Now()
 	m, err := Read(o)
 	if err != nil {
 		return nil, err
 	}
+	m.took("load", begin)
 	s, err := m.open(ctx, progress, func(text string) {
 		emit(session.Event{Log: &session.Log{Level: "info", Text: text}})
 	})
@@ -49,10 +51,12 @@ func (m *Model) open(ctx context.Context, progress engine.Progress, log func(str
 	if err := cmp.Or(progress("read model", 1, 1), progress("open device", 0, 1)); err != nil {
 		return nil, err
 	}
+	begin := time.Now()
 	dev, why, err := openDevice(m.options.Driver, m.options.Device)
 	if err != nil {
 		return nil, err
 	}
+	m.took("device", begin)
 	log(fmt.Sprintf("device %s (%s): %s", dev.Info().Name, dev.Info().Type, why))
 	r, err := m.load(dev, progress, log)
 	if err != nil {
@@ -97,10 +101,12 @@ func (m *Model) load(dev gpu.Device, progress engine.Progress, log func(string))
 	if err := cmp.Or(progress("open device", 1, 1), progress("build graph", 0, 1)); err != nil {
 		return nil, err
 	}
+	begin := time.Now()
 	n, err := m.build(dev.Info().Limits)
 	if err != nil {
 		return nil, err
 	}
+	m.took("build", begin)
 	log("device memory: " + memoryLine(n.graph))
 	if err := progress("build graph", 1, 1); err != nil {
 		return nil, err
@@ -109,8 +115,25 @@ func (m *Model) load(dev gpu.Device, progress engine.Progress, log func(string))
 	if err != nil {
 		return nil, err
 	}
+	for _, part := range []struct {
+		phase string
+		time  time.Duration
+	}{
+		{"prepack", exec.Loading().Prepack},
+		{"upload", exec.Loading().Upload},
+		{"compile", exec.Loading().Compile},
+	} {
+		took := trace.Measured(part.time.Nanoseconds())
+		m.opening = append(m.opening, trace.Opening{Phase: part.phase, NS: took})
+	}
 	exec.SetCheck(m.options.Check)
 	return newRunner(dev, exec, n), nil
+}
+
+// took notes a phase of opening that ends now.
+func (m *Model) took(phase string, begin time.Time) {
+	m.opening = append(m.opening,
+		trace.Opening{Phase: phase, NS: trace.Measured(time.Since(begin).Nanoseconds())})
 }
 
 // memoryLine is what a graph takes on the device, in all and by what it is for.
@@ -131,7 +154,7 @@ func (m *Model) header(r *runner) *trace.Trace {
 		Schema: trace.Schema, Producer: m.options.Producer, Created: time.Now().UTC().Format(time.RFC3339),
 		Command: m.options.Command,
 		Host:    trace.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()},
-		Device:  r.exec.Device(), Clock: r.exec.Clock(), Model: m.Info(), Graph: r.net.graph.Describe(),
+		Device:  r.exec.Device(), Clock: r.exec.Clock(), Model: m.Info(), Opening: m.opening, Graph: r.net.graph.Describe(),
 		Plans: []trace.Plan{}, Steps: []trace.Step{},
 	}
 }

@@ -449,3 +449,18 @@ func TestCharactersOfAPromptComeWhole(t *testing.T) {
 	r.do(session.Command{Kind: session.Next})
 	r.wantStand(`step 2, position 6, "€"`)
 }
+
+// Where the time went before the first step: every phase once, in its order.
+func TestOpeningIsSplitIntoItsPhases(t *testing.T) {
+	r := newRig(t, Options{})
+	var phases []string
+	for _, o := range r.mirror.Trace.Opening {
+		phases = append(phases, o.Phase)
+		if ns, ok := o.NS.NS(); !ok || ns < 0 || ns == 0 && o.Phase != "device" {
+			t.Errorf("%s took %v ns", o.Phase, ns)
+		}
+	}
+	if d := diff.Diff([]string{"load", "device", "build", "prepack", "upload", "compile"}, phases); d != "" {
+		t.Error(d)
+	}
+}

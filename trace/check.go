@@ -188,6 +188,9 @@ func (c *checker) texts() {
 			c.text("steps.symints", name)
 		}
 	}
+	for i := range t.Opening {
+		c.text("opening", t.Opening[i].Phase)
+	}
 	for i := range t.Events {
 		c.text("events", t.Events[i].Kind, t.Events[i].Text)
 	}

@@ -74,6 +74,7 @@ type Trace struct {
 	Device   Device    `json:"device"`
 	Clock    Clock     `json:"clock"`
 	Model    Model     `json:"model"`
+	Opening  []Opening `json:"opening,omitempty"` // what there was to do before the first step, in its order
 	Graph    Graph     `json:"graph"`
 	Forecast *Forecast `json:"forecast,omitempty"`
 	Plans    []Plan    `json:"plans,omitempty"`
@@ -153,6 +154,12 @@ type Clock struct {
 	Samples   int     `json:"samples,omitempty"`
 	// CanaryNS is what a fixed kernel took on the warm device; Step.Canary is in proportion to it.
 	CanaryNS Time `json:"canary_ns,omitzero"`
+}
+
+// Opening is a part of opening a model, and how long it took.
+type Opening struct {
+	Phase string `json:"phase"` // load, device, build, prepack, upload, compile
+	NS    Time   `json:"ns,omitzero"`
 }
 
 // Model says what was run.
