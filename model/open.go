@@ -154,7 +154,8 @@ func (m *Model) header(r *runner) *trace.Trace {
 		Schema: trace.Schema, Producer: m.options.Producer, Created: time.Now().UTC().Format(time.RFC3339),
 		Command: m.options.Command,
 		Host:    trace.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()},
-		Device:  r.exec.Device(), Clock: r.exec.Clock(), Model: m.Info(), Opening: m.opening, Graph: r.net.graph.Describe(),
+		Device:  r.exec.Device(), Clock: r.exec.Clock(), Model: m.Info(),
+		Opening: m.opening, Graph: r.net.graph.Describe(),
 		Plans: []trace.Plan{}, Steps: []trace.Step{},
 	}
 }
