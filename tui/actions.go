@@ -106,6 +106,15 @@ func allActions() []action {
 			in: []scope{inViews}, off: needsTrace, run: func(a *App) { a.showStep(1) },
 		},
 		{
+			keys: []string{"]"}, name: "next event",
+			doc: "Show the next step at which something happened: a grid or route changed unasked, a cold or slow step.",
+			in:  []scope{inViews}, off: needsShown, run: func(a *App) { a.nextEvent(1) },
+		},
+		{
+			keys: []string{"["}, name: "event before", doc: "Show the step before at which something happened.",
+			in: []scope{inViews}, off: needsShown, run: func(a *App) { a.nextEvent(-1) },
+		},
+		{
 			keys: []string{"v"}, name: "scope",
 			doc: "What tables speak of: this step, all warm decode steps, the prefill, the marked steps.",
 			in:  []scope{inViews}, hint: 7, off: needsShown, run: func(a *App) { a.nextScope(1) },

@@ -157,7 +157,7 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	case readyMsg:
 		a.jobs.ended(m)
 	case lateMsg:
-		a.jobs.ticking = false
+		a.jobs.ticking, a.jobs.resting = false, false
 	case openedMsg:
 		a.opened(m)
 	case eventsMsg:
@@ -185,7 +185,7 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 		a.quit()
 	}
 	a.reload()
-	if a.jobs.open > 0 && !a.jobs.ticking { // to say that something takes its time
+	if (a.jobs.open > 0 || a.jobs.resting) && !a.jobs.ticking { // to say that something takes its time
 		a.jobs.ticking = true
 		a.cmds = append(a.cmds, tea.Tick(a.jobs.patience, func(time.Time) tea.Msg { return lateMsg{} }))
 	}

@@ -13,11 +13,13 @@ type jobs struct {
 	runner   *runner
 	fail     func(error)
 	asked    int // rises with everything that a person does
+	commands int // rises with every command of the session that has ended
 	busy     int // jobs whose end the event loop has not heard of, cancelled ones too; 0 is idle
 	open     int // of these, those that somebody waits for
 	since    time.Time
 	patience time.Duration // that is how long a job may take before the screen speaks of it
 	ticking  bool
+	resting  bool // something waits for its time: the screen looks again
 }
 
 // readyMsg is the end of a job. The event loop calls place.
@@ -62,7 +64,16 @@ type task[K comparable, V any] struct {
 	generation int
 	asked      int                // of jobs, when that job began
 	cancel     context.CancelFunc // nil: no job is on its way
+	rest       time.Time          // until then only a person has the value made anew, or
+	commands   int                // the end of a command, of which there were so many
 }
+
+// What a running model brings is made anew when nine times as long has passed as it took, or this long: the
+// screen is to take a tenth of a core at most.
+const (
+	restFor = 9
+	longest = 3 * time.Second
+)
 
 // want has the value of key computed beside the event loop, unless it is there or on its way, and take called
 // with it; until then what was there stays. What a person asks for anew cancels the job on its way, and its
@@ -74,11 +85,14 @@ func (t *task[K, V]) want(j *jobs, key K, compute func(context.Context) (V, erro
 		return
 	case t.cancel != nil && (t.making == key || t.asked == j.asked):
 		return
+	case t.has && t.asked == j.asked && t.commands == j.commands && now().Before(t.rest):
+		j.resting = true
+		return
 	}
 	t.drop(j)
 	t.generation++
-	t.making, t.asked = key, j.asked
-	generation := t.generation
+	t.making, t.asked, t.commands = key, j.asked, j.commands
+	generation, begun := t.generation, now()
 	t.cancel = j.start(func(ctx context.Context) func() {
 		v, err := compute(ctx)
 		return func() {
@@ -88,6 +102,7 @@ func (t *task[K, V]) want(j *jobs, key K, compute func(context.Context) (V, erro
 			t.cancel = nil
 			j.open--
 			t.given, t.has = key, true
+			t.rest = now().Add(min(longest, restFor*now().Sub(begun)))
 			if err != nil { // it is not tried again until something else is wanted
 				j.fail(err)
 				return

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"gpuscope/trace"
@@ -55,4 +56,15 @@ func TestARunShowsAllItsWarmSteps(t *testing.T) {
 	d.press("2").sees("scope this step").press("space").sees("warm decode steps", "medians of")
 	d.press("S").sees("scope this step")
 	d.press("v", "space").sees("warm decode steps")
+}
+
+func TestEventsAreJumpedTo(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2")
+	d.press("]").sees("nothing happened after this step")
+	d.press("1", "g", "[").sees("nothing happened before this step")
+	d.press("2", "]").sees("step 23 decode", "s23 pos 64: sdpa.split 32 → 64 (16 times)")
+	if row := d.row(); !strings.Contains(row, "sdpa.split") {
+		t.Errorf("the selected row is %q", row)
+	}
+	d.press("[").sees("s0 pos 0: cold")
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 
 	"gpuscope/model/session"
@@ -30,7 +31,8 @@ type model struct {
 	chosen // what tables speak of and are compared with (scope.go)
 	spoken spoken
 
-	summary task[summaryKey, *inspect.StepSummary]
+	summary  task[summaryKey, *inspect.StepSummary]
+	happened task[*inspect.Index, []inspect.Event] // in the steps that there are
 
 	job      *job
 	queued   *session.Command
@@ -72,6 +74,7 @@ type snapshot struct {
 	scope   inspect.Scope
 	against *inspect.Base
 	base    int
+	events  []inspect.Event // of all steps, or of those when a job last looked
 	state   session.State
 	text    session.Text
 	live    bool // a session stands behind it
@@ -84,7 +87,7 @@ type summaryKey struct{ version, step int }
 func (m *model) snapshot() snapshot {
 	s := snapshot{
 		step: m.shown, base: -1, state: m.mirror.State, text: m.mirror.Text, live: m.session != nil,
-		version: m.version,
+		version: m.version, events: m.happened.value,
 	}
 	if m.mirror.Trace != nil {
 		s.index, s.trace = m.index, m.index.Trace
@@ -107,12 +110,13 @@ func (m *model) snapshot() snapshot {
 	return s
 }
 
-// loadSummary wants what the shown step cost.
+// loadSummary wants what the shown step cost, and what happened in all steps.
 func (a *App) loadSummary(s snapshot) {
 	if s.step < 0 {
 		a.summary.clear(a.jobs)
 		return
 	}
+	a.happened.want(a.jobs, s.index, s.index.Events, nil)
 	a.summary.want(a.jobs, summaryKey{s.version, s.step},
 		func(context.Context) (*inspect.StepSummary, error) { return s.index.Summary(s.step), nil }, nil)
 }
@@ -246,6 +250,7 @@ func (a *App) done(m doneMsg) {
 	}
 	j := a.job
 	a.job = nil
+	a.jobs.commands++ // what it brought is what is to be seen now
 	a.version++
 	if m.err != nil && !(j.cancelled && errors.Is(m.err, context.Canceled)) {
 		a.refused(j.command, m.err)
@@ -314,6 +319,39 @@ func (a *App) toggleFollow() {
 	} else {
 		a.say(fmt.Sprintf("staying on step %d", a.shownIndex()))
 	}
+}
+
+// nextEvent shows the next step at which something happened, or the one before, and says what. In a list the
+// dispatch that it happened to is selected.
+func (a *App) nextEvent(by int) {
+	events := a.happened.value
+	if !a.happened.has {
+		a.say("still looking for what happened")
+		return
+	}
+	i := sort.Search(len(events), func(i int) bool { return events[i].Step > a.shown })
+	if by < 0 {
+		i = sort.Search(len(events), func(i int) bool { return events[i].Step >= a.shown }) - 1
+	}
+	if i < 0 || i >= len(events) {
+		where := map[int]string{-1: "before", 1: "after"}[by]
+		a.say("nothing happened " + where + " this step")
+		return
+	}
+	at := events[i].Step
+	a.showStep(at - a.shown)
+	s := a.step()
+	var said []string
+	for _, e := range events {
+		if e.Step != at {
+			continue
+		}
+		said = append(said, e.Text)
+		if l, ok := a.view().(lister); ok && e.Dispatch != nil {
+			l.pane().seek(*e.Dispatch)
+		}
+	}
+	a.say(fmt.Sprintf("s%d pos %d: %s", s.Index, s.Position, strings.Join(said, " · ")))
 }
 
 // showStep shows the recorded step so many further on.

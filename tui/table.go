@@ -162,6 +162,13 @@ func (p *tablePane) set(row int) {
 	p.reveal()
 }
 
+// seek selects the row that is of a kin, in the rows to come.
+func (p *tablePane) seek(kin any) {
+	if p.kinOf != nil {
+		p.key, p.kin, p.touched = "", kin, true
+	}
+}
+
 // mark marks the selected row, or takes its mark away.
 func (p *tablePane) mark() {
 	if p.current() < 0 {

@@ -1,0 +1,228 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
+
+// Event is something that happened at a step and that a person may want to look at: what the trace recorded,
+// and what follows from its steps.
+type Event struct {
+	Step     int // index into Trace.Steps
+	Dispatch *trace.DispatchID
+	Kind     string // of the trace, or one of those that follow from its steps
+	Text     string
+}
+
+// Kinds of events that follow from the steps.
+const (
+	GridEvent    = "grid"    // workgroups changed, though the step took as many tokens as the one before
+	RouteEvent   = "route"   // so did the way that an operator takes
+	OutlierEvent = "outlier" // a step took much longer than its like
+	ColdEvent    = "cold"
+)
+
+// talk is what a trace records and nobody jumps to.
+var talk = []string{"log", "note", "cut", ""}
+
+// Times that make a step an outlier: so many times the median of its like, and so many MAD away from it.
+const outlierTimes, outlierMADs = 1.5, 5
+
+// Events are what happened, in order of the steps. It costs as much as the trace is long.
+func (x *Index) Events(ctx context.Context) ([]Event, error) {
+	t := x.Trace
+	var out []Event
+	for i := range t.Events {
+		e := &t.Events[i]
+		if slices.Contains(talk, e.Kind) {
+			continue
+		}
+		at, ok := slices.BinarySearchFunc(t.Steps, e.Step,
+			func(s trace.Step, n int) int { return s.Index - n })
+		if ok {
+			out = append(out, Event{at, e.Dispatch, e.Kind, e.Text})
+		}
+	}
+	usual := x.usual()
+	for i := range t.Steps {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		s := &t.Steps[i]
+		if s.Cold {
+			out = append(out, Event{Step: i, Kind: ColdEvent, Text: coldText(s)})
+		} else if e, ok := usual[likeOf(s)].outlier(s); ok {
+			e.Step = i
+			out = append(out, e)
+		}
+		if i > 0 && len(t.Steps[i-1].Tokens) == len(s.Tokens) && t.Steps[i-1].Phase == s.Phase {
+			out = append(out, x.unasked(i)...)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Event) int { return a.Step - b.Step })
+	return out, nil
+}
+
+func coldText(s *trace.Step) string {
+	if n := len(s.CPU.Compiled); n > 0 {
+		return "cold: " + table.Plural(n, "kernel") + " compiled"
+	}
+	return "cold: after idle, or the first use of a route"
+}
+
+// like is what steps have in common whose times are compared.
+type like struct {
+	phase, timing string
+	tokens        int
+}
+
+func likeOf(s *trace.Step) like { return like{s.Phase, s.Timing, len(s.Tokens)} }
+
+// wont is how long steps of a kind take.
+type wont struct{ median, mad float64 }
+
+// usual is what steps that are not cold take, by what they have in common; of kinds of which there are too
+// few to tell nothing.
+func (x *Index) usual() map[like]wont {
+	walls := map[like][]float64{}
+	for i := range x.Trace.Steps {
+		s := &x.Trace.Steps[i]
+		if ns, ok := s.CPU.TotalNS.NS(); ok && !s.Cold {
+			walls[likeOf(s)] = append(walls[likeOf(s)], float64(ns))
+		}
+	}
+	out := make(map[like]wont, len(walls))
+	for k, ns := range walls {
+		if len(ns) < enough {
+			continue
+		}
+		median := spreadOf(ns).Median
+		for i := range ns {
+			ns[i] = max(ns[i]-median, median-ns[i])
+		}
+		out[k] = wont{median, spreadOf(ns).Median}
+	}
+	return out
+}
+
+func (w wont) outlier(s *trace.Step) (Event, bool) {
+	ns, ok := s.CPU.TotalNS.NS()
+	over := float64(ns) - w.median
+	if !ok || w.median == 0 || float64(ns) < outlierTimes*w.median || over <= outlierMADs*w.mad {
+		return Event{}, false
+	}
+	text := fmt.Sprintf("%.1f times the median: %s, not %s", float64(ns)/w.median, table.Millis(ns, true),
+		table.Millis(int64(w.median), true))
+	return Event{Kind: OutlierEvent, Text: text}, true
+}
+
+// unasked are the changes of grids and of routes in a step that took as many tokens as the one before: for
+// each kind the first dispatch, and in words all.
+func (x *Index) unasked(step int) []Event {
+	events := map[string]*Event{}
+	said := map[string][]string{}
+	times := map[string]int{}
+	eachPlanChange(&x.Trace.Steps[step], func(_ *trace.Hook, c trace.PlanChange) {
+		from, to := planOf(x.Trace, c.From), planOf(x.Trace, c.To)
+		kind, text := GridEvent, ""
+		switch d := DiffPlans(from, to); {
+		case d.New:
+			kind, text = RouteEvent, "runs"
+		case d.Gone:
+			kind, text = RouteEvent, "does not run"
+		case d.Route:
+			kind, text = RouteEvent, fmt.Sprintf("%s → %s", from.Kernel, to.Kernel)
+			if from.Kernel == to.Kernel {
+				text = fmt.Sprintf("%s → %s", from.Route, to.Route)
+			}
+		case d.Grid:
+			text = fmt.Sprintf("%s → %s", table.Grid(from.Workgroups), table.Grid(to.Workgroups))
+		default:
+			return
+		}
+		id := changed(x.Trace, c)
+		d := &x.Trace.Graph.Dispatches[id]
+		if events[kind] == nil {
+			events[kind] = &Event{Step: step, Dispatch: &id, Kind: kind}
+		}
+		text = label(&x.Trace.Graph.Ops[d.Op], d) + " " + text
+		if times[text]++; times[text] == 1 {
+			said[kind] = append(said[kind], text)
+		}
+	})
+	var out []Event
+	for _, kind := range []string{GridEvent, RouteEvent} {
+		e := events[kind]
+		if e == nil {
+			continue
+		}
+		for i, s := range said[kind] {
+			if times[s] > 1 {
+				said[kind][i] = fmt.Sprintf("%s (%d times)", s, times[s])
+			}
+		}
+		e.Text = strings.Join(said[kind], ", ")
+		out = append(out, *e)
+	}
+	return out
+}
+
+func init() {
+	register(Table{
+		Name: "events", Takes: WholeRun,
+		Doc: "what happened: cold steps, outliers, grids and routes that changed unasked, and what was recorded",
+		Of: func(ctx context.Context, x *Index, o Options) (*table.Table, error) {
+			events, err := x.Events(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if o.Scope.Steps != nil {
+				events = slices.DeleteFunc(events, func(e Event) bool {
+					_, in := slices.BinarySearch(o.Scope.Steps, e.Step)
+					return !in
+				})
+			}
+			return x.eventTable(events), nil
+		},
+	})
+}
+
+func (x *Index) eventTable(events []Event) *table.Table {
+	at := table.By(events)
+	return table.New("events", []table.Column{
+		{
+			Name: "step", Title: "step", Unit: "step", Is: table.Exact, Right: true, Width: 80,
+			Doc: "index of the step",
+			Of:  at(func(e *Event) table.Cell { return table.Count(x.Trace.Steps[e.Step].Index) }),
+		},
+		{
+			Name: "position", Title: "pos", Unit: "position", Is: table.Exact, Right: true, Width: 80,
+			Doc: "first position of the step",
+			Of:  at(func(e *Event) table.Cell { return table.Count(x.Trace.Steps[e.Step].Position) }),
+		},
+		{
+			Name: "kind", Title: "kind", Width: 80, Tree: true,
+			Doc: "cold, outlier, grid or route that changed unasked, or the kind that was recorded",
+			Of:  at(func(e *Event) table.Cell { return table.Text(e.Kind) }),
+		},
+		{
+			Name: "dispatch", Title: "#", Unit: "id", Is: table.Exact, Right: true, Width: 80,
+			Doc: "dispatch id, of several the first",
+			Of: at(func(e *Event) table.Cell {
+				if e.Dispatch == nil {
+					return table.Cell{}
+				}
+				return table.Count(int(*e.Dispatch))
+			}),
+		},
+		{
+			Name: "text", Title: "what", Width: 80, Doc: "what happened",
+			Of: at(func(e *Event) table.Cell { return table.Text(e.Text) }),
+		},
+	}, table.Flat(len(events), func(row int) string { return fmt.Sprintf("e%d", row) }))
+}
