@@ -20,6 +20,7 @@ type Recorder struct {
 	x *Executor
 
 	// As of the last snapshot.
+	before    int // steps that another recorder has told
 	taken     int
 	resizes   int // of the executor
 	listed    int // of the executor's levels and waits
@@ -142,10 +143,10 @@ func (s *Snapshot) Record() ([]trace.Plan, trace.Step) {
 	}
 	step := trace.Step{Index: s.index, Timing: s.step.timing.String(), Cold: s.step.cold}
 	step.Resize = r.resize(&s.log)
-	step.Dims = r.changedDims(&s.log, &s.inputs, s.index == 0)
+	step.Dims = r.changedDims(&s.log, &s.inputs, s.first)
 	r.inputs.copyFrom(&s.inputs)
 	step.SymInts = r.symInts()
-	if s.relisted && (s.index == 0 || !slices.Equal(s.levels, r.levels) || !slices.Equal(s.waits, r.waits)) {
+	if s.relisted && (s.first || !slices.Equal(s.levels, r.levels) || !slices.Equal(s.waits, r.waits)) {
 		step.Levels, step.Waits = slices.Clone(s.levels), slices.Clone(s.waits)
 		r.levels, r.waits = step.Levels, step.Waits
 	}
@@ -158,7 +159,7 @@ func (s *Snapshot) Record() ([]trace.Plan, trace.Step) {
 		step.CPU.SubmittedNS = trace.Measured(c.sinceStart(s.step.begun))
 		step.CPU.DoneNS = trace.Measured(c.sinceStart(s.step.ended))
 	}
-	if s.index == 0 {
+	if s.first {
 		step.CPU.Compiled, step.CPU.BindGroups = r.x.compiled, r.x.boundN
 	}
 	step.Memory = trace.Memory{LiveBytes: s.liveBytes, AllocatedBytes: r.x.allocated}

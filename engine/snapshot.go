@@ -7,6 +7,7 @@ import "gpuscope/trace"
 type Snapshot struct {
 	r     *Recorder
 	index int
+	first bool // of its recorder
 	// missed: steps that nobody recorded have moved shapes since the snapshot before, and log starts from
 	// theirs.
 	missed bool
@@ -81,7 +82,8 @@ func (s *inputState) give(l *Live) error {
 func (r *Recorder) Snapshot() *Snapshot {
 	x := r.x
 	s := r.empty()
-	s.index = r.taken
+	s.first = r.taken == 0
+	s.index = r.before + r.taken
 	r.taken++
 	committed := x.resizes - r.resizes
 	s.missed = committed > min(len(x.live.log.passes), 1)
@@ -100,7 +102,7 @@ func (r *Recorder) Snapshot() *Snapshot {
 	if x.clock != nil {
 		s.scale = x.clock.scale
 	}
-	if committed > 0 || s.index == 0 {
+	if committed > 0 || s.first {
 		r.liveBytes = x.live.LiveBytes()
 	}
 	s.liveBytes = r.liveBytes
@@ -108,7 +110,15 @@ func (r *Recorder) Snapshot() *Snapshot {
 }
 
 // Next is the index that the next step to be recorded has.
-func (r *Recorder) Next() int { return r.taken }
+func (r *Recorder) Next() int { return r.before + r.taken }
+
+// Continue takes the executor's last step for step n - 1, which another recorder has told: the next one, n,
+// is told from there. It returns the plans in force.
+func (r *Recorder) Continue(n int) []trace.Plan {
+	plans, _ := r.Snapshot().Record()
+	r.before = n - r.taken
+	return plans
+}
 
 // Index is that of the step that Record makes.
 func (s *Snapshot) Index() int { return s.index }

@@ -40,7 +40,8 @@ var (
 	ofStep = field{"step", func(c session.Command) bool { return c.Step != nil }}
 	until  = field{"until", func(c session.Command) bool { return c.Until != 0 }}
 	breaks = field{"breaks", func(c session.Command) bool { return len(c.Breaks) > 0 }}
-	fields = []field{text, tokens, chunks, count, level, at, parts, ofStep, until, breaks}
+	left   = field{"left", func(c session.Command) bool { return c.Left != nil }}
+	fields = []field{text, tokens, chunks, count, level, at, parts, ofStep, until, breaks, left}
 )
 
 var commands = []command{
@@ -145,6 +146,11 @@ var commands = []command{
 		session.Look, "Tell the numbers in a value: a page of them, what they come to. The step runs again for it.",
 		[]field{at},
 		(*live).beginLook,
+	},
+	{
+		session.Resume, "Go on where another engine was that has gone: its steps run again, and nobody records them.",
+		[]field{left},
+		(*live).beginResume,
 	},
 }
 
@@ -257,13 +263,21 @@ func (s *live) beginRun(c session.Command) (work, error) {
 }
 
 func (s *live) beginTiming(c session.Command) (work, error) {
-	to, err := engine.ParseTiming(c.Level)
+	to, err := s.timingOf(c.Level)
+	if err == nil {
+		s.timing = to
+	}
+	return nil, err
+}
+
+// timingOf is the timing level of a name, where the device has it.
+func (s *live) timingOf(level string) (engine.Timing, error) {
+	to, err := engine.ParseTiming(level)
 	if err != nil {
-		return nil, session.Refusef("%w", err)
+		return to, session.Refusef("%w", err)
 	}
 	if to != engine.TimingOff && !s.runner.timed() {
-		return nil, session.Refusef("timing level %s: this device has no timestamps", to)
+		return to, session.Refusef("timing level %s: this device has no timestamps", to)
 	}
-	s.timing = to
-	return nil, nil
+	return to, nil
 }

@@ -18,16 +18,17 @@ import (
 // live is a model on a device that commands step through its text. One goroutine owns the device, the engine
 // and the transcript; Do hands it commands one by one.
 type live struct {
-	m      *Model
-	runner *runner
-	text   transcript
-	timing engine.Timing
-	chunk  int               // tokens a step of a prompt takes, 0: as many as it can
-	clock  trace.Clock       // as it was last told
-	ran    int               // the step that the executor ran last, nowhere where that is not known
-	looked replayed          // up to where it was run again for a look, with nothing after that
-	upto   *trace.DispatchID // up to which the current step was run again, nil: it is whole
-	watch  *watch
+	m       *Model
+	runner  *runner
+	text    transcript
+	timing  engine.Timing
+	chunk   int               // tokens a step of a prompt takes, 0: as many as it can
+	clock   trace.Clock       // as it was last told
+	ran     int               // the step that the executor ran last, nowhere where that is not known
+	looked  replayed          // up to where it was run again for a look, with nothing after that
+	upto    *trace.DispatchID // up to which the current step was run again, nil: it is whole
+	watch   *watch
+	resumed bool // the text is another engine's
 
 	requests chan request
 	stream   *session.Stream
@@ -135,7 +136,8 @@ func (s *live) tell(running bool) {
 		Chunk: s.chunk, Upto: s.upto, Unfinished: s.text.voice.held(),
 	}
 	if !s.text.told {
-		st.Begins, s.text.told = &session.Text{Prompt: s.text.prompt}, true
+		st.Begins, s.text.told = &session.Text{Prompt: s.text.prompt, Given: s.text.before}, true
+		st.Resumed, s.resumed = s.resumed, false
 	}
 	s.teller.tell(func() session.Event { return session.Event{State: &st} })
 }
@@ -236,7 +238,7 @@ func (s *live) step(ctx context.Context, r *session.Reply) error {
 	}
 	text := s.text.push(n)
 	if n.gives {
-		s.text.ended = s.text.position() >= s.m.context || !s.m.options.IgnoreEOS && s.m.tokens.IsEnd(n.token)
+		s.text.ended = s.ends(n.token)
 	}
 	s.teller.tell(func() session.Event { return s.m.stepEvent(was, phase, n, out.top, text) })
 	r.Steps++
@@ -244,6 +246,11 @@ func (s *live) step(ctx context.Context, r *session.Reply) error {
 		s.event(n.index, "logits", "%v", s.text.fault)
 	}
 	return s.text.fault
+}
+
+// ends says whether the text ends with a token that came out.
+func (s *live) ends(token int) bool {
+	return s.text.position() >= s.m.context || !s.m.options.IgnoreEOS && s.m.tokens.IsEnd(token)
 }
 
 // stepEvent is a step with the plans that are new with it.

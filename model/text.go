@@ -16,7 +16,8 @@ type transcript struct {
 	kept   int   // of them, the first ones, whose positions in the cache an earlier text has filled
 	chunks []int // sizes of the prompt's steps, adding up to what was not kept of it
 	turns  []turn
-	given  int // turns that gave a token
+	given  int             // turns that gave a token
+	before []session.Token // those of them that gave one before the text was told
 	ended  bool
 	fault  error // why the current step gave no token where it should have, nil where it did
 	told   bool  // to the front end

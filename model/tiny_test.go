@@ -115,9 +115,15 @@ func newRig(t *testing.T, o Options) *rig {
 
 func newRigOn(t *testing.T, o Options, file *gguftest.Builder, device fake.Options) *rig {
 	t.Helper()
+	return newRigAt(t, o, file, device, session.Mirror{})
+}
+
+// newRigAt is a rig whose events a mirror takes in that may have seen another's.
+func newRigAt(t *testing.T, o Options, file *gguftest.Builder, device fake.Options, m session.Mirror) *rig {
+	t.Helper()
 	driver := &fake.Driver{All: []fake.Options{device}}
 	o.Path, o.Driver = write(t, file.Bytes()), driver
-	r := &rig{t: t, token: letters, sync: make(chan chan struct{}), done: make(chan struct{})}
+	r := &rig{t: t, token: letters, mirror: m, sync: make(chan chan struct{}), done: make(chan struct{})}
 	s, err := Open(context.Background(), o, r.take)
 	if err != nil {
 		t.Fatal(err)

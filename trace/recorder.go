@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -23,9 +24,11 @@ type Recorder struct {
 	budget int64
 	limit  int64 // of used, before steps are dropped: budget, or more where what must stay is more
 	used   int64
-	steps  int      // recorded so far
-	places []PlanID // by the id of a record: the place in t.Plans, -1 where it was dropped
-	plans  []held   // by place in t.Plans
+	steps  int               // recorded so far
+	first  PlanID            // of the ids of records: places[first] is that of plan 0
+	known  map[string]PlanID // places of plans by what they say, until another run's first step
+	places []PlanID          // by the id of a record: the place in t.Plans, -1 where it was dropped
+	plans  []held            // by place in t.Plans
 }
 
 // held is what a Recorder knows of a plan in its trace.
@@ -74,10 +77,16 @@ func (r *Recorder) Write(rec Record) error {
 }
 
 func (r *Recorder) addPlan(p Plan) error {
-	if int(p.ID) != len(r.places) {
-		return fmt.Errorf("record plan %d: the next plan is %d", p.ID, len(r.places))
+	next := PlanID(len(r.places)) - r.first
+	if p.ID != next {
+		return fmt.Errorf("record plan %d: the next plan is %d", p.ID, next)
 	}
-	r.plans = append(r.plans, held{p.ID, r.steps})
+	if place, ok := r.known[p.content()]; ok {
+		r.plans[place] = held{r.first + p.ID, r.steps}
+		r.places = append(r.places, place)
+		return nil
+	}
+	r.plans = append(r.plans, held{r.first + p.ID, r.steps})
 	p.ID = PlanID(len(r.t.Plans))
 	r.places = append(r.places, p.ID)
 	r.t.Plans = append(r.t.Plans, p)
@@ -91,21 +100,45 @@ func (r *Recorder) addStep(s Step) error {
 	}
 	var missing error
 	s.eachPlan(func(id PlanID) {
-		if id < 0 || int(id) >= len(r.places) || r.places[id] < 0 {
+		if id < 0 || id >= PlanID(len(r.places))-r.first || r.places[r.first+id] < 0 {
 			missing = fmt.Errorf("record step %d: there is no plan %d (it was not recorded, or not in force in the last %d steps)", s.Index, id, PlanMemory)
 		}
 	})
 	if missing != nil {
 		return missing
 	}
-	s = s.renumber(func(id PlanID) PlanID { return r.places[id] })
+	s = s.renumber(func(id PlanID) PlanID { return r.places[r.first+id] })
 	s.eachPlan(func(id PlanID) { r.plans[id].lastUse = r.steps })
 	r.steps++
+	r.known = nil
 	r.t.Steps = append(r.t.Steps, s)
 	if r.used += s.size(); r.used > r.limit {
 		r.drop()
 	}
 	return nil
+}
+
+// Continue says that the records to come are of another run of the same graph: they name plans from 0 again.
+// Their steps go on behind those that there are, and the plans that are in force before the first of them are
+// those that are here already.
+func (r *Recorder) Continue() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.first = PlanID(len(r.places))
+	r.known = map[string]PlanID{}
+	for i := range r.t.Plans {
+		r.known[r.t.Plans[i].content()] = PlanID(i)
+	}
+}
+
+// content is all that a plan says, without its id.
+func (p Plan) content() string {
+	p.ID = 0
+	b, err := json.Marshal(&p)
+	if err != nil {
+		panic(err) // it has numbers, texts and lists of them
+	}
+	return string(b)
 }
 
 // Snapshot is the trace as it is now.

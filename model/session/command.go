@@ -21,6 +21,7 @@ const (
 	Timing   CommandKind = "timing"   // set the timing level to Level
 	Tokenize CommandKind = "tokenize" // tell the tokens of Text as a prompt; nothing runs
 	Look     CommandKind = "look"     // tell the numbers in a value, as At says
+	Resume   CommandKind = "resume"   // go on where another engine was that has gone, as Left says
 )
 
 // Command is one request of a front end.
@@ -41,6 +42,31 @@ type Command struct {
 	// Until is the position at which a run pauses at the latest, Breaks are what else makes it pause.
 	Until  int     `json:"until,omitempty"`
 	Breaks []Break `json:"breaks,omitempty"`
+	Left   *Left   `json:"left,omitempty"` // of a Resume
+}
+
+// Left is what an engine that has gone left behind: all that another one needs to stand where it stood.
+type Left struct {
+	Last   *Shape `json:"last,omitempty"`   // of the last step in the trace
+	Prompt []int  `json:"prompt,omitempty"` // ids
+	Kept   []int  `json:"kept,omitempty"`   // sizes of the steps of former texts whose positions it kept
+	Turns  []Turn `json:"turns,omitempty"`  // the steps of the text
+	Timing string `json:"timing,omitempty"`
+	Chunk  int    `json:"chunk,omitempty"`
+}
+
+// Shape is what a step's grids follow from.
+type Shape struct {
+	Step     int `json:"step"` // its index in the trace
+	Position int `json:"position"`
+	Tokens   int `json:"tokens"`
+}
+
+// Turn is a step of a text.
+type Turn struct {
+	Step   int  `json:"step"`            // its index in the trace
+	Tokens int  `json:"tokens"`          // that went in
+	Token  *int `json:"token,omitempty"` // that came out
 }
 
 // Part is a part of a step with its name: a row of a table, or several rows that are one together.

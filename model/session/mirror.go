@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"gpuscope/trace"
@@ -18,6 +19,9 @@ type Mirror struct {
 	Budget   int64 // bytes of steps and plans that Trace keeps, the latest; 0: trace.DefaultBudget
 
 	recorder *trace.Recorder
+	resuming bool   // another engine is to go on where the last one was
+	kept     []int  // tokens of the steps of former texts whose positions the text kept
+	turns    []Turn // the steps of the text
 	// given is the longest of the lists of one array that Text.Given was: a token is added in place behind
 	// it, and anywhere else to a copy.
 	given []Token
@@ -32,6 +36,12 @@ func (m *Mirror) Apply(e Event) error {
 	case e.State != nil:
 		return m.stand(*e.State)
 	case e.Log != nil:
+		return nil
+	case e.Opened != nil && m.resuming:
+		if !reflect.DeepEqual(&e.Opened.Graph, &m.Trace.Graph) {
+			return errors.New("the engine opened another graph than the one that was recorded")
+		}
+		m.recorder.Continue()
 		return nil
 	case e.Opened != nil:
 		m.recorder = trace.NewRecorder(e.Opened, m.Budget)
@@ -50,11 +60,39 @@ func (m *Mirror) Apply(e Event) error {
 	return nil
 }
 
+// Left is what another engine needs to stand where this one stood.
+func (m *Mirror) Left() *Left {
+	l := &Left{Timing: m.State.Timing, Chunk: m.State.Chunk, Kept: m.kept, Turns: slices.Clone(m.turns)}
+	for _, t := range m.Text.Prompt {
+		l.Prompt = append(l.Prompt, t.ID)
+	}
+	if m.Trace != nil && len(m.Trace.Steps) > 0 {
+		s := &m.Trace.Steps[len(m.Trace.Steps)-1]
+		l.Last = &Shape{Step: s.Index, Position: s.Position, Tokens: len(s.Tokens)}
+	}
+	return l
+}
+
+// Continue says that the events to come are of another engine for the same model. Where it says that it
+// stands is left out before it has taken up what Left says: the trace and the text go on.
+func (m *Mirror) Continue() { m.resuming = true }
+
 // stand takes in where the session says that it stands.
 func (m *Mirror) stand(s State) error {
+	if m.resuming && !s.Resumed {
+		return nil
+	}
+	again := s.Resumed
+	m.resuming, s.Resumed = false, false
 	if s.Begins != nil {
 		m.Text, m.given = *s.Begins, s.Begins.Given
+		if !again {
+			m.begins(s.Position)
+		}
 		s.Begins = nil
+	}
+	for len(m.turns) > 0 && m.turns[len(m.turns)-1].Step > s.Step { // it was set back
+		m.turns = m.turns[:len(m.turns)-1]
 	}
 	m.State = s
 	if n := len(m.Text.Given); s.Given < 0 || s.Given > n {
@@ -64,8 +102,23 @@ func (m *Mirror) stand(s State) error {
 	return nil
 }
 
+// begins is another text that keeps so many positions of the former.
+func (m *Mirror) begins(kept int) {
+	sizes := m.kept
+	for _, t := range m.turns {
+		sizes = append(sizes, t.Tokens)
+	}
+	m.kept, m.turns = nil, nil
+	for _, n := range sizes {
+		if n = min(n, kept); n > 0 {
+			m.kept, kept = append(m.kept, n), kept-n
+		}
+	}
+}
+
 // follow moves the state on by a step.
 func (m *Mirror) follow(s *trace.Step) {
+	m.turns = append(m.turns, Turn{Step: s.Index, Tokens: len(s.Tokens), Token: s.Token})
 	m.State.Step, m.State.Position = s.Index, s.Position+len(s.Tokens)
 	if s.Token == nil {
 		return

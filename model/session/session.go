@@ -86,6 +86,8 @@ type State struct {
 	Unfinished string `json:"unfinished,omitempty"`
 	// Begins is there where another text takes the place of the former: empty after a Reset.
 	Begins *Text `json:"begins,omitempty"`
+	// Resumed says that Begins is the text of an engine that has gone.
+	Resumed bool `json:"resumed,omitempty"`
 }
 
 // Text is what a session has read and what it gave.

@@ -1,0 +1,174 @@
+package model
+
+import (
+	"context"
+	"fmt"
+
+	"gpuscope/engine"
+	"gpuscope/model/session"
+	"gpuscope/trace"
+)
+
+// beginResume makes the text of an engine that has gone this one's. The steps that led to where it stood run
+// again as they were, of as many tokens each, so that the cache holds the same. Each is given the token that
+// it gave then; where another comes out now that is told.
+func (s *live) beginResume(c session.Command) (work, error) {
+	l := c.Left
+	switch {
+	case l == nil:
+		return nil, session.Refusef("resume: give what was left behind")
+	case s.text.last() != nil || s.runner.rec.Next() > 0:
+		return nil, session.Refusef("resume: this engine has run steps of its own")
+	case l.Chunk < 0 || l.Chunk > s.m.maxChunk:
+		return nil, session.Refusef("resume: chunks of %d tokens, want 0 to %d", l.Chunk, s.m.maxChunk)
+	}
+	timing := s.timing
+	if l.Timing != "" {
+		var err error
+		if timing, err = s.timingOf(l.Timing); err != nil {
+			return nil, err
+		}
+	}
+	t, err := s.m.left(l)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, _ *session.Reply) error {
+		s.timing, s.chunk, s.resumed = timing, l.Chunk, true
+		return s.resume(ctx, t, l)
+	}, nil
+}
+
+// left is the text that was left behind, before its first step, every count and id of it checked.
+func (m *Model) left(l *session.Left) (transcript, error) {
+	last := -1
+	if l.Last != nil {
+		last = l.Last.Step
+		p, n := l.Last.Position, l.Last.Tokens
+		if last < 0 || p < 0 || n < 1 || n > m.maxChunk || p > m.context-n {
+			return transcript{}, session.Refusef(
+				"resume: the last step, %d, had %d tokens at position %d: want at most %d, and a context of %d",
+				last, n, p, m.maxChunk, m.context)
+		}
+	}
+	if len(l.Prompt) == 0 {
+		if len(l.Turns)+len(l.Kept) > 0 {
+			return transcript{}, session.Refusef("resume: steps of no text")
+		}
+		return transcript{}, nil
+	}
+	t, err := m.promptOf(l.Prompt, session.Command{})
+	if err != nil {
+		return t, err
+	}
+	size := func(n int) error {
+		if n < 1 || n > m.maxChunk {
+			return session.Refusef("resume: a step of %d tokens, want 1 to %d (--max-chunk)", n, m.maxChunk)
+		}
+		return nil
+	}
+	for _, n := range l.Kept {
+		if err := size(n); err != nil {
+			return t, err
+		}
+		t.kept += n
+	}
+	position, step := t.kept, -1
+	t.chunks = nil
+	for _, turn := range l.Turns {
+		if err := size(turn.Tokens); err != nil {
+			return t, err
+		}
+		before := position
+		position += turn.Tokens
+		gives := position >= len(t.ids)
+		switch {
+		case turn.Step <= step || turn.Step > last:
+			return t, session.Refusef("resume: step %d after step %d, and the last is %d", turn.Step, step,
+				last)
+		case before < len(t.ids) && position > len(t.ids), before >= len(t.ids) && turn.Tokens != 1,
+			position > m.context:
+			return t, session.Refusef("resume: a step of %d tokens at position %d; prompt %d, context %d",
+				turn.Tokens, before, len(t.ids), m.context)
+		case gives != (turn.Token != nil):
+			return t, session.Refusef("resume: the step at position %d gives a token or it does not", before)
+		case gives && (*turn.Token < 0 || *turn.Token >= m.config.Vocab):
+			return t, session.Refusef("resume: token %d, the vocabulary has ids 0 to %d", *turn.Token,
+				m.config.Vocab-1)
+		}
+		step = turn.Step
+		if before < len(t.ids) {
+			t.chunks = append(t.chunks, turn.Tokens)
+		}
+	}
+	if t.kept >= len(t.ids) {
+		return t, session.Refusef("resume: %d positions were kept of a prompt of %d tokens", t.kept,
+			len(t.ids))
+	}
+	rest, err := m.chunks(len(t.ids)-min(position, len(t.ids)), nil)
+	t.chunks = append(t.chunks, rest...)
+	return t, err
+}
+
+// resume runs the steps of a text again. Where that is cancelled the text stands where it got to. First it
+// gives the graph the shapes of the last step that was recorded, from which the next one is told; what that
+// puts into the cache is written over, or is behind the text.
+func (s *live) resume(ctx context.Context, t transcript, l *session.Left) error {
+	if last := l.Last; last != nil {
+		tokens := make([]int, last.Tokens)
+		if _, err := s.runner.step(ctx, last.Position, tokens, false, engine.TimingOff); err != nil {
+			return err
+		}
+		for _, p := range s.runner.rec.Continue(last.Step + 1) {
+			s.record(trace.Record{Plan: &p})
+		}
+	}
+	var end int
+	for _, n := range l.Kept {
+		end += n
+	}
+	for _, turn := range l.Turns {
+		end += turn.Tokens
+	}
+	progress := func(done int) {
+		to := session.Progress{Phase: "run the text again", Done: done, Total: end}
+		s.teller.tell(func() session.Event { return session.Event{Progress: &to} })
+	}
+	at := 0
+	for _, n := range l.Kept {
+		progress(at)
+		if _, err := s.runner.step(ctx, at, t.ids[at:at+n], false, engine.TimingOff); err != nil {
+			return err
+		}
+		at += n
+	}
+	s.text = t
+	others := 0
+	for i := range l.Turns {
+		progress(s.text.position())
+		_, n := s.text.next()
+		out, err := s.runner.step(ctx, n.position, n.tokens, n.gives, engine.TimingOff)
+		if err != nil {
+			return err
+		}
+		n.index = l.Turns[i].Step
+		if s.ran = n.index; n.gives {
+			n.token = *l.Turns[i].Token
+			if out.token != n.token {
+				others++
+			}
+		}
+		if text := s.text.push(n); n.gives {
+			s.text.before = append(s.text.before, session.Token{ID: n.token, Text: text})
+			s.text.ended = s.ends(n.token)
+		}
+	}
+	note := ""
+	if others > 0 {
+		note = fmt.Sprintf("; %d of them gave another token than the first time, which was not taken", others)
+	}
+	s.event(max(s.text.step(), 0), "engine_restarted",
+		"the engine was started again and stands at position %d; steps of the text that ran again: %d%s",
+		s.text.position(), len(l.Turns), note)
+	return nil
+}
