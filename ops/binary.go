@@ -57,6 +57,9 @@ var binaries = []binaryRow{
 	},
 }
 
+// ofTwo are the rows of all families of operators on two tensors.
+var ofTwo = slices.Concat(binaries, compares)
+
 type binaryRow struct {
 	kind string
 	of   string // the Go constructor, where there is one
@@ -138,7 +141,7 @@ const (
 
 var binaryRoutes = []string{binarySame: "same", binaryBroadcast: "broadcast"}
 
-var kindsOfBinaries = eachKind(binaries, func(r *binaryRow) Kind {
+var kindsOfBinaries = eachKind(ofTwo, func(r *binaryRow) Kind {
 	k := Kind{
 		Name: r.kind, Doc: r.doc + ", element by element, with broadcasting.",
 		Args:         []Arg{{"a", f32Tensor, nil}, {"b", f32Tensor, nil}},

@@ -199,8 +199,8 @@ func TestBinaryBroadcasts(t *testing.T) {
 		{{64, 4096}, {64, 4096}},
 		{{3, 64}, {64}},
 	} {
-		for i := range binaries {
-			c := binaryTrial(&binaries[i], 0.5, dims[0], dims[0], dims[1], dims[1])
+		for i := range ofTwo {
+			c := binaryTrial(&ofTwo[i], 0.5, dims[0], dims[0], dims[1], dims[1])
 			c.steps = []step{{"a": dims[0], "b": dims[1]}}
 			trials = append(trials, c)
 		}

@@ -2,7 +2,8 @@
 // of its operator: its row of Kinds with the types of its arguments, the constructor that puts it into a
 // graph, the plan that maps live shapes to dispatches, the corners, and the float64 reference. Its kernels
 // are shaders/<operator>*.wgsl. Operators that differ in a formula are a family: one file with a table, whose
-// rows are the members (unary.go, binary.go, reduce.go, gather.go, symint.go).
+// rows are the members (unary.go, binary.go, compare.go, reduce.go,
+// gather.go, symint.go).
 //
 // Weights are matrices in a format (Format, format_*.go), of which linear and embedding take any. Fusions are
 // the rules by which several operators become one (fuse_*.go).

@@ -38,8 +38,8 @@ func init() {
 	for i := range unaries {
 		samples[unaries[i].kind] = func(t *rapid.T) *trial { return sampleUnary(t, &unaries[i]) }
 	}
-	for i := range binaries {
-		samples[binaries[i].kind] = func(t *rapid.T) *trial { return sampleBinary(t, &binaries[i]) }
+	for i := range ofTwo {
+		samples[ofTwo[i].kind] = func(t *rapid.T) *trial { return sampleBinary(t, &ofTwo[i]) }
 	}
 	for i := range reductions {
 		samples[reductions[i].kind] = func(t *rapid.T) *trial { return sampleReduce(t, &reductions[i]) }
