@@ -196,6 +196,12 @@ func allActions() []action {
 		},
 
 		{
+			keys: []string{"E"}, name: "export table",
+			doc: "Write the table on the screen to a file, as it is filtered, folded, sorted and scoped.",
+			in:  []scope{inViews}, of: rowsOpen, off: noRows, run: (*App).askExportTable,
+		},
+
+		{
 			keys: []string{"y"}, name: "copy",
 			doc: "Copy the selected row, or the text that lies over the view, to the clipboard (OSC 52, also over ssh).", in: []scope{inViews, overlays}, run: (*App).copy,
 		},

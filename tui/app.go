@@ -16,6 +16,7 @@ package tui
 import (
 	"context"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -62,7 +63,8 @@ type App struct {
 	undone  []memento
 	undoing bool
 
-	note        string // fades
+	doing       []string // what later does
+	note        string   // fades
 	noteID      int
 	failure     string // stays until dismissed
 	interrupted time.Time
@@ -87,6 +89,7 @@ type (
 		err   error
 	}
 	noteMsg struct { // something that took its time is done
+		what string // as later was told
 		text string
 		err  error
 	}
@@ -167,6 +170,9 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	case doneMsg:
 		a.done(m)
 	case noteMsg:
+		if i := slices.Index(a.doing, m.what); i >= 0 {
+			a.doing = slices.Delete(a.doing, i, i+1)
+		}
 		if m.err != nil {
 			a.fail(m.err)
 		} else {
@@ -286,6 +292,7 @@ func (a *App) cancel() {
 // say shows a note for four seconds, and keeps it in the log.
 func (a *App) say(text string) {
 	a.note = text
+	a.log.Add("info", text)
 	a.noteID++
 	id := a.noteID
 	a.cmds = append(a.cmds, tea.Tick(4*time.Second, func(time.Time) tea.Msg { return fadeMsg{id} }))
@@ -300,10 +307,11 @@ func (a *App) fail(err error) {
 	a.log.Add("error", err.Error())
 }
 
-// later runs f beside the event loop and shows what it says.
-func (a *App) later(f func(context.Context) (string, error)) {
+// later runs f beside the event loop and shows what it says. Until then the screen says what is being done.
+func (a *App) later(what string, f func(context.Context) (string, error)) {
+	a.doing = append(a.doing, what)
 	a.runner.start(func(ctx context.Context) {
 		text, err := f(ctx)
-		a.runner.send(noteMsg{text, err})
+		a.runner.send(noteMsg{what, text, err})
 	})
 }

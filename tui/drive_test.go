@@ -105,7 +105,7 @@ func (d *driver) events() {
 
 // settle waits until no command runs and everything that is to be shown has been computed.
 func (d *driver) settle() {
-	for d.events(); d.app.job != nil || d.app.jobs.busy > 0; {
+	for d.events(); d.app.job != nil || d.app.jobs.busy > 0 || len(d.app.doing) > 0; {
 		select {
 		case m := <-d.messages:
 			d.events() // they were there before the command was done

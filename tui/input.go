@@ -13,14 +13,24 @@ import (
 // the ready-made one shows its cursor in reverse video only, which is gone where there is no colour.
 type inputLine struct {
 	before, after string // text on either side of the cursor
+	suggested     bool   // what is typed takes the place of the text; who moves in it keeps it
 }
 
 func (l *inputLine) text() string { return l.before + l.after }
 
-func (l *inputLine) set(s string) { l.before, l.after = s, "" }
+func (l *inputLine) set(s string) { *l = inputLine{before: s} }
+
+// suggest sets a text that enter takes and a letter replaces.
+func (l *inputLine) suggest(s string) { *l = inputLine{before: s, suggested: true} }
 
 // handle takes one key and says whether it was one for the line.
 func (l *inputLine) handle(k key) bool {
+	if l.suggested {
+		l.suggested = false
+		if k.text != "" || k.name == "ctrl+w" {
+			l.set("")
+		}
+	}
 	switch k.name {
 	case "backspace", "ctrl+h": // some terminals send one, some the other
 		l.before = l.before[:len(l.before)-lastLen(l.before)]

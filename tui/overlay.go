@@ -292,7 +292,7 @@ func (a *App) copy() {
 		return
 	}
 	out := a.opts.output()
-	a.later(func(context.Context) (string, error) {
+	a.later("copying", func(context.Context) (string, error) {
 		if _, err := osc52.New(text).WriteTo(out); err != nil {
 			return "", fmt.Errorf("copy: %w", err)
 		}

@@ -428,6 +428,9 @@ func (a *App) hints(w int) string {
 	if a.chord != nil {
 		return a.chord.render(a.theme, w)
 	}
+	if len(a.doing) > 0 {
+		return a.theme.put(accent, " "+cut(printable.Clean(strings.Join(a.doing, ", "))+" …", w-2))
+	}
 	if a.note != "" {
 		return a.theme.put(accent, " "+cut(printable.Clean(a.note), w-2))
 	}

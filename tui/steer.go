@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
@@ -395,45 +393,6 @@ func (a *App) askFilter() {
 	}
 	q.line.set(before)
 	a.ask(q)
-}
-
-func (a *App) askExport() {
-	q := &question{label: "export to", take: a.export}
-	q.line.set("gpuscope-" + now().Format("20060102-150405") + ".json.gz")
-	a.ask(q)
-}
-
-// expand is the path that was typed, with ~ for the person's home.
-func expand(path string) string {
-	path = strings.TrimSpace(path)
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			path = filepath.Join(home, rest)
-		}
-	}
-	return path
-}
-
-// export writes the trace as it is now. It does not write over anything: a slip of the finger must not cost a
-// model.
-func (a *App) export(path string) {
-	if path = expand(path); path == "" {
-		return
-	}
-	t := a.index.Trace
-	a.later(func(context.Context) (string, error) {
-		if _, err := os.Lstat(path); err == nil {
-			return "", fmt.Errorf(keyed("export: %s is there already; choose another name ({export})"), path)
-		}
-		if err := trace.WriteFile(path, t); err != nil {
-			return "", fmt.Errorf("export: %w", err)
-		}
-		if full, err := filepath.Abs(path); err == nil {
-			path = full
-		}
-		return fmt.Sprintf("wrote %s: %s, %s", path, plural(len(t.Steps), "step"),
-			plural(len(t.Plans), "plan")), nil
-	})
 }
 
 // Reasons for which an action cannot be done now.

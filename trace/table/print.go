@@ -18,6 +18,29 @@ import (
 // Formats are the forms in which a table can be printed.
 var Formats = []string{"text", "csv", "json", "md"}
 
+// suffixes of files by what they hold.
+var suffixes = []struct{ suffix, format string }{{".csv", "csv"}, {".json", "json"}, {".md", "md"}, {".txt", "text"}}
+
+// Suffixes are what the name of a file with a table may end in.
+func Suffixes() []string {
+	var list []string
+	for _, s := range suffixes {
+		list = append(list, s.suffix)
+	}
+	return list
+}
+
+// FormatOf is the form that a file's name says.
+func FormatOf(path string) (string, error) {
+	for _, s := range suffixes {
+		if strings.HasSuffix(strings.ToLower(path), s.suffix) {
+			return s.format, nil
+		}
+	}
+	return "", fmt.Errorf("%s: its name ends in no form of a table: want %s", printable.Short(path, 120),
+		strings.Join(Suffixes(), ", "))
+}
+
 // Print writes rows of a table in one of Formats. Text has the columns that a screen of so many cells shows
 // (0: all); the others are for programs and have all columns, with numbers as they are.
 func (t *Table) Print(ctx context.Context, w io.Writer, format string, rows []int, width int) error {

@@ -1,0 +1,120 @@
+package tui
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
+
+// askExport asks where the trace is to go.
+func (a *App) askExport() {
+	q := &question{label: "export to", take: a.export}
+	q.line.suggest("gpuscope-" + now().Format("20060102-150405") + ".json.gz")
+	a.ask(q)
+}
+
+// askExportTable asks where the table on the screen is to go.
+func (a *App) askExportTable() {
+	q := &question{
+		label: "table to " + strings.Join(table.Suffixes(), " "),
+		take:  a.exportTable,
+	}
+	l := &a.table().listing
+	q.line.suggest(fmt.Sprintf("%s-%s.csv", l.table.Name, strings.ReplaceAll(l.at.scope.Name, "–", "-")))
+	a.ask(q)
+}
+
+// expand is the path that was typed, with ~ for the person's home.
+func expand(path string) string {
+	path = strings.TrimSpace(path)
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			path = filepath.Join(home, rest)
+		}
+	}
+	return path
+}
+
+// absent refuses to write over anything: a slip of the finger must not cost a model.
+func absent(path string) error {
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("%s is there already; choose another name", path)
+	}
+	return nil
+}
+
+// whole is a path as it is found from anywhere.
+func whole(path string) string {
+	if full, err := filepath.Abs(path); err == nil {
+		return full
+	}
+	return path
+}
+
+// export writes the trace as it is now.
+func (a *App) export(path string) {
+	if path = expand(path); path == "" {
+		return
+	}
+	t := a.index.Trace
+	a.later("writing "+path, func(context.Context) (string, error) {
+		err := absent(path)
+		if err == nil {
+			err = trace.WriteFile(path, t)
+		}
+		if err != nil {
+			return "", fmt.Errorf("export: %w", err)
+		}
+		return fmt.Sprintf("wrote %s: %s, %s", whole(path), plural(len(t.Steps), "step"),
+			plural(len(t.Plans), "plan")), nil
+	})
+}
+
+// exportTable writes the table on the screen as it is filtered, folded, sorted and scoped.
+func (a *App) exportTable(path string) {
+	if path = expand(path); path == "" {
+		return
+	}
+	l := a.table().listing
+	said := table.Title(a.table().own(1 << 10)...)
+	screen := a.w
+	a.later("writing "+path, func(ctx context.Context) (string, error) {
+		format, err := table.FormatOf(path)
+		if err != nil {
+			return "", fmt.Errorf("export: %w", err)
+		}
+		t := *l.table
+		t.Title = append(t.Title[:len(t.Title):len(t.Title)], said)
+		var out bytes.Buffer
+		if err := t.Print(ctx, &out, format, l.rows, screen); err != nil {
+			return "", fmt.Errorf("export: %w", err)
+		}
+		if err := create(path, out.Bytes()); err != nil {
+			return "", fmt.Errorf("export: %w", err)
+		}
+		return fmt.Sprintf("wrote %s: %s", whole(path), plural(len(l.rows), "row")), nil
+	})
+}
+
+// create writes a file that is not there yet. What could not be written whole is taken away.
+func create(path string, data []byte) error {
+	if err := absent(path); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err != nil {
+		os.Remove(path)
+	}
+	return err
+}

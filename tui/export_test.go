@@ -1,0 +1,95 @@
+package tui
+
+import (
+	"context"
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gpuscope/tui/tuitest"
+)
+
+// The file has the rows that stand on the screen, in their order.
+func TestAnExportedTableIsTheOneOnTheScreen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rows.csv")
+	x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
+	x.sees("step 0 prefill").press("s").sees("step 1 decode").press("2FFF/norm" + enter).sees("filter norm:")
+	x.press("o").sees("sort by:").press("u").sees("µs↓")
+	x.press("E").sees("table to .csv .json .md .txt: dispatches-s1.csv")
+	x.press(path + enter).sees("wrote " + path)
+	x.press("q")
+	if err := x.ends(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) < 10 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	for i, r := range rows[1:] {
+		if !strings.Contains(strings.Join(r, " "), "norm") {
+			t.Errorf("row %d does not pass the filter: %q", i, r)
+		}
+	}
+}
+
+func TestATableIsExportedInTheFormThatItsNameSays(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, want := range map[string]string{
+		"a.csv": "key,depth,", "a.json": `{"table": "dispatches"`, "a.md": "| ", "a.txt": "fold layer",
+	} {
+		drive(t, 120, 40, llama, nil, Options{}).press("2", "E").typed(name).press("enter").sees("wrote ")
+		got, err := os.ReadFile(name)
+		if err != nil || !strings.Contains(string(got), want) {
+			t.Errorf("%s: %v, %.200s", name, err, got)
+		}
+	}
+	for name, want := range map[string]string{
+		"a.xls": "want .csv, .json, .md, .txt", "a.csv": "is there already", "no/such/folder.csv": "no such file",
+	} {
+		d := drive(t, 120, 40, llama, nil, Options{}).press("2", "E").typed(name).press("enter").sees(want)
+		if _, err := os.Stat(name); err == nil && name != "a.csv" {
+			t.Errorf("%s was written", name)
+		}
+		d.press("esc").misses(want)
+	}
+}
+
+func TestATraceIsExportedUnderTheNameOfAForm(t *testing.T) {
+	t.Chdir(t.TempDir())
+	drive(t, 120, 40, llama, nil, Options{}).press("x").typed("a.xls").press("enter").sees("want .json,")
+	if _, err := os.Stat("a.xls"); err == nil {
+		t.Error("it was written")
+	}
+}
+
+func TestASuggestionGivesWayToWhatIsTyped(t *testing.T) {
+	var l inputLine
+	for _, c := range []struct {
+		keys []key
+		want string
+	}{
+		{[]key{{"a", "a"}, {"b", "b"}}, "ab"},
+		{[]key{{"end", ""}, {"z", "z"}}, "given.csvz"},
+		{[]key{{"backspace", ""}, {"z", "z"}}, "given.csz"},
+		{[]key{{"ctrl+w", ""}}, ""},
+		{nil, "given.csv"},
+	} {
+		l.suggest("given.csv")
+		for _, k := range c.keys {
+			l.handle(k)
+		}
+		if l.text() != c.want {
+			t.Errorf("%v: %q, want %q", c.keys, l.text(), c.want)
+		}
+	}
+}
