@@ -426,14 +426,14 @@ func bar(parts []share, whole trace.Time, w int) string {
 		return table.Unmeasured + " not measured"
 	}
 	var b strings.Builder
-	used, sum := 0, int64(0)
+	used, sum := 0, 0.0 // a recording may say so much that no int64 holds the sum
 	for _, s := range parts {
 		ns, ok := s.time.NS()
 		if !ok || ns <= 0 {
 			continue
 		}
-		sum += ns
-		end := min(w, int(float64(sum)/float64(total)*float64(w)+0.5))
+		sum += float64(ns)
+		end := int(min(1, sum/float64(total))*float64(w) + 0.5)
 		n := end - used
 		if n <= 0 {
 			continue
