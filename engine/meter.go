@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"gpuscope/engine/gpu"
+)
+
+// CeilingKernels are kernels that measure a device. An invocation of each does so many rounds of its work:
+// Copy moves an element of 16 bytes from its first binding to its second, FMA does FlopsPerRound operations
+// in registers, Empty nothing.
+type CeilingKernels struct {
+	Copy, FMA, Empty *Kernel
+	FlopsPerRound    int
+}
+
+// errNoPeriod says that GPU times are ticks of unknown length.
+var errNoPeriod = errors.New("the GPU's clock has no known period")
+
+// meter times kernels of its own on a device, outside of any step. What it makes is freed by release.
+type meter struct {
+	dev    gpu.Device
+	clock  *clock // whose timestamps it uses
+	params gpu.Buffer
+	owned  []interface{ Release() }
+	ticks  []uint64
+	bytes  []byte // of params
+}
+
+func newMeter(dev gpu.Device, c *clock, stamps int) (*meter, error) {
+	m := &meter{dev: dev, clock: c, ticks: make([]uint64, stamps), bytes: make([]byte, 16)}
+	if !c.scale.known() {
+		return nil, errNoPeriod
+	}
+	var err error
+	m.params, err = dev.NewBuffer("ceiling params", uint64(len(m.bytes)), gpu.Uniform)
+	if err != nil {
+		return nil, err
+	}
+	m.owned = append(m.owned, m.params)
+	return m, nil
+}
+
+func (m *meter) release() {
+	for i := len(m.owned) - 1; i >= 0; i-- {
+		m.owned[i].Release()
+	}
+	m.owned = nil
+}
+
+// metered is a kernel with what it is bound to.
+type metered struct {
+	pipe  gpu.Pipeline
+	group gpu.BindGroup
+}
+
+// bind makes a kernel ready on buffers.
+func (m *meter) bind(k *Kernel, buffers ...gpu.Buffer) (metered, error) {
+	pipe, err := m.dev.NewPipeline(gpu.PipelineDesc{
+		Label: k.Name, Source: k.Source, Entry: "main", Bindings: k.bindings(),
+	})
+	if err != nil {
+		return metered{}, fmt.Errorf("compile kernel %s: %w", k.Name, err)
+	}
+	m.owned = append(m.owned, pipe)
+	var bindings []gpu.Binding
+	for _, b := range buffers {
+		bindings = append(bindings, gpu.Binding{Buffer: b})
+	}
+	if len(k.Params) > 0 {
+		bindings = append(bindings, gpu.Binding{Buffer: m.params})
+	}
+	group, err := m.dev.NewBindGroup(k.Name, pipe, bindings)
+	if err != nil {
+		return metered{}, fmt.Errorf("bind kernel %s: %w", k.Name, err)
+	}
+	m.owned = append(m.owned, group)
+	return metered{pipe, group}, nil
+}
+
+// set writes the params of the runs to come.
+func (m *meter) set(words ...uint32) error {
+	for i, w := range words {
+		binary.LittleEndian.PutUint32(m.bytes[4*i:], w)
+	}
+	return m.dev.Write(m.params, 0, m.bytes)
+}
+
+// setFMA are the params of the FMA kernel: sums that stay near 1 whatever the number of rounds.
+func (m *meter) setFMA(rounds int) error {
+	return m.set(uint32(rounds), math.Float32bits(0.5), math.Float32bits(0.5), math.Float32bits(-7))
+}
+
+// run times passes, each of so many dispatches of a kernel, and gives the ns of each.
+func (m *meter) run(k metered, groups uint32, dispatches, passes int) ([]float64, error) {
+	enc, err := m.dev.Begin("measure")
+	if err != nil {
+		return nil, err
+	}
+	for p := range passes {
+		if err = m.encode(enc, k, groups, dispatches, p); err != nil {
+			enc.Discard()
+			return nil, err
+		}
+	}
+	if err := enc.Resolve(m.clock.stamps, 2*passes); err != nil {
+		enc.Discard()
+		return nil, err
+	}
+	if err := enc.Submit(); err != nil {
+		return nil, err
+	}
+	if err := m.dev.Wait(); err != nil {
+		return nil, err
+	}
+	ticks := m.ticks[:2*passes]
+	if err := m.clock.stamps.Read(ticks); err != nil {
+		return nil, err
+	}
+	times := make([]float64, passes)
+	for i := range times {
+		ns, ok := m.clock.scale.duration(ticks[2*i], ticks[2*i+1]).NS()
+		if !ok {
+			return nil, errNoPeriod
+		}
+		times[i] = float64(ns)
+	}
+	return times, nil
+}
+
+func (m *meter) encode(enc gpu.Encoder, k metered, groups uint32, dispatches, pass int) error {
+	if err := enc.Timestamp(m.clock.stamps, 2*pass); err != nil {
+		return err
+	}
+	if err := enc.BeginPass("measure"); err != nil {
+		return err
+	}
+	for range dispatches {
+		enc.Dispatch(k.pipe, k.group, groups, 1, 1)
+	}
+	if err := enc.EndPass(); err != nil {
+		return err
+	}
+	return enc.Timestamp(m.clock.stamps, 2*pass+1)
+}
+
+// one times one dispatch.
+func (m *meter) one(k metered, groups uint32) (float64, error) {
+	times, err := m.run(k, groups, 1, 1)
+	if err != nil {
+		return 0, err
+	}
+	return times[0], nil
+}

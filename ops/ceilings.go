@@ -1,0 +1,31 @@
+package ops
+
+import (
+	"gpuscope/engine"
+	"gpuscope/shaders"
+)
+
+// Ceilings are the kernels that a device's ceilings are measured with. The one of multiplications has sums
+// enough in each invocation that 256 of them keep a compute unit busy.
+func Ceilings() (*engine.CeilingKernels, error) {
+	const sums, unroll = 8, 4
+	k := &engine.CeilingKernels{FlopsPerRound: 2 * 4 * sums * unroll}
+	for _, t := range []struct {
+		of       **engine.Kernel
+		template string
+		c        shaders.Constants
+	}{
+		{&k.Copy, "ceiling_copy", shaders.Constants{"Lanes": 256}},
+		{&k.FMA, "ceiling_fma", shaders.Constants{"Lanes": 256, "Sums": sums, "Unroll": unroll}},
+		{&k.Empty, "ceiling_empty", shaders.Constants{"Lanes": 64}},
+	} {
+		expanded, err := shaders.Expand(t.template, t.c)
+		if err != nil {
+			return nil, err
+		}
+		if *t.of, err = engineKernel(t.template, expanded); err != nil {
+			return nil, err
+		}
+	}
+	return k, nil
+}
