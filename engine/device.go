@@ -46,7 +46,9 @@ func (x *Executor) Clock() trace.Clock {
 	if x.clock == nil {
 		return trace.Clock{}
 	}
-	return x.clock.trace()
+	c := x.clock.trace()
+	c.CanaryNS = x.canary.referenceNS()
+	return c
 }
 
 // Device is the device as a trace has it.

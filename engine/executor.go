@@ -30,6 +30,7 @@ type Executor struct {
 	hasRun   []bool // by dispatch and route, flat
 	rates    rates
 	pauses   pauses
+	canary   *canary // nil where there is none
 	lastEnd  time.Time
 	start    time.Time
 	boundN   int

@@ -118,6 +118,10 @@ var commands = []command{
 		(*live).beginCost,
 	},
 	{
+		session.Ceilings, "Measure what the device can do at best, which dispatches are judged against.", nil,
+		func(s *live, _ session.Command) (work, error) { return s.ceilings, s.canMeasure() },
+	},
+	{
 		session.Reset, "Forget the text; the recorded steps stay.", nil,
 		func(s *live, _ session.Command) (work, error) {
 			was := s.text.step()

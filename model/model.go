@@ -65,6 +65,8 @@ type Options struct {
 	// TopLogits is how many candidates a step tells. The GPU finds them, up to ops.MaxTopK; for more each
 	// step reads all logits back.
 	TopLogits int
+	// Cache is the folder where ceilings of devices are kept; "" for none.
+	Cache string
 	// Producer and Command go into the trace's header.
 	Producer trace.Producer
 	Command  []string

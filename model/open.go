@@ -127,7 +127,12 @@ func (m *Model) load(dev gpu.Device, progress engine.Progress, log func(string))
 		m.opening = append(m.opening, trace.Opening{Phase: part.phase, NS: took})
 	}
 	exec.SetCheck(m.options.Check)
-	return newRunner(dev, exec, n), nil
+	r := newRunner(dev, exec, n)
+	if err := r.useCanary(); err != nil {
+		exec.Release()
+		return nil, err
+	}
+	return r, nil
 }
 
 // took notes a phase of opening that ends now.
@@ -150,11 +155,13 @@ func memoryLine(g *engine.Graph) string {
 
 // header is the trace without what the steps make.
 func (m *Model) header(r *runner) *trace.Trace {
+	device := r.exec.Device()
+	device.Ceilings = CachedCeilings(&device, m.options.Cache)
 	return &trace.Trace{
 		Schema: trace.Schema, Producer: m.options.Producer, Created: time.Now().UTC().Format(time.RFC3339),
 		Command: m.options.Command,
 		Host:    trace.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()},
-		Device:  r.exec.Device(), Clock: r.exec.Clock(), Model: m.Info(),
+		Device:  device, Clock: r.exec.Clock(), Model: m.Info(),
 		Opening: m.opening, Graph: r.net.graph.Describe(),
 		Plans: []trace.Plan{}, Steps: []trace.Step{},
 	}

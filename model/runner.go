@@ -21,7 +21,8 @@ type runner struct {
 	input    engine.StepInput
 	data     []byte
 	host     []int64
-	sampleNS int64 // ns that picking the last step's token took on the host; 0 where it gave none
+	sang     time.Time // when the canary ran last
+	sampleNS int64     // ns that picking the last step's token took on the host; 0 where it gave none
 }
 
 func newRunner(dev gpu.Device, exec *engine.Executor, n *network) *runner {
@@ -86,12 +87,15 @@ func (r *runner) blame(ctx context.Context) string {
 }
 
 // snapshot is what the last step left behind.
-func (r *runner) snapshot() snapshot { return snapshot{r.rec.Snapshot(), r.sampleNS} }
+func (r *runner) snapshot() snapshot {
+	return snapshot{Snapshot: r.rec.Snapshot(), sampleNS: r.sampleNS}
+}
 
 // snapshot is a step as it ended.
 type snapshot struct {
 	*engine.Snapshot
-	sampleNS int64 // as in runner
+	sampleNS int64   // as in runner
+	canary   float64 // that ran behind it; 0 where none did
 }
 
 // record is the step as a trace has it, and the plans that are new with it. Its wall time ends when its token
@@ -103,5 +107,6 @@ func (s snapshot) record() ([]trace.Plan, trace.Step) {
 		total, _ := step.CPU.TotalNS.NS()
 		step.CPU.TotalNS = trace.Measured(total + s.sampleNS)
 	}
+	step.Canary = s.canary
 	return plans, step
 }

@@ -92,6 +92,11 @@ func allActions() []action {
 			in:  []scope{inViews}, off: needsSession, run: (*App).askTiming,
 		},
 		{
+			keys: []string{"L"}, name: "ceilings",
+			doc: "Measure what the device can do at best: limits, ~lost and verdicts are drawn from it.",
+			in:  []scope{inViews}, off: needsSession, run: (*App).ceilings,
+		},
+		{
 			keys: []string{"f"}, name: "follow",
 			doc: "Follow the newest step, or stay on the one that is shown.", in: []scope{inViews},
 			off: needsTrace, run: (*App).toggleFollow,

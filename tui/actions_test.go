@@ -40,11 +40,11 @@ func TestKeysOfAPersonAreHeldToTheRulesOfTheTable(t *testing.T) {
 func TestKeysOfAPersonWorkAndAreSaid(t *testing.T) {
 	t.Cleanup(func() { actions = allActions() })
 	var err error
-	if actions, err = bound(map[string][]string{"Log": {"L"}, "help": {}}); err != nil {
+	if actions, err = bound(map[string][]string{"Log": {"J"}, "help": {}}); err != nil {
 		t.Fatal(err)
 	}
-	d := drive(t, 80, 24, llama, nil, Options{}).press("0").sees("[2 Dispatches]").press("L").sees("[L Log]")
-	d.sees(":help help").press(":").typed("help").press("enter").sees("Help: Log", "L")
+	d := drive(t, 80, 24, llama, nil, Options{}).press("0").sees("[2 Dispatches]").press("J").sees("[L Log]")
+	d.sees(":help help").press(":").typed("help").press("enter").sees("Help: Log", "J")
 }
 
 // Terminals send these for tab, enter, escape and backspace, or tmux takes them.

@@ -318,6 +318,10 @@ var plainCommands = []plainCommand{
 		word: "t", takes: "TEXT", doc: "tokens of a text", of: withText(session.Tokenize),
 		said: (*plainText).tokens,
 	},
+	{
+		word: "L", doc: "measure what the device can do at best",
+		of: just(session.Command{Kind: session.Ceilings}), said: (*plainText).ceilings,
+	},
 	{word: "X", doc: "reset", of: just(session.Command{Kind: session.Reset}), said: (*plainText).back},
 	{word: "d", takes: "[TABLE]", doc: "dispatches, or another table", do: (*plainText).print},
 	{word: "x", takes: "FILE", doc: "export", do: (*plainText).export},
@@ -352,6 +356,13 @@ func plainHelp() string {
 		list = append(list, strings.Join(strings.Fields(c.word+" "+c.takes+" "+c.doc), " "))
 	}
 	return "Type a command and enter: " + strings.Join(list, ", ") + "."
+}
+
+// ceilings says what the device can do at best.
+func (p *plainText) ceilings(session.Reply) {
+	for _, line := range inspect.CeilingFacts(p.mirror.Trace.Device.Ceilings) {
+		p.say("%s", line)
+	}
 }
 
 // back says where a session stands that went back.

@@ -213,7 +213,8 @@ func (a *App) ended(reason error) {
 
 // still are the commands that leave the text and its position as they are.
 var still = []session.CommandKind{
-	session.Timing, session.Chunk, session.Repeat, session.Tokenize, session.Look, session.Cost,
+	session.Timing, session.Ceilings, session.Chunk, session.Repeat, session.Tokenize, session.Look,
+	session.Cost,
 }
 
 // command sends a command to the session. While another one runs it waits for it, and stops it if it is a
@@ -278,6 +279,9 @@ func (a *App) stop() bool {
 	a.stopJob()
 	return true
 }
+
+// ceilings measures the device.
+func (a *App) ceilings() { a.command(session.Command{Kind: session.Ceilings}) }
 
 func (a *App) next() {
 	if a.session == nil {

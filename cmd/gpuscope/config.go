@@ -32,6 +32,15 @@ func configFile() string {
 	return filepath.Join(dir, "gpuscope", "config.toml")
 }
 
+// cacheFolder is where what was measured of devices is kept, "" where a person has no such place.
+func cacheFolder() string {
+	dir, err := os.UserCacheDir() // XDG_CACHE_HOME on Linux
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "gpuscope")
+}
+
 // mostConfig is how many bytes of settings are read.
 const mostConfig = 1 << 20
 

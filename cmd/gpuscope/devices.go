@@ -13,7 +13,9 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/model"
+	"gpuscope/model/session"
 	"gpuscope/trace"
+	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 )
 
@@ -24,18 +26,26 @@ func devicesCommand() *command {
 		examples: []example{
 			{"gpuscope devices", "what is there"},
 			{"gpuscope devices --device nvidia", "which one that would choose"},
+			{"gpuscope devices --measure", "and what the chosen one can do at best"},
 			{"gpuscope devices --format json", "the same for a program"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			device := flags.String("device", "", "choose by number or part of the name: `N|NAME`")
+			measure := flags.Bool("measure", false,
+				"measure what the chosen one can do at best, and keep it for runs to come")
 			format := formatFlag(flags, "text", "json")
 			return func(ctx context.Context, _ []string) error {
 				if err := format.check(); err != nil {
 					return err
 				}
-				found, err := listDevices(p.driver, *device)
+				found, err := p.listDevices(*device)
 				if err != nil {
 					return asUsage(err)
+				}
+				if *measure {
+					if err := p.measure(ctx, *device, found); err != nil {
+						return err
+					}
 				}
 				if format.value == "json" {
 					return writeJSON(p.stdout, found)
@@ -61,8 +71,26 @@ type deviceEntry struct {
 	info     gpu.AdapterInfo
 }
 
-func listDevices(driver gpu.Driver, want string) (*deviceList, error) {
-	infos, err := driver.Adapters()
+// measure measures the chosen device.
+func (p *program) measure(ctx context.Context, device string, found *deviceList) error {
+	progress := newProgress(p)
+	defer progress.done()
+	ceilings, err := model.MeasureCeilings(ctx, p.driver, device, p.cache,
+		func(phase string, done, total int) error {
+			progress.show(session.Event{Progress: &session.Progress{Phase: phase, Done: done, Total: total}})
+			return ctx.Err()
+		},
+		func(err error) { fmt.Fprintf(p.stderr, "gpuscope devices: %s\n", oneLine(err)) })
+	if err != nil {
+		return err
+	}
+	found.Devices[found.Chosen].Ceilings = ceilings
+	return nil
+}
+
+// listDevices lists the devices, with the ceilings that are known of them.
+func (p *program) listDevices(want string) (*deviceList, error) {
+	infos, err := p.driver.Adapters()
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +103,7 @@ func listDevices(driver gpu.Driver, want string) (*deviceList, error) {
 			Index: i, Device: engine.DescribeDevice(info), Vendor: info.Vendor,
 			Features: []string{}, info: info,
 		}
+		entry.Ceilings = model.CachedCeilings(&entry.Device, p.cache)
 		if info.Timestamps {
 			entry.Features = append(entry.Features, "timestamp-query")
 		}
@@ -127,6 +156,13 @@ func (d *deviceList) table() *table.Table {
 				table.Memory(uint64(l.MaxWorkgroupStorage)), l.MaxWorkgroups)},
 		} {
 			add(key+"/"+c.name, device, c.name, c.is)
+		}
+		for i, line := range inspect.CeilingFacts(e.Ceilings) {
+			name := "at best"
+			if i > 0 {
+				name = ""
+			}
+			add(fmt.Sprintf("%s/at best/%d", key, i), device, name, line)
 		}
 	}
 	t := table.New("devices", []table.Column{

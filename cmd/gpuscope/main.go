@@ -36,6 +36,7 @@ func newProgram() *program {
 		terminal:   term.IsTerminal(int(os.Stdin.Fd())) && watched,
 		watched:    watched,
 		config:     configFile(),
+		cache:      cacheFolder(),
 		driver:     wgpu.New(),
 		executable: os.Executable,
 	}
@@ -58,6 +59,7 @@ type program struct {
 	terminal       bool      // both standard input and standard output are one
 	watched        bool      // standard output is one: people read it
 	columns        int       // of that terminal
+	cache          string    // folder for what was measured of devices; "" for none
 	config         string    // the file with a person's settings
 	driver         gpu.Driver
 	open           opener

@@ -123,6 +123,7 @@ func (p *program) forModel(o *modelOptions) (model.Options, error) {
 	out := model.Options{
 		Path: o.path, Driver: p.driver, Device: o.device, Context: o.context, MaxChunk: o.maxChunk,
 		TopLogits: o.topLogits, Fuse: o.fuse,
+		Cache:     p.cache,
 		IgnoreEOS: o.ignoreEOS, Check: o.check, Producer: producer(),
 		Command: append([]string{"gpuscope"}, p.asTyped()...),
 	}

@@ -17,6 +17,7 @@ const (
 	Chunk    CommandKind = "chunk"    // prompts to come are read N tokens a step (0: as many as it can take)
 	Observe  CommandKind = "observe"  // run the current step again with timing and without: what timing costs
 	Cost     CommandKind = "cost"     // run the current step with each of Parts left out: what that saves
+	Ceilings CommandKind = "ceilings" // measure what the device can do at best
 	Reset    CommandKind = "reset"    // position 0, no text
 	Timing   CommandKind = "timing"   // set the timing level to Level
 	Tokenize CommandKind = "tokenize" // tell the tokens of Text as a prompt; nothing runs
@@ -35,7 +36,7 @@ type Command struct {
 	// N is how many times. Of a prompt it is how many tokens are to be generated in all: a prompt that leaves
 	// no room for them is refused.
 	N     int     `json:"n,omitempty"`
-	Level string  `json:"level,omitempty"` // off, step, dispatch
+	Level string  `json:"level,omitempty"` // off, step, block, dispatch
 	At    *LookAt `json:"at,omitempty"`    // of a Look
 	Parts []Part  `json:"parts,omitempty"` // of the current step, each to be left out as a whole
 	Step  *int    `json:"step,omitempty"`  // index in the trace

@@ -154,6 +154,11 @@ func (t *DispatchTable) compare(ctx context.Context) ([]*Launch, error) {
 		return nil, err
 	}
 	now, before := t.Index.canary(t.Scope), b.Index.canary(b.Scope)
+	ns, ok := t.Index.Trace.Clock.CanaryNS.NS()
+	if base, both := b.Index.Trace.Clock.CanaryNS.NS(); ok && both && ns > 0 && base > 0 {
+		// Each is in proportion to what the canary took on its own run's warm device.
+		now, before = now/float64(ns), before/float64(base)
+	}
 	t.ClockMoved = now > 0 && before > 0 && math.Abs(now/before-1) > clockMoved
 	var of []*Launch
 	of, t.Gone, t.ByOrder = join(t.Launches, then)

@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"gpuscope/trace"
+)
+
+// canary is a fixed kernel: what it takes says how fast the GPU's clock runs, whatever a step does. It is one
+// workgroup that only multiplies, so neither memory nor other work of the step moves it.
+type canary struct {
+	*meter
+	kernel metered
+	// reference is what it took in ns once the device was warm.
+	reference float64
+}
+
+const (
+	// canaryRounds take some 30 us on a GPU.
+	canaryRounds = 256
+	// The reference is what canarySteady runs in a row agree on to canaryNoise, or the last after warmFor.
+	canarySteady = 5
+	canaryNoise  = 0.005
+)
+
+// UseCanary gets a canary ready, which warms the GPU up, for a fraction of a second. It does nothing where
+// there are no GPU times.
+func (x *Executor) UseCanary(k *CeilingKernels) error {
+	if x.clock == nil || !x.clock.scale.known() {
+		return nil
+	}
+	c := &canary{}
+	var err error
+	if c.meter, err = newMeter(x.dev, x.clock, 2); err != nil {
+		return fmt.Errorf("canary: %w", err)
+	}
+	out, err := x.dev.NewBuffer("canary", 4, 0)
+	if err == nil {
+		c.owned = append(c.owned, out)
+		c.kernel, err = c.bind(k.FMA, out)
+	}
+	if err == nil {
+		if err = c.setFMA(canaryRounds); err == nil {
+			err = c.settle()
+		}
+	}
+	if err != nil {
+		c.release()
+		return fmt.Errorf("canary: %w", err)
+	}
+	x.canary = c
+	x.own(c)
+	return nil
+}
+
+// Release frees what it made.
+func (c *canary) Release() { c.release() }
+
+// settle runs it until it takes the same several times, and takes that for the reference.
+func (c *canary) settle() error {
+	steady := 0
+	for start := time.Now(); steady < canarySteady && time.Since(start) < warmFor; {
+		ns, err := c.one(c.kernel, 1)
+		if err != nil {
+			return err
+		}
+		if steady++; ns < c.reference*(1-canaryNoise) || ns > c.reference*(1+canaryNoise) {
+			steady, c.reference = 1, ns
+		}
+	}
+	return nil
+}
+
+// Canary runs the canary and tells its speed in proportion to that on the warm device: 0.97 is a clock that
+// is 3 % slower. It is 0 where there is no canary. It belongs between steps, whose results it leaves alone.
+func (x *Executor) Canary() (float64, error) {
+	if x.canary == nil {
+		return 0, nil
+	}
+	ns, err := x.canary.one(x.canary.kernel, 1)
+	if err != nil || ns <= 0 {
+		return 0, err
+	}
+	return x.canary.reference / ns, nil
+}
+
+// referenceNS is what a trace says of the canary.
+func (c *canary) referenceNS() trace.Time {
+	if c == nil || c.reference <= 0 {
+		return trace.Time{}
+	}
+	return trace.Measured(int64(c.reference))
+}

@@ -1,0 +1,197 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/model/session"
+	"gpuscope/trace"
+)
+
+// gpuOf is a fake device that says that it is a GPU.
+func gpuOf(driver string) fake.Options {
+	info := gpu.AdapterInfo{Name: "Big GPU", Driver: driver, Type: gpu.Discrete}
+	return fake.Options{NoLog: true, Info: info}
+}
+
+func TestCeilingsAreMeasuredOnceForADeviceAndItsDriver(t *testing.T) {
+	cache := t.TempDir()
+	open := func(driver string) *rig { return newRigOn(t, Options{Cache: cache}, tiny(), gpuOf(driver)) }
+	r := open("1.0")
+	if c := r.mirror.Trace.Device.Ceilings; c != nil {
+		t.Fatalf("before anything was measured: %+v", c)
+	}
+	r.do(promptOf(5))
+	r.do(session.Command{Kind: session.Next})
+	r.do(session.Command{Kind: session.Ceilings})
+	want := r.mirror.Trace.Device.Ceilings
+	if want == nil || len(want.CopyBytesPerS) == 0 || r.mirror.Progress.Phase != "measure ceilings" ||
+		r.mirror.Progress.Done != r.mirror.Progress.Total {
+		t.Fatalf("%+v, progress %+v", want, r.mirror.Progress)
+	}
+	r.do(session.Command{Kind: session.Next})
+	r.wantStand(`step 2, position 7, "fgh"`)
+	if n := r.dev.Live(); n.Buffers == 0 {
+		t.Error("the session's own buffers are gone")
+	}
+	same := cmpopts.EquateComparable(trace.Time{})
+	if d := cmp.Diff(want, open("1.0").mirror.Trace.Device.Ceilings, same); d != "" {
+		t.Error("the next session on the device:", d)
+	}
+	if c := open("2.0").mirror.Trace.Device.Ceilings; c != nil {
+		t.Errorf("with another driver: %+v", c)
+	}
+}
+
+// A file that is no such file, cut short, of another version or of nonsense is as good as none.
+func TestCacheOfCeilingsThatIsNotWholeIsNotRead(t *testing.T) {
+	cache := ceilingCache(filepath.Join(t.TempDir(), "deep", "er"))
+	d := trace.Device{Name: "x", Backend: "vulkan", Driver: "1"}
+	found := &trace.Ceilings{
+		CopyBytesPerS: []trace.CopyRate{{Bytes: 1 << 20, PerS: 1e12}}, FlopsPerS: 1e13,
+		DispatchNS: trace.Measured(1700), TimedPassNS: trace.Measured(4800), FillWorkgroups: 132, N: 5,
+	}
+	if err := cache.store(&d, found); err != nil {
+		t.Fatal(err)
+	}
+	_, path, _ := cache.of(&d)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := cmpopts.EquateComparable(trace.Time{})
+	if diff := cmp.Diff(found, cache.load(&d), same); diff != "" {
+		t.Fatal(diff)
+	}
+	if list, _ := os.ReadDir(string(cache)); len(list) != 1 {
+		t.Errorf("%d files in the folder", len(list))
+	}
+	replaced := func(old, new string) []byte { return bytes.Replace(whole, []byte(old), []byte(new), 1) }
+	for name, data := range map[string][]byte{
+		"cut short": whole[:len(whole)/2], "empty": nil, "no JSON": []byte("hello"), "null": []byte("null"),
+		"another version": replaced(`"version": "`, `"version": "0`),
+		"another device":  replaced(`"device": "x"`, `"device": "y"`),
+		"nothing found":   []byte(`{"ceilings": {}}`),
+		"a rate below 0":  replaced(`"per_s": `, `"per_s": -`),
+		"a rate of 0":     replaced("1000000000000", "0"),
+		"large":           append(slices.Clone(whole), bytes.Repeat([]byte(" "), maxCeilingsFile)...),
+	} {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if c := cache.load(&d); c != nil {
+			t.Errorf("%s: %+v", name, c)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if c := cache.load(&d); c != nil {
+		t.Errorf("a folder: %+v", c)
+	}
+}
+
+func TestCeilingsThatCannotBeKeptAreKnownAllTheSame(t *testing.T) {
+	file := write(t, nil) // a file where the folder would be
+	r := newRigOn(t, Options{Cache: file}, tiny(), gpuOf("1.0"))
+	r.do(session.Command{Kind: session.Ceilings})
+	if r.mirror.Trace.Device.Ceilings == nil {
+		t.Error("they are not in the trace")
+	}
+	if !slices.ContainsFunc(r.events, func(e session.Event) bool {
+		return e.Log != nil && e.Log.Level == "warn" && strings.Contains(e.Log.Text, "keep the ceilings of Big GPU")
+	}) {
+		t.Error("nothing was said")
+	}
+}
+
+func TestMeasuringCeilingsCanBeCancelledAndRefused(t *testing.T) {
+	r := newRigOn(t, Options{}, tiny(), gpuOf("1.0"))
+	r.do(promptOf(5))
+	ctx, cancel := context.WithCancel(context.Background())
+	r.dev.OnDispatch = func(d fake.Dispatch) {
+		if d.Pipeline == "ceiling_copy" {
+			cancel()
+		}
+	}
+	if err := r.try(ctx, session.Command{Kind: session.Ceilings}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if c := r.mirror.Trace.Device.Ceilings; c != nil {
+		t.Errorf("half of it is in the trace: %+v", c)
+	}
+	r.do(session.Command{Kind: session.Next})
+	r.wantStand(`step 1, position 6, "fg"`)
+	without := newRigOn(t, Options{}, tiny(), fake.Options{NoTimestamps: true})
+	if err := without.try(context.Background(), session.Command{Kind: session.Ceilings}); !errors.Is(err,
+		session.ErrUsage) {
+		t.Errorf("without timestamps: %v", err)
+	}
+}
+
+// The canary runs on a GPU behind steps that are timed, never in one, and not at all where nothing is.
+func TestCanaryTellsTheSpeedOfTheClock(t *testing.T) {
+	r := newRigOn(t, Options{Timing: engine.TimingDispatch}, tiny(), gpuOf("1.0"))
+	sung, slow := 0, int64(1)
+	r.dev.OnDispatch = func(d fake.Dispatch) {
+		if d.Pass == "measure" {
+			sung++
+		}
+	}
+	r.dev.Duration = func(pipeline string, _, _, _ uint32) int64 { return 1000 * slow }
+	if ns, ok := r.mirror.Trace.Clock.CanaryNS.NS(); !ok || ns != 1000 {
+		t.Errorf("the reference is %d ns", ns)
+	}
+	step := func(level string) *trace.Step {
+		r.do(session.Command{Kind: session.Timing, Level: level})
+		r.s.runner.sang = r.s.runner.sang.Add(-canaryEvery)
+		r.do(session.Command{Kind: session.Next})
+		return &r.mirror.Trace.Steps[len(r.mirror.Trace.Steps)-1]
+	}
+	r.do(promptOf(5))
+	for _, c := range []struct {
+		level  string
+		slow   int64
+		canary float64
+	}{{"dispatch", 1, 1}, {"step", 4, 0.25}, {"off", 1, 0}, {"block", 2, 0.5}} {
+		before := sung
+		slow = c.slow
+		s := step(c.level)
+		want := 1
+		if c.canary == 0 {
+			want = 0
+		}
+		if s.Canary != c.canary || sung-before != want {
+			t.Errorf("at level %s, %d times as slow: canary %v, ran %d times", c.level, c.slow, s.Canary,
+				sung-before)
+		}
+	}
+	before := sung
+	r.s.runner.sang = time.Now().Add(time.Hour)
+	r.do(session.Command{Kind: session.Timing, Level: "dispatch"})
+	r.do(session.Command{Kind: session.Run, N: 20})
+	if sung != before {
+		t.Errorf("it ran %d times though it had just run", sung-before)
+	}
+	soft := newRig(t, Options{Timing: engine.TimingDispatch})
+	soft.do(promptOf(5))
+	if c := soft.mirror.Trace.Steps[0].Canary; c != 0 || soft.mirror.Trace.Clock.CanaryNS != (trace.Time{}) {
+		t.Errorf("on a software device: %v", c)
+	}
+}
