@@ -149,6 +149,15 @@ func allActions() []action {
 			in:  []scope{inViews}, of: rowsOpen, hint: 4, off: (*App).empty, run: (*App).open,
 		},
 		{
+			keys: []string{"enter"}, name: "zoom in",
+			doc: "Open a part of the GPU's track, a layer with its dispatches; again to close it.",
+			in:  []scope{inViews}, of: parted, hint: 4, off: (*App).empty, run: func(a *App) {
+				if why := a.view().(partly).zoomIn(); why != "" {
+					a.say(why)
+				}
+			},
+		},
+		{
 			keys: []string{"F"}, name: "fold", doc: "Fold dispatches by layer, op, kernel, or not at all.",
 			in: []scope{inViews}, of: folds, hint: 7, off: (*App).empty,
 			run: func(a *App) { a.view().(folder).refold() },

@@ -73,10 +73,12 @@ type snapshot struct {
 	against *inspect.Base
 	base    int
 	events  []inspect.Event // of all steps, or of those when a job last looked
-	state   session.State
-	text    session.Text
-	live    bool // a session stands behind it
-	version int
+	// from and to are the ends of the range of steps that is marked, -1 where none is.
+	from, to int
+	state    session.State
+	text     session.Text
+	live     bool // a session stands behind it
+	version  int
 }
 
 // summaryKey is what a summary is of: a step, in a version of the data.
@@ -84,14 +86,17 @@ type summaryKey struct{ version, step int }
 
 func (m *model) snapshot() snapshot {
 	s := snapshot{
-		step: m.shown, base: -1, state: m.mirror.State, text: m.mirror.Text, live: m.session != nil,
-		version: m.version, events: m.happened.value,
+		step: m.shown, base: -1, from: -1, to: -1, state: m.mirror.State, text: m.mirror.Text,
+		live: m.session != nil, version: m.version, events: m.happened.value,
 	}
 	if m.mirror.Trace != nil {
 		s.index, s.trace = m.index, m.index.Trace
 	}
 	if s.step < 0 || s.trace == nil {
 		return s
+	}
+	if from, to, ok := m.marks(); ok {
+		s.from, s.to = from, to
 	}
 	now := spoken{version: s.version, shown: s.step, index: s.index}
 	if is := &m.spoken; is.version != now.version || is.shown != now.shown || is.index != now.index {

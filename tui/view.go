@@ -52,6 +52,11 @@ type view interface {
 // What some views can do. Keys are bound to these, never to views by name.
 type (
 	mover interface{ move(motion) }
+	// partly shows a whole of which a part can be opened. zoomIn says why it cannot.
+	partly interface {
+		zoomIn() string
+		zoomOut() bool
+	}
 	// stepper shows steps side by side: motions choose the step.
 	stepper interface{ stepsBy(motion) int }
 	// detailer has a pane with more about the selected row.
@@ -105,7 +110,8 @@ var (
 	explains   = &ability{"Where rows can be explained", is[whyer]}
 	stepping   = &ability{"Where steps stand side by side", is[stepper]}
 	dispatches = &ability{"With a dispatch under the cursor", is[sourcer]}
-	abilities  = []*ability{rowsOpen, folds, filters, explains, stepping, dispatches}
+	parted     = &ability{"Where a part of a step opens", is[partly]}
+	abilities  = []*ability{parted, rowsOpen, folds, filters, explains, stepping, dispatches}
 )
 
 // view is the current view, row what the table of views says of it.
@@ -290,6 +296,10 @@ func (a *App) backOut() {
 		f.setFilter("")
 	case a.zooms[a.current] != zoomNone:
 		a.zooms[a.current] = zoomNone
+	default:
+		if p, ok := a.view().(partly); ok {
+			p.zoomOut()
+		}
 	}
 }
 

@@ -1,0 +1,140 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+
+	"gpuscope/model/session"
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/tracetest"
+	"gpuscope/tui/tuitest"
+)
+
+// More steps than columns: none is lost, and a column says how many it stands for, their median and longest.
+func TestStepsShareColumnsWhereThereAreMany(t *testing.T) {
+	t.Parallel()
+	steps := make([]trace.Step, 1000)
+	for i := range steps {
+		steps[i] = trace.Step{Index: i, Phase: "decode", CPU: trace.CPU{TotalNS: trace.Measured(1000)}}
+	}
+	steps[701].CPU.TotalNS = trace.Measured(4000)
+	events := []inspect.Event{
+		{Step: 0, Kind: inspect.ColdEvent},
+		{Step: 700, Kind: "repeat", Text: "repeated"},
+		{Step: 701, Kind: inspect.OutlierEvent, Text: "late"},
+	}
+	s := newStrip(steps, events, 2000, 80)
+	if s.per != 13 || len(s.median) != 77 {
+		t.Fatalf("%d columns of %d steps", len(s.median), s.per)
+	}
+	c := s.column(701)
+	if s.median[c] != 1000 || s.most[c] != 4000 || s.signs[c] != "!" {
+		t.Errorf("the column of step 701 has median %g, longest %g, sign %q", s.median[c], s.most[c],
+			s.signs[c])
+	}
+	g, _ := newGlyphs("")
+	dark, _ := newTheme("dark", "never", nil, nil)
+	rows := s.chart(dark, g, 4)
+	column := func(row string) string { return string([]rune(row)[axis+1+c]) }
+	if column(rows[0]) != "↑" || column(rows[1]) != "░" || column(rows[3]) != "█" {
+		t.Errorf("the column of step 701 in\n%s", strings.Join(rows, "\n"))
+	}
+	if got := s.legend(); got != "a column is 13 steps: █ median ░ longest  ↑ higher  ! outlier  c cold" {
+		t.Errorf("legend %q", got)
+	}
+	if got := s.said(500); got != "next ! s701 pos 0: late" {
+		t.Errorf("it happened: %q", got)
+	}
+	for step := range steps {
+		if at := []rune(s.cursor(step, -1)); at[s.column(step)] != '▲' || len(at) != 77 {
+			t.Fatalf("step %d: cursor %q", step, string(at))
+		}
+	}
+	if got := strings.TrimSpace(s.marked(130, 400)); got != "├──── s130–s400 ────┤" {
+		t.Errorf("mark %q", got)
+	}
+}
+
+func TestAStepThatWasTakenBackStaysVisible(t *testing.T) {
+	d := live(t, 120, 40).press("1", "S", "S")
+	d.sees("← set back")
+	lane := d.line("event │")
+	if !strings.Contains(lane, "│P ←←") {
+		t.Errorf("the lane of events is %q", lane)
+	}
+	d.press("s").sees("5 steps")
+}
+
+func TestALayerOpensToItsDispatches(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("1")
+	d.press("enter").sees("GPU, L", "alone: 20 dispatches", "gate 1").misses(" CPU │")
+	first := d.line("alone")
+	d.press("down")
+	if d.line("alone") == first || d.app.shown != len(llama.Steps)-1 {
+		t.Errorf("down shows %q of step %d", d.line("alone"), d.app.shown)
+	}
+	d.press("left").sees("alone").press("esc").misses("alone").sees(" CPU │")
+	d.press("enter", "enter").misses("alone")
+	off := tracetest.Llama(2, 3)
+	for i := range off.Steps {
+		s := &off.Steps[i]
+		s.Timing, s.GPU.BusyNS = "step", trace.Time{}
+		for k := range s.Dispatches {
+			s.Dispatches[k].StartNS, s.Dispatches[k].GPUNS = trace.Time{}, trace.Time{}
+		}
+	}
+	d = drive(t, 120, 40, off, nil, Options{}).press("1")
+	if gpu := d.line(" GPU "); !strings.Contains(gpu, "│the step") {
+		t.Errorf("a step whose span was measured has the track %q", gpu)
+	}
+	d.press("enter").sees("were not timed")
+}
+
+func TestTheColdStartIsSplit(t *testing.T) {
+	run := *llama
+	run.Opening = []trace.Opening{
+		{Phase: "load", NS: trace.Measured(20e6)},
+		{Phase: "prepack", NS: trace.Measured(900e6)},
+		{Phase: "upload", NS: trace.Measured(300e6)},
+		{Phase: "compile", NS: trace.Measured(1100e6)},
+	}
+	drive(t, 120, 40, &run, nil, Options{}).press("1").
+		sees("cold start 2431 ms · load 20.0 · prepack 900 · upload 300 · compile 1100 · first step 111")
+}
+
+// A character of several tokens is there whole, and once; a token in its middle is marked all the same.
+func TestCharactersOfTheTextAreWhole(t *testing.T) {
+	d := drive(t, 120, 40, llama, &tuitest.Script{}, Options{Prompt: "once"})
+	d.settle()
+	d.app.mirror.Text.Prompt = []session.Token{
+		{ID: 1, Text: "Gr"}, {ID: 2}, {ID: 3, Text: "ü"}, {ID: 4, Text: "ße"},
+	}
+	d.app.version++
+	d.update(nil)
+	d.press("1").sees("Grüße").misses("�")
+	words := wordsAround(snapshot{
+		trace: &trace.Trace{Steps: []trace.Step{{Tokens: []int{1}, Token: new(int)}}}, live: true,
+		text: session.Text{Prompt: []session.Token{{ID: 1, Text: "a"}}, Given: []session.Token{{ID: 0}}},
+	})
+	f := &stepFacts{words: words}
+	dark, _ := newTheme("dark", "never", nil, nil)
+	if got := f.text(dark, 40, 2); len(got) != 1 || got[0] != " a[…]" {
+		t.Errorf("the text is %q", got)
+	}
+}
+
+func TestTheStripSaysWhichStepIsAtACell(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("1")
+	p := d.app.views[0].(*stepPage)
+	for step := range llama.Steps {
+		if got, ok := p.stepAt(axis+1+step, 80); !ok || got != step {
+			t.Errorf("at the column of step %d is step %d, %v", step, got, ok)
+		}
+	}
+	for _, x := range []int{0, axis, axis + 1 + len(llama.Steps), 79} {
+		if step, ok := p.stepAt(x, 80); ok {
+			t.Errorf("at cell %d is step %d", x, step)
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
+)
+
+// strip is the run, a column for each step, or for several where there are more steps than columns: how long
+// they took, and in lanes under it what happened and what is marked.
+type strip struct {
+	steps  []trace.Step
+	per    int // steps a column stands for
+	median []float64
+	most   []float64
+	scale  float64 // ns at the top
+	signs  []string
+	first  []inspect.Event // of each column the event that its sign is for
+}
+
+// axis is how many cells stand left of the strip.
+const axis = 10
+
+// eventSigns are how events stand in their lane; of several in a column the first of these.
+var eventSigns = []struct{ kind, sign, word string }{
+	{"breakpoint", "B", "breakpoint"},
+	{inspect.OutlierEvent, markWarn, "outlier"},
+	{inspect.RouteEvent, "◆", "grid or route"},
+	{inspect.GridEvent, "◆", "grid or route"},
+	{"set_back", "←", "set back"},
+	{"repeat", "R", "repeated"},
+	{"prompt", "P", "text"},
+	{"edit", "P", "text"},
+	{"reset", "P", "text"},
+	{inspect.ColdEvent, "c", "cold"},
+	{"", "•", "other"}, // any other
+}
+
+// signOf is the place in eventSigns of a kind.
+func signOf(kind string) int {
+	for i := range eventSigns {
+		if eventSigns[i].kind == kind {
+			return i
+		}
+	}
+	return len(eventSigns) - 1
+}
+
+// newStrip fits the steps of a run into so many columns.
+func newStrip(steps []trace.Step, events []inspect.Event, scale float64, columns int) *strip {
+	p := &strip{steps: steps, scale: scale, per: max(1, (len(steps)+columns-1)/max(1, columns))}
+	n := (len(steps) + p.per - 1) / p.per
+	p.median, p.most = make([]float64, n), make([]float64, n)
+	p.signs, p.first = slices.Repeat([]string{" "}, n), make([]inspect.Event, n)
+	walls := make([]float64, 0, p.per)
+	for c := range n {
+		walls = walls[:0]
+		for i := c * p.per; i < min(len(steps), (c+1)*p.per); i++ {
+			walls = append(walls, wallNS(&steps[i]))
+		}
+		slices.Sort(walls)
+		p.median[c], p.most[c] = walls[(len(walls)-1)/2], walls[len(walls)-1]
+	}
+	rank := make([]int, n)
+	for i := range rank {
+		rank[i] = len(eventSigns)
+	}
+	for _, e := range events {
+		c := e.Step / p.per
+		if r := signOf(e.Kind); e.Step < len(steps) && r < rank[c] {
+			rank[c], p.signs[c], p.first[c] = r, eventSigns[r].sign, e
+		}
+	}
+	return p
+}
+
+// column is where a step stands.
+func (p *strip) column(step int) int { return step / p.per }
+
+// chart draws the times in h rows: up to the median of a column filled, up to its longest step lighter. What
+// is higher than the scale is cut off and says so.
+func (p *strip) chart(t *theme, g glyphs, h int) []string {
+	share := func(list []float64) []float64 {
+		out := make([]float64, len(list))
+		for i, ns := range list {
+			if p.scale > 0 {
+				out[i] = min(1, ns/p.scale)
+			}
+		}
+		return out
+	}
+	prefill := func(c int) bool { return p.steps[c*p.per].Phase == "prefill" }
+	light := g.columnChart(share(p.most), h, func(int) bool { return false })
+	rows := g.columnChart(share(p.median), h, prefill)
+	var tops strings.Builder
+	cutOff := false
+	for _, ns := range p.most {
+		if ns > p.scale && p.scale > 0 {
+			cutOff = true
+			tops.WriteString("↑")
+		} else {
+			tops.WriteString(" ")
+		}
+	}
+	lines := make([]string, 0, h)
+	for r, row := range rows {
+		label := ""
+		switch {
+		case r == 0:
+			label = table.Millis(int64(p.scale), true)
+		case r == h-1:
+			label = "0"
+		}
+		if p.per > 1 {
+			row = over(strings.Map(func(s rune) rune {
+				if s == ' ' {
+					return s
+				}
+				return '░'
+			}, light[r]), row)
+		}
+		if r == 0 && cutOff {
+			row = over(row, tops.String())
+		}
+		lines = append(lines, t.put(dim, fitLeft(label, axis-1)+" "+markBar)+t.put(graphA, row))
+	}
+	return lines
+}
+
+// over lays the signs of top over a row of equal width.
+func over(row, top string) string {
+	under, signs := []rune(row), []rune(top)
+	for i := range signs {
+		if signs[i] != ' ' && i < len(under) {
+			under[i] = signs[i]
+		}
+	}
+	return string(under)
+}
+
+// lane is a line under the chart, with its name on the left, and words about it behind it where they fit.
+func (p *strip) lane(name, row, words string, w int) (line string, fits bool) {
+	line = fitLeft(name, axis-1) + " " + markBar + row
+	if width(line)+3+width(words) > w {
+		return line, false
+	}
+	return strings.TrimRight(line+"   "+words, " "), true
+}
+
+// legend explains the signs that are there.
+func (p *strip) legend() string {
+	var parts []string
+	if p.per > 1 {
+		parts = append(parts, fmt.Sprintf("a column is %s: █ median ░ longest", plural(p.per, "step")))
+	}
+	if slices.ContainsFunc(p.most, func(ns float64) bool { return ns > p.scale }) {
+		parts = append(parts, "↑ higher")
+	}
+	for i, s := range eventSigns {
+		if slices.Contains(p.signs, s.sign) && (i == 0 || eventSigns[i-1].word != s.word) {
+			parts = append(parts, s.sign+" "+s.word)
+		}
+	}
+	return strings.Join(parts, "  ")
+}
+
+// cursor is the line that says which step is shown, and which is the base.
+func (p *strip) cursor(shown, base int) string {
+	row := slices.Repeat([]string{" "}, len(p.median))
+	if base >= 0 && base < len(p.steps) {
+		row[p.column(base)] = "b"
+	}
+	if shown < len(p.steps) {
+		row[p.column(shown)] = "▲"
+	}
+	return strings.Join(row, "")
+}
+
+// marked is the lane of the range that a person marked.
+func (p *strip) marked(from, to int) string {
+	row := slices.Repeat([]string{" "}, len(p.median))
+	a, b := p.column(from), min(p.column(to), len(row)-1)
+	for c := a; c <= b; c++ {
+		row[c] = markRule
+	}
+	row[a] = "├"
+	if b > a {
+		row[b] = "┤"
+	}
+	label := fmt.Sprintf(" s%d–s%d ", p.steps[from].Index, p.steps[to].Index)
+	if n := width(label); b-a-1 >= n {
+		at := a + 1 + (b-a-1-n)/2
+		for i, r := range []rune(label) {
+			row[at+i] = string(r)
+		}
+	}
+	return strings.Join(row, "")
+}
+
+// said is what happened at the shown column, or else next after it, in words.
+func (p *strip) said(shown int) string {
+	for c := p.column(shown); c < len(p.first); c++ {
+		if e := p.first[c]; e.Kind != "" {
+			s := &p.steps[e.Step]
+			text := fmt.Sprintf("%s s%d pos %d: %s", p.signs[c], s.Index, s.Position, e.Text)
+			if c > p.column(shown) {
+				text = "next " + text
+			}
+			return text
+		}
+	}
+	return ""
+}

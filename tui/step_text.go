@@ -1,0 +1,199 @@
+package tui
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"gpuscope/internal/printable"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
+)
+
+// word is a token with what it is to the shown step.
+type word struct {
+	text    string
+	prompt  bool
+	current bool
+}
+
+// around is how many tokens before the current one are shown at least, where there are so many.
+const around = 4096
+
+// wordsAround are the tokens of the run around the step of a snapshot. A long text begins at one token for
+// thousands of steps, so that its lines stay where they are while the run goes on.
+func wordsAround(s snapshot) []word {
+	var out []word
+	step := &s.trace.Steps[s.step]
+	at := step.Position + len(step.Tokens) // position of the token that came out
+	if s.live {
+		prompt, given := s.text.Prompt, s.text.Given
+		from, to := 0, min(len(prompt)+len(given), max(0, at)+around)
+		if at > 2*around {
+			from = min(at/around*around-around, to)
+		}
+		for i := from; i < to; i++ {
+			if i < len(prompt) {
+				out = append(out, word{text: prompt[i].Text, prompt: true})
+				continue
+			}
+			tok := given[i-len(prompt)]
+			current := i == at && step.Token != nil && *step.Token == tok.ID
+			out = append(out, word{text: tok.Text, current: current})
+		}
+		return out
+	}
+	// A trace has the texts of what was generated only: the way to the shown step, position by position.
+	texts := map[int]string{}
+	for i := range s.trace.Steps[:s.step+1] {
+		if s := &s.trace.Steps[i]; s.Token != nil {
+			texts[s.Position+len(s.Tokens)] = s.Text
+		}
+	}
+	places := slices.Sorted(maps.Keys(texts))
+	to, _ := slices.BinarySearch(places, at+1)
+	places = places[:to]
+	next := 0 // the first position that nothing was said of
+	if n := len(places); n > 2*around {
+		places = places[n/around*around-around:]
+		next = places[0]
+	}
+	for _, pos := range places {
+		if pos < 0 {
+			continue
+		}
+		if n := pos - next; n > 0 {
+			out = append(out, word{text: fmt.Sprintf("(%s of prompt)", plural(n, "token")), prompt: true})
+		}
+		out = append(out, word{text: texts[pos], current: pos == at})
+		next = pos + 1
+	}
+	return out
+}
+
+// text draws the tokens in at most h lines of w cells, those around the current one.
+func (f *stepFacts) text(t *theme, w, h int) []string {
+	var lines []string
+	var b strings.Builder
+	used, found := 0, 0
+	flush := func() {
+		lines = append(lines, " "+b.String())
+		b.Reset()
+		used = 0
+	}
+	for _, x := range f.words {
+		s := printable.Clean(x.text)
+		if x.current {
+			if s == "" {
+				s = "…" // a part of a character that is not whole yet, or a token that has no text
+			}
+			s = "[" + s + "]"
+		}
+		if used > 0 && used+width(s) > w-2 {
+			flush()
+		}
+		s = cut(s, w-2)
+		switch {
+		case x.current:
+			b.WriteString(t.put(selected, s))
+			found = len(lines)
+		case x.prompt:
+			b.WriteString(t.put(dim, s))
+		default:
+			b.WriteString(s)
+		}
+		used += width(s)
+		if strings.HasSuffix(x.text, "\n") {
+			flush()
+		}
+	}
+	if used > 0 {
+		flush()
+	}
+	if len(lines) == 0 {
+		lines = []string{t.put(dim, " no text")}
+	}
+	from := clamp(found-h+1, 0, max(0, len(lines)-h))
+	return lines[from:min(len(lines), from+h)]
+}
+
+// candidates are the tokens that the model thought of, as many as w cells hold.
+func (f *stepFacts) candidates(w int) string {
+	s := f.sum.Step
+	if len(s.Top) == 0 {
+		if s.Token == nil {
+			return "no token: more of the prompt follows"
+		}
+		return fmt.Sprintf("token %q (id %d)", s.Text, *s.Token)
+	}
+	var parts []string
+	used := 0
+	for _, c := range s.Top {
+		name := fmt.Sprintf("#%d", c.ID)
+		if c.Text != "" {
+			name = fmt.Sprintf("%q", c.Text)
+		}
+		if c.P > 0 {
+			name += fmt.Sprintf(" %.1f%%", 100*c.P)
+		} else {
+			name += fmt.Sprintf(" logit %.2f", c.Logit)
+		}
+		if s.Token != nil && *s.Token == c.ID {
+			name = markOK + " " + name
+		}
+		if used += width(name) + 3; used > w+3 && len(parts) > 0 {
+			break
+		}
+		parts = append(parts, name)
+	}
+	return strings.Join(parts, " · ")
+}
+
+// packed sets parts into at most so many lines. A part is whole or left out: half of one would be read as a
+// fact of its own.
+func packed(parts []string, w, most int) []string {
+	var lines []string
+	for _, part := range parts {
+		last := len(lines) - 1
+		if last >= 0 && table.Width(lines[last]+" · "+part) <= w {
+			lines[last] += " · " + part
+		} else if len(lines) < most && table.Width(part) <= w {
+			lines = append(lines, part)
+		} else {
+			break
+		}
+	}
+	return lines
+}
+
+// counted is what a step did, counted and not timed, the most telling first.
+func counted(sum *inspect.StepSummary) []string {
+	c := &sum.Step.CPU
+	dispatches := plural(sum.Dispatches, "dispatch")
+	if sum.Levels > 0 {
+		dispatches += fmt.Sprintf(" in %s", plural(sum.Levels, "level"))
+	}
+	parts := []string{
+		dispatches, plural(c.Passes, "pass"), plural(c.Submits, "submit"),
+		fmt.Sprintf("%s of %s B", plural(c.Writes, "write"), count(c.WriteBytes)),
+		plural(c.BindGroups, "bind group") + " made",
+		plural(c.Polls, "poll"), "GC " + table.Millis(c.GCNS.NS()),
+	}
+	compiled := fmt.Sprintf("%d compiled", len(c.Compiled))
+	if len(c.Compiled) > 0 {
+		compiled = fmt.Sprintf("%d compiled in %s", len(c.Compiled), table.Millis(sum.Compiled.NS()))
+		if len(c.Compiled) <= 2 {
+			var names []string
+			for _, k := range c.Compiled {
+				names = append(names, printable.Clean(k.Kernel))
+			}
+			compiled += " (" + strings.Join(names, ", ") + ")"
+		}
+	}
+	parts = append(parts[:5], append([]string{compiled}, parts[5:]...)...)
+	if m := sum.Step.Memory; m.AllocatedBytes > 0 {
+		parts = append(parts, table.Memory(m.AllocatedBytes)+" allocated", table.Memory(m.LiveBytes)+" live")
+	}
+	return parts
+}

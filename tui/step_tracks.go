@@ -1,0 +1,163 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gpuscope/internal/printable"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
+)
+
+// longTime is from where on times are written in ms.
+const longTime = 100e6
+
+// micros writes a time in µs, a long one in ms.
+func micros(ns int64) string {
+	if ns >= longTime {
+		return table.Millis(ns, true)
+	}
+	return fmt.Sprintf("%d µs", (ns+500)/1000)
+}
+
+// tracks draws what the host and the GPU did in a step, on one axis of w cells. in is the part of the GPU's
+// track that is drawn alone, nil for all.
+func tracks(t *theme, x *inspect.Index, step int, r *inspect.Tracks, in *inspect.Span, w int,
+	figures bool,
+) []string {
+	room := w - 6
+	if len(r.CPU) == 0 && len(r.GPU) == 0 {
+		return []string{" CPU " + table.Unmeasured + " not measured", " GPU " + table.Unmeasured + " not measured"}
+	}
+	if in != nil {
+		return inside(t, x, step, in, room, figures)
+	}
+	lines := []string{" CPU " + t.put(graphB, lay(r.CPU, 0, r.End, room, markRule, markRule))}
+	if figures {
+		lines = append(lines, t.put(dim, "     "+first(w-6, spans(r.CPU, " · ")+" of "+micros(r.End),
+			spans(r.CPU, " · "), spans(r.CPU, " "))))
+	}
+	switch {
+	case len(r.GPU) == 0:
+		return append(lines, " GPU "+table.Unmeasured+" not measured")
+	default:
+		lines = append(lines, " GPU "+t.put(graphA, lay(r.GPU, 0, r.End, room, "▒", "░")))
+	}
+	if figures {
+		lines = append(lines, t.put(dim, "     "+first(w-6, gpuTexts(r)...)))
+	}
+	return lines
+}
+
+// gpuTexts say what the GPU's track shows, from long to short.
+func gpuTexts(r *inspect.Tracks) []string {
+	busy, n, last := int64(0), 0, r.GPU[len(r.GPU)-1].To
+	for i := range r.GPU {
+		for _, b := range r.GPU[i].Busy {
+			busy += b.NS()
+		}
+		n += len(r.GPU[i].Busy)
+	}
+	begin := r.GPU[0].From
+	where := "waits " + micros(begin)
+	if !r.Placed {
+		where = "begins behind the submit (not measured)"
+	}
+	span := fmt.Sprintf("%s on the GPU", micros(last-begin))
+	if n == 0 {
+		return []string{where + " · " + span, span}
+	}
+	parts := fmt.Sprintf("▒ %s busy ░ %s between", micros(busy), micros(max(0, last-begin-busy)))
+	return []string{
+		fmt.Sprintf("%s · %s: %s · %s", where, span, parts, keyed("{zoom in} opens a part")),
+		fmt.Sprintf("%s · %s: %s", where, span, parts), span + ": " + parts, span,
+	}
+}
+
+// inside draws the dispatches of one part of the GPU's track.
+func inside(t *theme, x *inspect.Index, step int, in *inspect.Span, room int, figures bool) []string {
+	list := x.Inside(step, in)
+	name := cut(fmt.Sprintf(" GPU, %s alone: %s in %s", printable.Clean(in.Name),
+		plural(in.Dispatches, "dispatch"), micros(in.NS())), room+5)
+	lines := []string{t.put(strong, name)}
+	if len(list) == 0 {
+		return append(lines, t.put(dim, cut("     its dispatches were not timed one by one", room+5)))
+	}
+	lines = append(lines, "     "+t.put(graphA, lay(list, in.From, in.To, room, "▒", "░")))
+	if figures {
+		for _, l := range packed(strings.Split(spans(list, " · "), " · "), room, 3) {
+			lines = append(lines, t.put(dim, "     "+l))
+		}
+	}
+	return lines
+}
+
+// spans are names with their times, in one unit.
+func spans(list []inspect.Span, sep string) string {
+	var parts []string
+	unit := " µs"
+	number := func(ns int64) string { return strconv.FormatInt((ns+500)/1000, 10) }
+	if slices.ContainsFunc(list, func(s inspect.Span) bool { return s.NS() >= longTime }) {
+		unit, number = " ms", func(ns int64) string { return table.MillisBare(ns, true) }
+	}
+	for i := range list {
+		parts = append(parts, list[i].Name+" "+number(list[i].NS()))
+	}
+	return printable.Clean(strings.Join(parts, sep) + unit)
+}
+
+// lay draws spans between two instants in w cells, each with an edge, and with its name and time where these
+// fit. The cells of a span are busy where the GPU worked for half of them, or for all where that is not
+// known.
+func lay(list []inspect.Span, from, to int64, w int, busy, waits string) string {
+	if to <= from || w < 2 || len(list) == 0 {
+		return ""
+	}
+	cell := float64(to-from) / float64(w)
+	row := make([]string, w)
+	for i := range row {
+		row[i] = " "
+	}
+	at := func(ns int64) int { return clamp(int(float64(ns-from)/cell+0.5), 0, w) }
+	for c := at(list[0].From); c < at(list[len(list)-1].To); c++ {
+		row[c] = waits // between two of them
+	}
+	for i := range list {
+		p := &list[i]
+		a, b := at(p.From), at(p.To)
+		if a >= w {
+			a = w - 1
+		}
+		b = max(b, a+1)
+		for c := a; c < b; c++ {
+			if row[c] = busy; p.Busy != nil && worked(p.Busy, float64(from)+float64(c)*cell, cell) < 0.5 {
+				row[c] = waits
+			}
+		}
+		row[a] = markBar
+		for _, label := range []string{p.Name + " " + micros(p.NS()), p.Name} {
+			label = printable.Clean(label)
+			if n := width(label); n < b-a && n == len([]rune(label)) { // a sign a cell
+				for k, r := range []rune(label) {
+					row[a+1+k] = string(r)
+				}
+				break
+			}
+		}
+	}
+	return strings.Join(row, "")
+}
+
+// worked is the part of a cell that busy spans cover.
+func worked(busy []inspect.Span, begin, cell float64) float64 {
+	sum := 0.0
+	for i := range busy {
+		a, b := max(float64(busy[i].From), begin), min(float64(busy[i].To), begin+cell)
+		if b > a {
+			sum += b - a
+		}
+	}
+	return sum / cell
+}
