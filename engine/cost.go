@@ -36,9 +36,9 @@ type Costs struct {
 }
 
 // Costs runs the last step again and again: whole, without the first set of dispatches, whole, without the
-// second, ... and begins anew for each round, so that a drift of clocks meets all sets alike. A run is timed
-// by two timestamps and nothing else. A difference is that of a run without a set and the mean of the whole
-// runs before and after it.
+// second, ... and begins anew for each round, so that a drift of clocks meets all sets alike. Without sets it
+// runs the whole step, once a round. A run is timed by two timestamps and nothing else. A difference is that
+// of a run without a set and the mean of the whole runs before and after it.
 //
 // What a run without a set computes is garbage. The whole run behind it writes again what the step wrote:
 // rows that were appended to State, and all values. So nothing is different afterwards, also after a cancel,
@@ -67,6 +67,7 @@ type costRun struct {
 	left   []bool
 	kept   []trace.DispatchID
 	whole  []int64   // ns
+	walls  []int64   // of the same runs
 	diffs  [][]int64 // by set
 	log    stepLog
 }
@@ -106,58 +107,69 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 	}
 	m.left = make([]bool, len(x.g.dispatches))
 	m.kept = make([]trace.DispatchID, 0, len(m.active))
-	m.whole = make([]int64, 0, 1+o.Rounds*len(sets))
+	runs := 1 + o.Rounds*max(1, len(sets))
+	m.whole, m.walls = make([]int64, 0, runs), make([]int64, 0, runs)
 	m.log = stepLog{timing: TimingStep, ticks: make([]uint64, 2)}
 	return m, nil
 }
 
 // measure takes the differences of all rounds, or of as many as there is time for.
 func (m *costRun) measure(ctx context.Context) error {
-	if len(m.sets) == 0 {
-		return nil
+	begin, through := time.Now(), context.WithoutCancel(ctx) // a whole run goes on to its end
+	if err := m.warm(ctx); err != nil {
+		return err
 	}
-	begin := time.Now()
-	whole, err := m.warm(ctx)
+	whole, err := m.runWhole(through)
 	if err != nil {
 		return err
 	}
-	m.whole = append(m.whole, whole)
-	for round := range m.o.Rounds {
-		if round > 0 && m.o.For > 0 && time.Since(begin) >= m.o.For {
-			return nil
+	sets := max(1, len(m.sets)) // of none at all there are whole runs
+	for i := range m.o.Rounds * sets {
+		if i >= sets && i%sets == 0 && m.o.For > 0 && time.Since(begin) >= m.o.For {
+			break
 		}
-		for i, set := range m.sets {
-			if err := cmp.Or(m.progress(round*len(m.sets)+i), ctx.Err()); err != nil {
+		if err := cmp.Or(m.o.Progress("measure costs", i, m.o.Rounds*sets), ctx.Err()); err != nil {
+			return err
+		}
+		if len(m.sets) == 0 {
+			if _, err := m.runWhole(through); err != nil {
 				return err
 			}
-			without, err := m.run(ctx, set)
-			again, errAgain := m.run(context.WithoutCancel(ctx), nil)
-			if err := cmp.Or(err, errAgain); err != nil {
-				return err
-			}
-			m.diffs[i] = append(m.diffs[i], (whole+again)/2-without)
-			m.whole = append(m.whole, again)
-			whole = again
+			continue
+		}
+		without, err := m.run(ctx, m.sets[i%sets])
+		again, errAgain := m.runWhole(through)
+		if err := cmp.Or(err, errAgain); err != nil {
+			return err
+		}
+		m.diffs[i%sets] = append(m.diffs[i%sets], (whole+again)/2-without)
+		whole = again
+	}
+	return m.o.Progress("measure costs", m.o.Rounds*sets, m.o.Rounds*sets)
+}
+
+// warm runs the whole step on a GPU until it is at its clocks.
+func (m *costRun) warm(ctx context.Context) error {
+	begin, through := time.Now(), context.WithoutCancel(ctx)
+	for m.x.dev.Info().Type != gpu.CPU && time.Since(begin) < warmUp {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if _, err := m.run(through, nil); err != nil {
+			return err
 		}
 	}
-	return m.progress(m.o.Rounds * len(m.sets))
+	return nil
 }
 
-func (m *costRun) progress(done int) error {
-	return m.o.Progress("measure costs", done, m.o.Rounds*len(m.sets))
-}
-
-// warm runs the whole step, on a GPU until it is at its clocks, and returns what the last run took.
-func (m *costRun) warm(ctx context.Context) (ns int64, err error) {
+// runWhole runs the step with nothing left out, and keeps what that takes.
+func (m *costRun) runWhole(ctx context.Context) (ns int64, err error) {
 	begin := time.Now()
-	for {
-		if ns, err = m.run(ctx, nil); err != nil {
-			return 0, err
-		}
-		if m.x.dev.Info().Type == gpu.CPU || time.Since(begin) >= warmUp {
-			return ns, nil
-		}
+	if ns, err = m.run(ctx, nil); err == nil {
+		m.whole = append(m.whole, ns)
+		m.walls = append(m.walls, time.Since(begin).Nanoseconds())
 	}
+	return ns, err
 }
 
 // run runs the step without a set and says how long that took the GPU. A step that is submitted in parts
@@ -205,6 +217,8 @@ func (m *costRun) costs() Costs {
 	if n := len(m.whole); n > 0 {
 		c.Whole.N = n
 		c.Whole.Q1NS, c.Whole.NS, c.Whole.Q3NS = trace.Quartiles(m.whole)
+		_, wall, _ := trace.Quartiles(m.walls)
+		c.Whole.WallNS = trace.Measured(wall)
 	}
 	for i, set := range m.sets {
 		cost := trace.Cost{Dispatches: set, N: len(m.diffs[i])}

@@ -58,6 +58,10 @@ func TestCostOfASetIsWhatItsDispatchesTake(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if ns, ok := got.Whole.WallNS.NS(); !ok || ns <= 0 {
+				t.Errorf("a run takes %d ns of wall time", ns)
+			}
+			got.Whole.WallNS = trace.Time{}
 			if d := cmp.Diff(want, got); d != "" {
 				t.Errorf("(-want +got)\n%s", d)
 			}
@@ -115,6 +119,15 @@ func TestRoundsGoOverAllSetsWithWholeRunsBetweenThem(t *testing.T) {
 	want := append(append([]int{all}, round...), round...)
 	if d := cmp.Diff(want, append(runs[1:], n)); d != "" {
 		t.Errorf("dispatches of the runs (-want +got):\n%s", d)
+	}
+}
+
+func TestCostsOfNothingAreThoseOfTheWholeStep(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	r.mustStep(t, 7, 5)
+	got, err := r.x.Costs(context.Background(), nil, CostOptions{Rounds: 4})
+	if n := len(r.x.Live().Active()); err != nil || got.Whole.NS != int64(1000*n) || got.Whole.N != 5 {
+		t.Errorf("%+v, error %v, want 5 runs of %d dispatches", got, err, n)
 	}
 }
 

@@ -113,8 +113,9 @@ var commands = []command{
 		nil, func(s *live, _ session.Command) (work, error) { return s.observe, s.canRepeat() },
 	},
 	{
-		session.Cost, "Run the current step with each part left out, n rounds (0: as many as 3 s hold, up to 30).",
-		[]field{count, parts},
+		session.Cost,
+		"Run a step of the text whole and with each part left out, n rounds (0: as many as 3 s hold, up to 30).",
+		[]field{count, parts, ofStep},
 		(*live).beginCost,
 	},
 	{
@@ -162,7 +163,7 @@ var commands = []command{
 // relies on it.
 var tracked = []session.CommandKind{
 	session.Next, session.Run, session.Previous, session.Repeat, session.Upto, session.Observe, session.Chunk,
-	session.Timing, session.Tokenize, session.Look,
+	session.Timing, session.Tokenize, session.Look, session.Cost,
 }
 
 // commandOf is the row of a command, what it was given checked.

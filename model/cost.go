@@ -2,7 +2,7 @@ package model
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
 
 	"gpuscope/engine"
@@ -21,10 +21,11 @@ func (s *live) beginCost(c session.Command) (work, error) {
 	if c.N > engine.MostCostRounds {
 		return nil, session.Refusef("cost: %d rounds, want at most %d", c.N, engine.MostCostRounds)
 	}
-	if len(c.Parts) == 0 {
-		return nil, session.Refusef("cost: say which dispatches to leave out")
+	t, err := s.turnOf(c.Step)
+	if err != nil {
+		return nil, err
 	}
-	slots := len(s.runner.net.graph.Describe().Dispatches)
+	slots := s.runner.net.graph.Dispatches()
 	for _, p := range c.Parts {
 		if len(p.Dispatches) == 0 {
 			return nil, session.Refusef("cost of %.40q: it has no dispatches", p.Name)
@@ -35,14 +36,19 @@ func (s *live) beginCost(c session.Command) (work, error) {
 			}
 		}
 	}
-	return func(ctx context.Context, r *session.Reply) error { return s.cost(ctx, c, r) }, nil
+	return func(ctx context.Context, r *session.Reply) error {
+		s.upto = nil
+		err := s.cost(ctx, t, c, r)
+		if ctx.Err() == nil { // else the next that needs the current step does it
+			err = errors.Join(err, s.hold(ctx))
+		}
+		return err
+	}, nil
 }
 
-// cost measures what the current step takes without each of some parts.
-func (s *live) cost(ctx context.Context, c session.Command, r *session.Reply) error {
-	t := s.text.last()
-	// Once more as it was: another step may have run since.
-	if _, err := s.runner.step(ctx, t.position, t.tokens, t.gives, engine.TimingStep); err != nil {
+// cost measures what a step takes without each of some parts, and whole.
+func (s *live) cost(ctx context.Context, t *turn, c session.Command, r *session.Reply) error {
+	if _, err := s.again(ctx, t, engine.TimingStep); err != nil {
 		return err
 	}
 	sets := make([][]trace.DispatchID, len(c.Parts))
@@ -55,21 +61,18 @@ func (s *live) cost(ctx context.Context, c session.Command, r *session.Reply) er
 	}
 	costs, err := s.runner.exec.Costs(ctx, sets, o)
 	told := trace.Costs{Step: t.index, Whole: costs.Whole}
+	r.Repeats = costs.Whole.N
 	for i, cost := range costs.Sets {
 		if cost.Name = c.Parts[i].Name; cost.N > 0 {
 			told.Costs = append(told.Costs, cost)
 		}
-		if r.Repeats = min(r.Repeats, cost.N); i == 0 {
-			r.Repeats = cost.N
-		}
+		r.Repeats = min(r.Repeats, cost.N)
 	}
-	if len(told.Costs) > 0 {
+	if costs.Whole.N > 0 {
 		s.record(trace.Record{Costs: &told})
-		s.record(trace.Record{Event: &trace.Event{
-			Step: t.index, Kind: "cost",
-			Text: fmt.Sprintf("measured the cost of %d parts of step %d, in %d rounds", len(told.Costs),
-				t.index, told.Costs[0].N),
-		}})
+	}
+	if n := len(told.Costs); n > 0 {
+		s.event(t.index, "cost", "cost of %d parts measured, in %d rounds", n, told.Costs[0].N)
 	}
 	return err
 }

@@ -72,12 +72,33 @@ func TestCostsAreThoseOfTheCurrentStep(t *testing.T) {
 		}
 	}
 	events := r.mirror.Trace.Events
-	first := slices.IndexFunc(events, func(e trace.Event) bool { return e.Kind == "cost" })
-	if first < 0 || first != len(events)-1 || events[first].Step != 2 {
+	if e := events[len(events)-1]; e.Kind != "cost" || e.Step != 2 {
 		t.Errorf("events %v", events)
 	}
 	r.do(session.Command{Kind: session.Next})
 	r.wantStand(`step 4, position 8, "fghi"`)
+}
+
+func TestCostsOfAnOlderStepAreMeasuredInItsPlace(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(promptOf(5))
+	r.do(session.Command{Kind: session.Run, N: 3})
+	first := 0
+	r.do(session.Command{Kind: session.Cost, N: 4, Step: &first})
+	r.wantStand(`step 3, position 8, "fghi"`)
+	for i, s := range r.mirror.Trace.Steps {
+		ns := int64(1000 * len(s.Dispatches))
+		if (s.Whole != nil) != (i == 0) || i == 0 && (s.Whole.N != 5 || s.Whole.NS != ns) {
+			t.Errorf("step %d of %d dispatches: whole %+v", i, len(s.Dispatches), s.Whole)
+		}
+	}
+	for _, e := range r.mirror.Trace.Events {
+		if e.Kind == "cost" {
+			t.Errorf("an event says %q of no part", e.Text)
+		}
+	}
+	r.do(session.Command{Kind: session.Next})
+	r.wantStand(`step 4, position 9, "fghij"`)
 }
 
 func TestCostCommandThatIsCancelledKeepsWhatItHas(t *testing.T) {
@@ -113,7 +134,6 @@ func TestCostsThatNobodyCanMeasureAreRefused(t *testing.T) {
 		return []session.Part{{Name: "x", Dispatches: ids}}
 	}
 	for want, c := range map[string]session.Command{
-		"say which dispatches":          {},
 		"it has no dispatches":          {Parts: part()},
 		"dispatch 9999, the graph has ": {Parts: part(9999)},
 		"dispatch -1, the graph has ":   {Parts: part(-1)},

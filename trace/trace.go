@@ -337,12 +337,13 @@ type Cost struct {
 }
 
 // Whole is what the step took with nothing left out, untimed, on the GPU's clock: the median of N runs, and
-// their quartiles.
+// their quartiles. WallNS is the median of their wall times, from the first command to the end of the wait.
 type Whole struct {
-	NS   int64 `json:"ns"`
-	Q1NS int64 `json:"q1_ns"`
-	Q3NS int64 `json:"q3_ns"`
-	N    int   `json:"n"`
+	NS     int64 `json:"ns"`
+	Q1NS   int64 `json:"q1_ns"`
+	Q3NS   int64 `json:"q3_ns"`
+	N      int   `json:"n"`
+	WallNS Time  `json:"wall_ns,omitzero"`
 }
 
 // Wait is what the barrier before a dispatch waits for; the dispatch begins a level. A barrier waits for

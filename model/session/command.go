@@ -16,7 +16,7 @@ const (
 	Edit     CommandKind = "edit"     // keep the first N tokens of the text and put Text (or Tokens) behind
 	Chunk    CommandKind = "chunk"    // prompts to come are read N tokens a step (0: as many as it can take)
 	Observe  CommandKind = "observe"  // run the current step again with timing and without: what timing costs
-	Cost     CommandKind = "cost"     // run the current step with each of Parts left out: what that saves
+	Cost     CommandKind = "cost"     // run a step of the text with each of Parts left out: what that saves
 	Ceilings CommandKind = "ceilings" // measure what the device can do at best
 	Reset    CommandKind = "reset"    // position 0, no text
 	Timing   CommandKind = "timing"   // set the timing level to Level
@@ -38,7 +38,7 @@ type Command struct {
 	N     int     `json:"n,omitempty"`
 	Level string  `json:"level,omitempty"` // off, step, block, dispatch
 	At    *LookAt `json:"at,omitempty"`    // of a Look
-	Parts []Part  `json:"parts,omitempty"` // of the current step, each to be left out as a whole
+	Parts []Part  `json:"parts,omitempty"` // of a step, each to be left out as a whole
 	Step  *int    `json:"step,omitempty"`  // index in the trace
 	// Until is the position at which a run pauses at the latest, Breaks are what else makes it pause.
 	Until  int     `json:"until,omitempty"`
@@ -83,7 +83,7 @@ type Reply struct {
 	Position int `json:"position"`        // positions in use after it
 	Steps    int `json:"steps,omitempty"` // that it recorded
 	// Repeats of the current step, at each timing level that it was run at; of a Cost how often each part was
-	// left out.
+	// left out, or, where there are none, the whole step ran.
 	Repeats int `json:"repeats,omitempty"`
 	// Tokens are those of a Tokenize.
 	Tokens []Token `json:"tokens,omitempty"`
