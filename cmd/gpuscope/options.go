@@ -33,12 +33,13 @@ type modelOptions struct {
 	kv          *choice
 }
 
-// declareModelFlags declares the flags of everything that runs a model.
-func declareModelFlags(flags *pflag.FlagSet) *modelOptions {
+// declareModelFlags declares the flags of everything that runs a model. The first of the timing levels holds
+// where nothing else is said.
+func declareModelFlags(flags *pflag.FlagSet, levels ...string) *modelOptions {
 	o := &modelOptions{}
 	o.declareShape(flags,
 		"run on the adapter of that number or part of a name: `N|NAME` (default the best, see gpuscope devices)")
-	o.timing = choiceFlag(flags, "timing", "time the GPU at `LEVEL`", "dispatch", "block", "step", "off")
+	o.timing = choiceFlag(flags, "timing", "time the GPU at `LEVEL`", levels...)
 	o.propagation = choiceFlag(flags, "propagation", "wake operators after a resize in `ORDER`",
 		engine.Topological.String(), engine.Fixpoint.String())
 	o.kv = choiceFlag(flags, "kv", "keep the KV cache in `TYPE`", "f32", "f16")

@@ -78,7 +78,7 @@ func declareRoot(flags *pflag.FlagSet) *root {
 	flags.BoolVar(&r.screen.NoMouse, "no-mouse", false, "leave the mouse to the terminal")
 	flags.BoolVar(&r.screen.Plain, "plain", false,
 		"no screen: a line of text for each event, commands by line (also where TERM=dumb)")
-	r.model = declareModelFlags(flags)
+	r.model = declareModelFlags(flags, "dispatch", "block", "step", "off")
 	r.model.declareTop(flags, 5)
 	return r
 }

@@ -33,7 +33,14 @@ characters, and, as JSON does, U+FFFD for each byte that is no UTF-8.`,
 		examples: []example{
 			{
 				`gpuscope run -p "Once upon a time" -n 48`,
-				"48 tokens of the embedded model, each dispatch timed",
+				"48 tokens of the embedded model; then what each part of the last step costs",
+			},
+			{
+				`gpuscope run --timing dispatch --profile off`, "the profile of all steps, each dispatch timed alone",
+			},
+			{
+				`gpuscope run --cost 'attn.norm,mlp.norm' --trace run.json`,
+				"what the two norms of all layers cost together, too",
 			},
 			{`gpuscope run model.gguf --timing off -n 200`, "another model at full speed: wall times only"},
 			{
@@ -57,11 +64,13 @@ characters, and, as JSON does, U+FFFD for each byte that is no UTF-8.`,
 			flags.StringVar(&r.tracePath, "trace", "",
 				"record the run to `FILE`: "+orList(trace.Suffixes()))
 			r.format = formatFlag(flags, "text", "json")
-			r.model = declareModelFlags(flags)
+			r.model = declareModelFlags(flags, "step", "block", "dispatch", "off")
+			r.profiling = declareProfiling(flags)
 			r.model.declareTop(flags, 0)
 			return func(ctx context.Context, operands []string) error {
 				r.byText = !flags.Changed("ids")
 				r.recording = flags.Changed("trace")
+				r.profiling.asked = flags.Changed("profile") || flags.Changed("cost")
 				if flags.Changed("prompt") && flags.Changed("ids") {
 					return usagef("-p and --ids: give one of them")
 				}
@@ -84,6 +93,7 @@ type run struct {
 	tracePath   string
 	format      *choice
 	model       *modelOptions
+	profiling   *profiling
 }
 
 func (r *run) validate(operands []string) error {
@@ -106,7 +116,7 @@ func (r *run) validate(operands []string) error {
 			return usagef("--chunks %d: over --max-chunk %d", n, limit)
 		}
 	}
-	if err := r.format.check(); err != nil {
+	if err := cmp.Or(r.format.check(), r.profiling.check()); err != nil {
 		return err
 	}
 	if err := r.model.validate(operands); err != nil {
@@ -136,14 +146,23 @@ func (r *run) run(ctx context.Context, p *program) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	out := &output{p: p, run: r, stop: stop, recorder: recorder, mirror: session.Mirror{Budget: keptBytes}}
+	out := &output{
+		p: p, run: r, stop: stop, recorder: recorder, mirror: session.Mirror{Budget: keptBytes},
+		took: make(chan struct{}, 1),
+	}
 	var draining sync.WaitGroup
 	draining.Go(func() {
 		for e := range s.Events() {
 			out.take(e)
 		}
 	})
-	err = r.generate(ctx, s)
+	step, err := r.generate(ctx, s)
+	if err == nil && r.measures() && step >= 0 {
+		var t *trace.Trace
+		if t, err = out.upTo(ctx, step); err == nil {
+			out.measured, err = r.profiling.measure(ctx, s, t)
+		}
+	}
 	err = errors.Join(err, s.Close())
 	draining.Wait()
 	if errors.Is(err, session.ErrUsage) {
@@ -154,6 +173,11 @@ func (r *run) run(ctx context.Context, p *program) error {
 		err = nil // the run was stopped because of it
 	}
 	return errors.Join(err, out.finish())
+}
+
+// measures says whether anything is measured after the text. A program that reads the text asks for it.
+func (r *run) measures() bool {
+	return r.profiling.kind.value != "off" && (r.format.value == "text" || r.recording || r.profiling.asked)
 }
 
 // endOfPipe is how long a run that was told to end waits for who reads its trace from a pipe.
@@ -178,32 +202,33 @@ func (r *run) record(ctx context.Context, p *program) (*trace.StreamWriter, erro
 	return recorder, nil
 }
 
-// generate sends the session's commands.
-func (r *run) generate(ctx context.Context, s session.Session) error {
+// generate sends the session's commands, and returns the index of the last step.
+func (r *run) generate(ctx context.Context, s session.Session) (step int, err error) {
 	prompt := session.Command{Kind: session.Prompt, Chunks: r.chunks, N: r.tokens}
 	if r.byText {
 		prompt.Text = r.prompt
 	} else {
 		prompt.Tokens = r.ids
 	}
-	if _, err := s.Do(ctx, prompt); err != nil {
-		return err
+	reply, err := s.Do(ctx, prompt)
+	if err != nil {
+		return -1, err
 	}
 	if r.tokens > 1 { // the prompt gave the first
 		// What is refused here is to go on behind the end of the text.
-		if _, err := s.Do(ctx, session.Command{Kind: session.Run, N: r.tokens - 1}); err != nil &&
+		if reply, err = s.Do(ctx, session.Command{Kind: session.Run, N: r.tokens - 1}); err != nil &&
 			!errors.Is(err, session.ErrUsage) {
-			return err
+			return -1, err
 		}
 	}
 	if r.model.timing.value == "dispatch" && (r.format.value == "text" || r.recording) {
 		// Refused where the device has no timestamps: then timing cost nothing.
 		if _, err := s.Do(ctx, session.Command{Kind: session.Observe}); err != nil &&
 			!errors.Is(err, session.ErrUsage) {
-			return err
+			return -1, err
 		}
 	}
-	return nil
+	return reply.Step, nil
 }
 
 // asUsage gives what the model refused before anything ran the exit status of wrong use.
@@ -221,10 +246,13 @@ type output struct {
 	run  *run
 	stop context.CancelFunc // ends the run when nobody reads its output
 
+	mu       sync.Mutex    // of mirror, while events come
+	took     chan struct{} // something came
 	mirror   session.Mirror
 	tally    inspect.Tally // of all steps
 	steps    []resultStep  // of all, where they are printed
 	wrote    bool          // some text
+	measured bool          // the last step was run again
 	err      error
 	recorder *trace.StreamWriter
 	recorded error
@@ -234,7 +262,14 @@ type output struct {
 const keptBytes = 16 << 20
 
 func (o *output) take(e session.Event) {
-	if err := o.mirror.Apply(e); err != nil && o.err == nil {
+	o.mu.Lock()
+	err := o.mirror.Apply(e)
+	o.mu.Unlock()
+	select {
+	case o.took <- struct{}{}:
+	default:
+	}
+	if err != nil && o.err == nil {
 		o.err = err
 		o.stop()
 	}
@@ -253,6 +288,23 @@ func (o *output) take(e session.Event) {
 	}
 	if o.recorder != nil && o.recorded == nil {
 		o.recorded = o.record(e)
+	}
+}
+
+// upTo is the trace once a step is in it.
+func (o *output) upTo(ctx context.Context, step int) (*trace.Trace, error) {
+	for {
+		o.mu.Lock()
+		t := o.mirror.Trace
+		o.mu.Unlock()
+		if t != nil && len(t.Steps) > 0 && t.Steps[len(t.Steps)-1].Index >= step {
+			return t, nil
+		}
+		select {
+		case <-o.took:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 }
 
@@ -321,16 +373,45 @@ func (o *output) print() error {
 	t := o.mirror.Trace
 	b.WriteString(printable.Clean(fmt.Sprintf("%s on %s (%s, %s)", t.Model.Name, t.Device.Name,
 		t.Device.Backend, t.Device.AdapterType)) + "\n")
-	profile, ctx := o.tally.Profile(t).Table(), context.Background()
-	rows, err := profile.Select(ctx, table.Selection{})
-	if err != nil {
+	if err := o.printProfile(&b, o.tally.Profile(t)); err != nil {
 		return err
 	}
-	if err := profile.Print(ctx, &b, "text", rows, 0); err != nil {
-		return err
-	}
-	_, err = io.WriteString(o.p.stdout, b.String())
+	_, err := io.WriteString(o.p.stdout, b.String())
 	return err
+}
+
+// printProfile prints how fast the run was, what its kernels took where they were timed, and what parts of
+// the last step cost, or what stands in.
+func (o *output) printProfile(w io.Writer, profile *inspect.Profile) error {
+	ctx, x := context.Background(), inspect.NewIndex(profile.Trace)
+	kernels := profile.Table()
+	tables := []*table.Table{kernels}
+	if o.measured {
+		costs, err := x.CostTable(ctx, inspect.Scope{})
+		if err != nil {
+			return err
+		}
+		if !profile.Timed() {
+			costs.Title = append(kernels.Title, costs.Title...)
+			tables = nil
+		}
+		tables = append(tables, costs)
+	}
+	for i, t := range tables {
+		if i > 0 {
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return err
+			}
+		}
+		rows, err := t.Select(ctx, table.Selection{})
+		if err != nil {
+			return err
+		}
+		if err := t.Print(ctx, w, "text", rows, 0); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // result is the one object of --format json.
@@ -340,6 +421,8 @@ type result struct {
 	Text         string       `json:"text"`
 	Steps        []resultStep `json:"steps"`
 	Timings      timings      `json:"timings"`
+	// Costs are what parts of the last step cost, as in a trace, where they were measured.
+	Costs *trace.Costs `json:"costs,omitempty"`
 }
 
 type resultStep struct {
@@ -354,7 +437,9 @@ type resultStep struct {
 type timings struct {
 	PrefillTokensPerS float64 `json:"prefill_tokens_per_s,omitempty"`
 	DecodeTokensPerS  float64 `json:"decode_tokens_per_s,omitempty"`
-	Timing            string  `json:"timing"`
+	// PrefillWarmTokensPerS is that of the prompt's last piece, run again.
+	PrefillWarmTokensPerS float64 `json:"prefill_warm_tokens_per_s,omitempty"`
+	Timing                string  `json:"timing"`
 }
 
 func (r *run) resultStep(s *trace.Step) resultStep {
@@ -379,6 +464,14 @@ func (o *output) result() result {
 	}
 	if r := profile.Rate("decode"); r != nil {
 		res.Timings.DecodeTokensPerS = r.TokensPerS
+	}
+	if w, ok := profile.Warm(); ok {
+		res.Timings.PrefillWarmTokensPerS = w.TokensPerS()
+	}
+	for i := range o.mirror.Trace.Steps {
+		if s := &o.mirror.Trace.Steps[i]; len(s.Costs) > 0 && s.Whole != nil {
+			res.Costs = &trace.Costs{Step: s.Index, Whole: *s.Whole, Costs: s.Costs}
+		}
 	}
 	for _, token := range o.mirror.Text.Prompt {
 		res.PromptTokens = append(res.PromptTokens, token.ID)

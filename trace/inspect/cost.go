@@ -173,17 +173,18 @@ func (x *Index) costsOf(step int) *StepCosts {
 	s := &x.Trace.Steps[step]
 	c := &StepCosts{Step: s, x: x, sets: map[string]*RowCost{}, ran: map[trace.DispatchID]bool{}}
 	plans := make(map[trace.DispatchID]*trace.Plan, len(s.Dispatches))
-	streamed := int64(0) // what passes through between two uses of the same bytes
+	streamed := x.streamed(s)
 	for i := range s.Dispatches {
 		p := &x.Trace.Plans[s.Dispatches[i].Plan]
 		plans[p.Dispatch], c.ran[p.Dispatch] = p, true
-		streamed += p.Bytes
 	}
+	d := &x.Trace.Device
+	judged := d.Ceilings != nil && !d.Software()
 	for i := range s.Costs {
 		r := &RowCost{Cost: &s.Costs[i]}
 		for _, id := range r.Dispatches {
-			if p := plans[id]; p != nil {
-				r.LeastNS += leastNS(&x.Trace.Device, float64(p.Bytes), float64(p.FLOPs), streamed)
+			if p := plans[id]; p != nil && judged {
+				r.LeastNS += roofNS(d.Ceilings, float64(p.Bytes), float64(p.FLOPs), streamed)
 			}
 		}
 		if s.Whole != nil && s.Whole.NS > 0 {
@@ -192,22 +193,6 @@ func (x *Index) costsOf(step int) *StepCosts {
 		c.sets[setKey(r.Dispatches)] = r
 	}
 	return c
-}
-
-// leastNS is what bytes and FLOPs take at the least on a device, 0 where its ceilings do not say. streamed is
-// the working set that the bytes are a part of.
-func leastNS(d *trace.Device, bytes, flops float64, streamed int64) float64 {
-	if d.Software() || d.Ceilings == nil {
-		return 0
-	}
-	least := 0.0
-	if rate := copyRate(d.Ceilings, streamed); rate > 0 {
-		least = bytes * 1e9 / rate
-	}
-	if rate := d.Ceilings.FlopsPerS; rate > 0 {
-		least = max(least, flops*1e9/rate)
-	}
-	return least
 }
 
 // cover is rows that stand for every dispatch of a step once, and the sum of their costs.

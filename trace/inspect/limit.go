@@ -108,7 +108,7 @@ func limitOf(d *trace.Device, w *Launch, t Spread, first bool) Limit {
 	if c.FlopsPerS > 0 {
 		fp = l.FlopsPerS / c.FlopsPerS
 	}
-	if roof := roofNS(c, w.bytes, w.flops); roof > 0 {
+	if roof := roofNS(c, w.bytes, w.flops, w.bytes); roof > 0 {
 		best = max(best, timing+roof)
 	}
 	if best > 0 {

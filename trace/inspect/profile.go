@@ -227,11 +227,48 @@ func (p *Profile) Rate(phase string) *Rate {
 	return best
 }
 
+// Timed says that some dispatches of the steps were timed as they ran.
+func (p *Profile) Timed() bool {
+	return slices.ContainsFunc(p.Kernels, func(k KernelProfile) bool { return k.Timed > 0 })
+}
+
+// Warm is a piece of the prompt that was run again after the run, when the device was at its clocks.
+type Warm struct {
+	Tokens, N   int
+	WallNS, was trace.Time // median of N, and as it ran first
+	cold        bool
+}
+
+// TokensPerS is the rate of the repeated piece.
+func (w *Warm) TokensPerS() float64 {
+	ns, _ := w.WallNS.NS()
+	return float64(w.Tokens) * 1e9 / float64(max(ns, 1))
+}
+
+// Warm is the last piece of the prompt that was run again; false where none was.
+func (p *Profile) Warm() (Warm, bool) {
+	for i := len(p.Trace.Steps) - 1; i >= 0; i-- {
+		s := &p.Trace.Steps[i]
+		if s.Phase != "prefill" || s.Whole == nil {
+			continue
+		}
+		if _, ok := s.Whole.WallNS.NS(); ok {
+			return Warm{len(s.Tokens), s.Whole.N, s.Whole.WallNS, s.CPU.TotalNS, s.Cold}, true
+		}
+	}
+	return Warm{}, false
+}
+
 // Lines says the rates in words, and what timing cost.
 func (p *Profile) Lines() []string {
 	var lines []string
 	for i := range p.Rates {
 		lines = append(lines, p.Rates[i].line())
+	}
+	if w, ok := p.Warm(); ok {
+		cold := map[bool]string{true: " cold"}[w.cold]
+		lines = append(lines, fmt.Sprintf("prefill again: %s in %s warm (%.1f tokens/s, median of %d), %s%s in the run",
+			table.Plural(w.Tokens, "token"), millis(w.WallNS), w.TokensPerS(), w.N, millis(w.was), cold))
 	}
 	if o := p.Trace.Observer; o != nil {
 		untimed, ok1 := o.UntimedNS.NS()

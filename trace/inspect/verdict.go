@@ -65,17 +65,29 @@ func (x *Index) roofNS(s *trace.Step) float64 {
 	if c == nil {
 		return 0
 	}
-	sum := 0.0
+	sum, all := 0.0, x.streamed(s)
 	for _, d := range s.Dispatches {
-		sum += roofNS(c, float64(x.Trace.Plans[d.Plan].Bytes), float64(x.Trace.Plans[d.Plan].FLOPs))
+		p := &x.Trace.Plans[d.Plan]
+		sum += roofNS(c, float64(p.Bytes), float64(p.FLOPs), all)
 	}
 	return sum
 }
 
-// roofNS is in how many ns the ceilings let so many bytes be moved and FLOPs be done, at the same time.
-func roofNS(c *trace.Ceilings, bytes, flops float64) float64 {
+// streamed is what passes through the device in a step between two uses of the same bytes: the working set of
+// each of its dispatches.
+func (x *Index) streamed(s *trace.Step) float64 {
+	all := 0.0
+	for _, d := range s.Dispatches {
+		all += float64(x.Trace.Plans[d.Plan].Bytes)
+	}
+	return all
+}
+
+// roofNS is in how many ns the ceilings let so many bytes be moved and FLOPs be done, at the same time. The
+// bytes are a part of a working set, which says how fast they come.
+func roofNS(c *trace.Ceilings, bytes, flops, set float64) float64 {
 	best := 0.0
-	if rate := copyRate(c, int64(bytes)); rate > 0 {
+	if rate := copyRate(c, int64(set)); rate > 0 {
 		best = bytes * 1e9 / rate
 	}
 	if c.FlopsPerS > 0 {

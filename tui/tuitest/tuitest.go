@@ -105,7 +105,7 @@ func (p *Session) Do(ctx context.Context, c session.Command) (session.Reply, err
 }
 
 func (p *Session) do(ctx context.Context, c session.Command) error {
-	if c.Kind != session.Run {
+	if c.Kind != session.Run && c.Kind != session.Cost {
 		if err := p.before(ctx, c); err != nil {
 			return err
 		}
@@ -167,6 +167,8 @@ func (p *Session) do(ctx context.Context, c session.Command) error {
 		p.rewind(len(p.path) - 1)
 	case session.Repeat:
 		return p.repeat(c.N, c.Step)
+	case session.Cost:
+		return p.cost(ctx, c)
 	case session.Reset:
 		p.event(max(0, p.state.Step), "reset")
 		p.rewind(0)
@@ -266,19 +268,74 @@ func (p *Session) look(breaks []session.Break) {
 	}
 }
 
+// stepOf is a step of the path, the current one without an index.
+func (p *Session) stepOf(index *int) (*trace.Step, error) {
+	if len(p.path) == 0 {
+		return nil, session.Refusef("there is no step to run again")
+	}
+	if index == nil {
+		return &p.path[len(p.path)-1], nil
+	}
+	i := slices.IndexFunc(p.path, func(s trace.Step) bool { return s.Index == *index })
+	if i < 0 {
+		return nil, session.Refusef("step %d cannot be run again: the text does not stand on it", *index)
+	}
+	return &p.path[i], nil
+}
+
+// Shared is what the parts of a costed step share, in ns, where they are its single dispatches.
+const Shared = 7000
+
+// cost makes parts of a step cost half of what their dispatches take. Progress is said before each part, and
+// a script may wait there.
+func (p *Session) cost(ctx context.Context, c session.Command) error {
+	s, err := p.stepOf(c.Step)
+	if err != nil {
+		return err
+	}
+	took := map[trace.DispatchID]int64{}
+	whole := trace.Whole{NS: Shared, N: 31}
+	for i := range s.Dispatches {
+		ns, _ := s.Dispatches[i].GPUNS.NS()
+		took[p.recorded.Plans[s.Dispatches[i].Plan].Dispatch] = ns / 2
+		whole.NS += ns / 2
+	}
+	whole.Q1NS, whole.Q3NS, whole.WallNS = whole.NS, whole.NS, trace.Measured(2*whole.NS)
+	if len(c.Parts) == 0 {
+		if err := p.before(ctx, c); err != nil {
+			return err
+		}
+	}
+	told := trace.Costs{Step: s.Index, Whole: whole}
+	for i, part := range c.Parts {
+		p.stream.Send(session.Event{Progress: &session.Progress{
+			Phase: "measure costs", Done: i, Total: len(c.Parts),
+		}})
+		if err = p.before(ctx, c); err != nil {
+			break // what was measured so far is kept
+		}
+		cost := trace.Cost{Name: part.Name, Dispatches: part.Dispatches, N: 30}
+		for _, id := range part.Dispatches {
+			cost.NS += took[id]
+		}
+		cost.Q1NS, cost.Q3NS = cost.NS-400, cost.NS+600
+		told.Costs = append(told.Costs, cost)
+	}
+	if len(c.Parts) == 0 || len(told.Costs) > 0 {
+		p.record(trace.Record{Costs: &told})
+	}
+	if len(told.Costs) > 0 {
+		p.event(s.Index, "cost")
+	}
+	return err
+}
+
 // repeat gives a step, the current one where none is named, n more samples: its own times with a little
 // spread.
 func (p *Session) repeat(n int, step *int) error {
-	if len(p.path) == 0 {
-		return session.Refusef("there is no step to repeat")
-	}
-	s := p.path[len(p.path)-1]
-	if step != nil {
-		i := slices.IndexFunc(p.path, func(s trace.Step) bool { return s.Index == *step })
-		if i < 0 {
-			return session.Refusef("step %d cannot be run again: the text does not stand on it", *step)
-		}
-		s = p.path[i]
+	s, err := p.stepOf(step)
+	if err != nil {
+		return err
 	}
 	p.event(s.Index, "repeat")
 	r := trace.Samples{Step: s.Index, Samples: make([][]int64, len(s.Dispatches))}

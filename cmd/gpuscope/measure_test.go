@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/model/session"
+	"gpuscope/trace"
+	"gpuscope/tui/tuitest"
+)
+
+func TestRunMeasuresTheLastStepByItsKind(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]struct{ repeats, costs, parts bool }{
+		"":                       {true, true, true},
+		"--profile both":         {true, true, true},
+		"--profile alone":        {true, true, false}, // the prompt's last piece, warm
+		"--profile cost":         {false, true, true},
+		"--profile off":          {},
+		"--format json":          {}, // a program asks for what takes time
+		"--format json --cost q": {true, true, true},
+	} {
+		var got struct{ repeats, costs, parts bool }
+		p, stdout, stderr := playBack(t, tuitest.Script{
+			Before: func(_ context.Context, c session.Command) error {
+				got.repeats = got.repeats || c.Kind == session.Repeat
+				got.costs = got.costs || c.Kind == session.Cost
+				got.parts = got.parts || len(c.Parts) > 0
+				return nil
+			},
+		})
+		if status := p.main(t.Context(), strings.Fields("run -n 4 "+args)); status != exitDone {
+			t.Fatalf("%s: exit %d: %s", args, status, stderr)
+		}
+		if got != want {
+			t.Errorf("%s measures %+v, want %+v", args, got, want)
+		}
+		said := strings.Contains(stdout.String(), "cost at s3, 30 rounds, shared 7.0 µs")
+		if text := !strings.Contains(args, "json"); said != (text && want.parts) {
+			t.Errorf("%s: the profile says costs: %v\n%s", args, said, stdout)
+		}
+		if warm := strings.Contains(stdout.String(), "prefill again: 42 tokens in "); warm !=
+			(want.costs && !strings.Contains(args, "json")) {
+			t.Errorf("%s: the profile says the warm prompt: %v", args, warm)
+		}
+	}
+}
+
+func TestRunMeasuresRowsTogetherAndRecordsThem(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "run.json.gz")
+	p, stdout, stderr := playBack(t, tuitest.Script{})
+	args := strings.Fields("run -n 4 --cost attn.norm,mlp.norm --cost rope* --format json --trace " + path)
+	if status := p.main(t.Context(), args); status != exitDone {
+		t.Fatalf("exit %d: %s", status, stderr)
+	}
+	tr, err := trace.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := tr.Steps[3]
+	of := map[string]int{}
+	for _, c := range s.Costs {
+		of[c.Name] = len(c.Dispatches)
+	}
+	if of["attn.norm + mlp.norm"] != 4 || of["rope*"] != 4 || of["attn.norm"] != 2 || s.Whole == nil {
+		t.Errorf("dispatches of the parts: %v", of)
+	}
+	if n := len(s.Dispatches[0].Samples); n == 0 {
+		t.Error("no times alone")
+	}
+	if w := tr.Steps[0].Whole; w == nil || len(tr.Steps[0].Costs) > 0 {
+		t.Errorf("the prompt again: %+v", w)
+	}
+	var got result
+	if err := json.Unmarshal(stdout.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Costs == nil || got.Costs.Step != 3 || len(got.Costs.Costs) != len(s.Costs) ||
+		got.Timings.PrefillWarmTokensPerS <= 0 {
+		t.Errorf("costs %+v, timings %+v", got.Costs, got.Timings)
+	}
+}
+
+func TestRunWithoutSuchARowSaysWhichThereAre(t *testing.T) {
+	t.Parallel()
+	p, stdout, stderr := playBack(t, tuitest.Script{})
+	if status := p.main(t.Context(), strings.Fields("run -n 4 --cost norms")); status != exitFailed ||
+		!strings.Contains(stderr.String(), `--cost: no row of the step is called "norms"; there are pro`) {
+		t.Errorf("exit %d: %s", status, stderr)
+	}
+	if !strings.Contains(stdout.String(), "decode: 3 tokens") {
+		t.Errorf("the profile is gone: %s", stdout)
+	}
+	for args, want := range map[string]string{
+		"--profile all":                   `--profile "all": want both, cost, alone or off`,
+		"--cost norm --profile alone":     "--profile alone measures no costs",
+		"--cost norm, --profile cost":     `--cost "norm,"`,
+		"--cost  norm,,q --profile cost":  `--cost "norm,,q"`,
+		"--format json --profile nothing": `--profile "nothing"`,
+	} {
+		p, _, stderr := playBack(t, tuitest.Script{})
+		if status := p.main(t.Context(), strings.Fields("run "+args)); status != exitUsage ||
+			!strings.Contains(stderr.String(), want) {
+			t.Errorf("%s: exit %d: %s", args, status, stderr)
+		}
+	}
+}
+
+// What the time does not suffice for is left out; what was measured until then is there.
+func TestRunMeasuresForAWhileOnly(t *testing.T) {
+	t.Parallel()
+	parts := 0
+	p, stdout, stderr := playBack(t, tuitest.Script{
+		Before: func(ctx context.Context, c session.Command) error {
+			if len(c.Parts) > 0 {
+				if parts++; parts > 2 { // layers, attention
+					<-ctx.Done()
+					return ctx.Err()
+				}
+			}
+			return nil
+		},
+	})
+	begin := time.Now()
+	if status := p.main(t.Context(), strings.Fields("run -n 4")); status != exitDone {
+		t.Fatalf("exit %d: %s", status, stderr)
+	}
+	if took := time.Since(begin); took < profileFor/2 {
+		t.Errorf("the run ended after %v", took)
+	}
+	if got := stdout.String(); !strings.Contains(got, "cost at s3, 30 rounds ·") ||
+		strings.Contains(got, "shared") || !strings.Contains(got, "\nattn ") ||
+		strings.Contains(got, "\nmlp ") {
+		t.Errorf("the profile:\n%s", got)
+	}
+}
+
+// scriptedDriver opens fake devices that a test has had a hand in.
+type scriptedDriver struct {
+	fake.Driver
+	of func(*fake.Device)
+}
+
+func (d *scriptedDriver) Open(index int) (gpu.Device, error) {
+	dev, err := d.Driver.Open(index)
+	if err == nil {
+		d.of(dev.(*fake.Device))
+	}
+	return dev, err
+}
+
+// onFake is a program that runs models on a fake GPU.
+func onFake(t *testing.T, of func(*fake.Device)) (p *program, stdout, stderr *bytes.Buffer) {
+	t.Helper()
+	stdout, stderr = &bytes.Buffer{}, &bytes.Buffer{}
+	p = testProgram(stdout, stderr)
+	p.open = p.openModel
+	gpus := []fake.Options{{Info: gpu.AdapterInfo{Name: "GPU", Type: gpu.Discrete}, NoLog: true}}
+	p.driver = &scriptedDriver{fake.Driver{All: gpus}, of}
+	return p, stdout, stderr
+}
+
+// The real session on a device that takes what a test says: the costs are that, exactly.
+func TestRunMeasuresTheEmbeddedModelOnAFakeDevice(t *testing.T) {
+	t.Parallel()
+	p, stdout, stderr := onFake(t, func(d *fake.Device) {
+		d.Duration = func(kernel string, x, y, z uint32) int64 { return 1000 * int64(len(kernel)) }
+	})
+	path := filepath.Join(t.TempDir(), "run.json")
+	if status := p.main(t.Context(), strings.Fields("run -n 3 --trace "+path)); status != exitDone {
+		t.Fatalf("exit %d: %s\n%s", status, stderr, stdout)
+	}
+	tr, err := trace.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := tr.Steps[len(tr.Steps)-1]
+	took := map[trace.DispatchID]int64{}
+	whole := int64(0)
+	for _, d := range s.Dispatches {
+		plan := &tr.Plans[d.Plan]
+		took[plan.Dispatch] = 1000 * int64(len(plan.Kernel))
+		whole += took[plan.Dispatch]
+		if len(d.Samples) == 0 || d.Samples[0] != took[plan.Dispatch] {
+			t.Errorf("dispatch %d alone: %v", plan.Dispatch, d.Samples)
+		}
+	}
+	if len(s.Costs) < 20 || s.Whole == nil || s.Whole.NS != whole {
+		t.Fatalf("%d costs, whole %+v, want %d", len(s.Costs), s.Whole, whole)
+	}
+	for _, c := range s.Costs {
+		want := int64(0)
+		for _, id := range c.Dispatches {
+			want += took[id]
+		}
+		if c.NS != want || c.Q1NS != want || c.Q3NS != want {
+			t.Errorf("%s costs %d (%d to %d), want %d", c.Name, c.NS, c.Q1NS, c.Q3NS, want)
+		}
+	}
+}
