@@ -58,7 +58,8 @@ func (j *jobs) late() bool { return j.open > 0 && now().Sub(j.since) >= j.patien
 type task[K comparable, V any] struct {
 	value V
 	given K    // what value is of
-	has   bool // there is one
+	has   bool // there is one, or err says why not
+	err   error
 
 	making     K // what the job on its way is of
 	generation int
@@ -103,7 +104,7 @@ func (t *task[K, V]) want(j *jobs, key K, compute func(context.Context) (V, erro
 			j.open--
 			t.given, t.has = key, true
 			t.rest = now().Add(min(longest, restFor*now().Sub(begun)))
-			if err != nil { // it is not tried again until something else is wanted
+			if t.err = err; err != nil { // it is not tried again until something else is wanted
 				j.fail(err)
 				return
 			}
@@ -128,5 +129,5 @@ func (t *task[K, V]) drop(j *jobs) {
 func (t *task[K, V]) clear(j *jobs) {
 	t.drop(j)
 	var none V
-	t.value, t.has = none, false
+	t.value, t.has, t.err = none, false, nil
 }

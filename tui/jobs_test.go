@@ -111,10 +111,14 @@ func TestARunDoesNotCancelWhatItShows(t *testing.T) {
 
 func TestATableThatCannotBeMadeSaysWhy(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
+	of := d.dispatches().from.Of
 	d.dispatches().from.Of = func(context.Context, *inspect.Index, inspect.Options) (*table.Table, error) {
 		return nil, errors.New("dispatches: the trace is odd")
 	}
-	d.press("F").sees("the trace is odd", "fold layer").press("j", "esc").misses("odd")
+	d.press("F").sees("dismisses", "could not be made: dispatches: the trace is odd").misses("▸ norm")
+	d.press("j", "esc").misses("dismisses").sees("could not be made") // what is there is of something else
+	d.dispatches().from.Of = of
+	d.press("F").misses("could not be made").sees("fold kernel")
 }
 
 // The lines of the detail and the chain of reasons come from jobs too.

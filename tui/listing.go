@@ -25,7 +25,8 @@ type listing struct {
 	unfolded      []bool // rows in which others are shown, where there is a filter
 	// uniform are the columns that say the same in every row: they stand in the title.
 	uniform []int
-	widths  []int // by column, of its cells; nil where they are taken from the rows in sight
+	most    []float64 // by column, the largest number of those that are drawn as bars
+	widths  []int     // by column, of its cells; nil where they are taken from the rows in sight
 }
 
 // choice is which rows a person wants to see, in which order.
@@ -76,13 +77,16 @@ func list(ctx context.Context, t *table.Table, c choice, good string, plainColum
 	if l.uniform, err = t.Uniform(ctx, every); err != nil {
 		return l, err
 	}
-	l.widths = make([]int, len(t.Columns))
+	l.widths, l.most = make([]int, len(t.Columns)), make([]float64, len(t.Columns))
 	for i, r := range every[:min(len(every), measuredRows)] {
 		if i%100 == 0 && ctx.Err() != nil {
 			return l, ctx.Err()
 		}
 		for c := range t.Columns {
 			l.widths[c] = max(l.widths[c], width(l.text(r, c)))
+			if cell := t.Cell(r, c); t.Columns[c].Bar && cell.Has && !t.Rows[r].Group {
+				l.most[c] = max(l.most[c], cell.Number)
+			}
 		}
 	}
 	return l, nil

@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 
+	"gpuscope/internal/printable"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 )
@@ -49,10 +50,21 @@ func (p *listPage) setFilter(s string) { p.rows.setFilter(s) }
 
 func (p *listPage) copied() string { return p.rows.rowText() }
 
+// complain is the picture of what went wrong: nothing else stands there, and it is not dismissed.
+func complain(t *theme, w int, what string) []string {
+	lines := []string{""}
+	for _, l := range wrapText(markFail+" "+printable.Short(what, mostShown), w-4) {
+		lines = append(lines, t.put(bad, "  "+l))
+	}
+	return lines
+}
+
 // draw draws the list, or says why it is empty: of a step that has no rows, in these words.
 func (p *listPage) draw(t *theme, w, h int, focused bool, none string) []string {
 	l := &p.rows.listing
 	switch {
+	case p.rows.job.err != nil: // what is there is of something else
+		return complain(t, w, "This table could not be made: "+p.rows.job.err.Error())
 	case l.table == nil:
 		none = "Computing …"
 	case l.choice.filter != "" && len(l.table.Rows) > 0:

@@ -1,6 +1,9 @@
 package tui
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -234,4 +237,84 @@ func TestWhatAStepCountedIsWholeOrLeftOut(t *testing.T) {
 	if got := packed(parts, 80, 1); len(got) != 1 || got[0] != strings.Join(parts, " · ") {
 		t.Errorf("with room for all: %q", got)
 	}
+}
+
+// In ASCII a sign at the beginning of a row means one thing: an open row is no closed one, what is gone no
+// open one, and a bracket, a closed row and what is new are three.
+func TestASCIITellsSignsApart(t *testing.T) {
+	g := glyphs{"ascii"}
+	apart := []string{markSelected, markOpen, markClosed, markMarked, "+", "-", "┌", "├", "└"}
+	said := map[string]string{}
+	for _, sign := range apart {
+		if other, ok := said[g.finish(sign)]; ok {
+			t.Errorf("%s and %s are both %q", sign, other, g.finish(sign))
+		}
+		said[g.finish(sign)] = sign
+	}
+}
+
+// shares is a table with a column of bars: numbers, and what is drawn of them.
+func shares(numbers ...float64) *table.Table {
+	rows := make([]table.Row, len(numbers))
+	for i := range rows {
+		rows[i] = table.Row{Key: fmt.Sprint(i), Parent: -1, Quiet: i == 1}
+	}
+	return table.New("shares", []table.Column{
+		{
+			Name: "name", Title: "name", Width: 80, Tree: true,
+			Of: func(row int) table.Cell { return table.Text(fmt.Sprint("row", row)) },
+		},
+		{
+			Name: "share", Title: "share", Unit: "%", Right: true, Bar: true, Width: 80,
+			Of: func(row int) table.Cell { return table.Number(numbers[row], 1) },
+		},
+	}, rows)
+}
+
+func TestBarsShowTheLargestFirst(t *testing.T) {
+	p := tablePane{screen: 120}
+	l, err := list(context.Background(), shares(50, 25, 0.1, 0, -3), choice{}, "", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.place(l)
+	lines := p.render(plainTheme(t), 40, 10, true, "")
+	for i, want := range []string{
+		" name share", "▌row0 ██████████", " row1 █████", " row2 ▏", " row3", " row4 -3.0",
+	} {
+		if got := strings.TrimRight(lines[i], " "); got != want {
+			t.Errorf("line %d: %q, want %q", i, got, want)
+		}
+	}
+	p.choose(choice{Selection: table.Selection{Sort: "share", Reverse: true}})
+	l, _ = list(context.Background(), shares(50, 25), p.wanted, "", false)
+	if p.place(l); !strings.Contains(p.render(plainTheme(t), 40, 10, true, "")[0], "share↓") {
+		t.Error("the header does not say by what the rows stand in order")
+	}
+}
+
+func TestQuietRowsAreContext(t *testing.T) {
+	th, err := newTheme("dark", "true", io.Discard, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := tablePane{}
+	l, _ := list(context.Background(), shares(2, 1, 3), choice{}, "", false)
+	p.place(l)
+	lines := p.render(th, 40, 10, true, "")
+	if !strings.Contains(lines[2], th.put(dim, "row1")) || strings.Contains(lines[3], th.start[dim]) {
+		t.Errorf("%q", lines)
+	}
+	p.stale = true
+	if line := p.render(th, 40, 10, true, "")[3]; !strings.Contains(line, th.put(dim, "row2")) {
+		t.Errorf("what is stale looks like what is not: %q", line)
+	}
+}
+
+func plainTheme(t *testing.T) *theme {
+	th, err := newTheme("dark", "never", io.Discard, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return th
 }

@@ -45,6 +45,9 @@ func (a *App) frame() string {
 	default:
 		v := a.view()
 		var lines []string
+		if l, ok := v.(lister); ok {
+			l.pane().screen = a.w
+		}
 		if body.h > 0 {
 			lines = v.render(a.theme, a.glyphs, body.w, body.h, !a.inDetail)
 		}

@@ -78,6 +78,7 @@ type snapshot struct {
 	state    session.State
 	text     session.Text
 	live     bool // a session stands behind it
+	running  bool // it is doing something
 	version  int
 }
 
@@ -87,7 +88,7 @@ type summaryKey struct{ version, step int }
 func (m *model) snapshot() snapshot {
 	s := snapshot{
 		step: m.shown, base: -1, from: -1, to: -1, state: m.mirror.State, text: m.mirror.Text,
-		live: m.session != nil, version: m.version, events: m.happened.value,
+		live: m.session != nil, running: m.job != nil, version: m.version, events: m.happened.value,
 	}
 	if m.mirror.Trace != nil {
 		s.index, s.trace = m.index, m.index.Trace

@@ -20,6 +20,7 @@ type tablePane struct {
 	wantedOf int    // rises with every change of wanted
 	listings int    // that were shown
 	job      task[paneKey, listing]
+	stale    bool // something else is wanted, and takes its time
 	touched  bool // somebody chose a row: it stays selected, whatever becomes of the rows
 	kin      any  // what the selected row is beyond its key, as kinOf says
 	cursor   int  // index into rows
@@ -39,6 +40,7 @@ type tablePane struct {
 	// come all the time
 	plainColumns bool
 
+	screen  int      // cells of the whole screen: it says which columns there are
 	columns []placed // as laid out for width
 	laidOut int
 	page    int // rows in the window, as last drawn
@@ -55,8 +57,12 @@ type placed struct {
 	col, width int
 }
 
-// Columns of text give way when the screen is narrow, but not below what tells names apart.
-const elasticMin = 12
+// Columns of text give way when the list is narrow: to what most names fit in, before other columns go that a
+// wide screen has more, and then to what tells names apart.
+const elasticMin, elasticGood = 12, 20
+
+// Bars are as wide as this, on a narrow screen and on one that has room beside the list.
+const narrowBar, wideBar = 6, 10
 
 // load shows the table that make gives for of, a comparable value, once a job has made it. What was made for
 // the same is not made again when only the choice is another.
@@ -68,6 +74,7 @@ func (p *tablePane) load(j *jobs, of any, s snapshot,
 	if p.table != nil && p.of == of {
 		t = p.table
 	}
+	defer func() { p.stale = p.job.cancel != nil && j.late() && !s.running }()
 	p.job.want(j, key, func(ctx context.Context) (listing, error) {
 		if t == nil {
 			var err error
@@ -351,15 +358,16 @@ func (p *tablePane) same(w int) string {
 	return strings.Join(said, ", ")
 }
 
-// lay finds the columns that a screen of w cells has room for, and their widths.
+// lay finds the columns that a list of w cells has room for, and their widths.
 func (p *tablePane) lay(w int) {
 	if p.laidOut == w {
 		return
 	}
 	p.laidOut, p.columns = w, p.columns[:0]
+	screen := max(w, p.screen, mainWidth)
 	used := 1 // the mark of the selected row
 	for c, col := range p.table.Columns {
-		if col.Width > max(w, mainWidth) || slices.Contains(p.uniform, c) {
+		if col.Width > screen || slices.Contains(p.uniform, c) {
 			continue
 		}
 		n := 0
@@ -373,20 +381,38 @@ func (p *tablePane) lay(w int) {
 		if n == 0 && !p.plainColumns {
 			continue // nothing in it
 		}
-		n = max(n, width(col.Title))
+		if p.bars(c) {
+			if n = narrowBar; screen >= sideWidth {
+				n = wideBar
+			}
+		}
+		n = max(n, width(p.heading(c)))
 		p.columns = append(p.columns, placed{c, n})
 		used += n + 1
 	}
 	p.shrink(used - w)
 }
 
-// shrink takes cells away until the columns fit: first from the widest text columns, then whole columns from
-// the right.
-func (p *tablePane) shrink(over int) {
+// bars says whether a column is drawn as bars.
+func (p *tablePane) bars(col int) bool {
+	return p.most != nil && p.most[col] > 0 && p.table.Columns[col].Bar
+}
+
+// heading is the title of a column, with the order that rows stand in by it.
+func (p *tablePane) heading(col int) string {
+	c := &p.table.Columns[col]
+	if c.Name != p.choice.Sort {
+		return c.Title
+	}
+	return c.Title + map[bool]string{true: "↓", false: "↑"}[p.choice.Reverse]
+}
+
+// squeeze takes cells from the widest text columns, as long as they have more than least.
+func (p *tablePane) squeeze(over, least int) int {
 	for over > 0 {
 		widest := -1
 		for i, c := range p.columns {
-			if !p.table.Columns[c.col].Right && c.width > elasticMin &&
+			if !p.table.Columns[c.col].Right && c.width > least && !p.bars(c.col) &&
 				(widest < 0 || c.width > p.columns[widest].width) {
 				widest = i
 			}
@@ -397,6 +423,20 @@ func (p *tablePane) shrink(over int) {
 		p.columns[widest].width--
 		over--
 	}
+	return over
+}
+
+// shrink takes cells away until the columns fit: from the widest text columns, then the columns that only
+// wide screens have, from the right, and at last others.
+func (p *tablePane) shrink(over int) {
+	over = p.squeeze(over, elasticGood)
+	for i := len(p.columns) - 1; i > 0 && over > 0; i-- {
+		if c := p.columns[i]; p.table.Columns[c.col].Width > mainWidth {
+			over -= c.width + 1
+			p.columns = slices.Delete(p.columns, i, i+1)
+		}
+	}
+	over = p.squeeze(over, elasticMin)
 	for _, name := range p.giveUp {
 		i := slices.IndexFunc(p.columns, func(c placed) bool { return p.table.Columns[c.col].Name == name })
 		if over > 0 && i >= 0 {
@@ -417,12 +457,29 @@ func (p *tablePane) cell(row int, c placed) string {
 	switch col := &p.table.Columns[c.col]; {
 	case col.Tree && !col.Right:
 		s = p.branch(row) + cutPath(p.named(s, row), c.width-width(p.branch(row)))
+	case p.bars(c.col):
+		s = p.bar(row, c)
 	case col.Right:
 		return fitLeft(s, c.width)
 	default:
 		s = cutMiddle(s, c.width)
 	}
 	return fit(s, c.width)
+}
+
+// bar draws the number of a cell as a part of the largest. What is more than nothing is to be seen. A number
+// that has no bar, as it is under 0 or belongs to a heading, is written.
+func (p *tablePane) bar(row int, c placed) string {
+	cell := p.table.Cell(row, c.col)
+	if !cell.Has || cell.Number < 0 || p.table.Rows[row].Group {
+		return cell.Text
+	}
+	parts := []string{"", "▏", "▎", "▍", "▍", "▋", "▊", "▉"}
+	eighths := int(min(1, cell.Number/p.most[c.col])*float64(8*c.width) + 0.5)
+	if cell.Number > 0 {
+		eighths = max(1, eighths)
+	}
+	return strings.Repeat("█", eighths/8) + parts[eighths%8]
 }
 
 // render draws header and rows in w by h cells.
@@ -451,27 +508,28 @@ func (p *tablePane) render(t *theme, w, h int, focused bool, empty string) []str
 func (p *tablePane) header(t *theme) string {
 	var b strings.Builder
 	b.WriteByte(' ')
-	for _, c := range p.columns {
+	for i, c := range p.columns {
 		col := p.table.Columns[c.col]
 		title := col.Title
 		if p.letters != nil {
 			b.WriteString(p.lettered(t, c))
 			continue
 		}
-		if col.Name == p.choice.Sort && width(title) < c.width {
-			title += map[bool]string{true: "↓", false: "↑"}[p.choice.Reverse]
-		}
-		if col.Right {
-			b.WriteString(fitLeft(title, c.width))
+		if title = p.heading(c.col); col.Right && !p.bars(c.col) {
+			title = fitLeft(title, c.width)
 		} else {
-			b.WriteString(fit(title, c.width))
+			title = fit(title, c.width)
 		}
-		b.WriteByte(' ')
+		if i == len(p.columns)-1 {
+			title = strings.TrimRight(title, " ")
+		}
+		if col.Name == p.choice.Sort { // what the rows stand in order by
+			b.WriteString(t.put(strong, title) + " ")
+		} else {
+			b.WriteString(t.put(dim, title) + " ")
+		}
 	}
-	if p.letters != nil {
-		return b.String()
-	}
-	return t.put(dim, strings.TrimRight(b.String(), " "))
+	return strings.TrimRight(b.String(), " ")
 }
 
 // lettered is a header in which the letter that sorts by it stands out, where it has that letter.
@@ -492,7 +550,10 @@ func (p *tablePane) lettered(t *theme, c placed) string {
 func (p *tablePane) row(b *strings.Builder, t *theme, i int, focused bool) {
 	row := p.rows[i]
 	all := plain
-	if p.table.Rows[row].Group {
+	switch r := &p.table.Rows[row]; {
+	case p.stale, r.Quiet:
+		all = dim
+	case r.Group:
 		all = strong
 	}
 	if i == p.cursor {

@@ -47,8 +47,10 @@ type Column struct {
 	Right bool   // aligned right
 	// Width is the width of the screen from which on the column is shown: 80, 110, 140 or 200, or Unseen.
 	Width int
-	Doc   string
-	Tree  bool // carries the indentation of the rows
+	// Bar says that the screen draws the numbers as bars, the largest of the rows that are no headings full.
+	Bar  bool
+	Doc  string
+	Tree bool // carries the indentation of the rows
 	// Of is the cell of a row. It may be called from several goroutines.
 	Of func(row int) Cell
 }
@@ -78,6 +80,8 @@ type Row struct {
 	Children, Open bool
 	// Group is a heading: only the text of a filter looks at it, not its numbers.
 	Group bool
+	// Quiet is a row whose numbers say little: the screen draws it as context.
+	Quiet bool
 }
 
 // Cell is one field of a table. A number that was not measured, or does not apply, is absent: Has is false.
