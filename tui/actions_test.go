@@ -43,7 +43,7 @@ func TestKeysOfAPersonWorkAndAreSaid(t *testing.T) {
 	if actions, err = bound(map[string][]string{"Log": {"J"}, "help": {}}); err != nil {
 		t.Fatal(err)
 	}
-	d := drive(t, 80, 24, llama, nil, Options{}).press("0").sees("[2 Dispatches]").press("J").sees("[L Log]")
+	d := drive(t, 80, 24, llama, nil, Options{}).press("0").sees("[2 Dispatches]").press("J").sees("[J Log]")
 	d.sees(":help help").press(":").typed("help").press("enter").sees("Help: Log", "J")
 }
 
