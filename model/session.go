@@ -287,8 +287,11 @@ func (s *live) observe(ctx context.Context, r *session.Reply) error {
 	t := s.text.last()
 	walls := map[engine.Timing][]int64{}
 	var spans, befores []int64
-	begin := time.Now()
+	begin, progress := time.Now(), s.progress()
 	for n := 0; n < observeRuns && (n == 0 || time.Since(begin) < observeFor); n++ {
+		if err := progress("what timing costs", n, observeRuns); err != nil {
+			return err
+		}
 		for _, level := range []engine.Timing{engine.TimingOff, engine.TimingStep, engine.TimingDispatch} {
 			start := time.Now()
 			if _, err := s.again(ctx, t, level); err != nil {

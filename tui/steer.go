@@ -220,16 +220,19 @@ func (a *App) ended(reason error) {
 // still are the commands that leave the text and its position as they are.
 var still = []session.CommandKind{
 	session.Timing, session.Ceilings, session.Chunk, session.Repeat, session.Tokenize, session.Look,
-	session.Cost,
+	session.Cost, session.Observe,
 }
 
-// command sends a command to the session. While another one runs it waits for it, and stops it if it is a
-// run; of several that wait the last one counts, so a held key steps as fast as the model does and not longer
-// than it is held.
+// yielding are the commands that nobody waits for the end of: another one stops them.
+var yielding = []session.CommandKind{session.Run, session.Observe}
+
+// command sends a command to the session. While another one runs it waits for it, and stops it if that is a
+// yielding one; of several that wait the last one counts, so a held key steps as fast as the model does and
+// not longer than it is held.
 func (a *App) command(c session.Command) {
 	if a.job != nil {
 		a.queued = &c
-		if a.job.command.Kind == session.Run {
+		if slices.Contains(yielding, a.job.command.Kind) {
 			a.stopJob()
 		}
 		return
@@ -268,7 +271,27 @@ func (a *App) done(m doneMsg) {
 	if c := a.queued; c != nil {
 		a.queued = nil
 		a.command(*c)
+	} else if j.command.Kind == session.Run && m.reply.Steps > 0 && a.unobserved() {
+		a.command(session.Command{Kind: session.Observe})
 	}
+}
+
+// observedFor is how many steps what timing costs is taken to hold for.
+const observedFor = 64
+
+// unobserved says whether what timing costs the current step should be measured: it is a decode step of which
+// each dispatch was timed, and that has not been measured near it.
+func (a *App) unobserved() bool {
+	t := a.mirror.Trace
+	if t == nil || len(t.Steps) == 0 || a.lost {
+		return false
+	}
+	s := &t.Steps[len(t.Steps)-1]
+	if s.Timing != "dispatch" || s.Phase != "decode" || s.Index != a.mirror.State.Step {
+		return false
+	}
+	o := t.Observer
+	return o == nil || o.Step != nil && s.Index-*o.Step >= observedFor
 }
 
 func (a *App) stopJob() {

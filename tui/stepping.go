@@ -265,6 +265,8 @@ func (a *App) busyWord() string {
 		return fmt.Sprintf("[REPEATING s%d]", step)
 	case session.Prompt, session.Edit:
 		return "[READING]"
+	case session.Observe, session.Ceilings:
+		return "[MEASURING" + a.progress() + "]"
 	}
 	return "[RUNNING]"
 }

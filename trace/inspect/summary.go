@@ -117,17 +117,8 @@ func tokensPerS(s *trace.Step) float64 {
 // The untimed step, and how many times as long timing makes it, are lost last where there is no room. The
 // first time has the unit.
 func (r *StepSummary) Title() table.Line {
-	var parts []table.Part
-	alone := r.Step.Timing == "dispatch" || r.Repeats > 0
-	if r.Untimed.Known() {
-		parts = append(parts, r.Untimed.part())
-		if r.Untimed.Cost != "" {
-			parts = append(parts, table.Part{Rank: 0, With: true, Text: "(timing " + r.Untimed.Cost + ")"})
-		}
-		if r.Untimed.From != "" {
-			parts = append(parts, table.Part{Rank: 4, With: true, Text: "(" + r.Untimed.From + ")"})
-		}
-	}
+	parts := r.Untimed.parts()
+	alone := timedAlone(r.Step)
 	unit := len(parts) > 0
 	ms := func(t trace.Time) string {
 		if unit || !measured(t) {
@@ -151,20 +142,23 @@ func (r *StepSummary) Title() table.Line {
 		table.Part{Rank: 5, Text: "GPU idle " + ms(r.Idle)})}
 }
 
+// sumName is the name of the sum of dispatches, each timed alone.
+const sumName = "Σgpu"
+
+// timesAlone says that a sum is of dispatches timed alone, and how many times the untimed span it is.
+func timesAlone(sum, gpu trace.Time) table.Part {
+	ns, ok := sum.NS()
+	span, known := gpu.NS()
+	if !ok || !known || span <= 0 {
+		return table.Part{Rank: 2, With: true, Text: "timed alone"}
+	}
+	times := fmt.Sprintf("(%.1f×)", float64(ns)/float64(span))
+	return table.Part{Rank: 0, With: true, Text: "timed alone " + times, Short: times}
+}
+
 // alone says what the dispatches add up to, each timed alone.
 func (r *StepSummary) alone(ms func(trace.Time) string) []table.Part {
-	parts := []table.Part{{Rank: 0, Text: "Σgpu " + ms(r.Busy)}}
-	sum, ok := r.Busy.NS()
-	gpu, known := r.Untimed.GPU.NS()
-	if ok && known && gpu > 0 {
-		times := float64(sum) / float64(gpu)
-		parts = append(parts, table.Part{
-			Rank: 0, With: true, Text: fmt.Sprintf("timed alone (%.1f×)", times),
-			Short: fmt.Sprintf("(%.1f×)", times),
-		})
-	} else {
-		parts = append(parts, table.Part{Rank: 2, With: true, Text: "timed alone"})
-	}
+	parts := []table.Part{{Rank: 0, Text: sumName + " " + ms(r.Busy)}, timesAlone(r.Busy, r.Untimed.GPU)}
 	if r.Repeats > 0 {
 		parts = append(parts, table.Part{
 			Rank: 3, With: true, Text: fmt.Sprintf("(medians of %d)", r.Repeats),
@@ -188,15 +182,13 @@ func (x *Index) costLine(scope Scope) table.Line {
 		busy, _ := busyOf(&x.Trace.Steps[step])
 		return measured(busy)
 	})
-	if untimed.Known() {
-		line.Parts = append(line.Parts, untimed.part())
-	}
+	line.Parts = untimed.parts()
 	for i, c := range []struct {
 		name string
 		of   func(*trace.Step) trace.Time
 	}{
+		{sumName, func(s *trace.Step) trace.Time { busy, _ := busyOf(s); return busy }},
 		{"wall", func(s *trace.Step) trace.Time { return s.CPU.TotalNS }},
-		{"Σgpu", func(s *trace.Step) trace.Time { busy, _ := busyOf(s); return busy }},
 		{"span", func(s *trace.Step) trace.Time { return gpuOf(s).SpanNS }},
 		{"gaps", func(s *trace.Step) trace.Time { return minus(gpuOf(s).SpanNS, gpuOf(s).BusyNS) }},
 		{"GPU idle", func(s *trace.Step) trace.Time { return minus(s.CPU.TotalNS, gpuOf(s).SpanNS) }},
@@ -213,6 +205,9 @@ func (x *Index) costLine(scope Scope) table.Line {
 		}
 		line.Parts = append(line.Parts,
 			table.Part{Rank: i, Text: c.name + " " + table.Millis(int64(spread.Median), spread.Measured())})
+		if c.name == sumName {
+			line.Parts = append(line.Parts, timesAlone(spread.time(), untimed.GPU))
+		}
 		if spread.N > 1 {
 			line.Parts = append(line.Parts, table.Part{Rank: 5 + i, With: true, Text: fmt.Sprintf("(%s–%s)",
 				table.MillisBare(int64(spread.Min), true), table.MillisBare(int64(spread.Max), true))})

@@ -163,6 +163,21 @@ func (u *Untimed) part() table.Part {
 	}
 }
 
+// parts are part, what timing adds to it, and where it was measured; none where nothing is known.
+func (u *Untimed) parts() []table.Part {
+	if !u.Known() {
+		return nil
+	}
+	parts := []table.Part{u.part()}
+	if u.Cost != "" {
+		parts = append(parts, table.Part{Rank: 0, With: true, Text: "(timing " + u.Cost + ")"})
+	}
+	if u.From != "" {
+		parts = append(parts, table.Part{Rank: 4, With: true, Text: "(" + u.From + ")"})
+	}
+	return parts
+}
+
 // tokensPerS is the rate of steps that take so many tokens each; 0 where the wall time is not known.
 func (u *Untimed) tokensPerS(tokens int) float64 {
 	if ns, ok := u.Wall.NS(); ok && ns > 0 {

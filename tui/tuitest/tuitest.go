@@ -175,6 +175,12 @@ func (p *Session) do(ctx context.Context, c session.Command) error {
 		p.state.Begins = &session.Text{}
 	case session.Timing:
 		p.state.Timing = c.Level
+	case session.Observe:
+		step := p.state.Step
+		p.record(trace.Record{Observer: &trace.Observer{
+			Step: &step, UntimedNS: trace.Measured(1_800_000), TimedNS: trace.Measured(4_700_000),
+			SpanNS: trace.Measured(1_280_000), BeforeNS: trace.Measured(500_000), N: 8,
+		}})
 	case session.Tokenize:
 	default:
 		return fmt.Errorf("unknown command %q", c.Kind)

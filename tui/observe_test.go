@@ -1,0 +1,57 @@
+package tui
+
+import (
+	"context"
+	"testing"
+
+	"gpuscope/model/session"
+	"gpuscope/tui/tuitest"
+)
+
+// A run that pauses has what timing costs measured: what is said of its speed is of the untimed step from
+// then on. A key stops that, and does what it does.
+func TestAfterARunWhatTimingCostsIsMeasured(t *testing.T) {
+	bare := *llama
+	bare.Observer = nil
+	observed, waits := 0, false
+	began := make(chan struct{}, 1)
+	d := drive(t, 120, 40, &bare, &tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
+		if c.Kind != session.Observe {
+			return nil
+		}
+		if observed++; waits {
+			began <- struct{}{}
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	}}, Options{Prompt: "once"})
+	d.settle()
+	d.press("s", "s").misses("1.28 GPU")
+	if observed != 0 {
+		t.Errorf("observed %d times without a run", observed)
+	}
+	waits = true
+	d.touch("space")
+	for waiting := true; waiting; {
+		select {
+		case m := <-d.messages:
+			d.events()
+			d.update(m)
+		case <-began:
+			waiting = false
+		}
+	}
+	d.sees("[MEASURING")
+	waits = false
+	d.press("S").misses("1.28 GPU").sees("[PAUSED]")
+	if observed != 1 || d.app.mirror.Trace.Observer != nil {
+		t.Errorf("observed %d times, %+v", observed, d.app.mirror.Trace.Observer)
+	}
+	d.press("space").sees("step 1.80 ms = 0.52 CPU + 1.28 GPU (timing +161%)", "timed alone (2.4×)")
+	d.press("1").sees("29 % of the step the GPU waits for the CPU: 0.52 of 1.80 ms", "tok/s stepped")
+	d.press("S", "space") // near enough to what was measured
+	if observed != 2 {
+		t.Errorf("observed %d times, want 2", observed)
+	}
+}
