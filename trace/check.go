@@ -36,6 +36,7 @@ func (t *Trace) Check() error {
 	c.texts()
 	c.graph()
 	c.forecast()
+	c.trials()
 	c.plans()
 	c.steps()
 	for i, e := range t.Events {

@@ -1,6 +1,9 @@
 package trace
 
-import "sort"
+import (
+	"fmt"
+	"sort"
+)
 
 // Forecast is what dispatches are given at live shapes that need not have run. It is exact: the plans of
 // every point of a few lines through the graph's live points, told as stretches in which numbers follow one
@@ -173,4 +176,34 @@ func abs(n int64) float64 {
 		return -float64(n)
 	}
 	return float64(n)
+}
+
+// Trial is an operator timed on its own: its dispatches at a live shape, on one of its routes, again and
+// again in place. What it reads may so come from the device's caches.
+type Trial struct {
+	Op       OpID   `json:"op"`
+	Tokens   int    `json:"tokens"`
+	Position int    `json:"position"`
+	Route    string `json:"route"`             // "" where the operator has no choice
+	Planned  bool   `json:"planned,omitempty"` // its plan takes that route there
+	NS       int64  `json:"ns"`                // median of N runs, with their quartiles
+	Q1NS     int64  `json:"q1_ns"`
+	Q3NS     int64  `json:"q3_ns"`
+	N        int    `json:"n"`
+}
+
+func (c *checker) trials() {
+	for i := range c.t.Trials {
+		r := &c.t.Trials[i]
+		c.id(int(r.Op), len(c.t.Graph.Ops), "trials[%d].op", i)
+		c.text("trials", r.Route)
+		for _, n := range []int{r.Tokens, r.Position} {
+			if n < 0 || n > maxPosition {
+				c.refuse(fmt.Sprintf("%d is not 0 to %d", n, maxPosition), "trials[%d]", i)
+			}
+		}
+		if r.Q1NS < 0 || r.Q1NS > r.NS || r.NS > r.Q3NS || r.N < 1 {
+			c.refuse("its quartiles do not rise, or it has no run", "trials[%d]", i)
+		}
+	}
 }

@@ -45,7 +45,7 @@ func NewRecorder(head *Trace, budget int64) *Recorder {
 	}
 	r := &Recorder{t: *head, budget: budget, limit: budget}
 	r.t.Schema, r.t.Plans, r.t.Steps, r.t.DroppedSteps = Schema, nil, nil, 0
-	r.t.Events = slices.Clone(head.Events)
+	r.t.Trials, r.t.Events = slices.Clone(head.Trials), slices.Clone(head.Events)
 	return r
 }
 
@@ -146,7 +146,8 @@ func (r *Recorder) Snapshot() *Trace {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.t
-	t.Plans, t.Steps, t.Events = slices.Clip(t.Plans), slices.Clip(t.Steps), slices.Clip(t.Events)
+	t.Plans, t.Steps = slices.Clip(t.Plans), slices.Clip(t.Steps)
+	t.Trials, t.Events = slices.Clip(t.Trials), slices.Clip(t.Events)
 	return &t
 }
 

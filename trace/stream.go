@@ -16,6 +16,7 @@ type Record struct {
 	Step     *Step     `json:"step,omitempty"`
 	Samples  *Samples  `json:"samples,omitempty"`
 	Costs    *Costs    `json:"costs,omitempty"`
+	Trial    *Trial    `json:"trial,omitempty"`
 	Event    *Event    `json:"event,omitempty"`
 	Observer *Observer `json:"observer,omitempty"` // replaces what was known, as do:
 	Ceilings *Ceilings `json:"ceilings,omitempty"`
@@ -49,6 +50,9 @@ func (t *Trace) apply(r *Record, unknown *Unknown) error {
 		return t.addSamples(*r.Samples)
 	case r.Costs != nil:
 		return t.addCosts(*r.Costs)
+	case r.Trial != nil:
+		t.Unknown = t.Unknown.add(fmt.Sprintf("/trials/%d", len(t.Trials)), unknown.under("/trial"))
+		t.Trials = append(t.Trials, *r.Trial)
 	case r.Event != nil:
 		t.Unknown = t.Unknown.add(fmt.Sprintf("/events/%d", len(t.Events)), unknown.under("/event"))
 		t.Events = append(t.Events, *r.Event)

@@ -80,6 +80,7 @@ type Trace struct {
 	Plans    []Plan    `json:"plans,omitempty"`
 	Steps    []Step    `json:"steps,omitempty"`
 	Observer *Observer `json:"observer,omitempty"`
+	Trials   []Trial   `json:"trials,omitempty"`
 	Events   []Event   `json:"events,omitempty"`
 	// DroppedSteps counts the oldest steps that the recorder's byte budget pushed out.
 	DroppedSteps int `json:"dropped_steps,omitempty"`

@@ -205,6 +205,17 @@ func allActions() []action {
 			in: []scope{inViews}, of: dispatches, hint: 12, off: (*App).empty, run: (*App).showSource,
 		},
 		{
+			keys: []string{"a"}, name: "axis",
+			doc: "Against the position of decode steps, or the length of a prompt.",
+			in:  []scope{inViews}, of: curves, hint: 4, off: (*App).empty,
+			run: func(a *App) { a.view().(curved).turn() },
+		},
+		{
+			keys: []string{"d"}, name: "draw", doc: "Draw the time, the grid, the bytes or the waste.",
+			in: []scope{inViews}, of: curves, hint: 4, off: (*App).empty,
+			run: func(a *App) { a.view().(curved).redraw() },
+		},
+		{
 			keys: []string{"x"}, name: "export", doc: "Write the trace to a file: .json, .json.gz or .jsonl.",
 			in: []scope{inViews}, hint: 11, off: needsTrace, run: (*App).askExport,
 		},

@@ -189,7 +189,11 @@ func (d *driver) misses(texts ...string) *driver {
 	return d
 }
 
-var llama = tracetest.Llama(16, 24)
+var llama = func() *trace.Trace {
+	t := tracetest.Llama(16, 24)
+	t.Forecast = tracetest.Forecast(16)
+	return t
+}()
 
 // live is an app on a session of which the prompt was read and a few tokens were decoded.
 func live(t testing.TB, w, h int) *driver {

@@ -26,6 +26,8 @@ func TestViews(t *testing.T) {
 		{"dispatches", []string{"2"}},
 		{"dispatches-of-one-row", []string{"2", "j", "j", "j", "j", "j", "j", "enter", "j"}},
 		{"resize", []string{"3"}},
+		{"curves", []string{"5", "j"}},
+		{"curves-of-lengths", []string{"5", "a", "j", "l", "l", "l"}},
 		{"log", []string{"0"}},
 		{"help", []string{"2", "?"}},
 	} {
@@ -55,7 +57,7 @@ func TestUnmeasuredIsNotZero(t *testing.T) {
 			s.Dispatches[j] = trace.StepDispatch{Plan: s.Dispatches[j].Plan}
 		}
 	}
-	for _, view := range []string{"1", "2", "3"} {
+	for _, view := range []string{"1", "2", "3", "5"} {
 		t.Run(view, func(t *testing.T) {
 			golden.RequireEqual(t,
 				drive(t, 80, 24, &bare, nil, Options{}).press(view, "j", "j", "j", "j", "j",

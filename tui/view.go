@@ -22,6 +22,10 @@ var views = []viewRow{
 		key: "3", name: "Resize", needs: needsShown, new: newResizePage,
 		doc: "Which change woke which operator, pass by pass.",
 	},
+	{
+		key: "5", name: "Curves", needs: needsTrace, new: newCurvesPage,
+		doc: "Time, grid, bytes and waste against the position or the length of a prompt.",
+	},
 	{key: "0", name: "Log", new: newLogPage, doc: "Everything said, compiled, refused."},
 }
 
@@ -76,6 +80,11 @@ type (
 	whyer   interface{ why() (text, bool) }
 	sourcer interface{ source() (text, bool) }
 	copier  interface{ copied() string }
+	// curved looks along one of two axes, at one of several quantities.
+	curved interface {
+		turn()
+		redraw()
+	}
 )
 
 // detail is what the pane of details shows. A job makes its lines, nil for none; of names what they are of
@@ -111,7 +120,8 @@ var (
 	stepping   = &ability{"Where steps stand side by side", is[stepper]}
 	dispatches = &ability{"With a dispatch under the cursor", is[sourcer]}
 	parted     = &ability{"Where a part of a step opens", is[partly]}
-	abilities  = []*ability{parted, rowsOpen, folds, filters, explains, stepping, dispatches}
+	curves     = &ability{"With curves", is[curved]}
+	abilities  = []*ability{parted, rowsOpen, folds, filters, explains, stepping, dispatches, curves}
 )
 
 // view is the current view, row what the table of views says of it.

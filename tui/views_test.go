@@ -262,7 +262,7 @@ func TestTheMouseSelectsSortsAndScrolls(t *testing.T) {
 	if !strings.Contains(d.row(), "slice sin") {
 		t.Errorf("a click selected %q", d.row())
 	}
-	d.at(2, 1, tea.MouseButtonLeft).sees("[1 Step] 2").at(12, 1, tea.MouseButtonLeft).sees("[2 Dispatches]")
+	d.at(1, 1, tea.MouseButtonLeft).sees("[1 Step] 2").at(9, 1, tea.MouseButtonLeft).sees("[2 Dispatches]")
 	d.at(10, 8, tea.MouseButtonWheelDown)
 	if d.app.table().cursor != 6 {
 		t.Errorf("the wheel moved the cursor to %d, want 6", d.app.table().cursor)

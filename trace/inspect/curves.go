@@ -35,7 +35,8 @@ type CurveRow struct {
 	Modelled   bool     // the share is one of bytes that the plans say
 	Changes    []Change // of the first dispatch, along the line
 	Routes     []RouteSpan
-	courses    map[int]int // how many dispatches have each course of the line
+	Trials     []trace.Trial // of its operators, of each shape and route the last; along the tokens only
+	courses    map[int]int   // how many dispatches have each course of the line
 }
 
 // CurvePoint is a measured time of a step that stands at a place.
@@ -151,6 +152,7 @@ func (x *Index) Curves(ctx context.Context, along string) (*Curves, error) {
 			r.Changes, r.Routes = changesOn(c.Line, r.Dispatches[0]), routesOn(c.Line, r.Dispatches[0])
 		}
 	}
+	c.addTrials()
 	c.share()
 	return c, ctx.Err()
 }
@@ -399,23 +401,54 @@ func routesOn(l *trace.Line, id trace.DispatchID) []RouteSpan {
 	return spans
 }
 
-// String is the route and where it is taken: "batch8 5–16".
-func (s RouteSpan) String() string {
-	name := s.Route
-	if name == "" {
-		name = "not run"
+func (s RouteSpan) name() string {
+	if s.Route == "" {
+		return "not run"
 	}
-	if s.From == s.To {
-		return fmt.Sprintf("%s %d", name, s.From)
-	}
-	return fmt.Sprintf("%s %d–%d", name, s.From, s.To)
+	return s.Route
 }
 
-// routeNames are routes in a line.
-func routeNames(spans []RouteSpan) string {
+// routesFrom are routes in a line, each with where it begins: "gemv 1 · batch4 2 · tile64 17".
+func routesFrom(spans []RouteSpan) string {
 	names := make([]string, len(spans))
 	for i, s := range spans {
-		names[i] = s.String()
+		names[i] = fmt.Sprintf("%s %d", s.name(), s.From)
 	}
 	return strings.Join(names, " · ")
+}
+
+// routesOver are routes in a line, each with from where to where it is taken.
+func routesOver(spans []RouteSpan) string {
+	names := make([]string, len(spans))
+	for i, s := range spans {
+		names[i] = fmt.Sprintf("%s %d–%d", s.name(), s.From, s.To)
+		if s.From == s.To {
+			names[i] = fmt.Sprintf("%s %d", s.name(), s.From)
+		}
+	}
+	return strings.Join(names, " · ")
+}
+
+// addTrials gives rows what their operators took when they were timed on their own.
+func (c *Curves) addTrials() {
+	g := &c.Index.Trace.Graph
+	for i := range c.Index.Trace.Trials {
+		t := c.Index.Trace.Trials[i]
+		if c.Along != trace.AlongTokens || t.Position != 0 || t.Tokens < c.From || t.Tokens > c.To {
+			continue
+		}
+		for k := range c.Rows {
+			r := &c.Rows[k]
+			if !slices.ContainsFunc(r.Dispatches, func(id trace.DispatchID) bool {
+				return g.Dispatches[id].Op == t.Op
+			}) {
+				continue
+			}
+			same := func(u trace.Trial) bool { return u.Tokens == t.Tokens && u.Route == t.Route }
+			r.Trials = append(slices.DeleteFunc(r.Trials, same), t)
+		}
+	}
+	for k := range c.Rows {
+		slices.SortStableFunc(c.Rows[k].Trials, func(a, b trace.Trial) int { return a.Tokens - b.Tokens })
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"gpuscope/trace"
 	"gpuscope/trace/table"
@@ -128,13 +129,13 @@ func (c *Curves) lengthColumns() []table.Column {
 	at := table.By(c.Rows)
 	return append(c.nameColumns(),
 		table.Column{
-			Name: "routes", Title: "route at M tokens", Width: 80,
-			Doc: "the route, or kernel, and the lengths of a prompt that take it",
+			Name: "routes", Title: "route from M tokens on", Width: 80,
+			Doc: "the routes, or kernels, each with the length of a prompt from which on it is taken",
 			Of: at(func(r *CurveRow) table.Cell {
 				if r.Dispatches == nil {
 					return table.Cell{}
 				}
-				return table.Text(routeNames(r.Routes))
+				return table.Text(routesFrom(r.Routes))
 			}),
 		},
 		c.gridColumn(),
@@ -201,15 +202,18 @@ func (c *Curves) Verdict() []table.Part {
 		return []table.Part{table.Say(0, "%s measured: too few for a line",
 			table.Plural(len(total.Points), "decode step"))}
 	}
-	slope := fmt.Sprintf("%.1f ± %.1f µs per 1,000 positions", perThousand(f.B), perThousand(f.SE))
-	parts := []table.Part{{Rank: 0, Text: f.says() + ": " + slope, Short: f.says()}}
+	parts := []table.Part{
+		table.Say(0, "%s", f.says()), table.Say(1, "%s per 1,000 positions", f.slope()),
+	}
 	if len(c.Rows) > 1 && c.Rows[1].Share > 0 {
 		r := &c.Rows[1]
-		owner := fmt.Sprintf("%s has %.0f %% of the slope", r.Name, r.Share)
+		owner := table.Say(0, "%s has %.0f %% of the slope", r.Name, r.Share)
+		owner.Short = fmt.Sprintf("%s %.0f %%", r.Name, r.Share)
 		if r.Modelled {
-			owner = fmt.Sprintf("%s ~%.0f %% by its bytes: not timed alone", r.Name, r.Share)
+			owner.Text = fmt.Sprintf("%s ~%.0f %% by its bytes: not timed alone", r.Name, r.Share)
+			owner.Short = fmt.Sprintf("%s ~%.0f %% by bytes", r.Name, r.Share)
 		}
-		parts = append(parts, table.Part{Rank: 0, Text: owner})
+		parts = append(parts, owner)
 	}
 	parts = append(parts, table.Say(2, "%s → %s from %.0f to %.0f", Time.Value(f.At(f.First)),
 		Time.Value(f.At(f.Last)), f.First, f.Last))
@@ -221,6 +225,11 @@ func (c *Curves) Verdict() []table.Part {
 		parts = append(parts, table.Say(5, "%d cold left out", c.Cold))
 	}
 	return parts
+}
+
+// slope is what 1,000 positions more add, with its error.
+func (f *Fit) slope() string {
+	return fmt.Sprintf("%s ± %s", Time.Value(1000*f.B), strings.TrimPrefix(Time.Value(1000*f.SE), "-"))
 }
 
 // says is in words what the times of decode steps do.
@@ -247,8 +256,12 @@ func (c *Curves) crossover() []table.Part {
 		return []table.Part{{Rank: 0, Text: "no forecast: routes at lengths that did not run are not known"}}
 	}
 	least, most := math.MaxInt, 0
-	var spans []RouteSpan
+	var spans, any []RouteSpan
 	for i := range c.Rows {
+		r := c.Rows[i].Routes
+		if any == nil && len(r) > 1 && r[0].Route != "" && r[1].Route != "" {
+			any = r
+		}
 		for _, s := range c.Rows[i].Routes {
 			if tiled(s.Route) && s.From > c.Line.From {
 				least, most = min(least, s.From), max(most, s.From)
@@ -260,12 +273,14 @@ func (c *Curves) crossover() []table.Part {
 		}
 	}
 	switch {
+	case most == 0 && any != nil:
+		return []table.Part{table.Say(0, "other routes from M = %d on: %s", any[1].From, routesFrom(any))}
 	case most == 0:
 		return []table.Part{table.Say(0, "no operator goes over to tiles up to %d tokens", c.Line.To)}
 	case least == most:
 		return []table.Part{
 			table.Say(0, "GEMM by tiles takes over from M = %d", least),
-			table.Say(2, "%s", routeNames(spans)),
+			table.Say(2, "%s", routesFrom(spans)),
 		}
 	}
 	return []table.Part{table.Say(0, "GEMM by tiles takes over from M = %d to %d", least, most)}

@@ -112,7 +112,7 @@ func TestSlopeNamesTheOperatorThatOwnsIt(t *testing.T) {
 		}
 		said := table.Title(c.Verdict()...).String()
 		for _, want := range []string{
-			"decode slows down with position: 10.0 ±", want, "1 cold left out",
+			"decode slows down with position · 10.0 µs ±", want, "1 cold left out",
 		} {
 			if !strings.Contains(said, want) {
 				t.Errorf("%s: %s, want %s", level, said, want)
@@ -183,7 +183,7 @@ func TestCrossoverIsSaidByItsLength(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := table.Title(c.Verdict()...).String()
-	if want := "GEMM by tiles takes over from M = 5 · gemv 1 · batch4 2–4 · tile64 5–32"; said != want {
+	if want := "GEMM by tiles takes over from M = 5 · gemv 1 · batch4 2 · tile64 5"; said != want {
 		t.Errorf("%s, want %s", said, want)
 	}
 	if c.Rows[1].Name != "norm" {

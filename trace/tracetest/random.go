@@ -17,6 +17,7 @@ func Random(t *rapid.T) *trace.Trace {
 	f := fixer{tr: tr, t: t}
 	f.graph()
 	f.forecast()
+	f.trials()
 	for i := range tr.Plans {
 		f.plan(i)
 	}
@@ -147,6 +148,17 @@ func (f fixer) graph() {
 	}
 	if len(g.Dispatches) == 0 {
 		f.tr.Plans = nil
+	}
+}
+
+func (f fixer) trials() {
+	if len(f.tr.Graph.Ops) == 0 {
+		f.tr.Trials = nil
+	}
+	for i := range f.tr.Trials {
+		r := &f.tr.Trials[i]
+		r.Op %= trace.OpID(len(f.tr.Graph.Ops))
+		r.NS, r.Q3NS, r.N = r.Q1NS+r.NS, r.Q1NS+r.NS+r.Q3NS, r.N+1
 	}
 }
 

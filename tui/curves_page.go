@@ -1,0 +1,377 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gpuscope/internal/printable"
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
+)
+
+// curvesPage is view 5: what moves with the position of decode steps, or with the length of a prompt. The
+// list has the whole step and its operators; above it the chart of the selected one.
+type curvesPage struct {
+	listPage
+	along string
+	shows inspect.Quantity
+	at    map[string]int // cursor on each axis; where there is none it is at the shown step
+	chart task[chartKey, *chart]
+	w     int // columns of the chart as last drawn
+}
+
+func newCurvesPage(*App) view {
+	p := &curvesPage{listPage: listOf("slope"), along: trace.AlongPosition, at: map[string]int{}}
+	p.rows.giveUp = []string{"times", "last_us", "n", "error_us"}
+	return p
+}
+
+// curvesKey is what the table of the curves is of, chartKey what a chart is of.
+type (
+	curvesKey struct {
+		version int
+		along   string
+	}
+	chartKey struct {
+		listing int
+		row     string
+		shows   inspect.Quantity
+	}
+)
+
+// chart is a row of the curves as it is drawn.
+type chart struct {
+	curves *inspect.Curves
+	row    *inspect.CurveRow
+	shows  inspect.Quantity
+	xs, ys []float64 // the exact line
+	lo, hi float64   // of all values
+	higher int       // times over hi, which are not drawn
+}
+
+func (p *curvesPage) load(j *jobs, s snapshot, _ int) {
+	if s.trace == nil || s.index == nil {
+		p.rows.unload(j)
+		return
+	}
+	along := p.along
+	p.rows.load(j, curvesKey{s.version, along}, s, func(ctx context.Context) (*table.Table, error) {
+		c, err := s.index.Curves(ctx, along)
+		if err != nil {
+			return nil, err
+		}
+		return c.Table(), nil
+	})
+	c, r := p.current()
+	if c == nil {
+		p.chart.clear(j)
+		return
+	}
+	shows := p.shows
+	p.chart.want(j, chartKey{p.rows.listings, r.Name, shows}, func(ctx context.Context) (*chart, error) {
+		return chartOf(ctx, c, r, shows)
+	}, nil)
+}
+
+// current is the selected row, nil where there is none.
+func (p *curvesPage) current() (*inspect.Curves, *inspect.CurveRow) {
+	if p.rows.table == nil {
+		return nil, nil
+	}
+	c, _ := p.rows.table.From.(*inspect.Curves)
+	r := p.rows.current()
+	if c == nil || r < 0 {
+		return nil, nil
+	}
+	return c, &c.Rows[r]
+}
+
+// chartPlaces is at how many places of the axis an exact line is looked at: more than a screen has columns.
+const chartPlaces = 1024
+
+// chartOf looks at a row along the whole axis.
+func chartOf(ctx context.Context, c *inspect.Curves, r *inspect.CurveRow, shows inspect.Quantity,
+) (*chart, error) {
+	d := &chart{curves: c, row: r, shows: shows, lo: math.Inf(1), hi: math.Inf(-1)}
+	take := func(v float64) { d.lo, d.hi = min(d.lo, v), max(d.hi, v) }
+	if shows == inspect.Time {
+		for _, point := range r.Points {
+			d.ys = append(d.ys, point.NS)
+		}
+		for _, m := range r.Trials {
+			d.ys = append(d.ys, float64(m.NS))
+		}
+		// A step that was held up would leave nothing of the others.
+		slices.Sort(d.ys)
+		if n := len(d.ys); n > 0 && len(r.Trials) == 0 {
+			limit := d.ys[3*n/4] + 4*(d.ys[3*n/4]-d.ys[n/4])
+			for d.higher = 0; n-d.higher > 1 && d.ys[n-1-d.higher] > limit; {
+				d.higher++
+			}
+			d.ys = d.ys[:n-d.higher]
+		}
+		for _, v := range d.ys {
+			take(v)
+		}
+		return d, ctx.Err()
+	}
+	xs, last := d.axis(), -1
+	for i := range chartPlaces {
+		at := int(math.Round(xs.at(float64(i) / (chartPlaces - 1))))
+		if at == last {
+			continue
+		}
+		last = at
+		if v, ok := c.Exact(r, shows, at); ok {
+			d.xs, d.ys = append(d.xs, float64(at)), append(d.ys, v)
+			take(v)
+		}
+	}
+	return d, ctx.Err()
+}
+
+// axis is that of the places: lengths of prompts matter by their ratio.
+func (d *chart) axis() scale {
+	return scale{
+		lo: float64(d.curves.From), hi: float64(d.curves.To), log: d.curves.Along == trace.AlongTokens,
+	}
+}
+
+// values is the axis of the values: from 0, but for times, whose slope would not be seen from there.
+func (d *chart) values() scale {
+	if d.lo > d.hi {
+		return scale{lo: 0, hi: 1}
+	}
+	s := scale{lo: 0, hi: d.hi}
+	if d.shows == inspect.Time && d.lo > d.hi/2 {
+		s.lo = d.lo - (d.hi-d.lo)/8
+	}
+	if s.hi <= s.lo {
+		s.hi = s.lo + 1
+	}
+	return s
+}
+
+// turn looks along the other axis, redraw at the next quantity.
+func (p *curvesPage) turn() {
+	p.along = map[string]string{
+		trace.AlongPosition: trace.AlongTokens, trace.AlongTokens: trace.AlongPosition,
+	}[p.along]
+	if p.along == trace.AlongTokens && p.shows == inspect.Time {
+		p.shows = inspect.Grid // there is an exact line of it; few prompts are timed
+	}
+}
+
+func (p *curvesPage) redraw() {
+	all := inspect.Quantities()
+	p.shows = all[(slices.Index(all, p.shows)+1)%len(all)]
+}
+
+func (p *curvesPage) title(w int) []table.Part {
+	t := p.rows.table
+	if t == nil || len(t.Title) == 0 {
+		return []table.Part{{Rank: 0, Text: "Curves"}}
+	}
+	return slices.Concat(t.Title[0].Parts, p.rows.own(w))
+}
+
+// cursor is the place that is looked at: where the person put it, else where the shown step stands.
+func (p *curvesPage) cursor(c *inspect.Curves) int {
+	at, chosen := p.at[p.along]
+	if s := p.rows.at; !chosen && s.step >= 0 && s.step < len(s.trace.Steps) {
+		step := &s.trace.Steps[s.step]
+		at = step.Position
+		if p.along == trace.AlongTokens {
+			at = len(step.Tokens)
+		}
+	}
+	return clamp(at, c.From, c.To)
+}
+
+// move goes up and down the list, and left and right along the axis by a column of the chart.
+func (p *curvesPage) move(m motion) {
+	by := map[motion]int{left: -1, right: 1}[m]
+	c, r := p.current()
+	if by == 0 || c == nil {
+		p.rows.move(m)
+		return
+	}
+	d := chart{curves: c, row: r}
+	axis, at := d.axis(), p.cursor(c)
+	col, _ := spot(axis.share(float64(at)), max(2, p.w))
+	next := int(math.Round(axis.at(float64(col+by) / float64(max(2, p.w)-1))))
+	if next == at || toward(next-at) != by {
+		next = at + by
+	}
+	p.at[p.along] = clamp(next, c.From, c.To)
+}
+
+// jump puts the cursor on the next or previous change of the selected row's grid.
+func (p *curvesPage) jump(by int) bool {
+	c, r := p.current()
+	if c == nil {
+		return false
+	}
+	at, best := p.cursor(c), -1
+	for _, change := range c.ChangesOf(r) {
+		next := change.At
+		switch {
+		case by > 0 && change.Until > at:
+			next = max(change.At, at+1)
+		case by < 0 && change.At < at:
+			next = min(change.Until, at-1)
+		default:
+			continue
+		}
+		if best < 0 || by > 0 && next < best || by < 0 && next > best {
+			best = next
+		}
+	}
+	if best >= 0 {
+		p.at[p.along] = best
+	}
+	return best >= 0
+}
+
+func (p *curvesPage) render(t *theme, g glyphs, w, h int, focused bool) []string {
+	c, r := p.current()
+	if c == nil || c.To <= c.From {
+		return p.draw(t, w, h, focused,
+			"No step was taken that stands on this axis, and the trace has no forecast.")
+	}
+	var lines []string
+	if rows := clamp(h/2-3, 3, 16); h >= 10 {
+		lines = p.drawChart(t, g, c, r, w, rows)
+	}
+	return append(lines, p.draw(t, w, h-len(lines), focused, "The graph has no dispatches.")...)
+}
+
+// drawChart draws the chart of a row: what it shows, the plot, and what its signs mean.
+func (p *curvesPage) drawChart(t *theme, g glyphs, c *inspect.Curves, r *inspect.CurveRow,
+	w, h int,
+) []string {
+	p.w = w - axis - 2
+	d := p.chart.value
+	if d == nil || d.row != r || d.shows != p.shows {
+		d = &chart{curves: c, row: r, shows: p.shows, lo: 1}
+	}
+	at := p.cursor(c)
+	xs := d.axis()
+	plot := newPlot(g, p.w, h, xs, d.values())
+	plot.label = func(y float64) string { return strings.TrimSuffix(d.shows.Value(y), " wg") }
+	plot.position = func(x float64) string { return count(int(math.Round(x))) }
+	plot.column, _ = spot(xs.share(float64(at)), p.w)
+	plot.at = float64(at)
+	said := "exact, from the plans"
+	if d.shows == inspect.Time {
+		said = d.drawTimes(plot, c)
+	} else {
+		plot.line(d.xs, d.ys)
+	}
+	routes := false
+	for _, change := range c.ChangesOf(r) {
+		if change.Until-change.At > p.w || change.Until > change.At {
+			continue // at every place: no sign for each
+		}
+		sign := '·'
+		if change.Rerouted() {
+			sign, routes = '│', true
+		}
+		plot.mark(float64(change.At), sign)
+	}
+	what := map[string]string{
+		trace.AlongPosition: "position of a decode step", trace.AlongTokens: "tokens of a prompt",
+	}
+	parts := []table.Part{
+		{
+			Rank: 0, Text: fmt.Sprintf("%s: %s against the %s", r.Name, d.shows, what[c.Along]),
+			Short: fmt.Sprintf("%s: %s", r.Name, d.shows),
+		},
+		{Rank: 2, Text: said},
+		{Rank: 0, Text: p.atCursor(c, r, at)},
+	}
+	if routes {
+		parts = append(parts, table.Part{Rank: 4, Text: "│ another route"})
+	}
+	head := t.put(strong, " "+printable.Clean(table.Title(parts...).Fit(w-1)))
+	return append([]string{head}, plot.render(t)...)
+}
+
+// drawTimes draws what was measured, with the line through it, and says what that is.
+func (d *chart) drawTimes(plot *plot, c *inspect.Curves) string {
+	for _, point := range d.row.Points {
+		plot.dot(float64(point.At), point.NS)
+	}
+	if f := d.row.Fit; f != nil {
+		for i := range plot.w {
+			x := plot.xs.at(float64(i) / float64(max(1, plot.w-1)))
+			plot.back(x, f.At(x))
+		}
+		return d.measured() + " · the line through it"
+	}
+	for _, m := range d.row.Trials {
+		if m.Planned {
+			plot.dot(float64(m.Tokens), float64(m.NS))
+		} else {
+			plot.back(float64(m.Tokens), float64(m.NS))
+		}
+	}
+	switch {
+	case len(d.row.Trials) > 0:
+		return "timed alone on the route of its plan · on the others"
+	case len(d.row.Points) > 0:
+		return d.measured()
+	case c.Along == trace.AlongTokens:
+		return "not timed at any length"
+	}
+	return "not timed: steps at timing level dispatch would say"
+}
+
+// measured says that times were, and how many are too high for the chart.
+func (d *chart) measured() string {
+	if d.higher > 0 {
+		return fmt.Sprintf("measured, %d higher", d.higher)
+	}
+	return "measured"
+}
+
+// atCursor is what there is at the cursor.
+func (p *curvesPage) atCursor(c *inspect.Curves, r *inspect.CurveRow, at int) string {
+	if p.shows != inspect.Time {
+		if v, ok := c.Exact(r, p.shows, at); ok {
+			return fmt.Sprintf("at %s: %s", count(at), p.shows.Value(v))
+		}
+		return fmt.Sprintf("at %s: it does not run", count(at))
+	}
+	for _, point := range r.Points {
+		if point.At == at {
+			return fmt.Sprintf("at %s: %s", count(at), p.shows.Value(point.NS))
+		}
+	}
+	return fmt.Sprintf("at %s: –", count(at))
+}
+
+// detail says what there is at the cursor, and where it changes.
+func (p *curvesPage) detail() detail {
+	c, r := p.current()
+	if c == nil {
+		return detail{}
+	}
+	at := p.cursor(c)
+	of := fmt.Sprintf("%s %s %d", p.along, r.Name, at)
+	lines := func(ctx context.Context) ([]string, error) { return c.Lines(r, at), ctx.Err() }
+	return detail{of, r.Name, lines}
+}
+
+// why explains the dispatch of the row in the shown step.
+func (p *curvesPage) why() (text, bool) {
+	_, r := p.current()
+	if r == nil || len(r.Dispatches) == 0 || p.rows.at.step < 0 {
+		return text{}, false
+	}
+	return whyDispatch(p.rows.at, r.Dispatches[0]), true
+}
