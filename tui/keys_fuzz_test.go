@@ -1,0 +1,166 @@
+package tui
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"gpuscope/internal/printable"
+	"gpuscope/model/session"
+	"gpuscope/trace/tracetest"
+	"gpuscope/tui/tuitest"
+)
+
+// presses is how many keys are pressed in each situation of TestThousandsOfKeysDoNoHarm.
+const presses = 8000
+
+// Thousands of keys, in an order that is the same in every run: on a running model, while one is being
+// loaded, and on a recorded trace. Nothing panics, every frame fills its screen, whatever was opened can be
+// left, and ctrl+c ends the program whatever stands.
+func TestThousandsOfKeysDoNoHarm(t *testing.T) {
+	t.Chdir(t.TempDir()) // exports go there
+	small := tracetest.Llama(2, 12)
+	for i, name := range []string{"a session", "while it loads", "a trace"} {
+		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(24_000, uint64(i)))
+			f := &keyFuzz{t: t, random: r, keys: everyKey()}
+			for f.pressed < presses {
+				switch name {
+				case "a session":
+					f.d = drive(t, 80, 24, small, &tuitest.Script{}, Options{Prompt: "once"})
+				case "a trace":
+					f.d = drive(t, 80, 24, small, nil, Options{})
+				default:
+					f.d = bare(t, Options{Width: 80, Height: 24})
+					f.opens = r.IntN(600)
+				}
+				f.w, f.h = 80, 24
+				f.round(500)
+			}
+		})
+	}
+}
+
+// everyKey are all keys that do something somewhere, and those that are typed.
+func everyKey() []string {
+	var keys []string
+	for i := range actions {
+		keys = append(keys, actions[i].keys...)
+	}
+	for c := '!'; c <= '~'; c++ {
+		keys = append(keys, string(c))
+	}
+	return append(keys, "enter", "enter", "enter", "esc", "esc", "backspace", "delete", "space", "up", "down",
+		"left", "right", "tab", "ctrl+u", "ctrl+w")
+}
+
+// keyFuzz presses keys at random.
+type keyFuzz struct {
+	t       *testing.T
+	random  *rand.Rand
+	keys    []string
+	d       *driver
+	w, h    int
+	opens   int // after so many presses a model that is being loaded is there
+	pressed int
+	last    []string
+}
+
+// round presses so many keys, or until the program leaves, and then gets out of whatever stands.
+func (f *keyFuzz) round(n int) {
+	d := f.d
+	for i := range n {
+		f.pressed++
+		f.last = append(f.last, f.one(i))
+		f.check()
+		if d.app.leaving {
+			d.app.runner.cancel()
+			return
+		}
+		if f.random.IntN(4) == 0 {
+			d.settle()
+		} else {
+			d.events()
+		}
+	}
+	d.update(tea.WindowSizeMsg{Width: 80, Height: 24})
+	d.settle()
+	for range 10 {
+		d.touch("esc")
+	}
+	d.settle()
+	a := d.app
+	if a.question != nil || a.dialog != nil || a.over != nil || a.failure != "" || a.inDetail ||
+		a.job != nil || a.queued != nil {
+		f.t.Fatalf("after %q ten esc leave:\n%s", f.last[max(0, len(f.last)-30):], d.screen())
+	}
+	if d.app.mirror.Trace != nil {
+		d.press("?").sees("Help: ")
+	}
+	d.touch("ctrl+c")
+	d.touch("ctrl+c")
+	if !d.app.leaving {
+		f.t.Fatal("ctrl+c twice does not quit")
+	}
+	d.app.runner.cancel()
+}
+
+// one does one thing and says what.
+func (f *keyFuzz) one(i int) string {
+	d, r := f.d, f.random
+	if d.session == nil && f.opens > 0 && d.app.mirror.Trace == nil {
+		if i == f.opens {
+			d.session = tuitest.Play(tracetest.Llama(1, 4), tuitest.Script{})
+			d.update(openedMsg{session: d.session})
+			return "opened"
+		}
+		if r.IntN(10) == 0 {
+			p := session.Progress{Phase: "upload weights", Done: i, Total: r.IntN(1000)}
+			d.update(eventsMsg{{Progress: &p}})
+			return "progress"
+		}
+	}
+	switch r.IntN(60) {
+	case 0:
+		f.w, f.h = 1+r.IntN(220), 1+r.IntN(64)
+		d.update(tea.WindowSizeMsg{Width: f.w, Height: f.h})
+		return fmt.Sprintf("%dx%d", f.w, f.h)
+	case 1, 2:
+		m := tea.MouseMsg{
+			X: r.IntN(f.w+2) - 1, Y: r.IntN(f.h+2) - 1, Action: tea.MouseActionPress,
+			Button: tea.MouseButton(1 + r.IntN(5)),
+		}
+		d.update(m)
+		return fmt.Sprintf("mouse %+v", m)
+	case 3:
+		texts := []string{
+			"norm", "us:>1", "re:[", "日本\u0301", "\x1b]52;c;aa\a", "d 3", "45", "time 2", "kernel g",
+		}
+		text := texts[r.IntN(len(texts))]
+		d.update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(text), Paste: true})
+		return "pasted " + text
+	}
+	k := f.keys[r.IntN(len(f.keys))]
+	if (k == "q" || k == "ctrl+c") && r.IntN(8) > 0 { // it is pressed often enough
+		k = "j"
+	}
+	d.touch(k)
+	return k
+}
+
+func (f *keyFuzz) check() {
+	lines := strings.Split(f.d.app.View(), "\n")
+	small := tooSmall(f.w, f.h) != ""
+	if len(lines) > f.h || len(lines) < f.h && !small {
+		f.t.Fatalf("after %q there are %d lines of %dx%d", f.last[max(0, len(f.last)-30):], len(lines), f.w,
+			f.h)
+	}
+	for _, l := range lines {
+		if width(l) > f.w || printable.Clean(l) != l {
+			f.t.Fatalf("after %q a line of %dx%d is %q", f.last[max(0, len(f.last)-30):], f.w, f.h, l)
+		}
+	}
+}
