@@ -19,7 +19,7 @@ ifneq ($(shell git rev-parse --is-inside-work-tree 2>/dev/null),true)
 export GOFLAGS += -buildvcs=false
 endif
 
-.PHONY: help demo build vulkan test lint unit race fuzz bench test-large fmt
+.PHONY: help demo build vulkan test lint unit race fuzz bench bench-ui test-large fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ fuzz: ## every fuzz target, FUZZTIME (10m) each
 				$$package; \
 		done; \
 	done
+
+bench-ui: ## what a key costs on a screen of 200x60: Update and View, 99 of 100 within 8 ms
+	$(GO) test -run '^$$' -bench UpdateView -benchtime 50x ./tui
 
 bench: ## every benchmark
 	$(GO) test -p 1 -run '^$$' -bench . -benchmem ./...

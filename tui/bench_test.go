@@ -55,6 +55,42 @@ func BenchmarkView(b *testing.B) {
 	}
 }
 
+// BenchmarkUpdateView is what a person waits for at 200x60, of a run of 2,000 steps with some 300 dispatches
+// each: Update and View after a key, and after the result of each job that the key has started. The budget is
+// 8 ms for 99 of 100.
+func BenchmarkUpdateView(b *testing.B) {
+	run := tracetest.Llama(15, 2000)
+	type did struct{ name, keys string }
+	for _, c := range []did{
+		{"move", "j j j k G g pgdown"},
+		{"filter", "/ n o r m backspace esc"},
+		{"sort", "o s o s o k o space"},
+		{"fold", "F F F F enter enter"},
+		{"step", ", . [ ]"},
+		{"scope", "v v V V"},
+		{"views", "1 2 3 0 2"},
+	} {
+		for _, fold := range []int{0, 3} { // layers, and every dispatch
+			b.Run(fmt.Sprintf("%s/fold%d", c.name, fold), func(b *testing.B) {
+				d := drive(b, 200, 60, run, nil, Options{Color: "true"}).press("2")
+				for range fold {
+					d.press("F")
+				}
+				d.frames = nil
+				for b.Loop() {
+					d.press(strings.Fields(c.keys)...)
+				}
+				slices.Sort(d.frames)
+				for _, p := range []int{50, 99} {
+					at := d.frames[len(d.frames)*p/100]
+					b.ReportMetric(float64(at.Microseconds())/1000, fmt.Sprintf("p%d-ms", p))
+				}
+				b.ReportMetric(float64(len(d.frames)), "frames")
+			})
+		}
+	}
+}
+
 // BenchmarkStep is what one more step of a running model costs the screen.
 func BenchmarkStep(b *testing.B) {
 	for _, view := range []string{"1", "2", "3"} {

@@ -34,6 +34,7 @@ type driver struct {
 	app      *App
 	session  *tuitest.Session
 	messages chan any
+	frames   []time.Duration // that Update and View took
 }
 
 // bare is the app before anything was opened.
@@ -82,8 +83,10 @@ func drive(t testing.TB, w, h int, recorded *trace.Trace, script *tuitest.Script
 
 // update handles a message and draws, as the program does.
 func (d *driver) update(m any) {
+	begun := time.Now()
 	d.app.Update(m)
 	d.app.View()
+	d.frames = append(d.frames, time.Since(begun))
 }
 
 // events hands over what the session has sent.
