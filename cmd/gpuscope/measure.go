@@ -73,6 +73,9 @@ func (o *profiling) measure(ctx context.Context, s session.Session, t *trace.Tra
 	within, cancel := context.WithTimeout(ctx, profileFor)
 	defer cancel()
 	var commands []session.Command
+	if d := &t.Device; d.Ceilings == nil && !d.Software() { // a device is measured once
+		commands = append(commands, session.Command{Kind: session.Ceilings})
+	}
 	if i := lastPrefill(t); i >= 0 && i != last {
 		if n := repeats(&t.Steps[i], warmRounds, warmFor); n > 0 {
 			commands = append(commands, session.Command{Kind: session.Cost, Step: &t.Steps[i].Index, N: n})

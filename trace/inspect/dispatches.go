@@ -128,6 +128,7 @@ func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, erro
 	for i := len(t.Folded) - 1; i >= 0; i-- {
 		r := &t.Folded[i]
 		rows[i] = r.Row
+		rows[i].Quiet = r.Limit.Kind == FloorLimit
 		if r.Parent < 0 || !t.Folded[r.Parent].heading() {
 			continue
 		}

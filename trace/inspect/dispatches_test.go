@@ -42,6 +42,21 @@ func second(t *trace.Trace) *inspect.Launch {
 	return &dispatched(inspect.NewIndex(t), 1, inspect.Options{}).Launches[1]
 }
 
+// A row within 1.3 times of a timed empty pass stands back, and is given no rate.
+func TestRowsAtTheFloorAreQuiet(t *testing.T) {
+	for _, c := range []struct {
+		ns    int64
+		quiet bool
+	}{{6_200, true}, {6_300, false}} { // an empty timed pass takes 4,800 ns
+		x := inspect.NewIndex(timed(c.ns, 1_000_000, 0, 500))
+		d := dispatched(x, 1, inspect.Options{Fold: inspect.FoldNone})
+		rate := d.Cell(1, d.Column("gb_per_s"))
+		if got := d.Rows[1].Quiet; got != c.quiet || rate.Has == c.quiet {
+			t.Errorf("%d ns: quiet %v, %s GB/s", c.ns, got, rate.Text)
+		}
+	}
+}
+
 func TestLimitSaysWhatKeepsADispatchFromBeingFaster(t *testing.T) {
 	// Timing adds 4800 - 1696 = 3104 ns to a dispatch.
 	for _, c := range []struct {

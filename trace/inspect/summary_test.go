@@ -163,6 +163,10 @@ func TestUntimedStepIsTakenFromWhereItWasMeasured(t *testing.T) {
 	if u := inspect.NewIndex(tr).Untimed(1); u.GPU != us(1290) || u.Wall != us(-1) || u.N != 31 {
 		t.Errorf("by the whole step of its costs: %+v", u)
 	}
+	tr.Steps[1].Whole.WallNS = us(1700) // from the first command on: the resize, 1.2 us, came before
+	if u := inspect.NewIndex(tr).Untimed(1); u.Wall != trace.Measured(1_701_200) {
+		t.Errorf("by the whole step of its costs: %+v", u)
+	}
 }
 
 func TestWaitingIsSplitByWhatTheGPUDid(t *testing.T) {

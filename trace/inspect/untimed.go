@@ -39,11 +39,24 @@ func (x *Index) Untimed(step int) Untimed {
 	if w := s.Whole; w != nil && !measured(u.GPU) {
 		if !u.Known() {
 			u.N, u.From = w.N, fmt.Sprintf("×%d", w.N)
+			if ns, ok := w.WallNS.NS(); ok { // without what a step does before its first command and after it
+				u.Wall = trace.Measured(ns + sum(s.CPU.ResizeNS, s.CPU.UploadNS, s.CPU.SampleNS))
+			}
 		}
 		u.GPU = trace.Measured(w.NS)
 		u.rest()
 	}
 	return u
+}
+
+// sum of times; what was not measured counts as nothing.
+func sum(times ...trace.Time) int64 {
+	var all int64
+	for _, t := range times {
+		ns, _ := t.NS()
+		all += ns
+	}
+	return all
 }
 
 // untimedItself are a step's own times. Its first tick cannot have come before its submit, whatever the error
