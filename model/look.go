@@ -20,10 +20,12 @@ import (
 // nowhere is no step.
 const nowhere = -1
 
-// replayed is how far a step was run again: the memory of the device is as the dispatch left it.
+// replayed is how far a step was run again, and for which value: the memory of the device is as the dispatch
+// left it. That of another value may be taken over by then, which only another replay finds out.
 type replayed struct {
 	step  int
 	after trace.DispatchID
+	value trace.ValueID
 }
 
 // beginLook checks what can be checked before anything runs.
@@ -43,9 +45,10 @@ func (s *live) beginLook(c session.Command) (work, error) {
 	case v.Role == engine.Fused:
 		return nil, session.Refusef("look: %s is never in memory: a fused operator keeps it in registers",
 			v.Name)
-	case at.Offset < 0 || at.Count < 0 || at.Count > session.MostNumbers:
-		return nil, session.Refusef("look: %d elements from %d on, want at most %d", at.Count, at.Offset,
-			session.MostNumbers)
+	case at.Offset < 0 || at.Count < 0 || at.Count > session.MostNumbers || at.Rows < 0 || at.Stride < 0 ||
+		at.Rows > 0 && at.Count > session.MostNumbers/at.Rows:
+		return nil, session.Refusef("look: %s from element %d on, want at most %d elements",
+			pageText(at), at.Offset, session.MostNumbers)
 	}
 	var t *turn
 	if v.Role != engine.Constant {
@@ -55,6 +58,13 @@ func (s *live) beginLook(c session.Command) (work, error) {
 		}
 	}
 	return func(ctx context.Context, r *session.Reply) error { return s.look(ctx, at, t, r) }, nil
+}
+
+func pageText(at session.LookAt) string {
+	if at.Rows > 0 {
+		return fmt.Sprintf("%d rows of %d, %d apart,", at.Rows, at.Count, at.Stride)
+	}
+	return fmt.Sprintf("%d elements", at.Count)
 }
 
 // turnOf is the turn of the text with that step, the current one for nil.
@@ -83,21 +93,25 @@ func (s *live) look(ctx context.Context, at session.LookAt, t *turn, r *session.
 	}
 	n := s.numbers(at.Value)
 	out.DType, out.Dims, out.Offset = n.dtype, n.dims, min(at.Offset, n.count)
-	page, err := n.read(out.Offset, min(at.Count, n.count-out.Offset))
-	if err != nil {
-		return err
-	}
-	for _, v := range page {
-		out.Numbers = append(out.Numbers, trace.Number(v))
+	for row := range max(at.Rows, 1) {
+		first := out.Offset + row*min(at.Stride, n.count)
+		if first >= n.count {
+			break
+		}
+		part, err := n.read(first, min(at.Count, n.count-first))
+		if err != nil {
+			return err
+		}
+		for _, v := range part {
+			out.Numbers = append(out.Numbers, trace.Number(v))
+		}
 	}
 	if at.Statistics {
 		name := s.runner.net.graph.Value(at.Value).Name
-		out.Statistics, err = statistics(ctx, n, func(done, total int) {
-			s.teller.tell(func() session.Event {
-				return session.Event{Progress: &session.Progress{
-					Phase: "reading " + name, Done: done, Total: total,
-				}}
-			})
+		tell := s.progress()
+		var err error
+		out.Statistics, err = statistics(ctx, n, func(done, total int) error {
+			return tell("reading "+name, done, total)
 		})
 		if err != nil {
 			return fmt.Errorf("statistics of %s: %w", name, err)
@@ -134,7 +148,7 @@ func (s *live) replayTo(ctx context.Context, at session.LookAt, t *turn, out *se
 		return fmt.Errorf("nothing writes %s in step %d: its operator takes another route there", v.Name,
 			t.index)
 	}
-	if to := (replayed{t.index, *out.After}); s.looked != to {
+	if to := (replayed{t.index, *out.After, at.Value}); s.looked != to {
 		s.looked = replayed{step: nowhere}
 		if err := x.Replay(ctx, engine.Look{After: to.after, Value: at.Value}); err != nil {
 			return err
@@ -207,28 +221,35 @@ func (s *live) numbers(v engine.ValueID) numbers {
 const statisticsPiece = 1 << 20
 
 // statistics go through all elements twice: the range and the mean first, then what is told from these.
-func statistics(ctx context.Context, n numbers, progress func(done, total int)) (*session.Statistics, error) {
+func statistics(ctx context.Context, n numbers, progress func(done, total int) error) (
+	*session.Statistics, error,
+) {
 	s := &session.Statistics{Elements: n.count, Min: math.Inf(1), Max: math.Inf(-1)}
-	each := func(pass int, f func(v float64)) error {
+	each := func(pass int, f func(i int, v float64)) error {
 		for first := 0; first < n.count; first += statisticsPiece {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 			if n.count > statisticsPiece {
-				progress(pass*n.count+first, 2*n.count)
+				if err := progress(pass*n.count+first, 2*n.count); err != nil {
+					return err
+				}
 			}
 			list, err := n.read(first, min(statisticsPiece, n.count-first))
 			if err != nil {
 				return err
 			}
-			for _, v := range list {
-				f(v)
+			for i, v := range list {
+				f(first+i, v)
 			}
 		}
 		return nil
 	}
 	var sum float64
-	err := each(0, func(v float64) {
+	err := each(0, func(i int, v float64) {
+		if s.FirstOdd == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
+			s.FirstOdd = &i
+		}
 		switch {
 		case math.IsNaN(v):
 			s.NaN++
@@ -254,7 +275,7 @@ func statistics(ctx context.Context, n numbers, progress func(done, total int)) 
 	}
 	s.Mean, s.Histogram = sum/float64(finite), make([]int, session.HistogramBins)
 	var squares float64
-	err = each(1, func(v float64) {
+	err = each(1, func(_ int, v float64) {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return
 		}

@@ -72,7 +72,7 @@ func TestALookTellsAPageAndWhatItComesTo(t *testing.T) {
 	}
 	s := got.Statistics
 	if s.Elements != 5*tinyDim || s.NaN != 1 || s.PosInf != 1 || s.NegInf != 1 || s.Zeros != 2 ||
-		s.Min != -3 ||
+		*s.FirstOdd != 3 || s.Min != -3 ||
 		s.Max != 2 {
 		t.Errorf("statistics %+v", s)
 	}
@@ -203,9 +203,10 @@ func TestALookSaysWhatItCannotShow(t *testing.T) {
 	try("value -1, the graph has", &session.LookAt{Value: -1})
 	try("value 99999, the graph has", &session.LookAt{Value: 99999})
 	try("pos is an integer of the host", &session.LookAt{Value: r.value("pos")})
-	try("-1 elements from 0 on", &session.LookAt{Value: r.value("embed"), Count: -1})
-	try("16385 elements from 0 on, want at most 16384",
+	try("-1 elements from element 0 on", &session.LookAt{Value: r.value("embed"), Count: -1})
+	try("16385 elements from element 0 on, want at most 16384",
 		&session.LookAt{Value: 0, Count: session.MostNumbers + 1})
+	try("129 rows of 128, 1 apart, from", &session.LookAt{Value: 0, Count: 128, Rows: 129, Stride: 1})
 	try("step 1 cannot be run again", &session.LookAt{Value: r.value("embed"), Step: &one})
 	try("it did not run in the last step", &session.LookAt{Value: r.value("embed"), After: &late})
 	fault := errors.New("injected")
@@ -225,21 +226,62 @@ func TestStatisticsOfWhatIsLargeCanBeCancelledAndSayHowFarTheyAre(t *testing.T) 
 		}
 		return list, nil
 	}}
-	s, err := statistics(ctx, n, func(done, total int) {
+	s, err := statistics(ctx, n, func(done, total int) error {
 		told = append(told, done)
 		if total != 2*n.count {
 			t.Errorf("%d of %d", done, total)
 		}
+		return nil
 	})
 	if err != nil || len(told) != 12 || !slices.IsSorted(told) || s.Max != 1 || math.Abs(s.Mean-0.5) > 1e-6 {
 		t.Errorf("%+v, %v, progress %v", s, err, told)
 	}
-	_, err = statistics(ctx, n, func(done, _ int) {
+	_, err = statistics(ctx, n, func(done, _ int) error {
 		if done > 2*statisticsPiece {
 			cancel()
 		}
+		return nil
 	})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func TestALookAtAWindowOfAMatrix(t *testing.T) {
+	r := newRig(t, Options{})
+	v := r.value("token_embd.weight")
+	all := r.look(session.LookAt{Value: v, Count: 20 * tinyDim}).Numbers
+	got := r.look(session.LookAt{Value: v, Offset: 3*tinyDim + 7, Count: 5, Rows: 4, Stride: tinyDim}).Numbers
+	var want []trace.Number
+	for row := 3; row < 7; row++ {
+		want = append(want, all[row*tinyDim+7:][:5]...)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	end := r.look(session.LookAt{
+		Value: v, Offset: (tinyVocab - 1) * tinyDim, Count: 9, Rows: 3, Stride: tinyDim,
+	})
+	if len(end.Numbers) != 9 {
+		t.Errorf("rows beyond the last: %v", end.Numbers)
+	}
+}
+
+// After a dispatch that was looked behind just before, what took over a value's memory is not told as the
+// value.
+func TestALookIsRefusedWhereAnotherValueHasTheMemory(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(promptOf(5))
+	last := trace.DispatchID(0)
+	for _, d := range r.mirror.Trace.Steps[0].Dispatches {
+		last = r.mirror.Trace.Plans[d.Plan].Dispatch
+	}
+	r.look(session.LookAt{Value: r.value("tokens"), After: &last, Count: 1})
+	err := r.try(context.Background(), session.Command{
+		Kind: session.Look,
+		At:   &session.LookAt{Value: r.value("embed"), After: &last, Count: 1},
+	})
+	if err == nil || !strings.Contains(err.Error(), "its memory holds") {
+		t.Error(err)
 	}
 }

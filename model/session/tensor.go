@@ -16,9 +16,13 @@ type LookAt struct {
 	Step *int `json:"step,omitempty"`
 	// After is the dispatch behind which the value is read; absent: the last of the step that writes it.
 	After *trace.DispatchID `json:"after,omitempty"`
-	// Offset and Count are a page of its elements, in row-major order. A page may go beyond the end.
+	// Offset and Count are a page of its elements, in row-major order. A page may go beyond the end. Rows is
+	// how many such runs are wanted, each Stride elements behind the one before: a window of a matrix. Where
+	// it is 0 there is one.
 	Offset int `json:"offset,omitempty"`
 	Count  int `json:"count,omitempty"`
+	Rows   int `json:"rows,omitempty"`
+	Stride int `json:"stride,omitempty"`
 	// Statistics are wanted, for which all elements are read.
 	Statistics bool `json:"statistics,omitempty"`
 }
@@ -40,11 +44,13 @@ type Tensor struct {
 
 // Statistics are of all elements of a value. Those of the finite ones are 0 where there is none.
 type Statistics struct {
-	Elements int     `json:"elements"`
-	NaN      int     `json:"nan,omitempty"`
-	PosInf   int     `json:"pos_inf,omitempty"`
-	NegInf   int     `json:"neg_inf,omitempty"`
-	Zeros    int     `json:"zeros,omitempty"`
+	Elements int `json:"elements"`
+	NaN      int `json:"nan,omitempty"`
+	PosInf   int `json:"pos_inf,omitempty"`
+	NegInf   int `json:"neg_inf,omitempty"`
+	Zeros    int `json:"zeros,omitempty"`
+	// FirstOdd is the first element that is no finite number; absent where all are.
+	FirstOdd *int    `json:"first_odd,omitempty"`
 	Min      float64 `json:"min,omitempty"`
 	Max      float64 `json:"max,omitempty"`
 	Mean     float64 `json:"mean,omitempty"`
