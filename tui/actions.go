@@ -112,12 +112,13 @@ func allActions() []action {
 		},
 		{
 			keys: []string{"]"}, name: "next event",
-			doc: "Show the next step at which something happened: a grid or route changed unasked, a cold or slow step.",
-			in:  []scope{inViews}, off: needsShown, run: func(a *App) { a.nextEvent(1) },
+			doc: "Show the next step at which something happened: a grid or route changed unasked, a cold or slow step. In an opened value: the next dispatch that writes its memory.",
+			in:  []scope{inViews}, off: needsShown, run: func(a *App) { a.turn(1) },
 		},
 		{
-			keys: []string{"["}, name: "event before", doc: "Show the step before at which something happened.",
-			in: []scope{inViews}, off: needsShown, run: func(a *App) { a.nextEvent(-1) },
+			keys: []string{"["}, name: "event before",
+			doc: "Show the step before at which something happened. In an opened value: the dispatch before that writes its memory.",
+			in:  []scope{inViews}, off: needsShown, run: func(a *App) { a.turn(-1) },
 		},
 		{
 			keys: []string{"v"}, name: "scope",
@@ -145,8 +146,8 @@ func allActions() []action {
 
 		{
 			keys: []string{"enter"}, name: "open",
-			doc: "Open or close the row; on one without rows: go to its detail.",
-			in:  []scope{inViews}, of: rowsOpen, hint: 4, off: (*App).empty, run: (*App).open,
+			doc: "Open or close the row; a value: its numbers; one without rows: go to its detail.",
+			in:  []scope{inViews}, of: openable, hint: 4, off: (*App).empty, run: (*App).open,
 		},
 		{
 			keys: []string{"enter"}, name: "zoom in",
@@ -158,7 +159,7 @@ func allActions() []action {
 			},
 		},
 		{
-			keys: []string{"F"}, name: "fold", doc: "Fold dispatches by layer, op, kernel, or not at all.",
+			keys: []string{"F"}, name: "fold", doc: "Fold by layer, op, kernel, or not at all.",
 			in: []scope{inViews}, of: folds, hint: 7, off: (*App).empty,
 			run: func(a *App) { a.view().(folder).refold() },
 		},
@@ -214,6 +215,27 @@ func allActions() []action {
 			keys: []string{"d"}, name: "draw", doc: "Draw the time, the grid, the bytes or the waste.",
 			in: []scope{inViews}, of: curves, hint: 4, off: (*App).empty,
 			run: func(a *App) { a.view().(curved).redraw() },
+		},
+		{
+			keys: []string{"p"}, name: "producers", doc: "The operators that give what the selected one takes.",
+			in: []scope{inViews}, of: graphs, hint: 5, off: (*App).empty,
+			run: func(a *App) { a.view().(nearer).near(false) },
+		},
+		{
+			keys: []string{"c"}, name: "consumers", doc: "The operators that take what the selected one gives.",
+			in: []scope{inViews}, of: graphs, hint: 5, off: (*App).empty,
+			run: func(a *App) { a.view().(nearer).near(true) },
+		},
+		{
+			keys: []string{"a"}, name: "list",
+			doc: "Another list of the graph: operators, values, memory, who has a slot when.",
+			in:  []scope{inViews}, of: switches, hint: 4, off: (*App).empty,
+			run: func(a *App) { a.view().(switcher).nextList() },
+		},
+		{
+			keys: []string{"A"}, name: "mark by", doc: "Mark operators by time alone, cost, waste or gap.",
+			in: []scope{inViews}, of: switches, off: (*App).empty,
+			run: func(a *App) { a.view().(weigher).reweigh() },
 		},
 		{
 			keys: []string{"x"}, name: "export", doc: "Write the trace to a file: .json, .json.gz or .jsonl.",
@@ -311,7 +333,14 @@ func allActions() []action {
 			keys: []string{"esc"}, name: "back out", doc: "Dismiss the error, or leave the filter, the zoom, the pane.",
 			in: []scope{inViews}, run: (*App).backOut,
 		},
-		{keys: []string{"q"}, name: "quit", doc: "Quit.", in: []scope{inViews}, hint: 16, run: (*App).quit},
+		{
+			keys: []string{"q"}, name: "quit", doc: "Quit; close what was opened over a view.",
+			in: []scope{inViews}, hint: 16, run: func(a *App) {
+				if !a.pop() {
+					a.quit()
+				}
+			},
+		},
 		{
 			keys: []string{"esc", "q", "enter", "?"}, name: "close", doc: "Close what lies over the view.",
 			in: []scope{overlays}, run: (*App).closeOverlay,
@@ -443,9 +472,9 @@ func KeysDoc() string {
 	section(inViews.String(), those(inViews, general))
 	for _, can := range abilities {
 		var names []string
-		for i := range views {
-			if v := views[i].new(&App{log: NewLog()}); can.of(v) {
-				names = append(names, views[i].name)
+		for _, row := range slices.Concat(views, inner) {
+			if v := row.new(&App{log: NewLog()}); can.of(v) {
+				names = append(names, row.name)
 			}
 		}
 		section(can.name+" ("+strings.Join(names, ", ")+")",

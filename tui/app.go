@@ -42,6 +42,8 @@ type App struct {
 	model        // the session, or the trace, and where it stands (steer.go)
 	jobs  *jobs  // what computes what is shown
 	views []view // in the order of the table of views
+	// pushes are what lies over each view.
+	pushes map[int][]pushed
 
 	current, previous int // of views
 	zooms             map[int]zoom
@@ -111,7 +113,7 @@ func newApp(opts Options) (*App, error) {
 	}
 	a := &App{
 		opts: opts, theme: t, glyphs: g, log: opts.Log, w: opts.Width, h: opts.Height, mouse: !opts.NoMouse,
-		zooms: map[int]zoom{}, split: map[int]split{},
+		zooms: map[int]zoom{}, split: map[int]split{}, pushes: map[int][]pushed{},
 	}
 	if a.log == nil {
 		a.log = NewLog()

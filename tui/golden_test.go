@@ -28,6 +28,9 @@ func TestViews(t *testing.T) {
 		{"resize", []string{"3"}},
 		{"curves", []string{"5", "j"}},
 		{"curves-of-lengths", []string{"5", "a", "j", "l", "l", "l"}},
+		{"graph", []string{"4", "j", "j", "j", "j", "j", "j", "enter", "j"}},
+		{"graph-memory", []string{"4", "a", "a"}},
+		{"neighbourhood", []string{"4", "/", "sdpa", "enter", "j", "j", "p"}},
 		{"log", []string{"0"}},
 		{"help", []string{"2", "?"}},
 	} {

@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -106,7 +107,10 @@ func TestTabsLeaveRoomForTheStep(t *testing.T) {
 		views = rows
 		actions = allActions()
 	})
-	for _, key := range []string{"6", "7", "8", "9"} {
+	for _, key := range []string{"4", "5", "6", "7", "8", "9"} {
+		if slices.ContainsFunc(rows, func(r viewRow) bool { return r.key == key }) {
+			continue
+		}
 		views = append(views[:len(views):len(views)],
 			viewRow{key: key, name: "Idle" + key, doc: "Nothing.", new: func(*App) view { return idle{} }})
 		actions = allActions()

@@ -362,6 +362,9 @@ func (a *App) about(w int) string {
 // title is the line over the list.
 func (a *App) title(v view, w int) string {
 	parts := v.title(w)
+	if way := a.crumbs(); way != "" {
+		parts = append([]table.Part{{Rank: 1, Text: way}}, parts...)
+	}
 	if a.zooms[a.current] != zoomNone {
 		parts = append([]table.Part{{Rank: 0, Text: "zoomed"}}, parts...)
 	}

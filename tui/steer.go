@@ -442,6 +442,14 @@ func needsSession(a *App) string {
 	return ""
 }
 
+// needsGraph is content with what is known before the first step.
+func needsGraph(a *App) string {
+	if a.mirror.Trace == nil {
+		return "nothing is open yet"
+	}
+	return ""
+}
+
 func needsTrace(a *App) string {
 	if a.mirror.Trace == nil {
 		return "nothing is open yet"

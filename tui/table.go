@@ -169,6 +169,17 @@ func (p *tablePane) set(row int) {
 	p.reveal()
 }
 
+// turnTo selects the row of a key, in the rows there are or those to come.
+func (p *tablePane) turnTo(key string) {
+	p.key, p.touched = key, true
+	if p.table == nil {
+		return
+	}
+	if i := slices.IndexFunc(p.rows, func(r int) bool { return p.table.Rows[r].Key == key }); i >= 0 {
+		p.set(i)
+	}
+}
+
 // seek selects the row that is of a kin, in the rows to come.
 func (p *tablePane) seek(kin any) {
 	if p.kinOf != nil {

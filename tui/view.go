@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"maps"
+	"strings"
 
 	"gpuscope/trace/table"
 )
@@ -23,10 +24,23 @@ var views = []viewRow{
 		doc: "Which change woke which operator, pass by pass.",
 	},
 	{
+		key: "4", name: "Graph", needs: needsGraph, new: newGraphPage,
+		doc: "Operators, values and memory: who makes and reads what, and the numbers inside.",
+	},
+	{
 		key: "5", name: "Curves", needs: needsTrace, new: newCurvesPage,
 		doc: "Time, grid, bytes and waste against the position or the length of a prompt.",
 	},
 	{key: "0", name: "Log", new: newLogPage, doc: "Everything said, compiled, refused."},
+}
+
+// inner are the screens that lie over a view until they are left. Keys of the view open them.
+var inner = []viewRow{nearRow, valueRow}
+
+// pushed is one of them, opened.
+type pushed struct {
+	row *viewRow
+	view
 }
 
 // viewRow is a row of the table of views.
@@ -85,6 +99,16 @@ type (
 		turn()
 		redraw()
 	}
+	// opener opens the selected row itself, and says whether it did. backer leaves one level of its own.
+	opener interface{ open() bool }
+	backer interface{ back() bool }
+	// nearer shows who makes, or who reads, what is selected.
+	nearer interface{ near(consumers bool) }
+	// switcher lists something else of the same, weigher marks its rows by something else.
+	switcher interface{ nextList() }
+	weigher  interface{ reweigh() }
+	// turner goes to the next or the former of what it shows one at a time.
+	turner interface{ turn(by int) }
 )
 
 // detail is what the pane of details shows. A job makes its lines, nil for none; of names what they are of
@@ -121,12 +145,67 @@ var (
 	dispatches = &ability{"With a dispatch under the cursor", is[sourcer]}
 	parted     = &ability{"Where a part of a step opens", is[partly]}
 	curves     = &ability{"With curves", is[curved]}
-	abilities  = []*ability{parted, rowsOpen, folds, filters, explains, stepping, dispatches, curves}
+	openable   = &ability{"Where something opens", opensRows}
+	graphs     = &ability{"With an operator or a value under the cursor", is[nearer]}
+	switches   = &ability{"Where there are several lists", is[switcher]}
+	abilities  = []*ability{
+		openable, parted, rowsOpen, folds, filters, explains, stepping, dispatches, curves, graphs, switches,
+	}
 )
 
+func opensRows(v view) bool { return is[lister](v) || is[opener](v) }
+
 // view is the current view, row what the table of views says of it.
-func (a *App) view() view    { return a.views[a.current] }
-func (a *App) row() *viewRow { return &views[a.current] }
+func (a *App) view() view {
+	if top := a.top(); top != nil {
+		return top.view
+	}
+	return a.views[a.current]
+}
+
+func (a *App) row() *viewRow {
+	if top := a.top(); top != nil {
+		return top.row
+	}
+	return &views[a.current]
+}
+
+// top is what lies over the current view, nil where nothing does.
+func (a *App) top() *pushed {
+	if list := a.pushes[a.current]; len(list) > 0 {
+		return &list[len(list)-1]
+	}
+	return nil
+}
+
+// push opens a view over the current one.
+func (a *App) push(row *viewRow, v view) {
+	a.pushes[a.current] = append(a.pushes[a.current], pushed{row, v})
+	a.inDetail = false
+}
+
+// pop leaves the view that lies over another, and says whether there was one.
+func (a *App) pop() bool {
+	list := a.pushes[a.current]
+	if len(list) == 0 {
+		return false
+	}
+	a.pushes[a.current] = list[:len(list)-1]
+	a.inDetail = false
+	return true
+}
+
+// crumbs name the way to what is shown, "" for a view itself.
+func (a *App) crumbs() string {
+	names := []string{views[a.current].name}
+	for _, p := range a.pushes[a.current] {
+		names = append(names, p.row.name)
+	}
+	if len(names) == 1 {
+		return ""
+	}
+	return strings.Join(names, " › ")
+}
 
 // empty says why the current view has nothing to show yet, "" where it has.
 func (a *App) empty() string {
@@ -201,12 +280,23 @@ type detailKey struct {
 }
 
 func (a *App) goTo(view int) {
-	if view == a.current {
+	if view == a.current { // to the view itself
+		for a.pop() {
+		}
 		return
 	}
 	a.previous, a.current = a.current, view
 	a.inDetail = false
 	a.overTask.drop(a.jobs)
+}
+
+// turn goes to the next or the former of what a view shows one at a time, else of what happened in the run.
+func (a *App) turn(by int) {
+	if v, ok := a.view().(turner); ok {
+		v.turn(by)
+		return
+	}
+	a.nextEvent(by)
 }
 
 func (a *App) move(m motion) {
@@ -232,7 +322,10 @@ func (a *App) open() {
 		a.inDetail = false
 		return
 	}
-	if !a.table().toggle() {
+	if o, ok := a.view().(opener); ok && o.open() {
+		return
+	}
+	if l, ok := a.view().(lister); !ok || !l.pane().toggle() {
 		a.nextPane()
 	}
 }
@@ -307,7 +400,11 @@ func (a *App) backOut() {
 	case a.zooms[a.current] != zoomNone:
 		a.zooms[a.current] = zoomNone
 	default:
-		if p, ok := a.view().(partly); ok {
+		b, backs := a.view().(backer)
+		p, parts := a.view().(partly)
+		switch {
+		case backs && b.back(), a.pop():
+		case parts:
 			p.zoomOut()
 		}
 	}

@@ -213,7 +213,11 @@ func (b *treeBuilder) several(parent int, key, label string, ids []trace.OpID) {
 	}
 	row := b.add(parent, key, fmt.Sprintf("%s ×%d", label, len(ids)), units, false, false)
 	for _, id := range ids {
-		b.operator(row, opKey(id), g.Ops[id].Name, id)
+		name := g.Ops[id].Name
+		if parent >= 0 { // of equal layers
+			name = fmt.Sprintf("layer %d", *g.Ops[id].Layer)
+		}
+		b.operator(row, opKey(id), name, id)
 	}
 }
 
@@ -373,17 +377,77 @@ func (t *GraphTable) step() int {
 func (t *GraphTable) title(fold Fold, w *weights) table.Line {
 	g := &t.Index.Trace.Graph
 	parts := []table.Part{
-		table.Say(1, "%s", table.Plural(len(g.Ops), "operator")),
-		table.Say(3, "%s", table.Plural(len(g.Values), "value")),
-		table.Say(4, "fold %s", fold),
+		table.Say(2, "fold %s", fold),
+		table.Say(4, "%s", table.Plural(len(g.Ops), "operator")),
+		table.Say(6, "%s", table.Plural(len(g.Values), "value")),
 	}
 	if len(t.Scope.Steps) > 1 {
 		parts = append(parts, t.Scope.parts()...)
 	}
 	if w.total > 0 {
-		parts = append(parts, table.Say(2, "alone %s", table.Millis(int64(w.total), true)))
+		parts = append(parts, table.Say(5, "alone %s", table.Millis(int64(w.total), true)))
 	}
 	return table.Title(parts...)
+}
+
+// GraphWeight is a quantity that rows can be marked by.
+type GraphWeight struct {
+	Column string // of the table, which has it in numbers
+	Doc    string // in a word or two
+	of     func(*GraphNode) float64
+}
+
+// GraphWeights are those that there are.
+var GraphWeights = []GraphWeight{
+	{"us", "time alone", func(n *GraphNode) float64 { return n.NS }},
+	{"cost_us", "cost", func(n *GraphNode) float64 {
+		if n.Cost == nil {
+			return 0
+		}
+		return max(0, float64(n.Cost.NS))
+	}},
+	{"waste", "waste", func(n *GraphNode) float64 { return float64(n.Waste) }},
+	{"gap_db", "gap", func(n *GraphNode) float64 { // the noise against the signal
+		if !n.HasGap || math.IsNaN(n.Gap) {
+			return 0
+		}
+		return math.Pow(10, -n.Gap/20)
+	}},
+}
+
+// weightCells is how many cells the largest weight is drawn in.
+const weightCells = 6
+
+// Weighed is the table with a bar in each row that is no heading, against the largest of them.
+func (t *GraphTable) Weighed(w GraphWeight) *table.Table {
+	most := 0.0
+	for i := range t.Nodes {
+		if n := &t.Nodes[i]; !n.Group && n.Edge == "" {
+			most = max(most, w.of(n))
+		}
+	}
+	made := *t.Table
+	bar := table.Column{
+		Name: "weight", Title: w.Doc, Width: 80, Doc: "the row's " + w.Doc + " against the largest",
+		Of: func(row int) table.Cell {
+			n := &t.Nodes[row]
+			if n.Group || n.Edge != "" || most == 0 {
+				return table.Cell{}
+			}
+			return table.Text(bar(w.of(n)/most, weightCells))
+		},
+	}
+	made.Columns = slices.Insert(slices.Clone(t.Columns), 2, bar)
+	return &made
+}
+
+// bar draws a share of so many cells, by halves.
+func bar(share float64, cells int) string {
+	halves := int(math.Round(share * float64(2*cells)))
+	if halves == 0 && share > 0 {
+		return "▏"
+	}
+	return strings.Repeat("█", halves/2) + strings.Repeat("▌", halves%2)
 }
 
 func (t *GraphTable) columns() []table.Column {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gpuscope/trace"
@@ -88,6 +89,9 @@ func (x *Index) tenancy(step int) *tenancy {
 		n := &t.tenants[i]
 		if !n.shares() {
 			continue
+		}
+		if step >= 0 && n.First < 0 {
+			n.Live = 0 // the route in force has no use for it
 		}
 		s := *n.Value.Slot
 		if t.slots[s] == nil {
@@ -258,6 +262,43 @@ func (x *Index) Memory(scope Scope) *table.Table {
 	return made
 }
 
+// HoldingLines say what is in a row of the table of memory, by its key: who has a slot when, or the largest
+// values of a role.
+func (x *Index) HoldingLines(step int, key string) []string {
+	const most = 12
+	t := x.tenancy(step)
+	if n, ok := strings.CutPrefix(key, "slot"); ok && n != "s" {
+		slot, _ := strconv.Atoi(n)
+		lines := []string{fmt.Sprintf("slot %d, in the order of the step:", slot)}
+		for i, n := range t.slots[slot] {
+			if i == most {
+				return append(lines, fmt.Sprintf("and %d more", len(t.slots[slot])-most))
+			}
+			when := "not in this step"
+			if n.First >= 0 {
+				when = fmt.Sprintf("d%d–d%d", t.order[n.First], t.order[n.Last])
+			}
+			lines = append(lines, fmt.Sprintf("%s %s, %s", when, n.Value.Name, table.Memory(n.Value.Bytes)))
+		}
+		return lines
+	}
+	var list []*Tenant
+	for i := range t.tenants {
+		n := &t.tenants[i]
+		own := !n.shares() && n.Value.AliasOf == nil && n.Value.Role == key
+		if own || n.shares() && key == "slots" {
+			list = append(list, n)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *Tenant) int { return cmp.Compare(b.Value.Bytes, a.Value.Bytes) })
+	lines := []string{"the largest of " + table.Plural(len(list), "value") + ":"}
+	for _, n := range list[:min(len(list), most)] {
+		lines = append(lines, fmt.Sprintf("%s %s, %s", table.Memory(n.Value.Bytes), n.Value.Name,
+			table.Shape(n.Value.MaxDims)))
+	}
+	return lines
+}
+
 // memoryTitle says what is allocated in all, what a step uses of it, and where intermediates need most.
 func (x *Index) memoryTitle(t *tenancy, step int, total int64) table.Line {
 	parts := []table.Part{table.Say(1, "values %s", table.Memory(total))}
@@ -265,8 +306,8 @@ func (x *Index) memoryTitle(t *tenancy, step int, total int64) table.Line {
 		m := x.Trace.Steps[step].Memory
 		if m.AllocatedBytes > 0 {
 			parts = append(parts,
-				table.Say(2, "device %s with params", table.Memory(m.AllocatedBytes)),
-				table.Say(2, "live %s", table.Memory(m.LiveBytes)))
+				table.Say(4, "device %s with params", table.Memory(m.AllocatedBytes)),
+				table.Say(3, "live %s", table.Memory(m.LiveBytes)))
 		}
 	}
 	change := make([]int64, len(t.order)+1)
@@ -286,7 +327,7 @@ func (x *Index) memoryTitle(t *tenancy, step int, total int64) table.Line {
 		}
 	}
 	if at >= 0 && at < len(t.order) {
-		part := table.Say(3, "slots hold at most %s at once, at d%d %s", table.Memory(most), t.order[at],
+		part := table.Say(2, "slots hold at most %s at once, at d%d %s", table.Memory(most), t.order[at],
 			x.Name(t.order[at]))
 		part.Short = fmt.Sprintf("at most %s at once", table.Memory(most))
 		parts = append(parts, part)

@@ -21,6 +21,8 @@ type Script struct {
 	// Before is called before every command and, in a run, before every step. What it returns is the
 	// command's error; it may wait, and it may panic.
 	Before func(context.Context, session.Command) error
+	// NaN is the element of every value that is no number; 0 for none.
+	NaN int
 }
 
 // Session plays a trace back. A step is the recorded one at the position; its index counts what was played.
@@ -96,6 +98,8 @@ func (p *Session) Do(ctx context.Context, c session.Command) (session.Reply, err
 	case err != nil:
 	case c.Kind == session.Repeat:
 		r.Repeats = c.N
+	case c.Kind == session.Look:
+		r.Tensor, err = p.numbers(c.At)
 	case c.Kind == session.Tokenize: // its words
 		for i, word := range strings.SplitAfter(c.Text, " ") {
 			r.Tokens = append(r.Tokens, session.Token{ID: i, Text: word})
@@ -181,7 +185,7 @@ func (p *Session) do(ctx context.Context, c session.Command) error {
 			Step: &step, UntimedNS: trace.Measured(1_800_000), TimedNS: trace.Measured(4_700_000),
 			SpanNS: trace.Measured(1_280_000), BeforeNS: trace.Measured(500_000), N: 8,
 		}})
-	case session.Tokenize:
+	case session.Tokenize, session.Look:
 	default:
 		return fmt.Errorf("unknown command %q", c.Kind)
 	}

@@ -1,0 +1,261 @@
+package inspect
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
+
+// Neighbour is an operator near another, or a value that no operator gives or takes: an input or output of
+// the graph, a constant, State.
+type Neighbour struct {
+	Op    *trace.Op // nil: only the value
+	Value trace.ValueID
+	Label string
+	Kind  string // of the operator; of a value its role
+	Level int    // -1: not known
+	Edge  string // live shape of the value between it and the one that it was found from
+	Far   []Neighbour
+}
+
+// Around are the neighbours of an operator: those that it reads from, or that read from it, and those behind
+// them, so many steps far. Shapes and levels are those of a step, -1 for the graph at its largest.
+func (x *Index) Around(step int, op trace.OpID, far int, consumers bool) []Neighbour {
+	g := &x.Trace.Graph
+	o := &g.Ops[op]
+	values := slices.Concat(o.Inputs, o.State)
+	next := x.Producers
+	if consumers {
+		values, next = slices.Concat(o.Outputs, o.State), x.Consumers
+	}
+	var list []Neighbour
+	for _, v := range values {
+		edge := x.liveText(step, v)
+		found := false
+		for _, id := range slices.Concat(next(v), x.holders(v)) {
+			if id == op || consumers != (id > op) {
+				continue // who has the State before, and who after
+			}
+			n := x.neighbour(step, id)
+			n.Label = within(n.Label, o)
+			n.Value, n.Edge, found = v, edge, true
+			if far > 1 {
+				n.Far = x.Around(step, id, far-1, consumers)
+			}
+			list = append(list, n)
+		}
+		if role := g.Values[v].Role; !found && (!consumers || role == "output") {
+			name := within(g.Values[v].Name, o)
+			list = append(list, Neighbour{Value: v, Label: name, Kind: role, Level: -1, Edge: edge})
+		}
+	}
+	return list
+}
+
+// holders are the operators that have a value as State.
+func (x *Index) holders(v trace.ValueID) []trace.OpID {
+	if x.Trace.Graph.Values[v].Role != "state" {
+		return nil
+	}
+	var list []trace.OpID
+	for i := range x.Trace.Graph.Ops {
+		if slices.Contains(x.Trace.Graph.Ops[i].State, v) {
+			list = append(list, trace.OpID(i))
+		}
+	}
+	return list
+}
+
+// within is a name without the layer where that is the operator's own.
+func within(name string, o *trace.Op) string {
+	if o.Layer == nil {
+		return name
+	}
+	at := strings.Index(o.Name, fmt.Sprintf("%d.", *o.Layer))
+	if at < 0 {
+		return name
+	}
+	return strings.TrimPrefix(name, o.Name[:at]+fmt.Sprintf("%d.", *o.Layer))
+}
+
+// Node is an operator as a neighbour of nobody.
+func (x *Index) Node(step int, op trace.OpID) Neighbour {
+	n := x.neighbour(step, op)
+	n.Label = within(n.Label, n.Op)
+	return n
+}
+
+func (x *Index) neighbour(step int, id trace.OpID) Neighbour {
+	o := &x.Trace.Graph.Ops[id]
+	n := Neighbour{Op: o, Value: -1, Label: o.Name, Kind: o.Kind, Level: -1}
+	if step >= 0 {
+		n.Level = x.levelOf(step, id)
+	}
+	return n
+}
+
+// levelOf is the level of the first dispatch of an operator at a step, -1 where it has none.
+func (x *Index) levelOf(step int, op trace.OpID) int {
+	starts, level := x.levelStarts(step), -1
+	s := &x.Trace.Steps[step]
+	for i := range s.Dispatches {
+		d := x.Trace.Plans[s.Dispatches[i].Plan].Dispatch
+		if n, ok := starts[d]; ok {
+			level = n
+		}
+		if x.Trace.Graph.Dispatches[d].Op == op {
+			return level
+		}
+	}
+	return -1
+}
+
+// OperatorLines say what an operator is, what it takes and gives, and what it runs at a step, -1 for none.
+func (x *Index) OperatorLines(step int, op trace.OpID) []string {
+	g := &x.Trace.Graph
+	o := &g.Ops[op]
+	head := fmt.Sprintf("op %d · %s", o.ID, o.Kind)
+	if o.Layer != nil {
+		head += fmt.Sprintf(" · layer %d %s", *o.Layer, o.Block)
+	}
+	if o.SourceID != nil {
+		head += fmt.Sprintf(" · %d in the file", *o.SourceID)
+	}
+	lines := []string{head}
+	if len(o.Parts) > 0 {
+		lines = append(lines, "made of "+strings.Join(o.Parts, " + "))
+	}
+	for _, list := range []struct {
+		word   string
+		values []trace.ValueID
+	}{{"in   ", o.Inputs}, {"state", o.State}, {"out  ", o.Outputs}} {
+		for _, v := range list.values {
+			lines = append(lines, list.word+" "+x.valueText(step, v))
+		}
+	}
+	if step < 0 {
+		return lines
+	}
+	ran := false
+	for _, l := range x.launchesOf(step) {
+		if l.Op.ID != op {
+			continue
+		}
+		ran = true
+		text := fmt.Sprintf("d%d %s · grid %s", l.ID, l.Plan.Kernel, table.Grid(l.Plan.Workgroups))
+		if l.Plan.Route != "" {
+			text += " · route " + strings.TrimSuffix(l.Plan.Route+": "+l.Plan.Reason, ": ")
+		}
+		if l.Level >= 0 {
+			text += fmt.Sprintf(" · level %d", l.Level)
+		}
+		if l.Time.Measured() {
+			text += " · alone " + microseconds(l.Time, x.Trace.Clock.QuantumNS).Text + " µs"
+		}
+		lines = append(lines, text)
+	}
+	if !ran {
+		lines = append(lines, "nothing runs for it in this step")
+	}
+	return lines
+}
+
+// valueText says a value in a line: name, type, live and largest dims, bytes, memory.
+func (x *Index) valueText(step int, id trace.ValueID) string {
+	v := &x.Trace.Graph.Values[id]
+	live, most := x.liveText(step, id), x.Bounds(v)
+	text := fmt.Sprintf("%s: %s %s", v.Name, v.DType, live)
+	if v.Kind == "symint" {
+		return fmt.Sprintf("%s: integer %s, %s", v.Name, live, most)
+	}
+	if live != most {
+		text += ", at most " + most
+	}
+	if v.AliasOf == nil {
+		text += ", " + table.Memory(v.Bytes)
+	}
+	return strings.TrimRight(text+", "+v.Role+" "+memoryOf(v), " ")
+}
+
+// ValueLines say what a value is, who gives and who takes it, and what shares its memory.
+func (x *Index) ValueLines(step int, id trace.ValueID) []string {
+	g := &x.Trace.Graph
+	v := &g.Values[id]
+	lines := []string{fmt.Sprintf("value %d · %s", id, strings.TrimSpace(v.Kind+" "+v.DType))}
+	if v.SourceID != nil {
+		lines[0] += fmt.Sprintf(" · %d in the file", *v.SourceID)
+	}
+	lines = append(lines, x.valueText(step, id))
+	names := func(word string, ids []trace.OpID) {
+		if len(ids) == 0 {
+			return
+		}
+		const most = 6
+		words := make([]string, 0, most)
+		for _, o := range ids[:min(len(ids), most)] {
+			words = append(words, g.Ops[o].Name)
+		}
+		if len(ids) > most {
+			words = append(words, fmt.Sprintf("%d more", len(ids)-most))
+		}
+		lines = append(lines, word+" "+strings.Join(words, ", "))
+	}
+	names("given by", x.Producers(id))
+	names("taken by", x.Consumers(id))
+	if v.Role == "fused" {
+		lines = append(lines, "a fused operator keeps it in registers: it is never in memory")
+	}
+	if v.Slot == nil {
+		return lines
+	}
+	var turns []string
+	for _, n := range x.tenancy(step).slots[*v.Slot] {
+		name := n.Value.Name
+		if n.Value.ID == id {
+			name = "it"
+		}
+		turns = append(turns, name)
+		if len(turns) == 8 {
+			turns = append(turns, "…")
+			break
+		}
+	}
+	if len(turns) > 1 {
+		lines = append(lines, fmt.Sprintf("slot %d holds in turn: %s", *v.Slot, strings.Join(turns, ", ")))
+	}
+	return lines
+}
+
+// Written is a dispatch that writes the memory of a value, and the value that it writes.
+type Written struct {
+	Dispatch trace.DispatchID
+	Value    trace.ValueID
+}
+
+// Writes are, in the order of a step, the dispatches that write the memory that a value has: its own, and
+// those of the values that share its slot.
+func (x *Index) Writes(step int, id trace.ValueID) []Written {
+	g := &x.Trace.Graph
+	root := func(v trace.ValueID) trace.ValueID {
+		if a := g.Values[v].AliasOf; a != nil {
+			return *a
+		}
+		return v
+	}
+	id = root(id)
+	slot := g.Values[id].Slot
+	var list []Written
+	for _, l := range x.planned(step) {
+		for _, v := range l.Dispatch.Writes {
+			s := g.Values[root(v)].Slot
+			if root(v) == id || slot != nil && s != nil && *s == *slot {
+				list = append(list, Written{l.ID, root(v)})
+				break
+			}
+		}
+	}
+	return list
+}

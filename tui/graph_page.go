@@ -1,0 +1,249 @@
+package tui
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
+)
+
+// graphPage is view 4: operators, values and memory, one list at a time. Neighbourhoods and values open over
+// it.
+type graphPage struct {
+	app   *App
+	lists []listPage // of graphLists
+	at    int
+	fold  inspect.Fold
+	mark  int // of inspect.GraphWeights: by what operators are marked
+}
+
+// graphLists are the tables that the page shows, and what a title calls them.
+var graphLists = []struct{ table, name string }{
+	{"graph", "Operators"}, {"values", "Values"}, {"memory", "Memory"}, {"tenants", "Slots"},
+}
+
+// operatorList is the place of the operators among them, slotList that of the slots.
+const operatorList, slotList = 0, 3
+
+func newGraphPage(a *App) view {
+	p := &graphPage{app: a}
+	for _, l := range graphLists {
+		p.lists = append(p.lists, listOf(l.table))
+	}
+	tree := &p.lists[operatorList].rows
+	tree.sortFirst = []string{"cost_us", "us", "waste"}
+	tree.giveUp = []string{"role", "source", "id", "parts", "dispatches", "live", "kind"}
+	return p
+}
+
+func (p *graphPage) list() *listPage { return &p.lists[p.at] }
+
+// graphKey is what a list is of.
+type graphKey struct {
+	listKey
+	mark int
+}
+
+func (p *graphPage) load(j *jobs, s snapshot, _ int) {
+	l := p.list()
+	if s.trace == nil {
+		l.rows.unload(j)
+		return
+	}
+	o := inspect.Options{Fold: p.fold}
+	if s.step >= 0 {
+		o = s.options(l.from.Takes, p.fold)
+	}
+	mark, tree := inspect.GraphWeights[p.mark], p.at == operatorList
+	key := graphKey{listKey{s.version, p.fold}, p.mark}
+	l.rows.load(j, key, s, func(ctx context.Context) (*table.Table, error) {
+		t, err := l.from.Of(ctx, s.index, o)
+		if err != nil || !tree {
+			return t, err
+		}
+		return t.From.(*inspect.GraphTable).Weighed(mark), nil
+	})
+}
+
+func (p *graphPage) pane() *tablePane   { return p.list().pane() }
+func (p *graphPage) move(m motion)      { p.list().move(m) }
+func (p *graphPage) filtered() string   { return p.list().filtered() }
+func (p *graphPage) setFilter(s string) { p.list().setFilter(s) }
+func (p *graphPage) copied() string     { return p.list().copied() }
+
+// nextList shows another list.
+func (p *graphPage) nextList() { p.at = (p.at + 1) % len(p.lists) }
+
+// refold folds operators by layer, by kind, or not at all: an operator may have several kernels.
+func (p *graphPage) refold() {
+	if p.at != operatorList {
+		p.app.say("fold: only operators fold")
+		return
+	}
+	folds := []inspect.Fold{inspect.FoldLayer, inspect.FoldOp, inspect.FoldNone}
+	p.fold = folds[(slices.Index(folds, p.fold)+1)%len(folds)]
+}
+
+// reweigh marks operators by another quantity.
+func (p *graphPage) reweigh() {
+	if p.at != operatorList {
+		p.app.say("mark by: only operators are marked")
+		return
+	}
+	p.mark = (p.mark + 1) % len(inspect.GraphWeights)
+}
+
+func (p *graphPage) title(w int) []table.Part {
+	l := p.list()
+	name := graphLists[p.at].name
+	parts := []table.Part{{Rank: 0, Text: name}}
+	t := l.rows.table
+	if t == nil {
+		return parts
+	}
+	if p.at == operatorList {
+		parts = append(parts, table.Say(3, "marked by %s", inspect.GraphWeights[p.mark].Doc))
+	}
+	parts = append(parts, l.rows.own(w)...)
+	if len(t.Title) > 0 {
+		parts = append(parts, t.Title[0].Parts...)
+	}
+	return append(parts, l.rows.alike(w)...)
+}
+
+func (p *graphPage) render(t *theme, _ glyphs, w, h int, focused bool) []string {
+	none := "The graph has none."
+	if p.at == slotList {
+		none = "No value shares memory with another."
+	}
+	return p.list().draw(t, w, h, focused, none)
+}
+
+// picked is what a row stands for: an operator, a value, or neither.
+type picked struct {
+	op    *trace.Op
+	value trace.ValueID // -1: none
+	node  *inspect.GraphNode
+}
+
+func (p *graphPage) picked() picked {
+	l, none := p.list(), picked{value: -1}
+	r := l.rows.current()
+	if l.rows.table == nil || r < 0 {
+		return none
+	}
+	if t, ok := l.rows.table.From.(*inspect.GraphTable); ok {
+		n := &t.Nodes[r]
+		if n.Edge != "" {
+			return picked{t.Op(r), n.Value, n}
+		}
+		return picked{t.Op(r), -1, n}
+	}
+	if id, err := strconv.Atoi(strings.TrimPrefix(l.rows.table.Rows[r].Key, "v")); err == nil {
+		none.value = trace.ValueID(id)
+	}
+	return none
+}
+
+// open opens a value; of a slot in the list of memory it shows who has it.
+func (p *graphPage) open() bool {
+	if v := p.picked().value; v >= 0 {
+		p.app.openValue(v, p.list().rows.at)
+		return true
+	}
+	key := p.list().rows.key
+	if graphLists[p.at].table == "memory" && strings.HasPrefix(key, "slot") && key != "slots" {
+		p.at = slotList
+		p.list().rows.turnTo(key)
+		return true
+	}
+	return false
+}
+
+// near shows the neighbourhood of the operator under the cursor, of a value that of one which gives or takes
+// it.
+func (p *graphPage) near(consumers bool) {
+	got, s := p.picked(), p.list().rows.at
+	op := got.op
+	if op == nil && got.value >= 0 && s.index != nil {
+		of := s.index.Producers(got.value)
+		if len(of) == 0 {
+			of = s.index.Consumers(got.value)
+		}
+		if len(of) > 0 {
+			op = &s.trace.Graph.Ops[of[0]]
+		}
+	}
+	if op == nil {
+		p.app.say("select an operator or a value that one gives or takes")
+		return
+	}
+	p.app.push(&nearRow, newNearPage(p.app, op.ID, consumers))
+}
+
+func (p *graphPage) detail() detail {
+	l, got := p.list(), p.picked()
+	s, key := l.rows.at, l.rows.key
+	switch {
+	case s.index == nil:
+		return detail{}
+	case got.value >= 0:
+		return detail{key, s.trace.Graph.Values[got.value].Name, func(ctx context.Context) ([]string, error) {
+			return append(s.index.ValueLines(s.step, got.value), numbersWhere(p.app.isTrace)), ctx.Err()
+		}}
+	case got.op != nil && !got.node.Group:
+		return detail{key, got.op.Name, func(ctx context.Context) ([]string, error) {
+			lines := standsFor(got.node)
+			return append(lines, s.index.OperatorLines(s.step, got.op.ID)...), ctx.Err()
+		}}
+	case graphLists[p.at].table == "memory" && key != "":
+		return detail{key, key, func(ctx context.Context) ([]string, error) {
+			return s.index.HoldingLines(s.step, key), ctx.Err()
+		}}
+	case got.node != nil:
+		return detail{key, got.node.Label, func(ctx context.Context) ([]string, error) {
+			return standsFor(got.node), ctx.Err()
+		}}
+	}
+	return detail{}
+}
+
+// standsFor says what a row of more than one operator has in it.
+func standsFor(n *inspect.GraphNode) []string {
+	ops := 0
+	for _, unit := range n.Ops {
+		ops += len(unit)
+	}
+	if ops < 2 {
+		return nil
+	}
+	lines := []string{joined(", ", plural(ops, "operator"), plural(len(n.Dispatches), "dispatch"))}
+	if !n.Group {
+		lines = append(lines, "the first of them:")
+	}
+	return lines
+}
+
+// numbersWhere says how numbers are to be seen.
+func numbersWhere(isTrace bool) string {
+	if isTrace {
+		return "Its numbers are not in a trace: they need a running model."
+	}
+	return keyed("{open} shows its numbers")
+}
+
+// why explains the operator's first dispatch, or lists what a value reaches.
+func (p *graphPage) why() (text, bool) {
+	got, s := p.picked(), p.list().rows.at
+	switch {
+	case got.value >= 0:
+		return whatWakes(s, got.value), true
+	case got.node != nil && len(got.node.Dispatches) > 0 && s.step >= 0:
+		return whyDispatch(s, got.node.Dispatches[0]), true
+	}
+	return text{}, false
+}

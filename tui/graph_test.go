@@ -1,0 +1,155 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/x/exp/golden"
+
+	"gpuscope/model/session"
+	"gpuscope/tui/tuitest"
+)
+
+// opened is an app on a session, with the graph on the screen and the cursor on an operator.
+func opened(t *testing.T, w, h int, s *tuitest.Script, operator string) *driver {
+	t.Helper()
+	d := drive(t, w, h, llama, s, Options{Prompt: "Once upon a time"})
+	d.settle()
+	d.press("s", "4", "/").typed(operator).press("enter", "G")
+	return d
+}
+
+// A value's numbers at every size: what they come to, how they are spread, a window of them.
+func TestAnOpenedValue(t *testing.T) {
+	for _, size := range sizes {
+		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
+			d := opened(t, size[0], size[1], &tuitest.Script{NaN: 70}, "select last").press("enter", "G", "enter")
+			golden.RequireEqual(t, d.screen()+"\n")
+		})
+	}
+}
+
+func TestAValueIsOpenedFromItsOperatorAndLeftAgain(t *testing.T) {
+	d := opened(t, 80, 24, &tuitest.Script{NaN: 70}, "lm_head").press("enter", "G")
+	d.press("enter").sees("Graph › Value", "lm_head", "step 1 run again, read behind", "NaN 1", "first at [0, 70]",
+		"not verified against the reference", "rows 0–")
+	d.press("esc").misses("Graph ›").sees("Operators")
+	if !strings.Contains(d.row(), "out f32") {
+		t.Errorf("selected is %q", d.row())
+	}
+	d.press("enter", "q").misses("Graph ›").sees("Operators") // q closes it as well
+	d.press("enter", "4").misses("Graph ›").sees("Operators") // and so does the view's own key
+}
+
+// Numbers are never those of another step without a word.
+func TestNumbersAreStaleUntilTheStepHasRunAgain(t *testing.T) {
+	held := make(chan struct{})
+	script := &tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
+		if c.Kind != session.Look || held == nil {
+			return nil
+		}
+		select {
+		case <-held:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}}
+	gate := held
+	held = nil
+	d := opened(t, 80, 24, script, "lm_head").press("enter", "G", "enter").sees("step 1 run again")
+	held = gate
+	d.touch(",")
+	d.sees("stale, running the step again: step 1 run again")
+	close(gate)
+	d.settle()
+	d.sees("step 0 run again").misses("stale")
+}
+
+func TestNumbersWaitForARunToPause(t *testing.T) {
+	gate := make(chan struct{})
+	d := opened(t, 80, 24, &tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
+		if c.Kind != session.Run {
+			return nil
+		}
+		select {
+		case <-gate:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}}, "lm_head").press("enter", "G", "enter").sees("step 1 run again")
+	d.touch("space")
+	gate <- struct{}{}
+	for d.app.shown < 2 { // a step came
+		d.events()
+	}
+	d.sees("stale, until the model pauses: step 1 run again")
+	d.touch("space")
+	d.settle()
+	d.sees("step 2 run again").misses("stale")
+}
+
+func TestTheGridScrollsAndAsksForWhatIsInSight(t *testing.T) {
+	asked := 0
+	d := opened(t, 80, 24, &tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+		if c.Kind == session.Look && !c.At.Statistics {
+			asked = max(asked, c.At.Count*max(1, c.At.Rows))
+		}
+		return nil
+	}}, "embed").press("enter", "j", "j", "enter")
+	d.sees("embed.weight", "rows 0–", "of 4,096", "columns 0–5 of 2,048").press("G").sees("–4,095 of 4,096")
+	d.press("l").sees("columns 3–8 of 2,048").press("g").sees("rows 0–", "columns 0–5")
+	if asked > 24*8 {
+		t.Errorf("%d numbers were asked for at once", asked)
+	}
+}
+
+// In a trace there are no numbers, and the screen says so.
+func TestAValueOfATraceSaysThatNumbersNeedAModel(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("4", "a", "j", "j", "j", "enter")
+	d.sees("Graph › Value", "they need a running model", "given by embed", "intermediate")
+}
+
+func TestTheDispatchThatWroteTheMemoryIsChosen(t *testing.T) {
+	shared := *llama
+	shared.Graph.Values = append(shared.Graph.Values[:0:0], llama.Graph.Values...)
+	slot := 2
+	for i := range shared.Graph.Values {
+		if v := &shared.Graph.Values[i]; v.Name == "x" || v.Name == "layers.0.attn.q" {
+			v.Slot = &slot
+		}
+	}
+	d := drive(t, 120, 40, &shared, &tuitest.Script{}, Options{Prompt: "Once"})
+	d.settle()
+	d.press("s", "4", "a", "j", "j", "j", "enter").sees("Value · x", "write 1 of 2 of this memory")
+	d.press("]").sees("layers.0.attn.q", "in the memory of x", "write 2 of 2").press("]")
+	d.sees("it is the last dispatch").press("[").sees("Value · x", "write 1 of 2")
+}
+
+func TestProducersAndConsumersAreWalked(t *testing.T) {
+	d := live(t, 120, 40).press("4", "j", "j", "j", "j", "j", "j", "j", "j", "j", "j", "j", "p")
+	d.sees("Graph › Neighbourhood", "1×1×512", "slice cos", "attn.rope_k")
+	if !strings.Contains(d.row(), "attn.k") {
+		t.Errorf("selected is %q", d.row())
+	}
+	d.press("p").sees("layers.0.attn.k · linear_q4gsw").press("esc").sees("layers.0.attn.rope_k ·")
+	d.press("c", "enter").sees("layers.0.attn.cache_k ·", "attn.k_cache").press("c", "enter").sees("layers.0.attn.sdpa ·")
+	d.press("esc", "esc", "esc").misses("Graph ›")
+}
+
+func TestMemoryLeadsToWhoHasASlot(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("4", "a", "a").sees("Memory", "forced by", "at most 144.2 KiB at once")
+	d.press("/").typed("layers.0.mlp.up").press("enter", "G", "enter").sees("Slots", "slot and value")
+	if !strings.Contains(d.row(), "slot ") {
+		t.Errorf("selected is %q", d.row())
+	}
+}
+
+func TestOperatorsAreMarkedByWhatIsAskedFor(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("4").sees("marked by time alone", "██████")
+	d.press("A").sees("marked by cost").misses("██████").press("A").sees("marked by waste").press("A").sees("marked by gap")
+	d.press("F").sees("fold op", "linear_q4gsw ×").press("F").sees("fold none", "▸ layer 1").press("F").sees("fold layer")
+}

@@ -1,0 +1,371 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/internal/printable"
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
+)
+
+// nearRow is what the table of views would say of a neighbourhood.
+var nearRow = viewRow{
+	name: "Neighbourhood", needs: needsGraph, doc: "An operator between those that it reads from and those that read it.",
+	new: func(a *App) view { return newNearPage(a, 0, false) },
+}
+
+// nearPage is the neighbourhood of an operator: who gives what it takes on its left, who takes what it gives
+// on its right, with the live shapes on the edges.
+type nearPage struct {
+	app    *App
+	op     trace.OpID
+	former []trace.OpID // centres before this one
+	column int          // of the cursor: 0 is the operator, below it stands on the left
+	line   int          // of the cursor in its column
+	seek   int          // column to go to once it is there: -1, 1; 0: none
+	at     snapshot
+	task   task[nearKey, *nearness]
+	first  int // line at the top of the window
+	page   int
+}
+
+// nearKey is what a neighbourhood is of.
+type nearKey struct {
+	version, step, far int
+	op                 trace.OpID
+}
+
+// nearness is a neighbourhood with its place on the screen.
+type nearness struct {
+	far    int // columns on each side
+	spots  map[int][]stand
+	height int
+}
+
+// stand is where a neighbour stands: its line, that of the one it belongs to, and whether more of that one's
+// stand below.
+type stand struct {
+	inspect.Neighbour
+	line, of int
+	last     bool
+}
+
+func newNearPage(a *App, op trace.OpID, consumers bool) *nearPage {
+	p := &nearPage{app: a, op: op, seek: -1}
+	if consumers {
+		p.seek = 1
+	}
+	return p
+}
+
+// Cells that an edge takes at least, with a shape on it, and how many a column of names has at least.
+const edgeCells, leastEdge, leastName = 14, 9, 15
+
+// nearFar is how many steps there is room for on each side.
+func nearFar(w int) int {
+	if w >= 5*leastName+4*edgeCells {
+		return 2
+	}
+	return 1
+}
+
+func (p *nearPage) load(j *jobs, s snapshot, w int) {
+	p.at = s
+	if s.index == nil || int(p.op) >= len(s.trace.Graph.Ops) {
+		p.task.clear(j)
+		return
+	}
+	key := nearKey{s.version, s.step, nearFar(p.app.rects()[regionList].w), p.op}
+	p.task.want(j, key, func(ctx context.Context) (*nearness, error) {
+		n := &nearness{far: key.far, spots: map[int][]stand{}}
+		n.spots[0] = []stand{{Neighbour: s.index.Node(key.step, key.op), last: true}}
+		for side := -1; side <= 1; side += 2 {
+			around := s.index.Around(key.step, key.op, key.far, side > 0)
+			n.height = max(n.height, n.place(around, side, 0, 0))
+		}
+		n.height = max(n.height, 1)
+		return n, ctx.Err()
+	}, p.placed)
+}
+
+// place puts neighbours one below the other, each beside the first of its own, and says where the next line
+// is.
+func (n *nearness) place(list []inspect.Neighbour, column, line, of int) int {
+	side := 1
+	if column < 0 {
+		side = -1
+	}
+	for i := range list {
+		n.spots[column] = append(n.spots[column], stand{list[i], line, of, i == len(list)-1})
+		line = max(line+1, n.place(list[i].Far, column+side, line, line))
+	}
+	return line
+}
+
+// placed brings the cursor to where it was to go.
+func (p *nearPage) placed(n *nearness) {
+	if p.seek != 0 && len(n.spots[p.seek]) > 0 {
+		p.column, p.line = p.seek, n.spots[p.seek][0].line
+	}
+	p.seek = 0
+	if p.spot() == nil {
+		p.column, p.line = 0, 0
+	}
+}
+
+// spot is what the cursor is on, nil for nothing.
+func (p *nearPage) spot() *stand {
+	n := p.task.value
+	if n == nil {
+		return nil
+	}
+	for i := range n.spots[p.column] {
+		if s := &n.spots[p.column][i]; s.line == p.line {
+			return s
+		}
+	}
+	return nil
+}
+
+// move goes along a column, or to the nearest in the next one.
+func (p *nearPage) move(m motion) {
+	n, here := p.task.value, p.spot()
+	if here == nil {
+		return
+	}
+	column := n.spots[p.column]
+	at := slices.IndexFunc(column, func(s stand) bool { return s.line == p.line })
+	by := map[motion]int{
+		up: -1, down: 1, halfUp: -5, halfDown: 5, pageUp: -10, pageDown: 10, top: -len(column),
+		bottom: len(column),
+	}
+	switch m {
+	case left, right:
+		to := p.column + map[motion]int{left: -1, right: 1}[m]
+		if len(n.spots[to]) == 0 {
+			return
+		}
+		line := p.line
+		if (to < p.column) == (p.column > 0) { // towards the operator
+			line = here.of
+		}
+		p.column, p.line = to, nearest(n.spots[to], line)
+	default:
+		p.line = column[clamp(at+by[m], 0, len(column)-1)].line
+	}
+}
+
+// nearest is the line of the spot that is nearest to a line.
+func nearest(list []stand, line int) int {
+	best := list[0].line
+	for _, s := range list {
+		if max(s.line-line, line-s.line) < max(best-line, line-best) {
+			best = s.line
+		}
+	}
+	return best
+}
+
+// open makes the operator under the cursor the one in the middle; of what is only a value, and of the middle
+// itself, it opens the value.
+func (p *nearPage) open() bool {
+	s := p.spot()
+	switch {
+	case s == nil:
+	case s.Op == nil:
+		p.app.openValue(s.Value, p.at)
+	case s.Op.ID == p.op:
+		if len(s.Op.Outputs) > 0 {
+			p.app.openValue(s.Op.Outputs[0], p.at)
+		}
+	default:
+		p.goTo(s.Op.ID, 0)
+	}
+	return true
+}
+
+// goTo puts another operator into the middle.
+func (p *nearPage) goTo(op trace.OpID, seek int) {
+	p.former = append(p.former, p.op)
+	p.op, p.column, p.line, p.seek, p.first = op, 0, 0, seek, 0
+}
+
+// back goes to the operator that was in the middle before.
+func (p *nearPage) back() bool {
+	n := len(p.former)
+	if n == 0 {
+		return false
+	}
+	p.op, p.column, p.line, p.first = p.former[n-1], 0, 0, 0
+	p.former = p.former[:n-1]
+	return true
+}
+
+// near goes on in that direction: from the operator under the cursor.
+func (p *nearPage) near(consumers bool) {
+	side := -1
+	if consumers {
+		side = 1
+	}
+	s, n := p.spot(), p.task.value
+	switch {
+	case s == nil:
+	case s.Op != nil && s.Op.ID != p.op:
+		p.goTo(s.Op.ID, side)
+	case s.Op != nil && len(n.spots[side]) > 0:
+		p.column, p.line = side, n.spots[side][0].line
+	default:
+		p.app.say(map[int]string{-1: "nothing gives what it takes", 1: "nothing takes what it gives"}[side])
+	}
+}
+
+func (p *nearPage) title(int) []table.Part {
+	if p.at.trace == nil || int(p.op) >= len(p.at.trace.Graph.Ops) {
+		return nil
+	}
+	o := &p.at.trace.Graph.Ops[p.op]
+	parts := []table.Part{{Rank: 0, Text: o.Name}, {Rank: 2, Text: o.Kind}}
+	if n := p.task.value; n != nil {
+		parts = append(parts, table.Say(3, "takes from %d, gives to %d", len(n.spots[-1]), len(n.spots[1])))
+	}
+	return parts
+}
+
+func (p *nearPage) render(t *theme, _ glyphs, w, h int, _ bool) []string {
+	n := p.task.value
+	if n == nil {
+		return []string{"", t.put(dim, "  Computing …")}
+	}
+	beside := 2 * n.far
+	edge := clamp((w-(beside+1)*leastName)/beside, leastEdge, edgeCells)
+	names := max(1, (w-beside*edge)/(beside+1))
+	grid := make([][]string, n.height)
+	columns := 4*n.far + 1 // names and the edges between them
+	for i := range grid {
+		grid[i] = make([]string, columns)
+		for c := range grid[i] {
+			if c%2 == 0 {
+				grid[i][c] = blank(names)
+			} else {
+				grid[i][c] = blank(edge)
+			}
+		}
+	}
+	for column, list := range n.spots {
+		at := 2 * (column + n.far)
+		for i := range list {
+			s := &list[i]
+			grid[s.line][at] = p.name(t, s, names, column == p.column && s.line == p.line)
+			switch {
+			case column < 0:
+				drawEdge(t, grid, s, at+1, -1, edge)
+			case column > 0:
+				drawEdge(t, grid, s, at-1, 1, edge)
+			}
+		}
+	}
+	head := spread(" "+cut("takes from", names), "gives to ", w)
+	lines := []string{t.put(dim, head)}
+	p.page = max(1, h-1)
+	p.first = clamp(clamp(p.first, p.line-p.page+1, p.line), 0, max(0, n.height-p.page))
+	for _, cells := range grid[p.first:min(n.height, p.first+p.page)] {
+		lines = append(lines, strings.TrimRight(cut(strings.Join(cells, ""), w), " "))
+	}
+	return lines
+}
+
+// name is a neighbour in its column, with the level that it runs at.
+func (p *nearPage) name(t *theme, s *stand, w int, cursor bool) string {
+	mark, style := " ", plain
+	switch {
+	case cursor:
+		mark, style = markSelected, selected
+	case s.Op == nil:
+		style = dim
+	case s.Op.ID == p.op:
+		style = strong
+	}
+	tail := ""
+	if s.Level >= 0 {
+		tail = fmt.Sprintf(" L%d", s.Level)
+	}
+	label := cutMiddle(printable.Clean(s.Label), max(1, w-2-width(tail)))
+	return t.put(style, mark+fit(label+tail, w-1))
+}
+
+// drawEdge draws the line from a neighbour to the one that it belongs to, in a column of edges.
+func drawEdge(t *theme, grid [][]string, s *stand, at, side, w int) {
+	first := s.line == s.of
+	shape := cutMiddle(printable.Clean(s.Edge), w-6)
+	line := strings.Repeat(markRule, 1) + shape
+	line += strings.Repeat(markRule, max(0, w-3-width(line)))
+	join := markRule
+	switch {
+	case first && !s.last:
+		join = "┬"
+	case !first && s.last && side < 0:
+		join = "┘"
+	case !first && s.last:
+		join = "└"
+	case !first && side < 0:
+		join = "┤"
+	case !first:
+		join = "├"
+	}
+	cell := " "
+	switch {
+	case side < 0 && first:
+		cell += line + join + "→"
+	case side < 0:
+		cell += line + join + " "
+	case first:
+		cell = markRule + join + line + "→"
+	default:
+		cell = " " + join + line + "→"
+	}
+	grid[s.line][at] = t.put(dim, fit(cell, w))
+	for i := s.line - 1; i > s.of && !first; i-- { // past what stands between it and the one before
+		if strings.TrimSpace(grid[i][at]) != "" {
+			break
+		}
+		bar := " " + markBar + blank(w-2)
+		if side < 0 {
+			bar = blank(w-2) + markBar + " "
+		}
+		grid[i][at] = t.put(dim, bar)
+	}
+}
+
+// detail is of what the cursor is on.
+func (p *nearPage) detail() detail {
+	s, at := p.spot(), p.at
+	switch {
+	case s == nil || at.index == nil:
+		return detail{}
+	case s.Op == nil:
+		return detail{fmt.Sprintf("v%d", s.Value), s.Label, func(ctx context.Context) ([]string, error) {
+			return append(at.index.ValueLines(at.step, s.Value), numbersWhere(p.app.isTrace)), ctx.Err()
+		}}
+	}
+	return detail{fmt.Sprintf("op%d", s.Op.ID), s.Label, func(ctx context.Context) ([]string, error) {
+		return at.index.OperatorLines(at.step, s.Op.ID), ctx.Err()
+	}}
+}
+
+// why explains the first dispatch of the operator under the cursor.
+func (p *nearPage) why() (text, bool) {
+	s := p.spot()
+	if s == nil || s.Op == nil || p.at.step < 0 {
+		return text{}, false
+	}
+	g := &p.at.trace.Graph
+	i := slices.IndexFunc(g.Dispatches, func(d trace.Dispatch) bool { return d.Op == s.Op.ID })
+	if i < 0 {
+		return text{}, false
+	}
+	return whyDispatch(p.at, trace.DispatchID(i)), true
+}

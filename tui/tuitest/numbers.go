@@ -1,0 +1,116 @@
+package tuitest
+
+import (
+	"math"
+
+	"gpuscope/model/session"
+	"gpuscope/trace"
+)
+
+// numbers gives a value numbers of its own: waves, the same whenever it is asked, with a NaN as the element
+// Script.NaN.
+func (p *Session) numbers(at *session.LookAt) (*session.Tensor, error) {
+	g := &p.recorded.Graph
+	if at == nil || at.Value < 0 || int(at.Value) >= len(g.Values) {
+		return nil, session.Refusef("look: there is no such value")
+	}
+	v := &g.Values[at.Value]
+	out := &session.Tensor{
+		Value: at.Value, DType: v.DType, Offset: at.Offset, After: at.After,
+		Dims: v.MaxDims,
+	}
+	if v.Role != "constant" {
+		step := p.state.Step
+		if at.Step != nil {
+			step = *at.Step
+		}
+		at := -1
+		for i := range p.path {
+			if p.path[i].Index == step {
+				at = i
+			}
+		}
+		if at < 0 {
+			return nil, session.Refusef("step %d cannot be run again: it is not in the text", step)
+		}
+		out.Step = &step
+		for i := range p.path[:at+1] {
+			for _, d := range p.path[i].Dims {
+				if d.Value == v.ID {
+					out.Dims = d.Dims
+				}
+			}
+		}
+		if out.After == nil {
+			out.After = p.writer(&p.path[at], v.ID)
+		}
+	}
+	n := 1
+	for _, d := range out.Dims {
+		n *= d
+	}
+	number := func(i int) float64 {
+		if p.script.NaN > 0 && i == p.script.NaN {
+			return math.NaN()
+		}
+		return math.Sin(float64(i+int(v.ID))) * (1 + float64(i%7)/8)
+	}
+	for row := range max(1, at.Rows) {
+		for i := at.Offset + row*at.Stride; i < min(n, at.Offset+row*at.Stride+at.Count); i++ {
+			out.Numbers = append(out.Numbers, trace.Number(number(i)))
+		}
+	}
+	if at.Statistics {
+		out.Statistics = statistics(n, number)
+	}
+	return out, nil
+}
+
+// writer is the last dispatch of a step that writes a value.
+func (p *Session) writer(s *trace.Step, v trace.ValueID) *trace.DispatchID {
+	var last *trace.DispatchID
+	for i := range s.Dispatches {
+		d := &p.recorded.Graph.Dispatches[p.recorded.Plans[s.Dispatches[i].Plan].Dispatch]
+		for _, w := range d.Writes {
+			if w == v {
+				last = &d.ID
+			}
+		}
+	}
+	return last
+}
+
+// most is how many elements statistics are made of: a test is not to wait for a vocabulary.
+const most = 1 << 16
+
+func statistics(n int, number func(int) float64) *session.Statistics {
+	s := &session.Statistics{
+		Elements: n, Min: math.Inf(1), Max: math.Inf(-1),
+		Histogram: make([]int, session.HistogramBins),
+	}
+	var list []float64
+	sum, squares := 0.0, 0.0
+	for i := range min(n, most) {
+		v := number(i)
+		if math.IsNaN(v) {
+			s.NaN++
+			if s.FirstOdd == nil {
+				s.FirstOdd = &i
+			}
+			continue
+		}
+		if v == 0 {
+			s.Zeros++
+		}
+		s.Min, s.Max = min(s.Min, v), max(s.Max, v)
+		sum, squares = sum+v, squares+v*v
+		list = append(list, v)
+	}
+	count := float64(max(1, len(list)))
+	s.Mean = sum / count
+	s.Std = math.Sqrt(max(0, squares/count-s.Mean*s.Mean))
+	for _, v := range list {
+		s.Histogram[min(int((v-s.Min)/(s.Max-s.Min)*session.HistogramBins), session.HistogramBins-1)]++
+	}
+	return s
+}

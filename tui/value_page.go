@@ -1,0 +1,526 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gpuscope/internal/printable"
+	"gpuscope/model/session"
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
+)
+
+// valueRow is what the table of views would say of an opened value.
+var valueRow = viewRow{
+	name: "Value", needs: needsGraph, doc: "The numbers inside a value, read from the running model.",
+	new: func(a *App) view { return newValuePage(a, 0) },
+}
+
+// valuePage is a value opened: what its numbers come to, how they are spread, and a window of them. The model
+// is asked for what is in sight and no more: a step runs again up to a dispatch, and the value is read there.
+type valuePage struct {
+	app    *App
+	value  trace.ValueID
+	write  int // place in writes of the dispatch that was chosen, -1: the last that writes the value
+	writes []inspect.Written
+	of     int // step that writes are of, an index into the trace's steps
+	row    int // of the grid, at the top of the window
+	column int // of the grid, at its left
+	at     snapshot
+
+	stats task[valueKey, seen]
+	page  task[windowKey, seen]
+}
+
+// valueKey is which numbers are looked at.
+type valueKey struct {
+	step  int // by its number
+	value trace.ValueID
+	after trace.DispatchID // -1: the last that writes it
+}
+
+// windowKey is which of them are in sight.
+type windowKey struct {
+	valueKey
+	row, column, rows, columns int
+}
+
+// seen is what the model told, or why it did not.
+type seen struct {
+	key valueKey
+	t   *session.Tensor
+	err error
+}
+
+func newValuePage(a *App, v trace.ValueID) *valuePage {
+	return &valuePage{app: a, value: v, write: -1, of: -1}
+}
+
+// openValue opens a value over the view, as it is in a snapshot's step.
+func (a *App) openValue(v trace.ValueID, s snapshot) {
+	p := newValuePage(a, v)
+	p.at = s
+	a.push(&valueRow, p)
+}
+
+// info is the value as the trace has it, nil where there is none.
+func (p *valuePage) info() *trace.Value {
+	if p.at.trace == nil || int(p.value) >= len(p.at.trace.Graph.Values) {
+		return nil
+	}
+	return &p.at.trace.Graph.Values[p.value]
+}
+
+// key is what is to be looked at; why says why nothing can be.
+func (p *valuePage) key() (k valueKey, why string) {
+	v := p.info()
+	switch {
+	case v == nil:
+		return k, "There is no such value."
+	case p.app.isTrace:
+		return k, "Its numbers are not in a trace: they need a running model."
+	case p.app.lost:
+		return k, "The engine has gone, and the numbers with it."
+	case v.Kind == "symint":
+		return k, "It is an integer of the host, " + p.at.index.Bounds(v) + "."
+	case v.Role == "fused":
+		return k, "It is never in memory: a fused operator keeps it in registers."
+	}
+	k = valueKey{step: -1, value: p.value, after: -1}
+	if v.Role == "constant" {
+		return k, ""
+	}
+	if p.at.step < 0 {
+		return k, keyed("It has no numbers before the first step. {prompt} types a prompt.")
+	}
+	k.step = p.at.trace.Steps[p.at.step].Index
+	if p.write >= 0 && p.write < len(p.writes) {
+		k.after = p.writes[p.write].Dispatch
+		k.value = p.writes[p.write].Value
+	}
+	return k, ""
+}
+
+func (p *valuePage) load(j *jobs, s snapshot, _ int) {
+	p.at = s
+	if s.trace != nil && s.step >= 0 && s.step != p.of {
+		p.of, p.writes = s.step, s.index.Writes(s.step, p.value)
+		p.write = min(p.write, len(p.writes)-1)
+	}
+	key, why := p.key()
+	if why != "" || p.app.session == nil || p.app.job != nil { // what is shown stays, and is stale
+		p.stats.drop(j)
+		p.page.drop(j)
+		return
+	}
+	rows, columns := p.window()
+	_, width := p.shape()
+	p.column = clamp(p.column, 0, max(0, width-columns))
+	p.page.want(j, windowKey{key, p.row, p.column, rows, columns}, p.ask(key, session.LookAt{
+		Offset: p.row*width + p.column, Count: min(columns, width-p.column), Rows: rows, Stride: width,
+	}), nil)
+	p.stats.want(j, key, p.ask(key, session.LookAt{Statistics: true}), nil)
+}
+
+// ask looks at a value. That it cannot be seen is told in its place, and is no error of the program.
+func (p *valuePage) ask(key valueKey, at session.LookAt) func(context.Context) (seen, error) {
+	s := p.app.session
+	at.Value = key.value
+	if key.step >= 0 {
+		at.Step = &key.step
+	}
+	if key.after >= 0 {
+		at.After = &key.after
+	}
+	return func(ctx context.Context) (seen, error) {
+		r, err := s.Do(ctx, session.Command{Kind: session.Look, At: &at})
+		if err == nil && r.Tensor == nil {
+			err = errors.New("the model told nothing")
+		}
+		return seen{key, r.Tensor, err}, nil
+	}
+}
+
+// dims are the live dims: those that the model told, before that those of the trace.
+func (p *valuePage) dims() []int {
+	if t := p.page.value.t; t != nil && t.Value == p.shownValue() {
+		return t.Dims
+	}
+	if p.at.step < 0 {
+		if v := p.info(); v != nil {
+			return v.MaxDims
+		}
+		return nil
+	}
+	return p.at.index.Dims(p.at.step, p.shownValue())
+}
+
+// shownValue is the value whose numbers are wanted: another that has the memory, where that was chosen.
+func (p *valuePage) shownValue() trace.ValueID {
+	if p.write >= 0 && p.write < len(p.writes) {
+		return p.writes[p.write].Value
+	}
+	return p.value
+}
+
+// shape is how many rows and columns the grid has: the columns are the last dim. A single row is broken into
+// as many as it takes on the screen.
+func (p *valuePage) shape() (rows, columns int) { return gridOf(p.dims(), p.fits()) }
+
+func gridOf(dims []int, fits int) (rows, columns int) {
+	n := 1
+	for _, d := range dims {
+		n *= d
+	}
+	columns = 1
+	if len(dims) > 0 {
+		columns = max(1, dims[len(dims)-1])
+	}
+	if n <= columns {
+		columns = max(1, min(columns, fits))
+	}
+	return (n + columns - 1) / columns, columns
+}
+
+// Cells of a number and of the name of a row, and lines that stand over the grid.
+const numberCells, rowCells, statLines = 11, 14, 3
+
+// chartLines is how high the histogram is in a pane of h lines.
+func chartLines(h int) int { return clamp(h/5, 2, 8) }
+
+// fits is how many columns of numbers there is room for.
+func (p *valuePage) fits() int { return max(1, (p.app.rects()[regionList].w-rowCells)/numberCells) }
+
+// window is how many rows and columns of the grid are in sight at most.
+func (p *valuePage) window() (rows, columns int) {
+	r := p.app.rects()[regionList]
+	rows = max(1, r.h-statLines-chartLines(r.h)-2)
+	columns = p.fits()
+	return min(rows, session.MostNumbers/columns), columns
+}
+
+func (p *valuePage) move(m motion) {
+	rows, columns := p.window()
+	height, width := p.shape()
+	switch m {
+	case up:
+		p.row--
+	case down:
+		p.row++
+	case halfUp:
+		p.row -= max(1, rows/2)
+	case halfDown:
+		p.row += max(1, rows/2)
+	case pageUp:
+		p.row -= rows
+	case pageDown:
+		p.row += rows
+	case top:
+		p.row, p.column = 0, 0
+	case bottom:
+		p.row = height
+	case left:
+		p.column -= max(1, columns/2)
+	case right:
+		p.column += max(1, columns/2)
+	}
+	p.row = clamp(p.row, 0, max(0, height-rows))
+	p.column = clamp(p.column, 0, max(0, width-columns))
+}
+
+// turn goes to the next dispatch of the step that writes this memory, or the one before.
+func (p *valuePage) turn(by int) {
+	if len(p.writes) == 0 {
+		p.app.say("no dispatch of the step writes it")
+		return
+	}
+	at := p.write
+	if at < 0 { // the last that writes the value
+		for i, w := range p.writes {
+			if w.Value == p.value {
+				at = i
+			}
+		}
+	}
+	to := clamp(at+by, 0, len(p.writes)-1)
+	if to == at {
+		p.app.say(map[bool]string{true: "it is the last", false: "it is the first"}[by > 0] +
+			" dispatch of the step that writes this memory")
+	}
+	p.write, p.row, p.column = to, 0, 0
+}
+
+func (p *valuePage) title(int) []table.Part {
+	v := p.info()
+	if v == nil {
+		return nil
+	}
+	if other := p.shownValue(); other != p.value {
+		v = &p.at.trace.Graph.Values[other]
+	}
+	dtype := v.DType
+	if t := p.page.value.t; t != nil && t.Value == v.ID {
+		dtype = t.DType
+	}
+	parts := []table.Part{
+		{Rank: 0, Text: v.Name},
+		{Rank: 1, Text: strings.TrimSpace(dtype + " " + table.Shape(p.dims()))},
+	}
+	if v.ID != p.value {
+		parts = append(parts, table.Say(0, "in the memory of %s", p.info().Name))
+	}
+	return append(parts, table.Part{Rank: 3, Text: v.Role})
+}
+
+// stands says what the numbers on the screen are of, and that they are old where they are.
+func (p *valuePage) stands() (text string, stale bool) {
+	t := p.page.value.t
+	if t == nil {
+		return "", false
+	}
+	var parts []string
+	if t.Step != nil {
+		parts = append(parts, fmt.Sprintf("step %d run again", *t.Step))
+	}
+	if t.After != nil {
+		name := ""
+		if int(*t.After) < len(p.at.trace.Graph.Dispatches) {
+			name = " " + p.at.index.Name(*t.After)
+		}
+		parts = append(parts, fmt.Sprintf("read behind d%d%s", *t.After, name))
+	}
+	if n := len(p.writes); n > 1 && t.After != nil {
+		i := slices.IndexFunc(p.writes, func(w inspect.Written) bool { return w.Dispatch == *t.After })
+		if i >= 0 {
+			parts = append(parts, fmt.Sprintf("write %d of %d of this memory", i+1, n))
+		}
+	}
+	key, _ := p.key()
+	stale = p.page.value.key != key
+	return strings.Join(parts, ", "), stale
+}
+
+func (p *valuePage) render(t *theme, g glyphs, w, h int, _ bool) []string {
+	if _, why := p.key(); why != "" {
+		lines := []string{""}
+		for _, l := range wrapText(why, w-4) {
+			lines = append(lines, t.put(dim, "  "+l))
+		}
+		if p.info() != nil {
+			lines = append(lines, "")
+			for _, said := range p.at.index.ValueLines(p.at.step, p.value) {
+				for _, l := range wrapText(said, w-4) {
+					lines = append(lines, "  "+l)
+				}
+			}
+		}
+		return lines[:min(len(lines), h)]
+	}
+	lines := p.summary(t, g, w, chartLines(h))
+	return append(lines, p.grid(t, w, h-len(lines))...)
+}
+
+// summary is what the numbers come to and how they are spread: always as many lines.
+func (p *valuePage) summary(t *theme, g glyphs, w, chart int) []string {
+	where, stale := p.stands()
+	style := dim
+	switch waiting := p.page.cancel != nil; {
+	case stale && p.app.job != nil:
+		where, style = "stale, until the model pauses: "+where, warn
+	case stale:
+		where, style = "stale, running the step again: "+where, warn
+	case where == "" && p.app.job != nil:
+		where = "It is read when the model pauses."
+	case where == "" && waiting:
+		where = "Reading …"
+	}
+	lines := []string{t.put(style, cut(" "+printable.Clean(where), w))}
+	s, told := p.stats.value, (*session.Statistics)(nil)
+	if s.t != nil {
+		told = s.t.Statistics
+	}
+	switch {
+	case s.err != nil:
+		lines = append(lines, t.put(bad, cut(" "+markFail+" "+printable.Clean(s.err.Error()), w)), "")
+	case told == nil:
+		lines = append(lines, t.put(dim, " "+p.reading()), "")
+	default:
+		parts := []table.Part{
+			table.Say(0, "min %s", number(told.Min)), table.Say(0, "max %s", number(told.Max)),
+			table.Say(1, "mean %s", number(told.Mean)), table.Say(1, "std %s", number(told.Std)),
+			table.Say(2, "zeros %s", count(told.Zeros)), table.Say(2, "of %s", count(told.Elements)),
+		}
+		if told.Finite() == 0 {
+			parts = parts[4:]
+		}
+		if s.key != p.page.value.key && p.page.value.t != nil {
+			parts = append([]table.Part{{Rank: 0, Text: p.reading()}}, parts...)
+		}
+		lines = append(lines, " "+table.Title(parts...).Fit(w-2), p.odd(t, told, w))
+	}
+	if told == nil || len(told.Histogram) == 0 {
+		return append(lines, make([]string, chart)...)
+	}
+	most := slices.Max(told.Histogram)
+	values := make([]float64, len(told.Histogram))
+	for i, n := range told.Histogram {
+		values[i] = float64(n) / float64(most)
+	}
+	bins := min(len(values), w-2)
+	for _, l := range g.columnChart(values[:bins], chart-1, func(int) bool { return false }) {
+		lines = append(lines, " "+t.put(graphA, strings.TrimRight(l, " ")))
+	}
+	low, high := number(told.Min), number(told.Max)
+	axis := low + " " + strings.Repeat(markRule, max(0, bins-width(low)-width(high)-2)) + " " + high
+	return append(lines, t.put(dim, cut(" "+axis+fmt.Sprintf(" · highest %s", count(most)), w)))
+}
+
+// reading says how far the reading of all elements is.
+func (p *valuePage) reading() string {
+	if g := p.app.mirror.Progress; strings.HasPrefix(g.Phase, "reading ") && g.Total > 0 && g.Done < g.Total {
+		return fmt.Sprintf("reading all of it: %d %%", 100*g.Done/g.Total)
+	}
+	return "reading all of it …"
+}
+
+// odd says which elements are no numbers, and how far the value is from its reference.
+func (p *valuePage) odd(t *theme, s *session.Statistics, w int) string {
+	gap := "not verified against the reference"
+	if got := p.page.value.t; got != nil && got.After != nil && p.at.step >= 0 {
+		if i := p.at.index.Find(p.at.step, *got.After); i >= 0 {
+			if n := p.at.trace.Steps[p.at.step].Dispatches[i].Gap; n != nil {
+				gap = fmt.Sprintf("%.1f dB, at most %s off %s", n.SNRdB, number(n.MaxAbs), n.Reference)
+			}
+		}
+	}
+	if s.Finite() == s.Elements {
+		return t.put(dim, cut(" NaN 0 · Inf 0 · "+printable.Clean(gap), w))
+	}
+	text := fmt.Sprintf(" %s NaN %s · Inf %s", markWarn, count(s.NaN), count(s.PosInf+s.NegInf))
+	if s.FirstOdd != nil {
+		text += ", the first at [" + strings.Join(indices(*s.FirstOdd, p.dims()), ", ") + "]"
+	}
+	return t.put(warn, cut(text+" · "+printable.Clean(gap), w))
+}
+
+// indices are where an element stands: its index in each dim.
+func indices(at int, dims []int) []string {
+	words := make([]string, len(dims))
+	for i := len(dims) - 1; i >= 0; i-- {
+		words[i] = strconv.Itoa(at % max(1, dims[i]))
+		at /= max(1, dims[i])
+	}
+	return words
+}
+
+// grid is the window of numbers, with the names of rows and columns.
+func (p *valuePage) grid(t *theme, w, h int) []string {
+	got := p.page.value
+	switch {
+	case got.err != nil:
+		var lines []string
+		for _, l := range wrapText(markFail+" "+got.err.Error(), w-2) {
+			lines = append(lines, t.put(bad, " "+l))
+		}
+		return lines[:min(len(lines), max(0, h))]
+	case got.t == nil:
+		return nil
+	}
+	k := p.page.given
+	dims := got.t.Dims
+	height, across := gridOf(dims, k.columns)
+	columns := min(k.columns, across-k.column)
+	if columns <= 0 || len(got.t.Numbers) == 0 {
+		return []string{t.put(dim, " It has no elements at this shape.")}
+	}
+	var b strings.Builder
+	b.WriteString(blank(rowCells))
+	for c := range columns {
+		b.WriteString(fitLeft(strconv.Itoa(k.column+c), numberCells))
+	}
+	lines := []string{t.put(dim, cut(b.String(), w))}
+	for row := 0; row*columns < len(got.t.Numbers) && len(lines) < h-1; row++ {
+		b.Reset()
+		at := indices((k.row+row)*across, dims)
+		if n := len(at); n > 0 && dims[n-1] == across && height > 1 {
+			at = at[:n-1] // the rows of a matrix
+		}
+		name := "[" + strings.Join(at, ",") + "]"
+		b.WriteString(t.put(dim, fit(" "+cutMiddle(name, rowCells-2), rowCells)))
+		for _, n := range got.t.Numbers[row*columns : min(len(got.t.Numbers), (row+1)*columns)] {
+			s := fitLeft(number(float64(n)), numberCells)
+			switch v := float64(n); {
+			case math.IsNaN(v) || math.IsInf(v, 0):
+				s = t.put(bad, s)
+			case v == 0:
+				s = t.put(dim, s)
+			}
+			b.WriteString(s)
+		}
+		lines = append(lines, b.String())
+	}
+	rows := (len(got.t.Numbers) + columns - 1) / columns
+	foot := fmt.Sprintf(" rows %s–%s of %s, columns %s–%s of %s", count(k.row), count(k.row+rows-1),
+		count(height), count(k.column), count(k.column+columns-1), count(across))
+	if len(lines) < h {
+		lines = append(lines, t.put(dim, cut(foot, w)))
+	}
+	return lines
+}
+
+// number writes an element in at most ten cells.
+func number(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "NaN"
+	case math.IsInf(v, 1):
+		return "+Inf"
+	case math.IsInf(v, -1):
+		return "-Inf"
+	case v == math.Trunc(v) && math.Abs(v) < 1e9:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case math.Abs(v) >= 0.1 && math.Abs(v) < 1e6:
+		return strconv.FormatFloat(v, 'g', 6, 64)
+	case math.Abs(v) >= 1e-3 && math.Abs(v) < 1:
+		return strconv.FormatFloat(v, 'g', 4, 64)
+	}
+	return strconv.FormatFloat(v, 'e', 2, 64)
+}
+
+// copied is the window, by tabs.
+func (p *valuePage) copied() string {
+	got := p.page.value.t
+	if got == nil {
+		return ""
+	}
+	k := p.page.given
+	_, across := gridOf(got.Dims, k.columns)
+	columns := max(1, min(k.columns, across-k.column))
+	var b strings.Builder
+	for i, n := range got.Numbers {
+		b.WriteString(strconv.FormatFloat(float64(n), 'g', -1, 64))
+		if b.WriteByte('\t'); (i+1)%columns == 0 {
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// detail is what the trace knows of the value.
+func (p *valuePage) detail() detail {
+	v, s := p.info(), p.at
+	if v == nil {
+		return detail{}
+	}
+	id := p.shownValue()
+	return detail{
+		fmt.Sprintf("v%d", id), s.trace.Graph.Values[id].Name,
+		func(ctx context.Context) ([]string, error) { return s.index.ValueLines(s.step, id), ctx.Err() },
+	}
+}
