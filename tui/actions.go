@@ -87,6 +87,11 @@ func allActions() []action {
 			in: []scope{inViews}, off: needsSession, run: (*App).reset,
 		},
 		{
+			keys: []string{"r"}, name: "restart",
+			doc: "Start an engine that has gone again, at the same model, prompt and position.",
+			in:  []scope{inViews}, hint: 1, off: cannotRestart, run: (*App).restart,
+		},
+		{
 			keys: []string{"T"}, name: "timing",
 			doc: "How closely the steps to come are timed: off, step, block, dispatch.",
 			in:  []scope{inViews}, off: needsSession, run: (*App).askTiming,

@@ -39,6 +39,7 @@ type App struct {
 	log    *Log
 	w, h   int
 
+	again
 	model        // the session, or the trace, and where it stands (steer.go)
 	jobs  *jobs  // what computes what is shown
 	views []view // in the order of the table of views

@@ -147,14 +147,8 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 		size := tea.WindowSizeMsg{Width: a.w, Height: a.h}
 		a.runner.start(func(context.Context) { program.Send(size) })
 	}
-	a.runner.start(func(ctx context.Context) {
-		m := open(ctx)
-		if m.session != nil {
-			a.runner.keep(m.session)
-			a.runner.start(func(ctx context.Context) { a.runner.pump(ctx, m.session) })
-		}
-		a.runner.send(m)
-	})
+	a.starts = open
+	a.start()
 	a.runner.start(func(ctx context.Context) { watch(ctx, a.log, a.runner.send) })
 
 	_, err = program.Run()

@@ -197,7 +197,7 @@ func (a *App) newestStep() int {
 // stateWord is how things stand, in one word.
 func (a *App) stateWord() string {
 	switch {
-	case a.mirror.Trace == nil:
+	case a.mirror.Trace == nil || a.restarting():
 		return "[LOADING" + a.progress() + "]"
 	case a.isTrace:
 		return "[TRACE]"
@@ -559,5 +559,5 @@ var busyWith = map[session.CommandKind]string{
 	session.Previous: "stepping back",
 	session.Repeat:   "repeating", session.Reset: "resetting", session.Timing: "setting the timing level",
 	session.Edit: "reading the edited text", session.Upto: "running up to the dispatch",
-	session.Chunk: "setting the chunk size",
+	session.Chunk: "setting the chunk size", session.Resume: "running the text again",
 }

@@ -127,6 +127,9 @@ func (a *App) loadSummary(s snapshot) {
 
 func (a *App) opened(m openedMsg) {
 	switch {
+	case m.err != nil && a.mirror.Trace != nil:
+		a.lost = true
+		a.failed(m.err)
 	case m.err != nil:
 		a.opening = m.err // what Run returns
 		a.quit()
@@ -145,18 +148,9 @@ func (a *App) opened(m openedMsg) {
 	}
 }
 
-// begin sends the prompt that the program was started with, once the session is there and has said what it
-// runs, whichever the screen hears first.
-func (a *App) begin() {
-	if a.session != nil && a.mirror.Trace != nil && a.opts.Prompt != "" {
-		a.command(session.Command{Kind: session.Prompt, Text: a.opts.Prompt})
-		a.opts.Prompt = ""
-	}
-}
-
 // events brings the mirror up to date.
 func (a *App) events(list eventsMsg) {
-	before := a.mirror.Trace
+	before, was := a.mirror.Trace, a.again.opened
 	for _, e := range list {
 		if e.Log != nil {
 			a.log.Add(e.Log.Level, e.Log.Text)
@@ -169,6 +163,7 @@ func (a *App) events(list eventsMsg) {
 		if err := a.mirror.Apply(e); err != nil {
 			a.fail(fmt.Errorf("not recorded: %w", err))
 		}
+		a.again.opened = a.again.opened || e.Opened != nil
 	}
 	t := a.mirror.Trace
 	if t == nil {
@@ -182,7 +177,7 @@ func (a *App) events(list eventsMsg) {
 		a.shown = a.stepOfState()
 	}
 	a.version++
-	if before == nil {
+	if !was {
 		a.begin()
 	}
 }
@@ -203,18 +198,6 @@ func (a *App) stepOfState() int {
 		return -1
 	}
 	return at
-}
-
-func (a *App) ended(reason error) {
-	a.lost = true
-	switch {
-	case a.runner.ctx.Err() != nil:
-	case a.mirror.Trace == nil: // it never opened
-		a.opened(openedMsg{err: reason})
-	default:
-		a.fail(fmt.Errorf(keyed("the engine has gone: %w. What was recorded can still be read and exported ({export})"),
-			reason))
-	}
 }
 
 // still are the commands that leave the text and its position as they are.
@@ -260,6 +243,13 @@ func (a *App) done(m doneMsg) {
 	a.job = nil
 	a.jobs.commands++ // what it brought is what is to be seen now
 	a.version++
+	if j.command.Kind == session.Resume {
+		a.resumed(m.reply, m.err)
+	}
+	if errors.Is(m.err, session.ErrClosed) { // ended says why
+		a.doing, a.queued = busyWith[j.command.Kind], nil
+		return
+	}
 	if m.err != nil && !(j.cancelled && errors.Is(m.err, context.Canceled)) {
 		a.refused(j.command, m.err)
 		a.queued = nil
@@ -435,7 +425,7 @@ func needsSession(a *App) string {
 	case a.isTrace:
 		return "this is a recorded trace; start gpuscope with a model"
 	case a.lost:
-		return "the engine has gone"
+		return keyed("the engine has gone; {restart} starts it again")
 	case a.session == nil || a.mirror.Trace == nil:
 		return "the model is still loading"
 	}

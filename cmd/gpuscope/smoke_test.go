@@ -43,7 +43,11 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	p := newProgram()
-	if how != "real" {
+	switch how {
+	case "real":
+	case "fake":
+		p.open = faking(p)
+	default:
 		p.open = playing(how)
 	}
 	os.Exit(p.main(context.Background(), os.Args[1:]))
@@ -113,6 +117,12 @@ type terminal struct {
 // startTerminal starts gpuscope at 80x24. All waits of the test end with its deadline.
 func startTerminal(t *testing.T, play string, args ...string) *terminal {
 	t.Helper()
+	return startTerminalWith(t, nil, play, args...)
+}
+
+// startTerminalWith does so with more in the environment.
+func startTerminalWith(t *testing.T, env []string, play string, args ...string) *terminal {
+	t.Helper()
 	master, slave, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -134,6 +144,7 @@ func startTerminal(t *testing.T, play string, args ...string) *terminal {
 	}
 	x.cmd.Env = append(os.Environ(), playEnv+"="+play, "TERM=xterm-256color", "COLORTERM=", "COLORFGBG=",
 		"NO_COLOR=", "CI=")
+	x.cmd.Env = append(x.cmd.Env, env...)
 	x.cmd.Stdin, x.cmd.Stdout, x.cmd.Stderr = slave, slave, slave
 	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := x.cmd.Start(); err != nil {

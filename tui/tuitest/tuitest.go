@@ -35,8 +35,9 @@ type Session struct {
 	close    sync.Once
 
 	mu     sync.Mutex // one command at a time
-	plans  int        // sent
-	played int        // steps sent
+	died   error
+	plans  int // sent
+	played int // steps sent
 	state  session.State
 	path   []trace.Step // steps that led to the position
 	hit    *trace.Event // at which a run has paused
@@ -77,7 +78,17 @@ func (p *Session) Close() error {
 		defer p.mu.Unlock()
 		p.stream.End()
 	})
-	return nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.died
+}
+
+// Die ends the session as an engine does that has gone.
+func (p *Session) Die(reason error) {
+	p.mu.Lock()
+	p.died = reason
+	p.mu.Unlock()
+	_ = p.Close()
 }
 
 // Say puts a line into the session's log.
@@ -89,6 +100,9 @@ func (p *Session) Say(level, text string) {
 func (p *Session) Do(ctx context.Context, c session.Command) (session.Reply, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.died != nil {
+		return session.Reply{}, fmt.Errorf("%w: %w", session.ErrClosed, p.died)
+	}
 	defer p.tell()
 	played := p.played
 	p.hit = nil
@@ -173,6 +187,8 @@ func (p *Session) do(ctx context.Context, c session.Command) error {
 		return p.repeat(c.N, c.Step)
 	case session.Cost:
 		return p.cost(ctx, c)
+	case session.Resume:
+		return p.resume(c.Left)
 	case session.Reset:
 		p.event(max(0, p.state.Step), "reset")
 		p.rewind(0)
@@ -202,10 +218,33 @@ func (p *Session) before(ctx context.Context, c session.Command) error {
 	return p.script.Before(ctx, c)
 }
 
+// resume stands where another session stood.
+func (p *Session) resume(l *session.Left) error {
+	text := &session.Text{}
+	for _, id := range l.Prompt {
+		text.Prompt = append(text.Prompt, session.Token{ID: id, Text: "·"})
+	}
+	if l.Last != nil {
+		p.played = l.Last.Step + 1
+	}
+	p.rewind(0)
+	for _, turn := range l.Turns {
+		s := p.recorded.Steps[p.places[p.state.Position]]
+		s.Index = turn.Step
+		p.path = append(p.path, s)
+		if p.at(s); s.Token != nil {
+			text.Given = append(text.Given, session.Token{ID: *s.Token, Text: s.Text})
+		}
+	}
+	p.state.Begins, p.state.Resumed = text, true
+	p.event(max(p.state.Step, 0), "engine_restarted")
+	return nil
+}
+
 // tell sends where the session stands.
 func (p *Session) tell() {
 	s := p.state
-	p.state.Begins = nil
+	p.state.Begins, p.state.Resumed = nil, false
 	p.stream.Send(session.Event{State: &s})
 }
 

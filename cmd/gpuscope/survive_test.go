@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/model/session"
+	"gpuscope/trace"
+)
+
+// pidEnv names the file into which an engine process writes its number.
+const pidEnv = "GPUSCOPE_TEST_PID"
+
+// follows is the token that comes after another on a fake device.
+func follows(id uint32) uint32 { return 'a' + (id*7+3)%26 }
+
+// faking opens models on a device that computes nothing, in a step of a few milliseconds.
+func faking(p *program) opener {
+	driver := &fake.Driver{All: []fake.Options{{NoLog: true}}}
+	p.driver = driver
+	return func(ctx context.Context, o *modelOptions, emit func(session.Event)) (session.Session, error) {
+		pid := []byte(strconv.Itoa(os.Getpid()))
+		if err := os.WriteFile(os.Getenv(pidEnv), pid, 0o600); err != nil {
+			return nil, err
+		}
+		s, err := p.openModel(ctx, o, emit)
+		if err != nil {
+			return nil, err
+		}
+		dev := driver.Opened[0]
+		var first uint32 // of the step's tokens
+		dev.OnDispatch = func(d fake.Dispatch) {
+			if strings.Contains(d.Pipeline, "embedding") {
+				first = binary.LittleEndian.Uint32(d.Bound[len(d.Bound)-3].Bytes) // before output and params
+				time.Sleep(3 * time.Millisecond)
+			}
+		}
+		dev.OnRead = func(label string, offset uint64, dst []byte) {
+			for i := range len(dst) / 4 {
+				if label == "outputs" && offset == 0 {
+					binary.LittleEndian.PutUint32(dst[4*i:], follows(first)+uint32(i))
+				}
+			}
+		}
+		return s, nil
+	}
+}
+
+// forget takes away what the terminal was sent, so that what is expected is what comes.
+func (x *terminal) forget() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.seen.Reset()
+}
+
+// The engine's process is killed again and again, at any moment: while it runs, in a step, while it opens,
+// while the text runs again. The screen stays, and each engine goes on with the text where the last one was.
+func TestTheScreenOutlivesItsEngines(t *testing.T) {
+	t.Parallel()
+	kills := 50
+	if testing.Short() {
+		kills = 5
+	}
+	dir := t.TempDir()
+	pidFile, exported := filepath.Join(dir, "pid"), filepath.Join(dir, "x.json")
+	x := startTerminalWith(t, []string{pidEnv + "=" + pidFile}, "fake",
+		"--context", "1024", "--timing", "step", "-p", "Once")
+	x.expect("[PAUSED]")
+	random := rand.New(rand.NewPCG(1, 9))
+	last := 0
+	kill := func() {
+		t.Helper()
+		for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+			b, _ := os.ReadFile(pidFile)
+			if pid, err := strconv.Atoi(string(b)); err == nil && pid != last {
+				last = pid
+				break
+			}
+			if time.Since(begin) > patience {
+				t.Fatal("no engine was started")
+			}
+		}
+		time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond)
+		x.forget()
+		if err := syscall.Kill(last, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		x.expect("[ENGINE GONE]")
+	}
+	for n := 0; n < kills; n++ {
+		if random.IntN(4) > 0 {
+			x.press(" ")
+		}
+		kill()
+		for x.forget(); ; x.forget() {
+			x.press("r")
+			if n++; n >= kills || random.IntN(5) > 0 {
+				break
+			}
+			kill() // while it opens, or runs the text again
+		}
+		x.expect("[PAUSED]")
+	}
+	x.forget()
+	x.press(" ")
+	x.expect("[RUNNING]")
+	time.Sleep(50 * time.Millisecond)
+	x.press(" ")
+	x.expect("[PAUSED]")
+	x.press("x")
+	x.expect("export to")
+	x.press("\x15" + exported + "\r")
+	x.expect("wrote")
+	x.press("q")
+	x.leaves(exitDone)
+
+	tr, err := trace.ReadFile(exported)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restarts := 0
+	for _, e := range tr.Events {
+		if e.Kind == "engine_restarted" {
+			restarts++
+			if strings.Contains(e.Text, "another token") {
+				t.Error(e.Text)
+			}
+		}
+	}
+	if len(tr.Steps) < kills/5 || restarts < kills/4 {
+		t.Errorf("%d steps, %d restarts: this test shows nothing", len(tr.Steps), restarts)
+	}
+	for i := range tr.Steps {
+		s := &tr.Steps[i]
+		if s.Index != i || s.Token == nil || uint32(*s.Token) != follows(uint32(s.Tokens[0])) {
+			t.Fatalf("step %d: index %d, tokens %v gave %v", i, s.Index, s.Tokens, s.Token)
+		}
+		if i == 0 {
+			continue
+		}
+		if b := &tr.Steps[i-1]; s.Position != b.Position+len(b.Tokens) || s.Tokens[0] != *b.Token {
+			t.Fatalf("step %d, at position %d with token %v, does not follow from that before, at %d with %d",
+				i, s.Position, s.Tokens, b.Position, *b.Token)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gpuscope/model/session"
+)
+
+// When the engine goes, the screen stays: what was recorded can be read and exported, and another engine can
+// be started that stands where the one before stood.
+
+// again is an engine that takes the place of one that has gone.
+type again struct {
+	starts func(context.Context) openedMsg // opens what is shown
+	left   *session.Left                   // by the engine before, until the one that starts has taken it up
+	opened bool                            // the engine has said what it runs
+	doing  string                          // what the engine was doing when it went, "" for nothing
+}
+
+// start opens what is shown beside the event loop.
+func (a *App) start() {
+	a.runner.start(func(ctx context.Context) {
+		m := a.starts(ctx)
+		if m.session != nil {
+			a.runner.keep(m.session)
+			a.runner.start(func(ctx context.Context) { a.runner.pump(ctx, m.session) })
+		}
+		a.runner.send(m)
+	})
+}
+
+// restart starts an engine in the place of the one that has gone.
+func (a *App) restart() {
+	a.lost, a.again.opened, a.session, a.failure = false, false, nil, ""
+	a.left = a.mirror.Left()
+	a.mirror.Progress = session.Progress{}
+	a.mirror.Continue()
+	a.start()
+}
+
+// cannotRestart says why no engine can be started.
+func cannotRestart(a *App) string {
+	switch {
+	case a.isTrace:
+		return needsSession(a)
+	case !a.lost:
+		return "the engine is there"
+	}
+	return ""
+}
+
+// restarting says whether an engine starts, or runs the text again, in the place of one that has gone.
+func (a *App) restarting() bool { return a.left != nil && !a.lost }
+
+// begin sends what a session begins with, once it is there and has said what it runs, whichever the screen
+// hears first: the prompt that the program was started with, or what an engine before has left.
+func (a *App) begin() {
+	switch {
+	case a.session == nil || !a.again.opened:
+	case a.left != nil:
+		a.command(session.Command{Kind: session.Resume, Left: a.left})
+	case a.opts.Prompt != "":
+		a.command(session.Command{Kind: session.Prompt, Text: a.opts.Prompt})
+		a.opts.Prompt = ""
+	}
+}
+
+// ended says why there are no more events.
+func (a *App) ended(reason error) {
+	a.lost = true
+	switch {
+	case a.runner.ctx.Err() != nil:
+	case a.mirror.Trace == nil: // it never opened
+		a.opened(openedMsg{err: reason})
+	default:
+		a.failed(reason)
+	}
+}
+
+// failed says of an engine that has gone, or that did not start again, what it did last.
+func (a *App) failed(reason error) {
+	if a.job != nil {
+		a.doing = busyWith[a.job.command.Kind]
+	}
+	doing := ""
+	if a.doing != "" {
+		doing, a.doing = " while "+a.doing, ""
+	}
+	last := ""
+	if t := a.mirror.Trace; len(t.Steps) > 0 {
+		s := &t.Steps[len(t.Steps)-1]
+		last = fmt.Sprintf(". What is known to have run last: step %d at position %d", s.Index, s.Position)
+		if n := len(s.Dispatches); n > 0 {
+			d := t.Plans[s.Dispatches[n-1].Plan].Dispatch
+			last += fmt.Sprintf(", to dispatch %d (%s)", d, t.Graph.Ops[t.Graph.Dispatches[d].Op].Name)
+		}
+	}
+	a.fail(fmt.Errorf(keyed("the engine has gone%s; {restart} starts it again where it was, {export} exports what "+
+		"was recorded%s. %w"), doing, last, reason))
+}
+
+// resumed says that the engine that was started stands where the one before stood.
+func (a *App) resumed(r session.Reply, err error) {
+	if errors.Is(err, session.ErrClosed) {
+		return // ended says it
+	}
+	if a.left = nil; err == nil {
+		a.say(fmt.Sprintf("the engine is back at position %d", r.Position))
+	}
+}
