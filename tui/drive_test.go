@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"io"
 	"os"
@@ -51,6 +52,7 @@ func bare(t testing.TB, o Options) *driver {
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.starts = func(context.Context) openedMsg { return openedMsg{err: errors.New("nothing to start")} }
 	d := &driver{t: t, app: a, messages: make(chan any, 100)}
 	a.runs(newRunner(context.Background(), func(m any) {
 		select {
@@ -74,6 +76,9 @@ func drive(t testing.TB, w, h int, recorded *trace.Trace, script *tuitest.Script
 		d.update(openedTrace(recorded, nil))
 		d.settle()
 		return d
+	}
+	d.app.starts = func(context.Context) openedMsg {
+		return openedMsg{session: tuitest.Play(recorded, *script)}
 	}
 	d.session = tuitest.Play(recorded, *script)
 	d.update(openedMsg{session: d.session})

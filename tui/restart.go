@@ -16,7 +16,7 @@ type again struct {
 	starts func(context.Context) openedMsg // opens what is shown
 	left   *session.Left                   // by the engine before, until the one that starts has taken it up
 	opened bool                            // the engine has said what it runs
-	doing  string                          // what the engine was doing when it went, "" for nothing
+	died   string                          // what the engine was doing when it went, "" for nothing
 }
 
 // start opens what is shown beside the event loop.
@@ -82,23 +82,23 @@ func (a *App) ended(reason error) {
 // failed says of an engine that has gone, or that did not start again, what it did last.
 func (a *App) failed(reason error) {
 	if a.job != nil {
-		a.doing = busyWith[a.job.command.Kind]
+		a.died = busyWith[a.job.command.Kind]
 	}
 	doing := ""
-	if a.doing != "" {
-		doing, a.doing = " while "+a.doing, ""
+	if a.died != "" {
+		doing, a.died = " while "+a.died, ""
 	}
 	last := ""
 	if t := a.mirror.Trace; len(t.Steps) > 0 {
 		s := &t.Steps[len(t.Steps)-1]
-		last = fmt.Sprintf(". What is known to have run last: step %d at position %d", s.Index, s.Position)
+		last = fmt.Sprintf(". The last known to run: step %d at position %d", s.Index, s.Position)
 		if n := len(s.Dispatches); n > 0 {
 			d := t.Plans[s.Dispatches[n-1].Plan].Dispatch
 			last += fmt.Sprintf(", to dispatch %d (%s)", d, t.Graph.Ops[t.Graph.Dispatches[d].Op].Name)
 		}
 	}
-	a.fail(fmt.Errorf(keyed("the engine has gone%s; {restart} starts it again where it was, {export} exports what "+
-		"was recorded%s. %w"), doing, last, reason))
+	a.fail(fmt.Errorf(keyed("the engine has gone%s; {restart} starts it again. %w%s; {export} exports what was "+
+		"recorded"), doing, reason, last))
 }
 
 // resumed says that the engine that was started stands where the one before stood.

@@ -415,9 +415,10 @@ func (a *App) noticeLines() []string {
 		return nil
 	}
 	lines := wrapText(markFail+" "+a.failure+keyed(" ({back out} dismisses)"), a.w-2)
-	if len(lines) > 3 {
+	if most := max(3, a.h/5); len(lines) > most {
 		more := keyed(" … the whole is in the log ({Log}; {back out} dismisses)")
-		lines = append(lines[:2], cut(strings.TrimSuffix(lines[2], "…"), a.w-2-width(more))+more)
+		last := cut(strings.TrimSuffix(lines[most-1], "…"), a.w-2-width(more))
+		lines = append(lines[:most-1], last+more)
 	}
 	for i := range lines {
 		lines[i] = a.theme.put(bad, " "+lines[i])

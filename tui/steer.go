@@ -247,7 +247,7 @@ func (a *App) done(m doneMsg) {
 		a.resumed(m.reply, m.err)
 	}
 	if errors.Is(m.err, session.ErrClosed) { // ended says why
-		a.doing, a.queued = busyWith[j.command.Kind], nil
+		a.died, a.queued = busyWith[j.command.Kind], nil
 		return
 	}
 	if m.err != nil && !(j.cancelled && errors.Is(m.err, context.Canceled)) {

@@ -42,7 +42,7 @@ context = 256
 route = ["linear_q4gsw=gemv", "sdpa@layers.0=fd"]
 
 [keys]
-token = "n"
+token = "f12"
 "last view" = ["f2", "f3"]
 `, "--timing", "step", "--theme=dark")
 	if err != nil {
@@ -54,7 +54,8 @@ token = "n"
 			r.theme.value, r.glyphs.value, r.model.timing.value,
 			r.screen.NoMouse, r.model.context, r.model.routes)
 	}
-	if diff := cmp.Diff(map[string][]string{"token": {"n"}, "last view": {"f2", "f3"}}, c.keys); diff != "" {
+	keys := map[string][]string{"token": {"f12"}, "last view": {"f2", "f3"}}
+	if diff := cmp.Diff(keys, c.keys); diff != "" {
 		t.Error(diff)
 	}
 	want := []string{

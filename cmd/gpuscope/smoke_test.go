@@ -333,7 +333,7 @@ func TestScreenSurvivesTheEngine(t *testing.T) {
 	x := startTerminal(t, "abort")
 	x.expect("prologue")
 	x.press("s")
-	x.expect("mapped buffer")
+	x.expect("thread panicked: mapped")
 	x.press("q")
 	x.leaves(exitDone)
 }
