@@ -35,7 +35,9 @@ func (m *Model) At(limits gpu.Limits, tokens, position int) (*trace.Trace, error
 		return nil, err
 	}
 	l.Commit()
-	t := &trace.Trace{Schema: trace.Schema, Model: m.Info(), Graph: n.graph.Describe()}
+	t := &trace.Trace{
+		Schema: trace.Schema, Static: m.options.Live.Static, Model: m.Info(), Graph: n.graph.Describe(),
+	}
 	plans, step := l.Step()
 	step.Phase, step.Timing, step.Position = "prefill", engine.TimingOff.String(), position
 	if tokens == 1 {

@@ -159,9 +159,9 @@ func (m *Model) header(r *runner) *trace.Trace {
 	device.Ceilings = CachedCeilings(&device, m.options.Cache)
 	return &trace.Trace{
 		Schema: trace.Schema, Producer: m.options.Producer, Created: time.Now().UTC().Format(time.RFC3339),
-		Command: m.options.Command,
-		Host:    trace.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()},
-		Device:  device, Clock: r.exec.Clock(), Model: m.Info(),
+		Command: m.options.Command, Static: m.options.Live.Static,
+		Host:   trace.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()},
+		Device: device, Clock: r.exec.Clock(), Model: m.Info(),
 		Opening: m.opening, Graph: r.net.graph.Describe(),
 		Plans: []trace.Plan{}, Steps: []trace.Step{},
 	}

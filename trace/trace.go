@@ -70,6 +70,7 @@ type Trace struct {
 	Producer Producer  `json:"producer"`
 	Created  string    `json:"created"` // RFC 3339
 	Command  []string  `json:"command,omitempty"`
+	Static   bool      `json:"static,omitempty"` // every grid is that of the largest shape
 	Host     Host      `json:"host"`
 	Device   Device    `json:"device"`
 	Clock    Clock     `json:"clock"`

@@ -21,7 +21,7 @@ type dispatchPage struct {
 func newDispatchPage(*App) view {
 	p := &dispatchPage{listPage: listOf("dispatches")}
 	p.rows.sortFirst = []string{"lost_us", "sum_us", "us", "delta"}
-	p.rows.giveUp = []string{"id", "sum_us", "grid"}
+	p.rows.giveUp = []string{"sum_us", "id", "grid"}
 	p.rows.margin, p.rows.kinOf = p.joined, firstDispatch
 	return p
 }

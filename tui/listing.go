@@ -26,7 +26,9 @@ type listing struct {
 	// uniform are the columns that say the same in every row: they stand in the title.
 	uniform []int
 	most    []float64 // by column, the largest number of those that are drawn as bars
-	widths  []int     // by column, of its cells; nil where they are taken from the rows in sight
+	// widths are by column those of the cells of all rows, narrow those of the rows that are shown; nil where
+	// they are taken from the rows in sight.
+	widths, narrow []int
 }
 
 // choice is which rows a person wants to see, in which order.
@@ -77,19 +79,32 @@ func list(ctx context.Context, t *table.Table, c choice, good string, plainColum
 	if l.uniform, err = t.Uniform(ctx, every); err != nil {
 		return l, err
 	}
-	l.widths, l.most = make([]int, len(t.Columns)), make([]float64, len(t.Columns))
-	for i, r := range every[:min(len(every), measuredRows)] {
+	l.most = make([]float64, len(t.Columns))
+	if l.widths, err = l.measure(ctx, every); err != nil {
+		return l, err
+	}
+	l.narrow, err = l.measure(ctx, l.rows)
+	return l, err
+}
+
+// measure finds how wide the cells of each column are, and the most of those that are drawn as bars.
+func (l *listing) measure(ctx context.Context, rows []int) ([]int, error) {
+	t := l.table
+	widths := make([]int, len(t.Columns))
+	for i, r := range rows[:min(len(rows), measuredRows)] {
 		if i%100 == 0 && ctx.Err() != nil {
-			return l, ctx.Err()
+			return nil, ctx.Err()
 		}
 		for c := range t.Columns {
-			l.widths[c] = max(l.widths[c], width(l.text(r, c)))
-			if cell := t.Cell(r, c); t.Columns[c].Bar && cell.Has && !t.Rows[r].Group {
-				l.most[c] = max(l.most[c], cell.Number)
+			widths[c] = max(widths[c], width(l.text(r, c)))
+			if t.Columns[c].Bar && !t.Rows[r].Group {
+				if cell := t.Cell(r, c); cell.Has {
+					l.most[c] = max(l.most[c], cell.Number)
+				}
 			}
 		}
 	}
-	return l, nil
+	return widths, nil
 }
 
 // count says how many of the rows pass the filter, "" without one, and what is hidden of each row.

@@ -68,7 +68,8 @@ var legend = [][2]string{
 	{"‹", "under two ticks of the clock"},
 	{"=", "no difference that the clock can tell"},
 	{"≈floor", "takes about as long as an empty timed pass"},
-	{"Δ g r p t", "against the base: grid, route, params, time"},
+	{"Δ 48→96 r p", "against the base: grid, route, params alone; in a heading a letter each"},
+	{"Δ + - %", "new, gone, time"},
 	{"n", "samples of a median; {repeat} adds some"},
 	{"clk", "speed of a fixed kernel against the first step"},
 }

@@ -55,6 +55,7 @@ type paneKey struct {
 // placed is a column of the table with its width on the screen.
 type placed struct {
 	col, width int
+	full       int // width that its cells have
 }
 
 // Columns of text give way when the list is narrow: to what most names fit in, before other columns go that a
@@ -369,12 +370,23 @@ func (p *tablePane) same(w int) string {
 	return strings.Join(said, ", ")
 }
 
-// lay finds the columns that a list of w cells has room for, and their widths.
+// lay finds the columns that a list of w cells has room for, and their widths: those of all rows, so that
+// opening one moves none; of the rows that are shown where that is too wide.
 func (p *tablePane) lay(w int) {
 	if p.laidOut == w {
 		return
 	}
-	p.laidOut, p.columns = w, p.columns[:0]
+	p.laidOut = w
+	over := p.fill(w, p.widths)
+	if over > 0 && p.narrow != nil {
+		over = p.fill(w, p.narrow)
+	}
+	p.shrink(over)
+}
+
+// fill takes all columns of the screen at their full widths, and returns how many cells that is too much.
+func (p *tablePane) fill(w int, widths []int) int {
+	p.columns = p.columns[:0]
 	screen := max(w, p.screen, mainWidth)
 	used := 1 // the mark of the selected row
 	for c, col := range p.table.Columns {
@@ -382,8 +394,8 @@ func (p *tablePane) lay(w int) {
 			continue
 		}
 		n := 0
-		if p.widths != nil {
-			n = p.widths[c]
+		if widths != nil {
+			n = widths[c]
 		} else {
 			for _, r := range p.rows[p.top:min(len(p.rows), p.top+p.page)] {
 				n = max(n, width(p.text(r, c)))
@@ -398,10 +410,10 @@ func (p *tablePane) lay(w int) {
 			}
 		}
 		n = max(n, width(p.heading(c)))
-		p.columns = append(p.columns, placed{c, n})
+		p.columns = append(p.columns, placed{col: c, width: n, full: n})
 		used += n + 1
 	}
-	p.shrink(used - w)
+	return used - w
 }
 
 // bars says whether a column is drawn as bars.
@@ -423,8 +435,12 @@ func (p *tablePane) squeeze(over, least int) int {
 	for over > 0 {
 		widest := -1
 		for i, c := range p.columns {
-			if !p.table.Columns[c.col].Right && c.width > least && !p.bars(c.col) &&
-				(widest < 0 || c.width > p.columns[widest].width) {
+			col := &p.table.Columns[c.col]
+			if col.Right || c.width <= least || p.bars(c.col) {
+				continue
+			}
+			if widest < 0 || p.table.Columns[p.columns[widest].col].Tree || // names of rows are cut last
+				!col.Tree && c.width > p.columns[widest].width {
 				widest = i
 			}
 		}
@@ -435,6 +451,19 @@ func (p *tablePane) squeeze(over, least int) int {
 		over--
 	}
 	return over
+}
+
+// relax gives cells that are left back to text columns: to the names of rows first.
+func (p *tablePane) relax(left int) {
+	for _, tree := range []bool{true, false} {
+		for i := range p.columns {
+			c := &p.columns[i]
+			if more := min(left, c.full-c.width); p.table.Columns[c.col].Tree == tree && more > 0 {
+				c.width += more
+				left -= more
+			}
+		}
+	}
 }
 
 // shrink takes cells away until the columns fit: from the widest text columns, then the columns that only
@@ -460,6 +489,7 @@ func (p *tablePane) shrink(over int) {
 		over -= p.columns[last].width + 1
 		p.columns = p.columns[:last]
 	}
+	p.relax(-over)
 }
 
 // cell is a cell of exactly its column's width. Names are cut in their middle: they differ at their ends.

@@ -91,7 +91,7 @@ func TestTheSelectionFollowsItsRow(t *testing.T) {
 	d.press("F")
 	row("fold kernel", "linear")
 	d.press("F")
-	row("fold none", "linear")
+	row("fold none", "layers.0.attn.q")
 }
 
 func TestUndoTakesBackAChangeOfTheView(t *testing.T) {
@@ -416,7 +416,7 @@ func TestWhatMustNotBeLostSurvivesAnyWidth(t *testing.T) {
 		}
 		want := []string{"Δ s22", "+18%)", "step 7.70 ms", "Σgpu 3.11"}
 		if pinned {
-			want = append(want, "static")
+			want = append(want, "STATIC")
 		}
 		if filter := rapid.SampledFrom([]string{"", "norm", "us:>x", "nonsense:x", "re:["}).Draw(r, "f"); filter != "" {
 			d.press("/").typed(filter).press("enter")

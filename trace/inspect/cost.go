@@ -296,7 +296,7 @@ func shortCell(ns float64) table.Cell {
 // costColumns are what rows cost and what there is to save: by leaving them out where that was measured, else
 // by their times alone.
 func (t *DispatchTable) costColumns() []table.Column {
-	at := table.By(t.Folded)
+	at := t.ran
 	cost := func(of func(*RowCost) table.Cell) func(int) table.Cell {
 		return at(func(r *DispatchRow) table.Cell {
 			if r.Cost == nil {

@@ -122,9 +122,9 @@ func (c *Curves) exactLines(r *CurveRow, at int, add func(string, ...any)) {
 		if p.Route != "" {
 			add("route     %s: %s", p.Route, p.Reason)
 		}
-		if w := WasteOf(p); w.Shape+w.Fold > 0 {
-			add("waste     %s of %s workgroups each are not needed", table.Integer(w.Shape+w.Fold),
-				table.Integer(product(p.Workgroups)))
+		if w := WasteOf(p, nil); w.Groups() > 0 {
+			add("waste     %s of %s workgroups each are not needed", table.Integer(w.Groups()),
+				table.Integer(w.Launched))
 		}
 		if len(r.Routes) > 1 {
 			add("routes    %s", routesOver(r.Routes))

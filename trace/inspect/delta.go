@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gpuscope/trace"
+	"gpuscope/trace/table"
 )
 
 // PlanDiff is how a dispatch's plan differs from another.
@@ -58,26 +59,81 @@ func (d PlanDiff) String() string {
 // Delta is a dispatch, or several, against a base step.
 type Delta struct {
 	PlanDiff
-	// Timed says that both sides have repeats enough to be compared; TimeNS is then the difference, and Equal
-	// that it is within max(2 quanta, IQR), or the range of the samples where they are too few for an IQR.
-	Timed  bool
-	TimeNS float64
-	Equal  bool
+	From *trace.Plan // of the base; nil where it did not run there, and of several dispatches
+	// Timed says that both sides have repeats enough to be compared. TimeNS is then the time less BaseNS, and
+	// Equal that it is within max(2 quanta, IQR), or the range of the samples where they are too few for an
+	// IQR.
+	Timed          bool
+	TimeNS, BaseNS float64
+	Equal          bool
 }
 
-// String is the text of the Δ column: "gp t+1.2", "=" where only times could differ and do not. Decimals are
-// those of a µs.
-func (d Delta) text(decimals int) string {
-	out := d.PlanDiff.String()
+// percent is the difference in time as a part of the base's: "-12%".
+func (d Delta) percent() string {
+	share := 100 * d.TimeNS / d.BaseNS
+	if math.Abs(share) < 9.95 {
+		return fmt.Sprintf("%+.1f%%", share)
+	}
+	return fmt.Sprintf("%+.0f%%", share)
+}
+
+// deltaText is the Δ of a row: how its plans differ, "48→96" of grids, "r batch8→gemv" of routes, p where it
+// is the params alone, a letter each where they differ in several ways; and the difference in time.
+func (t *DispatchTable) deltaText(r *DispatchRow) string {
+	d := r.Delta
+	plan, same := t.same(r, func(l *Launch) string {
+		return planDiffText(l.Delta.PlanDiff, l.Delta.From, l.Plan)
+	})
+	switch {
+	case r.gone != nil:
+		return "-"
+	case !same || r.Group && d.resized():
+		plan = d.PlanDiff.String()
+	case plan == "" && d.Params:
+		plan = "p"
+	}
 	switch {
 	case !d.Timed:
-		return out
-	case d.Equal && out == "":
-		return "="
+		return plan
 	case d.Equal:
-		return out + " ="
+		return strings.TrimSpace(plan + " =")
 	}
-	return strings.TrimSpace(fmt.Sprintf("%s t%+.*f", out, decimals, d.TimeNS/1e3))
+	return strings.TrimSpace(plan + " " + d.percent())
+}
+
+// deltaColumns are what changed against the base.
+func (t *DispatchTable) deltaColumns() []table.Column {
+	decimals := table.DecimalsOfUS(t.Index.Trace.Clock.QuantumNS)
+	us := func(of func(Delta) float64, sign string) func(int) table.Cell {
+		return t.ran(func(r *DispatchRow) table.Cell {
+			if !r.Delta.Timed {
+				return table.Cell{}
+			}
+			c := table.Number(of(r.Delta)/1e3, decimals)
+			if c.Number > 0 {
+				c.Text = sign + c.Text
+			}
+			return c
+		})
+	}
+	return []table.Column{
+		{
+			Name: "delta", Title: "Δ", Width: 80,
+			Doc: "against the base: + new, - gone, grid from→to, r route, p params alone (of a heading a letter each), " +
+				"% of Σµs, = no difference in time",
+			Of: table.By(t.Folded)(func(r *DispatchRow) table.Cell { return table.Text(t.deltaText(r)) }),
+		},
+		{
+			Name: "base_us", Title: "Σµs base", Unit: "us", Is: table.Measured, Right: true, Width: 200,
+			Doc: "GPU time of the same dispatches in a step of the base",
+			Of:  us(func(d Delta) float64 { return d.BaseNS }, ""),
+		},
+		{
+			Name: "delta_us", Title: "Δµs", Unit: "us", Is: table.Measured, Right: true, Width: 200,
+			Doc: "Σµs less that of the base",
+			Of:  us(func(d Delta) float64 { return d.TimeNS }, "+"),
+		},
+	}
 }
 
 // deltaOf compares a launch with the same dispatch of a base step. Times of single runs are not compared: one
@@ -86,9 +142,9 @@ func deltaOf(now, base *Launch, resolutionNS float64, sameClock bool) Delta {
 	if base == nil {
 		return Delta{PlanDiff: PlanDiff{New: true}}
 	}
-	d := Delta{PlanDiff: DiffPlans(base.Plan, now.Plan)}
+	d := Delta{PlanDiff: DiffPlans(base.Plan, now.Plan), From: base.Plan}
 	if sameClock && now.Time.N > 1 && base.Time.N > 1 {
-		d.Timed, d.TimeNS = true, now.Time.Median-base.Time.Median
+		d.Timed, d.TimeNS, d.BaseNS = true, now.Time.Median-base.Time.Median, base.Time.Median
 		d.Equal = math.Abs(d.TimeNS) <= max(resolutionNS, now.Time.noise(), base.Time.noise())
 	}
 	return d

@@ -81,7 +81,7 @@ func (d *Detail) Lines() []string {
 	if d.Kernel != nil {
 		launch = append(launch, "wg "+table.Grid(d.Kernel.WorkgroupSize))
 	}
-	lines := []string{strings.Join(launch, " · "), d.timeLine(), d.trafficLine(), d.wasteLine()}
+	lines := []string{strings.Join(launch, " · "), d.timeLine(), d.trafficLine(), d.Waste.Line()}
 	if len(d.Op.Parts) > 0 {
 		lines = append(lines, "made of "+strings.Join(d.Op.Parts, " + "))
 	}
@@ -221,20 +221,6 @@ func (d *Detail) trafficLine() string {
 	}
 	if d.Limit.LostNS > 0 {
 		line += fmt.Sprintf(" · ~%.1f µs lost", d.Limit.LostNS/1e3)
-	}
-	return line
-}
-
-func (d *Detail) wasteLine() string {
-	if d.Waste == (Waste{}) {
-		return "no waste"
-	}
-	line := fmt.Sprintf("waste: %d workgroups beyond the live shape, %d by folding the grid, %d idle lanes",
-		d.Waste.Shape, d.Waste.Fold, d.Waste.Tail)
-	if d.Kernel != nil {
-		if lanes := d.Plan.NeededGroups * product(d.Kernel.WorkgroupSize); lanes > 0 {
-			line += fmt.Sprintf(" of %d (%.0f%%)", lanes, 100*float64(d.Waste.Tail)/float64(lanes))
-		}
 	}
 	return line
 }

@@ -10,7 +10,34 @@ import (
 	"gpuscope/trace/table"
 )
 
+// dispatchOrder is the order of the columns, from left to right: what a narrow screen shows first.
+var dispatchOrder = []string{
+	"id", "op", "kernel", "grid", "over_wg", "us", "n", "sum_us", "share",
+	"cost_us", "cost_spread_us", "save_us", "limit", "lost_us", "delta",
+	"layers", "spark", "iqr_us", "gb_per_s", "gflop_per_s", "base_us", "delta_us", "needed", "max", "wg",
+	"fold_wg", "tail_lanes", "live", "reason", "gap_db", "level", "last", "name",
+}
+
+// columns are all columns of the table in their order.
 func (t *DispatchTable) columns() []table.Column {
+	list := slices.Concat(t.planColumns(), t.costColumns(), t.wasteColumns(), t.deltaColumns())
+	place := func(c table.Column) int { return slices.Index(dispatchOrder, c.Name) }
+	slices.SortStableFunc(list, func(a, b table.Column) int { return place(a) - place(b) })
+	return list
+}
+
+// ran gives cells of rows that ran; one that is gone has none.
+func (t *DispatchTable) ran(of func(*DispatchRow) table.Cell) func(int) table.Cell {
+	return table.By(t.Folded)(func(r *DispatchRow) table.Cell {
+		if r.Gone() {
+			return table.Cell{}
+		}
+		return of(r)
+	})
+}
+
+// planColumns are what ran, with which plan, and how long it took.
+func (t *DispatchTable) planColumns() []table.Column {
 	quantum := t.Index.Trace.Clock.QuantumNS
 	decimals := table.DecimalsOfUS(quantum)
 	_, one := t.Scope.One()
@@ -43,30 +70,35 @@ func (t *DispatchTable) columns() []table.Column {
 			return table.Cell{}
 		}
 	}
-	at := table.By(t.Folded)
-	columns := []table.Column{
+	any := table.By(t.Folded)
+	at := t.ran
+	alone := 80 // what is timed alone gives way to what is measured in the step
+	if t.Costs != nil {
+		alone = 200
+	}
+	return []table.Column{
 		{
 			Name: "id", Title: "#", Unit: "id", Is: table.Exact, Right: true, Width: 80,
 			Doc: "dispatch id, of a fold the first",
-			Of:  at(func(r *DispatchRow) table.Cell { return table.Count(int(t.Launch(r).ID)) }),
+			Of:  any(func(r *DispatchRow) table.Cell { return table.Count(int(t.Launch(r).ID)) }),
 		},
 		{
 			Name: "last", Title: "…#", Unit: "id", Is: table.Exact, Right: true, Width: 140,
 			Doc: "last dispatch id of a fold",
-			Of:  at(t.last),
+			Of:  any(t.last),
 		},
 		{
 			Name: "op", Title: "op", Width: 80, Tree: true, Doc: "operator and dispatch slot",
-			Of: at(func(r *DispatchRow) table.Cell { return table.Text(r.Label) }),
+			Of: any(func(r *DispatchRow) table.Cell { return table.Text(r.Label) }),
 		},
 		{
 			Name: "kernel", Title: "kernel", Width: 80, Doc: "specialised shader",
-			Of: at(t.kernel),
+			Of: any(t.kernel),
 		},
 		{
 			Name: "grid", Title: "grid", Unit: "workgroups", Is: table.Exact, Right: true, Width: 80,
 			Doc: "workgroup count",
-			Of:  at(t.grid),
+			Of:  any(t.grid),
 		},
 		{
 			Name: "needed", Title: "needed", Unit: "workgroups", Is: table.Exact, Right: true, Width: 200,
@@ -139,7 +171,7 @@ func (t *DispatchTable) columns() []table.Column {
 			}),
 		},
 		{
-			Name: "sum_us", Title: "Σµs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Name: "sum_us", Title: "Σµs", Unit: "us", Is: table.Measured, Right: true, Width: alone,
 			Doc: "GPU time of all dispatches of the row in a step",
 			Of: at(func(r *DispatchRow) table.Cell {
 				if !r.Summed {
@@ -149,7 +181,7 @@ func (t *DispatchTable) columns() []table.Column {
 			}),
 		},
 		{
-			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80,
+			Name: "share", Title: "share", Unit: "%", Is: table.Measured, Right: true, Bar: true, Width: 80,
 			Doc: "part of the step by cost where costs were measured, else of Σgpu",
 			Of:  at(t.share),
 		},
@@ -165,7 +197,7 @@ func (t *DispatchTable) columns() []table.Column {
 			Of:    at(rate(func(l Limit) float64 { return l.FlopsPerS })),
 		},
 		{
-			Name: "limit", Title: "limit", Width: 80,
+			Name: "limit", Title: "limit", Width: alone,
 			Doc: "modelled: what keeps it from being faster: mem and fp n% of the measured ceiling, N wg fewer " +
 				"workgroups than fill the device, ≈floor like an empty timed pass, first of the step",
 			Of: at(func(r *DispatchRow) table.Cell {
@@ -173,24 +205,6 @@ func (t *DispatchTable) columns() []table.Column {
 					return table.Cell{}
 				}
 				return table.Text(r.Limit.String())
-			}),
-		},
-	}
-	columns = append(columns, t.costColumns()...)
-	return append(columns, []table.Column{
-		{
-			Name: "delta", Title: "Δ", Width: 80,
-			Doc: "against the base: + new, g grid, r route, p params, t µs of Σµs, = no difference in time",
-			Of:  at(func(r *DispatchRow) table.Cell { return table.Text(r.Delta.text(decimals)) }),
-		},
-		{
-			Name: "waste", Title: "waste", Width: 200,
-			Doc: "exact: workgroups beyond the live shape / from folding the grid / idle lanes",
-			Of: at(func(r *DispatchRow) table.Cell {
-				if r.Varies {
-					return table.Cell{}
-				}
-				return table.Text(r.Waste.String())
 			}),
 		},
 		{
@@ -224,24 +238,36 @@ func (t *DispatchTable) columns() []table.Column {
 				if r.Count() > 1 {
 					return table.Cell{}
 				}
-				return table.Text(t.Index.Name(t.Launch(r).ID))
+				return table.Text(t.Launch(r).name())
 			}),
 		},
-	}...)
+	}
 }
 
 func (t *DispatchTable) last(r *DispatchRow) table.Cell {
-	if r.Count() == 1 {
+	switch {
+	case r.Count() == 1:
 		return table.Cell{}
+	case r.Gone():
+		return table.Count(int(r.gone[len(r.gone)-1].ID))
 	}
 	unit := r.Units[len(r.Units)-1]
 	return table.Count(int(t.Launches[unit[len(unit)-1]].ID))
 }
 
 func (t *DispatchTable) kernel(r *DispatchRow) table.Cell {
+	switch {
+	case r.Gone() && r.Group:
+		return table.Text(table.Plural(len(r.gone), "dispatch"))
+	case r.Gone() && len(r.gone) > 1:
+		return table.Text(fmt.Sprintf("%s ×%d", r.gone[0].Plan.Kernel, len(r.gone)))
+	case r.Gone():
+		return table.Text(r.gone[0].Plan.Kernel)
+	}
 	if !r.Group {
 		if s, ok := t.same(r, func(l *Launch) string { return l.Plan.Kernel }); ok {
-			if len(r.Units) > 1 {
+			inLayers := r.Parent >= 0 && len(t.Folded[r.Parent].Units) == len(r.Units) // which says how many
+			if len(r.Units) > 1 && !inLayers {
 				s = fmt.Sprintf("%s ×%d", s, len(r.Units))
 			}
 			return table.Text(s)
@@ -262,8 +288,12 @@ func (t *DispatchTable) kernel(r *DispatchRow) table.Cell {
 }
 
 func (t *DispatchTable) grid(r *DispatchRow) table.Cell {
-	if r.Group {
+	switch {
+	case r.Group:
 		return table.Cell{}
+	case r.Gone():
+		g := r.gone[0].Most
+		return table.Cell{Text: table.Grid(g), Number: float64(product(g)), Has: true}
 	}
 	least, most := int64(math.MaxInt64), int64(0)
 	for _, u := range r.Units {
@@ -300,20 +330,24 @@ func decibels(db float64) string {
 	return fmt.Sprintf("%.1f", db)
 }
 
-// sparkline draws values from least to largest; nothing where there are fewer than three.
+// sparkScale is how far from the median a sparkline reaches: from the lowest bar, which is this part less, to
+// the highest, which is as much more. All have one scale, so that 3 % does not look like 300 %.
+const sparkScale = 0.2
+
+// sparkline draws values around their median; nothing where there are fewer than three.
 func sparkline(v []float64) string {
 	if len(v) < 3 {
 		return ""
 	}
-	lo, hi := slices.Min(v), slices.Max(v)
+	median := spreadOf(slices.Clone(v)).Median
 	bars := []rune("▁▂▃▄▅▆▇█")
 	out := make([]rune, len(v))
 	for i, x := range v {
-		k := 0
-		if hi > lo {
-			k = int((x - lo) / (hi - lo) * float64(len(bars)-1))
+		at := 0.5
+		if median > 0 {
+			at = (x/median - 1 + sparkScale) / (2 * sparkScale)
 		}
-		out[i] = bars[k]
+		out[i] = bars[min(len(bars)-1, max(0, int(at*float64(len(bars)))))]
 	}
 	return string(out)
 }

@@ -46,19 +46,19 @@ type DispatchRow struct {
 	Each    []float64 // time of each unit, in order; nil where one was not measured
 	Equal   bool      // all dispatches of the row do the same work: kernel, grid, bytes, FLOPs
 	Limit   Limit
-	Cost    *RowCost // nil where it was not measured
-	LostNS  float64  // of all dispatches of the row
-	Floors  int      // rows in this heading that are at the floor
-	Waste   Waste    // of all dispatches
-	Delta   Delta    // TimeNS is of SumNS
-	Outlier int      // unit that stands out, -1: none
-	Judged  bool     // there were samples enough to find an outlier
-	Varies  bool     // the work that was not needed differs from step to step: Waste is not all of it
+	Cost    *RowCost  // nil where it was not measured
+	LostNS  float64   // of all dispatches of the row
+	Floors  int       // rows in this heading that are at the floor
+	Waste   Waste     // of all dispatches; of several steps the mean
+	Delta   Delta     // TimeNS is of SumNS
+	gone    []*Launch // of the base, in the place of Units
+	Outlier int       // unit that stands out, -1: none
+	Judged  bool      // there were samples enough to find an outlier
 }
 
 // Count is the number of dispatches.
 func (r *DispatchRow) Count() int {
-	n := 0
+	n := len(r.gone)
 	for _, u := range r.Units {
 		n += len(u)
 	}
@@ -123,6 +123,7 @@ func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, erro
 		}
 		t.Folded = append(t.Folded, r)
 	}
+	t.Folded = append(t.Folded, t.goneRows()...)
 	// what headings have of their rows; the rows of a row that stands for them do not count twice
 	rows := make([]table.Row, len(t.Folded))
 	for i := len(t.Folded) - 1; i >= 0; i-- {
@@ -204,11 +205,7 @@ func (t *DispatchTable) measure(r *DispatchRow) {
 			p, q := l.Plan, first.Plan
 			r.Equal = r.Equal && p.Kernel == q.Kernel && p.Workgroups == q.Workgroups && p.Bytes == q.Bytes &&
 				p.FLOPs == q.FLOPs
-			r.Varies = r.Varies || l.Varies
-			r.Waste = Waste{
-				r.Waste.Shape + l.Waste.Shape, r.Waste.Fold + l.Waste.Fold,
-				r.Waste.Tail + l.Waste.Tail,
-			}
+			r.Waste = r.Waste.plus(l.Waste)
 			if l.Time.Known() {
 				iqrs = append(iqrs, l.Time.IQR)
 			}
@@ -290,8 +287,12 @@ func (t *DispatchTable) delta(r *DispatchRow, base []*Launch) {
 	if !timed {
 		return
 	}
+	for _, l := range then {
+		r.Delta.BaseNS += l.Time.Median
+	}
 	a, b := sumOf(now), sumOf(then)
-	r.Delta.Timed, r.Delta.TimeNS = true, a.Median-b.Median
+	// The figures that are shown are sums of medians, and so is their difference.
+	r.Delta.Timed, r.Delta.TimeNS = true, r.SumNS-r.Delta.BaseNS
 	r.Delta.Equal = math.Abs(r.Delta.TimeNS) <= max(t.resolutionNS(), a.noise(), b.noise())
 }
 
@@ -345,8 +346,54 @@ func (t *DispatchTable) Row(key string) int {
 	return slices.IndexFunc(t.Folded, func(r DispatchRow) bool { return r.Key == key })
 }
 
-// Launch is a row's first dispatch.
-func (t *DispatchTable) Launch(r *DispatchRow) *Launch { return &t.Launches[r.Units[0][0]] }
+// Launch is a row's first dispatch; of a row that is Gone the base's.
+func (t *DispatchTable) Launch(r *DispatchRow) *Launch {
+	if r.Gone() {
+		return r.gone[0]
+	}
+	return &t.Launches[r.Units[0][0]]
+}
+
+// Gone says that the row is of dispatches that ran at the base and not in this scope.
+func (r *DispatchRow) Gone() bool { return r.gone != nil }
+
+// goneRows are the dispatches of the base that did not run: under a heading, those of equal layers one row.
+func (t *DispatchTable) goneRows() []DispatchRow {
+	if len(t.Gone) == 0 {
+		return nil
+	}
+	var order []string
+	alike := map[string][]*Launch{}
+	for _, l := range t.Gone {
+		name := t.Base.Index.Name(l.ID)
+		if t.Fold != FoldNone && l.Op.Layer != nil {
+			name = fmt.Sprintf("%s %s %v", inLayer(name, *l.Op.Layer), l.Plan.Kernel, l.Plan.Workgroups)
+		}
+		if alike[name] == nil {
+			order = append(order, name)
+		}
+		alike[name] = append(alike[name], l)
+	}
+	parent := len(t.Folded)
+	row := func(key, label string, gone []*Launch) DispatchRow {
+		return DispatchRow{
+			Row: table.Row{Key: "gone/" + key, Parent: parent, Depth: 1}, Label: label, gone: gone,
+			Outlier: -1, Equal: true, Delta: Delta{PlanDiff: PlanDiff{Gone: true}},
+		}
+	}
+	head := row("", "gone", t.Gone)
+	head.Row = table.Row{Key: "gone", Parent: -1, Children: true, Group: true, Open: true}
+	rows := []DispatchRow{head}
+	for _, name := range order {
+		list := alike[name]
+		label := t.Base.Index.Name(list[0].ID)
+		if o := list[0].Op; t.Fold != FoldNone && o.Layer != nil {
+			label = inLayer(label, *o.Layer)
+		}
+		rows = append(rows, row(fmt.Sprintf("d%d", list[0].ID), label, list))
+	}
+	return rows
+}
 
 // all says whether something holds for all dispatches of a row.
 func (t *DispatchTable) all(r *DispatchRow, holds func(*Launch) bool) bool {

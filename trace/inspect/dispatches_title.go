@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"gpuscope/trace"
 	"gpuscope/trace/table"
 )
 
@@ -14,6 +13,7 @@ func (t *DispatchTable) title() []table.Line {
 	if n := t.levels(); n > 0 {
 		line += " in " + table.Plural(n, "level")
 	}
+	waste := t.wasteParts()
 	parts := []table.Part{{Rank: 1, Text: line}, {Rank: 2, Text: "fold " + t.Fold.String()}}
 	step, one := t.Scope.One()
 	if !one {
@@ -23,9 +23,6 @@ func (t *DispatchTable) title() []table.Line {
 	}
 	if one && t.Scope.Cold > 0 {
 		parts = append(parts, table.Say(2, "%s left out", table.Plural(t.Scope.Cold, "cold step")))
-	}
-	if pinned(t.Index.Trace) {
-		parts = append(parts, table.Part{Rank: 0, Text: "static: largest grids", Short: "static"})
 	}
 	if t.Costs != nil {
 		parts = append(parts, t.Costs.part(t))
@@ -37,8 +34,10 @@ func (t *DispatchTable) title() []table.Line {
 	if t.Index.Trace.Device.Software() {
 		parts = append(parts, table.Part{Rank: 3, Text: "software device: compare ratios only"})
 	}
-	if one {
-		parts = append(parts, t.wastePart())
+	if t.Index.Static() {
+		parts = append(waste, parts...)
+	} else {
+		parts = append(parts, waste...)
 	}
 	if t.Base != nil {
 		parts = append(parts, table.Part{Rank: 0, Text: t.baseTitle()})
@@ -46,10 +45,11 @@ func (t *DispatchTable) title() []table.Line {
 	return []table.Line{t.Index.costLine(t.Scope), table.Title(parts...)}
 }
 
-// pinned says that the run was started with every operator at its largest grid. Only the command tells: grids
-// and params of such a run look like those of any other.
-func pinned(t *trace.Trace) bool {
-	return slices.Contains(t.Command, "--static") || slices.Contains(t.Command, "--static=true")
+// Static says that the run had every operator at its largest grid. Traces that were recorded before they said
+// so have it in the command.
+func (x *Index) Static() bool {
+	t := x.Trace
+	return t.Static || slices.Contains(t.Command, "--static") || slices.Contains(t.Command, "--static=true")
 }
 
 // timingPart says how dispatches were timed.
@@ -70,19 +70,6 @@ func (t *DispatchTable) timingPart() table.Part {
 		return table.Part{Rank: 3, Text: fmt.Sprintf("n=%d repeats in place", n)}
 	}
 	return table.Part{}
-}
-
-// wastePart sums up what was launched and not needed.
-func (t *DispatchTable) wastePart() table.Part {
-	var over int64
-	tails := 0
-	for i := range t.Launches {
-		over += t.Launches[i].Waste.Shape + t.Launches[i].Waste.Fold
-		if t.Launches[i].Waste.Tail > 0 {
-			tails++
-		}
-	}
-	return table.Part{Rank: 6, Text: fmt.Sprintf("over-dispatch %d, tail in %d", over, tails)}
 }
 
 // baseTitle counts what differs from the base.

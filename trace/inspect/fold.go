@@ -111,6 +111,15 @@ func (f *folder) layer(i int) string {
 	return f.marked(layerName(*f.launches[i].Op.Layer), i)
 }
 
+// placed is a launch's name with the layer in short: "L3 attn.q".
+func (f *folder) placed(i int) string {
+	name, o := f.name(i), f.launches[i].Op
+	if o.Layer == nil {
+		return name
+	}
+	return layerName(*o.Layer) + " " + inLayer(name, *o.Layer)
+}
+
 // several adds a row for launches that are one row when folded, with each of them in it; a single one stands
 // alone. Each is called by name.
 func (f *folder) several(parent int, key, label string, launches []int, name func(i int) string) {
@@ -144,7 +153,7 @@ func (f *folder) by(prefix string, name func(*Launch) string) {
 			f.leaf(-1, n, members[n][0])
 			continue
 		}
-		f.several(-1, prefix+":"+n, n, members[n], f.name)
+		f.several(-1, prefix+":"+n, n, members[n], f.placed)
 	}
 }
 

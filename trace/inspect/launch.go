@@ -32,32 +32,14 @@ type Launch struct {
 	Delta    Delta
 
 	Least, Most [3]int  // workgroups, where they differ from step to step
-	Varies      bool    // the work that was not needed differs from step to step: Waste is not set
+	Varies      bool    // what the live shape needs differs from step to step; Waste is the mean
 	at          []int32 // the step of each sample; nil: they are repeats in one step
 	bytes       float64 // modelled, of several steps the mean
 	flops       float64
 }
 
-// Waste is work that was launched and not needed, exact from the plan. Workgroups: Shape were launched beyond
-// the live shape's need, Fold by folding a count into two dimensions. Lanes: Tail idle in workgroups that
-// have work.
-type Waste struct{ Shape, Fold, Tail int64 }
-
-func product(v [3]int) int64 { return int64(v[0]) * int64(v[1]) * int64(v[2]) }
-
-// WasteOf is the waste of a plan.
-func WasteOf(p *trace.Plan) Waste {
-	needed := product(p.NeededGrid)
-	return Waste{Shape: product(p.Workgroups) - needed, Fold: needed - p.NeededGroups, Tail: p.IdleLanes}
-}
-
-// String is shape/fold/tail, or nothing where there is no waste.
-func (w Waste) String() string {
-	if w == (Waste{}) {
-		return ""
-	}
-	return fmt.Sprintf("%d/%d/%d", w.Shape, w.Fold, w.Tail)
-}
+// name is a dispatch's whole name.
+func (l *Launch) name() string { return dispatchName(l.Op, l.Dispatch) }
 
 // launches computes every dispatch of a scope, in order of submission.
 func (x *Index) launches(ctx context.Context, scope Scope) ([]Launch, error) {
@@ -98,9 +80,7 @@ func (x *Index) launches(ctx context.Context, scope Scope) ([]Launch, error) {
 	for i := range out {
 		l := &out[i]
 		l.bytes, l.flops = l.bytes/float64(l.Runs), l.flops/float64(l.Runs)
-		if l.Varies {
-			l.Waste = Waste{}
-		}
+		l.Waste = l.Waste.scaled(1, l.Runs)
 		l.Time = spreadOf(slices.Clone(l.Samples))
 		l.Limit = limitOf(&x.Trace.Device, l, l.Time, l.Index == 0)
 	}
@@ -115,7 +95,8 @@ func (l *Launch) again(m *Launch) {
 	if product(m.Plan.Workgroups) > product(l.Most) {
 		l.Most = m.Plan.Workgroups
 	}
-	l.Varies = l.Varies || l.Waste != m.Waste
+	l.Varies = l.Varies || l.Plan.NeededGrid != m.Plan.NeededGrid
+	l.Waste = l.Waste.plus(m.Waste)
 	l.Plan, l.Level, l.Step = m.Plan, m.Level, m.Step
 	l.Runs++
 	l.bytes += m.bytes
@@ -162,14 +143,14 @@ func (x *Index) planned(step int) []Launch {
 	for i := range s.Dispatches {
 		sd := &s.Dispatches[i]
 		p := &t.Plans[sd.Plan]
-		d := &t.Graph.Dispatches[p.Dispatch]
+		d, k := &t.Graph.Dispatches[p.Dispatch], x.graph.kernels[p.Kernel]
 		if n, ok := starts[p.Dispatch]; ok {
 			level = n
 		}
 		out[i] = Launch{
 			Index: i, ID: d.ID, Dispatch: d, Op: &t.Graph.Ops[d.Op], Plan: p,
-			Kernel: x.graph.kernels[p.Kernel], Tokens: len(s.Tokens), Runs: 1, Step: step, Level: level,
-			Waste: WasteOf(p), Gap: sd.Gap, Least: p.Workgroups, Most: p.Workgroups,
+			Kernel: k, Tokens: len(s.Tokens), Runs: 1, Step: step, Level: level,
+			Waste: WasteOf(p, k), Gap: sd.Gap, Least: p.Workgroups, Most: p.Workgroups,
 			bytes: float64(p.Bytes), flops: float64(p.FLOPs),
 		}
 	}

@@ -71,7 +71,10 @@ func inLayer(name string, layer int) string {
 // Name is a dispatch's whole name: "layers.3.attn.sdpa.split".
 func (x *Index) Name(id trace.DispatchID) string {
 	d := &x.Trace.Graph.Dispatches[id]
-	o := &x.Trace.Graph.Ops[d.Op]
+	return dispatchName(&x.Trace.Graph.Ops[d.Op], d)
+}
+
+func dispatchName(o *trace.Op, d *trace.Dispatch) string {
 	if d.Label == "" {
 		return o.Name
 	}

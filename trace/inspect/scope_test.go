@@ -122,7 +122,7 @@ func TestAGridThatGrowsWithinAScopeIsARange(t *testing.T) {
 	if got := d.Cell(row, d.Column("grid")).Text; got != "32–64" {
 		t.Errorf("grid %q, want 32–64", got)
 	}
-	for _, name := range []string{"needed", "waste"} {
+	for _, name := range []string{"needed", "over_wg"} {
 		if got := d.Cell(row, d.Column(name)); got.Text != "" {
 			t.Errorf("%s %q of steps that differ", name, got.Text)
 		}

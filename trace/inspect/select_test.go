@@ -81,7 +81,7 @@ func TestFilterUnfoldsTheWayToWhatItFinds(t *testing.T) {
 func TestFilterThatMeansNothingIsRefused(t *testing.T) {
 	tab := dispatched(inspect.NewIndex(tracetest.Llama(1, 2)), 1, inspect.Options{}).Table
 	for _, c := range []struct{ filter, want string }{
-		{"speed:>1", `no column "speed"; it has id, last, op`},
+		{"speed:>1", `no column "speed"; it has id, op, kernel`},
 		{"us:>fast", `"fast" is not a number`},
 		{"grid:>3ms", `the column is in "workgroups", not "ms"`},
 		{"re:(", "missing closing )"},
@@ -155,7 +155,7 @@ func TestAColumnThatSaysTheSameInAllRowsIsUniform(t *testing.T) {
 	for _, c := range uniform {
 		names = append(names, tab.Columns[c].Name)
 	}
-	if d := cmp.Diff([]string{"wg", "reason"}, names); d != "" {
+	if d := cmp.Diff([]string{"kernel", "wg", "reason"}, names); d != "" {
 		t.Error(d)
 	}
 }

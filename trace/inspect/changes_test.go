@@ -1,0 +1,156 @@
+package inspect_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/tracetest"
+)
+
+// Δ is the difference of the figures that stand beside it, whatever is folded, of one step or of several.
+func TestDeltaIsTheDifferenceOfTheFigures(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Llama(4, 30))
+	scopes := []string{"s3-12", "s13-22", "s5-20", "decode"}
+	rapid.Check(t, func(r *rapid.T) {
+		draw := func(what string) inspect.Scope {
+			s, err := x.ParseScope(rapid.SampledFrom(scopes).Draw(r, what))
+			if err != nil {
+				r.Fatal(err)
+			}
+			return s
+		}
+		fold := inspect.Fold(rapid.IntRange(0, 3).Draw(r, "fold"))
+		now, base := draw("now"), draw("base")
+		sums := func(s inspect.Scope, b *inspect.Base) map[string][2]float64 {
+			tab, err := x.Dispatches(ctx, inspect.Options{Scope: s, Fold: fold, Base: b})
+			if err != nil {
+				r.Fatal(err)
+			}
+			got := map[string][2]float64{}
+			for i, row := range tab.Rows {
+				delta := math.NaN()
+				if c := tab.Cell(i, tab.Column("delta_us")); c.Has {
+					delta = c.Number
+				}
+				got[row.Key] = [2]float64{tab.Cell(i, tab.Column("sum_us")).Number, delta}
+			}
+			return got
+		}
+		then := sums(base, nil)
+		compared := 0
+		for key, f := range sums(now, &inspect.Base{Index: x, Scope: base}) {
+			b, there := then[key]
+			if !there || math.IsNaN(f[1]) {
+				continue
+			}
+			compared++
+			if want := f[0] - b[0]; math.Abs(want-f[1]) > 1e-6 {
+				r.Errorf("%s: %v against %v is %v, Δ says %v", key, f[0], b[0], want, f[1])
+			}
+		}
+		if compared == 0 {
+			r.Error("nothing was compared")
+		}
+	})
+}
+
+// What changed is said in what it was and is, and what runs no more is a row of its own.
+func TestDeltaOfDecodeAgainstPrefillNamesGridsAndRoutes(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Llama(16, 5))
+	tab := dispatched(x, 3, inspect.Options{Base: baseOf(x, 0)})
+	got := map[string]string{}
+	for i := range tab.Rows {
+		got[tab.Cell(i, tab.Column("op")).Text] = tab.Cell(i, tab.Column("delta")).Text
+	}
+	for op, want := range map[string]string{
+		"embed": "42→1", "q": "32→1024 r steel→bicol", "sdpa.split": "+", "rope_q": "672→16",
+		"attn.sdpa.qk": "-", "attn.sdpa.softmax": "-", "gone": "-",
+	} {
+		if got[op] != want {
+			t.Errorf("%s: Δ %q, want %q", op, got[op], want)
+		}
+	}
+	row := tab.Row(tab.Rows[len(tab.Rows)-1].Key)
+	if !tab.Folded[row].Gone() || tab.Folded[row].Count() != 16 {
+		t.Errorf("the last row stands for %d dispatches", tab.Folded[row].Count())
+	}
+	if grid := tab.Cell(row, tab.Column("grid")).Text; grid == "" || tab.Cell(row, tab.Column("us")).Text != "" {
+		t.Errorf("a row that is gone has the grid %q", grid)
+	}
+	if n := len(tab.Launches); n != len(x.Trace.Steps[3].Dispatches) {
+		t.Errorf("what is gone is counted: %d", n)
+	}
+}
+
+// Sparklines have one scale, ±20 % of their median: a spread of 3 % stays in the middle.
+func TestSparklinesHaveOneScale(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Llama(16, 5))
+	tab := dispatched(x, 3, inspect.Options{})
+	drawn := 0
+	for i := range tab.Rows {
+		r := &tab.Folded[i]
+		line := []rune(tab.Cell(i, tab.Column("spark")).Text)
+		if len(line) == 0 {
+			continue
+		}
+		drawn++
+		for k, bar := range line {
+			off := r.Each[k]/r.Time.Median - 1
+			middle, near := bar == '▄' || bar == '▅', math.Abs(off) < 0.05
+			if middle != near && math.Abs(math.Abs(off)-0.05) > 1e-9 {
+				t.Errorf("%s: %+.1f%% is drawn as %c", r.Label, 100*off, bar)
+			}
+		}
+	}
+	if drawn == 0 {
+		t.Error("nothing was drawn")
+	}
+}
+
+// That grids are pinned is in the trace, and the title begins with it and with what it costs.
+func TestStaticIsKnownFromTheTraceAndLeadsTheTitle(t *testing.T) {
+	tr := tracetest.Llama(4, 5)
+	tr.Static = true
+	for i := range tr.Plans {
+		p := &tr.Plans[i]
+		p.Workgroups = tr.Graph.Dispatches[p.Dispatch].MaxWorkgroups
+	}
+	x := inspect.NewIndex(tr)
+	tab := dispatched(x, 3, inspect.Options{})
+	over, launched := int64(0), int64(0)
+	for i := range tab.Launches {
+		over += tab.Launches[i].Waste.Groups()
+		launched += tab.Launches[i].Waste.Launched
+	}
+	title := tab.Title[1].String()
+	if want := "STATIC: largest grids · "; !strings.HasPrefix(title, want) {
+		t.Errorf("%q does not begin with %q", title, want)
+	}
+	want := fmt.Sprintf("(%.1f%%) · most: ", 100*float64(over)/float64(launched))
+	if !strings.Contains(title, want) {
+		t.Errorf("%q does not say %q", title, want)
+	}
+	for _, w := range []int{60, 80, 200} {
+		short := tab.Title[1].Fit(w)
+		if !strings.HasPrefix(short, "STATIC") || !strings.Contains(short, "%") {
+			t.Errorf("in %d cells: %q", w, short)
+		}
+	}
+	sum := 0.0
+	for i, r := range tab.Rows {
+		if !r.Group && (r.Parent < 0 || tab.Rows[r.Parent].Group) {
+			sum += tab.Cell(i, tab.Column("over_wg")).Number
+		}
+	}
+	if int64(sum) != over {
+		t.Errorf("the rows waste %v workgroups, the title says %d", sum, over)
+	}
+	if dynamic := inspect.NewIndex(tracetest.Llama(4, 5)); dynamic.Static() {
+		t.Error("a run that follows the live shape is called static")
+	}
+}
