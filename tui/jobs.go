@@ -69,10 +69,10 @@ type task[K comparable, V any] struct {
 	commands   int                // the end of a command, of which there were so many
 }
 
-// What a running model brings is made anew when nine times as long has passed as it took, or this long: the
-// screen is to take a tenth of a core at most.
+// What a running model brings is made anew when so many times as long has passed as it took, or this long:
+// all that the screen does is to take a tenth of a core at most.
 const (
-	restFor = 9
+	restFor = 24
 	longest = 3 * time.Second
 )
 

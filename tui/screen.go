@@ -244,14 +244,14 @@ func (a *App) step() *trace.Step {
 	return &a.index.Trace.Steps[a.shown]
 }
 
-// tabsNamed says whether all tabs have the names of their views: they leave half of the line, or half of a
-// line of 80 cells, to the rest. Else the current one has.
+// tabsNamed says whether all tabs have the names of their views: they leave room for the scope and how it was
+// timed. Else the current one has.
 func (a *App) tabsNamed() bool {
 	used := 2
 	for i := range views {
 		used += width(views[i].label()) + 1
 	}
-	return used <= max(mainWidth, a.w)/2
+	return used+width("scope this step · 1 sample") <= a.w
 }
 
 // tabLabel is how a view stands in the line of tabs.
