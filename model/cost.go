@@ -21,6 +21,9 @@ func (s *live) beginCost(c session.Command) (work, error) {
 	if c.N > engine.MostCostRounds {
 		return nil, session.Refusef("cost: %d rounds, want at most %d", c.N, engine.MostCostRounds)
 	}
+	if n := len(c.Parts); n > trace.MaxCosts/2 {
+		return nil, session.Refusef("cost: %d parts, want at most %d", n, trace.MaxCosts/2)
+	}
 	t, err := s.turnOf(c.Step)
 	if err != nil {
 		return nil, err

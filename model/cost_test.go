@@ -138,6 +138,7 @@ func TestCostsThatNobodyCanMeasureAreRefused(t *testing.T) {
 		"dispatch 9999, the graph has ": {Parts: part(9999)},
 		"dispatch -1, the graph has ":   {Parts: part(-1)},
 		"1001 rounds, want at most":     {Parts: part(0), N: 1001},
+		"3000 parts, want at most":      {Parts: make([]session.Part, 3000)},
 	} {
 		c.Kind = session.Cost
 		if err := r.try(context.Background(), c); !errors.Is(err, session.ErrUsage) ||

@@ -15,8 +15,10 @@ const (
 	maxParamsBytes = 1 << 16
 	maxTextBytes   = 1 << 16 // of a name or another text, a kernel's source apart
 	maxPosition    = 1<<31 - 1
-	maxCosts       = 1 << 12 // of a step
 )
+
+// MaxCosts is how many costs a step has at most.
+const MaxCosts = 1 << 12
 
 // The words that fields may hold.
 var (
@@ -318,8 +320,8 @@ func (c *checker) steps() {
 
 // costs checks that each cost is of something, and that each median lies between its quartiles.
 func (c *checker) costs(s *Step, step int) {
-	if len(s.Costs) > maxCosts {
-		c.refuse(fmt.Sprintf("%d, at most %d", len(s.Costs), maxCosts), "steps[%d].costs", step)
+	if len(s.Costs) > MaxCosts {
+		c.refuse(fmt.Sprintf("%d, at most %d", len(s.Costs), MaxCosts), "steps[%d].costs", step)
 		return
 	}
 	median := func(q1, ns, q3 int64, n int, at string, args ...any) {

@@ -95,8 +95,11 @@ func (t *Trace) addCosts(c Costs) error {
 	if step == nil {
 		return fmt.Errorf("costs of step %d, which is not in the trace", c.Step)
 	}
-	if n := len(step.Costs) + len(c.Costs); n > maxCosts {
-		return fmt.Errorf("%d costs of step %d, at most %d", n, c.Step, maxCosts)
+	refuse := func(n int) error {
+		return fmt.Errorf("%d costs of step %d, at most %d", n, c.Step, MaxCosts)
+	}
+	if n := len(c.Costs); n > MaxCosts {
+		return refuse(n)
 	}
 	costs := slices.Clone(step.Costs)
 	for _, cost := range c.Costs {
@@ -106,6 +109,9 @@ func (t *Trace) addCosts(c Costs) error {
 		} else {
 			costs = append(costs, cost)
 		}
+	}
+	if n := len(costs); n > MaxCosts {
+		return refuse(n)
 	}
 	step.Costs, step.Whole = costs, &c.Whole
 	return nil

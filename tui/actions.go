@@ -203,6 +203,16 @@ func allActions() []action {
 			in:  []scope{inViews}, of: explains, hint: 5, off: (*App).empty, run: (*App).showWhy,
 		},
 		{
+			keys: []string{"c"}, name: "cost",
+			doc: "Measure what the rows on the screen cost the step: it runs without each of them, in turns.",
+			in:  []scope{inViews}, of: costs, hint: 5, off: cannotCost, run: (*App).costOfRows,
+		},
+		{
+			keys: []string{"C"}, name: "cost of marked",
+			doc: "Measure what the marked rows cost together, or the selected one: the most that fusing them gives.",
+			in:  []scope{inViews}, of: costs, off: cannotCost, run: (*App).costOfMarked,
+		},
+		{
 			keys: []string{"m"}, name: "mark row", doc: "Mark the row, or take its mark away.",
 			in: []scope{inViews}, of: dispatches, off: noRows, run: func(a *App) { a.table().mark() },
 		},

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"gpuscope/internal/printable"
-	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 )
@@ -20,7 +19,7 @@ type dispatchPage struct {
 
 func newDispatchPage(*App) view {
 	p := &dispatchPage{listPage: listOf("dispatches")}
-	p.rows.sortFirst = []string{"lost_us", "sum_us", "us", "delta"}
+	p.rows.sortFirst = []string{"save_us", "cost_us", "lost_us", "sum_us", "us", "delta"}
 	p.rows.giveUp = []string{"sum_us", "id", "grid"}
 	p.rows.margin, p.rows.kinOf = p.joined, firstDispatch
 	return p
@@ -75,28 +74,6 @@ func firstDispatch(t *table.Table, row int) any {
 	return d.Launch(&d.Folded[row]).ID
 }
 
-// markedRows are the names of the marked rows with the dispatches that each stands for, of what is shown.
-func (p *dispatchPage) markedRows() (names []string, of [][]trace.DispatchID) {
-	t := p.table()
-	if t == nil {
-		return nil, nil
-	}
-	for i := range t.Folded {
-		r := &t.Folded[i]
-		if !p.rows.marked[r.Key] {
-			continue
-		}
-		var ids []trace.DispatchID
-		for _, unit := range r.Units {
-			for _, l := range unit {
-				ids = append(ids, t.Launches[l].ID)
-			}
-		}
-		names, of = append(names, r.Label), append(of, ids)
-	}
-	return names, of
-}
-
 func (p *dispatchPage) state() any { return p.fold }
 
 func (p *dispatchPage) restore(s any) { p.fold = s.(inspect.Fold) }
@@ -119,7 +96,8 @@ func (p *dispatchPage) title(w int) []table.Part {
 	// The cost of the step has a line of its own on the screen; this is the other.
 	said := t.Title[len(t.Title)-1].Parts
 	first := min(2, len(said))
-	return slices.Concat(said[:first], p.rows.own(w), said[first:], p.rows.alike(w))
+	own := append([]table.Part{p.together()}, p.rows.own(w)...)
+	return slices.Concat(said[:first], own, said[first:], p.rows.alike(w))
 }
 
 func (p *dispatchPage) render(t *theme, _ glyphs, w, h int, focused bool) []string {

@@ -319,6 +319,10 @@ var plainCommands = []plainCommand{
 		said: (*plainText).tokens,
 	},
 	{
+		word: "c", takes: "[NAMES]", doc: "cost of each row, or of those with the names N,.. together",
+		of: plainCost, said: func(p *plainText, _ session.Reply) { p.print("cost") },
+	},
+	{
 		word: "L", doc: "measure what the device can do at best",
 		of: just(session.Command{Kind: session.Ceilings}), said: (*plainText).ceilings,
 	},

@@ -150,8 +150,9 @@ func (a *App) opened(m openedMsg) {
 
 // events brings the mirror up to date.
 func (a *App) events(list eventsMsg) {
-	before, was := a.mirror.Trace, a.again.opened
+	before, was, progress := a.mirror.Trace, a.again.opened, true
 	for _, e := range list {
+		progress = progress && e.Progress != nil
 		if e.Log != nil {
 			a.log.Add(e.Log.Level, e.Log.Text)
 		}
@@ -166,7 +167,7 @@ func (a *App) events(list eventsMsg) {
 		a.again.opened = a.again.opened || e.Opened != nil
 	}
 	t := a.mirror.Trace
-	if t == nil {
+	if t == nil || progress { // how far something has come changes no table
 		return
 	}
 	if before != nil {
@@ -207,7 +208,7 @@ var still = []session.CommandKind{
 }
 
 // yielding are the commands that nobody waits for the end of: another one stops them.
-var yielding = []session.CommandKind{session.Run, session.Observe}
+var yielding = []session.CommandKind{session.Run, session.Observe, session.Cost}
 
 // command sends a command to the session. While another one runs it waits for it, and stops it if that is a
 // yielding one; of several that wait the last one counts, so a held key steps as fast as the model does and
@@ -220,6 +221,7 @@ func (a *App) command(c session.Command) {
 		}
 		return
 	}
+	a.mirror.Progress = session.Progress{} // what was said before is of another command
 	if !slices.Contains(still, c.Kind) {
 		a.follow, a.hit = true, nil
 	}

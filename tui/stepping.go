@@ -267,6 +267,8 @@ func (a *App) busyWord() string {
 		return "[READING]"
 	case session.Observe, session.Ceilings:
 		return "[MEASURING" + a.progress() + "]"
+	case session.Cost:
+		return "[MEASURING" + a.measuring() + "]"
 	}
 	return "[RUNNING]"
 }

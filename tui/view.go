@@ -142,6 +142,7 @@ var (
 	filters    = &ability{"Where rows can be filtered", is[filterer]}
 	explains   = &ability{"Where rows can be explained", is[whyer]}
 	stepping   = &ability{"Where steps stand side by side", is[stepper]}
+	costs      = &ability{"Where rows can be left out of a step", is[coster]}
 	dispatches = &ability{"With a dispatch under the cursor", is[sourcer]}
 	parted     = &ability{"Where a part of a step opens", is[partly]}
 	curves     = &ability{"With curves", is[curved]}
@@ -149,7 +150,8 @@ var (
 	graphs     = &ability{"With an operator or a value under the cursor", is[nearer]}
 	switches   = &ability{"Where there are several lists", is[switcher]}
 	abilities  = []*ability{
-		openable, parted, rowsOpen, folds, filters, explains, stepping, dispatches, curves, graphs, switches,
+		openable, parted, rowsOpen, folds, filters, explains, stepping, costs, dispatches, curves, graphs,
+		switches,
 	}
 )
 

@@ -155,9 +155,9 @@ func TestMatchesAreGoneThroughWithAndWithoutTheirFilter(t *testing.T) {
 
 func TestRowsAreMarkedAndCounted(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "j", "m", "j", "j", "m", "j").sees("2 marked", "•  0   embed")
-	names, of := d.dispatches().markedRows()
-	if len(names) != 2 || names[0] != "embed" || len(of[1]) != 1 || of[1][0] != 2 {
-		t.Errorf("%q %v are marked", names, of)
+	marked, _ := d.dispatches().parts(true)
+	if len(marked) != 2 || marked[0].Name != "embed" || fmt.Sprint(marked[1].Dispatches) != "[2]" {
+		t.Errorf("%+v are marked", marked)
 	}
 	d.press("k", "m").sees("1 marked")
 }

@@ -131,7 +131,7 @@ func (o *profiling) parts(ctx context.Context, t *trace.Trace, step int) ([]sess
 	}
 	var parts []session.Part
 	for _, names := range o.together {
-		p, err := x.Together(ctx, step, strings.Split(names, ","))
+		p, err := x.Named(ctx, step, strings.Split(names, ","))
 		if err != nil {
 			return nil, fmt.Errorf("--cost: %w", err)
 		}

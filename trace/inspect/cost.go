@@ -54,40 +54,60 @@ func (t *DispatchTable) Parts(rows []int) []Part {
 	return parts
 }
 
-// Together is the part that several names stand for: rows of the step folded by layer, by their names with
-// their block or without ("attn.norm", "norm", "attn"), kinds of operators, or kernels. A * in a name stands
-// for any letters.
-func (x *Index) Together(ctx context.Context, step int, names []string) (Part, error) {
-	t, err := x.Dispatches(ctx, Options{Scope: x.Step(step), Fold: FoldLayer})
-	if err != nil {
-		return Part{}, err
-	}
+// Together is several parts as one.
+func Together(parts []Part) Part {
 	var all Part
-	for _, name := range names {
-		found := false
-		for i := range t.Folded {
-			r := &t.Folded[i]
-			first := t.Launch(r)
-			for _, has := range []string{t.Name(i), r.Label, first.Op.Kind, first.Plan.Kernel} {
-				whole := has == t.Name(i) || has == r.Label
-				if ok, err := path.Match(name, has); err != nil {
-					return Part{}, fmt.Errorf("%q is no name: %w", printable.Short(name, 40), err)
-				} else if ok && (whole || r.Equal && !r.Group) {
-					found = true
-					all.Dispatches = append(all.Dispatches, t.dispatches(r, nil)...)
-					break
-				}
-			}
-		}
-		if !found {
-			return Part{}, fmt.Errorf("no row of the step is called %q; there are %s",
-				printable.Short(name, 40), t.names())
-		}
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.Name)
+		all.Dispatches = append(all.Dispatches, p.Dispatches...)
 	}
 	all.Name = strings.Join(names, " + ")
 	slices.Sort(all.Dispatches)
 	all.Dispatches = slices.Compact(all.Dispatches)
-	return all, nil
+	return all
+}
+
+// Named is the part that several names stand for together: rows of the step folded by layer, by their names
+// with their block or without ("attn.norm", "norm", "attn"), kinds of operators, or kernels. A * in a name
+// stands for any letters.
+func (x *Index) Named(ctx context.Context, step int, names []string) (Part, error) {
+	t, err := x.Dispatches(ctx, Options{Scope: x.Step(step), Fold: FoldLayer})
+	if err != nil {
+		return Part{}, err
+	}
+	var parts []Part
+	for _, name := range names {
+		one := Part{Name: name}
+		for i := range t.Folded {
+			if is, err := t.called(i, name); err != nil {
+				return Part{}, fmt.Errorf("%q is no name: %w", printable.Short(name, 40), err)
+			} else if is {
+				one.Dispatches = append(one.Dispatches, t.dispatches(&t.Folded[i], nil)...)
+			}
+		}
+		if one.Dispatches == nil {
+			return Part{}, fmt.Errorf("no row of the step is called %q; there are %s",
+				printable.Short(name, 40), t.names())
+		}
+		parts = append(parts, one)
+	}
+	return Together(parts), nil
+}
+
+// called says whether a name is that of a row, or of what all its dispatches have in common.
+func (t *DispatchTable) called(row int, name string) (is bool, err error) {
+	r, first := &t.Folded[row], t.Launch(&t.Folded[row])
+	has := []string{t.Name(row), r.Label}
+	if !r.Group && r.Equal {
+		has = append(has, first.Op.Kind, first.Plan.Kernel)
+	}
+	for _, h := range has {
+		if is, err = path.Match(name, h); is || err != nil {
+			break
+		}
+	}
+	return is, err
 }
 
 // names lists the rows that are open at first.
@@ -158,6 +178,9 @@ type StepCosts struct {
 	sets map[string]*RowCost
 	ran  map[trace.DispatchID]bool
 }
+
+// Of is the cost of some dispatches, rising, left out together; nil where that was not measured.
+func (c *StepCosts) Of(ids []trace.DispatchID) *RowCost { return c.sets[setKey(ids)] }
 
 // costs are those of the last step of a scope that has some, nil where none has.
 func (x *Index) costs(s Scope) *StepCosts {

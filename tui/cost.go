@@ -1,0 +1,149 @@
+package tui
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/model/session"
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
+)
+
+// coster has rows of dispatches that can be left out of a step.
+type coster interface {
+	// parts are the rows that are shown, or the marked ones (the selected where none is marked), and the step
+	// that they are of.
+	parts(marked bool) (parts []inspect.Part, step *trace.Step)
+	// ranked shows first what there is most to save in, where nobody chose another order.
+	ranked()
+}
+
+// costOfRows measures what each row that is shown costs.
+func (a *App) costOfRows() {
+	c := a.view().(coster)
+	parts, step := c.parts(false)
+	if len(parts) > trace.MaxCosts/2 {
+		a.say(fmt.Sprintf(keyed("%d rows are too many to leave out one by one: fold or filter them ({fold}, {filter})"),
+			len(parts)))
+		return
+	}
+	c.ranked()
+	a.cost(step, parts...)
+}
+
+// costOfMarked measures what the marked rows cost together.
+func (a *App) costOfMarked() {
+	parts, step := a.view().(coster).parts(true)
+	if len(parts) == 0 {
+		a.say("the marked rows are not in this table")
+		return
+	}
+	a.cost(step, inspect.Together(parts))
+}
+
+func (a *App) cost(step *trace.Step, parts ...inspect.Part) {
+	c := session.Command{Kind: session.Cost}
+	if step.Index != a.mirror.State.Step {
+		c.Step = &step.Index
+	}
+	for _, p := range parts {
+		c.Parts = append(c.Parts, session.Part(p))
+	}
+	a.command(c)
+}
+
+// parts implements coster.
+func (p *dispatchPage) parts(marked bool) ([]inspect.Part, *trace.Step) {
+	t := p.table()
+	rows := p.rows.rows
+	if marked {
+		rows = p.markedRows()
+		if r := p.rows.current(); len(rows) == 0 && len(p.rows.marked) == 0 && r >= 0 {
+			rows = []int{r}
+		}
+	}
+	return t.Parts(rows), &t.Index.Trace.Steps[t.Scope.Steps[len(t.Scope.Steps)-1]]
+}
+
+// ranked implements coster.
+func (p *dispatchPage) ranked() {
+	if p.rows.wanted.Sort == "" && !p.rows.wanted.Reverse {
+		p.rows.sortBy("save_us")
+	}
+}
+
+// markedRows are the marked rows of what is shown.
+func (p *dispatchPage) markedRows() (rows []int) {
+	t := p.table()
+	if t == nil {
+		return nil
+	}
+	for i := range t.Folded {
+		if p.rows.marked[t.Folded[i].Key] {
+			rows = append(rows, i)
+		}
+	}
+	return rows
+}
+
+// together says in a line what marked rows cost that were left out together.
+func (p *dispatchPage) together() table.Part {
+	t := p.table()
+	if t == nil || t.Costs == nil {
+		return table.Part{}
+	}
+	marked := t.Parts(p.markedRows())
+	if len(marked) < 2 {
+		return table.Part{}
+	}
+	all := inspect.Together(marked)
+	if c := t.Costs.Of(all.Dispatches); c != nil {
+		return table.Say(1, "%s together cost %.1f µs", plural(len(marked), "marked row"), float64(c.NS)/1e3)
+	}
+	return table.Part{}
+}
+
+// plainCost leaves the rows of the current step out one by one, or those that are named together.
+func plainCost(p *plainText, names string) (session.Command, error) {
+	c := session.Command{Kind: session.Cost}
+	if p.mirror.Trace == nil || p.mirror.State.Step < 0 {
+		return c, session.Refusef("c: there is no step yet: p gives a prompt")
+	}
+	last := slices.IndexFunc(p.mirror.Trace.Steps,
+		func(s trace.Step) bool { return s.Index == p.mirror.State.Step })
+	if last < 0 {
+		return c, session.Refusef("c: step %d is not in the trace any more", p.mirror.State.Step)
+	}
+	parts, err := p.index.CostParts(p.ctx, last)
+	if names != "" {
+		var one inspect.Part
+		one, err = p.index.Named(p.ctx, last, strings.Split(strings.ReplaceAll(names, " ", ""), ","))
+		parts = []inspect.Part{one}
+	}
+	for _, part := range parts {
+		c.Parts = append(c.Parts, session.Part(part))
+	}
+	return c, err
+}
+
+// measuring is how far a command has come that measures, in per cent.
+func (a *App) measuring() string {
+	if p := a.mirror.Progress; p.Total > 0 {
+		return fmt.Sprintf(" %d %%", 100*p.Done/p.Total)
+	}
+	return ""
+}
+
+// cannotCost says why rows cannot be left out now.
+func cannotCost(a *App) string {
+	if why := cmp.Or(needsStep(a), noRows(a)); why != "" {
+		return why
+	}
+	if a.view().(lister).pane().at.step != a.shown {
+		return "the rows of the step are not there yet"
+	}
+	return ""
+}

@@ -1,0 +1,107 @@
+package tui
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"gpuscope/model/session"
+	"gpuscope/tui/tuitest"
+)
+
+func TestRowsOnTheScreenAreCosted(t *testing.T) {
+	d := live(t, 200, 50).press("2").misses("~save")
+	d.press("c").sees("[PAUSED]", "cost at s3, 30 rounds, shared 7.0 µs", "~save", "cost", "order ~save↓")
+	for i := range d.app.mirror.Trace.Steps {
+		s := &d.app.mirror.Trace.Steps[i]
+		if n := len(s.Costs); (n > 20) != (i == 3) {
+			t.Errorf("step %d has %d costs", i, n)
+		}
+	}
+	before := len(d.app.mirror.Trace.Steps[3].Costs)
+	d.press("v").sees("scope all", "86.8") // in every scope that has the step
+	d.press("V", "o", "space", "/").typed("rope").press("enter", "F", "F", "F", "c")
+	if n := len(d.app.mirror.Trace.Steps[3].Costs) - before; n != 32 { // each of the 16 layers' two
+		t.Errorf("%d rows more were measured", n)
+	}
+}
+
+func TestMarkedRowsAreCostedTogether(t *testing.T) {
+	d := live(t, 200, 50).press("2", "/").typed("norm").press("enter", "down", "down", "down")
+	for !strings.Contains(d.row(), "norm") {
+		d.press("down")
+	}
+	d.press("m", "G", "m").press("C").sees("2 marked", "2 marked rows together cost ")
+	costs := d.app.mirror.Trace.Steps[3].Costs
+	if len(costs) != 1 || !strings.Contains(costs[0].Name, " + ") || len(costs[0].Dispatches) < 17 {
+		t.Errorf("costs %+v", costs)
+	}
+	alone := live(t, 200, 50).press("2", "down", "C") // nothing is marked
+	if costs := alone.app.mirror.Trace.Steps[3].Costs; len(costs) != 1 || costs[0].Name != "embed" {
+		t.Errorf("costs %+v", costs)
+	}
+}
+
+func TestCostsOfTheStepThatIsShown(t *testing.T) {
+	d := live(t, 200, 50).press("2", ",", ",", "c").sees("cost at s1, 30 rounds").wantShown(1)
+	d.press(".").misses("cost at")
+}
+
+func (d *driver) wantShown(want int) *driver {
+	d.t.Helper()
+	if got := d.app.shownIndex(); got != want {
+		d.t.Errorf("step %d is shown, want %d", got, want)
+	}
+	return d
+}
+
+func TestCostsAreCancelledAndGiveWayToAStep(t *testing.T) {
+	gate := make(chan struct{})
+	x := start(t, context.Background(), opens(tuitest.Script{
+		Before: func(ctx context.Context, c session.Command) error {
+			if c.Kind != session.Cost {
+				return nil
+			}
+			select {
+			case <-gate:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		},
+	}), Options{Prompt: "once"})
+	x.sees("step 0 prefill").press("2s").sees("step 1 decode", "Δ s0").press("c").sees("[MEASURING 0 %]")
+	gate <- struct{}{}
+	gate <- struct{}{}
+	gate <- struct{}{}
+	x.press("?").sees("Help: Dispatches").press(escape).misses("Help:") // the GPU works, the screen answers
+	x.press(ctrlC).sees("[PAUSED]", " 12.5 ", " – ")                    // what was measured is kept
+	x.press("c").sees("[MEASURING 0 %]").press("s").sees("step 2 decode", "[PAUSED]").misses("✗")
+	x.press("q")
+	if err := x.ends(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCostsNeedASessionAndAStep(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "c").sees("this is a recorded trace")
+	if d.app.job != nil {
+		t.Error("a command was sent")
+	}
+	drive(t, 120, 40, llama, &tuitest.Script{}, Options{}).press("2", "C").sees("before the first step")
+}
+
+func TestPlainModeMeasuresCosts(t *testing.T) {
+	got, err := plainly(opens(tuitest.Script{}), "once", "s\nc\nc attn.norm, mlp.norm\nc nothing\nq\n")
+	if err == nil {
+		t.Error("a script whose command failed ends well")
+	}
+	for _, want := range []string{
+		"cost at s1, 30 rounds, shared 7.0 µs", "attn.norm + mlp.norm", "measure costs: ",
+		`error: no row of the step is called "nothing"`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("plain mode does not say %q:\n%s", want, got)
+		}
+	}
+}
