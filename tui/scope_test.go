@@ -68,3 +68,12 @@ func TestEventsAreJumpedTo(t *testing.T) {
 	}
 	d.press("[").sees("s0 pos 0: cold")
 }
+
+func TestInCurvesTheKeysOfEventsGoAlongTheLine(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("5").sees("at position 64")
+	d.press("]").misses("at position 64").press("[").misses("nothing happened")
+	for range 100 {
+		d.press("]")
+	}
+	d.sees("nothing more of this row changes that way")
+}

@@ -109,6 +109,8 @@ type (
 	weigher  interface{ reweigh() }
 	// turner goes to the next or the former of what it shows one at a time.
 	turner interface{ turn(by int) }
+	// jumper goes along a line to the next place where something changes, and says whether there is one.
+	jumper interface{ jump(by int) bool }
 )
 
 // detail is what the pane of details shows. A job makes its lines, nil for none; of names what they are of
@@ -296,6 +298,12 @@ func (a *App) goTo(view int) {
 func (a *App) turn(by int) {
 	if v, ok := a.view().(turner); ok {
 		v.turn(by)
+		return
+	}
+	if v, ok := a.view().(jumper); ok {
+		if !v.jump(by) {
+			a.say("nothing more of this row changes that way")
+		}
 		return
 	}
 	a.nextEvent(by)

@@ -110,7 +110,11 @@ func statistics(n int, number func(int) float64) *session.Statistics {
 	s.Mean = sum / count
 	s.Std = math.Sqrt(max(0, squares/count-s.Mean*s.Mean))
 	for _, v := range list {
-		s.Histogram[min(int((v-s.Min)/(s.Max-s.Min)*session.HistogramBins), session.HistogramBins-1)]++
+		at := 0
+		if s.Max > s.Min {
+			at = min(int((v-s.Min)/(s.Max-s.Min)*session.HistogramBins), session.HistogramBins-1)
+		}
+		s.Histogram[at]++
 	}
 	return s
 }
