@@ -143,7 +143,7 @@ func TestCostsOfOneStepStandInScopesThatHaveIt(t *testing.T) {
 				n++
 			}
 		}
-		said := strings.Contains(d.Title[len(d.Title)-1].Fit(200), "cost at s2, 30 rounds")
+		said := strings.Contains(d.Title[0].Fit(200), "cost at s2, 30 rounds")
 		if (n > 10) != want || said != want {
 			t.Errorf("%s: %d rows have costs, the title says so: %v", word, n, said)
 		}

@@ -24,9 +24,6 @@ func (t *DispatchTable) title() []table.Line {
 	if one && t.Scope.Cold > 0 {
 		parts = append(parts, table.Say(2, "%s left out", table.Plural(t.Scope.Cold, "cold step")))
 	}
-	if t.Costs != nil {
-		parts = append(parts, t.Costs.part(t))
-	}
 	parts = append(parts, t.timingPart())
 	if n := t.levels(); t.timed() && n > 0 && n < len(t.Launches) {
 		parts = append(parts, table.Say(5, "%d overlapped when untimed", len(t.Launches)-n))
@@ -42,7 +39,15 @@ func (t *DispatchTable) title() []table.Line {
 	if t.Base != nil {
 		parts = append(parts, table.Part{Rank: 0, Text: t.baseTitle()})
 	}
-	return []table.Line{t.Index.costLine(t.Scope), table.Title(parts...)}
+	takes := t.Index.costLine(t.Scope)
+	if t.Costs != nil { // behind what the step takes
+		at := 1
+		for at < len(takes.Parts) && takes.Parts[at].With {
+			at++
+		}
+		takes.Parts = slices.Insert(takes.Parts, min(at, len(takes.Parts)), t.Costs.part(t))
+	}
+	return []table.Line{takes, table.Title(parts...)}
 }
 
 // Static says that the run had every operator at its largest grid. Traces that were recorded before they said
