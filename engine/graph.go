@@ -106,6 +106,9 @@ func (g *Graph) Inputs() []ValueID { return g.inputs }
 // Outputs are the graph's output tensors.
 func (g *Graph) Outputs() []ValueID { return g.outputs }
 
+// Ops is the number of operators; their ids are 0 to Ops()-1.
+func (g *Graph) Ops() int { return len(g.ops) }
+
 // Dispatches is the number of dispatch slots.
 func (g *Graph) Dispatches() int { return len(g.dispatches) }
 

@@ -41,7 +41,11 @@ var (
 	until  = field{"until", func(c session.Command) bool { return c.Until != 0 }}
 	breaks = field{"breaks", func(c session.Command) bool { return len(c.Breaks) > 0 }}
 	left   = field{"left", func(c session.Command) bool { return c.Left != nil }}
-	fields = []field{text, tokens, chunks, count, level, at, parts, ofStep, until, breaks, left}
+	ofOp   = field{"op", func(c session.Command) bool { return c.Op != nil }}
+	sizes  = field{"lengths", func(c session.Command) bool { return len(c.Lengths) > 0 }}
+	fields = []field{
+		text, tokens, chunks, count, level, at, parts, ofStep, until, breaks, left, ofOp, sizes,
+	}
 )
 
 var commands = []command{
@@ -117,6 +121,12 @@ var commands = []command{
 		"Run a step of the text whole and with each part left out, n rounds (0: as many as 3 s hold, up to 30).",
 		[]field{count, parts, ofStep},
 		(*live).beginCost,
+	},
+	{
+		session.TimeOp,
+		"Time an operator alone at some prompt lengths, on each of its routes, n times (0: 10).",
+		[]field{count, ofOp, sizes},
+		(*live).beginTimeOp,
 	},
 	{
 		session.Ceilings, "Measure what the device can do at best, which dispatches are judged against.", nil,

@@ -17,6 +17,7 @@ const (
 	Chunk    CommandKind = "chunk"    // prompts to come are read N tokens a step (0: as many as it can take)
 	Observe  CommandKind = "observe"  // run the current step again with timing and without: what timing costs
 	Cost     CommandKind = "cost"     // run a step of the text with each of Parts left out: what that saves
+	TimeOp   CommandKind = "time_op"  // time operator Op alone, at each of Lengths, on each route, N times
 	Ceilings CommandKind = "ceilings" // measure what the device can do at best
 	Reset    CommandKind = "reset"    // position 0, no text
 	Timing   CommandKind = "timing"   // set the timing level to Level
@@ -44,6 +45,9 @@ type Command struct {
 	Until  int     `json:"until,omitempty"`
 	Breaks []Break `json:"breaks,omitempty"`
 	Left   *Left   `json:"left,omitempty"` // of a Resume
+	// Op is the operator of a TimeOp, Lengths the numbers of tokens at which it is timed, from position 0.
+	Op      *trace.OpID `json:"op,omitempty"`
+	Lengths []int       `json:"lengths,omitempty"`
 }
 
 // Left is what an engine that has gone left behind: all that another one needs to stand where it stood.
@@ -83,7 +87,7 @@ type Reply struct {
 	Position int `json:"position"`        // positions in use after it
 	Steps    int `json:"steps,omitempty"` // that it recorded
 	// Repeats of the current step, at each timing level that it was run at; of a Cost how often each part was
-	// left out, or, where there are none, the whole step ran.
+	// left out, or, where there are none, the whole step ran; of a TimeOp the trials that it recorded.
 	Repeats int `json:"repeats,omitempty"`
 	// Tokens are those of a Tokenize.
 	Tokens []Token `json:"tokens,omitempty"`

@@ -1,0 +1,67 @@
+package model
+
+import (
+	"context"
+	"fmt"
+
+	"gpuscope/engine"
+	"gpuscope/model/session"
+	"gpuscope/trace"
+)
+
+// usualTrials is how often a route is timed where nobody says, maxLengths at how many lengths at most.
+const (
+	usualTrials = 10
+	maxLengths  = 64
+)
+
+// beginTimeOp checks what is to be timed.
+func (s *live) beginTimeOp(c session.Command) (work, error) {
+	ops := s.runner.net.graph.Ops()
+	switch {
+	case !s.runner.timed():
+		return nil, session.Refusef("an operator cannot be timed: this device has no timestamps")
+	case c.Op == nil || *c.Op < 0 || int(*c.Op) >= ops:
+		return nil, session.Refusef("time_op: want an operator, 0 to %d", ops-1)
+	case len(c.Lengths) == 0 || len(c.Lengths) > maxLengths:
+		return nil, session.Refusef("time_op: %d lengths, want 1 to %d", len(c.Lengths), maxLengths)
+	case c.N > engine.MostTrials:
+		return nil, session.Refusef("time_op: %d times, want at most %d", c.N, engine.MostTrials)
+	}
+	for _, m := range c.Lengths {
+		if m < 1 || m > s.m.maxChunk {
+			return nil, session.Refusef("time_op: a length of %d tokens, want 1 to %d (--max-chunk)", m,
+				s.m.maxChunk)
+		}
+	}
+	if c.N == 0 {
+		c.N = usualTrials
+	}
+	return func(ctx context.Context, r *session.Reply) error { return s.timeOp(ctx, c, r) }, nil
+}
+
+// timeOp times an operator at each length. What was timed before a cancel stays.
+func (s *live) timeOp(ctx context.Context, c session.Command, r *session.Reply) error {
+	progress := s.progress()
+	for i, m := range c.Lengths {
+		if err := progress("time operator", i, len(c.Lengths)); err != nil {
+			return err
+		}
+		at := func(l *engine.Live) error { return s.runner.net.at(l, m, 0) }
+		times, err := s.runner.exec.TimeRoutes(ctx, *c.Op, c.N, at)
+		for _, t := range times {
+			if t.N == 0 {
+				continue
+			}
+			r.Repeats++
+			s.record(trace.Record{Trial: &trace.Trial{
+				Op: *c.Op, Tokens: m, Route: t.Route, Planned: t.Planned, NS: t.NS, Q1NS: t.Q1NS,
+				Q3NS: t.Q3NS, N: t.N,
+			}})
+		}
+		if err != nil {
+			return fmt.Errorf("at %d tokens: %w", m, err)
+		}
+	}
+	return progress("time operator", len(c.Lengths), len(c.Lengths))
+}
