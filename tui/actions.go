@@ -227,6 +227,11 @@ func allActions() []action {
 			run: func(a *App) { a.view().(curved).turn() },
 		},
 		{
+			keys: []string{"t"}, name: "time",
+			doc: "Time the operator alone on each of its routes, at the cursor and where the plan changes route.",
+			in:  []scope{inViews}, of: curves, hint: 4, off: cannotTime, run: (*App).timeOperator,
+		},
+		{
 			keys: []string{"d"}, name: "draw", doc: "Draw the time, the grid, the bytes or the waste.",
 			in: []scope{inViews}, of: curves, hint: 4, off: (*App).empty,
 			run: func(a *App) { a.view().(curved).redraw() },

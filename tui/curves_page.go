@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"gpuscope/internal/printable"
+	"gpuscope/model/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
@@ -99,11 +101,13 @@ func chartOf(ctx context.Context, c *inspect.Curves, r *inspect.CurveRow, shows 
 	d := &chart{curves: c, row: r, shows: shows, lo: math.Inf(1), hi: math.Inf(-1)}
 	take := func(v float64) { d.lo, d.hi = min(d.lo, v), max(d.hi, v) }
 	if shows == inspect.Time {
-		for _, point := range r.Points {
-			d.ys = append(d.ys, point.NS)
-		}
 		for _, m := range r.Trials {
 			d.ys = append(d.ys, float64(m.NS))
+		}
+		for _, point := range r.Points {
+			if len(r.Trials) == 0 { // those are of one operator, these of all layers
+				d.ys = append(d.ys, point.NS)
+			}
 		}
 		// A step that was held up would leave nothing of the others.
 		slices.Sort(d.ys)
@@ -304,7 +308,9 @@ func (p *curvesPage) drawChart(t *theme, g glyphs, c *inspect.Curves, r *inspect
 // drawTimes draws what was measured, with the line through it, and says what that is.
 func (d *chart) drawTimes(plot *plot, c *inspect.Curves) string {
 	for _, point := range d.row.Points {
-		plot.dot(float64(point.At), point.NS)
+		if len(d.row.Trials) == 0 {
+			plot.dot(float64(point.At), point.NS)
+		}
 	}
 	if f := d.row.Fit; f != nil {
 		for i := range plot.w {
@@ -322,7 +328,7 @@ func (d *chart) drawTimes(plot *plot, c *inspect.Curves) string {
 	}
 	switch {
 	case len(d.row.Trials) > 0:
-		return "timed alone on the route of its plan · on the others"
+		return "one, alone, on the plan's route; · on the others"
 	case len(d.row.Points) > 0:
 		return d.measured()
 	case c.Along == trace.AlongTokens:
@@ -347,8 +353,13 @@ func (p *curvesPage) atCursor(c *inspect.Curves, r *inspect.CurveRow, at int) st
 		}
 		return fmt.Sprintf("at %s: it does not run", count(at))
 	}
+	for _, m := range r.Trials {
+		if m.Tokens == at && m.Planned {
+			return fmt.Sprintf("at %s: %s", count(at), p.shows.Value(float64(m.NS)))
+		}
+	}
 	for _, point := range r.Points {
-		if point.At == at {
+		if point.At == at && len(r.Trials) == 0 {
 			return fmt.Sprintf("at %s: %s", count(at), p.shows.Value(point.NS))
 		}
 	}
@@ -374,4 +385,39 @@ func (p *curvesPage) why() (text, bool) {
 		return text{}, false
 	}
 	return whyDispatch(p.rows.at, r.Dispatches[0]), true
+}
+
+// timed is the operator of the selected row, to be timed where its routes change, to both sides, and at the
+// cursor.
+func (p *curvesPage) timed() (op trace.OpID, lengths []int, why string) {
+	c, r := p.current()
+	if c == nil || len(r.Dispatches) == 0 {
+		return 0, nil, "no operator is selected: the whole step is timed by its steps"
+	}
+	if p.along == trace.AlongTokens {
+		lengths = append(lengths, p.cursor(c))
+	}
+	lengths = append(lengths, p.rows.at.index.Crossings(r.Dispatches[0])...)
+	slices.Sort(lengths)
+	return p.rows.at.trace.Graph.Dispatches[r.Dispatches[0]].Op, slices.Compact(lengths), ""
+}
+
+// cannotTime says why no operator can be timed, timeOperator has the selected one timed and shows it.
+func cannotTime(a *App) string {
+	if why := cmp.Or(needsSession(a), a.empty()); why != "" {
+		return why
+	}
+	_, lengths, why := a.view().(curved).timed()
+	if why == "" && len(lengths) == 0 {
+		why = "there is no forecast that says at which lengths"
+	}
+	return why
+}
+
+func (a *App) timeOperator() {
+	op, lengths, _ := a.view().(curved).timed()
+	if p, ok := a.view().(*curvesPage); ok {
+		p.along, p.shows = trace.AlongTokens, inspect.Time
+	}
+	a.command(session.Command{Kind: session.TimeOp, Op: &op, Lengths: lengths})
 }

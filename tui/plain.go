@@ -323,6 +323,10 @@ var plainCommands = []plainCommand{
 		of: plainCost, said: func(p *plainText, _ session.Reply) { p.print("cost") },
 	},
 	{
+		word: "o", takes: "OP [M ...]", doc: "time an operator alone on each route, at some prompt lengths",
+		of: plainTimeOp, said: (*plainText).trials,
+	},
+	{
 		word: "L", doc: "measure what the device can do at best",
 		of: just(session.Command{Kind: session.Ceilings}), said: (*plainText).ceilings,
 	},

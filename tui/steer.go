@@ -204,7 +204,7 @@ func (a *App) stepOfState() int {
 // still are the commands that leave the text and its position as they are.
 var still = []session.CommandKind{
 	session.Timing, session.Ceilings, session.Chunk, session.Repeat, session.Tokenize, session.Look,
-	session.Cost, session.Observe,
+	session.Cost, session.Observe, session.TimeOp,
 }
 
 // yielding are the commands that nobody waits for the end of: another one stops them.

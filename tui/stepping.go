@@ -265,7 +265,7 @@ func (a *App) busyWord() string {
 		return fmt.Sprintf("[REPEATING s%d]", step)
 	case session.Prompt, session.Edit:
 		return "[READING]"
-	case session.Observe, session.Ceilings:
+	case session.Observe, session.Ceilings, session.TimeOp:
 		return "[MEASURING" + a.progress() + "]"
 	case session.Cost:
 		return "[MEASURING" + a.measuring() + "]"

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strings"
 
+	"gpuscope/trace"
 	"gpuscope/trace/table"
 )
 
@@ -98,6 +99,8 @@ type (
 	curved interface {
 		turn()
 		redraw()
+		// timed is the operator under the cursor and at which lengths to time it; why says why there is none.
+		timed() (op trace.OpID, lengths []int, why string)
 	}
 	// opener opens the selected row itself, and says whether it did. backer leaves one level of its own.
 	opener interface{ open() bool }

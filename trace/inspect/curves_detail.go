@@ -166,7 +166,7 @@ func (c *Curves) trialLines(r *CurveRow, add func(string, ...any)) {
 		}
 		if from == 0 {
 			add("")
-			add("Timed alone, on each route, ▸ by its plan")
+			add("One of them timed alone, %d times; ▸ the plan's route", r.Trials[0].N)
 		}
 		for k := from; k < i; k++ {
 			t, mark := &r.Trials[k], " "
@@ -175,11 +175,23 @@ func (c *Curves) trialLines(r *CurveRow, add func(string, ...any)) {
 			}
 			said := ""
 			if k == best && planned >= 0 && best != planned && t.Q3NS < r.Trials[planned].Q1NS {
-				said = fmt.Sprintf(" · %.2f times as fast as the plan's",
-					float64(r.Trials[planned].NS)/float64(t.NS))
+				said = fmt.Sprintf(" · %.2f times as fast", float64(r.Trials[planned].NS)/float64(t.NS))
 			}
-			add("%s M %-4d %-14s %s (%s–%s, n %d)%s", mark, t.Tokens, t.Route, Time.Value(float64(t.NS)),
-				Time.Value(float64(t.Q1NS)), Time.Value(float64(t.Q3NS)), t.N, said)
+			add("%s M %-4d %-9s %s ± %s%s", mark, t.Tokens, t.Route, Time.Value(float64(t.NS)),
+				Time.Value(float64(t.Q3NS-t.Q1NS)/2), said)
 		}
 	}
+}
+
+// Crossings are the lengths of a prompt at which a dispatch goes over to another route, and those before.
+func (x *Index) Crossings(id trace.DispatchID) []int {
+	l := x.line(1, 0, trace.AlongTokens)
+	if l == nil {
+		return nil
+	}
+	lengths := []int{l.From}
+	for _, s := range routesOn(l, id)[1:] {
+		lengths = append(lengths, s.From-1, s.From)
+	}
+	return append(lengths, l.To)
 }

@@ -201,6 +201,19 @@ func (p *Session) do(ctx context.Context, c session.Command) error {
 			Step: &step, UntimedNS: trace.Measured(1_800_000), TimedNS: trace.Measured(4_700_000),
 			SpanNS: trace.Measured(1_280_000), BeforeNS: trace.Measured(500_000), N: 8,
 		}})
+	case session.TimeOp:
+		for _, m := range c.Lengths {
+			for i, route := range []string{"bicol", "steel"} {
+				ns := int64(10_000 + 400*m) // the second is faster from 25 tokens on
+				if i == 1 {
+					ns = int64(20_000)
+				}
+				p.record(trace.Record{Trial: &trace.Trial{
+					Op: *c.Op, Tokens: m, Route: route, Planned: (m == 1) == (i == 0), NS: ns, Q1NS: ns - 200,
+					Q3NS: ns + 200, N: 10,
+				}})
+			}
+		}
 	case session.Tokenize, session.Look:
 	default:
 		return fmt.Errorf("unknown command %q", c.Kind)

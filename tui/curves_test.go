@@ -1,0 +1,99 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"gpuscope/trace/tracetest"
+)
+
+func TestCurvesSayWhoseTheSlopeIs(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("5")
+	d.sees("decode slows down with position", "attn.sdpa.split has 100 % of the slope")
+	d.press("j").sees("▌attn.sdpa.split", "311.1 µs ±", "128: 64 → 96")
+	d.press("d").sees("attn.sdpa.split: grid against the position of a decode step")
+}
+
+func TestCurvesSayAtWhichLengthTheRouteChanges(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("5", "a")
+	d.sees("other routes from M = 2 on: bicol 1 · steel 2").press("j")
+	d.sees("attn.q: grid against the tokens of a prompt", "routes    bicol 1 · steel 2–512")
+}
+
+// The cursor goes along the axis by columns, never past its ends, and what is said is of the place it is on.
+func TestTheCursorOfACurveStaysOnItsAxis(t *testing.T) {
+	for _, axis := range [][]string{{"5"}, {"5", "a"}} {
+		d := drive(t, 80, 24, llama, nil, Options{}).press(axis...).press("j", "d")
+		for range 200 {
+			d.press("l")
+		}
+		page := d.app.view().(*curvesPage)
+		c, _ := page.current()
+		if at := page.cursor(c); at != c.To {
+			t.Errorf("%v: 200 columns to the right the cursor is at %d, the axis ends at %d", axis, at, c.To)
+		}
+		for range 200 {
+			d.press("h")
+		}
+		if at := page.cursor(c); at != c.From {
+			t.Errorf("%v: back again it is at %d, the axis begins at %d", axis, at, c.From)
+		}
+		d.press("l", "l")
+		if was := page.cursor(c); !page.jump(1) || page.cursor(c) <= was {
+			t.Errorf("%v: the next change is at %d, after %d", axis, page.cursor(c), was)
+		}
+	}
+}
+
+func TestAnOperatorIsTimedFromItsCurve(t *testing.T) {
+	d := live(t, 120, 40).press("5", "t").sees("no operator is selected")
+	d.press("a", "j", "t").sees("One of them timed alone, 10 times", "▸ M 1 ", "M 512", "1.85 times as fast")
+	d.sees("attn.q: time against the tokens of a prompt")
+	if n := len(d.app.mirror.Trace.Trials); n != 6 { // two routes at 1, 2 and 512 tokens; 1 is the cursor too
+		t.Errorf("%d trials, want 6", n)
+	}
+	drive(t, 80, 24, llama, nil, Options{}).press("5", "j", "t").sees("recorded")
+}
+
+// Without a forecast there is what was measured, and what is not known is said.
+func TestCurvesWithoutAForecast(t *testing.T) {
+	old := tracetest.Llama(16, 24)
+	d := drive(t, 120, 40, old, nil, Options{}).press("5").sees("decode slows down with position")
+	d.press("a").sees("no forecast: routes at lengths that did not run are not known")
+	one := *old
+	one.Steps = old.Steps[:1]
+	drive(t, 80, 24, &one, nil, Options{}).press("5").sees("0 decode steps measured: too few for a line")
+}
+
+// Each glyph set draws a line through the corners of the plot, in as many cells as it was given.
+func TestPlotsInEveryGlyphSet(t *testing.T) {
+	th, err := newTheme("dark", "never", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range GlyphNames {
+		g, err := newGlyphs(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := newPlot(g, 20, 6, scale{lo: 0, hi: 100}, scale{lo: 0, hi: 50})
+		p.label = func(float64) string { return "y" }
+		p.position = func(float64) string { return "x" }
+		p.line([]float64{0, 100}, []float64{0, 50})
+		p.dot(200, 7) // outside
+		lines := p.render(th)
+		if len(lines) != 8 {
+			t.Fatalf("%s: %d lines, want 8", set, len(lines))
+		}
+		first, last := []rune(lines[5])[axis+1], []rune(lines[0])
+		if first == ' ' || len(last) != axis+1+20 || last[axis+20] == ' ' {
+			t.Errorf("%s: the line does not go from corner to corner:\n%s", set, strings.Join(lines, "\n"))
+		}
+		for _, l := range lines {
+			if utf8.RuneCountInString(l) > axis+1+20 {
+				t.Errorf("%s: %q", set, l)
+			}
+		}
+	}
+}
