@@ -55,3 +55,14 @@ func TestAfterARunWhatTimingCostsIsMeasured(t *testing.T) {
 		t.Errorf("observed %d times, want 2", observed)
 	}
 }
+
+// What a device can do at best is said when it was measured; from then on dispatches are judged against it.
+func TestCeilingsAreMeasuredFromTheScreen(t *testing.T) {
+	bare := *llama
+	bare.Device.Ceilings = nil
+	d := drive(t, 200, 40, &bare, &tuitest.Script{}, Options{Prompt: "once"})
+	d.settle()
+	d.press("s", "2").misses("mem 1", "≈floor")
+	d.press("L").sees("copy by working set: 256 MiB 4.24 TB/s", "≈floor", "mem ")
+	d.press("0").sees("multiply and add, f32 50.0 TFLOP/s")
+}

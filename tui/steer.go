@@ -160,6 +160,9 @@ func (a *App) events(list eventsMsg) {
 			if note := e.Records[i].Event; note != nil {
 				a.log.Add("info", note.Text)
 			}
+			if found := e.Records[i].Ceilings; found != nil {
+				a.say("ceilings: " + strings.Join(inspect.CeilingFacts(found), " · "))
+			}
 		}
 		if err := a.mirror.Apply(e); err != nil {
 			a.fail(fmt.Errorf("not recorded: %w", err))

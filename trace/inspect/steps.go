@@ -17,6 +17,17 @@ func msCell(t trace.Time) table.Cell {
 	return table.Number(float64(ns)/1e6, 2)
 }
 
+// compileTime is what a step's pipelines took to compile, not measured where it compiled none.
+func compileTime(s *trace.Step) trace.Time {
+	var all trace.Time
+	for _, c := range s.CPU.Compiled {
+		if ns, ok := c.NS.NS(); ok {
+			all = plus(all, ns)
+		}
+	}
+	return all
+}
+
 func init() {
 	register(Table{
 		Name: "steps", Takes: WholeRun,
@@ -169,14 +180,40 @@ func (x *Index) Steps(scope Scope) *table.Table {
 			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Polls) }),
 		},
 		{
+			Name: "gcs", Title: "gcs", Unit: "pauses", Is: table.Exact, Right: true, Width: 200,
+			Doc: "pauses of Go's garbage collector in the step",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.GCs) }),
+		},
+		{
 			Name: "gc_ms", Title: "gc ms", Unit: "ms", Is: table.Measured, Right: true, Width: 200,
-			Doc: "Go's garbage collector stood in the way",
+			Doc: "these pauses added up",
 			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.GCNS }),
 		},
 		{
 			Name: "compiled", Title: "compiled", Unit: "kernels", Is: table.Exact, Right: true, Width: 200,
 			Doc: "pipelines compiled in the step",
 			Of:  at(func(s *trace.Step) table.Cell { return table.Count(len(s.CPU.Compiled)) }),
+		},
+		{
+			Name: "compile_ms", Title: "compile ms", Unit: "ms", Is: table.Measured, Right: true, Width: 200,
+			Doc: "compiling them",
+			Of:  time(compileTime),
+		},
+		{
+			Name: "to_tick_ms", Title: "to tick ms", Unit: "ms", Is: table.Measured, Right: true, Width: 200,
+			Doc: "from the first submit to the GPU's first tick",
+			Of: func(row int) table.Cell {
+				w := x.Waiting(step(row))
+				return msCell(w.ToTick)
+			},
+		},
+		{
+			Name: "to_done_ms", Title: "to done ms", Unit: "ms", Is: table.Measured, Right: true, Width: 200,
+			Doc: "from the GPU's last tick until the host knew",
+			Of: func(row int) table.Cell {
+				w := x.Waiting(step(row))
+				return msCell(w.ToDone)
+			},
 		},
 		{
 			Name: "timing", Title: "timing", Width: 80,

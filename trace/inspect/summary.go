@@ -71,11 +71,7 @@ func (x *Index) Summary(step int) *StepSummary {
 		Dispatches: len(s.Dispatches), Levels: len(x.levelStarts(step)),
 	}
 	r.Busy, r.Repeats = busyOf(s)
-	for _, c := range s.CPU.Compiled {
-		if ns, ok := c.NS.NS(); ok {
-			r.Compiled = plus(r.Compiled, ns)
-		}
-	}
+	r.Compiled = compileTime(s)
 	if per := t.Device.TimingNS(); s.Timing != "block" && measured(r.Busy) && per > 0 {
 		r.Timing = trace.Measured(int64(per * float64(len(s.Dispatches))))
 		r.Work = minus(r.Busy, r.Timing)

@@ -214,6 +214,11 @@ func (p *Session) do(ctx context.Context, c session.Command) error {
 				}})
 			}
 		}
+	case session.Ceilings:
+		p.record(trace.Record{Ceilings: &trace.Ceilings{
+			CopyBytesPerS: []trace.CopyRate{{Bytes: 1 << 28, PerS: 4.24e12}}, FlopsPerS: 5e13,
+			DispatchNS: trace.Measured(1700), TimedPassNS: trace.Measured(4800), FillWorkgroups: 132, N: 5,
+		}})
 	case session.Tokenize, session.Look:
 	default:
 		return fmt.Errorf("unknown command %q", c.Kind)
