@@ -61,8 +61,8 @@ func allActions() []action {
 		},
 		{
 			keys: []string{"P"}, name: "run to",
-			doc: "Run to a position or to a condition, or run this step up to a dispatch.",
-			in:  []scope{inViews}, hint: 13, off: cannotRun, run: (*App).askTarget,
+			doc: "Run to a position or to a condition, or run this step up to a dispatch. In a trace: to a position.",
+			in:  []scope{inViews}, hint: 13, off: cannotTarget, run: (*App).askTarget,
 		},
 		{
 			keys: []string{"D"}, name: "breakpoints",

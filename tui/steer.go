@@ -278,7 +278,7 @@ const observedFor = 64
 // each dispatch was timed, and that has not been measured near it.
 func (a *App) unobserved() bool {
 	t := a.mirror.Trace
-	if t == nil || len(t.Steps) == 0 || a.lost {
+	if t == nil || len(t.Steps) == 0 || a.lost || a.mirror.State.Upto != nil {
 		return false
 	}
 	s := &t.Steps[len(t.Steps)-1]

@@ -105,7 +105,32 @@ func (a *App) askBreaks() {
 	}
 }
 
+// showPosition shows the recorded step that has reached a position.
+func (a *App) showPosition(to int) error {
+	steps := a.index.Trace.Steps
+	i := slices.IndexFunc(steps, func(s trace.Step) bool { return s.Position+len(s.Tokens) >= to })
+	if i < 0 {
+		return fmt.Errorf("no step of this trace reaches position %d", to)
+	}
+	a.showStep(i - a.shown)
+	return nil
+}
+
 func (a *App) askTarget() {
+	if a.isTrace {
+		a.dialog = &chooser{
+			title: "show position:", line: &inputLine{}, rows: func() []string { return nil },
+			none: "the first step of this trace that has reached it",
+			take: func(_ int, typed string) error {
+				n, err := parseCount("position", typed)
+				if err == nil {
+					err = a.showPosition(n)
+				}
+				return err
+			},
+		}
+		return
+	}
 	a.dialog = &chooser{
 		title: "run to:", line: &inputLine{}, rows: func() []string { return nil },
 		none: "a position, or d and the number of a dispatch of this step, or a condition:",
@@ -207,6 +232,14 @@ func (a *App) repeat() {
 		c.Step = &s.Index
 	}
 	a.command(c)
+}
+
+// cannotTarget is content with a trace, in which a position can be shown.
+func cannotTarget(a *App) string {
+	if a.isTrace {
+		return needsTrace(a)
+	}
+	return cannotRun(a)
 }
 
 // needsText wants a text to edit.

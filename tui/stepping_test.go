@@ -60,6 +60,15 @@ func TestARunGoesToAPositionAndAStepToADispatch(t *testing.T) {
 	}
 }
 
+func TestATraceGoesToAPosition(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("P").typed("50").press("enter")
+	if s := d.app.step(); s.Position+len(s.Tokens) != 50 {
+		t.Errorf("it shows the step at position %d", s.Position)
+	}
+	d.press("P").typed("5000").press("enter").sees("no step of this trace reaches position 5000")
+	d.press("ctrl+u").typed("there").press("enter").sees("want a number from 0 on").press("esc").misses("✗")
+}
+
 // The samples belong to the step that a person looks at, and while they are taken the screen says so.
 func TestRepeatIsOfTheStepThatIsShown(t *testing.T) {
 	var d *driver

@@ -23,9 +23,9 @@ type BreakKind struct {
 
 // Breaks are all conditions there are.
 var Breaks = []BreakKind{
-	{"kernel", "PATTERN", "a kernel runs whose name has the pattern in it; the step is run up to there", nil},
+	{"kernel", "PATTERN", "a kernel runs with the pattern (or re:EXPRESSION) in its name; the step is run up to there", nil},
 	{
-		"op", "PATTERN", "an operator runs whose name or kind has the pattern in it; the step is run up to there",
+		"op", "PATTERN", "an operator runs with the pattern in its name or kind; the step is run up to there",
 		nil,
 	},
 	{"grid", "[OP]", "a grid changes and the step has as many tokens as the one before", nil},
