@@ -109,12 +109,15 @@ func statistics(n int, number func(int) float64) *session.Statistics {
 	count := float64(max(1, len(list)))
 	s.Mean = sum / count
 	s.Std = math.Sqrt(max(0, squares/count-s.Mean*s.Mean))
+	if len(list) == 0 {
+		s.Min, s.Max, s.Histogram = 0, 0, nil
+	}
 	for _, v := range list {
-		at := 0
+		bin := 0
 		if s.Max > s.Min {
-			at = min(int((v-s.Min)/(s.Max-s.Min)*session.HistogramBins), session.HistogramBins-1)
+			bin = min(int((v-s.Min)/(s.Max-s.Min)*session.HistogramBins), session.HistogramBins-1)
 		}
-		s.Histogram[at]++
+		s.Histogram[bin]++
 	}
 	return s
 }
