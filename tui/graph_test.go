@@ -153,3 +153,37 @@ func TestOperatorsAreMarkedByWhatIsAskedFor(t *testing.T) {
 	d.press("A").sees("marked by cost").misses("██████").press("A").sees("marked by waste").press("A").sees("marked by gap")
 	d.press("F").sees("fold op", "linear_q4gsw ×").press("F").sees("fold none", "▸ layer 1").press("F").sees("fold layer")
 }
+
+// A value opened in the program itself, in a terminal: found, its numbers seen, stepped on, left.
+func TestAValueIsLookedIntoWhileTheTextGoesOn(t *testing.T) {
+	x := start(t, context.Background(), opens(tuitest.Script{NaN: 3}), Options{Prompt: "once"})
+	x.sees("step 0 prefill").press("4").sees("Operators", "marked by time alone")
+	x.press("G").sees("▌  ▸ lm_head").press(enter).sees("▾ lm_head").press("G").sees("▌      lm_head ")
+	x.press(enter).sees("Graph › Value", "step 0 run again", "NaN 1", "the first at [0, 3]")
+	x.press("s").sees("step 1 run again").press("q").misses("Graph ›").press("q")
+	if err := x.ends(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPlainModeSaysWhatTheNumbersInAValueComeTo(t *testing.T) {
+	out, err := plainly(opens(tuitest.Script{NaN: 5}), "once", "v 3\nv 3 d0\nq\n")
+	for _, want := range []string{
+		"value 3, x: f32 1×42×2048, step 0 run again, read behind dispatch 0",
+		"86,016 elements, NaN 1, infinities 0, zeros 0, min -1.7", "the first that is no number at 5",
+		"the first: 0.14112",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	for _, typed := range []string{"v", "v x", "v 3 4 5", "v 99999", "v 3 -1"} {
+		out, err := plainly(opens(tuitest.Script{}), "once", typed+"\nq\n")
+		if err == nil || !strings.Contains(out, "error: ") {
+			t.Errorf("%q: %v, said\n%s", typed, err, out)
+		}
+	}
+}

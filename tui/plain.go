@@ -330,6 +330,11 @@ var plainCommands = []plainCommand{
 		word: "L", doc: "measure what the device can do at best",
 		of: just(session.Command{Kind: session.Ceilings}), said: (*plainText).ceilings,
 	},
+	{
+		word: "v", takes: "VALUE [DISPATCH]",
+		doc: "what the numbers in a value come to, by its number in table values, behind a dispatch",
+		of:  plainLook, said: (*plainText).looked,
+	},
 	{word: "X", doc: "reset", of: just(session.Command{Kind: session.Reset}), said: (*plainText).back},
 	{word: "d", takes: "[TABLE]", doc: "dispatches, or another table", do: (*plainText).print},
 	{word: "x", takes: "FILE", doc: "export", do: (*plainText).export},

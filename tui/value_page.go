@@ -285,6 +285,9 @@ func (p *valuePage) stands() (text string, stale bool) {
 		return "", false
 	}
 	var parts []string
+	if t.Step == nil {
+		parts = append(parts, "the same in every step, as the file has it")
+	}
 	if t.Step != nil {
 		parts = append(parts, fmt.Sprintf("step %d run again", *t.Step))
 	}
@@ -298,7 +301,7 @@ func (p *valuePage) stands() (text string, stale bool) {
 	if n := len(p.writes); n > 1 && t.After != nil {
 		i := slices.IndexFunc(p.writes, func(w inspect.Written) bool { return w.Dispatch == *t.After })
 		if i >= 0 {
-			parts = append(parts, fmt.Sprintf("write %d of %d of this memory", i+1, n))
+			parts = append(parts, fmt.Sprintf(keyed("write %d of %d of this memory ({event before} {next event})"), i+1, n))
 		}
 	}
 	key, _ := p.key()
@@ -354,7 +357,7 @@ func (p *valuePage) summary(t *theme, g glyphs, w, chart int) []string {
 		parts := []table.Part{
 			table.Say(0, "min %s", number(told.Min)), table.Say(0, "max %s", number(told.Max)),
 			table.Say(1, "mean %s", number(told.Mean)), table.Say(1, "std %s", number(told.Std)),
-			table.Say(2, "zeros %s", count(told.Zeros)), table.Say(2, "of %s", count(told.Elements)),
+			table.Say(2, "zeros %s of %s", count(told.Zeros), count(told.Elements)),
 		}
 		if told.Finite() == 0 {
 			parts = parts[4:]
@@ -392,7 +395,11 @@ func (p *valuePage) reading() string {
 // odd says which elements are no numbers, and how far the value is from its reference.
 func (p *valuePage) odd(t *theme, s *session.Statistics, w int) string {
 	gap := "not verified against the reference"
-	if got := p.page.value.t; got != nil && got.After != nil && p.at.step >= 0 {
+	got := p.page.value.t
+	if got != nil && got.After == nil {
+		gap = "nothing computes it"
+	}
+	if got != nil && got.After != nil && p.at.step >= 0 {
 		if i := p.at.index.Find(p.at.step, *got.After); i >= 0 {
 			if n := p.at.trace.Steps[p.at.step].Dispatches[i].Gap; n != nil {
 				gap = fmt.Sprintf("%.1f dB, at most %s off %s", n.SNRdB, number(n.MaxAbs), n.Reference)

@@ -130,3 +130,67 @@ func TestMemoryByRoleAndSlotSaysWhatForcesIt(t *testing.T) {
 	}
 	golden.RequireEqual(t, out)
 }
+
+// What fusion made of operators has names of its layer in it; equal layers are one row all the same.
+func TestEqualLayersOfFusedOperatorsAreOneRow(t *testing.T) {
+	tr := tracetest.Llama(4, 3)
+	for i := range tr.Graph.Ops {
+		if o := &tr.Graph.Ops[i]; o.Layer != nil && o.ShortName() == "o" {
+			o.Parts = []string{o.Name, strings.TrimSuffix(o.Name, "o") + "add"}
+		}
+	}
+	x := inspect.NewIndex(tr)
+	g, err := x.GraphTree(ctx, x.Step(2), inspect.FoldLayer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := string(printed(t, g.Table, table.Selection{}, 200))
+	if !strings.Contains(out, "layers 0–3 ×4") || !strings.Contains(out, "attn.o + attn.add") {
+		t.Error(out)
+	}
+}
+
+func TestAroundAnOperatorAreThoseItReadsFromAndThoseThatReadIt(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Llama(2, 3))
+	g := &x.Trace.Graph
+	names := func(list []inspect.Neighbour) (out []string) {
+		for _, n := range list {
+			out = append(out, n.Label+" "+n.Edge)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		op                   string
+		producers, consumers []string
+	}{
+		{
+			"layers.0.attn.rope_k",
+			[]string{"attn.k 1×1×512", "slice cos 1×32", "slice sin 1×32"},
+			[]string{"attn.cache_k 1×1×8×64"},
+		},
+		{"embed", []string{"tokens 1×1", "embed.weight 4096×2048"}, nil},
+		{
+			"layers.1.attn.sdpa", // who wrote the caches before it
+			[]string{
+				"attn.rope_q 1×1×32×64", "pos 43", "attn.cache_k 1×1024×8×64", "attn.cache_v 1×1024×8×64",
+			},
+			[]string{"attn.o 1×1×2048"},
+		},
+		{"lm_head", nil, []string{"lm_head 1×4096"}},
+	} {
+		i := slices.IndexFunc(g.Ops, func(o trace.Op) bool { return o.Name == c.op })
+		got := x.Around(2, trace.OpID(i), 2, false)
+		if n := names(got); c.producers != nil && !slices.Equal(n[:len(c.producers)], c.producers) {
+			t.Errorf("%s reads from %q, want %q", c.op, n, c.producers)
+		}
+		n := names(x.Around(2, trace.OpID(i), 1, true))
+		if c.consumers != nil && !slices.Equal(n, c.consumers) {
+			t.Errorf("%s is read by %q, want %q", c.op, n, c.consumers)
+		}
+		for _, n := range got {
+			if n.Op != nil && len(n.Far) == 0 {
+				t.Errorf("%s has nothing behind it", n.Label)
+			}
+		}
+	}
+}

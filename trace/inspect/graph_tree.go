@@ -293,7 +293,10 @@ func (b *treeBuilder) shape(ids []trace.OpID) string {
 	var s strings.Builder
 	for _, id := range ids {
 		o := &g.Ops[id]
-		fmt.Fprintf(&s, "%s\x00%s\x00%s\x00%q\n", o.Block, o.ShortName(), o.Kind, o.Parts)
+		fmt.Fprintf(&s, "%s\x00%s\x00%s\n", o.Block, o.ShortName(), o.Kind)
+		for _, part := range o.Parts {
+			fmt.Fprintf(&s, "\x00%s\n", within(part, o))
+		}
 		for _, l := range b.w.byOp[id] {
 			fmt.Fprintf(&s, "%s\x00%v\n", l.Plan.Kernel, l.Plan.Workgroups)
 		}
@@ -580,7 +583,13 @@ func (t *GraphTable) columns() []table.Column {
 		},
 		{
 			Name: "parts", Title: "made of", Width: 140, Doc: "operators that a fusion put together",
-			Of: single(func(o *trace.Op) string { return strings.Join(o.Parts, " + ") }),
+			Of: single(func(o *trace.Op) string {
+				names := make([]string, len(o.Parts))
+				for i, part := range o.Parts {
+					names[i] = within(part, o)
+				}
+				return strings.Join(names, " + ")
+			}),
 		},
 		{
 			Name: "role", Title: "role", Width: 140, Doc: "of a value, and the memory that it has",

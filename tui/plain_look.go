@@ -1,0 +1,72 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+
+	"gpuscope/model/session"
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
+
+// plainNumbers is how many numbers of a value are said: its first.
+const plainNumbers = 16
+
+// plainLook is a look at a value, by its number, and the dispatch behind which it is read.
+func plainLook(_ *plainText, rest string) (session.Command, error) {
+	words := strings.Fields(rest)
+	if len(words) == 0 || len(words) > 2 {
+		return session.Command{}, fmt.Errorf("v VALUE [DISPATCH]: the number of a value, as table values has it")
+	}
+	at := session.LookAt{Count: plainNumbers, Statistics: true}
+	n, err := parseCount("value", strings.TrimPrefix(words[0], "v"))
+	if err != nil {
+		return session.Command{}, err
+	}
+	at.Value = trace.ValueID(n)
+	if len(words) == 2 {
+		n, err := parseCount("dispatch", strings.TrimPrefix(words[1], "d"))
+		if err != nil {
+			return session.Command{}, err
+		}
+		id := trace.DispatchID(n)
+		at.After = &id
+	}
+	return session.Command{Kind: session.Look, At: &at}, nil
+}
+
+// looked says what a look saw.
+func (p *plainText) looked(r session.Reply) {
+	t := r.Tensor
+	if t == nil || p.mirror.Trace == nil || int(t.Value) >= len(p.mirror.Trace.Graph.Values) {
+		return
+	}
+	where := "as the file has it"
+	if t.Step != nil {
+		where = fmt.Sprintf("step %d run again", *t.Step)
+	}
+	if t.After != nil {
+		where += fmt.Sprintf(", read behind dispatch %d", *t.After)
+	}
+	p.say("value %d, %s: %s %s, %s", t.Value, p.mirror.Trace.Graph.Values[t.Value].Name, t.DType,
+		table.Shape(t.Dims), where)
+	if s := t.Statistics; s != nil {
+		text := fmt.Sprintf("%s, NaN %s, infinities %s, zeros %s", plural(s.Elements, "element"),
+			count(s.NaN), count(s.PosInf+s.NegInf), count(s.Zeros))
+		if s.Finite() > 0 {
+			text += fmt.Sprintf(", min %s, max %s, mean %s, std %s", number(s.Min), number(s.Max),
+				number(s.Mean), number(s.Std))
+		}
+		if s.FirstOdd != nil {
+			text += fmt.Sprintf(", the first that is no number at %d", *s.FirstOdd)
+		}
+		p.say("%s", text)
+	}
+	words := make([]string, len(t.Numbers))
+	for i, n := range t.Numbers {
+		words[i] = number(float64(n))
+	}
+	if len(words) > 0 {
+		p.say("the first: %s", strings.Join(words, " "))
+	}
+}
