@@ -256,7 +256,7 @@ func TestBaseOfAnotherGraphIsComparedByOrder(t *testing.T) {
 func TestDispatchesThatRunNoMoreAreCounted(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Llama(2, 2))
 	d := dispatched(x, 1, inspect.Options{Base: baseOf(x, 0)})
-	want := "Δ s0: 39 grid, 14 route, 40 params, 4 new, 6 gone"
+	want := "Δ s0: 39 grid, 14 route and 40 params, 4 new, 6 gone"
 	if !strings.Contains(d.Title[1].String(),
 		want) {
 		t.Errorf("title %q, want %q", d.Title[1].String(), want)

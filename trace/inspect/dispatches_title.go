@@ -37,7 +37,7 @@ func (t *DispatchTable) title() []table.Line {
 		parts = append(parts, waste...)
 	}
 	if t.Base != nil {
-		parts = append(parts, table.Part{Rank: 0, Text: t.baseTitle()})
+		parts = append(parts, t.baseParts()...)
 	}
 	takes := t.Index.costLine(t.Scope)
 	if t.Costs != nil { // behind what the step takes
@@ -77,8 +77,11 @@ func (t *DispatchTable) timingPart() table.Part {
 	return table.Part{}
 }
 
-// baseTitle counts what differs from the base.
-func (t *DispatchTable) baseTitle() string {
+// most is how many counts of what differs from the base a title has in any room.
+const most = 2
+
+// baseParts count what differs from the base.
+func (t *DispatchTable) baseParts() []table.Part {
 	var grid, route, params, added int
 	for i := range t.Launches {
 		d := t.Launches[i].Delta
@@ -91,25 +94,32 @@ func (t *DispatchTable) baseTitle() string {
 			}
 		}
 	}
-	var parts []string
+	var counts []string
 	for _, c := range []struct {
 		n    int
 		what string
 	}{{grid, "grid"}, {route, "route"}, {params, "params"}, {added, "new"}, {len(t.Gone), "gone"}} {
 		if c.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
+			counts = append(counts, fmt.Sprintf("%d %s", c.n, c.what))
 		}
 	}
-	if parts == nil {
-		parts = []string{"same plans"}
+	if counts == nil {
+		counts = []string{"same plans"}
+	}
+	first := min(most, len(counts))
+	parts := []table.Part{table.Say(0, "Δ %s: %s", t.Base.Scope.Name, strings.Join(counts[:first], ", "))}
+	if rest := counts[first:]; len(rest) > 0 {
+		parts = append(parts, table.Part{Rank: 3, With: true, Text: "and " + strings.Join(rest, ", ")})
 	}
 	if t.ByOrder {
-		parts = append(parts, "no dispatch in common, compared by order")
+		parts = append(parts, table.Part{
+			Rank: 0, Text: "no dispatch in common, compared by order", Short: "compared by order",
+		})
 	}
 	if t.ClockMoved {
-		parts = append(parts, "clock moved: no times")
+		parts = append(parts, table.Part{Rank: 0, Text: "clock moved: no times", Short: "clock moved"})
 	}
-	return "Δ " + t.Base.Scope.Name + ": " + strings.Join(parts, ", ")
+	return parts
 }
 
 // repeats is the number of samples that every dispatch has at least; 0 where one was not measured.

@@ -156,7 +156,10 @@ func stepNumber(s string) (int, error) {
 
 // parts say in a title which steps a scope of several has.
 func (s Scope) parts() []table.Part {
-	parts := []table.Part{{Rank: 0, Text: fmt.Sprintf("%s: medians of %s", s.Name, table.Plural(len(s.Steps), "step"))}}
+	parts := []table.Part{{
+		Rank: 0, Text: fmt.Sprintf("%s: medians of %s", s.Name, table.Plural(len(s.Steps), "step")),
+		Short: fmt.Sprintf("%s n=%d", s.Name, len(s.Steps)),
+	}}
 	switch {
 	case s.AllCold:
 		parts = append(parts, table.Part{Rank: 1, Text: "all cold"})
