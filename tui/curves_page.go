@@ -150,6 +150,9 @@ func (d *chart) values() scale {
 	if d.lo > d.hi {
 		return scale{lo: 0, hi: 1}
 	}
+	if len(d.row.Trials) > 0 && d.shows == inspect.Time {
+		return scale{lo: d.lo * 0.8, hi: d.hi * 1.2, log: true} // a crossover is one of ratios
+	}
 	s := scale{lo: 0, hi: d.hi}
 	if d.shows == inspect.Time && d.lo > d.hi/2 {
 		s.lo = d.lo - (d.hi-d.lo)/8

@@ -50,6 +50,7 @@ func TestAnOperatorIsTimedFromItsCurve(t *testing.T) {
 	d := live(t, 120, 40).press("5", "t").sees("no operator is selected")
 	d.press("a", "j", "t").sees("One of them timed alone, 10 times", "▸ M 1 ", "M 512", "1.85 times as fast")
 	d.sees("attn.q: time against the tokens of a prompt")
+	d.sees("fastest   bicol 1–2 · steel 512", "bicol 1–2 · steel 512  ")
 	if n := len(d.app.mirror.Trace.Trials); n != 6 { // two routes at 1, 2 and 512 tokens; 1 is the cursor too
 		t.Errorf("%d trials, want 6", n)
 	}

@@ -68,7 +68,11 @@ func (c *Curves) Lines(r *CurveRow, at int) []string {
 	c.exactLines(r, at, add)
 	for _, p := range r.Points {
 		if p.At == at {
-			add("measured  %s in s%d", Time.Value(p.NS), c.Index.Trace.Steps[p.Step].Index)
+			all := ""
+			if len(r.Dispatches) > 1 {
+				all = ", all of them"
+			}
+			add("measured  %s in s%d%s", Time.Value(p.NS), c.Index.Trace.Steps[p.Step].Index, all)
 		}
 	}
 	if f := r.Fit; f != nil {
@@ -150,8 +154,31 @@ func (c *Curves) cause(at float64) string {
 	return ": no grid changes there"
 }
 
+// fastest are the routes that were the fastest where they were timed, from the least length to the most.
+func (r *CurveRow) fastest() []RouteSpan {
+	var spans []RouteSpan
+	for i := 0; i < len(r.Trials); {
+		from, best := i, i
+		for ; i < len(r.Trials) && r.Trials[i].Tokens == r.Trials[from].Tokens; i++ {
+			if r.Trials[i].NS < r.Trials[best].NS {
+				best = i
+			}
+		}
+		at := r.Trials[from].Tokens
+		if n := len(spans) - 1; n >= 0 && spans[n].Route == r.Trials[best].Route {
+			spans[n].To = at
+			continue
+		}
+		spans = append(spans, RouteSpan{From: at, To: at, Route: r.Trials[best].Route})
+	}
+	return spans
+}
+
 // trialLines say what routes took where they were timed, and which was the fastest.
 func (c *Curves) trialLines(r *CurveRow, add func(string, ...any)) {
+	if len(r.Trials) > 0 {
+		add("fastest   %s, of the lengths timed", routesOver(r.fastest()))
+	}
 	for i := 0; i < len(r.Trials); {
 		from := i
 		best := i

@@ -138,6 +138,11 @@ func (c *Curves) lengthColumns() []table.Column {
 				return table.Text(routesFrom(r.Routes))
 			}),
 		},
+		table.Column{
+			Name: "fastest", Title: "fastest timed", Width: 80,
+			Doc: "the route that was the fastest when the operator was timed alone, and at which lengths",
+			Of:  at(func(r *CurveRow) table.Cell { return table.Text(routesOver(r.fastest())) }),
+		},
 		c.gridColumn(),
 	)
 }
