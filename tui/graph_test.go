@@ -158,7 +158,7 @@ func TestOperatorsAreMarkedByWhatIsAskedFor(t *testing.T) {
 func TestAValueIsLookedIntoWhileTheTextGoesOn(t *testing.T) {
 	x := start(t, context.Background(), opens(tuitest.Script{NaN: 3}), Options{Prompt: "once"})
 	x.sees("step 0 prefill").press("4").sees("Operators", "marked by time alone")
-	x.press("G").sees("▌  ▸ lm_head").press(enter).sees("▾ lm_head").press("G").sees("▌      lm_head ")
+	x.press("G").sees("▌  ▸ lm_head").press(enter).sees("▾ lm_head").press("G").sees("▌    lm_head ")
 	x.press(enter).sees("Graph › Value", "step 0 run again", "NaN 1", "the first at [0, 3]")
 	x.press("s").sees("step 1 run again").press("q").misses("Graph ›").press("q")
 	if err := x.ends(); err != nil {
