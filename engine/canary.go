@@ -32,7 +32,7 @@ func (x *Executor) UseCanary(k *CeilingKernels) error {
 	}
 	c := &canary{}
 	var err error
-	if c.meter, err = newMeter(x.dev, x.clock, 2); err != nil {
+	if c.meter, err = newMeter(x.dev, x.clock, 4); err != nil {
 		return fmt.Errorf("canary: %w", err)
 	}
 	out, err := x.dev.NewBuffer("canary", 4, 0)
@@ -61,7 +61,7 @@ func (c *canary) Release() { c.release() }
 func (c *canary) settle() error {
 	steady := 0
 	for start := time.Now(); steady < canarySteady && time.Since(start) < warmFor; {
-		ns, err := c.one(c.kernel, 1)
+		ns, err := c.warmed(c.kernel, 1)
 		if err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (x *Executor) Canary() (float64, error) {
 	if x.canary == nil {
 		return 0, nil
 	}
-	ns, err := x.canary.one(x.canary.kernel, 1)
+	ns, err := x.canary.warmed(x.canary.kernel, 1)
 	if err != nil || ns <= 0 {
 		return 0, err
 	}

@@ -17,7 +17,7 @@ import (
 
 // CeilingsVersion rises when ceilings are measured in another way, so that those of before are not taken for
 // these.
-const CeilingsVersion = 1
+const CeilingsVersion = 2
 
 const (
 	// ceilingRuns is how often each is measured.
@@ -31,9 +31,10 @@ const (
 	// Workgroups of the copy: as many as its elements ask for, within this.
 	leastCopyGroups, mostCopyGroups = 256, 4096
 
+	element     = 16      // bytes that the copy takes at a time
 	mostRounds  = 1 << 12 // of the copy: what it counts is in 32 bits
 	smallestSet = 1 << 18 // bytes, of a working set
-	largestSet  = 1 << 28
+	largestSet  = 1 << 30
 	mostGroups  = 4096 // that are tried
 	// slower is how many times as long as one workgroup more of them take when they do not all run at once.
 	slower = 1.25
@@ -106,7 +107,7 @@ func (r *ceilingRun) allocate() error {
 	limits := r.dev.Info().Limits
 	half := uint64(largestSet / 2)
 	if r.dev.Info().Type == gpu.CPU {
-		half = largestSet / 16
+		half = largestSet / 64
 	}
 	for half > min(limits.MaxBufferSize, limits.MaxStorageBinding) {
 		half /= 2
@@ -133,8 +134,22 @@ func (r *ceilingRun) allocate() error {
 	if r.empty, err = r.bind(r.kernels.Empty, r.dst); err != nil {
 		return err
 	}
-	r.copying, err = r.bind(r.kernels.Copy, r.src, r.dst)
-	return err
+	if r.copying, err = r.bind(r.kernels.Copy, r.src, r.dst); err != nil {
+		return err
+	}
+	if err := r.set(uint32(r.src.Size() / element)); err != nil {
+		return err
+	}
+	for _, b := range []gpu.Buffer{r.src, r.dst} {
+		k, err := r.bind(r.kernels.Fill, b)
+		if err != nil {
+			return err
+		}
+		if _, err := r.one(k, mostCopyGroups); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sets are the sizes of the working sets: both halves together.
@@ -285,7 +300,6 @@ func (r *ceilingRun) timedPass() error {
 
 // copyRate is how fast a working set of so many bytes is read and written.
 func (r *ceilingRun) copyRate(bytes int64) error {
-	const element = 16
 	n := bytes / 2 / element
 	inGroup := int64(product(r.kernels.Copy.WorkgroupSize))
 	groups := min(max(n/inGroup, leastCopyGroups), mostCopyGroups)

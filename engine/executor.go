@@ -114,7 +114,7 @@ func Load(dev gpu.Device, g *Graph, o LiveOptions, progress Progress) (x *Execut
 	x.hasRun = make([]bool, len(g.dispatches)*maxRoutes)
 	x.rates = newRates(dev.Info().Type)
 	if dev.Info().Timestamps {
-		if x.clock, err = newClock(dev, 2*len(g.dispatches)); err != nil {
+		if x.clock, err = newClock(dev, max(4, 2*len(g.dispatches))); err != nil {
 			return x, err
 		}
 		x.own(x.clock)

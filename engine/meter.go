@@ -11,10 +11,10 @@ import (
 
 // CeilingKernels are kernels that measure a device. An invocation of each does so many rounds of its work:
 // Copy moves an element of 16 bytes from its first binding to its second, FMA does FlopsPerRound operations
-// in registers, Empty nothing.
+// in registers, Empty nothing. Fill is run once: it makes the memory of the copy such as a model has.
 type CeilingKernels struct {
-	Copy, FMA, Empty *Kernel
-	FlopsPerRound    int
+	Fill, Copy, FMA, Empty *Kernel
+	FlopsPerRound          int
 }
 
 // errNoPeriod says that GPU times are ticks of unknown length.
@@ -145,6 +145,15 @@ func (m *meter) encode(enc gpu.Encoder, k metered, groups uint32, dispatches, pa
 		return err
 	}
 	return enc.Timestamp(m.clock.stamps, 2*pass+1)
+}
+
+// warmed times one dispatch right behind another of its kind, whose code and data it finds in place.
+func (m *meter) warmed(k metered, groups uint32) (float64, error) {
+	times, err := m.run(k, groups, 1, 2)
+	if err != nil {
+		return 0, err
+	}
+	return times[1], nil
 }
 
 // one times one dispatch.

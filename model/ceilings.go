@@ -47,7 +47,7 @@ func ceilingsVersion() (string, error) {
 		return "", err
 	}
 	sum := sha256.New()
-	fmt.Fprint(sum, engine.CeilingsVersion, k.Copy.Source, k.FMA.Source, k.Empty.Source)
+	fmt.Fprint(sum, engine.CeilingsVersion, k.Fill.Source, k.Copy.Source, k.FMA.Source, k.Empty.Source)
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
 

@@ -15,6 +15,7 @@ func Ceilings() (*engine.CeilingKernels, error) {
 		template string
 		c        shaders.Constants
 	}{
+		{&k.Fill, "ceiling_fill", shaders.Constants{"Lanes": 256}},
 		{&k.Copy, "ceiling_copy", shaders.Constants{"Lanes": 256}},
 		{&k.FMA, "ceiling_fma", shaders.Constants{"Lanes": 256, "Sums": sums, "Unroll": unroll}},
 		{&k.Empty, "ceiling_empty", shaders.Constants{"Lanes": 64}},

@@ -88,6 +88,29 @@ func TestCeilingsAreThoseOfTheDevice(t *testing.T) {
 	}
 }
 
+// Memory that was only ever cleared may be read faster than any other: both halves are filled before they are
+// copied.
+func TestMemoryIsFilledBeforeItIsCopied(t *testing.T) {
+	dev := scripted(8, 1000, 100, 100, 0)
+	compute, filled := dev.OnDispatch, map[string]uint32{}
+	dev.OnDispatch = func(d fake.Dispatch) {
+		compute(d)
+		switch d.Pipeline {
+		case "ceiling_fill":
+			filled[d.Bound[0].Buffer] = 16 * binary.LittleEndian.Uint32(d.Bound[1].Bytes)
+		case "ceiling_copy":
+			for _, b := range d.Bound[:2] {
+				if n := filled[b.Buffer]; int(n) != len(b.Bytes) {
+					t.Fatalf("%s is copied, of its %d bytes %d are filled", b.Buffer, len(b.Bytes), n)
+				}
+			}
+		}
+	}
+	if _, err := ceilings(t, dev, context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMeasuringCeilingsIsCancelledAndLeavesNothing(t *testing.T) {
 	dev := scripted(8, 1000, 100, 100, 0)
 	ctx, cancel := context.WithCancel(context.Background())

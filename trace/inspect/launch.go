@@ -36,6 +36,7 @@ type Launch struct {
 	at          []int32 // the step of each sample; nil: they are repeats in one step
 	bytes       float64 // modelled, of several steps the mean
 	flops       float64
+	streamed    float64 // modelled bytes of the whole step, which its bytes are part of
 }
 
 // name is a dispatch's whole name.
@@ -138,7 +139,7 @@ func (x *Index) launchesOf(step int) []Launch {
 func (x *Index) planned(step int) []Launch {
 	t := x.Trace
 	s := &t.Steps[step]
-	starts, level := x.levelStarts(step), -1
+	starts, level, streamed := x.levelStarts(step), -1, x.streamed(s)
 	out := make([]Launch, len(s.Dispatches))
 	for i := range s.Dispatches {
 		sd := &s.Dispatches[i]
@@ -151,7 +152,7 @@ func (x *Index) planned(step int) []Launch {
 			Index: i, ID: d.ID, Dispatch: d, Op: &t.Graph.Ops[d.Op], Plan: p,
 			Kernel: k, Tokens: len(s.Tokens), Runs: 1, Step: step, Level: level,
 			Waste: WasteOf(p, k), Gap: sd.Gap, Least: p.Workgroups, Most: p.Workgroups,
-			bytes: float64(p.Bytes), flops: float64(p.FLOPs),
+			bytes: float64(p.Bytes), flops: float64(p.FLOPs), streamed: streamed,
 		}
 	}
 	return out

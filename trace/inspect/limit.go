@@ -102,13 +102,13 @@ func limitOf(d *trace.Device, w *Launch, t Spread, first bool) Limit {
 	l.BytesPerS, l.FlopsPerS = w.bytes*1e9/work, w.flops*1e9/work
 	best := float64(floor)
 	mem, fp := 0.0, 0.0
-	if rate := copyRate(c, int64(w.bytes)); rate > 0 {
+	if rate := copyRate(c, int64(w.streamed)); rate > 0 {
 		mem = l.BytesPerS / rate
 	}
 	if c.FlopsPerS > 0 {
 		fp = l.FlopsPerS / c.FlopsPerS
 	}
-	if roof := roofNS(c, w.bytes, w.flops, w.bytes); roof > 0 {
+	if roof := roofNS(c, w.bytes, w.flops, w.streamed); roof > 0 {
 		best = max(best, timing+roof)
 	}
 	if best > 0 {
