@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -61,7 +62,7 @@ func (p *curvesPage) load(j *jobs, s snapshot, _ int) {
 		return
 	}
 	along := p.along
-	p.rows.load(j, curvesKey{s.version, along}, s, func(ctx context.Context) (*table.Table, error) {
+	p.rows.load(j, curvesKey{curvesVersion(s), along}, s, func(ctx context.Context) (*table.Table, error) {
 		c, err := s.index.Curves(ctx, along)
 		if err != nil {
 			return nil, err
@@ -77,6 +78,16 @@ func (p *curvesPage) load(j *jobs, s snapshot, _ int) {
 	p.chart.want(j, chartKey{p.rows.listings, r.Name, shows}, func(ctx context.Context) (*chart, error) {
 		return chartOf(ctx, c, r, shows)
 	}, nil)
+}
+
+// curvesVersion is another with every change of the data while nothing runs. Curves are of all steps: while a
+// model runs they are made anew when the steps are some more, not with each of them.
+func curvesVersion(s snapshot) int {
+	if !s.state.Running {
+		return s.version
+	}
+	n := len(s.trace.Steps)
+	return -1 - n/max(4, 1<<bits.Len(uint(n))/16)
 }
 
 // current is the selected row, nil where there is none.

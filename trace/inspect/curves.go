@@ -235,7 +235,7 @@ var stepTimes = []struct {
 func (c *Curves) measure(ctx context.Context) error {
 	steps := c.Index.Trace.Steps
 	counts := make([]int, len(stepTimes))
-	row := map[trace.DispatchID]int{}
+	row := make([]int, len(c.Index.Trace.Graph.Dispatches)) // of each dispatch, 0: none
 	for i := range c.Rows {
 		for _, id := range c.Rows[i].Dispatches {
 			row[id] = i
@@ -301,7 +301,7 @@ func (c *Curves) widen(at int) {
 }
 
 // measureRows takes the dispatches of a step, where each of them was timed.
-func (c *Curves) measureRows(step, at int, row map[trace.DispatchID]int) {
+func (c *Curves) measureRows(step, at int, row []int) {
 	s := &c.Index.Trace.Steps[step]
 	if s.Timing != "dispatch" {
 		return
@@ -309,9 +309,15 @@ func (c *Curves) measureRows(step, at int, row map[trace.DispatchID]int) {
 	sums := make([]float64, len(c.Rows))
 	timed := make([]bool, len(c.Rows))
 	for i := range s.Dispatches {
-		k, ok := row[c.Index.Trace.Plans[s.Dispatches[i].Plan].Dispatch]
-		if t := timeOf(&s.Dispatches[i]); ok && t.Measured() {
-			sums[k] += t.Median
+		d := &s.Dispatches[i]
+		k := row[c.Index.Trace.Plans[d.Plan].Dispatch]
+		ns, measured := d.GPUNS.NS()
+		median := float64(ns)
+		if len(d.Samples) > 0 {
+			median, measured = timeOf(d).Median, true
+		}
+		if measured {
+			sums[k] += median
 			timed[k] = true
 		}
 	}

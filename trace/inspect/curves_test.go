@@ -11,6 +11,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/table"
+	"gpuscope/trace/tracetest"
 )
 
 func TestLineThroughTimes(t *testing.T) {
@@ -188,5 +189,16 @@ func TestCrossoverIsSaidByItsLength(t *testing.T) {
 	}
 	if c.Rows[1].Name != "norm" {
 		t.Errorf("%s comes before norm, which has three routes", c.Rows[1].Name)
+	}
+}
+
+func BenchmarkCurves(b *testing.B) {
+	tr := tracetest.Llama(16, 2000)
+	tr.Forecast = tracetest.Forecast(16)
+	x := NewIndex(tr)
+	for b.Loop() {
+		if _, err := x.Curves(context.Background(), trace.AlongPosition); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
