@@ -101,7 +101,9 @@ func (p *dispatchPage) together() table.Part {
 	}
 	all := inspect.Together(marked)
 	if c := t.Costs.Of(all.Dispatches); c != nil {
-		return table.Say(1, "%s together cost %.1f µs", plural(len(marked), "marked row"), float64(c.NS)/1e3)
+		short := fmt.Sprintf("together %.0f µs", float64(c.NS)/1e3)
+		long := fmt.Sprintf("%s together cost %.1f µs", plural(len(marked), "marked row"), float64(c.NS)/1e3)
+		return table.Part{Rank: 0, Text: long, Short: short}
 	}
 	return table.Part{}
 }
@@ -146,4 +148,14 @@ func cannotCost(a *App) string {
 		return "the rows of the step are not there yet"
 	}
 	return ""
+}
+
+// From roomy cells on there is room for all that a row says.
+const roomy = 200
+
+// spare leaves out times alone beside the detail, where there is room for what rows cost or for them: costs
+// say more.
+func (p *dispatchPage) spare(name string, screen int) bool {
+	t := p.table()
+	return t != nil && t.Costs != nil && name == "us" && screen >= sideWidth && screen < roomy
 }

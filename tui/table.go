@@ -33,9 +33,12 @@ type tablePane struct {
 	// kinOf says what a row is besides its key, nil for nothing: where the key is gone, as when rows fold in
 	// another way, the row that is the same is selected. It is a comparable value.
 	kinOf     func(t *table.Table, row int) any
-	sortFirst []string           // columns that people sort by most
-	giveUp    []string           // columns that go first where the screen is narrow
-	margin    func(i int) string // what stands before a row that is not selected: one cell
+	sortFirst []string // columns that people sort by most
+	giveUp    []string // columns that go first where the screen is narrow
+	leastOf   string   // the column that goes first of those that only wide screens have
+	// spare says of a column that on a screen of so many cells others say more.
+	spare  func(name string, screen int) bool
+	margin func(i int) string // what stands before a row that is not selected: one cell
 	// every column stays a column, and widths are taken from the rows in sight: cells are costly, or rows
 	// come all the time
 	plainColumns bool
@@ -390,7 +393,8 @@ func (p *tablePane) fill(w int, widths []int) int {
 	screen := max(w, p.screen, mainWidth)
 	used := 1 // the mark of the selected row
 	for c, col := range p.table.Columns {
-		if col.Width > screen || slices.Contains(p.uniform, c) {
+		spared := p.spare != nil && p.spare(col.Name, screen)
+		if col.Width > screen || slices.Contains(p.uniform, c) || spared {
 			continue
 		}
 		n := 0
@@ -470,10 +474,14 @@ func (p *tablePane) relax(left int) {
 // wide screens have, from the right, and at last others.
 func (p *tablePane) shrink(over int) {
 	over = p.squeeze(over, elasticGood)
-	for i := len(p.columns) - 1; i > 0 && over > 0; i-- {
-		if c := p.columns[i]; p.table.Columns[c.col].Width > mainWidth {
-			over -= c.width + 1
-			p.columns = slices.Delete(p.columns, i, i+1)
+	for _, least := range []bool{true, false} {
+		for i := len(p.columns) - 1; i > 0 && over > 0; i-- {
+			c := p.columns[i]
+			col := &p.table.Columns[c.col]
+			if col.Width > mainWidth && (!least || col.Name == p.leastOf) {
+				over -= c.width + 1
+				p.columns = slices.Delete(p.columns, i, i+1)
+			}
 		}
 	}
 	over = p.squeeze(over, elasticMin)
