@@ -36,8 +36,38 @@ func newGraphPage(a *App) view {
 	}
 	tree := &p.lists[operatorList].rows
 	tree.sortFirst = []string{"cost_us", "us", "waste"}
+	tree.kinOf = firstOperator
 	tree.giveUp = []string{"role", "source", "id", "parts", "dispatches", "live", "kind"}
 	return p
+}
+
+// kinship is what a row of the tree is, whatever the fold: its first operator, or a value of it.
+type kinship struct {
+	op    trace.OpID
+	edge  string
+	value trace.ValueID
+}
+
+func firstOperator(t *table.Table, row int) any {
+	n := &t.From.(*inspect.GraphTable).Nodes[row]
+	if n.Group || len(n.Ops) == 0 || len(n.Ops[0]) == 0 {
+		return nil
+	}
+	return kinship{n.Ops[0][0], n.Edge, n.Value}
+}
+
+// graphLook is how a person looks at the graph.
+type graphLook struct {
+	at, mark int
+	fold     inspect.Fold
+}
+
+// state is what undo gives back.
+func (p *graphPage) state() any { return graphLook{p.at, p.mark, p.fold} }
+
+func (p *graphPage) restore(s any) {
+	l := s.(graphLook)
+	p.at, p.mark, p.fold = l.at, l.mark, l.fold
 }
 
 func (p *graphPage) list() *listPage { return &p.lists[p.at] }

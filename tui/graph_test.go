@@ -152,6 +152,19 @@ func TestOperatorsAreMarkedByWhatIsAskedFor(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("4").sees("marked by time alone", "██████")
 	d.press("A").sees("marked by cost").misses("██████").press("A").sees("marked by waste").press("A").sees("marked by gap")
 	d.press("F").sees("fold op", "linear_q4gsw ×").press("F").sees("fold none", "▸ layer 1").press("F").sees("fold layer")
+	d.press("a").sees("Values").press("u").sees("Operators", "fold layer").press("u", "u").sees("fold op")
+	d.press("u", "u").sees("marked by waste").press("u").sees("marked by cost")
+}
+
+func TestTheSelectedOperatorSurvivesTheFold(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("4", "/").typed("lm_head").press("enter", "G")
+	before := d.app.table().kin
+	for range 3 {
+		d.press("F")
+		if d.app.table().kin != before {
+			t.Errorf("selected is %q", d.row())
+		}
+	}
 }
 
 // A value opened in the program itself, in a terminal: found, its numbers seen, stepped on, left.

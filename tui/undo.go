@@ -88,7 +88,9 @@ func (a *App) undo() {
 	n := len(a.undone) - 1
 	m := a.undone[n]
 	a.undone, a.undoing = a.undone[:n], true
-	a.goTo(m.current)
+	if m.current != a.current {
+		a.goTo(m.current)
+	}
 	a.zooms, a.split = m.zooms, m.split
 	if m.base.file != "" && m.base.file != a.base.file {
 		a.openBase(m.base.file)
@@ -97,11 +99,11 @@ func (a *App) undo() {
 	}
 	a.setScope(m.scope)
 	for i, s := range m.views {
+		if r, ok := a.views[i].(rememberer); ok && r.state() != s.own {
+			r.restore(s.own) // first: it may have another pane then
+		}
 		if l, ok := a.views[i].(lister); ok && l.pane().wantedOf != s.choices {
 			l.pane().choose(s.choice)
-		}
-		if r, ok := a.views[i].(rememberer); ok && r.state() != s.own {
-			r.restore(s.own)
 		}
 	}
 }
