@@ -145,6 +145,9 @@ func (p *dispatchPage) detail() detail {
 		d, err := s.index.Detail(ctx, l.Step, l.ID, s.lastOfBase())
 		if d != nil {
 			lines = append(lines, d.Lines()...)
+			if d.Time.N == 1 && s.live && row.Count() == 1 {
+				lines = append(lines, keyed("1 sample: {repeat} for more"))
+			}
 		}
 		return lines, err
 	}}

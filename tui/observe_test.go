@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"gpuscope/model/session"
@@ -65,4 +66,22 @@ func TestCeilingsAreMeasuredFromTheScreen(t *testing.T) {
 	d.press("s", "2").misses("mem 1", "≈floor")
 	d.press("L").sees("copy by working set: 256 MiB 4.24 TB/s", "≈floor", "mem ")
 	d.press("0").sees("multiply and add, f32 50.0 TFLOP/s")
+}
+
+// One sample is called that, with the way to more of them; after repeats it is not.
+func TestOneSampleSaysHowToGetMore(t *testing.T) {
+	once := *llama
+	once.Steps = slices.Clone(llama.Steps)
+	for i := range once.Steps {
+		s := &once.Steps[i]
+		s.Dispatches = slices.Clone(s.Dispatches)
+		for k := range s.Dispatches {
+			s.Dispatches[k].Samples = nil
+		}
+	}
+	d := drive(t, 200, 60, &once, &tuitest.Script{}, Options{Prompt: "once"})
+	d.settle()
+	d.press("s", "2", "down").sees("1 sample: R for more").misses("no outlier")
+	d.press("G", "down").misses("no outlier")
+	d.press("g", "down", "R").misses("1 sample")
 }
