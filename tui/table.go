@@ -348,7 +348,7 @@ func (p *tablePane) own(w int) []table.Part {
 	}
 	order := table.Part{Rank: 6, Text: "order " + p.order()}
 	if p.choice.Sort != "" || p.choice.Reverse {
-		order.Rank = 1
+		order.Rank = 3 // the header says it too
 	}
 	return append(said, order)
 }

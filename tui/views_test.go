@@ -49,7 +49,7 @@ func TestPrintableKeysBelongToTheInput(t *testing.T) {
 
 func TestSortingIsByTheLetterOfAColumn(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F", "o").sees("sort by:", "l ~lost", "# #")
-	d.press("l").sees("order ~lost↓").misses("sort by:")
+	d.press("l").sees("~lost↓").misses("sort by:")
 	lost := regexp.MustCompile(`(\d+)( +\w*)?$`)
 	last := 1 << 30
 	for _, l := range strings.Split(d.screen(), "\n")[5:15] {
@@ -60,9 +60,9 @@ func TestSortingIsByTheLetterOfAColumn(t *testing.T) {
 		}
 		last = n
 	}
-	d.press("o", "l").sees("order ~lost↑").press("O").sees("order ~lost↓")
-	d.press("o", "!").sees("! is none of its keys", "order ~lost↓").press("o", "esc").sees("order ~lost↓")
-	d.press("o", "space").misses("order ~lost")
+	d.press("o", "l").sees("~lost↑").press("O").sees("~lost↓")
+	d.press("o", "!").sees("! is none of its keys", "~lost↓").press("o", "esc").sees("~lost↓")
+	d.press("o", "space").misses("~lost↓", "~lost↑")
 }
 
 // Whatever becomes of the rows, the one that was selected stays selected, where it was on the screen.
@@ -268,7 +268,7 @@ func TestTheMouseSelectsSortsAndScrolls(t *testing.T) {
 		t.Errorf("the wheel moved the cursor to %d, want 6", d.app.table().cursor)
 	}
 	x := strings.Index(d.line("# op"), "~lost") - 2 // Σµs is two cells and four bytes
-	d.at(x, 4, tea.MouseButtonLeft).sees("order ~lost↓").at(x, 4, tea.MouseButtonLeft).sees("order ~lost↑")
+	d.at(x, 4, tea.MouseButtonLeft).sees("~lost↓").at(x, 4, tea.MouseButtonLeft).sees("~lost↑")
 }
 
 // The border between list and detail stops where a pane has no more to give, and each view keeps its own.
