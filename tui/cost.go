@@ -153,9 +153,10 @@ func cannotCost(a *App) string {
 // From roomy cells on there is room for all that a row says.
 const roomy = 200
 
-// spare leaves out times alone beside the detail, where there is room for what rows cost or for them: costs
-// say more.
+// spare leaves out times alone, and of how many steps, beside the detail, where there is room for what rows
+// cost or for them: costs say more.
 func (p *dispatchPage) spare(name string, screen int) bool {
 	t := p.table()
-	return t != nil && t.Costs != nil && name == "us" && screen >= sideWidth && screen < roomy
+	return t != nil && t.Costs != nil && slices.Contains([]string{"us", "n"}, name) && screen >= sideWidth &&
+		screen < roomy
 }

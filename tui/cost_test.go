@@ -12,6 +12,7 @@ import (
 func TestRowsOnTheScreenAreCosted(t *testing.T) {
 	d := live(t, 200, 50).press("2").misses("~save")
 	d.press("c").sees("[PAUSED]", "cost at s3, 30 rounds, shared 7.0 µs", "~save", "cost", "order ~save↓")
+	d.press("down", "down").sees(" µs a step ± 0.5, ", "~save")
 	for i := range d.app.mirror.Trace.Steps {
 		s := &d.app.mirror.Trace.Steps[i]
 		if n := len(s.Costs); (n > 20) != (i == 3) {

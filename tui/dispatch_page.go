@@ -138,6 +138,9 @@ func (p *dispatchPage) detail() detail {
 		if row.Count() > 1 {
 			lines = append(lines, several(t, r))
 		}
+		if cost := t.CostLine(row); cost != "" {
+			lines = append(lines, cost)
+		}
 		if row.Group {
 			return append(lines, t.Notes...), nil
 		}

@@ -291,6 +291,32 @@ func (c *StepCosts) part(t *DispatchTable) table.Part {
 	return table.Part{Rank: 1, Text: text}
 }
 
+// CostLine says in words what a row costs, for all that it stands for and for each of them; "" where that was
+// not measured.
+func (t *DispatchTable) CostLine(r *DispatchRow) string {
+	c := r.Cost
+	if c == nil {
+		return ""
+	}
+	line := fmt.Sprintf("cost %.1f µs a step", float64(c.NS)/1e3)
+	if c.N >= enough {
+		line += " ± " + short(c.SpreadNS())
+	}
+	if n := len(r.Units); n > 1 {
+		line += fmt.Sprintf(", %.1f each", float64(c.NS)/1e3/float64(n))
+		if r.Time.Measured() {
+			line += fmt.Sprintf("; alone %.1f", r.Time.Median/1e3)
+		}
+	} else if r.Summed {
+		line += fmt.Sprintf("; alone %.1f", r.SumNS/1e3)
+	}
+	if c.LeastNS > 0 {
+		line += fmt.Sprintf(" · ~save %s: its bytes and FLOPs take ~%s at the least", short(c.SaveNS()),
+			short(c.LeastNS))
+	}
+	return line
+}
+
 // rounds is how often parts were left out.
 func (c *StepCosts) rounds() string {
 	least, most := c.Step.Costs[0].N, c.Step.Costs[0].N

@@ -121,6 +121,10 @@ func TestCostsStandInTheRowsTheyAreOf(t *testing.T) {
 	if got := r.Cost.SaveNS(); got != float64(r.Cost.NS)-r.Cost.LeastNS {
 		t.Errorf("save %v of %d", got, r.Cost.NS)
 	}
+	line := d.CostLine(&r)
+	if want := "cost 10.8 µs a step ± 0.5, 5.4 each; alone 10.8 · ~save 11: its bytes and FLOPs take ~0.0 at the least"; line != want {
+		t.Errorf("%q, want %q", line, want)
+	}
 	golden.RequireEqual(t, printed(t, d.Table, table.Selection{}, 110))
 }
 
