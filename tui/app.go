@@ -285,7 +285,7 @@ func (a *App) cancel() {
 	case a.question != nil || a.dialog != nil || a.chord != nil:
 		a.closeInput()
 		a.say(keyed("{cancel} again to quit"))
-	case a.stopLooking(), a.stop():
+	case a.stopLooking(), a.stop(), a.stopReading():
 		a.say(keyed("cancelled; {cancel} again to quit"))
 	default:
 		a.say(keyed("nothing is running; {cancel} again to quit"))

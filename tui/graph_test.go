@@ -200,3 +200,20 @@ func TestPlainModeSaysWhatTheNumbersInAValueComeTo(t *testing.T) {
 		}
 	}
 }
+
+// Reading all of a large value can be stopped: its page stays, and the model is free.
+func TestReadingAValueIsCancelled(t *testing.T) {
+	d := opened(t, 80, 24, &tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
+		if c.Kind == session.Look && c.At.Statistics {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	}}, "lm_head").press("enter", "G")
+	d.touch("enter")
+	for d.app.jobs.busy > 1 {
+		d.update(<-d.messages)
+	}
+	d.sees("step 1 run again", "reading all of it", "rows 0–")
+	d.press("ctrl+c").sees("not read to its end: it was stopped", "rows 0–", "cancelled;")
+}

@@ -647,6 +647,8 @@ func cellPaint(column, s string) paint {
 		return dim
 	case "lost_us":
 		return warn
+	case "weight":
+		return graphA
 	case "delta":
 		return accent
 	}

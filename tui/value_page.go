@@ -34,8 +34,9 @@ type valuePage struct {
 	column int // of the grid, at its left
 	at     snapshot
 
-	stats task[valueKey, seen]
-	page  task[windowKey, seen]
+	stopped *valueKey // of what a person did not want to be read to its end
+	stats   task[valueKey, seen]
+	page    task[windowKey, seen]
 }
 
 // valueKey is which numbers are looked at.
@@ -125,7 +126,20 @@ func (p *valuePage) load(j *jobs, s snapshot, _ int) {
 	p.page.want(j, windowKey{key, p.row, p.column, rows, columns}, p.ask(key, session.LookAt{
 		Offset: p.row*width + p.column, Count: min(columns, width-p.column), Rows: rows, Stride: width,
 	}), nil)
-	p.stats.want(j, key, p.ask(key, session.LookAt{Statistics: true}), nil)
+	if p.stopped == nil || *p.stopped != key {
+		p.stats.want(j, key, p.ask(key, session.LookAt{Statistics: true}), nil)
+	}
+}
+
+// stopReading stops reading all of the value; what is in sight stays.
+func (p *valuePage) stopReading() bool {
+	if p.stats.cancel == nil {
+		return false
+	}
+	key, _ := p.key()
+	p.stopped = &key
+	p.stats.drop(p.app.jobs)
+	return true
 }
 
 // ask looks at a value. That it cannot be seen is told in its place, and is no error of the program.
@@ -386,6 +400,9 @@ func (p *valuePage) summary(t *theme, g glyphs, w, chart int) []string {
 
 // reading says how far the reading of all elements is.
 func (p *valuePage) reading() string {
+	if key, _ := p.key(); p.stopped != nil && *p.stopped == key {
+		return "not read to its end: it was stopped"
+	}
 	if g := p.app.mirror.Progress; strings.HasPrefix(g.Phase, "reading ") && g.Total > 0 && g.Done < g.Total {
 		return fmt.Sprintf("reading all of it: %d %%", 100*g.Done/g.Total)
 	}

@@ -110,6 +110,8 @@ type (
 	// switcher lists something else of the same, weigher marks its rows by something else.
 	switcher interface{ nextList() }
 	weigher  interface{ reweigh() }
+	// stopper stops what it asked of the model, and says whether there was anything.
+	stopper interface{ stopReading() bool }
 	// turner goes to the next or the former of what it shows one at a time.
 	turner interface{ turn(by int) }
 	// jumper goes along a line to the next place where something changes, and says whether there is one.
@@ -295,6 +297,12 @@ func (a *App) goTo(view int) {
 	a.previous, a.current = a.current, view
 	a.inDetail = false
 	a.overTask.drop(a.jobs)
+}
+
+// stopReading stops what the view asked of the model.
+func (a *App) stopReading() bool {
+	v, ok := a.view().(stopper)
+	return ok && v.stopReading()
 }
 
 // turn goes to the next or the former of what a view shows one at a time, else of what happened in the run.
