@@ -28,6 +28,9 @@ func (t *DispatchTable) title() []table.Line {
 	if n := t.levels(); t.timed() && n > 0 && n < len(t.Launches) {
 		parts = append(parts, table.Say(5, "%d overlapped when untimed", len(t.Launches)-n))
 	}
+	if t.Costs == nil && slices.ContainsFunc(t.Folded, func(r DispatchRow) bool { return r.LostNS > 0 }) {
+		parts = append(parts, table.Say(6, "~lost from times alone, no costs"))
+	}
 	if t.Index.Trace.Device.Software() {
 		parts = append(parts, table.Part{Rank: 3, Text: "software device: compare ratios only"})
 	}
