@@ -136,7 +136,7 @@ func (p *dispatchPage) detail() detail {
 		row := &t.Folded[r]
 		var lines []string
 		if row.Count() > 1 {
-			lines = append(lines, several(t, r))
+			lines = append(lines, several(t, r)...)
 		}
 		if cost := t.CostLine(row); cost != "" {
 			lines = append(lines, cost)
@@ -144,8 +144,12 @@ func (p *dispatchPage) detail() detail {
 		if row.Group {
 			return append(lines, t.Notes...), nil
 		}
-		l := t.Launch(row)
-		d, err := s.index.Detail(ctx, l.Step, l.ID, s.lastOfBase())
+		l, x := t.Launch(row), s.index
+		if row.Gone() {
+			x = t.Base.Index
+			lines = append(lines, fmt.Sprintf("It did not run. In s%d:", x.Trace.Steps[l.Step].Index))
+		}
+		d, err := x.Detail(ctx, l.Step, l.ID, s.lastOfBase())
 		if d != nil {
 			lines = append(lines, d.Lines()...)
 			if d.Time.N == 1 && s.live && row.Count() == 1 {
@@ -157,33 +161,38 @@ func (p *dispatchPage) detail() detail {
 }
 
 // several says what a row that stands for more than one dispatch adds up to.
-func several(t *inspect.DispatchTable, r int) string {
+func several(t *inspect.DispatchTable, r int) []string {
 	row := &t.Folded[r]
 	cell := func(name string) string { return t.Cell(r, t.Column(name)).Text }
-	parts := []string{fmt.Sprintf("%s: %s", row.Label, plural(row.Count(), "dispatch"))}
-	if us := cell("us"); us != "" && len(row.Units) > 1 {
-		parts = append(parts, fmt.Sprintf("median of %d %s µs", len(row.Units), us))
-		if spread := cell("layers"); spread != "" {
-			parts[1] += " (" + spread + ")"
+	lines := []string{fmt.Sprintf("%s: %s", row.Label, plural(row.Count(), "dispatch"))}
+	add := func(label string, parts ...string) {
+		said := slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+		if len(said) > 0 {
+			lines = append(lines, inspect.Labelled(label, strings.Join(said, " · ")))
 		}
 	}
+	with := func(before, s, after string) string {
+		if s == "" || s == table.Unmeasured {
+			return ""
+		}
+		return before + s + after
+	}
+	of := fmt.Sprintf("median of %d ", len(row.Units))
 	if !row.Summed {
-		parts = append(parts[:1], "not all were timed")
+		add("alone", "not all were timed")
 	} else {
-		parts = append(parts, "Σ "+cell("sum_us")+" µs")
+		add("alone", with("Σ ", cell("sum_us"), " µs"), with(of, cell("us"), " µs"),
+			with("", cell("layers"), ""), with("~", cell("lost_us"), " µs lost"))
 	}
-	if lost := cell("lost_us"); lost != "" {
-		parts = append(parts, "~"+lost+" µs lost")
+	said, more := t.Stability(row)
+	if more {
+		said += keyed(": {repeat} for more")
 	}
-	if said, more := t.Stability(row); more {
-		parts = append(parts, said+keyed(": {repeat} for more"))
-	} else if said != "" {
-		parts = append(parts, said)
+	add("layers", cell("spark"), said)
+	if !row.Group && !row.Gone() {
+		lines = append(lines, "of them "+t.Index.Name(t.Launch(row).ID)+":")
 	}
-	if !row.Group {
-		parts = append(parts, "below: "+t.Index.Name(t.Launch(row).ID))
-	}
-	return strings.Join(parts, " · ")
+	return lines
 }
 
 func (p *dispatchPage) why() (text, bool) {

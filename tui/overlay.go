@@ -9,6 +9,7 @@ import (
 	"github.com/sahilm/fuzzy"
 
 	"gpuscope/internal/printable"
+	"gpuscope/trace/inspect"
 )
 
 // overlay is text that lies over a view until it is closed: help, a kernel's source, a chain of reasons.
@@ -116,6 +117,24 @@ func wrapIndented(lines []string, w int) []string {
 		}
 	}
 	return out
+}
+
+// wrapHanging breaks a line that has a label to w cells; what follows stands under what is behind the label.
+func wrapHanging(l string, w int) []string {
+	deep := inspect.DetailLabel
+	labelled := len(l) > deep && l[deep-1] == ' ' && !strings.Contains(strings.TrimRight(l[:deep], " "), " ")
+	if !labelled || w < 4*deep {
+		return wrapText(l, w)
+	}
+	lines := wrapText(l[deep:], w-deep)
+	for i := range lines {
+		if i == 0 {
+			lines[i] = printable.Clean(l[:deep]) + lines[i]
+			continue
+		}
+		lines[i] = blank(deep) + lines[i]
+	}
+	return lines
 }
 
 func (a *App) showSource() {

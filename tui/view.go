@@ -271,7 +271,7 @@ func (a *App) reload() {
 		made, err := more.lines(ctx)
 		var out []string
 		for _, l := range made {
-			out = append(out, wrapText(l, w)...)
+			out = append(out, wrapHanging(l, w)...)
 		}
 		return out, err
 	}, func(lines []string) {

@@ -70,62 +70,99 @@ func (x *Index) Detail(ctx context.Context, step int, id trace.DispatchID, base 
 	return d, nil
 }
 
-// Lines says it in words.
+// DetailLabel is how many cells of a line of a detail its label takes.
+const DetailLabel = 7
+
+// Labelled is a line of a detail.
+func Labelled(label, text string) string { return fmt.Sprintf("%-*s%s", DetailLabel, label, text) }
+
+// Lines says it in words, a label before each.
 func (d *Detail) Lines() []string {
-	launch := []string{
-		d.Name, fmt.Sprintf("op %d %s", d.Op.ID, d.Op.Kind), "kernel " + d.Plan.Kernel,
-		fmt.Sprintf("grid %s, needed %s, max %s", table.Grid(d.Plan.Workgroups),
-			table.Grid(d.Plan.NeededGrid),
-			table.Grid(d.Dispatch.MaxWorkgroups)),
+	var lines []string
+	add := func(label, text string) {
+		if text != "" {
+			lines = append(lines, Labelled(label, text))
+		}
 	}
+	kernel := d.Plan.Kernel
+	if d.Kernel != nil && d.Kernel.Constants != "" {
+		kernel += " (" + d.Kernel.Constants + ")"
+	}
+	add("op", fmt.Sprintf("%d %s · %s", d.Op.ID, d.Op.Kind, d.Name))
+	grid := LaunchArithmetic(d.Plan)
+	if grid == "" {
+		grid = table.Grid(d.Plan.Workgroups)
+	}
+	add("grid", grid)
+	sizes := fmt.Sprintf("needed %s, max %s", table.Grid(d.Plan.NeededGrid),
+		table.Grid(d.Dispatch.MaxWorkgroups))
 	if d.Kernel != nil {
-		launch = append(launch, "wg "+table.Grid(d.Kernel.WorkgroupSize))
+		sizes += ", wg " + table.Grid(d.Kernel.WorkgroupSize)
 	}
-	lines := []string{strings.Join(launch, " · "), d.timeLine(), d.trafficLine(), d.Waste.Line()}
-	if len(d.Op.Parts) > 0 {
-		lines = append(lines, "made of "+strings.Join(d.Op.Parts, " + "))
-	}
-	if s := paramsText(d.Params, false); s != "" {
-		lines = append(lines, "params "+s)
-	}
-	if d.Plan.Route != "" || d.Plan.Reason != "" {
-		lines = append(lines,
-			"route "+strings.TrimSuffix(strings.TrimPrefix(d.Plan.Route+" because "+d.Plan.Reason,
-				" because "), " because "))
-	}
+	add("", sizes)
+	add("next", d.Index.NextChange(d.Step, d.ID))
+	add("route", routeText(d.Plan))
+	add("kernel", kernel)
+	add("parts", strings.Join(d.Op.Parts, " + "))
+	add("time", d.timeLine())
+	add("work", d.trafficLine())
+	add("waste", strings.TrimPrefix(d.Waste.Line(), "waste "))
 	if d.Level >= 0 {
-		lines = append(lines, fmt.Sprintf("level %d of %d: %s", d.Level, d.Levels, d.barrier()))
+		add("level", fmt.Sprintf("%d of %d", d.Level, d.Levels))
+		for _, w := range d.barrier() {
+			add("waits", w)
+		}
 	}
+	add("params", d.paramsLine())
 	if d.Gap != nil {
-		lines = append(lines,
-			fmt.Sprintf("numeric gap to %s: max abs %.3g, MSE %.3g, SNR %s dB", d.Gap.Reference,
-				d.Gap.MaxAbs, d.Gap.MSE, decibels(d.Gap.SNRdB)))
+		add("gap", fmt.Sprintf("to %s: max abs %.3g, MSE %.3g, SNR %s dB", d.Gap.Reference, d.Gap.MaxAbs,
+			d.Gap.MSE, decibels(d.Gap.SNRdB)))
 	}
-	return append(lines, "in  "+valuesText(d.Inputs), "out "+valuesText(d.Outputs))
+	for _, v := range d.Inputs {
+		add("in", v.text())
+	}
+	for _, v := range d.Outputs {
+		add("out", v.text())
+	}
+	return lines
+}
+
+// paramsLine is the params, and what changed in them.
+func (d *Detail) paramsLine() string {
+	said := paramsText(d.Params, false)
+	switch {
+	case said == "" || d.Base == nil:
+		return said
+	case d.Base.Kernel != d.Plan.Kernel:
+		return said + " (another kernel at the base)"
+	case paramsText(d.Params, true) == "":
+		return said + " (as at the base)"
+	}
+	return said
 }
 
 // barrier says what the barrier before the dispatch waits for.
-func (d *Detail) barrier() string {
+func (d *Detail) barrier() []string {
 	switch {
 	case !d.Begins:
-		return "no barrier before it"
+		return []string{"for nothing: no barrier before it"}
 	case d.Level == 0:
-		return "the first"
+		return []string{"for nothing: it is the first"}
 	case !d.WaitsKnown:
-		return "what its barrier waits for was not recorded"
+		return []string{"for what was not recorded"}
 	case len(d.Waits) == 0:
-		return "its barrier waits for nothing that was recorded"
+		return []string{"for nothing that was recorded"}
 	}
-	var parts []string
+	var lines []string
 	for _, w := range d.Waits {
 		name, taken := d.Index.Trace.Graph.Values[w.Value].Name, ""
 		if before := d.Index.tenant(w); before != w.Value {
 			taken = ", in the memory of " + d.Index.Trace.Graph.Values[before].Name
 		}
-		parts = append(parts,
+		lines = append(lines,
 			fmt.Sprintf("%s (%s%s) of %s", name, waitWords[w.Kind], taken, d.Index.Name(w.For)))
 	}
-	return "its barrier waits for " + strings.Join(parts, ", ")
+	return lines
 }
 
 // tenant is the value by which the dispatch that is waited for used the memory: the wait's own, or one that
@@ -225,14 +262,10 @@ func (d *Detail) trafficLine() string {
 	return line
 }
 
-func valuesText(list []ValueDetail) string {
-	var parts []string
-	for _, v := range list {
-		s := fmt.Sprintf("%s %s %s", v.Name, table.Shape(v.Live), v.DType)
-		if v.Role != "intermediate" {
-			s += " " + v.Role
-		}
-		parts = append(parts, s)
+func (v *ValueDetail) text() string {
+	s := fmt.Sprintf("%s %s %s", v.Name, table.Shape(v.Live), v.DType)
+	if v.Role != "intermediate" {
+		s += " " + v.Role
 	}
-	return strings.Join(parts, " · ")
+	return s
 }

@@ -142,7 +142,7 @@ func TestABarrierWaitsForWhatWasRecorded(t *testing.T) {
 	tr = appended(tr, before, after)
 	barrier := func() string {
 		for _, l := range detail(inspect.NewIndex(tr), 1, 1, nil).Lines() {
-			if strings.HasPrefix(l, "level ") {
+			if strings.HasPrefix(l, "waits ") {
 				return l
 			}
 		}
@@ -150,21 +150,21 @@ func TestABarrierWaitsForWhatWasRecorded(t *testing.T) {
 	}
 	s := &tr.Steps[1]
 	s.Levels = []trace.DispatchID{0, 1}
-	if got := barrier(); got != "level 1 of 2: what its barrier waits for was not recorded" {
+	if got := barrier(); got != "waits  for what was not recorded" {
 		t.Error(got)
 	}
 	s.Waits = []trace.Wait{{Dispatch: 1, Value: before, Kind: "raw", For: 0}}
-	want := "level 1 of 2: its barrier waits for old (read after write) of " + g.Ops[0].Name
+	want := "waits  old (read after write) of " + g.Ops[0].Name
 	if got := barrier(); got != want {
 		t.Error(got)
 	}
 	s.Waits = []trace.Wait{{Dispatch: 1, Value: after, Kind: "waw", For: 0}}
-	want = "level 1 of 2: its barrier waits for new (write after write, in the memory of old) of "
+	want = "waits  new (write after write, in the memory of old) of "
 	if got := barrier(); got != want+g.Ops[0].Name {
 		t.Error(got)
 	}
 	s.Levels = []trace.DispatchID{0}
-	if got := barrier(); got != "level 0 of 1: no barrier before it" {
+	if got := barrier(); got != "waits  for nothing: no barrier before it" {
 		t.Error(got)
 	}
 }

@@ -15,6 +15,8 @@ type Why struct {
 	Plan   *trace.Plan
 	Grid   *Origin // nil: as the graph was built, or set in a step that is not in the trace
 	Params *Origin // the same; where the params changed with the grid it is Grid
+	at     int     // index into Trace.Steps
+	id     trace.DispatchID
 	// Changes are the steps, indices into Trace.Steps, in which the grid or the route changed.
 	Changes []int
 }
@@ -65,7 +67,7 @@ func (x *Index) Why(step int, id trace.DispatchID) *Why {
 	if plan == nil {
 		return nil
 	}
-	w := &Why{Index: x, Name: x.Name(id), Step: &x.Trace.Steps[step], Plan: plan}
+	w := &Why{Index: x, Name: x.Name(id), Step: &x.Trace.Steps[step], Plan: plan, at: step, id: id}
 	w.Changes = x.GridChanges(id)
 	w.Grid = x.origin(step, id, setsGrid)
 	w.Params = x.origin(step, id, PlanDiff.Any)

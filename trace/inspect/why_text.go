@@ -40,7 +40,14 @@ func (w *Why) Lines() []string {
 	if w.Params != nil && (w.Grid == nil || w.Params.At != w.Grid.At) {
 		lines = append(lines, x.paramsLine(w.Params))
 	}
-	return append(lines, w.changesLine())
+	lines = append(lines, w.changesLine())
+	if next := x.NextChange(w.at, w.id); next != "" {
+		lines = append(lines, "  changes next at: "+next)
+	}
+	if last := x.LastChange(w.at, w.id); last != "" {
+		lines = append(lines, "  changed last at: "+last)
+	}
+	return lines
 }
 
 // at names a step, with its place in the text.
