@@ -22,6 +22,10 @@ type stepPage struct {
 
 	strip   *strip
 	stripOf stripKey
+
+	// What takes its time to draw, as it was drawn last.
+	tracks drawn[tracksKey]
+	text   drawn[textKey]
 }
 
 // summaryBase is what the page is of: a step and what it is compared with, in a version of the data.
@@ -197,6 +201,45 @@ func (p *stepPage) stripIn(f *stepFacts, w int) *strip {
 	return p.strip
 }
 
+// tracksKey is what the lines of the tracks are made of.
+type tracksKey struct {
+	facts   *stepFacts
+	theme   *theme
+	part, w int
+	figures bool
+}
+
+// textKey is what the lines of the text are made of.
+type textKey struct {
+	facts *stepFacts
+	theme *theme
+	w, h  int
+}
+
+// drawn are lines that are drawn anew only where what they show is another.
+type drawn[K comparable] struct {
+	of    K
+	lines []string
+}
+
+func (d *drawn[K]) with(of K, draw func() []string) []string {
+	if d.lines == nil || d.of != of {
+		d.of, d.lines = of, draw()
+	}
+	return slices.Clone(d.lines)
+}
+
+// tracksIn are the tracks on a page of w cells.
+func (p *stepPage) tracksIn(t *theme, f *stepFacts, w int, figures bool) []string {
+	return p.tracks.with(tracksKey{f, t, p.part, w, figures}, func() []string {
+		var part *inspect.Span
+		if p.part >= 0 && p.part < len(f.tracks.GPU) {
+			part = &f.tracks.GPU[p.part]
+		}
+		return tracks(t, f.s.index, f.s.step, f.tracks, part, w, figures)
+	})
+}
+
 // stripColumns are the columns of the strip on a page of w cells.
 func stripColumns(w int) int { return max(1, w-axis-2) }
 
@@ -223,18 +266,16 @@ func (p *stepPage) render(t *theme, g glyphs, w, h int, _ bool) []string {
 		facts = append(facts, "")
 	}
 	facts = append(facts, t.put(strong, cut(" "+f.split(), w)))
-	var part *inspect.Span
-	if p.part >= 0 && p.part < len(f.tracks.GPU) {
-		part = &f.tracks.GPU[p.part]
-	}
-	facts = append(facts, tracks(t, f.s.index, f.s.step, f.tracks, part, w, h >= 16)...)
+	facts = append(facts, p.tracksIn(t, f, w, h >= 16)...)
 	facts = append(facts, indent(packed(counted(f.sum), w-2, max(1, h/10)))...)
 	if cold := f.coldStart(); h >= 18 && cold != nil {
 		facts = append(facts, t.put(dim, cut(" "+strings.Join(packed(cold, w-2, 1), ""), w)))
 	}
 	facts = append(facts, t.put(strong, cut(" "+markClosed+" "+f.sum.Verdict, w)))
 
-	lines = append(lines, f.text(t, w, clamp(h-len(lines)-len(facts), 1, max(2, h/5)))...)
+	high := clamp(h-len(lines)-len(facts), 1, max(2, h/5))
+	text := func() []string { return f.text(t, w, high) }
+	lines = append(lines, p.text.with(textKey{f, t, w, high}, text)...)
 	lines = append(lines, facts...)
 	if rest := h - len(lines); rest >= 5 && p.steps.rows.table != nil {
 		lines = append(lines, "")

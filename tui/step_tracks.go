@@ -124,19 +124,25 @@ func lay(list []inspect.Span, from, to int64, w int, busy, waits string) string 
 	for c := at(list[0].From); c < at(list[len(list)-1].To); c++ {
 		row[c] = waits // between two of them
 	}
+	worked := make([]float64, w) // the part of each cell in which the GPU worked
 	for i := range list {
 		p := &list[i]
-		a, b := at(p.From), at(p.To)
-		if a >= w {
-			a = w - 1
-		}
+		a, b := min(at(p.From), w-1), at(p.To)
 		b = max(b, a+1)
+		clear(worked[a:b])
+		for k := range p.Busy {
+			begin, end := float64(p.Busy[k].From-from)/cell, float64(p.Busy[k].To-from)/cell
+			cover(worked[a:b], begin-float64(a), end-float64(a))
+		}
 		for c := a; c < b; c++ {
-			if row[c] = busy; p.Busy != nil && worked(p.Busy, float64(from)+float64(c)*cell, cell) < 0.5 {
+			if row[c] = busy; p.Busy != nil && worked[c] < 0.5 {
 				row[c] = waits
 			}
 		}
 		row[a] = markBar
+		if b-a < 3 {
+			continue // no name has room
+		}
 		for _, label := range []string{p.Name + " " + micros(p.NS()), p.Name} {
 			label = printable.Clean(label)
 			if n := width(label); n < b-a && n == len([]rune(label)) { // a sign a cell
@@ -150,14 +156,10 @@ func lay(list []inspect.Span, from, to int64, w int, busy, waits string) string 
 	return strings.Join(row, "")
 }
 
-// worked is the part of a cell that busy spans cover.
-func worked(busy []inspect.Span, begin, cell float64) float64 {
-	sum := 0.0
-	for i := range busy {
-		a, b := max(float64(busy[i].From), begin), min(float64(busy[i].To), begin+cell)
-		if b > a {
-			sum += b - a
-		}
+// cover adds what lies between two places, in cells, to each cell.
+func cover(cells []float64, from, to float64) {
+	from, to = min(max(0, from), float64(len(cells))), min(float64(len(cells)), to)
+	for c := int(from); c < len(cells) && float64(c) < to; c++ {
+		cells[c] += min(to, float64(c+1)) - max(from, float64(c))
 	}
-	return sum / cell
 }

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"gpuscope/trace"
 	"gpuscope/trace/table"
@@ -51,6 +52,21 @@ func (x *Index) Steps(scope Scope) *table.Table {
 	time := func(f func(*trace.Step) trace.Time) func(int) table.Cell {
 		return at(func(s *trace.Step) table.Cell { return msCell(f(s)) })
 	}
+	// The sum of a step that was repeated is of as many medians as it has dispatches: a screen that asks for
+	// a cell with every frame has it summed once.
+	var sums sync.Map
+	busy := func(s *trace.Step) trace.Time {
+		if len(s.Dispatches) == 0 || len(s.Dispatches[0].Samples) == 0 {
+			ns, _ := busyOf(s)
+			return ns
+		}
+		if ns, ok := sums.Load(s); ok {
+			return ns.(trace.Time)
+		}
+		ns, _ := busyOf(s)
+		sums.Store(s, ns)
+		return ns
+	}
 	t := table.New("steps", []table.Column{
 		{
 			Name: "step", Title: "step", Unit: "step", Is: table.Exact, Right: true, Width: 80, Tree: true,
@@ -80,7 +96,7 @@ func (x *Index) Steps(scope Scope) *table.Table {
 		{
 			Name: "gpu_ms", Title: "Σgpu ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
 			Doc: "sum of the dispatches, each timed alone; of repeats the medians",
-			Of:  time(func(s *trace.Step) trace.Time { busy, _ := busyOf(s); return busy }),
+			Of:  time(busy),
 		},
 		{
 			Name: "gaps_ms", Title: "gaps ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,

@@ -87,7 +87,11 @@ func busyOf(s *trace.Step) (busy trace.Time, repeats int) {
 	sum := 0.0
 	for i := range s.Dispatches {
 		d := &s.Dispatches[i]
-		if n := len(d.Samples); i == 0 || n < repeats {
+		n := len(d.Samples)
+		if n == 0 { // as it is of every step that was not repeated
+			return gpuOf(s).BusyNS, 0
+		}
+		if i == 0 || n < repeats {
 			repeats = n
 		}
 		time := timeOf(d)
