@@ -130,5 +130,5 @@ func TestTheDetailSaysWhatABarrierWaitsForAndWhatWasFused(t *testing.T) {
 		tr.Graph.Ops[i].Parts = []string{"one", "two"}
 	}
 	d := drive(t, 200, 60, &tr, nil, Options{}).press("2", "F", "F", "F", "/").typed("mlp.down")
-	d.sees("parts  one + two", "waits  layers.0.mlp.", "(read after write) of layers.0.mlp.")
+	d.sees("parts  one + two", "waits  layers.0.mlp.", "(read after write)")
 }
