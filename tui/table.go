@@ -120,30 +120,30 @@ func (p *tablePane) place(l listing) {
 // find is where the selected row stands in the rows, -1 for nowhere.
 func (p *tablePane) find() int {
 	t := p.table
-	at := make(map[int]int, len(p.rows)) // of rows of the table
-	deepest, row := -1, -1
+	if t == nil || len(p.rows) == 0 {
+		return -1
+	}
+	kin := func(r int) bool { return p.kin != nil && p.kinOf(t, r) == p.kin }
+	deepest := -1
 	for i, r := range p.rows {
 		if t.Rows[r].Key == p.key {
 			return i
 		}
-		at[r] = i
-		deeper := deepest < 0 || t.Rows[r].Depth >= t.Rows[p.rows[deepest]].Depth
-		if deeper && p.kin != nil && p.kinOf(t, r) == p.kin {
+		if (deepest < 0 || t.Rows[r].Depth >= t.Rows[p.rows[deepest]].Depth) && kin(r) {
 			deepest = i
 		}
 	}
-	if deepest >= 0 || t == nil {
+	if deepest >= 0 {
 		return deepest
 	}
-	for r := range t.Rows {
-		if t.Rows[r].Key == p.key || row < 0 && p.kin != nil && p.kinOf(t, r) == p.kin {
-			if row = r; t.Rows[r].Key == p.key {
-				break
-			}
+	row := slices.IndexFunc(t.Rows, func(r table.Row) bool { return r.Key == p.key })
+	for r := 0; row < 0 && r < len(t.Rows); r++ {
+		if kin(r) {
+			row = r
 		}
 	}
-	for ; row >= 0; row = t.Rows[row].Parent {
-		if i, ok := at[row]; ok {
+	for ; row >= 0; row = t.Rows[row].Parent { // it is hidden in one of these
+		if i := slices.Index(p.rows, row); i >= 0 {
 			return i
 		}
 	}
