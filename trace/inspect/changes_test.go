@@ -150,6 +150,11 @@ func TestStaticIsKnownFromTheTraceAndLeadsTheTitle(t *testing.T) {
 	if int64(sum) != over {
 		t.Errorf("the rows waste %v workgroups, the title says %d", sum, over)
 	}
+	base := baseOf(inspect.NewIndex(tracetest.Llama(4, 5)), 3)
+	against := dispatched(x, 3, inspect.Options{Base: base}).Title[1].String()
+	if want := " (1.0× the dynamic base)"; !strings.Contains(against, want) {
+		t.Errorf("%q does not say %q", against, want)
+	}
 	if dynamic := inspect.NewIndex(tracetest.Llama(4, 5)); dynamic.Static() {
 		t.Error("a run that follows the live shape is called static")
 	}

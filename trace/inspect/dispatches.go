@@ -24,7 +24,8 @@ type DispatchTable struct {
 	ByOrder, ClockMoved bool
 	// Costs are those of a step of the scope, nil where none were measured.
 	Costs *StepCosts
-	total float64 // ns of all dispatches in all steps, 0 where one was not measured
+	// ns of all dispatches in all steps, and in those of the base; 0 where one was not measured
+	total, baseTotal float64
 }
 
 // DispatchRow is one row: a dispatch, equal dispatches of several layers, or a heading over rows.
@@ -100,14 +101,7 @@ func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, erro
 			return nil, err
 		}
 	}
-	for i := range t.Launches {
-		l := &t.Launches[i]
-		if !l.Time.Measured() {
-			t.total = 0
-			break
-		}
-		t.total += l.Time.Median * float64(l.Runs)
-	}
+	t.total = total(t.Launches)
 	f := newFolder(x, o.Scope, t.Launches)
 	for i, p := range f.fold(o.Fold) {
 		if i%1024 == 0 && ctx.Err() != nil {
@@ -145,6 +139,19 @@ func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, erro
 	return t, nil
 }
 
+// total is the ns of all dispatches in all steps; 0 where one was not measured.
+func total(launches []Launch) float64 {
+	sum := 0.0
+	for i := range launches {
+		l := &launches[i]
+		if !l.Time.Measured() {
+			return 0
+		}
+		sum += l.Time.Median * float64(l.Runs)
+	}
+	return sum
+}
+
 // heading says that a row's own numbers come from the rows in it.
 func (r *DispatchRow) heading() bool { return r.Group || !r.Equal }
 
@@ -162,6 +169,7 @@ func (t *DispatchTable) compare(ctx context.Context) ([]*Launch, error) {
 		now, before = now/float64(ns), before/float64(base)
 	}
 	t.ClockMoved = now > 0 && before > 0 && math.Abs(now/before-1) > clockMoved
+	t.baseTotal = total(then)
 	var of []*Launch
 	of, t.Gone, t.ByOrder = join(t.Launches, then)
 	for i := range t.Launches {

@@ -151,6 +151,11 @@ func (t *DispatchTable) wasteParts() []table.Part {
 	if worst, n := t.worst(); n > 0 {
 		parts = append(parts, table.Say(2, "most: %s %s", worst, table.Integer(n)))
 	}
+	if t.Base != nil && !t.Base.Index.Static() && t.total > 0 && t.baseTotal > 0 && !t.ClockMoved {
+		now, then := t.total/float64(len(t.Scope.Steps)), t.baseTotal/float64(len(t.Base.Scope.Steps))
+		parts = append(parts, table.Say(1, "Σgpu %s → %s (%.1f× the dynamic base)",
+			table.MillisBare(int64(then), true), table.Millis(int64(now), true), now/then))
+	}
 	return parts
 }
 
