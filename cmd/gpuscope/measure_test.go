@@ -206,3 +206,20 @@ func TestRunMeasuresTheEmbeddedModelOnAFakeDevice(t *testing.T) {
 		}
 	}
 }
+
+// On a terminal a person sees how far the measuring has come, on a line of its own behind the text.
+func TestRunShowsHowFarItsMeasuringHasCome(t *testing.T) {
+	t.Parallel()
+	p, stdout, _ := playBack(t, tuitest.Script{})
+	var status bytes.Buffer
+	p.status = &status
+	if code := p.main(t.Context(), strings.Fields("run -n 4")); code != exitDone {
+		t.Fatal(stdout)
+	}
+	if got := status.String(); !strings.Contains(got, "measure costs 5/") || !strings.HasSuffix(got, "\r\x1b[K") {
+		t.Errorf("status %q", got)
+	}
+	if text, _, _ := strings.Cut(stdout.String(), "\n\n"); strings.HasSuffix(text, "\n") {
+		t.Errorf("text %q", text)
+	}
+}

@@ -148,7 +148,7 @@ func (r *run) run(ctx context.Context, p *program) error {
 	defer stop()
 	out := &output{
 		p: p, run: r, stop: stop, recorder: recorder, mirror: session.Mirror{Budget: keptBytes},
-		took: make(chan struct{}, 1),
+		took: make(chan struct{}, 1), progress: newProgress(p),
 	}
 	var draining sync.WaitGroup
 	draining.Go(func() {
@@ -165,6 +165,7 @@ func (r *run) run(ctx context.Context, p *program) error {
 	}
 	err = errors.Join(err, s.Close())
 	draining.Wait()
+	out.progress.done()
 	if errors.Is(err, session.ErrUsage) {
 		out.discard()
 		return asUsage(err)
@@ -246,16 +247,19 @@ type output struct {
 	run  *run
 	stop context.CancelFunc // ends the run when nobody reads its output
 
-	mu       sync.Mutex    // of mirror, while events come
+	mu       sync.Mutex    // of all of it, while events come
 	took     chan struct{} // something came
+	progress *progress     // of what is measured
 	mirror   session.Mirror
 	tally    inspect.Tally // of all steps
 	steps    []resultStep  // of all, where they are printed
 	wrote    bool          // some text
-	measured bool          // the last step was run again
-	err      error
-	recorder *trace.StreamWriter
-	recorded error
+	// textEnded says that all text was written.
+	textEnded bool
+	measured  bool // the last step was run again
+	err       error
+	recorder  *trace.StreamWriter
+	recorded  error
 }
 
 // keptBytes bounds what is kept of the steps: each is added up as it comes.
@@ -263,8 +267,11 @@ const keptBytes = 16 << 20
 
 func (o *output) take(e session.Event) {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	err := o.mirror.Apply(e)
-	o.mu.Unlock()
+	if o.textEnded {
+		o.progress.show(e)
+	}
 	select {
 	case o.took <- struct{}{}:
 	default:
@@ -291,13 +298,29 @@ func (o *output) take(e session.Event) {
 	}
 }
 
-// upTo is the trace once a step is in it.
+// endText ends the text, where there is some, with its line: what follows is not of it.
+func (o *output) endText() {
+	if o.textEnded {
+		return
+	}
+	o.textEnded = true
+	o.write(o.mirror.State.Unfinished)
+	if o.wrote {
+		o.write("\n")
+	}
+}
+
+// upTo is the trace once a step is in it and its command is done. The text has ended then.
 func (o *output) upTo(ctx context.Context, step int) (*trace.Trace, error) {
 	for {
 		o.mu.Lock()
-		t := o.mirror.Trace
+		t, running := o.mirror.Trace, o.mirror.State.Running
+		there := t != nil && !running && len(t.Steps) > 0 && t.Steps[len(t.Steps)-1].Index >= step
+		if there {
+			o.endText()
+		}
 		o.mu.Unlock()
-		if t != nil && len(t.Steps) > 0 && t.Steps[len(t.Steps)-1].Index >= step {
+		if there {
 			return t, nil
 		}
 		select {
@@ -363,12 +386,11 @@ func (o *output) print() error {
 		return writeJSON(o.p.stdout, o.result())
 	}
 	var b strings.Builder
-	if rest := o.mirror.State.Unfinished; rest != "" && o.run.tokens > 0 {
-		b.WriteString(rest)
-		o.wrote = true
+	if o.endText(); o.err != nil {
+		return o.err
 	}
 	if o.wrote {
-		b.WriteString("\n\n")
+		b.WriteString("\n")
 	}
 	t := o.mirror.Trace
 	b.WriteString(printable.Clean(fmt.Sprintf("%s on %s (%s, %s)", t.Model.Name, t.Device.Name,
