@@ -236,7 +236,7 @@ func (p *curvesPage) jump(by int) bool {
 	}
 	at, best := p.cursor(c), -1
 	for _, change := range c.ChangesOf(r) {
-		next := change.At
+		var next int
 		switch {
 		case by > 0 && change.Until > at:
 			next = max(change.At, at+1)

@@ -559,12 +559,12 @@ func (p *tablePane) header(t *theme) string {
 	b.WriteByte(' ')
 	for i, c := range p.columns {
 		col := p.table.Columns[c.col]
-		title := col.Title
 		if p.letters != nil {
 			b.WriteString(p.lettered(t, c))
 			continue
 		}
-		if title = p.heading(c.col); col.Right && !p.bars(c.col) {
+		title := p.heading(c.col)
+		if col.Right && !p.bars(c.col) {
 			title = fitLeft(title, c.width)
 		} else {
 			title = fit(title, c.width)
