@@ -1,0 +1,86 @@
+package tui
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"gpuscope/trace"
+	"gpuscope/tui/tuitest"
+)
+
+// The pictures of the manual: the program on a session that plays a run back, after the keys of a script. A
+// word of a script is a key, or after a quote text that is typed.
+var pictures = []struct {
+	name, title string
+	lines       int
+	keys        string
+}{
+	{"step", "Step: 24 steps, the text, and where the time of one went", 36, "space v v c 1"},
+	{"dispatches", "Dispatches: what rows cost, what to fix first", 36, "space v v c down down"},
+	{"why", "Why: the grid of a dispatch", 16, "space v v / 'split enter down down w"},
+	{"resize", "Resize: which change woke which operator", 32, "s 3 down enter"},
+	{"graph", "Graph: operators by layer, marked by what they cost", 36, "space v v c 4 A"},
+	{"neighbourhood", "Graph: who makes what an operator reads", 20, "s s 4 / 'sdpa enter down down p"},
+	{"value", "Graph: the numbers inside a value", 30, "s s 4 / 'lm_head enter G enter G enter"},
+	{"curves", "Curves: time against position", 36, "space v v 5 j"},
+	{"lengths", "Curves: routes against the length of a prompt", 36, "space v v 5 a j l l l t"},
+	{"palette", "The palette: every action by its name", 32, "space v v : 'co"},
+}
+
+// pictured is the run of the pictures: llama, with the arithmetic of a grid as the engine records it.
+func pictured() *trace.Trace {
+	t := *llama
+	t.Plans = slices.Clone(llama.Plans)
+	for i := range t.Plans {
+		if p := &t.Plans[i]; p.Kernel == "fd_split" {
+			params, err := hex.DecodeString(p.Params)
+			if err != nil {
+				panic(err)
+			}
+			context := int64(binary.LittleEndian.Uint32(params[4:]))
+			p.Grid = &trace.Grid{Rule: "linear", Terms: []trace.Term{
+				{Name: "heads", Value: 32, Per: 1}, {Name: "context", Value: context, Per: 64},
+			}}
+		}
+	}
+	return &t
+}
+
+func TestPicturesAreOfThisProgram(t *testing.T) {
+	update := flag.Lookup("update").Value.String() == "true"
+	const w = 132
+	run := pictured()
+	for _, p := range pictures {
+		t.Run(p.name, func(t *testing.T) {
+			d := drive(t, w, p.lines, run, &tuitest.Script{},
+				Options{Prompt: "Once upon a time", Color: "true"})
+			for _, key := range strings.Fields(p.keys) {
+				if text, ok := strings.CutPrefix(key, "'"); ok {
+					d.typed(text)
+				} else {
+					d.press(key)
+				}
+			}
+			d.app.note = "" // it fades
+			want := svg(d.app.View(), p.title, w, p.lines)
+			if len(want) > 120_000 {
+				t.Errorf("%d bytes: too much for a page", len(want))
+			}
+			path := "../docs/img/" + p.name + ".svg"
+			if update {
+				if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if have, err := os.ReadFile(path); err != nil || string(have) != want {
+				t.Errorf("%s is old (%v): go test ./tui -run Pictures -update, and look; now:\n%s", path, err,
+					d.screen())
+			}
+		})
+	}
+}
