@@ -430,3 +430,19 @@ func TestWhatMustNotBeLostSurvivesAnyWidth(t *testing.T) {
 		d.app.runner.cancel()
 	})
 }
+
+// A click sorts by the header that it points at, and by no other.
+func TestAClickOnTheChartSortsNoTable(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("1")
+	p := d.app.views[0].(*stepPage)
+	before := p.steps.rows.wantedOf
+	for y := range 20 {
+		for x := 0; x < 80; x += 4 {
+			d.app.current = 0 // a click on a tab went elsewhere
+			d.at(x, y, tea.MouseButtonLeft)
+		}
+	}
+	if p.steps.rows.wantedOf != before {
+		t.Errorf("clicks on the step sorted its table by %q", p.steps.rows.wanted.Sort)
+	}
+}
