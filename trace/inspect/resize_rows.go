@@ -311,16 +311,13 @@ func (x *Index) triggers(hooks []*trace.Hook) string {
 	return someOf(names)
 }
 
-// hookChange is what a hook changed: dims, then grids and routes of its dispatches.
+// hookChange is what a hook changed: grids and routes of its dispatches, then dims.
 func (x *Index) hookChange(h *trace.Hook) string {
 	var parts []string
 	say := func(s string) {
 		if !slices.Contains(parts, s) {
 			parts = append(parts, s)
 		}
-	}
-	for i := range h.Changed {
-		say(valueChange(&h.Changed[i]))
 	}
 	params := false
 	for _, c := range h.Plans {
@@ -333,6 +330,9 @@ func (x *Index) hookChange(h *trace.Hook) string {
 		if said := planDiffText(d, from, to); d.resized() {
 			say(strings.TrimSpace(label + " " + said))
 		}
+	}
+	for i := range h.Changed {
+		say(valueChange(&h.Changed[i]))
 	}
 	if params && len(parts) == 0 {
 		parts = []string{"p"}

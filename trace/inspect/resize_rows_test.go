@@ -25,9 +25,9 @@ func TestResizeFoldsEqualLayers(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"attn.norm ×16 | 1×42×2048 → 1×1×2048 · 42→1",
-		"mlp.down ×16 | 1×42×2048 → 1×1×2048 · 32→1024 r steel→bicol",
-		"attn.sdpa ×16 | 1×42×2048 → 1×1×2048 · qk - · softmax - · av - · split + · reduce +",
+		"attn.norm ×16 | 42→1 · 1×42×2048 → 1×1×2048",
+		"mlp.down ×16 | 32→1024 r steel→bicol · 1×42×2048 → 1×1×2048",
+		"attn.sdpa ×16 | qk - · softmax - · av - · split + · reduce + · 1×42×2048 → 1×1×2048",
 	} {
 		if got := strings.Join(said, "\n"); !strings.Contains(got, want) {
 			t.Errorf("no row %q in\n%s", want, got)
