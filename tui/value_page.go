@@ -29,7 +29,7 @@ type valuePage struct {
 	value  trace.ValueID
 	write  int // place in writes of the dispatch that was chosen, -1: the last that writes the value
 	writes []inspect.Written
-	of     int // step that writes are of, an index into the trace's steps
+	find   task[writesKey, []inspect.Written]
 	row    int // of the grid, at the top of the window
 	column int // of the grid, at its left
 	at     snapshot
@@ -46,6 +46,12 @@ type valueKey struct {
 	after trace.DispatchID // -1: the last that writes it
 }
 
+// writesKey is what a list of writes is of: a value at a step, by its number.
+type writesKey struct {
+	step  int
+	value trace.ValueID
+}
+
 // windowKey is which of them are in sight.
 type windowKey struct {
 	valueKey
@@ -60,7 +66,7 @@ type seen struct {
 }
 
 func newValuePage(a *App, v trace.ValueID) *valuePage {
-	return &valuePage{app: a, value: v, write: -1, of: -1}
+	return &valuePage{app: a, value: v, write: -1}
 }
 
 // openValue opens a value over the view, as it is in a snapshot's step.
@@ -110,9 +116,13 @@ func (p *valuePage) key() (k valueKey, why string) {
 
 func (p *valuePage) load(j *jobs, s snapshot, _ int) {
 	p.at = s
-	if s.trace != nil && s.step >= 0 && s.step != p.of {
-		p.of, p.writes = s.step, s.index.Writes(s.step, p.value)
-		p.write = min(p.write, len(p.writes)-1)
+	if s.trace != nil && s.step >= 0 {
+		find := func(ctx context.Context) ([]inspect.Written, error) {
+			return s.index.Writes(s.step, p.value), ctx.Err()
+		}
+		p.find.want(j, writesKey{s.trace.Steps[s.step].Index, p.value}, find, func(list []inspect.Written) {
+			p.writes, p.write = list, min(p.write, len(list)-1)
+		})
 	}
 	key, why := p.key()
 	if why != "" || p.app.session == nil || p.app.job != nil { // what is shown stays, and is stale
@@ -328,14 +338,6 @@ func (p *valuePage) render(t *theme, g glyphs, w, h int, _ bool) []string {
 		lines := []string{""}
 		for _, l := range wrapText(why, w-4) {
 			lines = append(lines, t.put(dim, "  "+l))
-		}
-		if p.info() != nil {
-			lines = append(lines, "")
-			for _, said := range p.at.index.ValueLines(p.at.step, p.value) {
-				for _, l := range wrapText(said, w-4) {
-					lines = append(lines, "  "+l)
-				}
-			}
 		}
 		return lines[:min(len(lines), h)]
 	}
