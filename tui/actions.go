@@ -366,6 +366,11 @@ func allActions() []action {
 			in: []scope{overlays}, run: (*App).closeOverlay,
 		},
 		{
+			keys: []string{`ctrl+\`}, name: "timings",
+			doc: "What the screen itself takes: frames, messages, jobs; again hides it.",
+			in:  []scope{anywhere}, run: (*App).toggleMeter,
+		},
+		{
 			keys: []string{"ctrl+c"}, name: "cancel", doc: "Cancel what is running; again within 2 s: quit.",
 			in: []scope{anywhere}, run: (*App).cancel,
 		},
@@ -502,6 +507,10 @@ func KeysDoc() string {
 	}
 	for _, s := range []scope{moving, overlays, anywhere} {
 		section(s.String(), those(s, general))
+	}
+	b.WriteString("\n## Mouse\n\n| mouse | what it does |\n| --- | --- |\n")
+	for _, m := range mouseDoc {
+		b.WriteString("| " + m[0] + " | " + m[1] + " |\n")
 	}
 	return b.String()
 }

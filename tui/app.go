@@ -72,6 +72,8 @@ type App struct {
 	failure     string // stays until dismissed
 	interrupted time.Time
 	mouse       bool
+	clicked     clicked
+	meter       meter
 	leaving     bool // the program was told to end
 	cmds        []tea.Cmd
 }
@@ -147,6 +149,7 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 			cmd = tea.Quit
 		}
 	}()
+	defer a.meter.updated(now())
 	switch m := m.(type) {
 	case tea.WindowSizeMsg:
 		a.w, a.h = m.Width, m.Height
@@ -217,6 +220,7 @@ func (a *App) View() (frame string) {
 			frame = ""
 		}
 	}()
+	defer a.meter.drawn(now())
 	return a.glyphs.finish(a.frame())
 }
 

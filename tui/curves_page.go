@@ -221,7 +221,7 @@ func (p *curvesPage) move(m motion) {
 	d := chart{curves: c, row: r}
 	axis, at := d.axis(), p.cursor(c)
 	col, _ := spot(axis.share(float64(at)), max(2, p.w))
-	next := int(math.Round(axis.at(float64(col+by) / float64(max(2, p.w)-1))))
+	next := d.place(col+by, p.w)
 	if next == at || toward(next-at) != by {
 		next = at + by
 	}
@@ -257,6 +257,7 @@ func (p *curvesPage) jump(by int) bool {
 
 func (p *curvesPage) render(t *theme, g glyphs, w, h int, focused bool) []string {
 	c, r := p.current()
+	p.rows.line = 0
 	if c == nil || c.To <= c.From {
 		return p.draw(t, w, h, focused,
 			"No step was taken that stands on this axis, and the trace has no forecast.")
@@ -265,7 +266,28 @@ func (p *curvesPage) render(t *theme, g glyphs, w, h int, focused bool) []string
 	if rows := clamp(h/2-3, 3, 16); h >= 10 {
 		lines = p.drawChart(t, g, c, r, w, rows)
 	}
+	p.rows.line = len(lines)
 	return append(lines, p.draw(t, w, h-len(lines), focused, "The graph has no dispatches.")...)
+}
+
+// pointAt puts the cursor on the place of the axis that the chart has there.
+func (p *curvesPage) pointAt(x, y, _ int) bool {
+	c, r := p.current()
+	if c == nil || y >= p.rows.line {
+		return false
+	}
+	if col := x - axis - 1; y > 0 && col >= 0 && col < p.w {
+		d := chart{curves: c, row: r}
+		p.at[p.along] = d.place(col, p.w)
+	}
+	return true
+}
+
+// place is the place of the axis that a column of n stands for.
+func (d *chart) place(column, n int) int {
+	xs := d.axis()
+	at := int(math.Round(xs.at(float64(column) / float64(max(2, n)-1))))
+	return clamp(at, d.curves.From, d.curves.To)
 }
 
 // drawChart draws the chart of a row: what it shows, the plot, and what its signs mean.

@@ -12,16 +12,18 @@ type dialog interface {
 	// lines are how many it would like to have, render draws it in at most h of w cells.
 	lines() int
 	render(a *App, w, h int) []string
+	// choose puts the cursor on the row at a line of what was drawn, and says whether there is one.
+	choose(line int) bool
 }
 
 // chooser is a dialog of rows one of which is chosen. A line can be typed where it has a place for one.
 type chooser struct {
-	title  string
-	line   *inputLine      // nil: nothing can be typed
-	rows   func() []string // what there is to choose from, as it is now
-	none   string          // said where there is nothing
-	more   []string        // explains, under the rows
-	cursor int
+	title string
+	line  *inputLine      // nil: nothing can be typed
+	rows  func() []string // what there is to choose from, as it is now
+	none  string          // said where there is nothing
+	more  []string        // explains, under the rows
+	picker
 	take   func(row int, typed string) error // enter; row is -1 where there is none. nil closes the dialog
 	remove func(row int)                     // nil: rows cannot be removed
 	keep   bool                              // it stays open when something was taken
@@ -79,8 +81,8 @@ func (c *chooser) render(a *App, w, h int) []string {
 	}
 	rows := c.rows()
 	room := max(1, h-len(lines)-len(c.more))
-	first := clamp(c.cursor-room+1, 0, max(0, len(rows)-room))
-	for i := first; i < min(len(rows), first+room); i++ {
+	from, to := c.window(len(rows), len(lines), room)
+	for i := from; i < to; i++ {
 		l := cut(" "+printable.Clean(rows[i]), w-1)
 		if i == c.cursor {
 			lines = append(lines, a.theme.put(selected, markSelected+l))

@@ -133,7 +133,7 @@ var keyMessages = map[string]tea.KeyMsg{
 	"pgup":  {Type: tea.KeyPgUp}, "pgdown": {Type: tea.KeyPgDown}, "home": {Type: tea.KeyHome},
 	"end":       {Type: tea.KeyEnd},
 	"backspace": {Type: tea.KeyBackspace}, "ctrl+c": {Type: tea.KeyCtrlC}, "ctrl+d": {Type: tea.KeyCtrlD},
-	"ctrl+u": {Type: tea.KeyCtrlU},
+	"ctrl+u": {Type: tea.KeyCtrlU}, `ctrl+\`: {Type: tea.KeyCtrlBackslash},
 	"ctrl+w": {Type: tea.KeyCtrlW}, "ctrl+z": {Type: tea.KeyCtrlZ}, "delete": {Type: tea.KeyDelete},
 }
 

@@ -55,12 +55,7 @@ func sign(key string) string {
 // noStep is what stands where a step would be, before the first.
 func noStep() string { return keyed("No step was run yet. Press {prompt} and type a prompt.") }
 
-// pointer is what a mouse did: a wheel turn or a click, at a cell.
-type pointer struct {
-	x, y  int
-	wheel int // -1 up, 1 down, 0 a click
-}
-
+// pointerOf is what the mouse did, false for what means nothing here.
 func pointerOf(m tea.MouseMsg) (pointer, bool) {
 	p := pointer{x: m.X, y: m.Y}
 	switch {

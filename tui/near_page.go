@@ -223,6 +223,29 @@ func (p *nearPage) near(consumers bool) {
 	}
 }
 
+// widths are the cells of a column of names and of the edges beside it, on a page of w cells.
+func (n *nearness) widths(w int) (names, edge int) {
+	beside := 2 * n.far
+	edge = clamp((w-(beside+1)*leastName)/beside, leastEdge, edgeCells)
+	return max(1, (w-beside*edge)/(beside+1)), edge
+}
+
+// pointAt puts the cursor on the neighbour that is there.
+func (p *nearPage) pointAt(x, y, w int) bool {
+	n := p.task.value
+	if n == nil || y < 1 || y > p.page {
+		return false
+	}
+	names, edge := n.widths(w)
+	column, line := x/(names+edge)-n.far, p.first+y-1
+	if x%(names+edge) >= names ||
+		!slices.ContainsFunc(n.spots[column], func(s stand) bool { return s.line == line }) {
+		return false
+	}
+	p.column, p.line = column, line
+	return true
+}
+
 func (p *nearPage) title(int) []table.Part {
 	if p.at.trace == nil || int(p.op) >= len(p.at.trace.Graph.Ops) {
 		return nil
@@ -240,9 +263,7 @@ func (p *nearPage) render(t *theme, _ glyphs, w, h int, _ bool) []string {
 	if n == nil {
 		return []string{"", t.put(dim, "  Computing …")}
 	}
-	beside := 2 * n.far
-	edge := clamp((w-(beside+1)*leastName)/beside, leastEdge, edgeCells)
-	names := max(1, (w-beside*edge)/(beside+1))
+	names, edge := n.widths(w)
 	grid := make([][]string, n.height)
 	columns := 4*n.far + 1 // names and the edges between them
 	for i := range grid {

@@ -51,9 +51,20 @@ func (a *App) showHelp() {
 	for _, s := range []scope{inViews, moving, anywhere} {
 		section(s.String(), those(s, general))
 	}
-	lines = append(lines, "", "Signs")
-	for _, s := range legend {
-		lines = append(lines, fmt.Sprintf("  %s  %s", fit(s[0], 12), keyed(s[1])))
+	for _, part := range []struct {
+		name string
+		list [][2]string
+	}{{"Mouse", mouseDoc}, {"Signs", legend}} {
+		lines = append(lines, "", part.name)
+		for _, s := range part.list {
+			for i, l := range wrapText(keyed(s[1]), a.w-18) {
+				sign := ""
+				if i == 0 {
+					sign = s[0]
+				}
+				lines = append(lines, fmt.Sprintf("  %s  %s", fit(sign, 12), l))
+			}
+		}
 	}
 	a.show("Help: "+name, lines[1:])
 }
@@ -217,10 +228,10 @@ func (a *App) typed(k key) {
 
 // palette finds an action by its name.
 type palette struct {
-	line   inputLine
-	all    []*action
-	found  []*action
-	cursor int
+	line  inputLine
+	all   []*action
+	found []*action
+	picker
 }
 
 func (a *App) openPalette() {
@@ -276,8 +287,8 @@ func (p *palette) lines() int { return len(p.found) + 2 }
 // render draws the actions found, at most h lines.
 func (p *palette) render(a *App, w, h int) []string {
 	lines := []string{a.theme.put(accent, " : ") + p.line.render(w-4)}
-	first := max(0, p.cursor-(h-2))
-	for i := first; i < min(len(p.found), first+h-1); i++ {
+	from, to := p.window(len(p.found), len(lines), h-1)
+	for i := from; i < to; i++ {
 		act := p.found[i]
 		text := act.doc
 		if why := act.why(a); why != "" {

@@ -66,14 +66,23 @@ func (a *App) frame() string {
 	if r, ok := m[regionNotice]; ok {
 		f.draw(r, a.noticeLines())
 	}
-	if p := a.dialog; p != nil {
-		h := min(a.h/2, p.lines())
-		lines := append([]string{a.theme.put(dim, strings.Repeat(markRule, a.w))}, p.render(a, a.w, h)...)
-		f.put(rect{0, a.h - len(lines), a.w, len(lines)}, lines)
+	if a.meter.shown {
+		lines := a.meter.lines(a, a.w)
+		f.put(rect{0, a.h - 1 - m[regionNotice].h - len(lines), a.w, len(lines)}, lines)
+	}
+	if a.dialog != nil {
+		f.put(a.dialogLines())
 	} else {
 		f.draw(m[regionHint], []string{a.hints(a.w)})
 	}
 	return f.String()
+}
+
+// dialogLines are the dialog under a rule, and where they stand.
+func (a *App) dialogLines() (rect, []string) {
+	h := min(a.h/2, a.dialog.lines())
+	lines := append([]string{a.theme.put(dim, strings.Repeat(markRule, a.w))}, a.dialog.render(a, a.w, h)...)
+	return rect{0, a.h - len(lines), a.w, len(lines)}, lines
 }
 
 // canvas is a frame being put together: lines, filled from the left.

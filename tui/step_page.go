@@ -17,11 +17,13 @@ import (
 type stepPage struct {
 	steps listPage
 	task  task[summaryBase, *stepFacts]
+	app   *App
 	part  int      // of the GPU's track, that is drawn alone; -1: all of it is drawn
 	now   snapshot // that was loaded last: what happened, and what is marked
 
 	strip   *strip
 	stripOf stripKey
+	high    int // lines of the strip with its lanes, as last drawn
 
 	// What takes its time to draw, as it was drawn last.
 	tracks drawn[tracksKey]
@@ -45,8 +47,8 @@ type stepFacts struct {
 	pace            table.Line // how fast the run is
 }
 
-func newStepPage(*App) view {
-	p := &stepPage{steps: listOf("steps"), part: -1}
+func newStepPage(a *App) view {
+	p := &stepPage{app: a, steps: listOf("steps"), part: -1}
 	p.steps.rows.plainColumns = true
 	p.steps.rows.giveUp = []string{
 		"timing", "cold", "submits", "polls", "gc_ms", "compiled", "bind_groups",
@@ -253,12 +255,30 @@ func (p *stepPage) stepAt(x, w int) (step int, ok bool) {
 	return step, step < len(f.s.trace.Steps)
 }
 
+// pointAt shows the step whose column of the strip, or whose row, is there.
+func (p *stepPage) pointAt(x, y, w int) bool {
+	step, ok := p.steps.rows.rowAt(y), false
+	switch {
+	case p.task.value == nil:
+	case y < p.high:
+		step, ok = p.stepAt(x, w)
+	case p.steps.rows.line > 0 && step >= 0:
+		ok = true
+	}
+	if ok {
+		p.app.showStep(step - p.app.shown)
+	}
+	return ok
+}
+
 func (p *stepPage) render(t *theme, g glyphs, w, h int, _ bool) []string {
 	f := p.task.value
+	p.high, p.steps.rows.line = 0, 0
 	if f == nil {
 		return []string{"", t.put(dim, "  Computing …")}
 	}
 	lines := p.run(t, g, f, p.stripIn(f, w), w, clamp((h-9)/3, 2, 8), h)
+	p.high = len(lines)
 
 	var facts []string // what stands under the text
 	facts = append(facts, cut(" "+f.candidates(w-2), w))
@@ -279,6 +299,7 @@ func (p *stepPage) render(t *theme, g glyphs, w, h int, _ bool) []string {
 	lines = append(lines, facts...)
 	if rest := h - len(lines); rest >= 5 && p.steps.rows.table != nil {
 		lines = append(lines, "")
+		p.steps.rows.line = len(lines)
 		lines = append(lines, p.steps.rows.render(t, w, rest-1, true, "")...)
 	}
 	return lines

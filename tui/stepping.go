@@ -180,7 +180,7 @@ func (a *App) askTiming() {
 	levels := trace.TimingLevels
 	a.dialog = &chooser{
 		title:  "how closely the steps to come are timed:",
-		cursor: max(0, slices.Index(levels, a.mirror.State.Timing)),
+		picker: picker{cursor: max(0, slices.Index(levels, a.mirror.State.Timing))},
 		rows: func() []string {
 			var list []string
 			for _, level := range levels {

@@ -47,6 +47,7 @@ type tablePane struct {
 	columns []placed // as laid out for width
 	laidOut int
 	page    int // rows in the window, as last drawn
+	line    int // of the view, that the header stands on
 }
 
 // paneKey is what a listing is of: what the view says, and the choice.
@@ -668,9 +669,10 @@ func (p *tablePane) rowText() string {
 	return strings.Join(cells, "\t")
 }
 
-// rowAt is the row of the list that the window shows at a line, -1 for none. Line 0 is the header.
+// rowAt is the row of the list that the window shows at a line of the view, -1 for none.
 func (p *tablePane) rowAt(line int) int {
-	if i := p.top + line - 1; line > 0 && i < len(p.rows) {
+	in := line - p.line - 1
+	if i := p.top + in; in >= 0 && in < p.page && i < len(p.rows) {
 		return i
 	}
 	return -1

@@ -114,6 +114,8 @@ type (
 	stopper interface{ stopReading() bool }
 	// turner goes to the next or the former of what it shows one at a time.
 	turner interface{ turn(by int) }
+	// pointed takes a click at a cell of what it drew in w cells, and says whether something is there.
+	pointed interface{ pointAt(x, y, w int) bool }
 	// jumper goes along a line to the next place where something changes, and says whether there is one.
 	jumper interface{ jump(by int) bool }
 )
@@ -327,14 +329,19 @@ func (a *App) move(m motion) {
 	case a.inDetail:
 		a.detail.move(m)
 	default:
-		switch v := a.view().(type) {
-		case stepper:
-			if by := v.stepsBy(m); by != 0 && needsTrace(a) == "" {
-				a.showStep(by)
-			}
-		case mover:
-			v.move(m)
+		a.moveView(m)
+	}
+}
+
+// moveView moves in what the view shows, wherever the focus is.
+func (a *App) moveView(m motion) {
+	switch v := a.view().(type) {
+	case stepper:
+		if by := v.stepsBy(m); by != 0 && needsTrace(a) == "" {
+			a.showStep(by)
 		}
+	case mover:
+		v.move(m)
 	}
 }
 
@@ -428,63 +435,5 @@ func (a *App) backOut() {
 		case parts:
 			p.zoomOut()
 		}
-	}
-}
-
-// point does what the mouse did.
-func (a *App) point(p pointer) {
-	if a.over != nil {
-		for range 3 {
-			if p.wheel != 0 {
-				a.over.text.move(map[int]motion{-1: up, 1: down}[p.wheel])
-			}
-		}
-		return
-	}
-	m := a.rects()
-	inside := func(r region) bool {
-		q, ok := m[r]
-		return ok && p.x >= q.x && p.x < q.x+q.w && p.y >= q.y && p.y < q.y+q.h
-	}
-	switch {
-	case p.wheel != 0:
-		was := a.inDetail
-		a.inDetail = inside(regionDetail)
-		for range 3 {
-			a.move(map[int]motion{-1: up, 1: down}[p.wheel])
-		}
-		a.inDetail = was
-	case inside(regionTabs):
-		if s, ok := a.tabAt(p.x); ok {
-			a.goTo(s)
-		}
-	case inside(regionDetail), inside(regionDetailTitle):
-		a.inDetail = true
-	case inside(regionList):
-		a.inDetail = false
-		a.clickList(p.x-m[regionList].x, p.y-m[regionList].y)
-	}
-}
-
-// clickList selects the row at a cell of the list, opens it when it is selected already, and sorts by the
-// column of a header.
-func (a *App) clickList(x, y int) {
-	t, ok := a.view().(lister)
-	if !ok {
-		return
-	}
-	p := t.pane()
-	if y == 0 {
-		if name := p.columnAt(x); name != "" {
-			p.sortBy(name)
-		}
-		return
-	}
-	switch row := p.rowAt(y); {
-	case row < 0:
-	case row == p.cursor:
-		p.toggle()
-	default:
-		p.goTo(row)
 	}
 }

@@ -1,0 +1,169 @@
+package tui
+
+import "time"
+
+// mouseDoc is what the mouse does, for the help and docs/keys.md.
+var mouseDoc = [][2]string{
+	{"wheel", "Scroll the pane under the pointer: list, detail, what lies over the view, the rows of a dialog."},
+	{"click", "Select what is there: a row, an operator, a step of the strip, a place of a chart, a tab."},
+	{"double click", "Open it, as enter does."},
+	{"header", "Sort that table by the column; again turns the order round."},
+	{"shift", "Hold shift to select text with the terminal's own selection."},
+}
+
+// pointer is what a mouse did: a wheel turn or a click, at a cell.
+type pointer struct {
+	x, y  int
+	wheel int // -1 up, 1 down, 0 a click
+}
+
+// motion is the way that the wheel turns.
+func (p pointer) motion() motion {
+	if p.wheel < 0 {
+		return up
+	}
+	return down
+}
+
+// holds says whether a cell is in a rectangle.
+func (r rect) holds(x, y int) bool { return x >= r.x && x < r.x+r.w && y >= r.y && y < r.y+r.h }
+
+// Lines that a turn of the wheel scrolls, and the time in which a second click on a cell opens what is there.
+const (
+	wheelLines  = 3
+	doubleClick = 400 * time.Millisecond
+)
+
+// clicked is where the mouse was clicked last, and when.
+type clicked struct {
+	x, y int
+	at   time.Time
+}
+
+// again says whether a click is the second on its cell. A third begins anew.
+func (c *clicked) again(p pointer) bool {
+	last := *c
+	*c = clicked{p.x, p.y, now()}
+	second := !last.at.IsZero() && last.x == p.x && last.y == p.y && c.at.Sub(last.at) <= doubleClick
+	if second {
+		*c = clicked{}
+	}
+	return second
+}
+
+// point does what the mouse did, to what is drawn where it points.
+func (a *App) point(p pointer) {
+	if p.wheel == 0 && a.chord != nil { // it was not the key that was waited for
+		a.struck(key{name: "esc"})
+	}
+	if a.dialog != nil {
+		a.pointDialog(p)
+		return
+	}
+	if p.wheel != 0 {
+		a.wheel(p)
+		return
+	}
+	second := a.clicked.again(p)
+	m := a.rects()
+	switch {
+	case m[regionTabs].holds(p.x, p.y):
+		if s, ok := a.tabAt(p.x); ok {
+			a.closeOverlay()
+			a.goTo(s)
+		}
+	case a.over != nil, a.empty() != "":
+	case m[regionDetail].holds(p.x, p.y), m[regionDetailTitle].holds(p.x, p.y):
+		a.inDetail = true
+	case m[regionList].holds(p.x, p.y):
+		a.inDetail = false
+		a.clickView(p.x-m[regionList].x, p.y-m[regionList].y, m[regionList].w, second)
+	}
+}
+
+// wheel scrolls the pane under the pointer. Where steps stand side by side it goes to the next one.
+func (a *App) wheel(p pointer) {
+	m, move, lines := a.rects(), a.moveView, wheelLines
+	switch {
+	case a.over != nil:
+		move = a.over.text.move
+	case m[regionDetail].holds(p.x, p.y), m[regionDetailTitle].holds(p.x, p.y):
+		move = a.detail.move
+	case !m[regionList].holds(p.x, p.y) && !m[regionTitle].holds(p.x, p.y):
+		return
+	case is[stepper](a.view()):
+		lines = 1
+	}
+	for range lines {
+		move(p.motion())
+	}
+}
+
+// clickView selects what is at a cell of the view, and opens it with the second click. A header sorts its
+// table.
+func (a *App) clickView(x, y, w int, second bool) {
+	v := a.view()
+	if at, ok := v.(pointed); ok && at.pointAt(x, y, w) {
+		if o, ok := v.(opener); ok && second {
+			o.open()
+		}
+		return
+	}
+	l, ok := v.(lister)
+	if !ok {
+		return
+	}
+	p := l.pane()
+	if y == p.line {
+		if name := p.columnAt(x); name != "" {
+			p.sortBy(name)
+		}
+		return
+	}
+	if row := p.rowAt(y); row >= 0 {
+		p.goTo(row)
+		if second {
+			a.open()
+		}
+	}
+}
+
+// pointDialog chooses a row of the dialog with a click, and takes it with the second. The wheel goes through
+// the rows.
+func (a *App) pointDialog(p pointer) {
+	r, _ := a.dialogLines()
+	switch {
+	case !r.holds(p.x, p.y):
+	case p.wheel != 0:
+		a.dialog.typed(a, key{name: map[motion]string{up: "up", down: "down"}[p.motion()]})
+	default:
+		second := a.clicked.again(p)
+		if a.dialog.choose(p.y-r.y-1) && second { // under its rule
+			a.dialog.typed(a, key{name: "enter"})
+		}
+	}
+}
+
+// picker is a cursor in rows of a dialog, and where they were drawn.
+type picker struct {
+	cursor int
+	line   int // of the first row in sight
+	first  int // that row
+	shown  int // rows in sight
+}
+
+// window is which of n rows are in sight, from a line on that leaves room for so many.
+func (p *picker) window(n, line, room int) (from, to int) {
+	p.line, p.first = line, clamp(p.cursor-room+1, 0, max(0, n-room))
+	p.shown = max(0, min(room, n-p.first))
+	return p.first, p.first + p.shown
+}
+
+// choose puts the cursor on the row at a line, and says whether there is one.
+func (p *picker) choose(line int) bool {
+	if line < p.line || line >= p.line+p.shown {
+		return false
+	}
+	p.cursor = p.first + line - p.line
+	return true
+}

@@ -1,0 +1,249 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"gpuscope/tui/tuitest"
+)
+
+// find is the cell of a text on the screen, in cells from the top left.
+func (d *driver) find(text string) (x, y int) {
+	d.t.Helper()
+	for y, l := range strings.Split(d.screen(), "\n") {
+		if before, _, ok := strings.Cut(l, text); ok {
+			return width(before), y
+		}
+	}
+	d.t.Fatalf("no %q in\n%s", text, d.screen())
+	return 0, 0
+}
+
+// click clicks on a text, so many times.
+func (d *driver) click(text string, times int) *driver {
+	d.t.Helper()
+	x, y := d.find(text)
+	for range times {
+		d.at(x, y, tea.MouseButtonLeft)
+	}
+	return d
+}
+
+// The wheel scrolls the pane that it points at, whichever has the focus, and leaves the focus where it was.
+func TestTheWheelScrollsThePaneUnderThePointer(t *testing.T) {
+	for _, size := range sizes {
+		d := drive(t, size[0], size[1], llama, nil, Options{}).press("2", "G", "tab")
+		m := d.app.rects()
+		list, detail := m[regionList], m[regionDetail]
+		cursor, first := d.app.table().cursor, d.app.detail.first
+		d.at(list.x+1, list.y+1, tea.MouseButtonWheelUp)
+		if d.app.table().cursor != cursor-wheelLines || d.app.detail.first != first {
+			t.Errorf("%v: over the list the wheel moved its cursor to %d and the detail to %d", size,
+				d.app.table().cursor, d.app.detail.first)
+		}
+		d.app.detail.load(make([]string, 200))
+		d.press("tab")
+		cursor = d.app.table().cursor
+		d.at(detail.x+1, detail.y, tea.MouseButtonWheelDown)
+		if d.app.table().cursor != cursor || d.app.detail.first != wheelLines || d.app.inDetail {
+			t.Errorf("%v: over the detail the wheel moved the list to %d and the detail to %d", size,
+				d.app.table().cursor, d.app.detail.first)
+		}
+		d.at(1, 1, tea.MouseButtonWheelDown)
+		if d.app.table().cursor != cursor {
+			t.Errorf("%v: over the tabs the wheel moved the list", size)
+		}
+		d.press("?").at(1, 6, tea.MouseButtonWheelDown)
+		if d.app.over.text.first != wheelLines || d.app.table().cursor != cursor {
+			t.Errorf("%v: the wheel did not scroll what lies over the view", size)
+		}
+	}
+}
+
+// One click selects. The second on the same cell opens, when it comes soon.
+func TestADoubleClickOpens(t *testing.T) {
+	clock := now
+	at := clock()
+	now = func() time.Time { return at }
+	defer func() { now = clock }()
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2").sees("▾ layers")
+	x, y := d.find("▾ layers")
+	d.at(x, y, tea.MouseButtonLeft).sees("▾ layers")
+	if !strings.Contains(d.row(), "layers") {
+		t.Fatalf("a click selected %q", d.row())
+	}
+	at = at.Add(doubleClick + time.Millisecond)
+	d.at(x, y, tea.MouseButtonLeft).sees("▾ layers") // too late
+	d.at(x, y, tea.MouseButtonLeft).sees("▸ layers")
+	d.at(x, y, tea.MouseButtonLeft).sees("▸ layers") // a third is the first of the next two
+	d.at(x, y, tea.MouseButtonLeft).sees("▾ layers")
+}
+
+// A click on a chart does what it points at; a header sorts the table that it stands over.
+func TestAClickOnAChartSortsNoTable(t *testing.T) {
+	for _, size := range sizes {
+		d := drive(t, size[0], size[1], llama, nil, Options{}).press("5")
+		page := d.app.view().(*curvesPage)
+		list := d.app.rects()[regionList]
+		if page.rows.line == 0 {
+			continue // no room for the chart
+		}
+		d.at(list.x+axis+1, list.y+2, tea.MouseButtonLeft)
+		c, _ := page.current()
+		if at := page.cursor(c); at != c.From || page.rows.wanted.Sort != "" {
+			t.Errorf("%v: a click on the first column put the cursor at %d, sorted by %q", size, at,
+				page.rows.wanted.Sort)
+		}
+		d.at(list.x+axis+page.w, list.y+2, tea.MouseButtonLeft)
+		if at := page.cursor(c); at != c.To {
+			t.Errorf("%v: a click on the last column put the cursor at %d, want %d", size, at, c.To)
+		}
+		row := page.rows.cursor
+		x := 1
+		for _, col := range page.rows.columns[:1] {
+			x += col.width + 1
+		}
+		d.at(list.x+x, list.y+page.rows.line, tea.MouseButtonLeft)
+		if want := page.rows.table.Columns[page.rows.columns[1].col].Name; page.rows.wanted.Sort != want {
+			t.Errorf("%v: a click on the header sorts by %q, want %q", size, page.rows.wanted.Sort, want)
+		}
+		d.press("g").at(list.x+3, list.y+page.rows.line+3, tea.MouseButtonLeft)
+		if page.rows.cursor != 2 {
+			t.Errorf("%v: a click on the third row selected %d (was %d)", size, page.rows.cursor, row)
+		}
+	}
+}
+
+// In Step a column of the strip is a step, and so is a row of the table.
+func TestAClickOnTheStripShowsTheStep(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("1")
+	list := d.app.rects()[regionList]
+	d.at(axis+1, list.y+1, tea.MouseButtonLeft)
+	if d.app.shown != 0 {
+		t.Errorf("a click on the first column shows step %d", d.app.shown)
+	}
+	d.at(axis+2, list.y, tea.MouseButtonLeft)
+	if d.app.shown != 1 {
+		t.Errorf("a click on the second column shows step %d", d.app.shown)
+	}
+	page := d.app.view().(*stepPage)
+	d.at(3, list.y+page.steps.rows.line+1, tea.MouseButtonLeft)
+	if d.app.shown != 0 {
+		t.Errorf("a click on the first row shows step %d", d.app.shown)
+	}
+	d.at(axis+50, list.y+page.high+1, tea.MouseButtonLeft)
+	d.at(1, list.y+1, tea.MouseButtonLeft)
+	if d.app.shown != 0 {
+		t.Errorf("a click beside the strip shows step %d", d.app.shown)
+	}
+}
+
+func TestTheMouseChoosesInDialogs(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", ":").typed("zoom")
+	cursor := d.app.table().cursor
+	d.click("The pane alone", 1)
+	if d.app.dialog == nil || d.app.table().cursor != cursor {
+		t.Fatal("a click took the row, or what lies under it")
+	}
+	d.at(0, 0, tea.MouseButtonLeft).click("The pane alone", 2).sees("zoomed")
+
+	d = live(t, 80, 24).press("2", "T").sees("dispatch")
+	c := d.app.dialog.(*chooser)
+	was := c.cursor
+	x, y := d.find(strings.Fields(c.rows()[0])[0] + " ")
+	d.at(x, y, tea.MouseButtonWheelUp)
+	if c.cursor != max(0, was-1) {
+		t.Errorf("the wheel moved the cursor from %d to %d", was, c.cursor)
+	}
+	d.at(x, y, tea.MouseButtonLeft)
+	if c.cursor != 0 {
+		t.Errorf("a click on the first row selected %d", c.cursor)
+	}
+}
+
+// Operators, values and neighbours are selected with a click and opened with two.
+func TestTheMouseInTheGraph(t *testing.T) {
+	d := live(t, 120, 40).press("4", "j", "j", "j", "j", "j", "j", "j", "j", "j", "j", "j", "p")
+	page := d.app.view().(*nearPage)
+	list := d.app.rects()[regionList]
+	spot := page.task.value.spots[-1][0]
+	d.at(2, list.y+1+spot.line, tea.MouseButtonLeft)
+	if page.column != -1 || page.line != spot.line {
+		t.Errorf("a click selected column %d line %d", page.column, page.line)
+	}
+	op := page.op
+	d.at(2, list.y+1+spot.line, tea.MouseButtonLeft)
+	if spot.Op == nil || page.op != spot.Op.ID || page.op == op {
+		t.Errorf("a double click put operator %d in the middle", page.op)
+	}
+
+	d = opened(t, 80, 24, &tuitest.Script{}, "lm_head").press("enter", "G")
+	x, y := d.find("out f32")
+	d.at(x, y, tea.MouseButtonLeft).misses("Graph › Value")
+	d.at(x, y, tea.MouseButtonLeft).sees("Graph › Value")
+	value := d.app.view().(*valuePage)
+	d.at(20, 12, tea.MouseButtonWheelDown)
+	if value.row == 0 {
+		t.Error("the wheel does not scroll a value")
+	}
+}
+
+func TestTheHelpSaysHowToSelectText(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "?").press("G")
+	for range 20 {
+		d.press("k")
+	}
+	if !strings.Contains(strings.ToLower(strings.Join(d.app.over.text.lines, "\n")), "hold shift to select") {
+		t.Error("the help does not say how text is selected while the mouse is on")
+	}
+}
+
+// The timings of the screen itself are shown over a view, on any view, and hidden again.
+func TestTheTimingsOfTheScreen(t *testing.T) {
+	clock := now
+	at := clock()
+	now = func() time.Time { at = at.Add(time.Millisecond); return at }
+	defer func() { now = clock }()
+	for _, size := range sizes {
+		d := drive(t, size[0], size[1], llama, nil, Options{}).press("2").misses("messages/s")
+		for range 2 * metered {
+			d.press("j")
+		}
+		d.press(`ctrl+\`).sees("messages/s", "frame ", "view ", "update ", "of the last 100", `ctrl+\ hides this`)
+		d.press(`ctrl+\`).misses("messages/s")
+	}
+}
+
+func TestTheMeterCountsWhatCame(t *testing.T) {
+	clock := now
+	at := clock()
+	now = func() time.Time { return at }
+	defer func() { now = clock }()
+	var m meter
+	for i := range 250 {
+		begun := at
+		at = at.Add(time.Millisecond)
+		if i == 200 {
+			at = at.Add(9 * time.Millisecond)
+		}
+		m.updated(begun)
+		begun = at
+		at = at.Add(3 * time.Millisecond)
+		m.drawn(begun)
+	}
+	if got := m.update.said(); got != "1.00 ms, worst 10.00 ms" {
+		t.Errorf("update %s", got)
+	}
+	if got := m.frame.said(); got != "4.00 ms, worst 13.00 ms" {
+		t.Errorf("frame %s", got)
+	}
+	if r := m.rate(); r < 240 || r > 260 {
+		t.Errorf("%.1f messages a second, want about 250", r)
+	}
+	if at = at.Add(time.Minute); m.rate() != 0 {
+		t.Errorf("%.1f messages a second after a minute of none", m.rate())
+	}
+}
