@@ -74,6 +74,8 @@ func (a *App) frame() string {
 		f.put(a.dialogLines())
 	} else {
 		f.draw(m[regionHint], []string{a.hints(a.w)})
+		lines := a.noteLines(a.w)
+		f.put(rect{0, a.h - len(lines), a.w, len(lines)}, lines)
 	}
 	return f.String()
 }
@@ -435,7 +437,23 @@ func (a *App) noticeLines() []string {
 	return lines
 }
 
-// hints are what can be done here, or the question that is asked, or a note.
+// noteLines are a note, in as many lines as it takes: it fades, and lies over the hints and what is above
+// them. An error, or what is typed, is not covered.
+func (a *App) noteLines(w int) []string {
+	if a.note == "" || a.question != nil || a.chord != nil || len(a.doing) > 0 {
+		return nil
+	}
+	lines := wrapText(a.note, w-2)
+	if a.failure != "" {
+		lines = []string{cut(printable.Clean(a.note), w-2)}
+	}
+	for i, l := range lines[:min(len(lines), a.h/4)] {
+		lines[i] = a.theme.put(accent, " "+l)
+	}
+	return lines[:min(len(lines), a.h/4)]
+}
+
+// hints are what can be done here, or the question that is asked.
 func (a *App) hints(w int) string {
 	if q := a.question; q != nil {
 		label := " " + q.label + ": "
@@ -446,9 +464,6 @@ func (a *App) hints(w int) string {
 	}
 	if len(a.doing) > 0 {
 		return a.theme.put(accent, " "+cut(printable.Clean(strings.Join(a.doing, ", "))+" …", w-2))
-	}
-	if a.note != "" {
-		return a.theme.put(accent, " "+cut(printable.Clean(a.note), w-2))
 	}
 	var b strings.Builder
 	if a.over != nil {
@@ -508,7 +523,7 @@ func (a *App) welcome(w, h int) []string {
 		case a.job != nil:
 			say(strong, "%s …", cmp.Or(busyWith[a.job.command.Kind], string(a.job.command.Kind)))
 		case a.isTrace:
-			say(strong, "The trace has no steps.")
+			say(strong, "%s", keyed("The trace has no steps. {Graph} shows what would run."))
 		case len(a.mirror.Text.Prompt) > 0:
 			say(strong, "%s", keyed("Before the first step. Press {token} to read the prompt again, {prompt} to type another."))
 		case len(t.Steps) > 0:

@@ -291,7 +291,13 @@ func (p *stepPage) render(t *theme, g glyphs, w, h int, _ bool) []string {
 	if cold := f.coldStart(); h >= 18 && cold != nil {
 		facts = append(facts, t.put(dim, cut(" "+strings.Join(packed(cold, w-2, 1), ""), w)))
 	}
-	facts = append(facts, t.put(strong, cut(" "+markClosed+" "+f.sum.Verdict, w)))
+	verdict := wrapIndented([]string{markClosed + " " + f.sum.Verdict}, w-2)
+	if h < 18 {
+		verdict = []string{cut(markClosed+" "+f.sum.Verdict, w-1)}
+	}
+	for _, l := range verdict {
+		facts = append(facts, t.put(strong, " "+l))
+	}
 
 	high := clamp(h-len(lines)-len(facts), 1, max(2, h/5))
 	text := func() []string { return f.text(t, w, high) }

@@ -231,3 +231,29 @@ func TestEveryTableSaysWhatItShowsAndWhereItsNumbersComeFrom(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A scope that a table does not take is refused with what it takes, and what to name instead.
+func TestATableSaysWhichStepsItTakes(t *testing.T) {
+	tr := tracetest.Run(1, 40, 7, 1, 1, 1)
+	tr.Steps[3].Cold = true
+	x := inspect.NewIndex(tr)
+	for _, c := range []struct{ table, word, want string }{
+		{"tables", "0", "steps of which table? Without a name the tables are listed"},
+		{"kernels", "decode", "table kernels is of the graph or the file and takes no steps"},
+		{
+			"resize", "decode",
+			"table resize is of one step; decode are 2 steps (1 cold step left out): name one of them, such as s4",
+		},
+	} {
+		table := inspect.List
+		if c.table != table.Name {
+			var err error
+			if table, err = inspect.TableNamed(c.table); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s, err := table.Scope(x, c.word); err == nil || err.Error() != c.want {
+			t.Errorf("%s of %s: %+v, %v; want %s", c.table, c.word, s, err, c.want)
+		}
+	}
+}

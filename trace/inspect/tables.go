@@ -89,8 +89,10 @@ func TableNamed(name string) (Table, error) {
 // Scope reads the scope that a table is asked for, "" for its own: the last step, or the whole run.
 func (t *Table) Scope(x *Index, word string) (Scope, error) {
 	switch {
+	case t.Name == List.Name && word != "":
+		return Scope{}, fmt.Errorf("steps of which table? Without a name the tables are listed")
 	case t.Takes == NoSteps && word != "":
-		return Scope{}, fmt.Errorf("table %s is of no steps", t.Name)
+		return Scope{}, fmt.Errorf("table %s is of %s and takes no steps", t.Name, t.Takes)
 	case t.Takes == NoSteps, word == "" && t.Takes == WholeRun:
 		return Scope{}, nil
 	case word == "":
@@ -98,7 +100,12 @@ func (t *Table) Scope(x *Index, word string) (Scope, error) {
 	}
 	s, err := x.ParseScope(word)
 	if _, one := s.One(); err == nil && t.Takes == OneStep && !one {
-		return Scope{}, fmt.Errorf("table %s is of one step; %s are %d", t.Name, s.Name, len(s.Steps))
+		without := ""
+		if s.Cold > 0 {
+			without = fmt.Sprintf(" (%s left out)", table.Plural(s.Cold, "cold step"))
+		}
+		return Scope{}, fmt.Errorf("table %s is of one step; %s are %s%s: name one of them, such as s%d",
+			t.Name, s.Name, table.Plural(len(s.Steps), "step"), without, x.Trace.Steps[s.last()].Index)
 	}
 	return s, err
 }

@@ -1,0 +1,52 @@
+package tui
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"gpuscope/trace"
+	"gpuscope/tui/tuitest"
+)
+
+// squeezed is what is on the screen with every gap a blank.
+func (d *driver) squeezed() string { return strings.Join(strings.Fields(d.screen()), " ") }
+
+// A note that is longer than the screen takes a second line. It covers no error, and the hints come back.
+func TestANoteIsNotCut(t *testing.T) {
+	d := drive(t, 60, 16, llama, nil, Options{}).press("2", "r")
+	if d.app.note == "" || width(d.app.note) < 60 {
+		t.Fatalf("the note %q fits on a line", d.app.note)
+	}
+	if !strings.Contains(d.squeezed(), d.app.note) {
+		t.Errorf("no %q in\n%s", d.app.note, d.screen())
+	}
+	d.app.fail(errors.New("something went wrong"))
+	d.sees("something went wrong", "dismisses", d.app.note[:30])
+	d.app.failure = ""
+	d.update(fadeMsg{d.app.noteID})
+	d.sees("? help").misses("restart:")
+}
+
+// What bounds a step is said to its end where there is room.
+func TestTheVerdictIsNotCut(t *testing.T) {
+	d := drive(t, 80, 24, pictured(), &tuitest.Script{}, Options{Prompt: "Once upon a time"})
+	d.press("space", "v", "v", "c", "1")
+	verdict := d.app.view().(*stepPage).task.value.sum.Verdict
+	if width(verdict) < 80 {
+		t.Fatalf("%q fits on a line", verdict)
+	}
+	if !strings.Contains(d.squeezed(), verdict) {
+		t.Errorf("no %q in\n%s", verdict, d.screen())
+	}
+}
+
+// A trace without steps says what can be seen of it.
+func TestATraceWithoutStepsLeadsToItsGraph(t *testing.T) {
+	bare := *llama
+	bare.Steps, bare.Events = []trace.Step{}, nil
+	for _, view := range []string{"1", "2", "3"} {
+		d := drive(t, 80, 24, &bare, nil, Options{}).press(view)
+		d.sees("The trace has no steps. 4 shows what would run.").press("4").sees("Operators")
+	}
+}
