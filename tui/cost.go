@@ -157,6 +157,6 @@ const roomy = 200
 // cost or for them: costs say more.
 func (p *dispatchPage) spare(name string, screen int) bool {
 	t := p.table()
-	return t != nil && t.Costs != nil && slices.Contains([]string{"us", "n"}, name) && screen >= sideWidth &&
+	return t != nil && t.ByCost() && slices.Contains([]string{"us", "n"}, name) && screen >= sideWidth &&
 		screen < roomy
 }

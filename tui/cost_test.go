@@ -106,3 +106,20 @@ func TestPlainModeMeasuresCosts(t *testing.T) {
 		}
 	}
 }
+
+// Rows are told apart by one kind of number: costs of a few, measured in another fold or of rows left out
+// together, take no time from the others.
+func TestFewCostsLeaveTheTimesWhereTheyAre(t *testing.T) {
+	d := live(t, 120, 40).press("2", "c", "F", "F")
+	if row := d.line("▸ rms_norm"); !strings.Contains(row, "█") || !strings.Contains(row, "–") {
+		t.Errorf("%q: want a bar of its time, and no cost", row)
+	}
+	if head := d.line("# op"); !strings.Contains(head, "µs ") || !strings.Contains(head, " cost ") {
+		t.Errorf("columns %q: want times and costs", head)
+	}
+	d = live(t, 120, 40).press("2", "/").typed("norm").press("enter", "G", "m", "up", "up", "m", "C")
+	d.sees("together")
+	if head := d.line("# op"); !strings.Contains(head, "Σµs") || strings.Contains(head, " cost ") {
+		t.Errorf("columns %q: want times alone", head)
+	}
+}

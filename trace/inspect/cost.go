@@ -354,9 +354,9 @@ func (t *DispatchTable) costColumns() []table.Column {
 			return of(r.Cost)
 		})
 	}
-	width := 80
+	width := 80 // of ~lost, which stands in for what was not measured
 	columns := costColumns(t.Index, cost)
-	if t.Costs != nil {
+	if t.costed {
 		width = 200
 	} else {
 		for i := range columns {
@@ -407,12 +407,33 @@ func costColumns(x *Index, cost func(func(*RowCost) table.Cell) func(int) table.
 	}
 }
 
+// judgeCosts says whether a row of the table has a cost, and whether those that have one make up most of what
+// was timed alone: rows are told apart by one kind of number. In another fold than the one that was measured
+// there may be few.
+func (t *DispatchTable) judgeCosts() (some, most bool) {
+	var with, all float64
+	for i := range t.Folded {
+		r := &t.Folded[i]
+		some = some || r.Cost != nil
+		if r.Group || r.Parent >= 0 && !t.Folded[r.Parent].Group || len(r.Units) == 0 {
+			continue
+		}
+		if all += r.SumNS; r.Cost != nil {
+			with += r.SumNS
+		}
+	}
+	return some, some && with >= all/2
+}
+
+// ByCost says that shares are of costs.
+func (t *DispatchTable) ByCost() bool { return t.byCost }
+
 // share is a row's part of the step.
 func (t *DispatchTable) share(r *DispatchRow) table.Cell {
 	switch {
-	case t.Costs != nil && r.Cost == nil:
+	case t.byCost && r.Cost == nil:
 		return table.Missing()
-	case t.Costs != nil:
+	case t.byCost:
 		return table.Number(100*r.Cost.Share, 1)
 	case r.Share == 0:
 		return table.Cell{}

@@ -73,8 +73,12 @@ func (t *DispatchTable) planColumns() []table.Column {
 	any := table.By(t.Folded)
 	at := t.ran
 	alone := 80 // what is timed alone gives way to what is measured in the step
-	if t.Costs != nil {
+	if t.byCost {
 		alone = 200
+	}
+	judged := 80
+	if t.costed {
+		judged = 200
 	}
 	return []table.Column{
 		{
@@ -182,7 +186,7 @@ func (t *DispatchTable) planColumns() []table.Column {
 		},
 		{
 			Name: "share", Title: "share", Unit: "%", Is: table.Measured, Right: true, Bar: true, Width: 80,
-			Doc: "part of the step by cost where costs were measured, else of Σgpu",
+			Doc: "part of the step by cost where most rows have one, else of Σgpu",
 			Of:  at(t.share),
 		},
 		{
@@ -197,7 +201,7 @@ func (t *DispatchTable) planColumns() []table.Column {
 			Of:    at(rate(func(l Limit) float64 { return l.FlopsPerS })),
 		},
 		{
-			Name: "limit", Title: "limit", Width: alone,
+			Name: "limit", Title: "limit", Width: judged,
 			Doc: "modelled: what keeps it from being faster: mem and fp n% of the measured ceiling, N wg fewer " +
 				"workgroups than fill the device, ≈floor like an empty timed pass, first of the step",
 			Of: at(func(r *DispatchRow) table.Cell {

@@ -24,6 +24,9 @@ type DispatchTable struct {
 	ByOrder, ClockMoved bool
 	// Costs are those of a step of the scope, nil where none were measured.
 	Costs *StepCosts
+
+	costed bool // a row has a cost
+	byCost bool // rows have costs enough to be told apart by them
 	// ns of all dispatches in all steps, and in those of the base; 0 where one was not measured
 	total, baseTotal float64
 }
@@ -134,6 +137,7 @@ func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, erro
 			p.Floors++
 		}
 	}
+	t.costed, t.byCost = t.judgeCosts()
 	t.Table = table.New("dispatches", t.columns(), rows)
 	t.Title, t.Notes, t.From = t.title(), t.notes(), t
 	return t, nil
