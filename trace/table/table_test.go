@@ -143,6 +143,15 @@ func TestATitleLosesWhatMattersLeast(t *testing.T) {
 	})
 }
 
+func TestALineHoldsNothingThatATerminalObeys(t *testing.T) {
+	line := Title(Say(0, "mlp\x1b[31m"), Part{Rank: 1, Text: "long\x1b]52;c;aGk=\a name", Short: "b\x1b[2J"})
+	for _, got := range []string{line.String(), line.Fit(80), line.Fit(14), line.Fit(4)} {
+		if strings.ContainsAny(got, "\x1b\a") {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
 func TestAPartThatIsLostTakesWhatGoesOnFromItAlong(t *testing.T) {
 	line := Line{Parts: []Part{{Text: "a"}, {Text: "b"}, {Text: "c", With: true}}}
 	if got := line.Fit(3); got != "a" {

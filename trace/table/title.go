@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gpuscope/internal/printable"
 )
 
 // Part is a part of a title.
@@ -37,7 +39,9 @@ func Title(parts ...Part) Line {
 }
 
 // String is the whole line.
-func (l Line) String() string {
+func (l Line) String() string { return l.clean().joined() }
+
+func (l Line) joined() string {
 	var b strings.Builder
 	for i, p := range l.Parts {
 		switch {
@@ -53,12 +57,23 @@ func (l Line) String() string {
 	return b.String()
 }
 
+// clean is the line without what a terminal obeys: parts may hold names of models.
+func (l Line) clean() Line {
+	parts := slices.Clone(l.Parts)
+	for i := range parts {
+		parts[i].Text, parts[i].Short = printable.Clean(parts[i].Text), printable.Clean(parts[i].Short)
+	}
+	l.Parts = parts
+	return l
+}
+
 // leastCut is how many cells a part that is cut says something in.
 const leastCut = 12
 
 // Fit is the line in at most w cells: as many of its parts as there is room for, those that matter most
 // first.
 func (l Line) Fit(w int) string {
+	l = l.clean()
 	ranks := make([]int, len(l.Parts)) // of each part, no less than that of the one that it goes on from
 	order := make([]int, len(l.Parts))
 	for i, p := range l.Parts {
@@ -80,7 +95,7 @@ func (l Line) Fit(w int) string {
 				some.Parts = append(some.Parts, p)
 			}
 		}
-		return some.String()
+		return some.joined()
 	}
 	put := func(i int, text string) bool {
 		if text == "" || Width(with(i, text)) > w {
