@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -48,5 +49,39 @@ func TestATraceWithoutStepsLeadsToItsGraph(t *testing.T) {
 	for _, view := range []string{"1", "2", "3"} {
 		d := drive(t, 80, 24, &bare, nil, Options{}).press(view)
 		d.sees("The trace has no steps. 4 shows what would run.").press("4").sees("Operators")
+	}
+}
+
+// oddDetail is the list of dispatches with a detail that cannot be made of some rows.
+type oddDetail struct {
+	*dispatchPage
+	odd bool
+}
+
+func (p *oddDetail) detail() detail {
+	d := p.dispatchPage.detail()
+	if lines := d.lines; p.odd {
+		d.of += " odd"
+		d.lines = func(ctx context.Context) ([]string, error) {
+			lines(ctx)
+			return nil, errors.New("detail: the trace is odd")
+		}
+	}
+	return d
+}
+
+// Where a detail cannot be made the pane says so, also when the error was dismissed: it never shows what
+// belongs to another row.
+func TestADetailThatCannotBeMadeShowsNoOther(t *testing.T) {
+	for _, size := range [][2]int{{80, 24}, {120, 40}} {
+		d := drive(t, size[0], size[1], llama, nil, Options{})
+		p := &oddDetail{dispatchPage: d.dispatches()}
+		d.app.views[1] = p
+		d.press("2", "g", "j").sees("0 embedding_q4gsw · embed")
+		p.odd = true
+		d.press("j").sees("dismisses").press("esc").misses("dismisses")
+		d.sees("This could not be made: detail:").misses("0 embedding_q4gsw · embed")
+		p.odd = false
+		d.press("k").sees("0 embedding_q4gsw · embed").misses("could not be made")
 	}
 }

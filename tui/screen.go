@@ -59,6 +59,9 @@ func (a *App) frame() string {
 		}
 		if r, ok := m[regionDetail]; ok {
 			lines := a.detail.render(r.w-2, r.h)
+			if err := a.detailTask.err; err != nil { // what is there is of something else
+				lines = complain(a.theme, r.w-2, "This could not be made: "+err.Error())[1:]
+			}
 			f.draw(m[regionDetailTitle], []string{a.detailLine(r.w, side)})
 			f.draw(r, indent(lines))
 		}
