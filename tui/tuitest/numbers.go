@@ -115,7 +115,7 @@ func statistics(n int, number func(int) float64) *session.Statistics {
 	for _, v := range list {
 		bin := 0
 		if s.Max > s.Min {
-			bin = min(int((v-s.Min)/(s.Max-s.Min)*session.HistogramBins), session.HistogramBins-1)
+			bin = min(max(0, int((v-s.Min)/(s.Max-s.Min)*session.HistogramBins)), session.HistogramBins-1)
 		}
 		s.Histogram[bin]++
 	}
