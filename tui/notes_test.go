@@ -85,3 +85,11 @@ func TestADetailThatCannotBeMadeShowsNoOther(t *testing.T) {
 		d.press("k").sees("0 embedding_q4gsw · embed").misses("could not be made")
 	}
 }
+
+// On the smallest screen the line over the rows of a resize still has its counts whole.
+func TestTheCountsOfAResizeAreNotCut(t *testing.T) {
+	d := drive(t, 60, 16, llama, nil, Options{}).press("3", "z").sees("zoomed")
+	if l := d.line("zoomed"); strings.Contains(l, "…") || !strings.Contains(l, " params") {
+		t.Errorf("the title is %q", l)
+	}
+}

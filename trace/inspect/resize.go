@@ -130,6 +130,14 @@ func hookShape(t *trace.Trace, h *trace.Hook) string {
 	return b.String()
 }
 
+// short is the summary where there is little room, with no figure cut.
+func (r *ResizeSummary) short() string {
+	if r.Hooks == 0 {
+		return "nothing changed"
+	}
+	return fmt.Sprintf("%d replanned, %s, %d params", r.Operators, table.Plural(r.Grids, "grid"), r.Params)
+}
+
 // Line is the summary in one line: "50 operators replanned, 0 grids, 50 params, as s16".
 func (r *ResizeSummary) Line() string {
 	if r.Hooks == 0 {

@@ -217,7 +217,7 @@ func (x *Index) Resized(ctx context.Context, step int) (*ResizeTable, error) {
 	}
 	t.Title = []table.Line{table.Title(
 		table.Part{Rank: 2, Text: fmt.Sprintf("s%d %s at position %d", s.Index, s.Phase, s.Position)},
-		table.Part{Rank: 0, Text: order + summary.Line()})}
+		table.Part{Rank: 0, Text: order + summary.Line(), Short: summary.short()})}
 	made := &ResizeTable{t, rows}
 	t.From = made
 	return made, nil
