@@ -348,9 +348,17 @@ func sumOverSteps(launches []*Launch) Spread {
 }
 
 // timed says that dispatches were timed alone.
-func (t *DispatchTable) timed() bool {
-	return !slices.ContainsFunc(t.Scope.Steps,
-		func(step int) bool { return !timedAlone(&t.Index.Trace.Steps[step]) })
+func (t *DispatchTable) timed() bool { return t.timedSteps() == len(t.Scope.Steps) }
+
+// timedSteps is the number of steps of the scope that have a time for every dispatch.
+func (t *DispatchTable) timedSteps() int {
+	n := 0
+	for _, step := range t.Scope.Steps {
+		if timedAlone(&t.Index.Trace.Steps[step]) {
+			n++
+		}
+	}
+	return n
 }
 
 // Row is the row of a key, or -1.

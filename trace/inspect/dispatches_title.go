@@ -17,7 +17,12 @@ func (t *DispatchTable) title() []table.Line {
 	parts := []table.Part{{Rank: 1, Text: line}, {Rank: 2, Text: "fold " + t.Fold.String()}}
 	step, one := t.Scope.One()
 	if !one {
-		parts = append(t.Scope.parts(), parts...)
+		scope := t.Scope.parts()
+		if n := t.timedSteps(); n > 0 && n < len(t.Scope.Steps) {
+			all := table.Plural(len(t.Scope.Steps), "step")
+			scope[0] = table.Say(0, "%s: %s, times of %d", t.Scope.Name, all, n)
+		}
+		parts = append(scope, parts...)
 	} else if t.Index.Trace.Steps[step].Cold {
 		parts = append(parts, table.Part{Rank: 2, Text: "cold"})
 	}
@@ -68,8 +73,8 @@ func (t *DispatchTable) timingPart() table.Part {
 	case !t.timed() && one:
 		level := t.Index.Trace.Steps[t.Scope.last()].Timing
 		return table.Part{Rank: 2, Text: fmt.Sprintf("timing %s: dispatches have no times", level)}
-	case !t.timed():
-		return table.Part{Rank: 2, Text: "not all steps have the times of dispatches"}
+	case t.timedSteps() == 0:
+		return table.Part{Rank: 2, Text: "dispatches have no times"}
 	case one && n == 1:
 		return table.Part{Rank: 3, Text: "1 sample"}
 	case one && n > 1 && n < enough:

@@ -146,6 +146,34 @@ func TestAScopeOfOneWarmStepSaysWhatItLeavesOut(t *testing.T) {
 	}
 }
 
+// A median of many steps of which few were timed is no median of many.
+func TestAScopeSaysOfHowManyStepsTheTimesAre(t *testing.T) {
+	tr := tracetest.Run(1, 40, 1, 1, 1)
+	title := func() string {
+		x := inspect.NewIndex(tr)
+		scope, err := x.ParseScope("decode")
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := x.Dispatches(ctx, inspect.Options{Scope: scope})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Title[1].String()
+	}
+	if got := title(); strings.Contains(got, "times of") {
+		t.Errorf("title %q of steps that were all timed", got)
+	}
+	s := &tr.Steps[1]
+	s.Timing = "step"
+	for i := range s.Dispatches {
+		s.Dispatches[i].GPUNS, s.Dispatches[i].Samples = trace.Time{}, nil
+	}
+	if got := title(); !strings.HasPrefix(got, "decode: 3 steps, times of 2 · ") {
+		t.Errorf("title %q", got)
+	}
+}
+
 // Of a base with several routes of a dispatch the one that did the same is compared.
 func TestAScopeIsComparedRouteByRoute(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Run(1, 40, 1, 1, 1, 1, 40))
