@@ -136,7 +136,9 @@ func (p *valuePage) load(j *jobs, s snapshot, _ int) {
 	p.page.want(j, windowKey{key, p.row, p.column, rows, columns}, p.ask(key, session.LookAt{
 		Offset: p.row*width + p.column, Count: min(columns, width-p.column), Rows: rows, Stride: width,
 	}), nil)
-	if p.stopped == nil || *p.stopped != key {
+	// What is in sight comes first: all of a large value takes its time, and commands wait for each other.
+	stopped := p.stopped != nil && *p.stopped == key
+	if got := p.page.value; !stopped && got.t != nil && got.key == key {
 		p.stats.want(j, key, p.ask(key, session.LookAt{Statistics: true}), nil)
 	}
 }
