@@ -106,3 +106,8 @@ func TestADisabledActionSaysWhy(t *testing.T) {
 	d.press("R").sees("repeat: this is a recorded trace")
 	d.press("?", "pgdown").sees("not now: this is a recorded trace")
 }
+
+func TestAKeyOfOtherViewsSaysThatItIsNotForThisOne(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("0", "C")
+	d.sees("cost marked rows: Log has nothing for it")
+}

@@ -238,9 +238,20 @@ func (a *App) press(k key) {
 	}
 	act := actionFor(k.name, a.place())
 	if act == nil {
+		a.elsewhere(k.name)
 		return
 	}
 	a.do(act)
+}
+
+// elsewhere says of a key that means something in other views that it means nothing in this one.
+func (a *App) elsewhere(key string) {
+	for i := range actions {
+		if act := &actions[i]; a.over == nil && act.of != nil && slices.Contains(act.keys, key) {
+			a.say(act.name + ": " + views[a.current].name + " has nothing for it")
+			return
+		}
+	}
 }
 
 // do runs an action, or says why it cannot be done.

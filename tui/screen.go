@@ -185,7 +185,7 @@ func (a *App) stepParts() []table.Part {
 		return []table.Part{{Rank: 0, Text: "no step yet"}}
 	}
 	long, short := fmt.Sprintf("step %d", s.Index), fmt.Sprintf("s%d", s.Index)
-	if newest := a.newestStep(); newest != s.Index {
+	if newest := a.newestStep(); newest >= 0 && newest != s.Index { // after a reset the text has none
 		long += fmt.Sprintf(" (newest %d)", newest)
 		short += fmt.Sprintf(" (newest s%d)", newest)
 	}

@@ -15,8 +15,11 @@ func (x *Index) Pace(step int) table.Line {
 		n := table.Plural(len(decode.Steps), "decode step")
 		u := x.UntimedOf(decode)
 		if ns, ok := u.Wall.NS(); ok && ns > 0 {
-			text := n + ", " + millis(u.Wall)
-			parts = append(parts, table.Part{Rank: 0, Text: text + x.rangeOf(decode), Short: text},
+			text := n + ", " + millis(u.Wall) + x.rangeOf(decode)
+			if u.From != "" { // the rest of them ran with every dispatch timed
+				text = n + ", untimed " + millis(u.Wall) + " (" + u.From + ")"
+			}
+			parts = append(parts, table.Part{Rank: 0, Text: text, Short: n + ", " + millis(u.Wall)},
 				table.Say(1, "%.0f tok/s stepped", u.tokensPerS(1)))
 		} else {
 			parts = append(parts, table.Part{

@@ -73,8 +73,12 @@ func untimedItself(s *trace.Step) Untimed {
 	return u
 }
 
-// rest is what the wall time has behind the GPU's.
+// rest is what the wall time has behind the GPU's. Where that would be nothing because the GPU took longer in
+// other runs than all of these did, on a device that is not steady, the GPU's time is not known.
 func (u *Untimed) rest() {
+	if ns, ok := u.CPU().NS(); ok && ns < 0 {
+		u.GPU, u.Before = trace.Time{}, trace.Time{}
+	}
 	if ns, ok := minus(minus(u.Wall, u.Before), u.GPU).NS(); ok {
 		u.After = trace.Measured(max(0, ns))
 	}
