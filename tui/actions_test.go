@@ -109,5 +109,5 @@ func TestADisabledActionSaysWhy(t *testing.T) {
 
 func TestAKeyOfOtherViewsSaysThatItIsNotForThisOne(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("0", "C")
-	d.sees("cost marked rows: Log has nothing for it")
+	d.sees("cost of marked: Log has nothing for it")
 }
