@@ -142,7 +142,7 @@ func (p *dispatchPage) detail() detail {
 			lines = append(lines, cost)
 		}
 		if row.Group {
-			return append(lines, t.Notes...), nil
+			return append(lines, t.RowNotes(r)...), nil
 		}
 		l, x := t.Launch(row), s.index
 		if row.Gone() {

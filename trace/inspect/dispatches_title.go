@@ -149,9 +149,28 @@ func (t *DispatchTable) levels() int {
 }
 
 func (t *DispatchTable) notes() []string {
+	all := make([]int, len(t.Launches))
+	for i := range all {
+		all[i] = i
+	}
+	return t.notesOf(all, func(int) bool { return true })
+}
+
+// RowNotes are the notes that are about a row: of its own dispatches, and of the rows in it.
+func (t *DispatchTable) RowNotes(row int) []string {
+	return t.notesOf(slices.Concat(t.Folded[row].Units...), func(i int) bool {
+		for i >= 0 && i != row {
+			i = t.Folded[i].Parent
+		}
+		return i == row
+	})
+}
+
+// notesOf say how many of some launches are at the floor, and which members of some rows stand out.
+func (t *DispatchTable) notesOf(launches []int, about func(row int) bool) []string {
 	var notes []string
 	floors := 0
-	for i := range t.Launches {
+	for _, i := range launches {
 		if t.Launches[i].Limit.Kind == FloorLimit {
 			floors++
 		}
@@ -160,11 +179,11 @@ func (t *DispatchTable) notes() []string {
 		ns, _ := c.TimedPassNS.NS()
 		notes = append(notes,
 			fmt.Sprintf("≈floor: %d of %d within %g× of the %.1f µs an empty timed pass takes", floors,
-				len(t.Launches), floorFactor, float64(ns)/1e3))
+				len(launches), floorFactor, float64(ns)/1e3))
 	}
 	for i := range t.Folded {
 		r := &t.Folded[i]
-		if r.Outlier >= 0 {
+		if r.Outlier >= 0 && about(i) {
 			l := &t.Launches[r.Units[r.Outlier][0]]
 			notes = append(notes,
 				fmt.Sprintf("outlier: %s takes %.1f µs, the median of %d is %.1f µs", t.Index.Name(l.ID),
