@@ -90,7 +90,9 @@ func TestPlainModeSaysOneLineForEachEvent(t *testing.T) {
 	load := func(context.Context) (*trace.Trace, error) {
 		return tracetest.Hostile(tracetest.Llama(1, 3)), nil
 	}
-	if err := ShowTrace(t.Context(), load, Options{Plain: true, Output: &out}); err != nil {
+	if err := ShowTrace(t.Context(), load, Options{
+		Plain: true, Output: &out, Input: strings.NewReader(""),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(out.String()) {
@@ -98,7 +100,7 @@ func TestPlainModeSaysOneLineForEachEvent(t *testing.T) {
 			t.Errorf("%q", l)
 		}
 	}
-	if n := strings.Count(out.String(), "\n"); n != 3 {
+	if n := strings.Count(out.String(), "\n"); n != 3+1 { // the last says what can be typed
 		t.Errorf("%d lines of 3 steps:\n%s", n, &out)
 	}
 }

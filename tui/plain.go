@@ -44,19 +44,26 @@ func runPlain(ctx context.Context, o Options, open func(context.Context) openedM
 		for i := range m.trace.Events {
 			p.record(&trace.Record{Event: &m.trace.Events[i]})
 		}
-		return p.err
+		p.recorded = true
+		p.say("%s", p.help())
+		return p.run(ctx, nil, in, "")
 	}
 	return p.run(ctx, m.session, in, o.Prompt)
 }
 
 // run reads commands until there are no more, each when the one before it has ended; the first one when the
 // model is open. Then it leaves: with the reason of a session that ended by itself, of a first prompt that
-// was refused, or where the commands come from no person, of the first one that failed.
+// was refused, or where the commands come from no person, of the first one that failed. A recorded trace has
+// no session.
 func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader, prompt string) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
-	defer signal.Stop(signals) // after Close: who signals a group signals its members twice
-	defer s.Close()
+	defer signal.Stop(signals)      // after Close: who signals a group signals its members twice
+	var events <-chan session.Event // nil of a trace: it gains nothing
+	if !p.recorded {
+		defer s.Close()
+		events = s.Events()
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lines := make(chan string)
@@ -83,7 +90,6 @@ func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader, pr
 	if prompt != "" {
 		first = &session.Command{Kind: session.Prompt, Text: prompt}
 	}
-	events := s.Events()
 	for p.err == nil {
 		var typed <-chan string // nil while something is under way
 		switch {
@@ -127,8 +133,10 @@ func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader, pr
 			switch row := plainCommandOf(word); {
 			case row == nil && word != "":
 				p.fail(fmt.Errorf("there is no command %q", printable.Short(word, 40)))
-				p.say("%s", plainHelp())
+				p.say("%s", p.help())
 			case row == nil:
+			case p.recorded && !row.recorded:
+				p.fail(errors.New(isRecorded))
 			case row.takes == "" && rest != "":
 				p.fail(fmt.Errorf("%s takes nothing: type one command a line, not %q after it", word,
 					printable.Short(rest, 40)))
@@ -175,6 +183,7 @@ type plainText struct {
 	mirror   session.Mirror
 	ctx      context.Context
 	index    *inspect.Index
+	recorded bool      // what is open is a recorded trace
 	loading  string    // the phase of opening that was said last,
 	loadedAt time.Time // and when
 	breaks   breakpoints
@@ -235,7 +244,7 @@ func (p *plainText) event(e session.Event) {
 		p.progress(e.Progress)
 	case e.Opened != nil:
 		p.say("open: %s on %s", e.Opened.Model.Name, table.Title(deviceParts(&e.Opened.Device)...))
-		p.say("%s", plainHelp())
+		p.say("%s", p.help())
 	case e.Records != nil:
 		for i := range e.Records {
 			p.record(&e.Records[i])
@@ -295,6 +304,8 @@ type plainCommand struct {
 	do               func(p *plainText, rest string)
 	// said says what the command gave, where no event has said it.
 	said func(*plainText, session.Reply)
+	// recorded says that it is there on a recorded trace too.
+	recorded bool
 }
 
 var plainCommands = []plainCommand{
@@ -336,9 +347,12 @@ var plainCommands = []plainCommand{
 		of:  plainLook, said: (*plainText).looked,
 	},
 	{word: "X", doc: "reset", of: just(session.Command{Kind: session.Reset}), said: (*plainText).back},
-	{word: "d", takes: "[TABLE]", doc: "dispatches, or another table", do: (*plainText).print},
-	{word: "x", takes: "FILE", doc: "export", do: (*plainText).export},
-	{word: "q", doc: "quit"},
+	{
+		word: "d", takes: "[TABLE]", doc: "dispatches, or another table", do: (*plainText).print,
+		recorded: true,
+	},
+	{word: "x", takes: "FILE", doc: "export", do: (*plainText).export, recorded: true},
+	{word: "q", doc: "quit", recorded: true},
 }
 
 // just is always that command.
@@ -362,10 +376,13 @@ func plainCommandOf(word string) *plainCommand {
 	return &plainCommands[i]
 }
 
-// plainHelp lists what can be typed.
-func plainHelp() string {
+// help lists what can be typed.
+func (p *plainText) help() string {
 	var list []string
 	for _, c := range plainCommands {
+		if p.recorded && !c.recorded {
+			continue
+		}
 		list = append(list, strings.Join(strings.Fields(c.word+" "+c.takes+" "+c.doc), " "))
 	}
 	return "Type a command and enter: " + strings.Join(list, ", ") + "."
@@ -398,7 +415,11 @@ func (p *plainText) tokens(r session.Reply) {
 // lastStep is the place of the last step that was recorded; where there is none it says so.
 func (p *plainText) lastStep() (int, bool) {
 	if p.mirror.Trace == nil || len(p.mirror.Trace.Steps) == 0 {
-		p.say("no step was run yet")
+		if p.recorded {
+			p.say("the trace has no steps")
+		} else {
+			p.say("no step was run yet")
+		}
 		return 0, false
 	}
 	return len(p.mirror.Trace.Steps) - 1, true

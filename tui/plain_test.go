@@ -3,9 +3,11 @@ package tui
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -167,6 +169,47 @@ func TestPlainModePrintsAnyTable(t *testing.T) {
 	}
 }
 
+// A recorded trace takes the commands that need no session.
+func TestPlainModeTakesCommandsOnATrace(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "x.json")
+	plainly := func(input string) (string, error) {
+		var out strings.Builder
+		err := ShowTrace(t.Context(), func(context.Context) (*trace.Trace, error) { return llama, nil },
+			Options{Plain: true, Prompt: "once", Output: &out, Input: strings.NewReader(input)})
+		return out.String(), err
+	}
+	out, err := plainly("d\nx " + path + "\nq\ns\n")
+	if err != nil {
+		t.Error(err)
+	}
+	const help = "\nType a command and enter: d [TABLE] dispatches, or another table, x FILE export, q quit.\n"
+	for _, want := range []string{"step 0: prefill", help, "lm_head", "\nwrote " + path + "\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in:\n%s", want, out)
+		}
+	}
+	if got, err := trace.ReadFile(path); err != nil || len(got.Steps) != len(llama.Steps) {
+		t.Errorf("the export: %v", err)
+	}
+	var needSession []string
+	for _, c := range plainCommands {
+		if !slices.Contains([]string{"d", "x", "q"}, c.word) {
+			needSession = append(needSession, c.word)
+		}
+	}
+	const refused = "this is a recorded trace; start gpuscope with a model"
+	out, err = plainly(strings.Join(needSession, "\n") + "\nd steps")
+	if n := len(needSession); err == nil ||
+		err.Error() != fmt.Sprintf("%d commands failed, the first: %s", n, refused) ||
+		strings.Count(out, "error: "+refused+"\n") != n || errors.Is(err, session.ErrUsage) {
+		t.Errorf("error %v, output:\n%s", err, out)
+	}
+	if !strings.Contains(out[strings.LastIndex(out, refused):], "decode") {
+		t.Errorf("what was typed last was not done:\n%s", out)
+	}
+}
+
 func TestPlainModeTellsTheTokensOfAText(t *testing.T) {
 	t.Parallel()
 	out, err := plainly(opens(tuitest.Script{}), "", "t the \x1b[31mcat\n")
@@ -252,7 +295,9 @@ func TestATraceSaysWhatItNoted(t *testing.T) {
 	tr.Events = append(tr.Events, trace.Event{Kind: "cut", Text: "the stream was cut"})
 	load := func(context.Context) (*trace.Trace, error) { return tr, nil }
 	var out strings.Builder
-	if err := ShowTrace(t.Context(), load, Options{Plain: true, Output: &out}); err != nil {
+	if err := ShowTrace(t.Context(), load, Options{
+		Plain: true, Output: &out, Input: strings.NewReader(""),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "note: the stream was cut\n") {

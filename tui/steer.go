@@ -425,10 +425,13 @@ func (a *App) askFilter() {
 
 // Reasons for which an action cannot be done now.
 
+// isRecorded is why what needs a session is refused on a recorded trace.
+const isRecorded = "this is a recorded trace; start gpuscope with a model"
+
 func needsSession(a *App) string {
 	switch {
 	case a.isTrace:
-		return "this is a recorded trace; start gpuscope with a model"
+		return isRecorded
 	case a.lost:
 		return keyed("the engine has gone; {restart} starts it again")
 	case a.session == nil || a.mirror.Trace == nil:
