@@ -412,34 +412,38 @@ func (p *plainText) tokens(r session.Reply) {
 	p.say("%s", strings.Join(append([]string{plural(len(list), "token")}, list...), ", "))
 }
 
-// lastStep is the place of the last step that was recorded; where there is none it says so.
-func (p *plainText) lastStep() (int, bool) {
-	if p.mirror.Trace == nil || len(p.mirror.Trace.Steps) == 0 {
-		if p.recorded {
-			p.say("the trace has no steps")
-		} else {
-			p.say("no step was run yet")
-		}
-		return 0, false
-	}
-	return len(p.mirror.Trace.Steps) - 1, true
-}
-
-// print prints a table of the last step, that of its dispatches where no other is named.
+// print prints a table of the last step, that of its dispatches where no other is named. Before the first
+// step there are tables of the graph.
 func (p *plainText) print(name string) {
-	last, ok := p.lastStep()
-	if !ok {
+	kind, err := inspect.TableNamed(cmp.Or(name, "dispatches"))
+	if err != nil {
+		p.fail(err)
 		return
 	}
-	if err := p.index.Print(p.ctx, p.out, cmp.Or(name, "dispatches"), "text", mainWidth,
-		inspect.Options{Scope: p.index.Step(last)}); err != nil {
+	var o inspect.Options
+	if n := len(p.mirror.Trace.Steps); n > 0 {
+		o.Scope = p.index.Step(n - 1)
+	} else if !kind.OfGraph && kind.Takes != inspect.NoSteps {
+		p.say("%s", p.noStep())
+		return
+	}
+	if err := p.index.Print(p.ctx, p.out, kind.Name, "text", mainWidth, o); err != nil {
 		p.fail(err)
 	}
 }
 
+// noStep says that there is nothing to show of a step.
+func (p *plainText) noStep() string {
+	if p.recorded {
+		return "the trace has no steps"
+	}
+	return "no step was run yet"
+}
+
 // export writes the trace as it is now.
 func (p *plainText) export(path string) {
-	if _, ok := p.lastStep(); !ok {
+	if len(p.mirror.Trace.Steps) == 0 {
+		p.say("%s", p.noStep())
 		return
 	}
 	if path == "" {

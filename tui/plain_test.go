@@ -210,6 +210,30 @@ func TestPlainModeTakesCommandsOnATrace(t *testing.T) {
 	}
 }
 
+// Before the first step, and of a trace that has none, there are the tables of the graph.
+func TestPlainModePrintsTheGraphWithoutSteps(t *testing.T) {
+	t.Parallel()
+	bare := *llama
+	bare.Steps, bare.Events = nil, nil
+	var shown strings.Builder
+	err := ShowTrace(t.Context(), func(context.Context) (*trace.Trace, error) { return &bare, nil },
+		Options{Plain: true, Output: &shown, Input: strings.NewReader("d\nd graph\nd memory\nd kernels\n")})
+	if err != nil || !strings.Contains(shown.String(), "\nthe trace has no steps\n") {
+		t.Errorf("error %v, output:\n%s", err, &shown)
+	}
+	live, err := plainly(opens(tuitest.Script{}), "", "d graph\nd memory\nd kernels\n")
+	if err != nil {
+		t.Error(err)
+	}
+	for _, out := range []string{shown.String(), live} {
+		for _, want := range []string{"lm_head", "slots hold at most", "rms_norm"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("no %q in:\n%s", want, out)
+			}
+		}
+	}
+}
+
 func TestPlainModeTellsTheTokensOfAText(t *testing.T) {
 	t.Parallel()
 	out, err := plainly(opens(tuitest.Script{}), "", "t the \x1b[31mcat\n")

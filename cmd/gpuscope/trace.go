@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"strings"
 
@@ -114,7 +113,7 @@ func (s *show) run(ctx context.Context, operands []string) error {
 	x := inspect.NewIndex(t)
 	o, err := s.options(x, &kind)
 	if err != nil {
-		return usageError{err.Error()}
+		return err
 	}
 	made, err := kind.Of(ctx, x, o)
 	if err != nil {
@@ -133,11 +132,14 @@ func (s *show) run(ctx context.Context, operands []string) error {
 
 // options are what a kind of table is asked for.
 func (s *show) options(x *inspect.Index, kind *inspect.Table) (o inspect.Options, err error) {
-	if o.Scope, err = kind.Scope(x, s.steps); err != nil {
-		return o, fmt.Errorf("--steps: %w", err)
+	switch o.Scope, err = kind.Scope(x, s.steps); {
+	case err != nil && s.steps == "": // the command is right, the trace has not what it needs
+		return o, err
+	case err != nil:
+		return o, usagef("--steps: %v", err)
 	}
 	if o.Fold, err = inspect.ParseFold(s.fold); err != nil {
-		return o, err
+		return o, usageError{err.Error()}
 	}
 	if s.foldGiven && !kind.Folds {
 		return o, usagef("--fold: table %s does not fold", kind.Name)
@@ -150,7 +152,7 @@ func (s *show) options(x *inspect.Index, kind *inspect.Table) (o inspect.Options
 	}
 	base, err := x.ParseScope(s.base)
 	if err != nil {
-		return o, fmt.Errorf("--base: %w", err)
+		return o, usagef("--base: %v", err)
 	}
 	o.Base = &inspect.Base{Index: x, Scope: base}
 	return o, nil

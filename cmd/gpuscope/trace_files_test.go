@@ -81,3 +81,40 @@ func TestTraceShowFitsTheTerminal(t *testing.T) {
 		t.Errorf("%d columns on a terminal, %d elsewhere", narrow, all)
 	}
 }
+
+// A trace without steps has its graph, as on the screen. What is of steps fails, and blames no flag that
+// nobody gave.
+func TestTraceShowOfATraceWithoutSteps(t *testing.T) {
+	t.Parallel()
+	bare := tracetest.Llama(1, 3)
+	bare.Steps = nil
+	path := filepath.Join(t.TempDir(), "bare.json")
+	if err := trace.WriteFile(path, bare); err != nil {
+		t.Fatal(err)
+	}
+	// status, and what the output says or else the one line of what is wrong
+	for _, c := range []struct {
+		args   string
+		status int
+		want   string
+	}{
+		{"--table graph", exitDone, "layer 0"},
+		{"--table graph --fold op", exitDone, "linear_q4gsw"},
+		{"--table memory", exitDone, "slots hold at most"},
+		{"--table tenants", exitDone, "layers.0"},
+		{"--table values", exitDone, "layers.0"},
+		{"--table dispatches", exitFailed, "table dispatches is of any steps, and the trace has none\n"},
+		{"--table resize", exitFailed, "table resize is of one step, and the trace has none\n"},
+		{"--table graph --steps last", exitUsage, "--steps: the trace has no steps"},
+		{"--table graph --base last", exitUsage, "--base: table graph compares with nothing"},
+	} {
+		var stdout, stderr bytes.Buffer
+		status := testProgram(&stdout, &stderr).main(t.Context(),
+			append([]string{"trace", "show", path}, strings.Fields(c.args)...))
+		said := stdout.String() + stderr.String()
+		if status != c.status || !strings.Contains(said, c.want) ||
+			status != exitDone && (stdout.Len() > 0 || strings.Count(said, "\n") != 1) {
+			t.Errorf("%s: exit %d, want %d and %q:\n%s", c.args, status, c.status, c.want, said)
+		}
+	}
+}

@@ -46,7 +46,7 @@ type GraphNode struct {
 
 func init() {
 	register(Table{
-		Name: "graph", Takes: AnySteps, Folds: true,
+		Name: "graph", Takes: AnySteps, Folds: true, OfGraph: true,
 		Doc: "the graph as a tree of layers, blocks, operators and their values, with what each operator takes",
 		Of: func(ctx context.Context, x *Index, o Options) (*table.Table, error) {
 			t, err := x.GraphTree(ctx, o.Scope, o.Fold)

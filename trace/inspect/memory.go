@@ -15,14 +15,14 @@ import (
 
 func init() {
 	register(Table{
-		Name: "memory", Takes: OneStep,
+		Name: "memory", Takes: OneStep, OfGraph: true,
 		Doc: "what the graph holds on the device by role, and what makes each shared slot so large",
 		Of: func(ctx context.Context, x *Index, o Options) (*table.Table, error) {
 			return x.Memory(o.Scope), ctx.Err()
 		},
 	})
 	register(Table{
-		Name: "tenants", Takes: OneStep,
+		Name: "tenants", Takes: OneStep, OfGraph: true,
 		Doc: "who holds a slot when: its values in the order of the step, from first to last dispatch",
 		Of: func(ctx context.Context, x *Index, o Options) (*table.Table, error) {
 			return x.Tenants(o.Scope), ctx.Err()

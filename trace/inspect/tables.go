@@ -20,7 +20,9 @@ type Table struct {
 	Takes Takes
 	// Folds and Compares say whether Options.Fold and Options.Base are heeded.
 	Folds, Compares bool
-	Of              func(context.Context, *Index, Options) (*table.Table, error)
+	// OfGraph says that it takes the Scope of no steps: it is then of the graph at its largest.
+	OfGraph bool
+	Of      func(context.Context, *Index, Options) (*table.Table, error)
 }
 
 // Takes says which scopes a table speaks of.
@@ -86,15 +88,19 @@ func TableNamed(name string) (Table, error) {
 		strings.Join(names, ", "))
 }
 
-// Scope reads the scope that a table is asked for, "" for its own: the last step, or the whole run.
+// Scope reads the scope that a table is asked for, "" for its own: the last step, or the whole run, or where
+// no step was run, the graph.
 func (t *Table) Scope(x *Index, word string) (Scope, error) {
 	switch {
 	case t.Name == List.Name && word != "":
 		return Scope{}, fmt.Errorf("steps of which table? Without a name the tables are listed")
 	case t.Takes == NoSteps && word != "":
 		return Scope{}, fmt.Errorf("table %s is of %s and takes no steps", t.Name, t.Takes)
-	case t.Takes == NoSteps, word == "" && t.Takes == WholeRun:
+	case t.Takes == NoSteps, word == "" && t.Takes == WholeRun,
+		word == "" && t.OfGraph && len(x.Trace.Steps) == 0:
 		return Scope{}, nil
+	case word == "" && len(x.Trace.Steps) == 0:
+		return Scope{}, fmt.Errorf("table %s is of %s, and the trace has none", t.Name, t.Takes)
 	case word == "":
 		word = "last"
 	}

@@ -10,7 +10,7 @@ import (
 
 func init() {
 	register(Table{
-		Name: "values", Takes: OneStep,
+		Name: "values", Takes: OneStep, OfGraph: true,
 		Doc: "every tensor and SymInt of the graph: what it is, its live and its largest dims, its memory",
 		Of: func(_ context.Context, x *Index, o Options) (*table.Table, error) {
 			return x.Values(o.Scope), nil
