@@ -71,7 +71,7 @@ func (p *dispatchPage) parts(marked bool) ([]inspect.Part, *trace.Step) {
 // ranked implements coster.
 func (p *dispatchPage) ranked() {
 	if p.rows.wanted.Sort == "" && !p.rows.wanted.Reverse {
-		p.rows.sortBy("save_us")
+		p.rows.sortBy(p.rows.at.index.CostOrder())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gpuscope/model/session"
+	"gpuscope/trace"
 	"gpuscope/tui/tuitest"
 )
 
@@ -24,6 +25,20 @@ func TestRowsOnTheScreenAreCosted(t *testing.T) {
 	d.press("V", "o", "space", "/").typed("rope").press("enter", "F", "F", "F", "c")
 	if n := len(d.app.mirror.Trace.Steps[3].Costs) - before; n != 32 { // each of the 16 layers' two
 		t.Errorf("%d rows more were measured", n)
+	}
+}
+
+// On a device of which nothing is known of the least that rows can take, rows stand in the order of costs.
+func TestRowsWithoutAFloorStandByTheirCosts(t *testing.T) {
+	for said, without := range map[string]func(*trace.Device){
+		"no ~save: no ceilings measured": func(d *trace.Device) { d.Ceilings = nil },
+		"no ~save on a software device":  func(d *trace.Device) { d.AdapterType = "cpu" },
+	} {
+		tr := *llama
+		without(&tr.Device)
+		d := drive(t, 200, 50, &tr, &tuitest.Script{}, Options{Prompt: "Once upon a time"})
+		d.settle()
+		d.press("s", "s", "s", "2", "c").sees("[PAUSED]", "order cost↓", said)
 	}
 }
 

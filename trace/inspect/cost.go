@@ -160,13 +160,36 @@ func (t *DispatchTable) dispatches(r *DispatchRow, of map[trace.DispatchID]bool)
 // RowCost is what a row costs a step.
 type RowCost struct {
 	*trace.Cost
-	// LeastNS is what its bytes and FLOPs take at measured rates, modelled; 0 where none were measured.
+	// LeastNS is what its bytes and FLOPs take at measured rates, modelled. Floor says whether there are such
+	// rates.
 	LeastNS float64
+	Floor   bool
 	Share   float64 // of the whole step; 0 where that was not measured
 }
 
-// SaveNS is what is left of the cost over what the device can do the row's work in.
-func (c *RowCost) SaveNS() float64 { return float64(c.NS) - c.LeastNS }
+// SaveNS is what is left of the cost over what the device can do the row's work in, and never below 0: in a
+// row that takes no longer there is nothing to save. False where that is not known.
+func (c *RowCost) SaveNS() (ns float64, ok bool) { return max(0, float64(c.NS)-c.LeastNS), c.Floor }
+
+// noSave says why nothing is known of what there is to save on a device; "" where it is.
+func noSave(d *trace.Device) string {
+	switch {
+	case d.Software():
+		return "no ~save on a software device"
+	case d.Ceilings == nil:
+		return "no ~save: no ceilings measured"
+	}
+	return ""
+}
+
+// CostOrder is the column by which rows with costs are best ordered: what there is to save, and where that is
+// not known the cost.
+func (x *Index) CostOrder() string {
+	if noSave(&x.Trace.Device) == "" {
+		return "save_us"
+	}
+	return "cost_us"
+}
 
 // SpreadNS is half the distance of the quartiles.
 func (c *RowCost) SpreadNS() float64 { return float64(c.Q3NS-c.Q1NS) / 2 }
@@ -202,9 +225,9 @@ func (x *Index) costsOf(step int) *StepCosts {
 		plans[p.Dispatch], c.ran[p.Dispatch] = p, true
 	}
 	d := &x.Trace.Device
-	judged := d.Ceilings != nil && !d.Software()
+	judged := noSave(d) == ""
 	for i := range s.Costs {
-		r := &RowCost{Cost: &s.Costs[i]}
+		r := &RowCost{Cost: &s.Costs[i], Floor: judged}
 		for _, id := range r.Dispatches {
 			if p := plans[id]; p != nil && judged {
 				r.LeastNS += roofNS(d.Ceilings, float64(p.Bytes), float64(p.FLOPs), streamed)
@@ -310,8 +333,8 @@ func (t *DispatchTable) CostLine(r *DispatchRow) string {
 	} else if r.Summed {
 		line += fmt.Sprintf("; alone %.1f", r.SumNS/1e3)
 	}
-	if c.LeastNS > 0 {
-		line += fmt.Sprintf(" · ~save %s: its bytes and FLOPs take ~%s at the least", short(c.SaveNS()),
+	if save, ok := c.SaveNS(); ok && c.LeastNS > 0 {
+		line += fmt.Sprintf(" · ~save %s: its bytes and FLOPs take ~%s at the least", short(save),
 			short(c.LeastNS))
 	}
 	return line
@@ -377,10 +400,6 @@ func (t *DispatchTable) costColumns() []table.Column {
 
 // costColumns are the columns of costs, in any table that has some.
 func costColumns(x *Index, cost func(func(*RowCost) table.Cell) func(int) table.Cell) []table.Column {
-	save := "modelled: cost over what its bytes and FLOPs take at measured rates"
-	if d := &x.Trace.Device; d.Ceilings == nil || d.Software() {
-		save = "modelled: the cost, as no ceilings of the device are known"
-	}
 	return []table.Column{
 		{
 			Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
@@ -401,8 +420,13 @@ func costColumns(x *Index, cost func(func(*RowCost) table.Cell) func(int) table.
 		},
 		{
 			Name: "save_us", Title: "~save", Unit: "us", Is: table.Modelled, Right: true, Width: 110,
-			Doc: save,
-			Of:  cost(func(c *RowCost) table.Cell { return shortCell(c.SaveNS()) }),
+			Doc: "modelled: cost over what its bytes and FLOPs take at measured rates",
+			Of: cost(func(c *RowCost) table.Cell {
+				if ns, ok := c.SaveNS(); ok {
+					return shortCell(ns)
+				}
+				return table.Missing()
+			}),
 		},
 	}
 }

@@ -23,12 +23,16 @@ type costRow struct {
 	holds      int // rows in it
 }
 
-// rank is by what rows are sorted, falling: what there is to save, or what times alone say is lost.
+// rank is by what rows are sorted, falling: what there is to save, the cost where that is not known, or what
+// times alone say is lost.
 func (r *costRow) rank() float64 {
-	if r.cost != nil {
-		return r.cost.SaveNS()
+	if r.cost == nil {
+		return r.lostNS
 	}
-	return r.lostNS
+	if save, ok := r.cost.SaveNS(); ok {
+		return save
+	}
+	return float64(r.cost.NS)
 }
 
 func init() {
@@ -222,10 +226,12 @@ func (t *DispatchTable) costTitle() []table.Line {
 		parts = append(parts, table.Say(1, "step %s µs on the GPU, untimed (%s–%s)", short(float64(w.NS)),
 			short(float64(w.Q1NS)), short(float64(w.Q3NS))))
 	}
-	if d := &t.Index.Trace.Device; d.Software() {
-		parts = append(parts, table.Say(3, "software device: compare ratios only"))
-	} else if d.Ceilings == nil {
-		parts = append(parts, table.Say(2, "no ceilings were measured: ~save is the cost"))
+	d := &t.Index.Trace.Device
+	if why := noSave(d); why != "" {
+		parts = append(parts, table.Say(2, "%s", why))
+	}
+	if d.Software() {
+		parts = append(parts, table.Say(3, "compare ratios only"))
 	}
 	return []table.Line{table.Title(parts...)}
 }

@@ -118,7 +118,7 @@ func TestCostsStandInTheRowsTheyAreOf(t *testing.T) {
 	if got := r.Cost.LeastNS; rate == 0 || got < want*0.999 || got > want*1.001 {
 		t.Errorf("at the least %v ns, want %v", got, want)
 	}
-	if got := r.Cost.SaveNS(); got != float64(r.Cost.NS)-r.Cost.LeastNS {
+	if got, ok := r.Cost.SaveNS(); !ok || got != float64(r.Cost.NS)-r.Cost.LeastNS {
 		t.Errorf("save %v of %d", got, r.Cost.NS)
 	}
 	line := d.CostLine(&r)
@@ -201,6 +201,59 @@ func TestCostTableRanksByWhatThereIsToSave(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.RequireEqual(t, printed(t, made, table.Selection{}, 110))
+}
+
+// Where nothing is known of the least that rows can take, what there is to save in them is not known either:
+// it is no second cost, and rows stand in the order of their costs.
+func TestWithoutAFloorThereIsACostAndNothingToSave(t *testing.T) {
+	for said, without := range map[string]func(*trace.Device){
+		"no ~save: no ceilings measured": func(d *trace.Device) { d.Ceilings = nil },
+		"no ~save on a software device":  func(d *trace.Device) { d.AdapterType = "cpu" },
+	} {
+		tr := tracetest.Run(2, 40, 1, 1)
+		without(&tr.Device)
+		x := costed(t, tr, 2)
+		d := dispatched(x, 2, inspect.Options{})
+		made, err := x.CostTable(ctx, inspect.Scope{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tab := range []*table.Table{d.Table, made} {
+			if title := tab.Title[len(tab.Title)-1].Fit(300); !strings.Contains(title, said) {
+				t.Errorf("title %q, want %q", title, said)
+			}
+			for row := range tab.Rows {
+				if got := tab.Cell(row, tab.Column("save_us")).Text; got != table.Unmeasured {
+					t.Errorf("%s: row %d saves %s", said, row, got)
+				}
+			}
+		}
+		cost := func(row int) float64 { return made.Cell(row, made.Column("cost_us")).Number }
+		if cost(0) < 10 || cost(1) > cost(0) || cost(2) > cost(1) {
+			t.Errorf("%s: costs %v, %v, %v", said, cost(0), cost(1), cost(2))
+		}
+		if got := x.CostOrder(); got != "cost_us" {
+			t.Errorf("%s: order %s", said, got)
+		}
+	}
+}
+
+// A row that costs less than its work takes at the least is hidden by its siblings, or within the scatter:
+// there is nothing to save in it, and not less than nothing.
+func TestThereIsNeverLessThanNothingToSave(t *testing.T) {
+	x := costed(t, tracetest.Run(2, 40, 1), 1)
+	c := &x.Trace.Steps[1].Costs[1]
+	c.NS, c.Q1NS, c.Q3NS = -3040, -5000, -1000
+	d := dispatched(x, 1, inspect.Options{})
+	for i := range d.Folded {
+		if r := &d.Folded[i]; r.Cost != nil && r.Cost.NS < 0 {
+			if got := d.Cell(i, d.Column("save_us")).Text; got != "0.0" {
+				t.Errorf("a row that costs -3.0 saves %s", got)
+			}
+			return
+		}
+	}
+	t.Error("no row has the cost")
 }
 
 func TestTimesAloneStandInForCosts(t *testing.T) {

@@ -36,6 +36,9 @@ func (t *DispatchTable) title() []table.Line {
 	if t.Costs == nil && slices.ContainsFunc(t.Folded, func(r DispatchRow) bool { return r.LostNS > 0 }) {
 		parts = append(parts, table.Say(6, "~lost from times alone, no costs"))
 	}
+	if why := noSave(&t.Index.Trace.Device); why != "" && t.costed {
+		parts = append(parts, table.Say(2, "%s", why))
+	}
 	if t.Index.Trace.Device.Software() {
 		parts = append(parts, table.Part{Rank: 3, Text: "software device: compare ratios only"})
 	}
