@@ -125,7 +125,7 @@ func TestInvalidBytesAreSymbols(t *testing.T) {
 func TestSplitRuleThatIsNotKnownIsNamed(t *testing.T) {
 	t.Parallel()
 	_, err := findSplit("tekken")
-	want := `split rule "tekken" is not supported yet (gpt-2, smollm, llama-bpe, qwen2 are): give the prompt as token ids with --ids`
+	want := `split rule "tekken" is not supported yet (gpt-2, smollm, llama-bpe, qwen2 are): give the prompt as token ids with gpuscope run --ids`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -22,11 +22,11 @@ import (
 )
 
 // ErrNoVocabulary says that the model file carries no vocabulary. The model runs all the same, on token ids.
-var ErrNoVocabulary = errors.New("the model file has no vocabulary: give the prompt as token ids with --ids")
+var ErrNoVocabulary = errors.New("the model file has no vocabulary: give the prompt as token ids with gpuscope run --ids")
 
 // ErrUnsupported says that the file's tokenizer is of a kind that this package does not know. The model runs
 // all the same, on token ids.
-var ErrUnsupported = errors.New("give the prompt as token ids with --ids")
+var ErrUnsupported = errors.New("give the prompt as token ids with gpuscope run --ids")
 
 // Kind says what a token is for, by GGUF's number.
 type Kind int
@@ -177,7 +177,7 @@ func (t *Tokenizer) Encode(text string, o Options) ([]int, error) {
 			if unknown := e.word(text[at:end]); unknown >= 0 {
 				at += unknown
 				return nil,
-					fmt.Errorf("byte %d of the text is %#02x, and the vocabulary has no token for it: leave it out, or give token ids with --ids", at, text[at])
+					fmt.Errorf("byte %d of the text is %#02x, and the vocabulary has no token for it: leave it out, or give token ids with gpuscope run --ids", at, text[at])
 			}
 			at = end
 		}

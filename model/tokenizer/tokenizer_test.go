@@ -331,7 +331,7 @@ func TestVocabularyOfAFile(t *testing.T) {
 		},
 		"no_vocab": {
 			map[string]any{"tokenizer.ggml.model": "no_vocab"},
-			"give the prompt as token ids with --ids", tokenizer.ErrNoVocabulary,
+			"give the prompt as token ids with gpuscope run --ids", tokenizer.ErrNoVocabulary,
 		},
 		"other model": {
 			map[string]any{"tokenizer.ggml.model": "bert"},
