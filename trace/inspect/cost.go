@@ -431,22 +431,41 @@ func costColumns(x *Index, cost func(func(*RowCost) table.Cell) func(int) table.
 	}
 }
 
-// judgeCosts says whether a row of the table has a cost, and whether those that have one make up most of what
-// was timed alone: rows are told apart by one kind of number. In another fold than the one that was measured
-// there may be few.
-func (t *DispatchTable) judgeCosts() (some, most bool) {
+// judgeCosts finds whether a row of the table has a cost, how many of those that hold no others have none,
+// and whether the rest make up most of what was timed alone: rows are told apart by one kind of number. In
+// another fold than the one that was measured there may be few.
+func (t *DispatchTable) judgeCosts() {
 	var with, all float64
 	for i := range t.Folded {
 		r := &t.Folded[i]
-		some = some || r.Cost != nil
+		t.costed = t.costed || r.Cost != nil
 		if r.Group || r.Parent >= 0 && !t.Folded[r.Parent].Group || len(r.Units) == 0 {
 			continue
 		}
+		t.parts++
 		if all += r.SumNS; r.Cost != nil {
 			with += r.SumNS
+		} else {
+			t.uncosted++
 		}
 	}
-	return some, some && with >= all/2
+	t.byCost = t.costed && with >= all/2
+}
+
+// costPart says in a title what shares are of, and that there are rows without a cost: they cost something
+// all the same.
+func (t *DispatchTable) costPart() table.Part {
+	part := table.Part{Rank: 3, Text: "share by cost"} // as the columns of costs suggest
+	switch {
+	case !t.costed:
+		return table.Part{}
+	case !t.byCost:
+		part.Text = "share of " + sumName
+	case t.uncosted == 0:
+		return part
+	}
+	without := fmt.Sprintf("%s: %d of %d", part.Text, t.uncosted, t.parts)
+	return table.Part{Rank: 0, Text: without + " rows have no cost", Short: without + " no cost"}
 }
 
 // ByCost says that shares are of costs.

@@ -238,6 +238,35 @@ func TestWithoutAFloorThereIsACostAndNothingToSave(t *testing.T) {
 	}
 }
 
+// The title says what shares are of, and how many rows stand last because they have no cost.
+func TestTitleSaysWhatSharesAreOf(t *testing.T) {
+	x := costed(t, tracetest.Run(2, 40, 1), 1)
+	said := func(fold inspect.Fold) string {
+		return dispatched(x, 1, inspect.Options{Fold: fold}).Title[1].Fit(120)
+	}
+	if got := said(inspect.FoldLayer); !strings.Contains(got, "share by cost") ||
+		strings.Contains(got, "no cost") {
+		t.Errorf("fold layer: title %q", got)
+	}
+	d := dispatched(x, 1, inspect.Options{Fold: inspect.FoldKernel})
+	without, rows := 0, 0
+	for i := range d.Folded {
+		if r := &d.Folded[i]; r.Parent < 0 {
+			if rows++; r.Cost == nil {
+				without++
+			}
+		}
+	}
+	want := fmt.Sprintf("share of Σgpu: %d of %d rows have no cost", without, rows)
+	if got := said(inspect.FoldKernel); without == 0 || !strings.Contains(got, want) {
+		t.Errorf("fold kernel: title %q, want %q", got, want)
+	}
+	if got := dispatched(inspect.NewIndex(tracetest.Run(2, 40, 1)), 1, inspect.Options{}); strings.Contains(
+		got.Title[1].Fit(400), "share") {
+		t.Errorf("without costs: title %q", got.Title[1].Fit(400))
+	}
+}
+
 // A row that costs less than its work takes at the least is hidden by its siblings, or within the scatter:
 // there is nothing to save in it, and not less than nothing.
 func TestThereIsNeverLessThanNothingToSave(t *testing.T) {

@@ -27,6 +27,8 @@ type DispatchTable struct {
 
 	costed bool // a row has a cost
 	byCost bool // rows have costs enough to be told apart by them
+	// parts are the rows that hold no others, uncosted those of them without a cost.
+	parts, uncosted int
 	// ns of all dispatches in all steps, and in those of the base; 0 where one was not measured
 	total, baseTotal float64
 }
@@ -137,7 +139,7 @@ func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, erro
 			p.Floors++
 		}
 	}
-	t.costed, t.byCost = t.judgeCosts()
+	t.judgeCosts()
 	t.Table = table.New("dispatches", t.columns(), rows)
 	t.Title, t.Notes, t.From = t.title(), t.notes(), t
 	return t, nil

@@ -29,7 +29,7 @@ func (t *DispatchTable) title() []table.Line {
 	if one && t.Scope.Cold > 0 {
 		parts = append(parts, table.Say(2, "%s left out", table.Plural(t.Scope.Cold, "cold step")))
 	}
-	parts = append(parts, t.timingPart())
+	parts = append(parts, t.costPart(), t.timingPart())
 	if n := t.levels(); t.timed() && n > 0 && n < len(t.Launches) {
 		parts = append(parts, table.Say(5, "%d overlapped when untimed", len(t.Launches)-n))
 	}
