@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"gpuscope/tui/tuitest"
 )
 
 func TestNoKeyHasTwoActions(t *testing.T) {
@@ -66,37 +64,6 @@ func TestEveryActionSaysWhatItDoes(t *testing.T) {
 		if a := &actions[i]; a.name == "" || !strings.HasSuffix(a.doc, ".") || len(a.in) == 0 ||
 			a.run == nil {
 			t.Errorf("action %v %q is not whole", a.keys, a.name)
-		}
-	}
-}
-
-// Whatever is pressed wherever, nothing panics and the frame stays whole.
-func TestEveryKeyIsSafeEverywhere(t *testing.T) {
-	begin := map[string]func() *driver{
-		"session":        func() *driver { return live(t, 80, 24) },
-		"before a step":  func() *driver { return drive(t, 80, 24, llama, &tuitest.Script{}, Options{}) },
-		"trace":          func() *driver { return drive(t, 80, 24, llama, nil, Options{}) },
-		"nothing opened": func() *driver { return bare(t, Options{Width: 80, Height: 24}) },
-	}
-	for name, open := range begin {
-		for _, view := range viewKeys() {
-			d := open().press(view)
-			for i := range actions {
-				for _, k := range actions[i].keys {
-					if k == "ctrl+z" || k == "q" || k == "ctrl+c" {
-						continue
-					}
-					d.touch(k)
-					if k == "space" {
-						d.touch(k) // a run would go on
-					}
-					d.settle()
-					if n := strings.Count(d.app.View(), "\n"); n != 23 {
-						t.Fatalf("%s, view %s: after %s there are %d lines", name, view, k, n+1)
-					}
-					d.press("esc", "esc", view)
-				}
-			}
 		}
 	}
 }

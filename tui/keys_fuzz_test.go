@@ -3,12 +3,10 @@ package tui
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"gpuscope/internal/printable"
 	"gpuscope/model/session"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
@@ -152,15 +150,7 @@ func (f *keyFuzz) one(i int) string {
 }
 
 func (f *keyFuzz) check() {
-	lines := strings.Split(f.d.app.View(), "\n")
-	small := tooSmall(f.w, f.h) != ""
-	if len(lines) > f.h || len(lines) < f.h && !small {
-		f.t.Fatalf("after %q there are %d lines of %dx%d", f.last[max(0, len(f.last)-30):], len(lines), f.w,
-			f.h)
-	}
-	for _, l := range lines {
-		if width(l) > f.w || printable.Clean(l) != l {
-			f.t.Fatalf("after %q a line of %dx%d is %q", f.last[max(0, len(f.last)-30):], f.w, f.h, l)
-		}
+	if flaw := f.d.flaw(); flaw != "" {
+		f.t.Fatalf("after %q at %dx%d %s", f.last[max(0, len(f.last)-30):], f.w, f.h, flaw)
 	}
 }

@@ -1,0 +1,175 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"gpuscope/internal/printable"
+	"gpuscope/model/session"
+	"gpuscope/tui/tuitest"
+)
+
+// flaw says what is wrong with a frame whatever it shows, "" for nothing: it fills its screen and no more,
+// its header and its tabs are whole, its last line says something, and the selected row is in sight.
+func (d *driver) flaw() string {
+	a := d.app
+	lines := strings.Split(a.View(), "\n")
+	if small := tooSmall(a.w, a.h) != ""; len(lines) > a.h || len(lines) < a.h && !small {
+		return fmt.Sprintf("there are %d lines of %d", len(lines), a.h)
+	}
+	for _, l := range lines {
+		if width(l) > a.w || printable.Clean(l) != l {
+			return fmt.Sprintf("a line of %d of %d cells is %q", width(l), a.w, l)
+		}
+	}
+	switch {
+	case tooSmall(a.w, a.h) != "":
+		return ""
+	case !strings.HasSuffix(lines[0], a.stateWord()):
+		return fmt.Sprintf("the header is %q without %s", lines[0], a.stateWord())
+	case !strings.Contains(lines[1], "["+a.tabLabel(a.current)+"]"):
+		return fmt.Sprintf("the tabs are %q without %s", lines[1], views[a.current].name)
+	case lines[a.h-1] == "" && a.dialog == nil:
+		return "the last line is empty"
+	}
+	return d.unselected(lines)
+}
+
+// unselected says where the selected row is not to be seen, "" where it is, or where there are no rows.
+func (d *driver) unselected(lines []string) string {
+	a := d.app
+	l, ok := a.view().(lister)
+	r := a.rects()[regionList]
+	if !ok || r.h == 0 || a.over != nil || a.dialog != nil || a.meter.shown || a.empty() != "" ||
+		len(a.noteLines(a.w)) > 1 {
+		return ""
+	}
+	p := l.pane()
+	if p.table == nil || len(p.rows) == 0 {
+		return ""
+	}
+	marks := []string{a.glyphs.finish(markSelected), a.glyphs.finish("›")}
+	for _, l := range lines[r.y : r.y+r.h] {
+		if slices.ContainsFunc(marks, func(m string) bool { return strings.HasPrefix(l, m) }) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("row %d of %d is selected, and %d to %d are shown", p.cursor, len(p.rows), p.top,
+		p.top+p.page)
+}
+
+// Every key of the table, pressed in every view, at every size, on a model and on a trace, before the first
+// step and while nothing is open: the frame is whole, and stays so in a window of another size.
+func TestEveryKeyInEveryViewAtEverySize(t *testing.T) {
+	t.Chdir(t.TempDir()) // exports go there
+	session := func(w, h int) *driver { return live(t, w, h) }
+	recorded := func(w, h int) *driver { return drive(t, w, h, llama, nil, Options{}) }
+	for _, c := range []struct {
+		name  string
+		sizes [][2]int
+		open  func(w, h int) *driver
+	}{
+		{"session", screens, session},
+		{"trace", screens, recorded},
+		{"before a step", screens[:1], func(w, h int) *driver {
+			return drive(t, w, h, llama, &tuitest.Script{}, Options{})
+		}},
+		{"nothing opened", screens[:1], func(w, h int) *driver {
+			return bare(t, Options{Width: w, Height: h})
+		}},
+		{"ascii", screens[1:2], func(w, h int) *driver {
+			return drive(t, w, h, llama, nil, Options{Glyphs: "ascii"})
+		}},
+	} {
+		for i, size := range c.sizes {
+			w, h, other := size[0], size[1], screens[(i+1)%len(screens)]
+			t.Run(fmt.Sprintf("%s %dx%d", c.name, w, h), func(t *testing.T) {
+				for _, view := range viewKeys() {
+					d := c.open(w, h).press(view, "j", "j")
+					whole := func(after string) {
+						t.Helper()
+						if flaw := d.flaw(); flaw != "" {
+							t.Fatalf("view %s, %s, %dx%d: %s:\n%s", view, after, d.app.w, d.app.h, flaw,
+								d.screen())
+						}
+					}
+					for _, k := range safeKeys() {
+						d.touch(k)
+						if whole("at once after " + k); k == "space" {
+							d.touch(k) // a run would go on
+						}
+						d.settle()
+						whole("after " + k)
+						d.resize(other[0], other[1])
+						whole(fmt.Sprintf("after %s at %dx%d and a new size", k, w, h))
+						d.resize(w, h)
+						whole("after " + k + " and two new sizes")
+						d.press("esc", "esc", view)
+					}
+				}
+			})
+		}
+	}
+}
+
+// screens are the sizes that every screen is looked at in.
+var screens = [][2]int{{60, 16}, {80, 24}, {120, 40}, {200, 50}}
+
+// safeKeys are those of the table that neither leave the program nor its screen.
+func safeKeys() []string {
+	var keys []string
+	for i := range actions {
+		for _, k := range actions[i].keys {
+			if k != "ctrl+z" && k != "q" && k != "ctrl+c" {
+				keys = append(keys, k)
+			}
+		}
+	}
+	return keys
+}
+
+// resize gives the window another size.
+func (d *driver) resize(w, h int) {
+	d.update(tea.WindowSizeMsg{Width: w, Height: h})
+	d.settle()
+}
+
+// While a run goes on the window takes any size, one a step: each frame is whole.
+func TestTheWindowIsResizedWhileAModelRuns(t *testing.T) {
+	for _, view := range viewKeys() {
+		step := make(chan struct{})
+		script := tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
+			if c.Kind != session.Run {
+				return nil
+			}
+			select {
+			case <-step:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}}
+		d := drive(t, 80, 24, llama, &script, Options{Prompt: "once"})
+		d.press(view).touch("space")
+		for _, size := range append(screens, [][2]int{{20, 5}, {300, 100}, {61, 16}, {110, 17}, {1, 1}}...) {
+			step <- struct{}{}
+			d.update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+			d.events()
+			if flaw := d.flaw(); flaw != "" || d.app.stateWord() != "[RUNNING]" {
+				t.Fatalf("view %s, %v, %s: %s:\n%s", view, size, d.app.stateWord(), flaw, d.screen())
+			}
+		}
+		d.touch("space")
+		d.settle()
+		d.resize(80, 24)
+		if flaw := d.flaw(); flaw != "" {
+			t.Errorf("view %s: %s:\n%s", view, flaw, d.screen())
+		}
+		d.sees("[PAUSED]", "step 9 decode pos 50")
+	}
+}
