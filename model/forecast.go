@@ -2,7 +2,10 @@ package model
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
@@ -59,8 +62,37 @@ func (n *network) at(l *engine.Live, tokens, position int) error {
 	return l.SetInt(n.pos, int64(position))
 }
 
-// farthest is the last position that is planned ahead: a model of 8B is planned that far in about a second.
-const farthest = 1<<14 - 1
+// farthest is the last position that is planned ahead: planning a model of 8B that far takes some 6 s of
+// a core, or half of that on two.
+const farthest = 1<<17 - 1
+
+// plannedAhead is a forecast, or why there is none.
+type plannedAhead struct {
+	forecast *trace.Forecast
+	err      error
+}
+
+// planAhead makes the forecast beside what the caller does, who waits for it.
+func (n *network) planAhead(ctx context.Context, o engine.LiveOptions) <-chan plannedAhead {
+	done := make(chan plannedAhead, 1)
+	go func() {
+		f, err := n.forecast(ctx, o)
+		done <- plannedAhead{f, err}
+	}()
+	return done
+}
+
+// await waits for a forecast, and says so. It ends soon where the forecast's context does.
+func await(ahead <-chan plannedAhead, progress engine.Progress) plannedAhead {
+	for {
+		select {
+		case p := <-ahead:
+			return p
+		case <-time.After(200 * time.Millisecond):
+			_ = progress("plan ahead", 0, 0)
+		}
+	}
+}
 
 // forecast is what dispatches are given where the model may go: at every position of decoding, at every
 // length of a prompt from its beginning, and at every position of a prompt that is taken in by full chunks.
@@ -75,18 +107,26 @@ func (n *network) forecast(ctx context.Context, o engine.LiveOptions) (*trace.Fo
 	if chunk == 1 {
 		lines = lines[:2] // the third is the first
 	}
-	f := &trace.Forecast{}
-	for _, line := range lines {
-		set := func(l *engine.Live, at int) error { return n.at(l, line.At, at) }
-		if line.Along == trace.AlongTokens {
-			set = func(l *engine.Live, at int) error { return n.at(l, at, line.At) }
-		}
-		planned, err := n.graph.Line(ctx, o, line.From, line.To, set)
-		if err != nil {
-			return nil, fmt.Errorf("forecast along the %s: %w", line.Along, err)
-		}
-		planned.Along, planned.At = line.Along, line.At
-		f.Lines = append(f.Lines, planned)
+	errs := make([]error, len(lines))
+	var all sync.WaitGroup
+	for i := range lines {
+		all.Go(func() {
+			line := &lines[i]
+			set := func(l *engine.Live, at int) error { return n.at(l, line.At, at) }
+			if line.Along == trace.AlongTokens {
+				set = func(l *engine.Live, at int) error { return n.at(l, at, line.At) }
+			}
+			planned, err := n.graph.Line(ctx, o, line.From, line.To, set)
+			if err != nil {
+				errs[i] = fmt.Errorf("forecast along the %s: %w", line.Along, err)
+			}
+			planned.Along, planned.At = line.Along, line.At
+			*line = planned
+		})
 	}
-	return f, nil
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return &trace.Forecast{Lines: lines}, nil
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,23 +13,27 @@ import (
 )
 
 func BenchmarkForecast8B(b *testing.B) {
-	n := hollowNetwork(b, shape8B)
-	for b.Loop() {
-		f, err := n.forecast(context.Background(), engine.LiveOptions{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		text, err := json.Marshal(f)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.ReportMetric(float64(len(text))/1e3, "kB")
+	for _, positions := range []int{4096, 131072} {
+		b.Run(fmt.Sprint(positions, " positions"), func(b *testing.B) {
+			n := hollowNetwork(b, shape8B, positions)
+			for b.Loop() {
+				f, err := n.forecast(context.Background(), engine.LiveOptions{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				text, err := json.Marshal(f)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(float64(len(text))/1e3, "kB")
+			}
+		})
 	}
 }
 
-func hollowNetwork(t testing.TB, s shape) *network {
+func hollowNetwork(t testing.TB, s shape, positions int) *network {
 	t.Helper()
-	m, err := Read(Options{Path: hollow(t, s), Context: 4096})
+	m, err := Read(Options{Path: hollow(t, s), Context: positions})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +43,22 @@ func hollowNetwork(t testing.TB, s shape) *network {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// What the curves show of a model is known up to where its context ends.
+func TestForecastCoversTheContextOfAModel(t *testing.T) {
+	const positions, chunk = 131072, 512
+	n := hollowNetwork(t, shape{layers: 1, dim: 64, heads: 2, kvHeads: 1, headDim: 32, ffn: 96, vocab: 257},
+		positions)
+	f, err := n.forecast(t.Context(), engine.LiveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{positions - 1, chunk, positions - chunk} {
+		if got := f.Lines[i].To; got != want {
+			t.Errorf("line %d, along the %s, ends at %d, want %d", i, f.Lines[i].Along, got, want)
+		}
+	}
 }
 
 // A forecast says at every point of its lines what a graph that is brought there has in force.

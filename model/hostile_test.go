@@ -140,7 +140,12 @@ func useHostile(t *testing.T, data []byte) error {
 		}
 		dev := fake.New(fake.Options{NoLog: true})
 		defer dev.Release()
-		r, err := m.load(dev, func(string, int, int) error { return nil }, func(string) {})
+		silent := func(string, int, int) error { return nil }
+		n, err := m.graphFor(dev, silent, func(string) {})
+		if err != nil {
+			return err
+		}
+		r, err := m.load(dev, n, silent)
 		if err != nil {
 			return err
 		}

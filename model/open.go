@@ -58,14 +58,24 @@ func (m *Model) open(ctx context.Context, progress engine.Progress, log func(str
 	}
 	m.took("device", begin)
 	log(fmt.Sprintf("device %s (%s): %s", dev.Info().Name, dev.Info().Type, why))
-	r, err := m.load(dev, progress, log)
+	n, err := m.graphFor(dev, progress, log)
 	if err != nil {
 		dev.Release()
 		return nil, err
 	}
-	header := m.header(r)
-	if header.Forecast, err = r.net.forecast(ctx, m.options.Live); err != nil {
-		log(err.Error()) // what runs does not need it
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ahead := n.planAhead(ctx, m.options.Live) // beside the upload, which takes longer
+	r, err := m.load(dev, n, progress)
+	if err != nil {
+		stop()
+		<-ahead
+		dev.Release()
+		return nil, err
+	}
+	header, planned := m.header(r), await(ahead, progress)
+	if header.Forecast = planned.forecast; planned.err != nil {
+		log(planned.err.Error()) // what runs does not need it
 	}
 	return start(m, r, header), nil
 }
@@ -96,8 +106,8 @@ func openDevice(d gpu.Driver, want string) (gpu.Device, string, error) {
 	return dev, why, nil
 }
 
-// load builds the graph for a device and puts it there.
-func (m *Model) load(dev gpu.Device, progress engine.Progress, log func(string)) (*runner, error) {
+// graphFor builds the graph for a device.
+func (m *Model) graphFor(dev gpu.Device, progress engine.Progress, log func(string)) (*network, error) {
 	if err := cmp.Or(progress("open device", 1, 1), progress("build graph", 0, 1)); err != nil {
 		return nil, err
 	}
@@ -108,9 +118,11 @@ func (m *Model) load(dev gpu.Device, progress engine.Progress, log func(string))
 	}
 	m.took("build", begin)
 	log("device memory: " + memoryLine(n.graph))
-	if err := progress("build graph", 1, 1); err != nil {
-		return nil, err
-	}
+	return n, progress("build graph", 1, 1)
+}
+
+// load puts a graph on the device that it was built for.
+func (m *Model) load(dev gpu.Device, n *network, progress engine.Progress) (*runner, error) {
 	exec, err := engine.Load(dev, n.graph, m.options.Live, progress)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func hollow(t testing.TB, s shape) string {
 	b := gguftest.New()
 	for key, value := range map[string]any{
 		"general.architecture": "llama", "general.name": "hollow",
-		"llama.block_count": s.layers, "llama.context_length": 8192,
+		"llama.block_count": s.layers, "llama.context_length": 131072,
 		"llama.embedding_length": s.dim, "llama.feed_forward_length": s.ffn,
 		"llama.attention.head_count": s.heads, "llama.attention.head_count_kv": s.kvHeads,
 		"llama.rope.dimension_count":             s.headDim,

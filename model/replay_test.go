@@ -95,7 +95,12 @@ func TestALookOnTheDeviceTellsWhatTheReferencesCompute(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := m.load(dev, func(string, int, int) error { return nil }, func(string) {})
+	silent := func(string, int, int) error { return nil }
+	n, err := m.graphFor(dev, silent, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := m.load(dev, n, silent)
 	if err != nil {
 		t.Fatal(err)
 	}
