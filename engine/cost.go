@@ -69,6 +69,7 @@ type costRun struct {
 	whole  []int64   // ns
 	walls  []int64   // of the same runs
 	diffs  [][]int64 // by set
+	clock  []float64 // speed of the canary, before the first round and after each
 	log    stepLog
 }
 
@@ -119,14 +120,18 @@ func (m *costRun) measure(ctx context.Context) error {
 	if err := m.warm(ctx); err != nil {
 		return err
 	}
+	m.heed()
 	whole, err := m.runWhole(through)
 	if err != nil {
 		return err
 	}
 	sets := max(1, len(m.sets)) // of none at all there are whole runs
 	for i := range m.o.Rounds * sets {
-		if i >= sets && i%sets == 0 && m.o.For > 0 && time.Since(begin) >= m.o.For {
-			break
+		if i >= sets && i%sets == 0 {
+			m.heed()
+			if m.o.For > 0 && time.Since(begin) >= m.o.For {
+				break
+			}
 		}
 		if err := cmp.Or(m.o.Progress("measure costs", i, m.o.Rounds*sets), ctx.Err()); err != nil {
 			return err
@@ -146,6 +151,14 @@ func (m *costRun) measure(ctx context.Context) error {
 		whole = again
 	}
 	return m.o.Progress("measure costs", m.o.Rounds*sets, m.o.Rounds*sets)
+}
+
+// heed runs the canary, where there is one, between two runs: in neither of their times. What ails it ails
+// the next run, which says so.
+func (m *costRun) heed() {
+	if speed, err := m.x.Canary(); err == nil && speed > 0 {
+		m.clock = append(m.clock, speed)
+	}
 }
 
 // warm runs the whole step on a GPU until it is at its clocks.
@@ -219,6 +232,11 @@ func (m *costRun) costs() Costs {
 		c.Whole.Q1NS, c.Whole.NS, c.Whole.Q3NS = trace.Quartiles(m.whole)
 		_, wall, _ := trace.Quartiles(m.walls)
 		c.Whole.WallNS = trace.Measured(wall)
+		if len(m.clock) > 0 {
+			slices.Sort(m.clock)
+			at := func(q float64) float64 { return trace.Quantile(m.clock, q) }
+			c.Whole.CanaryQ1, c.Whole.Canary, c.Whole.CanaryQ3 = at(0.25), at(0.5), at(0.75)
+		}
 	}
 	for i, set := range m.sets {
 		cost := trace.Cost{Dispatches: set, N: len(m.diffs[i])}

@@ -335,6 +335,10 @@ func (c *checker) costs(s *Step, step int) {
 	if w := s.Whole; w != nil {
 		median(w.Q1NS, w.NS, w.Q3NS, w.N, "steps[%d].whole", step)
 		c.notNegative(w.Q1NS, "steps[%d].whole.q1_ns", step)
+		if !(0 <= w.CanaryQ1 && w.CanaryQ1 <= w.Canary && w.Canary <= w.CanaryQ3) {
+			c.refuse(fmt.Sprintf("a median of %v with quartiles %v and %v", w.Canary, w.CanaryQ1, w.CanaryQ3),
+				"steps[%d].whole.canary", step)
+		}
 	}
 	for j := range s.Costs {
 		cost := &s.Costs[j]

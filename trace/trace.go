@@ -340,12 +340,17 @@ type Cost struct {
 
 // Whole is what the step took with nothing left out, untimed, on the GPU's clock: the median of N runs, and
 // their quartiles. WallNS is the median of their wall times, from the first command to the end of the wait.
+// Canary is the speed of the canary kernel between the rounds, in proportion to Clock.CanaryNS, as a median
+// with quartiles: how far the clock moved while costs were measured. It is 0 where there is no canary.
 type Whole struct {
-	NS     int64 `json:"ns"`
-	Q1NS   int64 `json:"q1_ns"`
-	Q3NS   int64 `json:"q3_ns"`
-	N      int   `json:"n"`
-	WallNS Time  `json:"wall_ns,omitzero"`
+	NS       int64   `json:"ns"`
+	Q1NS     int64   `json:"q1_ns"`
+	Q3NS     int64   `json:"q3_ns"`
+	N        int     `json:"n"`
+	WallNS   Time    `json:"wall_ns,omitzero"`
+	Canary   float64 `json:"canary,omitempty"`
+	CanaryQ1 float64 `json:"canary_q1,omitempty"`
+	CanaryQ3 float64 `json:"canary_q3,omitempty"`
 }
 
 // Wait is what the barrier before a dispatch waits for; the dispatch begins a level. A barrier waits for

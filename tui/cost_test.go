@@ -28,6 +28,19 @@ func TestRowsOnTheScreenAreCosted(t *testing.T) {
 	}
 }
 
+// In another fold than the one that was measured rows have no cost until they are measured too, each of them.
+func TestRowsOfAnotherFoldGetTheirCosts(t *testing.T) {
+	d := live(t, 200, 50).press("2", "c").misses("no cost").press("F", "F")
+	d.sees("fold kernel", "rows have no cost", "c measures the other ")
+	d.press("c").sees("share by cost", "order ~save↓").misses("no cost", "measures the other")
+	for i := range d.app.table().table.Rows {
+		r := &d.app.view().(*dispatchPage).table().Folded[i]
+		if r.Parent < 0 && r.Cost == nil {
+			t.Errorf("kernel %s has no cost", r.Label)
+		}
+	}
+}
+
 // On a device of which nothing is known of the least that rows can take, rows stand in the order of costs.
 func TestRowsWithoutAFloorStandByTheirCosts(t *testing.T) {
 	for said, without := range map[string]func(*trace.Device){

@@ -646,6 +646,10 @@ func cellPaint(column, s string) paint {
 	switch column {
 	case "limit", "reason", "id", "kernel":
 		return dim
+	case "cost_us":
+		if strings.HasPrefix(strings.TrimLeft(s, " "), "=") { // not different from 0
+			return dim
+		}
 	case "lost_us":
 		return warn
 	case "weight":

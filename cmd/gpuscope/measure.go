@@ -122,7 +122,8 @@ func lastPrefill(t *trace.Trace) int {
 	return -1
 }
 
-// parts are the rows of a step, coarse ones first: they are what a slow device has time for.
+// parts are what was named to be left out together, and the rows and kernels of a step that are something
+// else; coarse ones first: they are what a slow device has time for.
 func (o *profiling) parts(ctx context.Context, t *trace.Trace, step int) ([]session.Part, error) {
 	x := inspect.NewIndex(t)
 	rows, err := x.CostParts(ctx, step)
@@ -138,7 +139,10 @@ func (o *profiling) parts(ctx context.Context, t *trace.Trace, step int) ([]sess
 		parts = append(parts, session.Part(p))
 	}
 	for _, p := range rows {
-		parts = append(parts, session.Part(p))
+		same := func(q session.Part) bool { return slices.Equal(q.Dispatches, p.Dispatches) }
+		if !slices.ContainsFunc(parts, same) {
+			parts = append(parts, session.Part(p))
+		}
 	}
 	slices.SortStableFunc(parts, func(a, b session.Part) int { return len(b.Dispatches) - len(a.Dispatches) })
 	return parts, nil

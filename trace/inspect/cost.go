@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -20,19 +21,30 @@ type Part struct {
 }
 
 // CostParts are the parts of a step whose costs say what there is to know: the rows of Dispatches folded by
-// layer, those that hold others among them.
+// layer, those that hold others among them, and the kernels that are none of these. A kernel that runs in
+// several rows costs something else than they do in sum, so it is left out by itself.
 func (x *Index) CostParts(ctx context.Context, step int) ([]Part, error) {
-	t, err := x.Dispatches(ctx, Options{Scope: x.Step(step), Fold: FoldLayer})
-	if err != nil {
-		return nil, err
-	}
-	var rows []int
-	for i := range t.Folded {
-		if p := t.Folded[i].Parent; p < 0 || t.Folded[p].Open {
-			rows = append(rows, i)
+	var parts []Part
+	seen := map[string]bool{}
+	for _, fold := range []Fold{FoldLayer, FoldKernel} {
+		t, err := x.Dispatches(ctx, Options{Scope: x.Step(step), Fold: fold})
+		if err != nil {
+			return nil, err
+		}
+		var rows []int
+		for i := range t.Folded {
+			if p := t.Folded[i].Parent; p < 0 || t.Folded[p].Open {
+				rows = append(rows, i)
+			}
+		}
+		for _, p := range t.Parts(rows) {
+			if key := setKey(p.Dispatches); !seen[key] {
+				seen[key] = true
+				parts = append(parts, p)
+			}
 		}
 	}
-	return t.Parts(rows), nil
+	return parts, nil
 }
 
 // Parts are the dispatches of some rows; what several rows stand for is there once. In a scope of several
@@ -165,11 +177,19 @@ type RowCost struct {
 	LeastNS float64
 	Floor   bool
 	Share   float64 // of the whole step; 0 where that was not measured
+	// None says that the cost is within its ±, or what the clock can tell: it is not different from 0.
+	None bool
 }
 
 // SaveNS is what is left of the cost over what the device can do the row's work in, and never below 0: in a
-// row that takes no longer there is nothing to save. False where that is not known.
-func (c *RowCost) SaveNS() (ns float64, ok bool) { return max(0, float64(c.NS)-c.LeastNS), c.Floor }
+// row that takes no longer, or costs nothing that can be told, there is nothing to save. False where that is
+// not known.
+func (c *RowCost) SaveNS() (ns float64, ok bool) {
+	if c.None {
+		return 0, c.Floor
+	}
+	return max(0, float64(c.NS)-c.LeastNS), c.Floor
+}
 
 // noSave says why nothing is known of what there is to save on a device; "" where it is.
 func noSave(d *trace.Device) string {
@@ -233,6 +253,7 @@ func (x *Index) costsOf(step int) *StepCosts {
 				r.LeastNS += roofNS(d.Ceilings, float64(p.Bytes), float64(p.FLOPs), streamed)
 			}
 		}
+		r.None = r.N >= enough && math.Abs(float64(r.NS)) <= max(r.SpreadNS(), resolutionNS(x.Trace))
 		if s.Whole != nil && s.Whole.NS > 0 {
 			r.Share = float64(r.NS) / float64(s.Whole.NS)
 		}
@@ -308,10 +329,22 @@ func (t *DispatchTable) SharedNS() (ns float64, ok bool) {
 // part says in a title whose costs these are and what the rows share.
 func (c *StepCosts) part(t *DispatchTable) table.Part {
 	text := fmt.Sprintf("cost at s%d, %s", c.Step.Index, c.rounds())
+	if by := clockMovedBy(c.Step.Whole); by > clockMoved {
+		text += fmt.Sprintf(", clock moved %.0f %%", 100*by)
+	}
 	if ns, ok := t.SharedNS(); ok {
 		return table.Part{Rank: 1, Text: fmt.Sprintf("%s, shared %s µs", text, short(ns)), Short: text}
 	}
 	return table.Part{Rank: 1, Text: text}
+}
+
+// clockMovedBy is by how much the clock was faster in the faster rounds of a step's costs than in the slower
+// ones, by the canary; 0 where none ran.
+func clockMovedBy(w *trace.Whole) float64 {
+	if w == nil || w.CanaryQ1 <= 0 {
+		return 0
+	}
+	return w.CanaryQ3/w.CanaryQ1 - 1
 }
 
 // CostLine says in words what a row costs, for all that it stands for and for each of them; "" where that was
@@ -325,6 +358,9 @@ func (t *DispatchTable) CostLine(r *DispatchRow) string {
 	if c.N >= enough {
 		line += " ± " + short(c.SpreadNS())
 	}
+	if c.None {
+		line += ", not different from 0"
+	}
 	if n := len(r.Units); n > 1 {
 		line += fmt.Sprintf(", %.1f each", float64(c.NS)/1e3/float64(n))
 		if r.Time.Measured() {
@@ -333,7 +369,7 @@ func (t *DispatchTable) CostLine(r *DispatchRow) string {
 	} else if r.Summed {
 		line += fmt.Sprintf("; alone %.1f", r.SumNS/1e3)
 	}
-	if save, ok := c.SaveNS(); ok && c.LeastNS > 0 {
+	if save, ok := c.SaveNS(); ok && c.LeastNS > 0 && !c.None {
 		line += fmt.Sprintf(" · ~save %s: its bytes and FLOPs take ~%s at the least", short(save),
 			short(c.LeastNS))
 	}
@@ -400,12 +436,21 @@ func (t *DispatchTable) costColumns() []table.Column {
 
 // costColumns are the columns of costs, in any table that has some.
 func costColumns(x *Index, cost func(func(*RowCost) table.Cell) func(int) table.Cell) []table.Column {
+	save := 110
+	if noSave(&x.Trace.Device) != "" {
+		save = table.Unseen // the title says why there is none
+	}
 	return []table.Column{
 		{
 			Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "what the untimed step takes less without the row: median of the rounds",
+			Doc: "what the untimed step takes less without the row: median of the rounds; = within its ±, not " +
+				"different from 0",
 			Of: cost(func(c *RowCost) table.Cell {
-				return table.Number(float64(c.NS)/1e3, min(1, table.DecimalsOfUS(x.Trace.Clock.QuantumNS)))
+				cell := table.Number(float64(c.NS)/1e3, min(1, table.DecimalsOfUS(x.Trace.Clock.QuantumNS)))
+				if c.None {
+					cell.Text = "= " + cell.Text
+				}
+				return cell
 			}),
 		},
 		{
@@ -419,13 +464,17 @@ func costColumns(x *Index, cost func(func(*RowCost) table.Cell) func(int) table.
 			}),
 		},
 		{
-			Name: "save_us", Title: "~save", Unit: "us", Is: table.Modelled, Right: true, Width: 110,
-			Doc: "modelled: cost over what its bytes and FLOPs take at measured rates",
+			Name: "save_us", Title: "~save", Unit: "us", Is: table.Modelled, Right: true, Width: save,
+			Doc: "modelled: cost over what its bytes and FLOPs take at measured rates; = where it costs nothing",
 			Of: cost(func(c *RowCost) table.Cell {
-				if ns, ok := c.SaveNS(); ok {
-					return shortCell(ns)
+				ns, ok := c.SaveNS()
+				switch {
+				case !ok:
+					return table.Missing()
+				case c.None:
+					return table.Cell{Text: "=", Has: true}
 				}
-				return table.Missing()
+				return shortCell(ns)
 			}),
 		},
 	}
@@ -466,6 +515,14 @@ func (t *DispatchTable) costPart() table.Part {
 	}
 	without := fmt.Sprintf("%s: %d of %d", part.Text, t.uncosted, t.parts)
 	return table.Part{Rank: 0, Text: without + " rows have no cost", Short: without + " no cost"}
+}
+
+// Uncosted is how many rows have no cost, where others have one.
+func (t *DispatchTable) Uncosted() int {
+	if !t.costed {
+		return 0
+	}
+	return t.uncosted
 }
 
 // ByCost says that shares are of costs.

@@ -203,6 +203,89 @@ func TestCostTableRanksByWhatThereIsToSave(t *testing.T) {
 	golden.RequireEqual(t, printed(t, made, table.Selection{}, 110))
 }
 
+// Every kernel has a cost, of what it does in all rows together, and the slowest stands first by it.
+func TestKernelsHaveCosts(t *testing.T) {
+	x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
+	scope, err := x.ParseScope("decode")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := x.Dispatches(ctx, inspect.Options{Scope: scope, Fold: inspect.FoldKernel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slowest := 0
+	for i := range d.Folded {
+		if r := &d.Folded[i]; r.Parent < 0 {
+			if r.Cost == nil {
+				t.Errorf("kernel %s has no cost", r.Label)
+			} else if r.Cost.NS > d.Folded[slowest].Cost.NS {
+				slowest = i
+			}
+		}
+	}
+	rows, err := d.Select(ctx, table.Selection{Sort: "cost_us", Reverse: true})
+	if err != nil || rows[0] != slowest || d.Folded[slowest].Label != "linear_q4gsw_coop4_bicol" {
+		t.Errorf("%v: first by cost is row %d, the slowest is %d, %s", err, rows[0], slowest,
+			d.Folded[slowest].Label)
+	}
+}
+
+// A cost within its ± is not told from 0, and says so: there is nothing to save in it.
+func TestACostWithinItsSpreadIsNone(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1)
+	x := costed(t, tr, 1)
+	s := &x.Trace.Steps[1]
+	s.Costs[1].NS, s.Costs[1].Q1NS, s.Costs[1].Q3NS = 4200, -1000, 9500 // ± 5.2
+	s.Costs[2].NS, s.Costs[2].Q1NS, s.Costs[2].Q3NS = -4200, -9500, 1000
+	s.Costs[3].NS, s.Costs[3].Q1NS, s.Costs[3].Q3NS = 5300, 0, 10_400
+	s.Costs[3].N = 3 // too few for a spread
+	d := dispatched(x, 1, inspect.Options{})
+	cell := func(row int, column string) string { return d.Cell(row, d.Column(column)).Text }
+	var got []string
+	for _, key := range []string{"d0", "d1", "d2"} {
+		row := d.Row(key)
+		got = append(got, joined(cell(row, "cost_us"), cell(row, "cost_spread_us"), cell(row, "save_us")))
+	}
+	want := []string{"= 4.2|5.2|=", "= -4.2|5.2|=", "5.3|–|5.3"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	row := d.Row("d0")
+	if n := d.Cell(row, d.Column("cost_us")).Number; n != 4.2 {
+		t.Errorf("for programs the cost is %v", n)
+	}
+	if line := d.CostLine(&d.Folded[row]); !strings.Contains(line, "± 5.2, not different from 0") ||
+		strings.Contains(line, "~save") {
+		t.Errorf("%q", line)
+	}
+}
+
+func joined(parts ...string) string { return strings.Join(parts, "|") }
+
+// Where the canary was faster in some rounds than in others the costs say that the clock moved.
+func TestCostsSayThatTheClockMoved(t *testing.T) {
+	for _, c := range []struct {
+		q1, q3 float64
+		said   string
+	}{{0, 0, ""}, {0.99, 1.01, ""}, {0.8, 1, "clock moved 25 %"}} {
+		x := costed(t, tracetest.Run(2, 40, 1), 1)
+		w := x.Trace.Steps[1].Whole
+		w.CanaryQ1, w.Canary, w.CanaryQ3 = c.q1, c.q1, c.q3
+		made, err := x.CostTable(ctx, inspect.Scope{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range []table.Line{made.Title[0], dispatched(x, 1, inspect.Options{}).Title[0]} {
+			got := line.Fit(200)
+			if moved := strings.Contains(got, "clock moved"); moved != (c.said != "") ||
+				!strings.Contains(got, c.said) {
+				t.Errorf("from %v to %v: %q", c.q1, c.q3, got)
+			}
+		}
+	}
+}
+
 // Where nothing is known of the least that rows can take, what there is to save in them is not known either:
 // it is no second cost, and rows stand in the order of their costs.
 func TestWithoutAFloorThereIsACostAndNothingToSave(t *testing.T) {
@@ -248,6 +331,14 @@ func TestTitleSaysWhatSharesAreOf(t *testing.T) {
 		strings.Contains(got, "no cost") {
 		t.Errorf("fold layer: title %q", got)
 	}
+	if got := said(inspect.FoldKernel); !strings.Contains(got, "share by cost") ||
+		strings.Contains(got, "no cost") {
+		t.Errorf("fold kernel: title %q", got)
+	}
+	s := &x.Trace.Steps[1]
+	kernels := func(c trace.Cost) bool { return !strings.Contains(c.Name, ".") && len(c.Dispatches) < 16 }
+	s.Costs = slices.DeleteFunc(s.Costs, kernels) // as it is where another fold was measured on the screen
+	x = inspect.NewIndex(x.Trace)
 	d := dispatched(x, 1, inspect.Options{Fold: inspect.FoldKernel})
 	without, rows := 0, 0
 	for i := range d.Folded {

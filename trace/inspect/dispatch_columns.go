@@ -145,12 +145,16 @@ func (t *DispatchTable) planColumns() []table.Column {
 		},
 		{
 			Name: "n", Title: "n", Unit: "steps", Is: table.Exact, Right: true, Width: 80,
-			Doc: "steps of a scope that the dispatch ran in",
+			Doc: "steps of a scope that the dispatch ran in; the screen has it where these are not all",
 			Of: at(func(r *DispatchRow) table.Cell {
 				if r.Group || one || !t.all(r, func(l *Launch) bool { return l.Runs == t.Launch(r).Runs }) {
 					return table.Cell{}
 				}
-				return table.Count(t.Launch(r).Runs)
+				n := table.Count(t.Launch(r).Runs)
+				if t.Launch(r).Runs == len(t.Scope.Steps) {
+					n.Text = ""
+				}
+				return n
 			}),
 		},
 		{
@@ -212,8 +216,11 @@ func (t *DispatchTable) planColumns() []table.Column {
 			}),
 		},
 		{
-			Name: "spark", Title: "layers", Width: 200, Doc: "time of each member of a fold",
-			Of: at(func(r *DispatchRow) table.Cell { return table.Text(sparkline(r.Each)) }),
+			Name: "spark", Title: "layers", Width: 200,
+			Doc: "time of each member of a fold, and by how much the one that stands out is off their median",
+			Of: at(func(r *DispatchRow) table.Cell {
+				return table.Text(strings.TrimSpace(sparkline(r.Each) + " " + t.standsOut(r)))
+			}),
 		},
 		{
 			Name: "reason", Title: "route", Width: 200, Doc: "route and why it was chosen",
@@ -332,6 +339,23 @@ func decibels(db float64) string {
 		return "∞"
 	}
 	return fmt.Sprintf("%.1f", db)
+}
+
+// standsOut names the member of a row that is an outlier, and says by how much: "L15 +14 %"; "" where there
+// is none.
+func (t *DispatchTable) standsOut(r *DispatchRow) string {
+	if r.Outlier < 0 || r.Time.Median <= 0 {
+		return ""
+	}
+	l := &t.Launches[r.Units[r.Outlier][0]]
+	name := t.Index.Name(l.ID)
+	if l.Op.Layer != nil {
+		name = layerName(*l.Op.Layer)
+		if t.Fold != FoldLayer { // of which not all rows are one place in their layers
+			name += " " + label(l.Op, l.Dispatch)
+		}
+	}
+	return fmt.Sprintf("%s %+.0f %%", name, 100*(l.Time.Median/r.Time.Median-1))
 }
 
 // sparkScale is how far from the median a sparkline reaches: from the lowest bar, which is this part less, to

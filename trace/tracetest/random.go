@@ -1,6 +1,7 @@
 package tracetest
 
 import (
+	"math"
 	"reflect"
 	"slices"
 
@@ -274,6 +275,9 @@ func (f fixer) costs(s *trace.Step) {
 	}
 	if w := s.Whole; w != nil {
 		median(&w.Q1NS, &w.NS, &w.Q3NS, &w.N)
+		speeds := []float64{math.Abs(w.CanaryQ1), math.Abs(w.Canary), math.Abs(w.CanaryQ3)}
+		slices.Sort(speeds)
+		w.CanaryQ1, w.Canary, w.CanaryQ3 = speeds[0], speeds[1], speeds[2]
 	}
 	for j := range s.Costs {
 		c := &s.Costs[j]
