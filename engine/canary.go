@@ -17,8 +17,9 @@ type canary struct {
 }
 
 const (
-	// canaryRounds take some 30 us on a GPU.
-	canaryRounds = 256
+	// canaryRounds take some 30 us on a GPU, warmingRounds 8 ms.
+	canaryRounds  = 256
+	warmingRounds = 256 * canaryRounds
 	// The reference is what canarySteady runs in a row agree on to canaryNoise, or the last after warmFor.
 	canarySteady = 5
 	canaryNoise  = 0.005
@@ -41,9 +42,7 @@ func (x *Executor) UseCanary(k *CeilingKernels) error {
 		c.kernel, err = c.bind(k.FMA, out)
 	}
 	if err == nil {
-		if err = c.setFMA(canaryRounds); err == nil {
-			err = c.settle()
-		}
+		err = c.settle()
 	}
 	if err != nil {
 		c.release()
@@ -57,8 +56,20 @@ func (x *Executor) UseCanary(k *CeilingKernels) error {
 // Release frees what it made.
 func (c *canary) Release() { c.release() }
 
-// settle runs it until it takes the same several times, and takes that for the reference.
+// settle runs it until it takes the same several times, and takes that for the reference. The GPU is kept busy
+// before: one that had only been written to for seconds was steady too, at a fifth of its clock.
 func (c *canary) settle() error {
+	if err := c.setFMA(warmingRounds); err != nil {
+		return err
+	}
+	for start := time.Now(); time.Since(start) < warmFor; {
+		if _, err := c.one(c.kernel, 1); err != nil {
+			return err
+		}
+	}
+	if err := c.setFMA(canaryRounds); err != nil {
+		return err
+	}
 	steady := 0
 	for start := time.Now(); steady < canarySteady && time.Since(start) < warmFor; {
 		ns, err := c.warmed(c.kernel, 1)

@@ -6,6 +6,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/ops"
+	"gpuscope/trace"
 )
 
 // canaryEvery is how much time lies at least between two runs of the canary: it takes some 100 us with its
@@ -26,16 +27,20 @@ func (r *runner) useCanary() error {
 }
 
 // heed runs the canary behind a step that was timed, where the last run was some time ago, and tells its
-// speed; 0 where it did not run. Nothing of the step has it in its times. What ails it ails the next step,
-// which says so.
-func (r *runner) heed(timing engine.Timing) float64 {
-	if timing == engine.TimingOff || time.Since(r.sang) < canaryEvery {
-		return 0
+// speed, 0 where it did not run, and whether the GPU's clock is slow by what is known last. Nothing of the step
+// has it in its times. What ails it ails the next step, which says so.
+func (r *runner) heed(timing engine.Timing) (speed float64, slow bool) {
+	if timing == engine.TimingOff {
+		return 0, false
+	}
+	if time.Since(r.sang) < canaryEvery {
+		return 0, r.slow
 	}
 	speed, err := r.exec.Canary()
 	r.sang = time.Now()
 	if err != nil {
-		return 0
+		speed = 0
 	}
-	return speed
+	r.slow = speed > 0 && speed < 1-trace.ClockMoved
+	return speed, r.slow
 }

@@ -22,6 +22,7 @@ type runner struct {
 	data     []byte
 	host     []int64
 	sang     time.Time // when the canary ran last
+	slow     bool      // the GPU's clock was slower then than it is when warm
 	sampleNS int64     // ns that picking the last step's token took on the host; 0 where it gave none
 }
 
@@ -96,6 +97,7 @@ type snapshot struct {
 	*engine.Snapshot
 	sampleNS int64   // as in runner
 	canary   float64 // that ran behind it; 0 where none did
+	slow     bool    // the last canary that ran found the GPU's clock slower than it is when warm
 }
 
 // record is the step as a trace has it, and the plans that are new with it. Its wall time ends when its token
@@ -108,5 +110,6 @@ func (s snapshot) record() ([]trace.Plan, trace.Step) {
 		step.CPU.TotalNS = trace.Measured(total + s.sampleNS)
 	}
 	step.Canary = s.canary
+	step.Cold = step.Cold || s.slow
 	return plans, step
 }

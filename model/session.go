@@ -228,7 +228,7 @@ func (s *live) step(ctx context.Context, r *session.Reply) error {
 		return err
 	}
 	was := s.runner.snapshot()
-	was.canary = s.runner.heed(s.timing)
+	was.canary, was.slow = s.runner.heed(s.timing)
 	n.index, n.token = was.Index(), out.token
 	s.ran = n.index
 	if n.gives && !out.finite() {

@@ -146,6 +146,10 @@ type CopyRate struct {
 	PerS  float64 `json:"per_s"`
 }
 
+// ClockMoved is the change of the GPU's clock, by its canary, beyond which times are not compared: a step that
+// is slower by so much is cold.
+const ClockMoved = 0.03
+
 // Clock relates GPU ticks to nanoseconds on the host's axis. NSPerTick and OffsetNS are absent until
 // calibrated; then no gpu time is in the trace either, only raw ticks.
 type Clock struct {

@@ -156,9 +156,6 @@ type Base struct {
 	Scope Scope
 }
 
-// clockMoved is the change of the canary's ratio beyond which times of two steps are not compared.
-const clockMoved = 0.03
-
 // join finds for every launch the one of the base that is the same dispatch: by id where the graphs agree on
 // what the id is, in another graph by the names of operator and slot; of several the one of the same work.
 // Where they have no dispatch in common they are joined by order.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"gpuscope/trace"
 	"gpuscope/trace/table"
 )
 
@@ -174,7 +175,7 @@ func (t *DispatchTable) compare(ctx context.Context) ([]*Launch, error) {
 		// Each is in proportion to what the canary took on its own run's warm device.
 		now, before = now/float64(ns), before/float64(base)
 	}
-	t.ClockMoved = now > 0 && before > 0 && math.Abs(now/before-1) > clockMoved
+	t.ClockMoved = now > 0 && before > 0 && math.Abs(now/before-1) > trace.ClockMoved
 	t.baseTotal = total(then)
 	var of []*Launch
 	of, t.Gone, t.ByOrder = join(t.Launches, then)

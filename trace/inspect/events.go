@@ -55,7 +55,9 @@ func (x *Index) Events(ctx context.Context) ([]Event, error) {
 		}
 		s := &t.Steps[i]
 		if s.Cold {
-			out = append(out, Event{Step: i, Kind: ColdEvent, Text: coldText(s)})
+			if i == 0 || !t.Steps[i-1].Cold || len(s.CPU.Compiled) > 0 { // of several in a row the first
+				out = append(out, Event{Step: i, Kind: ColdEvent, Text: coldText(s)})
+			}
 		} else if e, ok := usual[likeOf(s)].outlier(s); ok {
 			e.Step = i
 			out = append(out, e)
@@ -71,6 +73,9 @@ func (x *Index) Events(ctx context.Context) ([]Event, error) {
 func coldText(s *trace.Step) string {
 	if n := len(s.CPU.Compiled); n > 0 {
 		return "cold: " + table.Plural(n, "kernel") + " compiled"
+	}
+	if c := s.Canary; c > 0 && c < 1-trace.ClockMoved {
+		return fmt.Sprintf("cold: the GPU's clock is at %.2f of that when warm", c)
 	}
 	return "cold: after idle, or the first use of a route"
 }

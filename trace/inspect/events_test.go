@@ -72,6 +72,11 @@ func TestAStepThatTakesMuchLongerThanItsLikeIsAnEvent(t *testing.T) {
 	if steps, _ := events(t, tr, inspect.ColdEvent); !slices.Equal(steps, []int{4}) {
 		t.Errorf("cold steps are at %v", steps)
 	}
+	tr.Steps[5].Cold, tr.Steps[4].Canary = true, 0.41
+	if steps, texts := events(t, tr, inspect.ColdEvent); !slices.Equal(steps, []int{4}) ||
+		texts[0] != "cold: the GPU's clock is at 0.41 of that when warm" {
+		t.Errorf("of cold steps in a row %v are told: %q", steps, texts)
+	}
 	for i := range tr.Steps { // all that differ: there is no like
 		tr.Steps[i].CPU.TotalNS = trace.Measured(int64(1+i) * 1e6)
 	}
