@@ -56,8 +56,8 @@ func (x *Executor) UseCanary(k *CeilingKernels) error {
 // Release frees what it made.
 func (c *canary) Release() { c.release() }
 
-// settle runs it until it takes the same several times, and takes that for the reference. The GPU is kept busy
-// before: one that had only been written to for seconds was steady too, at a fifth of its clock.
+// settle runs it until it takes the same several times, and takes that for the reference. The GPU is kept
+// busy before: one that had only been written to for seconds was steady too, at a fifth of its clock.
 func (c *canary) settle() error {
 	if err := c.setFMA(warmingRounds); err != nil {
 		return err

@@ -27,8 +27,8 @@ func (r *runner) useCanary() error {
 }
 
 // heed runs the canary behind a step that was timed, where the last run was some time ago, and tells its
-// speed, 0 where it did not run, and whether the GPU's clock is slow by what is known last. Nothing of the step
-// has it in its times. What ails it ails the next step, which says so.
+// speed, 0 where it did not run, and whether the GPU's clock is slow by what is known last. Nothing of the
+// step has it in its times. What ails it ails the next step, which says so.
 func (r *runner) heed(timing engine.Timing) (speed float64, slow bool) {
 	if timing == engine.TimingOff {
 		return 0, false

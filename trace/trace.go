@@ -146,8 +146,8 @@ type CopyRate struct {
 	PerS  float64 `json:"per_s"`
 }
 
-// ClockMoved is the change of the GPU's clock, by its canary, beyond which times are not compared: a step that
-// is slower by so much is cold.
+// ClockMoved is the change of the GPU's clock, by its canary, beyond which times are not compared: a step
+// that is slower by so much is cold.
 const ClockMoved = 0.03
 
 // Clock relates GPU ticks to nanoseconds on the host's axis. NSPerTick and OffsetNS are absent until
