@@ -3,7 +3,6 @@ package model
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,9 +37,10 @@ type breakpoint struct {
 
 // moment is a step that has just ended.
 type moment struct {
-	s  *live
-	n  turn
-	ns int64 // on the GPU, or on the host where that was not timed
+	s       *live
+	n       turn
+	ns      int64 // on the GPU, or on the host where that was not timed
+	follows bool  // the watch knows the step before
 	// alike says that the step before took as many tokens: what changed since was not asked for.
 	alike bool
 }
@@ -64,7 +64,10 @@ var conditions = map[string]condition{
 		return w.first(true, func(f *engine.InForce) (string, bool) { return "", w.isOf(f, b) })
 	},
 	"grid": func(_ context.Context, w *watch, b *breakpoint, m *moment) (hit, bool, error) {
-		return w.changed(b, m, func(was, is *engine.InForce) string {
+		if !m.alike {
+			return hit{}, false, nil
+		}
+		return w.changed(b, func(was, is *engine.InForce) string {
 			if was.Workgroups == is.Workgroups {
 				return ""
 			}
@@ -72,7 +75,10 @@ var conditions = map[string]condition{
 		})
 	},
 	"route": func(_ context.Context, w *watch, b *breakpoint, m *moment) (hit, bool, error) {
-		return w.changed(b, m, func(was, is *engine.InForce) string {
+		if !m.follows { // routes go by the number of tokens, so that steps alike have the same
+			return hit{}, false, nil
+		}
+		return w.changed(b, func(was, is *engine.InForce) string {
 			if was.Route == is.Route && was.Kernel == is.Kernel {
 				return ""
 			}
@@ -111,24 +117,19 @@ func (w *watch) set(list []session.Break) error {
 		}
 		p := breakpoint{Break: b, meets: conditions[b.On]}
 		p.limit, _ = strconv.ParseFloat(b.Of, 64)
-		if pattern, ok := strings.CutPrefix(b.Of, "re:"); ok {
-			re, err := regexp.Compile(pattern)
-			if err != nil {
-				return session.Refusef("breakpoint %s: %w", b.On, err)
-			}
-			p.has = re.MatchString
-		} else {
-			p.has = func(text string) bool { return strings.Contains(text, b.Of) }
-		}
+		p.has, _ = b.Matcher() // it was checked
 		breaks[i] = p
 	}
 	w.breaks = breaks
 	return nil
 }
 
-// from makes the step that the device ran last the one that the next is compared with.
-func (w *watch) from(s *live, t *turn) {
-	if t != nil && t.index != w.step && s.ran == t.index {
+// from makes the current step, which the device holds, the one that the next is compared with.
+func (w *watch) from(s *live) {
+	switch t := s.text.last(); {
+	case t == nil:
+		w.step = -1
+	case t.index != w.step:
 		w.take(s, t)
 	}
 }
@@ -142,7 +143,8 @@ func (w *watch) take(s *live, t *turn) {
 // look holds a step that has just ended against the conditions. What it gives is the event of the first that
 // is met, and whether the step is to be run up to the event's dispatch.
 func (w *watch) look(ctx context.Context, m *moment) (*trace.Event, bool, error) {
-	m.alike = w.step >= 0 && w.tokens == len(m.n.tokens)
+	m.follows = w.step >= 0
+	m.alike = m.follows && w.tokens == len(m.n.tokens)
 	w.take(m.s, &m.n)
 	defer w.remember(m)
 	for i := range w.breaks {
@@ -194,12 +196,7 @@ func (w *watch) first(upto bool, of func(*engine.InForce) (string, bool)) (hit, 
 }
 
 // changed is the first dispatch that is another one than in the step before.
-func (w *watch) changed(b *breakpoint, m *moment, how func(was, is *engine.InForce) string) (
-	hit, bool, error,
-) {
-	if !m.alike {
-		return hit{}, false, nil
-	}
+func (w *watch) changed(b *breakpoint, how func(was, is *engine.InForce) string) (hit, bool, error) {
 	at := 0
 	return w.first(false, func(is *engine.InForce) (string, bool) {
 		for at < len(w.before) && w.before[at].Dispatch < is.Dispatch {

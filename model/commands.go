@@ -50,8 +50,8 @@ var (
 
 var commands = []command{
 	{
-		session.Prompt, "Replace the text by a prompt and take it in, up to the first token that comes out.",
-		[]field{text, tokens, chunks, count},
+		session.Prompt, "Replace the text by a prompt and take it in, up to the first token that comes out. Pause where a condition is met.",
+		[]field{text, tokens, chunks, count, breaks},
 		(*live).beginPrompt,
 	},
 	{
@@ -236,8 +236,11 @@ func (s *live) beginPrompt(c session.Command) (work, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.watch.set(c.Breaks); err != nil {
+		return nil, err
+	}
 	s.begins(t, "prompt")
-	return s.prefill, nil
+	return s.prefill(c.Breaks), nil
 }
 
 // begins makes a text the session's.
@@ -259,7 +262,7 @@ func (s *live) beginEdit(c session.Command) (work, error) {
 		return nil, err
 	}
 	s.begins(t, "edit")
-	return s.prefill, nil
+	return s.prefill(nil), nil
 }
 
 func (s *live) beginRun(c session.Command) (work, error) {

@@ -168,20 +168,23 @@ func (s *live) event(step int, kind, format string, args ...any) {
 	s.record(trace.Record{Event: &trace.Event{Step: step, Kind: kind, Text: fmt.Sprintf(format, args...)}})
 }
 
-// prefill takes the prompt in, up to the first token that comes out.
-func (s *live) prefill(ctx context.Context, r *session.Reply) error {
-	for s.text.position() < len(s.text.ids) {
-		if err := s.step(ctx, r); err != nil {
-			return err
-		}
+// prefill takes the prompt in, up to the first token that comes out, or up to a step that meets one of the
+// conditions.
+func (s *live) prefill(breaks []session.Break) work {
+	return func(ctx context.Context, r *session.Reply) error {
+		return s.run(ctx, session.Command{Until: len(s.text.ids), Breaks: breaks}, r)
 	}
-	return nil
 }
 
 // run makes n tokens, or as many as there are, or those up to a position, or up to a step that meets one of
 // the conditions. A prompt that was not taken in to its end is first.
 func (s *live) run(ctx context.Context, c session.Command, r *session.Reply) error {
-	s.watch.from(s, s.text.last())
+	if len(c.Breaks) > 0 {
+		if err := s.hold(ctx); err != nil {
+			return err
+		}
+		s.watch.from(s)
+	}
 	for n := 0; s.canStep() == nil && (c.Until == 0 || s.text.position() < c.Until); {
 		if s.text.position() >= len(s.text.ids) {
 			if c.N > 0 && n == c.N {

@@ -100,6 +100,14 @@ func TestARunPausesWhereAConditionIsMet(t *testing.T) {
 			breaks: []string{"grid"}, stands: `step 5, position 65, "ijklmn"`, prompt: 60,
 			says: "breakpoint grid: ", at: "layers.0.attn.sdpa.fd_split",
 		},
+		"another route": {
+			breaks: []string{"route mlp"}, stands: `step 1, position 6, "fg"`,
+			says: "breakpoint route mlp: layers.0.mlp.gate linear_q4gsw_", at: "layers.0.mlp.gate",
+		},
+		"no other route, as steps are alike": {
+			breaks: []string{"route", "position 4"}, prompt: 1, stands: `step 3, position 4, "bcde"`,
+			says: "breakpoint position 4: position 4",
+		},
 		"a number that is none": {
 			breaks: []string{"nan"}, stands: `step 3, position 8, "fghi"`, at: "embed",
 			says: "breakpoint nan: NaN, element 0 of embed",
@@ -169,6 +177,38 @@ func TestARunPausesWhereAConditionIsMet(t *testing.T) {
 			}
 			r.do(session.Command{Kind: session.Reset})
 		})
+	}
+}
+
+func TestAPromptPausesWhereAConditionIsMet(t *testing.T) {
+	r := newRig(t, Options{})
+	prompt := promptOf(20)
+	prompt.Chunks = []int{4}
+	prompt.Breaks = []session.Break{{On: "route"}, {On: "position", Of: "12"}}
+	if reply := r.reply(prompt); reply.Hit == nil || reply.Hit.Text != "breakpoint position 12: position 12" {
+		t.Errorf("the reply says %+v", reply.Hit)
+	}
+	r.wantStand(`step 2, position 12, ""`)
+	r.do(session.Command{Kind: session.Run, N: 1}) // the rest of it, and a token
+	r.wantStand(`step 5, position 21, "uv"`)
+	r.do(session.Command{Kind: session.Reset})
+	if reply := r.reply(promptOf(5)); reply.Hit != nil {
+		t.Errorf("a prompt without conditions: %+v", reply.Hit)
+	}
+}
+
+// What a step changed is said against the step before it in the text, whatever the device ran last.
+func TestAConditionComparesWithTheStepBeforeInTheText(t *testing.T) {
+	file := tiny()
+	file.Set("llama.context_length", 4*tinyContext)
+	r := newRigOn(t, Options{}, file, fake.Options{NoLog: true})
+	r.do(promptOf(60))
+	run := session.Command{Kind: session.Run, Breaks: []session.Break{{On: "grid"}}}
+	r.do(run)
+	r.wantStand(`step 5, position 65, "ijklmn"`)
+	r.do(session.Command{Kind: session.Previous})
+	if r.do(run); r.mirror.State.Position != 65 {
+		t.Errorf("run again it pauses at position %d, want 65", r.mirror.State.Position)
 	}
 }
 

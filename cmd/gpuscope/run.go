@@ -51,6 +51,10 @@ characters, and, as JSON does, U+FFFD for each byte that is no UTF-8.`,
 				`gpuscope run --chunks 40,1,7 --trace run.json`,
 				"prefill in steps of these sizes; record everything",
 			},
+			{
+				`gpuscope run --break nan --break 'kernel gemv' --trace run.json`,
+				"end where one of these is met, and say where; the trace has the steps up to there",
+			},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			var r run
@@ -61,6 +65,9 @@ characters, and, as JSON does, U+FFFD for each byte that is no UTF-8.`,
 			flags.IntSliceVar(
 				&r.chunks, "chunks", nil,
 				"prefill in steps of `40,1,7` tokens; the last repeats (default as many as a step takes)")
+			flags.StringArrayVar(&r.conditions, "break", nil,
+				"end behind the first step, of the prompt too, that meets `CONDITION`: "+session.BreakWords()+
+					" (may be repeated)")
 			flags.StringVar(&r.tracePath, "trace", "",
 				"record the run to `FILE`: "+orList(trace.Suffixes()))
 			r.format = formatFlag(flags, "text", "json")
@@ -89,6 +96,8 @@ type run struct {
 	byText      bool // else by ids
 	ids, chunks []int
 	tokens      int
+	conditions  []string // as they are typed
+	breaks      []session.Break
 	recording   bool // to tracePath
 	tracePath   string
 	format      *choice
@@ -115,6 +124,13 @@ func (r *run) validate(operands []string) error {
 		if limit := r.model.maxChunk; limit > 0 && n > limit {
 			return usagef("--chunks %d: over --max-chunk %d", n, limit)
 		}
+	}
+	for _, text := range r.conditions {
+		b, err := session.ParseBreak(text)
+		if err != nil {
+			return usagef("--break: %v", err)
+		}
+		r.breaks = append(r.breaks, b)
 	}
 	if err := cmp.Or(r.format.check(), r.profiling.check()); err != nil {
 		return err
@@ -156,10 +172,11 @@ func (r *run) run(ctx context.Context, p *program) error {
 			out.take(e)
 		}
 	})
-	step, err := r.generate(ctx, s)
-	if err == nil && r.measures() && step >= 0 {
+	reply, err := r.generate(ctx, s)
+	out.hit = reply.Hit
+	if err == nil && r.measures() && reply.Step >= 0 {
 		var t *trace.Trace
-		if t, err = out.upTo(ctx, step); err == nil {
+		if t, err = out.upTo(ctx, reply.Step); err == nil {
 			out.measured, err = r.profiling.measure(ctx, s, t)
 		}
 	}
@@ -203,9 +220,9 @@ func (r *run) record(ctx context.Context, p *program) (*trace.StreamWriter, erro
 	return recorder, nil
 }
 
-// generate sends the session's commands, and returns the index of the last step.
-func (r *run) generate(ctx context.Context, s session.Session) (step int, err error) {
-	prompt := session.Command{Kind: session.Prompt, Chunks: r.chunks, N: r.tokens}
+// generate sends the session's commands, and returns where the text stands behind them.
+func (r *run) generate(ctx context.Context, s session.Session) (session.Reply, error) {
+	prompt := session.Command{Kind: session.Prompt, Chunks: r.chunks, N: r.tokens, Breaks: r.breaks}
 	if r.byText {
 		prompt.Text = r.prompt
 	} else {
@@ -213,23 +230,23 @@ func (r *run) generate(ctx context.Context, s session.Session) (step int, err er
 	}
 	reply, err := s.Do(ctx, prompt)
 	if err != nil {
-		return -1, err
+		return reply, err
 	}
-	if r.tokens > 1 { // the prompt gave the first
+	if r.tokens > 1 && reply.Hit == nil { // the prompt gave the first
 		// What is refused here is to go on behind the end of the text.
-		if reply, err = s.Do(ctx, session.Command{Kind: session.Run, N: r.tokens - 1}); err != nil &&
-			!errors.Is(err, session.ErrUsage) {
-			return -1, err
+		rest := session.Command{Kind: session.Run, N: r.tokens - 1, Breaks: r.breaks}
+		if reply, err = s.Do(ctx, rest); err != nil && !errors.Is(err, session.ErrUsage) {
+			return reply, err
 		}
 	}
 	if r.model.timing.value == "dispatch" && (r.format.value == "text" || r.recording) {
 		// Refused where the device has no timestamps: then timing cost nothing.
 		if _, err := s.Do(ctx, session.Command{Kind: session.Observe}); err != nil &&
 			!errors.Is(err, session.ErrUsage) {
-			return -1, err
+			return reply, err
 		}
 	}
-	return reply.Step, nil
+	return reply, nil
 }
 
 // asUsage gives what the model refused before anything ran the exit status of wrong use.
@@ -256,7 +273,8 @@ type output struct {
 	wrote    bool          // some text
 	// textEnded says that all text was written.
 	textEnded bool
-	measured  bool // the last step was run again
+	hit       *trace.Event // the condition that ended the text
+	measured  bool         // the last step was run again
 	err       error
 	recorder  *trace.StreamWriter
 	recorded  error
@@ -392,6 +410,12 @@ func (o *output) print() error {
 	if o.wrote {
 		b.WriteString("\n")
 	}
+	switch {
+	case o.hit != nil:
+		b.WriteString(printable.Clean(fmt.Sprintf("ended behind step %d: %s", o.hit.Step, o.hit.Text)) + "\n")
+	case len(o.run.breaks) > 0:
+		b.WriteString("no breakpoint was met\n")
+	}
 	t := o.mirror.Trace
 	b.WriteString(printable.Clean(fmt.Sprintf("%s on %s (%s, %s)", t.Model.Name, t.Device.Name,
 		t.Device.Backend, t.Device.AdapterType)) + "\n")
@@ -443,6 +467,8 @@ type result struct {
 	Text         string       `json:"text"`
 	Steps        []resultStep `json:"steps"`
 	Timings      timings      `json:"timings"`
+	// Hit is the event of the condition of --break that ended the text.
+	Hit *trace.Event `json:"hit,omitempty"`
 	// Costs are what parts of the last step cost, as in a trace, where they were measured.
 	Costs *trace.Costs `json:"costs,omitempty"`
 }
@@ -478,7 +504,7 @@ func (r *run) resultStep(s *trace.Step) resultStep {
 func (o *output) result() result {
 	res := result{
 		PromptTokens: []int{}, Tokens: []int{}, Steps: append([]resultStep{}, o.steps...),
-		Timings: timings{Timing: o.mirror.State.Timing},
+		Timings: timings{Timing: o.mirror.State.Timing}, Hit: o.hit,
 	}
 	profile := o.tally.Profile(o.mirror.Trace)
 	if r := profile.Rate("prefill"); r != nil {

@@ -169,6 +169,57 @@ func TestTraceThatCannotBeWrittenIsRefusedBeforeAnythingRuns(t *testing.T) {
 	}
 }
 
+func TestRunEndsAtABreakpointAndSaysWhichOne(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "run.json")
+	p, stdout, stderr := playBack(t, tuitest.Script{})
+	args := []string{"run", "--break", "position 99", "--break", "position 44", "--trace", path}
+	if status := p.main(t.Context(), args); status != exitDone || stderr.Len() > 0 {
+		t.Fatalf("exit %d: %s", status, stderr)
+	}
+	for _, line := range []string{"\nended behind step 2: breakpoint position 44\n", "decode: 2 tokens in 2 steps"} {
+		if !strings.Contains(stdout.String(), line) {
+			t.Errorf("it does not say %q:\n%s", line, stdout)
+		}
+	}
+	got, err := trace.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	met := func(e trace.Event) bool { return e.Kind == "breakpoint" && e.Step == 2 }
+	if !slices.ContainsFunc(got.Events, met) {
+		t.Errorf("the trace has events %+v", got.Events)
+	}
+}
+
+func TestRunThatMeetsItsBreakpointInThePromptMakesNoMore(t *testing.T) {
+	t.Parallel()
+	p, stdout, stderr := playBack(t, tuitest.Script{})
+	if status := p.main(t.Context(),
+		[]string{"run", "--break", "position 3", "--format", "json"}); status != exitDone {
+		t.Fatalf("exit %d: %s", status, stderr)
+	}
+	var got result
+	if err := json.Unmarshal(stdout.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Steps) != 1 || got.Hit == nil || got.Hit.Text != "breakpoint position 3" {
+		t.Errorf("%d steps, hit %+v", len(got.Steps), got.Hit)
+	}
+}
+
+func TestRunWithoutTheBreakpointSaysSo(t *testing.T) {
+	t.Parallel()
+	p, stdout, stderr := playBack(t, tuitest.Script{})
+	if status := p.main(t.Context(),
+		[]string{"run", "-n", "3", "--break", "position 99"}); status != exitDone {
+		t.Fatalf("exit %d: %s", status, stderr)
+	}
+	if !strings.Contains(stdout.String(), "\nno breakpoint was met\n") {
+		t.Errorf("it says:\n%s", stdout)
+	}
+}
+
 // A run that fails on its way keeps what it has: text, profile and trace.
 func TestFailedRunKeepsWhatItHas(t *testing.T) {
 	t.Parallel()

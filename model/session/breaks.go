@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,13 +24,16 @@ type BreakKind struct {
 
 // Breaks are all conditions there are.
 var Breaks = []BreakKind{
-	{"kernel", "PATTERN", "a kernel runs with the pattern (or re:EXPRESSION) in its name; the step is run up to there", nil},
+	{
+		"kernel", "PATTERN",
+		"a kernel runs with the pattern (or re:EXPRESSION) in its name; the step is run up to there", nil,
+	},
 	{
 		"op", "PATTERN", "an operator runs with the pattern in its name or kind; the step is run up to there",
 		nil,
 	},
 	{"grid", "[OP]", "a grid changes and the step has as many tokens as the one before", nil},
-	{"route", "[OP]", "a route changes and the step has as many tokens as the one before", nil},
+	{"route", "[OP]", "an operator takes another route than in the step before", nil},
 	{"nan", "", "a NaN or an infinity is among what operators give; every step is run again to look", nil},
 	{
 		"time", "TIMES", "a step, or a dispatch where they are timed, takes over so many times its median",
@@ -51,6 +55,28 @@ var Breaks = []BreakKind{
 	},
 }
 
+// BreakWords lists what can be typed as a condition.
+func BreakWords() string {
+	words := make([]string, len(Breaks))
+	for i, k := range Breaks {
+		words[i] = strings.TrimSpace(k.Word + " " + k.Takes)
+	}
+	return strings.Join(words, ", ")
+}
+
+// Matcher says whether the pattern that a condition has is in a text. Without one every text has it.
+func (b Break) Matcher() (func(text string) bool, error) {
+	expression, ok := strings.CutPrefix(b.Of, "re:")
+	if !ok {
+		return func(text string) bool { return strings.Contains(text, b.Of) }, nil
+	}
+	re, err := regexp.Compile(expression)
+	if err != nil {
+		return nil, Refusef("breakpoint %s: %w", b.On, err)
+	}
+	return re.MatchString, nil
+}
+
 // longestBreak is how many bytes the pattern of a condition may have.
 const longestBreak = 200
 
@@ -58,11 +84,7 @@ const longestBreak = 200
 func (b Break) Check() error {
 	i := slices.IndexFunc(Breaks, func(k BreakKind) bool { return k.Word == b.On })
 	if i < 0 {
-		var words []string
-		for _, k := range Breaks {
-			words = append(words, strings.TrimSpace(k.Word+" "+k.Takes))
-		}
-		return Refusef("breakpoint %.20q: want %s", b.On, strings.Join(words, ", "))
+		return Refusef("breakpoint %.20q: want %s", b.On, BreakWords())
 	}
 	k := &Breaks[i]
 	switch {
@@ -76,7 +98,8 @@ func (b Break) Check() error {
 	case k.check != nil:
 		return k.check(b.Of)
 	}
-	return nil
+	_, err := b.Matcher()
+	return err
 }
 
 // ParseBreak reads a condition as a person types it: "kernel gemv", "time 3", "nan".

@@ -29,6 +29,7 @@ func TestBreaksAreReadAsTheyAreWritten(t *testing.T) {
 		"position 0":   "from 1 on",
 		"position -3":  "from 1 on",
 		"position 1e3": "from 1 on",
+		"route re:(":   "breakpoint route: error parsing regexp: missing closing )",
 
 		"op " + strings.Repeat("x", 201): "a pattern of 201 bytes, want at most 200",
 	} {

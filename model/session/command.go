@@ -41,7 +41,8 @@ type Command struct {
 	At    *LookAt `json:"at,omitempty"`    // of a Look
 	Parts []Part  `json:"parts,omitempty"` // of a step, each to be left out as a whole
 	Step  *int    `json:"step,omitempty"`  // index in the trace
-	// Until is the position at which a run pauses at the latest, Breaks are what else makes it pause.
+	// Until is the position at which a run pauses at the latest, Breaks are what else makes it pause, or a
+	// prompt that is taken in.
 	Until  int     `json:"until,omitempty"`
 	Breaks []Break `json:"breaks,omitempty"`
 	Left   *Left   `json:"left,omitempty"` // of a Resume

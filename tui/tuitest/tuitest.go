@@ -146,7 +146,10 @@ func (p *Session) do(ctx context.Context, c session.Command) error {
 		}
 		p.state.Begins = text
 		p.tell()
-		return p.step()
+		if err := p.step(); err != nil {
+			return err
+		}
+		p.look(c.Breaks)
 	case session.Next:
 		switch {
 		case was != nil: // the rest of the step
@@ -324,7 +327,7 @@ func (p *Session) event(step int, kind string) {
 	p.record(trace.Record{Event: &trace.Event{Step: step, Kind: kind, Text: kind}})
 }
 
-// look knows one of the conditions of a run: a position.
+// look knows one of the conditions: a position.
 func (p *Session) look(breaks []session.Break) {
 	for _, b := range breaks {
 		if n, err := strconv.Atoi(b.Of); err == nil && b.On == "position" && p.state.Position >= n {
