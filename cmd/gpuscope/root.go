@@ -32,12 +32,19 @@ $XDG_CONFIG_HOME, or ~/.config); a flag that is typed comes first, then GPUSCOPE
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			r := declareRoot(flags)
 			return func(ctx context.Context, operands []string) error {
+				// What settings say of the prompt is for models.
+				prompted := flags.Changed("prompt") && r.screen.Prompt != ""
 				settings, err := p.settle(flags, r.checkFlags)
 				if err != nil {
 					return err
 				}
 				if err := r.validate(operands); err != nil {
 					return err
+				}
+				path := r.model.path
+				recorded := trace.IsTrace(path)
+				if prompted && recorded {
+					return usagef("-p and the trace %s: give one of them; a trace takes no prompt", path)
 				}
 				r.screen.Keys, r.screen.Log = settings.keys, tui.NewLog()
 				for _, w := range settings.warnings {
@@ -48,7 +55,7 @@ $XDG_CONFIG_HOME, or ~/.config); a flag that is typed comes first, then GPUSCOPE
 				if !p.terminal && !r.screen.Plain {
 					return usagef("this is no terminal: use gpuscope run, or --plain")
 				}
-				if path := r.model.path; trace.IsTrace(path) {
+				if recorded {
 					return tui.ShowTrace(ctx, func(context.Context) (*trace.Trace, error) {
 						return trace.ReadFile(path)
 					}, r.screen)
