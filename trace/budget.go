@@ -29,8 +29,9 @@ var usualBounds = bounds{memory: 384 << 20, value: 128 << 20, idle: 64 << 20}
 
 // file is what a source reads in the end, before it is decompressed.
 type file struct {
-	r    io.Reader
-	size int64 // read so far
+	r      io.Reader
+	size   int64 // read so far
+	zipped bool
 }
 
 func (f *file) Read(p []byte) (int, error) {
@@ -67,6 +68,14 @@ func (s *source) memory() int64 { return s.bounds.memory + memoryRate*s.file.siz
 
 // offset is about where in the file a byte of the squeezed text stands.
 func (s *source) offset(of int64) int64 { return of + s.space }
+
+// place is a byte of the text for people. Of a file that is gzipped it is not one of the file.
+func (s *source) place(near string, at int64) string {
+	if s.file.zipped {
+		return fmt.Sprintf("%s byte %d of what was unpacked", near, at)
+	}
+	return fmt.Sprintf("%s byte %d", near, at)
+}
 
 func (s *source) Read(p []byte) (int, error) {
 	for s.err == nil && len(p) > 0 {

@@ -101,7 +101,7 @@ func IsTrace(path string) bool {
 		return false
 	}
 	defer f.Close()
-	in, err := decompressed(f)
+	in, _, err := decompressed(f)
 	if err != nil {
 		return false
 	}

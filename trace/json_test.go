@@ -275,6 +275,35 @@ func TestACutGzipStreamOpens(t *testing.T) {
 	}
 }
 
+// Where a file is gzipped, what is unpacked has other offsets than the file.
+func TestWhereAGzippedTraceIsWrongIsSaidOfWhatWasUnpacked(t *testing.T) {
+	zipped := func(text []byte) []byte {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		if _, err := z.Write(text); err != nil {
+			t.Fatal(err)
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	var b bytes.Buffer
+	if err := trace.Write(&b, tracetest.Llama(1, 4)); err != nil {
+		t.Fatal(err)
+	}
+	whole := zipped(b.Bytes())
+	for want, file := range map[string][]byte{
+		" of what was unpacked, in the middle of it: it was cut": whole[:len(whole)/2],
+		"cut before anything of it could be unpacked":            whole[:10],
+		`"plans" (about byte 38 of what was unpacked): invalid`:  zipped([]byte(`{"schema":"gpuscope.trace/1","plans":[}`)),
+	} {
+		if _, err := trace.Read(bytes.NewReader(file)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
 func TestStreamWriterLeavesTheSameTrace(t *testing.T) {
 	want := tracetest.Llama(2, 5)
 	want.Events = []trace.Event{{Step: 2, Kind: "note", Text: "here"}}

@@ -43,7 +43,8 @@ func Read(r io.Reader) (*Trace, error) {
 
 func read(r io.Reader) (*Trace, error) {
 	raw := &file{r: r}
-	in, err := decompressed(raw)
+	in, zipped, err := decompressed(raw)
+	raw.zipped = zipped
 	if err != nil {
 		return nil, err
 	}
@@ -73,22 +74,25 @@ func read(r io.Reader) (*Trace, error) {
 }
 
 // decompressed takes gzip away, where a file is compressed.
-func decompressed(r io.Reader) (*bufio.Reader, error) {
-	in := bufio.NewReaderSize(r, 1<<16)
+func decompressed(r io.Reader) (in *bufio.Reader, zipped bool, err error) {
+	in = bufio.NewReaderSize(r, 1<<16)
 	if magic, _ := in.Peek(2); string(magic) != "\x1f\x8b" {
-		return in, nil
+		return in, false, nil
 	}
 	z, err := gzip.NewReader(in)
 	if err != nil {
-		return nil, fmt.Errorf("gzip: %w", err)
+		return nil, true, fmt.Errorf("gzip: %w", err)
 	}
-	return bufio.NewReaderSize(z, 1<<16), nil
+	return bufio.NewReaderSize(z, 1<<16), true, nil
 }
 
 // beginning is how a file begins, without white space before it.
 func beginning(in *bufio.Reader) ([]byte, error) {
 	start, err := in.Peek(256)
-	if err != nil && !errors.Is(err, io.EOF) {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF) && len(start) == 0:
+		return nil, errors.New("gzip: the file was cut before anything of it could be unpacked")
+	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, err
 	}
 	return bytes.TrimLeft(start, " \t\r\n"), nil
@@ -304,8 +308,9 @@ func (d *decoder) kept(r *Record, unknown *Unknown, raw []byte) int64 {
 // wrap names the place of an error in the JSON itself.
 func (d *decoder) wrap(what string, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: the file ends at byte %d, in the middle of it: it was cut", what,
-			d.in.read)
+		return fmt.Errorf("%s: the file ends %s, in the middle of it: it was cut", what,
+			d.in.place("at", d.in.read))
 	}
-	return fmt.Errorf("%s (about byte %d): %w", what, d.in.offset(d.json.InputOffset()), fitting(err))
+	return fmt.Errorf("%s (%s): %w", what, d.in.place("about", d.in.offset(d.json.InputOffset())),
+		fitting(err))
 }
