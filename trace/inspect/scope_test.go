@@ -260,6 +260,32 @@ func TestEveryTableSaysWhatItShowsAndWhereItsNumbersComeFrom(t *testing.T) {
 	}
 }
 
+// Who asks for a table of no steps gets one, or is told that it is of steps.
+func TestEveryTableIsMadeOfNoStepsOrRefusesThem(t *testing.T) {
+	whole := tracetest.Llama(1, 3)
+	bare := *whole
+	bare.Steps, bare.Events = nil, nil
+	for _, tr := range []*trace.Trace{whole, &bare} {
+		x := inspect.NewIndex(tr)
+		var refuse []string
+		for _, kind := range inspect.Tables() {
+			made, err := kind.Of(ctx, x, inspect.Options{})
+			switch {
+			case err == nil:
+				print(t, made)
+			case err.Error() == fmt.Sprintf("table %s is of %s, not of none", kind.Name, kind.Takes):
+				refuse = append(refuse, kind.Name)
+			default:
+				t.Errorf("%s: %v", kind.Name, err)
+			}
+		}
+		want := []string{"blocks", "dispatches", "resize", "slots"}
+		if !slices.Equal(refuse, want) {
+			t.Errorf("of a trace of %d steps none are refused by %q, want %q", len(tr.Steps), refuse, want)
+		}
+	}
+}
+
 // A scope that a table does not take is refused with what it takes, and what to name instead.
 func TestATableSaysWhichStepsItTakes(t *testing.T) {
 	tr := tracetest.Run(1, 40, 7, 1, 1, 1)

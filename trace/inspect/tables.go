@@ -66,8 +66,22 @@ var List = Table{
 
 var tables []Table
 
-// register adds a table; files do it before the program starts.
-func register(t Table) { tables = append(tables, t) }
+// register adds a table; files do it before the program starts. A table is never made of a scope without
+// steps that does not take it.
+func register(t Table) {
+	of := t.Of
+	t.Of = func(ctx context.Context, x *Index, o Options) (*table.Table, error) {
+		if len(o.Scope.Steps) == 0 && !t.ofNone() {
+			return nil, fmt.Errorf("table %s is of %s, not of none", t.Name, t.Takes)
+		}
+		return of(ctx, x, o)
+	}
+	tables = append(tables, t)
+}
+
+// ofNone says that the table takes a scope of no steps: it is then of the graph, of the file, or of all the
+// steps there are.
+func (t *Table) ofNone() bool { return t.OfGraph || t.Takes == NoSteps || t.Takes == WholeRun }
 
 // Tables are all there are, by name.
 func Tables() []Table {
