@@ -424,7 +424,7 @@ func (p *plainText) print(name string) {
 	if n := len(p.mirror.Trace.Steps); n > 0 {
 		o.Scope = p.index.Step(n - 1)
 	} else if !kind.OfGraph && kind.Takes != inspect.NoSteps {
-		p.say("%s", p.noStep())
+		p.fail(p.noStep())
 		return
 	}
 	if err := p.index.Print(p.ctx, p.out, kind.Name, "text", mainWidth, o); err != nil {
@@ -433,17 +433,17 @@ func (p *plainText) print(name string) {
 }
 
 // noStep says that there is nothing to show of a step.
-func (p *plainText) noStep() string {
+func (p *plainText) noStep() error {
 	if p.recorded {
-		return "the trace has no steps"
+		return errors.New("the trace has no steps; d graph prints its operators")
 	}
-	return "no step was run yet"
+	return errors.New("no step was run yet: p and a text give a prompt")
 }
 
 // export writes the trace as it is now.
 func (p *plainText) export(path string) {
 	if len(p.mirror.Trace.Steps) == 0 {
-		p.say("%s", p.noStep())
+		p.fail(p.noStep())
 		return
 	}
 	if path == "" {

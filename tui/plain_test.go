@@ -156,12 +156,13 @@ func TestPlainModeSaysWhereAStepBackLeads(t *testing.T) {
 func TestPlainModePrintsAnyTable(t *testing.T) {
 	t.Parallel()
 	out, err := plainly(opens(tuitest.Script{}), "", "d\nx\np once\nd\nd steps\nd nonsense\n")
-	if err == nil || !strings.Contains(err.Error(), "1 command failed, the first: there is no table") {
+	if err == nil || err.Error() != "3 commands failed, the first: no step was run yet: p and a text give a prompt" {
 		t.Errorf("error %v", err)
 	}
 	for _, want := range []string{
 		"d [TABLE] dispatches, or another table, x FILE export, q quit.",
-		"no step was run yet\nno step was run yet\nstep 0:", "lm_head", "prefill  ", "error: ", "nonsense",
+		strings.Repeat("error: no step was run yet: p and a text give a prompt\n", 2) + "step 0:", "lm_head", "prefill  ",
+		`error: there is no table "nonsense"`,
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in:\n%s", want, out)
@@ -217,8 +218,10 @@ func TestPlainModePrintsTheGraphWithoutSteps(t *testing.T) {
 	bare.Steps, bare.Events = nil, nil
 	var shown strings.Builder
 	err := ShowTrace(t.Context(), func(context.Context) (*trace.Trace, error) { return &bare, nil },
-		Options{Plain: true, Output: &shown, Input: strings.NewReader("d\nd graph\nd memory\nd kernels\n")})
-	if err != nil || !strings.Contains(shown.String(), "\nthe trace has no steps\n") {
+		Options{Plain: true, Output: &shown, Input: strings.NewReader("d\nx x.json\nd graph\nd memory\nd kernels\n")})
+	const refused = "the trace has no steps; d graph prints its operators"
+	if err == nil || err.Error() != "2 commands failed, the first: "+refused ||
+		!strings.Contains(shown.String(), "\nerror: "+refused+"\n") {
 		t.Errorf("error %v, output:\n%s", err, &shown)
 	}
 	live, err := plainly(opens(tuitest.Script{}), "", "d graph\nd memory\nd kernels\n")
