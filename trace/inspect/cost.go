@@ -329,7 +329,7 @@ func (t *DispatchTable) SharedNS() (ns float64, ok bool) {
 // part says in a title whose costs these are and what the rows share.
 func (c *StepCosts) part(t *DispatchTable) table.Part {
 	text := fmt.Sprintf("cost at s%d, %s", c.Step.Index, c.rounds())
-	if by := clockMovedBy(c.Step.Whole); by > clockMoved {
+	if by := clockMovedBy(c.Step.Whole); by > trace.ClockMoved {
 		text += fmt.Sprintf(", clock moved %.0f %%", 100*by)
 	}
 	if ns, ok := t.SharedNS(); ok {
