@@ -237,6 +237,16 @@ func allActions() []action {
 			run: func(a *App) { a.view().(curved).redraw() },
 		},
 		{
+			keys: []string{"-"}, name: "wider", doc: "Draw more of the axis, up to all of it.",
+			in: []scope{inViews}, of: curves, hint: 5, off: (*App).empty,
+			run: func(a *App) { a.widen(4) },
+		},
+		{
+			keys: []string{"+", "="}, name: "closer", doc: "Draw less of the axis, around the cursor.",
+			in: []scope{inViews}, of: curves, hint: 6, off: (*App).empty,
+			run: func(a *App) { a.widen(0.25) },
+		},
+		{
 			keys: []string{"p"}, name: "producers", doc: "The operators that give what the selected one takes.",
 			in: []scope{inViews}, of: graphs, hint: 5, off: (*App).empty,
 			run: func(a *App) { a.view().(nearer).near(false) },

@@ -22,13 +22,17 @@ type curvesPage struct {
 	listPage
 	along string
 	shows inspect.Quantity
-	at    map[string]int // cursor on each axis; where there is none it is at the shown step
+	at    map[string]int  // cursor on each axis; where there is none it is at the shown step
+	drawn map[string]part // of each axis, where a person chose one
 	chart task[chartKey, *chart]
 	w     int // columns of the chart as last drawn
 }
 
 func newCurvesPage(*App) view {
-	p := &curvesPage{listPage: listOf("slope"), along: trace.AlongPosition, at: map[string]int{}}
+	p := &curvesPage{
+		listPage: listOf("slope"), along: trace.AlongPosition, at: map[string]int{},
+		drawn: map[string]part{},
+	}
 	p.rows.giveUp = []string{"times", "last_us", "n", "error_us"}
 	return p
 }
@@ -43,17 +47,26 @@ type (
 		listing int
 		row     string
 		shows   inspect.Quantity
+		part    part
 	}
 )
 
-// chart is a row of the curves as it is drawn.
-type chart struct {
-	curves *inspect.Curves
-	row    *inspect.CurveRow
-	shows  inspect.Quantity
-	xs, ys []float64 // the exact line
-	lo, hi float64   // of all values
-	higher int       // times over hi, which are not drawn
+// curvesLook is how a person looks at the curves.
+type curvesLook struct {
+	along             string
+	shows             inspect.Quantity
+	positions, tokens part
+}
+
+// state is what undo gives back.
+func (p *curvesPage) state() any {
+	return curvesLook{p.along, p.shows, p.drawn[trace.AlongPosition], p.drawn[trace.AlongTokens]}
+}
+
+func (p *curvesPage) restore(s any) {
+	l := s.(curvesLook)
+	p.along, p.shows = l.along, l.shows
+	p.drawn[trace.AlongPosition], p.drawn[trace.AlongTokens] = l.positions, l.tokens
 }
 
 func (p *curvesPage) load(j *jobs, s snapshot, _ int) {
@@ -74,10 +87,8 @@ func (p *curvesPage) load(j *jobs, s snapshot, _ int) {
 		p.chart.clear(j)
 		return
 	}
-	shows := p.shows
-	p.chart.want(j, chartKey{p.rows.listings, r.Name, shows}, func(ctx context.Context) (*chart, error) {
-		return chartOf(ctx, c, r, shows)
-	}, nil)
+	d := p.emptyChart(c, r)
+	p.chart.want(j, chartKey{p.rows.listings, r.Name, d.shows, d.part}, d.filled, nil)
 }
 
 // curvesVersion is another with every change of the data while nothing runs. Curves are of all steps: while a
@@ -101,77 +112,6 @@ func (p *curvesPage) current() (*inspect.Curves, *inspect.CurveRow) {
 		return nil, nil
 	}
 	return c, &c.Rows[r]
-}
-
-// chartPlaces is at how many places of the axis an exact line is looked at: more than a screen has columns.
-const chartPlaces = 1024
-
-// chartOf looks at a row along the whole axis.
-func chartOf(ctx context.Context, c *inspect.Curves, r *inspect.CurveRow, shows inspect.Quantity,
-) (*chart, error) {
-	d := &chart{curves: c, row: r, shows: shows, lo: math.Inf(1), hi: math.Inf(-1)}
-	take := func(v float64) { d.lo, d.hi = min(d.lo, v), max(d.hi, v) }
-	if shows == inspect.Time {
-		for _, m := range r.Trials {
-			d.ys = append(d.ys, float64(m.NS))
-		}
-		for _, point := range r.Points {
-			if len(r.Trials) == 0 { // those are of one operator, these of all layers
-				d.ys = append(d.ys, point.NS)
-			}
-		}
-		// A step that was held up would leave nothing of the others.
-		slices.Sort(d.ys)
-		if n := len(d.ys); n > 0 && len(r.Trials) == 0 {
-			limit := d.ys[3*n/4] + 4*(d.ys[3*n/4]-d.ys[n/4])
-			for d.higher = 0; n-d.higher > 1 && d.ys[n-1-d.higher] > limit; {
-				d.higher++
-			}
-			d.ys = d.ys[:n-d.higher]
-		}
-		for _, v := range d.ys {
-			take(v)
-		}
-		return d, ctx.Err()
-	}
-	xs, last := d.axis(), -1
-	for i := range chartPlaces {
-		at := int(math.Round(xs.at(float64(i) / (chartPlaces - 1))))
-		if at == last {
-			continue
-		}
-		last = at
-		if v, ok := c.Exact(r, shows, at); ok {
-			d.xs, d.ys = append(d.xs, float64(at)), append(d.ys, v)
-			take(v)
-		}
-	}
-	return d, ctx.Err()
-}
-
-// axis is that of the places: lengths of prompts matter by their ratio.
-func (d *chart) axis() scale {
-	return scale{
-		lo: float64(d.curves.From), hi: float64(d.curves.To), log: d.curves.Along == trace.AlongTokens,
-	}
-}
-
-// values is the axis of the values: from 0, but for times, whose slope would not be seen from there.
-func (d *chart) values() scale {
-	if d.lo > d.hi {
-		return scale{lo: 0, hi: 1}
-	}
-	if len(d.row.Trials) > 0 && d.shows == inspect.Time {
-		return scale{lo: d.lo * 0.8, hi: d.hi * 1.2, log: true} // a crossover is one of ratios
-	}
-	s := scale{lo: 0, hi: d.hi}
-	if d.shows == inspect.Time && d.lo > d.hi/2 {
-		s.lo = d.lo - (d.hi-d.lo)/8
-	}
-	if s.hi <= s.lo {
-		s.hi = s.lo + 1
-	}
-	return s
 }
 
 // turn looks along the other axis, redraw at the next quantity.
@@ -218,9 +158,8 @@ func (p *curvesPage) move(m motion) {
 		p.rows.move(m)
 		return
 	}
-	d := chart{curves: c, row: r}
-	axis, at := d.axis(), p.cursor(c)
-	col, _ := spot(axis.share(float64(at)), max(2, p.w))
+	d, at := p.emptyChart(c, r), p.cursor(c)
+	col, _ := spot(d.axis().share(float64(at)), max(2, p.w))
 	next := d.place(col+by, p.w)
 	if next == at || toward(next-at) != by {
 		next = at + by
@@ -277,17 +216,9 @@ func (p *curvesPage) pointAt(x, y, _ int) bool {
 		return false
 	}
 	if col := x - axis - 1; y > 0 && col >= 0 && col < p.w {
-		d := chart{curves: c, row: r}
-		p.at[p.along] = d.place(col, p.w)
+		p.at[p.along] = p.emptyChart(c, r).place(col, p.w)
 	}
 	return true
-}
-
-// place is the place of the axis that a column of n stands for.
-func (d *chart) place(column, n int) int {
-	xs := d.axis()
-	at := int(math.Round(xs.at(float64(column) / float64(max(2, n)-1))))
-	return clamp(at, d.curves.From, d.curves.To)
 }
 
 // drawChart draws the chart of a row: what it shows, the plot, and what its signs mean.
@@ -297,15 +228,25 @@ func (p *curvesPage) drawChart(t *theme, g glyphs, c *inspect.Curves, r *inspect
 	p.w = w - axis - 2
 	d := p.chart.value
 	if d == nil || d.row != r || d.shows != p.shows {
-		d = &chart{curves: c, row: r, shows: p.shows, lo: 1}
+		d = p.emptyChart(c, r)
 	}
 	at := p.cursor(c)
-	xs := d.axis()
-	plot := newPlot(g, p.w, h, xs, d.values())
-	plot.label = func(y float64) string { return strings.TrimSuffix(d.shows.Value(y), " wg") }
+	xs, ys := d.axis(), d.values()
+	plot := newPlot(g, p.w, h, xs, ys)
+	label := d.shows.Axis(ys.lo, ys.hi)
+	plot.label = func(y float64) string {
+		if d.lo > d.hi {
+			return "" // there is nothing to read off
+		}
+		return strings.TrimSuffix(label(y), " wg")
+	}
 	plot.position = func(x float64) string { return count(int(math.Round(x))) }
-	plot.column, _ = spot(xs.share(float64(at)), p.w)
-	plot.at = float64(at)
+	if d.part.to < c.To {
+		plot.beyond = " of " + count(c.To)
+	}
+	if col, in := spot(xs.share(float64(at)), p.w); in { // the chart may be of a part drawn before
+		plot.column, plot.at = col, float64(at)
+	}
 	said := "exact, from the plans"
 	if d.shows == inspect.Time {
 		said = d.drawTimes(plot, c)
@@ -339,46 +280,6 @@ func (p *curvesPage) drawChart(t *theme, g glyphs, c *inspect.Curves, r *inspect
 	}
 	head := t.put(strong, " "+printable.Clean(table.Title(parts...).Fit(w-1)))
 	return append([]string{head}, plot.render(t)...)
-}
-
-// drawTimes draws what was measured, with the line through it, and says what that is.
-func (d *chart) drawTimes(plot *plot, c *inspect.Curves) string {
-	for _, point := range d.row.Points {
-		if len(d.row.Trials) == 0 {
-			plot.dot(float64(point.At), point.NS)
-		}
-	}
-	if f := d.row.Fit; f != nil {
-		for i := range plot.w {
-			x := plot.xs.at(float64(i) / float64(max(1, plot.w-1)))
-			plot.back(x, f.At(x))
-		}
-		return d.measured() + " · the line through it"
-	}
-	for _, m := range d.row.Trials {
-		if m.Planned {
-			plot.dot(float64(m.Tokens), float64(m.NS))
-		} else {
-			plot.back(float64(m.Tokens), float64(m.NS))
-		}
-	}
-	switch {
-	case len(d.row.Trials) > 0:
-		return "one, alone, on the plan's route; · on the others"
-	case len(d.row.Points) > 0:
-		return d.measured()
-	case c.Along == trace.AlongTokens:
-		return "not timed at any length"
-	}
-	return "not timed: steps at timing level dispatch would say"
-}
-
-// measured says that times were, and how many are too high for the chart.
-func (d *chart) measured() string {
-	if d.higher > 0 {
-		return fmt.Sprintf("measured, %d higher", d.higher)
-	}
-	return "measured"
 }
 
 // atCursor is what there is at the cursor.

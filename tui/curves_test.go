@@ -98,3 +98,51 @@ func TestPlotsInEveryGlyphSet(t *testing.T) {
 		}
 	}
 }
+
+// Times stand where steps were, whatever the context holds: the axis is theirs, and more of it is a key away.
+func TestAnAxisIsDrawnWhereSomethingWasMeasured(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("5", "j")
+	page := d.app.view().(*curvesPage)
+	drawn := func() part {
+		c, r := page.current()
+		return page.part(c, r)
+	}
+	c, _ := page.current()
+	if c.To < 10*c.Last {
+		t.Fatalf("the axis ends at %d, the steps at %d: want one that is much longer", c.To, c.Last)
+	}
+	first := drawn()
+	if first.from > c.First || first.to < c.Last || first.to-first.from > 3*(c.Last-c.First) {
+		t.Errorf("steps from %d to %d are drawn on an axis from %d to %d", c.First, c.Last, first.from,
+			first.to)
+	}
+	d.sees(" of " + count(c.To))
+	cursor := page.cursor(c)
+	for range 20 {
+		d.press("-")
+	}
+	if d.sees("all of the axis is drawn"); drawn() != (part{c.From, c.To}) {
+		t.Errorf("twenty times wider the axis goes from %d to %d", drawn().from, drawn().to)
+	}
+	for range 20 {
+		if d.press("+"); drawn().from > cursor || drawn().to < cursor {
+			t.Fatalf("closer it is from %d to %d, without the cursor at %d", drawn().from, drawn().to, cursor)
+		}
+	}
+	closest := drawn()
+	for range 100 {
+		d.press("l")
+	}
+	if at := page.cursor(c); at <= closest.to || drawn().to != at || drawn().to-drawn().from < leastPart {
+		t.Errorf("the cursor went on to %d, the axis is drawn from %d to %d", at, drawn().from, drawn().to)
+	}
+	for i := 0; page.drawn[page.along] != (part{}) && i < 40; i++ {
+		d.press("u")
+	}
+	if page.drawn[page.along] != (part{}) {
+		t.Errorf("undone, %+v is still chosen", page.drawn[page.along])
+	}
+	if d.press("d"); drawn() != (part{c.From, c.To}) {
+		t.Errorf("what the plans say is drawn from %d to %d only", drawn().from, drawn().to)
+	}
+}

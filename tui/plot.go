@@ -21,6 +21,7 @@ type plot struct {
 	at       float64
 	label    func(y float64) string
 	position func(x float64) string
+	beyond   string // behind the last position
 }
 
 // scale maps values to a range of places.
@@ -150,15 +151,19 @@ func (p *plot) cell(row, col int) string {
 // render draws the plot with its axes, in h + 2 lines of w + axis cells.
 func (p *plot) render(t *theme) []string {
 	var lines []string
+	top, bottom := p.label(p.ys.hi), p.label(p.ys.lo)
 	for row := range p.h {
 		label := ""
 		switch {
 		case row == 0:
-			label = p.label(p.ys.hi)
+			label = top
 		case row == p.h-1:
-			label = p.label(p.ys.lo)
-		case p.h > 6 && row == p.h/2:
-			label = p.label(p.ys.at(float64(p.h-1-row) / float64(p.h-1)))
+			label = bottom
+		case p.h > 6 && row == p.h/2: // between two whole numbers there may be none
+			middle := p.label(p.ys.at(float64(p.h-1-row) / float64(p.h-1)))
+			if middle != top && middle != bottom {
+				label = middle
+			}
 		}
 		var b strings.Builder
 		b.WriteString(t.put(dim, fitLeft(label, axis-1)+" "+markBar))
@@ -183,7 +188,7 @@ func (p *plot) render(t *theme) []string {
 		marks = string(signs)
 	}
 	lines = append(lines, strings.TrimRight(blank(axis+1)+t.put(accent, strings.TrimRight(marks, " ")), " "))
-	first, last := p.position(p.xs.lo), p.position(p.xs.hi)
+	first, last := p.position(p.xs.lo), p.position(p.xs.hi)+p.beyond
 	middle := ""
 	if p.column >= 0 {
 		middle = p.position(p.at)

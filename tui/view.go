@@ -99,6 +99,7 @@ type (
 	curved interface {
 		turn()
 		redraw()
+		widen(times float64) (why string) // draws more of the axis, or less
 		// timed is the operator under the cursor and at which lengths to time it; why says why there is none.
 		timed() (op trace.OpID, lengths []int, why string)
 	}
@@ -288,6 +289,13 @@ func (a *App) reload() {
 type detailKey struct {
 	view, listing, width int
 	of                   string
+}
+
+// widen draws so many times as much of the axis of curves.
+func (a *App) widen(times float64) {
+	if why := a.view().(curved).widen(times); why != "" {
+		a.say(why)
+	}
 }
 
 func (a *App) goTo(view int) {

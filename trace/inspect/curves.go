@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -21,6 +22,9 @@ type Curves struct {
 	// Level and Of say what the times of the whole step are: of which timing level, and what was measured.
 	Level, Of string
 	Cold      int // steps left out
+	// First and Last are the first and the last place at which a step was measured; First is over Last where
+	// none was.
+	First, Last int
 }
 
 // CurveRow is the whole step, or the dispatches that have one place in all layers, summed up.
@@ -74,7 +78,7 @@ func (q Quantity) String() string { return [...]string{"time", "grid", "bytes", 
 func (q Quantity) Value(v float64) string {
 	switch q {
 	case Time:
-		if v >= 1e6 {
+		if math.Abs(v) >= 1e6 {
 			return table.Millis(int64(v), true)
 		}
 		return fmt.Sprintf("%.1f µs", v/1e3)
@@ -84,6 +88,39 @@ func (q Quantity) Value(v float64) string {
 		return table.Bytes(int64(v))
 	}
 	return fmt.Sprintf("%.1f %%", v)
+}
+
+// Axis writes values from lo to hi as they stand at an axis: in one unit, and with so many digits that no two
+// that are apart by half of it look alike.
+func (q Quantity) Axis(lo, hi float64) func(float64) string {
+	if q != Time || lo < hi/4 {
+		return q.Value
+	}
+	unit, name := 1e3, "µs"
+	if hi >= 1e6 {
+		unit, name = 1e6, "ms"
+	}
+	digits := 1 - int(math.Floor(math.Log10((hi-lo)/2/unit)))
+	return func(v float64) string { return fmt.Sprintf("%.*f %s", min(max(0, digits), 6), v/unit, name) }
+}
+
+// OfInterest is the part of the axis that is worth looking at first. What the plans say is exact everywhere.
+// Times stand where steps were measured: these with some room, up to the next change of the row's grid where
+// that is no further away than the steps are.
+func (c *Curves) OfInterest(r *CurveRow, q Quantity) (from, to int) {
+	if q != Time || c.Along != trace.AlongPosition || c.First > c.Last {
+		return c.From, c.To
+	}
+	length := c.Last - c.First
+	room := max(8, length/8)
+	from, to = c.First-room, c.Last+room
+	for _, change := range c.ChangesOf(r) {
+		if change.At > c.Last && change.At <= c.Last+length {
+			to = max(to, change.At+room)
+			break
+		}
+	}
+	return max(from, c.From), min(to, c.To)
 }
 
 // Exact is a quantity of a row at a place, from the plans; false where there are none, or nothing runs.
@@ -123,7 +160,7 @@ func (c *Curves) Exact(r *CurveRow, q Quantity, at int) (float64, bool) {
 
 // Curves computes the curves along an axis.
 func (x *Index) Curves(ctx context.Context, along string) (*Curves, error) {
-	c := &Curves{Index: x, Along: along}
+	c := &Curves{Index: x, Along: along, First: math.MaxInt, Last: -1}
 	if f := x.Trace.Forecast; f != nil {
 		for i := range f.Lines {
 			if l := &f.Lines[i]; l.Along == along && l.At == c.other() && c.Line == nil {
@@ -282,6 +319,7 @@ func (c *Curves) measure(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		c.First, c.Last = min(c.First, at), max(c.Last, at)
 		if c.Line == nil || at < c.From || at > c.To {
 			c.widen(at)
 		}

@@ -202,3 +202,16 @@ func BenchmarkCurves(b *testing.B) {
 		}
 	}
 }
+
+// No two marks of an axis may look alike, however flat what is drawn against it.
+func TestMarksOfAnAxisDiffer(t *testing.T) {
+	for _, ends := range [][2]float64{
+		{26.09e6, 26.11e6}, {25e6, 31e6}, {999e3, 1.01e6}, {4.9e3, 5.1e3}, {1900, 1901}, {1e3, 50e6},
+	} {
+		of := Time.Axis(ends[0], ends[1])
+		lo, mid, hi := of(ends[0]), of((ends[0]+ends[1])/2), of(ends[1])
+		if lo == mid || mid == hi || lo == hi {
+			t.Errorf("%v: %q, %q, %q", ends, lo, mid, hi)
+		}
+	}
+}

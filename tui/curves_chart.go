@@ -1,0 +1,207 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+)
+
+// chart is a row of the curves as it is drawn.
+type chart struct {
+	curves *inspect.Curves
+	row    *inspect.CurveRow
+	shows  inspect.Quantity
+	part   part      // of the axis
+	xs, ys []float64 // the exact line
+	lo, hi float64   // of all values
+	higher int       // times over hi, which are not drawn
+}
+
+// part is the part of an axis that is drawn, with both its ends.
+type part struct{ from, to int }
+
+// leastPart is how many places are drawn at least.
+const leastPart = 4
+
+// axisOf is the axis of a part: lengths of prompts matter by their ratio.
+func axisOf(c *inspect.Curves, p part) scale {
+	return scale{lo: float64(p.from), hi: float64(p.to), log: c.Along == trace.AlongTokens}
+}
+
+// part is the part of the axis that is drawn for a row: what a person chose, else what is of interest. The
+// cursor is always on it.
+func (p *curvesPage) part(c *inspect.Curves, r *inspect.CurveRow) part {
+	at := p.cursor(c)
+	chosen, ok := p.drawn[p.along]
+	if !ok || chosen == (part{}) {
+		from, to := c.OfInterest(r, p.shows)
+		return part{min(from, at), max(to, at)}
+	}
+	xs := axisOf(c, part{clamp(chosen.from, c.From, c.To), clamp(chosen.to, c.From, c.To)})
+	share := xs.share(float64(at))
+	return between(c, xs, min(0, share)+max(0, share-1), 1+min(0, share)+max(0, share-1))
+}
+
+// between is the part of an axis between two shares of what is drawn of it, moved to where the axis is.
+func between(c *inspect.Curves, xs scale, lo, hi float64) part {
+	first, last := xs.share(float64(c.From)), xs.share(float64(c.To))
+	switch {
+	case lo < first:
+		lo, hi = first, min(last, hi+first-lo)
+	case hi > last:
+		lo, hi = max(first, lo+last-hi), last
+	}
+	place := func(share float64) int { return clamp(int(math.Round(xs.at(share))), c.From, c.To) }
+	return part{place(lo), place(hi)}
+}
+
+// widen draws so many times as much of the axis, with the cursor where it is; it says why it cannot.
+func (p *curvesPage) widen(times float64) string {
+	c, r := p.current()
+	if c == nil {
+		return "there is no curve yet"
+	}
+	now := p.part(c, r)
+	xs := axisOf(c, now)
+	share := xs.share(float64(p.cursor(c)))
+	next := between(c, xs, share-times*share, share+times*(1-share))
+	switch {
+	case times > 1 && next == now:
+		return "all of the axis is drawn"
+	case times < 1 && next.to-next.from < leastPart:
+		return "the axis is drawn as close as it goes"
+	}
+	p.drawn[p.along] = next
+	return ""
+}
+
+// chartPlaces is at how many places of the axis an exact line is looked at: more than a screen has columns.
+const chartPlaces = 1024
+
+// emptyChart is the chart of a row with nothing in it yet.
+func (p *curvesPage) emptyChart(c *inspect.Curves, r *inspect.CurveRow) *chart {
+	return &chart{curves: c, row: r, shows: p.shows, part: p.part(c, r), lo: math.Inf(1), hi: math.Inf(-1)}
+}
+
+// filled looks at the row along the axis.
+func (d *chart) filled(ctx context.Context) (*chart, error) {
+	c, r := d.curves, d.row
+	take := func(v float64) { d.lo, d.hi = min(d.lo, v), max(d.hi, v) }
+	if d.shows == inspect.Time {
+		for _, m := range r.Trials {
+			d.ys = append(d.ys, float64(m.NS))
+		}
+		for _, point := range r.Points {
+			if len(r.Trials) == 0 { // those are of one operator, these of all layers
+				d.ys = append(d.ys, point.NS)
+			}
+		}
+		// A step that was held up would leave nothing of the others.
+		slices.Sort(d.ys)
+		if n := len(d.ys); n > 0 && len(r.Trials) == 0 {
+			limit := d.ys[3*n/4] + 4*(d.ys[3*n/4]-d.ys[n/4])
+			for d.higher = 0; n-d.higher > 1 && d.ys[n-1-d.higher] > limit; {
+				d.higher++
+			}
+			d.ys = d.ys[:n-d.higher]
+		}
+		for _, v := range d.ys {
+			take(v)
+		}
+		return d, ctx.Err()
+	}
+	xs, last := d.axis(), -1
+	for i := range chartPlaces {
+		at := int(math.Round(xs.at(float64(i) / (chartPlaces - 1))))
+		if at == last {
+			continue
+		}
+		last = at
+		if v, ok := c.Exact(r, d.shows, at); ok {
+			d.xs, d.ys = append(d.xs, float64(at)), append(d.ys, v)
+			take(v)
+		}
+	}
+	return d, ctx.Err()
+}
+
+// axis is that of the places: lengths of prompts matter by their ratio.
+func (d *chart) axis() scale {
+	return axisOf(d.curves, d.part)
+}
+
+// flat is the least part of a time that the axis of times shows, so that differences of nothing look small.
+const flat = 0.04
+
+// values is the axis of the values: from 0, but for times, whose slope would not be seen from there.
+func (d *chart) values() scale {
+	if d.lo > d.hi {
+		return scale{lo: 0, hi: 1}
+	}
+	if len(d.row.Trials) > 0 && d.shows == inspect.Time {
+		return scale{lo: d.lo * 0.8, hi: d.hi * 1.2, log: true} // a crossover is one of ratios
+	}
+	s := scale{lo: 0, hi: d.hi}
+	if d.shows == inspect.Time && d.lo > d.hi/2 {
+		least := flat * d.hi // times that hardly differ are no slope
+		room := max(d.hi-d.lo, least) / 8
+		s.lo, s.hi = d.lo-room, d.hi+max(0, least-(d.hi-d.lo))/2
+	}
+	if s.hi <= s.lo {
+		s.hi = s.lo + 1
+	}
+	return s
+}
+
+// place is the place of the axis that a column of n stands for, or one next to them.
+func (d *chart) place(column, n int) int {
+	xs := d.axis()
+	at := int(math.Round(xs.at(float64(column) / float64(max(2, n)-1))))
+	return clamp(at, d.curves.From, d.curves.To)
+}
+
+// drawTimes draws what was measured, with the line through it, and says what that is.
+func (d *chart) drawTimes(plot *plot, c *inspect.Curves) string {
+	for _, point := range d.row.Points {
+		if len(d.row.Trials) == 0 {
+			plot.dot(float64(point.At), point.NS)
+		}
+	}
+	if f := d.row.Fit; f != nil && !f.Slopes() {
+		return d.measured() + " · no slope can be told"
+	} else if f != nil {
+		for i := range plot.w {
+			x := plot.xs.at(float64(i) / float64(max(1, plot.w-1)))
+			plot.back(x, f.At(x))
+		}
+		return d.measured() + " · the line through it"
+	}
+	for _, m := range d.row.Trials {
+		if m.Planned {
+			plot.dot(float64(m.Tokens), float64(m.NS))
+		} else {
+			plot.back(float64(m.Tokens), float64(m.NS))
+		}
+	}
+	switch {
+	case len(d.row.Trials) > 0:
+		return "one, alone, on the plan's route; · on the others"
+	case len(d.row.Points) > 0:
+		return d.measured()
+	case c.Along == trace.AlongTokens:
+		return "not timed at any length"
+	}
+	return "not timed: steps at timing level dispatch would say"
+}
+
+// measured says that times were, and how many are too high for the chart.
+func (d *chart) measured() string {
+	if d.higher > 0 {
+		return fmt.Sprintf("measured, %d higher", d.higher)
+	}
+	return "measured"
+}
