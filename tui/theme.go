@@ -27,16 +27,16 @@ const (
 	bad                   // refused, broken
 	graphA                // drawings: the main series (work, decode)
 	graphB                // drawings: the second series (timing, prefill)
-	graphC                // drawings: what stands idle
 	paints                // how many there are
 )
 
 // paletteColors is a theme: for each paint a colour for dark and one for light backgrounds, and the nearest
-// of the eight that every terminal has, bright on dark ones. Auto takes what the terminal says its background
-// is.
+// of the eight that every terminal has, bright on dark ones; on light ones another where its green, yellow or
+// cyan can hardly be read. Auto takes what the terminal says its background is.
 type paletteColors [paints]struct {
 	dark, light string
 	basic       basic
+	onLight     basic // in place of basic
 	bold        bool
 	under       bool
 }
@@ -80,25 +80,23 @@ var palettes = map[string]paletteColors{
 		accent:   {dark: "#6cb6ff", light: "#003d99", basic: blue, bold: true},
 		selected: {dark: "#ffffff", light: "#000000", bold: true, under: true},
 		good:     {dark: "#6cb6ff", light: "#003d99", basic: blue},
-		warn:     {dark: "#ffb000", light: "#8a4b00", basic: yellow, bold: true},
-		bad:      {dark: "#ffb000", light: "#8a4b00", basic: yellow, bold: true, under: true},
+		warn:     {dark: "#ffb000", light: "#8a4b00", basic: yellow, onLight: red, bold: true},
+		bad:      {dark: "#ffb000", light: "#8a4b00", basic: yellow, onLight: red, bold: true, under: true},
 		graphA:   {dark: "#6cb6ff", light: "#003d99", basic: blue},
-		graphB:   {dark: "#ffb000", light: "#8a4b00", basic: yellow},
-		graphC:   {dark: "#d0d0d0", light: "#606060"},
+		graphB:   {dark: "#ffb000", light: "#8a4b00", basic: yellow, onLight: red},
 	},
 }
 
 var calm = paletteColors{
-	dim:      {dark: "#8b949e", light: "#6e7781", basic: grey},
+	dim:      {dark: "#8b949e", light: "#57606a", basic: grey},
 	strong:   {bold: true},
 	accent:   {dark: "#58a6ff", light: "#0550ae", basic: blue, bold: true},
-	selected: {dark: "#e3b341", light: "#7d4e00", basic: yellow, bold: true},
-	good:     {dark: "#3fb950", light: "#116329", basic: green},
-	warn:     {dark: "#d29922", light: "#7d4e00", basic: yellow},
+	selected: {dark: "#e3b341", light: "#7d4e00", basic: yellow, onLight: magenta, bold: true},
+	good:     {dark: "#3fb950", light: "#116329", basic: green, onLight: blue},
+	warn:     {dark: "#d29922", light: "#7d4e00", basic: yellow, onLight: red},
 	bad:      {dark: "#ff7b72", light: "#a40e26", basic: red, bold: true},
-	graphA:   {dark: "#56b6c2", light: "#0a6a75", basic: cyan},
+	graphA:   {dark: "#56b6c2", light: "#0a6a75", basic: cyan, onLight: blue},
 	graphB:   {dark: "#c678dd", light: "#7b2d8b", basic: magenta},
-	graphC:   {dark: "#6e7681", light: "#8c959f", basic: grey},
 }
 
 // ThemeNames are the values of Options.Theme, ColorNames those of Options.Color.
@@ -137,6 +135,9 @@ func newTheme(name, color string, out io.Writer, isDark func() bool) (*theme, er
 		color := pick(dark, c.dark, c.light)
 		if profile == termenv.ANSI { // what is nearest by arithmetic may be the same for two
 			color = c.basic.of(dark)
+			if !dark && c.onLight != none {
+				color = c.onLight.of(dark)
+			}
 		}
 		if color != "" {
 			style = style.Foreground(lipgloss.Color(color))
