@@ -163,6 +163,10 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 		if p, ok := pointerOf(m); ok {
 			a.changing(func() { a.point(p) })
 		}
+	case tea.ResumeMsg: // Bubble Tea takes the mouse from the terminal and gives it back without
+		if a.mouse {
+			a.cmds = append(a.cmds, tea.EnableMouseCellMotion)
+		}
 	case readyMsg:
 		a.jobs.ended(m)
 	case lateMsg:

@@ -248,3 +248,16 @@ func TestTheMeterCountsWhatCame(t *testing.T) {
 		t.Errorf("%.1f messages a second after a minute of none", m.rate())
 	}
 }
+
+// A program that was suspended has the mouse again where it is on, and leaves it where it is off.
+func TestASuspendedProgramComesBackWithItsMouse(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{})
+	_, resumed := d.app.Update(tea.ResumeMsg{})
+	if want := tea.EnableMouseCellMotion(); resumed == nil || resumed() != want {
+		t.Errorf("the mouse is on, and fg does not ask the terminal for it")
+	}
+	d.press("M")
+	if _, resumed = d.app.Update(tea.ResumeMsg{}); resumed != nil {
+		t.Errorf("the mouse is off, and fg does %T", resumed())
+	}
+}

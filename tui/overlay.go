@@ -96,7 +96,11 @@ func (a *App) look(t text) {
 			return nil, err
 		}
 		if !t.code {
-			lines = wrapIndented(lines, w-3)
+			var broken []string
+			for _, l := range lines {
+				broken = append(broken, wrapIndented(l, w-1)...)
+			}
+			lines = broken
 		}
 		return &overlay{title: printable.Clean(title), text: textPane{lines: lines}}, nil
 	}, func(o *overlay) {
@@ -115,35 +119,34 @@ func (a *App) stopLooking() bool {
 	return waits
 }
 
-// wrapIndented breaks lines to w cells and keeps how deep they stand.
-func wrapIndented(lines []string, w int) []string {
-	var out []string
-	for _, l := range lines {
-		deep := blank(len(l) - len(strings.TrimLeft(l, " ")))
-		for i, part := range wrapText(strings.TrimLeft(l, " "), w-len(deep)) {
-			if i > 0 {
-				part = "  " + part
-			}
-			out = append(out, deep+part)
-		}
-	}
-	return out
+// wrapIndented breaks a line to w cells; what follows stands a little deeper than the line.
+func wrapIndented(l string, w int) []string {
+	deep := len(l) - len(strings.TrimLeft(l, " "))
+	return wrapUnder(l, w, deep, deep+2)
 }
 
-// wrapHanging breaks a line that has a label to w cells; what follows stands under what is behind the label.
+// wrapHanging breaks a line of a detail to w cells; what follows stands under what is behind the label.
 func wrapHanging(l string, w int) []string {
-	deep := inspect.DetailLabel
-	labelled := len(l) > deep && l[deep-1] == ' ' && !strings.Contains(strings.TrimRight(l[:deep], " "), " ")
-	if !labelled || w < 4*deep {
+	const deep = inspect.DetailLabel
+	switch {
+	case len(l) > deep && l[deep-1] == ' ' && !strings.Contains(strings.TrimRight(l[:deep], " "), " "):
+		return wrapUnder(l, w, deep, deep)
+	case strings.HasPrefix(l, " "):
+		return wrapIndented(l, w)
+	}
+	return wrapText(l, w)
+}
+
+// wrapUnder breaks a line to w cells; what follows its first line stands so deep. Nothing is broken before
+// head, which is of blanks or a label.
+func wrapUnder(l string, w, head, deep int) []string {
+	if width(l) <= w || w < 4*deep {
 		return wrapText(l, w)
 	}
-	lines := wrapText(l[deep:], w-deep)
-	for i := range lines {
-		if i == 0 {
-			lines[i] = printable.Clean(l[:deep]) + lines[i]
-			continue
-		}
-		lines[i] = blank(deep) + lines[i]
+	lines := wrapText(l[head:], w-deep)
+	lines[0] = printable.Clean(l[:head]) + lines[0]
+	for i := range lines[1:] {
+		lines[i+1] = blank(deep) + lines[i+1]
 	}
 	return lines
 }

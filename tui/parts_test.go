@@ -88,6 +88,20 @@ func TestTextsFillTheirCells(t *testing.T) {
 	})
 }
 
+func TestABrokenLineStandsUnderItsBeginning(t *testing.T) {
+	for line, want := range map[string]string{
+		"next   pos 640: 80 → 88 · M = 2: it runs no more": "next   pos 640: 80 → 88 · M|       = 2: it runs no more",
+		"  attn.q 2: gemv → batch4, grid 128 → 128":        "  attn.q 2: gemv → batch4,|    grid 128 → 128",
+		"what is not labelled is broken at the left":       "what is not labelled is|broken at the left",
+		"  it fits": "  it fits",
+	} {
+		lines := wrapHanging(line, 28)
+		if got := strings.Join(lines, "|"); got != want {
+			t.Errorf("%q is broken as\n%q, want\n%q", line, got, want)
+		}
+	}
+}
+
 func TestNamesAreCutWhereTheySayLeast(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{cutMiddle("linear_q4gsw_coop4_bicol", 13), "linear…_bicol"},

@@ -384,7 +384,22 @@ func (a *App) nextEvent(by int) {
 func (a *App) showStep(by int) {
 	a.follow = false
 	a.unsettle()
-	a.showIndex(clamp(a.shown+by, 0, len(a.index.Trace.Steps)-1))
+	last := len(a.index.Trace.Steps) - 1
+	if by < 0 && a.shown == 0 || by > 0 && a.shown == last {
+		said := fmt.Sprintf("step %d is the %s that was recorded", a.shownIndex(), end(by))
+		if a.note != said { // a key that is held says it once
+			a.say(said)
+		}
+	}
+	a.showIndex(clamp(a.shown+by, 0, last))
+}
+
+// end is the word for where the steps end, forwards or back.
+func end(by int) string {
+	if by < 0 {
+		return "first"
+	}
+	return "last"
 }
 
 func (a *App) showIndex(i int) {

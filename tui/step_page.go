@@ -291,7 +291,7 @@ func (p *stepPage) render(t *theme, g glyphs, w, h int, _ bool) []string {
 	if cold := f.coldStart(); h >= 18 && cold != nil {
 		facts = append(facts, t.put(dim, cut(" "+strings.Join(packed(cold, w-2, 1), ""), w)))
 	}
-	verdict := wrapIndented([]string{markClosed + " " + f.sum.Verdict}, w-2)
+	verdict := wrapIndented(markClosed+" "+f.sum.Verdict, w-2)
 	if h < 18 {
 		verdict = []string{cut(markClosed+" "+f.sum.Verdict, w-1)}
 	}
