@@ -280,7 +280,7 @@ func allActions() []action {
 
 		{
 			keys: []string{"y"}, name: "copy",
-			doc: "Copy the selected row, or the text that lies over the view, to the clipboard (OSC 52, also over ssh).", in: []scope{inViews, overlays}, run: (*App).copy,
+			doc: "Copy the selected row, or the text that lies over the view, to the clipboard (OSC 52, also over ssh; in tmux with set-clipboard on).", in: []scope{inViews, overlays}, run: (*App).copy,
 		},
 
 		{

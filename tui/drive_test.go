@@ -23,6 +23,7 @@ func TestMain(m *testing.M) {
 	// What a screen shows must not depend on where and when the test runs.
 	flag.Set("rapid.nofailfile", "true")
 	os.Unsetenv("NO_COLOR")
+	os.Unsetenv("TMUX")
 	os.Setenv("TERM", "xterm-256color")
 	time.Local = time.UTC
 	now = func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }

@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/aymanbagabas/go-osc52/v2"
@@ -330,6 +331,10 @@ func (a *App) copy() {
 		if _, err := osc52.New(text).WriteTo(out); err != nil {
 			return "", fmt.Errorf("copy: %w", err)
 		}
-		return "copied " + plural(len(text), "byte"), nil
+		said := "copied " + plural(len(text), "byte")
+		if os.Getenv("TMUX") != "" { // as it is set up, tmux drops what programs copy, and tells nobody
+			said += "; tmux passes them on after: tmux set -s set-clipboard on"
+		}
+		return said, nil
 	})
 }

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -361,5 +362,29 @@ func TestALongErrorIsShownInPart(t *testing.T) {
 	}
 	if lines, _ := d.app.log.snapshot(); !strings.HasSuffix(lines[len(lines)-1].Text, "end") {
 		t.Error("the log has not the whole")
+	}
+}
+
+// What is copied goes to the terminal's clipboard, whole. tmux as it is set up drops it, which is said.
+func TestTheSelectedRowIsCopied(t *testing.T) {
+	x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
+	x.sees("[PAUSED]", "▌  0 ▾ prologue").press("jy").sees("▌  0   embed", "copied ").press("?").sees("Help:")
+	t.Setenv("TMUX", "/tmp/tmux-0/default,1,0")
+	x.press("y").sees("tmux passes them on after: tmux set -s set-clipboard on").press(escape).misses("Help:").press("q")
+	if err := x.ends(); err != nil {
+		t.Fatal(err)
+	}
+	var copied []string
+	for _, part := range strings.Split(x.raw.String(), "\x1b]52;c;")[1:] {
+		coded, _, _ := strings.Cut(part, "\a")
+		text, err := base64.StdEncoding.DecodeString(coded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied = append(copied, string(text))
+	}
+	if len(copied) != 2 || !strings.HasPrefix(copied[0], "0\tembed\tembedding_q4gsw\t") ||
+		!strings.HasPrefix(copied[1], "In Dispatches\n  enter") {
+		t.Errorf("copied %.200q, want the row of embed, and the help", copied)
 	}
 }
