@@ -161,10 +161,12 @@ func cannotCost(a *App) string {
 // From roomy cells on there is room for all that a row says.
 const roomy = 200
 
-// spare leaves out times alone, and of how many steps, beside the detail, where there is room for what rows
-// cost or for them: costs say more.
+// spare leaves out beside the detail what it says too, where there is no room for all: sums of times alone,
+// and where rows have costs, which say more, times alone and of how many steps they are.
 func (p *dispatchPage) spare(name string, screen int) bool {
 	t := p.table()
-	return t != nil && t.ByCost() && slices.Contains([]string{"us", "n"}, name) && screen >= sideWidth &&
-		screen < roomy
+	if t == nil || screen < sideWidth || screen >= roomy {
+		return false
+	}
+	return name == "sum_us" || t.ByCost() && slices.Contains([]string{"us", "n"}, name)
 }

@@ -20,7 +20,8 @@ type dispatchPage struct {
 func newDispatchPage(*App) view {
 	p := &dispatchPage{listPage: listOf("dispatches")}
 	p.rows.sortFirst = []string{"save_us", "cost_us", "lost_us", "sum_us", "us", "delta"}
-	p.rows.giveUp, p.rows.leastOf = []string{"sum_us", "id", "grid"}, "cost_spread_us"
+	p.rows.giveUp, p.rows.soft = []string{"sum_us", "id", "grid"}, "kernel"
+	p.rows.keep = []string{"spark", "limit", "layers", "sum_us"}
 	p.rows.spare = p.spare
 	p.rows.margin, p.rows.kinOf = p.joined, firstDispatch
 	return p

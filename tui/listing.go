@@ -26,6 +26,8 @@ type listing struct {
 	// uniform are the columns that say the same in every row: they stand in the title.
 	uniform []int
 	most    []float64 // by column, the largest number of those that are drawn as bars
+	// least is by column how wide what must not be lost of its cells is; 0 where they are cut.
+	least []int
 	// widths are by column those of the cells of all rows, narrow those of the rows that are shown; nil where
 	// they are taken from the rows in sight.
 	widths, narrow []int
@@ -79,7 +81,7 @@ func list(ctx context.Context, t *table.Table, c choice, good string, plainColum
 	if l.uniform, err = t.Uniform(ctx, every); err != nil {
 		return l, err
 	}
-	l.most = make([]float64, len(t.Columns))
+	l.most, l.least = make([]float64, len(t.Columns)), make([]int, len(t.Columns))
 	if l.widths, err = l.measure(ctx, every); err != nil {
 		return l, err
 	}
@@ -97,6 +99,9 @@ func (l *listing) measure(ctx context.Context, rows []int) ([]int, error) {
 		}
 		for c := range t.Columns {
 			widths[c] = max(widths[c], width(l.text(r, c)))
+			if s := t.Cell(r, c).Short; s != "" {
+				l.least[c] = max(l.least[c], width(s))
+			}
 			if t.Columns[c].Bar && !t.Rows[r].Group {
 				if cell := t.Cell(r, c); cell.Has {
 					l.most[c] = max(l.most[c], cell.Number)

@@ -35,7 +35,8 @@ type tablePane struct {
 	kinOf     func(t *table.Table, row int) any
 	sortFirst []string // columns that people sort by most
 	giveUp    []string // columns that go first where the screen is narrow
-	leastOf   string   // the column that goes first of those that only wide screens have
+	keep      []string // of those that only wide screens have: they go last, the last named first
+	soft      string   // the column of text that gives way before columns of the screen beside a detail go
 	// spare says of a column that on a screen of so many cells others say more.
 	spare  func(name string, screen int) bool
 	margin func(i int) string // what stands before a row that is not selected: one cell
@@ -63,8 +64,9 @@ type placed struct {
 }
 
 // Columns of text give way when the list is narrow: to what most names fit in, before other columns go that a
-// wide screen has more, and then to what tells names apart.
-const elasticMin, elasticGood = 12, 20
+// wide screen has more, and then to what tells names apart; before columns go that belong beside a detail,
+// to a hint, since the detail has the names.
+const elasticSoft, elasticHint, elasticMin, elasticGood = 8, 10, 12, 20
 
 // Bars are as wide as this, on a narrow screen and on one that has room beside the list.
 const narrowBar, wideBar = 6, 10
@@ -435,13 +437,18 @@ func (p *tablePane) heading(col int) string {
 	return c.Title + map[bool]string{true: "↓", false: "↑"}[p.choice.Reverse]
 }
 
-// squeeze takes cells from the widest text columns, as long as they have more than least.
-func (p *tablePane) squeeze(over, least int) int {
+// squeeze takes cells from the widest text columns, as long as they have more than least, and what must not
+// be lost of them has room.
+func (p *tablePane) squeeze(over int, least func(*table.Column) int) int {
 	for over > 0 {
 		widest := -1
 		for i, c := range p.columns {
 			col := &p.table.Columns[c.col]
-			if col.Right || c.width <= least || p.bars(c.col) {
+			floor := least(col)
+			if p.least != nil && p.least[c.col] > 0 {
+				floor = min(c.full, max(p.least[c.col], width(p.heading(c.col))))
+			}
+			if col.Right || c.width <= floor || p.bars(c.col) {
 				continue
 			}
 			if widest < 0 || p.table.Columns[p.columns[widest].col].Tree || // names of rows are cut last
@@ -458,12 +465,21 @@ func (p *tablePane) squeeze(over, least int) int {
 	return over
 }
 
-// relax gives cells that are left back to text columns: to the names of rows first.
+// relax gives cells that are left back: to the names of rows first, and last to what gave way first.
 func (p *tablePane) relax(left int) {
-	for _, tree := range []bool{true, false} {
+	turn := func(c int) int {
+		switch col := &p.table.Columns[c]; {
+		case col.Tree:
+			return 0
+		case col.Name == p.soft || p.bars(c):
+			return 2
+		}
+		return 1
+	}
+	for n := range 3 {
 		for i := range p.columns {
 			c := &p.columns[i]
-			if more := min(left, c.full-c.width); p.table.Columns[c.col].Tree == tree && more > 0 {
+			if more := min(left, c.full-c.width); turn(c.col) == n && more > 0 {
 				c.width += more
 				left -= more
 			}
@@ -471,33 +487,47 @@ func (p *tablePane) relax(left int) {
 	}
 }
 
-// shrink takes cells away until the columns fit: from the widest text columns, then the columns that only
-// wide screens have, from the right, and at last others.
+// shrink takes cells away until the columns fit: from bars and the widest text columns, then the columns that
+// only wide screens have, from the right, then more from text, those of a screen that has room beside the
+// list, and at last others.
 func (p *tablePane) shrink(over int) {
-	over = p.squeeze(over, elasticGood)
-	for _, least := range []bool{true, false} {
-		for i := len(p.columns) - 1; i > 0 && over > 0; i-- {
-			c := p.columns[i]
-			col := &p.table.Columns[c.col]
-			if col.Width > mainWidth && (!least || col.Name == p.leastOf) {
-				over -= c.width + 1
+	to := func(n, soft int) func(*table.Column) int {
+		return func(c *table.Column) int {
+			if c.Name == p.soft {
+				return soft
+			}
+			return n
+		}
+	}
+	drop := func(goes func(*table.Column) bool) { // from the right
+		for i := len(p.columns) - 1; i >= 0 && over > 0 && len(p.columns) > 1; i-- {
+			if goes(&p.table.Columns[p.columns[i].col]) {
+				over -= p.columns[i].width + 1
 				p.columns = slices.Delete(p.columns, i, i+1)
 			}
 		}
 	}
-	over = p.squeeze(over, elasticMin)
-	for _, name := range p.giveUp {
-		i := slices.IndexFunc(p.columns, func(c placed) bool { return p.table.Columns[c.col].Name == name })
-		if over > 0 && i >= 0 {
-			over -= p.columns[i].width + 1
-			p.columns = slices.Delete(p.columns, i, i+1)
+	for i := range p.columns {
+		if c := &p.columns[i]; over > 0 && p.bars(c.col) {
+			less := min(over, max(0, c.width-narrowBar))
+			c.width, over = c.width-less, over-less
 		}
 	}
-	for over > 0 && len(p.columns) > 1 {
-		last := len(p.columns) - 1
-		over -= p.columns[last].width + 1
-		p.columns = p.columns[:last]
+	over = p.squeeze(over, to(elasticGood, elasticGood))
+	drop(func(c *table.Column) bool { return c.Width > sideWidth && !slices.Contains(p.keep, c.Name) })
+	for _, name := range slices.Backward(p.keep) {
+		drop(func(c *table.Column) bool { return c.Width > sideWidth && c.Name == name })
 	}
+	over = p.squeeze(over, to(elasticMin, elasticMin))
+	wide := func(c *table.Column) bool { return c.Width > mainWidth }
+	if slices.ContainsFunc(p.columns, func(c placed) bool { return wide(&p.table.Columns[c.col]) }) {
+		over = p.squeeze(over, to(elasticHint, elasticSoft))
+	}
+	drop(wide)
+	for _, name := range p.giveUp {
+		drop(func(c *table.Column) bool { return c.Name == name })
+	}
+	drop(func(*table.Column) bool { return true })
 	p.relax(-over)
 }
 
@@ -505,6 +535,8 @@ func (p *tablePane) shrink(over int) {
 func (p *tablePane) cell(row int, c placed) string {
 	s := p.table.Cell(row, c.col).Text
 	switch col := &p.table.Columns[c.col]; {
+	case !col.Tree && width(s) > c.width && p.table.Cell(row, c.col).Short != "":
+		s = p.table.Cell(row, c.col).Short
 	case col.Tree && !col.Right:
 		s = p.branch(row) + cutPath(p.named(s, row), c.width-width(p.branch(row)))
 	case p.bars(c.col):

@@ -77,28 +77,39 @@ func (d Delta) percent() string {
 	return fmt.Sprintf("%+.0f%%", share)
 }
 
-// deltaText is the Δ of a row: how its plans differ, "48→96" of grids, "r batch8→gemv" of routes, p where it
-// is the params alone, a letter each where they differ in several ways; and the difference in time.
-func (t *DispatchTable) deltaText(r *DispatchRow) string {
+// deltaCell is the Δ of a row: how its plans differ, "48→96" of grids, "r batch8→gemv" of routes, p where it
+// is the params alone, a letter each where they differ in several ways; and the difference in time. Both
+// grids are what is said in any room.
+func (t *DispatchTable) deltaCell(r *DispatchRow) table.Cell {
 	d := r.Delta
 	plan, same := t.same(r, func(l *Launch) string {
 		return planDiffText(l.Delta.PlanDiff, l.Delta.From, l.Plan)
 	})
+	short := ""
 	switch {
 	case r.gone != nil:
-		return "-"
+		return table.Text("-")
 	case !same || r.Group && d.resized():
 		plan = d.PlanDiff.String()
 	case plan == "" && d.Params:
 		plan = "p"
+	case d.Grid && !d.New:
+		if l := t.Launch(r); d.Route {
+			short = gridDiffText(l.Delta.From, l.Plan) + " r"
+		} else {
+			short = gridDiffText(l.Delta.From, l.Plan)
+		}
+	case d.Route && !d.New:
+		short = "r"
 	}
 	switch {
 	case !d.Timed:
-		return plan
 	case d.Equal:
-		return strings.TrimSpace(plan + " =")
+		plan = strings.TrimSpace(plan + " =")
+	default:
+		plan = strings.TrimSpace(plan + " " + d.percent())
 	}
-	return strings.TrimSpace(plan + " " + d.percent())
+	return table.Cell{Text: plan, Short: short}
 }
 
 // deltaColumns are what changed against the base.
@@ -121,7 +132,7 @@ func (t *DispatchTable) deltaColumns() []table.Column {
 			Name: "delta", Title: "Δ", Width: 80,
 			Doc: "against the base: + new, - gone, grid from→to, r route, p params alone (of a heading a letter each), " +
 				"% of Σµs, = no difference in time",
-			Of: table.By(t.Folded)(func(r *DispatchRow) table.Cell { return table.Text(t.deltaText(r)) }),
+			Of: table.By(t.Folded)(t.deltaCell),
 		},
 		{
 			Name: "base_us", Title: "Σµs base", Unit: "us", Is: table.Measured, Right: true, Width: 200,

@@ -355,7 +355,11 @@ func (t *DispatchTable) standsOut(r *DispatchRow) string {
 			name += " " + label(l.Op, l.Dispatch)
 		}
 	}
-	return fmt.Sprintf("%s %+.0f %%", name, 100*(l.Time.Median/r.Time.Median-1))
+	by := 100 * (l.Time.Median/r.Time.Median - 1)
+	if math.Abs(by) < 1 {
+		return fmt.Sprintf("%s %+.1f %%", name, by)
+	}
+	return fmt.Sprintf("%s %+.0f %%", name, by)
 }
 
 // sparkScale is how far from the median a sparkline reaches: from the lowest bar, which is this part less, to

@@ -21,6 +21,7 @@ func (t *DispatchTable) title() []table.Line {
 		if n := t.timedSteps(); n > 0 && n < len(t.Scope.Steps) {
 			all := table.Plural(len(t.Scope.Steps), "step")
 			scope[0] = table.Say(0, "%s: %s, times of %d", t.Scope.Name, all, n)
+			scope[0].Short = fmt.Sprintf("%s n=%d, %d timed", t.Scope.Name, len(t.Scope.Steps), n)
 		}
 		parts = append(scope, parts...)
 	} else if t.Index.Trace.Steps[step].Cold {

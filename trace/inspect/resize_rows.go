@@ -350,7 +350,7 @@ func planDiffText(d PlanDiff, from, to *trace.Plan) string {
 	}
 	var parts []string
 	if d.Grid {
-		parts = append(parts, table.Grid(from.Workgroups)+"→"+table.Grid(to.Workgroups))
+		parts = append(parts, gridDiffText(from, to))
 	}
 	if d.Route {
 		a, b := from.Route, to.Route
@@ -360,6 +360,11 @@ func planDiffText(d PlanDiff, from, to *trace.Plan) string {
 		parts = append(parts, "r "+a+"→"+b)
 	}
 	return strings.Join(parts, " ")
+}
+
+// gridDiffText is the change of a grid: "48→96".
+func gridDiffText(from, to *trace.Plan) string {
+	return table.Grid(from.Workgroups) + "→" + table.Grid(to.Workgroups)
 }
 
 // valueChange is "1×42 → 1×1", or "57 → 58" of a SymInt.

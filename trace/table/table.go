@@ -87,6 +87,7 @@ type Row struct {
 // Cell is one field of a table. A number that was not measured, or does not apply, is absent: Has is false.
 type Cell struct {
 	Text   string  // as shown
+	Short  string  // what of Text must not be lost, where there is no room for all of it; "" where it is cut
 	Number float64 // in the column's unit
 	Has    bool
 }
@@ -140,7 +141,7 @@ func Flat(n int, key func(row int) string) []Row {
 // holds nothing that a terminal obeys.
 func (t *Table) Cell(row, col int) Cell {
 	c := t.Columns[col].Of(row)
-	c.Text = printable.Clean(c.Text)
+	c.Text, c.Short = printable.Clean(c.Text), printable.Clean(c.Short)
 	return c
 }
 

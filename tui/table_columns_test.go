@@ -1,0 +1,35 @@
+package tui
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Beside the detail the list has what screens of that width are to have, and both grids of what changed:
+// names of kernels give way.
+func TestCostsAndChangesOfGridsKeepTheirPlace(t *testing.T) {
+	for _, c := range []struct {
+		w    int
+		want string
+	}{
+		{80, "# op kernel grid µs share cost Δ"},
+		{110, "# op kernel grid share cost ± ~save↓ Δ"},
+		{120, "# op kernel grid share cost ± ~save↓ Δ"},
+		{200, "# op kernel grid µs share cost ± ~save↓ limit Δ layers"},
+	} {
+		d := live(t, c.w, 60).press("2", "c", "v")
+		d.sees("Δ prefill", "128→4096 r", "5376→128")
+		lines := strings.Split(d.screen(), "\n")
+		head := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, " op ") })
+		list, _, _ := strings.Cut(lines[head], "│")
+		if got := strings.Join(strings.Fields(list), " "); got != c.want {
+			t.Errorf("at %d columns: %s, want %s", c.w, got, c.want)
+		}
+	}
+}
+
+// The layer that stands out is named beside the bars.
+func TestTheOutlierOfARowStandsInItsColumn(t *testing.T) {
+	live(t, 200, 50).press("2", "c", "v").sees("layers.10.mlp.gate takes 19.8", "19.0 µs", "L10 +4 %")
+}
