@@ -15,26 +15,42 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Formats are the forms in which a table can be printed.
-var Formats = []string{"text", "csv", "json", "md"}
+// form is a way to print a table.
+type form struct {
+	name, suffix string // as --format takes it; of a file that holds it
+	// print writes rows. Of what people read it takes the columns that a screen of so many cells shows.
+	print func(t *Table, ctx context.Context, w *bufio.Writer, rows []int, width int) error
+}
 
-// suffixes of files by what they hold.
-var suffixes = []struct{ suffix, format string }{{".csv", "csv"}, {".json", "json"}, {".md", "md"}, {".txt", "text"}}
+// forms are all there are: to add one is to add a row.
+var forms = []form{
+	{"text", ".txt", (*Table).printText},
+	{"csv", ".csv", (*Table).printCSV},
+	{"json", ".json", (*Table).printJSON},
+	{"md", ".md", (*Table).printMarkdown},
+}
+
+// Formats are the forms in which a table can be printed.
+var Formats = each(func(f form) string { return f.name })
 
 // Suffixes are what the name of a file with a table may end in.
 func Suffixes() []string {
-	var list []string
-	for _, s := range suffixes {
-		list = append(list, s.suffix)
+	return slices.Sorted(slices.Values(each(func(f form) string { return f.suffix })))
+}
+
+func each(of func(form) string) []string {
+	list := make([]string, len(forms))
+	for i, f := range forms {
+		list[i] = of(f)
 	}
 	return list
 }
 
 // FormatOf is the form that a file's name says.
 func FormatOf(path string) (string, error) {
-	for _, s := range suffixes {
-		if strings.HasSuffix(strings.ToLower(path), s.suffix) {
-			return s.format, nil
+	for _, f := range forms {
+		if strings.HasSuffix(strings.ToLower(path), f.suffix) {
+			return f.name, nil
 		}
 	}
 	return "", fmt.Errorf("%s: its name ends in no form of a table: want %s", printable.Short(path, 120),
@@ -44,22 +60,13 @@ func FormatOf(path string) (string, error) {
 // Print writes rows of a table in one of Formats. Text has the columns that a screen of so many cells shows
 // (0: all); the others are for programs and have all columns, with numbers as they are.
 func (t *Table) Print(ctx context.Context, w io.Writer, format string, rows []int, width int) error {
-	out := bufio.NewWriter(w)
-	var err error
-	switch format {
-	case "text":
-		err = t.printText(ctx, out, rows, width)
-	case "csv":
-		err = t.printCSV(ctx, out, rows)
-	case "json":
-		err = t.printJSON(ctx, out, rows)
-	case "md":
-		err = t.printMarkdown(ctx, out, rows)
-	default:
+	i := slices.Index(Formats, format)
+	if i < 0 {
 		return fmt.Errorf("format %q: it is one of %s", printable.Short(format, 40),
 			strings.Join(Formats, ", "))
 	}
-	if err != nil {
+	out := bufio.NewWriter(w)
+	if err := forms[i].print(t, ctx, out, rows, width); err != nil {
 		return err
 	}
 	return out.Flush()
@@ -175,7 +182,7 @@ func (t *Table) value(row, col int) (s string, number bool) {
 	return strconv.FormatFloat(c.Number, 'f', -1, 64), true
 }
 
-func (t *Table) printCSV(ctx context.Context, w *bufio.Writer, rows []int) error {
+func (t *Table) printCSV(ctx context.Context, w *bufio.Writer, rows []int, _ int) error {
 	out := csv.NewWriter(w)
 	head := []string{"key", "depth"}
 	for _, c := range t.Columns {
@@ -203,7 +210,7 @@ func (t *Table) printCSV(ctx context.Context, w *bufio.Writer, rows []int) error
 
 // printJSON writes {"table", "title", "columns", "rows", "notes"}; a row has its key, its depth and the
 // columns that it has something in. JSON has no numbers that are not finite: those are words.
-func (t *Table) printJSON(ctx context.Context, w *bufio.Writer, rows []int) error {
+func (t *Table) printJSON(ctx context.Context, w *bufio.Writer, rows []int, _ int) error {
 	quote := func(v any) string {
 		s, err := json.Marshal(v)
 		if err != nil {
@@ -250,7 +257,7 @@ func comma(i, n int) string {
 	return ""
 }
 
-func (t *Table) printMarkdown(ctx context.Context, w *bufio.Writer, rows []int) error {
+func (t *Table) printMarkdown(ctx context.Context, w *bufio.Writer, rows []int, _ int) error {
 	escape := strings.NewReplacer("|", "\\|", "\n", " ")
 	shown := t.Shown(0)
 	widths, err := t.widths(ctx, rows, shown)

@@ -188,3 +188,19 @@ func TestWhatMustNotBeLostIsSaidShortOrCut(t *testing.T) {
 		}
 	}
 }
+
+func TestAFileOfEachFormIsKnownByItsSuffix(t *testing.T) {
+	for i, suffix := range Suffixes() {
+		format, err := FormatOf("a.b" + strings.ToUpper(suffix))
+		has := func(f form) bool { return f.name == format && f.suffix == suffix }
+		if err != nil || !slices.ContainsFunc(forms, has) {
+			t.Errorf("%s is read as %q, %v", suffix, format, err)
+		}
+		if slices.Index(Suffixes(), suffix) != i {
+			t.Errorf("two forms have files that end in %s", suffix)
+		}
+	}
+	if _, err := FormatOf("a.xlsx"); err == nil || !strings.Contains(err.Error(), "want .csv, .json, .md, .txt") {
+		t.Error(err)
+	}
+}
