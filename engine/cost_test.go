@@ -11,7 +11,6 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
-	"gpuscope/engine/gpu/gputest"
 	"gpuscope/trace"
 )
 
@@ -147,30 +146,13 @@ func TestTimeEndsRoundsButNotTheFirst(t *testing.T) {
 
 // costsOfRandomGraph measures random sets of a random graph, is stopped at times, and looks for what differs.
 func costsOfRandomGraph(t *rapid.T, dev gpu.Device) {
-	g, inputs, pos := randomGraph(t, dev.Info().Limits)
-	x, err := Load(dev, g, LiveOptions{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newRandomRun(t, dev)
+	x := r.x
 	defer x.Release()
-	if rapid.Bool().Draw(t, "many submits") {
-		x.rates = rates{1e12, 1e12, 1}
+	want, goes := r.step(t, TimingStep)
+	if !goes {
+		return
 	}
-	n := rapid.OneOf(rapid.Just(1), rapid.IntRange(1, rows)).Draw(t, "rows")
-	cutAt := rapid.IntRange(1, rows).Draw(t, "pos")
-	in := StepInput{SymInts: []SymIntValue{{pos, int64(cutAt)}}, Read: g.Outputs()}
-	data := map[ValueID][]uint32{}
-	for _, v := range inputs {
-		data[v] = pattern(n, uint32(v)<<16)
-		in.Inputs = append(in.Inputs, InputData{Value: v, Dims: []int{n, width}, Data: bytesOf(data[v])})
-	}
-	if err := x.Step(context.Background(), &in, TimingStep); err != nil {
-		if _, refused := err.(*OpError); refused {
-			return // a cut by a SymInt left operands of two lengths
-		}
-		t.Fatal(err)
-	}
-	want := evaluate(g, data, map[ValueID]int{pos: cutAt})
 	var sets [][]trace.DispatchID
 	for range rapid.IntRange(1, 4).Draw(t, "sets") {
 		sets = append(sets, rapid.SliceOfN(rapid.SampledFrom(x.Live().Active()), 1, 6).Draw(t, "set"))
@@ -187,7 +169,7 @@ func costsOfRandomGraph(t *rapid.T, dev gpu.Device) {
 	if _, err := x.Costs(ctx, sets, o); err != nil && !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	for _, v := range g.Outputs() { // on the device, and as the step gave them
+	for _, v := range x.g.Outputs() { // on the device, and as the step gave them
 		now, told := make([]byte, x.LiveSize(v)), make([]byte, x.LiveSize(v))
 		if err := x.ReadValue(v, now); err != nil {
 			t.Fatal(err)
@@ -197,33 +179,14 @@ func costsOfRandomGraph(t *rapid.T, dev gpu.Device) {
 		}
 		for what, got := range map[string][]byte{"": now, ", as it was read": told} {
 			if d := cmp.Diff(want[v], words(got)); d != "" {
-				t.Fatalf("%s%s (-want +got):\n%s", g.values[v].name, what, d)
+				t.Fatalf("%s%s (-want +got):\n%s", x.g.values[v].name, what, d)
 			}
 		}
 	}
 }
 
-func TestCostsLeaveNothingBehind(t *testing.T) {
-	draws(t, 100)
-	rapid.Check(t, func(t *rapid.T) {
-		dev := fake.New(fake.Options{NoLog: true})
-		dev.OnDispatch = compute
-		costsOfRandomGraph(t, dev)
-		if errs := dev.Misuse(); len(errs) > 0 {
-			t.Fatal(errs)
-		}
-	})
-}
-
-func TestCostsLeaveNothingBehindOnTheDevice(t *testing.T) {
-	dev := gputest.Open(t)
-	for seed := range 8 {
-		rapid.Custom(func(t *rapid.T) int {
-			costsOfRandomGraph(t, dev)
-			return 0
-		}).Example(seed)
-	}
-}
+func TestCostsLeaveNothingBehind(t *testing.T)            { onFake(t, costsOfRandomGraph) }
+func TestCostsLeaveNothingBehindOnTheDevice(t *testing.T) { onDevice(t, costsOfRandomGraph) }
 
 func TestCancelKeepsTheCostsMeasuredSoFar(t *testing.T) {
 	r := newRig(t, fake.Options{})

@@ -78,6 +78,77 @@ func randomGraph(t *rapid.T, limits gpu.Limits) (*Graph, []ValueID, ValueID) {
 	return g, inputs, pos
 }
 
+// randomRun is a random graph on a device, which steps with random inputs.
+type randomRun struct {
+	x      *Executor
+	inputs []ValueID
+	pos    ValueID
+	drawn  uint32 // inputs so far
+}
+
+func newRandomRun(t *rapid.T, dev gpu.Device) *randomRun {
+	g, inputs, pos := randomGraph(t, dev.Info().Limits)
+	x, err := Load(dev, g, LiveOptions{Order: Order(rapid.IntRange(0, 1).Draw(t, "order"))}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &randomRun{x: x, inputs: inputs, pos: pos}
+}
+
+// input is what a step may take, which it may do in many submits, and what every value is to be behind it.
+func (r *randomRun) input(t *rapid.T) (in StepInput, want func() map[ValueID][]uint32) {
+	if rapid.Bool().Draw(t, "many submits") {
+		r.x.rates = rates{1e12, 1e12, 1}
+	}
+	// Inputs of two lengths suit some graphs; one length suits all.
+	n := rapid.OneOf(rapid.Just(1), rapid.IntRange(1, rows)).Draw(t, "rows")
+	at := rapid.IntRange(1, rows).Draw(t, "pos")
+	in = StepInput{SymInts: []SymIntValue{{r.pos, int64(at)}}, Read: r.x.g.Outputs()}
+	data := map[ValueID][]uint32{}
+	for _, v := range r.inputs {
+		data[v] = pattern(n, r.drawn+uint32(v)<<16)
+		in.Inputs = append(in.Inputs, InputData{Value: v, Dims: []int{n, width}, Data: bytesOf(data[v])})
+	}
+	r.drawn++
+	return in, func() map[ValueID][]uint32 { return evaluate(r.x.g, data, map[ValueID]int{r.pos: at}) }
+}
+
+// step steps. It does not go where a cut by a SymInt has left operands of two lengths.
+func (r *randomRun) step(t *rapid.T, timing Timing) (want map[ValueID][]uint32, goes bool) {
+	in, values := r.input(t)
+	if err := r.x.Step(context.Background(), &in, timing); err != nil {
+		if _, refused := err.(*OpError); refused {
+			return nil, false
+		}
+		t.Fatal(err)
+	}
+	return values(), true
+}
+
+// onFake tries a property on fake devices that compute what the test operators do.
+func onFake(t *testing.T, property func(*rapid.T, gpu.Device)) {
+	draws(t, 100)
+	rapid.Check(t, func(t *rapid.T) {
+		dev := fake.New(fake.Options{NoLog: true})
+		dev.OnDispatch = compute
+		property(t, dev)
+		if errs := dev.Misuse(); len(errs) > 0 {
+			t.Fatal(errs)
+		}
+	})
+}
+
+// onDevice tries a property on the machine's device. Its seeds are fixed, so that a failure comes again.
+func onDevice(t *testing.T, property func(*rapid.T, gpu.Device)) {
+	dev := gputest.Open(t)
+	for seed := range 12 {
+		rapid.Custom(func(t *rapid.T) int {
+			property(t, dev)
+			return 0
+		}).Example(seed)
+	}
+}
+
 // draws makes rapid try a property n times in this test; a tenth of that with -short.
 func draws(t *testing.T, n int) {
 	if testing.Short() {
@@ -186,33 +257,19 @@ func (c *countdown) Err() error {
 // and holds every other to evaluate. fault makes some call of the device fail until it is called with false;
 // nil where the device cannot.
 func randomSteps(t *rapid.T, dev gpu.Device, fault func(on bool)) {
-	g, inputs, pos := randomGraph(t, dev.Info().Limits)
-	x, err := Load(dev, g, LiveOptions{Order: Order(rapid.IntRange(0, 1).Draw(t, "order"))}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newRandomRun(t, dev)
+	x := r.x
 	defer x.Release()
 	x.SetCheck(rapid.Bool().Draw(t, "check"))
 	rec := NewRecorder(x)
 	for k := range rapid.IntRange(1, 5).Draw(t, "steps") {
-		// Inputs of two lengths suit some graphs; one length suits all.
-		n := rapid.OneOf(rapid.Just(1), rapid.IntRange(1, rows)).Draw(t, "rows")
-		at := rapid.IntRange(1, rows).Draw(t, "pos")
-		in := StepInput{SymInts: []SymIntValue{{pos, int64(at)}}, Read: g.Outputs()}
-		data := map[ValueID][]uint32{}
-		for _, v := range inputs {
-			data[v] = pattern(n, uint32(k)+uint32(v)<<16)
-			in.Inputs = append(in.Inputs, InputData{Value: v, Dims: []int{n, width}, Data: bytesOf(data[v])})
-		}
+		in, values := r.input(t)
 		timing := Timing(rapid.IntRange(0, 2).Draw(t, "timing"))
-		if rapid.Bool().Draw(t, "many submits") {
-			x.rates = rates{1e12, 1e12, 1}
-		}
 		ctx := context.Background()
 		broken := rapid.IntRange(0, 3).Draw(t, "broken")
 		switch broken {
 		case 1:
-			in.SymInts = append(in.SymInts, SymIntValue{pos, rows + 1})
+			in.SymInts = append(in.SymInts, SymIntValue{r.pos, rows + 1})
 		case 2:
 			ctx = &countdown{ctx, rapid.IntRange(0, 4).Draw(t, "cancelled at")}
 		case 3:
@@ -234,21 +291,21 @@ func randomSteps(t *rapid.T, dev gpu.Device, fault func(on bool)) {
 			t.Fatal("a SymInt out of range was taken")
 		}
 		if err != nil {
-			if _, err := x.Output(g.Outputs()[0], nil); !errors.Is(err, ErrNotRead) {
+			if _, err := x.Output(x.g.Outputs()[0], nil); !errors.Is(err, ErrNotRead) {
 				t.Fatalf("an output of a step that did not end was handed out: %v", err)
 			}
 			continue
 		}
-		want := evaluate(g, data, map[ValueID]int{pos: at})
-		for _, v := range g.Outputs() {
+		want := values()
+		for _, v := range x.g.Outputs() {
 			got := make([]byte, 4*len(want[v])+4)
 			size, err := x.Output(v, got)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(want[v], words(got[:size])); d != "" {
-				t.Fatalf("step %d, %d rows, pos %d: output %s (-want +got):\n%s", k, n, at, g.values[v].name,
-					d)
+				t.Fatalf("step %d, %d rows, pos %d: output %s (-want +got):\n%s", k, in.Inputs[0].Dims[0],
+					in.SymInts[0].Int, x.g.values[v].name, d)
 			}
 		}
 		_, s := rec.Step()
@@ -278,15 +335,8 @@ func TestStepsOfRandomGraphsGiveTheRightNumbers(t *testing.T) {
 	})
 }
 
-// A sample of the same on a real device: seeds are fixed, so a failure comes again.
 func TestStepsOfRandomGraphsGiveTheRightNumbersOnTheDevice(t *testing.T) {
-	dev := gputest.Open(t)
-	for seed := range 12 {
-		rapid.Custom(func(t *rapid.T) int {
-			randomSteps(t, dev, nil)
-			return 0
-		}).Example(seed)
-	}
+	onDevice(t, func(t *rapid.T, dev gpu.Device) { randomSteps(t, dev, nil) })
 }
 
 func TestSlotHoldsOneValueAtATime(t *testing.T) {

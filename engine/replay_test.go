@@ -13,7 +13,6 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
-	"gpuscope/engine/gpu/gputest"
 	"gpuscope/trace"
 )
 
@@ -29,73 +28,37 @@ func allOutputs(x *Executor) []Look {
 // randomReplay steps a random graph and looks at everything in it: what shares memory is seen while it is
 // there.
 func randomReplay(t *rapid.T, dev gpu.Device) {
-	g, inputs, pos := randomGraph(t, dev.Info().Limits)
-	x, err := Load(dev, g, LiveOptions{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newRandomRun(t, dev)
+	x := r.x
 	defer x.Release()
-	if rapid.Bool().Draw(t, "many submits") {
-		x.rates = rates{1e12, 1e12, 1}
-	}
-	for k := range 2 {
-		n := rapid.OneOf(rapid.Just(1), rapid.IntRange(1, rows)).Draw(t, "rows")
-		cutAt := rapid.IntRange(1, rows).Draw(t, "pos")
-		in := StepInput{SymInts: []SymIntValue{{pos, int64(cutAt)}}, Read: g.Outputs()}
-		data := map[ValueID][]uint32{}
-		for _, v := range inputs {
-			data[v] = pattern(n, uint32(k)+uint32(v)<<16)
-			in.Inputs = append(in.Inputs, InputData{Value: v, Dims: []int{n, width}, Data: bytesOf(data[v])})
+	for range 2 {
+		want, goes := r.step(t, TimingOff)
+		if !goes {
+			return
 		}
-		if err := x.Step(context.Background(), &in, TimingOff); err != nil {
-			if _, refused := err.(*OpError); refused {
-				return // a cut by a SymInt left operands of two lengths
-			}
-			t.Fatal(err)
-		}
-		want := evaluate(g, data, map[ValueID]int{pos: cutAt})
 		looks := allOutputs(x)
 		if err := x.Replay(context.Background(), looks...); err != nil {
 			t.Fatal(err)
 		}
 		for _, l := range looks {
 			if d := cmp.Diff(want[l.Value], words(l.Into)); d != "" {
-				t.Fatalf("%s after dispatch %d (-want +got):\n%s", g.values[l.Value].name, l.After, d)
+				t.Fatalf("%s after dispatch %d (-want +got):\n%s", x.g.values[l.Value].name, l.After, d)
 			}
 		}
-		for _, v := range g.Outputs() { // what the step gave is still there
+		for _, v := range x.g.Outputs() { // what the step gave is still there
 			got := make([]byte, x.LiveSize(v))
 			if _, err := x.Output(v, got); err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(want[v], words(got)); d != "" {
-				t.Fatalf("output %s after a replay:\n%s", g.values[v].name, d)
+				t.Fatalf("output %s after a replay:\n%s", x.g.values[v].name, d)
 			}
 		}
 	}
 }
 
-func TestReplayReadsEveryValueWhileItIsThere(t *testing.T) {
-	draws(t, 100)
-	rapid.Check(t, func(t *rapid.T) {
-		dev := fake.New(fake.Options{NoLog: true})
-		dev.OnDispatch = compute
-		randomReplay(t, dev)
-		if errs := dev.Misuse(); len(errs) > 0 {
-			t.Fatal(errs)
-		}
-	})
-}
-
-func TestReplayReadsEveryValueWhileItIsThereOnTheDevice(t *testing.T) {
-	dev := gputest.Open(t)
-	for seed := range 8 {
-		rapid.Custom(func(t *rapid.T) int {
-			randomReplay(t, dev)
-			return 0
-		}).Example(seed)
-	}
-}
+func TestReplayReadsEveryValueWhileItIsThere(t *testing.T)            { onFake(t, randomReplay) }
+func TestReplayReadsEveryValueWhileItIsThereOnTheDevice(t *testing.T) { onDevice(t, randomReplay) }
 
 func TestReplayLeavesTheRecordOfTheStepAlone(t *testing.T) {
 	r := newRig(t, fake.Options{})

@@ -3,7 +3,6 @@ package model
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu/fake"
-	"gpuscope/engine/gpu/gputest"
 	"gpuscope/model/session"
 	"gpuscope/trace"
 )
@@ -151,34 +149,14 @@ func TestCostsThatNobodyCanMeasureAreRefused(t *testing.T) {
 // Costs are measured with garbage: afterwards the caches, the logits and the tokens that follow are as if
 // nothing had been.
 func TestCostsLeaveCacheAndLogitsAsTheyWereOnTheDevice(t *testing.T) {
-	dev := gputest.Open(t)
-	m, err := Read(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	net, err := m.build(dev.Info().Limits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := engine.Load(dev, net.graph, engine.LiveOptions{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Release()
+	r := onDevice(t, Options{})
+	x, net := r.exec, r.net
 	ctx := context.Background()
 	step := func(position int, tokens ...int) {
 		t.Helper()
-		in := engine.StepInput{
-			Inputs:  []engine.InputData{{Value: net.tokens, Dims: []int{1, len(tokens)}}},
-			SymInts: []engine.SymIntValue{{Value: net.pos, Int: int64(position)}},
-			Read:    net.graph.Outputs(),
-		}
-		for _, id := range tokens {
-			in.Inputs[0].Host = append(in.Inputs[0].Host, int64(id))
-			in.Inputs[0].Data = binary.LittleEndian.AppendUint32(in.Inputs[0].Data, uint32(id))
-		}
-		if err := x.Step(ctx, &in, engine.TimingStep); err != nil {
+		in := inputOf(net, position, tokens)
+		in.Read = net.graph.Outputs()
+		if err := x.Step(ctx, in, engine.TimingStep); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -17,39 +17,19 @@ import (
 // Every output of every operator of the demo model, read while its memory is its own, against the float64
 // references: a prompt, a token, and a token after a step back.
 func TestEveryValueOfAStepIsThatOfTheReferences(t *testing.T) {
-	dev := gputest.Open(t)
-	m, err := Read(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	net, err := m.build(dev.Info().Limits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := engine.Load(dev, net.graph, engine.LiveOptions{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Release()
+	r := onDevice(t, Options{})
+	x, net := r.exec, r.net
 	ref := ops.NewInterpreter(net.graph)
 	prompt := []int{1, 47, 300, 12, 77, 5, 261, 19, 4, 90, 33}
 	for _, step := range []struct {
 		position int
 		tokens   []int
 	}{{0, prompt}, {len(prompt), []int{260}}, {len(prompt) - 3, []int{300}}} {
-		in := engine.StepInput{
-			Inputs:  []engine.InputData{{Value: net.tokens, Dims: []int{1, len(step.tokens)}}},
-			SymInts: []engine.SymIntValue{{Value: net.pos, Int: int64(step.position)}},
-		}
-		for _, id := range step.tokens {
-			in.Inputs[0].Host = append(in.Inputs[0].Host, int64(id))
-			in.Inputs[0].Data = binary.LittleEndian.AppendUint32(in.Inputs[0].Data, uint32(id))
-		}
-		if err := x.Step(context.Background(), &in, engine.TimingOff); err != nil {
+		in := inputOf(net, step.position, step.tokens)
+		if err := x.Step(context.Background(), in, engine.TimingOff); err != nil {
 			t.Fatal(err)
 		}
-		if err := ref.Step(&in, nil); err != nil {
+		if err := ref.Step(in, nil); err != nil {
 			t.Fatal(err)
 		}
 		looks := x.OutputLooks()
@@ -123,15 +103,7 @@ func TestALookOnTheDeviceTellsWhatTheReferencesCompute(t *testing.T) {
 	do(session.Command{Kind: session.Run, N: 2})
 	ref := ops.NewInterpreter(r.net.graph)
 	for i, turn := range s.text.turns {
-		in := engine.StepInput{
-			Inputs:  []engine.InputData{{Value: r.net.tokens, Dims: []int{1, len(turn.tokens)}}},
-			SymInts: []engine.SymIntValue{{Value: r.net.pos, Int: int64(turn.position)}},
-		}
-		for _, id := range turn.tokens {
-			in.Inputs[0].Host = append(in.Inputs[0].Host, int64(id))
-			in.Inputs[0].Data = binary.LittleEndian.AppendUint32(in.Inputs[0].Data, uint32(id))
-		}
-		if err := ref.Step(&in, nil); err != nil {
+		if err := ref.Step(inputOf(r.net, turn.position, turn.tokens), nil); err != nil {
 			t.Fatal(err)
 		}
 		looked := 0

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"gpuscope/engine"
-	"gpuscope/engine/gpu/gputest"
 	"gpuscope/model/session"
 	"gpuscope/trace"
 )
@@ -114,22 +113,8 @@ func TestTimingAnOperatorIsRefusedWhereItCannotBe(t *testing.T) {
 // Timing an operator runs it on whatever lies in memory, also one that writes the caches: afterwards State is
 // what it was, and the same step gives the same logits.
 func TestTimingAnOperatorLeavesTheCachesOnTheDevice(t *testing.T) {
-	dev := gputest.Open(t)
-	m, err := Read(Options{Context: 64, MaxChunk: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	net, err := m.build(dev.Info().Limits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := engine.Load(dev, net.graph, engine.LiveOptions{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Release()
-	r := newRunner(dev, x, net)
+	r := onDevice(t, Options{Context: 64, MaxChunk: 16})
+	x, net := r.exec, r.net
 	ctx := context.Background()
 	step := func(position int, tokens ...int) []byte {
 		t.Helper()
