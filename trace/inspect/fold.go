@@ -264,33 +264,15 @@ func (f *folder) layers(equal []*layer) {
 		label = "layers " + numbers(list)
 	}
 	row := f.add(-1, key, label, units, true, true)
-	var blocks []string
-	at := map[string][]int{} // places within a layer
-	for k, i := range equal[0].launches {
-		b := f.launches[i].Op.Block
-		if at[b] == nil {
-			blocks = append(blocks, b)
-		}
-		at[b] = append(at[b], k)
-	}
-	for _, b := range blocks {
+	for _, in := range blocksOf(units, func(i int) string { return f.launches[i].Op.Block }) {
 		parent := row
-		if b != "" {
-			inBlock := make([][]int, len(equal))
-			for k, l := range equal {
-				for _, j := range at[b] {
-					inBlock[k] = append(inBlock[k], l.launches[j])
-				}
-			}
-			parent = f.add(row, key+"/"+b, b, inBlock, true, true)
+		if in.block != "" {
+			parent = f.add(row, key+"/"+in.block, in.block, in.layers, true, true)
 		}
-		for _, j := range at[b] {
-			members := make([]int, len(equal))
-			for k, l := range equal {
-				members[k] = l.launches[j]
-			}
-			name := f.label(members[0])
-			f.several(parent, fmt.Sprintf("%s/%s/%s", key, b, f.key(members[0])), name, members, f.layer)
+		for _, members := range in.places {
+			first := members[0]
+			of := fmt.Sprintf("%s/%s/%s", key, in.block, f.key(first))
+			f.several(parent, of, f.label(first), members, f.layer)
 		}
 	}
 }

@@ -77,10 +77,7 @@ func (x *Index) GraphTree(ctx context.Context, scope Scope, fold Fold) (*GraphTa
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	rows := make([]table.Row, len(t.Nodes))
-	for i := range t.Nodes {
-		rows[i] = t.Nodes[i].Row
-	}
+	rows := table.Tree(t.Nodes, func(n *GraphNode) table.Row { return n.Row })
 	t.Table = table.New("graph", t.columns(), rows)
 	t.Title, t.From = []table.Line{t.title(fold, w)}, t
 	return t, nil
@@ -326,31 +323,12 @@ func (b *treeBuilder) layers(equal []int, of map[int][]trace.OpID) {
 		label = fmt.Sprintf("layers %s ×%d", numbers(equal), len(equal))
 	}
 	row := b.add(-1, key, label, units, true, len(equal) > 1 || equal[0] == 0)
-	var blocks []string
-	at := map[string][]int{} // places within a layer
-	for k, id := range units[0] {
-		block := g.Ops[id].Block
-		if at[block] == nil {
-			blocks = append(blocks, block)
-		}
-		at[block] = append(at[block], k)
-	}
-	for _, block := range blocks {
+	for _, in := range blocksOf(units, func(id trace.OpID) string { return g.Ops[id].Block }) {
 		parent := row
-		if block != "" {
-			inBlock := make([][]trace.OpID, len(equal))
-			for k := range units {
-				for _, j := range at[block] {
-					inBlock[k] = append(inBlock[k], units[k][j])
-				}
-			}
-			parent = b.add(row, key+"/"+block, block, inBlock, true, true)
+		if in.block != "" {
+			parent = b.add(row, key+"/"+in.block, in.block, in.layers, true, true)
 		}
-		for _, j := range at[block] {
-			ids := make([]trace.OpID, len(equal))
-			for k := range units {
-				ids[k] = units[k][j]
-			}
+		for _, ids := range in.places {
 			rowKey := opKey(ids[0])
 			if len(ids) > 1 {
 				rowKey = key + "/" + rowKey

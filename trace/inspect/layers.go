@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,6 +37,34 @@ func (l *layering) part(o *trace.Op) string {
 		return "prologue"
 	}
 	return "epilogue"
+}
+
+// inBlock is what equal layers have in one of their blocks.
+type inBlock[T any] struct {
+	block  string // "" for what stands in none
+	layers [][]T  // by layer, then by place in the block
+	places [][]T  // by place, then by layer
+}
+
+// blocksOf groups what equal layers have, place by place, by the block that it is of.
+func blocksOf[T any](layers [][]T, block func(T) string) []inBlock[T] {
+	var list []inBlock[T]
+	for place, first := range layers[0] {
+		name := block(first)
+		at := slices.IndexFunc(list, func(in inBlock[T]) bool { return in.block == name })
+		if at < 0 {
+			at = len(list)
+			list = append(list, inBlock[T]{block: name, layers: make([][]T, len(layers))})
+		}
+		in := &list[at]
+		members := make([]T, len(layers))
+		for k := range layers {
+			members[k] = layers[k][place]
+			in.layers[k] = append(in.layers[k], members[k])
+		}
+		in.places = append(in.places, members)
+	}
+	return list
 }
 
 // label is a dispatch's name within its layer and block: "sdpa.split".

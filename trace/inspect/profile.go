@@ -342,10 +342,6 @@ func (p *Profile) Table() *table.Table {
 		return table.Number(ns/1e3, decimals)
 	}
 	at := table.By(rows)
-	places := make([]table.Row, len(rows))
-	for i := range places {
-		places[i] = rows[i].Row
-	}
 	t := table.New("profile", []table.Column{
 		{
 			Name: "kernel", Title: "kernel", Width: 80, Tree: true,
@@ -381,7 +377,7 @@ func (p *Profile) Table() *table.Table {
 				return table.Number(100*k.Share, 1)
 			}),
 		},
-	}, places)
+	}, table.Tree(rows, func(r *profileRow) table.Row { return r.Row }))
 	for _, l := range p.Lines() {
 		t.Title = append(t.Title, table.Title(table.Part{Text: l}))
 	}

@@ -153,10 +153,6 @@ func (x *Index) Resized(ctx context.Context, step int) (*ResizeTable, error) {
 		return nil, ctx.Err()
 	}
 	at := table.By(rows)
-	places := make([]table.Row, len(rows))
-	for i := range places {
-		places[i] = rows[i].Row
-	}
 	t := table.New("resize", []table.Column{
 		{
 			Name: "what", Title: "hook", Width: 80, Tree: true,
@@ -209,7 +205,7 @@ func (x *Index) Resized(ctx context.Context, step int) (*ResizeTable, error) {
 				return table.Number(float64(sum)/1e3, 2)
 			}),
 		},
-	}, places)
+	}, table.Tree(rows, func(r *ResizeRow) table.Row { return r.Row }))
 	s := &x.Trace.Steps[step]
 	order := ""
 	if s.Resize.Order != "" {

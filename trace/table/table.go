@@ -137,6 +137,15 @@ func Flat(n int, key func(row int) string) []Row {
 	return rows
 }
 
+// Tree are the rows of a table whose typed rows say themselves where they stand.
+func Tree[R any](list []R, of func(*R) Row) []Row {
+	rows := make([]Row, len(list))
+	for i := range list {
+		rows[i] = of(&list[i])
+	}
+	return rows
+}
+
 // Cell is the field at a row and a column as it is shown: what a file put into its text is on one line and
 // holds nothing that a terminal obeys.
 func (t *Table) Cell(row, col int) Cell {
