@@ -47,32 +47,46 @@ func (x *Index) launches(ctx context.Context, scope Scope) ([]Launch, error) {
 	if step, one := scope.One(); one {
 		return x.launchesOf(step), ctx.Err()
 	}
-	// work is what times in one median have in common.
+	// work is what times in one median have in common. Most plans are those of the step before, so a use of
+	// one says which work it is without its names.
 	type work struct {
 		id            trace.DispatchID
 		kernel, route string
 		tokens        int
 	}
+	type use struct {
+		plan   trace.PlanID
+		tokens int
+	}
 	var out []Launch
-	index := map[work]int{}
+	index, uses := map[work]int{}, map[use]int{}
 	for _, step := range scope.Steps {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		s := &x.Trace.Steps[step]
-		for i, l := range x.planned(step) {
-			w := work{l.ID, l.Plan.Kernel, l.Plan.Route, l.Tokens}
-			k, there := index[w]
+		from := x.planning(step)
+		s := from.s
+		for i := range s.Dispatches {
+			d := &s.Dispatches[i]
+			p := &x.Trace.Plans[d.Plan]
+			u := use{d.Plan, len(s.Tokens)}
+			k, there := uses[u]
 			if !there {
-				k = len(out)
-				index[w] = k
-				l.Least, l.Most = l.Plan.Workgroups, l.Plan.Workgroups
-				out = append(out, l)
-			} else {
-				out[k].again(&l)
+				w := work{p.Dispatch, p.Kernel, p.Route, u.tokens}
+				if k, there = index[w]; !there {
+					k = len(out)
+					index[w] = k
+				}
+				uses[u] = k
 			}
-			if time := timeOf(&s.Dispatches[i]); time.Measured() {
-				out[k].Samples = append(out[k].Samples, int64(time.Median))
+			from.reach(p.Dispatch)
+			if k == len(out) {
+				out = append(out, from.launch(i))
+			} else {
+				out[k].again(p, d.Gap, step, from.level)
+			}
+			if ns, ok := medianOf(d); ok {
+				out[k].Samples = append(out[k].Samples, int64(ns))
 				out[k].at = append(out[k].at, int32(step))
 			}
 		}
@@ -88,21 +102,23 @@ func (x *Index) launches(ctx context.Context, scope Scope) ([]Launch, error) {
 	return out, nil
 }
 
-// again adds the same work in another step.
-func (l *Launch) again(m *Launch) {
-	if product(m.Plan.Workgroups) < product(l.Least) {
-		l.Least = m.Plan.Workgroups
+// again adds the same work in another step, by the plan that it had there.
+func (l *Launch) again(p *trace.Plan, gap *trace.NumericGap, step, level int) {
+	if p != l.Plan {
+		if product(p.Workgroups) < product(l.Least) {
+			l.Least = p.Workgroups
+		}
+		if product(p.Workgroups) > product(l.Most) {
+			l.Most = p.Workgroups
+		}
+		l.Varies = l.Varies || l.Plan.NeededGrid != p.NeededGrid
 	}
-	if product(m.Plan.Workgroups) > product(l.Most) {
-		l.Most = m.Plan.Workgroups
-	}
-	l.Varies = l.Varies || l.Plan.NeededGrid != m.Plan.NeededGrid
-	l.Waste = l.Waste.plus(m.Waste)
-	l.Plan, l.Level, l.Step = m.Plan, m.Level, m.Step
+	l.Waste = l.Waste.plus(WasteOf(p, l.Kernel))
+	l.Plan, l.Level, l.Step = p, level, step
 	l.Runs++
-	l.bytes += m.bytes
-	l.flops += m.flops
-	l.Gap = worse(l.Gap, m.Gap)
+	l.bytes += float64(p.Bytes)
+	l.flops += float64(p.FLOPs)
+	l.Gap = worse(l.Gap, gap)
 }
 
 // worse is the numeric gap that says more against a dispatch: one that is no number, else the larger. Nil is
@@ -137,25 +153,49 @@ func (x *Index) launchesOf(step int) []Launch {
 
 // planned are the dispatches of a step without their times.
 func (x *Index) planned(step int) []Launch {
-	t := x.Trace
-	s := &t.Steps[step]
-	starts, level, streamed := x.levelStarts(step), -1, x.streamed(s)
-	out := make([]Launch, len(s.Dispatches))
-	for i := range s.Dispatches {
-		sd := &s.Dispatches[i]
-		p := &t.Plans[sd.Plan]
-		d, k := &t.Graph.Dispatches[p.Dispatch], x.graph.kernels[p.Kernel]
-		if n, ok := starts[p.Dispatch]; ok {
-			level = n
-		}
-		out[i] = Launch{
-			Index: i, ID: d.ID, Dispatch: d, Op: &t.Graph.Ops[d.Op], Plan: p,
-			Kernel: k, Tokens: len(s.Tokens), Runs: 1, Step: step, Level: level,
-			Waste: WasteOf(p, k), Gap: sd.Gap, Least: p.Workgroups, Most: p.Workgroups,
-			bytes: float64(p.Bytes), flops: float64(p.FLOPs), streamed: streamed,
-		}
+	from := x.planning(step)
+	out := make([]Launch, len(from.s.Dispatches))
+	for i := range out {
+		from.reach(x.Trace.Plans[from.s.Dispatches[i].Plan].Dispatch)
+		out[i] = from.launch(i)
 	}
 	return out
+}
+
+// planning makes launches of a step, one after the other.
+type planning struct {
+	x        *Index
+	s        *trace.Step
+	step     int
+	starts   map[trace.DispatchID]int // of levels
+	level    int                      // that is reached
+	streamed float64
+}
+
+func (x *Index) planning(step int) planning {
+	s := &x.Trace.Steps[step]
+	return planning{x, s, step, x.levelStarts(step), -1, x.streamed(s)}
+}
+
+// reach comes to a dispatch, with which a level may begin.
+func (f *planning) reach(id trace.DispatchID) {
+	if n, ok := f.starts[id]; ok {
+		f.level = n
+	}
+}
+
+// launch is the i-th dispatch of the step, in the level that is reached.
+func (f *planning) launch(i int) Launch {
+	t := f.x.Trace
+	sd := &f.s.Dispatches[i]
+	p := &t.Plans[sd.Plan]
+	d, k := &t.Graph.Dispatches[p.Dispatch], f.x.graph.kernels[p.Kernel]
+	return Launch{
+		Index: i, ID: d.ID, Dispatch: d, Op: &t.Graph.Ops[d.Op], Plan: p,
+		Kernel: k, Tokens: len(f.s.Tokens), Runs: 1, Step: f.step, Level: f.level,
+		Waste: WasteOf(p, k), Gap: sd.Gap, Least: p.Workgroups, Most: p.Workgroups,
+		bytes: float64(p.Bytes), flops: float64(p.FLOPs), streamed: f.streamed,
+	}
 }
 
 // Live is the live shape of what a dispatch writes, and the position where it depends on one: "1×32

@@ -58,6 +58,15 @@ func timeOf(d *trace.StepDispatch) Spread {
 	return Spread{}
 }
 
+// medianOf is the median of timeOf, and whether anything was measured.
+func medianOf(d *trace.StepDispatch) (ns float64, measured bool) {
+	if len(d.Samples) > 0 {
+		return timeOf(d).Median, true
+	}
+	only, measured := d.GPUNS.NS()
+	return float64(only), measured
+}
+
 // outlier finds the one of several equal runs that stands out: samples[i] are the repeats of the i-th. It
 // must be more than 3 MAD, and more than the resolution of the clock, from the median of all in most of at
 // least three repeats. worst is -1 where none does, judged says whether there were runs and repeats enough to
