@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"slices"
-	"strconv"
 	"sync"
 
 	"gpuscope/trace"
@@ -42,10 +41,8 @@ type Recorder struct {
 	ids     trace.Interner
 	fresh   []trace.Plan // not handed out yet
 	content []byte       // of the plan being named
-	digits  []byte       // of ticks, and where each ends
-	ends    []int
-	isNew   []bool // by value: its dims are among those of the step
-	shadow  *Live  // nil until a step is to be told from another one than it came from
+	isNew   []bool       // by value: its dims are among those of the step
+	shadow  *Live        // nil until a step is to be told from another one than it came from
 }
 
 // NewRecorder starts recording an executor, at the plans now in force.
@@ -349,18 +346,18 @@ func (s *Snapshot) times(step *trace.Step) {
 	if s.step.timing == TimingBlock {
 		step.Blocks = make([]trace.Block, len(s.step.runs))
 	}
-	raw := s.r.rawTicks(ticks)
 	var busy int64
 	at := 0
 	for i, n := range s.step.runs {
 		begin, end := ticks[2*i], ticks[2*i+1]
+		raw := [2]trace.Tick{trace.Tick(begin), trace.Tick(end)}
 		start, took := c.instant(begin), c.duration(begin, end)
 		if d := &step.Dispatches[at]; step.Blocks != nil {
 			step.Blocks[i] = trace.Block{
-				Name: s.r.blocks[s.r.ran[at]], Dispatches: n, StartNS: start, GPUNS: took, Raw: &raw[i],
+				Name: s.r.blocks[s.r.ran[at]], Dispatches: n, StartNS: start, GPUNS: took, Raw: raw,
 			}
 		} else {
-			d.StartNS, d.GPUNS, d.Raw = start, took, &raw[i]
+			d.StartNS, d.GPUNS, d.Raw = start, took, raw
 		}
 		ns, _ := took.NS()
 		busy += ns
@@ -369,20 +366,4 @@ func (s *Snapshot) times(step *trace.Step) {
 	if c.known() {
 		step.GPU.BusyNS = trace.Measured(busy)
 	}
-}
-
-// rawTicks are pairs of ticks in decimal, all parts of one string.
-func (r *Recorder) rawTicks(ticks []uint64) [][2]string {
-	r.digits, r.ends = r.digits[:0], r.ends[:0]
-	for _, t := range ticks {
-		r.digits = strconv.AppendUint(r.digits, t, 10)
-		r.ends = append(r.ends, len(r.digits))
-	}
-	all, at := string(r.digits), 0
-	pairs := make([][2]string, len(ticks)/2)
-	for i, end := range r.ends {
-		pairs[i/2][i%2] = all[at:end]
-		at = end
-	}
-	return pairs
 }

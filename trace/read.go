@@ -106,7 +106,7 @@ func readWithin(in io.Reader, raw *file, b bounds) (*Trace, error) {
 	t := &Trace{}
 	from := &source{r: in, file: raw, bounds: b}
 	from.next()
-	d := &decoder{in: from, json: json.NewDecoder(from), t: t}
+	d := &decoder{in: from, json: json.NewDecoder(from), t: t, texts: texts{}}
 	if err := d.object(); err != nil {
 		return nil, err
 	}
@@ -123,6 +123,8 @@ type decoder struct {
 	json *json.Decoder
 	t    *Trace
 	used int64 // bytes of memory that t holds
+	// texts are those that many records say alike: each is kept once
+	texts texts
 }
 
 // object reads the trace object: the whole trace, or the head of a stream.
@@ -139,9 +141,9 @@ func (d *decoder) object() error {
 		}
 		switch name := key.(string); name {
 		case "plans":
-			err = decodeList(d, &d.t.Plans, (*Plan).size, func(p *Plan) **Unknown { return &p.Unknown })
+			err = decodeList(d, &d.t.Plans)
 		case "steps":
-			err = decodeList(d, &d.t.Steps, (*Step).size, func(s *Step) **Unknown { return &s.Unknown })
+			err = decodeList(d, &d.t.Steps)
 		case "schema":
 			if err = d.json.Decode(&d.t.Schema); err == nil {
 				if err := checkSchema(d.t.Schema); err != nil {
@@ -207,8 +209,16 @@ func checkSchema(s string) error {
 	return nil
 }
 
+// listed is a pointer to a record of which a trace has a list.
+type listed[T any] interface {
+	*T
+	size() int64
+	keepUnknown(*Unknown)
+	compact(texts)
+}
+
 // decodeList reads a list element by element.
-func decodeList[T any](d *decoder, list *[]T, size func(*T) int64, unknown func(*T) **Unknown) error {
+func decodeList[T any, P listed[T]](d *decoder, list *[]T) error {
 	open, err := d.json.Token()
 	if err != nil {
 		return err
@@ -225,11 +235,15 @@ func decodeList[T any](d *decoder, list *[]T, size func(*T) int64, unknown func(
 			return err
 		}
 		var e T
-		if *unknown(&e), err = decodeRecord(raw, &e); err != nil {
+		p := P(&e)
+		unknown, err := decodeRecord(raw, p)
+		if err != nil {
 			return fmt.Errorf("[%d]: %w", len(*list), err)
 		}
+		p.keepUnknown(unknown)
+		p.compact(d.texts)
 		// As the list grows there are two of it.
-		if err := d.spend(size(&e) + int64(unsafe.Sizeof(e)) + (*unknown(&e)).size()); err != nil {
+		if err := d.spend(p.size() + int64(unsafe.Sizeof(e)) + unknown.size()); err != nil {
 			return fmt.Errorf("[%d]: %w", len(*list), err)
 		}
 		*list = append(*list, e)
@@ -266,6 +280,12 @@ func (d *decoder) records() error {
 		unknown, err := decodeRecord(raw, &r)
 		if err != nil {
 			return fmt.Errorf("line %d: %w", n+1, err)
+		}
+		switch {
+		case r.Plan != nil:
+			r.Plan.compact(d.texts)
+		case r.Step != nil:
+			r.Step.compact(d.texts)
 		}
 		kept := d.kept(&r, unknown, raw)
 		if kept == 0 {

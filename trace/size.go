@@ -30,11 +30,11 @@ func (s *Step) size() int64 {
 		n += textSize(s.CPU.Compiled[i].Kernel)
 	}
 	for i := range s.Blocks {
-		n += textSize(s.Blocks[i].Name) + rawSize(s.Blocks[i].Raw)
+		n += textSize(s.Blocks[i].Name)
 	}
 	for i := range s.Dispatches {
 		d := &s.Dispatches[i]
-		n += listSize(d.Samples) + rawSize(d.Raw) + pointerSize(d.Gap)
+		n += listSize(d.Samples) + pointerSize(d.Gap)
 		if d.Gap != nil {
 			n += textSize(d.Gap.Reference)
 		}
@@ -67,13 +67,6 @@ func costsSize(costs []Cost) int64 {
 		n += textSize(costs[i].Name) + listSize(costs[i].Dispatches)
 	}
 	return n
-}
-
-func rawSize(raw *[2]string) int64 {
-	if raw == nil {
-		return 0
-	}
-	return pointerSize(raw) + textSize(raw[0], raw[1])
 }
 
 func textSize(texts ...string) (n int64) {

@@ -15,6 +15,7 @@ package trace
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -34,21 +35,30 @@ type (
 // Time is a duration or an instant in nanoseconds that may not have been measured. The zero Time was not
 // measured; in JSON it is absent (every field of this type carries omitzero).
 type Time struct {
-	ns       int64
-	measured bool
+	// A long trace is made of times, so each is one word: nanoseconds with the bit turned round that makes
+	// the least integer 0. That one stands for no time.
+	word int64
 }
 
-// Measured is a time of ns nanoseconds.
-func Measured(ns int64) Time { return Time{ns, true} }
+// Measured is a time of ns nanoseconds. The least integer is none.
+func Measured(ns int64) Time { return Time{ns ^ math.MinInt64} }
 
 // NS is the time in nanoseconds, and whether it was measured.
-func (t Time) NS() (int64, bool) { return t.ns, t.measured }
+func (t Time) NS() (int64, bool) {
+	if t.word == 0 {
+		return 0, false
+	}
+	return t.word ^ math.MinInt64, true
+}
 
 // Equal says whether two times are both not measured, or measured and the same.
 func (t Time) Equal(u Time) bool { return t == u }
 
 // MarshalJSON writes the integer.
-func (t Time) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, t.ns, 10), nil }
+func (t Time) MarshalJSON() ([]byte, error) {
+	ns, _ := t.NS()
+	return strconv.AppendInt(nil, ns, 10), nil
+}
 
 // UnmarshalJSON reads an integer.
 func (t *Time) UnmarshalJSON(b []byte) error {
@@ -57,10 +67,30 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	ns, err := strconv.ParseInt(string(b), 10, 64)
-	if err != nil {
+	if err != nil || ns == math.MinInt64 {
 		return fmt.Errorf("a time is an integer of nanoseconds, not %s", b)
 	}
 	*t = Measured(ns)
+	return nil
+}
+
+// Tick is an instant of the device's own clock. In JSON it is a decimal string: it passes 2^53. A pair of
+// zero ticks was not recorded.
+type Tick uint64
+
+// MarshalJSON writes the decimal string.
+func (t Tick) MarshalJSON() ([]byte, error) {
+	return append(strconv.AppendUint([]byte{'"'}, uint64(t), 10), '"'), nil
+}
+
+// UnmarshalJSON reads a decimal string.
+func (t *Tick) UnmarshalJSON(b []byte) error {
+	text, err := strconv.Unquote(string(b))
+	n, wrong := strconv.ParseUint(text, 10, 64)
+	if err != nil || wrong != nil {
+		return fmt.Errorf("a tick is a whole number below 2^64 in quotes, not %s", b)
+	}
+	*t = Tick(n)
 	return nil
 }
 
@@ -427,18 +457,18 @@ type StepDispatch struct {
 	StartNS Time        `json:"start_ns,omitzero"`
 	GPUNS   Time        `json:"gpu_ns,omitzero"`
 	Samples []int64     `json:"samples,omitempty"` // ns, of repeats in place; GPUNS is not among them
-	Raw     *[2]string  `json:"raw,omitempty"`     // begin and end ticks, decimal
+	Raw     [2]Tick     `json:"raw,omitzero"`      // begin and end
 	Gap     *NumericGap `json:"gap,omitempty"`
 }
 
 // Block is a run of a step's dispatches, in order of submission, that one pass timed: a part of a layer, or
 // an operator that stands outside of them.
 type Block struct {
-	Name       string     `json:"name"` // "layers.3.attn"
-	Dispatches int        `json:"dispatches"`
-	StartNS    Time       `json:"start_ns,omitzero"`
-	GPUNS      Time       `json:"gpu_ns,omitzero"`
-	Raw        *[2]string `json:"raw,omitempty"` // begin and end ticks, decimal
+	Name       string  `json:"name"` // "layers.3.attn"
+	Dispatches int     `json:"dispatches"`
+	StartNS    Time    `json:"start_ns,omitzero"`
+	GPUNS      Time    `json:"gpu_ns,omitzero"`
+	Raw        [2]Tick `json:"raw,omitzero"` // begin and end
 }
 
 // NumericGap is the distance of a dispatch's output from a reference. In JSON a number that is not finite is

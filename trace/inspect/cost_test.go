@@ -409,7 +409,7 @@ func untimed(tr *trace.Trace) *trace.Trace {
 		s.Timing = "step"
 		for k := range s.Dispatches {
 			d := &s.Dispatches[k]
-			d.GPUNS, d.StartNS, d.Raw = trace.Time{}, trace.Time{}, nil
+			d.GPUNS, d.StartNS, d.Raw = trace.Time{}, trace.Time{}, [2]trace.Tick{}
 		}
 	}
 	return tr

@@ -15,7 +15,7 @@ const HostileText = "\x1b[2J\x1b]52;c;aGk=\x07\u009b31m\x1b[31mred\n\r\tx\u202el
 // fixedWords are fields that hold one of a few words, or no words at all: a trace with others is refused.
 var fixedWords = []string{
 	"Trace.Schema", "Value.Kind", "Value.Role", "Step.Phase", "Step.Timing", "Resize.Order", "Plan.Params",
-	"StepDispatch.Raw", "Wait.Kind",
+	"Wait.Kind",
 }
 
 // Hostile puts HostileText behind everything that a trace may say in its own words: names, texts, reasons,

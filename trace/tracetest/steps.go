@@ -3,7 +3,6 @@ package tracetest
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"hash/fnv"
 	"slices"
 
@@ -61,7 +60,7 @@ func (r *runner) step(n int) {
 			ns := jitter(l.ns, int(id), index)
 			s.Dispatches = append(s.Dispatches, trace.StepDispatch{
 				Plan: r.inForce[id], StartNS: trace.Measured(at), GPUNS: trace.Measured(ns),
-				Raw: &[2]string{fmt.Sprint(1<<60 + at), fmt.Sprint(1<<60 + at + ns)},
+				Raw: [2]trace.Tick{trace.Tick(1<<60 + at), trace.Tick(1<<60 + at + ns)},
 			})
 			ids = append(ids, id)
 			at += ns + 1280 // the gap to the next

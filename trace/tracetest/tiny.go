@@ -82,7 +82,7 @@ func Tiny() *trace.Trace {
 				},
 				Dispatches: []trace.StepDispatch{{
 					Plan: 0, StartNS: at(52_000), GPUNS: at(14_112),
-					Raw: &[2]string{"59000", "73112"},
+					Raw: [2]trace.Tick{59_000, 73_112},
 				}},
 				CPU: trace.CPU{
 					ResizeNS: at(2100), EncodeNS: at(9000), SubmitNS: at(31_000), WaitNS: at(48_000),
