@@ -59,8 +59,9 @@ fuzz: ## every fuzz target, FUZZTIME (10m) each
 		done; \
 	done
 
-bench-ui: ## what a key costs on a screen of 200x60: Update and View, 99 of 100 within 8 ms
+bench-ui: ## what the screen takes: a key and its frame (99 of 100 in 8 ms), a long trace (3 s, 300 MB)
 	$(GO) test -run '^$$' -bench UpdateView -benchtime 50x ./tui
+	$(GO) test -run '^$$' -bench OpenTrace -benchtime 3x ./cmd/gpuscope
 
 bench: ## every benchmark
 	$(GO) test -p 1 -run '^$$' -bench . -benchmem ./...

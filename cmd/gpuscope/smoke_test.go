@@ -103,7 +103,7 @@ var locks []*os.File
 
 // terminal is gpuscope in a pseudo-terminal.
 type terminal struct {
-	*testing.T
+	testing.TB
 	cmd           *exec.Cmd
 	master, slave *os.File
 	before        *term.State
@@ -115,13 +115,13 @@ type terminal struct {
 }
 
 // startTerminal starts gpuscope at 80x24. All waits of the test end with its deadline.
-func startTerminal(t *testing.T, play string, args ...string) *terminal {
+func startTerminal(t testing.TB, play string, args ...string) *terminal {
 	t.Helper()
 	return startTerminalWith(t, nil, play, args...)
 }
 
 // startTerminalWith does so with more in the environment.
-func startTerminalWith(t *testing.T, env []string, play string, args ...string) *terminal {
+func startTerminalWith(t testing.TB, env []string, play string, args ...string) *terminal {
 	t.Helper()
 	master, slave, err := pty.Open()
 	if err != nil {
@@ -139,7 +139,7 @@ func startTerminalWith(t *testing.T, env []string, play string, args ...string) 
 		t.Fatal(err)
 	}
 	x := &terminal{
-		T: t, cmd: exec.Command(file, args...), master: master, slave: slave, before: before,
+		TB: t, cmd: exec.Command(file, args...), master: master, slave: slave, before: before,
 		more: make(chan struct{}, 1), exited: make(chan error, 1),
 	}
 	x.cmd.Env = append(os.Environ(), playEnv+"="+play, "TERM=xterm-256color", "COLORTERM=", "COLORFGBG=",
