@@ -159,7 +159,7 @@ func allActions() []action {
 			doc: "Open a part of the GPU's track, a layer with its dispatches; again to close it.",
 			in:  []scope{inViews}, of: parted, hint: 4, off: (*App).empty, run: func(a *App) {
 				if why := a.view().(partly).zoomIn(); why != "" {
-					a.say(why)
+					a.remark(why)
 				}
 			},
 		},

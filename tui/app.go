@@ -68,6 +68,7 @@ type App struct {
 
 	doing       []string // what later does
 	note        string   // fades
+	noteOf      view     // that it is about, nil for the session: it goes when another view comes
 	noteID      int
 	failure     string // stays until dismissed
 	interrupted time.Time
@@ -200,6 +201,9 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	case leaveMsg:
 		a.quit()
 	}
+	if a.noteOf != nil && a.noteOf != a.view() {
+		a.note, a.noteOf = "", nil
+	}
 	a.reload()
 	if (a.jobs.open > 0 || a.jobs.resting) && !a.jobs.ticking { // to say that something takes its time
 		a.jobs.ticking = true
@@ -252,7 +256,7 @@ func (a *App) press(k key) {
 func (a *App) elsewhere(key string) {
 	for i := range actions {
 		if act := &actions[i]; a.over == nil && act.of != nil && slices.Contains(act.keys, key) {
-			a.say(act.name + ": " + views[a.current].name + " has nothing for it")
+			a.remark(act.name + ": " + views[a.current].name + " has nothing for it")
 			return
 		}
 	}
@@ -261,7 +265,7 @@ func (a *App) elsewhere(key string) {
 // do runs an action, or says why it cannot be done.
 func (a *App) do(act *action) {
 	if why := act.why(a); why != "" {
-		a.say(act.name + ": " + why)
+		a.remark(act.name + ": " + why)
 		return
 	}
 	act.run(a)
@@ -311,9 +315,15 @@ func (a *App) cancel() {
 	}
 }
 
+// remark is say of something that concerns the view alone.
+func (a *App) remark(text string) {
+	a.say(text)
+	a.noteOf = a.view()
+}
+
 // say shows a note for four seconds, and keeps it in the log.
 func (a *App) say(text string) {
-	a.note = text
+	a.note, a.noteOf = text, nil
 	a.log.Add("info", text)
 	a.noteID++
 	id := a.noteID

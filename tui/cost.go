@@ -26,7 +26,7 @@ func (a *App) costOfRows() {
 	c := a.view().(coster)
 	parts, step := c.parts(false)
 	if len(parts) > trace.MaxCosts/2 {
-		a.say(fmt.Sprintf(keyed("%d rows are too many to leave out one by one: fold or filter them ({fold}, {filter})"),
+		a.remark(fmt.Sprintf(keyed("%d rows are too many to leave out one by one: fold or filter them ({fold}, {filter})"),
 			len(parts)))
 		return
 	}
@@ -38,7 +38,7 @@ func (a *App) costOfRows() {
 func (a *App) costOfMarked() {
 	parts, step := a.view().(coster).parts(true)
 	if len(parts) == 0 {
-		a.say("the marked rows are not in this table")
+		a.remark("the marked rows are not in this table")
 		return
 	}
 	a.cost(step, inspect.Together(parts))

@@ -44,8 +44,8 @@ func TestRowsOfAnotherFoldGetTheirCosts(t *testing.T) {
 // On a device of which nothing is known of the least that rows can take, rows stand in the order of costs.
 func TestRowsWithoutAFloorStandByTheirCosts(t *testing.T) {
 	for said, without := range map[string]func(*trace.Device){
-		"no ~save: no ceilings measured": func(d *trace.Device) { d.Ceilings = nil },
-		"no ~save on a software device":  func(d *trace.Device) { d.AdapterType = "cpu" },
+		"no ~save: no ceilings measured":                 func(d *trace.Device) { d.Ceilings = nil },
+		"software device: no ~save, compare ratios only": func(d *trace.Device) { d.AdapterType = "cpu" },
 	} {
 		tr := *llama
 		without(&tr.Device)

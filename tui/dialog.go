@@ -9,8 +9,9 @@ import (
 // dialog stands at the foot of the screen and takes every key until it is closed.
 type dialog interface {
 	typed(a *App, k key)
-	// lines are how many it would like to have, render draws it in at most h of w cells.
-	lines() int
+	// lines are how many of w cells it would like to have, and without how many it says less than it must.
+	lines(w int) (all, least int)
+	// render draws it in at most h lines of w cells.
 	render(a *App, w, h int) []string
 	// choose puts the cursor on the row at a line of what was drawn, and says whether there is one.
 	choose(line int) bool
@@ -22,7 +23,7 @@ type chooser struct {
 	line  *inputLine      // nil: nothing can be typed
 	rows  func() []string // what there is to choose from, as it is now
 	none  string          // said where there is nothing
-	more  []string        // explains, under the rows
+	more  [][2]string     // explains, under the rows: a label and what it means
 	picker
 	take   func(row int, typed string) error // enter; row is -1 where there is none. nil closes the dialog
 	remove func(row int)                     // nil: rows cannot be removed
@@ -67,7 +68,19 @@ func (c *chooser) typed(a *App, k key) {
 	}
 }
 
-func (c *chooser) lines() int { return 2 + max(1, len(c.rows())) + len(c.more) }
+func (c *chooser) lines(w int) (all, least int) {
+	more := len(c.explained(w))
+	return 2 + max(1, len(c.rows())) + more, 2 + more
+}
+
+// explained are the lines under the rows, none of which is cut.
+func (c *chooser) explained(w int) []string {
+	var lines []string
+	for _, l := range c.more {
+		lines = append(lines, wrapUnder(l[0]+l[1], w-4, len(l[0]), len(l[0]))...)
+	}
+	return lines
+}
 
 func (c *chooser) render(a *App, w, h int) []string {
 	head := a.theme.put(accent, " "+cut(c.title, w-2))
@@ -79,8 +92,8 @@ func (c *chooser) render(a *App, w, h int) []string {
 	if c.wrong != "" {
 		lines = append(lines, a.theme.put(bad, cut(" "+markFail+" "+printable.Clean(c.wrong), w-1)))
 	}
-	rows := c.rows()
-	room := max(1, h-len(lines)-len(c.more))
+	rows, more := c.rows(), c.explained(w)
+	room := max(1, h-len(lines)-len(more))
 	from, to := c.window(len(rows), len(lines), room)
 	for i := from; i < to; i++ {
 		l := cut(" "+printable.Clean(rows[i]), w-1)
@@ -93,7 +106,7 @@ func (c *chooser) render(a *App, w, h int) []string {
 	if len(rows) == 0 {
 		lines = append(lines, a.theme.put(dim, cut("   "+c.none, w-1)))
 	}
-	for _, l := range c.more {
+	for _, l := range more {
 		lines = append(lines, a.theme.put(dim, cut("   "+l, w-1)))
 	}
 	return lines[:min(len(lines), max(1, h))]

@@ -111,7 +111,7 @@ func (p *graphPage) nextList() { p.at = (p.at + 1) % len(p.lists) }
 // refold folds operators by layer, by kind, or not at all: an operator may have several kernels.
 func (p *graphPage) refold() {
 	if p.at != operatorList {
-		p.app.say("fold: only operators fold")
+		p.app.remark("fold: only operators fold")
 		return
 	}
 	folds := []inspect.Fold{inspect.FoldLayer, inspect.FoldOp, inspect.FoldNone}
@@ -121,7 +121,7 @@ func (p *graphPage) refold() {
 // reweigh marks operators by another quantity.
 func (p *graphPage) reweigh() {
 	if p.at != operatorList {
-		p.app.say("mark by: only operators are marked")
+		p.app.remark("mark by: only operators are marked")
 		return
 	}
 	p.mark = (p.mark + 1) % len(inspect.GraphWeights)
@@ -209,7 +209,7 @@ func (p *graphPage) near(consumers bool) {
 		}
 	}
 	if op == nil {
-		p.app.say("select an operator or a value that one gives or takes")
+		p.app.remark("select an operator or a value that one gives or takes")
 		return
 	}
 	p.app.push(&nearRow, newNearPage(p.app, op.ID, consumers))

@@ -219,7 +219,8 @@ func (p *nearPage) near(consumers bool) {
 	case s.Op != nil && len(n.spots[side]) > 0:
 		p.column, p.line = side, n.spots[side][0].line
 	default:
-		p.app.say(map[int]string{-1: "nothing gives what it takes", 1: "nothing takes what it gives"}[side])
+		what := map[int]string{-1: "nothing gives what it takes", 1: "nothing takes what it gives"}
+		p.app.remark(what[side])
 	}
 }
 

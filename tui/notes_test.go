@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpuscope/model/session"
 	"gpuscope/trace"
 	"gpuscope/tui/tuitest"
 )
@@ -91,5 +92,50 @@ func TestTheCountsOfAResizeAreNotCut(t *testing.T) {
 	d := drive(t, 60, 16, llama, nil, Options{}).press("3", "z").sees("zoomed")
 	if l := d.line("zoomed"); strings.Contains(l, "…") || !strings.Contains(l, " params") {
 		t.Errorf("the title is %q", l)
+	}
+}
+
+// What was said of a view is not read as being about another; what was said of the session stays.
+func TestANoteOfAViewGoesWithIt(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "n").sees("there is no filter")
+	d.press("5").misses("there is no filter")
+	d.press("2", "n").sees("there is no filter").press("j").sees("there is no filter")
+	d.press("M", "5").sees("mouse off")
+	d.press("4", "F", "a", "F").sees("only operators fold").press("enter").misses("only operators fold")
+}
+
+// Every condition is explained to its end, on the smallest screen too.
+func TestTheHelpOfBreakpointsIsNotCut(t *testing.T) {
+	for _, size := range sizes {
+		d := live(t, size[0], size[1]).press("D")
+		for _, k := range session.Breaks {
+			if !strings.Contains(d.squeezed(), joined(" ", k.Word, k.Takes, k.Doc)) {
+				t.Errorf("%v: no %q in\n%s", size, k.Doc, d.screen())
+			}
+		}
+	}
+}
+
+// The rows in a row that is opened at the foot of a list come into sight, and the row itself stays.
+func TestOpeningTheLastRowShowsWhatIsInIt(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
+	p := d.dispatches().pane()
+	p.goTo(p.top + p.page - 1)
+	for !p.table.Rows[p.current()].Children || p.isOpen(p.current()) {
+		p.goTo(p.cursor + 1)
+	}
+	if d.press("z", "z"); p.cursor != p.top+p.page-1 {
+		t.Fatalf("the row is at line %d of %d", p.cursor-p.top, p.page)
+	}
+	name := d.row()
+	d.press("enter")
+	in, open := p.top+p.page-1-p.cursor, strings.Replace(name, "▸", "▾", 1)
+	if in < min(p.page-1, 16) || d.row() != open {
+		t.Errorf("opened, %d of the rows in it are in sight, the selected is %q:\n%s", in, d.row(),
+			d.screen())
+	}
+	d.press("enter")
+	if p.cursor < p.top || p.cursor >= p.top+p.page {
+		t.Errorf("closed, the row is out of sight")
 	}
 }

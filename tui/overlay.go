@@ -106,7 +106,7 @@ func (a *App) look(t text) {
 		return &overlay{title: printable.Clean(title), text: textPane{lines: lines}}, nil
 	}, func(o *overlay) {
 		if o == nil {
-			a.say(none)
+			a.remark(none)
 			return
 		}
 		a.over = o
@@ -156,7 +156,7 @@ func (a *App) showSource() {
 	if t, ok := a.view().(sourcer).source(); ok {
 		a.look(t)
 	} else {
-		a.say("select a dispatch first")
+		a.remark("select a dispatch first")
 	}
 }
 
@@ -164,7 +164,7 @@ func (a *App) showWhy() {
 	if t, ok := a.view().(whyer).why(); ok {
 		a.look(t)
 	} else {
-		a.say("why: this row got no plan; select a dispatch, an operator or a value that changed")
+		a.remark("why: this row got no plan; select a dispatch, an operator or a value that changed")
 	}
 }
 
@@ -286,7 +286,7 @@ func (p *palette) search() {
 	}
 }
 
-func (p *palette) lines() int { return len(p.found) + 2 }
+func (p *palette) lines(int) (all, least int) { return len(p.found) + 2, 0 }
 
 // render draws the actions found, at most h lines.
 func (p *palette) render(a *App, w, h int) []string {
@@ -323,7 +323,7 @@ func (a *App) copy() {
 		text = v.copied()
 	}
 	if text == "" {
-		a.say("there is nothing to copy")
+		a.remark("there is nothing to copy")
 		return
 	}
 	out := a.opts.output()

@@ -47,7 +47,7 @@ func (p *plainText) addBreak(condition string) {
 		p.say("no breakpoints")
 	}
 	for _, l := range breakHelp() {
-		p.say("b %s", strings.Join(strings.Fields(l), " "))
+		p.say("b %s %s", strings.TrimSpace(l[0]), l[1])
 	}
 }
 

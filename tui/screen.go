@@ -85,7 +85,8 @@ func (a *App) frame() string {
 
 // dialogLines are the dialog under a rule, and where they stand.
 func (a *App) dialogLines() (rect, []string) {
-	h := min(a.h/2, a.dialog.lines())
+	all, least := a.dialog.lines(a.w)
+	h := min(max(a.h/2, least), all, a.h-2)
 	lines := append([]string{a.theme.put(dim, strings.Repeat(markRule, a.w))}, a.dialog.render(a, a.w, h)...)
 	return rect{0, a.h - len(lines), a.w, len(lines)}, lines
 }
@@ -185,12 +186,23 @@ func (a *App) stepParts() []table.Part {
 		return []table.Part{{Rank: 0, Text: "no step yet"}}
 	}
 	long, short := fmt.Sprintf("step %d", s.Index), fmt.Sprintf("s%d", s.Index)
-	if newest := a.newestStep(); newest >= 0 && newest != s.Index { // after a reset the text has none
-		long += fmt.Sprintf(" (newest %d)", newest)
-		short += fmt.Sprintf(" (newest s%d)", newest)
-	}
 	where := fmt.Sprintf(" %s pos %d", s.Phase, s.Position)
-	parts := []table.Part{{Rank: 0, Text: long + where, Short: short + where}}
+	switch newest := a.newestStep(); {
+	case newest < 0:
+		long, short = long+where+", the text is empty", short+", the text is empty"
+	case newest < s.Index:
+		end := fmt.Sprintf("text ends at s%d", newest)
+		long, short = long+where+", set back: "+end, short+" set back, "+end
+	case a.index.Replaced(a.shown, newest):
+		long += fmt.Sprintf(" (newest %d)%s, not in the text any more", newest, where)
+		short += fmt.Sprintf(" not in the text, newest s%d", newest)
+	case newest > s.Index:
+		long += fmt.Sprintf(" (newest %d)%s", newest, where)
+		short += fmt.Sprintf(" (newest s%d)%s", newest, where)
+	default:
+		long, short = long+where, short+where
+	}
+	parts := []table.Part{{Rank: 0, Text: long, Short: short}}
 	if s.Cold {
 		parts = append(parts, table.Part{Rank: 1, Text: "cold"})
 	}

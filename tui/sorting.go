@@ -34,7 +34,7 @@ func (a *App) struck(k key) {
 			return
 		}
 	}
-	a.say(c.label + ": " + printableKey(k) + " is none of its keys")
+	a.remark(c.label + ": " + printableKey(k) + " is none of its keys")
 }
 
 func printableKey(k key) string {

@@ -352,7 +352,7 @@ func (a *App) toggleFollow() {
 func (a *App) nextEvent(by int) {
 	events := a.happened.value
 	if !a.happened.has {
-		a.say("still looking for what happened")
+		a.remark("still looking for what happened")
 		return
 	}
 	i := sort.Search(len(events), func(i int) bool { return events[i].Step > a.shown })
@@ -361,7 +361,7 @@ func (a *App) nextEvent(by int) {
 	}
 	if i < 0 || i >= len(events) {
 		where := map[int]string{-1: "before", 1: "after"}[by]
-		a.say("nothing happened " + where + " this step")
+		a.remark("nothing happened " + where + " this step")
 		return
 	}
 	at := events[i].Step

@@ -71,13 +71,13 @@ func (b breakpoints) runs(c session.Command) session.Command {
 	return c
 }
 
-// breakHelp explains the conditions, one a line.
-func breakHelp() []string {
-	var lines []string
+// breakHelp explains the conditions.
+func breakHelp() [][2]string {
+	var list [][2]string
 	for _, k := range session.Breaks {
-		lines = append(lines, fmt.Sprintf("%s  %s", fit(joined(" ", k.Word, k.Takes), 15), k.Doc))
+		list = append(list, [2]string{fit(joined(" ", k.Word, k.Takes), 16), k.Doc})
 	}
-	return lines
+	return list
 }
 
 func (a *App) askBreaks() {

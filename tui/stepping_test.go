@@ -170,7 +170,7 @@ func TestPlainModeGoesThroughTheText(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	for _, want := range []string{
-		"no breakpoints", "b nan a NaN or an infinity", "1 breakpoint\n", "breakpoint time \"1\": want how many times",
+		"no breakpoints", "b nan an operator gives a NaN", "1 breakpoint\n", "breakpoint time \"1\": want how many times",
 		"note: breakpoint position 45", "no breakpoint any more: position 45", "there are 0 breakpoints",
 		"stands after dispatch 3: s finishes it", "repeated: step 1", `error: run to breakpoint "there"`,
 	} {
@@ -188,5 +188,15 @@ func TestPlainModeGoesThroughTheText(t *testing.T) {
 	}
 	if !slices.Equal(slices.Compact(got), slices.Compact(kinds)) {
 		t.Errorf("commands %v, want %v", got, kinds)
+	}
+}
+
+// Who looks at a step that the text has gone on without must see it, and where the text stands.
+func TestTheHeaderSaysThatAStepIsNotInTheText(t *testing.T) {
+	for _, size := range sizes {
+		d := live(t, size[0], size[1]).press("s", "s", "S", "S", ".", ".")
+		d.sees(" 5 ", "set back", "text ends at s3")
+		d.press("f", "s").sees("step 6").press(",", ",").sees("not in the text", "newest")
+		d.press("f", "X").press(",").sees("the text is empty")
 	}
 }

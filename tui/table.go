@@ -20,11 +20,12 @@ type tablePane struct {
 	wantedOf int    // rises with every change of wanted
 	listings int    // that were shown
 	job      task[paneKey, listing]
-	stale    bool // something else is wanted, and takes its time
-	touched  bool // somebody chose a row: it stays selected, whatever becomes of the rows
-	kin      any  // what the selected row is beyond its key, as kinOf says
-	cursor   int  // index into rows
-	top      int  // first row in the window
+	stale    bool   // something else is wanted, and takes its time
+	touched  bool   // somebody chose a row: it stays selected, whatever becomes of the rows
+	opening  string // key of the row that a person opened and that is not open yet
+	kin      any    // what the selected row is beyond its key, as kinOf says
+	cursor   int    // index into rows
+	top      int    // first row in the window
 	key      string
 	lastGood string          // the last filter that meant something
 	searched string          // the last filter that there was, for those who clear it and go on
@@ -118,6 +119,23 @@ func (p *tablePane) place(l listing) {
 		p.top = i - height
 	}
 	p.set(p.cursor)
+	if p.opening != "" && l.choice.Open[p.opening] {
+		p.showOpened()
+	}
+}
+
+// showOpened scrolls so that as many of the rows that were opened are seen as fit below their own.
+func (p *tablePane) showOpened() {
+	opened := p.opening
+	if p.opening = ""; opened != p.key || p.page == 0 || p.cursor >= len(p.rows) {
+		return
+	}
+	depth := func(i int) int { return p.table.Rows[p.rows[i]].Depth }
+	last := p.cursor
+	for last+1 < len(p.rows) && depth(last+1) > depth(p.cursor) {
+		last++
+	}
+	p.top = min(p.cursor, max(p.top, last-p.page+1))
 }
 
 // find is where the selected row stands in the rows, -1 for nowhere.
@@ -300,7 +318,13 @@ func (p *tablePane) fold(open bool) {
 	}
 }
 
-func (p *tablePane) setOpen(r int, open bool) { p.choose(p.wanted.with(p.table.Rows[r].Key, open)) }
+func (p *tablePane) setOpen(r int, open bool) {
+	key := p.table.Rows[r].Key
+	if p.opening = ""; open {
+		p.opening = key
+	}
+	p.choose(p.wanted.with(key, open))
+}
 
 // setFilter shows only the rows that match.
 func (p *tablePane) setFilter(s string) {

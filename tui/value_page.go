@@ -263,7 +263,7 @@ func (p *valuePage) move(m motion) {
 // turn goes to the next dispatch of the step that writes this memory, or the one before.
 func (p *valuePage) turn(by int) {
 	if len(p.writes) == 0 {
-		p.app.say("no dispatch of the step writes it")
+		p.app.remark("no dispatch of the step writes it")
 		return
 	}
 	at := p.write
@@ -276,7 +276,7 @@ func (p *valuePage) turn(by int) {
 	}
 	to := clamp(at+by, 0, len(p.writes)-1)
 	if to == at {
-		p.app.say(map[bool]string{true: "it is the last", false: "it is the first"}[by > 0] +
+		p.app.remark(map[bool]string{true: "it is the last", false: "it is the first"}[by > 0] +
 			" dispatch of the step that writes this memory")
 	}
 	p.write, p.row, p.column = to, 0, 0

@@ -241,7 +241,7 @@ func noRows(a *App) string {
 // nextMatch goes to the next row that a filter finds, or the one before.
 func (a *App) nextMatch(by int) {
 	if why := a.table().nextMatch(by); why != "" {
-		a.say(why)
+		a.remark(why)
 	}
 }
 
@@ -294,7 +294,7 @@ type detailKey struct {
 // widen draws so many times as much of the axis of curves.
 func (a *App) widen(times float64) {
 	if why := a.view().(curved).widen(times); why != "" {
-		a.say(why)
+		a.remark(why)
 	}
 }
 
@@ -323,7 +323,7 @@ func (a *App) turn(by int) {
 	}
 	if v, ok := a.view().(jumper); ok {
 		if !v.jump(by) {
-			a.say("nothing more of this row changes that way")
+			a.remark("nothing more of this row changes that way")
 		}
 		return
 	}
@@ -396,7 +396,7 @@ func (a *App) moveSplit(by int) {
 	}
 	if a.split[a.current] = s; maps.Equal(before, a.rects()) {
 		a.split[a.current] = was
-		a.say("the split goes no further")
+		a.remark("the split goes no further")
 	}
 }
 

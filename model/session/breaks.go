@@ -26,17 +26,14 @@ type BreakKind struct {
 var Breaks = []BreakKind{
 	{
 		"kernel", "PATTERN",
-		"a kernel runs with the pattern (or re:EXPRESSION) in its name; the step is run up to there", nil,
+		"a kernel with PATTERN (or re:EXPRESSION) in its name runs; the step stops there", nil,
 	},
+	{"op", "PATTERN", "an operator with PATTERN in its name or kind runs; the step stops there", nil},
+	{"grid", "[OP]", "a grid changes, not the number of tokens", nil},
+	{"route", "[OP]", "an operator takes another route", nil},
+	{"nan", "", "an operator gives a NaN or infinity; each step is run again to look", nil},
 	{
-		"op", "PATTERN", "an operator runs with the pattern in its name or kind; the step is run up to there",
-		nil,
-	},
-	{"grid", "[OP]", "a grid changes and the step has as many tokens as the one before", nil},
-	{"route", "[OP]", "an operator takes another route than in the step before", nil},
-	{"nan", "", "a NaN or an infinity is among what operators give; every step is run again to look", nil},
-	{
-		"time", "TIMES", "a step, or a dispatch where they are timed, takes over so many times its median",
+		"time", "TIMES", "a step, or a timed dispatch, takes over so many times its median",
 		func(of string) error {
 			if k, err := strconv.ParseFloat(of, 64); err != nil || !(k > 1) || k > 1e9 {
 				return Refusef("breakpoint time %.20q: want how many times the median, over 1", of)

@@ -195,7 +195,7 @@ func (c *RowCost) SaveNS() (ns float64, ok bool) {
 func noSave(d *trace.Device) string {
 	switch {
 	case d.Software():
-		return "no ~save on a software device"
+		return "software device: no ~save, compare ratios only"
 	case d.Ceilings == nil:
 		return "no ~save: no ceilings measured"
 	}

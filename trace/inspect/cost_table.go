@@ -226,12 +226,8 @@ func (t *DispatchTable) costTitle() []table.Line {
 		parts = append(parts, table.Say(1, "step %s µs on the GPU, untimed (%s–%s)", short(float64(w.NS)),
 			short(float64(w.Q1NS)), short(float64(w.Q3NS))))
 	}
-	d := &t.Index.Trace.Device
-	if why := noSave(d); why != "" {
+	if why := noSave(&t.Index.Trace.Device); why != "" {
 		parts = append(parts, table.Say(2, "%s", why))
-	}
-	if d.Software() {
-		parts = append(parts, table.Say(3, "compare ratios only"))
 	}
 	return []table.Line{table.Title(parts...)}
 }

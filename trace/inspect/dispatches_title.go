@@ -39,8 +39,7 @@ func (t *DispatchTable) title() []table.Line {
 	}
 	if why := noSave(&t.Index.Trace.Device); why != "" && t.costed {
 		parts = append(parts, table.Say(2, "%s", why))
-	}
-	if t.Index.Trace.Device.Software() {
+	} else if t.Index.Trace.Device.Software() {
 		parts = append(parts, table.Part{Rank: 3, Text: "software device: compare ratios only"})
 	}
 	if t.Index.Static() {

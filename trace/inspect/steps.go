@@ -276,3 +276,15 @@ func (x *Index) Steps(scope Scope) *table.Table {
 	}
 	return t
 }
+
+// Replaced says whether the text has gone on without a step: a later one, of those up to the number newest,
+// stands where it does or before.
+func (x *Index) Replaced(step, newest int) bool {
+	steps := x.Trace.Steps
+	for i := step + 1; i < len(steps) && steps[i].Index <= newest; i++ {
+		if steps[i].Position <= steps[step].Position {
+			return true
+		}
+	}
+	return false
+}
