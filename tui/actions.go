@@ -333,11 +333,11 @@ func allActions() []action {
 		},
 		{
 			keys: []string{"tab", "shift+tab"}, name: "pane", doc: "To the other pane: list or detail.",
-			in: []scope{inViews}, run: (*App).nextPane,
+			in: []scope{inViews}, off: onePane, run: (*App).nextPane,
 		},
 		{
 			keys: []string{"z"}, name: "zoom", doc: "The pane alone on the screen, and back.",
-			in: []scope{inViews}, run: (*App).toggleZoom,
+			in: []scope{inViews}, off: onePane, run: (*App).toggleZoom,
 		},
 		{
 			keys: []string{"<"}, name: "less list", doc: "Move the split: more detail.",

@@ -20,7 +20,7 @@ const (
 	regionDivider // between list and detail, where they stand side by side
 	regionDetailTitle
 	regionDetail
-	regionNotice // an error that waits to be dismissed
+	regionNotice // an error that waits to be dismissed, what the screen itself takes
 	regionHint
 )
 

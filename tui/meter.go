@@ -77,7 +77,7 @@ func (m *meter) rate() float64 {
 
 func (a *App) toggleMeter() { a.meter.shown = !a.meter.shown }
 
-// lines are what lies over the lowest lines of a view.
+// lines are what stands under a view.
 func (m *meter) lines(a *App, w int) []string {
 	jobs := plural(a.jobs.busy, "job")
 	if a.job != nil {

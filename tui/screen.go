@@ -16,7 +16,7 @@ import (
 // rects are where everything is now.
 func (a *App) rects() map[region]rect {
 	return layout(a.w, a.h, arrangement{
-		detail: is[detailer](a.view()), zoom: a.zooms[a.current], notice: len(a.noticeLines()),
+		detail: is[detailer](a.view()), zoom: a.zooms[a.current], notice: len(a.footLines()),
 		split: a.split[a.current],
 	})
 }
@@ -67,11 +67,7 @@ func (a *App) frame() string {
 		}
 	}
 	if r, ok := m[regionNotice]; ok {
-		f.draw(r, a.noticeLines())
-	}
-	if a.meter.shown {
-		lines := a.meter.lines(a, a.w)
-		f.put(rect{0, a.h - 1 - m[regionNotice].h - len(lines), a.w, len(lines)}, lines)
+		f.draw(r, a.footLines())
 	}
 	if a.dialog != nil {
 		f.put(a.dialogLines())
@@ -433,6 +429,16 @@ func (a *App) detailLine(w int, side bool) string {
 	}
 	rule := strings.Repeat(fill, max(0, w-width(name)-width(more)))
 	return a.theme.put(p, strings.TrimRight(name+rule+more, " "))
+}
+
+// footLines stand under the view: the error that waits to be dismissed and, where somebody asked for it, what
+// the screen itself takes.
+func (a *App) footLines() []string {
+	lines := a.noticeLines()
+	if a.meter.shown {
+		lines = append(lines, a.meter.lines(a, a.w)...)
+	}
+	return lines
 }
 
 // noticeLines are the error that waits to be dismissed.

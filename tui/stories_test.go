@@ -388,3 +388,54 @@ func TestTheSelectedRowIsCopied(t *testing.T) {
 		t.Errorf("copied %.200q, want the row of embed, and the help", copied)
 	}
 }
+
+// Frames go out whole: each between its marks, none clears the screen for the next, and none has no rows
+// between two that have, while a model runs and keys are held.
+func TestNoFrameFlickers(t *testing.T) {
+	gate := make(chan struct{})
+	x := start(t, context.Background(),
+		opens(tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
+			if c.Kind != session.Run {
+				return nil
+			}
+			select {
+			case <-gate:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}}), Options{Prompt: "once"})
+	x.sees("[PAUSED]", "▌  0 ▾ prologue")
+	x.mu.Lock()
+	before := x.raw.Len()
+	x.frame = func(screen string) {
+		for y, line := range strings.Split(screen, "\n")[:10] {
+			if strings.TrimSpace(line) == "" {
+				t.Errorf("line %d of a frame is empty between two that are not:\n%s", y, screen)
+			}
+		}
+	}
+	x.mu.Unlock()
+	x.press(" ").sees("[RUNNING]")
+	for i := range 12 {
+		gate <- struct{}{}
+		x.press(string("jFkvjFVjkFvF"[i])).sees(fmt.Sprintf("step %d decode", i+1))
+	}
+	x.press(" ").sees("[PAUSED]").press(",").sees("step 11 (newest 12)").press("g.").sees("step 12 decode")
+	x.mu.Lock()
+	raw := x.raw.String()[before:]
+	x.frame = nil
+	x.mu.Unlock()
+	if strings.Contains(raw, "\x1b[2J") || strings.Contains(raw, "\x1b[3J") {
+		t.Errorf("a frame clears the screen: %.300q", raw)
+	}
+	for i, part := range strings.Split(raw, beginFrame) {
+		if _, after, _ := strings.Cut(part, endFrame); i > 0 && after != "" || i == 0 && part != "" {
+			t.Errorf("outside of frames there is %.100q", after)
+		}
+	}
+	x.press("q")
+	if err := x.ends(); err != nil {
+		t.Fatal(err)
+	}
+}

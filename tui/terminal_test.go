@@ -26,6 +26,7 @@ type terminal struct {
 	alt     bool // the program's screen is up
 	hidden  bool // the cursor is
 	raw     strings.Builder
+	frame   func(screen string) // looks at what each write leaves, nil for nobody
 }
 
 // start runs the program on a session.
@@ -62,6 +63,9 @@ func (x *terminal) Write(p []byte) (int, error) {
 	defer x.mu.Unlock()
 	x.raw.Write(p)
 	n, err := x.screen.Write(p)
+	if x.frame != nil {
+		x.frame(x.text())
+	}
 	close(x.changed)
 	x.changed = make(chan struct{})
 	return n, err

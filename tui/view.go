@@ -366,8 +366,16 @@ func (a *App) open() {
 	}
 }
 
-func (a *App) nextPane() {
+// onePane says why there is no other pane to go to, or to leave out.
+func onePane(a *App) string {
 	if !is[detailer](a.view()) {
+		return "this view has one pane"
+	}
+	return ""
+}
+
+func (a *App) nextPane() {
+	if onePane(a) != "" {
 		return
 	}
 	a.inDetail = !a.inDetail
@@ -402,13 +410,10 @@ func (a *App) moveSplit(by int) {
 
 // cannotSplit says why there is no split to move.
 func cannotSplit(a *App) string {
-	switch {
-	case !is[detailer](a.view()):
-		return "this view has one pane"
-	case a.zooms[a.current] != zoomNone:
-		return keyed("one pane has the screen; {zoom} shows both")
+	if why := onePane(a); why != "" || a.zooms[a.current] == zoomNone {
+		return why
 	}
-	return ""
+	return keyed("one pane has the screen; {zoom} shows both")
 }
 
 func zoomOf(detail bool) zoom {

@@ -272,6 +272,11 @@ func TestTheMouseSelectsSortsAndScrolls(t *testing.T) {
 }
 
 // The border between list and detail stops where a pane has no more to give, and each view keeps its own.
+func TestAViewOfOnePaneSaysSo(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("1", "z").misses("zoomed")
+	d.sees("zoom: this view has one pane").press("tab").sees("pane: this view has one pane")
+}
+
 func TestTheSplitIsBoundedAndRemembered(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {120, 40}} {
 		d := drive(t, size[0], size[1], llama, nil, Options{}).press("2")
