@@ -69,8 +69,8 @@ func (c *chooser) typed(a *App, k key) {
 }
 
 func (c *chooser) lines(w int) (all, least int) {
-	more := len(c.explained(w))
-	return 2 + max(1, len(c.rows())) + more, 2 + more
+	more, rows := len(c.explained(w)), max(1, len(c.rows()))
+	return 2 + rows + more, 2 + min(rows, 3) + more
 }
 
 // explained are the lines under the rows, none of which is cut.
