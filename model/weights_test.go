@@ -34,6 +34,64 @@ var decoders = map[gguf.Type]func(block []byte, out []float64){
 			out[j+16] = float64(b[4+j]>>4)*halfAt(b) + halfAt(b[2:])
 		}
 	},
+	gguf.Q5_0: func(b []byte, out []float64) {
+		for j, q := range fives(b[2:]) {
+			out[j] = float64(q-16) * halfAt(b)
+		}
+	},
+	gguf.Q5_1: func(b []byte, out []float64) {
+		for j, q := range fives(b[4:]) {
+			out[j] = float64(q)*halfAt(b) + halfAt(b[2:])
+		}
+	},
+	gguf.Q2_K: func(b []byte, out []float64) {
+		for j := range out {
+			q, scales := b[16+j/128*32+j%32]>>(j%128/32*2)&3, b[j/16]
+			out[j] = float64(q)*float64(scales&15)*halfAt(b[80:]) - float64(scales>>4)*halfAt(b[82:])
+		}
+	},
+	gguf.Q3_K: func(b []byte, out []float64) {
+		for j := range out {
+			q := int(b[32+j/128*32+j%32] >> (j % 128 / 32 * 2) & 3)
+			if b[j%32]>>(j/32)&1 == 0 {
+				q -= 4
+			}
+			scales, g := b[96:], j/16
+			scale := scales[g%8] & 15
+			if g >= 8 {
+				scale = scales[g%8] >> 4
+			}
+			scale |= scales[8+g%4] >> (g / 4 * 2) & 3 << 4
+			out[j] = float64(q) * float64(int(scale)-32) * halfAt(b[108:])
+		}
+	},
+	gguf.Q4_K: func(b []byte, out []float64) {
+		for j := range out {
+			scale, zero := sixes(b, j/32)
+			out[j] = float64(b[16+j/64*32+j%32]>>(j%64/32*4)&15)*scale - zero
+		}
+	},
+	gguf.Q5_K: func(b []byte, out []float64) {
+		for j := range out {
+			scale, zero := sixes(b, j/32)
+			q := b[48+j/64*32+j%32]>>(j%64/32*4)&15 + 16*(b[16+j%32]>>(j/32)&1)
+			out[j] = float64(q)*scale - zero
+		}
+	},
+	gguf.IQ4_NL: func(b []byte, out []float64) {
+		for j := range 16 {
+			out[j] = levels[b[2+j]&15] * halfAt(b)
+			out[j+16] = levels[b[2+j]>>4] * halfAt(b)
+		}
+	},
+	gguf.IQ4_XS: func(b []byte, out []float64) {
+		for j := range out {
+			g := j / 32
+			low, high := b[4+g/2]>>(g%2*4)&15, binary.LittleEndian.Uint16(b[2:])>>(2*g)&3
+			q := b[8+g*16+j%16] >> (j % 32 / 16 * 4) & 15
+			out[j] = levels[q] * (float64(int(low)+16*int(high)-32) * halfAt(b))
+		}
+	},
 	gguf.Q6_K: func(b []byte, out []float64) {
 		for n := range 2 {
 			low, high, scales, y := b[64*n:], b[128+32*n:], b[192+8*n:], out[128*n:]
@@ -56,6 +114,30 @@ var decoders = map[gguf.Type]func(block []byte, out []float64){
 	},
 }
 
+// fives are the weights of Q5_0 and Q5_1: a word with their fifth bits, then the other four of j and j + 16.
+func fives(b []byte) (q [32]int) {
+	for j := range 16 {
+		q[j], q[j+16] = int(b[4+j]&15), int(b[4+j]>>4)
+	}
+	for j := range q {
+		q[j] += int(b[j/8]>>(j%8)&1) * 16
+	}
+	return q
+}
+
+// sixes are the scale and what is taken off in group g of a block of Q4_K and Q5_K: 6 bits of each, the two
+// highest of groups 4 to 7 in the bytes of groups 0 to 3.
+func sixes(b []byte, g int) (scale, zero float64) {
+	q := b[4:16]
+	if g < 4 {
+		return float64(q[g]&63) * halfAt(b), float64(q[g+4]&63) * halfAt(b[2:])
+	}
+	return float64(q[g+4]&15+q[g-4]>>6*16) * halfAt(b), float64(q[g+4]>>4+q[g]>>6*16) * halfAt(b[2:])
+}
+
+// levels are what the weights of IQ4_NL and IQ4_XS stand for.
+var levels = [16]float64{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+
 func halfAt(b []byte) float64 { return float64(gguf.Float16(binary.LittleEndian.Uint16(b))) }
 
 // Each type that can be run holds, as the kernels read it, exactly the weights that its blocks stand for.
@@ -69,7 +151,7 @@ func TestMatricesHoldTheFilesWeights(t *testing.T) {
 		t.Run(format.File, func(t *testing.T) {
 			for typ, decode := range decoders {
 				if typ.String() == format.File {
-					holdMatrix(t, typ, decode, random, rows, cols)
+					holdMatrix(t, &format, typ, decode, random, rows, cols)
 					return
 				}
 			}
@@ -78,21 +160,18 @@ func TestMatricesHoldTheFilesWeights(t *testing.T) {
 	}
 }
 
-func holdMatrix(t *testing.T, typ gguf.Type, decode func([]byte, []float64), random *rand.Rand,
-	rows, cols int,
+func holdMatrix(t *testing.T, format *ops.Format, typ gguf.Type, decode func([]byte, []float64),
+	random *rand.Rand, rows, cols int,
 ) {
 	n, size := typ.BlockLen(), typ.BlockBytes()
 	data := make([]byte, rows*cols/n*size)
 	for i := range data {
 		data[i] = byte(random.Uint32())
 	}
-	for at := 0; at < len(data); at += size { // floats that are finite
-		if size == 4 && n == 1 {
-			binary.LittleEndian.PutUint32(data[at:], math.Float32bits(float32(random.NormFloat64())))
-		} else {
-			for _, half := range []int{0, 2, size - 2} { // wherever a type has one
-				binary.LittleEndian.PutUint16(data[min(at+half, len(data)-2):], uint16(1+random.IntN(0x7000)))
-			}
+	piece := &format.Pieces[0]
+	for at := 0; at < len(data); at += piece.Bytes { // floats that are finite
+		for _, f := range piece.Floats {
+			f.Put(data[at+f.At:], float32(random.NormFloat64()))
 		}
 	}
 	b := gguftest.New()

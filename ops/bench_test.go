@@ -253,7 +253,10 @@ func BenchmarkLinear(b *testing.B) {
 // BenchmarkLinearFormats is products with weights in each format.
 func BenchmarkLinearFormats(b *testing.B) {
 	dev := benchDevice(b)
-	for _, f := range []Format{F32, F16, Q8_0, Q4_0} {
+	for _, f := range Formats {
+		if f.File == "" {
+			continue
+		}
 		for _, s := range [][3]int{
 			{4096, 4096, 1},
 			{4096, 14336, 1},

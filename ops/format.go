@@ -43,7 +43,10 @@ type Format struct {
 }
 
 // Formats are those that take no options, and an example of each that takes some.
-var Formats = []Format{F32, F16, BF16, Q4_0, Q4GSW(32, Q4Options{}), QCS4W(64, Q4Options{}), Q4_1, Q6_K, Q8_0}
+var Formats = []Format{
+	F32, F16, BF16, Q4_0, Q4GSW(32, Q4Options{}), QCS4W(64, Q4Options{}), Q4_1, Q5_0, Q5_1,
+	Q4_K, Q5_K, Q6_K, Q8_0,
+}
 
 // FormatOf is the format of a GGUF tensor of some type; false where there is none yet.
 func FormatOf(file string) (Format, bool) {

@@ -12,14 +12,16 @@ var Q4_1 = Format{
 	shader: "q4_1", constants: halfOf32.constants, eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
-			weightsArray(engine.Q4, rows, cols, func(p [][]byte) []byte { return nibblesOf(p[0], 20, 4) }),
+			weightsArray(engine.Q4, rows, cols, func(p [][]byte) []byte {
+				return packed{20, 4, 16, 4, 16}.inOrder(p[0])
+			}),
 			halfOf32.array("scales", rows, cols, func(p [][]byte, i int) []byte { return p[0][20*i:][:2] }),
 			halfOf32.array("zeros", rows, cols, func(p [][]byte, i int) []byte { return p[0][20*i+2:][:2] }),
 		}
 	},
 	row: func(arrays [][]byte, row int, into []float64) {
 		for c := range into {
-			q := arrays[0][(row*len(into)+c)/2] >> (c % 2 * 4) & 15
+			q := number(arrays[0], 4, row*len(into)+c)
 			into[c] = float64(q)*halfOf32.read(arrays[1], row, c, len(into)) +
 				halfOf32.read(arrays[2], row, c, len(into))
 		}

@@ -58,7 +58,7 @@ func QCS4W(cols int, o Q4Options) Format {
 // half, then column j beside column j + 16 in byte j.
 var Q4_0 = q4(Format{Name: "q4gsw", File: "Q4_0"}, rowScales{32, true},
 	[]Block{{Cols: 32, Bytes: 2 + 16, Floats: halves(0)}},
-	func(p [][]byte, _, _ int) []byte { return nibblesOf(p[0], 18, 2) },
+	func(p [][]byte, _, _ int) []byte { return packed{18, 2, 16, 4, 16}.inOrder(p[0]) },
 	func(p [][]byte, i int) []byte { return p[0][18*i:][:2] })
 
 // q4 is a format of 4-bit weights on the device: nibbles gives them in the order of the columns, the even
@@ -82,7 +82,7 @@ func q4(f Format, scales rowScales, pieces []Block,
 	}
 	f.row = func(arrays [][]byte, row int, into []float64) {
 		for c := range into {
-			q := arrays[0][(row*len(into)+c)/2] >> (c % 2 * 4) & 15
+			q := number(arrays[0], 4, row*len(into)+c)
 			into[c] = (float64(q) - 8) * scales.read(arrays[1], row, c, len(into))
 		}
 	}
@@ -90,20 +90,4 @@ func q4(f Format, scales rowScales, pieces []Block,
 		f.eights = 4
 	}
 	return f
-}
-
-// nibblesOf are the nibbles of blocks of 32 columns in the order of these, the even ones in the low halves of
-// the bytes. A block has column j beside column j + 16 in byte at + j.
-func nibblesOf(blocks []byte, size, at int) []byte {
-	data := make([]byte, 0, len(blocks)/size*16)
-	for ; len(blocks) > 0; blocks = blocks[size:] {
-		q := blocks[at : at+16]
-		for j := 0; j < 16; j += 2 {
-			data = append(data, q[j]&0xf|q[j+1]<<4)
-		}
-		for j := 0; j < 16; j += 2 {
-			data = append(data, q[j]>>4|q[j+1]&0xf0)
-		}
-	}
-	return data
 }

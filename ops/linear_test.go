@@ -112,15 +112,9 @@ func TestLinear(t *testing.T) {
 		{kind: "linear_qcs4w", k: 136, n: 70, group: 136, live: []int{70, 16, 4, 1}},
 		{kind: "linear_q4gsw", k: 64, n: 16400, group: 32, half: true, live: []int{129, 64, 1}},
 		{kind: "linear", k: 36, n: 16390, live: []int{129}},
-		{kind: "linear_f16", k: 1152, n: 70, bias: true, live: []int{130, 64, 16, 4, 1}},
 		{kind: "linear_f16", k: 8, n: 5, live: []int{67, 9, 3, 1}},
-		{kind: "linear_q8_0", k: 1152, n: 70, bias: true, live: []int{130, 64, 16, 4, 1}},
 		{kind: "linear_q8_0", k: 32, n: 2051, live: []int{67, 9, 3, 1}},
 		{kind: "linear_q8_0", k: 64, n: 16400, live: []int{65}},
-		{kind: "linear_q4_1", k: 1152, n: 70, bias: true, live: []int{130, 64, 16, 4, 1}},
-		{kind: "linear_q4_1", k: 32, n: 131, live: []int{67, 9, 3, 1}},
-		{kind: "linear_q6_k", k: 1280, n: 70, bias: true, live: []int{130, 64, 16, 4, 1}},
-		{kind: "linear_q6_k", k: 256, n: 131, live: []int{67, 9, 3, 1}},
 		// A table over the limit of a binding, in three parts.
 		{
 			kind: "linear_q4gsw", k: 256, n: 700, group: 32, bias: true, live: []int{12, 3, 1},
@@ -131,6 +125,27 @@ func TestLinear(t *testing.T) {
 		{kind: "linear", k: 257, n: 700, live: []int{70, 12, 1}, maxBinding: 4 * 257 * 300},
 	} {
 		trials = append(trials, c.trial())
+	}
+	hold(t, trials...)
+}
+
+// Every format on every route that live rows choose: rows of several chunks and lanes, and of one block.
+func TestLinearOfEachFormat(t *testing.T) {
+	var trials []*trial
+	for _, f := range Formats {
+		if f.Group > 0 && f.File == "" || f.Name == "" {
+			continue // those with options, and f32, are in the table
+		}
+		c := linearCase{kind: f.kind("linear")}
+		if f.Name == Q4_0.Name {
+			c.group, c.half = 32, true
+		}
+		block := f.Pieces[0].Cols
+		wide, narrow := c, c
+		wide.k, wide.n, wide.bias = divUp(1152, block)*block, 70, true
+		wide.live = []int{130, 64, 16, 4, 1}
+		narrow.k, narrow.n, narrow.live = block, 131, []int{67, 9, 3, 1}
+		trials = append(trials, wide.trial(), narrow.trial())
 	}
 	hold(t, trials...)
 }

@@ -1,12 +1,7 @@
 // 4-bit weights q, eight to a word, column k of them at bits 4k; a group of 8 GroupEights columns has a
 // scale, of which HalfScales says the type. A weight is (q - 8) * scale. Unpack is how q becomes a float.
 {{define "format_bindings"}}
-{{- if .GEMV}}
-// [n, {{.Chunks}}]
-{{binding}} var<storage, read> weights: array<{{if eq .Eights 4}}vec4<u32>{{else}}u32{{end}}>;
-{{- else}}
-{{binding}} var<storage, read> weights: array<u32>; // [n, columns / 8]
-{{- end}}
+{{- template "nibbles_binding" .}}
 {{template "row_scales_binding" (set . "Of" "scale")}}
 {{- end}}
 
@@ -67,11 +62,7 @@ fn q4_odd(w: u32) -> vec4<f32> {
 
 {{- if not .GEMV}}
 
-alias Bits = u32;
-
-fn load(row: u32, eight: u32) -> Bits {
-  return weights[row * ({{.Columns}} / 8u) + eight];
-}
+{{template "nibbles_load" .}}
 
 fn floats(w: Bits) -> Eight {
   let even = q4_even(w) - even_zero;
