@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math/bits"
+	"slices"
 
 	"gpuscope/trace"
 )
@@ -14,70 +15,42 @@ type Grid struct {
 	Groups int64
 	// Idle counts the lanes of those workgroups that have none.
 	Idle int64
-	// terms are what Groups was made of, by the rule: the product of their quotients, each rounded up, and of
-	// workgroups that stride at most as many as one dimension takes.
-	rule  gridRule
-	terms [maxTerms]term
+	// terms are what Groups was made of, by the rule: the product of their groups, and of workgroups that
+	// stride at most as many as one dimension takes. Those without a name are not there.
+	rule  string
+	terms [maxTerms]trace.Term
 }
 
 // Workgroups is X*Y*Z.
 func (g Grid) Workgroups() int64 { return int64(g.X) * int64(g.Y) * int64(g.Z) }
 
-// term is a count of the live shape, and how much of it a workgroup takes.
-type term struct{ value, per int64 }
-
 const maxTerms = 3
 
-// gridRule is how a grid follows from a live shape.
-type gridRule uint8
+// Each is a count of which every workgroup takes one.
+func Each(name string, n int) trace.Term { return Split(name, n, 1) }
 
-const (
-	noRule gridRule = iota
-	ruleThreads
-	ruleRows
-	ruleBlocks
-	ruleTiles
-	ruleStride
-	gridRules
-)
-
-// ruleTerms are the rules as a trace has them, with what their terms count.
-var ruleTerms = [gridRules]struct {
-	name  string
-	terms []string
-}{
-	ruleThreads: {"linear", []string{"n"}},
-	ruleRows:    {"rows", []string{"rows"}},
-	ruleBlocks:  {"rows", []string{"cols", "rows"}},
-	ruleTiles:   {"tiles", []string{"cols", "rows", "z"}},
-	ruleStride:  {"grid_stride", []string{"n"}},
+// Split is a count of which every workgroup takes so many.
+func Split(name string, n, per int) trace.Term {
+	return trace.Term{Name: name, Value: int64(n), Per: int64(per)}
 }
+
+// RowsOf is the rows of n elements, of which every workgroup takes one.
+func RowsOf(n, width int) trace.Term { return Split("elements", n, width) }
 
 // describe is the arithmetic of the grid as a trace has it: last, which is not to be changed, where that says
 // the same.
 func (g *Grid) describe(last *trace.Grid) *trace.Grid {
-	rule := &ruleTerms[g.rule]
-	if rule.name == "" {
+	if g.rule == "" {
 		return nil
 	}
-	if last != nil && last.Rule == rule.name && len(last.Terms) == len(rule.terms) {
-		same := true
-		for i, t := range last.Terms {
-			same = same && t == g.term(i)
-		}
-		if same {
-			return last
-		}
+	n := 0
+	for n < maxTerms && g.terms[n].Name != "" {
+		n++
 	}
-	d := &trace.Grid{Rule: rule.name, Terms: make([]trace.Term, len(rule.terms))}
-	for i := range d.Terms {
-		d.Terms[i] = g.term(i)
+	if last != nil && last.Rule == g.rule && slices.Equal(last.Terms, g.terms[:n]) {
+		return last
 	}
-	return d
-}
-
-func (g *Grid) term(i int) trace.Term {
-	return trace.Term{Name: ruleTerms[g.rule].terms[i], Value: g.terms[i].value, Per: g.terms[i].per}
+	return &trace.Grid{Rule: g.rule, Terms: slices.Clone(g.terms[:n])}
 }
 
 // The helpers below are the only arithmetic from element counts to grids. They compute in 64 bits, record an
@@ -88,55 +61,59 @@ func (g *Grid) term(i int) trace.Term {
 
 // Threads is a grid of one thread for each of n elements, in groups of lanes, folded into x and y where it
 // must.
-func (p *Planner) Threads(n, lanes int) Grid {
-	groups := int64(divUp(n, lanes))
-	return p.flat("rows", groups, groups*int64(lanes)-int64(n), ruleThreads, term{int64(n), int64(lanes)})
+func (p *Planner) Threads(n, lanes int) Grid { return p.Vectors(n, 1, lanes) }
+
+// Vectors is a grid of one thread for so many of n elements at a time, otherwise like Threads.
+func (p *Planner) Vectors(n, each, lanes int) Grid {
+	threads := divUp(n, each)
+	groups := divUp(threads, lanes)
+	return p.flat("linear", int64(groups)*int64(lanes)-int64(threads), Split("elements", n, each*lanes))
 }
 
-// Rows is a grid of one workgroup for each of n rows (heads, splits, ...), folded where it must. Of the lanes
-// of each group busy have work.
-func (p *Planner) Rows(n, lanes, busy int) Grid {
-	return p.flat("rows", int64(n), int64(n)*int64(lanes-min(busy, lanes)), ruleRows, term{int64(n), 1})
-}
-
-// Blocks is a grid of one workgroup for each block of colsPer columns and rowsPer rows of a result, folded
+// Rows is a grid of one workgroup for each row, head, block, ...: as many as the product of the terms, folded
 // where it must. Of the lanes of each group busy have work.
-func (p *Planner) Blocks(cols, colsPer, rows, rowsPer, lanes, busy int) Grid {
-	groups := int64(divUp(cols, colsPer)) * int64(divUp(rows, rowsPer))
-	return p.flat("rows", groups, groups*int64(lanes-min(busy, lanes)), ruleBlocks,
-		term{int64(cols), int64(colsPer)}, term{int64(rows), int64(rowsPer)})
+func (p *Planner) Rows(lanes, busy int, terms ...trace.Term) Grid {
+	return p.flat("rows", groupsOf(terms)*int64(lanes-min(busy, lanes)), terms...)
 }
 
-// Tiles is a grid of x = ceil(cols/tileCols) by y = ceil(rows/tileRows) workgroups by z, each of lanes that
-// share a tile evenly.
-func (p *Planner) Tiles(cols, tileCols, rows, tileRows, z, lanes int) Grid {
-	x, y := int64(divUp(cols, tileCols)), int64(divUp(rows, tileRows))
-	groups := x * y * int64(z)
-	// A lane's share of a tile is tileCols*tileRows/lanes outputs.
-	outputs := int64(cols) * int64(rows) * int64(z)
-	busy := (outputs*int64(lanes) + int64(tileCols)*int64(tileRows) - 1) / (int64(tileCols) * int64(tileRows))
-	return p.grid("tiles", Grid{
-		Groups: groups, Idle: groups*int64(lanes) - busy, rule: ruleTiles, terms: [maxTerms]term{
-			{int64(cols), int64(tileCols)}, {int64(rows), int64(tileRows)}, {int64(z), 1},
-		},
-	}, x, y, int64(z))
+// Tiles is a grid of the groups of columns by those of rows by those of what is behind them, each of lanes
+// that share a tile evenly.
+func (p *Planner) Tiles(lanes int, cols, rows trace.Term, behind ...trace.Term) Grid {
+	x, y, z := cols.Groups(), rows.Groups(), groupsOf(behind)
+	groups := x * y * z
+	// A lane's share of a tile is tile/lanes outputs.
+	outputs, tile := cols.Value*rows.Value*z, cols.Per*rows.Per
+	busy := (outputs*int64(lanes) + tile - 1) / tile
+	g := Grid{Groups: groups, Idle: groups*int64(lanes) - busy, rule: "tiles"}
+	g.terms[0], g.terms[1] = cols, rows
+	copy(g.terms[2:], behind)
+	return p.grid("tiles", g, x, y, z)
 }
 
 // Stride is a grid of at most as many workgroups as one dimension takes, each of which strides over the n
 // pieces of work.
 func (p *Planner) Stride(n int) Grid {
 	x := min(int64(n), int64(p.Limits().MaxWorkgroups))
-	g := Grid{Groups: x, rule: ruleStride}
-	g.terms[0] = term{int64(n), 1}
+	g := Grid{Groups: x, rule: "grid_stride"}
+	g.terms[0] = Each("n", n)
 	return p.grid("grid-stride groups", g, x, 1, 1)
 }
 
 // flat is a grid of one dimension, folded into two where it must.
-func (p *Planner) flat(what string, groups, idle int64, rule gridRule, terms ...term) Grid {
-	x, y := fold(groups, int64(p.Limits().MaxWorkgroups))
-	g := Grid{Groups: groups, Idle: idle, rule: rule}
+func (p *Planner) flat(rule string, idle int64, terms ...trace.Term) Grid {
+	g := Grid{Groups: groupsOf(terms), Idle: idle, rule: rule}
 	copy(g.terms[:], terms)
-	return p.grid(what, g, x, y, 1)
+	x, y := fold(g.Groups, int64(p.Limits().MaxWorkgroups))
+	return p.grid("rows", g, x, y, 1)
+}
+
+// groupsOf is how many workgroups terms make.
+func groupsOf(terms []trace.Term) int64 {
+	n := int64(1)
+	for i := range terms {
+		n *= terms[i].Groups()
+	}
+	return n
 }
 
 func (p *Planner) grid(what string, g Grid, x, y, z int64) Grid {

@@ -615,7 +615,7 @@ func TestStaticGridIsTheLargestOfAnyCorner(t *testing.T) {
 		plan: func(p *Planner) error { // few rows are split over more workgroups than many are
 			n := p.Dim(x, 0)
 			p.SetDims(out, p.Dims(x)...)
-			l := p.Dispatch(0, p.Rows(1000-n, 64, 64))
+			l := p.Dispatch(0, p.Rows(64, 64, Each("rows", 1000-n)))
 			l.Params.U32("p0", n)
 			l.FLOPs = int64(n)
 			return nil

@@ -99,10 +99,13 @@ func (l *launchRecord) content(b []byte, d trace.DispatchID, params []byte) []by
 	for _, n := range [...]int64{l.grid.Groups, l.grid.Idle, l.bytes, l.flops} {
 		b = binary.LittleEndian.AppendUint64(b, uint64(n))
 	}
-	b = append(b, byte(l.grid.rule))
-	for _, t := range &l.grid.terms {
-		b = binary.LittleEndian.AppendUint64(b, uint64(t.value))
-		b = binary.LittleEndian.AppendUint64(b, uint64(t.per))
+	b = append(append(b, l.grid.rule...), 0)
+	for i := range l.grid.terms {
+		t := &l.grid.terms[i]
+		b = append(append(b, t.Name...), 0)
+		for _, n := range [...]int64{t.Value, t.Times, t.Per, t.Most} {
+			b = binary.LittleEndian.AppendUint64(b, uint64(n))
+		}
 	}
 	b = append(append(b, byte(len(params))), params...)
 	if l.reason != nil {

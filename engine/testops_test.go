@@ -156,7 +156,7 @@ func (o *routedOp) Plan(p *Planner) error {
 	}
 	p.SetDims(o.out, rows, width)
 	route := p.Choose(preferred, reason, allowed)
-	l := p.Dispatch(0, p.Rows(rows, 64, 64))
+	l := p.Dispatch(0, p.Rows(64, 64, Each("rows", rows)))
 	l.Params.U32("p0", rows).U32("p1", width)
 	l.FLOPs = int64(rows * width)
 	if route == 1 {

@@ -96,7 +96,7 @@ func rotaryDims(p *engine.Planner, q, k engine.ValueID) (positions, d int, err e
 func (o *rotary) plan(p *engine.Planner, slot int, x, y engine.ValueID) {
 	n, positions, heads, d := p.Numel(x), p.Dim(x, -3), p.Dim(x, -2), p.Dim(x, -1)
 	p.SetDims(y, p.Dims(x)...)
-	l := p.Dispatch(slot, p.Threads(n/o.vec, threadLanes))
+	l := p.Dispatch(slot, p.Vectors(n, o.vec, threadLanes))
 	l.Params.U32("n", n/o.vec).U32("position", heads*d/o.vec).U32("positions", positions).
 		U32("head", d/o.vec)
 	l.Bytes = 8*int64(n) + 4*int64(positions)*int64(d)

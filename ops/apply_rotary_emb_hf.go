@@ -102,7 +102,7 @@ func (o *rotaryHF) plan(p *engine.Planner, slot int, x, y engine.ValueID) {
 	n, positions, heads, d := p.Numel(x), p.Dim(x, -3), p.Dim(x, -2), p.Dim(x, -1)
 	half := d / 2 / o.vec
 	p.SetDims(y, p.Dims(x)...)
-	l := p.Dispatch(slot, p.Threads(n/2/o.vec, threadLanes))
+	l := p.Dispatch(slot, p.Vectors(n, 2*o.vec, threadLanes))
 	l.Params.U32("n", n/2/o.vec).U32("position", heads*half).U32("positions", positions).
 		U32("half", half).U32("start", o.start.at(p))
 	l.Bytes = 8*int64(n) + 8*int64(positions)*int64(d)

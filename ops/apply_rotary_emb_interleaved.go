@@ -52,7 +52,7 @@ func (o *rotaryInterleaved) Plan(p *engine.Planner) error {
 	}
 	n, period := p.Numel(o.x), p.Numel(o.freqs)
 	p.SetDims(o.y, x...)
-	l := p.Dispatch(0, p.Threads(n/2, threadLanes))
+	l := p.Dispatch(0, p.Vectors(n, 2, threadLanes))
 	l.Params.U32("n", n/2).U32("period", period/2)
 	l.Bytes, l.FLOPs = 8*int64(n)+4*int64(period), 3*int64(n)
 	return nil

@@ -116,11 +116,12 @@ func (o *argmax) Plan(p *engine.Planner) error {
 	if o.split {
 		part, parts = argmaxPart, divUp(width, argmaxPart)
 		p.SetDims(o.parts, rows, parts, 2)
-		l := p.Dispatch(1, p.Rows(rows, threadLanes, parts))
+		l := p.Dispatch(1, p.Rows(threadLanes, parts, engine.RowsOf(n, width)))
 		l.Params.U32("rows", rows).U32("row_parts", parts)
 		l.Bytes = int64(rows) * int64(8*parts+4)
 	}
-	l := p.Dispatch(0, p.Rows(rows*parts, o.lanes, divUp(part, o.vec)))
+	l := p.Dispatch(0, p.Rows(o.lanes, divUp(part, o.vec), engine.RowsOf(n, width),
+		engine.Split("width", width, part)))
 	l.Params.U32("parts", rows*parts).U32("row_parts", parts).U32("width", width).U32("part", part)
 	l.Bytes = 4 * int64(n+rows)
 	if o.split {

@@ -300,7 +300,7 @@ func (o *binaryOp) Plan(p *engine.Planner) error {
 	} else {
 		route = p.Choose(route, broadcastShapes, 1<<binaryBroadcast)
 	}
-	l := p.Dispatch(0, p.Threads(n, threadLanes))
+	l := p.Dispatch(0, p.Vectors(n*o.vec, o.vec, threadLanes))
 	l.Params.U32("n", n)
 	if o.scaled {
 		l.Params.F32("alpha", o.alpha)

@@ -23,7 +23,7 @@ func copyKernel(b *engine.Builder, vec int) *engine.Kernel {
 // plan puts the copy into a slot.
 func (c blockCopy) plan(p *engine.Planner, slot, vec int) {
 	n := c.blocks * c.rows * c.width
-	l := p.Dispatch(slot, p.Threads(n/vec, threadLanes))
+	l := p.Dispatch(slot, p.Vectors(n, vec, threadLanes))
 	l.Params.U32("n", n/vec).U32("width", c.width/vec).U32("rows", c.rows).
 		U32("src_start", c.srcStart/vec).U32("src_block", c.srcBlock/vec).U32("src_row", c.srcRow/vec).
 		U32("dst_start", c.dstStart/vec).U32("dst_block", c.dstBlock/vec).U32("dst_row", c.dstRow/vec)

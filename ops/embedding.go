@@ -69,7 +69,7 @@ func (o *embedding) Plan(p *engine.Planner) error {
 	n := indices * divUp(width, 8)
 	for i := range o.parts {
 		part := &o.parts[i]
-		l := p.Dispatch(i, p.Threads(n, threadLanes))
+		l := p.Dispatch(i, p.Vectors(8*n, 8, threadLanes))
 		l.Params.U32("n", n).U32("width", width).U32("vocabulary", vocabulary).U32("first", part.first).
 			U32("rows", part.rows)
 		// The ids are not known here: each part stands for its share of the table.

@@ -498,7 +498,7 @@ func (o *gather) elements(p *engine.Planner, dims []int, from *picked) {
 		}
 		n *= size[k]
 	}
-	l := p.Dispatch(0, p.Threads(n, threadLanes))
+	l := p.Dispatch(0, p.Vectors(n*o.vec, o.vec, threadLanes))
 	l.Params.U32("n", n).U32("start", start)
 	putDims(&l.Params, &sizeNames, size[:o.rank])
 	putDims(&l.Params, &strideNames, stride[:o.rank])

@@ -62,7 +62,7 @@ func (o *layerNorm) Plan(p *engine.Planner) error {
 		}
 	}
 	p.SetDims(o.y, p.Dims(o.x)...)
-	l := p.Dispatch(0, p.Rows(n/width, o.lanes, divUp(width, o.vec)))
+	l := p.Dispatch(0, p.Rows(o.lanes, divUp(width, o.vec), engine.RowsOf(n, width)))
 	l.Params.U32("rows", n/width).U32("width", width).F32("eps", o.eps)
 	l.Bytes, l.FLOPs = 4*int64(2*n+2*width), 8*int64(n)
 	return nil

@@ -262,9 +262,9 @@ func (o *linear) Plan(p *engine.Planner) error {
 
 func (s *linearShape) grid(p *engine.Planner, m, n, k int) engine.Grid {
 	if s.tile > 0 {
-		return p.Tiles(n, s.tile, m, s.tile, 1, s.lanes)
+		return p.Tiles(s.lanes, engine.Split("cols", n, s.tile), engine.Split("rows", m, s.tile))
 	}
-	return p.Blocks(n, s.rows, m, s.batch, s.lanes, k/s.chunk())
+	return p.Rows(s.lanes, k/s.chunk(), engine.Split("cols", n, s.rows), engine.Split("rows", m, s.batch))
 }
 
 // takesResidual says whether the kernel of a route binds a residual. That of one row always does, x standing

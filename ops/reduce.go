@@ -161,10 +161,10 @@ func (o *reduce) Plan(p *engine.Planner) error {
 	}
 	var l *engine.Launch
 	if o.rows {
-		l = p.Dispatch(0, p.Rows(outer, o.lanes, divUp(n, o.vec)))
+		l = p.Dispatch(0, p.Rows(o.lanes, divUp(n, o.vec), engine.RowsOf(outer*n, n)))
 		l.Params.U32("rows", outer).U32("width", n).F32("factor", factor)
 	} else {
-		l = p.Dispatch(0, p.Threads(outer*inner/o.vec, o.lanes))
+		l = p.Dispatch(0, p.Vectors(outer*inner, o.vec, o.lanes))
 		l.Params.U32("n", outer*inner/o.vec).U32("rows", n).U32("width", inner/o.vec).F32("factor", factor)
 	}
 	l.Bytes, l.FLOPs = 4*int64(outer)*int64(n+1)*int64(inner), int64(p.Numel(o.x))

@@ -59,7 +59,7 @@ func (o *rmsNorm) Plan(p *engine.Planner) error {
 	}
 	n := p.Numel(o.x)
 	p.SetDims(o.y, p.Dims(o.x)...)
-	l := p.Dispatch(0, p.Rows(n/width, o.lanes, width/o.vec))
+	l := p.Dispatch(0, p.Rows(o.lanes, width/o.vec, engine.RowsOf(n, width)))
 	l.Params.U32("rows", n/width).U32("width", width).F32("eps", o.eps)
 	l.Bytes = 4 * int64(2*n+width)
 	l.FLOPs = 4 * int64(n)

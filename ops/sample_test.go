@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"fmt"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -8,6 +9,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/trace"
 )
 
 // samples draws, for each kind of operator, a graph with it and legal live points; those of a family come
@@ -134,6 +136,53 @@ func TestStaticModeTakesEveryLivePoint(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Why a grid is what it is ends with counts that can be seen in the shapes: a number of workgroups that is
+// only itself explains nothing.
+func TestEveryGridSaysHowItFollowsFromTheLiveShape(t *testing.T) {
+	for _, info := range Kinds {
+		t.Run(info.Name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				c := samples[info.Name](t)
+				g := finish(t, c)
+				live, err := engine.NewLive(g, engine.LiveOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, s := range c.steps {
+					if err := bring(live, c.input(t, g, s)); err != nil {
+						t.Fatalf("%v: %v", s, err)
+					}
+					plans, _ := live.Step()
+					for i := range plans {
+						if said := explained(&plans[i]); said != "" {
+							t.Errorf("%v: kernel %s: %s", s, plans[i].Kernel, said)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// explained says what is wrong with the arithmetic of a plan's grid, "" for nothing.
+func explained(p *trace.Plan) string {
+	if p.Grid == nil {
+		return "its grid has no arithmetic"
+	}
+	groups := int64(1)
+	for i := range p.Grid.Terms {
+		groups *= p.Grid.Terms[i].Groups()
+	}
+	if groups != p.NeededGroups {
+		return fmt.Sprintf("%v makes %d workgroups, not %d", *p.Grid, groups, p.NeededGroups)
+	}
+	// Elements are known from the shape, even where a row has one.
+	if one := p.Grid.Terms[0]; len(p.Grid.Terms) == 1 && one.Per == 1 && one.Name != "elements" {
+		return fmt.Sprintf("%d workgroups are %s %d, which is only itself", groups, one.Name, one.Value)
+	}
+	return ""
 }
 
 // A plan is made again in every step, so it must not allocate.

@@ -327,9 +327,8 @@ func (o *sdpa) queryBytes(tokens int) int64 {
 
 func (o *sdpa) planUpdate(p *engine.Planner, tokens, position int) {
 	row := o.kvHeads * o.headDim
-	n := tokens * row / 4
-	l := p.Dispatch(slotUpdateCache, p.Threads(n, threadLanes))
-	l.Params.U32("n", n).U32("first", position*row/4)
+	l := p.Dispatch(slotUpdateCache, p.Vectors(tokens*row, 4, threadLanes))
+	l.Params.U32("n", tokens*row/4).U32("first", position*row/4)
 	l.Bytes = 2 * int64(tokens) * (4*int64(row) + o.cacheBytes())
 }
 
@@ -340,19 +339,22 @@ func (o *sdpa) planMaterialized(p *engine.Planner, tokens, position int) {
 	seen := o.seen(tokens, position)
 	o.planUpdate(p, tokens, position)
 
-	l := p.Dispatch(slotQK, p.Tiles(context, sdpaTile, tokens, sdpaTile, o.qHeads, 256))
+	l := p.Dispatch(slotQK, p.Tiles(256, engine.Split("context", context, sdpaTile),
+		engine.Split("tokens", tokens, sdpaTile), engine.Each("heads", o.qHeads)))
 	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).U32("stride", stride).
 		U32("q_heads", o.qHeads).U32("kv_heads", o.kvHeads).F32("scale", o.scale)
 	l.Bytes = o.queryBytes(tokens) + int64(context)*o.cacheBytes() + 4*seen
 	l.FLOPs = 2 * seen * int64(o.headDim)
 
 	rows := o.qHeads * tokens
-	l = p.Dispatch(slotSoftmax, p.Rows(rows, int(o.softmax.WorkgroupSize[0]), context))
+	l = p.Dispatch(slotSoftmax, p.Rows(int(o.softmax.WorkgroupSize[0]), context,
+		engine.Each("heads", o.qHeads), engine.Each("tokens", tokens)))
 	l.Params.U32("rows", rows).U32("tokens", tokens).U32("position", position).U32("stride", stride)
 	l.Bytes = 8 * seen
 	l.FLOPs = 5 * seen
 
-	l = p.Dispatch(slotAV, p.Tiles(o.headDim, 64, tokens, sdpaTile, o.qHeads, 256))
+	l = p.Dispatch(slotAV, p.Tiles(256, engine.Split("head dim", o.headDim, 64),
+		engine.Split("tokens", tokens, sdpaTile), engine.Each("heads", o.qHeads)))
 	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).
 		U32("quads", stride/4).U32("q_heads", o.qHeads).U32("kv_heads", o.kvHeads)
 	l.Bytes = 4*seen + int64(context)*o.cacheBytes() + o.queryBytes(tokens)
@@ -362,10 +364,10 @@ func (o *sdpa) planMaterialized(p *engine.Planner, tokens, position int) {
 func (o *sdpa) planStreaming(p *engine.Planner, tokens, position int) {
 	context, seen := position+tokens, o.seen(tokens, position)
 	o.planUpdate(p, tokens, position)
-	rows := tokens * (o.qHeads / o.kvHeads)
-	tiles := divUp(rows, sdpaTile)
-	l := p.Dispatch(slotStreaming, p.Rows(tiles*o.kvHeads, 256, 256))
-	l.Grid.Idle = int64(tiles*sdpaTile-rows) * int64(o.kvHeads) * 256 / sdpaTile
+	rows := engine.Split("tokens", tokens, sdpaTile)
+	rows.Times = int64(o.qHeads / o.kvHeads) // heads that share a KV head
+	l := p.Dispatch(slotStreaming, p.Rows(256, 256, rows, engine.Each("kv heads", o.kvHeads)))
+	l.Grid.Idle = (rows.Groups()*sdpaTile - rows.Value*rows.Times) * int64(o.kvHeads) * 256 / sdpaTile
 	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).
 		U32("kv_heads", o.kvHeads).F32("scale", o.scale)
 	l.Bytes = 2*o.queryBytes(tokens) + 2*int64(context)*o.cacheBytes()
@@ -373,15 +375,17 @@ func (o *sdpa) planStreaming(p *engine.Planner, tokens, position int) {
 }
 
 func (o *sdpa) planDecode(p *engine.Planner, context int) {
-	splits := min(divUp(context, splitPositions), maxSplits)
+	parted := engine.Split("context", context, splitPositions)
+	parted.Most = maxSplits
+	splits := int(parted.Groups())
 	length := divUp(context, splits)
 	p.SetDims(o.partO, o.qHeads, splits, o.headDim)
 	p.SetDims(o.partML, o.qHeads, splits, 2)
 	qBytes := o.queryBytes(1)
 	parts := int64(splits) * (qBytes + 8*int64(o.qHeads))
 
-	groups := o.qHeads / o.heads * splits
-	l := p.Dispatch(slotSplit, p.Rows(groups, splitPositions, min(length, splitPositions)))
+	l := p.Dispatch(slotSplit, p.Rows(splitPositions, min(length, splitPositions),
+		engine.Split("heads", o.qHeads, o.heads), parted))
 	l.Params.U32("context", context).U32("splits", splits).U32("split_len", length).
 		U32("kv_heads", o.kvHeads).F32("scale", o.scale)
 	l.Bytes = qBytes + 8*int64(o.kvHeads)*int64(o.headDim) + 2*int64(context+1)*o.cacheBytes() + parts
@@ -389,7 +393,8 @@ func (o *sdpa) planDecode(p *engine.Planner, context int) {
 
 	quads := o.headDim / 4
 	busy := min(reduceLanes/quads, splits) * quads // a lane takes every so many splits of four columns
-	l = p.Dispatch(slotReduce, p.Rows(o.qHeads, reduceLanes, busy))
+	l = p.Dispatch(slotReduce, p.Rows(reduceLanes, busy, engine.Each("heads", o.qHeads),
+		engine.Each("tokens", 1)))
 	l.Params.U32("q_heads", o.qHeads).U32("splits", splits)
 	l.Bytes = parts + qBytes
 	l.FLOPs = 2 * int64(o.qHeads) * int64(splits) * int64(o.headDim)

@@ -55,7 +55,7 @@ func (o *siluMul) Plan(p *engine.Planner) error {
 	}
 	n := p.Numel(o.gate)
 	p.SetDims(o.y, p.Dims(o.gate)...)
-	l := p.Dispatch(0, p.Threads(n/o.vec, threadLanes))
+	l := p.Dispatch(0, p.Vectors(n, o.vec, threadLanes))
 	l.Params.U32("n", n/o.vec)
 	l.Bytes, l.FLOPs = 12*int64(n), 4*int64(n)
 	return nil

@@ -51,7 +51,7 @@ func (o *softmax) Plan(p *engine.Planner) error {
 	dims := p.Dims(o.x)
 	width, n := last(dims), p.Numel(o.x)
 	p.SetDims(o.y, dims...)
-	l := p.Dispatch(0, p.Rows(n/width, o.lanes, divUp(width, o.vec)))
+	l := p.Dispatch(0, p.Rows(o.lanes, divUp(width, o.vec), engine.RowsOf(n, width)))
 	l.Params.U32("rows", n/width).U32("width", width)
 	l.Bytes, l.FLOPs = 8*int64(n), 5*int64(n)
 	return nil

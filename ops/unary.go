@@ -213,7 +213,7 @@ func (o *unary) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.x) }
 func (o *unary) Plan(p *engine.Planner) error {
 	n := p.Numel(o.x)
 	p.SetDims(o.y, p.Dims(o.x)...)
-	l := p.Dispatch(0, p.Threads(n/o.vec, threadLanes))
+	l := p.Dispatch(0, p.Vectors(n, o.vec, threadLanes))
 	l.Params.U32("n", n/o.vec)
 	l.Bytes, l.FLOPs = 8*int64(n), int64(o.flops)*int64(n)
 	return nil

@@ -117,6 +117,18 @@ func (c *checker) notNegative(n int64, at string, args ...any) {
 	}
 }
 
+// ranges checks that ranges of a text of n bytes stand by their places in it, without overlaps.
+func (c *checker) ranges(list [][2]int, n int, at string, args ...any) {
+	last := 0
+	for _, r := range list {
+		if r[0] < last || r[1] <= r[0] || r[1] > n {
+			c.refuse(fmt.Sprintf("%d to %d of %d bytes, after %d", r[0], r[1], n, last), at, args...)
+			return
+		}
+		last = r[1]
+	}
+}
+
 // workgroups checks that a grid's product fits 62 bits.
 func (c *checker) workgroups(g [3]int, at string, args ...any) {
 	n := uint64(1)
@@ -232,6 +244,8 @@ func (c *checker) graph() {
 		}
 		names[k.Name] = true
 		c.workgroups(k.WorkgroupSize, "graph.kernels[%d].workgroup_size", i)
+		c.ranges(k.Filled, len(k.Source), "graph.kernels[%d].filled", i)
+		c.ranges(k.Taken, len(k.Source), "graph.kernels[%d].taken", i)
 		for j, p := range k.Params {
 			if p.Offset < 0 || p.Offset > maxParamsBytes-4 {
 				c.refuse(fmt.Sprintf("%d is not 0 to %d", p.Offset, maxParamsBytes-4),
@@ -262,6 +276,8 @@ func (c *checker) plans() {
 			c.word(p.Grid.Rule, GridRules, "plans[%d].grid.rule", i)
 			for j, t := range p.Grid.Terms {
 				c.notNegative(t.Value, "plans[%d].grid.terms[%d].value", i, j)
+				c.notNegative(t.Times, "plans[%d].grid.terms[%d].times", i, j)
+				c.notNegative(t.Most, "plans[%d].grid.terms[%d].most", i, j)
 				if t.Per < 1 {
 					c.refuse(fmt.Sprintf("%d, want 1 or more", t.Per), "plans[%d].grid.terms[%d].per", i, j)
 				}

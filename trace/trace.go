@@ -271,12 +271,16 @@ func (o *Op) ShortName() string {
 
 // Kernel is one specialised shader.
 type Kernel struct {
-	Name          string  `json:"name"`
-	Constants     string  `json:"constants,omitempty"` // that it was specialised with, for people
-	WorkgroupSize [3]int  `json:"workgroup_size"`
-	SourceSHA256  string  `json:"source_sha256"`
-	Source        string  `json:"source,omitempty"`
-	Params        []Param `json:"params,omitempty"`
+	Name          string `json:"name"`
+	Constants     string `json:"constants,omitempty"` // that it was specialised with, for people
+	WorkgroupSize [3]int `json:"workgroup_size"`
+	SourceSHA256  string `json:"source_sha256"`
+	Source        string `json:"source,omitempty"`
+	// Filled and Taken are the ranges of bytes of Source, from and to, in which it is not its template as it
+	// was written: what constants filled in, and what was taken in from other files, or left in, for them.
+	Filled [][2]int `json:"filled,omitempty"`
+	Taken  [][2]int `json:"taken,omitempty"`
+	Params []Param  `json:"params,omitempty"`
 }
 
 // Param is a field of a kernel's params block, at a byte offset.
@@ -318,7 +322,7 @@ type Plan struct {
 	Unknown *Unknown `json:"-"` // fields of a later minor version
 }
 
-// Grid is the arithmetic of a workgroup count: the product over its terms of value / per, rounded up.
+// Grid is the arithmetic of a workgroup count: the product of the groups of its terms.
 type Grid struct {
 	Rule  string `json:"rule"` // linear, rows, tiles, grid_stride
 	Terms []Term `json:"terms"`
@@ -328,7 +332,22 @@ type Grid struct {
 type Term struct {
 	Name  string `json:"name"`
 	Value int64  `json:"value"`
+	Times int64  `json:"times,omitempty"` // pieces of work that each of them makes; 0: one
 	Per   int64  `json:"per"`
+	Most  int64  `json:"most,omitempty"` // groups that there are at most; 0: as many as it takes
+}
+
+// Groups is how many workgroups a term asks for: value * times / per, rounded up, and at most so many.
+func (t *Term) Groups() int64 {
+	work := t.Value * max(1, t.Times)
+	n := work / t.Per
+	if work%t.Per > 0 {
+		n++
+	}
+	if t.Most > 0 {
+		n = min(n, t.Most)
+	}
+	return n
 }
 
 // Step is one call of the engine.

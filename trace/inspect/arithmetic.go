@@ -17,13 +17,11 @@ func Arithmetic(p *trace.Plan) string {
 	}
 	var parts []string
 	groups := int64(1)
-	for _, t := range p.Grid.Terms {
-		groups *= (t.Value + t.Per - 1) / t.Per
-		switch {
-		case t.Per != 1:
-			parts = append(parts, fmt.Sprintf("⌈%s %s / %d⌉", t.Name, table.Integer(t.Value), t.Per))
-		case t.Value != 1 || len(p.Grid.Terms) < 3 || t.Name == "rows": // a batch of one says nothing
-			parts = append(parts, fmt.Sprintf("%s %s", t.Name, table.Integer(t.Value)))
+	for i := range p.Grid.Terms {
+		t := &p.Grid.Terms[i]
+		groups *= t.Groups()
+		if t.Value != 1 || t.Name != "z" { // a batch of one says nothing
+			parts = append(parts, termText(t))
 		}
 	}
 	says := strings.Join(parts, " × ")
@@ -35,6 +33,21 @@ func Arithmetic(p *trace.Plan) string {
 			table.Integer(p.NeededGroups), says)
 	}
 	return table.Grid(p.NeededGrid) + " = " + says
+}
+
+// termText is what a term counts and how it becomes groups: "min(⌈context 2,100 / 64⌉, 32)".
+func termText(t *trace.Term) string {
+	s := fmt.Sprintf("%s %s", t.Name, table.Integer(t.Value))
+	if t.Times > 1 {
+		s += fmt.Sprintf(" × %s", table.Integer(t.Times))
+	}
+	if t.Per != 1 {
+		s = fmt.Sprintf("⌈%s / %s⌉", s, table.Integer(t.Per))
+	}
+	if t.Most > 0 {
+		s = fmt.Sprintf("min(%s, %s)", s, table.Integer(t.Most))
+	}
+	return s
 }
 
 // LaunchArithmetic is Arithmetic of what was launched: where that is more than the live shape needs it says

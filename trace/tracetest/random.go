@@ -133,6 +133,8 @@ func (f fixer) graph() {
 	}
 	for i := range g.Kernels {
 		g.Kernels[i].Name = string(rune('a' + i))
+		f.ranges(&g.Kernels[i].Filled, len(g.Kernels[i].Source))
+		f.ranges(&g.Kernels[i].Taken, len(g.Kernels[i].Source))
 		for j := range g.Kernels[i].Params {
 			g.Kernels[i].Params[j].Offset %= 64
 		}
@@ -199,6 +201,17 @@ func (f fixer) forecast() {
 				}
 			}
 		}
+	}
+}
+
+// ranges puts ranges of a text of n bytes by their places: of one byte each, as many as there is room for.
+func (f fixer) ranges(list *[][2]int, n int) {
+	*list = (*list)[:min(len(*list), n)]
+	if len(*list) == 0 {
+		*list = nil
+	}
+	for i := range *list {
+		(*list)[i] = [2]int{i, i + 1}
 	}
 }
 
