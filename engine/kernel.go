@@ -111,7 +111,7 @@ func (g *Graph) describeKernel(k *Kernel) trace.Kernel {
 	sum := sha256.Sum256([]byte(k.Source))
 	t := trace.Kernel{
 		Name: g.names[k], Constants: k.Constants, SourceSHA256: hex.EncodeToString(sum[:]),
-		Source: k.Source, Params: k.Params,
+		Source: k.Source, Filled: k.Filled, Taken: k.Taken, Params: k.Params,
 	}
 	for i, n := range k.WorkgroupSize {
 		t.WorkgroupSize[i] = int(n)

@@ -81,9 +81,11 @@ func Bind(name string, v ValueID) Binding { return Binding{name, v} }
 type Kernel struct {
 	// Name says what it does: "linear_q4gsw_gemv". A graph tells kernels of one name apart by a number:
 	// "linear_q4gsw_gemv.2".
-	Name          string
-	Constants     string // that it was specialised with, for people
-	Source        string // WGSL with entry point main
+	Name      string
+	Constants string // that it was specialised with, for people
+	Source    string // WGSL with entry point main
+	// Filled and Taken are where Source is not its template as that was written, as trace.Kernel has them.
+	Filled, Taken [][2]int
 	WorkgroupSize [3]uint32
 	Storage       []Storage
 	Params        []trace.Param // MaxParams at most

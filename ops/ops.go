@@ -92,7 +92,8 @@ func engineKernel(name string, expanded shaders.Kernel) (*engine.Kernel, error) 
 			"held to the device's limit: declare it by numbers and constants", name)
 	}
 	k := &engine.Kernel{
-		Name: name, Constants: expanded.Constants, Source: expanded.Source, WorkgroupBytes: int(memory),
+		Name: name, Constants: expanded.Constants, Source: expanded.Source,
+		Filled: expanded.Filled, Taken: expanded.Taken, WorkgroupBytes: int(memory),
 	}
 	for i, n := range expanded.WorkgroupSize {
 		k.WorkgroupSize[i] = uint32(n)

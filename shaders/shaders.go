@@ -46,9 +46,12 @@ type Text string
 
 // Kernel is an expanded template.
 type Kernel struct {
-	Template      string
-	Constants     string // for people: "Lanes 64, Vec 4"
-	Source        string // WGSL, entry point main
+	Template  string
+	Constants string // for people: "Lanes 64, Vec 4"
+	Source    string // WGSL, entry point main
+	// Filled and Taken are where Source is not the template as it was written, by their places and without
+	// overlaps: what actions wrote, and what was taken in from other files or left in by a condition.
+	Filled, Taken []Span
 	WorkgroupSize [3]int
 	Storage       []Storage // bindings 0, 1, ...
 	Params        []Param   // of the uniform binding after them; empty where there is none
@@ -61,6 +64,9 @@ type Storage struct {
 	Read  bool   // the kernel reads it, whatever it may do with it
 	Write bool   // read_write
 }
+
+// Span is a range of bytes of a source, from and to.
+type Span = [2]int
 
 // Param is a field of the params block.
 type Param struct {
@@ -125,13 +131,14 @@ func expand(name string, c Constants) (Kernel, error) {
 		if err != nil {
 			return Kernel{}, fmt.Errorf("format %s: there is no such file in include/format", format)
 		}
-		if _, err := t.New("format/" + format + ".wgsl").Parse(string(text)); err != nil {
+		if err := add(t, "format/"+format+".wgsl", string(text)); err != nil {
 			return Kernel{}, err
 		}
 	}
-	if t, err = t.New(name).Parse(text); err != nil {
+	if err := add(t, name, text); err != nil {
 		return Kernel{}, err
 	}
+	t = t.Lookup(name)
 	if err := unused(t, c); err != nil {
 		return Kernel{}, err
 	}
@@ -139,8 +146,9 @@ func expand(name string, c Constants) (Kernel, error) {
 	if err := t.Execute(&b, map[string]any(c)); err != nil {
 		return Kernel{}, err
 	}
-	k, err := Read(tidy(b.String()))
-	k.Template, k.Constants = name, c.list()
+	source, filled, taken := tidy(b.String())
+	k, err := Read(source)
+	k.Template, k.Constants, k.Filled, k.Taken = name, c.list(), filled, taken
 	return k, err
 }
 
@@ -155,21 +163,7 @@ func Read(source string) (Kernel, error) {
 
 // includes are the shared parts, parsed once.
 var includes = sync.OnceValues(func() (*template.Template, error) {
-	root := template.New("").Option("missingkey=error").Funcs(template.FuncMap{
-		"add": func(a, b int) int { return a + b },
-		"sub": func(a, b int) int { return a - b },
-		"mul": func(a, b int) int { return a * b },
-		"div": func(a, b int) (int, error) {
-			if b == 0 {
-				return 0, errors.New("div by 0")
-			}
-			return a / b, nil
-		},
-		"set": set,
-		// Each expansion has these two of its own.
-		"binding": func() string { return "" },
-		"defined": func(string) bool { return false },
-	})
+	root := template.New("").Option("missingkey=error").Funcs(functions)
 	list, err := fs.Glob(files, "include/*.wgsl")
 	if err != nil {
 		return nil, err
@@ -179,12 +173,29 @@ var includes = sync.OnceValues(func() (*template.Template, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := root.New(path.Base(file)).Parse(string(text)); err != nil {
+		if err := add(root, path.Base(file), string(text)); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
 	return root, nil
 })
+
+// functions are what templates call.
+var functions = template.FuncMap{
+	"add": func(a, b int) int { return a + b },
+	"sub": func(a, b int) int { return a - b },
+	"mul": func(a, b int) int { return a * b },
+	"div": func(a, b int) (int, error) {
+		if b == 0 {
+			return 0, errors.New("div by 0")
+		}
+		return a / b, nil
+	},
+	"set": set,
+	// Each expansion has these two of its own.
+	"binding": func() string { return "" },
+	"defined": func(string) bool { return false },
+}
 
 // set is a copy of the constants with more of them, given by name and value in turns: what a part is taken in
 // with.
@@ -284,19 +295,4 @@ func (c Constants) list() string {
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-// tidy takes out what template actions leave behind: blanks at line ends, and all but one of the empty lines
-// in a row.
-func tidy(s string) string {
-	lines := strings.Split(s, "\n")
-	out := lines[:0]
-	for _, l := range lines {
-		l = strings.TrimRight(l, " \t\r")
-		if l == "" && (len(out) == 0 || out[len(out)-1] == "") {
-			continue
-		}
-		out = append(out, l)
-	}
-	return strings.TrimRight(strings.Join(out, "\n"), "\n") + "\n"
 }
