@@ -39,6 +39,9 @@ func TestFilterKeepsWhatMatchesAndWhatItStandsIn(t *testing.T) {
 		{"FD_", []string{"layers 0–15", " attn", "  sdpa.split", "  sdpa.reduce"}},
 		{"re:^(q|k)$", []string{"layers 0–15", " attn", "  q", "  k"}},
 		{"kernel:mul", []string{"layers 0–15", " mlp", "  mul_silu", "  mul_gate"}},
+		{"op:=k", []string{"layers 0–15", " attn", "  k"}},
+		{"op:=K kernel:linear", []string{"layers 0–15", " attn", "  k"}},
+		{"op:=attn.k", nil},
 		{"us:>13.6", []string{
 			"prologue", " embed", "layers 0–15", " attn", "  sdpa.split", "   L9", "   L11",
 			" mlp", "  gate", "  up", "  down",

@@ -18,6 +18,7 @@ type term struct {
 	invert  bool
 	col     int // -1: any
 	text    string
+	whole   bool // the text is all that the field has
 	re      *regexp.Regexp
 	compare string // <, <=, >, >=, =; "" for a text term
 	number  float64
@@ -29,6 +30,7 @@ type term struct {
 //	!norm        none has
 //	re:^fd_      some field matches the regular expression
 //	kernel:mul   the column has this text
+//	op:=k        the column of names is this text and nothing more, in letters of any case
 //	us:>10       the column's number is over 10; also <, >=, <=, =, and with a unit: us:>0.1ms
 func (t *Table) ParseFilter(s string) (Filter, error) {
 	var f Filter
@@ -60,6 +62,10 @@ func (t *Table) parseTerm(word string) (term, error) {
 	}
 	if r.col = t.Column(name); r.col < 0 {
 		return r, t.noColumn(name)
+	}
+	if text, ok := strings.CutPrefix(rest, "="); ok && t.Columns[r.col].Unit == "" {
+		r.text, r.whole = strings.ToLower(text), true
+		return r, nil
 	}
 	for _, op := range []string{">=", "<=", ">", "<", "="} {
 		if value, ok := strings.CutPrefix(rest, op); ok {
@@ -148,6 +154,9 @@ func (m *term) match(t *Table, row int) bool {
 func (m *term) matchText(s string) bool {
 	if m.re != nil {
 		return m.re.MatchString(s)
+	}
+	if m.whole {
+		return strings.ToLower(s) == m.text
 	}
 	return strings.Contains(strings.ToLower(s), m.text)
 }
