@@ -180,7 +180,7 @@ func allActions() []action {
 		},
 		{
 			keys: []string{"/"}, name: "filter",
-			doc: "Show only rows that match: text, !text, re:pattern, column:text, us:>10.",
+			doc: "Show only rows that match: text, !text, re:pattern, column:text, column:=text, us:>10.",
 			in:  []scope{inViews}, of: filters, hint: 6, off: (*App).empty, run: (*App).askFilter,
 		},
 		{
@@ -372,7 +372,32 @@ func allActions() []action {
 			},
 		},
 		{
-			keys: []string{"esc", "q", "enter", "?"}, name: "close", doc: "Close what lies over the view.",
+			keys: []string{"/"}, name: "find", doc: "Find a text: lines that have it are marked.",
+			in: []scope{overlays}, run: (*App).askFind,
+		},
+		{
+			keys: []string{"n"}, name: "next found", doc: "To the next line that was found.",
+			in: []scope{overlays}, run: func(a *App) { a.nextFound(1) },
+		},
+		{
+			keys: []string{"N"}, name: "found before", doc: "To the line before that was found.",
+			in: []scope{overlays}, run: func(a *App) { a.nextFound(-1) },
+		},
+		{
+			keys: []string{"]"}, name: "later", doc: "Why: the next change of this grid in the run.",
+			in: []scope{overlays}, run: func(a *App) { a.turnOver(1) },
+		},
+		{
+			keys: []string{"["}, name: "earlier", doc: "Why: the change of this grid before.",
+			in: []scope{overlays}, run: func(a *App) { a.turnOver(-1) },
+		},
+		{
+			keys: []string{"enter"}, name: "unfold",
+			doc: "Why: open the chain, or close it. Elsewhere: close what lies over the view.",
+			in:  []scope{overlays}, run: (*App).unfold,
+		},
+		{
+			keys: []string{"esc", "q", "?"}, name: "close", doc: "Close what lies over the view.",
 			in: []scope{overlays}, run: (*App).closeOverlay,
 		},
 		{

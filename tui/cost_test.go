@@ -56,7 +56,7 @@ func TestRowsWithoutAFloorStandByTheirCosts(t *testing.T) {
 }
 
 func TestMarkedRowsAreCostedTogether(t *testing.T) {
-	d := live(t, 200, 50).press("2", "/").typed("norm").press("enter", "down", "down", "down")
+	d := live(t, 200, 50).press("2", "/").typed("norm").press("enter")
 	for !strings.Contains(d.row(), "norm") {
 		d.press("down")
 	}

@@ -129,9 +129,9 @@ func (p *dispatchPage) detail() detail {
 	if t == nil || r < 0 {
 		return detail{}
 	}
-	title := t.Folded[r].Label
-	if n := len(t.Folded[r].Units); n > 1 {
-		title = fmt.Sprintf("%s ×%d", title, n)
+	title := timesOf(t.Folded[r].Label, len(t.Folded[r].Units))
+	if up := t.Rows[r].Parent; up >= 0 && !t.Folded[up].Group {
+		title += " of " + timesOf(t.Folded[up].Label, len(t.Folded[up].Units))
 	}
 	return detail{p.rows.key + t.Fold.String(), title, func(ctx context.Context) ([]string, error) {
 		row := &t.Folded[r]
@@ -159,6 +159,22 @@ func (p *dispatchPage) detail() detail {
 		}
 		return lines, err
 	}}
+}
+
+// timesOf is a name, with how many it stands for where they are several.
+func timesOf(name string, n int) string {
+	if n > 1 {
+		name = fmt.Sprintf("%s ×%d", name, n)
+	}
+	return name
+}
+
+// firstOf says of what answers for several that it is the first of them.
+func firstOf(name string, n int) string {
+	if n < 2 {
+		return ""
+	}
+	return ", the first of " + timesOf(name, n)
 }
 
 // several says what a row that stands for more than one dispatch adds up to.
@@ -201,7 +217,8 @@ func (p *dispatchPage) why() (text, bool) {
 	if l == nil {
 		return text{}, false
 	}
-	return whyDispatch(p.rows.at, l.ID), true
+	row := &p.table().Folded[p.rows.current()]
+	return whyDispatch(p.rows.at, l.ID, firstOf(row.Label, len(row.Units))), true
 }
 
 func (p *dispatchPage) source() (text, bool) {
@@ -209,8 +226,6 @@ func (p *dispatchPage) source() (text, bool) {
 	switch {
 	case l == nil:
 		return text{}, false
-	case l.Kernel == nil:
-		return sourceOf(l.Plan.Kernel, ""), true
 	}
-	return sourceOf(l.Plan.Kernel, l.Kernel.Source), true
+	return sourceOf(l.Plan.Kernel, l.Kernel), true
 }

@@ -273,7 +273,7 @@ func (p *graphPage) why() (text, bool) {
 	case got.value >= 0:
 		return whatWakes(s, got.value), true
 	case got.node != nil && len(got.node.Dispatches) > 0 && s.step >= 0:
-		return whyDispatch(s, got.node.Dispatches[0]), true
+		return whyDispatch(s, got.node.Dispatches[0], ""), true
 	}
 	return text{}, false
 }

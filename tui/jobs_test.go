@@ -127,9 +127,9 @@ func TestADetailThatHangsBlocksNoKey(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	d.app.jobs.asked++
-	d.app.look(text{of: func(context.Context) (string, []string, error) {
+	d.app.look(text{of: func(context.Context) (page, error) {
 		<-release
-		return "Why", []string{"late"}, nil
+		return page{title: "Why", lines: []string{"late"}}, nil
 	}})
 	d.touch("j")
 	d.touch("3")

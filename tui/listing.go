@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"gpuscope/trace/table"
 )
@@ -19,6 +20,7 @@ type listing struct {
 	err    error // of the filter: the rows are those of good, the last one that meant something
 	good   string
 	found  string
+	first  int // index into rows of the first that the filter finds, -1 where there is none
 	// shown are the leaves of a row that are shown, where a filter hides some, partial that there are such.
 	shown, leaves []int
 	partial       bool
@@ -66,7 +68,7 @@ func list(ctx context.Context, t *table.Table, c choice, good string, plainColum
 	if l.rows, err = t.Select(ctx, l.choice.Selection); err != nil {
 		return l, err
 	}
-	l.found = l.count()
+	l.found, l.first = l.count(), l.firstFound()
 	if plainColumns {
 		return l, nil
 	}
@@ -148,6 +150,26 @@ func (l *listing) count() string {
 		l.partial = l.partial || l.shown[r] < l.leaves[r]
 	}
 	return fmt.Sprintf("filter %s: %s of %s rows", l.good, count(passed), count(all))
+}
+
+// firstFound is where the first row stands that the filter finds for itself; of a row of which it finds all
+// that it stands for, that row.
+func (l *listing) firstFound() int {
+	if l.good == "" {
+		return -1
+	}
+	at := slices.IndexFunc(l.rows, func(r int) bool { return l.choice.Filter.Match(l.table, r) })
+	for i := at - 1; i >= 0; i-- {
+		r := l.rows[i]
+		if l.table.Rows[l.rows[at]].Parent != r {
+			continue
+		}
+		if l.table.Rows[r].Group || l.shown[r] < l.leaves[r] {
+			break
+		}
+		at = i
+	}
+	return at
 }
 
 // text is what a cell shows, the tree's column with its indentation.

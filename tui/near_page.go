@@ -389,5 +389,5 @@ func (p *nearPage) why() (text, bool) {
 	if i < 0 {
 		return text{}, false
 	}
-	return whyDispatch(p.at, trace.DispatchID(i)), true
+	return whyDispatch(p.at, trace.DispatchID(i), ""), true
 }

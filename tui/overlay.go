@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -15,15 +16,58 @@ import (
 
 // overlay is text that lies over a view until it is closed: help, a kernel's source, a chain of reasons.
 type overlay struct {
-	title string
-	text  textPane
+	page
+	text textPane
 }
 
-func (a *App) show(title string, lines []string) {
-	a.over = &overlay{title: printable.Clean(title), text: textPane{lines: lines}}
+func overlayOf(p page) *overlay {
+	p.title = printable.Clean(p.title)
+	return &overlay{p, textPane{lines: p.lines, marks: p.marks}}
 }
 
 func (a *App) closeOverlay() { a.over = nil }
+
+// unfold opens what is folded in the text that lies over the view, or closes it. One without is closed.
+func (a *App) unfold() {
+	if a.over.folded == nil {
+		a.closeOverlay()
+		return
+	}
+	a.look(*a.over.folded)
+}
+
+// turnOver shows the text of another step: the same, when what it is of had changed before, or changed next.
+func (a *App) turnOver(by int) {
+	to := a.over.later
+	if by < 0 {
+		to = a.over.earlier
+	}
+	if to == nil {
+		way := map[int]string{-1: "earlier", 1: "later"}[by]
+		a.say("the run has no " + way + " change of what this text is of")
+		return
+	}
+	a.look(*to)
+}
+
+// askFind asks for a text to find in what lies over the view.
+func (a *App) askFind() {
+	p := &a.over.text
+	before := *p
+	q := &question{
+		label: "find", live: p.find, take: p.find,
+		leave: func() { *p = before },
+	}
+	q.line.set(p.sought)
+	a.ask(q)
+}
+
+// nextFound goes to the next line that was found, or the one before.
+func (a *App) nextFound(by int) {
+	if why := a.over.text.next(by); why != "" {
+		a.say(why)
+	}
+}
 
 // showHelp lists what the keys do in this view.
 func (a *App) showHelp() {
@@ -49,7 +93,7 @@ func (a *App) showHelp() {
 		}
 	}
 	section("In "+name, those(inViews, func(of *ability) bool { return of != nil && of.of(a.view()) }))
-	for _, s := range []scope{inViews, moving, anywhere} {
+	for _, s := range []scope{inViews, moving, overlays, anywhere} {
 		section(s.String(), those(s, general))
 	}
 	for _, part := range []struct {
@@ -67,14 +111,15 @@ func (a *App) showHelp() {
 			}
 		}
 	}
-	a.show("Help: "+name, lines[1:])
+	a.over = overlayOf(page{title: "Help: " + name, lines: lines[1:]})
 }
 
 // legend explains the signs of the screens.
 var legend = [][2]string{
 	{"┌ ├ └", "one level: no barrier stands between these dispatches"},
 	{"n/m", "n of the m rows in it pass the filter; its sums are of all m"},
-	{"•", "marked"},
+	{"•", "marked; in a text: found"},
+	{"▎ “”", "of a kernel's source what its constants made; what they filled in, where there are no colours"},
 	{"→", "from, to"},
 	{"~", "modelled from shapes, not measured"},
 	{"–", "not measured; never 0"},
@@ -92,18 +137,18 @@ func (a *App) look(t text) {
 	a.asked++
 	w, none := a.w, t.none
 	a.overTask.want(a.jobs, a.asked, func(ctx context.Context) (*overlay, error) {
-		title, lines, err := t.of(ctx)
-		if err != nil || len(lines) == 0 {
+		p, err := t.of(ctx)
+		if err != nil || len(p.lines) == 0 {
 			return nil, err
 		}
 		if !t.code {
 			var broken []string
-			for _, l := range lines {
-				broken = append(broken, wrapIndented(l, w-1)...)
+			for _, l := range p.lines {
+				broken = append(broken, wrapIndented(l, w-2)...)
 			}
-			lines = broken
+			p.lines = broken
 		}
-		return &overlay{title: printable.Clean(title), text: textPane{lines: lines}}, nil
+		return overlayOf(p), nil
 	}, func(o *overlay) {
 		if o == nil {
 			a.remark(none)
@@ -166,27 +211,6 @@ func (a *App) showWhy() {
 	} else {
 		a.remark("why: this row got no plan; select a dispatch, an operator or a value that changed")
 	}
-}
-
-// sourceOf is a kernel's source, with numbers to its lines.
-func sourceOf(name, source string) text {
-	none := "the trace does not carry the source of " + name
-	return text{code: true, none: none, of: func(ctx context.Context) (string, []string, error) {
-		if source == "" {
-			return "", nil, nil
-		}
-		lines := strings.Split(strings.TrimRight(source, "\n"), "\n")
-		digits := len(fmt.Sprint(len(lines)))
-		for i, l := range lines {
-			lines[i] = fmt.Sprintf("%*d  %s", digits, i+1, printableCode(l))
-		}
-		return "WGSL " + name, lines, ctx.Err()
-	}}
-}
-
-// printableCode is a line of source without control characters.
-func printableCode(s string) string {
-	return printable.Clean(strings.ReplaceAll(s, "\t", "    "))
 }
 
 // question is a line of text that is being typed.
@@ -316,7 +340,7 @@ func (a *App) copy() {
 	var text string
 	switch v, ok := a.view().(copier); {
 	case a.over != nil:
-		text = strings.Join(a.over.text.lines, "\n")
+		text = cmp.Or(a.over.whole, strings.Join(a.over.text.lines, "\n"))
 	case a.inDetail:
 		text = strings.Join(a.detail.lines, "\n")
 	case ok:

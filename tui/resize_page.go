@@ -126,24 +126,48 @@ func (p *resizePage) why() (text, bool) {
 		return whatWakes(s, r.Change.Value), true
 	}
 	id, ok := planned(s.trace, r)
-	return whyDispatch(s, id), ok
+	return whyDispatch(s, id, ""), ok
 }
 
 // whatWakes lists the operators that a change of a value reaches.
 func whatWakes(s snapshot, id trace.ValueID) text {
-	return text{of: func(ctx context.Context) (string, []string, error) {
-		return "Why " + s.trace.Graph.Values[id].Name, s.index.ReachLines(id), ctx.Err()
+	return text{of: func(ctx context.Context) (page, error) {
+		p := page{title: "Why " + s.trace.Graph.Values[id].Name, lines: s.index.ReachLines(id)}
+		return p, ctx.Err()
 	}}
 }
 
-// whyDispatch is the way from a dispatch back to the inputs of the graph.
-func whyDispatch(s snapshot, id trace.DispatchID) text {
-	of := func(ctx context.Context) (string, []string, error) {
-		w := s.index.Why(s.step, id)
+// whyDispatch is the way from a dispatch back to the inputs of the graph. Of several that a row stands for it
+// says so.
+func whyDispatch(s snapshot, id trace.DispatchID, of string) text {
+	return whyAt(s.index, s.step, id, of, false)
+}
+
+// whyAt explains a dispatch in a step, with its chains open or closed.
+func whyAt(x *inspect.Index, step int, id trace.DispatchID, of string, open bool) text {
+	make := func(ctx context.Context) (page, error) {
+		w := x.Why(step, id)
 		if w == nil {
-			return "", nil, ctx.Err()
+			return page{}, ctx.Err()
 		}
-		return "Why " + w.Name, w.Lines(), ctx.Err()
+		at := func(step int, open bool) *text {
+			t := whyAt(x, step, id, of, open)
+			return &t
+		}
+		p := page{title: fmt.Sprintf("Why %s in s%d%s", w.Name, w.Step.Index, of)}
+		if p.lines = w.Lines(""); w.Folds() {
+			if p.folded = at(step, !open); !open {
+				p.lines = w.Lines(keyed("{unfold} opens"))
+			}
+		}
+		earlier, later := w.Around()
+		if earlier >= 0 {
+			p.earlier = at(earlier, open)
+		}
+		if later >= 0 {
+			p.later = at(later, open)
+		}
+		return p, ctx.Err()
 	}
-	return text{of: of, none: "why: the dispatch did not run"}
+	return text{of: make, none: "why: the dispatch did not run"}
 }

@@ -36,9 +36,9 @@ func (a *App) frame() string {
 	switch {
 	case a.over != nil:
 		r := rect{0, 4, a.w, a.h - 5 - m[regionNotice].h} // an error stays in sight
-		lines := indent(a.over.text.render(r.w-2, r.h))
-		f.draw(rect{0, 3, a.w, 1},
-			[]string{a.theme.put(strong, spread(" "+a.over.title, a.over.text.where()+" ", a.w))})
+		lines := a.over.text.paint(a.theme, r.w-1, r.h)
+		right := joined(" · ", a.over.text.foundText(), a.over.text.where()) + " "
+		f.draw(rect{0, 3, a.w, 1}, []string{a.theme.put(strong, spread(" "+a.over.title, right, a.w))})
 		f.draw(r, lines)
 	case a.empty() != "":
 		f.draw(rect{0, 3, a.w, a.h - 4 - m[regionNotice].h}, a.welcome(a.w, a.h-4))
@@ -490,9 +490,21 @@ func (a *App) hints(w int) string {
 	if a.over != nil {
 		scroll := sign(keyOf("up")) + sign(keyOf("down")) + sign(keyOf("left")) + sign(keyOf("right")) + " " +
 			keyOf("page up") + " " + keyOf("page down")
-		b.WriteString(" " + a.theme.put(accent, keyOf("close")) + " close  " +
-			a.theme.put(accent, scroll) + " scroll  " + a.theme.put(accent, keyOf("copy")) + " copy")
-		return b.String()
+		said := [][2]string{{keyOf("close"), "close"}}
+		if a.over.earlier != nil || a.over.later != nil {
+			said = append(said, [2]string{keyOf("earlier") + " " + keyOf("later"), "other changes of this grid"})
+		}
+		if a.over.folded != nil {
+			said = append(said, [2]string{keyOf("unfold"), "open or close the chain"})
+		}
+		said = append(said, [2]string{keyOf("find"), "find"}, [2]string{scroll, "scroll"},
+			[2]string{keyOf("copy"), "copy"})
+		for _, s := range said {
+			if used := width(b.String()) + width(s[0]) + width(s[1]) + 3; used < w {
+				b.WriteString(" " + a.theme.put(accent, s[0]) + " " + s[1] + " ")
+			}
+		}
+		return strings.TrimRight(b.String(), " ")
 	}
 	list := here(a.place(), true)
 	// help and quit, the last two, are always there

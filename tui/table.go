@@ -105,9 +105,10 @@ func (p *tablePane) unload(j *jobs) {
 
 // place shows a listing. The selected row stays selected, and stays where it is on the screen: by its key, or
 // as the row that is the same by another name, or as the closed row that it stands in. Where it is gone the
-// cursor stays at its height. Who never chose a row stays at the top.
+// cursor stays at its height. Who never chose a row stays at the top. A new filter that does not find the
+// selected row itself selects the first that it finds, not what that stands in: keys answer for it.
 func (p *tablePane) place(l listing) {
-	height := p.cursor - p.top
+	height, was := p.cursor-p.top, p.good
 	p.listing = l
 	p.listings++
 	p.laidOut = 0
@@ -119,6 +120,9 @@ func (p *tablePane) place(l listing) {
 		p.top = i - height
 	}
 	p.set(p.cursor)
+	if p.good != was && p.first >= 0 && !p.choice.Filter.Match(p.table, p.current()) {
+		p.goTo(p.first)
+	}
 	if p.opening != "" && l.choice.Open[p.opening] {
 		p.showOpened()
 	}

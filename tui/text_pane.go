@@ -1,6 +1,9 @@
 package tui
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // motion is a way to move in a pane.
 type motion int
@@ -25,6 +28,11 @@ type textPane struct {
 	page  int
 	x     int // cells scrolled to the right
 	tail  bool
+
+	marks  [][]stretch // by line: what is painted
+	sought string      // that is searched for
+	found  []int       // the lines that have it
+	at     int         // index into found of the one that was gone to
 }
 
 // load takes new lines. A pane that stood at its end stays there where tail is set: a log grows at its end.
@@ -65,12 +73,108 @@ func (p *textPane) move(m motion) {
 	p.clamp()
 }
 
+// find marks the lines that have a text, in letters of any case, and goes to the first from where the window
+// stands.
+func (p *textPane) find(s string) {
+	p.sought, p.found, p.at = s, nil, 0
+	if s == "" {
+		return
+	}
+	for i, l := range p.lines {
+		if strings.Contains(strings.ToLower(l), strings.ToLower(s)) {
+			if i < p.first {
+				p.at++
+			}
+			p.found = append(p.found, i)
+		}
+	}
+	if p.at == len(p.found) {
+		p.at = 0
+	}
+	p.reveal()
+}
+
+// next goes to the next line that was found, or the one before, and says why it does not.
+func (p *textPane) next(by int) string {
+	switch {
+	case p.sought == "":
+		return keyed("nothing is searched for; {find} finds a text")
+	case p.at+by < 0 || p.at+by >= len(p.found):
+		return "find " + p.sought + ": no more lines that way"
+	}
+	p.at += by
+	p.reveal()
+	return ""
+}
+
+// reveal has the line that was gone to in the window.
+func (p *textPane) reveal() {
+	if len(p.found) == 0 {
+		return
+	}
+	if l := p.found[p.at]; l < p.first || l >= p.first+p.page {
+		p.first = l - p.page/3
+		p.clamp()
+	}
+}
+
+// foundText says what was found, "" where nothing is searched for.
+func (p *textPane) foundText() string {
+	switch {
+	case p.sought == "":
+		return ""
+	case len(p.found) == 0:
+		return markFail + " find " + p.sought + ": no line"
+	}
+	return "find " + p.sought + ": " + count(p.at+1) + " of " + plural(len(p.found), "line")
+}
+
 // where says which lines are in sight, "" where all are.
 func (p *textPane) where() string {
 	if len(p.lines) <= p.page {
 		return ""
 	}
 	return count(min(p.first+p.page, len(p.lines))) + "/" + count(len(p.lines))
+}
+
+// paint draws the window of w by h cells, with what is marked and found: a mark stands before a line that was
+// found.
+func (p *textPane) paint(t *theme, w, h int) []string {
+	p.page = h
+	p.clamp()
+	var out []string
+	for i := p.first; i < min(len(p.lines), p.first+h); i++ {
+		var marks []stretch
+		if p.marks != nil {
+			marks = p.marks[i]
+		}
+		margin := " "
+		if k, found := slices.BinarySearch(p.found, i); found {
+			marks = overlaid(marks, places(p.lines[i], p.sought))
+			if margin = t.put(accent, markMarked); k == p.at {
+				margin = t.put(selected, markSelected)
+			}
+		}
+		out = append(out, strings.TrimRight(margin+paintLine(t, p.lines[i], marks, p.x, w-1), " "))
+	}
+	return out
+}
+
+// places are where a line has a text, in letters of any case.
+func places(line, s string) []stretch {
+	lower, want := strings.ToLower(line), strings.ToLower(s)
+	if len(lower) != len(line) || want == "" { // letters of other lengths: the places would be others
+		return nil
+	}
+	var list []stretch
+	for at := 0; ; {
+		i := strings.Index(lower[at:], want)
+		if i < 0 {
+			return list
+		}
+		list = append(list, stretch{from: at + i, to: at + i + len(want), paint: selected})
+		at += i + len(want)
+	}
 }
 
 // render draws the window of w by h cells.

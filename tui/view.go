@@ -128,11 +128,22 @@ type detail struct {
 	lines     func(context.Context) ([]string, error)
 }
 
-// text is what a job makes to lie over a view: a title and lines, and what is said where there are none.
+// text is what a job makes to lie over a view, and what is said where there are no lines.
 type text struct {
-	of   func(context.Context) (title string, lines []string, err error)
+	of   func(context.Context) (page, error)
 	none string
 	code bool // its lines are not broken where they are too long
+}
+
+// page is a text that was made, and where keys go from it.
+type page struct {
+	title string
+	lines []string
+	marks [][]stretch // by line, nil for none
+	whole string      // what is copied; "": the lines
+	// earlier and later are the same of another step, nil where there is none; folded is the same with more
+	// or less in it.
+	earlier, later, folded *text
 }
 
 // ability is what a view must be able to do for an action to hold in it.

@@ -37,6 +37,24 @@ func TestAFilterCountsWhatAClosedRowStandsFor(t *testing.T) {
 	d.press("F", "F").sees("fold kernel", "filter fd_split: 16 of 326 rows")
 }
 
+// Keys answer for the row under the cursor, so that is what the filter found, and not what it stands in; the
+// detail says of which row it is one.
+func TestAFilterSelectsWhatItFound(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("layers.3.attn.q").press("enter")
+	if got := d.row(); !strings.Contains(got, " L3 ") {
+		t.Errorf("the filter selects %q:\n%s", got, d.screen())
+	}
+	d.sees("L3 of q ×16").press("w").sees("Why layers.3.attn.q").press("esc")
+	d.press("esc").press("/").typed("re:^(k|down)$").press("enter")
+	if got := d.row(); !strings.Contains(got, " k ") {
+		t.Errorf("the first that is found is k, selected is %q", got)
+	}
+	d.press("j", "j", "esc", "/").typed("mlp").press("enter")
+	if got := d.row(); !strings.Contains(got, " down ") {
+		t.Errorf("a row that the filter finds was selected before; now it is %q", got)
+	}
+}
+
 func TestPrintableKeysBelongToTheInput(t *testing.T) {
 	d := live(t, 80, 24).press("2", "/")
 	before := d.app.mirror.State.Step

@@ -25,7 +25,7 @@ func said(x *inspect.Index) (all []string) {
 		}
 		for d := range x.Trace.Graph.Dispatches {
 			if w := x.Why(i, trace.DispatchID(d)); w != nil {
-				all = append(all, w.Lines()...)
+				all = append(all, w.Lines("")...)
 			}
 		}
 	}

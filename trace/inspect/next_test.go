@@ -41,7 +41,7 @@ func TestNextChangeOfAGridIsSaid(t *testing.T) {
 	if got, want := x.NextChange(2, 0), "not with the position, up to 1,023"; got != want {
 		t.Errorf("next of another %q, want %q", got, want)
 	}
-	if lines := x.Why(2, split).Lines(); !slices.Contains(lines, "  changes next at: pos 64: 32 → 48") {
+	if lines := x.Why(2, split).Lines(""); !slices.Contains(lines, "  changes next at: pos 64: 32 → 48") {
 		t.Errorf("why does not say it:\n%s", strings.Join(lines, "\n"))
 	}
 	if lines := detail(x, 2, split, nil).Lines(); !slices.Contains(lines, "next   pos 64: 32 → 48") {

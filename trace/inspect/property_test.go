@@ -61,7 +61,9 @@ func show(t interface{ Fatal(...any) }, tr *trace.Trace) {
 		base := baseOf(x, len(tr.Steps)-1)
 		for d := range tr.Graph.Dispatches {
 			if why := x.Why(i, trace.DispatchID(d)); why != nil {
-				why.Lines()
+				why.Lines("")
+				why.Lines("closed")
+				why.Around()
 				detail(x, i, trace.DispatchID(d), base).Lines()
 			}
 		}

@@ -84,7 +84,7 @@ func (x *Index) Explain(step int, name string) ([]string, error) {
 		}
 		known = true
 		if w := x.Why(step, id); w != nil {
-			return w.Lines(), nil
+			return w.Lines(""), nil
 		}
 	}
 	if known {

@@ -307,12 +307,12 @@ func TestWhyOfADispatchThatNeverChanged(t *testing.T) {
 	tr := tracetest.Tiny()
 	tr.Steps[0].Resize, tr.Steps[1].Resize = trace.Resize{}, trace.Resize{}
 	x := inspect.NewIndex(tr)
-	lines := x.Why(1, 0).Lines()
+	lines := x.Why(1, 0).Lines("")
 	if got, want := lines[0], "in force since the graph was built"; !strings.HasSuffix(got, want) {
 		t.Errorf("%q, want %q at its end", got, want)
 	}
 	tr.DroppedSteps = 4
-	lines = x.Why(1, 0).Lines()
+	lines = x.Why(1, 0).Lines("")
 	want := "in force since before the first step that was kept"
 	if got := lines[0]; !strings.HasSuffix(got, want) {
 		t.Errorf("%q, want %q at its end", got, want)

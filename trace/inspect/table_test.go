@@ -109,14 +109,14 @@ func TestWhyAGridGrewWithTheContext(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Llama(4, 26))
 	var out []string
 	for step := 22; step < 25; step++ {
-		out = append(out, x.Why(step, dispatch(t, x, "layers.3.attn.sdpa.split")).Lines()...)
+		out = append(out, x.Why(step, dispatch(t, x, "layers.3.attn.sdpa.split")).Lines("")...)
 	}
 	golden.RequireEqual(t, lines(out))
 }
 
 func TestWhyAGridFollowsTheTokenCountThroughAllLayers(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Llama(16, 5))
-	golden.RequireEqual(t, lines(x.Why(4, dispatch(t, x, "layers.15.mlp.down")).Lines()))
+	golden.RequireEqual(t, lines(x.Why(4, dispatch(t, x, "layers.15.mlp.down")).Lines("")))
 }
 
 func TestDetailOfADispatch(t *testing.T) {

@@ -36,7 +36,7 @@ func TestWhyDoesNotGoByWayOfTheRopeTables(t *testing.T) {
 				}
 			}
 		}
-		if said := strings.Join(w.Lines(), "\n"); !strings.Contains(said, "pos 0 → 42 woke ") ||
+		if said := strings.Join(w.Lines(""), "\n"); !strings.Contains(said, "pos 0 → 42 woke ") ||
 			!strings.Contains(said, "not this grid") {
 			t.Errorf("%s does not say what the position did:\n%s", w.Name, said)
 		}
@@ -119,6 +119,20 @@ func TestArithmeticOfAGrid(t *testing.T) {
 				NeededGrid: [3]int{65_535, 1, 1}, NeededGroups: 65_535, Workgroups: [3]int{65_535, 1, 1},
 				Grid: terms("grid_stride", trace.Term{Name: "n", Value: 100_000, Per: 1}),
 			}, "65,535 workgroups stride over n 100,000",
+		},
+		{
+			trace.Plan{
+				NeededGrid: [3]int{64, 1, 1}, NeededGroups: 64,
+				Grid: terms("rows", trace.Term{Name: "heads", Value: 32, Per: 16},
+					trace.Term{Name: "context", Value: 5000, Per: 64, Most: 32}),
+			}, "64 = ⌈heads 32 / 16⌉ × min(⌈context 5,000 / 64⌉, 32)",
+		},
+		{
+			trace.Plan{
+				NeededGrid: [3]int{48, 1, 1}, NeededGroups: 48,
+				Grid: terms("rows", trace.Term{Name: "tokens", Value: 512, Times: 3, Per: 64},
+					trace.Term{Name: "kv heads", Value: 2, Per: 1}),
+			}, "48 = ⌈tokens 512 × 3 / 64⌉ × kv heads 2",
 		},
 	} {
 		if c.plan.Workgroups == [3]int{} {

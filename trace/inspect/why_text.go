@@ -9,8 +9,9 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Lines says it in words: what the grid is, its arithmetic, what changed it, back to the inputs.
-func (w *Why) Lines() []string {
+// Lines says it in words: what the grid is, its arithmetic, what changed it, back to the inputs. A chain that
+// goes through several operators has its links, or what is given says in their place: how to see them.
+func (w *Why) Lines(closed string) []string {
 	x := w.Index
 	now := table.Grid(w.Plan.Workgroups)
 	var lines []string
@@ -35,7 +36,7 @@ func (w *Why) Lines() []string {
 		if w.Grid.From != nil {
 			lines = append(lines, "  before: "+planText(w.Grid.From))
 		}
-		lines = append(lines, x.originLines(w.Grid)...)
+		lines = append(lines, x.originLines(w.Grid, closed)...)
 	}
 	if w.Params != nil && (w.Grid == nil || w.Params.At != w.Grid.At) {
 		lines = append(lines, x.paramsLine(w.Params))
@@ -72,7 +73,7 @@ func routeText(p *trace.Plan) string {
 	return strings.TrimSuffix(strings.TrimPrefix(p.Route+": "+p.Reason, ": "), ": ")
 }
 
-func (x *Index) originLines(o *Origin) []string {
+func (x *Index) originLines(o *Origin, closed string) []string {
 	var lines []string
 	name := func(v trace.ValueID) string { return x.Trace.Graph.Values[v].Name }
 	for _, c := range o.Causes {
@@ -82,10 +83,17 @@ func (x *Index) originLines(o *Origin) []string {
 		}
 		line := fmt.Sprintf("  %s%s %s", what, name(c.Input), changeText(c.From, c.To))
 		folded := foldLinks(c.Links)
-		if through := x.through(folded); through != "" {
+		folds := closed != "" && c.folds()
+		more := ""
+		if folds {
+			more = closed
+		}
+		if through := x.through(folded, more); through != "" {
 			line += ", through " + through
 		}
-		lines = append(lines, line)
+		if lines = append(lines, line); folds {
+			continue
+		}
 		for _, l := range folded {
 			lines = append(lines, "    "+x.linkText(l))
 		}
@@ -120,6 +128,28 @@ func (x *Index) paramsLine(o *Origin) string {
 	return line
 }
 
+// Folds says whether a chain to what set the grid goes through several operators.
+func (w *Why) Folds() bool {
+	return w.Grid != nil && slices.ContainsFunc(w.Grid.Causes, func(c Cause) bool { return c.folds() })
+}
+
+func (c *Cause) folds() bool { return len(c.Links) > 1 }
+
+// Around are the steps, indices into Trace.Steps, of the changes of this grid before and after the one that
+// set it: -1 where the run has none.
+func (w *Why) Around() (earlier, later int) {
+	earlier, later = -1, -1
+	for _, i := range w.Changes {
+		switch {
+		case w.Grid != nil && i < w.Grid.At:
+			earlier = i
+		case i > w.at && later < 0:
+			later = i
+		}
+	}
+	return earlier, later
+}
+
 // changesLine lists the steps in which the grid changed, around the one that is shown.
 func (w *Why) changesLine() string {
 	steps := w.Index.Trace.Steps
@@ -135,7 +165,7 @@ func (w *Why) changesLine() string {
 		}
 	}
 	if before == nil && after == nil {
-		return "  no other change of this grid in the run"
+		return "  in this run this grid changed at no other step"
 	}
 	const some = 3
 	if len(before) > some {
@@ -146,16 +176,17 @@ func (w *Why) changesLine() string {
 	}
 	var said []string
 	if before != nil {
-		said = append(said, "before "+strings.Join(before, ", "))
+		said = append(said, "earlier at "+strings.Join(before, ", "))
 	}
 	if after != nil {
-		said = append(said, "after "+strings.Join(after, ", "))
+		said = append(said, "later at "+strings.Join(after, ", "))
 	}
-	return "  other changes of this grid in the run: " + strings.Join(said, " · ")
+	return "  in this run this grid also changed " + strings.Join(said, ", ")
 }
 
-// through names the operators on the way from an input to a dispatch, those of equal layers once.
-func (x *Index) through(links []foldedLink) string {
+// through names the operators on the way from an input to a dispatch, those of equal layers once. More is
+// said behind them.
+func (x *Index) through(links []foldedLink, more string) string {
 	var names []string
 	layers := 0
 	for i := len(links) - 1; i > 0; i-- { // the last is the dispatch's own
@@ -165,9 +196,12 @@ func (x *Index) through(links []foldedLink) string {
 		}
 		layers = max(layers, len(links[i].layers))
 	}
-	said := strings.Join(names, ", ")
+	said, aside := strings.Join(names, ", "), more
 	if layers > 1 {
-		said += fmt.Sprintf(" (the same in %d layers)", layers)
+		aside = strings.TrimSuffix(fmt.Sprintf("the same in %d layers; %s", layers, more), "; ")
+	}
+	if aside != "" {
+		said += " (" + aside + ")"
 	}
 	return said
 }

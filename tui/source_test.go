@@ -1,0 +1,153 @@
+package tui
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/trace"
+	"gpuscope/trace/tracetest"
+)
+
+// templated is a run whose kernels have a part that constants made.
+func templated() *trace.Trace {
+	tr := *tracetest.Llama(2, 3)
+	tr.Graph.Kernels = slices.Clone(tr.Graph.Kernels)
+	for i := range tr.Graph.Kernels {
+		k := &tr.Graph.Kernels[i]
+		k.Constants = "Lanes 64"
+		k.Source = "fn one() {\n\tuse(64);\n}\nfn taken() {\n}\n"
+		at := strings.Index(k.Source, "64")
+		k.Filled = [][2]int{{at, at + 2}}
+		k.Taken = [][2]int{{strings.Index(k.Source, "fn taken"), len(k.Source) - 1}}
+	}
+	return &tr
+}
+
+// What constants made of a kernel is marked, by a glyph before its lines and by colour, or by quotes where
+// there is none; what is copied is the source alone.
+func TestWGSLMarksWhatItsConstantsMade(t *testing.T) {
+	d := drive(t, 80, 24, templated(), nil, Options{Color: "never"}).press("2", "F", "F", "F", "e")
+	d.sees("▎ of its constants: Lanes 64", "1  fn one() {", "2 ▎    use(“64”);", "3  }", "4 ▎fn taken() {", "5 ▎}")
+	if got, want := d.app.over.whole, templated().Graph.Kernels[0].Source; got != want {
+		t.Errorf("copied is %q, want %q", got, want)
+	}
+	d = drive(t, 80, 24, templated(), nil, Options{Color: "256"}).press("2", "F", "F", "F", "e")
+	if view := d.app.View(); !regexp.MustCompile(`\x1b\[[0-9;]*m64\x1b`).MatchString(view) || strings.Contains(view, "“") {
+		t.Errorf("64 is not painted, or quoted as well:\n%q", view)
+	}
+	d = drive(t, 80, 24, llama, nil, Options{}).press("2", "e") // recorded before kernels said it
+	d.sees("WGSL ").misses("▎", "constants")
+}
+
+// One search for every text that lies over a view: what is found is marked, n and N go through it.
+func TestATextOverAViewIsSearched(t *testing.T) {
+	d := drive(t, 80, 24, templated(), nil, Options{Color: "never"}).press("2", "F", "F", "F", "e", "/")
+	d.typed("FN").sees("find FN: 1 of 2 lines", "▌1  fn one", "•4 ▎fn taken", "find: FN▏")
+	d.press("enter", "n").sees("find FN: 2 of 2 lines", "•1  fn one", "▌4 ▎fn taken")
+	d.press("n").sees("no more lines that way").press("N").sees("find FN: 1 of 2 lines")
+	d.press("/", "ctrl+u").typed("nothing like it").sees("✗ find nothing like it: no line")
+	d.press("esc").sees("find FN: 1 of 2 lines").press("esc").misses("find FN: 1 of")
+
+	d.press("?").misses("To the last").press("n").sees("nothing is searched for")
+	d.press("/").typed("to the last").press("enter").sees("find to the last: 1 of 1 line", "To the last.")
+	if got := d.line(markSelected); !strings.Contains(got, "To the last.") {
+		t.Errorf("found is %q", got)
+	}
+	d.press("esc", "2", "w", "/").typed("kernel").press("enter").sees("find kernel: 1 of")
+}
+
+// Why goes through the changes of its grid in the run, and says where there are no more.
+func TestWhyGoesThroughTheChangesOfItsGrid(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("layers.0.attn.sdpa.split").press("enter", "w")
+	d.sees("Why layers.0.attn.sdpa.split in s23", "grid 32 → 64 at s23", "other changes of this grid")
+	d.press("]").sees("the run has no later change", "in s23")
+	d.press("[").sees("Why layers.0.attn.sdpa.split in s1", "runs since s1").misses("in s23")
+	d.press("[").sees("the run has no earlier change", "in s1")
+	d.press("]").sees("in s23", "grid 32 → 64 at s23").press("esc").misses("Why layers")
+	if got := d.app.shownIndex(); got != 23 {
+		t.Errorf("step %d is shown, want 23: looking at another change moves nothing", got)
+	}
+}
+
+// The chain is closed at first: what the grid comes from is one line. Of a row that stands for several the
+// title says which of them is explained.
+func TestWhyOpensItsChain(t *testing.T) {
+	link := "layers.0.mlp.gate ← "
+	d := drive(t, 160, 40, llama, nil, Options{}).press("2", "/").typed("op:=gate").press("enter", "w")
+	d.sees("Why layers.0.mlp.gate in s23, the first of gate ×16", "enter opens)").misses(link)
+	d.press("enter").sees(link).misses("enter opens)").press("enter").sees("enter opens)").misses(link)
+	d.press("esc", "?").sees("Help").press("enter").misses("Help") // what has nothing folded is closed
+}
+
+// Whatever stretches two lists have, each byte has the one that lies over the other.
+func TestStretchesLieOverEachOther(t *testing.T) {
+	const n = 30
+	rapid.Check(t, func(r *rapid.T) {
+		draw := func(what string, p paint) (list []stretch, of [n]paint) {
+			for at := 0; at < n; {
+				from := rapid.IntRange(at, n).Draw(r, what+" from")
+				to := rapid.IntRange(from, n).Draw(r, what+" to")
+				if from < to {
+					list = append(list, stretch{from: from, to: to, paint: p})
+				}
+				for i := from; i < to; i++ {
+					of[i] = p
+				}
+				at = to + 1
+			}
+			return list, of
+		}
+		under, below := draw("under", warn)
+		over, above := draw("over", accent)
+		from := rapid.IntRange(0, n).Draw(r, "from")
+		to := rapid.IntRange(from, n).Draw(r, "to")
+		at := from
+		for _, s := range within(overlaid(under, over), from, to) {
+			if s.from != at || s.to <= s.from {
+				r.Fatalf("%v after %d", s, at)
+			}
+			for ; at < s.to; at++ {
+				want := above[at]
+				if want == plain {
+					want = below[at]
+				}
+				if s.paint != want {
+					r.Fatalf("byte %d has paint %d, want %d", at, s.paint, want)
+				}
+			}
+		}
+		if at != to {
+			r.Fatalf("ends at %d, want %d", at, to)
+		}
+	})
+}
+
+// A painted line is as wide as there is room, whatever is cut off it at both ends.
+func TestAPaintedLineIsCutAtBothEnds(t *testing.T) {
+	th, err := newTheme("dark", "never", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := []stretch{{from: 2, to: 4, paint: accent, quoted: true}, {from: 6, to: 8, paint: warn}}
+	for _, c := range []struct {
+		x, w int
+		want string
+	}{
+		{0, 20, "ab“cd”efghij"},
+		{0, 12, "ab“cd”efghij"},
+		{0, 11, "ab“cd”efgh…"},
+		{0, 6, "ab“cd…"},
+		{3, 20, "cd”efghij"},
+		{3, 4, "cd”…"},
+		{12, 4, ""},
+		{0, 1, "…"},
+	} {
+		if got := paintLine(th, "abcdefghij", list, c.x, c.w); got != c.want {
+			t.Errorf("from %d in %d cells: %q, want %q", c.x, c.w, got, c.want)
+		}
+	}
+}
