@@ -1,0 +1,266 @@
+package inspect
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
+
+// GraphWeight is a quantity that rows can be marked by.
+type GraphWeight struct {
+	Column string // of the table, which has it in numbers
+	Doc    string // in a word or two
+	of     func(*GraphNode) float64
+}
+
+// GraphWeights are those that there are.
+var GraphWeights = []GraphWeight{
+	{"us", "time alone", func(n *GraphNode) float64 { return n.NS }},
+	{"cost_us", "cost", func(n *GraphNode) float64 {
+		if n.Cost == nil {
+			return 0
+		}
+		return max(0, float64(n.Cost.NS))
+	}},
+	{"waste", "waste", func(n *GraphNode) float64 { return float64(n.Waste) }},
+	{"gap_db", "gap", func(n *GraphNode) float64 { // the noise against the signal
+		if !n.HasGap || math.IsNaN(n.Gap) {
+			return 0
+		}
+		return math.Pow(10, -n.Gap/20)
+	}},
+}
+
+// weightCells is how many cells the largest weight is drawn in.
+const weightCells = 6
+
+// Weighed is the table with a bar in each row that is no heading, against the largest of them.
+func (t *GraphTable) Weighed(w GraphWeight) *table.Table {
+	most := 0.0
+	for i := range t.Nodes {
+		if n := &t.Nodes[i]; !n.Group && n.Edge == "" {
+			most = max(most, w.of(n))
+		}
+	}
+	made := *t.Table
+	bar := table.Column{
+		Name: "weight", Title: w.Doc, Width: 80, Doc: "the row's " + w.Doc + " against the largest",
+		Of: func(row int) table.Cell {
+			n := &t.Nodes[row]
+			if n.Group || n.Edge != "" || most == 0 {
+				return table.Cell{}
+			}
+			return table.Text(bar(w.of(n)/most, weightCells))
+		},
+	}
+	made.Columns = slices.Insert(slices.Clone(t.Columns), 2, bar)
+	return &made
+}
+
+// bar draws a share of so many cells, by halves.
+func bar(share float64, cells int) string {
+	halves := int(math.Round(share * float64(2*cells)))
+	if halves == 0 && share > 0 {
+		return "▏"
+	}
+	return strings.Repeat("█", halves/2) + strings.Repeat("▌", halves%2)
+}
+
+func (t *GraphTable) columns() []table.Column {
+	x := t.Index
+	g := &x.Trace.Graph
+	decimals := table.DecimalsOfUS(x.Trace.Clock.QuantumNS)
+	at := table.By(t.Nodes)
+	// weighed is a cell of rows whose dispatches run.
+	weighed := func(f func(*GraphNode) table.Cell) func(int) table.Cell {
+		return at(func(n *GraphNode) table.Cell {
+			if n.Edge != "" || len(n.Dispatches) == 0 {
+				return table.Cell{}
+			}
+			return f(n)
+		})
+	}
+	// single is a cell of an operator, or of equal ones that agree.
+	single := func(f func(*trace.Op) string) func(int) table.Cell {
+		return at(func(n *GraphNode) table.Cell {
+			if n.Group || n.Edge != "" || len(n.Ops) == 0 {
+				return table.Cell{}
+			}
+			s := f(&g.Ops[n.Ops[0][0]])
+			for _, unit := range n.Ops[1:] {
+				if f(&g.Ops[unit[0]]) != s {
+					return table.Cell{}
+				}
+			}
+			return table.Text(s)
+		})
+	}
+	return []table.Column{
+		{
+			Name: "op", Title: "operator", Width: 80, Tree: true,
+			Doc: "where it stands; in it the values that it takes and gives",
+			Of:  at(func(n *GraphNode) table.Cell { return table.Text(n.Label) }),
+		},
+		{
+			Name: "kind", Title: "kind", Width: 80, Doc: "what it does; of a value: in, state or out, and its type",
+			Of: func(row int) table.Cell {
+				n := &t.Nodes[row]
+				if n.Edge != "" {
+					return table.Text(n.Edge + " " + g.Values[n.Value].DType)
+				}
+				return single(func(o *trace.Op) string { return o.Kind })(row)
+			},
+		},
+		{
+			Name: "id", Title: "#", Unit: "id", Is: table.Exact, Right: true, Width: 140,
+			Doc: "id of the operator, of a fold the first; of a value its own",
+			Of: at(func(n *GraphNode) table.Cell {
+				switch {
+				case n.Edge != "":
+					return table.Count(int(n.Value))
+				case n.Group:
+					return table.Cell{}
+				}
+				return table.Count(int(n.Ops[0][0]))
+			}),
+		},
+		{
+			Name: "live", Title: "live", Width: 80, Doc: "live shape of what it gives; of a value its own",
+			Of: func(row int) table.Cell {
+				if n := &t.Nodes[row]; n.Edge != "" {
+					return table.Text(x.liveText(t.step(), n.Value))
+				}
+				return single(func(o *trace.Op) string {
+					words := make([]string, len(o.Outputs))
+					for i, v := range o.Outputs {
+						words[i] = x.liveText(t.step(), v)
+					}
+					return strings.Join(words, ", ")
+				})(row)
+			},
+		},
+		{
+			Name: "dispatches", Title: "disp", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
+			Doc: "that run",
+			Of:  weighed(func(n *GraphNode) table.Cell { return table.Count(len(n.Dispatches)) }),
+		},
+		{
+			Name: "us", Title: "µs alone", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "GPU time in a step, each dispatch timed alone",
+			Of: weighed(func(n *GraphNode) table.Cell {
+				if !n.Measured {
+					return table.Missing()
+				}
+				return table.Number(n.NS/1e3, decimals)
+			}),
+		},
+		{
+			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80,
+			Doc: "part of the time of all dispatches alone",
+			Of: weighed(func(n *GraphNode) table.Cell {
+				if n.Share == 0 {
+					return table.Cell{}
+				}
+				return table.Number(100*n.Share, 1)
+			}),
+		},
+		{
+			Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "what the untimed step takes less without the row, where that was measured",
+			Of: weighed(func(n *GraphNode) table.Cell {
+				if n.Cost == nil {
+					return table.Cell{}
+				}
+				return table.Number(float64(n.Cost.NS)/1e3, 1)
+			}),
+		},
+		{
+			Name: "waste", Title: "waste %", Unit: "%", Is: table.Exact, Right: true, Width: 80,
+			Doc: "part of the workgroups that have no work",
+			Of: weighed(func(n *GraphNode) table.Cell {
+				if n.Waste == 0 || n.Groups == 0 {
+					return table.Cell{}
+				}
+				return table.Number(100*float64(n.Waste)/float64(n.Groups), 1)
+			}),
+		},
+		{
+			Name: "gap_db", Title: "gap dB", Unit: "dB", Is: table.Measured, Right: true, Width: 80,
+			Doc: "signal to noise against the reference, the worst of the row",
+			Of: weighed(func(n *GraphNode) table.Cell {
+				if !n.HasGap {
+					return table.Cell{}
+				}
+				return table.Cell{Text: decibels(n.Gap), Number: n.Gap, Has: true}
+			}),
+		},
+		{
+			Name: "parts", Title: "made of", Width: 140, Doc: "operators that a fusion put together",
+			Of: single(func(o *trace.Op) string {
+				names := make([]string, len(o.Parts))
+				for i, part := range o.Parts {
+					names[i] = within(part, o)
+				}
+				return strings.Join(names, " + ")
+			}),
+		},
+		{
+			Name: "role", Title: "role", Width: 140, Doc: "of a value, and the memory that it has",
+			Of: at(func(n *GraphNode) table.Cell {
+				if n.Edge == "" {
+					return table.Cell{}
+				}
+				v := &g.Values[n.Value]
+				return table.Text(strings.TrimSpace(v.Role + " " + memoryOf(v)))
+			}),
+		},
+		{
+			Name: "source", Title: "source", Unit: "id", Is: table.Exact, Right: true, Width: 140,
+			Doc: "id in the file that the model came from",
+			Of: func(row int) table.Cell {
+				n := &t.Nodes[row]
+				id := (*int)(nil)
+				switch o := t.Op(row); {
+				case n.Edge != "":
+					id = g.Values[n.Value].SourceID
+				case o != nil && len(n.Ops) == 1:
+					id = o.SourceID
+				}
+				if id == nil {
+					return table.Cell{}
+				}
+				return table.Count(*id)
+			},
+		},
+	}
+}
+
+// liveText is the live shape of a value at a step, or what a SymInt is then; without a step the largest.
+func (x *Index) liveText(step int, id trace.ValueID) string {
+	v := &x.Trace.Graph.Values[id]
+	switch {
+	case step < 0:
+		return x.Bounds(v)
+	case v.Kind != "symint":
+		return table.Shape(x.Dims(step, id))
+	}
+	if n, ok := x.SymInt(step, id); ok {
+		return fmt.Sprint(n)
+	}
+	return table.Unmeasured
+}
+
+// memoryOf says which memory a value has: "slot 3", "as value 12".
+func memoryOf(v *trace.Value) string {
+	switch {
+	case v.AliasOf != nil:
+		return fmt.Sprintf("as value %d", *v.AliasOf)
+	case v.Slot != nil:
+		return fmt.Sprintf("slot %d", *v.Slot)
+	}
+	return ""
+}

@@ -1,0 +1,173 @@
+package tui
+
+import "strings"
+
+// cell is a cell of exactly its column's width. Names are cut in their middle: they differ at their ends.
+func (p *tablePane) cell(row int, c placed) string {
+	s := p.table.Cell(row, c.col).Text
+	switch col := &p.table.Columns[c.col]; {
+	case !col.Tree && width(s) > c.width && p.table.Cell(row, c.col).Short != "":
+		s = p.table.Cell(row, c.col).Short
+	case col.Tree && !col.Right:
+		s = p.branch(row) + cutPath(p.named(s, row), c.width-width(p.branch(row)))
+	case p.bars(c.col):
+		s = p.bar(row, c)
+	case col.Right:
+		return fitLeft(s, c.width)
+	default:
+		s = cutMiddle(s, c.width)
+	}
+	return fit(s, c.width)
+}
+
+// bar draws the number of a cell as a part of the largest. What is more than nothing is to be seen. A number
+// that has no bar, as it is under 0 or belongs to a heading, is written.
+func (p *tablePane) bar(row int, c placed) string {
+	cell := p.table.Cell(row, c.col)
+	if !cell.Has || cell.Number < 0 || p.table.Rows[row].Group {
+		return cell.Text
+	}
+	parts := []string{"", "▏", "▎", "▍", "▍", "▋", "▊", "▉"}
+	eighths := int(min(1, cell.Number/p.most[c.col])*float64(8*c.width) + 0.5)
+	if cell.Number > 0 {
+		eighths = max(1, eighths)
+	}
+	return strings.Repeat("█", eighths/8) + parts[eighths%8]
+}
+
+// render draws header and rows in w by h cells.
+func (p *tablePane) render(t *theme, w, h int, focused bool, empty string) []string {
+	lines := make([]string, 0, h)
+	if p.table == nil || len(p.rows) == 0 {
+		lines = append(lines, "")
+		for _, l := range wrapText(empty, w-2) {
+			lines = append(lines, t.put(dim, " "+l))
+		}
+		return lines
+	}
+	p.page = h - 1
+	p.reveal()
+	p.lay(w)
+	lines = append(lines, p.header(t))
+	var b strings.Builder
+	for i := p.top; i < min(len(p.rows), p.top+p.page); i++ {
+		b.Reset()
+		p.row(&b, t, i, focused)
+		lines = append(lines, b.String())
+	}
+	return lines
+}
+
+func (p *tablePane) header(t *theme) string {
+	var b strings.Builder
+	b.WriteByte(' ')
+	for i, c := range p.columns {
+		col := p.table.Columns[c.col]
+		if p.letters != nil {
+			b.WriteString(p.lettered(t, c))
+			continue
+		}
+		title := p.heading(c.col)
+		if col.Right && !p.bars(c.col) {
+			title = fitLeft(title, c.width)
+		} else {
+			title = fit(title, c.width)
+		}
+		if i == len(p.columns)-1 {
+			title = strings.TrimRight(title, " ")
+		}
+		if col.Name == p.choice.Sort { // what the rows stand in order by
+			b.WriteString(t.put(strong, title) + " ")
+		} else {
+			b.WriteString(t.put(dim, title) + " ")
+		}
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// lettered is a header in which the letter that sorts by it stands out, where it has that letter.
+func (p *tablePane) lettered(t *theme, c placed) string {
+	col := p.table.Columns[c.col]
+	s := fit(col.Title, c.width)
+	if col.Right {
+		s = fitLeft(col.Title, c.width)
+	}
+	letter := p.letters[c.col]
+	i := strings.Index(strings.ToLower(s), letter)
+	if i < 0 || letter == "" || i+len(letter) > len(s) {
+		return t.put(dim, s+" ")
+	}
+	return t.put(dim, s[:i]) + t.put(selected, s[i:i+len(letter)]) + t.put(dim, s[i+len(letter):]+" ")
+}
+
+func (p *tablePane) row(b *strings.Builder, t *theme, i int, focused bool) {
+	row := p.rows[i]
+	all := plain
+	switch r := &p.table.Rows[row]; {
+	case p.stale, r.Quiet:
+		all = dim
+	case r.Group:
+		all = strong
+	}
+	if i == p.cursor {
+		mark := markSelected
+		if !focused {
+			mark = "›"
+		}
+		all = selected
+		b.WriteString(t.put(selected, mark))
+	} else if p.marked[p.table.Rows[row].Key] {
+		b.WriteString(t.put(accent, markMarked))
+	} else if p.margin != nil {
+		b.WriteString(t.put(dim, p.margin(i)))
+	} else {
+		b.WriteByte(' ')
+	}
+	last := len(p.columns) - 1
+	for last > 0 && p.text(row, p.columns[last].col) == "" {
+		last-- // no blanks at the end of a line
+	}
+	for k, c := range p.columns[:last+1] {
+		col := &p.table.Columns[c.col]
+		s := p.cell(row, c)
+		if k == last {
+			s = strings.TrimRight(s, " ")
+		}
+		if all == plain {
+			b.WriteString(t.put(cellPaint(col.Name, s), s))
+		} else {
+			b.WriteString(t.put(all, s))
+		}
+		if k < last {
+			b.WriteByte(' ')
+		}
+	}
+}
+
+// cellPaint colours what a column already says.
+func cellPaint(column, s string) paint {
+	switch column {
+	case "limit", "reason", "id", "kernel":
+		return dim
+	case "cost_us":
+		if strings.HasPrefix(strings.TrimLeft(s, " "), "=") { // not different from 0
+			return dim
+		}
+	case "lost_us":
+		return warn
+	case "weight":
+		return graphA
+	case "delta":
+		return accent
+	}
+	return plain
+}
+
+// rowAt is the row of the list that the window shows at a line of the view, -1 for none.
+func (p *tablePane) rowAt(line int) int {
+	in := line - p.line - 1
+	if i := p.top + in; in >= 0 && in < p.page && i < len(p.rows) {
+		return i
+	}
+	return -1
+}
