@@ -1,0 +1,190 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/trace"
+)
+
+func TestFailureAnywhereIsFollowedByARightStep(t *testing.T) {
+	fault := errors.New("injected")
+	kinds := []fake.Kind{
+		fake.Write, fake.Begin, fake.BeginPass, fake.EndPass, fake.Timestamp, fake.Resolve,
+		fake.CopyOut, fake.Submit, fake.Wait, fake.ReadTimestamps,
+	}
+	r := newRig(t, fake.Options{})
+	rec := NewRecorder(r.x)
+	r.mustStep(t, 7, 7)
+	rec.Step()
+	for i, kind := range kinds {
+		for nth := 1; ; nth++ {
+			n := 2 + (i+nth)%5
+			r.dev.FailNth(kind, nth, fault)
+			err := r.x.Step(context.Background(), r.input(n, n-1), TimingDispatch)
+			r.dev.FailNth(kind, math.MaxInt32, nil)
+			if err == nil {
+				rec.Step()
+				break // the step has fewer calls of this kind
+			}
+			if !errors.Is(err, fault) {
+				t.Fatalf("%v %d: %v", kind, nth, err)
+			}
+			if _, err := r.x.Output(r.of, make([]byte, 4)); !errors.Is(err, ErrNotRead) {
+				t.Fatalf("%v %d: an output of a failed step was handed out: %v", kind, nth, err)
+			}
+			r.x.SetCheck(true)
+			r.mustStep(t, n, n-1)
+			r.x.SetCheck(false)
+			_, s := rec.Step()
+			checkPlans(t, r.x, rec, s)
+		}
+	}
+}
+
+// fataler is a test, of testing or of rapid.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// checkPlans holds the recorder's plans in force against the executor's.
+func checkPlans(t fataler, x *Executor, rec *Recorder, s trace.Step) {
+	t.Helper()
+	for i, id := range x.live.Active() {
+		_, k := x.live.Launch(id)
+		d := &x.g.dispatches[id]
+		l, params := x.live.plans[d.op].record(d.slot, nil)
+		got, fresh := rec.ids.ID(l.content(nil, id, params))
+		if fresh || got != s.Dispatches[i].Plan {
+			t.Fatalf("dispatch %d (%s): the step says plan %d, in force is %d", id, k.Name,
+				s.Dispatches[i].Plan, got)
+		}
+	}
+}
+
+func TestRefusedOrCancelledStepLeavesTheDeviceAlone(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	r.mustStep(t, 7, 7)
+	before := state(r.x.live)
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	short := r.input(7, 7)
+	short.Inputs[0].Data = short.Inputs[0].Data[4:]
+	tests := map[string]struct {
+		ctx  context.Context
+		in   *StepInput
+		want string
+	}{
+		"shape": {
+			context.Background(),
+			&StepInput{Inputs: []InputData{{Value: r.in, Dims: []int{rows + 1, width}}}}, "at most 512",
+		},
+		"bytes":      {context.Background(), short, "444 bytes for [7 16] u32, want 448"},
+		"symint":     {context.Background(), r.input(9, 0), "symint n: 0, want 1 to 512"},
+		"cancelled":  {cancelled, r.input(9, 9), "context canceled"},
+		"not output": {context.Background(), &StepInput{Read: []ValueID{r.in}}, "it is no output"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r.dev.ResetCounts()
+			err := r.x.Step(test.ctx, test.in, TimingOff)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("error %v, want %q", err, test.want)
+			}
+			if len(r.dev.Log) != 0 {
+				t.Errorf("the device heard of it: %v", r.dev.Log)
+			}
+			if d := cmp.Diff(before, state(r.x.live)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestCancelIsHeardBetweenSubmits(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	r.mustStep(t, 7, 7)
+	r.x.rates = rates{1e9, 1e9, 1} // every operator looks long
+	ctx, cancel := context.WithCancel(context.Background())
+	submits := 0
+	r.dev.Fault = func(c fake.Call) error {
+		if c.Kind == fake.Submit {
+			if submits++; submits == 2 {
+				cancel()
+			}
+		}
+		return nil
+	}
+	if err := r.x.Step(ctx, r.input(9, 9), TimingStep); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v", err)
+	}
+	if submits != 2 {
+		t.Errorf("%d submits after a cancel at the second", submits)
+	}
+	r.dev.Fault = nil
+	r.mustStep(t, 9, 9)
+}
+
+func TestCheckCatchesWhatIsStale(t *testing.T) {
+	faults := map[string]struct {
+		do   func(r *rig)
+		want string
+	}{
+		"grid": {func(r *rig) {
+			o := r.x.g.dispatches[0].op
+			r.x.live.plans[o].launches[0].Grid.X++
+		}, "grid [3 1 1], a fresh plan gives [2 1 1]"},
+		"route of an operator that has no choice": {func(r *rig) {
+			r.x.live.plans[r.x.g.dispatches[0].op].route = 1
+		}, "runs route 1, a fresh plan takes 0"},
+		"params byte": {func(r *rig) {
+			r.x.arena.shadow[r.x.arena.offsets[0]]++
+			if err := r.x.dev.Write(r.x.arena.buffer, 0, r.x.arena.shadow); err != nil {
+				panic(err)
+			}
+		}, "params on the device are 71 00 00 00, a fresh plan gives 70 00 00 00"},
+		"dims": {
+			func(r *rig) { r.x.live.now.dims[r.of][0] = 3 },
+			"b.add is [3 16], a fresh plan gives [7 16]",
+		},
+	}
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, fake.Options{})
+			r.mustStep(t, 7, 7)
+			r.x.SetCheck(true)
+			r.mustStep(t, 7, 7)
+			fault.do(r)
+			err := r.x.Step(context.Background(), r.input(7, 7), TimingOff)
+			var stale *StaleError
+			if !errors.As(err, &stale) || !strings.Contains(err.Error(), fault.want) {
+				t.Errorf("error %v, want %q", err, fault.want)
+			}
+		})
+	}
+	t.Run("lost upload", func(t *testing.T) {
+		r := newRig(t, fake.Options{})
+		r.mustStep(t, 7, 7)
+		r.x.SetCheck(true)
+		if err := resize(r.x.live, r.n, 1); err == nil {
+			t.Fatal("a SymInt took dims")
+		}
+		// A commit whose params never reach the device.
+		if err := errors.Join(r.x.live.SetInt(r.n, 5), r.x.live.Propagate()); err != nil {
+			t.Fatal(err)
+		}
+		r.x.live.Commit()
+		err := r.x.Step(context.Background(), r.input(7, 5), TimingOff)
+		var stale *StaleError
+		if !errors.As(err, &stale) || stale.Op != "cut" {
+			t.Errorf("error %v, want cut's params to be stale", err)
+		}
+	})
+}

@@ -1,0 +1,255 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/trace"
+)
+
+func TestFixpointBoundNamesWhatIsStillDirty(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	y := x
+	for i := range 5 {
+		y = unary(b, fmt.Sprint("f", i), y)
+	}
+	l := newLive(t, finish(t, b, y), LiveOptions{Order: Fixpoint, MaxPasses: 3})
+	before := state(l)
+	err := resize(l, x, 7, width)
+	if want := "resize did not converge in 3 passes: still dirty: f3"; err == nil || err.Error() != want {
+		t.Fatalf("error %v, want %q", err, want)
+	}
+	if d := cmp.Diff(before, state(l)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestFixpointRecordsGlitchesAndDeferrals(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	y := residual(b, "a", x, 2)
+	l := newLive(t, finish(t, b, unary(b, "end", y)), LiveOptions{Order: Fixpoint})
+	if err := resize(l, x, 7, width); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	hook := 0
+	for i, p := range l.log.passes {
+		for ; hook < p.hookEnd; hook++ {
+			h := l.log.hooks[hook]
+			got = append(got,
+				fmt.Sprintf("pass %d %s noop=%v glitch=%v deferred=%v", i, l.g.ops[h.op].name, h.noop,
+					h.glitch, h.deferred))
+		}
+	}
+	want := []string{
+		"pass 0 a.f0 noop=false glitch=false deferred=false",
+		"pass 0 a.add noop=false glitch=true deferred=true", // x is new, f1 still old
+		"pass 1 a.f1 noop=false glitch=false deferred=false",
+		"pass 1 a.add noop=false glitch=false deferred=false",
+		"pass 2 a.add noop=true glitch=false deferred=false",
+		"pass 2 end noop=false glitch=false deferred=false",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// A run that refused has taken nothing in: its next one is caused by what caused it, too.
+func TestFixpointRecordsWhatARunThatIsTriedAgainIsCausedBy(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	far, near := x, x
+	for i := range 4 {
+		far = unary(b, fmt.Sprint("far", i), far)
+	}
+	near = unary(b, "near", near)
+	l := newLive(t, finish(t, b, addOp(b, "sum", near, far)), LiveOptions{Order: Fixpoint})
+	if err := resize(l, x, 7, width); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	trigger, hook := 0, 0
+	for i, p := range l.log.passes {
+		for ; hook < p.hookEnd; hook++ {
+			h := l.log.hooks[hook]
+			var by []string
+			for ; trigger < h.triggerEnd; trigger++ {
+				by = append(by, l.g.values[l.log.triggers[trigger]].name)
+			}
+			got = append(got, fmt.Sprintf("pass %d %s by %s", i, l.g.ops[h.op].name, strings.Join(by, " ")))
+		}
+	}
+	want := []string{
+		"pass 0 far0 by x", "pass 0 near by x",
+		"pass 1 far1 by far0", "pass 1 sum by near",
+		"pass 2 far2 by far1", "pass 2 sum by near",
+		"pass 3 far3 by far2", "pass 3 sum by near far3",
+		"pass 4 sum by far3",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestBothOrdersEndAsAFreshGraph(t *testing.T) {
+	draws(t, 10000)
+	rapid.Check(t, func(t *rapid.T) {
+		g, inputs, pos := randomGraph(t, gpu.DefaultLimits())
+		var lives [2]*Live
+		for i, order := range []Order{Topological, Fixpoint} {
+			l, err := NewLive(g, LiveOptions{Order: order})
+			if err != nil {
+				t.Fatal(err)
+			}
+			lives[i] = l
+		}
+		for range rapid.IntRange(1, 6).Draw(t, "resizes") {
+			set := map[ValueID]int{}
+			for _, v := range inputs {
+				if rapid.Bool().Draw(t, "resize it") {
+					set[v] = rapid.OneOf(rapid.Just(1), rapid.IntRange(1, rows)).Draw(t, "rows")
+				}
+			}
+			at := rapid.IntRange(1, rows).Draw(t, "pos")
+			apply := func(l *Live) error {
+				for v, n := range set {
+					if err := l.SetDims(v, n, width); err != nil {
+						return err
+					}
+				}
+				if err := errors.Join(l.SetInt(pos, int64(at)), l.Propagate()); err != nil {
+					return err
+				}
+				l.Commit()
+				return nil
+			}
+			before := state(lives[0])
+			errTop, errFix := apply(lives[0]), apply(lives[1])
+			if fmt.Sprint(errTop) != fmt.Sprint(errFix) {
+				t.Fatalf("topological: %v\nfixpoint: %v", errTop, errFix)
+			}
+			want := before
+			if errTop == nil {
+				fresh, err := NewLive(g, LiveOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, v := range inputs {
+					if err := fresh.SetDims(v, lives[0].Dims(v)...); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := errors.Join(fresh.SetInt(pos, int64(at)), fresh.Propagate()); err != nil {
+					t.Fatal(err)
+				}
+				fresh.Commit()
+				want = state(fresh)
+			}
+			for _, l := range lives {
+				if d := cmp.Diff(want, state(l)); d != "" {
+					t.Fatalf("%v (-fresh +resized):\n%s", l.order, d)
+				}
+			}
+			seen := map[trace.OpID]bool{}
+			for _, h := range lives[0].log.hooks {
+				if seen[h.op] || h.glitch {
+					t.Fatalf("topological order ran %s twice, or too early", g.ops[h.op].name)
+				}
+				seen[h.op] = true
+			}
+		}
+	})
+}
+
+func TestBothOrdersNameTheSameRefusal(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x, y := rowsInput(b, "x"), rowsInput(b, "y")
+	sum := addOp(b, "sum", unary(b, "fx", x), y)
+	n := b.SymInt("n", 1, rows, rows)
+	m := b.SymIntOut("m")
+	b.Add("m", &funcOp{
+		spec:    Spec{Kind: "half", Inputs: []ValueID{n}, Outputs: []ValueID{m}},
+		corners: func(r *Ranges) []Corner { return r.Ends(n) },
+		plan: func(p *Planner) error {
+			if p.Int(n) == 13 {
+				return p.Errorf("13 is no number")
+			}
+			p.SetInt(m, int64(p.Int(n)))
+			return nil
+		},
+	})
+	g := finish(t, b, cut(b, "cut", sum, m))
+	var errs [2]string
+	for i, order := range []Order{Topological, Fixpoint} {
+		l := newLive(t, g, LiveOptions{Order: order})
+		errs[i] = fmt.Sprint(errors.Join(l.SetDims(x, 7, width), l.SetInt(n, 13), l.Propagate()))
+	}
+	if errs[0] != errs[1] || !strings.Contains(errs[0], "sum (binary)") {
+		t.Errorf("topological: %s\nfixpoint: %s", errs[0], errs[1])
+	}
+}
+
+// Graphs have no cycles and plans are pure, so operators + 1 passes are always enough: a lower bound, and a
+// plan that flips, must end in an error.
+func TestFixpointBoundHoldsForAnOperatorThatFlips(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	out := b.Tensor("flip", U32)
+	calls := 0
+	b.Add("flip", &funcOp{
+		spec: Spec{
+			Kind: "flip", Inputs: []ValueID{x}, Outputs: []ValueID{out},
+			Slots: []Slot{{Uses: []Use{on(unaryKernel, x, out)}}},
+		},
+		corners: func(r *Ranges) []Corner { return r.Ends(x) },
+		plan: func(p *Planner) error {
+			calls++
+			p.SetDims(out, 1+calls%2, width)
+			p.Dispatch(0, p.Threads(1, 64)).Params.U32("p0", calls%2)
+			return nil
+		},
+	})
+	y := out
+	for i := range 4 {
+		y = unary(b, fmt.Sprint("after", i), y)
+	}
+	l := newLive(t, finish(t, b, y), LiveOptions{Order: Fixpoint, MaxPasses: 3})
+	before := state(l)
+	err := resize(l, x, 7, width)
+	if want := "resize did not converge in 3 passes: still dirty: after2"; err == nil || err.Error() != want {
+		t.Fatalf("error %v, want %q", err, want)
+	}
+	if d := cmp.Diff(before, state(l)); d != "" {
+		t.Error(d)
+	}
+}
+
+// A plan can also succeed on operands of two moments: here the cut of 7 rows at the size that x had before.
+func TestFixpointMarksARunThatSucceededTooEarly(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	l := newLive(t, finish(t, b, cut(b, "cut", x, size(b, "s", unary(b, "f", x)))),
+		LiveOptions{Order: Fixpoint})
+	if err := resize(l, x, 7, width); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, h := range l.log.hooks {
+		got = append(got, fmt.Sprintf("%s glitch=%v deferred=%v", l.g.ops[h.op].name, h.glitch, h.deferred))
+	}
+	want := []string{
+		"f glitch=false deferred=false", "cut glitch=true deferred=false",
+		"s glitch=false deferred=false", "cut glitch=false deferred=false",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}

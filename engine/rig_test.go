@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/engine/gpu/fake"
+)
+
+// compute does on the fake's bytes what the test kernels do.
+func compute(d fake.Dispatch) {
+	var params [2]int
+	for i, w := range words(d.Bound[len(d.Bound)-1].Bytes)[:2] {
+		params[i] = int(w)
+	}
+	n, width := params[0], params[1]
+	in, out := words(d.Bound[0].Bytes), d.Bound[len(d.Bound)-2].Bytes
+	put := func(i int, v uint32) { binary.LittleEndian.PutUint32(out[4*i:], v) }
+	sum := func(row int) (s uint32) {
+		for _, v := range in[row*width:][:width] {
+			s += v
+		}
+		return s
+	}
+	switch d.Pipeline {
+	case "copy":
+		for i := range n {
+			put(i, in[i])
+		}
+	case "unary":
+		for i := range n {
+			put(i, in[i]+1)
+		}
+	case "binary":
+		other := words(d.Bound[1].Bytes)
+		for i := range n {
+			put(i, in[i]+other[i])
+		}
+	case "addone":
+		other := words(d.Bound[1].Bytes)
+		for i := range n {
+			put(i, in[i]+other[i]+1)
+		}
+	case "one":
+		for j := range width {
+			put(j, sum(0))
+		}
+	case "many":
+		for r := range n {
+			put(r, sum(r))
+		}
+	case "spread":
+		for i := range n * width {
+			put(i, in[i/width])
+		}
+	}
+}
+
+// rig is a graph on a fake device.
+type rig struct {
+	dev       *fake.Device
+	x         *Executor
+	in, n, of ValueID // input tensor, SymInt, output
+}
+
+func newRig(t testing.TB, o fake.Options) *rig {
+	t.Helper()
+	r := &rig{dev: fake.New(o)}
+	r.dev.OnDispatch = compute
+	b := NewBuilder(r.dev.Info().Limits)
+	r.in = rowsInput(b, "x")
+	r.n = b.SymInt("n", 1, rows, rows)
+	y := residual(b, "a", r.in, 2)
+	y = routed(b, "r", y)
+	r.of = residual(b, "b", cut(b, "cut", y, r.n), 2)
+	g := finish(t, b, r.of)
+	x, err := Load(r.dev, g, LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.x = x
+	t.Cleanup(func() {
+		x.Release()
+		r.dev.Release()
+		if errs := r.dev.Misuse(); len(errs) > 0 {
+			t.Error("the device was misused:", errs)
+		}
+	})
+	return r
+}
+
+func (r *rig) input(n, cut int) *StepInput {
+	return &StepInput{
+		Inputs:  []InputData{{Value: r.in, Dims: []int{n, width}, Data: bytesOf(pattern(n, 0))}},
+		SymInts: []SymIntValue{{r.n, int64(cut)}},
+		Read:    []ValueID{r.of},
+	}
+}
+
+// want is what the graph gives.
+func (r *rig) want(n, cut int) []uint32 {
+	return evaluate(r.x.g, map[ValueID][]uint32{r.in: pattern(n, 0)}, map[ValueID]int{r.n: cut})[r.of]
+}
+
+func (r *rig) output(t testing.TB) []uint32 {
+	t.Helper()
+	dst := make([]byte, 4*rows*width)
+	n, err := r.x.Output(r.of, dst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return words(dst[:n])
+}
+
+func (r *rig) mustStep(t testing.TB, n, cut int) {
+	t.Helper()
+	if err := r.x.Step(context.Background(), r.input(n, cut), TimingDispatch); err != nil {
+		t.Fatalf("step of %d rows cut to %d: %v", n, cut, err)
+	}
+	if d := cmp.Diff(r.want(n, cut), r.output(t)); d != "" {
+		t.Fatalf("step of %d rows cut to %d:\n%s", n, cut, d)
+	}
+}
