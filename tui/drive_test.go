@@ -205,8 +205,10 @@ var llama = func() *trace.Trace {
 }()
 
 // live is an app on a session of which the prompt was read and a few tokens were decoded.
-func live(t testing.TB, w, h int) *driver {
-	d := drive(t, w, h, llama, &tuitest.Script{}, Options{Prompt: "Once upon a time"})
+func live(t testing.TB, w, h int) *driver { return playing(t, w, h, llama) }
+
+func playing(t testing.TB, w, h int, recorded *trace.Trace) *driver {
+	d := drive(t, w, h, recorded, &tuitest.Script{}, Options{Prompt: "Once upon a time"})
 	d.settle()
 	return d.press("s", "s", "s")
 }

@@ -11,6 +11,7 @@ import (
 
 	"gpuscope/internal/printable"
 	"gpuscope/model/session"
+	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
 )
 
@@ -67,8 +68,9 @@ func (d *driver) unselected(lines []string) string {
 // step and while nothing is open: the frame is whole, and stays so in a window of another size.
 func TestEveryKeyInEveryViewAtEverySize(t *testing.T) {
 	t.Chdir(t.TempDir()) // exports go there
-	session := func(w, h int) *driver { return live(t, w, h) }
-	recorded := func(w, h int) *driver { return drive(t, w, h, llama, nil, Options{}) }
+	small := tracetest.Llama(4, 12)
+	session := func(w, h int) *driver { return playing(t, w, h, small) }
+	recorded := func(w, h int) *driver { return drive(t, w, h, small, nil, Options{}) }
 	for _, c := range []struct {
 		name  string
 		sizes [][2]int
@@ -77,13 +79,13 @@ func TestEveryKeyInEveryViewAtEverySize(t *testing.T) {
 		{"session", screens, session},
 		{"trace", screens, recorded},
 		{"before a step", screens[:1], func(w, h int) *driver {
-			return drive(t, w, h, llama, &tuitest.Script{}, Options{})
+			return drive(t, w, h, small, &tuitest.Script{}, Options{})
 		}},
 		{"nothing opened", screens[:1], func(w, h int) *driver {
 			return bare(t, Options{Width: w, Height: h})
 		}},
 		{"ascii", screens[1:2], func(w, h int) *driver {
-			return drive(t, w, h, llama, nil, Options{Glyphs: "ascii"})
+			return drive(t, w, h, small, nil, Options{Glyphs: "ascii"})
 		}},
 	} {
 		for i, size := range c.sizes {
@@ -91,30 +93,75 @@ func TestEveryKeyInEveryViewAtEverySize(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %dx%d", c.name, w, h), func(t *testing.T) {
 				for _, view := range viewKeys() {
 					d := c.open(w, h).press(view, "j", "j")
-					whole := func(after string) {
-						t.Helper()
-						if flaw := d.flaw(); flaw != "" {
-							t.Fatalf("view %s, %s, %dx%d: %s:\n%s", view, after, d.app.w, d.app.h, flaw,
-								d.screen())
-						}
-					}
 					for _, k := range safeKeys() {
-						d.touch(k)
-						if whole("at once after " + k); k == "space" {
-							d.touch(k) // a run would go on
-						}
-						d.settle()
-						whole("after " + k)
-						d.resize(other[0], other[1])
-						whole(fmt.Sprintf("after %s at %dx%d and a new size", k, w, h))
-						d.resize(w, h)
-						whole("after " + k + " and two new sizes")
+						d.wholeAfter(k, other, "view "+view)
 						d.press("esc", "esc", view)
 					}
 				}
 			})
 		}
 	}
+}
+
+// The same with what lies over a view, and where something is asked.
+func TestEveryKeyOverAView(t *testing.T) {
+	t.Chdir(t.TempDir()) // exports go there
+	small := tracetest.Llama(2, 6)
+	for i, way := range []struct{ keys, sees string }{
+		{"4 j j j p", "Neighbourhood"},
+		{"4 / norm enter G enter G enter", "Graph › Value"},
+		{"2 j ?", "Help: Dispatches"},
+		{"2 j j w", "Why "},
+		{"2 j j e", "WGSL "},
+		{":", ": ▏"},
+		{"D", "add a breakpoint"},
+		{"P", "run to"},
+		{"T", "how closely"},
+		{"K", "tokens a step of a prompt"},
+		{"2 o", "sort by"},
+		{"2 /", "filter:"},
+		{"2 E", "table to"},
+		{"i", "prompt:"},
+		{"B", "base trace:"},
+		{"2 j tab", "goes back"},
+		{"2 j tab z", "zoomed"},
+	} {
+		size, other := screens[i%len(screens)], screens[(i+1)%len(screens)]
+		t.Run(fmt.Sprintf("%s %dx%d", way.keys, size[0], size[1]), func(t *testing.T) {
+			d := playing(t, size[0], size[1], small).press(strings.Fields(way.keys)...).sees(way.sees)
+			d.press("esc", "esc", "esc", "esc", "esc")
+			for _, k := range safeKeys() {
+				d.press(strings.Fields(way.keys)...)
+				d.wholeAfter(k, other, way.keys)
+				d.press("esc", "esc", "esc", "esc", "esc")
+			}
+		})
+	}
+}
+
+// wholeAfter presses a key and wants each frame whole: at once, when all is there, and in a window of another
+// size and back.
+func (d *driver) wholeAfter(key string, other [2]int, where string) {
+	d.t.Helper()
+	w, h := d.app.w, d.app.h
+	whole := func(when string) {
+		d.t.Helper()
+		if flaw := d.flaw(); flaw != "" {
+			d.t.Fatalf("%s, %s after %s, %dx%d: %s:\n%s", where, when, key, d.app.w, d.app.h, flaw,
+				d.screen())
+		}
+	}
+	d.touch(key)
+	whole("at once")
+	if d.app.stateWord() == "[RUNNING]" {
+		d.touch("space") // it would go on
+	}
+	d.settle()
+	whole("a while")
+	d.resize(other[0], other[1])
+	whole("a new size")
+	d.resize(w, h)
+	whole("two new sizes")
 }
 
 // screens are the sizes that every screen is looked at in.
