@@ -29,6 +29,12 @@ func (c tableCase) trial() *trial {
 	}
 }
 
+// split gives the table parts of the fewest rows, and has as many ids as the result has room for.
+func (c *tableCase) split() {
+	c.maxBinding = partBytes(c.format, c.width)
+	c.ids = min(c.ids, 8, int(c.maxBinding)/(2*4*c.width))
+}
+
 func sampleEmbedding(t *rapid.T, kind string) *trial {
 	table := tableCase{vocabulary: draw(t, "vocabulary", 1, 400), ids: draw(t, "ids", 1, 70)}
 	options := Q4Options{rapid.Bool().Draw(t, "high"), rapid.Bool().Draw(t, "half")}
@@ -43,8 +49,7 @@ func sampleEmbedding(t *rapid.T, kind string) *trial {
 		table.width = block * draw(t, "blocks", 1, max(130/block, 4))
 	}
 	if rapid.Bool().Draw(t, "split") {
-		table.ids = min(table.ids, 8) // the result has to fit too
-		table.maxBinding = partBytes(table.format, table.width)
+		table.split()
 	}
 	c := table.trial()
 	c.steps = drawSteps(t, func(int) step {
@@ -70,12 +75,11 @@ func TestEmbedding(t *testing.T) {
 		width := max(64, f.Pieces[0].Cols)
 		even := tableCase{vocabulary: 64, width: width, ids: 17, format: f}.trial()
 		even.steps = []step{{"ids": {2, 17}}, {"ids": {1, 1}}, {"ids": {1, 16}}}
-		split := tableCase{
-			vocabulary: 300, width: width, ids: 8, format: f,
-			maxBinding: partBytes(f, width),
-		}.trial()
+		parts := tableCase{vocabulary: 300, width: width, ids: 8, format: f}
+		parts.split()
+		split := parts.trial()
 		split.name += ", in parts"
-		split.steps = []step{{"ids": {1, 8}}, {"ids": {1, 3}}}
+		split.steps = []step{{"ids": {1, parts.ids}}, {"ids": {1, 3}}}
 		outside := tableCase{vocabulary: 7, width: width, ids: 5, format: f}.trial()
 		outside.name += ", ids outside of the table are brought into it"
 		outside.fill = map[string]func(int) float64{"ids": func(i int) float64 {

@@ -45,7 +45,7 @@ type Format struct {
 // Formats are those that take no options, and an example of each that takes some.
 var Formats = []Format{
 	F32, F16, BF16, Q4_0, Q4GSW(32, Q4Options{}), QCS4W(64, Q4Options{}), Q4_1, Q5_0, Q5_1,
-	Q4_K, Q5_K, Q6_K, Q8_0,
+	Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, Q8_0, IQ4_NL, IQ4_XS,
 }
 
 // FormatOf is the format of a GGUF tensor of some type; false where there is none yet.

@@ -1,0 +1,30 @@
+// 4-bit weights q, eight to a word, column k of them at bits 4k; 32 columns have a scale, a half. A weight is
+// level[q] * scale.
+{{define "format_bindings"}}
+{{- template "nibbles_binding" .}}
+{{template "row_scales_binding" (set . "Of" "scale")}}
+{{- end}}
+
+{{define "format_functions"}}
+{{- template "nibbles_load" .}}
+
+{{template "levels_floats" .}}
+{{- end}}
+
+{{define "format_scale"}}
+{{- if not .GEMV}}
+{{- template "row_scales_function" (set . "Of" "scale")}}
+{{- end}}
+{{- end}}
+
+{{define "gemv_offsets"}}
+{{- template "row_scales_offsets" (set . "Of" "scale")}}
+{{- end}}
+
+{{define "gemv_scales"}}
+{{- template "row_scales" (set . "Of" "scale")}}
+{{- end}}
+
+{{define "gemv_load"}}
+{{- template "nibbles_gemv_load" .}}
+{{- end}}
