@@ -272,6 +272,28 @@ func BenchmarkLinearFormats(b *testing.B) {
 	}
 }
 
+// BenchmarkPack is bringing a matrix from a file's blocks into the order of the device.
+func BenchmarkPack(b *testing.B) {
+	for _, f := range Formats {
+		if f.File == "" {
+			continue
+		}
+		b.Run(f.File, func(b *testing.B) {
+			m := noiseMatrix("w", 1024, 1024, f)
+			pieces, err := m.Data()
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(int64(m.Rows * f.Pieces[0].rowBytes(m.Cols)))
+			for b.Loop() {
+				for _, a := range f.arrays(m.Rows, m.Cols) {
+					a.pack(pieces)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkLinearTuning tries other numbers than the tuned ones, for decode.
 func BenchmarkLinearTuning(b *testing.B) {
 	dev := benchDevice(b)

@@ -10,6 +10,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/internal/printable"
 	"gpuscope/model"
+	"gpuscope/ops"
 	"gpuscope/trace/table"
 )
 
@@ -34,6 +35,8 @@ type tensorEntry struct {
 	Type  string `json:"type"`
 	Dims  []int  `json:"dims"` // row-major: a matrix is [rows, cols]
 	Bytes int64  `json:"bytes"`
+	// NotYet: no operator takes the type.
+	NotYet bool `json:"not_yet,omitempty"`
 }
 
 func (p *program) printContents(o *modelOptions, format *choice) error {
@@ -67,7 +70,8 @@ func (p *program) contents(o *modelOptions) (c *contents, err error) {
 		c.Metadata = append(c.Metadata, metadata{key, v.Type(), v.String()})
 	}
 	for _, t := range f.Tensors() {
-		c.Tensors = append(c.Tensors, tensorEntry{t.Name, t.Type.String(), t.Dims, int64(t.Size())})
+		_, runs := ops.FormatOf(t.Type.String())
+		c.Tensors = append(c.Tensors, tensorEntry{t.Name, t.Type.String(), t.Dims, int64(t.Size()), !runs})
 	}
 	if err := runs(options); err != nil {
 		c.Refused = err.Error()
@@ -148,6 +152,15 @@ func (c *contents) tensorTable() *table.Table {
 		{
 			Name: "bytes", Title: "bytes", Unit: "B", Is: table.Exact, Right: true, Width: 80,
 			Of: at(func(t *tensorEntry) table.Cell { return table.Count(t.Bytes) }),
+		},
+		{
+			Name: "not_yet", Title: "", Width: 80, Doc: "whether no operator takes the type",
+			Of: at(func(t *tensorEntry) table.Cell {
+				if t.NotYet {
+					return table.Text("cannot be planned: not yet a type that runs")
+				}
+				return table.Cell{}
+			}),
 		},
 	}, table.Flat(len(c.Tensors), func(i int) string { return c.Tensors[i].Name }))
 }

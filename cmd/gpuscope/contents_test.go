@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -59,5 +60,55 @@ func TestGraphShowsWhatAFileHolds(t *testing.T) {
 	}
 	if status, _, stderr = show(filepath.Join(t.TempDir(), "missing.gguf")); status != exitFailed {
 		t.Errorf("a missing file: exit %d: %s", status, stderr)
+	}
+}
+
+// A graph that cannot be planned for the types of some tensors is no reason to show nothing of the file.
+func TestGraphOfAFileWithOtherTypesMarksTheTensors(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "models", "quant", "kq-q8_0.gguf"))
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skipf("needs the shared folder beside the clone: %v", err)
+	}
+	// The number of a matrix's type follows its name, the number of its dims, and these.
+	const tensor = "blk.0.ffn_down.weight"
+	at := bytes.Index(data, []byte(tensor)) + len(tensor) + 4 + 2*8
+	binary.LittleEndian.PutUint32(data[at:], uint32(gguf.MXFP4))
+	path := filepath.Join(t.TempDir(), "other.gguf")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	show := func(args ...string) (int, string, string) {
+		var stdout, stderr bytes.Buffer
+		status := testProgram(&stdout, &stderr).main(t.Context(), append(args, path))
+		return status, stdout.String(), stderr.String()
+	}
+	status, text, stderr := show("graph")
+	for _, want := range []string{
+		"this version does not run it: " + path + ": not yet: tensor " + tensor + " is MXFP4;",
+		"MXFP4  256×512    69632  cannot be planned", "blk.1.ffn_down.weight     Q8_0   256×512   139264\n",
+	} {
+		if status != exitDone || !strings.Contains(text, want) {
+			t.Errorf("exit %d: %s: no %q in\n%s", status, stderr, want, text)
+		}
+	}
+	status, text, _ = show("graph", "--format", "json")
+	var c contents
+	if err := json.Unmarshal([]byte(text), &c); err != nil || status != exitDone {
+		t.Fatalf("exit %d: %v", status, err)
+	}
+	for _, entry := range c.Tensors {
+		if entry.NotYet != (entry.Name == tensor) {
+			t.Errorf("%+v", entry)
+		}
+	}
+	for _, args := range [][]string{{"graph", "--passes"}, {"graph", "--format", "dot"}} {
+		if status, text, stderr = show(args...); status != exitFailed || text != "" ||
+			!strings.Contains(stderr, tensor+" is MXFP4") {
+			t.Errorf("%v: exit %d: %s%s", args, status, text, stderr)
+		}
 	}
 }

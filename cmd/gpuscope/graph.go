@@ -28,7 +28,8 @@ func graphCommand() *command {
 		doc: "print a model's graph: operators, values, dispatches, memory",
 		more: `The graph is planned, not run: shapes and grids are the largest that the context and the chunk allow. With
 --at M,POS it is the dispatches of a step of M tokens at position POS.
-Without a device, or with --device none, it is planned against the limits that every WebGPU device grants.`,
+Without a device, or with --device none, it is planned against the limits that every WebGPU device grants.
+Of a file with tensors of types that cannot be run it is what --metadata prints, with these tensors marked.`,
 		examples: []example{
 			{"gpuscope graph", "the embedded model"},
 			{"gpuscope graph --device none --max-chunk 128", "on no device, for shorter prefill steps"},
@@ -72,6 +73,10 @@ Without a device, or with --device none, it is planned against the limits that e
 					return p.printAt(ctx, &o, *at, format)
 				}
 				planned, err := p.planGraph(&o, *pass)
+				var types *model.TypeError
+				if errors.As(err, &types) && !text && format.value != "dot" {
+					return p.printContents(&o, format)
+				}
 				if err != nil {
 					return asUsage(err)
 				}
