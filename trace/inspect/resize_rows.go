@@ -29,7 +29,7 @@ type ResizeRow struct {
 func (r *ResizeRow) planning() bool { return r.Hook != nil && r.Change == nil && r.Plan == nil }
 
 // ResizeRows computes the rows of a step's propagation: passes, hooks, changes. A pass is open where some of
-// its hooks did other things than in the step before.
+// its hooks changed a grid or a route, or changed something else than in the step before.
 func (x *Index) ResizeRows(ctx context.Context, step int) []ResizeRow {
 	t := x.Trace
 	before := map[string]bool{}
@@ -66,11 +66,19 @@ func (x *Index) ResizeRows(ctx context.Context, step int) []ResizeRow {
 				})
 				rows[parent].Same = rows[parent].Same && same
 				rows[pass].Same = rows[pass].Same && same
+				changed := len(h.Changed) > 0 || len(h.Plans) > 0
+				rows[pass].Open = rows[pass].Open || changed && !same || resizes(t, h)
 			}
 		}
-		rows[pass].Open = !rows[pass].Same
 	}
 	return rows
+}
+
+// resizes says whether a hook gave a dispatch another grid or route.
+func resizes(t *trace.Trace, h *trace.Hook) bool {
+	return slices.ContainsFunc(h.Plans, func(c trace.PlanChange) bool {
+		return DiffPlans(planOf(t, c.From), planOf(t, c.To)).resized()
+	})
 }
 
 // hookRows adds a hook in another row, and what it changed in it.

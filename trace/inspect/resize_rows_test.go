@@ -2,9 +2,11 @@ package inspect_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 	"gpuscope/trace/tracetest"
@@ -50,6 +52,24 @@ func TestResizeFoldsEqualLayers(t *testing.T) {
 }
 
 // The time of a folded row is that of all its layers.
+// A pass that changes a grid is open, though the same pass of the step before changed one too; one in which
+// nothing changed is closed, though it ran other hooks.
+func TestAPassThatChangesAGridIsOpen(t *testing.T) {
+	tr := fixpointed(1)
+	tr.Steps[0].Resize = tr.Steps[1].Resize
+	tr.Steps[1].Resize.Passes = append(slices.Clone(tr.Steps[1].Resize.Passes),
+		trace.Pass{Index: 2, Hooks: []trace.Hook{{Op: 0, Deferred: true}}})
+	var open []bool
+	for _, r := range inspect.NewIndex(tr).ResizeRows(ctx, 1) {
+		if r.Hook == nil {
+			open = append(open, r.Open)
+		}
+	}
+	if want := []bool{true, true, false}; !slices.Equal(open, want) {
+		t.Errorf("passes are open: %v, want %v", open, want)
+	}
+}
+
 func TestAFoldedHookTakesTheTimeOfItsLayers(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Llama(4, 3))
 	tab := resized(x, 1)
