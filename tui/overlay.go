@@ -58,7 +58,7 @@ func (a *App) askFind() {
 		label: "find", live: p.find, take: p.find,
 		leave: func() { *p = before },
 	}
-	q.line.set(p.sought)
+	q.line.suggest(p.sought)
 	a.ask(q)
 }
 

@@ -441,10 +441,10 @@ func (a *App) footLines() []string {
 	return lines
 }
 
-// noticeLines are the error that waits to be dismissed.
+// noticeLines are the error that waits to be dismissed, or what is wrong with the filter.
 func (a *App) noticeLines() []string {
 	if a.failure == "" {
-		return nil
+		return a.filterError()
 	}
 	lines := wrapText(markFail+" "+a.failure+keyed(" ({back out} dismisses)"), a.w-2)
 	if most := max(3, a.h/5); len(lines) > most {
@@ -452,6 +452,20 @@ func (a *App) noticeLines() []string {
 		last := cut(strings.TrimSuffix(lines[most-1], "…"), a.w-2-width(more))
 		lines = append(lines[:most-1], last+more)
 	}
+	for i := range lines {
+		lines[i] = a.theme.put(bad, " "+lines[i])
+	}
+	return lines
+}
+
+// filterError says what is wrong with what was typed as a filter, whole, on any screen.
+func (a *App) filterError() []string {
+	l, ok := a.view().(lister)
+	if !ok || a.empty() != "" || l.pane().err == nil {
+		return nil
+	}
+	lines := wrapText(markFail+" "+l.pane().err.Error(), a.w-2)
+	lines = lines[:min(len(lines), max(3, a.h/3))] // a table may have many columns to name
 	for i := range lines {
 		lines[i] = a.theme.put(bad, " "+lines[i])
 	}

@@ -434,7 +434,7 @@ func (a *App) askFilter() {
 		label: "filter", live: f.setFilter, take: f.setFilter,
 		leave: func() { f.setFilter(before) },
 	}
-	q.line.set(before)
+	q.line.suggest(before)
 	a.ask(q)
 }
 

@@ -355,7 +355,7 @@ func (p *tablePane) own(w int) []table.Part {
 	said := []table.Part{{Rank: 0, Text: cutMiddle(p.found, w/2)}}
 	if p.err != nil {
 		said[0].Rank = 2 // what is shown stays, and is less than what is wrong
-		said = append([]table.Part{{Rank: 0, Text: markFail + " " + cut(p.err.Error(), w/2)}}, said...)
+		said = append([]table.Part{{Rank: 0, Text: markFail + " filter: why is below"}}, said...)
 	}
 	if p.partial {
 		said = append(said, table.Part{Rank: 3, Text: "n/m: sums are of all m"})

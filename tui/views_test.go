@@ -142,6 +142,18 @@ func TestAnInvalidFilterKeepsTheRowsAndSaysWhatIsWrong(t *testing.T) {
 	d.press("esc").misses("✗").sees("rms_norm")
 }
 
+// What is wrong with a filter is said whole, however narrow the screen; a filter that is asked for again
+// begins anew.
+func TestAnInvalidFilterIsExplainedWholeOnAnyScreen(t *testing.T) {
+	want := `filter us:>abc: "abc" is not a number`
+	for _, size := range [][2]int{{60, 16}, {80, 24}, {120, 40}} {
+		d := drive(t, size[0], size[1], llama, nil, Options{}).press("2", "v", "/").typed("layers").press("enter", "/")
+		d.typed("us:>abc").sees("filter: us:>abc▏", want).press("enter").sees(want, "✗ filter")
+		d.press("/").typed("us:>1").press("enter").sees("filter us:>1: ").misses("✗")
+		d.press("/", "end").typed("0").press("enter").sees("filter us:>10: ") // who moves in it goes on
+	}
+}
+
 func TestAFilteredParentSaysWhatItsSumsAreOf(t *testing.T) {
 	d := drive(t, 200, 60, llama, nil, Options{}).press("2", "/").typed("fd_").press("enter")
 	d.sees("attn 32/192", "sums are of all").misses("sdpa.split 16/16")
