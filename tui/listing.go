@@ -61,8 +61,11 @@ func list(ctx context.Context, t *table.Table, c choice, good string, plainColum
 		l.good = good
 		l.choice.Filter, _ = t.ParseFilter(good) // of another table it may mean nothing: then all rows show
 	}
-	if t.Column(c.Sort) < 0 { // another table has not that column
+	if !t.Sortable(c.Sort) { // another table has not that column, or nothing in it
 		l.choice.Sort = ""
+	} else {
+		t = t.Apart()
+		l.table = t
 	}
 	var err error
 	if l.rows, err = t.Select(ctx, l.choice.Selection); err != nil {

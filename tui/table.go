@@ -358,16 +358,24 @@ func (p *tablePane) own(w int) []table.Part {
 		said = append([]table.Part{{Rank: 0, Text: markFail + " filter: why is below"}}, said...)
 	}
 	if p.partial {
-		said = append(said, table.Part{Rank: 3, Text: "n/m: sums are of all m"})
+		said = append(said, table.Part{Rank: 1, Text: "n/m: sums are of all m"})
 	}
 	if n := len(p.marked); n > 0 {
 		said = append(said, table.Say(1, "%d marked", n))
 	}
 	order := table.Part{Rank: 6, Text: "order " + p.order()}
-	if p.choice.Sort != "" || p.choice.Reverse {
+	switch by := p.choice.Sort; {
+	case p.drawn(by):
 		order.Rank = 3 // the header says it too
+	case by != "" || p.choice.Reverse:
+		order.Rank = 1
 	}
 	return append(said, order)
+}
+
+// drawn says whether there was room for a column when the rows were drawn last.
+func (p *tablePane) drawn(name string) bool {
+	return slices.ContainsFunc(p.columns, func(c placed) bool { return p.table.Columns[c.col].Name == name })
 }
 
 // alike is what all rows say.

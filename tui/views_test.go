@@ -155,9 +155,11 @@ func TestAnInvalidFilterIsExplainedWholeOnAnyScreen(t *testing.T) {
 }
 
 func TestAFilteredParentSaysWhatItsSumsAreOf(t *testing.T) {
-	d := drive(t, 200, 60, llama, nil, Options{}).press("2", "/").typed("fd_").press("enter")
-	d.sees("attn 32/192", "sums are of all").misses("sdpa.split 16/16")
-	d.press("esc").misses("32/192", "sums are of all")
+	for _, s := range [][2]int{{200, 60}, {120, 40}, {80, 24}} {
+		d := drive(t, s[0], s[1], llama, nil, Options{}).press("2", "/").typed("fd_").press("enter")
+		d.sees("attn 32/192", "sums are of all").misses("sdpa.split 16/16")
+		d.press("esc").misses("32/192", "sums are of all")
+	}
 }
 
 func TestAFilterOpensTheRowsInWhichItFindsSomething(t *testing.T) {

@@ -152,6 +152,13 @@ func TestStaticIsKnownFromTheTraceAndLeadsTheTitle(t *testing.T) {
 	}
 	base := baseOf(inspect.NewIndex(tracetest.Llama(4, 5)), 3)
 	against := dispatched(x, 3, inspect.Options{Base: base}).Title[1].String()
+	for _, w := range []int{60, 80, 120} {
+		short := dispatched(x, 3, inspect.Options{Base: base}).Title[1].Fit(w)
+		if !strings.Contains(short, "STATIC") || !strings.Contains(short, " not needed") ||
+			!strings.Contains(short, " grid") {
+			t.Errorf("in %d cells: %q", w, short)
+		}
+	}
 	if want := " (1.0× the dynamic base)"; !strings.Contains(against, want) {
 		t.Errorf("%q does not say %q", against, want)
 	}

@@ -141,6 +141,7 @@ func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, erro
 		}
 	}
 	t.judgeCosts()
+	nameApart(rows, func(row int) string { return t.Folded[row].Label })
 	t.Table = table.New("dispatches", t.columns(), rows)
 	t.Title, t.Notes, t.From = t.title(), t.notes(), t
 	return t, nil

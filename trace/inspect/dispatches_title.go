@@ -118,7 +118,10 @@ func (t *DispatchTable) baseParts() []table.Part {
 		counts = []string{"same plans"}
 	}
 	first := min(most, len(counts))
-	parts := []table.Part{table.Say(0, "Δ %s: %s", t.Base.Scope.Name, strings.Join(counts[:first], ", "))}
+	differ := strings.Join(counts[:first], ", ")
+	parts := []table.Part{
+		{Rank: 0, Text: fmt.Sprintf("Δ %s: %s", t.Base.Scope.Name, differ), Short: "Δ " + differ},
+	}
 	if rest := counts[first:]; len(rest) > 0 {
 		parts = append(parts, table.Part{Rank: 3, With: true, Text: "and " + strings.Join(rest, ", ")})
 	}

@@ -78,6 +78,7 @@ func (x *Index) GraphTree(ctx context.Context, scope Scope, fold Fold) (*GraphTa
 		return nil, err
 	}
 	rows := table.Tree(t.Nodes, func(n *GraphNode) table.Row { return n.Row })
+	nameApart(rows, func(row int) string { return t.Nodes[row].Label })
 	t.Table = table.New("graph", t.columns(), rows)
 	t.Title, t.From = []table.Line{t.title(fold, w)}, t
 	return t, nil

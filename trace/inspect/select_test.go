@@ -1,6 +1,7 @@
 package inspect_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -112,6 +113,36 @@ func TestSortOrdersRowsWithinTheirHeading(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+}
+
+// Out of their headings all rows stand in one order: what is second of all is the second row, not the first
+// of the second block.
+func TestRowsApartStandInOneOrder(t *testing.T) {
+	x, step, _ := decode(t)
+	tab := dispatched(x, step, inspect.Options{}).Table
+	apart := tab.Apart()
+	got := shown(t, apart, "", table.Selection{Sort: "Σµs", Reverse: true})
+	want := []string{
+		"mlp.down", "mlp.up", "mlp.gate", "attn.sdpa.split", "attn.norm", "mlp.norm",
+	}
+	if d := cmp.Diff(want, got[:min(len(got), len(want))]); d != "" {
+		t.Error(d)
+	}
+	for _, name := range got {
+		if slices.Contains([]string{"layers 0–15", "attn", "mlp", "prologue", "epilogue"}, name) {
+			t.Errorf("the heading %s is shown", name)
+		}
+	}
+	down := slices.IndexFunc(apart.Rows, func(r table.Row) bool { return r.Apart == "mlp.down" })
+	open := shown(t, apart, "", table.Selection{
+		Sort: "Σµs", Reverse: true, Open: map[string]bool{apart.Rows[down].Key: true},
+	})
+	if len(open) != len(got)+16 || !strings.HasPrefix(open[1], " L") {
+		t.Errorf("opened, it shows %q", open[:3])
+	}
+	if flat := apart.Apart(); flat != apart {
+		t.Error("a table apart is taken apart again")
 	}
 }
 

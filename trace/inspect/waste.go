@@ -143,6 +143,9 @@ func (t *DispatchTable) wasteParts() []table.Part {
 		over = table.Say(1, "%s of %s not needed (%s)", table.Integer(n), table.Plural(all.Launched, "workgroup"),
 			percent(n, all.Launched))
 		over.Short = percent(n, all.Launched) + " not needed"
+		if t.Index.Static() {
+			over.Rank = 0 // it is what such a run is for
+		}
 	}
 	if !t.Index.Static() {
 		return []table.Part{over}

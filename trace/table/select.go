@@ -16,7 +16,8 @@ type Selection struct {
 	// what it finds in a closed row that does not match itself.
 	Filter Filter
 	// Sort is the name of a column by which rows are ordered among those that stand in the same row; "" is
-	// the table's own order. Rows that have no number come last either way.
+	// the table's own order. Rows that have no number come last either way. (Table.Apart is for an order of
+	// all rows, whatever heading they are under.)
 	Sort    string
 	Reverse bool
 }
@@ -46,8 +47,10 @@ func (t *Table) Select(ctx context.Context, s Selection) ([]int, error) {
 	}
 	children := make([][]int, len(t.Rows)+1) // of row i at i+1
 	for i := range t.Rows {
-		parent := t.Rows[i].Parent + 1
-		children[parent] = append(children[parent], i)
+		if t.empty == nil || !t.empty[i] {
+			parent := t.Rows[i].Parent + 1
+			children[parent] = append(children[parent], i)
+		}
 	}
 	if sortBy >= 0 {
 		if err := t.sort(ctx, children, sortBy, s.Reverse); err != nil {
@@ -135,6 +138,20 @@ func (t *Table) sort(ctx context.Context, lists [][]int, col int, reverse bool) 
 		})
 	}
 	return ctx.Err()
+}
+
+// Sortable says whether there is a column of a name with something in it to sort by.
+func (t *Table) Sortable(name string) bool {
+	c := t.Column(name)
+	if name == "" || c < 0 {
+		return false
+	}
+	for row := range t.Rows {
+		if cell := t.Cell(row, c); cell.ranked() || t.Columns[c].Unit == "" && cell.Text != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // LargestFirst says whether who sorts by a column wants to see its largest first: where it has numbers.

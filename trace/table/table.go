@@ -36,6 +36,8 @@ type Table struct {
 	Notes   []string // lines below
 	// From is what the rows were made from, for those who know the table and say more of a row than it does.
 	From any
+
+	empty []bool // headings that their rows have left; nil before
 }
 
 // Column describes a column and gives its cells.
@@ -80,6 +82,8 @@ type Row struct {
 	Children, Open bool
 	// Group is a heading: only the text of a filter looks at it, not its numbers.
 	Group bool
+	// Apart is the name of the row outside of its heading ("attn.norm"); "" for one that never leaves it.
+	Apart string
 	// Quiet is a row whose numbers say little: the screen draws it as context.
 	Quiet bool
 }
@@ -144,6 +148,48 @@ func Tree[R any](list []R, of func(*R) Row) []Row {
 		rows[i] = of(&list[i])
 	}
 	return rows
+}
+
+// Apart is the table with its rows out of their headings, under the names that they have apart, so that one
+// order goes through all of them. Rows have the indices that they had; headings that are empty then are not
+// shown. A table whose rows never leave their headings stays as it is.
+func (t *Table) Apart() *Table {
+	if t.empty != nil || !slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Apart != "" }) {
+		return t
+	}
+	apart := *t
+	apart.Rows = slices.Clone(t.Rows)
+	apart.empty = make([]bool, len(t.Rows))
+	for i := range t.Rows {
+		apart.empty[i] = t.Rows[i].Group && t.Rows[i].Children
+	}
+	for i := len(t.Rows) - 1; i >= 0; i-- { // rows come after what they stand in
+		if r := &t.Rows[i]; r.Parent >= 0 && r.Apart == "" && !apart.empty[i] {
+			apart.empty[r.Parent] = false
+		}
+	}
+	for i := range apart.Rows {
+		r := &apart.Rows[i]
+		if r.Apart != "" {
+			r.Parent = -1
+		}
+		if r.Depth = 0; r.Parent >= 0 {
+			r.Depth = apart.Rows[r.Parent].Depth + 1
+		}
+	}
+	apart.Columns = slices.Clone(t.Columns)
+	for i := range apart.Columns {
+		if c := &apart.Columns[i]; c.Tree {
+			of := c.Of
+			c.Of = func(row int) Cell {
+				if name := t.Rows[row].Apart; name != "" {
+					return Text(name)
+				}
+				return of(row)
+			}
+		}
+	}
+	return &apart
 }
 
 // Cell is the field at a row and a column as it is shown: what a file put into its text is on one line and
