@@ -358,7 +358,7 @@ func (p *tablePane) own(w int) []table.Part {
 		said = append([]table.Part{{Rank: 0, Text: markFail + " filter: why is below"}}, said...)
 	}
 	if p.partial {
-		said = append(said, table.Part{Rank: 1, Text: "n/m: sums are of all m"})
+		said = append(said, table.Part{Rank: 1, Text: "n/m: sums are of all m", Short: "sums of all m"})
 	}
 	if n := len(p.marked); n > 0 {
 		said = append(said, table.Say(1, "%d marked", n))
@@ -368,14 +368,17 @@ func (p *tablePane) own(w int) []table.Part {
 	case p.drawn(by):
 		order.Rank = 3 // the header says it too
 	case by != "" || p.choice.Reverse:
-		order.Rank = 1
+		if order.Rank = 0; w < mainWidth { // else nothing does, but for the rest there must be room
+			order.Rank = 1
+		}
 	}
 	return append(said, order)
 }
 
-// drawn says whether there was room for a column when the rows were drawn last.
+// drawn says whether there was room for a column when rows were drawn last, maybe those of another table.
 func (p *tablePane) drawn(name string) bool {
-	return slices.ContainsFunc(p.columns, func(c placed) bool { return p.table.Columns[c.col].Name == name })
+	col := p.table.Column(name)
+	return slices.ContainsFunc(p.columns, func(c placed) bool { return c.col == col })
 }
 
 // alike is what all rows say.

@@ -157,8 +157,8 @@ func TestAnInvalidFilterIsExplainedWholeOnAnyScreen(t *testing.T) {
 func TestAFilteredParentSaysWhatItsSumsAreOf(t *testing.T) {
 	for _, s := range [][2]int{{200, 60}, {120, 40}, {80, 24}} {
 		d := drive(t, s[0], s[1], llama, nil, Options{}).press("2", "/").typed("fd_").press("enter")
-		d.sees("attn 32/192", "sums are of all").misses("sdpa.split 16/16")
-		d.press("esc").misses("32/192", "sums are of all")
+		d.sees("attn 32/192", "of all m").misses("sdpa.split 16/16")
+		d.press("esc").misses("32/192", "of all m")
 	}
 }
 

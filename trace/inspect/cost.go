@@ -514,7 +514,7 @@ func (t *DispatchTable) costPart() table.Part {
 		return part
 	}
 	without := fmt.Sprintf("%s: %d of %d", part.Text, t.uncosted, t.parts)
-	return table.Part{Rank: 1, Text: without + " rows have no cost", Short: without + " no cost"}
+	return table.Part{Rank: 0, Text: without + " rows have no cost", Short: without + " no cost"}
 }
 
 // Uncosted is how many rows have no cost, where others have one.

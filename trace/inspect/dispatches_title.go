@@ -119,9 +119,11 @@ func (t *DispatchTable) baseParts() []table.Part {
 	}
 	first := min(most, len(counts))
 	differ := strings.Join(counts[:first], ", ")
-	parts := []table.Part{
-		{Rank: 0, Text: fmt.Sprintf("Δ %s: %s", t.Base.Scope.Name, differ), Short: "Δ " + differ},
+	delta := table.Say(0, "Δ %s: %s", t.Base.Scope.Name, differ)
+	if len(t.Base.Scope.Name) > 8 { // of another trace: rather the name is lost than what differs
+		delta.Short = "Δ " + differ
 	}
+	parts := []table.Part{delta}
 	if rest := counts[first:]; len(rest) > 0 {
 		parts = append(parts, table.Part{Rank: 3, With: true, Text: "and " + strings.Join(rest, ", ")})
 	}
