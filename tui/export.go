@@ -20,13 +20,15 @@ func (a *App) askExport() {
 	a.ask(q)
 }
 
-// askExportTable asks where the table on the screen is to go.
+// askExportTable asks where the table on the screen is to go: that one, whatever a click on a tab shows by
+// the time that its file has a name.
 func (a *App) askExportTable() {
+	pane := a.table()
 	q := &question{
 		label: "table to " + strings.Join(table.Suffixes(), " "),
-		take:  a.exportTable,
+		take:  func(path string) { a.exportTable(pane, path) },
 	}
-	l := &a.table().listing
+	l := &pane.listing
 	q.line.suggest(fmt.Sprintf("%s-%s.csv", l.table.Name, strings.ReplaceAll(l.at.scope.Name, "–", "-")))
 	a.ask(q)
 }
@@ -77,13 +79,13 @@ func (a *App) export(path string) {
 	})
 }
 
-// exportTable writes the table on the screen as it is filtered, folded, sorted and scoped.
-func (a *App) exportTable(path string) {
+// exportTable writes a table of the screen as it is filtered, folded, sorted and scoped.
+func (a *App) exportTable(pane *tablePane, path string) {
 	if path = expand(path); path == "" {
 		return
 	}
-	l := a.table().listing
-	said := table.Title(a.table().own(1 << 10)...)
+	l := pane.listing
+	said := table.Title(pane.own(1 << 10)...)
 	screen := a.w
 	a.later("writing "+path, func(ctx context.Context) (string, error) {
 		format, err := table.FormatOf(path)

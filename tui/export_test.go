@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	tea "github.com/charmbracelet/bubbletea"
+
 	"gpuscope/tui/tuitest"
 )
 
@@ -61,6 +63,17 @@ func TestATableIsExportedInTheFormThatItsNameSays(t *testing.T) {
 			t.Errorf("%s was written", name)
 		}
 		d.press("esc").misses(want)
+	}
+}
+
+// A tab may be clicked while the name of the file is being typed.
+func TestATableIsExportedThoughTheViewHasChanged(t *testing.T) {
+	t.Chdir(t.TempDir())
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "E").typed("a.csv")
+	x := strings.Index(strings.Split(d.screen(), "\n")[1], "0 Log")
+	d.at(x, 1, tea.MouseButtonLeft).press("enter").sees("wrote ")
+	if got, err := os.ReadFile("a.csv"); err != nil || !strings.Contains(string(got), "rms_norm") {
+		t.Errorf("%v, %.200s", err, got)
 	}
 }
 
