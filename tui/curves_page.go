@@ -321,7 +321,7 @@ func (p *curvesPage) why() (text, bool) {
 	if r == nil || len(r.Dispatches) == 0 || p.rows.at.step < 0 {
 		return text{}, false
 	}
-	return whyDispatch(p.rows.at, r.Dispatches[0], firstOf(r.Name, len(r.Dispatches))), true
+	return whyDispatch(p.rows.at, r.Dispatches[0], firstOf(len(r.Dispatches))), true
 }
 
 // timed is the operator of the selected row, to be timed where its routes change, to both sides, and at the

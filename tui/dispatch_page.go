@@ -169,12 +169,12 @@ func timesOf(name string, n int) string {
 	return name
 }
 
-// firstOf says of what answers for several that it is the first of them.
-func firstOf(name string, n int) string {
+// firstOf says of what answers for n that it is the first of them.
+func firstOf(n int) string {
 	if n < 2 {
 		return ""
 	}
-	return ", the first of " + timesOf(name, n)
+	return fmt.Sprintf(", first of ×%d", n)
 }
 
 // several says what a row that stands for more than one dispatch adds up to.
@@ -218,7 +218,7 @@ func (p *dispatchPage) why() (text, bool) {
 		return text{}, false
 	}
 	row := &p.table().Folded[p.rows.current()]
-	return whyDispatch(p.rows.at, l.ID, firstOf(row.Label, len(row.Units))), true
+	return whyDispatch(p.rows.at, l.ID, firstOf(len(row.Units))), true
 }
 
 func (p *dispatchPage) source() (text, bool) {

@@ -38,13 +38,12 @@ func (a *App) unfold() {
 
 // turnOver shows the text of another step: the same, when what it is of had changed before, or changed next.
 func (a *App) turnOver(by int) {
-	to := a.over.later
+	to, why := a.over.later, a.over.last
 	if by < 0 {
-		to = a.over.earlier
+		to, why = a.over.earlier, a.over.first
 	}
 	if to == nil {
-		way := map[int]string{-1: "earlier", 1: "later"}[by]
-		a.say("the run has no " + way + " change of what this text is of")
+		a.say(cmp.Or(why, "only why has other changes to go to"))
 		return
 	}
 	a.look(*to)

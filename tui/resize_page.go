@@ -160,6 +160,10 @@ func whyAt(x *inspect.Index, step int, id trace.DispatchID, of string, open bool
 				p.lines = w.Lines(keyed("{unfold} opens"))
 			}
 		}
+		p.first, p.last = "the run has no earlier change of this grid", "the run has no later change of this grid"
+		if next := x.NextChange(step, id); next != "" {
+			p.last += "; by the plan: " + next
+		}
 		earlier, later := w.Around()
 		if earlier >= 0 {
 			p.earlier = at(earlier, open)

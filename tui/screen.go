@@ -506,10 +506,10 @@ func (a *App) hints(w int) string {
 			keyOf("page up") + " " + keyOf("page down")
 		said := [][2]string{{keyOf("close"), "close"}}
 		if a.over.earlier != nil || a.over.later != nil {
-			said = append(said, [2]string{keyOf("earlier") + " " + keyOf("later"), "other changes of this grid"})
+			said = append(said, [2]string{keyOf("earlier") + " " + keyOf("later"), "changes of this grid"})
 		}
 		if a.over.folded != nil {
-			said = append(said, [2]string{keyOf("unfold"), "open or close the chain"})
+			said = append(said, [2]string{keyOf("unfold"), "the chain"})
 		}
 		said = append(said, [2]string{keyOf("find"), "find"}, [2]string{scroll, "scroll"},
 			[2]string{keyOf("copy"), "copy"})

@@ -63,8 +63,8 @@ func TestATextOverAViewIsSearched(t *testing.T) {
 // Why goes through the changes of its grid in the run, and says where there are no more.
 func TestWhyGoesThroughTheChangesOfItsGrid(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("layers.0.attn.sdpa.split").press("enter", "w")
-	d.sees("Why layers.0.attn.sdpa.split in s23", "grid 32 → 64 at s23", "other changes of this grid")
-	d.press("]").sees("the run has no later change", "in s23")
+	d.sees("Why layers.0.attn.sdpa.split in s23", "grid 32 → 64 at s23", "changes of this grid")
+	d.press("]").sees("the run has no later change of this grid; by the plan: pos 128: 64 → 96", "in s23")
 	d.press("[").sees("Why layers.0.attn.sdpa.split in s1", "runs since s1").misses("in s23")
 	d.press("[").sees("the run has no earlier change", "in s1")
 	d.press("]").sees("in s23", "grid 32 → 64 at s23").press("esc").misses("Why layers")
@@ -78,7 +78,7 @@ func TestWhyGoesThroughTheChangesOfItsGrid(t *testing.T) {
 func TestWhyOpensItsChain(t *testing.T) {
 	link := "layers.0.mlp.gate ← "
 	d := drive(t, 160, 40, llama, nil, Options{}).press("2", "/").typed("op:=gate").press("enter", "w")
-	d.sees("Why layers.0.mlp.gate in s23, the first of gate ×16", "enter opens)").misses(link)
+	d.sees("Why layers.0.mlp.gate in s23, first of ×16", "enter opens)").misses(link)
 	d.press("enter").sees(link).misses("enter opens)").press("enter").sees("enter opens)").misses(link)
 	d.press("esc", "?").sees("Help").press("enter").misses("Help") // what has nothing folded is closed
 }

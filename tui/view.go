@@ -144,6 +144,7 @@ type page struct {
 	// earlier and later are the same of another step, nil where there is none; folded is the same with more
 	// or less in it.
 	earlier, later, folded *text
+	first, last            string // why there is no earlier one, or no later one
 }
 
 // ability is what a view must be able to do for an action to hold in it.
