@@ -82,7 +82,7 @@ func (a *App) frame() string {
 // dialogLines are the dialog under a rule, and where they stand.
 func (a *App) dialogLines() (rect, []string) {
 	all, least := a.dialog.lines(a.w)
-	h := min(max(a.h/2, least), all, a.h-2)
+	h := min(max(a.h/2, least), all, a.h-3) // header and tabs stay
 	lines := append([]string{a.theme.put(dim, strings.Repeat(markRule, a.w))}, a.dialog.render(a, a.w, h)...)
 	return rect{0, a.h - len(lines), a.w, len(lines)}, lines
 }
