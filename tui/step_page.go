@@ -36,6 +36,12 @@ type summaryBase struct {
 	base int
 }
 
+// stepsKey is what the list of steps is of: the steps, and what they are compared with.
+type stepsKey struct {
+	index   *inspect.Index
+	against *inspect.Base
+}
+
 // stepFacts are what takes the longer the more steps there are. A job gathers them; they do not change.
 type stepFacts struct {
 	s               snapshot
@@ -66,8 +72,8 @@ func (p *stepPage) load(j *jobs, s snapshot, _ int) {
 	}
 	p.task.want(j, summaryBase{summaryKey{s.version, s.step}, s.base},
 		func(ctx context.Context) (*stepFacts, error) { return gather(ctx, s) }, nil)
-	p.steps.rows.load(j, s.index, s, func(ctx context.Context) (*table.Table, error) {
-		return p.steps.from.Of(ctx, s.index, inspect.Options{})
+	p.steps.rows.load(j, stepsKey{s.index, s.against}, s, func(ctx context.Context) (*table.Table, error) {
+		return p.steps.from.Of(ctx, s.index, inspect.Options{Base: s.against})
 	})
 	p.steps.rows.goTo(s.step)
 }
@@ -119,8 +125,8 @@ func (p *stepPage) title(int) []table.Part {
 		steps += fmt.Sprintf(" (%s older dropped)", count(n))
 	}
 	parts := []table.Part{table.Say(0, "%s: %d prefill ▒, %d decode █", steps, f.prefill, f.decode)}
-	if f.s.base >= 0 {
-		parts = append(parts, table.Say(2, "base s%d", t.Steps[f.s.base].Index))
+	if f.s.against != nil {
+		parts = append(parts, table.Say(2, "base %s", f.s.against.Scope.Name))
 	}
 	if upto := f.s.state.Upto; upto != nil && f.s.live {
 		parts = append(parts, table.Say(0, "s%d stands after dispatch %d: the rest of it has not run again",

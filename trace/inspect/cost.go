@@ -434,6 +434,15 @@ func (t *DispatchTable) costColumns() []table.Column {
 	})
 }
 
+// costCell is a cost in any table.
+func (x *Index) costCell(c *RowCost) table.Cell {
+	cell := table.Number(float64(c.NS)/1e3, min(1, table.DecimalsOfUS(x.Trace.Clock.QuantumNS)))
+	if c.None {
+		cell.Text = "= " + cell.Text
+	}
+	return cell
+}
+
 // costColumns are the columns of costs, in any table that has some.
 func costColumns(x *Index, cost func(func(*RowCost) table.Cell) func(int) table.Cell) []table.Column {
 	save := 110
@@ -445,13 +454,7 @@ func costColumns(x *Index, cost func(func(*RowCost) table.Cell) func(int) table.
 			Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
 			Doc: "what the untimed step takes less without the row: median of the rounds; = within its ±, not " +
 				"different from 0",
-			Of: cost(func(c *RowCost) table.Cell {
-				cell := table.Number(float64(c.NS)/1e3, min(1, table.DecimalsOfUS(x.Trace.Clock.QuantumNS)))
-				if c.None {
-					cell.Text = "= " + cell.Text
-				}
-				return cell
-			}),
+			Of: cost(x.costCell),
 		},
 		{
 			Name: "cost_spread_us", Title: "±", Unit: "us", Is: table.Measured, Right: true, Width: 110,

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -127,7 +128,9 @@ func (t *DispatchTable) deltaColumns() []table.Column {
 			return c
 		})
 	}
+	costs := t.Base.costsBeside(t.Costs)
 	return []table.Column{
+		costs.deltaCostColumn(200, func(row int) *RowCost { return t.Folded[row].Cost }),
 		{
 			Name: "delta", Title: "Δ", Width: 80,
 			Doc: "against the base: + new, - gone, grid from→to, r route, p params alone (of a heading a letter each), " +
@@ -165,6 +168,109 @@ func deltaOf(now, base *Launch, resolutionNS float64, sameClock bool) Delta {
 type Base struct {
 	Index *Index
 	Scope Scope
+}
+
+// resolutionNS is the least difference that the clocks of a run and of the base can tell; b may be nil.
+func (b *Base) resolutionNS(x *Index) float64 {
+	if b == nil {
+		return resolutionNS(x.Trace)
+	}
+	return max(resolutionNS(x.Trace), resolutionNS(b.Index.Trace))
+}
+
+// clockMoved says that the canary ran at another speed in a scope than at the base.
+func (b *Base) clockMoved(x *Index, s Scope) bool {
+	return b.speedMoved(x, x.canary(s), b.Index.canary(b.Scope))
+}
+
+// speedMoved compares two speeds of the canary, of a run and of the base's, each in proportion to what it took
+// on its own run's warm device. It does not know where one of both is 0: none ran.
+func (b *Base) speedMoved(x *Index, now, before float64) bool {
+	ns, ok := x.Trace.Clock.CanaryNS.NS()
+	if base, both := b.Index.Trace.Clock.CanaryNS.NS(); ok && both && ns > 0 && base > 0 {
+		now, before = now/float64(ns), before/float64(base)
+	}
+	return now > 0 && before > 0 && math.Abs(now/before-1) > trace.ClockMoved
+}
+
+// comparison is the launches of a scope beside those of a base.
+type comparison struct {
+	of                  []*Launch // of the base, for each; nil for what did not run there
+	gone                []*Launch
+	byOrder, clockMoved bool
+	total               float64 // ns of the base
+}
+
+// compare sets the Delta of every launch of a scope.
+func (b *Base) compare(ctx context.Context, x *Index, scope Scope, launches []Launch) (comparison, error) {
+	then, err := b.Index.launches(ctx, b.Scope)
+	if err != nil {
+		return comparison{}, err
+	}
+	c := comparison{clockMoved: b.clockMoved(x, scope), total: total(then)}
+	c.of, c.gone, c.byOrder = join(launches, then)
+	for i := range launches {
+		launches[i].Delta = deltaOf(&launches[i], c.of[i], b.resolutionNS(x), !c.clockMoved)
+	}
+	return c, nil
+}
+
+// baseCosts are the costs of a base beside those of a step.
+type baseCosts struct {
+	*StepCosts
+	x    *Index
+	base *Base
+}
+
+// costsBeside are the costs of a base that can be compared with those of a step; nil where there are none, or
+// the clock moved between both. b may be nil.
+func (b *Base) costsBeside(now *StepCosts) *baseCosts {
+	if b == nil || now == nil {
+		return nil
+	}
+	c := b.Index.costs(b.Scope)
+	if c == nil || c.Step == now.Step || now.Step.Whole != nil && c.Step.Whole != nil &&
+		b.speedMoved(now.x, now.Step.Whole.Canary, c.Step.Whole.Canary) {
+		return nil
+	}
+	return &baseCosts{c, now.x, b}
+}
+
+// delta is a cost less that of the same dispatches at the base: = where that is within the scatter of both,
+// nothing where they were not left out there.
+func (c *baseCosts) delta(now *RowCost) table.Cell {
+	if c == nil || now == nil {
+		return table.Cell{}
+	}
+	then := c.Of(now.Dispatches)
+	if then == nil || c.base.Index != c.x && !c.same(now.Dispatches) {
+		return table.Cell{}
+	}
+	by := float64(now.NS - then.NS)
+	cell := table.Cell{Text: fmt.Sprintf("%+.1f", by/1e3), Number: by / 1e3, Has: true}
+	if math.Abs(by) <= max(c.base.resolutionNS(c.x), 2*now.SpreadNS(), 2*then.SpreadNS()) {
+		cell.Text = "="
+	}
+	return cell
+}
+
+// same says that dispatches are those of the same names in the base's graph.
+func (c *baseCosts) same(ids []trace.DispatchID) bool {
+	for _, id := range ids {
+		if int(id) >= len(c.base.Index.Trace.Graph.Dispatches) || c.base.Index.Name(id) != c.x.Name(id) {
+			return false
+		}
+	}
+	return true
+}
+
+// deltaCostColumn is the difference of costs in a table whose rows have some.
+func (c *baseCosts) deltaCostColumn(width int, of func(row int) *RowCost) table.Column {
+	return table.Column{
+		Name: "delta_cost_us", Title: "Δcost", Unit: "us", Is: table.Measured, Right: true, Width: width,
+		Doc: "cost less that of the base, where that was measured; = within the quartiles of both",
+		Of:  func(row int) table.Cell { return c.delta(of(row)) },
+	}
 }
 
 // join finds for every launch the one of the base that is the same dispatch: by id where the graphs agree on

@@ -13,7 +13,7 @@ import (
 // dispatchOrder is the order of the columns, from left to right: what a narrow screen shows first.
 var dispatchOrder = []string{
 	"id", "op", "kernel", "grid", "over_wg", "us", "n", "sum_us", "share",
-	"cost_us", "cost_spread_us", "save_us", "limit", "lost_us", "delta",
+	"cost_us", "cost_spread_us", "save_us", "limit", "lost_us", "delta", "delta_cost_us",
 	"layers", "spark", "iqr_us", "gb_per_s", "gflop_per_s", "base_us", "delta_us", "needed", "max", "wg",
 	"fold_wg", "tail_lanes", "live", "reason", "gap_db", "level", "last", "name",
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"gpuscope/trace"
 	"gpuscope/trace/table"
 )
 
@@ -165,25 +164,9 @@ func (r *DispatchRow) heading() bool { return r.Group || !r.Equal }
 
 // compare sets every launch's Delta and returns the launch of the base for each.
 func (t *DispatchTable) compare(ctx context.Context) ([]*Launch, error) {
-	b := t.Base
-	then, err := b.Index.launches(ctx, b.Scope)
-	if err != nil {
-		return nil, err
-	}
-	now, before := t.Index.canary(t.Scope), b.Index.canary(b.Scope)
-	ns, ok := t.Index.Trace.Clock.CanaryNS.NS()
-	if base, both := b.Index.Trace.Clock.CanaryNS.NS(); ok && both && ns > 0 && base > 0 {
-		// Each is in proportion to what the canary took on its own run's warm device.
-		now, before = now/float64(ns), before/float64(base)
-	}
-	t.ClockMoved = now > 0 && before > 0 && math.Abs(now/before-1) > trace.ClockMoved
-	t.baseTotal = total(then)
-	var of []*Launch
-	of, t.Gone, t.ByOrder = join(t.Launches, then)
-	for i := range t.Launches {
-		t.Launches[i].Delta = deltaOf(&t.Launches[i], of[i], t.resolutionNS(), !t.ClockMoved)
-	}
-	return of, nil
+	c, err := t.Base.compare(ctx, t.Index, t.Scope, t.Launches)
+	t.Gone, t.ByOrder, t.ClockMoved, t.baseTotal = c.gone, c.byOrder, c.clockMoved, c.total
+	return c.of, err
 }
 
 // canary is the ratio of the canary kernel, of several steps the median; 0 where it did not run.
@@ -197,13 +180,7 @@ func (x *Index) canary(s Scope) float64 {
 	return spreadOf(ratios).Median
 }
 
-func (t *DispatchTable) resolutionNS() float64 {
-	r := resolutionNS(t.Index.Trace)
-	if t.Base != nil {
-		r = max(r, resolutionNS(t.Base.Index.Trace))
-	}
-	return r
-}
+func (t *DispatchTable) resolutionNS() float64 { return t.Base.resolutionNS(t.Index) }
 
 // measure fills in what the row's own dispatches say.
 func (t *DispatchTable) measure(r *DispatchRow) {
@@ -306,10 +283,15 @@ func (t *DispatchTable) delta(r *DispatchRow, base []*Launch) {
 	for _, l := range then {
 		r.Delta.BaseNS += l.Time.Median
 	}
-	a, b := sumOf(now), sumOf(then)
 	// The figures that are shown are sums of medians, and so is their difference.
 	r.Delta.Timed, r.Delta.TimeNS = true, r.SumNS-r.Delta.BaseNS
-	r.Delta.Equal = math.Abs(r.Delta.TimeNS) <= max(t.resolutionNS(), a.noise(), b.noise())
+	r.Delta.Equal = noDifference(r.Delta.TimeNS, now, then, t.resolutionNS())
+}
+
+// noDifference says that two sums of times, of some launches and of those of a base, differ by no more than
+// their scatter.
+func noDifference(ns float64, now, then []*Launch, resolutionNS float64) bool {
+	return math.Abs(ns) <= max(resolutionNS, sumOf(now).noise(), sumOf(then).noise())
 }
 
 // sumOf is the spread of the sum of several dispatches over the repeats, or the steps, that all of them have.

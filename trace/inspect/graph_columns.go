@@ -70,7 +70,7 @@ func bar(share float64, cells int) string {
 	return strings.Repeat("█", halves/2) + strings.Repeat("▌", halves%2)
 }
 
-func (t *GraphTable) columns() []table.Column {
+func (t *GraphTable) columns(w *weights) []table.Column {
 	x := t.Index
 	g := &x.Trace.Graph
 	decimals := table.DecimalsOfUS(x.Trace.Clock.QuantumNS)
@@ -159,6 +159,21 @@ func (t *GraphTable) columns() []table.Column {
 			}),
 		},
 		{
+			Name: "delta_us", Title: "Δµs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "µs alone less those of the base; = no difference",
+			Of: weighed(func(n *GraphNode) table.Cell {
+				if !n.Delta.Timed {
+					return table.Cell{}
+				}
+				by := n.Delta.TimeNS / 1e3
+				cell := table.Cell{Text: fmt.Sprintf("%+.*f", decimals, by), Number: by, Has: true}
+				if n.Delta.Equal {
+					cell.Text = "="
+				}
+				return cell
+			}),
+		},
+		{
 			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80,
 			Doc: "part of the time of all dispatches alone",
 			Of: weighed(func(n *GraphNode) table.Cell {
@@ -170,14 +185,16 @@ func (t *GraphTable) columns() []table.Column {
 		},
 		{
 			Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "what the untimed step takes less without the row, where that was measured",
+			Doc: "what the untimed step takes less without the row, where that was measured; = within its ±, not " +
+				"different from 0",
 			Of: weighed(func(n *GraphNode) table.Cell {
 				if n.Cost == nil {
 					return table.Cell{}
 				}
-				return table.Number(float64(n.Cost.NS)/1e3, 1)
+				return x.costCell(n.Cost)
 			}),
 		},
+		w.baseCosts.deltaCostColumn(80, func(row int) *RowCost { return t.Nodes[row].Cost }),
 		{
 			Name: "waste", Title: "waste %", Unit: "%", Is: table.Exact, Right: true, Width: 80,
 			Doc: "part of the workgroups that have no work",

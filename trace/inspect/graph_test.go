@@ -15,7 +15,7 @@ import (
 
 func TestTheGraphAsATree(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Llama(4, 6))
-	g, err := x.GraphTree(ctx, x.Step(5), inspect.FoldLayer)
+	g, err := x.GraphTree(ctx, inspect.Options{Scope: x.Step(5), Fold: inspect.FoldLayer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestTheGraphAsATree(t *testing.T) {
 func TestTheTreeAddsUp(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Llama(4, 6))
 	for fold := inspect.FoldLayer; fold <= inspect.FoldNone; fold++ {
-		g, err := x.GraphTree(ctx, x.Step(5), fold)
+		g, err := x.GraphTree(ctx, inspect.Options{Scope: x.Step(5), Fold: fold})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestTheTreeHasTheCostOfWhatWasLeftOutTogether(t *testing.T) {
 	norms := []trace.DispatchID{dispatch(t, x, "layers.1.attn.norm"), dispatch(t, x, "layers.0.attn.norm")}
 	slices.Sort(norms)
 	tr.Steps[2].Costs = []trace.Cost{{Name: "attn.norm", Dispatches: norms, NS: -3200, N: 30}}
-	g, err := inspect.NewIndex(tr).GraphTree(ctx, x.Step(2), inspect.FoldLayer)
+	g, err := inspect.NewIndex(tr).GraphTree(ctx, inspect.Options{Scope: x.Step(2), Fold: inspect.FoldLayer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestEqualLayersOfFusedOperatorsAreOneRow(t *testing.T) {
 		}
 	}
 	x := inspect.NewIndex(tr)
-	g, err := x.GraphTree(ctx, x.Step(2), inspect.FoldLayer)
+	g, err := x.GraphTree(ctx, inspect.Options{Scope: x.Step(2), Fold: inspect.FoldLayer})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ type GraphTable struct {
 	*table.Table
 	Index *Index
 	Scope Scope // without steps: nothing is known of times
+	Base  *Base // nil: it is compared with nothing
 	Nodes []GraphNode
 }
 
@@ -37,19 +38,21 @@ type GraphNode struct {
 	NS         float64            // in a step, timed alone
 	Measured   bool               // all of them were
 	Share      float64
-	Groups     int64       // workgroups launched
-	Waste      int64       // of these, without work
-	Gap        float64     // dB, the worst
-	HasGap     bool        //
-	Cost       *trace.Cost // of leaving out just these dispatches, where that was measured
+	Groups     int64    // workgroups launched
+	Waste      int64    // of these, without work
+	Gap        float64  // dB, the worst
+	HasGap     bool     //
+	Cost       *RowCost // of leaving out just these dispatches, where that was measured
+	// Delta is the time against that of the base; of its plans nothing is said.
+	Delta Delta
 }
 
 func init() {
 	register(Table{
-		Name: "graph", Takes: AnySteps, Folds: true, OfGraph: true,
+		Name: "graph", Takes: AnySteps, Folds: true, Compares: true, OfGraph: true,
 		Doc: "the graph as a tree of layers, blocks, operators and their values, with what each operator takes",
 		Of: func(ctx context.Context, x *Index, o Options) (*table.Table, error) {
-			t, err := x.GraphTree(ctx, o.Scope, o.Fold)
+			t, err := x.GraphTree(ctx, o)
 			if err != nil {
 				return nil, err
 			}
@@ -58,14 +61,14 @@ func init() {
 	})
 }
 
-// GraphTree is the graph with what a scope says of it.
-func (x *Index) GraphTree(ctx context.Context, scope Scope, fold Fold) (*GraphTable, error) {
-	t := &GraphTable{Index: x, Scope: scope}
-	w, err := x.weigh(ctx, scope)
+// GraphTree is the graph with what a scope says of it, and what it says against a base.
+func (x *Index) GraphTree(ctx context.Context, o Options) (*GraphTable, error) {
+	t := &GraphTable{Index: x, Scope: o.Scope, Base: o.Base}
+	w, err := x.weigh(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	b := treeBuilder{t: t, w: w}
+	b, fold := treeBuilder{t: t, w: w}, o.Fold
 	if fold == FoldKernel {
 		fold = FoldOp
 	}
@@ -79,7 +82,7 @@ func (x *Index) GraphTree(ctx context.Context, scope Scope, fold Fold) (*GraphTa
 	}
 	rows := table.Tree(t.Nodes, func(n *GraphNode) table.Row { return n.Row })
 	nameApart(rows, func(row int) string { return t.Nodes[row].Label })
-	t.Table = table.New("graph", t.columns(), rows)
+	t.Table = table.New("graph", t.columns(w), rows)
 	t.Title, t.From = []table.Line{t.title(fold, w)}, t
 	return t, nil
 }
@@ -88,20 +91,38 @@ func (x *Index) GraphTree(ctx context.Context, scope Scope, fold Fold) (*GraphTa
 type weights struct {
 	byOp  map[trace.OpID][]*Launch
 	steps float64
-	total float64 // ns of a step, 0 where a dispatch was not measured
-	costs map[string]*trace.Cost
+	total float64    // ns of a step, 0 where a dispatch was not measured
+	costs *StepCosts // nil where none were measured
+	// of the base, where there is one: what it has for each launch, how many steps it has, what can be told
+	base         map[*Launch]*Launch
+	baseSteps    float64
+	resolutionNS float64
+	clockMoved   bool
+	baseCosts    *baseCosts
 }
 
-func (x *Index) weigh(ctx context.Context, scope Scope) (*weights, error) {
-	w := &weights{
-		byOp: map[trace.OpID][]*Launch{}, steps: float64(len(scope.Steps)), costs: map[string]*trace.Cost{},
-	}
+func (x *Index) weigh(ctx context.Context, o Options) (*weights, error) {
+	scope := o.Scope
+	w := &weights{byOp: map[trace.OpID][]*Launch{}, steps: float64(len(scope.Steps))}
 	if len(scope.Steps) == 0 {
 		return w, ctx.Err()
 	}
 	launches, err := x.launches(ctx, scope)
 	if err != nil {
 		return nil, err
+	}
+	w.costs = x.costs(scope)
+	if o.Base != nil {
+		c, err := o.Base.compare(ctx, x, scope, launches)
+		if err != nil {
+			return nil, err
+		}
+		w.base, w.baseSteps = map[*Launch]*Launch{}, float64(len(o.Base.Scope.Steps))
+		for i := range launches {
+			w.base[&launches[i]] = c.of[i]
+		}
+		w.resolutionNS, w.clockMoved = o.Base.resolutionNS(x), c.clockMoved
+		w.baseCosts = o.Base.costsBeside(w.costs)
 	}
 	measured := true
 	for i := range launches {
@@ -112,11 +133,6 @@ func (x *Index) weigh(ctx context.Context, scope Scope) (*weights, error) {
 	}
 	if !measured {
 		w.total = 0
-	}
-	if c := x.costs(scope); c != nil {
-		for key, r := range c.sets {
-			w.costs[key] = r.Cost
-		}
 	}
 	return w, nil
 }
@@ -131,6 +147,8 @@ func setKey(ids []trace.DispatchID) string {
 // sum fills in what the operators of a node come to.
 func (w *weights) sum(n *GraphNode) {
 	n.Measured, n.Gap = true, math.Inf(1)
+	var now, then []*Launch
+	timed := w.base != nil
 	for _, unit := range n.Ops {
 		for _, id := range unit {
 			for _, l := range w.byOp[id] {
@@ -139,6 +157,11 @@ func (w *weights) sum(n *GraphNode) {
 				}
 				n.Measured = n.Measured && l.Time.Measured()
 				n.NS += l.Time.Median * float64(l.Runs) / w.steps
+				if timed = timed && l.Delta.Timed; timed {
+					b := w.base[l]
+					n.Delta.BaseNS += b.Time.Median * float64(b.Runs) / w.baseSteps
+					now, then = append(now, l), append(then, b)
+				}
 				n.Groups += product(l.Plan.Workgroups)
 				n.Waste += product(l.Plan.Workgroups) - l.Plan.NeededGroups
 				if l.Gap != nil {
@@ -154,7 +177,13 @@ func (w *weights) sum(n *GraphNode) {
 	if w.total > 0 {
 		n.Share = n.NS / w.total
 	}
-	n.Cost = w.costs[setKey(n.Dispatches)]
+	if w.costs != nil {
+		n.Cost = w.costs.Of(n.Dispatches)
+	}
+	if timed && len(now) > 0 {
+		n.Delta.Timed, n.Delta.TimeNS = true, n.NS-n.Delta.BaseNS
+		n.Delta.Equal = noDifference(n.Delta.TimeNS, now, then, w.resolutionNS)
+	}
 }
 
 // treeBuilder adds nodes in pre-order.
@@ -365,6 +394,14 @@ func (t *GraphTable) title(fold Fold, w *weights) table.Line {
 	}
 	if len(t.Scope.Steps) > 1 {
 		parts = append(parts, t.Scope.parts()...)
+	}
+	if t.Base != nil && slices.ContainsFunc(t.Nodes, func(n GraphNode) bool {
+		return n.Delta.Timed || n.Cost != nil && w.baseCosts.delta(n.Cost).Has
+	}) {
+		parts = append(parts, table.Say(1, "Δ against %s", t.Base.Scope.Name))
+	}
+	if w.clockMoved {
+		parts = append(parts, table.Part{Rank: 0, Text: "clock moved: no Δ of times", Short: "clock moved"})
 	}
 	if w.total > 0 {
 		parts = append(parts, table.Say(5, "alone %s", table.Millis(int64(w.total), true)))

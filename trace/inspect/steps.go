@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"gpuscope/trace"
@@ -31,16 +32,17 @@ func compileTime(s *trace.Step) trace.Time {
 
 func init() {
 	register(Table{
-		Name: "steps", Takes: WholeRun,
+		Name: "steps", Takes: WholeRun, Compares: true,
 		Doc: "every step: phase, position, where its wall time went, what it counted",
 		Of: func(_ context.Context, x *Index, o Options) (*table.Table, error) {
-			return x.Steps(o.Scope), nil
+			return x.Steps(o.Scope, o.Base), nil
 		},
 	})
 }
 
-// Steps is the table of the steps of a scope; without one of all steps, the cold ones too.
-func (x *Index) Steps(scope Scope) *table.Table {
+// Steps is the table of the steps of a scope, without one of all steps, the cold ones too; each against a
+// base, where there is one.
+func (x *Index) Steps(scope Scope, base *Base) *table.Table {
 	rows, step := x.rows, func(row int) int { return row }
 	if scope.Steps != nil {
 		step = func(row int) int { return scope.Steps[row] }
@@ -67,7 +69,7 @@ func (x *Index) Steps(scope Scope) *table.Table {
 		sums.Store(s, ns)
 		return ns
 	}
-	t := table.New("steps", []table.Column{
+	columns := []table.Column{
 		{
 			Name: "step", Title: "step", Unit: "step", Is: table.Exact, Right: true, Width: 80, Tree: true,
 			Doc: "index of the step",
@@ -266,9 +268,17 @@ func (x *Index) Steps(scope Scope) *table.Table {
 				return table.Text(fmt.Sprintf("%q", s.Text))
 			}),
 		},
-	}, rows)
+	}
+	if base != nil {
+		wall := slices.IndexFunc(columns, func(c table.Column) bool { return c.Name == "wall_ms" })
+		columns = slices.Insert(columns, wall+1, newStepBase(base).deltaColumn(x, step))
+	}
+	t := table.New("steps", columns, rows)
 	if scope.Steps != nil {
 		t.Title = []table.Line{table.Title(scope.parts()...)}
+	}
+	if base != nil {
+		t.Title = append(t.Title, table.Title(table.Say(1, "Δ against %s", base.Scope.Name)))
 	}
 	if n := x.Trace.DroppedSteps; n > 0 {
 		t.Notes = append(t.Notes,

@@ -209,7 +209,7 @@ func TestAllSumsOfARepeatedStepAreOfItsMedians(t *testing.T) {
 	for i := range d.Folded {
 		sum += d.Folded[i].SumNS
 	}
-	steps := x.Steps(inspect.Scope{})
+	steps := x.Steps(inspect.Scope{}, nil)
 	if cell := steps.Cell(1, steps.Column("gpu_ms")); sum != 14_600 || cell.Number != 0.0146 {
 		t.Errorf("the rows add up to %v ns, the step has %v ms", sum, cell.Number)
 	}

@@ -89,7 +89,7 @@ func TestProfileOfARun(t *testing.T) {
 func TestStepsTable(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Run(16, 40, 1, 1, 7, 1))
 	golden.RequireEqual(t,
-		printed(t, x.Steps(inspect.Scope{}), table.Selection{}, 200))
+		printed(t, x.Steps(inspect.Scope{}, nil), table.Selection{}, 200))
 }
 
 // lines are what a person reads, as a golden file.
