@@ -42,6 +42,7 @@ type (
 	curvesKey struct {
 		version int
 		along   string
+		against base
 	}
 	chartKey struct {
 		listing int
@@ -75,8 +76,13 @@ func (p *curvesPage) load(j *jobs, s snapshot, _ int) {
 		return
 	}
 	along := p.along
-	p.rows.load(j, curvesKey{curvesVersion(s), along}, s, func(ctx context.Context) (*table.Table, error) {
-		c, err := s.index.Curves(ctx, along)
+	against := s.against
+	if s.chosen == noBase { // the step before says nothing of a line through all of them
+		against = nil
+	}
+	key := curvesKey{curvesVersion(s), along, s.chosen}
+	p.rows.load(j, key, s, func(ctx context.Context) (*table.Table, error) {
+		c, err := s.index.Curves(ctx, along, against)
 		if err != nil {
 			return nil, err
 		}

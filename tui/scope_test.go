@@ -77,3 +77,14 @@ func TestInCurvesTheKeysOfEventsGoAlongTheLine(t *testing.T) {
 	}
 	d.sees("nothing more of this row changes that way")
 }
+
+// A base that somebody sets is what every table of times compares with.
+func TestEveryViewHasItsDeltaAgainstTheBase(t *testing.T) {
+	d := drive(t, 200, 60, llama, nil, Options{}).press("1", "left", "left", "m", "left", "left", "left", "m", "G")
+	d.press("v", "v", "v", "b", "v", "v").sees("scope all", "base s18–s21", "Δwall ms")
+	d.press("2").sees("Δ s18–s21: ")
+	d.press("4").sees("Δ against s18–s21", "Δµs")
+	d.press("5").sees("Δlast against s18–s21 at 62", "Δlast")
+	one := drive(t, 200, 60, llama, nil, Options{}).press("1", "left", "left", "b", "G", "4")
+	one.sees("no Δ against s21: 1 sample").misses("Δµs")
+}

@@ -72,6 +72,7 @@ type snapshot struct {
 	scope   inspect.Scope
 	against *inspect.Base
 	base    int
+	chosen  base            // what a person chose to compare with
 	events  []inspect.Event // of all steps, or of those when a job last looked
 	// from and to are the ends of the range of steps that is marked, -1 where none is.
 	from, to int
@@ -89,6 +90,7 @@ func (m *model) snapshot() snapshot {
 	s := snapshot{
 		step: m.shown, base: -1, from: -1, to: -1, state: m.mirror.State, text: m.mirror.Text,
 		live: m.session != nil, running: m.job != nil, version: m.version, events: m.happened.value,
+		chosen: m.base,
 	}
 	if m.mirror.Trace != nil {
 		s.index, s.trace = m.index, m.index.Trace

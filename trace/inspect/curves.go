@@ -25,6 +25,9 @@ type Curves struct {
 	// First and Last are the first and the last place at which a step was measured; First is over Last where
 	// none was.
 	First, Last int
+	// Base is what times are compared with, nil for nothing; ClockMoved that they cannot be.
+	Base       *Base
+	ClockMoved bool
 }
 
 // CurveRow is the whole step, or the dispatches that have one place in all layers, summed up.
@@ -40,6 +43,7 @@ type CurveRow struct {
 	Changes    []Change // of the first dispatch, along the line
 	Routes     []RouteSpan
 	Trials     []trace.Trial // of its operators, of each shape and route the last; along the tokens only
+	Base       *CurveBase    // what it took at the base; nil where that is not known
 	courses    map[int]int   // how many dispatches have each course of the line
 }
 
@@ -158,8 +162,8 @@ func (c *Curves) Exact(r *CurveRow, q Quantity, at int) (float64, bool) {
 	return sum, runs
 }
 
-// Curves computes the curves along an axis.
-func (x *Index) Curves(ctx context.Context, along string) (*Curves, error) {
+// Curves computes the curves along an axis, and what of them there is at a base; base may be nil.
+func (x *Index) Curves(ctx context.Context, along string, base *Base) (*Curves, error) {
 	c := &Curves{Index: x, Along: along, First: math.MaxInt, Last: -1}
 	if f := x.Trace.Forecast; f != nil {
 		for i := range f.Lines {
@@ -175,10 +179,7 @@ func (x *Index) Curves(ctx context.Context, along string) (*Curves, error) {
 	for i := range c.Rows {
 		r := &c.Rows[i]
 		slices.SortStableFunc(r.Points, func(a, b CurvePoint) int { return a.At - b.At })
-		xs, ys := make([]float64, len(r.Points)), make([]float64, len(r.Points))
-		for k, p := range r.Points {
-			xs[k], ys[k] = float64(p.At), p.NS
-		}
+		xs, ys := r.places()
 		if along == trace.AlongPosition {
 			r.Fit = fitLine(xs, ys)
 		}
@@ -191,6 +192,11 @@ func (x *Index) Curves(ctx context.Context, along string) (*Curves, error) {
 	}
 	c.addTrials()
 	c.share()
+	if base != nil && along == trace.AlongPosition {
+		if err := c.compare(ctx, base); err != nil {
+			return nil, err
+		}
+	}
 	return c, ctx.Err()
 }
 

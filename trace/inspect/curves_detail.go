@@ -81,6 +81,10 @@ func (c *Curves) Lines(r *CurveRow, at int) []string {
 			add("          that is no slope: less than three times its error")
 		}
 	}
+	if b := r.Base; b != nil && r.Fit != nil {
+		add("base      %s at %.0f in %s, Δ %s µs at %.0f", Time.Value(b.NS), b.At, c.Base.Scope.Name,
+			c.delta(r).Text, r.Fit.Last)
+	}
 	for _, s := range r.Shifts {
 		add("level     %+.1f µs from %.0f on, ± %.1f%s", s.NS/1e3, s.At, s.SE/1e3, c.cause(s.At))
 	}

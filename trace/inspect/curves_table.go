@@ -12,23 +12,23 @@ import (
 
 func init() {
 	register(Table{
-		Name: "slope", Takes: NoSteps,
+		Name: "slope", Takes: NoSteps, Compares: true,
 		Doc: "how decode times move with the position, and which operator owns that",
-		Of: func(ctx context.Context, x *Index, _ Options) (*table.Table, error) {
-			return x.curvesTable(ctx, trace.AlongPosition)
+		Of: func(ctx context.Context, x *Index, o Options) (*table.Table, error) {
+			return x.curvesTable(ctx, trace.AlongPosition, o.Base)
 		},
 	})
 	register(Table{
 		Name: "lengths", Takes: NoSteps,
 		Doc: "which route each operator takes at which prompt length, and its grid",
 		Of: func(ctx context.Context, x *Index, _ Options) (*table.Table, error) {
-			return x.curvesTable(ctx, trace.AlongTokens)
+			return x.curvesTable(ctx, trace.AlongTokens, nil)
 		},
 	})
 }
 
-func (x *Index) curvesTable(ctx context.Context, along string) (*table.Table, error) {
-	c, err := x.Curves(ctx, along)
+func (x *Index) curvesTable(ctx context.Context, along string, base *Base) (*table.Table, error) {
+	c, err := x.Curves(ctx, along, base)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (c *Curves) Table() *table.Table {
 	key := func(row int) string { return c.Rows[row].Name }
 	t := table.New(name, columns, table.Flat(len(c.Rows), key))
 	t.From = c
-	t.Title = []table.Line{table.Title(c.Verdict()...)}
+	t.Title = []table.Line{table.Title(append(c.Verdict(), c.baseParts()...)...)}
 	if c.Line == nil {
 		t.Notes = append(t.Notes, "the trace has no forecast: what did not run is not known")
 	}
@@ -74,6 +74,12 @@ func (c *Curves) slopeColumns() []table.Column {
 			Name: "last_us", Title: "last", Unit: "us", Is: table.Measured, Right: true, Width: 80,
 			Doc: "the same at the last position",
 			Of:  fit(func(f *Fit) table.Cell { return table.Number(f.At(f.Last)/1e3, 1) }),
+		},
+		table.Column{
+			Name: "delta_us", Title: "Δlast", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "last less that of the base, by the line through its steps at the last of them, or their median; " +
+				"= within the scatter of both",
+			Of: at(c.delta),
 		},
 		table.Column{
 			Name: "slope_us", Title: "µs/1k pos", Unit: "us", Is: table.Measured, Right: true, Width: 80,

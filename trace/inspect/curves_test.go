@@ -107,7 +107,7 @@ func TestSlopeNamesTheOperatorThatOwnsIt(t *testing.T) {
 		if err := tr.Check(); err != nil {
 			t.Fatal(err)
 		}
-		c, err := NewIndex(tr).Curves(context.Background(), trace.AlongPosition)
+		c, err := NewIndex(tr).Curves(context.Background(), trace.AlongPosition, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func TestSlopeOfNothingIsNotSaid(t *testing.T) {
 		tr.Steps[i].GPU.BusyNS = trace.Measured(int64(1_000_000 + r.IntN(2000)))
 		tr.Steps[i].Dispatches[0].GPUNS = trace.Measured(int64(1000 + r.IntN(20)))
 	}
-	c, err := NewIndex(tr).Curves(context.Background(), trace.AlongPosition)
+	c, err := NewIndex(tr).Curves(context.Background(), trace.AlongPosition, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestExactIsTheSumOfThePlans(t *testing.T) {
 		tr := decoded(10, "off")
 		x := NewIndex(tr)
 		along := rapid.SampledFrom(trace.Axes).Draw(t, "along")
-		c, err := x.Curves(context.Background(), along)
+		c, err := x.Curves(context.Background(), along, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestCrossoverIsSaidByItsLength(t *testing.T) {
 		{From: 2, Kernel: "b", Route: "batch4", Workgroups: grid},
 		{From: 5, Kernel: "t", Route: "tile64", Workgroups: grid},
 	}
-	c, err := NewIndex(tr).Curves(context.Background(), trace.AlongTokens)
+	c, err := NewIndex(tr).Curves(context.Background(), trace.AlongTokens, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func BenchmarkCurves(b *testing.B) {
 	tr.Forecast = tracetest.Forecast(16)
 	x := NewIndex(tr)
 	for b.Loop() {
-		if _, err := x.Curves(context.Background(), trace.AlongPosition); err != nil {
+		if _, err := x.Curves(context.Background(), trace.AlongPosition, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

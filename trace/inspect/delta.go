@@ -183,8 +183,8 @@ func (b *Base) clockMoved(x *Index, s Scope) bool {
 	return b.speedMoved(x, x.canary(s), b.Index.canary(b.Scope))
 }
 
-// speedMoved compares two speeds of the canary, of a run and of the base's, each in proportion to what it took
-// on its own run's warm device. It does not know where one of both is 0: none ran.
+// speedMoved compares two speeds of the canary, of a run and of the base's, each in proportion to what it
+// took on its own run's warm device. It does not know where one of both is 0: none ran.
 func (b *Base) speedMoved(x *Index, now, before float64) bool {
 	ns, ok := x.Trace.Clock.CanaryNS.NS()
 	if base, both := b.Index.Trace.Clock.CanaryNS.NS(); ok && both && ns > 0 && base > 0 {

@@ -50,7 +50,8 @@ func TestTheGraphIsComparedWithABase(t *testing.T) {
 		}
 		cost++
 		by := float64(n.Cost.NS-m.Cost.NS) / 1e3
-		if cell := now.Cell(row, now.Column("delta_cost_us")); cell.Number != by || by > 2 && cell.Text == "=" {
+		cell := now.Cell(row, now.Column("delta_cost_us"))
+		if cell.Number != by || by > 2 && cell.Text == "=" {
 			t.Errorf("%s costs %d and cost %d: %+v", n.Key, n.Cost.NS, m.Cost.NS, cell)
 		}
 	}

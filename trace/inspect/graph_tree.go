@@ -98,6 +98,7 @@ type weights struct {
 	baseSteps    float64
 	resolutionNS float64
 	clockMoved   bool
+	single       bool // a dispatch was timed once, here or there
 	baseCosts    *baseCosts
 }
 
@@ -120,6 +121,7 @@ func (x *Index) weigh(ctx context.Context, o Options) (*weights, error) {
 		w.base, w.baseSteps = map[*Launch]*Launch{}, float64(len(o.Base.Scope.Steps))
 		for i := range launches {
 			w.base[&launches[i]] = c.of[i]
+			w.single = w.single || launches[i].Time.N == 1 || c.of[i] != nil && c.of[i].Time.N == 1
 		}
 		w.resolutionNS, w.clockMoved = o.Base.resolutionNS(x), c.clockMoved
 		w.baseCosts = o.Base.costsBeside(w.costs)
@@ -395,13 +397,17 @@ func (t *GraphTable) title(fold Fold, w *weights) table.Line {
 	if len(t.Scope.Steps) > 1 {
 		parts = append(parts, t.Scope.parts()...)
 	}
-	if t.Base != nil && slices.ContainsFunc(t.Nodes, func(n GraphNode) bool {
+	compared := func(n GraphNode) bool {
 		return n.Delta.Timed || n.Cost != nil && w.baseCosts.delta(n.Cost).Has
-	}) {
-		parts = append(parts, table.Say(1, "Δ against %s", t.Base.Scope.Name))
 	}
-	if w.clockMoved {
+	switch {
+	case w.clockMoved:
 		parts = append(parts, table.Part{Rank: 0, Text: "clock moved: no Δ of times", Short: "clock moved"})
+	case slices.ContainsFunc(t.Nodes, compared):
+		name := t.Base.Scope.Name
+		parts = append(parts, table.Part{Rank: 0, Text: "Δ against " + name, Short: "Δ " + name})
+	case w.single:
+		parts = append(parts, table.Say(6, "no Δ against %s: 1 sample", t.Base.Scope.Name))
 	}
 	if w.total > 0 {
 		parts = append(parts, table.Say(5, "alone %s", table.Millis(int64(w.total), true)))

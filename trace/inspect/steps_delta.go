@@ -7,8 +7,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// stepBase is the wall time of a base, by which steps are compared: of each timing level by itself, for timing
-// makes a step longer.
+// stepBase is the wall time of a base, by which steps are compared: of each timing level by itself, for
+// timing makes a step longer.
 type stepBase struct {
 	base  *Base
 	walls map[string]Spread
@@ -41,7 +41,9 @@ func (b *stepBase) delta(x *Index, step int) table.Cell {
 		return table.Text("clk")
 	}
 	by := (float64(ns) - wall.Median) / 1e6
-	cell := table.Cell{Text: fmt.Sprintf("%+.2f", by), Number: by, Has: true}
+	figure := func(ns float64) float64 { return math.Round(ns / 1e4) } // as it stands in the column
+	shown := (figure(float64(ns)) - figure(wall.Median)) / 100
+	cell := table.Cell{Text: fmt.Sprintf("%+.2f", shown), Number: by, Has: true}
 	if wall.N > 1 && math.Abs(by)*1e6 <= wall.noise() {
 		cell.Text = "="
 	}

@@ -1,0 +1,126 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"gpuscope/trace/table"
+)
+
+// CurveBase is what a row of curves took at a base: by the line through the base's steps at the last of them,
+// or where these are too few for one, their median.
+type CurveBase struct {
+	At, NS  float64
+	N       int     // steps
+	scatter float64 // of one of them, 0 where they are too few to tell
+}
+
+// compare gives rows what they took at a base, which may be steps of this run. Steps are compared where they
+// were timed at one level, and where the clock was the same.
+func (c *Curves) compare(ctx context.Context, b *Base) error {
+	then := c
+	if b.Index != c.Index {
+		var err error
+		if then, err = b.Index.Curves(ctx, c.Along, nil); err != nil {
+			return err
+		}
+	}
+	c.Base, c.ClockMoved = b, b.clockMoved(c.Index, c.Index.Phase("decode"))
+	if c.ClockMoved {
+		return nil
+	}
+	in := make(map[int]bool, len(b.Scope.Steps))
+	for _, step := range b.Scope.Steps {
+		in[step] = true
+	}
+	rows := make(map[string]*CurveRow, len(then.Rows))
+	for i := range then.Rows {
+		if i > 0 || then.Level == c.Level {
+			rows[then.Rows[i].Name] = &then.Rows[i]
+		}
+	}
+	for i := range c.Rows {
+		r := &c.Rows[i]
+		of := rows[r.Name]
+		if of == nil {
+			continue
+		}
+		var xs, ys []float64
+		for _, p := range of.Points {
+			if in[p.Step] {
+				xs, ys = append(xs, float64(p.At)), append(ys, p.NS)
+			}
+		}
+		r.Base = curveBase(xs, ys)
+	}
+	return nil
+}
+
+func curveBase(xs, ys []float64) *CurveBase {
+	if len(xs) == 0 {
+		return nil
+	}
+	if f := fitLine(xs, ys); f != nil {
+		return &CurveBase{At: f.Last, NS: f.At(f.Last), N: f.N, scatter: f.scatter(xs, ys)}
+	}
+	s := spreadOf(ys)
+	b := &CurveBase{At: spreadOf(xs).Median, NS: s.Median, N: len(ys)}
+	if s.Known() {
+		b.scatter = s.IQR
+	}
+	return b
+}
+
+// scatter is the distance between the quartiles of what times are off the line.
+func (f *Fit) scatter(xs, ys []float64) float64 {
+	off := make([]float64, len(xs))
+	for i := range xs {
+		off[i] = ys[i] - f.At(xs[i])
+	}
+	return spreadOf(off).IQR
+}
+
+// delta is what a row takes at the last position less what it took at the base.
+func (c *Curves) delta(r *CurveRow) table.Cell {
+	if r.Base == nil || r.Fit == nil {
+		return table.Cell{}
+	}
+	xs, ys := r.places()
+	now := r.Fit.scatter(xs, ys)
+	then := r.Base.scatter
+	if then == 0 {
+		then = now // of a single step: it scatters as others do
+	}
+	by := r.Fit.At(r.Fit.Last) - r.Base.NS
+	noise := 2*now/math.Sqrt(float64(r.Fit.N)) + 2*then/math.Sqrt(float64(r.Base.N))
+	cell := table.Cell{Text: fmt.Sprintf("%+.1f", by/1e3), Number: by / 1e3, Has: true}
+	if math.Abs(by) <= max(c.Base.resolutionNS(c.Index), noise) {
+		cell.Text = "="
+	}
+	return cell
+}
+
+// places are the points of a row as two lists.
+func (r *CurveRow) places() (xs, ys []float64) {
+	xs, ys = make([]float64, len(r.Points)), make([]float64, len(r.Points))
+	for i, p := range r.Points {
+		xs[i], ys[i] = float64(p.At), p.NS
+	}
+	return xs, ys
+}
+
+// baseParts say in a title what curves are compared with.
+func (c *Curves) baseParts() []table.Part {
+	switch {
+	case c.Base == nil:
+		return nil
+	case c.ClockMoved:
+		return []table.Part{{Rank: 0, Text: "clock moved: no Δ", Short: "clock moved"}}
+	case c.Rows[0].Base == nil:
+		return []table.Part{table.Say(1, "Δ %s: not timed at level %s", c.Base.Scope.Name, c.Level)}
+	}
+	part := table.Say(0, "Δlast against %s at %.0f", c.Base.Scope.Name, c.Rows[0].Base.At)
+	part.Short = "Δ " + c.Base.Scope.Name
+	return []table.Part{part}
+}
