@@ -106,7 +106,7 @@ func TestTraceShowOfATraceWithoutSteps(t *testing.T) {
 		{"--table dispatches", exitFailed, "table dispatches is of any steps, and the trace has none\n"},
 		{"--table resize", exitFailed, "table resize is of one step, and the trace has none\n"},
 		{"--table graph --steps last", exitUsage, "--steps: the trace has no steps"},
-		{"--table graph --base last", exitUsage, "--base: table graph compares with nothing"},
+		{"--table values --base last", exitUsage, "--base: table values compares with nothing"},
 	} {
 		var stdout, stderr bytes.Buffer
 		status := testProgram(&stdout, &stderr).main(t.Context(),
