@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -126,6 +127,7 @@ func (m *costRun) measure(ctx context.Context) error {
 		return err
 	}
 	sets := max(1, len(m.sets)) // of none at all there are whole runs
+	started, done := time.Now(), 0
 	for i := range m.o.Rounds * sets {
 		if i >= sets && i%sets == 0 {
 			m.heed()
@@ -133,9 +135,11 @@ func (m *costRun) measure(ctx context.Context) error {
 				break
 			}
 		}
-		if err := cmp.Or(m.o.Progress("measure costs", i, m.o.Rounds*sets), ctx.Err()); err != nil {
+		of := m.rounds(i, sets, m.o.For-started.Sub(begin), time.Since(started)) * sets
+		if err := cmp.Or(m.o.Progress("measure costs", i, of), ctx.Err()); err != nil {
 			return err
 		}
+		done++
 		if len(m.sets) == 0 {
 			if _, err := m.runWhole(through); err != nil {
 				return err
@@ -150,7 +154,17 @@ func (m *costRun) measure(ctx context.Context) error {
 		m.diffs[i%sets] = append(m.diffs[i%sets], (whole+again)/2-without)
 		whole = again
 	}
-	return m.o.Progress("measure costs", m.o.Rounds*sets, m.o.Rounds*sets)
+	return m.o.Progress("measure costs", done, done)
+}
+
+// rounds is how many rounds there will be of so many sets: all, or as many as begin within the time there is
+// for them at the pace of the runs so far.
+func (m *costRun) rounds(runs, sets int, within, took time.Duration) int {
+	if m.o.For == 0 || runs == 0 {
+		return m.o.Rounds
+	}
+	fit := float64(within) / float64(max(took, 1)) * float64(runs) / float64(sets)
+	return int(max(float64(runs/sets+1), min(math.Ceil(fit), float64(m.o.Rounds))))
 }
 
 // heed runs the canary, where there is one, between two runs: in neither of their times. What ails it ails

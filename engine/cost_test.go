@@ -133,9 +133,21 @@ func TestCostsOfNothingAreThoseOfTheWholeStep(t *testing.T) {
 func TestTimeEndsRoundsButNotTheFirst(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	r.mustStep(t, 7, 5)
-	got, err := r.x.Costs(context.Background(), each(r.x), CostOptions{For: 1})
+	sets := each(r.x)
+	done, of := 0, 0
+	progress := func(_ string, at, total int) error {
+		if at < done || at > total {
+			t.Errorf("%d of %d runs after %d", at, total, done)
+		}
+		done, of = at, total
+		return nil
+	}
+	got, err := r.x.Costs(context.Background(), sets, CostOptions{For: 1, Progress: progress})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if done != len(sets) || of != done {
+		t.Errorf("it ends at %d of %d runs, want %d", done, of, len(sets))
 	}
 	for _, c := range got.Sets {
 		if c.N != 1 {

@@ -133,6 +133,9 @@ func TestPlainModeMeasuresCosts(t *testing.T) {
 			t.Errorf("plain mode does not say %q:\n%s", want, got)
 		}
 	}
+	if n := strings.Count(got, "measure costs: "); n != 2 {
+		t.Errorf("two measurements of no time say %d times how far they are", n)
+	}
 }
 
 // Rows are told apart by one kind of number: costs of a few, measured in another fold or of rows left out

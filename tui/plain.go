@@ -179,17 +179,18 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- string) error {
 
 // plainText writes events as lines.
 type plainText struct {
-	out      io.Writer
-	mirror   session.Mirror
-	ctx      context.Context
-	index    *inspect.Index
-	recorded bool      // what is open is a recorded trace
-	loading  string    // the phase of opening that was said last,
-	loadedAt time.Time // and when
-	breaks   breakpoints
-	failures int   // commands that failed
-	failure  error // of the first
-	err      error // of writing
+	out        io.Writer
+	mirror     session.Mirror
+	ctx        context.Context
+	index      *inspect.Index
+	recorded   bool   // what is open is a recorded trace
+	phase      string // of which progress was said last, when, and how often
+	phaseSaid  time.Time
+	phaseLines int
+	breaks     breakpoints
+	failures   int   // commands that failed
+	failure    error // of the first
+	err        error // of writing
 }
 
 func (p *plainText) say(format string, args ...any) {
@@ -238,8 +239,6 @@ func (p *plainText) event(e session.Event) {
 		p.index = p.index.Next(p.mirror.Trace)
 	}
 	switch {
-	case e.Progress != nil && p.mirror.Trace != nil:
-		p.say("%s: %d of %d", e.Progress.Phase, e.Progress.Done, e.Progress.Total)
 	case e.Progress != nil:
 		p.progress(e.Progress)
 	case e.Opened != nil:
@@ -256,12 +255,24 @@ func (p *plainText) event(e session.Event) {
 	}
 }
 
-// progress says how far a phase has come: when it begins, and then once a second. A screen reader reads every
-// line.
+// progress says how far a phase has come: when it begins, then once a second, and of one that took longer its
+// end. A screen reader reads every line.
 func (p *plainText) progress(to *session.Progress) {
-	if at := time.Now(); to.Phase != p.loading || at.Sub(p.loadedAt) >= time.Second {
-		p.loading, p.loadedAt = to.Phase, at
-		p.say("loading: %s %d of %d", to.Phase, to.Done, to.Total)
+	at, ends := time.Now(), to.Done == to.Total
+	if to.Phase != p.phase {
+		p.phase, p.phaseLines = to.Phase, 0
+	}
+	if p.phaseLines == 0 || at.Sub(p.phaseSaid) >= time.Second || ends && p.phaseLines > 1 {
+		p.phaseSaid = at
+		p.phaseLines++
+		what := to.Phase + ":"
+		if p.mirror.Trace == nil {
+			what = "loading: " + to.Phase
+		}
+		p.say("%s %d of %d", what, to.Done, to.Total)
+	}
+	if ends { // the next of this name is another
+		p.phase = ""
 	}
 }
 

@@ -82,8 +82,12 @@ func TestPlainModeSaysHowFarOpeningIsOnceASecond(t *testing.T) {
 			return justEvents{events: events, reason: errors.New("enough")}, nil
 		}
 		out, _ := plainly(open, "", "")
-		want := "loading: read 0 of 250\nloading: read 100 of 250\nloading: read 200 of 250\n" +
-			"loading: upload 0 of 250\nloading: upload 100 of 250\nloading: upload 200 of 250\n"
+		want := ""
+		for _, phase := range []string{"read", "upload"} {
+			for _, done := range []int{0, 100, 200, 250} {
+				want += fmt.Sprintf("loading: %s %d of 250\n", phase, done)
+			}
+		}
 		if out != want {
 			t.Errorf("output:\n%s", out)
 		}

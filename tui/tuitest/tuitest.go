@@ -377,10 +377,12 @@ func (p *Session) cost(ctx context.Context, c session.Command) error {
 		}
 	}
 	told := trace.Costs{Step: s.Index, Whole: whole}
+	say := func(done int) {
+		to := session.Progress{Phase: "measure costs", Done: done, Total: len(c.Parts)}
+		p.stream.Send(session.Event{Progress: &to})
+	}
 	for i, part := range c.Parts {
-		p.stream.Send(session.Event{Progress: &session.Progress{
-			Phase: "measure costs", Done: i, Total: len(c.Parts),
-		}})
+		say(i)
 		if err = p.before(ctx, c); err != nil {
 			break // what was measured so far is kept
 		}
@@ -390,6 +392,9 @@ func (p *Session) cost(ctx context.Context, c session.Command) error {
 		}
 		cost.Q1NS, cost.Q3NS = cost.NS-400, cost.NS+600
 		told.Costs = append(told.Costs, cost)
+	}
+	if err == nil {
+		say(len(c.Parts))
 	}
 	if len(c.Parts) == 0 || len(told.Costs) > 0 {
 		p.record(trace.Record{Costs: &told})
