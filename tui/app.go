@@ -315,16 +315,22 @@ func (a *App) cancel() {
 	}
 }
 
-// remark is say of something that concerns the view alone.
+// remark says why something cannot be done in the view.
 func (a *App) remark(text string) {
-	a.say(text)
+	a.log.Add("warn", text)
+	a.show(text)
 	a.noteOf = a.view()
 }
 
-// say shows a note for four seconds, and keeps it in the log.
+// say shows a note, and keeps it in the log.
 func (a *App) say(text string) {
-	a.note, a.noteOf = text, nil
 	a.log.Add("info", text)
+	a.show(text)
+}
+
+// show shows a note for four seconds.
+func (a *App) show(text string) {
+	a.note, a.noteOf = text, nil
 	a.noteID++
 	id := a.noteID
 	a.cmds = append(a.cmds, tea.Tick(4*time.Second, func(time.Time) tea.Msg { return fadeMsg{id} }))

@@ -12,6 +12,7 @@ import (
 	"gpuscope/model/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
 )
 
 // model is what is looked at: a running session or a recorded trace, and which of its steps.
@@ -137,6 +138,9 @@ func (a *App) opened(m openedMsg) {
 		a.quit()
 	case m.trace != nil:
 		a.isTrace = true
+		for i := range m.trace.Steps {
+			a.logCompiled(&m.trace.Steps[i])
+		}
 		for i := range m.trace.Events {
 			a.log.Add("info", m.trace.Events[i].Text)
 		}
@@ -162,6 +166,9 @@ func (a *App) events(list eventsMsg) {
 			if note := e.Records[i].Event; note != nil {
 				a.log.Add("info", note.Text)
 			}
+			if s := e.Records[i].Step; s != nil {
+				a.logCompiled(s)
+			}
 			if found := e.Records[i].Ceilings; found != nil {
 				a.say("ceilings: " + strings.Join(inspect.CeilingFacts(found), " · "))
 			}
@@ -185,6 +192,14 @@ func (a *App) events(list eventsMsg) {
 	a.version++
 	if !was {
 		a.begin()
+	}
+}
+
+// logCompiled keeps in the log which kernels a step had to wait for.
+func (a *App) logCompiled(s *trace.Step) {
+	for _, c := range s.CPU.Compiled {
+		took := table.Millis(c.NS.NS())
+		a.log.Add("info", fmt.Sprintf("step %d: compiled %s in %s", s.Index, c.Kernel, took))
 	}
 }
 

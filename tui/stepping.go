@@ -261,8 +261,8 @@ var steers = []session.CommandKind{
 // refused says what a command was refused for: what a held key may meet is a note, all else stays in sight.
 func (a *App) refused(c session.Command, err error) {
 	if errors.Is(err, session.ErrUsage) && slices.Contains(steers, c.Kind) {
-		a.log.Add("info", err.Error())
-		a.say(err.Error())
+		a.log.Add("warn", err.Error())
+		a.show(err.Error())
 		return
 	}
 	a.fail(fmt.Errorf("%s: %w", c.Kind, err))
@@ -271,7 +271,7 @@ func (a *App) refused(c session.Command, err error) {
 // paused says at which condition a run has paused.
 func (a *App) paused(hit *trace.Event) {
 	if a.hit = hit; hit != nil {
-		a.say(hit.Text)
+		a.show(hit.Text) // the log has the event
 	}
 }
 

@@ -1,0 +1,42 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+
+	"gpuscope/model/session"
+	"gpuscope/trace/tracetest"
+	"gpuscope/tui/tuitest"
+)
+
+// said are the lines of the log that have a text in them, with their levels.
+func (d *driver) said(text string) (list []string) {
+	lines, _ := d.app.log.snapshot()
+	for _, l := range lines {
+		if strings.Contains(l.Text, text) {
+			list = append(list, l.Level+" "+l.Text)
+		}
+	}
+	return list
+}
+
+func TestTheLogHasWhatWasCompiled(t *testing.T) {
+	recorded := drive(t, 120, 40, tracetest.Tiny(), nil, Options{})
+	live := drive(t, 120, 40, tracetest.Tiny(), &tuitest.Script{}, Options{Prompt: "once"}).sees("step 0")
+	for _, d := range []*driver{recorded, live} {
+		d.press("0").sees("compiled rms_norm in 18.4 ms")
+	}
+}
+
+// What is refused stands in the log once, and not as what was done.
+func TestARefusalIsOneWarningOfTheLog(t *testing.T) {
+	script := refusing(session.Next)
+	d := drive(t, 120, 40, llama, &script, Options{Prompt: "once"}).press("s").sees("the next is refused")
+	if got := d.said("the next is refused"); len(got) != 1 || got[0] != "warn the next is refused" {
+		t.Errorf("by the engine: %q", got)
+	}
+	d = drive(t, 120, 40, llama, nil, Options{}).press("2", "c").sees("this is a recorded trace")
+	if got := d.said("this is a recorded trace"); len(got) != 1 || !strings.HasPrefix(got[0], "warn ") {
+		t.Errorf("by the screen: %q", got)
+	}
+}
