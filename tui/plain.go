@@ -188,6 +188,7 @@ type plainText struct {
 	phaseSaid  time.Time
 	phaseLines int
 	breaks     breakpoints
+	of         spokenOf
 	failures   int   // commands that failed
 	failure    error // of the first
 	err        error // of writing
@@ -342,7 +343,7 @@ var plainCommands = []plainCommand{
 	},
 	{
 		word: "c", takes: "[NAMES]", doc: "cost of each row, or of those with the names N,.. together",
-		of: plainCost, said: func(p *plainText, _ session.Reply) { p.print("cost") },
+		of: plainCost, said: func(p *plainText, _ session.Reply) { p.printOf("cost", spokenOf{}) },
 	},
 	{
 		word: "o", takes: "OP [M ...]", doc: "time an operator alone on each route, at some prompt lengths",
@@ -361,6 +362,22 @@ var plainCommands = []plainCommand{
 	{
 		word: "d", takes: "[TABLE]", doc: "dispatches, or another table", do: (*plainText).print,
 		recorded: true,
+	},
+	{
+		word: "w", takes: "NAME", doc: "why a dispatch has its grid, or what a value reaches",
+		do: (*plainText).why, recorded: true,
+	},
+	{
+		word: "scope", takes: "[STEPS]", doc: "tables are of these steps: " + inspect.ScopeWords,
+		do: (*plainText).setScope, recorded: true,
+	},
+	{
+		word: "base", takes: "[STEPS or FILE]", doc: "tables are compared with these, or with another trace",
+		do: (*plainText).setBase, recorded: true,
+	},
+	{
+		word: "filter", takes: "[WORDS]", doc: "tables have the rows that match, such as norm or us:>10",
+		do: (*plainText).setFilter, recorded: true,
 	},
 	{word: "x", takes: "FILE", doc: "export", do: (*plainText).export, recorded: true},
 	{word: "q", doc: "quit", recorded: true},
@@ -421,34 +438,6 @@ func (p *plainText) tokens(r session.Reply) {
 		list = append(list, fmt.Sprintf("%d %q", tok.ID, tok.Text))
 	}
 	p.say("%s", strings.Join(append([]string{plural(len(list), "token")}, list...), ", "))
-}
-
-// print prints a table of the last step, that of its dispatches where no other is named. Before the first
-// step there are tables of the graph.
-func (p *plainText) print(name string) {
-	kind, err := inspect.TableNamed(cmp.Or(name, "dispatches"))
-	if err != nil {
-		p.fail(err)
-		return
-	}
-	var o inspect.Options
-	if n := len(p.mirror.Trace.Steps); n > 0 {
-		o.Scope = p.index.Step(n - 1)
-	} else if !kind.OfGraph && kind.Takes != inspect.NoSteps {
-		p.fail(p.noStep())
-		return
-	}
-	if err := p.index.Print(p.ctx, p.out, kind.Name, "text", mainWidth, o); err != nil {
-		p.fail(err)
-	}
-}
-
-// noStep says that there is nothing to show of a step.
-func (p *plainText) noStep() error {
-	if p.recorded {
-		return errors.New("the trace has no steps; d graph prints its operators")
-	}
-	return errors.New("no step was run yet: p and a text give a prompt")
 }
 
 // export writes the trace as it is now.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -164,13 +163,47 @@ func TestPlainModePrintsAnyTable(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	for _, want := range []string{
-		"d [TABLE] dispatches, or another table, x FILE export, q quit.",
+		"d [TABLE] dispatches, or another table, w NAME why", "x FILE export, q quit.",
 		strings.Repeat("error: no step was run yet: p and a text give a prompt\n", 2) + "step 0:", "lm_head", "prefill  ",
 		`error: there is no table "nonsense"`,
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in:\n%s", want, out)
 		}
+	}
+}
+
+// What tables are of, what they are compared with, which rows they have, and why: as on the screen.
+func TestPlainModeAsksOfATraceWhatTheScreenAsks(t *testing.T) {
+	t.Parallel()
+	other := filepath.Join(t.TempDir(), "other.json")
+	if err := trace.WriteFile(other, llama); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	err := ShowTrace(t.Context(), func(context.Context) (*trace.Trace, error) { return llama, nil },
+		Options{Plain: true, Output: &out, Input: strings.NewReader(strings.Join([]string{
+			"filter lm_head", "scope prefill", "d", "scope decode", "base prefill", "d", "d resize",
+			"base " + other, "filter op:>>", "d", "filter", "scope", "base", "w lm_head", "w nobody",
+			"scope nobody", "base nobody", "w",
+		}, "\n"))})
+	for _, want := range []string{
+		"tables are of the one prefill step\n", "rows of tables: lm_head\n",
+		"filter lm_head: 1 of 342 rows\n",
+		"tables are of all 23 warm decode steps\n", "tables are compared with the one prefill step\n",
+		"Δ prefill: ", "tables are compared with the steps of the same phase in " + other,
+		"rows of tables: all\n", "tables are of the last step\n",
+		"tables are compared with nothing\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	if err == nil || strings.Count(out.String(), "\nerror: ") != 5 {
+		t.Errorf("error %v", err)
+	}
+	if t.Failed() {
+		t.Log(out.String()[strings.Index(out.String(), "Type a command"):])
 	}
 }
 
@@ -188,7 +221,7 @@ func TestPlainModeTakesCommandsOnATrace(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	const help = "\nType a command and enter: d [TABLE] dispatches, or another table, x FILE export, q quit.\n"
+	help := "\nType a command and enter: d [TABLE] dispatches, or another table, w NAME why a dispatch has its grid, "
 	for _, want := range []string{"step 0: prefill", help, "lm_head", "\nwrote " + path + "\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in:\n%s", want, out)
@@ -199,7 +232,7 @@ func TestPlainModeTakesCommandsOnATrace(t *testing.T) {
 	}
 	var needSession []string
 	for _, c := range plainCommands {
-		if !slices.Contains([]string{"d", "x", "q"}, c.word) {
+		if !c.recorded {
 			needSession = append(needSession, c.word)
 		}
 	}

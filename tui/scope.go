@@ -129,12 +129,29 @@ func (m *model) inFile(to inspect.Scope) *inspect.Base {
 	if m.file == nil {
 		return nil
 	}
-	s := m.file.Phase(m.index.Trace.Steps[to.Steps[0]].Phase)
+	return sameKind(m.file, m.base.file, m.index, to)
+}
+
+// sameKind is the steps of the phase that a scope begins with in another trace, nil where that has none.
+func sameKind(file *inspect.Index, path string, x *inspect.Index, to inspect.Scope) *inspect.Base {
+	s := file.Phase(x.Trace.Steps[to.Steps[0]].Phase)
 	if len(s.Steps) == 0 {
 		return nil
 	}
-	s.Name = filepath.Base(m.base.file) + " " + s.Name
-	return &inspect.Base{Index: m.file, Scope: s}
+	s.Name = filepath.Base(path) + " " + s.Name
+	return &inspect.Base{Index: file, Scope: s}
+}
+
+// readBase reads a trace that tables are to be compared with.
+func readBase(ctx context.Context, path string) (*inspect.Index, error) {
+	t, err := trace.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("base: %w", err)
+	}
+	if len(t.Steps) == 0 {
+		return nil, errors.New("base: " + path + " has no steps to compare with")
+	}
+	return inspect.NewIndex(t), ctx.Err()
 }
 
 // options are what a table is asked with: one of one step is of the shown one, or the last of the scope.
@@ -241,14 +258,7 @@ func (a *App) askBase() {
 func (a *App) openBase(path string) {
 	a.fileTask.clear(a.jobs)
 	a.fileTask.want(a.jobs, path, func(ctx context.Context) (*inspect.Index, error) {
-		t, err := trace.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("base: %w", err)
-		}
-		if len(t.Steps) == 0 {
-			return nil, errors.New("base: " + path + " has no steps to compare with")
-		}
-		return inspect.NewIndex(t), ctx.Err()
+		return readBase(ctx, path)
 	}, func(x *inspect.Index) {
 		a.base, a.file = base{scope: -1, step: -1, file: path}, x
 		a.version++

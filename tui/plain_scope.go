@@ -1,0 +1,147 @@
+package tui
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"gpuscope/model/session"
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+)
+
+// spokenOf is what a person wants the tables of plain mode to speak of, as on the screen: a scope, what it is
+// compared with, and which rows.
+type spokenOf struct {
+	scope  string         // "" is the last step
+	base   string         // a scope, or the path of file; "" for nothing
+	file   *inspect.Index // another trace
+	filter string
+}
+
+func (p *plainText) setScope(word string) {
+	said := "the last step"
+	if word != "" {
+		s, err := p.index.ParseScope(word)
+		if err != nil {
+			p.fail(err)
+			return
+		}
+		said = s.Words()
+	}
+	p.of.scope = word
+	p.say("tables are of %s", said)
+}
+
+func (p *plainText) setBase(word string) {
+	of := p.of
+	of.base, of.file = word, nil
+	said := "nothing"
+	if path := expand(word); word != "" {
+		s, err := p.index.ParseScope(word)
+		if said = s.Words(); err != nil && trace.IsTrace(path) {
+			of.file, err = readBase(p.ctx, path)
+			said = "the steps of the same phase in " + path
+		}
+		if err != nil {
+			p.fail(err)
+			return
+		}
+	}
+	p.of = of
+	p.say("tables are compared with %s", said)
+}
+
+func (p *plainText) setFilter(words string) {
+	p.of.filter = words
+	p.say("rows of tables: %s", cmp.Or(words, "all"))
+}
+
+// snapshot is what tables are asked for, of steps that the trace has.
+func (p *plainText) snapshot(of spokenOf) (snapshot, error) {
+	s := snapshot{index: p.index, step: len(p.index.Trace.Steps) - 1}
+	var err error
+	if s.scope, err = p.index.ParseScope(cmp.Or(of.scope, "last")); err != nil || of.base == "" {
+		return s, err
+	}
+	if of.file != nil {
+		s.against = sameKind(of.file, of.base, p.index, s.scope)
+		return s, nil
+	}
+	base, err := p.index.ParseScope(of.base)
+	if !slices.Equal(base.Steps, s.scope.Steps) {
+		s.against = &inspect.Base{Index: p.index, Scope: base}
+	}
+	return s, err
+}
+
+// print prints a table, that of dispatches where no other is named.
+func (p *plainText) print(name string) { p.printOf(name, p.of) }
+
+func (p *plainText) printOf(name string, of spokenOf) {
+	if err := p.tryPrint(name, of); err != nil {
+		p.fail(err)
+	}
+}
+
+// tryPrint prints a table. Before the first step there are tables of the graph.
+func (p *plainText) tryPrint(name string, of spokenOf) error {
+	kind, err := inspect.TableNamed(cmp.Or(name, "dispatches"))
+	if err != nil {
+		return err
+	}
+	var o inspect.Options
+	if len(p.mirror.Trace.Steps) > 0 {
+		s, err := p.snapshot(of)
+		if err != nil {
+			return err
+		}
+		o = s.options(kind.Takes, 0)
+	} else if !kind.OfGraph && kind.Takes != inspect.NoSteps {
+		return p.noStep()
+	}
+	made, err := kind.Of(p.ctx, p.index, o)
+	if err != nil {
+		return err
+	}
+	l, err := list(p.ctx, made, choice{filter: of.filter}, "", true)
+	if err := cmp.Or(err, l.err); err != nil {
+		return err
+	}
+	if l.found != "" {
+		p.say("%s", l.found)
+	}
+	return made.Print(p.ctx, p.out, "text", l.rows, mainWidth)
+}
+
+// why says why a dispatch has the grid it has, in the last step of the scope, or what a value reaches.
+func (p *plainText) why(name string) {
+	switch {
+	case name == "":
+		p.fail(session.Refusef("w NAME: a dispatch by its number or name, an operator or a value"))
+		return
+	case len(p.mirror.Trace.Steps) == 0:
+		p.fail(p.noStep())
+		return
+	}
+	s, err := p.snapshot(spokenOf{scope: p.of.scope})
+	var lines []string
+	if err == nil {
+		lines, err = p.index.Explain(s.scope.Steps[len(s.scope.Steps)-1], name)
+	}
+	if err != nil {
+		p.fail(err)
+		return
+	}
+	for _, l := range lines {
+		p.say("%s", l)
+	}
+}
+
+// noStep says that there is nothing to show of a step.
+func (p *plainText) noStep() error {
+	if p.recorded {
+		return errors.New("the trace has no steps; d graph prints its operators")
+	}
+	return errors.New("no step was run yet: p and a text give a prompt")
+}
