@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"gpuscope/internal/printable"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 )
@@ -106,8 +105,12 @@ func (p *dispatchPage) render(t *theme, _ glyphs, w, h int, focused bool) []stri
 	lines := p.draw(t, w, h, focused, "The step has no dispatches.")
 	if p.rows.table != nil {
 		for _, n := range p.rows.table.Notes {
-			if len(lines) < h {
-				lines = append(lines, t.put(dim, cut("   "+printable.Clean(n), w)))
+			broken := wrapUnder("   "+n, w, 3, 5)
+			if len(lines)+len(broken) > h {
+				break // a part of it could say something else
+			}
+			for _, l := range broken {
+				lines = append(lines, t.put(dim, l))
 			}
 		}
 	}

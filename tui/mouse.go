@@ -64,6 +64,9 @@ func (a *App) point(p pointer) {
 		a.wheel(p)
 		return
 	}
+	if a.question != nil { // what is typed is for what is on the screen
+		return
+	}
 	second := a.clicked.again(p)
 	m := a.rects()
 	switch {

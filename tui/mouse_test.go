@@ -249,6 +249,17 @@ func TestTheMeterCountsWhatCame(t *testing.T) {
 	}
 }
 
+// While a line is typed a click changes nothing that the line is for.
+func TestAClickLeavesWhatIsTyped(t *testing.T) {
+	t.Chdir(t.TempDir())
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "E").at(2, 1, tea.MouseButtonLeft)
+	d.settle()
+	d.sees("[2 Dispatches]", "table to").typed("mine.csv").press("enter").sees("mine.csv: 31 rows")
+	d.press("4", "/").typed("norm").at(10, 7, tea.MouseButtonLeft)
+	d.settle()
+	d.sees("filter: norm", "[4 Graph]")
+}
+
 // A program that was suspended has the mouse again where it is on, and leaves it where it is off.
 func TestASuspendedProgramComesBackWithItsMouse(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{})

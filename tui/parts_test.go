@@ -257,7 +257,10 @@ func TestWhatAStepCountedIsWholeOrLeftOut(t *testing.T) {
 // open one, and a bracket, a closed row and what is new are three.
 func TestASCIITellsSignsApart(t *testing.T) {
 	g := glyphs{"ascii"}
-	apart := []string{markSelected, markOpen, markClosed, markMarked, "+", "-", "┌", "├", "└"}
+	apart := []string{
+		markSelected, markOpen, markClosed, markMarked, markOK, markFail, markWarn, "›", "+", "-", "~",
+		"=", "%", "┌", "├", "└", " ± ", "±", "…", "≈", "→", " → ", "↓", "↑", "×", "‹", "◆", "µ", "Σ", "Δ", "⏎", "&", "#",
+	}
 	said := map[string]string{}
 	for _, sign := range apart {
 		if other, ok := said[g.finish(sign)]; ok {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/tracetest"
 )
@@ -12,19 +13,7 @@ import (
 // The detail of a row that holds others names the members that stand out among its own dispatches, and none
 // of another row's.
 func TestDetailNamesTheOutliersOfItsRowAlone(t *testing.T) {
-	tr := tracetest.Run(8, 1, 1)
-	x := inspect.NewIndex(tr)
-	for i := range tr.Steps[1].Dispatches {
-		d := &tr.Steps[1].Dispatches[i]
-		name := x.Name(tr.Plans[d.Plan].Dispatch)
-		d.Samples = []int64{9984, 10_016, 9984, 10_016, 10_000}
-		for k := range d.Samples {
-			d.Samples[k] += int64(i%3) * 32
-			if strings.Contains(name, "layers.5.mlp.down") {
-				d.Samples[k] += 3000
-			}
-		}
-	}
+	tr := standingOut()
 	p := drive(t, 120, 40, tr, nil, Options{}).press("2").app.view().(*dispatchPage)
 	table := p.table()
 	for key, want := range map[string]bool{
@@ -47,5 +36,44 @@ func TestDetailNamesTheOutliersOfItsRowAlone(t *testing.T) {
 		if strings.Contains(said, "outlier: layers.5.mlp.down") != want {
 			t.Errorf("%s: outlier %v, want %v:\n%s", key, !want, want, said)
 		}
+	}
+}
+
+// standingOut is a run in which an operator of a layer takes longer than its like in the others.
+func standingOut() *trace.Trace {
+	tr := tracetest.Run(8, 1, 1)
+	x := inspect.NewIndex(tr)
+	for i := range tr.Steps[1].Dispatches {
+		d := &tr.Steps[1].Dispatches[i]
+		name := x.Name(tr.Plans[d.Plan].Dispatch)
+		d.Samples = []int64{9984, 10_016, 9984, 10_016, 10_000}
+		for k := range d.Samples {
+			d.Samples[k] += int64(i%3) * 32
+			if strings.Contains(name, "layers.5.mlp.down") {
+				d.Samples[k] += 3000
+			}
+		}
+	}
+	return tr
+}
+
+// What stands under the rows stands there to its end, or not at all: the end has the figures.
+func TestNotesUnderTheRowsAreWhole(t *testing.T) {
+	seen := 0
+	for w := minWidth; w < 200; w += 7 {
+		for _, h := range []int{24, 40, 41, 42} {
+			d := drive(t, w, h, standingOut(), nil, Options{}).press("2", "z")
+			said := strings.Join(strings.Fields(d.screen()), " ")
+			for _, note := range d.app.view().(*dispatchPage).table().Notes {
+				if begin := note[:min(len(note), 20)]; strings.Contains(said, begin) {
+					if seen++; !strings.Contains(said, note) {
+						t.Fatalf("%dx%d has a part of %q:\n%s", w, h, note, d.screen())
+					}
+				}
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no screen has a note")
 	}
 }

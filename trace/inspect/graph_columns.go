@@ -61,13 +61,13 @@ func (t *GraphTable) Weighed(w GraphWeight) *table.Table {
 	return &made
 }
 
-// bar draws a share of so many cells, by halves.
+// bar draws a share of so many cells, by halves. A half is drawn as tables do: ▌ stands for the selected row.
 func bar(share float64, cells int) string {
 	halves := int(math.Round(share * float64(2*cells)))
 	if halves == 0 && share > 0 {
 		return "▏"
 	}
-	return strings.Repeat("█", halves/2) + strings.Repeat("▌", halves%2)
+	return strings.Repeat("█", halves/2) + strings.Repeat("▍", halves%2)
 }
 
 func (t *GraphTable) columns(w *weights) []table.Column {
