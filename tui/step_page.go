@@ -340,8 +340,12 @@ func (p *stepPage) run(t *theme, g glyphs, f *stepFacts, s *strip, w, chart, h i
 func (f *stepFacts) split() string {
 	u := &f.sum.Untimed
 	if !u.Known() {
-		return fmt.Sprintf("step: %s as timed; what it takes untimed was not measured",
-			table.Millis(f.sum.Wall.NS()))
+		run := ""
+		if f.tracks.Of != "" {
+			run = ", the " + f.tracks.Of
+		}
+		return fmt.Sprintf("step: %s as timed%s; what it takes untimed was not measured",
+			table.Millis(f.sum.Wall.NS()), run)
 	}
 	text := "step " + table.Millis(u.Wall.NS())
 	var parts []string
@@ -352,6 +356,9 @@ func (f *stepFacts) split() string {
 		if ns, ok := part.time.NS(); ok {
 			parts = append(parts, table.MillisBare(ns, true)+" "+part.what)
 		}
+	}
+	if cpu, ok := u.CPU().NS(); ok && len(parts) == 1 { // what of it came first was not measured
+		parts = append([]string{table.MillisBare(cpu, true) + " CPU"}, parts...)
 	}
 	if len(parts) > 0 {
 		text += " = " + strings.Join(parts, " + ")

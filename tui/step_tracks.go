@@ -66,13 +66,17 @@ func gpuTexts(r *inspect.Tracks) []string {
 		where = "begins behind the submit (not measured)"
 	}
 	span := fmt.Sprintf("%s on the GPU", micros(last-begin))
+	run := ""
+	if r.Of != "" {
+		run = r.Of + " · "
+	}
 	if n == 0 {
-		return []string{where + " · " + span, span}
+		return []string{run + where + " · " + span, run + span}
 	}
 	parts := fmt.Sprintf("▒ %s busy ░ %s between", micros(busy), micros(max(0, last-begin-busy)))
 	return []string{
-		fmt.Sprintf("%s · %s: %s · %s", where, span, parts, keyed("{zoom in} opens a part")),
-		fmt.Sprintf("%s · %s: %s", where, span, parts), span + ": " + parts, span,
+		fmt.Sprintf("%s%s · %s: %s · %s", run, where, span, parts, keyed("{zoom in} opens a part")),
+		fmt.Sprintf("%s%s · %s: %s", run, where, span, parts), run + span + ": " + parts, run + span,
 	}
 }
 

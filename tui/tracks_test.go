@@ -2,6 +2,7 @@ package tui
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/charmbracelet/x/ansi"
@@ -40,6 +41,34 @@ func TestTracksOfAnyTimesFit(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// A step that was run again for its costs is known without what came before its first tick: the CPU's part is
+// said all the same. The tracks of a step that was repeated say which run they are of.
+func TestStepSaysAllPartsAndWhichRunItsTracksAreOf(t *testing.T) {
+	t.Parallel()
+	run := tracetest.Llama(1, 2)
+	s := &run.Steps[1]
+	s.Timing, s.Cold, run.Observer = "dispatch", false, nil
+	s.CPU.ResizeNS, s.CPU.UploadNS, s.CPU.SampleNS = trace.Time{}, trace.Time{}, trace.Time{}
+	s.Whole = &trace.Whole{NS: 8_770_000, WallNS: trace.Measured(9_530_000), N: 31}
+	facts := func() *stepFacts {
+		x := inspect.NewIndex(run)
+		return &stepFacts{sum: x.Summary(1), tracks: x.Tracks(1)}
+	}
+	if got := facts().split(); !strings.HasPrefix(got, "step 9.53 ms = 0.76 CPU + 8.77 GPU · untimed") {
+		t.Errorf("%q", got)
+	}
+	s.Whole = nil
+	for i := range s.Dispatches {
+		s.Dispatches[i].Samples = []int64{1, 2, 3}
+	}
+	f := facts()
+	for _, line := range append(gpuTexts(f.tracks), f.split()) {
+		if !strings.Contains(line, "first of 4 runs") {
+			t.Errorf("%q does not say which run it is of", line)
 		}
 	}
 }

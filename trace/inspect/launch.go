@@ -135,8 +135,11 @@ func worse(a, b *trace.NumericGap) *trace.NumericGap {
 
 // timedAlone says that each dispatch of a step has a time of its own, of the step or of repeats in place.
 func timedAlone(s *trace.Step) bool {
-	return s.Timing == "dispatch" || len(s.Dispatches) > 0 && len(s.Dispatches[0].Samples) > 0
+	return s.Timing == "dispatch" || repeated(s)
 }
+
+// repeated says whether a step was run again with every dispatch timed.
+func repeated(s *trace.Step) bool { return len(s.Dispatches) > 0 && len(s.Dispatches[0].Samples) > 0 }
 
 // launchesOf computes every dispatch of a step, in order of submission.
 func (x *Index) launchesOf(step int) []Launch {

@@ -2,6 +2,8 @@ package inspect
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"gpuscope/trace"
 	"gpuscope/trace/table"
@@ -23,7 +25,8 @@ func (x *Index) Pace(step int) table.Line {
 				table.Say(1, "%.0f tok/s stepped", u.tokensPerS(1)))
 		} else {
 			parts = append(parts, table.Part{
-				Rank: 0, Text: n + ", tok/s not known: they ran only with every dispatch timed", Short: n,
+				Rank: 0, Short: n,
+				Text: n + ", tok/s not known: they ran only with every " + x.timedBy(decode) + " timed",
 			})
 		}
 	}
@@ -34,6 +37,17 @@ func (x *Index) Pace(step int) table.Line {
 		at += " of " + table.Integer(of)
 	}
 	return table.Line{Separator: " · ", Parts: append(parts, table.Part{Rank: 2, Text: at})}
+}
+
+// timedBy are the timing levels of a scope's steps, in words.
+func (x *Index) timedBy(scope Scope) string {
+	var levels []string
+	for _, step := range scope.Steps {
+		if l := x.Trace.Steps[step].Timing; !slices.Contains(levels, l) {
+			levels = append(levels, l)
+		}
+	}
+	return strings.Join(levels, " or ")
 }
 
 // rangeOf is the least and the largest time of the steps of a scope that ran untimed, of several.

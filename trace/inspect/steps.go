@@ -58,7 +58,7 @@ func (x *Index) Steps(scope Scope, base *Base) *table.Table {
 	// a cell with every frame has it summed once.
 	var sums sync.Map
 	busy := func(s *trace.Step) trace.Time {
-		if len(s.Dispatches) == 0 || len(s.Dispatches[0].Samples) == 0 {
+		if !repeated(s) {
 			ns, _ := busyOf(s)
 			return ns
 		}
@@ -102,8 +102,13 @@ func (x *Index) Steps(scope Scope, base *Base) *table.Table {
 		},
 		{
 			Name: "gaps_ms", Title: "gaps ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-			Doc: "GPU span without its dispatches",
-			Of:  time(func(s *trace.Step) trace.Time { return minus(gpuOf(s).SpanNS, gpuOf(s).BusyNS) }),
+			Doc: "GPU span without its dispatches; of repeats not measured",
+			Of: time(func(s *trace.Step) trace.Time {
+				if repeated(s) {
+					return trace.Time{}
+				}
+				return minus(gpuOf(s).SpanNS, gpuOf(s).BusyNS)
+			}),
 		},
 		{
 			Name: "idle_ms", Title: "idle ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,

@@ -21,7 +21,7 @@ type StepSummary struct {
 	Busy       trace.Time // Σgpu: each dispatch timed alone, of repeats the median
 	Repeats    int        // that Busy is of; 0 where it is of the one run
 	Span       trace.Time // GPU, first begin to last end
-	Gaps       trace.Time // Span less what was timed in it
+	Gaps       trace.Time // Span less what was timed in it, in that run
 	Idle       trace.Time // Wall - Span
 	Dispatches int
 	Levels     int        // 0: not recorded
@@ -132,8 +132,11 @@ func (r *StepSummary) Title() table.Line {
 	} else if r.Step.Timing == "block" {
 		parts = append(parts, table.Part{Rank: 0, Text: "Σblocks " + ms(r.Busy)})
 	}
-	if r.Step.Timing == "off" || r.Step.Timing == "step" {
+	switch {
+	case untimed(r.Step):
 		return table.Line{Separator: " │ ", Parts: parts}
+	case r.Repeats > 0:
+		return table.Line{Separator: " │ ", Parts: append(parts, r.first(ms))}
 	}
 	return table.Line{Separator: " │ ", Parts: append(parts,
 		table.Part{Rank: 1, Text: "wall " + ms(r.Wall) + " timed"},
@@ -169,6 +172,29 @@ func (r *StepSummary) alone(ms func(trace.Time) string) []table.Part {
 			ms(r.Work), ms(r.Timing))})
 	}
 	return parts
+}
+
+// firstOf says which run the times of a step are of that are not its dispatches', where it was repeated: of
+// repeats there are no others. It is "" where all are of one run, or the step was timed as a whole.
+func firstOf(s *trace.Step) string {
+	_, n := busyOf(s)
+	if n == 0 || untimed(s) {
+		return ""
+	}
+	return "first of " + table.Plural(n+1, "run")
+}
+
+// first says the times that are of the first run alone, all of one run, so that they add up.
+func (r *StepSummary) first(ms func(trace.Time) string) table.Part {
+	name := sumName
+	if r.Step.Timing == "block" {
+		name = "Σblocks"
+	}
+	short := fmt.Sprintf("%s: wall %s timed", firstOf(r.Step), ms(r.Wall))
+	return table.Part{
+		Rank: 2, Short: short, Text: fmt.Sprintf("%s, %s %s + gaps %s = span %s, GPU idle %s", short, name,
+			ms(gpuOf(r.Step).BusyNS), ms(r.Gaps), ms(r.Span), ms(r.Idle)),
+	}
 }
 
 // costLine is the title's line of what the steps of a scope cost: of several, medians with their range.

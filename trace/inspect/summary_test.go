@@ -213,6 +213,68 @@ func TestAllSumsOfARepeatedStepAreOfItsMedians(t *testing.T) {
 	if cell := steps.Cell(1, steps.Column("gpu_ms")); sum != 14_600 || cell.Number != 0.0146 {
 		t.Errorf("the rows add up to %v ns, the step has %v ms", sum, cell.Number)
 	}
+	if cell := steps.Cell(1, steps.Column("gaps_ms")); cell.Has {
+		t.Errorf("gaps of %q beside a sum of other runs than theirs", cell.Text)
+	}
+	// What only the first run has says so, and adds up.
+	const first = " │ first of 4 runs: wall 9.05 timed, Σgpu 0.02 + gaps 0.00 = span 0.02, GPU idle 9.03"
+	if title := s.Title().String(); !strings.HasSuffix(title, first) {
+		t.Errorf("%q does not end with %q", title, first)
+	}
+	if r := x.Tracks(1); r.Of != "first of 4 runs" {
+		t.Errorf("the track is of the run %q", r.Of)
+	}
+	if r := x.Tracks(0); r.Of != "" {
+		t.Errorf("the track of a step that ran once is of the run %q", r.Of)
+	}
+	tr.Steps[1].Timing = "step" // timed as a whole, repeated for its dispatches: no other sum to take it for
+	if r := inspect.NewIndex(tr).Tracks(1); r.Of != "" {
+		t.Errorf("the track of a step that was timed as a whole is of the run %q", r.Of)
+	}
+}
+
+// What is known of a step itself comes before what is known of another, of others the nearest comes first.
+// One more step takes nothing away.
+func TestTheUntimedStepIsTheNearestThatIsKnown(t *testing.T) {
+	whole := func(ms int64) *trace.Whole {
+		return &trace.Whole{NS: ms * 900_000, N: 31, WallNS: trace.Measured(ms * 1_000_000)}
+	}
+	tr := tracetest.Run(1, 40, 7, 1, 1, 1, 1, 1)
+	for i := range tr.Steps {
+		s := &tr.Steps[i]
+		s.Timing, s.Cold, s.CPU.TotalNS = "dispatch", false, us(20_000)
+		s.CPU.ResizeNS, s.CPU.UploadNS, s.CPU.SampleNS = us(-1), us(-1), us(-1)
+	}
+	seen(tr, 8000, 7000)
+	*tr.Observer.Step = tr.Steps[2].Index
+	tr.Steps[5].Whole = whole(10)
+	x := inspect.NewIndex(tr)
+	for step, want := range []string{
+		"", "", "s2 ×8", "s2 ×8", "s5 ×31", "s5 ×31", "s5 ×31",
+	} {
+		if u := x.Untimed(step); u.From != want {
+			t.Errorf("step %d is known from %q, want %q", step, u.From, want)
+		}
+	}
+	if u := x.Untimed(5); u.Wall != us(10_000) || u.GPU != us(9000) || u.Cost != "+100%" {
+		t.Errorf("the step whose costs were measured takes %+v", u)
+	}
+	if u := x.UntimedOf(x.Phase("decode")); u.From != "s5 ×31" {
+		t.Errorf("decode is known from %q", u.From)
+	}
+	if pace := x.Pace(6).String(); !strings.Contains(pace, "untimed 10.0 ms (s5 ×31) · 100 tok/s") {
+		t.Errorf("the step behind it: %q", pace)
+	}
+	tr.Observer, tr.Steps[5].Whole = nil, nil
+	for _, level := range []string{"dispatch", "block"} {
+		for i := range tr.Steps {
+			tr.Steps[i].Timing = level
+		}
+		pace := inspect.NewIndex(tr).Pace(6).String()
+		if !strings.Contains(pace, "they ran only with every "+level+" timed") {
+			t.Errorf("%q", pace)
+		}
+	}
 }
 
 func TestProfileLeavesColdStepsOutUnlessThereAreNoOthers(t *testing.T) {

@@ -26,13 +26,15 @@ type Tracks struct {
 	CPU, GPU []Span
 	// Placed says that the GPU's part stands where it was measured to be, and not merely behind the submit.
 	Placed bool
+	// Of says which run of the step this was, where it was repeated: "first of 11 runs".
+	Of string
 }
 
 // Tracks are those of a step as it was recorded. The host's parts are in their order; a wait that is cut by
 // submits stands in one piece. Nothing is there that was not measured.
 func (x *Index) Tracks(step int) *Tracks {
 	s := &x.Trace.Steps[step]
-	r := &Tracks{}
+	r := &Tracks{Of: firstOf(s)}
 	at := int64(0)
 	behind := int64(0) // the submit
 	for _, part := range []struct {

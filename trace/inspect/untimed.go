@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"fmt"
+	"slices"
 
 	"gpuscope/trace"
 	"gpuscope/trace/table"
@@ -28,25 +29,70 @@ func (u *Untimed) Known() bool { return measured(u.Wall) || measured(u.GPU) }
 // CPU is the part of the wall time in which the GPU has nothing of the step to do.
 func (u *Untimed) CPU() trace.Time { return minus(u.Wall, u.GPU) }
 
-// Untimed is a step as it runs untimed: as it ran, where no more than it as a whole was timed, else as it, or
-// another decode step, was repeated so.
+// Untimed is a step as it runs untimed: as it ran, where no more than it as a whole was timed, else as it was
+// repeated so. A decode step of which neither is known is as the nearest other one that was repeated so.
 func (x *Index) Untimed(step int) Untimed {
 	s := &x.Trace.Steps[step]
-	if s.Timing == "off" || s.Timing == "step" {
+	if untimed(s) {
 		return untimedItself(s)
 	}
-	u := x.observed(s)
+	if u := x.untimedAgain(s); u.Known() || s.Phase != "decode" {
+		return u
+	}
+	return x.untimedNear(step)
+}
+
+// untimedAgain is what a step takes when it is run again untimed, by the observer or for its costs.
+func (x *Index) untimedAgain(s *trace.Step) Untimed {
+	var u Untimed
+	if o := x.Trace.Observer; o != nil && o.Step != nil && *o.Step == s.Index {
+		u = observed(o)
+	}
 	if w := s.Whole; w != nil && !measured(u.GPU) {
 		if !u.Known() {
-			u.N, u.From = w.N, fmt.Sprintf("×%d", w.N)
+			u.N, u.From = w.N, fmt.Sprintf("s%d ×%d", s.Index, w.N)
 			if ns, ok := w.WallNS.NS(); ok { // without what a step does before its first command and after it
 				u.Wall = trace.Measured(ns + sum(s.CPU.ResizeNS, s.CPU.UploadNS, s.CPU.SampleNS))
 			}
 		}
 		u.GPU = trace.Measured(w.NS)
+		if u.Cost == "" && s.Timing == "dispatch" && !s.Cold {
+			u.Cost = added(s.CPU.TotalNS, u.Wall)
+		}
 		u.rest()
 	}
 	return u
+}
+
+// added is what a timed wall time is more than an untimed one: "+260%"; "" where one was not measured.
+func added(timed, untimed trace.Time) string {
+	more, ok := minus(timed, untimed).NS()
+	if ns, _ := untimed.NS(); ok && ns > 0 {
+		return fmt.Sprintf("%+.0f%%", 100*float64(more)/float64(ns))
+	}
+	return ""
+}
+
+// untimedNear is what is known of the decode step nearest to one of those that were run again untimed; of one
+// that the trace has no more, or does not name, where there is no other.
+func (x *Index) untimedNear(step int) Untimed {
+	steps := x.Trace.Steps
+	for away := 1; away < len(steps); away++ {
+		for _, i := range []int{step - away, step + away} {
+			if i < 0 || i >= len(steps) || steps[i].Phase != "decode" {
+				continue
+			}
+			if u := x.untimedAgain(&steps[i]); u.Known() {
+				return u
+			}
+		}
+	}
+	o := x.Trace.Observer
+	if o == nil || o.Step != nil &&
+		slices.ContainsFunc(steps, func(s trace.Step) bool { return s.Index == *o.Step }) {
+		return Untimed{}
+	}
+	return observed(o)
 }
 
 // sum of times; what was not measured counts as nothing.
@@ -84,45 +130,22 @@ func (u *Untimed) rest() {
 	}
 }
 
-// observed is what the observer measured of a step, or of another decode step for one.
-func (x *Index) observed(s *trace.Step) Untimed {
-	o := x.Trace.Observer
-	if o == nil {
-		return Untimed{}
-	}
+// observed is what an observer measured of its step.
+func observed(o *trace.Observer) Untimed {
 	from := fmt.Sprintf("×%d", o.N)
 	if o.Step != nil {
 		from = fmt.Sprintf("s%d ×%d", *o.Step, o.N)
 	}
-	same := o.Step != nil && *o.Step == s.Index
-	if !same && (s.Phase != "decode" || !x.observedDecode(o)) {
-		return Untimed{}
-	}
-	u := Untimed{Wall: o.UntimedNS, Before: o.BeforeNS, GPU: o.SpanNS, N: o.N, From: from}
-	untimed, ok := o.UntimedNS.NS()
-	if timed, both := o.TimedNS.NS(); ok && both && untimed > 0 {
-		u.Cost = fmt.Sprintf("%+.0f%%", 100*float64(timed-untimed)/float64(untimed))
+	u := Untimed{
+		Wall: o.UntimedNS, Before: o.BeforeNS, GPU: o.SpanNS, N: o.N, From: from,
+		Cost: added(o.TimedNS, o.UntimedNS),
 	}
 	u.rest()
 	return u
 }
 
-// observedDecode says whether the observer looked at a decode step. Where the trace has the step no more, or
-// does not name it, it did: a run is observed at its end.
-func (x *Index) observedDecode(o *trace.Observer) bool {
-	if o.Step == nil {
-		return true
-	}
-	for i := len(x.Trace.Steps) - 1; i >= 0; i-- {
-		if s := &x.Trace.Steps[i]; s.Index == *o.Step {
-			return s.Phase == "decode"
-		}
-	}
-	return true
-}
-
 // UntimedOf is what is known of the steps of a scope untimed: medians of those that ran so; where none did,
-// what is known of the last one otherwise.
+// what is known of the last one that was run again so, or of one near the last.
 func (x *Index) UntimedOf(scope Scope) Untimed {
 	if step, one := scope.One(); one {
 		return x.Untimed(step)
@@ -137,7 +160,7 @@ func (x *Index) UntimedOf(scope Scope) Untimed {
 		}
 	}
 	for _, step := range scope.Steps {
-		if s := &x.Trace.Steps[step]; s.Timing == "off" || s.Timing == "step" {
+		if s := &x.Trace.Steps[step]; untimed(s) {
 			u := untimedItself(s)
 			add(&walls, u.Wall)
 			add(&befores, u.Before)
@@ -145,6 +168,11 @@ func (x *Index) UntimedOf(scope Scope) Untimed {
 		}
 	}
 	if len(walls) == 0 {
+		for _, step := range slices.Backward(scope.Steps) {
+			if u := x.untimedAgain(&x.Trace.Steps[step]); u.Known() {
+				return u
+			}
+		}
 		return x.Untimed(scope.last())
 	}
 	u := Untimed{

@@ -16,10 +16,8 @@ func (x *Index) verdict(step int, u *Untimed) string {
 	wall, ok1 := u.Wall.NS()
 	gpu, ok2 := u.GPU.NS()
 	switch {
-	case !u.Known() && s.Timing == "dispatch":
-		return "what bounds the untimed step is not known: it ran only with every dispatch timed"
-	case !u.Known() && s.Timing == "block":
-		return "what bounds the untimed step is not known: it ran only with every block timed"
+	case !u.Known() && !untimed(s):
+		return "what bounds the untimed step is not known: it ran only with every " + s.Timing + " timed"
 	case !ok1 || wall <= 0:
 		return "what bounds the untimed step is not known: its wall time was not measured"
 	case !ok2 || gpu <= 0:
