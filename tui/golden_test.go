@@ -33,6 +33,8 @@ func TestViews(t *testing.T) {
 		{"neighbourhood", []string{"4", "/", "sdpa", "enter", "j", "j", "p"}},
 		{"log", []string{"0"}},
 		{"help", []string{"2", "?"}},
+		{"why", []string{"2", "/", "op:=down", "enter", "w"}},
+		{"why-opened", []string{"2", "/", "op:=down", "enter", "w", "enter", "/", "norm", "enter", "n"}},
 	} {
 		for _, size := range sizes {
 			t.Run(fmt.Sprintf("%s-%dx%d", view.name, size[0], size[1]), func(t *testing.T) {

@@ -17,12 +17,25 @@ import (
 // overlay is text that lies over a view until it is closed: help, a kernel's source, a chain of reasons.
 type overlay struct {
 	page
-	text textPane
+	text  textPane
+	width int // of the screen that its lines are broken for
 }
 
 func overlayOf(p page) *overlay {
 	p.title = printable.Clean(p.title)
-	return &overlay{p, textPane{lines: p.lines, marks: p.marks}}
+	return &overlay{page: p, text: textPane{lines: p.lines, marks: p.marks}}
+}
+
+// lay breaks the lines for a screen of w cells. What was found is found again.
+func (o *overlay) lay(w int) {
+	if o.width == w || o.broken == nil {
+		return
+	}
+	o.width, o.text.lines = w, nil
+	for _, l := range o.lines {
+		o.text.lines = append(o.text.lines, o.broken(l, w-2)...)
+	}
+	o.text.find(o.text.sought)
 }
 
 func (a *App) closeOverlay() { a.over = nil }
@@ -72,6 +85,7 @@ func (a *App) nextFound(by int) {
 func (a *App) showHelp() {
 	name := a.row().name
 	var lines []string
+	add := func(sign, text string) { lines = append(lines, fmt.Sprintf("  %s  %s", fit(sign, 12), text)) }
 	section := func(name string, list []*action) {
 		if len(list) == 0 {
 			return
@@ -82,13 +96,7 @@ func (a *App) showHelp() {
 			if why := act.why(a); why != "" {
 				text += " (not now: " + why + ")"
 			}
-			for i, l := range wrapText(text, a.w-18) {
-				keys := ""
-				if i == 0 {
-					keys = act.keyNames()
-				}
-				lines = append(lines, fmt.Sprintf("  %s  %s", fit(keys, 12), l))
-			}
+			add(act.keyNames(), text)
 		}
 	}
 	section("In "+name, those(inViews, func(of *ability) bool { return of != nil && of.of(a.view()) }))
@@ -101,16 +109,10 @@ func (a *App) showHelp() {
 	}{{"Mouse", mouseDoc}, {"Signs", legend}} {
 		lines = append(lines, "", part.name)
 		for _, s := range part.list {
-			for i, l := range wrapText(keyed(s[1]), a.w-18) {
-				sign := ""
-				if i == 0 {
-					sign = s[0]
-				}
-				lines = append(lines, fmt.Sprintf("  %s  %s", fit(sign, 12), l))
-			}
+			add(s[0], keyed(s[1]))
 		}
 	}
-	a.over = overlayOf(page{title: "Help: " + name, lines: lines[1:]})
+	a.over = overlayOf(page{title: "Help: " + name, lines: lines[1:], broken: wrapSigned})
 }
 
 // legend explains the signs of the screens.
@@ -134,18 +136,14 @@ var legend = [][2]string{
 // look shows a text over the view, once a job has made it.
 func (a *App) look(t text) {
 	a.asked++
-	w, none := a.w, t.none
+	none := t.none
 	a.overTask.want(a.jobs, a.asked, func(ctx context.Context) (*overlay, error) {
 		p, err := t.of(ctx)
 		if err != nil || len(p.lines) == 0 {
 			return nil, err
 		}
 		if !t.code {
-			var broken []string
-			for _, l := range p.lines {
-				broken = append(broken, wrapIndented(l, w-2)...)
-			}
-			p.lines = broken
+			p.broken = wrapIndented
 		}
 		return overlayOf(p), nil
 	}, func(o *overlay) {
@@ -162,6 +160,25 @@ func (a *App) stopLooking() bool {
 	waits := a.overTask.cancel != nil
 	a.overTask.drop(a.jobs)
 	return waits
+}
+
+// signed is where the text begins in a line of the help, behind keys or a sign.
+const signed = 16
+
+// wrapSigned breaks a line of the help to w cells; what follows stands under what is behind the sign.
+func wrapSigned(l string, w int) []string {
+	if width(l) <= w || !strings.HasPrefix(l, " ") {
+		return []string{cut(l, w)}
+	}
+	lines := wrapText(cutLeft(l, signed), w-signed)
+	for i := range lines {
+		head := blank(signed)
+		if i == 0 {
+			head = cutRight(l, signed)
+		}
+		lines[i] = head + lines[i]
+	}
+	return lines
 }
 
 // wrapIndented breaks a line to w cells; what follows stands a little deeper than the line.

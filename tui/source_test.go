@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	tea "github.com/charmbracelet/bubbletea"
 	"pgregory.net/rapid"
 
 	"gpuscope/trace"
@@ -81,6 +82,27 @@ func TestWhyOpensItsChain(t *testing.T) {
 	d.sees("Why layers.0.mlp.gate in s23, first of ×16", "enter opens)").misses(link)
 	d.press("enter").sees(link).misses("enter opens)").press("enter").sees("enter opens)").misses(link)
 	d.press("esc", "?").sees("Help").press("enter").misses("Help") // what has nothing folded is closed
+}
+
+// A text that lies over the view is broken anew for a window of another size: nothing of it is cut off, and
+// what was found stays found.
+func TestATextOverAViewFitsAnyWindow(t *testing.T) {
+	for keys, want := range map[string]string{"w": "changes next at: not with the position", "?": "Find a text:"} {
+		d := drive(t, 160, 40, llama, nil, Options{}).press("2", "j", "j", "j", keys, "/").typed(want).press("enter")
+		d.sees("1 of 1 line")
+		for _, w := range []int{60, 200, 80} {
+			d.update(tea.WindowSizeMsg{Width: w, Height: 40})
+			d.settle()
+			if !strings.Contains(d.line(markSelected), want) {
+				t.Errorf("%s in %d cells:\n%s", keys, w, d.screen())
+			}
+			for _, l := range d.app.over.text.lines {
+				if width(l) > w-2 {
+					t.Errorf("%s in %d cells: %q is cut", keys, w, l)
+				}
+			}
+		}
+	}
 }
 
 // Whatever stretches two lists have, each byte has the one that lies over the other.

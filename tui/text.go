@@ -29,7 +29,7 @@ func cutMiddle(s string, w int) string {
 		return cut(s, w)
 	}
 	head := (w - 1) / 2
-	return ansi.Truncate(s, head, "") + "…" + tail(s, w-1-head)
+	return cutRight(s, head) + "…" + tail(s, w-1-head)
 }
 
 // tail is as much of the end of s as fits in w cells.
@@ -112,6 +112,9 @@ func count[T ~int | ~int64](n T) string { return table.Integer(n) }
 
 // plural is "1 step" or "2 steps".
 func plural[T ~int | ~int64](n T, noun string) string { return table.Plural(n, noun) }
+
+// cutRight is the first n cells of s.
+func cutRight(s string, n int) string { return ansi.Truncate(s, n, "") }
 
 // cutLeft takes the first n cells away.
 func cutLeft(s string, n int) string {

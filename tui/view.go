@@ -140,7 +140,9 @@ type page struct {
 	title string
 	lines []string
 	marks [][]stretch // by line, nil for none
-	whole string      // what is copied; "": the lines
+	// broken breaks a line to so many cells; nil: they stay as they are, and have marks.
+	broken func(line string, w int) []string
+	whole  string // what is copied; "": the lines
 	// earlier and later are the same of another step, nil where there is none; folded is the same with more
 	// or less in it.
 	earlier, later, folded *text
@@ -262,6 +264,9 @@ func (a *App) table() *tablePane { return a.view().(lister).pane() }
 
 // reload wants what is newest for what is on the screen.
 func (a *App) reload() {
+	if a.over != nil {
+		a.over.lay(a.w)
+	}
 	s := a.snapshot()
 	a.loadSummary(s)
 	v := a.view()
