@@ -40,7 +40,7 @@ type App struct {
 	w, h   int
 
 	again
-	model        // the session, or the trace, and where it stands (steer.go)
+	model        // the session, or the trace, and where it stands (model.go)
 	jobs  *jobs  // what computes what is shown
 	views []view // in the order of the table of views
 	// pushes are what lies over each view.

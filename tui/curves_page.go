@@ -357,10 +357,11 @@ func cannotTime(a *App) string {
 	return why
 }
 
+// showRoutes draws times against the length of a prompt: there routes are compared.
+func (p *curvesPage) showRoutes() { p.along, p.shows = trace.AlongTokens, inspect.Time }
+
 func (a *App) timeOperator() {
 	op, lengths, _ := a.view().(curved).timed()
-	if p, ok := a.view().(*curvesPage); ok {
-		p.along, p.shows = trace.AlongTokens, inspect.Time
-	}
+	a.view().(curved).showRoutes()
 	a.command(session.Command{Kind: session.TimeOp, Op: &op, Lengths: lengths})
 }

@@ -234,25 +234,6 @@ func (a *App) repeat() {
 	a.command(c)
 }
 
-// cannotTarget is content with a trace, in which a position can be shown.
-func cannotTarget(a *App) string {
-	if a.isTrace {
-		return needsTrace(a)
-	}
-	return cannotRun(a)
-}
-
-// needsText wants a text to edit.
-func needsText(a *App) string {
-	if why := needsSession(a); why != "" {
-		return why
-	}
-	if len(a.mirror.Text.Prompt) == 0 {
-		return keyed("there is no text yet: {prompt} types a prompt")
-	}
-	return ""
-}
-
 // steers are the commands that go through the text. That one of them cannot go on is no fault of anything.
 var steers = []session.CommandKind{
 	session.Next, session.Previous, session.Run, session.Repeat, session.Upto,

@@ -102,6 +102,7 @@ type (
 		widen(times float64) (why string) // draws more of the axis, or less
 		// timed is the operator under the cursor and at which lengths to time it; why says why there is none.
 		timed() (op trace.OpID, lengths []int, why string)
+		showRoutes()
 	}
 	// opener opens the selected row itself, and says whether it did. backer leaves one level of its own.
 	opener interface{ open() bool }

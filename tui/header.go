@@ -1,0 +1,192 @@
+package tui
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gpuscope/internal/printable"
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
+
+// header says what runs on what, which step is shown, and how things stand. The program's own name is there
+// where nothing is lost for it.
+func (a *App) header(w int) string {
+	const name = "gpuscope"
+	state := a.stateWord()
+	room := w - width(state) - 3
+	text := ""
+	if t := a.mirror.Trace; t != nil {
+		model := filepath.Base(printable.Clean(t.Model.Name))
+		line := table.Title(slices.Concat([]table.Part{{Rank: 2, Text: model, Short: cutMiddle(model, 20)}},
+			deviceParts(&t.Device), a.stepParts())...)
+		text = printable.Clean(line.Fit(room))
+	}
+	left := " " + fit(text, room+1)
+	if n := width(name) + 2; width(text)+n <= room {
+		left = " " + a.theme.put(strong, name) + "  " + fit(text, room+1-n)
+	}
+	return left + a.theme.put(a.statePaint(), state)
+}
+
+// deviceParts say what the device is.
+func deviceParts(d *trace.Device) []table.Part {
+	if d.Software() {
+		name, _, _ := strings.Cut(d.Name, " (")
+		short := fmt.Sprintf("software device (%s)", name)
+		return []table.Part{{Rank: 0, Text: short + ": compare ratios only", Short: short}}
+	}
+	return []table.Part{{Rank: 3, Text: d.Name + " " + d.Backend, Short: d.Name}}
+}
+
+// stepParts say which step is shown. Who looks back must see it, on any screen.
+func (a *App) stepParts() []table.Part {
+	s := a.step()
+	if s == nil {
+		if len(a.mirror.Trace.Steps) > 0 {
+			return []table.Part{{Rank: 0, Text: "no step shown"}}
+		}
+		return []table.Part{{Rank: 0, Text: "no step yet"}}
+	}
+	long, short := fmt.Sprintf("step %d", s.Index), fmt.Sprintf("s%d", s.Index)
+	where := fmt.Sprintf(" %s pos %d", s.Phase, s.Position)
+	switch newest := a.newestStep(); {
+	case newest < 0:
+		long, short = long+where+", the text is empty", short+", the text is empty"
+	case newest < s.Index:
+		end := fmt.Sprintf("text ends at s%d", newest)
+		long, short = long+where+", set back: "+end, short+" set back, "+end
+	case a.index.Replaced(a.shown, newest):
+		long += fmt.Sprintf(" (newest %d)%s, not in the text any more", newest, where)
+		short += fmt.Sprintf(" not in the text, newest s%d", newest)
+	case newest > s.Index:
+		long += fmt.Sprintf(" (newest %d)%s", newest, where)
+		short += fmt.Sprintf(" (newest s%d)%s", newest, where)
+	default:
+		long, short = long+where, short+where
+	}
+	parts := []table.Part{{Rank: 0, Text: long, Short: short}}
+	if s.Cold {
+		parts = append(parts, table.Part{Rank: 1, Text: "cold"})
+	}
+	if s.Token != nil {
+		parts = append(parts, table.Say(4, "token %q", s.Text))
+	}
+	return parts
+}
+
+// newestStep is the number of the step that the session stands at, of a trace the last.
+func (a *App) newestStep() int {
+	if a.session != nil {
+		return a.mirror.State.Step
+	}
+	return a.index.Trace.Steps[len(a.index.Trace.Steps)-1].Index
+}
+
+// stateWord is how things stand, in one word.
+func (a *App) stateWord() string {
+	switch {
+	case a.mirror.Trace == nil || a.restarting():
+		return "[LOADING" + a.progress() + "]"
+	case a.isTrace:
+		return "[TRACE]"
+	case a.lost:
+		return "[ENGINE GONE]"
+	case a.job != nil && a.job.cancelled:
+		return "[STOPPING]"
+	case a.job != nil:
+		return a.busyWord()
+	case a.standing() != "":
+		return a.standing()
+	case a.mirror.State.Ended:
+		return "[ENDED]"
+	}
+	return "[PAUSED]"
+}
+
+func (a *App) statePaint() paint {
+	switch {
+	case a.lost:
+		return bad
+	case a.job != nil:
+		return good
+	}
+	return accent
+}
+
+func (a *App) progress() string {
+	p := a.mirror.Progress
+	switch {
+	case p.Phase == "":
+		return ""
+	case p.Total == 0:
+		return " " + p.Phase
+	}
+	return fmt.Sprintf(" %s %d/%d", p.Phase, p.Done, p.Total)
+}
+
+// step is the step that is shown, nil before the first.
+func (a *App) step() *trace.Step {
+	if a.shown < 0 {
+		return nil
+	}
+	return &a.index.Trace.Steps[a.shown]
+}
+
+// tabsNamed says whether all tabs have the names of their views: they leave room for the scope and how it was
+// timed. Else the current one has.
+func (a *App) tabsNamed() bool {
+	used := 2
+	for i := range views {
+		used += width(views[i].label()) + 1
+	}
+	return used+width("scope this step · 1 sample") <= a.w
+}
+
+// tabLabel is how a view stands in the line of tabs.
+func (a *App) tabLabel(view int) string {
+	if row := &views[view]; view == a.current || a.tabsNamed() {
+		return row.label()
+	}
+	return keyOf(views[view].name)
+}
+
+// tabText is how a tab stands in its line: a cell before it, and brackets around the current one.
+func (a *App) tabText(view int) string {
+	switch label := a.tabLabel(view); {
+	case view != a.current:
+		return " " + label
+	case view == 0:
+		return "[" + label + "]"
+	default:
+		return " [" + label + "]"
+	}
+}
+
+// tabs names the views, and says what they speak of and how it was timed.
+func (a *App) tabs(w int) string {
+	var b strings.Builder
+	used := 0
+	for i := range views {
+		p, text := plain, a.tabText(i)
+		if used += width(text); i == a.current {
+			p = accent
+		}
+		b.WriteString(a.theme.put(p, text))
+	}
+	right := table.Title(a.scopeParts()...).Fit(w - used - 3)
+	return b.String() + blank(w-used-width(right)-1) + a.theme.put(dim, right)
+}
+
+// tabAt is the view whose tab is at a cell.
+func (a *App) tabAt(x int) (int, bool) {
+	at := 0
+	for i := range views {
+		if at += width(a.tabText(i)); x < at {
+			return i, true
+		}
+	}
+	return 0, false
+}

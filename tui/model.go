@@ -1,0 +1,217 @@
+package tui
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/model/session"
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
+)
+
+// model is what is looked at: a running session or a recorded trace, and which of its steps.
+type model struct {
+	session session.Session // nil until opened, and where a trace is shown
+	isTrace bool
+	lost    bool // the session's events ended
+	mirror  session.Mirror
+	opening error          // why there is no session
+	index   *inspect.Index // of mirror.Trace
+	shown   int            // index into Trace.Steps of the step that is shown, -1 before the first
+	follow  bool
+	version int // of the data: rises with every change of what is shown
+
+	chosen // what tables speak of and are compared with (scope.go)
+	spoken spoken
+
+	summary  task[summaryKey, *inspect.StepSummary]
+	happened task[*inspect.Index, []inspect.Event] // in the steps that there are
+
+	job      *job
+	queued   *session.Command
+	commands int
+	breaks   breakpoints  // at which runs pause
+	hit      *trace.Event // at which the last run has paused
+}
+
+// job is a command on its way.
+type job struct {
+	id        int
+	command   session.Command
+	cancel    context.CancelFunc
+	cancelled bool
+}
+
+// spoken is the scope that was chosen and its base, as they are in a version of the data.
+type spoken struct {
+	version, shown int
+	index          *inspect.Index
+	scope          inspect.Scope
+	against        *inspect.Base
+}
+
+func newModel() model {
+	return model{shown: -1, follow: true, chosen: chosen{from: -1, to: -1, base: noBase}}
+}
+
+// snapshot is what the views draw from. It does not change after it was handed out.
+type snapshot struct {
+	index *inspect.Index // nil until the trace's header is there
+	trace *trace.Trace
+	step  int // that is shown, -1: none
+	// scope is the steps that tables speak of, against what they are compared with, nil for nothing; both
+	// are there with the step. base is that step where it is one of this trace, else -1.
+	scope   inspect.Scope
+	against *inspect.Base
+	base    int
+	chosen  base            // what a person chose to compare with
+	events  []inspect.Event // of all steps, or of those when a job last looked
+	// from and to are the ends of the range of steps that is marked, -1 where none is.
+	from, to int
+	state    session.State
+	text     session.Text
+	live     bool // a session stands behind it
+	running  bool // it is doing something
+	version  int
+}
+
+// summaryKey is what a summary is of: a step, in a version of the data.
+type summaryKey struct{ version, step int }
+
+func (m *model) snapshot() snapshot {
+	s := snapshot{
+		step: m.shown, base: -1, from: -1, to: -1, state: m.mirror.State, text: m.mirror.Text,
+		live: m.session != nil, running: m.job != nil, version: m.version, events: m.happened.value,
+		chosen: m.base,
+	}
+	if m.mirror.Trace != nil {
+		s.index, s.trace = m.index, m.index.Trace
+	}
+	if s.step < 0 || s.trace == nil {
+		return s
+	}
+	if from, to, ok := m.marks(); ok {
+		s.from, s.to = from, to
+	}
+	now := spoken{version: s.version, shown: s.step, index: s.index}
+	if is := &m.spoken; is.version != now.version || is.shown != now.shown || is.index != now.index {
+		now.scope = m.inScope()
+		now.against = m.compared(now.scope)
+		m.spoken = now
+	}
+	s.scope, s.against = m.spoken.scope, m.spoken.against
+	if s.against != nil && s.against.Index == s.index {
+		if step, one := s.against.Scope.One(); one {
+			s.base = step
+		}
+	}
+	return s
+}
+
+// loadSummary wants what the shown step cost, and what happened in all steps.
+func (a *App) loadSummary(s snapshot) {
+	if s.step < 0 {
+		a.summary.clear(a.jobs)
+		return
+	}
+	a.happened.want(a.jobs, s.index, s.index.Events, nil)
+	a.summary.want(a.jobs, summaryKey{s.version, s.step},
+		func(context.Context) (*inspect.StepSummary, error) { return s.index.Summary(s.step), nil }, nil)
+}
+
+func (a *App) opened(m openedMsg) {
+	switch {
+	case m.err != nil && a.mirror.Trace != nil:
+		a.lost = true
+		a.failed(m.err)
+	case m.err != nil:
+		a.opening = m.err // what Run returns
+		a.quit()
+	case m.trace != nil:
+		a.isTrace = true
+		for i := range m.trace.Steps {
+			a.logCompiled(&m.trace.Steps[i])
+		}
+		for i := range m.trace.Events {
+			a.log.Add("info", m.trace.Events[i].Text)
+		}
+		a.mirror.Trace, a.index = m.trace, m.index
+		a.events(nil)
+		a.shown = len(m.trace.Steps) - 1
+		a.follow = false
+	default:
+		a.session = m.session
+		a.begin()
+	}
+}
+
+// events brings the mirror up to date.
+func (a *App) events(list eventsMsg) {
+	before, was, progress := a.mirror.Trace, a.again.opened, true
+	for _, e := range list {
+		progress = progress && e.Progress != nil
+		if e.Log != nil {
+			a.log.Add(e.Log.Level, e.Log.Text)
+		}
+		for i := range e.Records {
+			if note := e.Records[i].Event; note != nil {
+				a.log.Add("info", note.Text)
+			}
+			if s := e.Records[i].Step; s != nil {
+				a.logCompiled(s)
+			}
+			if found := e.Records[i].Ceilings; found != nil {
+				a.say("ceilings: " + strings.Join(inspect.CeilingFacts(found), " · "))
+			}
+		}
+		if err := a.mirror.Apply(e); err != nil {
+			a.fail(fmt.Errorf("not recorded: %w", err))
+		}
+		a.again.opened = a.again.opened || e.Opened != nil
+	}
+	t := a.mirror.Trace
+	if t == nil || progress { // how far something has come changes no table
+		return
+	}
+	if before != nil {
+		a.dropped(t.DroppedSteps - before.DroppedSteps)
+	}
+	a.index = a.index.Next(t)
+	if a.follow && a.session != nil {
+		a.shown = a.stepOfState()
+	}
+	a.version++
+	if !was {
+		a.begin()
+	}
+}
+
+// logCompiled keeps in the log which kernels a step had to wait for.
+func (a *App) logCompiled(s *trace.Step) {
+	for _, c := range s.CPU.Compiled {
+		took := table.Millis(c.NS.NS())
+		a.log.Add("info", fmt.Sprintf("step %d: compiled %s in %s", s.Index, c.Kernel, took))
+	}
+}
+
+// dropped follows the steps that are looked at when the oldest n go.
+func (m *model) dropped(n int) {
+	if m.shown >= 0 {
+		m.shown = max(0, m.shown-n)
+	}
+	m.chosen.dropped(n)
+}
+
+// stepOfState is where the session's current step stands among those recorded.
+func (a *App) stepOfState() int {
+	at, ok := slices.BinarySearchFunc(a.mirror.Trace.Steps, a.mirror.State.Step,
+		func(s trace.Step, index int) int { return cmp.Compare(s.Index, index) })
+	if !ok {
+		return -1
+	}
+	return at
+}

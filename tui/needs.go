@@ -1,0 +1,110 @@
+package tui
+
+// Why something cannot be done now, "" where it can: of views, and of actions.
+
+// isRecorded is why what needs a session is refused on a recorded trace.
+const isRecorded = "this is a recorded trace; start gpuscope with a model"
+
+func needsSession(a *App) string {
+	switch {
+	case a.isTrace:
+		return isRecorded
+	case a.lost:
+		return keyed("the engine has gone; {restart} starts it again")
+	case a.session == nil || a.mirror.Trace == nil:
+		return "the model is still loading"
+	}
+	return ""
+}
+
+// needsGraph is content with what is known before the first step.
+func needsGraph(a *App) string {
+	if a.mirror.Trace == nil {
+		return "nothing is open yet"
+	}
+	return ""
+}
+
+func needsTrace(a *App) string {
+	if a.mirror.Trace == nil {
+		return "nothing is open yet"
+	}
+	if len(a.mirror.Trace.Steps) == 0 {
+		return "no step was run yet"
+	}
+	return ""
+}
+
+func needsShown(a *App) string {
+	if why := needsTrace(a); why != "" {
+		return why
+	}
+	if a.shown < 0 {
+		return keyed("no step is shown; {step before} shows those that were recorded")
+	}
+	return ""
+}
+
+// needsStep wants a step that the session stands at, or is about to.
+func needsStep(a *App) string {
+	if why := needsSession(a); why != "" {
+		return why
+	}
+	if a.mirror.State.Step < 0 && a.job == nil {
+		return "the model stands before the first step"
+	}
+	return ""
+}
+
+func cannotNext(a *App) string {
+	if a.isTrace {
+		return needsTrace(a)
+	}
+	if why := needsSession(a); why != "" {
+		return why
+	}
+	switch {
+	case a.mirror.State.Ended:
+		return keyed("the text has ended: {back} goes back, {prompt} types a new prompt")
+	case len(a.mirror.Text.Prompt) == 0 && a.job == nil:
+		return keyed("there is no text yet: {prompt} types a prompt")
+	}
+	return ""
+}
+
+// cannotRun lets a run be paused whatever else is.
+func cannotRun(a *App) string {
+	if a.job != nil {
+		return needsSession(a)
+	}
+	if a.isTrace {
+		return needsSession(a)
+	}
+	return cannotNext(a)
+}
+
+func cannotBack(a *App) string {
+	if a.isTrace {
+		return needsTrace(a)
+	}
+	return needsStep(a)
+}
+
+// cannotTarget is content with a trace, in which a position can be shown.
+func cannotTarget(a *App) string {
+	if a.isTrace {
+		return needsTrace(a)
+	}
+	return cannotRun(a)
+}
+
+// needsText wants a text to edit.
+func needsText(a *App) string {
+	if why := needsSession(a); why != "" {
+		return why
+	}
+	if len(a.mirror.Text.Prompt) == 0 {
+		return keyed("there is no text yet: {prompt} types a prompt")
+	}
+	return ""
+}
