@@ -60,7 +60,8 @@ fuzz: ## every fuzz target, FUZZTIME (10m) each
 	done
 
 bench-ui: ## what the screen takes: a key and its frame (99 of 100 in 8 ms), a long trace (3 s, 300 MB)
-	$(GO) test -run '^$$' -bench UpdateView -benchtime 50x ./tui
+	$(GO) test -run '^$$' -bench UpdateView/steps -benchtime 50x ./tui
+	$(GO) test -run '^$$' -bench UpdateView/dispatches -benchtime 2x ./tui
 	$(GO) test -run '^$$' -bench OpenTrace -benchtime 3x ./cmd/gpuscope
 
 bench: ## every benchmark

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -55,40 +56,84 @@ func BenchmarkView(b *testing.B) {
 	}
 }
 
+// everyKind are keys of every kind, by what they do. Each list leaves the screen as it was.
+var everyKind = []struct{ name, view, keys string }{
+	{"move", "2", "j j j k G g pgdown pgup ctrl+d ctrl+u g"},
+	{"filter", "2", "/ n o r m enter n N / backspace esc esc"},
+	{"sort", "2", "o s o s o k O o space"},
+	{"fold", "2", "F F F F enter enter h l"},
+	{"step", "2", ", . [ ]"},
+	{"scope", "2", "v v V V"},
+	{"base", "2", "b , b . b u"},
+	{"undo", "2", "F u o s u / a esc u"},
+	{"zoom", "2", "z z < >"},
+	{"detail", "2", "tab j j k tab"},
+	{"explain", "2", "w esc e esc ? esc"},
+	{"views", "2", "1 2 3 4 5 0 2"},
+	{"Step", "1", "j k g G pgup pgdown m ] ["},
+	{"Resize", "3", "j enter j j enter g , ."},
+	{"Graph", "4", "j j pgdown enter F F A A a a a g p esc"},
+	{"Curves", "5", "j k l h a a d d d d + -"},
+}
+
 // BenchmarkUpdateView is what a person waits for at 200x60, of a run of 2,000 steps with some 300 dispatches
-// each: Update and View after a key, and after the result of each job that the key has started. The budget is
-// 8 ms for 99 of 100.
+// each and of one with a step of 100,000 dispatches: Update and View after a key, and after the result of
+// each job that the key has started. The budget of the first is 8 ms for 99 of 100, of the second 16 ms.
+// p99-ready is the time until all is there that a key asks for; until then the screen shows what there was.
+// p99-cpu is p99 by the clock of the processor: it holds on a machine that others use.
 func BenchmarkUpdateView(b *testing.B) {
-	run := tracetest.Llama(15, 2000)
-	type did struct{ name, keys string }
-	for _, c := range []did{
-		{"move", "j j j k G g pgdown"},
-		{"filter", "/ n o r m backspace esc"},
-		{"sort", "o s o s o k o space"},
-		{"fold", "F F F F enter enter"},
-		{"step", ", . [ ]"},
-		{"scope", "v v V V"},
-		{"views", "1 2 3 0 2"},
-	} {
-		for _, fold := range []int{0, 3} { // layers, and every dispatch
-			b.Run(fmt.Sprintf("%s/fold%d", c.name, fold), func(b *testing.B) {
-				d := drive(b, 200, 60, run, nil, Options{Color: "true"}).press("2")
-				for range fold {
-					d.press("F")
+	runs := []struct {
+		name string
+		wide bool // jobs take their time: one fold is enough
+		make func() *trace.Trace
+	}{
+		{"steps=2000", false, func() *trace.Trace { return tracetest.Llama(15, 2000) }},
+		{"dispatches=100000", true, func() *trace.Trace { return tracetest.Llama(5000, 2) }},
+	}
+	for _, run := range runs {
+		b.Run(run.name, func(b *testing.B) {
+			recorded := run.make()
+			for _, c := range everyKind {
+				for _, fold := range []int{0, 3} { // layers, and every dispatch
+					if fold > 0 && (c.view != "2" || run.wide) {
+						continue
+					}
+					b.Run(fmt.Sprintf("%s/fold%d", c.name, fold), func(b *testing.B) {
+						benchmarkKeys(b, recorded, c.view, c.keys, fold)
+					})
 				}
-				d.frames = nil
-				for b.Loop() {
-					d.press(strings.Fields(c.keys)...)
-				}
-				slices.Sort(d.frames)
-				for _, p := range []int{50, 99} {
-					at := d.frames[len(d.frames)*p/100]
-					b.ReportMetric(float64(at.Microseconds())/1000, fmt.Sprintf("p%d-ms", p))
-				}
-				b.ReportMetric(float64(len(d.frames)), "frames")
-			})
+			}
+		})
+	}
+}
+
+func benchmarkKeys(b *testing.B, recorded *trace.Trace, view, keys string, fold int) {
+	runtime.LockOSThread() // whose time cpu is
+	defer runtime.UnlockOSThread()
+	d := drive(b, 200, 60, recorded, nil, Options{Color: "true"}).press(view)
+	for range fold {
+		d.press("F")
+	}
+	d.frames, d.cpu = nil, nil
+	var ready []time.Duration
+	for b.Loop() {
+		for _, k := range strings.Fields(keys) {
+			begun := time.Now()
+			d.press(k)
+			ready = append(ready, time.Since(begun))
 		}
 	}
+	report := func(what string, took []time.Duration, p int) {
+		slices.Sort(took)
+		if len(took) > 0 {
+			b.ReportMetric(float64(took[len(took)*p/100].Microseconds())/1000, what)
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	report("p50-ms", d.frames, 50)
+	report("p99-ms", d.frames, 99)
+	report("p99-cpu-ms", d.cpu, 99)
+	report("p99-ready-ms", ready, 99)
 }
 
 // BenchmarkStep is what one more step of a running model costs the screen.

@@ -37,6 +37,7 @@ type driver struct {
 	session  *tuitest.Session
 	messages chan any
 	frames   []time.Duration // that Update and View took
+	cpu      []time.Duration // of the processor's time, where that is known
 }
 
 // bare is the app before anything was opened.
@@ -90,9 +91,13 @@ func drive(t testing.TB, w, h int, recorded *trace.Trace, script *tuitest.Script
 // update handles a message and draws, as the program does.
 func (d *driver) update(m any) {
 	begun := time.Now()
+	had, known := cpuTime()
 	d.app.Update(m)
 	d.app.View()
 	d.frames = append(d.frames, time.Since(begun))
+	if has, _ := cpuTime(); known {
+		d.cpu = append(d.cpu, has-had)
+	}
 }
 
 // events hands over what the session has sent.

@@ -166,3 +166,24 @@ func TestStaticIsKnownFromTheTraceAndLeadsTheTitle(t *testing.T) {
 		t.Error("a run that follows the live shape is called static")
 	}
 }
+
+// No screen has a bar for each of a thousand layers, and what is drawn in every frame has an end.
+func TestASparklineOfManyLayersKeepsTheFarthest(t *testing.T) {
+	tr := tracetest.Llama(300, 2)
+	x := inspect.NewIndex(tr)
+	tab := dispatched(x, 1, inspect.Options{})
+	drawn := 0
+	for i := range tab.Rows {
+		if len(tab.Folded[i].Each) < 300 || tab.Folded[i].Group {
+			continue
+		}
+		line, _, _ := strings.Cut(tab.Cell(i, tab.Column("spark")).Text, " ")
+		if n := len([]rune(line)); n == 0 || n > 128 {
+			t.Errorf("%s: %d bars", tab.Folded[i].Label, n)
+		}
+		drawn++
+	}
+	if drawn == 0 {
+		t.Error("no row has so many members")
+	}
+}

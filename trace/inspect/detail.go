@@ -36,19 +36,18 @@ type ValueDetail struct {
 // Detail describes a dispatch in a step, an index into Trace.Steps; nil where it did not run. Base may be
 // nil.
 func (x *Index) Detail(ctx context.Context, step int, id trace.DispatchID, base *Base) (*Detail, error) {
-	launches := x.launchesOf(step)
-	i := slices.IndexFunc(launches, func(l Launch) bool { return l.ID == id })
+	i := x.Find(step, id)
 	if i < 0 {
 		return nil, nil
 	}
 	levels := x.levelsAt(step)
-	d := &Detail{Launch: launches[i], Index: x, Name: x.Name(id)}
+	d := &Detail{Launch: x.launchesAt(step, i)[0], Index: x, Name: x.Name(id)}
 	if levels != nil {
 		d.Levels, d.Waits, d.WaitsKnown = len(levels.of), levels.waits[id], levels.waits != nil
 		_, d.Begins = levels.of[id]
 	}
 	if base != nil {
-		then, err := base.Index.launches(ctx, base.Scope)
+		then, err := base.Index.sameSlot(ctx, base.Scope, &d.Launch)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -366,20 +367,27 @@ func (t *DispatchTable) standsOut(r *DispatchRow) string {
 // the highest, which is as much more. All have one scale, so that 3 % does not look like 300 %.
 const sparkScale = 0.2
 
-// sparkline draws values around their median; nothing where there are fewer than three.
+// mostBars is how many bars a sparkline has: no column is wider. Of more values a bar is several.
+const mostBars = 128
+
+// sparkline draws values around their median, of several in one bar the farthest from it; nothing where there
+// are fewer than three.
 func sparkline(v []float64) string {
 	if len(v) < 3 {
 		return ""
 	}
 	median := spreadOf(slices.Clone(v)).Median
 	bars := []rune("▁▂▃▄▅▆▇█")
-	out := make([]rune, len(v))
-	for i, x := range v {
+	var out []rune
+	for several := range slices.Chunk(v, (len(v)+mostBars-1)/mostBars) {
+		x := slices.MaxFunc(several, func(a, b float64) int {
+			return cmp.Compare(math.Abs(a-median), math.Abs(b-median))
+		})
 		at := 0.5
 		if median > 0 {
 			at = (x/median - 1 + sparkScale) / (2 * sparkScale)
 		}
-		out[i] = bars[min(len(bars)-1, max(0, int(at*float64(len(bars)))))]
+		out = append(out, bars[min(len(bars)-1, max(0, int(at*float64(len(bars)))))])
 	}
 	return string(out)
 }

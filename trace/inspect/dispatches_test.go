@@ -451,3 +451,27 @@ func BenchmarkDispatchTable(b *testing.B) {
 		dispatched(x, 2, inspect.Options{Base: base})
 	}
 }
+
+// The detail of a row computes that dispatch and no other, and says of it what the table does.
+func TestADetailSaysOfADispatchWhatItsTableDoes(t *testing.T) {
+	for _, tr := range []*trace.Trace{tracetest.Llama(2, 25), tracetest.Run(2, 42, 1, 7, 1)} {
+		x := inspect.NewIndex(tr)
+		last := len(tr.Steps) - 1
+		for _, base := range []*inspect.Base{nil, baseOf(x, 0), baseOf(x, last-1)} {
+			tab := dispatched(x, last, inspect.Options{Base: base})
+			for i := range tab.Launches {
+				want := tab.Launches[i]
+				d := detail(x, last, want.ID, base)
+				if d == nil {
+					t.Fatalf("dispatch %d ran and has no detail", want.ID)
+				}
+				if d.Level != want.Level || d.Index.Trace != tr || d.Launch.Index != want.Index ||
+					d.Time != want.Time || d.Limit != want.Limit || d.Waste != want.Waste ||
+					!want.Delta.New &&
+						(d.Delta.PlanDiff != want.Delta.PlanDiff || d.Base != want.Delta.From) {
+					t.Errorf("dispatch %d: %+v, the table has %+v", want.ID, d.Launch, want)
+				}
+			}
+		}
+	}
+}

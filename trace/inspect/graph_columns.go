@@ -46,7 +46,6 @@ func (t *GraphTable) Weighed(w GraphWeight) *table.Table {
 			most = max(most, w.of(n))
 		}
 	}
-	made := *t.Table
 	bar := table.Column{
 		Name: "weight", Title: w.Doc, Width: 80, Doc: "the row's " + w.Doc + " against the largest",
 		Of: func(row int) table.Cell {
@@ -57,8 +56,7 @@ func (t *GraphTable) Weighed(w GraphWeight) *table.Table {
 			return table.Text(bar(w.of(n)/most, weightCells))
 		},
 	}
-	made.Columns = slices.Insert(slices.Clone(t.Columns), 2, bar)
-	return &made
+	return t.WithColumns(slices.Insert(slices.Clone(t.Columns), 2, bar))
 }
 
 // bar draws a share of so many cells, by halves. A half is drawn as tables do: ▌ stands for the selected row.

@@ -143,15 +143,54 @@ func repeated(s *trace.Step) bool { return len(s.Dispatches) > 0 && len(s.Dispat
 
 // launchesOf computes every dispatch of a step, in order of submission.
 func (x *Index) launchesOf(step int) []Launch {
-	s := &x.Trace.Steps[step]
 	out := x.planned(step)
 	for i := range out {
-		out[i].Time, out[i].Samples = timeOf(&s.Dispatches[i]), s.Dispatches[i].Samples
-		if timedAlone(s) {
-			out[i].Limit = limitOf(&x.Trace.Device, &out[i], out[i].Time, i == 0)
+		x.time(&out[i])
+	}
+	return out
+}
+
+// launchesAt computes the dispatches of a step at some places, which rise.
+func (x *Index) launchesAt(step int, places ...int) []Launch {
+	from, out := x.planning(step), []Launch(nil)
+	for i := range from.s.Dispatches {
+		if len(out) == len(places) {
+			break
+		}
+		from.reach(x.Trace.Plans[from.s.Dispatches[i].Plan].Dispatch)
+		if i == places[len(out)] {
+			l := from.launch(i)
+			x.time(&l)
+			out = append(out, l)
 		}
 	}
 	return out
+}
+
+// time fills in how long a dispatch of one step took.
+func (x *Index) time(l *Launch) {
+	s := &x.Trace.Steps[l.Step]
+	d := &s.Dispatches[l.Index]
+	if l.Time, l.Samples = timeOf(d), d.Samples; timedAlone(s) {
+		l.Limit = limitOf(&x.Trace.Device, l, l.Time, l.Index == 0)
+	}
+}
+
+// sameSlot computes the dispatches of a scope that may be a launch's by id or by name; of several steps all.
+func (x *Index) sameSlot(ctx context.Context, scope Scope, l *Launch) ([]Launch, error) {
+	step, one := scope.One()
+	if !one {
+		return x.launches(ctx, scope)
+	}
+	var places []int
+	g := &x.Trace.Graph
+	for i, sd := range x.Trace.Steps[step].Dispatches {
+		d := &g.Dispatches[x.Trace.Plans[sd.Plan].Dispatch]
+		if d.ID == l.ID || d.Label == l.Dispatch.Label && g.Ops[d.Op].Name == l.Op.Name {
+			places = append(places, i)
+		}
+	}
+	return x.launchesAt(step, places...), ctx.Err()
 }
 
 // planned are the dispatches of a step without their times.

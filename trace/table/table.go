@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"gpuscope/internal/printable"
 )
@@ -37,8 +38,16 @@ type Table struct {
 	// From is what the rows were made from, for those who know the table and say more of a row than it does.
 	From any
 
-	empty []bool // headings that their rows have left; nil before
+	empty []bool    // headings that their rows have left; nil before
+	below []int32   // by row, how many rows stand in it
+	kept  *sync.Map // cells of rows that stand for many, by place: each costs what they all do
 }
+
+// place is where a cell is.
+type place struct{ row, col int }
+
+// manyRows is how many rows stand in one whose cells are kept once they were made.
+const manyRows = 64
 
 // Column describes a column and gives its cells.
 type Column struct {
@@ -129,7 +138,21 @@ func New(name string, columns []Column, rows []Row) *Table {
 			rows[p].Children = true
 		}
 	}
-	return &Table{Name: name, Columns: columns, Rows: rows}
+	below := make([]int32, len(rows))
+	for i := len(rows) - 1; i >= 0; i-- {
+		if p := rows[i].Parent; p >= 0 {
+			below[p] += below[i] + 1
+		}
+	}
+	return &Table{Name: name, Columns: columns, Rows: rows, below: below, kept: new(sync.Map)}
+}
+
+// WithColumns is the table with other columns over the same rows.
+func (t *Table) WithColumns(columns []Column) *Table {
+	return &Table{
+		Name: t.Name, Title: t.Title, Columns: columns, Rows: t.Rows, Notes: t.Notes, From: t.From,
+		empty: t.empty, below: t.below, kept: new(sync.Map),
+	}
 }
 
 // Flat are n rows without a tree.
@@ -157,7 +180,7 @@ func (t *Table) Apart() *Table {
 	if t.empty != nil || !slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Apart != "" }) {
 		return t
 	}
-	apart := *t
+	apart := t.WithColumns(slices.Clone(t.Columns))
 	apart.Rows = slices.Clone(t.Rows)
 	apart.empty = make([]bool, len(t.Rows))
 	for i := range t.Rows {
@@ -177,7 +200,6 @@ func (t *Table) Apart() *Table {
 			r.Depth = apart.Rows[r.Parent].Depth + 1
 		}
 	}
-	apart.Columns = slices.Clone(t.Columns)
 	for i := range apart.Columns {
 		if c := &apart.Columns[i]; c.Tree {
 			of := c.Of
@@ -189,12 +211,24 @@ func (t *Table) Apart() *Table {
 			}
 		}
 	}
-	return &apart
+	return apart
 }
 
 // Cell is the field at a row and a column as it is shown: what a file put into its text is on one line and
 // holds nothing that a terminal obeys.
 func (t *Table) Cell(row, col int) Cell {
+	if t.below[row] < manyRows {
+		return t.make(row, col)
+	}
+	c, there := t.kept.Load(place{row, col})
+	if !there {
+		c = t.make(row, col)
+		t.kept.Store(place{row, col}, c)
+	}
+	return c.(Cell)
+}
+
+func (t *Table) make(row, col int) Cell {
 	c := t.Columns[col].Of(row)
 	c.Text, c.Short = printable.Clean(c.Text), printable.Clean(c.Short)
 	return c

@@ -204,3 +204,31 @@ func TestAFileOfEachFormIsKnownByItsSuffix(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A cell of a row that stands for many costs what they all do. It is made once, whoever asks: a frame draws
+// it every time. A table with other columns has other cells.
+func TestCellsOfRowsThatStandForManyAreMadeOnce(t *testing.T) {
+	rows := []Row{{Key: "all", Parent: -1}, {Key: "few", Parent: -1}}
+	for range manyRows {
+		rows = append(rows, Row{Parent: 0, Depth: 1})
+	}
+	made := make([]int, len(rows))
+	tab := New("deep", []Column{{Name: "n", Of: func(row int) Cell {
+		made[row]++
+		return Count(row)
+	}}}, rows)
+	for range 3 {
+		for row := range rows {
+			if c := tab.Cell(row, 0); c.Number != float64(row) {
+				t.Fatalf("row %d has the cell %v", row, c)
+			}
+		}
+	}
+	if made[0] != 1 || made[1] != 3 {
+		t.Errorf("the cell of %d rows was made %d times, of none %d times", manyRows, made[0], made[1])
+	}
+	other := tab.WithColumns([]Column{{Name: "word", Of: func(int) Cell { return Text("w") }}})
+	if c := other.Cell(0, 0); c.Text != "w" {
+		t.Errorf("with other columns the cell is %v", c)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"hash/fnv"
 	"slices"
+	"sort"
 
 	"gpuscope/trace"
 )
@@ -129,12 +130,9 @@ func cpu(dispatches int, span int64, index int, cold bool) trace.CPU {
 
 // slot is the dispatch id of slot k of operator op.
 func (r *runner) slot(op, k int) trace.DispatchID {
-	for _, d := range r.t.Graph.Dispatches {
-		if int(d.Op) == op {
-			return d.ID + trace.DispatchID(k)
-		}
-	}
-	panic("no such slot")
+	of := r.t.Graph.Dispatches // in the order of the operators
+	i := sort.Search(len(of), func(i int) bool { return int(of[i].Op) >= op })
+	return of[i].ID + trace.DispatchID(k)
 }
 
 // resize plans every operator that n tokens at the position reach, in one topological pass.
