@@ -162,11 +162,19 @@ func cannotCost(a *App) string {
 const roomy = 200
 
 // spare leaves out beside the detail what it says too, where there is no room for all: sums of times alone,
-// and where rows have costs, which say more, times alone and of how many steps they are.
+// and where rows have costs, which say more, times alone and of how many steps they are. What was not needed
+// is of all dispatches of a row, and so is then the time that stands beside it.
 func (p *dispatchPage) spare(name string, screen int) bool {
 	t := p.table()
-	if t == nil || screen < sideWidth || screen >= roomy {
+	if t == nil || screen >= roomy {
 		return false
 	}
-	return name == "sum_us" || t.ByCost() && slices.Contains([]string{"us", "n"}, name)
+	beside, static := screen >= sideWidth, t.Index.Static()
+	switch name {
+	case "us":
+		return static || beside && t.ByCost()
+	case "n":
+		return beside && t.ByCost()
+	}
+	return name == "sum_us" && beside && !static
 }

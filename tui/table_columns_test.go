@@ -33,3 +33,15 @@ func TestCostsAndChangesOfGridsKeepTheirPlace(t *testing.T) {
 func TestTheOutlierOfARowStandsInItsColumn(t *testing.T) {
 	live(t, 200, 50).press("2", "c", "v").sees("layers.10.mlp.gate takes 19.8", "19.0 µs", "L10 +4 %")
 }
+
+// Where grids are pinned what was not needed stands beside a time of the same dispatches, in any room.
+func TestWasteAndTimeAreOfTheSameDispatches(t *testing.T) {
+	tr := *llama
+	tr.Static = true
+	for _, w := range []int{80, 120, 200} {
+		head := drive(t, w, 40, &tr, nil, Options{}).press("2").line("# op")
+		if !strings.Contains(head, " Σµs") || strings.Contains(head, " µs ") != (w >= roomy) {
+			t.Errorf("at %d columns: %q, want Σµs", w, head)
+		}
+	}
+}

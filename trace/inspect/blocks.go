@@ -87,8 +87,7 @@ func (x *Index) Blocks(scope Scope) *table.Table {
 				if r.Time.N < 2 {
 					return table.Cell{}
 				}
-				return table.Text(fmt.Sprintf("%.*f–%.*f", decimals, r.Time.Min/1e3, decimals,
-					r.Time.Max/1e3))
+				return table.Text(r.Time.microsRange(decimals))
 			}),
 		},
 		{

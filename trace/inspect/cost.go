@@ -436,7 +436,7 @@ func (t *DispatchTable) costColumns() []table.Column {
 
 // costCell is a cost in any table.
 func (x *Index) costCell(c *RowCost) table.Cell {
-	cell := table.Number(float64(c.NS)/1e3, min(1, table.DecimalsOfUS(x.Trace.Clock.QuantumNS)))
+	cell := table.Microseconds(float64(c.NS)/1e3, min(1, table.DecimalsOfUS(x.Trace.Clock.QuantumNS)))
 	if c.None {
 		cell.Text = "= " + cell.Text
 	}

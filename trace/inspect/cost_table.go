@@ -198,7 +198,7 @@ func costTableColumns(x *Index, rows []costRow) []table.Column {
 			if !r.alone {
 				return table.Missing()
 			}
-			return table.Number(r.aloneNS/1e3, decimals)
+			return table.Microseconds(r.aloneNS/1e3, decimals)
 		}),
 	}, table.Column{
 		Name: "rounds", Title: "rounds", Unit: "rounds", Is: table.Exact, Right: true, Width: 110,

@@ -121,7 +121,9 @@ func (t *DispatchTable) deltaColumns() []table.Column {
 			if !r.Delta.Timed {
 				return table.Cell{}
 			}
-			c := table.Number(of(r.Delta)/1e3, decimals)
+			// a difference has the decimals of the figures that it is one of
+			most := max(r.SumNS, r.Delta.BaseNS) / 1e3
+			c := table.Number(of(r.Delta)/1e3, table.MicrosDecimals(most, decimals))
 			if c.Number > 0 {
 				c.Text = sign + c.Text
 			}

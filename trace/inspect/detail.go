@@ -214,11 +214,11 @@ func (d *Detail) timeLine() string {
 	case d.Time.N == 1:
 		line += ", 1 sample"
 	case !d.Time.Known():
-		line += fmt.Sprintf(", median of %d (%.*f–%.*f; n=%d: no spread)", d.Time.N, decimals, d.Time.Min/1e3,
-			decimals, d.Time.Max/1e3, d.Time.N)
+		line += fmt.Sprintf(", median of %d (%s; n=%d: no spread)", d.Time.N, d.Time.microsRange(decimals),
+			d.Time.N)
 	default:
-		line += fmt.Sprintf(", median of %d (%.*f–%.*f, IQR %.*f)", d.Time.N, decimals, d.Time.Min/1e3,
-			decimals, d.Time.Max/1e3, decimals, d.Time.IQR/1e3)
+		line += fmt.Sprintf(", median of %d (%s, IQR %s)", d.Time.N, d.Time.microsRange(decimals),
+			table.Micros(d.Time.IQR/1e3, decimals))
 	}
 	if timing := d.Index.Trace.Device.TimingNS(); timing > 0 && d.Limit.Kind > FirstLimit {
 		line += fmt.Sprintf(" = ~%.*f work + ~%.*f timing", decimals, max(0, d.Time.Median-timing)/1e3,

@@ -165,8 +165,7 @@ func (t *DispatchTable) planColumns() []table.Column {
 				if len(r.Units) < 2 && (one || r.Group) || !r.Time.Measured() {
 					return table.Cell{}
 				}
-				return table.Text(fmt.Sprintf("%.*f–%.*f", decimals, r.Time.Min/1e3, decimals,
-					r.Time.Max/1e3))
+				return table.Text(r.Time.microsRange(decimals))
 			}),
 		},
 		{
@@ -176,7 +175,7 @@ func (t *DispatchTable) planColumns() []table.Column {
 				if r.Group || r.IQR == 0 {
 					return table.Cell{}
 				}
-				return table.Number(r.IQR/1e3, decimals)
+				return table.Microseconds(r.IQR/1e3, decimals)
 			}),
 		},
 		{
@@ -186,7 +185,7 @@ func (t *DispatchTable) planColumns() []table.Column {
 				if !r.Summed {
 					return table.Missing()
 				}
-				return table.Number(r.SumNS/1e3, decimals)
+				return table.Microseconds(r.SumNS/1e3, decimals)
 			}),
 		},
 		{

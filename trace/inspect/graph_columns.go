@@ -153,7 +153,7 @@ func (t *GraphTable) columns(w *weights) []table.Column {
 				if !n.Measured {
 					return table.Missing()
 				}
-				return table.Number(n.NS/1e3, decimals)
+				return table.Microseconds(n.NS/1e3, decimals)
 			}),
 		},
 		{
@@ -164,7 +164,9 @@ func (t *GraphTable) columns(w *weights) []table.Column {
 					return table.Cell{}
 				}
 				by := n.Delta.TimeNS / 1e3
-				cell := table.Cell{Text: fmt.Sprintf("%+.*f", decimals, by), Number: by, Has: true}
+				most := max(n.NS, n.Delta.BaseNS) / 1e3
+				text := fmt.Sprintf("%+.*f", table.MicrosDecimals(most, decimals), by)
+				cell := table.Cell{Text: text, Number: by, Has: true}
 				if n.Delta.Equal {
 					cell.Text = "="
 				}

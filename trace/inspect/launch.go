@@ -286,5 +286,10 @@ func microseconds(s Spread, quantumNS float64) table.Cell {
 	if quantumNS > 0 && s.Median < 2*quantumNS {
 		return table.Cell{Text: "‹", Number: s.Median / 1e3, Has: true}
 	}
-	return table.Number(s.Median/1e3, table.DecimalsOfUS(quantumNS))
+	return table.Microseconds(s.Median/1e3, table.DecimalsOfUS(quantumNS))
+}
+
+// microsRange is from the least to the largest, in µs.
+func (s Spread) microsRange(decimals int) string {
+	return table.Micros(s.Min/1e3, decimals) + "–" + table.Micros(s.Max/1e3, decimals)
 }

@@ -339,7 +339,7 @@ func (p *Profile) Table() *table.Table {
 		if k.Timed == 0 {
 			return table.Missing()
 		}
-		return table.Number(ns/1e3, decimals)
+		return table.Microseconds(ns/1e3, decimals)
 	}
 	at := table.By(rows)
 	t := table.New("profile", []table.Column{

@@ -105,9 +105,10 @@ func (t *DispatchTable) wasteColumns() []table.Column {
 	}
 	launched := func(w Waste) int64 { return w.Launched }
 	beyond := table.Column{
-		Name: "over_wg", Title: "not needed", Unit: "workgroups", Is: table.Exact, Right: true, Width: 200,
-		Doc: "workgroups launched beyond what the live shape needs, and their part of the grid",
-		Of:  cell(func(w Waste) int64 { return w.Shape }, launched),
+		Name: "over_wg", Title: "Σ not needed", Unit: "workgroups", Is: table.Exact, Right: true, Width: 200,
+		Doc: "workgroups of all dispatches of the row launched beyond what the live shape needs, and their part of " +
+			"the grids",
+		Of: cell(func(w Waste) int64 { return w.Shape }, launched),
 	}
 	if t.Index.Static() {
 		beyond.Width = 80
@@ -115,14 +116,16 @@ func (t *DispatchTable) wasteColumns() []table.Column {
 	return []table.Column{
 		beyond,
 		{
-			Name: "fold_wg", Title: "folded wg", Unit: "workgroups", Is: table.Exact, Right: true, Width: 200,
-			Doc: "workgroups launched because a count was folded into two dimensions, and their part of the grid",
-			Of:  cell(func(w Waste) int64 { return w.Fold }, launched),
+			Name: "fold_wg", Title: "Σ folded wg", Unit: "workgroups", Is: table.Exact, Right: true,
+			Width: 200,
+			Doc:   "workgroups launched because a count was folded into two dimensions, and their part of the grid",
+			Of:    cell(func(w Waste) int64 { return w.Fold }, launched),
 		},
 		{
-			Name: "tail_lanes", Title: "idle lanes", Unit: "lanes", Is: table.Exact, Right: true, Width: 200,
-			Doc: "lanes without work in workgroups that have some, and their part of those",
-			Of:  cell(func(w Waste) int64 { return w.Tail }, func(w Waste) int64 { return w.Lanes }),
+			Name: "tail_lanes", Title: "Σ idle lanes", Unit: "lanes", Is: table.Exact, Right: true,
+			Width: 200,
+			Doc:   "lanes without work in workgroups that have some, and their part of those",
+			Of:    cell(func(w Waste) int64 { return w.Tail }, func(w Waste) int64 { return w.Lanes }),
 		},
 	}
 }

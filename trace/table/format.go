@@ -203,6 +203,23 @@ func MillisBare(ns int64, measured bool) string {
 	}
 }
 
+// Micros writes a time in µs with at most so many decimals.
+func Micros(us float64, decimals int) string {
+	return fmt.Sprintf("%.*f", MicrosDecimals(us, decimals), us)
+}
+
+// MicrosDecimals is how many of so many decimals a time in µs is written with: fewer from 100 on, and none
+// from 1,000 on, for four digits say what there is to know of a time.
+func MicrosDecimals(us float64, decimals int) int {
+	switch v := math.Abs(us); {
+	case v >= 999.95:
+		return 0
+	case v >= 99.995:
+		return min(decimals, 1)
+	}
+	return decimals
+}
+
 // DecimalsOfUS is how many decimals of a µs a clock can tell.
 func DecimalsOfUS(quantumNS float64) int {
 	if quantumNS <= 0 {

@@ -36,6 +36,20 @@ func TestNoDecimalsBelowTheQuantum(t *testing.T) {
 	}
 }
 
+func TestATimeHasFourDigitsAndNoMoreDecimals(t *testing.T) {
+	for us, want := range map[float64]string{
+		0.123: "0.12", 9.996: "10.00", 65.124: "65.12", 99.99: "99.99", 99.996: "100.0", 373.84: "373.8",
+		999.96: "1000", 12345.67: "12346", -3352.6: "-3353",
+	} {
+		if got := Micros(us, 2); got != want {
+			t.Errorf("%v µs: %q, want %q", us, got, want)
+		}
+	}
+	if got := Micros(373.84, 0); got != "374" {
+		t.Errorf("a clock of whole µs says %s", got)
+	}
+}
+
 func TestMemoryIsWrittenInTheLargestUnit(t *testing.T) {
 	for n, want := range map[uint64]string{
 		0: "0 B", 1023: "1023 B", 1024: "1 KiB", 128 << 20: "128 MiB",

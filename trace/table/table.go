@@ -121,6 +121,11 @@ func Number(v float64, decimals int) Cell {
 	return Cell{Text: fmt.Sprintf("%.*f", decimals, v), Number: v, Has: true}
 }
 
+// Microseconds is a cell of a time in µs, as Micros writes it.
+func Microseconds(us float64, decimals int) Cell {
+	return Cell{Text: Micros(us, decimals), Number: us, Has: true}
+}
+
 // Missing is a cell where something could have been measured and was not.
 func Missing() Cell { return Cell{Text: Unmeasured} }
 
