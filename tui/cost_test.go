@@ -86,19 +86,7 @@ func (d *driver) wantShown(want int) *driver {
 
 func TestCostsAreCancelledAndGiveWayToAStep(t *testing.T) {
 	gate := make(chan struct{})
-	x := start(t, context.Background(), opens(tuitest.Script{
-		Before: func(ctx context.Context, c session.Command) error {
-			if c.Kind != session.Cost {
-				return nil
-			}
-			select {
-			case <-gate:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		},
-	}), Options{Prompt: "once"})
+	x := start(t, context.Background(), opens(gated(session.Cost, gate)), Options{Prompt: "once"})
 	x.sees("step 0 prefill").press("2s").sees("step 1 decode", "Δ s0").press("c").sees("[MEASURING 0 %]")
 	gate <- struct{}{}
 	gate <- struct{}{}

@@ -70,17 +70,8 @@ func TestNumbersAreStaleUntilTheStepHasRunAgain(t *testing.T) {
 
 func TestNumbersWaitForARunToPause(t *testing.T) {
 	gate := make(chan struct{})
-	d := opened(t, 80, 24, &tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
-		if c.Kind != session.Run {
-			return nil
-		}
-		select {
-		case <-gate:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}}, "lm_head").press("enter", "G", "enter").sees("step 1 run again")
+	script := gated(session.Run, gate)
+	d := opened(t, 80, 24, &script, "lm_head").press("enter", "G", "enter").sees("step 1 run again")
 	d.touch("space")
 	gate <- struct{}{}
 	for d.app.shown < 2 { // a step came

@@ -40,6 +40,22 @@ func refusing(kind session.CommandKind) tuitest.Script {
 	}}
 }
 
+// gated is a script that a command of a kind waits in, before it runs and at each of its steps, until the
+// gate lets it pass.
+func gated(kind session.CommandKind, gate <-chan struct{}) tuitest.Script {
+	return tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
+		if c.Kind != kind {
+			return nil
+		}
+		select {
+		case <-gate:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}}
+}
+
 // Whatever is typed, and however late the engine knows: a model that cannot be opened is said.
 func TestPlainModeSaysWhyAModelDoesNotOpen(t *testing.T) {
 	t.Parallel()

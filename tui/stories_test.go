@@ -45,17 +45,7 @@ func TestATypedPromptIsSteppedBackAndForth(t *testing.T) {
 func TestARunIsPausedAndAnswersMeanwhile(t *testing.T) {
 	gate := make(chan struct{})
 	x := start(t, context.Background(),
-		opens(tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
-			if c.Kind != session.Run {
-				return nil
-			}
-			select {
-			case <-gate:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}}), Options{Prompt: "once"})
+		opens(gated(session.Run, gate)), Options{Prompt: "once"})
 	x.sees("[PAUSED]", "step 0 prefill").press(" ").sees("[RUNNING]")
 	gate <- struct{}{}
 	gate <- struct{}{}
@@ -394,17 +384,7 @@ func TestTheSelectedRowIsCopied(t *testing.T) {
 func TestNoFrameFlickers(t *testing.T) {
 	gate := make(chan struct{})
 	x := start(t, context.Background(),
-		opens(tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
-			if c.Kind != session.Run {
-				return nil
-			}
-			select {
-			case <-gate:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}}), Options{Prompt: "once"})
+		opens(gated(session.Run, gate)), Options{Prompt: "once"})
 	x.sees("[PAUSED]", "▌  0 ▾ prologue")
 	x.mu.Lock()
 	before := x.raw.Len()
