@@ -284,10 +284,13 @@ func BenchmarkPack(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
+			m.Data = func() ([][]byte, error) { return pieces, nil }
 			b.SetBytes(int64(m.Rows * f.Pieces[0].rowBytes(m.Cols)))
 			for b.Loop() {
-				for _, a := range f.arrays(m.Rows, m.Cols) {
-					a.pack(pieces)
+				for k := range f.arrays(m.Rows, m.Cols) {
+					if _, err := m.packArray(k, 0, m.Rows); err != nil {
+						b.Fatal(err)
+					}
 				}
 			}
 		})

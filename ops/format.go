@@ -116,9 +116,11 @@ type array struct {
 	name  string // of the kernels' binding
 	dtype engine.DType
 	dims  []int
-	// pack brings the bits of these rows from a file's pieces into the order of the device.
-	pack func(pieces [][]byte) []byte
+	pack  pack
 }
+
+// bytes is how long the array is.
+func (a *array) bytes() int64 { return a.dtype.Bytes(product(a.dims)) }
 
 // Matrix is constant weights of Rows outputs by Cols inputs, as a file gives them.
 type Matrix struct {
@@ -247,8 +249,7 @@ func (m *Matrix) declare(b *engine.Builder) []part {
 	rows := m.Rows
 	limit := int64(min(b.Limits().MaxStorageBinding, b.Limits().MaxBufferSize))
 	for _, a := range m.Format.arrays(partRows, m.Cols) {
-		size := a.dtype.Bytes(product(a.dims))
-		if most := partRows * limit / size; int64(m.Rows) > most {
+		if most := partRows * limit / a.bytes(); int64(m.Rows) > most {
 			rows = min(rows, int(max(most/partRows, 1))*partRows)
 		}
 	}
@@ -267,11 +268,7 @@ func (m *Matrix) declare(b *engine.Builder) []part {
 				name += "." + a.name
 			}
 			p.arrays = append(p.arrays, b.Constant(name+suffix, a.dtype, a.dims, func() ([]byte, error) {
-				pieces, err := m.rows(p.first, p.rows)
-				if err != nil {
-					return nil, err
-				}
-				return a.pack(pieces), nil
+				return m.packArray(k, p.first, p.rows)
 			}))
 		}
 		parts = append(parts, p)
@@ -311,7 +308,7 @@ func partLabel(i, parts int) string {
 
 // weightsArray is an array that holds rows as a file's blocks have them, or in an order that pack brings them
 // to.
-func weightsArray(t engine.DType, rows, cols int, pack func(pieces [][]byte) []byte) array {
+func weightsArray(t engine.DType, rows, cols int, pack pack) array {
 	return array{"weights", t, []int{rows, cols}, pack}
 }
 
@@ -346,14 +343,12 @@ func (s rowScales) array(name string, rows, cols int, at func(pieces [][]byte, i
 		dtype = engine.F16
 	}
 	dims := []int{divUp(rows, rowScalesRows) * rowScalesRows / per, groups, per}
-	return array{name, dtype, dims, func(pieces [][]byte) []byte {
-		data := make([]byte, product(dims)*size)
+	return array{name, dtype, dims, func(pieces [][]byte, into []byte) {
 		for row := range rows {
 			for g := range groups {
-				copy(data[s.place(row, g, groups):][:size], at(pieces, row*groups+g))
+				copy(into[s.place(row, g, groups):][:size], at(pieces, row*groups+g))
 			}
 		}
-		return data
 	}}
 }
 

@@ -14,7 +14,7 @@ var BF16 = Format{
 	Pieces: []Block{{Cols: 8, Bytes: 16, Floats: bf16s(8)}},
 	shader: "bf16", eights: 1,
 	arrays: func(rows, cols int) []array {
-		return []array{weightsArray(engine.U32, rows, cols/2, func(p [][]byte) []byte { return p[0] })}
+		return []array{weightsArray(engine.U32, rows, cols/2, nil)}
 	},
 	row: func(arrays [][]byte, row int, into []float64) {
 		for c := range into {

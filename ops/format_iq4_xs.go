@@ -18,12 +18,8 @@ var IQ4_XS = Format{
 	shader: "iq4_xs", eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
-			weightsArray(engine.Q4, rows, cols, func(p [][]byte) []byte {
-				return packed{iq4xsBytes, iq4xsScales, 128, 4, 16}.inOrder(p[0])
-			}),
-			{"scales", engine.U32, []int{rows, cols / 256, 2}, func(p [][]byte) []byte {
-				return taken(p[0], iq4xsBytes, 0, iq4xsScales)
-			}},
+			weightsArray(engine.Q4, rows, cols, packed{iq4xsBytes, iq4xsScales, 128, 4, 16}.inOrder),
+			{"scales", engine.U32, []int{rows, cols / 256, 2}, taken(iq4xsBytes, 0, iq4xsScales)},
 		}
 	},
 	row: func(arrays [][]byte, row int, into []float64) {

@@ -15,15 +15,9 @@ var Q2_K = Format{
 	shader: "q2_k", eights: 2,
 	arrays: func(rows, cols int) []array {
 		return []array{
-			weightsArray(engine.U32, rows, cols/16, func(p [][]byte) []byte {
-				return packed{q2kBytes, q2kWeights, 64, 2, 32}.inOrder(p[0])
-			}),
-			{"scales", engine.U32, []int{rows, cols / 64}, func(p [][]byte) []byte {
-				return taken(p[0], q2kBytes, 0, 16)
-			}},
-			{"supers", engine.F16, []int{rows, cols / 256, 2}, func(p [][]byte) []byte {
-				return taken(p[0], q2kBytes, q2kSupers, 4)
-			}},
+			weightsArray(engine.U32, rows, cols/16, packed{q2kBytes, q2kWeights, 64, 2, 32}.inOrder),
+			{"scales", engine.U32, []int{rows, cols / 64}, taken(q2kBytes, 0, 16)},
+			{"supers", engine.F16, []int{rows, cols / 256, 2}, taken(q2kBytes, q2kSupers, 4)},
 		}
 	},
 	row: func(arrays [][]byte, row int, into []float64) {

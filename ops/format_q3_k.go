@@ -17,18 +17,10 @@ var Q3_K = Format{
 	shader: "q3_k", eights: 2,
 	arrays: func(rows, cols int) []array {
 		return []array{
-			weightsArray(engine.U32, rows, cols/16, func(p [][]byte) []byte {
-				return packed{q3kBytes, q3kLows, 64, 2, 32}.inOrder(p[0])
-			}),
-			{"highs", engine.U32, []int{rows, cols / 32}, func(p [][]byte) []byte {
-				return packed{q3kBytes, 0, 32, 1, 32}.inOrder(p[0])
-			}},
-			{"scales", engine.U32, []int{rows, cols / 256, 3}, func(p [][]byte) []byte {
-				return taken(p[0], q3kBytes, q3kScales, 12)
-			}},
-			{"supers", engine.F16, []int{rows, cols / 256}, func(p [][]byte) []byte {
-				return taken(p[0], q3kBytes, q3kSuper, 2)
-			}},
+			weightsArray(engine.U32, rows, cols/16, packed{q3kBytes, q3kLows, 64, 2, 32}.inOrder),
+			{"highs", engine.U32, []int{rows, cols / 32}, packed{q3kBytes, 0, 32, 1, 32}.inOrder},
+			{"scales", engine.U32, []int{rows, cols / 256, 3}, taken(q3kBytes, q3kScales, 12)},
+			{"supers", engine.F16, []int{rows, cols / 256}, taken(q3kBytes, q3kSuper, 2)},
 		}
 	},
 	row: func(arrays [][]byte, row int, into []float64) {

@@ -12,9 +12,7 @@ var Q4_1 = Format{
 	shader: "q4_1", constants: halfOf32.constants, eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
-			weightsArray(engine.Q4, rows, cols, func(p [][]byte) []byte {
-				return packed{20, 4, 16, 4, 16}.inOrder(p[0])
-			}),
+			weightsArray(engine.Q4, rows, cols, packed{20, 4, 16, 4, 16}.inOrder),
 			halfOf32.array("scales", rows, cols, func(p [][]byte, i int) []byte { return p[0][20*i:][:2] }),
 			halfOf32.array("zeros", rows, cols, func(p [][]byte, i int) []byte { return p[0][20*i+2:][:2] }),
 		}

@@ -18,9 +18,7 @@ var Q4_K = Format{
 	shader: "q4_k", eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
-			weightsArray(engine.Q4, rows, cols, func(p [][]byte) []byte {
-				return packed{q4kBytes, sixesBytes, 128, 4, 32}.inOrder(p[0])
-			}),
+			weightsArray(engine.Q4, rows, cols, packed{q4kBytes, sixesBytes, 128, 4, 32}.inOrder),
 			sixesArray(rows, cols, q4kBytes),
 		}
 	},
@@ -42,9 +40,7 @@ const sixesBytes = 2 + 2 + 12
 
 // sixesArray has these parts of the blocks as they are.
 func sixesArray(rows, cols, size int) array {
-	return array{"scales", engine.U32, []int{rows, cols / 256, 4}, func(p [][]byte) []byte {
-		return taken(p[0], size, 0, sixesBytes)
-	}}
+	return array{"scales", engine.U32, []int{rows, cols / 256, 4}, taken(size, 0, sixesBytes)}
 }
 
 // sixes are the scale of a weight and what is taken off it. The first four groups of a block have their scale

@@ -26,17 +26,16 @@ func Q4GSW(group int, o Q4Options) Format {
 	if o.HalfScales {
 		scale = Block{Cols: group, Bytes: 2, Floats: halves(0)}
 	}
-	return q4(Format{Name: "q4gsw"}, rowScales{group, o.HalfScales}, []Block{{Cols: 2, Bytes: 1}, scale},
-		func(p [][]byte, rows, cols int) []byte {
-			if !o.HighNibbles {
-				return p[0]
-			}
-			turned := make([]byte, len(p[0]))
+	var nibbles pack = func(p [][]byte, into []byte) { copy(into, p[0]) }
+	if o.HighNibbles {
+		nibbles = func(p [][]byte, into []byte) {
 			for i, v := range p[0] {
-				turned[i] = v<<4 | v>>4
+				into[i] = v<<4 | v>>4
 			}
-			return turned
-		},
+		}
+	}
+	return q4(Format{Name: "q4gsw"}, rowScales{group, o.HalfScales},
+		[]Block{{Cols: 2, Bytes: 1}, scale}, nibbles,
 		func(p [][]byte, i int) []byte { return p[1][scale.Bytes*i:][:scale.Bytes] })
 }
 
@@ -58,13 +57,11 @@ func QCS4W(cols int, o Q4Options) Format {
 // half, then column j beside column j + 16 in byte j.
 var Q4_0 = q4(Format{Name: "q4gsw", File: "Q4_0"}, rowScales{32, true},
 	[]Block{{Cols: 32, Bytes: 2 + 16, Floats: halves(0)}},
-	func(p [][]byte, _, _ int) []byte { return packed{18, 2, 16, 4, 16}.inOrder(p[0]) },
-	func(p [][]byte, i int) []byte { return p[0][18*i:][:2] })
+	packed{18, 2, 16, 4, 16}.inOrder, func(p [][]byte, i int) []byte { return p[0][18*i:][:2] })
 
 // q4 is a format of 4-bit weights on the device: nibbles gives them in the order of the columns, the even
 // ones in the low halves of the bytes, and scaleAt the bits of a scale.
-func q4(f Format, scales rowScales, pieces []Block,
-	nibbles func(p [][]byte, rows, cols int) []byte,
+func q4(f Format, scales rowScales, pieces []Block, nibbles pack,
 	scaleAt func(p [][]byte, i int) []byte,
 ) Format {
 	f.Doc = "(q - 8) * scale: 4 bits, and a scale, f32 or a half, for each group of columns"
@@ -76,7 +73,7 @@ func q4(f Format, scales rowScales, pieces []Block,
 	}
 	f.arrays = func(rows, cols int) []array {
 		return []array{
-			weightsArray(engine.Q4, rows, cols, func(p [][]byte) []byte { return nibbles(p, rows, cols) }),
+			weightsArray(engine.Q4, rows, cols, nibbles),
 			scales.array("scales", rows, cols, scaleAt),
 		}
 	}

@@ -12,12 +12,8 @@ var Q5_1 = Format{
 	shader: "q5_1", constants: halfOf32.constants, eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
-			weightsArray(engine.Q4, rows, cols, func(p [][]byte) []byte {
-				return packed{q51Bytes, 8, 16, 4, 16}.inOrder(p[0])
-			}),
-			{"highs", engine.U32, []int{rows, cols / 32}, func(p [][]byte) []byte {
-				return taken(p[0], q51Bytes, 4, 4)
-			}},
+			weightsArray(engine.Q4, rows, cols, packed{q51Bytes, 8, 16, 4, 16}.inOrder),
+			{"highs", engine.U32, []int{rows, cols / 32}, taken(q51Bytes, 4, 4)},
 			halfOf32.array("scales", rows, cols, func(p [][]byte, i int) []byte {
 				return p[0][q51Bytes*i:][:2]
 			}),

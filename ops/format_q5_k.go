@@ -14,12 +14,8 @@ var Q5_K = Format{
 	shader: "q5_k", eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
-			weightsArray(engine.Q4, rows, cols, func(p [][]byte) []byte {
-				return packed{q5kBytes, sixesBytes + 32, 128, 4, 32}.inOrder(p[0])
-			}),
-			{"highs", engine.U32, []int{rows, cols / 32}, func(p [][]byte) []byte {
-				return packed{q5kBytes, sixesBytes, 32, 1, 32}.inOrder(p[0])
-			}},
+			weightsArray(engine.Q4, rows, cols, packed{q5kBytes, sixesBytes + 32, 128, 4, 32}.inOrder),
+			{"highs", engine.U32, []int{rows, cols / 32}, packed{q5kBytes, sixesBytes, 32, 1, 32}.inOrder},
 			sixesArray(rows, cols, q5kBytes),
 		}
 	},

@@ -13,18 +13,10 @@ var Q6_K = Format{
 	shader: "q6_k", eights: 2,
 	arrays: func(rows, cols int) []array {
 		return []array{
-			weightsArray(engine.Q4, rows, cols, func(p [][]byte) []byte {
-				return packed{q6Bytes, 0, 128, 4, 64}.inOrder(p[0])
-			}),
-			{"highs", engine.U32, []int{rows, cols / 16}, func(p [][]byte) []byte {
-				return packed{q6Bytes, q6Highs, 64, 2, 32}.inOrder(p[0])
-			}},
-			{"scales", engine.I8, []int{rows, cols / 16}, func(p [][]byte) []byte {
-				return taken(p[0], q6Bytes, q6Scales, 16)
-			}},
-			{"supers", engine.F16, []int{rows, cols / 256}, func(p [][]byte) []byte {
-				return taken(p[0], q6Bytes, q6Super, 2)
-			}},
+			weightsArray(engine.Q4, rows, cols, packed{q6Bytes, 0, 128, 4, 64}.inOrder),
+			{"highs", engine.U32, []int{rows, cols / 16}, packed{q6Bytes, q6Highs, 64, 2, 32}.inOrder},
+			{"scales", engine.I8, []int{rows, cols / 16}, taken(q6Bytes, q6Scales, 16)},
+			{"supers", engine.F16, []int{rows, cols / 256}, taken(q6Bytes, q6Super, 2)},
 		}
 	},
 	row: func(arrays [][]byte, row int, into []float64) {

@@ -11,13 +11,7 @@ var Q8_0 = Format{
 	shader: "q8_0", constants: halfOf32.constants, eights: 2,
 	arrays: func(rows, cols int) []array {
 		return []array{
-			weightsArray(engine.I8, rows, cols, func(p [][]byte) []byte {
-				data := make([]byte, 0, rows*cols)
-				for block := 0; block < len(p[0]); block += 34 {
-					data = append(data, p[0][block+2:block+34]...)
-				}
-				return data
-			}),
+			weightsArray(engine.I8, rows, cols, taken(34, 2, 32)),
 			halfOf32.array("scales", rows, cols, func(p [][]byte, i int) []byte { return p[0][34*i:][:2] }),
 		}
 	},

@@ -16,12 +16,15 @@ func noiseMatrix(name string, rows, cols int, f Format) Matrix {
 		// With floats of order 1, what weights come out says by how much these must be smaller.
 		putNoise(name, f, pieces, 1)
 		n := min(rows, 4)
-		var some, arrays [][]byte
-		for i, p := range f.Pieces {
-			some = append(some, pieces[i][:n*p.rowBytes(cols)])
-		}
-		for _, a := range f.arrays(n, cols) {
-			arrays = append(arrays, a.pack(some))
+		first := Matrix{Name: name, Rows: rows, Cols: cols, Format: f}
+		first.Data = func() ([][]byte, error) { return pieces, nil }
+		var arrays [][]byte
+		for k := range f.arrays(n, cols) {
+			array, err := first.packArray(k, 0, n)
+			if err != nil {
+				return nil, err
+			}
+			arrays = append(arrays, array)
 		}
 		var squares float64
 		row := make([]float64, cols)

@@ -1,22 +1,30 @@
 package ops
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"runtime"
+	"slices"
+	"sync"
+)
 
-// packed says where blocks of size bytes have numbers of so many bits, 8/bits of them to a byte: n bytes from
-// at on, in runs. The bytes of a run have the columns 0, 1, ... in their lowest bits, and as many columns
-// more in each of the bits above. Runs are multiples of 8 bytes.
+// pack brings the bits of rows from a file's pieces into the order of an array on the device, all of whose
+// bytes are zero before. It changes no bit. A nil pack is a file's one piece as it is.
+type pack func(pieces [][]byte, into []byte)
+
+// packed is a pack of numbers of so many bits into the order of the columns, from the lowest bits of a byte
+// up. Blocks of size bytes have 8/bits of them to a byte: n bytes from at on, in runs. The bytes of a run
+// have the columns 0, 1, ... in their lowest bits, and as many columns more in each of the bits above. Runs
+// are multiples of 8 bytes.
 type packed struct{ size, at, n, bits, run int }
 
-// inOrder brings the numbers of blocks into the order of the columns, from the lowest bits of a byte up.
-func (p packed) inOrder(blocks []byte) []byte {
+func (p packed) inOrder(pieces [][]byte, into []byte) {
 	// Eight bytes at a time: what they have at one place is pushed together, two, four and eight numbers.
 	lanes := [4]uint64{0x0101010101010101, 0x0001000100010001, 0x0000000100000001, 1}
 	var masks [4]uint64
 	for i := range masks {
 		masks[i] = lanes[i] * (1<<(p.bits<<i) - 1)
 	}
-	data := make([]byte, 0, len(blocks)/p.size*p.n+8)
-	for ; len(blocks) > 0; blocks = blocks[p.size:] {
+	for blocks := pieces[0]; len(blocks) > 0; blocks = blocks[p.size:] {
 		for run := p.at; run < p.at+p.n; run += p.run {
 			for shift := 0; shift < 8; shift += p.bits {
 				for at := run; at < run+p.run; at += 8 {
@@ -24,22 +32,58 @@ func (p packed) inOrder(blocks []byte) []byte {
 					v = (v | v>>(8-p.bits)) & masks[1]
 					v = (v | v>>(16-2*p.bits)) & masks[2]
 					v = (v | v>>(32-4*p.bits)) & masks[3]
-					data = binary.LittleEndian.AppendUint64(data, v)[:len(data)+p.bits]
+					switch p.bits {
+					case 4:
+						binary.LittleEndian.PutUint32(into, uint32(v))
+					case 2:
+						binary.LittleEndian.PutUint16(into, uint16(v))
+					default:
+						into[0] = byte(v)
+					}
+					into = into[p.bits:]
 				}
 			}
 		}
 	}
-	return data
 }
 
 // number is number i of those of so many bits that inOrder gives.
 func number(data []byte, bits, i int) byte { return data[i*bits/8] >> (i * bits % 8) & (1<<bits - 1) }
 
-// taken are n bytes at a place of each block of size bytes, filled up to whole words.
-func taken(blocks []byte, size, at, n int) []byte {
-	data := make([]byte, 0, divUp(len(blocks)/size*n, 4)*4)
-	for ; len(blocks) > 0; blocks = blocks[size:] {
-		data = append(data, blocks[at:at+n]...)
+// taken is a pack of n bytes at a place of each block of size bytes.
+func taken(size, at, n int) pack {
+	return func(pieces [][]byte, into []byte) {
+		for blocks := pieces[0]; len(blocks) > 0; blocks = blocks[size:] {
+			into = into[copy(into, blocks[at:at+n]):]
+		}
 	}
-	return data[:cap(data)]
+}
+
+// packArray is array k of some rows as the device has it. Packing is spread over the processors.
+func (m *Matrix) packArray(k, first, rows int) ([]byte, error) {
+	pieces, err := m.rows(first, rows)
+	if err != nil {
+		return nil, err
+	}
+	whole := m.Format.arrays(rows, m.Cols)[k]
+	if whole.pack == nil {
+		return pieces[0], nil
+	}
+	data := make([]byte, whole.bytes())
+	var wait sync.WaitGroup
+	// Of partRows rows, or several times as many, an array is a run of bytes.
+	step := divUp(divUp(rows, runtime.GOMAXPROCS(0)), partRows) * partRows
+	for at, rest := 0, data; at < rows; at += step {
+		n := min(step, rows-at)
+		a := m.Format.arrays(n, m.Cols)[k]
+		into := rest[:a.bytes()]
+		rest = rest[len(into):]
+		some := slices.Clone(pieces)
+		for i, p := range m.Format.Pieces {
+			some[i] = pieces[i][at*p.rowBytes(m.Cols):][:n*p.rowBytes(m.Cols)]
+		}
+		wait.Go(func() { a.pack(some, into) })
+	}
+	wait.Wait()
+	return data, nil
 }

@@ -53,13 +53,13 @@ func (s *Stored) Read(first, n int) ([]float64, error) {
 	if first < 0 || n < 0 || first+n > s.Rows {
 		return nil, fmt.Errorf("%s: rows %d to %d, it has %d", s.matrix.Name, first, first+n-1, s.Rows)
 	}
-	pieces, err := s.matrix.rows(s.first+first, n)
-	if err != nil {
-		return nil, err
-	}
 	var arrays [][]byte
-	for _, a := range s.matrix.Format.arrays(n, s.Cols) {
-		arrays = append(arrays, a.pack(pieces))
+	for k := range s.Arrays {
+		data, err := s.matrix.packArray(k, s.first+first, n)
+		if err != nil {
+			return nil, err
+		}
+		arrays = append(arrays, data)
 	}
 	numbers := make([]float64, n*s.Cols)
 	for row := range n {
