@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -28,6 +29,8 @@ type action struct {
 	in   []scope
 	of   *ability          // in views: only in those that have it; nil: in all
 	hint int               // place in the hint line, 0: not in it
+	with string            // the action whose key stands before this one's in the hint line, for one word
+	word string            // in the hint line, in place of the name
 	off  func(*App) string // why it cannot be done now, "" where it can
 	run  func(*App)        //
 }
@@ -118,7 +121,8 @@ func allActions() []action {
 		{
 			keys: []string{"]"}, name: "next event",
 			doc: "Show the next step at which something happened: a grid or route changed unasked, a cold or slow step. In Curves: the next change of the row's grid. In an opened value: the next dispatch that writes its memory.",
-			in:  []scope{inViews}, off: needsShown, run: func(a *App) { a.turn(1) },
+			in:  []scope{inViews}, hint: 8, with: "event before", word: "event", off: needsShown,
+			run: func(a *App) { a.turn(1) },
 		},
 		{
 			keys: []string{"["}, name: "event before",
@@ -284,11 +288,11 @@ func allActions() []action {
 		},
 
 		{
-			keys: []string{"down", "j"}, name: "down", doc: "Down. In Step: the step after.",
+			keys: []string{"down", "j"}, name: "down", doc: "Down. In Step: the step after; where a part is open, the next part.",
 			in: []scope{moving}, run: func(a *App) { a.move(down) },
 		},
 		{
-			keys: []string{"up", "k"}, name: "up", doc: "Up. In Step: the step before.", in: []scope{moving},
+			keys: []string{"up", "k"}, name: "up", doc: "Up. In Step: the step before; where a part is open, the part before.", in: []scope{moving},
 			run: func(a *App) { a.move(up) },
 		},
 		{
@@ -486,6 +490,20 @@ func (a *action) key() string {
 		return ":" + a.name
 	}
 	return a.keys[0]
+}
+
+// hinted are the key and the word of an action in the hint line, hintWidth the cells that they take there.
+func (a *action) hinted() [2]string {
+	keys := a.key()
+	if a.with != "" {
+		keys = keyOf(a.with) + " " + keys
+	}
+	return [2]string{keys, cmp.Or(a.word, a.name)}
+}
+
+func (a *action) hintWidth() int {
+	said := a.hinted()
+	return width(said[0]) + width(said[1]) + 3
 }
 
 // keyNames are how the keys of an action are shown.

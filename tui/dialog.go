@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 
 	"gpuscope/internal/printable"
@@ -9,6 +10,7 @@ import (
 // dialog stands at the foot of the screen and takes every key until it is closed.
 type dialog interface {
 	typed(a *App, k key)
+	hints() [][2]string // its keys, and what they do
 	// lines are how many of w cells it would like to have, and without how many it says less than it must.
 	lines(w int) (all, least int)
 	// render draws it in at most h lines of w cells.
@@ -66,6 +68,17 @@ func (c *chooser) typed(a *App, k key) {
 	case c.line != nil:
 		c.line.handle(k)
 	}
+}
+
+func (c *chooser) hints() [][2]string {
+	said := [][2]string{{"enter", "take"}, {"esc", "close"}}
+	if len(c.rows()) > 0 {
+		said = slices.Insert(said, 1, [2]string{sign("up") + sign("down"), "choose"})
+		if c.remove != nil {
+			said = slices.Insert(said, 2, [2]string{"delete", "remove"})
+		}
+	}
+	return said
 }
 
 func (c *chooser) lines(w int) (all, least int) {

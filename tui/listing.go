@@ -24,6 +24,7 @@ type listing struct {
 	// shown are the leaves of a row that are shown, where a filter hides some, partial that there are such.
 	shown, leaves []int
 	partial       bool
+	all           int    // rows of the table in which none stand
 	unfolded      []bool // rows in which others are shown, where there is a filter
 	// uniform are the columns that say the same in every row: they stand in the title.
 	uniform []int
@@ -117,17 +118,21 @@ func (l *listing) measure(ctx context.Context, rows []int) ([]int, error) {
 	return widths, nil
 }
 
-// count says how many of the rows pass the filter, "" without one, and what is hidden of each row.
+// count counts the rows, and says how many pass the filter, "" without one, and what is hidden of each row.
 func (l *listing) count() string {
+	rows := l.table.Rows
+	for r := range rows {
+		if !rows[r].Children {
+			l.all++
+		}
+	}
 	if l.good == "" {
 		return ""
 	}
-	rows, all := l.table.Rows, 0
 	l.leaves, l.shown = make([]int, len(rows)), make([]int, len(rows)) // itself, where none stand in it
 	for r := len(rows) - 1; r >= 0; r-- {                              // children come after their parents
 		if !rows[r].Children {
 			l.leaves[r] = 1
-			all++
 		}
 		if up := rows[r].Parent; up >= 0 {
 			l.leaves[up] += l.leaves[r]
@@ -152,7 +157,7 @@ func (l *listing) count() string {
 	for _, r := range l.rows {
 		l.partial = l.partial || l.shown[r] < l.leaves[r]
 	}
-	return fmt.Sprintf("filter %s: %s of %s rows", l.good, count(passed), count(all))
+	return fmt.Sprintf("filter %s: %s of %s rows", l.good, count(passed), count(l.all))
 }
 
 // firstFound is where the first row stands that the filter finds for itself; of a row of which it finds all

@@ -326,6 +326,10 @@ func (p *palette) search() {
 	}
 }
 
+func (p *palette) hints() [][2]string {
+	return [][2]string{{"enter", "do it"}, {sign("up") + sign("down"), "choose"}, {"esc", "close"}}
+}
+
 func (p *palette) lines(int) (all, least int) { return len(p.found) + 2, 0 }
 
 // render draws the actions found, at most h lines.

@@ -78,11 +78,14 @@ func (a *App) frame() string {
 	return f.String()
 }
 
-// dialogLines are the dialog under a rule, and where they stand.
+// dialogLines are the dialog under a rule with its keys, and where they stand.
 func (a *App) dialogLines() (rect, []string) {
 	all, least := a.dialog.lines(a.w)
 	h := min(max(a.h/2, least), all, a.h-3) // header and tabs stay
-	lines := append([]string{a.theme.put(dim, strings.Repeat(markRule, a.w))}, a.dialog.render(a, a.w, h)...)
+	keys := " " + strings.TrimSpace(a.theme.hinted(a.dialog.hints(), a.w-2)) + " "
+	rest := strings.Repeat(markRule, max(0, a.w-1-width(keys)))
+	rule := a.theme.put(dim, markRule) + keys + a.theme.put(dim, rest)
+	lines := append([]string{rule}, a.dialog.render(a, a.w, h)...)
 	return rect{0, a.h - len(lines), a.w, len(lines)}, lines
 }
 
@@ -264,7 +267,6 @@ func (a *App) hints(w int) string {
 	if len(a.doing) > 0 {
 		return a.theme.put(accent, " "+cut(printable.Clean(strings.Join(a.doing, ", "))+" …", w-2))
 	}
-	var b strings.Builder
 	if a.over != nil {
 		scroll := sign(keyOf("up")) + sign(keyOf("down")) + sign(keyOf("left")) + sign(keyOf("right")) + " " +
 			keyOf("page up") + " " + keyOf("page down")
@@ -277,35 +279,37 @@ func (a *App) hints(w int) string {
 		}
 		said = append(said, [2]string{keyOf("find"), "find"}, [2]string{scroll, "scroll"},
 			[2]string{keyOf("copy"), "copy"})
-		for _, s := range said {
-			if used := width(b.String()) + width(s[0]) + width(s[1]) + 3; used < w {
-				b.WriteString(" " + a.theme.put(accent, s[0]) + " " + s[1] + " ")
-			}
-		}
-		return strings.TrimRight(b.String(), " ")
+		return strings.TrimRight(a.theme.hinted(said, w), " ")
+	}
+	right := ""
+	if l, ok := a.view().(lister); ok && w >= sideWidth && a.empty() == "" {
+		right = l.pane().stands()
 	}
 	list := here(a.place(), true)
 	// help and quit, the last two, are always there
-	used, kept := 1, list[len(list)-2:]
+	kept := list[len(list)-2:]
+	used := width(right) + 1
 	for _, act := range kept {
-		used += width(act.key()) + width(act.name) + 3
+		used += act.hintWidth()
 	}
-	b.WriteByte(' ')
+	var said [][2]string
 	for _, act := range list[:len(list)-2] {
-		n := width(act.key()) + width(act.name) + 3
 		if act.why(a) != "" {
 			continue
 		}
-		if used+n > w {
+		if used += act.hintWidth(); used > w {
 			break
 		}
-		used += n
-		b.WriteString(a.theme.put(accent, act.key()) + " " + act.name + "  ")
+		said = append(said, act.hinted())
 	}
 	for _, act := range kept {
-		b.WriteString(a.theme.put(accent, act.key()) + " " + act.name + "  ")
+		said = append(said, act.hinted())
 	}
-	return strings.TrimRight(b.String(), " ")
+	left := strings.TrimRight(a.theme.hinted(said, w+1), " ")
+	if right == "" {
+		return left
+	}
+	return left + blank(w-1-width(left)-width(right)) + a.theme.put(dim, right)
 }
 
 // busyWith names the command that runs.

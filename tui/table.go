@@ -248,6 +248,18 @@ func (p *tablePane) reveal() {
 	}
 }
 
+// stands says which of the rows the cursor is on, and of how many they are a part.
+func (p *tablePane) stands() string {
+	if p.table == nil || len(p.rows) == 0 {
+		return ""
+	}
+	said := fmt.Sprintf("%s/%s rows", count(p.cursor+1), count(len(p.rows)))
+	if p.all > len(p.rows) {
+		said += " of " + count(p.all)
+	}
+	return said
+}
+
 // current is the index into table.Rows of the selected row, -1 where there is none.
 func (p *tablePane) current() int {
 	if p.cursor >= len(p.rows) {

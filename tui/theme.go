@@ -159,6 +159,19 @@ func (t *theme) put(p paint, s string) string {
 	return t.start[p] + s + t.end
 }
 
+// hinted are keys with what they do, as many as w cells have room for.
+func (t *theme) hinted(said [][2]string, w int) string {
+	var b strings.Builder
+	used := 0
+	for _, s := range said {
+		if n := width(s[0]) + width(s[1]) + 3; used+n < w {
+			used += n
+			b.WriteString(" " + t.put(accent, s[0]) + " " + s[1] + " ")
+		}
+	}
+	return b.String()
+}
+
 // colorProfile decides how many colours there are: the flag, then NO_COLOR, then CLICOLOR_FORCE, then the
 // terminal.
 func colorProfile(color string, out io.Writer) (termenv.Profile, error) {

@@ -304,6 +304,20 @@ func TestTheMouseSelectsSortsAndScrolls(t *testing.T) {
 }
 
 // The border between list and detail stops where a pane has no more to give, and each view keeps its own.
+// The last line says what can be done and where the cursor stands, a dialog its own keys.
+func TestTheFootSaysKeysAndPlace(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "G").sees("[ ] event")
+	p := d.app.table()
+	want := fmt.Sprintf("%d/%d rows of 326", len(p.rows), len(p.rows))
+	if lines := strings.Split(d.screen(), "\n"); !strings.HasSuffix(lines[39], want) {
+		t.Errorf("the last line is %q, want %s", lines[39], want)
+	}
+	d.press(":").sees("─ enter do it  ↑↓ choose  esc close ─").press("esc")
+	d = live(t, 80, 24).press("T").sees("─ enter take  ↑↓ choose  esc close ─").press("esc", "D")
+	d.sees("─ enter take  esc close ─").typed("nan").press("enter")
+	d.sees("─ enter take  ↑↓ choose  delete remove  esc close ─")
+}
+
 func TestAViewOfOnePaneSaysSo(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("1", "z").misses("zoomed")
 	d.sees("zoom: this view has one pane").press("tab").sees("pane: this view has one pane")
