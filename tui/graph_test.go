@@ -208,3 +208,30 @@ func TestReadingAValueIsCancelled(t *testing.T) {
 	d.sees("step 1 run again", "reading all of it", "rows 0–")
 	d.press("ctrl+c").sees("not read to its end: it was stopped", "rows 0–", "cancelled;")
 }
+
+// A part of a range or of a figure would be read as another one: on a narrow screen whole columns go.
+func TestNoRangeOrFigureIsCut(t *testing.T) {
+	for w := minWidth; w <= 140; w += 4 {
+		for _, key := range []string{"2", "4"} {
+			d := drive(t, w, 24, llama, nil, Options{}).press(key)
+			p := d.app.table()
+			for _, r := range p.rows {
+				for _, c := range p.columns {
+					col, cell := &p.table.Columns[c.col], p.table.Cell(r, c.col)
+					shown := strings.TrimSpace(p.cell(r, c))
+					heading := p.table.Rows[r].Group
+					name := strings.TrimLeft(shown, "▾▸ ")
+					if col.Tree && heading && name != cell.Text && name != cell.Short {
+						t.Errorf("%d columns: a heading reads %q, not %q", w, shown, cell.Text)
+					}
+					if col.Name == "live" && shown != cell.Text && shown != cell.Short {
+						t.Errorf("%d columns: a shape reads %q, not %q", w, shown, cell.Text)
+					}
+					if col.Name == "kernel" && heading && !strings.HasPrefix(cell.Text, shown) {
+						t.Errorf("%d columns: a heading says %q, not %q", w, shown, cell.Text)
+					}
+				}
+			}
+		}
+	}
+}

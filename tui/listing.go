@@ -106,6 +106,9 @@ func (l *listing) measure(ctx context.Context, rows []int) ([]int, error) {
 		for c := range t.Columns {
 			widths[c] = max(widths[c], width(l.text(r, c)))
 			if s := t.Cell(r, c).Short; s != "" {
+				if t.Columns[c].Tree {
+					s = l.branch(r) + l.named(s, r)
+				}
 				l.least[c] = max(l.least[c], width(s))
 			}
 			if t.Columns[c].Bar && !t.Rows[r].Group {

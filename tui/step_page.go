@@ -324,7 +324,11 @@ func (p *stepPage) run(t *theme, g glyphs, f *stepFacts, s *strip, w, chart, h i
 	lines = append(lines, t.put(accent, cursor))
 	words := printable.Clean(s.said(f.s.step))
 	if len(p.now.events) > 0 {
-		line, fits := s.lane("event", strings.Join(s.signs, ""), words, w)
+		signs := strings.Join(s.signs, "")
+		line, fits := s.lane("event", signs, words+keyed("   {next event} next {event before} back"), w)
+		if !fits {
+			line, fits = s.lane("event", signs, words, w)
+		}
 		if lines = append(lines, line); !fits && h >= 18 {
 			lines = append(lines, cut(blank(axis+1)+words, w))
 		}
@@ -366,8 +370,14 @@ func (f *stepFacts) split() string {
 	if u.From != "" {
 		text += " · untimed, " + u.From
 	}
-	if u.Cost != "" {
-		text += " · timing every dispatch adds " + strings.TrimPrefix(u.Cost, "+")
+	if step := f.sum.Step; inTimed(step) {
+		text += " · below as timed"
+		if ns, ok := step.CPU.TotalNS.NS(); ok {
+			text += ", " + table.MillisBare(ns, true)
+		}
+		if u.Cost != "" {
+			text += " (" + u.Cost + ")"
+		}
 	}
 	return text
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpuscope/internal/printable"
+	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 )
@@ -35,9 +36,13 @@ func tracks(t *theme, x *inspect.Index, step int, r *inspect.Tracks, in *inspect
 		return inside(t, x, step, in, room, figures)
 	}
 	lines := []string{" CPU " + t.put(graphB, lay(r.CPU, 0, r.End, room, markRule, markRule))}
+	timed := ""
+	if inTimed(&x.Trace.Steps[step]) {
+		timed = "timed: "
+	}
 	if figures {
-		lines = append(lines, t.put(dim, "     "+first(w-6, spans(r.CPU, " · ")+" of "+micros(r.End),
-			spans(r.CPU, " · "), spans(r.CPU, " "))))
+		lines = append(lines, t.put(dim, "     "+first(w-6, timed+spans(r.CPU, " · ")+" of "+micros(r.End),
+			timed+spans(r.CPU, " · "), timed+spans(r.CPU, " "))))
 	}
 	switch {
 	case len(r.GPU) == 0:
@@ -46,13 +51,16 @@ func tracks(t *theme, x *inspect.Index, step int, r *inspect.Tracks, in *inspect
 		lines = append(lines, " GPU "+t.put(graphA, lay(r.GPU, 0, r.End, room, "▒", "░")))
 	}
 	if figures {
-		lines = append(lines, t.put(dim, "     "+first(w-6, gpuTexts(r)...)))
+		lines = append(lines, t.put(dim, "     "+first(w-6, gpuTexts(r, timed)...)))
 	}
 	return lines
 }
 
-// gpuTexts say what the GPU's track shows, from long to short.
-func gpuTexts(r *inspect.Tracks) []string {
+// inTimed says whether times within a step were taken, which makes all of it longer than it is untimed.
+func inTimed(s *trace.Step) bool { return s.Timing == "dispatch" || s.Timing == "block" }
+
+// gpuTexts say what the GPU's track shows, from long to short, with a word before that on how it was timed.
+func gpuTexts(r *inspect.Tracks, timed string) []string {
 	busy, n, last := int64(0), 0, r.GPU[len(r.GPU)-1].To
 	for i := range r.GPU {
 		for _, b := range r.GPU[i].Busy {
@@ -66,9 +74,9 @@ func gpuTexts(r *inspect.Tracks) []string {
 		where = "begins behind the submit (not measured)"
 	}
 	span := fmt.Sprintf("%s on the GPU", micros(last-begin))
-	run := ""
+	run := timed
 	if r.Of != "" {
-		run = r.Of + " · "
+		run += r.Of + " · "
 	}
 	if n == 0 {
 		return []string{run + where + " · " + span, run + span}

@@ -90,7 +90,10 @@ func (p *tablePane) squeeze(over int, least func(*table.Column) int) int {
 			col := &p.table.Columns[c.col]
 			floor := least(col)
 			if p.least != nil && p.least[c.col] > 0 {
-				floor = min(c.full, max(p.least[c.col], width(p.heading(c.col))))
+				need := min(c.full, max(p.least[c.col], width(p.heading(c.col))))
+				if floor = need; col.Tree {
+					floor = max(need, least(col))
+				}
 			}
 			if col.Right || c.width <= floor || p.bars(c.col) {
 				continue

@@ -4,16 +4,23 @@ import "strings"
 
 // cell is a cell of exactly its column's width. Names are cut in their middle: they differ at their ends.
 func (p *tablePane) cell(row int, c placed) string {
-	s := p.table.Cell(row, c.col).Text
+	cell := p.table.Cell(row, c.col)
+	s := cell.Text
 	switch col := &p.table.Columns[c.col]; {
-	case !col.Tree && width(s) > c.width && p.table.Cell(row, c.col).Short != "":
-		s = p.table.Cell(row, c.col).Short
+	case !col.Tree && width(s) > c.width && cell.Short != "":
+		s = cell.Short
 	case col.Tree && !col.Right:
-		s = p.branch(row) + cutPath(p.named(s, row), c.width-width(p.branch(row)))
+		branch := p.branch(row)
+		if s = p.named(s, row); width(branch)+width(s) > c.width && cell.Short != "" {
+			s = p.named(cell.Short, row)
+		}
+		s = branch + cutPath(s, c.width-width(branch))
 	case p.bars(c.col):
 		s = p.bar(row, c)
 	case col.Right:
 		return fitLeft(s, c.width)
+	case p.table.Rows[row].Group: // it counts what stands in it
+		s = cutList(s, c.width)
 	default:
 		s = cutMiddle(s, c.width)
 	}

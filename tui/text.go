@@ -32,6 +32,18 @@ func cutMiddle(s string, w int) string {
 	return cutRight(s, head) + "…" + tail(s, w-1-head)
 }
 
+// cutList shortens a list with commas by whole words of it from the end.
+func cutList(s string, w int) string {
+	for width(s) > w {
+		i := strings.LastIndex(s, ", ")
+		if i < 0 {
+			return cutMiddle(s, w)
+		}
+		s = s[:i]
+	}
+	return s
+}
+
 // tail is as much of the end of s as fits in w cells.
 func tail(s string, w int) string {
 	if w <= 0 {

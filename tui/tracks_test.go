@@ -66,9 +66,25 @@ func TestStepSaysAllPartsAndWhichRunItsTracksAreOf(t *testing.T) {
 		s.Dispatches[i].Samples = []int64{1, 2, 3}
 	}
 	f := facts()
-	for _, line := range append(gpuTexts(f.tracks), f.split()) {
+	for _, line := range append(gpuTexts(f.tracks, ""), f.split()) {
 		if !strings.Contains(line, "first of 4 runs") {
 			t.Errorf("%q does not say which run it is of", line)
 		}
 	}
+}
+
+// The tracks are of the step as it was timed, under a line on the step untimed: each says of which it is.
+func TestTracksSayThatTheyAreOfTheTimedStep(t *testing.T) {
+	for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 60}} {
+		d := drive(t, size[0], size[1], llama, nil, Options{}).press("1")
+		d.sees("step 7.70 ms · untimed", "below as timed, 8.70 (+18%)", "timed: resize 41")
+		if !strings.Contains(d.line("on the GPU"), " timed: ") {
+			t.Errorf("%v: the GPU's figures are %q", size, d.line("on the GPU"))
+		}
+	}
+	untimed := tracetest.Llama(1, 4)
+	for i := range untimed.Steps {
+		untimed.Steps[i].Timing = "step"
+	}
+	drive(t, 120, 40, untimed, nil, Options{}).press("1").misses("timed:", "as timed")
 }

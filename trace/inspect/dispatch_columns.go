@@ -94,7 +94,7 @@ func (t *DispatchTable) planColumns() []table.Column {
 		},
 		{
 			Name: "op", Title: "op", Width: 80, Tree: true, Doc: "operator and dispatch slot",
-			Of: any(func(r *DispatchRow) table.Cell { return table.Text(r.Label) }),
+			Of: any(func(r *DispatchRow) table.Cell { return rowName(r.Label) }),
 		},
 		{
 			Name: "kernel", Title: "kernel", Width: 80, Doc: "specialised shader",

@@ -68,6 +68,26 @@ func bar(share float64, cells int) string {
 	return strings.Repeat("█", halves/2) + strings.Repeat("▍", halves%2)
 }
 
+// rowName is the name of a row. That of layers has a range: its short form keeps all of it.
+func rowName(name string) table.Cell {
+	cell := table.Text(name)
+	if of, ok := strings.CutPrefix(name, "layers "); ok {
+		cell.Short = "L" + of
+	}
+	return cell
+}
+
+// shapes is a cell of shapes, with commas between. Where it is short of room it has the first, whole, and how
+// many more there are.
+func shapes(list string) table.Cell {
+	cell := table.Text(list)
+	first, more, _ := strings.Cut(cell.Text, ", ")
+	if cell.Short = first; more != "" {
+		cell.Short = fmt.Sprintf("%s +%d", first, 1+strings.Count(more, ", "))
+	}
+	return cell
+}
+
 func (t *GraphTable) columns(w *weights) []table.Column {
 	x := t.Index
 	g := &x.Trace.Graph
@@ -101,7 +121,7 @@ func (t *GraphTable) columns(w *weights) []table.Column {
 		{
 			Name: "op", Title: "operator", Width: 80, Tree: true,
 			Doc: "where it stands; in it the values that it takes and gives",
-			Of:  at(func(n *GraphNode) table.Cell { return table.Text(n.Label) }),
+			Of:  at(func(n *GraphNode) table.Cell { return rowName(n.Label) }),
 		},
 		{
 			Name: "kind", Title: "kind", Width: 80, Doc: "what it does; of a value: in, state or out, and its type",
@@ -130,15 +150,16 @@ func (t *GraphTable) columns(w *weights) []table.Column {
 			Name: "live", Title: "live", Width: 80, Doc: "live shape of what it gives; of a value its own",
 			Of: func(row int) table.Cell {
 				if n := &t.Nodes[row]; n.Edge != "" {
-					return table.Text(x.liveText(t.step(), n.Value))
+					return shapes(x.liveText(t.step(), n.Value))
 				}
-				return single(func(o *trace.Op) string {
+				cell := single(func(o *trace.Op) string {
 					words := make([]string, len(o.Outputs))
 					for i, v := range o.Outputs {
 						words[i] = x.liveText(t.step(), v)
 					}
 					return strings.Join(words, ", ")
 				})(row)
+				return shapes(cell.Text)
 			},
 		},
 		{

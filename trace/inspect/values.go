@@ -50,7 +50,7 @@ func (x *Index) Values(scope Scope) *table.Table {
 					return table.Cell{}
 				}
 				if v.Kind != "symint" {
-					return table.Text(table.Shape(x.Dims(step, v.ID)))
+					return shapes(table.Shape(x.Dims(step, v.ID)))
 				}
 				if n, ok := x.SymInt(step, v.ID); ok {
 					return table.Text(fmt.Sprint(n))
