@@ -224,6 +224,10 @@ func TestKernelsHaveCosts(t *testing.T) {
 			}
 		}
 	}
+	const want = "×15 q, k, v, o, gate, up, down, lm_head"
+	if got := d.Cell(slowest, d.Column("serves")).Text; got != want {
+		t.Errorf("the slowest kernel serves %q, want %q", got, want)
+	}
 	rows, err := d.Select(ctx, table.Selection{Sort: "cost_us", Reverse: true})
 	if err != nil || rows[0] != slowest || d.Folded[slowest].Label != "linear_q4gsw_coop4_bicol" {
 		t.Errorf("%v: first by cost is row %d, the slowest is %d, %s", err, rows[0], slowest,

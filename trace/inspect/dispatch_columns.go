@@ -13,7 +13,7 @@ import (
 
 // dispatchOrder is the order of the columns, from left to right: what a narrow screen shows first.
 var dispatchOrder = []string{
-	"id", "op", "kernel", "grid", "over_wg", "us", "n", "sum_us", "share",
+	"id", "op", "kernel", "serves", "grid", "over_wg", "us", "n", "sum_us", "share",
 	"cost_us", "cost_spread_us", "save_us", "limit", "lost_us", "delta", "delta_cost_us",
 	"layers", "spark", "iqr_us", "gb_per_s", "gflop_per_s", "base_us", "delta_us", "needed", "max", "wg",
 	"fold_wg", "tail_lanes", "live", "reason", "gap_db", "level", "last", "name",
@@ -77,6 +77,10 @@ func (t *DispatchTable) planColumns() []table.Column {
 	if t.byCost {
 		alone = 200
 	}
+	kernel, serves := 80, table.Unseen
+	if t.Fold == FoldKernel { // the rows are kernels: what is to be known of them is whom they serve
+		kernel, serves = table.Unseen, 80
+	}
 	judged := 80
 	if t.costed {
 		judged = 200
@@ -97,8 +101,12 @@ func (t *DispatchTable) planColumns() []table.Column {
 			Of: any(func(r *DispatchRow) table.Cell { return rowName(r.Label) }),
 		},
 		{
-			Name: "kernel", Title: "kernel", Width: 80, Doc: "specialised shader",
+			Name: "kernel", Title: "kernel", Width: kernel, Doc: "specialised shader",
 			Of: any(t.kernel),
+		},
+		{
+			Name: "serves", Title: "serves", Width: serves, Doc: "of kernels: how many dispatches, and of which operators",
+			Of: any(t.serves),
 		},
 		{
 			Name: "grid", Title: "grid", Unit: "workgroups", Is: table.Exact, Right: true, Width: 80,
@@ -296,6 +304,30 @@ func (t *DispatchTable) kernel(r *DispatchRow) table.Cell {
 		s = fmt.Sprintf("%s, %d ≈floor", s, r.Floors)
 	}
 	return table.Text(s)
+}
+
+// serves are the operators that a kernel works for, in order, each once, and how many dispatches they are.
+func (t *DispatchTable) serves(r *DispatchRow) table.Cell {
+	switch {
+	case t.Fold != FoldKernel:
+		return table.Cell{}
+	case r.Gone():
+		return t.kernel(r)
+	case r.Parent >= 0:
+		return table.Cell{}
+	}
+	var names []string
+	for _, unit := range r.Units {
+		l := &t.Launches[unit[0]]
+		if name := label(l.Op, l.Dispatch); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	text := strings.Join(names, ", ")
+	if n := r.Count(); n > 1 {
+		text = fmt.Sprintf("×%d %s", n, text)
+	}
+	return table.Text(text)
 }
 
 func (t *DispatchTable) grid(r *DispatchRow) table.Cell {
