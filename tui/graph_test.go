@@ -147,12 +147,42 @@ func TestOperatorsAreMarkedByWhatIsAskedFor(t *testing.T) {
 	d.press("u", "u").sees("marked by waste").press("u").sees("marked by cost")
 }
 
+// A fold in which a row stands in another selects that one; the next finds the row itself again, until a
+// person goes elsewhere.
+func TestARowIsFoundAgainThroughAllFolds(t *testing.T) {
+	for _, name := range []string{"lm_head", "select last"} {
+		d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed(name).press("enter", "/", "ctrl+u", "enter")
+		before := d.row()
+		if !strings.Contains(before, name) {
+			t.Fatalf("selected is %q", before)
+		}
+		for range 4 {
+			d.press("F")
+		}
+		if got := d.row(); got != before {
+			t.Errorf("after all folds %q is selected, it was %q", got, before)
+		}
+		d.press("F", "down")
+		elsewhere := d.row()
+		for range 4 {
+			d.press("F")
+		}
+		if got := d.row(); got != elsewhere {
+			t.Errorf("after all folds %q is selected, a person chose %q", got, elsewhere)
+		}
+	}
+}
+
 func TestTheSelectedOperatorSurvivesTheFold(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("4", "/").typed("lm_head").press("enter", "G")
-	before := d.app.table().kin
+	kin := func() any {
+		p := d.app.table()
+		return p.kinOf(p.table, p.current())
+	}
+	before := kin()
 	for range 3 {
 		d.press("F")
-		if d.app.table().kin != before {
+		if kin() != before {
 			t.Errorf("selected is %q", d.row())
 		}
 	}

@@ -23,10 +23,10 @@ type tablePane struct {
 	stale    bool   // something else is wanted, and takes its time
 	touched  bool   // somebody chose a row: it stays selected, whatever becomes of the rows
 	opening  string // key of the row that a person opened and that is not open yet
-	kin      any    // what the selected row is beyond its key, as kinOf says
-	cursor   int    // index into rows
-	top      int    // first row in the window
-	key      string
+	chosen   rowName
+	cursor   int             // index into rows
+	top      int             // first row in the window
+	key      string          // of the row under the cursor
 	lastGood string          // the last filter that meant something
 	searched string          // the last filter that there was, for those who clear it and go on
 	marked   map[string]bool // rows by key
@@ -50,6 +50,13 @@ type tablePane struct {
 	laidOut int
 	page    int // rows in the window, as last drawn
 	line    int // of the view, that the header stands on
+}
+
+// rowName is what the row that a person chose is found again by, in whatever rows come: its key, and what it
+// is beyond that, as kinOf says. Where the cursor stands on a row that it stands in, it is still the one.
+type rowName struct {
+	key string
+	kin any
 }
 
 // paneKey is what a listing is of: what the view says, and the choice.
@@ -101,11 +108,14 @@ func (p *tablePane) place(l listing) {
 	if l.err == nil {
 		p.lastGood = l.choice.filter
 	}
-	if i := p.find(); i >= 0 && p.touched {
+	i := p.find()
+	if i >= 0 && p.touched {
 		p.cursor = i
 		p.top = i - height
 	}
-	p.set(p.cursor)
+	if p.set(p.cursor); i < 0 || !p.touched {
+		p.choseCurrent()
+	}
 	if p.good != was && p.first >= 0 && !p.choice.Filter.Match(p.table, p.current()) {
 		p.goTo(p.first)
 	}
@@ -134,10 +144,11 @@ func (p *tablePane) find() int {
 	if t == nil || len(p.rows) == 0 {
 		return -1
 	}
-	kin := func(r int) bool { return p.kin != nil && p.kinOf(t, r) == p.kin }
+	was := p.chosen
+	kin := func(r int) bool { return was.kin != nil && p.kinOf(t, r) == was.kin }
 	deepest := -1
 	for i, r := range p.rows {
-		if t.Rows[r].Key == p.key {
+		if t.Rows[r].Key == was.key {
 			return i
 		}
 		if (deepest < 0 || t.Rows[r].Depth >= t.Rows[p.rows[deepest]].Depth) && kin(r) {
@@ -147,7 +158,7 @@ func (p *tablePane) find() int {
 	if deepest >= 0 {
 		return deepest
 	}
-	row := slices.IndexFunc(t.Rows, func(r table.Row) bool { return r.Key == p.key })
+	row := slices.IndexFunc(t.Rows, func(r table.Row) bool { return r.Key == was.key })
 	for r := 0; row < 0 && r < len(t.Rows); r++ {
 		if kin(r) {
 			row = r
@@ -171,34 +182,43 @@ func (p *tablePane) choose(c choice) {
 func (p *tablePane) goTo(row int) {
 	p.touched = true
 	p.set(row)
+	p.choseCurrent()
 }
 
 func (p *tablePane) set(row int) {
 	p.cursor = clamp(row, 0, max(0, len(p.rows)-1))
-	if len(p.rows) > 0 {
-		r := p.rows[p.cursor]
-		if p.key = p.table.Rows[r].Key; p.kinOf != nil {
-			p.kin = p.kinOf(p.table, r)
-		}
+	if r := p.current(); r >= 0 {
+		p.key = p.table.Rows[r].Key
 	}
 	p.reveal()
 }
 
+// choseCurrent makes the row under the cursor the one that is found again.
+func (p *tablePane) choseCurrent() {
+	r := p.current()
+	if r < 0 {
+		return
+	}
+	if p.chosen = (rowName{key: p.key}); p.kinOf != nil {
+		p.chosen.kin = p.kinOf(p.table, r)
+	}
+}
+
 // turnTo selects the row of a key, in the rows there are or those to come.
 func (p *tablePane) turnTo(key string) {
-	p.key, p.touched = key, true
+	p.key, p.chosen, p.touched = key, rowName{key: key}, true
 	if p.table == nil {
 		return
 	}
 	if i := slices.IndexFunc(p.rows, func(r int) bool { return p.table.Rows[r].Key == key }); i >= 0 {
-		p.set(i)
+		p.goTo(i)
 	}
 }
 
 // seek selects the row that is of a kin, in the rows to come.
 func (p *tablePane) seek(kin any) {
 	if p.kinOf != nil {
-		p.key, p.kin, p.touched = "", kin, true
+		p.key, p.chosen, p.touched = "", rowName{kin: kin}, true
 	}
 }
 

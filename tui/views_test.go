@@ -109,7 +109,7 @@ func TestTheSelectionFollowsItsRow(t *testing.T) {
 	d.press("F")
 	row("fold kernel", "linear")
 	d.press("F")
-	row("fold none", "layers.0.attn.q")
+	row("fold none", "mlp.down")
 }
 
 func TestUndoTakesBackAChangeOfTheView(t *testing.T) {
