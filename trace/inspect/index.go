@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"sync"
 	"sync/atomic"
 
 	"gpuscope/trace"
@@ -47,6 +48,9 @@ type graph struct {
 	kernels   map[string]*trace.Kernel
 	symints   map[trace.ValueID]*trace.SymInt
 	layers    *layering
+	// sums are stepSums of repeated steps, by the first of their dispatches: a list of dispatches is made
+	// anew when it gets samples.
+	sums sync.Map
 }
 
 // NewIndex indexes a trace.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"gpuscope/trace"
 	"gpuscope/trace/table"
@@ -34,7 +33,13 @@ func init() {
 	register(Table{
 		Name: "steps", Takes: WholeRun, Compares: true,
 		Doc: "every step: phase, position, where its wall time went, what it counted",
-		Of: func(_ context.Context, x *Index, o Options) (*table.Table, error) {
+		Of: func(ctx context.Context, x *Index, o Options) (*table.Table, error) {
+			for i := range x.Trace.Steps { // so that no frame has to sum what repeats there are
+				if ctx.Err() != nil {
+					return nil, ctx.Err()
+				}
+				x.busyOf(&x.Trace.Steps[i])
+			}
 			return x.Steps(o.Scope, o.Base), nil
 		},
 	})
@@ -54,19 +59,8 @@ func (x *Index) Steps(scope Scope, base *Base) *table.Table {
 	time := func(f func(*trace.Step) trace.Time) func(int) table.Cell {
 		return at(func(s *trace.Step) table.Cell { return msCell(f(s)) })
 	}
-	// The sum of a step that was repeated is of as many medians as it has dispatches: a screen that asks for
-	// a cell with every frame has it summed once.
-	var sums sync.Map
 	busy := func(s *trace.Step) trace.Time {
-		if !repeated(s) {
-			ns, _ := busyOf(s)
-			return ns
-		}
-		if ns, ok := sums.Load(s); ok {
-			return ns.(trace.Time)
-		}
-		ns, _ := busyOf(s)
-		sums.Store(s, ns)
+		ns, _ := x.busyOf(s)
 		return ns
 	}
 	columns := []table.Column{

@@ -70,7 +70,7 @@ func (x *Index) Summary(step int) *StepSummary {
 		Gaps: minus(gpu.SpanNS, gpu.BusyNS), Idle: minus(s.CPU.TotalNS, gpu.SpanNS),
 		Dispatches: len(s.Dispatches), Levels: len(x.levelStarts(step)),
 	}
-	r.Busy, r.Repeats = busyOf(s)
+	r.Busy, r.Repeats = x.busyOf(s)
 	r.Compiled = compileTime(s)
 	if per := t.Device.TimingNS(); s.Timing != "block" && measured(r.Busy) && per > 0 {
 		r.Timing = trace.Measured(int64(per * float64(len(s.Dispatches))))
@@ -83,27 +83,38 @@ func (x *Index) Summary(step int) *StepSummary {
 
 // busyOf is the sum of a step's dispatches, each timed alone: of those that were repeated the medians, and
 // how many repeats all of them have. Header, tables and views all say this sum.
-func busyOf(s *trace.Step) (busy trace.Time, repeats int) {
-	sum := 0.0
+func (x *Index) busyOf(s *trace.Step) (busy trace.Time, repeats int) {
+	if !repeated(s) {
+		return gpuOf(s).BusyNS, 0
+	}
+	made, there := x.graph.sums.Load(&s.Dispatches[0])
+	if !there {
+		made = sumOfMedians(s)
+		x.graph.sums.Store(&s.Dispatches[0], made)
+	}
+	return made.(stepSum).busy, made.(stepSum).repeats
+}
+
+// stepSum is what the dispatches of a repeated step add up to.
+type stepSum struct {
+	busy    trace.Time
+	repeats int
+}
+
+func sumOfMedians(s *trace.Step) stepSum {
+	sum, repeats := 0.0, 0
 	for i := range s.Dispatches {
 		d := &s.Dispatches[i]
 		n := len(d.Samples)
-		if n == 0 { // as it is of every step that was not repeated
-			return gpuOf(s).BusyNS, 0
+		if n == 0 {
+			return stepSum{gpuOf(s).BusyNS, 0}
 		}
 		if i == 0 || n < repeats {
 			repeats = n
 		}
-		time := timeOf(d)
-		if !time.Measured() {
-			return gpuOf(s).BusyNS, 0
-		}
-		sum += time.Median
+		sum += timeOf(d).Median
 	}
-	if repeats == 0 {
-		return gpuOf(s).BusyNS, 0
-	}
-	return trace.Measured(int64(sum)), repeats
+	return stepSum{trace.Measured(int64(sum)), repeats}
 }
 
 // tokensPerS is how many tokens went into a step a second, at the level at which it was timed; 0 where its
@@ -174,14 +185,13 @@ func (r *StepSummary) alone(ms func(trace.Time) string) []table.Part {
 	return parts
 }
 
-// firstOf says which run the times of a step are of that are not its dispatches', where it was repeated: of
-// repeats there are no others. It is "" where all are of one run, or the step was timed as a whole.
-func firstOf(s *trace.Step) string {
-	_, n := busyOf(s)
-	if n == 0 || untimed(s) {
+// firstOf says which run the times of a step are of that are not its dispatches', where it was repeated so
+// often: of repeats there are no others. It is "" where all are of one run, or the step was timed as a whole.
+func firstOf(s *trace.Step, repeats int) string {
+	if repeats == 0 || untimed(s) {
 		return ""
 	}
-	return "first of " + table.Plural(n+1, "run")
+	return "first of " + table.Plural(repeats+1, "run")
 }
 
 // first says the times that are of the first run alone, all of one run, so that they add up.
@@ -190,7 +200,7 @@ func (r *StepSummary) first(ms func(trace.Time) string) table.Part {
 	if r.Step.Timing == "block" {
 		name = "Σblocks"
 	}
-	short := fmt.Sprintf("%s: wall %s timed", firstOf(r.Step), ms(r.Wall))
+	short := fmt.Sprintf("%s: wall %s timed", firstOf(r.Step, r.Repeats), ms(r.Wall))
 	return table.Part{
 		Rank: 2, Short: short, Text: fmt.Sprintf("%s, %s %s + gaps %s = span %s, GPU idle %s", short, name,
 			ms(gpuOf(r.Step).BusyNS), ms(r.Gaps), ms(r.Span), ms(r.Idle)),
@@ -205,7 +215,7 @@ func (x *Index) costLine(scope Scope) table.Line {
 	line := table.Line{Separator: " │ "}
 	untimed := x.UntimedOf(scope)
 	closely := slices.ContainsFunc(scope.Steps, func(step int) bool {
-		busy, _ := busyOf(&x.Trace.Steps[step])
+		busy, _ := x.busyOf(&x.Trace.Steps[step])
 		return measured(busy)
 	})
 	line.Parts = untimed.parts()
@@ -213,7 +223,7 @@ func (x *Index) costLine(scope Scope) table.Line {
 		name string
 		of   func(*trace.Step) trace.Time
 	}{
-		{sumName, func(s *trace.Step) trace.Time { busy, _ := busyOf(s); return busy }},
+		{sumName, func(s *trace.Step) trace.Time { busy, _ := x.busyOf(s); return busy }},
 		{"wall", func(s *trace.Step) trace.Time { return s.CPU.TotalNS }},
 		{"span", func(s *trace.Step) trace.Time { return gpuOf(s).SpanNS }},
 		{"gaps", func(s *trace.Step) trace.Time { return minus(gpuOf(s).SpanNS, gpuOf(s).BusyNS) }},

@@ -34,7 +34,8 @@ type Tracks struct {
 // submits stands in one piece. Nothing is there that was not measured.
 func (x *Index) Tracks(step int) *Tracks {
 	s := &x.Trace.Steps[step]
-	r := &Tracks{Of: firstOf(s)}
+	_, repeats := x.busyOf(s)
+	r := &Tracks{Of: firstOf(s, repeats)}
 	at := int64(0)
 	behind := int64(0) // the submit
 	for _, part := range []struct {
