@@ -104,17 +104,13 @@ func (l *listing) measure(ctx context.Context, rows []int) ([]int, error) {
 			return nil, ctx.Err()
 		}
 		for c := range t.Columns {
-			widths[c] = max(widths[c], width(l.text(r, c)))
-			if s := t.Cell(r, c).Short; s != "" {
-				if t.Columns[c].Tree {
-					s = l.branch(r) + l.named(s, r)
-				}
-				l.least[c] = max(l.least[c], width(s))
+			cell := t.Cell(r, c)
+			widths[c] = max(widths[c], width(l.placed(cell.Text, r, c)))
+			if cell.Short != "" {
+				l.least[c] = max(l.least[c], width(l.placed(cell.Short, r, c)))
 			}
-			if t.Columns[c].Bar && !t.Rows[r].Group {
-				if cell := t.Cell(r, c); cell.Has {
-					l.most[c] = max(l.most[c], cell.Number)
-				}
+			if t.Columns[c].Bar && !t.Rows[r].Group && cell.Has {
+				l.most[c] = max(l.most[c], cell.Number)
 			}
 		}
 	}
@@ -184,10 +180,12 @@ func (l *listing) firstFound() int {
 }
 
 // text is what a cell shows, the tree's column with its indentation.
-func (l *listing) text(row, col int) string {
-	s := l.table.Cell(row, col).Text
+func (l *listing) text(row, col int) string { return l.placed(l.table.Cell(row, col).Text, row, col) }
+
+// placed is what a cell says, in the tree's column behind the indentation.
+func (l *listing) placed(s string, row, col int) string {
 	if l.table.Columns[col].Tree {
-		s = l.branch(row) + l.named(s, row)
+		return l.branch(row) + l.named(s, row)
 	}
 	return s
 }
