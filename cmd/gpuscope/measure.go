@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,17 +26,21 @@ type profiling struct {
 // profileFor is how long a run measures at most.
 const profileFor = 3 * time.Second
 
-// How a run repeats what it measures: a prompt's last piece and the last step, for about so long.
+// How a run repeats what it measures: a prompt's last piece and the last step, for about so long each. The
+// costs of the last step, which say most, have the time up to promptFrom before its end, where there is a
+// piece of a prompt that can be run again in warmFor.
 const (
 	warmRounds  = 5
 	warmFor     = time.Second
+	promptFor   = 300 * time.Millisecond
+	promptFrom  = time.Second
 	aloneRounds = 20
 	aloneFor    = 500 * time.Millisecond
 )
 
 func declareProfiling(flags *pflag.FlagSet) *profiling {
 	o := &profiling{}
-	o.kind = choiceFlag(flags, "profile", "measure the last step afterwards, for 3 s at most, by `KIND`",
+	o.kind = choiceFlag(flags, "profile", "measure the last step and the prompt afterwards, for 3 s at most, by `KIND`",
 		"both", "cost", "alone", "off")
 	flags.StringArrayVar(&o.together, "cost", nil,
 		"measure too what the rows `NAME,..` cost together; * stands for any letters (may be repeated)")
@@ -57,50 +62,84 @@ func (o *profiling) check() error {
 func (o *profiling) costs() bool { return o.kind.value == "both" || o.kind.value == "cost" }
 func (o *profiling) alone() bool { return o.kind.value == "both" || o.kind.value == "alone" }
 
-// measure runs the step that a run ended with again: each dispatch alone, and without each part. The last
-// piece of the prompt is run again, warm. What there is no time for is left out; where the device cannot time
-// anything nothing is measured.
+// measure runs the step that a run ended with again, and the last piece of the prompt, warm: each dispatch
+// alone, and without each part. What there is no time for is left out; where the device cannot time anything
+// nothing is measured.
 func (o *profiling) measure(ctx context.Context, s session.Session, t *trace.Trace) (measured bool,
 	err error,
 ) {
-	last := len(t.Steps) - 1
-	var parts []session.Part
-	if o.costs() {
-		if parts, err = o.parts(ctx, t, last); err != nil {
-			return false, err
-		}
+	commands, err := o.commands(ctx, t)
+	if err != nil {
+		return false, err
 	}
-	within, cancel := context.WithTimeout(ctx, profileFor)
-	defer cancel()
-	var commands []session.Command
-	if d := &t.Device; d.Ceilings == nil && !d.Software() { // a device is measured once
-		commands = append(commands, session.Command{Kind: session.Ceilings})
-	}
-	if i := lastPrefill(t); i >= 0 && i != last {
-		if n := repeats(&t.Steps[i], warmRounds, warmFor); n > 0 {
-			commands = append(commands, session.Command{Kind: session.Cost, Step: &t.Steps[i].Index, N: n})
-		}
-	}
-	if o.alone() {
-		n := max(1, repeats(&t.Steps[last], aloneRounds, aloneFor))
-		commands = append(commands, session.Command{Kind: session.Repeat, N: n})
-	}
-	if o.costs() {
-		commands = append(commands, session.Command{Kind: session.Cost, Parts: parts})
-	}
+	begin := time.Now()
 	for _, c := range commands {
-		_, err := s.Do(within, c)
+		within, cancel := context.WithDeadline(ctx, begin.Add(c.until))
+		_, err := s.Do(within, c.Command)
+		late := within.Err() != nil
+		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return measured, ctx.Err()
 		case errors.Is(err, session.ErrUsage): // this device has no timestamps
 			return measured, nil
-		case err != nil && within.Err() == nil:
+		case err != nil && !late:
 			return measured, err
 		}
 		measured = true
 	}
 	return measured, nil
+}
+
+// bounded is a command, and how long after the first of several it is cancelled.
+type bounded struct {
+	session.Command
+	until time.Duration
+}
+
+// commands measure what a run measures after its text, the most telling first.
+func (o *profiling) commands(ctx context.Context, t *trace.Trace) ([]bounded, error) {
+	var commands []bounded
+	add := func(until time.Duration, c session.Command) { commands = append(commands, bounded{c, until}) }
+	if d := &t.Device; d.Ceilings == nil && !d.Software() { // a device is measured once
+		add(profileFor, session.Command{Kind: session.Ceilings})
+	}
+	last, prompt, until := len(t.Steps)-1, lastPrefill(t), profileFor
+	if prompt == last || prompt >= 0 && repeats(&t.Steps[prompt], warmRounds, warmFor) == 0 {
+		prompt = -1
+	}
+	if prompt >= 0 {
+		until -= promptFrom
+	}
+	if o.alone() {
+		n := max(1, repeats(&t.Steps[last], aloneRounds, aloneFor))
+		add(until, session.Command{Kind: session.Repeat, N: n})
+	}
+	if o.costs() {
+		parts, err := o.parts(ctx, t, last)
+		if err != nil {
+			return nil, err
+		}
+		add(until, session.Command{Kind: session.Cost, Parts: parts})
+	}
+	if prompt < 0 {
+		return commands, nil
+	}
+	p := &t.Steps[prompt]
+	if o.alone() {
+		n := max(1, repeats(p, warmRounds, promptFor))
+		add(profileFor, session.Command{Kind: session.Repeat, Step: &p.Index, N: n})
+	}
+	if !o.costs() { // the piece as a whole
+		n := repeats(p, warmRounds, warmFor)
+		add(profileFor, session.Command{Kind: session.Cost, Step: &p.Index, N: n})
+		return commands, nil
+	}
+	parts, err := promptParts(ctx, t, prompt)
+	if err == nil {
+		add(profileFor, session.Command{Kind: session.Cost, Step: &p.Index, Parts: parts})
+	}
+	return commands, err
 }
 
 // repeats is how often a step can be run again in a time, from what it took.
@@ -146,4 +185,51 @@ func (o *profiling) parts(ctx context.Context, t *trace.Trace, step int) ([]sess
 	}
 	slices.SortStableFunc(parts, func(a, b session.Part) int { return len(b.Dispatches) - len(a.Dispatches) })
 	return parts, nil
+}
+
+// promptParts are the rows and kernels of a piece of a prompt, those that hold no others first, and of these
+// what does most: a piece takes so long that there may be no time for more than a few.
+func promptParts(ctx context.Context, t *trace.Trace, step int) ([]session.Part, error) {
+	x := inspect.NewIndex(t)
+	rows, err := x.CostParts(ctx, step)
+	if err != nil {
+		return nil, err
+	}
+	work := map[trace.DispatchID]int64{}
+	for _, d := range t.Steps[step].Dispatches {
+		p := &t.Plans[d.Plan]
+		work[p.Dispatch] = p.FLOPs + p.Bytes
+	}
+	type ranked struct {
+		session.Part
+		holds bool
+		work  int64
+	}
+	parts := make([]ranked, len(rows))
+	for i, row := range rows {
+		parts[i].Part = session.Part(row)
+		of := map[trace.DispatchID]bool{}
+		for _, id := range row.Dispatches {
+			of[id] = true
+			parts[i].work += work[id]
+		}
+		parts[i].holds = slices.ContainsFunc(rows, func(r inspect.Part) bool {
+			return len(r.Dispatches) < len(of) &&
+				!slices.ContainsFunc(r.Dispatches, func(id trace.DispatchID) bool { return !of[id] })
+		})
+	}
+	slices.SortStableFunc(parts, func(a, b ranked) int {
+		switch {
+		case a.holds == b.holds:
+			return cmp.Compare(b.work, a.work)
+		case a.holds:
+			return 1
+		}
+		return -1
+	})
+	list := make([]session.Part, len(parts))
+	for i := range parts {
+		list[i] = parts[i].Part
+	}
+	return list, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,8 +77,10 @@ func TestRunMeasuresRowsTogetherAndRecordsThem(t *testing.T) {
 	if n := len(s.Dispatches[0].Samples); n == 0 {
 		t.Error("no times alone")
 	}
-	if w := tr.Steps[0].Whole; w == nil || len(tr.Steps[0].Costs) > 0 {
-		t.Errorf("the prompt again: %+v", w)
+	prompt := &tr.Steps[0]
+	if prompt.Whole == nil || len(prompt.Costs) < 10 || len(prompt.Dispatches[0].Samples) < 4 {
+		t.Errorf("the prompt again: %+v, %d costs, %d times alone", prompt.Whole, len(prompt.Costs),
+			len(prompt.Dispatches[0].Samples))
 	}
 	var got result
 	if err := json.Unmarshal(stdout.Bytes(), &got); err != nil {
@@ -140,6 +143,43 @@ func TestRunMeasuresForAWhileOnly(t *testing.T) {
 		strings.Contains(got, "shared") || !strings.Contains(got, "\nattn ") ||
 		strings.Contains(got, "\nmlp ") {
 		t.Errorf("the profile:\n%s", got)
+	}
+}
+
+// Costs of the last step that take all the time there is leave some to the prompt, of which what does most
+// comes first, and rows before what holds them.
+func TestRunLeavesTimeForThePrompt(t *testing.T) {
+	t.Parallel()
+	var kinds []string
+	var first session.Part
+	p, stdout, stderr := playBack(t, tuitest.Script{
+		Before: func(ctx context.Context, c session.Command) error {
+			kind := string(c.Kind)
+			if c.Step != nil {
+				kind += " of the prompt"
+			}
+			if c.Kind != session.Cost && c.Kind != session.Repeat || slices.Contains(kinds, kind) {
+				return nil
+			}
+			kinds = append(kinds, kind)
+			if c.Kind == session.Cost && c.Step == nil {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			if len(c.Parts) > 0 {
+				first = c.Parts[0]
+			}
+			return nil
+		},
+	})
+	if status := p.main(t.Context(), strings.Fields("run -n 4")); status != exitDone {
+		t.Fatalf("exit %d: %s\n%s", status, stderr, stdout)
+	}
+	if got := strings.Join(kinds, ", "); got != "repeat, cost, repeat of the prompt, cost of the prompt" {
+		t.Errorf("measured %s", got)
+	}
+	if first.Name == "" || strings.HasPrefix(first.Name, "layers") || len(first.Dispatches) > 2 {
+		t.Errorf("the first part of the prompt is %q, of %d dispatches", first.Name, len(first.Dispatches))
 	}
 }
 
