@@ -92,7 +92,9 @@ func (s *live) repeat(ctx context.Context, t *turn, n int, r *session.Reply) err
 		r.Repeats++
 	}
 	if samples != nil {
-		s.record(trace.Record{Samples: &trace.Samples{Step: t.index, Samples: samples}})
+		s.record(trace.Record{Samples: &trace.Samples{
+			Step: t.index, Samples: samples, Canary: s.runner.sing(),
+		}})
 		times := fmt.Sprintf("%d times", r.Repeats)
 		if r.Repeats == 1 {
 			times = "once"

@@ -36,11 +36,17 @@ func (r *runner) heed(timing engine.Timing) (speed float64, slow bool) {
 	if time.Since(r.sang) < canaryEvery {
 		return 0, r.slow
 	}
+	speed = r.sing()
+	return speed, r.slow
+}
+
+// sing runs the canary and tells its speed, 0 where there is none.
+func (r *runner) sing() float64 {
 	speed, err := r.exec.Canary()
 	r.sang = time.Now()
 	if err != nil {
 		speed = 0
 	}
 	r.slow = speed > 0 && speed < 1-trace.ClockMoved
-	return speed, r.slow
+	return speed
 }

@@ -195,6 +195,11 @@ func TestCanaryTellsTheSpeedOfTheClock(t *testing.T) {
 	if sung != before {
 		t.Errorf("it ran %d times though it had just run", sung-before)
 	}
+	slow = 4
+	r.do(session.Command{Kind: session.Repeat, N: 5})
+	if s := r.mirror.Trace.Steps[len(r.mirror.Trace.Steps)-1]; s.Canary != 0.25 || sung != before+2 {
+		t.Errorf("repeats at a quarter of the clock: canary %v, ran %d times", s.Canary, sung-before)
+	}
 	slow = 1
 	sung = 0
 	r.dev.Duration = func(pipeline string, _, _, _ uint32) int64 {

@@ -75,7 +75,11 @@ func (s *live) cost(ctx context.Context, t *turn, c session.Command, r *session.
 		s.record(trace.Record{Costs: &told})
 	}
 	if n := len(told.Costs); n > 0 {
-		s.event(t.index, "cost", "cost of %d parts measured, in %d rounds", n, told.Costs[0].N)
+		stopped := ""
+		if ctx.Err() != nil {
+			stopped = ", then stopped: what was measured in twice as many before stays"
+		}
+		s.event(t.index, "cost", "cost of %d parts measured, in %d rounds%s", n, told.Costs[0].N, stopped)
 	}
 	return err
 }

@@ -203,6 +203,14 @@ func TestRecorderAddsSamplesWithoutTouchingSnapshots(t *testing.T) {
 	if !bytes.Equal(encoded(t, before), text) {
 		t.Error("a snapshot changed")
 	}
+	was := before.Steps[1].Canary
+	if got := r.Snapshot().Steps[1].Canary; got != was {
+		t.Errorf("repeats without a canary make it %v, it was %v", got, was)
+	}
+	samples.Canary = 0.5
+	if err := r.Write(trace.Record{Samples: &samples}); err != nil || r.Snapshot().Steps[1].Canary != 0.5 {
+		t.Errorf("canary %v of repeats at half the clock, error %v", r.Snapshot().Steps[1].Canary, err)
+	}
 }
 
 func TestRecorderAddsCostsWithoutTouchingSnapshots(t *testing.T) {
@@ -234,5 +242,26 @@ func TestRecorderAddsCostsWithoutTouchingSnapshots(t *testing.T) {
 	}
 	if !bytes.Equal(encoded(t, before), text) {
 		t.Error("a snapshot changed")
+	}
+}
+
+// Costs of a measuring that was cut short do not stand in for those of many more rounds; others do.
+func TestCostsOfFewRoundsDoNotReplaceThoseOfMany(t *testing.T) {
+	tr := tracetest.Run(1, 4, 1)
+	r := trace.NewRecorder(tr, 0)
+	tracetest.Record(t, r, tr, func() {})
+	for _, c := range []struct{ rounds, stays int }{{15, 15}, {7, 15}, {14, 14}, {7, 7}, {30, 30}} {
+		costs := trace.Costs{
+			Step: 1, Whole: trace.Whole{NS: 90, Q1NS: 90, Q3NS: 90, N: 2*c.rounds + 1},
+			Costs: []trace.Cost{{Name: "a", Dispatches: []trace.DispatchID{0}, N: c.rounds}},
+		}
+		if err := r.Write(trace.Record{Costs: &costs}); err != nil {
+			t.Fatal(err)
+		}
+		s := &r.Snapshot().Steps[1]
+		if s.Costs[0].N != c.stays || s.Whole.N != 2*c.stays+1 {
+			t.Errorf("after %d rounds there are costs of %d and a whole of %d runs, want %d rounds", c.rounds,
+				s.Costs[0].N, s.Whole.N, c.stays)
+		}
 	}
 }

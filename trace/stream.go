@@ -27,10 +27,13 @@ type Record struct {
 type Samples struct {
 	Step    int       `json:"step"`    // Step.Index
 	Samples [][]int64 `json:"samples"` // ns; the i-th belong to the step's i-th dispatch
+	// Canary is that of the repeats, and takes the place of the step's, where it ran.
+	Canary float64 `json:"canary,omitempty"`
 }
 
 // Costs are those of a step that were measured after it was recorded. They join those that it has; one of the
-// same dispatches takes the other's place, and so does Whole.
+// same dispatches takes the other's place, and so does Whole, unless it is of less than half as many rounds:
+// then it was cut short and says less.
 type Costs struct {
 	Step  int    `json:"step"` // Step.Index
 	Whole Whole  `json:"whole"`
@@ -85,7 +88,9 @@ func (t *Trace) addSamples(s Samples) error {
 		d.Samples = append(d.Samples[:len(d.Samples):len(d.Samples)], s.Samples[j]...)
 		dispatches[j] = d
 	}
-	step.Dispatches = dispatches
+	if step.Dispatches = dispatches; s.Canary > 0 {
+		step.Canary = s.Canary
+	}
 	return nil
 }
 
@@ -105,7 +110,9 @@ func (t *Trace) addCosts(c Costs) error {
 	for _, cost := range c.Costs {
 		same := func(old Cost) bool { return slices.Equal(old.Dispatches, cost.Dispatches) }
 		if i := slices.IndexFunc(costs, same); i >= 0 {
-			costs[i] = cost
+			if !worse(cost.N, costs[i].N) {
+				costs[i] = cost
+			}
 		} else {
 			costs = append(costs, cost)
 		}
@@ -113,9 +120,14 @@ func (t *Trace) addCosts(c Costs) error {
 	if n := len(costs); n > MaxCosts {
 		return refuse(n)
 	}
-	step.Costs, step.Whole = costs, &c.Whole
+	if step.Costs = costs; step.Whole == nil || !worse(c.Whole.N, step.Whole.N) {
+		step.Whole = &c.Whole
+	}
 	return nil
 }
+
+// worse says whether a median of n says less than one of others that was there before it.
+func worse(n, others int) bool { return n < others-n }
 
 // step is the step with an index, or nil. Steps are in the order of their indices.
 func (t *Trace) step(index int) *Step {

@@ -106,21 +106,10 @@ func (a *App) scopeParts() []table.Part {
 	if q := a.index.Trace.Clock.QuantumNS; q > 0 {
 		parts = append(parts, table.Say(5, "quantum %g ns", q))
 	}
-	if s.Canary > 0 {
-		parts = append(parts, table.Say(3, "clk %.2f %s", s.Canary, clockWord(s.Canary)))
+	if clock := a.index.ClockAt(a.shown); clock != "" {
+		parts = append(parts, table.Part{Rank: 3, Text: clock})
 	}
 	return parts
-}
-
-// clockWord says what a canary's speed is to that of the warm device.
-func clockWord(canary float64) string {
-	switch {
-	case canary < 1-trace.ClockMoved:
-		return "slow"
-	case canary > 1+trace.ClockMoved:
-		return "fast"
-	}
-	return "ok"
 }
 
 // samples says how many times each dispatch of a step was timed, "" where none was.

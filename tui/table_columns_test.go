@@ -16,7 +16,7 @@ func TestCostsAndChangesOfGridsKeepTheirPlace(t *testing.T) {
 		{80, "# op kernel grid µs share cost Δ"},
 		{110, "# op kernel grid share cost ± ~save↓ Δ"},
 		{120, "# op kernel grid share cost ± ~save↓ Δ"},
-		{200, "# op kernel grid µs share cost ± ~save↓ limit Δ min–max layers"},
+		{200, "# op kernel grid µs Σµs share cost ± ~save↓ limit Δ min–max layers"},
 	} {
 		d := live(t, c.w, 60).press("2", "c", "v")
 		d.sees("Δ prefill", "128→4096 r", "5376→128")
@@ -31,7 +31,7 @@ func TestCostsAndChangesOfGridsKeepTheirPlace(t *testing.T) {
 
 // The layer that stands out is named beside the bars.
 func TestTheOutlierOfARowStandsInItsColumn(t *testing.T) {
-	live(t, 200, 50).press("2", "c", "v").sees("layers.10.mlp.gate takes 19.8", "19.0 µs", "L10 +4 %")
+	live(t, 200, 50).press("2", "c", "R").sees("layers.10.mlp.gate takes 19.9", "19.0 µs", "L10 +5 %")
 }
 
 // Where grids are pinned what was not needed stands beside a time of the same dispatches, in any room.

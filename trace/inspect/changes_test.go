@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/tracetest"
 )
@@ -160,6 +161,24 @@ func TestStaticIsKnownFromTheTraceAndLeadsTheTitle(t *testing.T) {
 		}
 	}
 	if want := " (1.0× the dynamic base)"; !strings.Contains(against, want) {
+		t.Errorf("%q does not say %q", against, want)
+	}
+	// Runs that were timed by the step have no sums, and spans on both sides.
+	whole := func(static bool, ms int64) *inspect.Index {
+		tr := tracetest.Llama(4, 5)
+		tr.Static = static
+		for i := range tr.Steps {
+			s := &tr.Steps[i]
+			s.Timing, s.GPU, s.CPU.TotalNS = "step", &trace.GPU{SpanNS: us(1000 * ms)}, us(1100*ms)
+			for k := range s.Dispatches {
+				s.Dispatches[k] = trace.StepDispatch{Plan: s.Dispatches[k].Plan}
+			}
+		}
+		return inspect.NewIndex(tr)
+	}
+	base = baseOf(whole(false, 16), 3)
+	against = dispatched(whole(true, 752), 3, inspect.Options{Base: base}).Title[1].String()
+	if want := " · GPU 16.0 → 752 ms (47.0× the dynamic base)"; !strings.Contains(against, want) {
 		t.Errorf("%q does not say %q", against, want)
 	}
 	if dynamic := inspect.NewIndex(tracetest.Llama(4, 5)); dynamic.Static() {

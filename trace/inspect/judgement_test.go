@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,6 +60,25 @@ func TestOneSampleIsNoJudgeOfOutliers(t *testing.T) {
 	}
 	if judged == 0 {
 		t.Error("20 repeats of 16 layers judge nothing")
+	}
+}
+
+// Of sixteen equal members one that is far out in most of a few repeats is noise.
+func TestAFewRepeatsAreNoJudgeOfOutliers(t *testing.T) {
+	for n, want := range map[int]bool{3: false, 4: false, 7: false, 8: true} {
+		tr := tracetest.Llama(16, 18)
+		for i := range tr.Steps[17].Dispatches {
+			d := &tr.Steps[17].Dispatches[i]
+			d.Samples = d.Samples[:n]
+			if x := tr.Graph.Dispatches[tr.Plans[d.Plan].Dispatch]; tr.Graph.Ops[x.Op].Name == "layers.3.mlp.gate" {
+				d.Samples = slices.Repeat([]int64{900_000}, n)
+			}
+		}
+		notes := dispatched(inspect.NewIndex(tr), 17, inspect.Options{}).Notes
+		told := slices.ContainsFunc(notes, func(n string) bool { return strings.HasPrefix(n, "outlier: ") })
+		if told != want {
+			t.Errorf("%d repeats tell an outlier: %v\n%s", n, told, strings.Join(notes, "\n"))
+		}
 	}
 }
 

@@ -67,10 +67,14 @@ func medianOf(d *trace.StepDispatch) (ns float64, measured bool) {
 	return float64(only), measured
 }
 
+// judging is how many repeats tell an outlier from noise. In one of them many of a hundred members are far
+// out, in two of three or three of five still some.
+const judging = 8
+
 // outlier finds the one of several equal runs that stands out: samples[i] are the repeats of the i-th. It
-// must be more than 3 MAD, and more than the resolution of the clock, from the median of all in most of at
-// least three repeats. worst is -1 where none does, judged says whether there were runs and repeats enough to
-// tell.
+// must be more than 3 MAD, and more than the resolution of the clock, from the median of all in most of as
+// many repeats as it takes. worst is -1 where none does, judged says whether there were runs and repeats
+// enough to tell.
 func outlier(samples [][]int64, resolution float64) (worst int, judged bool) {
 	if len(samples) < 4 {
 		return -1, false
@@ -79,7 +83,7 @@ func outlier(samples [][]int64, resolution float64) (worst int, judged bool) {
 	for _, s := range samples {
 		repeats = min(repeats, len(s))
 	}
-	if repeats < 3 {
+	if repeats < judging {
 		return -1, false
 	}
 	times := make([]float64, len(samples))

@@ -157,12 +157,27 @@ func (t *DispatchTable) wasteParts() []table.Part {
 	if worst, n := t.worst(); n > 0 {
 		parts = append(parts, table.Say(2, "most: %s %s", worst, table.Integer(n)))
 	}
-	if t.Base != nil && !t.Base.Index.Static() && t.total > 0 && t.baseTotal > 0 && !t.ClockMoved {
-		now, then := t.total/float64(len(t.Scope.Steps)), t.baseTotal/float64(len(t.Base.Scope.Steps))
-		parts = append(parts, table.Say(1, "Σgpu %s → %s (%.1f× the dynamic base)",
+	if name, then, now := t.staticTimes(); then > 0 && now > 0 {
+		parts = append(parts, table.Say(1, "%s %s → %s (%.1f× the dynamic base)", name,
 			table.MillisBare(int64(then), true), table.Millis(int64(now), true), now/then))
 	}
 	return parts
+}
+
+// staticTimes are what a step takes the GPU with dynamic grids, at the base, and with the largest: by the
+// sums of what was timed alone, or by the spans of untimed steps. They are 0 where there is nothing of one
+// kind on both sides, or the clock has moved.
+func (t *DispatchTable) staticTimes() (name string, then, now float64) {
+	if t.Base == nil || t.Base.Index.Static() || t.ClockMoved {
+		return "", 0, 0
+	}
+	if t.total > 0 && t.baseTotal > 0 {
+		return sumName, t.baseTotal / float64(len(t.Base.Scope.Steps)), t.total / float64(len(t.Scope.Steps))
+	}
+	dynamic, static := t.Base.Index.UntimedOf(t.Base.Scope), t.Index.UntimedOf(t.Scope)
+	before, _ := dynamic.GPU.NS()
+	after, _ := static.GPU.NS()
+	return "GPU", float64(before), float64(after)
 }
 
 // worst is the row with the most workgroups that were not needed, of those that are no heading and stand for
