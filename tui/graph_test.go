@@ -3,12 +3,14 @@ package tui
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/charmbracelet/x/exp/golden"
 
 	"gpuscope/model/session"
+	"gpuscope/trace"
 	"gpuscope/tui/tuitest"
 )
 
@@ -264,4 +266,23 @@ func TestNoRangeOrFigureIsCut(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What a cache holds behind the position is not of the text, and must not be read as if it were.
+func TestACacheSaysWhichOfItsRowsAreLive(t *testing.T) {
+	d := opened(t, 80, 24, &tuitest.Script{}, "layers.0.attn.cache_k")
+	values := d.app.index.Trace.Graph.Values
+	at := func(name string) trace.ValueID {
+		return trace.ValueID(slices.IndexFunc(values, func(v trace.Value) bool { return v.Name == name }))
+	}
+	show := func(v trace.ValueID) {
+		d.app.openValue(v, d.app.snapshot())
+		d.press("g")
+	}
+	s, cache := d.app.step(), at("layers.0.attn.k_cache")
+	show(cache)
+	last := (s.Position+len(s.Tokens))*values[cache].MaxDims[2] - 1
+	d.sees(fmt.Sprintf("(0–%d live, the rest is not of the text)", last))
+	show(at("layers.0.attn.normed"))
+	d.misses("not of the text")
 }

@@ -463,6 +463,7 @@ func (p *valuePage) grid(t *theme, w, h int) []string {
 	k := p.page.given
 	dims := got.t.Dims
 	height, across := gridOf(dims, k.columns)
+	live, isCache := p.at.index.LiveRows(p.at.step, got.t.Value)
 	columns := min(k.columns, across-k.column)
 	if columns <= 0 || len(got.t.Numbers) == 0 {
 		return []string{t.put(dim, " It has no elements at this shape.")}
@@ -486,7 +487,7 @@ func (p *valuePage) grid(t *theme, w, h int) []string {
 			switch v := float64(n); {
 			case math.IsNaN(v) || math.IsInf(v, 0):
 				s = t.put(bad, s)
-			case v == 0:
+			case v == 0, isCache && k.row+row >= live:
 				s = t.put(dim, s)
 			}
 			b.WriteString(s)
@@ -494,8 +495,12 @@ func (p *valuePage) grid(t *theme, w, h int) []string {
 		lines = append(lines, b.String())
 	}
 	rows := (len(got.t.Numbers) + columns - 1) / columns
-	foot := fmt.Sprintf(" rows %s–%s of %s, columns %s–%s of %s", count(k.row), count(k.row+rows-1),
-		count(height), count(k.column), count(k.column+columns-1), count(across))
+	written := ""
+	if isCache && live < height {
+		written = fmt.Sprintf(" (0–%s live, the rest is not of the text)", count(live-1))
+	}
+	foot := fmt.Sprintf(" rows %s–%s of %s%s, columns %s–%s of %s", count(k.row), count(k.row+rows-1),
+		count(height), written, count(k.column), count(k.column+columns-1), count(across))
 	if len(lines) < h {
 		lines = append(lines, t.put(dim, cut(foot, w)))
 	}

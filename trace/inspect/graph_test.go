@@ -194,3 +194,15 @@ func TestAroundAnOperatorAreThoseItReadsFromAndThoseThatReadIt(t *testing.T) {
 		}
 	}
 }
+
+// The slots that a trace has are those of large steps: who looks at a small step is told.
+func TestSlotsSayOfWhichStepsTheyAre(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Llama(1, 2))
+	title := x.Tenants(x.Step(1)).Title[0].String()
+	if !strings.Contains(title, "slots as large steps have them") {
+		t.Errorf("the title is %q", title)
+	}
+	if lines := x.HoldingLines(1, "slots"); !strings.Contains(lines[0], "small ones may have others") {
+		t.Errorf("the detail begins with %q", lines[0])
+	}
+}

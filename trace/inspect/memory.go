@@ -172,7 +172,7 @@ func (x *Index) Memory(scope Scope) *table.Table {
 	slices.SortStableFunc(list, func(a, b holding) int { return cmp.Compare(b.allocated, a.allocated) })
 	if len(t.numbers) > 0 {
 		shared := len(list)
-		list = append(list, holding{key: "slots", label: "slots", parent: -1})
+		list = append(list, holding{key: "slots", label: "slots (large)", parent: -1})
 		for _, s := range t.numbers {
 			h := holding{key: fmt.Sprintf("slot%d", s), label: fmt.Sprintf("slot %d", s), parent: shared}
 			for _, n := range t.slots[s] {
@@ -292,6 +292,9 @@ func (x *Index) HoldingLines(step int, key string) []string {
 	}
 	slices.SortStableFunc(list, func(a, b *Tenant) int { return cmp.Compare(b.Value.Bytes, a.Value.Bytes) })
 	lines := []string{"the largest of " + table.Plural(len(list), "value") + ":"}
+	if key == "slots" {
+		lines = append([]string{largeSteps.Text}, lines...)
+	}
 	for _, n := range list[:min(len(list), most)] {
 		lines = append(lines, fmt.Sprintf("%s %s, %s", table.Memory(n.Value.Bytes), n.Value.Name,
 			table.Shape(n.Value.MaxDims)))
@@ -333,6 +336,12 @@ func (x *Index) memoryTitle(t *tenancy, step int, total int64) table.Line {
 		parts = append(parts, part)
 	}
 	return table.Title(parts...)
+}
+
+// largeSteps says which slots a trace has: a graph may have others for small steps.
+var largeSteps = table.Part{
+	Rank: 2, Text: "slots as large steps have them: small ones may have others",
+	Short: "slots of large steps",
 }
 
 // lifeCells is how many cells a tenant's time in the step is drawn in.
@@ -461,6 +470,7 @@ func (x *Index) Tenants(scope Scope) *table.Table {
 	made.Title = []table.Line{table.Title(
 		table.Say(1, "%s take turns in %s", table.Plural(values, "value"), slots),
 		table.Say(3, "%s", table.Plural(len(t.order), "dispatch")),
+		largeSteps,
 	)}
 	return made
 }

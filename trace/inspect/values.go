@@ -88,3 +88,15 @@ func (x *Index) Bounds(v *trace.Value) string {
 	}
 	return table.Shape(v.MaxDims)
 }
+
+// LiveRows is how many rows of a cache, as they stand one after the other along its last dim, are of the text
+// when a step is done; the rest is what was there before. It is false of what is no cache: a state of one
+// batch, its positions, its heads and their numbers.
+func (x *Index) LiveRows(step int, id trace.ValueID) (rows int, ok bool) {
+	v := &x.Trace.Graph.Values[id]
+	if d := v.MaxDims; step >= 0 && v.Role == "state" && len(d) == 4 && d[0] == 1 {
+		s := &x.Trace.Steps[step]
+		return min(s.Position+len(s.Tokens), d[1]) * d[2], true
+	}
+	return 0, false
+}
