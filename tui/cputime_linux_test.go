@@ -3,14 +3,13 @@ package tui
 import (
 	"syscall"
 	"time"
+	"unsafe"
 )
 
-// cpuTime is the processor's time that this thread has had.
+// cpuTime is the processor's time that this thread has had. What getrusage tells is counted by ticks.
 func cpuTime() (time.Duration, bool) {
-	const thisThread = 1 // RUSAGE_THREAD
-	var u syscall.Rusage
-	if err := syscall.Getrusage(thisThread, &u); err != nil {
-		return 0, false
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), true
+	const thisThread = 3 // CLOCK_THREAD_CPUTIME_ID
+	var t syscall.Timespec
+	_, _, err := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, thisThread, uintptr(unsafe.Pointer(&t)), 0)
+	return time.Duration(t.Nano()), err == 0
 }
