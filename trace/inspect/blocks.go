@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"gpuscope/trace"
 	"gpuscope/trace/table"
@@ -111,4 +112,55 @@ func (x *Index) Blocks(scope Scope) *table.Table {
 		t.Notes = []string{"a step that runs at timing level block has times of blocks"}
 	}
 	return t
+}
+
+// measureBlocks fills in what a row takes that stands for whole blocks of a step that was timed by blocks:
+// each of its members is one block or several.
+func (t *DispatchTable) measureBlocks(r *DispatchRow) {
+	step, one := t.Scope.One()
+	if !one || t.Index.Trace.Steps[step].Timing != "block" {
+		return
+	}
+	var each []float64
+	sum := 0.0
+	for _, unit := range r.Units {
+		ns, ok := blocksNS(t.Index.Trace.Steps[step].Blocks, unit)
+		if !ok {
+			return
+		}
+		each, sum = append(each, ns), sum+ns
+	}
+	r.Each, r.SumNS, r.Summed, r.Time = each, sum, true, spreadOf(slices.Clone(each))
+	if busy, ok := gpuOf(&t.Index.Trace.Steps[step]).BusyNS.NS(); ok && busy > 0 {
+		r.Share = sum / float64(busy)
+	}
+}
+
+// blocksNS is the sum of the blocks that some of a step's dispatches make up; false where they do not make up
+// whole ones that were timed.
+func blocksNS(blocks []trace.Block, dispatches []int) (sum float64, ok bool) {
+	in := make(map[int]bool, len(dispatches))
+	for _, i := range dispatches {
+		in[i] = true
+	}
+	first := 0
+	for i := range blocks {
+		b := &blocks[i]
+		n := 0
+		for k := range b.Dispatches {
+			if in[first+k] {
+				n++
+			}
+		}
+		first += b.Dispatches
+		ns, timed := b.GPUNS.NS()
+		switch {
+		case n == 0:
+			continue
+		case n < b.Dispatches || !timed:
+			return 0, false
+		}
+		sum += float64(ns)
+	}
+	return sum, len(dispatches) > 0
 }

@@ -208,6 +208,7 @@ func (t *DispatchTable) measure(r *DispatchRow) {
 	}
 	if !r.Summed {
 		r.Each, r.SumNS = nil, 0
+		t.measureBlocks(r)
 		return
 	}
 	if t.total > 0 {

@@ -75,6 +75,9 @@ func (t *DispatchTable) timingPart() table.Part {
 	switch {
 	case !t.timed() && one:
 		level := t.Index.Trace.Steps[t.Scope.last()].Timing
+		if level == "block" {
+			return table.Part{Rank: 1, Text: "timing block: no dispatch has a time", Short: "timing block"}
+		}
 		return table.Part{Rank: 2, Text: fmt.Sprintf("timing %s: dispatches have no times", level)}
 	case t.timedSteps() == 0:
 		return table.Part{Rank: 2, Text: "dispatches have no times"}

@@ -1,0 +1,52 @@
+package inspect_test
+
+import (
+	"strings"
+	"testing"
+
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/tracetest"
+)
+
+// A step that was timed by blocks has times in the rows that stand for whole blocks, and in no others.
+func TestBlocksStandInTheRowsThatTheyMakeUp(t *testing.T) {
+	tr := tracetest.Llama(4, 3)
+	s := &tr.Steps[2]
+	s.Timing, s.Blocks = "block", nil
+	name := func(i int) string {
+		o := &tr.Graph.Ops[tr.Graph.Dispatches[tr.Plans[s.Dispatches[i].Plan].Dispatch].Op]
+		return strings.TrimSuffix(o.Name, o.ShortName()) + o.Block
+	}
+	all, ns := int64(0), int64(1000)
+	for i := range s.Dispatches {
+		s.Dispatches[i] = trace.StepDispatch{Plan: s.Dispatches[i].Plan}
+		if n := len(s.Blocks); n > 0 && s.Blocks[n-1].Name == name(i) {
+			s.Blocks[n-1].Dispatches++
+			continue
+		}
+		s.Blocks = append(s.Blocks, trace.Block{Name: name(i), Dispatches: 1, GPUNS: trace.Measured(ns)})
+		all, ns = all+ns, ns+1000
+	}
+	s.GPU = &trace.GPU{BusyNS: trace.Measured(all), SpanNS: trace.Measured(all)}
+	d := dispatched(inspect.NewIndex(tr), 2, inspect.Options{})
+	sum := 0.0
+	for i := range d.Folded {
+		r := &d.Folded[i]
+		if r.Depth == 0 {
+			sum += r.SumNS
+		}
+		if r.Label == "norm" && r.Parent >= 0 && d.Folded[r.Parent].Label == "mlp" && r.Summed {
+			t.Errorf("a part of a block takes %v ns", r.SumNS)
+		}
+		if r.Label == "mlp" && (!r.Summed || len(r.Each) != 4 || r.Share <= 0) {
+			t.Errorf("the blocks %s take %v ns of %v", r.Label, r.Each, r.SumNS)
+		}
+	}
+	if int64(sum) != all {
+		t.Errorf("the rows take %v ns, the blocks %d", sum, all)
+	}
+	if short := d.Title[1].Fit(60); !strings.Contains(short, "timing block") {
+		t.Errorf("%q", short)
+	}
+}
