@@ -60,7 +60,7 @@ func TestMarkedRowsAreCostedTogether(t *testing.T) {
 	for !strings.Contains(d.row(), "norm") {
 		d.press("down")
 	}
-	d.press("m", "G", "m").press("C").sees("2 marked", "2 marked rows together cost ")
+	d.press("m", "G", "m").press("C").sees("2 marked", "2 marked rows together cost ", ", n=30)")
 	costs := d.app.mirror.Trace.Steps[3].Costs
 	if len(costs) != 1 || !strings.Contains(costs[0].Name, " + ") || len(costs[0].Dispatches) < 17 {
 		t.Errorf("costs %+v", costs)
