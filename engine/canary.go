@@ -17,9 +17,9 @@ type canary struct {
 }
 
 const (
-	// canaryRounds take some 30 us on a GPU, warmingRounds 8 ms.
+	// canaryRounds take some 30 us on a GPU, warmingRounds half a millisecond and more in all its workgroups.
 	canaryRounds  = 256
-	warmingRounds = 256 * canaryRounds
+	warmingRounds = 16 * canaryRounds
 	// The reference is what canarySteady runs in a row agree on to canaryNoise, or the last after warmFor.
 	canarySteady = 5
 	canaryNoise  = 0.005
@@ -56,14 +56,15 @@ func (x *Executor) UseCanary(k *CeilingKernels) error {
 // Release frees what it made.
 func (c *canary) Release() { c.release() }
 
-// settle runs it until it takes the same several times, and takes that for the reference. The GPU is kept
-// busy before: one that had only been written to for seconds was steady too, at a fifth of its clock.
+// settle runs it until it takes the same several times, and takes that for the reference. All of the GPU is
+// kept busy before: one that had only been written to for seconds was steady too, at a fifth of its clock,
+// and a single workgroup did not bring it up.
 func (c *canary) settle() error {
 	if err := c.setFMA(warmingRounds); err != nil {
 		return err
 	}
 	for start := time.Now(); time.Since(start) < warmFor; {
-		if _, err := c.one(c.kernel, 1); err != nil {
+		if _, err := c.one(c.kernel, mostGroups/8); err != nil {
 			return err
 		}
 	}
@@ -84,7 +85,8 @@ func (c *canary) settle() error {
 }
 
 // Canary runs the canary and tells its speed in proportion to that on the warm device: 0.97 is a clock that
-// is 3 % slower. It is 0 where there is no canary. It belongs between steps, whose results it leaves alone.
+// is 3 % slower. A faster one shows that the device was not warm yet: that is the reference from then on. It
+// is 0 where there is no canary. It belongs between steps, whose results it leaves alone.
 func (x *Executor) Canary() (float64, error) {
 	if x.canary == nil {
 		return 0, nil
@@ -92,6 +94,9 @@ func (x *Executor) Canary() (float64, error) {
 	ns, err := x.canary.warmed(x.canary.kernel, 1)
 	if err != nil || ns <= 0 {
 		return 0, err
+	}
+	if ns*(1+trace.ClockMoved) < x.canary.reference {
+		x.canary.reference = ns
 	}
 	return x.canary.reference / ns, nil
 }

@@ -145,6 +145,20 @@ func TestMeasuringCeilingsCanBeCancelledAndRefused(t *testing.T) {
 	}
 }
 
+// A device that was not warm when the reference was taken shows that by a canary that is faster.
+func TestCanaryThatIsFasterIsTheReference(t *testing.T) {
+	r := newRigOn(t, Options{Timing: engine.TimingDispatch}, tiny(), gpuOf("1.0"))
+	r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 200 }
+	r.s.runner.sang = time.Time{}
+	r.do(promptOf(5))
+	if s := r.mirror.Trace.Steps[0]; s.Canary != 1 {
+		t.Errorf("at five times the clock of the reference the canary says %v", s.Canary)
+	}
+	if ns, _ := r.mirror.Trace.Clock.CanaryNS.NS(); ns != 200 {
+		t.Errorf("the reference is %d ns", ns)
+	}
+}
+
 // The canary runs on a GPU behind steps that are timed, never in one, and not at all where nothing is.
 func TestCanaryTellsTheSpeedOfTheClock(t *testing.T) {
 	r := newRigOn(t, Options{Timing: engine.TimingDispatch}, tiny(), gpuOf("1.0"))
