@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -37,9 +38,10 @@ type Costs struct {
 }
 
 // Costs runs the last step again and again: whole, without the first set of dispatches, whole, without the
-// second, ... and begins anew for each round, so that a drift of clocks meets all sets alike. Without sets it
-// runs the whole step, once a round. A run is timed by two timestamps and nothing else. A difference is that
-// of a run without a set and the mean of the whole runs before and after it.
+// second, ... and begins anew for each round, so that a drift of clocks meets all sets alike, in another
+// order: what comes back every so many runs must not meet the same sets each time. Without sets it runs the
+// whole step, once a round. A run is timed by two timestamps and nothing else. A difference is that of a run
+// without a set and the mean of the whole runs before and after it.
 //
 // What a run without a set computes is garbage. The whole run behind it writes again what the step wrote:
 // rows that were appended to State, and all values. So nothing is different afterwards, also after a cancel,
@@ -70,6 +72,8 @@ type costRun struct {
 	whole  []int64   // ns
 	walls  []int64   // of the same runs
 	diffs  [][]int64 // by set
+	order  []int     // of the sets in a round: the first as they were asked for
+	random *rand.Rand
 	clock  []float64 // speed of the canary, before the first round and after each
 	log    stepLog
 }
@@ -89,7 +93,7 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 		o.Progress = func(string, int, int) error { return nil }
 	}
 	o.Rounds = cmp.Or(o.Rounds, CostRounds)
-	m := &costRun{x: x, o: o, active: slices.Clone(x.live.Active())}
+	m := &costRun{x: x, o: o, active: slices.Clone(x.live.Active()), random: rand.New(rand.NewPCG(1, 2))}
 	for i, set := range sets {
 		set = slices.Compact(slices.Sorted(slices.Values(set)))
 		if len(set) == 0 {
@@ -100,7 +104,7 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 				return nil, fmt.Errorf("dispatch %d did not run in the last step", id)
 			}
 		}
-		m.sets = append(m.sets, set)
+		m.sets, m.order = append(m.sets, set), append(m.order, i)
 		m.diffs = append(m.diffs, make([]int64, 0, o.Rounds))
 	}
 	for at := 0; at < len(m.active); {
@@ -131,6 +135,7 @@ func (m *costRun) measure(ctx context.Context) error {
 	for i := range m.o.Rounds * sets {
 		if i >= sets && i%sets == 0 {
 			m.heed()
+			m.random.Shuffle(len(m.order), func(a, b int) { m.order[a], m.order[b] = m.order[b], m.order[a] })
 			if m.o.For > 0 && time.Since(begin) >= m.o.For {
 				break
 			}
@@ -146,12 +151,13 @@ func (m *costRun) measure(ctx context.Context) error {
 			}
 			continue
 		}
-		without, err := m.run(ctx, m.sets[i%sets])
+		set := m.order[i%sets]
+		without, err := m.run(ctx, m.sets[set])
 		again, errAgain := m.runWhole(through)
 		if err := cmp.Or(err, errAgain); err != nil {
 			return err
 		}
-		m.diffs[i%sets] = append(m.diffs[i%sets], (whole+again)/2-without)
+		m.diffs[set] = append(m.diffs[set], (whole+again)/2-without)
 		whole = again
 	}
 	return m.o.Progress("measure costs", done, done)
