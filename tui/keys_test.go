@@ -79,6 +79,29 @@ func (idle) load(*jobs, snapshot, int)                      {}
 func (idle) title(int) []table.Part                         { return []table.Part{{Text: "nothing to do"}} }
 func (idle) render(*theme, glyphs, int, int, bool) []string { return []string{" at rest"} }
 
+// What is typed as an action's name is that action, whatever else has its letters.
+func TestThePaletteFindsAnActionByItsNameFirst(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2")
+	for _, act := range here(place{[]scope{inViews, anywhere}, d.app.view()}, false) {
+		if act.name == "palette" {
+			continue
+		}
+		p := d.press(":").typed(act.name).app.dialog.(*palette)
+		if p.found[0] != act {
+			t.Errorf("%s: the first is %s", act.name, p.found[0].name)
+		}
+		d.press("esc")
+	}
+	p := d.press(":").typed("Copy").app.dialog.(*palette)
+	if p.found[0].name != "copy" {
+		t.Errorf("Copy: the first is %s", p.found[0].name)
+	}
+	d.press("esc")
+	if p = d.press(":").typed("co").app.dialog.(*palette); !strings.HasPrefix(p.found[1].name, "co") {
+		t.Errorf("co: the second is %s", p.found[1].name)
+	}
+}
+
 // A view is a file and a row: key, tab, help, palette and documentation follow.
 func TestAViewIsARow(t *testing.T) {
 	rows := views

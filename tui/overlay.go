@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/aymanbagabas/go-osc52/v2"
@@ -309,7 +310,8 @@ func (p *palette) typed(a *App, k key) {
 	}
 }
 
-// search ranks the actions by how well name and sentence match what was typed.
+// search ranks the actions by how well name and sentence match what was typed: a name that is it comes first,
+// then those that begin with it.
 func (p *palette) search() {
 	p.cursor = 0
 	if p.line.text() == "" {
@@ -324,6 +326,16 @@ func (p *palette) search() {
 	for _, m := range fuzzy.Find(p.line.text(), texts) {
 		p.found = append(p.found, p.all[m.Index])
 	}
+	rank := func(act *action) int {
+		switch name, typed := strings.ToLower(act.name), strings.ToLower(p.line.text()); {
+		case name == typed:
+			return 0
+		case strings.HasPrefix(name, typed):
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(p.found, func(a, b *action) int { return rank(a) - rank(b) })
 }
 
 func (p *palette) hints() [][2]string {
