@@ -92,7 +92,7 @@ func TestCostsAreCancelledAndGiveWayToAStep(t *testing.T) {
 	gate <- struct{}{}
 	gate <- struct{}{}
 	x.press("?").sees("Help: Dispatches").press(escape).misses("Help:") // the GPU works, the screen answers
-	x.press(ctrlC).sees("[PAUSED]", " 6.8 ", " – ", "order ~save")      // what was measured is kept
+	x.press(ctrlC).sees("[PAUSED]", " 6.8 ", " – ", "~save↓")           // what was measured is kept
 	x.press("c").sees("[MEASURING 0 %]").press("s").sees("step 2 decode", "[PAUSED]").misses("✗")
 	x.press("q")
 	if err := x.ends(); err != nil {

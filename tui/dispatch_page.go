@@ -18,7 +18,9 @@ type dispatchPage struct {
 
 func newDispatchPage(*App) view {
 	p := &dispatchPage{listPage: listOf("dispatches")}
-	p.rows.sortFirst = []string{"save_us", "cost_us", "lost_us", "sum_us", "us", "delta"}
+	p.rows.sortKeys = []sortKey{
+		{"s", "save_us"}, {"c", "cost_us"}, {"l", "lost_us"}, {"u", "us"}, {"m", "sum_us"}, {"d", "delta"},
+	}
 	p.rows.giveUp, p.rows.soft = []string{"sum_us", "id", "grid"}, "kernel"
 	p.rows.keep = []string{"spark", "limit", "layers", "sum_us"}
 	p.rows.spare = p.spare

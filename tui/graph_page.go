@@ -35,7 +35,7 @@ func newGraphPage(a *App) view {
 		p.lists = append(p.lists, listOf(l.table))
 	}
 	tree := &p.lists[operatorList].rows
-	tree.sortFirst = []string{"cost_us", "us", "waste"}
+	tree.sortKeys = []sortKey{{"c", "cost_us"}, {"u", "us"}, {"w", "waste"}}
 	tree.kinOf = firstOperator
 	tree.giveUp = []string{"role", "source", "id", "parts", "dispatches", "live", "kind"}
 	return p

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 
 	"gpuscope/trace/table"
@@ -44,14 +45,18 @@ func printableKey(k key) string {
 	return k.name
 }
 
-// askSort waits for the letter of a column.
+// sortKey is the letter of a column that people sort by most.
+type sortKey struct{ letter, column string }
+
+// askSort waits for the letter of a column. Columns that the screen has no room for have theirs too: the one
+// that is chosen gets room.
 func (a *App) askSort() {
 	p := a.table()
 	c := &chord{label: "sort by", leave: func() { p.letters = nil }}
 	p.letters = p.columnLetters()
-	for _, col := range p.columns {
-		if letter := p.letters[col.col]; letter != "" {
-			title, name := p.table.Columns[col.col].Title, p.table.Columns[col.col].Name
+	for _, col := range p.sortable() {
+		if letter := p.letters[col]; letter != "" {
+			title, name := p.table.Columns[col].Title, p.table.Columns[col].Name
 			c.choices = append(c.choices, choiceKey{letter, title, func() { p.sortBy(name) }})
 		}
 	}
@@ -59,14 +64,44 @@ func (a *App) askSort() {
 	a.chord = c
 }
 
-// columnLetters gives every column on the screen a key of its own: a letter of its title, else of its name,
-// else one that is free. The columns that people sort by most choose first.
-func (p *tablePane) columnLetters() map[int]string {
+// sortable lists the columns that rows can be sorted by: those that people sort by most, those on the screen,
+// and others that have something in them.
+func (p *tablePane) sortable() []int {
 	if p.table == nil {
 		return nil
 	}
 	if p.laidOut == 0 {
 		p.lay(mainWidth) // nothing was drawn since the rows changed
+	}
+	var list []int
+	for c := range p.table.Columns {
+		col := &p.table.Columns[c]
+		says := (p.widths == nil || p.widths[c] > 0) && !slices.Contains(p.uniform, c)
+		if p.drawn(col.Name) || says && col.Width != table.Unseen {
+			list = append(list, c)
+		}
+	}
+	rank := func(c int) int {
+		name := p.table.Columns[c].Name
+		first := slices.IndexFunc(p.sortKeys, func(k sortKey) bool { return k.column == name })
+		switch {
+		case first >= 0:
+			return first
+		case p.drawn(name):
+			return len(p.sortKeys)
+		}
+		return len(p.sortKeys) + 1
+	}
+	slices.SortStableFunc(list, func(a, b int) int { return rank(a) - rank(b) })
+	return list
+}
+
+// columnLetters gives every column of the table a key of its own, the same on any screen: a letter of its
+// title, else of its name, else one that is free. The letters of columns that people sort by most are kept
+// for them, whether the table has them or not.
+func (p *tablePane) columnLetters() map[int]string {
+	if p.table == nil {
+		return nil
 	}
 	letters, taken := map[int]string{}, map[string]bool{}
 	give := func(col int, from string) {
@@ -77,30 +112,22 @@ func (p *tablePane) columnLetters() map[int]string {
 			}
 		}
 	}
-	for _, name := range p.sortFirst {
-		if c := p.table.Column(name); c >= 0 && p.isShown(c) {
-			give(c, p.table.Columns[c].Title)
+	for _, k := range p.sortKeys {
+		if c := p.table.Column(k.column); c >= 0 {
+			letters[c] = k.letter
 		}
+		taken[k.letter] = true
 	}
 	for _, from := range []func(*table.Column) string{
 		func(c *table.Column) string { return c.Title },
 		func(c *table.Column) string { return c.Name },
 		func(*table.Column) string { return "abcdefghijklmnopqrstuvwxyz0123456789" },
 	} {
-		for _, c := range p.columns {
-			give(c.col, from(&p.table.Columns[c.col]))
+		for c := range p.table.Columns {
+			give(c, from(&p.table.Columns[c]))
 		}
 	}
 	return letters
-}
-
-func (p *tablePane) isShown(col int) bool {
-	for _, c := range p.columns {
-		if c.col == col {
-			return true
-		}
-	}
-	return false
 }
 
 // render draws the keys, the first that fit.

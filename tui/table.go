@@ -33,11 +33,11 @@ type tablePane struct {
 	letters  map[int]string  // of columns, while one is to be chosen
 	// kinOf says what a row is besides its key, nil for nothing: where the key is gone, as when rows fold in
 	// another way, the row that is the same is selected. It is a comparable value.
-	kinOf     func(t *table.Table, row int) any
-	sortFirst []string // columns that people sort by most
-	giveUp    []string // columns that go first where the screen is narrow
-	keep      []string // of those that only wide screens have: they go last, the last named first
-	soft      string   // the column of text that gives way before columns of the screen beside a detail go
+	kinOf    func(t *table.Table, row int) any
+	sortKeys []sortKey // columns that people sort by most
+	giveUp   []string  // columns that go first where the screen is narrow
+	keep     []string  // of those that only wide screens have: they go last, the last named first
+	soft     string    // the column of text that gives way before columns of the screen beside a detail go
 	// spare says of a column that on a screen of so many cells others say more.
 	spare  func(name string, screen int) bool
 	margin func(i int) string // what stands before a row that is not selected: one cell

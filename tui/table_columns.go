@@ -41,7 +41,8 @@ func (p *tablePane) fill(w int, widths []int) int {
 	used := 1 // the mark of the selected row
 	for c, col := range p.table.Columns {
 		spared := p.spare != nil && p.spare(col.Name, screen)
-		if col.Width > screen || slices.Contains(p.uniform, c) || spared {
+		missing := (col.Width > screen || spared) && !p.sorts(&p.table.Columns[c])
+		if missing || col.Width == table.Unseen || slices.Contains(p.uniform, c) {
 			continue
 		}
 		n := 0
@@ -67,6 +68,9 @@ func (p *tablePane) fill(w int, widths []int) int {
 	return used - w
 }
 
+// sorts says that rows stand in order by a column: it has room on any screen.
+func (p *tablePane) sorts(c *table.Column) bool { return c.Name == p.choice.Sort }
+
 // bars says whether a column is drawn as bars.
 func (p *tablePane) bars(col int) bool {
 	return p.most != nil && p.most[col] > 0 && p.table.Columns[col].Bar
@@ -75,7 +79,7 @@ func (p *tablePane) bars(col int) bool {
 // heading is the title of a column, with the order that rows stand in by it.
 func (p *tablePane) heading(col int) string {
 	c := &p.table.Columns[col]
-	if c.Name != p.choice.Sort {
+	if !p.sorts(c) {
 		return c.Title
 	}
 	return c.Title + map[bool]string{true: "↓", false: "↑"}[p.choice.Reverse]
@@ -136,7 +140,7 @@ func (p *tablePane) relax(left int) {
 
 // shrink takes cells away until the columns fit: from bars and the widest text columns, then the columns that
 // only wide screens have, from the right, then more from text, those of a screen that has room beside the
-// list, and at last others.
+// list, and at last others, the names of rows and what these stand in order by after all else.
 func (p *tablePane) shrink(over int) {
 	to := func(n, soft int) func(*table.Column) int {
 		return func(c *table.Column) int {
@@ -161,19 +165,22 @@ func (p *tablePane) shrink(over int) {
 		}
 	}
 	over = p.squeeze(over, to(elasticGood, elasticGood))
-	drop(func(c *table.Column) bool { return c.Width > sideWidth && !slices.Contains(p.keep, c.Name) })
+	drop(func(c *table.Column) bool {
+		return c.Width > sideWidth && !slices.Contains(p.keep, c.Name) && !p.sorts(c)
+	})
 	for _, name := range slices.Backward(p.keep) {
-		drop(func(c *table.Column) bool { return c.Width > sideWidth && c.Name == name })
+		drop(func(c *table.Column) bool { return c.Width > sideWidth && c.Name == name && !p.sorts(c) })
 	}
 	over = p.squeeze(over, to(elasticMin, elasticMin))
-	wide := func(c *table.Column) bool { return c.Width > mainWidth }
+	wide := func(c *table.Column) bool { return c.Width > mainWidth && !p.sorts(c) }
 	if slices.ContainsFunc(p.columns, func(c placed) bool { return wide(&p.table.Columns[c.col]) }) {
 		over = p.squeeze(over, to(elasticHint, elasticSoft))
 	}
 	drop(wide)
 	for _, name := range p.giveUp {
-		drop(func(c *table.Column) bool { return c.Name == name })
+		drop(func(c *table.Column) bool { return c.Name == name && !p.sorts(c) })
 	}
+	drop(func(c *table.Column) bool { return !c.Tree && !p.sorts(c) })
 	drop(func(*table.Column) bool { return true })
 	p.relax(-over)
 }

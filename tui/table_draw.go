@@ -83,7 +83,7 @@ func (p *tablePane) header(t *theme) string {
 		if i == len(p.columns)-1 {
 			title = strings.TrimRight(title, " ")
 		}
-		if col.Name == p.choice.Sort { // what the rows stand in order by
+		if p.sorts(&col) { // what the rows stand in order by
 			b.WriteString(t.put(strong, title) + " ")
 		} else {
 			b.WriteString(t.put(dim, title) + " ")

@@ -83,6 +83,16 @@ func TestSortingIsByTheLetterOfAColumn(t *testing.T) {
 	d.press("o", "space").misses("~lost↓", "~lost↑")
 }
 
+// A column has one letter on any screen, and before there are costs as after: also one that a narrow screen
+// has no room for, which it gets when rows are sorted by it.
+func TestAColumnHasOneLetterAndIsShownOnceSortedBy(t *testing.T) {
+	for _, w := range []int{60, 80, 120, 200} {
+		d := live(t, w, 40).press("2", "o").sees("sort by:").misses("s share").press("esc")
+		d.press("c", "o", "space").misses("~save↓").press("o").sees("s ~save").press("s").sees("~save↓")
+		d.press("o", "u").sees("µs↓").press("o", "m").sees("Σµs↓").press("o", "c").sees("cost↓")
+	}
+}
+
 // Whatever becomes of the rows, the one that was selected stays selected, where it was on the screen.
 func TestTheSelectionFollowsItsRow(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "/").typed("mlp.down").press("enter")
