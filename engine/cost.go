@@ -41,7 +41,7 @@ type Costs struct {
 // second, ... and begins anew for each round, so that a drift of clocks meets all sets alike, in another
 // order: what comes back every so many runs must not meet the same sets each time. Without sets it runs the
 // whole step, once a round. A run is timed by two timestamps and nothing else. A difference is that of a run
-// without a set and the mean of the whole runs before and after it.
+// without a set and the mean of the whole runs around it, up to four before and as many after.
 //
 // What a run without a set computes is garbage. The whole run behind it writes again what the step wrote:
 // rows that were appended to State, and all values. So nothing is different afterwards, also after a cancel,
@@ -69,13 +69,33 @@ type costRun struct {
 	cuts   []int // of active: where a submit ends
 	left   []bool
 	kept   []trace.DispatchID
-	whole  []int64   // ns
-	walls  []int64   // of the same runs
-	diffs  [][]int64 // by set
-	order  []int     // of the sets in a round: the first as they were asked for
+	whole  []int64     // ns
+	walls  []int64     // of the same runs
+	parts  [][]partRun // by set
+	order  []int       // of the sets in a round: the first as they were asked for
 	random *rand.Rand
 	clock  []float64 // speed of the canary, before the first round and after each
 	log    stepLog
+}
+
+// partRun is a run without a set: what it took in ns, behind how many whole runs.
+type partRun struct {
+	ns    int64
+	after int
+}
+
+// around is how many whole runs on either side of a run without a set it is compared with: two of them alone
+// would bring as much noise as the run itself, and all of them what the clocks did meanwhile.
+const around = 4
+
+// gain is what a step took less in a run without a set.
+func (m *costRun) gain(p partRun) int64 {
+	n := min(around, p.after, len(m.whole)-p.after)
+	sum := int64(0)
+	for _, ns := range m.whole[p.after-n : p.after+n] {
+		sum += ns
+	}
+	return sum/int64(2*n) - p.ns
 }
 
 func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costRun, error) {
@@ -105,7 +125,7 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 			}
 		}
 		m.sets, m.order = append(m.sets, set), append(m.order, i)
-		m.diffs = append(m.diffs, make([]int64, 0, o.Rounds))
+		m.parts = append(m.parts, make([]partRun, 0, o.Rounds))
 	}
 	for at := 0; at < len(m.active); {
 		at += x.shortRun(m.active[at:])
@@ -126,8 +146,7 @@ func (m *costRun) measure(ctx context.Context) error {
 		return err
 	}
 	m.heed()
-	whole, err := m.runWhole(through)
-	if err != nil {
+	if err := m.runWhole(through); err != nil {
 		return err
 	}
 	sets := max(1, len(m.sets)) // of none at all there are whole runs
@@ -146,19 +165,19 @@ func (m *costRun) measure(ctx context.Context) error {
 		}
 		done++
 		if len(m.sets) == 0 {
-			if _, err := m.runWhole(through); err != nil {
+			if err := m.runWhole(through); err != nil {
 				return err
 			}
 			continue
 		}
 		set := m.order[i%sets]
-		without, err := m.run(ctx, m.sets[set])
-		again, errAgain := m.runWhole(through)
-		if err := cmp.Or(err, errAgain); err != nil {
+		part := partRun{after: len(m.whole)}
+		var err error
+		part.ns, err = m.run(ctx, m.sets[set])
+		if err := cmp.Or(err, m.runWhole(through)); err != nil {
 			return err
 		}
-		m.diffs[set] = append(m.diffs[set], (whole+again)/2-without)
-		whole = again
+		m.parts[set] = append(m.parts[set], part)
 	}
 	return m.o.Progress("measure costs", done, done)
 }
@@ -196,13 +215,14 @@ func (m *costRun) warm(ctx context.Context) error {
 }
 
 // runWhole runs the step with nothing left out, and keeps what that takes.
-func (m *costRun) runWhole(ctx context.Context) (ns int64, err error) {
+func (m *costRun) runWhole(ctx context.Context) error {
 	begin := time.Now()
-	if ns, err = m.run(ctx, nil); err == nil {
+	ns, err := m.run(ctx, nil)
+	if err == nil {
 		m.whole = append(m.whole, ns)
 		m.walls = append(m.walls, time.Since(begin).Nanoseconds())
 	}
-	return ns, err
+	return err
 }
 
 // run runs the step without a set and says how long that took the GPU. A step that is submitted in parts
@@ -247,7 +267,18 @@ func (m *costRun) run(ctx context.Context, without []trace.DispatchID) (ns int64
 // costs are the medians of what was measured.
 func (m *costRun) costs() Costs {
 	var c Costs
-	if n := len(m.whole); n > 0 {
+	for i, set := range m.sets {
+		cost := trace.Cost{Dispatches: set, N: len(m.parts[i])}
+		if cost.N > 0 {
+			gains := make([]int64, cost.N)
+			for k, p := range m.parts[i] {
+				gains[k] = m.gain(p)
+			}
+			cost.Q1NS, cost.NS, cost.Q3NS = trace.Quartiles(gains)
+		}
+		c.Sets = append(c.Sets, cost)
+	}
+	if n := len(m.whole); n > 0 { // which are put in order
 		c.Whole.N = n
 		c.Whole.Q1NS, c.Whole.NS, c.Whole.Q3NS = trace.Quartiles(m.whole)
 		_, wall, _ := trace.Quartiles(m.walls)
@@ -257,13 +288,6 @@ func (m *costRun) costs() Costs {
 			at := func(q float64) float64 { return trace.Quantile(m.clock, q) }
 			c.Whole.CanaryQ1, c.Whole.Canary, c.Whole.CanaryQ3 = at(0.25), at(0.5), at(0.75)
 		}
-	}
-	for i, set := range m.sets {
-		cost := trace.Cost{Dispatches: set, N: len(m.diffs[i])}
-		if cost.N > 0 {
-			cost.Q1NS, cost.NS, cost.Q3NS = trace.Quartiles(m.diffs[i])
-		}
-		c.Sets = append(c.Sets, cost)
 	}
 	return c
 }

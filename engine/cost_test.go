@@ -143,6 +143,22 @@ func TestRoundsGoOverAllSetsWithWholeRunsBetweenThem(t *testing.T) {
 	}
 }
 
+// A run without a set is held against as many whole runs before it as behind it: a clock that drifts says
+// nothing.
+func TestAGainIsAgainstTheWholeRunsAround(t *testing.T) {
+	m := &costRun{whole: []int64{100, 110, 120, 130, 140, 150, 160, 170, 180, 190, 200}}
+	for after := 1; after < len(m.whole); after++ {
+		now := int64(95 + 10*after) // between its neighbours
+		if got := m.gain(partRun{ns: now - 7, after: after}); got != 7 {
+			t.Errorf("behind %d whole runs: %d, want 7", after, got)
+		}
+	}
+	m.whole[0] = 100000 // too far from the sixth to count
+	if got := m.gain(partRun{ns: 0, after: 6}); got != 155 {
+		t.Errorf("a run five before counts: %d", got)
+	}
+}
+
 func TestCostsOfNothingAreThoseOfTheWholeStep(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	r.mustStep(t, 7, 5)

@@ -33,7 +33,7 @@ const (
 	warmRounds  = 5
 	warmFor     = time.Second
 	promptFor   = 300 * time.Millisecond
-	promptFrom  = time.Second
+	promptFrom  = 700 * time.Millisecond
 	aloneRounds = 20
 	aloneFor    = 500 * time.Millisecond
 )
