@@ -41,6 +41,21 @@ func TestRowsOfAnotherFoldGetTheirCosts(t *testing.T) {
 	}
 }
 
+// What all dispatches of a row cost stands above what is said of the first of them.
+func TestTheCostOfSeveralStandsBeforeTheFirstOfThem(t *testing.T) {
+	d := live(t, 200, 50).press("2", "c", "down", "down").sees("of them layers.", " µs a step")
+	if s := d.screen(); strings.Index(s, " µs a step ±") > strings.Index(s, "of them layers.") {
+		t.Errorf("the cost of all stands under the first of them:\n%s", s)
+	}
+}
+
+func TestWhyWithoutRowsSaysThatNothingIsSelected(t *testing.T) {
+	for _, view := range []string{"2", "3", "4"} {
+		d := live(t, 120, 40).press(view, "/").typed("nobody").press("enter", "w")
+		d.sees("why: nothing is selected").misses("this row")
+	}
+}
+
 // On a device of which nothing is known of the least that rows can take, rows stand in the order of costs.
 func TestRowsWithoutAFloorStandByTheirCosts(t *testing.T) {
 	for said, without := range map[string]func(*trace.Device){

@@ -151,6 +151,9 @@ func (p *dispatchPage) detail() detail {
 			return append(lines, t.RowNotes(r)...), nil
 		}
 		l, x := t.Launch(row), s.index
+		if row.Count() > 1 && !row.Gone() { // what stands above is of all
+			lines = append(lines, "of them "+x.Name(l.ID)+":")
+		}
 		if row.Gone() {
 			x = t.Base.Index
 			lines = append(lines, fmt.Sprintf("It did not run. In s%d:", x.Trace.Steps[l.Step].Index))
@@ -211,9 +214,6 @@ func several(t *inspect.DispatchTable, r int) []string {
 		said += keyed(": {repeat} for more")
 	}
 	add("layers", cell("spark"), said)
-	if !row.Group && !row.Gone() {
-		lines = append(lines, "of them "+t.Index.Name(t.Launch(row).ID)+":")
-	}
 	return lines
 }
 

@@ -225,6 +225,8 @@ func (a *App) showSource() {
 func (a *App) showWhy() {
 	if t, ok := a.view().(whyer).why(); ok {
 		a.look(t)
+	} else if l, ok := a.view().(lister); ok && l.pane().current() < 0 {
+		a.remark("why: nothing is selected; there are no rows")
 	} else {
 		a.remark("why: this row got no plan; select a dispatch, an operator or a value that changed")
 	}
