@@ -264,7 +264,7 @@ func (m *costRun) run(ctx context.Context, without []trace.DispatchID) (ns int64
 	return ns, nil
 }
 
-// costs are the medians of what was measured.
+// costs sum up what was measured.
 func (m *costRun) costs() Costs {
 	var c Costs
 	for i, set := range m.sets {
@@ -274,7 +274,8 @@ func (m *costRun) costs() Costs {
 			for k, p := range m.parts[i] {
 				gains[k] = m.gain(p)
 			}
-			cost.Q1NS, cost.NS, cost.Q3NS = trace.Quartiles(gains)
+			cost.Q1NS, _, cost.Q3NS = trace.Quartiles(gains)
+			cost.NS = trace.Midmean(gains)
 		}
 		c.Sets = append(c.Sets, cost)
 	}

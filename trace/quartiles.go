@@ -19,3 +19,14 @@ func Quartiles(ns []int64) (q1, median, q3 int64) {
 	at := func(q float64) int64 { return int64(math.Round(Quantile(ns, q))) }
 	return at(0.25), at(0.5), at(0.75)
 }
+
+// Midmean is the mean of the middle half of numbers in rising order: of times that fall into two groups it
+// lies between them by how many are in each, where the median is in the one or the other.
+func Midmean(ns []int64) int64 {
+	middle := ns[len(ns)/4 : len(ns)-len(ns)/4]
+	sum := int64(0)
+	for _, n := range middle {
+		sum += n
+	}
+	return int64(math.Round(float64(sum) / float64(len(middle))))
+}
