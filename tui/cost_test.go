@@ -70,6 +70,16 @@ func TestRowsWithoutAFloorStandByTheirCosts(t *testing.T) {
 	}
 }
 
+// An order by what no row has yet is that of the graph, the right way up.
+func TestRowsStandInGraphOrderUntilTheyHaveCosts(t *testing.T) {
+	d := live(t, 120, 40).press("2").sees("embed")
+	d.app.view().(coster).ranked()
+	d.press("down").misses("order graph↓", "order ~save")
+	if p := d.app.table(); p.choice.Reverse || len(p.rows) == 0 || p.rows[0] != 0 {
+		t.Errorf("reversed %v, rows %v", p.choice.Reverse, p.rows)
+	}
+}
+
 func TestMarkedRowsAreCostedTogether(t *testing.T) {
 	d := live(t, 200, 50).press("2", "/").typed("norm").press("enter")
 	for !strings.Contains(d.row(), "norm") {

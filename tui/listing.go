@@ -63,7 +63,7 @@ func list(ctx context.Context, t *table.Table, c choice, good string, plainColum
 		l.choice.Filter, _ = t.ParseFilter(good) // of another table it may mean nothing: then all rows show
 	}
 	if !t.Sortable(c.Sort) { // another table has not that column, or nothing in it
-		l.choice.Sort = ""
+		l.choice.Sort, l.choice.Reverse = "", c.Reverse && c.Sort == ""
 	} else {
 		t = t.Apart()
 		l.table = t
