@@ -116,7 +116,7 @@ func (m *model) compared(to inspect.Scope) *inspect.Base {
 func (m *model) before(to inspect.Scope) inspect.Scope {
 	step, one := to.One()
 	switch {
-	case !one:
+	case !one || to.Name == "decode": // maybe of one step so far
 		return m.index.Phase("prefill")
 	case step > 0:
 		return m.index.Step(step - 1)

@@ -37,6 +37,15 @@ func TestSeveralStepsAreComparedWithThePrefillUnlessSomebodyChose(t *testing.T) 
 	drive(t, 120, 40, llama, nil, Options{}).press("2", "v").sees("Δ prefill:")
 }
 
+// The first warm decode step alone is compared with what many are.
+func TestAScopeOfOneDecodeStepIsComparedWithThePrefill(t *testing.T) {
+	d := live(t, 120, 40)
+	for i := range d.app.mirror.Trace.Steps {
+		d.app.mirror.Trace.Steps[i].Cold = i != 2
+	}
+	d.press("2", "v").sees("scope the one decode step", "Δ prefill:")
+}
+
 func TestABaseMayBeAnotherTrace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "other.json")
 	if err := trace.WriteFile(path, tracetest.Llama(16, 12)); err != nil {
