@@ -390,7 +390,7 @@ func (p *tablePane) own(w int) []table.Part {
 		said = append([]table.Part{{Rank: 0, Text: markFail + " filter: why is below"}}, said...)
 	}
 	if p.partial {
-		said = append(said, table.Part{Rank: 1, Text: "n/m: sums are of all m", Short: "sums of all m"})
+		said = append(said, table.Part{Rank: 0, Text: "n/m: sums of whole rows", Short: "sums: whole rows"})
 	}
 	if n := len(p.marked); n > 0 {
 		said = append(said, table.Say(1, "%d marked", n))

@@ -167,8 +167,12 @@ func TestAnInvalidFilterIsExplainedWholeOnAnyScreen(t *testing.T) {
 func TestAFilteredParentSaysWhatItsSumsAreOf(t *testing.T) {
 	for _, s := range [][2]int{{200, 60}, {120, 40}, {80, 24}} {
 		d := drive(t, s[0], s[1], llama, nil, Options{}).press("2", "/").typed("fd_").press("enter")
-		d.sees("attn 32/192", "of all m").misses("sdpa.split 16/16")
-		d.press("esc").misses("32/192", "of all m")
+		d.sees("attn 32/192", "whole rows").misses("sdpa.split 16/16")
+		d.press("esc").misses("32/192", "whole rows")
+	}
+	for _, s := range [][2]int{{200, 60}, {120, 40}, {80, 24}, {60, 16}} { // with all else that costs say
+		d := live(t, s[0], s[1]).press("2", "c", "/").typed("#:=37").press("enter")
+		d.sees(" 1/16", "whole rows")
 	}
 }
 
