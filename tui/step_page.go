@@ -375,8 +375,8 @@ func (f *stepFacts) split() string {
 		if ns, ok := step.CPU.TotalNS.NS(); ok {
 			text += ", " + table.MillisBare(ns, true)
 		}
-		if u.Cost != "" {
-			text += " (" + u.Cost + ")"
+		if adds := f.sum.TimingAdds(); adds != "" {
+			text += " (" + adds + ")"
 		}
 	}
 	return text

@@ -124,6 +124,10 @@ func tokensPerS(s *trace.Step) float64 {
 	return u.tokensPerS(len(s.Tokens))
 }
 
+// TimingAdds is what the step's wall time is more than its untimed one: "+260%"; "" where one of them was not
+// measured. Untimed.Cost is of the step that the untimed times are of, which may be another.
+func (r *StepSummary) TimingAdds() string { return added(r.Wall, r.Untimed.Wall) }
+
 // Title is the line on which the untimed step, the sum of what was timed alone, wall and span stand together.
 // The untimed step, and how many times as long timing makes it, are lost last where there is no room. The
 // first time has the unit.
