@@ -73,6 +73,26 @@ func TestSummaryOfAStepOnOneLine(t *testing.T) {
 	}
 }
 
+// A title whose untimed step is another than the one whose wall time it has says which, however narrow it is.
+func TestATitleSaysOfWhichStepItsUntimedTimesAre(t *testing.T) {
+	tr := seen(oneStep("dispatch", 21_700, 3780, 4120), 9650, 9190)
+	tr.Steps[1].Cold = true
+	other := tr.Steps[1]
+	other.Index = 3
+	tr.Steps = append(tr.Steps, other)
+	*tr.Observer.Step = 3
+	title := inspect.NewIndex(tr).Summary(1).Title()
+	for w, want := range map[int]string{
+		120: "step 9.65 ms = 0.46 CPU + 9.19 GPU (timing -6%) (s3 ×8) │ Σgpu 3.78 timed alone (0.4×) │ wall 21.7 timed",
+		60:  "step 9.65 ms (timing -6%) (s3 ×8) │ Σgpu 3.78 (0.4×)",
+		50:  "step 9.65 ms (timing -6%) (s3) │ Σgpu 3.78 (0.4×)",
+	} {
+		if got := title.Fit(w); !strings.HasPrefix(got, want) {
+			t.Errorf("in %d cells: %s\nwant %s", w, got, want)
+		}
+	}
+}
+
 // What is said of a step's speed and of what bounds it is drawn from the untimed step, or not said: with each
 // dispatch timed it takes several times as long, and a third of that are gaps which timing made.
 func TestVerdictAndRateAreOfTheUntimedStep(t *testing.T) {

@@ -3,6 +3,7 @@ package inspect
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"gpuscope/trace"
 	"gpuscope/trace/table"
@@ -208,7 +209,8 @@ func (u *Untimed) part() table.Part {
 	}
 }
 
-// parts are part, what timing adds to it, and where it was measured; none where nothing is known.
+// parts are part, what timing adds to it, and where both were measured, which stays where they do: it may be
+// another step than the one whose other times stand beside it. There are none where nothing is known.
 func (u *Untimed) parts() []table.Part {
 	if !u.Known() {
 		return nil
@@ -218,7 +220,8 @@ func (u *Untimed) parts() []table.Part {
 		parts = append(parts, table.Part{Rank: 0, With: true, Text: "(timing " + u.Cost + ")"})
 	}
 	if u.From != "" {
-		parts = append(parts, table.Part{Rank: 4, With: true, Text: "(" + u.From + ")"})
+		step, _, _ := strings.Cut(u.From, " ")
+		parts = append(parts, table.Part{With: true, Text: "(" + u.From + ")", Short: "(" + step + ")"})
 	}
 	return parts
 }
