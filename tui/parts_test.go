@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/internal/printable"
+	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 )
 
@@ -241,15 +242,55 @@ func TestWhatAStepCountedIsWholeOrLeftOut(t *testing.T) {
 				if table.Width(line) > w {
 					t.Errorf("%q is wider than %d", line, w)
 				}
-				said = append(said, strings.Split(line, " · ")...)
+				said = append(said, strings.Split(strings.TrimSuffix(line, " …"), " · ")...)
 			}
 			if len(lines) > most || !slices.Equal(said, parts[:len(said)]) {
 				t.Errorf("in %d lines of %d: %q", most, w, lines)
+			}
+			cut := strings.HasSuffix(strings.Join(lines, ""), " …")
+			if whole := len(said) == len(parts); whole && cut || w > 20 && !whole && !cut {
+				t.Errorf("in %d lines of %d, %d of %d parts: %q", most, w, len(said), len(parts), lines)
 			}
 		}
 	}
 	if got := packed(parts, 80, 1); len(got) != 1 || got[0] != strings.Join(parts, " · ") {
 		t.Errorf("with room for all: %q", got)
+	}
+}
+
+// A sentence that has no room ends with a clause, and times with a time: no figure loses digits.
+func TestNoFigureLosesDigits(t *testing.T) {
+	t.Parallel()
+	const verdict = "32 % of the step the GPU waits: 0.57 of 1.75 ms. Encoding gives 571 → 845 tok/s, at most"
+	for _, c := range []struct {
+		w    int
+		want string
+	}{
+		{90, verdict},
+		{87, "32 % of the step the GPU waits: 0.57 of 1.75 ms. Encoding gives 571 → 845 tok/s"},
+		{78, "32 % of the step the GPU waits: 0.57 of 1.75 ms"},
+		{46, "32 % of the step the GPU waits"},
+		{10, "32 % of t…"},
+	} {
+		if got := clauses(verdict, c.w); got != c.want {
+			t.Errorf("in %d cells: %q, want %q", c.w, got, c.want)
+		}
+	}
+	list := []inspect.Span{
+		{Name: "resize", To: 3e3},
+		{Name: "encode", To: 900e3},
+		{Name: "wait", To: 654e6},
+		{Name: "sample", To: 40e3},
+	}
+	for w, want := range map[int]string{
+		80: "resize 0.00 encode 0.90 wait 654 sample 0.04 ms",
+		46: "encode 0.90 wait 654 sample 0.04 ms …",
+		36: "encode 0.90 wait 654 ms …",
+		20: "wait 654 ms …",
+	} {
+		if got := longestSpans(list, w); got != want {
+			t.Errorf("in %d cells: %q, want %q", w, got, want)
+		}
 	}
 }
 

@@ -286,35 +286,56 @@ func (p *stepPage) render(t *theme, g glyphs, w, h int, _ bool) []string {
 	lines := p.run(t, g, f, p.stripIn(f, w), w, clamp((h-9)/3, 2, 8), h)
 	p.high = len(lines)
 
-	var facts []string // what stands under the text
-	facts = append(facts, cut(" "+f.candidates(w-2), w))
-	if h >= 16 {
-		facts = append(facts, "")
-	}
-	facts = append(facts, t.put(strong, cut(" "+f.split(), w)))
-	facts = append(facts, p.tracksIn(t, f, w, h >= 16)...)
-	facts = append(facts, indent(packed(counted(f.sum), w-2, max(1, h/10)))...)
-	if cold := f.coldStart(); h >= 18 && cold != nil {
-		facts = append(facts, t.put(dim, cut(" "+strings.Join(packed(cold, w-2, 1), ""), w)))
-	}
-	verdict := wrapIndented(markClosed+" "+f.sum.Verdict, w-2)
-	if h < 18 {
-		verdict = []string{cut(markClosed+" "+f.sum.Verdict, w-1)}
-	}
-	for _, l := range verdict {
-		facts = append(facts, t.put(strong, " "+l))
-	}
-
+	facts := p.facts(t, f, w, h, 0)
 	high := clamp(h-len(lines)-len(facts), 1, max(2, h/5))
 	text := func() []string { return f.text(t, w, high) }
 	lines = append(lines, p.text.with(textKey{f, t, w, high}, text)...)
+	const listed = 5 // lines that the list of steps needs
+	rest := h - len(lines) - len(facts)
+	if rest >= listed && p.steps.rows.table != nil {
+		rest -= listed
+	}
+	if rest > 0 {
+		facts = p.facts(t, f, w, h, rest)
+	}
 	lines = append(lines, facts...)
-	if rest := h - len(lines); rest >= 5 && p.steps.rows.table != nil {
+	if rest := h - len(lines); rest >= listed && p.steps.rows.table != nil {
 		lines = append(lines, "")
 		p.steps.rows.line = len(lines)
 		lines = append(lines, p.steps.rows.render(t, w, rest-1, true, "")...)
 	}
 	return lines
+}
+
+// facts are what stands under the text. What does not fit in the lines that it has on a page of this height
+// takes more of them where as many would be blank.
+func (p *stepPage) facts(t *theme, f *stepFacts, w, h, blank int) []string {
+	facts := []string{cut(" "+f.candidates(w-2), w)}
+	if h >= 16 {
+		facts = append(facts, "")
+	}
+	facts = append(facts, t.put(strong, cut(" "+f.split(), w)))
+	facts = append(facts, p.tracksIn(t, f, w, h >= 16)...)
+	verdict := wrapIndented(markClosed+" "+f.sum.Verdict, w-2)
+	if h < 18 {
+		if more := len(verdict) - 1; more <= blank {
+			blank -= more
+		} else {
+			verdict = []string{clauses(markClosed+" "+f.sum.Verdict, w-1)}
+		}
+	}
+	few := max(1, h/10)
+	counts := packed(counted(f.sum), w-2, few+blank)
+	facts = append(facts, indent(counts)...)
+	if cold := f.coldStart(); h >= 18 && cold != nil {
+		for _, l := range packed(cold, w-2, 1+blank-max(0, len(counts)-few)) {
+			facts = append(facts, t.put(dim, " "+l))
+		}
+	}
+	for _, l := range verdict {
+		facts = append(facts, t.put(strong, " "+l))
+	}
+	return facts
 }
 
 // run draws the strip with its lanes, of which a low page has fewer.

@@ -101,6 +101,10 @@ func TestTheColdStartIsSplit(t *testing.T) {
 	}
 	drive(t, 120, 40, &run, nil, Options{}).press("1").
 		sees("cold start 2431 ms · load 20.0 · prepack 900 · upload 300 · compile 1100 · first step 111")
+	// Where lines would be blank it takes more of them, as what was counted does, else it says it is cut.
+	drive(t, 80, 24, &run, nil, Options{}).press("1").
+		sees("compile 1100 …", "2 writes of 2,304 B …").misses("bind groups made")
+	drive(t, 80, 30, &run, nil, Options{}).press("1").sees("first step 111", " live").misses(" …")
 }
 
 // A character of several tokens is there whole, and once; a token in its middle is marked all the same.

@@ -151,20 +151,41 @@ func (f *stepFacts) candidates(w int) string {
 }
 
 // packed sets parts into at most so many lines. A part is whole or left out: half of one would be read as a
-// fact of its own.
+// fact of its own. The end says that some are left out.
 func packed(parts []string, w, most int) []string {
+	const more = " …"
 	var lines []string
-	for _, part := range parts {
-		last := len(lines) - 1
-		if last >= 0 && table.Width(lines[last]+" · "+part) <= w {
+	for i, part := range parts {
+		last, room := len(lines)-1, w
+		if len(lines) == most && i < len(parts)-1 {
+			room -= table.Width(more)
+		}
+		if last >= 0 && table.Width(lines[last]+" · "+part) <= room {
 			lines[last] += " · " + part
 		} else if len(lines) < most && table.Width(part) <= w {
 			lines = append(lines, part)
 		} else {
+			if last >= 0 && table.Width(lines[last]+more) <= w {
+				lines[last] += more
+			}
 			break
 		}
 	}
 	return lines
+}
+
+// clauses is as much of a sentence as w cells hold, without what follows the last colon, comma or full stop
+// that has room: a figure of which digits are cut off is another figure.
+func clauses(s string, w int) string {
+	if width(s) <= w {
+		return s
+	}
+	for i := len(s) - 1; i > 0; i-- {
+		if s[i] == ' ' && strings.IndexByte(".,:;", s[i-1]) >= 0 && width(s[:i-1]) <= w {
+			return s[:i-1]
+		}
+	}
+	return cut(s, w)
 }
 
 // counted is what a step did, counted and not timed, the most telling first.

@@ -42,7 +42,7 @@ func tracks(t *theme, x *inspect.Index, step int, r *inspect.Tracks, in *inspect
 	}
 	if figures {
 		lines = append(lines, t.put(dim, "     "+first(w-6, timed+spans(r.CPU, " · ")+" of "+micros(r.End),
-			timed+spans(r.CPU, " · "), timed+spans(r.CPU, " "))))
+			timed+spans(r.CPU, " · "), timed+longestSpans(r.CPU, w-6-width(timed)))))
 	}
 	switch {
 	case len(r.GPU) == 0:
@@ -104,6 +104,21 @@ func inside(t *theme, x *inspect.Index, step int, in *inspect.Span, room int, fi
 		}
 	}
 	return lines
+}
+
+// longestSpans are names with their times, of which the shortest are left out until w cells hold the others.
+func longestSpans(list []inspect.Span, w int) string {
+	text := spans(list, " ")
+	for list = slices.Clone(list); width(text) > w && len(list) > 1; text = spans(list, " ") + " …" {
+		least := 0
+		for i := range list {
+			if list[i].NS() < list[least].NS() {
+				least = i
+			}
+		}
+		list = slices.Delete(list, least, least+1)
+	}
+	return text
 }
 
 // spans are names with their times, in one unit.
