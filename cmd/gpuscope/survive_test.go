@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -74,9 +76,11 @@ func TestTheScreenOutlivesItsEngines(t *testing.T) {
 	pidFile, exported := filepath.Join(dir, "pid"), filepath.Join(dir, "x.json")
 	x := startTerminalWith(t, []string{pidEnv + "=" + pidFile}, "fake",
 		"--context", "1024", "--timing", "step", "-p", "Once")
+	x.expect("step 0 prefill")
 	x.expect("[PAUSED]")
 	random := rand.New(rand.NewPCG(1, 9))
-	last := 0
+	last, killed := 0, 0
+	rounds := 0 // of kills after which an engine went on
 	kill := func() {
 		t.Helper()
 		for begin := time.Now(); ; time.Sleep(time.Millisecond) {
@@ -94,21 +98,39 @@ func TestTheScreenOutlivesItsEngines(t *testing.T) {
 		if err := syscall.Kill(last, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
+		killed++
 		x.expect("[ENGINE GONE]")
 	}
-	for n := 0; n < kills; n++ {
+	shown := regexp.MustCompile(`s(?:tep )?(\d+) (?:prefill|decode)`)
+	step := func() { // one more than the screen shows
+		t.Helper()
+		all := shown.FindAllStringSubmatch(x.text(), -1)
+		if all == nil {
+			t.Fatalf("no step is shown; the terminal was sent:\n%q", x.text())
+		}
+		n, err := strconv.Atoi(all[len(all)-1][1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.forget()
+		x.press("s")
+		x.expect(fmt.Sprintf("%d decode", n+1))
+		x.expect("[PAUSED]")
+	}
+	for ; killed < kills; rounds++ {
 		if random.IntN(4) > 0 {
 			x.press(" ")
 		}
 		kill()
 		for x.forget(); ; x.forget() {
 			x.press("r")
-			if n++; n >= kills || random.IntN(5) > 0 {
+			if killed == kills || random.IntN(5) > 0 {
 				break
 			}
 			kill() // while it opens, or runs the text again
 		}
 		x.expect("[PAUSED]")
+		step()
 	}
 	x.forget()
 	x.press(" ")
@@ -127,17 +149,18 @@ func TestTheScreenOutlivesItsEngines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	restarts := 0
+	at := map[int]bool{} // the steps at which an engine was there again: each has one behind it
 	for _, e := range tr.Events {
 		if e.Kind == "engine_restarted" {
-			restarts++
+			at[e.Step] = true
 			if strings.Contains(e.Text, "another token") {
 				t.Error(e.Text)
 			}
 		}
 	}
-	if len(tr.Steps) < kills/5 || restarts < kills/4 {
-		t.Errorf("%d steps, %d restarts: this test shows nothing", len(tr.Steps), restarts)
+	if len(at) < rounds {
+		t.Errorf("engines were there again at %d steps, want at least %d: one for each time that one went on",
+			len(at), rounds)
 	}
 	for i := range tr.Steps {
 		s := &tr.Steps[i]
