@@ -164,7 +164,8 @@ const roomy = 200
 
 // spare leaves out beside the detail what it says too, where there is no room for all: sums of times alone,
 // and where rows have costs, which say more, times alone and of how many steps they are. What was not needed
-// is of all dispatches of a row, and so is then the time that stands beside it.
+// is of all dispatches of a row, and so is then the time that stands beside it. Where a row is open whose
+// dispatches have no cost of their own their times are all that tells them apart: the ± of costs gives way.
 func (p *dispatchPage) spare(name string, screen int) bool {
 	t := p.table()
 	if t == nil || screen >= roomy {
@@ -173,9 +174,19 @@ func (p *dispatchPage) spare(name string, screen int) bool {
 	beside, static := screen >= sideWidth, t.Index.Static()
 	switch name {
 	case "us":
-		return static || beside && t.ByCost()
+		return static || beside && t.ByCost() && !p.opensUncosted(t)
+	case "cost_spread_us":
+		return !static && beside && p.opensUncosted(t)
 	case "n":
 		return beside && t.ByCost()
 	}
 	return name == "sum_us" && beside && !static
+}
+
+// opensUncosted says that rows are shown that have no cost, of one that stands for all of them.
+func (p *dispatchPage) opensUncosted(t *inspect.DispatchTable) bool {
+	return t.ByCost() && slices.ContainsFunc(p.rows.rows, func(r int) bool {
+		up := t.Folded[r].Parent
+		return up >= 0 && !t.Folded[up].Group && t.Folded[r].Cost == nil
+	})
 }

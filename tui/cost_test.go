@@ -28,6 +28,26 @@ func TestRowsOnTheScreenAreCosted(t *testing.T) {
 	}
 }
 
+// Layers of an open row have no cost of their own: beside the detail their times stay, and ± gives way.
+func TestTimesOfAnOpenRowStayBesideTheDetail(t *testing.T) {
+	d := live(t, 120, 40).press("2", "c", "o", "space")
+	head := func() string {
+		list, _, _ := strings.Cut(d.line("# op"), "│")
+		return strings.Join(strings.Fields(list), " ")
+	}
+	if h := head(); !strings.Contains(h, " ± ~save") || strings.Contains(h, " µs ") {
+		t.Errorf("with costs: %q", h)
+	}
+	d.press("/").typed("gate").press("enter", "enter")
+	if h := head(); !strings.Contains(h, " µs share cost ~save") {
+		t.Errorf("with a row open: %q", h)
+	}
+	d.sees("L10", " 19.9 –").press("enter")
+	if h := head(); !strings.Contains(h, " ± ~save") || strings.Contains(h, " µs ") {
+		t.Errorf("with the row closed again: %q", h)
+	}
+}
+
 // In another fold than the one that was measured rows have no cost until they are measured too, each of them.
 func TestRowsOfAnotherFoldGetTheirCosts(t *testing.T) {
 	d := live(t, 200, 50).press("2", "c").misses("no cost").press("F", "F")
