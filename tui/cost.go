@@ -64,8 +64,17 @@ func (p *dispatchPage) parts(marked bool) ([]inspect.Part, *trace.Step) {
 		if r := p.rows.current(); len(rows) == 0 && len(p.rows.marked) == 0 && r >= 0 {
 			rows = []int{r}
 		}
+	} else {
+		rows = slices.DeleteFunc(slices.Clone(rows), func(r int) bool { return p.member(t, r) })
 	}
 	return t.Parts(rows), &t.Index.Trace.Steps[t.Scope.Steps[len(t.Scope.Steps)-1]]
+}
+
+// member says that a row is a member of one that is measured as a whole: what a member costs alone is too
+// little to tell from noise. Members that a filter chose are what somebody asks for.
+func (p *dispatchPage) member(t *inspect.DispatchTable, row int) bool {
+	up := t.Folded[row].Parent
+	return up >= 0 && !t.Folded[up].Group && (p.rows.shown == nil || p.rows.shown[up] == p.rows.leaves[up])
 }
 
 // ranked implements coster.

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,6 +59,35 @@ func TestRowsOfAnotherFoldGetTheirCosts(t *testing.T) {
 		if r.Parent < 0 && r.Cost == nil {
 			t.Errorf("kernel %s has no cost", r.Label)
 		}
+	}
+}
+
+// Members of a row that is costed are not: each costs too little to tell from noise. A mark, or a filter that
+// leaves them alone, asks for them.
+func TestMembersOfACostedRowAreNotCosted(t *testing.T) {
+	costs := func(d *driver) []trace.Cost { return d.app.mirror.Trace.Steps[3].Costs }
+	closed := costs(live(t, 200, 50).press("2", "c"))
+	d := live(t, 200, 50).press("2")
+	for range 20 {
+		if d.press("down"); strings.Contains(d.row(), "▸") {
+			d.press("right", "down")
+			break
+		}
+	}
+	if !strings.Contains(d.row(), " L0 ") {
+		t.Fatalf("%q is no member", d.row())
+	}
+	if d.press("c"); len(costs(d)) != len(closed) {
+		t.Errorf("with a row opened %d parts are measured, closed %d", len(costs(d)), len(closed))
+	}
+	member := func(c trace.Cost) bool { return slices.Equal(c.Dispatches, []trace.DispatchID{37}) }
+	d = live(t, 200, 50).press("2", "/").typed("#:=37").press("enter", "c")
+	if !slices.ContainsFunc(costs(d), member) {
+		t.Errorf("the member that the filter chose is not measured: %+v", costs(d))
+	}
+	d = live(t, 200, 50).press("2", "/").typed("#:=37").press("enter", "C")
+	if c := costs(d); len(c) != 1 || !member(c[0]) {
+		t.Errorf("the member that is selected is not measured: %+v", c)
 	}
 }
 
