@@ -42,6 +42,9 @@ func TestTheManualsKeysAnswerItsQuestions(t *testing.T) {
 		t.Fatalf("%d recipes, %d answers", len(recipes), len(answers))
 	}
 	for i, r := range recipes {
+		if testing.Short() && i%4 > 0 {
+			continue // as in some
+		}
 		d := drive(t, 120, 40, pictured(), &tuitest.Script{}, Options{Prompt: "Once upon a time"})
 		for range 23 {
 			d.press("s")
