@@ -68,34 +68,90 @@ func (x *Index) rangeOf(scope Scope) string {
 // untimed says whether no more than a step as a whole was timed.
 func untimed(s *trace.Step) bool { return s.Timing == "off" || s.Timing == "step" }
 
+// prompt is what is known of a prompt as it was taken in: of all its pieces, in steps one behind the other.
+type prompt struct {
+	tokens, next int        // and the position behind it
+	ran, warm    trace.Time // as it ran, and warm: as it was run again, or as it ran where that was not cold
+	cold         bool
+	// ranTimed and warmTimed say that more than steps as a whole was timed.
+	ranTimed, warmTimed bool
+}
+
+// and is the prompt with one piece more.
+func (p *prompt) and(s *trace.Step) {
+	warm, again := s.CPU.TotalNS, warmAgain(s)
+	switch {
+	case measured(again):
+		warm = again
+	case s.Cold:
+		warm = trace.Time{}
+	}
+	p.tokens, p.next = p.tokens+len(s.Tokens), s.Position+len(s.Tokens)
+	p.ran, p.warm = together(p.ran, s.CPU.TotalNS), together(p.warm, warm)
+	p.cold = p.cold || s.Cold
+	p.ranTimed = p.ranTimed || !untimed(s)
+	p.warmTimed = p.warmTimed || !untimed(s) && !measured(again)
+}
+
+// together is the sum of two times, not measured where one of them was not.
+func together(t, u trace.Time) trace.Time {
+	ns, ok := u.NS()
+	if !ok || !measured(t) {
+		return trace.Time{}
+	}
+	return plus(t, ns)
+}
+
+// prompts are those that the trace has, in the order in which they were taken in.
+func (x *Index) prompts() []prompt {
+	var all []prompt
+	for i := range x.Trace.Steps {
+		s := &x.Trace.Steps[i]
+		if s.Phase != "prefill" {
+			continue
+		}
+		n := len(all)
+		if n == 0 || x.Trace.Steps[i-1].Phase != "prefill" || all[n-1].next != s.Position {
+			all = append(all, prompt{ran: trace.Measured(0), warm: trace.Measured(0)})
+			n++
+		}
+		all[n-1].and(s)
+	}
+	return all
+}
+
 // prefillParts say how long the prompts took that were taken in last: warm, and cold where one was.
 func (x *Index) prefillParts() []table.Part {
-	var warm, cold *trace.Step
-	for i := range x.Trace.Steps {
-		switch s := &x.Trace.Steps[i]; {
-		case s.Phase != "prefill" || !measured(s.CPU.TotalNS):
-		case s.Cold:
-			cold = s
-		default:
-			warm = s
+	var warm, cold *prompt
+	all := x.prompts()
+	for i := range all {
+		p := &all[i]
+		if measured(p.warm) {
+			warm = p
+		}
+		if p.cold && measured(p.ran) {
+			cold = p
 		}
 	}
-	text := func(s *trace.Step, word string) string {
-		if !untimed(s) {
+	said := func(word string, timed bool) string {
+		if timed {
 			word += ", as timed"
 		}
-		return fmt.Sprintf("prefill %s in %s %s", table.Integer(len(s.Tokens)), millis(s.CPU.TotalNS), word)
+		return word
+	}
+	text := func(p *prompt, took trace.Time, word string) string {
+		return fmt.Sprintf("prefill %s in %s %s", table.Integer(p.tokens), millis(took), word)
 	}
 	switch {
-	case warm != nil && cold != nil && len(warm.Tokens) == len(cold.Tokens):
-		return []table.Part{
-			{Rank: 2, Text: text(warm, "warm")},
-			{Rank: 3, With: true, Text: fmt.Sprintf("(%s cold)", table.MillisBare(cold.CPU.TotalNS.NS()))},
-		}
 	case warm != nil:
-		return []table.Part{{Rank: 2, Text: text(warm, "warm")}}
+		parts := []table.Part{{Rank: 2, Text: text(warm, warm.warm, said("warm", warm.warmTimed))}}
+		if cold != nil && cold.tokens == warm.tokens {
+			parts = append(parts, table.Part{Rank: 3, With: true, Text: fmt.Sprintf("(%s %s)",
+				table.MillisBare(cold.ran.NS()), said("cold", cold.ranTimed))})
+		}
+		return parts
 	case cold != nil:
-		return []table.Part{{Rank: 2, Text: text(cold, "cold")}}
+		return []table.Part{{Rank: 2, Text: text(cold, cold.ran, said("cold", cold.ranTimed))}}
 	}
 	return nil
 }

@@ -245,14 +245,19 @@ func (w *Warm) TokensPerS() float64 {
 	return float64(w.Tokens) * 1e9 / float64(max(ns, 1))
 }
 
+// warmAgain is what a step took that was run again, untimed and when the device was at its clocks.
+func warmAgain(s *trace.Step) trace.Time {
+	if s.Whole == nil {
+		return trace.Time{}
+	}
+	return s.Whole.WallNS
+}
+
 // Warm is the last piece of the prompt that was run again; false where none was.
 func (p *Profile) Warm() (Warm, bool) {
 	for i := len(p.Trace.Steps) - 1; i >= 0; i-- {
 		s := &p.Trace.Steps[i]
-		if s.Phase != "prefill" || s.Whole == nil {
-			continue
-		}
-		if _, ok := s.Whole.WallNS.NS(); ok {
+		if s.Phase == "prefill" && measured(warmAgain(s)) {
 			return Warm{len(s.Tokens), s.Whole.N, s.Whole.WallNS, s.CPU.TotalNS, s.Cold}, true
 		}
 	}

@@ -413,3 +413,55 @@ func TestReachesAreTheOperatorsDownstream(t *testing.T) {
 		t.Errorf("sum reaches %v, want nothing", got)
 	}
 }
+
+// A prompt is as long as all its pieces, and warm is what they took again where they were run again.
+func TestPaceSaysWhatAWholePromptTakesWarmAndCold(t *testing.T) {
+	type piece struct {
+		wall, again int64 // µs; again -1: it was not run again
+		cold        bool
+	}
+	for _, c := range []struct {
+		pieces []piece
+		timing string
+		want   string
+	}{
+		{[]piece{{37_456, 36_399, true}}, "step", " · prefill 8 in 36.4 ms warm (37.5 cold) · "},
+		{[]piece{{37_456, -1, true}}, "step", " · prefill 8 in 37.5 ms cold · "},
+		{[]piece{{37_456, 36_399, true}}, "dispatch", " prefill 8 in 36.4 ms warm (37.5 cold, as timed) · "},
+		{
+			[]piece{{20_000, 10_000, true}, {12_000, 11_000, false}},
+			"step",
+			" · prefill 16 in 21.0 ms warm (32.0 cold) · ",
+		},
+		{[]piece{{20_000, 10_000, true}, {12_000, -1, false}}, "step", " prefill 16 in 22.0 ms warm (32.0 cold) · "},
+		{[]piece{{20_000, -1, true}, {12_000, 11_000, false}}, "step", " · prefill 16 in 32.0 ms cold · "},
+		{[]piece{{20_000, -1, false}, {12_000, -1, false}}, "step", " · prefill 16 in 32.0 ms warm · "},
+		{[]piece{{20_000, -1, false}, {-1, -1, false}}, "step", "decode step, 1.00 ms · 1000 tok/s stepped · position"},
+	} {
+		chunks := []int{}
+		for range c.pieces {
+			chunks = append(chunks, 8)
+		}
+		tr := tracetest.Run(1, append(chunks, 1)...)
+		for i, p := range c.pieces {
+			s := &tr.Steps[i]
+			s.Timing, s.Cold, s.CPU.TotalNS = c.timing, p.cold, us(p.wall)
+			if s.Whole = nil; p.again >= 0 {
+				s.Whole = &trace.Whole{NS: 1, N: 6, WallNS: us(p.again)}
+			}
+		}
+		last := &tr.Steps[len(c.pieces)]
+		last.Timing, last.Cold, last.CPU.TotalNS = "step", false, us(1000)
+		if pace := inspect.NewIndex(tr).Pace(0).String(); !strings.Contains(pace, c.want) {
+			t.Errorf("%+v: %s\nwant %s", c.pieces, pace, c.want)
+		}
+	}
+	tr := tracetest.Run(1, 8, 1, 8) // two prompts
+	for i, wall := range []int64{30_000, 1000, 9000} {
+		tr.Steps[i].Timing, tr.Steps[i].Cold, tr.Steps[i].CPU.TotalNS = "step", i == 0, us(wall)
+	}
+	pace := inspect.NewIndex(tr).Pace(0).String()
+	if !strings.Contains(pace, "prefill 8 in 9.00 ms warm (30.0 cold)") {
+		t.Error(pace)
+	}
+}
