@@ -377,6 +377,10 @@ func (p *tablePane) reverse() {
 	p.choose(c)
 }
 
+// enoughForSums is the width of a title from which on it has room for what sums are of beside the rest that
+// must be there.
+const enoughForSums = 76
+
 // own are the parts of a title that say what a person chose to see: an error in the filter, what it leaves,
 // the order. That rows stand as in the graph goes without saying. What a filter says leaves half of the line
 // to others.
@@ -390,7 +394,11 @@ func (p *tablePane) own(w int) []table.Part {
 		said = append([]table.Part{{Rank: 0, Text: markFail + " filter: why is below"}}, said...)
 	}
 	if p.partial {
-		said = append(said, table.Part{Rank: 0, Text: "n/m: sums of whole rows", Short: "sums: whole rows"})
+		sums := table.Part{Text: "n/m: sums of whole rows", Short: "sums: whole rows"}
+		if w < enoughForSums { // what differs from the base comes before
+			sums.Rank = 1
+		}
+		said = append(said, sums)
 	}
 	if n := len(p.marked); n > 0 {
 		said = append(said, table.Say(1, "%d marked", n))
