@@ -172,17 +172,13 @@ func (s *Snapshot) Record() ([]trace.Plan, trace.Step) {
 }
 
 func (s *stepLog) cpu() trace.CPU {
-	c := trace.CPU{
+	return trace.CPU{
 		ResizeNS: trace.Measured(s.resize), UploadNS: trace.Measured(s.upload),
 		EncodeNS: trace.Measured(s.encode), SubmitNS: trace.Measured(s.submit),
 		WaitNS: trace.Measured(s.wait), TotalNS: trace.Measured(s.total),
 		Passes: s.passes, Submits: s.submits, Writes: s.writes, WriteBytes: s.writeBytes, Polls: s.polls,
-		GCs: s.gcs,
+		GCs: s.gcs, GCNS: trace.Measured(s.gcNS),
 	}
-	if s.gcs > 0 {
-		c.GCNS = trace.Measured(s.gcNS)
-	}
-	return c
 }
 
 // dispatches are those in use, in order of submission.
