@@ -355,13 +355,8 @@ func (c *Curves) measureRows(step, at int, row []int) {
 	for i := range s.Dispatches {
 		d := &s.Dispatches[i]
 		k := row[c.Index.Trace.Plans[d.Plan].Dispatch]
-		ns, measured := d.GPUNS.NS()
-		median := float64(ns)
-		if len(d.Samples) > 0 {
-			median, measured = timeOf(d).Median, true
-		}
-		if measured {
-			sums[k] += median
+		if ns, measured := medianOf(d); measured {
+			sums[k] += ns
 			timed[k] = true
 		}
 	}

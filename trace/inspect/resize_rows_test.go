@@ -51,7 +51,6 @@ func TestResizeFoldsEqualLayers(t *testing.T) {
 	}
 }
 
-// The time of a folded row is that of all its layers.
 // A pass that changes a grid is open, though the same pass of the step before changed one too; one in which
 // nothing changed is closed, though it ran other hooks.
 func TestAPassThatChangesAGridIsOpen(t *testing.T) {
@@ -70,6 +69,7 @@ func TestAPassThatChangesAGridIsOpen(t *testing.T) {
 	}
 }
 
+// The time of a folded row is that of all its layers.
 func TestAFoldedHookTakesTheTimeOfItsLayers(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Llama(4, 3))
 	tab := resized(x, 1)
