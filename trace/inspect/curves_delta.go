@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"gpuscope/trace/table"
@@ -14,6 +13,10 @@ type CurveBase struct {
 	At, NS  float64
 	N       int     // steps
 	scatter float64 // of one of them, 0 where they are too few to tell
+	// by is what the row takes more at its last position, and equal that this is within the scatter of both.
+	// Where the row has no line by is not known.
+	by    float64
+	equal bool
 }
 
 // compare gives rows what they took at a base, which may be steps of this run. Steps are compared where they
@@ -52,9 +55,25 @@ func (c *Curves) compare(ctx context.Context, b *Base) error {
 				xs, ys = append(xs, float64(p.At)), append(ys, p.NS)
 			}
 		}
-		r.Base = curveBase(xs, ys)
+		if r.Base = curveBase(xs, ys); r.Base != nil && r.Fit != nil {
+			r.compare(b.resolutionNS(c.Index))
+		}
 	}
 	return nil
+}
+
+// compare sets what a row takes at its last position beside what it took at the base. It goes through all
+// points of the row, which is too much for a cell that every frame draws.
+func (r *CurveRow) compare(resolutionNS float64) {
+	xs, ys := r.places()
+	now := r.Fit.scatter(xs, ys)
+	then := r.Base.scatter
+	if then == 0 {
+		then = now // of a single step: it scatters as others do
+	}
+	noise := 2*now/math.Sqrt(float64(r.Fit.N)) + 2*then/math.Sqrt(float64(r.Base.N))
+	r.Base.by = r.Fit.At(r.Fit.Last) - r.Base.NS
+	r.Base.equal = math.Abs(r.Base.by) <= max(resolutionNS, noise)
 }
 
 func curveBase(xs, ys []float64) *CurveBase {
@@ -82,23 +101,11 @@ func (f *Fit) scatter(xs, ys []float64) float64 {
 }
 
 // delta is what a row takes at the last position less what it took at the base.
-func (c *Curves) delta(r *CurveRow) table.Cell {
+func (r *CurveRow) delta() table.Cell {
 	if r.Base == nil || r.Fit == nil {
 		return table.Cell{}
 	}
-	xs, ys := r.places()
-	now := r.Fit.scatter(xs, ys)
-	then := r.Base.scatter
-	if then == 0 {
-		then = now // of a single step: it scatters as others do
-	}
-	by := r.Fit.At(r.Fit.Last) - r.Base.NS
-	noise := 2*now/math.Sqrt(float64(r.Fit.N)) + 2*then/math.Sqrt(float64(r.Base.N))
-	cell := table.Cell{Text: fmt.Sprintf("%+.1f", by/1e3), Number: by / 1e3, Has: true}
-	if math.Abs(by) <= max(c.Base.resolutionNS(c.Index), noise) {
-		cell.Text = "="
-	}
-	return cell
+	return differenceCell(r.Base.by, 1, r.Base.equal)
 }
 
 // places are the points of a row as two lists.

@@ -82,8 +82,12 @@ func (c *Curves) Lines(r *CurveRow, at int) []string {
 		}
 	}
 	if b := r.Base; b != nil && r.Fit != nil {
-		add("base      %s at %.0f in %s, Δ %s µs at %.0f", Time.Value(b.NS), b.At, c.Base.Scope.Name,
-			c.delta(r).Text, r.Fit.Last)
+		by := r.delta().Text
+		if !b.equal {
+			by += " µs"
+		}
+		add("base      %s at %.0f in %s, Δ %s at %.0f", Time.Value(b.NS), b.At, c.Base.Scope.Name, by,
+			r.Fit.Last)
 	}
 	for _, s := range r.Shifts {
 		add("level     %+.1f µs from %.0f on, ± %.1f%s", s.NS/1e3, s.At, s.SE/1e3, c.cause(s.At))

@@ -78,6 +78,20 @@ func (d Delta) percent() string {
 	return fmt.Sprintf("%+.0f%%", share)
 }
 
+// decimals are those of a difference in µs: as many as the larger of the figures has that it is one of.
+func (d Delta) decimals(most int) int {
+	return table.MicrosDecimals(max(d.BaseNS, d.BaseNS+d.TimeNS)/1e3, most)
+}
+
+// differenceCell is a difference of ns as it is written in µs, or = where it is none that can be told.
+func differenceCell(ns float64, decimals int, equal bool) table.Cell {
+	cell := table.Cell{Text: fmt.Sprintf("%+.*f", decimals, ns/1e3), Number: ns / 1e3, Has: true}
+	if equal {
+		cell.Text = "="
+	}
+	return cell
+}
+
 // deltaCell is the Δ of a row: how its plans differ, "48→96" of grids, "r batch8→gemv" of routes, p where it
 // is the params alone, a letter each where they differ in several ways; and the difference in time. Both
 // grids are what is said in any room.
@@ -121,9 +135,7 @@ func (t *DispatchTable) deltaColumns() []table.Column {
 			if !r.Delta.Timed {
 				return table.Cell{}
 			}
-			// a difference has the decimals of the figures that it is one of
-			most := max(r.SumNS, r.Delta.BaseNS) / 1e3
-			c := table.Number(of(r.Delta)/1e3, table.MicrosDecimals(most, decimals))
+			c := table.Number(of(r.Delta)/1e3, r.Delta.decimals(decimals))
 			if c.Number > 0 {
 				c.Text = sign + c.Text
 			}
@@ -249,11 +261,8 @@ func (c *baseCosts) delta(now *RowCost) table.Cell {
 		return table.Cell{}
 	}
 	by := float64(now.NS - then.NS)
-	cell := table.Cell{Text: fmt.Sprintf("%+.1f", by/1e3), Number: by / 1e3, Has: true}
-	if math.Abs(by) <= max(c.base.resolutionNS(c.x), 2*now.SpreadNS(), 2*then.SpreadNS()) {
-		cell.Text = "="
-	}
-	return cell
+	return differenceCell(by, 1,
+		math.Abs(by) <= max(c.base.resolutionNS(c.x), 2*now.SpreadNS(), 2*then.SpreadNS()))
 }
 
 // same says that dispatches are those of the same names in the base's graph.

@@ -184,14 +184,7 @@ func (t *GraphTable) columns(w *weights) []table.Column {
 				if !n.Delta.Timed {
 					return table.Cell{}
 				}
-				by := n.Delta.TimeNS / 1e3
-				most := max(n.NS, n.Delta.BaseNS) / 1e3
-				text := fmt.Sprintf("%+.*f", table.MicrosDecimals(most, decimals), by)
-				cell := table.Cell{Text: text, Number: by, Has: true}
-				if n.Delta.Equal {
-					cell.Text = "="
-				}
-				return cell
+				return differenceCell(n.Delta.TimeNS, n.Delta.decimals(decimals), n.Delta.Equal)
 			}),
 		},
 		{

@@ -10,8 +10,9 @@ import (
 // stepBase is the wall time of a base, by which steps are compared: of each timing level by itself, for
 // timing makes a step longer.
 type stepBase struct {
-	base  *Base
-	walls map[string]Spread
+	base   *Base
+	walls  map[string]Spread
+	canary float64 // 0 where none ran
 }
 
 func newStepBase(b *Base) *stepBase {
@@ -22,7 +23,7 @@ func newStepBase(b *Base) *stepBase {
 			all[s.Timing] = append(all[s.Timing], ns)
 		}
 	}
-	of := &stepBase{base: b, walls: map[string]Spread{}}
+	of := &stepBase{base: b, walls: map[string]Spread{}, canary: b.Index.canary(b.Scope)}
 	for level, walls := range all {
 		of.walls[level] = spreadOf(walls)
 	}
@@ -37,7 +38,7 @@ func (b *stepBase) delta(x *Index, step int) table.Cell {
 	switch {
 	case !ok || !there:
 		return table.Cell{}
-	case b.base.clockMoved(x, x.Step(step)):
+	case b.base.speedMoved(x, s.Canary, b.canary):
 		return table.Text("clk")
 	}
 	by := (float64(ns) - wall.Median) / 1e6
