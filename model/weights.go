@@ -80,10 +80,16 @@ func (w *weights) refuseUnknown() {
 	}
 }
 
+// Runs says whether an operator takes a tensor of its type: a vector is F32, a matrix of a format.
+func Runs(t *gguf.Tensor) bool {
+	_, ok := ops.FormatOf(t.Type.String())
+	return ok && (len(t.Dims) > 1 || t.Type == gguf.F32)
+}
+
 // floats is a tensor of F32 [n], nil after an error.
 func (w *weights) floats(name string, n int) *gguf.Tensor {
 	t := w.tensor(name, n)
-	if t != nil && t.Type != gguf.F32 {
+	if t != nil && !Runs(t) {
 		w.notYet(t)
 		return nil
 	}
@@ -102,10 +108,10 @@ func (w *weights) matrix(name string, rows, cols int) ops.Matrix {
 	if t == nil {
 		return ops.Matrix{}
 	}
-	format, ok := ops.FormatOf(t.Type.String())
-	if !ok {
+	if !Runs(t) {
 		w.notYet(t)
 	}
+	format, _ := ops.FormatOf(t.Type.String())
 	return ops.Matrix{Name: name, Rows: rows, Cols: cols, Format: format, Data: func() ([][]byte, error) {
 		blocks, err := t.Bytes()
 		return [][]byte{blocks}, err

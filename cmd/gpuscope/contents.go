@@ -10,7 +10,6 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/internal/printable"
 	"gpuscope/model"
-	"gpuscope/ops"
 	"gpuscope/trace/table"
 )
 
@@ -70,8 +69,9 @@ func (p *program) contents(o *modelOptions) (c *contents, err error) {
 		c.Metadata = append(c.Metadata, metadata{key, v.Type(), v.String()})
 	}
 	for _, t := range f.Tensors() {
-		_, runs := ops.FormatOf(t.Type.String())
-		c.Tensors = append(c.Tensors, tensorEntry{t.Name, t.Type.String(), t.Dims, int64(t.Size()), !runs})
+		c.Tensors = append(c.Tensors, tensorEntry{
+			Name: t.Name, Type: t.Type.String(), Dims: t.Dims, Bytes: int64(t.Size()), NotYet: !model.Runs(t),
+		})
 	}
 	if err := runs(options); err != nil {
 		c.Refused = err.Error()

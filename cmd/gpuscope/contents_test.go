@@ -73,10 +73,14 @@ func TestGraphOfAFileWithOtherTypesMarksTheTensors(t *testing.T) {
 		}
 		t.Skipf("needs the shared folder beside the clone: %v", err)
 	}
-	// The number of a matrix's type follows its name, the number of its dims, and these.
-	const tensor = "blk.0.ffn_down.weight"
-	at := bytes.Index(data, []byte(tensor)) + len(tensor) + 4 + 2*8
-	binary.LittleEndian.PutUint32(data[at:], uint32(gguf.MXFP4))
+	// The number of a type follows the name, the number of dims, and these.
+	retype := func(name string, dims int, to gguf.Type) {
+		at := bytes.Index(data, []byte(name)) + len(name) + 4 + dims*8
+		binary.LittleEndian.PutUint32(data[at:], uint32(to))
+	}
+	const tensor, vector = "blk.0.ffn_down.weight", "blk.1.ffn_norm.weight"
+	retype(tensor, 2, gguf.MXFP4)
+	retype(vector, 1, gguf.F16) // which a matrix may have
 	path := filepath.Join(t.TempDir(), "other.gguf")
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
@@ -101,7 +105,7 @@ func TestGraphOfAFileWithOtherTypesMarksTheTensors(t *testing.T) {
 		t.Fatalf("exit %d: %v", status, err)
 	}
 	for _, entry := range c.Tensors {
-		if entry.NotYet != (entry.Name == tensor) {
+		if entry.NotYet != (entry.Name == tensor || entry.Name == vector) {
 			t.Errorf("%+v", entry)
 		}
 	}
