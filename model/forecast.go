@@ -1,8 +1,8 @@
 package model
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -125,7 +125,7 @@ func (n *network) forecast(ctx context.Context, o engine.LiveOptions) (*trace.Fo
 		})
 	}
 	all.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := cmp.Or(errs...); err != nil {
 		return nil, err
 	}
 	return &trace.Forecast{Lines: lines}, nil
