@@ -115,8 +115,9 @@ func (o *profiling) commands(ctx context.Context, t *trace.Trace) ([]bounded, er
 		n := max(1, repeats(&t.Steps[last], aloneRounds, aloneFor))
 		add(until, session.Command{Kind: session.Repeat, N: n})
 	}
+	x := inspect.NewIndex(t)
 	if o.costs() {
-		parts, err := o.parts(ctx, t, last)
+		parts, err := o.parts(ctx, x, last)
 		if err != nil {
 			return nil, err
 		}
@@ -135,7 +136,7 @@ func (o *profiling) commands(ctx context.Context, t *trace.Trace) ([]bounded, er
 		add(profileFor, session.Command{Kind: session.Cost, Step: &p.Index, N: n})
 		return commands, nil
 	}
-	parts, err := promptParts(ctx, t, prompt)
+	parts, err := promptParts(ctx, x, prompt)
 	if err == nil {
 		add(profileFor, session.Command{Kind: session.Cost, Step: &p.Index, Parts: parts})
 	}
@@ -163,8 +164,7 @@ func lastPrefill(t *trace.Trace) int {
 
 // parts are what was named to be left out together, and the rows and kernels of a step that are something
 // else; coarse ones first: they are what a slow device has time for.
-func (o *profiling) parts(ctx context.Context, t *trace.Trace, step int) ([]session.Part, error) {
-	x := inspect.NewIndex(t)
+func (o *profiling) parts(ctx context.Context, x *inspect.Index, step int) ([]session.Part, error) {
 	rows, err := x.CostParts(ctx, step)
 	if err != nil {
 		return nil, err
@@ -189,15 +189,14 @@ func (o *profiling) parts(ctx context.Context, t *trace.Trace, step int) ([]sess
 
 // promptParts are the rows and kernels of a piece of a prompt, those that hold no others first, and of these
 // what does most: a piece takes so long that there may be no time for more than a few.
-func promptParts(ctx context.Context, t *trace.Trace, step int) ([]session.Part, error) {
-	x := inspect.NewIndex(t)
+func promptParts(ctx context.Context, x *inspect.Index, step int) ([]session.Part, error) {
 	rows, err := x.CostParts(ctx, step)
 	if err != nil {
 		return nil, err
 	}
 	work := map[trace.DispatchID]int64{}
-	for _, d := range t.Steps[step].Dispatches {
-		p := &t.Plans[d.Plan]
+	for _, d := range x.Trace.Steps[step].Dispatches {
+		p := &x.Trace.Plans[d.Plan]
 		work[p.Dispatch] = p.FLOPs + p.Bytes
 	}
 	type ranked struct {
