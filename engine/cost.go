@@ -74,7 +74,7 @@ type costRun struct {
 	parts  [][]partRun // by set
 	order  []int       // of the sets in a round: the first as they were asked for
 	random *rand.Rand
-	clock  []float64 // speed of the canary, before the first round and after each
+	clock  []float64 // speed of the canary, before each round; after the last where time ended them
 	log    stepLog
 }
 
