@@ -9,8 +9,9 @@ PROMPT   := Once upon a time
 TOKENS   := 48
 FUZZTIME := 10m
 
-# What each go test process may take. Two packages at a time: the GPU tests share one device.
-TESTFLAGS := -p 2 -timeout 9m
+# What each go test process may take. Two packages at a time: the GPU tests share one device. In any order: a
+# package that fails prints the seed of its order.
+TESTFLAGS := -p 2 -timeout 9m -shuffle=on
 # The race detector covers everything but GPU numerics, with fewer random cases.
 RACEFLAGS := -race -short $(TESTFLAGS)
 RACEPKGS   = $$($(GO) list ./... | grep -vE '^gpuscope/(ops|shaders|engine/gpu/(wgpu|gputest))$$')
