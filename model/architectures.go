@@ -1,21 +1,29 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 
 	"gpuscope/engine"
 	"gpuscope/internal/printable"
-	"gpuscope/model/gguf"
 )
 
 // architecture is a family of decoders: what the decoder's builder and the reading of its shape take from
 // the family and not from the single file. It is a row of architectures, in a file of its own.
 type architecture struct {
-	name  string // general.architecture, which is also what its metadata keys begin with
+	name string
+	gate gated
+	gguf spelling // how GGUF files have it
+}
+
+// spelling is how files of one form have an architecture: what they call things, and what their converters
+// did to the weights.
+type spelling struct {
+	name  string // of the architecture, where it is not the row's
 	names *names
+	keys  *keys
 	// rotate is how dims of a head are paired to be turned by the position.
 	rotate func(b *engine.Builder, name string, q, k, cos, sin engine.ValueID) (yq, yk engine.ValueID)
-	gate   gated
 	// only are numbers that its files may state and the builder has one answer to.
 	only []only
 }
@@ -26,7 +34,7 @@ type gated struct {
 	join func(b *engine.Builder, name string, gate, up engine.ValueID) engine.ValueID
 }
 
-// only is a metadata key that must be absent or have one value.
+// only is a key that must be absent or have one value.
 type only struct {
 	key       string
 	want      int
@@ -41,6 +49,15 @@ type names struct {
 	ffnNorm, gate, up, down  string
 }
 
+// keys are what a file calls the numbers of a decoder.
+type keys struct {
+	layers, dim, ffn, context          string
+	heads, kvHeads, headDim, valueDims string
+	eps                                string
+	// rotation reads how queries and keys of heads of so many dims are turned.
+	rotation func(r *configReader, headDim int) rotation
+}
+
 // of is what the names of a layer begin with.
 func (n *names) of(layer int) string { return fmt.Sprintf(n.layer, layer) }
 
@@ -53,21 +70,28 @@ var ggufNames = names{
 	ffnNorm: "ffn_norm.weight", gate: "ffn_gate.weight", up: "ffn_up.weight", down: "ffn_down.weight",
 }
 
+// ggufKeys are the metadata keys of llama.cpp, behind the architecture's name.
+var ggufKeys = keys{
+	layers: "block_count", dim: "embedding_length", ffn: "feed_forward_length", context: "context_length",
+	heads: "attention.head_count", kvHeads: "attention.head_count_kv", headDim: "attention.key_length",
+	valueDims: "attention.value_length", eps: "attention.layer_norm_rms_epsilon",
+	rotation: ggufRotation,
+}
+
 // architectures are those that this version runs.
 var architectures = []*architecture{&llama}
 
-// architectureOf finds the row that a file asks for.
-func architectureOf(f *gguf.File) (*architecture, error) {
-	name, err := f.String("general.architecture")
-	if err != nil {
-		return nil, err
-	}
-	known := make([]string, len(architectures))
-	for i, a := range architectures {
-		if known[i] = a.name; a.name == name {
-			return a, nil
+// architectureOf finds the row that a file names, and how files of its form spell it.
+func architectureOf(file, name string, in func(*architecture) *spelling) (*architecture, *spelling, error) {
+	var known []string
+	for _, a := range architectures {
+		s := in(a)
+		own := cmp.Or(s.name, a.name)
+		if own == name {
+			return a, s, nil
 		}
+		known = append(known, own)
 	}
-	return nil, fmt.Errorf("%s: not yet: architecture %s; this version runs %v", f.Name(),
+	return nil, nil, fmt.Errorf("%s: not yet: architecture %s; this version runs %v", file,
 		printable.Short(name, 80), known)
 }

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"math"
 
-	"gpuscope/model/gguf"
 	"gpuscope/model/session"
 )
 
 // config is the shape of a decoder. All numbers of it have been checked.
 type config struct {
 	Arch    *architecture
+	Form    *spelling // how the files that it was read from have it
 	Layers  int
 	Dim     int
 	Heads   int
@@ -32,49 +32,57 @@ const (
 	maxTensorBytes = 64 << 30
 )
 
-// readConfig takes the shape from a file's metadata, and refuses what the builder would get wrong.
-func readConfig(f *gguf.File) (config, error) {
-	var c config
-	var err error
-	if c.Arch, err = architectureOf(f); err != nil {
-		return c, err
-	}
-	r := configReader{f: f, prefix: c.Arch.name + "."}
-	c.Layers = r.int("block_count", 1, maxLayers)
-	c.Dim = r.int("embedding_length", 1, maxDim)
-	c.FFN = r.int("feed_forward_length", 1, maxDim)
-	c.Context = r.int("context_length", 1, math.MaxInt32)
-	c.Heads = r.int("attention.head_count", 1, maxDim)
-	c.KVHeads = r.intOr("attention.head_count_kv", c.Heads, 1, maxDim)
-	c.Eps = float32(r.float("attention.layer_norm_rms_epsilon", 0, 1))
+// readConfig takes the shape from what a file says, and refuses what the builder would get wrong.
+func readConfig(r *configReader, arch *architecture, form *spelling) (config, error) {
+	key := form.keys
+	c := config{Arch: arch, Form: form}
+	c.Layers = r.int(key.layers, 1, maxLayers)
+	c.Dim = r.int(key.dim, 1, maxDim)
+	c.FFN = r.int(key.ffn, 1, maxDim)
+	c.Context = r.int(key.context, 1, math.MaxInt32)
+	c.Heads = r.int(key.heads, 1, maxDim)
+	c.KVHeads = r.intOr(key.kvHeads, c.Heads, 1, maxDim)
+	c.Eps = float32(r.float(key.eps, 0, 1))
 	if r.err != nil {
 		return c, r.err
 	}
 	if c.Heads%c.KVHeads != 0 {
-		r.errorf("attention.head_count", "%d query heads do not share %d key and value heads evenly", c.Heads,
-			c.KVHeads)
+		r.errorf(key.heads, "%d query heads do not share %d key and value heads evenly", c.Heads, c.KVHeads)
 	}
-	if !f.Has(r.prefix+"attention.key_length") && c.Dim%c.Heads != 0 {
-		r.errorf("attention.head_count", "%d heads do not divide the embedding of %d", c.Heads, c.Dim)
+	if !r.has(key.headDim) && c.Dim%c.Heads != 0 {
+		r.errorf(key.heads, "%d heads do not divide the embedding of %d", c.Heads, c.Dim)
 	}
-	c.HeadDim = r.intOr("attention.key_length", c.Dim/c.Heads, 1, maxDim)
-	r.hold(only{"attention.value_length", c.HeadDim, "keys and values of different lengths"})
-	for _, o := range c.Arch.only {
+	c.HeadDim = r.intOr(key.headDim, c.Dim/c.Heads, 1, maxDim)
+	r.hold(only{key.valueDims, c.HeadDim, "keys and values of different lengths"})
+	for _, o := range form.only {
 		r.hold(o)
 	}
-	c.Rope = r.rotation(c.HeadDim)
+	c.Rope = key.rotation(r, c.HeadDim)
 	if c.HeadDim%4 != 0 {
-		r.errorf("attention.key_length", "a head of %d dims, want a multiple of 4", c.HeadDim)
+		r.errorf(key.headDim, "a head of %d dims, want a multiple of 4", c.HeadDim)
 	}
 	return c, r.err
 }
 
-// configReader reads numbers under an architecture's prefix and holds them to a range. The first error stays.
+// keyed is what says numbers and words by key: the metadata of a file. Errors name the file and the key.
+type keyed interface {
+	Name() string
+	Keys() []string
+	Has(key string) bool
+	Int(key string) (int, error)
+	Float(key string) (float64, error)
+	String(key string) (string, error)
+}
+
+// configReader reads what stands under an architecture's prefix and holds numbers to a range. The first error
+// stays.
 type configReader struct {
-	f      *gguf.File
+	f      keyed
 	prefix string
 	err    error
 }
+
+func (r *configReader) has(key string) bool { return r.f.Has(r.prefix + key) }
 
 func (r *configReader) errorf(key, format string, args ...any) {
 	if r.err == nil {
@@ -88,8 +96,10 @@ func (r *configReader) int(key string, lo, hi int) int {
 }
 
 func (r *configReader) intOr(key string, def, lo, hi int) int {
-	n, err := r.f.IntOr(r.prefix+key, def)
-	return r.checkInt(key, n, lo, hi, err)
+	if !r.has(key) {
+		return r.checkInt(key, def, lo, hi, nil)
+	}
+	return r.int(key, lo, hi)
 }
 
 func (r *configReader) checkInt(key string, n, lo, hi int, err error) int {
@@ -108,8 +118,10 @@ func (r *configReader) float(key string, lo, hi float64) float64 {
 }
 
 func (r *configReader) floatOr(key string, def, lo, hi float64) float64 {
-	x, err := r.f.FloatOr(r.prefix+key, def)
-	return r.checkFloat(key, x, lo, hi, err)
+	if !r.has(key) {
+		return r.checkFloat(key, def, lo, hi, nil)
+	}
+	return r.float(key, lo, hi)
 }
 
 func (r *configReader) checkFloat(key string, x, lo, hi float64, err error) float64 {
@@ -123,7 +135,10 @@ func (r *configReader) checkFloat(key string, x, lo, hi float64, err error) floa
 }
 
 func (r *configReader) stringOr(key, def string) string {
-	s, err := r.f.StringOr(r.prefix+key, def)
+	if !r.has(key) {
+		return def
+	}
+	s, err := r.f.String(r.prefix + key)
 	if err != nil && r.err == nil {
 		r.err = err
 	}

@@ -63,7 +63,7 @@ func (m *decoder) build(maxChunk, top int) (*network, error) {
 
 // forward gives the logits of the last token.
 func (m *decoder) forward(tokens engine.ValueID) engine.ValueID {
-	name := m.Arch.names
+	name := m.Form.names
 	table := m.w.matrix(name.embed, m.Vocab, m.Dim)
 	head := table
 	if m.w.has(name.head) {
@@ -85,7 +85,7 @@ func (m *decoder) forward(tokens engine.ValueID) engine.ValueID {
 }
 
 func (m *decoder) attention(layer int) *attention {
-	name, blk := m.Arch.names, m.Arch.names.of(layer)
+	name, blk := m.Form.names, m.Form.names.of(layer)
 	q, kv := m.Heads*m.HeadDim, m.KVHeads*m.HeadDim
 	cache := []int{1, m.context, m.KVHeads, m.HeadDim}
 	return &attention{
@@ -110,7 +110,7 @@ func (a *attention) forward(m *decoder, layer int, x engine.ValueID) engine.Valu
 	q = ops.View(b, "q_heads", q, ops.Fixed(1), ops.Rest, ops.Fixed(m.Heads), ops.Fixed(m.HeadDim))
 	k = ops.View(b, "k_heads", k, ops.Fixed(1), ops.Rest, ops.Fixed(m.KVHeads), ops.Fixed(m.HeadDim))
 	v = ops.View(b, "v_heads", v, ops.Fixed(1), ops.Rest, ops.Fixed(m.KVHeads), ops.Fixed(m.HeadDim))
-	q, k = m.Arch.rotate(b, "rope", q, k, m.cos, m.sin)
+	q, k = m.Form.rotate(b, "rope", q, k, m.cos, m.sin)
 	y := ops.SDPA(b, "sdpa", q, k, v, a.kCache, a.vCache, ops.Sym(m.pos), 0)
 	y = ops.View(b, "join", y, ops.Fixed(1), ops.Rest, ops.Fixed(m.Heads*m.HeadDim))
 	y = ops.Linear(b, "o", y, a.o, engine.None)
@@ -118,7 +118,7 @@ func (a *attention) forward(m *decoder, layer int, x engine.ValueID) engine.Valu
 }
 
 func (m *decoder) mlp(layer int) *mlp {
-	name, blk := m.Arch.names, m.Arch.names.of(layer)
+	name, blk := m.Form.names, m.Form.names.of(layer)
 	return &mlp{
 		norm: m.w.vector(blk+name.ffnNorm, m.Dim),
 		gate: m.w.matrix(blk+name.gate, m.FFN, m.Dim),

@@ -116,7 +116,7 @@ func hostileVocabulary(b *gguftest.Builder, r *rand.Rand) {
 // short line.
 func useHostile(t *testing.T, data []byte) error {
 	err := func() error {
-		f, err := gguf.Parse(data, "hostile.gguf")
+		f, err := parseGGUF(data, "hostile.gguf")
 		if err != nil {
 			return err
 		}

@@ -20,12 +20,10 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/internal/printable"
-	"gpuscope/model/gguf"
 	"gpuscope/model/session"
 	"gpuscope/model/tokenizer"
 	"gpuscope/ops"
@@ -75,7 +73,7 @@ type Options struct {
 // Model is a model file that has been read and checked. It needs no device.
 type Model struct {
 	options  Options
-	file     *gguf.File
+	file     *Checkpoint
 	config   config
 	context  int
 	maxChunk int
@@ -100,21 +98,12 @@ func Read(o Options) (*Model, error) {
 	return m, nil
 }
 
-// OpenFile opens a model file without a look at whether this version can run it; the embedded one where path
-// is empty.
-func OpenFile(path string) (*gguf.File, error) {
-	if path == "" {
-		return gguf.Parse(demo, DemoName)
-	}
-	return gguf.Open(path)
-}
-
 func (m *Model) read() error {
 	var err error
-	if m.config, err = readConfig(m.file); err != nil {
+	if m.config, err = m.file.config(); err != nil {
 		return err
 	}
-	table, err := m.file.Tensor(m.config.Arch.names.embed)
+	table, err := m.file.tensor(m.config.Form.names.embed)
 	if err != nil {
 		return err
 	}
@@ -193,7 +182,7 @@ func bounded(s string) string {
 func (m *Model) Info() trace.Model {
 	c := &m.config
 	info := trace.Model{
-		Name:         cmp.Or(bounded(m.string("general.name")), m.source()),
+		Name:         cmp.Or(bounded(m.file.Title()), m.source()),
 		Architecture: c.Arch.name, Source: m.source(),
 		Layers: c.Layers,
 		Dims: map[string]int{
@@ -202,15 +191,15 @@ func (m *Model) Info() trace.Model {
 			"context": m.context, "max_chunk": m.maxChunk, "trained_context": c.Context,
 		},
 	}
-	elements := map[gguf.Type]int64{}
+	elements := map[string]int64{}
 	for _, t := range m.file.Tensors() {
 		elements[t.Type] += int64(t.Elements())
 		info.Parameters += int64(t.Elements())
 	}
 	most := slices.SortedFunc(maps.Keys(elements),
-		func(a, b gguf.Type) int { return cmp.Compare(elements[b], elements[a]) })
+		func(a, b string) int { return cmp.Or(cmp.Compare(elements[b], elements[a]), cmp.Compare(a, b)) })
 	if len(most) > 0 {
-		info.Quantization = most[0].String()
+		info.Quantization = most[0]
 	}
 	return info
 }
@@ -221,12 +210,4 @@ func (m *Model) source() string {
 		return DemoName
 	}
 	return filepath.Base(m.options.Path)
-}
-
-func (m *Model) string(key string) string {
-	s, err := m.file.StringOr(key, "")
-	if err != nil {
-		return ""
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
 }

@@ -305,8 +305,10 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 				"this version runs matrices of F32, F16, ",
 		},
 		"rope frequencies of another type": {
-			change: func(b *gguftest.Builder) { b.F16("rope_freqs.weight", []int{16}, make([]float32, 16)) },
-			want:   "not yet: tensor rope_freqs.weight is F16",
+			change: func(b *gguftest.Builder) {
+				b.Tensor("rope_freqs.weight", gguf.I16, []int{16}, make([]byte, 32))
+			},
+			want: "not yet: tensor rope_freqs.weight is I16",
 		},
 		"head of another shape": {
 			change: func(b *gguftest.Builder) {

@@ -13,7 +13,7 @@ import (
 // known, runs token ids alone.
 func (m *Model) readTokenizer() error {
 	var err error
-	m.tokens, err = tokenizer.New(m.file)
+	m.tokens, err = m.file.tokenizer()
 	if errors.Is(err, tokenizer.ErrNoVocabulary) || errors.Is(err, tokenizer.ErrUnsupported) {
 		m.tokens, m.noText = nil, err
 		return nil

@@ -9,7 +9,6 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/internal/printable"
-	"gpuscope/model/gguf"
 )
 
 // rotation is how a decoder turns its queries and keys by their position: Su et al., RoFormer (2021),
@@ -28,9 +27,9 @@ var rotationKeys = []string{
 	"rope.scaling.original_context_length", "rope.scaling.finetuned",
 }
 
-// rotation reads a file's rotation as llama.cpp does: where a type of scaling is not stated it is linear, its
-// factor may stand under the key of old files, and a factor of 0 is none.
-func (r *configReader) rotation(headDim int) rotation {
+// ggufRotation reads a file's rotation as llama.cpp does: where a type of scaling is not stated it is linear,
+// its factor may stand under the key of old files, and a factor of 0 is none.
+func ggufRotation(r *configReader, headDim int) rotation {
 	for _, key := range r.f.Keys() {
 		if own, ok := strings.CutPrefix(key, r.prefix); ok && strings.HasPrefix(own, "rope.") &&
 			!slices.Contains(rotationKeys, own) {
@@ -40,7 +39,7 @@ func (r *configReader) rotation(headDim int) rotation {
 	r.hold(only{"rope.dimension_count", headDim, "a rotation of a part of the head"})
 	rot := rotation{Base: r.floatOr("rope.freq_base", 10000, 1, 1e12), Scale: 1}
 	factorKey := "rope.scaling.factor"
-	if !r.f.Has(r.prefix + factorKey) {
+	if !r.has(factorKey) {
 		factorKey = "rope.scale_linear"
 	}
 	factor := r.floatOr(factorKey, 0, 0, 1e6)
@@ -68,7 +67,7 @@ func (r *configReader) rotation(headDim int) rotation {
 // 3.1 do.
 func (m *decoder) tables() (cos, sin engine.ValueID) {
 	divisors := func() ([]float32, error) { return nil, nil }
-	if name := m.Arch.names.freqs; m.w.has(name) {
+	if name := m.Form.names.freqs; m.w.has(name) {
 		divisors = m.w.divisors(name, m.HeadDim/2)
 	}
 	table := func(name string, f func(float64) float64) engine.ValueID {
@@ -105,7 +104,7 @@ func (r rotation) table(context, d int, divisors []float32, f func(float64) floa
 func (w *weights) divisors(name string, n int) func() ([]float32, error) {
 	t := w.floats(name, n)
 	return func() ([]float32, error) {
-		list, err := gguf.Dequantize(t)
+		list, err := t.floats()
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,9 @@
 package model
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -11,23 +13,23 @@ import (
 	"gpuscope/ops"
 )
 
-// weights hands the tensors of a GGUF file to a graph, each held to the shape it must have. What is wrong is
+// weights hands the tensors of a checkpoint to a graph, each held to the shape it must have. What is wrong is
 // recorded in the builder.
 type weights struct {
 	b    *engine.Builder
-	file *gguf.File
+	file *Checkpoint
 	used map[string]bool
 }
 
 // tensor is a tensor of a shape, nil after an error.
-func (w *weights) tensor(name string, dims ...int) *gguf.Tensor {
-	t, err := w.file.Tensor(name)
+func (w *weights) tensor(name string, dims ...int) *Tensor {
+	t, err := w.file.tensor(name)
 	switch {
 	case w.b.Err() != nil:
 	case err != nil:
 		w.b.Errorf("%w", err)
-	case int64(t.Size()) > maxTensorBytes:
-		w.b.Errorf("%s: tensor %s has %d bytes, want at most %d", w.file.Name(), name, t.Size(),
+	case int64(t.Size) > maxTensorBytes:
+		w.b.Errorf("%s: tensor %s has %d bytes, want at most %d", w.file.Name(), name, t.Size,
 			int64(maxTensorBytes))
 	case !slices.Equal(t.Dims, dims):
 		w.b.Errorf("%s: tensor %s is %v, the metadata makes it %v", w.file.Name(), name, t.Dims, dims)
@@ -45,7 +47,7 @@ type TypeError struct{ text string }
 func (e *TypeError) Error() string { return e.text }
 
 // notYet refuses a tensor of a type that cannot be run, and names the others that the file has.
-func (w *weights) notYet(t *gguf.Tensor) {
+func (w *weights) notYet(t *Tensor) {
 	var runs, also []string
 	for _, f := range ops.Formats {
 		if f.File != "" {
@@ -53,8 +55,8 @@ func (w *weights) notYet(t *gguf.Tensor) {
 		}
 	}
 	for _, other := range w.file.Tensors() {
-		name := other.Type.String()
-		if other.Type != t.Type && !slices.Contains(runs, name) && !slices.Contains(also, name) {
+		name := other.Type
+		if name != t.Type && !slices.Contains(runs, name) && !slices.Contains(also, name) {
 			also = append(also, name)
 		}
 	}
@@ -62,12 +64,12 @@ func (w *weights) notYet(t *gguf.Tensor) {
 	if len(also) > 0 {
 		has = fmt.Sprintf(" (the file has %s too)", strings.Join(also, ", "))
 	}
-	w.b.Errorf("%w", &TypeError{fmt.Sprintf("%s: not yet: tensor %s is %s%s; this version runs matrices of %s, and vectors of F32",
+	w.b.Errorf("%w", &TypeError{fmt.Sprintf("%s: not yet: tensor %s is %s%s; this version runs matrices of %s, and vectors of F32, F16, BF16",
 		w.file.Name(), t.Name, t.Type, has, strings.Join(runs, ", "))})
 }
 
 // has says whether the file has a tensor.
-func (w *weights) has(name string) bool { return w.file.HasTensor(name) }
+func (w *weights) has(name string) bool { return w.file.byName[name] != nil }
 
 // refuseUnknown refuses a file with a tensor that nobody asked for: the model would run without it, and be
 // wrong.
@@ -80,14 +82,41 @@ func (w *weights) refuseUnknown() {
 	}
 }
 
-// Runs says whether an operator takes a tensor of its type: a vector is F32, a matrix of a format.
-func Runs(t *gguf.Tensor) bool {
-	_, ok := ops.FormatOf(t.Type.String())
-	return ok && (len(t.Dims) > 1 || t.Type == gguf.F32)
+// vectors are the types that a vector may have: elements of so many bytes, each exactly a float32.
+var vectors = map[string]struct {
+	size  int
+	float func(element []byte) float32
+}{
+	"F32":  {4, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }},
+	"F16":  {2, func(b []byte) float32 { return gguf.Float16(binary.LittleEndian.Uint16(b)) }},
+	"BF16": {2, func(b []byte) float32 { return gguf.BFloat16(binary.LittleEndian.Uint16(b)) }},
 }
 
-// floats is a tensor of F32 [n], nil after an error.
-func (w *weights) floats(name string, n int) *gguf.Tensor {
+// Runs says whether an operator takes a tensor of its type: a vector is of floats, a matrix of a format.
+func Runs(t *Tensor) bool {
+	if _, ok := vectors[t.Type]; ok {
+		return true
+	}
+	_, ok := ops.FormatOf(t.Type)
+	return ok && len(t.Dims) > 1
+}
+
+// floats are the elements of a vector.
+func (t *Tensor) floats() ([]float32, error) {
+	data, err := t.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	of := vectors[t.Type]
+	list := make([]float32, t.Elements())
+	for i := range list {
+		list[i] = of.float(data[i*of.size:])
+	}
+	return list, nil
+}
+
+// floats is a tensor of floats [n], nil after an error.
+func (w *weights) floats(name string, n int) *Tensor {
 	t := w.tensor(name, n)
 	if t != nil && !Runs(t) {
 		w.notYet(t)
@@ -99,7 +128,17 @@ func (w *weights) floats(name string, n int) *gguf.Tensor {
 // vector is an f32 constant [n].
 func (w *weights) vector(name string, n int) engine.ValueID {
 	t := w.floats(name, n)
-	return w.b.Constant(name, engine.F32, []int{n}, func() ([]byte, error) { return t.Bytes() })
+	return w.b.Constant(name, engine.F32, []int{n}, func() ([]byte, error) {
+		list, err := t.floats()
+		if err != nil {
+			return nil, err
+		}
+		data := make([]byte, 0, 4*n)
+		for _, x := range list {
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
+		}
+		return data, nil
+	})
 }
 
 // matrix is a matrix of rows outputs by cols inputs, in the format of the tensor's type.
@@ -111,7 +150,7 @@ func (w *weights) matrix(name string, rows, cols int) ops.Matrix {
 	if !Runs(t) {
 		w.notYet(t)
 	}
-	format, _ := ops.FormatOf(t.Type.String())
+	format, _ := ops.FormatOf(t.Type)
 	return ops.Matrix{Name: name, Rows: rows, Cols: cols, Format: format, Data: func() ([][]byte, error) {
 		blocks, err := t.Bytes()
 		return [][]byte{blocks}, err

@@ -177,7 +177,7 @@ func holdMatrix(t *testing.T, format *ops.Format, typ gguf.Type, decode func([]b
 	b := gguftest.New()
 	b.Set("general.architecture", "llama")
 	b.Tensor("m", typ, []int{rows, cols}, data)
-	f, err := gguf.Parse(b.Bytes(), "")
+	f, err := parseGGUF(b.Bytes(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,13 +64,12 @@ func (p *program) contents(o *modelOptions) (c *contents, err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	c = &contents{File: f.Name(), Metadata: []metadata{}, Tensors: []tensorEntry{}}
-	for _, key := range f.Keys() {
-		v, _ := f.Value(key)
-		c.Metadata = append(c.Metadata, metadata{key, v.Type(), v.String()})
+	for _, pair := range f.Metadata() {
+		c.Metadata = append(c.Metadata, metadata(pair))
 	}
 	for _, t := range f.Tensors() {
 		c.Tensors = append(c.Tensors, tensorEntry{
-			Name: t.Name, Type: t.Type.String(), Dims: t.Dims, Bytes: int64(t.Size()), NotYet: !model.Runs(t),
+			Name: t.Name, Type: t.Type, Dims: t.Dims, Bytes: int64(t.Size), NotYet: !model.Runs(t),
 		})
 	}
 	if err := runs(options); err != nil {

@@ -80,7 +80,7 @@ func TestGraphOfAFileWithOtherTypesMarksTheTensors(t *testing.T) {
 	}
 	const tensor, vector = "blk.0.ffn_down.weight", "blk.1.ffn_norm.weight"
 	retype(tensor, 2, gguf.MXFP4)
-	retype(vector, 1, gguf.F16) // which a matrix may have
+	retype(vector, 1, gguf.Q4_0) // which a matrix may have
 	path := filepath.Join(t.TempDir(), "other.gguf")
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
