@@ -17,7 +17,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
+
+	"gpuscope/internal/mapfile"
 )
 
 // File is an open GGUF file. Its methods may be called from any goroutine, Close excepted.
@@ -31,53 +32,23 @@ type File struct {
 	tensors []*Tensor // in the order of the file
 	byName  map[string]*Tensor
 
-	// Tensor bytes are in data, or where the file could not be mapped they are read from file one by one.
-	data   []byte
-	file   *os.File
-	mapped bool // data is, and Close must give it back
-	closed bool
+	from *mapfile.File
 }
 
 // Open maps a file into memory and reads its metadata and tensor list. The file must not be cut shorter while
 // it is open. Where it cannot be mapped it stays open, and a tensor is read when its bytes are asked for.
-func Open(path string) (*File, error) { return open(path, mapFile) }
-
-func open(path string, mapFile func(*os.File, int) ([]byte, error)) (*File, error) {
-	file, err := os.Open(path)
+func Open(path string) (*File, error) {
+	from, err := mapfile.Open(path)
 	if err != nil {
-		return nil, err // *PathError names the operation, the file and the cause
+		return nil, err
 	}
-	f, err := read(file, path, mapFile)
-	if err != nil || f.file == nil {
-		file.Close() // it was only read from
-	}
-	return f, err
+	return read(from, path)
 }
 
-// read gives a File over a mapping, or over file itself where there can be none.
-func read(file *os.File, path string, mapFile func(*os.File, int) ([]byte, error)) (*File, error) {
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	size := info.Size()
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file (%s): give a .gguf file", path, info.Mode().Type())
-	}
-	if size == 0 || size > maxInt { // what no system maps
-		return readUnmapped(file, path, size)
-	}
-	data, err := mapFile(file, int(size))
-	if err != nil {
-		return readUnmapped(file, path, size)
-	}
-	f, err := Parse(data, path)
-	if err != nil {
-		_ = unmap(data) // what is wrong with the file is what to say
-		return nil, err
-	}
-	f.mapped = true
-	return f, nil
+// Parse reads a file that is in memory already. The File keeps data, which must not change. Errors start with
+// name.
+func Parse(data []byte, name string) (*File, error) {
+	return read(mapfile.Of(data), cmp.Or(name, "GGUF data"))
 }
 
 // Of a file that cannot be mapped the metadata and the tensor list are read into memory: as much as they take
@@ -87,34 +58,28 @@ const (
 	maxHead   = 1 << 28
 )
 
-func readUnmapped(file *os.File, path string, size int64) (*File, error) {
-	for n := int64(firstHead); ; n *= 2 {
-		head := make([]byte, min(n, size))
-		if _, err := file.ReadAt(head, 0); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		f, err := parse(head, size)
-		if errors.Is(err, errHead) && n < maxHead {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		f.name, f.file = path, file
-		return f, nil
-	}
-}
-
-// Parse reads a file that is in memory already. The File keeps data, which must not change. Errors start with
-// name.
-func Parse(data []byte, name string) (*File, error) {
-	name = cmp.Or(name, "GGUF data")
-	f, err := parse(data, int64(len(data)))
+// read takes the file over: it is closed where there is an error.
+func read(from *mapfile.File, name string) (*File, error) {
+	f, err := readHead(from)
 	if err != nil {
+		_ = from.Close() // what is wrong with the file is what to say
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	f.name, f.data = name, data
+	f.name, f.from = name, from
 	return f, nil
+}
+
+func readHead(from *mapfile.File) (*File, error) {
+	for n := int64(firstHead); ; n *= 2 {
+		head, err := from.Head(n)
+		if err != nil {
+			return nil, err
+		}
+		f, err := parse(head, from.Size())
+		if !errors.Is(err, errHead) || n >= maxHead {
+			return f, err
+		}
+	}
 }
 
 // Name is the path or name that the file was opened by.
@@ -123,16 +88,8 @@ func (f *File) Name() string { return f.name }
 // Close gives the mapping or the file back. What Tensor.Bytes gave must not be used after it, and it gives
 // nothing more; the file is left without metadata and tensors.
 func (f *File) Close() error {
-	data, file, mapped := f.data, f.file, f.mapped
 	f.keys, f.values, f.tensors, f.byName = nil, nil, nil, nil
-	f.data, f.file, f.mapped, f.closed = nil, nil, false, true
-	switch {
-	case file != nil:
-		return file.Close()
-	case mapped:
-		return unmap(data)
-	}
-	return nil
+	return f.from.Close()
 }
 
 // Tensors are all tensors in the order of the file. The slice must not be changed.

@@ -1,9 +1,6 @@
 package gguf
 
-import (
-	"fmt"
-	"os"
-)
+import "fmt"
 
 // Tensor is one tensor of a file.
 type Tensor struct {
@@ -34,22 +31,9 @@ func (t *Tensor) Size() int { return t.size }
 // Bytes are the tensor's bytes in the file's own layout. They may lie in the file's mapping: they must not be
 // changed, nor used after File.Close. To ask for them after it is an error.
 func (t *Tensor) Bytes() ([]byte, error) {
-	f := t.file
-	switch {
-	case f.closed:
-		return nil, f.errorf("tensor %q: its bytes were asked for after the file was closed: %w",
-			short(t.Name), os.ErrClosed)
-	case f.file == nil:
-		end := t.Offset + int64(t.size)
-		return f.data[t.Offset:end:end], nil
-	}
-	if err := hasRoom(2 * t.size); err != nil { // packing makes a copy
-		return nil, f.errorf("tensor %q: no memory for its %d bytes, and the file cannot be mapped: %w",
-			short(t.Name), t.size, err)
-	}
-	data := make([]byte, t.size)
-	if _, err := f.file.ReadAt(data, t.Offset); err != nil {
-		return nil, f.errorf("tensor %q: read %d bytes at %d: %w", short(t.Name), t.size, t.Offset, err)
+	data, err := t.file.from.Bytes(t.Offset, t.size)
+	if err != nil {
+		return nil, t.file.errorf("tensor %q: %w", short(t.Name), err)
 	}
 	return data, nil
 }

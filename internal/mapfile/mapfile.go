@@ -1,0 +1,107 @@
+// Package mapfile gives the bytes of a file that is only read. They lie in a mapping, so that they come from
+// disk when they are used; where a system or a file system has none, each part is read when it is asked for.
+package mapfile
+
+import (
+	"fmt"
+	"os"
+)
+
+// File is an open file, which must not be cut shorter while it is open. Its methods may be called from any
+// goroutine, Close excepted.
+type File struct {
+	size int64
+	// Bytes are in data, or where the file could not be mapped they are read from file.
+	data   []byte
+	file   *os.File
+	mapped bool // data is, and Close must give it back
+	closed bool
+}
+
+// Open opens a file, which must be a regular one. Errors name it.
+func Open(path string) (*File, error) { return open(path, mapFile) }
+
+// OpenUnmapped is Open where no file can be mapped, for tests.
+func OpenUnmapped(path string) (*File, error) {
+	return open(path, func(*os.File, int) ([]byte, error) { return nil, os.ErrInvalid })
+}
+
+// Of is a file that is in memory already. It keeps data, which must not change.
+func Of(data []byte) *File { return &File{data: data, size: int64(len(data))} }
+
+func open(path string, mapFile func(*os.File, int) ([]byte, error)) (*File, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err // *PathError names the operation, the file and the cause
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: not a regular file (%s)", path, info.Mode().Type())
+	}
+	if err != nil {
+		file.Close() // it was not read from
+		return nil, err
+	}
+	f := &File{size: info.Size(), file: file}
+	if f.size == 0 || f.size > maxInt { // what no system maps
+		return f, nil
+	}
+	if f.data, err = mapFile(file, int(f.size)); err != nil {
+		f.data = nil
+		return f, nil
+	}
+	file.Close() // the mapping stays
+	f.file, f.mapped = nil, true
+	return f, nil
+}
+
+// Size is how many bytes the file has.
+func (f *File) Size() int64 { return f.size }
+
+// Head is the start of the file: n bytes or more, or all there are.
+func (f *File) Head(n int64) ([]byte, error) {
+	if f.file == nil {
+		return f.data, nil
+	}
+	return f.read(0, int(min(n, f.size)))
+}
+
+// Bytes are n bytes from a place on. They must not be changed, nor used after Close.
+func (f *File) Bytes(at int64, n int) ([]byte, error) {
+	switch {
+	case f.closed:
+		return nil, fmt.Errorf("bytes were asked for after the file was closed: %w", os.ErrClosed)
+	case at < 0 || n < 0 || at > f.size || int64(n) > f.size-at:
+		return nil, fmt.Errorf("%d bytes at %d are not in a file of %d", n, at, f.size)
+	case f.file == nil:
+		end := at + int64(n)
+		return f.data[at:end:end], nil
+	}
+	if err := hasRoom(2 * n); err != nil { // packing makes a copy
+		return nil, fmt.Errorf("no memory for %d bytes, and the file cannot be mapped: %w", n, err)
+	}
+	return f.read(at, n)
+}
+
+func (f *File) read(at int64, n int) ([]byte, error) {
+	data := make([]byte, n)
+	if _, err := f.file.ReadAt(data, at); err != nil {
+		return nil, fmt.Errorf("read %d bytes at %d: %w", n, at, err)
+	}
+	return data, nil
+}
+
+// Close gives the mapping or the file back. Closing twice does nothing.
+func (f *File) Close() error {
+	data, file, mapped := f.data, f.file, f.mapped
+	*f = File{closed: true}
+	switch {
+	case file != nil:
+		return file.Close()
+	case mapped:
+		return unmap(data)
+	}
+	return nil
+}
+
+const maxInt = int64(^uint(0) >> 1)

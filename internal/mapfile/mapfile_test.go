@@ -1,0 +1,76 @@
+package mapfile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func write(t *testing.T, size int64) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(path, []byte("0123456789"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, size); err != nil {
+		t.Skipf("no sparse files here: %v", err)
+	}
+	return path
+}
+
+func TestBytesAreTheFilesHoweverItIsRead(t *testing.T) {
+	path := write(t, 10)
+	for name, open := range map[string]func(string) (*File, error){
+		"mapped": Open, "unmapped": OpenUnmapped,
+		"memory": func(string) (*File, error) { return Of([]byte("0123456789")), nil },
+	} {
+		f, err := open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, err := f.Bytes(3, 4); err != nil || string(data) != "3456" {
+			t.Errorf("%s: %q, %v", name, data, err)
+		}
+		if head, err := f.Head(99); err != nil || string(head) != "0123456789" {
+			t.Errorf("%s: head %q, %v", name, head, err)
+		}
+		for _, at := range []int64{-1, 8, 11, 1 << 62} {
+			if _, err := f.Bytes(at, 4); err == nil {
+				t.Errorf("%s: 4 bytes at %d of 10", name, at)
+			}
+		}
+		if err := errors.Join(f.Close(), f.Close()); err != nil {
+			t.Error(err)
+		}
+		if _, err := f.Bytes(0, 1); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("%s: bytes after Close: %v", name, err)
+		}
+	}
+}
+
+func TestWhatIsNoFileIsRefused(t *testing.T) {
+	if _, err := Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("a folder: %v", err)
+	}
+	if _, err := Open(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("none: %v", err)
+	}
+}
+
+func TestBytesThatThereIsNoMemoryForAreAnError(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("asks the system for nothing there")
+	}
+	f, err := OpenUnmapped(write(t, 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	f.size = 1 << 60
+	if _, err := f.Bytes(0, 1<<56); err == nil || !strings.Contains(err.Error(), "no memory for") {
+		t.Errorf("%v", err) // no address space has so much
+	}
+}
