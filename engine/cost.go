@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -26,7 +25,7 @@ const warmUp = 100 * time.Millisecond
 // CostOptions bound what Costs does.
 type CostOptions struct {
 	Rounds int           // differences of each set; 0: CostRounds
-	For    time.Duration // no round begins later, but for the first; 0: no bound
+	For    time.Duration // no round is begun that would end later, but for the first; 0: no bound
 	// Progress, which may be nil, is told before each run of a set; its error ends the measuring as a cancel.
 	Progress Progress
 }
@@ -38,12 +37,13 @@ type Costs struct {
 }
 
 // Costs runs the last step again and again: whole, without the first set of dispatches, whole, without the
-// second, ... and begins anew for each round, so that a drift of clocks meets all sets alike, in another
-// order: what comes back every so many runs must not meet the same sets each time. Without sets it runs the
-// whole step, once a round. A run is timed by two timestamps and nothing else. A difference is that of a run
-// without a set and the mean of the whole runs around it, up to four before and as many after.
+// second, ... and begins anew, so that a drift of clocks meets all sets alike, in another order each time:
+// what comes back every so many runs must not meet the same sets. The first time each set is left out once,
+// then inARow times in a row. Without sets it runs the whole step, once a round. A run is timed by two
+// timestamps and nothing else. A difference is that of a run without a set and the mean of the whole runs
+// around it, up to eight before and as many after.
 //
-// What a run without a set computes is garbage. The whole run behind it writes again what the step wrote:
+// What a run without a set computes is garbage. The whole runs behind it write again what the step wrote:
 // rows that were appended to State, and all values. So nothing is different afterwards, also after a cancel,
 // which is heard between runs and keeps what was measured; State that an operator computes from its own
 // former content is the exception, as in Replay. What the step told stays: its outputs and its record.
@@ -76,6 +76,10 @@ type costRun struct {
 	random *rand.Rand
 	clock  []float64 // speed of the canary, before each round; after the last where time ended them
 	log    stepLog
+
+	done    int           // runs without a set, of the whole step where there is none
+	started time.Time     // the first of them
+	within  time.Duration // of started they shall end, where o.For bounds them
 }
 
 // partRun is a run without a set: what it took in ns, behind how many whole runs.
@@ -86,7 +90,12 @@ type partRun struct {
 
 // around is how many whole runs on either side of a run without a set it is compared with: two of them alone
 // would bring as much noise as the run itself, and all of them what the clocks did meanwhile.
-const around = 4
+const around = 8
+
+// inARow is how often a set is left out in a row. On an H200 a step takes one of two times, 14 µs apart, by
+// where its commands lie in the driver's memory, and a decode step moves on by a fifth of what they lie in:
+// five runs meet all of it, where as many at random would meet the one half or the other by chance.
+const inARow = 5
 
 // gain is what a step took less in a run without a set.
 func (m *costRun) gain(p partRun) int64 {
@@ -133,7 +142,7 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 	}
 	m.left = make([]bool, len(x.g.dispatches))
 	m.kept = make([]trace.DispatchID, 0, len(m.active))
-	runs := 1 + o.Rounds*max(1, len(sets))
+	runs := 1 + o.Rounds*max(1, len(sets)) // as many whole ones at the most
 	m.whole, m.walls = make([]int64, 0, runs), make([]int64, 0, runs)
 	m.log = stepLog{timing: TimingStep, ticks: make([]uint64, 2)}
 	return m, nil
@@ -141,55 +150,92 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 
 // measure takes the differences of all rounds, or of as many as there is time for.
 func (m *costRun) measure(ctx context.Context) error {
-	begin, through := time.Now(), context.WithoutCancel(ctx) // a whole run goes on to its end
+	begin := time.Now()
 	if err := m.warm(ctx); err != nil {
 		return err
 	}
 	m.heed()
-	if err := m.runWhole(through); err != nil {
+	if err := m.runWhole(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
-	sets := max(1, len(m.sets)) // of none at all there are whole runs
-	started, done := time.Now(), 0
-	for i := range m.o.Rounds * sets {
-		if i >= sets && i%sets == 0 {
-			m.heed()
-			m.random.Shuffle(len(m.order), func(a, b int) { m.order[a], m.order[b] = m.order[b], m.order[a] })
-			if m.o.For > 0 && time.Since(begin) >= m.o.For {
-				break
-			}
-		}
-		of := m.rounds(i, sets, m.o.For-started.Sub(begin), time.Since(started)) * sets
-		if err := cmp.Or(m.o.Progress("measure costs", i, of), ctx.Err()); err != nil {
+	m.started = time.Now()
+	m.within = m.o.For - m.started.Sub(begin)
+	for rounds := 1; rounds > 0; rounds = m.next() {
+		if err := m.round(ctx, rounds); err != nil {
 			return err
 		}
-		done++
-		if len(m.sets) == 0 {
-			if err := m.runWhole(through); err != nil {
-				return err
-			}
-			continue
-		}
-		set := m.order[i%sets]
-		part := partRun{after: len(m.whole)}
-		var err error
-		part.ns, err = m.run(ctx, m.sets[set])
-		if err := cmp.Or(err, m.runWhole(through)); err != nil {
-			return err
-		}
-		m.parts[set] = append(m.parts[set], part)
+		m.heed()
+		m.random.Shuffle(len(m.order), func(a, b int) { m.order[a], m.order[b] = m.order[b], m.order[a] })
 	}
-	return m.o.Progress("measure costs", done, done)
+	return m.o.Progress("measure costs", m.done, m.done)
 }
 
-// rounds is how many rounds there will be of so many sets: all, or as many as begin within the time there is
-// for them at the pace of the runs so far.
-func (m *costRun) rounds(runs, sets int, within, took time.Duration) int {
-	if m.o.For == 0 || runs == 0 {
+// next is how many rounds are measured next, in a row of each set: as many as are asked for and there is
+// time for at the pace so far.
+func (m *costRun) next() int { return min(inARow, m.fit()-m.done/m.perRound()) }
+
+// perRound is how many runs are a round: one without each set, or the whole step where there is none.
+func (m *costRun) perRound() int { return max(1, len(m.sets)) }
+
+// fit is how many rounds there will be in all: those asked for, or as many as end in time.
+func (m *costRun) fit() int {
+	if m.o.For == 0 || m.done == 0 {
 		return m.o.Rounds
 	}
-	fit := float64(within) / float64(max(took, 1)) * float64(runs) / float64(sets)
-	return int(max(float64(runs/sets+1), min(math.Ceil(fit), float64(m.o.Rounds))))
+	pace := float64(m.done) / float64(max(time.Since(m.started), 1))
+	fit := int(max(0, float64(m.within)) * pace / float64(m.perRound()))
+	return min(max(fit, 1), m.o.Rounds)
+}
+
+// round leaves each set out so many times in a row.
+func (m *costRun) round(ctx context.Context, times int) error {
+	if len(m.sets) == 0 {
+		for range times {
+			if err := m.tell(ctx); err != nil {
+				return err
+			}
+			if err := m.runWhole(context.WithoutCancel(ctx)); err != nil {
+				return err
+			}
+			m.done++
+		}
+	}
+	for _, set := range m.order {
+		if err := m.leaveOut(ctx, set, times); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell says how far the measuring is, and whether it shall go on.
+func (m *costRun) tell(ctx context.Context) error {
+	of := max(m.fit()*m.perRound(), m.done+1)
+	return cmp.Or(m.o.Progress("measure costs", m.done, of), ctx.Err())
+}
+
+// leaveOut runs the step without a set so many times, and then whole: once, and once more for each three.
+func (m *costRun) leaveOut(ctx context.Context, set, times int) error {
+	part, before := partRun{after: len(m.whole)}, len(m.parts[set])
+	var err error
+	for range times {
+		if err = m.tell(ctx); err != nil {
+			break
+		}
+		if part.ns, err = m.run(ctx, m.sets[set]); err != nil {
+			break
+		}
+		m.parts[set] = append(m.parts[set], part)
+		m.done++
+	}
+	through := context.WithoutCancel(ctx) // what was written wrong is written again
+	for range 1 + times/3 {
+		if failed := m.runWhole(through); failed != nil {
+			m.parts[set] = m.parts[set][:before]
+			return cmp.Or(err, failed)
+		}
+	}
+	return err
 }
 
 // heed runs the canary, where there is one, between two runs: in neither of their times. What ails it ails
@@ -275,7 +321,7 @@ func (m *costRun) costs() Costs {
 				gains[k] = m.gain(p)
 			}
 			cost.Q1NS, _, cost.Q3NS = trace.Quartiles(gains)
-			cost.NS = trace.Midmean(gains)
+			cost.NS = trace.TrimmedMean(gains)
 		}
 		c.Sets = append(c.Sets, cost)
 	}

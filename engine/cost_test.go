@@ -52,7 +52,8 @@ func TestCostOfASetIsWhatItsDispatchesTake(t *testing.T) {
 				c.Q1NS, c.Q3NS = c.NS, c.NS
 				want.Sets = append(want.Sets, c)
 				if i == len(took) {
-					want.Whole = trace.Whole{NS: c.NS, Q1NS: c.NS, Q3NS: c.NS, N: 1 + 3*len(sets)}
+					// One run behind the first of each set, and one behind the two others.
+					want.Whole = trace.Whole{NS: c.NS, Q1NS: c.NS, Q3NS: c.NS, N: 1 + 2*len(sets)}
 				}
 			}
 			got, err := r.x.Costs(context.Background(), sets, CostOptions{Rounds: 3})
@@ -98,64 +99,68 @@ func TestCostMayBeNegative(t *testing.T) {
 	}
 }
 
-func TestRoundsGoOverAllSetsWithWholeRunsBetweenThem(t *testing.T) {
+// The first round leaves each set out once, so that all have a difference soon, the others five times in a
+// row, in another order each time; whole runs stand behind each.
+func TestRoundsLeaveSetsOutInARowWithWholeRunsBetween(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	r.mustStep(t, 7, 5)
 	n := 0
-	var runs []int // dispatches of each
+	var runs []int // dispatches of each that are left out
+	active := r.x.Live().Active()
 	r.dev.OnDispatch = func(d fake.Dispatch) { compute(d); n++ }
 	r.dev.Fault = func(c fake.Call) error {
 		if c.Kind == fake.Begin {
-			runs, n = append(runs, n), 0
+			runs, n = append(runs, len(active)-n), 0
 		}
 		return nil
 	}
-	active := r.x.Live().Active()
-	all := len(active)
 	sets := [][]trace.DispatchID{active[:1], active[2:4], active[:3], active[1:5]}
-	if _, err := r.x.Costs(context.Background(), sets, CostOptions{Rounds: 8}); err != nil {
+	const rows = 6
+	if _, err := r.x.Costs(context.Background(), sets, CostOptions{Rounds: 1 + rows*inARow}); err != nil {
 		t.Fatal(err)
 	}
-	runs = append(runs[1:], n)
-	if len(runs) != 1+8*2*len(sets) {
-		t.Fatalf("%d runs", len(runs))
-	}
-	first := []int{all, all - 1, all, all - 2, all, all - 3, all, all - 4, all}
+	runs = append(runs[1:], len(active)-n)
+	first := []int{0, 1, 0, 2, 0, 3, 0, 4, 0}
 	if d := cmp.Diff(first, runs[:len(first)]); d != "" {
-		t.Errorf("dispatches of the first round (-want +got):\n%s", d)
+		t.Errorf("left out in the first round (-want +got):\n%s", d)
 	}
 	orders := map[string]bool{}
-	for at := 1; at < len(runs); at += 2 * len(sets) {
+	row := runs[len(first):]
+	for range rows {
 		var without []int
-		for i := range sets {
-			without = append(without, all-runs[at+2*i])
-			if runs[at+2*i+1] != all {
-				t.Errorf("behind run %d the step is not whole", at+2*i)
+		for range sets {
+			set := row[0]
+			if d := cmp.Diff([]int{set, set, set, set, set, 0, 0}, row[:7]); d != "" {
+				t.Fatalf("a row of a round (-want +got):\n%s", d)
 			}
+			without, row = append(without, set), row[7:]
 		}
 		orders[fmt.Sprint(without)] = true
 		if slices.Sort(without); !slices.Equal(without, []int{1, 2, 3, 4}) {
 			t.Errorf("a round leaves out %v", without)
 		}
 	}
-	if len(orders) < 4 { // what comes back every so many runs would meet the same set each time
-		t.Errorf("8 rounds have the orders %v", orders)
+	if len(row) > 0 || len(orders) < 4 {
+		t.Errorf("%d runs too many; %d rounds have the orders %v", len(row), rows, orders)
 	}
 }
 
 // A run without a set is held against as many whole runs before it as behind it: a clock that drifts says
 // nothing.
 func TestAGainIsAgainstTheWholeRunsAround(t *testing.T) {
-	m := &costRun{whole: []int64{100, 110, 120, 130, 140, 150, 160, 170, 180, 190, 200}}
+	m := &costRun{}
+	for i := range int64(2*around + 3) {
+		m.whole = append(m.whole, 100+10*i)
+	}
 	for after := 1; after < len(m.whole); after++ {
 		now := int64(95 + 10*after) // between its neighbours
 		if got := m.gain(partRun{ns: now - 7, after: after}); got != 7 {
 			t.Errorf("behind %d whole runs: %d, want 7", after, got)
 		}
 	}
-	m.whole[0] = 100000 // too far from the sixth to count
-	if got := m.gain(partRun{ns: 0, after: 6}); got != 155 {
-		t.Errorf("a run five before counts: %d", got)
+	m.whole[0] = 100000 // too far from the next to count
+	if got := m.gain(partRun{ns: 0, after: around + 1}); got != 105+10*around {
+		t.Errorf("a run %d before counts: %d", around+1, got)
 	}
 }
 
@@ -255,15 +260,15 @@ func TestCancelKeepsTheCostsMeasuredSoFar(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v", err)
 	}
-	twice := 0
+	more := 0
 	for i, c := range got.Sets {
-		if c.N < 1 || c.N > 2 || c.NS != 1000 {
+		if c.N < 1 || c.N > 3 || c.NS != 1000 {
 			t.Errorf("set %d: %d differences of %d ns", i, c.N, c.NS)
 		}
-		twice += c.N - 1
+		more += c.N - 1
 	}
-	if twice != 2 {
-		t.Errorf("%d sets were left out twice, want 2", twice)
+	if more != 2 {
+		t.Errorf("%d runs in the second round, want 2", more)
 	}
 	if d := cmp.Diff(r.want(7, 5), r.output(t)); d != "" {
 		t.Error(d)

@@ -10,7 +10,7 @@ import (
 	"gpuscope/trace"
 )
 
-// costFor is after how long no round of a cost begins where their number was not asked for.
+// costFor is within how long the rounds of a cost end where their number was not asked for.
 const costFor = 3 * time.Second
 
 // beginCost checks what does not take a run of the step.
@@ -61,6 +61,9 @@ func (s *live) cost(ctx context.Context, t *turn, c session.Command, r *session.
 	o := engine.CostOptions{Rounds: c.N, Progress: s.progress()}
 	if c.N == 0 {
 		o.For = costFor
+		if end, ok := ctx.Deadline(); ok { // rounds that are whole rather than one that is cut
+			o.For = min(o.For, max(time.Until(end), 1))
+		}
 	}
 	costs, err := s.runner.exec.Costs(ctx, sets, o)
 	told := trace.Costs{Step: t.index, Whole: costs.Whole}

@@ -20,13 +20,18 @@ func Quartiles(ns []int64) (q1, median, q3 int64) {
 	return at(0.25), at(0.5), at(0.75)
 }
 
-// Midmean is the mean of the middle half of numbers in rising order: of times that fall into two groups it
-// lies between them by how many are in each, where the median is in the one or the other.
-func Midmean(ns []int64) int64 {
-	middle := ns[len(ns)/4 : len(ns)-len(ns)/4]
+// TrimmedMean is the mean of numbers in rising order without the least and the greatest tenth, of three or
+// more without one of each at least. Of times that fall into two groups it lies between them by how many are
+// in each, where the median is in the one or the other; and one that was held up says nothing.
+func TrimmedMean(ns []int64) int64 {
+	cut := len(ns) / 10
+	if len(ns) >= 3 {
+		cut = max(cut, 1)
+	}
+	kept := ns[cut : len(ns)-cut]
 	sum := int64(0)
-	for _, n := range middle {
+	for _, n := range kept {
 		sum += n
 	}
-	return int64(math.Round(float64(sum) / float64(len(middle))))
+	return int64(math.Round(float64(sum) / float64(len(kept))))
 }

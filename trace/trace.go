@@ -380,8 +380,8 @@ type Step struct {
 	Unknown *Unknown `json:"-"` // fields of a later minor version
 }
 
-// Cost is what the untimed step takes less when some of its dispatches are left out: the midmean
-// of N differences, and their quartiles. It may be 0 or negative.
+// Cost is what the untimed step takes less when some of its dispatches are left out: the trimmed mean of N
+// differences, and their quartiles. It may be 0 or negative.
 type Cost struct {
 	Name       string       `json:"name"` // of what was left out, for people
 	Dispatches []DispatchID `json:"dispatches"`

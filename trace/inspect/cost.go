@@ -452,7 +452,7 @@ func costColumns(x *Index, cost func(func(*RowCost) table.Cell) func(int) table.
 	return []table.Column{
 		{
 			Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "what the untimed step takes less without the row: midmean of the rounds; = within its ±, not " +
+			Doc: "what the untimed step takes less without the row: trimmed mean of the rounds; = within its ±, not " +
 				"different from 0",
 			Of: cost(x.costCell),
 		},
