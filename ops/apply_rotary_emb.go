@@ -120,3 +120,9 @@ func (o *rotary) Reference(r *Ref) {
 		r.Set(side[1], y)
 	}
 }
+
+// turning is the tolerance of what turns pairs: a pair keeps its length, so that an element that has
+// cancelled out is beside another that has not.
+var turning = Tolerance{Row: 8 * rounding, Why: "two products and a sum in f32"}
+
+func (o *rotary) Tolerance(*Ref, engine.ValueID) Tolerance { return turning }

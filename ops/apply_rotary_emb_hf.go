@@ -126,3 +126,5 @@ func (o *rotaryHF) Reference(r *Ref) {
 		r.Set(side[1], y)
 	}
 }
+
+func (o *rotaryHF) Tolerance(*Ref, engine.ValueID) Tolerance { return turning }

@@ -72,3 +72,5 @@ func (o *rotaryInterleaved) Reference(r *Ref) {
 	}
 	r.Set(o.y, y)
 }
+
+func (o *rotaryInterleaved) Tolerance(*Ref, engine.ValueID) Tolerance { return turning }

@@ -70,6 +70,7 @@ func addArgmax(c *call) []engine.ValueID {
 }
 
 type argmax struct {
+	moves
 	x, y          engine.ValueID
 	value         engine.ValueID // None where only the place is wanted
 	parts         engine.ValueID // scratch: key and place of each part, where rows are split

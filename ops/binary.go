@@ -12,28 +12,34 @@ import (
 // cost and tests follow from it.
 var binaries = []binaryRow{
 	{
+		near: oneRounding,
 		kind: "add", of: "Add", doc: "y = a + alpha * b", wgsl: "u + params.alpha * v", scaled: true,
 		f: func(a, b, alpha float64) float64 { return a + alpha*b },
 	},
 	{
+		near: Tolerance{Rel: ulps(2.5), Why: "WGSL allows a quotient 2.5 ulp"},
 		kind: "div", of: "Div", doc: "y = a / b", wgsl: "u / v",
 		f: func(a, b, _ float64) float64 { return a / b },
 	},
 	{
+		near: asItIs,
 		kind: "maximum", doc: "y = the larger of a and b, NaN where one of them is",
 		wgsl: largerWGSL, needs: isNaNWGSL,
 		f: func(a, b, _ float64) float64 { return ofNumbers(math.Max, a, b) }, also: besideNaN,
 	},
 	{
+		near: asItIs,
 		kind: "minimum", doc: "y = the smaller of a and b, NaN where one of them is",
 		wgsl: smallerWGSL, needs: isNaNWGSL,
 		f: func(a, b, _ float64) float64 { return ofNumbers(math.Min, a, b) }, also: besideNaN,
 	},
 	{
+		near: oneRounding,
 		kind: "mul", of: "Mul", doc: "y = a * b", wgsl: "u * v",
 		f: func(a, b, _ float64) float64 { return a * b },
 	},
 	{
+		near: Tolerance{Rel: 1e-4, Why: "WGSL has pow of exp2 and log2, which is off the more the larger the power"},
 		kind: "pow", doc: "y = a^b, of an a below 0 for whole b, NaN else", wgsl: "power(u, v)",
 		needs: powerWGSL,
 		f:     func(a, b, _ float64) float64 { return math.Pow(a, b) }, flops: 8, from: 0.05, to: 4,
@@ -52,6 +58,7 @@ var binaries = []binaryRow{
 		},
 	},
 	{
+		near: oneRounding,
 		kind: "sub", of: "Sub", doc: "y = a - alpha * b", wgsl: "u - params.alpha * v", scaled: true,
 		f: func(a, b, alpha float64) float64 { return a - alpha*b },
 	},
@@ -69,6 +76,7 @@ type binaryRow struct {
 	f           func(a, b, alpha float64) float64
 	scaled      bool // it has an alpha
 	flops       int  // that one takes as a GPU is counted; 0 is 1
+	near        Tolerance
 	// The tests draw an a between from and to, where these are set, and add the pairs of also.
 	from, to float64
 	also     [][2]float64
@@ -335,6 +343,15 @@ func (o *binaryOp) Reference(r *Ref) {
 		}
 	}
 	r.Set(o.y, y)
+}
+
+func (o *binaryOp) Tolerance(r *Ref, _ engine.ValueID) Tolerance {
+	t := o.near
+	if o.alpha != 1 {
+		t.Abs += 2 * rounding * math.Abs(float64(o.alpha)) * r.largest(o.b)
+		t.Why += " and of the scaled operand"
+	}
+	return t
 }
 
 // repeated is the index in an operand of dims from of element i of a result of dims to.

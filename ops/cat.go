@@ -46,6 +46,7 @@ func addCat(c *call) []engine.ValueID {
 }
 
 type cat struct {
+	moves
 	parts  []engine.ValueID
 	y      engine.ValueID
 	axis   int

@@ -24,6 +24,7 @@ func compare(kind, doc, when string, holds func(a, b float64) bool) binaryRow {
 		ofNaN = "1.0"
 	}
 	return binaryRow{
+		near: asItIs,
 		kind: kind, doc: "y = 1 where " + doc + ", 0 elsewhere",
 		wgsl:  "select(select($T(0.0), $T(1.0), " + when + "), $T(" + ofNaN + "), is_nan(u) | is_nan(v))",
 		needs: isNaNWGSL,

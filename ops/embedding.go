@@ -107,3 +107,7 @@ func (o *embedding) Reference(r *Ref) {
 	}
 	r.Set(o.y, y)
 }
+
+func (o *embedding) Tolerance(*Ref, engine.ValueID) Tolerance {
+	return Tolerance{Row: 8 * rounding, Why: "a weight is made of its bits with a product and a sum in f32"}
+}

@@ -11,7 +11,7 @@ var Q5_K = Format{
 	Doc: "q * scale * super - zero * super_zero: 5 bits, 6 bits each of scale and zero for 32 columns, " +
 		"two halves for 256",
 	Pieces: []Block{{Cols: 256, Bytes: q5kBytes, Floats: halves(0, 2)}},
-	shader: "q5_k", eights: 4,
+	counts: 4, shader: "q5_k", eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
 			weightsArray(engine.Q4, rows, cols, packed{q5kBytes, sixesBytes + 32, 128, 4, 32}.inOrder),

@@ -420,6 +420,7 @@ func (r *gatherRow) add(c *call) []engine.ValueID {
 }
 
 type gather struct {
+	moves
 	*gatherRow
 	x, y      engine.ValueID
 	axis      int    // that it picks along

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"fmt"
 	"math"
 
 	"gpuscope/engine"
@@ -85,4 +86,13 @@ func (o *layerNorm) Reference(r *Ref) {
 		}
 	}
 	r.Set(o.y, y)
+}
+
+// Tolerance: what is left of an element without the mean may be small beside the element.
+func (o *layerNorm) Tolerance(r *Ref, _ engine.ValueID) Tolerance {
+	n := last(r.Tensor(o.x).Dims)
+	return Tolerance{
+		Rel: summed(n) * rounding, Row: 4 * summed(n) * rounding, Abs: rounding * r.largest(o.bias),
+		Why: fmt.Sprintf("mean and variance of %d elements summed in f32", n),
+	}
 }

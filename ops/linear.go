@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"fmt"
 	"slices"
 
 	"gpuscope/engine"
@@ -307,30 +308,43 @@ func (o *linear) Reference(r *Ref) {
 	}
 	y := r.result(o.y, dims...)
 	m, _ := y.rows()
-	w := make([]float64, k)
+	cols := slices.Collect(r.cols(o.y, o.w.Rows))
 	for _, p := range o.parts {
 		read := o.w.reader(r, &p)
-		for col := range r.cols(o.y, o.w.Rows) {
-			if col < p.first || col >= p.first+p.rows {
-				continue
+		inParallel(cols, func(cols []int) {
+			w := make([]float64, k)
+			for _, col := range cols {
+				if col < p.first || col >= p.first+p.rows {
+					continue
+				}
+				read(col-p.first, w)
+				for i := range r.rows(o.y, m) {
+					sum := dot(x.row(min(i, xRows-1)), w)
+					if bias.Data != nil {
+						sum += bias.Data[col]
+					}
+					if residual.Data != nil {
+						sum += residual.row(min(i, residualRows-1))[col]
+					}
+					y.row(i)[col] = sum
+				}
 			}
-			read(col-p.first, w)
-			for i := range r.rows(o.y, m) {
-				var sum float64
-				for c, v := range x.row(min(i, xRows-1)) {
-					sum += v * w[c]
-				}
-				if bias.Data != nil {
-					sum += bias.Data[col]
-				}
-				if residual.Data != nil {
-					sum += residual.row(min(i, residualRows-1))[col]
-				}
-				y.row(i)[col] = sum
-			}
-		}
+		})
 	}
 	r.Set(o.y, y)
+}
+
+// Tolerance: products of both signs cancel out, so that what a result has lost is not seen in its own size;
+// in that of its row it is.
+func (o *linear) Tolerance(*Ref, engine.ValueID) Tolerance {
+	t := Tolerance{
+		Row: summed(o.w.Cols) * rounding, Why: fmt.Sprintf("%d products summed in f32", o.w.Cols),
+	}
+	if n := o.w.Format.counts; n > 1 {
+		t.Row += 8 * n * rounding
+		t.Why += fmt.Sprintf(", of weights that count %g times until the zero is taken off", n)
+	}
+	return t
 }
 
 // linearShape is how a kernel divides the work: the tuned numbers, chosen in one place from the sizes of the

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"fmt"
 	"math"
 
 	"gpuscope/engine"
@@ -205,4 +206,21 @@ func (o *reduce) Reference(r *Ref) {
 		y.Data[i] = o.f(list)
 	}
 	r.Set(o.y, y)
+}
+
+// Tolerance: the largest and the smallest are elements as they are; a sum of both signs may cancel out.
+func (o *reduce) Tolerance(r *Ref, _ engine.ValueID) Tolerance {
+	if o.start != "0.0" {
+		return moves{}.Tolerance(r, o.y)
+	}
+	x := r.Tensor(o.x)
+	n := product(x.Dims[o.first : o.first+o.count])
+	t := Tolerance{
+		Rel: summed(n) * rounding, Abs: math.Sqrt(float64(n)) * summed(n) * rounding * r.largest(o.x),
+		Why: fmt.Sprintf("%d elements summed in f32", n),
+	}
+	if o.mean {
+		t.Abs /= float64(n)
+	}
+	return t
 }

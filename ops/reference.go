@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/x448/float16"
 
@@ -17,6 +21,9 @@ import (
 type Referencer interface {
 	engine.Operator
 	Reference(r *Ref)
+	// Tolerance says how far an output, or the State that it writes, may be from the reference that has just
+	// run.
+	Tolerance(r *Ref, v engine.ValueID) Tolerance
 }
 
 // Tensor is a tensor in float64, dense and row-major. Integers are whole numbers.
@@ -42,6 +49,7 @@ type Choice struct{ Rows, Cols []int }
 type Interpreter struct {
 	choices map[engine.ValueID]Choice
 	g       *engine.Graph
+	ops     []operator
 	tensors []Tensor
 	ints    []int64
 	host    [][]int64
@@ -57,15 +65,52 @@ type Ref struct {
 
 // NewInterpreter readies a graph; State is zero.
 func NewInterpreter(g *engine.Graph) *Interpreter {
-	return &Interpreter{
+	x := &Interpreter{
 		g: g, tensors: make([]Tensor, g.Values()), ints: make([]int64, g.Values()),
 		host: make([][]int64, g.Values()), bytes: make([][]byte, g.Values()),
 	}
+	g.Operators(func(id engine.OpID, name string, o engine.Operator) bool {
+		x.ops = append(x.ops, operator{id, name, o})
+		return true
+	})
+	return x
+}
+
+// Beside is another interpreter of the graph, which shares the bytes of constants with x.
+func (x *Interpreter) Beside() *Interpreter {
+	y := NewInterpreter(x.g)
+	y.bytes = x.bytes
+	return y
+}
+
+// operator is one of the graph, in execution order.
+type operator struct {
+	id   engine.OpID
+	name string
+	impl engine.Operator
 }
 
 // Step runs the graph on the inputs of a step. Inputs that in does not name keep their values. After each
 // operator it calls visit, which may be nil; an error of visit ends the step.
 func (x *Interpreter) Step(in *engine.StepInput, visit func(engine.OpID) error) error {
+	if err := x.Begin(in); err != nil {
+		return err
+	}
+	for i := range x.ops {
+		if err := x.run(&x.ops[i]); err != nil {
+			return err
+		}
+		if visit != nil {
+			if err := visit(x.ops[i].id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Begin takes the inputs of a step, for who calls Run for each operator.
+func (x *Interpreter) Begin(in *engine.StepInput) error {
 	for _, s := range in.SymInts {
 		x.ints[s.Value] = s.Int
 	}
@@ -76,21 +121,43 @@ func (x *Interpreter) Step(in *engine.StepInput, visit func(engine.OpID) error) 
 		}
 		x.tensors[t.Value], x.host[t.Value] = Tensor{t.Dims, data}, t.Host
 	}
+	return nil
+}
+
+// Run runs an operator on what its arguments are now. Those of a graph run in its order.
+func (x *Interpreter) Run(id engine.OpID) error {
+	i := slices.IndexFunc(x.ops, func(o operator) bool { return o.id == id })
+	if i < 0 {
+		return fmt.Errorf("reference of operator %d: the graph has %d", id, len(x.ops))
+	}
+	return x.run(&x.ops[i])
+}
+
+func (x *Interpreter) run(o *operator) error {
 	x.err = nil
-	x.g.Operators(func(id engine.OpID, name string, o engine.Operator) bool {
-		r := &Ref{x, name}
-		if impl, ok := o.(Referencer); ok {
-			impl.Reference(r)
-		} else {
-			r.Errorf("it has none")
-		}
-		if x.err == nil && visit != nil {
-			x.err = visit(id)
-		}
-		return x.err == nil
-	})
+	r := &Ref{x, o.name}
+	if impl, ok := o.impl.(Referencer); ok {
+		impl.Reference(r)
+	} else {
+		r.Errorf("it has none")
+	}
 	return x.err
 }
+
+// Tolerance is how far an output of an operator that has just run, or State that it wrote, may be from what
+// it is here.
+func (x *Interpreter) Tolerance(id engine.OpID, v engine.ValueID) Tolerance {
+	for i := range x.ops {
+		if impl, ok := x.ops[i].impl.(Referencer); ok && x.ops[i].id == id {
+			return impl.Tolerance(&Ref{x, x.ops[i].name}, v)
+		}
+	}
+	return Tolerance{}
+}
+
+// Drop gives back what a value takes: a tensor that nobody wants any more, or the bytes of a constant, which
+// are loaded again when they are wanted.
+func (x *Interpreter) Drop(v engine.ValueID) { x.tensors[v], x.bytes[v] = Tensor{}, nil }
 
 // Tensor is the value of a tensor after a step.
 func (x *Interpreter) Tensor(v engine.ValueID) Tensor { return x.tensors[v] }
@@ -190,6 +257,38 @@ func (r *Ref) rows(v engine.ValueID, n int) iter.Seq[int] { return wanted(r.x.ch
 
 // cols are the columns of an output of n columns that are wanted.
 func (r *Ref) cols(v engine.ValueID, n int) iter.Seq[int] { return wanted(r.x.choices[v].Cols, n) }
+
+// inParallel runs f for pieces of a list, on all processors: each call has a piece of its own.
+func inParallel(list []int, f func(piece []int)) {
+	pieces := min(len(list), 4*runtime.GOMAXPROCS(0)) // more than processors, since some are busy
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(pieces, runtime.GOMAXPROCS(0)) {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < pieces; i = int(next.Add(1)) - 1 {
+				f(list[i*len(list)/pieces : (i+1)*len(list)/pieces])
+			}
+		})
+	}
+	all.Wait()
+}
+
+// dot is the sum of the products of two lists of a length, in four parts: a processor adds them side by side.
+func dot(x, w []float64) float64 {
+	var a, b, c, d float64
+	w = w[:len(x)]
+	i := 0
+	for ; i+4 <= len(x); i += 4 {
+		a += x[i] * w[i]
+		b += x[i+1] * w[i+1]
+		c += x[i+2] * w[i+2]
+		d += x[i+3] * w[i+3]
+	}
+	for ; i < len(x); i++ {
+		a += x[i] * w[i]
+	}
+	return a + b + (c + d)
+}
 
 // wanted are the members of a list that are below n; all below n where there is no list.
 func wanted(list []int, n int) iter.Seq[int] {

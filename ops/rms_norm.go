@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"fmt"
 	"math"
 
 	"gpuscope/engine"
@@ -81,4 +82,10 @@ func (o *rmsNorm) Reference(r *Ref) {
 		}
 	}
 	r.Set(o.y, y)
+}
+
+// Tolerance: squares are positive, so that nothing cancels out; WGSL allows inverseSqrt 2 ulp.
+func (o *rmsNorm) Tolerance(r *Ref, _ engine.ValueID) Tolerance {
+	n := last(r.Tensor(o.x).Dims)
+	return Tolerance{Rel: summed(n) * rounding, Why: fmt.Sprintf("a mean of %d squares summed in f32", n)}
 }

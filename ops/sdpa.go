@@ -1,7 +1,9 @@
 package ops
 
 import (
+	"fmt"
 	"math"
+	"slices"
 
 	"github.com/x448/float16"
 
@@ -409,33 +411,69 @@ func (o *sdpa) Reference(r *Ref) {
 		kCache.Data[position*row+i], vCache.Data[position*row+i] = o.stored(k.Data[i]), o.stored(v.Data[i])
 	}
 	y := r.result(o.y, q.Dims...)
-	weights := make([]float64, position+tokens)
-	for i := range r.rows(o.y, tokens*o.qHeads) {
-		s, h := i/o.qHeads, i%o.qHeads
-		at := h / (o.qHeads / o.kvHeads) * d
-		seen, largest := weights[:position+s+1], math.Inf(-1)
-		for c := range seen {
-			var dot float64
-			for j, x := range q.row(i) {
-				dot += x * kCache.Data[c*row+at+j]
+	rows := slices.Collect(r.rows(o.y, tokens*o.qHeads))
+	inParallel(rows, func(rows []int) {
+		weights := make([]float64, position+tokens)
+		for _, i := range rows {
+			s, h := i/o.qHeads, i%o.qHeads
+			at := h / (o.qHeads / o.kvHeads) * d
+			seen, largest := weights[:position+s+1], math.Inf(-1)
+			for c := range seen {
+				seen[c] = dot(q.row(i), kCache.Data[c*row+at:][:d]) * float64(o.scale)
+				largest = max(largest, seen[c])
 			}
-			seen[c] = dot * float64(o.scale)
-			largest = max(largest, seen[c])
-		}
-		var sum float64
-		for c := range seen {
-			seen[c] = math.Exp(seen[c] - largest)
-			sum += seen[c]
-		}
-		out := y.row(i)
-		clear(out)
-		for c, w := range seen {
-			for j := range out {
-				out[j] += w / sum * vCache.Data[c*row+at+j]
+			var sum float64
+			for c := range seen {
+				seen[c] = math.Exp(seen[c] - largest)
+				sum += seen[c]
+			}
+			out := y.row(i)
+			clear(out)
+			for c, w := range seen {
+				w /= sum
+				for j, v := range vCache.Data[c*row+at:][:d] {
+					out[j] += w * v
+				}
 			}
 		}
-	}
+	})
 	r.Set(o.y, y)
+}
+
+// Tolerance: what a score is off, its weight is off as a part of itself, and the results are sums of values
+// by these weights. No score is larger than the lengths of a query and of a key make it. The caches have the
+// keys and values as they are, or rounded to halves.
+func (o *sdpa) Tolerance(r *Ref, v engine.ValueID) Tolerance {
+	if v != o.y {
+		if o.half {
+			return Tolerance{Rel: 0x1p-10, Abs: 0x1p-24, Why: "elements are rounded to halves"}
+		}
+		return moves{}.Tolerance(r, v)
+	}
+	q, d := r.Tensor(o.q), o.headDim
+	context := o.position.in(r) + q.Dims[1]
+	keys := r.Tensor(o.kCache).Data[:context*o.kvHeads*d]
+	values := r.Tensor(o.vCache).Data[:context*o.kvHeads*d]
+	score := longest(q.Data, d) * longest(keys, d) * math.Abs(float64(o.scale))
+	part := 2*summed(d)*rounding*score + ulps(3) + summed(context)*rounding
+	return Tolerance{
+		Abs: part * largestOf(values),
+		Why: fmt.Sprintf("scores of at most %.3g are sums of %d products in f32, values up to %.3g are summed over "+
+			"%d positions", score, d, largestOf(values), context),
+	}
+}
+
+// longest is the greatest length of the vectors of d numbers that stand one behind the other.
+func longest(data []float64, d int) float64 {
+	most := 0.0
+	for i := 0; i+d <= len(data); i += d {
+		var squares float64
+		for _, x := range data[i : i+d] {
+			squares += x * x
+		}
+		most = max(most, squares)
+	}
+	return math.Sqrt(most)
 }
 
 // stored is an element as a cache keeps it.

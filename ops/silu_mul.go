@@ -72,3 +72,6 @@ func (o *siluMul) Reference(r *Ref) {
 	}
 	r.Set(o.y, y)
 }
+
+// Tolerance is that of exp, and of a quotient and a product.
+func (o *siluMul) Tolerance(*Ref, engine.ValueID) Tolerance { return expTolerance }

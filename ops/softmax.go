@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -73,4 +74,13 @@ func (o *softmax) Reference(r *Ref) {
 		}
 	}
 	r.Set(o.y, y)
+}
+
+// Tolerance: of e^-d, which is d below the largest, WGSL allows 3 + 2d ulp: of the largest itself 3 at most.
+func (o *softmax) Tolerance(r *Ref, _ engine.ValueID) Tolerance {
+	n := last(r.Tensor(o.x).Dims)
+	return Tolerance{
+		Row: ulps(3) + summed(n)*rounding,
+		Why: fmt.Sprintf("exp within 3 ulp of the largest, over a sum of %d in f32", n),
+	}
 }

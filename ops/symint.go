@@ -29,6 +29,7 @@ var kindSymSize = Kind{
 }
 
 type symSize struct {
+	moves
 	x, y engine.ValueID
 	axis int
 }
@@ -87,6 +88,7 @@ func addSelectAsSymInt(c *call) []engine.ValueID {
 }
 
 type selectAsSymInt struct {
+	moves
 	x, y        engine.ValueID
 	axis, index int
 	lo, hi      int64
@@ -201,6 +203,7 @@ func SymSub(b *engine.Builder, name string, x, y Int) engine.ValueID {
 }
 
 type symBinary struct {
+	moves
 	*symBinaryRow
 	a, b Int
 	y    engine.ValueID

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -146,6 +147,18 @@ func (o *topK) Reference(r *Ref) {
 	r.Set(o.values, values)
 	r.Set(o.ids, ids)
 	r.Set(o.stats, stats)
+}
+
+// Tolerance: only the sum of the stats is computed.
+func (o *topK) Tolerance(r *Ref, v engine.ValueID) Tolerance {
+	if v != o.stats {
+		return moves{}.Tolerance(r, v)
+	}
+	n := last(r.Tensor(o.x).Dims)
+	return Tolerance{
+		Rel: ulps(8) + summed(n)*rounding,
+		Why: fmt.Sprintf("%d exponentials, those that count within 8 ulp, summed in f32", n),
+	}
 }
 
 // byRank orders the largest first, and a NaN before any number.

@@ -11,21 +11,25 @@ import (
 // unaries are the family of operators that map each element by itself, a row each: kernel, reference, cost
 // and tests follow from it.
 var unaries = []unaryRow{
-	{kind: "abs", doc: "y = |x|", wgsl: "abs(v)", f: math.Abs, flops: 1, from: -1000, to: 1000},
+	{near: asItIs, kind: "abs", doc: "y = |x|", wgsl: "abs(v)", f: math.Abs, flops: 1, from: -1000, to: 1000},
 	{
+		near: expTolerance,
 		kind: "exp", doc: "y = e^x", wgsl: "exp(v)", f: math.Exp, flops: 1, from: -20, to: 20,
 		also: []float64{-1000, 0, 1000},
 	},
 	{
+		near: asItIs,
 		kind: "floor", doc: "y = the largest integer of at most x", wgsl: "floor(v)", f: math.Floor, flops: 1,
 		from: -1000, to: 1000, also: []float64{-1, -0.5, 0, 2, 1e30},
 	},
 	{
+		near: Tolerance{Rel: expTolerance.Rel, Why: "erf within 1.5e-7 of a factor, of x"}, nearX: 4e-7,
 		kind: "gelu", of: "GELU", doc: "y = x * Phi(x), Phi being the normal distribution's",
 		wgsl: "0.5 * v * (1.0 + erf(v * 0.70710678118654752))", needs: erfWGSL,
 		f:     func(x float64) float64 { return x / 2 * (1 + math.Erf(x/math.Sqrt2)) },
 		flops: 16, from: -60, to: 60, also: []float64{-1000, 0, 1000},
 		or: &unaryRow{
+			near: Tolerance{Rel: ulps(8), Why: "1 + tanh within 8 ulp, times x"}, nearX: ulps(8),
 			kind: "gelu_tanh", when: "tanh",
 			doc: "with tanh y = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))",
 			// tanh(u) = 1 - 2 / (exp(2 u) + 1), with u kept where exp does not overflow.
@@ -38,19 +42,23 @@ var unaries = []unaryRow{
 		},
 	},
 	{
+		near: Tolerance{Rel: ulps(3), Abs: 0x1p-21, Why: "WGSL allows log 2^-21 around 1, else 3 ulp"},
 		kind: "log", doc: "y = ln x, for x over 0", wgsl: "log(v)", f: math.Log, flops: 1,
 		from: 1e-3, to: 1000,
 		also: []float64{1, 1e-30, 1e30},
 	},
 	{
+		near: asItIs,
 		kind: "neg", doc: "y = -x", wgsl: "-v", f: func(x float64) float64 { return -x }, flops: 1,
 		from: -1000, to: 1000,
 	},
 	{
+		near: Tolerance{Rel: ulps(2.5), Why: "WGSL allows a quotient 2.5 ulp"},
 		kind: "reciprocal", doc: "y = 1 / x", wgsl: "1.0 / v", f: func(x float64) float64 { return 1 / x },
 		flops: 1, from: 1e-3, to: 1000, also: []float64{-1, -4e-3, 1e-30, 1e30},
 	},
 	{
+		near: asItIs,
 		kind: "relu", doc: "y = x where it is over 0, else 0; a NaN stays one",
 		wgsl: "select(max(v, $T(0.0)), v, is_nan(v))", needs: isNaNWGSL,
 		f: func(x float64) float64 {
@@ -62,26 +70,31 @@ var unaries = []unaryRow{
 		flops: 1, from: -1000, to: 1000, also: []float64{0, math.NaN(), math.Inf(1), math.Inf(-1)},
 	},
 	{
+		near: Tolerance{Rel: ulps(2), Why: "WGSL allows inverseSqrt 2 ulp"},
 		kind: "rsqrt", doc: "y = 1 / sqrt(x), for x over 0", wgsl: "inverseSqrt(v)",
 		f: func(x float64) float64 { return 1 / math.Sqrt(x) }, flops: 1, from: 1e-3, to: 1000,
 		also: []float64{1, 1e-30, 1e30},
 	},
 	{
+		near: expTolerance,
 		kind: "sigmoid", of: "Sigmoid", doc: "y = 1 / (1 + exp(-x))", wgsl: "1.0 / (1.0 + exp(-v))",
 		f:     func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
 		flops: 3, from: -60, to: 60, also: []float64{-1000, 0, 1000},
 	},
 	{
+		near: expTolerance,
 		kind: "silu", of: "SiLU", doc: "y = x / (1 + exp(-x))", wgsl: "v / (1.0 + exp(-v))",
 		f:     func(x float64) float64 { return x / (1 + math.Exp(-x)) },
 		flops: 3, from: -60, to: 60, also: []float64{-1000, 0, 1000},
 	},
 	{
+		near: Tolerance{Rel: ulps(4.5), Why: "WGSL allows sqrt what a quotient by inverseSqrt is off"},
 		kind: "sqrt", doc: "y = sqrt(x), for x of at least 0", wgsl: "sqrt(v)", f: math.Sqrt, flops: 1,
 		from: 0, to: 1000,
 		also: []float64{0, 1, 1e30},
 	},
 	{
+		near: Tolerance{Abs: 1e-5, Why: "WGSL allows tanh 1e-5"},
 		kind: "tanh", doc: "y = tanh x",
 		// Some drivers make it of exponentials, which overflow far out, where it is 1 or -1.
 		wgsl: "select(tanh(clamp(v, $T(-15.0), $T(15.0))), v, is_nan(v))", needs: isNaNWGSL,
@@ -99,6 +112,9 @@ type unaryRow struct {
 	wgsl, needs string
 	f           func(x float64) float64
 	flops       int // that one takes as a GPU is counted
+	// near is the tolerance of y, nearX what there is beside it as a part of the largest size of x.
+	near  Tolerance
+	nearX float64
 	// The tests draw arguments between from and to, and add those of also.
 	from, to float64
 	also     []float64
@@ -229,4 +245,10 @@ func (o *unary) Reference(r *Ref) {
 		}
 	}
 	r.Set(o.y, y)
+}
+
+func (o *unary) Tolerance(r *Ref, _ engine.ValueID) Tolerance {
+	t := o.near
+	t.Abs += o.nearX * r.largest(o.x)
+	return t
 }

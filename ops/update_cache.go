@@ -36,6 +36,7 @@ func addUpdateCache(c *call) []engine.ValueID {
 }
 
 type updateCache struct {
+	moves
 	value, cache engine.ValueID
 	position     Int
 	kernel       *engine.Kernel

@@ -51,6 +51,7 @@ func addView(c *call) []engine.ValueID {
 var Rest = Fixed(-1)
 
 type view struct {
+	moves
 	x, y   engine.ValueID
 	dims   []Int
 	rest   int // the dim to work out, -1: none
