@@ -20,7 +20,7 @@ ifneq ($(shell git rev-parse --is-inside-work-tree 2>/dev/null),true)
 export GOFLAGS += -buildvcs=false
 endif
 
-.PHONY: help demo build vulkan test lint unit race fuzz bench bench-ui test-large fmt
+.PHONY: help demo build vulkan test systems lint unit race fuzz bench bench-ui test-large fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,9 +34,14 @@ build: ## build bin/gpuscope
 vulkan: # find or install a Vulkan driver
 	@scripts/vulkan.sh
 
-test: vulkan lint ## all that CI checks: lint, the build without cgo, all tests, most under the race detector
-	CGO_ENABLED=0 $(GO) build -o /dev/null ./...
+test: vulkan lint systems ## all that CI checks: lint, builds without cgo, all tests, most also for races
 	$(GO) run ./internal/testsum $(TESTFLAGS) ./... -- $(RACEFLAGS) $(RACEPKGS)
+
+systems: ## build without cgo for every system: that program opens traces and plans models
+	@for os in linux windows darwin freebsd; do \
+		echo "CGO_ENABLED=0 GOOS=$$os go build ./..."; \
+		CGO_ENABLED=0 GOOS=$$os $(GO) build -o /dev/null ./... || exit 1; \
+	done
 
 lint: ## gofumpt, lines of at most 110 columns, go vet, staticcheck
 	@wrong=$$($(GO) tool -modfile=tools/go.mod gofumpt -l .); \

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/natefinch/atomic"
+
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/model/session"
@@ -124,7 +126,7 @@ func (c ceilingCache) store(d *trace.Device, found *trace.Ceilings) (err error) 
 	if err = temp.Close(); err != nil {
 		return err
 	}
-	return os.Rename(temp.Name(), path)
+	return atomic.ReplaceFile(temp.Name(), path)
 }
 
 // measureCeilings measures a device and keeps what it found. What could not be kept is told to warn, and no

@@ -14,13 +14,15 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/natefinch/atomic"
+
 	"gpuscope/internal/printable"
 )
 
 // A file that is being written stands beside the one that it is for, as NAME.partial, and takes its name when
-// it is whole. If the program is killed it stays, under a name that a person recognises, and can be opened.
-// (google/renameio, which does the rest as well, does not let the name be chosen.) What is no regular file, a
-// pipe or a device, is written directly.
+// it is whole: natefinch/atomic replaces a file whole or not at all, on Windows too. If the program is killed
+// it stays, under a name that a person recognises, and can be opened. (google/renameio, which makes that file
+// as well, does not let its name be chosen.) What is no regular file, a pipe or a device is written directly.
 
 const partialSuffix = ".partial"
 
@@ -221,7 +223,7 @@ func (p *pendingFile) settle() error {
 	if err := p.file.Close(); err != nil {
 		return err
 	}
-	if err := os.Rename(p.file.Name(), p.target); err != nil {
+	if err := atomic.ReplaceFile(p.file.Name(), p.target); err != nil {
 		return err
 	}
 	p.kept = true

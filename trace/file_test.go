@@ -18,19 +18,6 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// newStream begins to record in a file.
-func newStream(path string, head *trace.Trace) (*trace.StreamWriter, error) {
-	w, err := trace.CreateStream(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := w.Begin(head); err != nil {
-		w.Cancel()
-		return nil, err
-	}
-	return w, nil
-}
-
 // recording begins to record three steps.
 func recording(t *testing.T, path string) *trace.StreamWriter {
 	t.Helper()

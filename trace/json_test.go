@@ -20,6 +20,19 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
+// newStream begins to record in a file.
+func newStream(path string, head *trace.Trace) (*trace.StreamWriter, error) {
+	w, err := trace.CreateStream(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.Begin(head); err != nil {
+		w.Cancel()
+		return nil, err
+	}
+	return w, nil
+}
+
 // written is a trace as one JSON object.
 func written(t testing.TB, tr *trace.Trace) []byte {
 	t.Helper()

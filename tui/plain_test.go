@@ -310,6 +310,15 @@ func TestPlainModeRefusesALineWithoutEnd(t *testing.T) {
 	}
 }
 
+// signalSelf sends this process a signal.
+func signalSelf(sig syscall.Signal) error {
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		return err
+	}
+	return self.Signal(sig)
+}
+
 // closing counts how often a session was closed.
 type closing struct {
 	session.Session
@@ -319,7 +328,7 @@ type closing struct {
 // Close takes a while, in which the signal comes again: timeout(1) sends it to the process and to its group.
 func (c closing) Close() error {
 	*c.n++
-	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+	if err := signalSelf(syscall.SIGTERM); err != nil {
 		return err
 	}
 	time.Sleep(10 * time.Millisecond)
@@ -340,7 +349,7 @@ func TestPlainModeClosesTheSessionAtASignal(t *testing.T) {
 			done <- Run(context.Background(), open, Options{Plain: true, Output: out, Input: in})
 		}()
 		<-out.there
-		if err := syscall.Kill(os.Getpid(), sig); err != nil {
+		if err := signalSelf(sig); err != nil {
 			t.Fatal(err)
 		}
 		var i *Interrupted

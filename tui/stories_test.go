@@ -159,7 +159,7 @@ func TestASignalRestoresTheTerminal(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
 		x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
 		x.sees("step 0 prefill")
-		if err := syscall.Kill(os.Getpid(), sig); err != nil {
+		if err := signalSelf(sig); err != nil {
 			t.Fatal(err)
 		}
 		var i *Interrupted
