@@ -217,6 +217,14 @@ var (
 	}
 )
 
+// placed says how the copies of a product stand to each other: a barrier between them, or side by side.
+func placed(apart bool) string {
+	if apart {
+		return "apart"
+	}
+	return "chained"
+}
+
 // linearOf builds a product with weights of noise in a format.
 func linearOf(k, n, m int, f Format) func(b *engine.Builder) {
 	return func(b *engine.Builder) {
@@ -236,8 +244,7 @@ func BenchmarkLinear(b *testing.B) {
 				if apart && m > 1 {
 					continue
 				}
-				b.Run(fmt.Sprintf("K%d/N%d/M%d/%s", s[0], s[1], m,
-					map[bool]string{false: "chained", true: "apart"}[apart]), func(b *testing.B) {
+				b.Run(fmt.Sprintf("K%d/N%d/M%d/%s", s[0], s[1], m, placed(apart)), func(b *testing.B) {
 					if m > 64 && s[1] > 100000 {
 						b.Skip("a prefill needs the logits of one row")
 					}
@@ -250,21 +257,27 @@ func BenchmarkLinear(b *testing.B) {
 	}
 }
 
-// BenchmarkLinearFormats is products with weights in each format.
+// BenchmarkLinearFormats is products with weights in each format: M = 1 behind barriers and side by side, few
+// rows, and a prefill.
 func BenchmarkLinearFormats(b *testing.B) {
 	dev := benchDevice(b)
 	for _, f := range Formats {
 		if f.File == "" {
 			continue
 		}
-		for _, s := range [][3]int{
-			{4096, 4096, 1},
-			{4096, 14336, 1},
-			{4096, 4096, 4},
-			{4096, 4096, 512},
+		for _, s := range []struct {
+			k, n, m int
+			apart   bool
+		}{
+			{4096, 4096, 1, false},
+			{4096, 4096, 1, true},
+			{4096, 14336, 1, false},
+			{4096, 14336, 1, true},
+			{4096, 4096, 4, false},
+			{4096, 4096, 512, false},
 		} {
-			b.Run(fmt.Sprintf("%s/K%d/N%d/M%d", f.File, s[0], s[1], s[2]), func(b *testing.B) {
-				x := newBench(b, dev, linearOf(s[0], s[1], s[2], f), false)
+			b.Run(fmt.Sprintf("%s/K%d/N%d/M%d/%s", f.File, s.k, s.n, s.m, placed(s.apart)), func(b *testing.B) {
+				x := newBench(b, dev, linearOf(s.k, s.n, s.m, f), s.apart)
 				defer x.release()
 				x.run(b)
 			})

@@ -209,6 +209,22 @@ func TestWritesLargerThanTheStagingMemoryArriveWhole(t *testing.T) {
 	})
 }
 
+func TestBytesOfAStructWithPointersAreWritten(t *testing.T) {
+	onEveryDriver(t, func(t *testing.T, dev device) {
+		k := kit{t, dev}
+		b := k.buffer("b", 16)
+		from := &struct {
+			name  *string
+			bytes [16]byte
+		}{name: new(string)}
+		copy(from.bytes[:], words(1, 2, 3, 4))
+		k.must(dev.Write(b, 0, from.bytes[:]))
+		if data := k.read(b); !slices.Equal(data, words(1, 2, 3, 4)) {
+			t.Fatalf("written % x", data)
+		}
+	})
+}
+
 func TestCopyBetweenBuffers(t *testing.T) {
 	onEveryDriver(t, func(t *testing.T, dev device) {
 		k := kit{t, dev}

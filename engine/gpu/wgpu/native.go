@@ -285,9 +285,11 @@ func tidy(message string) string {
 	return strings.Join(kept, "\n")
 }
 
+// write queues data, which is not empty. Its first byte is named as an element of a slice: of any other
+// pointer cgo looks at all that it lies in, and where that is a struct with a pointer it panics.
 func (n native) write(buffer handle, offset uint64, data []byte) error {
-	return goError(C.writeBuffer(n.device, n.queue, buffer, C.uint64_t(offset),
-		unsafe.Pointer(unsafe.SliceData(data)), C.size_t(len(data))))
+	return goError(C.writeBuffer(n.device, n.queue, buffer, C.uint64_t(offset), unsafe.Pointer(&data[0]),
+		C.size_t(len(data))))
 }
 
 // flush sends queued writes to the device and waits until their staging memory is free again.
