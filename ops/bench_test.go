@@ -276,7 +276,8 @@ func BenchmarkLinearFormats(b *testing.B) {
 			{4096, 4096, 4, false},
 			{4096, 4096, 512, false},
 		} {
-			b.Run(fmt.Sprintf("%s/K%d/N%d/M%d/%s", f.File, s.k, s.n, s.m, placed(s.apart)), func(b *testing.B) {
+			name := fmt.Sprintf("%s/K%d/N%d/M%d/%s", f.File, s.k, s.n, s.m, placed(s.apart))
+			b.Run(name, func(b *testing.B) {
 				x := newBench(b, dev, linearOf(s.k, s.n, s.m, f), s.apart)
 				defer x.release()
 				x.run(b)
