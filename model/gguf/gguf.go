@@ -32,12 +32,22 @@ type File struct {
 	tensors []*Tensor // in the order of the file
 	byName  map[string]*Tensor
 
-	from *mapfile.File
+	from   *mapfile.File
+	others []*File // of a split model: the parts behind the first, which this is then
 }
 
 // Open maps a file into memory and reads its metadata and tensor list. The file must not be cut shorter while
 // it is open. Where it cannot be mapped it stays open, and a tensor is read when its bytes are asked for.
+// Of a model that is split over files any of them may be given: the File is the whole.
 func Open(path string) (*File, error) {
+	f, err := openOne(path)
+	if err != nil {
+		return nil, err
+	}
+	return f.join()
+}
+
+func openOne(path string) (*File, error) {
 	from, err := mapfile.Open(path)
 	if err != nil {
 		return nil, err
@@ -88,8 +98,13 @@ func (f *File) Name() string { return f.name }
 // Close gives the mapping or the file back. What Tensor.Bytes gave must not be used after it, and it gives
 // nothing more; the file is left without metadata and tensors.
 func (f *File) Close() error {
-	f.keys, f.values, f.tensors, f.byName = nil, nil, nil, nil
-	return f.from.Close()
+	others := f.others
+	f.keys, f.values, f.tensors, f.byName, f.others = nil, nil, nil, nil, nil
+	err := f.from.Close()
+	for _, part := range others {
+		err = errors.Join(err, part.Close())
+	}
+	return err
 }
 
 // Tensors are all tensors in the order of the file. The slice must not be changed.

@@ -10,7 +10,7 @@ type Tensor struct {
 	// them the other way round, so what tools print as [384, 4096] is [4096, 384] here. At most four; none
 	// for a scalar.
 	Dims   []int
-	Offset int64 // of the first byte, from the start of the file
+	Offset int64 // of the first byte, from the start of the file, or part, that it is in
 
 	file *File
 	size int // bytes, which the file has been found to hold

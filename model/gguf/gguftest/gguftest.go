@@ -117,6 +117,30 @@ func (b *Builder) WriteSparse(path string) error {
 	return os.Truncate(path, int64(align(len(out), b.Alignment)+size))
 }
 
+// Split is the model cut into parts of so many tensors each, as llama-gguf-split cuts one: all metadata is in
+// the first. SplitName is what they are to be called.
+func (b *Builder) Split(tensors ...int) []*Builder {
+	parts := make([]*Builder, len(tensors))
+	left := b.tensors
+	for i, n := range tensors {
+		part := &Builder{Version: b.Version, Alignment: b.Alignment}
+		if i == 0 {
+			part.pairs = slices.Clone(b.pairs)
+		}
+		part.Set("split.no", uint16(i))
+		part.Set("split.count", uint16(len(tensors)))
+		part.Set("split.tensors.count", int32(len(b.tensors)))
+		part.tensors, left = slices.Clone(left[:n]), left[n:]
+		parts[i] = part
+	}
+	return parts
+}
+
+// SplitName is the name of part i, from 0, of so many.
+func SplitName(base string, i, count int) string {
+	return fmt.Sprintf("%s-%05d-of-%05d.gguf", base, i+1, count)
+}
+
 // Change changes the bytes of a tensor that is there in place.
 func (b *Builder) Change(name string, change func(data []byte)) {
 	i := slices.IndexFunc(b.tensors, func(t tensor) bool { return t.name == name })
