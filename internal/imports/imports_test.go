@@ -86,7 +86,7 @@ var outside = []struct {
 var testsOnly = []string{
 	"testing", "pgregory.net/rapid", "github.com/google/go-cmp", "github.com/creack/pty",
 	"github.com/santhosh-tekuri/jsonschema",
-	"github.com/charmbracelet/x/vt", "github.com/charmbracelet/x/exp/golden", "github.com/dlclark/regexp2",
+	"github.com/charmbracelet/x/vt", "github.com/charmbracelet/x/exp/golden",
 }
 
 // pkg is what go list says of a package.

@@ -1,5 +1,7 @@
 package tokenizer
 
+import "fmt"
+
 // Byte-level vocabularies write bytes as printable characters, GPT-2's way: a byte that is a printable
 // character of Latin-1 is that character; the others take the characters from U+0100 on, in the order of
 // their values. So a space is written Ġ (U+0120) and a newline Ċ (U+010A).
@@ -35,4 +37,16 @@ func fromByteText(text string) string {
 		out = append(out, b)
 	}
 	return string(out)
+}
+
+// byteName is how SentencePiece vocabularies write the token of a byte.
+func byteName(b byte) string { return fmt.Sprintf("<0x%02X>", b) }
+
+// fromByteName gives the byte that a token of that name stands for; another text stands for itself.
+func fromByteName(name string) string {
+	var b byte
+	if n, err := fmt.Sscanf(name, "<0x%02X>", &b); n == 1 && err == nil && byteName(b) == name {
+		return string([]byte{b})
+	}
+	return name
 }

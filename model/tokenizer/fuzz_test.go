@@ -16,9 +16,9 @@ func FuzzRoundTrip(f *testing.F) {
 		f.Add(text)
 	}
 	var tokenizers []*tokenizer.Tokenizer
-	for _, split := range []string{"gpt-2", "smollm", "llama-bpe", "qwen2"} {
+	for _, split := range []string{"gpt-2", "smollm", "llama-bpe", "qwen2", "gpt-4o"} {
 		config := small()
-		config.Split = split
+		config.Cut = rule(split)
 		config.WholeWords = split == "llama-bpe"
 		tokenizers = append(tokenizers, mustNew(f, config))
 	}

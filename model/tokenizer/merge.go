@@ -2,6 +2,8 @@ package tokenizer
 
 import (
 	"fmt"
+	"math"
+	"unicode/utf8"
 
 	"gpuscope/internal/printable"
 )
@@ -11,9 +13,15 @@ type pair uint64
 
 func pairOf(left, right int32) pair { return pair(uint64(uint32(left))<<32 | uint64(uint32(right))) }
 
+// joint is what two neighbours become, and how urgent that is: the lowest order comes first.
+type joint struct {
+	order uint32
+	id    int32
+}
+
+// readMerges makes the table of the pairs that merges join.
 func (t *Tokenizer) readMerges() error {
-	t.ranks = make(map[pair]int32, len(t.config.Merges))
-	t.joined = make([]int32, len(t.config.Merges))
+	t.merges = make(map[pair]joint, len(t.config.Merges))
 	for rank, m := range t.config.Merges {
 		left, okLeft := t.ids[m[0]]
 		right, okRight := t.ids[m[1]]
@@ -22,83 +30,192 @@ func (t *Tokenizer) readMerges() error {
 			return fmt.Errorf("merge %d joins %q and %q, and the vocabulary lacks one of them or what they give", rank,
 				printable.Short(m[0], 40), printable.Short(m[1], 40))
 		}
-		t.joined[rank] = joined
-		if _, double := t.ranks[pairOf(left, right)]; !double {
-			t.ranks[pairOf(left, right)] = int32(rank)
+		if _, double := t.merges[pairOf(left, right)]; !double {
+			t.merges[pairOf(left, right)] = joint{uint32(rank), joined}
 		}
 	}
 	return nil
 }
 
-// encoder holds what one Encode needs. A word is a linked list of symbols, one for each byte at first, and a
-// heap of the merges that are possible in it: of n bytes in O(n log n).
+// readScores makes the table of the texts that neighbours may join to, the highest score first.
+func (t *Tokenizer) readScores() {
+	t.scored = make(map[string]joint, len(t.config.Tokens))
+	for id, text := range t.config.Tokens {
+		switch t.Kind(id) {
+		case Control, Unknown, Byte, Undefined:
+			continue
+		}
+		if text != "" {
+			t.scored[text] = joint{fallingOrder(t.config.Scores[id]), int32(id)}
+			t.longest = max(t.longest, len(text))
+		}
+	}
+}
+
+// fallingOrder turns scores around: the higher one gets the lower number. Both zeros are one.
+func fallingOrder(score float32) uint32 {
+	bits := math.Float32bits(score + 0)
+	if bits>>31 == 0 {
+		return math.MaxInt32 - bits
+	}
+	return bits
+}
+
+// encoder holds what one Encode needs. A word is a linked list of symbols, one for each byte or character at
+// first, and a heap of the joints that are possible in it: of n symbols in O(n log n).
 type encoder struct {
 	t       *Tokenizer
 	ids     []int
 	symbols []symbolNode
 	heap    []candidate
+	lost    LostError
+	// Whether the last of ids, or of symbols while a word is taken apart, stands for what has no token.
+	unknown bool
 }
 
-// symbolNode is a token in the making. Neighbours are indices, -1 at the ends.
+// symbolNode is a token in the making: word[from:to]. Neighbours are indices, -1 at the ends.
 type symbolNode struct {
-	id         int32 // None once it was joined to its left neighbour
+	id         int32 // or gone, or open
+	from, to   int32
 	prev, next int32
 }
 
-// candidate is a merge that was possible when it was put into the heap. It is out of date where the pair no
-// longer stands at its place.
+const (
+	gone = -1 // the symbol was joined to its left neighbour
+	open = -2 // a character that is no token by itself
+)
+
+// candidate is a joint that was possible when it was put into the heap. It is out of date where the two
+// symbols no longer end there.
 type candidate struct {
-	// rank in the upper half, place of the left symbol in the lower: the leftmost of equal ranks comes first
+	// how urgent in the upper half, place of the left symbol in the lower: the leftmost of equals comes first
 	order uint64
-	pair  pair
+	id    int32
+	to    int32 // end of the right symbol
 }
 
-// word appends the tokens of one word. It gives the place of the first byte that the vocabulary has no token
-// for, -1 where it has one for each.
-func (e *encoder) word(word string) (unknown int) {
+// word appends the tokens of one word.
+func (e *encoder) word(word string) error {
 	t := e.t
-	if t.words != nil {
+	if t.config.WholeWords {
 		if id, ok := t.words[word]; ok {
-			e.ids = append(e.ids, int(id))
-			return -1
+			e.ids, e.unknown = append(e.ids, int(id)), false
+			return nil
 		}
 	}
-	e.symbols, e.heap = e.symbols[:0], e.heap[:0]
-	for i := range len(word) {
-		id := t.bytes[word[i]]
-		if id == None {
-			return i
-		}
-		e.symbols = append(e.symbols, symbolNode{id: id, prev: int32(i - 1), next: int32(i + 1)})
+	e.symbols, e.heap, e.unknown = e.symbols[:0], e.heap[:0], false
+	if t.config.Characters {
+		e.characters(word)
+	} else {
+		e.bytes(word)
 	}
-	e.symbols[len(word)-1].next = -1
+	if len(e.symbols) == 0 {
+		return nil
+	}
+	e.symbols[len(e.symbols)-1].next = -1
 	for i := range e.symbols {
-		e.consider(int32(i))
+		e.consider(word, int32(i))
 	}
 	for len(e.heap) > 0 {
 		c := e.pop()
 		place := int32(uint32(c.order))
 		left := &e.symbols[place]
-		if left.id == None || left.next < 0 || pairOf(left.id, e.symbols[left.next].id) != c.pair {
+		if left.id == gone || left.next < 0 || e.symbols[left.next].to != c.to {
 			continue
 		}
 		right := &e.symbols[left.next]
-		left.id, right.id = t.joined[c.order>>32], None
-		left.next = right.next
+		left.id, left.to, left.next = c.id, right.to, right.next
+		right.id = gone
 		if left.next >= 0 {
 			e.symbols[left.next].prev = place
 		}
-		e.consider(left.prev)
-		e.consider(place)
+		e.consider(word, left.prev)
+		e.consider(word, place)
 	}
+	e.unknown = false
 	for i := int32(0); i >= 0; i = e.symbols[i].next {
-		e.ids = append(e.ids, int(e.symbols[i].id))
+		s := &e.symbols[i]
+		if s.id == open {
+			e.spell(word[s.from:s.to], func(id int32, _ int) { e.ids = append(e.ids, int(id)) })
+			continue
+		}
+		e.ids, e.unknown = append(e.ids, int(s.id)), false
 	}
-	return -1
+	return nil
 }
 
-// consider puts the merge of a symbol with its right neighbour into the heap, if there is one.
-func (e *encoder) consider(place int32) {
+// bytes begins a word with a symbol for each byte.
+func (e *encoder) bytes(word string) {
+	for i := range len(word) {
+		if id := e.t.bytes[word[i]]; id != None {
+			e.add(id, i, i+1)
+			e.unknown = false
+		} else {
+			e.spell(word[i:i+1], func(id int32, _ int) { e.add(id, i, i+1) })
+		}
+	}
+}
+
+// characters begins a word with a symbol for each character. Where scores say what is joined, one that is no
+// token may still be part of one; where merges do, it is spelled at once.
+func (e *encoder) characters(word string) {
+	for i := 0; i < len(word); {
+		_, n := utf8.DecodeRuneInString(word[i:])
+		c := word[i : i+n]
+		id, ok := e.t.ids[c]
+		if e.t.scored != nil {
+			var j joint
+			j, ok = e.t.scored[c]
+			if id = j.id; !ok {
+				id, ok = open, true
+			}
+		}
+		if ok {
+			e.add(id, i, i+n)
+			e.unknown = false
+		} else {
+			from := i
+			e.spell(c, func(id int32, bytes int) {
+				e.add(id, from, from+bytes)
+				from += bytes
+			})
+		}
+		i += n
+	}
+}
+
+func (e *encoder) add(id int32, from, to int) {
+	n := int32(len(e.symbols))
+	e.symbols = append(e.symbols, symbolNode{id, int32(from), int32(to), n - 1, n + 1})
+}
+
+// spell gives the tokens of a character that is none, each with its length: those of its bytes, the one for
+// what is unknown, or none at all, which is counted.
+func (e *encoder) spell(c string, give func(id int32, bytes int)) {
+	t := e.t
+	spelled := t.config.ByteFallback
+	for i := range len(c) {
+		spelled = spelled && t.bytes[c[i]] != None
+	}
+	switch {
+	case spelled:
+		for i := range len(c) {
+			give(t.bytes[c[i]], 1)
+		}
+		e.unknown = false
+	case t.config.Unknown == None:
+		if e.lost.Count == 0 {
+			e.lost.Byte = c[0]
+		}
+		e.lost.Count += len(c)
+	case !e.unknown || !t.config.FuseUnknown:
+		give(int32(t.config.Unknown), len(c))
+		e.unknown = true
+	}
+}
+
+// consider puts the joint of a symbol with its right neighbour into the heap, if there is one.
+func (e *encoder) consider(word string, place int32) {
 	if place < 0 {
 		return
 	}
@@ -106,9 +223,16 @@ func (e *encoder) consider(place int32) {
 	if left.next < 0 {
 		return
 	}
-	p := pairOf(left.id, e.symbols[left.next].id)
-	if rank, ok := e.t.ranks[p]; ok {
-		e.push(candidate{order: uint64(rank)<<32 | uint64(place), pair: p})
+	right := e.symbols[left.next]
+	var j joint
+	var ok bool
+	if t := e.t; t.scored == nil {
+		j, ok = t.merges[pairOf(left.id, right.id)]
+	} else if int(right.to-left.from) <= t.longest {
+		j, ok = t.scored[word[left.from:right.to]]
+	}
+	if ok {
+		e.push(candidate{order: uint64(j.order)<<32 | uint64(place), id: j.id, to: right.to})
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"gpuscope/model/gguf"
 	"gpuscope/model/tokenizer"
 )
 
@@ -29,12 +29,7 @@ func sharedModel(t testing.TB, name string) string {
 
 func open(t testing.TB, name string) *tokenizer.Tokenizer {
 	t.Helper()
-	f, err := gguf.Open(sharedModel(t, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close() // a Tokenizer keeps nothing of the file
-	tok, err := tokenizer.New(f)
+	tok, err := tokenizer.Open(sharedModel(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,44 +47,51 @@ func readJSON(t testing.TB, name string, into any) {
 	}
 }
 
+// TestReferenceLibraryGivesTheSameIDs reads each vocabulary in each of its file forms. The goldens have no
+// BOS; their invalid bytes are U+FFFD where the vocabulary is of bytes, ours are the bytes.
 func TestReferenceLibraryGivesTheSameIDs(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"gpt-2", "smollm", "llama-bpe", "qwen2"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			tok := open(t, filepath.Join("tokenizers", name+".gguf"))
-			var cases []struct {
-				Text  *string
-				Bytes []byte `json:"bytes_base64"`
-				IDs   []int
-			}
-			readJSON(t, filepath.Join("tokenizers", name+".golden.json"), &cases)
-			valid := 0
-			for _, c := range cases {
-				text := string(c.Bytes)
-				if c.Text != nil {
-					text = *c.Text
+	for name, other := range map[string]string{
+		"gpt-2": ".tokenizer.json", "smollm": ".tokenizer.json", "llama-bpe": ".tokenizer.json",
+		"qwen2": ".tokenizer.json", "llama-spm": ".tokenizer.model",
+	} {
+		var cases []struct {
+			Text  *string
+			Bytes []byte `json:"bytes_base64"`
+			IDs   []int
+		}
+		readJSON(t, filepath.Join("tokenizers", name+".golden.json"), &cases)
+		for _, form := range []string{".gguf", other} {
+			t.Run(name+form, func(t *testing.T) {
+				t.Parallel()
+				tok := open(t, filepath.Join("tokenizers", name+form))
+				valid := 0
+				for _, c := range cases {
+					text := string(c.Bytes)
+					if c.Text != nil {
+						text = *c.Text
+					}
+					ids, err := tok.Encode(text, tokenizer.Options{Special: true})
+					if err != nil {
+						t.Errorf("%q: %v", text, err)
+						continue
+					}
+					if got := tok.Text(ids); got != text {
+						t.Errorf("%q comes back as %q", text, got)
+					}
+					if !utf8.ValidString(text) && name != "llama-spm" {
+						continue
+					}
+					valid++
+					if diff := cmp.Diff(c.IDs, ids, cmpopts.EquateEmpty()); diff != "" {
+						t.Errorf("%q: %s", text, diff)
+					}
 				}
-				ids, err := tok.Encode(text, tokenizer.Options{Special: true})
-				if err != nil {
-					t.Errorf("%q: %v", text, err)
-					continue
+				if len(cases) != 160 || valid < 140 {
+					t.Errorf("%d cases, %d of them compared", len(cases), valid)
 				}
-				if got := tok.Decode(ids); got != text {
-					t.Errorf("%q comes back as %q", text, got)
-				}
-				if !utf8.ValidString(text) {
-					continue // ours are the bytes, the golden's are U+FFFD
-				}
-				valid++
-				if diff := cmp.Diff(c.IDs, ids); diff != "" {
-					t.Errorf("%q: %s", text, diff)
-				}
-			}
-			if len(cases) != 160 || valid < 140 {
-				t.Errorf("%d cases, %d of them valid UTF-8", len(cases), valid)
-			}
-		})
+			})
+		}
 	}
 }
 
@@ -161,15 +163,15 @@ func TestByteThatThePublishedVocabularyLacks(t *testing.T) {
 	}
 }
 
-func TestVocabularyOfAnotherKindIsNamed(t *testing.T) {
+func TestFoldersSayTheirSpecialTokens(t *testing.T) {
 	t.Parallel()
-	f, err := gguf.Open(sharedModel(t, filepath.Join("tokenizers", "llama-spm.gguf")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := tokenizer.New(f); err == nil ||
-		!strings.Contains(err.Error(), `tokenizer model "llama" is not supported yet`) {
-		t.Errorf("got %v", err)
+	for _, name := range []string{"llama3", "qwen2", "qwen3", "gemma3", "phi3"} {
+		folder, file := open(t, filepath.Join("arch", name)), open(t, filepath.Join("arch", name, "tokenizer.json"))
+		for _, tok := range []*tokenizer.Tokenizer{folder, file} {
+			if tok.VocabSize() != 3000 || tok.BOS() != 0 || tok.EOS() != 2 || tok.AddBOS() {
+				t.Errorf("%s: %d tokens, BOS %d EOS %d, %v", name, tok.VocabSize(), tok.BOS(), tok.EOS(),
+					tok.AddBOS())
+			}
+		}
 	}
 }

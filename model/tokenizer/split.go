@@ -4,55 +4,114 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
+	"sync"
+	"time"
 	"unicode/utf8"
+
+	"github.com/dlclark/regexp2"
 
 	"gpuscope/internal/printable"
 )
 
-// splitter gives the length of the word that text starts with. Text is not empty; the length is at least 1.
-type splitter func(text string) int
-
-// splitRule cuts text into words before the merges. Tokenizers write such rules as regular expressions with
-// look-ahead, which Go's regexp does not have; here they are scanners that read each character once or twice.
+// splitRule cuts text into words before the merges: by one pattern after the other, each in the pieces that
+// the one before left. What a pattern matches is a piece, and so is what stands between two matches.
 type splitRule struct {
-	names      []string // tokenizer.ggml.pre, llama.cpp's names; the first is the rule's own
-	next       splitter
-	pattern    string // the regular expression that next does: what the tests compare it with
-	isolate    bool   // pattern applies to the stretches between numbers; each number is a word of its own
-	wholeWords bool   // default of Config.WholeWords for files that do not say
-	addBOS     bool   // default of Config.AddBOS for files that do not say
+	names      []string // of tokenizer.ggml.pre, as llama.cpp has them; the first is the rule's own
+	patterns   []string
+	wholeWords bool // default of Config.WholeWords for files that do not say
+	addBOS     bool // whether prompts start with BOS, for files that do not say
 }
+
+// The patterns of the rules, as the tokenizer.json of the first model of each has them.
+const (
+	gpt2Pattern   = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+	numberPattern = `\p{N}`
+	llama3Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	qwen2Pattern  = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	qwen35Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	// Words of capitals and words that go on in small letters, of GPT-4o and Tekken.
+	tekkenPattern = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	gpt4oPattern  = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	threeDigits   = `\p{N}{1,3}`
+	numbers       = `\p{N}+`
+	ascii3Digits  = `[0-9][0-9][0-9]`
+	seedPattern   = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+`
+	bailing       = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`
+	bloomPattern  = ` ?[^(\s|.,!?…。，、।۔،)]+`
+	// The scripts that DeepSeek's rules keep apart.
+	cjk      = `[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+`
+	cjkKana  = `[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+`
+	deepseek = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+" +
+		`|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	falconSymbols  = "[\\p{P}\\$\\+<=>\\^~\\|`]+"
+	defaultSymbols = `[\p{P}\$\+<=>\^~\|]+`
+)
 
 // splits has every known rule.
 var splits = []splitRule{
 	{
-		names:   []string{"gpt-2", "phi-2"},
-		next:    func(text string) int { return gpt2Word(text, number) },
-		pattern: gpt2Pattern,
+		names: []string{
+			"gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "exaone4", "gigachat", "mellum", "modern-bert",
+			"granite-docling", "a.x-4.0", "jina-es", "jina-de", "jina-v1-en", "jina-v2-es", "jina-v2-de",
+			"jina-v2-code", "roberta-bpe",
+		},
+		patterns: []string{gpt2Pattern},
 	},
 	{
-		names:   []string{"smollm", "starcoder", "refact", "codeshell"},
-		next:    func(text string) int { return gpt2Word(text, end) },
-		pattern: gpt2Pattern, isolate: true,
+		names: []string{
+			"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b", "mellum2",
+		},
+		patterns: []string{numberPattern, gpt2Pattern},
 	},
 	{
-		names:      []string{"llama-bpe", "llama3", "llama-v3"},
-		next:       func(text string) int { return llama3Word(text, 3) },
-		pattern:    fmt.Sprintf(llama3Pattern, `{1,3}`),
+		names: []string{
+			"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano",
+		},
+		patterns:   []string{llama3Pattern},
 		wholeWords: true, addBOS: true,
 	},
+	{names: []string{"dbrx", "smaug-bpe", "chatglm-bpe", "glm4"}, patterns: []string{llama3Pattern}},
 	{
-		names:   []string{"qwen2", "deepseek-r1-qwen"},
-		next:    func(text string) int { return llama3Word(text, 1) },
-		pattern: fmt.Sprintf(llama3Pattern, ``),
+		names: []string{
+			"qwen2", "deepseek-r1-qwen", "stablelm2", "megrez", "hunyuan", "solar-open", "grok-2", "kormo", "f2llmv2",
+		},
+		patterns: []string{qwen2Pattern},
 	},
+	{names: []string{"qwen35"}, patterns: []string{qwen35Pattern}},
+	{names: []string{"tekken"}, patterns: []string{tekkenPattern}, wholeWords: true, addBOS: true},
+	{
+		names:    []string{"gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"},
+		patterns: []string{gpt4oPattern},
+	},
+	{
+		names:    []string{"deepseek-coder"},
+		patterns: []string{`[\r\n]`, `\s?\p{L}+`, `\s?\p{P}+`, cjk, numberPattern},
+	},
+	{
+		names:    []string{"deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"},
+		patterns: []string{threeDigits, cjkKana, deepseek},
+	},
+	{names: []string{"falcon"}, patterns: []string{falconSymbols, gpt2Pattern, ascii3Digits}},
+	{names: []string{"default"}, patterns: []string{defaultSymbols, gpt2Pattern, numbers, ascii3Digits}},
+	{names: []string{"poro-chat", "bloom", "gpt3-finnish"}, patterns: []string{bloomPattern}},
+	{names: []string{"viking"}, patterns: []string{bloomPattern, numberPattern}},
+	{names: []string{"seed-coder"}, patterns: []string{seedPattern}},
+	{names: []string{"bailingmoe", "bailingmoe2", "llada-moe"}, patterns: []string{bailing}},
 }
 
-const (
-	gpt2Pattern   = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
-	llama3Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-)
+// scanners do what these patterns say, faster.
+var scanners = map[string]scanner{
+	gpt2Pattern:   gpt2Word,
+	numberPattern: digit,
+	llama3Pattern: func(text string) int { return llama3Word(text, 3) },
+	qwen2Pattern:  func(text string) int { return llama3Word(text, 1) },
+}
+
+// SplitRule is the rule that files call by that name, as steps of Config.Cut.
+func SplitRule(name string) ([]Step, error) {
+	rule, err := findSplit(name)
+	return rule.steps(), err
+}
 
 func findSplit(name string) (splitRule, error) {
 	var known []string
@@ -62,176 +121,172 @@ func findSplit(name string) (splitRule, error) {
 		}
 		known = append(known, rule.names[0])
 	}
-	return splitRule{},
-		fmt.Errorf("split rule %q is not supported yet (%s are): %w", printable.Short(name, 80),
-			strings.Join(known, ", "), ErrUnsupported)
+	return splitRule{}, fmt.Errorf("split rule %q is not supported yet (%s are, and %d more names of these): %w",
+		printable.Short(name, 80), strings.Join(known, ", "), nameCount()-len(known), ErrUnsupported)
 }
 
-// class is what the rules tell characters apart by.
-type class uint8
-
-const (
-	end    class = iota // of the text
-	space               // \s
-	letter              // \p{L}
-	number              // \p{N}
-	symbol              // all else, invalid bytes included
-)
-
-// first classifies the character that text starts with and gives its length.
-func first(text string) (class, int) {
-	if text == "" {
-		return end, 0
-	}
-	if c := text[0]; c < utf8.RuneSelf {
-		return asciiClass[c], 1
-	}
-	r, n := utf8.DecodeRuneInString(text)
-	return classOf(r), n
-}
-
-func classOf(r rune) class {
-	switch {
-	case unicode.IsLetter(r):
-		return letter
-	case unicode.IsSpace(r):
-		return space
-	case unicode.IsNumber(r):
-		return number
-	}
-	return symbol
-}
-
-var asciiClass = func() (table [utf8.RuneSelf]class) {
-	for c := range table {
-		table[c] = classOf(rune(c))
-	}
-	return table
-}()
-
-// run is the length of the longest start of text that is all of class c.
-func run(text string, c class) int {
-	n := 0
-	for {
-		got, width := first(text[n:])
-		if got != c || width == 0 {
-			return n
-		}
-		n += width
-	}
-}
-
-// gpt2Word is GPT-2's rule. What numbers count as is a parameter: with end a number ends the text before it
-// and is a word of its own.
-func gpt2Word(text string, numbers class) int {
-	classify := func(text string) (class, int) {
-		c, width := first(text)
-		if c == number {
-			c = numbers
-		}
-		return c, width
-	}
-	if n := contraction(text, false); n > 0 {
-		return n
-	}
-	c, width := classify(text)
-	if c == end { // a number by itself
-		return width
-	}
-	skip := 0
-	if text[0] == ' ' {
-		skip = 1
-		c, _ = classify(text[1:])
-	}
-	if c != space && c != end {
-		return skip + run(text[skip:], c)
-	}
-	n := run(text, space)
-	following, _ := classify(text[n:])
-	return spaces(text[:n], following)
-}
-
-// llama3Word is the rule of Llama 3, and of Qwen 2 but for how many digits make a word.
-func llama3Word(text string, digits int) int {
-	if n := contraction(text, true); n > 0 {
-		return n
-	}
-	c, width := first(text)
-	switch c {
-	case letter:
-		return run(text, letter)
-	case number:
-		n := width
-		for range digits - 1 {
-			c, width := first(text[n:])
-			if c != number {
-				break
-			}
-			n += width
-		}
-		return n
-	}
-	if text[0] != '\r' && text[0] != '\n' {
-		if n := run(text[width:], letter); n > 0 {
-			return width + n
-		}
-	}
-	skip := 0
-	if text[0] == ' ' {
-		skip = 1
-	}
-	if n := run(text[skip:], symbol); n > 0 {
-		n += skip
-		return n + newlines(text[n:])
-	}
-	n := run(text, space)
-	if last := strings.LastIndexAny(text[:n], "\r\n"); last >= 0 {
-		return last + 1
-	}
-	following, _ := first(text[n:])
-	return spaces(text[:n], following)
-}
-
-func newlines(text string) int {
-	n := 0
-	for n < len(text) && (text[n] == '\r' || text[n] == '\n') {
-		n++
+func nameCount() (n int) {
+	for _, rule := range splits {
+		n += len(rule.names)
 	}
 	return n
 }
 
-// spaces is the length of the word at the start of a run of white space: the run but for its last character,
-// which goes with what follows, unless nothing follows or it is the only one.
-func spaces(white string, following class) int {
-	if following == end {
-		return len(white)
+func (r splitRule) steps() (steps []Step) {
+	for _, p := range r.patterns {
+		step, err := Cut(p, Isolated, false)
+		if err != nil {
+			panic(err) // a pattern of this file: a test goes through them all
+		}
+		steps = append(steps, step)
 	}
-	_, last := utf8.DecodeLastRuneInString(white)
-	if last == len(white) {
-		return last
-	}
-	return len(white) - last
+	return steps
 }
 
-// contraction is the length of an English contraction ('s 't 're 've 'm 'll 'd) that text starts with, or 0.
-// With fold any case counts, the long s (ſ) included: Unicode folds it to s.
-func contraction(text string, fold bool) int {
-	if text[0] != '\'' {
-		return 0
+// Behaviour says what becomes of the matches of a pattern that cuts, by the names of tokenizer.json.
+type Behaviour string
+
+// The behaviours.
+const (
+	Isolated           Behaviour = "Isolated" // a match is a piece of its own
+	Removed            Behaviour = "Removed"
+	MergedWithPrevious Behaviour = "MergedWithPrevious" // with what stands before it
+	MergedWithNext     Behaviour = "MergedWithNext"
+	Contiguous         Behaviour = "Contiguous" // with the matches that follow on it
+)
+
+// Cut is the step that cuts a text by a regular expression. With invert what lies between the matches counts
+// as the matches. Known patterns are done by a scanner, others by an interpreter that takes some 20 times as
+// long.
+func Cut(pattern string, b Behaviour, invert bool) (Step, error) {
+	if !slices.Contains([]Behaviour{Isolated, Removed, MergedWithPrevious, MergedWithNext, Contiguous}, b) {
+		return Step{}, fmt.Errorf("split behaviour %q is not known: %w", printable.Short(string(b), 80),
+			ErrUnsupported)
 	}
-	for _, c := range []string{"s", "t", "re", "ve", "m", "ll", "d"} {
-		if strings.HasPrefix(text[1:], c) {
-			return 1 + len(c)
-		}
-		if !fold {
-			continue
-		}
-		if n := len(c); len(text) > n && strings.EqualFold(text[1:1+n], c) {
-			return 1 + n
-		}
+	if scan := scanners[pattern]; scan != nil && b == Isolated {
+		return Step{cut: scan.cut}, nil
 	}
-	if fold && strings.HasPrefix(text[1:], "ſ") {
-		return 1 + len("ſ")
+	compiled, err := compile(pattern)
+	if err != nil {
+		return Step{}, fmt.Errorf("split pattern %q: %v: %w", printable.Short(pattern, 120), err,
+			ErrUnsupported)
 	}
-	return 0
+	return Step{cut: func(text string, yield func(string) error) error {
+		parts, err := matches(compiled, text)
+		if err != nil {
+			return err
+		}
+		if invert {
+			for i := range parts {
+				parts[i].match = !parts[i].match
+			}
+		}
+		return behave(text, parts, b, yield)
+	}}, nil
+}
+
+func (next scanner) cut(text string, yield func(string) error) error {
+	for text != "" {
+		n := next(text)
+		if err := yield(text[:n]); err != nil {
+			return err
+		}
+		text = text[n:]
+	}
+	return nil
+}
+
+// maxMatchTime is how long one match of a pattern may take: those of a file can be made so that they never
+// come to an end.
+const maxMatchTime = 2 * time.Second
+
+var compiledPatterns sync.Map // by pattern, as compile left them
+
+// compile reads a pattern. Those of tokenizer.json are Oniguruma's, whose case folding takes the long s (ſ)
+// for an s; the interpreter's does not.
+func compile(pattern string) (*regexp2.Regexp, error) {
+	if re, ok := compiledPatterns.Load(pattern); ok {
+		return re.(*regexp2.Regexp), nil
+	}
+	folded := strings.NewReplacer(`(?i:'s|`, `(?i:'s|'ſ|`, `(?i:[sdmt]|`, `(?i:[sſdmt]|`).Replace(pattern)
+	re, err := regexp2.Compile(folded, regexp2.None)
+	if err != nil {
+		return nil, err
+	}
+	re.MatchTimeout = maxMatchTime
+	if len(pattern) < 1<<12 {
+		compiledPatterns.Store(pattern, re)
+	}
+	return re, nil
+}
+
+// part is text[from:to], a match or what stands before, between or behind matches.
+type part struct {
+	from, to int
+	match    bool
+}
+
+// matches gives the parts of a text, which cover it. The interpreter counts characters, an invalid byte as
+// one.
+func matches(re *regexp2.Regexp, text string) (parts []part, err error) {
+	at, runes := 0, 0 // the same place in bytes and in characters
+	forward := func(n int) int {
+		for ; runes < n; runes++ {
+			_, width := utf8.DecodeRuneInString(text[at:])
+			at += width
+		}
+		return at
+	}
+	done := 0
+	m, err := re.FindStringMatch(text)
+	for ; m != nil && err == nil; m, err = re.FindNextMatch(m) {
+		from := forward(m.Index)
+		to := forward(m.Index + m.Length)
+		if done < from {
+			parts = append(parts, part{done, from, false})
+		}
+		if from < to {
+			parts = append(parts, part{from, to, true})
+		}
+		done = to
+	}
+	if err != nil {
+		return nil, fmt.Errorf("split pattern %q: %w", printable.Short(re.String(), 120), err)
+	}
+	if done < len(text) {
+		parts = append(parts, part{done, len(text), false})
+	}
+	return parts, nil
+}
+
+// behave gives the pieces that a behaviour makes of the parts of a text.
+func behave(text string, parts []part, b Behaviour, yield func(string) error) error {
+	for i := 0; i < len(parts); {
+		p := parts[i]
+		last := i
+		joins := func(next int) bool { // whether the part of that number goes with those since i
+			if next >= len(parts) {
+				return false
+			}
+			switch b {
+			case MergedWithPrevious:
+				return parts[next].match && !parts[next-1].match
+			case MergedWithNext:
+				return parts[next-1].match && !parts[next].match
+			case Contiguous:
+				return parts[next].match == parts[next-1].match
+			}
+			return false
+		}
+		for joins(last + 1) {
+			last++
+		}
+		if b != Removed || !p.match {
+			if err := yield(text[p.from:parts[last].to]); err != nil {
+				return err
+			}
+		}
+		i = last + 1
+	}
+	return nil
 }

@@ -1,58 +1,47 @@
 package tokenizer
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/dlclark/regexp2"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
-// oracle cuts a text into words with the rule's regular expression.
-func oracle(t testing.TB, rule splitRule) func(string) []string {
+// oracle cuts a text into words with a pattern.
+func oracle(t testing.TB, pattern string) func(string) []string {
 	t.Helper()
-	// The engine folds case by lower-casing, Unicode folds the long s to s.
-	pattern := strings.Replace(rule.pattern, `(?i:'s|`, `(?i:'s|'ſ|`, 1)
-	re := regexp2.MustCompile(pattern, regexp2.None)
-	match := func(text string) (words []string) {
-		m, err := re.FindStringMatch(text)
-		for m != nil && err == nil {
-			words = append(words, m.String())
-			m, err = re.FindNextMatch(m)
-		}
+	re, err := compile(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(text string) (words []string) {
+		parts, err := matches(re, text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return words
-	}
-	if !rule.isolate {
-		return match
-	}
-	return func(text string) (words []string) {
-		for text != "" {
-			i := strings.IndexFunc(text, unicode.IsNumber)
-			if i < 0 {
-				return append(words, match(text)...)
-			}
-			_, n := utf8.DecodeRuneInString(text[i:])
-			words = append(append(words, match(text[:i])...), text[i:i+n])
-			text = text[i+n:]
+		for _, p := range parts {
+			words = append(words, text[p.from:p.to])
 		}
 		return words
 	}
 }
 
-func (r splitRule) all(text string) (words []string) {
-	for text != "" {
-		n := r.next(text)
-		words = append(words, text[:n])
-		text = text[n:]
-	}
+func (next scanner) all(text string) (words []string) {
+	_ = next.cut(text, func(word string) error {
+		words = append(words, word)
+		return nil
+	})
 	return words
+}
+
+// scanned are the patterns that have a scanner, by short names.
+var scanned = map[string]string{
+	"gpt-2": gpt2Pattern, "numbers": numberPattern, "llama-bpe": llama3Pattern, "qwen2": qwen2Pattern,
 }
 
 func TestScannersDoWhatThePatternsSay(t *testing.T) {
@@ -64,15 +53,15 @@ func TestScannersDoWhatThePatternsSay(t *testing.T) {
 		"ſ", "'ſ", "é", "e\u0301", "字", "ß", "ᾳ", "ǅ", "1", "22", "333", "4444", "٣", "½", "Ⅷ", "四", "²", ".",
 		",", "!?", "-", "_", "$", "+", "🙂", "\u200b", "\ufeff", "\ufffd", "\x00", "\u0301",
 	}
-	for _, rule := range splits {
-		t.Run(rule.names[0], func(t *testing.T) {
+	for name, pattern := range scanned {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := oracle(t, rule)
+			want, scan := oracle(t, pattern), scanners[pattern]
 			for _, a := range parts {
 				for _, b := range parts {
 					for _, c := range []string{"", " ", "\n", "s", "1"} {
 						text := a + b + c
-						if got, want := rule.all(text), want(text); !slices.Equal(got, want) {
+						if got, want := scan.all(text), want(text); !slices.Equal(got, want) {
 							t.Fatalf("%q: got %q, want %q", text, got, want)
 						}
 					}
@@ -81,7 +70,7 @@ func TestScannersDoWhatThePatternsSay(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 0, 40).Draw(t, "parts"), "") +
 					rapid.String().Draw(t, "more")
-				if diff := cmp.Diff(want(text), rule.all(text)); diff != "" {
+				if diff := cmp.Diff(want(text), scan.all(text)); diff != "" {
 					t.Fatalf("%q: %s", text, diff)
 				}
 			})
@@ -91,10 +80,10 @@ func TestScannersDoWhatThePatternsSay(t *testing.T) {
 
 func TestScannersAgreeOnEveryCharacter(t *testing.T) {
 	t.Parallel()
-	for _, rule := range splits {
-		t.Run(rule.names[0], func(t *testing.T) {
+	for name, pattern := range scanned {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := oracle(t, rule)
+			want, scan := oracle(t, pattern), scanners[pattern]
 			for from := rune(0); from <= unicode.MaxRune; from += 64 {
 				var text strings.Builder
 				for r := from; r < from+64; r++ {
@@ -104,7 +93,7 @@ func TestScannersAgreeOnEveryCharacter(t *testing.T) {
 						text.WriteString("7 ")
 					}
 				}
-				if diff := cmp.Diff(want(text.String()), rule.all(text.String())); diff != "" {
+				if diff := cmp.Diff(want(text.String()), scan.all(text.String())); diff != "" {
 					t.Fatalf("from %U: %s", from, diff)
 				}
 			}
@@ -112,22 +101,145 @@ func TestScannersAgreeOnEveryCharacter(t *testing.T) {
 	}
 }
 
+func TestEveryPatternHoldsTheWholeText(t *testing.T) {
+	t.Parallel()
+	if len(scanned) != len(scanners) {
+		t.Errorf("%d scanners, %d of them compared with their patterns", len(scanners), len(scanned))
+	}
+	const text = "I'm HTTPServer, don'T wait...  tres años 1234567 ½ \r\n\n\t if x:\n    y--\xff /a/b\n 中文かな한국어 e\u0301🙂"
+	for _, rule := range splits {
+		var words []string
+		for _, scan := range []bool{true, false} { // by scanners, and by patterns alone
+			var got []string
+			steps := rule.steps()
+			if !scan {
+				steps = nil
+				for _, p := range rule.patterns {
+					step, err := Cut("(?:"+p+")", Isolated, false)
+					if err != nil {
+						t.Fatal(err)
+					}
+					steps = append(steps, step)
+				}
+			}
+			if err := walk(steps, text, true, func(w string) error {
+				got = append(got, w)
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Join(got, "") != text || len(got) < 14 {
+				t.Errorf("%s: %q", rule.names[0], got)
+			}
+			if !scan && !slices.Equal(got, words) {
+				t.Errorf("%s: %s", rule.names[0], cmp.Diff(words, got))
+			}
+			words = got
+		}
+	}
+}
+
+func TestWordsOfRulesWithoutAScanner(t *testing.T) {
+	t.Parallel()
+	const text = "HTTPServer's 1234 don't\n 中文!"
+	for rule, want := range map[string][]string{
+		"gpt-4o":      {"HTTPServer's", " ", "123", "4", " don't", "\n", " 中文", "!"},
+		"tekken":      {"HTTPServer", "'s", " ", "1", "2", "3", "4", " don", "'t", "\n", " 中文", "!"},
+		"deepseek-v3": {"HTTPServer", "'s", " ", "123", "4", " don", "'t", "\n", " ", "中文", "!"},
+		"falcon":      {"HTTPServer", "'", "s", " ", "123", "4", " don", "'", "t", "\n", " 中文", "!"},
+		"viking":      {"HTTPServer's", " ", "1", "2", "3", "4", " don't", "\n", " 中文", "!"},
+	} {
+		steps, err := SplitRule(rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		err = walk(steps, text, true, func(w string) error {
+			got = append(got, w)
+			return nil
+		})
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v %s", rule, err, diff)
+		}
+	}
+}
+
+func TestBehavioursOfCuts(t *testing.T) {
+	t.Parallel()
+	for b, want := range map[Behaviour][]string{
+		Isolated:           {"a", "-", "-", "b", "-"},
+		Removed:            {"a", "b"},
+		MergedWithPrevious: {"a-", "-", "b-"},
+		MergedWithNext:     {"a", "-", "-b", "-"},
+		Contiguous:         {"a", "--", "b", "-"},
+	} {
+		for _, invert := range []bool{false, true} {
+			pattern := "-"
+			if invert {
+				pattern = "[ab]"
+			}
+			step, err := Cut(pattern, b, invert)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if invert && b != Removed && b != Isolated { // letters are one match each here as well
+				continue
+			}
+			var got []string
+			_ = step.cut("a--b-", func(w string) error {
+				got = append(got, w)
+				return nil
+			})
+			if invert && b == Isolated {
+				want = []string{"a", "--", "b", "-"}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s invert %v: %s", b, invert, diff)
+			}
+		}
+	}
+	if _, err := Cut("-", "Dropped", false); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPatternThatTakesTooLongIsAnError(t *testing.T) {
+	t.Parallel()
+	step, err := Cut(`(?:a|aa)+b`, Isolated, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = step.cut(strings.Repeat("a", 60)+"c", func(string) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), `split pattern "(?:a|aa)+b"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestInvalidBytesAreSymbols(t *testing.T) {
 	t.Parallel()
-	for _, rule := range splits {
-		if diff := cmp.Diff([]string{"ab", "\xff\xc3!", " \x80", "1"},
-			rule.all("ab\xff\xc3! \x801")); diff != "" {
-			t.Errorf("%s: %s", rule.names[0], diff)
+	for _, name := range []string{"gpt-2", "smollm", "llama-bpe", "qwen2", "gpt-4o"} {
+		steps, err := SplitRule(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		err = walk(steps, "ab\xff\xc3! \x801", true, func(w string) error {
+			got = append(got, w)
+			return nil
+		})
+		if diff := cmp.Diff([]string{"ab", "\xff\xc3!", " \x80", "1"}, got); err != nil || diff != "" {
+			t.Errorf("%s: %v %s", name, err, diff)
 		}
 	}
 }
 
 func TestSplitRuleThatIsNotKnownIsNamed(t *testing.T) {
 	t.Parallel()
-	_, err := findSplit("tekken")
-	want := `split rule "tekken" is not supported yet (gpt-2, smollm, llama-bpe, qwen2 are): give the prompt as token ids with gpuscope run --ids`
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
+	_, err := SplitRule("kimi-k2")
+	if err == nil || !strings.HasPrefix(err.Error(),
+		`split rule "kimi-k2" is not supported yet (gpt-2, smollm, llama-bpe, dbrx, qwen2, `) ||
+		!errors.Is(err, ErrUnsupported) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -1,23 +1,25 @@
-// Package tokenizer turns text into token ids and back: byte-level BPE as GPT-2, Llama 3, Qwen and SmolLM use
-// it, from the metadata of a GGUF file.
+// Package tokenizer turns text into token ids and back: BPE over bytes, as GPT-2, Llama 3, Qwen and SmolLM
+// use it, and SentencePiece's over characters, of Llama 2, Mistral and Gemma. Vocabularies come from the
+// metadata of a GGUF file, from a tokenizer.json, or from a SentencePiece model.
 //
-//	t, err := tokenizer.New(f)
+//	t, err := tokenizer.Open("tokenizer.json")
 //	ids, err := t.Encode("Once upon a time", tokenizer.Options{Special: true, BOS: true})
 //	text := t.Decode(ids[1:])
 //
-// Encoding has three steps. Special tokens that are written in the text are cut out; a split rule (see
-// splits) cuts the rest into words; the merges join the bytes of each word, lowest rank first. Tokens of a
-// word never reach over its ends.
+// Encoding has four steps. Added tokens that are written in the text are cut out; what is left is written as
+// the vocabulary has it (spaces as ▁, or nothing at all); split rules (see splits) cut it into words; the
+// merges join the bytes or characters of each word, the most urgent first. Tokens of a word never reach over
+// its ends.
 //
 // Text is bytes. An invalid byte of UTF-8 counts as a symbol for the split rule and is encoded as itself, so
-// that Decode(Encode(x)) == x for every string, valid or not. Other tokenizers put U+FFFD in place of such
-// bytes, which loses them. A vocabulary that lacks a byte, as some published ones do, makes Encode return an
-// error that names the byte; others drop it without a word.
+// that Text(Encode(x)) == x for every string, valid or not, wherever the vocabulary has a token for each
+// byte. Other tokenizers put U+FFFD in place of such bytes, which loses them.
 package tokenizer
 
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -56,36 +58,52 @@ func (k Kind) String() string {
 // None is no token: what BOS and EOS are where the file names none.
 const None = -1
 
-// Config is a byte-level BPE vocabulary as plain data, wherever it was read from.
+// Config is a BPE vocabulary, wherever it was read from.
 type Config struct {
-	// Tokens are the texts of the tokens by id. Normal tokens are written in the byte alphabet (see
-	// ByteText), the others as they are.
+	// Tokens are the texts of the tokens by id, as the vocabulary writes them: in the byte alphabet (see
+	// ByteText), or with Characters as they are but for spaces, which are ▁. Added tokens are as they are.
 	Tokens []string
-	Kinds  []Kind      // by id; nil: all Normal
-	Merges [][2]string // texts of the tokens that are joined, by falling priority
-	// name of the split rule: "gpt-2", "smollm", "llama-bpe", "qwen2" or another name of one of these
-	Split string
+	Kinds  []Kind // by id; nil: all Normal
+	// Characters says that symbols are characters at first, as in SentencePiece, else bytes.
+	Characters bool
+	// Merges are the texts of the tokens that are joined, by falling priority. With Scores any neighbours are
+	// joined whose texts together are a token, that of the highest score first.
+	Merges [][2]string
+	Scores []float32 // by id; nil where Merges hold
+	// ByteFallback says that a character which is no token is spelled by the tokens of its bytes, <0x0A>.
+	ByteFallback bool
+	Unknown      int  // the token of what has none, or None
+	FuseUnknown  bool // one for all of it in a row
+	// Added are the tokens that are found before anything else is done; nil: all that Kinds mark.
+	Added []Added
+	// Normal writes a text anew; all of its steps rewrite. Cut takes it apart into words.
+	Normal, Cut []Step
 	// WholeWords says that a word that is a token by itself is that token, whatever the merges make of it.
 	// (ignore_merges in tokenizer.json)
 	WholeWords bool
 	BOS, EOS   int   // token ids or None
 	Ends       []int // further tokens at which generation ends (end of turn, end of message)
-	AddBOS     bool  // prompts start with BOS
+	// Before and After are what prompts start and end with, where the file says so: BOS, EOS.
+	Before, After []int
+	// Template is the chat template, in Jinja; empty where there is none.
+	Template string
 }
 
 // Tokenizer encodes and decodes. It does not change after New; all methods may be called from any goroutine.
 // A nil Tokenizer is a vocabulary of no tokens: Encode returns ErrNoVocabulary.
 type Tokenizer struct {
-	config Config
-	ids    map[string]int32 // by text as in Config.Tokens
-	pieces []string         // what each token stands for, in bytes
-	words  map[string]int32 // by piece, only where config.WholeWords
-	split  splitter
-	bytes  [256]int32 // token of each byte, None where the vocabulary has none
-	ranks  map[pair]int32
-	joined []int32 // token that a merge gives, by rank
-	// Tokens that are found where a text writes them out: of every text, and where Options.Special is set.
-	always, marked specials
+	config  Config
+	ids     map[string]int32 // by text as in Config.Tokens
+	pieces  []string         // what each token stands for, in bytes
+	words   map[string]int32 // by text as words have it, only where config.WholeWords
+	bytes   [256]int32       // token of each byte, None where the vocabulary has none
+	merges  map[pair]joint
+	scored  map[string]joint // by text, only where Config.Scores hold
+	longest int              // of the texts in scored, in bytes
+	// Added tokens that are found in the text as it came, and in what Config.Normal made of it: of every
+	// text, and where Options.Special is set.
+	always, marked [2]*finder
+	parts          map[int]bool // the added tokens that texts are parted by as they came
 }
 
 // NewBPE makes a tokenizer of a vocabulary.
@@ -93,60 +111,104 @@ func NewBPE(c Config) (*Tokenizer, error) {
 	if len(c.Tokens) == 0 {
 		return nil, ErrNoVocabulary
 	}
-	const most = 1 << 30 // ids are kept in 32 bits
-	if len(c.Tokens) > most || len(c.Merges) > most {
-		return nil,
-			fmt.Errorf("%d tokens and %d merges, at most %d are possible", len(c.Tokens), len(c.Merges), most)
-	}
-	if c.Kinds != nil && len(c.Kinds) != len(c.Tokens) {
-		return nil, fmt.Errorf("%d tokens but %d token types", len(c.Tokens), len(c.Kinds))
-	}
-	rule, err := findSplit(c.Split)
-	if err != nil {
+	if err := c.check(); err != nil {
 		return nil, err
 	}
-	for _, special := range append([]int{c.BOS, c.EOS}, c.Ends...) {
-		if special != None && (special < 0 || special >= len(c.Tokens)) {
-			return nil,
-				fmt.Errorf("special token %d is outside the vocabulary of %d tokens", special, len(c.Tokens))
-		}
-	}
-	if c.AddBOS && c.BOS == None {
-		return nil, errors.New("prompts shall start with a BOS token, and there is none")
-	}
-	t := &Tokenizer{config: c, split: rule.next, ids: make(map[string]int32, len(c.Tokens))}
+	t := &Tokenizer{config: c, ids: make(map[string]int32, len(c.Tokens))}
 	for id, text := range c.Tokens {
-		t.ids[text] = int32(id)
+		if text != "" {
+			t.ids[text] = int32(id)
+		}
 	}
 	t.decodePieces()
 	for b := range t.bytes {
+		text := ByteText(byte(b))
+		if c.Characters {
+			text = byteName(byte(b))
+		}
 		t.bytes[b] = None
-		if id, ok := t.ids[ByteText(byte(b))]; ok {
+		if id, ok := t.ids[text]; ok {
 			t.bytes[b] = id
 		}
 	}
-	if err := t.readMerges(); err != nil {
+	if c.Scores != nil {
+		t.readScores()
+	} else if err := t.readMerges(); err != nil {
 		return nil, err
 	}
-	t.always, t.marked = t.findSpecials(UserDefined), t.findSpecials(UserDefined, Control, Unknown)
+	added := c.Added
+	if added == nil {
+		added = addedByKind(c.Tokens, c.Kinds)
+	}
+	for i, normalized := range []bool{false, true} {
+		of := func(special bool) *finder {
+			return newFinder(slices.DeleteFunc(slices.Clone(added), func(a Added) bool {
+				return a.Normalized != normalized || a.Special && !special
+			}))
+		}
+		t.always[i], t.marked[i] = of(false), of(true)
+	}
+	t.parts = map[int]bool{}
+	for _, a := range added {
+		t.parts[a.ID] = !a.Normalized
+	}
 	return t, nil
+}
+
+// check says what is wrong with a vocabulary that has tokens.
+func (c *Config) check() error {
+	const most = 1 << 30 // ids are kept in 32 bits
+	n := len(c.Tokens)
+	if n > most || len(c.Merges) > most {
+		return fmt.Errorf("%d tokens and %d merges, at most %d are possible", n, len(c.Merges), most)
+	}
+	if c.Kinds != nil && len(c.Kinds) != n {
+		return fmt.Errorf("%d tokens but %d token types", n, len(c.Kinds))
+	}
+	if c.Scores != nil && len(c.Scores) != n {
+		return fmt.Errorf("%d tokens but %d scores", n, len(c.Scores))
+	}
+	special := slices.Concat([]int{c.BOS, c.EOS, c.Unknown}, c.Ends)
+	for _, a := range c.Added {
+		special = append(special, a.ID)
+	}
+	for _, id := range special {
+		if id != None && (id < 0 || id >= n) {
+			return fmt.Errorf("special token %d is outside the vocabulary of %d tokens", id, n)
+		}
+	}
+	for _, id := range slices.Concat(c.Before, c.After) {
+		if id == None {
+			return errors.New("prompts shall start with a BOS token or end with an EOS token, and there is none")
+		}
+		if id < 0 || id >= n {
+			return fmt.Errorf("special token %d is outside the vocabulary of %d tokens", id, n)
+		}
+	}
+	return nil
 }
 
 // decodePieces writes down what each token stands for.
 func (t *Tokenizer) decodePieces() {
-	t.pieces = make([]string, len(t.config.Tokens))
-	for id, text := range t.config.Tokens {
-		t.pieces[id] = text
-		if t.Kind(id) == Normal {
-			t.pieces[id] = fromByteText(text)
-		}
+	c := &t.config
+	t.pieces = make([]string, len(c.Tokens))
+	if c.WholeWords {
+		t.words = make(map[string]int32, len(c.Tokens))
 	}
-	if t.config.WholeWords {
-		t.words = make(map[string]int32, len(t.pieces))
-		for id, piece := range t.pieces {
-			if t.Kind(id) == Normal {
-				t.words[piece] = int32(id)
-			}
+	for id, text := range c.Tokens {
+		kind, piece := t.Kind(id), text
+		switch {
+		case !c.Characters && kind == Normal:
+			piece = fromByteText(text)
+			text = piece
+		case c.Characters && kind == Byte:
+			piece = fromByteName(text)
+		case c.Characters && (kind == Normal || kind == UserDefined):
+			piece = strings.ReplaceAll(text, spaceSign, " ")
+		}
+		t.pieces[id] = piece
+		if c.WholeWords && kind == Normal {
+			t.words[text] = int32(id)
 		}
 	}
 }
@@ -154,39 +216,77 @@ func (t *Tokenizer) decodePieces() {
 // Options says how text is encoded.
 type Options struct {
 	Special bool // control tokens written in the text ("<|im_end|>") are those tokens, not their letters
-	BOS     bool // start with the BOS token, where the model's file says that prompts do
+	// BOS puts around the text what the model's file says that prompts start and end with.
+	BOS bool
 }
 
-// Encode gives the ids of a text.
+// LostError says that the vocabulary has no token for a part of a text, and none that stands for the unknown.
+type LostError struct {
+	At    int // of the first byte
+	Byte  byte
+	Count int // of the bytes
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("byte %d of the text is %#02x, and the vocabulary has no token for it: leave it out, or give token ids with gpuscope run --ids", e.At, e.Byte)
+}
+
+// maxText is how long a text may be, in bytes: places in it are kept in 32 bits.
+const maxText = 1 << 29
+
+// Encode gives the ids of a text. With a *LostError it gives those of the rest of the text, as reference
+// tokenizers do, which leave such bytes out without a word.
 func (t *Tokenizer) Encode(text string, o Options) ([]int, error) {
 	if t == nil {
 		return nil, ErrNoVocabulary
 	}
+	if len(text) > maxText {
+		return nil, fmt.Errorf("the text has %d bytes, at most %d can be encoded: give it in parts",
+			len(text), maxText)
+	}
 	e := encoder{t: t, ids: make([]int, 0, len(text)/3+2)}
-	if o.BOS && t.config.AddBOS {
-		e.ids = append(e.ids, t.config.BOS)
+	if o.BOS {
+		e.ids = append(e.ids, t.config.Before...)
 	}
-	special := &t.always
+	found := &t.always
 	if o.Special {
-		special = &t.marked
+		found = &t.marked
 	}
+	err := e.around(found[0], text, true, func(piece string, start bool) error {
+		piece = rewriteAll(t.config.Normal, piece, start)
+		return e.around(found[1], piece, start, func(piece string, start bool) error {
+			return walk(t.config.Cut, piece, start, e.word)
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	if o.BOS {
+		e.ids = append(e.ids, t.config.After...)
+	}
+	if e.lost.Count > 0 {
+		e.lost.At = max(0, strings.IndexByte(text, e.lost.Byte))
+		return e.ids, &e.lost
+	}
+	return e.ids, nil
+}
+
+// around appends the ids of the added tokens in a text and gives the text around them away; start says
+// whether the text begins the whole.
+func (e *encoder) around(f *finder, text string, start bool, rest func(text string, start bool) error) error {
 	for at := 0; at < len(text); {
-		from, to, id := special.next(text, at)
-		for at < from {
-			end := at + t.split(text[at:from])
-			if unknown := e.word(text[at:end]); unknown >= 0 {
-				at += unknown
-				return nil,
-					fmt.Errorf("byte %d of the text is %#02x, and the vocabulary has no token for it: leave it out, or give token ids with gpuscope run --ids", at, text[at])
+		from, to, token := f.next(text, at)
+		if at < from {
+			if err := rest(text[at:from], start && at == 0); err != nil {
+				return err
 			}
-			at = end
 		}
-		if id != None {
-			e.ids = append(e.ids, id)
+		if token != nil {
+			e.ids = append(e.ids, token.ID)
 		}
 		at = to
 	}
-	return e.ids, nil
+	return nil
 }
 
 // replacement stands for ids outside the vocabulary.
@@ -200,6 +300,32 @@ func (t *Tokenizer) Decode(ids []int) string {
 		b.WriteString(t.piece(id))
 	}
 	return b.String()
+}
+
+// Text is the text that Encode made these ids of: Decode, without the space that Config.Normal or Config.Cut
+// puts before what begins a text or follows an added token.
+func (t *Tokenizer) Text(ids []int) string {
+	var b strings.Builder
+	prefixed, begin := t.prefixed(), true
+	for _, id := range ids {
+		piece := t.piece(id)
+		if prefixed && begin {
+			piece = strings.TrimPrefix(piece, " ")
+		}
+		begin = t.Valid(id) && t.parts[id]
+		b.WriteString(piece)
+	}
+	return b.String()
+}
+
+// prefixed says whether texts are encoded with a space before them.
+func (t *Tokenizer) prefixed() bool {
+	if t == nil {
+		return false
+	}
+	const probe = "x"
+	ids, err := t.Encode(probe, Options{})
+	return err == nil && strings.HasPrefix(t.Decode(ids), " "+probe)
 }
 
 func (t *Tokenizer) piece(id int) string {
@@ -279,5 +405,21 @@ func (t *Tokenizer) IsEnd(id int) bool {
 	return id == t.config.EOS
 }
 
-// AddBOS says whether the model's file wants prompts to start with BOS.
-func (t *Tokenizer) AddBOS() bool { return t != nil && t.config.AddBOS }
+// AddBOS says whether the model's file wants prompts to start with a token of its own, BOS as a rule.
+func (t *Tokenizer) AddBOS() bool { return t != nil && len(t.config.Before) > 0 }
+
+// Template is the model's chat template, in Jinja, or empty.
+func (t *Tokenizer) Template() string {
+	if t == nil {
+		return ""
+	}
+	return t.config.Template
+}
+
+// Token is a token's text as the vocabulary writes it, "" where the id is outside the vocabulary.
+func (t *Tokenizer) Token(id int) string {
+	if !t.Valid(id) {
+		return ""
+	}
+	return t.config.Tokens[id]
+}

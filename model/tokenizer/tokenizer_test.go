@@ -16,10 +16,19 @@ import (
 	"gpuscope/model/tokenizer"
 )
 
+// rule is a split rule that is known.
+func rule(name string) []tokenizer.Step {
+	steps, err := tokenizer.SplitRule(name)
+	if err != nil {
+		panic(err)
+	}
+	return steps
+}
+
 // small has all bytes, a few merges, and special tokens: some that overlap, one with a space, one that is
 // text.
 func small() tokenizer.Config {
-	c := tokenizer.Config{Split: "gpt-2", BOS: 0, EOS: 1, AddBOS: true}
+	c := tokenizer.Config{Cut: rule("gpt-2"), BOS: 0, EOS: 1, Unknown: tokenizer.None, Before: []int{0}}
 	add := func(kind tokenizer.Kind, texts ...string) {
 		for _, text := range texts {
 			c.Tokens = append(c.Tokens, text)
@@ -137,7 +146,7 @@ func TestMergesAreThoseOfTheDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const alphabet = "abc"
 		config := tokenizer.Config{
-			Split: "gpt-2", BOS: tokenizer.None, EOS: tokenizer.None,
+			Cut: rule("gpt-2"), BOS: tokenizer.None, EOS: tokenizer.None, Unknown: tokenizer.None,
 			Tokens: strings.Split(alphabet, ""),
 		}
 		ranks := map[[2]string]int{}
@@ -298,16 +307,12 @@ func TestWrongVocabularyIsAnError(t *testing.T) {
 			"special token 999 is outside",
 		},
 		"BOS wanted": {
-			func(c *tokenizer.Config) { c.BOS = tokenizer.None },
-			"start with a BOS token, and there is none",
+			func(c *tokenizer.Config) { c.Before = []int{tokenizer.None} },
+			"start with a BOS token or end with an EOS token, and there is none",
 		},
 		"merge of nothing": {
 			func(c *tokenizer.Config) { c.Merges = append(c.Merges, [2]string{"x", "y"}) },
 			`merge 8 joins "x" and "y"`,
-		},
-		"split rule": {
-			func(c *tokenizer.Config) { c.Split = "viking" },
-			`split rule "viking" is not supported yet`,
 		},
 	} {
 		config := small()
@@ -338,8 +343,8 @@ func TestVocabularyOfAFile(t *testing.T) {
 			`tiny.gguf: tokenizer model "bert" is not supported yet`, tokenizer.ErrUnsupported,
 		},
 		"other split": {
-			map[string]any{"tokenizer.ggml.pre": "tekken"},
-			`tiny.gguf: split rule "tekken" is not supported yet`, tokenizer.ErrUnsupported,
+			map[string]any{"tokenizer.ggml.pre": "kimi-k2"},
+			`tiny.gguf: split rule "kimi-k2" is not supported yet`, tokenizer.ErrUnsupported,
 		},
 		"model of no text": {
 			map[string]any{"tokenizer.ggml.model": 1},
@@ -420,8 +425,8 @@ func TestSplitRuleDecidesWhatFilesLeaveOut(t *testing.T) {
 		b.Tokenizer(pre, []string{"<s>", "a"}, []int32{3, 1}, []string{})
 		b.Set("tokenizer.ggml.bos_token_id", 0)
 		c, err := tokenizer.Read(parse(t, b))
-		if err != nil || c.AddBOS != want || c.WholeWords != want {
-			t.Errorf("%s: AddBOS %v, WholeWords %v, %v", pre, c.AddBOS, c.WholeWords, err)
+		if err != nil || (len(c.Before) > 0) != want || c.WholeWords != want {
+			t.Errorf("%s: AddBOS %v, WholeWords %v, %v", pre, c.Before, c.WholeWords, err)
 		}
 	}
 }

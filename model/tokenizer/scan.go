@@ -1,0 +1,185 @@
+package tokenizer
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// scanner gives the length of the word that text starts with. Text is not empty; the length is at least 1.
+// Scanners do by hand what a pattern of splits says, and read each character once or twice.
+type scanner func(text string) int
+
+// class is what the rules tell characters apart by.
+type class uint8
+
+const (
+	end    class = iota // of the text
+	space               // \s
+	letter              // \p{L}
+	number              // \p{N}
+	symbol              // all else, invalid bytes included
+)
+
+// first classifies the character that text starts with and gives its length.
+func first(text string) (class, int) {
+	if text == "" {
+		return end, 0
+	}
+	if c := text[0]; c < utf8.RuneSelf {
+		return asciiClass[c], 1
+	}
+	r, n := utf8.DecodeRuneInString(text)
+	return classOf(r), n
+}
+
+func classOf(r rune) class {
+	switch {
+	case unicode.IsLetter(r):
+		return letter
+	case unicode.IsSpace(r):
+		return space
+	case unicode.IsNumber(r):
+		return number
+	}
+	return symbol
+}
+
+var asciiClass = func() (table [utf8.RuneSelf]class) {
+	for c := range table {
+		table[c] = classOf(rune(c))
+	}
+	return table
+}()
+
+// run is the length of the longest start of text that is all of class c.
+func run(text string, c class) int {
+	n := 0
+	for {
+		got, width := first(text[n:])
+		if got != c || width == 0 {
+			return n
+		}
+		n += width
+	}
+}
+
+// gpt2Word is GPT-2's rule: a contraction, or a run of letters, of numbers or of symbols with a space
+// before it or none, or white space.
+func gpt2Word(text string) int {
+	if n := contraction(text, false); n > 0 {
+		return n
+	}
+	c, _ := first(text)
+	skip := 0
+	if text[0] == ' ' {
+		skip = 1
+		c, _ = first(text[1:])
+	}
+	if c != space && c != end {
+		return skip + run(text[skip:], c)
+	}
+	n := run(text, space)
+	following, _ := first(text[n:])
+	return spaces(text[:n], following)
+}
+
+// digit is the rule that cuts numbers out: each by itself, and what is between them.
+func digit(text string) int {
+	if c, width := first(text); c == number {
+		return width
+	}
+	n := 0
+	for {
+		c, width := first(text[n:])
+		if c == number || c == end {
+			return n
+		}
+		n += width
+	}
+}
+
+// llama3Word is the rule of Llama 3, and of Qwen 2 but for how many digits make a word.
+func llama3Word(text string, digits int) int {
+	if n := contraction(text, true); n > 0 {
+		return n
+	}
+	c, width := first(text)
+	switch c {
+	case letter:
+		return run(text, letter)
+	case number:
+		n := width
+		for range digits - 1 {
+			c, width := first(text[n:])
+			if c != number {
+				break
+			}
+			n += width
+		}
+		return n
+	}
+	if text[0] != '\r' && text[0] != '\n' {
+		if n := run(text[width:], letter); n > 0 {
+			return width + n
+		}
+	}
+	skip := 0
+	if text[0] == ' ' {
+		skip = 1
+	}
+	if n := run(text[skip:], symbol); n > 0 {
+		n += skip
+		return n + newlines(text[n:])
+	}
+	n := run(text, space)
+	if last := strings.LastIndexAny(text[:n], "\r\n"); last >= 0 {
+		return last + 1
+	}
+	following, _ := first(text[n:])
+	return spaces(text[:n], following)
+}
+
+func newlines(text string) int {
+	n := 0
+	for n < len(text) && (text[n] == '\r' || text[n] == '\n') {
+		n++
+	}
+	return n
+}
+
+// spaces is the length of the word at the start of a run of white space: the run but for its last character,
+// which goes with what follows, unless nothing follows or it is the only one.
+func spaces(white string, following class) int {
+	if following == end {
+		return len(white)
+	}
+	_, last := utf8.DecodeLastRuneInString(white)
+	if last == len(white) {
+		return last
+	}
+	return len(white) - last
+}
+
+// contraction is the length of an English contraction ('s 't 're 've 'm 'll 'd) that text starts with, or 0.
+// With fold any case counts, the long s (ſ) included: Unicode folds it to s.
+func contraction(text string, fold bool) int {
+	if text[0] != '\'' {
+		return 0
+	}
+	for _, c := range []string{"s", "t", "re", "ve", "m", "ll", "d"} {
+		if strings.HasPrefix(text[1:], c) {
+			return 1 + len(c)
+		}
+		if !fold {
+			continue
+		}
+		if n := len(c); len(text) > n && strings.EqualFold(text[1:1+n], c) {
+			return 1 + n
+		}
+	}
+	if fold && strings.HasPrefix(text[1:], "ſ") {
+		return 1 + len("ſ")
+	}
+	return 0
+}

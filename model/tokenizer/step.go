@@ -1,0 +1,94 @@
+package tokenizer
+
+import (
+	"strings"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Step is a part of what happens to text before the merges: it writes a text anew, or cuts it into pieces.
+type Step struct {
+	// rewrite gives the text in its place; start says that it begins the whole text.
+	rewrite func(text string, start bool) string
+	// cut yields the pieces, none of them empty, and ends with the error of yield.
+	cut func(text string, yield func(piece string) error) error
+}
+
+// spaceSign is how SentencePiece vocabularies write a space: ▁ (U+2581).
+const spaceSign = "\u2581"
+
+// Prepend puts a text before each text that is not empty.
+func Prepend(prefix string) Step {
+	return Step{rewrite: func(text string, _ bool) string {
+		if text == "" {
+			return text
+		}
+		return prefix + text
+	}}
+}
+
+// PrependMissing puts a prefix before texts that do not begin with it; with once only before what begins the
+// whole text.
+func PrependMissing(prefix string, once bool) Step {
+	return Step{rewrite: func(text string, start bool) string {
+		if strings.HasPrefix(text, prefix) || once && !start {
+			return text
+		}
+		return prefix + text
+	}}
+}
+
+// Replace puts a text in the place of each occurrence of another.
+func Replace(from, to string) Step {
+	return Step{rewrite: func(text string, _ bool) string { return strings.ReplaceAll(text, from, to) }}
+}
+
+// Squeeze takes the spaces at both ends away, and all but one of those in a row.
+func Squeeze() Step {
+	return Step{rewrite: func(text string, _ bool) string {
+		words := strings.Split(text, " ")
+		kept := words[:0]
+		for _, w := range words {
+			if w != "" {
+				kept = append(kept, w)
+			}
+		}
+		return strings.Join(kept, " ")
+	}}
+}
+
+// forms are the normalisation forms of Unicode by their names.
+var forms = map[string]norm.Form{"NFC": norm.NFC, "NFD": norm.NFD, "NFKC": norm.NFKC, "NFKD": norm.NFKD}
+
+// normalize writes text in a form. (From 30 combining marks in a row on it puts U+034F between them, which
+// the Stream-Safe form of UAX #15 wants and reference tokenizers do not do.)
+func normalize(f norm.Form) Step {
+	return Step{rewrite: func(text string, _ bool) string { return f.String(text) }}
+}
+
+// rewriteAll is what steps that only rewrite make of a text.
+func rewriteAll(steps []Step, text string, start bool) string {
+	for _, s := range steps {
+		text = s.rewrite(text, start)
+	}
+	return text
+}
+
+// walk takes a text through steps and yields the words that come out.
+func walk(steps []Step, text string, start bool, word func(string) error) error {
+	for i, s := range steps {
+		if s.rewrite != nil {
+			text = s.rewrite(text, start)
+			continue
+		}
+		return s.cut(text, func(piece string) error {
+			first := start
+			start = false
+			return walk(steps[i+1:], piece, first, word)
+		})
+	}
+	if text == "" {
+		return nil
+	}
+	return word(text)
+}
