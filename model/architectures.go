@@ -1,8 +1,8 @@
 package model
 
 import (
-	"cmp"
 	"fmt"
+	"slices"
 
 	"gpuscope/engine"
 	"gpuscope/internal/printable"
@@ -14,18 +14,19 @@ type architecture struct {
 	name string
 	gate gated
 	gguf spelling // how GGUF files have it
+	hf   spelling // how folders of Hugging Face have it
 }
 
 // spelling is how files of one form have an architecture: what they call things, and what their converters
 // did to the weights.
 type spelling struct {
-	name  string // of the architecture, where it is not the row's
-	names *names
-	keys  *keys
-	// rotate is how dims of a head are paired to be turned by the position.
-	rotate func(b *engine.Builder, name string, q, k, cos, sin engine.ValueID) (yq, yk engine.ValueID)
-	// only are numbers that its files may state and the builder has one answer to.
+	called []string // what they call the architecture, where that is not the row's name
+	names  *names
+	keys   *keys
+	pairs  *pairing
+	// only are what its files may state and the builder has one answer to.
 	only []only
+	tied bool // the embedding is the head too, where files do not say
 }
 
 // gated is the operator that joins the two branches of an MLP.
@@ -37,7 +38,7 @@ type gated struct {
 // only is a key that must be absent or have one value.
 type only struct {
 	key       string
-	want      int
+	want      any    // an int, a bool or a string; nil where the key must be absent
 	otherwise string // what another value stands for
 }
 
@@ -47,6 +48,8 @@ type names struct {
 	layer                    string // their prefix, a format of the layer's number
 	attnNorm, q, k, v, o     string
 	ffnNorm, gate, up, down  string
+	// said are the ends of names of tensors that say nothing that is not said elsewhere.
+	said []string
 }
 
 // keys are what a file calls the numbers of a decoder.
@@ -78,6 +81,25 @@ var ggufKeys = keys{
 	rotation: ggufRotation,
 }
 
+// hfNames are the names that models have in transformers.
+var hfNames = names{
+	embed: "model.embed_tokens.weight", norm: "model.norm.weight", head: "lm_head.weight",
+	layer:    "model.layers.%d.",
+	attnNorm: "input_layernorm.weight", q: "self_attn.q_proj.weight", k: "self_attn.k_proj.weight",
+	v: "self_attn.v_proj.weight", o: "self_attn.o_proj.weight",
+	ffnNorm: "post_attention_layernorm.weight", gate: "mlp.gate_proj.weight", up: "mlp.up_proj.weight",
+	down: "mlp.down_proj.weight",
+	said: []string{".rotary_emb.inv_freq"},
+}
+
+// hfKeys are the keys that transformers' models have in config.json.
+var hfKeys = keys{
+	layers: "num_hidden_layers", dim: "hidden_size", ffn: "intermediate_size",
+	context: "max_position_embeddings", heads: "num_attention_heads", kvHeads: "num_key_value_heads",
+	headDim: "head_dim", eps: "rms_norm_eps",
+	rotation: hfRotation,
+}
+
 // architectures are those that this version runs.
 var architectures = []*architecture{&llama}
 
@@ -86,11 +108,14 @@ func architectureOf(file, name string, in func(*architecture) *spelling) (*archi
 	var known []string
 	for _, a := range architectures {
 		s := in(a)
-		own := cmp.Or(s.name, a.name)
-		if own == name {
+		called := s.called
+		if called == nil {
+			called = []string{a.name}
+		}
+		if slices.Contains(called, name) {
 			return a, s, nil
 		}
-		known = append(known, own)
+		known = append(known, called...)
 	}
 	return nil, nil, fmt.Errorf("%s: not yet: architecture %s; this version runs %v", file,
 		printable.Short(name, 80), known)

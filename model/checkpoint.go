@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"os"
 
 	"gpuscope/model/tokenizer"
 )
@@ -73,11 +74,14 @@ func (c *Checkpoint) tensor(name string) (*Tensor, error) {
 	return nil, fmt.Errorf("%s: tensor %q is missing (there are %d tensors)", c.Name(), name, len(c.tensors))
 }
 
-// OpenFile opens the files of a model without a look at whether this version can run them: of the embedded
-// one where path is empty.
+// OpenFile opens the files of a model, a GGUF file or a folder of Hugging Face, without a look at whether
+// this version can run them: of the embedded one where path is empty.
 func OpenFile(path string) (*Checkpoint, error) {
 	if path == "" {
 		return parseGGUF(demo, DemoName)
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return openHF(path)
 	}
 	return openGGUF(path)
 }

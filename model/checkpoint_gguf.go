@@ -57,5 +57,7 @@ func (f ggufForm) config() (config, error) {
 	if err != nil {
 		return config{}, err
 	}
-	return readConfig(&configReader{f: f, prefix: name + "."}, arch, spelling)
+	c, err := readConfig(&configReader{f: f, prefix: name + "."}, arch, spelling)
+	c.Tied = !f.HasTensor(spelling.names.head)
+	return c, err
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"gpuscope/internal/printable"
 	"gpuscope/model/session"
 )
 
@@ -21,6 +22,7 @@ type config struct {
 	Context int // that the model was trained for
 	Eps     float32
 	Rope    rotation
+	Tied    bool // the embedding is the head too
 }
 
 // Bounds that no model comes near: past them a number is damage, and products of two still fit 64 bits.
@@ -64,13 +66,15 @@ func readConfig(r *configReader, arch *architecture, form *spelling) (config, er
 	return c, r.err
 }
 
-// keyed is what says numbers and words by key: the metadata of a file. Errors name the file and the key.
+// keyed is what says numbers and words by key: the metadata of a GGUF file, or a config.json. Errors name the
+// file and the key.
 type keyed interface {
 	Name() string
 	Keys() []string
 	Has(key string) bool
 	Int(key string) (int, error)
 	Float(key string) (float64, error)
+	Bool(key string) (bool, error)
 	String(key string) (string, error)
 }
 
@@ -134,6 +138,17 @@ func (r *configReader) checkFloat(key string, x, lo, hi float64, err error) floa
 	return x
 }
 
+func (r *configReader) boolOr(key string, def bool) bool {
+	if !r.has(key) {
+		return def
+	}
+	b, err := r.f.Bool(r.prefix + key)
+	if err != nil && r.err == nil {
+		r.err = err
+	}
+	return b
+}
+
 func (r *configReader) stringOr(key, def string) string {
 	if !r.has(key) {
 		return def
@@ -145,10 +160,30 @@ func (r *configReader) stringOr(key, def string) string {
 	return s
 }
 
-// hold refuses a number that the builder has no place for.
+// hold refuses what the builder has no place for.
 func (r *configReader) hold(o only) {
-	if n := r.intOr(o.key, o.want, math.MinInt32, math.MaxInt32); n != o.want {
-		r.errorf(o.key, "not yet: %s (%d, want %d)", o.otherwise, n, o.want)
+	if !r.has(o.key) {
+		return
+	}
+	var got any
+	var err error
+	switch o.want.(type) {
+	case nil:
+		r.errorf(o.key, "not yet: %s", o.otherwise)
+		return
+	case int:
+		got, err = r.f.Int(r.prefix + o.key)
+	case bool:
+		got, err = r.f.Bool(r.prefix + o.key)
+	case string:
+		got, err = r.f.String(r.prefix + o.key)
+	}
+	switch {
+	case err != nil && r.err == nil:
+		r.err = err
+	case got != o.want:
+		r.errorf(o.key, "not yet: %s (%s, want %v)", o.otherwise, printable.Short(fmt.Sprint(got), 80),
+			o.want)
 	}
 }
 

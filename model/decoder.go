@@ -29,8 +29,8 @@ type decoder struct {
 	kv      engine.DType // of the cache
 	w       *weights
 	pos     engine.ValueID
-	cos     engine.ValueID // rows of the live positions, f32 [S, HeadDim/2]
-	sin     engine.ValueID
+	tokens  engine.ValueID
+	rotate  rotary // queries and keys, by the live positions
 }
 
 // attention is the first half of a layer.
@@ -51,8 +51,8 @@ func (m *decoder) build(maxChunk, top int) (*network, error) {
 	n := &network{}
 	n.tokens = m.Input("tokens", engine.I32, []int{1, 1}, []int{1, maxChunk})
 	n.pos = m.SymInt("pos", 0, int64(m.context-1), 0)
-	m.pos = n.pos
-	n.logits = m.forward(n.tokens)
+	m.pos, m.tokens = n.pos, n.tokens
+	n.logits = m.forward()
 	n.picks = pick(m.Builder, n.logits, min(top, m.Vocab))
 	m.Output(n.logits)
 	m.w.refuseUnknown()
@@ -62,18 +62,17 @@ func (m *decoder) build(maxChunk, top int) (*network, error) {
 }
 
 // forward gives the logits of the last token.
-func (m *decoder) forward(tokens engine.ValueID) engine.ValueID {
+func (m *decoder) forward() engine.ValueID {
 	name := m.Form.names
 	table := m.w.matrix(name.embed, m.Vocab, m.Dim)
 	head := table
-	if m.w.has(name.head) {
+	if m.Tied {
+		m.w.used[name.head] = true // what a file has of it all the same is the embedding once more
+	} else {
 		head = m.w.matrix(name.head, m.Vocab, m.Dim)
 	}
-	x := ops.Embedding(m.Builder, "embed", table, tokens)
-	seq := ops.SymSize(m.Builder, "seq", tokens, 1)
-	cos, sin := m.tables()
-	m.cos = ops.Slice(m.Builder, "slice cos", cos, 0, ops.Sym(m.pos), ops.Sym(seq))
-	m.sin = ops.Slice(m.Builder, "slice sin", sin, 0, ops.Sym(m.pos), ops.Sym(seq))
+	x := ops.Embedding(m.Builder, "embed", table, m.tokens)
+	m.rotate = m.Form.pairs.rotary(m)
 	for i := range m.Layers {
 		x = m.attention(i).forward(m, i, x)
 		x = m.mlp(i).forward(m, i, x)
@@ -110,7 +109,7 @@ func (a *attention) forward(m *decoder, layer int, x engine.ValueID) engine.Valu
 	q = ops.View(b, "q_heads", q, ops.Fixed(1), ops.Rest, ops.Fixed(m.Heads), ops.Fixed(m.HeadDim))
 	k = ops.View(b, "k_heads", k, ops.Fixed(1), ops.Rest, ops.Fixed(m.KVHeads), ops.Fixed(m.HeadDim))
 	v = ops.View(b, "v_heads", v, ops.Fixed(1), ops.Rest, ops.Fixed(m.KVHeads), ops.Fixed(m.HeadDim))
-	q, k = m.Form.rotate(b, "rope", q, k, m.cos, m.sin)
+	q, k = m.rotate("rope", q, k)
 	y := ops.SDPA(b, "sdpa", q, k, v, a.kCache, a.vCache, ops.Sym(m.pos), 0)
 	y = ops.View(b, "join", y, ops.Fixed(1), ops.Rest, ops.Fixed(m.Heads*m.HeadDim))
 	y = ops.Linear(b, "o", y, a.o, engine.None)

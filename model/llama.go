@@ -3,17 +3,30 @@ package model
 import "gpuscope/ops"
 
 // llama is Touvron et al., LLaMA (2023), with grouped-query attention (Ainslie et al., GQA, 2023): no biases,
-// every layer alike. Files of Llama 1 to 3, Mistral and SmolLM say that they are of it.
+// every layer alike. Files of Llama 1 to 3, Mistral and SmolLM say that they are of it. Converters to GGUF
+// reorder the rows of the queries and keys, so that the pairs that are turned together are neighbours.
 var llama = architecture{
 	name: "llama",
 	gate: gated{"silu_mul", ops.SiLUMul},
 	gguf: spelling{
-		names:  &ggufNames,
-		keys:   &ggufKeys,
-		rotate: ops.ApplyRotaryEmb,
+		names: &ggufNames,
+		keys:  &ggufKeys,
+		pairs: &neighbours,
 		only: []only{
 			{"expert_count", 0, "a mixture of experts"},
 			{"attention.sliding_window", 0, "attention in a sliding window"},
+		},
+	},
+	hf: spelling{
+		called: []string{"llama", "mistral"},
+		names:  &hfNames,
+		keys:   &hfKeys,
+		pairs:  &halves,
+		only: []only{
+			{"hidden_act", "silu", "another activation"},
+			{"attention_bias", false, "biases in the attention"},
+			{"mlp_bias", false, "biases in the MLP"},
+			{"sliding_window", nil, "attention in a sliding window"},
 		},
 	},
 }

@@ -16,9 +16,10 @@ import (
 // weights hands the tensors of a checkpoint to a graph, each held to the shape it must have. What is wrong is
 // recorded in the builder.
 type weights struct {
-	b    *engine.Builder
-	file *Checkpoint
-	used map[string]bool
+	b     *engine.Builder
+	file  *Checkpoint
+	names *names
+	used  map[string]bool
 }
 
 // tensor is a tensor of a shape, nil after an error.
@@ -75,7 +76,10 @@ func (w *weights) has(name string) bool { return w.file.byName[name] != nil }
 // wrong.
 func (w *weights) refuseUnknown() {
 	for _, t := range w.file.Tensors() {
-		if !w.used[t.Name] {
+		said := slices.ContainsFunc(w.names.said, func(end string) bool {
+			return strings.HasSuffix(t.Name, end)
+		})
+		if !w.used[t.Name] && !said {
 			w.b.Errorf("%s: not yet: tensor %s: this version's model has no place for it", w.file.Name(),
 				printable.Short(t.Name, 80))
 		}

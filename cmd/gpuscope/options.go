@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -182,7 +183,10 @@ func findModel(operands []string) (string, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
-		return "", fmt.Errorf("%s: it is a folder, want a .gguf file", path)
+		if _, err := os.Stat(filepath.Join(path, "config.json")); err != nil {
+			return "", fmt.Errorf("%s: it is a folder without config.json, want a .gguf file or the folder of a model of Hugging Face", path)
+		}
+		return path, nil
 	case err == nil:
 		return path, nil
 	case !os.IsNotExist(err):

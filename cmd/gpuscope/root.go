@@ -16,8 +16,9 @@ func rootCommand() *command {
 	return &command{
 		operand: "[MODEL|TRACE]",
 		doc:     "gpuscope profiles language models on WebGPU and shows their graphs.",
-		more: `Without a command it opens MODEL in the terminal and steps it token by token: a .gguf file (Llama architecture;
-what cannot be run yet is named), or nothing for the demo model embedded in the program. A TRACE (.json, .jsonl, with .gz compressed) opens with no GPU.
+		more: `Without a command it opens MODEL in the terminal and steps it token by token: a .gguf file or the folder of a model of
+Hugging Face (Llama architecture; what cannot be run yet is named), or nothing for the demo model embedded in the program. A TRACE
+(.json, .jsonl, with .gz compressed) opens with no GPU.
 Press ? there for the keys. With --plain commands are lines, typed or piped; where piped ones fail the exit status is 1.
 
 Defaults for these flags, and other keys, are taken from gpuscope/config.toml in the folder for settings (on Linux

@@ -26,7 +26,8 @@ func runCommand() *command {
 	return &command{
 		name: "run", operand: "[MODEL]",
 		doc: "run a model headless: its text as it comes, then the profile",
-		more: `MODEL is a .gguf file (Llama architecture; what cannot be run yet is named), or nothing: the demo model embedded in the program.
+		more: `MODEL is a .gguf file, or a folder with config.json and *.safetensors as Hugging Face has them (Llama architecture; what cannot be
+run yet is named), or nothing: the demo model embedded in the program.
 Greedy decoding. Text and profile go to standard output, progress and warnings to standard error. A pipe gets every byte
 of the text as it is, those too of a character that the last token leaves unfinished. A terminal gets no control
 characters, and, as JSON does, U+FFFD for each byte that is no UTF-8.`,

@@ -1,0 +1,184 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+
+	"gpuscope/internal/printable"
+)
+
+// configJSON is what a config.json says, by dotted paths: "rope_scaling.factor". What is null is not there.
+type configJSON struct {
+	name   string
+	values map[string]any // a json.Number, string, bool, []any, or map[string]any of what is below
+}
+
+// Bounds of a config.json; those of large models have 5 kB.
+const (
+	maxConfigBytes = 16 << 20
+	maxConfigDepth = 8
+)
+
+// openConfigJSON reads the file.
+func openConfigJSON(path string) (*configJSON, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxConfigBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	return parseConfigJSON(data, path)
+}
+
+func parseConfigJSON(data []byte, name string) (*configJSON, error) {
+	if len(data) > maxConfigBytes {
+		return nil, fmt.Errorf("%s: over %d bytes: this is no configuration of a model", name, maxConfigBytes)
+	}
+	var top map[string]any
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	err := d.Decode(&top)
+	if err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("something stands behind the object")
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: want a JSON object", name, printable.Short(err.Error(), 80))
+	}
+	c := &configJSON{name: name, values: map[string]any{}}
+	return c, c.add("", top, 1)
+}
+
+func (c *configJSON) add(path string, object map[string]any, depth int) error {
+	if depth > maxConfigDepth {
+		return fmt.Errorf("%s: %s: objects are nested more than %d deep", c.name, printable.Short(path, 80),
+			maxConfigDepth)
+	}
+	for key, value := range object {
+		if value == nil {
+			continue
+		}
+		c.values[path+key] = value
+		if inner, ok := value.(map[string]any); ok {
+			if err := c.add(path+key+".", inner, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Name is the path of the file.
+func (c *configJSON) Name() string { return c.name }
+
+// Keys are the paths of all that is not null, sorted.
+func (c *configJSON) Keys() []string { return slices.Sorted(maps.Keys(c.values)) }
+
+// Has says whether something that is not null is there.
+func (c *configJSON) Has(key string) bool { return c.values[key] != nil }
+
+// scalarJSON reads one value by conv; want says in words what conv takes.
+func scalarJSON[T any](c *configJSON, key, want string, conv func(any) (T, bool)) (T, error) {
+	var zero T
+	v := c.values[key]
+	if v == nil {
+		return zero, fmt.Errorf("%s: %q is missing", c.name, key)
+	}
+	if x, ok := conv(v); ok {
+		return x, nil
+	}
+	return zero, fmt.Errorf("%s: %q is %s, want %s", c.name, printable.Short(key, 80), shortJSON(v, 80), want)
+}
+
+// Int is an integer that fits an int.
+func (c *configJSON) Int(key string) (int, error) {
+	return scalarJSON(c, key, "an integer", func(v any) (int, bool) {
+		n, _ := v.(json.Number)
+		i, err := strconv.Atoi(string(n))
+		return i, err == nil
+	})
+}
+
+// Float is a number.
+func (c *configJSON) Float(key string) (float64, error) {
+	return scalarJSON(c, key, "a number", floatJSON)
+}
+
+func floatJSON(v any) (float64, bool) {
+	n, _ := v.(json.Number)
+	x, err := n.Float64()
+	return x, err == nil
+}
+
+// Bool is true or false.
+func (c *configJSON) Bool(key string) (bool, error) {
+	return scalarJSON(c, key, "true or false", func(v any) (bool, bool) { b, ok := v.(bool); return b, ok })
+}
+
+// String is a string.
+func (c *configJSON) String(key string) (string, error) {
+	return scalarJSON(c, key, "a string", func(v any) (string, bool) { s, ok := v.(string); return s, ok })
+}
+
+// Floats is a list of numbers.
+func (c *configJSON) Floats(key string) ([]float64, error) {
+	return scalarJSON(c, key, "a list of numbers", func(v any) ([]float64, bool) {
+		return listJSON(v, floatJSON)
+	})
+}
+
+// Strings is a list of strings.
+func (c *configJSON) Strings(key string) ([]string, error) {
+	return scalarJSON(c, key, "a list of strings", func(v any) ([]string, bool) {
+		return listJSON(v, func(v any) (string, bool) { s, ok := v.(string); return s, ok })
+	})
+}
+
+func listJSON[T any](v any, conv func(any) (T, bool)) ([]T, bool) {
+	list, ok := v.([]any)
+	out := make([]T, len(list))
+	for i, e := range list {
+		x, fits := conv(e)
+		out[i], ok = x, ok && fits
+	}
+	return out, ok
+}
+
+// pairs are all that is not an object, for people.
+func (c *configJSON) pairs() []Pair {
+	var pairs []Pair
+	for _, key := range c.Keys() {
+		kind := ""
+		switch v := c.values[key].(type) {
+		case map[string]any:
+			continue
+		case []any:
+			kind = fmt.Sprintf("list[%d]", len(v))
+		case json.Number:
+			kind = "number"
+		case string:
+			kind = "string"
+		case bool:
+			kind = "bool"
+		}
+		pairs = append(pairs, Pair{key, kind, shortJSON(c.values[key], 200)})
+	}
+	return pairs
+}
+
+// shortJSON is a value as JSON, a long one cut.
+func shortJSON(v any, most int) string {
+	text, _ := json.Marshal(v) // it came from JSON
+	return printable.Short(string(text), most)
+}

@@ -1,0 +1,173 @@
+package model
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"gpuscope/engine/gpu"
+)
+
+// tinyFolder is a model of a layer as a folder of Hugging Face, with ones for weights.
+type tinyFolder struct {
+	config  map[string]any
+	tensors map[string][]int // dims; all are BF16
+}
+
+func newTinyFolder() *tinyFolder {
+	return &tinyFolder{map[string]any{
+		"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 64, "intermediate_size": 96,
+		"max_position_embeddings": 64, "num_attention_heads": 2, "num_key_value_heads": 1,
+		"rms_norm_eps":   1e-5,
+		"sliding_window": nil, "hidden_act": "silu", "rope_theta": 10000, "rope_scaling": nil,
+	}, map[string][]int{
+		"model.embed_tokens.weight": {10, 64}, "model.norm.weight": {64}, "lm_head.weight": {10, 64},
+		"model.layers.0.input_layernorm.weight":          {64},
+		"model.layers.0.self_attn.q_proj.weight":         {64, 64},
+		"model.layers.0.self_attn.k_proj.weight":         {32, 64},
+		"model.layers.0.self_attn.v_proj.weight":         {32, 64},
+		"model.layers.0.self_attn.o_proj.weight":         {64, 64},
+		"model.layers.0.post_attention_layernorm.weight": {64},
+		"model.layers.0.mlp.gate_proj.weight":            {96, 64},
+		"model.layers.0.mlp.up_proj.weight":              {96, 64},
+		"model.layers.0.mlp.down_proj.weight":            {64, 96},
+		"model.layers.0.self_attn.rotary_emb.inv_freq":   {16}, // as old files have it
+	}}
+}
+
+// write writes the folder and gives its path.
+func (f *tinyFolder) write(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	save := func(name string, data []byte) {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asJSON := func(v any) []byte {
+		data, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	header, data := map[string]any{}, []byte{}
+	for _, name := range slices.Sorted(maps.Keys(f.tensors)) {
+		dims, at := f.tensors[name], len(data)
+		elements := 1
+		for _, d := range dims {
+			elements *= d
+		}
+		for range elements {
+			data = binary.LittleEndian.AppendUint16(data, uint16(math.Float32bits(1)>>16))
+		}
+		header[name] = map[string]any{"dtype": "BF16", "shape": dims, "data_offsets": []int{at, len(data)}}
+	}
+	head := asJSON(header)
+	save("config.json", asJSON(f.config))
+	save("model.safetensors",
+		append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(head))), head...), data...))
+	return dir
+}
+
+// planFolder reads a folder and plans its graph.
+func planFolder(path string, o Options) error {
+	o.Path = path
+	m, err := Read(o)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	_, err = m.Plan(gpu.DefaultLimits())
+	return err
+}
+
+func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	set := func(key string, value any) func(*tinyFolder) {
+		return func(f *tinyFolder) { f.config[key] = value }
+	}
+	tensor := func(name string, dims ...int) func(*tinyFolder) {
+		return func(f *tinyFolder) { f.tensors[name] = dims }
+	}
+	for name, c := range map[string]struct {
+		change func(*tinyFolder)
+		want   string // of the error; "" where it runs
+	}{
+		"as it is":              {func(*tinyFolder) {}, ""},
+		"tied":                  {set("tie_word_embeddings", true), ""},
+		"no head":               {func(f *tinyFolder) { delete(f.tensors, "lm_head.weight") }, `tensor "lm_head.weight" is missing`},
+		"an unknown model":      {set("model_type", "mamba"), "not yet: architecture mamba; this version runs [llama"},
+		"no model":              {set("model_type", nil), `"model_type" is missing`},
+		"another activation":    {set("hidden_act", "gelu"), "hidden_act: not yet: another activation (gelu, want silu)"},
+		"biases":                {set("attention_bias", true), "attention_bias: not yet: biases in the attention (true, want false)"},
+		"a window":              {set("sliding_window", 4), "sliding_window: not yet"},
+		"quantised by others":   {set("quantization_config", map[string]any{"quant_method": "gptq"}), "quantization_config: not yet"},
+		"no layers":             {set("num_hidden_layers", nil), `"num_hidden_layers" is missing`},
+		"words for layers":      {set("num_hidden_layers", "many"), `"num_hidden_layers" is "many", want an integer`},
+		"too many layers":       {set("num_hidden_layers", 1e6), "num_hidden_layers: 1000000, want 1 to"},
+		"uneven heads":          {set("num_key_value_heads", 3), "2 query heads do not share 3"},
+		"an unknown tensor":     {tensor("model.layers.0.self_attn.q_proj.bias", 64), "not yet: tensor model.layers.0.self_attn.q_proj.bias"},
+		"another shape":         {tensor("model.norm.weight", 63), "tensor model.norm.weight is [63], the metadata makes it [64]"},
+		"old linear scaling":    {set("rope_scaling", map[string]any{"type": "linear", "factor": 2}), ""},
+		"new linear scaling":    {set("rope_parameters", map[string]any{"rope_type": "linear", "factor": 2, "rope_theta": 5e5}), ""},
+		"an unknown scaling":    {set("rope_scaling", map[string]any{"rope_type": "yarn"}), "not yet: rope scaling yarn; this version runs [default linear llama3"},
+		"an unknown rope key":   {set("rope_scaling", map[string]any{"rope_type": "linear", "factor": 2, "x": 1}), "rope_scaling.x: not yet"},
+		"a factor of nothing":   {set("rope_scaling", map[string]any{"type": "linear", "factor": 0}), "rope_scaling.factor: 0, want 1e-06 to"},
+		"a part of the head":    {set("partial_rotary_factor", 0.5), "partial_rotary_factor: not yet: a rotation of a part"},
+		"a base that is a list": {set("rope_theta", []int{1}), `"rope_theta" is [1], want a number`},
+	} {
+		f := newTinyFolder()
+		c.change(f)
+		dir := f.write(t)
+		err := planFolder(dir, Options{})
+		if c.want == "" && err == nil {
+			continue
+		}
+		if c.want == "" || err == nil || !strings.HasPrefix(err.Error(), dir) ||
+			!strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func TestConfigJSONThatIsNone(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"", "[]", "{", "{}{}", `{"a":`, strings.Repeat(`{"a":`, 20) + "1" + strings.Repeat("}", 20),
+		strings.Repeat("[", 1<<20), `{"a` + "\x1b" + `":1}`,
+	} {
+		if _, err := parseConfigJSON([]byte(text), "config.json"); err == nil || len(err.Error()) > 300 ||
+			strings.ContainsFunc(err.Error(), unicode.IsControl) {
+			t.Errorf("%.40q: %v", text, err)
+		}
+	}
+}
+
+// FuzzConfigJSON looks for a config.json that panics, or whose error is no line.
+func FuzzConfigJSON(f *testing.F) {
+	for _, name := range []string{"llama3", "qwen2", "qwen3", "gemma3", "phi3"} {
+		path := filepath.Join("..", "..", "shared", "models", "arch", name, "config.json")
+		if data, err := os.ReadFile(path); err == nil {
+			f.Add(data)
+		}
+	}
+	f.Add([]byte(`{"model_type":"llama","rope_scaling":{"type":"linear","factor":2}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		said, err := parseConfigJSON(data, "config.json")
+		if err == nil {
+			_, err = (&hfForm{path: "x", said: said}).config()
+			said.pairs()
+		}
+		if err != nil && (len(err.Error()) > 1000 || strings.ContainsFunc(err.Error(), unicode.IsControl)) {
+			t.Errorf("%q", err)
+		}
+	})
+}

@@ -1,0 +1,100 @@
+package model
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"gpuscope/internal/printable"
+)
+
+// hfScaling is a kind of rotation that transformers knows: what else is said of it, behind its path, and what
+// that makes of the rotation of a head of so many dims.
+type hfScaling struct {
+	name  string
+	keys  []string
+	apply func(r *configReader, path string, headDim int, rot *rotation)
+}
+
+var hfScalings = []hfScaling{
+	{"default", nil, func(*configReader, string, int, *rotation) {}},
+	{
+		"linear",
+		[]string{"factor"},
+		func(r *configReader, path string, _ int, rot *rotation) {
+			rot.Scale = 1 / r.float(path+"factor", 1e-6, 1e6)
+		},
+	},
+	{
+		"llama3",
+		[]string{"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"},
+		func(r *configReader, path string, headDim int, rot *rotation) {
+			rot.Divisors = llama3Divisors(rot.Base, headDim, r.float(path+"factor", 1, 1e6),
+				r.float(path+"low_freq_factor", 1e-6, 1e6), r.float(path+"high_freq_factor", 1e-6, 1e6),
+				r.int(path+"original_max_position_embeddings", 1, math.MaxInt32))
+		},
+	},
+}
+
+// llama3Divisors are those of Llama 3.1: pairs that turn more than high times within the context of the
+// training stay as they are, those that turn less than low times are slowed by the factor, and between the
+// two it goes over from the one to the other.
+func llama3Divisors(base float64, headDim int, factor, low, high float64, context int) []float64 {
+	divisors := make([]float64, headDim/2)
+	for i := range divisors {
+		turns := float64(context) * math.Pow(base, -2*float64(i)/float64(headDim)) / (2 * math.Pi)
+		kept := min(max((turns-low)/(high-low), 0), 1)
+		if high == low { // one goes over into the other at once
+			kept = 0
+			if turns > low {
+				kept = 1
+			}
+		}
+		divisors[i] = 1 / (kept + (1-kept)/factor)
+	}
+	return divisors
+}
+
+// hfRotation reads the rotation of a config.json: since transformers 5 it is all in rope_parameters, before
+// it was in rope_theta and rope_scaling.
+func hfRotation(r *configReader, headDim int) rotation {
+	if r.has("rope_parameters") {
+		return hfRotationAt(r, "rope_parameters.", "rope_parameters.rope_theta", headDim)
+	}
+	return hfRotationAt(r, "rope_scaling.", "rope_theta", headDim)
+}
+
+// hfRotationAt reads a rotation whose kind is said behind a path, and its base under a key.
+func hfRotationAt(r *configReader, path, baseKey string, headDim int) rotation {
+	rot := rotation{Base: r.floatOr(baseKey, 10000, 1, 1e12), Scale: 1}
+	for _, key := range []string{"partial_rotary_factor", path + "partial_rotary_factor"} {
+		if part := r.floatOr(key, 1, 0, 1); part != 1 {
+			r.errorf(key, "not yet: a rotation of a part of the head (%g, want 1)", part)
+		}
+	}
+	kind := r.stringOr(path+"rope_type", r.stringOr(path+"type", "default")) // type is the older key
+	var known []string
+	for _, s := range hfScalings {
+		if s.name == kind {
+			hfRefuseUnknown(r, path, s.keys)
+			s.apply(r, path, headDim, &rot)
+			return rot
+		}
+		known = append(known, s.name)
+	}
+	r.errorf(path+"rope_type", "not yet: rope scaling %s; this version runs %v", printable.Short(kind, 80),
+		known)
+	return rot
+}
+
+// hfRefuseUnknown refuses what stands behind a path and is not known, beside what every rotation says.
+func hfRefuseUnknown(r *configReader, path string, known []string) {
+	always := []string{"rope_theta", "rope_type", "type", "partial_rotary_factor"}
+	for _, key := range r.f.Keys() {
+		own, inside := strings.CutPrefix(key, path)
+		if inside && !slices.Contains(known, own) && !slices.Contains(always, own) {
+			r.errorf(printable.Short(key, 80),
+				"not yet: this version does not know what it does to the rotation")
+		}
+	}
+}
