@@ -2,7 +2,6 @@ package trace
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 )
@@ -42,16 +41,16 @@ func (f *file) Read(p []byte) (int, error) {
 
 // source reads JSON with one space in place of all white space between two values.
 type source struct {
-	r               io.Reader
-	file            *file
-	bounds          bounds
-	quoted, escaped bool  // where it is: in a string, behind a backslash
-	spaced          bool  // the last byte was white space
-	read            int64 // bytes so far, and of them
-	text, space     int64
-	idle            int64 // text that was of no use, with what it costs to find that out
-	left            int64 // of the value that is read now
-	err             error
+	r      io.Reader
+	file   *file
+	bounds bounds
+	quotes
+	spaced      bool  // the last byte was white space
+	read        int64 // bytes so far, and of them
+	text, space int64
+	idle        int64 // text that was of no use, with what it costs to find that out
+	left        int64 // of the value that is read now
+	err         error
 }
 
 // next says that another value begins.
@@ -107,7 +106,7 @@ func (s *source) squeeze(p []byte) int {
 	n := 0
 	for i := 0; i < len(p); i++ {
 		if s.quoted {
-			end := s.endOfString(p[i:])
+			end := s.end(p[i:])
 			n += copy(p[n:], p[i:i+end])
 			i += end - 1
 			continue
@@ -128,22 +127,6 @@ func (s *source) squeeze(p []byte) int {
 		}
 	}
 	return n
-}
-
-// endOfString is how much of p belongs to the string that p continues.
-func (s *source) endOfString(p []byte) int {
-	for i := 0; i < len(p); i++ {
-		switch {
-		case s.escaped:
-			s.escaped = false
-		case p[i] == '\\':
-			s.escaped = true
-		case p[i] == '"':
-			s.quoted = false
-			return i + 1
-		}
-	}
-	return len(p)
 }
 
 // estimate is about the most memory that JSON takes when it is decoded: the largest record for each object, a
@@ -177,14 +160,10 @@ func (d *decoder) tooLarge() error {
 	return fmt.Errorf("the trace needs more than %s of memory; %s", mib(d.in.memory()), d.in.remedy())
 }
 
-// value reads the next value as it stands, and refuses what would take too much memory when it is decoded.
-func (d *decoder) value() (raw json.RawMessage, err error) {
-	d.in.next()
-	if err := d.json.Decode(&raw); err != nil {
-		return nil, err
-	}
+// fits refuses a value that would take too much memory when it is decoded.
+func (d *decoder) fits(raw []byte) error {
 	if estimate(raw) > d.in.memory() {
-		return nil, d.tooLarge()
+		return d.tooLarge()
 	}
-	return raw, nil
+	return nil
 }

@@ -307,9 +307,9 @@ func TestWhereAGzippedTraceIsWrongIsSaidOfWhatWasUnpacked(t *testing.T) {
 	}
 	whole := zipped(b.Bytes())
 	for want, file := range map[string][]byte{
-		" of what was unpacked, in the middle of it: it was cut": whole[:len(whole)/2],
-		"cut before anything of it could be unpacked":            whole[:10],
-		`"plans" (about byte 38 of what was unpacked): invalid`:  zipped([]byte(`{"schema":"gpuscope.trace/1","plans":[}`)),
+		" of what was unpacked, in the middle of it: it was cut":     whole[:len(whole)/2],
+		"cut before anything of it could be unpacked":                whole[:10],
+		`"plans" (about byte 38 of what was unpacked): [0]: invalid`: zipped([]byte(`{"schema":"gpuscope.trace/1","plans":[}`)),
 	} {
 		if _, err := trace.Read(bytes.NewReader(file)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -103,24 +103,22 @@ func beginning(in *bufio.Reader) ([]byte, error) {
 func readObjects(in io.Reader, raw *file) (*Trace, error) { return readWithin(in, raw, usualBounds) }
 
 func readWithin(in io.Reader, raw *file, b bounds) (*Trace, error) {
-	t := &Trace{}
 	from := &source{r: in, file: raw, bounds: b}
-	from.next()
-	d := &decoder{in: from, json: json.NewDecoder(from), t: t, texts: texts{}}
+	d := &decoder{in: from, json: splitter{in: from}, t: &Trace{}, texts: texts{}}
 	if err := d.object(); err != nil {
 		return nil, err
 	}
-	return t, d.records()
+	return d.t, d.records()
 }
 
 // ErrNotTrace is wrapped by the error for a file that is something else.
 var ErrNotTrace = errors.New("not a gpuscope trace")
 
-// decoder reads the first object, and the records after it. Plans and steps are decoded one by one, so that
-// what is held beside the trace is no more than one of them.
+// decoder reads the first object, and the records after it. Plans, steps and records are decoded some at a
+// time, so that what is held beside the trace is no more than those.
 type decoder struct {
 	in   *source
-	json *json.Decoder
+	json splitter
 	t    *Trace
 	used int64 // bytes of memory that t holds
 	// texts are those that many records say alike: each is kept once
@@ -129,43 +127,29 @@ type decoder struct {
 
 // object reads the trace object: the whole trace, or the head of a stream.
 func (d *decoder) object() error {
-	if _, err := d.json.Token(); err != nil {
-		return d.wrap("trace", err)
-	}
 	head := map[string]json.RawMessage{}
-	for d.json.More() {
-		d.in.next()
-		key, err := d.json.Token()
-		if err != nil {
-			return d.wrap("trace", err)
-		}
-		switch name := key.(string); name {
+	name := "trace"
+	err := d.json.fields(func(field string) (err error) {
+		switch name = strconv.Quote(printable.Short(field, 80)); field {
 		case "plans":
 			err = decodeList(d, &d.t.Plans)
 		case "steps":
 			err = decodeList(d, &d.t.Steps)
-		case "schema":
-			if err = d.json.Decode(&d.t.Schema); err == nil {
-				if err := checkSchema(d.t.Schema); err != nil {
-					return err
-				}
-			}
 		default:
-			var raw json.RawMessage
-			if raw, err = d.value(); err == nil {
-				if _, twice := head[name]; twice {
-					return fmt.Errorf("%q is there twice", printable.Short(name, 80))
-				}
-				head[name] = raw
-				err = d.spend(estimate(raw))
+			if _, twice := head[field]; twice {
+				return fmt.Errorf("%s is there twice", name)
+			}
+			head[field], err = d.field()
+		}
+		if err == nil && field == "schema" {
+			if err = json.Unmarshal(head[field], &d.t.Schema); err == nil {
+				err = checkSchema(d.t.Schema)
 			}
 		}
-		if err != nil {
-			return d.wrap(strconv.Quote(printable.Short(key.(string), 80)), err)
-		}
-	}
-	if _, err := d.json.Token(); err != nil {
-		return d.wrap("trace", err)
+		return err
+	})
+	if err != nil {
+		return d.wrap(name, err)
 	}
 	if d.t.Schema == "" {
 		if _, ok := head["traceEvents"]; ok {
@@ -177,10 +161,25 @@ func (d *decoder) object() error {
 	if err != nil {
 		return err
 	}
-	schema, plans, steps := d.t.Schema, d.t.Plans, d.t.Steps
+	plans, steps := d.t.Plans, d.t.Steps
 	d.t.Unknown, err = decodeRecord(raw, d.t)
-	d.t.Schema, d.t.Plans, d.t.Steps = schema, plans, steps
+	d.t.Plans, d.t.Steps = plans, steps
 	return fitting(err)
+}
+
+// field reads the value of a field of the head, as it stands.
+func (d *decoder) field() (raw json.RawMessage, err error) {
+	text, err := d.json.value(nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.fits(text); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &raw); err != nil {
+		return nil, err
+	}
+	return raw, d.spend(estimate(raw))
 }
 
 // fitting says of a value that does not fit into its field what it is and what the field takes.
@@ -217,39 +216,33 @@ type listed[T any] interface {
 	compact(texts)
 }
 
-// decodeList reads a list element by element.
+// decodeList reads a list, or null.
 func decodeList[T any, P listed[T]](d *decoder, list *[]T) error {
-	open, err := d.json.Token()
-	if err != nil {
-		return err
-	}
-	if open == nil { // null
+	if c, err := d.json.peek(); err == nil && c != '[' {
+		if raw, err := d.json.value(nil); string(raw) != "null" {
+			return cmp.Or(err, fmt.Errorf("want a list, got %s", raw))
+		}
 		return nil
 	}
-	if open != json.Delim('[') {
-		return fmt.Errorf("want a list, got %v", open)
+	if err := d.json.mark('['); err != nil {
+		return err
 	}
-	for d.json.More() {
-		raw, err := d.value()
-		if err != nil {
-			return err
-		}
-		var e T
-		p := P(&e)
-		unknown, err := decodeRecord(raw, p)
-		if err != nil {
-			return fmt.Errorf("[%d]: %w", len(*list), err)
-		}
+	another := func(n int) (bool, error) { return d.json.another(n, ']') }
+	n, err := decodeEach(d, another, func(_ []byte, e *T, unknown *Unknown) error {
+		p := P(e)
 		p.keepUnknown(unknown)
 		p.compact(d.texts)
 		// As the list grows there are two of it.
-		if err := d.spend(p.size() + int64(unsafe.Sizeof(e)) + unknown.size()); err != nil {
-			return fmt.Errorf("[%d]: %w", len(*list), err)
+		if err := d.spend(p.size() + int64(unsafe.Sizeof(*e)) + unknown.size()); err != nil {
+			return err
 		}
-		*list = append(*list, e)
+		*list = append(*list, *e)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("[%d]: %w", n, err)
 	}
-	_, err = d.json.Token()
-	return err
+	return nil
 }
 
 // EventCut is the kind of the event that says that a stream was cut.
@@ -257,44 +250,40 @@ const EventCut = "cut"
 
 // records reads what follows the first object, until the end or the cut.
 func (d *decoder) records() error {
-	for n := 1; ; n++ {
-		raw, err := d.value()
+	another := func(int) (bool, error) {
+		_, err := d.json.peek()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return false, nil
 		}
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			e := Event{
-				Kind: EventCut,
-				Text: fmt.Sprintf("the stream was cut: its last, partial record (line %d) was dropped", n+1),
-			}
-			if k := len(d.t.Steps); k > 0 {
-				e.Step = d.t.Steps[k-1].Index
-			}
-			d.t.Events = append(d.t.Events, e)
-			return nil
-		}
-		if err != nil {
-			return d.wrap(fmt.Sprintf("line %d", n+1), err)
-		}
-		var r Record
-		unknown, err := decodeRecord(raw, &r)
-		if err != nil {
-			return fmt.Errorf("line %d: %w", n+1, err)
-		}
+		return err == nil, err
+	}
+	n, err := decodeEach(d, another, func(raw []byte, r *Record, unknown *Unknown) error {
 		switch {
 		case r.Plan != nil:
 			r.Plan.compact(d.texts)
 		case r.Step != nil:
 			r.Step.compact(d.texts)
 		}
-		kept := d.kept(&r, unknown, raw)
+		kept := d.kept(r, unknown, raw)
 		if kept == 0 {
 			d.in.ignored(len(raw))
 		}
-		if err := cmp.Or(d.spend(kept), d.t.apply(&r, unknown)); err != nil {
-			return fmt.Errorf("line %d: %w", n+1, err)
+		return cmp.Or(d.spend(kept), d.t.apply(r, unknown))
+	})
+	switch line := n + 2; {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		e := Event{
+			Kind: EventCut,
+			Text: fmt.Sprintf("the stream was cut: its last, partial record (line %d) was dropped", line),
 		}
+		if k := len(d.t.Steps); k > 0 {
+			e.Step = d.t.Steps[k-1].Index
+		}
+		d.t.Events = append(d.t.Events, e)
+	case err != nil:
+		return d.wrap(fmt.Sprintf("line %d", line), err)
 	}
+	return nil
 }
 
 // kept is about how many bytes of memory a record adds to the trace, 0 where it says nothing that this
@@ -331,6 +320,5 @@ func (d *decoder) wrap(what string, err error) error {
 		return fmt.Errorf("%s: the file ends %s, in the middle of it: it was cut", what,
 			d.in.place("at", d.in.read))
 	}
-	return fmt.Errorf("%s (%s): %w", what, d.in.place("about", d.in.offset(d.json.InputOffset())),
-		fitting(err))
+	return fmt.Errorf("%s (%s): %w", what, d.in.place("about", d.json.at), fitting(err))
 }

@@ -3,12 +3,13 @@ package trace
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Unknown keeps the fields of a record (a plan, a step, or all else of a trace) that this version does not
@@ -43,15 +44,32 @@ func decodeRecord(raw []byte, v any) (*Unknown, error) {
 	return &unknown, nil
 }
 
+// strictDecoder decodes what it is given, value by value, in one buffer.
+type strictDecoder struct {
+	bytes.Reader
+	json *json.Decoder
+}
+
+var strictDecoders = sync.Pool{New: func() any {
+	d := &strictDecoder{}
+	d.json = json.NewDecoder(&d.Reader)
+	d.json.DisallowUnknownFields()
+	return d
+}}
+
 func strictly(raw []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
+	d := strictDecoders.Get().(*strictDecoder)
+	d.Reset(raw)
+	switch err := d.json.Decode(v); {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("a value that is not whole")
+	case err != nil:
 		return err
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return fmt.Errorf("more than one JSON value")
+	if _, err := d.json.Token(); err != io.EOF {
+		return errors.New("more than one JSON value")
 	}
+	strictDecoders.Put(d) // one that met with an error is not used again
 	return nil
 }
 
