@@ -40,15 +40,17 @@ const DemoName = "demo (embedded)"
 
 // Options say what to open, on which device, and how to run it. The zero value of a field is its default.
 type Options struct {
-	Path     string     // of the model; empty for the embedded one
-	Driver   gpu.Driver // finds the device
-	Device   string     // its number or a part of its name; empty for the best there is
-	Context  int        // positions of the KV cache; the model's own, at most 4096, where 0
-	MaxChunk int        // tokens a step takes at most; 512 or the context where 0
-	Timing   engine.Timing
-	Live     engine.LiveOptions
-	Check    bool // plan again and compare before each step
-	HalfKV   bool // keep the KV cache in f16
+	Path string // of the model; empty for the embedded one
+	// Tokenizer is the path of a vocabulary that is taken instead of the model's own; empty for that.
+	Tokenizer string
+	Driver    gpu.Driver // finds the device
+	Device    string     // its number or a part of its name; empty for the best there is
+	Context   int        // positions of the KV cache; the model's own, at most 4096, where 0
+	MaxChunk  int        // tokens a step takes at most; 512 or the context where 0
+	Timing    engine.Timing
+	Live      engine.LiveOptions
+	Check     bool // plan again and compare before each step
+	HalfKV    bool // keep the KV cache in f16
 	// Routes asks for routes of operators: see engine.Builder.AskRoutes.
 	Routes map[string]string
 	// Fuse says which rules of ops.Fusions are on: "on" or "" for all, "off" for none, or names with commas

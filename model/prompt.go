@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,21 +10,41 @@ import (
 	"gpuscope/model/tokenizer"
 )
 
-// readTokenizer takes the vocabulary from the file. A file without one, or with one of a kind that is not
-// known, runs token ids alone.
+// Vocabulary is that of a model's files, or of what holds a vocabulary alone (see tokenizer.Open); of the
+// embedded model where path is empty.
+func Vocabulary(path string) (*tokenizer.Tokenizer, error) {
+	if path != "" {
+		return tokenizer.Open(path)
+	}
+	file, err := OpenFile("")
+	if err != nil {
+		return nil, err
+	}
+	t, err := file.tokenizer()
+	return t, errors.Join(err, file.Close())
+}
+
+// readTokenizer takes the vocabulary from the model's files, or from the one that was named instead. A model
+// without one, or with one of a kind that is not known, runs token ids alone.
 func (m *Model) readTokenizer() error {
 	var err error
-	m.tokens, err = m.file.tokenizer()
-	if errors.Is(err, tokenizer.ErrNoVocabulary) || errors.Is(err, tokenizer.ErrUnsupported) {
+	named := m.options.Tokenizer
+	if named != "" {
+		m.tokens, err = tokenizer.Open(named)
+	} else {
+		m.tokens, err = m.file.tokenizer()
+	}
+	without := errors.Is(err, tokenizer.ErrNoVocabulary) || errors.Is(err, tokenizer.ErrUnsupported)
+	if without && named == "" {
 		m.tokens, m.noText = nil, err
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if n := m.tokens.VocabSize(); n != m.config.Vocab {
-		return fmt.Errorf("%s: the vocabulary has %d tokens, the embedding %d rows", m.file.Name(), n,
-			m.config.Vocab)
+	if n := m.tokens.VocabSize(); n != m.config.Vocab && named == "" || n > m.config.Vocab {
+		return fmt.Errorf("%s: the vocabulary has %d tokens, the embedding %d rows",
+			cmp.Or(named, m.file.Name()), n, m.config.Vocab)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 // modelOptions are the flags of everything that runs a model, and the model.
 type modelOptions struct {
 	path        string // "" is the model embedded in the program
+	tokenizer   string // path of a vocabulary instead of the model's own, or ""
 	device      string
 	context     int
 	maxChunk    int
@@ -50,6 +51,8 @@ func declareModelFlags(flags *pflag.FlagSet, levels ...string) *modelOptions {
 		"pin every operator to its largest grid: what it would cost not to resize")
 	flags.BoolVar(&o.check, "check", false,
 		"plan every operator afresh before each submit, and stop at what is stale")
+	flags.StringVar(&o.tokenizer, "tokenizer", "",
+		"take the vocabulary of `FILE`: a tokenizer.json, a tokenizer.model or a GGUF file (default the model's own)")
 	flags.BoolVar(&o.ignoreEOS, "ignore-eos", false, "go on after the model's end token")
 	return o
 }
@@ -123,7 +126,8 @@ func (o *modelOptions) checkFlags() error {
 // forModel are the options as package model takes them.
 func (p *program) forModel(o *modelOptions) (model.Options, error) {
 	out := model.Options{
-		Path: o.path, Driver: p.driver, Device: o.device, Context: o.context, MaxChunk: o.maxChunk,
+		Path: o.path, Tokenizer: o.tokenizer, Driver: p.driver, Device: o.device, Context: o.context,
+		MaxChunk:  o.maxChunk,
 		TopLogits: o.topLogits, Fuse: o.fuse,
 		Cache:     p.cache,
 		IgnoreEOS: o.ignoreEOS, Check: o.check, Producer: producer(),

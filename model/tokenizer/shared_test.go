@@ -76,7 +76,7 @@ func TestReferenceLibraryGivesTheSameIDs(t *testing.T) {
 						t.Errorf("%q: %v", text, err)
 						continue
 					}
-					if got := tok.Text(ids); got != text {
+					if got := tok.Text(ids, true); got != text {
 						t.Errorf("%q comes back as %q", text, got)
 					}
 					if !utf8.ValidString(text) && name != "llama-spm" {

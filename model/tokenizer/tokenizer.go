@@ -304,7 +304,8 @@ func (t *Tokenizer) Decode(ids []int) string {
 
 // Text is the text that Encode made these ids of: Decode, without the space that Config.Normal or Config.Cut
 // puts before what begins a text or follows an added token.
-func (t *Tokenizer) Text(ids []int) string {
+// Control tokens give their names with special, and nothing without.
+func (t *Tokenizer) Text(ids []int, special bool) string {
 	var b strings.Builder
 	prefixed, begin := t.prefixed(), true
 	for _, id := range ids {
@@ -313,7 +314,9 @@ func (t *Tokenizer) Text(ids []int) string {
 			piece = strings.TrimPrefix(piece, " ")
 		}
 		begin = t.Valid(id) && t.parts[id]
-		b.WriteString(piece)
+		if special || t.Kind(id) != Control {
+			b.WriteString(piece)
+		}
 	}
 	return b.String()
 }

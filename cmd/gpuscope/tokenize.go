@@ -1,0 +1,230 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"gpuscope/model"
+	"gpuscope/model/tokenizer"
+	"gpuscope/trace/table"
+)
+
+func tokenizeCommand() *command {
+	return &command{
+		name: "tokenize", operand: "[MODEL]",
+		doc: "print the token ids and pieces of a text, or the text of ids",
+		more: `MODEL is whatever has a vocabulary: a model that can be run, a GGUF file without tensors, a tokenizer.json, a
+SentencePiece tokenizer.model, or a folder with one of them; nothing is the embedded model. The text is that of -p, or
+standard input. Ids are those that gpuscope run -p takes, but for the token that begins prompts, which --bos adds.
+
+With --jsonl each line is a JSON string, and gives a line with a JSON list of ids; with --decode the other way round. A
+byte XX that is not UTF-8 is the lone surrogate \udcXX in JSON, as Python's surrogateescape writes it; input may have it
+as it is. An empty line is no JSON.`,
+		examples: []example{
+			{`gpuscope tokenize -p "Once upon a time"`, "the ids of the embedded model"},
+			{"gpuscope tokenize tokenizer.json --jsonl < corpus.jsonl", "of many texts, for a program"},
+			{"gpuscope tokenize model.gguf --decode -p 504,3649,253", "what ids say"},
+		},
+		setup: func(p *program, flags *pflag.FlagSet) action {
+			t := tokenize{p: p}
+			flags.StringVarP(&t.text, "prompt", "p", "", "take `TEXT`, or the ids in it, instead of standard input")
+			flags.BoolVar(&t.jsonl, "jsonl", false, "take a line of JSON for each text, and print one")
+			flags.BoolVar(&t.decode, "decode", false, "take ids and print their text")
+			flags.BoolVar(&t.special, "special", true,
+				"special tokens written in a text are taken as such, and printed; with =false they are letters, and left out")
+			flags.BoolVar(&t.bos, "bos", false, "add what the model's file says that prompts begin and end with")
+			format := formatFlag(flags, table.Formats...)
+			return func(ctx context.Context, operands []string) error {
+				if err := format.check(); err != nil {
+					return err
+				}
+				t.format, t.given = format.value, flags.Changed("prompt")
+				return t.run(ctx, operands)
+			}
+		},
+	}
+}
+
+// tokenize is one call of the command.
+type tokenize struct {
+	p                           *program
+	text, format                string
+	given                       bool // the text
+	jsonl, decode, special, bos bool
+	tokens                      *tokenizer.Tokenizer
+}
+
+func (t *tokenize) run(ctx context.Context, operands []string) error {
+	path := ""
+	if len(operands) > 0 {
+		path = operands[0]
+	}
+	var err error
+	if t.tokens, err = model.Vocabulary(path); err != nil {
+		return err
+	}
+	in := t.p.stdin
+	if t.given {
+		in = strings.NewReader(t.text)
+	}
+	if t.jsonl {
+		return t.lines(ctx, in)
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxTokenized+1))
+	if err != nil {
+		return err
+	}
+	if len(data) > maxTokenized {
+		return fmt.Errorf("the text has more than %d MB: give it in parts", maxTokenized>>20)
+	}
+	if !t.decode {
+		ids, err := t.encode(string(data))
+		if err != nil {
+			return err
+		}
+		rows := t.table(ids)
+		all, err := rows.Select(ctx, table.Selection{})
+		if err != nil {
+			return err
+		}
+		return rows.Print(ctx, t.p.stdout, t.format, all, 0)
+	}
+	ids, err := t.ids(string(data))
+	if err != nil {
+		return usageError{err.Error()}
+	}
+	_, err = fmt.Fprintln(t.p.stdout, t.tokens.Text(ids, t.special))
+	return err
+}
+
+// maxTokenized is how long a text or a line may be, in bytes.
+const maxTokenized = 256 << 20
+
+// encode gives the ids of a text, and says on standard error what the vocabulary has no token for.
+func (t *tokenize) encode(text string) ([]int, error) {
+	ids, err := t.tokens.Encode(text, tokenizer.Options{Special: t.special, BOS: t.bos})
+	if lost, ok := errors.AsType[*tokenizer.LostError](err); ok {
+		fmt.Fprintf(t.p.stderr, "gpuscope tokenize: byte %d of a text is %#02x: the vocabulary has no token for %s of it\n",
+			lost.At, lost.Byte, table.Plural(lost.Count, "byte"))
+		err = nil
+	}
+	return ids, err
+}
+
+// lines takes JSON by the line.
+func (t *tokenize) lines(ctx context.Context, from io.Reader) error {
+	in, out := bufio.NewReaderSize(from, 1<<16), bufio.NewWriter(t.p.stdout)
+	for n := 1; ; n++ {
+		line, err := readLine(in)
+		if err == io.EOF && len(line) == 0 {
+			return out.Flush()
+		}
+		if err != nil && err != io.EOF {
+			return errors.Join(fmt.Errorf("line %d: %w", n, err), out.Flush())
+		}
+		made, err := t.line(line)
+		if err != nil {
+			return errors.Join(fmt.Errorf("line %d: %w", n, err), out.Flush())
+		}
+		out.Write(append(made, '\n'))
+		if in.Buffered() == 0 { // whoever writes the lines may wait for an answer
+			if err := out.Flush(); err != nil {
+				return err
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// readLine is a line without its end.
+func readLine(in *bufio.Reader) (line []byte, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(line)+len(part) > maxTokenized {
+			return nil, fmt.Errorf("it has more than %d MB", maxTokenized>>20)
+		}
+		line = append(line, part...)
+		if err != bufio.ErrBufferFull {
+			return bytes.TrimRight(line, "\r\n"), err
+		}
+	}
+}
+
+func (t *tokenize) line(line []byte) ([]byte, error) {
+	if t.decode {
+		var ids []int
+		if err := json.Unmarshal(line, &ids); err != nil {
+			return nil, fmt.Errorf("want a JSON list of token ids: %w", err)
+		}
+		return quoteBytes(t.tokens.Text(ids, t.special)), nil
+	}
+	text, err := unquoteBytes(line)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := t.encode(text)
+	if err != nil {
+		return nil, err
+	}
+	out := []byte{'['}
+	for i, id := range ids {
+		if i > 0 {
+			out = append(out, ',', ' ')
+		}
+		out = strconv.AppendInt(out, int64(id), 10)
+	}
+	return append(out, ']'), nil
+}
+
+// ids are token ids with commas or white space between them, or a JSON list.
+func (t *tokenize) ids(text string) (ids []int, err error) {
+	for _, word := range strings.FieldsFunc(text,
+		func(r rune) bool { return strings.ContainsRune(", \t\r\n[]", r) }) {
+		id, err := strconv.Atoi(word)
+		if err != nil {
+			return nil, fmt.Errorf("--decode: %q is no token id; want 0,47,..", word)
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+// table is the ids of a text with what they stand for.
+func (t *tokenize) table(ids []int) *table.Table {
+	at := table.By(ids)
+	return table.New("tokens", []table.Column{
+		{
+			Name: "n", Title: "#", Is: table.Exact, Right: true, Width: 80, Doc: "place in the text",
+			Of: func(row int) table.Cell { return table.Count(row) },
+		},
+		{
+			Name: "id", Title: "id", Is: table.Exact, Right: true, Width: 80,
+			Of: at(func(id *int) table.Cell { return table.Count(*id) }),
+		},
+		{
+			Name: "token", Title: "token", Width: 80, Doc: "as the vocabulary writes it",
+			Of: at(func(id *int) table.Cell { return table.Text(t.tokens.Token(*id)) }),
+		},
+		{
+			Name: "text", Title: "text", Width: 80, Doc: "what it stands for, as a JSON string",
+			Of: at(func(id *int) table.Cell {
+				return table.Text(string(quoteBytes(string(t.tokens.Bytes(*id)))))
+			}),
+		},
+		{
+			Name: "kind", Title: "kind", Width: 80,
+			Of: at(func(id *int) table.Cell { return table.Text(t.tokens.Kind(*id).String()) }),
+		},
+	}, table.Flat(len(ids), strconv.Itoa))
+}
