@@ -110,7 +110,7 @@ func (a *attention) forward(m *decoder, layer int, x engine.ValueID) engine.Valu
 	k = ops.View(b, "k_heads", k, ops.Fixed(1), ops.Rest, ops.Fixed(m.KVHeads), ops.Fixed(m.HeadDim))
 	v = ops.View(b, "v_heads", v, ops.Fixed(1), ops.Rest, ops.Fixed(m.KVHeads), ops.Fixed(m.HeadDim))
 	q, k = m.rotate("rope", q, k)
-	y := ops.SDPA(b, "sdpa", q, k, v, a.kCache, a.vCache, ops.Sym(m.pos), 0)
+	y := ops.SDPA(b, "sdpa", q, k, v, a.kCache, a.vCache, ops.Sym(m.pos), 0, 0)
 	y = ops.View(b, "join", y, ops.Fixed(1), ops.Rest, ops.Fixed(m.Heads*m.HeadDim))
 	y = ops.Linear(b, "o", y, a.o, engine.None)
 	return ops.Add(b, "add", x, y, 1)

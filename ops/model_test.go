@@ -36,7 +36,7 @@ func smallLlama(b *engine.Builder) {
 		q, k = ApplyRotaryEmb(b, "rope", q, k, cos, sin)
 		cacheK := b.State(w("cache_k"), engine.F32, []int{1, context, kvHeads, headDim})
 		cacheV := b.State(w("cache_v"), engine.F32, []int{1, context, kvHeads, headDim})
-		y = SDPA(b, "sdpa", q, k, v, cacheK, cacheV, pos, 0)
+		y = SDPA(b, "sdpa", q, k, v, cacheK, cacheV, pos, 0, 0)
 		y = View(b, "sdpa.flat", y, Fixed(1), Rest, Fixed(heads*headDim))
 		x = Add(b, "add1", x, Linear(b, "o", y, matrix(w("o.w"), dim, heads*headDim), engine.None), 1)
 		b.Scope(fmt.Sprintf("layers.%d.", i), i, "mlp")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/x448/float16"
 
@@ -19,22 +20,24 @@ import (
 //	caches  [1, C, Hkv, D], State, f32 or f16
 //	y       [1, S, Hq, D] = softmax(scale * q * k' over positions 0 to position + s) * v
 //
-// A scale of 0 stands for 1 / sqrt(D). Position + S is at most C; what the caches hold at and after that is
-// never read.
+// A scale of 0 stands for 1 / sqrt(D). With a window a token sees that many positions at most: its own and
+// those right before it; 0 stands for all. Position + S is at most C; what the caches hold at and after that,
+// and before the window of the first token, is never read.
 //
 // Several tokens take the materialized route: the caches are updated, and scores, softmax and weighted sum
 // are one after the other, in tiles of 64 tokens. The scores of all heads are in memory, but only those that
-// the causal mask lets through are computed or read. Where they could take over 64 MiB (and D is at most 128)
-// it is streaming: each workgroup goes through the positions with a tile of tokens and keeps no scores. One
-// token (D up to 128) takes flash_decoding: the positions are cut into splits of about 64, each attended over
-// by one workgroup for all query heads that share a KV head; that of the last split appends to the caches;
-// then the splits are put together. Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others,
-// FlashAttention-2 and Flash-Decoding (2023).
+// the mask lets through are computed or read. Where they could take over 64 MiB (and D is at most 128) it is
+// streaming: each workgroup goes through the positions with a tile of tokens and keeps no scores. One token
+// (D up to 256) takes flash_decoding: the positions are cut into splits of about 64, each attended over by
+// one workgroup for all query heads that share a KV head; that of the last split appends to the caches; then
+// the splits are put together. Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others, FlashAttention-2 and
+// Flash-Decoding (2023); for the window Beltagy and others, Longformer (2020), and Mistral 7B (2023).
 func SDPA(b *engine.Builder, name string, q, k, v, kCache, vCache engine.ValueID, position Int,
-	scale float64,
+	scale float64, window int,
 ) engine.ValueID {
 	return kindSDPA.one(b, name, Args{
 		"q": q, "k": k, "v": v, "k_cache": kCache, "v_cache": vCache, "input_pos": position, "scale": scale,
+		"window": window,
 	})
 }
 
@@ -49,6 +52,7 @@ var kindSDPA = Kind{
 		{"v_cache", cacheState, nil},
 		{"input_pos", symIntType, nil},
 		{"scale", floatType, 0.0},
+		{"window", intType, 0},
 	},
 	Constructors: []string{"SDPA"}, Routes: sdpaRouteNames, add: addSDPA,
 }
@@ -57,6 +61,7 @@ func addSDPA(c *call) []engine.ValueID {
 	o := &sdpa{
 		q: c.tensor("q"), k: c.tensor("k"), v: c.tensor("v"), kCache: c.tensor("k_cache"),
 		vCache: c.tensor("v_cache"), position: c.sym("input_pos"), scale: float32(c.float("scale")),
+		window: c.int("window"),
 	}
 	if !o.readDims(c) {
 		return nil
@@ -79,7 +84,9 @@ type sdpa struct {
 	scale                      float32
 
 	qHeads, kvHeads, headDim, context int
-	half                              bool // caches
+	window                            int    // that a token sees at most; the context where nothing limits it
+	span                              string // what grids call the positions that a step sees
+	half                              bool   // caches
 	routes                            routes
 	heads                             int // that a workgroup of flash_decoding takes
 
@@ -113,9 +120,9 @@ const (
 	// workgroup puts together.
 	splitPositions, maxSplits = 64, 128
 	reduceLanes               = 64
-	// sdpaWidest is the widest head whose columns fit the registers of the streaming and flash_decoding
-	// kernels.
-	sdpaWidest = 128
+	// The widest heads whose columns fit the registers of the streaming kernel, and the lanes of a workgroup
+	// of flash_decoding.
+	sdpaWidest, sdpaWidestDecoding = 128, 4 * reduceLanes
 )
 
 // sdpaScoresLimit is how many bytes of scores the materialized route may take: past it streaming, which takes
@@ -147,7 +154,12 @@ func (o *sdpa) readDims(c *call) bool {
 		c.fail("%d query heads on %d KV heads, want a multiple", o.qHeads, o.kvHeads)
 	case b.MinDims(o.q)[1] > o.context:
 		c.fail("at least %d tokens for a cache of %d positions", b.MinDims(o.q)[1], o.context)
+	case o.window < 0:
+		c.fail("a window of %d positions, want at least 1, or 0 for none", o.window)
 	default:
+		if o.span = "window"; o.window == 0 || o.window >= o.context {
+			o.window, o.span = o.context, "context"
+		}
 		o.half = half == engine.F16
 		if o.scale == 0 {
 			o.scale = float32(1 / math.Sqrt(float64(o.headDim)))
@@ -170,15 +182,17 @@ func (o *sdpa) chooseRoutes(b *engine.Builder) {
 		sdpaMaterialized:  {name: "materialized", only: true, why: manyTokens},
 		sdpaStreaming:     {name: "streaming", why: manyScores},
 	}
-	if o.headDim > sdpaWidest {
-		o.routes[sdpaMaterialized].upTo, o.routes[sdpaMaterialized].why = most, wideHead
-		return
-	}
-	if fewest == 1 {
+	if fewest == 1 && o.headDim <= sdpaWidestDecoding {
 		o.routes[sdpaFlashDecoding].upTo, fewest = 1, 2
 	}
+	if o.headDim > sdpaWidest {
+		if most >= fewest {
+			o.routes[sdpaMaterialized].upTo, o.routes[sdpaMaterialized].why = most, wideHead
+		}
+		return
+	}
 	limit := min(sdpaScoresLimit, int64(b.Limits().MaxStorageBinding))
-	fit := min(most, int(limit/(4*int64(o.qHeads)*int64(divUp(o.context, 4)*4))))
+	fit := sort.Search(most, func(n int) bool { return o.scoresBytes(n+1) > limit })
 	if fit >= fewest {
 		o.routes[sdpaMaterialized].upTo = fit
 	}
@@ -187,12 +201,24 @@ func (o *sdpa) chooseRoutes(b *engine.Builder) {
 	}
 }
 
+// scoresBytes is the size of the scores of some tokens with the longest context behind them.
+func (o *sdpa) scoresBytes(tokens int) int64 {
+	return 4 * int64(o.qHeads) * int64(tokens) * int64(stride(o.spanOf(tokens)))
+}
+
+// spanOf is how many positions some tokens see together at most.
+func (o *sdpa) spanOf(tokens int) int { return min(o.context, tokens+o.window-1) }
+
+// stride is how many scores apart two rows are that have scores of so many positions.
+func stride(positions int) int { return divUp(positions, 4) * 4 }
+
 func (o *sdpa) makeKernels(b *engine.Builder) {
 	quads := o.headDim / 4
 	o.update = kernel(b, "sdpa_update_cache", shaders.Constants{"Lanes": threadLanes, "HalfCache": o.half})
 	o.qk = kernel(b, "sdpa_qk",
 		shaders.Constants{"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "HalfCache": o.half})
-	o.softmax = kernel(b, "sdpa_softmax", shaders.Constants{"Lanes": lanesFor(b, o.context)})
+	o.softmax = kernel(b, "sdpa_softmax",
+		shaders.Constants{"Lanes": lanesFor(b, o.spanOf(b.MaxDims(o.q)[1]))})
 	o.av = kernel(b, "sdpa_av",
 		shaders.Constants{"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "HalfCache": o.half})
 	if o.routes.has(sdpaStreaming) {
@@ -228,6 +254,9 @@ func (o *sdpa) Spec() engine.Spec {
 			"input_pos": o.position.attr(), "scale": o.scale, "heads": o.qHeads,
 			"kv_heads": o.kvHeads,
 		},
+	}
+	if o.window < o.context {
+		s.Attrs["window"] = o.window
 	}
 	for i := range s.Slots {
 		s.Slots[i].Uses = make([]engine.Use, len(sdpaRouteNames))
@@ -299,7 +328,7 @@ func (o *sdpa) Plan(p *engine.Planner) error {
 	p.SetDims(o.y, q...)
 	switch o.routes.choose(p, tokens) {
 	case sdpaFlashDecoding:
-		o.planDecode(p, context)
+		o.planDecode(p, position)
 	case sdpaStreaming:
 		o.planStreaming(p, tokens, position)
 	default:
@@ -317,9 +346,14 @@ func (o *sdpa) cacheBytes() int64 {
 	return n
 }
 
-// seen is how many scores the causal mask lets through, over all heads.
+// start is the first position that a token at a position sees.
+func (o *sdpa) start(position int) int { return max(0, position+1-o.window) }
+
+// seen is how many scores the mask lets through, over all heads.
 func (o *sdpa) seen(tokens, position int) int64 {
-	return int64(o.qHeads) * (int64(tokens)*int64(position) + int64(tokens)*int64(tokens+1)/2)
+	whole := min(tokens, max(0, position+tokens+1-o.window)) // tokens that see a full window
+	n, p := int64(tokens-whole), int64(position)
+	return int64(o.qHeads) * (n*p + n*(n+1)/2 + int64(whole)*int64(o.window))
 }
 
 // queryBytes is the size of q, and of y.
@@ -335,31 +369,34 @@ func (o *sdpa) planUpdate(p *engine.Planner, tokens, position int) {
 }
 
 func (o *sdpa) planMaterialized(p *engine.Planner, tokens, position int) {
-	context := position + tokens
-	stride := divUp(context, 4) * 4
+	context, start := position+tokens, o.start(position)
+	span := context - start
+	stride, seen := stride(span), o.seen(tokens, position)
 	p.SetDims(o.scores, o.qHeads, tokens, stride)
-	seen := o.seen(tokens, position)
 	o.planUpdate(p, tokens, position)
 
-	l := p.Dispatch(slotQK, p.Tiles(256, engine.Split("context", context, sdpaTile),
+	l := p.Dispatch(slotQK, p.Tiles(256, engine.Split(o.span, span, sdpaTile),
 		engine.Split("tokens", tokens, sdpaTile), engine.Each("heads", o.qHeads)))
-	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).U32("stride", stride).
+	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).
+		U32("start", start).U32("window", o.window).U32("stride", stride).
 		U32("q_heads", o.qHeads).U32("kv_heads", o.kvHeads).F32("scale", o.scale)
-	l.Bytes = o.queryBytes(tokens) + int64(context)*o.cacheBytes() + 4*seen
+	l.Bytes = o.queryBytes(tokens) + int64(span)*o.cacheBytes() + 4*seen
 	l.FLOPs = 2 * seen * int64(o.headDim)
 
 	rows := o.qHeads * tokens
-	l = p.Dispatch(slotSoftmax, p.Rows(int(o.softmax.WorkgroupSize[0]), context,
+	l = p.Dispatch(slotSoftmax, p.Rows(int(o.softmax.WorkgroupSize[0]), span,
 		engine.Each("heads", o.qHeads), engine.Each("tokens", tokens)))
-	l.Params.U32("rows", rows).U32("tokens", tokens).U32("position", position).U32("stride", stride)
+	l.Params.U32("rows", rows).U32("tokens", tokens).U32("position", position).
+		U32("start", start).U32("window", o.window).U32("stride", stride)
 	l.Bytes = 8 * seen
 	l.FLOPs = 5 * seen
 
 	l = p.Dispatch(slotAV, p.Tiles(256, engine.Split("head dim", o.headDim, 64),
 		engine.Split("tokens", tokens, sdpaTile), engine.Each("heads", o.qHeads)))
 	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).
+		U32("start", start).U32("window", o.window).
 		U32("quads", stride/4).U32("q_heads", o.qHeads).U32("kv_heads", o.kvHeads)
-	l.Bytes = 4*seen + int64(context)*o.cacheBytes() + o.queryBytes(tokens)
+	l.Bytes = 4*seen + int64(span)*o.cacheBytes() + o.queryBytes(tokens)
 	l.FLOPs = 2 * seen * int64(o.headDim)
 }
 
@@ -371,16 +408,18 @@ func (o *sdpa) planStreaming(p *engine.Planner, tokens, position int) {
 	l := p.Dispatch(slotStreaming, p.Rows(256, 256, rows, engine.Each("kv heads", o.kvHeads)))
 	l.Grid.Idle = (rows.Groups()*sdpaTile - rows.Value*rows.Times) * int64(o.kvHeads) * 256 / sdpaTile
 	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).
-		U32("kv_heads", o.kvHeads).F32("scale", o.scale)
-	l.Bytes = 2*o.queryBytes(tokens) + 2*int64(context)*o.cacheBytes()
+		U32("window", o.window).U32("kv_heads", o.kvHeads).F32("scale", o.scale)
+	l.Bytes = 2*o.queryBytes(tokens) + 2*int64(context-o.start(position))*o.cacheBytes()
 	l.FLOPs = seen * (4*int64(o.headDim) + 5)
 }
 
-func (o *sdpa) planDecode(p *engine.Planner, context int) {
-	parted := engine.Split("context", context, splitPositions)
+func (o *sdpa) planDecode(p *engine.Planner, position int) {
+	start := o.start(position)
+	span := position + 1 - start
+	parted := engine.Split(o.span, span, splitPositions)
 	parted.Most = maxSplits
 	splits := int(parted.Groups())
-	length := divUp(context, splits)
+	length := divUp(span, splits)
 	p.SetDims(o.partO, o.qHeads, splits, o.headDim)
 	p.SetDims(o.partML, o.qHeads, splits, 2)
 	qBytes := o.queryBytes(1)
@@ -388,10 +427,10 @@ func (o *sdpa) planDecode(p *engine.Planner, context int) {
 
 	l := p.Dispatch(slotSplit, p.Rows(splitPositions, min(length, splitPositions),
 		engine.Split("heads", o.qHeads, o.heads), parted))
-	l.Params.U32("context", context).U32("splits", splits).U32("split_len", length).
+	l.Params.U32("context", position+1).U32("start", start).U32("splits", splits).U32("split_len", length).
 		U32("kv_heads", o.kvHeads).F32("scale", o.scale)
-	l.Bytes = qBytes + 8*int64(o.kvHeads)*int64(o.headDim) + 2*int64(context+1)*o.cacheBytes() + parts
-	l.FLOPs = int64(o.qHeads) * int64(context) * (4*int64(o.headDim) + 5)
+	l.Bytes = qBytes + 8*int64(o.kvHeads)*int64(o.headDim) + 2*int64(span+1)*o.cacheBytes() + parts
+	l.FLOPs = int64(o.qHeads) * int64(span) * (4*int64(o.headDim) + 5)
 
 	quads := o.headDim / 4
 	busy := min(reduceLanes/quads, splits) * quads // a lane takes every so many splits of four columns
@@ -417,9 +456,10 @@ func (o *sdpa) Reference(r *Ref) {
 		for _, i := range rows {
 			s, h := i/o.qHeads, i%o.qHeads
 			at := h / (o.qHeads / o.kvHeads) * d
-			seen, largest := weights[:position+s+1], math.Inf(-1)
+			start, largest := o.start(position+s), math.Inf(-1)
+			seen := weights[:position+s+1-start]
 			for c := range seen {
-				seen[c] = dot(q.row(i), kCache.Data[c*row+at:][:d]) * float64(o.scale)
+				seen[c] = dot(q.row(i), kCache.Data[(start+c)*row+at:][:d]) * float64(o.scale)
 				largest = max(largest, seen[c])
 			}
 			var sum float64
@@ -431,7 +471,7 @@ func (o *sdpa) Reference(r *Ref) {
 			clear(out)
 			for c, w := range seen {
 				w /= sum
-				for j, v := range vCache.Data[c*row+at:][:d] {
+				for j, v := range vCache.Data[(start+c)*row+at:][:d] {
 					out[j] += w * v
 				}
 			}
@@ -451,15 +491,16 @@ func (o *sdpa) Tolerance(r *Ref, v engine.ValueID) Tolerance {
 		return moves{}.Tolerance(r, v)
 	}
 	q, d := r.Tensor(o.q), o.headDim
-	context := o.position.in(r) + q.Dims[1]
-	keys := r.Tensor(o.kCache).Data[:context*o.kvHeads*d]
-	values := r.Tensor(o.vCache).Data[:context*o.kvHeads*d]
+	position, row := o.position.in(r), o.kvHeads*d
+	start, context := o.start(position), position+q.Dims[1]
+	keys := r.Tensor(o.kCache).Data[start*row : context*row]
+	values := r.Tensor(o.vCache).Data[start*row : context*row]
 	score := longest(q.Data, d) * longest(keys, d) * math.Abs(float64(o.scale))
-	part := 2*summed(d)*rounding*score + ulps(3) + summed(context)*rounding
+	part := 2*summed(d)*rounding*score + ulps(3) + summed(context-start)*rounding
 	return Tolerance{
 		Abs: part * largestOf(values),
 		Why: fmt.Sprintf("scores of at most %.3g are sums of %d products in f32, values up to %.3g are summed over "+
-			"%d positions", score, d, largestOf(values), context),
+			"%d positions", score, d, largestOf(values), context-start),
 	}
 }
 

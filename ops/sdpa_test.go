@@ -16,6 +16,7 @@ import (
 type attention struct {
 	qHeads, kvHeads, headDim int
 	tokens, context          int // at most
+	window                   int // 0 for none
 	half                     bool
 	route                    string
 	gain                     float64 // of q; 1 where it is 0
@@ -29,6 +30,9 @@ func (c attention) String() string {
 		c.tokens, c.context)
 	if c.half {
 		s += ", f16"
+	}
+	if c.window > 0 {
+		s += fmt.Sprintf(", a window of %d", c.window)
 	}
 	return s + " " + c.route
 }
@@ -50,7 +54,7 @@ func (c attention) build(b *engine.Builder) {
 	dims := []int{1, c.context, c.kvHeads, c.headDim}
 	kCache, vCache := b.State("k_cache", t, dims), b.State("v_cache", t, dims)
 	position := Sym(b.SymInt("position", 0, int64(c.context)-1, 0))
-	b.Output(SDPA(b, "y", q, k, v, kCache, vCache, position, 0))
+	b.Output(SDPA(b, "y", q, k, v, kCache, vCache, position, 0, c.window))
 }
 
 func (c attention) trial() *trial {
@@ -82,6 +86,9 @@ func sampleSDPA(t *rapid.T) *trial {
 	}
 	c.qHeads = c.kvHeads * draw(t, "queries of a head", 1, 8)
 	c.tokens = draw(t, "tokens", 1, min(c.context, 70))
+	if rapid.Bool().Draw(t, "windowed") {
+		c.window = draw(t, "window", 1, c.context+1)
+	}
 	if rapid.Bool().Draw(t, "streaming") {
 		c.scoresLimit = int64(4 * c.qHeads * c.context * draw(t, "tokens with scores", 1, 70))
 	}
@@ -191,6 +198,72 @@ func TestSDPAStreams(t *testing.T) {
 		scoresLimit: 4 * 6 * 128 * 20, live: [][2]int{{70, 0}, {20, 70}, {21, 90}, {1, 111}},
 	}
 	hold(t, append(trials, c.trial())...)
+}
+
+// Caches hold noise: a position that is seen and should not be shows in the result.
+func TestSDPASeesAWindow(t *testing.T) {
+	var trials []*trial
+	for _, c := range []attention{
+		{qHeads: 4, kvHeads: 2, headDim: 16, tokens: 5, context: 40, window: 3, live: replay(5, 1, 1, 5, 1)},
+		{
+			qHeads: 2, kvHeads: 1, headDim: 32, tokens: 140, context: 400, window: 64,
+			live: [][2]int{{140, 0}, {1, 140}, {140, 260}, {1, 63}, {1, 399}, {65, 127}, {2, 63}},
+		},
+		{qHeads: 4, kvHeads: 1, headDim: 8, tokens: 70, context: 200, window: 1, live: replay(70, 1, 70, 3)},
+		{qHeads: 2, kvHeads: 2, headDim: 64, tokens: 1, context: 900, window: 300, live: [][2]int{{1, 899}}},
+		{qHeads: 4, kvHeads: 2, headDim: 256, tokens: 9, context: 90, window: 33, live: replay(9, 1, 9, 9)},
+		{qHeads: 2, kvHeads: 1, headDim: 260, tokens: 3, context: 30, window: 4, live: replay(3, 3, 1, 1)},
+		{
+			qHeads: 3, kvHeads: 1, headDim: 64, tokens: 100, context: 300, window: 50, half: true,
+			live: replay(100, 1, 99, 1, 2, 1),
+		},
+	} {
+		trials = append(trials, c.trial())
+		if c.headDim <= sdpaWidest && c.tokens > 1 {
+			c.scoresLimit = 1
+			streams := c.trial()
+			streams.name += " streaming"
+			trials = append(trials, streams)
+		}
+	}
+	hold(t, trials...)
+}
+
+// With a window a step does as much at any position past it.
+func TestAWindowBoundsTheWork(t *testing.T) {
+	const window, context = 128, 4096
+	for _, tokens := range []int{1, 100, 300} {
+		work := func(position int) (groups, bytes, flops int64) {
+			c := attention{
+				qHeads: 4, kvHeads: 2, headDim: 64, tokens: 300, context: context, window: window,
+				scoresLimit: 4 * 4 * 200 * (200 + window), live: [][2]int{{tokens, position}},
+			}
+			trial := c.trial()
+			g := finish(t, trial)
+			live, err := engine.NewLive(g, engine.LiveOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := bring(live, trial.input(t, g, trial.steps[0])); err != nil {
+				t.Fatal(err)
+			}
+			plans, _ := live.Step()
+			for i := range plans {
+				groups += plans[i].NeededGroups
+				bytes += plans[i].Bytes
+				flops += plans[i].FLOPs
+			}
+			return groups, bytes, flops
+		}
+		groups, bytes, flops := work(window)
+		if g, b, f := work(context - tokens); g != groups || b != bytes || f != flops {
+			t.Errorf("%d tokens at the end: %d workgroups, %d bytes, %d FLOPs; at %d: %d, %d, %d", tokens, g,
+				b, f, window, groups, bytes, flops)
+		}
+		if _, _, f := work(0); f >= flops {
+			t.Errorf("%d tokens at the start take %d FLOPs, with a full window %d", tokens, f, flops)
+		}
+	}
 }
 
 func TestSDPAChoosesItsRouteByLiveTokens(t *testing.T) {

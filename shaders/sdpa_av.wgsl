@@ -7,6 +7,8 @@ struct Params {
   tokens: u32,
   context: u32, // positions in the cache, these tokens' included
   position: u32, // of the first token
+  start: u32, // the first position that it sees, which has the first weight of each row
+  window: u32, // positions that a token sees at most
   quads: u32, // vectors of 4 in a row of weights
   q_heads: u32,
   kv_heads: u32,
@@ -46,23 +48,26 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let row_a = ty * {{.Quads}}u;
   let mask_a = tile_mask(ty);
   let v_column = min(tile_column + tx, {{sub .HeadQuads 1}}u);
-  // The last position that some token of the tile may see is the end.
-  let end = min(params.context, params.position + tile_row + {{.Tile}}u);
-  for (var first = 0u; first < end; first += {{mul .Quads 4}}u) {
+  // The weights from that of the first position that some token of the tile sees to that of the last.
+  let end = min(params.context, params.position + tile_row + {{.Tile}}u) - params.start;
+  let next = params.position + tile_row + 1u - params.start;
+  let begin = (max(next, params.window) - params.window) / 4u * 4u;
+  for (var first = begin; first < end; first += {{mul .Quads 4}}u) {
 {{- range $i := $loads}}
     {
-      // What a token may not see was never written.
-      let c = vec4<u32>(0u, 1u, 2u, 3u) + vec4<u32>(first + 4u * quad);
+      // What a token does not see was never written.
+      let c = vec4<u32>(0u, 1u, 2u, 3u) + vec4<u32>(params.start + first + 4u * quad);
+      let last = vec4<u32>(params.position + token_a{{$i}});
       let a = weights[a_row{{$i}} + min(first / 4u + quad, params.quads - 1u)];
       tile_a[tile_place(row{{$i}}, quad)] = select(vec4<f32>(0.0), a,
-        c <= vec4<u32>(params.position + token_a{{$i}}));
+        (c <= last) & (c + vec4<u32>(params.window) > last));
     }
 {{- end}}
 {{- range $i := $vloads}}
     {
       let c = ty + {{mul $i 16}}u;
       tile_v[c * 16u +
-        tx] = cached(v_cache[(min(first + c, params.context - 1u) * params.kv_heads +
+        tx] = cached(v_cache[(min(params.start + first + c, params.context - 1u) * params.kv_heads +
         kv_head) * {{$.HeadQuads}}u + v_column]);
     }
 {{- end}}

@@ -5,6 +5,7 @@
 {{- $parts := div 64 .HeadQuads}}
 struct Params {
   context: u32, // positions, the token's own included
+  start: u32, // the first position that it sees
   splits: u32,
   split_len: u32,
   kv_heads: u32,
@@ -42,7 +43,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     return; // a grid that is larger than the live shape needs
   }
   let head0 = head_group * {{.Heads}}u;
-  let begin = split * params.split_len;
+  let begin = params.start + split * params.split_len;
   let end = min(begin + params.split_len, params.context);
   for (var d = lane; d < {{mul 4 .HeadQuads}}u; d += 64u) {
     let at = head0 * {{mul 4 .HeadQuads}}u + d;

@@ -5,6 +5,8 @@ struct Params {
   tokens: u32,
   context: u32, // positions in the cache, these tokens' included
   position: u32, // of the first token
+  start: u32, // the first position that it sees, which has the first score of each row
+  window: u32, // positions that a token sees at most
   stride: u32, // of a row of scores
   q_heads: u32,
   kv_heads: u32,
@@ -25,9 +27,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let tile_row = wid.y * {{.Tile}}u;
   let tile_column = wid.x * {{.Tile}}u;
   let head = wid.z;
-  // Nothing to do past the live shape, and where no token of the tile may see any position of it.
-  if (tile_row >= params.tokens || tile_column >= params.context ||
-    tile_column > params.position + tile_row + {{sub .Tile 1}}u || head >= params.q_heads) {
+  let first_position = params.start + tile_column;
+  let first_token = params.position + tile_row;
+  // Nothing to do past the live shape, and where no token of the tile sees any position of it.
+  if (tile_row >= params.tokens || first_position >= params.context || head >= params.q_heads ||
+    first_position > first_token + {{sub .Tile 1}}u ||
+    first_position + {{.Tile}}u + params.window <= first_token + 1u) {
     return;
   }
   let kv_head = head / (params.q_heads / params.kv_heads);
@@ -38,7 +43,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let row{{$i}} = (lane + {{mul $i 256}}u) / {{$.Quads}}u;
   let q_row{{$i}} = (min(tile_row + row{{$i}}, params.tokens - 1u) * params.q_heads +
     head) * {{$.HeadQuads}}u;
-  let k_row{{$i}} = (min(tile_column + row{{$i}}, params.context - 1u) * params.kv_heads +
+  let k_row{{$i}} = (min(first_position + row{{$i}}, params.context - 1u) * params.kv_heads +
     kv_head) * {{$.HeadQuads}}u;
 {{- end}}
 {{- template "tile_sums" .}}
@@ -62,7 +67,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     let last = params.position + token{{$i}};
 {{- range $j := $n}}
     let c{{$j}} = tile_column + tx + {{mul $j 16}}u;
-    if (c{{$j}} <= last) {
+    if (params.start + c{{$j}} <= last && params.start + c{{$j}} + params.window > last) {
       scores[at + c{{$j}}] = params.scale * sum{{$i}}_{{$j}};
     }
 {{- end}}

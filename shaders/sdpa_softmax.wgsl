@@ -3,6 +3,8 @@ struct Params {
   rows: u32,
   tokens: u32, // rows of a head
   position: u32, // of the first token
+  start: u32, // the first position that it sees, which has the first score of each row
+  window: u32, // positions that a token sees at most
   stride: u32, // of a row
 }
 
@@ -21,11 +23,13 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     return;
   }
   let at = row * params.stride;
-  let width = params.position + row % params.tokens + 1u;
+  // Its scores are those from begin to end.
+  let end = params.position + row % params.tokens + 1u - params.start;
+  let begin = max(end, params.window) - params.window;
   // One pass for both: what is summed so far is scaled when a larger score comes.
   var largest = -1e30;
   var sum = 0.0;
-  for (var c = lane; c < width; c += {{.Lanes}}u) {
+  for (var c = begin + lane; c < end; c += {{.Lanes}}u) {
     let s = scores[at + c];
     let m = max(largest, s);
     sum = sum * exp(largest - m) + exp(s - m);
@@ -33,7 +37,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   }
   let m = reduce_max(lane, largest);
   let total = reduce_sum(lane, sum * exp(largest - m));
-  for (var c = lane; c < width; c += {{.Lanes}}u) {
+  for (var c = begin + lane; c < end; c += {{.Lanes}}u) {
     scores[at + c] = exp(scores[at + c] - m) / total;
   }
 }

@@ -10,6 +10,7 @@ struct Params {
   tokens: u32,
   context: u32, // positions in the cache, these tokens' included
   position: u32, // of the first token
+  window: u32, // positions that a token sees at most
   kv_heads: u32,
   scale: f32,
 }
@@ -52,6 +53,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let tile_row = (row_tiles - 1u - id / params.kv_heads) * 64u;
   let last_token = min(tile_row + 63u, rows - 1u) / {{.Group}}u;
   let end = params.position + last_token + 1u;
+  let first_end = params.position + tile_row / {{.Group}}u + 1u;
+  let begin = max(first_end, params.window) - params.window;
   let tx = lane & 15u;
   let ty = lane >> 4u;
   let quad = lane % {{.Quads}}u;
@@ -72,7 +75,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- range $u := $columns}}
   let column{{$u}} = min(tx + {{mul $u 16}}u, {{sub $.HeadQuads 1}}u);
 {{- end}}
-  for (var tile_column = 0u; tile_column < end; tile_column += 64u) {
+  for (var tile_column = begin; tile_column < end; tile_column += 64u) {
 {{- template "tile_sums" .}}
 {{- range $i := $loads}}
     let k_row{{$i}} = (min(tile_column + row{{$i}}, end - 1u) * params.kv_heads + kv_head) * {{$.HeadQuads}}u;
@@ -90,7 +93,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       workgroupBarrier();
     }
 {{- range $j := $n}}
-    let seen{{$j}} = vec4<u32>(tile_column + tx + {{mul $j 16}}u) <= last;
+    let c{{$j}} = vec4<u32>(tile_column + tx + {{mul $j 16}}u);
+    let seen{{$j}} = (c{{$j}} <= last) & (c{{$j}} + vec4<u32>(params.window) > last);
     let score{{$j}} = select(vec4<f32>(-1e30),
       params.scale * vec4<f32>(sum0_{{$j}}, sum1_{{$j}}, sum2_{{$j}}, sum3_{{$j}}), seen{{$j}});
 {{- end}}

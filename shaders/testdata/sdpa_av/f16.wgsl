@@ -5,9 +5,11 @@
 // param at 0: u32 tokens
 // param at 4: u32 context
 // param at 8: u32 position
-// param at 12: u32 quads
-// param at 16: u32 q_heads
-// param at 20: u32 kv_heads
+// param at 12: u32 start
+// param at 16: u32 window
+// param at 20: u32 quads
+// param at 24: u32 q_heads
+// param at 28: u32 kv_heads
 
 // y = weights * v over the positions that a token may see, a tile of 64 tokens x 64 columns of a head
 // a workgroup. 32 positions at a time pass through workgroup memory.
@@ -15,6 +17,8 @@ struct Params {
   tokens: u32,
   context: u32, // positions in the cache, these tokens' included
   position: u32, // of the first token
+  start: u32, // the first position that it sees, which has the first weight of each row
+  window: u32, // positions that a token sees at most
   quads: u32, // vectors of 4 in a row of weights
   q_heads: u32,
   kv_heads: u32,
@@ -72,33 +76,37 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let row_a = ty * 8u;
   let mask_a = tile_mask(ty);
   let v_column = min(tile_column + tx, 15u);
-  // The last position that some token of the tile may see is the end.
-  let end = min(params.context, params.position + tile_row + 64u);
-  for (var first = 0u; first < end; first += 32u) {
+  // The weights from that of the first position that some token of the tile sees to that of the last.
+  let end = min(params.context, params.position + tile_row + 64u) - params.start;
+  let next = params.position + tile_row + 1u - params.start;
+  let begin = (max(next, params.window) - params.window) / 4u * 4u;
+  for (var first = begin; first < end; first += 32u) {
     {
-      // What a token may not see was never written.
-      let c = vec4<u32>(0u, 1u, 2u, 3u) + vec4<u32>(first + 4u * quad);
+      // What a token does not see was never written.
+      let c = vec4<u32>(0u, 1u, 2u, 3u) + vec4<u32>(params.start + first + 4u * quad);
+      let last = vec4<u32>(params.position + token_a0);
       let a = weights[a_row0 + min(first / 4u + quad, params.quads - 1u)];
       tile_a[tile_place(row0, quad)] = select(vec4<f32>(0.0), a,
-        c <= vec4<u32>(params.position + token_a0));
+        (c <= last) & (c + vec4<u32>(params.window) > last));
     }
     {
-      // What a token may not see was never written.
-      let c = vec4<u32>(0u, 1u, 2u, 3u) + vec4<u32>(first + 4u * quad);
+      // What a token does not see was never written.
+      let c = vec4<u32>(0u, 1u, 2u, 3u) + vec4<u32>(params.start + first + 4u * quad);
+      let last = vec4<u32>(params.position + token_a1);
       let a = weights[a_row1 + min(first / 4u + quad, params.quads - 1u)];
       tile_a[tile_place(row1, quad)] = select(vec4<f32>(0.0), a,
-        c <= vec4<u32>(params.position + token_a1));
+        (c <= last) & (c + vec4<u32>(params.window) > last));
     }
     {
       let c = ty + 0u;
       tile_v[c * 16u +
-        tx] = cached(v_cache[(min(first + c, params.context - 1u) * params.kv_heads +
+        tx] = cached(v_cache[(min(params.start + first + c, params.context - 1u) * params.kv_heads +
         kv_head) * 16u + v_column]);
     }
     {
       let c = ty + 16u;
       tile_v[c * 16u +
-        tx] = cached(v_cache[(min(first + c, params.context - 1u) * params.kv_heads +
+        tx] = cached(v_cache[(min(params.start + first + c, params.context - 1u) * params.kv_heads +
         kv_head) * 16u + v_column]);
     }
     workgroupBarrier();

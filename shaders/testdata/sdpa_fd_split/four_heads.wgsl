@@ -7,16 +7,18 @@
 // binding 5: part_o (written)
 // binding 6: part_ml (written)
 // param at 0: u32 context
-// param at 4: u32 splits
-// param at 8: u32 split_len
-// param at 12: u32 kv_heads
-// param at 16: f32 scale
+// param at 4: u32 start
+// param at 8: u32 splits
+// param at 12: u32 split_len
+// param at 16: u32 kv_heads
+// param at 20: f32 scale
 
 // Attention of one token over one split of the positions, for 4 query heads
 // that share a KV head: the sum of v weighted by exp(score - max), not yet divided by the sum of the weights,
 // and that sum and max. Of the last split it also appends the token's k and v to the caches.
 struct Params {
   context: u32, // positions, the token's own included
+  start: u32, // the first position that it sees
   splits: u32,
   split_len: u32,
   kv_heads: u32,
@@ -60,7 +62,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     return; // a grid that is larger than the live shape needs
   }
   let head0 = head_group * 4u;
-  let begin = split * params.split_len;
+  let begin = params.start + split * params.split_len;
   let end = min(begin + params.split_len, params.context);
   for (var d = lane; d < 16u; d += 64u) {
     let at = head0 * 16u + d;

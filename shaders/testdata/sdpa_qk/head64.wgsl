@@ -5,10 +5,12 @@
 // param at 0: u32 tokens
 // param at 4: u32 context
 // param at 8: u32 position
-// param at 12: u32 stride
-// param at 16: u32 q_heads
-// param at 20: u32 kv_heads
-// param at 24: f32 scale
+// param at 12: u32 start
+// param at 16: u32 window
+// param at 20: u32 stride
+// param at 24: u32 q_heads
+// param at 28: u32 kv_heads
+// param at 32: f32 scale
 
 // scores = scale * q * k' for the positions that a token may see, a tile of 64 tokens x 64
 // positions of a head a workgroup.
@@ -16,6 +18,8 @@ struct Params {
   tokens: u32,
   context: u32, // positions in the cache, these tokens' included
   position: u32, // of the first token
+  start: u32, // the first position that it sees, which has the first score of each row
+  window: u32, // positions that a token sees at most
   stride: u32, // of a row of scores
   q_heads: u32,
   kv_heads: u32,
@@ -56,9 +60,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let tile_row = wid.y * 64u;
   let tile_column = wid.x * 64u;
   let head = wid.z;
-  // Nothing to do past the live shape, and where no token of the tile may see any position of it.
-  if (tile_row >= params.tokens || tile_column >= params.context ||
-    tile_column > params.position + tile_row + 63u || head >= params.q_heads) {
+  let first_position = params.start + tile_column;
+  let first_token = params.position + tile_row;
+  // Nothing to do past the live shape, and where no token of the tile sees any position of it.
+  if (tile_row >= params.tokens || first_position >= params.context || head >= params.q_heads ||
+    first_position > first_token + 63u ||
+    first_position + 64u + params.window <= first_token + 1u) {
     return;
   }
   let kv_head = head / (params.q_heads / params.kv_heads);
@@ -68,12 +75,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let row0 = (lane + 0u) / 8u;
   let q_row0 = (min(tile_row + row0, params.tokens - 1u) * params.q_heads +
     head) * 16u;
-  let k_row0 = (min(tile_column + row0, params.context - 1u) * params.kv_heads +
+  let k_row0 = (min(first_position + row0, params.context - 1u) * params.kv_heads +
     kv_head) * 16u;
   let row1 = (lane + 256u) / 8u;
   let q_row1 = (min(tile_row + row1, params.tokens - 1u) * params.q_heads +
     head) * 16u;
-  let k_row1 = (min(tile_column + row1, params.context - 1u) * params.kv_heads +
+  let k_row1 = (min(first_position + row1, params.context - 1u) * params.kv_heads +
     kv_head) * 16u;
   var sum0_0 = 0.0;
   var sum0_1 = 0.0;
@@ -448,19 +455,19 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     let at = (head * params.tokens + token0) * params.stride;
     let last = params.position + token0;
     let c0 = tile_column + tx + 0u;
-    if (c0 <= last) {
+    if (params.start + c0 <= last && params.start + c0 + params.window > last) {
       scores[at + c0] = params.scale * sum0_0;
     }
     let c1 = tile_column + tx + 16u;
-    if (c1 <= last) {
+    if (params.start + c1 <= last && params.start + c1 + params.window > last) {
       scores[at + c1] = params.scale * sum0_1;
     }
     let c2 = tile_column + tx + 32u;
-    if (c2 <= last) {
+    if (params.start + c2 <= last && params.start + c2 + params.window > last) {
       scores[at + c2] = params.scale * sum0_2;
     }
     let c3 = tile_column + tx + 48u;
-    if (c3 <= last) {
+    if (params.start + c3 <= last && params.start + c3 + params.window > last) {
       scores[at + c3] = params.scale * sum0_3;
     }
   }
@@ -469,19 +476,19 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     let at = (head * params.tokens + token1) * params.stride;
     let last = params.position + token1;
     let c0 = tile_column + tx + 0u;
-    if (c0 <= last) {
+    if (params.start + c0 <= last && params.start + c0 + params.window > last) {
       scores[at + c0] = params.scale * sum1_0;
     }
     let c1 = tile_column + tx + 16u;
-    if (c1 <= last) {
+    if (params.start + c1 <= last && params.start + c1 + params.window > last) {
       scores[at + c1] = params.scale * sum1_1;
     }
     let c2 = tile_column + tx + 32u;
-    if (c2 <= last) {
+    if (params.start + c2 <= last && params.start + c2 + params.window > last) {
       scores[at + c2] = params.scale * sum1_2;
     }
     let c3 = tile_column + tx + 48u;
-    if (c3 <= last) {
+    if (params.start + c3 <= last && params.start + c3 + params.window > last) {
       scores[at + c3] = params.scale * sum1_3;
     }
   }
@@ -490,19 +497,19 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     let at = (head * params.tokens + token2) * params.stride;
     let last = params.position + token2;
     let c0 = tile_column + tx + 0u;
-    if (c0 <= last) {
+    if (params.start + c0 <= last && params.start + c0 + params.window > last) {
       scores[at + c0] = params.scale * sum2_0;
     }
     let c1 = tile_column + tx + 16u;
-    if (c1 <= last) {
+    if (params.start + c1 <= last && params.start + c1 + params.window > last) {
       scores[at + c1] = params.scale * sum2_1;
     }
     let c2 = tile_column + tx + 32u;
-    if (c2 <= last) {
+    if (params.start + c2 <= last && params.start + c2 + params.window > last) {
       scores[at + c2] = params.scale * sum2_2;
     }
     let c3 = tile_column + tx + 48u;
-    if (c3 <= last) {
+    if (params.start + c3 <= last && params.start + c3 + params.window > last) {
       scores[at + c3] = params.scale * sum2_3;
     }
   }
@@ -511,19 +518,19 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     let at = (head * params.tokens + token3) * params.stride;
     let last = params.position + token3;
     let c0 = tile_column + tx + 0u;
-    if (c0 <= last) {
+    if (params.start + c0 <= last && params.start + c0 + params.window > last) {
       scores[at + c0] = params.scale * sum3_0;
     }
     let c1 = tile_column + tx + 16u;
-    if (c1 <= last) {
+    if (params.start + c1 <= last && params.start + c1 + params.window > last) {
       scores[at + c1] = params.scale * sum3_1;
     }
     let c2 = tile_column + tx + 32u;
-    if (c2 <= last) {
+    if (params.start + c2 <= last && params.start + c2 + params.window > last) {
       scores[at + c2] = params.scale * sum3_2;
     }
     let c3 = tile_column + tx + 48u;
-    if (c3 <= last) {
+    if (params.start + c3 <= last && params.start + c3 + params.window > last) {
       scores[at + c3] = params.scale * sum3_3;
     }
   }

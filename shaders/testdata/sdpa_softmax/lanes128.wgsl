@@ -3,13 +3,17 @@
 // param at 0: u32 rows
 // param at 4: u32 tokens
 // param at 8: u32 position
-// param at 12: u32 stride
+// param at 12: u32 start
+// param at 16: u32 window
+// param at 20: u32 stride
 
 // Softmax in place over the positions that a token may see. A workgroup takes a row: one token of one head.
 struct Params {
   rows: u32,
   tokens: u32, // rows of a head
   position: u32, // of the first token
+  start: u32, // the first position that it sees, which has the first score of each row
+  window: u32, // positions that a token sees at most
   stride: u32, // of a row
 }
 
@@ -61,11 +65,13 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     return;
   }
   let at = row * params.stride;
-  let width = params.position + row % params.tokens + 1u;
+  // Its scores are those from begin to end.
+  let end = params.position + row % params.tokens + 1u - params.start;
+  let begin = max(end, params.window) - params.window;
   // One pass for both: what is summed so far is scaled when a larger score comes.
   var largest = -1e30;
   var sum = 0.0;
-  for (var c = lane; c < width; c += 128u) {
+  for (var c = begin + lane; c < end; c += 128u) {
     let s = scores[at + c];
     let m = max(largest, s);
     sum = sum * exp(largest - m) + exp(s - m);
@@ -73,7 +79,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   }
   let m = reduce_max(lane, largest);
   let total = reduce_sum(lane, sum * exp(largest - m));
-  for (var c = lane; c < width; c += 128u) {
+  for (var c = begin + lane; c < end; c += 128u) {
     scores[at + c] = exp(scores[at + c] - m) / total;
   }
 }

@@ -6,8 +6,9 @@
 // param at 0: u32 tokens
 // param at 4: u32 context
 // param at 8: u32 position
-// param at 12: u32 kv_heads
-// param at 16: f32 scale
+// param at 12: u32 window
+// param at 16: u32 kv_heads
+// param at 20: f32 scale
 
 // Attention of a tile of 64 rows over the positions they may see, 64 at a time, with no scores in memory. A
 // row is a token of a query head; the 3 query heads of a KV head make 3 rows of each token,
@@ -18,6 +19,7 @@ struct Params {
   tokens: u32,
   context: u32, // positions in the cache, these tokens' included
   position: u32, // of the first token
+  window: u32, // positions that a token sees at most
   kv_heads: u32,
   scale: f32,
 }
@@ -82,6 +84,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let tile_row = (row_tiles - 1u - id / params.kv_heads) * 64u;
   let last_token = min(tile_row + 63u, rows - 1u) / 3u;
   let end = params.position + last_token + 1u;
+  let first_end = params.position + tile_row / 3u + 1u;
+  let begin = max(first_end, params.window) - params.window;
   let tx = lane & 15u;
   let ty = lane >> 4u;
   let quad = lane % 8u;
@@ -104,7 +108,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   var o3_1 = vec4<f32>(0.0);
   let column0 = min(tx + 0u, 19u);
   let column1 = min(tx + 16u, 19u);
-  for (var tile_column = 0u; tile_column < end; tile_column += 64u) {
+  for (var tile_column = begin; tile_column < end; tile_column += 64u) {
   var sum0_0 = 0.0;
   var sum0_1 = 0.0;
   var sum0_2 = 0.0;
@@ -475,16 +479,20 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     }
       workgroupBarrier();
     }
-    let seen0 = vec4<u32>(tile_column + tx + 0u) <= last;
+    let c0 = vec4<u32>(tile_column + tx + 0u);
+    let seen0 = (c0 <= last) & (c0 + vec4<u32>(params.window) > last);
     let score0 = select(vec4<f32>(-1e30),
       params.scale * vec4<f32>(sum0_0, sum1_0, sum2_0, sum3_0), seen0);
-    let seen1 = vec4<u32>(tile_column + tx + 16u) <= last;
+    let c1 = vec4<u32>(tile_column + tx + 16u);
+    let seen1 = (c1 <= last) & (c1 + vec4<u32>(params.window) > last);
     let score1 = select(vec4<f32>(-1e30),
       params.scale * vec4<f32>(sum0_1, sum1_1, sum2_1, sum3_1), seen1);
-    let seen2 = vec4<u32>(tile_column + tx + 32u) <= last;
+    let c2 = vec4<u32>(tile_column + tx + 32u);
+    let seen2 = (c2 <= last) & (c2 + vec4<u32>(params.window) > last);
     let score2 = select(vec4<f32>(-1e30),
       params.scale * vec4<f32>(sum0_2, sum1_2, sum2_2, sum3_2), seen2);
-    let seen3 = vec4<u32>(tile_column + tx + 48u) <= last;
+    let c3 = vec4<u32>(tile_column + tx + 48u);
+    let seen3 = (c3 <= last) & (c3 + vec4<u32>(params.window) > last);
     let score3 = select(vec4<f32>(-1e30),
       params.scale * vec4<f32>(sum0_3, sum1_3, sum2_3, sum3_3), seen3);
     // The largest score of each row: of a lane's own, then of the 16 lanes that share the row.
