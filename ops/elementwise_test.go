@@ -65,13 +65,13 @@ func TestUnary(t *testing.T) {
 	hold(t, trials...)
 }
 
-func siluMulTrial(rows, width int) *trial {
+func gatedTrial(r *gatedRow, rows, width int) *trial {
 	return &trial{
-		name: fmt.Sprintf("%dx%d", rows, width), abs: 1e-5, rel: 1e-5,
+		name: fmt.Sprintf("%s %dx%d", r.kind, rows, width), abs: 1e-5, rel: 1e-5,
 		build: func(b *engine.Builder) {
 			gate := b.Input("gate", engine.F32, []int{1, width}, []int{rows, width})
 			up := b.Input("up", engine.F32, []int{1, width}, []int{rows, width})
-			b.Output(SiLUMul(b, "y", gate, up))
+			b.Output(New(b, r.kind, "y", Args{"gate": gate, "up": up})[0])
 		},
 		fill: map[string]func(int) float64{"gate": func(i int) float64 {
 			return noise("gate",
@@ -80,9 +80,9 @@ func siluMulTrial(rows, width int) *trial {
 	}
 }
 
-func sampleSiLUMul(t *rapid.T) *trial {
+func sampleGated(t *rapid.T, r *gatedRow) *trial {
 	rows, width := draw(t, "rows", 1, 200), draw(t, "width", 1, 300)
-	c := siluMulTrial(rows, width)
+	c := gatedTrial(r, rows, width)
 	c.steps = drawSteps(t, func(int) step {
 		n := draw(t, "live rows", 1, rows)
 		return step{"gate": {n, width}, "up": {n, width}}
@@ -90,14 +90,16 @@ func sampleSiLUMul(t *rapid.T) *trial {
 	return c
 }
 
-func TestSiLUMul(t *testing.T) {
+func TestGated(t *testing.T) {
 	var trials []*trial
-	for _, width := range []int{1, 33, 172, 8192} {
-		c := siluMulTrial(65, width)
-		for _, n := range []int{65, 1, 64} {
-			c.steps = append(c.steps, step{"gate": {n, width}, "up": {n, width}})
+	for i := range gatedOps {
+		for _, width := range []int{1, 33, 172, 8192} {
+			c := gatedTrial(&gatedOps[i], 65, width)
+			for _, n := range []int{65, 1, 64} {
+				c.steps = append(c.steps, step{"gate": {n, width}, "up": {n, width}})
+			}
+			trials = append(trials, c)
 		}
-		trials = append(trials, c)
 	}
 	hold(t, trials...)
 }

@@ -1,7 +1,11 @@
 package ops
 
-import "gpuscope/engine"
+import (
+	"slices"
+
+	"gpuscope/engine"
+)
 
 // Fusions are the rules by which operators are fused, in the order in which they are tried. A rule is a row
 // here and a file, fuse_NAME.go.
-var Fusions = []engine.Fusion{fuseResidual, fuseSiLUMul}
+var Fusions = slices.Concat([]engine.Fusion{fuseResidual}, fuseGated)

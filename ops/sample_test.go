@@ -25,7 +25,6 @@ var samples = map[string]func(t *rapid.T) *trial{
 	"rms_norm":                     sampleRMSNorm,
 	"sdpa_with_kv_cache":           sampleSDPA,
 	"select":                       sampleSelect,
-	"silu_mul":                     sampleSiLUMul,
 	"slice":                        sampleSlice,
 	"softmax":                      sampleSoftmax,
 	"topk":                         sampleTopK,
@@ -42,6 +41,9 @@ func init() {
 	}
 	for i := range ofTwo {
 		samples[ofTwo[i].kind] = func(t *rapid.T) *trial { return sampleBinary(t, &ofTwo[i]) }
+	}
+	for i := range gatedOps {
+		samples[gatedOps[i].kind] = func(t *rapid.T) *trial { return sampleGated(t, &gatedOps[i]) }
 	}
 	for i := range reductions {
 		samples[reductions[i].kind] = func(t *rapid.T) *trial { return sampleReduce(t, &reductions[i]) }

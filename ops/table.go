@@ -7,10 +7,11 @@ import (
 
 // Kinds lists every kind of operator, by name: those on tensors, then those on SymInts.
 var Kinds = slices.Concat(byName(
-	kindsOfUnaries, kindsOfBinaries, kindsOfReductions, kindsOfGathers, kindsOfLinear, kindsOfEmbedding,
+	kindsOfUnaries, kindsOfBinaries, kindsOfGated, kindsOfReductions, kindsOfGathers, kindsOfLinear,
+	kindsOfEmbedding,
 	[]Kind{
 		kindRotary, kindRotaryHF, kindRotaryInterleaved, kindArgmax, kindCat, kindLayerNorm, kindRMSNorm,
-		kindSDPA, kindSiLUMul, kindSoftmax, kindTopK, kindUpdateCache,
+		kindSDPA, kindSoftmax, kindTopK, kindUpdateCache,
 		kindView,
 	},
 ), byName(

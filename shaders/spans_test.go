@@ -35,13 +35,15 @@ func marked(k Kernel) string {
 	return b.String()
 }
 
+var silu = Constants{"Lanes": 64, "Vec": 4, "Act": "silu", "Expr": Text("v / (1.0 + exp(-v))")}
+
 // A kernel knows which of its text its constants made.
 func TestAnExpansionSaysWhatConstantsMadeOfIt(t *testing.T) {
-	k, err := Expand("silu_mul", Constants{"Lanes": 64, "Vec": 4})
+	k, err := Expand("gated", silu)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `// y = gate / (1 + exp(-gate)) * up. An invocation computes ‹4› elements.
+	want := `// y = ‹silu›(gate) * up. An invocation computes ‹4› elements.
 struct Params {
   n: u32, // invocations
 }
@@ -62,14 +64,14 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
   if (i >= params.n) {
     return;
   }
-  let g = gate[i];
-  y[i] = g / (1.0 + exp(-g)) * up[i];
+  let v = gate[i];
+  y[i] = (‹v / (1.0 + exp(-v))›) * up[i];
 }
 `
 	if d := cmp.Diff(want, marked(k)); d != "" {
 		t.Error(d)
 	}
-	again, err := Expand("silu_mul", Constants{"Lanes": 64, "Vec": 4})
+	again, err := Expand("gated", silu)
 	if err != nil || marked(again) != marked(k) {
 		t.Error("the second expansion has other marks")
 	}

@@ -1,4 +1,4 @@
-// y = gate / (1 + exp(-gate)) * up. An invocation computes {{.Vec}} elements.
+// y = {{.Act}}(gate) * up. An invocation computes {{.Vec}} elements.
 {{- $T := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{end}}
 struct Params {
   n: u32, // invocations
@@ -16,6 +16,6 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
   if (i >= params.n) {
     return;
   }
-  let g = gate[i];
-  y[i] = g / (1.0 + exp(-g)) * up[i];
+  let v = gate[i];
+  y[i] = ({{.Expr}}) * up[i];
 }

@@ -6,22 +6,33 @@ import (
 	"gpuscope/engine"
 )
 
-// fuseSiLUMul makes one dispatch of the two that join the branches of a gated MLP: silu(gate) * up. The
-// arithmetic is that of the two, in their order.
-var fuseSiLUMul = engine.Fusion{
-	Name: "silu_mul", Doc: "a product with the silu of a tensor of its shape is one kernel",
-	Pattern: engine.Pattern{Kinds: []string{"mul"}, Of: []engine.Pattern{{Kinds: []string{"silu"}}}},
-	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
-		silu, product := m.Ops[0].(*unary), m.Last().(*binaryOp)
-		up := product.a
-		if up == silu.y {
-			up = product.b
-		}
-		if !sameAlways(b, silu.x, up) {
-			return nil
-		}
-		return b.Remake(m, func(name string) { kindSiLUMul.new(b, name, Args{"gate": silu.x, "up": up}) })
-	},
+// fuseGated are the rules, one for each of gatedOps, that make one dispatch of the two that join the branches
+// of a gated MLP: act(gate) * up. The arithmetic is that of the two, in their order.
+var fuseGated = func() (rules []engine.Fusion) {
+	for i := range gatedOps {
+		rules = append(rules, gatedOps[i].fusion())
+	}
+	return rules
+}()
+
+func (r *gatedRow) fusion() engine.Fusion {
+	return engine.Fusion{
+		Name: r.kind, Doc: "a product with the " + r.act.kind + " of a tensor of its shape is one kernel",
+		Pattern: engine.Pattern{Kinds: []string{"mul"}, Of: []engine.Pattern{{Kinds: []string{r.unary}}}},
+		Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+			act, product := m.Ops[0].(*unary), m.Last().(*binaryOp)
+			up := product.a
+			if up == act.y {
+				up = product.b
+			}
+			if act.unaryRow != r.act || !sameAlways(b, act.x, up) {
+				return nil
+			}
+			return b.Remake(m, func(name string) {
+				KindOf(r.kind).new(b, name, Args{"gate": act.x, "up": up})
+			})
+		},
+	}
 }
 
 // sameAlways says whether two tensors can only be of the same dims where an operator with broadcasting takes

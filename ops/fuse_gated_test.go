@@ -1,0 +1,100 @@
+package ops
+
+import (
+	"slices"
+	"testing"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/gputest"
+)
+
+// apply is what a row does with a gate, as an operator of its own.
+func (r *gatedRow) apply(b *engine.Builder, x engine.ValueID) engine.ValueID {
+	args := Args{"x": x}
+	if r.act.when != "" {
+		args[r.act.when] = true
+	}
+	return New(b, r.unary, "act", args)[0]
+}
+
+// gatedMLP is a gated MLP with its activation as two operators.
+func gatedMLP(b *engine.Builder, r *gatedRow, x engine.ValueID) engine.ValueID {
+	branch := func(name string) engine.ValueID {
+		return Linear(b, name, x, noiseMatrix(name+".w", 64, 32, Q8_0), engine.None)
+	}
+	return Mul(b, "mul", r.apply(b, branch("gate")), branch("up"))
+}
+
+func TestAnActivationAndAProductBecomeOneKernel(t *testing.T) {
+	input := func(b *engine.Builder, name string, lowest, highest int) engine.ValueID {
+		return b.Input(name, engine.F32, []int{lowest, 32}, []int{highest, 32})
+	}
+	for name, c := range map[string]struct {
+		build func(b *engine.Builder, r *gatedRow) engine.ValueID
+		fused bool
+	}{
+		"two branches of one tensor": {func(b *engine.Builder, r *gatedRow) engine.ValueID {
+			return gatedMLP(b, r, RMSNorm(b, "norm", input(b, "x", 1, 9), constant(b, "norm.w", 32), 1e-5))
+		}, true},
+		"the product the other way": {func(b *engine.Builder, r *gatedRow) engine.ValueID {
+			x := input(b, "x", 1, 9)
+			return Mul(b, "mul", x, r.apply(b, Sigmoid(b, "s", x)))
+		}, true},
+		"of tensors that are never one row": {func(b *engine.Builder, r *gatedRow) engine.ValueID {
+			return Mul(b, "mul", r.apply(b, input(b, "x", 2, 9)), input(b, "y", 2, 9))
+		}, true},
+		"of tensors of one shape": {func(b *engine.Builder, r *gatedRow) engine.ValueID {
+			return Mul(b, "mul", r.apply(b, input(b, "x", 1, 1)), input(b, "y", 1, 1))
+		}, true},
+		"of tensors of which one may be a row alone": {func(b *engine.Builder, r *gatedRow) engine.ValueID {
+			return Mul(b, "mul", r.apply(b, input(b, "x", 1, 9)), input(b, "y", 1, 9))
+		}, false},
+		"with a row that is repeated": {func(b *engine.Builder, r *gatedRow) engine.ValueID {
+			return Mul(b, "mul", r.apply(b, input(b, "x", 9, 9)), input(b, "y", 1, 1))
+		}, false},
+		"rows that a sum may have repeated": {func(b *engine.Builder, r *gatedRow) engine.ValueID {
+			x, y := input(b, "x", 1, 9), input(b, "y", 1, 9)
+			return Mul(b, "mul", r.apply(b, x), Add(b, "add", x, y, 1))
+		}, false},
+		"an activation with itself": {func(b *engine.Builder, r *gatedRow) engine.ValueID {
+			y := r.apply(b, input(b, "x", 1, 9))
+			return Mul(b, "mul", y, y)
+		}, false},
+		"another activation": {func(b *engine.Builder, _ *gatedRow) engine.ValueID {
+			x := input(b, "x", 1, 9)
+			return Mul(b, "mul", GELU(b, "act", x, false), x)
+		}, false},
+	} {
+		for i := range gatedOps {
+			r := &gatedOps[i]
+			t.Run(r.kind+"/"+name, func(t *testing.T) {
+				build := func(b *engine.Builder) { b.Output(c.build(b, r)) }
+				fused, _ := fusedAndNot(t, r.fusion(), build, gpu.DefaultLimits())
+				var want []string
+				if c.fused {
+					want = []string{"act+mul (" + r.kind + ") = [act mul]"}
+				}
+				if got := partsOf(fused); !slices.Equal(got, want) {
+					t.Errorf("fused %v, want %v", got, want)
+				}
+			})
+		}
+	}
+}
+
+func TestGatedRulesKeepWhatAGraphComputes(t *testing.T) {
+	dev := gputest.Open(t)
+	for i := range gatedOps {
+		r := &gatedOps[i]
+		build := func(b *engine.Builder) {
+			b.Scope("layers.0.", 0, "ffn")
+			b.Output(gatedMLP(b, r, b.Input("x", engine.F32, []int{1, 32}, []int{40, 32})))
+		}
+		points := []step{{"x": {40, 32}}, {"x": {1, 32}}, {"x": {7, 32}}}
+		if n := referencesAgree(t, r.fusion(), build, points); n != 1 {
+			t.Errorf("%s: fused in %d places", r.kind, n)
+		}
+		kernelsAgree(t, dev, r.fusion(), build, points)
+	}
+}
