@@ -20,7 +20,7 @@ func (s *live) forget() { s.ran, s.looked = nowhere, replayed{step: nowhere} }
 // again runs a step of the text again. The device holds its values then.
 func (s *live) again(ctx context.Context, t *turn, timing engine.Timing) (picked, error) {
 	s.forget()
-	out, err := s.runner.step(ctx, t.position, t.tokens, t.gives, timing)
+	out, err := s.play(ctx, t, timing)
 	if err == nil {
 		s.ran = t.index
 	}

@@ -46,14 +46,14 @@ type mlp struct {
 	gate, up, down ops.Matrix
 }
 
-// build makes the graph for steps of at most maxChunk tokens, each of which tells top candidates.
-func (m *decoder) build(maxChunk, top int) (*network, error) {
+// build makes the graph for steps of at most maxChunk tokens, each of which tells some candidates.
+func (m *decoder) build(maxChunk, told int, by Sampling) (*network, error) {
 	n := &network{}
 	n.tokens = m.Input("tokens", engine.I32, []int{1, 1}, []int{1, maxChunk})
 	n.pos = m.SymInt("pos", 0, int64(m.context-1), 0)
 	m.pos, m.tokens = n.pos, n.tokens
 	n.logits = m.forward()
-	n.picks = pick(m.Builder, n.logits, min(top, m.Vocab))
+	n.picks = pick(m.Builder, n.logits, m.Vocab, told, by)
 	m.Output(n.logits)
 	m.w.refuseUnknown()
 	var err error

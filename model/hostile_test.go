@@ -150,7 +150,7 @@ func useHostile(t *testing.T, data []byte) error {
 			return err
 		}
 		defer r.exec.Release()
-		_, err = r.step(t.Context(), 0, make([]int, m.maxChunk), true, 0)
+		_, err = r.step(t.Context(), 0, make([]int, m.maxChunk), true, nil, 0)
 		return err
 	}()
 	if err != nil {

@@ -65,6 +65,7 @@ type Options struct {
 	// TopLogits is how many candidates a step tells. The GPU finds them, up to ops.MaxTopK; for more each
 	// step reads all logits back.
 	TopLogits int
+	Sampling  Sampling
 	// Cache is the folder where ceilings of devices are kept; "" for none.
 	Cache string
 	// Producer and Command go into the trace's header.
@@ -81,6 +82,7 @@ type Model struct {
 	maxChunk int
 	tokens   *tokenizer.Tokenizer // nil where the file has none that this version knows
 	noText   error                // why not
+	sampling map[string]any       // as steps tell it; never changed
 	opening  []trace.Opening      // what was done so far, and how long it took
 }
 
@@ -89,11 +91,14 @@ func Read(o Options) (*Model, error) {
 	if o.TopLogits < 0 {
 		return nil, session.Refusef("--top-logits %d: want 0 or more", o.TopLogits)
 	}
+	if err := o.Sampling.Check(); err != nil {
+		return nil, err
+	}
 	file, err := OpenFile(o.Path)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{options: o, file: file}
+	m := &Model{options: o, file: file, sampling: o.Sampling.record()}
 	if err := m.read(); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
@@ -155,7 +160,7 @@ func (m *Model) build(limits gpu.Limits) (*network, error) {
 	if m.options.HalfKV {
 		l.kv = engine.F16
 	}
-	n, err := l.build(m.maxChunk, m.options.TopLogits)
+	n, err := l.build(m.maxChunk, m.options.TopLogits, m.options.Sampling)
 	switch {
 	case errors.Is(err, engine.ErrRoute):
 		err = session.Refusef("--%w", err)

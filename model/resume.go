@@ -116,7 +116,7 @@ func (m *Model) left(l *session.Left) (transcript, error) {
 func (s *live) resume(ctx context.Context, t transcript, l *session.Left) error {
 	if last := l.Last; last != nil {
 		tokens := make([]int, last.Tokens)
-		if _, err := s.runner.step(ctx, last.Position, tokens, false, engine.TimingOff); err != nil {
+		if _, err := s.runner.step(ctx, last.Position, tokens, false, nil, engine.TimingOff); err != nil {
 			return err
 		}
 		for _, p := range s.runner.rec.Continue(last.Step + 1) {
@@ -137,7 +137,7 @@ func (s *live) resume(ctx context.Context, t transcript, l *session.Left) error 
 	at := 0
 	for _, n := range l.Kept {
 		progress(at)
-		if _, err := s.runner.step(ctx, at, t.ids[at:at+n], false, engine.TimingOff); err != nil {
+		if _, err := s.runner.step(ctx, at, t.ids[at:at+n], false, nil, engine.TimingOff); err != nil {
 			return err
 		}
 		at += n
@@ -147,7 +147,7 @@ func (s *live) resume(ctx context.Context, t transcript, l *session.Left) error 
 	for i := range l.Turns {
 		progress(s.text.position())
 		_, n := s.text.next()
-		out, err := s.runner.step(ctx, n.position, n.tokens, n.gives, engine.TimingOff)
+		out, err := s.play(ctx, &n, engine.TimingOff)
 		if err != nil {
 			return err
 		}

@@ -44,8 +44,9 @@ func (r *runner) release() {
 // timed says whether the device can time dispatches.
 func (r *runner) timed() bool { return r.dev.Info().Timestamps }
 
-// step runs tokens at a position. Where it gives a token what was picked has it.
-func (r *runner) step(ctx context.Context, position int, tokens []int, gives bool,
+// step runs tokens at a position. Where it gives a token what was picked has it; recent are the tokens that
+// it is not to repeat.
+func (r *runner) step(ctx context.Context, position int, tokens []int, gives bool, recent []int,
 	timing engine.Timing,
 ) (picked, error) {
 	r.data, r.host = r.data[:0], r.host[:0]
@@ -67,7 +68,7 @@ func (r *runner) step(ctx context.Context, position int, tokens []int, gives boo
 		return picked{}, nil
 	}
 	start := time.Now()
-	out, err := r.pick()
+	out, err := r.pick(recent, position+len(tokens))
 	r.sampleNS = time.Since(start).Nanoseconds()
 	return out, err
 }

@@ -19,16 +19,21 @@ import (
 
 // picks are the outputs of a graph that tell which tokens come next.
 type picks struct {
-	candidates  int            // that a step tells; 0: the token alone
+	told        int // candidates that a step tells; 0: the token alone
+	sampling    Sampling
+	candidates  int            // that are read back
 	ids, values engine.ValueID // i32 and f32, of the candidates, at least one
 	stats       engine.ValueID // f32 [1, 4] as ops.TopK has them; None where the host finds the candidates
 }
 
-// pick adds them to a graph for a number of candidates.
-func pick(b *engine.Builder, logits engine.ValueID, candidates int) picks {
-	p := picks{candidates: candidates, stats: engine.None}
+// pick adds them to a graph for a number of candidates to be told.
+func pick(b *engine.Builder, logits engine.ValueID, vocab, told int, by Sampling) picks {
+	p := picks{
+		told: min(told, vocab), sampling: by, candidates: min(max(told, by.candidates()), vocab),
+		stats: engine.None,
+	}
 	if p.onGPU() {
-		p.values, p.ids, p.stats = ops.TopK(b, "top", logits, candidates)
+		p.values, p.ids, p.stats = ops.TopK(b, "top", logits, p.candidates)
 		b.Output(p.ids)
 		b.Output(p.values)
 		b.Output(p.stats)
@@ -52,20 +57,22 @@ type picker struct {
 	ids    []int
 	values []float64
 	ranked []int // ids of the highest logits, falling
+	sampler
 }
 
 // picked is what a step that gives a token gives.
 type picked struct {
-	token int
-	logit float64 // of the token; not finite where the logits are damaged
-	top   []trace.Candidate
+	token   int
+	highest float64 // logit; not finite where the logits are damaged
+	top     []trace.Candidate
 }
 
 // finite says whether the highest logit is a number. If it is, none of the others is NaN.
-func (p *picked) finite() bool { return !math.IsNaN(p.logit) && !math.IsInf(p.logit, 0) }
+func (p *picked) finite() bool { return !math.IsNaN(p.highest) && !math.IsInf(p.highest, 0) }
 
 func newPicker(exec *engine.Executor, n *network) picker {
 	p := picker{exec: exec, net: n, read: []engine.ValueID{n.ids, n.values}}
+	p.Sampling = n.sampling
 	switch {
 	case n.onGPU():
 		p.read = append(p.read, n.stats)
@@ -75,8 +82,9 @@ func newPicker(exec *engine.Executor, n *network) picker {
 	return p
 }
 
-// pick takes the token, and the candidates where they are wanted, from what the step read back.
-func (p *picker) pick() (picked, error) {
+// pick takes the token of a position, and the candidates where they are wanted, from what the step read
+// back. recent are the tokens before it that a penalty looks at.
+func (p *picker) pick(recent []int, position int) (picked, error) {
 	if err := p.output(p.net.ids, "the token"); err != nil {
 		return picked{}, err
 	}
@@ -91,15 +99,38 @@ func (p *picker) pick() (picked, error) {
 	if err := p.floats(p.net.values, "the token's logit"); err != nil {
 		return picked{}, err
 	}
-	out := picked{token: p.ids[0], logit: p.values[0]}
-	var err error
-	switch {
-	case p.net.onGPU():
-		out.top, err = p.told()
-	case p.net.candidates > 0:
-		out.top, err = p.ranking()
+	out := picked{token: p.ids[0], highest: p.values[0]}
+	if p.net.candidates == 0 {
+		return out, nil
 	}
+	find := p.ranking
+	if p.net.onGPU() {
+		find = p.found
+	}
+	list, sum, err := find()
+	if err == nil && !p.greedy() && out.finite() {
+		out.token, err = p.among(list, sum, recent, position)
+	}
+	out.top = list[:min(len(list), p.net.told)]
 	return out, err
+}
+
+// among draws the token from candidates, or from all logits where those are not enough.
+func (p *picker) among(list []trace.Candidate, sum float64, recent []int, position int) (int, error) {
+	token, ok := p.draw(list, sum, len(list) == p.net.vocab(), recent, position)
+	if ok {
+		return token, nil
+	}
+	if p.net.onGPU() { // the others have been read
+		p.words = slices.Grow(p.words[:0], 4*p.net.vocab())[:4*p.net.vocab()]
+		if err := p.exec.ReadValue(p.net.logits, p.words); err != nil {
+			return 0, fmt.Errorf("read the logits back: %w", err)
+		}
+		p.decode()
+	}
+	all, sum := p.rank(p.net.vocab())
+	token, _ = p.draw(all, sum, true, recent, position)
+	return token, nil
 }
 
 // output copies an output to words.
@@ -121,34 +152,46 @@ func (p *picker) floats(v engine.ValueID, what string) error {
 	if err := p.output(v, what); err != nil {
 		return err
 	}
+	p.decode()
+	return nil
+}
+
+// decode turns words into values.
+func (p *picker) decode() {
 	p.values = p.values[:0]
 	for word := range slices.Chunk(p.words, 4) {
 		p.values = append(p.values, float64(math.Float32frombits(binary.LittleEndian.Uint32(word))))
 	}
-	return nil
 }
 
-// told are the candidates that an operator found, whose ids and values have been read.
-func (p *picker) told() ([]trace.Candidate, error) {
+// found are the candidates that an operator found, whose ids and values have been read, and the sum of
+// exp(logit - highest) over the vocabulary.
+func (p *picker) found() ([]trace.Candidate, float64, error) {
 	list := make([]trace.Candidate, len(p.ids))
 	for i, id := range p.ids {
 		list[i] = trace.Candidate{ID: id, Logit: p.values[i]}
 	}
 	if err := p.floats(p.net.stats, "the candidates"); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	highest, sum := p.values[0], p.values[1]
 	for i := range list {
 		list[i].P = math.Exp(list[i].Logit-highest) / sum
 	}
-	return list, nil
+	return list, sum, nil
 }
 
-// ranking finds the candidates among all logits.
-func (p *picker) ranking() ([]trace.Candidate, error) {
+// ranking finds the candidates among all logits, as found gives them.
+func (p *picker) ranking() ([]trace.Candidate, float64, error) {
 	if err := p.floats(p.net.logits, "the logits"); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
+	list, sum := p.rank(p.net.candidates)
+	return list, sum, nil
+}
+
+// rank gives the n highest of all logits, which are in values.
+func (p *picker) rank(n int) ([]trace.Candidate, float64) {
 	logits := p.values
 	higher := func(a, b int) int {
 		x, y := logits[a], logits[b]
@@ -159,11 +202,18 @@ func (p *picker) ranking() ([]trace.Candidate, error) {
 	}
 	p.ranked = p.ranked[:0]
 	for id := range logits {
-		if len(p.ranked) == p.net.candidates && higher(id, p.ranked[len(p.ranked)-1]) > 0 {
+		if n == len(logits) {
+			p.ranked = append(p.ranked, id)
+			continue
+		}
+		if len(p.ranked) == n && higher(id, p.ranked[n-1]) > 0 {
 			continue
 		}
 		at, _ := slices.BinarySearchFunc(p.ranked, id, higher)
-		p.ranked = slices.Insert(p.ranked[:min(len(p.ranked), p.net.candidates-1)], at, id)
+		p.ranked = slices.Insert(p.ranked[:min(len(p.ranked), n-1)], at, id)
+	}
+	if n == len(logits) {
+		slices.SortFunc(p.ranked, higher)
 	}
 	highest := logits[p.ranked[0]]
 	var sum float64
@@ -174,5 +224,5 @@ func (p *picker) ranking() ([]trace.Candidate, error) {
 	for i, id := range p.ranked {
 		list[i] = trace.Candidate{ID: id, Logit: logits[id], P: math.Exp(logits[id]-highest) / sum}
 	}
-	return list, nil
+	return list, sum
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,6 +66,29 @@ func TestNaNOfAWeightIsFound(t *testing.T) {
 		}
 		if data, err := json.Marshal(step); err != nil || candidates > 0 && !bytes.Contains(data, []byte(`"NaN"`)) {
 			t.Errorf("%d candidates: as JSON %s, %v", candidates, data, err)
+		}
+	}
+}
+
+// What is drawn from the candidates of the GPU is what is drawn from all logits.
+func TestTokensDrawnOnTheGPUAreThoseOfTheHost(t *testing.T) {
+	dev, path := gputest.Open(t), write(t, tiny().Bytes())
+	tokens := func(s Sampling, told int) (list []int) {
+		r := openOn(t, dev, Options{Path: path, Sampling: s, TopLogits: told, IgnoreEOS: true})
+		r.do(session.Command{Kind: session.Prompt, Text: "There was once"})
+		r.do(session.Command{Kind: session.Run, N: 8})
+		for _, step := range r.end().Steps {
+			list = append(list, *step.Token)
+		}
+		return list
+	}
+	for name, s := range map[string]Sampling{
+		"some of 64":        {Temperature: 0.8, TopP: 0.5, RepeatPenalty: 1.3, RepeatLastN: 64, TopK: 40},
+		"more than 64 hold": {Temperature: 2, TopP: 1, RepeatPenalty: 1},
+	} {
+		got, want := tokens(s, 0), tokens(s, ops.MaxTopK+1)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, of the host %v", name, got, want)
 		}
 	}
 }

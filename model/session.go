@@ -226,7 +226,7 @@ func (s *live) step(ctx context.Context, r *session.Reply) error {
 	phase, n := s.text.next()
 	s.forget()
 	s.upto = nil
-	out, err := s.runner.step(ctx, n.position, n.tokens, n.gives, s.timing)
+	out, err := s.play(ctx, &n, s.timing)
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (s *live) step(ctx context.Context, r *session.Reply) error {
 		n.gives = false
 		s.text.ended = true
 		s.text.fault = fmt.Errorf("step %d at position %d gives no token: the highest of its logits is %v%s",
-			n.index, n.position, out.logit, s.runner.blame(ctx))
+			n.index, n.position, out.highest, s.runner.blame(ctx))
 	}
 	text := s.text.push(n)
 	if n.gives {
@@ -250,6 +250,15 @@ func (s *live) step(ctx context.Context, r *session.Reply) error {
 		s.event(n.index, "logits", "%v", s.text.fault)
 	}
 	return s.text.fault
+}
+
+// play runs a turn of the text.
+func (s *live) play(ctx context.Context, n *turn, timing engine.Timing) (picked, error) {
+	var recent []int
+	if by := &s.m.options.Sampling; n.gives && by.penalises() {
+		recent = s.text.recent(n.position+len(n.tokens), by.RepeatLastN)
+	}
+	return s.runner.step(ctx, n.position, n.tokens, n.gives, recent, timing)
 }
 
 // ends says whether the text ends with a token that came out.
@@ -264,7 +273,7 @@ func (m *Model) stepEvent(s snapshot, phase string, n turn, top []trace.Candidat
 	plans, step := s.record()
 	step.Phase, step.Position, step.Tokens, step.Text = phase, n.position, n.tokens, text
 	if n.gives {
-		step.Token = &n.token
+		step.Token, step.Sampling = &n.token, m.sampling
 	}
 	for i := range top {
 		top[i].Text = strings.ToValidUTF8(string(m.tokens.Bytes(top[i].ID)), "\uFFFD")

@@ -69,6 +69,22 @@ func (t *transcript) all() []int {
 	return ids
 }
 
+// recent are the last n ids before a position of the text; -1: all of them.
+func (t *transcript) recent(position, n int) []int {
+	from := 0
+	if n >= 0 {
+		from = max(0, position-n)
+	}
+	ids := slices.Clone(t.ids[min(from, len(t.ids)):min(position, len(t.ids))])
+	for i := range t.turns {
+		turn := &t.turns[i]
+		if at := turn.position + len(turn.tokens); turn.gives && at >= from && at < position {
+			ids = append(ids, turn.token)
+		}
+	}
+	return ids
+}
+
 // next is the step that comes after the current one.
 func (t *transcript) next() (phase string, n turn) {
 	n.position = t.position()

@@ -118,7 +118,7 @@ func TestTimingAnOperatorLeavesTheCachesOnTheDevice(t *testing.T) {
 	ctx := context.Background()
 	step := func(position int, tokens ...int) []byte {
 		t.Helper()
-		if _, err := r.step(ctx, position, tokens, true, engine.TimingStep); err != nil {
+		if _, err := r.step(ctx, position, tokens, true, nil, engine.TimingStep); err != nil {
 			t.Fatal(err)
 		}
 		logits := make([]byte, 4*net.vocab())

@@ -311,6 +311,9 @@ func (p *stepPage) render(t *theme, g glyphs, w, h int, _ bool) []string {
 // takes more of them where as many would be blank.
 func (p *stepPage) facts(t *theme, f *stepFacts, w, h, blank int) []string {
 	facts := []string{cut(" "+f.candidates(w-2), w)}
+	if drawn := f.drawn(); h >= 18 && drawn != nil {
+		facts = append(facts, t.put(dim, cut(" "+packed(drawn, w-2, 1)[0], w)))
+	}
 	if h >= 16 {
 		facts = append(facts, "")
 	}

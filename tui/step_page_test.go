@@ -142,3 +142,18 @@ func TestTheStripSaysWhichStepIsAtACell(t *testing.T) {
 		}
 	}
 }
+
+func TestAStepSaysHowItsTokenWasDrawn(t *testing.T) {
+	s := &trace.Step{Token: new(int), Text: " cat", Top: []trace.Candidate{{ID: 5, Text: " dog", P: 0.5}}}
+	f := &stepFacts{sum: &inspect.StepSummary{Step: s}}
+	if got := f.candidates(60); got != `✓ " cat" · " dog" 50.0%` {
+		t.Errorf("a token from behind the candidates: %s", got)
+	}
+	if got := f.drawn(); got != nil {
+		t.Errorf("the highest logit: %s", got)
+	}
+	s.Sampling = map[string]any{"top_k": 40.0, "temperature": 0.8}
+	if got := strings.Join(f.drawn(), " · "); got != "drawn by temperature 0.8 · top k 40" {
+		t.Error(got)
+	}
+}

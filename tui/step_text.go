@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpuscope/internal/printable"
+	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 )
@@ -129,6 +130,11 @@ func (f *stepFacts) candidates(w int) string {
 	}
 	var parts []string
 	used := 0
+	told := func(c trace.Candidate) bool { return s.Token != nil && c.ID == *s.Token }
+	if s.Token != nil && !slices.ContainsFunc(s.Top, told) {
+		parts = append(parts, fmt.Sprintf("%s %q", markOK, s.Text)) // drawn from behind those
+		used = width(parts[0]) + 3
+	}
 	for _, c := range s.Top {
 		name := fmt.Sprintf("#%d", c.ID)
 		if c.Text != "" {
@@ -139,7 +145,7 @@ func (f *stepFacts) candidates(w int) string {
 		} else {
 			name += fmt.Sprintf(" logit %.2f", c.Logit)
 		}
-		if s.Token != nil && *s.Token == c.ID {
+		if told(c) {
 			name = markOK + " " + name
 		}
 		if used += width(name) + 3; used > w+3 && len(parts) > 0 {
@@ -148,6 +154,19 @@ func (f *stepFacts) candidates(w int) string {
 		parts = append(parts, name)
 	}
 	return strings.Join(parts, " · ")
+}
+
+// drawn says how the token was picked where it is not simply the highest logit.
+func (f *stepFacts) drawn() []string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(f.sum.Step.Sampling)) {
+		value := f.sum.Step.Sampling[name]
+		parts = append(parts, fmt.Sprintf("%s %v", strings.ReplaceAll(name, "_", " "), value))
+	}
+	if len(parts) > 0 {
+		parts[0] = "drawn by " + parts[0]
+	}
+	return parts
 }
 
 // packed sets parts into at most so many lines. A part is whole or left out: half of one would be read as a

@@ -219,7 +219,7 @@ func flagError(err error, flags *pflag.FlagSet) error {
 // wanted says in words what a flag's type takes.
 var wanted = map[string]string{
 	"int": "a whole number", "intSlice": "whole numbers with commas between them", "bool": "true or false",
-	"float64": "a number", "string": "text",
+	"float64": "a number", "string": "text", "uint32": "a whole number from 0 to 4294967295",
 }
 
 func flagName(f *pflag.Flag) string {

@@ -25,6 +25,7 @@ type modelOptions struct {
 	context     int
 	maxChunk    int
 	topLogits   int
+	sampling    model.Sampling
 	fuse        string // "on", "off" or names of rules
 	ignoreEOS   bool
 	static      bool
@@ -61,6 +62,20 @@ func declareModelFlags(flags *pflag.FlagSet, levels ...string) *modelOptions {
 func (o *modelOptions) declareTop(flags *pflag.FlagSet, n int) {
 	flags.IntVar(&o.topLogits, "top-logits", n,
 		"tell the `K` highest logits of each step; over 64 all are read back, which takes time")
+}
+
+// declareSampling declares the flags for how a token is picked.
+func (o *modelOptions) declareSampling(flags *pflag.FlagSet) {
+	s := &o.sampling
+	flags.Float64Var(&s.Temperature, "temp", 0,
+		"draw tokens at temperature `T`; 0 takes the highest logit, whatever the next four say")
+	flags.IntVar(&s.TopK, "top-k", 40, "draw from the `K` highest logits; 0 from all")
+	flags.Float64Var(&s.TopP, "top-p", 0.95, "draw from the likeliest that together have the probability `P`; 1 from all")
+	flags.Float64Var(&s.MinP, "min-p", 0.05, "draw from those at least `P` times as likely as the first; 0 from all")
+	flags.Uint32Var(&s.Seed, "seed", 0, "draw as `N` says: the same gives the same text")
+	flags.Float64Var(&s.RepeatPenalty, "repeat-penalty", 1,
+		"make tokens that the text had lately less likely by the factor `F`; 1 not at all")
+	flags.IntVar(&s.RepeatLastN, "repeat-last-n", 64, "lately is the last `N` tokens, prompt included; -1 the whole text")
 }
 
 // declareShape declares the flags that give a graph its size.
@@ -104,6 +119,9 @@ func (o *modelOptions) checkFlags() error {
 			return usagef("--%s %d: want 0 or more", n.name, n.value)
 		}
 	}
+	if err := o.sampling.Check(); err != nil {
+		return asUsage(err)
+	}
 	if _, err := engine.SelectFusions(ops.Fusions, o.fuse); err != nil {
 		return usagef("--fuse: %v", err)
 	}
@@ -128,7 +146,7 @@ func (p *program) forModel(o *modelOptions) (model.Options, error) {
 	out := model.Options{
 		Path: o.path, Tokenizer: o.tokenizer, Driver: p.driver, Device: o.device, Context: o.context,
 		MaxChunk:  o.maxChunk,
-		TopLogits: o.topLogits, Fuse: o.fuse,
+		TopLogits: o.topLogits, Sampling: o.sampling, Fuse: o.fuse,
 		Cache:     p.cache,
 		IgnoreEOS: o.ignoreEOS, Check: o.check, Producer: producer(),
 		Command: append([]string{"gpuscope"}, p.asTyped()...),

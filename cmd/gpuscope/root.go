@@ -88,6 +88,7 @@ func declareRoot(flags *pflag.FlagSet) *root {
 		"no screen: a line of text for each event, commands by line (also where TERM=dumb)")
 	r.model = declareModelFlags(flags, "dispatch", "block", "step", "off")
 	r.model.declareTop(flags, 5)
+	r.model.declareSampling(flags)
 	return r
 }
 

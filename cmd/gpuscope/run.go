@@ -28,7 +28,10 @@ func runCommand() *command {
 		doc: "run a model headless: its text as it comes, then the profile",
 		more: `MODEL is a .gguf file, or a folder with config.json and *.safetensors as Hugging Face has them (Llama architecture; what cannot be
 run yet is named), or nothing: the demo model embedded in the program.
-Greedy decoding. Text and profile go to standard output, progress and warnings to standard error. A pipe gets every byte
+A token is the highest logit, or with --temp drawn: of logits that a penalty has lowered the top K stay, of these the
+likeliest up to P, of these those over the least P, and the temperature comes last. The GPU finds the highest 64; all logits
+are read back, which takes time, in steps where others might be drawn (--top-k 0 or over 64, a penalty).
+Text and profile go to standard output, progress and warnings to standard error. A pipe gets every byte
 of the text as it is, those too of a character that the last token leaves unfinished. A terminal gets no control
 characters, and, as JSON does, U+FFFD for each byte that is no UTF-8.`,
 		examples: []example{
@@ -43,6 +46,7 @@ characters, and, as JSON does, U+FFFD for each byte that is no UTF-8.`,
 				`gpuscope run --cost 'attn.norm,mlp.norm' --trace run.json`,
 				"what the two norms of all layers cost together, too",
 			},
+			{`gpuscope run --temp 0.8 --seed 7`, "drawn tokens: another text for each seed"},
 			{`gpuscope run model.gguf --timing off -n 200`, "another model at full speed: wall times only"},
 			{
 				`gpuscope run --ids 0,47,11 --top-logits 5 --format json`,
@@ -75,6 +79,7 @@ characters, and, as JSON does, U+FFFD for each byte that is no UTF-8.`,
 			r.model = declareModelFlags(flags, "step", "block", "dispatch", "off")
 			r.profiling = declareProfiling(flags)
 			r.model.declareTop(flags, 0)
+			r.model.declareSampling(flags)
 			return func(ctx context.Context, operands []string) error {
 				r.byText = !flags.Changed("ids")
 				r.recording = flags.Changed("trace")

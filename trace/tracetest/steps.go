@@ -91,7 +91,6 @@ func (r *runner) step(n int) {
 				P: 1 / float64(int(2)<<i),
 			})
 	}
-	s.Sampling = map[string]any{"temperature": 0.0}
 	for _, dims := range r.dims {
 		live := int64(4)
 		for _, d := range dims {

@@ -1,0 +1,181 @@
+package model
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/model/session"
+	"gpuscope/ops"
+	"gpuscope/trace"
+)
+
+// plain is Sampling at temperature 1 that leaves out nothing.
+func plain() Sampling { return Sampling{Temperature: 1, TopP: 1, RepeatPenalty: 1} }
+
+// ranked are logits as candidates, best first, and their sum.
+func ranked(logits []float64) (list []trace.Candidate, sum float64) {
+	for id, x := range logits {
+		list = append(list, trace.Candidate{ID: id, Logit: x})
+	}
+	slices.SortStableFunc(list, func(a, b trace.Candidate) int { return cmp.Compare(b.Logit, a.Logit) })
+	for _, c := range list {
+		sum += math.Exp(c.Logit - list[0].Logit)
+	}
+	return list, sum
+}
+
+func TestFiltersLeaveTheTokensThatTheyName(t *testing.T) {
+	four := []float64{math.Log(.4), math.Log(.3), math.Log(.2), math.Log(.1)}
+	for name, test := range map[string]struct {
+		set    func(*Sampling)
+		logits []float64
+		recent []int
+		want   []int // tokens that are ever drawn
+	}{
+		"all":                {func(*Sampling) {}, four, nil, []int{0, 1, 2, 3}},
+		"the highest":        {func(s *Sampling) { s.Temperature = 0 }, []float64{3, 4, 3}, nil, []int{1}},
+		"the two highest":    {func(s *Sampling) { s.TopK = 2 }, []float64{2, 4, 1, 3}, nil, []int{1, 3}},
+		"to a probability":   {func(s *Sampling) { s.TopP = .65 }, four, nil, []int{0, 1}},
+		"no probability":     {func(s *Sampling) { s.TopP = 0 }, four, nil, []int{0}},
+		"a share or more":    {func(s *Sampling) { s.MinP = .45 }, four, nil, []int{0, 1, 2}},
+		"P of what K leaves": {func(s *Sampling) { s.TopK, s.TopP = 2, .55 }, four, nil, []int{0}},
+		"the penalty comes before K": {
+			func(s *Sampling) { s.TopK, s.RepeatPenalty, s.RepeatLastN = 1, 1.5, 4 },
+			[]float64{3, 2.5, -1},
+			[]int{0},
+			[]int{1},
+		},
+		"a penalty on what is below 0": {
+			func(s *Sampling) { s.Temperature, s.RepeatPenalty, s.RepeatLastN = 0, 1.5, 4 },
+			[]float64{-1, -1.4, -3},
+			[]int{0, 0},
+			[]int{1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sampler{Sampling: plain()}
+			test.set(&s.Sampling)
+			list, sum := ranked(test.logits)
+			var got []int
+			for position := range 200 {
+				id, ok := s.draw(list, sum, true, test.recent, position)
+				if !ok {
+					t.Fatal("all there is was not enough")
+				}
+				if !slices.Contains(got, id) {
+					got = append(got, id)
+				}
+			}
+			if slices.Sort(got); !slices.Equal(got, test.want) {
+				t.Errorf("drew %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// Tokens come as often as they are likely, at any temperature.
+func TestTokensAreDrawnAsOftenAsTheyAreLikely(t *testing.T) {
+	const n = 20000
+	list, sum := ranked([]float64{1, 0.5, 0, -1, math.Inf(-1)})
+	for _, temperature := range []float64{0.5, 1, 2} {
+		s := sampler{Sampling: plain()}
+		s.Temperature = temperature
+		counts := make([]int, len(list))
+		for position := range n {
+			id, _ := s.draw(list, sum, true, nil, position)
+			counts[id]++
+		}
+		whole := 0.0
+		for _, c := range list {
+			whole += math.Exp(c.Logit / temperature)
+		}
+		for id, c := range list {
+			want := math.Exp(c.Logit/temperature) / whole
+			if got := float64(counts[id]) / n; math.Abs(got-want) > 4*math.Sqrt(want*(1-want)/n) {
+				t.Errorf("temperature %v: token %d in %.4f of draws, want %.4f", temperature, id, got, want)
+			}
+		}
+	}
+}
+
+// What is drawn from the highest logits is what is drawn from all, or they are said not to be enough.
+func TestFewLogitsGiveWhatAllGive(t *testing.T) {
+	enough := 0
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 300).Draw(t, "vocabulary")
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "logits"), 0))
+		logits := make([]float64, n)
+		for i := range logits {
+			logits[i] = float64(float32(random.NormFloat64() * 3))
+		}
+		s := sampler{Sampling: Sampling{
+			Temperature: rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "temperature"),
+			TopK:        rapid.SampledFrom([]int{0, 1, 40, 64, 100}).Draw(t, "k"),
+			TopP:        rapid.SampledFrom([]float64{0.5, 0.95, 1}).Draw(t, "p"),
+			MinP:        rapid.SampledFrom([]float64{0, 0.05}).Draw(t, "min p"), RepeatLastN: 64,
+			RepeatPenalty: rapid.SampledFrom([]float64{1, 1.1, 3}).Draw(t, "penalty"),
+		}}
+		recent := rapid.SliceOfN(rapid.IntRange(0, n-1), 0, 64).Draw(t, "recent")
+		list, sum := ranked(logits)
+		k := min(max(1, s.candidates()), n)
+		got, ok := s.draw(list[:k], sum, k == n, recent, 7)
+		if !ok {
+			return
+		}
+		enough++
+		if want, _ := s.draw(list, sum, true, recent, 7); got != want {
+			t.Fatalf("token %d of %d candidates, %d of all", got, k, want)
+		}
+	})
+	if enough < 20 {
+		t.Errorf("the highest logits were enough %d times", enough)
+	}
+}
+
+func TestAPenaltyThatMayBringUpOthersWantsThemAll(t *testing.T) {
+	logits := make([]float64, 200)
+	recent := make([]int, ops.MaxTopK)
+	for i := range logits {
+		logits[i] = 9 - float64(i)/100
+	}
+	for i := range recent {
+		recent[i] = i
+	}
+	s := sampler{Sampling: Sampling{RepeatPenalty: 2, RepeatLastN: 64}}
+	list, sum := ranked(logits)
+	if id, ok := s.draw(list[:ops.MaxTopK], sum, false, recent, 0); ok {
+		t.Errorf("token %d of logits that are all penalised", id)
+	}
+	if id, _ := s.draw(list, sum, true, recent, 0); id != ops.MaxTopK {
+		t.Errorf("token %d, want the first that is not penalised, %d", id, ops.MaxTopK)
+	}
+}
+
+func TestSettingsOutOfTheirRangeAreRefused(t *testing.T) {
+	for want, set := range map[string]func(*Sampling){
+		"--temp -0.5: want 0":              func(s *Sampling) { s.Temperature = -0.5 },
+		"--temp NaN":                       func(s *Sampling) { s.Temperature = math.NaN() },
+		"--temp +Inf":                      func(s *Sampling) { s.Temperature = math.Inf(1) },
+		"--top-k -1: want 0 (all":          func(s *Sampling) { s.TopK = -1 },
+		"--top-p 1.5: want 0":              func(s *Sampling) { s.TopP = 1.5 },
+		"--min-p -1: want 0":               func(s *Sampling) { s.MinP = -1 },
+		"--repeat-penalty 0.5: want 1":     func(s *Sampling) { s.RepeatPenalty = 0.5 },
+		"--repeat-last-n -2: want 0 (none": func(s *Sampling) { s.RepeatLastN = -2 },
+	} {
+		s := plain()
+		if err := s.Check(); err != nil {
+			t.Fatal(err)
+		}
+		set(&s)
+		if err := s.Check(); !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
