@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"gpuscope/engine"
 	"gpuscope/internal/printable"
@@ -11,8 +12,19 @@ import (
 // architecture is a family of decoders: what the decoder's builder and the reading of its shape take from
 // the family and not from the single file. It is a row of architectures, in a file of its own.
 type architecture struct {
-	name string
-	gate gated
+	name            string
+	gate            gated
+	biases          bool // of q, k and v
+	headNorms       bool // norms of each head's queries and keys, before they are turned
+	postNorms       bool // norms of what attention and MLP add to the residual stream
+	fused           bool // q, k and v are one matrix, gate and up another
+	scaledEmbedding bool // rows of the table are multiplied by sqrt(dim)
+	// fullEach says which layers see all positions, where a file states a window and not which layers have
+	// it: each so many-th; none where it is 0.
+	fullEach int
+	// localBase is the base of the rotation in layers with a window; 0 where it is that of the others.
+	localBase float64
+
 	gguf spelling // how GGUF files have it
 	hf   spelling // how folders of Hugging Face have it
 }
@@ -27,6 +39,8 @@ type spelling struct {
 	// only are what its files may state and the builder has one answer to.
 	only []only
 	tied bool // the embedding is the head too, where files do not say
+	// implied fills in what its files do not state.
+	implied func(c *config)
 }
 
 // gated is the operator that joins the two branches of an MLP.
@@ -38,27 +52,45 @@ type gated struct {
 // only is a key that must be absent or have one value.
 type only struct {
 	key       string
-	want      any    // an int, a bool or a string; nil where the key must be absent
+	want      any    // an int, a float64, a bool or a string; nil where the key must be absent
 	otherwise string // what another value stands for
 }
 
-// names are what a file calls the tensors of a decoder. Those of a layer are behind its prefix.
+// names are what a file calls the tensors of a decoder. Those of a layer are behind its prefix. Those that
+// few architectures have are asked for where the row says so.
 type names struct {
-	embed, norm, head, freqs string
-	layer                    string // their prefix, a format of the layer's number
-	attnNorm, q, k, v, o     string
-	ffnNorm, gate, up, down  string
+	embed, norm, head            string
+	freqs, freqsShort, freqsLong string // divisors of the rotation's frequencies
+	layer                        string // their prefix, a format of the layer's number
+	attnNorm, q, k, v, o         string
+	qBias, kBias, vBias          string
+	qNorm, kNorm, attnPostNorm   string
+	qkv                          string // in place of q, k and v
+	ffnNorm, gate, up, down      string
+	gateUp                       string // in place of gate and up
+	ffnPostNorm                  string
 	// said are the ends of names of tensors that say nothing that is not said elsewhere.
 	said []string
 }
 
-// keys are what a file calls the numbers of a decoder.
+// keys are what a file calls the numbers of a decoder. Those that are empty it has no word for.
 type keys struct {
 	layers, dim, ffn, context          string
 	heads, kvHeads, headDim, valueDims string
 	eps                                string
+	window, fullEach                   string // how many positions a layer sees; which layers see all
+	scale                              string // of scores
+	localBase                          string // of the rotation in layers with a window
 	// rotation reads how queries and keys of heads of so many dims are turned.
 	rotation func(r *configReader, headDim int) rotation
+}
+
+// list are all of them.
+func (k *keys) list() []string {
+	return []string{
+		k.layers, k.dim, k.ffn, k.context, k.heads, k.kvHeads, k.headDim, k.valueDims, k.eps, k.window,
+		k.fullEach, k.scale, k.localBase,
+	}
 }
 
 // of is what the names of a layer begin with.
@@ -66,11 +98,16 @@ func (n *names) of(layer int) string { return fmt.Sprintf(n.layer, layer) }
 
 // ggufNames are the names that llama.cpp's converters give.
 var ggufNames = names{
-	embed: "token_embd.weight", norm: "output_norm.weight", head: "output.weight", freqs: "rope_freqs.weight",
+	embed: "token_embd.weight", norm: "output_norm.weight", head: "output.weight",
+	freqs:      "rope_freqs.weight",
+	freqsShort: "rope_factors_short.weight", freqsLong: "rope_factors_long.weight",
 	layer:    "blk.%d.",
 	attnNorm: "attn_norm.weight", q: "attn_q.weight", k: "attn_k.weight", v: "attn_v.weight",
-	o:       "attn_output.weight",
+	o: "attn_output.weight", qkv: "attn_qkv.weight",
+	qBias: "attn_q.bias", kBias: "attn_k.bias", vBias: "attn_v.bias",
+	qNorm: "attn_q_norm.weight", kNorm: "attn_k_norm.weight", attnPostNorm: "post_attention_norm.weight",
 	ffnNorm: "ffn_norm.weight", gate: "ffn_gate.weight", up: "ffn_up.weight", down: "ffn_down.weight",
+	gateUp: "ffn_up.weight", ffnPostNorm: "post_ffw_norm.weight",
 }
 
 // ggufKeys are the metadata keys of llama.cpp, behind the architecture's name.
@@ -78,7 +115,19 @@ var ggufKeys = keys{
 	layers: "block_count", dim: "embedding_length", ffn: "feed_forward_length", context: "context_length",
 	heads: "attention.head_count", kvHeads: "attention.head_count_kv", headDim: "attention.key_length",
 	valueDims: "attention.value_length", eps: "attention.layer_norm_rms_epsilon",
+	window: "attention.sliding_window", scale: "attention.scale",
 	rotation: ggufRotation,
+}
+
+// ggufOnly are keys that no architecture here has a place for. Files state them of others, or to say that
+// there is nothing.
+var ggufOnly = []only{
+	{"expert_count", 0, "a mixture of experts"},
+	{"attn_logit_softcapping", 0.0, "soft capping of scores"},
+	{"final_logit_softcapping", 0.0, "soft capping of logits"},
+	{"logit_scale", 1.0, "scaled logits"},
+	{"embedding_scale", 1.0, "a scale of the embedding"},
+	{"residual_scale", 1.0, "a scale of the residual stream"},
 }
 
 // hfNames are the names that models have in transformers.
@@ -101,13 +150,16 @@ var hfKeys = keys{
 }
 
 // architectures are those that this version runs.
-var architectures = []*architecture{&llama}
+var architectures = []*architecture{&llama, &qwen2, &qwen3, &gemma3, &phi3}
 
 // architectureOf finds the row that a file names, and how files of its form spell it.
 func architectureOf(file, name string, in func(*architecture) *spelling) (*architecture, *spelling, error) {
 	var known []string
 	for _, a := range architectures {
 		s := in(a)
+		if s.names == nil {
+			continue // no files of this form are read
+		}
 		called := s.called
 		if called == nil {
 			called = []string{a.name}
@@ -117,6 +169,6 @@ func architectureOf(file, name string, in func(*architecture) *spelling) (*archi
 		}
 		known = append(known, called...)
 	}
-	return nil, nil, fmt.Errorf("%s: not yet: architecture %s; this version runs %v", file,
-		printable.Short(name, 80), known)
+	return nil, nil, fmt.Errorf("%s: not yet: architecture %s; this version runs %s", file,
+		printable.Short(name, 80), strings.Join(known, ", "))
 }

@@ -1,8 +1,10 @@
 package model
 
 import (
+	"slices"
 	"strings"
 
+	"gpuscope/internal/printable"
 	"gpuscope/model/gguf"
 	"gpuscope/model/tokenizer"
 )
@@ -48,6 +50,22 @@ func (f ggufForm) Metadata() []Pair {
 
 func (f ggufForm) tokenizer() (*tokenizer.Tokenizer, error) { return tokenizer.New(f.File) }
 
+// refuseUnknownKeys refuses what a file says of attention and rotation that this version does not know: it
+// would change the result.
+func refuseUnknownKeys(r *configReader, s *spelling) {
+	known := slices.Concat(s.keys.list(), rotationKeys)
+	for _, o := range s.only {
+		known = append(known, o.key)
+	}
+	for _, key := range r.f.Keys() {
+		own, ours := strings.CutPrefix(key, r.prefix)
+		of := strings.HasPrefix(own, "attention.") || strings.HasPrefix(own, "rope.")
+		if ours && of && !slices.Contains(known, own) {
+			r.errorf(printable.Short(own, 80), "not yet: this version does not know what it does to the attention")
+		}
+	}
+}
+
 func (f ggufForm) config() (config, error) {
 	name, err := f.String("general.architecture")
 	if err != nil {
@@ -57,7 +75,9 @@ func (f ggufForm) config() (config, error) {
 	if err != nil {
 		return config{}, err
 	}
-	c, err := readConfig(&configReader{f: f, prefix: name + "."}, arch, spelling)
+	r := &configReader{f: f, prefix: name + "."}
+	refuseUnknownKeys(r, spelling)
+	c, err := readConfig(r, arch, spelling)
 	c.Tied = !f.HasTensor(spelling.names.head)
 	return c, err
 }

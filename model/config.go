@@ -21,8 +21,12 @@ type config struct {
 	Vocab   int
 	Context int // that the model was trained for
 	Eps     float32
+	Scale   float64 // of scores; 0 for 1 / sqrt(HeadDim)
+	Windows []int   // by layer: positions that a token sees at most, 0 for all
 	Rope    rotation
-	Tied    bool // the embedding is the head too
+	// LocalRope is the rotation in layers with a window; nil where it is Rope.
+	LocalRope *rotation
+	Tied      bool // the embedding is the head too
 }
 
 // Bounds that no model comes near: past them a number is damage, and products of two still fit 64 bits.
@@ -60,6 +64,23 @@ func readConfig(r *configReader, arch *architecture, form *spelling) (config, er
 		r.hold(o)
 	}
 	c.Rope = key.rotation(r, c.HeadDim)
+	if arch.localBase > 0 {
+		c.LocalRope = &rotation{Base: r.floatOr(key.localBase, arch.localBase, 1, 1e12), Scale: 1}
+	}
+	c.Windows = make([]int, c.Layers)
+	window := r.intOr(key.window, 0, 0, math.MaxInt32)
+	full := r.intOr(key.fullEach, arch.fullEach, 0, maxLayers)
+	for i := range c.Windows {
+		if full == 0 || (i+1)%full != 0 {
+			c.Windows[i] = window
+		}
+	}
+	if r.has(key.scale) {
+		c.Scale = r.float(key.scale, 1e-6, 1e6)
+	}
+	if form.implied != nil {
+		form.implied(&c)
+	}
 	if c.HeadDim%4 != 0 {
 		r.errorf(key.headDim, "a head of %d dims, want a multiple of 4", c.HeadDim)
 	}
@@ -86,7 +107,8 @@ type configReader struct {
 	err    error
 }
 
-func (r *configReader) has(key string) bool { return r.f.Has(r.prefix + key) }
+// has says whether a key is there; the empty one, for which the files have no word, never is.
+func (r *configReader) has(key string) bool { return key != "" && r.f.Has(r.prefix+key) }
 
 func (r *configReader) errorf(key, format string, args ...any) {
 	if r.err == nil {
@@ -173,6 +195,8 @@ func (r *configReader) hold(o only) {
 		return
 	case int:
 		got, err = r.f.Int(r.prefix + o.key)
+	case float64:
+		got, err = r.f.Float(r.prefix + o.key)
 	case bool:
 		got, err = r.f.Bool(r.prefix + o.key)
 	case string:

@@ -1,7 +1,10 @@
 package model
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
+	"slices"
 
 	"gpuscope/engine"
 	"gpuscope/ops"
@@ -31,12 +34,19 @@ type decoder struct {
 	pos     engine.ValueID
 	tokens  engine.ValueID
 	rotate  rotary // queries and keys, by the live positions
+	// rotateLocal is rotate in layers with a window, where that is another.
+	rotateLocal rotary
 }
 
 // attention is the first half of a layer.
 type attention struct {
 	norm           engine.ValueID
-	q, k, v, o     ops.Matrix
+	q, k, v        projection
+	qNorm, kNorm   engine.ValueID // of each head, or None
+	o              ops.Matrix
+	postNorm       engine.ValueID // or None
+	window         int            // positions that a token sees, 0 for all
+	rotate         rotary
 	kCache, vCache engine.ValueID // f32 or f16 [1, context, KVHeads, HeadDim]
 }
 
@@ -44,6 +54,17 @@ type attention struct {
 type mlp struct {
 	norm           engine.ValueID
 	gate, up, down ops.Matrix
+	postNorm       engine.ValueID // or None
+}
+
+// projection is a matrix, and what is added to what it gives.
+type projection struct {
+	ops.Matrix
+	bias engine.ValueID // or None
+}
+
+func (p *projection) forward(b *engine.Builder, name string, x engine.ValueID) engine.ValueID {
+	return ops.Linear(b, name, x, p.Matrix, p.bias)
 }
 
 // build makes the graph for steps of at most maxChunk tokens, each of which tells some candidates.
@@ -72,7 +93,14 @@ func (m *decoder) forward() engine.ValueID {
 		head = m.w.matrix(name.head, m.Vocab, m.Dim)
 	}
 	x := ops.Embedding(m.Builder, "embed", table, m.tokens)
-	m.rotate = m.Form.pairs.rotary(m)
+	if m.Arch.scaledEmbedding {
+		x = ops.Mul(m.Builder, "scale", x, m.scalar("embed_scale", float32(math.Sqrt(float64(m.Dim)))))
+	}
+	m.rotate = m.Form.pairs.rotary(m, "", &m.Rope)
+	m.rotateLocal = m.rotate
+	if m.LocalRope != nil && slices.Max(m.Windows) > 0 {
+		m.rotateLocal = m.Form.pairs.rotary(m, "local_", m.LocalRope)
+	}
 	for i := range m.Layers {
 		x = m.attention(i).forward(m, i, x)
 		x = m.mlp(i).forward(m, i, x)
@@ -87,53 +115,93 @@ func (m *decoder) attention(layer int) *attention {
 	name, blk := m.Form.names, m.Form.names.of(layer)
 	q, kv := m.Heads*m.HeadDim, m.KVHeads*m.HeadDim
 	cache := []int{1, m.context, m.KVHeads, m.HeadDim}
-	return &attention{
-		norm:   m.w.vector(blk+name.attnNorm, m.Dim),
-		q:      m.w.matrix(blk+name.q, q, m.Dim),
-		k:      m.w.matrix(blk+name.k, kv, m.Dim),
-		v:      m.w.matrix(blk+name.v, kv, m.Dim),
-		o:      m.w.matrix(blk+name.o, m.Dim, q),
-		kCache: m.State(fmt.Sprintf("layers.%d.k_cache", layer), m.kv, cache),
-		vCache: m.State(fmt.Sprintf("layers.%d.v_cache", layer), m.kv, cache),
+	a := &attention{
+		norm:     m.w.vector(blk+name.attnNorm, m.Dim),
+		o:        m.w.matrix(blk+name.o, m.Dim, q),
+		qNorm:    m.vectorIf(m.Arch.headNorms, blk+name.qNorm, m.HeadDim),
+		kNorm:    m.vectorIf(m.Arch.headNorms, blk+name.kNorm, m.HeadDim),
+		postNorm: m.vectorIf(m.Arch.postNorms, blk+name.attnPostNorm, m.Dim),
+		window:   m.Windows[layer],
+		rotate:   m.rotate,
+		kCache:   m.State(fmt.Sprintf("layers.%d.k_cache", layer), m.kv, cache),
+		vCache:   m.State(fmt.Sprintf("layers.%d.v_cache", layer), m.kv, cache),
 	}
+	if a.window > 0 {
+		a.rotate = m.rotateLocal
+	}
+	all := m.w.matrices(m.Arch.fused, blk, name.qkv, m.Dim,
+		rows{name.q, q}, rows{name.k, kv}, rows{name.v, kv})
+	a.q = projection{all[0], m.vectorIf(m.Arch.biases, blk+name.qBias, q)}
+	a.k = projection{all[1], m.vectorIf(m.Arch.biases, blk+name.kBias, kv)}
+	a.v = projection{all[2], m.vectorIf(m.Arch.biases, blk+name.vBias, kv)}
+	return a
 }
 
-// forward is x + attention(norm(x)).
+// scalar is an f32 constant [1].
+func (m *decoder) scalar(name string, x float32) engine.ValueID {
+	return m.Constant(name, engine.F32, []int{1}, func() ([]byte, error) {
+		return binary.LittleEndian.AppendUint32(nil, math.Float32bits(x)), nil
+	})
+}
+
+// vectorIf is a vector that only some architectures have, None in the others.
+func (m *decoder) vectorIf(has bool, name string, n int) engine.ValueID {
+	if !has {
+		return engine.None
+	}
+	return m.w.vector(name, n)
+}
+
+// norm is RMSNorm, where there are weights of one.
+func (m *decoder) norm(name string, x, weight engine.ValueID) engine.ValueID {
+	if weight == engine.None {
+		return x
+	}
+	return ops.RMSNorm(m.Builder, name, x, weight, m.Eps)
+}
+
+// forward is x + attention(norm(x)), or x + norm(attention(norm(x))).
 func (a *attention) forward(m *decoder, layer int, x engine.ValueID) engine.ValueID {
 	b := m.Builder
 	b.Scope(fmt.Sprintf("layers.%d.attn.", layer), layer, "attn")
-	h := ops.RMSNorm(b, "norm", x, a.norm, m.Eps)
-	q := ops.Linear(b, "q", h, a.q, engine.None)
-	k := ops.Linear(b, "k", h, a.k, engine.None)
-	v := ops.Linear(b, "v", h, a.v, engine.None)
+	h := m.norm("norm", x, a.norm)
+	q := a.q.forward(b, "q", h)
+	k := a.k.forward(b, "k", h)
+	v := a.v.forward(b, "v", h)
 	q = ops.View(b, "q_heads", q, ops.Fixed(1), ops.Rest, ops.Fixed(m.Heads), ops.Fixed(m.HeadDim))
 	k = ops.View(b, "k_heads", k, ops.Fixed(1), ops.Rest, ops.Fixed(m.KVHeads), ops.Fixed(m.HeadDim))
 	v = ops.View(b, "v_heads", v, ops.Fixed(1), ops.Rest, ops.Fixed(m.KVHeads), ops.Fixed(m.HeadDim))
-	q, k = m.rotate("rope", q, k)
-	y := ops.SDPA(b, "sdpa", q, k, v, a.kCache, a.vCache, ops.Sym(m.pos), 0, 0)
+	q = m.norm("q_norm", q, a.qNorm)
+	k = m.norm("k_norm", k, a.kNorm)
+	q, k = a.rotate("rope", q, k)
+	y := ops.SDPA(b, "sdpa", q, k, v, a.kCache, a.vCache, ops.Sym(m.pos), m.Scale, a.window)
 	y = ops.View(b, "join", y, ops.Fixed(1), ops.Rest, ops.Fixed(m.Heads*m.HeadDim))
 	y = ops.Linear(b, "o", y, a.o, engine.None)
+	y = m.norm("post_norm", y, a.postNorm)
 	return ops.Add(b, "add", x, y, 1)
 }
 
 func (m *decoder) mlp(layer int) *mlp {
 	name, blk := m.Form.names, m.Form.names.of(layer)
+	both := m.w.matrices(m.Arch.fused, blk, name.gateUp, m.Dim, rows{name.gate, m.FFN}, rows{name.up, m.FFN})
 	return &mlp{
 		norm: m.w.vector(blk+name.ffnNorm, m.Dim),
-		gate: m.w.matrix(blk+name.gate, m.FFN, m.Dim),
-		up:   m.w.matrix(blk+name.up, m.FFN, m.Dim),
-		down: m.w.matrix(blk+name.down, m.Dim, m.FFN),
+		gate: both[0], up: both[1],
+		down:     m.w.matrix(blk+name.down, m.Dim, m.FFN),
+		postNorm: m.vectorIf(m.Arch.postNorms, blk+name.ffnPostNorm, m.Dim),
 	}
 }
 
-// forward is x + down(act(gate(norm(x))) * up(norm(x))), with the activation of the architecture.
+// forward is x + down(act(gate(norm(x))) * up(norm(x))), with the activation of the architecture, or x + the
+// norm of that.
 func (f *mlp) forward(m *decoder, layer int, x engine.ValueID) engine.ValueID {
 	b := m.Builder
 	b.Scope(fmt.Sprintf("layers.%d.mlp.", layer), layer, "mlp")
-	h := ops.RMSNorm(b, "norm", x, f.norm, m.Eps)
+	h := m.norm("norm", x, f.norm)
 	gate := ops.Linear(b, "gate", h, f.gate, engine.None)
 	up := ops.Linear(b, "up", h, f.up, engine.None)
 	h = m.Arch.gate.join(b, m.Arch.gate.name, gate, up)
 	h = ops.Linear(b, "down", h, f.down, engine.None)
+	h = m.norm("post_norm", h, f.postNorm)
 	return ops.Add(b, "add", x, h, 1)
 }

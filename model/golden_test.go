@@ -173,16 +173,50 @@ func TestFilesOfEachTypeGiveTheGoldenLogits(t *testing.T) {
 	}
 }
 
-func TestScaledRotationGivesTheGoldenLogits(t *testing.T) {
-	dev := gputest.Open(t)
+// architectureFiles are GGUF files of tiny models, one of each architecture.
+var architectureFiles = []string{"gemma3", "llama3", "phi3", "qwen2", "qwen3"}
+
+// architectureFile is the path of one of them, with what it gives in float64 by an implementation of others.
+func architectureFile(t *testing.T, name string) (string, golden) {
 	arch := filepath.Join("..", "..", "shared", "models", "arch")
 	var g golden
-	readJSON(t, filepath.Join(arch, "llama3", "golden.json"), &g)
-	for i, c := range g.Cases {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			prompt := session.Command{Kind: session.Prompt, Tokens: c.PromptTokens, N: len(c.NewTokens)}
-			c.hold(t, dev, Options{Path: filepath.Join(arch, "llama3-f16.gguf")}, prompt, 2*logitTolerance)
-		})
+	readJSON(t, filepath.Join(arch, name, "golden.json"), &g)
+	return filepath.Join(arch, name+"-f16.gguf"), g
+}
+
+func TestFilesOfEachArchitectureGiveTheGoldenLogits(t *testing.T) {
+	dev := gputest.Open(t)
+	for _, name := range architectureFiles {
+		path, g := architectureFile(t, name)
+		for i, c := range g.Cases {
+			t.Run(fmt.Sprintf("%s/%d", name, i), func(t *testing.T) {
+				prompt := session.Command{Kind: session.Prompt, Tokens: c.PromptTokens, N: len(c.NewTokens)}
+				c.hold(t, dev, Options{Path: path}, prompt, 2*logitTolerance)
+			})
+		}
+	}
+}
+
+// The scaling of Llama 3.1 is a formula of config.json's numbers; converters to GGUF write what it gives.
+func TestLlama3DivisorsAreThoseOfConvertedFiles(t *testing.T) {
+	path, _ := architectureFile(t, "llama3")
+	file, err := OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	tensor, err := file.tensor("rope_freqs.weight")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := tensor.floats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, got := range llama3Divisors(500000, 2*len(want), 8, 1, 4, 64) {
+		if math.Abs(got/float64(want[i])-1) > 1e-5 {
+			t.Errorf("divisor %d is %v, want %v", i, got, want[i])
+		}
 	}
 }
 
@@ -246,9 +280,9 @@ type reference struct {
 	pos  int
 }
 
-func newReference(t *testing.T) *reference {
+func newReference(t *testing.T, path string) *reference {
 	t.Helper()
-	m, err := Read(Options{})
+	m, err := Read(Options{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,17 +316,33 @@ func (r *reference) step(t *testing.T, tokens ...int) []float64 {
 func TestGraphGivesTheGoldenLogitsInFloat64(t *testing.T) {
 	g := readGolden(t)
 	for _, c := range g.Cases {
-		r := newReference(t)
-		tokens := c.PromptTokens
-		for i := range 6 {
-			logits := r.step(t, tokens...)
-			for _, w := range c.Steps[i].Top {
-				if d := math.Abs(logits[int(w[0])] - w[1]); d > 1e-4 {
-					t.Fatalf("%q step %d: the logit of %v is off by %v", c.Prompt, i, w[0], d)
-				}
+		newReference(t, "").give(t, &c, 6)
+	}
+}
+
+func TestGraphsOfEachArchitectureGiveTheGoldenLogitsInFloat64(t *testing.T) {
+	for _, name := range architectureFiles {
+		t.Run(name, func(t *testing.T) {
+			path, g := architectureFile(t, name)
+			for _, c := range g.Cases {
+				newReference(t, path).give(t, &c, len(c.NewTokens))
 			}
-			tokens = c.NewTokens[i : i+1]
+		})
+	}
+}
+
+// give runs the first steps of a case and holds its logits to them.
+func (r *reference) give(t *testing.T, c *goldenCase, steps int) {
+	t.Helper()
+	tokens := c.PromptTokens
+	for i := range steps {
+		logits := r.step(t, tokens...)
+		for _, w := range c.Steps[i].Top {
+			if d := math.Abs(logits[int(w[0])] - w[1]); d > 1e-4 {
+				t.Fatalf("step %d: the logit of %v is off by %v", i, w[0], d)
+			}
 		}
+		tokens = c.NewTokens[i : i+1]
 	}
 }
 
@@ -313,22 +363,44 @@ func TestOtherPromptsGiveTheReferencesLogits(t *testing.T) {
 			r := openOn(t, dev, Options{TopLogits: all, IgnoreEOS: true})
 			r.do(session.Command{Kind: session.Prompt, Text: test.text, Chunks: test.chunks})
 			r.do(session.Command{Kind: session.Run, N: steps - 1})
-			ref := newReference(t)
-			var tokens []int
-			for _, s := range r.end().Steps {
-				tokens = append(tokens, s.Tokens...)
-				if s.Token == nil {
-					continue
-				}
-				want := ref.step(t, tokens...)
-				tokens = nil
-				for _, c := range s.Top {
-					if d := math.Abs(c.Logit - want[c.ID]); d > logitTolerance/2 {
-						t.Fatalf("position %d: the logit of %d is %v, off by %v", s.Position, c.ID, c.Logit,
-							d)
-					}
-				}
+			newReference(t, "").hold(t, r.end().Steps)
+		})
+	}
+}
+
+// hold runs the steps of a trace, and holds their logits to those of the references.
+func (r *reference) hold(t *testing.T, steps []trace.Step) {
+	t.Helper()
+	var tokens []int
+	for _, s := range steps {
+		tokens = append(tokens, s.Tokens...)
+		if s.Token == nil {
+			continue
+		}
+		want := r.step(t, tokens...)
+		tokens = nil
+		for _, c := range s.Top {
+			if d := math.Abs(c.Logit - want[c.ID]); d > logitTolerance/2 {
+				t.Fatalf("position %d: the logit of %d is %v, off by %v", s.Position, c.ID, c.Logit, d)
 			}
+		}
+	}
+}
+
+// Prompts that no golden file has, past the windows of Gemma, in chunks of every kind.
+func TestEachArchitectureGivesTheReferencesLogits(t *testing.T) {
+	dev := gputest.Open(t)
+	for i, name := range architectureFiles {
+		t.Run(name, func(t *testing.T) {
+			path, _ := architectureFile(t, name)
+			r := openOn(t, dev, Options{Path: path, TopLogits: 100, IgnoreEOS: true})
+			prompt := promptIDs(75, i+3)
+			for j := range prompt {
+				prompt[j] %= 3000
+			}
+			r.do(session.Command{Kind: session.Prompt, Tokens: prompt, Chunks: []int{37, 1, 5}})
+			r.do(session.Command{Kind: session.Run, N: 3})
+			newReference(t, path).hold(t, r.end().Steps)
 		})
 	}
 }

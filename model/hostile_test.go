@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,11 +54,17 @@ func among[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
 
 // hostileModel is the tiny model with damage of every sort: metadata, vocabulary, tensors, single bytes.
 func hostileModel(r *rand.Rand) []byte {
-	b := tiny()
-	keys := append(b.Keys(), "llama.attention.key_length", "llama.attention.value_length", "llama.expert_count",
-		"general.alignment", "llama.rope.scaling.factor", "llama.rope.scaling.type",
-		"llama.rope.scale_linear", "tokenizer.ggml.unknown_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.scores",
-		"tokenizer.ggml.add_eos_token", "tokenizer.ggml.add_space_prefix")
+	a := among(r, architectures)
+	b := tinyOf(a)
+	keys := append(b.Keys(), "general.alignment", "tokenizer.ggml.unknown_token_id",
+		"tokenizer.ggml.eot_token_id", "tokenizer.ggml.scores", "tokenizer.ggml.add_eos_token",
+		"tokenizer.ggml.add_space_prefix")
+	for _, key := range slices.Concat(a.gguf.keys.list(), rotationKeys) {
+		keys = append(keys, a.name+"."+key)
+	}
+	for _, o := range a.gguf.only {
+		keys = append(keys, a.name+"."+o.key)
+	}
 	for range 1 + r.IntN(3) {
 		switch r.IntN(6) {
 		case 0, 1, 2:

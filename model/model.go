@@ -198,6 +198,9 @@ func (m *Model) Info() trace.Model {
 			"context": m.context, "max_chunk": m.maxChunk, "trained_context": c.Context,
 		},
 	}
+	if w := slices.Max(c.Windows); w > 0 {
+		info.Dims["window"] = w
+	}
 	elements := map[string]int64{}
 	for _, t := range m.file.Tensors() {
 		elements[t.Type] += int64(t.Elements())

@@ -194,7 +194,7 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 	}{
 		"another architecture": {
 			change: set("general.architecture", "mamba"),
-			want:   "not yet: architecture mamba; this version runs [llama]",
+			want:   "not yet: architecture mamba; this version runs llama, qwen2, qwen3, gemma3, phi3",
 		},
 		"no architecture": {
 			change: func(b *gguftest.Builder) { *b = *gguftest.New() },
@@ -277,10 +277,29 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 			change: set("llama.rope.scale_linear", float32(1e-30)),
 			want:   "want 0 or 1e-06 to 1e+06",
 		},
-		"rope scaling of attention": {
-			change: set("llama.rope.scaling.attn_factor", float32(1.2)),
-			want:   "not yet: attention scaled by the rotation",
+		"rope scaling of attention by nothing": {
+			change: set("llama.rope.scaling.attn_factor", float32(0)),
+			want:   "llama.rope.scaling.attn_factor: 0, want 1e-06 to 1e+06",
 		},
+		"a window of less than nothing": {
+			change: set("llama.attention.sliding_window", -1),
+			want:   "llama.attention.sliding_window: -1, want 0 to",
+		},
+		"a key of attention that nobody knows": {
+			change: set("llama.attention.clamp_kqv", float32(8)),
+			want:   "llama.attention.clamp_kqv: not yet: this version does not know what it does",
+		},
+		"a key of another architecture": {
+			change: set("llama.rope.freq_base_swa", float32(10000)),
+			want:   "llama.rope.freq_base_swa: not yet: this version does not know what it does",
+		},
+		"logits that are capped": {
+			change: set("llama.final_logit_softcapping", float32(30)),
+			want:   "llama.final_logit_softcapping: not yet: soft capping of logits (30, want 0)",
+		},
+		"long rope factors of another length": {change: func(b *gguftest.Builder) {
+			b.F32("rope_factors_long.weight", []int{8}, make([]float32, 8))
+		}, want: "tensor rope_factors_long.weight is [8], the metadata makes it [16]"},
 		"a rotation key that nobody knows": {
 			change: set("llama.rope.dimension_sections", []int{8, 8}),
 			want:   "llama.rope.dimension_sections: not yet: this version does not know what it does",

@@ -1,11 +1,10 @@
 package model
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 
 	"gpuscope/engine"
 	"gpuscope/internal/printable"
@@ -17,30 +16,32 @@ import (
 type rotation struct {
 	Base  float64
 	Scale float64 // of every angle: 1 / the factor by which positions are squeezed
-	// Divisors are what the frequency of each pair is divided by; nil for 1.
-	Divisors []float64
+	// Gain is what cosines and sines are multiplied by, and so scores by its square; 0 for 1.
+	Gain float64
+	// Divisors are what the frequency of each pair is divided by; nil for 1. Past a context of Original
+	// positions, where that is not 0, LongDivisors take their place.
+	Divisors, LongDivisors []float64
+	Original               int
 }
 
 // rotationKeys are the metadata keys of a rotation that this version knows, behind the architecture's prefix.
-// Each other one would change the angles.
 var rotationKeys = []string{
 	"rope.dimension_count", "rope.freq_base", "rope.scale_linear",
 	"rope.scaling.type", "rope.scaling.factor", "rope.scaling.attn_factor",
-	// What these two tell of the training changes nothing where the scaling is linear.
-	"rope.scaling.original_context_length", "rope.scaling.finetuned",
+	"rope.scaling.original_context_length",
+	// What it tells of the training changes nothing.
+	"rope.scaling.finetuned",
 }
 
 // ggufRotation reads a file's rotation as llama.cpp does: where a type of scaling is not stated it is linear,
 // its factor may stand under the key of old files, and a factor of 0 is none.
 func ggufRotation(r *configReader, headDim int) rotation {
-	for _, key := range r.f.Keys() {
-		if own, ok := strings.CutPrefix(key, r.prefix); ok && strings.HasPrefix(own, "rope.") &&
-			!slices.Contains(rotationKeys, own) {
-			r.errorf(printable.Short(own, 80), "not yet: this version does not know what it does to the rotation")
-		}
-	}
 	r.hold(only{"rope.dimension_count", headDim, "a rotation of a part of the head"})
-	rot := rotation{Base: r.floatOr("rope.freq_base", 10000, 1, 1e12), Scale: 1}
+	rot := rotation{
+		Base: r.floatOr("rope.freq_base", 10000, 1, 1e12), Scale: 1,
+		Gain:     r.floatOr("rope.scaling.attn_factor", 1, 1e-6, 1e6),
+		Original: r.intOr("rope.scaling.original_context_length", 0, 0, math.MaxInt32),
+	}
 	factorKey := "rope.scaling.factor"
 	if !r.has(factorKey) {
 		factorKey = "rope.scale_linear"
@@ -49,17 +50,14 @@ func ggufRotation(r *configReader, headDim int) rotation {
 	if factor != 0 && factor < 1e-6 {
 		r.errorf(factorKey, "%g, want 0 or %g to %g", factor, 1e-6, 1e6)
 	}
-	if a := r.floatOr("rope.scaling.attn_factor", 1, 0, 1e6); a != 1 {
-		r.errorf("rope.scaling.attn_factor", "not yet: attention scaled by the rotation (%g, want 1)", a)
-	}
 	switch kind := r.stringOr("rope.scaling.type", "linear"); kind {
 	case "none":
-	case "linear":
+	case "linear", "longrope":
 		if factor != 0 {
 			rot.Scale = 1 / factor
 		}
 	default:
-		r.errorf("rope.scaling.type", "not yet: rope scaling %q; this version runs none and linear",
+		r.errorf("rope.scaling.type", "not yet: rope scaling %q; this version runs none, linear, longrope",
 			printable.Short(kind, 80))
 	}
 	return rot
@@ -68,51 +66,78 @@ func ggufRotation(r *configReader, headDim int) rotation {
 // rotary adds the operator that turns queries and keys by their positions.
 type rotary func(name string, q, k engine.ValueID) (yq, yk engine.ValueID)
 
-// pairing is which dims of a head are turned together.
-type pairing struct{ rotary func(m *decoder) rotary }
+// pairing is which dims of a head are turned together. What it adds to the graph has a prefix before its
+// names.
+type pairing struct {
+	rotary func(m *decoder, prefix string, r *rotation) rotary
+}
 
 // neighbours pairs dims 2i and 2i + 1.
-var neighbours = pairing{func(m *decoder) rotary {
-	seq := ops.SymSize(m.Builder, "seq", m.tokens, 1)
-	cos, sin := m.tables(1)
-	cos = ops.Slice(m.Builder, "slice cos", cos, 0, ops.Sym(m.pos), ops.Sym(seq))
-	sin = ops.Slice(m.Builder, "slice sin", sin, 0, ops.Sym(m.pos), ops.Sym(seq))
+var neighbours = pairing{func(m *decoder, prefix string, r *rotation) rotary {
+	seq := ops.SymSize(m.Builder, prefix+"seq", m.tokens, 1)
+	cos, sin := m.tables(prefix, r, 1)
+	cos = ops.Slice(m.Builder, prefix+"slice cos", cos, 0, ops.Sym(m.pos), ops.Sym(seq))
+	sin = ops.Slice(m.Builder, prefix+"slice sin", sin, 0, ops.Sym(m.pos), ops.Sym(seq))
 	return func(name string, q, k engine.ValueID) (yq, yk engine.ValueID) {
 		return ops.ApplyRotaryEmb(m.Builder, name, q, k, cos, sin)
 	}
 }}
 
 // halves pairs dims i and i + d/2 of a head of d.
-var halves = pairing{func(m *decoder) rotary {
-	cos, sin := m.tables(2)
+var halves = pairing{func(m *decoder, prefix string, r *rotation) rotary {
+	cos, sin := m.tables(prefix, r, 2)
 	return func(name string, q, k engine.ValueID) (yq, yk engine.ValueID) {
 		return ops.ApplyRotaryEmbHF(m.Builder, name, q, k, cos, sin, ops.Sym(m.pos))
 	}
 }}
 
 // tables are the cosine and the sine of every angle, so many times over: for positions [0, context) and pairs
-// i of a head of d dims, f32 [context, times d/2]. A file may divide each pair's frequency by a factor of its
-// own, as those of Llama 3.1 do.
-func (m *decoder) tables(times int) (cos, sin engine.ValueID) {
-	divisors := func() ([]float64, error) { return m.Rope.Divisors, nil }
-	if name := m.Form.names.freqs; m.w.has(name) {
-		divisors = m.w.divisors(name, m.HeadDim/2)
-	}
+// i of a head of d dims, f32 [context, times d/2].
+func (m *decoder) tables(prefix string, r *rotation, times int) (cos, sin engine.ValueID) {
+	divisors := m.divisors(r)
 	table := func(name string, f func(float64) float64) engine.ValueID {
-		return m.Constant(name, engine.F32, []int{m.context, times * m.HeadDim / 2}, func() ([]byte, error) {
+		dims := []int{m.context, times * m.HeadDim / 2}
+		return m.Constant(prefix+name, engine.F32, dims, func() ([]byte, error) {
 			d, err := divisors()
 			if err != nil {
 				return nil, err
 			}
-			return m.Rope.table(m.context, m.HeadDim, times, d, f), nil
+			return r.table(m.context, m.HeadDim, times, d, f), nil
 		})
 	}
 	return table("rope_cos", math.Cos), table("rope_sin", math.Sin)
 }
 
-// table is a function of every angle, so many times over, computed in float64. Without divisors they are 1.
+// divisors are what a rotation divides the frequency of each pair by, nil for 1. A file may have them in
+// tensors: for any context, as those of Llama 3.1, or one for short and one for long contexts, as Phi 3. The
+// tensors are of the model's rotation, not of one that only layers with a window have.
+func (m *decoder) divisors(r *rotation) func() ([]float64, error) {
+	list, name := r.Divisors, m.Form.names
+	long := r.Original > 0 && m.context > r.Original
+	if long && r.LongDivisors != nil {
+		list = r.LongDivisors
+	}
+	divisors := func() ([]float64, error) { return list, nil }
+	if r != &m.Rope {
+		return divisors
+	}
+	for _, t := range []struct {
+		name string
+		here bool
+	}{{name.freqs, true}, {name.freqsShort, !long}, {name.freqsLong, long}} {
+		if !m.w.has(t.name) {
+			continue
+		}
+		if d := m.w.divisors(t.name, m.HeadDim/2); t.here {
+			divisors = d
+		}
+	}
+	return divisors
+}
+
+// table is a function of every angle, times the gain, so many times over, computed in float64.
 func (r rotation) table(context, d, times int, divisors []float64, f func(float64) float64) []byte {
-	out := make([]byte, 0, 4*context*times*d/2)
+	out, gain := make([]byte, 0, 4*context*times*d/2), cmp.Or(r.Gain, 1)
 	frequency := make([]float64, d/2)
 	for i := range frequency {
 		frequency[i] = r.Scale * math.Pow(r.Base, -2*float64(i)/float64(d))
@@ -123,7 +148,7 @@ func (r rotation) table(context, d, times int, divisors []float64, f func(float6
 	for pos := range context {
 		row := len(out)
 		for _, w := range frequency {
-			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(float32(f(float64(pos)*w))))
+			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(float32(gain*f(float64(pos)*w))))
 		}
 		for once := out[row:]; len(out)-row < times*len(once); {
 			out = append(out, once...)

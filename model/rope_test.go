@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"testing"
@@ -17,13 +18,18 @@ func TestRotationIsScaledAsTheFileSays(t *testing.T) {
 	for i := range factors {
 		factors[i] = 1 + float32(i)/2
 	}
-	withFactors := func(b *gguftest.Builder) { b.F32("rope_freqs.weight", []int{len(factors)}, factors) }
+	factorsAs := func(name string) func(*gguftest.Builder) {
+		return func(b *gguftest.Builder) { b.F32(name, []int{len(factors)}, factors) }
+	}
+	withFactors := factorsAs("rope_freqs.weight")
+	byFactors := func(i int) float64 { return 1 / float64(factors[i]) }
 	none := func(int) float64 { return 1 }
 	by := func(x float64) func(int) float64 { return func(int) float64 { return 1 / x } }
 	tests := map[string]struct {
 		keys   map[string]any
 		change func(*gguftest.Builder)
 		scale  func(pair int) float64
+		gain   float64 // 1 where it is 0
 	}{
 		"nothing said":      {scale: none},
 		"a factor alone":    {keys: map[string]any{"factor": float32(8)}, scale: by(8)},
@@ -42,7 +48,24 @@ func TestRotationIsScaledAsTheFileSays(t *testing.T) {
 			"factor": float32(2), "original_context_length": 32, "finetuned": true, "attn_factor": float32(1),
 		}, scale: by(2)},
 		"a factor of each pair": {
-			change: withFactors, scale: func(i int) float64 { return 1 / float64(factors[i]) },
+			change: withFactors, scale: byFactors,
+		},
+		"a gain": {keys: map[string]any{"attn_factor": float32(1.25)}, scale: none, gain: 1.25},
+		"long factors past the training": {
+			keys:   map[string]any{"original_context_length": tinyContext - 1, "type": "longrope"},
+			change: factorsAs("rope_factors_long.weight"), scale: byFactors,
+		},
+		"long factors within the training": {
+			keys:   map[string]any{"original_context_length": tinyContext},
+			change: factorsAs("rope_factors_long.weight"), scale: none,
+		},
+		"short factors within the training": {
+			keys:   map[string]any{"original_context_length": tinyContext},
+			change: factorsAs("rope_factors_short.weight"), scale: byFactors,
+		},
+		"short factors past the training": {
+			keys:   map[string]any{"original_context_length": tinyContext - 1},
+			change: factorsAs("rope_factors_short.weight"), scale: none,
 		},
 		"both": {
 			keys: map[string]any{"factor": float32(2)}, change: withFactors,
@@ -75,8 +98,8 @@ func TestRotationIsScaledAsTheFileSays(t *testing.T) {
 					pos, i := float64(at/pairs), at%pairs
 					angle := pos * math.Pow(10000, -2*float64(i)/tinyHeadDim) * test.scale(i)
 					got := math.Float32frombits(binary.LittleEndian.Uint32(data[4*at:]))
-					if math.Abs(float64(got)-f(angle)) > 1e-6 {
-						t.Fatalf("%s of position %v and pair %d is %v, want %v", table, pos, i, got, f(angle))
+					if want := cmp.Or(test.gain, 1) * f(angle); math.Abs(float64(got)-want) > 1e-6 {
+						t.Fatalf("%s of position %v and pair %d is %v, want %v", table, pos, i, got, want)
 					}
 				}
 			}

@@ -27,16 +27,21 @@ const (
 
 // tiny is a model file of random weights whose tokens are bytes. Its tokenizer says that texts start with the
 // end token.
-func tiny() *gguftest.Builder {
+func tiny() *gguftest.Builder { return tinyOf(&llama) }
+
+// tinyOf is tiny with the layers of an architecture.
+func tinyOf(a *architecture) *gguftest.Builder {
 	b := gguftest.New()
 	for key, value := range map[string]any{
-		"general.architecture": "llama", "general.name": "tiny",
-		"llama.block_count": tinyLayers, "llama.context_length": tinyContext,
-		"llama.embedding_length": tinyDim, "llama.feed_forward_length": tinyFFN,
-		"llama.attention.head_count": tinyHeads, "llama.attention.head_count_kv": tinyKVHeads,
-		"llama.rope.dimension_count":             tinyHeadDim,
-		"llama.attention.layer_norm_rms_epsilon": float32(1e-5), "llama.rope.freq_base": float32(10000),
-		"llama.vocab_size":     tinyVocab,
+		"block_count": tinyLayers, "context_length": tinyContext, "embedding_length": tinyDim,
+		"feed_forward_length": tinyFFN, "attention.head_count": tinyHeads,
+		"attention.head_count_kv": tinyKVHeads, "attention.layer_norm_rms_epsilon": float32(1e-5),
+		"rope.dimension_count": tinyHeadDim, "rope.freq_base": float32(10000), "vocab_size": tinyVocab,
+	} {
+		b.Set(a.name+"."+key, value)
+	}
+	for key, value := range map[string]any{
+		"general.architecture": a.name, "general.name": "tiny",
 		"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.merges": []string{},
 		"tokenizer.ggml.bos_token_id": tinyEnd, "tokenizer.ggml.eos_token_id": tinyEnd,
 		"tokenizer.ggml.add_bos_token": true,
@@ -60,20 +65,40 @@ func tiny() *gguftest.Builder {
 		return list
 	}
 	matrix := func(name string, rows, cols int) { b.Q4_0(name, []int{rows, cols}, values(rows*cols)) }
-	vector := func(name string) { b.F32(name, []int{tinyDim}, values(tinyDim)) }
+	vectorOf := func(name string, n int) { b.F32(name, []int{n}, values(n)) }
+	vector := func(name string) { vectorOf(name, tinyDim) }
 	matrix("token_embd.weight", tinyVocab, tinyDim)
 	vector("output_norm.weight")
 	for layer := range tinyLayers {
 		blk := fmt.Sprintf("blk.%d.", layer)
+		const q, kv = tinyHeads * tinyHeadDim, tinyKVHeads * tinyHeadDim
 		vector(blk + "attn_norm.weight")
-		matrix(blk+"attn_q.weight", tinyHeads*tinyHeadDim, tinyDim)
-		matrix(blk+"attn_k.weight", tinyKVHeads*tinyHeadDim, tinyDim)
-		matrix(blk+"attn_v.weight", tinyKVHeads*tinyHeadDim, tinyDim)
-		matrix(blk+"attn_output.weight", tinyDim, tinyHeads*tinyHeadDim)
+		if a.fused {
+			matrix(blk+"attn_qkv.weight", q+2*kv, tinyDim)
+			matrix(blk+"ffn_up.weight", 2*tinyFFN, tinyDim)
+		} else {
+			matrix(blk+"attn_q.weight", q, tinyDim)
+			matrix(blk+"attn_k.weight", kv, tinyDim)
+			matrix(blk+"attn_v.weight", kv, tinyDim)
+			matrix(blk+"ffn_gate.weight", tinyFFN, tinyDim)
+			matrix(blk+"ffn_up.weight", tinyFFN, tinyDim)
+		}
+		matrix(blk+"attn_output.weight", tinyDim, q)
 		vector(blk + "ffn_norm.weight")
-		matrix(blk+"ffn_gate.weight", tinyFFN, tinyDim)
-		matrix(blk+"ffn_up.weight", tinyFFN, tinyDim)
 		matrix(blk+"ffn_down.weight", tinyDim, tinyFFN)
+		if a.biases {
+			vectorOf(blk+"attn_q.bias", q)
+			vectorOf(blk+"attn_k.bias", kv)
+			vectorOf(blk+"attn_v.bias", kv)
+		}
+		if a.headNorms {
+			vectorOf(blk+"attn_q_norm.weight", tinyHeadDim)
+			vectorOf(blk+"attn_k_norm.weight", tinyHeadDim)
+		}
+		if a.postNorms {
+			vector(blk + "post_attention_norm.weight")
+			vector(blk + "post_ffw_norm.weight")
+		}
 	}
 	return b
 }

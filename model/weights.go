@@ -160,3 +160,35 @@ func (w *weights) matrix(name string, rows, cols int) ops.Matrix {
 		return [][]byte{blocks}, err
 	}}
 }
+
+// rows are some outputs of a layer, and the tensor that has them for itself.
+type rows struct {
+	name string
+	n    int
+}
+
+// matrices are matrices of one input, each a tensor, or the rows of a single one where they are fused. Names
+// are behind a prefix.
+func (w *weights) matrices(fused bool, prefix, all string, cols int, parts ...rows) []ops.Matrix {
+	list := make([]ops.Matrix, len(parts))
+	if !fused {
+		for i, p := range parts {
+			list[i] = w.matrix(prefix+p.name, p.n, cols)
+		}
+		return list
+	}
+	total := 0
+	for _, p := range parts {
+		total += p.n
+	}
+	whole := w.matrix(prefix+all, total, cols)
+	if w.b.Err() != nil {
+		return list
+	}
+	first := 0
+	for i, p := range parts {
+		list[i] = whole.Part(first, p.n)
+		first += p.n
+	}
+	return list
+}

@@ -155,6 +155,18 @@ func Dense(b *engine.Builder, v engine.ValueID) Matrix {
 	return m
 }
 
+// Part is n rows of the matrix, from first on, as a matrix of its own.
+func (m Matrix) Part(first, n int) Matrix {
+	part := m
+	part.Name, part.Rows = fmt.Sprintf("%s.rows%d", m.Name, first), n
+	part.Data = func() ([][]byte, error) { return m.rows(first, n) }
+	if first < 0 || n < 1 || first+n > m.Rows || m.dense != nil {
+		part.err = fmt.Errorf("%s: no rows %d to %d of %d x %d weights", m.Name, first, first+n-1, m.Rows,
+			m.Cols)
+	}
+	return part
+}
+
 // with adds what the format's file in shaders/include/format asks for to the constants of a kernel.
 func (f *Format) with(c shaders.Constants) shaders.Constants {
 	c["Format"] = f.shader
