@@ -52,7 +52,7 @@ func (x *Executor) Clock() trace.Clock {
 }
 
 // Device is the device as a trace has it.
-func (x *Executor) Device() trace.Device { return DescribeDevice(x.dev.Info()) }
+func (x *Executor) Device() trace.Device { return DescribeDevice(x.info()) }
 
 // DescribeDevice is an adapter or device as a trace has it.
 func DescribeDevice(i gpu.AdapterInfo) trace.Device {

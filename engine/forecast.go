@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -16,6 +17,7 @@ import (
 
 // Line plans a graph for each place from from to to, at the live shapes that set gives it there, and returns
 // what each dispatch is given along them; Along and At are left to the caller. Nothing that runs is touched.
+// Where the time of ctx runs out the line ends where that was.
 func (g *Graph) Line(ctx context.Context, o LiveOptions, from, to int,
 	set func(l *Live, at int) error,
 ) (trace.Line, error) {
@@ -36,7 +38,10 @@ func (g *Graph) Line(ctx context.Context, o LiveOptions, from, to int,
 	}
 	var planned []OpID
 	for at := from; at <= to; at++ {
-		if err := ctx.Err(); err != nil {
+		if err := ctx.Err(); errors.Is(err, context.DeadlineExceeded) && at > from {
+			line.To = at - 1
+			break
+		} else if err != nil {
 			return line, err
 		}
 		if err := set(l, at); err != nil {
@@ -60,7 +65,7 @@ func (g *Graph) Line(ctx context.Context, o LiveOptions, from, to int,
 	}
 	courses := map[string]int{}
 	for i := range tracks {
-		tracks[i].repeat(to - from + 1)
+		tracks[i].repeat(line.To - from + 1)
 		tracks[i].close()
 		key, err := json.Marshal(tracks[i].stretches)
 		if err != nil {

@@ -172,6 +172,9 @@ func (s *Snapshot) Record() ([]trace.Plan, trace.Step) {
 }
 
 func (s *stepLog) cpu() trace.CPU {
+	if !s.ran { // without a device
+		return trace.CPU{ResizeNS: trace.Measured(s.resize)}
+	}
 	return trace.CPU{
 		ResizeNS: trace.Measured(s.resize), UploadNS: trace.Measured(s.upload),
 		EncodeNS: trace.Measured(s.encode), SubmitNS: trace.Measured(s.submit),

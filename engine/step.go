@@ -49,6 +49,9 @@ func (x *Executor) Step(ctx context.Context, in *StepInput, t Timing) error {
 	}
 	resized := time.Now()
 	s.resize = resized.Sub(begin).Nanoseconds()
+	if !x.Loaded() {
+		return nil
+	}
 	if err := x.upload(in); err != nil {
 		return err
 	}
@@ -108,8 +111,10 @@ func (x *Executor) resize(ctx context.Context, in *StepInput) error {
 		x.live.Discard()
 		return err
 	}
-	for _, o := range x.live.planned {
-		x.arena.take(&x.g.ops[o], &x.live.nextPlans[o])
+	if x.Loaded() {
+		for _, o := range x.live.planned {
+			x.arena.take(&x.g.ops[o], &x.live.nextPlans[o])
+		}
 	}
 	if len(x.live.changed) > 0 {
 		x.resizes++

@@ -86,6 +86,9 @@ var conditions = map[string]condition{
 		})
 	},
 	"nan": func(ctx context.Context, w *watch, _ *breakpoint, m *moment) (hit, bool, error) {
+		if !m.s.runner.exec.Loaded() {
+			return hit{}, false, errNothingRuns
+		}
 		first, found, err := m.s.runner.exec.FirstNonFinite(ctx)
 		if err != nil || !found {
 			return hit{}, false, err
@@ -94,6 +97,9 @@ var conditions = map[string]condition{
 			m.s.runner.net.graph.Value(first.Value).Name), true}, true, nil
 	},
 	"time": func(_ context.Context, w *watch, b *breakpoint, m *moment) (hit, bool, error) {
+		if !m.s.runner.exec.Loaded() {
+			return hit{}, false, errNothingRuns
+		}
 		h, met := w.late(b.limit, m)
 		return h, met, nil
 	},

@@ -72,6 +72,11 @@ var commands = []command{
 		(*live).beginRun,
 	},
 	{
+		session.Plan, "Without a device: plan a step of n tokens at position until, whatever the text was.",
+		[]field{count, until},
+		(*live).beginPlan,
+	},
+	{
 		session.Previous, "Set the position back by one step.", nil,
 		func(s *live, _ session.Command) (work, error) {
 			if s.text.last() == nil {
@@ -176,6 +181,12 @@ var tracked = []session.CommandKind{
 	session.Timing, session.Tokenize, session.Look, session.Cost,
 }
 
+// withoutDevice are the commands that there are without a device.
+var withoutDevice = []session.CommandKind{
+	session.Prompt, session.Next, session.Run, session.Plan, session.Previous, session.Edit, session.Chunk,
+	session.Reset, session.Tokenize,
+}
+
 // commandOf is the row of a command, what it was given checked.
 func commandOf(c session.Command) (*command, error) {
 	i := slices.IndexFunc(commands, func(row command) bool { return row.kind == c.Kind })
@@ -204,6 +215,9 @@ func (s *live) do(ctx context.Context, c session.Command) (session.Reply, error)
 	row, err := commandOf(c)
 	if err != nil {
 		return s.stand(reply), err
+	}
+	if !s.runner.exec.Loaded() && !slices.Contains(withoutDevice, c.Kind) {
+		return s.stand(reply), session.Refusef("%s: %w", c.Kind, errNothingRuns)
 	}
 	todo, err := row.begin(s, c)
 	if err != nil {

@@ -16,12 +16,8 @@ import (
 // At is a trace of one step that nothing ran: what a step of so many tokens at a position would launch on a
 // device with these limits.
 func (m *Model) At(limits gpu.Limits, tokens, position int) (*trace.Trace, error) {
-	switch {
-	case tokens < 1 || tokens > m.maxChunk:
-		return nil, session.Refusef("%d tokens in a step: want 1 to %d (--max-chunk)", tokens, m.maxChunk)
-	case position < 0 || position+tokens > m.context:
-		return nil, session.Refusef("position %d with %d tokens: want at least 0 and at most %d, for a context of %d",
-			position, tokens, m.context-tokens, m.context)
+	if err := m.checkShape(tokens, position); err != nil {
+		return nil, err
 	}
 	n, err := m.build(limits)
 	if err != nil {
@@ -49,6 +45,18 @@ func (m *Model) At(limits gpu.Limits, tokens, position int) (*trace.Trace, error
 	step.Tokens = make([]int, tokens)
 	t.Plans, t.Steps = plans, []trace.Step{step}
 	return t, nil
+}
+
+// checkShape refuses a step that the graph is not made for.
+func (m *Model) checkShape(tokens, position int) error {
+	switch {
+	case tokens < 1 || tokens > m.maxChunk:
+		return session.Refusef("%d tokens in a step: want 1 to %d (--max-chunk)", tokens, m.maxChunk)
+	case position < 0 || position > m.context-tokens:
+		return session.Refusef("position %d with %d tokens: want at least 0 and at most %d, for a context of %d",
+			position, tokens, m.context-tokens, m.context)
+	}
+	return nil
 }
 
 // at sets a graph to the live shapes of a step of so many tokens at a position.

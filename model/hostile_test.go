@@ -148,7 +148,7 @@ func useHostile(t *testing.T, data []byte) error {
 		dev := fake.New(fake.Options{NoLog: true})
 		defer dev.Release()
 		silent := func(string, int, int) error { return nil }
-		n, err := m.graphFor(dev, silent, func(string) {})
+		n, err := m.graphFor(dev.Info().Limits, silent, func(string) {})
 		if err != nil {
 			return err
 		}

@@ -51,6 +51,9 @@ func (m *Model) open(ctx context.Context, progress engine.Progress, log func(str
 	if err := cmp.Or(progress("read model", 1, 1), progress("open device", 0, 1)); err != nil {
 		return nil, err
 	}
+	if m.options.Device == trace.NoDevice {
+		return m.openPlanned(ctx, progress, log)
+	}
 	begin := time.Now()
 	dev, why, err := openDevice(m.options.Driver, m.options.Device)
 	if err != nil {
@@ -58,7 +61,7 @@ func (m *Model) open(ctx context.Context, progress engine.Progress, log func(str
 	}
 	m.took("device", begin)
 	log(fmt.Sprintf("device %s (%s): %s", dev.Info().Name, dev.Info().Type, why))
-	n, err := m.graphFor(dev, progress, log)
+	n, err := m.graphFor(dev.Info().Limits, progress, log)
 	if err != nil {
 		dev.Release()
 		return nil, err
@@ -106,13 +109,13 @@ func openDevice(d gpu.Driver, want string) (gpu.Device, string, error) {
 	return dev, why, nil
 }
 
-// graphFor builds the graph for a device.
-func (m *Model) graphFor(dev gpu.Device, progress engine.Progress, log func(string)) (*network, error) {
+// graphFor builds the graph for a device with these limits.
+func (m *Model) graphFor(limits gpu.Limits, progress engine.Progress, log func(string)) (*network, error) {
 	if err := cmp.Or(progress("open device", 1, 1), progress("build graph", 0, 1)); err != nil {
 		return nil, err
 	}
 	begin := time.Now()
-	n, err := m.build(dev.Info().Limits)
+	n, err := m.build(limits)
 	if err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ func TestALookOnTheDeviceTellsWhatTheReferencesCompute(t *testing.T) {
 		t.Fatal(err)
 	}
 	silent := func(string, int, int) error { return nil }
-	n, err := m.graphFor(dev, silent, func(string) {})
+	n, err := m.graphFor(dev.Info().Limits, silent, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,11 +38,13 @@ func newRunner(dev gpu.Device, exec *engine.Executor, n *network) *runner {
 // release frees the device and everything on it.
 func (r *runner) release() {
 	r.exec.Release()
-	r.dev.Release()
+	if r.exec.Loaded() {
+		r.dev.Release()
+	}
 }
 
 // timed says whether the device can time dispatches.
-func (r *runner) timed() bool { return r.dev.Info().Timestamps }
+func (r *runner) timed() bool { return r.exec.Loaded() && r.dev.Info().Timestamps }
 
 // step runs tokens at a position. Where it gives a token what was picked has it; recent are the tokens that
 // it is not to repeat.
@@ -64,7 +66,7 @@ func (r *runner) step(ctx context.Context, position int, tokens []int, gives boo
 	if err := r.exec.Step(ctx, &r.input, timing); err != nil {
 		return picked{}, err
 	}
-	if !gives {
+	if !gives || !r.exec.Loaded() {
 		return picked{}, nil
 	}
 	start := time.Now()

@@ -212,7 +212,7 @@ func (s *live) run(ctx context.Context, c session.Command, r *session.Reply) err
 		}
 		r.Hit = hit
 		s.record(trace.Record{Event: hit})
-		if upto {
+		if upto && s.runner.exec.Loaded() {
 			return s.runUpto(ctx, *hit.Dispatch)
 		}
 		return nil
@@ -224,6 +224,7 @@ func (s *live) run(ctx context.Context, c session.Command, r *session.Reply) err
 // told as it was, gives no token, and is an error: the text cannot go on.
 func (s *live) step(ctx context.Context, r *session.Reply) error {
 	phase, n := s.text.next()
+	n.gives = n.gives && s.runner.exec.Loaded()
 	s.forget()
 	s.upto = nil
 	out, err := s.play(ctx, &n, s.timing)

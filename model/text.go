@@ -89,7 +89,10 @@ func (t *transcript) recent(position, n int) []int {
 func (t *transcript) next() (phase string, n turn) {
 	n.position = t.position()
 	if n.position >= len(t.ids) {
-		n.tokens, n.gives = []int{t.last().token}, true
+		n.tokens, n.gives = []int{0}, true
+		if last := t.last(); last != nil { // else the text was planned, and nobody knows
+			n.tokens[0] = last.token
+		}
 		return "decode", n
 	}
 	end := t.kept

@@ -146,6 +146,12 @@ type Device struct {
 // Software says that the device is no GPU: its times can be compared with each other and with nothing else.
 func (d *Device) Software() bool { return d.AdapterType == "cpu" }
 
+// NoDevice is the name of the device of steps that were planned and did not run.
+const NoDevice = "none"
+
+// None says that there was no device: steps have dispatches and no times.
+func (d *Device) None() bool { return d.Name == NoDevice }
+
 // TimingNS is what timing adds to each dispatch: a timed empty pass against an empty dispatch. It is
 // modelled, and 0 where one of them was not measured.
 func (d *Device) TimingNS() float64 {

@@ -60,11 +60,11 @@ func allActions() []action {
 		{
 			keys: []string{"R"}, name: "repeat",
 			doc: "Repeat the step that is shown in its place 10 times: medians get their samples.",
-			in:  []scope{inViews}, hint: 9, off: needsStep, run: (*App).repeat,
+			in:  []scope{inViews}, hint: 9, off: needsRun, run: (*App).repeat,
 		},
 		{
 			keys: []string{"P"}, name: "run to",
-			doc: "Run to a position or to a condition, or run this step up to a dispatch. In a trace: to a position.",
+			doc: "Run to a position or to a condition, or run this step up to a dispatch. In a trace: to a position. Without a device: plan a step of any shape.",
 			in:  []scope{inViews}, hint: 13, off: cannotTarget, run: (*App).askTarget,
 		},
 		{
@@ -97,12 +97,12 @@ func allActions() []action {
 		{
 			keys: []string{"T"}, name: "timing",
 			doc: "How closely the steps to come are timed: off, step, block, dispatch.",
-			in:  []scope{inViews}, off: needsSession, run: (*App).askTiming,
+			in:  []scope{inViews}, off: needsDevice, run: (*App).askTiming,
 		},
 		{
 			keys: []string{"L"}, name: "ceilings",
 			doc: "Measure what the device can do at best: limits, ~lost and verdicts are drawn from it.",
-			in:  []scope{inViews}, off: needsSession, run: (*App).ceilings,
+			in:  []scope{inViews}, off: needsDevice, run: (*App).ceilings,
 		},
 		{
 			keys: []string{"f"}, name: "follow",

@@ -159,7 +159,7 @@ func (a *App) measuring() string {
 
 // cannotCost says why rows cannot be left out now.
 func cannotCost(a *App) string {
-	if why := cmp.Or(needsStep(a), noRows(a)); why != "" {
+	if why := cmp.Or(needsRun(a), noRows(a)); why != "" {
 		return why
 	}
 	if a.view().(lister).pane().at.step != a.shown {

@@ -347,7 +347,7 @@ func (p *curvesPage) timed() (op trace.OpID, lengths []int, why string) {
 
 // cannotTime says why no operator can be timed, timeOperator has the selected one timed and shows it.
 func cannotTime(a *App) string {
-	if why := cmp.Or(needsSession(a), a.empty()); why != "" {
+	if why := cmp.Or(needsDevice(a), a.empty()); why != "" {
 		return why
 	}
 	_, lengths, why := a.view().(curved).timed()

@@ -203,9 +203,12 @@ func several(t *inspect.DispatchTable, r int) []string {
 		return before + s + after
 	}
 	of := fmt.Sprintf("median of %d ", len(row.Units))
-	if !row.Summed {
+	switch {
+	case t.Index.Trace.Device.None():
+		add("alone", "not measured")
+	case !row.Summed:
 		add("alone", "not all were timed")
-	} else {
+	default:
 		add("alone", with("Σ ", cell("sum_us"), " µs"), with(of, cell("us"), " µs"),
 			with("", cell("layers"), ""), with("~", cell("lost_us"), " µs lost"))
 	}

@@ -223,7 +223,8 @@ func (p *graphPage) detail() detail {
 		return detail{}
 	case got.value >= 0:
 		return detail{key, s.trace.Graph.Values[got.value].Name, func(ctx context.Context) ([]string, error) {
-			return append(s.index.ValueLines(s.step, got.value), numbersWhere(p.app.isTrace)), ctx.Err()
+			lines := s.index.ValueLines(s.step, got.value)
+			return append(lines, numbersWhere(s.trace, p.app.isTrace)), ctx.Err()
 		}}
 	case got.op != nil && !got.node.Group:
 		return detail{key, got.op.Name, func(ctx context.Context) ([]string, error) {
@@ -258,9 +259,15 @@ func standsFor(n *inspect.GraphNode) []string {
 	return lines
 }
 
-// numbersWhere says how numbers are to be seen.
-func numbersWhere(isTrace bool) string {
-	if isTrace {
+// noNumbers is why a value has none where steps are planned.
+const noNumbers = "It has no numbers: there is no device, and nothing runs."
+
+// numbersWhere says how the numbers of a trace's values are to be seen.
+func numbersWhere(t *trace.Trace, isTrace bool) string {
+	switch {
+	case t.Device.None():
+		return noNumbers
+	case isTrace:
 		return "Its numbers are not in a trace: they need a running model."
 	}
 	return keyed("{open} shows its numbers")

@@ -33,6 +33,9 @@ func (a *App) header(w int) string {
 
 // deviceParts say what the device is.
 func deviceParts(d *trace.Device) []table.Part {
+	if d.None() {
+		return []table.Part{{Rank: 0, Text: "no device: planned, not run", Short: "no device"}}
+	}
 	if d.Software() {
 		name, _, _ := strings.Cut(d.Name, " (")
 		short := fmt.Sprintf("software device (%s)", name)

@@ -370,7 +370,8 @@ func (p *nearPage) detail() detail {
 		return detail{}
 	case s.Op == nil:
 		return detail{fmt.Sprintf("v%d", s.Value), s.Label, func(ctx context.Context) ([]string, error) {
-			return append(at.index.ValueLines(at.step, s.Value), numbersWhere(p.app.isTrace)), ctx.Err()
+			lines := at.index.ValueLines(at.step, s.Value)
+			return append(lines, numbersWhere(at.trace, p.app.isTrace)), ctx.Err()
 		}}
 	}
 	return detail{fmt.Sprintf("op%d", s.Op.ID), s.Label, func(ctx context.Context) ([]string, error) {

@@ -1,5 +1,7 @@
 package tui
 
+import "cmp"
+
 // Why something cannot be done now, "" where it can: of views, and of actions.
 
 // isRecorded is why what needs a session is refused on a recorded trace.
@@ -16,6 +18,23 @@ func needsSession(a *App) string {
 	}
 	return ""
 }
+
+// nothingRuns is why what needs a GPU is refused without one.
+const nothingRuns = "there is no device: steps are planned, and nothing runs"
+
+// needsDevice wants a session whose steps run.
+func needsDevice(a *App) string {
+	if why := needsSession(a); why != "" {
+		return why
+	}
+	if a.mirror.Trace.Device.None() {
+		return nothingRuns
+	}
+	return ""
+}
+
+// needsRun wants a step that has run and that the session stands at, or is about to.
+func needsRun(a *App) string { return cmp.Or(needsDevice(a), needsStep(a)) }
 
 // needsGraph is content with what is known before the first step.
 func needsGraph(a *App) string {
@@ -66,7 +85,7 @@ func cannotNext(a *App) string {
 	switch {
 	case a.mirror.State.Ended:
 		return keyed("the text has ended: {back} goes back, {prompt} types a new prompt")
-	case len(a.mirror.Text.Prompt) == 0 && a.job == nil:
+	case len(a.mirror.Text.Prompt) == 0 && a.mirror.State.Position == 0 && a.job == nil:
 		return keyed("there is no text yet: {prompt} types a prompt")
 	}
 	return ""
@@ -94,6 +113,9 @@ func cannotBack(a *App) string {
 func cannotTarget(a *App) string {
 	if a.isTrace {
 		return needsTrace(a)
+	}
+	if a.mirror.Trace != nil && a.mirror.Trace.Device.None() { // any step can be planned
+		return needsSession(a)
 	}
 	return cannotRun(a)
 }

@@ -86,16 +86,18 @@ func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader, pr
 			results <- result{said, reply, err}
 		}()
 	}
-	var first *session.Command // the prompt of the command line, until it is taken in
-	if prompt != "" {
-		first = &session.Command{Kind: session.Prompt, Text: prompt}
-	}
+	var first *session.Command // what a session begins with, until it is done
+	begun := p.recorded
 	for p.err == nil {
 		var typed <-chan string // nil while something is under way
 		switch {
 		case p.mirror.Trace == nil || busy:
-		case first != nil:
-			do(*first, nil)
+		case !begun:
+			begun, first = true, firstCommand(prompt, p.mirror.Trace)
+			if first != nil {
+				do(*first, nil)
+			}
+			continue
 		default:
 			typed = lines
 		}
@@ -324,7 +326,7 @@ var plainCommands = []plainCommand{
 	{word: "s", doc: "next token", of: just(session.Command{Kind: session.Next})},
 	{word: "S", doc: "previous", of: just(session.Command{Kind: session.Previous}), said: (*plainText).back},
 	{
-		word: "r", takes: "[TO]", doc: "run, to the end or to a position, a condition or d and a dispatch",
+		word: "r", takes: "[TO]", doc: "run, to the end or to a position, a condition or d and a dispatch; without a device also TOKENS,POSITION",
 		of: plainRun, said: (*plainText).upto,
 	},
 	{

@@ -10,7 +10,7 @@ import (
 // The commands of plain mode that go through the text.
 
 // asked are the kinds of events that say what a person has just typed.
-var asked = []string{"prompt", "edit", "reset", "set_back", "repeat"}
+var asked = []string{"prompt", "edit", "reset", "set_back", "repeat", "plan"}
 
 func plainRun(p *plainText, to string) (session.Command, error) {
 	c := session.Command{Kind: session.Run}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"gpuscope/model/session"
+	"gpuscope/trace"
 )
 
 // When the engine goes, the screen stays: what was recorded can be read and exported, and another engine can
@@ -61,10 +62,24 @@ func (a *App) begin() {
 	case a.session == nil || !a.again.opened:
 	case a.left != nil:
 		a.command(session.Command{Kind: session.Resume, Left: a.left})
-	case a.opts.Prompt != "":
-		a.command(session.Command{Kind: session.Prompt, Text: a.opts.Prompt})
+	default:
+		if c := firstCommand(a.opts.Prompt, a.mirror.Trace); c != nil {
+			a.command(*c)
+		}
 		a.opts.Prompt = ""
 	}
+}
+
+// firstCommand is what a session begins with: the prompt, or without a device and a prompt the plan of a step
+// of as many tokens as there can be. It is nil for nothing.
+func firstCommand(prompt string, t *trace.Trace) *session.Command {
+	switch {
+	case prompt != "":
+		return &session.Command{Kind: session.Prompt, Text: prompt}
+	case t.Device.None():
+		return &session.Command{Kind: session.Plan, N: t.Model.Dims["max_chunk"]}
+	}
+	return nil
 }
 
 // ended says why there are no more events.

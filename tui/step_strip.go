@@ -35,6 +35,7 @@ var eventSigns = []struct{ kind, sign, word string }{
 	{"repeat", "R", "repeated"},
 	{"prompt", "P", "text"},
 	{"edit", "P", "text"},
+	{"plan", "P", "text"},
 	{"reset", "P", "text"},
 	{inspect.ColdEvent, "c", "cold"},
 	{"", "•", "other"}, // any other

@@ -123,7 +123,10 @@ func (f *stepFacts) text(t *theme, w, h int) []string {
 func (f *stepFacts) candidates(w int) string {
 	s := f.sum.Step
 	if len(s.Top) == 0 {
-		if s.Token == nil {
+		switch {
+		case f.sum.Planned:
+			return "no token: the step was planned, not run"
+		case s.Token == nil:
 			return "no token: more of the prompt follows"
 		}
 		return fmt.Sprintf("token %q (id %d)", s.Text, *s.Token)

@@ -14,9 +14,13 @@ import (
 // What drives the model beyond the next token: to a position, to a condition, up to a dispatch, with another
 // text. Both front ends read what is typed by the same functions.
 
-// parseTarget reads how far to go: a position, a dispatch of the current step ("d 37"), or a condition.
+// parseTarget reads how far to go: a position, a dispatch of the current step ("d 37"), a condition, or
+// without a device the shape of a step to plan ("512,0": its tokens and its position).
 func parseTarget(text string) (session.Command, error) {
 	text = strings.TrimSpace(text)
+	if tokens, position, ok := session.ParseShape(text); ok {
+		return session.Command{Kind: session.Plan, N: tokens, Until: position}, nil
+	}
 	if n, err := strconv.Atoi(text); err == nil {
 		if n < 1 {
 			return session.Command{}, session.Refusef("run to position %d: want a position from 1 on", n)
@@ -131,9 +135,12 @@ func (a *App) askTarget() {
 		}
 		return
 	}
+	title, none := "run to:", "a position, or d and the number of a dispatch of this step, or a condition:"
+	if a.mirror.Trace.Device.None() {
+		title, none = "plan to:", "a position, or a step of any shape as TOKENS,POSITION (512,0), or a condition:"
+	}
 	a.dialog = &chooser{
-		title: "run to:", line: &inputLine{}, rows: func() []string { return nil },
-		none: "a position, or d and the number of a dispatch of this step, or a condition:",
+		title: title, line: &inputLine{}, rows: func() []string { return nil }, none: none,
 		more: breakHelp(),
 		take: func(_ int, typed string) error {
 			c, err := parseTarget(typed)

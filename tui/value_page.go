@@ -90,6 +90,8 @@ func (p *valuePage) key() (k valueKey, why string) {
 	switch {
 	case v == nil:
 		return k, "There is no such value."
+	case p.at.trace.Device.None():
+		return k, noNumbers
 	case p.app.isTrace:
 		return k, "Its numbers are not in a trace: they need a running model."
 	case p.app.lost:

@@ -146,12 +146,12 @@ func (p *program) planGraph(o *modelOptions, dump string) (planned *plannedGraph
 
 // limits are those of the adapter that want names, or WebGPU's own where there is none.
 func (p *program) limits(want string) (gpu.Limits, string, error) {
-	if want == "none" {
+	if want == trace.NoDevice {
 		return gpu.DefaultLimits(), "no device, with the limits that every WebGPU device grants", nil
 	}
 	adapters, err := p.driver.Adapters()
 	if errors.Is(err, gpu.ErrNoAdapter) && want == "" {
-		limits, words, _ := p.limits("none")
+		limits, words, _ := p.limits(trace.NoDevice)
 		return limits, words, nil
 	}
 	if err != nil {

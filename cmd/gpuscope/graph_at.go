@@ -3,29 +3,17 @@ package main
 import (
 	"context"
 	"errors"
-	"strconv"
-	"strings"
 
 	"gpuscope/model"
+	"gpuscope/model/session"
 	"gpuscope/trace/inspect"
 )
 
-// parseAt reads the live shape of a step: M,POS.
-func parseAt(s string) (tokens, position int, err error) {
-	m, pos, ok := strings.Cut(s, ",")
-	tokens, err1 := strconv.Atoi(m)
-	position, err2 := strconv.Atoi(pos)
-	if !ok || err1 != nil || err2 != nil {
-		return 0, 0, usagef("--at %q: want M,POS, as 1,638: the tokens of a step and its position", s)
-	}
-	return tokens, position, nil
-}
-
 // printAt prints the dispatches of a step that is planned and does not run.
 func (p *program) printAt(ctx context.Context, o *modelOptions, at string, format *choice) (err error) {
-	tokens, position, err := parseAt(at)
-	if err != nil {
-		return err
+	tokens, position, ok := session.ParseShape(at)
+	if !ok {
+		return usagef("--at %q: want M,POS, as 1,638: the tokens of a step and its position", at)
 	}
 	if format.value == "dot" {
 		return usagef("--at with --format dot: want text or json; a drawing is of the whole graph")

@@ -19,6 +19,7 @@ func rootCommand() *command {
 		more: `Without a command it opens MODEL in the terminal and steps it token by token: a .gguf file or the folder of a model of
 Hugging Face (Llama architecture; what cannot be run yet is named), or nothing for the demo model embedded in the program. A TRACE
 (.json, .jsonl, with .gz compressed) opens with no GPU.
+With --device none its steps are planned and do not run: no GPU is needed and no weights are read.
 Press ? there for the keys. With --plain commands are lines, typed or piped; where piped ones fail the exit status is 1.
 
 Defaults for these flags, and other keys, are taken from gpuscope/config.toml in the folder for settings (on Linux
@@ -27,6 +28,7 @@ $XDG_CONFIG_HOME, or ~/.config); a flag that is typed comes first, then GPUSCOPE
 			{"gpuscope", "the embedded model"},
 			{`gpuscope model.gguf -p "The"`, "a model file, with its first prompt"},
 			{"gpuscope run.json.gz", "a recorded run"},
+			{"gpuscope --device none 70b.gguf", "what a large model would launch, on a laptop"},
 			{`printf 's\nd\nx run.json\n' | gpuscope --plain`, "step once, print the dispatches, export"},
 		},
 		screen: true,
@@ -47,6 +49,9 @@ $XDG_CONFIG_HOME, or ~/.config); a flag that is typed comes first, then GPUSCOPE
 				if prompted && recorded {
 					return usagef("-p and the trace %s: give one of them; a trace takes no prompt", path)
 				}
+				if r.model.device == trace.NoDevice && !prompted {
+					r.screen.Prompt = "" // any step can be planned: the default has nothing to say
+				}
 				r.screen.Keys, r.screen.Log = settings.keys, tui.NewLog()
 				for _, w := range settings.warnings {
 					fmt.Fprintf(p.stderr, "gpuscope: %s\n", w)
@@ -61,8 +66,12 @@ $XDG_CONFIG_HOME, or ~/.config); a flag that is typed comes first, then GPUSCOPE
 						return trace.ReadFile(path)
 					}, r.screen)
 				}
-				return asUsage(tui.Run(ctx,
-					func(context.Context) (session.Session, error) { return p.startEngine() }, r.screen))
+				return asUsage(tui.Run(ctx, func(ctx context.Context) (session.Session, error) {
+					if r.model.device == trace.NoDevice { // then nothing native runs
+						return p.open(ctx, r.model, nil)
+					}
+					return p.startEngine()
+				}, r.screen))
 			}
 		},
 	}
@@ -87,6 +96,7 @@ func declareRoot(flags *pflag.FlagSet) *root {
 	flags.BoolVar(&r.screen.Plain, "plain", false,
 		"no screen: a line of text for each event, commands by line (also where TERM=dumb)")
 	r.model = declareModelFlags(flags, "dispatch", "block", "step", "off")
+	flags.Lookup("device").Usage += "; with none steps are planned and do not run"
 	r.model.declareTop(flags, 5)
 	r.model.declareSampling(flags)
 	return r

@@ -144,6 +144,9 @@ func (r *run) validate(operands []string) error {
 	if err := r.model.validate(operands); err != nil {
 		return err
 	}
+	if r.model.device == trace.NoDevice {
+		return usagef("--device none: a run needs a device; gpuscope --device none steps through the plan, gpuscope graph --at M,POS prints it at any shape")
+	}
 	if r.recording && r.tracePath == "" {
 		return usagef(`--trace "": give the name of a file`)
 	}

@@ -1,6 +1,11 @@
 package session
 
-import "gpuscope/trace"
+import (
+	"strconv"
+	"strings"
+
+	"gpuscope/trace"
+)
 
 // CommandKind names a command.
 type CommandKind string
@@ -10,6 +15,7 @@ const (
 	Prompt   CommandKind = "prompt"   // replace the text by Text (or Tokens) and prefill it, in chunks
 	Next     CommandKind = "next"     // decode one token
 	Run      CommandKind = "run"      // decode N tokens (0: until the end token or the context's end)
+	Plan     CommandKind = "plan"     // without a device: a step of N tokens at position Until
 	Previous CommandKind = "previous" // set the position back by one step
 	Repeat   CommandKind = "repeat"   // run a step of the text, the current or Step, again N times
 	Upto     CommandKind = "upto"     // run the current step again up to dispatch N; Next finishes it
@@ -41,8 +47,8 @@ type Command struct {
 	At    *LookAt `json:"at,omitempty"`    // of a Look
 	Parts []Part  `json:"parts,omitempty"` // of a step, each to be left out as a whole
 	Step  *int    `json:"step,omitempty"`  // index in the trace
-	// Until is the position at which a run pauses at the latest, Breaks are what else makes it pause, or a
-	// prompt that is taken in.
+	// Until is the position at which a run pauses at the latest, or a planned step begins. Breaks are what
+	// else makes a run pause, or a prompt that is taken in.
 	Until  int     `json:"until,omitempty"`
 	Breaks []Break `json:"breaks,omitempty"`
 	Left   *Left   `json:"left,omitempty"` // of a Resume
@@ -66,6 +72,14 @@ type Shape struct {
 	Step     int `json:"step"` // its index in the trace
 	Position int `json:"position"`
 	Tokens   int `json:"tokens"`
+}
+
+// ParseShape reads what a person types for the shape of a step: its tokens and its position, as "512,0".
+func ParseShape(text string) (tokens, position int, ok bool) {
+	m, pos, ok := strings.Cut(text, ",")
+	tokens, err1 := strconv.Atoi(strings.TrimSpace(m))
+	position, err2 := strconv.Atoi(strings.TrimSpace(pos))
+	return tokens, position, ok && err1 == nil && err2 == nil
 }
 
 // Turn is a step of a text.

@@ -10,7 +10,8 @@ import (
 
 // StepSummary is what a step cost and where its wall time went. What was not measured says so.
 type StepSummary struct {
-	Step *trace.Step
+	Step    *trace.Step
+	Planned bool // there was no device, and nothing below was measured
 	// Untimed is the step as it runs when no dispatch in it is timed, and what bounds it then.
 	Untimed    Untimed
 	Verdict    string
@@ -66,7 +67,7 @@ func (x *Index) Summary(step int) *StepSummary {
 	s := &t.Steps[step]
 	gpu := gpuOf(s)
 	r := &StepSummary{
-		Step: s, Untimed: x.Untimed(step), Wall: s.CPU.TotalNS, Span: gpu.SpanNS,
+		Step: s, Planned: t.Device.None(), Untimed: x.Untimed(step), Wall: s.CPU.TotalNS, Span: gpu.SpanNS,
 		Gaps: minus(gpu.SpanNS, gpu.BusyNS), Idle: minus(s.CPU.TotalNS, gpu.SpanNS),
 		Dispatches: len(s.Dispatches), Levels: len(x.levelStarts(step)),
 	}
@@ -128,10 +129,18 @@ func tokensPerS(s *trace.Step) float64 {
 // measured. Untimed.Cost is of the step that the untimed times are of, which may be another.
 func (r *StepSummary) TimingAdds() string { return added(r.Wall, r.Untimed.Wall) }
 
+// notMeasured is the line of what steps took that were planned and did not run.
+var notMeasured = table.Line{Parts: []table.Part{{
+	Rank: 0, Text: "planned without a device: not measured", Short: "not measured",
+}}}
+
 // Title is the line on which the untimed step, the sum of what was timed alone, wall and span stand together.
 // The untimed step, and how many times as long timing makes it, are lost last where there is no room. The
 // first time has the unit.
 func (r *StepSummary) Title() table.Line {
+	if r.Planned {
+		return notMeasured
+	}
 	parts := r.Untimed.parts()
 	alone := timedAlone(r.Step)
 	unit := len(parts) > 0
@@ -213,6 +222,9 @@ func (r *StepSummary) first(ms func(trace.Time) string) table.Part {
 
 // costLine is the title's line of what the steps of a scope cost: of several, medians with their range.
 func (x *Index) costLine(scope Scope) table.Line {
+	if x.Trace.Device.None() {
+		return notMeasured
+	}
 	if step, one := scope.One(); one {
 		return x.Summary(step).Title()
 	}

@@ -1,0 +1,70 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/model/session"
+)
+
+// Without a device (Options.Device is trace.NoDevice) a session steps through the plan alone: its steps have
+// shapes, grids, resize passes and modelled bytes, no times and no numbers. Weights are not read. Nothing
+// gives a token: the ids of decode steps are 0.
+
+// errNothingRuns is why a session without a device does not do something.
+var errNothingRuns = errors.New("there is no device (--device none): steps are planned, and nothing runs")
+
+// openPlanned is the session of a model without a device, for the limits that every device grants.
+func (m *Model) openPlanned(ctx context.Context, progress engine.Progress, log func(string)) (*live, error) {
+	log("no device: planned for the limits that every WebGPU device grants; nothing runs")
+	n, err := m.graphFor(gpu.DefaultLimits(), progress, log)
+	if err != nil {
+		return nil, err
+	}
+	exec, err := engine.Unloaded(n.graph, m.options.Live)
+	if err != nil {
+		return nil, err
+	}
+	r := newRunner(nil, exec, n)
+	header := m.header(r)
+	ctx, stop := context.WithTimeout(ctx, aheadWithin)
+	defer stop()
+	planned := await(n.planAhead(ctx, m.options.Live), progress)
+	if header.Forecast = planned.forecast; planned.err != nil {
+		log(planned.err.Error())
+	} else if ctx.Err() != nil {
+		log(fmt.Sprintf("curves go as far as was planned in %v: a smaller --context has less", aheadWithin))
+	}
+	return start(m, r, header), nil
+}
+
+// aheadWithin is how long opening without a device plans ahead: there is no upload to hide behind. Of the
+// largest models the forecast goes as far as that takes it.
+const aheadWithin = 400 * time.Millisecond
+
+// beginPlan makes a step of any shape the current one. The text is one that nobody knows, of which what is
+// before the step is in the cache.
+func (s *live) beginPlan(c session.Command) (work, error) {
+	if s.runner.exec.Loaded() {
+		return nil, session.Refusef("plan: steps of this session run; gpuscope --device none plans them at any shape, and gpuscope graph --at prints one")
+	}
+	if err := s.m.checkShape(c.N, c.Until); err != nil {
+		return nil, err
+	}
+	s.text, s.upto = unknownText(c.N, c.Until), nil
+	s.event(s.runner.rec.Next(), "plan", "a step of %d tokens at position %d was planned", c.N, c.Until)
+	return s.step, nil
+}
+
+// unknownText is a text of which the next step takes so many tokens in at a position.
+func unknownText(tokens, position int) transcript {
+	n := position + tokens
+	if tokens == 1 && position > 0 {
+		n = position // it is a decode step then
+	}
+	return transcript{ids: make([]int, n), kept: position, chunks: []int{tokens}}
+}

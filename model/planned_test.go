@@ -1,0 +1,197 @@
+package model
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/model/session"
+	"gpuscope/trace"
+)
+
+var shape70B = shape{layers: 80, dim: 8192, heads: 64, kvHeads: 8, headDim: 128, ffn: 28672, vocab: 128256}
+
+// withoutADevice runs commands on the plan of a model file, and gives its trace and what the last one said.
+func withoutADevice(t testing.TB, path string, list ...session.Command) (*trace.Trace, error) {
+	t.Helper()
+	s, err := Open(t.Context(), Options{Path: path, Device: trace.NoDevice}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m session.Mirror
+	done := make(chan error)
+	go func() {
+		var err error
+		for e := range s.Events() {
+			err = errors.Join(err, m.Apply(e))
+		}
+		done <- err
+	}()
+	var last error
+	for i, c := range list {
+		if _, last = s.Do(t.Context(), c); last != nil && i < len(list)-1 {
+			t.Fatalf("%s: %v", c.Kind, last)
+		}
+	}
+	if err := errors.Join(s.Close(), <-done, m.Trace.Check()); err != nil {
+		t.Fatal(err)
+	}
+	return m.Trace, last
+}
+
+// What is planned without a device is what a device with the same limits is given.
+func TestPlannedStepsAreThoseThatRun(t *testing.T) {
+	commands := []session.Command{
+		promptOf(9),
+		{Kind: session.Next},
+		{Kind: session.Chunk, N: 4},
+		promptOf(6),
+		{Kind: session.Run, N: 3},
+		{Kind: session.Previous},
+		{Kind: session.Next},
+	}
+	r := newRigOn(t, Options{}, tiny(), fake.Options{
+		NoLog: true, Info: gpu.AdapterInfo{Limits: gpu.DefaultLimits()},
+	})
+	for _, c := range commands {
+		r.do(c)
+	}
+	ran := r.mirror.Trace
+	plan, err := withoutADevice(t, write(t, tiny().Bytes()), commands...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	what := func(s *trace.Step) trace.Step { // that follows from the plan
+		return trace.Step{
+			Phase: s.Phase, Position: s.Position, SymInts: s.SymInts, Dims: s.Dims, Levels: s.Levels,
+			Waits: s.Waits, Resize: s.Resize, Dispatches: s.Dispatches, Memory: s.Memory,
+		}
+	}
+	if len(plan.Steps) != len(ran.Steps) {
+		t.Fatalf("%d steps planned, %d ran", len(plan.Steps), len(ran.Steps))
+	}
+	for i := range ran.Steps {
+		ignored := cmpopts.IgnoreFields(trace.StepDispatch{}, "StartNS", "GPUNS", "Raw", "Samples")
+		d := cmp.Diff(what(&ran.Steps[i]), what(&plan.Steps[i]), ignored,
+			cmpopts.IgnoreTypes(trace.Time{}), cmpopts.IgnoreFields(trace.Memory{}, "AllocatedBytes"))
+		if d != "" {
+			t.Errorf("step %d, -ran +planned:\n%s", i, d)
+		}
+		if s := &plan.Steps[i]; s.Token != nil || s.GPU != nil || s.CPU.TotalNS != (trace.Time{}) {
+			t.Errorf("step %d has a token or a time: %+v", i, s)
+		}
+	}
+	if d := cmp.Diff(ran.Plans, plan.Plans); d != "" {
+		t.Errorf("plans, -ran +planned:\n%s", d)
+	}
+	if !plan.Device.None() || plan.Device.Limits["max_storage_buffer_binding_size"] != 128<<20 {
+		t.Errorf("the device is %+v", plan.Device)
+	}
+}
+
+// A step of any shape is the one that At plans, and the next one follows it.
+func TestAStepOfAnyShapeIsPlanned(t *testing.T) {
+	path := write(t, tiny().Bytes())
+	m, err := Read(Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for _, at := range []struct{ tokens, position int }{{1, 0}, {7, 0}, {5, 20}, {1, 33}} {
+		want, err := m.At(gpu.DefaultLimits(), at.tokens, at.position)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := withoutADevice(t, path, promptOf(3),
+			session.Command{Kind: session.Plan, N: at.tokens, Until: at.position},
+			session.Command{Kind: session.Next})
+		if err != nil {
+			t.Fatal(err)
+		}
+		step, next := &got.Steps[1], &got.Steps[2]
+		n := len(step.Tokens)
+		if step.Position != at.position || n != at.tokens || next.Position != at.position+n {
+			t.Errorf("%v: step of %d tokens at %d, the next at %d", at, n, step.Position, next.Position)
+		}
+		var plans []trace.Plan
+		for _, d := range step.Dispatches {
+			plans = append(plans, got.Plans[d.Plan])
+		}
+		same := cmpopts.IgnoreFields(trace.Plan{}, "ID")
+		if d := cmp.Diff(want.Plans, plans, same); d != "" {
+			t.Errorf("%v: -At +planned:\n%s", at, d)
+		}
+	}
+	for _, c := range []session.Command{
+		{Kind: session.Plan},
+		{Kind: session.Plan, N: m.maxChunk + 1},
+		{Kind: session.Plan, N: 1, Until: m.context},
+		{Kind: session.Plan, N: 1, Until: -1},
+	} {
+		if _, err := withoutADevice(t, path, c); !errors.Is(err, session.ErrUsage) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	if err := newRig(t, Options{}).try(t.Context(), session.Command{Kind: session.Plan, N: 1}); err == nil ||
+		!strings.Contains(err.Error(), "gpuscope --device none") {
+		t.Errorf("with a device: %v", err)
+	}
+}
+
+// What needs a device is refused without one, and the text goes on.
+func TestWithoutADeviceNothingIsMeasured(t *testing.T) {
+	path := write(t, tiny().Bytes())
+	for _, row := range commands {
+		trace, err := withoutADevice(t, path, promptOf(3), session.Command{Kind: row.kind})
+		if can := !errors.Is(err, errNothingRuns); can != slices.Contains(withoutDevice, row.kind) {
+			t.Errorf("%s: %v", row.kind, err)
+		}
+		if len(trace.Steps) < 1 {
+			t.Errorf("%s: the text is gone", row.kind)
+		}
+	}
+	for _, on := range []string{"nan", "time 3"} {
+		b, err := session.ParseBreak(on)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = withoutADevice(t, path, promptOf(3),
+			session.Command{Kind: session.Run, N: 1, Breaks: []session.Break{b}})
+		if !errors.Is(err, errNothingRuns) {
+			t.Errorf("breakpoint %s: %v", on, err)
+		}
+	}
+}
+
+// The weights of a file of 39 GB are a hole, and nobody looks into it.
+func TestALargeModelIsPlannedFromItsHeader(t *testing.T) {
+	got, err := withoutADevice(t, hollow(t, shape70B), session.Command{Kind: session.Plan, N: 512},
+		session.Command{Kind: session.Next})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := got.Steps[0].Memory.AllocatedBytes; n < 40e9 || len(got.Steps[1].Resize.Passes) == 0 {
+		t.Errorf("%d bytes; %+v", n, got.Steps[1].Resize)
+	}
+}
+
+// BenchmarkOpenPlanned is how long it takes from the file of a 70B model to its first planned steps.
+func BenchmarkOpenPlanned(b *testing.B) {
+	path := hollow(b, shape70B)
+	for b.Loop() {
+		begin := time.Now()
+		_, err := withoutADevice(b, path, session.Command{Kind: session.Plan, N: 512},
+			session.Command{Kind: session.Next})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(time.Since(begin).Seconds(), "s/model")
+	}
+}

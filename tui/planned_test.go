@@ -1,0 +1,41 @@
+package tui
+
+import (
+	"testing"
+
+	"gpuscope/trace"
+	"gpuscope/trace/tracetest"
+	"gpuscope/tui/tuitest"
+)
+
+// unrun is a trace whose steps were planned and did not run.
+func unrun() *trace.Trace {
+	t := tracetest.Llama(2, 4)
+	t.Device = trace.Device{Name: trace.NoDevice}
+	for i := range t.Steps {
+		s := &t.Steps[i]
+		s.Timing, s.GPU, s.CPU, s.Token, s.Text, s.Top = "off", nil, trace.CPU{}, nil, "", nil
+		for k := range s.Dispatches {
+			s.Dispatches[k] = trace.StepDispatch{Plan: s.Dispatches[k].Plan}
+		}
+	}
+	return t
+}
+
+func TestWithoutADeviceKeysSayWhyNothingIsMeasured(t *testing.T) {
+	d := playing(t, 120, 40, unrun())
+	d.sees("no device: planned, not run", "planned without a device: not measured")
+	for _, key := range []string{"R", "T", "L", "c", "C"} {
+		d.press(key).sees("there is no device: steps are planned, and nothing runs").press("esc")
+	}
+	d.press("5", "a", "j", "t").sees("there is no device").press("esc")
+	d.press("1").sees("no token: the step was planned, not run", "GPU – not measured")
+}
+
+// The session that is played back refuses to plan, as one with a device does: so one sees that it was asked.
+func TestAShapeIsTypedWhereStepsArePlanned(t *testing.T) {
+	d := drive(t, 120, 40, unrun(), &tuitest.Script{}, Options{})
+	d.settle()
+	d.sees(`plan: unknown command "plan"`) // a session without a prompt begins with a full step
+	d.press("P").sees("plan to:", "TOKENS,POSITION")
+}
