@@ -1,6 +1,7 @@
 package tokenizer_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -35,4 +36,67 @@ func FuzzRoundTrip(f *testing.F) {
 			}
 		}
 	})
+}
+
+// FuzzJSON holds that no tokenizer.json does harm, and that one that is taken encodes text.
+func FuzzJSON(f *testing.F) {
+	for _, changes := range []object{
+		{},
+		{"normalizer": llama2, "model.byte_fallback": true},
+		{"pre_tokenizer": byteLevel, "added_tokens": added("bc", "lstrip", "rstrip", "single_word", "normalized")},
+		{"pre_tokenizer": object{"type": "Split", "pattern": object{"Regex": "a+|\\s"}, "behavior": "Contiguous"}},
+		{"normalizer": object{"type": "NFKC"}, "post_processor": object{"type": "Sequence"}},
+	} {
+		file := tinyJSON()
+		for key, value := range changes {
+			file[key] = value
+		}
+		data, err := json.Marshal(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		config, err := tokenizer.ParseJSON(data, "fuzz.json")
+		tryEncoding(t, config, err)
+	})
+}
+
+// FuzzModel holds that no SentencePiece model does harm.
+func FuzzModel(f *testing.F) {
+	f.Add([]byte(tinyModel(bpe(), nil)))
+	f.Add([]byte(tinyModel(bpe().number(35, 1), message{}.number(3, 0).number(4, 0))))
+	f.Add([]byte{0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		config, err := tokenizer.ParseModel(data, "fuzz.model")
+		tryEncoding(t, config, err)
+	})
+}
+
+// tryEncoding encodes with a vocabulary that was read, or asks for the reason why not.
+func tryEncoding(t *testing.T, config tokenizer.Config, err error) {
+	t.Helper()
+	var tok *tokenizer.Tokenizer
+	if err == nil {
+		tok, err = tokenizer.NewBPE(config)
+	}
+	if err != nil {
+		if err.Error() == "" || len(err.Error()) > 2000 {
+			t.Fatalf("an error of %d bytes", len(err.Error()))
+		}
+		return
+	}
+	for _, text := range []string{"", "ab  abc<s>\u2581bc \xff\u00e9!", strings.Repeat("ab ", 50)} {
+		ids, err := tok.Encode(text, tokenizer.Options{Special: true, BOS: true})
+		for _, id := range ids {
+			if err == nil && !tok.Valid(id) {
+				t.Fatalf("%q has token %d", text, id)
+			}
+		}
+		if len(ids) > 1<<16 {
+			t.Fatalf("%q has %d tokens", text, len(ids))
+		}
+		tok.Text(ids, true)
+	}
 }

@@ -140,7 +140,11 @@ func spaceSteps(squeeze, prefix bool) (steps []Step) {
 	if prefix {
 		steps = append(steps, Prepend(" "))
 	}
-	return append(steps, Replace(" ", spaceSign))
+	steps = append(steps, Replace(" ", spaceSign))
+	if squeeze { // SentencePiece looks for spaces at the end after it wrote them
+		steps = append(steps, trimEnd(spaceSign))
+	}
+	return steps
 }
 
 // strip marks the tokens that take the white space behind them away. GGUF has no place for that, so llama.cpp

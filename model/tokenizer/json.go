@@ -143,6 +143,9 @@ func (f *tokenizerJSON) config() (Config, error) {
 		return c, err
 	}
 	c.Characters = !f.PreTokenizer.has("ByteLevel")
+	if err := checkSteps(c.Normal); err != nil { // added tokens go through them
+		return c, err
+	}
 	if err := f.fill(&c); err != nil {
 		return c, err
 	}

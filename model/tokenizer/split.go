@@ -107,6 +107,17 @@ var scanners = map[string]scanner{
 	qwen2Pattern:  func(text string) int { return llama3Word(text, 1) },
 }
 
+// known are the patterns of all rules.
+var known = func() map[string]bool {
+	set := map[string]bool{}
+	for _, rule := range splits {
+		for _, p := range rule.patterns {
+			set[p] = true
+		}
+	}
+	return set
+}()
+
 // SplitRule is the rule that files call by that name, as steps of Config.Cut.
 func SplitRule(name string) ([]Step, error) {
 	rule, err := findSplit(name)
@@ -114,15 +125,15 @@ func SplitRule(name string) ([]Step, error) {
 }
 
 func findSplit(name string) (splitRule, error) {
-	var known []string
+	var names []string
 	for _, rule := range splits {
 		if slices.Contains(rule.names, name) {
 			return rule, nil
 		}
-		known = append(known, rule.names[0])
+		names = append(names, rule.names[0])
 	}
 	return splitRule{}, fmt.Errorf("split rule %q is not supported yet (%s are, and %d more names of these): %w",
-		printable.Short(name, 80), strings.Join(known, ", "), nameCount()-len(known), ErrUnsupported)
+		printable.Short(name, 80), strings.Join(names, ", "), nameCount()-len(names), ErrUnsupported)
 }
 
 func nameCount() (n int) {
@@ -166,6 +177,10 @@ func Cut(pattern string, b Behaviour, invert bool) (Step, error) {
 	if scan := scanners[pattern]; scan != nil && b == Isolated {
 		return Step{cut: scan.cut}, nil
 	}
+	if len(pattern) > maxPattern {
+		return Step{}, fmt.Errorf("split pattern %q has %d bytes, at most %d are possible",
+			printable.Short(pattern, 80), len(pattern), maxPattern)
+	}
 	compiled, err := compile(pattern)
 	if err != nil {
 		return Step{}, fmt.Errorf("split pattern %q: %v: %w", printable.Short(pattern, 120), err,
@@ -200,6 +215,9 @@ func (next scanner) cut(text string, yield func(string) error) error {
 // come to an end.
 const maxMatchTime = 2 * time.Second
 
+// maxPattern is how long a pattern may be, in bytes; the longest published ones have some 500.
+const maxPattern = 1 << 14
+
 var compiledPatterns sync.Map // by pattern, as compile left them
 
 // compile reads a pattern. Those of tokenizer.json are Oniguruma's, whose case folding takes the long s (ſ)
@@ -214,7 +232,7 @@ func compile(pattern string) (*regexp2.Regexp, error) {
 		return nil, err
 	}
 	re.MatchTimeout = maxMatchTime
-	if len(pattern) < 1<<12 {
+	if known[pattern] { // not those of files, of which there is no end
 		compiledPatterns.Store(pattern, re)
 	}
 	return re, nil

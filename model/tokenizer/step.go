@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"fmt"
 	"strings"
 
 	"golang.org/x/text/unicode/norm"
@@ -12,6 +13,32 @@ type Step struct {
 	rewrite func(text string, start bool) string
 	// cut yields the pieces, none of them empty, and ends with the error of yield.
 	cut func(text string, yield func(piece string) error) error
+	// grow is how many times as long a text may become; 0 where it does not grow.
+	grow float64
+}
+
+// Files may ask for no more steps than these, and for none that make a text so many times as long.
+const (
+	maxSteps  = 64
+	maxGrowth = 256
+)
+
+// checkSteps says whether steps, one after the other, stay within bounds.
+func checkSteps(steps []Step) error {
+	if len(steps) > maxSteps {
+		return fmt.Errorf("text is to be changed and cut in %d steps, at most %d are possible", len(steps),
+			maxSteps)
+	}
+	grow := 1.0
+	for _, s := range steps {
+		grow *= max(1, s.grow)
+	}
+	if grow > maxGrowth {
+		return fmt.Errorf(
+			"text may become %.4g times as long before it is cut, at most %d times are possible", grow,
+			maxGrowth)
+	}
+	return nil
 }
 
 // spaceSign is how SentencePiece vocabularies write a space: ▁ (U+2581).
@@ -19,7 +46,7 @@ const spaceSign = "\u2581"
 
 // Prepend puts a text before each text that is not empty.
 func Prepend(prefix string) Step {
-	return Step{rewrite: func(text string, _ bool) string {
+	return Step{grow: float64(1 + len(prefix)), rewrite: func(text string, _ bool) string {
 		if text == "" {
 			return text
 		}
@@ -30,8 +57,8 @@ func Prepend(prefix string) Step {
 // PrependMissing puts a prefix before texts that do not begin with it; with once only before what begins the
 // whole text.
 func PrependMissing(prefix string, once bool) Step {
-	return Step{rewrite: func(text string, start bool) string {
-		if strings.HasPrefix(text, prefix) || once && !start {
+	return Step{grow: float64(1 + len(prefix)), rewrite: func(text string, start bool) string {
+		if text == "" || strings.HasPrefix(text, prefix) || once && !start {
 			return text
 		}
 		return prefix + text
@@ -40,7 +67,10 @@ func PrependMissing(prefix string, once bool) Step {
 
 // Replace puts a text in the place of each occurrence of another.
 func Replace(from, to string) Step {
-	return Step{rewrite: func(text string, _ bool) string { return strings.ReplaceAll(text, from, to) }}
+	return Step{
+		grow:    float64(len(to)) / float64(max(1, len(from))),
+		rewrite: func(text string, _ bool) string { return strings.ReplaceAll(text, from, to) },
+	}
 }
 
 // Squeeze takes the spaces at both ends away, and all but one of those in a row.
@@ -57,13 +87,24 @@ func Squeeze() Step {
 	}}
 }
 
+// trimEnd takes a text away from the end, as often as it stands there.
+func trimEnd(suffix string) Step {
+	return Step{rewrite: func(text string, _ bool) string {
+		for strings.HasSuffix(text, suffix) {
+			text = text[:len(text)-len(suffix)]
+		}
+		return text
+	}}
+}
+
 // forms are the normalisation forms of Unicode by their names.
 var forms = map[string]norm.Form{"NFC": norm.NFC, "NFD": norm.NFD, "NFKC": norm.NFKC, "NFKD": norm.NFKD}
 
 // normalize writes text in a form. (From 30 combining marks in a row on it puts U+034F between them, which
 // the Stream-Safe form of UAX #15 wants and reference tokenizers do not do.)
 func normalize(f norm.Form) Step {
-	return Step{rewrite: func(text string, _ bool) string { return f.String(text) }}
+	const most = 18 // U+FDFA, in compatibility forms: 33 bytes of 3, and marks put in between
+	return Step{grow: most, rewrite: func(text string, _ bool) string { return f.String(text) }}
 }
 
 // rewriteAll is what steps that only rewrite make of a text.

@@ -185,7 +185,7 @@ func (c *Config) check() error {
 			return fmt.Errorf("special token %d is outside the vocabulary of %d tokens", id, n)
 		}
 	}
-	return nil
+	return checkSteps(slices.Concat(c.Normal, c.Cut))
 }
 
 // decodePieces writes down what each token stands for.
