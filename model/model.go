@@ -100,9 +100,24 @@ func Read(o Options) (*Model, error) {
 	}
 	m := &Model{options: o, file: file, sampling: o.Sampling.record()}
 	if err := m.read(); err != nil {
-		return nil, errors.Join(err, file.Close())
+		return nil, errors.Join(unplannable(err), file.Close())
 	}
 	return m, nil
+}
+
+// Unplannable is why there is no graph of what a model's files hold. They can be read and listed.
+type Unplannable struct{ error }
+
+// Unwrap is the reason.
+func (e Unplannable) Unwrap() error { return e.error }
+
+// unplannable is an error that is of the files, or the error itself where the request or the device is at
+// fault.
+func unplannable(err error) error {
+	if err == nil || errors.Is(err, session.ErrUsage) || errors.Is(err, gpu.ErrUnsupported) {
+		return err
+	}
+	return Unplannable{err}
 }
 
 func (m *Model) read() error {
@@ -168,7 +183,7 @@ func (m *Model) build(limits gpu.Limits) (*network, error) {
 		err = fmt.Errorf("%w; a smaller --context (it is %d) or --max-chunk (%d) takes less", err, m.context,
 			m.maxChunk)
 	}
-	return n, err
+	return n, unplannable(err)
 }
 
 // Context is how many positions the KV cache holds, MaxChunk how many tokens a step takes at most.

@@ -42,11 +42,6 @@ func (w *weights) tensor(name string, dims ...int) *Tensor {
 	return t
 }
 
-// TypeError says which tensor is of a type that no operator takes: all else of the file may be planned.
-type TypeError struct{ text string }
-
-func (e *TypeError) Error() string { return e.text }
-
 // notYet refuses a tensor of a type that cannot be run, and names the others that the file has.
 func (w *weights) notYet(t *Tensor) {
 	var runs, also []string
@@ -65,8 +60,8 @@ func (w *weights) notYet(t *Tensor) {
 	if len(also) > 0 {
 		has = fmt.Sprintf(" (the file has %s too)", strings.Join(also, ", "))
 	}
-	w.b.Errorf("%w", &TypeError{fmt.Sprintf("%s: not yet: tensor %s is %s%s; this version runs matrices of %s, and vectors of F32, F16, BF16",
-		w.file.Name(), t.Name, t.Type, has, strings.Join(runs, ", "))})
+	w.b.Errorf("%s: not yet: tensor %s is %s%s; this version runs matrices of %s, and vectors of F32, F16, BF16",
+		w.file.Name(), t.Name, t.Type, has, strings.Join(runs, ", "))
 }
 
 // has says whether the file has a tensor.

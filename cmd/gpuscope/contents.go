@@ -38,11 +38,12 @@ type tensorEntry struct {
 	NotYet bool `json:"not_yet,omitempty"`
 }
 
-func (p *program) printContents(o *modelOptions, format *choice) error {
+// printContents prints what a file holds, and why it cannot be planned where that is known already.
+func (p *program) printContents(o *modelOptions, format *choice, cannot error) error {
 	if format.value == "dot" {
 		return usagef("--metadata has no drawing: --format text or json")
 	}
-	c, err := p.contents(o)
+	c, err := p.contents(o, cannot)
 	if err != nil {
 		return err
 	}
@@ -52,8 +53,8 @@ func (p *program) printContents(o *modelOptions, format *choice) error {
 	return c.printText(p.stdout)
 }
 
-// contents reads what a file holds, and tries whether its graph can be built.
-func (p *program) contents(o *modelOptions) (c *contents, err error) {
+// contents reads what a file holds, and tries whether its graph can be built where nobody has.
+func (p *program) contents(o *modelOptions, cannot error) (c *contents, err error) {
 	options, err := p.forModel(o)
 	if err != nil {
 		return nil, err
@@ -72,8 +73,11 @@ func (p *program) contents(o *modelOptions) (c *contents, err error) {
 			Name: t.Name, Type: t.Type, Dims: t.Dims, Bytes: int64(t.Size), NotYet: !model.Runs(t),
 		})
 	}
-	if err := runs(options); err != nil {
-		c.Refused = err.Error()
+	if cannot == nil {
+		cannot = runs(options)
+	}
+	if cannot != nil {
+		c.Refused = cannot.Error()
 	}
 	return c, nil
 }
@@ -96,13 +100,14 @@ func (c *contents) printText(w io.Writer) error {
 		total += t.Bytes
 		types[t.Type] += t.Bytes
 	}
-	fmt.Fprintf(&b, "%s · %s in the metadata · %s, %s: %s\n", printable.Clean(c.File),
+	fmt.Fprintf(&b, "%s · %s in the metadata · %s, %s%s\n", printable.Clean(c.File),
 		table.Plural(len(c.Metadata), "pair"), table.Plural(len(c.Tensors), "tensor"), table.Memory(total),
-		memoryBy(types))
+		prefixed(": ", memoryBy(types)))
 	if c.Refused == "" {
 		b.WriteString("this version runs it\n")
 	} else {
-		fmt.Fprintf(&b, "this version does not run it: %s\n", printable.Clean(c.Refused))
+		reason := printable.Short(c.Refused, longestReason)
+		fmt.Fprintf(&b, "this version does not run it: %s\n", reason)
 	}
 	ctx := context.Background()
 	for _, t := range []*table.Table{c.metadataTable(), c.tensorTable()} {
@@ -115,12 +120,18 @@ func (c *contents) printText(w io.Writer) error {
 	return err
 }
 
+// longestReason is how many characters there are of why a file does not run.
+const longestReason = 400
+
+// longestName is how many characters a table shows of a name: of real files all.
+const longestName = 120
+
 func (c *contents) metadataTable() *table.Table {
 	at := table.By(c.Metadata)
 	return table.New("metadata", []table.Column{
 		{
 			Name: "key", Title: "key", Width: 80,
-			Of: at(func(m *metadata) table.Cell { return table.Text(m.Key) }),
+			Of: at(func(m *metadata) table.Cell { return table.Text(printable.Short(m.Key, longestName)) }),
 		},
 		{
 			Name: "type", Title: "type", Width: 80,
@@ -138,7 +149,9 @@ func (c *contents) tensorTable() *table.Table {
 	return table.New("tensors", []table.Column{
 		{
 			Name: "tensor", Title: "tensor", Width: 80,
-			Of: at(func(t *tensorEntry) table.Cell { return table.Text(t.Name) }),
+			Of: at(func(t *tensorEntry) table.Cell {
+				return table.Text(printable.Short(t.Name, longestName))
+			}),
 		},
 		{
 			Name: "type", Title: "type", Width: 80,

@@ -116,3 +116,74 @@ func TestGraphOfAFileWithOtherTypesMarksTheTensors(t *testing.T) {
 		}
 	}
 }
+
+// Whatever is wrong with what a file says of its model, it is listed where it can be read, and nothing fails.
+func TestGraphOfAnyReadableFileListsIt(t *testing.T) {
+	t.Parallel()
+	llama := func(b *gguftest.Builder) {
+		b.Set("general.architecture", "llama")
+		keys := "block_count feed_forward_length context_length attention.head_count"
+		for key := range strings.FieldsSeq(keys) {
+			b.Set("llama."+key, 1)
+		}
+		b.Set("llama.embedding_length", 64)
+		b.Set("llama.attention.layer_norm_rms_epsilon", float32(1e-5))
+	}
+	for name, c := range map[string]struct {
+		change func(b *gguftest.Builder)
+		why    string
+	}{
+		"empty":                {func(*gguftest.Builder) {}, `metadata "general.architecture" is missing`},
+		"another architecture": {func(b *gguftest.Builder) { b.Set("general.architecture", "mamba") }, "not yet: architecture mamba"},
+		"absurd shape": {
+			func(b *gguftest.Builder) { llama(b); b.Set("llama.block_count", uint64(1<<63)) },
+			"llama.block_count",
+		},
+		"vocabulary alone": {llama, `tensor "token_embd.weight" is missing`},
+		"no such layers": {
+			func(b *gguftest.Builder) {
+				llama(b)
+				b.F32("token_embd.weight", []int{32, 64}, make([]float32, 2048))
+			},
+			"is missing",
+		},
+		"unknown type": {
+			func(b *gguftest.Builder) {
+				llama(b)
+				b.Tensor("token_embd.weight", 99, []int{32, 64}, make([]byte, 99))
+			},
+			"token_embd.weight is type 99",
+		},
+		"names that a terminal obeys": {
+			func(b *gguftest.Builder) {
+				b.Set("general.architecture", "a\x1b[2J\nb"+strings.Repeat("x", 1<<20))
+				b.F32(strings.Repeat("x", 1<<15), []int{1}, []float32{1})
+			},
+			"not yet: architecture a",
+		},
+	} {
+		b := gguftest.New()
+		c.change(b)
+		path := filepath.Join(t.TempDir(), "x.gguf")
+		if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var stdout, stderr bytes.Buffer
+		status := testProgram(&stdout, &stderr).main(t.Context(), []string{"graph", "--device", "none", path})
+		_, why, said := strings.Cut(stdout.String(), "this version does not run it: ")
+		if why, _, _ = strings.Cut(why, "\n"); status != exitDone || !said || !strings.Contains(why, c.why) {
+			t.Errorf("%s: exit %d: %s: %.300q", name, status, stderr.String(), why)
+		}
+		clean(t, name, stdout.String())
+		for line := range strings.Lines(stdout.String()) {
+			if len(line) > 2500 {
+				t.Errorf("%s: a line of %d bytes: %.100q", name, len(line), line)
+			}
+		}
+		stdout.Reset()
+		status = testProgram(&stdout, &stderr).main(t.Context(), []string{"graph", "--at", "1,0", path})
+		if status != exitFailed || stdout.Len() > 0 {
+			t.Errorf("%s at a shape: exit %d", name, status)
+		}
+	}
+}

@@ -29,7 +29,7 @@ func graphCommand() *command {
 		more: `The graph is planned, not run: shapes and grids are the largest that the context and the chunk allow. With
 --at M,POS it is the dispatches of a step of M tokens at position POS.
 Without a device, or with --device none, it is planned against the limits that every WebGPU device grants.
-Of a file with tensors of types that cannot be run it is what --metadata prints, with these tensors marked.`,
+Of a file that cannot be planned, whatever its types and architecture, it is what --metadata prints, with why.`,
 		examples: []example{
 			{"gpuscope graph", "the embedded model"},
 			{"gpuscope graph --device none --max-chunk 128", "on no device, for shorter prefill steps"},
@@ -68,15 +68,15 @@ Of a file with tensors of types that cannot be run it is what --metadata prints,
 					return usagef("--format %s has no passes: --pass and --passes print text, --format json has the passes of --passes",
 						format.value)
 				case *inside:
-					return p.printContents(&o, format)
+					return p.printContents(&o, format, nil)
 				}
 				if *at != "" {
 					return p.printAt(ctx, &o, *at, format)
 				}
 				planned, err := p.planGraph(&o, *pass)
-				var types *model.TypeError
-				if errors.As(err, &types) && !text && format.value != "dot" {
-					return p.printContents(&o, format)
+				var cannot model.Unplannable
+				if errors.As(err, &cannot) && !text && format.value != "dot" {
+					return p.printContents(&o, format, cannot)
 				}
 				if err != nil {
 					return asUsage(err)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -285,9 +286,9 @@ func TestDamageIsNamed(t *testing.T) {
 			patched("matrix", 24, 64),
 			`tensors "matrix" and "quantised" share bytes: the first ends at offset 76, the second starts at 64`,
 		},
-		"unknown type": {
-			built(func(b *gguftest.Builder) { b.Tensor("x", 4, []int{32}, nil) }),
-			`"x": type number 4 is unknown`,
+		"name without end": {
+			built(func(b *gguftest.Builder) { b.F32(strings.Repeat("x", 1<<16), []int{1}, []float32{1}) }),
+			"has 65536 bytes, at most 65535 are allowed",
 		},
 		"half a block": {built(func(b *gguftest.Builder) {
 			b.Tensor("x", gguf.Q4_0, []int{4, 48},
@@ -297,6 +298,57 @@ func TestDamageIsNamed(t *testing.T) {
 		_, err := gguf.Parse(c.data, "bad.gguf")
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s:\n got %v\nwant %s", name, err, c.want)
+		}
+	}
+}
+
+// A newer type's tensors are there, each up to where the next one starts, and nobody can take them apart.
+func TestTensorsOfUnknownTypesAreListed(t *testing.T) {
+	t.Parallel()
+	b := gguftest.New()
+	b.F32("a", []int{1}, []float32{1})
+	b.Tensor("b", 99, []int{3, 7}, make([]byte, 40))
+	b.F32("c", []int{1}, []float32{1})
+	b.Tensor("d", 99, []int{5}, make([]byte, 10))
+	f := mustParse(t, b.Bytes())
+	for name, size := range map[string]int{"b": 64, "d": 10} {
+		tensor, err := f.Tensor(name)
+		if err != nil || tensor.Size() != size || tensor.Type.String() != "type 99" {
+			t.Errorf("%v of %d bytes, %v", tensor, tensor.Size(), err)
+		}
+		if data, err := tensor.Bytes(); err != nil || len(data) != size {
+			t.Errorf("%s: %d bytes, %v", name, len(data), err)
+		}
+		if _, err := gguf.Dequantize(tensor); err == nil {
+			t.Errorf("%s is taken apart", name)
+		}
+	}
+	data := small().Bytes()
+	at := strings.Index(string(data), "matrix") + len("matrix") + 4 + 2*8 // name, number of dims, dims
+	binary.LittleEndian.PutUint32(data[at:], 99)
+	binary.LittleEndian.PutUint64(data[at+4:], 1<<40)
+	_, err := gguf.Parse(data, "bad.gguf")
+	if err == nil || !strings.Contains(err.Error(), "ends after the file's") {
+		t.Errorf("past the end: %v", err)
+	}
+}
+
+// A value of any size is one short line.
+func TestValuesAreShownInShortLines(t *testing.T) {
+	t.Parallel()
+	b := gguftest.New()
+	long := strings.Repeat("long\n\x1b[2J", 1000)
+	eight := func(s string) []string { return slices.Repeat([]string{s}, 8) }
+	b.Set("string", long)
+	b.Set("strings", slices.Repeat(eight(long), 100))
+	b.Set("nested", slices.Repeat([][][]string{slices.Repeat([][]string{eight(long)}, 8)}, 8))
+	b.Set("many", make([]uint8, 1<<20))
+	f := mustParse(t, b.Bytes())
+	for _, key := range f.Keys() {
+		v, _ := f.Value(key)
+		s := v.String()
+		if len(s) > 3000 || strings.ContainsAny(s, "\n\x1b") {
+			t.Errorf("%s has a line of %d: %.200q", key, len(s), s)
 		}
 	}
 }

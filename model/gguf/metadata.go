@@ -130,7 +130,7 @@ func (v Value) Any() any {
 
 // String shows the value in one line, long ones cut: strings quoted, of arrays the first elements.
 func (v Value) String() string {
-	const firstElements, firstBytes = 8, 200
+	const firstElements, firstBytes, longest = 8, 200, 400
 	switch v.Kind {
 	case KindString:
 		if len(v.raw) > firstBytes {
@@ -140,13 +140,18 @@ func (v Value) String() string {
 	case KindArray:
 		var b strings.Builder
 		b.WriteByte('[')
+		shown := 0
 		v.each(min(v.Len, firstElements), func(e Value) {
+			if b.Len() > longest {
+				return
+			}
 			if b.Len() > 1 {
 				b.WriteByte(' ')
 			}
 			b.WriteString(e.String())
+			shown++
 		})
-		if v.Len > firstElements {
+		if v.Len > shown {
 			fmt.Fprintf(&b, " … (%d)", v.Len)
 		}
 		b.WriteByte(']')

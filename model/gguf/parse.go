@@ -167,9 +167,8 @@ func readShape(r *reader) (info, error) {
 		return info{}, r.err
 	}
 	blockLen, blockBytes := uint64(t.Type.BlockLen()), uint64(t.Type.BlockBytes())
-	if blockLen == 0 {
-		return info{},
-			fmt.Errorf("type number %d is unknown: update gpuscope, or quantise the model to a type such as Q4_0", uint32(t.Type))
+	if blockLen == 0 { // place takes it to end where the next one starts
+		return info{Tensor: t, offset: offset}, nil
 	}
 	row := 1
 	if rank > 0 {
@@ -206,6 +205,16 @@ func (f *File) place(infos []info, fileSize int64, end int) error {
 		in.Offset, in.size = int64(start+in.offset), int(in.bytes)
 	}
 	slices.SortStableFunc(infos, func(a, b info) int { return cmp.Compare(a.offset, b.offset) })
+	for i := range infos {
+		in, end := infos[i], size-start
+		if in.Type.Known() {
+			continue
+		}
+		if i+1 < len(infos) {
+			end = infos[i+1].offset
+		}
+		in.size = int(end - in.offset)
+	}
 	for i := 1; i < len(infos); i++ {
 		before, in := infos[i-1], infos[i]
 		if before.offset+before.bytes > in.offset {
@@ -261,10 +270,18 @@ func (r *reader) u64(what string) uint64 {
 
 func (r *reader) string(what string) []byte { return r.take(r.u64(what), what) }
 
+// maxName is how many bytes a key or a tensor's name has at most: the specification's bound of a key.
+const maxName = 1<<16 - 1
+
 // name reads a string that people will see: no control characters, so that a file cannot steer a terminal.
 func (r *reader) name(what string) string {
 	at := r.off
 	b := r.string(what)
+	if r.err == nil && len(b) > maxName {
+		r.err = fmt.Errorf("%s at byte %d has %d bytes, at most %d are allowed: the file is damaged", what,
+			at, len(b), maxName)
+		return ""
+	}
 	if r.err == nil && (len(b) == 0 || !utf8.Valid(b) || bytes.ContainsFunc(b, unicode.IsControl)) {
 		r.err = fmt.Errorf("%s at byte %d is %+.40q, want printable UTF-8: the file is damaged", what, at, b)
 	}

@@ -25,7 +25,7 @@ func (t *Tensor) Elements() int {
 	return n
 }
 
-// Size is the number of bytes.
+// Size is the number of bytes; of a type that is not known, up to where the next tensor starts.
 func (t *Tensor) Size() int { return t.size }
 
 // Bytes are the tensor's bytes in the file's own layout. They may lie in the file's mapping: they must not be

@@ -93,8 +93,8 @@ func (t Type) String() string {
 	return fmt.Sprintf("type %d", uint32(t))
 }
 
-// Known says whether block length and size of the type are known. Every tensor of an open file has a known
-// type.
+// Known says whether block length and size of the type are known. Newer programs write types that are not:
+// their tensors are there with dims and bytes.
 func (t Type) Known() bool { return layouts[t].blockLen > 0 }
 
 // BlockLen is how many elements of a row a block holds; 1 for plain types, 0 for unknown ones.
