@@ -1,0 +1,138 @@
+// Package chat renders the chat template of a model file: the messages of a conversation become the text that
+// the model was trained to go on from. Templates are written in Jinja, and mean what they mean in Hugging
+// Face's transformers: Jinja 2.11 or later with trim_blocks and lstrip_blocks, loop controls, and the values
+// and methods of Python.
+//
+//	t, err := chat.Parse("model.gguf", source)
+//	text, err := t.Render(chat.Context{Messages: messages, Generate: true, BOS: "<s>", EOS: "</s>"})
+//
+// No library is used for it, because none that there is in Go does what this needs: gonja ends the process at
+// a macro that calls itself, cannot read (a if b else c) and has no order in its dicts; minijinja-go has none
+// of the methods of Python that templates call, and neither can be told how much it may take.
+//
+// A template comes with the model and is not trusted: what it does is counted (see state.spend), so that one
+// that loops, recurses or makes gigabytes of text ends in an error. It reaches nothing but its context.
+//
+// Errors are one line with the file, the line of the template, and the reason. Inside the package they are
+// panics, which Parse and Render turn into errors: an expression may fail anywhere.
+package chat
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"gpuscope/internal/printable"
+)
+
+// Limits of a template: its source, how deep its parts and its macros nest, and what rendering it may take,
+// in evaluated parts and bytes made.
+const (
+	mostSource  = 1 << 20
+	mostDepth   = 100
+	mostSpent   = 1 << 25
+	mostInRange = 100_000 // as in Jinja's sandbox
+)
+
+// Template is a chat template that has been read. It does not change; any goroutine may render it.
+type Template struct {
+	name string
+	body []stmt
+}
+
+// Message is a turn of a conversation.
+type Message struct {
+	Role    string // system, user, assistant
+	Content string
+}
+
+// Context is what a template is given.
+type Context struct {
+	Messages []Message
+	Generate bool      // add_generation_prompt: end with the beginning of the model's turn
+	BOS, EOS string    // texts of the tokens, "" where there is none
+	Now      time.Time // what strftime_now tells
+}
+
+// failure is an error on its way to Parse or Render.
+type failure struct {
+	line int
+	text string
+}
+
+// fail ends what is being done.
+func fail(line int, format string, args ...any) {
+	panic(failure{line, fmt.Sprintf(format, args...)})
+}
+
+// guard makes an error of a failure.
+func guard(name string, err *error) {
+	switch f := recover().(type) {
+	case nil:
+	case failure:
+		*err = fmt.Errorf("%s: chat template, line %d: %s", name, f.line, printable.Short(f.text, 300))
+	default:
+		panic(f)
+	}
+}
+
+// Parse reads a template. The name is of the file that has it, for errors.
+func Parse(name, source string) (t *Template, err error) {
+	defer guard(name, &err)
+	if len(source) > mostSource {
+		fail(1, "it has %d bytes, want at most %d", len(source), mostSource)
+	}
+	source = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(source)
+	p := parser{tokens: lex(strings.TrimSuffix(source, "\n"))}
+	body, _ := p.body()
+	return &Template{name, body}, nil
+}
+
+// Render gives the text of a conversation.
+func (t *Template) Render(c Context) (text string, err error) {
+	defer guard(t.name, &err)
+	s := &state{out: &strings.Builder{}, vars: &scope{vars: map[string]any{}}}
+	messages := &list{}
+	for _, m := range c.Messages {
+		d := &dict{}
+		d.set("role", m.Role)
+		d.set("content", m.Content)
+		messages.items = append(messages.items, d)
+	}
+	for name, value := range map[string]any{
+		"messages": messages, "add_generation_prompt": c.Generate, "bos_token": c.BOS, "eos_token": c.EOS,
+		"tools": nil, "documents": nil,
+		"raise_exception": callable(func(s *state, a args) any {
+			fail(s.line, "%s", s.text(a.at(0)))
+			return nil
+		}),
+		"strftime_now": callable(func(s *state, a args) any { return strftime(c.Now, s.string(a.at(0))) }),
+		"range":        callable(newRange), "namespace": callable(newNamespace), "dict": callable(newDict),
+	} {
+		s.vars.vars[name] = value
+	}
+	s.run(t.body)
+	return s.out.String(), nil
+}
+
+// strftime writes a time as C's function of that name.
+func strftime(at time.Time, format string) string {
+	layouts := map[byte]string{
+		'd': "02", 'm': "01", 'y': "06", 'Y': "2006", 'b': "Jan", 'B': "January", 'a': "Mon", 'A': "Monday",
+		'H': "15", 'I': "03", 'M': "04", 'S': "05", 'p': "PM", 'j': "002",
+	}
+	var b strings.Builder
+	for i := 0; i < len(format); i++ {
+		layout := ""
+		if format[i] == '%' && i+1 < len(format) {
+			layout = layouts[format[i+1]]
+		}
+		if layout == "" {
+			b.WriteByte(format[i])
+			continue
+		}
+		b.WriteString(at.Format(layout))
+		i++
+	}
+	return b.String()
+}

@@ -1,0 +1,197 @@
+package chat
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gpuscope/model/gguf"
+)
+
+// golden.json has what transformers' environment of Jinja 3.1.6 makes of the templates in testdata, and of
+// small ones.
+type golden struct {
+	Templates []struct {
+		Template    string
+		Messages    []Message
+		Generate    bool
+		Text, Error string
+	}
+	Expressions []struct{ Source, Text, Error string }
+}
+
+func readGolden(t *testing.T) (g golden) {
+	t.Helper()
+	data, err := os.ReadFile("testdata/golden.json")
+	if err == nil {
+		err = json.Unmarshal(data, &g)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func context(messages []Message, generate bool) Context {
+	return Context{
+		Messages: messages, Generate: generate, BOS: "<s>", EOS: "</s>",
+		Now: time.Date(2025, 3, 4, 5, 6, 7, 0, time.UTC),
+	}
+}
+
+func render(source string, c Context) (string, error) {
+	t, err := Parse("model.gguf", source)
+	if err != nil {
+		return "", err
+	}
+	return t.Render(c)
+}
+
+func TestTemplatesGiveWhatTheReferenceGives(t *testing.T) {
+	for _, c := range readGolden(t).Templates {
+		source, err := os.ReadFile(filepath.Join("testdata", c.Template))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := render(string(source), context(c.Messages, c.Generate))
+		switch {
+		case c.Error != "":
+			if err == nil || !strings.Contains(err.Error(), c.Error) {
+				t.Errorf("%s: %v, want %s", c.Template, err, c.Error)
+			}
+		case err != nil || got != c.Text:
+			t.Errorf("%s of %v:\n got %q, %v\nwant %q", c.Template, c.Messages, got, err, c.Text)
+		}
+	}
+}
+
+func TestExpressionsGiveWhatTheReferenceGives(t *testing.T) {
+	messages := []Message{
+		{"system", " Be terse. "}, {"user", "2+2?"}, {"assistant", " 4\n"}, {"user", "Why \"so\" <b> é 你好?\n\n- x"},
+	}
+	for _, c := range readGolden(t).Expressions {
+		got, err := render(c.Source, context(messages, true))
+		if (err != nil) != (c.Error != "") || got != c.Text {
+			t.Errorf("%s\n got %q, %v\nwant %q, %s", c.Source, got, err, c.Text, c.Error)
+		}
+	}
+}
+
+func TestTheTemplateOfAPublishedModelIsByteExact(t *testing.T) {
+	if _, err := os.Stat("../../../shared/models/smollm2-chat.json"); err != nil && os.Getenv("CI") == "" {
+		t.Skip("no ../shared/models: ", err)
+	}
+	data, err := os.ReadFile("../../../shared/models/smollm2-chat.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var g struct {
+		Cases []struct {
+			Messages []Message
+			Generate bool `json:"add_generation_prompt"`
+			Text     string
+		}
+	}
+	if err := json.Unmarshal(data, &g); err != nil {
+		t.Fatal(err)
+	}
+	file, err := gguf.Open("../../../shared/models/smollm2-135m-instruct-q4_1.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	source, err := file.String("tokenizer.chat_template")
+	if err != nil || len(g.Cases) == 0 {
+		t.Fatal(err, len(g.Cases))
+	}
+	for _, c := range g.Cases {
+		if got, err := render(source, context(c.Messages, c.Generate)); err != nil || got != c.Text {
+			t.Errorf("%v:\n got %q, %v\nwant %q", c.Messages, got, err, c.Text)
+		}
+	}
+}
+
+// Whatever a template does, it ends, with one line that says where.
+func TestTemplatesThatDoNotEndAreStopped(t *testing.T) {
+	for name, source := range map[string]string{
+		"a loop in a loop": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+		"a long text":      `{% for a in range(99999) %}{{ "x" * 10000 }}{% endfor %}`,
+		"a string that doubles": `{% set n = namespace(x="x") %}{% for a in range(99) %}{% set n.x = n.x ~ n.x %}` +
+			`{% endfor %}`,
+		"a list that doubles": `{% set n = namespace(x=[1]) %}{% for a in range(99) %}{% set n.x = n.x + n.x %}` +
+			`{% endfor %}`,
+		"a product":                 `{{ "x" * 1000000000 }}`,
+		"a product of lists":        `{{ [1] * 1000000000 }}`,
+		"a replacement":             `{{ ("x" * 100000) | replace("x", "y" * 100000) }}`,
+		"an indent":                 `{{ "a\nb" | indent(1000000000) }}`,
+		"a range":                   `{{ range(1000000000) }}`,
+		"a macro that calls itself": `{% macro f(x) %}{{ f(x) }}{% endmacro %}{{ f(1) }}`,
+		"a loop that calls itself":  `{% for a in [[1]] recursive %}{{ loop([[1]]) }}{% endfor %}`,
+		"parentheses":               "{{ " + strings.Repeat("(", 1<<19),
+		"signs":                     "{{ " + strings.Repeat("-", 1<<19) + "1 }}",
+		"denials":                   "{{ " + strings.Repeat("not ", 1<<17) + "1 }}",
+		"branches":                  strings.Repeat("{% if 1 %}", 1<<16),
+		"a list in a list":          `{% set n = namespace(x=[]) %}{% for a in range(9999) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x }}`,
+		"a long template":           strings.Repeat("x", 1<<20+1),
+	} {
+		begin := time.Now()
+		_, err := render(source, context(nil, true))
+		if err == nil || strings.Contains(err.Error(), "\n") ||
+			!strings.HasPrefix(err.Error(), "model.gguf: chat template, line ") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took := time.Since(begin); took > 20*time.Second {
+			t.Errorf("%s: stopped after %v", name, took)
+		}
+	}
+}
+
+func TestAnErrorNamesTheLineAndTheReason(t *testing.T) {
+	for source, want := range map[string]string{
+		"a\n\n{{ nope.x }}":                   "line 3: nope is undefined",
+		"{{ raise_exception('no\nsystem') }}": "line 1: no⏎system",
+		"\n{% if true %}":                     "line 2: unexpected the end of the template, want",
+		"{{ 'a' + 1 }}":                       "line 1: a string + a number cannot be",
+		"{{ 1 | nope }}":                      `there is no filter "nope"`,
+		"{% nope %}":                          `there is no tag "nope" here`,
+		"{{ 'abc }}":                          "a string has no end",
+		"{{ a b }}":                           `unexpected "b", want }}`,
+		"{% for m in messages %}\n{{ m.x.y }}{% endfor %}": "line 2: x is undefined",
+		"{{ 1 // 0 }}": "division by zero",
+		"{{ ? }}":      `unexpected '?'`,
+	} {
+		_, err := render(source, context([]Message{{"user", "x"}}, true))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", source, err, want)
+		}
+	}
+}
+
+func TestGenerationTagsSayNothing(t *testing.T) {
+	got, err := render("{% generation %}x{{ 1 }}{% endgeneration %}", context(nil, true))
+	if got != "x1" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// No template makes anything but an error.
+func FuzzTemplate(f *testing.F) {
+	for _, c := range []string{"{{ a[1:][::-1] | join(',') }}", "{% for a in messages %}{{ loop.index }}{% endfor %}"} {
+		f.Add(c)
+	}
+	names, _ := filepath.Glob("testdata/*.jinja")
+	for _, name := range names {
+		if source, err := os.ReadFile(name); err == nil {
+			f.Add(string(source))
+		}
+	}
+	f.Fuzz(func(t *testing.T, source string) {
+		_, err := render(source, context([]Message{{"user", "x"}, {"assistant", "y"}}, true))
+		if err != nil && strings.ContainsAny(err.Error(), "\n\x1b") {
+			t.Errorf("not one line: %q", err)
+		}
+	})
+}

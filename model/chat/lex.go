@@ -1,0 +1,296 @@
+package chat
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// kind says what a token is.
+type kind int
+
+const (
+	textToken  kind = iota // of the template, as it is
+	openToken              // {{ or {%
+	closeToken             // }} or %}
+	nameToken
+	stringToken // what its escapes stand for
+	intToken
+	floatToken
+	opToken
+	endToken
+)
+
+type token struct {
+	kind kind
+	text string
+	line int
+}
+
+// ops are the operators, longer ones first.
+var ops = []string{
+	"//", "**", "==", "!=", ">=", "<=", "+", "-", "*", "/", "%", "~", "(", ")", "[", "]", "{", "}", ">", "<",
+	"=", ".", ":", "|", ",",
+}
+
+// lexer cuts a template into tokens.
+type lexer struct {
+	source string
+	at     int
+	line   int
+	tokens []token
+	begins bool // the next text begins a line
+	strips bool // the last tag takes the space behind it
+}
+
+func lex(source string) []token {
+	l := &lexer{source: source, line: 1, begins: true}
+	for l.at < len(l.source) {
+		l.outside()
+	}
+	l.add(endToken, "")
+	return l.tokens
+}
+
+func (l *lexer) add(k kind, text string) { l.tokens = append(l.tokens, token{k, text, l.line}) }
+
+// move goes on by n bytes.
+func (l *lexer) move(n int) {
+	l.line += strings.Count(l.source[l.at:l.at+n], "\n")
+	l.at += n
+}
+
+// outside takes the text up to the next tag, and that tag.
+func (l *lexer) outside() {
+	rest := l.source[l.at:]
+	end := 0
+	for ; end < len(rest); end++ {
+		i := strings.IndexByte(rest[end:], '{')
+		if i < 0 || end+i+1 == len(rest) {
+			end = len(rest)
+			break
+		}
+		if end += i; strings.IndexByte("{%#", rest[end+1]) >= 0 {
+			break
+		}
+	}
+	l.text(rest[:end], rest[end:])
+	l.move(end)
+	if end == len(rest) {
+		return
+	}
+	open := rest[end : end+2]
+	n := 2
+	if end+2 < len(rest) && (rest[end+2] == '-' || rest[end+2] == '+' && open != "{{") {
+		n = 3
+	}
+	switch {
+	case open == "{#":
+		i := strings.Index(l.source[l.at:], "#}")
+		if i < 0 {
+			fail(l.line, "a comment has no end")
+		}
+		l.leave(l.source[l.at+i-1], i+2)
+	case open == "{%" && l.raw(n):
+	default:
+		l.move(n)
+		l.add(openToken, open)
+		l.inside(map[string]string{"{{": "}}", "{%": "%}"}[open])
+	}
+}
+
+// text adds what stands before a tag, without what the tags around it take.
+func (l *lexer) text(text, next string) {
+	if l.strips {
+		text = strings.TrimLeftFunc(text, unicode.IsSpace)
+	}
+	switch {
+	case strings.HasPrefix(next, "{%-"), strings.HasPrefix(next, "{{-"), strings.HasPrefix(next, "{#-"):
+		text = strings.TrimRightFunc(text, unicode.IsSpace)
+	case strings.HasPrefix(next, "{%") && !strings.HasPrefix(next, "{%+"), strings.HasPrefix(next, "{#"):
+		line := strings.LastIndexByte(text, '\n') + 1
+		if (line > 0 || l.begins && !l.strips) && strings.TrimSpace(text[line:]) == "" {
+			text = text[:line]
+		}
+	}
+	if text != "" {
+		l.add(textToken, text)
+	}
+	l.strips, l.begins = false, false
+}
+
+// leave goes behind a tag that ends in n bytes; before its end stands a sign, which may be one.
+func (l *lexer) leave(sign byte, n int) {
+	variable := strings.HasSuffix(l.source[:l.at+n], "}}")
+	l.move(n)
+	l.strips = sign == '-'
+	if !variable && !l.strips && sign != '+' && strings.HasPrefix(l.source[l.at:], "\n") {
+		l.move(1)
+		l.begins = true
+	}
+}
+
+// raw takes a raw block, whose {% stands here.
+func (l *lexer) raw(n int) bool {
+	rest := l.source[l.at+n:]
+	head := strings.TrimLeftFunc(rest, unicode.IsSpace)
+	after, ok := strings.CutPrefix(head, "raw")
+	if !ok {
+		return false
+	}
+	end := strings.Index(after, "%}")
+	if end < 0 || strings.Trim(after[:end], " \t\n-+") != "" {
+		return false
+	}
+	l.move(n + len(rest) - len(after) + end + 2)
+	l.strips = end > 0 && after[end-1] == '-' // a line's end stays, unlike behind other tags
+	for i := l.at; ; {
+		j := strings.Index(l.source[i:], "{%")
+		if j < 0 {
+			fail(l.line, "raw has no endraw")
+		}
+		i += j
+		inner := l.source[i+2:]
+		if k := strings.Index(inner, "%}"); k >= 0 && strings.Trim(inner[:k], " \t\n-+") == "endraw" {
+			l.text(l.source[l.at:i], l.source[i:])
+			l.move(i - l.at)
+			l.leave(l.source[i+2+k-1], k+4)
+			return true
+		}
+		i += 2
+	}
+}
+
+// inside takes the tokens of a tag, up to its end.
+func (l *lexer) inside(end string) {
+	deep := 0
+	for {
+		rest := l.source[l.at:]
+		trimmed := strings.TrimLeftFunc(rest, unicode.IsSpace)
+		l.move(len(rest) - len(trimmed))
+		rest = trimmed
+		if rest == "" {
+			fail(l.line, "a tag has no %s", end)
+		}
+		signed := strings.HasPrefix(rest[1:], end) && strings.IndexByte("-+", rest[0]) >= 0
+		if deep == 0 && (signed || strings.HasPrefix(rest, end)) {
+			n, sign := 2, byte(0)
+			if signed {
+				n, sign = 3, rest[0]
+			}
+			l.add(closeToken, end)
+			l.leave(sign, n)
+			return
+		}
+		n := l.word(rest)
+		switch rest[0] {
+		case '(', '[', '{':
+			deep++
+		case ')', ']', '}':
+			deep--
+		}
+		l.move(n)
+	}
+}
+
+// word adds the token that begins here and says how long it is.
+func (l *lexer) word(rest string) int {
+	c, _ := utf8.DecodeRuneInString(rest)
+	switch {
+	case c == '_' || unicode.IsLetter(c):
+		n := strings.IndexFunc(rest, func(r rune) bool {
+			return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+		})
+		if n < 0 {
+			n = len(rest)
+		}
+		l.add(nameToken, rest[:n])
+		return n
+	case c >= '0' && c <= '9':
+		return l.number(rest)
+	case c == '"' || c == '\'':
+		n := 1
+		for n < len(rest) && rest[n] != byte(c) {
+			if rest[n] == '\\' {
+				n++
+			}
+			n++
+		}
+		if n >= len(rest) {
+			fail(l.line, "a string has no end")
+		}
+		l.add(stringToken, unescape(rest[1:n]))
+		return n + 1
+	}
+	i := slices.IndexFunc(ops, func(op string) bool { return strings.HasPrefix(rest, op) })
+	if i < 0 {
+		fail(l.line, "unexpected %q", c)
+	}
+	l.add(opToken, ops[i])
+	return len(ops[i])
+}
+
+func (l *lexer) number(rest string) int {
+	n, k := 0, intToken
+	digits := func() {
+		for n < len(rest) && (rest[n] >= '0' && rest[n] <= '9' || rest[n] == '_') {
+			n++
+		}
+	}
+	digits()
+	if n+1 < len(rest) && rest[n] == '.' && rest[n+1] >= '0' && rest[n+1] <= '9' {
+		k = floatToken
+		n++
+		digits()
+	}
+	if n < len(rest) && (rest[n] == 'e' || rest[n] == 'E') {
+		was := n
+		if n++; n < len(rest) && (rest[n] == '+' || rest[n] == '-') {
+			n++
+		}
+		if n < len(rest) && rest[n] >= '0' && rest[n] <= '9' {
+			k = floatToken
+			digits()
+		} else {
+			n = was
+		}
+	}
+	l.add(k, strings.ReplaceAll(rest[:n], "_", ""))
+	return n
+}
+
+// escapes are what a letter behind a backslash stands for.
+var escapes = map[byte]string{
+	'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f", 'v': "\v", 'a': "\a", '\\': "\\", '\'': "'",
+	'"': `"`, '\n': "",
+}
+
+// hexDigits are how many digits follow a letter behind a backslash.
+var hexDigits = map[byte]int{'x': 2, 'u': 4, 'U': 8}
+
+// unescape gives what a string literal stands for; a backslash before anything else is itself.
+func unescape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' || i+1 == len(s) {
+			b.WriteByte(s[i])
+			continue
+		}
+		i++
+		if e, ok := escapes[s[i]]; ok {
+			b.WriteString(e)
+			continue
+		}
+		if n := hexDigits[s[i]]; n > 0 && i+n < len(s) {
+			if code, err := strconv.ParseUint(s[i+1:i+1+n], 16, 32); err == nil {
+				b.WriteRune(rune(code))
+				i += n
+				continue
+			}
+		}
+		b.WriteString(s[i-1 : i+1])
+	}
+	return b.String()
+}
