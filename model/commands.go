@@ -32,6 +32,7 @@ type field struct {
 var (
 	text   = field{"text", func(c session.Command) bool { return c.Text != "" }}
 	tokens = field{"tokens", func(c session.Command) bool { return len(c.Tokens) > 0 }}
+	asTurn = field{"chat", func(c session.Command) bool { return c.Chat }}
 	chunks = field{"chunks", func(c session.Command) bool { return len(c.Chunks) > 0 }}
 	count  = field{"n", func(c session.Command) bool { return c.N != 0 }}
 	level  = field{"level", func(c session.Command) bool { return c.Level != "" }}
@@ -44,14 +45,14 @@ var (
 	ofOp   = field{"op", func(c session.Command) bool { return c.Op != nil }}
 	sizes  = field{"lengths", func(c session.Command) bool { return len(c.Lengths) > 0 }}
 	fields = []field{
-		text, tokens, chunks, count, level, at, parts, ofStep, until, breaks, left, ofOp, sizes,
+		text, tokens, asTurn, chunks, count, level, at, parts, ofStep, until, breaks, left, ofOp, sizes,
 	}
 )
 
 var commands = []command{
 	{
-		session.Prompt, "Replace the text by a prompt and take it in, up to the first token that comes out. Pause where a condition is met.",
-		[]field{text, tokens, chunks, count, breaks},
+		session.Prompt, "Replace the text by a prompt, or put a turn of the user behind it, and take that in, up to the first token that comes out. Pause where a condition is met.",
+		[]field{text, tokens, asTurn, chunks, count, breaks},
 		(*live).beginPrompt,
 	},
 	{
@@ -246,7 +247,11 @@ func (s *live) beginPrompt(c session.Command) (work, error) {
 	if len(c.Chunks) == 0 && s.chunk > 0 {
 		c.Chunks = []int{s.chunk}
 	}
-	t, err := s.m.prompt(c)
+	read := s.m.prompt
+	if c.Chat {
+		read = func(c session.Command) (transcript, error) { return s.m.said(&s.text, c) }
+	}
+	t, err := read(c)
 	if err != nil {
 		return nil, err
 	}

@@ -66,6 +66,8 @@ type Options struct {
 	// step reads all logits back.
 	TopLogits int
 	Sampling  Sampling
+	// System is what conversations are to begin with, by the model's chat template; "" for nothing.
+	System string
 	// Cache is the folder where ceilings of devices are kept; "" for none.
 	Cache string
 	// Producer and Command go into the trace's header.

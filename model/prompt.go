@@ -86,7 +86,7 @@ func (m *Model) promptOf(ids []int, c session.Command) (transcript, error) {
 }
 
 // edited is the transcript of a text whose first tokens are kept and followed by others. Where those begin as
-// the text itself went on, that much more is kept. The last token is run again: something must come out.
+// the text itself went on, that much more is kept.
 func (m *Model) edited(was *transcript, c session.Command, chunk int) (transcript, error) {
 	all := was.all()
 	if c.N > len(all) {
@@ -97,18 +97,25 @@ func (m *Model) edited(was *transcript, c session.Command, chunk int) (transcrip
 	if err != nil {
 		return transcript{}, err
 	}
-	t, err := m.promptOf(slices.Concat(all[:c.N], behind), session.Command{})
+	var by session.Command
+	if chunk > 0 {
+		by.Chunks = []int{chunk}
+	}
+	return m.goesOn(was, slices.Concat(all[:c.N], behind), by)
+}
+
+// goesOn is the transcript of ids as a prompt. Those that the text has had at their place stay in the cache,
+// but the last one is run again: something must come out.
+func (m *Model) goesOn(was *transcript, ids []int, c session.Command) (transcript, error) {
+	t, err := m.promptOf(ids, c)
 	if err != nil {
 		return t, err
 	}
+	all := was.all()
 	for t.kept < min(len(t.ids)-1, was.position()) && t.ids[t.kept] == all[t.kept] {
 		t.kept++
 	}
-	var sizes []int
-	if chunk > 0 {
-		sizes = []int{chunk}
-	}
-	t.chunks, err = m.chunks(len(t.ids)-t.kept, sizes)
+	t.chunks, err = m.chunks(len(t.ids)-t.kept, c.Chunks)
 	return t, err
 }
 

@@ -73,7 +73,7 @@ func allActions() []action {
 			in:  []scope{inViews}, off: needsSession, run: (*App).askBreaks,
 		},
 		{
-			keys: []string{"i"}, name: "prompt", doc: "Type a new prompt; it replaces the text.",
+			keys: []string{"i"}, name: "prompt", doc: "Type a new prompt; it replaces the text. With --chat: type your next turn of the conversation.",
 			in: []scope{inViews}, hint: 14, off: needsSession, run: (*App).askPrompt,
 		},
 		{

@@ -30,7 +30,7 @@ func runPlain(ctx context.Context, o Options, open func(context.Context) openedM
 	if in == nil {
 		in = os.Stdin
 	}
-	p := &plainText{ctx: ctx, out: o.output()}
+	p := &plainText{ctx: ctx, out: o.output(), opts: o}
 	m := open(ctx)
 	switch {
 	case m.err != nil:
@@ -46,16 +46,16 @@ func runPlain(ctx context.Context, o Options, open func(context.Context) openedM
 		}
 		p.recorded = true
 		p.say("%s", p.help())
-		return p.run(ctx, nil, in, "")
+		return p.run(ctx, nil, in)
 	}
-	return p.run(ctx, m.session, in, o.Prompt)
+	return p.run(ctx, m.session, in)
 }
 
 // run reads commands until there are no more, each when the one before it has ended; the first one when the
 // model is open. Then it leaves: with the reason of a session that ended by itself, of a first prompt that
 // was refused, or where the commands come from no person, of the first one that failed. A recorded trace has
 // no session.
-func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader, prompt string) error {
+func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	defer signal.Stop(signals)      // after Close: who signals a group signals its members twice
@@ -93,7 +93,7 @@ func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader, pr
 		switch {
 		case p.mirror.Trace == nil || busy:
 		case !begun:
-			begun, first = true, firstCommand(prompt, p.mirror.Trace)
+			begun, first = true, firstCommand(p.opts, p.mirror.Trace)
 			if first != nil {
 				do(*first, nil)
 			}
@@ -182,6 +182,7 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- string) error {
 // plainText writes events as lines.
 type plainText struct {
 	out        io.Writer
+	opts       Options
 	mirror     session.Mirror
 	ctx        context.Context
 	index      *inspect.Index
@@ -335,12 +336,12 @@ var plainCommands = []plainCommand{
 	},
 	{word: "B", takes: "N", doc: "remove breakpoint N", do: (*plainText).removeBreak},
 	{word: "R", takes: "[STEP]", doc: "repeat the step, or an older one", of: plainRepeat},
-	{word: "p", takes: "TEXT", doc: "prompt", of: withText(session.Prompt)},
+	{word: "p", takes: "TEXT", doc: "prompt, or with --chat your turn", of: plainPrompt},
 	{word: "e", takes: "N TEXT", doc: "keep N tokens of the text and put others behind them", of: plainEdit},
 	{word: "k", takes: "N", doc: "tokens a step of a prompt, 0 for as many as it takes", of: plainChunk},
 	{word: "T", takes: "LEVEL", doc: "timing level", of: plainTiming},
 	{
-		word: "t", takes: "TEXT", doc: "tokens of a text", of: withText(session.Tokenize),
+		word: "t", takes: "TEXT", doc: "tokens of a text", of: plainTokenize,
 		said: (*plainText).tokens,
 	},
 	{
@@ -390,11 +391,10 @@ func just(c session.Command) func(*plainText, string) (session.Command, error) {
 	return func(*plainText, string) (session.Command, error) { return c, nil }
 }
 
-// withText is that command of the text behind its word.
-func withText(kind session.CommandKind) func(*plainText, string) (session.Command, error) {
-	return func(_ *plainText, rest string) (session.Command, error) {
-		return session.Command{Kind: kind, Text: rest}, nil
-	}
+func plainPrompt(p *plainText, text string) (session.Command, error) { return p.opts.says(text), nil }
+
+func plainTokenize(_ *plainText, text string) (session.Command, error) {
+	return session.Command{Kind: session.Tokenize, Text: text}, nil
 }
 
 // plainCommandOf is the row of a word, nil where there is none.

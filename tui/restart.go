@@ -63,19 +63,25 @@ func (a *App) begin() {
 	case a.left != nil:
 		a.command(session.Command{Kind: session.Resume, Left: a.left})
 	default:
-		if c := firstCommand(a.opts.Prompt, a.mirror.Trace); c != nil {
+		if c := firstCommand(a.opts, a.mirror.Trace); c != nil {
 			a.command(*c)
 		}
 		a.opts.Prompt = ""
 	}
 }
 
+// says is the command for what a person has typed as a prompt.
+func (o *Options) says(text string) session.Command {
+	return session.Command{Kind: session.Prompt, Text: text, Chat: o.Chat}
+}
+
 // firstCommand is what a session begins with: the prompt, or without a device and a prompt the plan of a step
 // of as many tokens as there can be. It is nil for nothing.
-func firstCommand(prompt string, t *trace.Trace) *session.Command {
+func firstCommand(o Options, t *trace.Trace) *session.Command {
 	switch {
-	case prompt != "":
-		return &session.Command{Kind: session.Prompt, Text: prompt}
+	case o.Prompt != "":
+		c := o.says(o.Prompt)
+		return &c
 	case t.Device.None():
 		return &session.Command{Kind: session.Plan, N: t.Model.Dims["max_chunk"]}
 	}

@@ -228,10 +228,11 @@ func (a *App) shownIndex() int {
 }
 
 func (a *App) askPrompt() {
-	a.ask(&question{
-		label: "prompt",
-		take:  func(s string) { a.command(session.Command{Kind: session.Prompt, Text: s}) },
-	})
+	label := "prompt"
+	if a.opts.Chat {
+		label = "your turn"
+	}
+	a.ask(&question{label: label, take: func(s string) { a.command(a.opts.says(s)) }})
 }
 
 func (a *App) askFilter() {

@@ -26,6 +26,8 @@ type modelOptions struct {
 	maxChunk    int
 	topLogits   int
 	sampling    model.Sampling
+	chat        bool
+	system      string
 	fuse        string // "on", "off" or names of rules
 	ignoreEOS   bool
 	static      bool
@@ -78,6 +80,13 @@ func (o *modelOptions) declareSampling(flags *pflag.FlagSet) {
 	flags.IntVar(&s.RepeatLastN, "repeat-last-n", 64, "lately is the last `N` tokens, prompt included; -1 the whole text")
 }
 
+// declareChat declares the flags for conversations.
+func (o *modelOptions) declareChat(flags *pflag.FlagSet) {
+	flags.BoolVar(&o.chat, "chat", false,
+		"prompts are turns of a conversation, which the model's chat template puts into its words")
+	flags.StringVar(&o.system, "system", "", "begin conversations with the system message `TEXT`")
+}
+
 // declareShape declares the flags that give a graph its size.
 func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 	flags.StringVar(&o.device, "device", "", device)
@@ -119,6 +128,9 @@ func (o *modelOptions) checkFlags() error {
 			return usagef("--%s %d: want 0 or more", n.name, n.value)
 		}
 	}
+	if o.system != "" && !o.chat {
+		return usagef("--system: it begins a conversation, give --chat too")
+	}
 	if err := o.sampling.Check(); err != nil {
 		return asUsage(err)
 	}
@@ -143,7 +155,7 @@ func (p *program) forModel(o *modelOptions) (model.Options, error) {
 	out := model.Options{
 		Path: o.path, Tokenizer: o.tokenizer, Driver: p.driver, Device: o.device, Context: o.context,
 		MaxChunk:  o.maxChunk,
-		TopLogits: o.topLogits, Sampling: o.sampling, Fuse: o.fuse,
+		TopLogits: o.topLogits, Sampling: o.sampling, System: o.system, Fuse: o.fuse,
 		Cache:     p.cache,
 		IgnoreEOS: o.ignoreEOS, Check: o.check, Producer: producer(),
 		Command: append([]string{"gpuscope"}, p.asTyped()...),

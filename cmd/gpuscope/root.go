@@ -27,6 +27,7 @@ $XDG_CONFIG_HOME, or ~/.config); a flag that is typed comes first, then GPUSCOPE
 		examples: []example{
 			{"gpuscope", "the embedded model"},
 			{`gpuscope model.gguf -p "The"`, "a model file, with its first prompt"},
+			{"gpuscope model.gguf --chat", "a conversation, turn by turn: i types yours, space runs the model's"},
 			{"gpuscope run.json.gz", "a recorded run"},
 			{"gpuscope --device none 70b.gguf", "what a large model would launch, on a laptop"},
 			{`printf 's\nd\nx run.json\n' | gpuscope --plain`, "step once, print the dispatches, export"},
@@ -45,6 +46,9 @@ $XDG_CONFIG_HOME, or ~/.config); a flag that is typed comes first, then GPUSCOPE
 					return err
 				}
 				path := r.model.path
+				if r.screen.Chat = r.model.chat; r.screen.Chat && !flags.Changed("prompt") {
+					r.screen.Prompt = "" // no turn of a conversation
+				}
 				recorded := trace.IsTrace(path)
 				if prompted && recorded {
 					return usagef("-p and the trace %s: give one of them; a trace takes no prompt", path)
@@ -99,6 +103,7 @@ func declareRoot(flags *pflag.FlagSet) *root {
 	flags.Lookup("device").Usage += "; with none steps are planned and do not run"
 	r.model.declareTop(flags, 5)
 	r.model.declareSampling(flags)
+	r.model.declareChat(flags)
 	return r
 }
 

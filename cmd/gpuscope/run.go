@@ -46,6 +46,7 @@ characters, and, as JSON does, U+FFFD for each byte that is no UTF-8.`,
 				`gpuscope run --cost 'attn.norm,mlp.norm' --trace run.json`,
 				"what the two norms of all layers cost together, too",
 			},
+			{`gpuscope run model.gguf --chat -p "Name three colours."`, "the model's answer to a turn of yours"},
 			{`gpuscope run --temp 0.8 --seed 7`, "drawn tokens: another text for each seed"},
 			{`gpuscope run model.gguf --timing off -n 200`, "another model at full speed: wall times only"},
 			{
@@ -80,12 +81,16 @@ characters, and, as JSON does, U+FFFD for each byte that is no UTF-8.`,
 			r.profiling = declareProfiling(flags)
 			r.model.declareTop(flags, 0)
 			r.model.declareSampling(flags)
+			r.model.declareChat(flags)
 			return func(ctx context.Context, operands []string) error {
 				r.byText = !flags.Changed("ids")
 				r.recording = flags.Changed("trace")
 				r.profiling.asked = flags.Changed("profile") || flags.Changed("cost")
 				if flags.Changed("prompt") && flags.Changed("ids") {
 					return usagef("-p and --ids: give one of them")
+				}
+				if r.model.chat && (!flags.Changed("prompt") || r.prompt == "") {
+					return usagef("--chat: say what your turn is with -p TEXT")
 				}
 				if err := r.validate(operands); err != nil {
 					return err
@@ -233,7 +238,7 @@ func (r *run) record(ctx context.Context, p *program) (*trace.StreamWriter, erro
 func (r *run) generate(ctx context.Context, s session.Session) (session.Reply, error) {
 	prompt := session.Command{Kind: session.Prompt, Chunks: r.chunks, N: r.tokens, Breaks: r.breaks}
 	if r.byText {
-		prompt.Text = r.prompt
+		prompt.Text, prompt.Chat = r.prompt, r.model.chat
 	} else {
 		prompt.Tokens = r.ids
 	}

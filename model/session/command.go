@@ -37,6 +37,9 @@ type Command struct {
 	Kind   CommandKind `json:"kind"`
 	Text   string      `json:"text,omitempty"`
 	Tokens []int       `json:"tokens,omitempty"` // instead of Text, taken as they are
+	// Chat says that a Prompt's Text is a turn of the user: the model's chat template puts it behind the text
+	// so far, which stays in the cache, or begins a conversation.
+	Chat bool `json:"chat,omitempty"`
 	// Chunks are the sizes of the steps that prefill a prompt; the last one repeats until the prompt is used
 	// up. Without them a step takes as many tokens as it can.
 	Chunks []int `json:"chunks,omitempty"`

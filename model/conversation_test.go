@@ -1,0 +1,148 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/model/gguf/gguftest"
+	"gpuscope/model/session"
+)
+
+// talking is the tiny model with a chat template.
+func talking(template string) *gguftest.Builder {
+	b := tiny()
+	b.Set("tokenizer.chat_template", template)
+	return b
+}
+
+// turns is a template of one letter a turn, whose answers end with the end token.
+const turns = `{% for m in messages %}{{ m.role[0]|upper }}:{{ m.content }}` +
+	`{% if m.role == "assistant" %}{{ eos_token }}{% endif %};{% endfor %}` +
+	`{% if add_generation_prompt %}A:{% endif %}`
+
+func conversation(t *testing.T, system string) *rig {
+	return newRigOn(t, Options{System: system}, talking(turns), fake.Options{NoLog: true})
+}
+
+func says(text string) session.Command {
+	return session.Command{Kind: session.Prompt, Text: text, Chat: true}
+}
+
+// fed is what the steps from one on took in, as text.
+func (r *rig) fed(from int) string {
+	var ids []int
+	for _, s := range r.mirror.Trace.Steps[from:] {
+		ids = append(ids, s.Tokens...)
+	}
+	return r.s.m.tokens.Decode(ids)
+}
+
+func (r *rig) promptText() string {
+	var b strings.Builder
+	for _, tok := range r.mirror.Text.Prompt {
+		b.WriteString(tok.Text)
+	}
+	return b.String()
+}
+
+// A turn goes behind what the cache holds: only what is new is run.
+func TestAConversationGoesOnTurnByTurn(t *testing.T) {
+	r := conversation(t, "be brief")
+	r.do(says("hi"))
+	if got := r.promptText(); got != "S:be brief;U:hi;A:" {
+		t.Errorf("the first turn is %q", got)
+	}
+	at := r.mirror.State.Position
+	r.token = func(position int, _ []int) int {
+		if position == at+1 {
+			return tinyEnd
+		}
+		return 'x'
+	}
+	r.do(session.Command{Kind: session.Run})
+	if s := r.mirror.State; !s.Ended {
+		t.Fatalf("the model's turn has not ended: %s", r.stand())
+	}
+	n := len(r.mirror.Trace.Steps)
+	before := r.promptText() + r.answer()
+	r.do(says("and?"))
+	if got := r.fed(n); got != "<|end|>;U:and?;A:" {
+		t.Errorf("the second turn ran %q", got)
+	}
+	if got := r.promptText(); got != before+"<|end|>;U:and?;A:" {
+		t.Errorf("the text is %q", got)
+	}
+	if r.mirror.State.Ended {
+		t.Error("the second turn has ended before it began")
+	}
+}
+
+// answer is the text that came out.
+func (r *rig) answer() string {
+	var b strings.Builder
+	for _, tok := range r.mirror.Text.Given {
+		b.WriteString(tok.Text)
+	}
+	return b.String()
+}
+
+// An answer that was cut short, or stepped back into, is ended by the template.
+func TestATurnMayCutTheAnswerShort(t *testing.T) {
+	r := conversation(t, "")
+	r.do(says("hi"))
+	r.do(session.Command{Kind: session.Run, N: 4})
+	r.do(session.Command{Kind: session.Previous})
+	r.do(session.Command{Kind: session.Previous})
+	n := len(r.mirror.Trace.Steps)
+	kept := r.answer()
+	r.do(says("no"))
+	// The token that came out last has not been run yet.
+	if got, want := r.fed(n), kept[len(kept)-1:]+"<|end|>;U:no;A:"; got != want {
+		t.Errorf("ran %q, want %q", got, want)
+	}
+	if got, want := r.promptText(), "U:hi;A:"+kept+"<|end|>;U:no;A:"; got != want {
+		t.Errorf("the text is %q, want %q", got, want)
+	}
+}
+
+func TestAnEngineThatGoesOnKeepsTheConversation(t *testing.T) {
+	r := conversation(t, "")
+	r.do(says("hi"))
+	r.do(session.Command{Kind: session.Run, N: 2})
+	m := r.mirror
+	left := m.Left()
+	m.Continue()
+	next := newRigAt(t, Options{}, talking(turns), fake.Options{NoLog: true}, m)
+	next.reply(session.Command{Kind: session.Resume, Left: left})
+	next.do(says("no"))
+	if got := next.promptText(); !strings.HasPrefix(got, "U:hi;A:") || !strings.HasSuffix(got, "<|end|>;U:no;A:") {
+		t.Errorf("the text is %q", got)
+	}
+}
+
+func TestTurnsThatCannotBeAreRefused(t *testing.T) {
+	for template, want := range map[string]string{
+		"":                                  "tiny.gguf has no chat template: leave out --chat",
+		"{{ messages[0].x.y }}":             "tiny.gguf: chat template, line 1: x is undefined",
+		"{% if %}":                          "tiny.gguf: chat template, line 1: unexpected",
+		"{{ raise_exception('no users') }}": "tiny.gguf: chat template, line 1: no users",
+	} {
+		r := newRigOn(t, Options{}, talking(template), fake.Options{NoLog: true})
+		err := r.try(context.Background(), says("hi"))
+		if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", template, err, want)
+		}
+	}
+	one := newRigOn(t, Options{}, talking("{{ messages[-1].content }}"), fake.Options{NoLog: true})
+	one.do(says("hi"))
+	if err := one.try(context.Background(), says("again")); !errors.Is(err, session.ErrUsage) ||
+		!strings.Contains(err.Error(), "has one turn") {
+		t.Errorf("a template of one turn: %v", err)
+	}
+	if err := one.try(context.Background(), says("")); !errors.Is(err, session.ErrUsage) {
+		t.Errorf("an empty turn: %v", err)
+	}
+}
