@@ -42,8 +42,8 @@ func (m *Model) readTokenizer() error {
 	if err != nil {
 		return err
 	}
-	if n := m.tokens.VocabSize(); n != m.config.Vocab && named == "" || n > m.config.Vocab {
-		return fmt.Errorf("%s: the vocabulary has %d tokens, the embedding %d rows",
+	if n := m.tokens.VocabSize(); n > m.config.Vocab { // fewer is usual: embeddings are padded
+		return fmt.Errorf("%s: the vocabulary has %d tokens, the embedding only %d rows",
 			cmp.Or(named, m.file.Name()), n, m.config.Vocab)
 	}
 	return nil

@@ -227,3 +227,34 @@ func TestLogitsThatAreNoNumbersEndTheTextInWords(t *testing.T) {
 		}
 	}
 }
+
+func TestAModelTakesTheVocabularyOfAnotherFile(t *testing.T) {
+	t.Parallel()
+	vocabulary := func(size int) string {
+		b := gguftest.New()
+		b.ByteTokenizer(size)
+		return write(t, b.Bytes())
+	}
+	for size, want := range map[int]string{300: "", 4096: "", 4097: "4097 tokens, the embedding only 4096 rows"} {
+		m, err := Read(Options{Tokenizer: vocabulary(size)})
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%d tokens: %v", size, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, err := m.encode(session.Command{Text: "Hi"}, true)
+		if diff := cmp.Diff([]int{0, 1 + 'H', 1 + 'i'}, ids); err != nil || diff != "" {
+			t.Errorf("%d tokens: %v %s", size, err, diff)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := Read(Options{Tokenizer: "none.json"}); err == nil {
+		t.Error("a vocabulary that is not there passes")
+	}
+}

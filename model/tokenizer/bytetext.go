@@ -44,6 +44,10 @@ func byteName(b byte) string { return fmt.Sprintf("<0x%02X>", b) }
 
 // fromByteName gives the byte that a token of that name stands for; another text stands for itself.
 func fromByteName(name string) string {
+	const like = "<0x00>"
+	if len(name) != len(like) || name[:3] != like[:3] {
+		return name
+	}
 	var b byte
 	if n, err := fmt.Sscanf(name, "<0x%02X>", &b); n == 1 && err == nil && byteName(b) == name {
 		return string([]byte{b})
