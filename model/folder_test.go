@@ -104,7 +104,7 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 		"as it is":              {func(*tinyFolder) {}, ""},
 		"tied":                  {set("tie_word_embeddings", true), ""},
 		"no head":               {func(f *tinyFolder) { delete(f.tensors, "lm_head.weight") }, `tensor "lm_head.weight" is missing`},
-		"an unknown model":      {set("model_type", "mamba"), "not yet: architecture mamba; this version runs [llama"},
+		"an unknown model":      {set("model_type", "mamba"), "not yet: architecture mamba; this version runs llama, "},
 		"no model":              {set("model_type", nil), `"model_type" is missing`},
 		"another activation":    {set("hidden_act", "gelu"), "hidden_act: not yet: another activation (gelu, want silu)"},
 		"biases":                {set("attention_bias", true), "attention_bias: not yet: biases in the attention (true, want false)"},

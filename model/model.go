@@ -51,6 +51,10 @@ type Options struct {
 	Live      engine.LiveOptions
 	Check     bool // plan again and compare before each step
 	HalfKV    bool // keep the KV cache in f16
+	// Quantize is "q4" where matrices of floats are to become q4gsw as they are loaded, "" for all as stored.
+	// GroupSize is how many columns share a scale then: 32, 64 or 128, and 32 where 0.
+	Quantize  string
+	GroupSize int
 	// Routes asks for routes of operators: see engine.Builder.AskRoutes.
 	Routes map[string]string
 	// Fuse says which rules of ops.Fusions are on: "on" or "" for all, "off" for none, or names with commas
@@ -77,15 +81,17 @@ type Options struct {
 
 // Model is a model file that has been read and checked. It needs no device.
 type Model struct {
-	options  Options
-	file     *Checkpoint
-	config   config
-	context  int
-	maxChunk int
-	tokens   *tokenizer.Tokenizer // nil where the file has none that this version knows
-	noText   error                // why not
-	sampling map[string]any       // as steps tell it; never changed
-	opening  []trace.Opening      // what was done so far, and how long it took
+	options Options
+	file    *Checkpoint
+	config  config
+	// quantizer is nil where all weights stay as they are stored.
+	quantizer *quantizer
+	context   int
+	maxChunk  int
+	tokens    *tokenizer.Tokenizer // nil where the file has none that this version knows
+	noText    error                // why not
+	sampling  map[string]any       // as steps tell it; never changed
+	opening   []trace.Opening      // what was done so far, and how long it took
 }
 
 // Read opens a model file and checks that this version can run it. Close gives the file back.
@@ -96,11 +102,15 @@ func Read(o Options) (*Model, error) {
 	if err := o.Sampling.Check(); err != nil {
 		return nil, err
 	}
+	q, err := newQuantizer(o.Quantize, o.GroupSize)
+	if err != nil {
+		return nil, err
+	}
 	file, err := OpenFile(o.Path)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{options: o, file: file, sampling: o.Sampling.record()}
+	m := &Model{options: o, file: file, quantizer: q, sampling: o.Sampling.record()}
 	if err := m.read(); err != nil {
 		return nil, errors.Join(unplannable(err), file.Close())
 	}
@@ -172,12 +182,15 @@ func (m *Model) build(limits gpu.Limits) (*network, error) {
 	}
 	l := &decoder{
 		Builder: b, config: m.config, context: m.context, kv: engine.F32,
-		w: &weights{b, m.file, m.config.Form.names, map[string]bool{}},
+		w: &weights{b, m.file, m.config.Form.names, m.quantizer, map[string]bool{}},
 	}
 	if m.options.HalfKV {
 		l.kv = engine.F16
 	}
 	n, err := l.build(m.maxChunk, m.options.TopLogits, m.options.Sampling)
+	if err == nil {
+		err = m.quantizer.check(m.file.Name())
+	}
 	switch {
 	case errors.Is(err, engine.ErrRoute):
 		err = session.Refusef("--%w", err)
@@ -227,6 +240,9 @@ func (m *Model) Info() trace.Model {
 		func(a, b string) int { return cmp.Or(cmp.Compare(elements[b], elements[a]), cmp.Compare(a, b)) })
 	if len(most) > 0 {
 		info.Quantization = most[0]
+	}
+	if m.quantizer != nil {
+		info.Quantization = m.quantizer.String()
 	}
 	return info
 }

@@ -76,6 +76,9 @@ func (m *Model) open(ctx context.Context, progress engine.Progress, log func(str
 		dev.Release()
 		return nil, err
 	}
+	if m.quantizer != nil {
+		log(m.quantizer.String())
+	}
 	header, planned := m.header(r), await(ahead, progress)
 	if header.Forecast = planned.forecast; planned.err != nil {
 		log(planned.err.Error()) // what runs does not need it
@@ -127,6 +130,7 @@ func (m *Model) graphFor(limits gpu.Limits, progress engine.Progress, log func(s
 // load puts a graph on the device that it was built for.
 func (m *Model) load(dev gpu.Device, n *network, progress engine.Progress) (*runner, error) {
 	exec, err := engine.Load(dev, n.graph, m.options.Live, progress)
+	m.quantizer.loaded()
 	if err != nil {
 		return nil, err
 	}

@@ -16,10 +16,11 @@ import (
 // weights hands the tensors of a checkpoint to a graph, each held to the shape it must have. What is wrong is
 // recorded in the builder.
 type weights struct {
-	b     *engine.Builder
-	file  *Checkpoint
-	names *names
-	used  map[string]bool
+	b         *engine.Builder
+	file      *Checkpoint
+	names     *names
+	quantizer *quantizer // nil where all stays as it is stored
+	used      map[string]bool
 }
 
 // tensor is a tensor of a shape, nil after an error.
@@ -149,11 +150,23 @@ func (w *weights) matrix(name string, rows, cols int) ops.Matrix {
 	if !Runs(t) {
 		w.notYet(t)
 	}
-	format, _ := ops.FormatOf(t.Type)
-	return ops.Matrix{Name: name, Rows: rows, Cols: cols, Format: format, Data: func() ([][]byte, error) {
+	return w.stored(t.Type, ops.Matrix{Name: name, Rows: rows, Cols: cols, Data: func() ([][]byte, error) {
 		blocks, err := t.Bytes()
 		return [][]byte{blocks}, err
-	}}
+	}})
+}
+
+// stored is a matrix in the format of a tensor's type, or quantised from it.
+func (w *weights) stored(typ string, m ops.Matrix) ops.Matrix {
+	m.Format, _ = ops.FormatOf(typ)
+	if !w.quantizer.takes(typ) {
+		return m
+	}
+	m, err := w.quantizer.matrix(m, typ)
+	if err != nil {
+		w.b.Errorf("%w", err)
+	}
+	return m
 }
 
 // rows are some outputs of a layer, and the tensor that has them for itself.

@@ -29,6 +29,8 @@ type modelOptions struct {
 	chat        bool
 	system      string
 	fuse        string // "on", "off" or names of rules
+	quantize    string // "q4", or "" for weights as they are stored
+	groupSize   int    // of quantize
 	ignoreEOS   bool
 	static      bool
 	check       bool
@@ -93,6 +95,9 @@ func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 	flags.IntVar(&o.context, "context", 0, "make the KV cache hold `N` positions (default the model's)")
 	flags.IntVar(&o.maxChunk, "max-chunk", 0,
 		"take at most `N` tokens a step (default 512, or the context where that is less)")
+	flags.StringVar(&o.quantize, "quantize", "",
+		"turn matrices of F32, F16 and BF16 into `q4` (4 bits, a scale for each group) as they are loaded")
+	flags.IntVar(&o.groupSize, "group-size", 0, "quantise in groups of `32|64|128` columns (default 32)")
 	flags.StringVar(&o.fuse, "fuse", "on", "fuse operators by `RULES`: on, off, or names with commas between"+
 		fusionNames())
 }
@@ -156,6 +161,7 @@ func (p *program) forModel(o *modelOptions) (model.Options, error) {
 		Path: o.path, Tokenizer: o.tokenizer, Driver: p.driver, Device: o.device, Context: o.context,
 		MaxChunk:  o.maxChunk,
 		TopLogits: o.topLogits, Sampling: o.sampling, System: o.system, Fuse: o.fuse,
+		Quantize: o.quantize, GroupSize: o.groupSize,
 		Cache:     p.cache,
 		IgnoreEOS: o.ignoreEOS, Check: o.check, Producer: producer(),
 		Command: append([]string{"gpuscope"}, p.asTyped()...),

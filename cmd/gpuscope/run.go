@@ -433,6 +433,9 @@ func (o *output) print() error {
 	t := o.mirror.Trace
 	b.WriteString(printable.Clean(fmt.Sprintf("%s on %s (%s, %s)", t.Model.Name, t.Device.Name,
 		t.Device.Backend, t.Device.AdapterType)) + "\n")
+	if o.run.model.quantize != "" {
+		b.WriteString(printable.Clean(t.Model.Quantization) + "\n")
+	}
 	if err := o.printProfile(&b, o.tally.Profile(t)); err != nil {
 		return err
 	}

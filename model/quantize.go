@@ -1,0 +1,181 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"gpuscope/model/session"
+	"gpuscope/ops"
+)
+
+// quantizer turns matrices of floats into 4 bits as they are loaded, and keeps what that costs. A nil one
+// leaves all as the files have it.
+type quantizer struct {
+	group   int
+	planned bool // there is a matrix to quantise
+	mu      sync.Mutex
+	// The pieces of one matrix: its arrays are packed one behind the other, and no more are kept.
+	name   string
+	pieces [][]byte
+	losses []loss
+}
+
+// loss is what quantising took from a matrix.
+type loss struct {
+	name   string
+	from   string // its type
+	worst  float64
+	signal float64 // sum of the weights' squares
+	noise  float64 // of what is left of them
+	n      int
+}
+
+// groupSizes are those that Options.GroupSize may have.
+var groupSizes = []int{32, 64, 128}
+
+// newQuantizer is for what Options say.
+func newQuantizer(to string, group int) (*quantizer, error) {
+	switch {
+	case to == "" && group != 0:
+		return nil, session.Refusef("--group-size %d: it goes with --quantize q4", group)
+	case to == "":
+		return nil, nil
+	case to != "q4":
+		return nil, session.Refusef("--quantize %q: want q4", to)
+	case group == 0:
+		group = groupSizes[0]
+	case !slices.Contains(groupSizes, group):
+		return nil, session.Refusef("--group-size %d: want one of %v", group, groupSizes)
+	}
+	return &quantizer{group: group}, nil
+}
+
+// takes says whether matrices of a type are quantised: those that nobody has quantised before.
+func (q *quantizer) takes(typ string) bool {
+	_, floats := vectors[typ]
+	return q != nil && floats
+}
+
+// matrix quantises one that is stored as floats of a type.
+func (q *quantizer) matrix(m ops.Matrix, typ string) (ops.Matrix, error) {
+	if m.Cols%q.group != 0 {
+		fits := slices.DeleteFunc(slices.Clone(groupSizes), func(n int) bool { return m.Cols%n != 0 })
+		return m, session.Refusef("--group-size %d: tensor %s has rows of %d, which take groups of %v",
+			q.group, m.Name, m.Cols, fits)
+	}
+	q.planned = true
+	stored := m.Data
+	m.Format = ops.Q4GSW(q.group, ops.Q4Options{})
+	m.Data = func() ([][]byte, error) {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.name == m.Name {
+			return q.pieces, nil
+		}
+		q.name, q.pieces = "", nil // so that two are never held
+		data, err := stored()
+		if err != nil {
+			return nil, err
+		}
+		pieces, lost := quantize(data[0], typ, m.Rows, m.Cols, q.group)
+		lost.name = m.Name
+		if math.IsNaN(lost.noise) || math.IsInf(lost.noise, 0) {
+			return nil, fmt.Errorf("--quantize q4: tensor %s has weights that are not finite: run it as stored",
+				m.Name)
+		}
+		if !slices.ContainsFunc(q.losses, func(l loss) bool { return l.name == m.Name }) {
+			q.losses = append(q.losses, lost)
+		}
+		q.name, q.pieces = m.Name, pieces
+		return pieces, nil
+	}
+	return m, nil
+}
+
+// check refuses a model that has nothing to quantise.
+func (q *quantizer) check(name string) error {
+	if q == nil || q.planned {
+		return nil
+	}
+	return session.Refusef("--quantize q4: %s has no matrix of F32, F16 or BF16: leave it out", name)
+}
+
+// loaded gives back what only loading needs.
+func (q *quantizer) loaded() {
+	if q != nil {
+		q.name, q.pieces = "", nil
+	}
+}
+
+// quantize gives the pieces of q4gsw for rows of floats, on all processors.
+func quantize(data []byte, typ string, rows, cols, group int) ([][]byte, loss) {
+	element := vectors[typ]
+	pieces := [][]byte{make([]byte, rows*cols/2), make([]byte, 4*rows*cols/group)}
+	workers := min(runtime.GOMAXPROCS(0), rows)
+	lost := make([]loss, workers)
+	var wait sync.WaitGroup
+	for i := range workers {
+		first, end := i*rows/workers, (i+1)*rows/workers
+		wait.Go(func() {
+			l, row := &lost[i], make([]float32, cols)
+			for r := first; r < end; r++ {
+				for c := range row {
+					row[c] = element.float(data[(r*cols+c)*element.size:])
+					l.signal += float64(row[c]) * float64(row[c])
+				}
+				worst, noise := ops.QuantizeQ4GSW(row, group, pieces[0][r*cols/2:][:cols/2],
+					pieces[1][4*r*cols/group:][:4*cols/group])
+				l.worst, l.noise = max(l.worst, worst), l.noise+noise
+			}
+		})
+	}
+	wait.Wait()
+	all := loss{from: typ, n: rows * cols}
+	for _, l := range lost {
+		all.add(l)
+	}
+	return pieces, all
+}
+
+func (l *loss) add(other loss) {
+	l.worst = max(l.worst, other.worst)
+	l.signal, l.noise, l.n = l.signal+other.signal, l.noise+other.noise, l.n+other.n
+}
+
+// decibels is the ratio of signal to noise.
+func (l *loss) decibels() float64 {
+	if l.noise == 0 {
+		return math.Inf(1)
+	}
+	return 10 * math.Log10(l.signal/l.noise)
+}
+
+// String is what a matrix lost, in words.
+func (l *loss) String() string {
+	return fmt.Sprintf("SNR %.1f dB, MSE %.2g, at most %.2g off", l.decibels(), l.noise/float64(max(l.n, 1)),
+		l.worst)
+}
+
+// String is what the weights became: "q4gsw in groups of 64". Once they are loaded it says what it cost.
+func (q *quantizer) String() string {
+	text := fmt.Sprintf("q4gsw in groups of %d", q.group)
+	if len(q.losses) == 0 {
+		return text
+	}
+	var all loss
+	var from []string
+	for _, l := range q.losses {
+		all.add(l)
+		if !slices.Contains(from, l.from) {
+			from = append(from, l.from)
+		}
+	}
+	worst := slices.MinFunc(q.losses, func(a, b loss) int { return cmp.Compare(a.decibels(), b.decibels()) })
+	return fmt.Sprintf("%s, %d matrices quantised from %s: %s; worst %s: SNR %.1f dB", text, len(q.losses),
+		strings.Join(from, ", "), all.String(), worst.name, worst.decibels())
+}

@@ -1,0 +1,91 @@
+package ops
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// What the pieces stand for is what the format reads from them, and the gap is what that is from the weights.
+func TestQuantizedWeightsAreNearAndTheGapIsTrue(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for _, group := range []int{32, 64, 128} {
+		const cols = 256
+		row := make([]float32, cols)
+		for i := range row {
+			row[i] = float32(random.NormFloat64())
+		}
+		clear(row[:group]) // a group of zeros
+		row[group] = 100   // one weight that dwarfs the others
+		row[cols-1] = math.SmallestNonzeroFloat32
+		nibbles, scales := make([]byte, cols/2), make([]byte, 4*cols/group)
+		worst, squares := QuantizeQ4GSW(row, group, nibbles, scales)
+
+		m := Matrix{
+			Name: "m", Rows: 1, Cols: cols, Format: Q4GSW(group, Q4Options{}),
+			Data: func() ([][]byte, error) { return [][]byte{nibbles, scales}, nil },
+		}
+		if err := m.checkSize(); err != nil {
+			t.Fatal(err)
+		}
+		var arrays [][]byte
+		for k := range m.Format.arrays(1, cols) {
+			data, err := m.packArray(k, 0, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			arrays = append(arrays, data)
+		}
+		read := make([]float64, cols)
+		m.Format.row(arrays, 0, read)
+		var largest, sum float64
+		for i, w := range row {
+			gap := math.Abs(float64(w) - read[i])
+			largest, sum = max(largest, gap), sum+gap*gap
+			scale := math.Float32frombits(binary.LittleEndian.Uint32(scales[4*(i/group):]))
+			if gap > math.Abs(float64(scale))*1.01 {
+				t.Errorf("groups of %d: weight %d is %v, read as %v, steps of %v", group, i, w, read[i],
+					scale)
+			}
+		}
+		if math.Abs(largest-worst) > 1e-9 || math.Abs(sum-squares) > 1e-9*sum {
+			t.Errorf("groups of %d: %v and %v are left, told %v and %v", group, largest, sum, worst, squares)
+		}
+	}
+}
+
+// Weights that lie on a grid of 16 steps lose nothing.
+func TestWeightsOnAGridAreQuantizedExactly(t *testing.T) {
+	row := make([]float32, 32)
+	for _, scale := range []float32{0.25, -3, 1e-30} {
+		for i := range row {
+			row[i] = float32(i%16-8) * scale
+		}
+		if worst, _ := QuantizeQ4GSW(row, 32, make([]byte, 16), make([]byte, 4)); worst != 0 {
+			t.Errorf("steps of %v: %v is left", scale, worst)
+		}
+	}
+}
+
+func TestGapOfAWeightThatIsNotFiniteIsNot(t *testing.T) {
+	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		row := make([]float32, 64)
+		row[5], row[6], row[40] = float32(bad), 1, 1
+		_, squares := QuantizeQ4GSW(row, 32, make([]byte, 32), make([]byte, 8))
+		if !math.IsNaN(squares) && !math.IsInf(squares, 0) {
+			t.Errorf("%v: %v is left", bad, squares)
+		}
+	}
+}
+
+func BenchmarkQuantizeQ4GSW(b *testing.B) {
+	row := make([]float32, 4096)
+	for i := range row {
+		row[i] = float32(math.Sin(float64(i)))
+	}
+	b.SetBytes(int64(4 * len(row)))
+	for b.Loop() {
+		QuantizeQ4GSW(row, 64, make([]byte, len(row)/2), make([]byte, 4*len(row)/64))
+	}
+}
