@@ -80,6 +80,7 @@ type keys struct {
 	eps                                string
 	window, fullEach                   string // how many positions a layer sees; which layers see all
 	scale                              string // of scores
+	turned                             string // how much of a head is
 	localBase                          string // of the rotation in layers with a window
 	// rotation reads how queries and keys of heads of so many dims are turned.
 	rotation func(r *configReader, headDim int) rotation
@@ -89,7 +90,7 @@ type keys struct {
 func (k *keys) list() []string {
 	return []string{
 		k.layers, k.dim, k.ffn, k.context, k.heads, k.kvHeads, k.headDim, k.valueDims, k.eps, k.window,
-		k.fullEach, k.scale, k.localBase,
+		k.fullEach, k.scale, k.turned, k.localBase,
 	}
 }
 
@@ -115,7 +116,7 @@ var ggufKeys = keys{
 	layers: "block_count", dim: "embedding_length", ffn: "feed_forward_length", context: "context_length",
 	heads: "attention.head_count", kvHeads: "attention.head_count_kv", headDim: "attention.key_length",
 	valueDims: "attention.value_length", eps: "attention.layer_norm_rms_epsilon",
-	window: "attention.sliding_window", scale: "attention.scale",
+	window: "attention.sliding_window", scale: "attention.scale", turned: "rope.dimension_count",
 	rotation: ggufRotation,
 }
 

@@ -64,8 +64,15 @@ func readConfig(r *configReader, arch *architecture, form *spelling) (config, er
 		r.hold(o)
 	}
 	c.Rope = key.rotation(r, c.HeadDim)
+	switch turned := c.Rope.turned(c.HeadDim); {
+	case turned%2 != 0:
+		r.errorf(key.turned, "a rotation of %d dims, want an even number", turned)
+	case turned != c.HeadDim && !form.pairs.part:
+		r.errorf(key.turned, "not yet: a rotation of a part of the head (%d, want %d)", turned, c.HeadDim)
+	}
 	if arch.localBase > 0 {
-		c.LocalRope = &rotation{Base: r.floatOr(key.localBase, arch.localBase, 1, 1e12), Scale: 1}
+		base := r.floatOr(key.localBase, arch.localBase, 1, 1e12)
+		c.LocalRope = &rotation{Dims: c.Rope.Dims, Base: base, Scale: 1}
 	}
 	c.Windows = make([]int, c.Layers)
 	window := r.intOr(key.window, 0, 0, math.MaxInt32)

@@ -14,6 +14,7 @@ import (
 // rotation is how a decoder turns its queries and keys by their position: Su et al., RoFormer (2021),
 // equation 15, and what was added to it so that texts may be longer than those of the training.
 type rotation struct {
+	Dims  int // of a head that are turned, the first ones; 0 for all
 	Base  float64
 	Scale float64 // of every angle: 1 / the factor by which positions are squeezed
 	// Gain is what cosines and sines are multiplied by, and so scores by its square; 0 for 1.
@@ -26,7 +27,7 @@ type rotation struct {
 
 // rotationKeys are the metadata keys of a rotation that this version knows, behind the architecture's prefix.
 var rotationKeys = []string{
-	"rope.dimension_count", "rope.freq_base", "rope.scale_linear",
+	"rope.freq_base", "rope.scale_linear",
 	"rope.scaling.type", "rope.scaling.factor", "rope.scaling.attn_factor",
 	"rope.scaling.original_context_length",
 	// What it tells of the training changes nothing.
@@ -36,8 +37,8 @@ var rotationKeys = []string{
 // ggufRotation reads a file's rotation as llama.cpp does: where a type of scaling is not stated it is linear,
 // its factor may stand under the key of old files, and a factor of 0 is none.
 func ggufRotation(r *configReader, headDim int) rotation {
-	r.hold(only{"rope.dimension_count", headDim, "a rotation of a part of the head"})
 	rot := rotation{
+		Dims: r.intOr("rope.dimension_count", headDim, 2, headDim),
 		Base: r.floatOr("rope.freq_base", 10000, 1, 1e12), Scale: 1,
 		Gain:     r.floatOr("rope.scaling.attn_factor", 1, 1e-6, 1e6),
 		Original: r.intOr("rope.scaling.original_context_length", 0, 0, math.MaxInt32),
@@ -63,17 +64,21 @@ func ggufRotation(r *configReader, headDim int) rotation {
 	return rot
 }
 
+// turned is how many dims of a head are.
+func (r *rotation) turned(headDim int) int { return cmp.Or(r.Dims, headDim) }
+
 // rotary adds the operator that turns queries and keys by their positions.
 type rotary func(name string, q, k engine.ValueID) (yq, yk engine.ValueID)
 
 // pairing is which dims of a head are turned together. What it adds to the graph has a prefix before its
 // names.
 type pairing struct {
+	part   bool // it takes rotations of a part of the head
 	rotary func(m *decoder, prefix string, r *rotation) rotary
 }
 
 // neighbours pairs dims 2i and 2i + 1.
-var neighbours = pairing{func(m *decoder, prefix string, r *rotation) rotary {
+var neighbours = pairing{rotary: func(m *decoder, prefix string, r *rotation) rotary {
 	seq := ops.SymSize(m.Builder, prefix+"seq", m.tokens, 1)
 	cos, sin := m.tables(prefix, r, 1)
 	cos = ops.Slice(m.Builder, prefix+"slice cos", cos, 0, ops.Sym(m.pos), ops.Sym(seq))
@@ -83,8 +88,8 @@ var neighbours = pairing{func(m *decoder, prefix string, r *rotation) rotary {
 	}
 }}
 
-// halves pairs dims i and i + d/2 of a head of d.
-var halves = pairing{func(m *decoder, prefix string, r *rotation) rotary {
+// halves pairs dims i and i + d/2 of the first d of a head.
+var halves = pairing{part: true, rotary: func(m *decoder, prefix string, r *rotation) rotary {
 	cos, sin := m.tables(prefix, r, 2)
 	return func(name string, q, k engine.ValueID) (yq, yk engine.ValueID) {
 		return ops.ApplyRotaryEmbHF(m.Builder, name, q, k, cos, sin, ops.Sym(m.pos))
@@ -92,17 +97,17 @@ var halves = pairing{func(m *decoder, prefix string, r *rotation) rotary {
 }}
 
 // tables are the cosine and the sine of every angle, so many times over: for positions [0, context) and pairs
-// i of a head of d dims, f32 [context, times d/2].
+// i of d dims that are turned, f32 [context, times d/2].
 func (m *decoder) tables(prefix string, r *rotation, times int) (cos, sin engine.ValueID) {
-	divisors := m.divisors(r)
+	turned, divisors := r.turned(m.HeadDim), m.divisors(r)
 	table := func(name string, f func(float64) float64) engine.ValueID {
-		dims := []int{m.context, times * m.HeadDim / 2}
+		dims := []int{m.context, times * turned / 2}
 		return m.Constant(prefix+name, engine.F32, dims, func() ([]byte, error) {
 			d, err := divisors()
 			if err != nil {
 				return nil, err
 			}
-			return r.table(m.context, m.HeadDim, times, d, f), nil
+			return r.table(m.context, turned, times, d, f), nil
 		})
 	}
 	return table("rope_cos", math.Cos), table("rope_sin", math.Sin)
@@ -128,7 +133,7 @@ func (m *decoder) divisors(r *rotation) func() ([]float64, error) {
 		if !m.w.has(t.name) {
 			continue
 		}
-		if d := m.w.divisors(t.name, m.HeadDim/2); t.here {
+		if d := m.w.divisors(t.name, r.turned(m.HeadDim)/2); t.here {
 			divisors = d
 		}
 	}

@@ -107,6 +107,33 @@ func TestRotationIsScaledAsTheFileSays(t *testing.T) {
 	}
 }
 
+// Of a head of Phi 4 mini the first dims alone are turned: the tables have as many columns.
+func TestRotationOfAPartOfTheHead(t *testing.T) {
+	b := tinyOf(&phi3)
+	b.Set("phi3.rope.dimension_count", tinyHeadDim*3/4)
+	m, err := Read(Options{Path: write(t, b.Bytes())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	g, err := m.Plan(gpu.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const turned = tinyHeadDim * 3 / 4
+	data := constant(t, g, "rope_cos")
+	if len(data) != 4*tinyContext*turned {
+		t.Fatalf("a table of %d bytes, want %d positions of %d columns", len(data), tinyContext, turned)
+	}
+	for at := range tinyContext * turned {
+		want := math.Cos(float64(at/turned) * math.Pow(10000, -2*float64(at%(turned/2))/turned))
+		got := math.Float32frombits(binary.LittleEndian.Uint32(data[4*at:]))
+		if math.Abs(float64(got)-want) > 1e-6 {
+			t.Fatalf("position %d, column %d: %v, want %v", at/turned, at%turned, got, want)
+		}
+	}
+}
+
 // constant is what a graph puts into a constant of this name.
 func constant(t *testing.T, g *engine.Graph, name string) []byte {
 	t.Helper()

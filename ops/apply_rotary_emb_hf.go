@@ -5,15 +5,15 @@ import (
 	"gpuscope/shaders"
 )
 
-// ApplyRotaryEmbHF adds apply_rotary_emb_hf: it turns the pairs (x[j], x[j+D/2]) of each head of q and of k,
-// with tables for all positions of which those from start on are used,
+// ApplyRotaryEmbHF adds apply_rotary_emb_hf: it turns the pairs (x[j], x[j+R/2]) of the first R elements of
+// each head of q and of k, with tables for all positions of which those from start on are used,
 //
-//	y[j] = x[j] cos[j] - x[j+h] sin[j],  y[j+h] = x[j+h] cos[j+h] + x[j] sin[j+h],  h = D/2
+//	y[j] = x[j] cos[j] - x[j+h] sin[j],  y[j+h] = x[j+h] cos[j+h] + x[j] sin[j+h],  h = R/2
 //
 //	q           [..., S, heads, D], D even
 //	k           [..., S, kv heads, D]
-//	cos, sin    [positions, D], start + S <= positions
-//	yq, yk      dims of q and k
+//	cos, sin    [positions, R], start + S <= positions, R even and at most D
+//	yq, yk      dims of q and k; elements from R on are those of q and k
 //
 // Source: RoFormer in the form of Hugging Face's models, which have the two of a pair half a head apart.
 func ApplyRotaryEmbHF(b *engine.Builder, name string, q, k, cos, sin engine.ValueID, start Int) (yq,
@@ -41,7 +41,8 @@ func addRotaryHF(c *call) []engine.ValueID {
 		start: c.sym("start_pos"), yq: c.out(".q", engine.F32), yk: c.out(".k", engine.F32),
 	}
 	o.vec = 1
-	if last(c.MaxDims(o.q))%8 == 0 {
+	heads, turned := last(c.MaxDims(o.q)), last(c.MaxDims(o.cos))
+	if heads%8 == 0 && turned%8 == 0 && vec(c.Builder, o.cos, -1) == 4 {
 		o.vec = min(vec(c.Builder, o.q, -1), vec(c.Builder, o.k, -1))
 	}
 	o.kernel = c.kernel("apply_rotary_emb_hf", shaders.Constants{"Lanes": threadLanes, "Vec": o.vec})
@@ -86,11 +87,13 @@ func (o *rotaryHF) Plan(p *engine.Planner) error {
 	if err != nil {
 		return err
 	}
-	start := o.start.at(p)
+	start, turned := o.start.at(p), last(p.Dims(o.cos))
 	for _, table := range [2]engine.ValueID{o.cos, o.sin} {
-		if t := p.Dims(table); len(t) != 2 || start < 0 || start+positions > t[0] || t[1] != d {
-			return p.Errorf("a table is %v, want %d columns and rows for positions %d to %d", t, d, start,
-				start+positions-1)
+		t := p.Dims(table)
+		fits := len(t) == 2 && t[1] == turned && start >= 0 && start+positions <= t[0]
+		if !fits || turned > d || turned%2 != 0 {
+			return p.Errorf("a table is %v, want %d columns (an even number of at most %d in both) and rows "+
+				"for positions %d to %d", t, min(turned, d), d, start, start+positions-1)
 		}
 	}
 	o.plan(p, 0, o.q, o.yq)
@@ -100,13 +103,14 @@ func (o *rotaryHF) Plan(p *engine.Planner) error {
 
 func (o *rotaryHF) plan(p *engine.Planner, slot int, x, y engine.ValueID) {
 	n, positions, heads, d := p.Numel(x), p.Dim(x, -3), p.Dim(x, -2), p.Dim(x, -1)
-	half := d / 2 / o.vec
+	turned := last(p.Dims(o.cos))
+	head := d / 2 / o.vec
 	p.SetDims(y, p.Dims(x)...)
 	l := p.Dispatch(slot, p.Vectors(n, 2*o.vec, threadLanes))
-	l.Params.U32("n", n/2/o.vec).U32("position", heads*half).U32("positions", positions).
-		U32("half", half).U32("start", o.start.at(p))
-	l.Bytes = 8*int64(n) + 8*int64(positions)*int64(d)
-	l.FLOPs = 3 * int64(n)
+	l.Params.U32("n", n/2/o.vec).U32("position", heads*head).U32("positions", positions).
+		U32("head", head).U32("half", turned/2/o.vec).U32("start", o.start.at(p))
+	l.Bytes = 8*int64(n) + 8*int64(positions)*int64(turned)
+	l.FLOPs = 3 * int64(n/d) * int64(turned)
 }
 
 func (o *rotaryHF) Reference(r *Ref) {
@@ -114,10 +118,11 @@ func (o *rotaryHF) Reference(r *Ref) {
 	for _, side := range [][2]engine.ValueID{{o.q, o.yq}, {o.k, o.yk}} {
 		x := r.Tensor(side[0])
 		y := r.result(side[1], x.Dims...)
-		heads, n, half := x.Dims[len(x.Dims)-2], x.Dims[len(x.Dims)-3], last(x.Dims)/2
+		heads, n, half := x.Dims[len(x.Dims)-2], x.Dims[len(x.Dims)-3], last(cos.Dims)/2
 		for row := range r.rows(side[1], len(x.Data)/last(x.Dims)) {
 			c, s := cos.row(start+row/heads%n), sin.row(start+row/heads%n)
 			in, out := x.row(row), y.row(row)
+			copy(out, in)
 			for j := range half {
 				out[j] = in[j]*c[j] - in[j+half]*s[j]
 				out[j+half] = in[j+half]*c[j+half] + in[j]*s[j+half]

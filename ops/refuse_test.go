@@ -50,6 +50,10 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 			ApplyRotaryEmb(b, "layer3.it", in(b, "q", 2, 1, 4), in(b, "k", 2, 1, 4), in(b, "c", 1, 2),
 				in(b, "s", 2, 2))
 		}, "a table is [1 2], want [2 2]"},
+		{"rope_hf with tables wider than a head", func(b *engine.Builder) {
+			ApplyRotaryEmbHF(b, "layer3.it", in(b, "q", 2, 1, 4), in(b, "k", 2, 1, 4), in(b, "c", 4, 6),
+				in(b, "s", 4, 6), Fixed(0))
+		}, "a table is [4 6], want 4 columns"},
 		{"rope_hf past the tables", func(b *engine.Builder) {
 			ApplyRotaryEmbHF(b, "layer3.it", in(b, "q", 2, 1, 4), in(b, "k", 2, 1, 4), in(b, "c", 4, 4),
 				in(b, "s", 4, 4), Fixed(3))

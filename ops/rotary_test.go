@@ -48,16 +48,18 @@ func TestApplyRotaryEmb(t *testing.T) {
 	hold(t, trials...)
 }
 
-func rotaryHFTrial(s, heads, kvHeads, d, positions int) *trial {
+// rotaryHFTrial turns the first elements of heads of d.
+func rotaryHFTrial(s, heads, kvHeads, d, turned, positions int) *trial {
 	return &trial{
-		name: fmt.Sprintf("S %d, heads %d and %d of %d, positions %d", s, heads, kvHeads, d, positions),
-		abs:  1e-5, rel: 1e-5,
+		name: fmt.Sprintf("S %d, heads %d and %d of %d, %d turned, positions %d", s, heads, kvHeads, d,
+			turned, positions),
+		abs: 1e-5, rel: 1e-5,
 		build: func(b *engine.Builder) {
 			q := b.Input("q", engine.F32, []int{1, 1, heads, d}, []int{1, s, heads, d})
 			k := b.Input("k", engine.F32, []int{1, 1, kvHeads, d}, []int{1, s, kvHeads, d})
 			pos := b.SymInt("pos", 0, int64(positions-1), 0)
-			yq, yk := ApplyRotaryEmbHF(b, "rope", q, k, constant(b, "cos", positions, d),
-				constant(b, "sin", positions, d), Sym(pos))
+			yq, yk := ApplyRotaryEmbHF(b, "rope", q, k, constant(b, "cos", positions, turned),
+				constant(b, "sin", positions, turned), Sym(pos))
 			b.Output(yq)
 			b.Output(yk)
 		},
@@ -68,7 +70,11 @@ func sampleRotaryHF(t *rapid.T) *trial {
 	s, heads, kvHeads, d := draw(t, "S", 1, 70), draw(t, "heads", 1, 9), draw(t, "kv heads", 1, 5),
 		2*draw(t, "D/2", 1, 40)
 	positions := s + draw(t, "more positions", 0, 50)
-	c := rotaryHFTrial(s, heads, kvHeads, d, positions)
+	turned := d
+	if rapid.Bool().Draw(t, "a part") {
+		turned = 2 * draw(t, "R/2", 1, d/2)
+	}
+	c := rotaryHFTrial(s, heads, kvHeads, d, turned, positions)
 	c.steps = drawSteps(t, func(int) step {
 		n := draw(t, "live S", 1, s)
 		return step{"q": {1, n, heads, d}, "k": {1, n, kvHeads, d}, "pos": {draw(t, "pos", 0, positions-n)}}
@@ -77,16 +83,20 @@ func sampleRotaryHF(t *rapid.T) *trial {
 }
 
 func TestApplyRotaryEmbHFFollowsThePosition(t *testing.T) {
-	c := rotaryHFTrial(16, 8, 2, 64, 32)
-	for _, at := range [][2]int{{5, 0}, {16, 0}, {5, 7}, {1, 15}, {1, 16}, {1, 31}, {16, 16}} {
-		c.steps = append(c.steps, step{"q": {1, at[0], 8, 64}, "k": {1, at[0], 2, 64}, "pos": {at[1]}})
+	var trials []*trial
+	for _, turned := range []int{64, 48, 20} {
+		c := rotaryHFTrial(16, 8, 2, 64, turned, 32)
+		for _, at := range [][2]int{{5, 0}, {16, 0}, {5, 7}, {1, 15}, {1, 16}, {1, 31}, {16, 16}} {
+			c.steps = append(c.steps, step{"q": {1, at[0], 8, 64}, "k": {1, at[0], 2, 64}, "pos": {at[1]}})
+		}
+		odd := rotaryHFTrial(3, 16, 8, 6, 2+turned%6, 9)
+		odd.steps = []step{
+			{"q": {1, 3, 16, 6}, "k": {1, 3, 8, 6}, "pos": {6}},
+			{"q": {1, 1, 16, 6}, "k": {1, 1, 8, 6}, "pos": {8}},
+		}
+		trials = append(trials, c, odd)
 	}
-	odd := rotaryHFTrial(3, 16, 8, 6, 9)
-	odd.steps = []step{
-		{"q": {1, 3, 16, 6}, "k": {1, 3, 8, 6}, "pos": {6}},
-		{"q": {1, 1, 16, 6}, "k": {1, 1, 8, 6}, "pos": {8}},
-	}
-	hold(t, c, odd)
+	hold(t, trials...)
 }
 
 func rotaryInterleavedTrial(batch, n, c int) *trial {

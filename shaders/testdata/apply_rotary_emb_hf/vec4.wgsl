@@ -6,16 +6,19 @@
 // param at 0: u32 n
 // param at 4: u32 position
 // param at 8: u32 positions
-// param at 12: u32 half
-// param at 16: u32 start
+// param at 12: u32 head
+// param at 16: u32 half
+// param at 20: u32 start
 
-// Turns each pair (x[j], x[j + D/2]) of a head of D. Tables hold a cosine and a sine for each of the D
-// columns of a position. An invocation turns 4 pairs.
+// Turns each pair (x[j], x[j + R/2]) of the first R elements of a head, and copies the rest. Tables hold a
+// cosine and a sine for each of R columns of a position. An invocation has
+// 4 pairs.
 struct Params {
   n: u32, // invocations
   position: u32, // invocations of one position: all its heads
   positions: u32, // that x has
-  half: u32, // invocations of a head
+  head: u32, // invocations of a head
+  half: u32, // those of them that turn
   start: u32, // the first position's row of the tables
 }
 
@@ -36,8 +39,14 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
   if (i >= params.n) {
     return;
   }
-  let j = i % params.half;
-  let low = i / params.half * 2u * params.half + j;
+  let j = i % params.head;
+  let first = i / params.head * 2u * params.head;
+  if (j >= params.half) {
+    y[first + 2u * j] = x[first + 2u * j];
+    y[first + 2u * j + 1u] = x[first + 2u * j + 1u];
+    return;
+  }
+  let low = first + j;
   let high = low + params.half;
   let angle = (params.start + (i / params.position) % params.positions) * 2u * params.half + j;
   let a = x[low];
