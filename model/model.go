@@ -43,10 +43,11 @@ type Options struct {
 	Path string // of the model; empty for the embedded one
 	// Tokenizer is the path of a vocabulary that is taken instead of the model's own; empty for that.
 	Tokenizer string
-	Driver    gpu.Driver // finds the device
-	Device    string     // its number or a part of its name; empty for the best there is
-	Context   int        // positions of the KV cache; the model's own, at most 4096, where 0
-	MaxChunk  int        // tokens a step takes at most; 512 or the context where 0
+	Driver    gpu.Driver   // finds the device
+	Device    string       // its number or a part of its name; empty for the best there is
+	Limits    gpu.LimitSet // that are planned for without a device; gpu.LimitSets[0] where empty
+	Context   int          // positions of the KV cache; the model's own, at most 4096, where 0
+	MaxChunk  int          // tokens a step takes at most; 512 or the context where 0
 	Timing    engine.Timing
 	Live      engine.LiveOptions
 	Check     bool // plan again and compare before each step

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,10 +19,11 @@ import (
 // errNothingRuns is why a session without a device does not do something.
 var errNothingRuns = errors.New("there is no device (--device none): steps are planned, and nothing runs")
 
-// openPlanned is the session of a model without a device, for the limits that every device grants.
+// openPlanned is the session of a model without a device.
 func (m *Model) openPlanned(ctx context.Context, progress engine.Progress, log func(string)) (*live, error) {
-	log("no device: planned for the limits that every WebGPU device grants; nothing runs")
-	n, err := m.graphFor(gpu.DefaultLimits(), progress, log)
+	set := cmp.Or(m.options.Limits, gpu.LimitSets[0])
+	log(fmt.Sprintf("no device: planned for the limits %s; nothing runs", set.Doc))
+	n, err := m.graphFor(set.Limits, progress, log)
 	if err != nil {
 		return nil, err
 	}

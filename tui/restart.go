@@ -76,14 +76,15 @@ func (o *Options) says(text string) session.Command {
 }
 
 // firstCommand is what a session begins with: the prompt, or without a device and a prompt the plan of a step
-// of as many tokens as there can be. It is nil for nothing.
+// of as many tokens as one takes, half of the context at most. It is nil for nothing.
 func firstCommand(o Options, t *trace.Trace) *session.Command {
 	switch {
 	case o.Prompt != "":
 		c := o.says(o.Prompt)
 		return &c
 	case t.Device.None():
-		return &session.Command{Kind: session.Plan, N: t.Model.Dims["max_chunk"]}
+		n := min(t.Model.Dims["max_chunk"], max(1, t.Model.Dims["context"]/2))
+		return &session.Command{Kind: session.Plan, N: n}
 	}
 	return nil
 }

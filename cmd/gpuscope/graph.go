@@ -45,6 +45,7 @@ Of a file that cannot be planned, whatever its types and architecture, it is wha
 			var o modelOptions
 			o.declareShape(flags,
 				"plan for the adapter of that number or part of a name, or for none: `N|NAME|none` (default the best)")
+			o.declareLimits(flags)
 			format := formatFlag(flags, "text", "dot", "json")
 			passes := flags.Bool("passes", false, "print what each pass of planning changed, and its time")
 			pass := flags.String("pass", "",
@@ -116,7 +117,7 @@ type plannedGraph struct {
 
 // planGraph plans a model's graph; the report of the pass dump, if that is not "", lists it before and after.
 func (p *program) planGraph(o *modelOptions, dump string) (planned *plannedGraph, err error) {
-	limits, words, err := p.limits(o.device)
+	limits, words, err := p.limits(o)
 	if err != nil {
 		return nil, err
 	}
@@ -144,15 +145,16 @@ func (p *program) planGraph(o *modelOptions, dump string) (planned *plannedGraph
 	}, nil
 }
 
-// limits are those of the adapter that want names, or WebGPU's own where there is none.
-func (p *program) limits(want string) (gpu.Limits, string, error) {
+// limits are those of the adapter that --device names, or where there is none those of --limits.
+func (p *program) limits(o *modelOptions) (gpu.Limits, string, error) {
+	want, without := o.device, o.limitSet()
+	none := "no device, with the limits " + without.Doc
 	if want == trace.NoDevice {
-		return gpu.DefaultLimits(), "no device, with the limits that every WebGPU device grants", nil
+		return without.Limits, none, nil
 	}
 	adapters, err := p.driver.Adapters()
 	if errors.Is(err, gpu.ErrNoAdapter) && want == "" {
-		limits, words, _ := p.limits(trace.NoDevice)
-		return limits, words, nil
+		return without.Limits, none, nil
 	}
 	if err != nil {
 		return gpu.Limits{}, "", err

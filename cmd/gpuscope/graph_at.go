@@ -18,7 +18,7 @@ func (p *program) printAt(ctx context.Context, o *modelOptions, at string, forma
 	if format.value == "dot" {
 		return usagef("--at with --format dot: want text or json; a drawing is of the whole graph")
 	}
-	limits, _, err := p.limits(o.device)
+	limits, _, err := p.limits(o)
 	if err != nil {
 		return asUsage(err)
 	}

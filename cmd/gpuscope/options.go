@@ -12,9 +12,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"gpuscope/engine"
+	"gpuscope/engine/gpu"
 	"gpuscope/model"
 	"gpuscope/model/session"
 	"gpuscope/ops"
+	"gpuscope/trace"
 )
 
 // modelOptions are the flags of everything that runs a model, and the model.
@@ -38,6 +40,7 @@ type modelOptions struct {
 	timing      *choice
 	propagation *choice
 	kv          *choice
+	limits      *choice // nil: the command needs a device
 }
 
 // declareModelFlags declares the flags of everything that runs a model. The first of the timing levels holds
@@ -102,6 +105,24 @@ func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 		fusionNames())
 }
 
+// declareLimits declares the flag for what is planned for without a device.
+func (o *modelOptions) declareLimits(flags *pflag.FlagSet) {
+	var names, docs []string
+	for _, set := range gpu.LimitSets {
+		names, docs = append(names, set.Name), append(docs, "those "+set.Doc)
+	}
+	o.limits = choiceFlag(flags, "limits", "with --device none plan for `LIMITS`, "+orList(docs), names...)
+}
+
+// limitSet is what is planned for without a device.
+func (o *modelOptions) limitSet() gpu.LimitSet {
+	i := 0
+	if o.limits != nil {
+		i = slices.Index(o.limits.words, o.limits.value)
+	}
+	return gpu.LimitSets[i]
+}
+
 // fusionNames are the rules by which operators are fused, for people.
 func fusionNames() string {
 	if len(ops.Fusions) == 0 {
@@ -139,6 +160,14 @@ func (o *modelOptions) checkFlags() error {
 	if err := o.sampling.Check(); err != nil {
 		return asUsage(err)
 	}
+	if o.limits != nil {
+		if err := o.limits.check(); err != nil {
+			return err
+		}
+		if set := o.limits.value; set != gpu.LimitSets[0].Name && o.device != trace.NoDevice {
+			return usagef("--limits %s: a device has limits of its own; give --device none as well", set)
+		}
+	}
 	if _, err := engine.SelectFusions(ops.Fusions, o.fuse); err != nil {
 		return usagef("--fuse: %v", err)
 	}
@@ -160,6 +189,7 @@ func (p *program) forModel(o *modelOptions) (model.Options, error) {
 	out := model.Options{
 		Path: o.path, Tokenizer: o.tokenizer, Driver: p.driver, Device: o.device, Context: o.context,
 		MaxChunk:  o.maxChunk,
+		Limits:    o.limitSet(),
 		TopLogits: o.topLogits, Sampling: o.sampling, System: o.system, Fuse: o.fuse,
 		Quantize: o.quantize, GroupSize: o.groupSize,
 		Cache:     p.cache,

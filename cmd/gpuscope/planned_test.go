@@ -25,20 +25,38 @@ func TestAModelIsSteppedThroughWithoutADevice(t *testing.T) {
 	typed := "s\nr 5,20\nd resize\nd\nw layers.0.attn.q\nR\nx " + file + "\n"
 	err := tui.Run(t.Context(), open,
 		tui.Options{Plain: true, Input: strings.NewReader(typed), Output: &stdout})
-	if err == nil || !strings.Contains(err.Error(), "2 commands failed, the first: the context is full") {
+	if err == nil || !strings.Contains(err.Error(), "1 command failed, the first: repeat: there is no") {
 		t.Errorf("got %v", err)
 	}
 	for _, want := range []string{
-		"step 0: prefill at position 0, 64 tokens. planned without a device: not measured",
-		"error: the context is full", "step 1: prefill at position 20, 5 tokens",
-		"rows ← tokens 1×64 → 1×5", "error: repeat: there is no device",
+		"step 0: prefill at position 0, 32 tokens. planned without a device: not measured",
+		"step 1: decode at position 32, 1 token", "step 2: prefill at position 20, 5 tokens",
+		"rows ← tokens 1×1 → 1×5", "error: repeat: there is no device",
 	} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("no %q in\n%s", want, stdout.String())
 		}
 	}
 	got, err := trace.ReadFile(file)
-	if err != nil || len(got.Steps) != 2 || !got.Device.None() {
+	if err != nil || len(got.Steps) != 3 || !got.Device.None() {
 		t.Errorf("exported: %v", err)
+	}
+}
+
+func TestLimitsToPlanForAreChosen(t *testing.T) {
+	t.Parallel()
+	plan := func(limits string) (int, string) {
+		var stdout, stderr bytes.Buffer
+		args := "graph --device none --context 1024 --max-chunk 1024 --fuse off --limits " + limits
+		status := testProgram(&stdout, &stderr).main(t.Context(), strings.Fields(args))
+		return status, stdout.String() + stderr.String()
+	}
+	for limits, want := range map[string]string{
+		"webgpu": "planned for no device, with the limits that every WebGPU device grants",
+		"large":  "planned for no device, with the limits of a large GPU",
+	} {
+		if status, out := plan(limits); status != exitDone || !strings.Contains(out, want) {
+			t.Errorf("--limits %s: exit %d: %.300s", limits, status, out)
+		}
 	}
 }

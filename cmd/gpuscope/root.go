@@ -101,6 +101,7 @@ func declareRoot(flags *pflag.FlagSet) *root {
 		"no screen: a line of text for each event, commands by line (also where TERM=dumb)")
 	r.model = declareModelFlags(flags, "dispatch", "block", "step", "off")
 	flags.Lookup("device").Usage += "; with none steps are planned and do not run"
+	r.model.declareLimits(flags)
 	r.model.declareTop(flags, 5)
 	r.model.declareSampling(flags)
 	r.model.declareChat(flags)

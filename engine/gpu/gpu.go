@@ -83,6 +83,27 @@ func DefaultLimits() Limits {
 	}
 }
 
+// LimitSet are limits to plan for where there is no device.
+type LimitSet struct {
+	Name, Doc string
+	Limits    Limits
+}
+
+// LimitSets are those to choose from; the first one is meant where nothing is said. Those of a large GPU are
+// at most what NVIDIA's data-centre GPUs grant under Vulkan.
+var LimitSets = []LimitSet{
+	{"webgpu", "that every WebGPU device grants", DefaultLimits()},
+	{"large", "of a large GPU", largeLimits()},
+}
+
+func largeLimits() Limits {
+	l := DefaultLimits()
+	l.MaxBufferSize, l.MaxStorageBinding = 1<<40, 1<<31-4
+	l.MaxStorageBuffers, l.MaxWorkgroupStorage = 16, 32<<10
+	l.MaxInvocations, l.MaxWorkgroupX, l.MaxWorkgroupY = 1024, 1024, 1024
+	return l
+}
+
 // Driver finds adapters and opens devices.
 type Driver interface {
 	// Adapters lists what can be opened, in the order of preference. The list may be empty.
