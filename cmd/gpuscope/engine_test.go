@@ -32,7 +32,8 @@ func TestEveryFlagOfTheScreenReachesTheEngine(t *testing.T) {
 	known, _ := flagsOf(t, rootCommand(), nil)
 	known.VisitAll(func(f *pflag.Flag) {
 		value := map[string]string{
-			"bool": "true", "int": "7", "string": "some text", "stringArray": "a=b",
+			"bool": "true", "int": "7", "uint64": "7", "float64": "0.25", "string": "some text",
+			"stringArray": "a=b",
 		}[f.Value.Type()]
 		if value == "" {
 			t.Fatalf("--%s is a flag of type %s, for which this test has no value", f.Name, f.Value.Type())
