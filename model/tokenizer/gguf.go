@@ -75,6 +75,9 @@ func (r *reader) common(bos, eos int) Config {
 			c.Ends = append(c.Ends, id)
 		}
 	}
+	if c.Ends == nil {
+		c.Ends = c.turnEnds()
+	}
 	var err error
 	c.Template, err = r.f.StringOr(keyTemplate, "")
 	r.keep(err)

@@ -164,6 +164,9 @@ func (c *Config) readFolder(dir string) error {
 			c.Ends = append(c.Ends, id)
 		}
 	}
+	if generation.EOS == nil {
+		c.Ends = c.turnEnds()
+	}
 	c.Template = string(file.Template)
 	data, err := readFile(filepath.Join(dir, templateFile))
 	if err == nil {
@@ -172,6 +175,20 @@ func (c *Config) readFolder(dir string) error {
 		return err
 	}
 	return nil
+}
+
+// turnNames are the control tokens that end a turn of a conversation, in the templates of the models that
+// have them.
+var turnNames = []string{"<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>"}
+
+// turnEnds are the tokens that end a turn, by their names: many files name the end of a text alone.
+func (c *Config) turnEnds() (ids []int) {
+	for id, kind := range c.Kinds {
+		if id < len(c.Tokens) && kind == Control && id != c.EOS && slices.Contains(turnNames, c.Tokens[id]) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // readJSONFile reads a file that need not be there.

@@ -63,6 +63,13 @@ func TestFilesBesideAVocabularySayMore(t *testing.T) {
 			},
 			-1, 2, false, "</s> a", "",
 		},
+		"end of a turn": {
+			map[string]string{
+				"tokenizer.json":        `{"model": {"vocab": {"a": 0}, "merges": []}, "added_tokens": [{"id": 1, "content": "<end_of_turn>", "special": true}]}`,
+				"tokenizer_config.json": `{"eos_token": "a"}`,
+			},
+			-1, 0, false, "a <end_of_turn>", "",
+		},
 		"one end": {
 			map[string]string{"generation_config.json": `{"eos_token_id": 4}`}, -1, -1, false, "a", "",
 		},
