@@ -120,7 +120,7 @@ func allActions() []action {
 		},
 		{
 			keys: []string{"]"}, name: "next event",
-			doc: "Show the next step at which something happened: a grid or route changed unasked, a cold or slow step. In Curves: the next change of the row's grid. In an opened value: the next dispatch that writes its memory.",
+			doc: "Show the next step at which something happened: another phase or token count, a grid or route that changed, a cold or slow step. In Curves: the next change of the row's grid. In an opened value: the next dispatch that writes its memory.",
 			in:  []scope{inViews}, hint: 8, with: "event before", word: "event", off: needsShown,
 			run: func(a *App) { a.turn(1) },
 		},

@@ -17,7 +17,7 @@ var answers = [][]string{
 	{"Δ prefill: 291 grid, 112 route", "42→1"},
 	{"together"},
 	{"of 16", "in 30 repeats"},
-	{"pass 0: 310 hooks", "attn.norm ×16"},
+	{"pass 0: 308 hooks", "attn.norm ×16"},
 	{"decode slows down with position", "attn.sdpa.split has 100 % of the slope"},
 	{"other routes from M = 2 on: bicol 1 · steel 2"},
 	{"s23 pos 64: sdpa.split 32 → 64"},

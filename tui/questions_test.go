@@ -25,7 +25,7 @@ func TestAQuestionTakesTenPresses(t *testing.T) {
 			[]string{"Δ prefill: 291 grid, 112 route", "21→1", "gone"},
 		},
 		{
-			"where did a grid change while decoding?", "1 g ]",
+			"where did a grid change while decoding?", "1 g ] ]",
 			nil,
 			[]string{"s23 pos 64: sdpa.split 32 → 64"},
 		},

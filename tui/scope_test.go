@@ -71,11 +71,12 @@ func TestEventsAreJumpedTo(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2")
 	d.press("]").sees("nothing happened after this step")
 	d.press("1", "g", "[").sees("nothing happened before this step")
-	d.press("2", "]").sees("step 23 decode", "s23 pos 64: sdpa.split 32 → 64 (16 times)")
+	d.press("2", "]").sees("step 1 ", "s1 pos 42: decode of 1 token, after prefill of 42 tokens: 291 grids")
+	d.press("]").sees("step 23 decode", "s23 pos 64: sdpa.split 32 → 64 (16 times)")
 	if row := d.row(); !strings.Contains(row, "sdpa.split") {
 		t.Errorf("the selected row is %q", row)
 	}
-	d.press("[").sees("s0 pos 0: cold")
+	d.press("[").sees("s1 pos 42: decode").press("[").sees("s0 pos 0: cold")
 }
 
 func TestInCurvesTheKeysOfEventsGoAlongTheLine(t *testing.T) {

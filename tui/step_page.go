@@ -317,7 +317,7 @@ func (p *stepPage) facts(t *theme, f *stepFacts, w, h, blank int) []string {
 	if h >= 16 {
 		facts = append(facts, "")
 	}
-	facts = append(facts, t.put(strong, cut(" "+f.split(), w)))
+	facts = append(facts, t.put(strong, " "+f.split().Fit(w-2)))
 	facts = append(facts, p.tracksIn(t, f, w, h >= 16)...)
 	verdict := wrapIndented(markClosed+" "+f.sum.Verdict, w-2)
 	if h < 18 {
@@ -344,7 +344,13 @@ func (p *stepPage) facts(t *theme, f *stepFacts, w, h, blank int) []string {
 // run draws the strip with its lanes, of which a low page has fewer.
 func (p *stepPage) run(t *theme, g glyphs, f *stepFacts, s *strip, w, chart, h int) []string {
 	lines := s.chart(t, g, chart)
-	cursor, _ := s.lane("", s.cursor(f.s.step, f.s.base), s.legend(), w)
+	cursor, legend := "", s.legend()
+	for n := len(legend); n >= 0; n-- { // as much of it as fits
+		var fits bool
+		if cursor, fits = s.lane("", s.cursor(f.s.step, f.s.base), strings.Join(legend[:n], "  "), w); fits {
+			break
+		}
+	}
 	lines = append(lines, t.put(accent, cursor))
 	words := printable.Clean(s.said(f.s.step))
 	if len(p.now.events) > 0 {
@@ -353,8 +359,12 @@ func (p *stepPage) run(t *theme, g glyphs, f *stepFacts, s *strip, w, chart, h i
 		if !fits {
 			line, fits = s.lane("event", signs, words, w)
 		}
+		const least = 12 // cells that words say something in
+		if room := w - width(line) - 3; !fits && h < 18 && room >= least {
+			line, _ = s.lane("event", signs, clauses(words, room), w)
+		}
 		if lines = append(lines, line); !fits && h >= 18 {
-			lines = append(lines, cut(blank(axis+1)+words, w))
+			lines = append(lines, blank(axis+1)+clauses(words, w-axis-1))
 		}
 	}
 	if from, to := p.now.from, p.now.to; from >= 0 && to < len(s.steps) && h >= 14 {
@@ -365,45 +375,48 @@ func (p *stepPage) run(t *theme, g glyphs, f *stepFacts, s *strip, w, chart, h i
 }
 
 // split says what the step takes untimed: before, on and behind the GPU.
-func (f *stepFacts) split() string {
+func (f *stepFacts) split() table.Line {
 	u := &f.sum.Untimed
 	if !u.Known() {
 		run := ""
 		if f.tracks.Of != "" {
 			run = ", the " + f.tracks.Of
 		}
-		return fmt.Sprintf("step: %s as timed%s; what it takes untimed was not measured",
-			table.Millis(f.sum.Wall.NS()), run)
+		return table.Title(table.Say(0, "step: %s as timed%s; what it takes untimed was not measured",
+			table.Millis(f.sum.Wall.NS()), run))
 	}
-	text := "step " + table.Millis(u.Wall.NS())
-	var parts []string
+	var long, short []string
 	for _, part := range []struct {
-		time trace.Time
-		what string
-	}{{u.Before, "CPU before it"}, {u.GPU, "GPU"}, {u.After, "after it"}} {
+		time            trace.Time
+		what, shortWhat string
+	}{{u.Before, "CPU before it", "CPU"}, {u.GPU, "GPU", "GPU"}, {u.After, "after it", "after"}} {
 		if ns, ok := part.time.NS(); ok {
-			parts = append(parts, table.MillisBare(ns, true)+" "+part.what)
+			figure := table.MillisBare(ns, true)
+			long, short = append(long, figure+" "+part.what), append(short, figure+" "+part.shortWhat)
 		}
 	}
-	if cpu, ok := u.CPU().NS(); ok && len(parts) == 1 { // what of it came first was not measured
-		parts = append([]string{table.MillisBare(cpu, true) + " CPU"}, parts...)
+	if cpu, ok := u.CPU().NS(); ok && len(long) == 1 { // what of it came first was not measured
+		figure := []string{table.MillisBare(cpu, true) + " CPU"}
+		long, short = append(figure, long...), append(figure, short...)
 	}
-	if len(parts) > 0 {
-		text += " = " + strings.Join(parts, " + ")
+	sum := func(parts []string) string {
+		return joined(" = ", "step "+table.Millis(u.Wall.NS()), strings.Join(parts, " + "))
 	}
+	parts := []table.Part{{Rank: 0, Text: sum(long), Short: sum(short)}}
 	if u.From != "" {
-		text += " · untimed, " + u.From
+		parts = append(parts, table.Say(2, "untimed, %s", u.From))
 	}
 	if step := f.sum.Step; inTimed(step) {
-		text += " · below as timed"
+		timed := table.Part{Rank: 1, Text: "below as timed"}
 		if ns, ok := step.CPU.TotalNS.NS(); ok {
-			text += ", " + table.MillisBare(ns, true)
+			timed.Text += ", " + table.MillisBare(ns, true)
 		}
 		if adds := f.sum.TimingAdds(); adds != "" {
-			text += " (" + adds + ")"
+			timed.Text += " (" + adds + ")"
 		}
+		parts = append(parts, timed)
 	}
-	return text
+	return table.Title(parts...)
 }
 
 // coldStart says where the time before the first token went, nil where the trace does not.

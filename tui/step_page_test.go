@@ -40,7 +40,7 @@ func TestStepsShareColumnsWhereThereAreMany(t *testing.T) {
 	if column(rows[0]) != "↑" || column(rows[1]) != "░" || column(rows[3]) != "█" {
 		t.Errorf("the column of step 701 in\n%s", strings.Join(rows, "\n"))
 	}
-	if got := s.legend(); got != "a column is 13 steps: █ median ░ longest  ↑ higher  ! outlier  c cold" {
+	if got := strings.Join(s.legend(), "  "); got != "a column is 13 steps: █ median ░ longest  ↑ higher  ! outlier  c cold" {
 		t.Errorf("legend %q", got)
 	}
 	if got := s.said(500); got != "next ! s701 pos 0: late" {
@@ -56,11 +56,37 @@ func TestStepsShareColumnsWhereThereAreMany(t *testing.T) {
 	}
 }
 
+// What a low and narrow screen has no room for is left out by whole clauses: a figure is there or not.
+func TestFiguresOfANarrowStepAreWhole(t *testing.T) {
+	t.Parallel()
+	ms := func(v float64) trace.Time { return trace.Measured(int64(v * 1e6)) }
+	f := &stepFacts{tracks: &inspect.Tracks{}, sum: &inspect.StepSummary{
+		Step: &trace.Step{},
+		Untimed: inspect.Untimed{
+			Wall: ms(2.03), Before: ms(0.52), GPU: ms(1.28), After: ms(0.23), From: "s125 ×31",
+		},
+	}}
+	for w, want := range map[int]string{
+		100: "step 2.03 ms = 0.52 CPU before it + 1.28 GPU + 0.23 after it · untimed, s125 ×31",
+		70:  "step 2.03 ms = 0.52 CPU before it + 1.28 GPU + 0.23 after it",
+		58:  "step 2.03 ms = 0.52 CPU + 1.28 GPU + 0.23 after",
+	} {
+		if got := f.split().Fit(w); got != want {
+			t.Errorf("in %d cells: %q, want %q", w, got, want)
+		}
+	}
+	tr := *llama
+	x := drive(t, 60, 16, &tr, nil, Options{}).press("1", "g", "]", "]", "[")
+	if lane := x.line("event │"); !strings.HasSuffix(lane, "M s1 pos 42") {
+		t.Errorf("the lane of events is %q", lane)
+	}
+}
+
 func TestAStepThatWasTakenBackStaysVisible(t *testing.T) {
 	d := live(t, 120, 40).press("1", "S", "S")
 	d.sees("← set back")
 	lane := d.line("event │")
-	if !strings.Contains(lane, "│P ←←") {
+	if !strings.Contains(lane, "│PM←←") {
 		t.Errorf("the lane of events is %q", lane)
 	}
 	d.press("s").sees("5 steps")

@@ -31,6 +31,7 @@ var eventSigns = []struct{ kind, sign, word string }{
 	{inspect.OutlierEvent, markWarn, "outlier"},
 	{inspect.RouteEvent, "◆", "grid or route"},
 	{inspect.GridEvent, "◆", "grid or route"},
+	{inspect.ShapeEvent, "M", "tokens"},
 	{"set_back", "←", "set back"},
 	{"repeat", "R", "repeated"},
 	{"prompt", "P", "text"},
@@ -152,8 +153,8 @@ func (p *strip) lane(name, row, words string, w int) (line string, fits bool) {
 	return strings.TrimRight(line+"   "+words, " "), true
 }
 
-// legend explains the signs that are there.
-func (p *strip) legend() string {
+// legend explains the signs that are there, each in a part of its own.
+func (p *strip) legend() []string {
 	var parts []string
 	if p.per > 1 {
 		parts = append(parts, fmt.Sprintf("a column is %s: █ median ░ longest", plural(p.per, "step")))
@@ -166,7 +167,7 @@ func (p *strip) legend() string {
 			parts = append(parts, s.sign+" "+s.word)
 		}
 	}
-	return strings.Join(parts, "  ")
+	return parts
 }
 
 // cursor is the line that says which step is shown, and which is the base.

@@ -58,7 +58,8 @@ func TestStepSaysAllPartsAndWhichRunItsTracksAreOf(t *testing.T) {
 		x := inspect.NewIndex(run)
 		return &stepFacts{sum: x.Summary(1), tracks: x.Tracks(1)}
 	}
-	if got := facts().split(); !strings.HasPrefix(got, "step 9.53 ms = 0.76 CPU + 8.77 GPU · untimed") {
+	const sum = "step 9.53 ms = 0.76 CPU + 8.77 GPU · untimed"
+	if got := facts().split().String(); !strings.HasPrefix(got, sum) {
 		t.Errorf("%q", got)
 	}
 	s.Whole = nil
@@ -66,7 +67,7 @@ func TestStepSaysAllPartsAndWhichRunItsTracksAreOf(t *testing.T) {
 		s.Dispatches[i].Samples = []int64{1, 2, 3}
 	}
 	f := facts()
-	for _, line := range append(gpuTexts(f.tracks, ""), f.split()) {
+	for _, line := range append(gpuTexts(f.tracks, ""), f.split().String()) {
 		if !strings.Contains(line, "first of 4 runs") {
 			t.Errorf("%q does not say which run it is of", line)
 		}

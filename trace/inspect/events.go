@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -21,7 +22,8 @@ type Event struct {
 
 // Kinds of events that follow from the steps.
 const (
-	GridEvent    = "grid"    // workgroups changed, though the step took as many tokens as the one before
+	ShapeEvent   = "shape"   // the phase or the number of tokens is another than in the step before
+	GridEvent    = "grid"    // workgroups changed, though neither is so
 	RouteEvent   = "route"   // so did the way that an operator takes
 	OutlierEvent = "outlier" // a step took much longer than its like
 	ColdEvent    = "cold"
@@ -62,8 +64,12 @@ func (x *Index) Events(ctx context.Context) ([]Event, error) {
 			e.Step = i
 			out = append(out, e)
 		}
-		if i > 0 && len(t.Steps[i-1].Tokens) == len(s.Tokens) && t.Steps[i-1].Phase == s.Phase {
+		switch {
+		case i == 0:
+		case len(t.Steps[i-1].Tokens) == len(s.Tokens) && t.Steps[i-1].Phase == s.Phase:
 			out = append(out, x.unasked(i)...)
+		default:
+			out = append(out, Event{Step: i, Kind: ShapeEvent, Text: x.reshaped(i)})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Event) int { return a.Step - b.Step })
@@ -126,6 +132,24 @@ func (w wont) outlier(s *trace.Step) (Event, bool) {
 	return Event{Kind: OutlierEvent, Text: text}, true
 }
 
+// reshaped says of a step what it is and what the one before it was, and what of the dispatches is another
+// for that: "decode of 1 token, after prefill of 7 tokens: 61 grids, 42 routes".
+func (x *Index) reshaped(step int) string {
+	shape := func(s *trace.Step) string { return s.Phase + " of " + table.Plural(len(s.Tokens), "token") }
+	s := &x.Trace.Steps[step]
+	grids, routes := 0, 0
+	for _, c := range netPlans(x.Trace, s) {
+		if c.diff.Grid {
+			grids++
+		}
+		if c.diff.Route {
+			routes++
+		}
+	}
+	return fmt.Sprintf("%s, after %s: %s, %s", shape(s), shape(&x.Trace.Steps[step-1]),
+		table.Plural(grids, "grid"), table.Plural(routes, "route"))
+}
+
 // unasked are the changes of grids and of routes in a step that took as many tokens as the one before: for
 // each kind the first dispatch, and in words all.
 func (x *Index) unasked(step int) []Event {
@@ -171,16 +195,62 @@ func (x *Index) unasked(step int) []Event {
 				said[kind][i] = fmt.Sprintf("%s (%d times)", s, times[s])
 			}
 		}
-		e.Text = strings.Join(said[kind], ", ")
+		e.Text = strings.Join(said[kind], ", ") + x.moved(step)
 		out = append(out, *e)
 	}
 	return out
 }
 
+// beside is how many steps on either side of a change are compared at the most.
+const beside = 16
+
+// moved says by how much the steps from one on take another time than those of their kind before it: ", step
+// +0.4 %", or within what they are the same; "" where there are too few.
+func (x *Index) moved(step int) string {
+	steps := x.Trace.Steps
+	times := func(from, by int) []float64 {
+		var ns []float64
+		for i := from; i >= 0 && i < len(steps) && i-from < beside && from-i < beside; i += by {
+			s := &steps[i]
+			time := s.CPU.TotalNS
+			if measured(gpuOf(s).SpanNS) {
+				time = gpuOf(s).SpanNS
+			}
+			if t, ok := time.NS(); ok && !s.Cold && likeOf(s) == likeOf(&steps[step]) {
+				ns = append(ns, float64(t))
+			}
+		}
+		return ns
+	}
+	// error is that of a median, from the deviations from it; three of them are within chance.
+	level := func(ns []float64) (median, error float64) {
+		median = spreadOf(ns).Median
+		for i := range ns {
+			ns[i] = math.Abs(ns[i] - median)
+		}
+		return median, 1.253 * 1.4826 * spreadOf(ns).Median / math.Sqrt(float64(len(ns)))
+	}
+	before, now := times(step-1, -1), times(step, 1)
+	if len(before) < enough || len(now) < enough {
+		return ""
+	}
+	then, off := level(before)
+	to, by := level(now)
+	chance := 3 * math.Hypot(off, by)
+	switch {
+	case then <= 0:
+		return ""
+	case math.Abs(to-then) <= chance:
+		return fmt.Sprintf(", step the same within %.1f %%", 100*chance/then)
+	}
+	return fmt.Sprintf(", step %+.1f %%", 100*(to/then-1))
+}
+
 func init() {
 	register(Table{
 		Name: "events", Takes: WholeRun,
-		Doc: "what happened: cold steps, outliers, grids and routes that changed unasked, and what was recorded",
+		Doc: "what happened: other phases and token counts, grids and routes that changed without them, outliers, " +
+			"cold steps, and what was recorded",
 		Of: func(ctx context.Context, x *Index, o Options) (*table.Table, error) {
 			events, err := x.Events(ctx)
 			if err != nil {
@@ -212,7 +282,7 @@ func (x *Index) eventTable(events []Event) *table.Table {
 		},
 		{
 			Name: "kind", Title: "kind", Width: 80, Tree: true,
-			Doc: "cold, outlier, grid or route that changed unasked, or the kind that was recorded",
+			Doc: "shape (phase or token count), grid, route, outlier, cold, or the kind that was recorded",
 			Of:  at(func(e *Event) table.Cell { return table.Text(e.Kind) }),
 		},
 		{

@@ -58,6 +58,42 @@ func TestAGridThatChangesUnaskedIsAnEvent(t *testing.T) {
 	}
 }
 
+func TestAStepOfAnotherShapeIsAnEvent(t *testing.T) {
+	tr := run(60, 60, 7, 1, 1)
+	steps, texts := events(t, tr, inspect.ShapeEvent)
+	if !slices.Equal(steps, []int{2, 3}) {
+		t.Fatalf("events at %v, want at the shorter piece of the prompt and at the first token", steps)
+	}
+	for i, want := range []string{
+		"prefill of 7 tokens, after prefill of 60 tokens: ", "decode of 1 token, after prefill of 7 tokens: ",
+	} {
+		if !strings.HasPrefix(texts[i], want) || strings.Contains(texts[i], ": 0 grids") {
+			t.Errorf("%q, want %q and the grids that changed", texts[i], want)
+		}
+	}
+}
+
+// Where a grid changes unasked the event says what that did to the step, or within what it did nothing.
+func TestAGridThatChangesSaysWhatTheStepThenTakes(t *testing.T) {
+	tr := run(append([]int{60}, slices.Repeat([]int{1}, 24)...)...)
+	steps, _ := events(t, tr, inspect.GridEvent)
+	if len(steps) == 0 || steps[0] < 5 || steps[0] > 20 {
+		t.Fatalf("grids change at %v, want steps on both sides", steps)
+	}
+	for want, now := range map[string]int64{", step +5.0 %": 1_050_000, ", step the same within": 1_000_400} {
+		for i := range tr.Steps {
+			ns := int64(1_000_000)
+			if i >= steps[0] {
+				ns = now
+			}
+			tr.Steps[i].CPU.TotalNS, tr.Steps[i].GPU = trace.Measured(ns+int64(i%3)*500), nil
+		}
+		if _, texts := events(t, tr, inspect.GridEvent); !strings.Contains(texts[0], want) {
+			t.Errorf("%q, want %q", texts[0], want)
+		}
+	}
+}
+
 func TestAStepThatTakesMuchLongerThanItsLikeIsAnEvent(t *testing.T) {
 	tr := run(7, 1, 1, 1, 1, 1, 1)
 	tr.Steps[4].CPU.TotalNS = trace.Measured(3e6)
