@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"gpuscope/engine"
@@ -82,7 +83,11 @@ func (s *live) cost(ctx context.Context, t *turn, c session.Command, r *session.
 		if ctx.Err() != nil {
 			stopped = ", then stopped: what was measured in twice as many before stays"
 		}
-		s.event(t.index, "cost", "cost of %d parts measured, in %d rounds%s", n, told.Costs[0].N, stopped)
+		parts := fmt.Sprintf("%d parts", n)
+		if n == 1 {
+			parts = "1 part"
+		}
+		s.event(t.index, "cost", "cost of %s measured, in %s%s", parts, trace.Rounds(told.Costs), stopped)
 	}
 	return err
 }

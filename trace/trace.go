@@ -397,6 +397,21 @@ type Cost struct {
 	N          int          `json:"n"`
 }
 
+// Rounds says in words how often parts were left out: "30 rounds", "29–30 rounds" where they differ.
+func Rounds(costs []Cost) string {
+	least, most := math.MaxInt, 0
+	for i := range costs {
+		least, most = min(least, costs[i].N), max(most, costs[i].N)
+	}
+	switch {
+	case least < most:
+		return fmt.Sprintf("%d–%d rounds", least, most)
+	case most == 1:
+		return "1 round"
+	}
+	return fmt.Sprintf("%d rounds", most)
+}
+
 // Whole is what the step took with nothing left out, untimed, on the GPU's clock: the median of N runs, and
 // their quartiles. WallNS is the median of their wall times, from the first command to the end of the wait.
 // Canary is the speed of the canary kernel between the rounds, in proportion to Clock.CanaryNS, as a median

@@ -120,10 +120,14 @@ func (p *dispatchPage) together() table.Part {
 
 // uncosted says how the rows get a cost that have none, where others have one and they can get it.
 func (p *dispatchPage) uncosted() table.Part {
-	if t := p.table(); t != nil && t.Uncosted() > 0 && p.rows.at.live {
+	t := p.table()
+	switch {
+	case t == nil || t.Uncosted() == 0 || !p.rows.at.live:
+		return table.Part{}
+	case t.Costed():
 		return table.Part{Rank: 1, Text: fmt.Sprintf(keyed("{cost} measures the other %d"), t.Uncosted())}
 	}
-	return table.Part{}
+	return table.Part{Rank: 3, Text: keyed("{cost} measures them")}
 }
 
 // plainCost leaves the rows of the current step out one by one, or those that are named together.

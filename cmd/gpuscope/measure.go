@@ -162,8 +162,8 @@ func lastPrefill(t *trace.Trace) int {
 	return -1
 }
 
-// parts are what was named to be left out together, and the rows and kernels of a step that are something
-// else; coarse ones first: they are what a slow device has time for.
+// parts are what was named to be left out together, and the rows, kernels and kinds of operators of a step
+// that are something else; coarse ones first: they are what a slow device has time for.
 func (o *profiling) parts(ctx context.Context, x *inspect.Index, step int) ([]session.Part, error) {
 	rows, err := x.CostParts(ctx, step)
 	if err != nil {
@@ -187,7 +187,7 @@ func (o *profiling) parts(ctx context.Context, x *inspect.Index, step int) ([]se
 	return parts, nil
 }
 
-// promptParts are the rows and kernels of a piece of a prompt, those that hold no others first, and of these
+// promptParts are the same of a piece of a prompt, those that hold no others first, and of these
 // what does most: a piece takes so long that there may be no time for more than a few.
 func promptParts(ctx context.Context, x *inspect.Index, step int) ([]session.Part, error) {
 	rows, err := x.CostParts(ctx, step)

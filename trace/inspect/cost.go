@@ -21,12 +21,12 @@ type Part struct {
 }
 
 // CostParts are the parts of a step whose costs say what there is to know: the rows of Dispatches folded by
-// layer, those that hold others among them, and the kernels that are none of these. A kernel that runs in
-// several rows costs something else than they do in sum, so it is left out by itself.
+// layer, those that hold others among them, and the kernels and kinds of operators that are none of these.
+// What stands in several rows costs something else than they do in sum, so it is left out by itself.
 func (x *Index) CostParts(ctx context.Context, step int) ([]Part, error) {
 	var parts []Part
 	seen := map[string]bool{}
-	for _, fold := range []Fold{FoldLayer, FoldKernel} {
+	for _, fold := range []Fold{FoldLayer, FoldKernel, FoldOp} {
 		t, err := x.Dispatches(ctx, Options{Scope: x.Step(step), Fold: fold})
 		if err != nil {
 			return nil, err
@@ -328,14 +328,15 @@ func (t *DispatchTable) SharedNS() (ns float64, ok bool) {
 
 // part says in a title whose costs these are and what the rows share.
 func (c *StepCosts) part(t *DispatchTable) table.Part {
-	text := fmt.Sprintf("cost at s%d, %s", c.Step.Index, c.rounds())
+	at := fmt.Sprintf("cost at s%d", c.Step.Index)
+	text, shared := at+", "+trace.Rounds(c.Step.Costs), ""
 	if by := clockMovedBy(c.Step.Whole); by > trace.ClockMoved {
 		text += fmt.Sprintf(", clock moved %.0f %%", 100*by)
 	}
 	if ns, ok := t.SharedNS(); ok {
-		return table.Part{Rank: 1, Text: fmt.Sprintf("%s, shared %s µs", text, short(ns)), Short: text}
+		shared = fmt.Sprintf(", shared %s µs", short(ns))
 	}
-	return table.Part{Rank: 1, Text: text}
+	return table.Part{Rank: 1, Text: text + shared, Short: at + shared}
 }
 
 // clockMovedBy is by how much the clock was faster in the faster rounds of a step's costs than in the slower
@@ -374,18 +375,6 @@ func (t *DispatchTable) CostLine(r *DispatchRow) string {
 			short(c.LeastNS))
 	}
 	return line
-}
-
-// rounds is how often parts were left out.
-func (c *StepCosts) rounds() string {
-	least, most := c.Step.Costs[0].N, c.Step.Costs[0].N
-	for i := range c.Step.Costs {
-		least, most = min(least, c.Step.Costs[i].N), max(most, c.Step.Costs[i].N)
-	}
-	if least < most {
-		return fmt.Sprintf("%d–%s", least, table.Plural(most, "round"))
-	}
-	return table.Plural(least, "round")
 }
 
 // short writes ns as µs with as many digits as a measured difference has.
@@ -509,6 +498,8 @@ func (t *DispatchTable) judgeCosts() {
 func (t *DispatchTable) costPart() table.Part {
 	part := table.Part{Rank: 3, Text: "share by cost"} // as the columns of costs suggest
 	switch {
+	case !t.costed && t.Costs != nil:
+		return table.Say(3, "of these rows no cost was measured")
 	case !t.costed:
 		return table.Part{}
 	case !t.byCost:
@@ -520,13 +511,16 @@ func (t *DispatchTable) costPart() table.Part {
 	return table.Part{Rank: 0, Text: without + " rows have no cost", Short: without + " no cost"}
 }
 
-// Uncosted is how many rows have no cost, where others have one.
+// Uncosted is how many rows have no cost, where others have one, of this fold or of another.
 func (t *DispatchTable) Uncosted() int {
-	if !t.costed {
+	if t.Costs == nil {
 		return 0
 	}
 	return t.uncosted
 }
+
+// Costed says whether a row has a cost.
+func (t *DispatchTable) Costed() bool { return t.costed }
 
 // ByCost says that shares are of costs.
 func (t *DispatchTable) ByCost() bool { return t.byCost }

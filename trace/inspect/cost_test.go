@@ -235,6 +235,40 @@ func TestKernelsHaveCosts(t *testing.T) {
 	}
 }
 
+// What a run measures gives every row of every fold that puts dispatches together a cost, and of a fold in
+// which none was measured the title says so.
+func TestRowsOfEveryFoldHaveCosts(t *testing.T) {
+	x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
+	for _, fold := range []inspect.Fold{inspect.FoldLayer, inspect.FoldOp, inspect.FoldKernel} {
+		d := dispatched(x, 2, inspect.Options{Fold: fold})
+		if n := d.Uncosted(); n > 0 || !d.Costed() {
+			t.Errorf("fold %s: %d rows have no cost", fold, n)
+		}
+	}
+	tr := tracetest.Run(2, 40, 1)
+	parts, err := inspect.NewIndex(tr).CostParts(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := dispatched(costedBy(tr, 1, parts[0]), 1, inspect.Options{Fold: inspect.FoldOp}) // the whole prologue
+	if title := d.Title[1].Fit(110); d.Costed() || d.Uncosted() == 0 ||
+		!strings.Contains(title, "of these rows no cost was measured") {
+		t.Errorf("%d rows without a cost: %s", d.Uncosted(), title)
+	}
+}
+
+// What rows share, without which they seem not to add up, is lost after how often they were left out.
+func TestWhatRowsShareIsSaidBesideTheDetail(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1, 1)
+	tr.Steps[2].Timing = "dispatch"
+	d := dispatched(costed(t, tr, 2), 2, inspect.Options{})
+	for w, want := range map[int]string{200: "cost at s2, 30 rounds, shared 7.0 µs", 85: "cost at s2, shared 7.0 µs"} {
+		if line := d.Title[0].Fit(w); !strings.Contains(line, want) || !strings.Contains(line, "×)") {
+			t.Errorf("in %d cells: %q, want %q", w, line, want)
+		}
+	}
+}
+
 // A cost within its ± is not told from 0, and says so: there is nothing to save in it.
 func TestACostWithinItsSpreadIsNone(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1)

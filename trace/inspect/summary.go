@@ -172,20 +172,22 @@ func (r *StepSummary) Title() table.Line {
 // sumName is the name of the sum of dispatches, each timed alone.
 const sumName = "Σgpu"
 
-// timesAlone says that a sum is of dispatches timed alone, and how many times the untimed span it is.
-func timesAlone(sum, gpu trace.Time) table.Part {
+// timesAlone says how many times the untimed span a sum is, and that it is of dispatches timed alone.
+func timesAlone(sum, gpu trace.Time) []table.Part {
+	parts := []table.Part{{Rank: 2, With: true, Text: "timed alone"}}
 	ns, ok := sum.NS()
 	span, known := gpu.NS()
 	if !ok || !known || span <= 0 {
-		return table.Part{Rank: 2, With: true, Text: "timed alone"}
+		return parts
 	}
 	times := fmt.Sprintf("(%.1f×)", float64(ns)/float64(span))
-	return table.Part{Rank: 0, With: true, Text: "timed alone " + times, Short: times}
+	return append([]table.Part{{Rank: 0, With: true, Text: times}}, parts...)
 }
 
 // alone says what the dispatches add up to, each timed alone.
 func (r *StepSummary) alone(ms func(trace.Time) string) []table.Part {
-	parts := []table.Part{{Rank: 0, Text: sumName + " " + ms(r.Busy)}, timesAlone(r.Busy, r.Untimed.GPU)}
+	parts := append([]table.Part{{Rank: 0, Text: sumName + " " + ms(r.Busy)}},
+		timesAlone(r.Busy, r.Untimed.GPU)...)
 	if r.Repeats > 0 {
 		parts = append(parts, table.Part{
 			Rank: 3, With: true, Text: fmt.Sprintf("(medians of %d)", r.Repeats),
@@ -258,7 +260,7 @@ func (x *Index) costLine(scope Scope) table.Line {
 		line.Parts = append(line.Parts,
 			table.Part{Rank: i, Text: c.name + " " + table.Millis(int64(spread.Median), spread.Measured())})
 		if c.name == sumName {
-			line.Parts = append(line.Parts, timesAlone(spread.time(), untimed.GPU))
+			line.Parts = append(line.Parts, timesAlone(spread.time(), untimed.GPU)...)
 		}
 		if spread.N > 1 {
 			line.Parts = append(line.Parts, table.Part{Rank: 5 + i, With: true, Text: fmt.Sprintf("(%s–%s)",

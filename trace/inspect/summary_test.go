@@ -51,7 +51,7 @@ func TestSummaryOfAStepOnOneLine(t *testing.T) {
 	}{
 		{
 			seen(oneStep("dispatch", 9050, 3780, 4120), 1800, 1280),
-			"step 1.80 ms = 0.52 CPU + 1.28 GPU (timing +403%) (s1 ×8) │ Σgpu 3.78 timed alone (3.0×) = ~3.77 work + ~0.01 timing" +
+			"step 1.80 ms = 0.52 CPU + 1.28 GPU (timing +403%) (s1 ×8) │ Σgpu 3.78 (3.0×) timed alone = ~3.77 work + ~0.01 timing" +
 				" │ wall 9.05 timed │ gaps 0.34 │ span 4.12 │ GPU idle 4.93",
 		},
 		{
@@ -83,7 +83,7 @@ func TestATitleSaysOfWhichStepItsUntimedTimesAre(t *testing.T) {
 	*tr.Observer.Step = 3
 	title := inspect.NewIndex(tr).Summary(1).Title()
 	for w, want := range map[int]string{
-		120: "step 9.65 ms = 0.46 CPU + 9.19 GPU (timing -6%) (s3 ×8) │ Σgpu 3.78 timed alone (0.4×) │ wall 21.7 timed",
+		120: "step 9.65 ms = 0.46 CPU + 9.19 GPU (timing -6%) (s3 ×8) │ Σgpu 3.78 (0.4×) timed alone │ wall 21.7 timed",
 		60:  "step 9.65 ms (timing -6%) (s3 ×8) │ Σgpu 3.78 (0.4×)",
 		50:  "step 9.65 ms (timing -6%) (s3) │ Σgpu 3.78 (0.4×)",
 	} {
