@@ -367,16 +367,49 @@ func (c *Curves) measureRows(step, at int, row []int) {
 	}
 }
 
-// share says whose the slope is: by the times of the rows, where they were measured along the position, else
-// by the bytes that their plans say they move more of from place to place.
+// slope is that of the whole step, nil where none can be told.
+func (c *Curves) slope() *Fit {
+	if f := c.Rows[0].Fit; f != nil && f.Slopes() {
+		return f
+	}
+	return nil
+}
+
+// owners are the rows that the slope is due to most: the first, and those behind it whose own slopes cannot
+// be told from its.
+func (c *Curves) owners() []CurveRow {
+	rows := c.Rows[1:]
+	n := 0
+	for n < len(rows) && rows[n].Share > 0 && rows[0].slopesLike(&rows[n]) {
+		n++
+	}
+	return rows[:n]
+}
+
+// slopesLike says that the slopes of two rows differ by no more than three errors of their difference. What
+// the plans say has none.
+func (r *CurveRow) slopesLike(s *CurveRow) bool {
+	if r.Modelled || r.Fit == nil || s.Fit == nil {
+		return r.Share == s.Share
+	}
+	return math.Abs(r.Fit.B-s.Fit.B) <= 3*math.Hypot(r.Fit.SE, s.Fit.SE)
+}
+
+// share says whose the slope of the whole step is, where it has one: by the times of the rows, where they
+// were measured along the position, else by the bytes that their plans say they move more of from place to
+// place.
 func (c *Curves) share() {
+	whole, way := c.slope(), 1.0
+	if whole != nil && whole.B < 0 {
+		way = -1
+	}
 	byTime := false
 	slope := make([]float64, len(c.Rows))
 	for i := 1; i < len(c.Rows); i++ {
 		if f := c.Rows[i].Fit; f != nil {
 			byTime = true
 			if f.Slopes() {
-				slope[i] = f.B
+				slope[i] = way * f.B
 			}
 		}
 	}
@@ -384,8 +417,8 @@ func (c *Curves) share() {
 		for i := 1; i < len(c.Rows); i++ {
 			first, _ := c.Exact(&c.Rows[i], Bytes, c.Line.From)
 			last, _ := c.Exact(&c.Rows[i], Bytes, c.Line.To)
-			slope[i] = last - first
-			c.Rows[i].Modelled = true
+			slope[i] = way * (last - first)
+			c.Rows[i].Modelled = whole != nil && way > 0 // no step is faster for more bytes
 		}
 	}
 	var all float64
@@ -394,7 +427,7 @@ func (c *Curves) share() {
 	}
 	order := make(map[string]float64, len(c.Rows))
 	for i := range c.Rows {
-		if all > 0 {
+		if all > 0 && whole != nil {
 			c.Rows[i].Share = 100 * max(0, slope[i]) / all
 		}
 		order[c.Rows[i].Name] = slope[i]

@@ -77,7 +77,10 @@ func (c *Curves) Lines(r *CurveRow, at int) []string {
 	}
 	if f := r.Fit; f != nil {
 		add("line      %s at 0, %s per 1,000 positions · n %d", Time.Value(f.A), f.slope(), f.N)
-		if !f.Slopes() {
+		switch {
+		case f.N < tellSlope:
+			add("          that is no slope: of fewer than %d steps", tellSlope)
+		case !f.Slopes():
 			add("          that is no slope: less than three times its error")
 		}
 	}

@@ -99,9 +99,10 @@ func (c *Curves) slopeColumns() []table.Column {
 		},
 		table.Column{
 			Name: "share", Title: "share %", Unit: "%", Is: table.Measured, Right: true, Width: 80,
-			Doc: "of the slope of all operators; ~: of the bytes that they move more by their plans, not timed",
+			Doc: "of the slope of all operators, where the step has one that can be told; ~: of the bytes that they " +
+				"move more by their plans, not timed",
 			Of: at(func(r *CurveRow) table.Cell {
-				if r.Dispatches == nil || r.Share == 0 && r.Fit == nil && !r.Modelled {
+				if r.Dispatches == nil || c.slope() == nil || r.Share == 0 && r.Fit == nil && !r.Modelled {
 					return table.Cell{}
 				}
 				cell := table.Number(r.Share, 0)
@@ -216,14 +217,7 @@ func (c *Curves) Verdict() []table.Part {
 	parts := []table.Part{
 		table.Say(0, "%s", f.says()), table.Say(1, "%s per 1,000 positions", f.slope()),
 	}
-	if len(c.Rows) > 1 && c.Rows[1].Share > 0 {
-		r := &c.Rows[1]
-		owner := table.Say(0, "%s has %.0f %% of the slope", r.Name, r.Share)
-		owner.Short = fmt.Sprintf("%s %.0f %%", r.Name, r.Share)
-		if r.Modelled {
-			owner.Text = fmt.Sprintf("%s ~%.0f %% by its bytes: not timed alone", r.Name, r.Share)
-			owner.Short = fmt.Sprintf("%s ~%.0f %% by bytes", r.Name, r.Share)
-		}
+	if owner := c.ownerPart(); owner.Text != "" {
 		parts = append(parts, owner)
 	}
 	parts = append(parts, table.Say(2, "%s → %s from %.0f to %.0f", Time.Value(f.At(f.First)),
@@ -236,6 +230,43 @@ func (c *Curves) Verdict() []table.Part {
 		parts = append(parts, table.Say(5, "%d cold left out", c.Cold))
 	}
 	return parts
+}
+
+// ownerPart says whose the slope is. Rows whose slopes cannot be told apart are named together, as long as
+// they are few: which of them came first would change from one step to the next.
+func (c *Curves) ownerPart() table.Part {
+	list := c.owners()
+	if len(list) == 0 {
+		return table.Part{}
+	}
+	all := 0.0
+	names := make([]string, len(list))
+	for i := range list {
+		all, names[i] = all+list[i].Share, list[i].Name
+	}
+	first := strings.Join(names, ", ")
+	const few = 3
+	switch {
+	case len(list) > few:
+		return table.Part{
+			Text:  fmt.Sprintf("no one operator has it: %d have %.0f %%, much alike", len(list), all),
+			Short: fmt.Sprintf("%d operators %.0f %%", len(list), all),
+		}
+	case list[0].Modelled:
+		return table.Part{
+			Text:  fmt.Sprintf("%s ~%.0f %% by bytes: not timed alone", first, all),
+			Short: fmt.Sprintf("%s ~%.0f %% by bytes", first, all),
+		}
+	case len(list) > 1:
+		return table.Part{
+			Text:  fmt.Sprintf("%s have %.0f %% of the slope, much alike", first, all),
+			Short: fmt.Sprintf("%s %.0f %%", first, all),
+		}
+	}
+	return table.Part{
+		Text:  fmt.Sprintf("%s has %.0f %% of the slope", first, all),
+		Short: fmt.Sprintf("%s %.0f %%", first, all),
+	}
 }
 
 // slope is what 1,000 positions more add, with its error.
@@ -251,6 +282,8 @@ func (f *Fit) says() string {
 		return "decode slows down with position"
 	case f.Slopes():
 		return "decode speeds up with position"
+	case f.N < tellSlope:
+		return fmt.Sprintf("%s are too few to tell a slope", table.Plural(f.N, "step"))
 	case (math.Abs(f.B)+3*f.SE)*moved < 0.02:
 		return "decode keeps its time"
 	}

@@ -101,7 +101,7 @@ func decoded(n int, level string) *trace.Trace {
 func TestSlopeNamesTheOperatorThatOwnsIt(t *testing.T) {
 	for level, want := range map[string]string{
 		"dispatch": "sdpa.split has 100 % of the slope",
-		"step":     "sdpa.split ~100 % by its bytes: not timed alone",
+		"step":     "sdpa.split ~100 % by bytes: not timed alone",
 	} {
 		tr := decoded(100, level)
 		if err := tr.Check(); err != nil {
@@ -139,6 +139,65 @@ func TestSlopeOfNothingIsNotSaid(t *testing.T) {
 	if said := table.Title(c.Verdict()...).String(); !strings.HasPrefix(said, "decode keeps its time") ||
 		strings.Contains(said, "of the slope") {
 		t.Error(said)
+	}
+}
+
+// Of a step without a slope that can be told no row has a part, whatever its own does and its bytes say; and
+// more bytes make no step faster.
+func TestNobodyOwnsASlopeThatCannotBeTold(t *testing.T) {
+	for _, c := range []struct {
+		name, level, says string
+		ns                func(i int) int64
+	}{
+		{"flat, one row slopes", "dispatch", "decode keeps its time", func(int) int64 { return 1e6 }},
+		{"flat, not timed alone", "step", "decode keeps its time", func(int) int64 { return 1e6 }},
+		{"faster, not timed", "step", "decode speeds up", func(i int) int64 { return 1e6 - 100*int64(i) }},
+	} {
+		tr := decoded(100, c.level)
+		r := rand.New(rand.NewPCG(7, 8))
+		for i := range tr.Steps {
+			all := trace.Measured(c.ns(i) + int64(r.IntN(200)))
+			tr.Steps[i].GPU = &trace.GPU{SpanNS: all, BusyNS: all}
+		}
+		curves, err := NewIndex(tr).Curves(context.Background(), trace.AlongPosition, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := curves.Table()
+		said := made.Title[0].String()
+		if !strings.HasPrefix(said, c.says) || strings.Contains(said, "split") {
+			t.Errorf("%s: %s", c.name, said)
+		}
+		for row := range made.Rows {
+			if got := made.Cell(row, made.Column("share")).Text; got != "" {
+				t.Errorf("%s: %s has a share of %q", c.name, curves.Rows[row].Name, got)
+			}
+		}
+	}
+	few := &Fit{N: tellSlope - 1, B: 100, SE: 1, Last: 7}
+	if few.Slopes() || !strings.Contains(few.says(), "too few to tell a slope") {
+		t.Errorf("a slope of %d steps: %s", few.N, few.says())
+	}
+}
+
+// Rows that slope alike are named together: one of them alone would be another with every step.
+func TestOwnersOfASlopeThatAreAlikeAreNamedTogether(t *testing.T) {
+	for n := 60; n < 80; n++ {
+		tr := decoded(n, "dispatch")
+		r := rand.New(rand.NewPCG(9, 10))
+		for i := range tr.Steps {
+			d := tr.Steps[i].Dispatches
+			split, norm := int64(1000+10*i+r.IntN(40)), int64(500+10*i+r.IntN(40))
+			d[0].GPUNS, d[1].GPUNS = trace.Measured(split), trace.Measured(norm)
+			tr.Steps[i].GPU.BusyNS = trace.Measured(split + norm)
+		}
+		c, err := NewIndex(tr).Curves(context.Background(), trace.AlongPosition, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := table.Title(c.Verdict()...).String(); !strings.Contains(said, "100 % of the slope, much alike") {
+			t.Errorf("of %d steps: %s", n, said)
+		}
 	}
 }
 

@@ -17,11 +17,13 @@ type Fit struct {
 // At is the line's time at a place.
 func (f *Fit) At(x float64) float64 { return f.A + f.B*x }
 
-// Slopes says whether the times move with the place by more than chance: B is over three times its error.
-func (f *Fit) Slopes() bool { return math.Abs(f.B) > 3*f.SE }
+// Slopes says whether the times move with the place by more than chance: B is over three times its error, and
+// there are points enough to know that error.
+func (f *Fit) Slopes() bool { return f.N >= tellSlope && math.Abs(f.B) > 3*f.SE }
 
-// fewest is how many points a line is drawn through.
-const fewest = 4
+// fewest is how many points a line is drawn through, and tellSlope from how many on it may have a slope:
+// three errors of fewer are within chance.
+const fewest, tellSlope = 4, 8
 
 // fitLine is the line through points; nil where they are too few, or all at one place.
 func fitLine(xs, ys []float64) *Fit {
