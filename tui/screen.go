@@ -9,6 +9,7 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/model/session"
 	"gpuscope/trace"
+	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 )
 
@@ -156,6 +157,10 @@ func (a *App) title(v view, w int) string {
 	}
 	if a.zooms[a.current] != zoomNone {
 		parts = append([]table.Part{{Rank: 0, Text: "zoomed"}}, parts...)
+	}
+	marked := func(p table.Part) bool { return strings.HasPrefix(p.Text, inspect.StaticMark) }
+	if a.index != nil && a.index.Static() && !slices.ContainsFunc(parts, marked) {
+		parts = append([]table.Part{{Rank: 0, Text: inspect.StaticMark}}, parts...)
 	}
 	if a.jobs.late() {
 		parts = append([]table.Part{{Rank: 0, Text: "computing …"}}, parts...)

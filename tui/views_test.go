@@ -496,6 +496,20 @@ func TestWhatMustNotBeLostSurvivesAnyWidth(t *testing.T) {
 	})
 }
 
+// That grids are pinned is said by every view, first of all.
+func TestEveryViewOfAStaticRunSaysSo(t *testing.T) {
+	static := *llama
+	static.Static = true
+	for _, size := range [][2]int{{60, 16}, {80, 24}, {120, 40}} {
+		d := drive(t, size[0], size[1], &static, nil, Options{})
+		for _, view := range []string{"1", "2", "3", "4", "5"} {
+			if d.press(view); !strings.HasPrefix(d.line("STATIC"), " STATIC") {
+				t.Errorf("%v, view %s:\n%s", size, view, d.screen())
+			}
+		}
+	}
+}
+
 // A click sorts by the header that it points at, and by no other.
 func TestAClickOnTheChartSortsNoTable(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("1")

@@ -61,6 +61,9 @@ func (t *DispatchTable) title() []table.Line {
 	return []table.Line{takes, table.Title(parts...)}
 }
 
+// StaticMark leads the title of whatever shows a run of which Static is true.
+const StaticMark = "STATIC"
+
 // Static says that the run had every operator at its largest grid. Traces that were recorded before they said
 // so have it in the command.
 func (x *Index) Static() bool {

@@ -153,7 +153,7 @@ func (t *DispatchTable) wasteParts() []table.Part {
 	if !t.Index.Static() {
 		return []table.Part{over}
 	}
-	parts := []table.Part{{Rank: 0, Text: "STATIC: largest grids", Short: "STATIC"}, over}
+	parts := []table.Part{{Rank: 0, Text: StaticMark + ": largest grids", Short: StaticMark}, over}
 	if worst, n := t.worst(); n > 0 {
 		parts = append(parts, table.Say(2, "most: %s %s", worst, table.Integer(n)))
 	}
