@@ -92,7 +92,7 @@ func (t *Table) label(row, col int) string {
 	return s
 }
 
-// widths are those of columns over rows; 0 where no row has anything.
+// widths are those of columns over rows; 0 where no row has anything, or nothing was measured.
 func (t *Table) widths(ctx context.Context, rows, cols []int) ([]int, error) {
 	widths := make([]int, len(cols))
 	for i, r := range rows {
@@ -100,7 +100,9 @@ func (t *Table) widths(ctx context.Context, rows, cols []int) ([]int, error) {
 			return nil, ctx.Err()
 		}
 		for k, c := range cols {
-			widths[k] = max(widths[k], Width(t.label(r, c)))
+			if s := t.label(r, c); s != Unmeasured {
+				widths[k] = max(widths[k], Width(s))
+			}
 		}
 	}
 	return widths, nil
@@ -127,8 +129,8 @@ func (t *Table) printText(ctx context.Context, w *bufio.Writer, rows []int, widt
 	}
 	var same []string
 	for _, c := range uniform {
-		if slices.Contains(shown, c) {
-			same = append(same, t.Columns[c].Title+" "+t.Cell(rows[0], c).Text)
+		if text := t.Cell(rows[0], c).Text; slices.Contains(shown, c) && text != Unmeasured {
+			same = append(same, t.Columns[c].Title+" "+text)
 		}
 	}
 	if len(same) > 0 {

@@ -232,3 +232,30 @@ func TestCellsOfRowsThatStandForManyAreMadeOnce(t *testing.T) {
 		t.Errorf("with other columns the cell is %v", c)
 	}
 }
+
+// A column in which nothing was measured is not printed for people; programs get it all the same.
+func TestAColumnInWhichNothingWasMeasuredIsNotPrinted(t *testing.T) {
+	column := func(name string, of func(int) Cell) Column {
+		return Column{Name: name, Title: name, Unit: "us", Right: true, Width: 80, Of: of}
+	}
+	tab := New("costs", []Column{
+		{Name: "op", Title: "op", Width: 80, Of: func(r int) Cell { return Text(string(rune('a' + r))) }},
+		column("cost", func(int) Cell { return Missing() }),
+		column("alone", func(r int) Cell {
+			if r == 0 {
+				return Missing()
+			}
+			return Number(float64(r), 0)
+		}),
+	}, Flat(3, func(r int) string { return string(rune('a' + r)) }))
+	for _, form := range []string{"text", "md"} {
+		if s := printed(t, tab, form); strings.Contains(s, "cost") || !strings.Contains(s, Unmeasured) {
+			t.Errorf("%s:\n%s", form, s)
+		}
+	}
+	for _, form := range []string{"csv", "json"} {
+		if s := printed(t, tab, form); !strings.Contains(s, "cost") {
+			t.Errorf("%s has no column of costs:\n%s", form, s)
+		}
+	}
+}
