@@ -187,7 +187,7 @@ func (r *run) run(ctx context.Context, p *program) error {
 		}
 	})
 	reply, err := r.generate(ctx, s)
-	out.hit = reply.Hit
+	out.hit, out.whole = reply.Hit, err == nil
 	if err == nil && r.measures() && reply.Step >= 0 {
 		var t *trace.Trace
 		if t, err = out.upTo(ctx, reply.Step); err == nil {
@@ -288,6 +288,7 @@ type output struct {
 	// textEnded says that all text was written.
 	textEnded bool
 	hit       *trace.Event // the condition that ended the text
+	whole     bool         // nothing else did
 	measured  bool         // the last step was run again
 	err       error
 	recorder  *trace.StreamWriter
@@ -427,7 +428,7 @@ func (o *output) print() error {
 	switch {
 	case o.hit != nil:
 		b.WriteString(printable.Clean(fmt.Sprintf("ended behind step %d: %s", o.hit.Step, o.hit.Text)) + "\n")
-	case len(o.run.breaks) > 0:
+	case len(o.run.breaks) > 0 && o.whole:
 		b.WriteString("no breakpoint was met\n")
 	}
 	t := o.mirror.Trace

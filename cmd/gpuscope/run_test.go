@@ -231,7 +231,11 @@ func TestFailedRunKeepsWhatItHas(t *testing.T) {
 		return nil
 	}})
 	path := filepath.Join(t.TempDir(), "run.json")
-	status := p.main(t.Context(), []string{"run", "-n", "5", "--timing", "off", "--trace", path})
+	status := p.main(t.Context(),
+		[]string{"run", "-n", "5", "--timing", "off", "--trace", path, "--break", "position 99"})
+	if strings.Contains(stdout.String(), "no breakpoint") { // it might have been met in what did not run
+		t.Errorf("it says of a run that failed:\n%s", stdout)
+	}
 	if status != exitFailed || stderr.String() != "gpuscope run: device lost\n" ||
 		!strings.Contains(stdout.String(), "decode: 2 tokens in 2 steps") {
 		t.Errorf("exit %d, stderr %q, stdout:\n%s", status, stderr, stdout)
