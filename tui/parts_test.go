@@ -76,7 +76,7 @@ func TestTextsFillTheirCells(t *testing.T) {
 			}
 		}
 		for name, got := range map[string]string{
-			"cut": cut(s, w), "cutMiddle": cutMiddle(s, w),
+			"cut": cut(s, w), "cutMiddle": cutMiddle(s, w), "cutList": cutList(s, w, " …"),
 			"cutPath": cutPath(s, w),
 		} {
 			if ansi.StringWidth(got) > w {
@@ -106,6 +106,14 @@ func TestABrokenLineStandsUnderItsBeginning(t *testing.T) {
 func TestNamesAreCutWhereTheySayLeast(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{cutMiddle("linear_q4gsw_coop4_bicol", 13), "linear…_bicol"},
+		// Of a list whole parts are left, and never a figure with a hole in it.
+		{cutList("48→96 r batch8→gemv · 1×7×384 → 1×1×384", 39, " …"), "48→96 r batch8→gemv · 1×7×384 → 1×1×384"},
+		{cutList("48→96 r batch8→gemv · 1×7×384 → 1×1×384", 38, " …"), "48→96 r batch8→gemv · 1×7×384 …"},
+		{cutList("48→96 r batch8→gemv · 1×7×384 → 1×1×384", 30, " …"), "48→96 r batch8→gemv …"},
+		{cutList("48→96 r batch8→gemv · 1×7×384 → 1×1×384", 17, " …"), "48→96 r batch8→g…"},
+		{cutList("3 dispatches, 2 ≈floor", 12, ""), "3 dispatches"},
+		{cutList("attn.rope.q, k, attn.v_heads", 16, " …"), "attn.rope.q, k …"},
+		{cutList("linear_q4gsw_coop4_bicol", 13, " …"), "linear…_bicol"},
 		{cutPath("layers.0.attn.norm", 13), "….0.attn.norm"},
 		{cutPath("linear_q4gsw_coop4_bicol", 13), "linear…_bicol"},
 		{cut("abcdef", 4), "abc…"},
@@ -301,6 +309,7 @@ func TestASCIITellsSignsApart(t *testing.T) {
 	apart := []string{
 		markSelected, markOpen, markClosed, markMarked, markOK, markFail, markWarn, "›", "+", "-", "~",
 		"=", "%", "┌", "├", "└", " ± ", "±", "…", "≈", "→", " → ", "↓", "↑", "×", "‹", "◆", "µ", "Σ", "Δ", "⏎", "&", "#",
+		"▲", "▒", "▅", "│",
 	}
 	said := map[string]string{}
 	for _, sign := range apart {
@@ -375,4 +384,22 @@ func plainTheme(t *testing.T) *theme {
 		t.Fatal(err)
 	}
 	return th
+}
+
+// What a menu has no room for it counts.
+func TestAMenuThatIsCutSaysSo(t *testing.T) {
+	t.Parallel()
+	c := chord{label: "sort by"}
+	for _, name := range []string{"cost", "save", "lost", "sum", "share", "graph order"} {
+		c.choices = append(c.choices, choiceKey{key: name[:1], name: name})
+	}
+	for w, want := range map[int]string{
+		80: " sort by: c cost  s save  l lost  s sum  s share  g graph order",
+		63: " sort by: c cost  s save  l lost  s sum  s share  … 1 more",
+		40: " sort by: c cost  s save  … 4 more",
+	} {
+		if got := c.render(plainTheme(t), w); got != want || width(got) > w {
+			t.Errorf("in %d cells: %q, want %q", w, got, want)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -130,14 +131,21 @@ func (p *tablePane) columnLetters() map[int]string {
 	return letters
 }
 
-// render draws the keys, the first that fit.
+// render draws the keys, the first that fit, and says how many more there are.
 func (c *chord) render(t *theme, w int) string {
 	var b strings.Builder
 	b.WriteString(t.put(accent, " "+c.label+": "))
 	used := width(c.label) + 3
-	for _, choice := range c.choices {
-		n := width(choice.key) + width(choice.name) + 3
-		if used += n; used > w {
+	more := func(n int) string {
+		if n == 0 {
+			return ""
+		}
+		return fmt.Sprintf("… %d more", n)
+	}
+	for i, choice := range c.choices {
+		left := len(c.choices) - i
+		if used += width(choice.key) + width(choice.name) + 3; used+width(more(left-1)) > w {
+			b.WriteString(t.put(dim, more(left)))
 			break
 		}
 		b.WriteString(t.put(accent, choice.key) + " " + choice.name + "  ")

@@ -377,9 +377,9 @@ func (p *tablePane) reverse() {
 	p.choose(c)
 }
 
-// enoughForSums is the width of a title from which on it has room for what sums are of beside the rest that
-// must be there.
-const enoughForSums = 76
+// roomyTitle is the width of a title from which on it has room for what sums are of, and in which order,
+// beside the rest that must be there: what differs from the base comes before both.
+const roomyTitle = 76
 
 // own are the parts of a title that say what a person chose to see: an error in the filter, what it leaves,
 // the order. That rows stand as in the graph goes without saying. What a filter says leaves half of the line
@@ -395,7 +395,7 @@ func (p *tablePane) own(w int) []table.Part {
 	}
 	if p.partial {
 		sums := table.Part{Text: "n/m: sums of whole rows", Short: "sums: whole rows"}
-		if w < enoughForSums { // what differs from the base comes before
+		if w < roomyTitle {
 			sums.Rank = 1
 		}
 		said = append(said, sums)
@@ -408,7 +408,7 @@ func (p *tablePane) own(w int) []table.Part {
 	case p.drawn(by):
 		order.Rank = 3 // the header says it too
 	case by != "" || p.choice.Reverse:
-		if order.Rank = 0; w < mainWidth { // else nothing does, but for the rest there must be room
+		if order.Rank = 0; w < roomyTitle { // else nothing does, but for the rest there must be room
 			order.Rank = 1
 		}
 	}

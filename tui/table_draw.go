@@ -20,9 +20,9 @@ func (p *tablePane) cell(row int, c placed) string {
 	case col.Right:
 		return fitLeft(s, c.width)
 	case p.table.Rows[row].Group: // it counts what stands in it
-		s = cutList(s, c.width)
+		s = cutList(s, c.width, "")
 	default:
-		s = cutMiddle(s, c.width)
+		s = cutList(s, c.width, " …")
 	}
 	return fit(s, c.width)
 }

@@ -32,14 +32,28 @@ func cutMiddle(s string, w int) string {
 	return cutRight(s, head) + "…" + tail(s, w-1-head)
 }
 
-// cutList shortens a list with commas by whole words of it from the end.
-func cutList(s string, w int) string {
-	for width(s) > w {
-		i := strings.LastIndex(s, ", ")
-		if i < 0 {
+// listSeparators stand between the parts of a text that is a list, or between what was and what is.
+var listSeparators = []string{", ", " · ", " → "}
+
+// cutList shortens a text to at most w cells: a list by whole parts of it from the end, for which more
+// stands, since a part with a hole in it may say something else; any other, or a list of which not one part
+// has room, in its middle, but at its end where it says what was and what is.
+func cutList(s string, w int, more string) string {
+	for part := s; width(s) > w; {
+		i := -1
+		for _, sep := range listSeparators {
+			i = max(i, strings.LastIndex(part, sep))
+		}
+		switch {
+		case i >= 0:
+		case strings.Contains(s, "→"):
+			return cut(s, w)
+		default:
 			return cutMiddle(s, w)
 		}
-		s = s[:i]
+		if part = part[:i]; part != "" && width(part)+width(more) <= w {
+			return part + more
+		}
 	}
 	return s
 }

@@ -148,6 +148,9 @@ func init() {
 	})
 }
 
+// usualOrder is the order of propagation of a run that asked for no other.
+const usualOrder = "topological"
+
 // ResizeTable is a step's propagation as a table, with what each of its rows stands for.
 type ResizeTable struct {
 	*table.Table
@@ -215,13 +218,16 @@ func (x *Index) Resized(ctx context.Context, step int) (*ResizeTable, error) {
 		},
 	}, table.Tree(rows, func(r *ResizeRow) table.Row { return r.Row }))
 	s := &x.Trace.Steps[step]
-	order := ""
+	order, short := "", ""
 	if s.Resize.Order != "" {
 		order = s.Resize.Order + ": "
 	}
+	if s.Resize.Order != usualOrder { // what goes without saying goes first
+		short = order
+	}
 	t.Title = []table.Line{table.Title(
 		table.Part{Rank: 2, Text: fmt.Sprintf("s%d %s at position %d", s.Index, s.Phase, s.Position)},
-		table.Part{Rank: 0, Text: order + summary.Line(), Short: summary.short()})}
+		table.Part{Rank: 0, Text: order + summary.Line(), Short: short + summary.short()})}
 	made := &ResizeTable{t, rows}
 	t.From = made
 	return made, nil

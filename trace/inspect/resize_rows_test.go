@@ -51,6 +51,22 @@ func TestResizeFoldsEqualLayers(t *testing.T) {
 	}
 }
 
+// On any screen the title says that the order is that of passes: it is why a hook ran more than once.
+func TestTheOrderOfPassesIsNotLost(t *testing.T) {
+	for order, want := range map[string]string{
+		"fixpoint": "fixpoint: ", "topological": "",
+	} {
+		tr := tracetest.Llama(2, 3)
+		for i := range tr.Steps {
+			tr.Steps[i].Resize.Order = order
+		}
+		title := resized(inspect.NewIndex(tr), 2).Title[0].Fit(58)
+		if !strings.Contains(title, want) || strings.Contains(title, "topological") {
+			t.Errorf("%s: %q", order, title)
+		}
+	}
+}
+
 // A pass that changes a grid is open, though the same pass of the step before changed one too; one in which
 // nothing changed is closed, though it ran other hooks.
 func TestAPassThatChangesAGridIsOpen(t *testing.T) {
