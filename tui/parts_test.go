@@ -3,11 +3,14 @@ package tui
 import (
 	"context"
 	"fmt"
+	"go/scanner"
+	"go/token"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -308,8 +311,8 @@ func TestASCIITellsSignsApart(t *testing.T) {
 	g := glyphs{"ascii"}
 	apart := []string{
 		markSelected, markOpen, markClosed, markMarked, markOK, markFail, markWarn, "›", "+", "-", "~",
-		"=", "%", "┌", "├", "└", " ± ", "±", "…", "≈", "→", " → ", "↓", "↑", "×", "‹", "◆", "µ", "Σ", "Δ", "⏎", "&", "#",
-		"▲", "▒", "▅", "│",
+		"=", "%", "┌", "├", "└", " ± ", "±", "…", "≈", "→", " → ", "↓", "↑", "×", "‹", "◆", "µ", "Σ", "Δ", "⏎", "&",
+		"#", "▲", "▒", "▅", "│",
 	}
 	said := map[string]string{}
 	for _, sign := range apart {
@@ -317,6 +320,46 @@ func TestASCIITellsSignsApart(t *testing.T) {
 			t.Errorf("%s and %s are both %q", sign, other, g.finish(sign))
 		}
 		said[g.finish(sign)] = sign
+	}
+}
+
+// Whatever sign the screens or the tables write, ASCII has one for it, but for what is drawn in other sets.
+func TestASCIIHasASignForEveryOther(t *testing.T) {
+	t.Parallel()
+	g := glyphs{"ascii"}
+	for _, pattern := range []string{"*.go", "../trace/inspect/*.go", "../trace/table/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, file := range files {
+			if base := filepath.Base(file); strings.HasSuffix(base, "_test.go") ||
+				slices.Contains([]string{"glyphs.go", "plot.go"}, base) {
+				continue
+			}
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var s scanner.Scanner
+			set := token.NewFileSet()
+			s.Init(set.AddFile(file, -1, len(source)), source, nil, 0)
+			for {
+				_, tok, literal := s.Scan()
+				if tok == token.EOF {
+					break
+				}
+				text, err := strconv.Unquote(literal)
+				if err != nil || tok != token.STRING && tok != token.CHAR {
+					continue
+				}
+				for _, r := range g.finish(text) {
+					if r > 0x7e {
+						t.Errorf("%s: ASCII has no sign for %q of %q", file, r, text)
+					}
+				}
+			}
+		}
 	}
 }
 
