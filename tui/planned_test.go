@@ -29,7 +29,7 @@ func TestWithoutADeviceKeysSayWhyNothingIsMeasured(t *testing.T) {
 		d.press(key).sees("there is no device: steps are planned, and nothing runs").press("esc")
 	}
 	d.press("5", "a", "j", "t").sees("there is no device").press("esc")
-	d.press("1").sees("no token: the step was planned, not run", "GPU – not measured")
+	d.press("1").sees("no token: the step was planned, not run", "GPU – not measured", "decode steps planned")
 }
 
 // The session that is played back refuses to plan, as one with a device does: so one sees that it was asked.

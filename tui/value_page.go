@@ -90,14 +90,14 @@ func (p *valuePage) key() (k valueKey, why string) {
 	switch {
 	case v == nil:
 		return k, "There is no such value."
-	case p.at.trace.Device.None():
-		return k, noNumbers
-	case p.app.isTrace:
+	case p.app.isTrace && !p.at.trace.Device.None():
 		return k, "Its numbers are not in a trace: they need a running model."
 	case p.app.lost:
 		return k, "The engine has gone, and the numbers with it."
 	case v.Kind == "symint":
 		return k, "It is an integer of the host, " + p.at.index.Bounds(v) + "."
+	case p.at.trace.Device.None():
+		return k, noNumbers
 	case v.Role == "fused":
 		return k, "It is never in memory: a fused operator keeps it in registers."
 	}

@@ -16,7 +16,9 @@ func (x *Index) Pace(step int) table.Line {
 	if decode := x.Phase("decode"); len(decode.Steps) > 0 && !decode.AllCold {
 		n := table.Plural(len(decode.Steps), "decode step")
 		u := x.UntimedOf(decode)
-		if ns, ok := u.Wall.NS(); ok && ns > 0 {
+		if x.Trace.Device.None() {
+			parts = append(parts, table.Part{Rank: 0, Text: n + " planned", Short: n})
+		} else if ns, ok := u.Wall.NS(); ok && ns > 0 {
 			text := n + ", " + millis(u.Wall) + x.rangeOf(decode)
 			if u.From != "" { // the rest of them ran with every dispatch timed
 				text = n + ", untimed " + millis(u.Wall) + " (" + u.From + ")"
