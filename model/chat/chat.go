@@ -26,11 +26,12 @@ import (
 )
 
 // Limits of a template: its source, how deep its parts and its macros nest, and what rendering it may take,
-// in evaluated parts and bytes made.
+// in evaluated parts and bytes made: so much, and so many times the messages' bytes.
 const (
 	mostSource  = 1 << 20
 	mostDepth   = 100
-	mostSpent   = 1 << 25
+	mostSpent   = 1 << 22
+	mostTimes   = 64
 	mostInRange = 100_000 // as in Jinja's sandbox
 )
 
@@ -93,7 +94,9 @@ func (t *Template) Render(c Context) (text string, err error) {
 	defer guard(t.name, &err)
 	s := &state{out: &strings.Builder{}, vars: &scope{vars: map[string]any{}}}
 	messages := &list{}
+	s.most = mostSpent
 	for _, m := range c.Messages {
+		s.most += mostTimes * len(m.Content)
 		d := &dict{}
 		d.set("role", m.Role)
 		d.set("content", m.Content)

@@ -11,8 +11,8 @@ import (
 	"gpuscope/model/gguf"
 )
 
-// golden.json has what transformers' environment of Jinja 3.1.6 makes of the templates in testdata, and of
-// small ones.
+// golden.json has what Jinja 3.1.6 in the environment of transformers makes of the templates in testdata, and
+// of small ones; golden.py writes it.
 type golden struct {
 	Templates []struct {
 		Template    string
@@ -146,6 +146,20 @@ func TestTemplatesThatDoNotEndAreStopped(t *testing.T) {
 		if took := time.Since(begin); took > 20*time.Second {
 			t.Errorf("%s: stopped after %v", name, took)
 		}
+	}
+}
+
+func TestLongTurnsAreNoReasonToStop(t *testing.T) {
+	source, err := os.ReadFile("testdata/qwen3.jinja")
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("word ", 1<<18)
+	got, err := render(string(source), context([]Message{
+		{"system", long}, {"user", long}, {"assistant", long}, {"user", long},
+	}, true))
+	if err != nil || len(got) < 4*len(long) {
+		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }
 

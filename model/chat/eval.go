@@ -12,6 +12,7 @@ type state struct {
 	vars  *scope
 	line  int // of what is being done
 	spent int
+	most  int // that may be spent
 	depth int // of macros and loops that call themselves
 }
 
@@ -23,8 +24,8 @@ type scope struct {
 
 // spend counts n parts evaluated or bytes made, and ends what takes too much.
 func (s *state) spend(n int) {
-	if s.spent += n; s.spent > mostSpent {
-		fail(s.line, "it does not come to an end: more than %d parts and bytes were made", mostSpent)
+	if s.spent += n; s.spent > s.most {
+		fail(s.line, "it does not come to an end: more than %d parts and bytes were made", s.most)
 	}
 }
 
@@ -382,7 +383,7 @@ func (s *state) join(a, b string) string {
 
 // repeat is a string or a list so many times.
 func (s *state) repeat(v any, n int64) any {
-	n = max(0, min(n, mostSpent))
+	n = max(0, min(n, int64(s.most)+1))
 	switch v := v.(type) {
 	case string:
 		s.spend(len(v) * int(n))

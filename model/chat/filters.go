@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -21,7 +22,7 @@ func init() { // some of them look others up
 		},
 		"upper":      func(s *state, v any, _ args) any { return strings.ToUpper(s.text(v)) },
 		"lower":      func(s *state, v any, _ args) any { return strings.ToLower(s.text(v)) },
-		"title":      func(s *state, v any, _ args) any { return title(s.text(v)) },
+		"title":      func(s *state, v any, _ args) any { return headline(s.text(v)) },
 		"capitalize": func(s *state, v any, _ args) any { return capitalize(s.text(v)) },
 		"string":     func(s *state, v any, _ args) any { return s.text(v) },
 		"safe":       func(s *state, v any, _ args) any { return s.text(v) },
@@ -46,6 +47,18 @@ func init() { // some of them look others up
 		"select":   chosen(false, true), "reject": chosen(false, false),
 		"selectattr": chosen(true, true), "rejectattr": chosen(true, false),
 	}
+}
+
+// headline has each word begin with a capital, as the filter title does: words end at space and brackets.
+func headline(v string) string {
+	starts := true
+	return strings.Map(func(r rune) rune {
+		was := starts
+		if starts = strings.ContainsRune(space+"-({[<", r); was {
+			return unicode.ToUpper(r)
+		}
+		return unicode.ToLower(r)
+	}, v)
 }
 
 // copied is a list of items of its own.
@@ -117,6 +130,9 @@ func (s *state) real(v any) float64 {
 }
 
 func round(s *state, v any, a args) any {
+	if n, ok := v.(int64); ok {
+		return n
+	}
 	digits, _ := whole(a.or(0, "precision", int64(0)))
 	scale := math.Pow(10, float64(digits))
 	x := s.real(v) * scale
