@@ -39,6 +39,8 @@ type spelling struct {
 	// only are what its files may state and the builder has one answer to.
 	only []only
 	tied bool // the embedding is the head too, where files do not say
+	// onePlus: norms multiply by 1 + their weights.
+	onePlus bool
 	// implied fills in what its files do not state.
 	implied func(c *config)
 }
@@ -136,18 +138,31 @@ var hfNames = names{
 	embed: "model.embed_tokens.weight", norm: "model.norm.weight", head: "lm_head.weight",
 	layer:    "model.layers.%d.",
 	attnNorm: "input_layernorm.weight", q: "self_attn.q_proj.weight", k: "self_attn.k_proj.weight",
-	v: "self_attn.v_proj.weight", o: "self_attn.o_proj.weight",
+	v: "self_attn.v_proj.weight", o: "self_attn.o_proj.weight", qkv: "self_attn.qkv_proj.weight",
+	qBias: "self_attn.q_proj.bias", kBias: "self_attn.k_proj.bias", vBias: "self_attn.v_proj.bias",
+	qNorm: "self_attn.q_norm.weight", kNorm: "self_attn.k_norm.weight",
 	ffnNorm: "post_attention_layernorm.weight", gate: "mlp.gate_proj.weight", up: "mlp.up_proj.weight",
-	down: "mlp.down_proj.weight",
+	down: "mlp.down_proj.weight", gateUp: "mlp.gate_up_proj.weight",
 	said: []string{".rotary_emb.inv_freq"},
 }
+
+// hfContext is the key of how many positions the model was made for.
+const hfContext = "max_position_embeddings"
 
 // hfKeys are the keys that transformers' models have in config.json.
 var hfKeys = keys{
 	layers: "num_hidden_layers", dim: "hidden_size", ffn: "intermediate_size",
-	context: "max_position_embeddings", heads: "num_attention_heads", kvHeads: "num_key_value_heads",
-	headDim: "head_dim", eps: "rms_norm_eps",
+	context: hfContext, heads: "num_attention_heads", kvHeads: "num_key_value_heads",
+	headDim: "head_dim", eps: "rms_norm_eps", window: "sliding_window",
 	rotation: hfRotation,
+}
+
+// hfOnly are keys that no architecture here has a place for.
+var hfOnly = []only{
+	{"quantization_config", nil, "weights that another program quantised"},
+	{"hidden_act", "silu", "another activation"},
+	{"attention_bias", false, "biases in the attention"},
+	{"mlp_bias", false, "biases in the MLP"},
 }
 
 // architectures are those that this version runs.

@@ -1,8 +1,10 @@
 package model
 
 import (
+	"math"
 	"path/filepath"
 
+	"gpuscope/internal/printable"
 	"gpuscope/model/safetensors"
 	"gpuscope/model/tokenizer"
 )
@@ -60,11 +62,6 @@ func (f *hfForm) Close() error { return f.weights.Close() }
 
 func (f *hfForm) tokenizer() (*tokenizer.Tokenizer, error) { return tokenizer.Open(f.path) }
 
-// hfOnly are keys that the builder has one answer to, whatever the architecture.
-var hfOnly = []only{
-	{"quantization_config", nil, "weights that another program quantised"},
-}
-
 func (f *hfForm) config() (config, error) {
 	name, err := f.said.String("model_type")
 	if err != nil {
@@ -75,13 +72,44 @@ func (f *hfForm) config() (config, error) {
 		return config{}, err
 	}
 	r := &configReader{f: f.said}
-	for _, o := range hfOnly {
-		r.hold(o)
-	}
 	c, err := readConfig(r, arch, spelling)
 	if err != nil {
 		return c, err
 	}
 	c.Tied = r.boolOr("tie_word_embeddings", spelling.tied)
+	if c.LocalRope != nil && r.has(localRotation) {
+		local := hfRotationAt(r, localRotation+".", localRotation+".rope_theta", c.HeadDim)
+		c.LocalRope = &local
+	}
+	r.windows(&c)
 	return c, r.err
+}
+
+// windows reads which layers have a window, where that is said layer by layer.
+func (r *configReader) windows(c *config) {
+	const key = "layer_types"
+	if !r.has(key) {
+		return
+	}
+	kinds, err := r.f.Strings(key)
+	if err != nil && r.err == nil {
+		r.err = err
+	}
+	if len(kinds) != c.Layers {
+		r.errorf(key, "%d of them, and %d layers", len(kinds), c.Layers)
+		return
+	}
+	window := r.intOr(c.Form.keys.window, 0, 0, math.MaxInt32)
+	for i, kind := range kinds {
+		switch kind {
+		case "full_attention":
+			c.Windows[i] = 0
+		case "sliding_attention":
+			if c.Windows[i] = window; window == 0 {
+				r.errorf(key, "layer %d has a window, and none is stated or used", i)
+			}
+		default:
+			r.errorf(key, "not yet: layer %d has %s", i, printable.Short(kind, 80))
+		}
+	}
 }

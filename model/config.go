@@ -104,6 +104,8 @@ type keyed interface {
 	Float(key string) (float64, error)
 	Bool(key string) (bool, error)
 	String(key string) (string, error)
+	Floats(key string) ([]float64, error)
+	Strings(key string) ([]string, error)
 }
 
 // configReader reads what stands under an architecture's prefix and holds numbers to a range. The first error

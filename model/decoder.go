@@ -107,7 +107,7 @@ func (m *decoder) forward() engine.ValueID {
 	}
 	m.Scope("", -1, "")
 	x = ops.Select(m.Builder, "select last", x, 1, -1)
-	x = ops.RMSNorm(m.Builder, "norm", x, m.w.vector(name.norm, m.Dim), m.Eps)
+	x = ops.RMSNorm(m.Builder, "norm", x, m.w.norm(name.norm, m.Dim), m.Eps)
 	return ops.Linear(m.Builder, "lm_head", x, head, engine.None)
 }
 
@@ -116,11 +116,11 @@ func (m *decoder) attention(layer int) *attention {
 	q, kv := m.Heads*m.HeadDim, m.KVHeads*m.HeadDim
 	cache := []int{1, m.context, m.KVHeads, m.HeadDim}
 	a := &attention{
-		norm:     m.w.vector(blk+name.attnNorm, m.Dim),
+		norm:     m.w.norm(blk+name.attnNorm, m.Dim),
 		o:        m.w.matrix(blk+name.o, m.Dim, q),
-		qNorm:    m.vectorIf(m.Arch.headNorms, blk+name.qNorm, m.HeadDim),
-		kNorm:    m.vectorIf(m.Arch.headNorms, blk+name.kNorm, m.HeadDim),
-		postNorm: m.vectorIf(m.Arch.postNorms, blk+name.attnPostNorm, m.Dim),
+		qNorm:    m.normIf(m.Arch.headNorms, blk+name.qNorm, m.HeadDim),
+		kNorm:    m.normIf(m.Arch.headNorms, blk+name.kNorm, m.HeadDim),
+		postNorm: m.normIf(m.Arch.postNorms, blk+name.attnPostNorm, m.Dim),
 		window:   m.Windows[layer],
 		rotate:   m.rotate,
 		kCache:   m.State(fmt.Sprintf("layers.%d.k_cache", layer), m.kv, cache),
@@ -131,9 +131,9 @@ func (m *decoder) attention(layer int) *attention {
 	}
 	all := m.w.matrices(m.Arch.fused, blk, name.qkv, m.Dim,
 		rows{name.q, q}, rows{name.k, kv}, rows{name.v, kv})
-	a.q = projection{all[0], m.vectorIf(m.Arch.biases, blk+name.qBias, q)}
-	a.k = projection{all[1], m.vectorIf(m.Arch.biases, blk+name.kBias, kv)}
-	a.v = projection{all[2], m.vectorIf(m.Arch.biases, blk+name.vBias, kv)}
+	a.q = projection{all[0], m.biasIf(blk+name.qBias, q)}
+	a.k = projection{all[1], m.biasIf(blk+name.kBias, kv)}
+	a.v = projection{all[2], m.biasIf(blk+name.vBias, kv)}
 	return a
 }
 
@@ -144,12 +144,20 @@ func (m *decoder) scalar(name string, x float32) engine.ValueID {
 	})
 }
 
-// vectorIf is a vector that only some architectures have, None in the others.
-func (m *decoder) vectorIf(has bool, name string, n int) engine.ValueID {
-	if !has {
+// biasIf is what some architectures add to queries, keys and values, None in the others.
+func (m *decoder) biasIf(name string, n int) engine.ValueID {
+	if !m.Arch.biases {
 		return engine.None
 	}
 	return m.w.vector(name, n)
+}
+
+// normIf are the weights of a norm that only some architectures have, None in the others.
+func (m *decoder) normIf(has bool, name string, n int) engine.ValueID {
+	if !has {
+		return engine.None
+	}
+	return m.w.norm(name, n)
 }
 
 // norm is RMSNorm, where there are weights of one.
@@ -185,10 +193,10 @@ func (m *decoder) mlp(layer int) *mlp {
 	name, blk := m.Form.names, m.Form.names.of(layer)
 	both := m.w.matrices(m.Arch.fused, blk, name.gateUp, m.Dim, rows{name.gate, m.FFN}, rows{name.up, m.FFN})
 	return &mlp{
-		norm: m.w.vector(blk+name.ffnNorm, m.Dim),
+		norm: m.w.norm(blk+name.ffnNorm, m.Dim),
 		gate: both[0], up: both[1],
 		down:     m.w.matrix(blk+name.down, m.Dim, m.FFN),
-		postNorm: m.vectorIf(m.Arch.postNorms, blk+name.ffnPostNorm, m.Dim),
+		postNorm: m.normIf(m.Arch.postNorms, blk+name.ffnPostNorm, m.Dim),
 	}
 }
 

@@ -89,6 +89,9 @@ func planFolder(path string, o Options) error {
 	return err
 }
 
+// make16 is a number 16 times.
+func make16(x float64) []float64 { return slices.Repeat([]float64{x}, 16) }
+
 func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	set := func(key string, value any) func(*tinyFolder) {
@@ -101,14 +104,30 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 		change func(*tinyFolder)
 		want   string // of the error; "" where it runs
 	}{
-		"as it is":              {func(*tinyFolder) {}, ""},
-		"tied":                  {set("tie_word_embeddings", true), ""},
-		"no head":               {func(f *tinyFolder) { delete(f.tensors, "lm_head.weight") }, `tensor "lm_head.weight" is missing`},
-		"an unknown model":      {set("model_type", "mamba"), "not yet: architecture mamba; this version runs llama, "},
-		"no model":              {set("model_type", nil), `"model_type" is missing`},
-		"another activation":    {set("hidden_act", "gelu"), "hidden_act: not yet: another activation (gelu, want silu)"},
-		"biases":                {set("attention_bias", true), "attention_bias: not yet: biases in the attention (true, want false)"},
-		"a window":              {set("sliding_window", 4), "sliding_window: not yet"},
+		"as it is":           {func(*tinyFolder) {}, ""},
+		"tied":               {set("tie_word_embeddings", true), ""},
+		"no head":            {func(f *tinyFolder) { delete(f.tensors, "lm_head.weight") }, `tensor "lm_head.weight" is missing`},
+		"an unknown model":   {set("model_type", "mamba"), "not yet: architecture mamba; this version runs llama, "},
+		"no model":           {set("model_type", nil), `"model_type" is missing`},
+		"another activation": {set("hidden_act", "gelu"), "hidden_act: not yet: another activation (gelu, want silu)"},
+		"biases":             {set("attention_bias", true), "attention_bias: not yet: biases in the attention (true, want false)"},
+		"a window":           {set("sliding_window", 4), ""},
+		"a window of a layer": {func(f *tinyFolder) {
+			f.config["sliding_window"], f.config["layer_types"] = 4, []string{"sliding_attention"}
+		}, ""},
+		"no window for a layer":  {set("layer_types", []string{"sliding_attention"}), "layer_types: layer 0 has a window, and none is stated"},
+		"layers of another kind": {set("layer_types", []string{"linear_attention"}), "layer_types: not yet: layer 0 has linear_attention"},
+		"too many kinds":         {set("layer_types", []string{"full_attention", "full_attention"}), "layer_types: 2 of them, and 1 layers"},
+		"a number for kinds":     {set("layer_types", 4), `"layer_types" is 4, want a list of strings`},
+		"long rope": {set("rope_scaling", map[string]any{
+			"type": "longrope", "short_factor": make16(1), "long_factor": make16(2), "original_max_position_embeddings": 32,
+		}), ""},
+		"factors of long rope too short": {set("rope_scaling", map[string]any{
+			"type": "longrope", "short_factor": make16(1)[:3], "long_factor": make16(2), "original_max_position_embeddings": 32,
+		}), "rope_scaling.short_factor: 3 of them, want 16"},
+		"factors of nothing": {set("rope_scaling", map[string]any{
+			"type": "su", "short_factor": make16(1), "long_factor": make16(0), "original_max_position_embeddings": 32,
+		}), "rope_scaling.long_factor: factor 0 is 0, want"},
 		"quantised by others":   {set("quantization_config", map[string]any{"quant_method": "gptq"}), "quantization_config: not yet"},
 		"no layers":             {set("num_hidden_layers", nil), `"num_hidden_layers" is missing`},
 		"words for layers":      {set("num_hidden_layers", "many"), `"num_hidden_layers" is "many", want an integer`},
@@ -135,6 +154,29 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
+	}
+}
+
+// The factor by which a context grew past the training's makes scores larger; past it other divisors hold.
+func TestLongRotationFollowsTheContext(t *testing.T) {
+	f := newTinyFolder()
+	f.config["rope_scaling"] = map[string]any{
+		"type": "longrope", "short_factor": make16(1), "long_factor": make16(2),
+	}
+	f.config["original_max_position_embeddings"] = 16
+	file, err := OpenFile(f.write(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	c, err := file.config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A context of 64 is four times 16: sqrt(1 + ln 4 / ln 16).
+	if want := math.Sqrt(1.5); math.Abs(c.Rope.Gain-want) > 1e-12 || c.Rope.Original != 16 ||
+		c.Rope.LongDivisors[15] != 2 {
+		t.Errorf("got %+v, want a gain of %v", c.Rope, want)
 	}
 }
 

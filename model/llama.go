@@ -12,14 +12,6 @@ var llama = architecture{
 	gguf: spelling{names: &ggufNames, keys: &ggufKeys, pairs: &neighbours, only: ggufOnly},
 	hf: spelling{
 		called: []string{"llama", "mistral"},
-		names:  &hfNames,
-		keys:   &hfKeys,
-		pairs:  &halves,
-		only: []only{
-			{"hidden_act", "silu", "another activation"},
-			{"attention_bias", false, "biases in the attention"},
-			{"mlp_bias", false, "biases in the MLP"},
-			{"sliding_window", nil, "attention in a sliding window"},
-		},
+		names:  &hfNames, keys: &hfKeys, pairs: &halves, only: hfOnly,
 	},
 }

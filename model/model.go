@@ -183,7 +183,7 @@ func (m *Model) build(limits gpu.Limits) (*network, error) {
 	}
 	l := &decoder{
 		Builder: b, config: m.config, context: m.context, kv: engine.F32,
-		w: &weights{b, m.file, m.config.Form.names, m.quantizer, map[string]bool{}},
+		w: &weights{b, m.file, m.config.Form, m.quantizer, map[string]bool{}},
 	}
 	if m.options.HalfKV {
 		l.kv = engine.F16

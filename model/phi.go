@@ -10,4 +10,5 @@ var phi3 = architecture{
 	gate:  gated{"silu_mul", ops.SiLUMul},
 	fused: true,
 	gguf:  spelling{names: &ggufNames, keys: &ggufKeys, pairs: &halves, only: ggufOnly},
+	hf:    spelling{names: &hfNames, keys: &hfKeys, pairs: &halves, only: hfOnly},
 }

@@ -41,7 +41,7 @@ func TestQuantizedMatrixIsAsFarFromTheFilesAsIsSaid(t *testing.T) {
 			t.Fatal(err)
 		}
 		build := engine.NewBuilder(gpu.DefaultLimits())
-		w := &weights{build, f, &ggufNames, q, map[string]bool{}}
+		w := &weights{build, f, &llama.gguf, q, map[string]bool{}}
 		ids := build.Input("ids", engine.I32, []int{rows}, []int{rows})
 		y := ops.Embedding(build, "y", w.matrix("m", rows, cols), ids)
 		build.Output(y)

@@ -34,6 +34,50 @@ var hfScalings = []hfScaling{
 				r.int(path+"original_max_position_embeddings", 1, math.MaxInt32))
 		},
 	},
+	{"longrope", longKeys, longRotation},
+	{"su", longKeys, longRotation}, // its older name
+}
+
+var longKeys = []string{
+	"short_factor", "long_factor", "factor", "attention_factor", "original_max_position_embeddings",
+}
+
+// longRotation is Ding et al., LongRoPE (2024): a divisor for each pair, other ones past the context of the
+// training, and scores that grow with the factor by which the context did.
+func longRotation(r *configReader, path string, headDim int, rot *rotation) {
+	rot.Divisors = r.divisors(path+"short_factor", headDim/2)
+	rot.LongDivisors = r.divisors(path+"long_factor", headDim/2)
+	original := "original_max_position_embeddings"
+	if r.has(path + original) {
+		original = path + original
+	}
+	rot.Original = r.int(original, 2, math.MaxInt32)
+	grown := float64(r.int(hfContext, 1, math.MaxInt32)) / float64(max(rot.Original, 2))
+	gain := 1.0
+	if grown > 1 {
+		gain = math.Sqrt(1 + math.Log(grown)/math.Log(float64(max(rot.Original, 2))))
+	}
+	rot.Gain = r.floatOr(path+"attention_factor", gain, 1e-6, 1e6)
+}
+
+// divisors are n numbers that frequencies are divided by.
+func (r *configReader) divisors(key string, n int) []float64 {
+	list, err := r.f.Floats(r.prefix + key)
+	if err != nil {
+		if r.err == nil {
+			r.err = err
+		}
+		return nil
+	}
+	if len(list) != n {
+		r.errorf(key, "%d of them, want %d: one for each pair of a head", len(list), n)
+	}
+	for i, x := range list {
+		if !(x >= 1e-6 && x <= 1e6) { // NaN too
+			r.errorf(key, "factor %d is %g, want %g to %g", i, x, 1e-6, 1e6)
+		}
+	}
+	return list
 }
 
 // llama3Divisors are those of Llama 3.1: pairs that turn more than high times within the context of the
@@ -55,11 +99,20 @@ func llama3Divisors(base float64, headDim int, factor, low, high float64, contex
 	return divisors
 }
 
+// Where a config.json has the rotations of layers that see all positions, and of those with a window, if they
+// differ.
+const (
+	fullRotation  = "rope_parameters.full_attention"
+	localRotation = "rope_parameters.sliding_attention"
+)
+
 // hfRotation reads the rotation of a config.json: since transformers 5 it is all in rope_parameters, before
 // it was in rope_theta and rope_scaling.
 func hfRotation(r *configReader, headDim int) rotation {
-	if r.has("rope_parameters") {
-		return hfRotationAt(r, "rope_parameters.", "rope_parameters.rope_theta", headDim)
+	for _, at := range []string{fullRotation, "rope_parameters"} {
+		if r.has(at) {
+			return hfRotationAt(r, at+".", at+".rope_theta", headDim)
+		}
 	}
 	return hfRotationAt(r, "rope_scaling.", "rope_theta", headDim)
 }

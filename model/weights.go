@@ -18,7 +18,7 @@ import (
 type weights struct {
 	b         *engine.Builder
 	file      *Checkpoint
-	names     *names
+	form      *spelling
 	quantizer *quantizer // nil where all stays as it is stored
 	used      map[string]bool
 }
@@ -72,7 +72,7 @@ func (w *weights) has(name string) bool { return w.file.byName[name] != nil }
 // wrong.
 func (w *weights) refuseUnknown() {
 	for _, t := range w.file.Tensors() {
-		said := slices.ContainsFunc(w.names.said, func(end string) bool {
+		said := slices.ContainsFunc(w.form.names.said, func(end string) bool {
 			return strings.HasSuffix(t.Name, end)
 		})
 		if !w.used[t.Name] && !said {
@@ -126,7 +126,18 @@ func (w *weights) floats(name string, n int) *Tensor {
 }
 
 // vector is an f32 constant [n].
-func (w *weights) vector(name string, n int) engine.ValueID {
+func (w *weights) vector(name string, n int) engine.ValueID { return w.shifted(name, n, 0) }
+
+// norm are the weights of a norm, f32 [n].
+func (w *weights) norm(name string, n int) engine.ValueID {
+	if w.form.onePlus {
+		return w.shifted(name, n, 1)
+	}
+	return w.shifted(name, n, 0)
+}
+
+// shifted is a vector with a number added to each element.
+func (w *weights) shifted(name string, n int, by float32) engine.ValueID {
 	t := w.floats(name, n)
 	return w.b.Constant(name, engine.F32, []int{n}, func() ([]byte, error) {
 		list, err := t.floats()
@@ -135,7 +146,7 @@ func (w *weights) vector(name string, n int) engine.ValueID {
 		}
 		data := make([]byte, 0, 4*n)
 		for _, x := range list {
-			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x+by))
 		}
 		return data, nil
 	})

@@ -182,7 +182,7 @@ func holdMatrix(t *testing.T, format *ops.Format, typ gguf.Type, decode func([]b
 		t.Fatal(err)
 	}
 	build := engine.NewBuilder(gpu.DefaultLimits())
-	w := &weights{build, f, &ggufNames, nil, map[string]bool{}}
+	w := &weights{build, f, &llama.gguf, nil, map[string]bool{}}
 	ids := build.Input("ids", engine.I32, []int{rows}, []int{rows})
 	y := ops.Embedding(build, "y", w.matrix("m", rows, cols), ids)
 	build.Output(y)
