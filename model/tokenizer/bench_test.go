@@ -10,9 +10,17 @@ import (
 
 const mebibyte = 1 << 20
 
-// BenchmarkEncode encodes 1 MiB with SmolLM2's vocabulary: prose, one word without an end, and white space.
+// BenchmarkEncode encodes 1 MiB with a vocabulary of bytes, SmolLM2's, and one of SentencePiece: prose, one
+// word without an end, and white space.
 func BenchmarkEncode(b *testing.B) {
-	tok := open(b, "smollm2-135m-instruct-q4_1.gguf")
+	for name, file := range map[string]string{
+		"bytes": "smollm2-135m-instruct-q4_1.gguf", "characters": "tokenizers/llama-spm.gguf",
+	} {
+		b.Run(name, func(b *testing.B) { encodeAll(b, open(b, file)) })
+	}
+}
+
+func encodeAll(b *testing.B, tok *tokenizer.Tokenizer) {
 	const prose = "There was once a woman who wished for a very little child; but she did not know where she should procure one. In 1835 she said: \"I'll pay!\"\n\n"
 	for _, c := range []struct{ name, part string }{
 		{"prose", prose},
