@@ -9,13 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gpuscope/engine"
+	"gpuscope/model/gguf/gguftest"
 	"gpuscope/trace"
 )
 
 func BenchmarkForecast8B(b *testing.B) {
 	for _, positions := range []int{4096, 131072} {
 		b.Run(fmt.Sprint(positions, " positions"), func(b *testing.B) {
-			n := hollowNetwork(b, shape8B, positions)
+			n := hollowNetwork(b, gguftest.Llama8B, positions)
 			for b.Loop() {
 				f, err := n.forecast(context.Background(), engine.LiveOptions{})
 				if err != nil {
@@ -48,7 +49,7 @@ func hollowNetwork(t testing.TB, s shape, positions int) *network {
 // What the curves show of a model is known up to where its context ends.
 func TestForecastCoversTheContextOfAModel(t *testing.T) {
 	const positions, chunk = 131072, 512
-	n := hollowNetwork(t, shape{layers: 1, dim: 64, heads: 2, kvHeads: 1, headDim: 32, ffn: 96, vocab: 257},
+	n := hollowNetwork(t, deep(1),
 		positions)
 	f, err := n.forecast(t.Context(), engine.LiveOptions{})
 	if err != nil {

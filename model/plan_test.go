@@ -8,17 +8,10 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
-	"gpuscope/model/gguf"
 	"gpuscope/model/gguf/gguftest"
 )
 
-// shape is a Llama's, for files that have everything but weights.
-type shape struct{ layers, dim, heads, kvHeads, headDim, ffn, vocab int }
-
-var (
-	shape1B = shape{layers: 16, dim: 2048, heads: 32, kvHeads: 8, headDim: 64, ffn: 8192, vocab: 128256}
-	shape8B = shape{layers: 32, dim: 4096, heads: 32, kvHeads: 8, headDim: 128, ffn: 14336, vocab: 128256}
-)
+type shape = gguftest.Shape
 
 // deviceLimits are those of a large GPU.
 func deviceLimits() gpu.Limits {
@@ -28,39 +21,16 @@ func deviceLimits() gpu.Limits {
 	return l
 }
 
+// deep is a small model of so many layers.
+func deep(layers int) shape {
+	return shape{Layers: layers, Dim: 64, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96, Vocab: 257}
+}
+
 // hollow is a model file of a shape without weights.
 func hollow(t testing.TB, s shape) string {
 	t.Helper()
-	b := gguftest.New()
-	for key, value := range map[string]any{
-		"general.architecture": "llama", "general.name": "hollow",
-		"llama.block_count": s.layers, "llama.context_length": 131072,
-		"llama.embedding_length": s.dim, "llama.feed_forward_length": s.ffn,
-		"llama.attention.head_count": s.heads, "llama.attention.head_count_kv": s.kvHeads,
-		"llama.rope.dimension_count":             s.headDim,
-		"llama.attention.layer_norm_rms_epsilon": float32(1e-5), "llama.rope.freq_base": float32(500000),
-		"llama.vocab_size": s.vocab,
-	} {
-		b.Set(key, value)
-	}
-	matrix := func(name string, rows, cols int) { b.Hollow(name, gguf.Q4_0, []int{rows, cols}) }
-	vector := func(name string) { b.Hollow(name, gguf.F32, []int{s.dim}) }
-	matrix("token_embd.weight", s.vocab, s.dim)
-	vector("output_norm.weight")
-	for layer := range s.layers {
-		blk := fmt.Sprintf("blk.%d.", layer)
-		vector(blk + "attn_norm.weight")
-		matrix(blk+"attn_q.weight", s.heads*s.headDim, s.dim)
-		matrix(blk+"attn_k.weight", s.kvHeads*s.headDim, s.dim)
-		matrix(blk+"attn_v.weight", s.kvHeads*s.headDim, s.dim)
-		matrix(blk+"attn_output.weight", s.dim, s.heads*s.headDim)
-		vector(blk + "ffn_norm.weight")
-		matrix(blk+"ffn_gate.weight", s.ffn, s.dim)
-		matrix(blk+"ffn_up.weight", s.ffn, s.dim)
-		matrix(blk+"ffn_down.weight", s.dim, s.ffn)
-	}
 	path := filepath.Join(t.TempDir(), "hollow.gguf")
-	if err := b.WriteSparse(path); err != nil {
+	if err := gguftest.HollowLlama(s).WriteSparse(path); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -119,7 +89,7 @@ func TestLargeShapesTakeLittleMemoryAndFewLevels(t *testing.T) {
 		shape  shape
 		bytes  int64
 		levels int
-	}{{"1B", shape1B, 240e6, 214}, {"8B", shape8B, 300e6, 422}} {
+	}{{"1B", gguftest.Llama1B, 240e6, 214}, {"8B", gguftest.Llama8B, 300e6, 422}} {
 		for fuse, fewer := range map[string]int{"off": 0, "on": 2} { // levels a layer
 			n := planned(t, test.shape, fuse)
 			if got := n.graph.AllocatedBytes()["shared"]; got > test.bytes {
@@ -131,7 +101,7 @@ func TestLargeShapesTakeLittleMemoryAndFewLevels(t *testing.T) {
 				if at.tokens == 1 && passes != 1 {
 					t.Errorf("%s: a step of one token at %d is cut into %d passes", test.name, at.pos, passes)
 				}
-				if want := test.levels + (at.more-fewer)*test.shape.layers; levels+passes-1 > want {
+				if want := test.levels + (at.more-fewer)*test.shape.Layers; levels+passes-1 > want {
 					t.Errorf("%s, fuse %s, %+v: %d levels in %d passes, want %d in all at most", test.name,
 						fuse, at, levels, passes, want)
 				}
@@ -145,13 +115,13 @@ func TestSharedMemoryDoesNotGrowWithDepth(t *testing.T) {
 		shape     shape
 		few, many int // layers; the few are as many as the first passes take
 	}{
-		{shape8B, 16, 64},
-		{shape1B, 16, 64},
-		{shape{dim: 2048, heads: 16, kvHeads: 16, headDim: 128, ffn: 5632, vocab: 999}, 16, 64},
-		{shape{dim: 512, heads: 8, kvHeads: 1, headDim: 64, ffn: 512, vocab: 1024}, 64, 192},
+		{gguftest.Llama8B, 16, 64},
+		{gguftest.Llama1B, 16, 64},
+		{shape{Dim: 2048, Heads: 16, KVHeads: 16, HeadDim: 128, FFN: 5632, Vocab: 999}, 16, 64},
+		{shape{Dim: 512, Heads: 8, KVHeads: 1, HeadDim: 64, FFN: 512, Vocab: 1024}, 64, 192},
 	} {
 		bytes := func(layers int) int64 {
-			test.shape.layers = layers
+			test.shape.Layers = layers
 			return planned(t, test.shape, "on").graph.AllocatedBytes()["shared"]
 		}
 		// What differs is where the last pass ends.
@@ -164,7 +134,7 @@ func TestSharedMemoryDoesNotGrowWithDepth(t *testing.T) {
 // Planning is linear in the layers, told by what it allocates: a time would depend on the machine.
 func TestPlanningTakesTwiceAsMuchForTwiceTheLayers(t *testing.T) {
 	allocated := func(layers int) uint64 {
-		path := hollow(t, shape{layers, 64, 2, 1, 32, 96, 257})
+		path := hollow(t, deep(layers))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		plan(t, path, "on")
@@ -179,7 +149,7 @@ func TestPlanningTakesTwiceAsMuchForTwiceTheLayers(t *testing.T) {
 func BenchmarkPlan(b *testing.B) {
 	for _, layers := range []int{100, 800} {
 		b.Run(fmt.Sprint(layers, " layers"), func(b *testing.B) {
-			path := hollow(b, shape{layers, 64, 2, 1, 32, 96, 257})
+			path := hollow(b, deep(layers))
 			for b.Loop() {
 				plan(b, path, "on")
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpuscope/model/gguf/gguftest"
 	"gpuscope/model/session"
 	"gpuscope/trace"
 	"gpuscope/tui"
@@ -59,4 +60,20 @@ func TestLimitsToPlanForAreChosen(t *testing.T) {
 			t.Errorf("--limits %s: exit %d: %.300s", limits, status, out)
 		}
 	}
+}
+
+// BenchmarkGraph70B is how long it takes to print the graph of a 70B model from its file's header.
+func BenchmarkGraph70B(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "70b.gguf")
+	if err := gguftest.HollowLlama(gguftest.Llama70B).WriteSparse(path); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		var stdout, stderr bytes.Buffer
+		args := []string{"graph", "--device", "none", path}
+		if status := testProgram(&stdout, &stderr).main(b.Context(), args); status != exitDone {
+			b.Fatalf("exit %d: %s", status, stderr.String())
+		}
+	}
+	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/graph")
 }

@@ -452,7 +452,7 @@ func TestLongRunTakesBoundedMemory(t *testing.T) {
 	recorded := tracetest.Llama(16, 3)
 	head := *recorded
 	head.Plans, head.Steps = nil, nil
-	r := &run{tokens: 1, format: &choice{value: "text"}}
+	r := &run{tokens: 1, format: &choice{value: "text"}, model: &modelOptions{}}
 	o := &output{p: p, run: r, stop: func() {}, mirror: session.Mirror{Budget: keptBytes}}
 	o.take(session.Event{Opened: &head})
 	var records []trace.Record

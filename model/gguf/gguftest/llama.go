@@ -1,0 +1,55 @@
+package gguftest
+
+import (
+	"fmt"
+
+	"gpuscope/model/gguf"
+)
+
+// Shape is that of a Llama.
+type Shape struct{ Layers, Dim, Heads, KVHeads, HeadDim, FFN, Vocab int }
+
+// Shapes of Llamas that people run: 3.2 1B, 3.1 8B and 3.1 70B.
+var (
+	Llama1B  = Shape{Layers: 16, Dim: 2048, Heads: 32, KVHeads: 8, HeadDim: 64, FFN: 8192, Vocab: 128256}
+	Llama8B  = Shape{Layers: 32, Dim: 4096, Heads: 32, KVHeads: 8, HeadDim: 128, FFN: 14336, Vocab: 128256}
+	Llama70B = Shape{Layers: 80, Dim: 8192, Heads: 64, KVHeads: 8, HeadDim: 128, FFN: 28672, Vocab: 128256}
+)
+
+// HollowLlama is a Llama of Q4_0 with everything but weights and a vocabulary, for WriteSparse.
+func HollowLlama(s Shape) *Builder {
+	b := New()
+	for _, p := range []pair{
+		{"general.architecture", "llama"},
+		{"general.name", "hollow"},
+		{"llama.block_count", s.Layers},
+		{"llama.context_length", 131072},
+		{"llama.embedding_length", s.Dim},
+		{"llama.feed_forward_length", s.FFN},
+		{"llama.attention.head_count", s.Heads},
+		{"llama.attention.head_count_kv", s.KVHeads},
+		{"llama.rope.dimension_count", s.HeadDim},
+		{"llama.attention.layer_norm_rms_epsilon", float32(1e-5)},
+		{"llama.rope.freq_base", float32(500000)},
+		{"llama.vocab_size", s.Vocab},
+	} {
+		b.Set(p.key, p.value)
+	}
+	matrix := func(name string, rows, cols int) { b.Hollow(name, gguf.Q4_0, []int{rows, cols}) }
+	vector := func(name string) { b.Hollow(name, gguf.F32, []int{s.Dim}) }
+	matrix("token_embd.weight", s.Vocab, s.Dim)
+	vector("output_norm.weight")
+	for layer := range s.Layers {
+		blk := fmt.Sprintf("blk.%d.", layer)
+		vector(blk + "attn_norm.weight")
+		matrix(blk+"attn_q.weight", s.Heads*s.HeadDim, s.Dim)
+		matrix(blk+"attn_k.weight", s.KVHeads*s.HeadDim, s.Dim)
+		matrix(blk+"attn_v.weight", s.KVHeads*s.HeadDim, s.Dim)
+		matrix(blk+"attn_output.weight", s.Dim, s.Heads*s.HeadDim)
+		vector(blk + "ffn_norm.weight")
+		matrix(blk+"ffn_gate.weight", s.FFN, s.Dim)
+		matrix(blk+"ffn_up.weight", s.FFN, s.Dim)
+		matrix(blk+"ffn_down.weight", s.Dim, s.FFN)
+	}
+	return b
+}
