@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -220,14 +221,18 @@ const maxPattern = 1 << 14
 
 var compiledPatterns sync.Map // by pattern, as compile left them
 
-// compile reads a pattern. Those of tokenizer.json are Oniguruma's, whose case folding takes the long s (ſ)
-// for an s; the interpreter's does not.
+// compile reads a pattern. Those of tokenizer.json are Oniguruma's: ^ and $ are the ends of a line, and case
+// folding takes the long s (ſ) for an s, which the interpreter's does not. What would mean something else to
+// the interpreter is refused.
 func compile(pattern string) (*regexp2.Regexp, error) {
 	if re, ok := compiledPatterns.Load(pattern); ok {
 		return re.(*regexp2.Regexp), nil
 	}
+	if err := foreign(pattern); err != nil {
+		return nil, err
+	}
 	folded := strings.NewReplacer(`(?i:'s|`, `(?i:'s|'ſ|`, `(?i:[sdmt]|`, `(?i:[sſdmt]|`).Replace(pattern)
-	re, err := regexp2.Compile(folded, regexp2.None)
+	re, err := regexp2.Compile(folded, regexp2.Multiline)
 	if err != nil {
 		return nil, err
 	}
@@ -236,6 +241,33 @@ func compile(pattern string) (*regexp2.Regexp, error) {
 		compiledPatterns.Store(pattern, re)
 	}
 	return re, nil
+}
+
+// foreign says what in a pattern the interpreter would take for characters: classes within classes, of which
+// Oniguruma makes unions and intersections.
+func foreign(pattern string) error {
+	inside := false // of a class
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; {
+		case c == '\\':
+			i++
+		case c == '[' && inside:
+			return errors.New("a class of characters within a class is not supported")
+		case strings.HasPrefix(pattern[i:], "&&") && inside:
+			return errors.New("an intersection of classes of characters is not supported")
+		case c == '[':
+			inside = true
+			if strings.HasPrefix(pattern[i+1:], "^") {
+				i++
+			}
+			if strings.HasPrefix(pattern[i+1:], "]") { // a character where it comes first
+				i++
+			}
+		case c == ']':
+			inside = false
+		}
+	}
+	return nil
 }
 
 // part is text[from:to], a match or what stands before, between or behind matches.

@@ -203,6 +203,34 @@ func TestBehavioursOfCuts(t *testing.T) {
 	}
 }
 
+func TestPatternsMeanWhatOnigurumaMakesOfThem(t *testing.T) {
+	t.Parallel()
+	for _, pattern := range []string{
+		`[\p{L}&&[^\p{Han}]]+`, `[[:alpha:]]`, `[a-z&&b]`, `a++`,
+		`\p{N}{1,3}+`,
+	} {
+		if _, err := Cut(pattern, Isolated, false); !errors.Is(err, ErrUnsupported) {
+			t.Errorf("%s: %v", pattern, err)
+		}
+	}
+	for pattern, want := range map[string][]string{
+		`a$`: {"a", "\nb", "a"}, `[]a]+`: {"a", "\nb", "a"}, `[^]a]+`: {"a", "\nb", "a"}, `\[&&|b`: {"a\n", "b", "a"},
+	} {
+		step, err := Cut(pattern, Isolated, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		_ = step.cut("a\nba", func(word string) error {
+			got = append(got, word)
+			return nil
+		})
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", pattern, diff)
+		}
+	}
+}
+
 func TestPatternThatTakesTooLongIsAnError(t *testing.T) {
 	t.Parallel()
 	step, err := Cut(`(?:a|aa)+b`, Isolated, false)
