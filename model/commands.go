@@ -169,6 +169,12 @@ var commands = []command{
 		(*live).beginLook,
 	},
 	{
+		session.Verify,
+		"Hold a step of the text, or parts of it, to float64 references, which may take n GFLOP each (0: 100).",
+		[]field{count, parts, ofStep},
+		(*live).beginVerify,
+	},
+	{
 		session.Resume, "Go on where another engine was that has gone: its steps run again, and nobody records them.",
 		[]field{left},
 		(*live).beginResume,
@@ -180,6 +186,7 @@ var commands = []command{
 var tracked = []session.CommandKind{
 	session.Next, session.Run, session.Previous, session.Repeat, session.Upto, session.Observe, session.Chunk,
 	session.Timing, session.Tokenize, session.Look, session.Cost,
+	session.Verify,
 }
 
 // withoutDevice are the commands that there are without a device.

@@ -57,6 +57,13 @@ func TestWrongUseIsRefusedBeforeAnythingRuns(t *testing.T) {
 		{session.Command{Kind: session.Prompt, Tokens: ids(5), Chunks: []int{3, 0}}, "chunk 1 is 0 tokens"},
 		{session.Command{Kind: session.Run, N: -1}, "run: a count of -1"},
 		{session.Command{Kind: session.Timing, Level: "often"}, `timing level "often"`},
+		{
+			session.Command{
+				Kind: session.Verify, Parts: []session.Part{{Dispatches: []trace.DispatchID{1 << 20}}},
+			},
+			"dispatch 1048576, the graph has",
+		},
+		{session.Command{Kind: session.Verify, N: MostVerifyGFLOP + 1}, "1073741825 GFLOP, want at most"},
 		{session.Command{Kind: "jump"}, `command "jump": want one of prompt, next, run`},
 		{session.Command{Kind: session.Next, N: 3}, "next: it takes no n"},
 		{session.Command{Kind: session.Run, Text: "x"}, "run: it takes no text"},
@@ -77,7 +84,7 @@ func TestWrongUseIsRefusedBeforeAnythingRuns(t *testing.T) {
 	fresh := newRig(t, Options{})
 	for _, kind := range []session.CommandKind{
 		session.Next, session.Run, session.Previous, session.Repeat,
-		session.Observe,
+		session.Observe, session.Verify,
 	} {
 		if err := fresh.try(context.Background(), session.Command{Kind: kind}); !errors.Is(err,
 			session.ErrUsage) {
@@ -141,6 +148,7 @@ func TestReplySaysWhatTheCommandDid(t *testing.T) {
 	two := []session.Part{{Name: "two", Dispatches: []trace.DispatchID{0, 1}}}
 	do(all, session.Command{Kind: session.Cost, N: 7, Parts: two},
 		session.Reply{Step: 6, Position: 14, Repeats: 7})
+	do(all, session.Command{Kind: session.Verify, Parts: two}, session.Reply{Step: 6, Position: 14})
 	do(all, session.Command{Kind: "jump"}, session.Reply{Step: 6, Position: 14})
 	ctx, cancel := context.WithCancel(all)
 	r.token = func(position int, tokens []int) int {

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/binary"
 	"testing"
 
 	"gpuscope/engine"
@@ -31,13 +30,5 @@ func onDevice(t *testing.T, o Options) *runner {
 
 // inputOf is what a step takes: tokens at a position.
 func inputOf(n *network, position int, tokens []int) *engine.StepInput {
-	in := engine.StepInput{
-		Inputs:  []engine.InputData{{Value: n.tokens, Dims: []int{1, len(tokens)}}},
-		SymInts: []engine.SymIntValue{{Value: n.pos, Int: int64(position)}},
-	}
-	for _, id := range tokens {
-		in.Inputs[0].Host = append(in.Inputs[0].Host, int64(id))
-		in.Inputs[0].Data = binary.LittleEndian.AppendUint32(in.Inputs[0].Data, uint32(id))
-	}
-	return &in
+	return n.input(position, tokens)
 }

@@ -18,17 +18,18 @@ import (
 // live is a model on a device that commands step through its text. One goroutine owns the device, the engine
 // and the transcript; Do hands it commands one by one.
 type live struct {
-	m       *Model
-	runner  *runner
-	text    transcript
-	timing  engine.Timing
-	chunk   int               // tokens a step of a prompt takes, 0: as many as it can
-	clock   trace.Clock       // as it was last told
-	ran     int               // the step that the executor ran last, nowhere where that is not known
-	looked  replayed          // up to where it was run again for a look, with nothing after that
-	upto    *trace.DispatchID // up to which the current step was run again, nil: it is whole
-	watch   *watch
-	resumed bool // the text is another engine's
+	m         *Model
+	runner    *runner
+	text      transcript
+	timing    engine.Timing
+	chunk     int               // tokens a step of a prompt takes, 0: as many as it can
+	clock     trace.Clock       // as it was last told
+	ran       int               // the step that the executor ran last, nowhere where that is not known
+	looked    replayed          // up to where it was run again for a look, with nothing after that
+	upto      *trace.DispatchID // up to which the current step was run again, nil: it is whole
+	watch     *watch
+	resumed   bool          // the text is another engine's
+	reference *referenceRun // of the text, nil before it is wanted
 
 	requests chan request
 	stream   *session.Stream

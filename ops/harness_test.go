@@ -188,6 +188,12 @@ func (c *trial) run(t *testing.T, dev gpu.Device) {
 					if err := c.compare(g.Value(v), x.Live().Dims(v), got[j], ref.Tensor(v)); err != nil {
 						t.Errorf("step %d %v: %v", i, s, err)
 					}
+					if g.Ops() == 1 {
+						tolerance := ref.Tolerance(0, v)
+						if err := tolerates(&tolerance, g.Value(v), got[j], ref.Tensor(v)); err != nil {
+							t.Errorf("step %d %v: %v", i, s, err)
+						}
+					}
 				}
 			} else if !slices.EqualFunc(first, got, bytes.Equal) {
 				t.Errorf("step %d %v: run %d differs from the first", i, s, run)
@@ -309,6 +315,32 @@ func (c *trial) compare(info engine.ValueInfo, dims []int, mem []byte, want Tens
 		return fmt.Errorf("%s %v: %d of %d elements differ, first %d (got %v, want %v); max abs %.3g at %d, max rel %.3g at %d",
 			info.Name, dims, bad, len(want.Data), firstBad, got, want.Data[firstBad], maxAbs, absAt, maxRel,
 			relAt)
+	}
+	return nil
+}
+
+// tolerates holds an output of an operator to the tolerance that the operator states.
+func tolerates(tolerance *Tolerance, info engine.ValueInfo, mem []byte, want Tensor) error {
+	got, err := Decode(info.DType, mem, len(want.Data))
+	if err != nil {
+		return err
+	}
+	row := 0.0
+	for i := range want.Data {
+		w := want.Data[i]
+		if i%last(want.Dims) == 0 {
+			row = largestOf(want.row(i / last(want.Dims)))
+		}
+		if info.DType == engine.F32 {
+			w = float64(float32(w))
+		}
+		if got[i] == w || math.IsNaN(got[i]) && math.IsNaN(w) {
+			continue
+		}
+		if off, most := math.Abs(got[i]-w), tolerance.At(w, row); !(off <= most) {
+			return fmt.Errorf("%s %v: element %d is %v, want %v: %.2g times its tolerance, %s", info.Name,
+				want.Dims, i, got[i], w, off/most, tolerance)
+		}
 	}
 	return nil
 }

@@ -496,7 +496,7 @@ func (o *sdpa) Tolerance(r *Ref, v engine.ValueID) Tolerance {
 	keys := r.Tensor(o.kCache).Data[start*row : context*row]
 	values := r.Tensor(o.vCache).Data[start*row : context*row]
 	score := longest(q.Data, d) * longest(keys, d) * math.Abs(float64(o.scale))
-	part := 2*summed(d)*rounding*score + ulps(3) + summed(context-start)*rounding
+	part := summed(d)/2*rounding*score + ulps(3) + summed(context-start)*rounding
 	return Tolerance{
 		Abs: part * largestOf(values),
 		Why: fmt.Sprintf("scores of at most %.3g are sums of %d products in f32, values up to %.3g are summed over "+

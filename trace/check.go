@@ -196,6 +196,11 @@ func (c *checker) texts() {
 		for j := range s.Blocks {
 			c.text("steps.blocks", s.Blocks[j].Name)
 		}
+		for j := range s.Dispatches {
+			if g := s.Dispatches[j].Gap; g != nil {
+				c.text("steps.dispatches.gap", g.Reference, g.Tolerance)
+			}
+		}
 		for j := range s.CPU.Compiled {
 			c.text("steps.cpu.compiled", s.CPU.Compiled[j].Kernel)
 		}
@@ -409,6 +414,13 @@ func (c *checker) stepDispatch(d *StepDispatch, ran []int, step, i int) {
 	ran[id] = step + 1
 	if ns, _ := d.GPUNS.NS(); ns < 0 {
 		c.notNegative(ns, "steps[%d].dispatches[%d].gpu_ns", step, i)
+	}
+	if g := d.Gap; g != nil {
+		if g.Value != nil {
+			c.id(int(*g.Value), len(c.t.Graph.Values), "steps[%d].dispatches[%d].gap.value", step, i)
+		}
+		c.notNegative(int64(min(g.Element, g.Compared, g.Elements, g.NotFinite)),
+			"steps[%d].dispatches[%d].gap", step, i)
 	}
 	for _, ns := range d.Samples {
 		if ns < 0 {

@@ -16,7 +16,6 @@ import (
 var unbounded = []string{
 	"Trace.Created", "Trace.Command", "Host.OS", "Host.Arch", // of the recording
 	"Kernel.Source", "Kernel.SourceSHA256", // shown line by line
-	"NumericGap.Reference",
 }
 
 // Every text of a trace has a bound, or stands in the list above for a reason.

@@ -435,7 +435,7 @@ func TestNumbersThatAreNotFiniteReadBack(t *testing.T) {
 	want := tracetest.Tiny()
 	want.Steps[1].Top[0].Logit, want.Steps[1].Top[1].P = nan, inf
 	want.Steps[1].Dispatches[0].Gap = &trace.NumericGap{
-		MaxAbs: inf, MSE: nan, SNRdB: -inf,
+		MaxAbs: trace.Number(inf), MSE: trace.Number(nan), SNRdB: trace.Number(-inf),
 		Reference: "float64",
 	}
 	got, err := trace.Read(bytes.NewReader(written(t, want)))

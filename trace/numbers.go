@@ -63,23 +63,3 @@ func (c *Candidate) UnmarshalJSON(b []byte) error {
 	*c = Candidate{v.ID, v.Text, float64(v.Logit), float64(v.P)}
 	return err
 }
-
-type numericGap struct {
-	MaxAbs    Number `json:"max_abs"`
-	MSE       Number `json:"mse"`
-	SNRdB     Number `json:"snr_db"`
-	Reference string `json:"reference"`
-}
-
-// MarshalJSON writes numbers that are not finite as words.
-func (g NumericGap) MarshalJSON() ([]byte, error) {
-	return json.Marshal(numericGap{Number(g.MaxAbs), Number(g.MSE), Number(g.SNRdB), g.Reference})
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (g *NumericGap) UnmarshalJSON(b []byte) error {
-	var v numericGap
-	err := strictly(b, &v)
-	*g = NumericGap{float64(v.MaxAbs), float64(v.MSE), float64(v.SNRdB), v.Reference}
-	return err
-}

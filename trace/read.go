@@ -306,6 +306,11 @@ func (d *decoder) kept(r *Record, unknown *Unknown, raw []byte) int64 {
 			n += listSize(s.Dispatches)
 		}
 	}
+	if r.Gaps != nil { // and for these
+		if s := d.t.step(r.Gaps.Step); s != nil {
+			n += listSize(s.Dispatches)
+		}
+	}
 	if r.Costs != nil { // and so is one of costs
 		if s := d.t.step(r.Costs.Step); s != nil {
 			n += listSize(s.Costs)

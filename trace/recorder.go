@@ -59,7 +59,7 @@ func (r *Recorder) Write(rec Record) error {
 		return r.addPlan(*rec.Plan)
 	case rec.Step != nil:
 		return r.addStep(*rec.Step)
-	case rec.Samples != nil, rec.Costs != nil:
+	case rec.Samples != nil, rec.Costs != nil, rec.Gaps != nil:
 		r.t.Steps = slices.Clone(r.t.Steps) // snapshots hold the old list
 	}
 	if err := r.t.apply(&rec, nil); err != nil {
@@ -72,6 +72,11 @@ func (r *Recorder) Write(rec Record) error {
 	}
 	if rec.Costs != nil {
 		r.used += costsSize(rec.Costs.Costs)
+	}
+	if rec.Gaps != nil {
+		for i := range rec.Gaps.Gaps {
+			r.used += rec.Gaps.Gaps[i].Gap.size()
+		}
 	}
 	return nil
 }

@@ -39,6 +39,7 @@ func TestRecorderRefusesWhatDoesNotFit(t *testing.T) {
 		"a step of no plan":  {Step: &tr.Steps[0]},
 		"a plan out of turn": {Plan: &tr.Plans[1]},
 		"samples of no step": {Samples: &trace.Samples{Step: 9}},
+		"gaps of no step":    {Gaps: &trace.Gaps{Step: 9}},
 		"costs of no step":   {Costs: &trace.Costs{Step: 9}},
 		"costs without end":  {Costs: &trace.Costs{Costs: make([]trace.Cost, 1<<13)}},
 	} {
@@ -179,6 +180,33 @@ func TestRecorderDropsThePlansOfDroppedSteps(t *testing.T) {
 				t.Fatalf("step %d, dispatch %d has another plan", got.Steps[i].Index, j)
 			}
 		}
+	}
+}
+
+func TestRecorderAddsGapsWithoutTouchingSnapshots(t *testing.T) {
+	tr := tracetest.Run(1, 4, 1)
+	r := trace.NewRecorder(tr, 0)
+	tracetest.Record(t, r, tr, func() {})
+	before := r.Snapshot()
+	text := encoded(t, before)
+	third := before.Plans[before.Steps[1].Dispatches[3].Plan].Dispatch
+	for _, db := range []trace.Number{10, 20} { // the later takes the other's place
+		gap := trace.DispatchGap{Dispatch: third, Gap: trace.NumericGap{SNRdB: db}}
+		gaps := trace.Gaps{Step: 1, Gaps: []trace.DispatchGap{gap}}
+		if err := r.Write(trace.Record{Gaps: &gaps}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after := r.Snapshot().Steps[1].Dispatches
+	if after[3].Gap == nil || after[3].Gap.SNRdB != 20 || after[2].Gap != nil {
+		t.Errorf("gaps %+v and %+v", after[3].Gap, after[2].Gap)
+	}
+	if !bytes.Equal(encoded(t, before), text) {
+		t.Error("a snapshot changed")
+	}
+	none := trace.Gaps{Step: 1, Gaps: []trace.DispatchGap{{Dispatch: 1 << 20}}}
+	if err := r.Write(trace.Record{Gaps: &none}); err == nil {
+		t.Error("a gap of a dispatch that did not run was taken")
 	}
 }
 

@@ -219,7 +219,7 @@ func TestExportsAreValid(t *testing.T) {
 	wild := tracetest.Tiny()
 	wild.Steps[1].Top[0].Logit = nan
 	wild.Steps[1].Dispatches[0].Gap = &trace.NumericGap{
-		MaxAbs: inf, MSE: nan, SNRdB: -inf,
+		MaxAbs: trace.Number(inf), MSE: trace.Number(nan), SNRdB: trace.Number(-inf),
 		Reference: "float64",
 	}
 	for name, tr := range map[string]*trace.Trace{

@@ -34,9 +34,9 @@ func (s *Step) size() int64 {
 	}
 	for i := range s.Dispatches {
 		d := &s.Dispatches[i]
-		n += listSize(d.Samples) + pointerSize(d.Gap)
+		n += listSize(d.Samples)
 		if d.Gap != nil {
-			n += textSize(d.Gap.Reference)
+			n += d.Gap.size()
 		}
 	}
 	return n + s.Resize.size()
@@ -59,6 +59,12 @@ func (r *Resize) size() int64 {
 		}
 	}
 	return n
+}
+
+// size is about how many bytes of memory a gap holds.
+func (g *NumericGap) size() int64 {
+	return int64(unsafe.Sizeof(*g)) + textSize(g.Reference, g.Tolerance) + pointerSize(g.Value) +
+		pointerSize(g.Run)
 }
 
 func costsSize(costs []Cost) int64 {

@@ -16,6 +16,7 @@ type Record struct {
 	Step     *Step     `json:"step,omitempty"`
 	Samples  *Samples  `json:"samples,omitempty"`
 	Costs    *Costs    `json:"costs,omitempty"`
+	Gaps     *Gaps     `json:"gaps,omitempty"`
 	Trial    *Trial    `json:"trial,omitempty"`
 	Event    *Event    `json:"event,omitempty"`
 	Observer *Observer `json:"observer,omitempty"` // replaces what was known, as do:
@@ -40,6 +41,19 @@ type Costs struct {
 	Costs []Cost `json:"costs,omitempty"`
 }
 
+// Gaps are those of a step that was held to a reference after it was recorded. They take the place of those
+// that their dispatches have.
+type Gaps struct {
+	Step int           `json:"step"` // Step.Index
+	Gaps []DispatchGap `json:"gaps"`
+}
+
+// DispatchGap is the gap of a dispatch of a step.
+type DispatchGap struct {
+	Dispatch DispatchID `json:"dispatch"`
+	Gap      NumericGap `json:"gap"`
+}
+
 // apply takes a record into a trace. Unknown are fields of the record that this version does not know.
 func (t *Trace) apply(r *Record, unknown *Unknown) error {
 	switch {
@@ -53,6 +67,8 @@ func (t *Trace) apply(r *Record, unknown *Unknown) error {
 		return t.addSamples(*r.Samples)
 	case r.Costs != nil:
 		return t.addCosts(*r.Costs)
+	case r.Gaps != nil:
+		return t.addGaps(*r.Gaps)
 	case r.Trial != nil:
 		t.Unknown = t.Unknown.add(fmt.Sprintf("/trials/%d", len(t.Trials)), unknown.under("/trial"))
 		t.Trials = append(t.Trials, *r.Trial)
@@ -123,6 +139,32 @@ func (t *Trace) addCosts(c Costs) error {
 	if step.Costs = costs; step.Whole == nil || !worse(c.Whole.N, step.Whole.N) {
 		step.Whole = &c.Whole
 	}
+	return nil
+}
+
+// addGaps gives the dispatches of a step gaps. The step's list of them is made anew, so that who holds the
+// old one sees no change.
+func (t *Trace) addGaps(g Gaps) error {
+	step := t.step(g.Step)
+	if step == nil {
+		return fmt.Errorf("gaps of step %d, which is not in the trace", g.Step)
+	}
+	places := make(map[DispatchID]int, len(step.Dispatches))
+	for i, d := range step.Dispatches {
+		if d.Plan >= 0 && int(d.Plan) < len(t.Plans) {
+			places[t.Plans[d.Plan].Dispatch] = i
+		}
+	}
+	dispatches := slices.Clone(step.Dispatches)
+	for i := range g.Gaps {
+		place, ran := places[g.Gaps[i].Dispatch]
+		if !ran {
+			return fmt.Errorf("a gap of dispatch %d, which did not run in step %d", g.Gaps[i].Dispatch,
+				g.Step)
+		}
+		dispatches[place].Gap = &g.Gaps[i].Gap
+	}
+	step.Dispatches = dispatches
 	return nil
 }
 

@@ -511,13 +511,32 @@ type Block struct {
 	Raw        [2]Tick `json:"raw,omitzero"` // begin and end
 }
 
-// NumericGap is the distance of a dispatch's output from a reference. In JSON a number that is not finite is
-// a word, as in Candidate.
+// NumericGap is the distance of a dispatch's outputs from a reference that was computed from the same inputs:
+// the kernel's own error. Of several outputs it is of the one that takes the largest share of its tolerance.
+// What is of the tolerance and behind it is absent where none was known.
 type NumericGap struct {
-	MaxAbs    float64 `json:"max_abs"`
-	MSE       float64 `json:"mse"`
-	SNRdB     float64 `json:"snr_db"`
-	Reference string  `json:"reference"`
+	MaxAbs    Number `json:"max_abs"`
+	MSE       Number `json:"mse"`
+	SNRdB     Number `json:"snr_db"`
+	Reference string `json:"reference"`
+
+	Tolerance string   `json:"tolerance,omitempty"` // how far the elements may be off, and why
+	Share     Number   `json:"share,omitempty"`     // of it, that the farthest element takes: over 1 is wrong
+	Value     *ValueID `json:"value,omitempty"`     // that it is of
+	Element   int      `json:"element,omitempty"`   // the farthest, in the value's live dims
+	Got       Number   `json:"got,omitempty"`       // there
+	Want      Number   `json:"want,omitempty"`
+	Compared  int      `json:"compared,omitempty"` // elements
+	Elements  int      `json:"elements,omitempty"` // that there are: more where samples were taken
+	NotFinite int      `json:"not_finite,omitempty"`
+	Run       *Drift   `json:"run,omitempty"` // the distance from a reference that computed the whole text
+}
+
+// Drift is the distance of an output from that of a reference run: the error inherited and the kernel's own.
+type Drift struct {
+	MaxAbs Number `json:"max_abs"`
+	MSE    Number `json:"mse"`
+	SNRdB  Number `json:"snr_db"`
 }
 
 // CPU is where the host's time and calls of a step went.

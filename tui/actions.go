@@ -217,6 +217,16 @@ func allActions() []action {
 			in:  []scope{inViews}, of: costs, off: cannotCost, run: (*App).costOfMarked,
 		},
 		{
+			keys: []string{"a"}, name: "verify",
+			doc: "Hold the marked rows, or the selected one, to their float64 references: the kernels' own error.",
+			in:  []scope{inViews}, of: costs, off: cannotCost, run: (*App).verifyRows,
+		},
+		{
+			keys: []string{"A"}, name: "verify step",
+			doc: "Hold every dispatch of the step to float64 references: its own error, and what it has inherited.",
+			in:  []scope{inViews}, of: costs, off: cannotCost, run: (*App).verifyStep,
+		},
+		{
 			keys: []string{"m"}, name: "mark row", doc: "Mark the row, or take its mark away.",
 			in: []scope{inViews}, of: dispatches, off: noRows, run: func(a *App) { a.table().mark() },
 		},

@@ -133,13 +133,9 @@ func (p *dispatchPage) uncosted() table.Part {
 // plainCost leaves the rows of the current step out one by one, or those that are named together.
 func plainCost(p *plainText, names string) (session.Command, error) {
 	c := session.Command{Kind: session.Cost}
-	if p.mirror.Trace == nil || p.mirror.State.Step < 0 {
-		return c, session.Refusef("c: there is no step yet: p gives a prompt")
-	}
-	last := slices.IndexFunc(p.mirror.Trace.Steps,
-		func(s trace.Step) bool { return s.Index == p.mirror.State.Step })
-	if last < 0 {
-		return c, session.Refusef("c: step %d is not in the trace any more", p.mirror.State.Step)
+	last, err := p.lastStep("c")
+	if err != nil {
+		return c, err
 	}
 	parts, err := p.index.CostParts(p.ctx, last)
 	if names != "" {
@@ -151,6 +147,19 @@ func plainCost(p *plainText, names string) (session.Command, error) {
 		c.Parts = append(c.Parts, session.Part(part))
 	}
 	return c, err
+}
+
+// lastStep is where the current step is in the trace, for the command of a word.
+func (p *plainText) lastStep(word string) (int, error) {
+	if p.mirror.Trace == nil || p.mirror.State.Step < 0 {
+		return 0, session.Refusef("%s: there is no step yet: p gives a prompt", word)
+	}
+	last := slices.IndexFunc(p.mirror.Trace.Steps,
+		func(s trace.Step) bool { return s.Index == p.mirror.State.Step })
+	if last < 0 {
+		return 0, session.Refusef("%s: step %d is not in the trace any more", word, p.mirror.State.Step)
+	}
+	return last, nil
 }
 
 // measuring is how far a command has come that measures, in per cent.

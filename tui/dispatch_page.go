@@ -22,7 +22,7 @@ func newDispatchPage(*App) view {
 		{"s", "save_us"}, {"c", "cost_us"}, {"l", "lost_us"}, {"u", "us"}, {"m", "sum_us"}, {"d", "delta"},
 	}
 	p.rows.giveUp, p.rows.soft = []string{"sum_us", "id", "grid"}, "kernel"
-	p.rows.keep = []string{"spark", "limit", "layers", "sum_us"}
+	p.rows.keep = []string{"spark", "limit", "layers", "sum_us", "gap_db"}
 	p.rows.spare = p.spare
 	p.rows.margin, p.rows.kinOf = p.joined, firstDispatch
 	return p

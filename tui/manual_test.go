@@ -21,6 +21,7 @@ var answers = [][]string{
 	{"decode slows down with position", "attn.sdpa.split has 100 % of the slope"},
 	{"other routes from M = 2 on: bicol 1 · steel 2"},
 	{"s23 pos 64: sdpa.split 32 → 64"},
+	{"the first that diverges is dispatch "},
 	{"wrote "},
 }
 

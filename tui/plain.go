@@ -349,6 +349,10 @@ var plainCommands = []plainCommand{
 		of: plainCost, said: func(p *plainText, _ session.Reply) { p.printOf("cost", spokenOf{}) },
 	},
 	{
+		word: "a", takes: "[NAMES]", doc: "how far each dispatch, or those with the names N,.., is from its reference",
+		of: plainVerify, said: func(p *plainText, _ session.Reply) { p.printOf("gaps", spokenOf{}) },
+	},
+	{
 		word: "o", takes: "OP [M ...]", doc: "time an operator alone on each route, at some prompt lengths",
 		of: plainTimeOp, said: (*plainText).trials,
 	},

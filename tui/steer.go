@@ -17,11 +17,11 @@ const repeats = 10
 // still are the commands that leave the text and its position as they are.
 var still = []session.CommandKind{
 	session.Timing, session.Ceilings, session.Chunk, session.Repeat, session.Tokenize, session.Look,
-	session.Cost, session.Observe, session.TimeOp,
+	session.Cost, session.Observe, session.TimeOp, session.Verify,
 }
 
 // yielding are the commands that nobody waits for the end of: another one stops them.
-var yielding = []session.CommandKind{session.Run, session.Observe, session.Cost}
+var yielding = []session.CommandKind{session.Run, session.Observe, session.Cost, session.Verify}
 
 // command sends a command to the session. While another one runs it waits for it, and stops it if that is a
 // yielding one; of several that wait the last one counts, so a held key steps as fast as the model does and
@@ -68,6 +68,9 @@ func (a *App) done(m doneMsg) {
 	if m.err != nil && !(j.cancelled && errors.Is(m.err, context.Canceled)) {
 		a.refused(j.command, m.err)
 		a.queued = nil
+	}
+	if j.command.Kind == session.Verify && m.err == nil {
+		a.verified()
 	}
 	if m.reply.Hit != nil {
 		a.paused(m.reply.Hit)

@@ -290,6 +290,8 @@ func (a *App) busyWord() string {
 		return "[MEASURING" + a.progress() + "]"
 	case session.Cost:
 		return "[MEASURING" + a.measuring() + "]"
+	case session.Verify:
+		return "[VERIFYING" + a.measuring() + "]"
 	}
 	return "[RUNNING]"
 }

@@ -425,7 +425,8 @@ func (p *valuePage) odd(t *theme, s *session.Statistics, w int) string {
 	if got != nil && got.After != nil && p.at.step >= 0 {
 		if i := p.at.index.Find(p.at.step, *got.After); i >= 0 {
 			if n := p.at.trace.Steps[p.at.step].Dispatches[i].Gap; n != nil {
-				gap = fmt.Sprintf("%.1f dB, at most %s off %s", n.SNRdB, number(n.MaxAbs), n.Reference)
+				gap = fmt.Sprintf("%.1f dB, at most %s off %s", n.SNRdB, number(float64(n.MaxAbs)),
+					n.Reference)
 			}
 		}
 	}

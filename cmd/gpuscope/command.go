@@ -46,7 +46,7 @@ type example struct{ line, doc string }
 // commands are all there are, in the order of the help.
 func commands() []*command {
 	return []*command{
-		rootCommand(), runCommand(), graphCommand(), tokenizeCommand(),
+		rootCommand(), runCommand(), verifyCommand(), graphCommand(), tokenizeCommand(),
 		traceShowCommand(), traceWhyCommand(), traceCheckCommand(),
 		traceConvertCommand(), devicesCommand(), versionCommand(),
 		traceCommand(), engineCommand(),

@@ -327,7 +327,7 @@ func (o *output) take(e session.Event) {
 		}
 	}
 	if o.recorder != nil && o.recorded == nil {
-		o.recorded = o.record(e)
+		o.recorded = recordEvent(o.recorder, e)
 	}
 }
 
@@ -375,13 +375,13 @@ func (o *output) write(text string) {
 	o.wrote = o.wrote || text != ""
 }
 
-// record appends to the trace file what of an event belongs to a trace.
-func (o *output) record(e session.Event) error {
+// recordEvent appends to a trace file what of an event belongs to a trace.
+func recordEvent(w *trace.StreamWriter, e session.Event) error {
 	if e.Opened != nil {
-		return o.recorder.Begin(e.Opened)
+		return w.Begin(e.Opened)
 	}
 	for _, r := range e.Records {
-		if err := o.recorder.Write(r); err != nil {
+		if err := w.Write(r); err != nil {
 			return err
 		}
 	}

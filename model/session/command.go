@@ -29,6 +29,7 @@ const (
 	Timing   CommandKind = "timing"   // set the timing level to Level
 	Tokenize CommandKind = "tokenize" // tell the tokens of Text as a prompt; nothing runs
 	Look     CommandKind = "look"     // tell the numbers in a value, as At says
+	Verify   CommandKind = "verify"   // hold a step of the text to float64 references: numeric gaps
 	Resume   CommandKind = "resume"   // go on where another engine was that has gone, as Left says
 )
 
@@ -43,12 +44,12 @@ type Command struct {
 	// Chunks are the sizes of the steps that prefill a prompt; the last one repeats until the prompt is used
 	// up. Without them a step takes as many tokens as it can.
 	Chunks []int `json:"chunks,omitempty"`
-	// N is how many times. Of a prompt it is how many tokens are to be generated in all: a prompt that leaves
-	// no room for them is refused.
+	// N is how many times, of a Verify how many GFLOP each of its references may take. Of a prompt it is how
+	// many tokens are to be generated in all: a prompt that leaves no room for them is refused.
 	N     int     `json:"n,omitempty"`
 	Level string  `json:"level,omitempty"` // off, step, block, dispatch
 	At    *LookAt `json:"at,omitempty"`    // of a Look
-	Parts []Part  `json:"parts,omitempty"` // of a step, each to be left out as a whole
+	Parts []Part  `json:"parts,omitempty"` // of a step: left out each as a whole; verified alone
 	Step  *int    `json:"step,omitempty"`  // index in the trace
 	// Until is the position at which a run pauses at the latest, or a planned step begins. Breaks are what
 	// else makes a run pause, or a prompt that is taken in.

@@ -113,9 +113,16 @@ func (d *Detail) Lines() []string {
 		}
 	}
 	add("params", d.paramsLine())
-	if d.Gap != nil {
-		add("gap", fmt.Sprintf("to %s: max abs %.3g, MSE %.3g, SNR %s dB", d.Gap.Reference, d.Gap.MaxAbs,
-			d.Gap.MSE, decibels(d.Gap.SNRdB)))
+	if g := d.Gap; g != nil {
+		add("gap", fmt.Sprintf("to %s: max abs %.3g, MSE %.3g, SNR %s dB", g.Reference, g.MaxAbs,
+			g.MSE, decibels(float64(g.SNRdB))))
+		if g.Tolerance != "" {
+			add("", fmt.Sprintf("%.3g %% of its tolerance, %s", 100*float64(g.Share), g.Tolerance))
+		}
+		if g.Run != nil {
+			add("", fmt.Sprintf("to the reference run: max abs %.3g, MSE %.3g, SNR %s dB", g.Run.MaxAbs,
+				g.Run.MSE, decibels(float64(g.Run.SNRdB))))
+		}
 	}
 	for _, v := range d.Inputs {
 		add("in", v.text())

@@ -14,9 +14,9 @@ import (
 // dispatchOrder is the order of the columns, from left to right: what a narrow screen shows first.
 var dispatchOrder = []string{
 	"id", "op", "kernel", "serves", "grid", "over_wg", "us", "n", "sum_us", "share",
-	"cost_us", "cost_spread_us", "save_us", "limit", "lost_us", "delta", "delta_cost_us",
+	"cost_us", "cost_spread_us", "save_us", "limit", "lost_us", "delta", "gap_db", "delta_cost_us",
 	"layers", "spark", "iqr_us", "gb_per_s", "gflop_per_s", "base_us", "delta_us", "needed", "max", "wg",
-	"fold_wg", "tail_lanes", "live", "reason", "gap_db", "level", "last", "name",
+	"fold_wg", "tail_lanes", "live", "reason", "level", "last", "name",
 }
 
 // columns are all columns of the table in their order.
@@ -237,7 +237,7 @@ func (t *DispatchTable) planColumns() []table.Column {
 			})),
 		},
 		{
-			Name: "gap_db", Title: "gap dB", Unit: "dB", Is: table.Measured, Right: true, Width: 200,
+			Name: "gap_db", Title: "gap dB", Unit: "dB", Is: table.Measured, Right: true, Width: 110,
 			Doc: "signal to noise against the reference, the worst of the row",
 			Of:  at(t.gap),
 		},
@@ -362,7 +362,7 @@ func (t *DispatchTable) gap(r *DispatchRow) table.Cell {
 	if worst == nil {
 		return table.Cell{}
 	}
-	return table.Cell{Text: decibels(worst.SNRdB), Number: worst.SNRdB, Has: true}
+	return table.Cell{Text: decibels(float64(worst.SNRdB)), Number: float64(worst.SNRdB), Has: true}
 }
 
 // decibels writes a signal-to-noise ratio: ∞ where there is no difference at all.

@@ -168,8 +168,8 @@ func (w *weights) sum(n *GraphNode) {
 				n.Waste += product(l.Plan.Workgroups) - l.Plan.NeededGroups
 				if l.Gap != nil {
 					n.HasGap = true
-					if !(n.Gap <= l.Gap.SNRdB) {
-						n.Gap = l.Gap.SNRdB
+					if db := float64(l.Gap.SNRdB); !(n.Gap <= db) {
+						n.Gap = db
 					}
 				}
 			}

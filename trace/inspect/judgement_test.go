@@ -120,7 +120,7 @@ func TestStabilitySaysWhatItIsDrawnFrom(t *testing.T) {
 
 func TestAPerfectGapIsInfiniteAndNoGapIsNothing(t *testing.T) {
 	tr := timed(1, 0, 0, 1)
-	tr.Steps[1].Dispatches[1].Gap = &trace.NumericGap{SNRdB: math.Inf(1), Reference: "float64"}
+	tr.Steps[1].Dispatches[1].Gap = &trace.NumericGap{SNRdB: trace.Number(math.Inf(1)), Reference: "float64"}
 	x := inspect.NewIndex(tr)
 	d := dispatched(x, 1, inspect.Options{Fold: inspect.FoldNone})
 	col := d.Column("gap_db")
@@ -138,7 +138,7 @@ func TestAPerfectGapIsInfiniteAndNoGapIsNothing(t *testing.T) {
 		!strings.Contains(b.String(), `"gap_db": "Infinity"`) {
 		t.Errorf("%v: %s", err, &b)
 	}
-	tr.Steps[1].Dispatches[1].Gap.SNRdB = math.NaN()
+	tr.Steps[1].Dispatches[1].Gap.SNRdB = trace.Number(math.NaN())
 	tr.Steps[1].Dispatches[0].Gap = &trace.NumericGap{SNRdB: 20, Reference: "float64"}
 	folded := dispatched(inspect.NewIndex(tr), 1, inspect.Options{Fold: inspect.FoldLayer})
 	for r := range folded.Folded {

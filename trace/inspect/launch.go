@@ -127,7 +127,7 @@ func worse(a, b *trace.NumericGap) *trace.NumericGap {
 	switch {
 	case a == nil:
 		return b
-	case b == nil || math.IsNaN(a.SNRdB) || a.SNRdB <= b.SNRdB:
+	case b == nil || math.IsNaN(float64(a.SNRdB)) || a.SNRdB <= b.SNRdB:
 		return a
 	}
 	return b

@@ -190,6 +190,8 @@ func (p *Session) do(ctx context.Context, c session.Command) error {
 		return p.repeat(c.N, c.Step)
 	case session.Cost:
 		return p.cost(ctx, c)
+	case session.Verify:
+		return p.verify(c)
 	case session.Resume:
 		return p.resume(c.Left)
 	case session.Reset:
@@ -403,6 +405,44 @@ func (p *Session) cost(ctx context.Context, c session.Command) error {
 		p.event(s.Index, "cost")
 	}
 	return err
+}
+
+// verify gives the dispatches of a step, or those that are named, gaps: each takes a tenth of its tolerance,
+// the seventh of the step all of it three times over.
+func (p *Session) verify(c session.Command) error {
+	s, err := p.stepOf(c.Step)
+	if err != nil {
+		return err
+	}
+	named := map[trace.DispatchID]bool{}
+	for _, part := range c.Parts {
+		for _, id := range part.Dispatches {
+			named[id] = true
+		}
+	}
+	gaps := trace.Gaps{Step: s.Index}
+	for i := range s.Dispatches {
+		id := p.recorded.Plans[s.Dispatches[i].Plan].Dispatch
+		if len(named) > 0 && !named[id] {
+			continue
+		}
+		g := trace.NumericGap{
+			MaxAbs: 2e-6, MSE: 1e-13, SNRdB: 120, Reference: "float64",
+			Tolerance: "2e-05: 2048 products summed in f32", Share: 0.1, Compared: 2048, Elements: 2048,
+		}
+		if i == 6 {
+			g.MaxAbs, g.MSE, g.SNRdB, g.Share = 6e-5, 1e-10, 90, 3
+		}
+		if len(named) == 0 {
+			g.Run = &trace.Drift{MaxAbs: 4e-5, MSE: 1e-11, SNRdB: 100}
+		}
+		gaps.Gaps = append(gaps.Gaps, trace.DispatchGap{Dispatch: id, Gap: g})
+	}
+	text := fmt.Sprintf("the first that diverges is dispatch %d: 3 times its tolerance",
+		gaps.Gaps[0].Dispatch)
+	p.record(trace.Record{Gaps: &gaps},
+		trace.Record{Event: &trace.Event{Step: s.Index, Kind: string(c.Kind), Text: text}})
+	return nil
 }
 
 // repeat gives a step, the current one where none is named, n more samples: its own times with a little

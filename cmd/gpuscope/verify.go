@@ -1,0 +1,196 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/spf13/pflag"
+
+	"gpuscope/model"
+	"gpuscope/model/session"
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
+)
+
+func verifyCommand() *command {
+	return &command{
+		name: "verify", operand: "[MODEL]",
+		doc: "hold every dispatch of some steps to float64 references",
+		more: `A prompt is taken in and some tokens are decoded; then each step runs again, and what every dispatch gave is read
+and compared twice: with a float64 reference on the device's own inputs, which is the kernel's own error, and with
+that of a reference run of the whole text, which is that and all it inherited. Each operator says how far its kernels
+may be off, from the arithmetic that they do. Equal layers are one row. The exit status is 1 where a dispatch is over
+its tolerance, or gives what is no number. docs/verify.md says what the numbers mean, and when they mislead.`,
+		examples: []example{
+			{"gpuscope verify", "a prompt and one decode step of the embedded model"},
+			{`gpuscope verify model.gguf -p "The" -n 8 --all`, "eight decode steps, a row for each dispatch"},
+			{"gpuscope verify --route linear_q4gsw=tile64 --ids 0,47,11", "another kernel, on exact tokens"},
+			{"gpuscope verify model.gguf --trace gaps.json --format json", "for programs, and the screen"},
+		},
+		setup: func(p *program, flags *pflag.FlagSet) action {
+			v := verification{p: p}
+			flags.StringVarP(&v.prompt, "prompt", "p", defaultPrompt,
+				"verify with the prompt `TEXT`; begins with the BOS token where the model's file says so")
+			flags.IntSliceVar(&v.ids, "ids", nil, "with token ids `0,47,..` instead, taken as they are")
+			flags.IntSliceVar(&v.chunks, "chunks", nil,
+				"take the prompt in steps of `40,1,7` tokens; the last repeats (default as many as a step takes)")
+			flags.IntVarP(&v.steps, "steps", "n", 1, "and `N` decode steps")
+			flags.IntVar(&v.budget, "budget", 0,
+				"let each reference of a step take `N` GFLOP; over that there is no reference run, and of large operators "+
+					"samples are compared (default 100)")
+			flags.BoolVar(&v.all, "all", false, "print a row for each dispatch, too")
+			flags.StringVar(&v.tracePath, "trace", "",
+				"record the steps with their gaps to `FILE`: "+orList(trace.Suffixes()))
+			v.format = formatFlag(flags, "text", "json")
+			v.model = declareModelFlags(flags, "off", "step", "block", "dispatch")
+			return func(ctx context.Context, operands []string) error {
+				if flags.Changed("prompt") && flags.Changed("ids") {
+					return usagef("-p and --ids: give one of them")
+				}
+				if flags.Changed("trace") && v.tracePath == "" {
+					return usagef(`--trace "": give the name of a file`)
+				}
+				if err := v.validate(operands); err != nil {
+					return err
+				}
+				return v.run(ctx)
+			}
+		},
+	}
+}
+
+// verification is one call of the verify command.
+type verification struct {
+	p             *program
+	prompt        string
+	ids, chunks   []int // ids instead of the prompt
+	steps, budget int
+	all           bool
+	tracePath     string
+	format        *choice
+	model         *modelOptions
+}
+
+func (v *verification) validate(operands []string) error {
+	switch {
+	case v.steps < 0:
+		return usagef("-n %d: want 0 or more decode steps", v.steps)
+	case v.model.device == trace.NoDevice:
+		return usagef("--device none: there is nothing to verify where nothing runs")
+	case v.budget < 0 || v.budget > model.MostVerifyGFLOP:
+		return usagef("--budget %d: want 0 to %d GFLOP", v.budget, model.MostVerifyGFLOP)
+	}
+	if err := v.format.check(); err != nil {
+		return err
+	}
+	v.model.ignoreEOS = true // the steps were asked for
+	return v.model.validate(operands)
+}
+
+// run opens the model, makes the steps, holds them to the references, and prints what came of it.
+func (v *verification) run(ctx context.Context) error {
+	var recorder *trace.StreamWriter
+	if v.tracePath != "" {
+		var err error
+		if recorder, err = trace.CreateStream(v.tracePath); errors.Is(err, trace.ErrForm) {
+			return usageError{err.Error()}
+		} else if err != nil {
+			return err
+		}
+	}
+	progress := newProgress(v.p)
+	s, err := v.p.open(ctx, v.model, progress.show)
+	if err != nil {
+		progress.done()
+		if recorder != nil {
+			recorder.Cancel()
+		}
+		return asUsage(err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var mirror session.Mirror
+	var broken error // what was wrong with events
+	var draining sync.WaitGroup
+	draining.Go(func() {
+		for e := range s.Events() {
+			progress.show(e)
+			err := mirror.Apply(e)
+			if recorder != nil {
+				err = errors.Join(err, recordEvent(recorder, e))
+			}
+			if err != nil && broken == nil {
+				broken = err
+				stop()
+			}
+		}
+	})
+	err = errors.Join(v.verify(ctx, s), s.Close())
+	draining.Wait()
+	progress.done()
+	if recorder != nil {
+		if errors.Is(err, session.ErrUsage) {
+			recorder.Cancel()
+		} else {
+			broken = errors.Join(broken, recorder.Close())
+		}
+	}
+	if broken != nil {
+		return broken
+	}
+	if errors.Is(err, session.ErrUsage) || mirror.Trace == nil {
+		return asUsage(err)
+	}
+	return errors.Join(err, v.print(ctx, mirror.Trace))
+}
+
+// verify makes the steps and holds each to the references. Steps of a text that cannot go on, since its
+// logits are no numbers, are held to them before that is told.
+func (v *verification) verify(ctx context.Context, s session.Session) error {
+	prompt := session.Command{Kind: session.Prompt, Chunks: v.chunks, N: v.steps + 1}
+	if len(v.ids) > 0 {
+		prompt.Tokens = v.ids
+	} else {
+		prompt.Text = v.prompt
+	}
+	reply, failed := s.Do(ctx, prompt)
+	if failed == nil && v.steps > 0 {
+		reply, failed = s.Do(ctx, session.Command{Kind: session.Run, N: v.steps})
+	}
+	if errors.Is(failed, session.ErrUsage) || ctx.Err() != nil {
+		return failed
+	}
+	for step := range reply.Step + 1 {
+		c := session.Command{Kind: session.Verify, Step: &step, N: v.budget}
+		if _, err := s.Do(ctx, c); err != nil {
+			return errors.Join(failed, fmt.Errorf("verify step %d: %w", step, err))
+		}
+	}
+	return failed
+}
+
+// print prints the gaps, and says in its error what is wrong.
+func (v *verification) print(ctx context.Context, t *trace.Trace) error {
+	gaps, err := inspect.NewIndex(t).Gaps(ctx, inspect.Scope{})
+	if err != nil {
+		return err
+	}
+	rows, err := gaps.Select(ctx, table.Selection{All: v.all || v.format.value == "json"})
+	if err != nil {
+		return err
+	}
+	if err := gaps.Print(ctx, v.p.stdout, v.format.value, rows, cmp.Or(v.p.columns, 140)); err != nil {
+		return err
+	}
+	switch {
+	case gaps.Diverge > 0:
+		return fmt.Errorf("%d of %d dispatches are over their tolerance", gaps.Diverge, gaps.Compared)
+	case gaps.NotFinite != nil:
+		return errors.New("a dispatch gave what is no number")
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/gpu/wgpu"
+	"gpuscope/trace"
+)
+
+// verified runs the verify command on the machine's device, where the sources of kernels have one text in
+// place of another.
+func verified(t *testing.T, line, from, to string) (status int, stdout, stderr string) {
+	t.Helper()
+	gputest.Open(t) // or the test is skipped
+	var out, err bytes.Buffer
+	p := testProgram(&out, &err)
+	p.driver, p.open = mistaken{wgpu.New(), from, to}, p.openModel
+	args := append(strings.Fields(line), "--device", os.Getenv("GPUSCOPE_DEVICE"))
+	return p.main(t.Context(), args), out.String(), err.String()
+}
+
+// mistaken is a driver whose kernels are not quite those that it is given.
+type mistaken struct {
+	gpu.Driver
+	from, to string
+}
+
+func (m mistaken) Open(index int) (gpu.Device, error) {
+	dev, err := m.Driver.Open(index)
+	return mistakenDevice{dev, m}, err
+}
+
+type mistakenDevice struct {
+	gpu.Device
+	by mistaken
+}
+
+func (d mistakenDevice) NewPipeline(desc gpu.PipelineDesc) (gpu.Pipeline, error) {
+	if d.by.from != "" {
+		desc.Source = strings.ReplaceAll(desc.Source, d.by.from, d.by.to)
+	}
+	return d.Device.NewPipeline(desc)
+}
+
+func TestTheEmbeddedModelIsWithinItsTolerances(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "gaps.json")
+	status, stdout, stderr := verified(t,
+		"verify -n 2 --ids 1,47,300,12,77,5,261 --chunks 4 --format json --trace "+file, "", "")
+	if status != exitDone {
+		t.Fatalf("exit %d: %s", status, stderr)
+	}
+	var printed struct {
+		Title []string
+		Rows  []struct {
+			Key, Said       string
+			Share, Compared float64
+		}
+	}
+	if err := json.Unmarshal([]byte(stdout), &printed); err != nil {
+		t.Fatal(err)
+	}
+	if len(printed.Rows) < 4*90 || !strings.Contains(printed.Title[0], "all within their tolerance") {
+		t.Errorf("%d rows under %q", len(printed.Rows), printed.Title)
+	}
+	tr, err := trace.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range tr.Steps {
+		gaps := 0
+		for _, d := range tr.Steps[i].Dispatches {
+			if d.Gap == nil {
+				continue // its operator's result is another dispatch's
+			}
+			gaps++
+			whole := tr.Graph.Values[*d.Gap.Value].DType != "f32" || d.Gap.Run != nil
+			if d.Gap.Compared == 0 || d.Gap.Compared != d.Gap.Elements || !whole {
+				t.Fatalf("step %d: %+v", i, d.Gap)
+			}
+		}
+		if gaps < 80 {
+			t.Errorf("step %d: %d gaps of %d dispatches", i, gaps, len(tr.Steps[i].Dispatches))
+		}
+	}
+}
+
+func TestAKernelThatIsWrongIsTheFirstDivergence(t *testing.T) {
+	for _, test := range []struct{ name, from, to, want, inherits string }{
+		{
+			"a wrong factor", "v / (1.0 + exp(-v))", "v / (1.0 + exp(-1.001 * v))", "layers.0.mlp.silu_mul",
+			"mlp.down+add",
+		},
+		{
+			"no number", "* scale * weight[i]", "* bitcast<f32>(0x7fc00000u | params.rows)", "layers.0.attn.norm",
+			"",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			status, stdout, stderr := verified(t, "verify -n 0 --ids 1,47,300", test.from, test.to)
+			if status != exitFailed || !strings.Contains(stderr, "over their tolerance") {
+				t.Errorf("exit %d: %s", status, stderr)
+			}
+			_, line, _ := strings.Cut(stdout, "first divergence: s0 dispatch ")
+			if line, _, _ = strings.Cut(line, "\n"); !strings.Contains(line, test.want+" ") {
+				t.Errorf("%q, want %s", line, test.want)
+			}
+			rows := map[string]string{}
+			for l := range strings.Lines(stdout) {
+				if f := strings.Fields(l); len(f) > 2 {
+					rows[f[0]] = strings.Join(f[1:3], " ")
+				}
+			}
+			if test.inherits != "" && rows[test.inherits] != "×6 inherits" {
+				t.Errorf("%s: %q", test.inherits, rows[test.inherits])
+			}
+			if told := strings.Contains(stdout, "the first that is no number: s0"); told != (test.inherits == "") {
+				t.Errorf("told of numbers that are none: %t\n%s", told, stdout)
+			}
+		})
+	}
+}

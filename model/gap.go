@@ -1,0 +1,168 @@
+package model
+
+import (
+	"hash/fnv"
+	"math"
+
+	"gpuscope/ops"
+	"gpuscope/trace"
+)
+
+// difference is the distance of numbers from those of a reference as it adds up.
+type difference struct {
+	n             int
+	maxAbs        float64
+	noise, signal float64 // sums of squares
+}
+
+// add compares a number. An infinity where the reference has one is no difference, nor is a NaN.
+func (d *difference) add(got, want float64) (off float64) {
+	if got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
+		off = math.Abs(got - want)
+	}
+	d.n++
+	if !(off <= d.maxAbs) && !math.IsNaN(d.maxAbs) {
+		d.maxAbs = off
+	}
+	d.noise += off * off
+	if !math.IsNaN(want) && !math.IsInf(want, 0) {
+		d.signal += want * want
+	}
+	return off
+}
+
+// drift is what was added up: largest and mean squared difference, and the signal over the noise in dB.
+func (d *difference) drift() trace.Drift {
+	snr := math.Inf(1)
+	if d.noise != 0 {
+		snr = 10 * math.Log10(d.signal/d.noise)
+	}
+	return trace.Drift{
+		MaxAbs: trace.Number(d.maxAbs), MSE: trace.Number(d.noise / float64(max(d.n, 1))),
+		SNRdB: trace.Number(snr),
+	}
+}
+
+// view is a part of a value: rows of a width, of which the elements that were chosen are compared.
+type view struct {
+	width      int
+	rows, cols []int // chosen; nil are all
+	float      bool  // f32 or narrower: what it has no room for is infinite
+}
+
+// each calls f for the elements that are compared, row by row.
+func (v *view) each(n int, f func(row []int)) {
+	places := make([]int, 0, v.width)
+	one := func(row int) {
+		places = places[:0]
+		for c := range v.width {
+			if v.cols == nil {
+				places = append(places, row*v.width+c)
+			}
+		}
+		for _, c := range v.cols {
+			places = append(places, row*v.width+c)
+		}
+		f(places)
+	}
+	if v.rows == nil {
+		for row := range n / v.width {
+			one(row)
+		}
+	}
+	for _, row := range v.rows {
+		one(row)
+	}
+}
+
+// expect is what a device can have of a number of the reference.
+func (v *view) expect(want float64) float64 {
+	if v.float && math.Abs(want) > math.MaxFloat32 {
+		return float64(float32(want))
+	}
+	return want
+}
+
+// gap holds what the device has to the reference on the same inputs, and to the tolerance of the operator.
+func (v *view) gap(got, want []float64, t *ops.Tolerance) trace.NumericGap {
+	g := trace.NumericGap{Reference: "float64", Tolerance: t.String(), Elements: len(got)}
+	var d difference
+	farthest := -1.0
+	v.each(len(got), func(row []int) {
+		largest := 0.0
+		for _, i := range row {
+			if size := math.Abs(want[i]); size > largest && !math.IsInf(size, 0) {
+				largest = size
+			}
+		}
+		for _, i := range row {
+			expected := v.expect(want[i])
+			off := d.add(got[i], expected)
+			if math.IsNaN(got[i]) || math.IsInf(got[i], 0) {
+				g.NotFinite++
+			}
+			share := 0.0
+			switch most := t.At(expected, largest); {
+			case off == 0:
+			case math.IsNaN(off) || most == 0:
+				share = math.Inf(1)
+			default:
+				share = off / most
+			}
+			if share > farthest {
+				farthest = share
+				g.Share, g.Element = trace.Number(share), i
+				g.Got, g.Want = trace.Number(got[i]), trace.Number(want[i])
+			}
+		}
+	})
+	all := d.drift()
+	g.MaxAbs, g.MSE, g.SNRdB, g.Compared = all.MaxAbs, all.MSE, all.SNRdB, d.n
+	return g
+}
+
+// drift is how far what the device has is from the reference run.
+func (v *view) drift(got, want []float64) *trace.Drift {
+	var d difference
+	v.each(len(got), func(row []int) {
+		for _, i := range row {
+			d.add(got[i], v.expect(want[i]))
+		}
+	})
+	all := d.drift()
+	return &all
+}
+
+// choose takes a part of the elements of an output of rows and columns, as many of the rows as of the columns
+// and a few of each at the least: always the same ones, spread over all, the first and the last among them.
+func choose(name string, rows, cols int, part float64) ops.Choice {
+	const fewRows, fewCols = 4, 64
+	if part >= 1 {
+		return ops.Choice{}
+	}
+	r := max(int(math.Ceil(float64(rows)*math.Sqrt(part))), min(rows, fewRows))
+	c := max(int(math.Ceil(part*float64(rows)*float64(cols)/float64(r))), min(cols, fewCols))
+	return ops.Choice{Rows: spread(name, rows, r), Cols: spread(name, cols, min(c, cols))}
+}
+
+// spread are k of n places: one from each of k stretches, by a hash of the name and its number, the first
+// place and the last among them. nil are all.
+func spread(name string, n, k int) []int {
+	if k >= n {
+		return nil
+	}
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	z := h.Sum64()
+	places := make([]int, k)
+	for i := range places {
+		from, to := i*n/k, (i+1)*n/k
+		z = (z ^ z>>31) * 0x9e3779b97f4a7c15
+		places[i] = from + int(z>>33%uint64(to-from))
+	}
+	places[0] = 0
+	if k > 1 {
+		places[k-1] = n - 1
+	}
+	return places
+}

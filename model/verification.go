@@ -1,0 +1,332 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"gpuscope/engine"
+	"gpuscope/ops"
+	"gpuscope/trace"
+)
+
+// verification goes through the operators of a step that the device has just run, in their order.
+type verification struct {
+	graph    *engine.Graph
+	exec     *engine.Executor
+	ops      []trace.Op
+	step     *engine.StepInput
+	position int
+	tokens   int
+	own      *ops.Interpreter // on what the device has
+	full     *ops.Interpreter // on what it computed itself; nil where there is none
+	part     float64          // of the elements of large operators that are compared
+	flops    float64          // of the step
+	byOp     []opWork
+	bounded  bool // constants are too large to be kept
+	gaps     []trace.DispatchGap
+}
+
+// opWork is what a verification has to do with an operator.
+type opWork struct {
+	runs    bool // its reference
+	looks   []engine.Look
+	compare bool
+	flops   float64
+	ends    []engine.ValueID // tensors that nobody takes after it
+	last    trace.DispatchID // of its dispatches; -1: it has none
+}
+
+// verifyWindow is how much of what the device has is read at a time, and keepConstants how much of constants
+// is kept from step to step.
+const (
+	verifyWindow  = 64 << 20
+	keepConstants = 1 << 30
+)
+
+func newVerification(s *live, t *turn, only []trace.DispatchID) *verification {
+	net := s.runner.net
+	v := &verification{
+		graph: net.graph, exec: s.runner.exec, ops: s.watch.ops, step: net.input(t.position, t.tokens),
+		position: t.position, tokens: len(t.tokens), own: s.reference.x.Beside(), part: 1,
+		byOp: make([]opWork, net.graph.Ops()),
+	}
+	for i := range v.byOp {
+		v.byOp[i].last = -1
+	}
+	for _, id := range v.exec.Live().Active() {
+		w := &v.byOp[s.watch.slots[id].Op]
+		w.last = id
+		if l, _ := v.exec.Live().Launch(id); l != nil {
+			w.flops += float64(l.FLOPs)
+		}
+		if len(only) == 0 || slices.Contains(only, id) {
+			w.compare = true
+		}
+	}
+	v.plan()
+	return v
+}
+
+// plan says what has to run and to be read: all of what is compared, what it takes, and integers.
+func (v *verification) plan() {
+	after := map[engine.ValueID]trace.DispatchID{}
+	for _, l := range v.exec.OutputLooks() {
+		after[l.Value] = l.After
+	}
+	var constants int64
+	for i := range v.graph.Values() {
+		info := v.graph.Value(engine.ValueID(i))
+		if info.Role == engine.Constant && !info.SymInt {
+			constants += info.DType.Bytes(numel(info.MaxDims))
+		}
+	}
+	v.bounded = constants > keepConstants
+	wanted := map[engine.ValueID]bool{} // tensors
+	seen := map[engine.ValueID]bool{}
+	for i := len(v.ops) - 1; i >= 0; i-- {
+		o, w := &v.ops[i], &v.byOp[i]
+		v.flops += w.flops
+		made, takes := false, false
+		for _, out := range o.Outputs {
+			made = made || v.graph.Value(out).SymInt
+			id, looked := after[out]
+			switch {
+			case looked && (w.compare || wanted[out]):
+				w.looks = append(w.looks, engine.Look{After: id, Value: out})
+			case !looked && wanted[out]: // an alias: its own reference gives it
+				takes = true
+			}
+		}
+		if w.compare && w.last >= 0 {
+			for _, state := range o.State {
+				w.looks = append(w.looks, engine.Look{After: w.last, Value: state})
+			}
+			takes = true
+		}
+		w.runs = made || takes
+		if !w.runs {
+			continue
+		}
+		for _, in := range o.Inputs {
+			if info := v.graph.Value(in); info.SymInt || info.Role == engine.Constant {
+				continue
+			}
+			if wanted[in] = true; !seen[in] {
+				seen[in] = true
+				w.ends = append(w.ends, in)
+			}
+		}
+	}
+}
+
+func numel(dims []int) int {
+	n := 1
+	for _, d := range dims {
+		n *= d
+	}
+	return n
+}
+
+// run goes through the step.
+func (v *verification) run(ctx context.Context, progress engine.Progress) error {
+	if err := v.own.Begin(v.step); err != nil {
+		return err
+	}
+	if v.full != nil {
+		if err := v.full.Begin(v.step); err != nil {
+			return err
+		}
+	}
+	read := 0 // operators whose values have been read
+	for i := range v.byOp {
+		if err := errors.Join(ctx.Err(), progress("verify", i, len(v.byOp))); err != nil {
+			return err
+		}
+		if i >= read {
+			var err error
+			if read, err = v.read(ctx, i); err != nil {
+				return err
+			}
+		}
+		if err := v.operator(i); err != nil {
+			return fmt.Errorf("%s: %w", v.ops[i].Name, err)
+		}
+	}
+	return progress("verify", len(v.byOp), len(v.byOp))
+}
+
+// read reads what operators gave, from one on as many as there is room for, and says up to which.
+func (v *verification) read(ctx context.Context, from int) (to int, err error) {
+	var looks []engine.Look
+	size := int64(0)
+	for to = from; to < len(v.byOp); to++ {
+		w := &v.byOp[to]
+		need := int64(0)
+		for k := range w.looks {
+			need += v.bytes(w.looks[k].Value)
+		}
+		if to > from && size+need > verifyWindow {
+			break
+		}
+		size += need
+		for k := range w.looks {
+			w.looks[k].Into = make([]byte, v.bytes(w.looks[k].Value))
+			looks = append(looks, w.looks[k])
+		}
+	}
+	if len(looks) == 0 {
+		return to, nil
+	}
+	return to, v.exec.Replay(ctx, looks...)
+}
+
+// bytes is how much of a value is read.
+func (v *verification) bytes(id engine.ValueID) int64 {
+	return v.graph.Value(id).DType.Bytes(v.elements(id))
+}
+
+// elements is how many elements of a value are read: of State those that may hold anything after the step.
+func (v *verification) elements(id engine.ValueID) int {
+	if v.graph.Value(id).Role == engine.State {
+		return v.held(id, v.position+v.tokens)
+	}
+	dims, used := v.exec.LiveDims(id)
+	if !used {
+		return 0
+	}
+	return numel(dims)
+}
+
+// held is how many elements of State hold something when so many positions are in use: those of a cache
+// [1, positions, ...] up to there.
+func (v *verification) held(id engine.ValueID, positions int) int {
+	dims := v.graph.Value(id).MaxDims
+	if len(dims) < 2 || dims[0] != 1 {
+		return numel(dims)
+	}
+	return numel(dims[2:]) * min(dims[1], positions)
+}
+
+// operator runs the references of an operator, and compares what the device has.
+func (v *verification) operator(i int) error {
+	o, w := &v.ops[i], &v.byOp[i]
+	got := make([][]float64, len(w.looks))
+	for k, l := range w.looks {
+		info := v.graph.Value(l.Value)
+		var err error
+		if got[k], err = ops.Decode(info.DType, l.Into, v.elements(l.Value)); err != nil {
+			return err
+		}
+		if info.Role == engine.State { // as the device has it before the operator, and where it writes
+			held := ops.Tensor{Dims: info.MaxDims, Data: make([]float64, numel(info.MaxDims))}
+			copy(held.Data, got[k])
+			v.own.SetTensor(l.Value, held)
+		} else if part := v.partOf(w); w.compare && part < 1 {
+			dims, _ := v.exec.LiveDims(l.Value)
+			v.own.Choose(l.Value, choose(o.Name, numel(dims)/lastDim(dims), lastDim(dims), part))
+		}
+	}
+	if w.runs {
+		if err := v.own.Run(o.ID); err != nil {
+			return err
+		}
+	}
+	if v.full != nil {
+		if err := v.full.Run(o.ID); err != nil {
+			return err
+		}
+	}
+	for k, l := range w.looks {
+		if w.compare && w.last >= 0 {
+			v.compare(o, w, l, got[k])
+		}
+		if v.graph.Value(l.Value).Role == engine.State {
+			v.own.Drop(l.Value)
+		} else {
+			dims, _ := v.exec.LiveDims(l.Value)
+			v.own.SetTensor(l.Value, ops.Tensor{Dims: dims, Data: got[k]})
+		}
+		w.looks[k].Into = nil
+	}
+	v.drop(o, w)
+	return nil
+}
+
+// partOf is the part of an operator's elements that are compared: all of those that take little.
+func (v *verification) partOf(w *opWork) float64 {
+	const little = 1e-3 // of the step
+	if w.flops <= little*v.flops {
+		return 1
+	}
+	return v.part
+}
+
+func lastDim(dims []int) int {
+	if len(dims) == 0 {
+		return 1
+	}
+	return max(1, dims[len(dims)-1])
+}
+
+// compare takes the gap of a value that the operator gave to the dispatch that wrote it last. Of several
+// values of a dispatch the one stays that takes the largest share of its tolerance.
+func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []float64) {
+	info := v.graph.Value(l.Value)
+	want, all := v.own.Tensor(l.Value), []float64(nil)
+	if v.full != nil && info.DType != engine.I32 && info.DType != engine.U32 {
+		all = v.full.Tensor(l.Value).Data
+	}
+	id, from := l.After, 0
+	dims, _ := v.exec.LiveDims(l.Value)
+	part := view{width: lastDim(dims), float: info.DType == engine.F32}
+	if info.Role == engine.State {
+		behind := func(id trace.DispatchID) bool { return id > w.last }
+		writers := slices.DeleteFunc(v.exec.Writers(l.Value), behind)
+		if len(writers) == 0 {
+			return
+		}
+		id = writers[len(writers)-1]
+		if n := v.held(l.Value, v.position); n < len(got) { // what it held before is no gap of this step
+			from = n
+		}
+	} else if c := v.partOf(w); c < 1 {
+		chosen := choose(o.Name, len(got)/part.width, part.width, c)
+		part.rows, part.cols = chosen.Rows, chosen.Cols
+	}
+	t := v.own.Tolerance(o.ID, l.Value)
+	g := part.gap(got[from:], want.Data[from:len(got)], &t)
+	g.Value = &l.Value
+	if len(all) >= len(got) {
+		g.Run = part.drift(got[from:], all[from:len(got)])
+	}
+	for k := range v.gaps {
+		if old := &v.gaps[k]; old.Dispatch == id {
+			if g.Share > old.Gap.Share || g.NotFinite > old.Gap.NotFinite {
+				old.Gap = g
+			}
+			return
+		}
+	}
+	v.gaps = append(v.gaps, trace.DispatchGap{Dispatch: id, Gap: g})
+}
+
+// drop gives back what nobody takes any more.
+func (v *verification) drop(o *trace.Op, w *opWork) {
+	for _, x := range []*ops.Interpreter{v.own, v.full} {
+		if x == nil {
+			continue
+		}
+		for _, id := range w.ends {
+			if v.graph.Value(id).Role != engine.Input {
+				x.Drop(id)
+			}
+		}
+		for _, id := range o.Inputs {
+			if v.bounded && v.graph.Value(id).Role == engine.Constant {
+				x.Drop(id)
+			}
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package model
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"gpuscope/engine"
+	"gpuscope/model/session"
+	"gpuscope/ops"
+	"gpuscope/trace"
+)
+
+// A step is held to the float64 references of its operators. It runs again, and what each operator gave is
+// read while its memory is its own. Then each reference runs on what the device had as the operator's
+// inputs, so that the difference is the kernel's own error. Beside it another reference run takes the whole
+// text from its tokens on, with State of its own: the difference from that is all that has gathered.
+
+// verifyGFLOP is what each of the two references of a step may take where nothing else was asked for, in
+// 10^9 operations: a core of a laptop does one or two a second.
+const verifyGFLOP = 100
+
+// MostVerifyGFLOP is the most that can be asked for.
+const MostVerifyGFLOP = 1 << 30
+
+// beginVerify checks what does not take a run of the step.
+func (s *live) beginVerify(c session.Command) (work, error) {
+	t, err := s.turnOf(c.Step)
+	if err != nil {
+		return nil, err
+	}
+	if c.N > MostVerifyGFLOP {
+		return nil, session.Refusef("verify: %d GFLOP, want at most %d", c.N, MostVerifyGFLOP)
+	}
+	var only []trace.DispatchID
+	slots := s.runner.net.graph.Dispatches()
+	for _, p := range c.Parts {
+		for _, id := range p.Dispatches {
+			if id < 0 || int(id) >= slots {
+				return nil, session.Refusef("verify %.40q: dispatch %d, the graph has %d", p.Name, id, slots)
+			}
+			only = append(only, id)
+		}
+	}
+	budget := 1e9 * float64(verifyGFLOP)
+	if c.N > 0 {
+		budget = 1e9 * float64(c.N)
+	}
+	return func(ctx context.Context, _ *session.Reply) error {
+		s.upto = nil
+		err := s.verify(ctx, t, only, budget)
+		if ctx.Err() == nil { // else the next that needs the current step does it
+			err = errors.Join(err, s.hold(ctx))
+		}
+		return err
+	}, nil
+}
+
+// verify holds the dispatches of a step to the references: all, or those that are named, which are held to
+// the reference on their own inputs alone.
+func (s *live) verify(ctx context.Context, t *turn, only []trace.DispatchID, budget float64) error {
+	if s.ran != t.index {
+		if _, err := s.again(ctx, t, engine.TimingOff); err != nil {
+			return err
+		}
+	}
+	s.looked = replayed{step: nowhere}
+	if s.reference == nil {
+		s.reference = &referenceRun{x: ops.NewInterpreter(s.runner.net.graph)}
+	}
+	v := newVerification(s, t, only)
+	note := ""
+	if len(only) == 0 {
+		missing, all := s.reference.missing(s.text.all()[:t.position]), v.flops
+		if all += all / float64(len(t.tokens)) * float64(missing); all <= budget {
+			if err := s.reference.catchUp(ctx, s, s.text.all()[:t.position], s.progress()); err != nil {
+				return fmt.Errorf("reference run: %w", err)
+			}
+			v.full = s.reference.x
+		} else {
+			note = fmt.Sprintf("; no reference run: it takes %.0f GFLOP, and %.0f are what it may", all/1e9,
+				budget/1e9)
+		}
+	}
+	if v.part = min(1, budget/max(v.flops, 1)); v.part < 1 {
+		note += fmt.Sprintf("; samples of %.1f %% of the elements that take most", 100*v.part)
+	}
+	if v.full != nil {
+		s.reference.ids = nil // until it has come through
+	}
+	err := v.run(ctx, s.progress())
+	if err == nil && v.full != nil {
+		s.reference.ids = s.text.all()[:t.position+len(t.tokens)]
+	}
+	if len(v.gaps) == 0 {
+		return err
+	}
+	s.record(trace.Record{Gaps: &trace.Gaps{Step: t.index, Gaps: v.gaps}})
+	s.tellVerified(t, v, note)
+	return err
+}
+
+// tellVerified records what came out.
+func (s *live) tellVerified(t *turn, v *verification, note string) {
+	slices.SortFunc(v.gaps, func(a, b trace.DispatchGap) int { return int(a.Dispatch - b.Dispatch) })
+	wrong := func(g trace.DispatchGap) bool { return !(g.Gap.Share <= 1) }
+	text := fmt.Sprintf("%d dispatches are within their tolerance", len(v.gaps))
+	var first *trace.DispatchID
+	if i := slices.IndexFunc(v.gaps, wrong); i >= 0 {
+		g := &v.gaps[i]
+		first = &g.Dispatch
+		text = fmt.Sprintf("the first that diverges is dispatch %d (%s): %.3g times its tolerance",
+			g.Dispatch, s.watch.name(g.Dispatch), float64(g.Gap.Share))
+	}
+	s.record(trace.Record{Event: &trace.Event{
+		Step: t.index, Dispatch: first, Kind: "verify", Text: text + note,
+	}})
+}
+
+// referenceRun runs the text by the references, step by step, with State of its own.
+type referenceRun struct {
+	x   *ops.Interpreter
+	ids []int // that its State is of
+}
+
+// missing is how many tokens of a text it has to take in yet.
+func (r *referenceRun) missing(ids []int) int { return len(ids) - r.common(ids) }
+
+// common is how many of the tokens that it took in a text begins with.
+func (r *referenceRun) common(ids []int) int {
+	n := 0
+	for n < min(len(ids), len(r.ids)) && ids[n] == r.ids[n] {
+		n++
+	}
+	return n
+}
+
+// catchUp takes in what it has not of a text. State behind that may be another text's: nothing reads it.
+func (r *referenceRun) catchUp(ctx context.Context, s *live, ids []int, progress engine.Progress) error {
+	from := r.common(ids)
+	r.ids = nil
+	for from < len(ids) {
+		n := min(s.m.maxChunk, len(ids)-from)
+		all := s.runner.net.graph.Ops()
+		done := 0
+		err := r.x.Step(s.runner.net.input(from, ids[from:from+n]), func(engine.OpID) error {
+			done++
+			return errors.Join(progress("reference run", done, all), ctx.Err())
+		})
+		if err != nil {
+			return err
+		}
+		from += n
+	}
+	r.ids = slices.Clone(ids)
+	return nil
+}
+
+// input is what a step takes: tokens at a position.
+func (n *network) input(position int, tokens []int) *engine.StepInput {
+	in := engine.InputData{Value: n.tokens, Dims: []int{1, len(tokens)}}
+	for _, t := range tokens {
+		in.Data = binary.LittleEndian.AppendUint32(in.Data, uint32(t))
+		in.Host = append(in.Host, int64(t))
+	}
+	return &engine.StepInput{
+		Inputs:  []engine.InputData{in},
+		SymInts: []engine.SymIntValue{{Value: n.pos, Int: int64(position)}},
+	}
+}

@@ -1,0 +1,183 @@
+package model
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"slices"
+	"testing"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu/gputest"
+	"gpuscope/model/session"
+	"gpuscope/ops"
+	"gpuscope/trace"
+)
+
+// deviceSession is a session on the machine's device, with what its events make of the trace. The trace is
+// whole when the session is closed.
+func deviceSession(t *testing.T, o Options) (*live, func() *trace.Trace) {
+	t.Helper()
+	dev := gputest.Open(t)
+	m, err := Read(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent := func(string, int, int) error { return nil }
+	n, err := m.graphFor(dev.Info().Limits, silent, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := m.load(dev, n, silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(m, r, m.header(r))
+	var mirror session.Mirror
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for e := range s.Events() {
+			if err := mirror.Apply(e); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	return s, func() *trace.Trace {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		<-done
+		return mirror.Trace
+	}
+}
+
+// gapsOf are those of a step, by the names of their dispatches.
+func gapsOf(s *live, tr *trace.Trace, step int) map[string]*trace.NumericGap {
+	gaps := map[string]*trace.NumericGap{}
+	for _, d := range tr.Steps[step].Dispatches {
+		if d.Gap != nil {
+			gaps[s.watch.name(tr.Plans[d.Plan].Dispatch)] = d.Gap
+		}
+	}
+	return gaps
+}
+
+// The reference run goes over steps that the device took in other pieces, over texts, and back.
+func TestTheReferenceRunFollowsTheText(t *testing.T) {
+	s, end := deviceSession(t, Options{Path: write(t, tiny().Bytes()), IgnoreEOS: true, HalfKV: true})
+	do := func(c session.Command) {
+		t.Helper()
+		if _, err := s.Do(context.Background(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step := func(i int) *int { return &i }
+	do(session.Command{Kind: session.Prompt, Tokens: ids(9), Chunks: []int{5, 1}})
+	do(session.Command{Kind: session.Run, N: 3})
+	do(session.Command{Kind: session.Verify})                // the last, at position 11
+	do(session.Command{Kind: session.Verify, Step: step(1)}) // of the prompt
+	do(session.Command{Kind: session.Edit, N: 4, Tokens: []int{'x', 'y'}})
+	do(session.Command{Kind: session.Verify})
+	one := []session.Part{{Dispatches: []trace.DispatchID{3}}}
+	do(session.Command{Kind: session.Verify, Parts: one})
+	tr := end()
+	for _, i := range []int{1, 7, 8} {
+		gaps := gapsOf(s, tr, i)
+		if len(gaps) < 25 {
+			t.Fatalf("step %d: %d gaps", i, len(gaps))
+		}
+		for name, g := range gaps {
+			far := float64(g.MaxAbs)
+			if g.Run != nil {
+				far = float64(g.Run.MaxAbs)
+			}
+			if !(g.Share <= 1) || far > 2e-2 || g.NotFinite > 0 { // halves in the cache
+				t.Errorf("step %d: %s %+v, of the run %+v", i, name, *g, g.Run)
+			}
+		}
+	}
+	if got := gapsOf(s, tr, 2); len(got) > 0 {
+		t.Errorf("step 2 has %d gaps, nobody asked", len(got))
+	}
+}
+
+// Numbers that are none in the weights are no fault of a kernel: its reference has them too. The step that
+// gives no token is verified all the same.
+func TestNaNOfTheWeightsIsToldWhereItComesIn(t *testing.T) {
+	file := tiny()
+	file.Change("blk.1.ffn_norm.weight", func(data []byte) {
+		binary.LittleEndian.PutUint32(data[4*7:], math.Float32bits(float32(math.NaN())))
+	})
+	s, end := deviceSession(t, Options{Path: write(t, file.Bytes())})
+	ctx := context.Background()
+	if _, err := s.Do(ctx, session.Command{Kind: session.Prompt, Tokens: ids(3)}); err == nil {
+		t.Error("the step gave a token")
+	}
+	if _, err := s.Do(ctx, session.Command{Kind: session.Verify}); err != nil {
+		t.Fatal(err)
+	}
+	tr := end()
+	gaps := gapsOf(s, tr, 0)
+	for _, d := range tr.Steps[0].Dispatches { // in order of submission
+		name := s.watch.name(tr.Plans[d.Plan].Dispatch)
+		if d.Gap == nil || d.Gap.NotFinite == 0 {
+			continue
+		}
+		if name != "layers.1.mlp.norm" || d.Gap.NotFinite != 3 || !(d.Gap.Share <= 1) {
+			t.Errorf("the first is %s: %+v", name, *d.Gap)
+		}
+		break
+	}
+	if g := gaps["lm_head"]; g == nil || g.NotFinite != tinyVocab {
+		t.Errorf("lm_head: %+v", g)
+	}
+}
+
+// Of a step that is too large samples are compared: each is what the whole reference says.
+func TestSamplesAreWithinToleranceAsAllElementsAre(t *testing.T) {
+	r := onDevice(t, Options{})
+	s := &live{runner: r, watch: newWatch(new(r.net.graph.Describe()))}
+	s.reference = &referenceRun{x: ops.NewInterpreter(r.net.graph)}
+	turn := &turn{tokens: promptIDs(40, 3)}
+	if _, err := r.step(context.Background(), 0, turn.tokens, false, nil, engine.TimingOff); err != nil {
+		t.Fatal(err)
+	}
+	v := newVerification(s, turn, nil)
+	v.part, v.bounded = 0.02, true
+	if err := v.run(context.Background(), func(string, int, int) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	sampled := 0
+	for _, g := range v.gaps {
+		if !(g.Gap.Share <= 1) {
+			t.Errorf("%s: %+v", s.watch.name(g.Dispatch), g.Gap)
+		}
+		if g.Gap.Compared < g.Gap.Elements {
+			sampled++
+		}
+	}
+	if len(v.gaps) < 80 || sampled < 40 {
+		t.Errorf("%d gaps, %d of samples", len(v.gaps), sampled)
+	}
+}
+
+func TestSamplesAreTheSameInEveryRunAndReachBothEnds(t *testing.T) {
+	for _, n := range []int{1, 2, 7, 64, 1000} {
+		for _, k := range []int{1, 2, 5, 63, 1000} {
+			places := spread("layers.0.attn.q", n, k)
+			if k >= n {
+				if places != nil {
+					t.Errorf("%d of %d: %v", k, n, places)
+				}
+				continue
+			}
+			ends := places[0] == 0 && (k == 1 || places[k-1] == n-1)
+			if !ends || len(places) != k || !slices.IsSorted(places) ||
+				len(slices.Compact(slices.Clone(places))) != k ||
+				!slices.Equal(places, spread("layers.0.attn.q", n, k)) {
+				t.Errorf("%d of %d: %v", k, n, places)
+			}
+		}
+	}
+}

@@ -1,0 +1,371 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
+
+func init() {
+	register(Table{
+		Name: "gaps", Takes: WholeRun,
+		Doc: "how far each dispatch is from a float64 reference: on its own inputs, and from the whole run's",
+		Of: func(ctx context.Context, x *Index, o Options) (*table.Table, error) {
+			g, err := x.Gaps(ctx, o.Scope)
+			if err != nil {
+				return nil, err
+			}
+			return g.Table, nil
+		},
+	})
+}
+
+// Gaps is the table of the dispatches that were held to a reference, step by step.
+type Gaps struct {
+	*table.Table
+	rows []gapRow
+	// Compared dispatches, those that Diverge, being over their tolerance, and those that Inherit, since
+	// something diverges before them that they take in.
+	Compared, Diverge, Inherit int
+	First                      *HeldDispatch // that diverges
+	NotFinite                  *HeldDispatch // the first that gave what is no number
+	samples, runs              bool
+}
+
+// HeldDispatch is a dispatch of a step that was held to a reference.
+type HeldDispatch struct {
+	Step     int // index into Trace.Steps
+	Dispatch trace.DispatchID
+	Gap      *trace.NumericGap
+	inherits bool
+}
+
+// Diverges says that the kernel's own error is over its tolerance.
+func (h *HeldDispatch) Diverges() bool { return h.Gap.Tolerance != "" && !(h.Gap.Share <= 1) }
+
+// gapRow is a row: a step, a place in it with all layers that have it, or one dispatch.
+type gapRow struct {
+	table.Row
+	label string
+	held  []*HeldDispatch // the one that is farthest from its reference is first
+}
+
+// worst answers for the row; nil for a step.
+func (r *gapRow) worst() *HeldDispatch {
+	if len(r.held) == 0 {
+		return nil
+	}
+	return r.held[0]
+}
+
+// Gaps is the table of a scope; that of no steps is the whole run.
+func (x *Index) Gaps(ctx context.Context, scope Scope) (*Gaps, error) {
+	steps := scope.Steps
+	for i := range x.Trace.Steps {
+		if len(scope.Steps) == 0 { // cold ones, too: they compute the same
+			steps = append(steps, i)
+		}
+	}
+	g := &Gaps{}
+	odd := map[trace.ValueID]bool{} // values that come from what diverges
+	for _, step := range steps {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		g.addStep(x, step, g.hold(x, step, odd))
+	}
+	g.Table = table.New("gaps", g.columns(x), table.Tree(g.rows, func(r *gapRow) table.Row { return r.Row }))
+	g.Table.Title, g.Table.Notes, g.Table.From = g.title(x), g.notes(), g
+	return g, nil
+}
+
+// hold goes through the dispatches of a step, in order of submission, and along what they pass on.
+func (g *Gaps) hold(x *Index, step int, odd map[trace.ValueID]bool) (list []*HeldDispatch) {
+	graph := &x.Trace.Graph
+	root := func(v trace.ValueID) trace.ValueID {
+		if a := graph.Values[v].AliasOf; a != nil {
+			return *a
+		}
+		return v
+	}
+	s := &x.Trace.Steps[step]
+	for i := range s.Dispatches {
+		d := &s.Dispatches[i]
+		h := &HeldDispatch{Step: step, Dispatch: x.Trace.Plans[d.Plan].Dispatch, Gap: d.Gap}
+		slot := &graph.Dispatches[h.Dispatch]
+		h.inherits = slices.ContainsFunc(slot.Reads, func(v trace.ValueID) bool { return odd[root(v)] })
+		passesOn := h.inherits
+		if d.Gap != nil {
+			list = append(list, h)
+			passesOn = passesOn || g.count(h)
+		}
+		for _, v := range slot.Writes {
+			state := graph.Values[root(v)].Role == "state"
+			odd[root(v)] = passesOn || state && odd[root(v)]
+		}
+	}
+	return list
+}
+
+// count adds a dispatch to the sums, and says whether it diverges.
+func (g *Gaps) count(h *HeldDispatch) bool {
+	g.Compared++
+	g.samples = g.samples || h.Gap.Compared < h.Gap.Elements
+	g.runs = g.runs || h.Gap.Run != nil
+	if h.Gap.NotFinite > 0 && g.NotFinite == nil {
+		g.NotFinite = h
+	}
+	switch {
+	case h.Diverges():
+		if g.Diverge++; g.First == nil {
+			g.First = h
+		}
+	case h.inherits:
+		g.Inherit++
+	}
+	return h.Diverges()
+}
+
+// addStep adds the rows of a step: those of equal layers are one, which opens.
+func (g *Gaps) addStep(x *Index, step int, list []*HeldDispatch) {
+	if len(list) == 0 {
+		return
+	}
+	s := &x.Trace.Steps[step]
+	key := fmt.Sprintf("s%d", s.Index)
+	heading := len(g.rows)
+	g.rows = append(g.rows, gapRow{
+		Row: table.Row{Key: key, Parent: -1, Open: true, Group: true},
+		label: fmt.Sprintf("%s %s, %s at position %d", key, s.Phase, table.Plural(len(s.Tokens), "token"),
+			s.Position),
+	})
+	var places []string
+	at := map[string][]*HeldDispatch{}
+	for _, h := range list {
+		d := &x.Trace.Graph.Dispatches[h.Dispatch]
+		place := dispatchName(&trace.Op{Name: placeOf(&x.Trace.Graph.Ops[d.Op])}, d)
+		if at[place] == nil {
+			places = append(places, place)
+		}
+		at[place] = append(at[place], h)
+	}
+	for _, place := range places {
+		held := at[place]
+		label := place
+		if len(held) > 1 {
+			label = fmt.Sprintf("%s ×%d", place, len(held))
+		}
+		in := len(g.rows)
+		g.rows = append(g.rows, gapRow{
+			Row:   table.Row{Key: key + " " + place, Parent: heading, Depth: 1},
+			label: label, held: slices.SortedStableFunc(slices.Values(held), farther),
+		})
+		if len(held) == 1 {
+			continue
+		}
+		for _, h := range held {
+			g.rows = append(g.rows, gapRow{
+				Row:   table.Row{Key: fmt.Sprintf("%s %d", key, h.Dispatch), Parent: in, Depth: 2},
+				label: x.Name(h.Dispatch), held: []*HeldDispatch{h},
+			})
+		}
+		g.rows[in].Open = slices.ContainsFunc(held, (*HeldDispatch).Diverges)
+	}
+}
+
+// farther orders dispatches: that which takes most of its tolerance is first.
+func farther(a, b *HeldDispatch) int {
+	size := func(h *HeldDispatch) float64 {
+		if share := float64(h.Gap.Share); !math.IsNaN(share) {
+			return share
+		}
+		return math.Inf(1)
+	}
+	switch x, y := size(a), size(b); {
+	case x > y:
+		return -1
+	case x < y:
+		return 1
+	}
+	return 0
+}
+
+func (g *Gaps) columns(x *Index) []table.Column {
+	of := func(cell func(r *gapRow, h *HeldDispatch) table.Cell) func(int) table.Cell {
+		return func(row int) table.Cell {
+			if h := g.rows[row].worst(); h != nil {
+				return cell(&g.rows[row], h)
+			}
+			return table.Cell{}
+		}
+	}
+	number := func(name, title, unit, doc string, width int, n func(*trace.NumericGap) (float64, bool),
+	) table.Column {
+		return table.Column{
+			Name: name, Title: title, Unit: unit, Is: table.Measured, Right: true, Width: width, Doc: doc,
+			Of: of(func(_ *gapRow, h *HeldDispatch) table.Cell {
+				v, ok := n(h.Gap)
+				if !ok {
+					return table.Cell{}
+				}
+				text := fmt.Sprintf("%.3g", v)
+				if unit == "dB" {
+					text = decibels(v)
+				}
+				return table.Cell{Text: text, Number: v, Has: true}
+			}),
+		}
+	}
+	always := func(n func(*trace.NumericGap) trace.Number) func(*trace.NumericGap) (float64, bool) {
+		return func(g *trace.NumericGap) (float64, bool) { return float64(n(g)), true }
+	}
+	run := func(n func(*trace.Drift) trace.Number) func(*trace.NumericGap) (float64, bool) {
+		return func(g *trace.NumericGap) (float64, bool) {
+			if g.Run == nil {
+				return 0, false
+			}
+			return float64(n(g.Run)), true
+		}
+	}
+	return []table.Column{
+		{
+			Name: "dispatch", Title: "dispatch", Width: 80, Tree: true,
+			Doc: "what ran; equal layers are one row, of which the farthest from its reference is told",
+			Of:  func(row int) table.Cell { return table.Text(g.rows[row].label) },
+		},
+		{
+			Name: "said", Title: "said", Width: 80,
+			Doc: "ok: within its tolerance; diverges: over it; inherits: within it, on inputs from what diverges",
+			Of:  of(func(r *gapRow, _ *HeldDispatch) table.Cell { return table.Text(r.said()) }),
+		},
+		{
+			Name: "share", Title: "% of tol.", Unit: "%", Is: table.Measured, Right: true, Width: 80,
+			Doc: "part of its tolerance that the farthest element takes",
+			Of: of(func(_ *gapRow, h *HeldDispatch) table.Cell {
+				if h.Gap.Tolerance == "" {
+					return table.Cell{}
+				}
+				v := 100 * float64(h.Gap.Share)
+				return table.Cell{Text: fmt.Sprintf("%.3g", v), Number: v, Has: true}
+			}),
+		},
+		number("max_abs", "max abs", "difference", "largest difference from the reference on its own inputs",
+			80, always(func(g *trace.NumericGap) trace.Number { return g.MaxAbs })),
+		number("mse", "MSE", "difference", "mean squared difference", 140,
+			always(func(g *trace.NumericGap) trace.Number { return g.MSE })),
+		number("snr_db", "SNR dB", "dB", "signal to noise; ∞ without any difference", 80,
+			always(func(g *trace.NumericGap) trace.Number { return g.SNRdB })),
+		number("run_max_abs", "run max abs", "difference",
+			"largest difference from the reference run: what was inherited, too", 80,
+			run(func(d *trace.Drift) trace.Number { return d.MaxAbs })),
+		number("run_mse", "run MSE", "difference", "mean squared difference from it", 140,
+			run(func(d *trace.Drift) trace.Number { return d.MSE })),
+		number("run_snr_db", "run SNR dB", "dB", "signal to noise against it", 80,
+			run(func(d *trace.Drift) trace.Number { return d.SNRdB })),
+		{
+			Name: "where", Title: "farthest", Width: 140,
+			Doc: "the farthest element: what the device and the reference have",
+			Of:  of(func(_ *gapRow, h *HeldDispatch) table.Cell { return table.Text(x.farthest(h)) }),
+		},
+		{
+			Name: "compared", Title: "compared", Unit: "elements", Is: table.Exact, Right: true, Width: 140,
+			Doc: "elements that were compared, and of how many where samples were taken",
+			Of: of(func(_ *gapRow, h *HeldDispatch) table.Cell {
+				c := table.Count(h.Gap.Compared)
+				if h.Gap.Compared < h.Gap.Elements {
+					c.Text = fmt.Sprintf("%d of %d", h.Gap.Compared, h.Gap.Elements)
+				}
+				return c
+			}),
+		},
+		{
+			Name: "tolerance", Title: "tolerance", Width: 200, Doc: "how far elements may be off, and why",
+			Of: of(func(_ *gapRow, h *HeldDispatch) table.Cell { return table.Text(h.Gap.Tolerance) }),
+		},
+		{
+			Name: "step", Title: "step", Unit: "step", Is: table.Exact, Right: true, Width: table.Unseen,
+			Doc: "index of the step",
+			Of: of(func(_ *gapRow, h *HeldDispatch) table.Cell {
+				return table.Count(x.Trace.Steps[h.Step].Index)
+			}),
+		},
+		{
+			Name: "id", Title: "id", Unit: "id", Is: table.Exact, Right: true, Width: table.Unseen,
+			Doc: "of the dispatch",
+			Of:  of(func(_ *gapRow, h *HeldDispatch) table.Cell { return table.Count(int64(h.Dispatch)) }),
+		},
+	}
+}
+
+// said is what came of a row: of all that stand in it what is worst.
+func (r *gapRow) said() string {
+	is := func(what func(*HeldDispatch) bool) bool { return slices.ContainsFunc(r.held, what) }
+	switch {
+	case is((*HeldDispatch).Diverges):
+		return "diverges"
+	case is(func(h *HeldDispatch) bool { return h.Gap.NotFinite > 0 }):
+		return "no number"
+	case is(func(h *HeldDispatch) bool { return h.inherits }):
+		return "inherits"
+	case is(func(h *HeldDispatch) bool { return h.Gap.Tolerance == "" }):
+		return ""
+	}
+	return "ok"
+}
+
+// farthest says where the farthest element of a dispatch is.
+func (x *Index) farthest(h *HeldDispatch) string {
+	if h.Gap.Value == nil || h.Gap.Share == 0 && h.Gap.MaxAbs == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s[%d]: %.6g, want %.6g", x.Trace.Graph.Values[*h.Gap.Value].Name, h.Gap.Element,
+		float64(h.Gap.Got), float64(h.Gap.Want))
+}
+
+// held names a dispatch of a step.
+func (x *Index) held(h *HeldDispatch) string {
+	return fmt.Sprintf("s%d dispatch %d, %s", x.Trace.Steps[h.Step].Index, h.Dispatch, x.Name(h.Dispatch))
+}
+
+func (g *Gaps) title(x *Index) []table.Line {
+	if g.Compared == 0 {
+		return []table.Line{table.Title(table.Say(0, "nothing was held to a reference"))}
+	}
+	dispatches := table.Plural(g.Compared, "dispatch")
+	var lines []table.Line
+	if h := g.First; h == nil {
+		lines = append(lines, table.Title(table.Say(0, "%s, all within their tolerance", dispatches)))
+	} else {
+		lines = append(lines,
+			table.Title(table.Say(0, "%d of %s diverge", g.Diverge, dispatches),
+				table.Say(0, "%d inherit", g.Inherit)),
+			table.Title(table.Say(0, "first divergence: %s", x.held(h)), table.Say(1, "%s", x.farthest(h)),
+				table.Say(1, "%.3g times its tolerance", float64(h.Gap.Share)),
+				table.Say(2, "%s", h.Gap.Tolerance)))
+	}
+	if h := g.NotFinite; h != nil {
+		from := "its reference on the same inputs has numbers there"
+		if !h.Diverges() {
+			from = "its reference on the same inputs has none either: they come from the weights or the inputs"
+		}
+		lines = append(lines, table.Title(
+			table.Say(0, "the first that is no number: %s", x.held(h)),
+			table.Say(1, "%d of %d elements", h.Gap.NotFinite, h.Gap.Compared), table.Say(1, "%s", from)))
+	}
+	return lines
+}
+
+func (g *Gaps) notes() (notes []string) {
+	if g.samples {
+		notes = append(notes, "of large operators samples were compared, the same ones in every run")
+	}
+	if g.Compared > 0 && !g.runs {
+		notes = append(notes, "there was no reference run: it takes more operations than it may, or single "+
+			"dispatches were asked for")
+	}
+	return notes
+}

@@ -1,0 +1,24 @@
+package tui
+
+import "testing"
+
+func TestDispatchesAreHeldToTheirReferences(t *testing.T) {
+	d := live(t, 200, 50).press("2", "A").sees("[PAUSED]", "gap dB", "120.0", "90.0")
+	d.press("down").sees("% of its tolerance, 2e-05: 2048 products", "to the reference run: max abs 4e-05")
+	gaps := func(step int) (n int) {
+		for _, s := range d.app.mirror.Trace.Steps[step].Dispatches {
+			if s.Gap != nil {
+				n++
+			}
+		}
+		return n
+	}
+	all := len(d.app.mirror.Trace.Steps[3].Dispatches)
+	if gaps(3) != all || gaps(2) > 0 {
+		t.Errorf("%d gaps of %d dispatches, %d in the step before", gaps(3), all, gaps(2))
+	}
+	d.press(",", "a")
+	if n := gaps(2); n == 0 || n == all {
+		t.Errorf("of one row %d dispatches of %d were held to a reference", n, all)
+	}
+}
