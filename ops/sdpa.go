@@ -25,12 +25,13 @@ import (
 // and before the window of the first token, is never read.
 //
 // Several tokens take the materialized route: the caches are updated, and scores, softmax and weighted sum
-// are one after the other, in tiles of 64 tokens. The scores of all heads are in memory, but only those that
-// the mask lets through are computed or read. Where they could take over 64 MiB (and D is at most 128) it is
-// streaming: each workgroup goes through the positions with a tile of tokens and keeps no scores. One token
-// (D up to 256) takes flash_decoding: the positions are cut into splits of about 64, each attended over by
-// one workgroup for all query heads that share a KV head; that of the last split appends to the caches; then
-// the splits are put together. Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others, FlashAttention-2 and
+// are one after the other, in tiles of 64 tokens. The scores of all heads are in memory, but only those
+// that the mask lets through are computed or read. Where they could take over 64 MiB it is streaming: each
+// workgroup goes through the positions with a tile of tokens and keeps no scores; with a D over 128 only
+// where they are more than the device binds, with one over 256 never. One token (D up to 256) takes
+// flash_decoding: the positions are cut into splits of about 64, each attended over by one workgroup for
+// all query heads that share a KV head; that of the last split appends to the caches; then the splits are
+// put together. Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others, FlashAttention-2 and
 // Flash-Decoding (2023); for the window Beltagy and others, Longformer (2020), and Mistral 7B (2023).
 func SDPA(b *engine.Builder, name string, q, k, v, kCache, vCache engine.ValueID, position Int,
 	scale float64, window int,
@@ -120,9 +121,10 @@ const (
 	// workgroup puts together.
 	splitPositions, maxSplits = 64, 128
 	reduceLanes               = 64
-	// The widest heads whose columns fit the registers of the streaming kernel, and the lanes of a workgroup
-	// of flash_decoding.
-	sdpaWidest, sdpaWidestDecoding = 128, 4 * reduceLanes
+	// sdpaWidest is the widest head whose columns a workgroup of the streaming and flash_decoding kernels has
+	// lanes for. Heads wider than sdpaRoomy take so many registers of the streaming kernel that it is the way
+	// only where there is no memory for scores.
+	sdpaWidest, sdpaRoomy = 4 * reduceLanes, 128
 )
 
 // sdpaScoresLimit is how many bytes of scores the materialized route may take: past it streaming, which takes
@@ -182,17 +184,19 @@ func (o *sdpa) chooseRoutes(b *engine.Builder) {
 		sdpaMaterialized:  {name: "materialized", only: true, why: manyTokens},
 		sdpaStreaming:     {name: "streaming", why: manyScores},
 	}
-	if fewest == 1 && o.headDim <= sdpaWidestDecoding {
+	if fewest == 1 && o.headDim <= sdpaWidest {
 		o.routes[sdpaFlashDecoding].upTo, fewest = 1, 2
 	}
-	if o.headDim > sdpaWidest {
-		if most >= fewest {
-			o.routes[sdpaMaterialized].upTo, o.routes[sdpaMaterialized].why = most, wideHead
-		}
-		return
+	limit := int64(b.Limits().MaxStorageBinding)
+	if o.headDim <= sdpaRoomy {
+		limit = min(limit, sdpaScoresLimit)
+	} else {
+		o.routes[sdpaMaterialized].why = wideHead
 	}
-	limit := min(sdpaScoresLimit, int64(b.Limits().MaxStorageBinding))
 	fit := sort.Search(most, func(n int) bool { return o.scoresBytes(n+1) > limit })
+	if o.headDim > sdpaWidest {
+		fit = most
+	}
 	if fit >= fewest {
 		o.routes[sdpaMaterialized].upTo = fit
 	}

@@ -197,7 +197,12 @@ func TestSDPAStreams(t *testing.T) {
 		qHeads: 6, kvHeads: 2, headDim: 16, tokens: 70, context: 128,
 		scoresLimit: 4 * 6 * 128 * 20, live: [][2]int{{70, 0}, {20, 70}, {21, 90}, {1, 111}},
 	}
-	hold(t, append(trials, c.trial())...)
+	wide := attention{
+		qHeads: 8, kvHeads: 1, headDim: 256, tokens: 66, context: 300,
+		live: [][2]int{{66, 0}, {66, 190}, {3, 260}, {1, 299}},
+	}.trial()
+	wide.maxBinding = 560_000 // q has fewer bytes, the scores of 66 tokens more
+	hold(t, append(trials, c.trial(), wide)...)
 }
 
 // Caches hold noise: a position that is seen and should not be shows in the result.
@@ -219,7 +224,7 @@ func TestSDPASeesAWindow(t *testing.T) {
 		},
 	} {
 		trials = append(trials, c.trial())
-		if c.headDim <= sdpaWidest && c.tokens > 1 {
+		if c.headDim <= sdpaRoomy && c.tokens > 1 {
 			c.scoresLimit = 1
 			streams := c.trial()
 			streams.name += " streaming"
