@@ -179,7 +179,7 @@ func TestAStepSaysHowItsTokenWasDrawn(t *testing.T) {
 		t.Errorf("the highest logit: %s", got)
 	}
 	s.Sampling = map[string]any{"top_k": 40.0, "temperature": 0.8}
-	if got := strings.Join(f.drawn(), " · "); got != "drawn by temperature 0.8 · top k 40" {
+	if got := strings.Join(f.drawn(), " · "); got != "drawn by top k 40 · temperature 0.8" {
 		t.Error(got)
 	}
 }

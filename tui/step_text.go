@@ -159,12 +159,18 @@ func (f *stepFacts) candidates(w int) string {
 	return strings.Join(parts, " · ")
 }
 
+// samplingNames are what a trace says of how a token was drawn, in the order of their filters.
+var samplingNames = []string{
+	"repeat_penalty", "repeat_last_n", "top_k", "top_p", "min_p", "temperature", "seed",
+}
+
 // drawn says how the token was picked where it is not simply the highest logit.
 func (f *stepFacts) drawn() []string {
 	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(f.sum.Step.Sampling)) {
-		value := f.sum.Step.Sampling[name]
-		parts = append(parts, fmt.Sprintf("%s %v", strings.ReplaceAll(name, "_", " "), value))
+	for _, name := range samplingNames {
+		if value, ok := f.sum.Step.Sampling[name]; ok {
+			parts = append(parts, fmt.Sprintf("%s %v", strings.ReplaceAll(name, "_", " "), value))
+		}
 	}
 	if len(parts) > 0 {
 		parts[0] = "drawn by " + parts[0]
