@@ -193,7 +193,7 @@ func (t *tokenize) ids(text string) (ids []int, err error) {
 		func(r rune) bool { return strings.ContainsRune(", \t\r\n[]", r) }) {
 		id, err := strconv.Atoi(word)
 		if err != nil {
-			return nil, fmt.Errorf("--decode: %q is no token id; want 0,47,..", word)
+			return nil, fmt.Errorf("--decode: %q is no token id: want ids with commas between, as 0,47", word)
 		}
 		ids = append(ids, id)
 	}

@@ -96,7 +96,7 @@ func TestTokenizeReadsItsInputByTheLine(t *testing.T) {
 		"no ids":        {"[65, 1.5]", []string{"--jsonl", "--decode"}, 1, "", "line 1: want a JSON list of token ids"},
 		"plain ids":     {"0 65,66\n", []string{"--decode"}, 0, "<|endoftext|>ab\n", ""},
 		"without names": {"0 65", []string{"--decode", "--special=false"}, 0, "a\n", ""},
-		"words as ids":  {"65 b", []string{"--decode"}, 2, "", `"b" is no token id; want 0,47,..`},
+		"words as ids":  {"65 b", []string{"--decode"}, 2, "", `"b" is no token id: want ids with commas between`},
 		"no vocabulary": {"", []string{"testdata/graph.txt"}, 1, "", "begins like no vocabulary"},
 		"no such file":  {"", []string{"testdata/none.json"}, 1, "", "testdata/none.json: no such file"},
 	} {
