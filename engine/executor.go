@@ -79,6 +79,9 @@ func (x *Executor) Loading() Loading { return x.loading }
 // Progress is told how far something has come that takes its time; its error ends that. Cancelling is one.
 type Progress func(phase string, done, total int) error
 
+// UploadPhase is the phase of Load that counts bytes; the others count things.
+const UploadPhase = "upload weights"
+
 // Load puts a graph on a device: memory, weights, kernels. progress, which may be nil, is told before each
 // tensor and each kernel.
 func Load(dev gpu.Device, g *Graph, o LiveOptions, progress Progress) (x *Executor, err error) {
@@ -137,10 +140,10 @@ func (x *Executor) allocate(progress Progress) error {
 			}
 		}
 	}
-	loads, done := 0, 0
+	done, total := 0, 0
 	for i := range x.g.values {
-		if x.g.values[i].load != nil {
-			loads++
+		if val := &x.g.values[i]; val.load != nil && x.g.hasOwn(ValueID(i)) {
+			total += int(val.bytes)
 		}
 	}
 	for i := range x.g.values {
@@ -152,16 +155,16 @@ func (x *Executor) allocate(progress Progress) error {
 			return err
 		}
 		if val.load != nil {
-			if err := progress("upload weights", done, loads); err != nil {
+			if err := progress(UploadPhase, done, total); err != nil {
 				return err
 			}
 			if err := x.fill(x.buffers[x.g.own+i], val); err != nil {
 				return err
 			}
-			done++
+			done += int(val.bytes)
 		}
 	}
-	if err := progress("upload weights", done, loads); err != nil {
+	if err := progress(UploadPhase, done, total); err != nil {
 		return err
 	}
 	x.readAt = make([]uint64, len(x.g.values))

@@ -146,14 +146,17 @@ var hfNames = names{
 	said: []string{".rotary_emb.inv_freq"},
 }
 
-// hfContext is the key of how many positions the model was made for.
-const hfContext = "max_position_embeddings"
+// Keys of config.json: how many positions the model was made for, which part of a head is turned.
+const (
+	hfContext = "max_position_embeddings"
+	hfPart    = "partial_rotary_factor"
+)
 
 // hfKeys are the keys that transformers' models have in config.json.
 var hfKeys = keys{
 	layers: "num_hidden_layers", dim: "hidden_size", ffn: "intermediate_size",
 	context: hfContext, heads: "num_attention_heads", kvHeads: "num_key_value_heads",
-	headDim: "head_dim", eps: "rms_norm_eps", window: "sliding_window",
+	headDim: "head_dim", eps: "rms_norm_eps", window: "sliding_window", turned: hfPart,
 	rotation: hfRotation,
 }
 

@@ -25,10 +25,7 @@ func Open(ctx context.Context, o Options, emit func(session.Event)) (session.Ses
 	if emit == nil {
 		emit = func(session.Event) {}
 	}
-	progress := func(phase string, done, total int) error {
-		emit(session.Event{Progress: &session.Progress{Phase: phase, Done: done, Total: total}})
-		return ctx.Err()
-	}
+	progress := opening(ctx, emit)
 	if err := progress("read model", 0, 1); err != nil {
 		return nil, err
 	}
@@ -45,6 +42,22 @@ func Open(ctx context.Context, o Options, emit func(session.Event)) (session.Ses
 		return nil, errors.Join(err, m.Close())
 	}
 	return s, nil
+}
+
+// opening tells how far opening has come, and how fast bytes are uploaded.
+func opening(ctx context.Context, emit func(session.Event)) engine.Progress {
+	var uploading time.Time
+	return func(phase string, done, total int) error {
+		p := session.Progress{Phase: phase, Done: done, Total: total}
+		if phase == engine.UploadPhase {
+			if done == 0 {
+				uploading = time.Now()
+			}
+			p.Bytes, p.PerSecond = true, float64(done)/max(time.Since(uploading).Seconds(), 1e-6)
+		}
+		emit(session.Event{Progress: &p})
+		return ctx.Err()
+	}
 }
 
 func (m *Model) open(ctx context.Context, progress engine.Progress, log func(string)) (*live, error) {

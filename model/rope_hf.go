@@ -9,7 +9,7 @@ import (
 )
 
 // hfScaling is a kind of rotation that transformers knows: what else is said of it, behind its path, and what
-// that makes of the rotation of a head of so many dims.
+// that makes of the rotation of so many dims of a head.
 type hfScaling struct {
 	name  string
 	keys  []string
@@ -120,17 +120,17 @@ func hfRotation(r *configReader, headDim int) rotation {
 // hfRotationAt reads a rotation whose kind is said behind a path, and its base under a key.
 func hfRotationAt(r *configReader, path, baseKey string, headDim int) rotation {
 	rot := rotation{Base: r.floatOr(baseKey, 10000, 1, 1e12), Scale: 1}
-	for _, key := range []string{"partial_rotary_factor", path + "partial_rotary_factor"} {
-		if part := r.floatOr(key, 1, 0, 1); part != 1 {
-			r.errorf(key, "not yet: a rotation of a part of the head (%g, want 1)", part)
-		}
+	part := r.floatOr(path+hfPart, r.floatOr(hfPart, 1, 0, 1), 0, 1)
+	if rot.Dims = int(part * float64(headDim)); rot.Dims < 2 {
+		r.errorf(hfPart, "%g: no pair of a head of %d dims is turned", part, headDim)
+		rot.Dims = 2
 	}
 	kind := r.stringOr(path+"rope_type", r.stringOr(path+"type", "default")) // type is the older key
 	var known []string
 	for _, s := range hfScalings {
 		if s.name == kind {
 			hfRefuseUnknown(r, path, s.keys)
-			s.apply(r, path, headDim, &rot)
+			s.apply(r, path, rot.Dims, &rot)
 			return rot
 		}
 		known = append(known, s.name)
@@ -142,7 +142,7 @@ func hfRotationAt(r *configReader, path, baseKey string, headDim int) rotation {
 
 // hfRefuseUnknown refuses what stands behind a path and is not known, beside what every rotation says.
 func hfRefuseUnknown(r *configReader, path string, known []string) {
-	always := []string{"rope_theta", "rope_type", "type", "partial_rotary_factor"}
+	always := []string{"rope_theta", "rope_type", "type", hfPart}
 	for _, key := range r.f.Keys() {
 		own, inside := strings.CutPrefix(key, path)
 		if inside && !slices.Contains(known, own) && !slices.Contains(always, own) {

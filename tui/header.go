@@ -127,7 +127,7 @@ func (a *App) progress() string {
 	case p.Total == 0:
 		return " " + p.Phase
 	}
-	return fmt.Sprintf(" %s %d/%d", p.Phase, p.Done, p.Total)
+	return fmt.Sprintf(" %s %s", p.Phase, p.Amount())
 }
 
 // step is the step that is shown, nil before the first.

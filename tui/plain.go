@@ -273,7 +273,7 @@ func (p *plainText) progress(to *session.Progress) {
 		if p.mirror.Trace == nil {
 			what = "loading: " + to.Phase
 		}
-		p.say("%s %d of %d", what, to.Done, to.Total)
+		p.say("%s %s", what, strings.Replace(to.Amount(), "/", " of ", 1))
 	}
 	if ends { // the next of this name is another
 		p.phase = ""

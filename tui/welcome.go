@@ -67,10 +67,11 @@ func (a *App) progressBar(w int) string {
 	if p.Total <= 0 {
 		return phase + " …"
 	}
-	cells := min(40, w-34)
+	amount := p.Amount()
+	cells := clamp(w-22-max(12, len(amount)), 1, 40)
 	done := clamp(p.Done*cells/p.Total, 0, cells)
-	return fmt.Sprintf("%s %s%s %d/%d", fit(phase, 20), strings.Repeat("█", done),
-		strings.Repeat("░", cells-done), p.Done, p.Total)
+	return fmt.Sprintf("%s %s%s %s", fit(phase, 20), strings.Repeat("█", done),
+		strings.Repeat("░", cells-done), amount)
 }
 
 // about says what a model is.

@@ -567,8 +567,7 @@ func newProgress(p *program) *progress {
 
 func (g *progress) show(e session.Event) {
 	if e.Progress != nil {
-		fmt.Fprintf(g.w, "\r\x1b[K%s %d/%d", printable.Clean(e.Progress.Phase), e.Progress.Done,
-			e.Progress.Total)
+		fmt.Fprintf(g.w, "\r\x1b[K%s %s", printable.Clean(e.Progress.Phase), e.Progress.Amount())
 		g.shown = true
 	}
 }

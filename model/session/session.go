@@ -64,6 +64,20 @@ type Progress struct {
 	Phase string `json:"phase"` // "read model", "upload weights", "compile kernels", ...
 	Done  int    `json:"done"`
 	Total int    `json:"total"`
+	Bytes bool   `json:"bytes,omitempty"` // Done and Total are bytes, not things
+	// PerSecond is how many were done in a second since the phase began; 0 where that is not told.
+	PerSecond float64 `json:"per_s,omitempty"`
+}
+
+// Amount is how far it has come: "3/12", or of bytes "1200/4400 MB at 830 MB/s".
+func (p *Progress) Amount() string {
+	switch {
+	case !p.Bytes:
+		return fmt.Sprintf("%d/%d", p.Done, p.Total)
+	case p.PerSecond == 0:
+		return fmt.Sprintf("%d/%d MB", p.Done/1e6, p.Total/1e6)
+	}
+	return fmt.Sprintf("%d/%d MB at %.0f MB/s", p.Done/1e6, p.Total/1e6, p.PerSecond/1e6)
 }
 
 // State is where the session stands. It is sent before and after each command that changes it; in between

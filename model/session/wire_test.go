@@ -164,3 +164,17 @@ func TestProtocolNamesTheTypesOfMessages(t *testing.T) {
 		t.Error("what a step's dispatch has does not show")
 	}
 }
+
+func TestProgressSaysHowMuch(t *testing.T) {
+	for want, p := range map[string]Progress{
+		"3/12":      {Done: 3, Total: 12},
+		"0/4400 MB": {Total: 4_400_000_000, Bytes: true},
+		"1200/4400 MB at 830 MB/s": {
+			Done: 1_200_000_000, Total: 4_400_000_000, Bytes: true, PerSecond: 830e6,
+		},
+	} {
+		if got := p.Amount(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
