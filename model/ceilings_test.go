@@ -217,13 +217,13 @@ func TestCanaryTellsTheSpeedOfTheClock(t *testing.T) {
 	slow = 1
 	sung = 0
 	r.dev.Duration = func(pipeline string, _, _, _ uint32) int64 {
-		if sung > 10 { // twice before the first round, and twice behind each
+		if sung > 10 { // twice before the first round, and twice behind it and behind each row
 			return 2000
 		}
 		return 1000
 	}
 	one := session.Part{Name: "one", Dispatches: []trace.DispatchID{0}}
-	r.do(session.Command{Kind: session.Cost, N: 8, Parts: []session.Part{one}})
+	r.do(session.Command{Kind: session.Cost, N: 31, Parts: []session.Part{one}})
 	w := r.mirror.Trace.Steps[len(r.mirror.Trace.Steps)-1].Whole
 	if w == nil || w.CanaryQ1 != 0.5 || w.CanaryQ3 != 1 || sung != 16 {
 		t.Errorf("the clock went to half while costs were measured: %+v, ran %d times", w, sung)

@@ -68,12 +68,14 @@ func (s *live) cost(ctx context.Context, t *turn, c session.Command, r *session.
 	}
 	costs, err := s.runner.exec.Costs(ctx, sets, o)
 	told := trace.Costs{Step: t.index, Whole: costs.Whole}
-	r.Repeats = costs.Whole.N
+	r.Repeats = costs.Whole.N // of none there are whole runs alone
 	for i, cost := range costs.Sets {
 		if cost.Name = c.Parts[i].Name; cost.N > 0 {
 			told.Costs = append(told.Costs, cost)
 		}
-		r.Repeats = min(r.Repeats, cost.N)
+		if i == 0 || cost.N < r.Repeats {
+			r.Repeats = cost.N
+		}
 	}
 	if costs.Whole.N > 0 {
 		s.record(trace.Record{Costs: &told})
