@@ -18,8 +18,8 @@ type Log struct {
 
 // LogLine is a line of the log.
 type LogLine struct {
-	At    time.Time
-	Level string // info, warn, error
+	At    time.Time // zero: it was said when the trace was recorded
+	Level string    // info, warn, error
 	Text  string
 }
 
@@ -31,16 +31,23 @@ func NewLog() *Log { return &Log{changed: make(chan struct{}, 1)} }
 
 // Add appends a line.
 func (l *Log) Add(level, text string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.add(level, text)
+	l.append(LogLine{now(), level, text})
 }
 
-func (l *Log) add(level, text string) {
+// Recorded appends a line that a trace has. It does not say when that was.
+func (l *Log) Recorded(text string) { l.append(LogLine{Level: "info", Text: text}) }
+
+func (l *Log) append(line LogLine) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.add(line)
+}
+
+func (l *Log) add(line LogLine) {
 	if len(l.lines) == logLines {
 		l.lines = append(l.lines[:0:0], l.lines[logLines/10:]...)
 	}
-	l.lines = append(l.lines, LogLine{now(), level, text})
+	l.lines = append(l.lines, line)
 	l.version++
 	select {
 	case l.changed <- struct{}{}:
@@ -59,7 +66,7 @@ func (l *Log) Write(p []byte) (int, error) {
 			return len(p), nil
 		}
 		if l.rest = rest; strings.TrimSpace(line) != "" {
-			l.add("warn", strings.TrimRight(line, "\r"))
+			l.add(LogLine{now(), "warn", strings.TrimRight(line, "\r")})
 		}
 	}
 }

@@ -55,7 +55,11 @@ func wrapLog(ctx context.Context, lines []LogLine, key logKey) (logText, error) 
 		case "warn":
 			mark = markWarn
 		}
-		head := fmt.Sprintf("%s %s %-5s ", l.At.Format("15:04:05.000"), mark, l.Level)
+		at := "in the trace"
+		if !l.At.IsZero() {
+			at = l.At.Format("15:04:05.000")
+		}
+		head := fmt.Sprintf("%s %s %-5s ", at, mark, l.Level)
 		text := printable.Clean(l.Text)
 		if !lets(key.filter, head+text) {
 			continue

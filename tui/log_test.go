@@ -26,6 +26,10 @@ func TestTheLogHasWhatWasCompiled(t *testing.T) {
 	for _, d := range []*driver{recorded, live} {
 		d.press("0").sees("compiled rms_norm in 18.4 ms")
 	}
+	// A trace does not say at what time: it is not that of its opening.
+	if line := recorded.line("compiled rms_norm"); !strings.HasPrefix(line, " in the trace ") {
+		t.Errorf("%q", line)
+	}
 }
 
 // What is refused stands in the log once, and not as what was done.

@@ -134,10 +134,10 @@ func (a *App) opened(m openedMsg) {
 	case m.trace != nil:
 		a.isTrace = true
 		for i := range m.trace.Steps {
-			a.logCompiled(&m.trace.Steps[i])
+			logCompiled(&m.trace.Steps[i], a.log.Recorded)
 		}
 		for i := range m.trace.Events {
-			a.log.Add("info", m.trace.Events[i].Text)
+			a.log.Recorded(m.trace.Events[i].Text)
 		}
 		a.mirror.Trace, a.index = m.trace, m.index
 		a.events(nil)
@@ -162,7 +162,7 @@ func (a *App) events(list eventsMsg) {
 				a.log.Add("info", note.Text)
 			}
 			if s := e.Records[i].Step; s != nil {
-				a.logCompiled(s)
+				logCompiled(s, func(text string) { a.log.Add("info", text) })
 			}
 			if found := e.Records[i].Ceilings; found != nil {
 				a.say("ceilings: " + strings.Join(inspect.CeilingFacts(found), " · "))
@@ -190,11 +190,11 @@ func (a *App) events(list eventsMsg) {
 	}
 }
 
-// logCompiled keeps in the log which kernels a step had to wait for.
-func (a *App) logCompiled(s *trace.Step) {
+// logCompiled tells the log which kernels a step had to wait for.
+func logCompiled(s *trace.Step, tell func(text string)) {
 	for _, c := range s.CPU.Compiled {
 		took := table.Millis(c.NS.NS())
-		a.log.Add("info", fmt.Sprintf("step %d: compiled %s in %s", s.Index, c.Kernel, took))
+		tell(fmt.Sprintf("step %d: compiled %s in %s", s.Index, c.Kernel, took))
 	}
 }
 
