@@ -47,11 +47,19 @@ func nearestGrid(weights []float32, best, scratch []int8) (scale float32) {
 	most := -1.0
 	for _, end := range []float64{-8, 7} {
 		var along, length float64
+		inverse := end / extreme
 		for i, w := range weights {
-			step := min(max(math.RoundToEven(float64(w)*(end/extreme)), -8), 7)
-			scratch[i] = int8(step)
-			along += float64(w) * step
-			length += step * step
+			up := float64(w)*inverse + 8.5 // steps up from -8, to be cut to a whole number
+			switch {
+			case up < 0:
+				up = 0
+			case up > 15:
+				up = 15
+			}
+			step := int8(up) - 8
+			scratch[i] = step
+			along += float64(w) * float64(step)
+			length += float64(step) * float64(step)
 		}
 		// Of the sum of the weights' squares the best length of a step, along / length, takes this away.
 		if gain := along * along / length; gain > most {
