@@ -97,19 +97,19 @@ func (s *live) verify(ctx context.Context, t *turn, only []trace.DispatchID, bud
 	if len(v.gaps) == 0 {
 		return err
 	}
-	s.record(trace.Record{Gaps: &trace.Gaps{Step: t.index, Gaps: v.gaps}})
+	slices.SortFunc(v.gaps, func(a, b trace.DispatchGap) int { return int(a.Dispatch - b.Dispatch) })
+	s.record(trace.Record{Gaps: &trace.Gaps{Step: t.index, Gaps: v.gaps}}) // they do not change from here on
 	s.tellVerified(t, v, note)
 	return err
 }
 
 // tellVerified records what came out.
 func (s *live) tellVerified(t *turn, v *verification, note string) {
-	slices.SortFunc(v.gaps, func(a, b trace.DispatchGap) int { return int(a.Dispatch - b.Dispatch) })
 	wrong := func(g trace.DispatchGap) bool { return !(g.Gap.Share <= 1) }
 	text := fmt.Sprintf("%d dispatches are within their tolerance", len(v.gaps))
 	var first *trace.DispatchID
 	if i := slices.IndexFunc(v.gaps, wrong); i >= 0 {
-		g := &v.gaps[i]
+		g := v.gaps[i]
 		first = &g.Dispatch
 		text = fmt.Sprintf("the first that diverges is dispatch %d (%s): %.3g times its tolerance",
 			g.Dispatch, s.watch.name(g.Dispatch), float64(g.Gap.Share))
