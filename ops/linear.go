@@ -2,6 +2,7 @@ package ops
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"gpuscope/engine"
@@ -335,8 +336,8 @@ func (o *linear) Reference(r *Ref) {
 }
 
 // Tolerance: products of both signs cancel out, so that what a result has lost is not seen in its own size;
-// in that of its row it is.
-func (o *linear) Tolerance(*Ref, engine.ValueID) Tolerance {
+// in that of its row it is, unless the row is short and all of it has cancelled out.
+func (o *linear) Tolerance(r *Ref, _ engine.ValueID) Tolerance {
 	t := Tolerance{
 		Row: summed(o.w.Cols) * rounding, Why: fmt.Sprintf("%d products summed in f32", o.w.Cols),
 	}
@@ -344,7 +345,31 @@ func (o *linear) Tolerance(*Ref, engine.ValueID) Tolerance {
 		t.Row += 8 * n * rounding
 		t.Why += fmt.Sprintf(", of weights that count %g times until the zero is taken off", n)
 	}
+	if o.w.Rows < shortRow {
+		t.Abs = t.Row * o.usual(r)
+	}
 	return t
+}
+
+// shortRow is how many results are sure to have one among them that has not cancelled out.
+const shortRow = 32
+
+// usual is how large a sum of products of random signs gets: |x| |w| / sqrt(k), and few four times of that.
+func (o *linear) usual(r *Ref) float64 {
+	x := r.Tensor(o.x)
+	n, k := x.rows()
+	longest := func(rows int, row func(i int) []float64) (most float64) {
+		for i := range rows {
+			most = max(most, dot(row(i), row(i)))
+		}
+		return math.Sqrt(most)
+	}
+	weights, w := 0.0, make([]float64, k)
+	for _, p := range o.parts {
+		read := o.w.reader(r, &p)
+		weights = max(weights, longest(p.rows, func(i int) []float64 { read(i, w); return w }))
+	}
+	return 4 * longest(n, x.row) * weights / math.Sqrt(float64(k))
 }
 
 // linearShape is how a kernel divides the work: the tuned numbers, chosen in one place from the sizes of the
