@@ -154,14 +154,11 @@ func readBase(ctx context.Context, path string) (*inspect.Index, error) {
 	return inspect.NewIndex(t), ctx.Err()
 }
 
-// options are what a table is asked with: one of one step is of the shown one, or the last of the scope.
+// options are what a table is asked with. One of one step is of the step that is shown: the header names it.
 func (s *snapshot) options(takes inspect.Takes, fold inspect.Fold) inspect.Options {
 	o := inspect.Options{Scope: s.scope, Base: s.against, Fold: fold}
 	if _, one := s.scope.One(); takes == inspect.OneStep && !one {
 		o.Scope = s.index.Step(s.step)
-		if !slices.Contains(s.scope.Steps, s.step) {
-			o.Scope = s.index.Step(s.scope.Steps[len(s.scope.Steps)-1])
-		}
 	}
 	return o
 }

@@ -98,3 +98,10 @@ func TestEveryViewHasItsDeltaAgainstTheBase(t *testing.T) {
 	one := drive(t, 200, 60, llama, nil, Options{}).press("1", "left", "left", "b", "G", "4")
 	one.sees("no Δ against s21: 1 sample").misses("Δµs")
 }
+
+// Which step a table of one step is of stands in the header, whatever the scope.
+func TestATableOfOneStepIsOfTheStepInTheHeader(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "v").sees("scope all 23 warm decode steps")
+	d.press("3", "P").typed("1").press("enter").sees("step 0 ").sees("s0 prefill at position 0")
+	d.press("v", "v").sees("scope this step", "s0 prefill at position 0")
+}
