@@ -109,22 +109,24 @@ func (a *App) askBreaks() {
 	}
 }
 
-// showPosition shows the recorded step that has reached a position.
+// showPosition shows the recorded step that a position is in, at the end of the text the one that reached it.
 func (a *App) showPosition(to int) error {
 	steps := a.index.Trace.Steps
-	i := slices.IndexFunc(steps, func(s trace.Step) bool { return s.Position+len(s.Tokens) >= to })
-	if i < 0 {
-		return fmt.Errorf("no step of this trace reaches position %d", to)
+	end := func(i int) int { return steps[i].Position + len(steps[i].Tokens) }
+	for i := range steps {
+		if end(i) > to || i == len(steps)-1 && end(i) == to {
+			a.showStep(i - a.shown)
+			return nil
+		}
 	}
-	a.showStep(i - a.shown)
-	return nil
+	return fmt.Errorf("no step of this trace reaches position %d", to)
 }
 
 func (a *App) askTarget() {
 	if a.isTrace {
 		a.dialog = &chooser{
 			title: "show position:", line: &inputLine{}, rows: func() []string { return nil },
-			none: "the first step of this trace that has reached it",
+			none: "the step of this trace that it is in",
 			take: func(_ int, typed string) error {
 				n, err := parseCount("position", typed)
 				if err == nil {

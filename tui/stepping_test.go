@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -62,8 +63,18 @@ func TestARunGoesToAPositionAndAStepToADispatch(t *testing.T) {
 
 func TestATraceGoesToAPosition(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("P").typed("50").press("enter")
-	if s := d.app.step(); s.Position+len(s.Tokens) != 50 {
-		t.Errorf("it shows the step at position %d", s.Position)
+	if s := d.app.step(); s.Position != 50 || s.Phase != "decode" {
+		t.Errorf("it shows the %s step at position %d", s.Phase, s.Position)
+	}
+	first, last := llama.Steps[0], llama.Steps[len(llama.Steps)-1]
+	for _, c := range []struct{ position, step int }{
+		{0, first.Index},
+		{len(first.Tokens) - 1, first.Index},
+		{len(first.Tokens), first.Index + 1},
+		{last.Position, last.Index},
+		{last.Position + 1, last.Index}, // the end of the text
+	} {
+		d.press("P").typed(strconv.Itoa(c.position)).press("enter").wantShown(c.step)
 	}
 	d.press("P").typed("5000").press("enter").sees("no step of this trace reaches position 5000")
 	d.press("ctrl+u").typed("there").press("enter").sees("want a number from 0 on").press("esc").misses("✗")
