@@ -177,6 +177,10 @@ type RowCost struct {
 	LeastNS float64
 	Floor   bool
 	Share   float64 // of the whole step; 0 where that was not measured
+	// SpreadNS is half the distance of the quartiles: of its own rounds, or where they are too few of the
+	// whole runs, which is what a single difference may be off by. Spread says whether either are enough.
+	SpreadNS float64
+	Spread   bool
 	// None says that the cost is within its ±, or what the clock can tell: it is not different from 0.
 	None bool
 }
@@ -210,9 +214,6 @@ func (x *Index) CostOrder() string {
 	}
 	return "cost_us"
 }
-
-// SpreadNS is half the distance of the quartiles.
-func (c *RowCost) SpreadNS() float64 { return float64(c.Q3NS-c.Q1NS) / 2 }
 
 // StepCosts are the costs of a step by what was left out.
 type StepCosts struct {
@@ -253,7 +254,13 @@ func (x *Index) costsOf(step int) *StepCosts {
 				r.LeastNS += roofNS(d.Ceilings, float64(p.Bytes), float64(p.FLOPs), streamed)
 			}
 		}
-		r.None = r.N >= enough && math.Abs(float64(r.NS)) <= max(r.SpreadNS(), resolutionNS(x.Trace))
+		switch w := s.Whole; {
+		case r.N >= enough:
+			r.SpreadNS, r.Spread = float64(r.Q3NS-r.Q1NS)/2, true
+		case w != nil && w.N >= enough:
+			r.SpreadNS, r.Spread = float64(w.Q3NS-w.Q1NS)/2, true
+		}
+		r.None = r.Spread && math.Abs(float64(r.NS)) <= max(r.SpreadNS, resolutionNS(x.Trace))
 		if s.Whole != nil && s.Whole.NS > 0 {
 			r.Share = float64(r.NS) / float64(s.Whole.NS)
 		}
@@ -356,8 +363,8 @@ func (t *DispatchTable) CostLine(r *DispatchRow) string {
 		return ""
 	}
 	line := fmt.Sprintf("cost %.1f µs a step", float64(c.NS)/1e3)
-	if c.N >= enough {
-		line += " ± " + short(c.SpreadNS())
+	if c.Spread {
+		line += " ± " + short(c.SpreadNS)
 	}
 	if c.None {
 		line += ", not different from 0"
@@ -447,12 +454,12 @@ func costColumns(x *Index, cost func(func(*RowCost) table.Cell) func(int) table.
 		},
 		{
 			Name: "cost_spread_us", Title: "±", Unit: "us", Is: table.Measured, Right: true, Width: 110,
-			Doc: "half the distance between the quartiles of the cost",
+			Doc: "half the distance between the quartiles of the cost; of fewer than 4 rounds that of whole runs",
 			Of: cost(func(c *RowCost) table.Cell {
-				if c.N < enough {
+				if !c.Spread {
 					return table.Missing()
 				}
-				return shortCell(c.SpreadNS())
+				return shortCell(c.SpreadNS)
 			}),
 		},
 		{

@@ -262,7 +262,7 @@ func (c *baseCosts) delta(now *RowCost) table.Cell {
 	}
 	by := float64(now.NS - then.NS)
 	return differenceCell(by, 1,
-		math.Abs(by) <= max(c.base.resolutionNS(c.x), 2*now.SpreadNS(), 2*then.SpreadNS()))
+		math.Abs(by) <= max(c.base.resolutionNS(c.x), 2*now.SpreadNS, 2*then.SpreadNS))
 }
 
 // same says that dispatches are those of the same names in the base's graph.
