@@ -44,6 +44,14 @@ func seen(t *trace.Trace, untimed, span int64) *trace.Trace {
 	return t
 }
 
+// worked gives the step that many µs of the CPU's own work, all of it encoding; -1: not measured.
+func worked(t *trace.Trace, encode int64) *trace.Trace {
+	c := &t.Steps[1].CPU
+	c.ResizeNS, c.UploadNS, c.SubmitNS, c.SampleNS = us(-1), us(-1), us(-1), us(-1)
+	c.EncodeNS = us(encode)
+	return t
+}
+
 func TestSummaryOfAStepOnOneLine(t *testing.T) {
 	for _, c := range []struct {
 		t    *trace.Trace
@@ -104,13 +112,29 @@ func TestVerdictAndRateAreOfTheUntimedStep(t *testing.T) {
 	}{
 		{oneStep("dispatch", 4700, 3300, 4700), unknown, 0},
 		{
-			seen(oneStep("dispatch", 4700, 3300, 4700), 1800, 1280),
+			worked(seen(oneStep("dispatch", 4700, 3300, 4700), 1800, 1280), 600),
 			"29 % of the step the GPU waits for the CPU: 0.52 of 1.80 ms." +
 				" Encoding while it runs would give 556 → 781 tok/s at most", 1e3 / 1.8,
 		},
 		{
-			oneStep("step", 1800, -1, 600), "CPU-bound: 67 % of the step the GPU waits for the CPU: 1.20 of 1.80 ms." +
+			worked(oneStep("step", 1800, -1, 600), 1200),
+			"CPU-bound: 67 % of the step the GPU waits for the CPU: 1.20 of 1.80 ms." +
 				" Encoding while it runs would give 556 → 833 tok/s at most", 1e3 / 1.8,
+		},
+		{ // a third of the wait is the CPU's: no more than that can be won
+			worked(oneStep("step", 1800, -1, 600), 400),
+			"67 % of the step the GPU has nothing to do: 1.20 of 1.80 ms, of which the CPU's own work is 0.40 ms" +
+				" at most and the rest the driver's and the system's." +
+				" Encoding while it runs would give 556 → 714 tok/s at most", 1e3 / 1.8,
+		},
+		{ // hardly any of it
+			worked(oneStep("step", 345_000, -1, 145_000), 1170),
+			"58 % of the step the GPU has nothing to do: 200 of 345 ms, of which the CPU's own work is 1.17 ms" +
+				" at most and the rest the driver's and the system's", 1 / 0.345,
+		},
+		{ // nobody knows how much
+			worked(oneStep("step", 1800, -1, 600), -1),
+			"CPU-bound: 67 % of the step the GPU waits for the CPU: 1.20 of 1.80 ms", 1e3 / 1.8,
 		},
 		{
 			oneStep("off", 1800, -1, -1), "what bounds the untimed step is not known: its GPU time was not measured",
@@ -162,6 +186,19 @@ func TestWhatBoundsTheGPUNeedsItsCeilings(t *testing.T) {
 		if got := inspect.NewIndex(tr).Summary(1).Verdict; got != c.want {
 			t.Errorf("%s: %q\nwant %q", c.name, got, c.want)
 		}
+	}
+}
+
+// A step of grids far beyond its shapes takes long for these, not for its levels.
+func TestWhatIsLaunchedWithoutWorkIsNamedBeforeLevels(t *testing.T) {
+	tr := oneStep("step", 1800, -1, 1750)
+	for i := range tr.Plans {
+		p := &tr.Plans[i]
+		p.Workgroups, p.NeededGrid, p.NeededGroups = [3]int{64, 1, 1}, [3]int{1, 1, 1}, 1
+	}
+	want := "over-dispatched: 98.4% of 128 workgroups have no work; at the device's ceilings the work takes"
+	if got := inspect.NewIndex(tr).Summary(1).Verdict; !strings.HasPrefix(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
 	}
 }
 

@@ -26,16 +26,7 @@ func (x *Index) verdict(step int, u *Untimed) string {
 	wait := wall - gpu
 	share := float64(wait) / float64(wall)
 	if share >= waits {
-		line := fmt.Sprintf("%.0f %% of the step the GPU waits for the CPU: %s of %s", 100*share,
-			table.MillisBare(wait, true), millis(u.Wall))
-		if share > 0.5 {
-			line = "CPU-bound: " + line
-		}
-		if tokens := progress(s); s.Phase == "decode" {
-			line += fmt.Sprintf(". Encoding while it runs would give %.0f → %.0f tok/s at most",
-				u.tokensPerS(tokens), float64(tokens)*1e9/float64(max(gpu, wait)))
-		}
-		return line
+		return idles(s, u, gpu, wait, share)
 	}
 	took := fmt.Sprintf("the GPU takes %s of %s", table.MillisBare(gpu, true), millis(u.Wall))
 	roof := x.roofNS(s)
@@ -45,8 +36,13 @@ func (x *Index) verdict(step int, u *Untimed) string {
 	case roof == 0:
 		return took + "; what bounds it there is not known without the device's ceilings"
 	case 2*roof < float64(gpu):
-		line := fmt.Sprintf("latency-bound: at the device's ceilings the work takes ~%s of the %s that the GPU takes",
+		line := fmt.Sprintf("at the device's ceilings the work takes ~%s of the %s that the GPU takes",
 			table.MillisBare(int64(roof), true), millis(u.GPU))
+		if w := x.wasted(s); 2*w.Groups() > w.Launched {
+			return fmt.Sprintf("over-dispatched: %s of %s have no work; %s", percent(w.Groups(), w.Launched),
+				table.Plural(w.Launched, "workgroup"), line)
+		}
+		line = "latency-bound: " + line
 		if n := len(x.levelStarts(step)); n > 0 {
 			line += fmt.Sprintf(", in %s one behind the other", table.Plural(n, "level"))
 		}
@@ -54,6 +50,47 @@ func (x *Index) verdict(step int, u *Untimed) string {
 	}
 	return fmt.Sprintf("GPU-bound: %s, and at the device's ceilings the work would take ~%s", took,
 		table.MillisBare(int64(roof), true))
+}
+
+// idles says of a step in which the GPU waits how much of that is the CPU's own work, which could be done
+// while the GPU runs the step before. The rest of the wait passes in the driver and the system: no order of
+// the work here takes that away.
+func idles(s *trace.Step, u *Untimed, gpu, wait int64, share float64) string {
+	own, known := ownNS(s)
+	waited := fmt.Sprintf("%s of %s", table.MillisBare(wait, true), millis(u.Wall))
+	line := fmt.Sprintf("%.0f %% of the step the GPU waits for the CPU: %s", 100*share, waited)
+	switch {
+	case known && 2*own < wait:
+		line = fmt.Sprintf("%.0f %% of the step the GPU has nothing to do: %s, of which the CPU's own work is "+
+			"%s at most and the rest the driver's and the system's", 100*share, waited,
+			millis(trace.Measured(own)))
+	case share > 0.5:
+		line = "CPU-bound: " + line
+	}
+	const worth = 0.01 // of the wall time, before a gain is one
+	least := max(gpu, own, gpu+wait-own)
+	gains := known && float64(gpu+wait-least) > worth*float64(gpu+wait)
+	if tokens := progress(s); gains && s.Phase == "decode" {
+		line += fmt.Sprintf(". Encoding while it runs would give %.0f → %.0f tok/s at most",
+			u.tokensPerS(tokens), float64(tokens)*1e9/float64(least))
+	}
+	return line
+}
+
+// ownNS is what the CPU itself did in a step, as it was measured there, its timing included: all but the
+// wait. False where its encoding was not measured.
+func ownNS(s *trace.Step) (int64, bool) {
+	c := &s.CPU
+	return sum(c.ResizeNS, c.UploadNS, c.EncodeNS, c.SubmitNS, c.SampleNS), measured(c.EncodeNS)
+}
+
+// wasted is what a step launched without need.
+func (x *Index) wasted(s *trace.Step) Waste {
+	var w Waste
+	for _, d := range s.Dispatches {
+		w = w.plus(WasteOf(&x.Trace.Plans[d.Plan], nil))
+	}
+	return w
 }
 
 // roofNS is in how long the device could do the work of a step: of each dispatch the longer of its bytes at
