@@ -26,7 +26,7 @@ type listing struct {
 	partial       bool
 	all           int    // rows of the table in which none stand
 	unfolded      []bool // rows in which others are shown, where there is a filter
-	// uniform are the columns that say the same in every row: they stand in the title.
+	// uniform are the columns that say the same in all rows of the table, shown or not: the title has them.
 	uniform []int
 	most    []float64 // by column, the largest number of those that are drawn as bars
 	// least is by column how wide what must not be lost of its cells is; 0 where they are cut.
@@ -84,7 +84,13 @@ func list(ctx context.Context, t *table.Table, c choice, good string, plainColum
 	if len(l.rows) == 0 {
 		return l, nil
 	}
-	if l.uniform, err = t.Uniform(ctx, every); err != nil {
+	of := every
+	if l.good != "" { // a filter takes no column away: what few rows have in common is not that of all
+		if of, err = t.Select(ctx, table.Selection{All: true}); err != nil {
+			return l, err
+		}
+	}
+	if l.uniform, err = t.Uniform(ctx, of); err != nil {
 		return l, err
 	}
 	l.most, l.least = make([]float64, len(t.Columns)), make([]int, len(t.Columns))

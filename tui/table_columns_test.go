@@ -45,3 +45,10 @@ func TestWasteAndTimeAreOfTheSameDispatches(t *testing.T) {
 		}
 	}
 }
+
+// What the few rows that a filter leaves have in common is what somebody looks for, and sorts by.
+func TestAFilterTakesNoColumnAway(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2").sees("kernel", "grid")
+	d.press("/").typed("attn.k").press("enter", "o", "m").sees("filter attn.k", "kernel", "grid", "Σµs↓")
+	d.press("o", "g").sees("grid↓")
+}
