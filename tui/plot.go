@@ -196,7 +196,8 @@ func (p *plot) render(t *theme) []string {
 	foot := []rune(fit(first, p.w-table.Width(last)) + last)
 	at := clamp(p.column-table.Width(middle)/2, table.Width(first)+1,
 		p.w-table.Width(last)-1-table.Width(middle))
-	if p.column >= 0 && at > table.Width(first) {
+	atEnd := middle == first || middle == p.position(p.xs.hi)
+	if p.column >= 0 && !atEnd && at > table.Width(first) {
 		copy(foot[at:], []rune(middle))
 	}
 	return append(lines, blank(axis+1)+t.put(dim, string(foot)))

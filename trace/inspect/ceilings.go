@@ -28,12 +28,12 @@ func ceilingRows(c *trace.Ceilings) []ceilingRow {
 	}
 	for _, r := range c.CopyBytesPerS {
 		rows = append(rows, ceilingRow{
-			"copy, working set " + table.Memory(r.Bytes), table.Rate(r.PerS, "B/s"),
+			"copy, working set " + table.Memory(r.Bytes), table.Scaled(r.PerS, "B/s"),
 		})
 	}
 	if c.FlopsPerS > 0 {
 		rows = append(rows, ceilingRow{
-			"multiply and add, f32", table.Rate(c.FlopsPerS, "FLOP/s"),
+			"multiply and add, f32", table.Scaled(c.FlopsPerS, "FLOP/s"),
 		})
 	}
 	for _, t := range []struct {

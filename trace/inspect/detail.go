@@ -237,8 +237,8 @@ func (d *Detail) timeLine() string {
 	case FloorLimit:
 		line += " · ≈floor: no longer than an empty timed pass"
 	case FillLimit:
-		line += fmt.Sprintf(" · %d workgroups cannot fill this device (knee ~%d)", d.Limit.Workgroups,
-			d.Index.Trace.Device.Ceilings.FillWorkgroups)
+		line += fmt.Sprintf(" · %s cannot fill this device (knee ~%d)",
+			table.Plural(d.Limit.Workgroups, "workgroup"), d.Index.Trace.Device.Ceilings.FillWorkgroups)
 	case MemLimit:
 		line += fmt.Sprintf(" · %s of the copy rate", d.Limit)
 	case FPLimit:
@@ -249,18 +249,16 @@ func (d *Detail) timeLine() string {
 
 func (d *Detail) trafficLine() string {
 	work := "no arithmetic"
-	switch n := float64(d.Plan.FLOPs); {
-	case n >= 1e6:
-		work = fmt.Sprintf("~%.3g MFLOP", n/1e6)
-	case n > 0:
-		work = fmt.Sprintf("~%.3g kFLOP", n/1e3)
+	if d.Plan.FLOPs > 0 {
+		work = "~" + table.Scaled(float64(d.Plan.FLOPs), "FLOP")
 	}
 	line := fmt.Sprintf("~%s, %s", table.Bytes(d.Plan.Bytes), work)
 	if d.Plan.Bytes > 0 && d.Plan.FLOPs > 0 {
-		line += fmt.Sprintf(", ~%.2g FLOP a byte", float64(d.Plan.FLOPs)/float64(d.Plan.Bytes))
+		line += ", ~" + table.Scaled(float64(d.Plan.FLOPs)/float64(d.Plan.Bytes), "FLOP a byte")
 	}
 	if d.Limit.BytesPerS > 0 {
-		line += fmt.Sprintf(" → ~%.0f GB/s, ~%.0f GFLOP/s", d.Limit.BytesPerS/1e9, d.Limit.FlopsPerS/1e9)
+		line += fmt.Sprintf(" → ~%s, ~%s", table.Scaled(d.Limit.BytesPerS, "B/s"),
+			table.Scaled(d.Limit.FlopsPerS, "FLOP/s"))
 	}
 	if d.Limit.LostNS > 0 {
 		line += fmt.Sprintf(" · ~%.1f µs lost", d.Limit.LostNS/1e3)

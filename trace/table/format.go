@@ -133,14 +133,14 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%d B", n)
 }
 
-// Rate writes how much there is in a second, with three digits: "4.24 TB/s".
-func Rate(perS float64, unit string) string {
+// Scaled writes how much there is of a unit, with three digits and a prefix: "4.24 TB/s", "6.31 GFLOP".
+func Scaled(v float64, unit string) string {
 	prefixes := []string{"", "k", "M", "G", "T", "P"}
 	i := 0
-	for ; perS >= 999.5 && i < len(prefixes)-1; i++ {
-		perS /= 1000
+	for ; v >= 999.5 && i < len(prefixes)-1; i++ {
+		v /= 1000
 	}
-	return fmt.Sprintf("%.*f %s%s", max(0, 3-len(strconv.Itoa(int(perS)))), perS, prefixes[i], unit)
+	return fmt.Sprintf("%.*f %s%s", max(0, 3-len(strconv.Itoa(int(v)))), v, prefixes[i], unit)
 }
 
 // Memory writes what is held, in the largest binary unit that keeps three digits or so: "1.5 MiB".

@@ -60,3 +60,14 @@ func TestMemoryIsWrittenInTheLargestUnit(t *testing.T) {
 		}
 	}
 }
+
+func TestScaledKeepsThreeDigits(t *testing.T) {
+	for v, want := range map[float64]string{
+		0.383: "0.38 FLOP", 3.7: "3.70 FLOP", 370: "370 FLOP", 6.31e9: "6.31 GFLOP", 2.3974e13: "24.0 TFLOP",
+		999.7: "1.00 kFLOP",
+	} {
+		if got := Scaled(v, "FLOP"); got != want {
+			t.Errorf("%v is %q, want %q", v, got, want)
+		}
+	}
+}
