@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -38,7 +39,8 @@ type CurveRow struct {
 	Points     []CurvePoint // measured, by place
 	Fit        *Fit         // through them; nil where they are too few
 	Shifts     []Shift
-	Share      float64  // of the slope of all rows, in %; of their bytes' slope where Modelled
+	Share      float64  // of the slope of the whole step, in %; of their bytes' slope where Modelled
+	Drift      float64  // the same of a row that does the same work at every place: no position slows that
 	Modelled   bool     // the share is one of bytes that the plans say
 	Changes    []Change // of the first dispatch, along the line
 	Routes     []RouteSpan
@@ -395,9 +397,28 @@ func (r *CurveRow) slopesLike(s *CurveRow) bool {
 	return math.Abs(r.Fit.B-s.Fit.B) <= 3*math.Hypot(r.Fit.SE, s.Fit.SE)
 }
 
+// steady says that a row's plans are the same at the first and at the last place that was measured, so that
+// nothing it does depends on the place.
+func (c *Curves) steady(r *CurveRow) bool {
+	if c.Line == nil || c.First < c.Line.From || c.Last > c.Line.To {
+		return false
+	}
+	for course := range r.courses {
+		l := &c.Line.Courses[course]
+		first, runs := l.Stretches[l.At(c.First)].Plan(0, c.First)
+		last, still := l.Stretches[l.At(c.Last)].Plan(0, c.Last)
+		if runs != still || first.Kernel != last.Kernel || first.Workgroups != last.Workgroups ||
+			first.NeededGroups != last.NeededGroups || first.Bytes != last.Bytes ||
+			first.FLOPs != last.FLOPs {
+			return false
+		}
+	}
+	return true
+}
+
 // share says whose the slope of the whole step is, where it has one: by the times of the rows, where they
-// were measured along the position, else by the bytes that their plans say they move more of from place to
-// place.
+// were measured along the position, each against the whole step's (all of theirs, where that is more), or
+// by the bytes that their plans say they move more of from place to place. What is of steady rows is drift.
 func (c *Curves) share() {
 	whole, way := c.slope(), 1.0
 	if whole != nil && whole.B < 0 {
@@ -413,34 +434,39 @@ func (c *Curves) share() {
 			}
 		}
 	}
+	var all float64
+	if whole != nil {
+		sum := 0.0
+		for _, b := range slope {
+			sum += max(0, b)
+		}
+		all = max(math.Abs(whole.B), sum)
+	}
 	if !byTime && c.Line != nil && c.To > c.From {
+		all = 0
 		for i := 1; i < len(c.Rows); i++ {
 			first, _ := c.Exact(&c.Rows[i], Bytes, c.Line.From)
 			last, _ := c.Exact(&c.Rows[i], Bytes, c.Line.To)
 			slope[i] = way * (last - first)
+			all += max(0, slope[i])
 			c.Rows[i].Modelled = whole != nil && way > 0 // no step is faster for more bytes
 		}
 	}
-	var all float64
-	for _, s := range slope {
-		all += max(0, s)
-	}
 	order := make(map[string]float64, len(c.Rows))
 	for i := range c.Rows {
+		r, part := &c.Rows[i], 0.0
 		if all > 0 && whole != nil {
-			c.Rows[i].Share = 100 * max(0, slope[i]) / all
+			part = 100 * max(0, slope[i]) / all
 		}
-		order[c.Rows[i].Name] = slope[i]
+		if byTime && part > 0 && c.steady(r) {
+			r.Drift = part
+			continue
+		}
+		r.Share, order[r.Name] = part, slope[i]
 	}
 	if c.Along == trace.AlongPosition {
 		slices.SortStableFunc(c.Rows[1:], func(a, b CurveRow) int {
-			switch x, y := order[a.Name], order[b.Name]; {
-			case x > y:
-				return -1
-			case x < y:
-				return 1
-			}
-			return 0
+			return cmp.Or(cmp.Compare(order[b.Name], order[a.Name]), cmp.Compare(b.Drift, a.Drift))
 		})
 		return
 	}

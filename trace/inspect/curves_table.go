@@ -99,14 +99,17 @@ func (c *Curves) slopeColumns() []table.Column {
 		},
 		table.Column{
 			Name: "share", Title: "share %", Unit: "%", Is: table.Measured, Right: true, Width: 80,
-			Doc: "of the slope of all operators, where the step has one that can be told; ~: of the bytes that they " +
-				"move more by their plans, not timed",
+			Doc: "of the slope of the whole step, where it has one that can be told; drift: of an operator that does " +
+				"the same work at every position; ~: of the bytes that they move more by their plans, not timed",
 			Of: at(func(r *CurveRow) table.Cell {
 				if r.Dispatches == nil || c.slope() == nil || r.Share == 0 && r.Fit == nil && !r.Modelled {
 					return table.Cell{}
 				}
 				cell := table.Number(r.Share, 0)
-				if r.Modelled {
+				switch {
+				case r.Drift > 0:
+					cell.Text = "drift"
+				case r.Modelled:
 					cell.Text = "~" + cell.Text
 				}
 				return cell
@@ -220,6 +223,9 @@ func (c *Curves) Verdict() []table.Part {
 	if owner := c.ownerPart(); owner.Text != "" {
 		parts = append(parts, owner)
 	}
+	if drift := c.driftPart(); drift.Text != "" {
+		parts = append(parts, drift)
+	}
 	parts = append(parts, table.Say(2, "%s → %s from %.0f to %.0f", Time.Value(f.At(f.First)),
 		Time.Value(f.At(f.Last)), f.First, f.Last))
 	parts = append(parts, table.Say(3, "%s, timing %s, n %d", c.Of, c.Level, f.N))
@@ -269,6 +275,22 @@ func (c *Curves) ownerPart() table.Part {
 	}
 }
 
+// driftPart says how much of the slope no position explains: that of rows which do the same work everywhere.
+func (c *Curves) driftPart() table.Part {
+	all := 0.0
+	for i := range c.Rows {
+		all += c.Rows[i].Drift
+	}
+	if all == 0 {
+		return table.Part{}
+	}
+	return table.Part{
+		Rank:  1,
+		Text:  fmt.Sprintf("%.0f %% is drift, of operators whose work is the same at every position", all),
+		Short: fmt.Sprintf("%.0f %% is drift", all),
+	}
+}
+
 // slope is what 1,000 positions more add, with its error.
 func (f *Fit) slope() string {
 	return fmt.Sprintf("%s ± %s", Time.Value(1000*f.B), strings.TrimPrefix(Time.Value(1000*f.SE), "-"))
@@ -284,6 +306,8 @@ func (f *Fit) says() string {
 		return "decode speeds up with position"
 	case f.N < tellSlope:
 		return fmt.Sprintf("%s are too few to tell a slope", table.Plural(f.N, "step"))
+	case math.Abs(f.B) > 2*f.SE:
+		return fmt.Sprintf("no slope is told: it is %.1f times its error, and 3 tell one", math.Abs(f.B)/f.SE)
 	case (math.Abs(f.B)+3*f.SE)*moved < 0.02:
 		return "decode keeps its time"
 	}

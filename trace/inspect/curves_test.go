@@ -184,6 +184,7 @@ func TestNobodyOwnsASlopeThatCannotBeTold(t *testing.T) {
 func TestOwnersOfASlopeThatAreAlikeAreNamedTogether(t *testing.T) {
 	for n := 60; n < 80; n++ {
 		tr := decoded(n, "dispatch")
+		tr.Forecast.Lines[0].Courses[1].Stretches[0].Bytes = trace.Rule{100, 4} // both have more to do
 		r := rand.New(rand.NewPCG(9, 10))
 		for i := range tr.Steps {
 			d := tr.Steps[i].Dispatches
@@ -198,6 +199,46 @@ func TestOwnersOfASlopeThatAreAlikeAreNamedTogether(t *testing.T) {
 		if said := table.Title(c.Verdict()...).String(); !strings.Contains(said, "100 % of the slope, much alike") {
 			t.Errorf("of %d steps: %s", n, said)
 		}
+	}
+}
+
+// What does the same work at every position slows down with the clock or the device: it owns no slope.
+func TestWhatDoesTheSameWorkEverywhereDrifts(t *testing.T) {
+	tr := decoded(100, "dispatch")
+	r := rand.New(rand.NewPCG(11, 12))
+	for i := range tr.Steps {
+		d := tr.Steps[i].Dispatches
+		split, norm := int64(1000+10*i+r.IntN(20)), int64(500+30*i+r.IntN(20))
+		d[0].GPUNS, d[1].GPUNS = trace.Measured(split), trace.Measured(norm)
+		tr.Steps[i].GPU.BusyNS = trace.Measured(split + norm)
+	}
+	c, err := NewIndex(tr).Curves(context.Background(), trace.AlongPosition, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := table.Title(c.Verdict()...).String()
+	for _, want := range []string{"sdpa.split has 25 % of the slope", "75 % is drift"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%s, want %s", said, want)
+		}
+	}
+	made := c.Table()
+	for row, want := range []string{"", "25", "drift"} {
+		if got := made.Cell(row, made.Column("share")).Text; got != want {
+			t.Errorf("%s has a share of %q, want %q", c.Rows[row].Name, got, want)
+		}
+	}
+}
+
+// Between two errors and three there is neither a slope nor none.
+func TestASlopeOfTwoErrorsIsNotCalledNone(t *testing.T) {
+	f := &Fit{N: 62, A: 1.1e6, B: 155.8, SE: 60.8, First: 513, Last: 574}
+	if got, want := f.says(), "no slope is told: it is 2.6 times its error, and 3 tell one"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	f.B = 50
+	if got, want := f.says(), "decode keeps its time"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 
