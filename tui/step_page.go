@@ -411,9 +411,6 @@ func (f *stepFacts) split() table.Line {
 		if ns, ok := step.CPU.TotalNS.NS(); ok {
 			timed.Text += ", " + table.MillisBare(ns, true)
 		}
-		if adds := f.sum.TimingAdds(); adds != "" {
-			timed.Text += " (" + adds + ")"
-		}
 		parts = append(parts, timed)
 	}
 	return table.Title(parts...)

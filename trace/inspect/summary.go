@@ -125,10 +125,6 @@ func tokensPerS(s *trace.Step) float64 {
 	return u.tokensPerS(len(s.Tokens))
 }
 
-// TimingAdds is what the step's wall time is more than its untimed one: "+260%"; "" where one of them was not
-// measured. Untimed.Cost is of the step that the untimed times are of, which may be another.
-func (r *StepSummary) TimingAdds() string { return added(r.Wall, r.Untimed.Wall) }
-
 // notMeasured is the line of what steps took that were planned and did not run.
 var notMeasured = table.Line{Parts: []table.Part{{
 	Rank: 0, Text: "planned without a device: not measured", Short: "not measured",
