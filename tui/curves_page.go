@@ -281,6 +281,9 @@ func (p *curvesPage) drawChart(t *theme, g glyphs, c *inspect.Curves, r *inspect
 		{Rank: 2, Text: said},
 		{Rank: 0, Text: p.atCursor(c, r, at)},
 	}
+	if p.shows == inspect.Time && r.Dispatches == nil {
+		parts = append(parts, table.Part{Rank: 1, Text: c.Of})
+	}
 	if routes {
 		parts = append(parts, table.Part{Rank: 4, Text: "│ another route"})
 	}

@@ -69,7 +69,9 @@ func (c *Curves) Lines(r *CurveRow, at int) []string {
 	for _, p := range r.Points {
 		if p.At == at {
 			all := ""
-			if len(r.Dispatches) > 1 {
+			if r.Dispatches == nil {
+				all = ", " + c.Of
+			} else if len(r.Dispatches) > 1 {
 				all = ", all of them"
 			}
 			add("measured  %s in s%d%s", Time.Value(p.NS), c.Index.Trace.Steps[p.Step].Index, all)

@@ -119,6 +119,10 @@ func TestSlopeNamesTheOperatorThatOwnsIt(t *testing.T) {
 				t.Errorf("%s: %s, want %s", level, said, want)
 			}
 		}
+		of := map[string]string{"dispatch": "in s50, sum of dispatches timed alone", "step": "in s50, GPU span"}[level]
+		if lines := strings.Join(c.Lines(&c.Rows[0], 50), "\n"); !strings.Contains(lines, of) {
+			t.Errorf("%s: the whole step's lines do not say %q:\n%s", level, of, lines)
+		}
 		if n := len(c.Rows[1].Changes); c.Rows[1].Name != "sdpa.split" || n != 3 {
 			t.Errorf("%s: the first is %s with %d changes, want sdpa.split with 3", level, c.Rows[1].Name, n)
 		}
