@@ -134,7 +134,7 @@ func TestFewLogitsGiveWhatAllGive(t *testing.T) {
 			t.Fatalf("token %d of %d candidates, %d of all", got, k, want)
 		}
 	})
-	if enough < 20 {
+	if enough < 5 { // of 100, of 20 in the race half
 		t.Errorf("the highest logits were enough %d times", enough)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"gpuscope/model/session"
 )
 
-// frameTime is the least time between two batches of events that reach the screen: no eye needs more, and
-// each message redraws.
-const frameTime = time.Second / 30
+// frameTime is the least time between two batches of events that reach the screen. Each redraws, and figures
+// that change more often nobody reads; what is drawn in answer to a key never waits for it.
+const frameTime = time.Second / 12
 
 // runner owns every goroutine of the program, so that each has somebody who waits for it, none outlives the
 // program unseen, and a panic in any of them ends the program with the terminal restored.
@@ -70,7 +70,7 @@ func (p *Panic) Error() string {
 	return fmt.Sprintf("a bug ended the program: panic: %v; please report it with the lines above", p.Value)
 }
 
-// pump reads events for as long as there are any and hands them on in batches, at most 30 a second; the first
+// pump reads events for as long as there are any and hands them on in batches, at most 12 a second; the first
 // after a pause at once. It never lets the session wait for the screen.
 func (r *runner) pump(ctx context.Context, s session.Session) {
 	events := s.Events()
