@@ -28,8 +28,8 @@ type ResizeRow struct {
 // planning says that the row is of hooks.
 func (r *ResizeRow) planning() bool { return r.Hook != nil && r.Change == nil && r.Plan == nil }
 
-// ResizeRows computes the rows of a step's propagation: passes, hooks, changes. A pass is open where some of
-// its hooks changed a grid or a route, or changed something else than in the step before.
+// ResizeRows computes the rows of a step's propagation: passes, hooks, changes. A pass is open where it is
+// the only one, or some of its hooks changed a grid or a route, or changed something else than before.
 func (x *Index) ResizeRows(ctx context.Context, step int) []ResizeRow {
 	t := x.Trace
 	before := map[string]bool{}
@@ -45,7 +45,7 @@ func (x *Index) ResizeRows(ctx context.Context, step int) []ResizeRow {
 		pass := len(rows)
 		key := fmt.Sprintf("pass%d", i)
 		rows = append(rows, ResizeRow{
-			Row: table.Row{Key: key, Parent: -1, Group: true}, Pass: p, Same: true,
+			Row: table.Row{Key: key, Parent: -1, Group: true, Open: len(passes) == 1}, Pass: p, Same: true,
 		})
 		for j, hooks := range x.equalHooks(p) {
 			if j%256 == 0 && ctx.Err() != nil {

@@ -95,7 +95,7 @@ func TestStepsTable(t *testing.T) {
 // lines are what a person reads, as a golden file.
 func lines(list []string) []byte { return []byte(strings.Join(list, "\n") + "\n") }
 
-func TestResizeOfASteadyDecodeStepIsOneLine(t *testing.T) {
+func TestResizeOfASteadyDecodeStepIsALineForEachOperator(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Llama(2, 5))
 	golden.RequireEqual(t, printed(t, resized(x, 4), table.Selection{}, 140))
 }
