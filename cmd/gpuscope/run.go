@@ -26,8 +26,8 @@ func runCommand() *command {
 	return &command{
 		name: "run", operand: "[MODEL]",
 		doc: "run a model headless: its text as it comes, then the profile",
-		more: `MODEL is a .gguf file, or a folder with config.json and *.safetensors as Hugging Face has them (Llama architecture; what cannot be
-run yet is named), or nothing: the demo model embedded in the program.
+		more: `MODEL is a .gguf file, or a folder with config.json and *.safetensors as Hugging Face has them (llama,
+qwen2, qwen3, gemma3, phi3; what cannot be run yet is named), or nothing: the demo model embedded in the program.
 A token is the highest logit, or with --temp drawn: of logits that a penalty has lowered the top K stay, of these the
 likeliest up to P, of these those over the least P, and the temperature comes last. The GPU finds the highest 64; all logits
 are read back, which takes time, in steps where others might be drawn (--top-k 0 or over 64, a penalty).

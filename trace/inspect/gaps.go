@@ -337,9 +337,13 @@ func (g *Gaps) title(x *Index) []table.Line {
 	}
 	dispatches := table.Plural(g.Compared, "dispatch")
 	var lines []table.Line
-	if h := g.First; h == nil {
+	switch h := g.First; {
+	case h == nil && g.NotFinite != nil:
+		lines = append(lines, table.Title(table.Say(0, "%s do as their references, and not all give numbers",
+			dispatches)))
+	case h == nil:
 		lines = append(lines, table.Title(table.Say(0, "%s, all within their tolerance", dispatches)))
-	} else {
+	default:
 		lines = append(lines,
 			table.Title(table.Say(0, "%d of %s diverge", g.Diverge, dispatches),
 				table.Say(0, "%d inherit", g.Inherit)),

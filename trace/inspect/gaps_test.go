@@ -87,6 +87,9 @@ func TestTheFirstNumberThatIsNoneIsNamed(t *testing.T) {
 	g := gapsOf(t, tr)
 	at := tr.Plans[tr.Steps[0].Dispatches[5].Plan].Dispatch
 	title := g.Title[len(g.Title)-1].String()
+	if head := g.Title[0].String(); !strings.Contains(head, "not all give numbers") {
+		t.Errorf("of a step with NaN it says %q", head)
+	}
 	if g.NotFinite == nil || g.NotFinite.Dispatch != at || g.Diverge != 0 ||
 		!strings.Contains(title, "the weights") {
 		t.Errorf("%+v: %s", g.NotFinite, title)
