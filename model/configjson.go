@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 
+	"gpuscope/internal/mapfile"
 	"gpuscope/internal/printable"
 )
 
@@ -24,11 +24,12 @@ type configJSON struct {
 const (
 	maxConfigBytes = 16 << 20
 	maxConfigDepth = 8
+	maxConfigPath  = 1 << 10
 )
 
 // openConfigJSON reads the file.
 func openConfigJSON(path string) (*configJSON, error) {
-	file, err := os.Open(path)
+	file, _, err := mapfile.Regular(path)
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +69,10 @@ func (c *configJSON) add(path string, object map[string]any, depth int) error {
 	for key, value := range object {
 		if value == nil {
 			continue
+		}
+		if n := len(path) + len(key); n > maxConfigPath {
+			return fmt.Errorf("%s: the key %s and what it stands in have %d bytes, want at most %d", c.name,
+				printable.Short(key, 40), n, maxConfigPath)
 		}
 		c.values[path+key] = value
 		if inner, ok := value.(map[string]any); ok {

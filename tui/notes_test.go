@@ -32,10 +32,10 @@ func TestANoteIsNotCut(t *testing.T) {
 
 // What bounds a step is said to its end where there is room.
 func TestTheVerdictIsNotCut(t *testing.T) {
-	d := drive(t, 80, 24, pictured(), &tuitest.Script{}, Options{Prompt: "Once upon a time"})
+	d := drive(t, 60, 24, pictured(), &tuitest.Script{}, Options{Prompt: "Once upon a time"})
 	d.press("space", "v", "v", "c", "1")
 	verdict := d.app.view().(*stepPage).task.value.sum.Verdict
-	if width(verdict) < 80 {
+	if width(verdict) < 60 {
 		t.Fatalf("%q fits on a line", verdict)
 	}
 	if !strings.Contains(d.squeezed(), verdict) {

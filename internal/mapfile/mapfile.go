@@ -30,16 +30,8 @@ func OpenUnmapped(path string) (*File, error) {
 func Of(data []byte) *File { return &File{data: data, size: int64(len(data))} }
 
 func open(path string, mapFile func(*os.File, int) ([]byte, error)) (*File, error) {
-	file, err := os.Open(path)
+	file, info, err := Regular(path)
 	if err != nil {
-		return nil, err // *PathError names the operation, the file and the cause
-	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: not a regular file (%s)", path, info.Mode().Type())
-	}
-	if err != nil {
-		file.Close() // it was not read from
 		return nil, err
 	}
 	f := &File{size: info.Size(), file: file}
@@ -53,6 +45,20 @@ func open(path string, mapFile func(*os.File, int) ([]byte, error)) (*File, erro
 	file.Close() // the mapping stays
 	f.file, f.mapped = nil, true
 	return f, nil
+}
+
+// Regular opens a file for reading that must be a regular one: opening a pipe would wait for its other end.
+// Errors name it.
+func Regular(path string) (*os.File, os.FileInfo, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: not a regular file (%s)", path, info.Mode().Type())
+	}
+	if err != nil {
+		return nil, nil, err // *PathError names the operation, the file and the cause
+	}
+	file, err := os.Open(path)
+	return file, info, err
 }
 
 // Size is how many bytes the file has.

@@ -3,6 +3,7 @@ package mapfile
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -52,6 +53,11 @@ func TestBytesAreTheFilesHoweverItIsRead(t *testing.T) {
 }
 
 func TestWhatIsNoFileIsRefused(t *testing.T) {
+	if pipe := filepath.Join(t.TempDir(), "pipe"); exec.Command("mkfifo", pipe).Run() == nil {
+		if _, err := Open(pipe); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+			t.Errorf("of a pipe that nobody writes to: %v", err)
+		}
+	}
 	if _, err := Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a folder: %v", err)
 	}

@@ -489,3 +489,24 @@ func readEverything(data []byte) {
 		_ = tensor.String()
 	}
 }
+
+// An array of a file with a hole in it can be longer than memory; no vocabulary is.
+func TestArraysLongerThanAVocabularyAreNotTaken(t *testing.T) {
+	data := []byte("GGUF\x03\x00\x00\x00")
+	u64 := func(n uint64) { data = binary.LittleEndian.AppendUint64(data, n) }
+	u64(0) // tensors
+	u64(1) // pairs
+	u64(1)
+	data = append(data, 'k', 9, 0, 0, 0, 0, 0, 0, 0) // an array of uint8
+	const n = 1<<24 + 1
+	u64(n)
+	data = append(data, make([]byte, n)...)
+	f, err := gguf.Parse(data, "long.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `long.gguf: metadata "k" has 16777217 values, want at most 16777216`
+	if _, err := f.Ints("k"); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

@@ -264,6 +264,9 @@ func scalar[T any](f *File, key, want string, conv func(Value) (T, bool)) (T, er
 	return zero, f.errorf("metadata %q is %s %s, want %s", key, v.Type(), v.short(), want)
 }
 
+// maxList is how many values of an array are taken: no vocabulary has as many tokens.
+const maxList = 1 << 24
+
 // list reads an array of values, each by conv.
 func list[T any](f *File, key, want string, conv func(Value) (T, bool)) ([]T, error) {
 	v, err := f.value(key)
@@ -272,6 +275,9 @@ func list[T any](f *File, key, want string, conv func(Value) (T, bool)) ([]T, er
 	}
 	if v.Kind != KindArray {
 		return nil, f.errorf("metadata %q is %s %s, want an array of %s", key, v.Type(), v.short(), want)
+	}
+	if v.Len > maxList {
+		return nil, f.errorf("metadata %q has %d values, want at most %d", key, v.Len, maxList)
 	}
 	out := make([]T, 0, v.Len)
 	var bad *Value

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"gpuscope/internal/mapfile"
 	"gpuscope/internal/printable"
 	"gpuscope/model/gguf"
 )
@@ -90,7 +91,7 @@ func openFolder(dir string) (*Tokenizer, error) {
 
 // readHead is the beginning of a file, by which it is known.
 func readHead(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, _, err := mapfile.Regular(path)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +106,7 @@ func readHead(path string) ([]byte, error) {
 
 // readFile is a file that is not larger than maxFile.
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, _, err := mapfile.Regular(path)
 	if err != nil {
 		return nil, err
 	}
