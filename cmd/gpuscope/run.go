@@ -161,7 +161,7 @@ func (r *run) validate(operands []string) error {
 // run opens the model, makes the tokens, and prints what came of it. A run that fails or is stopped on its
 // way prints and records what it has.
 func (r *run) run(ctx context.Context, p *program) error {
-	recorder, err := r.record(ctx, p)
+	recorder, err := p.record(ctx, r.tracePath)
 	if err != nil {
 		return err
 	}
@@ -215,12 +215,12 @@ func (r *run) measures() bool {
 // endOfPipe is how long a run that was told to end waits for who reads its trace from a pipe.
 const endOfPipe = 2 * time.Second
 
-// record makes the file for the trace, nil where nothing is recorded.
-func (r *run) record(ctx context.Context, p *program) (*trace.StreamWriter, error) {
-	if !r.recording {
+// record makes the file for a trace, nil where none is named.
+func (p *program) record(ctx context.Context, path string) (*trace.StreamWriter, error) {
+	if path == "" {
 		return nil, nil
 	}
-	recorder, err := trace.CreateStream(r.tracePath)
+	recorder, err := trace.CreateStream(path)
 	switch {
 	case errors.Is(err, trace.ErrForm):
 		return nil, usageError{err.Error()}

@@ -91,16 +91,12 @@ func (v *verification) validate(operands []string) error {
 	return v.model.validate(operands)
 }
 
-// run opens the model, makes the steps, holds them to the references, and prints what came of it.
+// run opens the model, makes the steps, holds them to the references, and prints what came of it. What is
+// stopped on its way prints and records what it has.
 func (v *verification) run(ctx context.Context) error {
-	var recorder *trace.StreamWriter
-	if v.tracePath != "" {
-		var err error
-		if recorder, err = trace.CreateStream(v.tracePath); errors.Is(err, trace.ErrForm) {
-			return usageError{err.Error()}
-		} else if err != nil {
-			return err
-		}
+	recorder, err := v.p.record(ctx, v.tracePath)
+	if err != nil {
+		return err
 	}
 	progress := newProgress(v.p)
 	s, err := v.p.open(ctx, v.model, progress.show)
@@ -137,6 +133,7 @@ func (v *verification) run(ctx context.Context) error {
 			recorder.Cancel()
 		} else {
 			broken = errors.Join(broken, recorder.Close())
+			v.p.unfinished.Store(nil)
 		}
 	}
 	if broken != nil {
@@ -145,7 +142,7 @@ func (v *verification) run(ctx context.Context) error {
 	if errors.Is(err, session.ErrUsage) || mirror.Trace == nil {
 		return asUsage(err)
 	}
-	return errors.Join(err, v.print(ctx, mirror.Trace))
+	return errors.Join(err, v.print(context.WithoutCancel(ctx), mirror.Trace))
 }
 
 // verify makes the steps and holds each to the references. Steps of a text that cannot go on, since its
