@@ -17,8 +17,8 @@ func rootCommand() *command {
 		operand: "[MODEL|TRACE]",
 		doc:     "gpuscope profiles language models on WebGPU and shows their graphs.",
 		more: `Without a command it opens MODEL in the terminal and steps it token by token: a .gguf file or the folder of a model of
-Hugging Face (llama, qwen2, qwen3, gemma3, phi3; what cannot be run yet is named), or nothing for the demo model embedded in the program. A TRACE
-(.json, .jsonl, with .gz compressed) opens with no GPU.
+Hugging Face (llama, qwen2, qwen3, gemma3, phi3; what cannot be run yet is named), or nothing for the demo model embedded
+in the program. A TRACE (.json, .jsonl, with .gz compressed) opens with no GPU.
 With --device none its steps are planned and do not run: no GPU is needed and no weights are read.
 Press ? there for the keys. With --plain commands are lines, typed or piped; where piped ones fail the exit status is 1.
 
