@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -185,13 +186,7 @@ func farther(a, b *HeldDispatch) int {
 		}
 		return math.Inf(1)
 	}
-	switch x, y := size(a), size(b); {
-	case x > y:
-		return -1
-	case x < y:
-		return 1
-	}
-	return 0
+	return cmp.Compare(size(b), size(a))
 }
 
 func (g *Gaps) columns(x *Index) []table.Column {
