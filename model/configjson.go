@@ -29,12 +29,7 @@ const (
 
 // openConfigJSON reads the file.
 func openConfigJSON(path string) (*configJSON, error) {
-	file, _, err := mapfile.Regular(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxConfigBytes+1))
+	data, err := mapfile.Read(path, maxConfigBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -42,9 +37,6 @@ func openConfigJSON(path string) (*configJSON, error) {
 }
 
 func parseConfigJSON(data []byte, name string) (*configJSON, error) {
-	if len(data) > maxConfigBytes {
-		return nil, fmt.Errorf("%s: over %d bytes: this is no configuration of a model", name, maxConfigBytes)
-	}
 	var top map[string]any
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()

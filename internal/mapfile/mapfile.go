@@ -3,7 +3,9 @@
 package mapfile
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 )
 
@@ -59,6 +61,24 @@ func Regular(path string) (*os.File, os.FileInfo, error) {
 	}
 	file, err := os.Open(path)
 	return file, info, err
+}
+
+// Read is all of a regular file, which may have so many bytes at most. Errors name it.
+func Read(path string, most int64) ([]byte, error) {
+	file, info, err := Regular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data := bytes.NewBuffer(make([]byte, 0, min(info.Size(), most)+bytes.MinRead))
+	_, err = data.ReadFrom(io.LimitReader(file, most+1)) // it may grow, or not say its size
+	if err == nil && int64(data.Len()) > most {
+		err = fmt.Errorf("%s: it has more than %d bytes, and no such file should: fetch it again", path, most)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return data.Bytes(), nil
 }
 
 // Size is how many bytes the file has.

@@ -66,6 +66,19 @@ func TestWhatIsNoFileIsRefused(t *testing.T) {
 	}
 }
 
+func TestAFileThatIsReadWholeIsBounded(t *testing.T) {
+	path := write(t, 10)
+	if data, err := Read(path, 10); err != nil || string(data) != "0123456789" {
+		t.Errorf("%q, %v", data, err)
+	}
+	if _, err := Read(path, 9); err == nil || !strings.Contains(err.Error(), "f: it has more than 9 bytes") {
+		t.Errorf("of 10 bytes: %v", err)
+	}
+	if _, err := Read(t.TempDir(), 9); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("of a folder: %v", err)
+	}
+}
+
 func TestBytesThatThereIsNoMemoryForAreAnError(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("asks the system for nothing there")

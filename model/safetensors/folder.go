@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"gpuscope/internal/mapfile"
 )
 
 // The files of a folder: all tensors in one, or in those that an index lists.
@@ -51,14 +53,7 @@ func OpenFolder(path string) (*Folder, error) {
 
 // readIndex is the file of each tensor.
 func readIndex(path string) (map[string]string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxIndex {
-		return nil, fmt.Errorf("%s: want a regular file of at most %d bytes", path, maxIndex)
-	}
-	data, err := os.ReadFile(path)
+	data, err := mapfile.Read(path, maxIndex)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func Open(path string) (*Tokenizer, error) {
 		t, err := New(f)
 		return t, errors.Join(err, f.Close())
 	}
-	data, err := readFile(path)
+	data, err := mapfile.Read(path, maxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -102,20 +102,6 @@ func readHead(path string) ([]byte, error) {
 		err = nil
 	}
 	return head[:n], err
-}
-
-// readFile is a file that is not larger than maxFile.
-func readFile(path string) ([]byte, error) {
-	f, _, err := mapfile.Regular(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("%s: it has more than %d MB, too many for a vocabulary", path, maxFile>>20)
-	}
-	return data, err
 }
 
 // readFolder adds what the files beside a vocabulary say. What they leave out stays.
@@ -169,7 +155,7 @@ func (c *Config) readFolder(dir string) error {
 		c.Ends = c.turnEnds()
 	}
 	c.Template = string(file.Template)
-	data, err := readFile(filepath.Join(dir, templateFile))
+	data, err := mapfile.Read(filepath.Join(dir, templateFile), maxFile)
 	if err == nil {
 		c.Template = string(data)
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -194,7 +180,7 @@ func (c *Config) turnEnds() (ids []int) {
 
 // readJSONFile reads a file that need not be there.
 func readJSONFile(path string, into any) error {
-	data, err := readFile(path)
+	data, err := mapfile.Read(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
