@@ -157,7 +157,7 @@ func TestCostsLeaveCacheAndLogitsAsTheyWereOnTheDevice(t *testing.T) {
 	ctx := context.Background()
 	step := func(position int, tokens ...int) {
 		t.Helper()
-		in := inputOf(net, position, tokens)
+		in := net.input(position, tokens)
 		in.Read = net.graph.Outputs()
 		if err := x.Step(ctx, in, engine.TimingStep); err != nil {
 			t.Fatal(err)

@@ -22,6 +22,27 @@ type network struct {
 // vocab is the number of logits.
 func (n *network) vocab() int { return n.graph.Value(n.logits).MaxDims[1] }
 
+// input is what a step takes: tokens at a position.
+func (n *network) input(position int, tokens []int) *engine.StepInput {
+	in := &engine.StepInput{
+		Inputs:  []engine.InputData{{Value: n.tokens, Dims: []int{1, 0}}},
+		SymInts: []engine.SymIntValue{{Value: n.pos}},
+	}
+	setInput(in, position, tokens)
+	return in
+}
+
+// setInput fills in the input of another step, in the same buffers.
+func setInput(in *engine.StepInput, position int, tokens []int) {
+	ids := &in.Inputs[0]
+	ids.Dims[1], ids.Data, ids.Host = len(tokens), ids.Data[:0], ids.Host[:0]
+	for _, t := range tokens {
+		ids.Data = binary.LittleEndian.AppendUint32(ids.Data, uint32(t))
+		ids.Host = append(ids.Host, int64(t))
+	}
+	in.SymInts[0].Int = int64(position)
+}
+
 // decoder builds the graph of a decoder-only transformer from its configuration; what one family does in its
 // own way is in the row of its architecture. One graph serves prefill and decode: its tokens are [1, S] for
 // any S from 1 to the largest chunk, its position is a SymInt.

@@ -27,8 +27,3 @@ func onDevice(t *testing.T, o Options) *runner {
 	t.Cleanup(x.Release)
 	return newRunner(dev, x, net)
 }
-
-// inputOf is what a step takes: tokens at a position.
-func inputOf(n *network, position int, tokens []int) *engine.StepInput {
-	return n.input(position, tokens)
-}

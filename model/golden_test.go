@@ -302,15 +302,7 @@ func newReference(t *testing.T, path string) *reference {
 // step gives the logits of the last token.
 func (r *reference) step(t *testing.T, tokens ...int) []float64 {
 	t.Helper()
-	in := engine.StepInput{
-		Inputs:  []engine.InputData{{Value: r.net.tokens, Dims: []int{1, len(tokens)}}},
-		SymInts: []engine.SymIntValue{{Value: r.net.pos, Int: int64(r.pos)}},
-	}
-	for _, id := range tokens {
-		in.Inputs[0].Host = append(in.Inputs[0].Host, int64(id))
-		in.Inputs[0].Data = append(in.Inputs[0].Data, byte(id), byte(id>>8), byte(id>>16), byte(id>>24))
-	}
-	if err := r.exec.Step(&in, nil); err != nil {
+	if err := r.exec.Step(r.net.input(r.pos, tokens), nil); err != nil {
 		t.Fatal(err)
 	}
 	r.pos += len(tokens)

@@ -25,7 +25,7 @@ func TestEveryValueOfAStepIsThatOfTheReferences(t *testing.T) {
 		position int
 		tokens   []int
 	}{{0, prompt}, {len(prompt), []int{260}}, {len(prompt) - 3, []int{300}}} {
-		in := inputOf(net, step.position, step.tokens)
+		in := net.input(step.position, step.tokens)
 		if err := x.Step(context.Background(), in, engine.TimingOff); err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestALookOnTheDeviceTellsWhatTheReferencesCompute(t *testing.T) {
 	do(session.Command{Kind: session.Run, N: 2})
 	ref := ops.NewInterpreter(r.net.graph)
 	for i, turn := range s.text.turns {
-		if err := ref.Step(inputOf(r.net, turn.position, turn.tokens), nil); err != nil {
+		if err := ref.Step(r.net.input(turn.position, turn.tokens), nil); err != nil {
 			t.Fatal(err)
 		}
 		looked := 0

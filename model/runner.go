@@ -2,7 +2,6 @@ package model
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -18,21 +17,16 @@ type runner struct {
 	rec *engine.Recorder
 	picker
 
-	input    engine.StepInput
-	data     []byte
-	host     []int64
+	input    *engine.StepInput
 	sang     time.Time // when the canary ran last
 	slow     bool      // the GPU's clock was slower then than it is when warm
 	sampleNS int64     // ns that picking the last step's token took on the host; 0 where it gave none
 }
 
 func newRunner(dev gpu.Device, exec *engine.Executor, n *network) *runner {
-	r := &runner{
-		dev: dev, rec: engine.NewRecorder(exec), picker: newPicker(exec, n),
+	return &runner{
+		dev: dev, rec: engine.NewRecorder(exec), picker: newPicker(exec, n), input: n.input(0, nil),
 	}
-	r.input.Inputs = []engine.InputData{{Value: n.tokens, Dims: []int{1, 0}}}
-	r.input.SymInts = []engine.SymIntValue{{Value: n.pos}}
-	return r
 }
 
 // release frees the device and everything on it.
@@ -51,19 +45,12 @@ func (r *runner) timed() bool { return r.exec.Loaded() && r.dev.Info().Timestamp
 func (r *runner) step(ctx context.Context, position int, tokens []int, gives bool, recent []int,
 	timing engine.Timing,
 ) (picked, error) {
-	r.data, r.host = r.data[:0], r.host[:0]
-	for _, t := range tokens {
-		r.data = binary.LittleEndian.AppendUint32(r.data, uint32(t))
-		r.host = append(r.host, int64(t))
-	}
-	in := &r.input.Inputs[0]
-	in.Dims[1], in.Data, in.Host = len(tokens), r.data, r.host
-	r.input.SymInts[0].Int = int64(position)
+	setInput(r.input, position, tokens)
 	r.input.Read, r.sampleNS = nil, 0
 	if gives {
 		r.input.Read = r.read
 	}
-	if err := r.exec.Step(ctx, &r.input, timing); err != nil {
+	if err := r.exec.Step(ctx, r.input, timing); err != nil {
 		return picked{}, err
 	}
 	if !gives || !r.exec.Loaded() {

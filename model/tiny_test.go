@@ -173,8 +173,9 @@ func (r *rig) read(label string, offset uint64, dst []byte) {
 		}
 		return
 	}
-	tokens := make([]int, len(r.s.runner.host))
-	for i, id := range r.s.runner.host {
+	host := r.s.runner.input.Inputs[0].Host
+	tokens := make([]int, len(host))
+	for i, id := range host {
 		tokens[i] = int(id)
 	}
 	token := r.token(int(r.s.runner.input.SymInts[0].Int), tokens)

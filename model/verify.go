@@ -2,7 +2,6 @@ package model
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -73,9 +72,10 @@ func (s *live) verify(ctx context.Context, t *turn, only []trace.DispatchID, bud
 	v := newVerification(s, t, only)
 	note := ""
 	if len(only) == 0 {
-		missing, all := s.reference.missing(s.text.all()[:t.position]), v.flops
-		if all += all / float64(len(t.tokens)) * float64(missing); all <= budget {
-			if err := s.reference.catchUp(ctx, s, s.text.all()[:t.position], s.progress()); err != nil {
+		before := s.text.all()[:t.position]
+		all := v.flops * (1 + float64(s.reference.missing(before))/float64(len(t.tokens)))
+		if all <= budget {
+			if err := s.reference.catchUp(ctx, s, before, s.progress()); err != nil {
 				return fmt.Errorf("reference run: %w", err)
 			}
 			v.full = s.reference.x
@@ -156,17 +156,4 @@ func (r *referenceRun) catchUp(ctx context.Context, s *live, ids []int, progress
 	}
 	r.ids = slices.Clone(ids)
 	return nil
-}
-
-// input is what a step takes: tokens at a position.
-func (n *network) input(position int, tokens []int) *engine.StepInput {
-	in := engine.InputData{Value: n.tokens, Dims: []int{1, len(tokens)}}
-	for _, t := range tokens {
-		in.Data = binary.LittleEndian.AppendUint32(in.Data, uint32(t))
-		in.Host = append(in.Host, int64(t))
-	}
-	return &engine.StepInput{
-		Inputs:  []engine.InputData{in},
-		SymInts: []engine.SymIntValue{{Value: n.pos, Int: int64(position)}},
-	}
 }
