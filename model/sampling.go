@@ -132,7 +132,7 @@ func (s *sampler) draw(list []trace.Candidate, sum float64, all bool, recent []i
 			return 0, false
 		}
 		all, sum = true, weight(left, 1)
-	} else if s.penalises() {
+	} else if s.penalises() || k > 0 && s.TopP < 1 { // which sum counts is not known of a part
 		if !all {
 			return 0, false
 		}

@@ -139,6 +139,26 @@ func TestFewLogitsGiveWhatAllGive(t *testing.T) {
 	}
 }
 
+// TopP is a share of what TopK leaves: with some of that unseen it is not known where it ends.
+func TestAShareOfMoreThanWasReadWantsThemAll(t *testing.T) {
+	const k = ops.MaxTopK + 36
+	logits := make([]float64, 1000)
+	for i := range logits {
+		logits[i] = -float64(i) / 1e6
+	}
+	s := sampler{Sampling: plain()}
+	s.TopK, s.TopP = k, .05 // 5 tokens, and 50 of all
+	list, sum := ranked(logits)
+	for position := range 20 {
+		if id, ok := s.draw(list[:ops.MaxTopK], sum, false, nil, position); ok {
+			t.Fatalf("token %d of %d candidates where %d share the probability", id, ops.MaxTopK, k)
+		}
+		if id, _ := s.draw(list, sum, true, nil, position); id >= 6 {
+			t.Fatalf("token %d, want one of the first 5 of %d", id, k)
+		}
+	}
+}
+
 func TestAPenaltyThatMayBringUpOthersWantsThemAll(t *testing.T) {
 	logits := make([]float64, 200)
 	recent := make([]int, ops.MaxTopK)
