@@ -46,9 +46,11 @@ type Tensor struct {
 }
 
 // Elements is the number of elements.
-func (t *Tensor) Elements() int {
+func (t *Tensor) Elements() int { return numel(t.Dims) }
+
+func numel(dims []int) int {
 	n := 1
-	for _, d := range t.Dims {
+	for _, d := range dims {
 		n *= d
 	}
 	return n

@@ -44,16 +44,23 @@ func TestEmbeddedModelIsWhatItSays(t *testing.T) {
 	}
 }
 
-func TestGraphOfALayerReadsLikeThePaper(t *testing.T) {
-	m, err := Read(Options{Fuse: "off"})
+// graphOf is the graph of a model, for the least limits a device may have.
+func graphOf(t *testing.T, o Options) *engine.Graph {
+	t.Helper()
+	m, err := Read(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.Close()
+	t.Cleanup(func() { m.Close() })
 	g, err := m.Plan(gpu.DefaultLimits())
 	if err != nil {
 		t.Fatal(err)
 	}
+	return g
+}
+
+func TestGraphOfALayerReadsLikeThePaper(t *testing.T) {
+	g := graphOf(t, Options{Fuse: "off"})
 	want := []string{
 		"embed embedding_q4gsw", "seq sym_size", "slice cos slice", "slice sin slice",
 		"layers.0.attn.norm rms_norm", "layers.0.attn.q linear_q4gsw", "layers.0.attn.k linear_q4gsw",
@@ -146,15 +153,7 @@ func fresh(t *testing.T, net *network, tokens, position int) *engine.Live {
 // The three projections of the attention, and the two of the MLP, can run side by side, so they must be
 // submitted so.
 func TestIndependentProjectionsStandSideBySide(t *testing.T) {
-	m, err := Read(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	g, err := m.Plan(gpu.DefaultLimits())
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := graphOf(t, Options{})
 	l, err := engine.NewLive(g, engine.LiveOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -394,15 +393,7 @@ func set(key string, value any) func(*gguftest.Builder) {
 func TestSeparateOutputHeadIsUsed(t *testing.T) {
 	b := tiny()
 	b.Q4_0("output.weight", []int{tinyVocab, tinyDim}, make([]float32, tinyVocab*tinyDim))
-	m, err := Read(Options{Path: write(t, b.Bytes())})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	g, err := m.Plan(gpu.DefaultLimits())
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := graphOf(t, Options{Path: write(t, b.Bytes())})
 	for _, v := range g.Describe().Values {
 		if strings.HasPrefix(v.Name, "output.weight") {
 			return

@@ -1,19 +1,15 @@
 package model
 
 import (
-	"encoding/binary"
 	"errors"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
-	"gpuscope/engine"
-	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/model/gguf/gguftest"
 	"gpuscope/model/session"
-	"gpuscope/ops"
 )
 
 // What the graph holds is as far from the file's weights as the quantiser says, whatever the file's type is.
@@ -32,34 +28,12 @@ func TestQuantizedMatrixIsAsFarFromTheFilesAsIsSaid(t *testing.T) {
 		b := gguftest.New()
 		b.Set("general.architecture", "llama")
 		put(b)
-		f, err := parseGGUF(b.Bytes(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
 		q, err := newQuantizer("q4", 64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		build := engine.NewBuilder(gpu.DefaultLimits())
-		w := &weights{build, f, &llama.gguf, q, map[string]bool{}}
-		ids := build.Input("ids", engine.I32, []int{rows}, []int{rows})
-		y := ops.Embedding(build, "y", w.matrix("m", rows, cols), ids)
-		build.Output(y)
-		g, err := build.Finish()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var in engine.InputData
-		in.Value, in.Dims = ids, []int{rows}
-		for i := range rows {
-			in.Data = binary.LittleEndian.AppendUint32(in.Data, uint32(i))
-		}
-		x := ops.NewInterpreter(g)
-		if err := x.Step(&engine.StepInput{Inputs: []engine.InputData{in}}, nil); err != nil {
-			t.Fatal(err)
-		}
 		var worst, noise float64
-		for i, got := range x.Tensor(y).Data {
+		for i, got := range matrixOf(t, b, q, rows, cols) {
 			gap := math.Abs(got - float64(values[i]))
 			worst, noise = max(worst, gap), noise+gap*gap
 		}

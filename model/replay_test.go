@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"gpuscope/engine"
-	"gpuscope/engine/gpu/gputest"
 	"gpuscope/model/session"
 	"gpuscope/ops"
 )
@@ -70,26 +69,9 @@ func TestEveryValueOfAStepIsThatOfTheReferences(t *testing.T) {
 // What a session tells of a value is what the reference computes: of the step that ran last, of one before
 // it, and of the cache.
 func TestALookOnTheDeviceTellsWhatTheReferencesCompute(t *testing.T) {
-	dev := gputest.Open(t)
-	m, err := Read(Options{IgnoreEOS: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	silent := func(string, int, int) error { return nil }
-	n, err := m.graphFor(dev.Info().Limits, silent, func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := m.load(dev, n, silent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := start(m, r, m.header(r))
-	go func() {
-		for range s.Events() {
-		}
-	}()
-	defer s.Close()
+	s, end := deviceSession(t, Options{IgnoreEOS: true})
+	defer end()
+	net := s.runner.net
 	do := func(c session.Command) session.Reply {
 		t.Helper()
 		reply, err := s.Do(context.Background(), c)
@@ -101,14 +83,14 @@ func TestALookOnTheDeviceTellsWhatTheReferencesCompute(t *testing.T) {
 	prompt := []int{1, 47, 300, 12, 77, 5, 261}
 	do(session.Command{Kind: session.Prompt, Tokens: prompt})
 	do(session.Command{Kind: session.Run, N: 2})
-	ref := ops.NewInterpreter(r.net.graph)
+	ref := ops.NewInterpreter(net.graph)
 	for i, turn := range s.text.turns {
-		if err := ref.Step(r.net.input(turn.position, turn.tokens), nil); err != nil {
+		if err := ref.Step(net.input(turn.position, turn.tokens), nil); err != nil {
 			t.Fatal(err)
 		}
 		looked := 0
-		for v := range r.net.graph.Values() {
-			info := r.net.graph.Value(engine.ValueID(v))
+		for v := range net.graph.Values() {
+			info := net.graph.Value(engine.ValueID(v))
 			if v%5 != i || info.SymInt || info.DType != engine.F32 ||
 				info.Role != engine.Intermediate && info.Role != engine.State {
 				continue

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"gpuscope/engine"
-	"gpuscope/engine/gpu"
 	"gpuscope/model/gguf/gguftest"
 )
 
@@ -81,15 +80,7 @@ func TestRotationIsScaledAsTheFileSays(t *testing.T) {
 			if test.change != nil {
 				test.change(b)
 			}
-			m, err := Read(Options{Path: write(t, b.Bytes())})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer m.Close()
-			g, err := m.Plan(gpu.DefaultLimits())
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := graphOf(t, Options{Path: write(t, b.Bytes())})
 			tables := map[string]func(float64) float64{"rope_cos": math.Cos, "rope_sin": math.Sin}
 			for table, f := range tables {
 				data := constant(t, g, table)
@@ -111,15 +102,7 @@ func TestRotationIsScaledAsTheFileSays(t *testing.T) {
 func TestRotationOfAPartOfTheHead(t *testing.T) {
 	b := tinyOf(&phi3)
 	b.Set("phi3.rope.dimension_count", tinyHeadDim*3/4)
-	m, err := Read(Options{Path: write(t, b.Bytes())})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	g, err := m.Plan(gpu.DefaultLimits())
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := graphOf(t, Options{Path: write(t, b.Bytes())})
 	const turned = tinyHeadDim * 3 / 4
 	data := constant(t, g, "rope_cos")
 	if len(data) != 4*tinyContext*turned {

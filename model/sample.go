@@ -135,11 +135,7 @@ func (p *picker) among(list []trace.Candidate, sum float64, recent []int, positi
 
 // output copies an output to words.
 func (p *picker) output(v engine.ValueID, what string) error {
-	value := p.net.graph.Value(v)
-	n := 4
-	for _, d := range value.MaxDims {
-		n *= d
-	}
+	n := 4 * numel(p.net.graph.Value(v).MaxDims)
 	p.words = slices.Grow(p.words[:0], n)[:n]
 	if _, err := p.exec.Output(v, p.words); err != nil {
 		return fmt.Errorf("read %s back: %w", what, err)

@@ -121,14 +121,6 @@ func (v *verification) plan() {
 	}
 }
 
-func numel(dims []int) int {
-	n := 1
-	for _, d := range dims {
-		n *= d
-	}
-	return n
-}
-
 // run goes through the step.
 func (v *verification) run(ctx context.Context, progress engine.Progress) error {
 	if err := v.own.Begin(v.step); err != nil {

@@ -10,49 +10,10 @@ import (
 	"testing"
 
 	"gpuscope/engine"
-	"gpuscope/engine/gpu/gputest"
 	"gpuscope/model/session"
 	"gpuscope/ops"
 	"gpuscope/trace"
 )
-
-// deviceSession is a session on the machine's device, with what its events make of the trace. The trace is
-// whole when the session is closed.
-func deviceSession(t *testing.T, o Options) (*live, func() *trace.Trace) {
-	t.Helper()
-	dev := gputest.Open(t)
-	m, err := Read(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	silent := func(string, int, int) error { return nil }
-	n, err := m.graphFor(dev.Info().Limits, silent, func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := m.load(dev, n, silent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := start(m, r, m.header(r))
-	var mirror session.Mirror
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for e := range s.Events() {
-			if err := mirror.Apply(e); err != nil {
-				t.Error(err)
-			}
-		}
-	}()
-	return s, func() *trace.Trace {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-		<-done
-		return mirror.Trace
-	}
-}
 
 // gapsOf are those of a step, by the names of their dispatches.
 func gapsOf(s *live, tr *trace.Trace, step int) map[string]*trace.NumericGap {

@@ -177,12 +177,26 @@ func holdMatrix(t *testing.T, format *ops.Format, typ gguf.Type, decode func([]b
 	b := gguftest.New()
 	b.Set("general.architecture", "llama")
 	b.Tensor("m", typ, []int{rows, cols}, data)
+	want := make([]float64, n)
+	for i, got := range matrixOf(t, b, nil, rows, cols) {
+		if i%n == 0 {
+			decode(data[i/n*size:][:size], want)
+		}
+		if got != want[i%n] {
+			t.Fatalf("weight %d is %v, the file's is %v", i, got, want[i%n])
+		}
+	}
+}
+
+// matrixOf are the elements of a file's matrix m as a graph takes them, quantised where q says so.
+func matrixOf(t *testing.T, b *gguftest.Builder, q *quantizer, rows, cols int) []float64 {
+	t.Helper()
 	f, err := parseGGUF(b.Bytes(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	build := engine.NewBuilder(gpu.DefaultLimits())
-	w := &weights{build, f, &llama.gguf, nil, map[string]bool{}}
+	w := &weights{build, f, &llama.gguf, q, map[string]bool{}}
 	ids := build.Input("ids", engine.I32, []int{rows}, []int{rows})
 	y := ops.Embedding(build, "y", w.matrix("m", rows, cols), ids)
 	build.Output(y)
@@ -199,13 +213,5 @@ func holdMatrix(t *testing.T, format *ops.Format, typ gguf.Type, decode func([]b
 	if err := x.Step(&engine.StepInput{Inputs: []engine.InputData{in}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	want := make([]float64, n)
-	for i, got := range x.Tensor(y).Data {
-		if i%n == 0 {
-			decode(data[i/n*size:][:size], want)
-		}
-		if got != want[i%n] {
-			t.Fatalf("weight %d is %v, the file's is %v", i, got, want[i%n])
-		}
-	}
+	return x.Tensor(y).Data
 }
