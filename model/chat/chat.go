@@ -98,8 +98,8 @@ func (t *Template) Render(c Context) (text string, err error) {
 	for _, m := range c.Messages {
 		s.most += mostTimes * len(m.Content)
 		d := &dict{}
-		d.set("role", m.Role)
-		d.set("content", m.Content)
+		s.set(d, "role", m.Role)
+		s.set(d, "content", m.Content)
 		messages.items = append(messages.items, d)
 	}
 	for name, value := range map[string]any{
@@ -109,8 +109,12 @@ func (t *Template) Render(c Context) (text string, err error) {
 			fail(s.line, "%s", s.text(a.at(0)))
 			return nil
 		}),
-		"strftime_now": callable(func(s *state, a args) any { return strftime(c.Now, s.string(a.at(0))) }),
-		"range":        callable(newRange), "namespace": callable(newNamespace), "dict": callable(newDict),
+		"strftime_now": callable(func(s *state, a args) any {
+			format := s.string(a.at(0))
+			s.spend(len(format))
+			return strftime(c.Now, format)
+		}),
+		"range": callable(newRange), "namespace": callable(newNamespace), "dict": callable(newDict),
 	} {
 		s.vars.vars[name] = value
 	}

@@ -114,6 +114,15 @@ func TestTheTemplateOfAPublishedModelIsByteExact(t *testing.T) {
 	}
 }
 
+// doubling makes a.x and b.x, which are equal and have 2⁵⁰ parts of few values.
+const doubling = `{% set a = namespace(x=[1]) %}{% set b = namespace(x=[1]) %}{% for i in range(50) %}` +
+	`{% set a.x = [a.x, a.x] %}{% set b.x = [b.x, b.x] %}{% endfor %}`
+
+// long evaluates an expression of a long text x again and again.
+func long(expression string) string {
+	return `{% set x = "1" * 1000000 %}{% for i in range(99999) %}{% if ` + expression + ` %}{% endif %}{% endfor %}`
+}
+
 // Whatever a template does, it ends, with one line that says where.
 func TestTemplatesThatDoNotEndAreStopped(t *testing.T) {
 	for name, source := range map[string]string{
@@ -123,18 +132,35 @@ func TestTemplatesThatDoNotEndAreStopped(t *testing.T) {
 			`{% endfor %}`,
 		"a list that doubles": `{% set n = namespace(x=[1]) %}{% for a in range(99) %}{% set n.x = n.x + n.x %}` +
 			`{% endfor %}`,
-		"a product":                 `{{ "x" * 1000000000 }}`,
-		"a product of lists":        `{{ [1] * 1000000000 }}`,
-		"a replacement":             `{{ ("x" * 100000) | replace("x", "y" * 100000) }}`,
-		"an indent":                 `{{ "a\nb" | indent(1000000000) }}`,
-		"a range":                   `{{ range(1000000000) }}`,
-		"a macro that calls itself": `{% macro f(x) %}{{ f(x) }}{% endmacro %}{{ f(1) }}`,
-		"a loop that calls itself":  `{% for a in [[1]] recursive %}{{ loop([[1]]) }}{% endfor %}`,
-		"parentheses":               "{{ " + strings.Repeat("(", 1<<19),
-		"signs":                     "{{ " + strings.Repeat("-", 1<<19) + "1 }}",
-		"denials":                   "{{ " + strings.Repeat("not ", 1<<17) + "1 }}",
-		"branches":                  strings.Repeat("{% if 1 %}", 1<<16),
-		"a list in a list":          `{% set n = namespace(x=[]) %}{% for a in range(9999) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x }}`,
+		"a product":                  `{{ "x" * 1000000000 }}`,
+		"a product of lists":         `{{ [1] * 1000000000 }}`,
+		"a replacement":              `{{ ("x" * 100000) | replace("x", "y" * 100000) }}`,
+		"an indent":                  `{{ "a\nb" | indent(1000000000) }}`,
+		"a range":                    `{{ range(1000000000) }}`,
+		"a macro that calls itself":  `{% macro f(x) %}{{ f(x) }}{% endmacro %}{{ f(1) }}`,
+		"a loop that calls itself":   `{% for a in [[1]] recursive %}{{ loop([[1]]) }}{% endfor %}`,
+		"parentheses":                "{{ " + strings.Repeat("(", 1<<19),
+		"signs":                      "{{ " + strings.Repeat("-", 1<<19) + "1 }}",
+		"denials":                    "{{ " + strings.Repeat("not ", 1<<17) + "1 }}",
+		"branches":                   strings.Repeat("{% if 1 %}", 1<<16),
+		"a list in a list":           `{% set n = namespace(x=[]) %}{% for a in range(9999) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x }}`,
+		"an equality of deep values": doubling + "{{ a.x == b.x }}",
+		"an order of deep values":    doubling + "{{ a.x < b.x }}",
+		"a search for a deep value":  doubling + "{{ a.x in [b.x] }}",
+		"a key that is deep":         doubling + "{{ {a.x: 1}[b.x] }}",
+		"unique of deep values":      doubling + "{{ [a.x, b.x] | unique }}",
+		"sort of deep values":        doubling + "{{ [a.x, b.x] | sort }}",
+		"values that nest": `{% set a = namespace(x=[]) %}{% set b = namespace(x=[]) %}{% for i in range(9999) %}` +
+			`{% set a.x = [a.x] %}{% set b.x = [b.x] %}{% endfor %}{{ a.x == b.x }}`,
+		"an equality of long texts": long(`x ~ "a" == x ~ "b"`),
+		"a whole number":            long("x | int"),
+		"a fraction":                long("x | float"),
+		"a text that is lower":      long("x is lower"),
+		"a text made upper":         long("(x | upper)"),
+		"a strip of many":           long(`x.strip("é" ~ x[1:])`),
+		"joins of nothing":          `{% set x = [""] * 100000 %}{% for i in range(99999) %}{% set y = x | join %}{% endfor %}`,
+		"constants":                 "{% for i in range(99999) %}{% if 0" + strings.Repeat(" or 0", 1<<17) + " %}{% endif %}{% endfor %}",
+		"separators":                `{% set s = "x" * 1000000 %}{{ ([1] * 100000) | tojson(separators=(s, s)) }}`,
 		"a long template":           strings.Repeat("x", 1<<20+1),
 	} {
 		begin := time.Now()

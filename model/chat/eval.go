@@ -13,7 +13,7 @@ type state struct {
 	line  int // of what is being done
 	spent int
 	most  int // that may be spent
-	depth int // of macros and loops that call themselves
+	depth int // of what calls itself, see nest
 }
 
 // scope are the variables of a part of a template. It sees those around it, and sets its own.
@@ -27,6 +27,16 @@ func (s *state) spend(n int) {
 	if s.spent += n; s.spent > s.most {
 		fail(s.line, "it does not come to an end: more than %d parts and bytes were made", s.most)
 	}
+}
+
+const deepValues = "values nest" // for nest
+
+// nest counts how deep something is that calls itself; what it returns ends it.
+func (s *state) nest(what string) func() {
+	if s.depth++; s.depth > mostDepth {
+		fail(s.line, "%s more than %d deep", what, mostDepth)
+	}
+	return func() { s.depth-- }
 }
 
 func (s *state) write(text string) {
@@ -86,8 +96,10 @@ func (s *state) items(v any) []any {
 	case undefined:
 		return nil
 	case *list:
+		s.spend(len(v.items) / 16)
 		return v.items
 	case *dict:
+		s.spend(len(v.keys) / 16)
 		return v.keys
 	case string:
 		s.spend(16 * len(v))
@@ -110,6 +122,12 @@ type loop struct {
 	recursive bool
 }
 
+// loopNames are the attributes of loop.
+var loopNames = []any{
+	"index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0",
+	"previtem", "nextitem", "cycle", "changed",
+}
+
 // loop runs a for tag over a value; depth is how often it has called itself.
 func (s *state) loop(l *loop, over any, depth int) {
 	items := s.items(over)
@@ -130,43 +148,36 @@ func (s *state) loop(l *loop, over any, depth int) {
 		return
 	}
 	at := 0
-	about := &dict{}
+	about := dict{loopNames, make([]any, len(loopNames))}
 	var changed any = undefined{}
-	about.set("cycle", callable(func(s *state, a args) any {
+	cycle := callable(func(s *state, a args) any {
 		if len(a.list) == 0 {
 			fail(s.line, "loop.cycle: there is nothing to go through")
 		}
 		return a.list[at%len(a.list)]
-	}))
-	about.set("changed", callable(func(_ *state, a args) any {
+	})
+	isChanged := callable(func(s *state, a args) any {
 		was, now := changed, &list{items: a.list}
 		changed = now
-		return !equal(was, now)
-	}))
+		return !s.equal(was, now)
+	})
 	home := s.vars
 	for i, item := range items {
 		at = i
 		n := len(items)
-		for name, v := range map[string]any{
-			"index": int64(i + 1), "index0": int64(i),
-			"revindex": int64(n - i), "revindex0": int64(n - i - 1),
-			"first": i == 0, "last": i == n-1, "length": int64(n),
-			"depth": int64(depth + 1), "depth0": int64(depth),
-			"previtem": s.item(&list{items: items[:i]}, int64(-1)),
-			"nextitem": s.item(&list{items: items[i+1:]}, int64(0)),
-		} {
-			about.set(name, v)
-		}
+		copy(about.values, []any{ // of loopNames
+			int64(i + 1), int64(i), int64(n - i), int64(n - i - 1),
+			i == 0, i == n-1, int64(n), int64(depth + 1), int64(depth),
+			s.item(&list{items: items[:i]}, int64(-1)), s.item(&list{items: items[i+1:]}, int64(0)),
+			cycle, isChanged,
+		})
 		clear(home.vars) // what a turn has set is its own
 		s.assign(l.names, item)
-		s.vars.vars["loop"] = &recursion{namespace: namespace{*about}, again: func(over any) string {
+		s.vars.vars["loop"] = &recursion{namespace: namespace{about}, again: func(over any) string {
 			if !l.recursive {
 				fail(s.line, "the loop is not recursive")
 			}
-			if s.depth++; s.depth > mostDepth {
-				fail(s.line, "loops call themselves more than %d deep", mostDepth)
-			}
-			defer func() { s.depth-- }()
+			defer s.nest("loops call themselves")()
 			was := s.out
 			s.out = &strings.Builder{}
 			defer func() { s.out = was }()
@@ -233,7 +244,7 @@ func (s *state) item(v, key any) any {
 	case undefined:
 		fail(s.line, "%s is undefined", v.name)
 	case *dict:
-		if got, ok := v.get(key); ok {
+		if got, ok := s.get(v, key); ok {
 			return got
 		}
 	case *list:
@@ -304,9 +315,9 @@ func (s *state) compare(op string, a, b any) bool {
 	s.spend(1)
 	switch op {
 	case "==":
-		return equal(a, b)
+		return s.equal(a, b)
 	case "!=":
-		return !equal(a, b)
+		return !s.equal(a, b)
 	case "in":
 		return s.contains(b, a)
 	case "not in":
@@ -326,9 +337,7 @@ func (s *state) contains(v, part any) bool {
 		s.spend(len(text))
 		return strings.Contains(text, s.string(part))
 	}
-	items := s.items(v)
-	s.spend(len(items))
-	return slices.ContainsFunc(items, func(item any) bool { return equal(item, part) })
+	return s.find(s.items(v), part) >= 0
 }
 
 // calculate is what a binary operator gives.

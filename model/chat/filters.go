@@ -18,7 +18,8 @@ var builtinFilters map[string]filter
 func init() { // some of them look others up
 	builtinFilters = map[string]filter{
 		"trim": func(s *state, v any, a args) any {
-			return strings.Trim(s.text(v), s.cutset(a.or(0, "chars", nil)))
+			text := s.text(v)
+			return strings.Trim(text, s.cutset(text, a.or(0, "chars", nil)))
 		},
 		"upper":      func(s *state, v any, _ args) any { return strings.ToUpper(s.text(v)) },
 		"lower":      func(s *state, v any, _ args) any { return strings.ToLower(s.text(v)) },
@@ -88,6 +89,7 @@ func toInt(s *state, v any, a args) any {
 	case float64:
 		return int64(v)
 	case string:
+		s.spend(len(v))
 		if n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64); err == nil {
 			return n
 		}
@@ -101,8 +103,9 @@ func toInt(s *state, v any, a args) any {
 	return a.or(0, "default", int64(0))
 }
 
-func toFloat(_ *state, v any, a args) any {
+func toFloat(s *state, v any, a args) any {
 	if text, ok := v.(string); ok {
+		s.spend(len(text))
 		if x, err := strconv.ParseFloat(strings.TrimSpace(text), 64); err == nil {
 			return x
 		}
@@ -167,7 +170,7 @@ func join(s *state, v any, a args) any {
 			b.WriteString(between)
 		}
 		text := s.text(s.of(item, a.or(1, "attribute", nil)))
-		s.spend(len(text) + len(between))
+		s.spend(len(between))
 		b.WriteString(text)
 	}
 	return b.String()
@@ -205,6 +208,7 @@ func reverse(s *state, v any, _ args) any { return s.slice(v, nil, nil, int64(-1
 // key is what a value is ordered by: where case does not count, as it is lower.
 func (s *state) key(v any, a args, nth int) any {
 	if text, ok := v.(string); ok && !truth(a.or(nth, "case_sensitive", false)) {
+		s.spend(len(text))
 		return strings.ToLower(text)
 	}
 	return v

@@ -34,10 +34,7 @@ func tojson(s *state, v any, a args) any {
 }
 
 func (s *state) json(b *strings.Builder, form *jsonForm, v any, depth int) {
-	s.spend(8 + len(form.indent)*depth)
-	if depth > mostDepth {
-		fail(s.line, "tojson: values nest more than %d deep", mostDepth)
-	}
+	s.spend(8 + len(form.indent)*depth + len(form.item) + len(form.value))
 	line := func(depth int) {
 		if form.indent != "" {
 			b.WriteString("\n" + strings.Repeat(form.indent, depth))
@@ -56,6 +53,7 @@ func (s *state) json(b *strings.Builder, form *jsonForm, v any, depth int) {
 		s.spend(len(v))
 		b.WriteString(jsonString(v))
 	case *list:
+		defer s.nest(deepValues)()
 		b.WriteString("[")
 		for i, item := range v.items {
 			if i > 0 {
@@ -69,6 +67,7 @@ func (s *state) json(b *strings.Builder, form *jsonForm, v any, depth int) {
 		}
 		b.WriteString("]")
 	case *dict:
+		defer s.nest(deepValues)()
 		pairs := v.pairs()
 		if form.sorted {
 			slices.SortStableFunc(pairs, func(x, y any) int { return s.order(x, y) })

@@ -34,20 +34,28 @@ func method(v any, name string) (callable, bool) {
 const space = " \t\n\r\v\f\x1c\x1d\x1e\x1f\u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006" +
 	"\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 
-// cutset are the characters that a strip takes: white space where none are given.
-func (s *state) cutset(chars any) string {
+// cutset are the characters that a strip of v takes: white space where none are given.
+func (s *state) cutset(v string, chars any) string {
 	switch chars := chars.(type) {
 	case nil, undefined:
 		return space
 	default:
-		return s.string(chars)
+		set := s.string(chars)
+		s.spend(len(v) * len(set) / 16) // each character is looked for
+		return set
 	}
+}
+
+// stripped is a string without the characters of a cutset at its ends.
+func stripped(trim func(v, cutset string) string) func(*state, string, args) any {
+	return func(s *state, v string, a args) any { return trim(v, s.cutset(v, a.at(0))) }
 }
 
 // affix says whether a string has one of some beginnings or ends.
 func affix(has func(s, part string) bool) func(*state, string, args) any {
 	return func(s *state, v string, a args) any {
 		if l, ok := a.at(0).(*list); ok {
+			s.spend(len(l.items))
 			return slices.ContainsFunc(l.items, func(part any) bool { return has(v, s.string(part)) })
 		}
 		return has(v, s.string(a.at(0)))
@@ -72,9 +80,9 @@ var stringMethods map[string]func(*state, string, args) any
 
 func init() { // some of them look others up
 	stringMethods = map[string]func(*state, string, args) any{
-		"strip":      func(s *state, v string, a args) any { return strings.Trim(v, s.cutset(a.at(0))) },
-		"lstrip":     func(s *state, v string, a args) any { return strings.TrimLeft(v, s.cutset(a.at(0))) },
-		"rstrip":     func(s *state, v string, a args) any { return strings.TrimRight(v, s.cutset(a.at(0))) },
+		"strip":      stripped(strings.Trim),
+		"lstrip":     stripped(strings.TrimLeft),
+		"rstrip":     stripped(strings.TrimRight),
 		"upper":      func(_ *state, v string, _ args) any { return strings.ToUpper(v) },
 		"lower":      func(_ *state, v string, _ args) any { return strings.ToLower(v) },
 		"title":      func(_ *state, v string, _ args) any { return title(v) },
@@ -115,8 +123,8 @@ func init() { // some of them look others up
 }
 
 var dictMethods = map[string]func(*state, *dict, args) any{
-	"get": func(_ *state, d *dict, a args) any {
-		if v, ok := d.get(a.at(0)); ok {
+	"get": func(s *state, d *dict, a args) any {
+		if v, ok := s.get(d, a.at(0)); ok {
 			return v
 		}
 		return a.or(1, "default", nil)
@@ -131,14 +139,14 @@ var listMethods = map[string]func(*state, *list, args) any{
 		n := int64(0)
 		for _, item := range l.items {
 			s.spend(1)
-			if equal(item, a.at(0)) {
+			if s.equal(item, a.at(0)) {
 				n++
 			}
 		}
 		return n
 	},
 	"index": func(s *state, l *list, a args) any {
-		i := slices.IndexFunc(l.items, func(item any) bool { return equal(item, a.at(0)) })
+		i := s.find(l.items, a.at(0))
 		if i < 0 {
 			fail(s.line, "the list has no such item")
 		}
@@ -272,10 +280,11 @@ func (s *state) format(v string, with any) any {
 		if len(given) == 0 {
 			fail(s.line, "the format %q wants more values", v)
 		}
-		b.WriteString(s.formatted(spec[:n], verb, given[0]))
+		text = s.formatted(spec[:n], verb, given[0])
+		s.spend(len(text))
+		b.WriteString(text)
 		given = given[1:]
 	}
-	s.spend(b.Len())
 	return b.String()
 }
 
@@ -340,9 +349,7 @@ func (s *state) fill(v string, a args) any {
 		default:
 			value = a.named[name]
 		}
-		text := s.text(value)
-		s.spend(len(text))
-		b.WriteString(text)
+		b.WriteString(s.text(value))
 	}
 	return b.String()
 }
@@ -374,11 +381,11 @@ func newDict(s *state, a args) any {
 	d := &dict{}
 	if from, ok := a.at(0).(*dict); ok {
 		for i, key := range from.keys {
-			d.set(key, from.values[i])
+			s.set(d, key, from.values[i])
 		}
 	}
 	for _, name := range sortedNames(a.named) {
-		d.set(name, a.named[name])
+		s.set(d, name, a.named[name])
 	}
 	s.spend(16 * len(d.keys))
 	return d

@@ -213,10 +213,13 @@ func (p *parser) unary(filters bool) expr {
 		case p.is(opToken, "("):
 			e = p.call(e, line)
 		default:
-			return e
+			filters = false
 		}
 	}
-	return e
+	return func(s *state) any { // every operand is one, so whatever is evaluated is counted here
+		s.spend(1)
+		return e(s)
+	}
 }
 
 // filter is the filter whose name is next, of a value.
@@ -231,6 +234,7 @@ func (p *parser) filter(of expr) expr {
 	return func(s *state) any {
 		v := of(s)
 		s.line = t.line
+		s.spend(1)
 		return f(s, v, given(s))
 	}
 }
@@ -253,7 +257,11 @@ func (p *parser) test(of expr) expr {
 		arg := p.postfix(p.primary())
 		given = func(s *state) args { return args{list: []any{arg(s)}} }
 	}
-	return func(s *state) any { return f(s, of(s), given(s)) != not }
+	return func(s *state) any {
+		v := of(s)
+		s.spend(1)
+		return f(s, v, given(s)) != not
+	}
 }
 
 // postfix is a value with its attributes, items and calls.
@@ -417,8 +425,8 @@ func (p *parser) primary() expr {
 		return func(s *state) any {
 			d := &dict{}
 			for i := range keys {
-				s.spend(16 + i) // each key is looked for among those before it
-				d.set(keys[i](s), values[i](s))
+				s.spend(16)
+				s.set(d, keys[i](s), values[i](s))
 			}
 			return d
 		}

@@ -177,7 +177,7 @@ func (p *parser) setTag(line int) stmt {
 			if !ok {
 				fail(line, "%s is no namespace", space)
 			}
-			n.set(name, v)
+			s.set(&n.dict, name, v)
 			return on
 		}
 	}
@@ -272,10 +272,7 @@ func (p *parser) parameters() (list parameters) {
 func (s *state) macro(name string, list parameters, body []stmt) callable {
 	home := s.vars
 	return func(s *state, a args) any {
-		if s.depth++; s.depth > mostDepth {
-			fail(s.line, "macros call one another more than %d deep", mostDepth)
-		}
-		defer func() { s.depth-- }()
+		defer s.nest("macros call one another")()
 		if len(a.list) > len(list.names) {
 			fail(s.line, "%s takes %d values, not %d", name, len(list.names), len(a.list))
 		}

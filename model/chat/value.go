@@ -53,19 +53,21 @@ func (a args) or(i int, name string, otherwise any) any {
 	return otherwise
 }
 
-func (d *dict) find(key any) int {
-	return slices.IndexFunc(d.keys, func(k any) bool { return equal(k, key) })
+// find is where an item is, -1 where it is not. It does not count the first few, as loop's attributes are.
+func (s *state) find(items []any, item any) int {
+	s.spend(len(items) / 16)
+	return slices.IndexFunc(items, func(v any) bool { return s.equal(v, item) })
 }
 
-func (d *dict) get(key any) (any, bool) {
-	if i := d.find(key); i >= 0 {
+func (s *state) get(d *dict, key any) (any, bool) {
+	if i := s.find(d.keys, key); i >= 0 {
 		return d.values[i], true
 	}
 	return nil, false
 }
 
-func (d *dict) set(key, v any) {
-	if i := d.find(key); i >= 0 {
+func (s *state) set(d *dict, key, v any) {
+	if i := s.find(d.keys, key); i >= 0 {
 		d.values[i] = v
 		return
 	}
@@ -132,22 +134,34 @@ func whole(v any) (int64, bool) {
 	return 0, false
 }
 
-func equal(a, b any) bool {
+// equal compares two values. What long strings and what is in lists and dicts take is counted.
+func (s *state) equal(a, b any) bool {
 	if x, ok := real(a); ok {
 		y, ok := real(b)
 		return ok && x == y
 	}
 	switch a := a.(type) {
+	case string:
+		b, ok := b.(string)
+		s.spend(min(len(a), len(b)) / 16)
+		return ok && a == b
 	case *list:
+		defer s.nest(deepValues)()
 		b, ok := b.(*list)
-		return ok && a.tuple == b.tuple && slices.EqualFunc(a.items, b.items, equal)
+		if !ok || a.tuple != b.tuple || len(a.items) != len(b.items) {
+			return false
+		}
+		s.spend(8 + len(a.items))
+		return slices.EqualFunc(a.items, b.items, s.equal)
 	case *dict:
+		defer s.nest(deepValues)()
 		b, ok := b.(*dict)
 		if !ok || len(a.keys) != len(b.keys) {
 			return false
 		}
+		s.spend(8 + len(a.keys))
 		for i, key := range a.keys {
-			if v, ok := b.get(key); !ok || !equal(a.values[i], v) {
+			if v, ok := s.get(b, key); !ok || !s.equal(a.values[i], v) {
 				return false
 			}
 		}
@@ -164,7 +178,7 @@ func equal(a, b any) bool {
 	return a == b
 }
 
-// order compares two values of a kind that has an order.
+// order compares two values of a kind that has an order, and counts as equal does.
 func (s *state) order(a, b any) int {
 	x, ok := real(a)
 	y, also := real(b)
@@ -174,10 +188,13 @@ func (s *state) order(a, b any) int {
 	switch a := a.(type) {
 	case string:
 		if b, ok := b.(string); ok {
+			s.spend(min(len(a), len(b)) / 16)
 			return strings.Compare(a, b)
 		}
 	case *list:
 		if b, ok := b.(*list); ok {
+			defer s.nest(deepValues)()
+			s.spend(8 + min(len(a.items), len(b.items)))
 			return slices.CompareFunc(a.items, b.items, s.order)
 		}
 	}
@@ -212,21 +229,19 @@ func typeName(v any) string {
 func (s *state) text(v any) string {
 	switch v := v.(type) {
 	case string:
+		s.spend(len(v)) // whoever asks goes through it
 		return v
 	case undefined:
 		return ""
 	}
 	var b strings.Builder
-	s.repr(&b, v, 0)
+	s.repr(&b, v)
 	return b.String()
 }
 
 // repr writes a value as Python's repr does.
-func (s *state) repr(b *strings.Builder, v any, depth int) {
+func (s *state) repr(b *strings.Builder, v any) {
 	s.spend(8)
-	if depth > mostDepth {
-		fail(s.line, "values nest more than %d deep", mostDepth)
-	}
 	switch v := v.(type) {
 	case nil:
 		b.WriteString("None")
@@ -242,6 +257,7 @@ func (s *state) repr(b *strings.Builder, v any, depth int) {
 		s.spend(len(v))
 		b.WriteString(quoted(v))
 	case *list:
+		defer s.nest(deepValues)()
 		open, end := "[", "]"
 		if v.tuple {
 			if open, end = "(", ")"; len(v.items) == 1 {
@@ -253,18 +269,19 @@ func (s *state) repr(b *strings.Builder, v any, depth int) {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			s.repr(b, item, depth+1)
+			s.repr(b, item)
 		}
 		b.WriteString(end)
 	case *dict:
+		defer s.nest(deepValues)()
 		b.WriteString("{")
 		for i := range v.keys {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			s.repr(b, v.keys[i], depth+1)
+			s.repr(b, v.keys[i])
 			b.WriteString(": ")
-			s.repr(b, v.values[i], depth+1)
+			s.repr(b, v.values[i])
 		}
 		b.WriteString("}")
 	default:
