@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -58,23 +59,24 @@ func (m *Model) said(was *transcript, c session.Command) (transcript, error) {
 	return m.goesOn(was, slices.Concat(all, ids), c)
 }
 
-// render writes messages by the model's chat template, up to where the model's turn begins.
+// render writes messages by the model's chat template, up to where the model's turn begins. A template that
+// fails is the file's fault.
 func (m *Model) render(messages []chat.Message) (string, error) {
 	source := m.tokens.Template()
 	if source == "" {
 		return "", session.Refusef("%s has no chat template: leave out --chat, and write the prompt as the model wants it",
 			m.file.Name())
 	}
+	var text string
 	template, err := chat.Parse(m.file.Name(), source)
-	if err != nil {
-		return "", session.Refusef("%w", err)
+	if err == nil {
+		text, err = template.Render(chat.Context{
+			Messages: messages, Generate: true, Now: time.Now(),
+			BOS: m.tokens.Token(m.tokens.BOS()), EOS: m.tokens.Token(m.tokens.EOS()),
+		})
 	}
-	text, err := template.Render(chat.Context{
-		Messages: messages, Generate: true, Now: time.Now(),
-		BOS: m.tokens.Token(m.tokens.BOS()), EOS: m.tokens.Token(m.tokens.EOS()),
-	})
 	if err != nil {
-		return "", session.Refusef("%w", err)
+		return "", fmt.Errorf("%w: run without --chat, and write the prompt as the model wants it", err)
 	}
 	return text, nil
 }

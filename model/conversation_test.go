@@ -123,18 +123,27 @@ func TestAnEngineThatGoesOnKeepsTheConversation(t *testing.T) {
 	}
 }
 
-func TestTurnsThatCannotBeAreRefused(t *testing.T) {
+// A template that fails is no wrong use: its file is at fault, and the model runs without it.
+func TestATemplateThatFailsIsTheFilesFault(t *testing.T) {
 	for template, want := range map[string]string{
-		"":                                  "tiny.gguf has no chat template: leave out --chat",
 		"{{ messages[0].x.y }}":             "tiny.gguf: chat template, line 1: x is undefined",
 		"{% if %}":                          "tiny.gguf: chat template, line 1: unexpected",
-		"{{ raise_exception('no users') }}": "tiny.gguf: chat template, line 1: no users",
+		"{{ raise_exception('no users') }}": "tiny.gguf: chat template, line 1: no users: run without --chat",
 	} {
 		r := newRigOn(t, Options{}, talking(template), fake.Options{NoLog: true})
 		err := r.try(context.Background(), says("hi"))
-		if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), want) {
+		if err == nil || errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", template, err, want)
 		}
+		r.do(session.Command{Kind: session.Prompt, Tokens: []int{1}})
+	}
+}
+
+func TestTurnsThatCannotBeAreRefused(t *testing.T) {
+	none := newRigOn(t, Options{}, talking(""), fake.Options{NoLog: true})
+	if err := none.try(context.Background(), says("hi")); !errors.Is(err, session.ErrUsage) ||
+		!strings.Contains(err.Error(), "tiny.gguf has no chat template: leave out --chat") {
+		t.Errorf("no template: %v", err)
 	}
 	one := newRigOn(t, Options{}, talking("{{ messages[-1].content }}"), fake.Options{NoLog: true})
 	one.do(says("hi"))
