@@ -38,6 +38,8 @@ type Executor struct {
 	loading  Loading
 	check    bool
 	resizes  int // that were committed
+	// firstPiece is how many dispatches of a step are submitted first.
+	firstPiece int
 	// allocated is all the device memory that it holds.
 	allocated int64
 }
@@ -92,7 +94,10 @@ func Load(dev gpu.Device, g *Graph, o LiveOptions, progress Progress) (x *Execut
 	if err != nil {
 		return nil, err
 	}
-	x = &Executor{dev: dev, g: g, live: live, pipes: map[*Kernel]gpu.Pipeline{}, start: time.Now()}
+	x = &Executor{
+		dev: dev, g: g, live: live, pipes: map[*Kernel]gpu.Pipeline{}, start: time.Now(),
+		firstPiece: firstPiece,
+	}
 	defer func() {
 		if err != nil {
 			x.Release()

@@ -178,8 +178,9 @@ func (s *stepLog) cpu() trace.CPU {
 	return trace.CPU{
 		ResizeNS: trace.Measured(s.resize), UploadNS: trace.Measured(s.upload),
 		EncodeNS: trace.Measured(s.encode), SubmitNS: trace.Measured(s.submit),
-		WaitNS: trace.Measured(s.wait), TotalNS: trace.Measured(s.total),
-		Passes: s.passes, Submits: s.submits, Writes: s.writes, WriteBytes: s.writeBytes, Polls: s.polls,
+		OverlappedNS: trace.Measured(s.overlapped), WaitNS: trace.Measured(s.wait),
+		TotalNS: trace.Measured(s.total),
+		Passes:  s.passes, Submits: s.submits, Writes: s.writes, WriteBytes: s.writeBytes, Polls: s.polls,
 		GCs: s.gcs, GCNS: trace.Measured(s.gcNS),
 	}
 }

@@ -18,9 +18,14 @@ type stepLog struct {
 	timing                               Timing
 	cold                                 bool
 	resize, upload, encode, submit, wait int64 // ns
-	total                                int64
-	passes, submits, writes, polls       int
-	writeBytes                           int64
+	// Of encode and submit, what was done behind a submit, while the GPU had work; and the time from a submit
+	// behind a wait to the end of the next wait.
+	overlapped, running int64
+	total               int64
+	// pieces says that the GPU is given the first dispatches while the rest is encoded.
+	pieces                         bool
+	passes, submits, writes, polls int
+	writeBytes                     int64
 	// runs are the dispatches that stand between the same two timestamps, at levels block and dispatch: how
 	// many, run by run. Two ticks each.
 	runs  []int
@@ -43,7 +48,9 @@ func (x *Executor) Step(ctx context.Context, in *StepInput, t Timing) error {
 	}
 	s := &x.last
 	begin := time.Now()
-	*s = stepLog{timing: t, runs: s.runs[:0], ticks: s.ticks[:0], read: s.read[:0], start: begin}
+	*s = stepLog{
+		timing: t, pieces: true, runs: s.runs[:0], ticks: s.ticks[:0], read: s.read[:0], start: begin,
+	}
 	if err := x.resize(ctx, in); err != nil {
 		return err
 	}
@@ -161,7 +168,7 @@ func (x *Executor) execute(ctx context.Context, in *StepInput) error {
 		}
 	}
 	bytes, flops := x.work(active)
-	x.rates.learn(bytes, flops, float64(s.wait))
+	x.rates.learn(bytes, flops, float64(s.running))
 	if s.timing != TimingOff {
 		return x.readTicks(s)
 	}
@@ -221,42 +228,6 @@ func (x *Executor) cold(active []trace.DispatchID) bool {
 // ranOn says whether a dispatch has run on the route in force.
 func (x *Executor) ranOn(id trace.DispatchID) *bool {
 	return &x.hasRun[int(id)*maxRoutes+x.live.plans[x.g.dispatches[id].op].route]
-}
-
-// submit encodes a run of the active dispatches, the first of which is the step's number from, sends it and
-// waits.
-func (x *Executor) submit(s *stepLog, run []trace.DispatchID, from, all int, read []ValueID) error {
-	start := time.Now()
-	enc, err := x.dev.Begin("step")
-	if err != nil {
-		return fmt.Errorf("encode: %w", err)
-	}
-	if err := x.encode(enc, s, run, from, all, read); err != nil {
-		enc.Discard()
-		return fmt.Errorf("encode: %w", err)
-	}
-	encoded := time.Now()
-	if from == 0 {
-		s.begun = encoded
-	}
-	if err := enc.Submit(); err != nil {
-		return fmt.Errorf("submit: %w", err)
-	}
-	s.submits++
-	submitted := time.Now()
-	if err := x.dev.Wait(); err != nil {
-		return fmt.Errorf("wait for the GPU: %w", err)
-	}
-	s.polls++
-	done := time.Now()
-	s.ended = done
-	s.encode += encoded.Sub(start).Nanoseconds()
-	s.submit += submitted.Sub(encoded).Nanoseconds()
-	s.wait += done.Sub(submitted).Nanoseconds()
-	for _, id := range run {
-		*x.ranOn(id) = true
-	}
-	return nil
 }
 
 func (x *Executor) encode(enc gpu.Encoder, s *stepLog, run []trace.DispatchID, from, all int,

@@ -413,7 +413,8 @@ func Rounds(costs []Cost) string {
 }
 
 // Whole is what the step took with nothing left out, untimed, on the GPU's clock: the median of N runs, and
-// their quartiles. WallNS is the median of their wall times, from the first command to the end of the wait.
+// their quartiles. WallNS is the median wall time of runs that are submitted as a step is, piece by piece,
+// from the first command to the end of the wait.
 // Canary is the speed of the canary kernel between the rounds, in proportion to Clock.CanaryNS, as a median
 // with quartiles: how far the clock moved while costs were measured. It is 0 where there is no canary.
 type Whole struct {
@@ -548,6 +549,8 @@ type CPU struct {
 	WaitNS   Time `json:"wait_ns,omitzero"`
 	SampleNS Time `json:"sample_ns,omitzero"`
 	TotalNS  Time `json:"total_ns,omitzero"`
+	// OverlappedNS is the part of EncodeNS and SubmitNS that came behind a submit, while the GPU had work.
+	OverlappedNS Time `json:"overlapped_ns,omitzero"`
 	// Instants on the axis of GPU.StartNS: of the step's begin, of its first submit, and of the end of the
 	// last wait for the GPU.
 	StartNS     Time `json:"start_ns,omitzero"`

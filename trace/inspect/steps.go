@@ -217,6 +217,12 @@ func (x *Index) Steps(scope Scope, base *Base) *table.Table {
 			Of:  time(compileTime),
 		},
 		{
+			Name: "overlapped_ms", Title: "overlapped ms", Unit: "ms", Is: table.Measured, Right: true,
+			Width: 200,
+			Doc:   "of encode and submit, what came behind a submit, while the GPU had work",
+			Of:    time(func(s *trace.Step) trace.Time { return s.CPU.OverlappedNS }),
+		},
+		{
 			Name: "to_tick_ms", Title: "to tick ms", Unit: "ms", Is: table.Measured, Right: true, Width: 200,
 			Doc: "from the first submit to the GPU's first tick",
 			Of: func(row int) table.Cell {

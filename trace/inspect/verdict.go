@@ -78,10 +78,11 @@ func idles(s *trace.Step, u *Untimed, gpu, wait int64, share float64) string {
 }
 
 // ownNS is what the CPU itself did in a step, as it was measured there, its timing included: all but the
-// wait. False where its encoding was not measured.
+// wait, and but what it did while the GPU had work. False where its encoding was not measured.
 func ownNS(s *trace.Step) (int64, bool) {
 	c := &s.CPU
-	return sum(c.ResizeNS, c.UploadNS, c.EncodeNS, c.SubmitNS, c.SampleNS), measured(c.EncodeNS)
+	all := sum(c.ResizeNS, c.UploadNS, c.EncodeNS, c.SubmitNS, c.SampleNS)
+	return all - sum(c.OverlappedNS), measured(c.EncodeNS)
 }
 
 // wasted is what a step launched without need.

@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"gpuscope/trace"
+)
+
+// firstPiece is how many dispatches are submitted before the rest of a step is encoded. The GPU works on them
+// while the host encodes as many again, and so on: it stays busy where a dispatch takes it no less time than
+// the host, and a step of n dispatches has some log2(n / firstPiece) submits.
+const firstPiece = 32
+
+// submit encodes a run of the active dispatches, the first of which is the step's number from, sends it piece
+// by piece and waits.
+func (x *Executor) submit(s *stepLog, run []trace.DispatchID, from, all int, read []ValueID) error {
+	var begun time.Time
+	for at := 0; at == 0 || at < len(run); {
+		n := x.piece(s, run, at)
+		start := time.Now()
+		encoded, err := x.send(s, run[at:at+n], from+at, all, read)
+		if err != nil {
+			return err
+		}
+		if at == 0 {
+			begun = encoded
+		} else {
+			s.overlapped += time.Since(start).Nanoseconds()
+		}
+		if at += n; n == 0 {
+			break // a graph of no dispatches
+		}
+	}
+	submitted := time.Now()
+	if err := x.dev.Wait(); err != nil {
+		return fmt.Errorf("wait for the GPU: %w", err)
+	}
+	s.polls++
+	s.ended = time.Now()
+	s.wait += s.ended.Sub(submitted).Nanoseconds()
+	s.running += s.ended.Sub(begun).Nanoseconds()
+	for _, id := range run {
+		*x.ranOn(id) = true
+	}
+	return nil
+}
+
+// piece is how many dispatches of a run from at on are sent at once: as many as were before them, and on to
+// the end of their level, where a barrier is needed in any case. What is timed together stays together.
+func (x *Executor) piece(s *stepLog, run []trace.DispatchID, at int) int {
+	end := max(x.firstPiece, 2*at)
+	if !s.pieces || end > len(run)-x.firstPiece {
+		return len(run) - at
+	}
+	levels := x.live.Levels()
+	for ; end < len(run); end++ {
+		_, begins := slices.BinarySearch(levels, run[end])
+		if begins && (s.timing < TimingBlock || !s.timing.together(x.g, run[end-1], run[end])) {
+			break
+		}
+	}
+	return end - at
+}
+
+// send encodes dispatches, the first of which is the step's number from, and submits them. It returns when
+// they were encoded.
+func (x *Executor) send(s *stepLog, piece []trace.DispatchID, from, all int, read []ValueID) (
+	encoded time.Time, err error,
+) {
+	start := time.Now()
+	enc, err := x.dev.Begin("step")
+	if err != nil {
+		return start, fmt.Errorf("encode: %w", err)
+	}
+	if err := x.encode(enc, s, piece, from, all, read); err != nil {
+		enc.Discard()
+		return start, fmt.Errorf("encode: %w", err)
+	}
+	encoded = time.Now()
+	if from == 0 {
+		s.begun = encoded
+	}
+	if err := enc.Submit(); err != nil {
+		return start, fmt.Errorf("submit: %w", err)
+	}
+	submitted := time.Now()
+	s.submits++
+	s.encode += encoded.Sub(start).Nanoseconds()
+	s.submit += submitted.Sub(encoded).Nanoseconds()
+	return encoded, nil
+}
