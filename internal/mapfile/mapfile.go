@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"os"
 )
 
@@ -37,7 +38,7 @@ func open(path string, mapFile func(*os.File, int) ([]byte, error)) (*File, erro
 		return nil, err
 	}
 	f := &File{size: info.Size(), file: file}
-	if f.size == 0 || f.size > maxInt { // what no system maps
+	if f.size == 0 || f.size > math.MaxInt { // what no system maps
 		return f, nil
 	}
 	if f.data, err = mapFile(file, int(f.size)); err != nil {
@@ -129,5 +130,3 @@ func (f *File) Close() error {
 	}
 	return nil
 }
-
-const maxInt = int64(^uint(0) >> 1)
