@@ -356,20 +356,15 @@ const shortRow = 32
 
 // usual is how large a sum of products of random signs gets: |x| |w| / sqrt(k), and few four times of that.
 func (o *linear) usual(r *Ref) float64 {
-	x := r.Tensor(o.x)
-	n, k := x.rows()
-	longest := func(rows int, row func(i int) []float64) (most float64) {
-		for i := range rows {
-			most = max(most, dot(row(i), row(i)))
-		}
-		return math.Sqrt(most)
-	}
-	weights, w := 0.0, make([]float64, k)
+	weights, w := 0.0, make([]float64, o.w.Cols)
 	for _, p := range o.parts {
 		read := o.w.reader(r, &p)
-		weights = max(weights, longest(p.rows, func(i int) []float64 { read(i, w); return w }))
+		for row := range p.rows {
+			read(row, w)
+			weights = max(weights, length(w))
+		}
 	}
-	return 4 * longest(n, x.row) * weights / math.Sqrt(float64(k))
+	return 4 * r.Tensor(o.x).longest() * weights / math.Sqrt(float64(o.w.Cols))
 }
 
 // linearShape is how a kernel divides the work: the tuned numbers, chosen in one place from the sizes of the

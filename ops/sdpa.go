@@ -497,28 +497,15 @@ func (o *sdpa) Tolerance(r *Ref, v engine.ValueID) Tolerance {
 	q, d := r.Tensor(o.q), o.headDim
 	position, row := o.position.in(r), o.kvHeads*d
 	start, context := o.start(position), position+q.Dims[1]
-	keys := r.Tensor(o.kCache).Data[start*row : context*row]
+	keys := Tensor{[]int{d}, r.Tensor(o.kCache).Data[start*row : context*row]}
 	values := r.Tensor(o.vCache).Data[start*row : context*row]
-	score := longest(q.Data, d) * longest(keys, d) * math.Abs(float64(o.scale))
+	score := q.longest() * keys.longest() * math.Abs(float64(o.scale))
 	part := summed(d)/2*rounding*score + ulps(3) + summed(context-start)*rounding
 	return Tolerance{
 		Abs: part * largestOf(values),
 		Why: fmt.Sprintf("scores of at most %.3g are sums of %d products in f32, values up to %.3g are summed over "+
 			"%d positions", score, d, largestOf(values), context-start),
 	}
-}
-
-// longest is the greatest length of the vectors of d numbers that stand one behind the other.
-func longest(data []float64, d int) float64 {
-	most := 0.0
-	for i := 0; i+d <= len(data); i += d {
-		var squares float64
-		for _, x := range data[i : i+d] {
-			squares += x * x
-		}
-		most = max(most, squares)
-	}
-	return math.Sqrt(most)
 }
 
 // stored is an element as a cache keeps it.

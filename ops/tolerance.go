@@ -25,9 +25,10 @@ const rounding = 0x1p-24
 // vanishing is below what f32 holds with all its bits: a device may take it for 0.
 const vanishing = 0x1p-120
 
-// At is the tolerance of an element: its reference and the largest size in its row are known.
+// At is the tolerance of an element: its reference and the largest size in its row are known. Nothing is near
+// an infinity.
 func (t *Tolerance) At(want, row float64) float64 {
-	if t.Rel == 0 && t.Row == 0 && t.Abs == 0 {
+	if t.Rel == 0 && t.Row == 0 && t.Abs == 0 || math.IsInf(want, 0) {
 		return 0
 	}
 	return t.Rel*math.Abs(want) + t.Row*row + t.Abs + vanishing
@@ -92,4 +93,22 @@ func largestOf(data []float64) float64 {
 		}
 	}
 	return most
+}
+
+// longest is the greatest length of a tensor's rows.
+func (t Tensor) longest() (most float64) {
+	n, _ := t.rows()
+	for i := range n {
+		most = max(most, length(t.row(i)))
+	}
+	return most
+}
+
+// length is that of a vector; of one that is not finite it is 0, so that it says nothing of others.
+func length(x []float64) float64 {
+	n := math.Sqrt(dot(x, x))
+	if math.IsNaN(n) || math.IsInf(n, 0) {
+		return 0
+	}
+	return n
 }

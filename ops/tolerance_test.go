@@ -1,0 +1,44 @@
+package ops
+
+import (
+	"math"
+	"testing"
+)
+
+func TestNothingIsNearAnInfinityButItself(t *testing.T) {
+	near := Tolerance{Rel: 1e-6, Row: 1e-6, Abs: 1e-6}
+	for _, want := range []float64{math.Inf(1), math.Inf(-1)} {
+		if most := near.At(want, 1); most != 0 {
+			t.Errorf("%v may be off by %v", want, most)
+		}
+	}
+}
+
+// One element that is not finite says nothing of the rows and heads that it does not reach: what is wrong
+// there has to show.
+func TestTolerancesAreFiniteBesideWhatIsNot(t *testing.T) {
+	heads := attention{qHeads: 2, kvHeads: 2, headDim: 8, tokens: 3, context: 9, live: [][2]int{{3, 2}}}
+	for _, odd := range []float64{math.NaN(), math.Inf(1)} {
+		fill := func(i int) float64 {
+			if i == 0 {
+				return odd
+			}
+			return noise("x", i)
+		}
+		for _, c := range []*trial{
+			heads.trial(),
+			{name: "linear", build: linearOf(32, 8, 2, Q8_0), steps: []step{{"x": {2, 32}}}},
+		} {
+			c.fill = map[string]func(int) float64{"q": fill, "k": fill, "v": fill, "x": fill}
+			g := finish(t, c)
+			x := NewInterpreter(g)
+			if err := x.Step(c.input(t, g, c.steps[0]), nil); err != nil {
+				t.Fatal(err)
+			}
+			near := x.Tolerance(0, g.Outputs()[0])
+			if most := near.At(1, 1); !(most > 0 && most < 1e-2) {
+				t.Errorf("%s beside %v: %v", c.name, odd, most)
+			}
+		}
+	}
+}
