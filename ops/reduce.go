@@ -23,12 +23,12 @@ var reductions = []reduction{
 	},
 	{
 		kind: "mean", of: "Mean", doc: "The sum over dims that lie side by side over how many elements they are",
-		start: "0.0", join: "u + v", mean: true,
+		start: "0.0", join: "u + v", rounds: true, mean: true,
 		f: func(list []float64) float64 { return total(list) / float64(len(list)) },
 	},
 	{
 		kind: "sum", of: "Sum", doc: "The sum over dims that lie side by side", start: "0.0", join: "u + v",
-		f: total,
+		rounds: true, f: total,
 	},
 }
 
@@ -39,6 +39,7 @@ type reduction struct {
 	// start is what nothing is reduced to, join what u and v are, in any order; needs are functions that it
 	// calls, as a unaryRow has them.
 	start, join, needs string
+	rounds             bool // join does; else the result is one of the elements
 	mean               bool // it is divided by how many there are
 	f                  func(list []float64) float64
 	also               []float64 // the tests add these to what they draw
@@ -208,9 +209,9 @@ func (o *reduce) Reference(r *Ref) {
 	r.Set(o.y, y)
 }
 
-// Tolerance: the largest and the smallest are elements as they are; a sum of both signs may cancel out.
+// Tolerance: a sum of both signs may cancel out.
 func (o *reduce) Tolerance(r *Ref, _ engine.ValueID) Tolerance {
-	if o.start != "0.0" {
+	if !o.rounds {
 		return moves{}.Tolerance(r, o.y)
 	}
 	x := r.Tensor(o.x)
