@@ -67,7 +67,7 @@ func Read(f *gguf.File) (Config, error) {
 // common is what vocabularies of every kind say; special tokens that the file leaves out are those given.
 func (r *reader) common(bos, eos int) Config {
 	c := Config{
-		Tokens: r.tokens(), Kinds: r.kinds(),
+		Name: r.f.Name(), Tokens: r.tokens(), Kinds: r.kinds(),
 		BOS: r.id(keyBOS, bos), EOS: r.id(keyEOS, eos), Unknown: None,
 	}
 	for _, key := range []string{keyEOT, keyEOM} {

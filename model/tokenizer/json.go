@@ -25,6 +25,7 @@ func ParseJSON(data []byte, name string) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("%s: %w", name, err)
 	}
+	c.Name = name
 	return c, nil
 }
 

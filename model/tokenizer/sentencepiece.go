@@ -32,6 +32,7 @@ func ParseModel(data []byte, name string) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("%s: %w", name, err)
 	}
+	c.Name = name
 	return c, nil
 }
 

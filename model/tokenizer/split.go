@@ -301,8 +301,8 @@ func matches(re *regexp2.Regexp, text string) (parts []part, err error) {
 		done = to
 	}
 	if err != nil { // time alone makes a match fail, and the interpreter's words for it have all of the text
-		return nil, fmt.Errorf("split pattern %q: a match in %d bytes of text took longer than %v",
-			printable.Short(re.String(), 120), len(text), maxMatchTime)
+		return nil, fmt.Errorf("split pattern %q: a match in %d bytes of text took longer than %v: %w",
+			printable.Short(re.String(), 120), len(text), maxMatchTime, ErrUnsupported)
 	}
 	if done < len(text) {
 		parts = append(parts, part{done, len(text), false})

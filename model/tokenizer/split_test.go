@@ -237,8 +237,15 @@ func TestPatternThatTakesTooLongIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = step.cut(strings.Repeat("a", 60)+"c", func(string) error { return nil })
-	if err == nil || !strings.Contains(err.Error(), `split pattern "(?:a|aa)+b": a match in 61 bytes of text took longer than 2s`) {
+	tok, err := NewBPE(Config{
+		Name: "a.json", Tokens: []string{"a"}, Cut: []Step{step}, BOS: None, EOS: None, Unknown: None,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = tok.Encode(strings.Repeat("a", 60)+"c", Options{})
+	const want = `a.json: split pattern "(?:a|aa)+b": a match in 61 bytes of text took longer than 2s: give the prompt as`
+	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
 }

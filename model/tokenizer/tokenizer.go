@@ -60,6 +60,7 @@ const None = -1
 
 // Config is a BPE vocabulary, wherever it was read from.
 type Config struct {
+	Name string // of the file, for errors of Encode
 	// Tokens are the texts of the tokens by id, as the vocabulary writes them: in the byte alphabet (see
 	// ByteText), or with Characters as they are but for spaces, which are ▁. Added tokens are as they are.
 	Tokens []string
@@ -259,7 +260,7 @@ func (t *Tokenizer) Encode(text string, o Options) ([]int, error) {
 		})
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", t.config.Name, err)
 	}
 	if o.BOS {
 		e.ids = append(e.ids, t.config.After...)
