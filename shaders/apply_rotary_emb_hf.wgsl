@@ -12,7 +12,7 @@ struct Params {
 }
 
 @group(0) @binding(0) var<storage, read> x: array<{{$T}}>;
-@group(0) @binding(1) var<storage, read> cosine: array<{{$T}}>; // [all positions, D]
+@group(0) @binding(1) var<storage, read> cosine: array<{{$T}}>; // [all positions, R]
 @group(0) @binding(2) var<storage, read> sine: array<{{$T}}>;
 @group(0) @binding(3) var<storage, read_write> y: array<{{$T}}>;
 @group(0) @binding(4) var<uniform> params: Params;

@@ -23,7 +23,7 @@ struct Params {
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read> cosine: array<vec4<f32>>; // [all positions, D]
+@group(0) @binding(1) var<storage, read> cosine: array<vec4<f32>>; // [all positions, R]
 @group(0) @binding(2) var<storage, read> sine: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
 @group(0) @binding(4) var<uniform> params: Params;
