@@ -152,6 +152,20 @@ func TestJSONSaysWhatBecomesOfText(t *testing.T) {
 	}
 }
 
+// Characters that share their first byte are told apart.
+func TestTheFirstLostCharacterIsPlaced(t *testing.T) {
+	t.Parallel()
+	tok, err := parseJSON(t, object{"model.unk_token": nil})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := tok.Encode("aĠģb", tokenizer.Options{})
+	want := tokenizer.LostError{At: len("aĠ"), Byte: "ģ"[0], Count: len("ģ")}
+	if lost, ok := errors.AsType[*tokenizer.LostError](err); !ok || *lost != want || len(ids) != 3 {
+		t.Errorf("%d tokens, %v, want %v", len(ids), err, &want)
+	}
+}
+
 func TestJSONSaysWhatPromptsBeginAndEndWith(t *testing.T) {
 	t.Parallel()
 	piece := func(id string) object { return object{"SpecialToken": object{"id": id, "type_id": 0}} }

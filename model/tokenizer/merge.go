@@ -69,6 +69,7 @@ type encoder struct {
 	symbols []symbolNode
 	heap    []candidate
 	lost    LostError
+	missing string // the first character or byte that was lost
 	// Whether the last of ids, or of symbols while a word is taken apart, stands for what has no token.
 	unknown bool
 }
@@ -205,7 +206,7 @@ func (e *encoder) spell(c string, give func(id int32, bytes int)) {
 		e.unknown = false
 	case t.config.Unknown == None:
 		if e.lost.Count == 0 {
-			e.lost.Byte = c[0]
+			e.lost.Byte, e.missing = c[0], c
 		}
 		e.lost.Count += len(c)
 	case !e.unknown || !t.config.FuseUnknown:

@@ -266,7 +266,7 @@ func (t *Tokenizer) Encode(text string, o Options) ([]int, error) {
 		e.ids = append(e.ids, t.config.After...)
 	}
 	if e.lost.Count > 0 {
-		e.lost.At = max(0, strings.IndexByte(text, e.lost.Byte))
+		e.lost.At = max(0, strings.Index(text, e.missing))
 		return e.ids, &e.lost
 	}
 	return e.ids, nil
