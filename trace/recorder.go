@@ -86,10 +86,12 @@ func (r *Recorder) addPlan(p Plan) error {
 	if p.ID != next {
 		return fmt.Errorf("record plan %d: the next plan is %d", p.ID, next)
 	}
-	if place, ok := r.known[p.content()]; ok {
-		r.plans[place] = held{r.first + p.ID, r.steps}
-		r.places = append(r.places, place)
-		return nil
+	if r.known != nil {
+		if place, ok := r.known[p.content()]; ok {
+			r.plans[place] = held{r.first + p.ID, r.steps}
+			r.places = append(r.places, place)
+			return nil
+		}
 	}
 	r.plans = append(r.plans, held{r.first + p.ID, r.steps})
 	p.ID = PlanID(len(r.t.Plans))

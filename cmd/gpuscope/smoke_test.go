@@ -395,23 +395,35 @@ func TestInterruptedRunKeepsWhatItHas(t *testing.T) {
 func TestEngineProcessEndsWithItsScreen(t *testing.T) {
 	t.Parallel()
 	cmd := headless(t, "hang", "engine")
-	requests, err := cmd.StdinPipe()
-	if err != nil {
+	requests, err1 := cmd.StdinPipe()
+	messages, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	written := &counted{WriteCloser: requests, more: make(chan struct{}, 2)}
+	s := session.Connect(session.Peer{Messages: messages, Requests: written})
+	for range 2 { // the second one hangs
+		go func() { _, _ = s.Do(t.Context(), session.Command{Kind: session.Prompt, Text: "a"}) }()
+		<-written.more
 	}
-	for id := 1; id <= 2; id++ { // the second one hangs
-		if _, err := fmt.Fprintf(requests, `{"id":%d,"do":{"kind":"prompt","text":"a"}}`+"\n",
-			id); err != nil {
-			t.Fatal(err)
-		}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
-	requests.Close()
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
+}
+
+// counted gives a word for every write.
+type counted struct {
+	io.WriteCloser
+	more chan struct{}
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	n, err := c.WriteCloser.Write(b)
+	c.more <- struct{}{}
+	return n, err
 }
 
 // A script sees that nothing ran, and why.

@@ -3,7 +3,6 @@ package session
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,7 +30,6 @@ const lastWords = 8
 func Connect(p Peer) Session {
 	c := &client{
 		peer:     p,
-		out:      json.NewEncoder(p.Requests),
 		closing:  make(chan struct{}),
 		ended:    make(chan struct{}),
 		awaiting: map[int]chan *answer{},
@@ -50,7 +48,6 @@ type client struct {
 	shut    sync.Once
 
 	writing sync.Mutex
-	out     *json.Encoder
 
 	mu       sync.Mutex
 	next     int
@@ -96,9 +93,14 @@ func (c *client) Do(ctx context.Context, cmd Command) (Reply, error) {
 }
 
 func (c *client) send(q request) error {
+	b, err := wireBytes(&q)
+	if err != nil {
+		return err
+	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	return c.out.Encode(q)
+	_, err = c.peer.Requests.Write(b)
+	return err
 }
 
 // Close tells the engine to end and waits until it has.
@@ -165,8 +167,14 @@ func (c *client) reason(err, waitErr error, last []string) error {
 
 // readMessages returns nil when the messages end.
 func (c *client) readMessages() error {
-	in := json.NewDecoder(c.peer.Messages)
-	err := c.takeMessages(in)
+	in := newWireReader(c.peer.Messages)
+	err := in.greeted()
+	if err == nil {
+		err = c.takeMessages(in)
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
 	if err != nil {
 		// What is left must be read, or the engine blocks on a full pipe and never ends.
 		_ = c.peer.Requests.Close()
@@ -175,20 +183,12 @@ func (c *client) readMessages() error {
 	return err
 }
 
-func (c *client) takeMessages(in *json.Decoder) error {
-	for greeted := false; ; {
+// takeMessages takes in messages up to an error, which is io.EOF behind the last.
+func (c *client) takeMessages(in *wireReader) error {
+	for {
 		var m message
-		if err := in.Decode(&m); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
+		if err := receive(in, &m); err != nil {
 			return fmt.Errorf("read message: %w", err)
-		}
-		if !greeted {
-			if err := m.greeted(); err != nil {
-				return errReason{err}
-			}
-			greeted = true
 		}
 		if m.Event != nil {
 			c.stream.Send(*m.Event)

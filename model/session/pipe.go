@@ -1,9 +1,9 @@
 package session
 
-// A session over a pipe. Both ways run JSON values, one a line. The engine says hello first. Then the front
-// end sends requests, each with an id that the answer repeats; the engine sends events and answers. Answer 0
-// is that of opening. The end of its input tells the engine to close, so that it never outlives its front
-// end, whatever became of that.
+// A session over a pipe. The engine says hello first, in a line of text. Then the front end sends requests,
+// each with an id that the answer repeats; the engine sends events and answers, all in the binary form of
+// wire.go. Answer 0 is that of opening. The end of its input tells the engine to close, so that it never
+// outlives its front end, whatever became of that.
 
 import (
 	"context"
@@ -12,13 +12,12 @@ import (
 	"hash/fnv"
 	"io"
 	"reflect"
+	"strings"
 	"sync"
 )
 
-// hello is the first line of an engine.
-type hello struct {
-	Protocol string `json:"protocol"`
-}
+// helloWords stand before the protocol in the first line of an engine.
+const helloWords = "gpuscope session "
 
 // request goes to the engine: a command, or the request to cancel the command of that id.
 type request struct {
@@ -27,9 +26,8 @@ type request struct {
 	Cancel bool     `json:"cancel,omitempty"`
 }
 
-// message comes from the engine: its hello, an event, or the answer to a request.
+// message comes from the engine: an event, or the answer to a request.
 type message struct {
-	Hello  *hello  `json:"hello,omitempty"`
 	Event  *Event  `json:"event,omitempty"`
 	Answer *answer `json:"answer,omitempty"`
 }
@@ -86,12 +84,13 @@ func (e *remoteError) asError() error {
 // while it ran.
 var protocol = sync.OnceValue(func() string {
 	sum := fnv.New64a()
+	fmt.Fprint(sum, wireForm)
 	describe(sum, reflect.TypeFor[request](), map[reflect.Type]bool{})
 	describe(sum, reflect.TypeFor[message](), map[reflect.Type]bool{})
 	return fmt.Sprintf("%016x", sum.Sum64())
 })
 
-// describe writes what of a type shows in its JSON.
+// describe writes what of a type shows in its messages.
 func describe(w io.Writer, t reflect.Type, seen map[reflect.Type]bool) {
 	fmt.Fprint(w, t.Kind())
 	if seen[t] {
@@ -113,14 +112,19 @@ func describe(w io.Writer, t reflect.Type, seen map[reflect.Type]bool) {
 	}
 }
 
-// greeted says whether the first message is the hello of an engine that speaks this program's protocol.
-func (m *message) greeted() error {
+// greeted says whether what comes is from an engine that speaks this program's protocol: its first line.
+func (r *wireReader) greeted() error {
+	line, err := r.in.ReadSlice('\n')
+	theirs, ok := strings.CutPrefix(strings.TrimSpace(string(line)), helloWords)
 	switch {
-	case m.Hello == nil:
-		return errors.New("what was started as the engine does not say hello: it is no engine of gpuscope")
-	case m.Hello.Protocol != protocol():
-		return fmt.Errorf("the engine speaks session protocol %.16q, this program %q: gpuscope's file was "+
-			"replaced while it ran; start it again", m.Hello.Protocol, protocol())
+	case errors.Is(err, io.EOF): // it ended before it could
+		return err
+	case err != nil || !ok:
+		return errReason{errors.New(
+			"what was started as the engine does not say hello: it is no engine of gpuscope")}
+	case theirs != protocol():
+		return errReason{fmt.Errorf("the engine speaks session protocol %.16q, this program %q: gpuscope's "+
+			"file was replaced while it ran; start it again", theirs, protocol())}
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"testing"
@@ -10,7 +9,7 @@ import (
 )
 
 // served is Serve with its pipes in the test's hands, after the model was opened.
-func served(t *testing.T, do doing) (requests *json.Encoder, messages *json.Decoder, end func()) {
+func served(t *testing.T, do doing) (ask func(request) error, messages *wireReader, end func()) {
 	requestsR, requestsW := io.Pipe()
 	messagesR, messagesW := io.Pipe()
 	done := make(chan error, 1)
@@ -18,13 +17,23 @@ func served(t *testing.T, do doing) (requests *json.Encoder, messages *json.Deco
 		done <- Serve(t.Context(), requestsR, messagesW, opened(newScripted(do)))
 		messagesW.Close()
 	}()
-	messages = json.NewDecoder(messagesR)
+	messages = newWireReader(messagesR)
+	if err := messages.greeted(); err != nil {
+		t.Fatal(err)
+	}
 	for m := (message{}); m.Answer == nil; { // until the model is open
-		if err := messages.Decode(&m); err != nil {
+		if err := receive(messages, &m); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return json.NewEncoder(requestsW), messages, func() {
+	ask = func(q request) error {
+		b, err := wireBytes(&q)
+		if err == nil {
+			_, err = requestsW.Write(b)
+		}
+		return err
+	}
+	return ask, messages, func() {
 		requestsW.Close()
 		go io.Copy(io.Discard, messagesR)
 		if err := <-done; err != nil {
@@ -42,15 +51,15 @@ func TestCommandsRunInTheOrderOfTheirRequests(t *testing.T) {
 			order = append(order, c.N)
 			return Reply{Position: c.N}, nil
 		}
-		requests, messages, end := served(t, do)
+		ask, messages, end := served(t, do)
 		go func() {
 			for i := 1; i <= n; i++ {
-				_ = requests.Encode(request{ID: i, Do: &Command{Kind: Run, N: i}})
+				_ = ask(request{ID: i, Do: &Command{Kind: Run, N: i}})
 			}
 		}()
 		for next := 1; next <= n; {
 			var m message
-			if err := messages.Decode(&m); err != nil {
+			if err := receive(messages, &m); err != nil {
 				t.Fatal(err)
 			}
 			if a := m.Answer; a != nil && a.ID > 0 {
@@ -84,22 +93,22 @@ func TestACancelIsHeardWhateverWaits(t *testing.T) {
 			ended[c.N] = ctx.Err()
 			return Reply{}, ctx.Err()
 		}
-		requests, messages, end := served(t, do)
-		for i := 1; i <= 3; i++ { // each Encode returns: the reader takes it
-			if err := requests.Encode(request{ID: i, Do: &Command{Kind: Run, N: i}}); err != nil {
+		ask, messages, end := served(t, do)
+		for i := 1; i <= 3; i++ { // each ask returns: the reader takes it
+			if err := ask(request{ID: i, Do: &Command{Kind: Run, N: i}}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		synctest.Wait() // nobody reads, so the first command waits for room
 		for _, id := range []int{2, 1} {
-			if err := requests.Encode(request{ID: id, Cancel: true}); err != nil {
+			if err := ask(request{ID: id, Cancel: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		errs := map[int]error{}
 		for len(errs) < 3 {
 			var m message
-			if err := messages.Decode(&m); err != nil {
+			if err := receive(messages, &m); err != nil {
 				t.Fatal(err)
 			}
 			if a := m.Answer; a != nil && a.ID > 0 {
@@ -120,7 +129,7 @@ func TestTheEndOfTheFrontEndIsHeardWhateverWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		begun := 0
-		requests, _, end := served(t, func(ctx context.Context, _ Command, emit func(Event)) (Reply, error) {
+		ask, _, end := served(t, func(ctx context.Context, _ Command, emit func(Event)) (Reply, error) {
 			begun++
 			for ctx.Err() == nil {
 				emit(Event{Log: &Log{Text: "busy"}})
@@ -129,7 +138,7 @@ func TestTheEndOfTheFrontEndIsHeardWhateverWaits(t *testing.T) {
 		})
 		go func() {
 			for i := 1; i <= 50; i++ {
-				_ = requests.Encode(request{ID: i, Do: &Command{Kind: Run}})
+				_ = ask(request{ID: i, Do: &Command{Kind: Run}})
 			}
 		}()
 		synctest.Wait() // nobody reads

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,7 +25,7 @@ func Serve(ctx context.Context, requests io.Reader, messages io.Writer,
 
 	// The reader starts first: a front end that goes away while a model loads is not waited for.
 	go s.read(ctx, requests)
-	_ = s.send(message{Hello: &hello{Protocol: protocol()}})
+	s.write([]byte(helloWords + protocol() + "\n"))
 	sess, err := open(ctx, s.event)
 	s.answer(answer{ID: 0, Error: toRemote(err)})
 	if err != nil {
@@ -63,10 +62,10 @@ type call struct {
 
 // read takes in requests until the input ends.
 func (s *server) read(ctx context.Context, r io.Reader) {
-	in := json.NewDecoder(r)
+	in := newWireReader(r)
 	for {
 		var q request
-		if err := in.Decode(&q); err != nil {
+		if err := receive(in, &q); err != nil {
 			if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) {
 				err = fmt.Errorf("read request: %w", err)
 			} else {
@@ -201,8 +200,8 @@ func (s *server) shut(ctx context.Context, sess Session, events <-chan Event) er
 	}
 }
 
-// event sends an event. What of it JSON cannot hold (a NaN) is replaced by a line that says so: it must not
-// end the session, nor take with it what came in the same event.
+// event sends an event. What of it cannot cross (a NaN) is replaced by a line that says so: it must not end
+// the session, nor take with it what came in the same event.
 func (s *server) event(e Event) {
 	err := s.send(message{Event: &e})
 	if err == nil {
@@ -224,24 +223,27 @@ func (s *server) event(e Event) {
 	}}})
 }
 
-// answer sends an answer. Whoever waits for it must not wait for ever because JSON cannot hold it.
+// answer sends an answer. Whoever waits for it must not wait for ever because it cannot cross.
 func (s *server) answer(a answer) {
 	if err := s.send(message{Answer: &a}); err != nil {
 		_ = s.send(message{Answer: &answer{ID: a.ID, Error: toRemote(err)}})
 	}
 }
 
-// send writes a message. Its error is that of a message which JSON cannot hold; a front end that is gone ends
-// Serve.
+// send sends a message. Its error is that of a message which cannot cross.
 func (s *server) send(m message) error {
-	line, err := json.Marshal(m)
-	if err != nil {
-		return err
+	b, err := wireBytes(&m)
+	if err == nil {
+		s.write(b)
 	}
+	return err
+}
+
+// write writes to the front end. One that is gone ends Serve.
+func (s *server) write(b []byte) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	if _, err := s.out.Write(append(line, '\n')); err != nil {
+	if _, err := s.out.Write(b); err != nil {
 		s.stop(errFrontEndGone)
 	}
-	return nil
 }

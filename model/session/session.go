@@ -96,7 +96,7 @@ type State struct {
 	// not there.
 	Upto *trace.DispatchID `json:"upto,omitempty"`
 	// Unfinished are the bytes of a character that the last token begins and does not end. They are in no
-	// token's text. Over a pipe each is U+FFFD.
+	// token's text.
 	Unfinished string `json:"unfinished,omitempty"`
 	// Begins is there where another text takes the place of the former: empty after a Reset.
 	Begins *Text `json:"begins,omitempty"`

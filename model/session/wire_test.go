@@ -1,18 +1,23 @@
 package session
 
 import (
-	"encoding/json"
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
 
 	"gpuscope/trace"
+	"gpuscope/trace/tracetest"
 )
 
 // fill gives every field below v a value of its own, none of them zero.
@@ -57,35 +62,50 @@ func fill(t *testing.T, v reflect.Value, n *int, path string) {
 				fill(t, field, n, path+"."+f.Name)
 			}
 		}
-	case reflect.Interface: // what JSON makes of anything
+	case reflect.Interface: // what may be anything is JSON
 		v.Set(reflect.ValueOf(fmt.Sprint(*n)))
 	default:
 		t.Fatalf("%s: a %s cannot cross a pipe", path, v.Kind())
 	}
 }
 
-// Whatever a message holds arrives: a field that JSON leaves out, or gives to nobody, is a field that a
-// session in another process does not have.
+// crossed is a message as it arrives.
+func crossed[T any](t testing.TB, m *T) *T {
+	t.Helper()
+	b, err := wireBytes(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := new(T)
+	if err := receive(newWireReader(bytes.NewReader(b)), got); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// asSent says how a message differs from what was sent, "" where it is the same to the last nil.
+func asSent[T any](sent, got *T) string {
+	return cmp.Diff(sent, got, cmpopts.EquateComparable(trace.Time{}), cmpopts.EquateNaNs(),
+		cmpopts.IgnoreUnexported(trace.Trace{}))
+}
+
+// Whatever a message holds arrives: a field that is not sent, or given to nobody, is a field that a session
+// in another process does not have.
 func TestEveryFieldOfEveryMessageCrossesThePipe(t *testing.T) {
 	t.Parallel()
-	for _, m := range []any{&request{}, &message{}} {
-		n := 0
-		fill(t, reflect.ValueOf(m).Elem(), &n, fmt.Sprintf("%T", m))
-		line, err := json.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := reflect.New(reflect.TypeOf(m).Elem()).Interface()
-		if err := json.Unmarshal(line, got); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(m, got, cmpopts.EquateComparable(trace.Time{}),
-			cmpopts.IgnoreUnexported(trace.Trace{})); diff != "" {
-			t.Errorf("%T: %s", m, diff)
-		}
-		if n < 5 {
-			t.Errorf("%T: only %d values were tried", m, n)
-		}
+	var q request
+	var m message
+	n := 0
+	fill(t, reflect.ValueOf(&q).Elem(), &n, "request")
+	fill(t, reflect.ValueOf(&m).Elem(), &n, "message")
+	if d := asSent(&q, crossed(t, &q)); d != "" {
+		t.Error("request:", d)
+	}
+	if d := asSent(&m, crossed(t, &m)); d != "" {
+		t.Error("message:", d)
+	}
+	if n < 100 {
+		t.Errorf("only %d values were tried", n)
 	}
 }
 
@@ -94,30 +114,168 @@ func TestAZeroThatIsThereArrives(t *testing.T) {
 	t.Parallel()
 	zero, token := trace.PlanID(0), 0
 	want := message{Event: &Event{Records: []trace.Record{{Step: &trace.Step{
-		Token: &token, Dispatches: []trace.StepDispatch{{GPUNS: trace.Measured(0)}},
+		Token: &token, Tokens: []int{}, SymInts: map[string]int64{},
+		Dispatches: []trace.StepDispatch{{GPUNS: trace.Measured(0)}},
 		Resize: trace.Resize{Passes: []trace.Pass{{Hooks: []trace.Hook{{
 			Plans: []trace.PlanChange{{From: &zero}},
 		}}}}},
 	}}}}}
-	line, err := json.Marshal(want)
+	if d := asSent(&want, crossed(t, &want)); d != "" {
+		t.Error(d)
+	}
+}
+
+// A model that went wrong gives numbers that are none, and its steps are those that people need.
+func TestNumbersThatAreNotFiniteCrossWhereATraceHasWordsForThem(t *testing.T) {
+	t.Parallel()
+	nan := math.NaN()
+	want := trace.Record{Step: &trace.Step{
+		Top:        []trace.Candidate{{ID: 3, Logit: nan, P: math.Inf(-1)}},
+		Dispatches: []trace.StepDispatch{{Gap: &trace.NumericGap{MaxAbs: trace.Number(math.Inf(1))}}},
+	}}
+	if d := asSent(&want, crossed(t, &want)); d != "" {
+		t.Error(d)
+	}
+	if _, err := wireBytes(&trace.Record{Step: &trace.Step{Canary: nan}}); err == nil {
+		t.Error("a trace file could not hold what has crossed")
+	}
+}
+
+func TestAnyRecordArrivesAsItWasSent(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		sent := tracetest.Random(r)
+		m := message{Event: &Event{Opened: sent}}
+		for i := range sent.Plans {
+			m.Event.Records = append(m.Event.Records, trace.Record{Plan: &sent.Plans[i]})
+		}
+		for i := range sent.Steps {
+			m.Event.Records = append(m.Event.Records, trace.Record{Step: &sent.Steps[i]})
+		}
+		if d := asSent(&m, crossed(t, &m)); d != "" {
+			r.Fatal(d)
+		}
+	})
+}
+
+// Messages come one behind the other, and texts that were remembered are not mixed up.
+func TestMessagesFollowEachOther(t *testing.T) {
+	t.Parallel()
+	recorded := tracetest.Llama(2, 30)
+	var stream []byte
+	var sent []trace.Record
+	for i := range recorded.Plans {
+		sent = append(sent, trace.Record{Plan: &recorded.Plans[i]})
+	}
+	for i := range recorded.Steps {
+		sent = append(sent, trace.Record{Step: &recorded.Steps[i]})
+	}
+	for i := range sent {
+		b, err := wireBytes(&sent[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		stream = append(stream, b...)
+	}
+	in := newWireReader(iotest.OneByteReader(bytes.NewReader(stream)))
+	for i := range sent {
+		var got trace.Record
+		if err := receive(in, &got); err != nil {
+			t.Fatal(err)
+		}
+		if d := asSent(&sent[i], &got); d != "" {
+			t.Fatalf("record %d: %s", i, d)
+		}
+	}
+	if err := receive(in, &trace.Record{}); err != io.EOF {
+		t.Errorf("behind the last: %v", err)
+	}
+}
+
+func TestAMessageThatIsCutOrTooLongIsRefused(t *testing.T) {
+	t.Parallel()
+	step := tracetest.Llama(1, 2).Steps[1]
+	b, err := wireBytes(&step)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got message
-	if err := json.Unmarshal(line, &got); err != nil {
-		t.Fatal(err)
+	refused := func(b []byte, want string) {
+		t.Helper()
+		err := receive(newWireReader(bytes.NewReader(b)), &trace.Step{})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d bytes: %v, want %q", len(b), err, want)
+		}
 	}
-	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(trace.Time{}),
-		cmpopts.EquateEmpty()); diff != "" {
-		t.Error(diff)
+	for n := 1; n < len(b); n += 7 {
+		refused(b[:n], "unexpected EOF")
 	}
+	body := b[2:]
+	if n, k := binary.Uvarint(b); k != 2 || int(n) != len(body) {
+		t.Fatalf("a length of %d in %d bytes before %d", n, k, len(body))
+	}
+	refused(append(binary.AppendUvarint(nil, uint64(len(body)+1)), append(body, 0)...), "1 bytes behind the end")
+	refused(append(binary.AppendUvarint(nil, uint64(len(body)-1)), body...), "too short")
+	refused(binary.AppendUvarint(nil, 1<<40), "at most 1073741824 cross")
+}
+
+// FuzzReceive: whatever comes over a pipe is a message or an error, and what came once can be sent again.
+func FuzzReceive(f *testing.F) {
+	recorded := tracetest.Llama(1, 3)
+	for i := range recorded.Steps {
+		b, err := wireBytes(&message{Event: &Event{Records: []trace.Record{{Step: &recorded.Steps[i]}}}})
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Add([]byte{6, 0, 1, 2, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var m message
+		if receive(newWireReader(bytes.NewReader(b)), &m) != nil {
+			return
+		}
+		if d := asSent(&m, crossed(t, &m)); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// BenchmarkCross is what a decode step of some 260 dispatches costs on its way, at both ends.
+func BenchmarkCross(b *testing.B) {
+	recorded := tracetest.Llama(13, 4)
+	step := &recorded.Steps[2]
+	sent, err := wireBytes(step)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("send", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := wireBytes(step); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(len(sent)), "bytes")
+	})
+	b.Run("receive", func(b *testing.B) {
+		b.ReportAllocs()
+		in := newWireReader(nil)
+		for b.Loop() {
+			in.in.Reset(bytes.NewReader(sent))
+			var got trace.Step
+			if err := receive(in, &got); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
 
 func TestAnEngineOfAnotherVersionIsRefusedByName(t *testing.T) {
 	t.Parallel()
 	for first, want := range map[string]string{
-		`{"hello":{"protocol":"0123456789abcdef"}}`: `the engine speaks session protocol "0123456789abcdef"`,
-		`{"event":{"log":{"level":"info"}}}`:        "does not say hello",
+		helloWords + "0123456789abcdef":       `the engine speaks session protocol "0123456789abcdef"`,
+		"it is a nice day":                    "does not say hello",
+		helloWords + strings.Repeat("0", 1e6): "does not say hello",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			requests, front := io.Pipe()

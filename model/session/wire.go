@@ -1,0 +1,191 @@
+package session
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"math"
+	"reflect"
+)
+
+// The binary form of messages. A message is its length and then the fields of its type in their order, with
+// no names: both ends are one program, and the protocol that the engine names first is that of the types.
+// Integers and lengths are varints, floats have 8 bytes, texts and lists stand behind their length, what may
+// be nil behind a byte or a length that says so. What may be anything is JSON.
+//
+// What JSON does not carry does not cross either: fields that have no name there, and floats that are not
+// finite, but in types that have JSON of their own. So what has come over a pipe can be written to a file.
+
+const (
+	wireForm    = "binary 1" // the above
+	mostMessage = 1 << 30    // bytes; the header of a large graph has millions
+	lastTexts   = 1 << 10    // that a receiver remembers
+	shortText   = 64         // bytes, at most, of those
+)
+
+// errNotFinite is what JSON says of such a float too.
+var errNotFinite = errors.New("neither JSON nor a pipe can hold a number that is NaN or infinite")
+
+// wireWriter makes messages. The first error stays.
+type wireWriter struct {
+	b   []byte
+	err error
+}
+
+// wireBytes is a message as it is sent. Its error says what of the message cannot cross.
+func wireBytes[T any](m *T) ([]byte, error) {
+	w := wireWriter{b: make([]byte, binary.MaxVarintLen64, 512)}
+	formOf(reflect.TypeFor[T]()).put(&w, reflect.ValueOf(m).Elem())
+	body := len(w.b) - binary.MaxVarintLen64
+	if w.err == nil && body > mostMessage {
+		w.err = fmt.Errorf("a message of %d bytes, at most %d cross", body, mostMessage)
+	}
+	head := binary.AppendUvarint(nil, uint64(body))
+	from := binary.MaxVarintLen64 - len(head)
+	copy(w.b[from:], head)
+	return w.b[from:], w.err
+}
+
+func (w *wireWriter) fail(err error) {
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+// flag is a bool as a length.
+func flag(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+func (w *wireWriter) length(n int) { w.b = binary.AppendUvarint(w.b, uint64(n)) }
+
+func (w *wireWriter) float(f float64, wild bool) {
+	if !wild && (math.IsNaN(f) || math.IsInf(f, 0)) {
+		w.fail(errNotFinite)
+	}
+	w.b = binary.LittleEndian.AppendUint64(w.b, math.Float64bits(f))
+}
+
+func (w *wireWriter) text(s string) {
+	w.length(len(s))
+	w.b = append(w.b, s...)
+}
+
+// wireReader takes messages. It remembers texts: most are in every step.
+type wireReader struct {
+	in    *bufio.Reader
+	body  bytes.Buffer
+	rest  []byte // of the body
+	err   error  // the first about this message
+	seed  maphash.Seed
+	texts [lastTexts]string // by their hash
+}
+
+func newWireReader(r io.Reader) *wireReader {
+	return &wireReader{in: bufio.NewReaderSize(r, 1<<16), seed: maphash.MakeSeed()}
+}
+
+// receive takes the next message; io.EOF where there is none.
+func receive[T any](r *wireReader, m *T) error {
+	n, err := binary.ReadUvarint(r.in)
+	if err != nil {
+		return err
+	}
+	if n > mostMessage {
+		return fmt.Errorf("a message of %d bytes, at most %d cross", n, mostMessage)
+	}
+	r.body.Reset()
+	if _, err := io.CopyN(&r.body, r.in, int64(n)); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
+	}
+	r.rest, r.err = r.body.Bytes(), nil
+	formOf(reflect.TypeFor[T]()).take(r, reflect.ValueOf(m).Elem())
+	if r.err == nil && len(r.rest) > 0 {
+		r.err = fmt.Errorf("%d bytes behind the end of a message of %d", len(r.rest), n)
+	}
+	return r.err
+}
+
+// fail ends the message: what is still asked of it is zero.
+func (r *wireReader) fail(err error) {
+	if err != nil && r.err == nil {
+		r.err, r.rest = err, nil
+	}
+}
+
+func (r *wireReader) uvarint() uint64 {
+	x, n := binary.Uvarint(r.rest)
+	if n <= 0 {
+		r.fail(errors.New("a message is too short for what it says that it has"))
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return x
+}
+
+func (r *wireReader) varint() int64 {
+	x := r.uvarint()
+	return int64(x>>1) ^ -int64(x&1)
+}
+
+func (r *wireReader) flag() bool {
+	n := r.uvarint()
+	if n > 1 {
+		r.fail(fmt.Errorf("%d is neither yes nor no", n))
+	}
+	return n == 1
+}
+
+// length is how many things follow, of so many bytes at least; one less may be meant.
+func (r *wireReader) length(least int) int {
+	n := r.uvarint()
+	if n > uint64(len(r.rest)/max(1, least))+1 {
+		r.fail(fmt.Errorf("a length of %d where %d bytes are left", n, len(r.rest)))
+		return 0
+	}
+	return int(n)
+}
+
+func (r *wireReader) bytes(n int) []byte {
+	if n > len(r.rest) {
+		r.fail(fmt.Errorf("%d bytes where %d are left", n, len(r.rest)))
+		return nil
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+func (r *wireReader) float(wild bool) float64 {
+	b := r.bytes(8)
+	if b == nil {
+		return 0
+	}
+	f := math.Float64frombits(binary.LittleEndian.Uint64(b))
+	if !wild && (math.IsNaN(f) || math.IsInf(f, 0)) {
+		r.fail(errNotFinite)
+	}
+	return f
+}
+
+func (r *wireReader) text() string {
+	b := r.bytes(r.length(1))
+	if len(b) > shortText {
+		return string(b)
+	}
+	same := &r.texts[maphash.Bytes(r.seed, b)%lastTexts]
+	if *same != string(b) {
+		*same = string(b)
+	}
+	return *same
+}
