@@ -22,7 +22,7 @@ type configJSON struct {
 
 // Bounds of a config.json; those of large models have 5 kB.
 const (
-	maxConfigBytes = 16 << 20
+	maxConfigBytes = 1 << 20
 	maxConfigDepth = 8
 	maxConfigPath  = 1 << 10
 )

@@ -220,6 +220,14 @@ func TestDamageIsNamed(t *testing.T) {
 			patched("GGUF", 12, 1<<60),
 			"metadata pair count at byte 16 is 1152921504606846976",
 		},
+		"more tensors than any model has": {
+			append(patched("GGUF", 4, 1<<17+1), make([]byte, 24<<17)...),
+			"131073 tensors, at most 65536 and 131072",
+		},
+		"more pairs than any model has": {
+			append(patched("GGUF", 12, 1<<16+1), make([]byte, 13<<16)...),
+			"65537 metadata pairs and",
+		},
 		"version":    {patched("GGUF", 0, 9), "GGUF version 9: versions 2 to 3 are read"},
 		"big-endian": {swapped, "a big-endian GGUF file (version 3)"},
 		"string length": {

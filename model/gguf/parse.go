@@ -30,6 +30,10 @@ const (
 	minPairBytes   = 8 + 4 + 1         // empty key, one-byte value
 	minTensorBytes = 8 + 4 + 4 + 8     // empty name, no dims
 	maxElements    = math.MaxInt64 / 8 // of a tensor: bytes of any type still fit an int64
+
+	// What is kept of a key or a tensor takes more than it does in a file. No model comes near.
+	maxPairs   = 1 << 16
+	maxTensors = 1 << 17
 )
 
 // errHead says that the metadata or the tensor list goes on after the part of the file that was read.
@@ -51,8 +55,12 @@ func parse(data []byte, size int64) (*File, error) {
 	}
 	tensors := r.count("tensor count", minTensorBytes)
 	pairs := r.count("metadata pair count", minPairBytes)
-	if r.err != nil {
+	switch {
+	case r.err != nil:
 		return nil, r.err
+	case pairs > maxPairs || tensors > maxTensors:
+		return nil, fmt.Errorf("%d metadata pairs and %d tensors, at most %d and %d are read: the file is damaged",
+			pairs, tensors, maxPairs, maxTensors)
 	}
 	for i := range pairs {
 		if err := f.readPair(r); err != nil {

@@ -20,7 +20,7 @@ const (
 )
 
 // maxIndex is how many bytes an index may have; that of 100,000 tensors has 10 MB.
-const maxIndex = 100_000_000
+const maxIndex = 32 << 20
 
 // Folder are the tensors of a model that lies in one file of a folder, or in several.
 type Folder struct {

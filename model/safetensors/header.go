@@ -25,8 +25,9 @@ var dtypes = map[string]uint64{
 
 // Bounds that no file comes near.
 const (
-	maxTensors = 1 << 20
-	maxRank    = 8
+	maxTensors  = 1 << 17
+	maxRank     = 8
+	maxMetadata = 1 << 20 // bytes of it
 )
 
 // metadataKey is the one key of a header that is no tensor.
@@ -85,8 +86,16 @@ func headerError(err error) error {
 }
 
 func (f *File) readMetadata(d *json.Decoder) error {
+	var said json.RawMessage
+	if err := d.Decode(&said); err != nil {
+		return headerError(err)
+	}
+	if len(said) > maxMetadata {
+		return fmt.Errorf("%s has %d bytes, at most %d are read: save the model without it", metadataKey,
+			len(said), maxMetadata)
+	}
 	var pairs map[string]string
-	if err := d.Decode(&pairs); err != nil {
+	if err := json.Unmarshal(said, &pairs); err != nil {
 		return headerError(err)
 	}
 	for _, key := range slices.Sorted(maps.Keys(pairs)) {

@@ -99,6 +99,10 @@ func TestDamageIsOneError(t *testing.T) {
 			`bytes 4 to 6 of the data, before tensor "b", belong to no tensor`,
 		},
 		"bytes behind": {file(`{`+one+`}`, "01234"), "1 bytes after the last tensor"},
+		"metadata without end": {
+			file(`{"__metadata__":{"a":"`+strings.Repeat("x", maxMetadata)+`"}}`, ""),
+			"__metadata__ has 1048584 bytes, at most 1048576 are read",
+		},
 		"metadata that is no text": {
 			file(`{"__metadata__":{"a":1}}`, ""), "not as the format has it",
 		},
