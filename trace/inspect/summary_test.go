@@ -127,6 +127,12 @@ func TestVerdictAndRateAreOfTheUntimedStep(t *testing.T) {
 				" at most and the rest the driver's and the system's." +
 				" Encoding while it runs would give 556 → 714 tok/s at most", 1e3 / 1.8,
 		},
+		{ // few tokens a second have a decimal
+			worked(oneStep("step", 150_000, -1, 97_000), 8090),
+			"35 % of the step the GPU has nothing to do: 53.0 of 150 ms, of which the CPU's own work is 8.09 ms" +
+				" at most and the rest the driver's and the system's." +
+				" Encoding while it runs would give 6.7 → 7.0 tok/s at most", 1 / 0.150,
+		},
 		{ // hardly any of it
 			worked(oneStep("step", 345_000, -1, 145_000), 1170),
 			"58 % of the step the GPU has nothing to do: 200 of 345 ms, of which the CPU's own work is 1.17 ms" +

@@ -71,8 +71,12 @@ func idles(s *trace.Step, u *Untimed, gpu, wait int64, share float64) string {
 	least := max(gpu, own, gpu+wait-own)
 	gains := known && float64(gpu+wait-least) > worth*float64(gpu+wait)
 	if tokens := progress(s); gains && s.Phase == "decode" {
-		line += fmt.Sprintf(". Encoding while it runs would give %.0f → %.0f tok/s at most",
-			u.tokensPerS(tokens), float64(tokens)*1e9/float64(least))
+		now, digits := u.tokensPerS(tokens), 0
+		if now < 100 { // whole numbers may be the same of both
+			digits = 1
+		}
+		line += fmt.Sprintf(". Encoding while it runs would give %.*f → %.*f tok/s at most",
+			digits, now, digits, float64(tokens)*1e9/float64(least))
 	}
 	return line
 }
