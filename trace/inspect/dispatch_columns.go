@@ -291,14 +291,14 @@ func (t *DispatchTable) kernel(r *DispatchRow) table.Cell {
 			}
 			return table.Text(s)
 		}
-		return table.Text(fmt.Sprintf("%d dispatches", r.Count()))
+		return table.Text(table.Plural(r.Count(), "dispatch"))
 	}
 	s := fmt.Sprint(len(r.Units[0]))
 	switch {
 	case len(r.Units) > 1 && r.Depth == 0:
 		return table.Text(fmt.Sprintf("%s each, ×%d", s, len(r.Units)))
 	case r.Depth == 0:
-		s += " dispatches"
+		s = table.Plural(len(r.Units[0]), "dispatch")
 	}
 	if r.Floors > 0 {
 		s = fmt.Sprintf("%s, %d ≈floor", s, r.Floors)

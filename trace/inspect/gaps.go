@@ -317,8 +317,19 @@ func (x *Index) farthest(h *HeldDispatch) string {
 	if h.Gap.Value == nil || h.Gap.Share == 0 && h.Gap.MaxAbs == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s[%d]: %.6g, want %.6g", x.Trace.Graph.Values[*h.Gap.Value].Name, h.Gap.Element,
-		float64(h.Gap.Got), float64(h.Gap.Want))
+	got, want := distinct(float64(h.Gap.Got), float64(h.Gap.Want))
+	value := &x.Trace.Graph.Values[*h.Gap.Value]
+	return fmt.Sprintf("%s[%d]: %s, want %s", value.Name, h.Gap.Element, got, want)
+}
+
+// distinct writes two numbers with as many digits, 6 to 9, as tell them apart: 9 tell any two of 32 bits.
+func distinct(a, b float64) (string, string) {
+	for digits := 6; ; digits++ {
+		x, y := fmt.Sprintf("%.*g", digits, a), fmt.Sprintf("%.*g", digits, b)
+		if x != y || digits == 9 {
+			return x, y
+		}
+	}
 }
 
 // held names a dispatch of a step.

@@ -105,3 +105,22 @@ func TestATraceWithoutGapsSaysSo(t *testing.T) {
 		t.Error(title)
 	}
 }
+
+func TestNumbersThatDifferAreWrittenSo(t *testing.T) {
+	for _, c := range []struct {
+		got, want float32
+		text      string
+	}{
+		{0.5, 0.25, "0.5, want 0.25"},
+		{8.0259, 8.025901, "8.0259, want 8.025901"},
+		{0.129872, 0.12987201, "0.12987199, want 0.12987201"},
+	} {
+		tr := held(nil)
+		gap, value := tr.Steps[0].Dispatches[0].Gap, trace.ValueID(0)
+		gap.Value, gap.Got, gap.Want = &value, trace.Number(c.got), trace.Number(c.want)
+		g := gapsOf(t, tr)
+		if cell := g.Cell(1, g.Column("where")).Text; !strings.HasSuffix(cell, "[0]: "+c.text) {
+			t.Errorf("%s\nwant %s", cell, c.text)
+		}
+	}
+}
