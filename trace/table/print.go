@@ -125,7 +125,9 @@ func (t *Table) printText(ctx context.Context, w *bufio.Writer, rows []int, widt
 		}
 	}
 	for _, line := range t.Title {
-		fmt.Fprintln(w, printable.Clean(line.String()))
+		if said := line.String(); said != "" {
+			fmt.Fprintln(w, printable.Clean(said))
+		}
 	}
 	var same []string
 	for _, c := range uniform {

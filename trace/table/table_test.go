@@ -259,3 +259,13 @@ func TestAColumnInWhichNothingWasMeasuredIsNotPrinted(t *testing.T) {
 		}
 	}
 }
+
+func TestALineOfTheTitleThatSaysNothingIsNotPrinted(t *testing.T) {
+	a := func(int) string { return "a" }
+	op := Column{Name: "op", Title: "op", Width: 80, Of: func(row int) Cell { return Text(a(row)) }}
+	tab := New("rows", []Column{op}, Flat(1, a))
+	tab.Title = []Line{Title(), Title(Say(0, "one row"))}
+	if s := printed(t, tab, "text"); !strings.HasPrefix(s, "one row\n") {
+		t.Errorf("%q", s)
+	}
+}
