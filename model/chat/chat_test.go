@@ -161,6 +161,10 @@ func TestTemplatesThatDoNotEndAreStopped(t *testing.T) {
 		"joins of nothing":          `{% set x = [""] * 100000 %}{% for i in range(99999) %}{% set y = x | join %}{% endfor %}`,
 		"constants":                 "{% for i in range(99999) %}{% if 0" + strings.Repeat(" or 0", 1<<17) + " %}{% endif %}{% endfor %}",
 		"separators":                `{% set s = "x" * 1000000 %}{{ ([1] * 100000) | tojson(separators=(s, s)) }}`,
+		"a format":                  long("x % 1"),
+		"names that are long":       long("x[x]"),
+		"parameters":                "{% macro f(" + strings.Repeat("a,", 1<<17) + ") %}{% endmacro %}{% for i in range(99999) %}{{ f() }}{% endfor %}",
+		"a raw block":               "{% raw %}" + strings.Repeat("{% ", 1<<18),
 		"a long template":           strings.Repeat("x", 1<<20+1),
 	} {
 		begin := time.Now()

@@ -220,7 +220,7 @@ func (s *state) attribute(v any, name string) any {
 	case *recursion:
 		return s.item(&v.dict, name)
 	}
-	if m, ok := method(v, name); ok {
+	if m, ok := s.method(v, name); ok {
 		return m
 	}
 	if d, ok := v.(*dict); ok {
@@ -259,7 +259,7 @@ func (s *state) item(v, key any) any {
 		}
 	}
 	if named {
-		if m, ok := method(v, name); ok {
+		if m, ok := s.method(v, name); ok {
 			return m
 		}
 		return undefined{name}

@@ -93,7 +93,7 @@ func (l *lexer) outside() {
 			fail(l.line, "a comment has no end")
 		}
 		l.leave(l.source[l.at+i-1], i+2)
-	case open == "{%" && l.raw(n):
+	case open == "{%" && l.raw():
 	default:
 		l.move(n)
 		l.add(openToken, open)
@@ -133,34 +133,37 @@ func (l *lexer) leave(sign byte, n int) {
 }
 
 // raw takes a raw block, whose {% stands here.
-func (l *lexer) raw(n int) bool {
-	rest := l.source[l.at+n:]
-	head := strings.TrimLeftFunc(rest, unicode.IsSpace)
-	after, ok := strings.CutPrefix(head, "raw")
-	if !ok {
+func (l *lexer) raw() bool {
+	n := tagOf("raw", l.source[l.at:])
+	if n == 0 {
 		return false
 	}
-	end := strings.Index(after, "%}")
-	if end < 0 || strings.Trim(after[:end], " \t\n-+") != "" {
-		return false
-	}
-	l.move(n + len(rest) - len(after) + end + 2)
-	l.strips = end > 0 && after[end-1] == '-' // a line's end stays, unlike behind other tags
-	for i := l.at; ; {
+	l.move(n)
+	l.strips = l.source[l.at-3] == '-' // a line's end stays, unlike behind other tags
+	for i := l.at; ; i += 2 {
 		j := strings.Index(l.source[i:], "{%")
 		if j < 0 {
 			fail(l.line, "raw has no endraw")
 		}
 		i += j
-		inner := l.source[i+2:]
-		if k := strings.Index(inner, "%}"); k >= 0 && strings.Trim(inner[:k], " \t\n-+") == "endraw" {
+		if n := tagOf("endraw", l.source[i:]); n > 0 {
 			l.text(l.source[l.at:i], l.source[i:])
 			l.move(i - l.at)
-			l.leave(l.source[i+2+k-1], k+4)
+			l.leave(l.source[i+n-3], n)
 			return true
 		}
-		i += 2
 	}
+}
+
+// tagOf is how long the tag is that begins here and has only a word, 0 where it is another.
+func tagOf(word, source string) int {
+	const around = " \t\n\v\f-+"
+	rest, ok := strings.CutPrefix(strings.TrimLeft(source[len("{%"):], around), word)
+	rest = strings.TrimLeft(rest, around)
+	if !ok || !strings.HasPrefix(rest, "%}") {
+		return 0
+	}
+	return len(source) - len(rest) + len("%}")
 }
 
 // inside takes the tokens of a tag, up to its end.

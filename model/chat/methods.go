@@ -10,7 +10,8 @@ import (
 
 // method is a function that a value has by its type, as Python's have it. Those that change what they belong
 // to are not there, as in Jinja's sandbox.
-func method(v any, name string) (callable, bool) {
+func (s *state) method(v any, name string) (callable, bool) {
+	s.spend(len(name) / 16)
 	switch v := v.(type) {
 	case string:
 		if m, ok := stringMethods[name]; ok {
@@ -260,6 +261,7 @@ func (s *state) format(v string, with any) any {
 	if l, ok := with.(*list); ok && l.tuple {
 		given = l.items
 	}
+	s.spend(len(v))
 	var b strings.Builder
 	for rest := v; rest != ""; {
 		text, spec, found := strings.Cut(rest, "%")

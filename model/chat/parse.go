@@ -3,6 +3,7 @@ package chat
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // An expr is an expression that has been read: it gives its value. A stmt is a part of a template's body: it
@@ -390,11 +391,12 @@ func (p *parser) primary() expr {
 		}
 		return func(s *state) any { return s.lookup(t) }
 	case t.kind == stringToken:
-		text := t.text
+		parts := []string{t.text}
 		for p.peek().kind == stringToken {
-			text += p.take().text
+			parts = append(parts, p.take().text)
 		}
-		return func(s *state) any { return text }
+		text := strings.Join(parts, "")
+		return func(*state) any { return text }
 	case t.kind == intToken:
 		v := number(t.text)
 		if v == nil {

@@ -277,6 +277,7 @@ func (s *state) macro(name string, list parameters, body []stmt) callable {
 			fail(s.line, "%s takes %d values, not %d", name, len(list.names), len(a.list))
 		}
 		defer s.scoped(home)()
+		s.spend(len(list.names))
 		for i, parameter := range list.names {
 			v, given := a.named[parameter]
 			switch {
