@@ -26,12 +26,14 @@ import (
 )
 
 // Limits of a template: its source, how deep its parts and its macros nest, and what rendering it may take,
-// in evaluated parts and bytes made: so much, and so many times the messages' bytes.
+// in evaluated parts and bytes made: so much, and so many times the messages' bytes, up to what a context of
+// millions of tokens takes.
 const (
 	mostSource  = 1 << 20
 	mostDepth   = 100
 	mostSpent   = 1 << 22
 	mostTimes   = 64
+	mostInAll   = 1 << 28
 	mostInRange = 100_000 // as in Jinja's sandbox
 )
 
@@ -96,7 +98,7 @@ func (t *Template) Render(c Context) (text string, err error) {
 	messages := &list{}
 	s.most = mostSpent
 	for _, m := range c.Messages {
-		s.most += mostTimes * len(m.Content)
+		s.most = min(s.most+mostTimes*len(m.Content), mostInAll)
 		d := &dict{}
 		s.set(d, "role", m.Role)
 		s.set(d, "content", m.Content)

@@ -123,6 +123,11 @@ func long(expression string) string {
 	return `{% set x = "1" * 1000000 %}{% for i in range(99999) %}{% if ` + expression + ` %}{% endif %}{% endfor %}`
 }
 
+// endless calls a macro from itself, with all the operators behind it that a template can hold.
+func endless(operator string) string {
+	return "{% macro f() %}{{ f()" + strings.Repeat(operator, 1<<20/len(operator)-30) + " }}{% endmacro %}{{ f() }}"
+}
+
 // Whatever a template does, it ends, with one line that says where.
 func TestTemplatesThatDoNotEndAreStopped(t *testing.T) {
 	for name, source := range map[string]string{
@@ -152,20 +157,27 @@ func TestTemplatesThatDoNotEndAreStopped(t *testing.T) {
 		"sort of deep values":        doubling + "{{ [a.x, b.x] | sort }}",
 		"values that nest": `{% set a = namespace(x=[]) %}{% set b = namespace(x=[]) %}{% for i in range(9999) %}` +
 			`{% set a.x = [a.x] %}{% set b.x = [b.x] %}{% endfor %}{{ a.x == b.x }}`,
-		"an equality of long texts": long(`x ~ "a" == x ~ "b"`),
-		"a whole number":            long("x | int"),
-		"a fraction":                long("x | float"),
-		"a text that is lower":      long("x is lower"),
-		"a text made upper":         long("(x | upper)"),
-		"a strip of many":           long(`x.strip("é" ~ x[1:])`),
-		"joins of nothing":          `{% set x = [""] * 100000 %}{% for i in range(99999) %}{% set y = x | join %}{% endfor %}`,
-		"constants":                 "{% for i in range(99999) %}{% if 0" + strings.Repeat(" or 0", 1<<17) + " %}{% endif %}{% endfor %}",
-		"separators":                `{% set s = "x" * 1000000 %}{{ ([1] * 100000) | tojson(separators=(s, s)) }}`,
-		"a format":                  long("x % 1"),
-		"names that are long":       long("x[x]"),
-		"parameters":                "{% macro f(" + strings.Repeat("a,", 1<<17) + ") %}{% endmacro %}{% for i in range(99999) %}{{ f() }}{% endfor %}",
-		"a raw block":               "{% raw %}" + strings.Repeat("{% ", 1<<18),
-		"a long template":           strings.Repeat("x", 1<<20+1),
+		"an equality of long texts":            long(`x ~ "a" == x ~ "b"`),
+		"a whole number":                       long("x | int"),
+		"a fraction":                           long("x | float"),
+		"a text that is lower":                 long("x is lower"),
+		"a text made upper":                    long("(x | upper)"),
+		"a strip of many":                      long(`x.strip("é" ~ x[1:])`),
+		"joins of nothing":                     `{% set x = [""] * 100000 %}{% for i in range(99999) %}{% set y = x | join %}{% endfor %}`,
+		"constants":                            "{% for i in range(99999) %}{% if 0" + strings.Repeat(" or 0", 1<<17) + " %}{% endif %}{% endfor %}",
+		"separators":                           `{% set s = "x" * 1000000 %}{{ ([1] * 100000) | tojson(separators=(s, s)) }}`,
+		"a format":                             long("x % 1"),
+		"names that are long":                  long("x[x]"),
+		"parameters":                           "{% macro f(" + strings.Repeat("a,", 1<<17) + ") %}{% endmacro %}{% for i in range(99999) %}{{ f() }}{% endfor %}",
+		"sums of a macro that calls itself":    endless("+1"),
+		"items of a macro that calls itself":   endless("[0:]"),
+		"filters of a macro that calls itself": endless("|e"),
+		"tests of a macro that calls itself":   endless(" is odd"),
+		"choices of a macro that calls itself": endless(" if 1"),
+		"a map of maps": `{% set n = namespace(x=[]) %}{% for i in range(9999) %}{% set n.x = [n.x] %}{% endfor %}` +
+			`{{ n.x | map(` + strings.Repeat(`"map",`, 1<<17) + `) }}`,
+		"a raw block":     "{% raw %}" + strings.Repeat("{% ", 1<<18),
+		"a long template": strings.Repeat("x", 1<<20+1),
 	} {
 		begin := time.Now()
 		_, err := render(source, context(nil, true))

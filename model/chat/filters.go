@@ -286,6 +286,7 @@ func (s *state) extreme(v any, sign int) any {
 
 // mapped is an attribute of each item, or what a filter makes of each.
 func mapped(s *state, v any, a args) any {
+	defer s.nest("filters call one another")()
 	out := s.copied(s.items(v))
 	name, byName := a.named["attribute"]
 	f, ok := builtinFilters[s.text(a.or(0, "", ""))]

@@ -7,11 +7,20 @@ import (
 )
 
 // An expr is an expression that has been read: it gives its value. A stmt is a part of a template's body: it
-// writes, and says how the loop around it goes on.
+// writes, and says how the loop around it goes on. Steps make a value of a value, one after the other: what
+// has no end of operators is a list and does not nest, so that the stack holds whatever a template is.
 type (
-	expr func(*state) any
-	stmt func(*state) flow
+	expr  func(*state) any
+	stmt  func(*state) flow
+	steps []func(s *state, v any) any
 )
+
+func (l steps) take(s *state, v any) any {
+	for _, do := range l {
+		v = do(s, v)
+	}
+	return v
+}
 
 type flow int
 
@@ -102,21 +111,27 @@ func (p *parser) tuple(one func() expr, ends func() bool) expr {
 // condition is a or a if b else c.
 func (p *parser) condition() expr {
 	defer p.nest()()
-	e := p.binary(0)
+	then := p.binary(0)
+	type branch struct{ test, other expr }
+	var branches []branch
 	for p.skip(nameToken, "if") {
-		then, test := e, p.binary(0)
-		other := expr(func(*state) any { return undefined{"the other branch of an if"} })
+		b := branch{p.binary(0), func(*state) any { return undefined{"the other branch of an if"} }}
 		if p.skip(nameToken, "else") {
-			other = p.condition()
+			b.other = p.condition()
 		}
-		e = func(s *state) any {
-			if truth(test(s)) {
-				return then(s)
-			}
-			return other(s)
-		}
+		branches = append(branches, b)
 	}
-	return e
+	if branches == nil {
+		return then
+	}
+	return func(s *state) any {
+		for _, b := range slices.Backward(branches) { // the last is around the others
+			if !truth(b.test(s)) {
+				return b.other(s)
+			}
+		}
+		return then(s)
+	}
 }
 
 // levels are the binary operators, from the loosest to the tightest, but for comparisons, which stand at
@@ -134,24 +149,35 @@ func (p *parser) binary(level int) expr {
 	case len(levels):
 		return p.unary(true)
 	}
-	e := p.binary(level + 1)
+	first := p.binary(level + 1)
+	var links []link
 	for (p.peek().kind == opToken || level < compareLevel && p.peek().kind == nameToken) &&
 		slices.Contains(levels[level], p.peek().text) {
-		op, left := p.take(), e
-		right := p.binary(level + 1)
-		switch op.text {
-		case "or", "and":
-			e = func(s *state) any {
-				if v := left(s); truth(v) == (op.text == "or") {
-					return v
-				}
-				return right(s)
-			}
-		default:
-			e = func(s *state) any { return s.calculate(op, left(s), right(s)) }
-		}
+		links = append(links, link{p.take(), p.binary(level + 1)})
 	}
-	return e
+	if links == nil {
+		return first
+	}
+	return func(s *state) any {
+		v := first(s)
+		for _, l := range links {
+			switch {
+			case level > compareLevel:
+				v = s.calculate(l.op, v, l.right(s))
+			case truth(v) == (l.op.text == "or"):
+				return v
+			default:
+				v = l.right(s)
+			}
+		}
+		return v
+	}
+}
+
+// link is an operator with what stands on its right.
+type link struct {
+	op    token
+	right expr
 }
 
 func (p *parser) not() expr {
@@ -161,18 +187,14 @@ func (p *parser) not() expr {
 		return func(s *state) any { return !truth(e(s)) }
 	}
 	first := p.binary(compareLevel + 1)
-	type link struct {
-		op    string
-		right expr
-	}
 	var links []link
 	for {
-		op := p.peek().text
+		op := p.peek()
 		if p.is(nameToken, "not") && p.tokens[p.at+1].text == "in" {
 			p.at++
-			op = "not in"
+			op.text = "not in"
 		}
-		if k := p.peek().kind; k != opToken && k != nameToken || !slices.Contains(comparisons, op) {
+		if op.kind != opToken && op.kind != nameToken || !slices.Contains(comparisons, op.text) {
 			break
 		}
 		p.at++
@@ -185,7 +207,7 @@ func (p *parser) not() expr {
 		left := first(s)
 		for _, l := range links {
 			right := l.right(s)
-			if !s.compare(l.op, left, right) {
+			if !s.compare(l.op.text, left, right) {
 				return false
 			}
 			left = right
@@ -198,33 +220,34 @@ func (p *parser) not() expr {
 func (p *parser) unary(filters bool) expr {
 	defer p.nest()()
 	var e expr
+	var behind steps
 	switch t := p.peek(); {
 	case p.skip(opToken, "-"), p.skip(opToken, "+"):
 		inner := p.unary(false)
 		e = func(s *state) any { return s.calculate(t, int64(0), inner(s)) }
 	default:
-		e = p.postfix(p.primary())
+		e, behind = p.primary(), p.postfix()
 	}
 	for filters {
 		switch line := p.peek().line; {
 		case p.skip(opToken, "|"):
-			e = p.filter(e)
+			behind = append(behind, p.filter())
 		case p.skip(nameToken, "is"):
-			e = p.test(e)
+			behind = append(behind, p.test())
 		case p.is(opToken, "("):
-			e = p.call(e, line)
+			behind = append(behind, p.call(line))
 		default:
 			filters = false
 		}
 	}
 	return func(s *state) any { // every operand is one, so whatever is evaluated is counted here
 		s.spend(1)
-		return e(s)
+		return behind.take(s, e(s))
 	}
 }
 
-// filter is the filter whose name is next, of a value.
-func (p *parser) filter(of expr) expr {
+// filter is the filter whose name is next.
+func (p *parser) filter() func(*state, any) any {
 	t := p.peek()
 	name := p.name()
 	f, ok := builtinFilters[name]
@@ -232,16 +255,23 @@ func (p *parser) filter(of expr) expr {
 		fail(t.line, "there is no filter %q", name)
 	}
 	given := p.optionalArguments()
-	return func(s *state) any {
-		v := of(s)
+	return func(s *state, v any) any {
 		s.line = t.line
 		s.spend(1)
 		return f(s, v, given(s))
 	}
 }
 
-// test is the test whose name is next, of a value.
-func (p *parser) test(of expr) expr {
+// filters are those that stand here, each behind its sign.
+func (p *parser) filters() (list steps) {
+	for p.skip(opToken, "|") {
+		list = append(list, p.filter())
+	}
+	return list
+}
+
+// test is the test whose name is next.
+func (p *parser) test() func(*state, any) any {
 	not := p.skip(nameToken, "not")
 	t := p.peek()
 	name := p.name()
@@ -255,46 +285,46 @@ func (p *parser) test(of expr) expr {
 	case p.tokens[p.at-1].text == ")":
 	case a.kind == nameToken && !slices.Contains(words, a.text), a.kind == stringToken, a.kind == intToken,
 		a.kind == floatToken, a.kind == opToken && (a.text == "[" || a.text == "{"):
-		arg := p.postfix(p.primary())
-		given = func(s *state) args { return args{list: []any{arg(s)}} }
+		arg, behind := p.primary(), p.postfix()
+		given = func(s *state) args { return args{list: []any{behind.take(s, arg(s))}} }
 	}
-	return func(s *state) any {
-		v := of(s)
+	return func(s *state, v any) any {
 		s.spend(1)
 		return f(s, v, given(s)) != not
 	}
 }
 
-// postfix is a value with its attributes, items and calls.
-func (p *parser) postfix(e expr) expr {
+// postfix are the attributes, items and calls of a value.
+func (p *parser) postfix() (list steps) {
 	for {
-		t := p.peek()
-		of := e
-		switch {
+		switch t := p.peek(); {
 		case p.skip(opToken, "."):
-			if k := p.peek(); k.kind == intToken {
-				p.at++
-				e = func(s *state) any { return s.item(of(s), number(k.text)) }
-				continue
-			}
-			name := p.name()
-			e = func(s *state) any {
-				v := of(s)
-				s.line = t.line
-				return s.attribute(v, name)
-			}
+			list = append(list, p.dot(t.line))
 		case p.skip(opToken, "["):
-			e = p.subscript(of, t.line)
+			list = append(list, p.subscript(t.line))
 		case p.is(opToken, "("):
-			e = p.call(of, t.line)
+			list = append(list, p.call(t.line))
 		default:
-			return e
+			return list
 		}
 	}
 }
 
-// subscript is an item or a slice of a value, whose [ was taken.
-func (p *parser) subscript(of expr, line int) expr {
+// dot is an attribute, or an item by its place, whose dot was taken.
+func (p *parser) dot(line int) func(*state, any) any {
+	if k := p.peek(); k.kind == intToken {
+		p.at++
+		return func(s *state, v any) any { return s.item(v, number(k.text)) }
+	}
+	name := p.name()
+	return func(s *state, v any) any {
+		s.line = line
+		return s.attribute(v, name)
+	}
+}
+
+// subscript is an item or a slice, whose [ was taken.
+func (p *parser) subscript(line int) func(*state, any) any {
 	bound := func() expr {
 		if p.is(opToken, ":") || p.is(opToken, "]") {
 			return nil
@@ -307,8 +337,7 @@ func (p *parser) subscript(of expr, line int) expr {
 		if from == nil {
 			fail(line, "an index is missing")
 		}
-		return func(s *state) any {
-			v := of(s)
+		return func(s *state, v any) any {
 			key := from(s)
 			s.line = line
 			return s.item(v, key)
@@ -319,24 +348,22 @@ func (p *parser) subscript(of expr, line int) expr {
 		step = bound()
 	}
 	p.want(opToken, "]")
-	return func(s *state) any {
+	return func(s *state, v any) any {
 		at := func(e expr) any {
 			if e == nil {
 				return nil
 			}
 			return e(s)
 		}
-		v := of(s)
 		a, b, c := at(from), at(to), at(step)
 		s.line = line
 		return s.slice(v, a, b, c)
 	}
 }
 
-func (p *parser) call(of expr, line int) expr {
+func (p *parser) call(line int) func(*state, any) any {
 	given := p.optionalArguments()
-	return func(s *state) any {
-		f := of(s)
+	return func(s *state, f any) any {
 		a := given(s)
 		s.line = line
 		return s.call(f, a)

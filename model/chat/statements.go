@@ -190,33 +190,19 @@ func (p *parser) setTag(line int) stmt {
 			return on
 		}
 	}
-	given := expr(func(s *state) any { return s.vars.vars[""] })
-	for p.skip(opToken, "|") {
-		given = p.filter(given)
-	}
+	filters := p.filters()
 	body := p.block("endset")
 	return func(s *state) flow {
-		s.assign(names, s.piped(body, given))
+		s.assign(names, filters.take(s, s.capture(body)))
 		return on
 	}
 }
 
-// piped is what filters make of what a body writes; they find it under no name.
-func (s *state) piped(body []stmt, filters expr) any {
-	text := s.capture(body)
-	defer s.scoped(s.vars)()
-	s.vars.vars[""] = text
-	return filters(s)
-}
-
 func (p *parser) filterTag(int) stmt {
-	e := p.filter(func(s *state) any { return s.vars.vars[""] })
-	for p.skip(opToken, "|") {
-		e = p.filter(e)
-	}
+	filters := append(steps{p.filter()}, p.filters()...)
 	body := p.block("endfilter")
 	return func(s *state) flow {
-		s.write(s.text(s.piped(body, e)))
+		s.write(s.text(filters.take(s, s.capture(body))))
 		return on
 	}
 }
@@ -311,9 +297,9 @@ func (p *parser) macroTag(int) stmt {
 func (p *parser) callTag(line int) stmt {
 	list := p.parameters()
 	of := p.primary()
+	var dots steps
 	for p.skip(opToken, ".") {
-		inner, name := of, p.name()
-		of = func(s *state) any { return s.attribute(inner(s), name) }
+		dots = append(dots, p.dot(line))
 	}
 	given := p.optionalArguments()
 	body := p.block("endcall")
@@ -323,7 +309,7 @@ func (p *parser) callTag(line int) stmt {
 			a.named = map[string]any{}
 		}
 		a.named["caller"] = s.macro("caller", list, body)
-		f := of(s)
+		f := dots.take(s, of(s))
 		s.line = line
 		s.write(s.text(s.call(f, a)))
 		return on
