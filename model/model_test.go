@@ -445,9 +445,15 @@ func TestFileThatIsNoModelIsRefusedInOneLine(t *testing.T) {
 	}
 }
 
+// machineWithout is a driver that finds no adapter.
+type machineWithout struct{ fake.Driver }
+
+func (*machineWithout) Adapters() ([]gpu.AdapterInfo, error) { return nil, gpu.ErrNoAdapter }
+
 func TestMissingDeviceIsToldAsSuch(t *testing.T) {
-	_, err := Open(context.Background(), Options{Driver: &fake.Driver{}}, nil)
-	if !errors.Is(err, gpu.ErrNoAdapter) || errors.Is(err, session.ErrUsage) {
+	_, err := Open(context.Background(), Options{Driver: &machineWithout{}}, nil)
+	if !errors.Is(err, gpu.ErrNoAdapter) || errors.Is(err, session.ErrUsage) ||
+		!strings.HasSuffix(err.Error(), "gpuscope --device none plans steps without one") {
 		t.Errorf("error %v", err)
 	}
 }

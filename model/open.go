@@ -111,6 +111,9 @@ func ChooseDevice(adapters []gpu.AdapterInfo, want string) (index int, reason st
 // openDevice opens the adapter that want names, the best one where it is empty.
 func openDevice(d gpu.Driver, want string) (gpu.Device, string, error) {
 	adapters, err := d.Adapters()
+	if errors.Is(err, gpu.ErrNoAdapter) {
+		err = fmt.Errorf("%w; gpuscope --device none plans steps without one", err)
+	}
 	if err != nil {
 		return nil, "", fmt.Errorf("look for devices: %w", err)
 	}

@@ -107,6 +107,10 @@ func (s *live) verify(ctx context.Context, t *turn, only []trace.DispatchID, bud
 func (s *live) tellVerified(t *turn, v *verification, note string) {
 	wrong := func(g trace.DispatchGap) bool { return !(g.Gap.Share <= 1) }
 	text := fmt.Sprintf("%d dispatches are within their tolerance", len(v.gaps))
+	if len(v.gaps) == 1 {
+		id := v.gaps[0].Dispatch
+		text = fmt.Sprintf("dispatch %d (%s) is within its tolerance", id, s.watch.name(id))
+	}
 	var first *trace.DispatchID
 	if i := slices.IndexFunc(v.gaps, wrong); i >= 0 {
 		g := v.gaps[i]

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"gpuscope/engine"
@@ -45,6 +46,10 @@ func TestTheReferenceRunFollowsTheText(t *testing.T) {
 	one := []session.Part{{Dispatches: []trace.DispatchID{3}}}
 	do(session.Command{Kind: session.Verify, Parts: one})
 	tr := end()
+	said := tr.Events[len(tr.Events)-1].Text
+	if !strings.HasPrefix(said, "dispatch 3 (") || !strings.Contains(said, ") is within its tolerance") {
+		t.Errorf("of one dispatch: %s", said)
+	}
 	for _, i := range []int{1, 7, 8} {
 		gaps := gapsOf(s, tr, i)
 		if len(gaps) < 25 {
