@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -41,8 +40,8 @@ func init() { // some of them look others up
 		"default": otherwise, "d": otherwise, "indent": indent, "reverse": reverse, "sort": sorted,
 		"unique": unique, "sum": sum, "format": format, "tojson": tojson, "items": items,
 		"dictsort": dictsort,
-		"min":      func(s *state, v any, _ args) any { return s.extreme(v, -1) },
-		"max":      func(s *state, v any, _ args) any { return s.extreme(v, 1) },
+		"min":      func(s *state, v any, a args) any { return s.extreme(v, a, -1) },
+		"max":      func(s *state, v any, a args) any { return s.extreme(v, a, 1) },
 		"attr":     func(s *state, v any, a args) any { return s.attribute(v, s.string(a.at(0))) },
 		"map":      mapped,
 		"select":   chosen(false, true), "reject": chosen(false, false),
@@ -133,13 +132,14 @@ func (s *state) real(v any) float64 {
 }
 
 func round(s *state, v any, a args) any {
-	if n, ok := v.(int64); ok {
+	method := a.or(1, "method", "common")
+	if n, ok := whole(v); ok && method == "common" {
 		return n
 	}
 	digits, _ := whole(a.or(0, "precision", int64(0)))
 	scale := math.Pow(10, float64(digits))
 	x := s.real(v) * scale
-	switch a.or(1, "method", "common") {
+	switch method {
 	case "ceil":
 		return math.Ceil(x) / scale
 	case "floor":
@@ -275,19 +275,30 @@ func dictsort(s *state, v any, a args) any {
 }
 
 // extreme is the least or the most of the items, undefined where there are none.
-func (s *state) extreme(v any, sign int) any {
+func (s *state) extreme(v any, a args, sign int) any {
 	items := s.items(v)
 	if len(items) == 0 {
 		return undefined{"the extreme of nothing"}
 	}
-	s.spend(len(items))
-	return slices.MaxFunc(items, func(a, b any) int { return cmp.Compare(sign*s.order(a, b), 0) })
+	key := func(item any) any { return s.key(s.of(item, a.or(1, "attribute", nil)), a, 0) }
+	return slices.MaxFunc(items, func(x, y any) int {
+		s.spend(1)
+		return sign * s.order(key(x), key(y))
+	})
+}
+
+// several are the items for a filter that takes whatever is false for none.
+func (s *state) several(v any) []any {
+	if !truth(v) {
+		return nil
+	}
+	return s.items(v)
 }
 
 // mapped is an attribute of each item, or what a filter makes of each.
 func mapped(s *state, v any, a args) any {
 	defer s.nest("filters call one another")()
-	out := s.copied(s.items(v))
+	out := s.copied(s.several(v))
 	name, byName := a.named["attribute"]
 	f, ok := builtinFilters[s.text(a.or(0, "", ""))]
 	if !byName && !ok {
@@ -324,7 +335,7 @@ func chosen(byAttribute, want bool) filter {
 			}
 			holds = func(item any) bool { return test(s, item, args{rest[1:], a.named}) }
 		}
-		for _, item := range s.items(v) {
+		for _, item := range s.several(v) {
 			s.spend(8)
 			if holds(s.of(item, name)) == want {
 				out.items = append(out.items, item)

@@ -71,10 +71,8 @@ func every(is func(rune) bool) func(*state, string, args) any {
 }
 
 // cased says whether a string has letters with a case, and all of one.
-func cased(fold func(string) string) func(*state, string, args) any {
-	return func(_ *state, v string, _ args) any {
-		return v == fold(v) && strings.ToLower(v) != strings.ToUpper(v)
-	}
+func cased(v string, fold func(string) string) bool {
+	return v == fold(v) && strings.ToLower(v) != strings.ToUpper(v)
 }
 
 var stringMethods map[string]func(*state, string, args) any
@@ -112,6 +110,13 @@ func init() { // some of them look others up
 		"rfind": func(s *state, v string, a args) any {
 			return place(v, strings.LastIndex(v, s.string(a.at(0))))
 		},
+		"index": func(s *state, v string, a args) any {
+			i := strings.Index(v, s.string(a.at(0)))
+			if i < 0 {
+				fail(s.line, "the string has no such part")
+			}
+			return place(v, i)
+		},
 		"count":   func(s *state, v string, a args) any { return int64(strings.Count(v, s.string(a.at(0)))) },
 		"join":    func(s *state, v string, a args) any { return join(s, a.at(0), args{list: []any{v}}) },
 		"format":  func(s *state, v string, a args) any { return s.fill(v, a) },
@@ -119,7 +124,8 @@ func init() { // some of them look others up
 		"isspace":   every(unicode.IsSpace),
 		"isnumeric": every(unicode.IsNumber),
 		"isalnum":   every(func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }),
-		"isupper":   cased(strings.ToUpper), "islower": cased(strings.ToLower),
+		"isupper":   func(_ *state, v string, _ args) any { return cased(v, strings.ToUpper) },
+		"islower":   func(_ *state, v string, _ args) any { return cased(v, strings.ToLower) },
 	}
 }
 

@@ -1,6 +1,9 @@
 package chat
 
-import "strings"
+import (
+	"reflect"
+	"strings"
+)
 
 type test func(s *state, v any, a args) bool
 
@@ -18,9 +21,11 @@ func isA[T any](v any) bool {
 	return ok
 }
 
-func isInteger(v any) bool  { return isA[int64](v) || isA[bool](v) }
-func isNumber(v any) bool   { return isInteger(v) || isA[float64](v) }
-func isSequence(v any) bool { return isA[*list](v) || isA[*dict](v) || isA[string](v) }
+func isInteger(v any) bool { return isA[int64](v) || isA[bool](v) }
+func isNumber(v any) bool  { return isInteger(v) || isA[float64](v) }
+func hasItems(v any) bool {
+	return isA[*list](v) || isA[*dict](v) || isA[string](v) || isA[undefined](v)
+}
 func isCallable(v any) bool { return isA[callable](v) || isA[*recursion](v) }
 
 // builtinTests are the tests by name.
@@ -36,8 +41,8 @@ var builtinTests = map[string]test{
 	"number":    kindTest(isNumber),
 	"string":    kindTest(isA[string]),
 	"mapping":   kindTest(isA[*dict]),
-	"sequence":  kindTest(isSequence),
-	"iterable":  kindTest(func(v any) bool { return isSequence(v) || isA[undefined](v) }),
+	"sequence":  kindTest(hasItems),
+	"iterable":  kindTest(hasItems),
 	"callable":  kindTest(isCallable),
 	"odd":       func(s *state, v any, _ args) bool { return s.whole(v)%2 != 0 },
 	"even":      func(s *state, v any, _ args) bool { return s.whole(v)%2 == 0 },
@@ -48,9 +53,12 @@ var builtinTests = map[string]test{
 		}
 		return s.whole(v)%by == 0
 	},
-	"lower": func(s *state, v any, _ args) bool { return s.text(v) == strings.ToLower(s.text(v)) },
-	"upper": func(s *state, v any, _ args) bool { return s.text(v) == strings.ToUpper(s.text(v)) },
-	"==":    compared("=="), "eq": compared("=="), "equalto": compared("=="), "sameas": compared("=="),
+	"lower": func(s *state, v any, _ args) bool { return cased(s.text(v), strings.ToLower) },
+	"upper": func(s *state, v any, _ args) bool { return cased(s.text(v), strings.ToUpper) },
+	"==":    compared("=="), "eq": compared("=="), "equalto": compared("=="),
+	"sameas": func(s *state, v any, a args) bool { // 1 is not the same as true
+		return reflect.TypeOf(v) == reflect.TypeOf(a.at(0)) && s.compare("==", v, a.at(0))
+	},
 	"!=": compared("!="), "ne": compared("!="),
 	"<": compared("<"), "lt": compared("<"), "lessthan": compared("<"), "<=": compared("<="),
 	"le": compared("<="),
