@@ -118,7 +118,7 @@ type loop struct {
 	names     []string
 	test      expr // nil: all items
 	body      []stmt
-	otherwise []stmt // where there is no item
+	otherwise []stmt // where no turn came to its end
 	recursive bool
 }
 
@@ -143,10 +143,6 @@ func (s *state) loop(l *loop, over any, depth int) {
 		}
 		items = kept
 	}
-	if len(items) == 0 {
-		s.run(l.otherwise)
-		return
-	}
 	at := 0
 	about := dict{loopNames, make([]any, len(loopNames))}
 	var changed any = undefined{}
@@ -162,6 +158,7 @@ func (s *state) loop(l *loop, over any, depth int) {
 		return !s.equal(was, now)
 	})
 	home := s.vars
+	ended := false // a turn, without break or continue
 	for i, item := range items {
 		at = i
 		n := len(items)
@@ -185,9 +182,15 @@ func (s *state) loop(l *loop, over any, depth int) {
 			return s.out.String()
 		}}
 		s.spend(16)
-		if s.run(l.body) == leave {
-			return
+		f := s.run(l.body)
+		ended = ended || f == on
+		if f == leave {
+			break
 		}
+	}
+	if !ended {
+		clear(home.vars)
+		s.run(l.otherwise)
 	}
 }
 

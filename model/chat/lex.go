@@ -88,11 +88,15 @@ func (l *lexer) outside() {
 	}
 	switch {
 	case open == "{#":
-		i := strings.Index(l.source[l.at:], "#}")
-		if i < 0 {
+		text, _, found := strings.Cut(l.source[l.at+n:], "#}")
+		if !found {
 			fail(l.line, "a comment has no end")
 		}
-		l.leave(l.source[l.at+i-1], i+2)
+		sign := byte(0)
+		if text != "" { // the sign of its beginning is not that of its end
+			sign = text[len(text)-1]
+		}
+		l.leave(sign, n+len(text)+2)
 	case open == "{%" && l.raw():
 	default:
 		l.move(n)
@@ -109,7 +113,8 @@ func (l *lexer) text(text, next string) {
 	switch {
 	case strings.HasPrefix(next, "{%-"), strings.HasPrefix(next, "{{-"), strings.HasPrefix(next, "{#-"):
 		text = strings.TrimRightFunc(text, unicode.IsSpace)
-	case strings.HasPrefix(next, "{%") && !strings.HasPrefix(next, "{%+"), strings.HasPrefix(next, "{#"):
+	case strings.HasPrefix(next, "{%+"), strings.HasPrefix(next, "{#+"):
+	case strings.HasPrefix(next, "{%"), strings.HasPrefix(next, "{#"):
 		line := strings.LastIndexByte(text, '\n') + 1
 		if (line > 0 || l.begins && !l.strips) && strings.TrimSpace(text[line:]) == "" {
 			text = text[:line]
