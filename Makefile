@@ -65,10 +65,11 @@ fuzz: ## every fuzz target, FUZZTIME (10m) each
 		done; \
 	done
 
-bench-ui: ## what the screen takes: a key and its frame (99 of 100 in 8 ms), a long trace (3 s, 300 MB)
+bench-ui: ## what the screen takes: a frame (8 ms), a long trace (3 s, 300 MB), 10 % of a core beside a model
 	$(GO) test -run '^$$' -bench UpdateView/steps -benchtime 50x ./tui
 	$(GO) test -run '^$$' -bench UpdateView/dispatches -benchtime 2x ./tui
 	$(GO) test -run '^$$' -bench OpenTrace -benchtime 3x ./cmd/gpuscope
+	$(GO) test -run '^$$' -bench Beside -benchtime 1x ./cmd/gpuscope
 
 bench: ## every benchmark
 	$(GO) test -p 1 -run '^$$' -bench . -benchmem ./...

@@ -10,7 +10,7 @@
 // and summaries are made by jobs (jobs.go), which a newer request cancels; commands to the session run in
 // goroutines that the runner owns, and events come back in batches.
 //
-// Only this file, keys.go, theme.go and run.go know bubbletea and Lip Gloss.
+// Only this file, keys.go, pacing.go, theme.go and run.go know bubbletea and Lip Gloss.
 package tui
 
 import (

@@ -70,10 +70,10 @@ type task[K comparable, V any] struct {
 }
 
 // What a running model brings is made anew when so many times as long has passed as it took, or this long:
-// all that the screen does is to take a tenth of a core at most.
+// there are a few tasks, and all that the screen does is to take a tenth of a core at most.
 const (
-	restFor = 24
-	longest = 3 * time.Second
+	restFor = 64
+	longest = 10 * time.Second
 )
 
 // want has the value of key computed beside the event loop, unless it is there or on its way, and take called

@@ -118,7 +118,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	if a.mouse {
 		options = append(options, tea.WithMouseCellMotion())
 	}
-	program = tea.NewProgram(a, options...)
+	program = tea.NewProgram(&paced{App: a}, options...)
 
 	var once sync.Once
 	var fault *Panic

@@ -12,10 +12,6 @@ import (
 	"gpuscope/model/session"
 )
 
-// frameTime is the least time between two batches of events that reach the screen. Each redraws, and figures
-// that change more often nobody reads; what is drawn in answer to a key never waits for it.
-const frameTime = time.Second / 12
-
 // runner owns every goroutine of the program, so that each has somebody who waits for it, none outlives the
 // program unseen, and a panic in any of them ends the program with the terminal restored.
 type runner struct {

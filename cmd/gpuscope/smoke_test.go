@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -31,7 +32,8 @@ import (
 
 // playEnv makes the test binary be gpuscope: with real models ("real"), or with models that play a recording
 // ("play"), that wait for ever at the second command ("hang"), that lose their process there ("abort"),
-// that cannot be opened ("refuse"), or that never end to load ("load"). The engine process inherits it.
+// that cannot be opened ("refuse"), that never end to load ("load"), or that run on a device that takes so
+// many steps a second ("paced 480"). The engine process inherits it.
 const playEnv = "GPUSCOPE_TEST_PLAY"
 
 // lockEnv names a file that a process which opens a model locks for as long as it lives.
@@ -49,6 +51,10 @@ func TestMain(m *testing.M) {
 		p.open = faking(p)
 	default:
 		p.open = playing(how)
+		if n, ok := strings.CutPrefix(how, paced); ok {
+			steps, _ := strconv.Atoi(n)
+			p.open = pacing(p, steps)
+		}
 	}
 	os.Exit(p.main(context.Background(), os.Args[1:]))
 }

@@ -66,6 +66,21 @@ func (x *terminal) forget() {
 	x.seen.Reset()
 }
 
+var stepShown = regexp.MustCompile(`s(?:tep )?(\d+) (?:prefill|decode)`)
+
+// lastStep is the number of the step that the terminal was sent last.
+func (x *terminal) lastStep() int {
+	all := stepShown.FindAllStringSubmatch(x.text(), -1)
+	if all == nil {
+		x.Fatalf("no step is shown; the terminal was sent:\n%q", x.text())
+	}
+	n, err := strconv.Atoi(all[len(all)-1][1])
+	if err != nil {
+		x.Fatal(err)
+	}
+	return n
+}
+
 // The engine's process is killed again and again, at any moment: while it runs, in a step, while it opens,
 // while the text runs again. The screen stays, and each engine goes on with the text where the last one was.
 func TestTheScreenOutlivesItsEngines(t *testing.T) {
@@ -103,17 +118,9 @@ func TestTheScreenOutlivesItsEngines(t *testing.T) {
 		killed++
 		x.expect("[ENGINE GONE]")
 	}
-	shown := regexp.MustCompile(`s(?:tep )?(\d+) (?:prefill|decode)`)
 	step := func() { // one more than the screen shows
 		t.Helper()
-		all := shown.FindAllStringSubmatch(x.text(), -1)
-		if all == nil {
-			t.Fatalf("no step is shown; the terminal was sent:\n%q", x.text())
-		}
-		n, err := strconv.Atoi(all[len(all)-1][1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := x.lastStep()
 		x.forget()
 		x.press("s")
 		x.expect(fmt.Sprintf("%d decode", n+1))

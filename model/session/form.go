@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
+	"slices"
 	"sync"
 
 	"gpuscope/trace"
@@ -207,28 +209,42 @@ func (f *form) table(t reflect.Type, key, value *form) {
 	}
 }
 
-// record has the fields that JSON has.
+// record has the fields that JSON has, up to the last that is not zero, behind their number.
 func (f *form) record(of formKey) {
 	type field struct {
 		*form
 		at int
 	}
 	var fields []field
-	f.least = 0
 	for i := range of.NumField() {
 		if x := of.Field(i); x.IsExported() && x.Tag.Get("json") != "-" {
-			part := makeForm(formKey{x.Type, of.wild})
-			fields = append(fields, field{part, i})
-			f.least += part.least
+			fields = append(fields, field{makeForm(formKey{x.Type, of.wild}), i})
 		}
+	}
+	if len(fields) > math.MaxInt8 {
+		panic(fmt.Sprintf("%s has %d fields: too many to cross a pipe", of.Type, len(fields)))
 	}
 	f.put = func(w *wireWriter, v reflect.Value) {
-		for _, x := range fields {
+		from := len(w.b)
+		w.b = append(w.b, 0)
+		end := len(w.b)
+		for i, x := range fields {
+			begin := len(w.b)
 			x.put(w, v.Field(x.at))
+			// of what is zero all bytes are
+			if slices.ContainsFunc(w.b[begin:], func(b byte) bool { return b != 0 }) {
+				w.b[from], end = byte(i+1), len(w.b)
+			}
 		}
+		w.b = w.b[:end]
 	}
 	f.take = func(r *wireReader, v reflect.Value) {
-		for _, x := range fields {
+		n := r.uvarint()
+		if n > uint64(len(fields)) {
+			r.fail(fmt.Errorf("%d fields of %s, which has %d", n, of.Type, len(fields)))
+			return
+		}
+		for _, x := range fields[:n] {
 			x.take(r, v.Field(x.at))
 		}
 	}

@@ -12,17 +12,18 @@ import (
 	"reflect"
 )
 
-// The binary form of messages. A message is its length and then the fields of its type in their order, with
-// no names: both ends are one program, and the protocol that the engine names first is that of the types.
-// Integers and lengths are varints, floats have 8 bytes, texts and lists stand behind their length, what may
-// be nil behind a byte or a length that says so. What may be anything is JSON.
+// The binary form of messages. A message stands behind its length. A struct is the number of its fields that
+// follow, in the order of its type and with no names, up to the last that is not zero: both ends are one
+// program, and the protocol that the engine names first is that of the types. Integers and lengths are
+// varints, floats have 8 bytes, texts and lists stand behind their length, what may be nil behind a byte or a
+// length that says so. What may be anything is JSON.
 //
 // What JSON does not carry does not cross either: fields that have no name there, and floats that are not
 // finite, but in types that have JSON of their own. So what has come over a pipe can be written to a file.
 
 const (
 	wireForm    = "binary 1" // the above
-	mostMessage = 1 << 30    // bytes; the header of a large graph has millions
+	mostMessage = 1 << 28    // bytes; the header of a large graph has millions
 	lastTexts   = 1 << 10    // that a receiver remembers
 	shortText   = 64         // bytes, at most, of those
 )

@@ -36,6 +36,9 @@ func DiffPlans(from, to *trace.Plan) PlanDiff {
 // Any says whether anything differs.
 func (d PlanDiff) Any() bool { return d != PlanDiff{} }
 
+// regrids says whether anything but params differs.
+func (d PlanDiff) regrids() bool { return d.Grid || d.Route || d.New || d.Gone }
+
 func (d PlanDiff) or(e PlanDiff) PlanDiff {
 	return PlanDiff{
 		Grid: d.Grid || e.Grid, Route: d.Route || e.Route, Params: d.Params || e.Params,

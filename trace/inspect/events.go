@@ -50,7 +50,7 @@ func (x *Index) Events(ctx context.Context) ([]Event, error) {
 			out = append(out, Event{at, e.Dispatch, e.Kind, e.Text})
 		}
 	}
-	usual := x.usual()
+	usual, regridded := x.usual(), x.regridded
 	for i := range t.Steps {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -64,10 +64,16 @@ func (x *Index) Events(ctx context.Context) ([]Event, error) {
 			e.Step = i
 			out = append(out, e)
 		}
+		regrids := len(regridded) > 0 && regridded[0] == i
+		if regrids {
+			regridded = regridded[1:]
+		}
 		switch {
 		case i == 0:
 		case len(t.Steps[i-1].Tokens) == len(s.Tokens) && t.Steps[i-1].Phase == s.Phase:
-			out = append(out, x.unasked(i)...)
+			if regrids {
+				out = append(out, x.unasked(i)...)
+			}
 		default:
 			out = append(out, Event{Step: i, Kind: ShapeEvent, Text: x.reshaped(i)})
 		}

@@ -23,6 +23,7 @@ type Index struct {
 
 	dims      histories[dimsSince] // by value
 	replanned histories[int]       // by dispatch: the steps in which it got another plan
+	regridded []int                // steps in which a dispatch got another grid or route, or came or went
 	levels    []levelsSince
 	rows      []table.Row  // one for each step
 	extended  *atomic.Bool // a longer version has taken the memory behind the lists
@@ -81,9 +82,9 @@ func (x *Index) with(t *trace.Trace) *Index {
 		return &same
 	}
 	taken := x.extended != nil && !x.extended.CompareAndSwap(false, true)
-	levels, rows := x.levels, x.rows
+	levels, rows, regridded := x.levels, x.rows, x.regridded
 	if taken {
-		levels, rows = slices.Clip(levels), slices.Clip(rows)
+		levels, rows, regridded = slices.Clip(levels), slices.Clip(rows), slices.Clip(regridded)
 	}
 	dims, replanned := x.dims.extend(taken), x.replanned.extend(taken)
 	for i := len(x.rows); i < len(t.Steps); i++ {
@@ -107,17 +108,22 @@ func (x *Index) with(t *trace.Trace) *Index {
 			}
 			levels = append(levels, levelsSince{i, of, waits})
 		}
+		regrids := false
 		eachPlanChange(s, func(_ *trace.Hook, c trace.PlanChange) {
+			regrids = regrids || DiffPlans(planOf(t, c.From), planOf(t, c.To)).regrids()
 			id := int(changed(t, c))
 			if list := replanned.of(id); len(list) == 0 || list[len(list)-1] != i {
 				replanned.append(id, i)
 			}
 		})
+		if regrids {
+			regridded = append(regridded, i)
+		}
 		rows = append(rows, table.Row{Key: fmt.Sprintf("s%d", s.Index), Parent: -1})
 	}
 	return &Index{
 		Trace: t, graph: x.graph, dims: dims.histories, replanned: replanned.histories, levels: levels,
-		rows: rows, extended: new(atomic.Bool),
+		rows: rows, regridded: regridded, extended: new(atomic.Bool),
 	}
 }
 

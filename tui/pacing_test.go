@@ -1,0 +1,44 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+)
+
+// What a running model brings is drawn together, 12 times a second, what a person does and its answers at
+// once. Whatever was held is drawn in the end.
+func TestFramesThatNobodyAskedForWaitForEachOther(t *testing.T) {
+	was, at := now, now()
+	now = func() time.Time { return at }
+	defer func() { now = was }()
+	p := &paced{App: drive(t, 80, 24, llama, nil, Options{}).app}
+	says := func(text string, m tea.Msg, drawn bool) tea.Cmd {
+		t.Helper()
+		p.note = text
+		_, cmd := p.Update(m)
+		if got := strings.Contains(p.View(), text); got != drawn {
+			t.Errorf("%T %q: drawn is %v, want %v", m, text, got, drawn)
+		}
+		return cmd
+	}
+	says("note 0", fadeMsg{-1}, true)
+	if says("note 1", logMsg{}, false) == nil {
+		t.Error("nothing says when to draw what was held")
+	}
+	if says("note 2", logMsg{}, false) != nil {
+		t.Error("two messages say when to draw")
+	}
+	says("note 2", paceMsg{}, true)
+	says("note 3", logMsg{}, false)
+	at = at.Add(frameTime)
+	says("note 4", logMsg{}, true)
+	says("note k", tea.KeyMsg{Type: tea.KeyDown}, true)
+	says("note a", logMsg{}, true)
+	at = at.Add(answering)
+	says("note l", logMsg{}, true)
+	says("note 5", logMsg{}, false)
+	says("note 5", tea.WindowSizeMsg{Width: 80, Height: 24}, true)
+}
