@@ -72,7 +72,7 @@ type task[K comparable, V any] struct {
 // What a running model brings is made anew when so many times as long has passed as it took, or this long:
 // there are a few tasks, and all that the screen does is to take a tenth of a core at most.
 const (
-	restFor = 64
+	restFor = 100
 	longest = 10 * time.Second
 )
 

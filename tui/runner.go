@@ -67,7 +67,8 @@ func (p *Panic) Error() string {
 }
 
 // pump reads events for as long as there are any and hands them on in batches, at most 12 a second; the first
-// after a pause at once. It never lets the session wait for the screen.
+// after a pause at once. It never lets the session wait for the screen: in between events stay in the stream,
+// which has room for many more, for to wake up for each costs more than most are worth.
 func (r *runner) pump(ctx context.Context, s session.Session) {
 	events := s.Events()
 	batches := make(chan eventsMsg)
@@ -84,18 +85,20 @@ func (r *runner) pump(ctx context.Context, s session.Session) {
 	var last time.Time
 	for {
 		var out chan eventsMsg
-		var due <-chan time.Time
 		if len(held) > 0 {
-			if wait := frameTime - time.Since(last); wait > 0 {
-				due = time.After(wait)
-			} else {
-				out = batches
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(frameTime - time.Since(last)):
 			}
+			for len(events) > 0 {
+				held = append(held, <-events)
+			}
+			out = batches
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-due:
 		case out <- held:
 			held, last = nil, time.Now()
 		case e, ok := <-events:

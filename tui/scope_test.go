@@ -39,11 +39,11 @@ func TestSeveralStepsAreComparedWithThePrefillUnlessSomebodyChose(t *testing.T) 
 
 // The first warm decode step alone is compared with what many are.
 func TestAScopeOfOneDecodeStepIsComparedWithThePrefill(t *testing.T) {
-	d := live(t, 120, 40)
-	for i := range d.app.mirror.Trace.Steps {
-		d.app.mirror.Trace.Steps[i].Cold = i != 2
+	recorded := tracetest.Llama(16, 24)
+	for i := range recorded.Steps {
+		recorded.Steps[i].Cold = i != 2
 	}
-	d.press("2", "v").sees("scope the one decode step", "Δ prefill:")
+	playing(t, 120, 40, recorded).press("2", "v").sees("scope the one decode step", "Δ prefill:")
 }
 
 func TestABaseMayBeAnotherTrace(t *testing.T) {

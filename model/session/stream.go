@@ -2,8 +2,9 @@ package session
 
 import "sync"
 
-// EventBuffer is how many events wait for a front end that is busy before the steps wait too.
-const EventBuffer = 64
+// EventBuffer is how many events wait for a front end that is busy before the steps wait too: many more than
+// there are in the time of a frame.
+const EventBuffer = 1 << 10
 
 // Stream is the sending side of Events. Its events come out in the order in which they were sent, and after
 // the first one that is left out no other comes: a plan that was dropped would make every later step wrong.

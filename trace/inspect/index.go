@@ -24,10 +24,14 @@ type Index struct {
 	dims      histories[dimsSince] // by value
 	replanned histories[int]       // by dispatch: the steps in which it got another plan
 	regridded []int                // steps in which a dispatch got another grid or route, or came or went
+	phases    map[string]kindred   // the steps of each
 	levels    []levelsSince
 	rows      []table.Row  // one for each step
 	extended  *atomic.Bool // a longer version has taken the memory behind the lists
 }
+
+// kindred are indices of steps of a kind: those that are cold, and the others.
+type kindred struct{ warm, cold []int }
 
 type dimsSince struct {
 	step int
@@ -87,6 +91,12 @@ func (x *Index) with(t *trace.Trace) *Index {
 		levels, rows, regridded = slices.Clip(levels), slices.Clip(rows), slices.Clip(regridded)
 	}
 	dims, replanned := x.dims.extend(taken), x.replanned.extend(taken)
+	phases := map[string]kindred{}
+	for name, p := range x.phases {
+		if phases[name] = p; taken {
+			phases[name] = kindred{slices.Clip(p.warm), slices.Clip(p.cold)}
+		}
+	}
 	for i := len(x.rows); i < len(t.Steps); i++ {
 		s := &t.Steps[i]
 		for _, d := range s.Dims {
@@ -116,6 +126,7 @@ func (x *Index) with(t *trace.Trace) *Index {
 				replanned.append(id, i)
 			}
 		})
+		phases[s.Phase] = phases[s.Phase].with(i, s.Cold)
 		if regrids {
 			regridded = append(regridded, i)
 		}
@@ -123,7 +134,7 @@ func (x *Index) with(t *trace.Trace) *Index {
 	}
 	return &Index{
 		Trace: t, graph: x.graph, dims: dims.histories, replanned: replanned.histories, levels: levels,
-		rows: rows, regridded: regridded, extended: new(atomic.Bool),
+		rows: rows, regridded: regridded, phases: phases, extended: new(atomic.Bool),
 	}
 }
 

@@ -58,20 +58,36 @@ func (x *Index) launches(ctx context.Context, scope Scope) ([]Launch, error) {
 		plan   trace.PlanID
 		tokens int
 	}
+	// place is a dispatch of a step, with the place of its launch in out. Most are those of the step before.
+	type place struct {
+		use
+		id            trace.DispatchID
+		launch, level int
+	}
 	var out []Launch
+	var before, now []place
 	index, uses := map[work]int{}, map[use]int{}
+	var levels *levelsSince // of the step before
 	for _, step := range scope.Steps {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		from := x.planning(step)
-		s := from.s
+		s, same := from.s, levels == x.levelsAt(step)
+		levels = x.levelsAt(step)
 		for i := range s.Dispatches {
 			d := &s.Dispatches[i]
 			p := &x.Trace.Plans[d.Plan]
 			u := use{d.Plan, len(s.Tokens)}
-			k, there := uses[u]
-			if !there {
+			if same = same && i < len(before) && before[i].id == p.Dispatch; same {
+				from.level = before[i].level
+			} else {
+				from.reach(p.Dispatch)
+			}
+			k, there := 0, same && before[i].use == u
+			if there {
+				k = before[i].launch
+			} else if k, there = uses[u]; !there {
 				w := work{p.Dispatch, p.Kernel, p.Route, u.tokens}
 				if k, there = index[w]; !there {
 					k = len(out)
@@ -79,7 +95,7 @@ func (x *Index) launches(ctx context.Context, scope Scope) ([]Launch, error) {
 				}
 				uses[u] = k
 			}
-			from.reach(p.Dispatch)
+			now = append(now, place{u, p.Dispatch, k, from.level})
 			if k == len(out) {
 				out = append(out, from.launch(i))
 			} else {
@@ -90,6 +106,7 @@ func (x *Index) launches(ctx context.Context, scope Scope) ([]Launch, error) {
 				out[k].at = append(out[k].at, int32(step))
 			}
 		}
+		before, now = now, before[:0]
 	}
 	slices.SortStableFunc(out, func(a, b Launch) int { return a.Index - b.Index })
 	for i := range out {
@@ -211,12 +228,12 @@ type planning struct {
 	step     int
 	starts   map[trace.DispatchID]int // of levels
 	level    int                      // that is reached
-	streamed float64
+	streamed float64                  // 0 until a launch asks for it
 }
 
 func (x *Index) planning(step int) planning {
 	s := &x.Trace.Steps[step]
-	return planning{x, s, step, x.levelStarts(step), -1, x.streamed(s)}
+	return planning{x, s, step, x.levelStarts(step), -1, 0}
 }
 
 // reach comes to a dispatch, with which a level may begin.
@@ -232,6 +249,9 @@ func (f *planning) launch(i int) Launch {
 	sd := &f.s.Dispatches[i]
 	p := &t.Plans[sd.Plan]
 	d, k := &t.Graph.Dispatches[p.Dispatch], f.x.graph.kernels[p.Kernel]
+	if f.streamed == 0 {
+		f.streamed = f.x.streamed(f.s)
+	}
 	return Launch{
 		Index: i, ID: d.ID, Dispatch: d, Op: &t.Graph.Ops[d.Op], Plan: p,
 		Kernel: k, Tokens: len(f.s.Tokens), Runs: 1, Step: f.step, Level: f.level,

@@ -44,12 +44,12 @@ func (x *Index) Step(step int) Scope {
 
 // All is the scope of every step that is not cold.
 func (x *Index) All() Scope {
-	return x.several("all", 0, len(x.Trace.Steps), func(*trace.Step) bool { return true })
+	return x.several("all", 0, len(x.Trace.Steps))
 }
 
 // Phase is the scope of the steps of a phase that are not cold; it has no steps where there are none.
 func (x *Index) Phase(phase string) Scope {
-	return x.several(phase, 0, len(x.Trace.Steps), func(s *trace.Step) bool { return s.Phase == phase })
+	return x.phases[phase].scope(phase)
 }
 
 // Range is the scope of the steps from an index to another, both in it, that are not cold.
@@ -59,7 +59,7 @@ func (x *Index) Range(from, to int) Scope {
 		return x.Step(from)
 	}
 	name := fmt.Sprintf("s%d–s%d", steps[from].Index, steps[to].Index)
-	return x.several(name, from, to+1, func(*trace.Step) bool { return true })
+	return x.several(name, from, to+1)
 }
 
 // Words say which steps a scope has: "all 126 warm decode steps", "s30–s60: 31 steps".
@@ -83,25 +83,30 @@ func (s Scope) Words() string {
 	return fmt.Sprintf("all %s warm %ssteps", table.Integer(len(s.Steps)), kind)
 }
 
-// several is a scope of the steps from one index to before another that are of a kind.
-func (x *Index) several(name string, from, to int, kind func(*trace.Step) bool) Scope {
-	s := Scope{Name: name}
-	var cold []int
+// several is a scope of the steps from one index to before another.
+func (x *Index) several(name string, from, to int) Scope {
+	var k kindred
 	for i := from; i < to; i++ {
-		switch step := &x.Trace.Steps[i]; {
-		case !kind(step):
-		case step.Cold:
-			cold = append(cold, i)
-		default:
-			s.Steps = append(s.Steps, i)
-		}
+		k = k.with(i, x.Trace.Steps[i].Cold)
 	}
-	if len(s.Steps) == 0 {
-		s.Steps, s.AllCold = cold, len(cold) > 0
+	return k.scope(name)
+}
+
+func (k kindred) with(step int, cold bool) kindred {
+	if cold {
+		k.cold = append(k.cold, step)
 	} else {
-		s.Cold = len(cold)
+		k.warm = append(k.warm, step)
 	}
-	return s
+	return k
+}
+
+// scope has the steps that are not cold, or where there are none those that are.
+func (k kindred) scope(name string) Scope {
+	if len(k.warm) == 0 {
+		return Scope{Name: name, Steps: slices.Clip(k.cold), AllCold: len(k.cold) > 0}
+	}
+	return Scope{Name: name, Steps: slices.Clip(k.warm), Cold: len(k.cold)}
 }
 
 // ParseScope reads the name of a scope: the number of a step with or without its s, a range of two of them,
