@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Peer is an engine at the other end of pipes, where Serve runs: usually a child process.
@@ -167,7 +168,7 @@ func (c *client) reason(err, waitErr error, last []string) error {
 
 // readMessages returns nil when the messages end.
 func (c *client) readMessages() error {
-	in := newWireReader(c.peer.Messages)
+	in := newWireReader(&gathering{r: c.peer.Messages})
 	err := in.greeted()
 	if err == nil {
 		err = c.takeMessages(in)
@@ -181,6 +182,26 @@ func (c *client) readMessages() error {
 		_, _ = io.Copy(io.Discard, c.peer.Messages)
 	}
 	return err
+}
+
+// gather is how long messages that come one behind the other are let come together: to be woken for each of
+// hundreds in a second takes a process as much as to read them.
+const gather = 8 * time.Millisecond
+
+// gathering reads at once what comes after a pause, and what is long, and else what comes in the time of
+// gather. A pipe holds as much meanwhile, and an engine's steps do not wait for it.
+type gathering struct {
+	r    io.Reader
+	next time.Time
+}
+
+func (g *gathering) Read(b []byte) (int, error) {
+	time.Sleep(time.Until(g.next))
+	n, err := g.r.Read(b)
+	if g.next = time.Now(); n < len(b)/4 {
+		g.next = g.next.Add(gather)
+	}
+	return n, err
 }
 
 // takeMessages takes in messages up to an error, which is io.EOF behind the last.

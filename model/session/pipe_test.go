@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -346,5 +347,33 @@ func TestAPeerThatSpeaksAnotherLanguageIsRefused(t *testing.T) {
 			!strings.Contains(err.Error(), "does not say hello") {
 			t.Error(err)
 		}
+	})
+}
+
+// Messages that come fast are read several at a time, one after a pause at once, and a long one as fast as it
+// comes.
+func TestReadingGathersWhatComesFast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe()
+		g := &gathering{r: r}
+		read := func(sent, room int, want time.Duration) {
+			t.Helper()
+			go w.Write(make([]byte, sent))
+			begun := time.Now()
+			if n, err := g.Read(make([]byte, room)); n != sent || err != nil {
+				t.Errorf("%d bytes of %d, %v", n, sent, err)
+			}
+			if took := time.Since(begun); took != want {
+				t.Errorf("%d bytes took %v, want %v", sent, took, want)
+			}
+		}
+		read(10, 100, 0)
+		read(10, 100, gather)
+		read(50, 100, gather)
+		read(50, 100, 0)
+		read(10, 100, 0)
+		time.Sleep(gather)
+		read(10, 100, 0)
 	})
 }
