@@ -85,7 +85,7 @@ func (q Quantity) Value(v float64) string {
 	switch q {
 	case Time:
 		if math.Abs(v) >= 1e6 {
-			return table.Millis(int64(v), true)
+			return table.Millis(whole(v), true)
 		}
 		return fmt.Sprintf("%.1f µs", v/1e3)
 	case Grid:

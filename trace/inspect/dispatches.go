@@ -307,7 +307,7 @@ func sumOf(launches []*Launch) Spread {
 	sums := make([]int64, repeats)
 	for _, l := range launches {
 		for r := range sums {
-			sums[r] += l.Samples[r]
+			sums[r] = add(sums[r], l.Samples[r])
 		}
 	}
 	return spreadOf(sums)
@@ -322,7 +322,7 @@ func sumOverSteps(launches []*Launch) Spread {
 	for _, l := range launches {
 		for i, step := range l.at {
 			s := sums[step]
-			sums[step] = sum{s.ns + l.Samples[i], s.n + 1}
+			sums[step] = sum{add(s.ns, l.Samples[i]), s.n + 1}
 		}
 	}
 	var whole []int64

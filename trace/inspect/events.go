@@ -134,7 +134,7 @@ func (w wont) outlier(s *trace.Step) (Event, bool) {
 		return Event{}, false
 	}
 	text := fmt.Sprintf("%.1f times the median: %s, not %s", float64(ns)/w.median, table.Millis(ns, true),
-		table.Millis(int64(w.median), true))
+		table.Millis(whole(w.median), true))
 	return Event{Kind: OutlierEvent, Text: text}, true
 }
 

@@ -410,7 +410,7 @@ func (t *GraphTable) title(fold Fold, w *weights) table.Line {
 		parts = append(parts, table.Say(6, "no Δ against %s: 1 sample", t.Base.Scope.Name))
 	}
 	if w.total > 0 {
-		parts = append(parts, table.Say(5, "alone %s", table.Millis(int64(w.total), true)))
+		parts = append(parts, table.Say(5, "alone %s", table.Millis(whole(w.total), true)))
 	}
 	return table.Title(parts...)
 }

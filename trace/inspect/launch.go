@@ -102,7 +102,7 @@ func (x *Index) launches(ctx context.Context, scope Scope) ([]Launch, error) {
 				out[k].again(p, d.Gap, step, from.level)
 			}
 			if ns, ok := medianOf(d); ok {
-				out[k].Samples = append(out[k].Samples, int64(ns))
+				out[k].Samples = append(out[k].Samples, whole(ns))
 				out[k].at = append(out[k].at, int32(step))
 			}
 		}

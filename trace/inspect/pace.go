@@ -61,8 +61,8 @@ func (x *Index) rangeOf(scope Scope) string {
 		}
 	}
 	if spread := spreadOf(walls); spread.N > 1 {
-		return fmt.Sprintf(" (%s–%s)", table.MillisBare(int64(spread.Min), true),
-			table.MillisBare(int64(spread.Max), true))
+		return fmt.Sprintf(" (%s–%s)", table.MillisBare(whole(spread.Min), true),
+			table.MillisBare(whole(spread.Max), true))
 	}
 	return ""
 }

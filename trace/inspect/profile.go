@@ -99,7 +99,7 @@ func (y *Tally) Add(t *trace.Trace, s *trace.Step) {
 		}
 		c.rate.MostNS = max(c.rate.MostNS, ns)
 		c.rate.Timed++
-		c.rate.WallNS += ns
+		c.rate.WallNS = add(c.rate.WallNS, ns)
 		c.rate.Tokens += progress(s)
 	}
 	for i := range s.Dispatches {

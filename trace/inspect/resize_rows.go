@@ -211,7 +211,7 @@ func (x *Index) Resized(ctx context.Context, step int) (*ResizeTable, error) {
 					if !ok {
 						return table.Missing()
 					}
-					sum += ns
+					sum = add(sum, ns)
 				}
 				return table.Number(float64(sum)/1e3, 2)
 			}),

@@ -7,6 +7,27 @@ import (
 	"gpuscope/trace"
 )
 
+// A file may hold any time. What is made of several stays at the largest that there is: no sum turns round.
+
+// add is a + b.
+func add(a, b int64) int64 {
+	switch {
+	case b > 0 && a > math.MaxInt64-b:
+		return math.MaxInt64
+	case b < 0 && a < -math.MaxInt64-b:
+		return -math.MaxInt64
+	}
+	return a + b
+}
+
+// whole is a number of ns without its fraction.
+func whole(ns float64) int64 {
+	if ns >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(max(ns, -math.MaxInt64))
+}
+
 // Spread is a set of times in ns: how many, their median, and how far apart they are. N = 0 is not measured.
 type Spread struct {
 	N        int

@@ -52,13 +52,13 @@ func minus(t, u trace.Time) trace.Time {
 	if !ok || !both {
 		return trace.Time{}
 	}
-	return trace.Measured(a - b)
+	return trace.Measured(add(a, -b))
 }
 
 // plus is a time with more added; what was not measured counts as nothing.
 func plus(t trace.Time, ns int64) trace.Time {
 	before, _ := t.NS()
-	return trace.Measured(before + ns)
+	return trace.Measured(add(before, ns))
 }
 
 // Summary computes the summary of a step.
@@ -74,7 +74,7 @@ func (x *Index) Summary(step int) *StepSummary {
 	r.Busy, r.Repeats = x.busyOf(s)
 	r.Compiled = compileTime(s)
 	if per := t.Device.TimingNS(); s.Timing != "block" && measured(r.Busy) && per > 0 {
-		r.Timing = trace.Measured(int64(per * float64(len(s.Dispatches))))
+		r.Timing = trace.Measured(whole(per * float64(len(s.Dispatches))))
 		r.Work = minus(r.Busy, r.Timing)
 	}
 	r.TokensPerS = r.Untimed.tokensPerS(len(s.Tokens))
@@ -115,7 +115,7 @@ func sumOfMedians(s *trace.Step) stepSum {
 		}
 		sum += timeOf(d).Median
 	}
-	return stepSum{trace.Measured(int64(sum)), repeats}
+	return stepSum{trace.Measured(whole(sum)), repeats}
 }
 
 // tokensPerS is how many tokens went into a step a second, at the level at which it was timed; 0 where its
@@ -254,13 +254,13 @@ func (x *Index) costLine(scope Scope) table.Line {
 			continue
 		}
 		line.Parts = append(line.Parts,
-			table.Part{Rank: i, Text: c.name + " " + table.Millis(int64(spread.Median), spread.Measured())})
+			table.Part{Rank: i, Text: c.name + " " + table.Millis(whole(spread.Median), spread.Measured())})
 		if c.name == sumName {
 			line.Parts = append(line.Parts, timesAlone(spread.time(), untimed.GPU)...)
 		}
 		if spread.N > 1 {
 			line.Parts = append(line.Parts, table.Part{Rank: 5 + i, With: true, Text: fmt.Sprintf("(%s–%s)",
-				table.MillisBare(int64(spread.Min), true), table.MillisBare(int64(spread.Max), true))})
+				table.MillisBare(whole(spread.Min), true), table.MillisBare(whole(spread.Max), true))})
 		}
 	}
 	return line

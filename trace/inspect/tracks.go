@@ -50,8 +50,8 @@ func (x *Index) Tracks(step int) *Tracks {
 		{"sample", s.CPU.SampleNS},
 	} {
 		if ns, ok := part.time.NS(); ok && ns > 0 {
-			r.CPU = append(r.CPU, Span{Name: part.name, From: at, To: at + ns})
-			at += ns
+			r.CPU = append(r.CPU, Span{Name: part.name, From: at, To: add(at, ns)})
+			at = add(at, ns)
 		}
 		if part.name == "submit" {
 			behind = at
@@ -78,13 +78,13 @@ func (x *Index) gpuTrack(r *Tracks, s *trace.Step, behind int64) {
 		from = behind
 	}
 	from = max(0, from)
-	r.End = max(r.End, from+span)
+	r.End = max(r.End, add(from, span))
 	start, _ := gpu.StartNS.NS()
 	place := func(t trace.Time, ns trace.Time) (Span, bool) {
 		begin, ok1 := t.NS()
 		length, ok2 := ns.NS()
-		begin += from - start
-		return Span{From: begin, To: begin + length}, ok1 && ok2
+		begin = add(begin, add(from, -start))
+		return Span{From: begin, To: add(begin, length)}, ok1 && ok2
 	}
 	if len(s.Blocks) > 0 && s.Timing == "block" {
 		first := 0
@@ -116,7 +116,7 @@ func (x *Index) gpuTrack(r *Tracks, s *trace.Step, behind int64) {
 		}
 	}
 	if len(r.GPU) == 0 {
-		r.GPU = []Span{{Name: "the step", From: from, To: from + span, Dispatches: len(s.Dispatches)}}
+		r.GPU = []Span{{Name: "the step", From: from, To: add(from, span), Dispatches: len(s.Dispatches)}}
 	}
 }
 

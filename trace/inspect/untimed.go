@@ -53,7 +53,7 @@ func (x *Index) untimedAgain(s *trace.Step) Untimed {
 		if !u.Known() {
 			u.N, u.From = w.N, fmt.Sprintf("s%d ×%d", s.Index, w.N)
 			if ns, ok := w.WallNS.NS(); ok { // without what a step does before its first command and after it
-				u.Wall = trace.Measured(ns + sum(s.CPU.ResizeNS, s.CPU.UploadNS, s.CPU.SampleNS))
+				u.Wall = trace.Measured(add(ns, sum(s.CPU.ResizeNS, s.CPU.UploadNS, s.CPU.SampleNS)))
 			}
 		}
 		u.GPU = trace.Measured(w.NS)
@@ -101,7 +101,7 @@ func sum(times ...trace.Time) int64 {
 	var all int64
 	for _, t := range times {
 		ns, _ := t.NS()
-		all += ns
+		all = add(all, ns)
 	}
 	return all
 }
@@ -189,7 +189,7 @@ func (s Spread) time() trace.Time {
 	if !s.Measured() {
 		return trace.Time{}
 	}
-	return trace.Measured(int64(s.Median))
+	return trace.Measured(whole(s.Median))
 }
 
 // part says it in a title: "step 1.80 ms = 0.52 CPU + 1.28 GPU".

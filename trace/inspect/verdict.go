@@ -37,7 +37,7 @@ func (x *Index) verdict(step int, u *Untimed) string {
 		return took + "; what bounds it there is not known without the device's ceilings"
 	case 2*roof < float64(gpu):
 		line := fmt.Sprintf("at the device's ceilings the work takes ~%s of the %s that the GPU takes",
-			table.MillisBare(int64(roof), true), millis(u.GPU))
+			table.MillisBare(whole(roof), true), millis(u.GPU))
 		if w := x.wasted(s); 2*w.Groups() > w.Launched {
 			return fmt.Sprintf("over-dispatched: %s of %s have no work; %s", percent(w.Groups(), w.Launched),
 				table.Plural(w.Launched, "workgroup"), line)
@@ -49,7 +49,7 @@ func (x *Index) verdict(step int, u *Untimed) string {
 		return line
 	}
 	return fmt.Sprintf("GPU-bound: %s, and at the device's ceilings the work would take ~%s", took,
-		table.MillisBare(int64(roof), true))
+		table.MillisBare(whole(roof), true))
 }
 
 // idles says of a step in which the GPU waits how much of that is the CPU's own work, which could be done

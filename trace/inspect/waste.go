@@ -159,7 +159,7 @@ func (t *DispatchTable) wasteParts() []table.Part {
 	}
 	if name, then, now := t.staticTimes(); then > 0 && now > 0 {
 		parts = append(parts, table.Say(1, "%s %s → %s (%.1f× the dynamic base)", name,
-			table.MillisBare(int64(then), true), table.Millis(int64(now), true), now/then))
+			table.MillisBare(whole(then), true), table.Millis(whole(now), true), now/then))
 	}
 	return parts
 }

@@ -1,0 +1,73 @@
+package inspect_test
+
+import (
+	"bytes"
+	"math"
+	"regexp"
+	"testing"
+
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
+	"gpuscope/trace/tracetest"
+)
+
+// What a file says may be the largest there is: sums of it stay there, and turn no sign round.
+func TestTheLargestTimesAddUpToNoNegativeOne(t *testing.T) {
+	tr := tracetest.Llama(2, 6)
+	most := trace.Measured(math.MaxInt64)
+	for i := range tr.Steps {
+		s := &tr.Steps[i]
+		for _, time := range []*trace.Time{
+			&s.CPU.ResizeNS, &s.CPU.UploadNS, &s.CPU.EncodeNS, &s.CPU.SubmitNS, &s.CPU.WaitNS,
+			&s.CPU.SampleNS, &s.CPU.TotalNS, &s.GPU.BusyNS, &s.GPU.SpanNS,
+		} {
+			*time = most
+		}
+		for j := range s.Dispatches {
+			s.Dispatches[j].GPUNS = most
+			if i%2 == 1 {
+				s.Dispatches[j].Samples = []int64{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64}
+			}
+		}
+		for p := range s.Resize.Passes {
+			for h := range s.Resize.Passes[p].Hooks {
+				s.Resize.Passes[p].Hooks[h].NS = most
+			}
+		}
+	}
+	if err := tr.Check(); err != nil {
+		t.Fatal(err)
+	}
+	x := inspect.NewIndex(tr)
+	negative := regexp.MustCompile(`-\d{6,}.*`)
+	for _, made := range inspect.Tables() {
+		for _, scope := range []inspect.Scope{{}, x.Step(0), x.Step(1), x.Phase("decode")} {
+			tab, err := made.Of(ctx, x, inspect.Options{Scope: scope})
+			if err != nil {
+				continue // it takes another scope
+			}
+			rows, err := tab.Select(ctx, table.Selection{All: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, format := range []string{"text", "csv"} {
+				var b bytes.Buffer
+				if err := tab.Print(ctx, &b, format, rows, 0); err != nil {
+					t.Fatal(err)
+				}
+				if found := negative.Find(b.Bytes()); found != nil {
+					t.Errorf("%s of %s as %s: %.80s", made.Name, scope.Name, format, found)
+				}
+			}
+		}
+	}
+	for i := range tr.Steps {
+		tracks := x.Tracks(i)
+		for _, span := range append(tracks.CPU, tracks.GPU...) {
+			if span.From < 0 || span.To < span.From {
+				t.Errorf("s%d: %s from %d to %d", i, span.Name, span.From, span.To)
+			}
+		}
+	}
+}
