@@ -220,8 +220,8 @@ func (r *configReader) hold(o only) {
 	}
 }
 
-// defaultContext bounds the KV cache where nobody says how long a text may be.
-const defaultContext = 4096
+// DefaultContext is how many positions the KV cache holds at most where nobody says how long a text may be.
+const DefaultContext = 4096
 
 // defaultChunk is how many tokens a step takes at most where nobody says.
 const defaultChunk = 512
@@ -230,7 +230,7 @@ const defaultChunk = 512
 func (c *config) bounds(context, chunk int) (int, int, error) {
 	switch {
 	case context == 0:
-		context = min(c.Context, defaultContext)
+		context = min(c.Context, DefaultContext)
 	case context < 0:
 		return 0, 0, session.Refusef("--context %d: want a positive number", context)
 	case context > c.Context:

@@ -46,7 +46,7 @@ type Options struct {
 	Driver    gpu.Driver   // finds the device
 	Device    string       // its number or a part of its name; empty for the best there is
 	Limits    gpu.LimitSet // that are planned for without a device; gpu.LimitSets[0] where empty
-	Context   int          // positions of the KV cache; the model's own, at most 4096, where 0
+	Context   int          // positions of the KV cache; the model's own, at most DefaultContext, where 0
 	MaxChunk  int          // tokens a step takes at most; 512 or the context where 0
 	Timing    engine.Timing
 	Live      engine.LiveOptions

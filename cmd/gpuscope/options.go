@@ -17,6 +17,7 @@ import (
 	"gpuscope/model/session"
 	"gpuscope/ops"
 	"gpuscope/trace"
+	"gpuscope/trace/table"
 )
 
 // modelOptions are the flags of everything that runs a model, and the model.
@@ -95,7 +96,8 @@ func (o *modelOptions) declareChat(flags *pflag.FlagSet) {
 // declareShape declares the flags that give a graph its size.
 func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 	flags.StringVar(&o.device, "device", "", device)
-	flags.IntVar(&o.context, "context", 0, "make the KV cache hold `N` positions (default the model's)")
+	flags.IntVar(&o.context, "context", 0, "make the KV cache hold `N` positions "+
+		fmt.Sprintf("(default the model's, at most %s)", table.Integer(model.DefaultContext)))
 	flags.IntVar(&o.maxChunk, "max-chunk", 0,
 		"take at most `N` tokens a step (default 512, or the context where that is less)")
 	flags.StringVar(&o.quantize, "quantize", "",
