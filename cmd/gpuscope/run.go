@@ -440,6 +440,13 @@ func (o *output) print() error {
 	if err := o.printProfile(&b, o.tally.Profile(t)); err != nil {
 		return err
 	}
+	if o.run.model.topLogits > 0 {
+		b.WriteString("\n")
+		x := inspect.NewIndex(t)
+		if err := x.Print(context.Background(), &b, "candidates", "text", 0, inspect.Options{}); err != nil {
+			return err
+		}
+	}
 	_, err := io.WriteString(o.p.stdout, b.String())
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -475,6 +476,22 @@ func TestLongRunTakesBoundedMemory(t *testing.T) {
 		if !strings.Contains(stdout.String(), want) {
 			_, profile, _ := strings.Cut(stdout.String(), "\n\n")
 			t.Errorf("the profile does not say %q:\n%s", want, profile)
+		}
+	}
+}
+
+func TestTopLogitsAreATableForPeople(t *testing.T) {
+	t.Parallel()
+	for args, there := range map[string]bool{"run -n 2 --top-logits 3": true, "run -n 2": false} {
+		p, stdout, stderr := playBack(t, tuitest.Script{})
+		if status := p.main(t.Context(), strings.Fields(args)); status != exitDone {
+			t.Fatalf("exit %d: %s", status, stderr)
+		}
+		for _, c := range tracetest.Llama(2, 2).Steps[1].Top {
+			line := fmt.Sprintf("%q", c.Text)
+			if strings.Contains(stdout.String(), line) != there {
+				t.Errorf("%s: a line with %s and its logit is there: %v, want %v:\n%s", args, line, !there, there, stdout)
+			}
 		}
 	}
 }

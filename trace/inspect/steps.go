@@ -285,11 +285,18 @@ func (x *Index) Steps(scope Scope, base *Base) *table.Table {
 	if base != nil {
 		t.Title = append(t.Title, table.Title(table.Say(1, "Δ against %s", base.Scope.Name)))
 	}
+	t.Notes = x.droppedNotes()
+	return t
+}
+
+// droppedNotes say below a table of a run which steps are not in it any more; nothing where all are.
+func (x *Index) droppedNotes() []string {
+	var notes []string
 	if n := x.Trace.DroppedSteps; n > 0 {
-		t.Notes = append(t.Notes,
+		notes = append(notes,
 			fmt.Sprintf("the %d oldest steps were dropped: the recorder's byte budget was reached", n))
 	}
-	return t
+	return notes
 }
 
 // Replaced says whether the text has gone on without a step: a later one, of those up to the number newest,
