@@ -243,7 +243,7 @@ func (m *Model) Info() trace.Model {
 		info.Quantization = most[0]
 	}
 	if m.quantizer != nil {
-		info.Quantization = m.quantizer.String()
+		info.Quantization, info.Quantized = m.quantizer.String(), m.quantizer.cost()
 	}
 	return info
 }

@@ -11,6 +11,7 @@ import (
 
 	"gpuscope/model/session"
 	"gpuscope/ops"
+	"gpuscope/trace"
 )
 
 // quantizer turns matrices of floats into 4 bits as they are loaded, and keeps what that costs. A nil one
@@ -24,6 +25,9 @@ type quantizer struct {
 	pieces [][]byte
 	losses []loss
 }
+
+// quantized is the format of what was quantised.
+const quantized = "q4gsw"
 
 // loss is what quantising took from a matrix.
 type loss struct {
@@ -155,27 +159,33 @@ func (l *loss) decibels() float64 {
 	return 10 * math.Log10(l.signal/l.noise)
 }
 
-// String is what a matrix lost, in words.
-func (l *loss) String() string {
-	return fmt.Sprintf("SNR %.1f dB, MSE %.2g, at most %.2g off", l.decibels(), l.noise/float64(max(l.n, 1)),
-		l.worst)
+// cost is what quantising took from all weights; nil where none have been quantised.
+func (q *quantizer) cost() *trace.Quantized {
+	if q == nil || len(q.losses) == 0 {
+		return nil
+	}
+	var all loss
+	out := &trace.Quantized{Format: quantized, GroupSize: q.group, Matrices: len(q.losses)}
+	for _, l := range q.losses {
+		all.add(l)
+		if !slices.Contains(out.From, l.from) {
+			out.From = append(out.From, l.from)
+		}
+	}
+	worst := slices.MinFunc(q.losses, func(a, b loss) int { return cmp.Compare(a.decibels(), b.decibels()) })
+	out.SNRdB, out.MSE = trace.Number(all.decibels()), trace.Number(all.noise/float64(all.n))
+	out.MaxAbs = trace.Number(all.worst)
+	out.Worst, out.WorstSNRdB = worst.name, trace.Number(worst.decibels())
+	return out
 }
 
 // String is what the weights became: "q4gsw in groups of 64". Once they are loaded it says what it cost.
 func (q *quantizer) String() string {
-	text := fmt.Sprintf("q4gsw in groups of %d", q.group)
-	if len(q.losses) == 0 {
+	text := fmt.Sprintf("%s in groups of %d", quantized, q.group)
+	c := q.cost()
+	if c == nil {
 		return text
 	}
-	var all loss
-	var from []string
-	for _, l := range q.losses {
-		all.add(l)
-		if !slices.Contains(from, l.from) {
-			from = append(from, l.from)
-		}
-	}
-	worst := slices.MinFunc(q.losses, func(a, b loss) int { return cmp.Compare(a.decibels(), b.decibels()) })
-	return fmt.Sprintf("%s, %d matrices quantised from %s: %s; worst %s: SNR %.1f dB", text, len(q.losses),
-		strings.Join(from, ", "), all.String(), worst.name, worst.decibels())
+	return fmt.Sprintf("%s, %d matrices quantised from %s: SNR %.1f dB, MSE %.2g, at most %.2g off; worst %s: SNR %.1f dB",
+		text, c.Matrices, strings.Join(c.From, ", "), c.SNRdB, c.MSE, c.MaxAbs, c.Worst, c.WorstSNRdB)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,6 +72,12 @@ func TestQuantizedModelSaysWhatItCost(t *testing.T) {
 		if err := mirror.Apply(e); err != nil {
 			t.Fatal(err)
 		}
+	}
+	cost := mirror.Trace.Model.Quantized
+	if cost == nil || cost.Format != "q4gsw" || cost.GroupSize != 32 || cost.Matrices != 9 ||
+		!slices.Equal(cost.From, []string{"BF16"}) || !math.IsInf(float64(cost.SNRdB), 1) || cost.MSE != 0 ||
+		cost.Worst == "" {
+		t.Errorf("the trace has %+v", cost)
 	}
 	got := mirror.Trace.Model.Quantization
 	const want = "q4gsw in groups of 32, 9 matrices quantised from BF16: SNR +Inf dB" // ones lose nothing

@@ -150,6 +150,10 @@ func (c *checker) texts() {
 	t, g := c.t, &c.t.Graph
 	c.text("schema", t.Schema)
 	c.text("model", t.Model.Name, t.Model.Architecture, t.Model.Source, t.Model.Quantization)
+	if q := t.Model.Quantized; q != nil {
+		c.text("model.quantized", q.Format, q.Worst)
+		c.text("model.quantized.from", q.From...)
+	}
 	c.text("device", t.Device.Name, t.Device.Backend, t.Device.Driver, t.Device.AdapterType)
 	c.text("producer", t.Producer.Name, t.Producer.Version, t.Producer.Commit)
 	for i := range g.Values {

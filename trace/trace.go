@@ -211,8 +211,25 @@ type Model struct {
 	Source       string         `json:"source,omitempty"`
 	Parameters   int64          `json:"parameters,omitempty"`
 	Quantization string         `json:"quantization,omitempty"`
+	Quantized    *Quantized     `json:"quantized,omitempty"` // what that cost, where it was done at load
 	Layers       int            `json:"layers,omitempty"`
 	Dims         map[string]int `json:"dims,omitempty"`
+}
+
+// Quantized is what it cost to quantise weights as they were loaded: their distance from the file's.
+type Quantized struct {
+	Format    string   `json:"format"`     // that they have now
+	GroupSize int      `json:"group_size"` // columns that share a scale
+	From      []string `json:"from"`       // the types that they have in the file
+	Matrices  int      `json:"matrices"`   // that were quantised
+
+	// Over the weights of all of them.
+	SNRdB  Number `json:"snr_db"`
+	MSE    Number `json:"mse"`
+	MaxAbs Number `json:"max_abs"`
+
+	Worst      string `json:"worst"` // the matrix that lost most
+	WorstSNRdB Number `json:"worst_snr_db"`
 }
 
 // Graph is the one dynamic-shape graph that served every step.

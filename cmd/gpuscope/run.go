@@ -492,6 +492,8 @@ type result struct {
 	Text         string       `json:"text"`
 	Steps        []resultStep `json:"steps"`
 	Timings      timings      `json:"timings"`
+	// Quantized is what --quantize cost, as in a trace.
+	Quantized *trace.Quantized `json:"quantized,omitempty"`
 	// Hit is the event of the condition of --break that ended the text.
 	Hit *trace.Event `json:"hit,omitempty"`
 	// Costs are what parts of the last step cost, as in a trace, where they were measured.
@@ -530,6 +532,7 @@ func (o *output) result() result {
 	res := result{
 		PromptTokens: []int{}, Tokens: []int{}, Steps: append([]resultStep{}, o.steps...),
 		Timings: timings{Timing: o.mirror.State.Timing}, Hit: o.hit,
+		Quantized: o.mirror.Trace.Model.Quantized,
 	}
 	profile := o.tally.Profile(o.mirror.Trace)
 	if r := profile.Rate("prefill"); r != nil {

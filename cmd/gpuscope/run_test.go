@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -490,8 +491,38 @@ func TestTopLogitsAreATableForPeople(t *testing.T) {
 		for _, c := range tracetest.Llama(2, 2).Steps[1].Top {
 			line := fmt.Sprintf("%q", c.Text)
 			if strings.Contains(stdout.String(), line) != there {
-				t.Errorf("%s: a line with %s and its logit is there: %v, want %v:\n%s", args, line, !there, there, stdout)
+				t.Errorf("%s: that %s is told is %v, want %v:\n%s", args, line, !there, there, stdout)
 			}
+		}
+	}
+}
+
+// What quantising cost is there for people and for programs.
+func TestRunSaysWhatQuantizingCost(t *testing.T) {
+	t.Parallel()
+	cost := &trace.Quantized{Format: "q4gsw", GroupSize: 32, From: []string{"BF16"}, Matrices: 9, SNRdB: 21.5}
+	for _, format := range []string{"json", "text"} {
+		p, stdout, stderr := playBack(t, tuitest.Script{})
+		patch(p, func(e *session.Event) {
+			if e.Opened != nil {
+				e.Opened = new(*e.Opened)
+				e.Opened.Model.Quantization, e.Opened.Model.Quantized = "q4gsw: SNR 21.5 dB", cost
+			}
+		})
+		args := "run -n 1 --quantize q4 --format " + format
+		if status := p.main(t.Context(), strings.Fields(args)); status != exitDone {
+			t.Fatalf("exit %d: %s", status, stderr)
+		}
+		var got result
+		if format == "text" {
+			if !strings.Contains(stdout.String(), "SNR 21.5 dB") {
+				t.Errorf("it does not say what it cost:\n%s", stdout)
+			}
+			continue
+		}
+		err := json.Unmarshal(stdout.Bytes(), &got)
+		if err != nil || !reflect.DeepEqual(got.Quantized, cost) {
+			t.Errorf("%v, quantized %+v, want %+v", err, got.Quantized, cost)
 		}
 	}
 }
