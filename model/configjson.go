@@ -3,15 +3,14 @@ package model
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
 
 	"gpuscope/internal/mapfile"
 	"gpuscope/internal/printable"
+	"gpuscope/internal/readjson"
 )
 
 // configJSON is what a config.json says, by dotted paths: "rope_scaling.factor". What is null is not there.
@@ -38,16 +37,14 @@ func openConfigJSON(path string) (*configJSON, error) {
 
 func parseConfigJSON(data []byte, name string) (*configJSON, error) {
 	var top map[string]any
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	err := d.Decode(&top)
+	err := readjson.Check(data)
 	if err == nil {
-		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("something stands behind the object")
-		}
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.UseNumber()
+		err = readjson.Error(d.Decode(&top), data)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s: want a JSON object", name, printable.Short(err.Error(), 80))
+		return nil, fmt.Errorf("%s: %w: correct it, or fetch the file again", name, err)
 	}
 	c := &configJSON{name: name, values: map[string]any{}}
 	return c, c.add("", top, 1)
@@ -126,6 +123,13 @@ func (c *configJSON) Bool(key string) (bool, error) {
 // String is a string.
 func (c *configJSON) String(key string) (string, error) {
 	return scalarJSON(c, key, "a string", func(v any) (string, bool) { s, ok := v.(string); return s, ok })
+}
+
+// Object says what is wrong with a key that is to have keys of its own.
+func (c *configJSON) Object(key string) error {
+	_, err := scalarJSON(c, key, "an object",
+		func(v any) (map[string]any, bool) { m, ok := v.(map[string]any); return m, ok })
+	return err
 }
 
 // Floats is a list of numbers.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/internal/printable"
+	"gpuscope/internal/readjson"
 	"gpuscope/model"
 	"gpuscope/model/tokenizer"
 	"gpuscope/trace/table"
@@ -100,9 +101,13 @@ func (t *tokenize) run(ctx context.Context, operands []string) error {
 	}
 	ids, err := t.ids(string(data))
 	if err != nil {
-		return usageError{err.Error()}
+		return err
 	}
-	_, err = fmt.Fprintln(t.p.stdout, t.tokens.Text(ids, t.special))
+	text, err := t.decoded(ids)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(t.p.stdout, text)
 	return err
 }
 
@@ -164,10 +169,11 @@ func readLine(in *bufio.Reader) (line []byte, err error) {
 func (t *tokenize) line(line []byte) ([]byte, error) {
 	if t.decode {
 		var ids []int
-		if err := json.Unmarshal(line, &ids); err != nil {
-			return nil, fmt.Errorf("want a JSON list of token ids: %w", err)
+		if err := readjson.Unmarshal(line, &ids); err != nil {
+			return nil, fmt.Errorf("want a JSON list of token ids, as [0, 47]: %w", err)
 		}
-		return quoteBytes(t.tokens.Text(ids, t.special)), nil
+		text, err := t.decoded(ids)
+		return quoteBytes(text), err
 	}
 	text, err := unquoteBytes(line)
 	if err != nil {
@@ -187,13 +193,33 @@ func (t *tokenize) line(line []byte) ([]byte, error) {
 	return append(out, ']'), nil
 }
 
+// decoded is the text of ids, which are to be of the vocabulary.
+func (t *tokenize) decoded(ids []int) (string, error) {
+	for _, id := range ids {
+		if !t.tokens.Valid(id) {
+			return "", t.outside(strconv.Itoa(id))
+		}
+	}
+	return t.tokens.Text(ids, t.special), nil
+}
+
+// outside says that the vocabulary has no such id.
+func (t *tokenize) outside(id string) error {
+	n := t.tokens.VocabSize()
+	return fmt.Errorf("token id %s is not in the vocabulary of %s: want 0 to %d", printable.Short(id, 40),
+		table.Plural(n, "token"), n-1)
+}
+
 // ids are token ids with commas or white space between them, or a JSON list.
 func (t *tokenize) ids(text string) (ids []int, err error) {
 	for _, word := range strings.FieldsFunc(text,
 		func(r rune) bool { return strings.ContainsRune(", \t\r\n[]", r) }) {
 		id, err := strconv.Atoi(word)
-		if err != nil {
-			return nil, fmt.Errorf("--decode: %q is no token id: want ids with commas between, as 0,47", word)
+		switch {
+		case errors.Is(err, strconv.ErrRange):
+			return nil, t.outside(word)
+		case err != nil:
+			return nil, usagef("--decode: %q is no token id: want ids with commas between, as 0,47", word)
 		}
 		ids = append(ids, id)
 	}

@@ -131,3 +131,29 @@ func TestBytesOutsideOfUTF8CrossJSON(t *testing.T) {
 		}
 	}
 }
+
+// Ids that the vocabulary has not are named, and so is its size; what is no id is wrong use.
+func TestIDsOutsideTheVocabularyAreRefused(t *testing.T) {
+	t.Parallel()
+	const outside = " is not in the vocabulary of 4,096 tokens: want 0 to 4095"
+	for _, c := range []struct {
+		args, stdin string
+		status      int
+		want        string
+	}{
+		{"--decode -p 5,4096", "", exitFailed, "token id 4096" + outside},
+		{"--decode -p -3", "", exitFailed, "token id -3" + outside},
+		{"--decode -p 99999999999999999999", "", exitFailed, "token id 99999999999999999999" + outside},
+		{"--decode -p 5,x", "", exitUsage, `"x" is no token id`},
+		{"--decode -p 5,4095", "", exitDone, ""},
+		{"--decode --jsonl", "[5]\n[5, 4096]\n", exitFailed, "line 2: token id 4096" + outside},
+		{"--decode --jsonl", "[5, \"a\"]\n", exitFailed, "line 1: want a JSON list of token ids, as [0, 47]: a string where an integer is wanted"},
+		{"--decode --jsonl", "[5, 1\n", exitFailed, "[0, 47]: its JSON breaks off at byte 5"},
+		{"--decode --jsonl", "\n", exitFailed, "[0, 47]: it is empty, and no JSON"},
+	} {
+		status, _, stderr := tokenized(t, c.stdin, strings.Fields(c.args)...)
+		if status != c.status || !strings.Contains(stderr, c.want) || (c.want == "") != (stderr == "") {
+			t.Errorf("%s of %q: exit %d, %q, want %d, %q", c.args, c.stdin, status, stderr, c.status, c.want)
+		}
+	}
+}

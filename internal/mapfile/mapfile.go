@@ -4,6 +4,7 @@ package mapfile
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -112,7 +113,12 @@ func (f *File) Bytes(at int64, n int) ([]byte, error) {
 
 func (f *File) read(at int64, n int) ([]byte, error) {
 	data := make([]byte, n)
-	if _, err := f.file.ReadAt(data, at); err != nil {
+	_, err := f.file.ReadAt(data, at)
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("the file ends before byte %d and had %d when it was opened: it was cut short since, open it again",
+			at+int64(n), f.size)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read %d bytes at %d: %w", n, at, err)
 	}
 	return data, nil

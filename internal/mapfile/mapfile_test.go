@@ -93,3 +93,19 @@ func TestBytesThatThereIsNoMemoryForAreAnError(t *testing.T) {
 		t.Errorf("%v", err) // no address space has so much
 	}
 }
+
+func TestAFileThatWasCutWhileItWasOpenSaysSo(t *testing.T) {
+	path := write(t, 10)
+	f, err := OpenUnmapped(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := os.Truncate(path, 4); err != nil {
+		t.Fatal(err)
+	}
+	const want = "the file ends before byte 8 and had 10 when it was opened"
+	if _, err := f.Bytes(2, 6); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}

@@ -1,7 +1,6 @@
 package safetensors
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +10,7 @@ import (
 	"slices"
 
 	"gpuscope/internal/mapfile"
+	"gpuscope/internal/readjson"
 )
 
 // The files of a folder: all tensors in one, or in those that an index lists.
@@ -60,8 +60,8 @@ func readIndex(path string) (map[string]string, error) {
 	var index struct {
 		WeightMap map[string]string `json:"weight_map"`
 	}
-	if err := json.Unmarshal(data, &index); err != nil {
-		return nil, fmt.Errorf("%s: %w: the file is damaged", path, err)
+	if err := readjson.Unmarshal(data, &index); err != nil {
+		return nil, fmt.Errorf("%s: %w: the file is damaged, fetch it again", path, err)
 	}
 	if len(index.WeightMap) == 0 {
 		return nil, fmt.Errorf("%s: weight_map is empty or missing, want the file of each tensor", path)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"math/bits"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"gpuscope/internal/readjson"
 )
 
 // dtypes are the bits of an element, of each type that the format knows.
@@ -48,6 +49,9 @@ func (f *File) parse(header []byte, rest int64) error {
 	if !utf8.Valid(header) {
 		return errors.New("the header is not UTF-8: the file is damaged")
 	}
+	if err := readjson.Check(header); err != nil {
+		return headerError(err)
+	}
 	d := json.NewDecoder(bytes.NewReader(header))
 	if _, err := d.Token(); err != nil { // the brace
 		return headerError(err)
@@ -72,17 +76,12 @@ func (f *File) parse(header []byte, rest int64) error {
 			return err
 		}
 	}
-	if _, err := d.Token(); err != nil { // the other brace
-		return headerError(err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("the header goes on after its object: the file is damaged")
-	}
 	return f.place(rest)
 }
 
 func headerError(err error) error {
-	return fmt.Errorf("the header is not as the format has it: %s: the file is damaged", short(err.Error()))
+	return fmt.Errorf("the header is not as the format has it: %w: the file is damaged, fetch it again",
+		readjson.Error(err, nil))
 }
 
 func (f *File) readMetadata(d *json.Decoder) error {

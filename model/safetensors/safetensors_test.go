@@ -63,11 +63,11 @@ func TestDamageIsOneError(t *testing.T) {
 		"not an object":      {file(`["a"]`, ""), "the header begins with"},
 		"no header":          {file("", ""), "the header begins with"},
 		"not UTF-8":          {file("{\"\xff\":1}", ""), "not UTF-8"},
-		"cut JSON":           {file(`{"a":{"dtype"`, ""), "not as the format has it"},
-		"two objects":        {file(`{}{}`, ""), "goes on after its object"},
-		"a list for a shape": {file(`{"a":{"dtype":"F32","shape":[[1]],"data_offsets":[0,4]}}`, "0123"), `tensor "a": the header is not`},
-		"nested too deep":    {file(`{"a":`+strings.Repeat("[", 20000), ""), "not as the format has it"},
-		"a negative dim":     {file(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}`, "0123"), `tensor "a": the header is not`},
+		"cut JSON":           {file(`{"a":{"dtype"`, ""), "not as the format has it: its JSON breaks off at byte 13: the file is damaged, fetch it again"},
+		"two objects":        {file(`{}{}`, ""), `byte 2 is no JSON from "{" on`},
+		"a list for a shape": {file(`{"a":{"dtype":"F32","shape":[[1]],"data_offsets":[0,4]}}`, "0123"), "shape: a list where an integer of at least 0 is wanted"},
+		"nested too deep":    {file(`{"a":`+strings.Repeat("[", 20000), ""), "nested too deep"},
+		"a negative dim":     {file(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}`, "0123"), `tensor "a": the header is not as the format has it: shape: -1 where an integer of at least 0 is wanted`},
 		"a tensor twice":     {file(`{`+one+`,`+one+`}`, "0123"), `"a" is there twice`},
 		"a control in a name": {
 			file(`{"a\u001b[2J":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, "0123"), "want printable text",
@@ -104,7 +104,7 @@ func TestDamageIsOneError(t *testing.T) {
 			"__metadata__ has 1048584 bytes, at most 1048576 are read",
 		},
 		"metadata that is no text": {
-			file(`{"__metadata__":{"a":1}}`, ""), "not as the format has it",
+			file(`{"__metadata__":{"a":1}}`, ""), "a number where a string is wanted",
 		},
 	} {
 		_, err := Parse(c.data, "x")
@@ -141,7 +141,7 @@ func TestFolderOfFiles(t *testing.T) {
 		"a missing file":  {map[string]string{indexName: index(`"b":"2","a":"1"`), "1": tensor("a")}, "2 is missing, file 2 of 2"},
 		"a file outside":  {map[string]string{indexName: index(`"a":"../1"`)}, "want the name of a file in the folder"},
 		"no map":          {map[string]string{indexName: `{}`}, "weight_map is empty or missing"},
-		"no JSON":         {map[string]string{indexName: `{`}, "the file is damaged"},
+		"no JSON":         {map[string]string{indexName: `{`}, "its JSON breaks off at byte 1: the file is damaged, fetch it again"},
 		"in another file": {map[string]string{indexName: index(`"a":"1","b":"1"`), "1": tensor("a")}, `tensor "b" is not in 1`},
 		"twice":           {map[string]string{indexName: index(`"a":"1","b":"2"`), "1": tensor("a"), "2": tensor("a")}, `tensor "a" is in 1 and in 2`},
 	} {

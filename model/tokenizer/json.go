@@ -12,14 +12,16 @@ import (
 	"github.com/dlclark/regexp2"
 
 	"gpuscope/internal/printable"
+	"gpuscope/internal/readjson"
 )
 
 // ParseJSON reads the text of a tokenizer.json, the form of Hugging Face's tokenizers library. What it does
 // to text and is not known here is an error that names it, and ErrUnsupported.
 func ParseJSON(data []byte, name string) (Config, error) {
 	var f tokenizerJSON
-	if err := json.Unmarshal(data, &f); err != nil {
-		return Config{}, fmt.Errorf("%s: no tokenizer.json: %w", name, printable.Error(err, 200))
+	if err := readjson.Unmarshal(data, &f); err != nil {
+		return Config{}, fmt.Errorf("%s: no tokenizer.json: %w: correct it, or fetch the file again", name,
+			printable.Error(err, 200))
 	}
 	c, err := f.config()
 	if err != nil {

@@ -248,7 +248,7 @@ func TestWrongJSONIsNamed(t *testing.T) {
 		"unknown token":   {object{"model.unk_token": "<none>"}, `"<none>", is none of the vocabulary`, nil},
 		"vocabulary": {
 			object{"model.vocab": []string{"a"}},
-			"no tokenizer.json: json: cannot unmarshal", nil,
+			"no tokenizer.json: model.vocab: a list where an object is wanted", nil,
 		},
 		"growth": {
 			object{"normalizer": sequence("normalizers", grow, grow, grow, grow, grow)},

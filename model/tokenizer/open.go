@@ -13,6 +13,7 @@ import (
 
 	"gpuscope/internal/mapfile"
 	"gpuscope/internal/printable"
+	"gpuscope/internal/readjson"
 	"gpuscope/model/gguf"
 )
 
@@ -187,8 +188,8 @@ func readJSONFile(path string, into any) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("%s: %w", path, printable.Error(err, 200))
+	if err := readjson.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("%s: %w: correct it, or fetch the file again", path, printable.Error(err, 200))
 	}
 	return nil
 }

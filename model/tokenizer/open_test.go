@@ -124,7 +124,7 @@ func TestWhatIsNoVocabularyIsNamed(t *testing.T) {
 			`tokenizer_config.json: eos_token "<none>" is none of the vocabulary`, nil,
 		},
 		"config that is none": {
-			map[string]string{"generation_config.json": `{"eos_token_id": "x"}`}, "", "generation_config.json: json", nil,
+			map[string]string{"generation_config.json": `{"eos_token_id": "x"}`}, "", "generation_config.json: eos_token_id: a string where an integer is wanted", nil,
 		},
 		"end outside": {
 			map[string]string{"generation_config.json": `{"eos_token_id": 99}`}, "", "special token 99 is outside", nil,

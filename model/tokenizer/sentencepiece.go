@@ -26,7 +26,7 @@ func ParseModel(data []byte, name string) (Config, error) {
 		return nil
 	})
 	if err != nil {
-		return Config{}, fmt.Errorf("%s: no SentencePiece model: %w", name, err)
+		return Config{}, fmt.Errorf("%s: no SentencePiece model: %w: fetch the file again", name, err)
 	}
 	c, err := m.config()
 	if err != nil {

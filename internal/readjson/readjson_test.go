@@ -1,0 +1,92 @@
+package readjson
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+// inner reads itself, so that its errors come from within.
+type inner struct{ Vocab map[string]int }
+
+func (i *inner) UnmarshalJSON(data []byte) error {
+	type plain inner
+	return json.Unmarshal(data, (*plain)(i))
+}
+
+type sample struct {
+	Name   string    `json:"name"`
+	Shape  []uint64  `json:"shape"`
+	Factor float64   `json:"factor"`
+	Tied   *bool     `json:"tied"`
+	Model  inner     `json:"model"`
+	Deep   []*sample `json:"deep"`
+}
+
+func TestErrorsSayWhatStandsWhere(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"name": "x", "shape": [1, 2]}`:        "",
+		`{"name": "x"`:                          "its JSON breaks off at byte 12",
+		"":                                      "it is empty, and no JSON",
+		" \n":                                   "it is empty, and no JSON",
+		`{"factor": NaN}`:                       `byte 11 is no JSON from "NaN" on`,
+		"{\n \"factor\": nan\n}":                `line 2 is no JSON from "nan" on`,
+		`{"factor": -Infinity}`:                 `byte 11 is no JSON from "-Infinity" on`,
+		`{"name" "x"}`:                          `byte 8 is no JSON from "\"" on`,
+		`{} {}`:                                 `byte 3 is no JSON from "{" on`,
+		"{\"name\": \"a\nb\"}":                  `byte 11 is no JSON from "⏎" on`,
+		`{"factor": é}`:                         `byte 11 is no JSON from "é" on`,
+		strings.Repeat("[", 20_000):             "lists and objects of its JSON are nested too deep",
+		`[]`:                                    "a list where an object is wanted",
+		`{"name": 3}`:                           "name: a number where a string is wanted",
+		`{"shape": [1.5]}`:                      "shape: 1.5 where an integer of at least 0 is wanted",
+		`{"shape": {}}`:                         "shape: an object where a list is wanted",
+		`{"factor": "8"}`:                       "factor: a string where a number is wanted",
+		`{"tied": "no"}`:                        "tied: a string where true or false is wanted",
+		`{"model": {"vocab": {"a": true}}}`:     "model.Vocab: true or false where an integer is wanted",
+		`{"deep": [{"deep": [{"factor":[]}]}]}`: "deep.deep.factor: a list where a number is wanted",
+	} {
+		var s sample
+		err := Unmarshal([]byte(text), &s)
+		if want == "" && err == nil {
+			continue
+		}
+		if err == nil || err.Error() != want {
+			t.Errorf("%.40q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestErrorsOfOthersStay(t *testing.T) {
+	t.Parallel()
+	if own := errors.New("merge 3 is no pair"); Error(own, nil) != own || Error(nil, nil) != nil {
+		t.Error("an error of another kind became another one")
+	}
+}
+
+func TestCheckIsOfTheWhole(t *testing.T) {
+	t.Parallel()
+	for text, good := range map[string]bool{`{"a": 1}`: true, "3": true, "{} x": false, "": false} {
+		if err := Check([]byte(text)); (err == nil) != good {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// FuzzErrors looks for text whose error is not one short line.
+func FuzzErrors(f *testing.F) {
+	f.Add([]byte(`{"deep": [{"factor": NaN}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var s sample
+		if err := Unmarshal(data, &s); err != nil {
+			if text := err.Error(); len(text) > 300 || !utf8.ValidString(text) ||
+				strings.ContainsFunc(text, unicode.IsControl) {
+				t.Errorf("%q", text)
+			}
+		}
+	})
+}
