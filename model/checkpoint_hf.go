@@ -78,7 +78,7 @@ func (f *hfForm) config() (config, error) {
 	}
 	c.Tied = r.boolOr("tie_word_embeddings", spelling.tied)
 	if c.LocalRope != nil && r.has(localRotation) {
-		local := hfRotationAt(r, localRotation+".", localRotation+".rope_theta", c.HeadDim)
+		local := hfRotationAt(r, localRotation, spelling.keys.localBase, c.HeadDim)
 		c.LocalRope = &local
 	}
 	r.windows(&c)

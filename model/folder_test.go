@@ -100,6 +100,13 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 	set := func(key string, value any) func(*tinyFolder) {
 		return func(f *tinyFolder) { f.config[key] = value }
 	}
+	rope := func(pairs ...any) func(*tinyFolder) {
+		said := map[string]any{}
+		for pair := range slices.Chunk(pairs, 2) {
+			said[pair[0].(string)] = pair[1]
+		}
+		return set("rope_scaling", said)
+	}
 	tensor := func(name string, dims ...int) func(*tinyFolder) {
 		return func(f *tinyFolder) { f.tensors[name] = dims }
 	}
@@ -131,18 +138,47 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 		"factors of nothing": {set("rope_scaling", map[string]any{
 			"type": "su", "short_factor": make16(1), "long_factor": make16(0), "original_max_position_embeddings": 32,
 		}), "rope_scaling.long_factor: factor 0 is 0, want"},
-		"quantised by others":   {set("quantization_config", map[string]any{"quant_method": "gptq"}), "quantization_config: not yet"},
-		"no layers":             {set("num_hidden_layers", nil), `"num_hidden_layers" is missing`},
-		"words for layers":      {set("num_hidden_layers", "many"), `"num_hidden_layers" is "many", want an integer`},
-		"too many layers":       {set("num_hidden_layers", 1e6), "num_hidden_layers: 1000000, want 1 to"},
-		"uneven heads":          {set("num_key_value_heads", 3), "2 query heads do not share 3"},
-		"an unknown tensor":     {tensor("model.layers.0.self_attn.q_proj.bias", 64), "not yet: tensor model.layers.0.self_attn.q_proj.bias"},
-		"another shape":         {tensor("model.norm.weight", 63), "tensor model.norm.weight is [63], the metadata makes it [64]"},
-		"old linear scaling":    {set("rope_scaling", map[string]any{"type": "linear", "factor": 2}), ""},
-		"new linear scaling":    {set("rope_parameters", map[string]any{"rope_type": "linear", "factor": 2, "rope_theta": 5e5}), ""},
-		"an unknown scaling":    {set("rope_scaling", map[string]any{"rope_type": "yarn"}), "not yet: rope scaling yarn; this version runs [default linear llama3"},
-		"an unknown rope key":   {set("rope_scaling", map[string]any{"rope_type": "linear", "factor": 2, "x": 1}), "rope_scaling.x: not yet"},
-		"a factor of nothing":   {set("rope_scaling", map[string]any{"type": "linear", "factor": 0}), "rope_scaling.factor: 0, want 1e-06 to"},
+		"quantised by others": {set("quantization_config", map[string]any{"quant_method": "gptq"}), "quantization_config: not yet"},
+		"no layers":           {set("num_hidden_layers", nil), `"num_hidden_layers" is missing`},
+		"words for layers":    {set("num_hidden_layers", "many"), `"num_hidden_layers" is "many", want an integer`},
+		"too many layers":     {set("num_hidden_layers", 1e6), "num_hidden_layers: 1000000, want 1 to"},
+		"uneven heads":        {set("num_key_value_heads", 3), "2 query heads do not share 3"},
+		"an unknown tensor":   {tensor("model.layers.0.self_attn.q_proj.bias", 64), "not yet: tensor model.layers.0.self_attn.q_proj.bias"},
+		"another shape":       {tensor("model.norm.weight", 63), "tensor model.norm.weight is [63], the metadata makes it [64]"},
+		"old linear scaling":  {set("rope_scaling", map[string]any{"type": "linear", "factor": 2}), ""},
+		"new linear scaling":  {set("rope_parameters", map[string]any{"rope_type": "linear", "factor": 2, "rope_theta": 5e5}), ""},
+		"an unknown scaling":  {set("rope_scaling", map[string]any{"rope_type": "yarn"}), "not yet: rope scaling yarn; this version runs [default linear llama3"},
+		"an unknown rope key": {
+			rope("rope_type", "linear", "factor", 2, "x", 1), "rope_scaling.x: not yet",
+		},
+		"a factor of nothing": {
+			rope("type", "linear", "factor", 0), "rope_scaling.factor: 0, want 1e-06 to",
+		},
+		"a negative factor": {
+			rope("type", "linear", "factor", -2), "rope_scaling.factor: -2, want 1e-06 to",
+		},
+		"a factor in words":   {rope("type", "linear", "factor", "2"), `"rope_scaling.factor" is "2", want a number`},
+		"linear by nothing":   {rope("type", "linear"), `"rope_scaling.factor" is missing`},
+		"a factor of what":    {rope("factor", 2), "rope_scaling.rope_type does not say of which: want one of [default linear llama3 longrope su]"},
+		"a type that is none": {rope("type", 3), `"rope_scaling.type" is 3, want a string`},
+		"scaling in a word": {
+			set("rope_scaling", "linear"), `"rope_scaling" is "linear", want an object`,
+		},
+		"scaling in a list":     {set("rope_scaling", []int{}), `"rope_scaling" is [], want an object`},
+		"scaling of nothing":    {set("rope_scaling", map[string]any{}), ""},
+		"new scaling in a word": {set("rope_parameters", "linear"), `"rope_parameters" is "linear", want an object`},
+		"new scaling by layers": {set("rope_parameters", map[string]any{"full_attention": 3}), `"rope_parameters.full_attention" is 3, want an object`},
+		"low over high":         {rope("rope_type", "llama3", "factor", 8, "low_freq_factor", 4, "high_freq_factor", 1, "original_max_position_embeddings", 32), "rope_scaling.low_freq_factor: 4, want at most the high_freq_factor of 1"},
+		"two rotations": {func(f *tinyFolder) {
+			f.config["rope_scaling"] = map[string]any{"type": "linear", "factor": 2}
+			f.config["rope_parameters"] = map[string]any{"rope_type": "default"}
+		}, "rope_parameters: another rotation than that of rope_scaling"},
+		"one rotation, twice": {func(f *tinyFolder) {
+			f.config["rope_scaling"] = map[string]any{"type": "linear", "factor": 2}
+			f.config["rope_parameters"] = map[string]any{
+				"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4,
+			}
+		}, ""},
 		"a part of the head":    {set("partial_rotary_factor", 0.5), ""},
 		"a base that is a list": {set("rope_theta", []int{1}), `"rope_theta" is [1], want a number`},
 	} {
@@ -157,6 +193,39 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
+	}
+}
+
+// The base of a rotation stands with it, or by itself as in old files.
+func TestBaseOfTheRotationIsFoundWhereItStands(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		said any
+		want float64
+	}{
+		"by itself":         {map[string]any{"rope_type": "default"}, 5000},
+		"with the rotation": {map[string]any{"rope_type": "default", "rope_theta": 7000}, 7000},
+	} {
+		f := newTinyFolder()
+		f.config["rope_theta"], f.config["rope_parameters"] = 5000, c.said
+		file, err := OpenFile(f.write(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		if got, err := file.config(); err != nil || got.Rope.Base != c.want {
+			t.Errorf("%s: base %v, %v, want %v", name, got.Rope.Base, err, c.want)
+		}
+	}
+}
+
+// A number that JSON has not, as Python writes it, is named with its line.
+func TestConfigJSONNamesWhatIsNone(t *testing.T) {
+	t.Parallel()
+	_, err := parseConfigJSON([]byte("{\"rope_scaling\": {\n  \"factor\": NaN\n}}"), "config.json")
+	const want = `config.json: line 2 is no JSON from "NaN" on: correct it, or fetch the file again`
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %q", err, want)
 	}
 }
 

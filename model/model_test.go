@@ -268,6 +268,18 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 			change: set("llama.rope.scaling.type", "spiral"),
 			want:   `llama.rope.scaling.type: not yet: rope scaling "spiral"`,
 		},
+		"linear rope scaling by nothing": {
+			change: set("llama.rope.scaling.type", "linear"),
+			want:   "llama.rope.scaling.factor: missing or 0, and rope.scaling.type is linear: want 1e-06 to 1e+06",
+		},
+		"rope scaling by no number": {
+			change: set("llama.rope.scaling.factor", float32(math.NaN())),
+			want:   "llama.rope.scaling.factor: NaN, want 0 to 1e+06",
+		},
+		"rope scaling by a word": {
+			change: set("llama.rope.scaling.factor", "2"),
+			want:   `metadata "llama.rope.scaling.factor" is string "2", want a float`,
+		},
 		"rope scaling by less than nothing": {
 			change: set("llama.rope.scaling.factor", float32(-2)),
 			want:   "llama.rope.scaling.factor: -2, want 0 to 1e+06",

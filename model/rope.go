@@ -35,7 +35,8 @@ var rotationKeys = []string{
 }
 
 // ggufRotation reads a file's rotation as llama.cpp does: where a type of scaling is not stated it is linear,
-// its factor may stand under the key of old files, and a factor of 0 is none.
+// its factor may stand under the key of old files, and a factor of 0 is none. A type that is stated to be
+// linear has a factor.
 func ggufRotation(r *configReader, headDim int) rotation {
 	rot := rotation{
 		Dims: r.intOr("rope.dimension_count", headDim, 2, headDim),
@@ -51,7 +52,12 @@ func ggufRotation(r *configReader, headDim int) rotation {
 	if factor != 0 && factor < 1e-6 {
 		r.errorf(factorKey, "%g, want 0 or %g to %g", factor, 1e-6, 1e6)
 	}
-	switch kind := r.stringOr("rope.scaling.type", "linear"); kind {
+	kind := r.stringOr("rope.scaling.type", "")
+	if kind == "linear" && factor == 0 {
+		r.errorf("rope.scaling.factor", "missing or 0, and rope.scaling.type is linear: want %g to %g", 1e-6,
+			1e6)
+	}
+	switch cmp.Or(kind, "linear") {
 	case "none":
 	case "linear", "longrope":
 		if factor != 0 {

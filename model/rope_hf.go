@@ -1,7 +1,9 @@
 package model
 
 import (
+	"cmp"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -29,8 +31,12 @@ var hfScalings = []hfScaling{
 		"llama3",
 		[]string{"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"},
 		func(r *configReader, path string, headDim int, rot *rotation) {
-			rot.Divisors = llama3Divisors(rot.Base, headDim, r.float(path+"factor", 1, 1e6),
-				r.float(path+"low_freq_factor", 1e-6, 1e6), r.float(path+"high_freq_factor", 1e-6, 1e6),
+			low := r.float(path+"low_freq_factor", 1e-6, 1e6)
+			high := r.float(path+"high_freq_factor", 1e-6, 1e6)
+			if low > high {
+				r.errorf(path+"low_freq_factor", "%g, want at most the high_freq_factor of %g", low, high)
+			}
+			rot.Divisors = llama3Divisors(rot.Base, headDim, r.float(path+"factor", 1, 1e6), low, high,
 				r.int(path+"original_max_position_embeddings", 1, math.MaxInt32))
 		},
 	},
@@ -99,55 +105,90 @@ func llama3Divisors(base float64, headDim int, factor, low, high float64, contex
 	return divisors
 }
 
-// Where a config.json has the rotations of layers that see all positions, and of those with a window, if they
-// differ.
+// Where a config.json has rotations: since transformers 5 all of it is in rope_parameters, by kinds of layers
+// where those with a window have one of their own; before that it was in rope_theta and rope_scaling.
 const (
-	fullRotation  = "rope_parameters.full_attention"
-	localRotation = "rope_parameters.sliding_attention"
+	oldRotation   = "rope_scaling"
+	newRotation   = "rope_parameters"
+	fullRotation  = newRotation + ".full_attention"
+	localRotation = newRotation + ".sliding_attention"
+	ropeBase      = "rope_theta"
 )
 
-// hfRotation reads the rotation of a config.json: since transformers 5 it is all in rope_parameters, before
-// it was in rope_theta and rope_scaling.
+// hfRotation reads the rotation of a config.json. What says it twice must say one thing.
 func hfRotation(r *configReader, headDim int) rotation {
-	for _, at := range []string{fullRotation, "rope_parameters"} {
-		if r.has(at) {
-			return hfRotationAt(r, at+".", at+".rope_theta", headDim)
+	said := slices.DeleteFunc([]string{oldRotation, newRotation}, func(at string) bool { return !r.has(at) })
+	for i, at := range said {
+		if said[i] = at; at == newRotation && r.has(fullRotation) {
+			said[i] = fullRotation
 		}
 	}
-	return hfRotationAt(r, "rope_scaling.", "rope_theta", headDim)
+	if len(said) == 0 {
+		return hfRotationAt(r, oldRotation, ropeBase, headDim)
+	}
+	rot := hfRotationAt(r, said[0], ropeBase, headDim)
+	for _, at := range said[1:] {
+		if !reflect.DeepEqual(rot, hfRotationAt(r, at, ropeBase, headDim)) {
+			r.errorf(at, "another rotation than that of %s: leave one of them out", said[0])
+		}
+	}
+	return rot
 }
 
-// hfRotationAt reads a rotation whose kind is said behind a path, and its base under a key.
-func hfRotationAt(r *configReader, path, baseKey string, headDim int) rotation {
-	rot := rotation{Base: r.floatOr(baseKey, 10000, 1, 1e12), Scale: 1}
+// hfRotationAt reads a rotation that stands under a key, where that is there. Its base may stand there too,
+// or under a key of its own.
+func hfRotationAt(r *configReader, at, baseKey string, headDim int) rotation {
+	if r.has(at) {
+		r.object(at)
+	}
+	path := at + "."
+	rot := rotation{Base: r.floatOr(path+ropeBase, r.floatOr(baseKey, 10000, 1, 1e12), 1, 1e12), Scale: 1}
 	part := r.floatOr(path+hfPart, r.floatOr(hfPart, 1, 0, 1), 0, 1)
 	if rot.Dims = int(part * float64(headDim)); rot.Dims < 2 {
 		r.errorf(hfPart, "%g: no pair of a head of %d dims is turned", part, headDim)
 		rot.Dims = 2
 	}
-	kind := r.stringOr(path+"rope_type", r.stringOr(path+"type", "default")) // type is the older key
+	kind := r.stringOr(path+"rope_type", r.stringOr(path+"type", "")) // type is the older key
 	var known []string
 	for _, s := range hfScalings {
-		if s.name == kind {
-			hfRefuseUnknown(r, path, s.keys)
-			s.apply(r, path, rot.Dims, &rot)
-			return rot
-		}
 		known = append(known, s.name)
+	}
+	if i := slices.Index(known, cmp.Or(kind, "default")); i >= 0 {
+		s := hfScalings[i]
+		if other := hfUnknown(r, path, s.keys); other != "" && kind == "" {
+			r.errorf(other, "it is of a rope scaling, and %srope_type does not say of which: want one of %v",
+				path, known)
+		} else if other != "" {
+			r.errorf(other, "not yet: this version does not know what it does to rope scaling %s, which takes %v",
+				s.name, s.keys)
+		}
+		s.apply(r, path, rot.Dims, &rot)
+		return rot
 	}
 	r.errorf(path+"rope_type", "not yet: rope scaling %s; this version runs %v", printable.Short(kind, 80),
 		known)
 	return rot
 }
 
-// hfRefuseUnknown refuses what stands behind a path and is not known, beside what every rotation says.
-func hfRefuseUnknown(r *configReader, path string, known []string) {
-	always := []string{"rope_theta", "rope_type", "type", hfPart}
+// object refuses a key that does not stand for keys of its own.
+func (r *configReader) object(key string) {
+	c, ok := r.f.(*configJSON)
+	if !ok {
+		return
+	}
+	if err := c.Object(key); err != nil && r.err == nil {
+		r.err = err
+	}
+}
+
+// hfUnknown is the first key behind a path that is not known, beside what every rotation says; "" for none.
+func hfUnknown(r *configReader, path string, known []string) string {
+	always := []string{ropeBase, "rope_type", "type", hfPart}
 	for _, key := range r.f.Keys() {
 		own, inside := strings.CutPrefix(key, path)
 		if inside && !slices.Contains(known, own) && !slices.Contains(always, own) {
-			r.errorf(printable.Short(key, 80),
-				"not yet: this version does not know what it does to the rotation")
+			return printable.Short(key, 80)
 		}
 	}
+	return ""
 }
