@@ -171,6 +171,9 @@ func (s *Snapshot) Record() ([]trace.Plan, trace.Step) {
 	return plans, step
 }
 
+// CPU is where the host's time and calls of the last step went.
+func (x *Executor) CPU() trace.CPU { return x.last.cpu() }
+
 func (s *stepLog) cpu() trace.CPU {
 	if !s.ran { // without a device
 		return trace.CPU{ResizeNS: trace.Measured(s.resize)}

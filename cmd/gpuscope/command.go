@@ -46,7 +46,7 @@ type example struct{ line, doc string }
 // commands are all there are, in the order of the help.
 func commands() []*command {
 	return []*command{
-		rootCommand(), runCommand(), verifyCommand(), graphCommand(), tokenizeCommand(),
+		rootCommand(), runCommand(), verifyCommand(), benchCommand(), graphCommand(), tokenizeCommand(),
 		traceShowCommand(), traceWhyCommand(), traceCheckCommand(),
 		traceConvertCommand(), devicesCommand(), versionCommand(),
 		traceCommand(), engineCommand(),
@@ -219,6 +219,7 @@ func flagError(err error, flags *pflag.FlagSet) error {
 // wanted says in words what a flag's type takes.
 var wanted = map[string]string{
 	"int": "a whole number", "intSlice": "whole numbers with commas between them", "bool": "true or false",
+	"uint64":  "a whole number, 0 or more",
 	"float64": "a number", "string": "text", "uint32": "a whole number from 0 to 4294967295",
 }
 

@@ -54,21 +54,6 @@ func (l Limit) String() string {
 	return ""
 }
 
-// copyRate is the copy rate at a working set: the one measured at the smallest size that holds it, or at the
-// largest size.
-func copyRate(c *trace.Ceilings, bytes int64) float64 {
-	var best trace.CopyRate
-	for _, r := range c.CopyBytesPerS {
-		fits, bestFits := r.Bytes >= bytes, best.Bytes >= bytes
-		switch {
-		case best.PerS == 0, fits && !bestFits, fits && bestFits && r.Bytes < best.Bytes, !fits &&
-			!bestFits && r.Bytes > best.Bytes:
-			best = r
-		}
-	}
-	return best.PerS
-}
-
 // atFloor says that a dispatch takes no longer than an empty timed pass.
 func atFloor(d *trace.Device, t Spread) bool {
 	if !t.Measured() || d.Software() || d.Ceilings == nil {
@@ -102,7 +87,7 @@ func limitOf(d *trace.Device, w *Launch, t Spread, first bool) Limit {
 	l.BytesPerS, l.FlopsPerS = w.bytes*1e9/work, w.flops*1e9/work
 	best := float64(floor)
 	mem, fp := 0.0, 0.0
-	if rate := copyRate(c, int64(w.streamed)); rate > 0 {
+	if rate := c.CopyAt(int64(w.streamed)); rate > 0 {
 		mem = l.BytesPerS / rate
 	}
 	if c.FlopsPerS > 0 {

@@ -127,7 +127,7 @@ func (x *Index) streamed(s *trace.Step) float64 {
 // bytes are a part of a working set, which says how fast they come.
 func roofNS(c *trace.Ceilings, bytes, flops, set float64) float64 {
 	best := 0.0
-	if rate := copyRate(c, int64(set)); rate > 0 {
+	if rate := c.CopyAt(int64(set)); rate > 0 {
 		best = bytes * 1e9 / rate
 	}
 	if c.FlopsPerS > 0 {

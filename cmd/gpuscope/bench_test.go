@@ -1,0 +1,62 @@
+//go:build !race
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/gpu/wgpu"
+	"gpuscope/trace/bench"
+)
+
+// On the machine's device the embedded model is measured, and what is printed is read again. Of times nothing
+// is held but that they are there.
+func TestTheEmbeddedModelIsMeasured(t *testing.T) {
+	gputest.Open(t) // or the test is skipped
+	var stdout, stderr bytes.Buffer
+	p := testProgram(&stdout, &stderr)
+	p.driver = wgpu.New()
+	args := strings.Fields("bench --pp 5 --tg 2 --depth 0,3 -r 2 --max-chunk 4 --format json")
+	args = append(args, "--device", os.Getenv("GPUSCOPE_DEVICE"))
+	if status := p.main(t.Context(), args); status != exitDone {
+		t.Fatalf("exit %d: %s", status, &stderr)
+	}
+	got, err := bench.Read(&stdout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i := range got.Tests {
+		names = append(names, got.Tests[i].Name)
+	}
+	if want := []string{"pp5", "tg2", "pp5 @ d3", "tg2 @ d3"}; !slices.Equal(names, want) {
+		t.Errorf("tests %q, want %q", names, want)
+	}
+	if got.Device.Software() != (got.Device.Ceilings == nil) || got.Producer.Version == "" ||
+		got.Device.Name == "" {
+		t.Errorf("%+v by %+v", got.Device, got.Producer)
+	}
+}
+
+func TestBenchmarkAsMarkdownIsATableWithItsNotes(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr bytes.Buffer
+	p := testProgram(&stdout, &stderr)
+	args := strings.Fields("bench --pp 4 --tg 2 --depth 0,8 -r 1")
+	if status := p.main(t.Context(), args); status != exitDone {
+		t.Fatalf("exit %d: %s", status, &stderr)
+	}
+	for _, want := range []string{
+		"device Big GPU", "driver acme 1.2", "| pp4 | stepped |", "| tg2 @ d8 | stepped |",
+		"Ceilings of this run: copy",
+	} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("no %q in\n%s", want, &stdout)
+		}
+	}
+}

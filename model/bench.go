@@ -1,0 +1,366 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"time"
+
+	"gpuscope/engine"
+	"gpuscope/model/session"
+	"gpuscope/trace"
+	"gpuscope/trace/bench"
+)
+
+// Benchmark says what is measured of a model. A 0 in Prompts or Decodes stands for no test.
+type Benchmark struct {
+	Prompts     []int // tokens that are taken in
+	Decodes     []int // tokens that are made, one a step
+	Depths      []int // positions that are filled before
+	Repetitions int
+	Seed        uint64 // of the token ids
+}
+
+// Bounds of a benchmark.
+const (
+	mostTests       = 256
+	mostRepetitions = 1000
+	mostBenchTokens = 1 << 30 // of a test, and of what was filled before it
+)
+
+// warmTestFor is for how long a test runs at least before anything counts, and once in any case: an idle GPU
+// takes some 100 ms to clock up.
+const warmTestFor = 150 * time.Millisecond
+
+// Check says which setting is out of its range, by the flag that has it.
+func (b *Benchmark) Check() error {
+	for _, row := range []struct {
+		flag        string
+		list        []int
+		least, most int
+	}{
+		{"pp", b.Prompts, 0, mostBenchTokens},
+		{"tg", b.Decodes, 0, mostBenchTokens},
+		{"depth", b.Depths, 0, mostBenchTokens},
+		{"repetitions", []int{b.Repetitions}, 1, mostRepetitions},
+	} {
+		for _, n := range row.list {
+			if n < row.least || n > row.most {
+				return session.Refusef("--%s %d: want %d to %d", row.flag, n, row.least, row.most)
+			}
+		}
+	}
+	switch n := len(b.tests()); {
+	case n == 0:
+		return session.Refusef("nothing to measure: give --pp or --tg, and --depth")
+	case n > mostTests:
+		return session.Refusef("%d tests, want at most %d: give fewer of --pp, --tg and --depth", n,
+			mostTests)
+	}
+	return nil
+}
+
+// tests are what is measured, in the order of depths, prompts before decodes.
+func (b *Benchmark) tests() []bench.Test {
+	var list []bench.Test
+	for _, depth := range b.Depths {
+		for _, phase := range []struct {
+			name   string
+			tokens []int
+		}{{"prefill", b.Prompts}, {"decode", b.Decodes}} {
+			for _, n := range phase.tokens {
+				if n == 0 {
+					continue
+				}
+				list = append(list, bench.Test{
+					Name: bench.TestName(phase.name, n, depth), Phase: phase.name, Mode: bench.Stepped,
+					Tokens: n, Depth: depth,
+				})
+			}
+		}
+	}
+	return list
+}
+
+// Bench opens a model and measures it, with no session around it and no trace. Progress and what is to be
+// known meanwhile go to emit, as those of Open. Where it ends before its time it gives what it has measured
+// so far, nil where that is nothing, and why.
+func Bench(ctx context.Context, o Options, b Benchmark, emit func(session.Event)) (*bench.Result, error) {
+	if err := b.Check(); err != nil {
+		return nil, err
+	}
+	progress := opening(ctx, emit)
+	log := func(level, text string) { emit(session.Event{Log: &session.Log{Level: level, Text: text}}) }
+	m, err := Read(o)
+	if err != nil {
+		return nil, err
+	}
+	tests := b.tests()
+	r, err := m.loadFor(tests, progress, func(text string) { log("info", text) })
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	defer r.release()
+	run := benchRun{m: m, runner: r, b: &b, progress: progress, result: m.benchResult(r, &b)}
+	if d := &run.result.Device; r.timed() && !d.Software() {
+		d.Ceilings, err = measureCeilings(ctx, r.dev, ceilingCache(o.Cache), progress,
+			func(err error) { log("warn", err.Error()) })
+	}
+	if err == nil {
+		err = run.measure(ctx, tests)
+	}
+	if err = errors.Join(err, m.Close()); len(run.result.Tests) == 0 {
+		return nil, err
+	}
+	return run.result, err
+}
+
+// loadFor puts the model on its device, with a cache that holds what the tests need where the options do not
+// say how much.
+func (m *Model) loadFor(tests []bench.Test, progress engine.Progress, log func(string)) (*runner, error) {
+	if err := m.hold(tests); err != nil {
+		return nil, err
+	}
+	dev, why, err := openDevice(m.options.Driver, m.options.Device)
+	if err != nil {
+		return nil, err
+	}
+	log(fmt.Sprintf("device %s (%s): %s", dev.Info().Name, dev.Info().Type, why))
+	n, err := m.graphFor(dev.Info().Limits, progress, log)
+	if err != nil {
+		dev.Release()
+		return nil, err
+	}
+	r, err := m.load(dev, n, progress)
+	if err != nil {
+		dev.Release()
+		return nil, fmt.Errorf("%w; the model takes %s: a smaller --depth, --context or --max-chunk takes less",
+			err, memoryLine(n.graph))
+	}
+	return r, nil
+}
+
+// hold settles how many positions the cache holds.
+func (m *Model) hold(tests []bench.Test) error {
+	end := func(t bench.Test) int { return t.Depth + t.Tokens }
+	most := slices.MaxFunc(tests, func(a, b bench.Test) int { return end(a) - end(b) })
+	need := end(most)
+	switch asked := m.options.Context; {
+	case asked > 0 && need > asked:
+		return session.Refusef(
+			"%s takes %d positions, and the context holds %d: raise --context, or leave the test out",
+			most.Name, need, asked)
+	case need > m.config.Context:
+		return session.Refusef("%s takes %d positions, and the model was made for %d at most", most.Name,
+			need, m.config.Context)
+	case asked > 0:
+		return nil
+	}
+	var err error
+	m.context, m.maxChunk, err = m.config.bounds(max(need, m.options.MaxChunk), m.options.MaxChunk)
+	return err
+}
+
+// benchResult is what is known before anything was measured.
+func (m *Model) benchResult(r *runner, b *Benchmark) *bench.Result {
+	timing := m.options.Timing
+	if !r.timed() {
+		timing = engine.TimingOff
+	}
+	return &bench.Result{
+		Schema: bench.Schema, Producer: m.options.Producer, Created: time.Now().UTC().Format(time.RFC3339),
+		Command: m.options.Command, Device: r.exec.Device(), Model: m.Info(), Timing: timing.String(),
+		Host: trace.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()},
+		Seed: b.Seed, Repetitions: b.Repetitions,
+	}
+}
+
+// benchRun measures a model that is on its device.
+type benchRun struct {
+	m        *Model
+	runner   *runner
+	b        *Benchmark
+	progress engine.Progress
+	result   *bench.Result
+	ids      []int // of the text that fills the cache, and of prompts, by position
+	filled   int   // positions of the cache that have it
+}
+
+// measure runs the tests one after the other.
+func (r *benchRun) measure(ctx context.Context, tests []bench.Test) error {
+	random := rand.New(rand.NewPCG(r.b.Seed, 0))
+	r.ids = make([]int, r.m.context)
+	for i := range r.ids {
+		r.ids[i] = random.IntN(r.m.config.Vocab)
+	}
+	for _, t := range tests {
+		if err := r.test(ctx, &t); err != nil {
+			return fmt.Errorf("%s: %w", t.Name, err)
+		}
+		r.result.Tests = append(r.result.Tests, t)
+	}
+	return nil
+}
+
+// test fills the cache and measures one test.
+func (r *benchRun) test(ctx context.Context, t *bench.Test) error {
+	if err := r.fill(ctx, t.Depth); err != nil {
+		return err
+	}
+	r.filled = t.Depth // what lies behind it is overwritten
+	var split bench.Split
+	steps, begin, counted := 0, time.Now(), 0
+	for warm := true; counted < r.b.Repetitions; {
+		if err := r.progress(t.Name, counted, r.b.Repetitions); err != nil {
+			return err
+		}
+		var of bench.Split
+		start := time.Now()
+		n, err := r.repetition(ctx, t, &of)
+		ns := time.Since(start).Nanoseconds()
+		if err != nil {
+			return err
+		}
+		if !warm {
+			of.OtherNS = ns - of.Total()
+			split.Add(of)
+			steps += n
+			counted++
+			t.WallNS = append(t.WallNS, ns)
+		}
+		warm = warm && !r.result.Device.Software() && time.Since(begin) < warmTestFor
+	}
+	t.Steps = steps / counted
+	t.CPU = split.Per(steps)
+	t.TokensPerS = bench.Rates(t.Tokens, t.WallNS)
+	t.Canary = r.runner.sing()
+	var err error
+	t.Floor, err = r.floor(t)
+	return errors.Join(err, r.progress(t.Name, counted, counted))
+}
+
+// fill takes the text in up to a depth.
+func (r *benchRun) fill(ctx context.Context, depth int) error {
+	for at := min(r.filled, depth); at < depth; {
+		if err := r.progress("fill the cache", at, depth); err != nil {
+			return err
+		}
+		n := min(r.m.maxChunk, depth-at)
+		if _, err := r.step(ctx, at, r.ids[at:at+n], false, nil); err != nil {
+			return err
+		}
+		at += n
+		r.filled = at
+	}
+	return nil
+}
+
+// repetition runs a test once, and adds what its steps took the host. It gives how many steps there were.
+func (r *benchRun) repetition(ctx context.Context, t *bench.Test, split *bench.Split) (steps int, err error) {
+	all := r.m.steps(t)
+	token := r.ids[t.Depth]
+	next := make([]int, 1)
+	for i, s := range all {
+		tokens := r.ids[s.position : s.position+s.tokens]
+		if t.Phase == "decode" {
+			next[0] = token
+			tokens = next
+		}
+		gives := t.Phase == "decode" || i == len(all)-1
+		if token, err = r.step(ctx, s.position, tokens, gives, split); err != nil {
+			return 0, err
+		}
+	}
+	return len(all), nil
+}
+
+// step runs one step, and adds what it took the host where that is wanted.
+func (r *benchRun) step(ctx context.Context, position int, tokens []int, gives bool, split *bench.Split) (
+	token int, err error,
+) {
+	out, err := r.runner.step(ctx, position, tokens, gives, nil, r.m.options.Timing)
+	if err != nil {
+		return 0, err
+	}
+	if gives && !out.finite() {
+		return 0, fmt.Errorf("the step at position %d gives no token: the highest of its logits is %v%s",
+			position, out.highest, r.runner.blame(ctx))
+	}
+	if split != nil {
+		split.Add(bench.SplitOf(r.runner.exec.CPU()))
+		split.ReadNS += r.runner.sampleNS
+	}
+	return out.token, nil
+}
+
+// benchStep is the tokens and the position of a step.
+type benchStep struct{ tokens, position int }
+
+// steps are those of a repetition.
+func (m *Model) steps(t *bench.Test) []benchStep {
+	each := m.maxChunk
+	if t.Phase == "decode" {
+		each = 1
+	}
+	var list []benchStep
+	for n := 0; n < t.Tokens; n += each {
+		list = append(list, benchStep{min(each, t.Tokens-n), t.Depth + n})
+	}
+	return list
+}
+
+// floor is the least time that a test could take by the ceiling of its phase; nil where that is not known.
+func (r *benchRun) floor(t *bench.Test) (*bench.Floor, error) {
+	c := r.result.Device.Ceilings
+	if c == nil {
+		return nil, nil
+	}
+	weights, flops, err := r.runner.net.work(r.m.steps(t))
+	if err != nil {
+		return nil, err
+	}
+	f := &bench.Floor{Of: "flops", Amount: flops}
+	rate := c.FlopsPerS
+	if t.Phase == "decode" {
+		f.Of, f.Amount = "weights", weights
+		rate = c.CopyAt(weights / int64(t.Tokens))
+	}
+	if f.Amount == 0 || rate <= 0 {
+		return nil, nil
+	}
+	f.NS = max(1, int64(float64(f.Amount)*1e9/rate))
+	_, median, _ := trace.Quartiles(slices.Clone(t.WallNS))
+	f.Share = float64(f.NS) / float64(max(median, 1))
+	return f, nil
+}
+
+// work is what steps do, as modelled: the bytes of constants that they read, each dispatch's once, and FLOPs.
+// What reads a few rows of a table reads no more than it moves.
+func (n *network) work(steps []benchStep) (weights, flops int64, err error) {
+	l, err := engine.NewLive(n.graph, engine.LiveOptions{})
+	if err != nil {
+		return 0, 0, err
+	}
+	g := n.graph.Describe()
+	for _, s := range steps {
+		if err := errors.Join(n.at(l, s.tokens, s.position), l.Propagate()); err != nil {
+			return 0, 0, err
+		}
+		l.Commit()
+		for _, id := range l.Active() {
+			launch, _ := l.Launch(id)
+			var constant int64
+			for _, v := range g.Dispatches[id].Reads {
+				if g.Values[v].Role == "constant" {
+					constant += g.Values[v].Bytes
+				}
+			}
+			weights += min(constant, launch.Bytes)
+			flops += launch.FLOPs
+		}
+	}
+	return weights, flops, nil
+}

@@ -1,0 +1,186 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"gpuscope/trace"
+)
+
+var update = flag.Bool("update", false, "rewrite the goldens in testdata")
+
+// example is a result of made-up times.
+func example() *Result {
+	test := func(phase string, tokens, depth, steps int, floor string, share float64, ms ...int64) Test {
+		t := Test{
+			Name: TestName(phase, tokens, depth), Phase: phase, Mode: Stepped, Tokens: tokens, Depth: depth,
+			Steps: steps, CPU: Split{1000, 20300, 310000, 95000, 1250000, 4000, 2700},
+		}
+		for _, n := range ms {
+			t.WallNS = append(t.WallNS, n*1e6)
+		}
+		t.TokensPerS = Rates(tokens, t.WallNS)
+		t.Floor = &Floor{Of: floor, Amount: 90e9, NS: int64(share * 1e6 * float64(ms[0])), Share: share}
+		return t
+	}
+	r := &Result{
+		Schema: Schema, Producer: trace.Producer{Name: "gpuscope", Version: "0.1.0", Commit: "abc123"},
+		Created: "2026-11-22T12:00:00Z", Command: []string{"gpuscope", "bench"},
+		Host: trace.Host{OS: "linux", Arch: "amd64", CPUs: 16},
+		Device: trace.Device{
+			Name: "Big GPU", Backend: "vulkan", Driver: "acme 1.2", AdapterType: "discrete",
+			Ceilings: &trace.Ceilings{
+				CopyBytesPerS: []trace.CopyRate{
+					{Bytes: 1 << 20, PerS: 9e12},
+					{Bytes: 1 << 30, PerS: 4.24e12},
+				},
+				FlopsPerS: 5.1e13, FillWorkgroups: 132, N: 5,
+			},
+		},
+		Model:  trace.Model{Name: "tiny | llama", Quantization: "Q4_0", Parameters: 1_100_000},
+		Timing: "off", Seed: 1, Repetitions: 3,
+		Tests: []Test{
+			test("prefill", 512, 0, 1, "flops", 0.62, 36, 35, 37),
+			test("decode", 128, 0, 128, "weights", 0.11, 230, 229, 240),
+			test("decode", 128, 4096, 128, "weights", 0.0931, 270, 264, 281),
+		},
+	}
+	r.Tests[2].Canary = 0.9
+	return r
+}
+
+// golden compares with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("-want +got (go test -update rewrites the file):\n%s", d)
+	}
+}
+
+func TestPrintedForms(t *testing.T) {
+	software := example()
+	software.Device = trace.Device{Name: "softpipe", Backend: "vulkan", AdapterType: "cpu"}
+	for i := range software.Tests {
+		software.Tests[i].Floor = nil
+	}
+	for _, c := range []struct {
+		name, format string
+		r            *Result
+	}{
+		{"bench.md", "md", example()},
+		{"bench.csv", "csv", example()},
+		{"bench.json", "json", example()},
+		{"software.md", "md", software},
+	} {
+		var b bytes.Buffer
+		if err := c.r.Print(context.Background(), &b, c.format); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, c.name, b.String())
+	}
+}
+
+func TestWhatWasWrittenIsReadAgain(t *testing.T) {
+	var b bytes.Buffer
+	if err := example().Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Read(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(example(), got, cmpopts.EquateComparable(trace.Time{})); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestFilesThatAreNoResultsAreRefused(t *testing.T) {
+	var b bytes.Buffer
+	if err := example().Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	whole := b.String()
+	for want, text := range map[string]string{
+		"breaks off":       whole[:len(whole)/2],
+		"its schema is":    strings.Replace(whole, "bench/1", "bench/2", 1),
+		"no wall times":    strings.Replace(whole, "36000000,", "-1,", 1),
+		"are not those of": strings.Replace(whole, "36000000,", "36000001,", 1),
+		"512 tokens at":    strings.Replace(whole, `"steps": 1,`, `"steps": 0,`, 1),
+		"a floor of":       strings.Replace(whole, `"share": 0.62`, `"share": -1`, 1),
+		"a list where":     "[]",
+		"is no JSON":       "hello",
+	} {
+		if text == whole {
+			t.Errorf("%s: the file is as it was", want)
+		}
+		if _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}
+
+// Every field of a result is named in the page that documents the format.
+func TestEveryFieldIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/bench.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := example().Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	var all map[string]any
+	if err := json.Unmarshal(b.Bytes(), &all); err != nil {
+		t.Fatal(err)
+	}
+	var look func(v any)
+	look = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, inner := range v {
+				if !strings.Contains(string(page), "`"+name+"`") {
+					t.Errorf("docs/bench.md does not say what %s is", name)
+				}
+				if name != "device" && name != "model" && name != "host" && name != "producer" { // a trace's
+					look(inner)
+				}
+			}
+		case []any:
+			for _, inner := range v {
+				look(inner)
+			}
+		}
+	}
+	look(all)
+}
+
+func TestRatesAreThoseOfTheRepetitions(t *testing.T) {
+	got := Rates(100, []int64{1e9, 4e9, 2e9})
+	if want := (Spread{Median: 50, Min: 25, Max: 100}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	parts := Split{1, 2, 3, 4, 5, 6, 7}
+	parts.Add(Split{9, 8, 7, 6, 5, 4, 3})
+	if parts.Total() != 70 || parts.Per(10) != (Split{1, 1, 1, 1, 1, 1, 1}) {
+		t.Errorf("%+v", parts)
+	}
+}

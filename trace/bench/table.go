@@ -1,0 +1,192 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"gpuscope/internal/printable"
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
+
+// Formats are the forms in which a result is printed.
+var Formats = []string{"md", "json", "csv"}
+
+// Print prints a result in one of Formats.
+func (r *Result) Print(ctx context.Context, w io.Writer, format string) error {
+	switch format {
+	case "json":
+		return r.Write(w)
+	case "csv":
+		t := r.Table()
+		at := table.By(r.Tests)
+		t.Columns = append(t.Columns, table.Column{
+			Name: "n_tokens", Unit: "tokens", Is: table.Exact,
+			Of: at(func(t *Test) table.Cell { return table.Count(t.Tokens) }),
+		}, table.Column{
+			Name: "n_depth", Unit: "positions", Is: table.Exact,
+			Of: at(func(t *Test) table.Cell { return table.Count(t.Depth) }),
+		})
+		for _, a := range r.about() {
+			t.Columns = append(t.Columns, table.Column{
+				Name: a.name, Of: func(int) table.Cell { return table.Text(a.is) },
+			})
+		}
+		return printAll(ctx, w, "csv", t)
+	}
+	return r.printMarkdown(ctx, w)
+}
+
+// fact is something that is said of all of a result.
+type fact struct{ name, is string }
+
+// about says of what and by what a result was measured.
+func (r *Result) about() []fact {
+	version := strings.TrimSpace(r.Producer.Version + " " + r.Producer.Commit)
+	return []fact{
+		{"model", r.Model.Name},
+		{"quantization", r.Model.Quantization},
+		{"device", r.Device.Name},
+		{"backend", r.Device.Backend},
+		{"driver", r.Device.Driver},
+		{"version", version},
+		{"created", r.Created},
+		{"timing", r.Timing},
+	}
+}
+
+// printMarkdown prints what was measured, tables and notes as a page has them.
+func (r *Result) printMarkdown(ctx context.Context, w io.Writer) error {
+	var facts []string
+	for _, a := range r.about() {
+		if a.is != "" {
+			facts = append(facts, a.name+" "+a.is)
+		}
+	}
+	if _, err := fmt.Fprintf(w, "%s\n", printable.Clean(strings.Join(facts, " · "))); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	if err := printAll(ctx, w, "md", r.Table()); err != nil {
+		return err
+	}
+	for _, n := range r.notes() {
+		if _, err := fmt.Fprintf(w, "\n%s\n", printable.Clean(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printAll(ctx context.Context, w io.Writer, format string, t *table.Table) error {
+	rows, err := t.Select(ctx, table.Selection{All: true})
+	if err != nil {
+		return err
+	}
+	return t.Print(ctx, w, format, rows, 0)
+}
+
+// notes are what a reader has to know of the numbers.
+func (r *Result) notes() []string {
+	var notes []string
+	c := r.Device.Ceilings
+	switch {
+	case c != nil:
+		notes = append(notes, fmt.Sprintf("Ceilings of this run: copy %s in the largest working set, %s (f32).",
+			table.Scaled(c.CopyAt(1<<62), "B/s"), table.Scaled(c.FlopsPerS, "FLOP/s")))
+	case r.Device.Software():
+		notes = append(notes, "A software device: compare ratios only; it has no ceilings.")
+	default:
+		notes = append(notes, "No ceilings: this device has no timestamps, so nothing of the GPU can be timed.")
+	}
+	for i := range r.Tests {
+		if t := &r.Tests[i]; t.Canary > 0 && t.Canary < 1-trace.ClockMoved {
+			notes = append(notes,
+				fmt.Sprintf("%s ran at %.2f of the warm clock: run it again.", t.Name, t.Canary))
+		}
+	}
+	if len(r.Tests) > 0 {
+		notes = append(notes, fmt.Sprintf("Median, least and largest of %s behind a warm-up; "+
+			"CPU: mean µs of the host a step. stepped: each token is read before the next step begins.",
+			table.Plural(r.Repetitions, "repetition")))
+	}
+	return notes
+}
+
+// Table has a row for each test.
+func (r *Result) Table() *table.Table {
+	at := table.By(r.Tests)
+	rate := func(name, title, doc string, of func(*Spread) float64) table.Column {
+		return table.Column{
+			Name: name, Title: title, Unit: "tokens/s", Is: table.Measured, Right: true, Width: 80, Doc: doc,
+			Of: at(func(t *Test) table.Cell { return significant(of(&t.TokensPerS)) }),
+		}
+	}
+	host := func(name, title, doc string, of func(*Split) int64) table.Column {
+		return table.Column{
+			Name: name, Title: title, Unit: "us", Is: table.Measured, Right: true, Width: 80, Doc: doc,
+			Of: at(func(t *Test) table.Cell { return table.Microseconds(float64(of(&t.CPU))/1e3, 1) }),
+		}
+	}
+	return table.New("bench", []table.Column{
+		{
+			Name: "test", Title: "test", Width: 80, Doc: "prefill (pp) or decode (tg) of so many tokens, @ depth",
+			Of: at(func(t *Test) table.Cell { return table.Text(t.Name) }),
+		},
+		{
+			Name: "mode", Title: "mode", Width: 80, Doc: "stepped: each token is read before the next step begins",
+			Of: at(func(t *Test) table.Cell { return table.Text(t.Mode) }),
+		},
+		rate("tokens_per_s", "t/s", "median of the repetitions", func(s *Spread) float64 { return s.Median }),
+		rate("min", "min", "the slowest repetition", func(s *Spread) float64 { return s.Min }),
+		rate("max", "max", "the fastest repetition", func(s *Spread) float64 { return s.Max }),
+		{
+			Name: "floor", Title: "floor", Width: 80,
+			Doc: "weights: all read once a step at the copy rate; flops: at the FLOP rate",
+			Of: at(func(t *Test) table.Cell {
+				if t.Floor == nil {
+					return table.Cell{}
+				}
+				return table.Text(t.Floor.Of)
+			}),
+		},
+		{
+			Name: "share", Title: "~% of it", Unit: "%", Is: table.Modelled, Right: true, Width: 80,
+			Doc: "the floor over the median repetition: 100 is as fast as that ceiling lets it be",
+			Of: at(func(t *Test) table.Cell {
+				if t.Floor == nil {
+					return table.Cell{}
+				}
+				return table.Number(100*t.Floor.Share, 1)
+			}),
+		},
+		{
+			Name: "step_ms", Title: "ms a step", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
+			Doc: "wall time of a step, mean",
+			Of: at(func(t *Test) table.Cell {
+				ns := t.CPU.Total()
+				return table.Cell{Text: table.MillisBare(ns, true), Number: float64(ns) / 1e6, Has: true}
+			}),
+		},
+		host("prepare_us", "CPU: prepare", "resize and upload, a step",
+			func(s *Split) int64 { return s.ResizeNS + s.UploadNS }),
+		host("encode_us", "encode", "encode, a step", func(s *Split) int64 { return s.EncodeNS }),
+		host("submit_us", "submit", "submit, a step", func(s *Split) int64 { return s.SubmitNS }),
+		host("wait_us", "wait", "wait for the GPU, a step", func(s *Split) int64 { return s.WaitNS }),
+		host("read_us", "read", "read the token, a step", func(s *Split) int64 { return s.ReadNS }),
+		host("other_us", "other", "what is left of the wall time", func(s *Split) int64 { return s.OtherNS }),
+	}, table.Flat(len(r.Tests), func(row int) string { return r.Tests[row].Name }))
+}
+
+// significant is a number with four digits or so.
+func significant(v float64) table.Cell {
+	decimals := 0
+	for limit := 1000.0; v < limit && decimals < 3; limit /= 10 {
+		decimals++
+	}
+	return table.Number(v, decimals)
+}
