@@ -51,8 +51,20 @@ func (c *Curves) Table() *table.Table {
 	return t
 }
 
-// perThousand is a slope in µs for 1,000 places.
-func perThousand(nsPerPlace float64) float64 { return nsPerPlace * 1000 / 1e3 }
+// places are for how many of them slopes are told.
+const places = 1000
+
+// slopeUnit is what slopes are told in where the largest is as large as this, in ns for places: on a software
+// device a step takes thousands of times as long.
+func slopeUnit(largest float64) (ns float64, name string) {
+	switch {
+	case largest >= 1e10:
+		return 1e9, "s"
+	case largest >= 1e7:
+		return 1e6, "ms"
+	}
+	return 1e3, "µs"
+}
 
 func (c *Curves) slopeColumns() []table.Column {
 	at := table.By(c.Rows)
@@ -64,16 +76,27 @@ func (c *Curves) slopeColumns() []table.Column {
 			return f(r.Fit)
 		})
 	}
+	largest := 0.0
+	for i := range c.Rows {
+		if f := c.Rows[i].Fit; f != nil {
+			largest = max(largest, places*f.SE, places*math.Abs(f.B))
+		}
+	}
+	unit, name := slopeUnit(largest)
+	slope := func(nsPerPlace float64) table.Cell {
+		ns := places * nsPerPlace
+		return table.Cell{Text: table.Digits(ns / unit), Number: ns / 1e3, Has: true}
+	}
 	return append(c.nameColumns(),
 		table.Column{
 			Name: "first_us", Title: "µs first", Unit: "us", Is: table.Measured, Right: true, Width: 80,
 			Doc: "of a step, at the first position that was measured, by the line through the times",
-			Of:  fit(func(f *Fit) table.Cell { return table.Number(f.At(f.First)/1e3, 1) }),
+			Of:  fit(func(f *Fit) table.Cell { return table.Microseconds(f.At(f.First)/1e3, 1) }),
 		},
 		table.Column{
 			Name: "last_us", Title: "last", Unit: "us", Is: table.Measured, Right: true, Width: 80,
 			Doc: "the same at the last position",
-			Of:  fit(func(f *Fit) table.Cell { return table.Number(f.At(f.Last)/1e3, 1) }),
+			Of:  fit(func(f *Fit) table.Cell { return table.Microseconds(f.At(f.Last)/1e3, 1) }),
 		},
 		table.Column{
 			Name: "delta_us", Title: "Δlast", Unit: "us", Is: table.Measured, Right: true, Width: 80,
@@ -82,10 +105,10 @@ func (c *Curves) slopeColumns() []table.Column {
 			Of: at((*CurveRow).delta),
 		},
 		table.Column{
-			Name: "slope_us", Title: "µs/1k pos", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Name: "slope_us", Title: name + "/1k pos", Unit: "us", Is: table.Measured, Right: true, Width: 80,
 			Doc: "what 1,000 positions more add to a step; = where it is within three times its error",
 			Of: fit(func(f *Fit) table.Cell {
-				cell := table.Number(perThousand(f.B), 1)
+				cell := slope(f.B)
 				if !f.Slopes() {
 					cell.Text = "="
 				}
@@ -95,7 +118,7 @@ func (c *Curves) slopeColumns() []table.Column {
 		table.Column{
 			Name: "error_us", Title: "±", Unit: "us", Is: table.Measured, Right: true, Width: 80,
 			Doc: "error of the slope",
-			Of:  fit(func(f *Fit) table.Cell { return table.Number(perThousand(f.SE), 1) }),
+			Of:  fit(func(f *Fit) table.Cell { return slope(f.SE) }),
 		},
 		table.Column{
 			Name: "share", Title: "share %", Unit: "%", Is: table.Measured, Right: true, Width: 80,
@@ -293,7 +316,8 @@ func (c *Curves) driftPart() table.Part {
 
 // slope is what 1,000 positions more add, with its error.
 func (f *Fit) slope() string {
-	return fmt.Sprintf("%s ± %s", Time.Value(1000*f.B), strings.TrimPrefix(Time.Value(1000*f.SE), "-"))
+	unit, name := slopeUnit(places * max(math.Abs(f.B), f.SE))
+	return fmt.Sprintf("%s ± %s %s", table.Digits(places*f.B/unit), table.Digits(places*f.SE/unit), name)
 }
 
 // says is in words what the times of decode steps do.

@@ -113,7 +113,7 @@ func TestSlopeNamesTheOperatorThatOwnsIt(t *testing.T) {
 		}
 		said := table.Title(c.Verdict()...).String()
 		for _, want := range []string{
-			"decode slows down with position · 10.0 µs ±", want, "1 cold left out",
+			"decode slows down with position · 10.0 ± ", want, "1 cold left out",
 		} {
 			if !strings.Contains(said, want) {
 				t.Errorf("%s: %s, want %s", level, said, want)
@@ -125,6 +125,39 @@ func TestSlopeNamesTheOperatorThatOwnsIt(t *testing.T) {
 		}
 		if n := len(c.Rows[1].Changes); c.Rows[1].Name != "sdpa.split" || n != 3 {
 			t.Errorf("%s: the first is %s with %d changes, want sdpa.split with 3", level, c.Rows[1].Name, n)
+		}
+	}
+}
+
+// A software device takes a hundred thousand times as long: slopes have three digits in a unit of their size.
+func TestSlopesHaveThreeDigitsOnAnyDevice(t *testing.T) {
+	for times, want := range map[int64][3]string{
+		1: {"µs/1k pos", "10.0", " µs per"}, 1e4: {"ms/1k pos", "100", " ms per"},
+		1e8: {"s/1k pos", "1002", " s per"},
+	} {
+		tr := decoded(100, "dispatch")
+		for i := range tr.Steps {
+			s := &tr.Steps[i]
+			for _, at := range []*trace.Time{
+				&s.GPU.BusyNS, &s.GPU.SpanNS, &s.Dispatches[0].GPUNS, &s.Dispatches[1].GPUNS,
+			} {
+				ns, _ := at.NS()
+				*at = trace.Measured(times * ns)
+			}
+		}
+		c, err := NewIndex(tr).Curves(context.Background(), trace.AlongPosition, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := c.Table()
+		col := made.Column("slope_us")
+		cell := made.Cell(0, col)
+		title, off := made.Columns[col].Title, math.Abs(cell.Number/float64(times)-10)
+		if title != want[0] || cell.Text != want[1] || off > 0.1 {
+			t.Errorf("%d times: %s %s, of %g µs; want %s", times, title, cell.Text, cell.Number, want)
+		}
+		if said := table.Title(c.Verdict()...).String(); !strings.Contains(said, want[2]) {
+			t.Errorf("%d times: %s, want %s", times, said, want[2])
 		}
 	}
 }

@@ -140,7 +140,13 @@ func Scaled(v float64, unit string) string {
 	for ; v >= 999.5 && i < len(prefixes)-1; i++ {
 		v /= 1000
 	}
-	return fmt.Sprintf("%.*f %s%s", max(0, 3-len(strconv.Itoa(int(v)))), v, prefixes[i], unit)
+	return fmt.Sprintf("%s %s%s", Digits(v), prefixes[i], unit)
+}
+
+// Digits writes an amount with the three digits that say what there is to know of it; before its point it may
+// have more.
+func Digits(v float64) string {
+	return fmt.Sprintf("%.*f", max(0, 3-len(strconv.Itoa(int(math.Abs(v))))), v)
 }
 
 // Memory writes what is held, in the largest binary unit that keeps three digits or so: "1.5 MiB".
