@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gpuscope/trace"
@@ -92,8 +93,8 @@ func (a *App) exportTable(pane *tablePane, path string) {
 		if err != nil {
 			return "", fmt.Errorf("export: %w", err)
 		}
-		t := *l.table
-		t.Title = append(t.Title[:len(t.Title):len(t.Title)], said)
+		t := l.exported()
+		t.Title = append(slices.Clip(t.Title), said)
 		var out bytes.Buffer
 		if err := t.Print(ctx, &out, format, l.rows, screen); err != nil {
 			return "", fmt.Errorf("export: %w", err)
@@ -103,6 +104,26 @@ func (a *App) exportTable(pane *tablePane, path string) {
 		}
 		return fmt.Sprintf("wrote %s: %s", whole(path), plural(len(l.rows), "row")), nil
 	})
+}
+
+// exported is the table as a file has it: one that a filter leaves a part of says in a column which rows have
+// sums of more than is there. On the screen the rows' names say it.
+func (l *listing) exported() *table.Table {
+	columns := l.table.Columns
+	if l.partial {
+		columns = append(slices.Clip(columns), table.Column{
+			Name: "sums_of", Title: "sums of", Width: 80,
+			Doc: "of how many rows its sums are, where not all of them are here",
+			Of: func(r int) table.Cell {
+				if l.shown[r] == l.leaves[r] {
+					return table.Cell{}
+				}
+				all, here := plural(l.leaves[r], "row"), count(l.shown[r])
+				return table.Text(fmt.Sprintf("all %s, %s here", all, here))
+			},
+		})
+	}
+	return l.table.WithColumns(columns)
 }
 
 // create writes a file that is not there yet. What could not be written whole is taken away.

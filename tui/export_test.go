@@ -44,6 +44,23 @@ func TestAnExportedTableIsTheOneOnTheScreen(t *testing.T) {
 	}
 }
 
+// Who reads the file does not see what the filter has left out.
+func TestAnExportedRowSaysThatItsSumsAreOfMoreThanIsThere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"a.csv", "a.json", "a.md", "a.txt"} {
+		d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("norm").press("enter")
+		d.press("E").typed(name).press("enter").sees("wrote ")
+		got, err := os.ReadFile(name)
+		if err != nil || !strings.Contains(string(got), "all 3 rows, 1 here") {
+			t.Errorf("%s: %v, %s", name, err, got)
+		}
+	}
+	drive(t, 120, 40, llama, nil, Options{}).press("2", "E").typed("b.csv").press("enter").sees("wrote ")
+	if got, err := os.ReadFile("b.csv"); err != nil || strings.Contains(string(got), "sums_of") {
+		t.Errorf("nothing was left out: %v, %.300s", err, got)
+	}
+}
+
 func TestATableIsExportedInTheFormThatItsNameSays(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, want := range map[string]string{
