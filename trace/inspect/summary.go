@@ -218,7 +218,8 @@ func (r *StepSummary) first(ms func(trace.Time) string) table.Part {
 	}
 }
 
-// costLine is the title's line of what the steps of a scope cost: of several, medians with their range.
+// costLine is the title's line of what the steps of a scope cost: of several, medians with their range. Where
+// the untimed step is one that was run again, what is behind it says that it is of all.
 func (x *Index) costLine(scope Scope) table.Line {
 	if x.Trace.Device.None() {
 		return notMeasured
@@ -233,6 +234,10 @@ func (x *Index) costLine(scope Scope) table.Line {
 		return measured(busy)
 	})
 	line.Parts = untimed.parts()
+	all := ""
+	if untimed.From != "" {
+		all = table.Plural(len(scope.Steps), "step") + ": "
+	}
 	for i, c := range []struct {
 		name string
 		of   func(*trace.Step) trace.Time
@@ -253,9 +258,9 @@ func (x *Index) costLine(scope Scope) table.Line {
 		if untimed.Known() && (!closely || !spread.Measured()) {
 			continue
 		}
-		line.Parts = append(line.Parts,
-			table.Part{Rank: i, Text: c.name + " " + table.Millis(whole(spread.Median), spread.Measured())})
-		if c.name == sumName {
+		took := table.Millis(whole(spread.Median), spread.Measured())
+		line.Parts = append(line.Parts, table.Part{Rank: i, Text: all + c.name + " " + took})
+		if all = ""; c.name == sumName {
 			line.Parts = append(line.Parts, timesAlone(spread.time(), untimed.GPU)...)
 		}
 		if spread.N > 1 {

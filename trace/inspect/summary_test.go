@@ -81,6 +81,27 @@ func TestSummaryOfAStepOnOneLine(t *testing.T) {
 	}
 }
 
+// Beside one step that was run again untimed stand medians of many: the title says that they are of all.
+func TestATitleOfManyStepsSaysWhichTimesAreOfOne(t *testing.T) {
+	tr := tracetest.Run(1, 40, 1, 1, 1)
+	step := 2
+	tr.Observer = &trace.Observer{Step: &step, UntimedNS: us(700), TimedNS: us(900), N: 8}
+	x := inspect.NewIndex(tr)
+	for w, want := range map[int][]string{
+		200: {"(s2 ×8) │ 3 steps: Σgpu ", " │ wall "}, 80: {"(s2 ×8) │ 3 steps: Σgpu "},
+	} {
+		d, err := x.Dispatches(ctx, inspect.Options{Scope: x.Phase("decode")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range want {
+			if got := d.Title[0].Fit(w); !strings.Contains(got, text) {
+				t.Errorf("in %d cells: %s, want %s", w, got, text)
+			}
+		}
+	}
+}
+
 // A title whose untimed step is another than the one whose wall time it has says which, however narrow it is.
 func TestATitleSaysOfWhichStepItsUntimedTimesAre(t *testing.T) {
 	tr := seen(oneStep("dispatch", 21_700, 3780, 4120), 9650, 9190)
