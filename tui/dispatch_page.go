@@ -141,7 +141,7 @@ func (p *dispatchPage) detail() detail {
 	return detail{p.rows.key + t.Fold.String(), title, func(ctx context.Context) ([]string, error) {
 		row := &t.Folded[r]
 		var lines []string
-		if row.Count() > 1 {
+		if _, one := t.Scope.One(); row.Count() > 1 || !one && !row.Gone() {
 			lines = append(lines, several(t, r)...)
 		}
 		if cost := t.CostLine(row); cost != "" {
@@ -151,8 +151,8 @@ func (p *dispatchPage) detail() detail {
 			return append(lines, t.RowNotes(r)...), nil
 		}
 		l, x := t.Launch(row), s.index
-		if row.Count() > 1 && !row.Gone() { // what stands above is of all
-			lines = append(lines, "of them "+x.Name(l.ID)+":")
+		if of := firstOfAll(t, row); of != "" { // what stands above is of all
+			lines = append(lines, of)
 		}
 		if row.Gone() {
 			x = t.Base.Index
@@ -167,6 +167,24 @@ func (p *dispatchPage) detail() detail {
 		}
 		return lines, err
 	}}
+}
+
+// firstOfAll names the dispatch that is described where a row stands for several, and its step where the
+// table is of several; "" where the row is that one.
+func firstOfAll(t *inspect.DispatchTable, row *inspect.DispatchRow) string {
+	_, one := t.Scope.One()
+	l := t.Launch(row)
+	if row.Gone() || one && row.Count() == 1 {
+		return ""
+	}
+	said := t.Index.Name(l.ID)
+	if row.Count() > 1 {
+		said = "of them " + said
+	}
+	if !one {
+		said += fmt.Sprintf(" in s%d", t.Index.Trace.Steps[l.Step].Index)
+	}
+	return said + ":"
 }
 
 // timesOf is a name, with how many it stands for where they are several.
@@ -189,7 +207,11 @@ func firstOf(n int) string {
 func several(t *inspect.DispatchTable, r int) []string {
 	row := &t.Folded[r]
 	cell := func(name string) string { return t.Cell(r, t.Column(name)).Text }
-	lines := []string{fmt.Sprintf("%s: %s", row.Label, plural(row.Count(), "dispatch"))}
+	steps := ""
+	if _, one := t.Scope.One(); !one && !row.Gone() {
+		steps = ", medians of " + plural(len(t.Scope.Steps), "step")
+	}
+	lines := []string{fmt.Sprintf("%s: %s%s", row.Label, plural(row.Count(), "dispatch"), steps)}
 	add := func(label string, parts ...string) {
 		said := slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 		if len(said) > 0 {
@@ -206,8 +228,14 @@ func several(t *inspect.DispatchTable, r int) []string {
 	switch {
 	case t.Index.Trace.Device.None():
 		add("alone", "not measured")
+	case !row.Summed && row.Count() == 1:
+		add("alone", "not timed")
 	case !row.Summed:
 		add("alone", "not all were timed")
+	case row.Count() == 1: // what follows is its own
+		add("alone", with("", cell("us"), " µs"), with("", cell("layers"), ""),
+			with("~", cell("lost_us"), " µs lost"))
+		return lines
 	default:
 		add("alone", with("Σ ", cell("sum_us"), " µs"), with(of, cell("us"), " µs"),
 			with("", cell("layers"), ""), with("~", cell("lost_us"), " µs lost"))

@@ -18,6 +18,14 @@ func TestAScopeIsNamedWhereverItIsShown(t *testing.T) {
 	d.press("3").sees("scope all 23 warm decode steps").press("1").sees("scope all 23 warm decode steps")
 }
 
+// Beside a table of many steps the detail says which of them it describes, and first what all of them take.
+func TestADetailUnderAScopeSaysOfWhichStepItIs(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "v")
+	d.sees("medians of 23 steps").press("j").sees("embed: 1 dispatch, medians of 23 steps", "embed in s23:")
+	d.press("/").typed("gate").press("enter").sees("of them layers.0.mlp.gate in s23:")
+	d.press("esc", "V").sees("scope this step").misses(" in s23:")
+}
+
 func TestAMarkedRangeIsAScope(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("1", "g", "right", "right", "m").sees("marked from s2 on")
 	d.press("right", "right", "right", "m").sees("marked s2–s5")
