@@ -185,9 +185,9 @@ func cannotCost(a *App) string {
 const roomy = 200
 
 // spare leaves out beside the detail what it says too, where there is no room for all: sums of times alone,
-// and where rows have costs, which say more, times alone and of how many steps they are. What was not needed
-// is of all dispatches of a row, and so is then the time that stands beside it. Where a row is open whose
-// dispatches have no cost of their own their times are all that tells them apart: the ± of costs gives way.
+// and where rows have costs, which say more, of how many steps they are. What was not needed is of all
+// dispatches of a row, and so is then the time that stands beside it. Where a row is open whose dispatches
+// have no cost of their own their times are all that tells them apart: the ± of costs gives way.
 func (p *dispatchPage) spare(name string, screen int) bool {
 	t := p.table()
 	if t == nil || screen >= roomy {
@@ -196,13 +196,20 @@ func (p *dispatchPage) spare(name string, screen int) bool {
 	beside, static := screen >= sideWidth, t.Index.Static()
 	switch name {
 	case "us":
-		return static || beside && t.ByCost() && !p.opensUncosted(t)
+		return static
 	case "cost_spread_us":
 		return !static && beside && p.opensUncosted(t)
 	case "n":
 		return beside && t.ByCost()
 	}
 	return name == "sum_us" && beside && !static
+}
+
+// guest says that times alone stand beside the detail and beside costs, which say more, where there is room.
+func (p *dispatchPage) guest(name string, screen int) bool {
+	t := p.table()
+	beside := screen >= sideWidth && screen < roomy
+	return t != nil && name == "us" && beside && t.ByCost() && !p.opensUncosted(t)
 }
 
 // opensUncosted says that rows are shown that have no cost, of one that stands for all of them.

@@ -39,7 +39,9 @@ type tablePane struct {
 	keep     []string  // of those that only wide screens have: they go last, the last named first
 	soft     string    // the column of text that gives way before columns of the screen beside a detail go
 	// spare says of a column that on a screen of so many cells others say more.
-	spare  func(name string, screen int) bool
+	spare func(name string, screen int) bool
+	// guest says of a column that on a screen of so many cells it is there where none has to give way for it.
+	guest  func(name string, screen int) bool
 	margin func(i int) string // what stands before a row that is not selected: one cell
 	// every column stays a column, and widths are taken from the rows in sight: cells are costly, or rows
 	// come all the time

@@ -31,7 +31,29 @@ func (p *tablePane) lay(w int) {
 	if over > 0 && p.narrow != nil {
 		over = p.fill(w, p.narrow)
 	}
-	p.shrink(over)
+	p.shrink(p.dismiss(over))
+}
+
+// dismiss takes the guests away where it is not enough that the columns go that only wide screens have, and
+// returns how many cells the others are then too much.
+func (p *tablePane) dismiss(over int) int {
+	wide, guests := 0, 0
+	guest := func(c placed) bool {
+		col := &p.table.Columns[c.col]
+		return p.guest != nil && p.guest(col.Name, p.screen) && !p.sorts(col)
+	}
+	for _, c := range p.columns {
+		if guest(c) {
+			guests += c.width + 1
+		} else if col := &p.table.Columns[c.col]; col.Width > sideWidth && !p.sorts(col) {
+			wide += c.width + 1
+		}
+	}
+	if over <= wide || guests == 0 {
+		return over
+	}
+	p.columns = slices.DeleteFunc(p.columns, guest)
+	return over - guests
 }
 
 // fill takes all columns of the screen at their full widths, and returns how many cells that is too much.
