@@ -118,11 +118,18 @@ func (p *dispatchPage) together() table.Part {
 	return table.Part{}
 }
 
-// uncosted says how the rows get a cost that have none, where others have one and they can get it.
+// uncosted says how the rows get a cost that have none, where they can get it.
 func (p *dispatchPage) uncosted() table.Part {
 	t := p.table()
 	switch {
-	case t == nil || t.Uncosted() == 0 || !p.rows.at.live:
+	case t == nil || !p.now.live || p.now.running || t.Index.Trace.Device.None():
+		return table.Part{}
+	case t.Costs == nil:
+		return table.Part{
+			Rank: 1,
+			Text: keyed("{cost} measures what each row costs"), Short: keyed("{cost} measures costs"),
+		}
+	case t.Uncosted() == 0:
 		return table.Part{}
 	case t.Costed():
 		return table.Part{Rank: 1, Text: fmt.Sprintf(keyed("{cost} measures the other %d"), t.Uncosted())}

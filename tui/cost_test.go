@@ -29,6 +29,31 @@ func TestRowsOnTheScreenAreCosted(t *testing.T) {
 	}
 }
 
+// The first screen says how to find out what to fix first, and then what that is.
+func TestTheScreenLeadsToWhatToFixFirst(t *testing.T) {
+	for _, size := range [][2]int{{80, 24}, {120, 40}} {
+		d := live(t, size[0], size[1]).sees("c measures ")
+		d.press("1").sees("c: what each row costs").press("2", "c")
+		d.sees("fix first ").misses("c measures ")
+		first, _, _ := strings.Cut(strings.SplitAfter(d.screen(), "fix first ")[1], " ")
+		if first = strings.TrimSuffix(first, ":"); !strings.Contains(d.row(), first) {
+			t.Errorf("%s is to be fixed first, and the first row is %q", first, d.row())
+		}
+		d.press("1").misses("c: what each row costs")
+	}
+	drive(t, 120, 40, llama, nil, Options{}).misses("c measures")
+}
+
+// Times alone stand beside costs where nothing gives way for them.
+func TestTimesAloneStandBesideCostsWhereThereIsRoom(t *testing.T) {
+	for w, want := range map[int]bool{110: false, 180: true, 200: true} {
+		head, _, _ := strings.Cut(live(t, w, 40).press("2", "c").line("# op"), "│")
+		if got := strings.Contains(head, " µs "); got != want {
+			t.Errorf("%d cells: %q", w, head)
+		}
+	}
+}
+
 // Layers of an open row have no cost of their own: beside the detail their times stay, and ± gives way.
 func TestTimesOfAnOpenRowStayBesideTheDetail(t *testing.T) {
 	d := live(t, 120, 40).press("2", "c", "o", "space")
@@ -53,7 +78,7 @@ func TestTimesOfAnOpenRowStayBesideTheDetail(t *testing.T) {
 func TestRowsOfAnotherFoldGetTheirCosts(t *testing.T) {
 	d := live(t, 200, 50).press("2", "c").misses("no cost").press("F", "F")
 	d.sees("fold kernel", "rows have no cost", "c measures the other ")
-	d.press("c").sees("share by cost", "order ~save↓").misses("no cost", "measures the other")
+	d.press("c").sees("fix first linear_q4gsw_coop4_bicol: ~save", " ~save↓ ").misses("no cost", "measures the other")
 	for i := range d.app.table().table.Rows {
 		r := &d.app.view().(*dispatchPage).table().Folded[i]
 		if r.Parent < 0 && r.Cost == nil {
@@ -109,14 +134,14 @@ func TestWhyWithoutRowsSaysThatNothingIsSelected(t *testing.T) {
 // On a device of which nothing is known of the least that rows can take, rows stand in the order of costs.
 func TestRowsWithoutAFloorStandByTheirCosts(t *testing.T) {
 	for said, without := range map[string]func(*trace.Device){
-		"no ~save: no ceilings measured":                 func(d *trace.Device) { d.Ceilings = nil },
-		"software device: no ~save, compare ratios only": func(d *trace.Device) { d.AdapterType = "cpu" },
+		"no ~save: no ceilings measured": func(d *trace.Device) { d.Ceilings = nil },
+		"no ~save":                       func(d *trace.Device) { d.AdapterType = "cpu" },
 	} {
 		tr := *llama
 		without(&tr.Device)
 		d := drive(t, 200, 50, &tr, &tuitest.Script{}, Options{Prompt: "Once upon a time"})
 		d.settle()
-		d.press("s", "s", "s", "2", "c").sees("[PAUSED]", "order cost↓", said)
+		d.press("s", "s", "s", "2", "c").sees("[PAUSED]", " cost↓ ", said)
 	}
 }
 

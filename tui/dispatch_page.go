@@ -14,6 +14,7 @@ import (
 type dispatchPage struct {
 	listPage
 	fold inspect.Fold
+	now  snapshot
 }
 
 func newDispatchPage(*App) view {
@@ -66,7 +67,10 @@ func (p *dispatchPage) joined(i int) string {
 	return " "
 }
 
-func (p *dispatchPage) load(j *jobs, s snapshot, _ int) { p.want(j, s, p.fold) }
+func (p *dispatchPage) load(j *jobs, s snapshot, _ int) {
+	p.now = s
+	p.want(j, s, p.fold)
+}
 
 // firstDispatch tells rows of different folds apart, and finds the same again: by what they stand for.
 func firstDispatch(t *table.Table, row int) any {

@@ -47,6 +47,7 @@ type stepFacts struct {
 	s               snapshot
 	sum             *inspect.StepSummary
 	prefill, decode int
+	costed          bool    // costs of a step were measured
 	scale           float64 // ns at the top of the strip
 	words           []word  // of the text around the step
 	tracks          *inspect.Tracks
@@ -91,6 +92,7 @@ func gather(ctx context.Context, s snapshot) (*stepFacts, error) {
 		case "decode":
 			f.decode++
 		}
+		f.costed = f.costed || len(step.Costs) > 0
 		if all = max(all, wallNS(step)); step.Phase != "prefill" && !step.Cold {
 			decodes = append(decodes, wallNS(step))
 		}
@@ -319,12 +321,13 @@ func (p *stepPage) facts(t *theme, f *stepFacts, w, h, blank int) []string {
 	}
 	facts = append(facts, t.put(strong, " "+f.split().Fit(w-2)))
 	facts = append(facts, p.tracksIn(t, f, w, h >= 16)...)
-	verdict := wrapIndented(markClosed+" "+f.sum.Verdict, w-2)
+	said := p.verdict(f)
+	verdict := wrapIndented(said, w-2)
 	if h < 18 {
 		if more := len(verdict) - 1; more <= blank {
 			blank -= more
 		} else {
-			verdict = []string{clauses(markClosed+" "+f.sum.Verdict, w-1)}
+			verdict = []string{clauses(said, w-1)}
 		}
 	}
 	few := max(1, h/10)
@@ -339,6 +342,15 @@ func (p *stepPage) facts(t *theme, f *stepFacts, w, h, blank int) []string {
 		facts = append(facts, t.put(strong, " "+l))
 	}
 	return facts
+}
+
+// verdict says what bounds the step, and where no costs were measured yet how to find out what to fix.
+func (p *stepPage) verdict(f *stepFacts) string {
+	said := markClosed + " " + f.sum.Verdict
+	if !p.now.live || p.now.running || f.sum.Planned || f.costed {
+		return said
+	}
+	return said + keyed("; {Dispatches}, then {cost}: what each row costs")
 }
 
 // run draws the strip with its lanes, of which a low page has fewer.

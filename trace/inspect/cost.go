@@ -518,6 +518,40 @@ func (t *DispatchTable) costPart() table.Part {
 	return table.Part{Rank: 0, Text: without + " rows have no cost", Short: without + " no cost"}
 }
 
+// fixFirst names the row that there is most to save in, where rows are told apart by costs, and how
+// much of the step that is: by ~save, and where that is not known by the cost, which is the most there is.
+func (t *DispatchTable) fixFirst() table.Part {
+	if !t.byCost {
+		return table.Part{}
+	}
+	first, most, what := -1, 0.0, ""
+	for i := range t.Folded {
+		r := &t.Folded[i]
+		told := r.Cost != nil && r.Cost.Spread && !r.Cost.None
+		if r.Group || !told || r.Parent >= 0 && !t.Folded[r.Parent].Group {
+			continue
+		}
+		ns, judged := r.Cost.SaveNS()
+		name := "~save"
+		if !judged {
+			ns, name = float64(r.Cost.NS), "cost"
+		}
+		if ns > most {
+			first, most, what = i, ns, name
+		}
+	}
+	if first < 0 {
+		return table.Part{}
+	}
+	name := t.Name(first)
+	said := table.Say(1, "fix first %s: %s %s µs", name, what, short(most))
+	if c := t.Folded[first].Cost; c.Share > 0 {
+		said.Text += fmt.Sprintf(" (%.0f %%)", 100*c.Share*most/float64(c.NS))
+	}
+	said.Short = "fix first " + name
+	return said
+}
+
 // Uncosted is how many rows have no cost, where others have one, of this fold or of another.
 func (t *DispatchTable) Uncosted() int {
 	if t.Costs == nil {

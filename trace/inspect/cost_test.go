@@ -77,6 +77,36 @@ func TestPartsOfAStepAreTheRowsOfItsLayers(t *testing.T) {
 	}
 }
 
+// Who asks what to fix first reads it in the title, with what it would give. Where no ceilings say how long a
+// row's work takes at the least, its cost is the most that there is to save.
+func TestTheTitleNamesWhatToFixFirst(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1, 1)
+	for kind, want := range map[string]string{"discrete": "~save", "cpu": "cost"} {
+		tr.Device.AdapterType = kind
+		d := dispatched(costed(t, tr, 2), 2, inspect.Options{})
+		title, most := d.Title[1].String(), 0.0
+		for i := range d.Folded {
+			r := &d.Folded[i]
+			if r.Group || r.Cost == nil {
+				continue
+			}
+			ns, ok := r.Cost.SaveNS()
+			if !ok {
+				ns = float64(r.Cost.NS)
+			}
+			most = max(most, ns)
+		}
+		if !strings.Contains(title, fmt.Sprintf(": %s %.0f µs (", want, most/1e3)) ||
+			!strings.Contains(title, "fix first ") {
+			t.Errorf("%s: %.0f ns is the most: %s", kind, most, title)
+		}
+	}
+	bare := dispatched(inspect.NewIndex(tr), 2, inspect.Options{}).Title[1].String()
+	if strings.Contains(bare, "fix") {
+		t.Errorf("without costs: %s", bare)
+	}
+}
+
 func TestCostsStandInTheRowsTheyAreOf(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1, 1)
 	x := costed(t, tr, 2)

@@ -30,7 +30,7 @@ func (t *DispatchTable) title() []table.Line {
 	if one && t.Scope.Cold > 0 {
 		parts = append(parts, table.Say(2, "%s left out", table.Plural(t.Scope.Cold, "cold step")))
 	}
-	parts = append(parts, t.costPart(), t.timingPart())
+	parts = append(parts, t.costPart(), t.timingPart(), t.fixFirst())
 	if n := t.levels(); t.timed() && n > 0 && n < len(t.Launches) {
 		parts = append(parts, table.Say(5, "%d overlapped when untimed", len(t.Launches)-n))
 	}
@@ -38,7 +38,7 @@ func (t *DispatchTable) title() []table.Line {
 		parts = append(parts, table.Say(6, "~lost from times alone, no costs"))
 	}
 	if why := noSave(&t.Index.Trace.Device); why != "" && t.costed {
-		parts = append(parts, table.Say(2, "%s", why))
+		parts = append(parts, table.Part{Rank: 2, Text: why, Short: "no ~save"})
 	} else if t.Index.Trace.Device.Software() {
 		parts = append(parts, table.Part{Rank: 3, Text: "software device: compare ratios only"})
 	}
