@@ -61,8 +61,8 @@ func Parse(data []byte, name string) (*File, error) {
 	return read(mapfile.Of(data), cmp.Or(name, "GGUF data"))
 }
 
-// Of a file that cannot be mapped the metadata and the tensor list are read into memory: as much as they take
-// up to a power of two, and never more than maxHead. The largest vocabularies are under 32 MiB.
+// Metadata and tensor list take maxHead at most; the largest vocabularies are under 32 MiB. Of a file that
+// cannot be mapped they are read into memory: as much as they take up to a power of two.
 const (
 	firstHead = 1 << 20
 	maxHead   = 1 << 28
@@ -85,7 +85,7 @@ func readHead(from *mapfile.File) (*File, error) {
 		if err != nil {
 			return nil, err
 		}
-		f, err := parse(head, from.Size())
+		f, err := parse(head[:min(len(head), maxHead)], from.Size())
 		if !errors.Is(err, errHead) || n >= maxHead {
 			return f, err
 		}

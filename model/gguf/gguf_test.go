@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -498,23 +499,54 @@ func readEverything(data []byte) {
 	}
 }
 
+// longArray is a file with an array of n values of a kind, size zeros each, under the key k.
+func longArray(n int, kind gguf.Kind, size int) []byte {
+	data := []byte("GGUF\x03\x00\x00\x00")
+	for _, count := range []uint64{0, 1, 1} { // tensors, pairs, bytes of the key
+		data = binary.LittleEndian.AppendUint64(data, count)
+	}
+	data = append(data, 'k', byte(gguf.KindArray), 0, 0, 0, byte(kind), 0, 0, 0)
+	data = binary.LittleEndian.AppendUint64(data, uint64(n))
+	return append(data, make([]byte, n*size)...)
+}
+
 // An array of a file with a hole in it can be longer than memory; no vocabulary is.
 func TestArraysLongerThanAVocabularyAreNotTaken(t *testing.T) {
-	data := []byte("GGUF\x03\x00\x00\x00")
-	u64 := func(n uint64) { data = binary.LittleEndian.AppendUint64(data, n) }
-	u64(0) // tensors
-	u64(1) // pairs
-	u64(1)
-	data = append(data, 'k', 9, 0, 0, 0, 0, 0, 0, 0) // an array of uint8
-	const n = 1<<24 + 1
-	u64(n)
-	data = append(data, make([]byte, n)...)
-	f, err := gguf.Parse(data, "long.gguf")
+	f, err := gguf.Parse(longArray(1<<22+1, gguf.KindUint8, 1), "long.gguf")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `long.gguf: metadata "k" has 16777217 values, want at most 16777216`
+	const want = `long.gguf: metadata "k" has 4194305 values, want at most 4194304`
 	if _, err := f.Ints("k"); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+	_, err = gguf.Parse(longArray(1<<22+1, gguf.KindString, 8), "long.gguf")
+	if err == nil || !strings.Contains(err.Error(), "an array of 4194305 values of type string, at most 4194304") {
+		t.Errorf("strings: %v", err)
+	}
+}
+
+// To find that an array is no number takes none of its values.
+func TestAnArrayWhereAScalarIsWantedIsNotRead(t *testing.T) {
+	f, err := gguf.Parse(longArray(1<<22, gguf.KindUint8, 1), "long.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads := map[string]func() error{
+		"integer": func() error { _, err := f.Int("k"); return err },
+		"float":   func() error { _, err := f.Float("k"); return err },
+		"bool":    func() error { _, err := f.Bool("k"); return err },
+	}
+	for what, read := range reads {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := read()
+		runtime.ReadMemStats(&after)
+		if err == nil || !strings.Contains(err.Error(), "want a") {
+			t.Errorf("%s: %v", what, err)
+		}
+		if used := after.TotalAlloc - before.TotalAlloc; used > 1<<20 {
+			t.Errorf("%s: %d bytes were allocated", what, used)
+		}
 	}
 }

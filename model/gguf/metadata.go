@@ -258,14 +258,16 @@ func scalar[T any](f *File, key, want string, conv func(Value) (T, bool)) (T, er
 	if err != nil {
 		return zero, err
 	}
-	if x, ok := conv(v); ok {
-		return x, nil
+	if v.Kind != KindArray { // which may be as long as the file
+		if x, ok := conv(v); ok {
+			return x, nil
+		}
 	}
 	return zero, f.errorf("metadata %q is %s %s, want %s", key, v.Type(), v.short(), want)
 }
 
 // maxList is how many values of an array are taken: no vocabulary has as many tokens.
-const maxList = 1 << 24
+const maxList = 1 << 22
 
 // list reads an array of values, each by conv.
 func list[T any](f *File, key, want string, conv func(Value) (T, bool)) ([]T, error) {
@@ -273,11 +275,11 @@ func list[T any](f *File, key, want string, conv func(Value) (T, bool)) ([]T, er
 	if err != nil {
 		return nil, err
 	}
-	if v.Kind != KindArray {
+	if v.Kind != KindArray || v.Elem == KindArray {
 		return nil, f.errorf("metadata %q is %s %s, want an array of %s", key, v.Type(), v.short(), want)
 	}
-	if v.Len > maxList {
-		return nil, f.errorf("metadata %q has %d values, want at most %d", key, v.Len, maxList)
+	if err := f.checkLen(key, v); err != nil {
+		return nil, err
 	}
 	out := make([]T, 0, v.Len)
 	var bad *Value
@@ -293,6 +295,13 @@ func list[T any](f *File, key, want string, conv func(Value) (T, bool)) ([]T, er
 			bad.short(), want)
 	}
 	return out, nil
+}
+
+func (f *File) checkLen(key string, v Value) error {
+	if v.Len > maxList {
+		return f.errorf("metadata %q has %d values, want at most %d", key, v.Len, maxList)
+	}
+	return nil
 }
 
 // or is the default where the key is absent; a value of the wrong kind stays an error.
@@ -356,6 +365,9 @@ func (f *File) Strings(key string) ([]string, error) {
 	}
 	if v.Kind != KindArray || v.Elem != KindString {
 		return nil, f.errorf("metadata %q is %s, want an array of strings", key, v.Type())
+	}
+	if err := f.checkLen(key, v); err != nil {
+		return nil, err
 	}
 	all := string(v.raw)
 	out := make([]string, v.Len)

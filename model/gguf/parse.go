@@ -36,8 +36,8 @@ const (
 	maxTensors = 1 << 17
 )
 
-// errHead says that the metadata or the tensor list goes on after the part of the file that was read.
-var errHead = fmt.Errorf("metadata and tensor list take more than %d MiB, which is not read of a file that cannot be mapped into memory", maxHead>>20)
+// errHead says that the metadata or the tensor list goes on behind the part of the file that was read.
+var errHead = fmt.Errorf("metadata and tensor list take more than %d MiB, and those of no model do: the file is damaged", maxHead>>20)
 
 // parse reads metadata and tensor list from the start of a file of size bytes.
 func parse(data []byte, size int64) (*File, error) {
@@ -343,7 +343,12 @@ func (r *reader) array(depth int) (Value, error) {
 	}
 	n := r.count("the array's length", uint64(v.Elem.minSize()))
 	start := r.off
-	if size := v.Elem.size(); size > 0 && v.Elem != KindBool {
+	size := v.Elem.size()
+	if size == 0 && n > maxList { // they are gone through one by one
+		return Value{}, fmt.Errorf("an array of %d values of type %s, at most %d are read", n, v.Elem,
+			maxList)
+	}
+	if size > 0 && v.Elem != KindBool {
 		r.take(n*uint64(size), "the array") // n is at most the rest of the file: no overflow
 	} else {
 		for range n {

@@ -148,7 +148,7 @@ func TestUnmappedFileCutAnywhereIsRefusedAlike(t *testing.T) {
 	}
 }
 
-func TestUnmappedMetadataIsBounded(t *testing.T) {
+func TestMetadataIsBounded(t *testing.T) {
 	path := large(t, 100, 4000)
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -163,8 +163,9 @@ func TestUnmappedMetadataIsBounded(t *testing.T) {
 	if err := file.Truncate(2 * maxHead); err != nil {
 		t.Skipf("no sparse files here: %v", err)
 	}
-	if _, err := openUnmapped(path); err == nil ||
-		!strings.Contains(err.Error(), "take more than 256 MiB") {
-		t.Errorf("got %v", err)
+	for name, open := range map[string]func(string) (*File, error){"mapped": Open, "unmapped": openUnmapped} {
+		if _, err := open(path); err == nil || !strings.Contains(err.Error(), "take more than 256 MiB") {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }
