@@ -23,7 +23,7 @@ type configJSON struct {
 const (
 	maxConfigBytes = 1 << 20
 	maxConfigDepth = 8
-	maxConfigPath  = 1 << 10
+	maxConfigPath  = 1 << 8
 )
 
 // openConfigJSON reads the file.

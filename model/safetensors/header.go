@@ -36,9 +36,20 @@ const metadataKey = "__metadata__"
 
 // entry is a tensor as a header has it.
 type entry struct {
-	DType       string   `json:"dtype"`
-	Shape       []uint64 `json:"shape"`
-	DataOffsets []uint64 `json:"data_offsets"` // first byte and past the last, from the end of the header
+	DType       string  `json:"dtype"`
+	Shape       numbers `json:"shape"`
+	DataOffsets numbers `json:"data_offsets"` // first byte and past the last, from the end of the header
+}
+
+// numbers are a short list: what is longer than any entry has is not kept.
+type numbers []uint64
+
+// UnmarshalJSON reads the list.
+func (n *numbers) UnmarshalJSON(data []byte) error {
+	if count := bytes.Count(data, []byte(",")) + 1; count > maxRank {
+		return fmt.Errorf("a list of %d numbers, at most %d are read", count, maxRank)
+	}
+	return json.Unmarshal(data, (*[]uint64)(n))
 }
 
 // parse reads a header, behind which the file has rest bytes. Offsets of tensors count from its end.
@@ -130,8 +141,6 @@ func (e *entry) tensor(rest uint64) (*Tensor, error) {
 	case !ok:
 		return nil, fmt.Errorf("dtype %q is unknown: update gpuscope, or save the model as BF16",
 			short(e.DType))
-	case len(e.Shape) > maxRank:
-		return nil, fmt.Errorf("%d dims, at most %d are read", len(e.Shape), maxRank)
 	case len(e.DataOffsets) != 2 || e.DataOffsets[0] > e.DataOffsets[1]:
 		return nil, fmt.Errorf("data_offsets %.40s, want [first, past the last]", fmt.Sprint(e.DataOffsets))
 	case e.DataOffsets[1] > rest:

@@ -103,6 +103,10 @@ func TestDamageIsOneError(t *testing.T) {
 			file(`{"__metadata__":{"a":"`+strings.Repeat("x", maxMetadata)+`"}}`, ""),
 			"__metadata__ has 1048584 bytes, at most 1048576 are read",
 		},
+		"more dims than any": {
+			file(`{"a":{"dtype":"U8","shape":[`+strings.Repeat("1,", 99)+`1],"data_offsets":[0,1]}}`, "0"),
+			"a list of 100 numbers, at most 8 are read",
+		},
 		"metadata that is no text": {
 			file(`{"__metadata__":{"a":1}}`, ""), "a number where a string is wanted",
 		},

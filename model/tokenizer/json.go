@@ -18,6 +18,9 @@ import (
 // ParseJSON reads the text of a tokenizer.json, the form of Hugging Face's tokenizers library. What it does
 // to text and is not known here is an error that names it, and ErrUnsupported.
 func ParseJSON(data []byte, name string) (Config, error) {
+	if err := checkCounts(data); err != nil {
+		return Config{}, fmt.Errorf("%s: %w", name, err)
+	}
 	var f tokenizerJSON
 	if err := readjson.Unmarshal(data, &f); err != nil {
 		return Config{}, fmt.Errorf("%s: no tokenizer.json: %w: correct it, or fetch the file again", name,
@@ -29,6 +32,32 @@ func ParseJSON(data []byte, name string) (Config, error) {
 	}
 	c.Name = name
 	return c, nil
+}
+
+// maxCounts are how many objects, lists and commas a file may have, which bounds what it takes as Go has it.
+// Published ones have some 10,000 objects and a million lists and commas.
+var maxCounts = [256]int{'{': 1 << 17, '[': 1 << 22, ',': 1 << 22}
+
+func checkCounts(data []byte) error {
+	var counts [256]int
+	text := false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case c == '"':
+			text = !text
+		case !text:
+			counts[c]++
+		case c == '\\':
+			i++
+		}
+	}
+	for c, most := range maxCounts {
+		if most > 0 && counts[c] > most {
+			return fmt.Errorf("it has %d of %q, at most %d are read: it is no tokenizer.json", counts[c],
+				string(byte(c)), most)
+		}
+	}
+	return nil
 }
 
 // tokenizerJSON is what is read of the file; the decoder and what is for training are not.
@@ -96,7 +125,7 @@ func readMergesJSON(data json.RawMessage) (merges [][2]string, err error) {
 		}
 		for _, line := range lines {
 			if !strings.HasPrefix(line, "#version") {
-				pairs = append(pairs, strings.Split(line, " "))
+				pairs = append(pairs, strings.SplitN(line, " ", 3))
 			}
 		}
 	} else if len(data) > 0 {
@@ -306,6 +335,9 @@ func (known components) steps(c *component) (steps []Step, err error) {
 				return nil, err
 			}
 			steps = append(steps, more...)
+			if err := countSteps(steps); err != nil { // before more patterns are compiled
+				return nil, err
+			}
 		}
 		return steps, nil
 	case known[c.Type] == nil:

@@ -259,6 +259,15 @@ func TestWrongJSONIsNamed(t *testing.T) {
 				65)...)},
 			"in 65 steps, at most 64", nil,
 		},
+		"steps, before patterns are compiled": {
+			object{"pre_tokenizer": sequence("pretokenizers", append(slices.Repeat([]object{{"type": "ByteLevel"}},
+				33), object{"type": "Split", "behavior": "Isolated", "pattern": object{"Regex": "("}})...)},
+			"in 66 steps, at most 64", nil,
+		},
+		"objects": {
+			object{"added_tokens": slices.Repeat([]object{{}}, 1<<17)},
+			`of "{", at most 131072`, nil,
+		},
 	} {
 		_, err := parseJSON(t, c.changes)
 		if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {

@@ -27,7 +27,7 @@ const (
 )
 
 // maxFile is how large a file may be that is read whole; the largest published ones have some 40 MB.
-const maxFile = 128 << 20
+const maxFile = 64 << 20
 
 // Open reads a vocabulary: a GGUF file, a tokenizer.json, a SentencePiece model (tokenizer.model), or a
 // folder with one of the latter two. What stands beside a file of just that name is read with it: special

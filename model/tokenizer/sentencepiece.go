@@ -74,6 +74,9 @@ func (m *spModel) piece(data []byte) error {
 		}
 		return nil
 	})
+	if len(m.tokens) == maxTokens {
+		return fmt.Errorf("more than %d pieces", maxTokens)
+	}
 	if _, ok := spKindOf[kind]; !ok && err == nil {
 		return fmt.Errorf("piece %d has type %d, want 1 to 6", len(m.tokens), kind)
 	}

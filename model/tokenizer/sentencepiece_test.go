@@ -1,6 +1,7 @@
 package tokenizer_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -109,6 +110,7 @@ func TestWrongSentencePieceModelIsNamed(t *testing.T) {
 			"is longer than the message of 6 bytes", nil,
 		},
 		"wire type":    {[]byte{0x0f, 0}, "wire type 7", nil},
+		"many pieces":  {bytes.Repeat([]byte{0x0a, 0}, 1<<22+1), "more than 4194304 pieces", nil},
 		"broken off":   {[]byte{0x0d, 0}, "breaks off", nil},
 		"type":         {message{}.bytes(1, message{}.number(3, 9)), "piece 0 has type 9", nil},
 		"unknown id":   {tinyModel(bpe().number(40, 99), nil), "special token 99 is outside", nil},

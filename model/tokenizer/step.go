@@ -23,11 +23,19 @@ const (
 	maxGrowth = 256
 )
 
-// checkSteps says whether steps, one after the other, stay within bounds.
-func checkSteps(steps []Step) error {
+// countSteps says whether there are too many.
+func countSteps(steps []Step) error {
 	if len(steps) > maxSteps {
 		return fmt.Errorf("text is to be changed and cut in %d steps, at most %d are possible", len(steps),
 			maxSteps)
+	}
+	return nil
+}
+
+// checkSteps says whether steps, one after the other, stay within bounds.
+func checkSteps(steps []Step) error {
+	if err := countSteps(steps); err != nil {
+		return err
 	}
 	grow := 1.0
 	for _, s := range steps {

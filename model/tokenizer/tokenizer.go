@@ -156,12 +156,14 @@ func NewBPE(c Config) (*Tokenizer, error) {
 	return t, nil
 }
 
+// maxTokens is how many tokens or merges a vocabulary may have; published ones have half a million at most.
+const maxTokens = 1 << 22
+
 // check says what is wrong with a vocabulary that has tokens.
 func (c *Config) check() error {
-	const most = 1 << 30 // ids are kept in 32 bits
 	n := len(c.Tokens)
-	if n > most || len(c.Merges) > most {
-		return fmt.Errorf("%d tokens and %d merges, at most %d are possible", n, len(c.Merges), most)
+	if n > maxTokens || len(c.Merges) > maxTokens {
+		return fmt.Errorf("%d tokens and %d merges, at most %d are read", n, len(c.Merges), maxTokens)
 	}
 	if c.Kinds != nil && len(c.Kinds) != n {
 		return fmt.Errorf("%d tokens but %d token types", n, len(c.Kinds))
