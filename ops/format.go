@@ -39,6 +39,8 @@ type Format struct {
 	// eights is how many times 8 columns a lane of a GEMV takes at a time at most, where the columns are a
 	// multiple of that.
 	eights int
+	// shared is how many bytes of workgroup memory a GEMV takes to turn weights into floats.
+	shared int
 	// arrays are what holds a matrix on the device, one binding each.
 	arrays func(rows, cols int) []array
 	// row reads a row of the arrays.

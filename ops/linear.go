@@ -415,11 +415,16 @@ func tiles(tile, quads int) func(*linear, *gpu.Limits) linearShape {
 // batch is the shape of a GEMV for a few rows of x. Where 8 does not divide the columns it would load them
 // one by one.
 func batch(batch, rows int) func(*linear, *gpu.Limits) linearShape {
-	return func(o *linear, _ *gpu.Limits) linearShape {
+	return func(o *linear, limits *gpu.Limits) linearShape {
 		if !o.w.whole() {
 			return linearShape{}
 		}
-		return linearShape{rows: rows, batch: batch, eights: 1, lanes: 64}
+		s := linearShape{rows: rows, batch: batch, eights: 1, lanes: 64}
+		memory := int(limits.MaxWorkgroupStorage) - o.w.Format.shared
+		for s.rows > 4 && 4*s.lanes*s.rows*s.batch > memory {
+			s.rows /= 2
+		}
+		return s
 	}
 }
 
@@ -437,7 +442,8 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	}
 	// As few steps over the columns as workgroup memory allows, and no more lanes than these take.
 	lanes := int(min(limits.MaxInvocations, limits.MaxWorkgroupX))
-	chunks, most := o.w.Cols/s.chunk(), min(lanes, int(limits.MaxWorkgroupStorage)/(4*s.rows), tuned.lanes)
+	memory := int(limits.MaxWorkgroupStorage) - o.w.Format.shared
+	chunks, most := o.w.Cols/s.chunk(), min(lanes, memory/(4*s.rows), tuned.lanes)
 	steps := divUp(chunks, most)
 	s.lanes = divUp(divUp(chunks, steps), s.rows) * s.rows
 	if s.lanes > most {

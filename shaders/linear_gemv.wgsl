@@ -55,6 +55,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   if (first_row >= params.n) {
     return; // a grid that is larger than the live shape needs
   }
+{{- template "gemv_begin" $f}}
 {{- $x_rows := "params.m"}}{{if .Residual}}{{$x_rows = "params.x_rows"}}{{end}}
 {{- range $b := .Batch}}
   let x_row{{$b}} = min(batch0 + {{$b}}u, {{$x_rows}} - 1u) * {{mul $.Chunks (mul 2 $.Eights)}}u;

@@ -36,6 +36,9 @@ struct Eight {
 {{- else}}{{.Of}}{{if defined "format_scale"}} * {{.By}}scale{{end}}{{end}}
 {{- end}}
 
+// What the lanes of a workgroup that has work make together, before all else.
+{{define "gemv_begin"}}{{end}}
+
 // Before the loop over chunks: what does not change in it. Row r of the weights is row0, row1, ...
 {{define "gemv_offsets"}}{{end}}
 

@@ -13,8 +13,30 @@ fn levels(q: vec4<u32>) -> vec4<f32> {
   return bitcast<vec4<f32>>(bytes | vec4<u32>(0x4b000000u)) - 8388736.0;
 }
 
+{{- if .GEMV}}
+
+// The levels of the two weights of each byte, as halves, which have them exactly. To work a level out takes
+// longer than to multiply it.
+var<workgroup> pairs: array<u32, 256>;
+
+fn floats(w: Bits) -> Eight {
+  return Eight(
+    vec4<f32>(unpack2x16float(pairs[w & 255u]), unpack2x16float(pairs[(w >> 8u) & 255u])),
+    vec4<f32>(unpack2x16float(pairs[(w >> 16u) & 255u]), unpack2x16float(pairs[w >> 24u])));
+}
+{{- else}}
+
 fn floats(w: Bits) -> Eight {
   return Eight(levels(vec4<u32>(w, w >> 4u, w >> 8u, w >> 12u)),
     levels(vec4<u32>(w >> 16u, w >> 20u, w >> 24u, w >> 28u)));
 }
+{{- end}}
+{{- end}}
+
+// The workgroup fills its table.
+{{define "levels_begin"}}
+  for (var bits = lane; bits < 256u; bits += {{.Lanes}}u) {
+    pairs[bits] = pack2x16float(levels(vec4<u32>(bits, bits >> 4u, 0u, 0u)).xy);
+  }
+  workgroupBarrier();
 {{- end}}

@@ -11,6 +11,10 @@
 {{template "levels_floats" .}}
 {{- end}}
 
+{{define "gemv_begin"}}
+{{- template "levels_begin" .}}
+{{- end}}
+
 {{define "format_scale"}}
 {{- if not .GEMV}}
 {{- template "row_scales_function" (set . "Of" "scale")}}

@@ -12,6 +12,10 @@
 {{template "levels_floats" .}}
 {{- end}}
 
+{{define "gemv_begin"}}
+{{- template "levels_begin" .}}
+{{- end}}
+
 {{define "format_scale"}}
 fn scale(row: u32, eight: u32) -> f32 {
   let at = row * ({{.Columns}} / 8u) + eight;
