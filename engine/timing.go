@@ -3,8 +3,8 @@ package engine
 import (
 	"fmt"
 	"slices"
-	"strings"
 
+	"gpuscope/internal/printable"
 	"gpuscope/trace"
 )
 
@@ -26,8 +26,7 @@ func (t Timing) String() string { return timingNames[t] }
 
 // TimingNames are the levels as a sentence lists them.
 func TimingNames() string {
-	last := len(timingNames) - 1
-	return strings.Join(timingNames[:last], ", ") + " or " + timingNames[last]
+	return printable.Choice(timingNames[:])
 }
 
 // ParseTiming is the level of that name.

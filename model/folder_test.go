@@ -147,7 +147,7 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 		"another shape":       {tensor("model.norm.weight", 63), "tensor model.norm.weight is [63], the metadata makes it [64]"},
 		"old linear scaling":  {set("rope_scaling", map[string]any{"type": "linear", "factor": 2}), ""},
 		"new linear scaling":  {set("rope_parameters", map[string]any{"rope_type": "linear", "factor": 2, "rope_theta": 5e5}), ""},
-		"an unknown scaling":  {set("rope_scaling", map[string]any{"rope_type": "yarn"}), "not yet: rope scaling yarn; this version runs [default linear llama3"},
+		"an unknown scaling":  {set("rope_scaling", map[string]any{"rope_type": "yarn"}), "not yet: rope scaling yarn; this version runs default, linear, llama3"},
 		"an unknown rope key": {
 			rope("rope_type", "linear", "factor", 2, "x", 1), "rope_scaling.x: not yet",
 		},
@@ -159,7 +159,7 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 		},
 		"a factor in words":   {rope("type", "linear", "factor", "2"), `"rope_scaling.factor" is "2", want a number`},
 		"linear by nothing":   {rope("type", "linear"), `"rope_scaling.factor" is missing`},
-		"a factor of what":    {rope("factor", 2), "rope_scaling.rope_type does not say of which: want one of [default linear llama3 longrope su]"},
+		"a factor of what":    {rope("factor", 2), "rope_scaling.rope_type does not say of which: want default, linear, llama3, longrope or su"},
 		"a type that is none": {rope("type", 3), `"rope_scaling.type" is 3, want a string`},
 		"scaling in a word": {
 			set("rope_scaling", "linear"), `"rope_scaling" is "linear", want an object`,

@@ -143,8 +143,8 @@ func (m *Model) read() error {
 		return err
 	}
 	if len(table.Dims) != 2 || table.Dims[0] > maxVocab {
-		return fmt.Errorf("%s: tensor %s is %v, want [vocabulary, %d]", m.file.Name(),
-			table.Name, table.Dims, m.config.Dim)
+		return fmt.Errorf("%s: tensor %s is %s, want [vocabulary, %d]", m.file.Name(),
+			table.Name, printable.Dims(table.Dims), m.config.Dim)
 	}
 	m.config.Vocab = table.Dims[0]
 	if m.context, m.maxChunk, err = m.config.bounds(m.options.Context, m.options.MaxChunk); err != nil {

@@ -227,7 +227,7 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 			b.Set("llama.embedding_length", 96)
 			b.Set("llama.attention.head_count", 3)
 			b.Set("llama.attention.head_count_kv", 3)
-		}, want: "tensor token_embd.weight is [257 64], the metadata makes it [257 96]"},
+		}, want: "tensor token_embd.weight is [257, 64], the metadata makes it [257, 96]"},
 		"no heads": {
 			change: set("llama.attention.head_count", 0),
 			want:   "llama.attention.head_count: 0, want 1 to",
@@ -345,7 +345,7 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 				b.Q4_0("output.weight", []int{64, 64},
 					make([]float32, 64*64))
 			},
-			want: "tensor output.weight is [64 64], the metadata makes it [257 64]",
+			want: "tensor output.weight is [64, 64], the metadata makes it [257, 64]",
 		},
 		"vocabulary too short": {
 			change: set("tokenizer.ggml.tokens", []string{"a", "b"}),

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"gpuscope/internal/printable"
 	"gpuscope/model/session"
 	"gpuscope/ops"
 	"gpuscope/trace"
@@ -54,7 +55,7 @@ func newQuantizer(to string, group int) (*quantizer, error) {
 	case group == 0:
 		group = groupSizes[0]
 	case !slices.Contains(groupSizes, group):
-		return nil, session.Refusef("--group-size %d: want one of %v", group, groupSizes)
+		return nil, session.Refusef("--group-size %d: want %s", group, printable.Choice(groupSizes))
 	}
 	return &quantizer{group: group}, nil
 }
@@ -69,8 +70,8 @@ func (q *quantizer) takes(typ string) bool {
 func (q *quantizer) matrix(m ops.Matrix, typ string) (ops.Matrix, error) {
 	if m.Cols%q.group != 0 {
 		fits := slices.DeleteFunc(slices.Clone(groupSizes), func(n int) bool { return m.Cols%n != 0 })
-		return m, session.Refusef("--group-size %d: tensor %s has rows of %d, which take groups of %v",
-			q.group, m.Name, m.Cols, fits)
+		return m, session.Refusef("--group-size %d: tensor %s has rows of %d, which take groups of %s",
+			q.group, m.Name, m.Cols, printable.Choice(fits))
 	}
 	q.planned = true
 	stored := m.Data

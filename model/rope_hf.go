@@ -156,17 +156,17 @@ func hfRotationAt(r *configReader, at, baseKey string, headDim int) rotation {
 	if i := slices.Index(known, cmp.Or(kind, "default")); i >= 0 {
 		s := hfScalings[i]
 		if other := hfUnknown(r, path, s.keys); other != "" && kind == "" {
-			r.errorf(other, "it is of a rope scaling, and %srope_type does not say of which: want one of %v",
-				path, known)
+			r.errorf(other, "it is of a rope scaling, and %srope_type does not say of which: want %s",
+				path, printable.Choice(known))
 		} else if other != "" {
-			r.errorf(other, "not yet: this version does not know what it does to rope scaling %s, which takes %v",
-				s.name, s.keys)
+			r.errorf(other, "not yet: this version does not know what it does to rope scaling %s, which takes %s",
+				s.name, printable.Choice(s.keys))
 		}
 		s.apply(r, path, rot.Dims, &rot)
 		return rot
 	}
-	r.errorf(path+"rope_type", "not yet: rope scaling %s; this version runs %v", printable.Short(kind, 80),
-		known)
+	r.errorf(path+"rope_type", "not yet: rope scaling %s; this version runs %s", printable.Short(kind, 80),
+		printable.Choice(known))
 	return rot
 }
 

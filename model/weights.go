@@ -34,7 +34,8 @@ func (w *weights) tensor(name string, dims ...int) *Tensor {
 		w.b.Errorf("%s: tensor %s has %d bytes, want at most %d", w.file.Name(), name, t.Size,
 			int64(maxTensorBytes))
 	case !slices.Equal(t.Dims, dims):
-		w.b.Errorf("%s: tensor %s is %v, the metadata makes it %v", w.file.Name(), name, t.Dims, dims)
+		w.b.Errorf("%s: tensor %s is %s, the metadata makes it %s", w.file.Name(), name,
+			printable.Dims(t.Dims), printable.Dims(dims))
 	}
 	if w.b.Err() != nil {
 		return nil

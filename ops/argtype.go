@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"gpuscope/engine"
+	"gpuscope/internal/printable"
 )
 
 // ArgType is what an argument may be: its form, of tensors the types of their elements, and of a matrix the
@@ -89,10 +89,7 @@ func (t ArgType) elements() string {
 	for _, d := range t.DTypes {
 		names = append(names, d.String())
 	}
-	if n := len(names); n > 1 {
-		return strings.Join(names[:n-1], ", ") + " or " + names[n-1]
-	}
-	return strings.Join(names, "")
+	return printable.Choice(names)
 }
 
 // take brings an argument into the form that a constructor reads.

@@ -124,7 +124,7 @@ func (p *program) cleanOutput() (end func()) {
 }
 
 // maxErrorLine is how many characters an error's text has at most; a line has its command's name beside it.
-const maxErrorLine = 240
+const maxErrorLine = 340
 
 // oneLine is an error's text. Compilers and native libraries speak in several lines.
 func oneLine(err error) string {

@@ -12,6 +12,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/internal/printable"
 	"gpuscope/model"
 	"gpuscope/model/session"
 	"gpuscope/trace"
@@ -196,7 +197,7 @@ func formatFlag(flags *pflag.FlagSet, words ...string) *choice {
 // choiceFlag declares a flag that takes one of words, by default the first.
 func choiceFlag(flags *pflag.FlagSet, name, doc string, words ...string) *choice {
 	c := &choice{name: name, words: words}
-	flags.StringVar(&c.value, name, words[0], doc+": "+orList(words))
+	flags.StringVar(&c.value, name, words[0], doc+": "+printable.Choice(words))
 	return c
 }
 
@@ -206,19 +207,7 @@ func (c *choice) check() error {
 			return nil
 		}
 	}
-	return usagef("--%s %q: want %s", c.name, c.value, orList(c.words))
-}
-
-// orList is "a, b or c".
-func orList(words []string) string {
-	if len(words) == 1 {
-		return words[0]
-	}
-	text := words[0]
-	for _, w := range words[1 : len(words)-1] {
-		text += ", " + w
-	}
-	return text + " or " + words[len(words)-1]
+	return usagef("--%s %q: want %s", c.name, c.value, printable.Choice(c.words))
 }
 
 func writeJSON(w io.Writer, v any) error {

@@ -129,7 +129,7 @@ func TestErrorLinesHaveAnEnd(t *testing.T) {
 		}
 		line := strings.TrimSuffix(stderr.String(), "\n")
 		clean(t, "stderr", line)
-		if n := utf8.RuneCountInString(line); n > 300 || n == 0 || strings.Contains(line, "\n") {
+		if n := utf8.RuneCountInString(line); n > 400 || n == 0 || strings.Contains(line, "\n") {
 			t.Errorf("%.30q: %d characters of error: %.400q", args, n, line)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/internal/printable"
 	"gpuscope/model"
 	"gpuscope/model/session"
 	"gpuscope/ops"
@@ -113,7 +114,8 @@ func (o *modelOptions) declareLimits(flags *pflag.FlagSet) {
 	for _, set := range gpu.LimitSets {
 		names, docs = append(names, set.Name), append(docs, "those "+set.Doc)
 	}
-	o.limits = choiceFlag(flags, "limits", "with --device none plan for `LIMITS`, "+orList(docs), names...)
+	o.limits = choiceFlag(flags, "limits",
+		"with --device none plan for `LIMITS`, "+printable.Choice(docs), names...)
 }
 
 // limitSet is what is planned for without a device.

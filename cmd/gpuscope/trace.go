@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/internal/printable"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 )
@@ -20,9 +21,9 @@ func traceCommand() *command {
 		setup: func(*program, *pflag.FlagSet) action {
 			return func(_ context.Context, operands []string) error {
 				if len(operands) == 0 {
-					return usagef("say what to do with a trace: %s", orList(subcommands("trace")))
+					return usagef("say what to do with a trace: %s", printable.Choice(subcommands("trace")))
 				}
-				return usagef("no command trace %q: want %s", operands[0], orList(subcommands("trace")))
+				return usagef("no command trace %q: want %s", operands[0], printable.Choice(subcommands("trace")))
 			}
 		},
 	}

@@ -146,7 +146,7 @@ func TestTensorsAreRowMajor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if m.String() != "matrix F16 [2 3]" || m.Size() != 12 || m.Offset%int64(alignment) != 0 {
+			if m.String() != "matrix F16 [2, 3]" || m.Size() != 12 || m.Offset%int64(alignment) != 0 {
 				t.Errorf("got %v, %d bytes at %d", m, m.Size(), m.Offset)
 			}
 			values, err := gguf.Dequantize(m)
@@ -281,11 +281,11 @@ func TestDamageIsNamed(t *testing.T) {
 		},
 		"past the end": {
 			patched("matrix", 4, 1<<40),
-			`tensor "matrix" (F16 [2 1099511627776], 4398046511104 bytes at offset 32) ends after the file's`,
+			`tensor "matrix" (F16 [2, 1099511627776], 4398046511104 bytes at offset 32) ends after the`,
 		},
 		"offset": {
 			patched("matrix", 24, 1<<63),
-			`tensor "matrix" (F16 [2 3], 12 bytes at offset 9223372036854775808) ends after`,
+			`tensor "matrix" (F16 [2, 3], 12 bytes at offset 9223372036854775808) ends after`,
 		},
 		"odd offset": {
 			patched("matrix", 24, 33),

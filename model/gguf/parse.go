@@ -207,8 +207,8 @@ func (f *File) place(infos []info, fileSize int64, end int) error {
 				in.offset, alignment)
 		}
 		if start > size || in.offset > size-start || in.bytes > size-start-in.offset {
-			return fmt.Errorf("tensor %q (%s %v, %d bytes at offset %d) ends after the file's %d bytes: the file is cut short or damaged, fetch it again",
-				short(in.Name), in.Type, in.Dims, in.bytes, in.offset, size)
+			return fmt.Errorf("tensor %q (%s %s, %d bytes at offset %d) ends after the file's %d bytes: the file is cut short or damaged, fetch it again",
+				short(in.Name), in.Type, printable.Dims(in.Dims), in.bytes, in.offset, size)
 		}
 		in.Offset, in.size = int64(start+in.offset), int(in.bytes)
 	}

@@ -100,10 +100,10 @@ func TestDemoModelIsAsItsReadmeSays(t *testing.T) {
 		t.Errorf("%d tensors, want 56", len(f.Tensors()))
 	}
 	for name, want := range map[string]string{
-		"token_embd.weight":     "token_embd.weight Q4_0 [4096 384]",
+		"token_embd.weight":     "token_embd.weight Q4_0 [4096, 384]",
 		"output_norm.weight":    "output_norm.weight F32 [384]",
-		"blk.5.attn_k.weight":   "blk.5.attn_k.weight Q4_0 [128 384]",
-		"blk.0.ffn_down.weight": "blk.0.ffn_down.weight Q4_0 [384 1024]",
+		"blk.5.attn_k.weight":   "blk.5.attn_k.weight Q4_0 [128, 384]",
+		"blk.0.ffn_down.weight": "blk.0.ffn_down.weight Q4_0 [384, 1024]",
 	} {
 		tensor, err := f.Tensor(name)
 		if err != nil {

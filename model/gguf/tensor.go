@@ -1,6 +1,10 @@
 package gguf
 
-import "fmt"
+import (
+	"fmt"
+
+	"gpuscope/internal/printable"
+)
 
 // Tensor is one tensor of a file.
 type Tensor struct {
@@ -38,5 +42,7 @@ func (t *Tensor) Bytes() ([]byte, error) {
 	return data, nil
 }
 
-// String is one line for people: "blk.0.attn_q.weight Q4_0 [384 384]".
-func (t *Tensor) String() string { return fmt.Sprintf("%s %s %v", t.Name, t.Type, t.Dims) }
+// String is one line for people: "blk.0.attn_q.weight Q4_0 [384, 384]".
+func (t *Tensor) String() string {
+	return fmt.Sprintf("%s %s %s", t.Name, t.Type, printable.Dims(t.Dims))
+}

@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"gpuscope/internal/printable"
 	"gpuscope/internal/readjson"
 )
 
@@ -142,7 +143,8 @@ func (e *entry) tensor(rest uint64) (*Tensor, error) {
 		return nil, fmt.Errorf("dtype %q is unknown: update gpuscope, or save the model as BF16",
 			short(e.DType))
 	case len(e.DataOffsets) != 2 || e.DataOffsets[0] > e.DataOffsets[1]:
-		return nil, fmt.Errorf("data_offsets %.40s, want [first, past the last]", fmt.Sprint(e.DataOffsets))
+		return nil, fmt.Errorf("data_offsets %s, want [first, past the last]",
+			printable.Short(printable.Dims(e.DataOffsets), 40))
 	case e.DataOffsets[1] > rest:
 		return nil, fmt.Errorf("it ends at byte %d of the data, which has %d: the file is cut short or damaged, fetch it again",
 			e.DataOffsets[1], rest)
@@ -158,7 +160,7 @@ func (e *entry) tensor(rest uint64) (*Tensor, error) {
 	}
 	have := e.DataOffsets[1] - e.DataOffsets[0]
 	if elements*size%8 != 0 || elements*size/8 != have {
-		return nil, fmt.Errorf("%d bytes for %s %v, want %d", have, e.DType, t.Dims,
+		return nil, fmt.Errorf("%d bytes for %s %s, want %d", have, e.DType, printable.Dims(t.Dims),
 			(elements*size+7)/8)
 	}
 	t.offset, t.size = int64(e.DataOffsets[0]), int(have)

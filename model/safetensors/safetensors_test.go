@@ -84,7 +84,7 @@ func TestDamageIsOneError(t *testing.T) {
 		},
 		"offsets backwards": {
 			file(`{"a":{"dtype":"F32","shape":[0],"data_offsets":[4,0]}}`, "0123"),
-			"data_offsets [4 0], want",
+			"data_offsets [4, 0], want",
 		},
 		"one offset": {file(`{"a":{"dtype":"F32","shape":[0],"data_offsets":[4]}}`, "0123"), "data_offsets [4], want"},
 		"past the file": {

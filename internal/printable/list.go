@@ -1,0 +1,31 @@
+package printable
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Dims is a shape as a sentence has it: "[256, 512]".
+func Dims[T any](dims []T) string { return "[" + strings.Join(words(dims), ", ") + "]" }
+
+// Choice is what there is to choose from, as a sentence lists it: "32, 64 or 128"; "none" where there is
+// nothing.
+func Choice[T any](items []T) string {
+	list := words(items)
+	switch n := len(list); n {
+	case 0:
+		return "none"
+	case 1:
+		return list[0]
+	default:
+		return strings.Join(list[:n-1], ", ") + " or " + list[n-1]
+	}
+}
+
+func words[T any](items []T) []string {
+	list := make([]string, len(items))
+	for i, item := range items {
+		list[i] = fmt.Sprint(item)
+	}
+	return list
+}
