@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"unsafe"
 
 	"gpuscope/trace"
 )
@@ -18,7 +19,9 @@ import (
 type form struct {
 	least int // bytes that a value takes
 	put   func(w *wireWriter, v reflect.Value)
-	take  func(r *wireReader, v reflect.Value) // v is zero before
+	// take puts a value where p points, at a zero of the type: a reflect.Value of each number of each
+	// dispatch of each step takes longer than the number.
+	take func(r *wireReader, p unsafe.Pointer)
 }
 
 // formKey is what a form is for; wild says that floats need not be finite.
@@ -52,28 +55,32 @@ func makeForm(of formKey) *form {
 	switch of.Kind() {
 	case reflect.Bool:
 		f.put = func(w *wireWriter, v reflect.Value) { w.length(flag(v.Bool())) }
-		f.take = func(r *wireReader, v reflect.Value) { v.SetBool(r.flag()) }
-	case reflect.Int, reflect.Int32, reflect.Int64:
-		f.put = func(w *wireWriter, v reflect.Value) { w.b = binary.AppendVarint(w.b, v.Int()) }
-		f.take = takeInt
+		f.take = func(r *wireReader, p unsafe.Pointer) { *(*bool)(p) = r.flag() }
+	case reflect.Int:
+		f.put, f.take = putInt, takeInt[int]
+	case reflect.Int32:
+		f.put, f.take = putInt, takeInt[int32]
+	case reflect.Int64:
+		f.put, f.take = putInt, takeInt[int64]
 	case reflect.Uint64:
 		f.put = func(w *wireWriter, v reflect.Value) { w.b = binary.AppendUvarint(w.b, v.Uint()) }
-		f.take = func(r *wireReader, v reflect.Value) { v.SetUint(r.uvarint()) }
+		f.take = func(r *wireReader, p unsafe.Pointer) { *(*uint64)(p) = r.uvarint() }
 	case reflect.Float64:
 		f.least = 8
 		f.put = func(w *wireWriter, v reflect.Value) { w.float(v.Float(), of.wild) }
-		f.take = func(r *wireReader, v reflect.Value) { v.SetFloat(r.float(of.wild)) }
+		f.take = func(r *wireReader, p unsafe.Pointer) { *(*float64)(p) = r.float(of.wild) }
 	case reflect.String:
 		f.put = func(w *wireWriter, v reflect.Value) { w.text(v.String()) }
-		f.take = func(r *wireReader, v reflect.Value) { v.SetString(r.text()) }
+		f.take = func(r *wireReader, p unsafe.Pointer) { *(*string)(p) = r.text() }
 	case reflect.Interface:
-		f.put, f.take = putAny, takeAny
+		f.put = putAny
+		f.take = func(r *wireReader, p unsafe.Pointer) { takeAny(r, reflect.NewAt(of.Type, p)) }
 	case reflect.Pointer:
 		f.pointer(of.Elem(), makeForm(formKey{of.Elem(), of.wild}))
 	case reflect.Slice:
 		f.list(of.Type, makeForm(formKey{of.Elem(), of.wild}))
 	case reflect.Array:
-		f.array(of.Len(), makeForm(formKey{of.Elem(), of.wild}))
+		f.array(of.Len(), of.Elem().Size(), makeForm(formKey{of.Elem(), of.wild}))
 	case reflect.Map:
 		f.table(of.Type, makeForm(formKey{of.Key(), of.wild}), makeForm(formKey{of.Elem(), of.wild}))
 	case reflect.Struct:
@@ -95,18 +102,20 @@ func putTime(w *wireWriter, v reflect.Value) {
 	}
 }
 
-func takeTime(r *wireReader, v reflect.Value) {
+func takeTime(r *wireReader, p unsafe.Pointer) {
 	if r.flag() {
-		*v.Addr().Interface().(*trace.Time) = trace.Measured(r.varint())
+		*(*trace.Time)(p) = trace.Measured(r.varint())
 	}
 }
 
-func takeInt(r *wireReader, v reflect.Value) {
+func putInt(w *wireWriter, v reflect.Value) { w.b = binary.AppendVarint(w.b, v.Int()) }
+
+func takeInt[T int | int32 | int64](r *wireReader, p unsafe.Pointer) {
 	n := r.varint()
-	if v.OverflowInt(n) {
-		r.fail(fmt.Errorf("%d is no %s", n, v.Type()))
+	if int64(T(n)) != n {
+		r.fail(fmt.Errorf("%d is no %T", n, T(0)))
 	}
-	v.SetInt(n)
+	*(*T)(p) = T(n)
 }
 
 func putAny(w *wireWriter, v reflect.Value) {
@@ -115,10 +124,10 @@ func putAny(w *wireWriter, v reflect.Value) {
 	w.text(string(b))
 }
 
-func takeAny(r *wireReader, v reflect.Value) {
+func takeAny(r *wireReader, to reflect.Value) {
 	b := r.bytes(r.length(1))
 	if r.err == nil {
-		r.fail(json.Unmarshal(b, v.Addr().Interface()))
+		r.fail(json.Unmarshal(b, to.Interface()))
 	}
 }
 
@@ -128,11 +137,11 @@ func (f *form) pointer(t reflect.Type, of *form) {
 			of.put(w, v.Elem())
 		}
 	}
-	f.take = func(r *wireReader, v reflect.Value) {
+	f.take = func(r *wireReader, p unsafe.Pointer) {
 		if r.flag() {
-			p := reflect.New(t)
-			of.take(r, p.Elem())
-			v.Set(p)
+			to := reflect.New(t).UnsafePointer()
+			of.take(r, to)
+			*(*unsafe.Pointer)(p) = to
 		}
 	}
 }
@@ -150,28 +159,32 @@ func (f *form) list(t reflect.Type, of *form) {
 			of.put(w, v.Index(i))
 		}
 	}
-	f.take = func(r *wireReader, v reflect.Value) {
+	size := t.Elem().Size()
+	f.take = func(r *wireReader, p unsafe.Pointer) {
 		n := r.length(of.least) - 1
 		if n < 0 {
 			return
 		}
-		v.Set(reflect.MakeSlice(t, n, n))
+		list := reflect.MakeSlice(t, n, n)
+		reflect.NewAt(t, p).Elem().Set(list)
+		first := list.UnsafePointer()
 		for i := 0; i < n && r.err == nil; i++ {
-			of.take(r, v.Index(i))
+			of.take(r, unsafe.Add(first, uintptr(i)*size))
 		}
 	}
 }
 
-func (f *form) array(n int, of *form) {
+// array has n elements of size bytes.
+func (f *form) array(n int, size uintptr, of *form) {
 	f.least = n * of.least
 	f.put = func(w *wireWriter, v reflect.Value) {
 		for i := range n {
 			of.put(w, v.Index(i))
 		}
 	}
-	f.take = func(r *wireReader, v reflect.Value) {
+	f.take = func(r *wireReader, p unsafe.Pointer) {
 		for i := range n {
-			of.take(r, v.Index(i))
+			of.take(r, unsafe.Add(p, uintptr(i)*size))
 		}
 	}
 }
@@ -192,19 +205,20 @@ func (f *form) table(t reflect.Type, key, value *form) {
 			value.put(w, e)
 		}
 	}
-	f.take = func(r *wireReader, v reflect.Value) {
+	f.take = func(r *wireReader, p unsafe.Pointer) {
 		n := r.length(key.least+value.least) - 1
 		if n < 0 {
 			return
 		}
-		v.Set(reflect.MakeMapWithSize(t, n))
+		table := reflect.MakeMapWithSize(t, n)
+		reflect.NewAt(t, p).Elem().Set(table)
 		k, e := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
 		for i := 0; i < n && r.err == nil; i++ {
 			k.SetZero()
 			e.SetZero()
-			key.take(r, k)
-			value.take(r, e)
-			v.SetMapIndex(k, e)
+			key.take(r, k.Addr().UnsafePointer())
+			value.take(r, e.Addr().UnsafePointer())
+			table.SetMapIndex(k, e)
 		}
 	}
 }
@@ -213,12 +227,13 @@ func (f *form) table(t reflect.Type, key, value *form) {
 func (f *form) record(of formKey) {
 	type field struct {
 		*form
-		at int
+		at     int
+		offset uintptr
 	}
 	var fields []field
 	for i := range of.NumField() {
 		if x := of.Field(i); x.IsExported() && x.Tag.Get("json") != "-" {
-			fields = append(fields, field{makeForm(formKey{x.Type, of.wild}), i})
+			fields = append(fields, field{makeForm(formKey{x.Type, of.wild}), i, x.Offset})
 		}
 	}
 	if len(fields) > math.MaxInt8 {
@@ -238,14 +253,14 @@ func (f *form) record(of formKey) {
 		}
 		w.b = w.b[:end]
 	}
-	f.take = func(r *wireReader, v reflect.Value) {
+	f.take = func(r *wireReader, p unsafe.Pointer) {
 		n := r.uvarint()
 		if n > uint64(len(fields)) {
 			r.fail(fmt.Errorf("%d fields of %s, which has %d", n, of.Type, len(fields)))
 			return
 		}
 		for _, x := range fields[:n] {
-			x.take(r, v.Field(x.at))
+			x.take(r, unsafe.Add(p, x.offset))
 		}
 	}
 }

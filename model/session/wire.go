@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"reflect"
+	"unsafe"
 )
 
 // The binary form of messages. A message stands behind its length. A struct is the number of its fields that
@@ -83,7 +84,8 @@ func (w *wireWriter) text(s string) {
 type wireReader struct {
 	in    *bufio.Reader
 	body  bytes.Buffer
-	rest  []byte // of the body
+	all   []byte // of the body
+	at    int    // in it: a pointer would be told to the garbage collector with every number
 	err   error  // the first about this message
 	seed  maphash.Seed
 	texts [lastTexts]string // by their hash
@@ -109,10 +111,10 @@ func receive[T any](r *wireReader, m *T) error {
 		}
 		return err
 	}
-	r.rest, r.err = r.body.Bytes(), nil
-	formOf(reflect.TypeFor[T]()).take(r, reflect.ValueOf(m).Elem())
-	if r.err == nil && len(r.rest) > 0 {
-		r.err = fmt.Errorf("%d bytes behind the end of a message of %d", len(r.rest), n)
+	r.all, r.at, r.err = r.body.Bytes(), 0, nil
+	formOf(reflect.TypeFor[T]()).take(r, unsafe.Pointer(m))
+	if r.err == nil && r.left() > 0 {
+		r.err = fmt.Errorf("%d bytes behind the end of a message of %d", r.left(), n)
 	}
 	return r.err
 }
@@ -120,17 +122,24 @@ func receive[T any](r *wireReader, m *T) error {
 // fail ends the message: what is still asked of it is zero.
 func (r *wireReader) fail(err error) {
 	if err != nil && r.err == nil {
-		r.err, r.rest = err, nil
+		r.err, r.at = err, len(r.all)
 	}
 }
 
+// left is how many bytes of the message are.
+func (r *wireReader) left() int { return len(r.all) - r.at }
+
 func (r *wireReader) uvarint() uint64 {
-	x, n := binary.Uvarint(r.rest)
+	if r.at < len(r.all) && r.all[r.at] < 0x80 { // as most are
+		r.at++
+		return uint64(r.all[r.at-1])
+	}
+	x, n := binary.Uvarint(r.all[r.at:])
 	if n <= 0 {
 		r.fail(errors.New("a message is too short for what it says that it has"))
 		return 0
 	}
-	r.rest = r.rest[n:]
+	r.at += n
 	return x
 }
 
@@ -150,21 +159,20 @@ func (r *wireReader) flag() bool {
 // length is how many things follow, of so many bytes at least; one less may be meant.
 func (r *wireReader) length(least int) int {
 	n := r.uvarint()
-	if n > uint64(len(r.rest)/max(1, least))+1 {
-		r.fail(fmt.Errorf("a length of %d where %d bytes are left", n, len(r.rest)))
+	if n > uint64(r.left()/max(1, least))+1 {
+		r.fail(fmt.Errorf("a length of %d where %d bytes are left", n, r.left()))
 		return 0
 	}
 	return int(n)
 }
 
 func (r *wireReader) bytes(n int) []byte {
-	if n > len(r.rest) {
-		r.fail(fmt.Errorf("%d bytes where %d are left", n, len(r.rest)))
+	if n > r.left() {
+		r.fail(fmt.Errorf("%d bytes where %d are left", n, r.left()))
 		return nil
 	}
-	b := r.rest[:n]
-	r.rest = r.rest[n:]
-	return b
+	r.at += n
+	return r.all[r.at-n : r.at]
 }
 
 func (r *wireReader) float(wild bool) float64 {
