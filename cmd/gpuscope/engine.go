@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -71,6 +72,11 @@ func (r *endReader) Read(b []byte) (int, error) {
 // engineArgs are the arguments of the engine process: those that this program was given, as they were given.
 func (p *program) engineArgs() []string { return append([]string{engineCommand().name}, p.args...) }
 
+// screenProcessors is how many processors the screen has at most beside a running model, which it must leave
+// the others to: each time that it is woken, and each time that its garbage is collected, all that it has
+// look for work.
+const screenProcessors = 2
+
 // startEngine starts the engine process and is the session that it serves.
 func (p *program) startEngine() (session.Session, error) {
 	file, err := p.executable()
@@ -88,6 +94,7 @@ func (p *program) startEngine() (session.Session, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the engine process: %w", err)
 	}
+	runtime.GOMAXPROCS(min(screenProcessors, runtime.GOMAXPROCS(0)))
 	return session.Connect(session.Peer{
 		Messages: messages,
 		Requests: &killer{WriteCloser: requests, process: cmd.Process},
