@@ -97,6 +97,7 @@ func (p *program) startEngine() (session.Session, error) {
 	runtime.GOMAXPROCS(min(screenProcessors, runtime.GOMAXPROCS(0)))
 	return session.Connect(session.Peer{
 		Messages: messages,
+		Room:     widen(messages),
 		Requests: &killer{WriteCloser: requests, process: cmd.Process},
 		Stderr:   stderr,
 		Wait:     cmd.Wait,

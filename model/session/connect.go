@@ -15,6 +15,8 @@ import (
 type Peer struct {
 	Messages io.Reader      // what it sends: its standard output
 	Requests io.WriteCloser // what it reads: its standard input
+	// Room is how many bytes Messages holds while nobody reads; 0: as few as any pipe does.
+	Room int
 	// Stderr, where it is not nil, is read to its end; its lines become Log events, the last ones part of the
 	// error that says the engine is gone.
 	Stderr io.Reader
@@ -33,6 +35,7 @@ func Connect(p Peer) Session {
 		peer:     p,
 		closing:  make(chan struct{}),
 		ended:    make(chan struct{}),
+		asked:    make(chan struct{}, 1),
 		awaiting: map[int]chan *answer{},
 	}
 	c.stream = NewStream(c.closing, EventBuffer)
@@ -49,6 +52,7 @@ type client struct {
 	shut    sync.Once
 
 	writing sync.Mutex
+	asked   chan struct{} // has an element where a request was sent
 
 	mu       sync.Mutex
 	next     int
@@ -100,6 +104,10 @@ func (c *client) send(q request) error {
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
+	select {
+	case c.asked <- struct{}{}:
+	default:
+	}
 	_, err = c.peer.Requests.Write(b)
 	return err
 }
@@ -168,7 +176,7 @@ func (c *client) reason(err, waitErr error, last []string) error {
 
 // readMessages returns nil when the messages end.
 func (c *client) readMessages() error {
-	in := newWireReader(&gathering{r: c.peer.Messages})
+	in := newWireReader(newGathering(c.peer.Messages, c.peer.Room, c.asked))
 	err := in.greeted()
 	if err == nil {
 		err = c.takeMessages(in)
@@ -184,22 +192,46 @@ func (c *client) readMessages() error {
 	return err
 }
 
-// gather is how long messages that come one behind the other are let come together: to be woken for each of
-// hundreds in a second takes a process as much as to read them.
-const gather = 8 * time.Millisecond
+// To be woken for each of hundreds of messages in a second takes a process as much as to read them. What
+// comes one behind the other is let come together: for the time of gatherSoon, and where the pipe has room
+// for more, for so much longer. What is in it is not lost with its writer.
+const (
+	gatherSoon = 8 * time.Millisecond
+	gatherMost = 40 * time.Millisecond
+	leastRoom  = 64 << 10    // bytes that a pipe has room for
+	answering  = time.Second // behind a question it is for gatherSoon: it may be the answer
+)
 
-// gathering reads at once what comes after a pause, and what is long, and else what comes in the time of
-// gather. A pipe holds as much meanwhile, and an engine's steps do not wait for it.
+// gathering reads at once what comes after a pause, behind a question, and what is long, and else what comes
+// in the time of gather. An engine's steps do not wait for it.
 type gathering struct {
-	r    io.Reader
-	next time.Time
+	r      io.Reader
+	gather time.Duration
+	asked  <-chan struct{} // has an element behind a question
+	next   time.Time       // it does not read before
+	soon   time.Time       // and until then after gatherSoon
+}
+
+func newGathering(r io.Reader, room int, asked <-chan struct{}) *gathering {
+	gather := gatherSoon * time.Duration(max(1, room/leastRoom))
+	return &gathering{r: r, gather: min(gather, gatherMost), asked: asked}
 }
 
 func (g *gathering) Read(b []byte) (int, error) {
-	time.Sleep(time.Until(g.next))
+	if wait := time.Until(g.next); wait > 0 {
+		select {
+		case <-g.asked:
+			g.soon = time.Now().Add(answering)
+		case <-time.After(wait):
+		}
+	}
 	n, err := g.r.Read(b)
-	if g.next = time.Now(); n < len(b)/4 {
-		g.next = g.next.Add(gather)
+	switch g.next = time.Now(); {
+	case n >= len(b)/4:
+	case g.next.Before(g.soon):
+		g.next = g.next.Add(gatherSoon)
+	default:
+		g.next = g.next.Add(g.gather)
 	}
 	return n, err
 }

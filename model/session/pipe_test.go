@@ -350,13 +350,15 @@ func TestAPeerThatSpeaksAnotherLanguageIsRefused(t *testing.T) {
 	})
 }
 
-// Messages that come fast are read several at a time, one after a pause at once, and a long one as fast as it
-// comes.
+// Messages that come fast are read several at a time, as many as the pipe has room for; one after a pause at
+// once, one behind a question at once or soon, and a long one as fast as it comes.
 func TestReadingGathersWhatComesFast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
-		g := &gathering{r: r}
+		asked := make(chan struct{}, 1)
+		g := newGathering(r, 2*leastRoom, asked)
+		gather := 2 * gatherSoon
 		read := func(sent, room int, want time.Duration) {
 			t.Helper()
 			go w.Write(make([]byte, sent))
@@ -375,5 +377,16 @@ func TestReadingGathersWhatComesFast(t *testing.T) {
 		read(10, 100, 0)
 		time.Sleep(gather)
 		read(10, 100, 0)
+		asked <- struct{}{}
+		read(10, 100, 0)
+		read(10, 100, gatherSoon)
+		time.Sleep(answering)
+		read(10, 100, 0)
+		read(10, 100, gather)
 	})
+	for room, want := range map[int]time.Duration{0: gatherSoon, leastRoom: gatherSoon, 1 << 20: gatherMost} {
+		if got := newGathering(nil, room, nil).gather; got != want {
+			t.Errorf("with room for %d bytes it gathers for %v, want %v", room, got, want)
+		}
+	}
 }
