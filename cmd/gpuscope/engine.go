@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -77,6 +78,10 @@ func (p *program) engineArgs() []string { return append([]string{engineCommand()
 // look for work.
 const screenProcessors = 2
 
+// screenGarbage is how much garbage the screen collects at a time beside a running model, in percent of what
+// it keeps: its recording is large, and going through it is what collecting takes.
+const screenGarbage = 200
+
 // startEngine starts the engine process and is the session that it serves.
 func (p *program) startEngine() (session.Session, error) {
 	file, err := p.executable()
@@ -95,6 +100,7 @@ func (p *program) startEngine() (session.Session, error) {
 		return nil, fmt.Errorf("start the engine process: %w", err)
 	}
 	runtime.GOMAXPROCS(min(screenProcessors, runtime.GOMAXPROCS(0)))
+	debug.SetGCPercent(screenGarbage)
 	return session.Connect(session.Peer{
 		Messages: messages,
 		Room:     widen(messages),
