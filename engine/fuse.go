@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Fusion. A rule says which operators, each feeding the next, one operator can do in their place. It is a row
-// of a table that the graph's builder gives to Builder.Fuse; the engine finds the places, checks that nothing
-// else sees the values in between, and puts the replacement where the last of the operators stood. Fused
-// operators are operators like any other from there on: their routes, grids and memory come from their own
-// plan.
+// Fusion. A rule says which operators, each feeding the next, one operator can do in their place, or which
+// operator can do its own work in fewer dispatches. It is a row of a table that the graph's builder gives to
+// Builder.Fuse; the engine finds the places, checks that nothing else sees the values in between, and puts
+// the replacement where the last of the operators stood. Fused operators are operators like any other from
+// there on: their routes, grids and memory come from their own plan.
 //
 // What a value between them was keeps its id, with the role Fused: it exists nowhere.
 
@@ -246,6 +246,9 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		part := &b.ops[id]
 		targets = append(targets, part.targets()...)
 		o.parts = append(o.parts, part.partNames()...)
+	}
+	if len(m.ids) == 1 {
+		o.parts = last.parts // it is what it was, done in another way
 	}
 	targets = append(targets, o.targets()...)
 	if _, err := b.request(&o, o.targets()[1:]); err != nil { // by the name that it has from here on

@@ -15,8 +15,8 @@ import (
 //	cos, sin    [S, D/2], the rows of the live positions
 //	yq, yk      dims of q and k
 //
-// q and k have a dispatch each, side by side. Source: Su et al., RoFormer (2021), in the form of Meta's Llama
-// code, which has the two of a pair next to each other.
+// q and k have a dispatch each, side by side, or one that turns both (fusion rule rope). Source: Su et al.,
+// RoFormer (2021), in the form of Meta's Llama code, which has the two of a pair next to each other.
 func ApplyRotaryEmb(b *engine.Builder, name string, q, k, cos, sin engine.ValueID) (yq, yk engine.ValueID) {
 	return kindRotary.two(b, name, Args{"q": q, "k": k, "cos": cos, "sin": sin})
 }
@@ -30,34 +30,91 @@ var kindRotary = Kind{
 }
 
 func addRotary(c *call) []engine.ValueID {
-	o := &rotary{
-		q: c.tensor("q"), k: c.tensor("k"), cos: c.tensor("cos"), sin: c.tensor("sin"),
-		yq: c.out(".q", engine.F32), yk: c.out(".k", engine.F32),
-	}
+	o := &rotary{turned: turnedOf(c)}
 	o.vec = max(2, min(vec(c.Builder, o.q, -1), vec(c.Builder, o.k, -1)))
-	o.kernel = c.kernel("apply_rotary_emb", shaders.Constants{"Lanes": threadLanes, "Vec": o.vec})
+	o.makeKernel(c.Builder)
 	return c.adds(o, o.yq, o.yk)
 }
 
-type rotary struct {
+type rotary struct{ turned }
+
+// turned are q and k of a rotation with its tables and what it gives.
+type turned struct {
 	q, k, cos, sin, yq, yk engine.ValueID
+	template               string // of its kernel
 	kernel                 *engine.Kernel
-	vec                    int
+	vec                    int  // elements of q, or k, that are read at a time
+	both                   bool // q and k are turned by one dispatch, not one each
+}
+
+func turnedOf(c *call) turned {
+	return turned{
+		template: c.kind.Name,
+		q:        c.tensor("q"), k: c.tensor("k"), cos: c.tensor("cos"), sin: c.tensor("sin"),
+		yq: c.out(".q", engine.F32), yk: c.out(".k", engine.F32),
+	}
+}
+
+// turnBoth has one dispatch turn q and k.
+func (o *turned) turnBoth(b *engine.Builder) {
+	o.both = true
+	o.makeKernel(b)
+}
+
+func (o *turned) makeKernel(b *engine.Builder) {
+	o.kernel = kernel(b, o.template, shaders.Constants{"Lanes": threadLanes, "Vec": o.vec, "Both": o.both})
+}
+
+func (o *turned) slots() []engine.Slot {
+	cos, sin := bind("cosine", o.cos), bind("sine", o.sin)
+	if o.both {
+		return []engine.Slot{{
+			Uses: one(o.kernel, bind("q", o.q), bind("k", o.k), cos, sin, bind("yq", o.yq), bind("yk", o.yk)),
+		}}
+	}
+	return []engine.Slot{
+		{Label: "q", Uses: one(o.kernel, bind("x", o.q), cos, sin, bind("y", o.yq))},
+		{Label: "k", Uses: one(o.kernel, bind("x", o.k), cos, sin, bind("y", o.yk))},
+	}
+}
+
+// launches is how many dispatches there are.
+func (o *turned) launches() int {
+	if o.both {
+		return 1
+	}
+	return 2
+}
+
+// launch plans a dispatch whose invocations take so many elements of a head, of which so many are turned. It
+// writes the params that all kernels have.
+func (o *turned) launch(p *engine.Planner, slot, each, ofHead int) *engine.Launch {
+	x := o.q
+	if slot > 0 {
+		x = o.k
+	}
+	n, positions, d := p.Numel(x), p.Dim(x, -3), p.Dim(x, -1)
+	if o.both {
+		n += p.Numel(o.k)
+	}
+	head := d / each
+	l := p.Dispatch(slot, p.Vectors(n, each, threadLanes))
+	l.Params.U32("n", n/each).U32("position", p.Dim(x, -2)*head).U32("positions", positions).
+		U32("head", head)
+	if o.both {
+		l.Params.U32("q", p.Numel(o.q)/each).U32("k_position", p.Dim(o.k, -2)*head)
+	}
+	l.Bytes = 8*int64(n) + 8*int64(positions)*int64(last(p.Dims(o.cos)))
+	l.FLOPs = 3 * int64(n/d) * int64(ofHead)
+	return l
 }
 
 func (o *rotary) Spec() engine.Spec {
 	return engine.Spec{
 		Kind: "apply_rotary_emb", Inputs: []engine.ValueID{o.q, o.k, o.cos, o.sin},
 		Outputs: []engine.ValueID{o.yq, o.yk},
-		Slots: []engine.Slot{
-			{Label: "q", Uses: o.uses(o.q, o.yq)},
-			{Label: "k", Uses: o.uses(o.k, o.yk)},
-		},
+		Slots:   o.slots(),
 	}
-}
-
-func (o *rotary) uses(x, y engine.ValueID) []engine.Use {
-	return one(o.kernel, bind("x", x), bind("cosine", o.cos), bind("sine", o.sin), bind("y", y))
 }
 
 func (o *rotary) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.q, o.k, o.cos, o.sin) }
@@ -72,8 +129,11 @@ func (o *rotary) Plan(p *engine.Planner) error {
 			return p.Errorf("a table is %v, want [%d %d]", t, positions, d/2)
 		}
 	}
-	o.plan(p, 0, o.q, o.yq)
-	o.plan(p, 1, o.k, o.yk)
+	p.SetDims(o.yq, p.Dims(o.q)...)
+	p.SetDims(o.yk, p.Dims(o.k)...)
+	for slot := range o.launches() {
+		o.launch(p, slot, o.vec, d)
+	}
 	return nil
 }
 
@@ -91,16 +151,6 @@ func rotaryDims(p *engine.Planner, q, k engine.ValueID) (positions, d int, err e
 		return 0, 0, p.Errorf("q is %v and k %v, want the same positions and head dim", qd, kd)
 	}
 	return positions, d, nil
-}
-
-func (o *rotary) plan(p *engine.Planner, slot int, x, y engine.ValueID) {
-	n, positions, heads, d := p.Numel(x), p.Dim(x, -3), p.Dim(x, -2), p.Dim(x, -1)
-	p.SetDims(y, p.Dims(x)...)
-	l := p.Dispatch(slot, p.Vectors(n, o.vec, threadLanes))
-	l.Params.U32("n", n/o.vec).U32("position", heads*d/o.vec).U32("positions", positions).
-		U32("head", d/o.vec)
-	l.Bytes = 8*int64(n) + 4*int64(positions)*int64(d)
-	l.FLOPs = 3 * int64(n)
 }
 
 func (o *rotary) Reference(r *Ref) {

@@ -2,7 +2,6 @@ package ops
 
 import (
 	"gpuscope/engine"
-	"gpuscope/shaders"
 )
 
 // ApplyRotaryEmbHF adds apply_rotary_emb_hf: it turns the pairs (x[j], x[j+R/2]) of the first R elements of
@@ -36,40 +35,28 @@ var kindRotaryHF = Kind{
 }
 
 func addRotaryHF(c *call) []engine.ValueID {
-	o := &rotaryHF{
-		q: c.tensor("q"), k: c.tensor("k"), cos: c.tensor("cos"), sin: c.tensor("sin"),
-		start: c.sym("start_pos"), yq: c.out(".q", engine.F32), yk: c.out(".k", engine.F32),
-	}
+	o := &rotaryHF{turned: turnedOf(c), start: c.sym("start_pos")}
 	o.vec = 1
 	heads, turned := last(c.MaxDims(o.q)), last(c.MaxDims(o.cos))
 	if heads%8 == 0 && turned%8 == 0 && vec(c.Builder, o.cos, -1) == 4 {
 		o.vec = min(vec(c.Builder, o.q, -1), vec(c.Builder, o.k, -1))
 	}
-	o.kernel = c.kernel("apply_rotary_emb_hf", shaders.Constants{"Lanes": threadLanes, "Vec": o.vec})
+	o.makeKernel(c.Builder)
 	return c.adds(o, o.yq, o.yk)
 }
 
 type rotaryHF struct {
-	q, k, cos, sin, yq, yk engine.ValueID
-	start                  Int
-	kernel                 *engine.Kernel
-	vec                    int
+	turned
+	start Int
 }
 
 func (o *rotaryHF) Spec() engine.Spec {
 	return engine.Spec{
 		Kind: "apply_rotary_emb_hf", Inputs: args([]engine.ValueID{o.q, o.k, o.cos, o.sin}, o.start),
 		Outputs: []engine.ValueID{o.yq, o.yk},
-		Slots: []engine.Slot{
-			{Label: "q", Uses: o.uses(o.q, o.yq)},
-			{Label: "k", Uses: o.uses(o.k, o.yk)},
-		},
-		Attrs: map[string]any{"start_pos": o.start.attr()},
+		Slots:   o.slots(),
+		Attrs:   map[string]any{"start_pos": o.start.attr()},
 	}
-}
-
-func (o *rotaryHF) uses(x, y engine.ValueID) []engine.Use {
-	return one(o.kernel, bind("x", x), bind("cosine", o.cos), bind("sine", o.sin), bind("y", y))
 }
 
 // Corners: the longest x is legal at the first start, the shortest anywhere.
@@ -96,21 +83,12 @@ func (o *rotaryHF) Plan(p *engine.Planner) error {
 				"for positions %d to %d", t, min(turned, d), d, start, start+positions-1)
 		}
 	}
-	o.plan(p, 0, o.q, o.yq)
-	o.plan(p, 1, o.k, o.yk)
+	p.SetDims(o.yq, p.Dims(o.q)...)
+	p.SetDims(o.yk, p.Dims(o.k)...)
+	for slot := range o.launches() {
+		o.launch(p, slot, 2*o.vec, turned).Params.U32("half", turned/2/o.vec).U32("start", start)
+	}
 	return nil
-}
-
-func (o *rotaryHF) plan(p *engine.Planner, slot int, x, y engine.ValueID) {
-	n, positions, heads, d := p.Numel(x), p.Dim(x, -3), p.Dim(x, -2), p.Dim(x, -1)
-	turned := last(p.Dims(o.cos))
-	head := d / 2 / o.vec
-	p.SetDims(y, p.Dims(x)...)
-	l := p.Dispatch(slot, p.Vectors(n, 2*o.vec, threadLanes))
-	l.Params.U32("n", n/2/o.vec).U32("position", heads*head).U32("positions", positions).
-		U32("head", head).U32("half", turned/2/o.vec).U32("start", o.start.at(p))
-	l.Bytes = 8*int64(n) + 8*int64(positions)*int64(turned)
-	l.FLOPs = 3 * int64(n/d) * int64(turned)
 }
 
 func (o *rotaryHF) Reference(r *Ref) {

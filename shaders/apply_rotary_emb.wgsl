@@ -1,34 +1,27 @@
-// Turns each pair (x[2j], x[2j+1]) of a head by the angle of its row and pair. An invocation turns
-// {{div .Vec 2}} {{if eq .Vec 4}}pairs{{else}}pair{{end}}.
+// Turns each pair (x[2j], x[2j+1]) of a head{{if .Both}} of q and k{{end}} by the angle of its row and pair.
+// An invocation turns {{div .Vec 2}} {{if eq .Vec 4}}pairs{{else}}pair{{end}}.
 {{- $T := "vec2<f32>"}}{{$C := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{$C = "vec2<f32>"}}{{end}}
+{{- $r := set . "T" $T "C" $C "Columns" "pairs" "Each" 1}}
 struct Params {
-  n: u32, // invocations
-  position: u32, // invocations of one position: all its heads
-  positions: u32,
-  head: u32, // invocations of a head
+{{- template "rotary_params" $r}}
 }
-
-@group(0) @binding(0) var<storage, read> x: array<{{$T}}>;
-@group(0) @binding(1) var<storage, read> cosine: array<{{$C}}>; // [positions, pairs]
-@group(0) @binding(2) var<storage, read> sine: array<{{$C}}>;
-@group(0) @binding(3) var<storage, read_write> y: array<{{$T}}>;
-@group(0) @binding(4) var<uniform> params: Params;
-
+{{template "rotary_bindings" $r}}
 {{template "flat_thread" .}}
+{{- template "rotary_elements" $r}}
 @compute @workgroup_size({{.Lanes}})
 fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
   let i = flat_thread(gid, groups);
   if (i >= params.n) {
     return;
   }
-  let angle = (i / params.position) % params.positions * params.head + i % params.head;
+  let angle = position_of(i) * params.head + i % params.head;
   let c = cosine[angle];
   let s = sine[angle];
-  let v = x[i];
+  let v = element(i);
 {{- if eq .Vec 4}}
-  y[i] = vec4<f32>(v.x * c.x - v.y * s.x, v.x * s.x + v.y * c.x, v.z * c.y - v.w * s.y,
-    v.z * s.y + v.w * c.y);
+  put(i, vec4<f32>(v.x * c.x - v.y * s.x, v.x * s.x + v.y * c.x, v.z * c.y - v.w * s.y,
+    v.z * s.y + v.w * c.y));
 {{- else}}
-  y[i] = vec2<f32>(v.x * c - v.y * s, v.x * s + v.y * c);
+  put(i, vec2<f32>(v.x * c - v.y * s, v.x * s + v.y * c));
 {{- end}}
 }

@@ -8,12 +8,12 @@
 // param at 8: u32 positions
 // param at 12: u32 head
 
-// Turns each pair (x[2j], x[2j+1]) of a head by the angle of its row and pair. An invocation turns
-// 2 pairs.
+// Turns each pair (x[2j], x[2j+1]) of a head by the angle of its row and pair.
+// An invocation turns 2 pairs.
 struct Params {
   n: u32, // invocations
   position: u32, // invocations of one position: all its heads
-  positions: u32,
+  positions: u32, // that x has
   head: u32, // invocations of a head
 }
 
@@ -28,16 +28,29 @@ fn flat_thread(gid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return gid.x + gid.y * (groups.x * 64u);
 }
 
+fn element(e: u32) -> vec4<f32> {
+  return x[e];
+}
+
+fn put(e: u32, v: vec4<f32>) {
+  y[e] = v;
+}
+
+// The position of invocation i, of those that are turned.
+fn position_of(i: u32) -> u32 {
+  return i / params.position % params.positions;
+}
+
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
   let i = flat_thread(gid, groups);
   if (i >= params.n) {
     return;
   }
-  let angle = (i / params.position) % params.positions * params.head + i % params.head;
+  let angle = position_of(i) * params.head + i % params.head;
   let c = cosine[angle];
   let s = sine[angle];
-  let v = x[i];
-  y[i] = vec4<f32>(v.x * c.x - v.y * s.x, v.x * s.x + v.y * c.x, v.z * c.y - v.w * s.y,
-    v.z * s.y + v.w * c.y);
+  let v = element(i);
+  put(i, vec4<f32>(v.x * c.x - v.y * s.x, v.x * s.x + v.y * c.x, v.z * c.y - v.w * s.y,
+    v.z * s.y + v.w * c.y));
 }

@@ -10,20 +10,20 @@
 // param at 16: u32 half
 // param at 20: u32 start
 
-// Turns each pair (x[j], x[j + R/2]) of the first R elements of a head, and copies the rest. Tables hold a
-// cosine and a sine for each of R columns of a position. An invocation has
+// Turns each pair (x[j], x[j + R/2]) of the first R elements of a head,
+// and copies the rest. Tables hold a cosine and a sine for each of R columns of a position. An invocation has
 // 4 pairs.
 struct Params {
   n: u32, // invocations
   position: u32, // invocations of one position: all its heads
   positions: u32, // that x has
   head: u32, // invocations of a head
-  half: u32, // those of them that turn
+  half: u32, // invocations of a head that turn
   start: u32, // the first position's row of the tables
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read> cosine: array<vec4<f32>>; // [all positions, R]
+@group(0) @binding(1) var<storage, read> cosine: array<vec4<f32>>; // [positions, R]
 @group(0) @binding(2) var<storage, read> sine: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
 @group(0) @binding(4) var<uniform> params: Params;
@@ -31,6 +31,19 @@ struct Params {
 // The index of an invocation in a grid of one dimension that may have been folded into two.
 fn flat_thread(gid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return gid.x + gid.y * (groups.x * 64u);
+}
+
+fn element(e: u32) -> vec4<f32> {
+  return x[e];
+}
+
+fn put(e: u32, v: vec4<f32>) {
+  y[e] = v;
+}
+
+// The position of invocation i, of those that are turned.
+fn position_of(i: u32) -> u32 {
+  return i / params.position % params.positions;
 }
 
 @compute @workgroup_size(64)
@@ -42,15 +55,15 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
   let j = i % params.head;
   let first = i / params.head * 2u * params.head;
   if (j >= params.half) {
-    y[first + 2u * j] = x[first + 2u * j];
-    y[first + 2u * j + 1u] = x[first + 2u * j + 1u];
+    put(first + 2u * j, element(first + 2u * j));
+    put(first + 2u * j + 1u, element(first + 2u * j + 1u));
     return;
   }
   let low = first + j;
   let high = low + params.half;
-  let angle = (params.start + (i / params.position) % params.positions) * 2u * params.half + j;
-  let a = x[low];
-  let b = x[high];
-  y[low] = a * cosine[angle] - b * sine[angle];
-  y[high] = b * cosine[angle + params.half] + a * sine[angle + params.half];
+  let angle = (params.start + position_of(i)) * 2u * params.half + j;
+  let a = element(low);
+  let b = element(high);
+  put(low, a * cosine[angle] - b * sine[angle]);
+  put(high, b * cosine[angle + params.half] + a * sine[angle + params.half]);
 }

@@ -1,0 +1,23 @@
+package ops
+
+import "gpuscope/engine"
+
+// fuseRope turns q and k in one dispatch: two side by side that each read what was just written have a
+// barrier each. The arithmetic is the same, so that no bit changes.
+var fuseRope = engine.Fusion{
+	Name: "rope", Doc: "q and k are turned by one dispatch",
+	Pattern: engine.Pattern{Kinds: []string{kindRotary.Name, kindRotaryHF.Name}},
+	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+		switch o := m.Last().(type) {
+		case *rotary:
+			fused := *o
+			fused.turnBoth(b)
+			return &fused
+		case *rotaryHF:
+			fused := *o
+			fused.turnBoth(b)
+			return &fused
+		}
+		return nil
+	},
+}

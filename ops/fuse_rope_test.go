@@ -1,0 +1,69 @@
+package ops
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/gputest"
+)
+
+// rotations are draws of graphs with a rotation of q and k.
+var rotations = map[string]func(*rapid.T) *trial{"neighbours": sampleRotary, "halves": sampleRotaryHF}
+
+func TestBothRotationsAreOneDispatchWithoutABarrierBetween(t *testing.T) {
+	build := func(b *engine.Builder) {
+		in := func(name string, dims ...int) engine.ValueID { return b.Input(name, engine.F32, dims, dims) }
+		act := func(name string, heads int) engine.ValueID {
+			return Sigmoid(b, name, in(name+".in", 1, 1, heads, 8))
+		}
+		yq, yk := ApplyRotaryEmb(b, "rope", act("q", 4), act("k", 2), in("cos", 1, 4), in("sin", 1, 4))
+		b.Output(Sigmoid(b, "end.q", yq))
+		b.Output(Sigmoid(b, "end.k", yk))
+	}
+	fused, plain := fusedAndNot(t, fuseRope, build, gpu.DefaultLimits())
+	of := func(g *engine.Graph) (dispatches, levels int) {
+		live, err := engine.NewLive(g, engine.LiveOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g.Dispatches(), len(live.Levels())
+	}
+	dispatches, levels := of(plain)
+	if d, l := of(fused); d != dispatches-1 || l != levels-1 {
+		t.Errorf("%d dispatches in %d levels, with two rotations %d in %d", d, l, dispatches, levels)
+	}
+	if parts := partsOf(fused); parts != nil {
+		t.Errorf("made of %v: it is one operator as before", parts)
+	}
+	if ops := fused.Ops(); ops != plain.Ops() {
+		t.Errorf("%d operators, want %d", ops, plain.Ops())
+	}
+}
+
+func TestRotationsInOneDispatchKeepWhatAGraphComputes(t *testing.T) {
+	for name, sample := range rotations {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				c := sample(t)
+				if n := referencesAgree(t, fuseRope, c.build, c.steps); n != 1 {
+					t.Fatalf("fused in %d places", n)
+				}
+			})
+		})
+	}
+}
+
+func TestRotationsInOneDispatchOnTheGPU(t *testing.T) {
+	dev := gputest.Open(t)
+	for name, sample := range rotations {
+		t.Run(name, func(t *testing.T) {
+			for seed := range 6 {
+				c := rapid.Custom(sample).Example(seed)
+				kernelsAgree(t, dev, fuseRope, c.build, c.steps)
+			}
+		})
+	}
+}
