@@ -1,54 +1,61 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gpuscope/trace"
 )
 
-// RouteTime is what an operator took on one of its routes. N is 0 where it was not measured.
+// RouteTime is what an operator took on one of its routes, as a mean where several ran. N is 0 where it was
+// not measured.
 type RouteTime struct {
 	Route          string // "" where the operator has no choice
 	Planned        bool   // its plan takes that route
 	NS, Q1NS, Q3NS int64
 	N              int
+	Ops            int      // that ran one behind the other: all, or as many as a submit has time for
+	Kernels        []string // of the dispatches of one
+	Bytes, FLOPs   int64    // modelled
 }
 
 // MostTrials is how often TimeRoutes runs a route at most.
 const MostTrials = 1000
 
-// TimeRoutes runs an operator alone, n times on each route that can do a live shape, which set gives: its
-// dispatches between two timestamps, the routes in turns, so that a drift of clocks meets all alike. What it
-// reads is what lies in its memory, and may come from the device's caches: a GEMV whose weights fit them is
-// faster here than in a step.
+// TimeRoutes runs operators alone, n times on each route that can do a live shape, which set gives: their
+// dispatches between two timestamps, the routes in turns, so that a drift of clocks meets all alike. What
+// they read is what lies in their memory. Of one operator that may come from the device's caches: a GEMV
+// whose weights fit them is faster here than in a step. Several that do the same work (see Live.Work) run one
+// behind the other, so that each one's weights come from where they do in a step.
 //
-// The live shapes stay as they are, and State that the operator writes has its content again when this
+// The live shapes stay as they are, and State that the operators write has its content again when this
 // returns. What lies in the memory of other values may be overwritten: a Replay makes it anew.
-func (x *Executor) TimeRoutes(ctx context.Context, op OpID, n int, set func(*Live) error) (
+func (x *Executor) TimeRoutes(ctx context.Context, ops []OpID, n int, set func(*Live) error) (
 	times []RouteTime, err error,
 ) {
-	r, err := x.newRouteRun(op, n, set)
+	r, err := x.newRouteRun(ops, n, set)
 	if err != nil {
 		return nil, err
 	}
 	if err := r.save(); err != nil {
-		return nil, fmt.Errorf("time %s: %w", r.op.name, err)
+		return nil, fmt.Errorf("time %s: %w", r.name(), err)
 	}
 	defer func() { err = errors.Join(err, r.restore()) }()
 	err = r.measure(ctx)
 	for i := range r.trials {
-		times = append(times, r.trials[i].time(r.op))
+		times = append(times, r.time(&r.trials[i]))
 	}
 	return times, err
 }
 
-// routeRun is one such measurement.
+// routeRun is one such measurement, of operators that are alike.
 type routeRun struct {
 	x      *Executor
-	op     *op
+	ops    []*op // at least one
 	n      int
 	trials []trial
 	real   *Live // that the trials stand in for
@@ -56,27 +63,42 @@ type routeRun struct {
 	log    stepLog
 }
 
-// trial is a route that can do the shape: a graph of its own that has it in force.
+// trial is a route that can do the shape: a graph of its own that has it in force for all the operators.
 type trial struct {
 	live    *Live
-	run     []trace.DispatchID
+	run     []trace.DispatchID // of as many operators as run
+	each    int                // of one operator
 	route   int
 	planned bool
 	ns      []int64
 }
 
-func (t *trial) time(o *op) RouteTime {
-	out := RouteTime{Route: o.routeName(t.route), Planned: t.planned, N: len(t.ns)}
+// name is what errors call the operators.
+func (r *routeRun) name() string { return r.ops[0].name }
+
+// time is what one operator took in a trial.
+func (r *routeRun) time(t *trial) RouteTime {
+	o := r.ops[0]
+	out := RouteTime{
+		Route: o.routeName(t.route), Planned: t.planned, N: len(t.ns), Ops: len(t.run) / t.each,
+	}
+	for _, id := range t.run[:t.each] {
+		l, k := t.live.Launch(id)
+		out.Kernels = append(out.Kernels, r.x.g.names[k])
+		out.Bytes, out.FLOPs = out.Bytes+l.Bytes, out.FLOPs+l.FLOPs
+	}
 	if out.N > 0 {
-		out.Q1NS, out.NS, out.Q3NS = trace.Quartiles(t.ns)
+		n := int64(out.Ops)
+		q1, median, q3 := trace.Quartiles(t.ns)
+		out.Q1NS, out.NS, out.Q3NS = q1/n, median/n, q3/n
 	}
 	return out
 }
 
-func (x *Executor) newRouteRun(id OpID, n int, set func(*Live) error) (*routeRun, error) {
+func (x *Executor) newRouteRun(ids []OpID, n int, set func(*Live) error) (*routeRun, error) {
 	switch {
-	case id < 0 || int(id) >= len(x.g.ops):
-		return nil, fmt.Errorf("operator %d: the graph has %d", id, len(x.g.ops))
+	case len(ids) == 0:
+		return nil, errors.New("there is no operator to time")
 	case n < 1 || n > MostTrials:
 		return nil, fmt.Errorf("%d runs of each route, want 1 to %d", n, MostTrials)
 	case x.clock == nil:
@@ -85,11 +107,16 @@ func (x *Executor) newRouteRun(id OpID, n int, set func(*Live) error) (*routeRun
 		return nil, errNoPeriod
 	}
 	r := &routeRun{
-		x: x, op: &x.g.ops[id], n: n, real: x.live,
-		log: stepLog{timing: TimingStep, ticks: make([]uint64, 2)},
+		x: x, n: n, real: x.live, log: stepLog{timing: TimingStep, ticks: make([]uint64, 2)},
+	}
+	for _, id := range ids {
+		if id < 0 || int(id) >= len(x.g.ops) {
+			return nil, fmt.Errorf("operator %d: the graph has %d", id, len(x.g.ops))
+		}
+		r.ops = append(r.ops, &x.g.ops[id])
 	}
 	planned := -1
-	for route := range max(1, len(r.op.spec.Routes)) {
+	for route := range max(1, len(r.ops[0].spec.Routes)) {
 		l, err := NewLive(x.g, LiveOptions{})
 		if err != nil {
 			return nil, err
@@ -99,23 +126,61 @@ func (x *Executor) newRouteRun(id OpID, n int, set func(*Live) error) (*routeRun
 		}
 		l.Commit()
 		if planned < 0 {
-			planned = l.plans[id].route
+			planned = l.plans[ids[0]].route
 		}
-		if route != planned && !l.reroute(id, route) {
+		if !r.alike(l) {
+			return nil, fmt.Errorf("%s and the others that are to be timed with it are not alike", r.name())
+		}
+		if route != planned && slices.ContainsFunc(ids, func(id OpID) bool { return !l.reroute(id, route) }) {
 			continue
 		}
 		t := trial{live: l, route: route, planned: route == planned, ns: make([]int64, 0, n)}
-		for slot, d := range r.op.dispatches {
-			if d >= 0 && l.plans[id].launches[slot].active {
-				t.run = append(t.run, d)
-			}
+		for _, o := range r.ops {
+			t.run = append(t.run, l.launched(o)...)
 		}
-		if len(t.run) == 0 {
-			return nil, fmt.Errorf("%s has no dispatch: it is a view of its input", r.op.name)
+		t.each = len(t.run) / len(r.ops)
+		if t.each == 0 {
+			return nil, fmt.Errorf("%s has no dispatch: it is a view of its input", r.name())
 		}
 		r.trials = append(r.trials, t)
 	}
 	return r, nil
+}
+
+// alike says whether all operators do the same work at a live shape.
+func (r *routeRun) alike(l *Live) bool {
+	first := l.Work(r.ops[0].id)
+	for _, o := range r.ops[1:] {
+		if l.Work(o.id) != first {
+			return false
+		}
+	}
+	return true
+}
+
+// launched are the dispatches of an operator that run.
+func (l *Live) launched(o *op) (list []trace.DispatchID) {
+	for slot, d := range o.dispatches {
+		if d >= 0 && l.plans[o.id].launches[slot].active {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// Work says what an operator does at the shapes in force: its kind, route, kernels, grids, bytes and FLOPs.
+// Operators of the same work are alike. It is "" where nothing runs.
+func (l *Live) Work(id OpID) string {
+	o := &l.g.ops[id]
+	work := ""
+	for _, d := range l.launched(o) {
+		launch, k := l.Launch(d)
+		if work == "" {
+			work = fmt.Sprintf("%s by route %d of %d", o.spec.Kind, l.plans[id].route, len(o.spec.Routes))
+		}
+		work += fmt.Sprintf("; %s %v %d %d", l.g.names[k], launch.Grid.counts(), launch.Bytes, launch.FLOPs)
+	}
+	return work
 }
 
 // reroute puts a plan on another route in force, if the shape in force and what was compiled and allocated
@@ -135,23 +200,25 @@ func (l *Live) reroute(id OpID, route int) bool {
 	return true
 }
 
-// save keeps what the operator's State holds.
+// save keeps what the operators' State holds.
 func (r *routeRun) save() error {
 	r.state = map[ValueID][]byte{}
-	for _, v := range r.op.spec.State {
-		r.state[v] = make([]byte, r.x.g.values[v].bytes)
-		if err := r.x.ReadValue(v, r.state[v]); err != nil {
-			return err
+	for _, o := range r.ops {
+		for _, v := range o.spec.State {
+			r.state[v] = make([]byte, r.x.g.values[v].bytes)
+			if err := r.x.ReadValue(v, r.state[v]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// restore puts the graph that the executor has in force again, with the operator's params and its State.
+// restore puts the graph that the executor has in force again, with the operators' params and State.
 func (r *routeRun) restore() error {
 	x := r.x
 	x.live, x.lastEnd = r.real, time.Now()
-	x.arena.take(r.op, &x.live.plans[r.op.id])
+	r.take(x.live)
 	_, err := x.arena.upload(x.dev)
 	for v, data := range r.state {
 		for at := 0; at < len(data); at += piece {
@@ -164,6 +231,9 @@ func (r *routeRun) restore() error {
 
 // measure runs the routes in turns; the first run of each does not count.
 func (r *routeRun) measure(ctx context.Context) error {
+	if err := r.fit(ctx); err != nil {
+		return err
+	}
 	for round := range r.n + 1 {
 		for i := range r.trials {
 			if err := ctx.Err(); err != nil {
@@ -171,7 +241,7 @@ func (r *routeRun) measure(ctx context.Context) error {
 			}
 			ns, err := r.run(&r.trials[i])
 			if err != nil {
-				return fmt.Errorf("time %s: %w", r.op.name, err)
+				return fmt.Errorf("time %s: %w", r.name(), err)
 			}
 			if round > 0 {
 				r.trials[i].ns = append(r.trials[i].ns, ns)
@@ -181,10 +251,34 @@ func (r *routeRun) measure(ctx context.Context) error {
 	return nil
 }
 
+// fit lets no route run more operators than a submit has time for, by what the first of them takes: a system
+// may take the device away from one that is long.
+func (r *routeRun) fit(ctx context.Context) error {
+	for i := 0; i < len(r.trials) && len(r.ops) > 1; i++ {
+		t := &r.trials[i]
+		all := t.run
+		t.run = all[:t.each]
+		ns, err := r.run(t)
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return fmt.Errorf("time %s: %w", r.name(), err)
+		}
+		n := min(max(1, int(submitNS/float64(max(ns, 1)))), len(r.ops))
+		t.run = all[:n*t.each]
+	}
+	return nil
+}
+
+// take puts the operators' params of a graph into the arena.
+func (r *routeRun) take(l *Live) {
+	for _, o := range r.ops {
+		r.x.arena.take(o, &l.plans[o.id])
+	}
+}
+
 func (r *routeRun) run(t *trial) (ns int64, err error) {
 	x := r.x
 	x.live = t.live
-	x.arena.take(r.op, &t.live.plans[r.op.id])
+	r.take(t.live)
 	if _, err := x.arena.upload(x.dev); err != nil {
 		return 0, err
 	}

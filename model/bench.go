@@ -22,6 +22,9 @@ type Benchmark struct {
 	Depths      []int // positions that are filled before
 	Repetitions int
 	Seed        uint64 // of the token ids
+	// Kernels asks for operators alone, on each route at lengths up to the longest of Prompts and at each of
+	// Depths, and not for whole steps.
+	Kernels bool
 }
 
 // Bounds of a benchmark.
@@ -109,10 +112,12 @@ func Bench(ctx context.Context, o Options, b Benchmark, emit func(session.Event)
 		d.Ceilings, err = measureCeilings(ctx, r.dev, ceilingCache(o.Cache), progress,
 			func(err error) { log("warn", err.Error()) })
 	}
-	if err == nil {
+	if err == nil && b.Kernels {
+		err = run.kernels(ctx)
+	} else if err == nil {
 		err = run.measure(ctx, tests)
 	}
-	if err = errors.Join(err, m.Close()); len(run.result.Tests) == 0 {
+	if err = errors.Join(err, m.Close()); len(run.result.Tests)+len(run.result.Kernels) == 0 {
 		return nil, err
 	}
 	return run.result, err
@@ -346,10 +351,9 @@ func (n *network) work(steps []benchStep) (weights, flops int64, err error) {
 	}
 	g := n.graph.Describe()
 	for _, s := range steps {
-		if err := errors.Join(n.at(l, s.tokens, s.position), l.Propagate()); err != nil {
+		if err := n.set(l, s); err != nil {
 			return 0, 0, err
 		}
-		l.Commit()
 		for _, id := range l.Active() {
 			launch, _ := l.Launch(id)
 			var constant int64

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpuscope/engine"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/model/session"
 	"gpuscope/trace/bench"
@@ -75,6 +76,18 @@ func TestBenchmarkIsHeldToTheFloor(t *testing.T) {
 	}
 }
 
+// A route that is slow runs as few operators as fit a submit.
+func TestSlowKernelsRunFewerAtATime(t *testing.T) {
+	r := newRig(t, Options{})
+	r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 60e6 }
+	alike := []engine.OpID{*r.opNamed("layers.0.attn.q"), *r.opNamed("layers.1.attn.q")}
+	times, err := r.s.runner.exec.TimeRoutes(context.Background(), alike, 1,
+		func(l *engine.Live) error { return r.s.runner.net.at(l, 1, 0) })
+	if err != nil || len(times) == 0 || times[0].Ops != 1 || times[0].NS != 60e6 {
+		t.Errorf("%+v, %v", times, err)
+	}
+}
+
 func TestBenchmarkThatDoesNotFitIsRefused(t *testing.T) {
 	ok := Benchmark{Prompts: []int{4}, Decodes: []int{2}, Depths: []int{0}, Repetitions: 1}
 	with := func(change func(*Benchmark)) Benchmark {
@@ -122,5 +135,55 @@ func TestBenchmarkThatIsStoppedHasWhatItMeasured(t *testing.T) {
 	})
 	if !errors.Is(err, context.Canceled) || r == nil || len(r.Tests) != 1 || r.Tests[0].Name != "pp4" {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// Operators are timed together with those that are alike, on each route, and once where nothing changes.
+func TestBenchmarkTimesKernelsOnEachRoute(t *testing.T) {
+	driver := &fake.Driver{All: []fake.Options{gpuOf("1.0")}}
+	scripted := func(session.Event) {
+		for _, dev := range driver.Opened {
+			dev.Duration = func(kernel string, x, y, z uint32) int64 {
+				return 100*int64(x*y*z) + int64(len(kernel))
+			}
+		}
+	}
+	b := Benchmark{Prompts: []int{6}, Depths: []int{0, 20}, Repetitions: 2, Kernels: true}
+	o := Options{Path: write(t, tiny().Bytes()), Driver: driver}
+	r, err := Bench(context.Background(), o, b, scripted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string][]string{}
+	for _, k := range r.Kernels {
+		ops := strings.Join(k.Ops, "+")
+		at[ops] = append(at[ops], fmt.Sprintf("%d@%d", k.Tokens, k.Position))
+		if k.N != 2 || k.NS <= 0 || len(k.Kernels) == 0 || k.Bytes <= 0 {
+			t.Errorf("%+v", k)
+		}
+		if len(k.Kernels) == 1 && k.NS%100 != int64(len(k.Kernels[0]))%100 { // as one takes that is alone
+			t.Errorf("%s took %d ns", k.Kernels[0], k.NS)
+		}
+		if ops == "mlp.gate" && (k.Count != tinyLayers || k.In != tinyDim || k.Out != tinyFFN) {
+			t.Errorf("%+v", k)
+		}
+	}
+	elsewhere := func(shape string) bool { return shape != "1@0" }
+	if got := at["lm_head"]; len(got) == 0 || slices.ContainsFunc(got, elsewhere) {
+		t.Errorf("the head, which sees one row always, was timed at %v", got)
+	}
+	if got := at["attn.sdpa"]; !slices.Contains(got, "1@20") || !slices.Contains(got, "6@0") {
+		t.Errorf("attention was timed at %v", got)
+	}
+	planned := 0
+	for _, c := range r.Crossovers {
+		planned += len(c.Planned)
+	}
+	if planned == 0 || len(r.Tests) > 0 {
+		t.Errorf("crossovers %+v", r.Crossovers)
+	}
+	_, _, err = benched(t, Options{}, b, fake.Options{NoTimestamps: true})
+	if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "no timestamps") {
+		t.Errorf("without timestamps: %v", err)
 	}
 }

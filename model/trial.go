@@ -48,7 +48,7 @@ func (s *live) timeOp(ctx context.Context, c session.Command, r *session.Reply) 
 			return err
 		}
 		at := func(l *engine.Live) error { return s.runner.net.at(l, m, 0) }
-		times, err := s.runner.exec.TimeRoutes(ctx, *c.Op, c.N, at)
+		times, err := s.runner.exec.TimeRoutes(ctx, []engine.OpID{*c.Op}, c.N, at)
 		for _, t := range times {
 			if t.N == 0 {
 				continue

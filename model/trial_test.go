@@ -94,6 +94,12 @@ func TestTimingAnOperatorIsRefusedWhereItCannotBe(t *testing.T) {
 		}
 	}
 	r.do(promptOf(3))
+	unlike := []engine.OpID{*op, *r.opNamed("layers.0.attn.norm")}
+	_, err := r.s.runner.exec.TimeRoutes(context.Background(), unlike, 1,
+		func(l *engine.Live) error { return r.s.runner.net.at(l, 1, 0) })
+	if err == nil || !strings.Contains(err.Error(), "are not alike") {
+		t.Errorf("a product and a norm: %v", err)
+	}
 	view := slices.IndexFunc(r.mirror.Trace.Graph.Ops, func(o trace.Op) bool { return o.Kind == "view_copy" })
 	if view >= 0 {
 		id := trace.OpID(view)
@@ -147,7 +153,7 @@ func TestTimingAnOperatorLeavesTheCachesOnTheDevice(t *testing.T) {
 		}
 		for _, tokens := range []int{1, 9} {
 			at := func(l *engine.Live) error { return net.at(l, tokens, 0) }
-			times, err := x.TimeRoutes(ctx, o.ID, 2, at)
+			times, err := x.TimeRoutes(ctx, []engine.OpID{o.ID}, 2, at)
 			if err != nil || len(times) == 0 || times[0].N != 2 || times[0].NS <= 0 {
 				t.Errorf("%s at %d tokens: %+v, %v", o.Name, tokens, times, err)
 			}

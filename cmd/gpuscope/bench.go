@@ -30,6 +30,10 @@ that of its FLOPs, both by ceilings that are measured in the same run. Each toke
 				"lengths of prompts, and all of it again behind 4,096 positions",
 			},
 			{"gpuscope bench model.gguf --pp 0 --depth 0,1024,8192 --format csv", "decode, for a curve"},
+			{
+				"gpuscope bench model.gguf --kernels --pp 512 --depth 4096",
+				"GB/s and TFLOP/s of each kernel on each route, and which is the fastest at which length",
+			},
 			{"gpuscope bench model.gguf --format json", "all that was measured, for a program"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
@@ -38,6 +42,8 @@ that of its FLOPs, both by ceilings that are measured in the same run. Each toke
 			flags.IntSliceVar(&b.Decodes, "tg", []int{128}, "make `128,256` tokens, one a step; 0 for none")
 			flags.IntSliceVar(&b.Depths, "depth", []int{0}, "from a cache that holds `0,4096` positions")
 			flags.IntVarP(&b.Repetitions, "repetitions", "r", 5, "measure each test `N` times, behind a warm-up")
+			flags.BoolVar(&b.Kernels, "kernels", false,
+				"measure operators alone instead of steps: each route at lengths up to the longest of --pp")
 			flags.Uint64Var(&b.Seed, "seed", 1, "draw token ids as `N` says")
 			b.format = formatFlag(flags, bench.Formats...)
 			b.model = declareModelFlags(flags, "off", "step", "block", "dispatch")

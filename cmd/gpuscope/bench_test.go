@@ -43,6 +43,29 @@ func TestTheEmbeddedModelIsMeasured(t *testing.T) {
 	}
 }
 
+func TestTheKernelsOfTheEmbeddedModelAreMeasured(t *testing.T) {
+	gputest.Open(t) // or the test is skipped
+	var stdout, stderr bytes.Buffer
+	p := testProgram(&stdout, &stderr)
+	p.driver = wgpu.New()
+	args := strings.Fields("bench --kernels --pp 2 --tg 0 -r 1 --max-chunk 2 --format json")
+	args = append(args, "--device", os.Getenv("GPUSCOPE_DEVICE"))
+	if status := p.main(t.Context(), args); status != exitDone {
+		t.Fatalf("exit %d: %s", status, &stderr)
+	}
+	got, err := bench.Read(&stdout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	routes := map[string]int{}
+	for _, k := range got.Kernels {
+		routes[k.Route]++
+	}
+	if routes["gemv"] == 0 || routes["batch4"] == 0 || len(got.Crossovers) == 0 {
+		t.Errorf("routes %v, crossovers %+v", routes, got.Crossovers)
+	}
+}
+
 func TestBenchmarkAsMarkdownIsATableWithItsNotes(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr bytes.Buffer

@@ -24,7 +24,7 @@ import (
 // Schema is the format and major version that this package writes and reads.
 const Schema = "gpuscope.bench/1"
 
-// Result is what was measured of a model on a device.
+// Result is what was measured of a model on a device: whole steps as Tests, or operators alone as Kernels.
 type Result struct {
 	Schema   string         `json:"schema"`
 	Producer trace.Producer `json:"producer"`
@@ -38,6 +38,9 @@ type Result struct {
 	Seed        uint64       `json:"seed"`        // of the token ids
 	Repetitions int          `json:"repetitions"` // of each test that count
 	Tests       []Test       `json:"tests,omitempty"`
+	Kernels     []Kernel     `json:"kernels,omitempty"`
+	// Crossovers follow from Kernels: see FindCrossovers.
+	Crossovers []Crossover `json:"crossovers,omitempty"`
 }
 
 // The modes in which steps run. Stepped: each token is read back before the next step begins.
@@ -187,6 +190,11 @@ func (r *Result) check() error {
 			return fmt.Errorf("test %d: its tokens a second are not those of its wall times", i)
 		case t.Floor != nil && (t.Floor.NS <= 0 || t.Floor.Share <= 0):
 			return fmt.Errorf("test %d has a floor of %d ns", i, t.Floor.NS)
+		}
+	}
+	for i := range r.Kernels {
+		if err := r.Kernels[i].check(); err != nil {
+			return fmt.Errorf("kernel %d: %w", i, err)
 		}
 	}
 	return nil

@@ -58,6 +58,39 @@ func example() *Result {
 	return r
 }
 
+// kernels is a result of operators alone.
+func kernels() *Result {
+	r := example()
+	r.Tests = nil
+	for _, k := range []struct {
+		tokens, position int
+		route            string
+		planned          bool
+		us               int64
+	}{
+		{1, 0, "gemv", true, 20},
+		{1, 0, "batch4", false, 25},
+		{8, 0, "batch4", true, 30},
+		{8, 0, "tile64", false, 60},
+		{16, 0, "batch4", true, 60},
+		{16, 0, "tile64", false, 50},
+		{512, 0, "tile64", true, 900},
+	} {
+		r.Kernels = append(r.Kernels, Kernel{
+			Ops: []string{"mlp.gate", "mlp.up"}, Count: 64, Kind: "linear_q4gsw", In: 4096, Out: 14336,
+			Tokens: k.tokens, Position: k.position, Route: k.route, Planned: k.planned,
+			Kernels: []string{"linear_q4gsw_" + k.route}, NS: k.us * 1e3, Q1NS: k.us * 1e3, Q3NS: k.us * 1e3,
+			N: 3, Bytes: 33e6, FLOPs: 2 * 4096 * 14336 * int64(k.tokens),
+		})
+	}
+	r.Kernels = append(r.Kernels, Kernel{
+		Ops: []string{"attn.sdpa"}, Count: 1, Kind: "sdpa", Tokens: 1, Position: 4096, Kernels: []string{"a", "b"},
+		NS: 12e3, Q1NS: 11e3, Q3NS: 13e3, N: 3, Bytes: 8e7, FLOPs: 1e6,
+	})
+	r.Crossovers = r.FindCrossovers()
+	return r
+}
+
 // golden compares with a file of testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
@@ -90,6 +123,8 @@ func TestPrintedForms(t *testing.T) {
 		{"bench.csv", "csv", example()},
 		{"bench.json", "json", example()},
 		{"software.md", "md", software},
+		{"kernels.md", "md", kernels()},
+		{"kernels.csv", "csv", kernels()},
 	} {
 		var b bytes.Buffer
 		if err := c.r.Print(context.Background(), &b, c.format); err != nil {
@@ -100,16 +135,18 @@ func TestPrintedForms(t *testing.T) {
 }
 
 func TestWhatWasWrittenIsReadAgain(t *testing.T) {
-	var b bytes.Buffer
-	if err := example().Write(&b); err != nil {
-		t.Fatal(err)
-	}
-	got, err := Read(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(example(), got, cmpopts.EquateComparable(trace.Time{})); d != "" {
-		t.Error(d)
+	for _, want := range []*Result{example(), kernels()} {
+		var b bytes.Buffer
+		if err := want.Write(&b); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Read(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got, cmpopts.EquateComparable(trace.Time{})); d != "" {
+			t.Error(d)
+		}
 	}
 }
 
@@ -144,8 +181,10 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r := kernels()
+	r.Tests = example().Tests
 	var b bytes.Buffer
-	if err := example().Write(&b); err != nil {
+	if err := r.Write(&b); err != nil {
 		t.Fatal(err)
 	}
 	var all map[string]any
@@ -171,6 +210,18 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 		}
 	}
 	look(all)
+}
+
+// From 16 tokens on the tiles are faster, and the plan takes them later.
+func TestCrossoversFollowFromTheFastestRoutes(t *testing.T) {
+	want := []Crossover{{
+		Ops: []string{"mlp.gate", "mlp.up"}, Kind: "linear_q4gsw", In: 4096, Out: 14336,
+		Fastest: []Span{{"gemv", 1, 1}, {"batch4", 8, 8}, {"tile64", 16, 512}},
+		Planned: []Span{{"gemv", 1, 1}, {"batch4", 8, 16}, {"tile64", 512, 512}},
+	}}
+	if d := cmp.Diff(want, kernels().Crossovers); d != "" {
+		t.Error(d)
+	}
 }
 
 func TestRatesAreThoseOfTheRepetitions(t *testing.T) {

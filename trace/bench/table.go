@@ -21,14 +21,7 @@ func (r *Result) Print(ctx context.Context, w io.Writer, format string) error {
 		return r.Write(w)
 	case "csv":
 		t := r.Table()
-		at := table.By(r.Tests)
-		t.Columns = append(t.Columns, table.Column{
-			Name: "n_tokens", Unit: "tokens", Is: table.Exact,
-			Of: at(func(t *Test) table.Cell { return table.Count(t.Tokens) }),
-		}, table.Column{
-			Name: "n_depth", Unit: "positions", Is: table.Exact,
-			Of: at(func(t *Test) table.Cell { return table.Count(t.Depth) }),
-		})
+		t.Columns = append(t.Columns, r.more()...)
 		for _, a := range r.about() {
 			t.Columns = append(t.Columns, table.Column{
 				Name: a.name, Of: func(int) table.Cell { return table.Text(a.is) },
@@ -39,12 +32,37 @@ func (r *Result) Print(ctx context.Context, w io.Writer, format string) error {
 	return r.printMarkdown(ctx, w)
 }
 
+// more are columns that no page has room for.
+func (r *Result) more() []table.Column {
+	number := func(name, unit string, of func(row int) int64) table.Column {
+		return table.Column{
+			Name: name, Unit: unit, Is: table.Exact,
+			Of: func(row int) table.Cell { return table.Count(of(row)) },
+		}
+	}
+	if len(r.Kernels) > 0 {
+		return []table.Column{
+			number("q1_ns", "ns", func(row int) int64 { return r.Kernels[row].Q1NS }),
+			number("q3_ns", "ns", func(row int) int64 { return r.Kernels[row].Q3NS }),
+			number("n", "runs", func(row int) int64 { return int64(r.Kernels[row].N) }),
+		}
+	}
+	return []table.Column{
+		number("n_tokens", "tokens", func(row int) int64 { return int64(r.Tests[row].Tokens) }),
+		number("n_depth", "positions", func(row int) int64 { return int64(r.Tests[row].Depth) }),
+	}
+}
+
 // fact is something that is said of all of a result.
 type fact struct{ name, is string }
 
 // about says of what and by what a result was measured.
 func (r *Result) about() []fact {
 	version := strings.TrimSpace(r.Producer.Version + " " + r.Producer.Commit)
+	timing := r.Timing
+	if len(r.Kernels) > 0 { // which are timed alone
+		timing = ""
+	}
 	return []fact{
 		{"model", r.Model.Name},
 		{"quantization", r.Model.Quantization},
@@ -53,7 +71,7 @@ func (r *Result) about() []fact {
 		{"driver", r.Device.Driver},
 		{"version", version},
 		{"created", r.Created},
-		{"timing", r.Timing},
+		{"timing", timing},
 	}
 }
 
@@ -68,11 +86,17 @@ func (r *Result) printMarkdown(ctx context.Context, w io.Writer) error {
 	if _, err := fmt.Fprintf(w, "%s\n", printable.Clean(strings.Join(facts, " · "))); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintln(w); err != nil {
-		return err
+	tables := []*table.Table{r.Table()}
+	if len(r.Crossovers) > 0 {
+		tables = append(tables, r.crossoverTable())
 	}
-	if err := printAll(ctx, w, "md", r.Table()); err != nil {
-		return err
+	for _, t := range tables {
+		if _, err := fmt.Fprintln(w); err != nil {
+			return err
+		}
+		if err := printAll(ctx, w, "md", t); err != nil {
+			return err
+		}
 	}
 	for _, n := range r.notes() {
 		if _, err := fmt.Fprintf(w, "\n%s\n", printable.Clean(n)); err != nil {
@@ -114,11 +138,23 @@ func (r *Result) notes() []string {
 			"CPU: mean µs of the host a step. stepped: each token is read before the next step begins.",
 			table.Plural(r.Repetitions, "repetition")))
 	}
+	if len(r.Kernels) > 0 {
+		notes = append(notes, fmt.Sprintf("µs of one operator: the median of %s, of equal operators one behind "+
+			"the other. GB/s and TFLOP/s are modelled bytes and FLOPs in that time; over 100 %% came from a cache.",
+			table.Plural(r.Repetitions, "run")))
+	}
 	return notes
 }
 
-// Table has a row for each test.
+// Table is what was measured: a row for each test, or for each route of a kernel.
 func (r *Result) Table() *table.Table {
+	if len(r.Kernels) > 0 {
+		return r.kernelTable()
+	}
+	return r.testTable()
+}
+
+func (r *Result) testTable() *table.Table {
 	at := table.By(r.Tests)
 	rate := func(name, title, doc string, of func(*Spread) float64) table.Column {
 		return table.Column{
@@ -185,7 +221,7 @@ func (r *Result) Table() *table.Table {
 // significant is a number with four digits or so.
 func significant(v float64) table.Cell {
 	decimals := 0
-	for limit := 1000.0; v < limit && decimals < 3; limit /= 10 {
+	for limit := 1000.0; v < limit && decimals < 6; limit /= 10 {
 		decimals++
 	}
 	return table.Number(v, decimals)

@@ -1,0 +1,161 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"gpuscope/engine"
+	"gpuscope/model/session"
+	"gpuscope/trace"
+	"gpuscope/trace/bench"
+)
+
+// subject is operators that do the same work at all shapes.
+type subject struct {
+	ops   []engine.OpID
+	names []string // without their layers
+	of    trace.Op // the first of them
+}
+
+// kernels times the operators of the graph alone: those that are alike together, on each route, at each shape
+// at which they do something else than at the ones before.
+func (r *benchRun) kernels(ctx context.Context) error {
+	if !r.runner.timed() {
+		return session.Refusef("--kernels: they are GPU times, and this device has no timestamps")
+	}
+	steps := r.kernelSteps()
+	subjects, err := r.runner.net.subjects(steps)
+	if err != nil {
+		return err
+	}
+	for i := range subjects {
+		if err := r.subject(ctx, &subjects[i], steps, i, len(subjects)); err != nil {
+			return err
+		}
+	}
+	r.result.Crossovers = r.result.FindCrossovers()
+	return r.progress("time kernels", len(subjects), len(subjects))
+}
+
+// kernelSteps are the shapes at which operators are timed: lengths of a prompt that rise by a third to a half
+// up to the longest that is asked for, those that are, and a single token at each depth.
+func (r *benchRun) kernelSteps() []benchStep {
+	lengths := []int{1}
+	for _, n := range r.b.Prompts {
+		if n > 0 {
+			lengths = append(lengths, min(n, r.m.maxChunk))
+		}
+	}
+	for n, most := 2, slices.Max(lengths); n < most; n *= 2 {
+		lengths = append(lengths, n)
+		if between := n + n/2; between < most {
+			lengths = append(lengths, between)
+		}
+	}
+	slices.Sort(lengths)
+	var steps []benchStep
+	for _, n := range slices.Compact(lengths) {
+		steps = append(steps, benchStep{n, 0})
+	}
+	for _, depth := range r.b.Depths {
+		steps = append(steps, benchStep{1, depth})
+	}
+	return steps
+}
+
+// subjects are the operators that launch something, in the order of the graph. What has State of its own is
+// timed once: to keep the State of all layers would take more than to time them.
+func (n *network) subjects(steps []benchStep) ([]subject, error) {
+	l, err := engine.NewLive(n.graph, engine.LiveOptions{})
+	if err != nil {
+		return nil, err
+	}
+	works := make([]string, n.graph.Ops())
+	for _, s := range steps {
+		if err := n.set(l, s); err != nil {
+			return nil, err
+		}
+		for id := range works {
+			works[id] += l.Work(engine.OpID(id)) + "|"
+		}
+	}
+	var list []subject
+	index := map[string]int{}
+	for _, o := range n.graph.Describe().Ops {
+		work := works[o.ID]
+		if len(work) == len(steps) { // nothing at any
+			continue
+		}
+		name := o.ShortName()
+		if o.Block != "" {
+			name = o.Block + "." + name
+		}
+		at, there := index[work]
+		if !there {
+			at = len(list)
+			index[work] = at
+			list = append(list, subject{of: o})
+		}
+		s := &list[at]
+		if !there || len(o.State) == 0 {
+			s.ops = append(s.ops, o.ID)
+		}
+		if !slices.Contains(s.names, name) {
+			s.names = append(s.names, name)
+		}
+	}
+	return list, nil
+}
+
+// set makes the shapes of a step those in force.
+func (n *network) set(l *engine.Live, s benchStep) error {
+	if err := errors.Join(n.at(l, s.tokens, s.position), l.Propagate()); err != nil {
+		return err
+	}
+	l.Commit()
+	return nil
+}
+
+// subject times operators that are alike at all shapes.
+func (r *benchRun) subject(ctx context.Context, s *subject, steps []benchStep, done, all int) error {
+	l, err := engine.NewLive(r.runner.net.graph, engine.LiveOptions{})
+	if err != nil {
+		return err
+	}
+	seen := map[string]bool{"": true}
+	for _, step := range steps {
+		if err := cmp.Or(r.progress("time kernels", done, all), r.runner.net.set(l, step)); err != nil {
+			return err
+		}
+		work := l.Work(s.ops[0])
+		if seen[work] {
+			continue
+		}
+		seen[work] = true
+		at := func(l *engine.Live) error { return r.runner.net.at(l, step.tokens, step.position) }
+		times, err := r.runner.exec.TimeRoutes(ctx, s.ops, r.b.Repetitions, at)
+		if err != nil {
+			return fmt.Errorf("time %s at %d tokens: %w", s.names[0], step.tokens, err)
+		}
+		for _, t := range times {
+			r.result.Kernels = append(r.result.Kernels, s.kernel(step, t))
+		}
+	}
+	return nil
+}
+
+// kernel is what they took on a route.
+func (s *subject) kernel(at benchStep, t engine.RouteTime) bench.Kernel {
+	size := func(name string) int {
+		n, _ := s.of.Attrs[name].(int)
+		return n
+	}
+	return bench.Kernel{
+		Ops: s.names, Count: t.Ops, Kind: s.of.Kind, In: size("in"), Out: size("out"), Tokens: at.tokens,
+		Position: at.position, Route: t.Route, Planned: t.Planned, Kernels: t.Kernels, NS: t.NS, Q1NS: t.Q1NS,
+		Q3NS: t.Q3NS, N: t.N, Bytes: t.Bytes, FLOPs: t.FLOPs,
+	}
+}

@@ -1,0 +1,279 @@
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/internal/printable"
+	"gpuscope/trace/table"
+)
+
+// Kernel is operators that are alike, one behind the other on one route at one shape: what each took.
+type Kernel struct {
+	Ops      []string `json:"ops"`   // their names without the layer
+	Count    int      `json:"count"` // operators that ran one behind the other
+	Kind     string   `json:"kind"`
+	In       int      `json:"in,omitempty"` // columns and rows of the weights of a matrix product
+	Out      int      `json:"out,omitempty"`
+	Tokens   int      `json:"tokens"`
+	Position int      `json:"position"`
+	Route    string   `json:"route,omitempty"` // "" where there is no choice
+	Planned  bool     `json:"planned,omitempty"`
+	Kernels  []string `json:"kernels"`
+	NS       int64    `json:"ns"` // of one operator: the median of N runs, and their quartiles
+	Q1NS     int64    `json:"q1_ns"`
+	Q3NS     int64    `json:"q3_ns"`
+	N        int      `json:"n"`
+	Bytes    int64    `json:"bytes"` // modelled, of one operator
+	FLOPs    int64    `json:"flops"`
+}
+
+// Crossover is which route was the fastest, and which one the plan takes, by length of a prompt.
+type Crossover struct {
+	Ops     []string `json:"ops"`
+	Kind    string   `json:"kind"`
+	In      int      `json:"in,omitempty"`
+	Out     int      `json:"out,omitempty"`
+	Fastest []Span   `json:"fastest"`
+	Planned []Span   `json:"planned"`
+}
+
+// Span is the lengths, of those that were measured, from one to another.
+type Span struct {
+	Route string `json:"route"`
+	From  int    `json:"from"`
+	To    int    `json:"to"`
+}
+
+// check says what of a kernel cannot be.
+func (k *Kernel) check() error {
+	if k.Tokens < 1 || k.Position < 0 || k.N < 1 || k.NS < 0 || k.Count < 1 || k.Bytes < 0 || k.FLOPs < 0 {
+		return fmt.Errorf("%s has a count or a time that cannot be", printable.Short(k.Kind, 40))
+	}
+	return nil
+}
+
+// subject is what a kernel and a crossover are of.
+func (k *Kernel) subject() string {
+	return fmt.Sprintf("%s %s %d %d", strings.Join(k.Ops, ","), k.Kind, k.In, k.Out)
+}
+
+// sameShape says whether two kernels are routes of the same operators at the same shape.
+func (k *Kernel) sameShape(l *Kernel) bool {
+	return k.subject() == l.subject() && k.Tokens == l.Tokens && k.Position == l.Position
+}
+
+// fastest says of each kernel whether no other route of its shape took less.
+func (r *Result) fastest() []bool {
+	best := make([]bool, len(r.Kernels))
+	for from := 0; from < len(r.Kernels); {
+		to, least := from, from
+		for to < len(r.Kernels) && r.Kernels[to].sameShape(&r.Kernels[from]) {
+			if r.Kernels[to].NS < r.Kernels[least].NS {
+				least = to
+			}
+			to++
+		}
+		best[least] = true
+		from = to
+	}
+	return best
+}
+
+// FindCrossovers says which routes are the fastest, and which ones the plans take, by length of a prompt from
+// its beginning. Operators that were measured at one length, or have one route, have none.
+func (r *Result) FindCrossovers() []Crossover {
+	var list []Crossover
+	index := map[string]int{}
+	best, several := r.fastest(), map[string]bool{}
+	for i := range r.Kernels {
+		k := &r.Kernels[i]
+		if k.Position != 0 || k.Route == "" {
+			continue
+		}
+		at, there := index[k.subject()]
+		if !there {
+			at = len(list)
+			index[k.subject()] = at
+			list = append(list, Crossover{Ops: k.Ops, Kind: k.Kind, In: k.In, Out: k.Out})
+		}
+		c := &list[at]
+		if best[i] {
+			c.Fastest = along(c.Fastest, k)
+		}
+		if k.Planned {
+			c.Planned = along(c.Planned, k)
+		}
+		several[k.subject()] = several[k.subject()] || k.Tokens > 1
+	}
+	return slices.DeleteFunc(list, func(c Crossover) bool {
+		k := Kernel{Ops: c.Ops, Kind: c.Kind, In: c.In, Out: c.Out}
+		return !several[k.subject()]
+	})
+}
+
+// along is the spans with a route at one length more.
+func along(spans []Span, k *Kernel) []Span {
+	if n := len(spans); n > 0 && spans[n-1].Route == k.Route {
+		spans[n-1].To = k.Tokens
+		return spans
+	}
+	return append(spans, Span{k.Route, k.Tokens, k.Tokens})
+}
+
+// limit is the ceiling that a kernel could reach first, by its modelled work, and the share of it that it
+// reaches: 1 is at the ceiling. It is "" where that is not known.
+func (r *Result) limit(k *Kernel) (of string, share float64) {
+	c := r.Device.Ceilings
+	if c == nil || k.NS == 0 {
+		return "", 0
+	}
+	mem, fp := 0.0, 0.0
+	if rate := c.CopyAt(k.Bytes * int64(k.Count)); rate > 0 {
+		mem = float64(k.Bytes) * 1e9 / rate / float64(k.NS)
+	}
+	if c.FlopsPerS > 0 {
+		fp = float64(k.FLOPs) * 1e9 / c.FlopsPerS / float64(k.NS)
+	}
+	switch {
+	case mem == 0 && fp == 0:
+		return "", 0
+	case mem >= fp:
+		return "mem", mem
+	}
+	return "fp", fp
+}
+
+// names are the distinct names of operators, for people.
+func names(ops []string) string { return strings.Join(ops, ", ") }
+
+// kernelTable has a row for each route at each shape.
+func (r *Result) kernelTable() *table.Table {
+	at, best := table.By(r.Kernels), r.fastest()
+	count := func(name, title, doc string, of func(*Kernel) int) table.Column {
+		return table.Column{
+			Name: name, Title: title, Unit: name, Is: table.Exact, Right: true, Doc: doc,
+			Of: at(func(k *Kernel) table.Cell {
+				if n := of(k); n > 0 || name == "position" {
+					return table.Count(n)
+				}
+				return table.Cell{}
+			}),
+		}
+	}
+	rate := func(name, title, doc string, of func(*Kernel) int64, scale float64) table.Column {
+		return table.Column{
+			Name: name, Title: title, Unit: strings.TrimPrefix(title, "~"), Is: table.Modelled, Right: true,
+			Doc: doc,
+			Of: at(func(k *Kernel) table.Cell {
+				if of(k) == 0 || k.NS == 0 {
+					return table.Cell{}
+				}
+				return significant(float64(of(k)) / float64(k.NS) / scale)
+			}),
+		}
+	}
+	return table.New("kernels", []table.Column{
+		{
+			Name: "operators", Title: "operators", Doc: "that are alike, without their layers",
+			Of: at(func(k *Kernel) table.Cell { return table.Text(names(k.Ops)) }),
+		},
+		count("count", "×", "operators one behind the other", func(k *Kernel) int { return k.Count }),
+		{
+			Name: "kind", Title: "kind", Doc: "what they do",
+			Of: at(func(k *Kernel) table.Cell { return table.Text(k.Kind) }),
+		},
+		count("in", "K", "columns of the weights", func(k *Kernel) int { return k.In }),
+		count("out", "N", "rows of the weights", func(k *Kernel) int { return k.Out }),
+		count("tokens", "M", "tokens of the shape", func(k *Kernel) int { return k.Tokens }),
+		count("position", "pos", "its position", func(k *Kernel) int { return k.Position }),
+		{
+			Name: "route", Title: "route", Doc: "the route that they were made to take",
+			Of: at(func(k *Kernel) table.Cell { return table.Text(k.Route) }),
+		},
+		{
+			Name: "chosen", Title: "", Doc: "plan: the plan takes it; fastest: no other route took less",
+			Of: func(row int) table.Cell {
+				k := &r.Kernels[row]
+				var words []string
+				if k.Planned && k.Route != "" {
+					words = append(words, "plan")
+				}
+				if best[row] && k.Route != "" {
+					words = append(words, "fastest")
+				}
+				return table.Text(strings.Join(words, ", "))
+			},
+		},
+		{
+			Name: "us", Title: "µs", Unit: "us", Is: table.Measured, Right: true,
+			Doc: "of one operator, the median of n runs",
+			Of:  at(func(k *Kernel) table.Cell { return table.Microseconds(float64(k.NS)/1e3, 2) }),
+		},
+		rate("gb_per_s", "~GB/s", "modelled bytes in that time",
+			func(k *Kernel) int64 { return k.Bytes }, 1),
+		rate("tflop_per_s", "~TFLOP/s", "modelled FLOPs in that time",
+			func(k *Kernel) int64 { return k.FLOPs }, 1e3),
+		{
+			Name: "limit", Title: "limit",
+			Doc: "the ceiling that it could reach first: mem, the copy rate; fp, the FLOP rate",
+			Of: at(func(k *Kernel) table.Cell {
+				of, _ := r.limit(k)
+				return table.Text(of)
+			}),
+		},
+		{
+			Name: "share", Title: "~% of it", Unit: "%", Is: table.Modelled, Right: true,
+			Doc: "of that ceiling; over 100 what it read came from a cache",
+			Of: at(func(k *Kernel) table.Cell {
+				of, share := r.limit(k)
+				if of == "" {
+					return table.Cell{}
+				}
+				return table.Number(100*share, 1)
+			}),
+		},
+	}, table.Flat(len(r.Kernels), func(row int) string {
+		k := &r.Kernels[row]
+		return fmt.Sprintf("%s@%d,%d %s", names(k.Ops), k.Tokens, k.Position, cmp.Or(k.Route, k.Kind))
+	}))
+}
+
+// crossoverTable says which route is the fastest, and which one is planned, by length.
+func (r *Result) crossoverTable() *table.Table {
+	at := table.By(r.Crossovers)
+	spans := func(list []Span) table.Cell {
+		words := make([]string, len(list))
+		for i, s := range list {
+			if words[i] = fmt.Sprintf("%s %d–%d", s.Route, s.From, s.To); s.From == s.To {
+				words[i] = fmt.Sprintf("%s %d", s.Route, s.From)
+			}
+		}
+		return table.Text(strings.Join(words, ", "))
+	}
+	return table.New("crossovers", []table.Column{
+		{
+			Name: "operators", Title: "operators", Doc: "that are alike",
+			Of: at(func(c *Crossover) table.Cell { return table.Text(names(c.Ops)) }),
+		},
+		{
+			Name: "shape", Title: "K × N", Doc: "of their weights",
+			Of: at(func(c *Crossover) table.Cell {
+				if c.In == 0 {
+					return table.Cell{}
+				}
+				return table.Text(table.Shape([]int{c.In, c.Out}))
+			}),
+		},
+		{
+			Name: "fastest", Title: "fastest route at M", Doc: "at the lengths that were measured",
+			Of: at(func(c *Crossover) table.Cell { return spans(c.Fastest) }),
+		},
+		{
+			Name: "planned", Title: "planned route at M", Doc: "there",
+			Of: at(func(c *Crossover) table.Cell { return spans(c.Planned) }),
+		},
+	}, table.Flat(len(r.Crossovers), func(row int) string { return names(r.Crossovers[row].Ops) }))
+}
