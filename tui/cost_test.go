@@ -44,6 +44,13 @@ func TestTheScreenLeadsToWhatToFixFirst(t *testing.T) {
 	drive(t, 120, 40, llama, nil, Options{}).misses("c measures")
 }
 
+// What to fix first stays in the title of several steps, beside how many they are and what changed.
+func TestWhatToFixFirstOutlivesWhatIsNiceToKnow(t *testing.T) {
+	for _, w := range []int{80, 120} {
+		live(t, w, 40).press("2", "c", "v").sees("decode", "fix first ", "Δ prefill")
+	}
+}
+
 // Times alone stand beside costs where nothing gives way for them.
 func TestTimesAloneStandBesideCostsWhereThereIsRoom(t *testing.T) {
 	for w, want := range map[int]bool{110: false, 180: true, 200: true} {

@@ -544,7 +544,7 @@ func (t *DispatchTable) fixFirst() table.Part {
 		return table.Part{}
 	}
 	name := t.Name(first)
-	said := table.Say(1, "fix first %s: %s %s µs", name, what, short(most))
+	said := table.Say(0, "fix first %s: %s %s µs", name, what, short(most))
 	if c := t.Folded[first].Cost; c.Share > 0 {
 		said.Text += fmt.Sprintf(" (%.0f %%)", 100*c.Share*most/float64(c.NS))
 	}
