@@ -127,6 +127,7 @@ var legend = [][2]string{
 	{"–", "not measured; never 0"},
 	{"‹", "under two ticks of the clock"},
 	{"=", "no difference that the clock can tell"},
+	{"drift", "of the clock or the device: the operator slopes, but its plan is the same at every position"},
 	{"≈floor", "takes about as long as an empty timed pass"},
 	{"Δ 48→96 r p", "against the base: grid, route, params alone; in a heading a letter each"},
 	{"Δ + - %", "new, gone, time"},

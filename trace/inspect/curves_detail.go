@@ -85,6 +85,10 @@ func (c *Curves) Lines(r *CurveRow, at int) []string {
 		case !f.Slopes():
 			add("          that is no slope: less than three times its error")
 		}
+		if r.Drift > 0 {
+			add("drift     its plan is the same at every position, so its work does not grow: the clock or the "+
+				"device moved, by %.0f %% of the slope of the whole step", r.Drift)
+		}
 	}
 	if b := r.Base; b != nil && r.Fit != nil {
 		by := r.delta().Text

@@ -308,7 +308,6 @@ func (c *Curves) driftPart() table.Part {
 		return table.Part{}
 	}
 	return table.Part{
-		Rank:  1,
 		Text:  fmt.Sprintf("%.0f %% is drift, of operators whose work is the same at every position", all),
 		Short: fmt.Sprintf("%.0f %% is drift", all),
 	}

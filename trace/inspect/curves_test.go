@@ -260,6 +260,10 @@ func TestWhatDoesTheSameWorkEverywhereDrifts(t *testing.T) {
 		}
 	}
 	made := c.Table()
+	lines := strings.Join(c.Lines(&c.Rows[2], 8), "\n")
+	if !strings.Contains(lines, "drift     its plan is the same") || !strings.Contains(lines, "by 75 % of the slope") {
+		t.Errorf("nothing says what drift is:\n%s", lines)
+	}
 	for row, want := range []string{"", "25", "drift"} {
 		if got := made.Cell(row, made.Column("share")).Text; got != want {
 			t.Errorf("%s has a share of %q, want %q", c.Rows[row].Name, got, want)
