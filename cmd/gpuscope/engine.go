@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -35,7 +36,8 @@ func engineCommand() *command {
 				if err := r.validate(operands); err != nil {
 					return err
 				}
-				signal.Ignore(os.Interrupt) // meant for the screen, which tells us when to end
+				// Keys of the terminal are meant for the screen, which tells us when to end.
+				signal.Ignore(os.Interrupt, syscall.SIGQUIT)
 				requests := &endReader{
 					p.stdin,
 					func() { time.AfterFunc(endWithin, func() { os.Exit(exitFailed) }) },

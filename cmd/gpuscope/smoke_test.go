@@ -325,6 +325,23 @@ func TestSIGTERMRestoresTheTerminal(t *testing.T) {
 	x.leaves(exitFailed)
 }
 
+// A terminal that the screen does not read yet, or any more, makes ctrl+\ a signal to screen and engine.
+func TestSIGQUITEndsNeitherScreenNorEngine(t *testing.T) {
+	t.Parallel()
+	x := startTerminal(t, "play")
+	x.expect("prologue")
+	if err := syscall.Kill(-x.cmd.Process.Pid, syscall.SIGQUIT); err != nil {
+		t.Fatal(err)
+	}
+	x.press("s")
+	x.expect("decode")
+	x.press("q")
+	x.leaves(exitDone)
+	if text := x.text(); strings.Contains(text, "goroutine") {
+		t.Errorf("the terminal was sent %q", text)
+	}
+}
+
 func TestScreenSaysWhyAModelDoesNotOpen(t *testing.T) {
 	t.Parallel()
 	x := startTerminal(t, "refuse")
