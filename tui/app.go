@@ -70,7 +70,8 @@ type App struct {
 	note        string   // fades
 	noteOf      view     // that it is about, nil for the session: it goes when another view comes
 	noteID      int
-	failure     string // stays until dismissed
+	failure     string // stays until dismissed,
+	failureOf   any    // or until what failed has been done; nil: nothing that is done again
 	interrupted time.Time
 	mouse       bool
 	clicked     clicked
@@ -95,7 +96,8 @@ type (
 		err   error
 	}
 	noteMsg struct { // something that took its time is done
-		what string // as later was told
+		kind string // as later was told
+		what string
 		text string
 		err  error
 	}
@@ -126,7 +128,7 @@ func newApp(opts Options) (*App, error) {
 		a.w, a.h = mainWidth, mainHeight
 	}
 	a.model = newModel()
-	a.jobs = newJobs(a.fail)
+	a.jobs = newJobs(a.fail, a.mended)
 	for i := range views {
 		a.views = append(a.views, views[i].new(a))
 		if views[i].first {
@@ -185,8 +187,9 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 			a.doing = slices.Delete(a.doing, i, i+1)
 		}
 		if m.err != nil {
-			a.fail(m.err)
+			a.fail(m.kind, m.err)
 		} else {
+			a.mended(m.kind)
 			a.say(m.text)
 		}
 	case fadeMsg:
@@ -336,20 +339,36 @@ func (a *App) show(text string) {
 	a.cmds = append(a.cmds, tea.Tick(4*time.Second, func(time.Time) tea.Msg { return fadeMsg{id} }))
 }
 
+// unsay takes a note back that does not hold any more, where it is one of these.
+func (a *App) unsay(texts ...string) {
+	if slices.Contains(texts, a.note) {
+		a.note, a.noteOf = "", nil
+	}
+}
+
 // mostShown is how many characters of an error are shown; the log has it whole.
 const mostShown = 1000
 
-// fail shows an error until it is dismissed.
-func (a *App) fail(err error) {
-	a.failure = printable.Short(err.Error(), mostShown)
+// fail shows an error until it is dismissed, or until the same is done again and succeeds: a task, a kind of
+// command, what later was told. It is of nil where there is no such thing.
+func (a *App) fail(of any, err error) {
+	a.failure, a.failureOf = printable.Short(err.Error(), mostShown), of
 	a.log.Add("error", err.Error())
 }
 
-// later runs f beside the event loop and shows what it says. Until then the screen says what is being done.
-func (a *App) later(what string, f func(context.Context) (string, error)) {
+// mended takes the error back that something had, now that it has succeeded.
+func (a *App) mended(of any) {
+	if a.failureOf == of {
+		a.failure = ""
+	}
+}
+
+// later runs f beside the event loop and shows what it says. Until then the screen says what is being done. A
+// kind is a word for all that is done like it.
+func (a *App) later(kind, what string, f func(context.Context) (string, error)) {
 	a.doing = append(a.doing, what)
 	a.runner.start(func(ctx context.Context) {
 		text, err := f(ctx)
-		a.runner.send(noteMsg{what, text, err})
+		a.runner.send(noteMsg{kind, what, text, err})
 	})
 }

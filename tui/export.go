@@ -67,7 +67,7 @@ func (a *App) export(path string) {
 		return
 	}
 	t := a.index.Trace
-	a.later("writing "+path, func(context.Context) (string, error) {
+	a.later("export", "writing "+path, func(context.Context) (string, error) {
 		err := absent(path)
 		if err == nil {
 			err = trace.WriteFile(path, t)
@@ -88,7 +88,7 @@ func (a *App) exportTable(pane *tablePane, path string) {
 	l := pane.listing
 	said := table.Title(pane.own(1 << 10)...)
 	screen := a.w
-	a.later("writing "+path, func(ctx context.Context) (string, error) {
+	a.later("export", "writing "+path, func(ctx context.Context) (string, error) {
 		format, err := table.FormatOf(path)
 		if err != nil {
 			return "", fmt.Errorf("export: %w", err)

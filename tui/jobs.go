@@ -11,7 +11,8 @@ import (
 // What is computed for one place on the screen is a task. All methods belong to the event loop.
 type jobs struct {
 	runner   *runner
-	fail     func(error)
+	fail     func(task any, err error)
+	mended   func(task any)
 	asked    int // rises with everything that a person does
 	commands int // rises with every command of the session that has ended
 	busy     int // jobs whose end the event loop has not heard of, cancelled ones too; 0 is idle
@@ -28,7 +29,9 @@ type readyMsg struct{ place func() }
 // lateMsg lets the screen look again whether something takes its time.
 type lateMsg struct{}
 
-func newJobs(fail func(error)) *jobs { return &jobs{fail: fail, patience: 150 * time.Millisecond} }
+func newJobs(fail func(any, error), mended func(any)) *jobs {
+	return &jobs{fail: fail, mended: mended, patience: 150 * time.Millisecond}
+}
 
 // start runs f, which gives what the event loop is to do when it has ended.
 func (j *jobs) start(f func(context.Context) func()) context.CancelFunc {
@@ -105,9 +108,10 @@ func (t *task[K, V]) want(j *jobs, key K, compute func(context.Context) (V, erro
 			t.given, t.has = key, true
 			t.rest = now().Add(min(longest, restFor*now().Sub(begun)))
 			if t.err = err; err != nil { // it is not tried again until something else is wanted
-				j.fail(err)
+				j.fail(t, err)
 				return
 			}
+			j.mended(t)
 			t.value = v
 			if take != nil {
 				take(v)

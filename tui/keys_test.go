@@ -30,7 +30,7 @@ func rebind(t *testing.T, key func(name string) string) {
 func TestSentencesNameTheKeysOfTheTable(t *testing.T) {
 	rebind(t, func(name string) string { return "<" + name + ">" })
 	recorded := drive(t, 80, 24, llama, nil, Options{})
-	recorded.sees("<token> token", "<quit> quit").app.fail(errors.New("odd"))
+	recorded.sees("<token> token", "<quit> quit").app.fail(nil, errors.New("odd"))
 	recorded.update(lateMsg{})
 	recorded.sees("(<back out> dismisses)")
 	recorded.app.cancel()

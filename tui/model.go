@@ -169,7 +169,7 @@ func (a *App) events(list eventsMsg) {
 			}
 		}
 		if err := a.mirror.Apply(e); err != nil {
-			a.fail(fmt.Errorf("not recorded: %w", err))
+			a.fail(nil, fmt.Errorf("not recorded: %w", err))
 		}
 		a.again.opened = a.again.opened || e.Opened != nil
 	}

@@ -23,7 +23,7 @@ func TestANoteIsNotCut(t *testing.T) {
 	if !strings.Contains(d.squeezed(), d.app.note) {
 		t.Errorf("no %q in\n%s", d.app.note, d.screen())
 	}
-	d.app.fail(errors.New("something went wrong"))
+	d.app.fail(nil, errors.New("something went wrong"))
 	d.sees("something went wrong", "dismisses", d.app.note[:30])
 	d.app.failure = ""
 	d.update(fadeMsg{d.app.noteID})

@@ -60,6 +60,7 @@ func (a *App) turnOver(by int) {
 		a.say(cmp.Or(why, "only why has other changes to go to"))
 		return
 	}
+	a.unsay(a.over.first, a.over.last)
 	a.look(*to)
 }
 
@@ -386,7 +387,7 @@ func (a *App) copy() {
 		return
 	}
 	out := a.opts.output()
-	a.later("copying", func(context.Context) (string, error) {
+	a.later("copy", "copying", func(context.Context) (string, error) {
 		if _, err := osc52.New(text).WriteTo(out); err != nil {
 			return "", fmt.Errorf("copy: %w", err)
 		}

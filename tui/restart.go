@@ -119,7 +119,7 @@ func (a *App) failed(reason error) {
 			last += fmt.Sprintf(", to dispatch %d (%s)", d, t.Graph.Ops[t.Graph.Dispatches[d].Op].Name)
 		}
 	}
-	a.fail(fmt.Errorf(keyed("the engine has gone%s; {restart} starts it again. %w%s; {export} exports what was "+
+	a.fail(nil, fmt.Errorf(keyed("the engine has gone%s; {restart} starts it again. %w%s; {export} exports what was "+
 		"recorded"), doing, reason, last))
 }
 

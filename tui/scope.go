@@ -244,6 +244,7 @@ func (a *App) askBase() {
 	a.ask(&question{label: "base trace", take: func(path string) {
 		if path = expand(path); path == "" {
 			a.base, a.file = noBase, nil
+			a.mended(&a.fileTask)
 			a.version++
 			return
 		}

@@ -64,6 +64,8 @@ func TestABaseMayBeAnotherTrace(t *testing.T) {
 	d.press("V").sees("Δ other.json prefill:").press("v")
 	d.press("B").typed("nothing.json").press("enter").sees("✗ base: ", "nothing.json")
 	d.press("esc").sees("Δ other.json decode:").press("B", "enter").sees("Δ s22:")
+	d.press("B").typed("nothing.json").press("enter", "1").sees("✗ base: ")
+	d.press("B").typed(path).press("enter").misses("✗ base: ") // it went with what was wrong
 }
 
 // While the model runs, tables speak of all warm steps so far; who asks for a step sees that step.

@@ -66,9 +66,9 @@ func TestWhyGoesThroughTheChangesOfItsGrid(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("layers.0.attn.sdpa.split").press("enter", "w")
 	d.sees("Why layers.0.attn.sdpa.split in s23", "grid 32 → 64 at s23", "changes of this grid")
 	d.press("]").sees("the run has no later change of this grid; by the plan: pos 128: 64 → 96", "in s23")
-	d.press("[").sees("Why layers.0.attn.sdpa.split in s1", "runs since s1").misses("in s23")
+	d.press("[").sees("Why layers.0.attn.sdpa.split in s1", "runs since s1").misses("in s23", "no later change")
 	d.press("[").sees("the run has no earlier change", "in s1")
-	d.press("]").sees("in s23", "grid 32 → 64 at s23").press("esc").misses("Why layers")
+	d.press("]").sees("in s23", "grid 32 → 64 at s23").misses("no earlier change").press("esc").misses("Why layers")
 	if got := d.app.shownIndex(); got != 23 {
 		t.Errorf("step %d is shown, want 23: looking at another change moves nothing", got)
 	}

@@ -69,6 +69,9 @@ func (a *App) done(m doneMsg) {
 		a.refused(j.command, m.err)
 		a.queued = nil
 	}
+	if m.err == nil {
+		a.mended(j.command.Kind)
+	}
 	if j.command.Kind == session.Verify && m.err == nil {
 		a.verified()
 	}
@@ -198,11 +201,14 @@ func (a *App) showStep(by int) {
 	a.follow = false
 	a.unsettle()
 	last := len(a.index.Trace.Steps) - 1
-	if by < 0 && a.shown == 0 || by > 0 && a.shown == last {
-		said := fmt.Sprintf("step %d is the %s that was recorded", a.shownIndex(), end(by))
-		if a.note != said { // a key that is held says it once
-			a.say(said)
-		}
+	said := func(by int) string {
+		return fmt.Sprintf("step %d is the %s that was recorded", a.shownIndex(), end(by))
+	}
+	switch at := by < 0 && a.shown == 0 || by > 0 && a.shown == last; {
+	case !at:
+		a.unsay(said(-1), said(1))
+	case a.note != said(by): // a key that is held says it once
+		a.say(said(by))
 	}
 	a.showIndex(clamp(a.shown+by, 0, last))
 }

@@ -255,7 +255,7 @@ func (a *App) refused(c session.Command, err error) {
 		a.show(err.Error())
 		return
 	}
-	a.fail(fmt.Errorf("%s: %w", c.Kind, err))
+	a.fail(c.Kind, fmt.Errorf("%s: %w", c.Kind, err))
 }
 
 // paused says at which condition a run has paused.
