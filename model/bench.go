@@ -129,14 +129,8 @@ func (m *Model) loadFor(tests []bench.Test, progress engine.Progress, log func(s
 	if err := m.hold(tests); err != nil {
 		return nil, err
 	}
-	dev, why, err := openDevice(m.options.Driver, m.options.Device)
+	dev, n, err := m.deviceAndGraph(progress, log)
 	if err != nil {
-		return nil, err
-	}
-	log(fmt.Sprintf("device %s (%s): %s", dev.Info().Name, dev.Info().Type, why))
-	n, err := m.graphFor(dev.Info().Limits, progress, log)
-	if err != nil {
-		dev.Release()
 		return nil, err
 	}
 	r, err := m.load(dev, n, progress)
@@ -327,16 +321,15 @@ func (r *benchRun) floor(t *bench.Test) (*bench.Floor, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &bench.Floor{Of: "flops", Amount: flops}
-	rate := c.FlopsPerS
+	mem, fp := c.Roofs(float64(weights), float64(flops), float64(weights/int64(t.Tokens)))
+	f, ns := &bench.Floor{Of: "flops", Amount: flops}, fp
 	if t.Phase == "decode" {
-		f.Of, f.Amount = "weights", weights
-		rate = c.CopyAt(weights / int64(t.Tokens))
+		f.Of, f.Amount, ns = "weights", weights, mem
 	}
-	if f.Amount == 0 || rate <= 0 {
+	if ns == 0 {
 		return nil, nil
 	}
-	f.NS = max(1, int64(float64(f.Amount)*1e9/rate))
+	f.NS = max(1, int64(ns))
 	_, median, _ := trace.Quartiles(slices.Clone(t.WallNS))
 	f.Share = float64(f.NS) / float64(max(median, 1))
 	return f, nil

@@ -1,11 +1,11 @@
 package model
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"gpuscope/engine"
 	"gpuscope/model/session"
@@ -16,8 +16,9 @@ import (
 // subject is operators that do the same work at all shapes.
 type subject struct {
 	ops   []engine.OpID
-	names []string // without their layers
-	of    trace.Op // the first of them
+	names []string    // without their layers
+	of    trace.Op    // the first of them
+	steps []benchStep // at which they do something that they do at none before
 }
 
 // kernels times the operators of the graph alone: those that are alike together, on each route, at each shape
@@ -26,13 +27,12 @@ func (r *benchRun) kernels(ctx context.Context) error {
 	if !r.runner.timed() {
 		return session.Refusef("--kernels: they are GPU times, and this device has no timestamps")
 	}
-	steps := r.kernelSteps()
-	subjects, err := r.runner.net.subjects(steps)
+	subjects, err := r.runner.net.subjects(r.kernelSteps())
 	if err != nil {
 		return err
 	}
 	for i := range subjects {
-		if err := r.subject(ctx, &subjects[i], steps, i, len(subjects)); err != nil {
+		if err := r.subject(ctx, &subjects[i], i, len(subjects)); err != nil {
 			return err
 		}
 	}
@@ -73,31 +73,37 @@ func (n *network) subjects(steps []benchStep) ([]subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	works := make([]string, n.graph.Ops())
+	works := make([][]string, n.graph.Ops()) // by operator, at each step
 	for _, s := range steps {
 		if err := n.set(l, s); err != nil {
 			return nil, err
 		}
 		for id := range works {
-			works[id] += l.Work(engine.OpID(id)) + "|"
+			works[id] = append(works[id], l.Work(engine.OpID(id)))
 		}
 	}
 	var list []subject
 	index := map[string]int{}
 	for _, o := range n.graph.Describe().Ops {
-		work := works[o.ID]
-		if len(work) == len(steps) { // nothing at any
+		here := steps[:0:0]
+		for i, work := range works[o.ID] {
+			if work != "" && !slices.Contains(works[o.ID][:i], work) {
+				here = append(here, steps[i])
+			}
+		}
+		if len(here) == 0 {
 			continue
 		}
 		name := o.ShortName()
 		if o.Block != "" {
 			name = o.Block + "." + name
 		}
+		work := strings.Join(works[o.ID], "|")
 		at, there := index[work]
 		if !there {
 			at = len(list)
 			index[work] = at
-			list = append(list, subject{of: o})
+			list = append(list, subject{of: o, steps: here})
 		}
 		s := &list[at]
 		if !there || len(o.State) == 0 {
@@ -120,21 +126,11 @@ func (n *network) set(l *engine.Live, s benchStep) error {
 }
 
 // subject times operators that are alike at all shapes.
-func (r *benchRun) subject(ctx context.Context, s *subject, steps []benchStep, done, all int) error {
-	l, err := engine.NewLive(r.runner.net.graph, engine.LiveOptions{})
-	if err != nil {
-		return err
-	}
-	seen := map[string]bool{"": true}
-	for _, step := range steps {
-		if err := cmp.Or(r.progress("time kernels", done, all), r.runner.net.set(l, step)); err != nil {
+func (r *benchRun) subject(ctx context.Context, s *subject, done, all int) error {
+	for _, step := range s.steps {
+		if err := r.progress("time kernels", done, all); err != nil {
 			return err
 		}
-		work := l.Work(s.ops[0])
-		if seen[work] {
-			continue
-		}
-		seen[work] = true
 		at := func(l *engine.Live) error { return r.runner.net.at(l, step.tokens, step.position) }
 		times, err := r.runner.exec.TimeRoutes(ctx, s.ops, r.b.Repetitions, at)
 		if err != nil {

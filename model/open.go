@@ -67,16 +67,8 @@ func (m *Model) open(ctx context.Context, progress engine.Progress, log func(str
 	if m.options.Device == trace.NoDevice {
 		return m.openPlanned(ctx, progress, log)
 	}
-	begin := time.Now()
-	dev, why, err := openDevice(m.options.Driver, m.options.Device)
+	dev, n, err := m.deviceAndGraph(progress, log)
 	if err != nil {
-		return nil, err
-	}
-	m.took("device", begin)
-	log(fmt.Sprintf("device %s (%s): %s", dev.Info().Name, dev.Info().Type, why))
-	n, err := m.graphFor(dev.Info().Limits, progress, log)
-	if err != nil {
-		dev.Release()
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -126,6 +118,23 @@ func openDevice(d gpu.Driver, want string) (gpu.Device, string, error) {
 		return nil, "", fmt.Errorf("open device %s: %w", adapters[i].Name, err)
 	}
 	return dev, why, nil
+}
+
+// deviceAndGraph opens the device that the options name, and builds the graph for it.
+func (m *Model) deviceAndGraph(progress engine.Progress, log func(string)) (gpu.Device, *network, error) {
+	begin := time.Now()
+	dev, why, err := openDevice(m.options.Driver, m.options.Device)
+	if err != nil {
+		return nil, nil, err
+	}
+	m.took("device", begin)
+	log(fmt.Sprintf("device %s (%s): %s", dev.Info().Name, dev.Info().Type, why))
+	n, err := m.graphFor(dev.Info().Limits, progress, log)
+	if err != nil {
+		dev.Release()
+		return nil, nil, err
+	}
+	return dev, n, nil
 }
 
 // graphFor builds the graph for a device with these limits.

@@ -14,3 +14,15 @@ func (c *Ceilings) CopyAt(bytes int64) float64 {
 	}
 	return best.PerS
 }
+
+// Roofs are in how many ns the copy rate lets so many bytes be moved, and the FLOP rate lets so many FLOPs be
+// done; 0 where the rate is not known. The bytes are a part of a working set, which says how fast they come.
+func (c *Ceilings) Roofs(bytes, flops, set float64) (mem, fp float64) {
+	if rate := c.CopyAt(int64(set)); rate > 0 {
+		mem = bytes * 1e9 / rate
+	}
+	if c.FlopsPerS > 0 {
+		fp = flops * 1e9 / c.FlopsPerS
+	}
+	return mem, fp
+}

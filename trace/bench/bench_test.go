@@ -212,7 +212,7 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 	look(all)
 }
 
-// From 16 tokens on the tiles are faster, and the plan takes them later.
+// From 16 tokens on the tiles are faster, and the plan takes them later. One length crosses nothing.
 func TestCrossoversFollowFromTheFastestRoutes(t *testing.T) {
 	want := []Crossover{{
 		Ops: []string{"mlp.gate", "mlp.up"}, Kind: "linear_q4gsw", In: 4096, Out: 14336,
@@ -221,6 +221,10 @@ func TestCrossoversFollowFromTheFastestRoutes(t *testing.T) {
 	}}
 	if d := cmp.Diff(want, kernels().Crossovers); d != "" {
 		t.Error(d)
+	}
+	oneLength := Result{Kernels: kernels().Kernels[:2]}
+	if got := oneLength.FindCrossovers(); len(got) != 0 {
+		t.Errorf("at one length: %+v", got)
 	}
 }
 

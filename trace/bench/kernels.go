@@ -86,31 +86,26 @@ func (r *Result) fastest() []bool {
 // its beginning. Operators that were measured at one length, or have one route, have none.
 func (r *Result) FindCrossovers() []Crossover {
 	var list []Crossover
-	index := map[string]int{}
-	best, several := r.fastest(), map[string]bool{}
+	subject, best := "", r.fastest()
 	for i := range r.Kernels {
 		k := &r.Kernels[i]
 		if k.Position != 0 || k.Route == "" {
 			continue
 		}
-		at, there := index[k.subject()]
-		if !there {
-			at = len(list)
-			index[k.subject()] = at
+		if k.subject() != subject {
+			subject = k.subject()
 			list = append(list, Crossover{Ops: k.Ops, Kind: k.Kind, In: k.In, Out: k.Out})
 		}
-		c := &list[at]
+		c := &list[len(list)-1]
 		if best[i] {
 			c.Fastest = along(c.Fastest, k)
 		}
 		if k.Planned {
 			c.Planned = along(c.Planned, k)
 		}
-		several[k.subject()] = several[k.subject()] || k.Tokens > 1
 	}
 	return slices.DeleteFunc(list, func(c Crossover) bool {
-		k := Kernel{Ops: c.Ops, Kind: c.Kind, In: c.In, Out: c.Out}
-		return !several[k.subject()]
+		return c.Fastest[0].From == c.Fastest[len(c.Fastest)-1].To
 	})
 }
 
@@ -130,20 +125,15 @@ func (r *Result) limit(k *Kernel) (of string, share float64) {
 	if c == nil || k.NS == 0 {
 		return "", 0
 	}
-	mem, fp := 0.0, 0.0
-	if rate := c.CopyAt(k.Bytes * int64(k.Count)); rate > 0 {
-		mem = float64(k.Bytes) * 1e9 / rate / float64(k.NS)
-	}
-	if c.FlopsPerS > 0 {
-		fp = float64(k.FLOPs) * 1e9 / c.FlopsPerS / float64(k.NS)
-	}
+	bytes := float64(k.Bytes)
+	mem, fp := c.Roofs(bytes, float64(k.FLOPs), bytes*float64(k.Count))
 	switch {
 	case mem == 0 && fp == 0:
 		return "", 0
 	case mem >= fp:
-		return "mem", mem
+		return "mem", mem / float64(k.NS)
 	}
-	return "fp", fp
+	return "fp", fp / float64(k.NS)
 }
 
 // names are the distinct names of operators, for people.

@@ -86,14 +86,8 @@ func limitOf(d *trace.Device, w *Launch, t Spread, first bool) Limit {
 	}
 	l.BytesPerS, l.FlopsPerS = w.bytes*1e9/work, w.flops*1e9/work
 	best := float64(floor)
-	mem, fp := 0.0, 0.0
-	if rate := c.CopyAt(int64(w.streamed)); rate > 0 {
-		mem = l.BytesPerS / rate
-	}
-	if c.FlopsPerS > 0 {
-		fp = l.FlopsPerS / c.FlopsPerS
-	}
-	if roof := roofNS(c, w.bytes, w.flops, w.streamed); roof > 0 {
+	mem, fp := c.Roofs(w.bytes, w.flops, w.streamed)
+	if roof := max(mem, fp); roof > 0 {
 		best = max(best, timing+roof)
 	}
 	if best > 0 {
@@ -103,9 +97,9 @@ func limitOf(d *trace.Device, w *Launch, t Spread, first bool) Limit {
 	case groups < int64(c.FillWorkgroups):
 		l.Kind, l.Workgroups = FillLimit, groups
 	case mem > 0 && mem >= fp:
-		l.Kind, l.Share = MemLimit, mem
+		l.Kind, l.Share = MemLimit, mem/work
 	case fp > 0:
-		l.Kind, l.Share = FPLimit, fp
+		l.Kind, l.Share = FPLimit, fp/work
 	}
 	return l
 }

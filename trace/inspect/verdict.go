@@ -123,15 +123,8 @@ func (x *Index) streamed(s *trace.Step) float64 {
 	return all
 }
 
-// roofNS is in how many ns the ceilings let so many bytes be moved and FLOPs be done, at the same time. The
-// bytes are a part of a working set, which says how fast they come.
+// roofNS is in how many ns the ceilings let so many bytes be moved and FLOPs be done, at the same time.
 func roofNS(c *trace.Ceilings, bytes, flops, set float64) float64 {
-	best := 0.0
-	if rate := c.CopyAt(int64(set)); rate > 0 {
-		best = bytes * 1e9 / rate
-	}
-	if c.FlopsPerS > 0 {
-		best = max(best, flops*1e9/c.FlopsPerS)
-	}
-	return best
+	mem, fp := c.Roofs(bytes, flops, set)
+	return max(mem, fp)
 }
