@@ -279,8 +279,8 @@ func (m *costRun) runWhole(ctx context.Context) error {
 	return err
 }
 
-// asItRuns runs the step with nothing left out, submitted piece by piece as a step is, and keeps the wall
-// time. Runs that are compared are submitted whole, so that the GPU waits for nothing that is being encoded.
+// asItRuns runs the whole step, submitted piece by piece as a step is, and keeps its wall time; without sets
+// also what it takes the GPU. Runs that are compared are submitted at once: the GPU waits for no encoding.
 func (m *costRun) asItRuns(ctx context.Context) error {
 	m.log.pieces = true
 	defer func() { m.log.pieces = false }()

@@ -364,8 +364,7 @@ func (l *Live) Int(v ValueID) int64 { return l.now.ints[v] }
 // Log is the record of the last Propagate. It is good until the next one.
 func (l *Live) Log() *ResizeLog { return &l.log }
 
-// Active are the dispatches that run with the plans in force, in order of submission, and Levels the first of
-// each level among them.
+// Active are the dispatches that run with the plans in force, in order of submission.
 func (l *Live) Active() []trace.DispatchID {
 	l.listDispatches()
 	return l.active
@@ -377,7 +376,8 @@ func (l *Live) Levels() []trace.DispatchID {
 	return l.levels
 }
 
-// Passes is the number of compute passes of a step that times no dispatch on its own.
+// Passes is how many compute passes the plans in force ask for: a step has another one for each submit that
+// begins within one of them, and one for each run of dispatches that it times.
 func (l *Live) Passes() int {
 	passes, last := 0, -1
 	for _, id := range l.Active() {

@@ -8,31 +8,33 @@ import (
 	"gpuscope/trace"
 )
 
-// firstPiece is how many dispatches are submitted before the rest of a step is encoded. The GPU works on them
-// while the host encodes as many again, and so on: it stays busy where a dispatch takes it no less time than
-// the host, and a step of n dispatches has some log2(n / firstPiece) submits.
+// firstPiece is how many dispatches are submitted first. The GPU works on them while the host encodes as many
+// again, then as many as both, and so on: it stays busy where a dispatch takes it no less time than the host,
+// and a step of n dispatches has some log2(n / firstPiece) submits.
 const firstPiece = 32
 
 // submit encodes a run of the active dispatches, the first of which is the step's number from, sends it piece
 // by piece and waits.
 func (x *Executor) submit(s *stepLog, run []trace.DispatchID, from, all int, read []ValueID) error {
 	var begun time.Time
+	var first int64 // of encode and submit, with the first piece
 	for at := 0; at == 0 || at < len(run); {
 		n := x.piece(s, run, at)
-		start := time.Now()
 		encoded, err := x.send(s, run[at:at+n], from+at, all, read)
 		if err != nil {
+			if at > 0 { // who comes next finds the GPU idle
+				_ = x.dev.Wait()
+			}
 			return err
 		}
 		if at == 0 {
-			begun = encoded
-		} else {
-			s.overlapped += time.Since(start).Nanoseconds()
+			begun, first = encoded, s.encode+s.submit
 		}
 		if at += n; n == 0 {
 			break // a graph of no dispatches
 		}
 	}
+	s.overlapped += s.encode + s.submit - first
 	submitted := time.Now()
 	if err := x.dev.Wait(); err != nil {
 		return fmt.Errorf("wait for the GPU: %w", err)

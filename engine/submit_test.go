@@ -57,7 +57,7 @@ func TestAStepIsSubmittedWhileItIsEncoded(t *testing.T) {
 		if waits != 1 || s.submits != len(submits) {
 			rt.Errorf("%d waits; %d submits, %d recorded", waits, len(submits), s.submits)
 		}
-		if (s.overlapped > 0) != (len(submits) > 1) || s.overlapped > s.encode+s.submit {
+		if (s.overlapped > 0) != (len(submits) > 1) || s.overlapped >= s.encode+s.submit {
 			rt.Errorf("%d ns of %d and %d overlap", s.overlapped, s.encode, s.submit)
 		}
 		at := 0
@@ -117,6 +117,9 @@ func TestAFailedPieceLeavesTheNextStepWhole(t *testing.T) {
 		}
 		if err := x.Step(context.Background(), &in, TimingStep); err == nil {
 			t.Errorf("%v: no error", kind)
+		}
+		if last := dev.Log[len(dev.Log)-1]; last.Kind != fake.Wait {
+			t.Errorf("%v: the last call was %v: the first piece runs yet", kind, last.Kind)
 		}
 		dev.Fault = nil
 		if err := x.Step(context.Background(), &in, TimingStep); err != nil {

@@ -127,9 +127,10 @@ func (x *Executor) newRouteRun(ids []OpID, n int, set func(*Live) error) (*route
 		l.Commit()
 		if planned < 0 {
 			planned = l.plans[ids[0]].route
-		}
-		if !r.alike(l) {
-			return nil, fmt.Errorf("%s and the others that are to be timed with it are not alike", r.name())
+			if !r.alike(l) {
+				return nil, fmt.Errorf("%s and the others that are to be timed with it are not alike",
+					r.name())
+			}
 		}
 		if route != planned && slices.ContainsFunc(ids, func(id OpID) bool { return !l.reroute(id, route) }) {
 			continue

@@ -566,7 +566,7 @@ type CPU struct {
 	WaitNS   Time `json:"wait_ns,omitzero"`
 	SampleNS Time `json:"sample_ns,omitzero"`
 	TotalNS  Time `json:"total_ns,omitzero"`
-	// OverlappedNS is the part of EncodeNS and SubmitNS that came behind a submit, while the GPU had work.
+	// OverlappedNS is the part of EncodeNS and SubmitNS that lay between a submit and the wait for it.
 	OverlappedNS Time `json:"overlapped_ns,omitzero"`
 	// Instants on the axis of GPU.StartNS: of the step's begin, of its first submit, and of the end of the
 	// last wait for the GPU.
