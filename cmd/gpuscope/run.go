@@ -8,7 +8,6 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -84,13 +83,15 @@ characters, and, as JSON does, U+FFFD for each byte that is no UTF-8.`,
 			r.model.declareChat(flags)
 			return func(ctx context.Context, operands []string) error {
 				r.byText = !flags.Changed("ids")
-				r.recording = flags.Changed("trace")
 				r.profiling.asked = flags.Changed("profile") || flags.Changed("cost")
 				if flags.Changed("prompt") && flags.Changed("ids") {
 					return usagef("-p and --ids: give one of them")
 				}
 				if r.model.chat && (!flags.Changed("prompt") || r.prompt == "") {
 					return usagef("--chat: say what your turn is with -p TEXT")
+				}
+				if flags.Changed("trace") && r.tracePath == "" {
+					return usagef(`--trace "": give the name of a file`)
 				}
 				if err := r.validate(operands); err != nil {
 					return err
@@ -109,7 +110,6 @@ type run struct {
 	tokens      int
 	conditions  []string // as they are typed
 	breaks      []session.Break
-	recording   bool // to tracePath
 	tracePath   string
 	format      *choice
 	model       *modelOptions
@@ -152,9 +152,6 @@ func (r *run) validate(operands []string) error {
 	if r.model.device == trace.NoDevice {
 		return usagef("--device none: a run needs a device; gpuscope --device none steps through the plan, gpuscope graph --at M,POS prints it at any shape")
 	}
-	if r.recording && r.tracePath == "" {
-		return usagef(`--trace "": give the name of a file`)
-	}
 	return nil
 }
 
@@ -169,9 +166,7 @@ func (r *run) run(ctx context.Context, p *program) error {
 	s, err := p.open(ctx, r.model, progress.show)
 	progress.done()
 	if err != nil {
-		if recorder != nil {
-			recorder.Cancel()
-		}
+		recorder.cancel()
 		return asUsage(err)
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -198,7 +193,7 @@ func (r *run) run(ctx context.Context, p *program) error {
 	draining.Wait()
 	out.progress.done()
 	if errors.Is(err, session.ErrUsage) {
-		out.discard()
+		recorder.cancel()
 		return asUsage(err)
 	}
 	if out.err != nil {
@@ -209,29 +204,8 @@ func (r *run) run(ctx context.Context, p *program) error {
 
 // measures says whether anything is measured after the text. A program that reads the text asks for it.
 func (r *run) measures() bool {
-	return r.profiling.kind.value != "off" && (r.format.value == "text" || r.recording || r.profiling.asked)
-}
-
-// endOfPipe is how long a run that was told to end waits for who reads its trace from a pipe.
-const endOfPipe = 2 * time.Second
-
-// record makes the file for a trace, nil where none is named.
-func (p *program) record(ctx context.Context, path string) (*trace.StreamWriter, error) {
-	if path == "" {
-		return nil, nil
-	}
-	recorder, err := trace.CreateStream(path)
-	switch {
-	case errors.Is(err, trace.ErrForm):
-		return nil, usageError{err.Error()}
-	case err != nil:
-		return nil, err
-	}
-	if name := recorder.Partial(); name != "" {
-		p.unfinished.Store(&name)
-	}
-	context.AfterFunc(ctx, func() { recorder.Expire(time.Now().Add(endOfPipe)) })
-	return recorder, nil
+	return r.profiling.kind.value != "off" &&
+		(r.format.value == "text" || r.tracePath != "" || r.profiling.asked)
 }
 
 // generate sends the session's commands, and returns where the text stands behind them.
@@ -253,7 +227,7 @@ func (r *run) generate(ctx context.Context, s session.Session) (session.Reply, e
 			return reply, err
 		}
 	}
-	if r.model.timing.value == "dispatch" && (r.format.value == "text" || r.recording) {
+	if r.model.timing.value == "dispatch" && (r.format.value == "text" || r.tracePath != "") {
 		// Refused where the device has no timestamps: then timing cost nothing.
 		if _, err := s.Do(ctx, session.Command{Kind: session.Observe}); err != nil &&
 			!errors.Is(err, session.ErrUsage) {
@@ -291,7 +265,7 @@ type output struct {
 	whole     bool         // nothing else did
 	measured  bool         // the last step was run again
 	err       error
-	recorder  *trace.StreamWriter
+	recorder  *recording
 	recorded  error
 }
 
@@ -326,8 +300,8 @@ func (o *output) take(e session.Event) {
 			o.write(s.Text)
 		}
 	}
-	if o.recorder != nil && o.recorded == nil {
-		o.recorded = recordEvent(o.recorder, e)
+	if o.recorded == nil {
+		o.recorded = o.recorder.take(e)
 	}
 }
 
@@ -375,36 +349,13 @@ func (o *output) write(text string) {
 	o.wrote = o.wrote || text != ""
 }
 
-// recordEvent appends to a trace file what of an event belongs to a trace.
-func recordEvent(w *trace.StreamWriter, e session.Event) error {
-	if e.Opened != nil {
-		return w.Begin(e.Opened)
-	}
-	for _, r := range e.Records {
-		if err := w.Write(r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// discard leaves no trace of a run that did not begin.
-func (o *output) discard() {
-	if o.recorder != nil {
-		o.recorder.Cancel()
-	}
-}
-
 // finish prints the end and puts the trace in its place.
 func (o *output) finish() error {
 	if o.mirror.Trace == nil {
-		o.discard()
+		o.recorder.cancel()
 		return nil
 	}
-	if o.recorder != nil {
-		o.recorded = o.recorder.Close()
-		o.p.unfinished.Store(nil)
-	}
+	o.recorded = o.recorder.close()
 	if o.err == nil {
 		o.err = o.print()
 	}

@@ -277,19 +277,26 @@ func TestRunSaysThatItsTextCannotBeWritten(t *testing.T) {
 
 func TestRefusedPromptLeavesNothing(t *testing.T) {
 	t.Parallel()
-	p, stdout, stderr := playBack(t, tuitest.Script{Before: func(context.Context, session.Command) error {
-		return session.Refusef("the prompt has 2000 tokens, the context holds 1024")
-	}})
-	path := filepath.Join(t.TempDir(), "run.json")
-	if status := p.main(t.Context(), []string{"run", "--trace", path}); status != exitUsage ||
-		stdout.Len() > 0 {
-		t.Errorf("exit %d, stdout %q", status, stdout)
-	}
-	if want := "gpuscope run: the prompt has 2000 tokens, the context holds 1024 (gpuscope run -h shows how)\n"; stderr.String() != want {
-		t.Errorf("stderr %q", stderr)
-	}
-	if files, _ := os.ReadDir(filepath.Dir(path)); len(files) > 0 {
-		t.Errorf("left behind: %v", files)
+	for _, command := range []string{"run", "verify"} {
+		p, stdout, stderr := playBack(t, tuitest.Script{Before: func(context.Context, session.Command) error {
+			return session.Refusef("the prompt has 2000 tokens, the context holds 1024")
+		}})
+		path := filepath.Join(t.TempDir(), "run.json")
+		if status := p.main(t.Context(), []string{command, "--trace", path}); status != exitUsage ||
+			stdout.Len() > 0 {
+			t.Errorf("%s: exit %d, stdout %q", command, status, stdout)
+		}
+		want := fmt.Sprintf("gpuscope %s: the prompt has 2000 tokens, the context holds 1024 "+
+			"(gpuscope %[1]s -h shows how)\n", command)
+		if stderr.String() != want {
+			t.Errorf("%s: stderr %q", command, stderr)
+		}
+		if files, _ := os.ReadDir(filepath.Dir(path)); len(files) > 0 {
+			t.Errorf("%s: left behind: %v", command, files)
+		}
+		if name := p.unfinished.Load(); name != nil {
+			t.Errorf("%s: a second signal would say that %s can be opened", command, *name)
+		}
 	}
 }
 

@@ -103,9 +103,7 @@ func (v *verification) run(ctx context.Context) error {
 	s, err := v.p.open(ctx, v.model, progress.show)
 	if err != nil {
 		progress.done()
-		if recorder != nil {
-			recorder.Cancel()
-		}
+		recorder.cancel()
 		return asUsage(err)
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -116,10 +114,7 @@ func (v *verification) run(ctx context.Context) error {
 	draining.Go(func() {
 		for e := range s.Events() {
 			progress.show(e)
-			err := mirror.Apply(e)
-			if recorder != nil {
-				err = errors.Join(err, recordEvent(recorder, e))
-			}
+			err := errors.Join(mirror.Apply(e), recorder.take(e))
 			if err != nil && broken == nil {
 				broken = err
 				stop()
@@ -129,13 +124,10 @@ func (v *verification) run(ctx context.Context) error {
 	err = errors.Join(v.verify(ctx, s), s.Close())
 	draining.Wait()
 	progress.done()
-	if recorder != nil {
-		if errors.Is(err, session.ErrUsage) {
-			recorder.Cancel()
-		} else {
-			broken = errors.Join(broken, recorder.Close())
-			v.p.unfinished.Store(nil)
-		}
+	if errors.Is(err, session.ErrUsage) {
+		recorder.cancel()
+	} else {
+		broken = errors.Join(broken, recorder.close())
 	}
 	if broken != nil {
 		return broken
