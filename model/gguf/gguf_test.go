@@ -84,7 +84,7 @@ func TestMetadataIsReadByKind(t *testing.T) {
 	check("floats", []float64{1.5, -2}, fs, err)
 	v, _ := f.Value("nested")
 	check("nested", []any{[]any{uint8(1), uint8(2)}, []any{}, []any{uint8(3)}}, v.Any(), nil)
-	check("nested", "[[1 2] [] [3]]", v.String(), nil)
+	check("nested", "[[1, 2], [], [3]]", v.String(), nil)
 	check("nested", "array[3]", v.Type(), nil)
 	v, _ = f.Value("bools")
 	check("bools", []any{true, false}, v.Any(), nil)
@@ -116,7 +116,7 @@ func TestMetadataErrorsNameKeyValueAndWhatIsWanted(t *testing.T) {
 		},
 		{errs(f.Bool("u8")), `small.gguf: metadata "u8" is uint8 200, want a bool`},
 		{errs(f.Float("u8")), `small.gguf: metadata "u8" is uint8 200, want a float`},
-		{errs(f.String("ints")), `small.gguf: metadata "ints" is int32[3] [1 -2 3], want a string`},
+		{errs(f.String("ints")), `small.gguf: metadata "ints" is int32[3] [1, -2, 3], want a string`},
 		{errs(f.Strings("ints")), `small.gguf: metadata "ints" is int32[3], want an array of strings`},
 		{
 			errs(f.Ints("strings")),

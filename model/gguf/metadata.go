@@ -146,13 +146,13 @@ func (v Value) String() string {
 				return
 			}
 			if b.Len() > 1 {
-				b.WriteByte(' ')
+				b.WriteString(", ")
 			}
 			b.WriteString(e.String())
 			shown++
 		})
 		if v.Len > shown {
-			fmt.Fprintf(&b, " … (%d)", v.Len)
+			fmt.Fprintf(&b, ", … (%d)", v.Len)
 		}
 		b.WriteByte(']')
 		return b.String()
