@@ -28,7 +28,20 @@ type CostOptions struct {
 	For    time.Duration // no round is begun that would end later, but for the first; 0: no bound
 	// Progress, which may be nil, is told before each run of a set; its error ends the measuring as a cancel.
 	Progress Progress
+	// Samples, which may be nil, are those of the same step so far: the new ones join them, and costs are of
+	// all.
+	Samples *CostSamples
 }
+
+// CostSamples is what runs of one step took, with and without sets. The zero value has none. Their order says
+// nothing.
+type CostSamples struct {
+	whole, walls []int64 // ns; of other runs, as in costRun
+	clock        []float64
+	gains        map[string][]int64 // by setKey
+}
+
+func setKey(set []trace.DispatchID) string { return fmt.Sprint(set) }
 
 // Costs are what a step takes less without some of its dispatches.
 type Costs struct {
@@ -121,8 +134,12 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 	if o.Progress == nil {
 		o.Progress = func(string, int, int) error { return nil }
 	}
-	o.Rounds = cmp.Or(o.Rounds, CostRounds)
-	m := &costRun{x: x, o: o, active: slices.Clone(x.live.Active()), random: rand.New(rand.NewPCG(1, 2))}
+	o.Rounds, o.Samples = cmp.Or(o.Rounds, CostRounds), cmp.Or(o.Samples, &CostSamples{})
+	if o.Samples.gains == nil {
+		o.Samples.gains = map[string][]int64{}
+	}
+	random := rand.New(rand.NewPCG(1, uint64(len(o.Samples.whole))))
+	m := &costRun{x: x, o: o, active: slices.Clone(x.live.Active()), random: random}
 	for i, set := range sets {
 		set = slices.Compact(slices.Sorted(slices.Values(set)))
 		if len(set) == 0 {
@@ -334,29 +351,36 @@ func (m *costRun) run(ctx context.Context, without []trace.DispatchID) (ns int64
 	return ns, nil
 }
 
-// costs sum up what was measured.
+// costs sum up what was measured, now and before.
 func (m *costRun) costs() Costs {
-	var c Costs
+	s := m.o.Samples
+	s.whole, s.walls = append(s.whole, m.whole...), append(s.walls, m.walls...)
+	s.clock = append(s.clock, m.clock...)
 	for i, set := range m.sets {
-		cost := trace.Cost{Dispatches: set, N: len(m.parts[i])}
+		for _, p := range m.parts[i] {
+			s.gains[setKey(set)] = append(s.gains[setKey(set)], m.gain(p))
+		}
+	}
+	var c Costs
+	for _, set := range m.sets {
+		gains := s.gains[setKey(set)]
+		cost := trace.Cost{Dispatches: set, N: len(gains)}
 		if cost.N > 0 {
-			gains := make([]int64, cost.N)
-			for k, p := range m.parts[i] {
-				gains[k] = m.gain(p)
-			}
 			cost.Q1NS, _, cost.Q3NS = trace.Quartiles(gains)
 			cost.NS = trace.TrimmedMean(gains)
 		}
 		c.Sets = append(c.Sets, cost)
 	}
-	if n := len(m.whole); n > 0 { // which are put in order
+	if n := len(s.whole); n > 0 {
 		c.Whole.N = n
-		c.Whole.Q1NS, c.Whole.NS, c.Whole.Q3NS = trace.Quartiles(m.whole)
-		_, wall, _ := trace.Quartiles(m.walls)
-		c.Whole.WallNS = trace.Measured(wall)
-		if len(m.clock) > 0 {
-			slices.Sort(m.clock)
-			at := func(q float64) float64 { return trace.Quantile(m.clock, q) }
+		c.Whole.Q1NS, c.Whole.NS, c.Whole.Q3NS = trace.Quartiles(s.whole)
+		if len(s.walls) > 0 {
+			_, wall, _ := trace.Quartiles(s.walls)
+			c.Whole.WallNS = trace.Measured(wall)
+		}
+		if len(s.clock) > 0 {
+			slices.Sort(s.clock)
+			at := func(q float64) float64 { return trace.Quantile(s.clock, q) }
 			c.Whole.CanaryQ1, c.Whole.Canary, c.Whole.CanaryQ3 = at(0.25), at(0.5), at(0.75)
 		}
 	}

@@ -204,6 +204,45 @@ func TestTimeEndsRoundsButNotTheFirst(t *testing.T) {
 	}
 }
 
+// What is measured again joins what was measured of the same step, set by set: n grows, and so does what is
+// known of how much the runs scatter.
+func TestSamplesOfOneStepAreAddedUp(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	took := int64(1000)
+	r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return took }
+	r.mustStep(t, 7, 5)
+	active := r.x.Live().Active()
+	row, other, n := active[:1], active[2:4], int64(len(active))
+	samples := &CostSamples{}
+	measure := func(want Costs, rounds int, sets ...[]trace.DispatchID) {
+		t.Helper()
+		got, err := r.x.Costs(context.Background(), sets, CostOptions{Rounds: rounds, Samples: samples})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Whole.WallNS = trace.Time{}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("(-want +got)\n%s", d)
+		}
+	}
+	measure(Costs{
+		trace.Whole{NS: 1000 * n, Q1NS: 1000 * n, Q3NS: 1000 * n, N: 2},
+		[]trace.Cost{{Dispatches: row, NS: 1000, Q1NS: 1000, Q3NS: 1000, N: 1}},
+	}, 1, row)
+	measure(Costs{
+		trace.Whole{NS: 1000 * n, Q1NS: 1000 * n, Q3NS: 1000 * n, N: 4},
+		[]trace.Cost{{Dispatches: other, NS: 2000, Q1NS: 2000, Q3NS: 2000, N: 1}},
+	}, 1, other)
+	took = 3000
+	measure(Costs{
+		trace.Whole{NS: 3000 * n, Q1NS: 1000 * n, Q3NS: 3000 * n, N: 9},
+		[]trace.Cost{
+			{Dispatches: other, NS: 6000, Q1NS: 4000, Q3NS: 6000, N: 3},
+			{Dispatches: row, NS: 3000, Q1NS: 2000, Q3NS: 3000, N: 3},
+		},
+	}, 2, other, row)
+}
+
 // costsOfRandomGraph measures random sets of a random graph, is stopped at times, and looks for what differs.
 func costsOfRandomGraph(t *rapid.T, dev gpu.Device) {
 	r := newRandomRun(t, dev)

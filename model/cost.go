@@ -11,6 +11,13 @@ import (
 	"gpuscope/trace"
 )
 
+// costed is the step whose costs were measured last, with all that its runs took: what is measured again
+// joins it, so that costs are told the better the more often they are asked for.
+type costed struct {
+	step    int
+	samples *engine.CostSamples
+}
+
 // costFor is within how long the rounds of a cost end where their number was not asked for.
 const costFor = 3 * time.Second
 
@@ -59,7 +66,10 @@ func (s *live) cost(ctx context.Context, t *turn, c session.Command, r *session.
 	for i, p := range c.Parts {
 		sets[i] = p.Dispatches
 	}
-	o := engine.CostOptions{Rounds: c.N, Progress: s.progress()}
+	if s.costed.step != t.index || s.costed.samples == nil {
+		s.costed = costed{t.index, &engine.CostSamples{}}
+	}
+	o := engine.CostOptions{Rounds: c.N, Progress: s.progress(), Samples: s.costed.samples}
 	if c.N == 0 {
 		o.For = costFor
 		if end, ok := ctx.Deadline(); ok { // rounds that are whole rather than one that is cut
@@ -83,7 +93,7 @@ func (s *live) cost(ctx context.Context, t *turn, c session.Command, r *session.
 	if n := len(told.Costs); n > 0 {
 		stopped := ""
 		if ctx.Err() != nil {
-			stopped = ", then stopped: what was measured in twice as many before stays"
+			stopped = ", then stopped"
 		}
 		parts := fmt.Sprintf("%d parts", n)
 		if n == 1 {

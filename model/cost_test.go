@@ -77,6 +77,34 @@ func TestCostsAreThoseOfTheCurrentStep(t *testing.T) {
 	r.wantStand(`step 4, position 8, "fghi"`)
 }
 
+// Who asks again for the costs of a step has more rounds of it, those of what was measured between too; of
+// another step it begins anew.
+func TestCostsOfAStepThatAreMeasuredAgainAreOfMoreRounds(t *testing.T) {
+	r := newRig(t, Options{Timing: engine.TimingStep})
+	r.do(promptOf(5))
+	r.do(session.Command{Kind: session.Next})
+	c := r.costOf(2)
+	one := c
+	one.Parts = c.Parts[:1]
+	for times, want := range [][2]int{{2, 2}, {4, 2}, {6, 4}} { // of the first part, of the others
+		do := c
+		if times == 1 {
+			do = one
+		}
+		r.do(do)
+		for i, cost := range r.step().Costs {
+			if n := want[min(i, 1)]; cost.N != n {
+				t.Errorf("asked %d times, part %d is of %d rounds, want %d", times+1, i, cost.N, n)
+			}
+		}
+	}
+	r.do(session.Command{Kind: session.Next})
+	r.do(r.costOf(2))
+	if cost := r.step().Costs[0]; cost.N != 2 {
+		t.Errorf("of another step there are %d rounds, want 2", cost.N)
+	}
+}
+
 func TestCostsOfAnOlderStepAreMeasuredInItsPlace(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(promptOf(5))

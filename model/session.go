@@ -22,10 +22,11 @@ type live struct {
 	runner    *runner
 	text      transcript
 	timing    engine.Timing
-	chunk     int               // tokens a step of a prompt takes, 0: as many as it can
-	clock     trace.Clock       // as it was last told
-	ran       int               // the step that the executor ran last, nowhere where that is not known
-	looked    replayed          // up to where it was run again for a look, with nothing after that
+	chunk     int         // tokens a step of a prompt takes, 0: as many as it can
+	clock     trace.Clock // as it was last told
+	ran       int         // the step that the executor ran last, nowhere where that is not known
+	looked    replayed    // up to where it was run again for a look, with nothing after that
+	costed    costed
 	upto      *trace.DispatchID // up to which the current step was run again, nil: it is whole
 	watch     *watch
 	resumed   bool          // the text is another engine's

@@ -208,7 +208,7 @@ func allActions() []action {
 		},
 		{
 			keys: []string{"c"}, name: "cost",
-			doc: "Measure what the rows on the screen cost the step: it runs without each of them, in turns.",
+			doc: "Measure what the rows on the screen cost the step: it runs without each, in turns. Again adds rounds.",
 			in:  []scope{inViews}, of: costs, hint: 5, off: cannotCost, run: (*App).costOfRows,
 		},
 		{

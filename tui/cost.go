@@ -118,11 +118,30 @@ func (p *dispatchPage) together() table.Part {
 	return table.Part{}
 }
 
+// canCost says that costs can be measured now.
+func (p *dispatchPage) canCost() bool {
+	t := p.table()
+	return t != nil && p.now.live && !p.now.running && !t.Index.Trace.Device.None()
+}
+
+// measureOn says in a title where nothing stands out of the scatter what goes on until something does.
+func (p *dispatchPage) measureOn(title []table.Part) []table.Part {
+	t := p.table()
+	if !p.canCost() || t.Costs == nil || t.Uncosted() > 0 {
+		return title
+	}
+	if at := slices.Index(title, t.Undecided()); at >= 0 {
+		title[at].Text += keyed(": {cost} measures on")
+		title[at].Short += keyed(", {cost} measures on")
+	}
+	return title
+}
+
 // uncosted says how the rows get a cost that have none, where they can get it.
 func (p *dispatchPage) uncosted() table.Part {
 	t := p.table()
 	switch {
-	case t == nil || !p.now.live || p.now.running || t.Index.Trace.Device.None():
+	case !p.canCost():
 		return table.Part{}
 	case t.Costs == nil:
 		return table.Part{

@@ -14,7 +14,7 @@ import (
 func TestRowsOnTheScreenAreCosted(t *testing.T) {
 	d := live(t, 200, 50).press("2").misses("~save")
 	d.press("c").sees("[PAUSED]", "cost at s3, 30 rounds, shared 7.0 µs", "~save", "cost", "order ~save↓")
-	d.press("down", "down").sees(" µs a step ± 0.5, ", "~save")
+	d.press("down", "down").sees(" µs a step ± 0.5 (n=30), ", "~save")
 	for i := range d.app.mirror.Trace.Steps {
 		s := &d.app.mirror.Trace.Steps[i]
 		if n := len(s.Costs); (n > 20) != (i == 3) {
@@ -42,6 +42,19 @@ func TestTheScreenLeadsToWhatToFixFirst(t *testing.T) {
 		d.press("1").misses("c: what each row costs")
 	}
 	drive(t, 120, 40, llama, nil, Options{}).misses("c measures")
+}
+
+// Where one round was measured on a busy device the largest cost is chance. The title names none, and says
+// how to go on; what is measured again joins what was, until the largest stands out.
+func TestNothingIsToBeFixedFirstWithinTheScatter(t *testing.T) {
+	for _, size := range [][2]int{{80, 24}, {120, 40}} {
+		busy := &tuitest.Script{Rounds: 1, Scatter: 170_000}
+		d := drive(t, size[0], size[1], llama, busy, Options{Prompt: "Once upon a time"})
+		d.settle()
+		d.press("s", "2", "c").sees("nothing stands out", "c measures on").misses("fix first")
+		d.press("c", "c").sees("c measures on").misses("fix first")
+		d.press("c").sees("fix first ").misses("nothing stands out", "measures on")
+	}
 }
 
 // What to fix first stays in the title of several steps, beside how many they are and what changed.

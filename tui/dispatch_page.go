@@ -104,7 +104,7 @@ func (p *dispatchPage) title(w int) []table.Part {
 	said := t.Title[len(t.Title)-1].Parts
 	first := min(2, len(said))
 	own := append([]table.Part{p.together(), p.uncosted()}, p.rows.own(w)...)
-	return slices.Concat(said[:first], own, said[first:], p.rows.alike(w))
+	return p.measureOn(slices.Concat(said[:first], own, said[first:], p.rows.alike(w)))
 }
 
 func (p *dispatchPage) render(t *theme, _ glyphs, w, h int, focused bool) []string {

@@ -177,8 +177,7 @@ type RowCost struct {
 	LeastNS float64
 	Floor   bool
 	Share   float64 // of the whole step; 0 where that was not measured
-	// SpreadNS is half the distance of the quartiles: of its own rounds, or where they are too few of the
-	// whole runs, which is what a single difference may be off by. Spread says whether either are enough.
+	// SpreadNS is what it may be off by, as costSpread has it. Spread says whether there are runs enough.
 	SpreadNS float64
 	Spread   bool
 	// None says that the cost is within its ±, or what the clock can tell: it is not different from 0.
@@ -193,6 +192,26 @@ func (c *RowCost) SaveNS() (ns float64, ok bool) {
 		return 0, c.Floor
 	}
 	return max(0, float64(c.NS)-c.LeastNS), c.Floor
+}
+
+// fewRounds have quartiles that may be close together by chance.
+const fewRounds = 9
+
+// costSpread is what a cost may be off by: half the distance between its quartiles. Of fewer than fewRounds
+// it is two standard errors of a mean of so many, by the distance of its own quartiles or that of the whole
+// runs', whichever is larger: where rows are left out once each, the lucky one must not seem to stand out.
+func costSpread(c *trace.Cost, w *trace.Whole) (ns float64, ok bool) {
+	iqr := 0.0
+	if c.N >= enough {
+		iqr, ok = float64(c.Q3NS-c.Q1NS), true
+	}
+	if c.N >= fewRounds {
+		return iqr / 2, true
+	}
+	if w != nil && w.N >= enough {
+		iqr, ok = max(iqr, float64(w.Q3NS-w.Q1NS)), true
+	}
+	return 1.5 * iqr / math.Sqrt(float64(max(c.N, 1))), ok // a standard error is 0.74 IQR / √n
 }
 
 // noSave says why nothing is known of what there is to save on a device; "" where it is.
@@ -254,12 +273,7 @@ func (x *Index) costsOf(step int) *StepCosts {
 				r.LeastNS += roofNS(d.Ceilings, float64(p.Bytes), float64(p.FLOPs), streamed)
 			}
 		}
-		switch w := s.Whole; {
-		case r.N >= enough:
-			r.SpreadNS, r.Spread = float64(r.Q3NS-r.Q1NS)/2, true
-		case w != nil && w.N >= enough:
-			r.SpreadNS, r.Spread = float64(w.Q3NS-w.Q1NS)/2, true
-		}
+		r.SpreadNS, r.Spread = costSpread(r.Cost, s.Whole)
 		r.None = r.Spread && math.Abs(float64(r.NS)) <= max(r.SpreadNS, resolutionNS(x.Trace))
 		if s.Whole != nil && s.Whole.NS > 0 {
 			r.Share = float64(r.NS) / float64(s.Whole.NS)
@@ -366,6 +380,7 @@ func (t *DispatchTable) CostLine(r *DispatchRow) string {
 	if c.Spread {
 		line += " ± " + short(c.SpreadNS)
 	}
+	line += fmt.Sprintf(" (n=%d)", c.N)
 	if c.None {
 		line += ", not different from 0"
 	}
@@ -454,7 +469,7 @@ func costColumns(x *Index, cost func(func(*RowCost) table.Cell) func(int) table.
 		},
 		{
 			Name: "cost_spread_us", Title: "±", Unit: "us", Is: table.Measured, Right: true, Width: 110,
-			Doc: "half the distance between the quartiles of the cost; of fewer than 4 rounds that of whole runs",
+			Doc: "half the distance between the quartiles of the cost; of fewer than 9 rounds two standard errors",
 			Of: cost(func(c *RowCost) table.Cell {
 				if !c.Spread {
 					return table.Missing()
@@ -520,28 +535,14 @@ func (t *DispatchTable) costPart() table.Part {
 
 // fixFirst names the row that there is most to save in, where rows are told apart by costs, and how
 // much of the step that is: by ~save, and where that is not known by the cost, which is the most there is.
+// What is within the ± of its row is not named: the next measurement would name another.
 func (t *DispatchTable) fixFirst() table.Part {
 	if !t.byCost {
 		return table.Part{}
 	}
-	first, most, what := -1, 0.0, ""
-	for i := range t.Folded {
-		r := &t.Folded[i]
-		told := r.Cost != nil && r.Cost.Spread && !r.Cost.None
-		if r.Group || !told || r.Parent >= 0 && !t.Folded[r.Parent].Group {
-			continue
-		}
-		ns, judged := r.Cost.SaveNS()
-		name := "~save"
-		if !judged {
-			ns, name = float64(r.Cost.NS), "cost"
-		}
-		if ns > most {
-			first, most, what = i, ns, name
-		}
-	}
+	first, most, what := t.most()
 	if first < 0 {
-		return table.Part{}
+		return t.Undecided()
 	}
 	name := t.Name(first)
 	said := table.Say(0, "fix first %s: %s %s µs", name, what, short(most))
@@ -549,6 +550,33 @@ func (t *DispatchTable) fixFirst() table.Part {
 		said.Text += fmt.Sprintf(" (%.0f %%)", 100*c.Share*most/float64(c.NS))
 	}
 	said.Short = "fix first " + name
+	return said
+}
+
+// most is the row that there is most to save in, and by which figure; -1 where none stands out.
+func (t *DispatchTable) most() (first int, most float64, what string) {
+	first = -1
+	for i := range t.Folded {
+		r := &t.Folded[i]
+		if r.Group || r.Cost == nil || !r.Cost.Spread || r.Parent >= 0 && !t.Folded[r.Parent].Group {
+			continue
+		}
+		ns, judged := r.Cost.SaveNS()
+		name := "~save"
+		if !judged {
+			ns, name = float64(r.Cost.NS), "cost"
+		}
+		if !r.Cost.None && ns > max(most, r.Cost.SpreadNS) {
+			first, most, what = i, ns, name
+		}
+	}
+	return first, most, what
+}
+
+// Undecided says in a title that none of the rows that have costs can be named as what to fix first.
+func (t *DispatchTable) Undecided() table.Part {
+	said := table.Say(0, "nothing stands out of the scatter of %s yet", trace.Rounds(t.Costs.Step.Costs))
+	said.Short = "nothing stands out yet"
 	return said
 }
 

@@ -3,6 +3,7 @@
 package tuitest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -21,6 +22,10 @@ type Script struct {
 	// Before is called before every command and, in a run, before every step. What it returns is the
 	// command's error; it may wait, and it may panic.
 	Before func(context.Context, session.Command) error
+	// Rounds is in how many rounds costs are measured at a time; 0: 30. What runs of the whole step take then
+	// has quartiles Scatter ns apart.
+	Rounds  int
+	Scatter int64
 	// NaN is the element of every value that is no number; 0 for none.
 	NaN int
 }
@@ -39,13 +44,15 @@ type Session struct {
 	plans  int // sent
 	played int // steps sent
 	state  session.State
+	rounds map[int]int  // in which costs of a step were measured so far
 	path   []trace.Step // steps that led to the position
 	hit    *trace.Event // at which a run has paused
 }
 
 // Play opens a session on a recorded trace. The first step of the trace is its prompt.
 func Play(t *trace.Trace, s Script) *Session {
-	p := &Session{script: s, recorded: t, closing: make(chan struct{}), places: map[int]int{}}
+	p := &Session{script: s, recorded: t, closing: make(chan struct{})}
+	p.places, p.rounds = map[int]int{}, map[int]int{}
 	p.stream = session.NewStream(p.closing, 1<<14)
 	for i := len(t.Steps) - 1; i >= 0; i-- {
 		p.places[t.Steps[i].Position] = i
@@ -372,7 +379,9 @@ func (p *Session) cost(ctx context.Context, c session.Command) error {
 		took[p.recorded.Plans[s.Dispatches[i].Plan].Dispatch] = ns / 2
 		whole.NS += ns / 2
 	}
-	whole.Q1NS, whole.Q3NS, whole.WallNS = whole.NS, whole.NS, trace.Measured(2*whole.NS)
+	whole.WallNS = trace.Measured(2 * whole.NS)
+	whole.Q1NS, whole.Q3NS = whole.NS-p.script.Scatter/2, whole.NS+p.script.Scatter/2
+	p.rounds[s.Index] += cmp.Or(p.script.Rounds, 30)
 	if len(c.Parts) == 0 {
 		if err := p.before(ctx, c); err != nil {
 			return err
@@ -388,7 +397,7 @@ func (p *Session) cost(ctx context.Context, c session.Command) error {
 		if err = p.before(ctx, c); err != nil {
 			break // what was measured so far is kept
 		}
-		cost := trace.Cost{Name: part.Name, Dispatches: part.Dispatches, N: 30}
+		cost := trace.Cost{Name: part.Name, Dispatches: part.Dispatches, N: p.rounds[s.Index]}
 		for _, id := range part.Dispatches {
 			cost.NS += took[id]
 		}
