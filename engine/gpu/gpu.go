@@ -7,8 +7,8 @@
 // are bytes. Errors are lower case, name the object's label and the limit it met, and wrap ErrDeviceLost,
 // ErrNoAdapter, ErrUnsupported or ErrOutOfMemory where a caller can act on it.
 //
-// A step on the hot path is Begin, BeginPass, Dispatch..., EndPass, Submit, Wait: implementations keep it
-// free of Go allocations where the binding allows it.
+// A step on the hot path is Begin, BeginPass, Dispatch..., EndPass, Submit, Wait, or Finish and what a
+// Recording has: implementations keep both free of Go allocations where the binding allows it.
 package gpu
 
 import "errors"
@@ -175,7 +175,7 @@ type Device interface {
 	Release()
 }
 
-// Encoder records passes and copies. It ends with Submit or Discard.
+// Encoder records passes and copies. It ends with Submit, Finish or Discard.
 type Encoder interface {
 	// BeginPass opens a compute pass; passes do not nest.
 	BeginPass(label string) error
@@ -196,7 +196,23 @@ type Encoder interface {
 	// Submit sends the commands to the GPU and frees the encoder. After an error, here or in any call before,
 	// none of them runs.
 	Submit() error
+	// Finish frees the encoder and gives what was recorded, to be submitted when its time has come. After an
+	// error there is nothing.
+	Finish() (Recording, error)
 	// Discard frees the encoder; nothing runs.
+	Discard()
+}
+
+// Recording is commands that were recorded. It ends with Wait or Discard, or where Submit fails, and is used
+// no more then.
+type Recording interface {
+	// Submit sends the commands to the GPU, behind what was written and submitted before. After an error none
+	// of them runs.
+	Submit() error
+	// Wait blocks until the commands are done, whatever was submitted behind them. What they copied out and
+	// resolved can be read then, unless a later submit does the same.
+	Wait() error
+	// Discard gives up commands that were not submitted, and has no effect on others.
 	Discard()
 }
 

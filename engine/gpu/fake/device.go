@@ -30,12 +30,14 @@ type Device struct {
 	// WroteBytes is the total length of all writes.
 	WroteBytes uint64
 
-	info   gpu.AdapterInfo
-	rules  rules.Device
-	enc    encoder
-	counts [kinds]int
-	faults [kinds]fault
-	nowNS  int64
+	info  gpu.AdapterInfo
+	rules rules.Device
+	enc   encoder
+	// those that were made so far
+	recordings []*recording
+	counts     [kinds]int
+	faults     [kinds]fault
+	nowNS      int64
 }
 
 // Info implements gpu.Device.

@@ -154,19 +154,24 @@ func (e *encoder) CopyOut(src gpu.Buffer, srcOffset uint64, dst gpu.Readback, ds
 
 // Submit implements gpu.Encoder: the commands run now.
 func (e *encoder) Submit() error {
-	err := e.dev.call(Call{Kind: Submit, Label: e.Label()})
-	if err == nil {
-		err = e.Ready()
-	}
+	r, err := e.Finish()
 	if err != nil {
-		e.Encoder.Discard()
 		return err
 	}
-	for i := range e.commands {
-		e.dev.run(&e.commands[i])
+	return r.(*recording).submit()
+}
+
+// Finish implements gpu.Encoder.
+func (e *encoder) Finish() (gpu.Recording, error) {
+	if !e.Recording() {
+		return nil, e.Encoder.Finish(nil)
 	}
-	e.Submitted()
-	return nil
+	r := e.dev.recording()
+	if err := e.Encoder.Finish(&r.Recording); err != nil {
+		return nil, err
+	}
+	r.commands, e.commands = e.commands, r.commands[:0]
+	return r, nil
 }
 
 // Discard implements gpu.Encoder.

@@ -168,6 +168,45 @@ func TestThousandsOfStepsInConstantMemory(t *testing.T) {
 	}
 }
 
+// TestThousandsOfRecordingsInConstantMemory: the same of steps of which the next is on its way before one is
+// waited for.
+func TestThousandsOfRecordingsInConstantMemory(t *testing.T) {
+	dev := Open(t)
+	k := kit{t, dev.(device)}
+	p := k.add()
+	a, b, c, u := k.buffer("a", 4096), k.buffer("b", 4096), k.buffer("c", 4096), k.uniform("u", 256)
+	g := k.group(p, gpu.Binding{Buffer: a}, gpu.Binding{Buffer: b}, gpu.Binding{Buffer: c},
+		gpu.Binding{Buffer: u})
+	read := [2]gpu.Readback{k.readback("r0", 64), k.readback("r1", 64)}
+	params, out := words(1024, 0), make([]byte, 64)
+	var before gpu.Recording
+	n := 0
+	step := func() {
+		k.must(dev.Write(u, 0, params))
+		enc := k.begin()
+		k.pass(enc, p, g, 16, 1, 1)
+		k.must(enc.CopyOut(c, 0, read[n%2], 0, 64))
+		r, err := enc.Finish()
+		k.must(err, r.Submit())
+		if before != nil {
+			k.must(before.Wait(), read[(n+1)%2].Read(out, 0))
+		}
+		before, n = r, n+1
+	}
+	for range 300 {
+		step()
+	}
+	resident := residentBytes(t)
+	for range 3000 {
+		step()
+	}
+	grows(t, resident, 1<<20, "3000 recordings")
+	if n := testing.AllocsPerRun(50, step); n > 0 {
+		t.Errorf("%v allocations a recording", n)
+	}
+	k.must(before.Wait())
+}
+
 // TestObjectsMadeAndReleasedInConstantMemory: routes that switch make bind groups again and again.
 func TestObjectsMadeAndReleasedInConstantMemory(t *testing.T) {
 	dev := Open(t)

@@ -3,6 +3,7 @@ package gputest
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -20,6 +21,7 @@ type side struct {
 	readbacks []gpu.Readback
 	stamps    []gpu.Timestamps
 	enc       gpu.Encoder
+	recorded  []gpu.Recording // that did not end
 }
 
 // at is element i of the list, counted round; nothing where the list is empty.
@@ -155,6 +157,42 @@ var actions = map[string]func(t *rapid.T) action{
 	"submit": encode(func(t *rapid.T) func(s *side) error {
 		return func(s *side) error { return s.enc.Submit() }
 	}),
+	"finish": encode(func(t *rapid.T) func(s *side) error {
+		return func(s *side) error {
+			r, err := s.enc.Finish()
+			if err == nil {
+				s.recorded = append(s.recorded, r)
+			}
+			return err
+		}
+	}),
+	"submit recording": func(t *rapid.T) action {
+		i := draw(t)
+		return func(s *side) ([]byte, error) {
+			return s.withRecording(i, func(r gpu.Recording) (bool, error) {
+				err := r.Submit()
+				return err != nil, err
+			})
+		}
+	},
+	"wait for recording": func(t *rapid.T) action {
+		i := draw(t)
+		return func(s *side) ([]byte, error) {
+			return s.withRecording(i, func(r gpu.Recording) (bool, error) {
+				err := r.Wait()
+				return err == nil, err
+			})
+		}
+	},
+	"discard recording": func(t *rapid.T) action {
+		i := draw(t)
+		return func(s *side) ([]byte, error) {
+			return s.withRecording(i, func(r gpu.Recording) (bool, error) {
+				r.Discard()
+				return true, nil
+			})
+		}
+	},
 	"discard": encode(func(t *rapid.T) func(s *side) error {
 		return func(s *side) error {
 			s.enc.Discard()
@@ -185,6 +223,19 @@ var actions = map[string]func(t *rapid.T) action{
 	},
 }
 
+// withRecording does something with a recording, which may end it.
+func (s *side) withRecording(i int, do func(gpu.Recording) (ends bool, err error)) ([]byte, error) {
+	if len(s.recorded) == 0 {
+		return nil, nil
+	}
+	i %= len(s.recorded)
+	ends, err := do(s.recorded[i])
+	if ends {
+		s.recorded = slices.Delete(s.recorded, i, i+1)
+	}
+	return nil, err
+}
+
 // encode makes an action of a call of the encoder; there is none before the first begin.
 func encode(f func(t *rapid.T) func(s *side) error) func(t *rapid.T) action {
 	return func(t *rapid.T) action {
@@ -213,7 +264,8 @@ func TestBothDriversAnswerTheSame(outer *testing.T) {
 		"buffer", "group", "readback", "timestamps", "release", "write", "begin", "pass", "end", "dispatch",
 		"run", "copy", "copy out", "stamp", "resolve",
 		"submit", "discard", "wait", "read", "read ticks", "write", "begin", "run", "run", "run", "copy out",
-		"copy out", "submit", "submit", "submit", "wait", "read",
+		"copy out", "submit", "submit", "submit", "wait", "read", "begin", "copy out", "finish", "finish",
+		"submit recording", "submit recording", "wait for recording", "discard recording", "read",
 	}
 	rapid.Check(outer, func(t *rapid.T) {
 		pretend := fake.New(fake.Options{
@@ -257,6 +309,9 @@ func TestBothDriversAnswerTheSame(outer *testing.T) {
 func (s *side) releaseAll() {
 	if s.enc != nil {
 		s.enc.Discard()
+	}
+	for _, r := range s.recorded {
+		r.Discard()
 	}
 	for _, b := range s.buffers {
 		b.Release()

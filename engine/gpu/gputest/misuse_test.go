@@ -259,6 +259,46 @@ func TestReadbackIsReadOnlyAfterSubmitAndWait(t *testing.T) {
 	})
 }
 
+// Of two recordings in flight each is waited for by itself, and what the other copies out stays closed.
+func TestARecordingIsWaitedForAlone(t *testing.T) {
+	onEveryDriver(t, func(t *testing.T, dev device) {
+		k := kit{t, dev}
+		b, dst := k.buffer("b", 16), make([]byte, 4)
+		read := [2]gpu.Readback{k.readback("r0", 16), k.readback("r1", 16)}
+		record := func(i int) gpu.Recording {
+			enc := k.begin()
+			k.must(enc.CopyOut(b, 0, read[i], 0, 16))
+			r := got[gpu.Recording](k)(enc.Finish())
+			refused(t, "submitted as an encoder too", enc.Submit(), "not recording")
+			return r
+		}
+		first, second := record(0), record(1) // recorded before either was submitted
+		refused(t, "not submitted", first.Wait(), "it is submitted once, then waited for once")
+		for n := range byte(5) {
+			k.must(dev.Write(b, 0, []byte{n, 0, 0, 0}), first.Submit())
+			k.must(dev.Write(b, 0, []byte{n + 100, 0, 0, 0}), second.Submit())
+			refused(t, "submitted again", first.Submit(), "it is submitted once")
+			refused(t, "not waited for", read[0].Read(dst, 0), "read before Wait")
+			k.must(first.Wait(), read[0].Read(dst, 0))
+			if dst[0] != n {
+				t.Errorf("the first of round %d read %d", n, dst[0])
+			}
+			refused(t, "the other", read[1].Read(dst, 0), "read before Wait")
+			first = record(0)
+			k.must(second.Wait(), read[1].Read(dst, 0))
+			if dst[0] != n+100 {
+				t.Errorf("the second of round %d read %d", n, dst[0])
+			}
+			second = record(1)
+		}
+		first.Discard()
+		k.must(dev.Write(b, 0, []byte{77, 0, 0, 0}), second.Submit(), dev.Wait(), read[1].Read(dst, 0))
+		if dst[0] != 77 {
+			t.Errorf("the device's wait read %d", dst[0])
+		}
+	})
+}
+
 func TestTimestampsAreResolvedOnlyWhenWritten(t *testing.T) {
 	onEveryDriver(t, func(t *testing.T, dev device) {
 		if !dev.Info().Timestamps {
@@ -274,6 +314,13 @@ func TestTimestampsAreResolvedOnlyWhenWritten(t *testing.T) {
 		k.must(enc.Timestamp(ts, 1))
 		refused(t, "written in a discarded recording", enc.Resolve(ts, 2), "slot 0 was never written")
 		enc.Discard()
+		enc = k.begin()
+		k.must(enc.Timestamp(ts, 0))
+		waiting := got[gpu.Recording](k)(enc.Finish())
+		enc = k.begin()
+		refused(t, "written in a recording that waits", enc.Resolve(ts, 1), "slot 0 was never written")
+		enc.Discard()
+		waiting.Discard()
 		enc = k.begin()
 		refused(t, "slot out of range", enc.Timestamp(ts, 4), "timestamps of 4: slot 4")
 		refused(t, "negative slot", enc.Timestamp(ts, -1), "slot -1")

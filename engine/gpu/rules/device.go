@@ -61,9 +61,11 @@ type Device struct {
 	buffers int    // made so far
 	serial  uint64 // of the encoder begun last
 	open    *Encoder
-	pending []*Readback // copied to by a submit that nobody waited for
-	stamped []*Timestamps
-	// what gives memory back of objects that were released while an encoder was recording
+	// recordings that were finished and not submitted
+	recorded []*Recording
+	pending  []*Readback // copied to by a submit that nobody waited for
+	stamped  []*Timestamps
+	// what gives memory back of objects that were released while a recording may have used them
 	deferredReleases []func()
 }
 
@@ -85,7 +87,10 @@ func (d *Device) Release() bool {
 		return false
 	}
 	if d.open != nil {
-		d.open.end()
+		d.open.Discard()
+	}
+	for len(d.recorded) > 0 {
+		d.recorded[0].Discard()
 	}
 	for kind := range d.live {
 		for o, free := range d.live[kind] {
@@ -112,10 +117,10 @@ func (d *Device) Live() Live {
 // Waited tells the validation that all submitted work is done: readbacks and timestamps can be read.
 func (d *Device) Waited() {
 	for _, r := range d.pending {
-		r.inFlight, r.filled = false, true
+		r.arrived()
 	}
 	for _, t := range d.stamped {
-		t.readable, t.inFlight = max(t.readable, t.inFlight), 0
+		t.arrived()
 	}
 	d.pending, d.stamped = d.pending[:0], d.stamped[:0]
 }
@@ -166,7 +171,7 @@ func (o *Object) Release() {
 	free := o.dev.live[o.kind][o]
 	o.released = true
 	delete(o.dev.live[o.kind], o)
-	if o.dev.open != nil { // a recording may use it
+	if o.dev.open != nil || len(o.dev.recorded) > 0 { // a recording may use it
 		o.dev.deferredReleases = append(o.dev.deferredReleases, free)
 		return
 	}

@@ -7,8 +7,8 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// Encoder is the validation of a recording. A driver keeps one for its device and begins it again for each
-// submit.
+// Encoder is the validation of commands that are being recorded. A driver keeps one for its device and begins
+// it again for each recording.
 type Encoder struct {
 	dev     *Device
 	label   string
@@ -18,13 +18,13 @@ type Encoder struct {
 	err     error // the first error of the recording: it will not be submitted
 	passErr error // the first error of the pass
 	targets []*Readback
-	stamps  []*Timestamps
+	stamps  []stamped
 
 	barriers gpu.Barriers
 }
 
 // errState is an encoder used out of order.
-var errState = errors.New("not recording: Begin comes first, nothing after Submit or Discard")
+var errState = errors.New("not recording: Begin comes first, nothing after Submit, Finish or Discard")
 
 // Begin starts a recording.
 func (e *Encoder) Begin(d *Device, label string) error {
@@ -189,12 +189,12 @@ func (e *Encoder) Resolve(t *Timestamps, n int) error {
 		return e.Fail(t.wrong("resolve of %d", n))
 	}
 	for i, serial := range t.written[:n] {
-		if serial == 0 {
+		if serial == 0 || serial != e.serial && e.dev.waiting(serial) {
 			return e.Fail(t.wrong("resolve of %d, but slot %d was never written", n, i))
 		}
 	}
-	t.resolved = n
-	e.touch(t)
+	at := e.touch(t)
+	e.stamps[at].resolved = max(e.stamps[at].resolved, n)
 	return nil
 }
 
@@ -208,10 +208,12 @@ func (e *Encoder) useTimestamps(t *Timestamps) error {
 	return nil
 }
 
-func (e *Encoder) touch(t *Timestamps) {
-	if len(e.stamps) == 0 || e.stamps[len(e.stamps)-1] != t {
-		e.stamps = append(e.stamps, t)
+// touch says that the recording uses t, and gives its place in stamps.
+func (e *Encoder) touch(t *Timestamps) int {
+	if len(e.stamps) == 0 || e.stamps[len(e.stamps)-1].of != t {
+		e.stamps = append(e.stamps, stamped{of: t})
 	}
+	return len(e.stamps) - 1
 }
 
 // Copy checks a copy between buffers.
@@ -267,9 +269,24 @@ func (e *Encoder) checkCopy(b *Buffer, offset, size uint64) error {
 	return nil
 }
 
-// Ready says whether the recording can be submitted: what was wrong with it, if anything was. A readback that
-// was released since it was recorded cannot be read, and so is refused here.
-func (e *Encoder) Ready() error {
+// Finish ends the recording and puts what is known of it into r, which must not be in use. What was wrong
+// with it, if anything was, is its error; where nothing is being recorded r may be nil.
+func (e *Encoder) Finish(r *Recording) error {
+	err := e.finished()
+	if err != nil {
+		e.Discard()
+		return err
+	}
+	d := e.dev
+	r.targets, e.targets = e.targets, r.targets[:0]
+	r.stamps, e.stamps = e.stamps, r.stamps[:0]
+	r.dev, r.label, r.serial, r.levels, r.state = d, e.label, e.serial, e.barriers.Levels(), recorded
+	d.recorded = append(d.recorded, r)
+	d.open = nil
+	return nil
+}
+
+func (e *Encoder) finished() error {
 	switch {
 	case !e.Recording():
 		return fmt.Errorf("encoder %s: submit: %w", e.label, errState)
@@ -280,30 +297,7 @@ func (e *Encoder) Ready() error {
 	case e.inPass:
 		return e.Fail(fmt.Errorf("submit while pass %s is open", e.pass))
 	}
-	for _, r := range e.targets {
-		if err := r.usable(e.dev); err != nil {
-			return e.Fail(err)
-		}
-	}
 	return nil
-}
-
-// Submitted ends a recording that the device took.
-func (e *Encoder) Submitted() {
-	for _, r := range e.targets {
-		if !r.inFlight {
-			r.inFlight = true
-			e.dev.pending = append(e.dev.pending, r)
-		}
-	}
-	for _, t := range e.stamps {
-		if t.resolved > 0 {
-			t.inFlight, t.resolved = max(t.inFlight, t.resolved), 0
-			e.dev.stamped = append(e.dev.stamped, t)
-		}
-	}
-	e.dev.Levels = e.barriers.Levels()
-	e.end()
 }
 
 // Discard ends a recording that will not run. It has no effect where there is none.
@@ -311,23 +305,8 @@ func (e *Encoder) Discard() {
 	if !e.Recording() {
 		return
 	}
-	for _, t := range e.stamps {
-		t.resolved = 0
-		for i, serial := range t.written {
-			if serial == e.serial {
-				t.written[i] = 0
-			}
-		}
-	}
-	e.end()
-}
-
-func (e *Encoder) end() {
+	forget(e.stamps, e.serial)
 	e.targets, e.stamps, e.inPass = e.targets[:0], e.stamps[:0], false
 	e.dev.open = nil
-	for _, free := range e.dev.deferredReleases {
-		free()
-	}
-	clear(e.dev.deferredReleases)
-	e.dev.deferredReleases = e.dev.deferredReleases[:0]
+	e.dev.giveBack()
 }

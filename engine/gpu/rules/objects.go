@@ -78,9 +78,12 @@ func (d *Device) Write(b *Buffer, offset uint64, n int) error {
 type Readback struct {
 	Object
 	size     uint64
-	inFlight bool // submitted, not waited for
-	filled   bool // holds what a submit copied to it
+	inFlight uint64 // serial of the last submit that copies to it and was not waited for; 0: none
+	filled   bool   // holds what a submit copied to it
 }
+
+// arrived says that what was copied to it can be read.
+func (r *Readback) arrived() { r.inFlight, r.filled = 0, true }
 
 // Readback checks that a readback can be made.
 func (d *Device) Readback(label string, size uint64) (Readback, error) {
@@ -100,7 +103,7 @@ func (r *Readback) Read(n int, offset uint64) error {
 		return err
 	}
 	switch {
-	case r.inFlight:
+	case r.inFlight != 0:
 		return r.wrong("read before Wait")
 	case !r.filled:
 		return r.wrong("read before anything was copied to it: CopyOut, Submit and Wait come first")
@@ -244,9 +247,14 @@ func (d *Device) checkBound(b *Bound) error {
 type Timestamps struct {
 	Object
 	written  []uint64 // serial of the encoder that wrote each slot; 0: none
-	resolved int      // by the encoder that is open
-	inFlight int      // by submits that nobody waited for
+	inFlight uint64   // serial of the last submit that resolves some and was not waited for; 0: none
+	resolved int      // by submits that nobody waited for
 	readable int
+}
+
+// arrived says that what was resolved can be read.
+func (t *Timestamps) arrived() {
+	t.readable, t.resolved, t.inFlight = max(t.readable, t.resolved), 0, 0
 }
 
 // Timestamps checks that room for n readings can be made.
@@ -279,7 +287,7 @@ func (t *Timestamps) Read(n int) error {
 	if err := t.usable(t.dev); err != nil {
 		return err
 	}
-	if t.inFlight > 0 {
+	if t.inFlight != 0 {
 		return t.wrong("read before Wait")
 	}
 	if n > t.readable {

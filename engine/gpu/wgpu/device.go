@@ -5,6 +5,7 @@ package wgpu
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	binding "github.com/cogentcore/webgpu/wgpu"
@@ -27,6 +28,8 @@ type device struct {
 	enc      encoder
 	staged   uint64        // bytes written since the queue was last waited for
 	pending  []*hostBuffer // submitted to and not mapped yet
+	// those that were made so far
+	recordings []*recording
 }
 
 func newDevice(instance *binding.Instance, adapter *binding.Adapter, raw *binding.Device,
@@ -37,7 +40,7 @@ func newDevice(instance *binding.Instance, adapter *binding.Adapter, raw *bindin
 		layouts: map[string]*binding.BindGroupLayout{},
 		rules:   rules.Device{Limits: info.Limits, HasTimestamps: info.Timestamps},
 	}
-	d.native = native{device: ref(raw), queue: ownedRef(d.queue)}
+	d.native = native{device: ref(raw), queue: ownedRef(d.queue), patience: patience(info.Type)}
 	d.native.catchErrors()
 	d.enc.dev = d
 	return d
@@ -56,6 +59,9 @@ func (d *device) Levels() int { return d.rules.Levels }
 func (d *device) Release() {
 	if d.rules.Err() == nil {
 		_ = d.native.wait() // there is nobody left to tell
+	}
+	for _, r := range d.recordings {
+		r.Discard()
 	}
 	if !d.rules.Release() {
 		return
@@ -283,20 +289,33 @@ func (d *device) Write(b gpu.Buffer, offset uint64, data []byte) error {
 	return nil
 }
 
-// Wait implements gpu.Device. All that was copied to host memory is mapped by the one wait.
+// Wait implements gpu.Device.
 func (d *device) Wait() error {
 	if err := d.rules.Err(); err != nil {
 		return err
 	}
+	all := func(*hostBuffer) bool { return true }
+	if err := d.arrive(all, d.native.wait); err != nil {
+		return err
+	}
+	d.staged = 0
+	d.rules.Waited()
+	return nil
+}
+
+// arrive maps the memory of those pending that are meant, by the one wait.
+func (d *device) arrive(meant func(*hostBuffer) bool, wait func() error) error {
 	for _, h := range d.pending {
-		if !h.freed {
+		if !h.freed && meant(h) {
 			h.mapping.begin()
 		}
 	}
-	err := d.native.wait()
-	d.staged = 0
+	err := wait()
 	for _, h := range d.pending {
-		h.pending = false
+		if !meant(h) {
+			continue
+		}
+		h.filledBy = 0
 		if h.freed {
 			continue
 		}
@@ -304,11 +323,6 @@ func (d *device) Wait() error {
 			err = errors.Join(err, fmt.Errorf("%s: %w", h.owner, failed))
 		}
 	}
-	clear(d.pending)
-	d.pending = d.pending[:0]
-	if err != nil {
-		return err
-	}
-	d.rules.Waited()
-	return nil
+	d.pending = slices.DeleteFunc(d.pending, func(h *hostBuffer) bool { return h.filledBy == 0 })
+	return err
 }

@@ -9,7 +9,7 @@ import (
 	"gpuscope/engine/gpu/rules"
 )
 
-// encoder implements gpu.Encoder as a list of commands that Submit plays in one native call. A device has
+// encoder implements gpu.Encoder as a list of commands that its end plays in one native call. A device has
 // one, which is begun again for each recording.
 type encoder struct {
 	rules.Encoder
@@ -137,24 +137,37 @@ func (e *encoder) copy(src handle, srcOffset uint64, dst handle, dstOffset, size
 
 // Submit implements gpu.Encoder.
 func (e *encoder) Submit() error {
-	if err := e.Ready(); err != nil {
-		e.Encoder.Discard()
-		return err
+	r, err := e.finish()
+	if err == nil {
+		err = r.Submit()
+		r.End()
 	}
-	for _, h := range e.targets {
-		h.mapping.unmap()
+	return err
+}
+
+// Finish implements gpu.Encoder.
+func (e *encoder) Finish() (gpu.Recording, error) {
+	r, err := e.finish()
+	if err != nil {
+		return nil, err
 	}
-	if err := e.dev.native.play(e.dev.labels.get(e.Label()), e.commands); err != nil {
-		err = fmt.Errorf("encoder %s: not submitted: %w", e.Label(), err)
-		e.Encoder.Discard()
-		return err
+	return r, nil
+}
+
+// finish plays the list in one native call.
+func (e *encoder) finish() (*recording, error) {
+	if !e.Recording() {
+		return nil, e.Encoder.Finish(nil)
 	}
-	for _, h := range e.targets {
-		if !h.pending {
-			h.pending = true
-			e.dev.pending = append(e.dev.pending, h)
-		}
+	r := e.dev.recording()
+	if err := e.Encoder.Finish(&r.Recording); err != nil {
+		return nil, err
 	}
-	e.Submitted()
-	return nil
+	r.targets, e.targets = e.targets, r.targets[:0]
+	var err error
+	if r.commands, err = e.dev.native.record(e.dev.labels.get(e.Label()), e.commands); err != nil {
+		r.Recording.Discard()
+		return nil, fmt.Errorf("encoder %s: not submitted: %w", e.Label(), err)
+	}
+	return r, nil
 }

@@ -112,18 +112,37 @@ static caught writeBuffer(void *device, void *queue, void *buffer, uint64_t offs
 	return takeError(device);
 }
 
-// waitIdle returns when the queue is idle. It must not ask the library to wait: that gives up after 5 s and
-// then takes for done, and frees, what the device is still at. A short wait spins, for the sake of what comes
-// after it; a long one sleeps between looks.
-static void waitIdle(void *device) {
-	for (int looks = 0; !wgpuDevicePoll(device, 0, NULL); looks++) {
-		if (looks < 2000) {
-			sched_yield();
-			continue;
-		}
-		struct timespec pause = {0, 50000};
-		nanosleep(&pause, NULL);
+// A wait must not ask the library to wait: that gives up after 5 s and then takes for done, and frees, what
+// the device is still at. It looks again and again, for as long as it has patience, and then sleeps between
+// looks for a hundredth of the time that has passed.
+typedef struct { int64_t begin, patience; } watch;
+
+static int64_t now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void pauseBetweenLooks(watch const *w) {
+	int64_t passed = now() - w->begin;
+	if (passed < w->patience) {
+		sched_yield();
+		return;
 	}
+	struct timespec pause = {0, passed / 100 < 1000000 ? passed / 100 : 1000000};
+	nanosleep(&pause, NULL);
+}
+
+// waitIdle returns when the queue is idle.
+static void waitIdle(void *device, int64_t patience) {
+	watch w = {now(), patience};
+	while (!wgpuDevicePoll(device, 0, NULL)) pauseBetweenLooks(&w);
+}
+
+// waitMapped returns when a map that was asked for stands, or the queue is idle.
+static void waitMapped(void *device, int const *status, int64_t patience) {
+	watch w = {now(), patience};
+	while (!wgpuDevicePoll(device, 0, NULL) && *(int const volatile *)status == -1) pauseBetweenLooks(&w);
 }
 
 static void submitNothing(void *queue) { wgpuQueueSubmit(queue, 0, NULL); }
@@ -148,8 +167,11 @@ typedef struct {
 	uint64_t from, to, size;
 } command;
 
-// play encodes and submits a recording.
-static caught play(void *device, void *queue, char const *label, command const *commands, size_t count) {
+// recorded are encoded commands, or what was wrong with them.
+typedef struct { void *commands; caught error; } recorded;
+
+// encode plays a list of calls.
+static recorded encode(void *device, char const *label, command const *commands, size_t count) {
 	labelled desc = {NULL, label};
 	void *encoder = wgpuDeviceCreateCommandEncoder(device, &desc), *pass = NULL;
 	uintptr_t pipeline = 0, group = 0;
@@ -182,14 +204,20 @@ static caught play(void *device, void *queue, char const *label, command const *
 			break;
 		}
 	}
-	void *finished = wgpuCommandEncoderFinish(encoder, &desc);
+	recorded r = {wgpuCommandEncoderFinish(encoder, &desc)};
 	wgpuCommandEncoderRelease(encoder);
-	caught c = takeError(device);
-	if (c.message == NULL) {
-		wgpuQueueSubmit(queue, 1, &finished);
-		c = takeError(device);
+	r.error = takeError(device);
+	if (r.error.message != NULL) {
+		wgpuCommandBufferRelease(r.commands);
+		r.commands = NULL;
 	}
-	wgpuCommandBufferRelease(finished);
+	return r;
+}
+
+static caught submit(void *device, void *queue, void *commands) {
+	wgpuQueueSubmit(queue, 1, &commands);
+	caught c = takeError(device);
+	wgpuCommandBufferRelease(commands);
 	return c;
 }
 */
@@ -200,6 +228,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unsafe"
 
 	binding "github.com/cogentcore/webgpu/wgpu"
@@ -232,7 +261,10 @@ func newInstance(backends binding.InstanceBackend) (*binding.Instance, error) {
 }
 
 // native is an open device of the native library.
-type native struct{ device, queue handle }
+type native struct {
+	device, queue handle
+	patience      time.Duration
+}
 
 // catchErrors opens the two scopes that catch what would abort the process. Call it once.
 func (n native) catchErrors() { C.pushScopes(n.device) }
@@ -300,8 +332,23 @@ func (n native) flush() error {
 
 // wait blocks until the queue is idle and runs the callbacks of maps.
 func (n native) wait() error {
-	C.waitIdle(n.device)
+	C.waitIdle(n.device, C.int64_t(n.patience))
 	return n.caught()
+}
+
+// waitFor blocks until a map that was begun stands.
+func (n native) waitFor(m *mapping) error {
+	C.waitMapped(n.device, m.status, C.int64_t(n.patience))
+	return n.caught()
+}
+
+// patience is for how long a wait looks without sleeping. A GPU's host has nothing better to do for the time
+// of a step, and a sleep takes longer than it was meant to; a software device needs the processor itself.
+func patience(t gpu.AdapterType) time.Duration {
+	if t == gpu.CPU {
+		return time.Millisecond
+	}
+	return 20 * time.Millisecond
 }
 
 // command is a recorded call.
@@ -316,10 +363,17 @@ const (
 	opCopy      = C.opCopy
 )
 
-// play encodes and submits a recording in one call.
-func (n native) play(label cstring, commands []command) error {
-	return goError(C.play(n.device, n.queue, label, unsafe.SliceData(commands), C.size_t(len(commands))))
+// record encodes a list of calls in one call.
+func (n native) record(label cstring, commands []command) (handle, error) {
+	r := C.encode(n.device, label, unsafe.SliceData(commands), C.size_t(len(commands)))
+	return r.commands, goError(r.error)
 }
+
+// submit sends what record gave, which is gone then.
+func (n native) submit(commands handle) error { return goError(C.submit(n.device, n.queue, commands)) }
+
+// drop gives up what record gave.
+func (n native) drop(commands handle) { C.wgpuCommandBufferRelease(commands) }
 
 // address is a handle as a command holds it.
 func address(h handle) C.uintptr_t { return C.uintptr_t(uintptr(h)) }

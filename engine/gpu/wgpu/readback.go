@@ -18,8 +18,9 @@ type hostBuffer struct {
 	owner   *rules.Object
 	raw     *binding.Buffer
 	mapping mapping
-	pending bool // in device.pending
-	freed   bool
+	// serial of the recording that was submitted last and fills it; 0: it is not in device.pending
+	filledBy uint64
+	freed    bool
 }
 
 func (d *device) newHostBuffer(owner *rules.Object, size uint64) (*hostBuffer, error) {

@@ -1,0 +1,68 @@
+package fake
+
+import (
+	"slices"
+
+	"gpuscope/engine/gpu/rules"
+)
+
+// recording implements gpu.Recording. Those that have ended are used again.
+type recording struct {
+	rules.Recording
+	dev      *Device
+	commands []command
+}
+
+// recording is one that is free for use.
+func (d *Device) recording() *recording {
+	i := slices.IndexFunc(d.recordings, func(r *recording) bool { return r.Ended() })
+	if i < 0 {
+		i = len(d.recordings)
+		d.recordings = append(d.recordings, &recording{dev: d})
+	}
+	return d.recordings[i]
+}
+
+// submit runs the commands now. Nobody waits for this recording.
+func (r *recording) submit() error {
+	err := r.Submit()
+	r.End()
+	return err
+}
+
+// Submit implements gpu.Recording: the commands run now.
+func (r *recording) Submit() error {
+	err := r.dev.call(Call{Kind: Submit, Label: r.Label()})
+	if err == nil {
+		err = r.Ready()
+	}
+	if err != nil {
+		r.Recording.Discard()
+		return err
+	}
+	for i := range r.commands {
+		r.dev.run(&r.commands[i])
+	}
+	r.Submitted()
+	return nil
+}
+
+// Wait implements gpu.Recording.
+func (r *recording) Wait() error {
+	err := r.dev.call(Call{Kind: Wait, Label: r.Label()})
+	if err == nil {
+		err = r.Waiting()
+	}
+	if err != nil {
+		r.End()
+		return err
+	}
+	r.Waited()
+	return nil
+}
+
+// Discard implements gpu.Recording.
+func (r *recording) Discard() {
+	_ = r.dev.call(Call{Kind: Discard, Label: r.Label()}) // Discard cannot fail
+	r.Recording.Discard()
+}

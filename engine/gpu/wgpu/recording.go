@@ -1,0 +1,85 @@
+//go:build cgo
+
+package wgpu
+
+import (
+	"fmt"
+	"slices"
+
+	"gpuscope/engine/gpu/rules"
+)
+
+// recording implements gpu.Recording. Those that have ended are used again.
+type recording struct {
+	rules.Recording
+	dev      *device
+	commands handle // until they are submitted
+	targets  []*hostBuffer
+	staged   uint64 // device.staged when it was submitted
+}
+
+// recording is one that is free for use.
+func (d *device) recording() *recording {
+	i := slices.IndexFunc(d.recordings, func(r *recording) bool { return r.Ended() })
+	if i < 0 {
+		i = len(d.recordings)
+		d.recordings = append(d.recordings, &recording{dev: d})
+	}
+	return d.recordings[i]
+}
+
+// Submit implements gpu.Recording.
+func (r *recording) Submit() error {
+	if err := r.Ready(); err != nil {
+		r.Discard()
+		return err
+	}
+	for _, h := range r.targets {
+		h.mapping.unmap()
+	}
+	commands := r.commands
+	r.commands = nil
+	if err := r.dev.native.submit(commands); err != nil {
+		r.Recording.Discard()
+		return fmt.Errorf("encoder %s: not submitted: %w", r.Label(), err)
+	}
+	for _, h := range r.targets {
+		if h.filledBy == 0 {
+			r.dev.pending = append(r.dev.pending, h)
+		}
+		h.filledBy = r.Serial()
+	}
+	r.staged = r.dev.staged
+	r.Submitted()
+	return nil
+}
+
+// Wait implements gpu.Recording. What it copied out is mapped, which is done when the commands are; where it
+// copied nothing out all that was submitted is waited for.
+func (r *recording) Wait() error {
+	if err := r.Waiting(); err != nil {
+		return err
+	}
+	defer r.End()
+	mine := func(h *hostBuffer) bool { return h.filledBy == r.Serial() }
+	filled := slices.IndexFunc(r.targets, func(h *hostBuffer) bool { return mine(h) && !h.freed })
+	if filled < 0 {
+		return r.dev.Wait()
+	}
+	wait := func() error { return r.dev.native.waitFor(&r.targets[filled].mapping) }
+	if err := r.dev.arrive(mine, wait); err != nil {
+		return err
+	}
+	r.dev.staged -= min(r.dev.staged, r.staged)
+	r.Waited()
+	return nil
+}
+
+// Discard implements gpu.Recording.
+func (r *recording) Discard() {
+	if r.commands != nil {
+		r.dev.native.drop(r.commands)
+		r.commands = nil
+	}
+	r.Recording.Discard()
+}
