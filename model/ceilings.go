@@ -13,6 +13,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/internal/mapfile"
 	"gpuscope/model/session"
 	"gpuscope/ops"
 	"gpuscope/trace"
@@ -63,10 +64,7 @@ func (c ceilingCache) load(d *trace.Device) *trace.Ceilings {
 	if err != nil {
 		return nil
 	}
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > maxCeilingsFile {
-		return nil
-	}
-	data, err := os.ReadFile(path)
+	data, err := mapfile.Read(path, maxCeilingsFile)
 	if err != nil {
 		return nil
 	}

@@ -52,7 +52,7 @@ func open(path string, mapFile func(*os.File, int) ([]byte, error)) (*File, erro
 }
 
 // Regular opens a file for reading that must be a regular one: opening a pipe would wait for its other end.
-// Errors name it.
+// What is said of it is of the open file, whatever has its name since. Errors name it.
 func Regular(path string) (*os.File, os.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -62,7 +62,14 @@ func Regular(path string) (*os.File, os.FileInfo, error) {
 		return nil, nil, err // *PathError names the operation, the file and the cause
 	}
 	file, err := os.Open(path)
-	return file, info, err
+	if err != nil {
+		return nil, nil, err
+	}
+	if info, err = file.Stat(); err != nil {
+		file.Close()
+		return nil, nil, err
+	}
+	return file, info, nil
 }
 
 // Read is all of a regular file, which may have so many bytes at most. Errors name it.

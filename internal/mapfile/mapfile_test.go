@@ -66,6 +66,44 @@ func TestWhatIsNoFileIsRefused(t *testing.T) {
 	}
 }
 
+// The size is that of the open file, whatever has its name since: behind its end there is nothing to map.
+func TestAFileThatIsReplacedWhileItIsOpenedHasItsOwnSize(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("does not replace open files there")
+	}
+	path := write(t, 10)
+	done, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for size := 0; ; size = 10 - size {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			err := os.WriteFile(path+".new", make([]byte, size), 0o600)
+			if err = errors.Join(err, os.Rename(path+".new", path)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	for range 1000 {
+		f, err := OpenUnmapped(path)
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		info, err := f.file.Stat()
+		if err != nil || info.Size() != f.Size() {
+			t.Errorf("a file of %d bytes is said to have %d: %v", info.Size(), f.Size(), err)
+		}
+		f.Close()
+	}
+	close(done)
+	<-stopped
+}
+
 func TestAFileThatIsReadWholeIsBounded(t *testing.T) {
 	path := write(t, 10)
 	if data, err := Read(path, 10); err != nil || string(data) != "0123456789" {
