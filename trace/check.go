@@ -169,7 +169,7 @@ func (c *checker) texts() {
 	}
 	for i := range g.Kernels {
 		k := &g.Kernels[i]
-		c.text("graph.kernels", k.Name, k.Constants)
+		c.text("graph.kernels", k.Name, k.Constants, k.Of)
 		for _, p := range k.Params {
 			c.text("graph.kernels.params", p.Name, p.Type)
 		}

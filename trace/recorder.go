@@ -46,6 +46,7 @@ func NewRecorder(head *Trace, budget int64) *Recorder {
 	r := &Recorder{t: *head, budget: budget, limit: budget}
 	r.t.Schema, r.t.Plans, r.t.Steps, r.t.DroppedSteps = Schema, nil, nil, 0
 	r.t.Trials, r.t.Events = slices.Clone(head.Trials), slices.Clone(head.Events)
+	r.t.Graph.Kernels = slices.Clone(head.Graph.Kernels)
 	return r
 }
 
@@ -155,6 +156,7 @@ func (r *Recorder) Snapshot() *Trace {
 	t := r.t
 	t.Plans, t.Steps = slices.Clip(t.Plans), slices.Clip(t.Steps)
 	t.Trials, t.Events = slices.Clip(t.Trials), slices.Clip(t.Events)
+	t.Graph.Kernels = slices.Clip(t.Graph.Kernels)
 	return &t
 }
 

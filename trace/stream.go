@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"gpuscope/internal/printable"
 )
 
 // Record is a line of a stream after the first, which is the trace without plans and steps. One field is set.
@@ -14,6 +16,7 @@ import (
 type Record struct {
 	Plan     *Plan     `json:"plan,omitempty"`
 	Step     *Step     `json:"step,omitempty"`
+	Kernel   *Kernel   `json:"kernel,omitempty"` // that takes another's place; before the first plan of it
 	Samples  *Samples  `json:"samples,omitempty"`
 	Costs    *Costs    `json:"costs,omitempty"`
 	Gaps     *Gaps     `json:"gaps,omitempty"`
@@ -63,6 +66,8 @@ func (t *Trace) apply(r *Record, unknown *Unknown) error {
 	case r.Step != nil:
 		r.Step.Unknown = unknown.under("/step")
 		t.Steps = append(t.Steps, *r.Step)
+	case r.Kernel != nil:
+		return t.addKernel(r.Kernel, unknown.under("/kernel"))
 	case r.Samples != nil:
 		return t.addSamples(*r.Samples)
 	case r.Costs != nil:
@@ -86,6 +91,29 @@ func (t *Trace) apply(r *Record, unknown *Unknown) error {
 		t.Clock = *r.Clock
 	}
 	return nil // else a record of a later minor version
+}
+
+// maxKernels is how many kernels a graph may have with those that take the place of others.
+const maxKernels = 1 << 14
+
+// addKernel adds a kernel to those of the graph, unless it is there: another run of the graph says it again.
+func (t *Trace) addKernel(k *Kernel, unknown *Unknown) error {
+	list := t.Graph.Kernels
+	for i := range list {
+		switch old := &list[i]; {
+		case old.Name != k.Name:
+		case old.SourceSHA256 == k.SourceSHA256:
+			return nil
+		default:
+			return fmt.Errorf("kernel %s is there with another text", printable.Short(k.Name, 80))
+		}
+	}
+	t.Unknown = t.Unknown.add(fmt.Sprintf("/graph/kernels/%d", len(list)), unknown)
+	if len(list) >= maxKernels {
+		return fmt.Errorf("kernel %s: there are %d already", printable.Short(k.Name, 80), len(list))
+	}
+	t.Graph.Kernels = append(list, *k)
+	return nil
 }
 
 // addSamples gives a step the samples of repeats. The step's list of dispatches is made anew, so that who

@@ -298,7 +298,9 @@ type Kernel struct {
 	Constants     string `json:"constants,omitempty"` // that it was specialised with, for people
 	WorkgroupSize [3]int `json:"workgroup_size"`
 	SourceSHA256  string `json:"source_sha256"`
-	Source        string `json:"source,omitempty"`
+	// Of is the kernel of the graph in whose place this one runs, whose text somebody changed.
+	Of     string `json:"of,omitempty"`
+	Source string `json:"source,omitempty"`
 	// Filled and Taken are the ranges of bytes of Source, from and to, in which it is not its template as it
 	// was written: what constants filled in, and what was taken in from other files, or left in, for them.
 	Filled [][2]int `json:"filled,omitempty"`

@@ -141,7 +141,7 @@ func (x *Index) with(t *trace.Trace) *Index {
 // sameGraph compares by identity: snapshots of one recording share the graph's lists.
 func sameGraph(a, b *trace.Graph) bool {
 	return len(a.Values) == len(b.Values) && len(a.Ops) == len(b.Ops) &&
-		len(a.Dispatches) == len(b.Dispatches) &&
+		len(a.Dispatches) == len(b.Dispatches) && len(a.Kernels) == len(b.Kernels) &&
 		(len(a.Ops) == 0 || &a.Ops[0] == &b.Ops[0])
 }
 

@@ -1,0 +1,62 @@
+package trace_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/tracetest"
+)
+
+// A kernel that takes another's place comes behind the header, and stands in the graph from then on: in what
+// is recorded, in its file, and in what an index knows. Snapshots from before do not have it.
+func TestAKernelThatTakesAnothersPlaceJoinsTheGraph(t *testing.T) {
+	whole := tracetest.Llama(1, 3)
+	head := *whole
+	head.Plans, head.Steps = nil, nil
+	own := &whole.Graph.Kernels[0]
+	k := trace.Kernel{
+		Name: own.Name + "+3fa2", Of: own.Name, WorkgroupSize: own.WorkgroupSize, Source: "// better\n",
+		SourceSHA256: "3fa2",
+	}
+	var file bytes.Buffer
+	if err := trace.WriteStream(&file, &head); err != nil {
+		t.Fatal(err)
+	}
+	line := fmt.Sprintf(`{"kernel":{"name":%q,"workgroup_size":[64,1,1],"source_sha256":"3fa2",`+
+		`"source":"// better\n","of":%q}}`+"\n", k.Name, own.Name)
+	file.WriteString(line + line)
+	read, err := trace.Read(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	r := trace.NewRecorder(&head, 0)
+	before := r.Snapshot()
+	x := inspect.NewIndex(before)
+	for range 2 { // another run of the graph says it again
+		if err := r.Write(trace.Record{Kernel: &k}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recorded := r.Snapshot()
+	n := len(before.Graph.Kernels)
+	now := recorded.Graph.Kernels
+	if d := cmp.Diff(now, read.Graph.Kernels); d != "" || len(now) != n+1 {
+		t.Errorf("%d kernels, then %d\n%s", n, len(now), d)
+	}
+	if got := x.Next(recorded).Kernel(k.Name); got == nil || got.Of != own.Name || x.Kernel(k.Name) != nil {
+		t.Errorf("the index has %+v", got)
+	}
+	other := k
+	other.SourceSHA256 = "3fa2d1"
+	err = r.Write(trace.Record{Kernel: &other})
+	if err == nil || !strings.Contains(err.Error(), "is there with another text") {
+		t.Errorf("another text of the name: %v", err)
+	}
+}
