@@ -42,6 +42,7 @@ type Executor struct {
 	firstPiece int
 	// allocated is all the device memory that it holds.
 	allocated int64
+	edits     edits
 }
 
 // SetCheck makes every Step check itself before it submits.

@@ -178,7 +178,7 @@ func (g *Graph) Describe() trace.Graph {
 		d.Ops = append(d.Ops, top)
 	}
 	for _, k := range g.kernels {
-		d.Kernels = append(d.Kernels, g.describeKernel(k))
+		d.Kernels = append(d.Kernels, describeKernel(g.names[k], k))
 	}
 	for i := range g.dispatches {
 		d.Dispatches = append(d.Dispatches, g.describeDispatch(trace.DispatchID(i)))

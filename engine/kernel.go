@@ -107,10 +107,11 @@ func (g *Graph) nameKernels() {
 // KernelName is the name by which the graph tells a kernel from others, "" where no corner takes it.
 func (g *Graph) KernelName(k *Kernel) string { return g.names[k] }
 
-func (g *Graph) describeKernel(k *Kernel) trace.Kernel {
+// describeKernel is a kernel as a trace has it.
+func describeKernel(name string, k *Kernel) trace.Kernel {
 	sum := sha256.Sum256([]byte(k.Source))
 	t := trace.Kernel{
-		Name: g.names[k], Constants: k.Constants, SourceSHA256: hex.EncodeToString(sum[:]),
+		Name: name, Constants: k.Constants, SourceSHA256: hex.EncodeToString(sum[:]),
 		Source: k.Source, Filled: k.Filled, Taken: k.Taken, Params: k.Params,
 	}
 	for i, n := range k.WorkgroupSize {

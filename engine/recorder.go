@@ -23,6 +23,7 @@ type Recorder struct {
 	taken     int
 	resizes   int // of the executor
 	listed    int // of the executor's levels and waits
+	edits     int // of the executor: how often others took a kernel's place
 	liveBytes int64
 
 	mu   sync.Mutex
@@ -42,7 +43,8 @@ type Recorder struct {
 	fresh   []trace.Plan // not handed out yet
 	content []byte       // of the plan being named
 	isNew   []bool       // by value: its dims are among those of the step
-	shadow  *Live        // nil until a step is to be told from another one than it came from
+	edited  map[*Kernel]*Edit
+	shadow  *Live // nil until a step is to be told from another one than it came from
 }
 
 // NewRecorder starts recording an executor, at the plans now in force.
@@ -52,6 +54,7 @@ func NewRecorder(x *Executor) *Recorder {
 		x: x, inForce: make([]trace.PlanID, len(x.g.dispatches)), resizes: x.resizes,
 		grids: make([]*trace.Grid, len(x.g.dispatches)), blocks: x.g.blockNames(),
 		dims: make([][]int, nv), ints: slices.Clone(x.live.now.ints), isNew: make([]bool, nv),
+		edits: x.edits.changes, edited: x.edits.inForce,
 	}
 	for v, dims := range x.live.now.dims {
 		r.dims[v] = slices.Clone(dims)
@@ -78,9 +81,16 @@ func (r *Recorder) force(d trace.DispatchID, l *launchRecord, params []byte) {
 		return
 	}
 	r.content = l.content(r.content[:0], d, params)
+	e := r.edited[r.x.g.kernelOf(d, l.route)]
+	if e != nil {
+		r.content = append(r.content, e.Name()...)
+	}
 	id, fresh := r.ids.ID(r.content)
 	if fresh {
 		p := r.x.g.tracePlan(d, l, params)
+		if e != nil {
+			p.Kernel = e.Name()
+		}
 		p.ID = id
 		p.Grid = l.grid.describe(r.grids[d])
 		r.grids[d] = p.Grid
@@ -116,10 +126,9 @@ func (l *launchRecord) content(b []byte, d trace.DispatchID, params []byte) []by
 
 // tracePlan is a launch as a trace has it, with the id 0.
 func (g *Graph) tracePlan(id trace.DispatchID, l *launchRecord, params []byte) trace.Plan {
-	d := &g.dispatches[id]
-	o := &g.ops[d.op]
+	o := &g.ops[g.dispatches[id].op]
 	p := trace.Plan{
-		Dispatch: id, Route: o.routeName(l.route), Kernel: g.names[o.use(d.slot, l.route).Kernel],
+		Dispatch: id, Route: o.routeName(l.route), Kernel: g.names[g.kernelOf(id, l.route)],
 		Workgroups:   l.grid.counts(),
 		NeededGrid:   [3]int{int(l.needed[0]), int(l.needed[1]), int(l.needed[2])},
 		NeededGroups: l.grid.Groups, IdleLanes: l.grid.Idle, Params: hex.EncodeToString(params),
@@ -142,7 +151,9 @@ func (s *Snapshot) Record() ([]trace.Plan, trace.Step) {
 		}
 	}
 	step := trace.Step{Index: s.index, Timing: s.step.timing.String(), Cold: s.step.cold}
+	r.edited = s.edited.inForce
 	step.Resize = r.resize(&s.log)
+	s.edited.force(r)
 	step.Dims = r.changedDims(&s.log, &s.inputs, s.first)
 	r.inputs.copyFrom(&s.inputs)
 	step.SymInts = r.symInts()

@@ -17,6 +17,7 @@ type Snapshot struct {
 	levels    []trace.DispatchID
 	waits     []trace.Wait
 	relisted  bool
+	edited    editedPlans
 	step      stepLog
 	scale     timeScale
 	liveBytes int64
@@ -99,6 +100,7 @@ func (r *Recorder) Snapshot() *Snapshot {
 	ticks, runs := append(s.step.ticks[:0], x.last.ticks...), append(s.step.runs[:0], x.last.runs...)
 	s.step = x.last
 	s.step.ticks, s.step.runs, s.step.read = ticks, runs, nil
+	s.edited.take(x, &r.edits)
 	if x.clock != nil {
 		s.scale = x.clock.scale
 	}

@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/trace"
+)
+
+// Edit is another text of a kernel of the graph, compiled to run in its place: bindings, params and
+// workgroups are the same, so that plans, grids and bind groups stay as they are.
+type Edit struct {
+	of, by *Kernel
+	pipe   gpu.Pipeline
+}
+
+// Name is the name by which records tell the edit from the graph's own kernel.
+func (e *Edit) Name() string { return e.by.Name }
+
+// Of is the name of the kernel in whose place it runs.
+func (e *Edit) Of(g *Graph) string { return g.names[e.of] }
+
+// NewEdit compiles a kernel to run in place of the graph's of a name. One that cannot is refused; the error
+// of one that does not compile holds the compiler's text.
+func (x *Executor) NewEdit(of string, by *Kernel) (*Edit, error) {
+	own := x.g.Kernel(of)
+	if own == nil {
+		return nil, fmt.Errorf("the graph has no kernel %q", of)
+	}
+	if err := by.StandsFor(own); err != nil {
+		return nil, err
+	}
+	p, err := x.dev.NewPipeline(gpu.PipelineDesc{
+		Label: by.Name, Source: by.Source, Entry: "main", Bindings: by.bindings(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("compile kernel %s: %w", by.Name, err)
+	}
+	x.own(p)
+	return &Edit{own, by, p}, nil
+}
+
+// Describe is the edit as a trace has its kernel.
+func (e *Edit) Describe(g *Graph) trace.Kernel {
+	t := describeKernel(e.by.Name, e.by)
+	t.Of = e.Of(g)
+	return t
+}
+
+// Kernel is the graph's kernel of a name, nil where it has none.
+func (g *Graph) Kernel(name string) *Kernel {
+	for _, k := range g.kernels {
+		if g.names[k] == name {
+			return k
+		}
+	}
+	return nil
+}
+
+// KernelNames are the names of all kernels, in the order in which the graph has them.
+func (g *Graph) KernelNames() []string {
+	list := make([]string, len(g.kernels))
+	for i, k := range g.kernels {
+		list[i] = g.names[k]
+	}
+	return list
+}
+
+// edits are what runs in place of kernels of the graph.
+type edits struct {
+	own     map[*Kernel]gpu.Pipeline // of kernels that something has run in place of
+	inForce map[*Kernel]*Edit        // never changed: records hold it
+	changes int
+}
+
+// InPlace is what runs in place of the graph's kernel of a name, nil where nothing does.
+func (x *Executor) InPlace(of string) *Edit { return x.edits.inForce[x.g.Kernel(of)] }
+
+// Use has an edit run in place of its kernel from the next step on.
+func (x *Executor) Use(e *Edit) { x.replace(e.of, e) }
+
+// UseOwn has the graph's kernel of a name run itself again.
+func (x *Executor) UseOwn(of string) {
+	if k := x.g.Kernel(of); x.edits.inForce[k] != nil {
+		x.replace(k, nil)
+	}
+}
+
+// replace puts an edit in force, nil for the kernel itself. It has not run yet, or not for long.
+func (x *Executor) replace(k *Kernel, e *Edit) {
+	inForce := maps.Clone(x.edits.inForce)
+	if inForce == nil {
+		inForce = map[*Kernel]*Edit{}
+	}
+	delete(inForce, k)
+	if e != nil {
+		inForce[k] = e
+	}
+	x.edits.inForce = inForce
+	x.edits.changes++
+	x.runAs(k, e)
+	for i := range x.g.dispatches {
+		d := &x.g.dispatches[i]
+		for r := range maxRoutes {
+			if x.g.ops[d.op].use(d.slot, r).Kernel == k {
+				x.hasRun[i*maxRoutes+r] = false
+			}
+		}
+	}
+}
+
+// runAs has what is submitted from now on run an edit in place of a kernel, or for nil the kernel itself.
+func (x *Executor) runAs(k *Kernel, e *Edit) {
+	if x.edits.own[k] == nil {
+		if x.edits.own == nil {
+			x.edits.own = map[*Kernel]gpu.Pipeline{}
+		}
+		x.edits.own[k] = x.pipes[k]
+	}
+	if x.pipes[k] = x.edits.own[k]; e != nil {
+		x.pipes[k] = e.pipe
+	}
+}
+
+// kernelOf is the graph's kernel for a dispatch on a route.
+func (g *Graph) kernelOf(id trace.DispatchID, route int) *Kernel {
+	d := &g.dispatches[id]
+	return g.ops[d.op].use(d.slot, route).Kernel
+}
+
+// runs is the graph's kernel that a dispatch of the shapes in force runs, or that another stands for.
+func (x *Executor) runs(id trace.DispatchID) *Kernel {
+	return x.g.kernelOf(id, x.live.plans[x.g.dispatches[id].op].route)
+}
+
+// Serves are the dispatches of the last step that run the graph's kernel of a name, or what is in its place.
+func (x *Executor) Serves(of string) (list []trace.DispatchID) {
+	k := x.g.Kernel(of)
+	for _, id := range x.live.Active() {
+		if x.runs(id) == k {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+// editedPlans are what a step's record needs to know of edits.
+type editedPlans struct {
+	inForce map[*Kernel]*Edit
+	// Where others took a kernel's place since the record before: what every dispatch is launched with, of
+	// which no resize tells.
+	plans  []loggedPlan
+	params []byte
+}
+
+// take notes what is in force; changes is how often kernels changed places as of the record before.
+func (p *editedPlans) take(x *Executor, changes *int) {
+	p.inForce, p.plans, p.params = x.edits.inForce, p.plans[:0], p.params[:0]
+	if *changes == x.edits.changes {
+		return
+	}
+	*changes = x.edits.changes
+	for i := range x.g.dispatches {
+		d := &x.g.dispatches[i]
+		to := loggedPlan{dispatch: trace.DispatchID(i)}
+		to.to, p.params = x.live.plans[d.op].record(d.slot, p.params)
+		p.plans = append(p.plans, to)
+	}
+}
+
+// force makes the plans with their kernels those in force of a recorder.
+func (p *editedPlans) force(r *Recorder) {
+	at := 0
+	for i := range p.plans {
+		to := &p.plans[i]
+		r.force(to.dispatch, &to.to, p.params[at:to.to.paramsEnd])
+		at = to.to.paramsEnd
+	}
+}
