@@ -145,7 +145,7 @@ func (p *dispatchPage) detail() detail {
 	return detail{p.rows.key + t.Fold.String(), title, func(ctx context.Context) ([]string, error) {
 		row := &t.Folded[r]
 		var lines []string
-		if _, one := t.Scope.One(); row.Count() > 1 || !one && !row.Gone() {
+		if row.Count() > 1 || ofSteps(t, row) {
 			lines = append(lines, several(t, r)...)
 		}
 		if cost := t.CostLine(row); cost != "" {
@@ -173,19 +173,24 @@ func (p *dispatchPage) detail() detail {
 	}}
 }
 
+// ofSteps says that a row is of several steps: what is gone is of the base.
+func ofSteps(t *inspect.DispatchTable, row *inspect.DispatchRow) bool {
+	_, one := t.Scope.One()
+	return !one && !row.Gone()
+}
+
 // firstOfAll names the dispatch that is described where a row stands for several, and its step where the
 // table is of several; "" where the row is that one.
 func firstOfAll(t *inspect.DispatchTable, row *inspect.DispatchRow) string {
-	_, one := t.Scope.One()
-	l := t.Launch(row)
-	if row.Gone() || one && row.Count() == 1 {
+	l, steps := t.Launch(row), ofSteps(t, row)
+	if row.Gone() || row.Count() == 1 && !steps {
 		return ""
 	}
 	said := t.Index.Name(l.ID)
 	if row.Count() > 1 {
 		said = "of them " + said
 	}
-	if !one {
+	if steps {
 		said += fmt.Sprintf(" in s%d", t.Index.Trace.Steps[l.Step].Index)
 	}
 	return said + ":"
@@ -212,7 +217,7 @@ func several(t *inspect.DispatchTable, r int) []string {
 	row := &t.Folded[r]
 	cell := func(name string) string { return t.Cell(r, t.Column(name)).Text }
 	steps := ""
-	if _, one := t.Scope.One(); !one && !row.Gone() {
+	if ofSteps(t, row) {
 		steps = ", medians of " + plural(len(t.Scope.Steps), "step")
 	}
 	lines := []string{fmt.Sprintf("%s: %s%s", row.Label, plural(row.Count(), "dispatch"), steps)}

@@ -214,6 +214,15 @@ func costSpread(c *trace.Cost, w *trace.Whole) (ns float64, ok bool) {
 	return 1.5 * iqr / math.Sqrt(float64(max(c.N, 1))), ok // a standard error is 0.74 IQR / √n
 }
 
+// worth is what there is to save, and where that is not known the cost, which is the most there is; and which
+// of them it is.
+func (c *RowCost) worth() (ns float64, what string) {
+	if save, ok := c.SaveNS(); ok {
+		return save, "~save"
+	}
+	return float64(c.NS), "cost"
+}
+
 // noSave says why nothing is known of what there is to save on a device; "" where it is.
 func noSave(d *trace.Device) string {
 	switch {
@@ -561,13 +570,9 @@ func (t *DispatchTable) most() (first int, most float64, what string) {
 		if r.Group || r.Cost == nil || !r.Cost.Spread || r.Parent >= 0 && !t.Folded[r.Parent].Group {
 			continue
 		}
-		ns, judged := r.Cost.SaveNS()
-		name := "~save"
-		if !judged {
-			ns, name = float64(r.Cost.NS), "cost"
-		}
+		ns, by := r.Cost.worth()
 		if !r.Cost.None && ns > max(most, r.Cost.SpreadNS) {
-			first, most, what = i, ns, name
+			first, most, what = i, ns, by
 		}
 	}
 	return first, most, what

@@ -29,10 +29,8 @@ func (r *costRow) rank() float64 {
 	if r.cost == nil {
 		return r.lostNS
 	}
-	if save, ok := r.cost.SaveNS(); ok {
-		return save
-	}
-	return float64(r.cost.NS)
+	ns, _ := r.cost.worth()
+	return ns
 }
 
 func init() {

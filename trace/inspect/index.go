@@ -192,10 +192,15 @@ func (x *Index) levelsAt(step int) *levelsSince {
 
 // levelStarts are the levels in force at a step, by the dispatch each begins with.
 func (x *Index) levelStarts(step int) map[trace.DispatchID]int {
-	if l := x.levelsAt(step); l != nil {
-		return l.of
+	return x.levelsAt(step).starts()
+}
+
+// starts are the levels by the dispatch each begins with; of nil there are none.
+func (l *levelsSince) starts() map[trace.DispatchID]int {
+	if l == nil {
+		return nil
 	}
-	return nil
+	return l.of
 }
 
 // Find is the place of a dispatch among those of a step, or -1 where it did not run.

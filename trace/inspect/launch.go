@@ -73,8 +73,8 @@ func (x *Index) launches(ctx context.Context, scope Scope) ([]Launch, error) {
 			return nil, ctx.Err()
 		}
 		from := x.planning(step)
-		s, same := from.s, levels == x.levelsAt(step)
-		levels = x.levelsAt(step)
+		s, same := from.s, levels == from.levels
+		levels = from.levels
 		for i := range s.Dispatches {
 			d := &s.Dispatches[i]
 			p := &x.Trace.Plans[d.Plan]
@@ -226,19 +226,18 @@ type planning struct {
 	x        *Index
 	s        *trace.Step
 	step     int
-	starts   map[trace.DispatchID]int // of levels
-	level    int                      // that is reached
-	streamed float64                  // 0 until a launch asks for it
+	levels   *levelsSince // nil where none are recorded
+	level    int          // that is reached
+	streamed float64      // 0 until a launch asks for it
 }
 
 func (x *Index) planning(step int) planning {
-	s := &x.Trace.Steps[step]
-	return planning{x, s, step, x.levelStarts(step), -1, 0}
+	return planning{x, &x.Trace.Steps[step], step, x.levelsAt(step), -1, 0}
 }
 
 // reach comes to a dispatch, with which a level may begin.
 func (f *planning) reach(id trace.DispatchID) {
-	if n, ok := f.starts[id]; ok {
+	if n, ok := f.levels.starts()[id]; ok {
 		f.level = n
 	}
 }
