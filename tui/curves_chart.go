@@ -36,9 +36,9 @@ func axisOf(c *inspect.Curves, p part) scale {
 // cursor is always on it.
 func (p *curvesPage) part(c *inspect.Curves, r *inspect.CurveRow) part {
 	at := p.cursor(c)
-	chosen, ok := p.drawn[p.along]
+	chosen, ok := p.drawn[c.Along]
 	if !ok || chosen == (part{}) {
-		from, to := c.OfInterest(r, p.shows)
+		from, to := c.OfInterest(r, p.shows[c.Along])
 		return part{min(from, at), max(to, at)}
 	}
 	xs := axisOf(c, part{clamp(chosen.from, c.From, c.To), clamp(chosen.to, c.From, c.To)})
@@ -75,7 +75,7 @@ func (p *curvesPage) widen(times float64) string {
 	case times < 1 && next.to-next.from < leastPart:
 		return "the axis is drawn as close as it goes"
 	}
-	p.drawn[p.along] = next
+	p.drawn[c.Along] = next
 	return ""
 }
 
@@ -84,7 +84,9 @@ const chartPlaces = 1024
 
 // emptyChart is the chart of a row with nothing in it yet.
 func (p *curvesPage) emptyChart(c *inspect.Curves, r *inspect.CurveRow) *chart {
-	return &chart{curves: c, row: r, shows: p.shows, part: p.part(c, r), lo: math.Inf(1), hi: math.Inf(-1)}
+	return &chart{
+		curves: c, row: r, shows: p.shows[c.Along], part: p.part(c, r), lo: math.Inf(1), hi: math.Inf(-1),
+	}
 }
 
 // filled looks at the row along the axis.

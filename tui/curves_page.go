@@ -17,11 +17,12 @@ import (
 )
 
 // curvesPage is view 5: what moves with the position of decode steps, or with the length of a prompt. The
-// list has the whole step and its operators; above it the chart of the selected one.
+// list has the whole step and its operators; above it the chart of the selected one. Along another axis it is
+// all drawn once its curves are there: until then everything on the page is along the one before.
 type curvesPage struct {
 	listPage
-	along string
-	shows inspect.Quantity
+	along string // as a person wants it
+	shows map[string]inspect.Quantity
 	at    map[string]int  // cursor on each axis; where there is none it is at the shown step
 	drawn map[string]part // of each axis, where a person chose one
 	chart task[chartKey, *chart]
@@ -30,8 +31,11 @@ type curvesPage struct {
 
 func newCurvesPage(*App) view {
 	p := &curvesPage{
-		listPage: listOf("slope"), along: trace.AlongPosition, at: map[string]int{},
-		drawn: map[string]part{},
+		listPage: listOf("slope"), along: trace.AlongPosition, at: map[string]int{}, drawn: map[string]part{},
+		shows: map[string]inspect.Quantity{
+			trace.AlongPosition: inspect.Time,
+			trace.AlongTokens:   inspect.Grid, // there is an exact line of it; few prompts are timed
+		},
 	}
 	p.rows.giveUp = []string{"times", "last_us", "n", "error_us"}
 	return p
@@ -55,19 +59,28 @@ type (
 // curvesLook is how a person looks at the curves.
 type curvesLook struct {
 	along             string
-	shows             inspect.Quantity
-	positions, tokens part
+	positions, tokens axisLook
+}
+
+type axisLook struct {
+	shows inspect.Quantity
+	drawn part
 }
 
 // state is what undo gives back.
 func (p *curvesPage) state() any {
-	return curvesLook{p.along, p.shows, p.drawn[trace.AlongPosition], p.drawn[trace.AlongTokens]}
+	of := func(along string) axisLook { return axisLook{p.shows[along], p.drawn[along]} }
+	return curvesLook{p.along, of(trace.AlongPosition), of(trace.AlongTokens)}
 }
 
 func (p *curvesPage) restore(s any) {
 	l := s.(curvesLook)
-	p.along, p.shows = l.along, l.shows
-	p.drawn[trace.AlongPosition], p.drawn[trace.AlongTokens] = l.positions, l.tokens
+	p.along = l.along
+	for along, of := range map[string]axisLook{
+		trace.AlongPosition: l.positions, trace.AlongTokens: l.tokens,
+	} {
+		p.shows[along], p.drawn[along] = of.shows, of.drawn
+	}
 }
 
 func (p *curvesPage) load(j *jobs, s snapshot, _ int) {
@@ -125,14 +138,11 @@ func (p *curvesPage) turn() {
 	p.along = map[string]string{
 		trace.AlongPosition: trace.AlongTokens, trace.AlongTokens: trace.AlongPosition,
 	}[p.along]
-	if p.along == trace.AlongTokens && p.shows == inspect.Time {
-		p.shows = inspect.Grid // there is an exact line of it; few prompts are timed
-	}
 }
 
 func (p *curvesPage) redraw() {
 	all := inspect.Quantities()
-	p.shows = all[(slices.Index(all, p.shows)+1)%len(all)]
+	p.shows[p.along] = all[(slices.Index(all, p.shows[p.along])+1)%len(all)]
 }
 
 func (p *curvesPage) title(w int) []table.Part {
@@ -145,11 +155,11 @@ func (p *curvesPage) title(w int) []table.Part {
 
 // cursor is the place that is looked at: where the person put it, else where the shown step stands.
 func (p *curvesPage) cursor(c *inspect.Curves) int {
-	at, chosen := p.at[p.along]
+	at, chosen := p.at[c.Along]
 	if s := p.rows.at; !chosen && s.step >= 0 && s.step < len(s.trace.Steps) {
 		step := &s.trace.Steps[s.step]
 		at = step.Position
-		if p.along == trace.AlongTokens {
+		if c.Along == trace.AlongTokens {
 			at = len(step.Tokens)
 		}
 	}
@@ -170,7 +180,7 @@ func (p *curvesPage) move(m motion) {
 	if next == at || toward(next-at) != by {
 		next = at + by
 	}
-	p.at[p.along] = clamp(next, c.From, c.To)
+	p.at[c.Along] = clamp(next, c.From, c.To)
 }
 
 // jump puts the cursor on the next or previous change of the selected row's grid.
@@ -195,7 +205,7 @@ func (p *curvesPage) jump(by int) bool {
 		}
 	}
 	if best >= 0 {
-		p.at[p.along] = best
+		p.at[c.Along] = best
 	}
 	return best >= 0
 }
@@ -222,7 +232,7 @@ func (p *curvesPage) pointAt(x, y, _ int) bool {
 		return false
 	}
 	if col := x - axis - 1; y > 0 && col >= 0 && col < p.w {
-		p.at[p.along] = p.emptyChart(c, r).place(col, p.w)
+		p.at[c.Along] = p.emptyChart(c, r).place(col, p.w)
 	}
 	return true
 }
@@ -233,7 +243,7 @@ func (p *curvesPage) drawChart(t *theme, g glyphs, c *inspect.Curves, r *inspect
 ) []string {
 	p.w = w - axis - 2
 	d := p.chart.value
-	if d == nil || d.row != r || d.shows != p.shows {
+	if d == nil || d.row != r || d.shows != p.shows[c.Along] {
 		d = p.emptyChart(c, r)
 	}
 	at := p.cursor(c)
@@ -279,9 +289,9 @@ func (p *curvesPage) drawChart(t *theme, g glyphs, c *inspect.Curves, r *inspect
 			Short: fmt.Sprintf("%s: %s", r.Name, d.shows),
 		},
 		{Rank: 2, Text: said},
-		{Rank: 0, Text: p.atCursor(c, r, at)},
+		{Rank: 0, Text: d.atCursor(at)},
 	}
-	if p.shows == inspect.Time && r.Dispatches == nil {
+	if d.shows == inspect.Time && r.Dispatches == nil {
 		parts = append(parts, table.Part{Rank: 1, Text: c.Of})
 	}
 	if routes {
@@ -292,21 +302,22 @@ func (p *curvesPage) drawChart(t *theme, g glyphs, c *inspect.Curves, r *inspect
 }
 
 // atCursor is what there is at the cursor.
-func (p *curvesPage) atCursor(c *inspect.Curves, r *inspect.CurveRow, at int) string {
-	if p.shows != inspect.Time {
-		if v, ok := c.Exact(r, p.shows, at); ok {
-			return fmt.Sprintf("at %s: %s", count(at), p.shows.Value(v))
+func (d *chart) atCursor(at int) string {
+	r := d.row
+	if d.shows != inspect.Time {
+		if v, ok := d.curves.Exact(r, d.shows, at); ok {
+			return fmt.Sprintf("at %s: %s", count(at), d.shows.Value(v))
 		}
 		return fmt.Sprintf("at %s: it does not run", count(at))
 	}
 	for _, m := range r.Trials {
 		if m.Tokens == at && m.Planned {
-			return fmt.Sprintf("at %s: %s", count(at), p.shows.Value(float64(m.NS)))
+			return fmt.Sprintf("at %s: %s", count(at), d.shows.Value(float64(m.NS)))
 		}
 	}
 	for _, point := range r.Points {
 		if point.At == at && len(r.Trials) == 0 {
-			return fmt.Sprintf("at %s: %s", count(at), p.shows.Value(point.NS))
+			return fmt.Sprintf("at %s: %s", count(at), d.shows.Value(point.NS))
 		}
 	}
 	return fmt.Sprintf("at %s: –", count(at))
@@ -319,7 +330,7 @@ func (p *curvesPage) detail() detail {
 		return detail{}
 	}
 	at := p.cursor(c)
-	of := fmt.Sprintf("%s %s %d", p.along, r.Name, at)
+	of := fmt.Sprintf("%s %s %d", c.Along, r.Name, at)
 	lines := func(ctx context.Context) ([]string, error) { return c.Lines(r, at), ctx.Err() }
 	return detail{of, r.Name, lines}
 }
@@ -340,7 +351,7 @@ func (p *curvesPage) timed() (op trace.OpID, lengths []int, why string) {
 	if c == nil || len(r.Dispatches) == 0 {
 		return 0, nil, "no operator is selected: the whole step is timed by its steps"
 	}
-	if p.along == trace.AlongTokens {
+	if c.Along == trace.AlongTokens {
 		lengths = append(lengths, p.cursor(c))
 	}
 	lengths = append(lengths, p.rows.at.index.Crossings(r.Dispatches[0])...)
@@ -361,7 +372,9 @@ func cannotTime(a *App) string {
 }
 
 // showRoutes draws times against the length of a prompt: there routes are compared.
-func (p *curvesPage) showRoutes() { p.along, p.shows = trace.AlongTokens, inspect.Time }
+func (p *curvesPage) showRoutes() {
+	p.along, p.shows[trace.AlongTokens] = trace.AlongTokens, inspect.Time
+}
 
 func (a *App) timeOperator() {
 	op, lengths, _ := a.view().(curved).timed()

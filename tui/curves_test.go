@@ -146,3 +146,18 @@ func TestAnAxisIsDrawnWhereSomethingWasMeasured(t *testing.T) {
 		t.Errorf("what the plans say is drawn from %d to %d only", drawn().from, drawn().to)
 	}
 }
+
+// Until the curves along the other axis are there everything on the page is along the one before, and then
+// all of it along the other.
+func TestAnotherAxisIsDrawnAllAtOnce(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("5", "j")
+	here := []string{"time against the position", "measured  214.4 µs in s23"}
+	d.sees(here...).touch("a")
+	d.sees(here...)
+	if d.app.detailTask.cancel != nil {
+		t.Error("the detail is made anew, of the axis that is on its way")
+	}
+	d.settle()
+	d.sees("grid against the tokens of a prompt", "token from position 0").press("d")
+	d.sees("bytes against the tokens").press("a").sees("time against the position").press("u").sees("bytes against")
+}

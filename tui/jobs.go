@@ -15,6 +15,7 @@ type jobs struct {
 	mended   func(task any)
 	asked    int // rises with everything that a person does
 	commands int // rises with every command of the session that has ended
+	brought  int // rises with what a session brings
 	busy     int // jobs whose end the event loop has not heard of, cancelled ones too; 0 is idle
 	open     int // of these, those that somebody waits for
 	since    time.Time
@@ -69,7 +70,8 @@ type task[K comparable, V any] struct {
 	asked      int                // of jobs, when that job began
 	cancel     context.CancelFunc // nil: no job is on its way
 	rest       time.Time          // until then only a person has the value made anew, or
-	commands   int                // the end of a command, of which there were so many
+	commands   int                // the end of a command, of which there were so many,
+	brought    int                // or what follows from what they did, with nothing that was brought since
 }
 
 // What a running model brings is made anew when so many times as long has passed as it took, or this long:
@@ -89,13 +91,14 @@ func (t *task[K, V]) want(j *jobs, key K, compute func(context.Context) (V, erro
 		return
 	case t.cancel != nil && (t.making == key || t.asked == j.asked):
 		return
-	case t.has && t.asked == j.asked && t.commands == j.commands && now().Before(t.rest):
+	case t.has && t.asked == j.asked && t.commands == j.commands && t.brought != j.brought &&
+		now().Before(t.rest):
 		j.resting = true
 		return
 	}
 	t.drop(j)
 	t.generation++
-	t.making, t.asked, t.commands = key, j.asked, j.commands
+	t.making, t.asked, t.commands, t.brought = key, j.asked, j.commands, j.brought
 	generation, begun := t.generation, now()
 	t.cancel = j.start(func(ctx context.Context) func() {
 		v, err := compute(ctx)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"gpuscope/model/session"
 	"gpuscope/trace/inspect"
@@ -150,5 +151,27 @@ func TestAChoiceMakesNoTableAnew(t *testing.T) {
 	}
 	if !strings.Contains(d.screen(), "filter norm:") {
 		t.Error(d.screen())
+	}
+}
+
+// What a key leads to is shown at once, however soon behind the first of it; what a model brings waits.
+func TestWhatAKeyLeadsToDoesNotRest(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{})
+	var made task[int, int]
+	want := func(key int) bool {
+		made.want(d.app.jobs, key, func(context.Context) (int, error) { return key, nil }, nil)
+		begun := made.cancel != nil
+		d.settle()
+		return begun
+	}
+	want(1)
+	made.rest = now().Add(time.Hour)
+	if !want(2) || made.value != 2 {
+		t.Error("another value of the same key press waits")
+	}
+	made.rest = now().Add(time.Hour)
+	d.app.jobs.brought++
+	if want(3) || !d.app.jobs.resting {
+		t.Error("what a model brings is made anew each time")
 	}
 }

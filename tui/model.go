@@ -180,6 +180,7 @@ func (a *App) events(list eventsMsg) {
 	if before != nil {
 		a.dropped(t.DroppedSteps - before.DroppedSteps)
 	}
+	a.jobs.brought++
 	a.index = a.index.Next(t)
 	if a.follow && a.session != nil {
 		a.shown = a.stepOfState()
