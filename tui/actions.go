@@ -131,12 +131,12 @@ func allActions() []action {
 		},
 		{
 			keys: []string{"v"}, name: "scope",
-			doc: "What tables speak of: this step, all warm decode steps, the prefill, the marked steps.",
-			in:  []scope{inViews}, hint: 7, off: needsShown, run: func(a *App) { a.nextScope(1) },
+			doc: "What tables speak of: this step, all warm decode steps, the prefill, the marked steps. What asks for a step goes back to this step.",
+			in:  []scope{inViews}, hint: 7, off: cannotScope, run: func(a *App) { a.nextScope(1) },
 		},
 		{
 			keys: []string{"V"}, name: "scope back", doc: "What tables speak of, the other way round.",
-			in: []scope{inViews}, off: needsShown, run: func(a *App) { a.nextScope(-1) },
+			in: []scope{inViews}, off: cannotScope, run: func(a *App) { a.nextScope(-1) },
 		},
 		{
 			keys: []string{"b"}, name: "base",

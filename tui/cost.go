@@ -67,7 +67,7 @@ func (p *dispatchPage) parts(marked bool) ([]inspect.Part, *trace.Step) {
 	} else {
 		rows = slices.DeleteFunc(slices.Clone(rows), func(r int) bool { return p.member(t, r) })
 	}
-	return t.Parts(rows), &t.Index.Trace.Steps[t.Scope.Steps[len(t.Scope.Steps)-1]]
+	return t.Parts(rows), &t.Index.Trace.Steps[t.Scope.Last()]
 }
 
 // member says that a row is a member of one that is measured as a whole: what a member costs alone is too
@@ -201,7 +201,7 @@ func cannotCost(a *App) string {
 	if why := cmp.Or(needsRun(a), noRows(a)); why != "" {
 		return why
 	}
-	if a.view().(lister).pane().at.step != a.shown {
+	if a.view().(lister).pane().at.step != a.at() {
 		return "the rows of the step are not there yet"
 	}
 	return ""

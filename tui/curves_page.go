@@ -41,6 +41,9 @@ func newCurvesPage(*App) view {
 	return p
 }
 
+// takes says that curves are of all steps, whatever the scope.
+func (p *curvesPage) takes() inspect.Takes { return inspect.WholeRun }
+
 // curvesKey is what the table of the curves is of, chartKey what a chart is of.
 type (
 	curvesKey struct {

@@ -262,8 +262,11 @@ func (p *dispatchPage) why() (text, bool) {
 	if l == nil {
 		return text{}, false
 	}
-	row := &p.table().Folded[p.rows.current()]
-	return whyDispatch(p.rows.at, l.ID, firstOf(len(row.Units))), true
+	row, s := &p.table().Folded[p.rows.current()], p.rows.at
+	if !row.Gone() { // what is gone did not run in this scope, and that is what is said
+		s.step = l.Step
+	}
+	return whyDispatch(s, l.ID, firstOf(len(row.Units))), true
 }
 
 func (p *dispatchPage) source() (text, bool) {

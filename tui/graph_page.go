@@ -72,6 +72,8 @@ func (p *graphPage) restore(s any) {
 
 func (p *graphPage) list() *listPage { return &p.lists[p.at] }
 
+func (p *graphPage) takes() inspect.Takes { return p.list().takes() }
+
 // graphKey is what a list is of.
 type graphKey struct {
 	listKey

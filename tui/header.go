@@ -61,7 +61,7 @@ func (a *App) stepParts() []table.Part {
 	case newest < s.Index:
 		end := fmt.Sprintf("text ends at s%d", newest)
 		long, short = long+where+", set back: "+end, short+" set back, "+end
-	case a.index.Replaced(a.shown, newest):
+	case a.index.Replaced(a.at(), newest):
 		long += fmt.Sprintf(" (newest %d)%s, not in the text any more", newest, where)
 		short += fmt.Sprintf(" not in the text, newest s%d", newest)
 	case newest > s.Index:
@@ -132,10 +132,11 @@ func (a *App) progress() string {
 
 // step is the step that is shown, nil before the first.
 func (a *App) step() *trace.Step {
-	if a.shown < 0 {
+	at := a.at()
+	if at < 0 {
 		return nil
 	}
-	return &a.index.Trace.Steps[a.shown]
+	return &a.index.Trace.Steps[at]
 }
 
 // tabsNamed says whether all tabs have the names of their views: they leave room for the scope and how it was

@@ -23,6 +23,8 @@ func listOf(name string) listPage {
 	return listPage{from: t}
 }
 
+func (p *listPage) takes() inspect.Takes { return p.from.Takes }
+
 // listKey is what a table is of. The version rises with every change of scope and base as well.
 type listKey struct {
 	version int

@@ -21,14 +21,14 @@ type model struct {
 	mirror  session.Mirror
 	opening error          // why there is no session
 	index   *inspect.Index // of mirror.Trace
-	shown   int            // index into Trace.Steps of the step that is shown, -1 before the first
+	shown   int            // index into Trace.Steps of "this step", -1 before the first; what is shown: at()
 	follow  bool
 	version int // of the data: rises with every change of what is shown
 
 	chosen // what tables speak of and are compared with (scope.go)
 	spoken spoken
 
-	summary  task[summaryKey, *inspect.StepSummary]
+	took     task[tookKey, table.Line]
 	happened task[*inspect.Index, []inspect.Event] // in the steps that there are
 
 	job      *job
@@ -50,6 +50,7 @@ type job struct {
 type spoken struct {
 	version, shown int
 	index          *inspect.Index
+	of             int // in scopes: what was chosen, or this step where there is none of that
 	scope          inspect.Scope
 	against        *inspect.Base
 }
@@ -62,7 +63,7 @@ func newModel() model {
 type snapshot struct {
 	index *inspect.Index // nil until the trace's header is there
 	trace *trace.Trace
-	step  int // that is shown, -1: none
+	step  int // that is shown, the last of scope, -1: none
 	// scope is the steps that tables speak of, against what they are compared with, nil for nothing; both
 	// are there with the step. base is that step where it is one of this trace, else -1.
 	scope   inspect.Scope
@@ -82,28 +83,48 @@ type snapshot struct {
 // summaryKey is what a summary is of: a step, in a version of the data.
 type summaryKey struct{ version, step int }
 
+// tookKey is what the line of what steps took is of: the last of a scope alone, or all of them.
+type tookKey struct {
+	summaryKey
+	all bool
+}
+
+// speaks is what tables speak of now. There are steps.
+func (m *model) speaks() *spoken {
+	now := spoken{version: m.version, shown: m.shown, index: m.index}
+	if is := &m.spoken; is.version != now.version || is.shown != now.shown || is.index != now.index {
+		now.of, now.scope = m.inScope()
+		now.against = m.compared(now.scope)
+		m.spoken = now
+	}
+	return &m.spoken
+}
+
+// at is the step that is shown: in the header, and wherever something is of one step. It is the last of the
+// scope, as an index into Trace.Steps; -1 before the first.
+func (m *model) at() int {
+	if m.shown < 0 || m.shown >= len(m.index.Trace.Steps) {
+		return -1
+	}
+	return m.speaks().scope.Last()
+}
+
 func (m *model) snapshot() snapshot {
 	s := snapshot{
-		step: m.shown, base: -1, from: -1, to: -1, state: m.mirror.State, text: m.mirror.Text,
+		step: -1, base: -1, from: -1, to: -1, state: m.mirror.State, text: m.mirror.Text,
 		live: m.session != nil, running: m.job != nil, version: m.version, events: m.happened.value,
 		chosen: m.base,
 	}
 	if m.mirror.Trace != nil {
-		s.index, s.trace = m.index, m.index.Trace
+		s.index, s.trace, s.step = m.index, m.index.Trace, m.at()
 	}
-	if s.step < 0 || s.trace == nil {
+	if s.step < 0 {
 		return s
 	}
 	if from, to, ok := m.marks(); ok {
 		s.from, s.to = from, to
 	}
-	now := spoken{version: s.version, shown: s.step, index: s.index}
-	if is := &m.spoken; is.version != now.version || is.shown != now.shown || is.index != now.index {
-		now.scope = m.inScope()
-		now.against = m.compared(now.scope)
-		m.spoken = now
-	}
-	s.scope, s.against = m.spoken.scope, m.spoken.against
+	s.scope, s.against = m.speaks().scope, m.speaks().against
 	if s.against != nil && s.against.Index == s.index {
 		if step, one := s.against.Scope.One(); one {
 			s.base = step
@@ -112,15 +133,16 @@ func (m *model) snapshot() snapshot {
 	return s
 }
 
-// loadSummary wants what the shown step cost, and what happened in all steps.
-func (a *App) loadSummary(s snapshot) {
+// loadTook wants what the steps took that the view speaks of, and what happened in all steps.
+func (a *App) loadTook(s snapshot) {
 	if s.step < 0 {
-		a.summary.clear(a.jobs)
+		a.took.clear(a.jobs)
 		return
 	}
 	a.happened.want(a.jobs, s.index, s.index.Events, nil)
-	a.summary.want(a.jobs, summaryKey{s.version, s.step},
-		func(context.Context) (*inspect.StepSummary, error) { return s.index.Summary(s.step), nil }, nil)
+	takes := takenBy(a.view())
+	a.took.want(a.jobs, tookKey{summaryKey{s.version, s.step}, takes == inspect.AnySteps},
+		func(context.Context) (table.Line, error) { return s.index.CostLine(s.of(takes)), nil }, nil)
 }
 
 func (a *App) opened(m openedMsg) {

@@ -92,6 +92,8 @@ func (p *nearPage) load(j *jobs, s snapshot, w int) {
 	}, p.placed)
 }
 
+func (p *nearPage) takes() inspect.Takes { return inspect.OneStep }
+
 // place puts neighbours one below the other, each beside the first of its own, and says where the next line
 // is.
 func (n *nearness) place(list []inspect.Neighbour, column, line, of int) int {

@@ -1,6 +1,10 @@
 package tui
 
-import "cmp"
+import (
+	"cmp"
+
+	"gpuscope/trace/inspect"
+)
 
 // Why something cannot be done now, "" where it can: of views, and of actions.
 
@@ -58,10 +62,18 @@ func needsShown(a *App) string {
 	if why := needsTrace(a); why != "" {
 		return why
 	}
-	if a.shown < 0 {
+	if a.at() < 0 {
 		return keyed("no step is shown; {step before} shows those that were recorded")
 	}
 	return ""
+}
+
+// cannotScope says why the scope is of no account in a view.
+func cannotScope(a *App) string {
+	if why := needsShown(a); why != "" || takenBy(a.view()) != inspect.WholeRun {
+		return why
+	}
+	return a.row().name + " draws the whole run, whatever the scope"
 }
 
 // needsStep wants a step that the session stands at, or is about to.

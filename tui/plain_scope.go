@@ -127,7 +127,7 @@ func (p *plainText) why(name string) {
 	s, err := p.snapshot(spokenOf{scope: p.of.scope})
 	var lines []string
 	if err == nil {
-		lines, err = p.index.Explain(s.scope.Steps[len(s.scope.Steps)-1], name)
+		lines, err = p.index.Explain(s.scope.Last(), name)
 	}
 	if err != nil {
 		p.fail(err)

@@ -23,7 +23,11 @@ func (p *resizePage) title(w int) []table.Part {
 	if t == nil || len(t.Title) == 0 {
 		return []table.Part{{Rank: 0, Text: "Resize"}}
 	}
-	return slices.Concat(p.rows.own(w), t.Title[0].Parts, p.rows.alike(w))
+	parts := slices.Concat(p.rows.own(w), t.Title[0].Parts)
+	if s := &p.rows.at; s.stands(p).Text != "" { // the other steps of the scope that are worth a look
+		parts = append(parts, table.Say(0, "%s", s.index.Regrids(s.scope)))
+	}
+	return append(parts, p.rows.alike(w)...)
 }
 
 func (p *resizePage) render(t *theme, _ glyphs, w, h int, focused bool) []string {

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
 )
 
 // scopeRow is a choice of steps that the tables may speak of.
@@ -78,14 +80,22 @@ func (m *model) marks() (from, to int, ok bool) {
 	return min(from, to), max(from, to), true
 }
 
-// inScope is the steps that tables speak of: what was chosen, where there is any of it. While the model runs
-// it is all warm steps so far, so that figures settle.
-func (m *model) inScope() inspect.Scope {
-	s := scopes[m.scope].of(m.index, m)
-	if len(s.Steps) == 0 {
-		return scopes[thisStep].of(m.index, m)
+// inScope is the steps that tables speak of, and which of the choices that is: what was chosen, where there
+// is any of it. While the model runs it is all warm steps so far, so that figures settle.
+func (m *model) inScope() (of int, s inspect.Scope) {
+	if s = scopes[m.scope].of(m.index, m); len(s.Steps) == 0 {
+		return thisStep, scopes[thisStep].of(m.index, m)
 	}
-	return s
+	return m.scope, s
+}
+
+// scopeWords say which steps tables speak of.
+func (m *model) scopeWords() string {
+	s := m.speaks()
+	if s.of == thisStep {
+		return scopes[thisStep].name
+	}
+	return s.scope.Words()
 }
 
 // compared is what tables about a scope are compared with, nil for nothing.
@@ -154,13 +164,38 @@ func readBase(ctx context.Context, path string) (*inspect.Index, error) {
 	return inspect.NewIndex(t), ctx.Err()
 }
 
-// options are what a table is asked with. One of one step is of the step that is shown: the header names it.
-func (s *snapshot) options(takes inspect.Takes, fold inspect.Fold) inspect.Options {
-	o := inspect.Options{Scope: s.scope, Base: s.against, Fold: fold}
-	if _, one := s.scope.One(); takes == inspect.OneStep && !one {
-		o.Scope = s.index.Step(s.step)
+// of is the part of the scope that is spoken of where so many steps are taken: of one, the one that is shown.
+func (s *snapshot) of(takes inspect.Takes) inspect.Scope {
+	if _, one := s.scope.One(); takes == inspect.AnySteps || one {
+		return s.scope
 	}
-	return o
+	return s.index.Step(s.step)
+}
+
+// options are what a table is asked with.
+func (s *snapshot) options(takes inspect.Takes, fold inspect.Fold) inspect.Options {
+	return inspect.Options{Scope: s.of(takes), Base: s.against, Fold: fold}
+}
+
+// takenBy says which steps a view speaks of; of one that does not say, none.
+func takenBy(v view) inspect.Takes {
+	if s, ok := v.(speaker); ok {
+		return s.takes()
+	}
+	return inspect.NoSteps
+}
+
+// stands says of a view of one step which of the scope's that is, where it has several: "" where it does not
+// go without saying.
+func (s *snapshot) stands(v view) table.Part {
+	if _, one := s.scope.One(); s.step < 0 || one || takenBy(v) != inspect.OneStep {
+		return table.Part{}
+	}
+	n := s.trace.Steps[s.step].Index
+	return table.Part{
+		Text:  fmt.Sprintf("s%d, last of %s", n, strings.TrimPrefix(s.scope.Words(), "all ")),
+		Short: fmt.Sprintf("s%d of %s", n, s.scope.Name),
+	}
 }
 
 // lastOfBase is the base with the last of its steps alone: what a plan is compared with.
@@ -169,7 +204,7 @@ func (s *snapshot) lastOfBase() *inspect.Base {
 	if b == nil {
 		return nil
 	}
-	return &inspect.Base{Index: b.Index, Scope: b.Index.Step(b.Scope.Steps[len(b.Scope.Steps)-1])}
+	return &inspect.Base{Index: b.Index, Scope: b.Index.Step(b.Scope.Last())}
 }
 
 // nextScope goes to the next choice that has steps, or the one before.
@@ -183,7 +218,7 @@ func (a *App) nextScope(by int) {
 		}
 	}
 	a.setScope(to)
-	a.say("scope: " + a.inScope().Words())
+	a.say("scope: " + a.scopeWords())
 }
 
 func (a *App) setScope(to int) {
@@ -191,30 +226,38 @@ func (a *App) setScope(to int) {
 	a.version++
 }
 
-// settle lets the tables speak of all warm steps while the model runs, unless a person chose.
+// settle lets the tables speak of all warm steps while the model runs, unless a person chose what grows with
+// the run.
 func (a *App) settle() {
-	if a.scope == thisStep {
-		a.scope, a.settling = warmDecode, true
-		a.version++
+	if a.scope == warmDecode || a.scope == markedSteps && a.to < 0 {
+		return
 	}
+	a.setScope(warmDecode)
+	a.settling = true
 }
 
-// unsettle goes back to the step that is asked for.
-func (a *App) unsettle() {
-	if a.settling {
+// leaveScope goes back to this step: one step was asked for, and that is what a person is to see, in every
+// view. It says so where the scope was chosen.
+func (a *App) leaveScope() string {
+	chosen := a.scope != thisStep && !a.settling
+	if a.scope != thisStep {
 		a.setScope(thisStep)
 	}
+	if chosen {
+		return "scope: " + scopes[thisStep].name
+	}
+	return ""
 }
 
 // markStep marks the step that is shown as one end of a range, and the next time as the other.
 func (a *App) markStep() {
 	switch {
 	case a.from < 0 || a.to >= 0:
-		a.from, a.to = a.shown, -1
+		a.from, a.to = a.at(), -1
 		a.say(fmt.Sprintf(keyed("marked from s%d on; {mark step} on another step marks the range"),
 			a.shownIndex()))
 	default:
-		a.to = a.shown
+		a.to = a.at()
 		from, to, _ := a.marks()
 		a.say(fmt.Sprintf(keyed("marked %s; {scope} makes it the scope of tables"),
 			a.index.Range(from, to).Name))
@@ -224,16 +267,16 @@ func (a *App) markStep() {
 
 // setBase makes what the tables speak of what they are compared with, or with it as the base nothing special.
 func (a *App) setBase() {
-	b := base{scope: a.scope, step: -1}
-	if a.scope == thisStep {
-		b.step = a.shown
+	b := base{scope: a.speaks().of, step: -1}
+	if b.scope == thisStep {
+		b.step = a.at()
 	}
 	if b == a.base {
 		a.base = noBase
 		a.say("base: the step before, of several steps the prefill")
 	} else {
 		a.base = b
-		a.say(fmt.Sprintf(keyed("base: %s, until {base} is pressed on it again"), a.inScope().Words()))
+		a.say(fmt.Sprintf(keyed("base: %s, until {base} is pressed on it again"), a.speaks().scope.Words()))
 	}
 	a.file = nil
 	a.version++

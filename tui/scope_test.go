@@ -109,9 +109,89 @@ func TestEveryViewHasItsDeltaAgainstTheBase(t *testing.T) {
 	one.sees("no Δ against s21: 1 sample").misses("Δµs")
 }
 
-// Which step a table of one step is of stands in the header, whatever the scope.
+// Whatever the scope, the step in the header is one of it, and what is of one step is of that step.
 func TestATableOfOneStepIsOfTheStepInTheHeader(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "v").sees("scope all 23 warm decode steps")
-	d.press("3", "P").typed("1").press("enter").sees("step 0 ").sees("s0 prefill at position 0")
-	d.press("v", "v").sees("scope this step", "s0 prefill at position 0")
+	d.press("3", "P").typed("1").press("enter").sees("step 0 ").sees("s0 prefill at position 0", "scope this step")
+	d.press("v", "v").sees("scope the one prefill step", "s0 prefill at position 0")
+}
+
+// In each view the header has the last step of the scope, and going round the choices comes back to the step
+// that a person was at.
+func TestEveryViewIsOfTheScope(t *testing.T) {
+	for _, view := range viewKeys()[:5] {
+		d := drive(t, 120, 40, llama, nil, Options{}).press(",", ",", "2").sees("step 21 (newest 23)")
+		for _, want := range []string{"step 23 decode", "step 0 (newest 23) prefill", "step 21 (newest 23)"} {
+			d.press("2", "v", view)
+			if d.sees(want); view == "5" {
+				d.sees("scope whole run")
+			}
+		}
+	}
+}
+
+// Of several steps, a view of one says in its title and below which of them that is.
+func TestAViewOfOneStepSaysWhichOfTheScopeItIs(t *testing.T) {
+	d := drive(t, 160, 40, llama, nil, Options{}).press("1", "v").sees("s23, last of 23 warm decode steps")
+	d.press("3").sees("s23, last of 23 warm decode steps", "grids change in s1, s23")
+	d.app.note = "" // it stands over the foot
+	d.sees("s23: 1/")
+	d.press("4").misses("s23, last of").press("a").sees("s23, last of 23 warm decode steps", "Values")
+	d.press("v", "3").misses("last of", "grids change").sees("step 0 ")
+	drive(t, 60, 16, llama, nil, Options{}).press("3", "v").sees("s23 of decode")
+}
+
+// Who asks for a step sees that step, in every view, and is told that the scope is left.
+func TestWhatAsksForAStepLeavesTheScope(t *testing.T) {
+	for _, view := range viewKeys()[:5] {
+		for keys, want := range map[string]string{
+			",": "step 22 (newest 23)", "S": "step 22 (newest 23)", ".": "step 23 decode", "s": "step 23 decode",
+			"[": "step 1 (newest 23)", "P 43 enter": "step 2 (newest 23)",
+		} {
+			d := drive(t, 120, 40, llama, nil, Options{}).press("2", "v", view)
+			if view == "5" && keys == "[" {
+				continue // it goes along the line
+			}
+			if d.press(strings.Fields(keys)...).sees(want); view != "5" {
+				d.sees("scope this step")
+			}
+			if !strings.Contains(d.app.note, "scope: this step") {
+				t.Errorf("view %s, %s: the note is %q", view, keys, d.app.note)
+			}
+			if d.press("u"); d.app.scope != warmDecode {
+				t.Errorf("view %s, %s: undone, the scope is %q", view, keys, d.app.scopeWords())
+			}
+		}
+	}
+}
+
+// A row of the prefill is explained by the prefill, whatever step was looked at before. What does not run
+// in the scope is not explained by a step in which it does.
+func TestWhyIsOfTheScopesStep(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "V", "/").typed("id:=4").press("enter")
+	d.sees("linear_q4gsw_steel", "32")
+	d.press("w").sees("in s0, first of ×16", "attn.q  grid 32, runs since s0 (prefill, position 0)")
+	d.press("esc", "v", "w").sees("in s23, first of ×16", "attn.q  grid 32 → 1024 at s1 (decode, pos")
+	d.press("esc", "esc", "v", "G").sees("Δ prefill", "gone")
+	d.press("w").sees("why: the dispatch did not run")
+
+	warm := tracetest.Llama(16, 24)
+	warm.Steps[0].Cold = false
+	d = drive(t, 120, 40, warm, nil, Options{}).press("1", "g", "m", "right", "right", "m", "V", "2")
+	d.press("/").typed("id:=11").press("enter", "w").sees("attn.sdpa.qk in s0")
+	d.press("esc", "/").typed("id:=14").press("enter", "w").sees("attn.sdpa.split in s2")
+}
+
+func TestCurvesAreOfTheWholeRunWhateverTheScope(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "v", "5").sees("scope whole run").misses("scope all 23")
+	d.press("v").sees("scope: Curves draws the whole run, whatever the scope").press("2")
+	d.sees("scope all 23 warm decode steps")
+}
+
+// A run takes the scope with it, and so does what it pauses for.
+func TestARunTakesTheScopeWithIt(t *testing.T) {
+	d := live(t, 120, 40).press("2", "V").sees("scope the one prefill step", "step 0 (newest 3)")
+	d.press("P").typed("50").press("enter").sees("scope this step", "decode pos 49")
+	d.press("V").sees("scope the one prefill step").press("s").sees("scope this step", "decode pos 50")
+	d.press("V", "space").sees("warm decode steps").press("u").sees("scope the one prefill step")
 }

@@ -98,16 +98,18 @@ func (a *App) scopeParts() []table.Part {
 	}
 	timing := "timing " + s.Timing
 	n := samples(s)
-	speaks := a.snapshot().scope
-	scope := table.Part{Rank: 0, Text: "scope " + speaks.Words(), Short: speaks.Name}
-	if step, one := speaks.One(); one && step == a.shown {
-		scope = table.Part{Rank: 1, Text: "scope this step"}
+	scope := table.Part{Rank: 0, Text: "scope " + a.scopeWords(), Short: a.speaks().scope.Name}
+	switch {
+	case takenBy(a.view()) == inspect.WholeRun:
+		scope = table.Part{Rank: 1, Text: "scope whole run"}
+	case a.speaks().of == thisStep:
+		scope = table.Part{Rank: 1, Text: scope.Text}
 	}
 	parts := []table.Part{scope, {Rank: 2, Text: joined(" ", timing, n), Short: cmp.Or(n, timing)}}
 	if q := a.index.Trace.Clock.QuantumNS; q > 0 {
 		parts = append(parts, table.Say(5, "quantum %g ns", q))
 	}
-	if clock := a.index.ClockAt(a.shown); clock != "" {
+	if clock := a.index.ClockAt(a.at()); clock != "" {
 		parts = append(parts, table.Part{Rank: 3, Text: clock})
 	}
 	return parts
@@ -135,7 +137,7 @@ func joined(sep string, parts ...string) string {
 	return strings.Join(there, sep)
 }
 
-// about is the line of what holds of the step: the view's own, or what the step cost.
+// about is the line of what holds of the steps: the view's own, or what they cost.
 func (a *App) about(w int) string {
 	if a.empty() != "" {
 		return ""
@@ -143,15 +145,16 @@ func (a *App) about(w int) string {
 	if v, ok := a.view().(abouter); ok {
 		return " " + printable.Clean(v.about().Fit(w-2))
 	}
-	if a.shown < 0 || a.summary.value == nil {
+	if a.at() < 0 {
 		return ""
 	}
-	return " " + a.summary.value.Title().Fit(w-2)
+	return " " + a.took.value.Fit(w-2)
 }
 
 // title is the line over the list.
 func (a *App) title(v view, w int) string {
-	parts := v.title(w)
+	s := a.snapshot()
+	parts := append([]table.Part{s.stands(v)}, v.title(w)...)
 	if way := a.crumbs(); way != "" {
 		parts = append([]table.Part{{Rank: 1, Text: way}}, parts...)
 	}
@@ -289,6 +292,9 @@ func (a *App) hints(w int) string {
 	right := ""
 	if l, ok := a.view().(lister); ok && w >= sideWidth && a.empty() == "" {
 		right = l.pane().stands()
+		if s := a.snapshot(); s.stands(a.view()).Text != "" {
+			right = fmt.Sprintf("s%d: %s", a.shownIndex(), right)
+		}
 	}
 	list := here(a.place(), true)
 	// help and quit, the last two, are always there

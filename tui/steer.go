@@ -123,13 +123,20 @@ func (a *App) stop() bool {
 // ceilings measures the device.
 func (a *App) ceilings() { a.command(session.Command{Kind: session.Ceilings}) }
 
+// goOn sends a command that brings another step, which is then what a person sees.
+func (a *App) goOn(c session.Command) {
+	if left := a.leaveScope(); left != "" {
+		a.say(left)
+	}
+	a.command(c)
+}
+
 func (a *App) next() {
 	if a.session == nil {
 		a.showStep(1)
 		return
 	}
-	a.unsettle()
-	a.command(session.Command{Kind: session.Next})
+	a.goOn(session.Command{Kind: session.Next})
 }
 
 func (a *App) back() {
@@ -137,8 +144,7 @@ func (a *App) back() {
 		a.showStep(-1)
 		return
 	}
-	a.unsettle()
-	a.command(session.Command{Kind: session.Previous})
+	a.goOn(session.Command{Kind: session.Previous})
 }
 
 func (a *App) runPause() {
@@ -150,16 +156,17 @@ func (a *App) runPause() {
 	a.command(a.breaks.runs(session.Command{Kind: session.Run}))
 }
 
-func (a *App) reset() { a.command(session.Command{Kind: session.Reset}) }
+func (a *App) reset() { a.goOn(session.Command{Kind: session.Reset}) }
 
 func (a *App) toggleFollow() {
-	a.follow = !a.follow
-	if a.follow && a.session != nil {
-		a.showIndex(a.stepOfState())
+	if follow := !a.follow && a.session != nil; follow {
+		a.lookAt(a.stepOfState(), "following the newest step")
 		a.follow = true
-		a.say("following the newest step")
+		if a.job != nil && a.job.command.Kind == session.Run {
+			a.settle()
+		}
 	} else {
-		a.say(fmt.Sprintf("staying on step %d", a.shownIndex()))
+		a.lookAt(a.at(), fmt.Sprintf("staying on step %d", a.shownIndex()))
 	}
 }
 
@@ -171,9 +178,9 @@ func (a *App) nextEvent(by int) {
 		a.remark("still looking for what happened")
 		return
 	}
-	i := sort.Search(len(events), func(i int) bool { return events[i].Step > a.shown })
+	i := sort.Search(len(events), func(i int) bool { return events[i].Step > a.at() })
 	if by < 0 {
-		i = sort.Search(len(events), func(i int) bool { return events[i].Step >= a.shown }) - 1
+		i = sort.Search(len(events), func(i int) bool { return events[i].Step >= a.at() }) - 1
 	}
 	if i < 0 || i >= len(events) {
 		where := map[int]string{-1: "before", 1: "after"}[by]
@@ -181,8 +188,7 @@ func (a *App) nextEvent(by int) {
 		return
 	}
 	at := events[i].Step
-	a.showStep(at - a.shown)
-	s := a.step()
+	s := &a.index.Trace.Steps[at]
 	var said []string
 	for _, e := range events {
 		if e.Step != at {
@@ -193,24 +199,37 @@ func (a *App) nextEvent(by int) {
 			l.pane().seek(*e.Dispatch)
 		}
 	}
-	a.say(fmt.Sprintf("s%d pos %d: %s", s.Index, s.Position, strings.Join(said, " · ")))
+	a.lookAt(at, fmt.Sprintf("s%d pos %d: %s", s.Index, s.Position, strings.Join(said, " · ")))
+}
+
+// lookAt shows a recorded step, and that alone: whatever tables spoke of, they speak of this step now. It
+// says what there is to say of it.
+func (a *App) lookAt(step int, words ...string) {
+	a.follow = false
+	said := joined(" · ", append([]string{a.leaveScope()}, words...)...)
+	if step != a.shown {
+		a.shown = step
+		a.version++
+	}
+	if said != "" {
+		a.say(said)
+	}
 }
 
 // showStep shows the recorded step so many further on.
 func (a *App) showStep(by int) {
-	a.follow = false
-	a.unsettle()
-	last := len(a.index.Trace.Steps) - 1
+	at, last := a.at(), len(a.index.Trace.Steps)-1
 	said := func(by int) string {
 		return fmt.Sprintf("step %d is the %s that was recorded", a.shownIndex(), end(by))
 	}
-	switch at := by < 0 && a.shown == 0 || by > 0 && a.shown == last; {
-	case !at:
+	words := ""
+	switch ends := by < 0 && at == 0 || by > 0 && at == last; {
+	case !ends:
 		a.unsay(said(-1), said(1))
 	case a.note != said(by): // a key that is held says it once
-		a.say(said(by))
+		words = said(by)
 	}
-	a.showIndex(clamp(a.shown+by, 0, last))
+	a.lookAt(clamp(at+by, 0, last), words)
 }
 
 // end is the word for where the steps end, forwards or back.
@@ -221,19 +240,12 @@ func end(by int) string {
 	return "last"
 }
 
-func (a *App) showIndex(i int) {
-	if i != a.shown {
-		a.shown = i
-		a.version++
-	}
-}
-
 // shownIndex is the number of the shown step.
 func (a *App) shownIndex() int {
-	if a.shown < 0 {
-		return -1
+	if s := a.step(); s != nil {
+		return s.Index
 	}
-	return a.index.Trace.Steps[a.shown].Index
+	return -1
 }
 
 func (a *App) askPrompt() {
@@ -241,7 +253,7 @@ func (a *App) askPrompt() {
 	if a.opts.Chat {
 		label = "your turn"
 	}
-	a.ask(&question{label: label, take: func(s string) { a.command(a.opts.says(s)) }})
+	a.ask(&question{label: label, take: func(s string) { a.goOn(a.opts.says(s)) }})
 }
 
 func (a *App) askFilter() {

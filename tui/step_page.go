@@ -64,6 +64,8 @@ func newStepPage(a *App) view {
 	return p
 }
 
+func (p *stepPage) takes() inspect.Takes { return inspect.OneStep }
+
 func (p *stepPage) load(j *jobs, s snapshot, _ int) {
 	p.now = s
 	if s.step < 0 || s.trace == nil {
@@ -274,7 +276,7 @@ func (p *stepPage) pointAt(x, y, w int) bool {
 		ok = true
 	}
 	if ok {
-		p.app.showStep(step - p.app.shown)
+		p.app.lookAt(step)
 	}
 	return ok
 }

@@ -115,7 +115,7 @@ func (a *App) showPosition(to int) error {
 	end := func(i int) int { return steps[i].Position + len(steps[i].Tokens) }
 	for i := range steps {
 		if end(i) > to || i == len(steps)-1 && end(i) == to {
-			a.showStep(i - a.shown)
+			a.lookAt(i)
 			return nil
 		}
 	}
@@ -147,7 +147,7 @@ func (a *App) askTarget() {
 		take: func(_ int, typed string) error {
 			c, err := parseTarget(typed)
 			if err == nil {
-				a.command(a.breaks.runs(c))
+				a.goOn(a.breaks.runs(c))
 			}
 			return err
 		},
@@ -229,7 +229,7 @@ func (a *App) askEdit() {
 	q := &question{label: fmt.Sprintf("the text from token %d on", keep)}
 	q.line.set(text.String())
 	q.take = func(s string) {
-		a.command(session.Command{Kind: session.Edit, N: keep, Text: s})
+		a.goOn(session.Command{Kind: session.Edit, N: keep, Text: s})
 	}
 	a.ask(q)
 }
@@ -261,6 +261,7 @@ func (a *App) refused(c session.Command, err error) {
 // paused says at which condition a run has paused.
 func (a *App) paused(hit *trace.Event) {
 	if a.hit = hit; hit != nil {
+		a.leaveScope()   // it is this step that somebody waits for
 		a.show(hit.Text) // the log has the event
 	}
 }

@@ -402,7 +402,11 @@ func TestNoFrameFlickers(t *testing.T) {
 	x.press(" ").sees("[RUNNING]")
 	for i := range 12 {
 		gate <- struct{}{}
-		x.press(string("jFkvjFVjkFvF"[i])).sees(fmt.Sprintf("step %d decode", i+1))
+		shown := "step %d decode"
+		if i >= 3 && i < 6 { // the scope is the prefill
+			shown = "step 0 (newest %d) prefill"
+		}
+		x.press(string("jFkvjFVjkFjF"[i])).sees(fmt.Sprintf(shown, i+1))
 	}
 	x.press(" ").sees("[PAUSED]").press(",").sees("step 11 (newest 12)").press("g.").sees("step 12 decode")
 	x.mu.Lock()

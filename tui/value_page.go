@@ -76,6 +76,8 @@ func (a *App) openValue(v trace.ValueID, s snapshot) {
 	a.push(&valueRow, p)
 }
 
+func (p *valuePage) takes() inspect.Takes { return inspect.OneStep }
+
 // info is the value as the trace has it, nil where there is none.
 func (p *valuePage) info() *trace.Value {
 	if p.at.trace == nil || int(p.value) >= len(p.at.trace.Graph.Values) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gpuscope/trace"
+	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 )
 
@@ -80,8 +81,11 @@ type (
 	stepper interface{ stepsBy(motion) int }
 	// detailer has a pane with more about the selected row.
 	detailer interface{ detail() detail }
-	// abouter says itself what holds of the step, in the line under the tabs; of other views it is what the
-	// step cost. It must cost nothing: what takes time is made by load's jobs.
+	// speaker says which steps it speaks of: as many as the scope has, the one of them that is shown, or all
+	// of the run.
+	speaker interface{ takes() inspect.Takes }
+	// abouter says itself what holds of the steps, in the line under the tabs; of other views it is what they
+	// cost. It must cost nothing: what takes time is made by load's jobs.
 	abouter interface{ about() table.Line }
 	// lister has rows with a cursor, which open, sort and filter.
 	lister interface{ pane() *tablePane }
@@ -269,7 +273,7 @@ func (a *App) reload() {
 		a.over.lay(a.w)
 	}
 	s := a.snapshot()
-	a.loadSummary(s)
+	a.loadTook(s)
 	v := a.view()
 	v.load(a.jobs, s, a.w)
 	d, ok := v.(detailer)

@@ -51,7 +51,7 @@ func (x *Index) CostParts(ctx context.Context, step int) ([]Part, error) {
 // steps they are those that ran in its last.
 func (t *DispatchTable) Parts(rows []int) []Part {
 	ran := map[trace.DispatchID]bool{}
-	for _, id := range t.Index.ran(t.Scope.last()) {
+	for _, id := range t.Index.ran(t.Scope.Last()) {
 		ran[id] = true
 	}
 	var parts []Part

@@ -216,7 +216,7 @@ func (t *DispatchTable) costTitle() []table.Line {
 		if t.timed() {
 			text += ": ~lost stands in, from times alone"
 		}
-		return []table.Line{table.Title(table.Say(0, "s%d", t.Index.Trace.Steps[t.Scope.last()].Index),
+		return []table.Line{table.Title(table.Say(0, "s%d", t.Index.Trace.Steps[t.Scope.Last()].Index),
 			table.Say(0, "%s", text))}
 	}
 	parts := []table.Part{t.Costs.part(t)}

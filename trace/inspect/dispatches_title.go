@@ -50,7 +50,7 @@ func (t *DispatchTable) title() []table.Line {
 	if t.Base != nil {
 		parts = append(parts, t.baseParts()...)
 	}
-	takes := t.Index.costLine(t.Scope)
+	takes := t.Index.CostLine(t.Scope)
 	if t.Costs != nil { // behind what the step takes
 		at := 1
 		for at < len(takes.Parts) && takes.Parts[at].With {
@@ -77,7 +77,7 @@ func (t *DispatchTable) timingPart() table.Part {
 	n := t.repeats()
 	switch {
 	case !t.timed() && one:
-		level := t.Index.Trace.Steps[t.Scope.last()].Timing
+		level := t.Index.Trace.Steps[t.Scope.Last()].Timing
 		if level == "block" {
 			return table.Part{Rank: 1, Text: "timing block: no dispatch has a time", Short: "timing block"}
 		}

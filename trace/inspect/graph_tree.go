@@ -384,7 +384,7 @@ func (t *GraphTable) step() int {
 	if len(t.Scope.Steps) == 0 {
 		return -1
 	}
-	return t.Scope.last()
+	return t.Scope.Last()
 }
 
 func (t *GraphTable) title(fold Fold, w *weights) table.Line {

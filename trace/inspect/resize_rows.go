@@ -139,7 +139,7 @@ func init() {
 		Name: "resize", Takes: OneStep,
 		Doc: "which change woke which operator before a step, pass by pass",
 		Of: func(ctx context.Context, x *Index, o Options) (*table.Table, error) {
-			t, err := x.Resized(ctx, o.Scope.last())
+			t, err := x.Resized(ctx, o.Scope.Last())
 			if err != nil {
 				return nil, err
 			}

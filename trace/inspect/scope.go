@@ -34,8 +34,8 @@ func (s Scope) One() (step int, one bool) {
 	return s.Steps[0], true
 }
 
-// last is the last step of a scope.
-func (s Scope) last() int { return s.Steps[len(s.Steps)-1] }
+// Last is the last step of a scope: what stands for it where one step is asked for.
+func (s Scope) Last() int { return s.Steps[len(s.Steps)-1] }
 
 // Step is the scope of one step, an index into Trace.Steps.
 func (x *Index) Step(step int) Scope {
@@ -107,6 +107,22 @@ func (k kindred) scope(name string) Scope {
 		return Scope{Name: name, Steps: slices.Clip(k.cold), AllCold: len(k.cold) > 0}
 	}
 	return Scope{Name: name, Steps: slices.Clip(k.warm), Cold: len(k.cold)}
+}
+
+// Regrids say which steps of a scope gave a dispatch another grid or route, or had one come or go.
+func (x *Index) Regrids(s Scope) string {
+	var names []string
+	rest := s.Steps
+	for _, step := range x.regridded {
+		i, in := slices.BinarySearch(rest, step)
+		if rest = rest[i:]; in {
+			names = append(names, fmt.Sprintf("s%d", x.Trace.Steps[step].Index))
+		}
+	}
+	if names == nil {
+		return "no grid changes in them"
+	}
+	return "grids change in " + someOf(names)
 }
 
 // ParseScope reads the name of a scope: the number of a step with or without its s, a range of two of them,

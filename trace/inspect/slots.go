@@ -15,7 +15,7 @@ func init() {
 		Doc: "every dispatch slot of the graph: its level in the step, its largest grid, reads, writes, kernels",
 		Of: func(_ context.Context, x *Index, o Options) (*table.Table, error) {
 			levels := map[trace.DispatchID]int{}
-			for _, l := range x.planned(o.Scope.last()) {
+			for _, l := range x.planned(o.Scope.Last()) {
 				levels[l.ID] = l.Level
 			}
 			return x.Slots(levels), nil

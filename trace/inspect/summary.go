@@ -218,9 +218,9 @@ func (r *StepSummary) first(ms func(trace.Time) string) table.Part {
 	}
 }
 
-// costLine is the title's line of what the steps of a scope cost: of several, medians with their range. Where
+// CostLine is the title's line of what the steps of a scope cost: of several, medians with their range. Where
 // the untimed step is one that was run again, what is behind it says that it is of all.
-func (x *Index) costLine(scope Scope) table.Line {
+func (x *Index) CostLine(scope Scope) table.Line {
 	if x.Trace.Device.None() {
 		return notMeasured
 	}

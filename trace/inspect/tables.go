@@ -125,7 +125,7 @@ func (t *Table) Scope(x *Index, word string) (Scope, error) {
 			without = fmt.Sprintf(" (%s left out)", table.Plural(s.Cold, "cold step"))
 		}
 		return Scope{}, fmt.Errorf("table %s is of one step; %s are %s%s: name one of them, such as s%d",
-			t.Name, s.Name, table.Plural(len(s.Steps), "step"), without, x.Trace.Steps[s.last()].Index)
+			t.Name, s.Name, table.Plural(len(s.Steps), "step"), without, x.Trace.Steps[s.Last()].Index)
 	}
 	return s, err
 }

@@ -174,7 +174,7 @@ func (x *Index) UntimedOf(scope Scope) Untimed {
 				return u
 			}
 		}
-		return x.Untimed(scope.last())
+		return x.Untimed(scope.Last())
 	}
 	u := Untimed{
 		Wall: spreadOf(walls).time(), Before: spreadOf(befores).time(), GPU: spreadOf(spans).time(),
