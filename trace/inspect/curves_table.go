@@ -241,7 +241,7 @@ func (c *Curves) Verdict() []table.Part {
 			table.Plural(len(total.Points), "decode step"))}
 	}
 	parts := []table.Part{
-		table.Say(0, "%s", f.says()), table.Say(1, "%s per 1,000 positions", f.slope()),
+		table.Say(0, "%s", f.says(c.drift())), table.Say(1, "%s per 1,000 positions", f.slope()),
 	}
 	if owner := c.ownerPart(); owner.Text != "" {
 		parts = append(parts, owner)
@@ -298,12 +298,17 @@ func (c *Curves) ownerPart() table.Part {
 	}
 }
 
-// driftPart says how much of the slope no position explains: that of rows which do the same work everywhere.
-func (c *Curves) driftPart() table.Part {
+// drift is how much of the slope no position explains, in %: that of rows which do the same work everywhere.
+func (c *Curves) drift() float64 {
 	all := 0.0
 	for i := range c.Rows {
 		all += c.Rows[i].Drift
 	}
+	return all
+}
+
+func (c *Curves) driftPart() table.Part {
+	all := c.drift()
 	if all == 0 {
 		return table.Part{}
 	}
@@ -319,14 +324,19 @@ func (f *Fit) slope() string {
 	return fmt.Sprintf("%s ± %s %s", table.Digits(places*f.B/unit), table.Digits(places*f.SE/unit), name)
 }
 
-// says is in words what the times of decode steps do.
-func (f *Fit) says() string {
+// says is in words what the times of decode steps do. So many per cent of their slope are drift: where that
+// is most of it, it is not put down to the position.
+func (f *Fit) says(drift float64) string {
+	by := " with position"
+	if drift > 50 {
+		by = ", mostly by drift"
+	}
 	moved := (f.Last - f.First) / max(1, math.Abs(f.At(f.First)))
 	switch {
 	case f.Slopes() && f.B > 0:
-		return "decode slows down with position"
+		return "decode slows down" + by
 	case f.Slopes():
-		return "decode speeds up with position"
+		return "decode speeds up" + by
 	case f.N < tellSlope:
 		return fmt.Sprintf("%s are too few to tell a slope", table.Plural(f.N, "step"))
 	case math.Abs(f.B) > 2*f.SE:
