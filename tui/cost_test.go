@@ -263,3 +263,15 @@ func TestFewCostsLeaveTheTimesWhereTheyAre(t *testing.T) {
 		t.Errorf("columns %q: want times alone", head)
 	}
 }
+
+// Costs that add up to more than the step are no mistake of theirs, and the detail says why.
+func TestTheDetailSaysWhatANegativeShareMeans(t *testing.T) {
+	d := live(t, 120, 40).press("2", "c").sees("shared 7.0 µs").misses("add up to more")
+	recorded := *d.app.mirror.Trace
+	recorded.Steps = slices.Clone(recorded.Steps)
+	last := &recorded.Steps[len(recorded.Steps)-1]
+	whole := *last.Whole
+	whole.NS -= 10_000
+	last.Whole = &whole
+	drive(t, 120, 40, &recorded, nil, Options{}).press("2").sees("shared -3.0 µs", "the costs add up")
+}

@@ -150,6 +150,9 @@ func (p *dispatchPage) detail() detail {
 		}
 		if cost := t.CostLine(row); cost != "" {
 			lines = append(lines, cost)
+			if shared := t.SharedLine(); shared != "" {
+				lines = append(lines, shared)
+			}
 		}
 		if row.Group {
 			return append(lines, t.RowNotes(r)...), nil

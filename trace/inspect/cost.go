@@ -356,6 +356,16 @@ func (t *DispatchTable) SharedNS() (ns float64, ok bool) {
 	return float64(t.Costs.Step.Whole.NS) - c.ns, ok
 }
 
+// SharedLine says what it means that rows share less than nothing; "" where they do not.
+func (t *DispatchTable) SharedLine() string {
+	ns, ok := t.SharedNS()
+	if !ok || ns >= 0 {
+		return ""
+	}
+	return fmt.Sprintf("shared %s µs: the costs add up to more than the step, for a wait that goes with either of "+
+		"two rows is in the cost of both", short(ns))
+}
+
 // part says in a title whose costs these are and what the rows share.
 func (c *StepCosts) part(t *DispatchTable) table.Part {
 	at := fmt.Sprintf("cost at s%d", c.Step.Index)
