@@ -39,11 +39,11 @@ func newGlyphs(set string) (glyphs, error) {
 
 // toASCII has a stand-in of the same width for every sign that the screens use and ASCII does not have. A
 // test holds it complete, and signs that say something apart. Where a blank stands beside a sign there is
-// room for more than a letter.
+// room for more than a letter: what goes on or is left out between words is no name that was cut.
 var toASCII = strings.NewReplacer(
-	" ± ", "+/-", "  ±", "+/-", "±", "?", " → ", "-> ", "→", ">", " ← ", "<- ", "←", "<", "↑", "^",
-	"↓", "V", "▌", "*", "›", ")", "•", "o", "◆", "@", "▾", "v", "▸", "}", "✓", "y", "✗", "X", "×", "x",
-	"≈", "_", "‹", "(", "…", "$", "⋯", "$", "⏎", "\\", "⇥", "\\", "·", ".", "–", "-", "—", "-", "µ", "u",
+	" … ", ".. ", " …\n", "..\n", " …\x1b", "..\x1b", "…", "$", "⋯", "$",
+	" ± ", "+/-", "  ±", "+/-", "±", "?", " → ", "-> ", "→", ">", " ← ", "<- ", "←", "<", "↑", "^", "↓", "V", "▌", "*", "›", ")", "•", "o", "◆", "@", "▾", "v", "▸", "}", "✓", "y", "✗", "X", "×", "x",
+	"≈", "_", "‹", "(", "⏎", "\\", "⇥", "\\", "·", ".", "–", "-", "—", "-", "µ", "u",
 	"Σ", "S", "Δ", "D", "≥", ">", "≤", "<", "²", "2", "∅", "0", "�", "?", "“", `"`, "”", `"`, "‘", "'",
 	"’", "'", "─", "-", "━", "-", "│", "|", "┃", "|", "┌", "/", "┐", ".", "└", "`", "┘", "'", "├", "[",
 	"┤", "]", "┬", ".", "█", "#", "▓", ";", "▒", ";", "░", ".", "▁", ".", "▂", ".", "▃", ":", "▄", ":",

@@ -323,6 +323,21 @@ func TestASCIITellsSignsApart(t *testing.T) {
 	}
 }
 
+// In ASCII what goes on has dots, and a name that was cut keeps its sign, in as many cells.
+func TestASCIIWritesThatSomethingGoesOn(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{Glyphs: "ascii"}).press("2")
+	h := hold(&d.dispatches().listPage)
+	d.app.jobs.patience = 0
+	d.touch("F")
+	d.sees("computing.. . ").misses("computing $")
+	close(h.release)
+	d.settle()
+	got := d.app.glyphs.finish("a … b …\x1b[0m …sdpa cut…\n")
+	if want := "a.. b..\x1b[0m $sdpa cut$\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // Whatever sign the screens or the tables write, ASCII has one for it, but for what is drawn in other sets.
 func TestASCIIHasASignForEveryOther(t *testing.T) {
 	t.Parallel()
