@@ -169,8 +169,10 @@ func (p *editedPlans) take(x *Executor, changes *int) {
 	}
 }
 
-// force makes the plans with their kernels those in force of a recorder.
+// force makes the plans with their kernels those in force of a recorder. They are no part of what the resize
+// changed.
 func (p *editedPlans) force(r *Recorder) {
+	r.edited = p.inForce
 	at := 0
 	for i := range p.plans {
 		to := &p.plans[i]

@@ -21,7 +21,7 @@ type EditTrial struct {
 }
 
 // EditOutput is a value that a dispatch writes, as the kernel leaves it and as the edit does. Both found the
-// same there: what they read of it, and else bits that neither is likely to write.
+// same there: what they read of it, and else Unwritten.
 type EditOutput struct {
 	Value    ValueID
 	Own, New []byte
@@ -223,8 +223,8 @@ func (r *editRun) capture(ctx context.Context) error {
 	return nil
 }
 
-// unwritten are bits that a kernel is not likely to write: a NaN as f32, and as two f16.
-const unwritten = 0x7fc17fc1
+// Unwritten is a word that a kernel is not likely to write: a NaN as f32, and as two f16.
+const Unwritten = 0x7fc17fc1
 
 // mark makes what the dispatch will write what it found where the kernels read that, and else bits that tell
 // what a kernel does not write.
@@ -235,7 +235,7 @@ func (r *editRun) mark() error {
 		if !w.reads {
 			data = make([]byte, len(w.found))
 			for at := 0; at < len(data); at += 4 {
-				binary.LittleEndian.PutUint32(data[at:], unwritten)
+				binary.LittleEndian.PutUint32(data[at:], Unwritten)
 			}
 		}
 		if err := r.put(w, data); err != nil {

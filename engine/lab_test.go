@@ -139,7 +139,7 @@ func TestAnEditIsRunInTurnsWithItsKernelOnTheInputsOfAStep(t *testing.T) {
 				t.Fatalf("%d outputs, %d dispatches", len(got.Outputs), got.Dispatches)
 			}
 			own, edit := words(got.Outputs[0].Own), words(got.Outputs[0].New)
-			if len(own) != 5*width || own[0] == unwritten || edit[0] != unwritten || cmp.Diff(own[1:], edit[1:]) != "" {
+			if len(own) != 5*width || own[0] == Unwritten || edit[0] != Unwritten || cmp.Diff(own[1:], edit[1:]) != "" {
 				t.Errorf("the kernel gives %v, the edit %v", own, edit)
 			}
 			var alone, whole []int64

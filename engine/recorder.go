@@ -151,7 +151,6 @@ func (s *Snapshot) Record() ([]trace.Plan, trace.Step) {
 		}
 	}
 	step := trace.Step{Index: s.index, Timing: s.step.timing.String(), Cold: s.step.cold}
-	r.edited = s.edited.inForce
 	step.Resize = r.resize(&s.log)
 	s.edited.force(r)
 	step.Dims = r.changedDims(&s.log, &s.inputs, s.first)

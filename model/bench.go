@@ -133,7 +133,7 @@ func (m *Model) loadFor(tests []bench.Test, progress engine.Progress, log func(s
 	if err != nil {
 		return nil, err
 	}
-	r, err := m.load(dev, n, progress)
+	r, err := m.load(dev, n, progress, log)
 	if err != nil {
 		dev.Release()
 		return nil, fmt.Errorf("%w; the model takes %s: a smaller --depth, --context or --max-chunk takes less",

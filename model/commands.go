@@ -44,8 +44,9 @@ var (
 	left   = field{"left", func(c session.Command) bool { return c.Left != nil }}
 	ofOp   = field{"op", func(c session.Command) bool { return c.Op != nil }}
 	sizes  = field{"lengths", func(c session.Command) bool { return len(c.Lengths) > 0 }}
+	edit   = field{"edit", func(c session.Command) bool { return c.Edit != nil }}
 	fields = []field{
-		text, tokens, asTurn, chunks, count, level, at, parts, ofStep, until, breaks, left, ofOp, sizes,
+		text, tokens, asTurn, chunks, count, level, at, parts, ofStep, until, breaks, left, ofOp, sizes, edit,
 	}
 )
 
@@ -175,6 +176,17 @@ var commands = []command{
 		(*live).beginVerify,
 	},
 	{
+		session.Lab,
+		"Compile another text of a kernel, and run both in turns in a step of the text, n rounds (0: as many as 3 s hold, up to 30).",
+		[]field{count, ofStep, edit},
+		(*live).beginLab,
+	},
+	{
+		session.Kernel, "Steps to come run another text of a kernel; without a text its own.",
+		[]field{edit},
+		(*live).beginKernel,
+	},
+	{
 		session.Resume, "Go on where another engine was that has gone: its steps run again, and nobody records them.",
 		[]field{left},
 		(*live).beginResume,
@@ -186,7 +198,7 @@ var commands = []command{
 var tracked = []session.CommandKind{
 	session.Next, session.Run, session.Previous, session.Repeat, session.Upto, session.Observe, session.Chunk,
 	session.Timing, session.Tokenize, session.Look, session.Cost,
-	session.Verify,
+	session.Verify, session.Lab, session.Kernel,
 }
 
 // withoutDevice are the commands that there are without a device.

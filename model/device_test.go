@@ -44,7 +44,7 @@ func deviceSession(t *testing.T, o Options) (*live, func() *trace.Trace) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := m.load(dev, n, silent)
+	r, err := m.load(dev, n, silent, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -152,7 +152,7 @@ func useHostile(t *testing.T, data []byte) error {
 		if err != nil {
 			return err
 		}
-		r, err := m.load(dev, n, silent)
+		r, err := m.load(dev, n, silent, func(string) {})
 		if err != nil {
 			return err
 		}

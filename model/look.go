@@ -130,8 +130,12 @@ func (s *live) replayTo(ctx context.Context, at session.LookAt, t *turn, out *se
 			return err
 		}
 		if t.gives && again.token != t.token {
-			return fmt.Errorf("step %d gave token %d, run again it gives %d: the device does not give the same "+
-				"twice", t.index, t.token, again.token)
+			why := "the device does not give the same twice"
+			if len(s.runner.edited()) > 0 {
+				why = "another text of a kernel runs"
+			}
+			return fmt.Errorf("step %d gave token %d, run again it gives %d: %s", t.index, t.token,
+				again.token, why)
 		}
 	}
 	x := s.runner.exec

@@ -61,6 +61,8 @@ type Options struct {
 	// Fuse says which rules of ops.Fusions are on: "on" or "" for all, "off" for none, or names with commas
 	// between them.
 	Fuse string
+	// Shaders is a folder whose files NAME.wgsl take the place of kernels of these names; "" for none.
+	Shaders string
 	// DumpPass names a pass of planning whose report lists the graph before and after it; "" for none.
 	DumpPass string
 	// passBytes is engine.Builder.PassBytes, where a test wants small models treated as large ones.

@@ -74,7 +74,7 @@ func (m *Model) open(ctx context.Context, progress engine.Progress, log func(str
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ahead := n.planAhead(ctx, m.options.Live) // beside the upload, which takes longer
-	r, err := m.load(dev, n, progress)
+	r, err := m.load(dev, n, progress, log)
 	if err != nil {
 		stop()
 		<-ahead
@@ -153,7 +153,9 @@ func (m *Model) graphFor(limits gpu.Limits, progress engine.Progress, log func(s
 }
 
 // load puts a graph on the device that it was built for.
-func (m *Model) load(dev gpu.Device, n *network, progress engine.Progress) (*runner, error) {
+func (m *Model) load(dev gpu.Device, n *network, progress engine.Progress, log func(string)) (
+	*runner, error,
+) {
 	exec, err := engine.Load(dev, n.graph, m.options.Live, progress)
 	m.quantizer.loaded()
 	if err != nil {
@@ -172,6 +174,14 @@ func (m *Model) load(dev gpu.Device, n *network, progress engine.Progress) (*run
 	}
 	exec.SetCheck(m.options.Check)
 	r := newRunner(dev, exec, n)
+	if dir := m.options.Shaders; dir != "" {
+		said, err := r.useShaders(dir)
+		if err != nil {
+			exec.Release()
+			return nil, err
+		}
+		log(said)
+	}
 	if err := r.useCanary(); err != nil {
 		exec.Release()
 		return nil, err

@@ -17,6 +17,8 @@ type runner struct {
 	rec *engine.Recorder
 	picker
 
+	edits map[string]*engine.Edit // other texts of kernels, by name
+
 	input    *engine.StepInput
 	sang     time.Time // when the canary ran last
 	slow     bool      // the GPU's clock was slower then than it is when warm

@@ -17,6 +17,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/internal/printable"
 	"gpuscope/model"
+	"gpuscope/model/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
@@ -39,6 +40,7 @@ Of a file that cannot be planned, whatever its types and architecture, it is wha
 			{"gpuscope graph --at 512,0 Llama-3.2-1B", "what the first prompt of a Hugging Face folder launches"},
 			{"gpuscope graph --passes --fuse off", "what planning did, with no operators fused"},
 			{"gpuscope graph --pass fuse", "what one pass changed, line by line"},
+			{"gpuscope graph --kernel rms_norm > lab/rms_norm.wgsl", "a kernel's text, to change it and run it by --shaders lab"},
 			{"gpuscope graph --format json", "for a program: the graph as a trace has it"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
@@ -52,6 +54,8 @@ Of a file that cannot be planned, whatever its types and architecture, it is wha
 				"print what the graph was before and after pass `NAME`, where it changed")
 			at := flags.String("at", "",
 				"with `M,POS` print the dispatches of a step of M tokens at position POS")
+			kernel := flags.String("kernel", "",
+				"print the text of kernel `NAME`, as --shaders takes it")
 			inside := flags.Bool("metadata", false,
 				"print what the file holds, metadata and tensors, whether or not it can be run")
 			return func(ctx context.Context, operands []string) error {
@@ -65,6 +69,8 @@ Of a file that cannot be planned, whatever its types and architecture, it is wha
 				switch {
 				case *inside && text, *pass != "" && *passes:
 					return usagef("--metadata, --passes and --pass print different things: give one of them")
+				case *kernel != "" && (text || *inside || *at != "" || format.value != format.words[0]):
+					return usagef("--kernel prints a kernel and nothing else: give it alone")
 				case format.value == "dot" && text, format.value == "json" && *pass != "":
 					return usagef("--format %s has no passes: --pass and --passes print text, --format json has the passes of --passes",
 						format.value)
@@ -82,6 +88,9 @@ Of a file that cannot be planned, whatever its types and architecture, it is wha
 				if err != nil {
 					return asUsage(err)
 				}
+				if *kernel != "" {
+					return planned.printKernel(p.stdout, *kernel)
+				}
 				switch format.value {
 				case "dot":
 					return planned.printDOT(p.stdout)
@@ -98,6 +107,20 @@ Of a file that cannot be planned, whatever its types and architecture, it is wha
 			}
 		},
 	}
+}
+
+// printKernel prints the text of a kernel as a file of --shaders has it.
+func (g *plannedGraph) printKernel(out io.Writer, name string) error {
+	var names []string
+	for i := range g.Kernels {
+		k := &g.Kernels[i]
+		if k.Name == name {
+			_, err := io.WriteString(out, session.KernelText(k.Name, k.Constants, k.Source))
+			return err
+		}
+		names = append(names, k.Name)
+	}
+	return usagef("--kernel %q: the graph has %s", printable.Short(name, 80), printable.Choice(names))
 }
 
 // plannedGraph is a model's graph that has not run.

@@ -39,6 +39,7 @@ type modelOptions struct {
 	static      bool
 	check       bool
 	routes      []string // KIND[@OP]=ROUTE
+	shaders     string   // folder of kernels' texts, or ""
 	timing      *choice
 	propagation *choice
 	kv          *choice
@@ -57,6 +58,8 @@ func declareModelFlags(flags *pflag.FlagSet, levels ...string) *modelOptions {
 	o.kv = choiceFlag(flags, "kv", "keep the KV cache in `TYPE`", "f32", "f16")
 	flags.StringArrayVar(&o.routes, "route", nil,
 		"make operators of a kind, or one of them, take a route or kernel: `KIND[@OP]=ROUTE` (may be repeated)")
+	flags.StringVar(&o.shaders, "shaders", "",
+		"run kernels by the WGSL in `DIR`, whose files are named like them: NAME.wgsl (docs/lab.md)")
 	flags.BoolVar(&o.static, "static", false,
 		"pin every operator to its largest grid: what it would cost not to resize")
 	flags.BoolVar(&o.check, "check", false,
@@ -180,6 +183,9 @@ func (o *modelOptions) checkFlags() error {
 			return usagef("--route %q: want KIND=ROUTE or KIND@OP=ROUTE; docs/operators.md has kinds and routes", r)
 		}
 	}
+	if o.shaders != "" && o.device == trace.NoDevice {
+		return usagef("--shaders: without a device no kernel runs")
+	}
 	if o.timing != nil { // it is to run
 		if err := cmp.Or(o.timing.check(), o.propagation.check(), o.kv.check()); err != nil {
 			return err
@@ -197,7 +203,7 @@ func (p *program) forModel(o *modelOptions) (model.Options, error) {
 		TopLogits: o.topLogits, Sampling: o.sampling, System: o.system, Fuse: o.fuse,
 		Quantize: o.quantize, GroupSize: o.groupSize,
 		Cache:     p.cache,
-		IgnoreEOS: o.ignoreEOS, Check: o.check, Producer: producer(),
+		IgnoreEOS: o.ignoreEOS, Check: o.check, Producer: producer(), Shaders: o.shaders,
 		Command: append([]string{"gpuscope"}, p.asTyped()...),
 	}
 	out.Live.Static = o.static

@@ -30,6 +30,8 @@ const (
 	Tokenize CommandKind = "tokenize" // tell the tokens of Text as a prompt; nothing runs
 	Look     CommandKind = "look"     // tell the numbers in a value, as At says
 	Verify   CommandKind = "verify"   // hold a step of the text to float64 references: numeric gaps
+	Lab      CommandKind = "lab"      // run a kernel and another text of it, Edit, in turns, N times
+	Kernel   CommandKind = "kernel"   // steps to come run the text of Edit in place of its kernel's own
 	Resume   CommandKind = "resume"   // go on where another engine was that has gone, as Left says
 )
 
@@ -59,6 +61,7 @@ type Command struct {
 	// Op is the operator of a TimeOp, Lengths the numbers of tokens at which it is timed, from position 0.
 	Op      *trace.OpID `json:"op,omitempty"`
 	Lengths []int       `json:"lengths,omitempty"`
+	Edit    *KernelEdit `json:"edit,omitempty"` // of a Lab or a Kernel
 }
 
 // Left is what an engine that has gone left behind: all that another one needs to stand where it stood.
@@ -114,4 +117,6 @@ type Reply struct {
 	Tensor *Tensor `json:"tensor,omitempty"`
 	// Hit is the event that says at which of its breaks a run has paused.
 	Hit *trace.Event `json:"hit,omitempty"`
+	// Tried is what came of a Lab.
+	Tried *Tried `json:"tried,omitempty"`
 }

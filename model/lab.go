@@ -1,0 +1,350 @@
+package model
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/internal/printable"
+	"gpuscope/model/session"
+	"gpuscope/ops"
+	"gpuscope/trace"
+)
+
+// The kernel lab. A person writes another text of a kernel; it is compiled, runs in turns with the kernel on
+// the inputs that a dispatch has in a step, and can take the kernel's place.
+
+// compile compiles another text of a kernel. What is wrong with it is an error of wrong use, with its line
+// where the compiler names it.
+func (r *runner) compile(e *session.KernelEdit) (*engine.Edit, error) {
+	file := e.Kernel + session.KernelSuffix
+	k := r.net.graph.Kernel(e.Kernel)
+	if k == nil {
+		return nil, session.Refusef("the model has no kernel %.80q", e.Kernel)
+	}
+	if err := session.CheckKernelText(e.Text, e.Kernel, k.Constants); err != nil {
+		return nil, session.Refusef("%s: %w", file, err)
+	}
+	by, err := ops.EditedKernel(e.Kernel, e.Text)
+	if err != nil {
+		return nil, session.Refusef("%s: %w", file, err)
+	}
+	if edit := r.edits[by.Name]; edit != nil {
+		return edit, nil
+	}
+	edit, err := r.exec.NewEdit(e.Kernel, by)
+	switch {
+	case errors.Is(err, gpu.ErrDeviceLost):
+		return nil, err
+	case err != nil:
+		return nil, session.Refusef("%s%s", file, said(by.Name, err))
+	}
+	if r.edits == nil {
+		r.edits = map[string]*engine.Edit{}
+	}
+	r.edits[by.Name] = edit
+	return edit, nil
+}
+
+var wgslPlace = regexp.MustCompile(`wgsl(:\d+:\d+)`)
+
+// said is what a compiler said of a text behind its line and column, ":12:5: expected ...", which it has in a
+// picture of the place.
+func said(name string, err error) string {
+	text, place := err.Error(), ""
+	if m := wgslPlace.FindStringSubmatch(text); m != nil {
+		place = m[1]
+	}
+	for _, who := range []string{"compile kernel " + name + ": ", "pipeline " + name + ": ", "Shader '" + name + "' "} {
+		text = strings.TrimPrefix(text, who)
+	}
+	return place + ": " + text
+}
+
+// useShaders puts the texts of a folder in force that are of kernels of the model, and says which. A folder
+// may have those of other models as well.
+func (r *runner) useShaders(dir string) (text string, err error) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return "", session.Refusef("--shaders: %w", err)
+	}
+	var taken, left []string
+	for _, file := range files {
+		name, is := strings.CutSuffix(file.Name(), session.KernelSuffix)
+		if !is {
+			continue
+		}
+		if r.net.graph.Kernel(name) == nil {
+			left = append(left, name)
+			continue
+		}
+		wgsl, err := os.ReadFile(filepath.Join(dir, file.Name()))
+		if err != nil {
+			return "", session.Refusef("--shaders: %w", err)
+		}
+		e, err := r.compile(&session.KernelEdit{Kernel: name, Text: string(wgsl)})
+		if err != nil {
+			return "", fmt.Errorf("--shaders %s: %w", dir, err)
+		}
+		r.exec.Use(e)
+		taken = append(taken, name)
+	}
+	if len(taken) == 0 && len(left) > 0 {
+		return "", session.Refusef("--shaders %s: the model has no kernel %s", dir, printable.Choice(left))
+	}
+	text = fmt.Sprintf("kernels of %s: %s", dir, cmp.Or(strings.Join(taken, ", "), "none yet"))
+	if len(left) > 0 {
+		text += "; the model has no " + printable.Choice(left)
+	}
+	return text, nil
+}
+
+// edited are the kernels of the model in whose place another text of them runs.
+func (r *runner) edited() (list []string) {
+	for _, name := range r.net.graph.KernelNames() {
+		if r.exec.InPlace(name) != nil {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// tellEdited records what runs in place of a kernel from the step to come on.
+func (s *live) tellEdited(of string) {
+	g := s.runner.net.graph
+	at := s.runner.rec.Next()
+	e := s.runner.exec.InPlace(of)
+	if e == nil {
+		s.event(at, string(session.Kernel), "%s runs again as the model has it", of)
+		return
+	}
+	k := e.Describe(g)
+	s.record(trace.Record{Kernel: &k})
+	s.event(at, string(session.Kernel), "%s runs in place of %s", e.Name(), of)
+}
+
+// beginKernel puts a text in the place of a kernel, or the kernel itself again.
+func (s *live) beginKernel(c session.Command) (work, error) {
+	if c.Edit == nil {
+		return nil, session.Refusef("kernel: want an edit")
+	}
+	if c.Edit.Text == "" {
+		if s.runner.exec.InPlace(c.Edit.Kernel) == nil {
+			return nil, session.Refusef("kernel %.80q: nothing runs in its place", c.Edit.Kernel)
+		}
+		s.runner.exec.UseOwn(c.Edit.Kernel)
+	} else {
+		e, err := s.runner.compile(c.Edit)
+		if err != nil {
+			return nil, err
+		}
+		s.runner.exec.Use(e)
+	}
+	s.tellEdited(c.Edit.Kernel)
+	return nil, nil
+}
+
+// beginLab checks what is to be tried, and compiles it.
+func (s *live) beginLab(c session.Command) (work, error) {
+	switch {
+	case c.Edit == nil || c.Edit.Text == "":
+		return nil, session.Refusef("lab: want a kernel and another text of it")
+	case c.N > engine.MostCostRounds:
+		return nil, session.Refusef("lab: %d rounds, want at most %d", c.N, engine.MostCostRounds)
+	}
+	e, err := s.runner.compile(c.Edit)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.turnOf(c.Step)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, r *session.Reply) error {
+		s.upto = nil
+		err := s.lab(ctx, t, e, c, r)
+		if ctx.Err() == nil { // else the next that needs the current step does it
+			err = errors.Join(err, s.hold(ctx))
+		}
+		return err
+	}, nil
+}
+
+// lab runs a kernel and another text of it in turns, in a step.
+func (s *live) lab(ctx context.Context, t *turn, e *engine.Edit, c session.Command, r *session.Reply) error {
+	timing := engine.TimingStep
+	if !s.runner.timed() {
+		timing = engine.TimingOff
+	}
+	if _, err := s.again(ctx, t, timing); err != nil {
+		return err
+	}
+	s.looked = replayed{step: nowhere}
+	x := s.runner.exec
+	out := &session.Tried{Kernel: c.Edit.Kernel, Name: e.Name(), Step: t.index}
+	serves := x.Serves(c.Edit.Kernel)
+	out.Dispatches = len(serves)
+	switch id := c.Edit.Dispatch; {
+	case id == nil && len(serves) == 0:
+		r.Tried = out
+		return nil // it compiles
+	case id == nil:
+		out.Dispatch = &serves[0]
+	case !slices.Contains(serves, *id):
+		return session.Refusef("lab: dispatch %d does not run %s in step %d", *id, c.Edit.Kernel, t.index)
+	default:
+		out.Dispatch = id
+	}
+	o := engine.CostOptions{Rounds: c.N, Progress: s.progress()}
+	if c.N == 0 {
+		o.For = costFor
+	}
+	trial, err := x.TryEdit(ctx, e, *out.Dispatch, o)
+	if err != nil {
+		return err
+	}
+	out.Alone, out.Whole = inTurns(&trial.Alone), inTurns(&trial.Step)
+	for i := range trial.Outputs {
+		w, err := s.rewritten(&trial.Outputs[i])
+		if err != nil {
+			return err
+		}
+		out.Outputs = append(out.Outputs, w)
+	}
+	if out.Gap, err = s.gapOf(ctx, t, *out.Dispatch, trial.Outputs); err != nil {
+		return err
+	}
+	r.Tried = out
+	s.record(trace.Record{Event: &trace.Event{
+		Step: t.index, Dispatch: out.Dispatch, Kind: string(session.Lab), Text: triedText(out),
+	}})
+	return nil
+}
+
+// inTurns sums up what was run in turns, nil where nothing could be timed.
+func inTurns(t *engine.Turns) *session.InTurns {
+	if len(t.New) == 0 {
+		return nil
+	}
+	spread := func(ns []int64) (s session.Spread) {
+		s.Q1NS, s.NS, s.Q3NS = trace.Quartiles(ns)
+		return s
+	}
+	gains := t.Gains()
+	out := &session.InTurns{N: len(gains), Gain: spread(gains), Own: spread(t.Own), New: spread(t.New)}
+	out.Gain.NS = trace.TrimmedMean(gains) // as of costs: of times that fall into two groups
+	return out
+}
+
+// rewritten compares what a kernel and another text of it left of a value.
+func (s *live) rewritten(o *engine.EditOutput) (session.Rewritten, error) {
+	w := session.Rewritten{Value: o.Value}
+	info := s.runner.net.graph.Value(o.Value)
+	w.Elements = numel(info.MaxDims)
+	if info.Role != engine.State {
+		dims, _ := s.runner.exec.LiveDims(o.Value)
+		w.Elements = numel(dims)
+	}
+	own, err := ops.Decode(info.DType, o.Own, w.Elements)
+	if err != nil {
+		return w, err
+	}
+	edit, err := ops.Decode(info.DType, o.New, w.Elements)
+	if err != nil {
+		return w, err
+	}
+	var d difference
+	most := 0.0
+	for i := range own {
+		off := d.add(edit[i], own[i])
+		if off == 0 {
+			continue
+		}
+		w.Differ++
+		if math.IsNaN(off) {
+			off = math.Inf(1)
+		}
+		if off > most {
+			most, w.Element = off, i
+			w.Own, w.New = trace.Number(own[i]), trace.Number(edit[i])
+		}
+	}
+	w.MaxAbs = trace.Number(d.maxAbs)
+	mark := binary.LittleEndian.AppendUint32(nil, engine.Unwritten)
+	words := len(o.New) / 4
+	for at := 0; at < len(o.New); at += 4 {
+		if bytes.Equal(o.New[at:at+4], mark) && !bytes.Equal(o.Own[at:at+4], mark) {
+			w.Unwritten += (w.Elements + words - 1) / words
+		}
+	}
+	return w, nil
+}
+
+// labFLOPs is what the reference of a dispatch that is tried may take; of more a part is compared.
+const labFLOPs = 1e9
+
+// gapOf is how far what another text of a kernel gave is from the reference of its operator, nil where the
+// dispatch gives nothing that the operator does.
+func (s *live) gapOf(ctx context.Context, t *turn, id trace.DispatchID, outputs []engine.EditOutput) (
+	*trace.NumericGap, error,
+) {
+	if s.reference == nil {
+		s.reference = &referenceRun{x: ops.NewInterpreter(s.runner.net.graph)}
+	}
+	v := newVerification(s, t, []trace.DispatchID{id})
+	v.part = min(1, labFLOPs/max(v.byOp[s.watch.slots[id].Op].flops, 1))
+	v.instead = map[engine.ValueID][]byte{}
+	for i := range outputs {
+		v.instead[outputs[i].Value] = outputs[i].New
+	}
+	if err := v.run(ctx, s.progress()); err != nil {
+		return nil, err
+	}
+	for i := range v.gaps {
+		if v.gaps[i].Dispatch == id {
+			return &v.gaps[i].Gap, nil
+		}
+	}
+	return nil, nil
+}
+
+// triedText is what came of a text, in a line.
+func triedText(t *session.Tried) string {
+	parts := []string{fmt.Sprintf("%s tried on dispatch %d", t.Name, *t.Dispatch)}
+	if a := t.Alone; a != nil {
+		parts = append(parts,
+			fmt.Sprintf("alone %.1f → %.1f µs (%s)", us(a.Own.NS), us(a.New.NS), gained(a)))
+	}
+	if w := t.Whole; w != nil {
+		parts = append(parts, fmt.Sprintf("the step %s with %d of them", gained(w), t.Dispatches))
+	}
+	for i := range t.Outputs {
+		if w := &t.Outputs[i]; w.Differ > 0 {
+			parts = append(parts, fmt.Sprintf("%d of %d elements differ, by %.3g at most", w.Differ,
+				w.Elements, float64(w.MaxAbs)))
+		}
+	}
+	if g := t.Gap; g != nil {
+		parts = append(parts, fmt.Sprintf("%.3g of its tolerance", float64(g.Share)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func us(ns int64) float64 { return float64(ns) / 1e3 }
+
+// gained is a gain as a change of time: less is negative.
+func gained(t *session.InTurns) string {
+	g := &t.Gain
+	return fmt.Sprintf("%+.1f µs, %+.1f to %+.1f, n=%d", -us(g.NS), -us(g.Q3NS), -us(g.Q1NS), t.N)
+}

@@ -1,0 +1,281 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/model/session"
+	"gpuscope/trace"
+)
+
+// kernelText is the text of a kernel of a graph as a file has it, with something else in it.
+func kernelText(t *testing.T, g *trace.Graph, name, from, to string) string {
+	t.Helper()
+	i := slices.IndexFunc(g.Kernels, func(k trace.Kernel) bool { return k.Name == name })
+	if i < 0 {
+		t.Fatalf("there is no kernel %s", name)
+	}
+	k := &g.Kernels[i]
+	text := session.KernelText(name, k.Constants, k.Source)
+	if !strings.Contains(text, from) {
+		t.Fatalf("%s has no %q:\n%s", name, from, text)
+	}
+	return strings.Replace(text, from, to, 1)
+}
+
+// edited is a text of a kernel of the rig's model that does the same.
+func (r *rig) edited(name string) *session.KernelEdit {
+	text := kernelText(r.t, &r.mirror.Trace.Graph, name, "\n", "\n// the same\n")
+	return &session.KernelEdit{Kernel: name, Text: text}
+}
+
+// ranBy are the kernels of a step's dispatches, each once, in their order.
+func ranBy(t *trace.Trace, s *trace.Step) (list []string) {
+	for _, d := range s.Dispatches {
+		if k := t.Plans[d.Plan].Kernel; !slices.Contains(list, k) {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+func TestAnotherTextOfAKernelIsRunInTurnsWithIt(t *testing.T) {
+	r := newRig(t, Options{Timing: engine.TimingDispatch})
+	r.dev.Duration = func(kernel string, _, _, _ uint32) int64 {
+		if strings.HasPrefix(kernel, "rms_norm+") {
+			return 700
+		}
+		return 1000
+	}
+	r.do(promptOf(5))
+	r.do(session.Command{Kind: session.Run, N: 2})
+	reply, err := r.s.Do(context.Background(), session.Command{
+		Kind: session.Lab, Edit: r.edited("rms_norm"), N: 4,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := reply.Tried
+	if got == nil || got.Dispatches < 3 || got.Dispatch == nil || got.Alone == nil || got.Whole == nil {
+		t.Fatalf("%+v", got)
+	}
+	whole := int64(300 * got.Dispatches)
+	for _, c := range []struct{ got, want session.Spread }{
+		{got.Alone.Own, session.Spread{NS: 1000, Q1NS: 1000, Q3NS: 1000}},
+		{got.Alone.New, session.Spread{NS: 700, Q1NS: 700, Q3NS: 700}},
+		{got.Alone.Gain, session.Spread{NS: 300, Q1NS: 300, Q3NS: 300}},
+		{got.Whole.Gain, session.Spread{NS: whole, Q1NS: whole, Q3NS: whole}},
+	} {
+		if c.got != c.want {
+			t.Errorf("%+v, want %+v", c.got, c.want)
+		}
+	}
+	if got.Alone.N != 4 || got.Whole.N != 4 || len(got.Outputs) != 1 || got.Outputs[0].Elements == 0 {
+		t.Errorf("%+v", got)
+	}
+	r.wait()
+	r.wantStand(`step 2, position 7, "fgh"`)
+	events := r.mirror.Trace.Events
+	const want = "alone 1.0 → 0.7 µs (-0.3 µs"
+	if e := events[len(events)-1]; e.Kind != "lab" || !strings.Contains(e.Text, want) {
+		t.Errorf("the event is %+v", e)
+	}
+	r.do(session.Command{Kind: session.Next})
+	if list := ranBy(r.mirror.Trace, r.step()); !slices.Contains(list, "rms_norm") {
+		t.Errorf("what was tried is in force: %v", list)
+	}
+}
+
+// A text takes the place of its kernel until the kernel itself is put there again; the trace says which ran.
+func TestAnotherTextOfAKernelTakesItsPlace(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(promptOf(5))
+	e := r.edited("rms_norm")
+	r.do(session.Command{Kind: session.Kernel, Edit: e})
+	if d := r.mirror.State.Edited; !slices.Equal(d, []string{"rms_norm"}) {
+		t.Errorf("edited are %v", d)
+	}
+	r.do(session.Command{Kind: session.Next})
+	kernels := r.mirror.Trace.Graph.Kernels
+	k := kernels[len(kernels)-1]
+	list := ranBy(r.mirror.Trace, r.step())
+	if k.Of != "rms_norm" || k.Source != e.Text || !slices.Contains(list, k.Name) {
+		t.Errorf("%s of %s; %v", k.Name, k.Of, list)
+	}
+	if slices.Contains(list, "rms_norm") {
+		t.Errorf("it runs beside %v", list)
+	}
+	r.do(session.Command{Kind: session.Kernel, Edit: &session.KernelEdit{Kernel: "rms_norm"}})
+	r.do(session.Command{Kind: session.Next})
+	list = ranBy(r.mirror.Trace, r.step())
+	if slices.Contains(list, k.Name) || len(r.mirror.State.Edited) != 0 {
+		t.Errorf("back again %v", list)
+	}
+	var said []string
+	for _, e := range r.mirror.Trace.Events {
+		if e.Kind == "kernel" {
+			said = append(said, e.Text)
+		}
+	}
+	want := []string{k.Name + " runs in place of rms_norm", "rms_norm runs again as the model has it"}
+	if !slices.Equal(said, want) {
+		t.Errorf("events %q", said)
+	}
+}
+
+func TestATextThatCannotRunInPlaceOfItsKernelIsRefused(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(promptOf(5))
+	g := &r.mirror.Trace.Graph
+	for _, c := range []struct{ name, from, to, want string }{
+		{"no header", "// gpuscope kernel ", "// ", "rms_norm.wgsl: its first line is not"},
+		{"of other constants", "Lanes 64", "Lanes 32", `this model's is "rms_norm: Lanes 64`},
+		{"other workgroups", "@workgroup_size(64", "@workgroup_size(32", "has workgroups of [32 1 1]"},
+		{"another binding", "> weight:", "> bias:", "is read bias"},
+		{"too new", "\n", "\nenable f16;\n", "rms_norm.wgsl: uses enable"},
+	} {
+		text := kernelText(t, g, "rms_norm", c.from, c.to)
+		for _, kind := range []session.CommandKind{session.Lab, session.Kernel} {
+			err := r.try(context.Background(), session.Command{
+				Kind: kind, Edit: &session.KernelEdit{Kernel: "rms_norm", Text: text},
+			})
+			if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s, %s: %v, want %q", kind, c.name, err, c.want)
+			}
+		}
+	}
+	r.dev.FailNth(fake.NewPipeline, 1, errors.New("expected ';'\n ┌─ wgsl:7:12"))
+	err := r.try(context.Background(), session.Command{Kind: session.Lab, Edit: r.edited("rms_norm")})
+	if err == nil || !strings.HasPrefix(err.Error(), "rms_norm.wgsl:7:12: ") {
+		t.Errorf("a text that does not compile: %v", err)
+	}
+	e := r.edited("rms_norm")
+	for _, d := range r.step().Dispatches {
+		if p := &r.mirror.Trace.Plans[d.Plan]; p.Kernel != "rms_norm" {
+			e.Dispatch = &p.Dispatch
+		}
+	}
+	for want, c := range map[string]session.Command{
+		"does not run rms_norm":      {Edit: e},
+		"want a kernel and another":  {},
+		"1001 rounds, want at most":  {Edit: r.edited("rms_norm"), N: 1001},
+		"step 9 cannot be run again": {Edit: r.edited("rms_norm"), Step: new(int)},
+		"nothing runs in its place":  {Kind: session.Kernel, Edit: &session.KernelEdit{Kernel: "rms_norm"}},
+		`no kernel "tanh"`:           {Edit: &session.KernelEdit{Kernel: "tanh", Text: "x"}},
+		"kernel: want an edit":       {Kind: session.Kernel},
+		"kernel: it takes no n":      {Kind: session.Kernel, N: 1},
+		"lab: it takes no text":      {Text: "x"},
+	} {
+		if c.Step != nil {
+			*c.Step = 9
+		}
+		if c.Kind == "" {
+			c.Kind = session.Lab
+		}
+		err := r.try(context.Background(), c)
+		if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	r.wantStand(`step 0, position 5, "f"`)
+}
+
+// A folder of texts is in force from the start, and says what of it was taken.
+func TestShadersOfAFolderAreInForceFromTheFirstStep(t *testing.T) {
+	first := newRig(t, Options{})
+	dir := t.TempDir()
+	put := func(name, text string) {
+		t.Helper()
+		err := os.WriteFile(filepath.Join(dir, name+session.KernelSuffix), []byte(text), 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("rms_norm", first.edited("rms_norm").Text)
+	put("tanh", "// of another model")
+	r := newRig(t, Options{Shaders: dir})
+	r.do(promptOf(5))
+	list := ranBy(r.mirror.Trace, r.step())
+	named := func(k string) bool { return strings.HasPrefix(k, "rms_norm+") }
+	if !slices.ContainsFunc(list, named) || slices.Contains(list, "rms_norm") {
+		t.Errorf("ran %v", list)
+	}
+	if err := r.mirror.Trace.Check(); err != nil {
+		t.Error(err)
+	}
+	opens := func() error {
+		driver := &fake.Driver{All: []fake.Options{{NoLog: true}}}
+		o := Options{Path: write(t, tiny().Bytes()), Driver: driver, Shaders: dir}
+		_, err := Open(context.Background(), o, nil)
+		return err
+	}
+	put("rms_norm", "// gpuscope kernel rms_norm\n")
+	want := "--shaders " + dir + ": rms_norm.wgsl: it is of"
+	if err := opens(); !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), want) {
+		t.Errorf("a text of another kernel: %v", err)
+	}
+	if err := os.Remove(filepath.Join(dir, "rms_norm.wgsl")); err != nil {
+		t.Fatal(err)
+	}
+	if err := opens(); !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "no kernel tanh") {
+		t.Errorf("only texts of another model: %v", err)
+	}
+}
+
+// On a device: a text that does the same differs nowhere, one that is wrong shows how wrong it is, and one
+// with a mistake where it is. None changes what the model says until it is in force.
+func TestAWrongTextShowsItsGapOnADevice(t *testing.T) {
+	s, whole := deviceSession(t, Options{Timing: engine.TimingStep})
+	ctx := context.Background()
+	do := func(c session.Command) session.Reply {
+		t.Helper()
+		reply, err := s.Do(ctx, c)
+		if err != nil {
+			t.Fatalf("%s: %v", c.Kind, err)
+		}
+		return reply
+	}
+	do(session.Command{Kind: session.Prompt, Text: "Once upon"})
+	do(session.Command{Kind: session.Run, N: 2})
+	g := s.runner.net.graph.Describe()
+	const name = "rms_norm"
+	text := kernelText(t, &g, name, "\n", "\n// the same\n")
+	edit := func(text string) *session.KernelEdit { return &session.KernelEdit{Kernel: name, Text: text} }
+	same := do(session.Command{Kind: session.Lab, Edit: edit(text), N: 3}).Tried
+	if o := same.Outputs[0]; o.Differ != 0 || o.Elements == 0 || same.Gap == nil || !(same.Gap.Share <= 1) {
+		t.Errorf("the same: %+v, gap %+v", o, same.Gap)
+	}
+	if s.runner.timed() && (same.Alone == nil || same.Alone.N != 3 || same.Whole.N != 3) {
+		t.Errorf("the same: %+v", same)
+	}
+	wrong := kernelText(t, &g, name, "params.eps", "(params.eps + 1.0)")
+	bad := do(session.Command{Kind: session.Lab, Edit: edit(wrong), N: 3}).Tried
+	if o := bad.Outputs[0]; o.Differ == 0 || !(o.MaxAbs > 0) || o.Own == o.New || bad.Gap == nil {
+		t.Errorf("wrong: %+v, gap %+v", o, bad.Gap)
+	} else if bad.Gap.Share <= 1 {
+		t.Errorf("wrong, and its gap is %+v", bad.Gap)
+	}
+	broken := strings.Replace(text, "fn main(", "fn main((", 1)
+	_, err := s.Do(ctx, session.Command{Kind: session.Lab, Edit: edit(broken)})
+	line := 1 + strings.Count(broken[:strings.Index(broken, "fn main((")], "\n")
+	if want := fmt.Sprintf("rms_norm.wgsl:%d:", line); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("broken in line %d: %v", line, err)
+	}
+	do(session.Command{Kind: session.Run, N: 2})
+	do(session.Command{Kind: session.Kernel, Edit: edit(wrong)})
+	do(session.Command{Kind: session.Previous})
+	do(session.Command{Kind: session.Next})
+	tr := whole()
+	last, before := &tr.Steps[len(tr.Steps)-1], &tr.Steps[len(tr.Steps)-2]
+	if slices.Contains(ranBy(tr, last), name) || !slices.Contains(ranBy(tr, before), name) {
+		t.Errorf("ran %v, then %v", ranBy(tr, before), ranBy(tr, last))
+	}
+}

@@ -1,0 +1,86 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+
+	"gpuscope/trace"
+)
+
+// KernelEdit is another text of a kernel.
+type KernelEdit struct {
+	Kernel string `json:"kernel"`         // by the name that the graph has for it
+	Text   string `json:"text,omitempty"` // as KernelText has it; "" is the kernel's own
+	// Dispatch is the one on whose inputs a text is tried, nil the first of the step that runs the kernel.
+	Dispatch *trace.DispatchID `json:"dispatch,omitempty"`
+}
+
+// Tried is what came of another text of a kernel.
+type Tried struct {
+	Kernel string `json:"kernel"` // that it is of
+	Name   string `json:"name"`   // by which the trace tells it from that
+	Step   int    `json:"step"`   // in which both ran
+	// Dispatch is the one that both ran alone, nil where none of the step runs the kernel, and Dispatches how
+	// many of the step do.
+	Dispatch   *trace.DispatchID `json:"dispatch,omitempty"`
+	Dispatches int               `json:"dispatches,omitempty"`
+	Alone      *InTurns          `json:"alone,omitempty"` // the dispatch; nil where nothing could be timed
+	Whole      *InTurns          `json:"whole,omitempty"` // the step
+	Outputs    []Rewritten       `json:"outputs,omitempty"`
+	// Gap is how far what it gives is from the float64 reference on the same inputs, nil where the dispatch
+	// gives nothing that has one.
+	Gap *trace.NumericGap `json:"gap,omitempty"`
+}
+
+// InTurns is what a kernel and another text of it took in turns, and how much less the other took: negative
+// where it was slower.
+type InTurns struct {
+	Own  Spread `json:"own"`
+	New  Spread `json:"new"`
+	Gain Spread `json:"gain"`
+	N    int    `json:"n"`
+}
+
+// Spread is a median, of gains a trimmed mean, with its quartiles.
+type Spread struct {
+	NS   int64 `json:"ns"`
+	Q1NS int64 `json:"q1_ns"`
+	Q3NS int64 `json:"q3_ns"`
+}
+
+// Rewritten compares what a kernel and another text of it write of a value.
+type Rewritten struct {
+	Value     trace.ValueID `json:"value"`
+	Elements  int           `json:"elements"`
+	Differ    int           `json:"differ"`    // of them
+	Unwritten int           `json:"unwritten"` // of these: the other text does not write them
+	MaxAbs    trace.Number  `json:"max_abs"`   // the largest difference,
+	Element   int           `json:"element"`   // where it is,
+	Own       trace.Number  `json:"own"`       // and what they have there
+	New       trace.Number  `json:"new"`
+}
+
+// KernelSuffix is what names of files end in that have a kernel's text: NAME.wgsl.
+const KernelSuffix = ".wgsl"
+
+const kernelLine = "// gpuscope kernel "
+
+// KernelText is the text of a kernel as a file has it: behind a line that says which kernel it is and for
+// which constants it was made, which are numbers in it.
+func KernelText(name, constants, wgsl string) string {
+	return kernelLine + strings.TrimSuffix(name+": "+constants, ": ") + "\n" + wgsl
+}
+
+// CheckKernelText says why a text is not one of a kernel.
+func CheckKernelText(text, name, constants string) error {
+	want, _, _ := strings.Cut(KernelText(name, constants, ""), "\n")
+	line, _, _ := strings.Cut(text, "\n")
+	if line = strings.TrimRight(line, " \t\r"); line == want {
+		return nil
+	}
+	if !strings.HasPrefix(line, kernelLine) {
+		return fmt.Errorf("its first line is not %q", want)
+	}
+	return fmt.Errorf("it is of %q, and this model's is %q", strings.TrimPrefix(line, kernelLine),
+		strings.TrimPrefix(want, kernelLine))
+}
