@@ -148,7 +148,7 @@ func sameKind(file *inspect.Index, path string, x *inspect.Index, to inspect.Sco
 	if len(s.Steps) == 0 {
 		return nil
 	}
-	s.Name = filepath.Base(path) + " " + s.Name
+	s.Name, s.Which, s.Chunk = filepath.Base(path)+" "+s.Called(), "", ""
 	return &inspect.Base{Index: file, Scope: s}
 }
 
@@ -276,7 +276,12 @@ func (a *App) setBase() {
 		a.say("base: the step before, of several steps the prefill")
 	} else {
 		a.base = b
-		a.say(fmt.Sprintf(keyed("base: %s, until {base} is pressed on it again"), a.speaks().scope.Words()))
+		s := a.speaks().scope
+		said := fmt.Sprintf(keyed("base: %s, until {base} is pressed on it again"), s.Words())
+		if s.Chunk != "" {
+			said += keyed("; for another chunk show that one ({step before}) and press {base}")
+		}
+		a.say(said)
 	}
 	a.file = nil
 	a.version++

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,7 +52,26 @@ func TestAScopeOfOneDecodeStepIsComparedWithThePrefill(t *testing.T) {
 	for i := range recorded.Steps {
 		recorded.Steps[i].Cold = i != 2
 	}
-	playing(t, 120, 40, recorded).press("2", "v").sees("scope the one decode step", "Δ prefill:")
+	playing(t, 120, 40, recorded).press("2", "v").sees("scope the one warm decode step, s2", "Δ prefill:")
+}
+
+// Of a prompt that was read in two chunks, the first of them cold, the prefill is the second, and is called
+// that.
+func TestAPrefillThatIsOneChunkOfTwoSaysWhichItIs(t *testing.T) {
+	recorded := tracetest.Llama(16, 24)
+	first, second := recorded.Steps[0], recorded.Steps[0]
+	first.Tokens, second.Tokens = first.Tokens[:20], first.Tokens[20:]
+	second.Position, second.Cold = 20, false
+	recorded.Steps = slices.Concat([]trace.Step{first, second}, recorded.Steps[1:])
+	for i := range recorded.Steps {
+		recorded.Steps[i].Index = i
+	}
+	d := drive(t, 160, 40, recorded, nil, Options{}).press("2", "v").sees("Δ prefill s1, chunk 2 of 2:")
+	d.press("v").sees("scope the one warm prefill step, s1, chunk 2 of 2", "chunk 2 of 2, 1 cold step left out")
+	d.press("b").sees("base: the one warm prefill step, s1, chunk 2 of 2", "for another chunk show that one (,)")
+	d.press("v").sees("Δ prefill s1, chunk 2 of 2:").press("1").sees("base prefill s1, chunk 2 of 2")
+	d.press("v", "v", "2", ",").sees("step 0 ").press("b", "G", "1", "G", "2").sees("Δ s0:")
+	drive(t, 60, 16, recorded, nil, Options{}).press("2", "v").sees("Δ chunk 2:")
 }
 
 func TestABaseMayBeAnotherTrace(t *testing.T) {

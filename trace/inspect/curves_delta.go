@@ -125,9 +125,9 @@ func (c *Curves) baseParts() []table.Part {
 	case c.ClockMoved:
 		return []table.Part{{Rank: 0, Text: "clock moved: no Δ", Short: "clock moved"}}
 	case c.Rows[0].Base == nil:
-		return []table.Part{table.Say(1, "Δ %s: not timed at level %s", c.Base.Scope.Name, c.Level)}
+		return []table.Part{table.Say(1, "Δ %s: not timed at level %s", c.Base.Scope.Called(), c.Level)}
 	}
-	part := table.Say(0, "Δlast against %s at %.0f", c.Base.Scope.Name, c.Rows[0].Base.At)
-	part.Short = "Δ " + c.Base.Scope.Name
+	part := table.Say(0, "Δlast against %s at %.0f", c.Base.Scope.Called(), c.Rows[0].Base.At)
+	part.Short = "Δ " + c.Base.Scope.Short()
 	return []table.Part{part}
 }

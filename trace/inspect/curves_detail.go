@@ -95,7 +95,7 @@ func (c *Curves) Lines(r *CurveRow, at int) []string {
 		if !b.equal {
 			by += " µs"
 		}
-		add("base      %s at %.0f in %s, Δ %s at %.0f", Time.Value(b.NS), b.At, c.Base.Scope.Name, by,
+		add("base      %s at %.0f in %s, Δ %s at %.0f", Time.Value(b.NS), b.At, c.Base.Scope.Called(), by,
 			r.Fit.Last)
 	}
 	for _, s := range r.Shifts {

@@ -28,7 +28,8 @@ func (t *DispatchTable) title() []table.Line {
 		parts = append(parts, table.Part{Rank: 2, Text: "cold"})
 	}
 	if one && t.Scope.Cold > 0 {
-		parts = append(parts, table.Say(2, "%s left out", table.Plural(t.Scope.Cold, "cold step")))
+		left := table.Plural(t.Scope.Cold, "cold step") + " left out"
+		parts = append(parts, table.Part{Rank: 2, Text: strings.TrimPrefix(t.Scope.Chunk+", "+left, ", ")})
 	}
 	parts = append(parts, t.costPart(), t.timingPart(), t.fixFirst())
 	if n := t.levels(); t.timed() && n > 0 && n < len(t.Launches) {
@@ -125,8 +126,9 @@ func (t *DispatchTable) baseParts() []table.Part {
 	}
 	first := min(most, len(counts))
 	differ := strings.Join(counts[:first], ", ")
-	delta := table.Say(0, "Δ %s: %s", t.Base.Scope.Name, differ)
-	if len(t.Base.Scope.Name) > 8 { // of another trace: rather the name is lost than what differs
+	delta := table.Say(0, "Δ %s: %s", t.Base.Scope.Called(), differ)
+	delta.Short = fmt.Sprintf("Δ %s: %s", t.Base.Scope.Short(), differ)
+	if len(t.Base.Scope.Short()) > 8 { // of another trace: rather the name is lost than what differs
 		delta.Short = "Δ " + differ
 	}
 	parts := []table.Part{delta}

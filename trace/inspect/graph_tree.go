@@ -404,10 +404,10 @@ func (t *GraphTable) title(fold Fold, w *weights) table.Line {
 	case w.clockMoved:
 		parts = append(parts, table.Part{Rank: 0, Text: "clock moved: no Δ of times", Short: "clock moved"})
 	case slices.ContainsFunc(t.Nodes, compared):
-		name := t.Base.Scope.Name
-		parts = append(parts, table.Part{Rank: 0, Text: "Δ against " + name, Short: "Δ " + name})
+		of := t.Base.Scope
+		parts = append(parts, table.Part{Rank: 0, Text: "Δ against " + of.Called(), Short: "Δ " + of.Short()})
 	case w.single:
-		parts = append(parts, table.Say(6, "no Δ against %s: 1 sample", t.Base.Scope.Name))
+		parts = append(parts, table.Say(6, "no Δ against %s: 1 sample", t.Base.Scope.Called()))
 	}
 	if w.total > 0 {
 		parts = append(parts, table.Say(5, "alone %s", table.Millis(whole(w.total), true)))

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -21,6 +22,9 @@ type Scope struct {
 	Cold  int // cold steps left out
 	// AllCold says that the steps are cold because there were no others.
 	AllCold bool
+	// Which is the one step of a phase that has others, which are cold: "s1", and Chunk, of a prompt that was
+	// read in several, which of these that is: "chunk 2 of 2".
+	Which, Chunk string
 }
 
 // ScopeWords says what ParseScope reads, for a help text.
@@ -49,7 +53,31 @@ func (x *Index) All() Scope {
 
 // Phase is the scope of the steps of a phase that are not cold; it has no steps where there are none.
 func (x *Index) Phase(phase string) Scope {
-	return x.phases[phase].scope(phase)
+	s := x.phases[phase].scope(phase)
+	if step, one := s.One(); one && s.Cold > 0 {
+		s.Which = fmt.Sprintf("s%d", x.Trace.Steps[step].Index)
+		if k, of := x.chunk(step); of > 1 {
+			s.Chunk = fmt.Sprintf("chunk %d of %d", k, of)
+		}
+	}
+	return s
+}
+
+// chunk is which step of its prompt a step is, from 1 on, and of how many.
+func (x *Index) chunk(step int) (k, of int) {
+	steps := x.Trace.Steps
+	goesOn := func(i int) bool { // from the step before
+		return i > 0 && i < len(steps) && steps[i].Phase == "prefill" && steps[i-1].Phase == "prefill" &&
+			steps[i].Position == steps[i-1].Position+len(steps[i-1].Tokens)
+	}
+	first, last := step, step
+	for goesOn(first) {
+		first--
+	}
+	for goesOn(last + 1) {
+		last++
+	}
+	return step - first + 1, last - first + 1
 }
 
 // Range is the scope of the steps from an index to another, both in it, that are not cold.
@@ -60,6 +88,24 @@ func (x *Index) Range(from, to int) Scope {
 	}
 	name := fmt.Sprintf("s%d–s%d", steps[from].Index, steps[to].Index)
 	return x.several(name, from, to+1)
+}
+
+// Called is what a scope is called where it is one of several things in a line.
+func (s Scope) Called() string {
+	name := s.Name
+	if s.Which != "" {
+		name += " " + s.Which
+	}
+	if s.Chunk != "" {
+		name += ", " + s.Chunk
+	}
+	return name
+}
+
+// Short is what a scope is called in little room.
+func (s Scope) Short() string {
+	chunk, _, _ := strings.Cut(s.Chunk, " of ")
+	return cmp.Or(chunk, s.Which, s.Name)
 }
 
 // Words say which steps a scope has: "all 126 warm decode steps", "s30–s60: 31 steps".
@@ -75,6 +121,8 @@ func (s Scope) Words() string {
 		return fmt.Sprintf("%s: %s", s.Name, table.Plural(len(s.Steps), "step"))
 	}
 	switch {
+	case one && s.Which != "":
+		return fmt.Sprintf("the one warm %sstep, %s", kind, strings.TrimPrefix(s.Called(), s.Name+" "))
 	case one:
 		return fmt.Sprintf("the one %sstep", kind)
 	case s.AllCold:

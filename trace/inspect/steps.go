@@ -283,7 +283,7 @@ func (x *Index) Steps(scope Scope, base *Base) *table.Table {
 		t.Title = []table.Line{table.Title(scope.parts()...)}
 	}
 	if base != nil {
-		t.Title = append(t.Title, table.Title(table.Say(1, "Δ against %s", base.Scope.Name)))
+		t.Title = append(t.Title, table.Title(table.Say(1, "Δ against %s", base.Scope.Called())))
 	}
 	t.Notes = x.droppedNotes()
 	return t
