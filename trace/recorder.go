@@ -94,10 +94,10 @@ func (r *Recorder) addPlan(p Plan) error {
 			return nil
 		}
 	}
-	r.plans = append(r.plans, held{r.first + p.ID, r.steps})
+	r.plans = append(doubled(r.plans), held{r.first + p.ID, r.steps})
 	p.ID = PlanID(len(r.t.Plans))
 	r.places = append(r.places, p.ID)
-	r.t.Plans = append(r.t.Plans, p)
+	r.t.Plans = append(doubled(r.t.Plans), p)
 	r.used += p.size()
 	return nil
 }
@@ -106,24 +106,39 @@ func (r *Recorder) addStep(s Step) error {
 	if n := len(r.t.Steps); n > 0 && s.Index <= r.t.Steps[n-1].Index {
 		return fmt.Errorf("record step %d: step %d is there already", s.Index, r.t.Steps[n-1].Index)
 	}
-	var missing error
+	var missing *PlanID
+	moved, places := false, r.places[r.first:]
 	s.eachPlan(func(id PlanID) {
-		if id < 0 || id >= PlanID(len(r.places))-r.first || r.places[r.first+id] < 0 {
-			missing = fmt.Errorf("record step %d: there is no plan %d (it was not recorded, or not in force in the last %d steps)", s.Index, id, PlanMemory)
+		if id < 0 || int(id) >= len(places) || places[id] < 0 {
+			missing = new(id)
+			return
 		}
+		r.plans[places[id]].lastUse = r.steps
+		moved = moved || places[id] != id
 	})
 	if missing != nil {
-		return missing
+		return fmt.Errorf("record step %d: there is no plan %d (it was not recorded, or not in force in the last "+
+			"%d steps)", s.Index, *missing, PlanMemory)
 	}
-	s = s.renumber(func(id PlanID) PlanID { return r.places[r.first+id] })
-	s.eachPlan(func(id PlanID) { r.plans[id].lastUse = r.steps })
+	if moved {
+		s = s.renumber(func(id PlanID) PlanID { return places[id] })
+	}
 	r.steps++
 	r.known = nil
-	r.t.Steps = append(r.t.Steps, s)
+	r.t.Steps = append(doubled(r.t.Steps), s)
 	if r.used += s.size(); r.used > r.limit {
 		r.drop()
 	}
 	return nil
+}
+
+// doubled makes room for as many again where a list is full: Go would for a quarter, and copy each element of
+// a long run four times.
+func doubled[T any](list []T) []T {
+	if len(list) < cap(list) {
+		return list
+	}
+	return append(make([]T, 0, max(16, 2*len(list))), list...)
 }
 
 // Continue says that the records to come are of another run of the same graph: they name plans from 0 again.
@@ -160,9 +175,9 @@ func (r *Recorder) Snapshot() *Trace {
 	return &t
 }
 
-// drop makes room for a quarter of the budget, by the oldest steps and the plans that only they name. The
-// last step always stays, and so do plans that an Interner may name again. New lists take the place of the
-// old, which snapshots may hold.
+// drop makes room for half the budget, by the oldest steps and the plans that only they name. It is to be
+// seldom: the steps that stay are all copied, for their plans get other ids. The last step always stays, and
+// so do plans that an Interner may name again. New lists take the place of the old, which snapshots may hold.
 func (r *Recorder) drop() {
 	needed := make([]bool, len(r.t.Plans))
 	used := int64(0)
@@ -179,7 +194,7 @@ func (r *Recorder) drop() {
 	}
 	first := len(r.t.Steps) - 1
 	for r.keep(first, need, &used); first > 0; first-- {
-		if used+r.t.Steps[first-1].size() > r.budget*3/4 {
+		if used+r.t.Steps[first-1].size() > r.budget/2 {
 			break
 		}
 		r.keep(first-1, need, &used)

@@ -3,8 +3,10 @@ package trace_test
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -140,6 +142,45 @@ func TestRecorderDropsTheOldestStepsAndTheTraceStaysRight(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What stays of a run that is longer than the budget is all copied whenever some is dropped, so that is
+// seldom: half the budget goes. And what is recorded is not copied again and again as the lists grow.
+func TestALongRunIsNotCopiedAgainAndAgain(t *testing.T) {
+	whole := tracetest.Run(0, slices.Repeat([]int{1}, 4000)...)
+	r := trace.NewRecorder(whole, 0)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range whole.Plans {
+		if err := r.Write(trace.Record{Plan: &whole.Plans[i]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range whole.Steps {
+		if err := r.Write(trace.Record{Step: &whole.Steps[i]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	size := uint64(len(whole.Plans))*uint64(unsafe.Sizeof(trace.Plan{})) +
+		uint64(len(whole.Steps))*uint64(unsafe.Sizeof(trace.Step{}))
+	if all := after.TotalAlloc - before.TotalAlloc; all > 3*size {
+		t.Errorf("lists of %d bytes have taken %d on their way", size, all)
+	}
+
+	r = trace.NewRecorder(whole, 2_000_000)
+	most, dropped := 0, 0
+	tracetest.Record(t, r, whole, func() {
+		s := r.Snapshot()
+		most = max(most, len(s.Steps))
+		if kept := len(s.Steps); s.DroppedSteps > dropped && (kept < most*3/10 || kept > most*3/5) {
+			t.Errorf("%d steps stay of %d", kept, most)
+		}
+		dropped = s.DroppedSteps
+	})
+	if dropped == 0 {
+		t.Error("nothing was dropped: the budget is no test")
+	}
 }
 
 func samePlan(a *trace.Trace, i *trace.PlanID, b *trace.Trace, j *trace.PlanID) bool {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"math"
 	"reflect"
 	"slices"
@@ -35,6 +36,7 @@ var (
 	formsMu  sync.Mutex
 	ownJSON  = reflect.TypeFor[json.Marshaler]()
 	timeType = reflect.TypeFor[trace.Time]()
+	gridType = reflect.TypeFor[trace.Grid]() // the same in plan after plan, and never changed
 )
 
 // formOf is the form of a message.
@@ -76,7 +78,11 @@ func makeForm(of formKey) *form {
 		f.put = putAny
 		f.take = func(r *wireReader, p unsafe.Pointer) { takeAny(r, reflect.NewAt(of.Type, p)) }
 	case reflect.Pointer:
-		f.pointer(of.Elem(), makeForm(formKey{of.Elem(), of.wild}))
+		if elem := makeForm(formKey{of.Elem(), of.wild}); of.Elem() == gridType {
+			f.alike(of.Elem(), elem)
+		} else {
+			f.pointer(of.Elem(), elem)
+		}
 	case reflect.Slice:
 		f.list(of.Type, makeForm(formKey{of.Elem(), of.wild}))
 	case reflect.Array:
@@ -137,13 +143,101 @@ func (f *form) pointer(t reflect.Type, of *form) {
 			of.put(w, v.Elem())
 		}
 	}
+	from := newStock(t)
 	f.take = func(r *wireReader, p unsafe.Pointer) {
 		if r.flag() {
-			to := reflect.New(t).UnsafePointer()
+			to := from.take(r, 1)
 			of.take(r, to)
 			*(*unsafe.Pointer)(p) = to
 		}
 	}
+}
+
+// alike has how many bytes stand for what is pointed to and 1, 0 for nil. So a receiver that has had the same
+// bytes not long ago gives the same pointer, and need not read them.
+func (f *form) alike(t reflect.Type, of *form) {
+	f.put = func(w *wireWriter, v reflect.Value) {
+		if v.IsNil() {
+			w.length(0)
+			return
+		}
+		at := len(w.b)
+		of.put(w, v.Elem())
+		var head [binary.MaxVarintLen64]byte
+		w.b = slices.Insert(w.b, at, binary.AppendUvarint(head[:0], uint64(len(w.b)-at+1))...)
+	}
+	from := newStock(t)
+	f.take = func(r *wireReader, p unsafe.Pointer) {
+		n := r.length(1) - 1
+		if n < 0 {
+			return
+		}
+		b := r.bytes(n)
+		if r.err != nil {
+			return
+		}
+		same := &r.alike[maphash.Bytes(r.seed, b)%lastAlike]
+		if same.is == nil || same.of != f || same.said != string(b) {
+			end := r.at
+			r.at -= n
+			to := from.take(r, 1)
+			if of.take(r, to); r.err == nil && r.at != end {
+				r.fail(fmt.Errorf("a %s of %d bytes that says it has %d", t, r.at-end+n, n))
+			}
+			if r.err != nil {
+				return
+			}
+			*same = alike{f, string(b), to}
+		}
+		*(*unsafe.Pointer)(p) = same.is
+	}
+}
+
+// stock is where the parts of messages that have one type are put. A message has hundreds of small ones: they
+// are cut from blocks, each of which lives as long as the last of what is in it.
+type stock struct {
+	list  reflect.Type // of the type
+	size  uintptr
+	block int // how many are in one
+	place int // in wireReader.blocks
+}
+
+// blockBytes is how large a block is; what takes a quarter of one is by itself.
+const blockBytes = 4 << 10
+
+var stocks int // so far
+
+func newStock(t reflect.Type) *stock {
+	stocks++
+	return &stock{reflect.SliceOf(t), t.Size(), blockBytes / max(1, int(t.Size())), stocks - 1}
+}
+
+// take is room for n side by side, all zero.
+func (s *stock) take(r *wireReader, n int) unsafe.Pointer {
+	if n == 0 || n > s.block/4 {
+		return reflect.MakeSlice(s.list, n, n).UnsafePointer()
+	}
+	if s.place >= len(r.blocks) {
+		r.blocks = append(r.blocks, make([]block, s.place+1-len(r.blocks))...)
+	}
+	b := &r.blocks[s.place]
+	if b.left < n {
+		*b = block{reflect.MakeSlice(s.list, s.block, s.block).UnsafePointer(), s.block}
+	}
+	b.left -= n
+	return unsafe.Add(b.first, uintptr(s.block-b.left-n)*s.size)
+}
+
+// block has room for some of one type; the last of them are left.
+type block struct {
+	first unsafe.Pointer
+	left  int
+}
+
+// slice is a list as Go has it.
+type slice struct {
+	first    unsafe.Pointer
+	len, cap int
 }
 
 // list has the length and 1, 0 for nil.
@@ -159,17 +253,16 @@ func (f *form) list(t reflect.Type, of *form) {
 			of.put(w, v.Index(i))
 		}
 	}
-	size := t.Elem().Size()
+	from := newStock(t.Elem())
 	f.take = func(r *wireReader, p unsafe.Pointer) {
 		n := r.length(of.least) - 1
 		if n < 0 {
 			return
 		}
-		list := reflect.MakeSlice(t, n, n)
-		reflect.NewAt(t, p).Elem().Set(list)
-		first := list.UnsafePointer()
+		first := from.take(r, n)
+		*(*slice)(p) = slice{first, n, n}
 		for i := 0; i < n && r.err == nil; i++ {
-			of.take(r, unsafe.Add(first, uintptr(i)*size))
+			of.take(r, unsafe.Add(first, uintptr(i)*from.size))
 		}
 	}
 }

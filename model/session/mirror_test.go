@@ -133,7 +133,7 @@ func TestMirrorOfARunThatNeverEndsStaysWithinItsBudget(t *testing.T) {
 	for i := range steps {
 		r.step(t, steps+i)
 	}
-	// How full the budget is differs by a quarter of it, and lists have room to grow.
+	// How full the budget is differs by half of it, and lists have room to grow.
 	if grown := heap() - full; grown > budget {
 		t.Errorf("%d more steps hold %d bytes more", steps, grown)
 	}

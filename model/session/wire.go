@@ -17,16 +17,18 @@ import (
 // follow, in the order of its type and with no names, up to the last that is not zero: both ends are one
 // program, and the protocol that the engine names first is that of the types. Integers and lengths are
 // varints, floats have 8 bytes, texts and lists stand behind their length, what may be nil behind a byte or a
-// length that says so. What may be anything is JSON.
+// length that says so. What is often the same stands behind how many bytes it has. What may be anything is
+// JSON.
 //
 // What JSON does not carry does not cross either: fields that have no name there, and floats that are not
 // finite, but in types that have JSON of their own. So what has come over a pipe can be written to a file.
 
 const (
-	wireForm    = "binary 1" // the above
+	wireForm    = "binary 2" // the above
 	mostMessage = 1 << 28    // bytes; the header of a large graph has millions
 	lastTexts   = 1 << 10    // that a receiver remembers
 	shortText   = 64         // bytes, at most, of those
+	lastAlike   = 1 << 6     // things, of those that are often the same
 )
 
 // errNotFinite is what JSON says of such a float too.
@@ -89,6 +91,16 @@ type wireReader struct {
 	err   error  // the first about this message
 	seed  maphash.Seed
 	texts [lastTexts]string // by their hash
+
+	blocks []block // by stock.place
+	alike  [lastAlike]alike
+}
+
+// alike is what was received last of a form, and of the bytes with that hash.
+type alike struct {
+	of   *form
+	said string
+	is   unsafe.Pointer
 }
 
 func newWireReader(r io.Reader) *wireReader {

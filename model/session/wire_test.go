@@ -178,17 +178,79 @@ func TestMessagesFollowEachOther(t *testing.T) {
 		stream = append(stream, b...)
 	}
 	in := newWireReader(iotest.OneByteReader(bytes.NewReader(stream)))
+	got := make([]trace.Record, len(sent))
 	for i := range sent {
-		var got trace.Record
-		if err := receive(in, &got); err != nil {
+		if err := receive(in, &got[i]); err != nil {
 			t.Fatal(err)
 		}
-		if d := asSent(&sent[i], &got); d != "" {
+	}
+	for i := range sent { // nor is what is cut from one block
+		if d := asSent(&sent[i], &got[i]); d != "" {
 			t.Fatalf("record %d: %s", i, d)
+		}
+		if s := got[i].Step; s != nil && cap(s.Dispatches) > len(s.Dispatches) {
+			t.Fatalf("step %d: who adds a dispatch writes into what is not the step's", i)
 		}
 	}
 	if err := receive(in, &trace.Record{}); err != io.EOF {
 		t.Errorf("behind the last: %v", err)
+	}
+}
+
+// A step is hundreds of small things, and a fast device sends hundreds of steps in a second: they are few
+// allocations, and grids, which are the same in plan after plan, are there once.
+func TestWhatIsReceivedIsFewAllocations(t *testing.T) {
+	recorded := tracetest.Llama(13, 4)
+	m := message{Event: &Event{Records: []trace.Record{{Step: &recorded.Steps[2]}}}}
+	for i := range 40 {
+		p := recorded.Plans[i]
+		p.Grid = &trace.Grid{Rule: "rows", Terms: []trace.Term{{Name: "n", Value: int64(i % 4), Per: 16}}}
+		m.Event.Records = append(m.Event.Records, trace.Record{Plan: &p})
+	}
+	sent, err := wireBytes(&m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := newWireReader(nil)
+	var got message
+	take := func() {
+		in.in.Reset(bytes.NewReader(sent))
+		got = message{}
+		if err := receive(in, &got); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := testing.AllocsPerRun(20, take); n > 30 {
+		t.Errorf("a step with 40 plans is %v allocations", n)
+	}
+	if d := asSent(&m, &got); d != "" {
+		t.Error(d)
+	}
+	grids := map[*trace.Grid]bool{}
+	for _, r := range got.Event.Records[1:] {
+		grids[r.Plan.Grid] = true
+	}
+	if len(grids) != 4 {
+		t.Errorf("4 grids are there %d times", len(grids))
+	}
+}
+
+// What says that it has other bytes than it has is no message, and is not kept for the next.
+func TestAGridOfAnotherLengthIsRefused(t *testing.T) {
+	t.Parallel()
+	b, err := wireBytes(&trace.Plan{Grid: &trace.Grid{Rule: "rows"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(b, []byte("rows")) - 3 // behind it the number of fields and the length of the text
+	for said, want := range map[byte]string{
+		6: "a trace.Grid of 6 bytes that says it has 5", 7: "", 8: "a length of 8 where 6 bytes are left",
+	} {
+		b[at] = said
+		err := receive(newWireReader(bytes.NewReader(b)), &trace.Plan{})
+		if got := fmt.Sprint(err); err == nil != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%d bytes: %v, want %q", said-1, err, want)
+		}
 	}
 }
 
