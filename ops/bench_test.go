@@ -317,13 +317,13 @@ func BenchmarkLinearTuning(b *testing.B) {
 	was := tuned
 	defer func() { tuned = was }()
 	for _, s := range slices.Concat(llama1B, llama8B) {
-		for _, unpack := range []string{"integer", "mantissa", "half"} {
+		for _, ahead := range []int{4, 8} {
 			for _, rows := range []int{4, 8, 16} {
 				for _, lanes := range []int{64, 128, 256} {
 					for _, apart := range []bool{false, true} {
-						tuned = linearTuning{unpack: unpack, rows: rows, lanes: lanes, fill: 1}
+						tuned = linearTuning{rows: rows, lanes: lanes, ahead: ahead}
 						how := map[bool]string{false: "chained", true: "apart"}[apart]
-						b.Run(fmt.Sprintf("K%d/N%d/%s/rows%d/lanes%d/%s", s[0], s[1], unpack, rows, lanes,
+						b.Run(fmt.Sprintf("K%d/N%d/ahead%d/rows%d/lanes%d/%s", s[0], s[1], ahead, rows, lanes,
 							how), func(b *testing.B) {
 							x := newBench(b, dev, linearOf(s[0], s[1], 1, Q4_0), apart)
 							defer x.release()

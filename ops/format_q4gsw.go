@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"gpuscope/engine"
-	"gpuscope/shaders"
 )
 
 // Q4Options says how a file of ExecuTorch's has its 4-bit weights.
@@ -67,11 +66,7 @@ func q4(f Format, scales rowScales, pieces []Block, nibbles pack,
 	f.Doc = "(q - 8) * scale: 4 bits, and a scale, f32 or a half, for each group of columns"
 	f.Group, f.Pieces, f.shader, f.eights = scales.group, pieces, "q4", 1
 	f.counts = 64 // at 264 less 264, or 24 less 24, where the weights are within 8
-	f.constants = func() shaders.Constants {
-		c := scales.constants()
-		c["Unpack"] = tuned.unpack
-		return c
-	}
+	f.constants = scales.constants
 	f.arrays = func(rows, cols int) []array {
 		return []array{
 			weightsArray(engine.Q4, rows, cols, nibbles),

@@ -19,9 +19,9 @@ import (
 //
 // Weights over the device's limit on a binding are split by rows, a dispatch for each part.
 //
-// One row of x takes a GEMV: a lane holds its columns of x while it goes through 16 rows of w. Up to 4, and
-// up to 16, rows take kernels of the same kind that load the weights once for 4 and 8 rows of x. More rows
-// take tiles of 64 x 64 results, or of 128 x 128 where there are enough to fill a GPU. Where 8 does not
+// One row of x takes a GEMV: a lane holds its columns of x while it goes through up to 16 rows of w. Up to 4,
+// and up to 16, rows take kernels of the same kind that load the weights once for 4 and 8 rows of x. More
+// rows take tiles of 64 x 64 results, or of 128 x 128 where there are enough to fill a GPU. Where 8 does not
 // divide K all take tiles.
 func Linear(b *engine.Builder, name string, x engine.ValueID, w Matrix,
 	bias engine.ValueID,
@@ -287,6 +287,7 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	}
 	ragged := func(p part) bool { return p.rows%s.rows != 0 }
 	c["Lanes"], c["Rows"], c["Batch"], c["Eights"] = s.lanes, s.rows, s.batch, s.eights
+	c["Ahead"] = min(s.rows, tuned.ahead)
 	c["Chunks"], c["Ragged"] = o.w.Cols/s.chunk(), slices.ContainsFunc(o.parts, ragged)
 	return kernelAs(b, name, "linear_gemv", c)
 }
@@ -385,18 +386,15 @@ func (s *linearShape) chunk() int { return 8 * s.eights }
 // linearTuning are the numbers that measurements settle; the rest follows from sizes and limits.
 // BenchmarkLinearTuning tries others.
 type linearTuning struct {
-	// unpack is how 4-bit weights are turned into floats (shaders/include/format/q4.wgsl): "integer" has no
-	// error; "mantissa" is faster, and was within 1e-5 of a result of order 1; "half" is faster still,
-	// within 5e-5.
-	unpack string
-	// rows of the weights that a workgroup of a GEMV takes where there are enough of them to fill the device,
-	// and the lanes of it at most.
-	rows, lanes int
-	// fill is how many workgroups a large GPU takes to be full.
-	fill int
+	// rows of the weights that a workgroup of a GEMV takes where there are enough of them, and the lanes of
+	// it at most; ahead is how many rows are loaded before the first is used.
+	rows, lanes, ahead int
+	// fill is how many workgroups a large GPU takes to be full, and busy how many of a GEMV, so that while
+	// one waits others work.
+	fill, busy int
 }
 
-var tuned = linearTuning{unpack: "mantissa", rows: 16, lanes: 256, fill: 128}
+var tuned = linearTuning{rows: 16, lanes: 256, ahead: 4, fill: 128, busy: 256}
 
 // rowsForTile128 is the number of rows of x from which on tiles of 128 x 128 results, n columns in all, fill
 // a GPU: fewer, smaller tiles do better.
@@ -434,7 +432,7 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 		return linearShape{}
 	}
 	s := linearShape{rows: tuned.rows, batch: 1, eights: 1}
-	for s.rows > 4 && o.w.Rows/s.rows < tuned.fill {
+	for s.rows > 4 && o.w.Rows/s.rows < tuned.busy {
 		s.rows /= 2
 	}
 	if e := o.w.Format.eights; o.w.Cols%(8*e) == 0 && o.w.Cols/(8*e) >= s.rows {

@@ -2,11 +2,13 @@
 {{- if eq .Batch 1}} a row{{else}} {{.Batch}} rows{{end}} of x. A workgroup takes
 // {{.Rows}} rows of w: each lane holds its columns of x while it goes through the rows, a chunk of columns at
 // a time, and what it sums for each result meets what the other lanes have once, at the end.
+//
+// {{.Ahead}} rows are loaded before the first is used. The loop over them has no constant bounds, so that it
+// stays one: a step fetches the code of most kernels from memory.
 {{- $sums := mul .Rows .Batch}}
 {{- $parts := div .Lanes $sums}}
-{{- /* rows of w that are loaded before the first is used */ -}}
-{{- $ahead := 8}}{{if lt .Rows 8}}{{$ahead = .Rows}}{{end}}
-{{- $f := set . "GEMV" true "Partial" false "Columns" (printf "%du" (mul .Chunks (mul 8 .Eights)))}}
+{{- $f := set . "GEMV" true "Partial" false "Rows" .Ahead
+  "Columns" (printf "%du" (mul .Chunks (mul 8 .Eights)))}}
 struct Params {
   m: u32, // rows of y{{if not .Residual}} and of x{{end}}
   n: u32, // rows of w
@@ -50,23 +52,21 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // Workgroups that read the same weights are neighbours.
   let batches = (params.m + {{sub .Batch 1}}u) / {{.Batch}}u;
   let id = flat_group(wid, groups);
-  let first_row = id / batches * {{.Rows}}u;
-  let batch0 = id % batches * {{.Batch}}u;
-  if (first_row >= params.n) {
+  var group_row = id * {{.Rows}}u;
+  var batch0 = 0u;
+  if (batches > 1u) { // dividing takes a while
+    group_row = id / batches * {{.Rows}}u;
+    batch0 = id % batches * {{.Batch}}u;
+  }
+  if (group_row >= params.n) {
     return; // a grid that is larger than the live shape needs
   }
 {{- template "gemv_begin" $f}}
 {{- $x_rows := "params.m"}}{{if .Residual}}{{$x_rows = "params.x_rows"}}{{end}}
 {{- range $b := .Batch}}
   let x_row{{$b}} = min(batch0 + {{$b}}u, {{$x_rows}} - 1u) * {{mul $.Chunks (mul 2 $.Eights)}}u;
-{{- range $r := $.Rows}}
-  var sum{{$b}}_{{$r}} = 0.0;
 {{- end}}
-{{- end}}
-{{- range $r := .Rows}}
-  let row{{$r}} = {{if $.Ragged}}min(first_row + {{$r}}u, params.n - 1u){{else}}first_row + {{$r}}u{{end}};
-{{- end}}
-{{- template "gemv_offsets" $f}}
+  let end = min(group_row + {{.Rows}}u, params.n);
 {{- if eq .Chunks .Lanes}}
   {
     let chunk = lane;
@@ -76,27 +76,27 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- range $b := .Batch}}
 {{- template "gemv_x" (set $f "B" $b)}}
 {{- end}}
-{{- template "gemv_scales" $f}}
-{{- range $h := div .Rows $ahead}}
-    {
-{{- range $i := $ahead}}
-{{- template "gemv_load" (set $f "R" (add (mul $h $ahead) $i))}}
+    for (var first_row = group_row; first_row < end; first_row += {{.Ahead}}u) {
+{{- range $r := .Ahead}}
+      let row{{$r}} = {{if $.Ragged}}min(first_row + {{$r}}u, end - 1u){{else}}first_row + {{$r}}u{{end}};
 {{- end}}
-{{- range $i := $ahead}}
-{{- $row := set $f "R" (add (mul $h $ahead) $i)}}
+{{- template "gemv_offsets" $f}}
+{{- template "gemv_scales" $f}}
+{{- range $r := .Ahead}}
+{{- template "gemv_load" (set $f "R" $r)}}
+{{- end}}
+{{- range $r := .Ahead}}
+{{- $row := set $f "R" $r}}
 {{- template "gemv_floats" $row}}
 {{- range $b := $.Batch}}
+      var sum{{$b}}_{{$r}} = 0.0;
 {{- template "gemv_dot" (set $row "B" $b)}}
+      partial[place(lane, first_row - group_row + {{add (mul $b $.Rows) $r}}u)]
+        {{- if ne $.Chunks $.Lanes}} +{{end}}= sum{{$b}}_{{$r}};
 {{- end}}
 {{- end}}
     }
-{{- end}}
   }
-{{- range $b := .Batch}}
-{{- range $r := $.Rows}}
-  partial[place(lane, {{add (mul $b $.Rows) $r}}u)] = sum{{$b}}_{{$r}};
-{{- end}}
-{{- end}}
   workgroupBarrier();
   // {{$parts}} lanes to each of the {{$sums}} sums.
   let sum = lane % {{$sums}}u;
@@ -117,7 +117,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   }
 {{- end}}
   let batch = batch0 + sum / {{.Rows}}u;
-  let row = first_row + sum % {{.Rows}}u;
+  let row = group_row + sum % {{.Rows}}u;
   if (batch < params.m && row < params.n) {
     let column = params.first + row;
 {{- if .Bias}}

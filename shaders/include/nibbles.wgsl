@@ -19,12 +19,29 @@ fn load(row: u32, eight: u32) -> Bits {
 {{- end}}
 {{- end}}
 
+{{define "nibbles_halves"}}
+// The even and the odd columns of a word as floats 256 + q and 16 + q, without any error: two at a time, as
+// halves of which the mantissas count in ones from bits 2 and 6 on. Who sums many weights takes off once what
+// they have too much.
+fn evens(w: u32) -> vec4<f32> {
+  let a = unpack2x16float(((w << 2u) & 0x003c003cu) | 0x5c005c00u);
+  let b = unpack2x16float(((w >> 6u) & 0x003c003cu) | 0x5c005c00u);
+  return vec4<f32>(a.x, b.x, a.y, b.y);
+}
+
+fn odds(w: u32) -> vec4<f32> {
+  let a = unpack2x16float(((w << 2u) & 0x03c003c0u) | 0x4c004c00u);
+  let b = unpack2x16float(((w >> 6u) & 0x03c003c0u) | 0x4c004c00u);
+  return vec4<f32>(a.x, b.x, a.y, b.y);
+}
+{{- end}}
+
 {{define "nibbles_floats"}}
-// q under the exponents of 256 and of 16, where the mantissas count in ones from bits 15 and 19 on.
+{{- template "nibbles_halves" .}}
+
 fn floats(w: Bits) -> Eight {
-  let bits = vec4<u32>(w << 15u, w << 7u, w >> 1u, w >> 9u);
-  let even = bitcast<vec4<f32>>((bits & vec4<u32>(0x00078000u)) | vec4<u32>(0x43800000u)) - 256.0;
-  let odd = bitcast<vec4<f32>>((bits & vec4<u32>(0x00780000u)) | vec4<u32>(0x41800000u)) - 16.0;
+  let even = evens(w) - 256.0;
+  let odd = odds(w) - 16.0;
   return Eight(vec4<f32>(even.x, odd.x, even.y, odd.y), vec4<f32>(even.z, odd.z, even.w, odd.w));
 }
 {{- end}}

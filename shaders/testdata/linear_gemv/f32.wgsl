@@ -1,4 +1,4 @@
-// linear_gemv with Batch 1, Bias, Chunks 80, Eights 1, Format f32, Lanes 64, Rows 4: workgroup [64 1 1], 1024 bytes of workgroup memory
+// linear_gemv with Ahead 4, Batch 1, Bias, Chunks 80, Eights 1, Format f32, Lanes 64, Rows 4: workgroup [64 1 1], 1024 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: bias
@@ -11,6 +11,9 @@
 // y = x * w' + bias for a row of x. A workgroup takes
 // 4 rows of w: each lane holds its columns of x while it goes through the rows, a chunk of columns at
 // a time, and what it sums for each result meets what the other lanes have once, at the end.
+//
+// 4 rows are loaded before the first is used. The loop over them has no constant bounds, so that it
+// stays one: a step fetches the code of most kernels from memory.
 struct Params {
   m: u32, // rows of y and of x
   n: u32, // rows of w
@@ -64,50 +67,55 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // Workgroups that read the same weights are neighbours.
   let batches = (params.m + 0u) / 1u;
   let id = flat_group(wid, groups);
-  let first_row = id / batches * 4u;
-  let batch0 = id % batches * 1u;
-  if (first_row >= params.n) {
+  var group_row = id * 4u;
+  var batch0 = 0u;
+  if (batches > 1u) { // dividing takes a while
+    group_row = id / batches * 4u;
+    batch0 = id % batches * 1u;
+  }
+  if (group_row >= params.n) {
     return; // a grid that is larger than the live shape needs
   }
   let x_row0 = min(batch0 + 0u, params.m - 1u) * 160u;
-  var sum0_0 = 0.0;
-  var sum0_1 = 0.0;
-  var sum0_2 = 0.0;
-  var sum0_3 = 0.0;
-  let row0 = first_row + 0u;
-  let row1 = first_row + 1u;
-  let row2 = first_row + 2u;
-  let row3 = first_row + 3u;
+  let end = min(group_row + 4u, params.n);
   for (var chunk = lane; chunk < 80u; chunk += 64u) {
     let x0_0 = x[x_row0 + chunk * 2u + 0u];
     let x0_1 = x[x_row0 + chunk * 2u + 1u];
-    {
+    for (var first_row = group_row; first_row < end; first_row += 4u) {
+      let row0 = first_row + 0u;
+      let row1 = first_row + 1u;
+      let row2 = first_row + 2u;
+      let row3 = first_row + 3u;
       let w0_0 = load(row0, chunk * 1u + 0u);
       let w1_0 = load(row1, chunk * 1u + 0u);
       let w2_0 = load(row2, chunk * 1u + 0u);
       let w3_0 = load(row3, chunk * 1u + 0u);
       let f0_0 = floats(w0_0);
+      var sum0_0 = 0.0;
       var t0_0 = x0_0 * f0_0.low;
       t0_0 = fma(x0_1, f0_0.high, t0_0);
       sum0_0 += total(t0_0);
+      partial[place(lane, first_row - group_row + 0u)] += sum0_0;
       let f1_0 = floats(w1_0);
+      var sum0_1 = 0.0;
       var t0_1 = x0_0 * f1_0.low;
       t0_1 = fma(x0_1, f1_0.high, t0_1);
       sum0_1 += total(t0_1);
+      partial[place(lane, first_row - group_row + 1u)] += sum0_1;
       let f2_0 = floats(w2_0);
+      var sum0_2 = 0.0;
       var t0_2 = x0_0 * f2_0.low;
       t0_2 = fma(x0_1, f2_0.high, t0_2);
       sum0_2 += total(t0_2);
+      partial[place(lane, first_row - group_row + 2u)] += sum0_2;
       let f3_0 = floats(w3_0);
+      var sum0_3 = 0.0;
       var t0_3 = x0_0 * f3_0.low;
       t0_3 = fma(x0_1, f3_0.high, t0_3);
       sum0_3 += total(t0_3);
+      partial[place(lane, first_row - group_row + 3u)] += sum0_3;
     }
   }
-  partial[place(lane, 0u)] = sum0_0;
-  partial[place(lane, 1u)] = sum0_1;
-  partial[place(lane, 2u)] = sum0_2;
-  partial[place(lane, 3u)] = sum0_3;
   workgroupBarrier();
   // 16 lanes to each of the 4 sums.
   let sum = lane % 4u;
@@ -126,7 +134,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     result += partial[i * 4u + sum];
   }
   let batch = batch0 + sum / 4u;
-  let row = first_row + sum % 4u;
+  let row = group_row + sum % 4u;
   if (batch < params.m && row < params.n) {
     let column = params.first + row;
     result += bias[column];

@@ -1,4 +1,4 @@
-// linear_gemv with Batch 1, Chunks 64, Eights 4, Format iq4_nl, GroupEights 4, HalfScales, Lanes 64, Residual, Rows 8: workgroup [64 1 1], 3072 bytes of workgroup memory
+// linear_gemv with Ahead 4, Batch 1, Chunks 64, Eights 4, Format iq4_nl, GroupEights 4, HalfScales, Lanes 64, Residual, Rows 8: workgroup [64 1 1], 3072 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -14,6 +14,9 @@
 // y = x * w' + bias + residual, if there is one, for a row of x. A workgroup takes
 // 8 rows of w: each lane holds its columns of x while it goes through the rows, a chunk of columns at
 // a time, and what it sums for each result meets what the other lanes have once, at the end.
+//
+// 4 rows are loaded before the first is used. The loop over them has no constant bounds, so that it
+// stays one: a step fetches the code of most kernels from memory.
 struct Params {
   m: u32, // rows of y
   n: u32, // rows of w
@@ -87,9 +90,13 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // Workgroups that read the same weights are neighbours.
   let batches = (params.m + 0u) / 1u;
   let id = flat_group(wid, groups);
-  let first_row = id / batches * 8u;
-  let batch0 = id % batches * 1u;
-  if (first_row >= params.n) {
+  var group_row = id * 8u;
+  var batch0 = 0u;
+  if (batches > 1u) { // dividing takes a while
+    group_row = id / batches * 8u;
+    batch0 = id % batches * 1u;
+  }
+  if (group_row >= params.n) {
     return; // a grid that is larger than the live shape needs
   }
   for (var bits = lane; bits < 256u; bits += 64u) {
@@ -97,24 +104,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   }
   workgroupBarrier();
   let x_row0 = min(batch0 + 0u, params.x_rows - 1u) * 512u;
-  var sum0_0 = 0.0;
-  var sum0_1 = 0.0;
-  var sum0_2 = 0.0;
-  var sum0_3 = 0.0;
-  var sum0_4 = 0.0;
-  var sum0_5 = 0.0;
-  var sum0_6 = 0.0;
-  var sum0_7 = 0.0;
-  let row0 = first_row + 0u;
-  let row1 = first_row + 1u;
-  let row2 = first_row + 2u;
-  let row3 = first_row + 3u;
-  let row4 = first_row + 4u;
-  let row5 = first_row + 5u;
-  let row6 = first_row + 6u;
-  let row7 = first_row + 7u;
-  let scale_row0 = (first_row / 8u + 0u) *
-    64u;
+  let end = min(group_row + 8u, params.n);
   {
     let chunk = lane;
     let x0_0 = x[x_row0 + chunk * 8u + 0u];
@@ -125,13 +115,17 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     let x0_5 = x[x_row0 + chunk * 8u + 5u];
     let x0_6 = x[x_row0 + chunk * 8u + 6u];
     let x0_7 = x[x_row0 + chunk * 8u + 7u];
+    for (var first_row = group_row; first_row < end; first_row += 4u) {
+      let row0 = first_row + 0u;
+      let row1 = first_row + 1u;
+      let row2 = first_row + 2u;
+      let row3 = first_row + 3u;
+  let scale_row0 = (first_row / 8u + 0u) *
+    64u;
     let scale_group = chunk / 1u;
     let scale_word0 = scales[scale_row0 + scale_group];
-    let scales0 = vec4<f32>(unpack2x16float(scale_word0.x),
-      unpack2x16float(scale_word0.y));
-    let scales1 = vec4<f32>(unpack2x16float(scale_word0.z),
-      unpack2x16float(scale_word0.w));
-    {
+    let scale_pair = select(scale_word0.xy, scale_word0.zw, (first_row & 4u) == 4u);
+    let scales0 = vec4<f32>(unpack2x16float(scale_pair.x), unpack2x16float(scale_pair.y));
       let b0 = weights[row0 * 64u + chunk];
       let w0_0 = b0[0];
       let w0_1 = b0[1];
@@ -152,30 +146,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let w3_1 = b3[1];
       let w3_2 = b3[2];
       let w3_3 = b3[3];
-      let b4 = weights[row4 * 64u + chunk];
-      let w4_0 = b4[0];
-      let w4_1 = b4[1];
-      let w4_2 = b4[2];
-      let w4_3 = b4[3];
-      let b5 = weights[row5 * 64u + chunk];
-      let w5_0 = b5[0];
-      let w5_1 = b5[1];
-      let w5_2 = b5[2];
-      let w5_3 = b5[3];
-      let b6 = weights[row6 * 64u + chunk];
-      let w6_0 = b6[0];
-      let w6_1 = b6[1];
-      let w6_2 = b6[2];
-      let w6_3 = b6[3];
-      let b7 = weights[row7 * 64u + chunk];
-      let w7_0 = b7[0];
-      let w7_1 = b7[1];
-      let w7_2 = b7[2];
-      let w7_3 = b7[3];
       let f0_0 = floats(w0_0);
       let f0_1 = floats(w0_1);
       let f0_2 = floats(w0_2);
       let f0_3 = floats(w0_3);
+      var sum0_0 = 0.0;
       var t0_0 = x0_0 * f0_0.low;
       t0_0 = fma(x0_1, f0_0.high, t0_0);
       t0_0 = fma(x0_2, f0_1.low, t0_0);
@@ -185,10 +160,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_0 = fma(x0_6, f0_3.low, t0_0);
       t0_0 = fma(x0_7, f0_3.high, t0_0);
       sum0_0 = fma(scales0[0], total(t0_0), sum0_0);
+      partial[place(lane, first_row - group_row + 0u)]= sum0_0;
       let f1_0 = floats(w1_0);
       let f1_1 = floats(w1_1);
       let f1_2 = floats(w1_2);
       let f1_3 = floats(w1_3);
+      var sum0_1 = 0.0;
       var t0_1 = x0_0 * f1_0.low;
       t0_1 = fma(x0_1, f1_0.high, t0_1);
       t0_1 = fma(x0_2, f1_1.low, t0_1);
@@ -198,10 +175,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_1 = fma(x0_6, f1_3.low, t0_1);
       t0_1 = fma(x0_7, f1_3.high, t0_1);
       sum0_1 = fma(scales0[1], total(t0_1), sum0_1);
+      partial[place(lane, first_row - group_row + 1u)]= sum0_1;
       let f2_0 = floats(w2_0);
       let f2_1 = floats(w2_1);
       let f2_2 = floats(w2_2);
       let f2_3 = floats(w2_3);
+      var sum0_2 = 0.0;
       var t0_2 = x0_0 * f2_0.low;
       t0_2 = fma(x0_1, f2_0.high, t0_2);
       t0_2 = fma(x0_2, f2_1.low, t0_2);
@@ -211,10 +190,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_2 = fma(x0_6, f2_3.low, t0_2);
       t0_2 = fma(x0_7, f2_3.high, t0_2);
       sum0_2 = fma(scales0[2], total(t0_2), sum0_2);
+      partial[place(lane, first_row - group_row + 2u)]= sum0_2;
       let f3_0 = floats(w3_0);
       let f3_1 = floats(w3_1);
       let f3_2 = floats(w3_2);
       let f3_3 = floats(w3_3);
+      var sum0_3 = 0.0;
       var t0_3 = x0_0 * f3_0.low;
       t0_3 = fma(x0_1, f3_0.high, t0_3);
       t0_3 = fma(x0_2, f3_1.low, t0_3);
@@ -224,68 +205,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_3 = fma(x0_6, f3_3.low, t0_3);
       t0_3 = fma(x0_7, f3_3.high, t0_3);
       sum0_3 = fma(scales0[3], total(t0_3), sum0_3);
-      let f4_0 = floats(w4_0);
-      let f4_1 = floats(w4_1);
-      let f4_2 = floats(w4_2);
-      let f4_3 = floats(w4_3);
-      var t0_4 = x0_0 * f4_0.low;
-      t0_4 = fma(x0_1, f4_0.high, t0_4);
-      t0_4 = fma(x0_2, f4_1.low, t0_4);
-      t0_4 = fma(x0_3, f4_1.high, t0_4);
-      t0_4 = fma(x0_4, f4_2.low, t0_4);
-      t0_4 = fma(x0_5, f4_2.high, t0_4);
-      t0_4 = fma(x0_6, f4_3.low, t0_4);
-      t0_4 = fma(x0_7, f4_3.high, t0_4);
-      sum0_4 = fma(scales1[0], total(t0_4), sum0_4);
-      let f5_0 = floats(w5_0);
-      let f5_1 = floats(w5_1);
-      let f5_2 = floats(w5_2);
-      let f5_3 = floats(w5_3);
-      var t0_5 = x0_0 * f5_0.low;
-      t0_5 = fma(x0_1, f5_0.high, t0_5);
-      t0_5 = fma(x0_2, f5_1.low, t0_5);
-      t0_5 = fma(x0_3, f5_1.high, t0_5);
-      t0_5 = fma(x0_4, f5_2.low, t0_5);
-      t0_5 = fma(x0_5, f5_2.high, t0_5);
-      t0_5 = fma(x0_6, f5_3.low, t0_5);
-      t0_5 = fma(x0_7, f5_3.high, t0_5);
-      sum0_5 = fma(scales1[1], total(t0_5), sum0_5);
-      let f6_0 = floats(w6_0);
-      let f6_1 = floats(w6_1);
-      let f6_2 = floats(w6_2);
-      let f6_3 = floats(w6_3);
-      var t0_6 = x0_0 * f6_0.low;
-      t0_6 = fma(x0_1, f6_0.high, t0_6);
-      t0_6 = fma(x0_2, f6_1.low, t0_6);
-      t0_6 = fma(x0_3, f6_1.high, t0_6);
-      t0_6 = fma(x0_4, f6_2.low, t0_6);
-      t0_6 = fma(x0_5, f6_2.high, t0_6);
-      t0_6 = fma(x0_6, f6_3.low, t0_6);
-      t0_6 = fma(x0_7, f6_3.high, t0_6);
-      sum0_6 = fma(scales1[2], total(t0_6), sum0_6);
-      let f7_0 = floats(w7_0);
-      let f7_1 = floats(w7_1);
-      let f7_2 = floats(w7_2);
-      let f7_3 = floats(w7_3);
-      var t0_7 = x0_0 * f7_0.low;
-      t0_7 = fma(x0_1, f7_0.high, t0_7);
-      t0_7 = fma(x0_2, f7_1.low, t0_7);
-      t0_7 = fma(x0_3, f7_1.high, t0_7);
-      t0_7 = fma(x0_4, f7_2.low, t0_7);
-      t0_7 = fma(x0_5, f7_2.high, t0_7);
-      t0_7 = fma(x0_6, f7_3.low, t0_7);
-      t0_7 = fma(x0_7, f7_3.high, t0_7);
-      sum0_7 = fma(scales1[3], total(t0_7), sum0_7);
+      partial[place(lane, first_row - group_row + 3u)]= sum0_3;
     }
   }
-  partial[place(lane, 0u)] = sum0_0;
-  partial[place(lane, 1u)] = sum0_1;
-  partial[place(lane, 2u)] = sum0_2;
-  partial[place(lane, 3u)] = sum0_3;
-  partial[place(lane, 4u)] = sum0_4;
-  partial[place(lane, 5u)] = sum0_5;
-  partial[place(lane, 6u)] = sum0_6;
-  partial[place(lane, 7u)] = sum0_7;
   workgroupBarrier();
   // 8 lanes to each of the 8 sums.
   let sum = lane % 8u;
@@ -304,7 +226,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     result += partial[i * 8u + sum];
   }
   let batch = batch0 + sum / 8u;
-  let row = first_row + sum % 8u;
+  let row = group_row + sum % 8u;
   if (batch < params.m && row < params.n) {
     let column = params.first + row;
     if (params.residual_rows > 0u) {

@@ -1,4 +1,4 @@
-// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q4, GroupEights 4, HalfScales, Lanes 64, Rows 16, Unpack mantissa: workgroup [64 1 1], 4096 bytes of workgroup memory
+// linear_gemv with Ahead 4, Batch 1, Chunks 64, Eights 4, Format q4, GroupEights 4, HalfScales, Lanes 64, Rows 16: workgroup [64 1 1], 4096 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -11,6 +11,9 @@
 // y = x * w' + bias for a row of x. A workgroup takes
 // 16 rows of w: each lane holds its columns of x while it goes through the rows, a chunk of columns at
 // a time, and what it sums for each result meets what the other lanes have once, at the end.
+//
+// 4 rows are loaded before the first is used. The loop over them has no constant bounds, so that it
+// stays one: a step fetches the code of most kernels from memory.
 struct Params {
   m: u32, // rows of y and of x
   n: u32, // rows of w
@@ -38,25 +41,19 @@ struct Eight {
   high: vec4<f32>,
 }
 
-// A word holds eight weights q of 4 bits, column k of them at bits 4k. q4_even and q4_odd turn the even and
-// the odd columns into floats zero + step * (q - 8), with the zeros and the step below: the cheapest form, of
-// which users take the zero off once for many weights.
-
-// One shift brings two columns to the top of a float's mantissa: the even one under the exponent of 256,
-// where it counts in ones from bit 15 on, the odd one under that of 16, from bit 19 on. The floats are exact;
-// what is rounded is the sum, in which a weight counts as 256 + q or 16 + q.
-const even_zero = 264.0;
-const odd_zero = 24.0;
-const odd_step = 1.0;
-
-fn q4_even(w: u32) -> vec4<f32> {
-  return bitcast<vec4<f32>>((vec4<u32>(w << 15u, w << 7u, w >> 1u,
-    w >> 9u) & vec4<u32>(0x00078000u)) | vec4<u32>(0x43800000u));
+// The even and the odd columns of a word as floats 256 + q and 16 + q, without any error: two at a time, as
+// halves of which the mantissas count in ones from bits 2 and 6 on. Who sums many weights takes off once what
+// they have too much.
+fn evens(w: u32) -> vec4<f32> {
+  let a = unpack2x16float(((w << 2u) & 0x003c003cu) | 0x5c005c00u);
+  let b = unpack2x16float(((w >> 6u) & 0x003c003cu) | 0x5c005c00u);
+  return vec4<f32>(a.x, b.x, a.y, b.y);
 }
 
-fn q4_odd(w: u32) -> vec4<f32> {
-  return bitcast<vec4<f32>>((vec4<u32>(w << 15u, w << 7u, w >> 1u,
-    w >> 9u) & vec4<u32>(0x00780000u)) | vec4<u32>(0x41800000u));
+fn odds(w: u32) -> vec4<f32> {
+  let a = unpack2x16float(((w << 2u) & 0x03c003c0u) | 0x4c004c00u);
+  let b = unpack2x16float(((w >> 6u) & 0x03c003c0u) | 0x4c004c00u);
+  return vec4<f32>(a.x, b.x, a.y, b.y);
 }
 
 var<workgroup> partial: array<f32, 1024>;
@@ -78,279 +75,105 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // Workgroups that read the same weights are neighbours.
   let batches = (params.m + 0u) / 1u;
   let id = flat_group(wid, groups);
-  let first_row = id / batches * 16u;
-  let batch0 = id % batches * 1u;
-  if (first_row >= params.n) {
+  var group_row = id * 16u;
+  var batch0 = 0u;
+  if (batches > 1u) { // dividing takes a while
+    group_row = id / batches * 16u;
+    batch0 = id % batches * 1u;
+  }
+  if (group_row >= params.n) {
     return; // a grid that is larger than the live shape needs
   }
   let x_row0 = min(batch0 + 0u, params.m - 1u) * 512u;
-  var sum0_0 = 0.0;
-  var sum0_1 = 0.0;
-  var sum0_2 = 0.0;
-  var sum0_3 = 0.0;
-  var sum0_4 = 0.0;
-  var sum0_5 = 0.0;
-  var sum0_6 = 0.0;
-  var sum0_7 = 0.0;
-  var sum0_8 = 0.0;
-  var sum0_9 = 0.0;
-  var sum0_10 = 0.0;
-  var sum0_11 = 0.0;
-  var sum0_12 = 0.0;
-  var sum0_13 = 0.0;
-  var sum0_14 = 0.0;
-  var sum0_15 = 0.0;
-  let row0 = first_row + 0u;
-  let row1 = first_row + 1u;
-  let row2 = first_row + 2u;
-  let row3 = first_row + 3u;
-  let row4 = first_row + 4u;
-  let row5 = first_row + 5u;
-  let row6 = first_row + 6u;
-  let row7 = first_row + 7u;
-  let row8 = first_row + 8u;
-  let row9 = first_row + 9u;
-  let row10 = first_row + 10u;
-  let row11 = first_row + 11u;
-  let row12 = first_row + 12u;
-  let row13 = first_row + 13u;
-  let row14 = first_row + 14u;
-  let row15 = first_row + 15u;
-  let w_row0 = row0 * 64u;
-  let w_row1 = row1 * 64u;
-  let w_row2 = row2 * 64u;
-  let w_row3 = row3 * 64u;
-  let w_row4 = row4 * 64u;
-  let w_row5 = row5 * 64u;
-  let w_row6 = row6 * 64u;
-  let w_row7 = row7 * 64u;
-  let w_row8 = row8 * 64u;
-  let w_row9 = row9 * 64u;
-  let w_row10 = row10 * 64u;
-  let w_row11 = row11 * 64u;
-  let w_row12 = row12 * 64u;
-  let w_row13 = row13 * 64u;
-  let w_row14 = row14 * 64u;
-  let w_row15 = row15 * 64u;
-  let scale_row0 = (first_row / 8u + 0u) *
-    64u;
-  let scale_row1 = (first_row / 8u + 1u) *
-    64u;
+  let end = min(group_row + 16u, params.n);
   {
     let chunk = lane;
     let u0_0 = x[x_row0 + chunk * 8u + 0u];
     let v0_0 = x[x_row0 + chunk * 8u + 1u];
     let even0_0 = vec4<f32>(u0_0.xz, v0_0.xz);
-    let odd0_0 = vec4<f32>(u0_0.yw, v0_0.yw) / odd_step;
+    let odd0_0 = vec4<f32>(u0_0.yw, v0_0.yw);
     let u0_1 = x[x_row0 + chunk * 8u + 2u];
     let v0_1 = x[x_row0 + chunk * 8u + 3u];
     let even0_1 = vec4<f32>(u0_1.xz, v0_1.xz);
-    let odd0_1 = vec4<f32>(u0_1.yw, v0_1.yw) / odd_step;
+    let odd0_1 = vec4<f32>(u0_1.yw, v0_1.yw);
     let u0_2 = x[x_row0 + chunk * 8u + 4u];
     let v0_2 = x[x_row0 + chunk * 8u + 5u];
     let even0_2 = vec4<f32>(u0_2.xz, v0_2.xz);
-    let odd0_2 = vec4<f32>(u0_2.yw, v0_2.yw) / odd_step;
+    let odd0_2 = vec4<f32>(u0_2.yw, v0_2.yw);
     let u0_3 = x[x_row0 + chunk * 8u + 6u];
     let v0_3 = x[x_row0 + chunk * 8u + 7u];
     let even0_3 = vec4<f32>(u0_3.xz, v0_3.xz);
-    let odd0_3 = vec4<f32>(u0_3.yw, v0_3.yw) / odd_step;
+    let odd0_3 = vec4<f32>(u0_3.yw, v0_3.yw);
     let zero0 = total((even0_0 +
       even0_1 +
       even0_2 +
-      even0_3) * even_zero +
-      (odd0_0 + odd0_1 + odd0_2 + odd0_3) * odd_zero);
+      even0_3) * 264.0 +
+      (odd0_0 + odd0_1 + odd0_2 + odd0_3) * 24.0);
+    for (var first_row = group_row; first_row < end; first_row += 4u) {
+      let row0 = first_row + 0u;
+      let row1 = first_row + 1u;
+      let row2 = first_row + 2u;
+      let row3 = first_row + 3u;
+  let w_row0 = row0 * 64u;
+  let w_row1 = row1 * 64u;
+  let w_row2 = row2 * 64u;
+  let w_row3 = row3 * 64u;
+  let scale_row0 = (first_row / 8u + 0u) *
+    64u;
     let scale_group = chunk / 1u;
     let scale_word0 = scales[scale_row0 + scale_group];
-    let scale_word1 = scales[scale_row1 + scale_group];
-    let scales0 = vec4<f32>(unpack2x16float(scale_word0.x),
-      unpack2x16float(scale_word0.y));
-    let scales1 = vec4<f32>(unpack2x16float(scale_word0.z),
-      unpack2x16float(scale_word0.w));
-    let scales2 = vec4<f32>(unpack2x16float(scale_word1.x),
-      unpack2x16float(scale_word1.y));
-    let scales3 = vec4<f32>(unpack2x16float(scale_word1.z),
-      unpack2x16float(scale_word1.w));
-    {
+    let scale_pair = select(scale_word0.xy, scale_word0.zw, (first_row & 4u) == 4u);
+    let scales0 = vec4<f32>(unpack2x16float(scale_pair.x), unpack2x16float(scale_pair.y));
       let w0 = weights[w_row0 + chunk];
       let w1 = weights[w_row1 + chunk];
       let w2 = weights[w_row2 + chunk];
       let w3 = weights[w_row3 + chunk];
-      let w4 = weights[w_row4 + chunk];
-      let w5 = weights[w_row5 + chunk];
-      let w6 = weights[w_row6 + chunk];
-      let w7 = weights[w_row7 + chunk];
-      var t0_0 = q4_even(w0.x) * even0_0;
-      t0_0 = fma(q4_odd(w0.x), odd0_0, t0_0);
-      t0_0 = fma(q4_even(w0.y), even0_1, t0_0);
-      t0_0 = fma(q4_odd(w0.y), odd0_1, t0_0);
-      t0_0 = fma(q4_even(w0.z), even0_2, t0_0);
-      t0_0 = fma(q4_odd(w0.z), odd0_2, t0_0);
-      t0_0 = fma(q4_even(w0.w), even0_3, t0_0);
-      t0_0 = fma(q4_odd(w0.w), odd0_3, t0_0);
+      var sum0_0 = 0.0;
+      var t0_0 = evens(w0.x) * even0_0;
+      t0_0 = fma(odds(w0.x), odd0_0, t0_0);
+      t0_0 = fma(evens(w0.y), even0_1, t0_0);
+      t0_0 = fma(odds(w0.y), odd0_1, t0_0);
+      t0_0 = fma(evens(w0.z), even0_2, t0_0);
+      t0_0 = fma(odds(w0.z), odd0_2, t0_0);
+      t0_0 = fma(evens(w0.w), even0_3, t0_0);
+      t0_0 = fma(odds(w0.w), odd0_3, t0_0);
       sum0_0 = fma(scales0[0], total(t0_0) - zero0, sum0_0);
-      var t0_1 = q4_even(w1.x) * even0_0;
-      t0_1 = fma(q4_odd(w1.x), odd0_0, t0_1);
-      t0_1 = fma(q4_even(w1.y), even0_1, t0_1);
-      t0_1 = fma(q4_odd(w1.y), odd0_1, t0_1);
-      t0_1 = fma(q4_even(w1.z), even0_2, t0_1);
-      t0_1 = fma(q4_odd(w1.z), odd0_2, t0_1);
-      t0_1 = fma(q4_even(w1.w), even0_3, t0_1);
-      t0_1 = fma(q4_odd(w1.w), odd0_3, t0_1);
+      partial[place(lane, first_row - group_row + 0u)]= sum0_0;
+      var sum0_1 = 0.0;
+      var t0_1 = evens(w1.x) * even0_0;
+      t0_1 = fma(odds(w1.x), odd0_0, t0_1);
+      t0_1 = fma(evens(w1.y), even0_1, t0_1);
+      t0_1 = fma(odds(w1.y), odd0_1, t0_1);
+      t0_1 = fma(evens(w1.z), even0_2, t0_1);
+      t0_1 = fma(odds(w1.z), odd0_2, t0_1);
+      t0_1 = fma(evens(w1.w), even0_3, t0_1);
+      t0_1 = fma(odds(w1.w), odd0_3, t0_1);
       sum0_1 = fma(scales0[1], total(t0_1) - zero0, sum0_1);
-      var t0_2 = q4_even(w2.x) * even0_0;
-      t0_2 = fma(q4_odd(w2.x), odd0_0, t0_2);
-      t0_2 = fma(q4_even(w2.y), even0_1, t0_2);
-      t0_2 = fma(q4_odd(w2.y), odd0_1, t0_2);
-      t0_2 = fma(q4_even(w2.z), even0_2, t0_2);
-      t0_2 = fma(q4_odd(w2.z), odd0_2, t0_2);
-      t0_2 = fma(q4_even(w2.w), even0_3, t0_2);
-      t0_2 = fma(q4_odd(w2.w), odd0_3, t0_2);
+      partial[place(lane, first_row - group_row + 1u)]= sum0_1;
+      var sum0_2 = 0.0;
+      var t0_2 = evens(w2.x) * even0_0;
+      t0_2 = fma(odds(w2.x), odd0_0, t0_2);
+      t0_2 = fma(evens(w2.y), even0_1, t0_2);
+      t0_2 = fma(odds(w2.y), odd0_1, t0_2);
+      t0_2 = fma(evens(w2.z), even0_2, t0_2);
+      t0_2 = fma(odds(w2.z), odd0_2, t0_2);
+      t0_2 = fma(evens(w2.w), even0_3, t0_2);
+      t0_2 = fma(odds(w2.w), odd0_3, t0_2);
       sum0_2 = fma(scales0[2], total(t0_2) - zero0, sum0_2);
-      var t0_3 = q4_even(w3.x) * even0_0;
-      t0_3 = fma(q4_odd(w3.x), odd0_0, t0_3);
-      t0_3 = fma(q4_even(w3.y), even0_1, t0_3);
-      t0_3 = fma(q4_odd(w3.y), odd0_1, t0_3);
-      t0_3 = fma(q4_even(w3.z), even0_2, t0_3);
-      t0_3 = fma(q4_odd(w3.z), odd0_2, t0_3);
-      t0_3 = fma(q4_even(w3.w), even0_3, t0_3);
-      t0_3 = fma(q4_odd(w3.w), odd0_3, t0_3);
+      partial[place(lane, first_row - group_row + 2u)]= sum0_2;
+      var sum0_3 = 0.0;
+      var t0_3 = evens(w3.x) * even0_0;
+      t0_3 = fma(odds(w3.x), odd0_0, t0_3);
+      t0_3 = fma(evens(w3.y), even0_1, t0_3);
+      t0_3 = fma(odds(w3.y), odd0_1, t0_3);
+      t0_3 = fma(evens(w3.z), even0_2, t0_3);
+      t0_3 = fma(odds(w3.z), odd0_2, t0_3);
+      t0_3 = fma(evens(w3.w), even0_3, t0_3);
+      t0_3 = fma(odds(w3.w), odd0_3, t0_3);
       sum0_3 = fma(scales0[3], total(t0_3) - zero0, sum0_3);
-      var t0_4 = q4_even(w4.x) * even0_0;
-      t0_4 = fma(q4_odd(w4.x), odd0_0, t0_4);
-      t0_4 = fma(q4_even(w4.y), even0_1, t0_4);
-      t0_4 = fma(q4_odd(w4.y), odd0_1, t0_4);
-      t0_4 = fma(q4_even(w4.z), even0_2, t0_4);
-      t0_4 = fma(q4_odd(w4.z), odd0_2, t0_4);
-      t0_4 = fma(q4_even(w4.w), even0_3, t0_4);
-      t0_4 = fma(q4_odd(w4.w), odd0_3, t0_4);
-      sum0_4 = fma(scales1[0], total(t0_4) - zero0, sum0_4);
-      var t0_5 = q4_even(w5.x) * even0_0;
-      t0_5 = fma(q4_odd(w5.x), odd0_0, t0_5);
-      t0_5 = fma(q4_even(w5.y), even0_1, t0_5);
-      t0_5 = fma(q4_odd(w5.y), odd0_1, t0_5);
-      t0_5 = fma(q4_even(w5.z), even0_2, t0_5);
-      t0_5 = fma(q4_odd(w5.z), odd0_2, t0_5);
-      t0_5 = fma(q4_even(w5.w), even0_3, t0_5);
-      t0_5 = fma(q4_odd(w5.w), odd0_3, t0_5);
-      sum0_5 = fma(scales1[1], total(t0_5) - zero0, sum0_5);
-      var t0_6 = q4_even(w6.x) * even0_0;
-      t0_6 = fma(q4_odd(w6.x), odd0_0, t0_6);
-      t0_6 = fma(q4_even(w6.y), even0_1, t0_6);
-      t0_6 = fma(q4_odd(w6.y), odd0_1, t0_6);
-      t0_6 = fma(q4_even(w6.z), even0_2, t0_6);
-      t0_6 = fma(q4_odd(w6.z), odd0_2, t0_6);
-      t0_6 = fma(q4_even(w6.w), even0_3, t0_6);
-      t0_6 = fma(q4_odd(w6.w), odd0_3, t0_6);
-      sum0_6 = fma(scales1[2], total(t0_6) - zero0, sum0_6);
-      var t0_7 = q4_even(w7.x) * even0_0;
-      t0_7 = fma(q4_odd(w7.x), odd0_0, t0_7);
-      t0_7 = fma(q4_even(w7.y), even0_1, t0_7);
-      t0_7 = fma(q4_odd(w7.y), odd0_1, t0_7);
-      t0_7 = fma(q4_even(w7.z), even0_2, t0_7);
-      t0_7 = fma(q4_odd(w7.z), odd0_2, t0_7);
-      t0_7 = fma(q4_even(w7.w), even0_3, t0_7);
-      t0_7 = fma(q4_odd(w7.w), odd0_3, t0_7);
-      sum0_7 = fma(scales1[3], total(t0_7) - zero0, sum0_7);
-    }
-    {
-      let w8 = weights[w_row8 + chunk];
-      let w9 = weights[w_row9 + chunk];
-      let w10 = weights[w_row10 + chunk];
-      let w11 = weights[w_row11 + chunk];
-      let w12 = weights[w_row12 + chunk];
-      let w13 = weights[w_row13 + chunk];
-      let w14 = weights[w_row14 + chunk];
-      let w15 = weights[w_row15 + chunk];
-      var t0_8 = q4_even(w8.x) * even0_0;
-      t0_8 = fma(q4_odd(w8.x), odd0_0, t0_8);
-      t0_8 = fma(q4_even(w8.y), even0_1, t0_8);
-      t0_8 = fma(q4_odd(w8.y), odd0_1, t0_8);
-      t0_8 = fma(q4_even(w8.z), even0_2, t0_8);
-      t0_8 = fma(q4_odd(w8.z), odd0_2, t0_8);
-      t0_8 = fma(q4_even(w8.w), even0_3, t0_8);
-      t0_8 = fma(q4_odd(w8.w), odd0_3, t0_8);
-      sum0_8 = fma(scales2[0], total(t0_8) - zero0, sum0_8);
-      var t0_9 = q4_even(w9.x) * even0_0;
-      t0_9 = fma(q4_odd(w9.x), odd0_0, t0_9);
-      t0_9 = fma(q4_even(w9.y), even0_1, t0_9);
-      t0_9 = fma(q4_odd(w9.y), odd0_1, t0_9);
-      t0_9 = fma(q4_even(w9.z), even0_2, t0_9);
-      t0_9 = fma(q4_odd(w9.z), odd0_2, t0_9);
-      t0_9 = fma(q4_even(w9.w), even0_3, t0_9);
-      t0_9 = fma(q4_odd(w9.w), odd0_3, t0_9);
-      sum0_9 = fma(scales2[1], total(t0_9) - zero0, sum0_9);
-      var t0_10 = q4_even(w10.x) * even0_0;
-      t0_10 = fma(q4_odd(w10.x), odd0_0, t0_10);
-      t0_10 = fma(q4_even(w10.y), even0_1, t0_10);
-      t0_10 = fma(q4_odd(w10.y), odd0_1, t0_10);
-      t0_10 = fma(q4_even(w10.z), even0_2, t0_10);
-      t0_10 = fma(q4_odd(w10.z), odd0_2, t0_10);
-      t0_10 = fma(q4_even(w10.w), even0_3, t0_10);
-      t0_10 = fma(q4_odd(w10.w), odd0_3, t0_10);
-      sum0_10 = fma(scales2[2], total(t0_10) - zero0, sum0_10);
-      var t0_11 = q4_even(w11.x) * even0_0;
-      t0_11 = fma(q4_odd(w11.x), odd0_0, t0_11);
-      t0_11 = fma(q4_even(w11.y), even0_1, t0_11);
-      t0_11 = fma(q4_odd(w11.y), odd0_1, t0_11);
-      t0_11 = fma(q4_even(w11.z), even0_2, t0_11);
-      t0_11 = fma(q4_odd(w11.z), odd0_2, t0_11);
-      t0_11 = fma(q4_even(w11.w), even0_3, t0_11);
-      t0_11 = fma(q4_odd(w11.w), odd0_3, t0_11);
-      sum0_11 = fma(scales2[3], total(t0_11) - zero0, sum0_11);
-      var t0_12 = q4_even(w12.x) * even0_0;
-      t0_12 = fma(q4_odd(w12.x), odd0_0, t0_12);
-      t0_12 = fma(q4_even(w12.y), even0_1, t0_12);
-      t0_12 = fma(q4_odd(w12.y), odd0_1, t0_12);
-      t0_12 = fma(q4_even(w12.z), even0_2, t0_12);
-      t0_12 = fma(q4_odd(w12.z), odd0_2, t0_12);
-      t0_12 = fma(q4_even(w12.w), even0_3, t0_12);
-      t0_12 = fma(q4_odd(w12.w), odd0_3, t0_12);
-      sum0_12 = fma(scales3[0], total(t0_12) - zero0, sum0_12);
-      var t0_13 = q4_even(w13.x) * even0_0;
-      t0_13 = fma(q4_odd(w13.x), odd0_0, t0_13);
-      t0_13 = fma(q4_even(w13.y), even0_1, t0_13);
-      t0_13 = fma(q4_odd(w13.y), odd0_1, t0_13);
-      t0_13 = fma(q4_even(w13.z), even0_2, t0_13);
-      t0_13 = fma(q4_odd(w13.z), odd0_2, t0_13);
-      t0_13 = fma(q4_even(w13.w), even0_3, t0_13);
-      t0_13 = fma(q4_odd(w13.w), odd0_3, t0_13);
-      sum0_13 = fma(scales3[1], total(t0_13) - zero0, sum0_13);
-      var t0_14 = q4_even(w14.x) * even0_0;
-      t0_14 = fma(q4_odd(w14.x), odd0_0, t0_14);
-      t0_14 = fma(q4_even(w14.y), even0_1, t0_14);
-      t0_14 = fma(q4_odd(w14.y), odd0_1, t0_14);
-      t0_14 = fma(q4_even(w14.z), even0_2, t0_14);
-      t0_14 = fma(q4_odd(w14.z), odd0_2, t0_14);
-      t0_14 = fma(q4_even(w14.w), even0_3, t0_14);
-      t0_14 = fma(q4_odd(w14.w), odd0_3, t0_14);
-      sum0_14 = fma(scales3[2], total(t0_14) - zero0, sum0_14);
-      var t0_15 = q4_even(w15.x) * even0_0;
-      t0_15 = fma(q4_odd(w15.x), odd0_0, t0_15);
-      t0_15 = fma(q4_even(w15.y), even0_1, t0_15);
-      t0_15 = fma(q4_odd(w15.y), odd0_1, t0_15);
-      t0_15 = fma(q4_even(w15.z), even0_2, t0_15);
-      t0_15 = fma(q4_odd(w15.z), odd0_2, t0_15);
-      t0_15 = fma(q4_even(w15.w), even0_3, t0_15);
-      t0_15 = fma(q4_odd(w15.w), odd0_3, t0_15);
-      sum0_15 = fma(scales3[3], total(t0_15) - zero0, sum0_15);
+      partial[place(lane, first_row - group_row + 3u)]= sum0_3;
     }
   }
-  partial[place(lane, 0u)] = sum0_0;
-  partial[place(lane, 1u)] = sum0_1;
-  partial[place(lane, 2u)] = sum0_2;
-  partial[place(lane, 3u)] = sum0_3;
-  partial[place(lane, 4u)] = sum0_4;
-  partial[place(lane, 5u)] = sum0_5;
-  partial[place(lane, 6u)] = sum0_6;
-  partial[place(lane, 7u)] = sum0_7;
-  partial[place(lane, 8u)] = sum0_8;
-  partial[place(lane, 9u)] = sum0_9;
-  partial[place(lane, 10u)] = sum0_10;
-  partial[place(lane, 11u)] = sum0_11;
-  partial[place(lane, 12u)] = sum0_12;
-  partial[place(lane, 13u)] = sum0_13;
-  partial[place(lane, 14u)] = sum0_14;
-  partial[place(lane, 15u)] = sum0_15;
   workgroupBarrier();
   // 4 lanes to each of the 16 sums.
   let sum = lane % 16u;
@@ -369,7 +192,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     result += partial[i * 16u + sum];
   }
   let batch = batch0 + sum / 16u;
-  let row = first_row + sum % 16u;
+  let row = group_row + sum % 16u;
   if (batch < params.m && row < params.n) {
     let column = params.first + row;
     y[batch * params.stride + column] = result;

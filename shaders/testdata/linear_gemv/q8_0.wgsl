@@ -1,4 +1,4 @@
-// linear_gemv with Batch 1, Bias, Chunks 80, Eights 2, Format q8_0, GroupEights 4, HalfScales, Lanes 64, Ragged, Residual, Rows 8: workgroup [64 1 1], 2048 bytes of workgroup memory
+// linear_gemv with Ahead 4, Batch 1, Bias, Chunks 80, Eights 2, Format q8_0, GroupEights 4, HalfScales, Lanes 64, Ragged, Residual, Rows 8: workgroup [64 1 1], 2048 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -15,6 +15,9 @@
 // y = x * w' + bias + residual, if there is one, for a row of x. A workgroup takes
 // 8 rows of w: each lane holds its columns of x while it goes through the rows, a chunk of columns at
 // a time, and what it sums for each result meets what the other lanes have once, at the end.
+//
+// 4 rows are loaded before the first is used. The loop over them has no constant bounds, so that it
+// stays one: a step fetches the code of most kernels from memory.
 struct Params {
   m: u32, // rows of y
   n: u32, // rows of w
@@ -78,42 +81,33 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // Workgroups that read the same weights are neighbours.
   let batches = (params.m + 0u) / 1u;
   let id = flat_group(wid, groups);
-  let first_row = id / batches * 8u;
-  let batch0 = id % batches * 1u;
-  if (first_row >= params.n) {
+  var group_row = id * 8u;
+  var batch0 = 0u;
+  if (batches > 1u) { // dividing takes a while
+    group_row = id / batches * 8u;
+    batch0 = id % batches * 1u;
+  }
+  if (group_row >= params.n) {
     return; // a grid that is larger than the live shape needs
   }
   let x_row0 = min(batch0 + 0u, params.x_rows - 1u) * 320u;
-  var sum0_0 = 0.0;
-  var sum0_1 = 0.0;
-  var sum0_2 = 0.0;
-  var sum0_3 = 0.0;
-  var sum0_4 = 0.0;
-  var sum0_5 = 0.0;
-  var sum0_6 = 0.0;
-  var sum0_7 = 0.0;
-  let row0 = min(first_row + 0u, params.n - 1u);
-  let row1 = min(first_row + 1u, params.n - 1u);
-  let row2 = min(first_row + 2u, params.n - 1u);
-  let row3 = min(first_row + 3u, params.n - 1u);
-  let row4 = min(first_row + 4u, params.n - 1u);
-  let row5 = min(first_row + 5u, params.n - 1u);
-  let row6 = min(first_row + 6u, params.n - 1u);
-  let row7 = min(first_row + 7u, params.n - 1u);
-  let scale_row0 = (first_row / 8u + 0u) *
-    40u;
+  let end = min(group_row + 8u, params.n);
   for (var chunk = lane; chunk < 80u; chunk += 64u) {
     let x0_0 = x[x_row0 + chunk * 4u + 0u];
     let x0_1 = x[x_row0 + chunk * 4u + 1u];
     let x0_2 = x[x_row0 + chunk * 4u + 2u];
     let x0_3 = x[x_row0 + chunk * 4u + 3u];
+    for (var first_row = group_row; first_row < end; first_row += 4u) {
+      let row0 = min(first_row + 0u, end - 1u);
+      let row1 = min(first_row + 1u, end - 1u);
+      let row2 = min(first_row + 2u, end - 1u);
+      let row3 = min(first_row + 3u, end - 1u);
+  let scale_row0 = (first_row / 8u + 0u) *
+    40u;
     let scale_group = chunk / 2u;
     let scale_word0 = scales[scale_row0 + scale_group];
-    let scales0 = vec4<f32>(unpack2x16float(scale_word0.x),
-      unpack2x16float(scale_word0.y));
-    let scales1 = vec4<f32>(unpack2x16float(scale_word0.z),
-      unpack2x16float(scale_word0.w));
-    {
+    let scale_pair = select(scale_word0.xy, scale_word0.zw, (first_row & 4u) == 4u);
+    let scales0 = vec4<f32>(unpack2x16float(scale_pair.x), unpack2x16float(scale_pair.y));
       let b0 = weights[row0 * 80u + chunk];
       let w0_0 = b0.xy;
       let w0_1 = b0.zw;
@@ -126,84 +120,44 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let b3 = weights[row3 * 80u + chunk];
       let w3_0 = b3.xy;
       let w3_1 = b3.zw;
-      let b4 = weights[row4 * 80u + chunk];
-      let w4_0 = b4.xy;
-      let w4_1 = b4.zw;
-      let b5 = weights[row5 * 80u + chunk];
-      let w5_0 = b5.xy;
-      let w5_1 = b5.zw;
-      let b6 = weights[row6 * 80u + chunk];
-      let w6_0 = b6.xy;
-      let w6_1 = b6.zw;
-      let b7 = weights[row7 * 80u + chunk];
-      let w7_0 = b7.xy;
-      let w7_1 = b7.zw;
       let f0_0 = floats(w0_0);
       let f0_1 = floats(w0_1);
+      var sum0_0 = 0.0;
       var t0_0 = x0_0 * f0_0.low;
       t0_0 = fma(x0_1, f0_0.high, t0_0);
       t0_0 = fma(x0_2, f0_1.low, t0_0);
       t0_0 = fma(x0_3, f0_1.high, t0_0);
       sum0_0 = fma(scales0[0], total(t0_0), sum0_0);
+      partial[place(lane, first_row - group_row + 0u)] += sum0_0;
       let f1_0 = floats(w1_0);
       let f1_1 = floats(w1_1);
+      var sum0_1 = 0.0;
       var t0_1 = x0_0 * f1_0.low;
       t0_1 = fma(x0_1, f1_0.high, t0_1);
       t0_1 = fma(x0_2, f1_1.low, t0_1);
       t0_1 = fma(x0_3, f1_1.high, t0_1);
       sum0_1 = fma(scales0[1], total(t0_1), sum0_1);
+      partial[place(lane, first_row - group_row + 1u)] += sum0_1;
       let f2_0 = floats(w2_0);
       let f2_1 = floats(w2_1);
+      var sum0_2 = 0.0;
       var t0_2 = x0_0 * f2_0.low;
       t0_2 = fma(x0_1, f2_0.high, t0_2);
       t0_2 = fma(x0_2, f2_1.low, t0_2);
       t0_2 = fma(x0_3, f2_1.high, t0_2);
       sum0_2 = fma(scales0[2], total(t0_2), sum0_2);
+      partial[place(lane, first_row - group_row + 2u)] += sum0_2;
       let f3_0 = floats(w3_0);
       let f3_1 = floats(w3_1);
+      var sum0_3 = 0.0;
       var t0_3 = x0_0 * f3_0.low;
       t0_3 = fma(x0_1, f3_0.high, t0_3);
       t0_3 = fma(x0_2, f3_1.low, t0_3);
       t0_3 = fma(x0_3, f3_1.high, t0_3);
       sum0_3 = fma(scales0[3], total(t0_3), sum0_3);
-      let f4_0 = floats(w4_0);
-      let f4_1 = floats(w4_1);
-      var t0_4 = x0_0 * f4_0.low;
-      t0_4 = fma(x0_1, f4_0.high, t0_4);
-      t0_4 = fma(x0_2, f4_1.low, t0_4);
-      t0_4 = fma(x0_3, f4_1.high, t0_4);
-      sum0_4 = fma(scales1[0], total(t0_4), sum0_4);
-      let f5_0 = floats(w5_0);
-      let f5_1 = floats(w5_1);
-      var t0_5 = x0_0 * f5_0.low;
-      t0_5 = fma(x0_1, f5_0.high, t0_5);
-      t0_5 = fma(x0_2, f5_1.low, t0_5);
-      t0_5 = fma(x0_3, f5_1.high, t0_5);
-      sum0_5 = fma(scales1[1], total(t0_5), sum0_5);
-      let f6_0 = floats(w6_0);
-      let f6_1 = floats(w6_1);
-      var t0_6 = x0_0 * f6_0.low;
-      t0_6 = fma(x0_1, f6_0.high, t0_6);
-      t0_6 = fma(x0_2, f6_1.low, t0_6);
-      t0_6 = fma(x0_3, f6_1.high, t0_6);
-      sum0_6 = fma(scales1[2], total(t0_6), sum0_6);
-      let f7_0 = floats(w7_0);
-      let f7_1 = floats(w7_1);
-      var t0_7 = x0_0 * f7_0.low;
-      t0_7 = fma(x0_1, f7_0.high, t0_7);
-      t0_7 = fma(x0_2, f7_1.low, t0_7);
-      t0_7 = fma(x0_3, f7_1.high, t0_7);
-      sum0_7 = fma(scales1[3], total(t0_7), sum0_7);
+      partial[place(lane, first_row - group_row + 3u)] += sum0_3;
     }
   }
-  partial[place(lane, 0u)] = sum0_0;
-  partial[place(lane, 1u)] = sum0_1;
-  partial[place(lane, 2u)] = sum0_2;
-  partial[place(lane, 3u)] = sum0_3;
-  partial[place(lane, 4u)] = sum0_4;
-  partial[place(lane, 5u)] = sum0_5;
-  partial[place(lane, 6u)] = sum0_6;
-  partial[place(lane, 7u)] = sum0_7;
   workgroupBarrier();
   // 8 lanes to each of the 8 sums.
   let sum = lane % 8u;
@@ -222,7 +176,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     result += partial[i * 8u + sum];
   }
   let batch = batch0 + sum / 8u;
-  let row = first_row + sum % 8u;
+  let row = group_row + sum % 8u;
   if (batch < params.m && row < params.n) {
     let column = params.first + row;
     result += bias[column];

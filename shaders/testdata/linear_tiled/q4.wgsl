@@ -1,4 +1,4 @@
-// linear_tiled with Bias, Format q4, GroupEights 4, HalfScales, Quads 8, Residual, Tile 64, Unpack half, Vec: workgroup [256 1 1], 16384 bytes of workgroup memory
+// linear_tiled with Bias, Format q4, GroupEights 4, HalfScales, Quads 8, Residual, Tile 64, Vec: workgroup [256 1 1], 16384 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -60,26 +60,18 @@ struct Eight {
   high: vec4<f32>,
 }
 
-// A word holds eight weights q of 4 bits, column k of them at bits 4k. q4_even and q4_odd turn the even and
-// the odd columns into floats zero + step * (q - 8), with the zeros and the step below: the cheapest form, of
-// which users take the zero off once for many weights.
-
-// As two halves at a time: under the exponent of 1024 a half counts in ones, so a column at bits 0 to 3 makes
-// 1024 + q, and one at bits 4 to 7 makes 1024 + 16 q. The floats are exact; what is rounded is the sum, in
-// which a weight counts as 1024 + q.
-const even_zero = 1032.0;
-const odd_zero = 1152.0;
-const odd_step = 16.0;
-
-fn q4_even(w: u32) -> vec4<f32> {
-  let a = unpack2x16float((w & 0x000f000fu) | 0x64006400u);
-  let b = unpack2x16float(((w >> 8u) & 0x000f000fu) | 0x64006400u);
+// The even and the odd columns of a word as floats 256 + q and 16 + q, without any error: two at a time, as
+// halves of which the mantissas count in ones from bits 2 and 6 on. Who sums many weights takes off once what
+// they have too much.
+fn evens(w: u32) -> vec4<f32> {
+  let a = unpack2x16float(((w << 2u) & 0x003c003cu) | 0x5c005c00u);
+  let b = unpack2x16float(((w >> 6u) & 0x003c003cu) | 0x5c005c00u);
   return vec4<f32>(a.x, b.x, a.y, b.y);
 }
 
-fn q4_odd(w: u32) -> vec4<f32> {
-  let a = unpack2x16float((w & 0x00f000f0u) | 0x64006400u);
-  let b = unpack2x16float(((w >> 8u) & 0x00f000f0u) | 0x64006400u);
+fn odds(w: u32) -> vec4<f32> {
+  let a = unpack2x16float(((w << 2u) & 0x03c003c0u) | 0x4c004c00u);
+  let b = unpack2x16float(((w >> 6u) & 0x03c003c0u) | 0x4c004c00u);
   return vec4<f32>(a.x, b.x, a.y, b.y);
 }
 
@@ -90,8 +82,8 @@ fn load(row: u32, eight: u32) -> Bits {
 }
 
 fn floats(w: Bits) -> Eight {
-  let even = q4_even(w) - even_zero;
-  let odd = (q4_odd(w) - odd_zero) / odd_step;
+  let even = evens(w) - 264.0;
+  let odd = odds(w) - 24.0;
   return Eight(vec4<f32>(even.x, odd.x, even.y, odd.y), vec4<f32>(even.z, odd.z, even.w, odd.w));
 }
 
