@@ -59,7 +59,7 @@ func (p *plainText) setFilter(words string) {
 
 // snapshot is what tables are asked for, of steps that the trace has.
 func (p *plainText) snapshot(of spokenOf) (snapshot, error) {
-	s := snapshot{index: p.index, step: len(p.index.Trace.Steps) - 1}
+	s := snapshot{index: p.index}
 	var err error
 	if s.scope, err = p.index.ParseScope(cmp.Or(of.scope, "last")); err != nil || of.base == "" {
 		return s, err

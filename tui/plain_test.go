@@ -199,12 +199,12 @@ func TestPlainModeAsksOfATraceWhatTheScreenAsks(t *testing.T) {
 	var out strings.Builder
 	err := ShowTrace(t.Context(), func(context.Context) (*trace.Trace, error) { return llama, nil },
 		Options{Plain: true, Output: &out, Input: strings.NewReader(strings.Join([]string{
-			"filter lm_head", "scope prefill", "d", "scope decode", "base prefill", "d", "d resize",
+			"scope 3-7", "d resize", "filter lm_head", "scope prefill", "d", "scope decode", "base prefill", "d", "d resize",
 			"base " + other, "filter op:>>", "d", "filter", "scope", "base", "w lm_head", "w nobody",
 			"scope nobody", "base nobody", "w",
 		}, "\n"))})
 	for _, want := range []string{
-		"tables are of the one prefill step\n", "rows of tables: lm_head\n",
+		"s7 decode at position 48", "tables are of the one prefill step\n", "rows of tables: lm_head\n",
 		"filter lm_head: 1 of 342 rows\n",
 		"tables are of all 23 warm decode steps\n", "tables are compared with the one prefill step\n",
 		"Δ prefill: ", "tables are compared with the steps of the same phase in " + other,

@@ -164,12 +164,12 @@ func readBase(ctx context.Context, path string) (*inspect.Index, error) {
 	return inspect.NewIndex(t), ctx.Err()
 }
 
-// of is the part of the scope that is spoken of where so many steps are taken: of one, the one that is shown.
+// of is the part of the scope that is spoken of where so many steps are taken: of one, the last.
 func (s *snapshot) of(takes inspect.Takes) inspect.Scope {
 	if _, one := s.scope.One(); takes == inspect.AnySteps || one {
 		return s.scope
 	}
-	return s.index.Step(s.step)
+	return s.index.Step(s.scope.Last())
 }
 
 // options are what a table is asked with.
@@ -251,13 +251,14 @@ func (a *App) leaveScope() string {
 
 // markStep marks the step that is shown as one end of a range, and the next time as the other.
 func (a *App) markStep() {
+	a.shown = a.at() // up to which an open range goes
 	switch {
 	case a.from < 0 || a.to >= 0:
-		a.from, a.to = a.at(), -1
+		a.from, a.to = a.shown, -1
 		a.say(fmt.Sprintf(keyed("marked from s%d on; {mark step} on another step marks the range"),
 			a.shownIndex()))
 	default:
-		a.to = a.at()
+		a.to = a.shown
 		from, to, _ := a.marks()
 		a.say(fmt.Sprintf(keyed("marked %s; {scope} makes it the scope of tables"),
 			a.index.Range(from, to).Name))

@@ -17,6 +17,7 @@ func TestAScopeIsNamedWhereverItIsShown(t *testing.T) {
 	d.press("v").sees("scope the one prefill step").press("v").sees("scope this step")
 	d.press("V", "V").sees("scope all 23 warm decode steps")
 	d.press("3").sees("scope all 23 warm decode steps").press("1").sees("scope all 23 warm decode steps")
+	drive(t, 80, 24, llama, nil, Options{}).press("2", "v").sees("scope decode")
 }
 
 // Beside a table of many steps the detail says which of them it describes, and first what all of them take.
@@ -31,6 +32,8 @@ func TestAMarkedRangeIsAScope(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("1", "g", "right", "right", "m").sees("marked from s2 on")
 	d.press("right", "right", "right", "m").sees("marked s2–s5")
 	d.press("v", "v", "v").sees("scope s2–s5: 4 steps").press("2").sees("s2–s5: medians of 4 steps")
+	// What is marked is what is shown, the last step of the scope, whichever was looked at before.
+	d.press("1", "g", "v", "m").sees("marked from s23 on", "scope all 23").press("v", "v").sees("scope s23")
 }
 
 // Three presses from a decode step to what differs from the prefill.

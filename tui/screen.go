@@ -98,7 +98,7 @@ func (a *App) scopeParts() []table.Part {
 	}
 	timing := "timing " + s.Timing
 	n := samples(s)
-	scope := table.Part{Rank: 0, Text: "scope " + a.scopeWords(), Short: a.speaks().scope.Short()}
+	scope := table.Part{Rank: 0, Text: "scope " + a.scopeWords(), Short: "scope " + a.speaks().scope.Short()}
 	switch {
 	case takenBy(a.view()) == inspect.WholeRun:
 		scope = table.Part{Rank: 1, Text: "scope whole run"}
