@@ -50,7 +50,7 @@ const (
 // chosen is what a person wants the tables to speak of, and what to be compared with it.
 type chosen struct {
 	scope int // in scopes
-	// settling says that the scope is of a run: it ends with the first step that is asked for.
+	// settling says that the scope came with a run: nobody chose it.
 	settling bool
 	// from and to are the indices of the marked steps; to < 0: up to the one that is shown; from < 0: none.
 	from, to int
