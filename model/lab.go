@@ -110,11 +110,11 @@ func (r *runner) useShaders(dir string) (text string, err error) {
 	return text, nil
 }
 
-// edited are the kernels of the model in whose place another text of them runs.
-func (r *runner) edited() (list []string) {
+// edited are what runs in place of kernels of the model.
+func (r *runner) edited() (list []*engine.Edit) {
 	for _, name := range r.net.graph.KernelNames() {
-		if r.exec.InPlace(name) != nil {
-			list = append(list, name)
+		if e := r.exec.InPlace(name); e != nil {
+			list = append(list, e)
 		}
 	}
 	return list

@@ -68,8 +68,8 @@ func start(m *Model, r *runner, header *trace.Trace) *live {
 	s.teller = newTeller(s.stream)
 	s.stream.Send(session.Event{Opened: header})
 	s.tell(false)
-	for _, name := range r.edited() {
-		s.tellEdited(name)
+	for _, e := range r.edited() {
+		s.tellEdited(e.Of(r.net.graph))
 	}
 	s.teller.flush()
 	go s.serve()
@@ -138,7 +138,10 @@ func (s *live) tell(running bool) {
 	st := session.State{
 		Context: s.m.context, MaxChunk: s.m.maxChunk, Position: s.text.position(), Step: s.text.step(),
 		Given: s.text.given, Ended: s.text.ended, Running: running, Timing: s.timing.String(),
-		Chunk: s.chunk, Upto: s.upto, Unfinished: s.text.voice.held(), Edited: s.runner.edited(),
+		Chunk: s.chunk, Upto: s.upto, Unfinished: s.text.voice.held(),
+	}
+	for _, e := range s.runner.edited() {
+		st.Edited = append(st.Edited, e.Name())
 	}
 	if !s.text.told {
 		st.Begins, s.text.told = &session.Text{Prompt: s.text.prompt, Given: s.text.before}, true

@@ -231,8 +231,14 @@ func allActions() []action {
 			in: []scope{inViews}, of: dispatches, off: noRows, run: func(a *App) { a.table().mark() },
 		},
 		{
-			keys: []string{"e"}, name: "WGSL", doc: "The kernel's source.",
-			in: []scope{inViews}, of: dispatches, hint: 12, off: (*App).empty, run: (*App).showSource,
+			keys: []string{"e"}, name: "WGSL",
+			doc: "Edit the kernel's text: once saved it runs in turns with the kernel. In a trace: show it.",
+			in:  []scope{inViews}, of: dispatches, hint: 12, off: (*App).empty, run: (*App).editKernel,
+		},
+		{
+			keys: []string{"U"}, name: "use kernel",
+			doc: "Have the steps to come run the text that was tried last, or the kernel's own again.",
+			in:  []scope{inViews}, of: dispatches, off: cannotUse, run: (*App).useText,
 		},
 		{
 			keys: []string{"a"}, name: "axis",
@@ -404,6 +410,11 @@ func allActions() []action {
 		{
 			keys: []string{"["}, name: "earlier", doc: "Why: the change of this grid before.",
 			in: []scope{overlays}, run: func(a *App) { a.turnOver(-1) },
+		},
+		{
+			keys: []string{"U"}, name: "use text",
+			doc: "Of a kernel that was tried: have the steps to come run the text, or its own again.",
+			in:  []scope{overlays}, off: cannotUse, run: (*App).useText,
 		},
 		{
 			keys: []string{"enter"}, name: "unfold",

@@ -15,6 +15,7 @@ package tui
 
 import (
 	"context"
+	"os/exec"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -55,6 +56,7 @@ type App struct {
 	detailTitle       string
 	detailTask        task[detailKey, []string]
 
+	lab      lab
 	over     *overlay // help, source, why
 	overTask task[int, *overlay]
 	asked    int       // overlays that were asked for
@@ -166,10 +168,8 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 		if p, ok := pointerOf(m); ok {
 			a.changing(func() { a.point(p) })
 		}
-	case tea.ResumeMsg: // Bubble Tea takes the mouse from the terminal and gives it back without
-		if a.mouse {
-			a.cmds = append(a.cmds, tea.EnableMouseCellMotion)
-		}
+	case tea.ResumeMsg:
+		a.takeMouse()
 	case readyMsg:
 		a.jobs.ended(m)
 	case lateMsg:
@@ -201,6 +201,10 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 			func() bool { return m.dark }); err == nil {
 			a.theme = t
 		}
+	case changedMsg:
+		a.changedText(m.kernel, m.text)
+	case editedMsg:
+		a.closedEditor(m)
 	case leaveMsg:
 		a.quit()
 	}
@@ -288,6 +292,18 @@ func (a *App) quit() {
 }
 
 func (a *App) suspend() { a.cmds = append(a.cmds, tea.Suspend) }
+
+// takeMouse takes the mouse again: Bubble Tea gives the terminal away, and takes it back without.
+func (a *App) takeMouse() {
+	if a.mouse {
+		a.cmds = append(a.cmds, tea.EnableMouseCellMotion)
+	}
+}
+
+// handOver gives the terminal to a program until it ends; what ended makes of that is a message.
+func (a *App) handOver(cmd *exec.Cmd, ended func(error) any) {
+	a.cmds = append(a.cmds, tea.ExecProcess(cmd, func(err error) tea.Msg { return ended(err) }))
+}
 
 func (a *App) toggleMouse() {
 	a.mouse = !a.mouse

@@ -103,7 +103,7 @@ func (p *dispatchPage) title(w int) []table.Part {
 	// The cost of the step has a line of its own on the screen; this is the other.
 	said := t.Title[len(t.Title)-1].Parts
 	first := min(2, len(said))
-	own := append([]table.Part{p.together(), p.uncosted()}, p.rows.own(w)...)
+	own := append([]table.Part{p.together(), p.edited(), p.uncosted()}, p.rows.own(w)...)
 	return p.measureOn(slices.Concat(said[:first], own, said[first:], p.rows.alike(w)))
 }
 

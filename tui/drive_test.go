@@ -44,6 +44,9 @@ type driver struct {
 func bare(t testing.TB, o Options) *driver {
 	t.Helper()
 	o.Output = io.Discard
+	if o.Cache == "" {
+		o.Cache = t.TempDir()
+	}
 	if o.Color == "" {
 		o.Color = "never"
 	}

@@ -11,6 +11,7 @@ import (
 
 	"gpuscope/internal/printable"
 	"gpuscope/model/session"
+	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
 )
@@ -108,28 +109,37 @@ func TestEveryKeyInEveryViewAtEverySize(t *testing.T) {
 func TestEveryKeyOverAView(t *testing.T) {
 	t.Chdir(t.TempDir()) // exports go there
 	small := tracetest.Llama(2, 6)
-	for i, way := range some([]struct{ keys, sees string }{
-		{"4 j j j p", "Neighbourhood"},
-		{"4 / norm enter G enter G enter", "Graph › Value"},
-		{"2 j ?", "Help: Dispatches"},
-		{"2 j j w", "Why "},
-		{"2 j j e", "WGSL "},
-		{":", ": ▏"},
-		{"D", "add a breakpoint"},
-		{"P", "run to"},
-		{"T", "how closely"},
-		{"K", "tokens a step of a prompt"},
-		{"2 o", "sort by"},
-		{"2 /", "filter:"},
-		{"2 E", "table to"},
-		{"i", "prompt:"},
-		{"B", "base trace:"},
-		{"2 j tab", "goes back"},
-		{"2 j tab z", "zoomed"},
+	for i, way := range some([]struct {
+		keys, sees string
+		recorded   bool
+	}{
+		{"4 j j j p", "Neighbourhood", false},
+		{"4 / norm enter G enter G enter", "Graph › Value", false},
+		{"2 j ?", "Help: Dispatches", false},
+		{"2 j j w", "Why ", false},
+		{"2 j j e", "WGSL ", true},
+		{":", ": ▏", false},
+		{"D", "add a breakpoint", false},
+		{"P", "run to", false},
+		{"T", "how closely", false},
+		{"K", "tokens a step of a prompt", false},
+		{"2 o", "sort by", false},
+		{"2 /", "filter:", false},
+		{"2 E", "table to", false},
+		{"i", "prompt:", false},
+		{"B", "base trace:", false},
+		{"2 j tab", "goes back", false},
+		{"2 j tab z", "zoomed", false},
 	}) {
 		size, other := screens[i%len(screens)], screens[(i+1)%len(screens)]
 		t.Run(fmt.Sprintf("%s %dx%d", way.keys, size[0], size[1]), func(t *testing.T) {
-			d := playing(t, size[0], size[1], small).press(strings.Fields(way.keys)...).sees(way.sees)
+			open := playing
+			if way.recorded {
+				open = func(t testing.TB, w, h int, recorded *trace.Trace) *driver {
+					return drive(t, w, h, recorded, nil, Options{})
+				}
+			}
+			d := open(t, size[0], size[1], small).press(strings.Fields(way.keys)...).sees(way.sees)
 			d.press("esc", "esc", "esc", "esc", "esc")
 			for _, k := range safeKeys() {
 				d.press(strings.Fields(way.keys)...)

@@ -31,7 +31,11 @@ type Options struct {
 	Plain  bool   // no screen: a line of text for each event, nothing is ever overwritten
 	Prompt string // typed for the person when the model is open
 	Chat   bool   // prompts are turns of the user in a conversation
-	Log    *Log   // where others write what they have to say while the screen is in use; nil: a new one
+	// Shaders is the folder of kernels' texts that are in force; without it texts that a person edits go to a
+	// folder in Cache, or where that is "" in the system's for temporary files.
+	Shaders, Cache string
+
+	Log *Log // where others write what they have to say while the screen is in use; nil: a new one
 
 	Input  io.Reader // os.Stdin
 	Output io.Writer // os.Stdout

@@ -330,5 +330,6 @@ var busyWith = map[session.CommandKind]string{
 	session.Repeat:   "repeating", session.Reset: "resetting", session.Timing: "setting the timing level",
 	session.Edit: "reading the edited text", session.Upto: "running up to the dispatch",
 	session.Chunk: "setting the chunk size", session.Resume: "running the text again",
-	session.Cost: "measuring costs", session.Verify: "verifying",
+	session.Cost: "measuring costs", session.Verify: "verifying", session.Lab: "trying a kernel",
+	session.Kernel: "changing a kernel",
 }

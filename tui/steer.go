@@ -17,11 +17,11 @@ const repeats = 10
 // still are the commands that leave the text and its position as they are.
 var still = []session.CommandKind{
 	session.Timing, session.Ceilings, session.Chunk, session.Repeat, session.Tokenize, session.Look,
-	session.Cost, session.Observe, session.TimeOp, session.Verify,
+	session.Cost, session.Observe, session.TimeOp, session.Verify, session.Lab, session.Kernel,
 }
 
 // yielding are the commands that nobody waits for the end of: another one stops them.
-var yielding = []session.CommandKind{session.Run, session.Observe, session.Cost, session.Verify}
+var yielding = []session.CommandKind{session.Run, session.Observe, session.Cost, session.Verify, session.Lab}
 
 // command sends a command to the session. While another one runs it waits for it, and stops it if that is a
 // yielding one; of several that wait the last one counts, so a held key steps as fast as the model does and
@@ -65,15 +65,21 @@ func (a *App) done(m doneMsg) {
 		a.died, a.queued = busyWith[j.command.Kind], nil
 		return
 	}
-	if m.err != nil && !(j.cancelled && errors.Is(m.err, context.Canceled)) {
+	mistake := j.command.Kind == session.Lab && errors.Is(m.err, session.ErrUsage) // it is shown as a whole
+	if m.err != nil && !mistake && !(j.cancelled && errors.Is(m.err, context.Canceled)) {
 		a.refused(j.command, m.err)
 		a.queued = nil
 	}
 	if m.err == nil {
 		a.mended(j.command.Kind)
 	}
-	if j.command.Kind == session.Verify && m.err == nil {
+	switch {
+	case j.command.Kind == session.Verify && m.err == nil:
 		a.verified()
+	case j.command.Kind == session.Lab:
+		a.triedText(j.command, m)
+	case j.command.Kind == session.Kernel && m.err == nil:
+		a.usedText(j.command)
 	}
 	if m.reply.Hit != nil {
 		a.paused(m.reply.Hit)

@@ -291,7 +291,7 @@ func (a *App) busyWord() string {
 		return "[READING]"
 	case session.Observe, session.Ceilings, session.TimeOp:
 		return "[MEASURING" + a.progress() + "]"
-	case session.Cost:
+	case session.Cost, session.Lab:
 		return "[MEASURING" + a.measuring() + "]"
 	case session.Verify:
 		return "[VERIFYING" + a.measuring() + "]"

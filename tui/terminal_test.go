@@ -47,6 +47,9 @@ func start(t *testing.T, ctx context.Context, open func(context.Context) (sessio
 	}()
 	o.Input, o.Output, o.Width, o.Height = x.input, x, w, h
 	o.Color, o.Theme = "256", "dark"
+	if o.Cache == "" {
+		o.Cache = t.TempDir()
+	}
 	go func() { x.done <- Run(ctx, open, o) }()
 	t.Cleanup(func() {
 		x.input.Close()
@@ -149,6 +152,9 @@ type keyboard struct {
 	cond   *sync.Cond
 	buf    []byte
 	closed bool
+	// readers are those that wait. Bubble Tea cannot take its reader from a keyboard like this one: it takes
+	// what is typed next, for nobody, behind a program that had the terminal.
+	readers int
 }
 
 func newKeyboard() *keyboard {
@@ -168,15 +174,38 @@ func (k *keyboard) Write(p []byte) (int, error) {
 func (k *keyboard) Read(p []byte) (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.readers++
+	k.cond.Broadcast()
 	for len(k.buf) == 0 && !k.closed {
 		k.cond.Wait()
 	}
+	k.readers--
+	k.cond.Broadcast()
 	if len(k.buf) == 0 {
 		return 0, io.EOF
 	}
 	n := copy(p, k.buf)
 	k.buf = k.buf[n:]
 	return n, nil
+}
+
+// back waits until the program reads its keys itself again behind another that had the terminal.
+func (k *keyboard) back() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for k.readers != 2 {
+		k.cond.Wait()
+	}
+	for k.readers != 1 {
+		k.buf = append(k.buf, 'j')
+		k.cond.Broadcast()
+		for len(k.buf) > 0 {
+			k.cond.Wait()
+		}
+		k.mu.Unlock()
+		time.Sleep(50 * time.Millisecond) // the program's own reader comes back, the other one does not
+		k.mu.Lock()
+	}
 }
 
 func (k *keyboard) Close() error {

@@ -97,8 +97,11 @@ type (
 	}
 	// whyer explains the selected row, sourcer shows the kernel of the dispatch under the cursor.
 	whyer   interface{ why() (text, bool) }
-	sourcer interface{ source() (text, bool) }
-	copier  interface{ copied() string }
+	sourcer interface {
+		source() (text, bool)
+		selected() *inspect.Launch // the dispatch, nil for none
+	}
+	copier interface{ copied() string }
 	// curved looks along one of two axes, at one of several quantities.
 	curved interface {
 		turn()

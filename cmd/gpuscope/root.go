@@ -49,6 +49,7 @@ has an example.`,
 					return err
 				}
 				path := r.model.path
+				r.screen.Shaders, r.screen.Cache = r.model.shaders, p.cache
 				if r.screen.Chat = r.model.chat; r.screen.Chat && !flags.Changed("prompt") {
 					r.screen.Prompt = "" // no turn of a conversation
 				}

@@ -98,7 +98,7 @@ type State struct {
 	// Unfinished are the bytes of a character that the last token begins and does not end. They are in no
 	// token's text.
 	Unfinished string `json:"unfinished,omitempty"`
-	// Edited are the kernels in whose place another text of them runs.
+	// Edited are the names of what runs in place of kernels of the graph.
 	Edited []string `json:"edited,omitempty"`
 	// Begins is there where another text takes the place of the former: empty after a Reset.
 	Begins *Text `json:"begins,omitempty"`

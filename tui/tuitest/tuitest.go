@@ -47,6 +47,7 @@ type Session struct {
 	rounds map[int]int  // in which costs of a step were measured so far
 	path   []trace.Step // steps that led to the position
 	hit    *trace.Event // at which a run has paused
+	tried  *session.Tried
 }
 
 // Play opens a session on a recorded trace. The first step of the trace is its prompt.
@@ -112,9 +113,11 @@ func (p *Session) Do(ctx context.Context, c session.Command) (session.Reply, err
 	}
 	defer p.tell()
 	played := p.played
-	p.hit = nil
+	p.hit, p.tried = nil, nil
 	err := p.do(ctx, c)
-	r := session.Reply{Step: p.state.Step, Position: p.state.Position, Steps: p.played - played, Hit: p.hit}
+	r := session.Reply{
+		Step: p.state.Step, Position: p.state.Position, Steps: p.played - played, Hit: p.hit, Tried: p.tried,
+	}
 	switch {
 	case err != nil:
 	case c.Kind == session.Repeat:
@@ -197,6 +200,10 @@ func (p *Session) do(ctx context.Context, c session.Command) error {
 		return p.repeat(c.N, c.Step)
 	case session.Cost:
 		return p.cost(ctx, c)
+	case session.Lab:
+		return p.try(c)
+	case session.Kernel:
+		p.use(c.Edit)
 	case session.Verify:
 		return p.verify(c)
 	case session.Resume:

@@ -1,0 +1,280 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"gpuscope/model/session"
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
+)
+
+// The kernel lab on the screen. A kernel's text is written to a file and edited; whenever the file changes,
+// here or in another editor, the text runs in turns with the kernel, and what came of it lies over the view.
+
+// lab is what is known of the texts that a person changes.
+type lab struct {
+	dir   string        // where their files are, "" before there is one
+	look  chan struct{} // wakes who watches it
+	on    map[string]labStand
+	tried map[string]*attempt // by kernel
+	last  string              // the kernel that was tried last
+	over  *overlay            // what came of it
+}
+
+// labStand is a dispatch of a step, on whose inputs a kernel is tried.
+type labStand struct {
+	dispatch trace.DispatchID
+	step     int // its index in the trace
+}
+
+// attempt is the newest text of a kernel and what came of it: tried or err, neither before it was run.
+type attempt struct {
+	text  string
+	tried *session.Tried
+	err   error
+}
+
+// Messages of the lab: a file has another text, the editor has ended.
+type (
+	changedMsg struct{ kernel, text string }
+	editedMsg  struct {
+		kernel, path string
+		err          error
+	}
+)
+
+// begins watches the folder that was given, where one was. What is in it is in force already.
+func (l *lab) begins(a *App) {
+	if l.dir == "" && a.opts.Shaders != "" && !a.isTrace {
+		l.watch(a, a.opts.Shaders)
+	}
+}
+
+func (l *lab) watch(a *App, dir string) {
+	l.dir, l.look = dir, make(chan struct{}, 1)
+	l.on, l.tried = map[string]labStand{}, map[string]*attempt{}
+	a.runner.start(func(ctx context.Context) {
+		watchTexts(ctx, dir, l.look, func(kernel, text string) { a.runner.send(changedMsg{kernel, text}) })
+	})
+}
+
+// own is the graph's kernel that a name stands for: itself, or the one in whose place it runs.
+func own(x *inspect.Index, name string) *trace.Kernel {
+	k := x.Kernel(name)
+	if k != nil && k.Of != "" {
+		return x.Kernel(k.Of)
+	}
+	return k
+}
+
+// fileText is the kernel's own text as its file has it.
+func fileText(k *trace.Kernel) string { return session.KernelText(k.Name, k.Constants, k.Source) }
+
+// editKernel opens the text of the selected dispatch's kernel in the person's editor. Where no model runs, or
+// the trace has no texts, it shows what there is.
+func (a *App) editKernel() {
+	l := a.view().(sourcer).selected()
+	if l == nil || needsRun(a) != "" {
+		a.showSource()
+		return
+	}
+	k := own(a.index, l.Plan.Kernel)
+	if k == nil || k.Source == "" {
+		a.showSource()
+		return
+	}
+	at := labStand{l.ID, a.index.Trace.Steps[l.Step].Index}
+	dir, opts := a.lab.dir, a.opts
+	a.jobs.start(func(context.Context) func() {
+		var path string
+		var err error
+		if dir == "" {
+			dir, err = labFolder(&opts)
+		}
+		if err == nil {
+			path, err = writeText(dir, k.Name, fileText(k))
+		}
+		return func() {
+			if a.jobs.open--; err != nil {
+				a.fail(nil, fmt.Errorf("edit %s: %w", k.Name, err))
+				return
+			}
+			if a.lab.dir == "" {
+				a.lab.watch(a, dir)
+			}
+			a.lab.on[k.Name] = at
+			a.openEditor(k.Name, path)
+		}
+	})
+}
+
+// openEditor gives the terminal to the editor until it ends.
+func (a *App) openEditor(kernel, path string) {
+	cmd, err := editorOf(path, a.opts.Input, a.opts.output())
+	if err != nil {
+		a.fail(nil, err)
+		return
+	}
+	a.say("edited in " + path)
+	a.handOver(cmd, func(err error) any { return editedMsg{kernel, path, err} })
+}
+
+// closedEditor looks at what the editor left.
+func (a *App) closedEditor(m editedMsg) {
+	a.takeMouse()
+	if m.err != nil {
+		a.fail(nil, fmt.Errorf("the editor: %w", m.err))
+	}
+	a.jobs.start(func(context.Context) func() {
+		text, err := os.ReadFile(m.path)
+		return func() {
+			if a.jobs.open--; err != nil {
+				a.fail(nil, err)
+				return
+			}
+			if !a.changedText(m.kernel, string(text)) && m.err == nil {
+				a.showTried(m.kernel)
+			}
+		}
+	})
+}
+
+// changedText has a text tried that is new, and says whether it is.
+func (a *App) changedText(kernel, text string) bool {
+	if needsRun(a) != "" || a.index == nil {
+		return false
+	}
+	k, was := a.index.Kernel(kernel), a.lab.tried[kernel]
+	switch {
+	case k == nil, was == nil && text == fileText(k), was != nil && was.text == text:
+		return false
+	}
+	a.lab.tried[kernel] = &attempt{text: text}
+	c := session.Command{Kind: session.Lab, Edit: &session.KernelEdit{Kernel: kernel, Text: text}}
+	if at, ok := a.lab.on[kernel]; ok {
+		c.Edit.Dispatch = &at.dispatch
+		if at.step != a.mirror.State.Step {
+			c.Step = &at.step
+		}
+	}
+	a.command(c)
+	return true
+}
+
+// triedText takes in what came of a text. One of the folder that was given is in force from now on.
+func (a *App) triedText(c session.Command, m doneMsg) {
+	t := a.lab.tried[c.Edit.Kernel]
+	if t == nil || t.text != c.Edit.Text {
+		return
+	}
+	if errors.Is(m.err, context.Canceled) {
+		delete(a.lab.tried, c.Edit.Kernel) // it can be tried again
+		return
+	}
+	t.tried, t.err = m.reply.Tried, m.err
+	a.showTried(c.Edit.Kernel)
+	if t.err == nil && a.opts.Shaders != "" && a.queued == nil {
+		a.queued = &session.Command{Kind: session.Kernel, Edit: c.Edit}
+	}
+}
+
+// showTried lays over the view what came of a kernel's newest text.
+func (a *App) showTried(kernel string) {
+	t := a.lab.tried[kernel]
+	switch {
+	case t == nil:
+		a.remark(kernel + session.KernelSuffix + " is the kernel's own text: nothing to try")
+		return
+	case t.err == nil && t.tried == nil:
+		return // it is on its way
+	case t.err != nil:
+		a.log.Add("error", t.err.Error())
+		a.over = overlayOf(page{
+			title: kernel + " is not changed", broken: wrapIndented,
+			lines: strings.Split(t.err.Error(), "\n"),
+		})
+	default:
+		a.over = overlayOf(page{
+			title: t.tried.Name, lines: triedLines(a.index, t.tried), broken: wrapHanging,
+		})
+	}
+	a.lab.last, a.lab.over = kernel, a.over
+}
+
+// labKernel is the kernel that is spoken of: of what lies over the view, or of the selected dispatch.
+func (a *App) labKernel() string {
+	if a.over != nil && a.over == a.lab.over {
+		return a.lab.last
+	}
+	s, ok := a.view().(sourcer)
+	if !ok {
+		return ""
+	}
+	if l := s.selected(); l != nil {
+		if k := own(a.index, l.Plan.Kernel); k != nil {
+			return k.Name
+		}
+	}
+	return ""
+}
+
+// inPlace is the name of what runs in place of a kernel, "" for itself.
+func (a *App) inPlace(kernel string) string {
+	for _, name := range a.mirror.State.Edited {
+		if strings.HasPrefix(name, kernel+"+") {
+			return name
+		}
+	}
+	return ""
+}
+
+// edited names what runs in place of kernels.
+func (p *dispatchPage) edited() table.Part {
+	names := p.now.state.Edited
+	if len(names) == 0 {
+		return table.Part{}
+	}
+	short := fmt.Sprintf("%d edited", len(names))
+	return table.Part{Rank: 1, Text: "edited: " + strings.Join(names, ", "), Short: short}
+}
+
+// cannotUse says why no text can be put in a kernel's place, or taken from there.
+func cannotUse(a *App) string {
+	if why := needsDevice(a); why != "" {
+		return why
+	}
+	kernel := a.labKernel()
+	if kernel == "" {
+		return "select a dispatch first"
+	}
+	t := a.lab.tried[kernel]
+	if a.inPlace(kernel) == "" && (t == nil || t.tried == nil) {
+		return kernel + keyed(" has no other text that runs; {WGSL} edits it")
+	}
+	return ""
+}
+
+// useText has the steps to come run the newest text of a kernel, or where they do, the kernel's own.
+func (a *App) useText() {
+	kernel := a.labKernel()
+	e := &session.KernelEdit{Kernel: kernel}
+	if t := a.lab.tried[kernel]; t != nil && t.tried != nil && t.tried.Name != a.inPlace(kernel) {
+		e.Text = t.text
+	}
+	a.closeOverlay()
+	a.command(session.Command{Kind: session.Kernel, Edit: e})
+}
+
+// usedText says what runs from now on.
+func (a *App) usedText(c session.Command) {
+	name := c.Edit.Kernel + " itself"
+	if t := a.lab.tried[c.Edit.Kernel]; c.Edit.Text != "" && t != nil && t.tried != nil {
+		name = t.tried.Name
+	}
+	a.say(name + " runs from the next step on")
+}

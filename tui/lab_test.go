@@ -1,0 +1,138 @@
+package tui
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gpuscope/model/session"
+	"gpuscope/trace"
+	"gpuscope/trace/tracetest"
+	"gpuscope/tui/tuitest"
+)
+
+// sourced is a recording whose kernels have texts.
+func sourced() *trace.Trace {
+	t := tracetest.Llama(2, 8)
+	t.Graph.Kernels = append([]trace.Kernel(nil), t.Graph.Kernels...)
+	for i := range t.Graph.Kernels {
+		t.Graph.Kernels[i].Source = "// a kernel\nfn main() {}\n"
+		t.Graph.Kernels[i].Constants = "Lanes 64"
+	}
+	return t
+}
+
+// editor makes the person's editor a script.
+func editor(t *testing.T, script string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "editor")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("VISUAL", "")
+	t.Setenv("EDITOR", path)
+}
+
+// opensOn is a session that plays a recording back.
+func opensOn(recorded *trace.Trace) func(context.Context) (session.Session, error) {
+	return func(context.Context) (session.Session, error) {
+		return tuitest.Play(recorded, tuitest.Script{}), nil
+	}
+}
+
+// texts are the files of kernels below a folder.
+func texts(t *testing.T, dir string) []string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(dir, "shaders", "*", "*.wgsl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// A kernel is edited in the person's editor; what came of it lies over the view; a key puts it in force, and
+// again takes it out. A mistake shows its line, and nothing else changes.
+func TestAKernelIsEditedTriedAndPutInForce(t *testing.T) {
+	editor(t, `echo "// faster" >> "$1"`)
+	cache := t.TempDir()
+	x := start(t, context.Background(), opensOn(sourced()), Options{Prompt: "once", Cache: cache})
+	x.sees("[PAUSED]", "step 0 prefill").press("s").sees("step 1 decode")
+	x.press("2e").sees("In place of", "alone  10.30 → 9.10 µs: -1.20 µs (-1.30 to -1.10, n=30)",
+		"3 of 2,048 elements differ, 1 are not written", "gap    0.25 of its tolerance")
+	files := texts(t, cache)
+	if len(files) != 1 {
+		t.Fatalf("files %v", files)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil || !strings.HasPrefix(string(text), "// gpuscope kernel ") ||
+		!strings.HasSuffix(string(text), "// faster\n") {
+		t.Errorf("the file has %q, %v", text, err)
+	}
+	kernel := strings.TrimSuffix(filepath.Base(files[0]), ".wgsl")
+	x.input.back()
+	x.press("U").sees(tuitest.EditedName(kernel)+" runs from the next step on", "edited")
+	x.press("U").sees(kernel + " itself runs from the next step on").misses("edited")
+	editor(t, `echo broken >> "$1"`)
+	x.press("e").sees(kernel+" is not changed", ".wgsl:3:5: parsing error")
+	x.input.back()
+	x.press("q").misses("is not changed").press("q")
+	if err := x.ends(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A text that changes in another editor is tried as well, and one of the folder that was given comes into
+// force.
+func TestAFileThatChangesIsTriedAndOfAGivenFolderInForce(t *testing.T) {
+	dir := t.TempDir()
+	recorded := sourced()
+	k := &recorded.Graph.Kernels[0]
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name+".wgsl"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(k.Name, fileText(k))
+	x := start(t, context.Background(), opensOn(recorded), Options{Prompt: "once", Shaders: dir})
+	x.sees("[PAUSED]", "step 0 prefill")
+	time.Sleep(10 * time.Millisecond) // another time of writing
+	put("of_another_model", "x")
+	put(k.Name, fileText(k)+"// faster\n")
+	x.sees("It compiles", "runs from the next step on").press("q").misses("It compiles").press("q")
+	if err := x.ends(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatCannotBeEditedSaysWhy(t *testing.T) {
+	drive(t, 120, 40, sourced(), nil, Options{}).press("2", "F", "F", "F", "e").sees("WGSL ", "fn main() {}").
+		press("q", "U").sees("this is a recorded trace")
+	d := drive(t, 120, 40, sourced(), &tuitest.Script{}, Options{Prompt: "once"}).press("s", "2", "F", "F", "F")
+	d.press("U").sees("has no other text that runs")
+	t.Setenv("VISUAL", "")
+	t.Setenv("EDITOR", "no-such-editor --wait")
+	d.press("e").sees("there is no editor no-such-editor")
+	t.Setenv("EDITOR", " ")
+	if cmd, err := editorOf("x", nil, nil); err == nil && filepath.Base(cmd.Path) != "vi" {
+		t.Errorf("without an editor it is %s", cmd.Path)
+	}
+}
+
+// An editor that fails, and one that changes nothing, are said to have.
+func TestAnEditorThatChangesNothingSaysSo(t *testing.T) {
+	editor(t, "exit 0")
+	d := drive(t, 120, 40, sourced(), &tuitest.Script{}, Options{Prompt: "once"})
+	d.press("s", "2", "F", "F", "F", "e")
+	files := texts(t, d.app.opts.Cache)
+	kernel := strings.TrimSuffix(filepath.Base(files[0]), ".wgsl")
+	d.update(editedMsg{kernel: kernel, path: files[0]})
+	d.settle()
+	d.sees("is the kernel's own text: nothing to try")
+	d.update(editedMsg{kernel: kernel, path: files[0], err: os.ErrPermission})
+	d.settle()
+	d.sees("the editor: permission denied")
+}

@@ -1,0 +1,74 @@
+package tui
+
+import (
+	"fmt"
+	"math"
+
+	"gpuscope/model/session"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
+)
+
+// triedLines say what came of another text of a kernel, on the screen and in plain mode.
+func triedLines(x *inspect.Index, t *session.Tried) []string {
+	if t.Dispatch == nil {
+		return []string{
+			fmt.Sprintf("It compiles. Nothing was measured: step %d does not run %s.", t.Step, t.Kernel),
+			"", keyed("{use kernel} has the steps to come run it."),
+		}
+	}
+	lines := []string{
+		fmt.Sprintf("In place of %s, on dispatch %d (%s) of step %d:", t.Kernel, *t.Dispatch,
+			x.Name(*t.Dispatch), t.Step),
+		"",
+	}
+	if t.Alone == nil {
+		lines = append(lines, inspect.Labelled("times", "none: this device has no timestamps"))
+	} else {
+		lines = append(lines,
+			inspect.Labelled("alone", turnsText(t.Alone)),
+			inspect.Labelled("step", turnsText(t.Whole)+" with "+table.Plural(t.Dispatches, "dispatch")+" of it"))
+	}
+	for i := range t.Outputs {
+		lines = append(lines, inspect.Labelled("writes", rewrittenText(x, &t.Outputs[i])))
+	}
+	if g := t.Gap; g != nil {
+		lines = append(lines, inspect.Labelled("gap", fmt.Sprintf(
+			"%.3g of its tolerance (%s), at most %.3g off the reference", float64(g.Share), g.Tolerance,
+			float64(g.MaxAbs))))
+	}
+	return append(lines, "", keyed("{use kernel} has the steps to come run it; {WGSL} on the dispatch edits it further."))
+}
+
+// turnsText is what a kernel and another text of it took, and the difference with its spread: "=" where that
+// lies on both sides of none.
+func turnsText(t *session.InTurns) string {
+	us := func(ns int64) string { return table.Micros(float64(ns)/1e3, 2) }
+	decimals := max(1, table.MicrosDecimals(float64(t.Own.NS)/1e3, 2))
+	less := func(ns int64) string { return fmt.Sprintf("%+.*f", decimals, -float64(ns)/1e3) }
+	g := &t.Gain
+	change := less(g.NS) + " µs"
+	if g.Q1NS <= 0 && g.Q3NS >= 0 {
+		change = "="
+	}
+	return fmt.Sprintf("%s → %s µs: %s (%s to %s, n=%d)", us(t.Own.NS), us(t.New.NS), change, less(g.Q3NS),
+		less(g.Q1NS), t.N)
+}
+
+// rewrittenText is how what a text writes differs from what its kernel writes.
+func rewrittenText(x *inspect.Index, w *session.Rewritten) string {
+	name := x.Trace.Graph.Values[w.Value].Name
+	if w.Differ == 0 {
+		return fmt.Sprintf("%s: all %s are the same", name, table.Plural(w.Elements, "element"))
+	}
+	text := fmt.Sprintf("%s: %s of %s elements differ", name, table.Integer(w.Differ),
+		table.Integer(w.Elements))
+	if w.Unwritten > 0 {
+		text += fmt.Sprintf(", %s are not written", table.Integer(w.Unwritten))
+	}
+	if !math.IsNaN(float64(w.MaxAbs)) {
+		text += fmt.Sprintf(", by %.3g at most", float64(w.MaxAbs))
+	}
+	return text + fmt.Sprintf(": element %s is %.6g, and was %.6g", table.Integer(w.Element), float64(w.New),
+		float64(w.Own))
+}

@@ -1,0 +1,55 @@
+package tuitest
+
+import (
+	"strings"
+
+	"gpuscope/model/session"
+	"gpuscope/trace"
+)
+
+// Broken is a word that no text of a kernel may have: the compiler finds it in line 3.
+const Broken = "broken"
+
+// EditedName is what the session calls a text that runs in a kernel's place.
+func EditedName(kernel string) string { return kernel + "+3fa2" }
+
+// try makes another text of a kernel a little faster and a little wrong.
+func (p *Session) try(c session.Command) error {
+	s, err := p.stepOf(c.Step)
+	if err != nil {
+		return err
+	}
+	if strings.Contains(c.Edit.Text, Broken) {
+		return session.Refusef("%s.wgsl:3:5: parsing error: expected ';', found 'broken'\n  ┌─ wgsl:3:5",
+			c.Edit.Kernel)
+	}
+	spread := func(ns int64) session.Spread { return session.Spread{NS: ns, Q1NS: ns - 100, Q3NS: ns + 100} }
+	turns := func(was, is int64) *session.InTurns {
+		return &session.InTurns{Own: spread(was), New: spread(is), Gain: spread(was - is), N: 30}
+	}
+	p.tried = &session.Tried{
+		Kernel: c.Edit.Kernel, Name: EditedName(c.Edit.Kernel), Step: s.Index, Dispatch: c.Edit.Dispatch,
+		Dispatches: 16, Alone: turns(10_300, 9_100), Whole: turns(1_280_000, 1_262_000),
+		Gap: &trace.NumericGap{Share: 0.25, MaxAbs: 2e-6, Tolerance: "2e-05: 2048 products summed in f32"},
+	}
+	if c.Edit.Dispatch == nil {
+		p.tried.Alone, p.tried.Whole, p.tried.Gap, p.tried.Dispatches = nil, nil, nil, 0
+		return nil
+	}
+	for _, v := range p.recorded.Graph.Dispatches[*c.Edit.Dispatch].Writes {
+		p.tried.Outputs = append(p.tried.Outputs, session.Rewritten{
+			Value: v, Elements: 2048, Differ: 3, Unwritten: 1, MaxAbs: 0.5, Element: 7, Own: 1.5, New: 1,
+		})
+	}
+	p.event(s.Index, string(c.Kind))
+	return nil
+}
+
+// use has the state say that a text runs in a kernel's place, or that the kernel does again.
+func (p *Session) use(e *session.KernelEdit) {
+	p.state.Edited = nil
+	if e.Text != "" {
+		p.state.Edited = []string{EditedName(e.Kernel)}
+	}
+	p.event(max(p.state.Step, 0), string(session.Kernel))
+}
