@@ -88,7 +88,7 @@ type costRun struct {
 	order  []int       // of the sets in a round: the first as they were asked for
 	random *rand.Rand
 	clock  []float64 // speed of the canary, before each round; after the last where time ended them
-	log    stepLog
+	log    flight
 
 	done    int           // runs without a set, of the whole step where there is none
 	started time.Time     // the first of them
@@ -126,7 +126,7 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 		return nil, errors.New("this device has no timestamps")
 	case !x.clock.scale.known():
 		return nil, errors.New("the GPU's clock has no known period, so there are no times to compare")
-	case !x.last.ran:
+	case !x.Stands():
 		return nil, ErrNoStep
 	case o.Rounds < 0 || o.Rounds > MostCostRounds:
 		return nil, fmt.Errorf("%d rounds, want 1 to %d", o.Rounds, MostCostRounds)
@@ -161,7 +161,7 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 	m.kept = make([]trace.DispatchID, 0, len(m.active))
 	runs := 1 + o.Rounds*max(1, len(sets)) // as many whole ones at the most
 	m.whole, m.walls = make([]int64, 0, runs), make([]int64, 0, runs)
-	m.log = stepLog{timing: TimingStep, ticks: make([]uint64, 2)}
+	m.log = x.timedFlight()
 	return m, nil
 }
 
@@ -339,7 +339,7 @@ func (m *costRun) run(ctx context.Context, without []trace.DispatchID) (ns int64
 		if len(m.kept) == 0 {
 			continue
 		}
-		if err := m.x.submit(&m.log, m.kept, 0, len(m.kept), nil); err != nil {
+		if err := m.x.submit(&m.log, m.kept, 0, len(m.kept), &StepInput{}); err != nil {
 			return 0, err
 		}
 		if err := m.x.readTicks(&m.log); err != nil {

@@ -8,7 +8,7 @@ import (
 // DispatchNS are the GPU times of the last step's dispatches, in ns and in order of submission; false where
 // the step was not timed at dispatch level, or the clock has no known period.
 func (x *Executor) DispatchNS() ([]int64, bool) {
-	s := &x.last
+	s := x.last
 	if !s.ran || s.timing != TimingDispatch || !x.clock.scale.known() {
 		return nil, false
 	}
@@ -25,9 +25,10 @@ func (x *Executor) DispatchNS() ([]int64, bool) {
 }
 
 // SpanNS is how long the last step kept the GPU, in ns, from its first tick to its last, and how long after
-// the step began the first came; false where the step was not timed, or the clock has no known period.
+// the step began the first came, 0 where the step was sent before it began; false where it was not timed, or
+// the clock has no known period.
 func (x *Executor) SpanNS() (span, before int64, ok bool) {
-	s := &x.last
+	s := x.last
 	if !s.ran || s.timing == TimingOff || !x.clock.scale.known() {
 		return 0, 0, false
 	}
@@ -35,7 +36,7 @@ func (x *Executor) SpanNS() (span, before int64, ok bool) {
 	span, ok = x.clock.scale.duration(first, s.ticks[len(s.ticks)-1]).NS()
 	at, _ := x.clock.scale.instant(first).NS()
 	at = max(at, x.clock.sinceStart(s.begun)) // sooner it cannot have come, whatever the clocks' error
-	return span, at - x.clock.sinceStart(s.start), ok
+	return span, max(0, at-x.clock.sinceStart(s.start)), ok
 }
 
 // AllocatedBytes is all the device memory the executor holds.

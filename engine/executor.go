@@ -22,12 +22,13 @@ type Executor struct {
 	// groups are the bind groups of each dispatch slot by layout and route; routes that share a Use share a
 	// group.
 	groups   [][][]gpu.BindGroup
-	readback gpu.Readback
-	readAt   []uint64 // by value: offset in readback of an output
+	readAt   []uint64 // by value: offset of an output in the readback of a flight
 	clock    *clock
 	owned    []interface{ Release() } // in order of making
-	last     stepLog
-	hasRun   []bool // by dispatch and route, flat
+	flights  [2]flight
+	last     *flight // the step that ended last; none has where it has not run
+	number   int     // of the steps so far whose shapes were in force
+	hasRun   []bool  // by dispatch and route, flat
 	rates    rates
 	pauses   pauses
 	canary   *canary // nil where there is none
@@ -54,6 +55,9 @@ type InputData struct {
 	Dims  []int
 	Data  []byte  // little-endian words, of the live dims
 	Host  []int64 // the same as integers, where an operator reads them
+	// From, where it is not nil, is an output whose first bytes are taken in place of Data, as the step
+	// before leaves them on the device.
+	From *ValueID
 }
 
 // SymIntValue is what a step sets a SymInt to.
@@ -99,6 +103,7 @@ func Load(dev gpu.Device, g *Graph, o LiveOptions, progress Progress) (x *Execut
 		dev: dev, g: g, live: live, pipes: map[*Kernel]gpu.Pipeline{}, start: time.Now(),
 		firstPiece: firstPiece,
 	}
+	x.last = &x.flights[0]
 	defer func() {
 		if err != nil {
 			x.Release()
@@ -129,6 +134,14 @@ func Load(dev gpu.Device, g *Graph, o LiveOptions, progress Progress) (x *Execut
 		x.own(x.clock)
 		x.last.ticks = make([]uint64, 0, 2*len(g.dispatches))
 		x.last.runs = make([]int, 0, len(g.dispatches))
+		for i := range x.flights {
+			f := &x.flights[i]
+			if f.pair, err = dev.NewTimestamps(2); err != nil {
+				return x, err
+			}
+			x.own(f.pair)
+			f.ticks = slices.Grow(f.ticks, 2)
+		}
 	}
 	return x, nil
 }
@@ -182,11 +195,15 @@ func (x *Executor) allocate(progress Progress) error {
 	if size == 0 {
 		return nil
 	}
-	var err error
-	if x.readback, err = x.dev.NewReadback("outputs", size); err == nil {
-		x.own(x.readback)
+	for i := range x.flights {
+		r, err := x.dev.NewReadback("outputs", size)
+		if err != nil {
+			return err
+		}
+		x.own(r)
+		x.flights[i].readback = r
 	}
-	return err
+	return nil
 }
 
 func (x *Executor) allocateOne(memory int, label string, bytes int64) error {
@@ -352,11 +369,12 @@ var ErrNotRead = errors.New("output was not read back")
 
 // Output copies an output that the last Step read back to dst, at most its live bytes, and returns how many.
 func (x *Executor) Output(v ValueID, dst []byte) (int, error) {
-	if !slices.Contains(x.last.read, v) {
+	i := slices.Index(x.last.read, v)
+	if !x.last.ran || i < 0 {
 		return 0, fmt.Errorf("value %d: %w", v, ErrNotRead)
 	}
-	n := min(len(dst), int(x.liveBytes(v)))
-	return n, x.readback.Read(dst[:n], x.readAt[v])
+	n := min(len(dst), int(x.last.sizes[i]))
+	return n, x.last.readback.Read(dst[:n], x.readAt[v])
 }
 
 // ReadValue copies what is now in a value's memory, as much as fits dst. Memory that values share holds what

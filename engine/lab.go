@@ -73,7 +73,7 @@ type editRun struct {
 	whole  *costRun // of the step; nil where nothing can be timed
 	o      *CostOptions
 	writes []written
-	log    stepLog
+	log    flight
 	out    EditTrial
 }
 
@@ -87,13 +87,13 @@ type written struct {
 }
 
 func (x *Executor) newEditRun(e *Edit, id trace.DispatchID, o *CostOptions) (*editRun, error) {
-	if !x.last.ran {
+	if !x.Stands() {
 		return nil, ErrNoStep
 	}
 	serves := x.Serves(e.Of(x.g))
 	r := &editRun{
 		x: x, e: e, id: id, before: x.edits.inForce[e.of], o: o,
-		out: EditTrial{Dispatches: len(serves)}, log: stepLog{timing: TimingOff},
+		out: EditTrial{Dispatches: len(serves)},
 	}
 	for _, d := range serves {
 		if d != id {
@@ -105,7 +105,7 @@ func (x *Executor) newEditRun(e *Edit, id trace.DispatchID, o *CostOptions) (*ed
 			}
 			return r, nil
 		}
-		r.log = stepLog{timing: TimingStep, ticks: make([]uint64, 2)}
+		r.log = x.timedFlight()
 		var err error
 		r.whole, err = x.newCostRun(nil, o)
 		return r, err
@@ -269,7 +269,7 @@ func (r *editRun) put(w *written, data []byte) error {
 // run runs the dispatch alone, and says what that took where it can be timed.
 func (r *editRun) run() (ns int64, err error) {
 	x := r.x
-	if err := x.submit(&r.log, []trace.DispatchID{r.id}, 0, 1, nil); err != nil || r.whole == nil {
+	if err := x.submit(&r.log, []trace.DispatchID{r.id}, 0, 1, &StepInput{}); err != nil || r.whole == nil {
 		return 0, err
 	}
 	if err := x.readTicks(&r.log); err != nil {

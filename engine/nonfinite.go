@@ -21,7 +21,7 @@ type NonFinite struct {
 // infinity, by running the last step again as Replay does. found is false where there is none. What an
 // operator keeps for itself (scratch) is not looked at: parts of it may never be written.
 func (x *Executor) FirstNonFinite(ctx context.Context) (first NonFinite, found bool, err error) {
-	if !x.last.ran {
+	if !x.Stands() {
 		return first, false, ErrNoStep
 	}
 	looks := slices.DeleteFunc(x.OutputLooks(), func(l Look) bool {

@@ -38,7 +38,7 @@ const replayBytes = 64 << 20
 // A look at what its memory does not hold after the dispatch is refused before anything runs. A cancel is
 // heard between submits.
 func (x *Executor) Replay(ctx context.Context, looks ...Look) error {
-	if !x.last.ran {
+	if !x.Stands() {
 		return ErrNoStep
 	}
 	placed := make([]placedLook, len(looks))

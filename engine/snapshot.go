@@ -10,9 +10,10 @@ type Snapshot struct {
 	first bool // of its recorder
 	// missed: steps that nobody recorded have moved shapes since the snapshot before, and log starts from
 	// theirs.
-	missed bool
-	log    ResizeLog
-	inputs inputState
+	missed    bool
+	committed int // resizes since the snapshot before
+	log       ResizeLog
+	inputs    inputState
 	// Levels and waits as they are, where they may be others than at the snapshot before.
 	levels    []trace.DispatchID
 	waits     []trace.Wait
@@ -81,13 +82,22 @@ func (s *inputState) give(l *Live) error {
 // Snapshot copies what the executor did in its last step, which ended well. Every snapshot has its Record,
 // in the order in which they were taken.
 func (r *Recorder) Snapshot() *Snapshot {
+	s := r.Shapes()
+	s.Times()
+	return s
+}
+
+// Shapes is a snapshot of a step that is on its way, the one whose shapes are in force, without what it
+// takes. The next step can be prepared then. Times completes it, or Drop gives it up, before another is
+// taken.
+func (r *Recorder) Shapes() *Snapshot {
 	x := r.x
 	s := r.empty()
 	s.first = r.taken == 0
 	s.index = r.before + r.taken
 	r.taken++
 	committed := x.resizes - r.resizes
-	s.missed = committed > min(len(x.live.log.passes), 1)
+	s.committed, s.missed = committed, committed > min(len(x.live.log.passes), 1)
 	r.resizes = x.resizes
 	s.log.copyFrom(&x.live.log)
 	s.inputs.take(x.live)
@@ -97,18 +107,35 @@ func (r *Recorder) Snapshot() *Snapshot {
 		s.levels = append(s.levels[:0], x.live.levels...)
 		s.waits = append(s.waits[:0], x.live.waits...)
 	}
-	ticks, runs := append(s.step.ticks[:0], x.last.ticks...), append(s.step.runs[:0], x.last.runs...)
-	s.step = x.last
-	s.step.ticks, s.step.runs, s.step.read = ticks, runs, nil
 	s.edited.take(x, &r.edits)
-	if x.clock != nil {
-		s.scale = x.clock.scale
-	}
 	if committed > 0 || s.first {
 		r.liveBytes = x.live.LiveBytes()
 	}
 	s.liveBytes = r.liveBytes
 	return s
+}
+
+// Times adds what the executor's last step took, which is the snapshot's.
+func (s *Snapshot) Times() {
+	x := s.r.x
+	ticks, runs := append(s.step.ticks[:0], x.last.ticks...), append(s.step.runs[:0], x.last.runs...)
+	s.step = x.last.stepLog
+	s.step.ticks, s.step.runs, s.step.read = ticks, runs, nil
+	if x.clock != nil {
+		s.scale = x.clock.scale
+	}
+}
+
+// Drop gives up the snapshot that was taken last, of a step that did not end well.
+func (s *Snapshot) Drop() {
+	r := s.r
+	r.taken--
+	r.resizes -= s.committed
+	r.listed = -1
+	if len(s.edited.plans) > 0 {
+		r.edits = -1
+	}
+	r.recycle(s)
 }
 
 // Next is the index that the next step to be recorded has.

@@ -18,8 +18,8 @@ type stepLog struct {
 	timing                               Timing
 	cold                                 bool
 	resize, upload, encode, submit, wait int64 // ns
-	// Of encode and submit, what was done behind a submit, while the GPU had work; and the time from a submit
-	// behind a wait to the end of the next wait.
+	// What of them but the wait was done behind a submit, while the GPU had work; and the time from a submit
+	// behind a wait to the end of the next wait. All but the wait may have been done for the step to come.
 	overlapped, running int64
 	total               int64
 	// pieces says that the GPU is given the first dispatches while the rest is encoded.
@@ -43,39 +43,43 @@ type stepLog struct {
 // any later error the shapes are the new ones, the content of State and outputs is what the GPU got to, and
 // the next Step is none the worse.
 func (x *Executor) Step(ctx context.Context, in *StepInput, t Timing) error {
-	if x.clock == nil || len(x.g.dispatches) == 0 {
-		t = TimingOff
+	if err := x.Abandon(); err != nil {
+		return err
 	}
-	s := &x.last
-	begin := time.Now()
-	*s = stepLog{
-		timing: t, pieces: true, runs: s.runs[:0], ticks: s.ticks[:0], read: s.read[:0], start: begin,
+	f := &x.flights[0]
+	x.last = f
+	f.begin(x.level(t), in.Read)
+	f.pieces = true
+	if x.clock != nil {
+		f.stamps = x.clock.stamps
 	}
 	if err := x.resize(ctx, in); err != nil {
 		return err
 	}
+	f.number = x.number
 	resized := time.Now()
-	s.resize = resized.Sub(begin).Nanoseconds()
+	f.resize = resized.Sub(f.start).Nanoseconds()
 	if !x.Loaded() {
 		return nil
 	}
-	if err := x.upload(in); err != nil {
+	if err := x.upload(f, in); err != nil {
 		return err
 	}
-	s.upload = time.Since(resized).Nanoseconds()
+	f.upload = time.Since(resized).Nanoseconds()
 	if x.check {
 		if err := x.Check(); err != nil {
 			return err
 		}
 	}
-	if err := x.execute(ctx, in); err != nil {
-		return err
+	return x.execute(ctx, f, in)
+}
+
+// level is the level at which a step can be timed that is asked for at another.
+func (x *Executor) level(t Timing) Timing {
+	if x.clock == nil || len(x.g.dispatches) == 0 {
+		return TimingOff
 	}
-	x.lastEnd = time.Now()
-	s.total = x.lastEnd.Sub(begin).Nanoseconds()
-	s.gcs, s.gcNS = x.pauses.since(begin)
-	s.ran, s.read = true, append(s.read, in.Read...)
-	return nil
+	return t
 }
 
 // resize makes the step's shapes the live ones, or leaves everything as it was.
@@ -87,7 +91,15 @@ func (x *Executor) resize(ctx context.Context, in *StepInput) error {
 			return err
 		}
 		val := &x.g.values[a.Value]
-		if n := val.dtype.Bytes(numel(a.Dims)); int64(len(a.Data)) != n {
+		n := val.dtype.Bytes(numel(a.Dims))
+		if a.From != nil {
+			if err := x.checkFrom(a, n); err != nil {
+				x.live.Discard()
+				return err
+			}
+			continue
+		}
+		if int64(len(a.Data)) != n {
 			x.live.Discard()
 			return fmt.Errorf("input %s: %d bytes for %v %s, want %d: %w", val.name, len(a.Data), a.Dims,
 				val.dtype, n, ErrShape)
@@ -127,32 +139,64 @@ func (x *Executor) resize(ctx context.Context, in *StepInput) error {
 		x.resizes++
 	}
 	x.live.Commit()
+	x.number++
+	return nil
+}
+
+// checkFrom says why an input cannot take n bytes of an output.
+func (x *Executor) checkFrom(a *InputData, n int64) error {
+	val, from := &x.g.values[a.Value], *a.From
+	if from < 0 || int(from) >= len(x.g.values) || !slices.Contains(x.g.outputs, from) {
+		return fmt.Errorf("input %s from value %d: it is no output of the graph", val.name, from)
+	}
+	switch source := &x.g.values[from]; {
+	case val.hostRead:
+		return fmt.Errorf("input %s from %s: the host reads it", val.name, source.name)
+	case source.kind != tensor || source.dtype != val.dtype || source.bytes < n:
+		return fmt.Errorf("input %s from %s: %d bytes of %s, it has %d of %s: %w", val.name, source.name, n,
+			val.dtype, source.bytes, source.dtype, ErrShape)
+	}
 	return nil
 }
 
 // upload writes the inputs, and the params that changed.
-func (x *Executor) upload(in *StepInput) error {
-	for i := range in.Inputs {
-		a := &in.Inputs[i]
-		if err := x.dev.Write(x.buffers[x.live.memory(a.Value)], 0, a.Data); err != nil {
-			return fmt.Errorf("upload input %s: %w", x.g.values[a.Value].name, err)
-		}
-		x.last.writes++
-		x.last.writeBytes += int64(len(a.Data))
+func (x *Executor) upload(f *flight, in *StepInput) error {
+	if err := x.uploadInputs(f, in); err != nil {
+		return err
 	}
+	return x.uploadParams(f)
+}
+
+func (x *Executor) uploadParams(f *flight) error {
 	n, err := x.arena.upload(x.dev)
 	if n > 0 {
-		x.last.writes++
-		x.last.writeBytes += int64(n)
+		f.writes++
+		f.writeBytes += int64(n)
 	}
 	return err
 }
 
+// uploadInputs writes the inputs that come from the host.
+func (x *Executor) uploadInputs(f *flight, in *StepInput) error {
+	for i := range in.Inputs {
+		a := &in.Inputs[i]
+		if a.From != nil {
+			continue
+		}
+		if err := x.dev.Write(x.buffers[x.live.memory(a.Value)], 0, a.Data); err != nil {
+			return fmt.Errorf("upload input %s: %w", x.g.values[a.Value].name, err)
+		}
+		f.writes++
+		f.writeBytes += int64(len(a.Data))
+	}
+	return nil
+}
+
 // execute encodes and runs the dispatches in force, in as many submits as it takes to keep each short.
-func (x *Executor) execute(ctx context.Context, in *StepInput) error {
-	s := &x.last
+func (x *Executor) execute(ctx context.Context, f *flight, in *StepInput) error {
 	active := x.live.Active()
-	s.cold = x.cold(active)
+	f.cold = x.cold(active)
+	f.bytes, f.flops = x.work(active)
 	for first := 0; first == 0 || first < len(active); {
 		n := x.shortRun(active[first:])
 		if first > 0 {
@@ -160,30 +204,25 @@ func (x *Executor) execute(ctx context.Context, in *StepInput) error {
 				return err
 			}
 		}
-		if err := x.submit(s, active[first:first+n], first, len(active), in.Read); err != nil {
+		if err := x.submit(f, active[first:first+n], first, len(active), in); err != nil {
 			return err
 		}
 		if first += n; n == 0 {
 			break // a graph of no dispatches
 		}
 	}
-	bytes, flops := x.work(active)
-	x.rates.learn(bytes, flops, float64(s.running))
-	if s.timing != TimingOff {
-		return x.readTicks(s)
-	}
-	return nil
+	return x.end(f)
 }
 
 // readTicks reads the timestamps of what was submitted and teaches the clock by them.
-func (x *Executor) readTicks(s *stepLog) error {
-	s.ticks = s.ticks[:s.stamps()]
-	if err := x.clock.stamps.Read(s.ticks); err != nil {
+func (x *Executor) readTicks(f *flight) error {
+	f.ticks = f.ticks[:f.stampCount()]
+	if err := f.stamps.Read(f.ticks); err != nil {
 		return fmt.Errorf("read timestamps: %w", err)
 	}
-	x.clock.see(s.ticks)
+	x.clock.see(f.ticks)
 	x.clock.take(reading{
-		s.ticks[0], s.ticks[len(s.ticks)-1], x.clock.sinceStart(s.begun), x.clock.sinceStart(s.ended),
+		f.ticks[0], f.ticks[len(f.ticks)-1], x.clock.sinceStart(f.begun), x.clock.sinceStart(f.ended),
 	})
 	return nil
 }
@@ -230,12 +269,19 @@ func (x *Executor) ranOn(id trace.DispatchID) *bool {
 	return &x.hasRun[int(id)*maxRoutes+x.live.plans[x.g.dispatches[id].op].route]
 }
 
-func (x *Executor) encode(enc gpu.Encoder, s *stepLog, run []trace.DispatchID, from, all int,
-	read []ValueID,
+// encode encodes a run of dispatches, the first of which is the step's number from: inputs that come from the
+// device before the first of all, what is read back behind the last.
+func (x *Executor) encode(enc gpu.Encoder, s *flight, run []trace.DispatchID, from, all int,
+	in *StepInput,
 ) error {
 	last := from+len(run) == all
 	if s.timing == TimingStep && from == 0 {
-		if err := enc.Timestamp(x.clock.stamps, 0); err != nil {
+		if err := enc.Timestamp(s.stamps, 0); err != nil {
+			return err
+		}
+	}
+	if from == 0 {
+		if err := x.encodeInputs(enc, in); err != nil {
 			return err
 		}
 	}
@@ -245,7 +291,7 @@ func (x *Executor) encode(enc gpu.Encoder, s *stepLog, run []trace.DispatchID, f
 		final := i == len(run)-1 || !s.timing.together(x.g, id, run[i+1])
 		if s.timing >= TimingBlock && first {
 			s.runs = append(s.runs, 0)
-			if err := enc.Timestamp(x.clock.stamps, 2*len(s.runs)-2); err != nil {
+			if err := enc.Timestamp(s.stamps, 2*len(s.runs)-2); err != nil {
 				return err
 			}
 		}
@@ -266,7 +312,7 @@ func (x *Executor) encode(enc gpu.Encoder, s *stepLog, run []trace.DispatchID, f
 		}
 		s.runs[len(s.runs)-1]++
 		if final {
-			if err := enc.Timestamp(x.clock.stamps, 2*len(s.runs)-1); err != nil {
+			if err := enc.Timestamp(s.stamps, 2*len(s.runs)-1); err != nil {
 				return err
 			}
 		}
@@ -275,26 +321,43 @@ func (x *Executor) encode(enc gpu.Encoder, s *stepLog, run []trace.DispatchID, f
 		return nil
 	}
 	if s.timing == TimingStep {
-		if err := enc.Timestamp(x.clock.stamps, 1); err != nil {
+		if err := enc.Timestamp(s.stamps, 1); err != nil {
 			return err
 		}
 	}
 	if s.timing != TimingOff {
-		if err := enc.Resolve(x.clock.stamps, s.stamps()); err != nil {
+		if err := enc.Resolve(s.stamps, s.stampCount()); err != nil {
 			return err
 		}
 	}
-	for _, v := range read {
-		if err := enc.CopyOut(x.buffers[x.live.memory(v)], 0, x.readback, x.readAt[v],
-			uint64(x.liveBytes(v))); err != nil {
+	for _, v := range in.Read {
+		n := x.liveBytes(v)
+		s.sizes = append(s.sizes, n)
+		from := x.buffers[x.live.memory(v)]
+		if err := enc.CopyOut(from, 0, s.readback, x.readAt[v], uint64(n)); err != nil {
 			return fmt.Errorf("read %s: %w", x.g.values[v].name, err)
 		}
 	}
 	return nil
 }
 
-// stamps is how many timestamps the step takes.
-func (s *stepLog) stamps() int {
+// encodeInputs copies inputs that the step before leaves on the device.
+func (x *Executor) encodeInputs(enc gpu.Encoder, in *StepInput) error {
+	for i := range in.Inputs {
+		a := &in.Inputs[i]
+		if a.From == nil {
+			continue
+		}
+		from, to := x.buffers[x.live.memory(*a.From)], x.buffers[x.live.memory(a.Value)]
+		if err := enc.Copy(from, 0, to, 0, uint64(x.liveBytes(a.Value))); err != nil {
+			return fmt.Errorf("input %s from %s: %w", x.g.values[a.Value].name, x.g.values[*a.From].name, err)
+		}
+	}
+	return nil
+}
+
+// stampCount is how many timestamps the step takes.
+func (s *stepLog) stampCount() int {
 	switch s.timing {
 	case TimingOff:
 		return 0

@@ -15,12 +15,12 @@ const firstPiece = 32
 
 // submit encodes a run of the active dispatches, the first of which is the step's number from, sends it piece
 // by piece and waits.
-func (x *Executor) submit(s *stepLog, run []trace.DispatchID, from, all int, read []ValueID) error {
+func (x *Executor) submit(s *flight, run []trace.DispatchID, from, all int, in *StepInput) error {
 	var begun time.Time
 	var first int64 // of encode and submit, with the first piece
 	for at := 0; at == 0 || at < len(run); {
 		n := x.piece(s, run, at)
-		encoded, err := x.send(s, run[at:at+n], from+at, all, read)
+		encoded, err := x.send(s, run[at:at+n], from+at, all, in)
 		if err != nil {
 			if at > 0 { // who comes next finds the GPU idle
 				_ = x.dev.Wait()
@@ -39,19 +39,15 @@ func (x *Executor) submit(s *stepLog, run []trace.DispatchID, from, all int, rea
 	if err := x.dev.Wait(); err != nil {
 		return fmt.Errorf("wait for the GPU: %w", err)
 	}
-	s.polls++
-	s.ended = time.Now()
-	s.wait += s.ended.Sub(submitted).Nanoseconds()
+	s.waited(submitted)
 	s.running += s.ended.Sub(begun).Nanoseconds()
-	for _, id := range run {
-		*x.ranOn(id) = true
-	}
+	x.haveRun(run)
 	return nil
 }
 
 // piece is how many dispatches of a run from at on are sent at once: as many as were before them, and on to
 // the end of their level, where a barrier is needed in any case. What is timed together stays together.
-func (x *Executor) piece(s *stepLog, run []trace.DispatchID, at int) int {
+func (x *Executor) piece(s *flight, run []trace.DispatchID, at int) int {
 	end := max(x.firstPiece, 2*at)
 	if !s.pieces || end > len(run)-x.firstPiece {
 		return len(run) - at
@@ -68,7 +64,7 @@ func (x *Executor) piece(s *stepLog, run []trace.DispatchID, at int) int {
 
 // send encodes dispatches, the first of which is the step's number from, and submits them. It returns when
 // they were encoded.
-func (x *Executor) send(s *stepLog, piece []trace.DispatchID, from, all int, read []ValueID) (
+func (x *Executor) send(s *flight, piece []trace.DispatchID, from, all int, in *StepInput) (
 	encoded time.Time, err error,
 ) {
 	start := time.Now()
@@ -76,7 +72,7 @@ func (x *Executor) send(s *stepLog, piece []trace.DispatchID, from, all int, rea
 	if err != nil {
 		return start, fmt.Errorf("encode: %w", err)
 	}
-	if err := x.encode(enc, s, piece, from, all, read); err != nil {
+	if err := x.encode(enc, s, piece, from, all, in); err != nil {
 		enc.Discard()
 		return start, fmt.Errorf("encode: %w", err)
 	}

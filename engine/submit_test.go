@@ -50,7 +50,7 @@ func TestAStepIsSubmittedWhileItIsEncoded(t *testing.T) {
 			rt.Fatal(err)
 		}
 		submits, waits := pieces(dev)
-		active, s := x.live.Active(), &x.last
+		active, s := x.live.Active(), x.last
 		if cut := len(active) >= 2*firstPiece; (len(submits) > 1) != cut && timing != TimingBlock {
 			rt.Errorf("%d dispatches in %d submits", len(active), len(submits))
 		}

@@ -60,7 +60,7 @@ type routeRun struct {
 	trials []trial
 	real   *Live // that the trials stand in for
 	state  map[ValueID][]byte
-	log    stepLog
+	log    flight
 }
 
 // trial is a route that can do the shape: a graph of its own that has it in force for all the operators.
@@ -107,7 +107,7 @@ func (x *Executor) newRouteRun(ids []OpID, n int, set func(*Live) error) (*route
 		return nil, errNoPeriod
 	}
 	r := &routeRun{
-		x: x, n: n, real: x.live, log: stepLog{timing: TimingStep, ticks: make([]uint64, 2)},
+		x: x, n: n, real: x.live, log: x.timedFlight(),
 	}
 	for _, id := range ids {
 		if id < 0 || int(id) >= len(x.g.ops) {
@@ -283,7 +283,7 @@ func (r *routeRun) run(t *trial) (ns int64, err error) {
 	if _, err := x.arena.upload(x.dev); err != nil {
 		return 0, err
 	}
-	if err := x.submit(&r.log, t.run, 0, len(t.run), nil); err != nil {
+	if err := x.submit(&r.log, t.run, 0, len(t.run), &StepInput{}); err != nil {
 		return 0, err
 	}
 	if err := x.readTicks(&r.log); err != nil {

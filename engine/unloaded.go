@@ -18,6 +18,7 @@ func Unloaded(g *Graph, o LiveOptions) (*Executor, error) {
 		return nil, err
 	}
 	x := &Executor{g: g, live: live, start: time.Now()}
+	x.last = &x.flights[0]
 	for _, n := range g.AllocatedBytes() { // which is what it would hold
 		x.allocated += n
 	}

@@ -22,6 +22,10 @@ type Benchmark struct {
 	Depths      []int // positions that are filled before
 	Repetitions int
 	Seed        uint64 // of the token ids
+	// Modes are those in which tokens are made: bench.Stepped where it is empty.
+	Modes []string
+	// Tracing asks for tokens made at each timing level too, in turns.
+	Tracing bool
 	// Kernels asks for operators alone, on each route at lengths up to the longest of Prompts and at each of
 	// Depths, and not for whole steps.
 	Kernels bool
@@ -78,10 +82,37 @@ func (b *Benchmark) tests() []bench.Test {
 				if n == 0 {
 					continue
 				}
-				list = append(list, bench.Test{
-					Name: bench.TestName(phase.name, n, depth), Phase: phase.name, Mode: bench.Stepped,
-					Tokens: n, Depth: depth,
-				})
+				for _, how := range b.hows(phase.name) {
+					list = append(list, bench.Test{
+						Name: bench.TestName(phase.name, n, depth), Phase: phase.name, Mode: how.mode,
+						Timing: how.timing, Tokens: n, Depth: depth,
+					})
+				}
+			}
+		}
+	}
+	return list
+}
+
+// how is a way in which a test runs; no timing is that of the options.
+type how struct{ mode, timing string }
+
+// hows are the ways in which the tests of a phase run.
+func (b *Benchmark) hows(phase string) []how {
+	if phase == "prefill" || len(b.Modes) == 0 {
+		return []how{{mode: bench.Stepped}}
+	}
+	var list []how
+	for _, mode := range b.Modes {
+		if !b.Tracing {
+			list = append(list, how{mode: mode})
+			continue
+		}
+		for _, level := range []engine.Timing{
+			engine.TimingOff, engine.TimingStep, engine.TimingBlock, engine.TimingDispatch,
+		} {
+			if mode == bench.Stepped || level <= engine.TimingStep {
+				list = append(list, how{mode, level.String()})
 			}
 		}
 	}
@@ -107,10 +138,13 @@ func Bench(ctx context.Context, o Options, b Benchmark, emit func(session.Event)
 		return nil, errors.Join(err, m.Close())
 	}
 	defer r.release()
-	run := benchRun{m: m, runner: r, b: &b, progress: progress, result: m.benchResult(r, &b)}
+	run := benchRun{m: m, runner: r, b: &b, progress: progress, log: log, result: m.benchResult(r, &b)}
 	if d := &run.result.Device; r.timed() && !d.Software() {
 		d.Ceilings, err = measureCeilings(ctx, r.dev, ceilingCache(o.Cache), progress,
 			func(err error) { log("warn", err.Error()) })
+	}
+	if err == nil && b.Tracing && !r.timed() {
+		err = session.Refusef("what timing costs is not known: this device has no timestamps")
 	}
 	if err == nil && b.Kernels {
 		err = run.kernels(ctx)
@@ -183,6 +217,7 @@ type benchRun struct {
 	runner   *runner
 	b        *Benchmark
 	progress engine.Progress
+	log      func(level, text string)
 	result   *bench.Result
 	ids      []int // of the text that fills the cache, and of prompts, by position
 	filled   int   // positions of the cache that have it
@@ -195,50 +230,78 @@ func (r *benchRun) measure(ctx context.Context, tests []bench.Test) error {
 	for i := range r.ids {
 		r.ids[i] = random.IntN(r.m.config.Vocab)
 	}
-	for _, t := range tests {
-		if err := r.test(ctx, &t); err != nil {
-			return fmt.Errorf("%s: %w", t.Name, err)
+	for len(tests) > 0 {
+		n := 1
+		for n < len(tests) && tests[n].Name == tests[0].Name {
+			n++
 		}
-		r.result.Tests = append(r.result.Tests, t)
+		if err := r.turns(ctx, tests[:n]); err != nil {
+			return fmt.Errorf("%s: %w", tests[0].Name, err)
+		}
+		tests = tests[n:]
 	}
 	return nil
 }
 
-// test fills the cache and measures one test.
-func (r *benchRun) test(ctx context.Context, t *bench.Test) error {
-	if err := r.fill(ctx, t.Depth); err != nil {
+// turns fills the cache and measures tests that differ in mode and timing alone, in turns.
+func (r *benchRun) turns(ctx context.Context, tests []bench.Test) error {
+	first := &tests[0]
+	if err := r.fill(ctx, first.Depth); err != nil {
 		return err
 	}
-	r.filled = t.Depth // what lies behind it is overwritten
-	var split bench.Split
-	steps, begin, counted := 0, time.Now(), 0
+	r.filled = first.Depth // what lies behind it is overwritten
+	splits, steps := make([]bench.Split, len(tests)), make([]int, len(tests))
+	begin, counted := time.Now(), 0
 	for warm := true; counted < r.b.Repetitions; {
-		if err := r.progress(t.Name, counted, r.b.Repetitions); err != nil {
-			return err
+		for i := range tests {
+			if err := r.progress(first.Name, counted*len(tests)+i, r.b.Repetitions*len(tests)); err != nil {
+				return err
+			}
+			t := &tests[i]
+			var of bench.Split
+			start := time.Now()
+			n, err := r.repetition(ctx, t, &of)
+			ns := time.Since(start).Nanoseconds()
+			if err != nil {
+				return err
+			}
+			if !warm {
+				of.OtherNS = ns - of.Total()
+				splits[i].Add(of)
+				steps[i] += n
+				t.WallNS = append(t.WallNS, ns)
+			}
 		}
-		var of bench.Split
-		start := time.Now()
-		n, err := r.repetition(ctx, t, &of)
-		ns := time.Since(start).Nanoseconds()
-		if err != nil {
-			return err
-		}
-		if !warm {
-			of.OtherNS = ns - of.Total()
-			split.Add(of)
-			steps += n
+		if warm {
+			tests = r.possible(tests)
+		} else {
 			counted++
-			t.WallNS = append(t.WallNS, ns)
 		}
 		warm = warm && !r.result.Device.Software() && time.Since(begin) < warmTestFor
 	}
-	t.Steps = steps / counted
-	t.CPU = split.Per(steps)
-	t.TokensPerS = bench.Rates(t.Tokens, t.WallNS)
-	t.Canary = r.runner.sing()
-	var err error
-	t.Floor, err = r.floor(t)
-	return errors.Join(err, r.progress(t.Name, counted, counted))
+	canary := r.runner.sing()
+	for i := range tests {
+		t := &tests[i]
+		t.Steps, t.CPU, t.Canary = steps[i]/counted, splits[i].Per(steps[i]), canary
+		t.TokensPerS = bench.Rates(t.Tokens, t.WallNS)
+		var err error
+		if t.Floor, err = r.floor(t); err != nil {
+			return err
+		}
+	}
+	r.result.Tests = append(r.result.Tests, tests...)
+	return r.progress(first.Name, counted*len(tests), counted*len(tests))
+}
+
+// possible are the tests without those whose steps, as the one that ran last, do not run in their mode.
+func (r *benchRun) possible(tests []bench.Test) []bench.Test {
+	return slices.DeleteFunc(tests, func(t bench.Test) bool {
+		no := t.Mode == bench.Pipelined && !r.runner.exec.CanPrepare(r.timing(&t))
+		if no {
+			r.log("warn", t.Name+" was not measured pipelined: steps are checked, or take several submits")
+		}
+		return no
+	})
 }
 
 // fill takes the text in up to a depth.
@@ -248,7 +311,7 @@ func (r *benchRun) fill(ctx context.Context, depth int) error {
 			return err
 		}
 		n := min(r.m.maxChunk, depth-at)
-		if _, err := r.step(ctx, at, r.ids[at:at+n], false, nil); err != nil {
+		if _, err := r.step(ctx, at, r.ids[at:at+n], false, engine.TimingOff, nil); err != nil {
 			return err
 		}
 		at += n
@@ -257,9 +320,21 @@ func (r *benchRun) fill(ctx context.Context, depth int) error {
 	return nil
 }
 
+// timing is the level at which a test runs.
+func (r *benchRun) timing(t *bench.Test) engine.Timing {
+	if t.Timing == "" {
+		return r.m.options.Timing
+	}
+	level, _ := engine.ParseTiming(t.Timing) // a name that the engine gave
+	return level
+}
+
 // repetition runs a test once, and adds what its steps took the host. It gives how many steps there were.
 func (r *benchRun) repetition(ctx context.Context, t *bench.Test, split *bench.Split) (steps int, err error) {
 	all := r.m.steps(t)
+	if t.Phase == "decode" && r.runner.exec.CanPrepare(r.timing(t)) {
+		return len(all), r.generate(ctx, t, split)
+	}
 	token := r.ids[t.Depth]
 	next := make([]int, 1)
 	for i, s := range all {
@@ -269,29 +344,55 @@ func (r *benchRun) repetition(ctx context.Context, t *bench.Test, split *bench.S
 			tokens = next
 		}
 		gives := t.Phase == "decode" || i == len(all)-1
-		if token, err = r.step(ctx, s.position, tokens, gives, split); err != nil {
+		if token, err = r.step(ctx, s.position, tokens, gives, r.timing(t), split); err != nil {
 			return 0, err
 		}
 	}
 	return len(all), nil
 }
 
-// step runs one step, and adds what it took the host where that is wanted.
-func (r *benchRun) step(ctx context.Context, position int, tokens []int, gives bool, split *bench.Split) (
-	token int, err error,
-) {
-	out, err := r.runner.step(ctx, position, tokens, gives, nil, r.m.options.Timing)
-	if err != nil {
-		return 0, err
+// generate makes the tokens of a test, each prepared while the one before is made.
+func (r *benchRun) generate(ctx context.Context, t *bench.Test, split *bench.Split) error {
+	g := generation{
+		position: t.Depth, token: r.ids[t.Depth], steps: t.Tokens, timing: r.timing(t),
+		pipelined: t.Mode == bench.Pipelined && r.runner.pipelines(),
 	}
-	if gives && !out.finite() {
-		return 0, fmt.Errorf("the step at position %d gives no token: the highest of its logits is %v%s",
-			position, out.highest, r.runner.blame(ctx))
+	g.gave = func(out picked, _ snapshot) (bool, error) {
+		if !out.finite() {
+			return false, noToken(g.position, out, "")
+		}
+		r.count(split)
+		return true, nil
 	}
+	return r.runner.generate(ctx, &g)
+}
+
+// noToken is why a step gives none.
+func noToken(position int, out picked, where string) error {
+	return fmt.Errorf("the step at position %d gives no token: the highest of its logits is %v%s", position,
+		out.highest, where)
+}
+
+// count adds what the last step took the host.
+func (r *benchRun) count(split *bench.Split) {
 	if split != nil {
 		split.Add(bench.SplitOf(r.runner.exec.CPU()))
 		split.ReadNS += r.runner.sampleNS
 	}
+}
+
+// step runs one step, and adds what it took the host where that is wanted.
+func (r *benchRun) step(ctx context.Context, position int, tokens []int, gives bool, timing engine.Timing,
+	split *bench.Split,
+) (token int, err error) {
+	out, err := r.runner.step(ctx, position, tokens, gives, nil, timing)
+	if err != nil {
+		return 0, err
+	}
+	if gives && !out.finite() {
+		return 0, noToken(position, out, r.runner.blame(ctx))
+	}
+	r.count(split)
 	return out.token, nil
 }
 

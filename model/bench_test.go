@@ -187,3 +187,74 @@ func TestBenchmarkTimesKernelsOnEachRoute(t *testing.T) {
 		t.Errorf("without timestamps: %v", err)
 	}
 }
+
+// Tokens are made in each mode that is asked for, and with tracing at each level, in turns: the first
+// repetitions of all come before the second of any.
+func TestBenchmarkMeasuresModesAndLevelsInTurns(t *testing.T) {
+	b := Benchmark{
+		Prompts: []int{4}, Decodes: []int{3}, Depths: []int{0}, Repetitions: 2, Tracing: true,
+		Modes: []string{bench.Stepped, bench.Pipelined},
+	}
+	r, driver, err := benched(t, Options{}, b, fake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, test := range r.Tests {
+		got = append(got, strings.TrimSpace(strings.Join([]string{test.Name, test.Mode, test.Timing}, " ")))
+		if len(test.WallNS) != 2 || test.CPU.Total() <= 0 || test.CPU.OtherNS < 0 {
+			t.Errorf("%+v", test)
+		}
+		if _, traced := r.Tracing(&test); traced != (test.Timing != "" && test.Timing != "off") {
+			t.Errorf("%s: what timing costs is told: %t", got[len(got)-1], traced)
+		}
+	}
+	if want := []string{
+		"pp4 stepped", "tg3 stepped off", "tg3 stepped step", "tg3 stepped block", "tg3 stepped dispatch",
+		"tg3 pipelined off", "tg3 pipelined step",
+	}; !slices.Equal(got, want) {
+		t.Errorf("tests %q, want %q", got, want)
+	}
+	// How many timestamps come before each wait says which test that is of.
+	var turns []int
+	stamps := 0
+	for _, c := range driver.Opened[0].Log {
+		switch c.Kind {
+		case fake.Timestamp:
+			stamps++
+		case fake.Wait:
+			turns, stamps = append(turns, stamps), 0
+		}
+	}
+	round := turns[len(turns)-18:]
+	if !slices.Equal(round, turns[len(turns)-36:len(turns)-18]) || round[0] != 0 || round[3] == 0 ||
+		round[6] <= round[3] || round[9] <= round[6] || round[12] != 0 {
+		t.Errorf("timestamps of the steps of a round: %v, before it %v", round, turns[len(turns)-36:])
+	}
+	if !overlaps(driver.Opened[0].Log) {
+		t.Error("nothing was pipelined")
+	}
+	_, _, err = benched(t, Options{}, b, fake.Options{NoTimestamps: true})
+	if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "no timestamps") {
+		t.Errorf("without timestamps: %v", err)
+	}
+}
+
+// What cannot be pipelined is not said to be.
+func TestBenchmarkLeavesOutWhatCannotBePipelined(t *testing.T) {
+	b := Benchmark{
+		Decodes: []int{3}, Depths: []int{0}, Repetitions: 1, Modes: []string{bench.Stepped, bench.Pipelined},
+	}
+	var said []string
+	driver := &fake.Driver{All: []fake.Options{{NoLog: true}}}
+	o := Options{Path: write(t, tiny().Bytes()), Driver: driver, Check: true}
+	r, err := Bench(context.Background(), o, b, func(e session.Event) {
+		if e.Log != nil && e.Log.Level == "warn" {
+			said = append(said, e.Log.Text)
+		}
+	})
+	if err != nil || len(r.Tests) != 1 || r.Tests[0].Mode != bench.Stepped || len(said) != 1 ||
+		!strings.HasPrefix(said[0], "tg3 was not measured pipelined") {
+		t.Errorf("%+v, %v, %q", r, err, said)
+	}
+}

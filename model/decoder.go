@@ -34,13 +34,19 @@ func (n *network) input(position int, tokens []int) *engine.StepInput {
 
 // setInput fills in the input of another step, in the same buffers.
 func setInput(in *engine.StepInput, position int, tokens []int) {
+	setTokens(in, tokens)
+	in.Inputs[0].From = nil
+	in.SymInts[0].Int = int64(position)
+}
+
+// setTokens fills in the tokens alone.
+func setTokens(in *engine.StepInput, tokens []int) {
 	ids := &in.Inputs[0]
 	ids.Dims[1], ids.Data, ids.Host = len(tokens), ids.Data[:0], ids.Host[:0]
 	for _, t := range tokens {
 		ids.Data = binary.LittleEndian.AppendUint32(ids.Data, uint32(t))
 		ids.Host = append(ids.Host, int64(t))
 	}
-	in.SymInts[0].Int = int64(position)
 }
 
 // decoder builds the graph of a decoder-only transformer from its configuration; what one family does in its

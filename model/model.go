@@ -73,6 +73,9 @@ type Options struct {
 	// step reads all logits back.
 	TopLogits int
 	Sampling  Sampling
+	// Pipelined lets a step of a text that runs on begin before the one before was read, where its token is
+	// known on the device.
+	Pipelined bool
 	// System is what conversations are to begin with, by the model's chat template; "" for nothing.
 	System string
 	// Cache is the folder where ceilings of devices are kept; "" for none.

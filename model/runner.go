@@ -19,15 +19,19 @@ type runner struct {
 
 	edits map[string]*engine.Edit // other texts of kernels, by name
 
-	input    *engine.StepInput
-	sang     time.Time // when the canary ran last
-	slow     bool      // the GPU's clock was slower then than it is when warm
-	sampleNS int64     // ns that picking the last step's token took on the host; 0 where it gave none
+	// input is that of the step that was sent last and is to be read next, next that of the one behind it,
+	// where that is prepared.
+	input, next *engine.StepInput
+	tokens      [1]int    // of a step of one
+	sang        time.Time // when the canary ran last
+	slow        bool      // the GPU's clock was slower then than it is when warm
+	sampleNS    int64     // ns that picking the last step's token took on the host; 0 where it gave none
 }
 
 func newRunner(dev gpu.Device, exec *engine.Executor, n *network) *runner {
 	return &runner{
 		dev: dev, rec: engine.NewRecorder(exec), picker: newPicker(exec, n), input: n.input(0, nil),
+		next: n.input(0, nil),
 	}
 }
 
@@ -58,8 +62,13 @@ func (r *runner) step(ctx context.Context, position int, tokens []int, gives boo
 	if !gives || !r.exec.Loaded() {
 		return picked{}, nil
 	}
+	return r.choose(recent, position+len(tokens))
+}
+
+// choose picks the token of a position from what the last step read back.
+func (r *runner) choose(recent []int, position int) (picked, error) {
 	start := time.Now()
-	out, err := r.pick(recent, position+len(tokens))
+	out, err := r.pick(recent, position)
 	r.sampleNS = time.Since(start).Nanoseconds()
 	return out, err
 }

@@ -198,6 +198,9 @@ func (s *live) run(ctx context.Context, c session.Command, r *session.Reply) err
 			if c.N > 0 && n == c.N {
 				return nil
 			}
+			if s.generates(&c) {
+				return s.generate(ctx, &c, n, r)
+			}
 			n++
 		}
 		begin := time.Now()
@@ -239,7 +242,13 @@ func (s *live) step(ctx context.Context, r *session.Reply) error {
 	if err != nil {
 		return err
 	}
-	was := s.runner.snapshot()
+	return s.ended(ctx, phase, n, out, s.runner.snapshot(), r)
+}
+
+// ended takes in a step that the executor ran last: its token is in the text then, and it was told.
+func (s *live) ended(ctx context.Context, phase string, n turn, out picked, was snapshot,
+	r *session.Reply,
+) error {
 	was.canary, was.slow = s.runner.heed(s.timing)
 	n.index, n.token = was.Index(), out.token
 	s.ran = n.index
@@ -268,6 +277,48 @@ func (s *live) play(ctx context.Context, n *turn, timing engine.Timing) (picked,
 		recent = s.text.recent(n.position+len(n.tokens), by.RepeatLastN)
 	}
 	return s.runner.step(ctx, n.position, n.tokens, n.gives, recent, timing)
+}
+
+// generates says whether the steps to come can be made one behind the other: nothing looks at what is between
+// them, and the current one, which the executor has in force, is one of them.
+func (s *live) generates(c *session.Command) bool {
+	last := s.text.last()
+	return len(c.Breaks) == 0 && last != nil && last.position >= len(s.text.ids) && s.ran == last.index &&
+		s.upto == nil && s.runner.exec.CanPrepare(s.timing)
+}
+
+// generate makes the tokens that a run has left when it has made n, or as many as there are.
+func (s *live) generate(ctx context.Context, c *session.Command, n int, r *session.Reply) error {
+	_, next := s.text.next()
+	g := generation{
+		position: next.position, token: next.tokens[0], steps: s.m.context - next.position, timing: s.timing,
+		pipelined: s.m.options.Pipelined && s.runner.pipelines(), recorded: true,
+	}
+	if c.N > 0 {
+		g.steps = min(g.steps, c.N-n)
+	}
+	if c.Until > 0 {
+		g.steps = min(g.steps, c.Until-next.position)
+	}
+	if by := &s.m.options.Sampling; by.penalises() {
+		g.recent = func(position int) []int { return s.text.recent(position, by.RepeatLastN) }
+	}
+	g.gave = func(out picked, was snapshot) (more bool, err error) {
+		phase, n := s.text.next()
+		if !out.finite() { // which is looked into: the step is run again, for the next may have run
+			if _, err := s.play(ctx, &n, engine.TimingOff); err != nil {
+				return false, err
+			}
+		}
+		err = s.ended(ctx, phase, n, out, was, r)
+		return err == nil && s.canStep() == nil, err
+	}
+	s.forget()
+	err := s.runner.generate(ctx, &g)
+	if !s.runner.exec.Stands() {
+		s.forget()
+	}
+	return err
 }
 
 // ends says whether the text ends with a token that came out.

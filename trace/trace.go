@@ -568,7 +568,8 @@ type CPU struct {
 	WaitNS   Time `json:"wait_ns,omitzero"`
 	SampleNS Time `json:"sample_ns,omitzero"`
 	TotalNS  Time `json:"total_ns,omitzero"`
-	// OverlappedNS is the part of EncodeNS and SubmitNS that lay between a submit and the wait for it.
+	// OverlappedNS is the part of all before WaitNS that lay between a submit and the wait for it. What was
+	// prepared of the next step then is this step's.
 	OverlappedNS Time `json:"overlapped_ns,omitzero"`
 	// Instants on the axis of GPU.StartNS: of the step's begin, of its first submit, and of the end of the
 	// last wait for the GPU.

@@ -21,8 +21,9 @@ func benchCommand() *command {
 		more: `Tests have the names of llama-bench: pp512 takes 512 tokens in, tg128 makes 128, "@ d4096" says how many positions were
 filled before. Each runs once to warm up, then -r times: the median, the least and the largest are told, and where the
 host's time of a step went. Decode is held to the time in which the device could read all weights once a step, prefill to
-that of its FLOPs, both by ceilings that are measured in the same run. Each token is read back before the next step begins
-(stepped), at timing level off. Token ids are drawn: no vocabulary is needed. docs/bench.md has the format of --format json.`,
+that of its FLOPs, both by ceilings that are measured in the same run. Steps run at timing level off, tokens are made in both
+modes, in turns: stepped, each is read back before the next step begins; pipelined, the next step begins before. Token ids
+are drawn: no vocabulary is needed. docs/bench.md has the format of --format json.`,
 		examples: []example{
 			{"gpuscope bench", "pp512 and tg128 of the embedded model"},
 			{
@@ -45,6 +46,10 @@ that of its FLOPs, both by ceilings that are measured in the same run. Each toke
 			flags.BoolVar(&b.Kernels, "kernels", false,
 				"measure operators alone instead of steps: each route at lengths up to the longest of --pp")
 			flags.Uint64Var(&b.Seed, "seed", 1, "draw token ids as `N` says")
+			b.mode = choiceFlag(flags, "mode", "make tokens in a `MODE`", "both", bench.Stepped,
+				bench.Pipelined)
+			flags.BoolVar(&b.Tracing, "tracing", false,
+				"make tokens at each timing level too, in turns: what timing costs")
 			b.format = formatFlag(flags, bench.Formats...)
 			b.model = declareModelFlags(flags, "off", "step", "block", "dispatch")
 			flags.Lookup("context").Usage = "make the KV cache hold `N` positions (default as many as the tests need)"
@@ -63,6 +68,7 @@ type benchmark struct {
 	model.Benchmark
 	p      *program
 	format *choice
+	mode   *choice
 	model  *modelOptions
 }
 
@@ -70,7 +76,11 @@ func (b *benchmark) validate(operands []string) error {
 	if b.model.device == trace.NoDevice {
 		return usagef("--device none: there is nothing to measure where nothing runs")
 	}
-	return cmp.Or(b.format.check(), asUsage(b.Check()), b.model.validate(operands))
+	b.Modes = []string{b.mode.value}
+	if b.mode.value == "both" {
+		b.Modes = []string{bench.Stepped, bench.Pipelined}
+	}
+	return cmp.Or(b.format.check(), b.mode.check(), asUsage(b.Check()), b.model.validate(operands))
 }
 
 // run measures and prints. What is stopped on its way prints what it has.

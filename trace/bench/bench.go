@@ -43,14 +43,20 @@ type Result struct {
 	Crossovers []Crossover `json:"crossovers,omitempty"`
 }
 
-// The modes in which steps run. Stepped: each token is read back before the next step begins.
-const Stepped = "stepped"
+// The modes in which steps run. Stepped: each token is read back before the next step begins. Pipelined: the
+// next step begins before, and its token goes from output to input on the device.
+const (
+	Stepped   = "stepped"
+	Pipelined = "pipelined"
+)
 
 // Test is a number of tokens that were taken in or made, again and again, from one depth.
 type Test struct {
-	Name   string `json:"name"`  // "pp512", "tg128 @ d4096"
-	Phase  string `json:"phase"` // prefill, decode
-	Mode   string `json:"mode"`
+	Name  string `json:"name"`  // "pp512", "tg128 @ d4096"
+	Phase string `json:"phase"` // prefill, decode
+	Mode  string `json:"mode"`
+	// Timing is the level at which its steps ran, where that is not the result's.
+	Timing string `json:"timing,omitempty"`
 	Tokens int    `json:"tokens"`
 	Depth  int    `json:"depth"` // positions that were filled before
 	Steps  int    `json:"steps"` // of a repetition
@@ -140,6 +146,18 @@ func TestName(phase string, tokens, depth int) string {
 		return fmt.Sprintf("%s%d", name, tokens)
 	}
 	return fmt.Sprintf("%s%d @ d%d", name, tokens, depth)
+}
+
+// Tracing is how much longer a test took than the one that differs from it by its timing alone, which is off:
+// 0.02 is 2 %. False where there is none.
+func (r *Result) Tracing(t *Test) (float64, bool) {
+	for i := range r.Tests {
+		off := &r.Tests[i]
+		if t.Timing != "" && off.Timing == "off" && off.Name == t.Name && off.Mode == t.Mode {
+			return off.TokensPerS.Median/t.TokensPerS.Median - 1, t.Timing != "off"
+		}
+	}
+	return 0, false
 }
 
 // Rates are tokens a second of repetitions, at least one.

@@ -58,6 +58,28 @@ func example() *Result {
 	return r
 }
 
+// traced is a result of tokens made in each mode at several levels.
+func traced() *Result {
+	r := example()
+	test := r.Tests[1]
+	r.Tests = nil
+	for _, c := range []struct {
+		mode, timing string
+		ms           int64
+	}{
+		{Stepped, "off", 200},
+		{Stepped, "step", 203},
+		{Stepped, "dispatch", 640},
+		{Pipelined, "off", 180},
+		{Pipelined, "step", 180},
+	} {
+		test.Mode, test.Timing, test.WallNS = c.mode, c.timing, []int64{c.ms * 1e6}
+		test.TokensPerS = Rates(test.Tokens, test.WallNS)
+		r.Tests = append(r.Tests, test)
+	}
+	return r
+}
+
 // kernels is a result of operators alone.
 func kernels() *Result {
 	r := example()
@@ -123,6 +145,7 @@ func TestPrintedForms(t *testing.T) {
 		{"bench.csv", "csv", example()},
 		{"bench.json", "json", example()},
 		{"software.md", "md", software},
+		{"tracing.md", "md", traced()},
 		{"kernels.md", "md", kernels()},
 		{"kernels.csv", "csv", kernels()},
 	} {
@@ -135,7 +158,7 @@ func TestPrintedForms(t *testing.T) {
 }
 
 func TestWhatWasWrittenIsReadAgain(t *testing.T) {
-	for _, want := range []*Result{example(), kernels()} {
+	for _, want := range []*Result{example(), traced(), kernels()} {
 		var b bytes.Buffer
 		if err := want.Write(&b); err != nil {
 			t.Fatal(err)
@@ -182,7 +205,7 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := kernels()
-	r.Tests = example().Tests
+	r.Tests = traced().Tests
 	var b bytes.Buffer
 	if err := r.Write(&b); err != nil {
 		t.Fatal(err)

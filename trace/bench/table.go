@@ -1,9 +1,11 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"gpuscope/internal/printable"
@@ -60,7 +62,7 @@ type fact struct{ name, is string }
 func (r *Result) about() []fact {
 	version := strings.TrimSpace(r.Producer.Version + " " + r.Producer.Commit)
 	timing := r.Timing
-	if len(r.Kernels) > 0 { // which are timed alone
+	if len(r.Kernels) > 0 || r.traced() { // which are timed alone, or say it each
 		timing = ""
 	}
 	return []fact{
@@ -135,8 +137,8 @@ func (r *Result) notes() []string {
 	}
 	if len(r.Tests) > 0 {
 		notes = append(notes, fmt.Sprintf("Median, least and largest of %s behind a warm-up; "+
-			"CPU: mean µs of the host a step. stepped: each token is read before the next step begins.",
-			table.Plural(r.Repetitions, "repetition")))
+			"CPU: mean µs of the host a step. stepped: each token is read before the next step begins; "+
+			"pipelined: the next step begins before.", table.Plural(r.Repetitions, "repetition")))
 	}
 	if len(r.Kernels) > 0 {
 		notes = append(notes, fmt.Sprintf("µs of one operator: the median of %s, of equal operators one behind "+
@@ -168,14 +170,15 @@ func (r *Result) testTable() *table.Table {
 			Of: at(func(t *Test) table.Cell { return table.Microseconds(float64(of(&t.CPU))/1e3, 1) }),
 		}
 	}
-	return table.New("bench", []table.Column{
+	columns := []table.Column{
 		{
 			Name: "test", Title: "test", Width: 80, Doc: "prefill (pp) or decode (tg) of so many tokens, @ depth",
 			Of: at(func(t *Test) table.Cell { return table.Text(t.Name) }),
 		},
 		{
-			Name: "mode", Title: "mode", Width: 80, Doc: "stepped: each token is read before the next step begins",
-			Of: at(func(t *Test) table.Cell { return table.Text(t.Mode) }),
+			Name: "mode", Title: "mode", Width: 80,
+			Doc: "stepped: each token is read before the next step begins; pipelined: the next step begins before",
+			Of:  at(func(t *Test) table.Cell { return table.Text(t.Mode) }),
 		},
 		rate("tokens_per_s", "t/s", "median of the repetitions", func(s *Spread) float64 { return s.Median }),
 		rate("min", "min", "the slowest repetition", func(s *Spread) float64 { return s.Min }),
@@ -215,7 +218,32 @@ func (r *Result) testTable() *table.Table {
 		host("wait_us", "wait", "wait for the GPU, a step", func(s *Split) int64 { return s.WaitNS }),
 		host("read_us", "read", "read the token, a step", func(s *Split) int64 { return s.ReadNS }),
 		host("other_us", "other", "what is left of the wall time", func(s *Split) int64 { return s.OtherNS }),
-	}, table.Flat(len(r.Tests), func(row int) string { return r.Tests[row].Name }))
+	}
+	if r.traced() {
+		columns = slices.Insert(columns, 2, table.Column{
+			Name: "timing", Title: "timing", Width: 80, Doc: "level at which the steps ran",
+			Of: at(func(t *Test) table.Cell { return table.Text(cmp.Or(t.Timing, r.Timing)) }),
+		}, table.Column{
+			Name: "tracing", Title: "costs", Unit: "%", Is: table.Measured, Right: true, Width: 80,
+			Doc: "by how much longer the median repetition is than at level off, in the same mode",
+			Of: at(func(t *Test) table.Cell {
+				share, ok := r.Tracing(t)
+				if !ok {
+					return table.Cell{}
+				}
+				return table.Number(100*share, 1)
+			}),
+		})
+	}
+	return table.New("bench", columns, table.Flat(len(r.Tests), func(row int) string {
+		t := &r.Tests[row]
+		return strings.TrimSpace(strings.Join([]string{t.Name, t.Mode, t.Timing}, " "))
+	}))
+}
+
+// traced says whether tests ran at levels of their own.
+func (r *Result) traced() bool {
+	return slices.ContainsFunc(r.Tests, func(t Test) bool { return t.Timing != "" })
 }
 
 // significant is a number with four digits or so.

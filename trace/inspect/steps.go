@@ -219,7 +219,7 @@ func (x *Index) Steps(scope Scope, base *Base) *table.Table {
 		{
 			Name: "overlapped_ms", Title: "overlapped ms", Unit: "ms", Is: table.Measured, Right: true,
 			Width: 200,
-			Doc:   "of encode and submit, what lay between a submit and the wait for it",
+			Doc:   "of all but the wait, what lay between a submit and the wait for it",
 			Of:    time(func(s *trace.Step) trace.Time { return s.CPU.OverlappedNS }),
 		},
 		{

@@ -1,0 +1,355 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/trace"
+)
+
+// hop is a step of a chain: rows that go in, what they are cut to, and whether they are what the step before
+// gave.
+type hop struct {
+	rows, cut int
+	fed       bool
+}
+
+// chainInput is the input of a hop whose data, where it does not come from the device, is data.
+func (r *rig) chainInput(h hop, data []byte) *StepInput {
+	in := r.input(h.rows, h.cut)
+	in.Inputs[0].Data = data
+	if h.fed {
+		in.Inputs[0].From = &r.of
+	}
+	return in
+}
+
+// oneByOne gives what each hop gives, where every step is over before the next begins.
+func (r *rig) oneByOne(t testing.TB, hops []hop, each func()) (gave [][]uint32) {
+	t.Helper()
+	for _, h := range hops {
+		in := r.chainInput(h, bytesOf(pattern(h.rows, 0)))
+		if err := r.x.Step(context.Background(), in, TimingStep); err != nil {
+			t.Fatal(err)
+		}
+		gave = append(gave, slices.Clone(r.output(t)))
+		each()
+	}
+	return gave
+}
+
+// ahead gives the same where each step is prepared, and with pipelined sent too, before the one before it is
+// finished. each is called when the shapes of a step are in force, and gives what is to be called when it has
+// ended.
+func (r *rig) ahead(hops []hop, pipelined bool, each func() func()) (gave [][]uint32, err error) {
+	ctx := context.Background()
+	var next *StepInput
+	prepare := func(h hop) error {
+		next = r.chainInput(h, bytesOf(pattern(h.rows, 0)))
+		return r.x.Prepare(ctx, next, TimingStep)
+	}
+	err = prepare(hops[0])
+	if err == nil {
+		err = r.x.Send(next)
+	}
+	for i := range hops {
+		if err != nil {
+			return gave, err
+		}
+		ended := each()
+		more := i+1 < len(hops)
+		if more {
+			if err = prepare(hops[i+1]); err == nil && pipelined {
+				err = r.x.Send(next)
+			}
+			if err != nil {
+				return gave, err
+			}
+		}
+		if err = r.x.Finish(); err != nil {
+			return gave, err
+		}
+		dst := make([]byte, 4*width*hops[i].cut)
+		if _, err = r.x.Output(r.of, dst); err != nil {
+			return gave, err
+		}
+		gave = append(gave, words(dst))
+		ended()
+		if more && !pipelined {
+			err = r.x.Send(next)
+		}
+	}
+	return gave, err
+}
+
+func drawHops(t *rapid.T) []hop {
+	sizes := rapid.SampledFrom([]int{1, 1, 1, 2, 7, 300})
+	hops := make([]hop, rapid.IntRange(1, 8).Draw(t, "hops"))
+	for i := range hops {
+		h := &hops[i]
+		h.rows = sizes.Draw(t, "rows")
+		h.cut = rapid.IntRange(1, h.rows).Draw(t, "cut")
+		h.fed = i > 0 && hops[i-1].cut >= h.rows && rapid.Bool().Draw(t, "fed")
+	}
+	return hops
+}
+
+// Whatever the shapes, and whether its data comes from the host or from the step before, a step gives the
+// same one by one, prepared ahead, and pipelined; and its record is the same.
+func TestStepsOnTheirWayGiveWhatStepsOneByOneGive(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		hops := drawHops(rt)
+		var want [][]uint32
+		var told []trace.Step
+		for _, way := range []string{"one by one", "ahead", "pipelined"} {
+			r := newRig(t, fake.Options{NoLog: true})
+			rec := NewRecorder(r.x)
+			var records []trace.Step
+			record := func(s *Snapshot) {
+				_, step := s.Record()
+				records = append(records, bareStep(&step))
+			}
+			if way == "one by one" {
+				want = r.oneByOne(t, hops, func() { record(rec.Snapshot()) })
+				told = records
+				continue
+			}
+			gave, err := r.ahead(hops, way == "pipelined", func() func() {
+				s := rec.Shapes()
+				return func() { s.Times(); record(s) }
+			})
+			if err != nil {
+				rt.Fatalf("%s: %v", way, err)
+			}
+			if d := cmp.Diff(want, gave); d != "" {
+				rt.Fatalf("%s of %v:\n%s", way, hops, d)
+			}
+			if d := cmp.Diff(told, records); d != "" {
+				rt.Fatalf("%s of %v: records\n%s", way, hops, d)
+			}
+			if !r.x.Stands() {
+				rt.Fatalf("%s: the last step does not stand", way)
+			}
+		}
+	})
+}
+
+// bareStep is the record of a step without its times.
+func bareStep(s *trace.Step) trace.Step {
+	step := *s
+	step.CPU, step.GPU, step.Resize.NS, step.Cold = trace.CPU{}, nil, trace.Time{}, false
+	for i := range step.Dispatches {
+		step.Dispatches[i] = trace.StepDispatch{Plan: step.Dispatches[i].Plan}
+	}
+	for _, p := range step.Resize.Passes {
+		for i := range p.Hooks {
+			p.Hooks[i].NS = trace.Time{}
+		}
+	}
+	return step
+}
+
+// What the device hears, and in which order: the next step is recorded, and pipelined also submitted, before
+// anybody waits; params are written with it, and a step that is fed by the device has no other write.
+func TestStepsOnTheirWayReachTheDeviceInOrder(t *testing.T) {
+	hops := []hop{{rows: 7, cut: 7}, {rows: 7, cut: 6, fed: true}, {rows: 6, cut: 6}}
+	for pipelined, want := range map[bool]string{
+		false: "params record x submit params record wait read submit params record wait read x submit wait read",
+		true:  "params record x submit params record submit wait read params record x submit wait read wait read",
+	} {
+		r := newRig(t, fake.Options{})
+		r.dev.ResetCounts()
+		if _, err := r.ahead(hops, pipelined, func() func() { return func() {} }); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, c := range r.dev.Log {
+			switch c.Kind {
+			case fake.Write:
+				got = append(got, c.Label)
+			case fake.Begin:
+				got = append(got, "record")
+			case fake.Submit, fake.Wait:
+				got = append(got, strings.ToLower(c.Kind.String()))
+			case fake.Read:
+				got = append(got, "read")
+			}
+		}
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("pipelined %t:\n%s, want\n%s", pipelined, s, want)
+		}
+	}
+}
+
+// Where steps are given up, or fail wherever they are, nothing runs that was not sent, the last step is not
+// there to be run again, and the next one is right.
+func TestStepsThatAreGivenUpLeaveTheNextOneRight(t *testing.T) {
+	hops := []hop{
+		{rows: 7, cut: 7}, {rows: 7, cut: 6, fed: true}, {rows: 6, cut: 5, fed: true}, {rows: 1, cut: 1},
+	}
+	no := errors.New("no")
+	for _, pipelined := range []bool{false, true} {
+		for _, kind := range []fake.Kind{
+			fake.Write, fake.Begin, fake.BeginPass, fake.Run, fake.EndPass, fake.Timestamp, fake.Resolve,
+			fake.Copy, fake.CopyOut, fake.Submit, fake.Wait, fake.ReadTimestamps,
+		} {
+			for n := 1; ; n++ {
+				r := newRig(t, fake.Options{NoLog: true})
+				rec := NewRecorder(r.x)
+				var last *Snapshot
+				r.dev.FailNth(kind, n, no)
+				_, err := r.ahead(hops, pipelined, func() func() {
+					last = rec.Shapes()
+					return func() { last.Times(); last.Record(); last = nil }
+				})
+				if err == nil {
+					break // there are fewer calls
+				}
+				if last != nil {
+					last.Drop()
+				}
+				name := fmt.Sprintf("pipelined %t, %v %d", pipelined, kind, n)
+				if !errors.Is(err, no) {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if err := r.x.Abandon(); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if r.x.at(prepared) != nil || r.x.at(sent) != nil {
+					t.Fatalf("%s: a step is still on its way", name)
+				}
+				if err := r.x.Replay(context.Background()); r.x.Stands() != (err == nil) {
+					t.Errorf("%s: replay: %v", name, err)
+				}
+				r.mustStep(t, 9, 4)
+				_, step := rec.Snapshot().Record()
+				if step.SymInts["n"] != 4 || len(step.Dispatches) != len(r.x.live.Active()) {
+					t.Errorf("%s: the record says %v", name, step.SymInts)
+				}
+			}
+		}
+	}
+}
+
+func TestStagesOutOfOrderAreRefused(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	ctx, in := context.Background(), r.input(7, 7)
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, errFlight) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused("send of nothing", r.x.Send(in))
+	refused("finish of nothing", r.x.Finish())
+	must(r.x.Prepare(ctx, in, TimingOff))
+	refused("finish of what was not sent", r.x.Finish())
+	refused("a second to be prepared", r.x.Prepare(ctx, in, TimingOff))
+	must(r.x.Send(in))
+	must(r.x.Prepare(ctx, in, TimingOff))
+	must(r.x.Send(in))
+	refused("a third on its way", r.x.Prepare(ctx, in, TimingOff))
+	if err := r.x.Replay(ctx); !errors.Is(err, ErrNoStep) {
+		t.Errorf("replay: %v", err)
+	}
+	r.mustStep(t, 5, 5) // which gives them up
+	if r.x.at(sent) != nil || !r.x.Stands() {
+		t.Error("a step gave up nothing")
+	}
+	in.Inputs[0].From = &r.in
+	for want, from := range map[string]ValueID{"is no output": r.in, "value -1": None} {
+		in.Inputs[0].From = &from
+		if err := r.x.Prepare(ctx, in, TimingOff); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("fed by value %d: %v", from, err)
+		}
+	}
+	big := r.input(rows, rows)
+	big.Inputs[0].From, big.Inputs[0].Dims = &r.of, []int{rows + 1, width}
+	if err := r.x.Prepare(ctx, big, TimingOff); err == nil {
+		t.Error("a step of more rows than there are was prepared")
+	}
+	if !r.x.CanPrepare(TimingStep) || r.x.CanPrepare(TimingBlock) {
+		t.Error("a small step can be prepared, a block cannot be timed so")
+	}
+	r.x.rates = rates{1e9, 1e9, 1} // every operator looks long
+	if r.x.CanPrepare(TimingOff) {
+		t.Error("a step of several submits can be prepared")
+	}
+}
+
+// The host's time is booked where it passed: what is done for the next step while the GPU is at this one is
+// this step's, and overlaps. All parts of all steps are no more than the time that passed.
+func TestTheTimeOfStepsOnTheirWayAddsUp(t *testing.T) {
+	for _, pipelined := range []bool{false, true} {
+		r := newRig(t, fake.Options{Info: gpu.AdapterInfo{Type: gpu.Discrete}})
+		r.mustStep(t, 7, 7)
+		var parts, totals int64
+		n := 0
+		hops := slices.Repeat([]hop{{rows: 7, cut: 7, fed: true}}, 10)
+		_, err := r.ahead(hops, pipelined, func() func() {
+			return func() {
+				s := &r.x.last.stepLog
+				parts += s.resize + s.upload + s.encode + s.submit + s.wait
+				totals += s.total
+				last := n == len(hops)-1
+				if n++; (s.overlapped > 0) == last || s.overlapped > s.resize+s.upload+s.encode+s.submit {
+					t.Errorf("step %d: %d ns overlap", n, s.overlapped)
+				}
+				if s.total <= 0 || s.start.After(s.ended) || s.submits != 1 {
+					t.Errorf("step %d: %+v", n, s)
+				}
+				if _, before, ok := r.x.SpanNS(); !ok || before < 0 {
+					t.Errorf("step %d: the GPU begins %d ns behind its begin", n, before)
+				}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if parts > totals {
+			t.Errorf("pipelined %t: parts of %d ns in %d", pipelined, parts, totals)
+		}
+	}
+}
+
+func TestStepsOnTheirWayAllocateNothing(t *testing.T) {
+	r := newRig(t, fake.Options{NoLog: true})
+	r.dev.OnDispatch = nil
+	ctx := context.Background()
+	inputs := []*StepInput{r.input(1, 1), r.input(1, 1)}
+	for _, in := range inputs {
+		in.Inputs[0].From = &r.of
+	}
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(errors.Join(r.x.Prepare(ctx, inputs[0], TimingStep), r.x.Send(inputs[0])))
+	step := func() {
+		must(r.x.Prepare(ctx, inputs[1], TimingStep))
+		must(r.x.Send(inputs[1]))
+		must(r.x.Finish())
+	}
+	for range 10 {
+		step()
+	}
+	if n := testing.AllocsPerRun(50, step); n > 0 {
+		t.Errorf("%v allocations a step", n)
+	}
+}

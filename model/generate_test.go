@@ -1,0 +1,209 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/model/session"
+)
+
+// tokensFrom makes n tokens behind a prompt: one by one at a level, or generated.
+func (r *runner) tokensFrom(t *testing.T, prompt []int, n int, timing engine.Timing, how string) []picked {
+	t.Helper()
+	ctx := context.Background()
+	first, err := r.step(ctx, 0, prompt, true, nil, timing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := []picked{first}
+	if how == "one by one" {
+		for len(list) <= n {
+			at, last := len(prompt)+len(list)-1, list[len(list)-1]
+			out, err := r.step(ctx, at, []int{last.token}, true, nil, timing)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, out)
+		}
+		return list
+	}
+	if !r.exec.CanPrepare(timing) {
+		t.Fatal("steps cannot be prepared")
+	}
+	g := generation{
+		position: len(prompt), token: first.token, steps: n, timing: timing, pipelined: how == "pipelined",
+		gave: func(out picked, _ snapshot) (bool, error) {
+			list = append(list, out)
+			return true, nil
+		},
+	}
+	if err := r.generate(ctx, &g); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// Tokens and logits are the same to the bit at each timing level, and whether steps come one by one, are
+// prepared while the one before runs, or are sent too.
+func TestTokensAreTheSameHoweverStepsFollowEachOther(t *testing.T) {
+	r := onDevice(t, Options{Path: write(t, tiny().Bytes()), TopLogits: 8})
+	const n = 24
+	prompt := ids(5)
+	want := r.tokensFrom(t, prompt, n, engine.TimingOff, "one by one")
+	if len(want) != n+1 || len(want[0].top) != 8 {
+		t.Fatalf("%d tokens, %d candidates", len(want), len(want[0].top))
+	}
+	for _, level := range []engine.Timing{
+		engine.TimingOff, engine.TimingStep, engine.TimingBlock, engine.TimingDispatch,
+	} {
+		for _, how := range []string{"one by one", "stepped", "pipelined"} {
+			if level > engine.TimingStep && how != "one by one" || level > engine.TimingOff && !r.timed() {
+				continue
+			}
+			if d := cmp.Diff(want, r.tokensFrom(t, prompt, n, level, how), cmp.AllowUnexported(picked{})); d != "" {
+				t.Errorf("%s at %s:\n%s", how, level, d)
+			}
+		}
+	}
+}
+
+// What is drawn is the same too: its token goes by way of the host.
+func TestDrawnTokensAreTheSameHoweverStepsFollowEachOther(t *testing.T) {
+	by := Sampling{Temperature: 1.5, TopK: 20, TopP: 1, RepeatPenalty: 1, Seed: 3}
+	r := onDevice(t, Options{Path: write(t, tiny().Bytes()), Sampling: by})
+	want := r.tokensFrom(t, ids(5), 16, engine.TimingOff, "one by one")
+	got := r.tokensFrom(t, ids(5), 16, engine.TimingOff, "stepped")
+	if d := cmp.Diff(want, got, cmp.AllowUnexported(picked{})); d != "" {
+		t.Error(d)
+	}
+	if r.pipelines() {
+		t.Error("what is drawn is not known on the device")
+	}
+}
+
+// overlaps says whether a step was submitted before one before it was waited for.
+func overlaps(log []fake.Call) bool {
+	flying := 0
+	for _, c := range log {
+		switch c.Kind {
+		case fake.Submit:
+			if flying++; flying > 1 {
+				return true
+			}
+		case fake.Wait:
+			flying = 0
+		}
+	}
+	return false
+}
+
+// A run sends steps before it has read those before them where it may, and only there. Its text, its steps
+// and what can be done with them are the same.
+func TestARunIsPipelinedWhereNothingIsLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		o         Options
+		run       session.Command
+		pipelined bool
+	}{
+		"asked for":     {Options{Pipelined: true}, session.Command{N: 6}, true},
+		"to a position": {Options{Pipelined: true}, session.Command{Until: 12}, true},
+		"timed by the step": {
+			Options{Pipelined: true, Timing: engine.TimingStep}, session.Command{N: 6}, true,
+		},
+		"not asked for": {Options{}, session.Command{N: 6}, false},
+		"timed by dispatch": {
+			Options{Pipelined: true, Timing: engine.TimingDispatch}, session.Command{N: 6}, false,
+		},
+		"checked":    {Options{Pipelined: true, Check: true}, session.Command{N: 6}, false},
+		"candidates": {Options{Pipelined: true, TopLogits: 3}, session.Command{N: 6}, false},
+		"drawn": {
+			Options{Pipelined: true, Sampling: Sampling{Temperature: 1, TopK: 1, TopP: 1, RepeatPenalty: 1}},
+			session.Command{N: 6},
+			false,
+		},
+		"breakpoints": {
+			Options{Pipelined: true},
+			session.Command{N: 6, Breaks: []session.Break{{On: "position", Of: "40"}}},
+			false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRigOn(t, c.o, tiny(), fake.Options{})
+			r.do(promptOf(6))
+			c.run.Kind = session.Run
+			r.dev.ResetCounts()
+			r.do(c.run)
+			if got := overlaps(r.dev.Log); got != c.pipelined {
+				t.Errorf("pipelined: %t", got)
+			}
+			r.wantStand(`step 6, position 12, "ghijklm"`)
+			r.do(session.Command{Kind: session.Previous})
+			r.do(session.Command{Kind: session.Next})
+			r.wantStand(`step 7, position 12, "ghijklm"`)
+			r.do(session.Command{Kind: session.Run, N: 2})
+			r.wantStand(`step 9, position 14, "ghijklmno"`)
+		})
+	}
+}
+
+// A text that ends is heard one step late: the step too much is thrown away, and whoever goes on there meets
+// nothing of it.
+func TestTheStepBehindTheEndIsThrownAway(t *testing.T) {
+	for _, pipelined := range []bool{false, true} {
+		r := newRigOn(t, Options{Pipelined: pipelined}, tiny(), fake.Options{})
+		r.do(promptOf(5))
+		r.token = func(position int, tokens []int) int {
+			if position == 8 {
+				return tinyEnd
+			}
+			return letters(position, tokens)
+		}
+		r.do(session.Command{Kind: session.Run, N: 20})
+		r.wantStand(`step 4, position 9, "fghi"`)
+		if st := r.mirror.State; !st.Ended || len(r.mirror.Trace.Steps) != 5 {
+			t.Errorf("%+v with %d steps", st, len(r.mirror.Trace.Steps))
+		}
+		r.token = letters
+		r.do(session.Command{Kind: session.Previous})
+		r.wantStand(`step 3, position 8, "fghi"`)
+		r.do(session.Command{Kind: session.Run, N: 3})
+		r.wantStand(`step 7, position 11, "fghijkl"`)
+		for i, s := range r.mirror.Trace.Steps {
+			if s.Index != i || len(s.Dispatches) == 0 {
+				t.Errorf("pipelined %t: step %d is %d with %d dispatches", pipelined, i, s.Index,
+					len(s.Dispatches))
+			}
+		}
+	}
+}
+
+// Logits that are no numbers end a run where they came up, and it is said where that is, though another step
+// ran behind it.
+func TestDamagedLogitsEndAPipelinedRun(t *testing.T) {
+	r := newRigOn(t, Options{Pipelined: true}, tiny(), fake.Options{NoLog: true})
+	r.do(promptOf(5))
+	r.token = func(position int, tokens []int) int {
+		if position == 8 {
+			r.logit = float32(math.NaN())
+		}
+		return letters(position, tokens)
+	}
+	err := r.try(context.Background(), session.Command{Kind: session.Run, N: 20})
+	if err == nil || !errors.Is(err, r.s.text.fault) {
+		t.Fatalf("error %v, the text says %v", err, r.s.text.fault)
+	}
+	if want := "step 4 at position 8 gives no token"; !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("error %v", err)
+	}
+	r.logit, r.token = 0, letters
+	r.do(session.Command{Kind: session.Previous})
+	r.do(session.Command{Kind: session.Run, N: 2})
+	r.wantStand(`step 6, position 10, "fghijk"`)
+}
