@@ -75,7 +75,7 @@ var conditions = map[string]condition{
 		})
 	},
 	"route": func(_ context.Context, w *watch, b *breakpoint, m *moment) (hit, bool, error) {
-		if !m.follows { // routes go by the number of tokens, so that steps alike have the same
+		if !m.follows {
 			return hit{}, false, nil
 		}
 		return w.changed(b, func(was, is *engine.InForce) string {

@@ -97,7 +97,7 @@ func TestARunPausesWhereAConditionIsMet(t *testing.T) {
 			says: "position 7",
 		},
 		"a grid that nobody asked for": {
-			breaks: []string{"grid"}, stands: `step 5, position 65, "ijklmn"`, prompt: 60,
+			breaks: []string{"grid"}, stands: `step 5, position 449, "cdefgh"`, prompt: 444,
 			says: "breakpoint grid: ", at: "layers.0.attn.sdpa.fd_split",
 		},
 		"another route": {
@@ -140,7 +140,7 @@ func TestARunPausesWhereAConditionIsMet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := tiny()
-			file.Set("llama.context_length", 4*tinyContext)
+			file.Set("llama.context_length", max(4*tinyContext, 2*test.prompt))
 			r := newRigOn(t, Options{Timing: engine.TimingDispatch}, file, fake.Options{NoLog: true})
 			if test.prepare != nil {
 				test.prepare(r)
@@ -200,15 +200,15 @@ func TestAPromptPausesWhereAConditionIsMet(t *testing.T) {
 // What a step changed is said against the step before it in the text, whatever the device ran last.
 func TestAConditionComparesWithTheStepBeforeInTheText(t *testing.T) {
 	file := tiny()
-	file.Set("llama.context_length", 4*tinyContext)
+	file.Set("llama.context_length", 1000)
 	r := newRigOn(t, Options{}, file, fake.Options{NoLog: true})
-	r.do(promptOf(60))
+	r.do(promptOf(444))
 	run := session.Command{Kind: session.Run, Breaks: []session.Break{{On: "grid"}}}
 	r.do(run)
-	r.wantStand(`step 5, position 65, "ijklmn"`)
+	r.wantStand(`step 5, position 449, "cdefgh"`)
 	r.do(session.Command{Kind: session.Previous})
-	if r.do(run); r.mirror.State.Position != 65 {
-		t.Errorf("run again it pauses at position %d, want 65", r.mirror.State.Position)
+	if r.do(run); r.mirror.State.Position != 449 {
+		t.Errorf("run again it pauses at position %d, want 449", r.mirror.State.Position)
 	}
 }
 

@@ -404,3 +404,115 @@ func (c attention) bench(b *testing.B, dev gpu.Device, t *trial, at step) {
 	}
 	b.ReportMetric(0, "ns/op")
 }
+
+// decodeChain is layers of attention of one token as they are in a model, each on the results of the one
+// before: weights stream through the caches in between.
+func (c attention) decodeChain(layers int, attends bool) func(b *engine.Builder) {
+	width := c.qHeads * c.headDim
+	stream := func(name string, rows, cols int) Matrix {
+		return Matrix{Name: name, Rows: rows, Cols: cols, Format: F32, Data: func() ([][]byte, error) {
+			return [][]byte{make([]byte, 4*rows*cols)}, nil
+		}}
+	}
+	up, down := stream("up", 4096, width), stream("down", width, 4096)
+	return func(b *engine.Builder) {
+		input := func(name string, heads int) engine.ValueID {
+			dims := []int{1, 1, heads, c.headDim}
+			return b.Input(name, engine.F32, dims, dims)
+		}
+		t := engine.F32
+		if c.half {
+			t = engine.F16
+		}
+		x, k, v := input("q", c.qHeads), input("k", c.kvHeads), input("v", c.kvHeads)
+		position := Sym(b.SymInt("position", 0, int64(c.context)-1, 0))
+		for i := range layers {
+			b.Scope(fmt.Sprintf("layers.%d.", i), i, "attn")
+			if attends {
+				dims := []int{1, c.context, c.kvHeads, c.headDim}
+				x = SDPA(b, "sdpa", x, k, v, b.State(fmt.Sprintf("k_cache.%d", i), t, dims),
+					b.State(fmt.Sprintf("v_cache.%d", i), t, dims), position, 0, 0)
+			}
+			x = View(b, "join", x, Fixed(1), Fixed(1), Fixed(width))
+			x = Linear(b, "down", Linear(b, "up", x, up, engine.None), down, engine.None)
+			x = View(b, "split", x, Fixed(1), Fixed(1), Fixed(c.qHeads), Fixed(c.headDim))
+		}
+		b.Output(x)
+	}
+}
+
+// BenchmarkDecodeAttention is attention of one token in its chain of layers: what a layer takes with it less
+// what it takes without, at some positions.
+func BenchmarkDecodeAttention(b *testing.B) {
+	dev := benchDevice(b)
+	for _, headDim := range []int{64, 128} {
+		for _, half := range []bool{false, true} {
+			c := attention{qHeads: 32, kvHeads: 8, headDim: headDim, tokens: 1, context: 8192, half: half}
+			b.Run(strings.ReplaceAll(c.String(), ",", ""), func(b *testing.B) {
+				positions := []int{64, 256, 512, 1024, 4096, 8191}
+				for b.Loop() {
+					without := c.layerNS(b, dev, false, positions[:1])
+					for i, ns := range c.layerNS(b, dev, true, positions) {
+						b.ReportMetric((ns-without[0])/1e3, fmt.Sprintf("us@%d", positions[i]))
+					}
+				}
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
+
+// layerNS is the median GPU time of a layer of the chain at each of some positions.
+func (c attention) layerNS(b *testing.B, dev gpu.Device, attends bool, positions []int) (medians []float64) {
+	const layers = 8
+	t := &trial{build: c.decodeChain(layers, attends)}
+	builder := engine.NewBuilder(dev.Info().Limits)
+	t.build(builder)
+	g, err := builder.Finish()
+	if err != nil {
+		b.Fatal(err)
+	}
+	x, err := engine.Load(dev, g, engine.LiveOptions{}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer x.Release()
+	for _, position := range positions {
+		in := t.input(b, g, c.step(1, position))
+		in.Read = nil
+		var list []int64
+		for i := range 30 {
+			if err := x.Step(context.Background(), in, engine.TimingStep); err != nil {
+				b.Fatal(err)
+			}
+			if span, _, ok := x.SpanNS(); ok && i >= 10 { // behind a warm-up
+				list = append(list, span)
+			}
+		}
+		slices.Sort(list)
+		medians = append(medians, float64(list[len(list)/2])/layers)
+	}
+	return medians
+}
+
+// BenchmarkPrefillAttention is attention of several tokens on each of its routes: the median GPU times of its
+// dispatches, each alone.
+func BenchmarkPrefillAttention(b *testing.B) {
+	dev := benchDevice(b)
+	for _, headDim := range []int{64, 128} {
+		for _, tokens := range []int{128, 512, 2048} {
+			for route, limit := range map[string]int64{"materialized": 1 << 40, "streaming": 1} {
+				c := attention{
+					qHeads: 32, kvHeads: 8, headDim: headDim, context: 6144, tokens: tokens,
+					scoresLimit: limit, live: [][2]int{{tokens, 0}, {tokens, 4096}},
+				}
+				for i, at := range c.live {
+					name := fmt.Sprintf("%s %s at %d", c.String(), route, at[1])
+					b.Run(strings.ReplaceAll(name, ",", ""), func(b *testing.B) {
+						c.bench(b, dev, c.trial(), c.trial().steps[i])
+					})
+				}
+			}
+		}
+	}
+}

@@ -8,6 +8,7 @@ const (
 	reasonNone reason = iota
 	sameShapes
 	broadcastShapes
+	fewPositions
 	oneToken
 	manyTokens
 	wideHead
@@ -26,6 +27,7 @@ func (r reason) String() string {
 		reasonNone:        "",
 		sameShapes:        "operands have one shape",
 		broadcastShapes:   "an operand is repeated along a dim",
+		fewPositions:      "S = 1, and few positions are seen",
 		oneToken:          "S = 1",
 		manyTokens:        "S > 1",
 		wideHead:          "D > 128",

@@ -43,14 +43,18 @@ func (t routes) has(i int) bool { return t[i].upTo > 0 }
 
 // choose settles the route of a plan for some work.
 func (t routes) choose(p *engine.Planner, work int) int {
-	var allowed uint64
+	r := t.preferred(work)
+	return p.Choose(r, t[r].why, t.allowed(work))
+}
+
+// allowed are the routes, by bit, that can do some work.
+func (t routes) allowed(work int) (allowed uint64) {
 	for i := range t {
 		if t.has(i) && (!t[i].only || work <= t[i].upTo) {
 			allowed |= 1 << i
 		}
 	}
-	r := t.preferred(work)
-	return p.Choose(r, t[r].why, allowed)
+	return allowed
 }
 
 // most has, for each route that is ever preferred, the most work that it is preferred for, of at most all.

@@ -29,10 +29,12 @@ import (
 // that the mask lets through are computed or read. Where they could take over 64 MiB it is streaming: each
 // workgroup goes through the positions with a tile of tokens and keeps no scores; with a D over 128 only
 // where they are more than the device binds, with one over 256 never. One token (D up to 256) takes
-// flash_decoding: the positions are cut into splits of about 64, each attended over by one workgroup for
-// all query heads that share a KV head; that of the last split appends to the caches; then the splits are
-// put together. Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others, FlashAttention-2 and
-// Flash-Decoding (2023); for the window Beltagy and others, Longformer (2020), and Mistral 7B (2023).
+// flash_decoding: the positions are cut into as many splits as fill the device once, whatever their number,
+// each attended over by one workgroup for query heads that share a KV head; that of the last split appends to
+// the caches; then the splits are put together. Up to 384 positions it is decoding: one workgroup for each
+// query head attends over them all. Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others,
+// FlashAttention-2 and Flash-Decoding (2023); for the window Beltagy and others, Longformer (2020), and
+// Mistral 7B (2023).
 func SDPA(b *engine.Builder, name string, q, k, v, kCache, vCache engine.ValueID, position Int,
 	scale float64, window int,
 ) engine.ValueID {
@@ -73,14 +75,14 @@ func addSDPA(c *call) []engine.ValueID {
 		o.scores = c.scratch("scores", engine.F32)
 	}
 	if o.routes.has(sdpaFlashDecoding) {
-		o.partO, o.partML = c.scratch("part_o", engine.F32), c.scratch("part_ml", engine.F32)
+		o.parts = c.scratch("parts", engine.F32)
 	}
 	return c.adds(o, o.y)
 }
 
 type sdpa struct {
 	q, k, v, kCache, vCache, y engine.ValueID
-	scores, partO, partML      engine.ValueID // scratch
+	scores, parts              engine.ValueID // scratch
 	position                   Int
 	scale                      float32
 
@@ -89,14 +91,15 @@ type sdpa struct {
 	span                              string // what grids call the positions that a step sees
 	half                              bool   // caches
 	routes                            routes
-	heads                             int // that a workgroup of flash_decoding takes
 
-	update, qk, softmax, av, streaming, split, reduce *engine.Kernel
+	update, qk, softmax, av, streaming, reduce *engine.Kernel
+	whole, split                               decodeShape
 }
 
 // The routes and the dispatch slots of attention.
 const (
 	sdpaFlashDecoding = iota
+	sdpaDecoding
 	sdpaMaterialized
 	sdpaStreaming
 )
@@ -107,24 +110,22 @@ const (
 	slotSoftmax
 	slotAV
 	slotStreaming
+	slotDecode
 	slotSplit
 	slotReduce
 )
 
 var sdpaRouteNames = []string{
-	sdpaFlashDecoding: "flash_decoding", sdpaMaterialized: "materialized", sdpaStreaming: "streaming",
+	sdpaFlashDecoding: "flash_decoding", sdpaDecoding: "decoding", sdpaMaterialized: "materialized",
+	sdpaStreaming: "streaming",
 }
 
 const (
 	sdpaTile = 64 // tokens, and positions, of a tile
-	// A split has about this many positions: a position to a lane. Their number is bounded by what one
-	// workgroup puts together.
-	splitPositions, maxSplits = 64, 128
-	reduceLanes               = 64
 	// sdpaWidest is the widest head whose columns a workgroup of the streaming and flash_decoding kernels has
 	// lanes for. Heads wider than sdpaRoomy take so many registers of the streaming kernel that it is the way
 	// only where there is no memory for scores.
-	sdpaWidest, sdpaRoomy = 4 * reduceLanes, 128
+	sdpaWidest, sdpaRoomy = 256, 128
 )
 
 // sdpaScoresLimit is how many bytes of scores the materialized route may take: past it streaming, which takes
@@ -167,10 +168,6 @@ func (o *sdpa) readDims(c *call) bool {
 			o.scale = float32(1 / math.Sqrt(float64(o.headDim)))
 		}
 		o.chooseRoutes(b)
-		o.heads = 1
-		for g := o.qHeads / o.kvHeads; o.heads < 4 && g%(2*o.heads) == 0; {
-			o.heads *= 2
-		}
 		return true
 	}
 	return false
@@ -181,11 +178,12 @@ func (o *sdpa) chooseRoutes(b *engine.Builder) {
 	fewest, most := b.MinDims(o.q)[1], min(b.MaxDims(o.q)[1], o.context)
 	o.routes = routes{
 		sdpaFlashDecoding: {name: "flash_decoding", only: true, why: oneToken},
+		sdpaDecoding:      {name: "decoding", only: true, why: fewPositions},
 		sdpaMaterialized:  {name: "materialized", only: true, why: manyTokens},
 		sdpaStreaming:     {name: "streaming", why: manyScores},
 	}
 	if fewest == 1 && o.headDim <= sdpaWidest {
-		o.routes[sdpaFlashDecoding].upTo, fewest = 1, 2
+		o.routes[sdpaDecoding].upTo, o.routes[sdpaFlashDecoding].upTo, fewest = 1, 1, 2
 	}
 	limit := int64(b.Limits().MaxStorageBinding)
 	if o.headDim <= sdpaRoomy {
@@ -233,13 +231,7 @@ func (o *sdpa) makeKernels(b *engine.Builder) {
 			})
 	}
 	if o.routes.has(sdpaFlashDecoding) {
-		o.split = kernel(b, "sdpa_fd_split",
-			shaders.Constants{
-				"HeadQuads": quads, "HalfCache": o.half, "Heads": o.heads,
-				"HeadGroups": o.qHeads / o.kvHeads / o.heads,
-			})
-		o.reduce = kernel(b, "sdpa_fd_reduce",
-			shaders.Constants{"HeadQuads": quads, "Lanes": reduceLanes, "MaxSplits": maxSplits})
+		o.makeDecodeKernels(b)
 	}
 }
 
@@ -251,8 +243,8 @@ func (o *sdpa) Spec() engine.Spec {
 		Slots: []engine.Slot{
 			slotUpdateCache: {Label: "update_cache"}, slotQK: {Label: "qk"}, slotSoftmax: {Label: "softmax"},
 			slotAV:        {Label: "av"},
-			slotStreaming: {Label: "streaming"}, slotSplit: {Label: "fd_split"},
-			slotReduce: {Label: "fd_reduce"},
+			slotStreaming: {Label: "streaming"}, slotDecode: {Label: "decode"},
+			slotSplit: {Label: "fd_split"}, slotReduce: {Label: "fd_reduce"},
 		},
 		Attrs: map[string]any{
 			"input_pos": o.position.attr(), "scale": o.scale, "heads": o.qHeads,
@@ -283,10 +275,11 @@ func (o *sdpa) Spec() engine.Spec {
 		uses(sdpaStreaming, slotStreaming, o.streaming, q, kCache, vCache, y)
 	}
 	if o.routes.has(sdpaFlashDecoding) {
-		s.Scratch = append(s.Scratch, o.partO, o.partML)
-		partO, partML := bind("part_o", o.partO), bind("part_ml", o.partML)
-		uses(sdpaFlashDecoding, slotSplit, o.split, q, k, v, kCache, vCache, partO, partML)
-		uses(sdpaFlashDecoding, slotReduce, o.reduce, partO, partML, y)
+		s.Scratch = append(s.Scratch, o.parts)
+		parts := bind("parts", o.parts)
+		uses(sdpaDecoding, slotDecode, o.whole.kernel, q, k, v, kCache, vCache, y)
+		uses(sdpaFlashDecoding, slotSplit, o.split.kernel, q, k, v, kCache, vCache, parts)
+		uses(sdpaFlashDecoding, slotReduce, o.reduce, parts, y)
 	}
 	return s
 }
@@ -311,6 +304,9 @@ func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 			corners = append(corners, at(tokens, max(o.context-tokens, first)))
 		}
 	}
+	if o.routes.has(sdpaFlashDecoding) {
+		corners = append(corners, at(1, max(first, min(o.mostSplits()*o.split.block, o.spanOf(1))-1)))
+	}
 	return append(corners, at(fewest, first))
 }
 
@@ -330,9 +326,11 @@ func (o *sdpa) Plan(p *engine.Planner) error {
 			context, o.context)
 	}
 	p.SetDims(o.y, q...)
-	switch o.routes.choose(p, tokens) {
+	switch o.choose(p, tokens, position) {
 	case sdpaFlashDecoding:
-		o.planDecode(p, position)
+		o.planSplits(p, position)
+	case sdpaDecoding:
+		o.planWhole(p, position)
 	case sdpaStreaming:
 		o.planStreaming(p, tokens, position)
 	default:
@@ -415,34 +413,6 @@ func (o *sdpa) planStreaming(p *engine.Planner, tokens, position int) {
 		U32("window", o.window).U32("kv_heads", o.kvHeads).F32("scale", o.scale)
 	l.Bytes = 2*o.queryBytes(tokens) + 2*int64(context-o.start(position))*o.cacheBytes()
 	l.FLOPs = seen * (4*int64(o.headDim) + 5)
-}
-
-func (o *sdpa) planDecode(p *engine.Planner, position int) {
-	start := o.start(position)
-	span := position + 1 - start
-	parted := engine.Split(o.span, span, splitPositions)
-	parted.Most = maxSplits
-	splits := int(parted.Groups())
-	length := divUp(span, splits)
-	p.SetDims(o.partO, o.qHeads, splits, o.headDim)
-	p.SetDims(o.partML, o.qHeads, splits, 2)
-	qBytes := o.queryBytes(1)
-	parts := int64(splits) * (qBytes + 8*int64(o.qHeads))
-
-	l := p.Dispatch(slotSplit, p.Rows(splitPositions, min(length, splitPositions),
-		engine.Split("heads", o.qHeads, o.heads), parted))
-	l.Params.U32("context", position+1).U32("start", start).U32("splits", splits).U32("split_len", length).
-		U32("kv_heads", o.kvHeads).F32("scale", o.scale)
-	l.Bytes = qBytes + 8*int64(o.kvHeads)*int64(o.headDim) + 2*int64(span+1)*o.cacheBytes() + parts
-	l.FLOPs = int64(o.qHeads) * int64(span) * (4*int64(o.headDim) + 5)
-
-	quads := o.headDim / 4
-	busy := min(reduceLanes/quads, splits) * quads // a lane takes every so many splits of four columns
-	l = p.Dispatch(slotReduce, p.Rows(reduceLanes, busy, engine.Each("heads", o.qHeads),
-		engine.Each("tokens", 1)))
-	l.Params.U32("q_heads", o.qHeads).U32("splits", splits)
-	l.Bytes = parts + qBytes
-	l.FLOPs = 2 * int64(o.qHeads) * int64(splits) * int64(o.headDim)
 }
 
 func (o *sdpa) Reference(r *Ref) {

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -148,6 +149,10 @@ func TestSDPA(t *testing.T) {
 			qHeads: 32, kvHeads: 8, headDim: 64, tokens: 1, context: 512, half: true,
 			live: [][2]int{{1, 127}, {1, 511}},
 		},
+		{
+			qHeads: 4, kvHeads: 2, headDim: 80, tokens: 1, context: 1500,
+			live: [][2]int{{1, 383}, {1, 384}, {1, 385}, {1, 448}, {1, 1499}},
+		},
 	} {
 		trials = append(trials, c.trial())
 	}
@@ -284,7 +289,7 @@ func TestSDPAChoosesItsRouteByLiveTokens(t *testing.T) {
 			tokens, route int
 			why           reason
 		}{
-			{1, sdpaFlashDecoding, oneToken},
+			{1, sdpaFlashDecoding, oneToken}, // of many positions
 			{2, sdpaMaterialized, manyTokens},
 			{128, sdpaMaterialized, manyTokens},
 			{129, sdpaStreaming, manyScores},
@@ -299,12 +304,56 @@ func TestSDPAChoosesItsRouteByLiveTokens(t *testing.T) {
 	})
 }
 
+// One workgroup takes few positions; of more a device is filled by as many whole blocks as there are, and
+// never by more workgroups than it takes at once.
+func TestOneTokenIsSplitByThePositionsItSees(t *testing.T) {
+	const heads, most, block = 8, 16, 32 // workgroups of the heads, splits, positions
+	for _, window := range []int{0, 600} {
+		c := attention{qHeads: 32, kvHeads: 8, headDim: 128, tokens: 1, context: 8192, window: window}
+		for _, want := range []struct {
+			position, splits int
+		}{{0, 0}, {383, 0}, {384, 13}, {511, 16}, {512, 9}, {599, 10}, {1023, 16}, {4095, 16}, {8191, 16}} {
+			if c.live = [][2]int{{1, want.position}}; window > 0 && want.position >= window {
+				want.splits = 10
+			}
+			trial := c.trial()
+			g := finish(t, trial)
+			live, err := engine.NewLive(g, engine.LiveOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := bring(live, trial.input(t, g, trial.steps[0])); err != nil {
+				t.Fatal(err)
+			}
+			var groups []int64
+			for _, id := range live.Active() {
+				launch, _ := live.Launch(id)
+				groups = append(groups, launch.Grid.Groups)
+			}
+			expect := []int64{heads * int64(want.splits), 32}
+			if want.splits == 0 {
+				expect = []int64{32}
+			}
+			if !slices.Equal(groups, expect) {
+				t.Errorf("position %d, window %d: workgroups %v, want %v", want.position, window, groups,
+					expect)
+			}
+		}
+	}
+}
+
 func TestSDPARoutesAsked(t *testing.T) {
 	c := attention{
 		qHeads: 6, kvHeads: 2, headDim: 24, tokens: 20, context: 200,
 		live: [][2]int{{20, 0}, {1, 20}, {1, 199}}, route: "materialized",
 	}
 	hold(t, c.trial())
+	c.tokens = 1
+	for _, c.route = range []string{"flash_decoding", "decoding"} {
+		c.live = [][2]int{{1, 0}, {1, 20}, {1, 199}}
+		hold(t, c.trial())
+	}
+	c.tokens = 20
 	c.live = [][2]int{{1, 20}}
 	c.route = "flash_decoding"
 	b := engine.NewBuilder(gpu.DefaultLimits())
@@ -363,6 +412,14 @@ func TestAttentionSaysWhatItReadsAndWhichLanesIdle(t *testing.T) {
 	if len(softmax.Reads) != 1 || len(softmax.Writes) != 1 || softmax.Reads[0] != softmax.Writes[0] {
 		t.Errorf("softmax reads %v and writes %v, want the scores to be both", softmax.Reads, softmax.Writes)
 	}
+	b = tinyBuilder()
+	b.AskRoutes(map[string]string{"sdpa_with_kv_cache": "flash_decoding"})
+	c.tokens = 1
+	c.build(b)
+	if g, err = b.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	described = g.Describe()
 	x, err := engine.NewLive(g, engine.LiveOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -371,8 +428,8 @@ func TestAttentionSaysWhatItReadsAndWhichLanesIdle(t *testing.T) {
 	for _, v := range g.Inputs() {
 		values[g.Value(v).Name] = v
 	}
-	// A part of 16 lanes adds up every fourth split: with one split three of the four parts have none.
-	for position, busy := range map[int]int{0: 16, 2 * splitPositions: 48, 2047: 64} {
+	// A part of 16 lanes adds up every fourth split of 64: with one split three of the four parts have none.
+	for position, busy := range map[int]int{0: 16, 2 * 64: 48, 2047: 64} {
 		for _, name := range []string{"q", "k", "v"} {
 			if err := x.SetDims(values[name], 1, 1, heads, headDim); err != nil {
 				t.Fatal(err)

@@ -1,8 +1,17 @@
-// Attention of one token over one split of the positions, for {{.Heads}} query head{{if gt .Heads 1}}s{{end}}
-// that share a KV head: the sum of v weighted by exp(score - max), not yet divided by the sum of the weights,
-// and that sum and max. Of the last split it also appends the token's k and v to the caches.
+// Attention of one token for {{.Heads}} query head{{if gt .Heads 1}}s{{end}} of a KV head,
+{{- if .Whole}} over all positions that it sees.{{else}} over one split of the positions: the sum
+// of v weighted by exp(score - max), not yet divided by the sum of the weights, and that sum and max.{{end}}
+// The last split also appends the token's k and v to the caches.
+//
+// A workgroup goes through its positions in blocks, with the next block on its way. The key of a position is
+// shared by {{.Row}} lanes, its value by {{.HeadQuads}}, a column each. Lanes that have the values of the
+// same positions have a largest score and a sum of their own, so that a block takes one barrier.
 {{- $T := "f32"}}{{if eq .Heads 2}}{{$T = "vec2<f32>"}}{{else if eq .Heads 4}}{{$T = "vec4<f32>"}}{{end}}
-{{- $parts := div 64 .HeadQuads}}
+{{- $C := "vec4<f32>"}}{{if .HalfCache}}{{$C = "vec2<u32>"}}{{end}}
+{{- $quads := div (add .HeadQuads (sub .Row 1)) .Row}}{{/* of a key that a lane takes */}}
+{{- $block := div .Lanes .Row}}
+{{- $parts := div .Lanes .HeadQuads}}
+{{- $turns := div (add $block (sub $parts 1)) $parts}}{{/* positions of a block that a part takes */}}
 struct Params {
   context: u32, // positions, the token's own included
   start: u32, // the first position that it sees
@@ -12,27 +21,31 @@ struct Params {
   scale: f32,
 }
 
-{{- $C := "vec4<f32>"}}{{if .HalfCache}}{{$C = "vec2<u32>"}}{{end}}
-
-@group(0) @binding(0) var<storage, read> q: array<f32>; // [q_heads, {{mul 4 .HeadQuads}}]
-@group(0) @binding(1) var<storage, read> k: array<vec4<f32>>; // [kv_heads, {{.HeadQuads}}]
-@group(0) @binding(2) var<storage, read> v: array<vec4<f32>>;
+{{binding}} var<storage, read> q: array<vec4<f32>>; // [q_heads, {{.HeadQuads}}]
+{{binding}} var<storage, read> k: array<vec4<f32>>; // [kv_heads, {{.HeadQuads}}]
+{{binding}} var<storage, read> v: array<vec4<f32>>;
 // [positions, kv_heads, {{.HeadQuads}}]
-@group(0) @binding(3) var<storage, read_write> k_cache: array<{{$C}}>;
-@group(0) @binding(4) var<storage, read_write> v_cache: array<{{$C}}>;
-@group(0) @binding(5) var<storage, read_write> part_o: array<vec4<f32>>; // [q_heads, splits, {{.HeadQuads}}]
-@group(0) @binding(6) var<storage, read_write> part_ml: array<vec2<f32>>; // [q_heads, splits]: max, sum
-@group(0) @binding(7) var<uniform> params: Params;
+{{binding}} var<storage, read_write> k_cache: array<{{$C}}>;
+{{binding}} var<storage, read_write> v_cache: array<{{$C}}>;
+{{- if .Whole}}
+{{binding}} var<storage, read_write> y: array<f32>; // [q_heads, {{mul 4 .HeadQuads}}]
+{{- else}}
+// [q_heads, splits, {{mul 4 .HeadQuads}} sums, then the largest score and the sum of the weights]
+{{binding}} var<storage, read_write> parts: array<f32>;
+{{- end}}
+{{binding}} var<uniform> params: Params;
 
 {{template "flat_group" .}}
 {{template "kv_cache" .}}
-// {{$T}} has a value for each of the {{.Heads}} query heads.
-var<workgroup> query: array<{{$T}}, {{mul 4 .HeadQuads}}>;
-var<workgroup> partial: array<{{$T}}, 64>;
-var<workgroup> weight: array<{{$T}}, 64>; // of the positions of a block
-var<workgroup> sums: array<{{$T}}, 256>; // [lane, 4]
+{{template "kv_stored" .}}
+// {{$T}} has a value for each query head. Products are those of two blocks by turns, a product a lane; then
+// sums take their place, half of each part's.
+var<workgroup> products: array<{{$T}}, {{mul 2 .Lanes}}>;
+var<workgroup> own_products: array<{{$T}}, {{.Row}}>; // of the token's own key
+var<workgroup> largests: array<{{$T}}, {{$parts}}>;
+var<workgroup> totals: array<{{$T}}, {{$parts}}>;
 
-@compute @workgroup_size(64)
+@compute @workgroup_size({{.Lanes}})
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
   let id = flat_group(wid, groups);
@@ -44,101 +57,182 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   }
   let head0 = head_group * {{.Heads}}u;
   let begin = params.start + split * params.split_len;
-  let end = min(begin + params.split_len, params.context);
-  for (var d = lane; d < {{mul 4 .HeadQuads}}u; d += 64u) {
-    let at = head0 * {{mul 4 .HeadQuads}}u + d;
-    query[d] = params.scale * {{if eq .Heads 1}}q[at]{{else}}{{$T}}(q[at]{{range $h := .Heads}}{{if $h}},
-      q[at + {{mul $h (mul 4 $.HeadQuads)}}u]{{end}}{{end}}){{end}};
-  }
-  // The workgroups of other query heads of the KV head write the same. Each reads what it wrote itself.
-  if (begin < params.context && end == params.context && lane < {{.HeadQuads}}u) {
-    let src = kv_head * {{.HeadQuads}}u + lane;
-    let dst = (params.context - 1u) * params.kv_heads * {{.HeadQuads}}u + src;
-{{- if .HalfCache}}
-    k_cache[dst] = vec2<u32>(pack2x16float(k[src].xy), pack2x16float(k[src].zw));
-    v_cache[dst] = vec2<u32>(pack2x16float(v[src].xy), pack2x16float(v[src].zw));
-{{- else}}
-    k_cache[dst] = k[src];
-    v_cache[dst] = v[src];
-{{- end}}
-  }
-  storageBarrier();
-  workgroupBarrier();
-  let column = lane % {{.HeadQuads}}u;
+  let appends = begin + params.split_len >= params.context;
+  let end = min(begin + params.split_len, params.context - 1u); // of what the caches hold
+  let last = max(end, 1u) - 1u;
+  let place = lane / {{.Row}}u;
   let part = lane / {{.HeadQuads}}u;
+  let column = lane % {{.HeadQuads}}u;
+{{- range $i := $quads}}
+  let quad{{$i}} = min(lane % {{$.Row}}u + {{mul $i $.Row}}u, {{sub $.HeadQuads 1}}u);
+{{- end}}
+  var row = (min(begin + place, last) * params.kv_heads + kv_head) * {{.HeadQuads}}u;
+{{- range $i := $quads}}
+  var k{{$i}} = k_cache[row + quad{{$i}}];
+{{- end}}
+{{- range $t := $turns}}
+  row = (min(begin + part + {{mul $t $parts}}u, last) * params.kv_heads + kv_head) * {{$.HeadQuads}}u;
+  var v{{$t}} = v_cache[row + column];
+{{- end}}
+{{- range $i := $quads}}
+{{- range $h := $.Heads}}
+  let q{{$h}}_{{$i}} = params.scale *
+{{- $x := printf "q[(head0 + %du) * %du + quad%d]" $h $.HeadQuads $i}}
+{{- if le (mul (add $i 1) $.Row) $.HeadQuads}} {{$x}};
+{{- else}}
+    select(vec4<f32>(0.0), {{$x}}, lane % {{$.Row}}u + {{mul $i $.Row}}u < {{$.HeadQuads}}u);
+{{- end}}
+{{- end}}
+{{- range $d := 4}}{{$x := slice "xyzw" $d (add $d 1)}}
+  let query{{$i}}_{{$d}} = {{$T}}(q0_{{$i}}.{{$x}}
+{{- range $h := $.Heads}}{{if $h}}, q{{$h}}_{{$i}}.{{$x}}{{end}}{{end}});
+{{- end}}
+{{- end}}
+  // The workgroups of other query heads of the KV head append the same.
+  var own_value = vec4<f32>(0.0);
+  if (appends) {
+    let src = kv_head * {{.HeadQuads}}u;
+    let dst = ((params.context - 1u) * params.kv_heads + kv_head) * {{.HeadQuads}}u;
+    if (place == 0u) {
+      var product = {{$T}}(0.0);
+{{- range $i := $quads}}
+      let key{{$i}} = stored(k[src + quad{{$i}}]);
+      k_cache[dst + quad{{$i}}] = key{{$i}};
+      let own{{$i}} = cached(key{{$i}});
+{{- range $d := 4}}
+      product = fma({{$T}}(own{{$i}}.{{slice "xyzw" $d (add $d 1)}}), query{{$i}}_{{$d}}, product);
+{{- end}}
+{{- end}}
+      own_products[lane] = product;
+    }
+    if (part == 0u) {
+      let value = stored(v[src + column]);
+      v_cache[dst + column] = value;
+      own_value = cached(value);
+    }
+  }
   var largest = {{$T}}(-1e30);
-  var sum = {{$T}}(0.0);
+  var total = {{$T}}(0.0);
 {{- range $d := 4}}
   var o{{$d}} = {{$T}}(0.0);
 {{- end}}
-  // Blocks of 64 positions. First a lane has a position, then a column of v and every {{$parts}}th position.
-  for (var first = begin; first < end; first += 64u) {
-    let there = first + lane < end;
-    let row = (min(first + lane, end - 1u) * params.kv_heads + kv_head) * {{.HeadQuads}}u;
-    var score = {{$T}}(0.0);
-{{- range $i := .HeadQuads}}
-    let k{{$i}} = cached(k_cache[row + {{$i}}u]);
-    score = fma({{$T}}(k{{$i}}.w), query[{{add (mul 4 $i) 3}}],
-      fma({{$T}}(k{{$i}}.z), query[{{add (mul 4 $i) 2}}],
-      fma({{$T}}(k{{$i}}.y), query[{{add (mul 4 $i) 1}}],
-      fma({{$T}}(k{{$i}}.x), query[{{mul 4 $i}}], score))));
+  var turn = 0u;
+  for (var first = begin; first < end; first += {{$block}}u) {
+    let next = first + {{$block}}u;
+    row = (min(next + place, last) * params.kv_heads + kv_head) * {{.HeadQuads}}u;
+{{- range $i := $quads}}
+    let next_k{{$i}} = k_cache[row + quad{{$i}}];
 {{- end}}
-    partial[lane] = select({{$T}}(-1e30), score, there);
-    workgroupBarrier();
-    for (var s = 32u; s > 0u; s >>= 1u) {
-      if (lane < s) {
-        partial[lane] = max(partial[lane], partial[lane + s]);
-      }
-      workgroupBarrier();
-    }
-    let before = largest;
-    largest = max(before, partial[0]);
-    weight[lane] = select({{$T}}(0.0), exp(score - largest), there);
-    workgroupBarrier();
-    let shrink = exp(before - largest);
-    sum *= shrink;
+{{- range $t := $turns}}
+    row = (min(next + part + {{mul $t $parts}}u, last) * params.kv_heads + kv_head) * {{$.HeadQuads}}u;
+    let next_v{{$t}} = v_cache[row + column];
+{{- end}}
+    var product = {{$T}}(0.0);
+{{- range $i := $quads}}
+    let key{{$i}} = cached(k{{$i}});
 {{- range $d := 4}}
-    o{{$d}} *= shrink;
+    product = fma({{$T}}(key{{$i}}.{{slice "xyzw" $d (add $d 1)}}), query{{$i}}_{{$d}}, product);
 {{- end}}
+{{- end}}
+    products[turn + lane] = product;
+    workgroupBarrier();
     if (part < {{$parts}}u) {
-      let positions = min(64u, end - first);
-      for (var j = part; j < positions; j += {{$parts}}u) {
-        let value = cached(v_cache[((first + j) * params.kv_heads + kv_head) * {{.HeadQuads}}u + column]);
-        let w = weight[j];
-        sum += w;
-        o0 = fma(w, {{$T}}(value.x), o0);
-        o1 = fma(w, {{$T}}(value.y), o1);
-        o2 = fma(w, {{$T}}(value.z), o2);
-        o3 = fma(w, {{$T}}(value.w), o3);
-      }
+      let before = largest;
+{{- range $t := $turns}}
+      let place{{$t}} = part + {{mul $t $parts}}u;
+      let seen{{$t}} = first + place{{$t}} < end
+{{- if gt (mul $turns $parts) $block}} && place{{$t}} < {{$block}}u{{end}};
+      let at{{$t}} = turn + min(place{{$t}}, {{sub $block 1}}u) * {{$.Row}}u;
+      let score{{$t}} = select({{$T}}(-1e30), products[at{{$t}}]{{range $r := $.Row}}{{if $r}} +
+        products[at{{$t}} + {{$r}}u]{{end}}{{end}}, seen{{$t}});
+      largest = max(largest, score{{$t}});
+{{- end}}
+      let shrink = exp(before - largest);
+      total *= shrink;
+{{- range $d := 4}}
+      o{{$d}} *= shrink;
+{{- end}}
+{{- range $t := $turns}}
+      let weight{{$t}} = exp(score{{$t}} - largest);
+      let value{{$t}} = cached(v{{$t}});
+      total += weight{{$t}};
+{{- range $d := 4}}
+      o{{$d}} = fma(weight{{$t}}, {{$T}}(value{{$t}}.{{slice "xyzw" $d (add $d 1)}}), o{{$d}});
+{{- end}}
+{{- end}}
     }
-    workgroupBarrier();
-  }
-  partial[lane] = sum;
-{{- range $d := 4}}
-  sums[4u * lane + {{$d}}u] = o{{$d}};
+    turn = {{.Lanes}}u - turn;
+{{- range $i := $quads}}
+    k{{$i}} = next_k{{$i}};
 {{- end}}
+{{- range $t := $turns}}
+    v{{$t}} = next_v{{$t}};
+{{- end}}
+  }
   workgroupBarrier();
-  if (part > 0u) {
-    return;
-  }
-{{- if gt $parts 1}}
-  for (var p = 1u; p < {{$parts}}u; p++) {
-    sum += partial[p * {{.HeadQuads}}u + column];
+  if (appends && part == 0u) {
+    let score = own_products[0]{{range $r := .Row}}{{if $r}} +
+      own_products[{{$r}}]{{end}}{{end}};
+    let before = largest;
+    largest = max(before, score);
+    let shrink = exp(before - largest);
+    let weight = exp(score - largest);
+    total = fma(total, shrink, weight);
 {{- range $d := 4}}
-    o{{$d}} += sums[4u * (p * {{$.HeadQuads}}u + column) + {{$d}}u];
+    o{{$d}} = fma(o{{$d}}, shrink, weight * own_value.{{slice "xyzw" $d (add $d 1)}});
+{{- end}}
+  }
+  if (part < {{$parts}}u && column == 0u) {
+    largests[part] = largest;
+    totals[part] = total;
+  }
+{{- range $half := 2}}
+{{- if $half}}
+  workgroupBarrier();
+{{- end}}
+  if (part < {{$parts}}u) {
+    products[part * {{mul 2 $.HeadQuads}}u + column] = o{{mul 2 $half}};
+    products[part * {{mul 2 $.HeadQuads}}u + {{$.HeadQuads}}u + column] = o{{add (mul 2 $half) 1}};
+  }
+  workgroupBarrier();
+{{- if eq $half 0}}
+  largest = largests[0];
+  for (var p = 1u; p < {{$parts}}u; p++) {
+    largest = max(largest, largests[p]);
+  }
+  total = {{$T}}(0.0);
+  for (var p = 0u; p < {{$parts}}u; p++) {
+    total = fma(totals[p], exp(largests[p] - largest), total);
+  }
+{{- end}}
+  if (lane < {{mul 2 $.HeadQuads}}u) {
+    var sum = {{$T}}(0.0);
+    for (var p = 0u; p < {{$parts}}u; p++) {
+      sum = fma(products[p * {{mul 2 $.HeadQuads}}u + lane], exp(largests[p] - largest), sum);
+    }
+{{- if $.Whole}}
+    sum /= total;
+{{- end}}
+    let element = 4u * column + lane / {{$.HeadQuads}}u + {{mul 2 $half}}u;
+{{- range $h := $.Heads}}
+{{- $x := ""}}{{if gt $.Heads 1}}{{$x = printf ".%s" (slice "xyzw" $h (add $h 1))}}{{end}}
+{{- if $.Whole}}
+    y[(head0 + {{$h}}u) * {{mul 4 $.HeadQuads}}u + element] = sum{{$x}};
+{{- else}}
+    parts[((head0 + {{$h}}u) * params.splits + split) * {{add (mul 4 $.HeadQuads) 4}}u + element] = sum{{$x}};
+{{- end}}
 {{- end}}
   }
 {{- end}}
+{{- if not .Whole}}
+  if (lane == 0u) {
 {{- range $h := .Heads}}
 {{- $x := ""}}{{if gt $.Heads 1}}{{$x = printf ".%s" (slice "xyzw" $h (add $h 1))}}{{end}}
-  part_o[((head0 + {{$h}}u) * params.splits + split) * {{$.HeadQuads}}u + column] = vec4<f32>(o0{{$x}},
-    o1{{$x}}, o2{{$x}}, o3{{$x}});
-{{- end}}
-  if (column == 0u) {
-{{- range $h := .Heads}}
-{{- $x := ""}}{{if gt $.Heads 1}}{{$x = printf ".%s" (slice "xyzw" $h (add $h 1))}}{{end}}
-    part_ml[(head0 + {{$h}}u) * params.splits + split] = vec2<f32>(largest{{$x}}, sum{{$x}});
+    let at{{$h}} = ((head0 + {{$h}}u) * params.splits + split) * {{add (mul 4 $.HeadQuads) 4}}u +
+      {{mul 4 $.HeadQuads}}u;
+    parts[at{{$h}}] = largest{{$x}};
+    parts[at{{$h}} + 1u] = total{{$x}};
 {{- end}}
   }
+{{- end}}
 }

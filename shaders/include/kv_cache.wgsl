@@ -11,3 +11,16 @@ fn cached(elements: vec4<f32>) -> vec4<f32> {
 }
 {{- end}}
 {{end}}
+{{define "kv_stored"}}
+{{- if .HalfCache}}
+// Four elements as a cache of halves has them.
+fn stored(elements: vec4<f32>) -> vec2<u32> {
+  return vec2<u32>(pack2x16float(elements.xy), pack2x16float(elements.zw));
+}
+{{- else}}
+// Four elements as a cache has them.
+fn stored(elements: vec4<f32>) -> vec4<f32> {
+  return elements;
+}
+{{- end}}
+{{end}}

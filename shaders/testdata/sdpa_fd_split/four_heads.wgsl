@@ -1,11 +1,10 @@
-// sdpa_fd_split with HalfCache, HeadGroups 2, HeadQuads 4, Heads 4: workgroup [64 1 1], 6400 bytes of workgroup memory
+// sdpa_fd_split with HalfCache, HeadGroups 2, HeadQuads 16, Heads 4, Lanes 64, Row 4: workgroup [64 1 1], 2240 bytes of workgroup memory
 // binding 0: q
 // binding 1: k
 // binding 2: v
 // binding 3: k_cache (read and written)
 // binding 4: v_cache (read and written)
-// binding 5: part_o (written)
-// binding 6: part_ml (written)
+// binding 5: parts (written)
 // param at 0: u32 context
 // param at 4: u32 start
 // param at 8: u32 splits
@@ -13,9 +12,13 @@
 // param at 16: u32 kv_heads
 // param at 20: f32 scale
 
-// Attention of one token over one split of the positions, for 4 query heads
-// that share a KV head: the sum of v weighted by exp(score - max), not yet divided by the sum of the weights,
-// and that sum and max. Of the last split it also appends the token's k and v to the caches.
+// Attention of one token for 4 query heads of a KV head, over one split of the positions: the sum
+// of v weighted by exp(score - max), not yet divided by the sum of the weights, and that sum and max.
+// The last split also appends the token's k and v to the caches.
+//
+// A workgroup goes through its positions in blocks, with the next block on its way. The key of a position is
+// shared by 4 lanes, its value by 16, a column each. Lanes that have the values of the
+// same positions have a largest score and a sum of their own, so that a block takes one barrier.
 struct Params {
   context: u32, // positions, the token's own included
   start: u32, // the first position that it sees
@@ -25,15 +28,15 @@ struct Params {
   scale: f32,
 }
 
-@group(0) @binding(0) var<storage, read> q: array<f32>; // [q_heads, 16]
-@group(0) @binding(1) var<storage, read> k: array<vec4<f32>>; // [kv_heads, 4]
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [q_heads, 16]
+@group(0) @binding(1) var<storage, read> k: array<vec4<f32>>; // [kv_heads, 16]
 @group(0) @binding(2) var<storage, read> v: array<vec4<f32>>;
-// [positions, kv_heads, 4]
+// [positions, kv_heads, 16]
 @group(0) @binding(3) var<storage, read_write> k_cache: array<vec2<u32>>;
 @group(0) @binding(4) var<storage, read_write> v_cache: array<vec2<u32>>;
-@group(0) @binding(5) var<storage, read_write> part_o: array<vec4<f32>>; // [q_heads, splits, 4]
-@group(0) @binding(6) var<storage, read_write> part_ml: array<vec2<f32>>; // [q_heads, splits]: max, sum
-@group(0) @binding(7) var<uniform> params: Params;
+// [q_heads, splits, 64 sums, then the largest score and the sum of the weights]
+@group(0) @binding(5) var<storage, read_write> parts: array<f32>;
+@group(0) @binding(6) var<uniform> params: Params;
 
 // The index of a workgroup in a grid of one dimension that may have been folded into two.
 fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
@@ -45,11 +48,17 @@ fn cached(words: vec2<u32>) -> vec4<f32> {
   return vec4<f32>(unpack2x16float(words.x), unpack2x16float(words.y));
 }
 
-// vec4<f32> has a value for each of the 4 query heads.
-var<workgroup> query: array<vec4<f32>, 16>;
-var<workgroup> partial: array<vec4<f32>, 64>;
-var<workgroup> weight: array<vec4<f32>, 64>; // of the positions of a block
-var<workgroup> sums: array<vec4<f32>, 256>; // [lane, 4]
+// Four elements as a cache of halves has them.
+fn stored(elements: vec4<f32>) -> vec2<u32> {
+  return vec2<u32>(pack2x16float(elements.xy), pack2x16float(elements.zw));
+}
+
+// vec4<f32> has a value for each query head. Products are those of two blocks by turns, a product a lane; then
+// sums take their place, half of each part's.
+var<workgroup> products: array<vec4<f32>, 128>;
+var<workgroup> own_products: array<vec4<f32>, 4>; // of the token's own key
+var<workgroup> largests: array<vec4<f32>, 4>;
+var<workgroup> totals: array<vec4<f32>, 4>;
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
@@ -63,116 +72,305 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   }
   let head0 = head_group * 4u;
   let begin = params.start + split * params.split_len;
-  let end = min(begin + params.split_len, params.context);
-  for (var d = lane; d < 16u; d += 64u) {
-    let at = head0 * 16u + d;
-    query[d] = params.scale * vec4<f32>(q[at],
-      q[at + 16u],
-      q[at + 32u],
-      q[at + 48u]);
+  let appends = begin + params.split_len >= params.context;
+  let end = min(begin + params.split_len, params.context - 1u); // of what the caches hold
+  let last = max(end, 1u) - 1u;
+  let place = lane / 4u;
+  let part = lane / 16u;
+  let column = lane % 16u;
+  let quad0 = min(lane % 4u + 0u, 15u);
+  let quad1 = min(lane % 4u + 4u, 15u);
+  let quad2 = min(lane % 4u + 8u, 15u);
+  let quad3 = min(lane % 4u + 12u, 15u);
+  var row = (min(begin + place, last) * params.kv_heads + kv_head) * 16u;
+  var k0 = k_cache[row + quad0];
+  var k1 = k_cache[row + quad1];
+  var k2 = k_cache[row + quad2];
+  var k3 = k_cache[row + quad3];
+  row = (min(begin + part + 0u, last) * params.kv_heads + kv_head) * 16u;
+  var v0 = v_cache[row + column];
+  row = (min(begin + part + 4u, last) * params.kv_heads + kv_head) * 16u;
+  var v1 = v_cache[row + column];
+  row = (min(begin + part + 8u, last) * params.kv_heads + kv_head) * 16u;
+  var v2 = v_cache[row + column];
+  row = (min(begin + part + 12u, last) * params.kv_heads + kv_head) * 16u;
+  var v3 = v_cache[row + column];
+  let q0_0 = params.scale * q[(head0 + 0u) * 16u + quad0];
+  let q1_0 = params.scale * q[(head0 + 1u) * 16u + quad0];
+  let q2_0 = params.scale * q[(head0 + 2u) * 16u + quad0];
+  let q3_0 = params.scale * q[(head0 + 3u) * 16u + quad0];
+  let query0_0 = vec4<f32>(q0_0.x, q1_0.x, q2_0.x, q3_0.x);
+  let query0_1 = vec4<f32>(q0_0.y, q1_0.y, q2_0.y, q3_0.y);
+  let query0_2 = vec4<f32>(q0_0.z, q1_0.z, q2_0.z, q3_0.z);
+  let query0_3 = vec4<f32>(q0_0.w, q1_0.w, q2_0.w, q3_0.w);
+  let q0_1 = params.scale * q[(head0 + 0u) * 16u + quad1];
+  let q1_1 = params.scale * q[(head0 + 1u) * 16u + quad1];
+  let q2_1 = params.scale * q[(head0 + 2u) * 16u + quad1];
+  let q3_1 = params.scale * q[(head0 + 3u) * 16u + quad1];
+  let query1_0 = vec4<f32>(q0_1.x, q1_1.x, q2_1.x, q3_1.x);
+  let query1_1 = vec4<f32>(q0_1.y, q1_1.y, q2_1.y, q3_1.y);
+  let query1_2 = vec4<f32>(q0_1.z, q1_1.z, q2_1.z, q3_1.z);
+  let query1_3 = vec4<f32>(q0_1.w, q1_1.w, q2_1.w, q3_1.w);
+  let q0_2 = params.scale * q[(head0 + 0u) * 16u + quad2];
+  let q1_2 = params.scale * q[(head0 + 1u) * 16u + quad2];
+  let q2_2 = params.scale * q[(head0 + 2u) * 16u + quad2];
+  let q3_2 = params.scale * q[(head0 + 3u) * 16u + quad2];
+  let query2_0 = vec4<f32>(q0_2.x, q1_2.x, q2_2.x, q3_2.x);
+  let query2_1 = vec4<f32>(q0_2.y, q1_2.y, q2_2.y, q3_2.y);
+  let query2_2 = vec4<f32>(q0_2.z, q1_2.z, q2_2.z, q3_2.z);
+  let query2_3 = vec4<f32>(q0_2.w, q1_2.w, q2_2.w, q3_2.w);
+  let q0_3 = params.scale * q[(head0 + 0u) * 16u + quad3];
+  let q1_3 = params.scale * q[(head0 + 1u) * 16u + quad3];
+  let q2_3 = params.scale * q[(head0 + 2u) * 16u + quad3];
+  let q3_3 = params.scale * q[(head0 + 3u) * 16u + quad3];
+  let query3_0 = vec4<f32>(q0_3.x, q1_3.x, q2_3.x, q3_3.x);
+  let query3_1 = vec4<f32>(q0_3.y, q1_3.y, q2_3.y, q3_3.y);
+  let query3_2 = vec4<f32>(q0_3.z, q1_3.z, q2_3.z, q3_3.z);
+  let query3_3 = vec4<f32>(q0_3.w, q1_3.w, q2_3.w, q3_3.w);
+  // The workgroups of other query heads of the KV head append the same.
+  var own_value = vec4<f32>(0.0);
+  if (appends) {
+    let src = kv_head * 16u;
+    let dst = ((params.context - 1u) * params.kv_heads + kv_head) * 16u;
+    if (place == 0u) {
+      var product = vec4<f32>(0.0);
+      let key0 = stored(k[src + quad0]);
+      k_cache[dst + quad0] = key0;
+      let own0 = cached(key0);
+      product = fma(vec4<f32>(own0.x), query0_0, product);
+      product = fma(vec4<f32>(own0.y), query0_1, product);
+      product = fma(vec4<f32>(own0.z), query0_2, product);
+      product = fma(vec4<f32>(own0.w), query0_3, product);
+      let key1 = stored(k[src + quad1]);
+      k_cache[dst + quad1] = key1;
+      let own1 = cached(key1);
+      product = fma(vec4<f32>(own1.x), query1_0, product);
+      product = fma(vec4<f32>(own1.y), query1_1, product);
+      product = fma(vec4<f32>(own1.z), query1_2, product);
+      product = fma(vec4<f32>(own1.w), query1_3, product);
+      let key2 = stored(k[src + quad2]);
+      k_cache[dst + quad2] = key2;
+      let own2 = cached(key2);
+      product = fma(vec4<f32>(own2.x), query2_0, product);
+      product = fma(vec4<f32>(own2.y), query2_1, product);
+      product = fma(vec4<f32>(own2.z), query2_2, product);
+      product = fma(vec4<f32>(own2.w), query2_3, product);
+      let key3 = stored(k[src + quad3]);
+      k_cache[dst + quad3] = key3;
+      let own3 = cached(key3);
+      product = fma(vec4<f32>(own3.x), query3_0, product);
+      product = fma(vec4<f32>(own3.y), query3_1, product);
+      product = fma(vec4<f32>(own3.z), query3_2, product);
+      product = fma(vec4<f32>(own3.w), query3_3, product);
+      own_products[lane] = product;
+    }
+    if (part == 0u) {
+      let value = stored(v[src + column]);
+      v_cache[dst + column] = value;
+      own_value = cached(value);
+    }
   }
-  // The workgroups of other query heads of the KV head write the same. Each reads what it wrote itself.
-  if (begin < params.context && end == params.context && lane < 4u) {
-    let src = kv_head * 4u + lane;
-    let dst = (params.context - 1u) * params.kv_heads * 4u + src;
-    k_cache[dst] = vec2<u32>(pack2x16float(k[src].xy), pack2x16float(k[src].zw));
-    v_cache[dst] = vec2<u32>(pack2x16float(v[src].xy), pack2x16float(v[src].zw));
-  }
-  storageBarrier();
-  workgroupBarrier();
-  let column = lane % 4u;
-  let part = lane / 4u;
   var largest = vec4<f32>(-1e30);
-  var sum = vec4<f32>(0.0);
+  var total = vec4<f32>(0.0);
   var o0 = vec4<f32>(0.0);
   var o1 = vec4<f32>(0.0);
   var o2 = vec4<f32>(0.0);
   var o3 = vec4<f32>(0.0);
-  // Blocks of 64 positions. First a lane has a position, then a column of v and every 16th position.
-  for (var first = begin; first < end; first += 64u) {
-    let there = first + lane < end;
-    let row = (min(first + lane, end - 1u) * params.kv_heads + kv_head) * 4u;
-    var score = vec4<f32>(0.0);
-    let k0 = cached(k_cache[row + 0u]);
-    score = fma(vec4<f32>(k0.w), query[3],
-      fma(vec4<f32>(k0.z), query[2],
-      fma(vec4<f32>(k0.y), query[1],
-      fma(vec4<f32>(k0.x), query[0], score))));
-    let k1 = cached(k_cache[row + 1u]);
-    score = fma(vec4<f32>(k1.w), query[7],
-      fma(vec4<f32>(k1.z), query[6],
-      fma(vec4<f32>(k1.y), query[5],
-      fma(vec4<f32>(k1.x), query[4], score))));
-    let k2 = cached(k_cache[row + 2u]);
-    score = fma(vec4<f32>(k2.w), query[11],
-      fma(vec4<f32>(k2.z), query[10],
-      fma(vec4<f32>(k2.y), query[9],
-      fma(vec4<f32>(k2.x), query[8], score))));
-    let k3 = cached(k_cache[row + 3u]);
-    score = fma(vec4<f32>(k3.w), query[15],
-      fma(vec4<f32>(k3.z), query[14],
-      fma(vec4<f32>(k3.y), query[13],
-      fma(vec4<f32>(k3.x), query[12], score))));
-    partial[lane] = select(vec4<f32>(-1e30), score, there);
+  var turn = 0u;
+  for (var first = begin; first < end; first += 16u) {
+    let next = first + 16u;
+    row = (min(next + place, last) * params.kv_heads + kv_head) * 16u;
+    let next_k0 = k_cache[row + quad0];
+    let next_k1 = k_cache[row + quad1];
+    let next_k2 = k_cache[row + quad2];
+    let next_k3 = k_cache[row + quad3];
+    row = (min(next + part + 0u, last) * params.kv_heads + kv_head) * 16u;
+    let next_v0 = v_cache[row + column];
+    row = (min(next + part + 4u, last) * params.kv_heads + kv_head) * 16u;
+    let next_v1 = v_cache[row + column];
+    row = (min(next + part + 8u, last) * params.kv_heads + kv_head) * 16u;
+    let next_v2 = v_cache[row + column];
+    row = (min(next + part + 12u, last) * params.kv_heads + kv_head) * 16u;
+    let next_v3 = v_cache[row + column];
+    var product = vec4<f32>(0.0);
+    let key0 = cached(k0);
+    product = fma(vec4<f32>(key0.x), query0_0, product);
+    product = fma(vec4<f32>(key0.y), query0_1, product);
+    product = fma(vec4<f32>(key0.z), query0_2, product);
+    product = fma(vec4<f32>(key0.w), query0_3, product);
+    let key1 = cached(k1);
+    product = fma(vec4<f32>(key1.x), query1_0, product);
+    product = fma(vec4<f32>(key1.y), query1_1, product);
+    product = fma(vec4<f32>(key1.z), query1_2, product);
+    product = fma(vec4<f32>(key1.w), query1_3, product);
+    let key2 = cached(k2);
+    product = fma(vec4<f32>(key2.x), query2_0, product);
+    product = fma(vec4<f32>(key2.y), query2_1, product);
+    product = fma(vec4<f32>(key2.z), query2_2, product);
+    product = fma(vec4<f32>(key2.w), query2_3, product);
+    let key3 = cached(k3);
+    product = fma(vec4<f32>(key3.x), query3_0, product);
+    product = fma(vec4<f32>(key3.y), query3_1, product);
+    product = fma(vec4<f32>(key3.z), query3_2, product);
+    product = fma(vec4<f32>(key3.w), query3_3, product);
+    products[turn + lane] = product;
     workgroupBarrier();
-    for (var s = 32u; s > 0u; s >>= 1u) {
-      if (lane < s) {
-        partial[lane] = max(partial[lane], partial[lane + s]);
-      }
-      workgroupBarrier();
+    if (part < 4u) {
+      let before = largest;
+      let place0 = part + 0u;
+      let seen0 = first + place0 < end;
+      let at0 = turn + min(place0, 15u) * 4u;
+      let score0 = select(vec4<f32>(-1e30), products[at0] +
+        products[at0 + 1u] +
+        products[at0 + 2u] +
+        products[at0 + 3u], seen0);
+      largest = max(largest, score0);
+      let place1 = part + 4u;
+      let seen1 = first + place1 < end;
+      let at1 = turn + min(place1, 15u) * 4u;
+      let score1 = select(vec4<f32>(-1e30), products[at1] +
+        products[at1 + 1u] +
+        products[at1 + 2u] +
+        products[at1 + 3u], seen1);
+      largest = max(largest, score1);
+      let place2 = part + 8u;
+      let seen2 = first + place2 < end;
+      let at2 = turn + min(place2, 15u) * 4u;
+      let score2 = select(vec4<f32>(-1e30), products[at2] +
+        products[at2 + 1u] +
+        products[at2 + 2u] +
+        products[at2 + 3u], seen2);
+      largest = max(largest, score2);
+      let place3 = part + 12u;
+      let seen3 = first + place3 < end;
+      let at3 = turn + min(place3, 15u) * 4u;
+      let score3 = select(vec4<f32>(-1e30), products[at3] +
+        products[at3 + 1u] +
+        products[at3 + 2u] +
+        products[at3 + 3u], seen3);
+      largest = max(largest, score3);
+      let shrink = exp(before - largest);
+      total *= shrink;
+      o0 *= shrink;
+      o1 *= shrink;
+      o2 *= shrink;
+      o3 *= shrink;
+      let weight0 = exp(score0 - largest);
+      let value0 = cached(v0);
+      total += weight0;
+      o0 = fma(weight0, vec4<f32>(value0.x), o0);
+      o1 = fma(weight0, vec4<f32>(value0.y), o1);
+      o2 = fma(weight0, vec4<f32>(value0.z), o2);
+      o3 = fma(weight0, vec4<f32>(value0.w), o3);
+      let weight1 = exp(score1 - largest);
+      let value1 = cached(v1);
+      total += weight1;
+      o0 = fma(weight1, vec4<f32>(value1.x), o0);
+      o1 = fma(weight1, vec4<f32>(value1.y), o1);
+      o2 = fma(weight1, vec4<f32>(value1.z), o2);
+      o3 = fma(weight1, vec4<f32>(value1.w), o3);
+      let weight2 = exp(score2 - largest);
+      let value2 = cached(v2);
+      total += weight2;
+      o0 = fma(weight2, vec4<f32>(value2.x), o0);
+      o1 = fma(weight2, vec4<f32>(value2.y), o1);
+      o2 = fma(weight2, vec4<f32>(value2.z), o2);
+      o3 = fma(weight2, vec4<f32>(value2.w), o3);
+      let weight3 = exp(score3 - largest);
+      let value3 = cached(v3);
+      total += weight3;
+      o0 = fma(weight3, vec4<f32>(value3.x), o0);
+      o1 = fma(weight3, vec4<f32>(value3.y), o1);
+      o2 = fma(weight3, vec4<f32>(value3.z), o2);
+      o3 = fma(weight3, vec4<f32>(value3.w), o3);
     }
-    let before = largest;
-    largest = max(before, partial[0]);
-    weight[lane] = select(vec4<f32>(0.0), exp(score - largest), there);
-    workgroupBarrier();
-    let shrink = exp(before - largest);
-    sum *= shrink;
-    o0 *= shrink;
-    o1 *= shrink;
-    o2 *= shrink;
-    o3 *= shrink;
-    if (part < 16u) {
-      let positions = min(64u, end - first);
-      for (var j = part; j < positions; j += 16u) {
-        let value = cached(v_cache[((first + j) * params.kv_heads + kv_head) * 4u + column]);
-        let w = weight[j];
-        sum += w;
-        o0 = fma(w, vec4<f32>(value.x), o0);
-        o1 = fma(w, vec4<f32>(value.y), o1);
-        o2 = fma(w, vec4<f32>(value.z), o2);
-        o3 = fma(w, vec4<f32>(value.w), o3);
-      }
-    }
-    workgroupBarrier();
+    turn = 64u - turn;
+    k0 = next_k0;
+    k1 = next_k1;
+    k2 = next_k2;
+    k3 = next_k3;
+    v0 = next_v0;
+    v1 = next_v1;
+    v2 = next_v2;
+    v3 = next_v3;
   }
-  partial[lane] = sum;
-  sums[4u * lane + 0u] = o0;
-  sums[4u * lane + 1u] = o1;
-  sums[4u * lane + 2u] = o2;
-  sums[4u * lane + 3u] = o3;
   workgroupBarrier();
-  if (part > 0u) {
-    return;
+  if (appends && part == 0u) {
+    let score = own_products[0] +
+      own_products[1] +
+      own_products[2] +
+      own_products[3];
+    let before = largest;
+    largest = max(before, score);
+    let shrink = exp(before - largest);
+    let weight = exp(score - largest);
+    total = fma(total, shrink, weight);
+    o0 = fma(o0, shrink, weight * own_value.x);
+    o1 = fma(o1, shrink, weight * own_value.y);
+    o2 = fma(o2, shrink, weight * own_value.z);
+    o3 = fma(o3, shrink, weight * own_value.w);
   }
-  for (var p = 1u; p < 16u; p++) {
-    sum += partial[p * 4u + column];
-    o0 += sums[4u * (p * 4u + column) + 0u];
-    o1 += sums[4u * (p * 4u + column) + 1u];
-    o2 += sums[4u * (p * 4u + column) + 2u];
-    o3 += sums[4u * (p * 4u + column) + 3u];
+  if (part < 4u && column == 0u) {
+    largests[part] = largest;
+    totals[part] = total;
   }
-  part_o[((head0 + 0u) * params.splits + split) * 4u + column] = vec4<f32>(o0.x,
-    o1.x, o2.x, o3.x);
-  part_o[((head0 + 1u) * params.splits + split) * 4u + column] = vec4<f32>(o0.y,
-    o1.y, o2.y, o3.y);
-  part_o[((head0 + 2u) * params.splits + split) * 4u + column] = vec4<f32>(o0.z,
-    o1.z, o2.z, o3.z);
-  part_o[((head0 + 3u) * params.splits + split) * 4u + column] = vec4<f32>(o0.w,
-    o1.w, o2.w, o3.w);
-  if (column == 0u) {
-    part_ml[(head0 + 0u) * params.splits + split] = vec2<f32>(largest.x, sum.x);
-    part_ml[(head0 + 1u) * params.splits + split] = vec2<f32>(largest.y, sum.y);
-    part_ml[(head0 + 2u) * params.splits + split] = vec2<f32>(largest.z, sum.z);
-    part_ml[(head0 + 3u) * params.splits + split] = vec2<f32>(largest.w, sum.w);
+  if (part < 4u) {
+    products[part * 32u + column] = o0;
+    products[part * 32u + 16u + column] = o1;
+  }
+  workgroupBarrier();
+  largest = largests[0];
+  for (var p = 1u; p < 4u; p++) {
+    largest = max(largest, largests[p]);
+  }
+  total = vec4<f32>(0.0);
+  for (var p = 0u; p < 4u; p++) {
+    total = fma(totals[p], exp(largests[p] - largest), total);
+  }
+  if (lane < 32u) {
+    var sum = vec4<f32>(0.0);
+    for (var p = 0u; p < 4u; p++) {
+      sum = fma(products[p * 32u + lane], exp(largests[p] - largest), sum);
+    }
+    let element = 4u * column + lane / 16u + 0u;
+    parts[((head0 + 0u) * params.splits + split) * 68u + element] = sum.x;
+    parts[((head0 + 1u) * params.splits + split) * 68u + element] = sum.y;
+    parts[((head0 + 2u) * params.splits + split) * 68u + element] = sum.z;
+    parts[((head0 + 3u) * params.splits + split) * 68u + element] = sum.w;
+  }
+  workgroupBarrier();
+  if (part < 4u) {
+    products[part * 32u + column] = o2;
+    products[part * 32u + 16u + column] = o3;
+  }
+  workgroupBarrier();
+  if (lane < 32u) {
+    var sum = vec4<f32>(0.0);
+    for (var p = 0u; p < 4u; p++) {
+      sum = fma(products[p * 32u + lane], exp(largests[p] - largest), sum);
+    }
+    let element = 4u * column + lane / 16u + 2u;
+    parts[((head0 + 0u) * params.splits + split) * 68u + element] = sum.x;
+    parts[((head0 + 1u) * params.splits + split) * 68u + element] = sum.y;
+    parts[((head0 + 2u) * params.splits + split) * 68u + element] = sum.z;
+    parts[((head0 + 3u) * params.splits + split) * 68u + element] = sum.w;
+  }
+  if (lane == 0u) {
+    let at0 = ((head0 + 0u) * params.splits + split) * 68u +
+      64u;
+    parts[at0] = largest.x;
+    parts[at0 + 1u] = total.x;
+    let at1 = ((head0 + 1u) * params.splits + split) * 68u +
+      64u;
+    parts[at1] = largest.y;
+    parts[at1 + 1u] = total.y;
+    let at2 = ((head0 + 2u) * params.splits + split) * 68u +
+      64u;
+    parts[at2] = largest.z;
+    parts[at2 + 1u] = total.z;
+    let at3 = ((head0 + 3u) * params.splits + split) * 68u +
+      64u;
+    parts[at3] = largest.w;
+    parts[at3 + 1u] = total.w;
   }
 }

@@ -1,11 +1,10 @@
-// sdpa_fd_split with HeadGroups 1, HeadQuads 4, Heads 1: workgroup [64 1 1], 1600 bytes of workgroup memory
+// sdpa_fd_split with HeadGroups 1, HeadQuads 5, Heads 1, Lanes 32, Row 4, Whole: workgroup [32 1 1], 320 bytes of workgroup memory
 // binding 0: q
 // binding 1: k
 // binding 2: v
 // binding 3: k_cache (read and written)
 // binding 4: v_cache (read and written)
-// binding 5: part_o (written)
-// binding 6: part_ml (written)
+// binding 5: y (written)
 // param at 0: u32 context
 // param at 4: u32 start
 // param at 8: u32 splits
@@ -13,9 +12,12 @@
 // param at 16: u32 kv_heads
 // param at 20: f32 scale
 
-// Attention of one token over one split of the positions, for 1 query head
-// that share a KV head: the sum of v weighted by exp(score - max), not yet divided by the sum of the weights,
-// and that sum and max. Of the last split it also appends the token's k and v to the caches.
+// Attention of one token for 1 query head of a KV head, over all positions that it sees.
+// The last split also appends the token's k and v to the caches.
+//
+// A workgroup goes through its positions in blocks, with the next block on its way. The key of a position is
+// shared by 4 lanes, its value by 5, a column each. Lanes that have the values of the
+// same positions have a largest score and a sum of their own, so that a block takes one barrier.
 struct Params {
   context: u32, // positions, the token's own included
   start: u32, // the first position that it sees
@@ -25,15 +27,14 @@ struct Params {
   scale: f32,
 }
 
-@group(0) @binding(0) var<storage, read> q: array<f32>; // [q_heads, 16]
-@group(0) @binding(1) var<storage, read> k: array<vec4<f32>>; // [kv_heads, 4]
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [q_heads, 5]
+@group(0) @binding(1) var<storage, read> k: array<vec4<f32>>; // [kv_heads, 5]
 @group(0) @binding(2) var<storage, read> v: array<vec4<f32>>;
-// [positions, kv_heads, 4]
+// [positions, kv_heads, 5]
 @group(0) @binding(3) var<storage, read_write> k_cache: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read_write> v_cache: array<vec4<f32>>;
-@group(0) @binding(5) var<storage, read_write> part_o: array<vec4<f32>>; // [q_heads, splits, 4]
-@group(0) @binding(6) var<storage, read_write> part_ml: array<vec2<f32>>; // [q_heads, splits]: max, sum
-@group(0) @binding(7) var<uniform> params: Params;
+@group(0) @binding(5) var<storage, read_write> y: array<f32>; // [q_heads, 20]
+@group(0) @binding(6) var<uniform> params: Params;
 
 // The index of a workgroup in a grid of one dimension that may have been folded into two.
 fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
@@ -45,13 +46,19 @@ fn cached(elements: vec4<f32>) -> vec4<f32> {
   return elements;
 }
 
-// f32 has a value for each of the 1 query heads.
-var<workgroup> query: array<f32, 16>;
-var<workgroup> partial: array<f32, 64>;
-var<workgroup> weight: array<f32, 64>; // of the positions of a block
-var<workgroup> sums: array<f32, 256>; // [lane, 4]
+// Four elements as a cache has them.
+fn stored(elements: vec4<f32>) -> vec4<f32> {
+  return elements;
+}
 
-@compute @workgroup_size(64)
+// f32 has a value for each query head. Products are those of two blocks by turns, a product a lane; then
+// sums take their place, half of each part's.
+var<workgroup> products: array<f32, 64>;
+var<workgroup> own_products: array<f32, 4>; // of the token's own key
+var<workgroup> largests: array<f32, 6>;
+var<workgroup> totals: array<f32, 6>;
+
+@compute @workgroup_size(32)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
   let id = flat_group(wid, groups);
@@ -63,104 +70,190 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   }
   let head0 = head_group * 1u;
   let begin = params.start + split * params.split_len;
-  let end = min(begin + params.split_len, params.context);
-  for (var d = lane; d < 16u; d += 64u) {
-    let at = head0 * 16u + d;
-    query[d] = params.scale * q[at];
+  let appends = begin + params.split_len >= params.context;
+  let end = min(begin + params.split_len, params.context - 1u); // of what the caches hold
+  let last = max(end, 1u) - 1u;
+  let place = lane / 4u;
+  let part = lane / 5u;
+  let column = lane % 5u;
+  let quad0 = min(lane % 4u + 0u, 4u);
+  let quad1 = min(lane % 4u + 4u, 4u);
+  var row = (min(begin + place, last) * params.kv_heads + kv_head) * 5u;
+  var k0 = k_cache[row + quad0];
+  var k1 = k_cache[row + quad1];
+  row = (min(begin + part + 0u, last) * params.kv_heads + kv_head) * 5u;
+  var v0 = v_cache[row + column];
+  row = (min(begin + part + 6u, last) * params.kv_heads + kv_head) * 5u;
+  var v1 = v_cache[row + column];
+  let q0_0 = params.scale * q[(head0 + 0u) * 5u + quad0];
+  let query0_0 = f32(q0_0.x);
+  let query0_1 = f32(q0_0.y);
+  let query0_2 = f32(q0_0.z);
+  let query0_3 = f32(q0_0.w);
+  let q0_1 = params.scale *
+    select(vec4<f32>(0.0), q[(head0 + 0u) * 5u + quad1], lane % 4u + 4u < 5u);
+  let query1_0 = f32(q0_1.x);
+  let query1_1 = f32(q0_1.y);
+  let query1_2 = f32(q0_1.z);
+  let query1_3 = f32(q0_1.w);
+  // The workgroups of other query heads of the KV head append the same.
+  var own_value = vec4<f32>(0.0);
+  if (appends) {
+    let src = kv_head * 5u;
+    let dst = ((params.context - 1u) * params.kv_heads + kv_head) * 5u;
+    if (place == 0u) {
+      var product = f32(0.0);
+      let key0 = stored(k[src + quad0]);
+      k_cache[dst + quad0] = key0;
+      let own0 = cached(key0);
+      product = fma(f32(own0.x), query0_0, product);
+      product = fma(f32(own0.y), query0_1, product);
+      product = fma(f32(own0.z), query0_2, product);
+      product = fma(f32(own0.w), query0_3, product);
+      let key1 = stored(k[src + quad1]);
+      k_cache[dst + quad1] = key1;
+      let own1 = cached(key1);
+      product = fma(f32(own1.x), query1_0, product);
+      product = fma(f32(own1.y), query1_1, product);
+      product = fma(f32(own1.z), query1_2, product);
+      product = fma(f32(own1.w), query1_3, product);
+      own_products[lane] = product;
+    }
+    if (part == 0u) {
+      let value = stored(v[src + column]);
+      v_cache[dst + column] = value;
+      own_value = cached(value);
+    }
   }
-  // The workgroups of other query heads of the KV head write the same. Each reads what it wrote itself.
-  if (begin < params.context && end == params.context && lane < 4u) {
-    let src = kv_head * 4u + lane;
-    let dst = (params.context - 1u) * params.kv_heads * 4u + src;
-    k_cache[dst] = k[src];
-    v_cache[dst] = v[src];
-  }
-  storageBarrier();
-  workgroupBarrier();
-  let column = lane % 4u;
-  let part = lane / 4u;
   var largest = f32(-1e30);
-  var sum = f32(0.0);
+  var total = f32(0.0);
   var o0 = f32(0.0);
   var o1 = f32(0.0);
   var o2 = f32(0.0);
   var o3 = f32(0.0);
-  // Blocks of 64 positions. First a lane has a position, then a column of v and every 16th position.
-  for (var first = begin; first < end; first += 64u) {
-    let there = first + lane < end;
-    let row = (min(first + lane, end - 1u) * params.kv_heads + kv_head) * 4u;
-    var score = f32(0.0);
-    let k0 = cached(k_cache[row + 0u]);
-    score = fma(f32(k0.w), query[3],
-      fma(f32(k0.z), query[2],
-      fma(f32(k0.y), query[1],
-      fma(f32(k0.x), query[0], score))));
-    let k1 = cached(k_cache[row + 1u]);
-    score = fma(f32(k1.w), query[7],
-      fma(f32(k1.z), query[6],
-      fma(f32(k1.y), query[5],
-      fma(f32(k1.x), query[4], score))));
-    let k2 = cached(k_cache[row + 2u]);
-    score = fma(f32(k2.w), query[11],
-      fma(f32(k2.z), query[10],
-      fma(f32(k2.y), query[9],
-      fma(f32(k2.x), query[8], score))));
-    let k3 = cached(k_cache[row + 3u]);
-    score = fma(f32(k3.w), query[15],
-      fma(f32(k3.z), query[14],
-      fma(f32(k3.y), query[13],
-      fma(f32(k3.x), query[12], score))));
-    partial[lane] = select(f32(-1e30), score, there);
+  var turn = 0u;
+  for (var first = begin; first < end; first += 8u) {
+    let next = first + 8u;
+    row = (min(next + place, last) * params.kv_heads + kv_head) * 5u;
+    let next_k0 = k_cache[row + quad0];
+    let next_k1 = k_cache[row + quad1];
+    row = (min(next + part + 0u, last) * params.kv_heads + kv_head) * 5u;
+    let next_v0 = v_cache[row + column];
+    row = (min(next + part + 6u, last) * params.kv_heads + kv_head) * 5u;
+    let next_v1 = v_cache[row + column];
+    var product = f32(0.0);
+    let key0 = cached(k0);
+    product = fma(f32(key0.x), query0_0, product);
+    product = fma(f32(key0.y), query0_1, product);
+    product = fma(f32(key0.z), query0_2, product);
+    product = fma(f32(key0.w), query0_3, product);
+    let key1 = cached(k1);
+    product = fma(f32(key1.x), query1_0, product);
+    product = fma(f32(key1.y), query1_1, product);
+    product = fma(f32(key1.z), query1_2, product);
+    product = fma(f32(key1.w), query1_3, product);
+    products[turn + lane] = product;
     workgroupBarrier();
-    for (var s = 32u; s > 0u; s >>= 1u) {
-      if (lane < s) {
-        partial[lane] = max(partial[lane], partial[lane + s]);
-      }
-      workgroupBarrier();
+    if (part < 6u) {
+      let before = largest;
+      let place0 = part + 0u;
+      let seen0 = first + place0 < end && place0 < 8u;
+      let at0 = turn + min(place0, 7u) * 4u;
+      let score0 = select(f32(-1e30), products[at0] +
+        products[at0 + 1u] +
+        products[at0 + 2u] +
+        products[at0 + 3u], seen0);
+      largest = max(largest, score0);
+      let place1 = part + 6u;
+      let seen1 = first + place1 < end && place1 < 8u;
+      let at1 = turn + min(place1, 7u) * 4u;
+      let score1 = select(f32(-1e30), products[at1] +
+        products[at1 + 1u] +
+        products[at1 + 2u] +
+        products[at1 + 3u], seen1);
+      largest = max(largest, score1);
+      let shrink = exp(before - largest);
+      total *= shrink;
+      o0 *= shrink;
+      o1 *= shrink;
+      o2 *= shrink;
+      o3 *= shrink;
+      let weight0 = exp(score0 - largest);
+      let value0 = cached(v0);
+      total += weight0;
+      o0 = fma(weight0, f32(value0.x), o0);
+      o1 = fma(weight0, f32(value0.y), o1);
+      o2 = fma(weight0, f32(value0.z), o2);
+      o3 = fma(weight0, f32(value0.w), o3);
+      let weight1 = exp(score1 - largest);
+      let value1 = cached(v1);
+      total += weight1;
+      o0 = fma(weight1, f32(value1.x), o0);
+      o1 = fma(weight1, f32(value1.y), o1);
+      o2 = fma(weight1, f32(value1.z), o2);
+      o3 = fma(weight1, f32(value1.w), o3);
     }
-    let before = largest;
-    largest = max(before, partial[0]);
-    weight[lane] = select(f32(0.0), exp(score - largest), there);
-    workgroupBarrier();
-    let shrink = exp(before - largest);
-    sum *= shrink;
-    o0 *= shrink;
-    o1 *= shrink;
-    o2 *= shrink;
-    o3 *= shrink;
-    if (part < 16u) {
-      let positions = min(64u, end - first);
-      for (var j = part; j < positions; j += 16u) {
-        let value = cached(v_cache[((first + j) * params.kv_heads + kv_head) * 4u + column]);
-        let w = weight[j];
-        sum += w;
-        o0 = fma(w, f32(value.x), o0);
-        o1 = fma(w, f32(value.y), o1);
-        o2 = fma(w, f32(value.z), o2);
-        o3 = fma(w, f32(value.w), o3);
-      }
-    }
-    workgroupBarrier();
+    turn = 32u - turn;
+    k0 = next_k0;
+    k1 = next_k1;
+    v0 = next_v0;
+    v1 = next_v1;
   }
-  partial[lane] = sum;
-  sums[4u * lane + 0u] = o0;
-  sums[4u * lane + 1u] = o1;
-  sums[4u * lane + 2u] = o2;
-  sums[4u * lane + 3u] = o3;
   workgroupBarrier();
-  if (part > 0u) {
-    return;
+  if (appends && part == 0u) {
+    let score = own_products[0] +
+      own_products[1] +
+      own_products[2] +
+      own_products[3];
+    let before = largest;
+    largest = max(before, score);
+    let shrink = exp(before - largest);
+    let weight = exp(score - largest);
+    total = fma(total, shrink, weight);
+    o0 = fma(o0, shrink, weight * own_value.x);
+    o1 = fma(o1, shrink, weight * own_value.y);
+    o2 = fma(o2, shrink, weight * own_value.z);
+    o3 = fma(o3, shrink, weight * own_value.w);
   }
-  for (var p = 1u; p < 16u; p++) {
-    sum += partial[p * 4u + column];
-    o0 += sums[4u * (p * 4u + column) + 0u];
-    o1 += sums[4u * (p * 4u + column) + 1u];
-    o2 += sums[4u * (p * 4u + column) + 2u];
-    o3 += sums[4u * (p * 4u + column) + 3u];
+  if (part < 6u && column == 0u) {
+    largests[part] = largest;
+    totals[part] = total;
   }
-  part_o[((head0 + 0u) * params.splits + split) * 4u + column] = vec4<f32>(o0,
-    o1, o2, o3);
-  if (column == 0u) {
-    part_ml[(head0 + 0u) * params.splits + split] = vec2<f32>(largest, sum);
+  if (part < 6u) {
+    products[part * 10u + column] = o0;
+    products[part * 10u + 5u + column] = o1;
+  }
+  workgroupBarrier();
+  largest = largests[0];
+  for (var p = 1u; p < 6u; p++) {
+    largest = max(largest, largests[p]);
+  }
+  total = f32(0.0);
+  for (var p = 0u; p < 6u; p++) {
+    total = fma(totals[p], exp(largests[p] - largest), total);
+  }
+  if (lane < 10u) {
+    var sum = f32(0.0);
+    for (var p = 0u; p < 6u; p++) {
+      sum = fma(products[p * 10u + lane], exp(largests[p] - largest), sum);
+    }
+    sum /= total;
+    let element = 4u * column + lane / 5u + 0u;
+    y[(head0 + 0u) * 20u + element] = sum;
+  }
+  workgroupBarrier();
+  if (part < 6u) {
+    products[part * 10u + column] = o2;
+    products[part * 10u + 5u + column] = o3;
+  }
+  workgroupBarrier();
+  if (lane < 10u) {
+    var sum = f32(0.0);
+    for (var p = 0u; p < 6u; p++) {
+      sum = fma(products[p * 10u + lane], exp(largests[p] - largest), sum);
+    }
+    sum /= total;
+    let element = 4u * column + lane / 5u + 2u;
+    y[(head0 + 0u) * 20u + element] = sum;
   }
 }

@@ -1,0 +1,112 @@
+package ops
+
+import (
+	"gpuscope/engine"
+	"gpuscope/shaders"
+	"gpuscope/trace"
+)
+
+// Attention of one token. A step has little of it and waits for it in every layer, so what counts is how many
+// loads are on their way at once and how few times lanes wait for each other.
+
+// decodeShape is how a kernel of one token is made.
+type decodeShape struct {
+	lanes int // of a workgroup
+	heads int // query heads of a workgroup
+	quads int // vectors of 4 of a key that a lane takes at most
+	// Of the shape of an operator, row lanes share a key, and a block is the positions of all of them.
+	row, block int
+	kernel     *engine.Kernel
+}
+
+// What is best on an H200 (BenchmarkDecodeAttention): wholeDecode takes all positions with one workgroup for
+// each query head, up to fewDecoded of them; splitDecode has at most decodeGroups workgroups, one for each of
+// the device's multiprocessors.
+var (
+	wholeDecode = decodeShape{lanes: 256, heads: 1, quads: 8}
+	splitDecode = decodeShape{lanes: 256, heads: 4, quads: 4}
+)
+
+const (
+	fewDecoded   = 384
+	decodeGroups = 128
+)
+
+func (o *sdpa) makeDecodeKernels(b *engine.Builder) {
+	shaped := func(d decodeShape, name string, whole bool) decodeShape {
+		group, quads := o.qHeads/o.kvHeads, o.headDim/4
+		for group%d.heads > 0 {
+			d.heads /= 2
+		}
+		d.lanes = min(d.lanes, lanesFor(b, 16*quads)) // the columns of 16 positions
+		for d.row = 4; d.row*d.quads < quads; {
+			d.row *= 2
+		}
+		d.block = d.lanes / d.row
+		d.kernel = kernelAs(b, name, "sdpa_fd_split",
+			shaders.Constants{
+				"HeadQuads": quads, "HalfCache": o.half, "Heads": d.heads, "HeadGroups": group / d.heads,
+				"Lanes": d.lanes, "Row": d.row, "Whole": whole,
+			})
+		return d
+	}
+	o.whole, o.split = shaped(wholeDecode, "sdpa_decode", true), shaped(splitDecode, "sdpa_fd_split", false)
+	o.reduce = kernel(b, "sdpa_fd_reduce",
+		shaders.Constants{"HeadQuads": o.headDim / 4, "Lanes": lanesFor(b, o.headDim)})
+}
+
+// choose settles the route: of one token by the positions that it sees.
+func (o *sdpa) choose(p *engine.Planner, tokens, position int) int {
+	if tokens == 1 && o.routes.has(sdpaDecoding) && position+1-o.start(position) <= fewDecoded {
+		return p.Choose(sdpaDecoding, fewPositions, o.routes.allowed(tokens))
+	}
+	return o.routes.choose(p, tokens)
+}
+
+// mostSplits is how many splits there are at most.
+func (o *sdpa) mostSplits() int { return max(1, decodeGroups*o.split.heads/o.qHeads) }
+
+// splits are how many parts some positions are cut into, each of whole blocks but the last, and how many
+// positions those have.
+func (o *sdpa) splits(span int) (n, length int) {
+	length = o.split.block * divUp(divUp(span, o.split.block), o.mostSplits())
+	return divUp(span, length), length
+}
+
+// planDecode plans a kernel that attends over splits of so many of the positions that a token sees.
+func (o *sdpa) planDecode(p *engine.Planner, slot int, d *decodeShape, position, splits, length int,
+	grid ...trace.Term,
+) *engine.Launch {
+	start := o.start(position)
+	span := position + 1 - start
+	l := p.Dispatch(slot, p.Rows(d.lanes, min(length, d.block)*d.row, grid...))
+	l.Params.U32("context", position+1).U32("start", start).U32("splits", splits).U32("split_len", length).
+		U32("kv_heads", o.kvHeads).F32("scale", o.scale)
+	l.Bytes = o.queryBytes(1) + 8*int64(o.kvHeads)*int64(o.headDim) + 2*int64(span+1)*o.cacheBytes()
+	l.FLOPs = int64(o.qHeads) * int64(span) * (4*int64(o.headDim) + 5)
+	return l
+}
+
+func (o *sdpa) planWhole(p *engine.Planner, position int) {
+	span := position + 1 - o.start(position)
+	l := o.planDecode(p, slotDecode, &o.whole, position, 1, span,
+		engine.Split("heads", o.qHeads, o.whole.heads), engine.Each("tokens", 1))
+	l.Bytes += o.queryBytes(1)
+}
+
+func (o *sdpa) planSplits(p *engine.Planner, position int) {
+	span := position + 1 - o.start(position)
+	splits, length := o.splits(span)
+	p.SetDims(o.parts, o.qHeads, splits, o.headDim+4)
+	parts := int64(splits) * (o.queryBytes(1) + 8*int64(o.qHeads))
+	l := o.planDecode(p, slotSplit, &o.split, position, splits, length,
+		engine.Split("heads", o.qHeads, o.split.heads), engine.Split(o.span, span, length))
+	l.Bytes += parts
+
+	quads, lanes := o.headDim/4, int(o.reduce.WorkgroupSize[0])
+	busy := min(lanes/quads, splits) * quads // a lane takes every so many splits of four columns
+	l = p.Dispatch(slotReduce, p.Rows(lanes, busy, engine.Each("heads", o.qHeads), engine.Each("tokens", 1)))
+	l.Params.U32("q_heads", o.qHeads).U32("splits", splits)
+	l.Bytes = parts + o.queryBytes(1)
+	l.FLOPs = 2 * int64(o.qHeads) * int64(splits) * int64(o.headDim)
+}
