@@ -30,7 +30,7 @@ type Fusion struct {
 }
 
 // Pattern is an operator of one of some kinds. Of are patterns of operators that give its inputs, each a
-// different one, in any order of the inputs.
+// different one (or several, all that it gives), in any order of the inputs.
 type Pattern struct {
 	Kinds []string
 	Of    []Pattern
@@ -194,9 +194,12 @@ func (b *Builder) match(p *Pattern, o *op, m *Match, gone []bool) bool {
 				continue
 			}
 			mark := *m
-			if b.match(&p.Of[i], &b.ops[b.values[v].producer], m, gone) {
-				used[v], found = true, true
-				m.Between = append(m.Between, v)
+			if before := &b.ops[b.values[v].producer]; b.match(&p.Of[i], before, m, gone) {
+				found = true
+				for _, v := range before.spec.Outputs {
+					used[v] = true
+				}
+				m.Between = append(m.Between, before.spec.Outputs...)
 				break
 			}
 			*m = mark
@@ -209,21 +212,27 @@ func (b *Builder) match(p *Pattern, o *op, m *Match, gone []bool) bool {
 	return true
 }
 
-// private says whether a value exists for one argument of a reader alone, and the operator that gives it for
-// this value: nobody else would miss it. An operator that keeps or reads State must stay where it is among
-// the others that do.
+// private says whether a value, and all else that the operator which gives it gives, exists for one argument
+// of a reader alone: nobody else would miss it. An operator that keeps or reads State must stay where it is
+// among the others that do.
 func (b *Builder) private(v ValueID, reader *op) bool {
-	val := &b.values[v]
-	if val.kind != tensor || val.role != Intermediate || val.producer < 0 || len(val.consumers) != 1 ||
-		val.consumers[0] != reader.id {
+	if b.values[v].producer < 0 {
 		return false
 	}
-	if i := slices.Index(reader.spec.Inputs, v); slices.Contains(reader.spec.Inputs[i+1:], v) {
-		return false
+	spec := &b.ops[b.values[v].producer].spec
+	for _, v := range spec.Outputs {
+		val := &b.values[v]
+		if val.kind != tensor || val.role != Intermediate || len(val.consumers) != 1 ||
+			val.consumers[0] != reader.id {
+			return false
+		}
+		i := slices.Index(reader.spec.Inputs, v)
+		if slices.Contains(reader.spec.Inputs[i+1:], v) {
+			return false
+		}
 	}
-	spec := &b.ops[val.producer].spec
 	ofState := func(in ValueID) bool { return b.values[in].role == State }
-	return len(spec.Outputs) == 1 && len(spec.State) == 0 && !slices.ContainsFunc(spec.Inputs, ofState)
+	return len(spec.State) == 0 && !slices.ContainsFunc(spec.Inputs, ofState)
 }
 
 // replace puts the rule's operator in the place of a match's last one; false where the rule does not want to,

@@ -172,7 +172,7 @@ func TestBenchmarkTimesKernelsOnEachRoute(t *testing.T) {
 	if got := at["lm_head"]; len(got) == 0 || slices.ContainsFunc(got, elsewhere) {
 		t.Errorf("the head, which sees one row always, was timed at %v", got)
 	}
-	if got := at["attn.sdpa"]; !slices.Contains(got, "1@20") || !slices.Contains(got, "6@0") {
+	if got := at["attn.rope+sdpa"]; !slices.Contains(got, "1@20") || !slices.Contains(got, "6@0") {
 		t.Errorf("attention was timed at %v", got)
 	}
 	planned := 0

@@ -98,7 +98,7 @@ func TestARunPausesWhereAConditionIsMet(t *testing.T) {
 		},
 		"a grid that nobody asked for": {
 			breaks: []string{"grid"}, stands: `step 5, position 449, "cdefgh"`, prompt: 444,
-			says: "breakpoint grid: ", at: "layers.0.attn.sdpa.fd_split",
+			says: "breakpoint grid: ", at: "layers.0.attn.rope+sdpa.fd_split",
 		},
 		"another route": {
 			breaks: []string{"route mlp"}, stands: `step 1, position 6, "fg"`,

@@ -148,7 +148,7 @@ func TestTimingAnOperatorLeavesTheCachesOnTheDevice(t *testing.T) {
 	step(0, 5, 6, 7, 8, 9, 10, 11)
 	logits, caches := step(7, 12), state()
 	for _, o := range net.graph.Describe().Ops {
-		if o.Name != "layers.1.attn.sdpa" && o.Name != "layers.1.attn.q" {
+		if o.Name != "layers.1.attn.rope+sdpa" && o.Name != "layers.1.attn.q" {
 			continue
 		}
 		for _, tokens := range []int{1, 9} {

@@ -125,7 +125,7 @@ func TestSamplesAreWithinToleranceAsAllElementsAre(t *testing.T) {
 			sampled++
 		}
 	}
-	if len(v.gaps) < 80 || sampled < 40 {
+	if len(v.gaps) < 75 || sampled < 40 {
 		t.Errorf("%d gaps, %d of samples", len(v.gaps), sampled)
 	}
 }

@@ -15,8 +15,9 @@ import (
 //	cos, sin    [S, D/2], the rows of the live positions
 //	yq, yk      dims of q and k
 //
-// q and k have a dispatch each, side by side, or one that turns both (fusion rule rope). Source: Su et al.,
-// RoFormer (2021), in the form of Meta's Llama code, which has the two of a pair next to each other.
+// q and k have a dispatch each, side by side, or one that turns both (fusion rule rope), or none where
+// attention turns them as it loads them (fusion rule rope_attention). Source: Su et al., RoFormer (2021), in
+// the form of Meta's Llama code, which has the two of a pair next to each other.
 func ApplyRotaryEmb(b *engine.Builder, name string, q, k, cos, sin engine.ValueID) (yq, yk engine.ValueID) {
 	return kindRotary.two(b, name, Args{"q": q, "k": k, "cos": cos, "sin": sin})
 }
@@ -46,6 +47,17 @@ type turned struct {
 	vec                    int  // elements of q, or k, that are read at a time
 	both                   bool // q and k are turned by one dispatch, not one each
 }
+
+// rotation is an operator that turns q and k.
+type rotation interface {
+	Referencer
+	parts() *turned
+	// check says whether q, k and tables fit each other, and turn plans the dispatches.
+	check(p *engine.Planner) error
+	turn(p *engine.Planner)
+}
+
+func (o *turned) parts() *turned { return o }
 
 func turnedOf(c *call) turned {
 	return turned{
@@ -120,6 +132,14 @@ func (o *rotary) Spec() engine.Spec {
 func (o *rotary) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.q, o.k, o.cos, o.sin) }
 
 func (o *rotary) Plan(p *engine.Planner) error {
+	if err := o.check(p); err != nil {
+		return err
+	}
+	o.turn(p)
+	return nil
+}
+
+func (o *rotary) check(p *engine.Planner) error {
 	positions, d, err := rotaryDims(p, o.q, o.k)
 	if err != nil {
 		return err
@@ -129,12 +149,20 @@ func (o *rotary) Plan(p *engine.Planner) error {
 			return p.Errorf("a table is %v, want [%d %d]", t, positions, d/2)
 		}
 	}
+	return nil
+}
+
+func (o *rotary) turn(p *engine.Planner) {
+	o.give(p)
+	for slot := range o.launches() {
+		o.launch(p, slot, o.vec, p.Dim(o.q, -1))
+	}
+}
+
+// give sets the dims of what is turned.
+func (o *turned) give(p *engine.Planner) {
 	p.SetDims(o.yq, p.Dims(o.q)...)
 	p.SetDims(o.yk, p.Dims(o.k)...)
-	for slot := range o.launches() {
-		o.launch(p, slot, o.vec, d)
-	}
-	return nil
 }
 
 // rotaryDims are the positions and the head dim that q and k have in common.
@@ -171,8 +199,8 @@ func (o *rotary) Reference(r *Ref) {
 	}
 }
 
-// turning is the tolerance of what turns pairs: a pair keeps its length, so that an element that has
+// turnedPairs is the tolerance of what turns pairs: a pair keeps its length, so that an element that has
 // cancelled out is beside another that has not.
-var turning = Tolerance{Row: 8 * rounding, Why: "two products and a sum in f32"}
+var turnedPairs = Tolerance{Row: 8 * rounding, Why: "two products and a sum in f32"}
 
-func (o *rotary) Tolerance(*Ref, engine.ValueID) Tolerance { return turning }
+func (o *rotary) Tolerance(*Ref, engine.ValueID) Tolerance { return turnedPairs }

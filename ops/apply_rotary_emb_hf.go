@@ -70,6 +70,14 @@ func (o *rotaryHF) Corners(r *engine.Ranges) []engine.Corner {
 }
 
 func (o *rotaryHF) Plan(p *engine.Planner) error {
+	if err := o.check(p); err != nil {
+		return err
+	}
+	o.turn(p)
+	return nil
+}
+
+func (o *rotaryHF) check(p *engine.Planner) error {
 	positions, d, err := rotaryDims(p, o.q, o.k)
 	if err != nil {
 		return err
@@ -83,12 +91,15 @@ func (o *rotaryHF) Plan(p *engine.Planner) error {
 				"for positions %d to %d", t, min(turned, d), d, start, start+positions-1)
 		}
 	}
-	p.SetDims(o.yq, p.Dims(o.q)...)
-	p.SetDims(o.yk, p.Dims(o.k)...)
+	return nil
+}
+
+func (o *rotaryHF) turn(p *engine.Planner) {
+	o.give(p)
+	start, turned := o.start.at(p), last(p.Dims(o.cos))
 	for slot := range o.launches() {
 		o.launch(p, slot, 2*o.vec, turned).Params.U32("half", turned/2/o.vec).U32("start", start)
 	}
-	return nil
 }
 
 func (o *rotaryHF) Reference(r *Ref) {
@@ -110,4 +121,4 @@ func (o *rotaryHF) Reference(r *Ref) {
 	}
 }
 
-func (o *rotaryHF) Tolerance(*Ref, engine.ValueID) Tolerance { return turning }
+func (o *rotaryHF) Tolerance(*Ref, engine.ValueID) Tolerance { return turnedPairs }

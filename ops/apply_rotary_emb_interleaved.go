@@ -73,4 +73,4 @@ func (o *rotaryInterleaved) Reference(r *Ref) {
 	r.Set(o.y, y)
 }
 
-func (o *rotaryInterleaved) Tolerance(*Ref, engine.ValueID) Tolerance { return turning }
+func (o *rotaryInterleaved) Tolerance(*Ref, engine.ValueID) Tolerance { return turnedPairs }

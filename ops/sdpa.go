@@ -32,9 +32,9 @@ import (
 // flash_decoding: the positions are cut into as many splits as fill the device once, whatever their number,
 // each attended over by one workgroup for query heads that share a KV head; that of the last split appends to
 // the caches; then the splits are put together. Up to 384 positions it is decoding: one workgroup for each
-// query head attends over them all. Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others,
-// FlashAttention-2 and Flash-Decoding (2023); for the window Beltagy and others, Longformer (2020), and
-// Mistral 7B (2023).
+// query head attends over them all. Either turns q and k as it loads them where a rotation stands before it
+// (fusion rule rope_attention). Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others, FlashAttention-2
+// and Flash-Decoding (2023); for the window Beltagy and others, Longformer (2020), and Mistral 7B (2023).
 func SDPA(b *engine.Builder, name string, q, k, v, kCache, vCache engine.ValueID, position Int,
 	scale float64, window int,
 ) engine.ValueID {
@@ -83,6 +83,7 @@ func addSDPA(c *call) []engine.ValueID {
 type sdpa struct {
 	q, k, v, kCache, vCache, y engine.ValueID
 	scores, parts              engine.ValueID // scratch
+	rope                       *turning       // of q and k, where it is the operator's own
 	position                   Int
 	scale                      float32
 
@@ -105,7 +106,8 @@ const (
 )
 
 const (
-	slotUpdateCache = iota
+	slotRope = iota // as in a rotation alone
+	slotUpdateCache
 	slotQK
 	slotSoftmax
 	slotAV
@@ -241,10 +243,9 @@ func (o *sdpa) Spec() engine.Spec {
 		Inputs: args([]engine.ValueID{o.q, o.k, o.v}, o.position),
 		State:  []engine.ValueID{o.kCache, o.vCache}, Outputs: []engine.ValueID{o.y},
 		Slots: []engine.Slot{
-			slotUpdateCache: {Label: "update_cache"}, slotQK: {Label: "qk"}, slotSoftmax: {Label: "softmax"},
-			slotAV:        {Label: "av"},
-			slotStreaming: {Label: "streaming"}, slotDecode: {Label: "decode"},
-			slotSplit: {Label: "fd_split"}, slotReduce: {Label: "fd_reduce"},
+			slotRope: {Label: "rope"}, slotUpdateCache: {Label: "update_cache"}, slotQK: {Label: "qk"},
+			slotSoftmax: {Label: "softmax"}, slotAV: {Label: "av"}, slotStreaming: {Label: "streaming"},
+			slotDecode: {Label: "decode"}, slotSplit: {Label: "fd_split"}, slotReduce: {Label: "fd_reduce"},
 		},
 		Attrs: map[string]any{
 			"input_pos": o.position.attr(), "scale": o.scale, "heads": o.qHeads,
@@ -262,6 +263,30 @@ func (o *sdpa) Spec() engine.Spec {
 	}
 	q, k, v, y := bind("q", o.q), bind("k", o.k), bind("v", o.v), bind("y", o.y)
 	kCache, vCache := bind("k_cache", o.kCache), bind("v_cache", o.vCache)
+	if o.routes.has(sdpaFlashDecoding) {
+		s.Scratch = append(s.Scratch, o.parts)
+		parts := bind("parts", o.parts)
+		in := []engine.Binding{q, k, v}
+		if o.rope != nil {
+			in = append(in, bind("cosine", o.rope.parts().cos), bind("sine", o.rope.parts().sin))
+		}
+		in = append(in, kCache, vCache)
+		uses(sdpaDecoding, slotDecode, o.whole.kernel, append(slices.Clip(in), y)...)
+		uses(sdpaFlashDecoding, slotSplit, o.split.kernel, append(slices.Clip(in), parts)...)
+		uses(sdpaFlashDecoding, slotReduce, o.reduce, parts, y)
+	}
+	if o.rope != nil {
+		rope := o.rope.parts()
+		s.Inputs = args([]engine.ValueID{o.q, o.k, o.v, rope.cos, rope.sin}, o.position)
+		s.Scratch = append(s.Scratch, rope.yq, rope.yk)
+		q, k = bind("q", rope.yq), bind("k", rope.yk)
+		turn := rope.slots()[0].Uses[0]
+		for _, route := range []int{sdpaMaterialized, sdpaStreaming} {
+			if o.routes.has(route) {
+				s.Slots[slotRope].Uses[route] = turn
+			}
+		}
+	}
 	if o.routes.has(sdpaMaterialized) {
 		s.Scratch = append(s.Scratch, o.scores)
 		scores := bind("scores", o.scores)
@@ -274,13 +299,6 @@ func (o *sdpa) Spec() engine.Spec {
 		uses(sdpaStreaming, slotUpdateCache, o.update, k, v, kCache, vCache)
 		uses(sdpaStreaming, slotStreaming, o.streaming, q, kCache, vCache, y)
 	}
-	if o.routes.has(sdpaFlashDecoding) {
-		s.Scratch = append(s.Scratch, o.parts)
-		parts := bind("parts", o.parts)
-		uses(sdpaDecoding, slotDecode, o.whole.kernel, q, k, v, kCache, vCache, y)
-		uses(sdpaFlashDecoding, slotSplit, o.split.kernel, q, k, v, kCache, vCache, parts)
-		uses(sdpaFlashDecoding, slotReduce, o.reduce, parts, y)
-	}
 	return s
 }
 
@@ -291,10 +309,16 @@ func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 	fewest, most := r.Min(o.q)[1], min(r.Max(o.q)[1], o.context-first)
 	at := func(tokens, position int) engine.Corner {
 		c := o.position.set(min(position, last))
-		for _, v := range []engine.ValueID{o.q, o.k, o.v} {
-			dims := append([]int{}, r.Max(v)...)
-			dims[1] = tokens
-			c = append(c, engine.At{Value: v, Dims: dims})
+		set := func(dim int, values ...engine.ValueID) {
+			for _, v := range values {
+				dims := slices.Clone(r.Max(v))
+				dims[dim] = tokens
+				c = append(c, engine.At{Value: v, Dims: dims})
+			}
+		}
+		set(1, o.q, o.k, o.v)
+		if o.rope != nil && o.rope.pairs == neighbourPairs {
+			set(0, o.rope.parts().cos, o.rope.parts().sin)
 		}
 		return c
 	}
@@ -324,6 +348,11 @@ func (o *sdpa) Plan(p *engine.Planner) error {
 	case context > o.context:
 		return p.Errorf("position %d and %d tokens need %d positions, the cache has %d", position, tokens,
 			context, o.context)
+	}
+	if o.rope != nil {
+		if err := o.rope.check(p); err != nil {
+			return err
+		}
 	}
 	p.SetDims(o.y, q...)
 	switch o.choose(p, tokens, position) {
@@ -364,6 +393,9 @@ func (o *sdpa) queryBytes(tokens int) int64 {
 }
 
 func (o *sdpa) planUpdate(p *engine.Planner, tokens, position int) {
+	if o.rope != nil {
+		o.rope.turn(p)
+	}
 	row := o.kvHeads * o.headDim
 	l := p.Dispatch(slotUpdateCache, p.Vectors(tokens*row, 4, threadLanes))
 	l.Params.U32("n", tokens*row/4).U32("first", position*row/4)
@@ -415,8 +447,18 @@ func (o *sdpa) planStreaming(p *engine.Planner, tokens, position int) {
 	l.FLOPs = seen * (4*int64(o.headDim) + 5)
 }
 
+// turned are q and k as they meet.
+func (o *sdpa) turned(r *Ref) (q, k Tensor) {
+	if o.rope == nil {
+		return r.Tensor(o.q), r.Tensor(o.k)
+	}
+	o.rope.Reference(r)
+	return r.Tensor(o.rope.parts().yq), r.Tensor(o.rope.parts().yk)
+}
+
 func (o *sdpa) Reference(r *Ref) {
-	q, k, v := r.Tensor(o.q), r.Tensor(o.k), r.Tensor(o.v)
+	q, k := o.turned(r)
+	v := r.Tensor(o.v)
 	kCache, vCache := r.Tensor(o.kCache), r.Tensor(o.vCache)
 	tokens, position, d := q.Dims[1], o.position.in(r), o.headDim
 	row := o.kvHeads * d
@@ -459,18 +501,26 @@ func (o *sdpa) Reference(r *Ref) {
 // keys and values as they are, or rounded to halves.
 func (o *sdpa) Tolerance(r *Ref, v engine.ValueID) Tolerance {
 	if v != o.y {
+		t := moves{}.Tolerance(r, v)
 		if o.half {
-			return Tolerance{Rel: 0x1p-10, Abs: 0x1p-24, Why: "elements are rounded to halves"}
+			t = Tolerance{Rel: 0x1p-10, Abs: 0x1p-24, Why: "elements are rounded to halves"}
 		}
-		return moves{}.Tolerance(r, v)
+		if v == o.kCache && o.rope != nil {
+			t.Row, t.Why = turnedPairs.Row, turnedPairs.Why+"; "+t.Why
+		}
+		return t
 	}
-	q, d := r.Tensor(o.q), o.headDim
+	q, _ := o.turned(r)
+	d := o.headDim
 	position, row := o.position.in(r), o.kvHeads*d
 	start, context := o.start(position), position+q.Dims[1]
 	keys := Tensor{[]int{d}, r.Tensor(o.kCache).Data[start*row : context*row]}
 	values := r.Tensor(o.vCache).Data[start*row : context*row]
 	score := q.longest() * keys.longest() * math.Abs(float64(o.scale))
 	part := summed(d)/2*rounding*score + ulps(3) + summed(context-start)*rounding
+	if o.rope != nil {
+		part += 2 * turnedPairs.Row * score
+	}
 	return Tolerance{
 		Abs: part * largestOf(values),
 		Why: fmt.Sprintf("scores of at most %.3g are sums of %d products in f32, values up to %.3g are summed over "+

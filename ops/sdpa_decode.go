@@ -19,20 +19,35 @@ type decodeShape struct {
 	kernel     *engine.Kernel
 }
 
-// What is best on an H200 (BenchmarkDecodeAttention): wholeDecode takes all positions with one workgroup for
-// each query head, up to fewDecoded of them; splitDecode has at most decodeGroups workgroups, one for each of
-// the device's multiprocessors.
+// What is best on an H200 (BenchmarkDecodeAttention, and the steps of models): wholeDecode takes all
+// positions with one workgroup for each query head, up to fewDecoded of them; splitDecode has at most
+// decodeGroups workgroups, two for each of the device's multiprocessors.
 var (
 	wholeDecode = decodeShape{lanes: 256, heads: 1, quads: 8}
-	splitDecode = decodeShape{lanes: 256, heads: 4, quads: 4}
+	splitDecode = decodeShape{lanes: 128, heads: 4, quads: 4}
 )
 
 const (
 	fewDecoded   = 384
-	decodeGroups = 128
+	decodeGroups = 256
 )
 
+// turning is a rotation of q and k that an attention does: kernels of one token turn what they load, before
+// the others it is a dispatch.
+type turning struct {
+	rotation
+	pairs string // which elements of a head are turned together
+	half  int    // of halves: vectors of 4 that one has
+}
+
+// Which elements are pairs, as kernels call it.
+const neighbourPairs, halfPairs = "neighbours", "halves"
+
 func (o *sdpa) makeDecodeKernels(b *engine.Builder) {
+	rope := o.rope
+	if rope == nil {
+		rope = &turning{}
+	}
 	shaped := func(d decodeShape, name string, whole bool) decodeShape {
 		group, quads := o.qHeads/o.kvHeads, o.headDim/4
 		for group%d.heads > 0 {
@@ -46,7 +61,7 @@ func (o *sdpa) makeDecodeKernels(b *engine.Builder) {
 		d.kernel = kernelAs(b, name, "sdpa_fd_split",
 			shaders.Constants{
 				"HeadQuads": quads, "HalfCache": o.half, "Heads": d.heads, "HeadGroups": group / d.heads,
-				"Lanes": d.lanes, "Row": d.row, "Whole": whole,
+				"Lanes": d.lanes, "Row": d.row, "Whole": whole, "Turn": rope.pairs, "Half": rope.half,
 			})
 		return d
 	}
@@ -84,6 +99,14 @@ func (o *sdpa) planDecode(p *engine.Planner, slot int, d *decodeShape, position,
 		U32("kv_heads", o.kvHeads).F32("scale", o.scale)
 	l.Bytes = o.queryBytes(1) + 8*int64(o.kvHeads)*int64(o.headDim) + 2*int64(span+1)*o.cacheBytes()
 	l.FLOPs = int64(o.qHeads) * int64(span) * (4*int64(o.headDim) + 5)
+	if o.rope == nil {
+		return l
+	}
+	if o.rope.pairs == halfPairs {
+		l.Params.U32("angle", 2*o.rope.half*position)
+	}
+	l.Bytes += 8 * int64(last(p.Dims(o.rope.parts().cos)))
+	l.FLOPs += 3 * int64(o.qHeads+o.kvHeads) * int64(o.headDim)
 	return l
 }
 

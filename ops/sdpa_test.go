@@ -307,14 +307,14 @@ func TestSDPAChoosesItsRouteByLiveTokens(t *testing.T) {
 // One workgroup takes few positions; of more a device is filled by as many whole blocks as there are, and
 // never by more workgroups than it takes at once.
 func TestOneTokenIsSplitByThePositionsItSees(t *testing.T) {
-	const heads, most, block = 8, 16, 32 // workgroups of the heads, splits, positions
+	const heads = 8 // workgroups of them
 	for _, window := range []int{0, 600} {
 		c := attention{qHeads: 32, kvHeads: 8, headDim: 128, tokens: 1, context: 8192, window: window}
 		for _, want := range []struct {
 			position, splits int
-		}{{0, 0}, {383, 0}, {384, 13}, {511, 16}, {512, 9}, {599, 10}, {1023, 16}, {4095, 16}, {8191, 16}} {
+		}{{0, 0}, {383, 0}, {384, 25}, {511, 32}, {512, 17}, {599, 19}, {1023, 32}, {4095, 32}, {8191, 32}} {
 			if c.live = [][2]int{{1, want.position}}; window > 0 && want.position >= window {
-				want.splits = 10
+				want.splits = 19
 			}
 			trial := c.trial()
 			g := finish(t, trial)
@@ -428,8 +428,13 @@ func TestAttentionSaysWhatItReadsAndWhichLanesIdle(t *testing.T) {
 	for _, v := range g.Inputs() {
 		values[g.Value(v).Name] = v
 	}
-	// A part of 16 lanes adds up every fourth split of 64: with one split three of the four parts have none.
-	for position, busy := range map[int]int{0: 16, 2 * 64: 48, 2047: 64} {
+	var block int
+	g.Operators(func(_ engine.OpID, _ string, o engine.Operator) bool {
+		block = o.(*sdpa).split.block
+		return true
+	})
+	// A part of 16 lanes adds up every fourth split: with one split three of the four parts have none.
+	for position, busy := range map[int]int{0: 16, 2 * block: 48, 2047: 64} {
 		for _, name := range []string{"q", "k", "v"} {
 			if err := x.SetDims(values[name], 1, 1, heads, headDim); err != nil {
 				t.Fatal(err)

@@ -2,6 +2,9 @@
 {{- if .Whole}} over all positions that it sees.{{else}} over one split of the positions: the sum
 // of v weighted by exp(score - max), not yet divided by the sum of the weights, and that sum and max.{{end}}
 // The last split also appends the token's k and v to the caches.
+{{- if .Turn}}
+// q and k are turned as they are loaded.
+{{- end}}
 //
 // A workgroup goes through its positions in blocks, with the next block on its way. The key of a position is
 // shared by {{.Row}} lanes, its value by {{.HeadQuads}}, a column each. Lanes that have the values of the
@@ -19,11 +22,19 @@ struct Params {
   split_len: u32,
   kv_heads: u32,
   scale: f32,
+{{- if eq .Turn "halves"}}
+  angle: u32, // the first of the token's position in cosine and sine
+{{- end}}
 }
 
 {{binding}} var<storage, read> q: array<vec4<f32>>; // [q_heads, {{.HeadQuads}}]
 {{binding}} var<storage, read> k: array<vec4<f32>>; // [kv_heads, {{.HeadQuads}}]
 {{binding}} var<storage, read> v: array<vec4<f32>>;
+{{- if .Turn}}
+{{- $A := "vec2<f32>"}}{{if eq .Turn "halves"}}{{$A = "vec4<f32>"}}{{end}}
+{{binding}} var<storage, read> cosine: array<{{$A}}>;
+{{binding}} var<storage, read> sine: array<{{$A}}>;
+{{- end}}
 // [positions, kv_heads, {{.HeadQuads}}]
 {{binding}} var<storage, read_write> k_cache: array<{{$C}}>;
 {{binding}} var<storage, read_write> v_cache: array<{{$C}}>;
@@ -38,6 +49,21 @@ struct Params {
 {{template "flat_group" .}}
 {{template "kv_cache" .}}
 {{template "kv_stored" .}}
+{{- if .Turn}}
+{{- template "rotary_vector" .}}
+{{- end}}
+// Vector quad of a query head.
+fn query_of(head: u32, quad: u32) -> vec4<f32> {
+  let at = head * {{.HeadQuads}}u;
+  return {{template "rotary_turn" (set . "X" "q")}};
+}
+
+// Vector quad of the token's key.
+fn key_of(head: u32, quad: u32) -> vec4<f32> {
+  let at = head * {{.HeadQuads}}u;
+  return {{template "rotary_turn" (set . "X" "k")}};
+}
+
 // {{$T}} has a value for each query head. Products are those of two blocks by turns, a product a lane; then
 // sums take their place, half of each part's.
 var<workgroup> products: array<{{$T}}, {{mul 2 .Lanes}}>;
@@ -77,7 +103,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- range $i := $quads}}
 {{- range $h := $.Heads}}
   let q{{$h}}_{{$i}} = params.scale *
-{{- $x := printf "q[(head0 + %du) * %du + quad%d]" $h $.HeadQuads $i}}
+{{- $x := printf "query_of(head0 + %du, quad%d)" $h $i}}
 {{- if le (mul (add $i 1) $.Row) $.HeadQuads}} {{$x}};
 {{- else}}
     select(vec4<f32>(0.0), {{$x}}, lane % {{$.Row}}u + {{mul $i $.Row}}u < {{$.HeadQuads}}u);
@@ -91,12 +117,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // The workgroups of other query heads of the KV head append the same.
   var own_value = vec4<f32>(0.0);
   if (appends) {
-    let src = kv_head * {{.HeadQuads}}u;
     let dst = ((params.context - 1u) * params.kv_heads + kv_head) * {{.HeadQuads}}u;
     if (place == 0u) {
       var product = {{$T}}(0.0);
 {{- range $i := $quads}}
-      let key{{$i}} = stored(k[src + quad{{$i}}]);
+      let key{{$i}} = stored(key_of(kv_head, quad{{$i}}));
       k_cache[dst + quad{{$i}}] = key{{$i}};
       let own{{$i}} = cached(key{{$i}});
 {{- range $d := 4}}
@@ -106,7 +131,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       own_products[lane] = product;
     }
     if (part == 0u) {
-      let value = stored(v[src + column]);
+      let value = stored(v[kv_head * {{.HeadQuads}}u + column]);
       v_cache[dst + column] = value;
       own_value = cached(value);
     }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The dispatches of a step that did not run are those of one that does: 6 heads over ⌈639/64⌉ splits of the
+// The dispatches of a step that did not run are those of one that does: 6 heads over ⌈639/32⌉ splits of the
 // positions, and the route of as many tokens.
 func TestGraphAtALiveShapeIsItsDispatchTable(t *testing.T) {
 	t.Parallel()
@@ -27,10 +27,10 @@ func TestGraphAtALiveShapeIsItsDispatchTable(t *testing.T) {
 		return byOp
 	}
 	decode, prompt := rows("1,638"), rows("7,0")
-	if got := string(decode["sdpa.fd_split"].Grid); got != "60" {
-		t.Errorf("fd_split at 638 has %s workgroups, want 60", got)
+	if got := string(decode["rope+sdpa.fd_split"].Grid); got != "120" {
+		t.Errorf("fd_split at 638 has %s workgroups, want 120", got)
 	}
-	if _, runs := prompt["sdpa.fd_split"]; runs {
+	if _, runs := prompt["rope+sdpa.fd_split"]; runs {
 		t.Error("seven tokens decode by splits")
 	}
 	if got := prompt["q"].Reason; !strings.HasPrefix(got, "batch8") {

@@ -68,3 +68,35 @@ fn position_of(i: u32) -> u32 {
   k_position: u32, // invocations of one position of k
 {{- end}}
 {{- end}}
+
+// Vectors of 4 of heads that are turned as they are loaded: Turn says which elements are pairs.
+{{define "rotary_vector"}}
+{{- if eq .Turn "halves"}}
+// Vector quad of a head, turned with the one half of the turned elements away.
+fn turned(x: vec4<f32>, other: vec4<f32>, quad: u32) -> vec4<f32> {
+  let angle = params.angle + min(quad, {{sub (mul 2 .Half) 1}}u);
+  let y = x * cosine[angle] + select(other, -other, quad < {{.Half}}u) * sine[angle];
+  return select(x, y, quad < {{mul 2 .Half}}u);
+}
+
+// The vector that a vector is turned with.
+fn other_half(quad: u32) -> u32 {
+  return select(max(quad, {{.Half}}u) - {{.Half}}u, quad + {{.Half}}u, quad < {{.Half}}u);
+}
+{{- else}}
+// Vector quad of a head, turned.
+fn turned(x: vec4<f32>, quad: u32) -> vec4<f32> {
+  let c = cosine[quad];
+  let s = sine[quad];
+  return vec4<f32>(x.x * c.x - x.y * s.x, x.x * s.x + x.y * c.x, x.z * c.y - x.w * s.y,
+    x.z * s.y + x.w * c.y);
+}
+{{- end}}
+{{end}}
+
+// Vector quad of X from at on.
+{{define "rotary_turn"}}
+{{- if eq .Turn "halves"}}turned({{.X}}[at + quad], {{.X}}[at + other_half(quad)], quad)
+{{- else if .Turn}}turned({{.X}}[at + quad], quad)
+{{- else}}{{.X}}[at + quad]{{end}}
+{{- end}}

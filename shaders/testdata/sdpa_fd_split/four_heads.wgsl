@@ -1,20 +1,24 @@
-// sdpa_fd_split with HalfCache, HeadGroups 2, HeadQuads 16, Heads 4, Lanes 64, Row 4: workgroup [64 1 1], 2240 bytes of workgroup memory
+// sdpa_fd_split with Half 8, HalfCache, HeadGroups 2, HeadQuads 16, Heads 4, Lanes 64, Row 4, Turn halves: workgroup [64 1 1], 2240 bytes of workgroup memory
 // binding 0: q
 // binding 1: k
 // binding 2: v
-// binding 3: k_cache (read and written)
-// binding 4: v_cache (read and written)
-// binding 5: parts (written)
+// binding 3: cosine
+// binding 4: sine
+// binding 5: k_cache (read and written)
+// binding 6: v_cache (read and written)
+// binding 7: parts (written)
 // param at 0: u32 context
 // param at 4: u32 start
 // param at 8: u32 splits
 // param at 12: u32 split_len
 // param at 16: u32 kv_heads
 // param at 20: f32 scale
+// param at 24: u32 angle
 
 // Attention of one token for 4 query heads of a KV head, over one split of the positions: the sum
 // of v weighted by exp(score - max), not yet divided by the sum of the weights, and that sum and max.
 // The last split also appends the token's k and v to the caches.
+// q and k are turned as they are loaded.
 //
 // A workgroup goes through its positions in blocks, with the next block on its way. The key of a position is
 // shared by 4 lanes, its value by 16, a column each. Lanes that have the values of the
@@ -26,17 +30,20 @@ struct Params {
   split_len: u32,
   kv_heads: u32,
   scale: f32,
+  angle: u32, // the first of the token's position in cosine and sine
 }
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [q_heads, 16]
 @group(0) @binding(1) var<storage, read> k: array<vec4<f32>>; // [kv_heads, 16]
 @group(0) @binding(2) var<storage, read> v: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> cosine: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> sine: array<vec4<f32>>;
 // [positions, kv_heads, 16]
-@group(0) @binding(3) var<storage, read_write> k_cache: array<vec2<u32>>;
-@group(0) @binding(4) var<storage, read_write> v_cache: array<vec2<u32>>;
+@group(0) @binding(5) var<storage, read_write> k_cache: array<vec2<u32>>;
+@group(0) @binding(6) var<storage, read_write> v_cache: array<vec2<u32>>;
 // [q_heads, splits, 64 sums, then the largest score and the sum of the weights]
-@group(0) @binding(5) var<storage, read_write> parts: array<f32>;
-@group(0) @binding(6) var<uniform> params: Params;
+@group(0) @binding(7) var<storage, read_write> parts: array<f32>;
+@group(0) @binding(8) var<uniform> params: Params;
 
 // The index of a workgroup in a grid of one dimension that may have been folded into two.
 fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
@@ -51,6 +58,30 @@ fn cached(words: vec2<u32>) -> vec4<f32> {
 // Four elements as a cache of halves has them.
 fn stored(elements: vec4<f32>) -> vec2<u32> {
   return vec2<u32>(pack2x16float(elements.xy), pack2x16float(elements.zw));
+}
+
+// Vector quad of a head, turned with the one half of the turned elements away.
+fn turned(x: vec4<f32>, other: vec4<f32>, quad: u32) -> vec4<f32> {
+  let angle = params.angle + min(quad, 15u);
+  let y = x * cosine[angle] + select(other, -other, quad < 8u) * sine[angle];
+  return select(x, y, quad < 16u);
+}
+
+// The vector that a vector is turned with.
+fn other_half(quad: u32) -> u32 {
+  return select(max(quad, 8u) - 8u, quad + 8u, quad < 8u);
+}
+
+// Vector quad of a query head.
+fn query_of(head: u32, quad: u32) -> vec4<f32> {
+  let at = head * 16u;
+  return turned(q[at + quad], q[at + other_half(quad)], quad);
+}
+
+// Vector quad of the token's key.
+fn key_of(head: u32, quad: u32) -> vec4<f32> {
+  let at = head * 16u;
+  return turned(k[at + quad], k[at + other_half(quad)], quad);
 }
 
 // vec4<f32> has a value for each query head. Products are those of two blocks by turns, a product a lane; then
@@ -95,34 +126,34 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   var v2 = v_cache[row + column];
   row = (min(begin + part + 12u, last) * params.kv_heads + kv_head) * 16u;
   var v3 = v_cache[row + column];
-  let q0_0 = params.scale * q[(head0 + 0u) * 16u + quad0];
-  let q1_0 = params.scale * q[(head0 + 1u) * 16u + quad0];
-  let q2_0 = params.scale * q[(head0 + 2u) * 16u + quad0];
-  let q3_0 = params.scale * q[(head0 + 3u) * 16u + quad0];
+  let q0_0 = params.scale * query_of(head0 + 0u, quad0);
+  let q1_0 = params.scale * query_of(head0 + 1u, quad0);
+  let q2_0 = params.scale * query_of(head0 + 2u, quad0);
+  let q3_0 = params.scale * query_of(head0 + 3u, quad0);
   let query0_0 = vec4<f32>(q0_0.x, q1_0.x, q2_0.x, q3_0.x);
   let query0_1 = vec4<f32>(q0_0.y, q1_0.y, q2_0.y, q3_0.y);
   let query0_2 = vec4<f32>(q0_0.z, q1_0.z, q2_0.z, q3_0.z);
   let query0_3 = vec4<f32>(q0_0.w, q1_0.w, q2_0.w, q3_0.w);
-  let q0_1 = params.scale * q[(head0 + 0u) * 16u + quad1];
-  let q1_1 = params.scale * q[(head0 + 1u) * 16u + quad1];
-  let q2_1 = params.scale * q[(head0 + 2u) * 16u + quad1];
-  let q3_1 = params.scale * q[(head0 + 3u) * 16u + quad1];
+  let q0_1 = params.scale * query_of(head0 + 0u, quad1);
+  let q1_1 = params.scale * query_of(head0 + 1u, quad1);
+  let q2_1 = params.scale * query_of(head0 + 2u, quad1);
+  let q3_1 = params.scale * query_of(head0 + 3u, quad1);
   let query1_0 = vec4<f32>(q0_1.x, q1_1.x, q2_1.x, q3_1.x);
   let query1_1 = vec4<f32>(q0_1.y, q1_1.y, q2_1.y, q3_1.y);
   let query1_2 = vec4<f32>(q0_1.z, q1_1.z, q2_1.z, q3_1.z);
   let query1_3 = vec4<f32>(q0_1.w, q1_1.w, q2_1.w, q3_1.w);
-  let q0_2 = params.scale * q[(head0 + 0u) * 16u + quad2];
-  let q1_2 = params.scale * q[(head0 + 1u) * 16u + quad2];
-  let q2_2 = params.scale * q[(head0 + 2u) * 16u + quad2];
-  let q3_2 = params.scale * q[(head0 + 3u) * 16u + quad2];
+  let q0_2 = params.scale * query_of(head0 + 0u, quad2);
+  let q1_2 = params.scale * query_of(head0 + 1u, quad2);
+  let q2_2 = params.scale * query_of(head0 + 2u, quad2);
+  let q3_2 = params.scale * query_of(head0 + 3u, quad2);
   let query2_0 = vec4<f32>(q0_2.x, q1_2.x, q2_2.x, q3_2.x);
   let query2_1 = vec4<f32>(q0_2.y, q1_2.y, q2_2.y, q3_2.y);
   let query2_2 = vec4<f32>(q0_2.z, q1_2.z, q2_2.z, q3_2.z);
   let query2_3 = vec4<f32>(q0_2.w, q1_2.w, q2_2.w, q3_2.w);
-  let q0_3 = params.scale * q[(head0 + 0u) * 16u + quad3];
-  let q1_3 = params.scale * q[(head0 + 1u) * 16u + quad3];
-  let q2_3 = params.scale * q[(head0 + 2u) * 16u + quad3];
-  let q3_3 = params.scale * q[(head0 + 3u) * 16u + quad3];
+  let q0_3 = params.scale * query_of(head0 + 0u, quad3);
+  let q1_3 = params.scale * query_of(head0 + 1u, quad3);
+  let q2_3 = params.scale * query_of(head0 + 2u, quad3);
+  let q3_3 = params.scale * query_of(head0 + 3u, quad3);
   let query3_0 = vec4<f32>(q0_3.x, q1_3.x, q2_3.x, q3_3.x);
   let query3_1 = vec4<f32>(q0_3.y, q1_3.y, q2_3.y, q3_3.y);
   let query3_2 = vec4<f32>(q0_3.z, q1_3.z, q2_3.z, q3_3.z);
@@ -130,32 +161,31 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // The workgroups of other query heads of the KV head append the same.
   var own_value = vec4<f32>(0.0);
   if (appends) {
-    let src = kv_head * 16u;
     let dst = ((params.context - 1u) * params.kv_heads + kv_head) * 16u;
     if (place == 0u) {
       var product = vec4<f32>(0.0);
-      let key0 = stored(k[src + quad0]);
+      let key0 = stored(key_of(kv_head, quad0));
       k_cache[dst + quad0] = key0;
       let own0 = cached(key0);
       product = fma(vec4<f32>(own0.x), query0_0, product);
       product = fma(vec4<f32>(own0.y), query0_1, product);
       product = fma(vec4<f32>(own0.z), query0_2, product);
       product = fma(vec4<f32>(own0.w), query0_3, product);
-      let key1 = stored(k[src + quad1]);
+      let key1 = stored(key_of(kv_head, quad1));
       k_cache[dst + quad1] = key1;
       let own1 = cached(key1);
       product = fma(vec4<f32>(own1.x), query1_0, product);
       product = fma(vec4<f32>(own1.y), query1_1, product);
       product = fma(vec4<f32>(own1.z), query1_2, product);
       product = fma(vec4<f32>(own1.w), query1_3, product);
-      let key2 = stored(k[src + quad2]);
+      let key2 = stored(key_of(kv_head, quad2));
       k_cache[dst + quad2] = key2;
       let own2 = cached(key2);
       product = fma(vec4<f32>(own2.x), query2_0, product);
       product = fma(vec4<f32>(own2.y), query2_1, product);
       product = fma(vec4<f32>(own2.z), query2_2, product);
       product = fma(vec4<f32>(own2.w), query2_3, product);
-      let key3 = stored(k[src + quad3]);
+      let key3 = stored(key_of(kv_head, quad3));
       k_cache[dst + quad3] = key3;
       let own3 = cached(key3);
       product = fma(vec4<f32>(own3.x), query3_0, product);
@@ -165,7 +195,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       own_products[lane] = product;
     }
     if (part == 0u) {
-      let value = stored(v[src + column]);
+      let value = stored(v[kv_head * 16u + column]);
       v_cache[dst + column] = value;
       own_value = cached(value);
     }

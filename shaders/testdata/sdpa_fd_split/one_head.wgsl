@@ -1,10 +1,12 @@
-// sdpa_fd_split with HeadGroups 1, HeadQuads 5, Heads 1, Lanes 32, Row 4, Whole: workgroup [32 1 1], 320 bytes of workgroup memory
+// sdpa_fd_split with HeadGroups 1, HeadQuads 5, Heads 1, Lanes 32, Row 4, Turn neighbours, Whole: workgroup [32 1 1], 320 bytes of workgroup memory
 // binding 0: q
 // binding 1: k
 // binding 2: v
-// binding 3: k_cache (read and written)
-// binding 4: v_cache (read and written)
-// binding 5: y (written)
+// binding 3: cosine
+// binding 4: sine
+// binding 5: k_cache (read and written)
+// binding 6: v_cache (read and written)
+// binding 7: y (written)
 // param at 0: u32 context
 // param at 4: u32 start
 // param at 8: u32 splits
@@ -14,6 +16,7 @@
 
 // Attention of one token for 1 query head of a KV head, over all positions that it sees.
 // The last split also appends the token's k and v to the caches.
+// q and k are turned as they are loaded.
 //
 // A workgroup goes through its positions in blocks, with the next block on its way. The key of a position is
 // shared by 4 lanes, its value by 5, a column each. Lanes that have the values of the
@@ -30,11 +33,13 @@ struct Params {
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [q_heads, 5]
 @group(0) @binding(1) var<storage, read> k: array<vec4<f32>>; // [kv_heads, 5]
 @group(0) @binding(2) var<storage, read> v: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> cosine: array<vec2<f32>>;
+@group(0) @binding(4) var<storage, read> sine: array<vec2<f32>>;
 // [positions, kv_heads, 5]
-@group(0) @binding(3) var<storage, read_write> k_cache: array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read_write> v_cache: array<vec4<f32>>;
-@group(0) @binding(5) var<storage, read_write> y: array<f32>; // [q_heads, 20]
-@group(0) @binding(6) var<uniform> params: Params;
+@group(0) @binding(5) var<storage, read_write> k_cache: array<vec4<f32>>;
+@group(0) @binding(6) var<storage, read_write> v_cache: array<vec4<f32>>;
+@group(0) @binding(7) var<storage, read_write> y: array<f32>; // [q_heads, 20]
+@group(0) @binding(8) var<uniform> params: Params;
 
 // The index of a workgroup in a grid of one dimension that may have been folded into two.
 fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
@@ -49,6 +54,26 @@ fn cached(elements: vec4<f32>) -> vec4<f32> {
 // Four elements as a cache has them.
 fn stored(elements: vec4<f32>) -> vec4<f32> {
   return elements;
+}
+
+// Vector quad of a head, turned.
+fn turned(x: vec4<f32>, quad: u32) -> vec4<f32> {
+  let c = cosine[quad];
+  let s = sine[quad];
+  return vec4<f32>(x.x * c.x - x.y * s.x, x.x * s.x + x.y * c.x, x.z * c.y - x.w * s.y,
+    x.z * s.y + x.w * c.y);
+}
+
+// Vector quad of a query head.
+fn query_of(head: u32, quad: u32) -> vec4<f32> {
+  let at = head * 5u;
+  return turned(q[at + quad], quad);
+}
+
+// Vector quad of the token's key.
+fn key_of(head: u32, quad: u32) -> vec4<f32> {
+  let at = head * 5u;
+  return turned(k[at + quad], quad);
 }
 
 // f32 has a value for each query head. Products are those of two blocks by turns, a product a lane; then
@@ -85,13 +110,13 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   var v0 = v_cache[row + column];
   row = (min(begin + part + 6u, last) * params.kv_heads + kv_head) * 5u;
   var v1 = v_cache[row + column];
-  let q0_0 = params.scale * q[(head0 + 0u) * 5u + quad0];
+  let q0_0 = params.scale * query_of(head0 + 0u, quad0);
   let query0_0 = f32(q0_0.x);
   let query0_1 = f32(q0_0.y);
   let query0_2 = f32(q0_0.z);
   let query0_3 = f32(q0_0.w);
   let q0_1 = params.scale *
-    select(vec4<f32>(0.0), q[(head0 + 0u) * 5u + quad1], lane % 4u + 4u < 5u);
+    select(vec4<f32>(0.0), query_of(head0 + 0u, quad1), lane % 4u + 4u < 5u);
   let query1_0 = f32(q0_1.x);
   let query1_1 = f32(q0_1.y);
   let query1_2 = f32(q0_1.z);
@@ -99,18 +124,17 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // The workgroups of other query heads of the KV head append the same.
   var own_value = vec4<f32>(0.0);
   if (appends) {
-    let src = kv_head * 5u;
     let dst = ((params.context - 1u) * params.kv_heads + kv_head) * 5u;
     if (place == 0u) {
       var product = f32(0.0);
-      let key0 = stored(k[src + quad0]);
+      let key0 = stored(key_of(kv_head, quad0));
       k_cache[dst + quad0] = key0;
       let own0 = cached(key0);
       product = fma(f32(own0.x), query0_0, product);
       product = fma(f32(own0.y), query0_1, product);
       product = fma(f32(own0.z), query0_2, product);
       product = fma(f32(own0.w), query0_3, product);
-      let key1 = stored(k[src + quad1]);
+      let key1 = stored(key_of(kv_head, quad1));
       k_cache[dst + quad1] = key1;
       let own1 = cached(key1);
       product = fma(f32(own1.x), query1_0, product);
@@ -120,7 +144,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       own_products[lane] = product;
     }
     if (part == 0u) {
-      let value = stored(v[src + column]);
+      let value = stored(v[kv_head * 5u + column]);
       v_cache[dst + column] = value;
       own_value = cached(value);
     }

@@ -1,0 +1,40 @@
+package ops
+
+import "gpuscope/engine"
+
+// fuseRopeAttention has attention turn q and k: the kernels of one token do it as they load them, so that a
+// step has one level less in every layer. With more tokens it is a dispatch, as before.
+var fuseRopeAttention = engine.Fusion{
+	Name: "rope_attention", Doc: "attention of one token turns q and k as it loads them",
+	Pattern: engine.Pattern{
+		Kinds: []string{kindSDPA.Name},
+		Of:    []engine.Pattern{{Kinds: []string{kindRotary.Name, kindRotaryHF.Name}}},
+	},
+	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+		attention := *m.Last().(*sdpa)
+		given := m.Ops[0].(rotation).parts()
+		if attention.rope != nil || attention.q != given.yq || attention.k != given.yk ||
+			!attention.routes.has(sdpaFlashDecoding) {
+			return nil
+		}
+		switch o := m.Ops[0].(type) {
+		case *rotary:
+			rope := *o
+			attention.rope = &turning{rotation: &rope, pairs: neighbourPairs}
+		case *rotaryHF:
+			table := b.MaxDims(o.cos)
+			if o.start != attention.position || table[0] < attention.context || table[1]%8 != 0 {
+				return nil
+			}
+			rope := *o
+			attention.rope = &turning{rotation: &rope, pairs: halfPairs, half: table[1] / 8}
+		}
+		rope := attention.rope.parts()
+		rope.yq = b.Scratch(b.Name(given.yq)+".turned", engine.F32)
+		rope.yk = b.Scratch(b.Name(given.yk)+".turned", engine.F32)
+		rope.turnBoth(b)
+		attention.q, attention.k = rope.q, rope.k
+		attention.makeDecodeKernels(b)
+		return &attention
+	},
+}

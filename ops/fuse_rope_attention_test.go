@@ -1,0 +1,143 @@
+package ops
+
+import (
+	"slices"
+	"testing"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/gputest"
+)
+
+// turnedAttention is a rotation with the attention that takes it.
+type turnedAttention struct {
+	attention
+	pairs     string
+	turned    int // elements of a head; of halves
+	positions int // of the tables; 0 for those of the cache
+	start     int // of the rotation, where it is another than the position
+	both      func(b *engine.Builder, yq, yk engine.ValueID)
+}
+
+func (c turnedAttention) build(b *engine.Builder) {
+	input := func(name string, heads int) engine.ValueID {
+		return b.Input(name, engine.F32, []int{1, 1, heads, c.headDim}, []int{1, c.tokens, heads, c.headDim})
+	}
+	q, k, v := input("q", c.qHeads), input("k", c.kvHeads), input("v", c.kvHeads)
+	position := Sym(b.SymInt("position", 0, int64(c.context)-1, 0))
+	start := position
+	if c.start > 0 {
+		start = Fixed(c.start)
+	}
+	positions := c.context
+	if c.positions > 0 {
+		positions = c.positions
+	}
+	if c.pairs == neighbourPairs {
+		cos := b.Input("cos", engine.F32, []int{1, c.headDim / 2}, []int{c.tokens, c.headDim / 2})
+		sin := b.Input("sin", engine.F32, []int{1, c.headDim / 2}, []int{c.tokens, c.headDim / 2})
+		q, k = ApplyRotaryEmb(b, "rope", q, k, cos, sin)
+	} else {
+		q, k = ApplyRotaryEmbHF(b, "rope", q, k, constant(b, "cos", positions, c.turned),
+			constant(b, "sin", positions, c.turned), start)
+	}
+	if c.both != nil {
+		c.both(b, q, k)
+	}
+	t := engine.F32
+	if c.half {
+		t = engine.F16
+	}
+	dims := []int{1, c.context, c.kvHeads, c.headDim}
+	b.Output(SDPA(b, "sdpa", q, k, v, b.State("k_cache", t, dims), b.State("v_cache", t, dims), position, 0,
+		c.window))
+}
+
+func (c turnedAttention) points() (points []step) {
+	for _, at := range c.live {
+		s := c.step(at[0], at[1])
+		if c.pairs == neighbourPairs {
+			s["cos"], s["sin"] = []int{at[0], c.headDim / 2}, []int{at[0], c.headDim / 2}
+		}
+		points = append(points, s)
+	}
+	return points
+}
+
+func TestAttentionTakesTheRotationBeforeIt(t *testing.T) {
+	small := attention{qHeads: 4, kvHeads: 2, headDim: 16, tokens: 3, context: 20}
+	wide := small
+	wide.headDim = 260
+	for name, c := range map[string]struct {
+		turnedAttention
+		fused bool
+	}{
+		"of neighbours":              {turnedAttention{attention: small, pairs: neighbourPairs}, true},
+		"of halves":                  {turnedAttention{attention: small, turned: 16}, true},
+		"of a part":                  {turnedAttention{attention: small, turned: 8}, true},
+		"of a part of 4":             {turnedAttention{attention: small, turned: 4}, false},
+		"of another start":           {turnedAttention{attention: small, turned: 16, start: 2}, false},
+		"of a longer table":          {turnedAttention{attention: small, turned: 16, positions: 40}, true},
+		"of heads that none decodes": {turnedAttention{attention: wide, pairs: neighbourPairs}, false},
+		"whose keys are an output": {turnedAttention{
+			attention: small, turned: 16,
+			both: func(b *engine.Builder, _, yk engine.ValueID) { b.Output(yk) },
+		}, false},
+		"whose queries another reads": {turnedAttention{
+			attention: small, pairs: neighbourPairs,
+			both: func(b *engine.Builder, yq, _ engine.ValueID) { b.Output(Sigmoid(b, "other", yq)) },
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fused, plain := fusedAndNot(t, fuseRopeAttention, c.build, gpu.DefaultLimits())
+			want := []string{"rope+sdpa (sdpa_with_kv_cache) = [rope sdpa]"}
+			if !c.fused {
+				want = nil
+			}
+			if got := partsOf(fused); !slices.Equal(got, want) {
+				t.Fatalf("fused %v, want %v", got, want)
+			}
+			levels := func(g *engine.Graph, tokens int) int {
+				live, err := engine.NewLive(g, engine.LiveOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.live = [][2]int{{tokens, 0}}
+				if err := bring(live, (&trial{}).input(t, g, c.points()[0])); err != nil {
+					t.Fatal(err)
+				}
+				return len(live.Levels())
+			}
+			if !c.fused {
+				return
+			}
+			if f, p := levels(fused, 1), levels(plain, 1); f != p-1 {
+				t.Errorf("%d levels for a token, with a rotation before it %d", f, p)
+			}
+			if f, p := levels(fused, 3), levels(plain, 3); f != p {
+				t.Errorf("%d levels for three tokens, with a rotation before them %d", f, p)
+			}
+		})
+	}
+}
+
+func TestAttentionWithARotationKeepsWhatAGraphComputes(t *testing.T) {
+	dev := gputest.Open(t)
+	for _, pairs := range []string{neighbourPairs, halfPairs} {
+		for turned, c := range map[int]attention{
+			8:  {qHeads: 4, kvHeads: 2, headDim: 16, tokens: 5, context: 40, window: 9},
+			64: {qHeads: 8, kvHeads: 2, headDim: 64, tokens: 5, context: 500, half: true},
+			32: {qHeads: 3, kvHeads: 1, headDim: 80, tokens: 70, context: 470},
+		} {
+			c := turnedAttention{attention: c, turned: turned}
+			c.pairs = pairs
+			c.live = [][2]int{{5, 0}, {1, 5}, {4, 6}, {1, 10}, {1, c.context - 1}, {2, c.context - 2}, {1, 0}}
+			t.Run(c.String()+pairs, func(t *testing.T) {
+				if n := referencesAgree(t, fuseRopeAttention, c.build, c.points()); n != 1 {
+					t.Errorf("fused in %d places", n)
+				}
+				kernelsAgree(t, dev, fuseRopeAttention, c.build, c.points())
+			})
+		}
+	}
+}
