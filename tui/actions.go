@@ -31,7 +31,9 @@ type action struct {
 	hint int               // place in the hint line, 0: not in it
 	with string            // the action whose key stands before this one's in the hint line, for one word
 	word string            // in the hint line, in place of the name
+	now  func(*App) string // the word where it is another one now, nil or "" where it is not
 	off  func(*App) string // why it cannot be done now, "" where it can
+	miss func(*App)        // what there is to do where it was asked for and cannot be done; may be nil
 	run  func(*App)        //
 }
 
@@ -55,7 +57,7 @@ func allActions() []action {
 		{
 			keys: []string{"space"}, name: "run",
 			doc: "Run until the end token or the context's end; again to pause.",
-			in:  []scope{inViews}, hint: 2, off: cannotRun, run: (*App).runPause,
+			in:  []scope{inViews}, hint: 2, now: pauses, off: cannotRun, run: (*App).runPause,
 		},
 		{
 			keys: []string{"R"}, name: "repeat",
@@ -92,7 +94,8 @@ func allActions() []action {
 		{
 			keys: []string{"r"}, name: "restart",
 			doc: "Start an engine that has gone again, at the same model, prompt and position.",
-			in:  []scope{inViews}, hint: 1, off: cannotRestart, run: (*App).restart,
+			in:  []scope{inViews, overlays}, hint: 1, off: cannotRestart, miss: (*App).wishRestart,
+			run: (*App).restart,
 		},
 		{
 			keys: []string{"T"}, name: "timing",
@@ -289,7 +292,7 @@ func allActions() []action {
 		},
 		{
 			keys: []string{"x"}, name: "export", doc: "Write the trace to a file: .json, .json.gz or .jsonl.",
-			in: []scope{inViews}, hint: 11, off: needsTrace, run: (*App).askExport,
+			in: []scope{inViews, overlays}, hint: 11, off: needsTrace, run: (*App).askExport,
 		},
 
 		{
@@ -513,19 +516,20 @@ func (a *action) key() string {
 	return a.keys[0]
 }
 
-// hinted are the key and the word of an action in the hint line, hintWidth the cells that they take there.
-func (a *action) hinted() [2]string {
-	keys := a.key()
+// hinted are the key and the word of an action in the hint line.
+func (a *action) hinted(app *App) [2]string {
+	keys, now := a.key(), ""
 	if a.with != "" {
 		keys = keyOf(a.with) + " " + keys
 	}
-	return [2]string{keys, cmp.Or(a.word, a.name)}
+	if a.now != nil {
+		now = a.now(app)
+	}
+	return [2]string{keys, cmp.Or(now, a.word, a.name)}
 }
 
-func (a *action) hintWidth() int {
-	said := a.hinted()
-	return width(said[0]) + width(said[1]) + 3
-}
+// hintWidth is how many cells a key and a word take in the hint line.
+func hintWidth(said [2]string) int { return width(said[0]) + width(said[1]) + 3 }
 
 // keyNames are how the keys of an action are shown.
 func (a *action) keyNames() string { return strings.Join(a.keys, " ") }

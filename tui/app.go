@@ -273,6 +273,9 @@ func (a *App) elsewhere(key string) {
 func (a *App) do(act *action) {
 	if why := act.why(a); why != "" {
 		a.remark(act.name + ": " + why)
+		if act.miss != nil {
+			act.miss(a)
+		}
 		return
 	}
 	act.run(a)

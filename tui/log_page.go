@@ -109,7 +109,12 @@ func (p *logPage) render(t *theme, _ glyphs, w, h int, _ bool) []string {
 	return lines
 }
 
-func (p *logPage) move(m motion) { p.text.move(m) }
+// move goes up and down: of lines that are broken for the screen nothing stands further right.
+func (p *logPage) move(m motion) {
+	if m != left && m != right {
+		p.text.move(m)
+	}
+}
 
 func (p *logPage) filtered() string { return p.filter }
 

@@ -44,3 +44,10 @@ func TestARefusalIsOneWarningOfTheLog(t *testing.T) {
 		t.Errorf("by the screen: %q", got)
 	}
 }
+
+// Lines are broken for the screen: to go right would only take their times away.
+func TestTheLogDoesNotGoSideways(t *testing.T) {
+	d := live(t, 60, 16).press("0")
+	d.app.log.Add("info", strings.Repeat("long ", 40))
+	d.press("l", "right").sees("12:00:00.000   info  long long")
+}

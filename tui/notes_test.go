@@ -139,3 +139,21 @@ func TestOpeningTheLastRowShowsWhatIsInIt(t *testing.T) {
 		t.Errorf("closed, the row is out of sight")
 	}
 }
+
+// What lies over a view says its own keys, whatever there is to say: nobody knows by heart how to leave it.
+func TestANoteLeavesTheKeysOfWhatLiesOverAView(t *testing.T) {
+	d := live(t, 80, 24).press("?", "n").sees("nothing is searched for", "esc close")
+	d.app.fail(nil, errors.New("the engine has gone"))
+	d.press("N").sees("nothing is searched for", "esc close", "the engine has gone").misses("esc dismisses")
+	d.press("esc").sees("the engine has gone (esc dismisses)").misses("Help:")
+}
+
+// An error tells of keys that hold wherever it is read.
+func TestTheKeysOfAnErrorHoldOverAView(t *testing.T) {
+	d := live(t, 80, 24).press("?", "x").sees("export to:").press("esc").sees("Help:")
+	d.press("r").sees("restart: the engine is there")
+}
+
+func TestAResetSaysWhatItDid(t *testing.T) {
+	live(t, 80, 24).press("X").sees("reset: the text is empty, at position 0; i types a prompt")
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"gpuscope/model/session"
 	"gpuscope/trace"
@@ -18,6 +19,21 @@ type again struct {
 	left   *session.Left                   // by the engine before, until the one that starts has taken it up
 	opened bool                            // the engine has said what it runs
 	died   string                          // what the engine was doing when it went, "" for nothing
+	wished time.Time                       // when a restart was asked for of an engine that was there
+}
+
+// wishFor is for how long after it was asked for too early an engine is started again: who sees that it has
+// gone may see it before the screen is told.
+const wishFor = 5 * time.Second
+
+func (a *App) wishRestart() { a.wished = now() }
+
+// keepWish starts an engine again that has gone, where somebody asked for that not long ago.
+func (a *App) keepWish() {
+	if a.lost && a.job == nil && now().Sub(a.wished) < wishFor && cannotRestart(a) == "" {
+		a.restart()
+		a.say("the engine had gone: it is started again")
+	}
 }
 
 // start opens what is shown beside the event loop.
@@ -34,7 +50,7 @@ func (a *App) start() {
 
 // restart starts an engine in the place of the one that has gone.
 func (a *App) restart() {
-	a.lost, a.again.opened, a.session, a.failure = false, false, nil, ""
+	a.lost, a.again.opened, a.session, a.failure, a.wished = false, false, nil, "", time.Time{}
 	a.left = a.mirror.Left()
 	a.mirror.Progress = session.Progress{}
 	a.mirror.Continue()
@@ -98,6 +114,7 @@ func (a *App) ended(reason error) {
 		a.opened(openedMsg{err: reason})
 	default:
 		a.failed(reason)
+		a.keepWish()
 	}
 }
 

@@ -45,7 +45,11 @@ func TestAnEngineThatHasGoneIsStartedAgainWhereItWas(t *testing.T) {
 	x.press("s").sees("step 3 decode").press("S").sees("step 2")
 	engines[1].Die(errors.New("device lost"))
 	x.sees("[ENGINE GONE]", "device lost").press("r").sees("[PAUSED]").press("s").sees("step 4 decode")
-	x.press("r").sees("restart: the engine is there").press("q")
+	x.press("r").sees("restart: the engine is there")
+	engines[2].Die(errors.New("signal: killed")) // which was seen before it was told
+	x.sees("[PAUSED]", "the engine is back at position ").misses("r starts it again")
+	x.press("0").sees("the engine had gone: it is started again")
+	x.press("s").sees("step 5 decode").press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
 	}

@@ -73,8 +73,11 @@ func (a *App) frame() string {
 		f.put(a.dialogLines())
 	} else {
 		f.draw(m[regionHint], []string{a.hints(a.w)})
-		lines := a.noteLines(a.w)
-		f.put(rect{0, a.h - len(lines), a.w, len(lines)}, lines)
+		lines, end := a.noteLines(a.w), a.h
+		if a.over != nil { // whose keys nobody knows by heart
+			end -= 1 + m[regionNotice].h
+		}
+		f.put(rect{0, end - len(lines), a.w, len(lines)}, lines)
 	}
 	return f.String()
 }
@@ -221,9 +224,12 @@ func (a *App) noticeLines() []string {
 	if a.failure == "" {
 		return a.filterError()
 	}
-	lines := wrapText(markFail+" "+a.failure+keyed(" ({back out} dismisses)"), a.w-2)
+	dismiss, more := keyed(" ({back out} dismisses)"), keyed(" … the whole is in the log ({Log}; {back out} dismisses)")
+	if a.over != nil { // which takes these keys
+		dismiss, more = "", " … the whole is in the log"
+	}
+	lines := wrapText(markFail+" "+a.failure+dismiss, a.w-2)
 	if most := max(3, a.h/5); len(lines) > most {
-		more := keyed(" … the whole is in the log ({Log}; {back out} dismisses)")
 		last := cut(strings.TrimSuffix(lines[most-1], "…"), a.w-2-width(more))
 		lines = append(lines[:most-1], last+more)
 	}
@@ -298,24 +304,22 @@ func (a *App) hints(w int) string {
 	}
 	list := here(a.place(), true)
 	// help and quit, the last two, are always there
-	kept := list[len(list)-2:]
+	var said, kept [][2]string
 	used := width(right) + 1
-	for _, act := range kept {
-		used += act.hintWidth()
+	for _, act := range list[len(list)-2:] {
+		kept = append(kept, act.hinted(a))
+		used += hintWidth(act.hinted(a))
 	}
-	var said [][2]string
 	for _, act := range list[:len(list)-2] {
 		if act.why(a) != "" {
 			continue
 		}
-		if used += act.hintWidth(); used > w {
+		if used += hintWidth(act.hinted(a)); used > w {
 			break
 		}
-		said = append(said, act.hinted())
+		said = append(said, act.hinted(a))
 	}
-	for _, act := range kept {
-		said = append(said, act.hinted())
-	}
+	said = append(said, kept...)
 	left := strings.TrimRight(a.theme.hinted(said, w+1), " ")
 	if right == "" {
 		return left

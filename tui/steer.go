@@ -62,7 +62,10 @@ func (a *App) done(m doneMsg) {
 		a.resumed(m.reply, m.err)
 	}
 	if errors.Is(m.err, session.ErrClosed) { // ended says why
-		a.died, a.queued = busyWith[j.command.Kind], nil
+		if a.queued = nil; !a.lost {
+			a.died = busyWith[j.command.Kind]
+		}
+		a.keepWish()
 		return
 	}
 	mistake := j.command.Kind == session.Lab && errors.Is(m.err, session.ErrUsage) // it is shown as a whole
@@ -76,6 +79,8 @@ func (a *App) done(m doneMsg) {
 	switch {
 	case j.command.Kind == session.Verify && m.err == nil:
 		a.verified()
+	case j.command.Kind == session.Reset && m.err == nil:
+		a.say(keyed("reset: the text is empty, at position 0; {prompt} types a prompt"))
 	case j.command.Kind == session.Lab:
 		a.triedText(j.command, m)
 	case j.command.Kind == session.Kernel && m.err == nil:
@@ -153,8 +158,19 @@ func (a *App) back() {
 	a.goOn(session.Command{Kind: session.Previous})
 }
 
+// running says whether a run is on its way.
+func (a *App) running() bool { return a.job != nil && a.job.command.Kind == session.Run }
+
+// pauses is what runPause does to a run.
+func pauses(a *App) string {
+	if a.running() {
+		return "pause"
+	}
+	return ""
+}
+
 func (a *App) runPause() {
-	if a.job != nil && a.job.command.Kind == session.Run {
+	if a.running() {
 		a.stop()
 		return
 	}
@@ -168,7 +184,7 @@ func (a *App) toggleFollow() {
 	if follow := !a.follow && a.session != nil; follow {
 		a.lookAt(a.stepOfState(), "following the newest step")
 		a.follow = true
-		if a.job != nil && a.job.command.Kind == session.Run {
+		if a.running() {
 			a.settle()
 		}
 	} else {

@@ -49,9 +49,9 @@ func TestARunIsPausedAndAnswersMeanwhile(t *testing.T) {
 	x.sees("[PAUSED]", "step 0 prefill").press(" ").sees("[RUNNING]")
 	gate <- struct{}{}
 	gate <- struct{}{}
-	x.sees("step 2 decode", "[RUNNING]")
+	x.sees("step 2 decode", "[RUNNING]", "space pause")
 	x.press("?").sees("Help: Dispatches").press(escape).misses("Help:") // the GPU works, the screen answers
-	x.press(" ").sees("[PAUSED]", "step 2 decode")
+	x.press(" ").sees("[PAUSED]", "step 2 decode", "space run")
 	x.press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)

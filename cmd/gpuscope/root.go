@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/model"
 	"gpuscope/model/session"
 	"gpuscope/trace"
 	"gpuscope/tui"
@@ -67,7 +69,7 @@ has an example.`,
 				}
 				r.screen.Plain = r.screen.Plain || os.Getenv("TERM") == "dumb"
 				if !p.terminal && !r.screen.Plain {
-					return usagef("this is no terminal: use gpuscope run, or --plain")
+					return cmp.Or(readable(path), usagef("this is no terminal: use gpuscope run, or --plain"))
 				}
 				if !r.screen.Plain {
 					// ctrl+\ before the screen reads the terminal, or after it: goroutines help nobody.
@@ -87,6 +89,22 @@ has an example.`,
 			}
 		},
 	}
+}
+
+// readable says what is wrong with a file, whatever else stands in the way of opening it.
+func readable(path string) error {
+	switch {
+	case path == "": // the embedded model
+		return nil
+	case trace.IsTrace(path):
+		_, err := trace.ReadFile(path)
+		return err
+	}
+	f, err := model.OpenFile(path)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // root is one call of the command without a name: what its flags say of the screen and of the model behind
