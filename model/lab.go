@@ -336,15 +336,19 @@ func triedText(t *session.Tried) string {
 		}
 	}
 	if g := t.Gap; g != nil {
-		parts = append(parts, fmt.Sprintf("%.3g of its tolerance", float64(g.Share)))
+		parts = append(parts, fmt.Sprintf("%.3g times its tolerance", float64(g.Share)))
 	}
 	return strings.Join(parts, ", ")
 }
 
 func us(ns int64) float64 { return float64(ns) / 1e3 }
 
-// gained is a gain as a change of time: less is negative.
+// gained is a gain as a change of time, less is negative: "=" where its spread lies on both sides of none.
 func gained(t *session.InTurns) string {
 	g := &t.Gain
-	return fmt.Sprintf("%+.1f µs, %+.1f to %+.1f, n=%d", -us(g.NS), -us(g.Q3NS), -us(g.Q1NS), t.N)
+	change := fmt.Sprintf("%+.1f µs", -us(g.NS))
+	if !t.Told() {
+		change = "="
+	}
+	return fmt.Sprintf("%s, %+.1f to %+.1f, n=%d", change, -us(g.Q3NS), -us(g.Q1NS), t.N)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"gpuscope/model/session"
@@ -156,7 +157,7 @@ func (a *App) changedText(kernel, text string) bool {
 	}
 	a.lab.tried[kernel] = &attempt{text: text}
 	c := session.Command{Kind: session.Lab, Edit: &session.KernelEdit{Kernel: kernel, Text: text}}
-	if at, ok := a.lab.on[kernel]; ok {
+	if at, ok := a.lab.on[kernel]; ok && a.standsOn(at.step) {
 		c.Edit.Dispatch = &at.dispatch
 		if at.step != a.mirror.State.Step {
 			c.Step = &at.step
@@ -164,6 +165,12 @@ func (a *App) changedText(kernel, text string) bool {
 	}
 	a.command(c)
 	return true
+}
+
+// standsOn says whether a step is one of the text, which can be run again.
+func (a *App) standsOn(step int) bool {
+	is := func(t session.Turn) bool { return t.Step == step }
+	return slices.ContainsFunc(a.mirror.Left().Turns, is)
 }
 
 // triedText takes in what came of a text. One of the folder that was given is in force from now on.
@@ -199,9 +206,9 @@ func (a *App) showTried(kernel string) {
 			lines: strings.Split(t.err.Error(), "\n"),
 		})
 	default:
-		a.over = overlayOf(page{
-			title: t.tried.Name, lines: triedLines(a.index, t.tried), broken: wrapHanging,
-		})
+		lines := append(triedLines(a.index, t.tried), "",
+			keyed("{use kernel} has the steps to come run it; {WGSL} on the dispatch edits it further."))
+		a.over = overlayOf(page{title: t.tried.Name, lines: lines, broken: wrapHanging})
 	}
 	a.lab.last, a.lab.over = kernel, a.over
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"gpuscope/model/session"
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
@@ -61,7 +63,7 @@ func TestAKernelIsEditedTriedAndPutInForce(t *testing.T) {
 	x := start(t, context.Background(), opensOn(sourced()), Options{Prompt: "once", Cache: cache})
 	x.sees("[PAUSED]", "step 0 prefill").press("s").sees("step 1 decode")
 	x.press("2e").sees("In place of", "alone  10.30 → 9.10 µs: -1.20 µs (-1.30 to -1.10, n=30)",
-		"3 of 2,048 elements differ, 1 are not written", "gap    0.25 of its tolerance")
+		"3 of 2,048 elements differ, 1 are not written", "gap    ✓ 0.25 of its tolerance")
 	files := texts(t, cache)
 	if len(files) != 1 {
 		t.Fatalf("files %v", files)
@@ -135,4 +137,41 @@ func TestAnEditorThatChangesNothingSaysSo(t *testing.T) {
 	d.update(editedMsg{kernel: kernel, path: files[0], err: os.ErrPermission})
 	d.settle()
 	d.sees("the editor: permission denied")
+}
+
+// In plain mode a text is tried and put in force by its file.
+func TestPlainModeTriesTheTextOfAFile(t *testing.T) {
+	recorded := sourced()
+	k := &recorded.Graph.Kernels[0]
+	file := filepath.Join(t.TempDir(), k.Name+".wgsl")
+	if err := os.WriteFile(file, []byte(fileText(k)+"// faster\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var got []session.Command
+	script := tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+		if c.Edit != nil {
+			got = append(got, c)
+		}
+		return nil
+	}}
+	var out strings.Builder
+	lines := "l " + file + "\nu " + file + "\nu " + k.Name + "\nl x.txt\nq\n"
+	err := Run(context.Background(), func(context.Context) (session.Session, error) {
+		return tuitest.Play(recorded, script), nil
+	}, Options{Plain: true, Prompt: "once", Output: &out, Input: strings.NewReader(lines)})
+	if err == nil || !strings.Contains(out.String(), "name a file NAME.wgsl") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	text := fileText(k) + "// faster\n"
+	want := []session.Command{
+		{Kind: session.Lab, Edit: &session.KernelEdit{Kernel: k.Name, Text: text}},
+		{Kind: session.Kernel, Edit: &session.KernelEdit{Kernel: k.Name, Text: text}},
+		{Kind: session.Kernel, Edit: &session.KernelEdit{Kernel: k.Name}},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if !strings.Contains(out.String(), "It compiles. Nothing was measured") {
+		t.Error(out.String())
+	}
 }

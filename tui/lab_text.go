@@ -14,13 +14,11 @@ func triedLines(x *inspect.Index, t *session.Tried) []string {
 	if t.Dispatch == nil {
 		return []string{
 			fmt.Sprintf("It compiles. Nothing was measured: step %d does not run %s.", t.Step, t.Kernel),
-			"", keyed("{use kernel} has the steps to come run it."),
 		}
 	}
 	lines := []string{
 		fmt.Sprintf("In place of %s, on dispatch %d (%s) of step %d:", t.Kernel, *t.Dispatch,
 			x.Name(*t.Dispatch), t.Step),
-		"",
 	}
 	if t.Alone == nil {
 		lines = append(lines, inspect.Labelled("times", "none: this device has no timestamps"))
@@ -33,11 +31,14 @@ func triedLines(x *inspect.Index, t *session.Tried) []string {
 		lines = append(lines, inspect.Labelled("writes", rewrittenText(x, &t.Outputs[i])))
 	}
 	if g := t.Gap; g != nil {
-		lines = append(lines, inspect.Labelled("gap", fmt.Sprintf(
-			"%.3g of its tolerance (%s), at most %.3g off the reference", float64(g.Share), g.Tolerance,
-			float64(g.MaxAbs))))
+		said := fmt.Sprintf("%s %.2g of its tolerance", markOK, float64(g.Share))
+		if !(g.Share <= 1) {
+			said = fmt.Sprintf("%s %.3g times its tolerance", markFail, float64(g.Share))
+		}
+		said += fmt.Sprintf(" (%s); at most %.3g off the reference", g.Tolerance, float64(g.MaxAbs))
+		lines = append(lines, inspect.Labelled("gap", said))
 	}
-	return append(lines, "", keyed("{use kernel} has the steps to come run it; {WGSL} on the dispatch edits it further."))
+	return lines
 }
 
 // turnsText is what a kernel and another text of it took, and the difference with its spread: "=" where that
@@ -48,7 +49,7 @@ func turnsText(t *session.InTurns) string {
 	less := func(ns int64) string { return fmt.Sprintf("%+.*f", decimals, -float64(ns)/1e3) }
 	g := &t.Gain
 	change := less(g.NS) + " µs"
-	if g.Q1NS <= 0 && g.Q3NS >= 0 {
+	if !t.Told() {
 		change = "="
 	}
 	return fmt.Sprintf("%s → %s µs: %s (%s to %s, n=%d)", us(t.Own.NS), us(t.New.NS), change, less(g.Q3NS),

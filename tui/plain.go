@@ -357,6 +357,14 @@ var plainCommands = []plainCommand{
 		of: plainTimeOp, said: (*plainText).trials,
 	},
 	{
+		word: "l", takes: "FILE", doc: "run the text in NAME.wgsl in turns with kernel NAME", of: plainLab,
+		said: (*plainText).tried,
+	},
+	{
+		word: "u", takes: "FILE or NAME", doc: "steps to come run the text in NAME.wgsl, or kernel NAME itself",
+		of: plainUse,
+	},
+	{
 		word: "L", doc: "measure what the device can do at best",
 		of: just(session.Command{Kind: session.Ceilings}), said: (*plainText).ceilings,
 	},

@@ -254,3 +254,26 @@ func BenchmarkMirrorOf50000Steps(b *testing.B) {
 		longRun(b, 50000)
 	}
 }
+
+// An engine that goes on opens the graph as the model has it: without the kernels that another put in the
+// place of some.
+func TestMirrorGoesOnWhereKernelsHadAnotherText(t *testing.T) {
+	r := newRunning(t, 0)
+	r.begin(t)
+	r.step(t, 0)
+	head := *r.m.Trace
+	head.Plans, head.Steps = nil, nil
+	r.apply(t, Event{Records: []trace.Record{{Kernel: &trace.Kernel{
+		Name: "k+3fa2", Of: "k", WorkgroupSize: [3]int{64, 1, 1}, SourceSHA256: "3fa2",
+	}}}})
+	r.m.Continue()
+	r.apply(t, Event{Opened: &head})
+	if n := len(r.m.Trace.Graph.Kernels); n != 2 {
+		t.Errorf("%d kernels", n)
+	}
+	other := head
+	other.Graph.Kernels = nil
+	if err := r.m.Apply(Event{Opened: &other}); err == nil {
+		t.Error("another graph is taken for the same")
+	}
+}

@@ -1,0 +1,45 @@
+package tui
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gpuscope/model/session"
+)
+
+// editOfFile is the text in a file NAME.wgsl, of kernel NAME.
+func editOfFile(path string) (*session.KernelEdit, error) {
+	kernel, is := strings.CutSuffix(filepath.Base(path), session.KernelSuffix)
+	if !is {
+		return nil, errors.New("which text? name a file NAME" + session.KernelSuffix + ", of kernel NAME")
+	}
+	text, err := os.ReadFile(path)
+	return &session.KernelEdit{Kernel: kernel, Text: string(text)}, err
+}
+
+// plainLab has the text of a file run in turns with its kernel.
+func plainLab(_ *plainText, path string) (session.Command, error) {
+	e, err := editOfFile(path)
+	return session.Command{Kind: session.Lab, Edit: e}, err
+}
+
+// tried says what came of a text.
+func (p *plainText) tried(r session.Reply) {
+	if t := r.Tried; t != nil {
+		p.say("%s", t.Name)
+		for _, line := range triedLines(p.index, t) {
+			p.say("%s", line)
+		}
+	}
+}
+
+// plainUse has the steps to come run the text of a file, or a kernel that is named itself again.
+func plainUse(_ *plainText, what string) (session.Command, error) {
+	e, err := &session.KernelEdit{Kernel: what}, error(nil)
+	if strings.HasSuffix(what, session.KernelSuffix) {
+		e, err = editOfFile(what)
+	}
+	return session.Command{Kind: session.Kernel, Edit: e}, err
+}
