@@ -32,9 +32,11 @@ func TestTheEmbeddedModelIsMeasured(t *testing.T) {
 	}
 	var names []string
 	for i := range got.Tests {
-		names = append(names, got.Tests[i].Name)
+		names = append(names, got.Tests[i].Name+" "+got.Tests[i].Mode)
 	}
-	if want := []string{"pp5", "tg2", "pp5 @ d3", "tg2 @ d3"}; !slices.Equal(names, want) {
+	if want := []string{
+		"pp5 stepped", "tg2 stepped", "tg2 pipelined", "pp5 @ d3 stepped", "tg2 @ d3 stepped", "tg2 @ d3 pipelined",
+	}; !slices.Equal(names, want) {
 		t.Errorf("tests %q, want %q", names, want)
 	}
 	if got.Device.Software() != (got.Device.Ceilings == nil) || got.Producer.Version == "" ||

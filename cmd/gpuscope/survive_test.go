@@ -43,9 +43,12 @@ func faking(p *program) opener {
 		dev := driver.Opened[0]
 		var first uint32 // of the step's tokens
 		dev.OnDispatch = func(d fake.Dispatch) {
-			if strings.Contains(d.Pipeline, "embedding") {
+			switch {
+			case strings.Contains(d.Pipeline, "embedding"):
 				first = binary.LittleEndian.Uint32(d.Bound[len(d.Bound)-3].Bytes) // before output and params
 				time.Sleep(3 * time.Millisecond)
+			case d.Pipeline == "topk_merge": // whose ids the next step may take in
+				binary.LittleEndian.PutUint32(d.Bound[3].Bytes, follows(first))
 			}
 		}
 		dev.OnRead = func(label string, offset uint64, dst []byte) {
