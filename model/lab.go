@@ -292,7 +292,7 @@ func (s *live) rewritten(o *engine.EditOutput) (session.Rewritten, error) {
 }
 
 // labFLOPs is what the reference of a dispatch that is tried may take; of more a part is compared.
-const labFLOPs = 1e9
+const labFLOPs = 2e8
 
 // gapOf is how far what another text of a kernel gave is from the reference of its operator, nil where the
 // dispatch gives nothing that the operator does.

@@ -279,3 +279,65 @@ func TestAWrongTextShowsItsGapOnADevice(t *testing.T) {
 		t.Errorf("ran %v, then %v", ranBy(tr, before), ranBy(tr, last))
 	}
 }
+
+// Every kernel of a prompt and of a decode step, with a text that does the same: it differs nowhere, is
+// within its tolerance, and the text goes on as if nothing had been, cache and all.
+func TestEveryKernelThatIsTriedLeavesTheTextAsItWas(t *testing.T) {
+	for half, steps := range map[bool][]int{false: {0, 2}, true: {2}} {
+		if testing.Short() {
+			steps = []int{2}
+		}
+		o := Options{Timing: engine.TimingStep, HalfKV: half, TopLogits: 3}
+		run := func(between func(*live, *trace.Graph)) (logits []trace.Candidate) {
+			s, whole := deviceSession(t, o)
+			do := func(c session.Command) {
+				if _, err := s.Do(context.Background(), c); err != nil {
+					t.Fatalf("%s: %v", c.Kind, err)
+				}
+			}
+			do(session.Command{Kind: session.Prompt, Text: "Once upon a time"})
+			do(session.Command{Kind: session.Run, N: 2})
+			g := s.runner.net.graph.Describe()
+			between(s, &g)
+			do(session.Command{Kind: session.Run, N: 3})
+			for _, step := range whole().Steps {
+				logits = append(logits, step.Top...)
+			}
+			return logits
+		}
+		want := run(func(*live, *trace.Graph) {})
+		tried := 0
+		got := run(func(s *live, g *trace.Graph) {
+			for _, k := range g.Kernels {
+				for _, step := range steps {
+					c := session.Command{Kind: session.Lab, N: 1, Step: &step, Edit: &session.KernelEdit{
+						Kernel: k.Name, Text: kernelText(t, g, k.Name, "\n", "\n// the same\n"),
+					}}
+					reply, err := s.Do(context.Background(), c)
+					if err != nil {
+						t.Fatalf("%s in step %d: %v", k.Name, step, err)
+					}
+					r := reply.Tried
+					if r.Dispatch == nil {
+						continue
+					}
+					tried++
+					for _, o := range r.Outputs {
+						if o.Differ > 0 || o.Unwritten > 0 {
+							t.Errorf("%s in step %d: %+v", k.Name, step, o)
+						}
+					}
+					if len(r.Outputs) == 0 || r.Gap != nil && !(r.Gap.Share <= 1) {
+						t.Errorf("%s in step %d: %d outputs, gap %+v", k.Name, step, len(r.Outputs), r.Gap)
+					}
+				}
+			}
+		})
+		if !slices.Equal(want, got) {
+			t.Errorf("half %v: %v, want %v", half, got, want)
+		}
+		if tried < 10 {
+			t.Errorf("%d kernels were tried", tried)
+		}
+	}
+}

@@ -145,18 +145,33 @@ func (a *App) closedEditor(m editedMsg) {
 	})
 }
 
-// changedText has a text tried that is new, and says whether it is.
+// changedText has a text tried that is new, and says whether it is. The kernel's own text takes the place of
+// another; before the first step there is nothing to try a text on, and one of the folder that was given is
+// put in force.
 func (a *App) changedText(kernel, text string) bool {
-	if needsRun(a) != "" || a.index == nil {
+	if needsDevice(a) != "" {
 		return false
 	}
 	k, was := a.index.Kernel(kernel), a.lab.tried[kernel]
+	e := &session.KernelEdit{Kernel: kernel, Text: text}
 	switch {
-	case k == nil, was == nil && text == fileText(k), was != nil && was.text == text:
+	case k == nil, was != nil && was.text == text:
 		return false
+	case text == fileText(k):
+		if delete(a.lab.tried, kernel); a.inPlace(kernel) == "" {
+			return false
+		}
+		e.Text = ""
+		a.command(session.Command{Kind: session.Kernel, Edit: e})
+		return true
 	}
 	a.lab.tried[kernel] = &attempt{text: text}
-	c := session.Command{Kind: session.Lab, Edit: &session.KernelEdit{Kernel: kernel, Text: text}}
+	c := session.Command{Kind: session.Lab, Edit: e}
+	if needsStep(a) != "" {
+		if c.Kind = session.Kernel; a.opts.Shaders == "" {
+			return false
+		}
+	}
 	if at, ok := a.lab.on[kernel]; ok && a.standsOn(at.step) {
 		c.Edit.Dispatch = &at.dispatch
 		if at.step != a.mirror.State.Step {
@@ -280,8 +295,10 @@ func (a *App) useText() {
 // usedText says what runs from now on.
 func (a *App) usedText(c session.Command) {
 	name := c.Edit.Kernel + " itself"
-	if t := a.lab.tried[c.Edit.Kernel]; c.Edit.Text != "" && t != nil && t.tried != nil {
-		name = t.tried.Name
+	if t := a.lab.tried[c.Edit.Kernel]; c.Edit.Text != "" {
+		if name = c.Edit.Kernel + session.KernelSuffix; t != nil && t.tried != nil {
+			name = t.tried.Name
+		}
 	}
 	a.say(name + " runs from the next step on")
 }

@@ -86,6 +86,18 @@ func TestAKernelIsEditedTriedAndPutInForce(t *testing.T) {
 	}
 }
 
+// Before the first step there is nothing to try a text on.
+func TestAFileThatChangesBeforeTheFirstStepIsPutInForce(t *testing.T) {
+	recorded := sourced()
+	k := &recorded.Graph.Kernels[0]
+	d := drive(t, 120, 40, recorded, &tuitest.Script{}, Options{Shaders: t.TempDir()})
+	d.update(changedMsg{k.Name, fileText(k) + "// faster\n"})
+	d.settle()
+	if d.events(); d.app.inPlace(k.Name) == "" {
+		t.Errorf("in place are %v", d.app.mirror.State.Edited)
+	}
+}
+
 // A text that changes in another editor is tried as well, and one of the folder that was given comes into
 // force.
 func TestAFileThatChangesIsTriedAndOfAGivenFolderInForce(t *testing.T) {
@@ -104,7 +116,9 @@ func TestAFileThatChangesIsTriedAndOfAGivenFolderInForce(t *testing.T) {
 	time.Sleep(10 * time.Millisecond) // another time of writing
 	put("of_another_model", "x")
 	put(k.Name, fileText(k)+"// faster\n")
-	x.sees("It compiles", "runs from the next step on").press("q").misses("It compiles").press("q")
+	x.sees("It compiles", "runs from the next step on").press("q").misses("It compiles")
+	put(k.Name, fileText(k))
+	x.sees(k.Name + " itself runs from the next step on").press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
 	}
