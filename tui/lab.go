@@ -114,12 +114,15 @@ func (a *App) editKernel() {
 	})
 }
 
-// openEditor gives the terminal to the editor until it ends.
+// openEditor gives the terminal to the editor until it ends. A run pauses: nobody would see its steps.
 func (a *App) openEditor(kernel, path string) {
 	cmd, err := editorOf(path, a.opts.Input, a.opts.output())
 	if err != nil {
 		a.fail(nil, err)
 		return
+	}
+	if a.job != nil && a.job.command.Kind == session.Run {
+		a.stop()
 	}
 	a.say("edited in " + path)
 	a.handOver(cmd, func(err error) any { return editedMsg{kernel, path, err} })

@@ -138,6 +138,19 @@ func TestWhatCannotBeEditedSaysWhy(t *testing.T) {
 	}
 }
 
+func TestARunPausesWhileAKernelIsEdited(t *testing.T) {
+	editor(t, "exit 0")
+	script := tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
+		if c.Kind == session.Run {
+			<-ctx.Done()
+		}
+		return ctx.Err()
+	}}
+	d := drive(t, 120, 40, sourced(), &script, Options{Prompt: "once"}).press("s", "2", "F", "F", "F")
+	d.touch("space")
+	d.press("e").sees("[PAUSED]") // or it never ends
+}
+
 // An editor that fails, and one that changes nothing, are said to have.
 func TestAnEditorThatChangesNothingSaysSo(t *testing.T) {
 	editor(t, "exit 0")
