@@ -14,7 +14,8 @@ import (
 // the replacement where the last of the operators stood. Fused operators are operators like any other from
 // there on: their routes, grids and memory come from their own plan.
 //
-// What a value between them was keeps its id, with the role Fused: it exists nowhere.
+// What a value between them was keeps its id, with the role Fused: it exists nowhere. So does a constant that
+// nothing reads any more, because the replacement has its numbers in another form.
 
 // Fusion is a rule of the fuse pass.
 type Fusion struct {
@@ -146,7 +147,7 @@ func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
 
 // fuse applies the rules to the recorded operators, and leaves the graph's ids dense.
 func (b *Builder) fuse() (notes []string, err error) {
-	gone := make([]bool, len(b.ops))
+	gone, read := make([]bool, len(b.ops)), b.constantsRead()
 	for _, rule := range b.fusions {
 		n := 0
 		for i := range b.ops {
@@ -177,8 +178,31 @@ func (b *Builder) fuse() (notes []string, err error) {
 	}
 	if len(notes) > 0 {
 		b.renumber(gone)
+		still := b.constantsRead()
+		for v := range read {
+			if !still[v] {
+				b.values[v].role = Fused
+			}
+		}
 	}
 	return notes, nil
+}
+
+// constantsRead are those that operators read or that are outputs.
+func (b *Builder) constantsRead() map[ValueID]bool {
+	read := map[ValueID]bool{}
+	add := func(list []ValueID) {
+		for _, v := range list {
+			if b.values[v].role == Constant {
+				read[v] = true
+			}
+		}
+	}
+	for i := range b.ops {
+		add(b.ops[i].spec.Inputs)
+	}
+	add(b.outputs)
+	return read
 }
 
 // match finds what feeds an operator as the pattern says, and appends it and the operator to the match.

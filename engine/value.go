@@ -42,7 +42,7 @@ const (
 	Constant
 	State
 	Scratch
-	Fused // was an intermediate: what fusion made needless, and is nowhere
+	Fused // was an intermediate or a constant: what fusion made needless, and is nowhere
 )
 
 // String is the name used in traces.

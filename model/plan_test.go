@@ -115,10 +115,10 @@ func TestSharedMemoryDoesNotGrowWithDepth(t *testing.T) {
 		shape     shape
 		few, many int // layers; the few are as many as the first passes take
 	}{
-		{gguftest.Llama8B, 16, 64},
-		{gguftest.Llama1B, 16, 64},
-		{shape{Dim: 2048, Heads: 16, KVHeads: 16, HeadDim: 128, FFN: 5632, Vocab: 999}, 16, 64},
-		{shape{Dim: 512, Heads: 8, KVHeads: 1, HeadDim: 64, FFN: 512, Vocab: 1024}, 64, 192},
+		{gguftest.Llama8B, 48, 192},
+		{gguftest.Llama1B, 96, 192},
+		{shape{Dim: 2048, Heads: 16, KVHeads: 16, HeadDim: 128, FFN: 5632, Vocab: 999}, 32, 128},
+		{shape{Dim: 512, Heads: 8, KVHeads: 1, HeadDim: 64, FFN: 512, Vocab: 1024}, 256, 512},
 	} {
 		bytes := func(layers int) int64 {
 			test.shape.Layers = layers

@@ -136,6 +136,7 @@ type Matrix struct {
 	Data func() ([][]byte, error)
 
 	dense *engine.ValueID // is the matrix, already in the graph
+	over  *[2]Matrix      // one above the other are the matrix, of whole parts
 	err   error           // why there is no such matrix
 }
 
@@ -167,6 +168,22 @@ func (m Matrix) Part(first, n int) Matrix {
 			m.Cols)
 	}
 	return part
+}
+
+// above is a matrix with the rows of another below its own; false where they are not of one format and width,
+// or their rows not a multiple of partRows.
+func (m Matrix) above(n Matrix) (Matrix, bool) {
+	f, g := &m.Format, &n.Format
+	same := f.Name == g.Name && f.File == g.File && f.Group == g.Group && m.Cols == n.Cols
+	whole := m.Rows%partRows == 0 && n.Rows%partRows == 0
+	if !same || !whole || m.dense != nil || n.dense != nil {
+		return Matrix{}, false
+	}
+	both := Matrix{
+		Name: m.Name + "+" + n.Name, Rows: m.Rows + n.Rows, Cols: m.Cols, Format: m.Format,
+		over: &[2]Matrix{m, n},
+	}
+	return both, true
 }
 
 // with adds what the format's file in shaders/include/format asks for to the constants of a kernel.
@@ -223,6 +240,9 @@ func (m *Matrix) checkSize() error {
 
 // rows are the bytes of some rows of each piece of the matrix.
 func (m *Matrix) rows(first, n int) ([][]byte, error) {
+	if m.over != nil {
+		return m.rowsOfBoth(first, n)
+	}
 	pieces, err := m.Data()
 	if err != nil {
 		return nil, err
@@ -239,6 +259,30 @@ func (m *Matrix) rows(first, n int) ([][]byte, error) {
 				m.Cols, m.Rows*size)
 		}
 		list[i] = data[first*size : (first+n)*size]
+	}
+	return list, nil
+}
+
+// rowsOfBoth are rows of the two that are the matrix.
+func (m *Matrix) rowsOfBoth(first, n int) ([][]byte, error) {
+	top, bottom := &m.over[0], &m.over[1]
+	switch {
+	case first+n <= top.Rows:
+		return top.rows(first, n)
+	case first >= top.Rows:
+		return bottom.rows(first-top.Rows, n)
+	}
+	upper, err := top.rows(first, top.Rows-first)
+	if err != nil {
+		return nil, err
+	}
+	lower, err := bottom.rows(0, first+n-top.Rows)
+	if err != nil {
+		return nil, err
+	}
+	list := make([][]byte, len(upper))
+	for i := range list {
+		list[i] = slices.Concat(upper[i], lower[i])
 	}
 	return list, nil
 }

@@ -69,10 +69,17 @@ func (r *gatedRow) add(c *call) []engine.ValueID {
 		gatedRow: r, gate: gate, up: up, y: c.out("", engine.F32),
 		vec: min(vec(c.Builder, gate, -1), vec(c.Builder, up, -1)),
 	}
-	o.kernel = kernelAs(c.Builder, r.kind, "gated", shaders.Constants{
-		"Act": r.act.kind, "Expr": ofElements(r.act.wgsl, o.vec), "Lanes": threadLanes, "Vec": o.vec,
-	})
+	o.kernel = r.kernel(c.Builder, o.vec, 0)
 	return c.adds(o, o.y)
+}
+
+// kernel works on vec elements at a time, of a gate and an up of their own or, where width is not 0, of
+// tensors with rows of so many vectors of each, one behind the other.
+func (r *gatedRow) kernel(b *engine.Builder, vec, width int) *engine.Kernel {
+	return kernelAs(b, r.kind, "gated", shaders.Constants{
+		"Act": r.act.kind, "Expr": ofElements(r.act.wgsl, vec), "Lanes": threadLanes, "Vec": vec,
+		"Width": width,
+	})
 }
 
 type gatedOp struct {

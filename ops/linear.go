@@ -49,10 +49,16 @@ type linear struct {
 	// residual is added to the product, with the rows of x or one row that serves all; or None. Where x has
 	// one row that row serves all of the residual's.
 	residual engine.ValueID
-	parts    []part
-	routes   routes
-	shapes   []linearShape    // by route
-	kernels  []*engine.Kernel // by route
+	// gated makes y = act(gate) * up of the product, where w has the rows of gate, then those of up: at one
+	// row in the kernel of the product, else of the scratch product. Or nil.
+	gated   *gatedRow
+	product engine.ValueID
+	join    *engine.Kernel // of product
+
+	parts   []part
+	routes  routes
+	shapes  []linearShape    // by route
+	kernels []*engine.Kernel // by route
 }
 
 // linearRoute is a row of linearRoutes.
@@ -111,7 +117,21 @@ func (o *linear) makeKernels(b *engine.Builder) {
 			o.kernels[r] = o.kernel(b, r)
 		}
 	}
+	if o.gated != nil {
+		o.join = o.gated.kernel(b, 4, o.cols()/4)
+	}
 }
+
+// cols are those of y.
+func (o *linear) cols() int {
+	if o.gated != nil {
+		return o.w.Rows / 2
+	}
+	return o.w.Rows
+}
+
+// joins says whether the kernel of a route makes y of gate and up, with nothing left to do.
+func (o *linear) joins(route int) bool { return o.gated != nil && o.shapes[route].batch == 1 }
 
 // plan works out the routes for a device.
 func (o *linear) plan(limits *gpu.Limits) {
@@ -143,6 +163,9 @@ func (o *linear) Spec() engine.Spec {
 		p := &o.parts[i]
 		s.Inputs = append(s.Inputs, p.arrays...)
 		slot := engine.Slot{Label: partLabel(i, len(o.parts)), Uses: make([]engine.Use, len(o.kernels))}
+		if o.gated != nil {
+			slot.Label = "product"
+		}
 		for r, k := range o.kernels {
 			if k == nil {
 				continue
@@ -151,12 +174,27 @@ func (o *linear) Spec() engine.Spec {
 			if o.residual == engine.None && o.takesResidual(r) {
 				bindings = append(bindings, bind("residual", o.x))
 			}
-			slot.Uses[r] = engine.Use{Kernel: k, Bind: append(bindings, bind("y", o.y))}
+			y := o.y
+			if o.gated != nil && !o.joins(r) {
+				y = o.product
+			}
+			slot.Uses[r] = engine.Use{Kernel: k, Bind: append(bindings, bind("y", y))}
 		}
 		s.Slots = append(s.Slots, slot)
 	}
 	for _, a := range after {
 		s.Inputs = append(s.Inputs, a.Value)
+	}
+	if o.gated != nil {
+		slot := engine.Slot{Label: o.gated.kind, Uses: make([]engine.Use, len(o.kernels))}
+		for r := range slot.Uses {
+			if !o.joins(r) {
+				slot.Uses[r] = engine.Use{
+					Kernel: o.join, Bind: []engine.Binding{bind("x", o.product), bind("y", o.y)},
+				}
+			}
+		}
+		s.Slots, s.Scratch = append(s.Slots, slot), []engine.ValueID{o.product}
 	}
 	return s
 }
@@ -223,7 +261,7 @@ func (o *linear) Plan(p *engine.Planner) error {
 	}
 	var out [maxRank]int
 	rank := copy(out[:], dims)
-	out[rank-1] = n
+	out[rank-1] = o.cols()
 	rows := p.Numel(o.x) / k
 	m, residualRows := rows, 0
 	if o.residual != engine.None {
@@ -241,12 +279,16 @@ func (o *linear) Plan(p *engine.Planner) error {
 	s := &o.shapes[route]
 	for i := range o.parts {
 		part := &o.parts[i]
-		l := p.Dispatch(i, s.grid(p, m, part.rows, k))
-		l.Params.U32("m", m).U32("n", part.rows).U32("stride", n).U32("first", part.first)
+		cols, stride := part.rows, n
+		if o.joins(route) {
+			cols, stride = o.cols(), o.cols()
+		}
+		l := p.Dispatch(i, s.grid(p, m, cols, k))
+		l.Params.U32("m", m).U32("n", cols).U32("stride", stride).U32("first", part.first)
 		if s.tile > 0 {
 			l.Params.U32("k", k)
 		}
-		l.Bytes = part.bytes + 4*(int64(rows)*int64(k)+int64(m)*int64(part.rows))
+		l.Bytes = part.bytes + 4*(int64(rows)*int64(k)+int64(m)*int64(cols))
 		if o.bias != engine.None {
 			l.Bytes += 4 * int64(part.rows)
 		}
@@ -258,6 +300,16 @@ func (o *linear) Plan(p *engine.Planner) error {
 			l.Bytes += 4 * int64(residualRows) * int64(part.rows)
 			l.FLOPs += int64(m) * int64(part.rows)
 		}
+		if o.joins(route) {
+			l.FLOPs += int64(o.gated.act.flops+1) * int64(m) * int64(cols)
+		}
+	}
+	if o.gated != nil && !o.joins(route) {
+		p.SetDims(o.product, m, n)
+		count := m * o.cols()
+		l := p.Dispatch(len(o.parts), p.Vectors(count, 4, threadLanes))
+		l.Params.U32("n", count/4)
+		l.Bytes, l.FLOPs = 12*int64(count), int64(o.gated.act.flops+1)*int64(count)
 	}
 	return nil
 }
@@ -273,7 +325,7 @@ func (s *linearShape) grid(p *engine.Planner, m, n, k int) engine.Grid {
 // in where there is none, so that projections with a residual and without share its code: docs/hacking.md,
 // "Kernels that a step uses once".
 func (o *linear) takesResidual(route int) bool {
-	return o.residual != engine.None || o.shapes[route].batch == 1
+	return o.residual != engine.None || o.shapes[route].batch == 1 && o.gated == nil
 }
 
 func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
@@ -287,7 +339,10 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	}
 	ragged := func(p part) bool { return p.rows%s.rows != 0 }
 	c["Lanes"], c["Rows"], c["Batch"], c["Eights"] = s.lanes, s.rows, s.batch, s.eights
-	c["Ahead"] = min(s.rows, tuned.ahead)
+	c["Ahead"], c["Gated"], c["Expr"] = min(s.rows, tuned.ahead), "", shaders.Text("")
+	if o.joins(route) {
+		c["Gated"], c["Expr"] = o.gated.act.kind, ofElements(o.gated.act.wgsl, 1)
+	}
 	c["Chunks"], c["Ragged"] = o.w.Cols/s.chunk(), slices.ContainsFunc(o.parts, ragged)
 	return kernelAs(b, name, "linear_gemv", c)
 }
@@ -296,7 +351,7 @@ func (o *linear) Reference(r *Ref) {
 	x := r.Tensor(o.x)
 	xRows, k := x.rows()
 	dims := append([]int{}, x.Dims...)
-	dims[len(dims)-1] = o.w.Rows
+	dims[len(dims)-1] = o.cols()
 	var bias, residual Tensor
 	residualRows := 0
 	if o.bias != engine.None {
@@ -310,7 +365,11 @@ func (o *linear) Reference(r *Ref) {
 	}
 	y := r.result(o.y, dims...)
 	m, _ := y.rows()
-	cols := slices.Collect(r.cols(o.y, o.w.Rows))
+	cols := slices.Collect(r.cols(o.y, o.cols()))
+	if o.gated != nil {
+		o.joined(r, x, y, cols)
+		return
+	}
 	for _, p := range o.parts {
 		read := o.w.reader(r, &p)
 		inParallel(cols, func(cols []int) {
@@ -336,6 +395,23 @@ func (o *linear) Reference(r *Ref) {
 	r.Set(o.y, y)
 }
 
+// joined fills in the columns of y that are wanted.
+func (o *linear) joined(r *Ref, x, y Tensor, cols []int) {
+	m, n := y.rows()
+	read := o.w.reader(r, &o.parts[0])
+	inParallel(cols, func(cols []int) {
+		gate, up := make([]float64, o.w.Cols), make([]float64, o.w.Cols)
+		for _, col := range cols {
+			read(col, gate)
+			read(n+col, up)
+			for i := range r.rows(o.y, m) {
+				y.row(i)[col] = o.gated.act.f(dot(x.row(i), gate)) * dot(x.row(i), up)
+			}
+		}
+	})
+	r.Set(o.y, y)
+}
+
 // Tolerance: products of both signs cancel out, so that what a result has lost is not seen in its own size;
 // in that of its row it is, unless the row is short and all of it has cancelled out.
 func (o *linear) Tolerance(r *Ref, _ engine.ValueID) Tolerance {
@@ -345,6 +421,13 @@ func (o *linear) Tolerance(r *Ref, _ engine.ValueID) Tolerance {
 	if n := o.w.Format.counts; n > 1 {
 		t.Row += 8 * n * rounding
 		t.Why += fmt.Sprintf(", of weights that count %g times until the zero is taken off", n)
+	}
+	if o.gated != nil { // its error is that of one product times the other
+		large := o.usual(r)
+		t.Abs = (2*t.Row*large + o.gated.act.near.Abs + o.gated.act.nearX*large) * large
+		t.Rel, t.Row = o.gated.act.near.Rel+ulps(1), 0
+		t.Why += ", one through " + o.gated.act.kind + " and times the other"
+		return t
 	}
 	if o.w.Rows < shortRow {
 		t.Abs = t.Row * o.usual(r)
@@ -431,21 +514,23 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	if !o.w.whole() {
 		return linearShape{}
 	}
-	s := linearShape{rows: tuned.rows, batch: 1, eights: 1}
-	for s.rows > 4 && o.w.Rows/s.rows < tuned.busy {
+	halves := o.w.Rows / o.cols()
+	s := linearShape{rows: tuned.rows / halves, batch: 1, eights: 1}
+	for s.rows > 4 && o.cols()/s.rows < tuned.busy {
 		s.rows /= 2
 	}
-	if e := o.w.Format.eights; o.w.Cols%(8*e) == 0 && o.w.Cols/(8*e) >= s.rows {
+	sums := s.rows * halves
+	if e := o.w.Format.eights; o.w.Cols%(8*e) == 0 && o.w.Cols/(8*e) >= sums {
 		s.eights = e
 	}
 	// As few steps over the columns as workgroup memory allows, and no more lanes than these take.
 	lanes := int(min(limits.MaxInvocations, limits.MaxWorkgroupX))
 	memory := int(limits.MaxWorkgroupStorage) - o.w.Format.shared
-	chunks, most := o.w.Cols/s.chunk(), min(lanes, memory/(4*s.rows), tuned.lanes)
+	chunks, most := o.w.Cols/s.chunk(), min(lanes, memory/(4*sums), tuned.lanes)
 	steps := divUp(chunks, most)
-	s.lanes = divUp(divUp(chunks, steps), s.rows) * s.rows
+	s.lanes = divUp(divUp(chunks, steps), sums) * sums
 	if s.lanes > most {
-		s.lanes -= s.rows
+		s.lanes -= sums
 	}
 	return s
 }

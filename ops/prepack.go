@@ -61,6 +61,14 @@ func taken(size, at, n int) pack {
 
 // packArray is array k of some rows as the device has it. Packing is spread over the processors.
 func (m *Matrix) packArray(k, first, rows int) ([]byte, error) {
+	if m.over != nil && first == 0 && rows == m.Rows {
+		upper, err := m.over[0].packArray(k, 0, m.over[0].Rows)
+		if err != nil {
+			return nil, err
+		}
+		lower, err := m.over[1].packArray(k, 0, m.over[1].Rows)
+		return slices.Concat(upper, lower), err
+	}
 	pieces, err := m.rows(first, rows)
 	if err != nil {
 		return nil, err

@@ -1,13 +1,20 @@
 // y = {{.Act}}(gate) * up. An invocation computes {{.Vec}} elements.
+{{- if .Width}}
+// A row of x has one of gate, then one of up.
+{{- end}}
 {{- $T := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{end}}
 struct Params {
   n: u32, // invocations
 }
 
-@group(0) @binding(0) var<storage, read> gate: array<{{$T}}>;
-@group(0) @binding(1) var<storage, read> up: array<{{$T}}>;
-@group(0) @binding(2) var<storage, read_write> y: array<{{$T}}>;
-@group(0) @binding(3) var<uniform> params: Params;
+{{if .Width -}}
+{{binding}} var<storage, read> x: array<{{$T}}>;
+{{- else -}}
+{{binding}} var<storage, read> gate: array<{{$T}}>;
+{{binding}} var<storage, read> up: array<{{$T}}>;
+{{- end}}
+{{binding}} var<storage, read_write> y: array<{{$T}}>;
+{{binding}} var<uniform> params: Params;
 
 {{template "flat_thread" .}}
 @compute @workgroup_size({{.Lanes}})
@@ -16,6 +23,12 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
   if (i >= params.n) {
     return;
   }
+{{- if .Width}}
+  let at = i + i / {{.Width}}u * {{.Width}}u;
+  let v = x[at];
+  y[i] = ({{.Expr}}) * x[at + {{.Width}}u];
+{{- else}}
   let v = gate[i];
   y[i] = ({{.Expr}}) * up[i];
+{{- end}}
 }

@@ -1,17 +1,22 @@
-// y = x * w' + bias{{if .Residual}} + residual, if there is one,{{end}} for
-{{- if eq .Batch 1}} a row{{else}} {{.Batch}} rows{{end}} of x. A workgroup takes
-// {{.Rows}} rows of w: each lane holds its columns of x while it goes through the rows, a chunk of columns at
-// a time, and what it sums for each result meets what the other lanes have once, at the end.
+// y = {{if .Gated}}{{.Gated}}(x * gate') * (x * up'){{else}}x * w' + bias{{end}}
+{{- if .Residual}} + residual, if there is one,{{end}} for
+{{- if eq .Batch 1}} a row{{else}} {{.Batch}} rows{{end}} of x.
+{{- if .Gated}} w has the rows of gate, then those of up.{{end}} A workgroup takes
+// {{.Rows}} rows of {{if .Gated}}each{{else}}w{{end}}: each lane holds its columns of x while it goes through
+// the rows, a chunk of columns at a time, and what it sums for each result meets what the other lanes have
+// once, at the end.
 //
 // {{.Ahead}} rows are loaded before the first is used. The loop over them has no constant bounds, so that it
 // stays one: a step fetches the code of most kernels from memory.
-{{- $sums := mul .Rows .Batch}}
+{{- $rows := .Rows}}{{if .Gated}}{{$rows = mul 2 .Rows}}{{end}}
+{{- $sums := mul $rows .Batch}}
 {{- $parts := div .Lanes $sums}}
+{{- $put := "="}}{{if ne .Chunks .Lanes}}{{$put = "+="}}{{end}}
 {{- $f := set . "GEMV" true "Partial" false "Rows" .Ahead
   "Columns" (printf "%du" (mul .Chunks (mul 8 .Eights)))}}
 struct Params {
   m: u32, // rows of y{{if not .Residual}} and of x{{end}}
-  n: u32, // rows of w
+  n: u32, // rows of {{if .Gated}}gate and of up{{else}}w{{end}}
   stride: u32, // of the rows of y
   first: u32, // column of y that row 0 of w makes
 {{- if .Residual}}
@@ -66,7 +71,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- range $b := .Batch}}
   let x_row{{$b}} = min(batch0 + {{$b}}u, {{$x_rows}} - 1u) * {{mul $.Chunks (mul 2 $.Eights)}}u;
 {{- end}}
-  let end = min(group_row + {{.Rows}}u, params.n);
+{{- if .Gated}}
+  let rows = min({{$rows}}u, 2u * params.n);
+{{- else}}
+  let rows = min({{$rows}}u, params.n - group_row);
+{{- end}}
 {{- if eq .Chunks .Lanes}}
   {
     let chunk = lane;
@@ -76,9 +85,15 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- range $b := .Batch}}
 {{- template "gemv_x" (set $f "B" $b)}}
 {{- end}}
-    for (var first_row = group_row; first_row < end; first_row += {{.Ahead}}u) {
+    for (var done = 0u; done < rows; done += {{.Ahead}}u) {
+{{- if .Gated}}
+      let first_row = group_row + done + select(0u, params.n - {{.Rows}}u, done >= {{.Rows}}u);
+{{- else}}
+      let first_row = group_row + done;
+{{- end}}
 {{- range $r := .Ahead}}
-      let row{{$r}} = {{if $.Ragged}}min(first_row + {{$r}}u, end - 1u){{else}}first_row + {{$r}}u{{end}};
+      let row{{$r}} = {{if $.Ragged}}min(first_row + {{$r}}u, params.n - 1u)
+        {{- else}}first_row + {{$r}}u{{end}};
 {{- end}}
 {{- template "gemv_offsets" $f}}
 {{- template "gemv_scales" $f}}
@@ -91,8 +106,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- range $b := $.Batch}}
       var sum{{$b}}_{{$r}} = 0.0;
 {{- template "gemv_dot" (set $row "B" $b)}}
-      partial[place(lane, first_row - group_row + {{add (mul $b $.Rows) $r}}u)]
-        {{- if ne $.Chunks $.Lanes}} +{{end}}= sum{{$b}}_{{$r}};
+      partial[place(lane, done + {{add (mul $b $rows) $r}}u)] {{$put}} sum{{$b}}_{{$r}};
 {{- end}}
 {{- end}}
     }
@@ -105,15 +119,21 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   for (var i = 0u; i < {{$sums}}u; i++) {
     result += partial[place(i * {{$parts}}u + part, sum)];
   }
-{{- if gt $parts 1}}
+{{- if or (gt $parts 1) .Gated}}
   workgroupBarrier();
   partial[lane] = result;
   workgroupBarrier();
-  if (part > 0u) {
+  if (part > 0u{{if .Gated}} || sum >= {{.Rows}}u{{end}}) {
     return;
   }
   for (var i = 1u; i < {{$parts}}u; i++) {
     result += partial[i * {{$sums}}u + sum];
+  }
+{{- end}}
+{{- if .Gated}}
+  var up = 0.0;
+  for (var i = 0u; i < {{$parts}}u; i++) {
+    up += partial[i * {{$sums}}u + sum + {{.Rows}}u];
   }
 {{- end}}
   let batch = batch0 + sum / {{.Rows}}u;
@@ -127,6 +147,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     if (params.residual_rows > 0u) {
       result += residual[min(batch, params.residual_rows - 1u) * params.stride + column];
     }
+{{- end}}
+{{- if .Gated}}
+    let v = result;
+    result = ({{.Expr}}) * up;
 {{- end}}
     y[batch * params.stride + column] = result;
   }

@@ -35,7 +35,7 @@ func marked(k Kernel) string {
 	return b.String()
 }
 
-var silu = Constants{"Lanes": 64, "Vec": 4, "Act": "silu", "Expr": Text("v / (1.0 + exp(-v))")}
+var silu = Constants{"Lanes": 64, "Vec": 4, "Act": "silu", "Expr": Text("v / (1.0 + exp(-v))"), "Width": 0}
 
 // A kernel knows which of its text its constants made.
 func TestAnExpansionSaysWhatConstantsMadeOfIt(t *testing.T) {
@@ -48,8 +48,8 @@ struct Params {
   n: u32, // invocations
 }
 
-@group(0) @binding(0) var<storage, read> gate: array<‹vec4<f32>›>;
-@group(0) @binding(1) var<storage, read> up: array<‹vec4<f32>›>;
+«@group(0) @binding(0) var<storage, read> gate: array<‹vec4<f32>›>;
+@group(0) @binding(1) var<storage, read> up: array<‹vec4<f32>›>;»
 @group(0) @binding(2) var<storage, read_write> y: array<‹vec4<f32>›>;
 @group(0) @binding(3) var<uniform> params: Params;
 
@@ -63,9 +63,9 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
   let i = flat_thread(gid, groups);
   if (i >= params.n) {
     return;
-  }
+  }«
   let v = gate[i];
-  y[i] = (‹v / (1.0 + exp(-v))›) * up[i];
+  y[i] = (‹v / (1.0 + exp(-v))›) * up[i];»
 }
 `
 	if d := cmp.Diff(want, marked(k)); d != "" {

@@ -10,8 +10,9 @@
 // param at 12: u32 first
 
 // y = x * w' + bias for 4 rows of x. A workgroup takes
-// 16 rows of w: each lane holds its columns of x while it goes through the rows, a chunk of columns at
-// a time, and what it sums for each result meets what the other lanes have once, at the end.
+// 16 rows of w: each lane holds its columns of x while it goes through
+// the rows, a chunk of columns at a time, and what it sums for each result meets what the other lanes have
+// once, at the end.
 //
 // 4 rows are loaded before the first is used. The loop over them has no constant bounds, so that it
 // stays one: a step fetches the code of most kernels from memory.
@@ -90,7 +91,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let x_row1 = min(batch0 + 1u, params.m - 1u) * 288u;
   let x_row2 = min(batch0 + 2u, params.m - 1u) * 288u;
   let x_row3 = min(batch0 + 3u, params.m - 1u) * 288u;
-  let end = min(group_row + 16u, params.n);
+  let rows = min(16u, params.n - group_row);
   for (var chunk = lane; chunk < 144u; chunk += 64u) {
     let u0_0 = x[x_row0 + chunk * 2u + 0u];
     let v0_0 = x[x_row0 + chunk * 2u + 1u];
@@ -116,11 +117,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     let odd3_0 = vec4<f32>(u3_0.yw, v3_0.yw);
     let zero3 = total((even3_0) * 264.0 +
       (odd3_0) * 24.0);
-    for (var first_row = group_row; first_row < end; first_row += 4u) {
-      let row0 = min(first_row + 0u, end - 1u);
-      let row1 = min(first_row + 1u, end - 1u);
-      let row2 = min(first_row + 2u, end - 1u);
-      let row3 = min(first_row + 3u, end - 1u);
+    for (var done = 0u; done < rows; done += 4u) {
+      let first_row = group_row + done;
+      let row0 = min(first_row + 0u, params.n - 1u);
+      let row1 = min(first_row + 1u, params.n - 1u);
+      let row2 = min(first_row + 2u, params.n - 1u);
+      let row3 = min(first_row + 3u, params.n - 1u);
   let w_row0 = row0 * 144u;
   let w_row1 = row1 * 144u;
   let w_row2 = row2 * 144u;
@@ -138,73 +140,73 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       var sum0_0 = 0.0;
       let t0_0 = fma(o0, odd0_0, e0 * even0_0);
       sum0_0 = fma(scales0[0], total(t0_0) - zero0, sum0_0);
-      partial[place(lane, first_row - group_row + 0u)] += sum0_0;
+      partial[place(lane, done + 0u)] += sum0_0;
       var sum1_0 = 0.0;
       let t1_0 = fma(o0, odd1_0, e0 * even1_0);
       sum1_0 = fma(scales0[0], total(t1_0) - zero1, sum1_0);
-      partial[place(lane, first_row - group_row + 16u)] += sum1_0;
+      partial[place(lane, done + 16u)] += sum1_0;
       var sum2_0 = 0.0;
       let t2_0 = fma(o0, odd2_0, e0 * even2_0);
       sum2_0 = fma(scales0[0], total(t2_0) - zero2, sum2_0);
-      partial[place(lane, first_row - group_row + 32u)] += sum2_0;
+      partial[place(lane, done + 32u)] += sum2_0;
       var sum3_0 = 0.0;
       let t3_0 = fma(o0, odd3_0, e0 * even3_0);
       sum3_0 = fma(scales0[0], total(t3_0) - zero3, sum3_0);
-      partial[place(lane, first_row - group_row + 48u)] += sum3_0;
+      partial[place(lane, done + 48u)] += sum3_0;
       let e1 = evens(w1);
       let o1 = odds(w1);
       var sum0_1 = 0.0;
       let t0_1 = fma(o1, odd0_0, e1 * even0_0);
       sum0_1 = fma(scales0[1], total(t0_1) - zero0, sum0_1);
-      partial[place(lane, first_row - group_row + 1u)] += sum0_1;
+      partial[place(lane, done + 1u)] += sum0_1;
       var sum1_1 = 0.0;
       let t1_1 = fma(o1, odd1_0, e1 * even1_0);
       sum1_1 = fma(scales0[1], total(t1_1) - zero1, sum1_1);
-      partial[place(lane, first_row - group_row + 17u)] += sum1_1;
+      partial[place(lane, done + 17u)] += sum1_1;
       var sum2_1 = 0.0;
       let t2_1 = fma(o1, odd2_0, e1 * even2_0);
       sum2_1 = fma(scales0[1], total(t2_1) - zero2, sum2_1);
-      partial[place(lane, first_row - group_row + 33u)] += sum2_1;
+      partial[place(lane, done + 33u)] += sum2_1;
       var sum3_1 = 0.0;
       let t3_1 = fma(o1, odd3_0, e1 * even3_0);
       sum3_1 = fma(scales0[1], total(t3_1) - zero3, sum3_1);
-      partial[place(lane, first_row - group_row + 49u)] += sum3_1;
+      partial[place(lane, done + 49u)] += sum3_1;
       let e2 = evens(w2);
       let o2 = odds(w2);
       var sum0_2 = 0.0;
       let t0_2 = fma(o2, odd0_0, e2 * even0_0);
       sum0_2 = fma(scales0[2], total(t0_2) - zero0, sum0_2);
-      partial[place(lane, first_row - group_row + 2u)] += sum0_2;
+      partial[place(lane, done + 2u)] += sum0_2;
       var sum1_2 = 0.0;
       let t1_2 = fma(o2, odd1_0, e2 * even1_0);
       sum1_2 = fma(scales0[2], total(t1_2) - zero1, sum1_2);
-      partial[place(lane, first_row - group_row + 18u)] += sum1_2;
+      partial[place(lane, done + 18u)] += sum1_2;
       var sum2_2 = 0.0;
       let t2_2 = fma(o2, odd2_0, e2 * even2_0);
       sum2_2 = fma(scales0[2], total(t2_2) - zero2, sum2_2);
-      partial[place(lane, first_row - group_row + 34u)] += sum2_2;
+      partial[place(lane, done + 34u)] += sum2_2;
       var sum3_2 = 0.0;
       let t3_2 = fma(o2, odd3_0, e2 * even3_0);
       sum3_2 = fma(scales0[2], total(t3_2) - zero3, sum3_2);
-      partial[place(lane, first_row - group_row + 50u)] += sum3_2;
+      partial[place(lane, done + 50u)] += sum3_2;
       let e3 = evens(w3);
       let o3 = odds(w3);
       var sum0_3 = 0.0;
       let t0_3 = fma(o3, odd0_0, e3 * even0_0);
       sum0_3 = fma(scales0[3], total(t0_3) - zero0, sum0_3);
-      partial[place(lane, first_row - group_row + 3u)] += sum0_3;
+      partial[place(lane, done + 3u)] += sum0_3;
       var sum1_3 = 0.0;
       let t1_3 = fma(o3, odd1_0, e3 * even1_0);
       sum1_3 = fma(scales0[3], total(t1_3) - zero1, sum1_3);
-      partial[place(lane, first_row - group_row + 19u)] += sum1_3;
+      partial[place(lane, done + 19u)] += sum1_3;
       var sum2_3 = 0.0;
       let t2_3 = fma(o3, odd2_0, e3 * even2_0);
       sum2_3 = fma(scales0[3], total(t2_3) - zero2, sum2_3);
-      partial[place(lane, first_row - group_row + 35u)] += sum2_3;
+      partial[place(lane, done + 35u)] += sum2_3;
       var sum3_3 = 0.0;
       let t3_3 = fma(o3, odd3_0, e3 * even3_0);
       sum3_3 = fma(scales0[3], total(t3_3) - zero3, sum3_3);
-      partial[place(lane, first_row - group_row + 51u)] += sum3_3;
+      partial[place(lane, done + 51u)] += sum3_3;
     }
   }
   workgroupBarrier();

@@ -9,8 +9,9 @@
 // param at 12: u32 first
 
 // y = x * w' + bias for a row of x. A workgroup takes
-// 4 rows of w: each lane holds its columns of x while it goes through the rows, a chunk of columns at
-// a time, and what it sums for each result meets what the other lanes have once, at the end.
+// 4 rows of w: each lane holds its columns of x while it goes through
+// the rows, a chunk of columns at a time, and what it sums for each result meets what the other lanes have
+// once, at the end.
 //
 // 4 rows are loaded before the first is used. The loop over them has no constant bounds, so that it
 // stays one: a step fetches the code of most kernels from memory.
@@ -77,11 +78,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     return; // a grid that is larger than the live shape needs
   }
   let x_row0 = min(batch0 + 0u, params.m - 1u) * 160u;
-  let end = min(group_row + 4u, params.n);
+  let rows = min(4u, params.n - group_row);
   for (var chunk = lane; chunk < 80u; chunk += 64u) {
     let x0_0 = x[x_row0 + chunk * 2u + 0u];
     let x0_1 = x[x_row0 + chunk * 2u + 1u];
-    for (var first_row = group_row; first_row < end; first_row += 4u) {
+    for (var done = 0u; done < rows; done += 4u) {
+      let first_row = group_row + done;
       let row0 = first_row + 0u;
       let row1 = first_row + 1u;
       let row2 = first_row + 2u;
@@ -95,25 +97,25 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       var t0_0 = x0_0 * f0_0.low;
       t0_0 = fma(x0_1, f0_0.high, t0_0);
       sum0_0 += total(t0_0);
-      partial[place(lane, first_row - group_row + 0u)] += sum0_0;
+      partial[place(lane, done + 0u)] += sum0_0;
       let f1_0 = floats(w1_0);
       var sum0_1 = 0.0;
       var t0_1 = x0_0 * f1_0.low;
       t0_1 = fma(x0_1, f1_0.high, t0_1);
       sum0_1 += total(t0_1);
-      partial[place(lane, first_row - group_row + 1u)] += sum0_1;
+      partial[place(lane, done + 1u)] += sum0_1;
       let f2_0 = floats(w2_0);
       var sum0_2 = 0.0;
       var t0_2 = x0_0 * f2_0.low;
       t0_2 = fma(x0_1, f2_0.high, t0_2);
       sum0_2 += total(t0_2);
-      partial[place(lane, first_row - group_row + 2u)] += sum0_2;
+      partial[place(lane, done + 2u)] += sum0_2;
       let f3_0 = floats(w3_0);
       var sum0_3 = 0.0;
       var t0_3 = x0_0 * f3_0.low;
       t0_3 = fma(x0_1, f3_0.high, t0_3);
       sum0_3 += total(t0_3);
-      partial[place(lane, first_row - group_row + 3u)] += sum0_3;
+      partial[place(lane, done + 3u)] += sum0_3;
     }
   }
   workgroupBarrier();

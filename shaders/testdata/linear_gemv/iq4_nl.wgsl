@@ -12,8 +12,9 @@
 // param at 20: u32 residual_rows
 
 // y = x * w' + bias + residual, if there is one, for a row of x. A workgroup takes
-// 8 rows of w: each lane holds its columns of x while it goes through the rows, a chunk of columns at
-// a time, and what it sums for each result meets what the other lanes have once, at the end.
+// 8 rows of w: each lane holds its columns of x while it goes through
+// the rows, a chunk of columns at a time, and what it sums for each result meets what the other lanes have
+// once, at the end.
 //
 // 4 rows are loaded before the first is used. The loop over them has no constant bounds, so that it
 // stays one: a step fetches the code of most kernels from memory.
@@ -104,7 +105,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   }
   workgroupBarrier();
   let x_row0 = min(batch0 + 0u, params.x_rows - 1u) * 512u;
-  let end = min(group_row + 8u, params.n);
+  let rows = min(8u, params.n - group_row);
   {
     let chunk = lane;
     let x0_0 = x[x_row0 + chunk * 8u + 0u];
@@ -115,7 +116,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     let x0_5 = x[x_row0 + chunk * 8u + 5u];
     let x0_6 = x[x_row0 + chunk * 8u + 6u];
     let x0_7 = x[x_row0 + chunk * 8u + 7u];
-    for (var first_row = group_row; first_row < end; first_row += 4u) {
+    for (var done = 0u; done < rows; done += 4u) {
+      let first_row = group_row + done;
       let row0 = first_row + 0u;
       let row1 = first_row + 1u;
       let row2 = first_row + 2u;
@@ -160,7 +162,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_0 = fma(x0_6, f0_3.low, t0_0);
       t0_0 = fma(x0_7, f0_3.high, t0_0);
       sum0_0 = fma(scales0[0], total(t0_0), sum0_0);
-      partial[place(lane, first_row - group_row + 0u)]= sum0_0;
+      partial[place(lane, done + 0u)] = sum0_0;
       let f1_0 = floats(w1_0);
       let f1_1 = floats(w1_1);
       let f1_2 = floats(w1_2);
@@ -175,7 +177,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_1 = fma(x0_6, f1_3.low, t0_1);
       t0_1 = fma(x0_7, f1_3.high, t0_1);
       sum0_1 = fma(scales0[1], total(t0_1), sum0_1);
-      partial[place(lane, first_row - group_row + 1u)]= sum0_1;
+      partial[place(lane, done + 1u)] = sum0_1;
       let f2_0 = floats(w2_0);
       let f2_1 = floats(w2_1);
       let f2_2 = floats(w2_2);
@@ -190,7 +192,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_2 = fma(x0_6, f2_3.low, t0_2);
       t0_2 = fma(x0_7, f2_3.high, t0_2);
       sum0_2 = fma(scales0[2], total(t0_2), sum0_2);
-      partial[place(lane, first_row - group_row + 2u)]= sum0_2;
+      partial[place(lane, done + 2u)] = sum0_2;
       let f3_0 = floats(w3_0);
       let f3_1 = floats(w3_1);
       let f3_2 = floats(w3_2);
@@ -205,7 +207,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_3 = fma(x0_6, f3_3.low, t0_3);
       t0_3 = fma(x0_7, f3_3.high, t0_3);
       sum0_3 = fma(scales0[3], total(t0_3), sum0_3);
-      partial[place(lane, first_row - group_row + 3u)]= sum0_3;
+      partial[place(lane, done + 3u)] = sum0_3;
     }
   }
   workgroupBarrier();

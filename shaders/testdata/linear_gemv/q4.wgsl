@@ -9,8 +9,9 @@
 // param at 12: u32 first
 
 // y = x * w' + bias for a row of x. A workgroup takes
-// 16 rows of w: each lane holds its columns of x while it goes through the rows, a chunk of columns at
-// a time, and what it sums for each result meets what the other lanes have once, at the end.
+// 16 rows of w: each lane holds its columns of x while it goes through
+// the rows, a chunk of columns at a time, and what it sums for each result meets what the other lanes have
+// once, at the end.
 //
 // 4 rows are loaded before the first is used. The loop over them has no constant bounds, so that it
 // stays one: a step fetches the code of most kernels from memory.
@@ -85,7 +86,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     return; // a grid that is larger than the live shape needs
   }
   let x_row0 = min(batch0 + 0u, params.m - 1u) * 512u;
-  let end = min(group_row + 16u, params.n);
+  let rows = min(16u, params.n - group_row);
   {
     let chunk = lane;
     let u0_0 = x[x_row0 + chunk * 8u + 0u];
@@ -109,7 +110,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       even0_2 +
       even0_3) * 264.0 +
       (odd0_0 + odd0_1 + odd0_2 + odd0_3) * 24.0);
-    for (var first_row = group_row; first_row < end; first_row += 4u) {
+    for (var done = 0u; done < rows; done += 4u) {
+      let first_row = group_row + done;
       let row0 = first_row + 0u;
       let row1 = first_row + 1u;
       let row2 = first_row + 2u;
@@ -138,7 +140,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_0 = fma(evens(w0.w), even0_3, t0_0);
       t0_0 = fma(odds(w0.w), odd0_3, t0_0);
       sum0_0 = fma(scales0[0], total(t0_0) - zero0, sum0_0);
-      partial[place(lane, first_row - group_row + 0u)]= sum0_0;
+      partial[place(lane, done + 0u)] = sum0_0;
       var sum0_1 = 0.0;
       var t0_1 = evens(w1.x) * even0_0;
       t0_1 = fma(odds(w1.x), odd0_0, t0_1);
@@ -149,7 +151,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_1 = fma(evens(w1.w), even0_3, t0_1);
       t0_1 = fma(odds(w1.w), odd0_3, t0_1);
       sum0_1 = fma(scales0[1], total(t0_1) - zero0, sum0_1);
-      partial[place(lane, first_row - group_row + 1u)]= sum0_1;
+      partial[place(lane, done + 1u)] = sum0_1;
       var sum0_2 = 0.0;
       var t0_2 = evens(w2.x) * even0_0;
       t0_2 = fma(odds(w2.x), odd0_0, t0_2);
@@ -160,7 +162,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_2 = fma(evens(w2.w), even0_3, t0_2);
       t0_2 = fma(odds(w2.w), odd0_3, t0_2);
       sum0_2 = fma(scales0[2], total(t0_2) - zero0, sum0_2);
-      partial[place(lane, first_row - group_row + 2u)]= sum0_2;
+      partial[place(lane, done + 2u)] = sum0_2;
       var sum0_3 = 0.0;
       var t0_3 = evens(w3.x) * even0_0;
       t0_3 = fma(odds(w3.x), odd0_0, t0_3);
@@ -171,7 +173,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_3 = fma(evens(w3.w), even0_3, t0_3);
       t0_3 = fma(odds(w3.w), odd0_3, t0_3);
       sum0_3 = fma(scales0[3], total(t0_3) - zero0, sum0_3);
-      partial[place(lane, first_row - group_row + 3u)]= sum0_3;
+      partial[place(lane, done + 3u)] = sum0_3;
     }
   }
   workgroupBarrier();

@@ -13,8 +13,9 @@
 // param at 20: u32 residual_rows
 
 // y = x * w' + bias + residual, if there is one, for a row of x. A workgroup takes
-// 8 rows of w: each lane holds its columns of x while it goes through the rows, a chunk of columns at
-// a time, and what it sums for each result meets what the other lanes have once, at the end.
+// 8 rows of w: each lane holds its columns of x while it goes through
+// the rows, a chunk of columns at a time, and what it sums for each result meets what the other lanes have
+// once, at the end.
 //
 // 4 rows are loaded before the first is used. The loop over them has no constant bounds, so that it
 // stays one: a step fetches the code of most kernels from memory.
@@ -91,17 +92,18 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     return; // a grid that is larger than the live shape needs
   }
   let x_row0 = min(batch0 + 0u, params.x_rows - 1u) * 320u;
-  let end = min(group_row + 8u, params.n);
+  let rows = min(8u, params.n - group_row);
   for (var chunk = lane; chunk < 80u; chunk += 64u) {
     let x0_0 = x[x_row0 + chunk * 4u + 0u];
     let x0_1 = x[x_row0 + chunk * 4u + 1u];
     let x0_2 = x[x_row0 + chunk * 4u + 2u];
     let x0_3 = x[x_row0 + chunk * 4u + 3u];
-    for (var first_row = group_row; first_row < end; first_row += 4u) {
-      let row0 = min(first_row + 0u, end - 1u);
-      let row1 = min(first_row + 1u, end - 1u);
-      let row2 = min(first_row + 2u, end - 1u);
-      let row3 = min(first_row + 3u, end - 1u);
+    for (var done = 0u; done < rows; done += 4u) {
+      let first_row = group_row + done;
+      let row0 = min(first_row + 0u, params.n - 1u);
+      let row1 = min(first_row + 1u, params.n - 1u);
+      let row2 = min(first_row + 2u, params.n - 1u);
+      let row3 = min(first_row + 3u, params.n - 1u);
   let scale_row0 = (first_row / 8u + 0u) *
     40u;
     let scale_group = chunk / 2u;
@@ -128,7 +130,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_0 = fma(x0_2, f0_1.low, t0_0);
       t0_0 = fma(x0_3, f0_1.high, t0_0);
       sum0_0 = fma(scales0[0], total(t0_0), sum0_0);
-      partial[place(lane, first_row - group_row + 0u)] += sum0_0;
+      partial[place(lane, done + 0u)] += sum0_0;
       let f1_0 = floats(w1_0);
       let f1_1 = floats(w1_1);
       var sum0_1 = 0.0;
@@ -137,7 +139,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_1 = fma(x0_2, f1_1.low, t0_1);
       t0_1 = fma(x0_3, f1_1.high, t0_1);
       sum0_1 = fma(scales0[1], total(t0_1), sum0_1);
-      partial[place(lane, first_row - group_row + 1u)] += sum0_1;
+      partial[place(lane, done + 1u)] += sum0_1;
       let f2_0 = floats(w2_0);
       let f2_1 = floats(w2_1);
       var sum0_2 = 0.0;
@@ -146,7 +148,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_2 = fma(x0_2, f2_1.low, t0_2);
       t0_2 = fma(x0_3, f2_1.high, t0_2);
       sum0_2 = fma(scales0[2], total(t0_2), sum0_2);
-      partial[place(lane, first_row - group_row + 2u)] += sum0_2;
+      partial[place(lane, done + 2u)] += sum0_2;
       let f3_0 = floats(w3_0);
       let f3_1 = floats(w3_1);
       var sum0_3 = 0.0;
@@ -155,7 +157,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_3 = fma(x0_2, f3_1.low, t0_3);
       t0_3 = fma(x0_3, f3_1.high, t0_3);
       sum0_3 = fma(scales0[3], total(t0_3), sum0_3);
-      partial[place(lane, first_row - group_row + 3u)] += sum0_3;
+      partial[place(lane, done + 3u)] += sum0_3;
     }
   }
   workgroupBarrier();

@@ -1,0 +1,41 @@
+package ops
+
+import "gpuscope/engine"
+
+// fuseGateUp makes one product of the two branches of a gated MLP, of which the weights are put one above the
+// other. At one row its kernel joins them, too: act(gate) * up is one dispatch, and each lane goes through
+// both with the columns of x that it holds. With more rows one product gives both, and a dispatch behind it
+// joins them.
+var fuseGateUp = engine.Fusion{
+	Name: "gate_up", Doc: "the linears gate and up of a gated MLP are one, which joins them where it has one row",
+	Pattern: engine.Pattern{
+		Kinds: gatedKinds(), Of: []engine.Pattern{{Kinds: linearKinds()}, {Kinds: linearKinds()}},
+	},
+	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+		gate, up, joined := m.Ops[0].(*linear), m.Ops[1].(*linear), m.Last().(*gatedOp)
+		alone := func(o *linear) bool {
+			return o.bias == engine.None && o.residual == engine.None && len(o.parts) == 1
+		}
+		w, ok := gate.w.above(up.w)
+		if !ok || gate.w.Rows != up.w.Rows || gate.x != up.x || !alone(gate) || !alone(up) {
+			return nil
+		}
+		fused := &linear{
+			x: gate.x, y: joined.y, w: w, bias: engine.None, residual: engine.None, gated: joined.gatedRow,
+			parts: w.declare(b), product: b.Scratch(b.Name(joined.y)+".product", engine.F32),
+		}
+		fused.plan(b.Limits())
+		if len(fused.parts) > 1 || fused.shapes[0].lanes == 0 {
+			return nil
+		}
+		fused.makeKernels(b)
+		return fused
+	},
+}
+
+func gatedKinds() (names []string) {
+	for i := range gatedOps {
+		names = append(names, gatedOps[i].kind)
+	}
+	return names
+}

@@ -1,0 +1,122 @@
+package ops
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/gputest"
+)
+
+func TestGateAndUpBecomeOneProduct(t *testing.T) {
+	const n = 128
+	product := func(b *engine.Builder, name string, x engine.ValueID, n int, f Format) engine.ValueID {
+		return Linear(b, name, x, noiseMatrix(name+".w", n, 32, f), engine.None)
+	}
+	for name, c := range map[string]struct {
+		build func(b *engine.Builder, x engine.ValueID) engine.ValueID
+		fused bool
+	}{
+		"gate and up": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+			return SiLUMul(b, "mul", product(b, "gate", x, n, Q8_0), product(b, "up", x, n, Q8_0))
+		}, true},
+		"of two formats": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+			return SiLUMul(b, "mul", product(b, "gate", x, n, Q8_0), product(b, "up", x, n, Q4_0))
+		}, false},
+		"of two tensors": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+			other := Sigmoid(b, "s", x)
+			return SiLUMul(b, "mul", product(b, "gate", x, n, Q8_0), product(b, "up", other, n, Q8_0))
+		}, false},
+		"of rows that are no whole parts": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+			return SiLUMul(b, "mul", product(b, "gate", x, 96, Q8_0), product(b, "up", x, 96, Q8_0))
+		}, false},
+		"one of them an output": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+			gate := product(b, "gate", x, n, Q8_0)
+			b.Output(gate)
+			return SiLUMul(b, "mul", gate, product(b, "up", x, n, Q8_0))
+		}, false},
+		"one with a bias": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+			up := Linear(b, "up", x, noiseMatrix("up.w", n, 32, Q8_0), constant(b, "bias", n))
+			return SiLUMul(b, "mul", product(b, "gate", x, n, Q8_0), up)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fused, plain := fusedAndNot(t, fuseGateUp, func(b *engine.Builder) {
+				b.Output(c.build(b, b.Input("x", engine.F32, []int{1, 32}, []int{9, 32})))
+			}, gpu.DefaultLimits())
+			if !c.fused {
+				if parts := partsOf(fused); parts != nil {
+					t.Errorf("fused %v", parts)
+				}
+				return
+			}
+			want := []string{"gate+up+mul (linear_q8_0) = [gate up mul]"}
+			if parts := partsOf(fused); !slices.Equal(parts, want) {
+				t.Errorf("fused %v, want %v", parts, want)
+			}
+			of := func(g *engine.Graph) int64 { return g.AllocatedBytes()["constant"] }
+			if of(fused) != of(plain) {
+				t.Errorf("weights take %d bytes, unfused %d", of(fused), of(plain))
+			}
+			for rows, want := range map[int]int{1: 1, 9: 2} {
+				if got := runningAt(t, fused, rows, 32); len(got) != want {
+					t.Errorf("%d rows run %v, want %d dispatches", rows, got, want)
+				}
+			}
+		})
+	}
+}
+
+// runningAt are the operators of the dispatches of a graph with a first input of these dims.
+func runningAt(t failer, g *engine.Graph, dims ...int) (names []string) {
+	live, err := engine.NewLive(g, engine.LiveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := live.SetDims(g.Inputs()[0], dims...); err != nil {
+		t.Fatal(err)
+	}
+	if err := live.Propagate(); err != nil {
+		t.Fatal(err)
+	}
+	live.Commit()
+	d := g.Describe()
+	for _, id := range live.Active() {
+		names = append(names, d.Ops[d.Dispatches[id].Op].Name)
+	}
+	return names
+}
+
+// gateUpPoints are live points of graphs with a gated MLP of 256 columns.
+var gateUpPoints = []step{{"x": {1, 40, 256}}, {"x": {1, 1, 256}}, {"x": {1, 7, 256}}, {"x": {1, 1, 256}}}
+
+// gateUpGraph is a gated MLP with weights in a format.
+func gateUpGraph(t *rapid.T) func(b *engine.Builder) {
+	f := rapid.SampledFrom(Formats).Filter(func(f Format) bool { return f.Name != "qcs4w" }).Draw(t, "format")
+	r := &gatedOps[rapid.IntRange(0, len(gatedOps)-1).Draw(t, "gated")]
+	n := 128 * rapid.IntRange(1, 2).Draw(t, "128 rows")
+	return func(b *engine.Builder) {
+		x := b.Input("x", engine.F32, []int{1, 1, 256}, []int{1, 40, 256})
+		gate := Linear(b, "gate", x, noiseMatrix("gate.w", n, 256, f), engine.None)
+		up := Linear(b, "up", x, noiseMatrix("up.w", n, 256, f), engine.None)
+		b.Output(KindOf(r.kind).one(b, "mul", Args{"gate": gate, "up": up}))
+	}
+}
+
+func TestGateAndUpAsOneProductKeepWhatAGraphComputes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		if n := referencesAgree(t, fuseGateUp, gateUpGraph(t), gateUpPoints); n != 1 {
+			t.Fatalf("fused in %d places", n)
+		}
+	})
+}
+
+func TestGateAndUpAsOneProductOnTheGPU(t *testing.T) {
+	dev := gputest.Open(t)
+	for seed := range 12 {
+		kernelsAgree(t, dev, fuseGateUp, rapid.Custom(gateUpGraph).Example(seed), gateUpPoints)
+	}
+}
