@@ -2,7 +2,9 @@ package ops
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -53,18 +55,7 @@ func newBench(b *testing.B, dev gpu.Device, build func(b *engine.Builder), apart
 	}
 	launch, k := live.Launch(live.Active()[0])
 	x := &bench{dev: dev, grid: launch.Grid, bytes: launch.Bytes, flops: launch.FLOPs}
-	var bindings []gpu.Access
-	for _, s := range k.Storage {
-		bindings = append(bindings, s.Access)
-	}
-	bindings = append(bindings, gpu.Params)
-	if x.pipeline, err = dev.NewPipeline(gpu.PipelineDesc{
-		Label: k.Name, Source: k.Source,
-		Bindings: bindings,
-	}); err != nil {
-		b.Fatal(err)
-	}
-	x.owned = append(x.owned, x.pipeline)
+	x.compile(b, k)
 	params := x.buffer(b, 16*divUp(len(launch.Params.Bytes()), 16), gpu.Uniform)
 	if err := dev.Write(params, 0, launch.Params.Bytes()); err != nil {
 		b.Fatal(err)
@@ -87,18 +78,38 @@ func newBench(b *testing.B, dev gpu.Device, build func(b *engine.Builder), apart
 			}
 			list = append(list, gpu.Binding{Buffer: buffer})
 		}
-		group, err := dev.NewBindGroup(k.Name, x.pipeline, append(list, gpu.Binding{Buffer: params}))
-		if err != nil {
-			b.Fatal(err)
-		}
-		x.owned = append(x.owned, group)
-		x.groups = append(x.groups, group)
+		x.bind(b, k, append(list, gpu.Binding{Buffer: params})...)
 	}
-	if x.stamps, err = dev.NewTimestamps(2); err != nil {
+	return x
+}
+
+// compile makes the pipeline, and what it is timed with.
+func (x *bench) compile(b *testing.B, k *engine.Kernel) {
+	var bindings []gpu.Access
+	for _, s := range k.Storage {
+		bindings = append(bindings, s.Access)
+	}
+	var err error
+	if x.pipeline, err = x.dev.NewPipeline(gpu.PipelineDesc{
+		Label: k.Name, Source: k.Source,
+		Bindings: append(bindings, gpu.Params),
+	}); err != nil {
 		b.Fatal(err)
 	}
-	x.owned = append(x.owned, x.stamps)
-	return x
+	if x.stamps, err = x.dev.NewTimestamps(2); err != nil {
+		b.Fatal(err)
+	}
+	x.owned = append(x.owned, x.pipeline, x.stamps)
+}
+
+// bind adds a copy of the dispatch.
+func (x *bench) bind(b *testing.B, k *engine.Kernel, bindings ...gpu.Binding) {
+	group, err := x.dev.NewBindGroup(k.Name, x.pipeline, bindings)
+	if err != nil {
+		b.Fatal(err)
+	}
+	x.owned = append(x.owned, group)
+	x.groups = append(x.groups, group)
 }
 
 // use is what a kernel is bound to in a graph.
@@ -177,18 +188,28 @@ func (x *bench) once(b *testing.B) uint64 {
 	return ticks[1] - ticks[0]
 }
 
-// run warms the device up, then reports the median time of a dispatch, and what it moves and computes in it.
-// A tick is taken for a nanosecond, as it is on NVIDIA's GPUs and on llvmpipe.
-func (x *bench) run(b *testing.B) {
+// warm runs the copies until the device's clock is up.
+func (x *bench) warm(b *testing.B) {
 	for start := time.Now(); time.Since(start) < 300*time.Millisecond; {
 		x.once(b)
 	}
+}
+
+// median is the ns of a dispatch in the median of some runs. A tick is taken for a nanosecond, as it is on
+// NVIDIA's GPUs and on llvmpipe.
+func (x *bench) median(ticks []uint64) float64 {
+	slices.Sort(ticks)
+	return float64(ticks[len(ticks)/2]) / float64(len(x.groups))
+}
+
+// run warms the device up, then reports the median time of a dispatch, and what it moves and computes in it.
+func (x *bench) run(b *testing.B) {
+	x.warm(b)
 	var list []uint64
 	for b.Loop() {
 		list = append(list, x.once(b))
 	}
-	slices.Sort(list)
-	ns := float64(list[len(list)/2]) / float64(len(x.groups))
+	ns := x.median(list)
 	b.ReportMetric(ns, "gpu-ns/dispatch")
 	b.ReportMetric(float64(x.bytes)/ns, "GB/s")
 	b.ReportMetric(float64(x.flops)/ns/1e3, "TFLOP/s")
@@ -255,6 +276,71 @@ func BenchmarkLinear(b *testing.B) {
 			}
 		}
 	}
+}
+
+// BenchmarkLinearTiles is the tiles of a prefill in turns with each other and with multiplications in
+// registers alone, which none of them can be faster than.
+func BenchmarkLinearTiles(b *testing.B) {
+	dev := benchDevice(b)
+	for _, s := range [][2]int{
+		{2048, 2048},
+		{2048, 512},
+		{2048, 3072},
+		{2048, 8192},
+		{8192, 2048},
+		{4096, 4096},
+		{4096, 1024},
+		{4096, 14336},
+		{14336, 4096},
+	} {
+		for _, m := range []int{64, 128, 256, 512, 2048} {
+			b.Run(fmt.Sprintf("K%d/N%d/M%d", s[0], s[1], m), func(b *testing.B) {
+				turns := []*bench{newFMABench(b, dev)}
+				names := []string{"fma"}
+				for _, route := range linearRouteNames[slices.Index(linearRouteNames, "tile64"):] {
+					turns = append(turns, newBench(b, dev, func(b *engine.Builder) {
+						b.AskRoutes(map[string]string{Q4_0.kind("linear"): route})
+						linearOf(s[0], s[1], m, Q4_0)(b)
+					}, false))
+					names = append(names, route)
+				}
+				times := make([][]uint64, len(turns))
+				for _, x := range turns {
+					defer x.release()
+					x.warm(b)
+				}
+				for b.Loop() {
+					for i, x := range turns {
+						times[i] = append(times[i], x.once(b))
+					}
+				}
+				for i, x := range turns {
+					b.ReportMetric(float64(x.flops)/x.median(times[i])/1e3, names[i]+"-TFLOP/s")
+				}
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
+
+// newFMABench readies the kernel that a device's FLOP rate is measured with, for some 8 ms of a large GPU.
+func newFMABench(b *testing.B, dev gpu.Device) *bench {
+	c, err := Ceilings()
+	if err != nil {
+		b.Fatal(err)
+	}
+	const rounds, groups = 2000, 4096
+	x := &bench{dev: dev, grid: engine.Grid{X: groups, Y: 1, Z: 1}}
+	x.flops = rounds * groups * int64(c.FMA.WorkgroupSize[0]) * int64(c.FlopsPerRound)
+	x.compile(b, c.FMA)
+	params := x.buffer(b, 16, gpu.Uniform)
+	data := binary.LittleEndian.AppendUint32(nil, rounds) // of 0 * sum + 0, which is never 1
+	data = binary.LittleEndian.AppendUint32(append(data, make([]byte, 8)...), math.Float32bits(1))
+	if err := dev.Write(params, 0, data); err != nil {
+		b.Fatal(err)
+	}
+	x.bind(b, c.FMA, gpu.Binding{Buffer: x.buffer(b, 256, gpu.Storage)}, gpu.Binding{Buffer: params})
+	return x
 }
 
 // BenchmarkLinearFormats is products with weights in each format: M = 1 behind barriers and side by side, few

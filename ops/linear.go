@@ -21,8 +21,9 @@ import (
 //
 // One row of x takes a GEMV: a lane holds its columns of x while it goes through up to 16 rows of w. Up to 4,
 // and up to 16, rows take kernels of the same kind that load the weights once for 4 and 8 rows of x. More
-// rows take tiles of 64 x 64 results, or of 128 x 128 where there are enough to fill a GPU. Where 8 does not
-// divide K all take tiles.
+// rows take tiles: of 64 x 64 results, or of 128 x 64 where those are enough to fill a GPU. In tile64 and
+// tile128k2 two lanes share the columns of x between them, for where tiles are few. Where 8 does not divide K
+// all take tiles.
 func Linear(b *engine.Builder, name string, x engine.ValueID, w Matrix,
 	bias engine.ValueID,
 ) engine.ValueID {
@@ -76,8 +77,9 @@ var linearRoutes = []linearRoute{
 	{"gemv", oneRow, upTo(1), (*linear).gemv},
 	{"batch4", atMost4Rows, upTo(4), batch(4, 16)},
 	{"batch8", atMost16Rows, upTo(16), batch(8, 8)},
-	{"tile64", fewTiles128, func(o *linear) int { return rowsForTile128(o.w.Rows) - 1 }, tiles(64, 8)},
-	{"tile128", fillsWithTiles128, upTo(always), tiles(128, 4)},
+	{"tile64", fewTiles64, rowsOfTiles(64, &tuned.fill), tiles(64, 2)},
+	{"tile128k2", fewTiles128, rowsOfTiles(128, &tuned.tiles), tiles(128, 2)},
+	{"tile128", manyTiles128, upTo(always), tiles(128, 1)},
 }
 
 func upTo(rows int) func(*linear) int { return func(*linear) int { return rows } }
@@ -316,7 +318,7 @@ func (o *linear) Plan(p *engine.Planner) error {
 
 func (s *linearShape) grid(p *engine.Planner, m, n, k int) engine.Grid {
 	if s.tile > 0 {
-		return p.Tiles(s.lanes, engine.Split("cols", n, s.tile), engine.Split("rows", m, s.tile))
+		return p.Tiles(s.lanes, engine.Split("cols", n, tileColumns), engine.Split("rows", m, s.tile))
 	}
 	return p.Rows(s.lanes, k/s.chunk(), engine.Split("cols", n, s.rows), engine.Split("rows", m, s.batch))
 }
@@ -334,7 +336,8 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 		"Bias": o.bias != engine.None, "Residual": o.takesResidual(route),
 	})
 	if s.tile > 0 {
-		c["Tile"], c["Quads"], c["Vec"], c["Partial"] = s.tile, s.quads, o.w.Cols%4 == 0, !o.w.whole()
+		c["Tile"], c["Teams"], c["Quads"] = s.tile, s.teams, s.quads
+		c["Even"], c["Partial"] = o.w.Cols%(4*s.quads*s.teams) == 0, !o.w.whole()
 		return kernelAs(b, name, "linear_tiled", c)
 	}
 	ragged := func(p part) bool { return p.rows%s.rows != 0 }
@@ -455,9 +458,9 @@ func (o *linear) usual(r *Ref) float64 {
 // weights and the device's limits. The zero shape says that there is no such kernel.
 type linearShape struct {
 	lanes int // of a workgroup
-	// Of a tiled kernel: rows and columns of a tile of results, and vectors of 4 columns of x that are in
-	// workgroup memory at a time.
-	tile, quads int
+	// Of a tiled kernel: rows of a tile of results, teams of lanes that share the columns of x between them,
+	// and how many times 4 columns a team has in workgroup memory at a time.
+	tile, teams, quads int
 	// Of a GEMV: rows of the weights and of x that a workgroup takes, and how many times 8 columns a lane
 	// takes at a time.
 	rows, batch, eights int
@@ -473,23 +476,31 @@ type linearTuning struct {
 	// it at most; ahead is how many rows are loaded before the first is used.
 	rows, lanes, ahead int
 	// fill is how many workgroups a large GPU takes to be full, and busy how many of a GEMV, so that while
-	// one waits others work.
-	fill, busy int
+	// one waits others work; tiles is how many tiles of 128 rows two teams each do faster than one.
+	fill, busy, tiles int
 }
 
-var tuned = linearTuning{rows: 16, lanes: 256, ahead: 4, fill: 128, busy: 256}
+var tuned = linearTuning{rows: 16, lanes: 256, ahead: 4, fill: 128, busy: 256, tiles: 160}
 
-// rowsForTile128 is the number of rows of x from which on tiles of 128 x 128 results, n columns in all, fill
-// a GPU: fewer, smaller tiles do better.
-func rowsForTile128(n int) int {
-	rows := divUp(tuned.fill, divUp(n, 128)) // of tiles
-	return max(65, (rows-1)*128+1)
+// tileColumns is how many columns a tile of results has.
+const tileColumns = 64
+
+// rowsOfTiles is how many rows of x make as many tiles at most; 64 in any case.
+func rowsOfTiles(tile int, most *int) func(*linear) int {
+	return func(o *linear) int { return max(64, *most/divUp(o.w.Rows, tileColumns)*tile) }
 }
 
-// tiles is the shape of kernels by tiles.
-func tiles(tile, quads int) func(*linear, *gpu.Limits) linearShape {
-	return func(*linear, *gpu.Limits) linearShape {
-		return linearShape{tile: tile, quads: quads, lanes: 256}
+// tiles is the shape of kernels by tiles: in each team a lane has 8 x 8 results.
+func tiles(tile, teams int) func(*linear, *gpu.Limits) linearShape {
+	return func(_ *linear, limits *gpu.Limits) linearShape {
+		// With fewer columns than these there would be no weights to load for some lanes.
+		for quads := 4; quads >= tile/32; quads /= 2 {
+			vectors := teams * (tile + tileColumns) / 8 * (10*quads + 1)
+			if 16*vectors <= int(limits.MaxWorkgroupStorage) {
+				return linearShape{tile: tile, teams: teams, quads: quads, lanes: tile * teams}
+			}
+		}
+		return linearShape{}
 	}
 }
 

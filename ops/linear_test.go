@@ -177,7 +177,7 @@ func TestLinearLarge(t *testing.T) {
 // Routes that are asked for do every live shape.
 func TestLinearRoutesAsked(t *testing.T) {
 	var trials []*trial
-	for _, route := range linearRouteNames[:4] {
+	for _, route := range linearRouteNames {
 		for _, kind := range []string{"linear_q4gsw", "linear_q8_0", "linear_f16", "linear"} {
 			c := linearCase{kind: kind, k: 160, n: 75, live: []int{67, 16, 3, 1}, route: route}
 			if kind == "linear_q4gsw" {
@@ -186,12 +186,17 @@ func TestLinearRoutesAsked(t *testing.T) {
 			trials = append(trials, c.trial())
 		}
 	}
-	hold(t,
-		append(trials,
-			linearCase{
-				kind: "linear_q4gsw", k: 64, n: 16400, group: 32, live: []int{65, 3, 1},
-				route: "tile128",
-			}.trial())...)
+	// Columns that no step of the tiles divides, and rows and columns in their last tile.
+	for _, route := range linearRouteNames[slices.Index(linearRouteNames, "tile64"):] {
+		for _, c := range []linearCase{
+			{kind: "linear_q4gsw", k: 72, n: 75, group: 24, bias: true, live: []int{130, 65, 1}},
+			{kind: "linear", k: 99, n: 66, live: []int{129, 1}},
+		} {
+			c.route = route
+			trials = append(trials, c.trial())
+		}
+	}
+	hold(t, trials...)
 }
 
 func TestLinearChoosesItsRouteByLiveRows(t *testing.T) {
@@ -203,16 +208,49 @@ func TestLinearChoosesItsRouteByLiveRows(t *testing.T) {
 		{2048, 2048, 1, "gemv", oneRow},
 		{2048, 2048, 2, "batch4", atMost4Rows},
 		{2048, 2048, 16, "batch8", atMost16Rows},
-		{2048, 2048, 17, "tile64", fewTiles128},
-		{2048, 8192, 128, "tile64", fewTiles128},
-		{2048, 8192, 512, "tile128", fillsWithTiles128},
-		{2048, 128256, 65, "tile128", fillsWithTiles128},
+		{2048, 2048, 17, "tile64", fewTiles64},
+		{2048, 2048, 256, "tile64", fewTiles64},
+		{2048, 2048, 512, "tile128k2", fewTiles128},
+		{2048, 2048, 641, "tile128", manyTiles128},
+		{2048, 8192, 128, "tile128k2", fewTiles128},
+		{2048, 8192, 512, "tile128", manyTiles128},
+		{2048, 128256, 65, "tile128", manyTiles128},
 	} {
-		limits := gpu.DefaultLimits()
+		limits := gpu.LimitSets[1].Limits
 		o := linear{w: Matrix{Rows: c.n, Cols: c.k, Format: Q4_0}}
 		o.plan(&limits)
 		if r := o.routes[o.routes.preferred(c.m)]; r.name != c.want || r.why != c.why {
 			t.Errorf("K %d, N %d, M %d: route %s (%s), want %s", c.k, c.n, c.m, r.name, r.why, c.want)
+		}
+	}
+}
+
+// Tiles are as large as workgroup memory allows; where two teams have no room, one serves.
+func TestTilesFitTheWorkgroupMemory(t *testing.T) {
+	for _, c := range []struct {
+		memory uint32
+		quads  map[string]int
+	}{
+		{16 << 10, map[string]int{"tile64": 2, "tile128": 4}},
+		{32 << 10, map[string]int{"tile64": 4, "tile128k2": 4, "tile128": 4}},
+	} {
+		limits := gpu.DefaultLimits()
+		limits.MaxWorkgroupStorage = c.memory
+		for _, n := range []int{64, 2048, 28672} {
+			o := linear{w: Matrix{Rows: n, Cols: 2048, Format: Q4_0}}
+			o.plan(&limits)
+			for i, s := range o.shapes {
+				if name := o.routes[i].name; s.quads != c.quads[name] || strings.HasPrefix(name, "tile") &&
+					o.routes.has(i) != (s.quads > 0) {
+					t.Errorf("%d bytes, N %d: %s has %d quads, want %d", c.memory, n, name, s.quads,
+						c.quads[name])
+				}
+			}
+			for m := range 2000 {
+				if m > 0 && !o.routes.has(o.routes.preferred(m)) {
+					t.Fatalf("%d bytes, N %d: M %d takes a route that is ruled out", c.memory, n, m)
+				}
+			}
 		}
 	}
 }
@@ -240,6 +278,13 @@ func TestLinearAddsAResidual(t *testing.T) {
 			c.steps = append(c.steps, step{"x": {1, m, k}, "r": {1, 1, 75}})
 		}
 		trials = append(trials, c)
+		if f.Name == Q4_0.Name {
+			for _, route := range []string{"tile128k2", "tile128"} {
+				asked := *c
+				asked.name, asked.routes = c.name+" "+route, map[string]string{f.kind("linear"): route}
+				trials = append(trials, &asked)
+			}
+		}
 	}
 	hold(t, trials...)
 }

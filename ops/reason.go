@@ -16,26 +16,28 @@ const (
 	oneRow
 	atMost4Rows
 	atMost16Rows
+	fewTiles64
 	fewTiles128
-	fillsWithTiles128
+	manyTiles128
 	reasons
 )
 
 // String is the reason as people read it.
 func (r reason) String() string {
 	return [...]string{
-		reasonNone:        "",
-		sameShapes:        "operands have one shape",
-		broadcastShapes:   "an operand is repeated along a dim",
-		fewPositions:      "S = 1, and few positions are seen",
-		oneToken:          "S = 1",
-		manyTokens:        "S > 1",
-		wideHead:          "D > 128",
-		manyScores:        "scores would take more memory than is set aside",
-		oneRow:            "M = 1",
-		atMost4Rows:       "M <= 4",
-		atMost16Rows:      "M <= 16",
-		fewTiles128:       "tiles of 128 would not fill the device",
-		fillsWithTiles128: "tiles of 128 fill the device",
+		reasonNone:      "",
+		sameShapes:      "operands have one shape",
+		broadcastShapes: "an operand is repeated along a dim",
+		fewPositions:    "S = 1, and few positions are seen",
+		oneToken:        "S = 1",
+		manyTokens:      "S > 1",
+		wideHead:        "D > 128",
+		manyScores:      "scores would take more memory than is set aside",
+		oneRow:          "M = 1",
+		atMost4Rows:     "M <= 4",
+		atMost16Rows:    "M <= 16",
+		fewTiles64:      "tiles of 64 rows fill the device once at most",
+		fewTiles128:     "tiles of 128 rows fill the device once",
+		manyTiles128:    "tiles of 128 rows fill the device more than once",
 	}[r]
 }

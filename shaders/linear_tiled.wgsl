@@ -1,7 +1,19 @@
-// y = x * w' + bias{{if .Residual}} + residual{{end}}, a tile of {{.Tile}} x {{.Tile}} results a workgroup.
-// Tiles of x and of the weights pass through workgroup memory, {{mul .Quads 4}} columns at a time; the next
-// ones are loaded while these are multiplied.
-{{- $loads := div (mul .Tile .Quads) 256}}
+{{- $step := mul .Quads .Teams}}{{/* in vectors of 4 columns */}}
+// y = x * w' + bias{{if .Residual}} + residual{{end}}, a tile of {{.Tile}} x 64 results a workgroup, 8 x 8 a
+// lane.
+{{- if eq .Teams 2}}
+// There are two teams of lanes, as where tiles are few a GPU has lanes left: each sums over half of the
+// columns of a step, and in the end they add their sums up.
+{{- end}}
+//
+// Tiles of x and of the weights pass through workgroup memory, {{mul 4 $step}} columns at a time; the next
+// ones are loaded while these are multiplied. A lane reads the 8 numbers of a column as two vectors, from a
+// row of memory that is its own and at places that are constants: no index is left to compute, or to hold
+// within the array, where the time goes.
+{{- $tall := div .Tile 8}}{{/* lanes of a team, one below the other; 8 are side by side */}}
+{{- $eights := div .Quads 2}}{{/* of a team's */}}
+{{- $loads := .Quads}}
+{{- $weights := div (mul 64 $eights) .Tile}}
 {{- $f := set . "GEMV" false "Columns" "params.k"}}
 struct Params {
   m: u32, // rows of y{{if not .Residual}} and of x{{end}}
@@ -15,7 +27,7 @@ struct Params {
 {{- end}}
 }
 
-{{binding}} var<storage, read> x: array<{{if .Vec}}vec4<f32>{{else}}f32{{end}}>;
+{{binding}} var<storage, read> x: array<{{if .Even}}vec4<f32>{{else}}f32{{end}}>;
 {{- template "format_bindings" $f}}
 {{- if .Bias}}
 {{binding}} var<storage, read> bias: array<f32>;
@@ -26,14 +38,19 @@ struct Params {
 {{binding}} var<storage, read_write> y: array<f32>;
 {{binding}} var<uniform> params: Params;
 
-{{template "tile_memory" .}}
+// A row of these is what a lane reads: of 8 rows of x, or 8 columns of y, each team's own. Two vectors are a
+// column of K. With 2 unused ones behind each 4 columns, and 1 behind all, what lanes store, or read, at a
+// time meets in no memory bank.
+{{- $row := add (mul .Quads 10) 1}}
+var<workgroup> x_tile: array<array<vec4<f32>, {{$row}}>, {{mul .Teams $tall}}>;
+var<workgroup> w_tile: array<array<vec4<f32>, {{$row}}>, {{mul .Teams 8}}>;
+
 {{template "format" $f}}
 
-// Columns 4 quad to 4 quad + 3 of a row of x, and zeros after the last.
+// Columns 4 quad to 4 quad + 3 of a row of x{{if not .Even}}, and zeros after the last{{end}}.
 fn load_x(row: u32, quad: u32) -> vec4<f32> {
-{{- if .Vec}}
-  let quads = params.k / 4u;
-  return select(vec4<f32>(0.0), x[row * quads + min(quad, quads - 1u)], quad < quads);
+{{- if .Even}}
+  return x[row * (params.k / 4u) + quad];
 {{- else}}
   let at = row * params.k;
   let last = params.k - 1u;
@@ -44,84 +61,166 @@ fn load_x(row: u32, quad: u32) -> vec4<f32> {
 {{- end}}
 }
 
-@compute @workgroup_size(256)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  let row0 = wid.y * {{.Tile}}u;
-  let column0 = wid.x * {{.Tile}}u;
-  if (row0 >= params.m || column0 >= params.n) {
-    return; // a grid that is larger than the live shape needs
+// Four columns of a row of y, from column on.
+fn put(row: u32, column: u32, sum: vec4<f32>) {
+  if (row >= params.m) {
+    return;
   }
-  let tx = lane & 15u;
-  let ty = lane >> 4u;
-  // What this lane loads. Rows past the end are the last row again: their results go nowhere. Columns past
-  // the end are zeros of x, whatever w.
-  let quad = lane % {{.Quads}}u;
-{{- range $i := $loads}}
-  let a_row{{$i}} = (lane + {{mul $i 256}}u) / {{$.Quads}}u;
-  let x_row{{$i}} = min(row0 + a_row{{$i}}, params.{{if $.Residual}}x_rows{{else}}m{{end}} - 1u);
+  let at = row * params.stride + params.first + column;
+{{- if .Residual}}
+  let residual_at = min(row, params.residual_rows - 1u) * params.stride + params.first + column;
 {{- end}}
-  let eights = {{if .Partial}}(params.k + 7u){{else}}params.k{{end}} / 8u;
-  let b_row = lane % {{.Tile}}u;
-  let b_eight = lane / {{.Tile}}u;
-  let w_row = min(column0 + b_row, params.n - 1u);
-{{- template "tile_sums" .}}
-{{- range $i := $loads}}
-  var next_a{{$i}} = load_x(x_row{{$i}}, quad);
-{{- end}}
-  let eight0 = min(b_eight, eights - 1u);
-  var next_b = load(w_row, eight0);
-{{- if defined "format_scale"}}
-  var next_scale = scale(w_row, eight0);
-{{- end}}
-{{- if defined "format_zero"}}
-  var next_zero = zero(w_row, eight0);
-{{- end}}
-  let steps = (params.k + {{sub (mul .Quads 4) 1}}u) / {{mul .Quads 4}}u;
-  for (var step = 0u; step < steps; step++) {
-{{- range $i := $loads}}
-    tiles[tile_place(a_row{{$i}}, quad)] = next_a{{$i}};
-{{- end}}
-    let b = floats(next_b);
-    tiles[second + tile_place(b_row, 2u * b_eight)] =
-      {{template "weights" (set . "Of" "b.low" "By" "next_")}};
-    tiles[second + tile_place(b_row, 2u * b_eight + 1u)] =
-      {{template "weights" (set . "Of" "b.high" "By" "next_")}};
-    workgroupBarrier();
-    let ahead = (step + 1u) * {{.Quads}}u + quad;
-{{- range $i := $loads}}
-    next_a{{$i}} = load_x(x_row{{$i}}, ahead);
-{{- end}}
-    let eight = min((step + 1u) * {{div .Quads 2}}u + b_eight, eights - 1u);
-    next_b = load(w_row, eight);
-{{- if defined "format_scale"}}
-    next_scale = scale(w_row, eight);
-{{- end}}
-{{- if defined "format_zero"}}
-    next_zero = zero(w_row, eight);
-{{- end}}
-{{- template "tile_product" .}}
-    workgroupBarrier();
-  }
-{{- $n := div .Tile 16}}
-{{- range $j := $n}}
-  let n{{$j}} = column0 + tx + {{mul $j 16}}u;
-{{- if $.Bias}}
-  let bias{{$j}} = bias[params.first + min(n{{$j}}, params.n - 1u)];
-{{- end}}
-{{- end}}
-{{- range $i := $n}}
-  let m{{$i}} = row0 + ty + {{mul $i 16}}u;
-  if (m{{$i}} < params.m) {
-    let at = m{{$i}} * params.stride + params.first;
-{{- if $.Residual}}
-    let residual_at = min(m{{$i}}, params.residual_rows - 1u) * params.stride + params.first;
-{{- end}}
-{{- range $j := $n}}
-    if (n{{$j}} < params.n) {
-      y[at + n{{$j}}] = sum{{$i}}_{{$j}}{{if $.Bias}} + bias{{$j}}{{end}}{{if $.Residual}} +
-        residual[residual_at + n{{$j}}]{{end}};
-    }
-{{- end}}
+{{- range $c := 4}}
+  if (column + {{$c}}u < params.n) {
+    y[at + {{$c}}u] = sum[{{$c}}]
+      {{- if $.Bias}} + bias[params.first + column + {{$c}}u]{{end}}
+      {{- if $.Residual}} + residual[residual_at + {{$c}}u]{{end}};
   }
 {{- end}}
 }
+
+@compute @workgroup_size({{mul .Tile .Teams}})
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let row0 = wid.y * {{.Tile}}u;
+  let column0 = wid.x * 64u;
+  if (row0 >= params.m || column0 >= params.n) {
+    return; // a grid that is larger than the live shape needs
+  }
+  // Lane (tx, ty) has rows 8 ty to 8 ty + 7 of the tile, and columns 4 tx to 4 tx + 3 and those 32 on. Of the
+  // 8 x 4 lanes that run together neighbours read the same weights, and every other lane of four the same of
+  // x: what a GPU reads for two lanes as for one.
+  let team = lane / {{.Tile}}u;
+  let mate = lane % {{.Tile}}u;
+  let tx = (mate >> 1u) & 7u;
+  let ty = ((mate >> 5u) << 2u) + ((mate >> 3u) & 2u) + (mate & 1u);
+  let x_read = team * {{$tall}}u + ty;
+  let w_read = team * 8u + tx;
+  // What this lane loads, and where it goes. Rows past the end are the last row again: their results go
+  // nowhere.{{if not .Even}} Columns past the end are zeros of x, whatever w.{{end}}
+  let x_quad = mate % {{.Quads}}u;
+  let quad = team * {{.Quads}}u + x_quad;
+{{- range $i := $loads}}
+  let x_row{{$i}} = mate / {{$.Quads}}u + {{mul $i (div $.Tile $.Quads)}}u;
+  let x_from{{$i}} = min(row0 + x_row{{$i}}, params.{{if $.Residual}}x_rows{{else}}m{{end}} - 1u);
+  let x_to{{$i}} = team * {{$tall}}u + x_row{{$i}} / 8u;
+  let x_at{{$i}} = x_quad * 10u + ((x_row{{$i}} >> 2u) & 1u);
+{{- end}}
+  let w_eight = mate % {{$eights}}u;
+  let eight = team * {{$eights}}u + w_eight;
+  let eights = {{if .Partial}}(params.k + 7u){{else}}params.k{{end}} / 8u;
+{{- range $i := $weights}}
+  let w_row{{$i}} = mate / {{$eights}}u + {{mul $i (div $.Tile $eights)}}u;
+  let w_from{{$i}} = min(column0 + w_row{{$i}}, params.n - 1u);
+  let w_to{{$i}} = team * 8u + ((w_row{{$i}} >> 2u) & 7u);
+  let w_at{{$i}} = w_eight * 20u + w_row{{$i}} / 32u;
+{{- end}}
+{{- range $i := 8}}
+{{- range $j := 8}}
+  var sum{{$i}}_{{$j}} = 0.0;
+{{- end}}
+{{- end}}
+{{- range $i := $loads}}
+  var x{{$i}} = load_x(x_from{{$i}}, quad);
+{{- end}}
+  let eight0 = {{if .Even}}eight{{else}}min(eight, eights - 1u){{end}};
+{{- range $i := $weights}}
+  var w{{$i}} = load(w_from{{$i}}, eight0);
+{{- if defined "format_scale"}}
+  var w{{$i}}_scale = scale(w_from{{$i}}, eight0);
+{{- end}}
+{{- if defined "format_zero"}}
+  var w{{$i}}_zero = zero(w_from{{$i}}, eight0);
+{{- end}}
+{{- end}}
+  let steps = (params.k + {{sub (mul $step 4) 1}}u) / {{mul $step 4}}u;
+  for (var step = 0u; step < steps; step++) {
+{{- range $i := $loads}}
+{{- range $c := 4}}
+    x_tile[x_to{{$i}}][x_at{{$i}}{{if $c}} + {{mul 2 $c}}u{{end}}][x_row{{$i}} & 3u] = x{{$i}}[{{$c}}];
+{{- end}}
+{{- end}}
+{{- range $i := $weights}}
+    let f{{$i}} = floats(w{{$i}});
+    let low{{$i}} = {{template "weights" (set $ "Of" (printf "f%d.low" $i) "By" (printf "w%d_" $i))}};
+    let high{{$i}} = {{template "weights" (set $ "Of" (printf "f%d.high" $i) "By" (printf "w%d_" $i))}};
+{{- range $c := 4}}
+    w_tile[w_to{{$i}}][w_at{{$i}}{{if $c}} + {{mul 2 $c}}u{{end}}][w_row{{$i}} & 3u] = low{{$i}}[{{$c}}];
+{{- end}}
+{{- range $c := 4}}
+    w_tile[w_to{{$i}}][w_at{{$i}} + {{add 10 (mul 2 $c)}}u][w_row{{$i}} & 3u] = high{{$i}}[{{$c}}];
+{{- end}}
+{{- end}}
+    workgroupBarrier();
+    let ahead = min(step + 1u, steps - 1u);
+    let quad1 = ahead * {{$step}}u + quad;
+{{- range $i := $loads}}
+    x{{$i}} = load_x(x_from{{$i}}, quad1);
+{{- end}}
+    let eight1 = {{if .Even}}ahead * {{div $step 2}}u + eight
+    {{- else}}min(ahead * {{div $step 2}}u + eight, eights - 1u){{end}};
+{{- range $i := $weights}}
+    w{{$i}} = load(w_from{{$i}}, eight1);
+{{- if defined "format_scale"}}
+    w{{$i}}_scale = scale(w_from{{$i}}, eight1);
+{{- end}}
+{{- if defined "format_zero"}}
+    w{{$i}}_zero = zero(w_from{{$i}}, eight1);
+{{- end}}
+{{- end}}
+{{- range $q := .Quads}}
+{{- range $c := 4}}
+    {
+{{- $at := add (mul 10 $q) (mul 2 $c)}}
+      let a0 = x_tile[x_read][{{$at}}];
+      let a1 = x_tile[x_read][{{add $at 1}}];
+      let b0 = w_tile[w_read][{{$at}}];
+      let b1 = w_tile[w_read][{{add $at 1}}];
+{{- range $i := 8}}
+{{- range $j := 8}}
+      sum{{$i}}_{{$j}} = fma({{template "of_two" (set $ "Of" "a" "I" $i)}},
+        {{- template "of_two" (set $ "Of" " b" "I" $j)}}, sum{{$i}}_{{$j}});
+{{- end}}
+{{- end}}
+    }
+{{- end}}
+{{- end}}
+    workgroupBarrier();
+  }
+  let row = row0 + 8u * ty;
+  let column = column0 + 4u * tx;
+{{- if eq .Teams 1}}
+{{- range $i := 8}}
+{{- range $g := 2}}
+  put(row + {{$i}}u, column + {{mul 32 $g}}u, {{template "row_sums" (set $ "Row" $i "Half" $g)}});
+{{- end}}
+{{- end}}
+{{- else}}
+  // The first team keeps its rows 0 to 3 and gives the others away, the second team the other way round.
+  let keeps = vec4<bool>(team == 0u);
+  let partner = lane ^ {{.Tile}}u;
+{{- range $i := 4}}
+{{- range $g := 2}}
+  let low{{$i}}_{{$g}} = {{template "row_sums" (set $ "Row" $i "Half" $g)}};
+  let high{{$i}}_{{$g}} = {{template "row_sums" (set $ "Row" (add $i 4) "Half" $g)}};
+  x_tile[lane >> 3u][{{mul 8 $g}}u + (lane & 7u)] = select(low{{$i}}_{{$g}}, high{{$i}}_{{$g}}, keeps);
+{{- end}}
+  workgroupBarrier();
+{{- range $g := 2}}
+  put(row + 4u * team + {{$i}}u, column + {{mul 32 $g}}u, select(high{{$i}}_{{$g}}, low{{$i}}_{{$g}}, keeps) +
+    x_tile[partner >> 3u][{{mul 8 $g}}u + (lane & 7u)]);
+{{- end}}
+{{- if lt $i 3}}
+  workgroupBarrier();
+{{- end}}
+{{- end}}
+{{- end}}
+}
+
+{{- /* Number I of the vectors Of0 and Of1. */}}
+{{- define "of_two"}}{{.Of}}{{div .I 4}}[{{sub .I (mul 4 (div .I 4))}}]{{end}}
+
+{{- /* The sums of a row of a lane's, of half of the columns. */}}
+{{- define "row_sums"}}
+{{- $j := mul 4 .Half}}vec4<f32>(sum{{.Row}}_{{$j}}, sum{{.Row}}_{{add $j 1}}, sum{{.Row}}_{{add $j 2}},
+    {{- ""}} sum{{.Row}}_{{add $j 3}})
+{{- end}}

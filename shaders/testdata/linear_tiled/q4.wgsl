@@ -1,4 +1,4 @@
-// linear_tiled with Bias, Format q4, GroupEights 4, HalfScales, Quads 8, Residual, Tile 64, Vec: workgroup [256 1 1], 16384 bytes of workgroup memory
+// linear_tiled with Bias, Even, Format q4, GroupEights 4, HalfScales, Quads 2, Residual, Teams 2, Tile 64: workgroup [128 1 1], 10752 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -13,9 +13,15 @@
 // param at 20: u32 x_rows
 // param at 24: u32 residual_rows
 
-// y = x * w' + bias + residual, a tile of 64 x 64 results a workgroup.
-// Tiles of x and of the weights pass through workgroup memory, 32 columns at a time; the next
-// ones are loaded while these are multiplied.
+// y = x * w' + bias + residual, a tile of 64 x 64 results a workgroup, 8 x 8 a
+// lane.
+// There are two teams of lanes, as where tiles are few a GPU has lanes left: each sums over half of the
+// columns of a step, and in the end they add their sums up.
+//
+// Tiles of x and of the weights pass through workgroup memory, 16 columns at a time; the next
+// ones are loaded while these are multiplied. A lane reads the 8 numbers of a column as two vectors, from a
+// row of memory that is its own and at places that are constants: no index is left to compute, or to hold
+// within the array, where the time goes.
 struct Params {
   m: u32, // rows of y
   n: u32, // rows of w
@@ -36,23 +42,11 @@ struct Params {
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
 @group(0) @binding(6) var<uniform> params: Params;
 
-// Two tiles of 64 rows by 32 columns, one behind the other in workgroup memory, whose
-// product 16 x 16 lanes compute: lane (tx, ty) has rows ty + 16 i of the first and tx + 16 j of the second.
-var<workgroup> tiles: array<vec4<f32>, 1024>;
-const second = 512u;
-
-// In a tile the four columns of a vector lie together, and the vectors of a row change places from row to
-// row: lanes that read one column of eight rows, or write eight vectors of a row, meet in no memory bank.
-
-// The mask of the vectors' places in a row.
-fn tile_mask(row: u32) -> u32 {
-  return row & 7u;
-}
-
-// The place of vector quad of a row.
-fn tile_place(row: u32, quad: u32) -> u32 {
-  return row * 8u + (quad ^ tile_mask(row));
-}
+// A row of these is what a lane reads: of 8 rows of x, or 8 columns of y, each team's own. Two vectors are a
+// column of K. With 2 unused ones behind each 4 columns, and 1 behind all, what lanes store, or read, at a
+// time meets in no memory bank.
+var<workgroup> x_tile: array<array<vec4<f32>, 21>, 16>;
+var<workgroup> w_tile: array<array<vec4<f32>, 21>, 16>;
 
 // Eight weights of a row.
 struct Eight {
@@ -94,501 +88,777 @@ fn scale(row: u32, eight: u32) -> f32 {
   return select(pair.x, pair.y, (row & 1u) == 1u);
 }
 
-// Columns 4 quad to 4 quad + 3 of a row of x, and zeros after the last.
+// Columns 4 quad to 4 quad + 3 of a row of x.
 fn load_x(row: u32, quad: u32) -> vec4<f32> {
-  let quads = params.k / 4u;
-  return select(vec4<f32>(0.0), x[row * quads + min(quad, quads - 1u)], quad < quads);
+  return x[row * (params.k / 4u) + quad];
 }
 
-@compute @workgroup_size(256)
+// Four columns of a row of y, from column on.
+fn put(row: u32, column: u32, sum: vec4<f32>) {
+  if (row >= params.m) {
+    return;
+  }
+  let at = row * params.stride + params.first + column;
+  let residual_at = min(row, params.residual_rows - 1u) * params.stride + params.first + column;
+  if (column + 0u < params.n) {
+    y[at + 0u] = sum[0] + bias[params.first + column + 0u] + residual[residual_at + 0u];
+  }
+  if (column + 1u < params.n) {
+    y[at + 1u] = sum[1] + bias[params.first + column + 1u] + residual[residual_at + 1u];
+  }
+  if (column + 2u < params.n) {
+    y[at + 2u] = sum[2] + bias[params.first + column + 2u] + residual[residual_at + 2u];
+  }
+  if (column + 3u < params.n) {
+    y[at + 3u] = sum[3] + bias[params.first + column + 3u] + residual[residual_at + 3u];
+  }
+}
+
+@compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let row0 = wid.y * 64u;
   let column0 = wid.x * 64u;
   if (row0 >= params.m || column0 >= params.n) {
     return; // a grid that is larger than the live shape needs
   }
-  let tx = lane & 15u;
-  let ty = lane >> 4u;
-  // What this lane loads. Rows past the end are the last row again: their results go nowhere. Columns past
-  // the end are zeros of x, whatever w.
-  let quad = lane % 8u;
-  let a_row0 = (lane + 0u) / 8u;
-  let x_row0 = min(row0 + a_row0, params.x_rows - 1u);
-  let a_row1 = (lane + 256u) / 8u;
-  let x_row1 = min(row0 + a_row1, params.x_rows - 1u);
+  // Lane (tx, ty) has rows 8 ty to 8 ty + 7 of the tile, and columns 4 tx to 4 tx + 3 and those 32 on. Of the
+  // 8 x 4 lanes that run together neighbours read the same weights, and every other lane of four the same of
+  // x: what a GPU reads for two lanes as for one.
+  let team = lane / 64u;
+  let mate = lane % 64u;
+  let tx = (mate >> 1u) & 7u;
+  let ty = ((mate >> 5u) << 2u) + ((mate >> 3u) & 2u) + (mate & 1u);
+  let x_read = team * 8u + ty;
+  let w_read = team * 8u + tx;
+  // What this lane loads, and where it goes. Rows past the end are the last row again: their results go
+  // nowhere.
+  let x_quad = mate % 2u;
+  let quad = team * 2u + x_quad;
+  let x_row0 = mate / 2u + 0u;
+  let x_from0 = min(row0 + x_row0, params.x_rows - 1u);
+  let x_to0 = team * 8u + x_row0 / 8u;
+  let x_at0 = x_quad * 10u + ((x_row0 >> 2u) & 1u);
+  let x_row1 = mate / 2u + 32u;
+  let x_from1 = min(row0 + x_row1, params.x_rows - 1u);
+  let x_to1 = team * 8u + x_row1 / 8u;
+  let x_at1 = x_quad * 10u + ((x_row1 >> 2u) & 1u);
+  let w_eight = mate % 1u;
+  let eight = team * 1u + w_eight;
   let eights = params.k / 8u;
-  let b_row = lane % 64u;
-  let b_eight = lane / 64u;
-  let w_row = min(column0 + b_row, params.n - 1u);
+  let w_row0 = mate / 1u + 0u;
+  let w_from0 = min(column0 + w_row0, params.n - 1u);
+  let w_to0 = team * 8u + ((w_row0 >> 2u) & 7u);
+  let w_at0 = w_eight * 20u + w_row0 / 32u;
   var sum0_0 = 0.0;
   var sum0_1 = 0.0;
   var sum0_2 = 0.0;
   var sum0_3 = 0.0;
+  var sum0_4 = 0.0;
+  var sum0_5 = 0.0;
+  var sum0_6 = 0.0;
+  var sum0_7 = 0.0;
   var sum1_0 = 0.0;
   var sum1_1 = 0.0;
   var sum1_2 = 0.0;
   var sum1_3 = 0.0;
+  var sum1_4 = 0.0;
+  var sum1_5 = 0.0;
+  var sum1_6 = 0.0;
+  var sum1_7 = 0.0;
   var sum2_0 = 0.0;
   var sum2_1 = 0.0;
   var sum2_2 = 0.0;
   var sum2_3 = 0.0;
+  var sum2_4 = 0.0;
+  var sum2_5 = 0.0;
+  var sum2_6 = 0.0;
+  var sum2_7 = 0.0;
   var sum3_0 = 0.0;
   var sum3_1 = 0.0;
   var sum3_2 = 0.0;
   var sum3_3 = 0.0;
-  let row_a = ty * 8u;
-  let row_b = second + tx * 8u;
-  let mask_a = tile_mask(ty);
-  let mask_b = tile_mask(tx);
-  var next_a0 = load_x(x_row0, quad);
-  var next_a1 = load_x(x_row1, quad);
-  let eight0 = min(b_eight, eights - 1u);
-  var next_b = load(w_row, eight0);
-  var next_scale = scale(w_row, eight0);
-  let steps = (params.k + 31u) / 32u;
+  var sum3_4 = 0.0;
+  var sum3_5 = 0.0;
+  var sum3_6 = 0.0;
+  var sum3_7 = 0.0;
+  var sum4_0 = 0.0;
+  var sum4_1 = 0.0;
+  var sum4_2 = 0.0;
+  var sum4_3 = 0.0;
+  var sum4_4 = 0.0;
+  var sum4_5 = 0.0;
+  var sum4_6 = 0.0;
+  var sum4_7 = 0.0;
+  var sum5_0 = 0.0;
+  var sum5_1 = 0.0;
+  var sum5_2 = 0.0;
+  var sum5_3 = 0.0;
+  var sum5_4 = 0.0;
+  var sum5_5 = 0.0;
+  var sum5_6 = 0.0;
+  var sum5_7 = 0.0;
+  var sum6_0 = 0.0;
+  var sum6_1 = 0.0;
+  var sum6_2 = 0.0;
+  var sum6_3 = 0.0;
+  var sum6_4 = 0.0;
+  var sum6_5 = 0.0;
+  var sum6_6 = 0.0;
+  var sum6_7 = 0.0;
+  var sum7_0 = 0.0;
+  var sum7_1 = 0.0;
+  var sum7_2 = 0.0;
+  var sum7_3 = 0.0;
+  var sum7_4 = 0.0;
+  var sum7_5 = 0.0;
+  var sum7_6 = 0.0;
+  var sum7_7 = 0.0;
+  var x0 = load_x(x_from0, quad);
+  var x1 = load_x(x_from1, quad);
+  let eight0 = eight;
+  var w0 = load(w_from0, eight0);
+  var w0_scale = scale(w_from0, eight0);
+  let steps = (params.k + 15u) / 16u;
   for (var step = 0u; step < steps; step++) {
-    tiles[tile_place(a_row0, quad)] = next_a0;
-    tiles[tile_place(a_row1, quad)] = next_a1;
-    let b = floats(next_b);
-    tiles[second + tile_place(b_row, 2u * b_eight)] =
-      b.low * next_scale;
-    tiles[second + tile_place(b_row, 2u * b_eight + 1u)] =
-      b.high * next_scale;
+    x_tile[x_to0][x_at0][x_row0 & 3u] = x0[0];
+    x_tile[x_to0][x_at0 + 2u][x_row0 & 3u] = x0[1];
+    x_tile[x_to0][x_at0 + 4u][x_row0 & 3u] = x0[2];
+    x_tile[x_to0][x_at0 + 6u][x_row0 & 3u] = x0[3];
+    x_tile[x_to1][x_at1][x_row1 & 3u] = x1[0];
+    x_tile[x_to1][x_at1 + 2u][x_row1 & 3u] = x1[1];
+    x_tile[x_to1][x_at1 + 4u][x_row1 & 3u] = x1[2];
+    x_tile[x_to1][x_at1 + 6u][x_row1 & 3u] = x1[3];
+    let f0 = floats(w0);
+    let low0 = f0.low * w0_scale;
+    let high0 = f0.high * w0_scale;
+    w_tile[w_to0][w_at0][w_row0 & 3u] = low0[0];
+    w_tile[w_to0][w_at0 + 2u][w_row0 & 3u] = low0[1];
+    w_tile[w_to0][w_at0 + 4u][w_row0 & 3u] = low0[2];
+    w_tile[w_to0][w_at0 + 6u][w_row0 & 3u] = low0[3];
+    w_tile[w_to0][w_at0 + 10u][w_row0 & 3u] = high0[0];
+    w_tile[w_to0][w_at0 + 12u][w_row0 & 3u] = high0[1];
+    w_tile[w_to0][w_at0 + 14u][w_row0 & 3u] = high0[2];
+    w_tile[w_to0][w_at0 + 16u][w_row0 & 3u] = high0[3];
     workgroupBarrier();
-    let ahead = (step + 1u) * 8u + quad;
-    next_a0 = load_x(x_row0, ahead);
-    next_a1 = load_x(x_row1, ahead);
-    let eight = min((step + 1u) * 4u + b_eight, eights - 1u);
-    next_b = load(w_row, eight);
-    next_scale = scale(w_row, eight);
+    let ahead = min(step + 1u, steps - 1u);
+    let quad1 = ahead * 4u + quad;
+    x0 = load_x(x_from0, quad1);
+    x1 = load_x(x_from1, quad1);
+    let eight1 = ahead * 2u + eight;
+    w0 = load(w_from0, eight1);
+    w0_scale = scale(w_from0, eight1);
     {
-      let a0 = tiles[row_a + 0u + (0u ^ mask_a)];
-      let a1 = tiles[row_a + 128u + (0u ^ mask_a)];
-      let a2 = tiles[row_a + 256u + (0u ^ mask_a)];
-      let a3 = tiles[row_a + 384u + (0u ^ mask_a)];
-      let b0 = tiles[row_b + 0u + (0u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w,
-        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w,
-        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w,
-        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w,
-        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tiles[row_b + 128u + (0u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w,
-        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w,
-        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w,
-        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w,
-        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tiles[row_b + 256u + (0u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w,
-        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w,
-        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w,
-        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w,
-        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tiles[row_b + 384u + (0u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w,
-        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w,
-        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w,
-        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w,
-        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      let a0 = x_tile[x_read][0];
+      let a1 = x_tile[x_read][1];
+      let b0 = w_tile[w_read][0];
+      let b1 = w_tile[w_read][1];
+      sum0_0 = fma(a0[0], b0[0], sum0_0);
+      sum0_1 = fma(a0[0], b0[1], sum0_1);
+      sum0_2 = fma(a0[0], b0[2], sum0_2);
+      sum0_3 = fma(a0[0], b0[3], sum0_3);
+      sum0_4 = fma(a0[0], b1[0], sum0_4);
+      sum0_5 = fma(a0[0], b1[1], sum0_5);
+      sum0_6 = fma(a0[0], b1[2], sum0_6);
+      sum0_7 = fma(a0[0], b1[3], sum0_7);
+      sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
+      sum2_0 = fma(a0[2], b0[0], sum2_0);
+      sum2_1 = fma(a0[2], b0[1], sum2_1);
+      sum2_2 = fma(a0[2], b0[2], sum2_2);
+      sum2_3 = fma(a0[2], b0[3], sum2_3);
+      sum2_4 = fma(a0[2], b1[0], sum2_4);
+      sum2_5 = fma(a0[2], b1[1], sum2_5);
+      sum2_6 = fma(a0[2], b1[2], sum2_6);
+      sum2_7 = fma(a0[2], b1[3], sum2_7);
+      sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
+      sum4_0 = fma(a1[0], b0[0], sum4_0);
+      sum4_1 = fma(a1[0], b0[1], sum4_1);
+      sum4_2 = fma(a1[0], b0[2], sum4_2);
+      sum4_3 = fma(a1[0], b0[3], sum4_3);
+      sum4_4 = fma(a1[0], b1[0], sum4_4);
+      sum4_5 = fma(a1[0], b1[1], sum4_5);
+      sum4_6 = fma(a1[0], b1[2], sum4_6);
+      sum4_7 = fma(a1[0], b1[3], sum4_7);
+      sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
+      sum6_0 = fma(a1[2], b0[0], sum6_0);
+      sum6_1 = fma(a1[2], b0[1], sum6_1);
+      sum6_2 = fma(a1[2], b0[2], sum6_2);
+      sum6_3 = fma(a1[2], b0[3], sum6_3);
+      sum6_4 = fma(a1[2], b1[0], sum6_4);
+      sum6_5 = fma(a1[2], b1[1], sum6_5);
+      sum6_6 = fma(a1[2], b1[2], sum6_6);
+      sum6_7 = fma(a1[2], b1[3], sum6_7);
+      sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
     }
     {
-      let a0 = tiles[row_a + 0u + (1u ^ mask_a)];
-      let a1 = tiles[row_a + 128u + (1u ^ mask_a)];
-      let a2 = tiles[row_a + 256u + (1u ^ mask_a)];
-      let a3 = tiles[row_a + 384u + (1u ^ mask_a)];
-      let b0 = tiles[row_b + 0u + (1u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w,
-        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w,
-        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w,
-        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w,
-        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tiles[row_b + 128u + (1u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w,
-        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w,
-        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w,
-        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w,
-        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tiles[row_b + 256u + (1u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w,
-        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w,
-        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w,
-        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w,
-        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tiles[row_b + 384u + (1u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w,
-        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w,
-        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w,
-        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w,
-        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      let a0 = x_tile[x_read][2];
+      let a1 = x_tile[x_read][3];
+      let b0 = w_tile[w_read][2];
+      let b1 = w_tile[w_read][3];
+      sum0_0 = fma(a0[0], b0[0], sum0_0);
+      sum0_1 = fma(a0[0], b0[1], sum0_1);
+      sum0_2 = fma(a0[0], b0[2], sum0_2);
+      sum0_3 = fma(a0[0], b0[3], sum0_3);
+      sum0_4 = fma(a0[0], b1[0], sum0_4);
+      sum0_5 = fma(a0[0], b1[1], sum0_5);
+      sum0_6 = fma(a0[0], b1[2], sum0_6);
+      sum0_7 = fma(a0[0], b1[3], sum0_7);
+      sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
+      sum2_0 = fma(a0[2], b0[0], sum2_0);
+      sum2_1 = fma(a0[2], b0[1], sum2_1);
+      sum2_2 = fma(a0[2], b0[2], sum2_2);
+      sum2_3 = fma(a0[2], b0[3], sum2_3);
+      sum2_4 = fma(a0[2], b1[0], sum2_4);
+      sum2_5 = fma(a0[2], b1[1], sum2_5);
+      sum2_6 = fma(a0[2], b1[2], sum2_6);
+      sum2_7 = fma(a0[2], b1[3], sum2_7);
+      sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
+      sum4_0 = fma(a1[0], b0[0], sum4_0);
+      sum4_1 = fma(a1[0], b0[1], sum4_1);
+      sum4_2 = fma(a1[0], b0[2], sum4_2);
+      sum4_3 = fma(a1[0], b0[3], sum4_3);
+      sum4_4 = fma(a1[0], b1[0], sum4_4);
+      sum4_5 = fma(a1[0], b1[1], sum4_5);
+      sum4_6 = fma(a1[0], b1[2], sum4_6);
+      sum4_7 = fma(a1[0], b1[3], sum4_7);
+      sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
+      sum6_0 = fma(a1[2], b0[0], sum6_0);
+      sum6_1 = fma(a1[2], b0[1], sum6_1);
+      sum6_2 = fma(a1[2], b0[2], sum6_2);
+      sum6_3 = fma(a1[2], b0[3], sum6_3);
+      sum6_4 = fma(a1[2], b1[0], sum6_4);
+      sum6_5 = fma(a1[2], b1[1], sum6_5);
+      sum6_6 = fma(a1[2], b1[2], sum6_6);
+      sum6_7 = fma(a1[2], b1[3], sum6_7);
+      sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
     }
     {
-      let a0 = tiles[row_a + 0u + (2u ^ mask_a)];
-      let a1 = tiles[row_a + 128u + (2u ^ mask_a)];
-      let a2 = tiles[row_a + 256u + (2u ^ mask_a)];
-      let a3 = tiles[row_a + 384u + (2u ^ mask_a)];
-      let b0 = tiles[row_b + 0u + (2u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w,
-        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w,
-        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w,
-        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w,
-        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tiles[row_b + 128u + (2u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w,
-        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w,
-        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w,
-        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w,
-        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tiles[row_b + 256u + (2u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w,
-        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w,
-        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w,
-        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w,
-        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tiles[row_b + 384u + (2u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w,
-        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w,
-        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w,
-        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w,
-        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      let a0 = x_tile[x_read][4];
+      let a1 = x_tile[x_read][5];
+      let b0 = w_tile[w_read][4];
+      let b1 = w_tile[w_read][5];
+      sum0_0 = fma(a0[0], b0[0], sum0_0);
+      sum0_1 = fma(a0[0], b0[1], sum0_1);
+      sum0_2 = fma(a0[0], b0[2], sum0_2);
+      sum0_3 = fma(a0[0], b0[3], sum0_3);
+      sum0_4 = fma(a0[0], b1[0], sum0_4);
+      sum0_5 = fma(a0[0], b1[1], sum0_5);
+      sum0_6 = fma(a0[0], b1[2], sum0_6);
+      sum0_7 = fma(a0[0], b1[3], sum0_7);
+      sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
+      sum2_0 = fma(a0[2], b0[0], sum2_0);
+      sum2_1 = fma(a0[2], b0[1], sum2_1);
+      sum2_2 = fma(a0[2], b0[2], sum2_2);
+      sum2_3 = fma(a0[2], b0[3], sum2_3);
+      sum2_4 = fma(a0[2], b1[0], sum2_4);
+      sum2_5 = fma(a0[2], b1[1], sum2_5);
+      sum2_6 = fma(a0[2], b1[2], sum2_6);
+      sum2_7 = fma(a0[2], b1[3], sum2_7);
+      sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
+      sum4_0 = fma(a1[0], b0[0], sum4_0);
+      sum4_1 = fma(a1[0], b0[1], sum4_1);
+      sum4_2 = fma(a1[0], b0[2], sum4_2);
+      sum4_3 = fma(a1[0], b0[3], sum4_3);
+      sum4_4 = fma(a1[0], b1[0], sum4_4);
+      sum4_5 = fma(a1[0], b1[1], sum4_5);
+      sum4_6 = fma(a1[0], b1[2], sum4_6);
+      sum4_7 = fma(a1[0], b1[3], sum4_7);
+      sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
+      sum6_0 = fma(a1[2], b0[0], sum6_0);
+      sum6_1 = fma(a1[2], b0[1], sum6_1);
+      sum6_2 = fma(a1[2], b0[2], sum6_2);
+      sum6_3 = fma(a1[2], b0[3], sum6_3);
+      sum6_4 = fma(a1[2], b1[0], sum6_4);
+      sum6_5 = fma(a1[2], b1[1], sum6_5);
+      sum6_6 = fma(a1[2], b1[2], sum6_6);
+      sum6_7 = fma(a1[2], b1[3], sum6_7);
+      sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
     }
     {
-      let a0 = tiles[row_a + 0u + (3u ^ mask_a)];
-      let a1 = tiles[row_a + 128u + (3u ^ mask_a)];
-      let a2 = tiles[row_a + 256u + (3u ^ mask_a)];
-      let a3 = tiles[row_a + 384u + (3u ^ mask_a)];
-      let b0 = tiles[row_b + 0u + (3u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w,
-        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w,
-        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w,
-        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w,
-        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tiles[row_b + 128u + (3u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w,
-        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w,
-        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w,
-        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w,
-        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tiles[row_b + 256u + (3u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w,
-        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w,
-        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w,
-        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w,
-        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tiles[row_b + 384u + (3u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w,
-        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w,
-        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w,
-        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w,
-        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      let a0 = x_tile[x_read][6];
+      let a1 = x_tile[x_read][7];
+      let b0 = w_tile[w_read][6];
+      let b1 = w_tile[w_read][7];
+      sum0_0 = fma(a0[0], b0[0], sum0_0);
+      sum0_1 = fma(a0[0], b0[1], sum0_1);
+      sum0_2 = fma(a0[0], b0[2], sum0_2);
+      sum0_3 = fma(a0[0], b0[3], sum0_3);
+      sum0_4 = fma(a0[0], b1[0], sum0_4);
+      sum0_5 = fma(a0[0], b1[1], sum0_5);
+      sum0_6 = fma(a0[0], b1[2], sum0_6);
+      sum0_7 = fma(a0[0], b1[3], sum0_7);
+      sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
+      sum2_0 = fma(a0[2], b0[0], sum2_0);
+      sum2_1 = fma(a0[2], b0[1], sum2_1);
+      sum2_2 = fma(a0[2], b0[2], sum2_2);
+      sum2_3 = fma(a0[2], b0[3], sum2_3);
+      sum2_4 = fma(a0[2], b1[0], sum2_4);
+      sum2_5 = fma(a0[2], b1[1], sum2_5);
+      sum2_6 = fma(a0[2], b1[2], sum2_6);
+      sum2_7 = fma(a0[2], b1[3], sum2_7);
+      sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
+      sum4_0 = fma(a1[0], b0[0], sum4_0);
+      sum4_1 = fma(a1[0], b0[1], sum4_1);
+      sum4_2 = fma(a1[0], b0[2], sum4_2);
+      sum4_3 = fma(a1[0], b0[3], sum4_3);
+      sum4_4 = fma(a1[0], b1[0], sum4_4);
+      sum4_5 = fma(a1[0], b1[1], sum4_5);
+      sum4_6 = fma(a1[0], b1[2], sum4_6);
+      sum4_7 = fma(a1[0], b1[3], sum4_7);
+      sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
+      sum6_0 = fma(a1[2], b0[0], sum6_0);
+      sum6_1 = fma(a1[2], b0[1], sum6_1);
+      sum6_2 = fma(a1[2], b0[2], sum6_2);
+      sum6_3 = fma(a1[2], b0[3], sum6_3);
+      sum6_4 = fma(a1[2], b1[0], sum6_4);
+      sum6_5 = fma(a1[2], b1[1], sum6_5);
+      sum6_6 = fma(a1[2], b1[2], sum6_6);
+      sum6_7 = fma(a1[2], b1[3], sum6_7);
+      sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
     }
     {
-      let a0 = tiles[row_a + 0u + (4u ^ mask_a)];
-      let a1 = tiles[row_a + 128u + (4u ^ mask_a)];
-      let a2 = tiles[row_a + 256u + (4u ^ mask_a)];
-      let a3 = tiles[row_a + 384u + (4u ^ mask_a)];
-      let b0 = tiles[row_b + 0u + (4u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w,
-        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w,
-        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w,
-        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w,
-        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tiles[row_b + 128u + (4u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w,
-        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w,
-        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w,
-        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w,
-        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tiles[row_b + 256u + (4u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w,
-        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w,
-        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w,
-        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w,
-        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tiles[row_b + 384u + (4u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w,
-        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w,
-        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w,
-        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w,
-        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      let a0 = x_tile[x_read][10];
+      let a1 = x_tile[x_read][11];
+      let b0 = w_tile[w_read][10];
+      let b1 = w_tile[w_read][11];
+      sum0_0 = fma(a0[0], b0[0], sum0_0);
+      sum0_1 = fma(a0[0], b0[1], sum0_1);
+      sum0_2 = fma(a0[0], b0[2], sum0_2);
+      sum0_3 = fma(a0[0], b0[3], sum0_3);
+      sum0_4 = fma(a0[0], b1[0], sum0_4);
+      sum0_5 = fma(a0[0], b1[1], sum0_5);
+      sum0_6 = fma(a0[0], b1[2], sum0_6);
+      sum0_7 = fma(a0[0], b1[3], sum0_7);
+      sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
+      sum2_0 = fma(a0[2], b0[0], sum2_0);
+      sum2_1 = fma(a0[2], b0[1], sum2_1);
+      sum2_2 = fma(a0[2], b0[2], sum2_2);
+      sum2_3 = fma(a0[2], b0[3], sum2_3);
+      sum2_4 = fma(a0[2], b1[0], sum2_4);
+      sum2_5 = fma(a0[2], b1[1], sum2_5);
+      sum2_6 = fma(a0[2], b1[2], sum2_6);
+      sum2_7 = fma(a0[2], b1[3], sum2_7);
+      sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
+      sum4_0 = fma(a1[0], b0[0], sum4_0);
+      sum4_1 = fma(a1[0], b0[1], sum4_1);
+      sum4_2 = fma(a1[0], b0[2], sum4_2);
+      sum4_3 = fma(a1[0], b0[3], sum4_3);
+      sum4_4 = fma(a1[0], b1[0], sum4_4);
+      sum4_5 = fma(a1[0], b1[1], sum4_5);
+      sum4_6 = fma(a1[0], b1[2], sum4_6);
+      sum4_7 = fma(a1[0], b1[3], sum4_7);
+      sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
+      sum6_0 = fma(a1[2], b0[0], sum6_0);
+      sum6_1 = fma(a1[2], b0[1], sum6_1);
+      sum6_2 = fma(a1[2], b0[2], sum6_2);
+      sum6_3 = fma(a1[2], b0[3], sum6_3);
+      sum6_4 = fma(a1[2], b1[0], sum6_4);
+      sum6_5 = fma(a1[2], b1[1], sum6_5);
+      sum6_6 = fma(a1[2], b1[2], sum6_6);
+      sum6_7 = fma(a1[2], b1[3], sum6_7);
+      sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
     }
     {
-      let a0 = tiles[row_a + 0u + (5u ^ mask_a)];
-      let a1 = tiles[row_a + 128u + (5u ^ mask_a)];
-      let a2 = tiles[row_a + 256u + (5u ^ mask_a)];
-      let a3 = tiles[row_a + 384u + (5u ^ mask_a)];
-      let b0 = tiles[row_b + 0u + (5u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w,
-        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w,
-        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w,
-        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w,
-        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tiles[row_b + 128u + (5u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w,
-        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w,
-        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w,
-        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w,
-        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tiles[row_b + 256u + (5u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w,
-        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w,
-        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w,
-        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w,
-        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tiles[row_b + 384u + (5u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w,
-        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w,
-        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w,
-        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w,
-        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      let a0 = x_tile[x_read][12];
+      let a1 = x_tile[x_read][13];
+      let b0 = w_tile[w_read][12];
+      let b1 = w_tile[w_read][13];
+      sum0_0 = fma(a0[0], b0[0], sum0_0);
+      sum0_1 = fma(a0[0], b0[1], sum0_1);
+      sum0_2 = fma(a0[0], b0[2], sum0_2);
+      sum0_3 = fma(a0[0], b0[3], sum0_3);
+      sum0_4 = fma(a0[0], b1[0], sum0_4);
+      sum0_5 = fma(a0[0], b1[1], sum0_5);
+      sum0_6 = fma(a0[0], b1[2], sum0_6);
+      sum0_7 = fma(a0[0], b1[3], sum0_7);
+      sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
+      sum2_0 = fma(a0[2], b0[0], sum2_0);
+      sum2_1 = fma(a0[2], b0[1], sum2_1);
+      sum2_2 = fma(a0[2], b0[2], sum2_2);
+      sum2_3 = fma(a0[2], b0[3], sum2_3);
+      sum2_4 = fma(a0[2], b1[0], sum2_4);
+      sum2_5 = fma(a0[2], b1[1], sum2_5);
+      sum2_6 = fma(a0[2], b1[2], sum2_6);
+      sum2_7 = fma(a0[2], b1[3], sum2_7);
+      sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
+      sum4_0 = fma(a1[0], b0[0], sum4_0);
+      sum4_1 = fma(a1[0], b0[1], sum4_1);
+      sum4_2 = fma(a1[0], b0[2], sum4_2);
+      sum4_3 = fma(a1[0], b0[3], sum4_3);
+      sum4_4 = fma(a1[0], b1[0], sum4_4);
+      sum4_5 = fma(a1[0], b1[1], sum4_5);
+      sum4_6 = fma(a1[0], b1[2], sum4_6);
+      sum4_7 = fma(a1[0], b1[3], sum4_7);
+      sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
+      sum6_0 = fma(a1[2], b0[0], sum6_0);
+      sum6_1 = fma(a1[2], b0[1], sum6_1);
+      sum6_2 = fma(a1[2], b0[2], sum6_2);
+      sum6_3 = fma(a1[2], b0[3], sum6_3);
+      sum6_4 = fma(a1[2], b1[0], sum6_4);
+      sum6_5 = fma(a1[2], b1[1], sum6_5);
+      sum6_6 = fma(a1[2], b1[2], sum6_6);
+      sum6_7 = fma(a1[2], b1[3], sum6_7);
+      sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
     }
     {
-      let a0 = tiles[row_a + 0u + (6u ^ mask_a)];
-      let a1 = tiles[row_a + 128u + (6u ^ mask_a)];
-      let a2 = tiles[row_a + 256u + (6u ^ mask_a)];
-      let a3 = tiles[row_a + 384u + (6u ^ mask_a)];
-      let b0 = tiles[row_b + 0u + (6u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w,
-        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w,
-        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w,
-        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w,
-        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tiles[row_b + 128u + (6u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w,
-        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w,
-        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w,
-        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w,
-        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tiles[row_b + 256u + (6u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w,
-        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w,
-        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w,
-        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w,
-        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tiles[row_b + 384u + (6u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w,
-        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w,
-        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w,
-        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w,
-        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      let a0 = x_tile[x_read][14];
+      let a1 = x_tile[x_read][15];
+      let b0 = w_tile[w_read][14];
+      let b1 = w_tile[w_read][15];
+      sum0_0 = fma(a0[0], b0[0], sum0_0);
+      sum0_1 = fma(a0[0], b0[1], sum0_1);
+      sum0_2 = fma(a0[0], b0[2], sum0_2);
+      sum0_3 = fma(a0[0], b0[3], sum0_3);
+      sum0_4 = fma(a0[0], b1[0], sum0_4);
+      sum0_5 = fma(a0[0], b1[1], sum0_5);
+      sum0_6 = fma(a0[0], b1[2], sum0_6);
+      sum0_7 = fma(a0[0], b1[3], sum0_7);
+      sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
+      sum2_0 = fma(a0[2], b0[0], sum2_0);
+      sum2_1 = fma(a0[2], b0[1], sum2_1);
+      sum2_2 = fma(a0[2], b0[2], sum2_2);
+      sum2_3 = fma(a0[2], b0[3], sum2_3);
+      sum2_4 = fma(a0[2], b1[0], sum2_4);
+      sum2_5 = fma(a0[2], b1[1], sum2_5);
+      sum2_6 = fma(a0[2], b1[2], sum2_6);
+      sum2_7 = fma(a0[2], b1[3], sum2_7);
+      sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
+      sum4_0 = fma(a1[0], b0[0], sum4_0);
+      sum4_1 = fma(a1[0], b0[1], sum4_1);
+      sum4_2 = fma(a1[0], b0[2], sum4_2);
+      sum4_3 = fma(a1[0], b0[3], sum4_3);
+      sum4_4 = fma(a1[0], b1[0], sum4_4);
+      sum4_5 = fma(a1[0], b1[1], sum4_5);
+      sum4_6 = fma(a1[0], b1[2], sum4_6);
+      sum4_7 = fma(a1[0], b1[3], sum4_7);
+      sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
+      sum6_0 = fma(a1[2], b0[0], sum6_0);
+      sum6_1 = fma(a1[2], b0[1], sum6_1);
+      sum6_2 = fma(a1[2], b0[2], sum6_2);
+      sum6_3 = fma(a1[2], b0[3], sum6_3);
+      sum6_4 = fma(a1[2], b1[0], sum6_4);
+      sum6_5 = fma(a1[2], b1[1], sum6_5);
+      sum6_6 = fma(a1[2], b1[2], sum6_6);
+      sum6_7 = fma(a1[2], b1[3], sum6_7);
+      sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
     }
     {
-      let a0 = tiles[row_a + 0u + (7u ^ mask_a)];
-      let a1 = tiles[row_a + 128u + (7u ^ mask_a)];
-      let a2 = tiles[row_a + 256u + (7u ^ mask_a)];
-      let a3 = tiles[row_a + 384u + (7u ^ mask_a)];
-      let b0 = tiles[row_b + 0u + (7u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w,
-        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w,
-        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w,
-        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w,
-        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tiles[row_b + 128u + (7u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w,
-        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w,
-        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w,
-        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w,
-        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tiles[row_b + 256u + (7u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w,
-        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w,
-        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w,
-        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w,
-        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tiles[row_b + 384u + (7u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w,
-        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w,
-        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w,
-        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w,
-        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
+      let a0 = x_tile[x_read][16];
+      let a1 = x_tile[x_read][17];
+      let b0 = w_tile[w_read][16];
+      let b1 = w_tile[w_read][17];
+      sum0_0 = fma(a0[0], b0[0], sum0_0);
+      sum0_1 = fma(a0[0], b0[1], sum0_1);
+      sum0_2 = fma(a0[0], b0[2], sum0_2);
+      sum0_3 = fma(a0[0], b0[3], sum0_3);
+      sum0_4 = fma(a0[0], b1[0], sum0_4);
+      sum0_5 = fma(a0[0], b1[1], sum0_5);
+      sum0_6 = fma(a0[0], b1[2], sum0_6);
+      sum0_7 = fma(a0[0], b1[3], sum0_7);
+      sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
+      sum2_0 = fma(a0[2], b0[0], sum2_0);
+      sum2_1 = fma(a0[2], b0[1], sum2_1);
+      sum2_2 = fma(a0[2], b0[2], sum2_2);
+      sum2_3 = fma(a0[2], b0[3], sum2_3);
+      sum2_4 = fma(a0[2], b1[0], sum2_4);
+      sum2_5 = fma(a0[2], b1[1], sum2_5);
+      sum2_6 = fma(a0[2], b1[2], sum2_6);
+      sum2_7 = fma(a0[2], b1[3], sum2_7);
+      sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
+      sum4_0 = fma(a1[0], b0[0], sum4_0);
+      sum4_1 = fma(a1[0], b0[1], sum4_1);
+      sum4_2 = fma(a1[0], b0[2], sum4_2);
+      sum4_3 = fma(a1[0], b0[3], sum4_3);
+      sum4_4 = fma(a1[0], b1[0], sum4_4);
+      sum4_5 = fma(a1[0], b1[1], sum4_5);
+      sum4_6 = fma(a1[0], b1[2], sum4_6);
+      sum4_7 = fma(a1[0], b1[3], sum4_7);
+      sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
+      sum6_0 = fma(a1[2], b0[0], sum6_0);
+      sum6_1 = fma(a1[2], b0[1], sum6_1);
+      sum6_2 = fma(a1[2], b0[2], sum6_2);
+      sum6_3 = fma(a1[2], b0[3], sum6_3);
+      sum6_4 = fma(a1[2], b1[0], sum6_4);
+      sum6_5 = fma(a1[2], b1[1], sum6_5);
+      sum6_6 = fma(a1[2], b1[2], sum6_6);
+      sum6_7 = fma(a1[2], b1[3], sum6_7);
+      sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
     }
     workgroupBarrier();
   }
-  let n0 = column0 + tx + 0u;
-  let bias0 = bias[params.first + min(n0, params.n - 1u)];
-  let n1 = column0 + tx + 16u;
-  let bias1 = bias[params.first + min(n1, params.n - 1u)];
-  let n2 = column0 + tx + 32u;
-  let bias2 = bias[params.first + min(n2, params.n - 1u)];
-  let n3 = column0 + tx + 48u;
-  let bias3 = bias[params.first + min(n3, params.n - 1u)];
-  let m0 = row0 + ty + 0u;
-  if (m0 < params.m) {
-    let at = m0 * params.stride + params.first;
-    let residual_at = min(m0, params.residual_rows - 1u) * params.stride + params.first;
-    if (n0 < params.n) {
-      y[at + n0] = sum0_0 + bias0 +
-        residual[residual_at + n0];
-    }
-    if (n1 < params.n) {
-      y[at + n1] = sum0_1 + bias1 +
-        residual[residual_at + n1];
-    }
-    if (n2 < params.n) {
-      y[at + n2] = sum0_2 + bias2 +
-        residual[residual_at + n2];
-    }
-    if (n3 < params.n) {
-      y[at + n3] = sum0_3 + bias3 +
-        residual[residual_at + n3];
-    }
-  }
-  let m1 = row0 + ty + 16u;
-  if (m1 < params.m) {
-    let at = m1 * params.stride + params.first;
-    let residual_at = min(m1, params.residual_rows - 1u) * params.stride + params.first;
-    if (n0 < params.n) {
-      y[at + n0] = sum1_0 + bias0 +
-        residual[residual_at + n0];
-    }
-    if (n1 < params.n) {
-      y[at + n1] = sum1_1 + bias1 +
-        residual[residual_at + n1];
-    }
-    if (n2 < params.n) {
-      y[at + n2] = sum1_2 + bias2 +
-        residual[residual_at + n2];
-    }
-    if (n3 < params.n) {
-      y[at + n3] = sum1_3 + bias3 +
-        residual[residual_at + n3];
-    }
-  }
-  let m2 = row0 + ty + 32u;
-  if (m2 < params.m) {
-    let at = m2 * params.stride + params.first;
-    let residual_at = min(m2, params.residual_rows - 1u) * params.stride + params.first;
-    if (n0 < params.n) {
-      y[at + n0] = sum2_0 + bias0 +
-        residual[residual_at + n0];
-    }
-    if (n1 < params.n) {
-      y[at + n1] = sum2_1 + bias1 +
-        residual[residual_at + n1];
-    }
-    if (n2 < params.n) {
-      y[at + n2] = sum2_2 + bias2 +
-        residual[residual_at + n2];
-    }
-    if (n3 < params.n) {
-      y[at + n3] = sum2_3 + bias3 +
-        residual[residual_at + n3];
-    }
-  }
-  let m3 = row0 + ty + 48u;
-  if (m3 < params.m) {
-    let at = m3 * params.stride + params.first;
-    let residual_at = min(m3, params.residual_rows - 1u) * params.stride + params.first;
-    if (n0 < params.n) {
-      y[at + n0] = sum3_0 + bias0 +
-        residual[residual_at + n0];
-    }
-    if (n1 < params.n) {
-      y[at + n1] = sum3_1 + bias1 +
-        residual[residual_at + n1];
-    }
-    if (n2 < params.n) {
-      y[at + n2] = sum3_2 + bias2 +
-        residual[residual_at + n2];
-    }
-    if (n3 < params.n) {
-      y[at + n3] = sum3_3 + bias3 +
-        residual[residual_at + n3];
-    }
-  }
+  let row = row0 + 8u * ty;
+  let column = column0 + 4u * tx;
+  // The first team keeps its rows 0 to 3 and gives the others away, the second team the other way round.
+  let keeps = vec4<bool>(team == 0u);
+  let partner = lane ^ 64u;
+  let low0_0 = vec4<f32>(sum0_0, sum0_1, sum0_2, sum0_3);
+  let high0_0 = vec4<f32>(sum4_0, sum4_1, sum4_2, sum4_3);
+  x_tile[lane >> 3u][0u + (lane & 7u)] = select(low0_0, high0_0, keeps);
+  let low0_1 = vec4<f32>(sum0_4, sum0_5, sum0_6, sum0_7);
+  let high0_1 = vec4<f32>(sum4_4, sum4_5, sum4_6, sum4_7);
+  x_tile[lane >> 3u][8u + (lane & 7u)] = select(low0_1, high0_1, keeps);
+  workgroupBarrier();
+  put(row + 4u * team + 0u, column + 0u, select(high0_0, low0_0, keeps) +
+    x_tile[partner >> 3u][0u + (lane & 7u)]);
+  put(row + 4u * team + 0u, column + 32u, select(high0_1, low0_1, keeps) +
+    x_tile[partner >> 3u][8u + (lane & 7u)]);
+  workgroupBarrier();
+  let low1_0 = vec4<f32>(sum1_0, sum1_1, sum1_2, sum1_3);
+  let high1_0 = vec4<f32>(sum5_0, sum5_1, sum5_2, sum5_3);
+  x_tile[lane >> 3u][0u + (lane & 7u)] = select(low1_0, high1_0, keeps);
+  let low1_1 = vec4<f32>(sum1_4, sum1_5, sum1_6, sum1_7);
+  let high1_1 = vec4<f32>(sum5_4, sum5_5, sum5_6, sum5_7);
+  x_tile[lane >> 3u][8u + (lane & 7u)] = select(low1_1, high1_1, keeps);
+  workgroupBarrier();
+  put(row + 4u * team + 1u, column + 0u, select(high1_0, low1_0, keeps) +
+    x_tile[partner >> 3u][0u + (lane & 7u)]);
+  put(row + 4u * team + 1u, column + 32u, select(high1_1, low1_1, keeps) +
+    x_tile[partner >> 3u][8u + (lane & 7u)]);
+  workgroupBarrier();
+  let low2_0 = vec4<f32>(sum2_0, sum2_1, sum2_2, sum2_3);
+  let high2_0 = vec4<f32>(sum6_0, sum6_1, sum6_2, sum6_3);
+  x_tile[lane >> 3u][0u + (lane & 7u)] = select(low2_0, high2_0, keeps);
+  let low2_1 = vec4<f32>(sum2_4, sum2_5, sum2_6, sum2_7);
+  let high2_1 = vec4<f32>(sum6_4, sum6_5, sum6_6, sum6_7);
+  x_tile[lane >> 3u][8u + (lane & 7u)] = select(low2_1, high2_1, keeps);
+  workgroupBarrier();
+  put(row + 4u * team + 2u, column + 0u, select(high2_0, low2_0, keeps) +
+    x_tile[partner >> 3u][0u + (lane & 7u)]);
+  put(row + 4u * team + 2u, column + 32u, select(high2_1, low2_1, keeps) +
+    x_tile[partner >> 3u][8u + (lane & 7u)]);
+  workgroupBarrier();
+  let low3_0 = vec4<f32>(sum3_0, sum3_1, sum3_2, sum3_3);
+  let high3_0 = vec4<f32>(sum7_0, sum7_1, sum7_2, sum7_3);
+  x_tile[lane >> 3u][0u + (lane & 7u)] = select(low3_0, high3_0, keeps);
+  let low3_1 = vec4<f32>(sum3_4, sum3_5, sum3_6, sum3_7);
+  let high3_1 = vec4<f32>(sum7_4, sum7_5, sum7_6, sum7_7);
+  x_tile[lane >> 3u][8u + (lane & 7u)] = select(low3_1, high3_1, keeps);
+  workgroupBarrier();
+  put(row + 4u * team + 3u, column + 0u, select(high3_0, low3_0, keeps) +
+    x_tile[partner >> 3u][0u + (lane & 7u)]);
+  put(row + 4u * team + 3u, column + 32u, select(high3_1, low3_1, keeps) +
+    x_tile[partner >> 3u][8u + (lane & 7u)]);
 }
