@@ -158,7 +158,7 @@ func (x *Executor) Send(in *StepInput) error {
 	if err := f.commands.Submit(); err != nil {
 		return fmt.Errorf("submit: %w", err)
 	}
-	f.stage = sent
+	f.stage, f.pipelined = sent, flying
 	f.submits++
 	x.haveRun(x.live.Active())
 	end := time.Now()

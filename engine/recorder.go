@@ -150,7 +150,9 @@ func (s *Snapshot) Record() ([]trace.Plan, trace.Step) {
 			s.log.begin(s.log.Order)
 		}
 	}
-	step := trace.Step{Index: s.index, Timing: s.step.timing.String(), Cold: s.step.cold}
+	step := trace.Step{
+		Index: s.index, Timing: s.step.timing.String(), Cold: s.step.cold, Pipelined: s.step.pipelined,
+	}
 	step.Resize = r.resize(&s.log)
 	s.edited.force(r)
 	step.Dims = r.changedDims(&s.log, &s.inputs, s.first)

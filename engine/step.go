@@ -16,7 +16,7 @@ const submitNS = 100e6
 // stepLog is what the last step did. Its memory is used again.
 type stepLog struct {
 	timing                               Timing
-	cold                                 bool
+	cold, pipelined                      bool
 	resize, upload, encode, submit, wait int64 // ns
 	// What of them but the wait was done behind a submit, while the GPU had work; and the time from a submit
 	// behind a wait to the end of the next wait. All but the wait may have been done for the step to come.

@@ -377,16 +377,18 @@ func (t *Term) Groups() int64 {
 
 // Step is one call of the engine.
 type Step struct {
-	Index    int              `json:"index"`
-	Phase    string           `json:"phase"` // prefill, decode, execute
-	Position int              `json:"position"`
-	Tokens   []int            `json:"tokens,omitempty"` // that went in
-	Token    *int             `json:"token,omitempty"`  // that came out
-	Text     string           `json:"text,omitempty"`   // of Token
-	Timing   string           `json:"timing"`           // off, step, block, dispatch
-	Cold     bool             `json:"cold,omitempty"`
-	SymInts  map[string]int64 `json:"symints,omitempty"` // all of them, by name
-	Dims     []LiveDims       `json:"dims,omitempty"`    // that changed since the step before
+	Index    int    `json:"index"`
+	Phase    string `json:"phase"` // prefill, decode, execute
+	Position int    `json:"position"`
+	Tokens   []int  `json:"tokens,omitempty"` // that went in
+	Token    *int   `json:"token,omitempty"`  // that came out
+	Text     string `json:"text,omitempty"`   // of Token
+	Timing   string `json:"timing"`           // off, step, block, dispatch
+	Cold     bool   `json:"cold,omitempty"`
+	// Pipelined says that the step was sent before the one before it was read.
+	Pipelined bool             `json:"pipelined,omitempty"`
+	SymInts   map[string]int64 `json:"symints,omitempty"` // all of them, by name
+	Dims      []LiveDims       `json:"dims,omitempty"`    // that changed since the step before
 	// first of each, where they differ from the step before
 	Levels     []DispatchID   `json:"levels,omitempty"`
 	Waits      []Wait         `json:"waits,omitempty"` // what the barriers between levels wait for
@@ -557,6 +559,14 @@ type Drift struct {
 	MaxAbs Number `json:"max_abs"`
 	MSE    Number `json:"mse"`
 	SNRdB  Number `json:"snr_db"`
+}
+
+// Mode is how the step followed the one before it, in words: stepped or pipelined.
+func (s *Step) Mode() string {
+	if s.Pipelined {
+		return "pipelined"
+	}
+	return "stepped"
 }
 
 // CPU is where the host's time and calls of a step went.

@@ -191,7 +191,7 @@ type scriptedDriver struct {
 
 func (d *scriptedDriver) Open(index int) (gpu.Device, error) {
 	dev, err := d.Driver.Open(index)
-	if err == nil {
+	if err == nil && d.of != nil {
 		d.of(dev.(*fake.Device))
 	}
 	return dev, err

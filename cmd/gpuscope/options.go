@@ -36,6 +36,7 @@ type modelOptions struct {
 	quantize    string // "q4", or "" for weights as they are stored
 	groupSize   int    // of quantize
 	ignoreEOS   bool
+	pipelined   bool // steps may begin before those before them were read
 	static      bool
 	check       bool
 	routes      []string // KIND[@OP]=ROUTE
@@ -203,6 +204,7 @@ func (p *program) forModel(o *modelOptions) (model.Options, error) {
 		TopLogits: o.topLogits, Sampling: o.sampling, System: o.system, Fuse: o.fuse,
 		Quantize: o.quantize, GroupSize: o.groupSize,
 		Cache:     p.cache,
+		Pipelined: o.pipelined,
 		IgnoreEOS: o.ignoreEOS, Check: o.check, Producer: producer(), Shaders: o.shaders,
 		Command: append([]string{"gpuscope"}, p.asTyped()...),
 	}

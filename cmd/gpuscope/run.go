@@ -30,6 +30,8 @@ qwen2, qwen3, gemma3, phi3; what cannot be run yet is named), or nothing: the de
 A token is the highest logit, or with --temp drawn: of logits that a penalty has lowered the top K stay, of these the
 likeliest up to P, of these those over the least P, and the temperature comes last. The GPU finds the highest 64; all logits
 are read back, which takes time, in steps where others might be drawn (--top-k 0 or over 64, a penalty).
+At --timing step and off a step begins before the token of the one before is read, where that is the highest logit and
+nothing else is asked of a step (--top-logits, --break, --check); the profile says pipelined then, else stepped.
 Text and profile go to standard output, progress and warnings to standard error. A pipe gets every byte
 of the text as it is, those too of a character that the last token leaves unfinished. A terminal gets no control
 characters, and, as JSON does, U+FFFD for each byte that is no UTF-8.`,
@@ -77,6 +79,7 @@ characters, and, as JSON does, U+FFFD for each byte that is no UTF-8.`,
 				"record the run to `FILE`: "+printable.Choice(trace.Suffixes()))
 			r.format = formatFlag(flags, "text", "json")
 			r.model = declareModelFlags(flags, "step", "block", "dispatch", "off")
+			r.model.pipelined = true
 			r.profiling = declareProfiling(flags)
 			r.model.declareTop(flags, 0)
 			r.model.declareSampling(flags)
@@ -466,6 +469,8 @@ type timings struct {
 	// PrefillWarmTokensPerS is that of the prompt's last piece, run again.
 	PrefillWarmTokensPerS float64 `json:"prefill_warm_tokens_per_s,omitempty"`
 	Timing                string  `json:"timing"`
+	// DecodeMode is stepped or pipelined, of the steps that the rate is of.
+	DecodeMode string `json:"decode_mode,omitempty"`
 }
 
 func (r *run) resultStep(s *trace.Step) resultStep {
@@ -490,7 +495,7 @@ func (o *output) result() result {
 		res.Timings.PrefillTokensPerS = r.TokensPerS
 	}
 	if r := profile.Rate("decode"); r != nil {
-		res.Timings.DecodeTokensPerS = r.TokensPerS
+		res.Timings.DecodeTokensPerS, res.Timings.DecodeMode = r.TokensPerS, r.Mode
 	}
 	if w, ok := profile.Warm(); ok {
 		res.Timings.PrefillWarmTokensPerS = w.TokensPerS()

@@ -107,7 +107,8 @@ func TestRunAsJSONHoldsWhatThePromptAndTheStepsGave(t *testing.T) {
 		t.Errorf("text %q, want %q", got.Text, text)
 	}
 	if got.Timings["decode_tokens_per_s"].(float64) <= 0 ||
-		got.Timings["prefill_tokens_per_s"].(float64) <= 0 || got.Timings["timing"] == "" {
+		got.Timings["prefill_tokens_per_s"].(float64) <= 0 || got.Timings["timing"] == "" ||
+		got.Timings["decode_mode"] != "stepped" {
 		t.Errorf("timings: %v", got.Timings)
 	}
 }
@@ -530,6 +531,41 @@ func TestRunSaysWhatQuantizingCost(t *testing.T) {
 		err := json.Unmarshal(stdout.Bytes(), &got)
 		if err != nil || !reflect.DeepEqual(got.Quantized, cost) {
 			t.Errorf("%v, quantized %+v, want %+v", err, got.Quantized, cost)
+		}
+	}
+}
+
+// A run sends steps before it has read those before them, and says so, unless more is asked of a step.
+func TestRunSaysWhetherItIsPipelined(t *testing.T) {
+	t.Parallel()
+	for args, pipelined := range map[string]bool{
+		"":                  true,
+		"--timing off":      true,
+		"--timing dispatch": false,
+		"--top-logits 3":    false,
+		"--break nan":       false,
+		"--temp 1":          false,
+		"--check":           false,
+	} {
+		run := "run -n 8 --ignore-eos --profile off " + args
+		p, stdout, stderr := onFake(t, nil)
+		if status := p.main(t.Context(), strings.Fields(run)); status != exitDone {
+			t.Fatalf("%s: exit %d: %s", run, status, stderr)
+		}
+		if got := strings.Contains(stdout.String(), "tokens/s, pipelined"); got != pipelined {
+			t.Errorf("%s: pipelined %t: %s", run, got, stdout)
+		}
+		p, stdout, stderr = onFake(t, nil)
+		if status := p.main(t.Context(), strings.Fields(run+" --format json")); status != exitDone {
+			t.Fatalf("%s: exit %d: %s", run, status, stderr)
+		}
+		var got result
+		if err := json.Unmarshal(stdout.Bytes(), &got); err != nil {
+			t.Fatal(err)
+		}
+		mode := (&trace.Step{Pipelined: pipelined}).Mode()
+		if got.Timings.DecodeMode != mode || len(got.Tokens) != 8 {
+			t.Errorf("%s: %+v", run, got)
 		}
 	}
 }

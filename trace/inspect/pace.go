@@ -24,7 +24,7 @@ func (x *Index) Pace(step int) table.Line {
 				text = n + ", untimed " + millis(u.Wall) + " (" + u.From + ")"
 			}
 			parts = append(parts, table.Part{Rank: 0, Text: text, Short: n + ", " + millis(u.Wall)},
-				table.Say(1, "%.0f tok/s stepped", u.tokensPerS(1)))
+				table.Say(1, "%.0f tok/s %s", u.tokensPerS(1), x.modeOf(decode)))
 		} else {
 			parts = append(parts, table.Part{
 				Rank: 0, Short: n,
@@ -39,6 +39,17 @@ func (x *Index) Pace(step int) table.Line {
 		at += " of " + table.Integer(of)
 	}
 	return table.Line{Separator: " · ", Parts: append(parts, table.Part{Rank: 2, Text: at})}
+}
+
+// modeOf is how most of the steps of a scope followed those before them.
+func (x *Index) modeOf(scope Scope) string {
+	pipelined := 0
+	for _, step := range scope.Steps {
+		if x.Trace.Steps[step].Pipelined {
+			pipelined++
+		}
+	}
+	return (&trace.Step{Pipelined: 2*pipelined > len(scope.Steps)}).Mode()
 }
 
 // timedBy are the timing levels of a scope's steps, in words.

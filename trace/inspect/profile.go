@@ -18,11 +18,12 @@ type Profile struct {
 	Kernels []KernelProfile // by phase, then by total, falling
 }
 
-// Rate is how fast the steps of one phase went that were timed alike. Cold steps are left out, unless there
-// are no others.
+// Rate is how fast the steps of one phase went that were timed alike and followed each other alike. Cold
+// steps are left out, unless there are no others.
 type Rate struct {
 	Phase  string
-	Timing string // level; "stepped": the token of each step was read back before the next
+	Timing string // level
+	Mode   string // stepped: the token of each step was read back before the next; or pipelined
 	Steps  int    // that count
 	Cold   int    // left out, or, where OnlyCold, the ones that count
 	// OnlyCold says that there were none but cold steps.
@@ -68,10 +69,14 @@ func progress(s *trace.Step) int {
 // Tally adds up a profile step by step, for a run whose steps are not kept. The zero Tally is ready for use.
 type Tally struct{ groups []*group }
 
-// group is the steps of one phase and timing level.
+// group is the steps of one phase, timing level and mode.
 type group struct {
-	phase, timing string
-	warm, cold    counted
+	phase, timing, mode string
+	warm, cold          counted
+}
+
+func (g *group) has(s *trace.Step) bool {
+	return g.phase == s.Phase && g.timing == s.Timing && g.mode == s.Mode()
 }
 
 // counted are steps added up.
@@ -83,10 +88,10 @@ type counted struct {
 
 // Add takes in a step of a trace, whose plans the step names.
 func (y *Tally) Add(t *trace.Trace, s *trace.Step) {
-	i := slices.IndexFunc(y.groups, func(g *group) bool { return g.phase == s.Phase && g.timing == s.Timing })
+	i := slices.IndexFunc(y.groups, func(g *group) bool { return g.has(s) })
 	if i < 0 {
 		i = len(y.groups)
-		y.groups = append(y.groups, &group{phase: s.Phase, timing: s.Timing})
+		y.groups = append(y.groups, &group{phase: s.Phase, timing: s.Timing, mode: s.Mode()})
 	}
 	c := &y.groups[i].warm
 	if s.Cold {
@@ -145,7 +150,7 @@ func (y *Tally) Profile(t *trace.Trace) *Profile {
 	for _, g := range y.groups {
 		c, onlyCold := g.counts()
 		r := c.rate
-		r.Phase, r.Timing, r.Cold, r.OnlyCold = g.phase, g.timing, g.cold.rate.Steps, onlyCold
+		r.Phase, r.Timing, r.Mode, r.Cold, r.OnlyCold = g.phase, g.timing, g.mode, g.cold.rate.Steps, onlyCold
 		if r.WallNS > 0 {
 			r.TokensPerS = float64(r.Tokens) * 1e9 / float64(r.WallNS)
 		}
@@ -294,7 +299,7 @@ func (r *Rate) line() string {
 	}
 	parts := []string{what}
 	if r.TokensPerS > 0 {
-		parts = append(parts, fmt.Sprintf("%.1f tokens/s, stepped", r.TokensPerS))
+		parts = append(parts, fmt.Sprintf("%.1f tokens/s, %s", r.TokensPerS, r.Mode))
 	}
 	parts = append(parts, "timing "+r.Timing)
 	if r.Timed > 0 {

@@ -142,7 +142,7 @@ func (x *Index) Steps(scope Scope, base *Base) *table.Table {
 		{
 			Name: "tokens_per_s", Title: "tok/s", Unit: "tokens/s", Is: table.Measured, Right: true,
 			Width: 80,
-			Doc:   "tokens that went in, over the wall time; stepped",
+			Doc:   "tokens that went in, over the wall time",
 			Of: at(func(s *trace.Step) table.Cell {
 				if rate := tokensPerS(s); rate > 0 {
 					return table.Number(rate, 1)
