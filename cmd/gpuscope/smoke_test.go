@@ -262,6 +262,29 @@ func TestEmbeddedModelOpensOnThisDevice(t *testing.T) {
 
 // Nobody answers in this terminal: what a command without a screen asks of it would only be in the way, and
 // waited for.
+// The editor has the terminal to itself, its keys too; afterwards the screen has it again.
+func TestAKernelIsEditedAndTriedOnThisDevice(t *testing.T) {
+	gputest.Open(t).Release()
+	editor := filepath.Join(t.TempDir(), "editor")
+	script := "#!/bin/sh\nprintf 'your word: '\nread word\necho \"// $word\" >> \"$1\"\n"
+	if err := os.WriteFile(editor, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"VISUAL=", "EDITOR=" + editor, "XDG_CACHE_HOME=" + t.TempDir()}
+	x := startTerminalWith(t, env, "real")
+	x.expect("prologue")
+	x.press("s")
+	x.expect("decode")
+	x.press("e")
+	x.expect("your word: ")
+	x.press("faster\n")
+	x.expect("elements are the same")
+	x.press("U")
+	x.expect("runs from the next step on")
+	x.press("q")
+	x.leaves(exitDone)
+}
+
 func TestCommandsAskTheTerminalNothing(t *testing.T) {
 	t.Parallel()
 	x := startTerminal(t, "play", "version")
