@@ -44,7 +44,7 @@ func (x *Executor) NewEdit(of string, by *Kernel) (*Edit, error) {
 // Describe is the edit as a trace has its kernel.
 func (e *Edit) Describe(g *Graph) trace.Kernel {
 	t := describeKernel(e.by.Name, e.by)
-	t.Of = e.Of(g)
+	t.Of, t.Constants = e.Of(g), e.of.Constants
 	return t
 }
 

@@ -50,6 +50,11 @@ func TestAKernelThatTakesAnothersPlaceJoinsTheGraph(t *testing.T) {
 	if d := cmp.Diff(now, read.Graph.Kernels); d != "" || len(now) != n+1 {
 		t.Errorf("%d kernels, then %d\n%s", n, len(now), d)
 	}
+	kernels := x.Next(recorded).Kernels()
+	slots := kernels.Column("slots")
+	if a, b := kernels.Cell(0, slots), kernels.Cell(n, slots); a.Number != b.Number || b.Number == 0 {
+		t.Errorf("the kernel has %v slots, another text of it %v", a.Number, b.Number)
+	}
 	if got := x.Next(recorded).Kernel(k.Name); got == nil || got.Of != own.Name || x.Kernel(k.Name) != nil {
 		t.Errorf("the index has %+v", got)
 	}

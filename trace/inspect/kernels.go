@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -36,8 +37,10 @@ func (x *Index) Kernels() *table.Table {
 		},
 		{
 			Name: "slots", Title: "slots", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
-			Doc: "dispatch slots that have it among their routes",
-			Of:  at(func(k *trace.Kernel) table.Cell { return table.Count(slots[k.Name]) }),
+			Doc: "dispatch slots that have it among their routes; of another text of a kernel those of the kernel",
+			Of: at(func(k *trace.Kernel) table.Cell {
+				return table.Count(slots[cmp.Or(k.Of, k.Name)])
+			}),
 		},
 		{
 			Name: "wg", Title: "wg", Unit: "lanes", Is: table.Exact, Right: true, Width: 80,
