@@ -184,6 +184,57 @@ func TestOperatorThatReadsStateStaysWhereItIs(t *testing.T) {
 	}
 }
 
+// An operator of several outputs is taken where all of them are for the reader alone.
+func TestAPatternTakesAnOperatorWithAllThatItGives(t *testing.T) {
+	var between []ValueID
+	rule := Fusion{
+		Name: "both", Pattern: Pattern{Kinds: []string{"binary"}, Of: []Pattern{{Kinds: []string{"fork"}}}},
+		Replace: func(_ *Builder, m *Match) Operator {
+			between = m.Between
+			fork := m.Ops[0].(*forkOp)
+			return &addOneOp{fork.in, fork.in, m.Last().(*binaryOp).out}
+		},
+	}
+	for name, c := range map[string]struct {
+		build func(b *Builder, x, near, far ValueID)
+		want  []string
+	}{
+		"one reader of both": {func(b *Builder, _, near, far ValueID) {
+			b.Output(addOp(b, "sum", near, far))
+		}, []string{"fork+sum addone"}},
+		"another reader of one": {func(b *Builder, _, near, far ValueID) {
+			b.Output(addOp(b, "sum", near, far))
+			b.Output(unary(b, "end", far))
+		}, []string{"fork fork", "sum binary", "end unary"}},
+		"one that nobody reads": {func(b *Builder, x, near, _ ValueID) {
+			b.Output(addOp(b, "sum", near, x))
+		}, []string{"fork fork", "sum binary"}},
+		"one that is an output": {func(b *Builder, _, near, far ValueID) {
+			b.Output(addOp(b, "sum", near, far))
+			b.Output(near)
+		}, []string{"fork fork", "sum binary"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			between = nil
+			b := NewBuilder(gpu.DefaultLimits())
+			b.Fuse(rule)
+			x := rowsInput(b, "x")
+			near, far := fork(b, "fork", x)
+			c.build(b, x, near, far)
+			g, err := b.Finish()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c.want, opNames(g)); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+			if len(c.want) == 1 && !slices.Equal(between, []ValueID{near, far}) {
+				t.Errorf("between are %v, want %v", between, []ValueID{near, far})
+			}
+		})
+	}
+}
+
 // remakeRule puts an operator of another kind together by what adds it to a graph.
 func remakeRule(add func(b *Builder, name string, s *binaryOp)) Fusion {
 	return Fusion{
