@@ -245,7 +245,7 @@ func (r *benchRun) measure(ctx context.Context, tests []bench.Test) error {
 
 // turns fills the cache and measures tests that differ in mode and timing alone, in turns.
 func (r *benchRun) turns(ctx context.Context, tests []bench.Test) error {
-	first := &tests[0]
+	first := tests[0]
 	if err := r.fill(ctx, first.Depth); err != nil {
 		return err
 	}
