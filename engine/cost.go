@@ -52,9 +52,10 @@ type Costs struct {
 // Costs runs the last step again and again: whole, without the first set of dispatches, whole, without the
 // second, ... and begins anew, so that a drift of clocks meets all sets alike, in another order each time:
 // what comes back every so many runs must not meet the same sets. The first time each set is left out once,
-// then inARow times in a row. Without sets it runs the whole step, once a round. A run is timed by two
-// timestamps and nothing else. A difference is that of a run without a set and the mean of the whole runs
-// around it, up to eight before and as many after.
+// then inARow times in a row, but not on a software device. Without sets it runs the whole step, once a
+// round. A run is timed by two timestamps and nothing else. A difference is that of a run without a set and
+// the mean of the whole runs around it, up to eight before and as many after; on a software device their
+// median.
 //
 // What a run without a set computes is garbage. The whole runs behind it write again what the step wrote:
 // rows that were appended to State, and all values. So nothing is different afterwards, also after a cancel,
@@ -87,6 +88,10 @@ type costRun struct {
 	parts  [][]partRun // by set
 	order  []int       // of the sets in a round: the first as they were asked for
 	random *rand.Rand
+	// heldUp says that what else the machine does holds some runs up by as much as they take, and those
+	// beside them, as on a software device: medians are taken there, where a mean would be of those runs, and
+	// no two runs without a set stand in a row.
+	heldUp bool
 	clock  []float64 // speed of the canary, before each round; after the last where time ended them
 	log    flight
 
@@ -113,8 +118,13 @@ const inARow = 5
 // gain is what a step took less in a run without a set.
 func (m *costRun) gain(p partRun) int64 {
 	n := min(around, p.after, len(m.whole)-p.after)
+	near := m.whole[p.after-n : p.after+n]
+	if m.heldUp {
+		_, median, _ := trace.Quartiles(slices.Clone(near))
+		return median - p.ns
+	}
 	sum := int64(0)
-	for _, ns := range m.whole[p.after-n : p.after+n] {
+	for _, ns := range near {
 		sum += ns
 	}
 	return sum/int64(2*n) - p.ns
@@ -140,6 +150,7 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 	}
 	random := rand.New(rand.NewPCG(1, uint64(len(o.Samples.whole))))
 	m := &costRun{x: x, o: o, active: slices.Clone(x.live.Active()), random: random}
+	m.heldUp = x.dev.Info().Type == gpu.CPU
 	for i, set := range sets {
 		set = slices.Compact(slices.Sorted(slices.Values(set)))
 		if len(set) == 0 {
@@ -197,9 +208,15 @@ func (m *costRun) measure(ctx context.Context) error {
 	return m.o.Progress("measure costs", m.done, m.done)
 }
 
-// next is how many rounds are measured next, in a row of each set: as many as are asked for and there is
+// next is how many rounds are measured next, in a row of each set: no more than are asked for and there is
 // time for at the pace so far.
-func (m *costRun) next() int { return min(inARow, m.fit()-m.done/m.perRound()) }
+func (m *costRun) next() int {
+	left := m.fit() - m.done/m.perRound()
+	if m.heldUp {
+		return min(1, left)
+	}
+	return min(inARow, left)
+}
 
 // perRound is how many runs are a round: one without each set, or the whole step where there is none.
 func (m *costRun) perRound() int { return max(1, len(m.sets)) }
@@ -366,8 +383,9 @@ func (m *costRun) costs() Costs {
 		gains := s.gains[setKey(set)]
 		cost := trace.Cost{Dispatches: set, N: len(gains)}
 		if cost.N > 0 {
-			cost.Q1NS, _, cost.Q3NS = trace.Quartiles(gains)
-			cost.NS = trace.TrimmedMean(gains)
+			if cost.Q1NS, cost.NS, cost.Q3NS = trace.Quartiles(gains); !m.heldUp {
+				cost.NS = trace.TrimmedMean(gains)
+			}
 		}
 		c.Sets = append(c.Sets, cost)
 	}

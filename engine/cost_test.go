@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -52,8 +53,7 @@ func TestCostOfASetIsWhatItsDispatchesTake(t *testing.T) {
 				c.Q1NS, c.Q3NS = c.NS, c.NS
 				want.Sets = append(want.Sets, c)
 				if i == len(took) {
-					// One run behind the first of each set, and one behind the two others.
-					want.Whole = trace.Whole{NS: c.NS, Q1NS: c.NS, Q3NS: c.NS, N: 1 + 2*len(sets)}
+					want.Whole = trace.Whole{NS: c.NS, Q1NS: c.NS, Q3NS: c.NS, N: 1 + 3*len(sets)}
 				}
 			}
 			got, err := r.x.Costs(context.Background(), sets, CostOptions{Rounds: 3})
@@ -117,7 +117,12 @@ func TestRoundsLeaveSetsOutInARowWithWholeRunsBetween(t *testing.T) {
 	}
 	sets := [][]trace.DispatchID{active[:1], active[2:4], active[:3], active[1:5]}
 	const rows = 6
-	if _, err := r.x.Costs(context.Background(), sets, CostOptions{Rounds: 1 + rows*inARow}); err != nil {
+	m, err := r.x.newCostRun(sets, &CostOptions{Rounds: 1 + rows*inARow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.heldUp = false
+	if err := m.measure(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	runs = append(runs[1:], len(active)-n)
@@ -147,6 +152,34 @@ func TestRoundsLeaveSetsOutInARowWithWholeRunsBetween(t *testing.T) {
 	}
 	if len(row) > 0 || len(orders) < 4 {
 		t.Errorf("%d runs too many; %d rounds have the orders %v", len(row), rows, orders)
+	}
+}
+
+// On a software device other programs hold up several runs one behind the other: none of a set stand in a
+// row, and medians say what they take.
+func TestRunsThatAreHeldUpSayNothing(t *testing.T) {
+	r := newRig(t, fake.Options{})
+	held, random := int64(1), rand.New(rand.NewPCG(1, 2))
+	r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 1000 * held }
+	r.dev.Fault = func(c fake.Call) error {
+		if c.Kind == fake.Begin {
+			if held = 1; random.IntN(4) == 0 {
+				held = 40
+			}
+		}
+		return nil
+	}
+	r.mustStep(t, 7, 5)
+	active := r.x.Live().Active()
+	sets := [][]trace.DispatchID{active[:1], active[2:4], active[:3], active[1:5]}
+	got, err := r.x.Costs(context.Background(), sets, CostOptions{Rounds: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range got.Sets {
+		if want := int64(1000 * len(sets[i])); c.NS != want {
+			t.Errorf("%d dispatches cost %d, want %d", len(sets[i]), c.NS, want)
+		}
 	}
 }
 

@@ -408,7 +408,7 @@ type Step struct {
 }
 
 // Cost is what the untimed step takes less when some of its dispatches are left out: the trimmed mean of N
-// differences, and their quartiles. It may be 0 or negative.
+// differences, on a software device their median, and their quartiles. It may be 0 or negative.
 type Cost struct {
 	Name       string       `json:"name"` // of what was left out, for people
 	Dispatches []DispatchID `json:"dispatches"`

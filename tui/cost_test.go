@@ -48,7 +48,7 @@ func TestTheScreenLeadsToWhatToFixFirst(t *testing.T) {
 // how to go on; what is measured again joins what was, until the largest stands out.
 func TestNothingIsToBeFixedFirstWithinTheScatter(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {120, 40}} {
-		busy := &tuitest.Script{Rounds: 1, Scatter: 170_000}
+		busy := &tuitest.Script{Rounds: 1, Scatter: 125_000}
 		d := drive(t, size[0], size[1], llama, busy, Options{Prompt: "Once upon a time"})
 		d.settle()
 		d.press("s", "2", "c").sees("nothing stands out", "c measures on").misses("fix first")

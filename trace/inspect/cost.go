@@ -195,10 +195,10 @@ func (c *RowCost) SaveNS() (ns float64, ok bool) {
 }
 
 // fewRounds have quartiles that may be close together by chance.
-const fewRounds = 9
+const fewRounds = 16
 
 // costSpread is what a cost may be off by: half the distance between its quartiles. Of fewer than fewRounds
-// it is two standard errors of a mean of so many, by the distance of its own quartiles or that of the whole
+// it is two standard errors of a median of so many, by the distance of its own quartiles or that of the whole
 // runs', whichever is larger: where rows are left out once each, the lucky one must not seem to stand out.
 func costSpread(c *trace.Cost, w *trace.Whole) (ns float64, ok bool) {
 	iqr := 0.0
@@ -211,7 +211,7 @@ func costSpread(c *trace.Cost, w *trace.Whole) (ns float64, ok bool) {
 	if w != nil && w.N >= enough {
 		iqr, ok = max(iqr, float64(w.Q3NS-w.Q1NS)), true
 	}
-	return 1.5 * iqr / math.Sqrt(float64(max(c.N, 1))), ok // a standard error is 0.74 IQR / √n
+	return 2 * iqr / math.Sqrt(float64(max(c.N, 1))), ok // a standard error is 0.93 IQR / √n
 }
 
 // worth is what there is to save, and where that is not known the cost, which is the most there is; and which
@@ -482,13 +482,13 @@ func costColumns(x *Index, cost func(func(*RowCost) table.Cell) func(int) table.
 	return []table.Column{
 		{
 			Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "what the untimed step takes less without the row: trimmed mean of the rounds; = within its ±, not " +
-				"different from 0",
+			Doc: "what the untimed step takes less without the row: trimmed mean of the rounds, on a software device " +
+				"their median; = within its ±, not different from 0",
 			Of: cost(x.costCell),
 		},
 		{
 			Name: "cost_spread_us", Title: "±", Unit: "us", Is: table.Measured, Right: true, Width: 110,
-			Doc: "half the distance between the quartiles of the cost; of fewer than 9 rounds two standard errors",
+			Doc: "half the distance between the quartiles of the cost; of fewer than 16 rounds two standard errors",
 			Of: cost(func(c *RowCost) table.Cell {
 				if !c.Spread {
 					return table.Missing()

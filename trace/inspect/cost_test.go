@@ -330,7 +330,7 @@ func TestACostWithinItsSpreadIsNone(t *testing.T) {
 func joined(parts ...string) string { return strings.Join(parts, "|") }
 
 // The ± of few rounds is that of the whole runs too: two standard errors, which n rounds make smaller by its
-// root. From nine on the cost's own quartiles say it.
+// root. From sixteen on the cost's own quartiles say it.
 func TestTheSpreadOfFewRoundsIsThatOfWholeRuns(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1)
 	for _, c := range []struct {
@@ -338,12 +338,13 @@ func TestTheSpreadOfFewRoundsIsThatOfWholeRuns(t *testing.T) {
 		own      int64 // between the quartiles of the cost, those of the whole runs being 14 µs apart
 		want     string
 	}{
-		{1, 31, 0, "= 20.0|21"},
-		{3, 31, 9000, "20.0|12"},
-		{4, 31, 1000, "20.0|10"},
-		{4, 31, 40_000, "= 20.0|30"},
-		{8, 31, 1000, "20.0|7.4"},
-		{9, 31, 1000, "20.0|0.5"},
+		{1, 31, 0, "= 20.0|28"},
+		{3, 31, 9000, "20.0|16"},
+		{4, 31, 1000, "20.0|14"},
+		{4, 31, 40_000, "= 20.0|40"},
+		{9, 31, 1000, "20.0|9.3"},
+		{15, 31, 1000, "20.0|7.2"},
+		{16, 31, 1000, "20.0|0.5"},
 		{30, 31, 9000, "20.0|4.5"},
 		{3, 3, 9000, "20.0|–"},
 	} {
