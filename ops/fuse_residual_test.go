@@ -296,7 +296,8 @@ func TestFusionKeepsWhatTheKernelsCompute(t *testing.T) {
 	}
 }
 
-// kernelsAgree holds what a device computes with a rule to what it does without, at live points.
+// kernelsAgree holds what a device computes with a rule to what it does without, at live points. In static
+// mode other routes may do it, which sum in another order: with 4-bit weights a GEMV is within 5e-5.
 func kernelsAgree(t *testing.T, dev gpu.Device, rule engine.Fusion, build func(b *engine.Builder),
 	points []step,
 ) {
@@ -329,7 +330,7 @@ func kernelsAgree(t *testing.T, dev gpu.Device, rule engine.Fusion, build func(b
 	for k, want := range results[0] {
 		for j, w := range want {
 			for _, got := range []float32{results[1][k][j], results[2][k][j]} {
-				if math.Abs(float64(got-w)) > 2e-5*max(1, math.Abs(float64(w))) {
+				if math.Abs(float64(got-w)) > 5e-5*max(1, math.Abs(float64(w))) {
 					t.Fatalf("result %d, element %d: %v fused, %v not", k, j, got, w)
 				}
 			}
