@@ -218,3 +218,22 @@ func TestARunTakesTheScopeWithIt(t *testing.T) {
 	d.press("V").sees("scope the one prefill step").press("s").sees("scope this step", "decode pos 50")
 	d.press("V", "space").sees("warm decode steps").press("u").sees("scope the one prefill step")
 }
+
+// What a run pauses for is shown alone, and nobody is told of a scope that came with the run. A range that is
+// open grows with it.
+func TestARunsScopeEndsWithWhatItPausesFor(t *testing.T) {
+	d := live(t, 120, 40).press("2", "D").typed("position 52").press("enter", "enter", "space")
+	d.sees("[BREAKPOINT]", "scope this step")
+	d.press("D", "delete", "esc", "space").sees("warm decode steps").press("S").sees("scope this step")
+	if strings.Contains(d.app.note, "scope") {
+		t.Errorf("a scope that nobody chose is left with %q", d.app.note)
+	}
+	d = live(t, 120, 40).press("1", "m", "s", "2", "V").sees("scope s3–s4")
+	d.press("space").sees("scope s3–s").misses("scope s3–s4", "warm decode steps")
+}
+
+// The header says of the step that is shown, and not of another, that the text has gone on without it.
+func TestAStepOfTheScopeThatIsNotInTheTextSaysSo(t *testing.T) {
+	d := live(t, 160, 40).press("1", "m", "m", "S", "s").sees("step 4 decode").misses("not in the text")
+	d.press("V").sees("scope s3", "step 3 (newest 4)", "not in the text any more")
+}
