@@ -58,15 +58,6 @@ func (g *Graph) Kernel(name string) *Kernel {
 	return nil
 }
 
-// KernelNames are the names of all kernels, in the order in which the graph has them.
-func (g *Graph) KernelNames() []string {
-	list := make([]string, len(g.kernels))
-	for i, k := range g.kernels {
-		list[i] = g.names[k]
-	}
-	return list
-}
-
 // edits are what runs in place of kernels of the graph.
 type edits struct {
 	own     map[*Kernel]gpu.Pipeline // of kernels that something has run in place of
@@ -76,6 +67,19 @@ type edits struct {
 
 // InPlace is what runs in place of the graph's kernel of a name, nil where nothing does.
 func (x *Executor) InPlace(of string) *Edit { return x.edits.inForce[x.g.Kernel(of)] }
+
+// Edits are what runs in place of kernels of the graph, in the order in which it has these.
+func (x *Executor) Edits() (list []*Edit) {
+	if len(x.edits.inForce) == 0 {
+		return nil
+	}
+	for _, k := range x.g.kernels {
+		if e := x.edits.inForce[k]; e != nil {
+			list = append(list, e)
+		}
+	}
+	return list
+}
 
 // Use has an edit run in place of its kernel from the next step on.
 func (x *Executor) Use(e *Edit) { x.replace(e.of, e) }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -18,6 +19,9 @@ type EditTrial struct {
 	Alone      Turns        // of the dispatch alone, on the inputs that it has in the step
 	Step       Turns        // of the whole step: every dispatch of the kernel runs the one or the other
 	Dispatches int          // of the step that run the kernel
+	// Stray says that the edit writes State where the kernel does not: the step was not run with it, which
+	// would leave that there.
+	Stray bool
 }
 
 // EditOutput is a value that a dispatch writes, as the kernel leaves it and as the edit does. Both found the
@@ -44,9 +48,11 @@ func (t *Turns) Gains() []int64 {
 // alone. Then the whole step runs in turns with the one and the other.
 //
 // What an edit computes in a step may be garbage, and what comes behind it then is too. At the end the step
-// runs whole as it is in force, and State has its content again, so nothing is different afterwards, nor
-// after a cancel, which is heard between runs; State that an operator computes from its own former content is
-// the exception, as in Replay. What the step told stays.
+// runs whole as it is in force and writes again what it wrote, rows of State among it, so nothing is
+// different afterwards, nor after a cancel, which is heard between runs; State that an operator computes from
+// its own former content is the exception, as in Replay. What the dispatch wrote of State alone has its
+// content again, and a step is not run with an edit that writes other places of State. What the step told
+// stays.
 func (x *Executor) TryEdit(ctx context.Context, e *Edit, id trace.DispatchID, o CostOptions) (
 	EditTrial, error,
 ) {
@@ -82,8 +88,19 @@ type written struct {
 	value  ValueID
 	buffer gpu.Buffer
 	found  []byte
-	reads  bool // the kernel, or the edit, reads what it finds
+	before []byte // what is there when it runs to be compared
+	reads  bool   // the kernel, or the edit, reads what it finds
 	state  bool
+}
+
+// strays says whether words are other than before where they are not after the kernel.
+func strays(before, own, edit []byte) bool {
+	for at := 0; at < len(own); at += 4 {
+		if bytes.Equal(own[at:at+4], before[at:at+4]) && !bytes.Equal(edit[at:at+4], before[at:at+4]) {
+			return true
+		}
+	}
+	return false
 }
 
 func (x *Executor) newEditRun(e *Edit, id trace.DispatchID, o *CostOptions) (*editRun, error) {
@@ -130,7 +147,7 @@ func (r *editRun) measure(ctx context.Context) (err error) {
 		}
 	}
 	begin := time.Now()
-	if err := r.alone(ctx); err != nil || r.whole == nil {
+	if err := r.alone(ctx); err != nil || r.whole == nil || r.out.Stray {
 		return err
 	}
 	return r.turns(ctx, &r.out.Step, time.Since(begin), "step with both kernels", func() (int64, error) {
@@ -169,9 +186,10 @@ func (r *editRun) alone(ctx context.Context) (err error) {
 			}
 			if edit == nil {
 				r.out.Outputs = append(r.out.Outputs, EditOutput{Value: w.value, Own: got})
-			} else {
-				r.out.Outputs[i].New = got
+				continue
 			}
+			r.out.Outputs[i].New = got
+			r.out.Stray = r.out.Stray || w.state && strays(w.before, r.out.Outputs[i].Own, got)
 		}
 	}
 	if r.whole == nil {
@@ -203,8 +221,8 @@ func (r *editRun) capture(ctx context.Context) error {
 			continue // scratch that is not used
 		}
 		r.writes = append(r.writes, written{
-			bind.Value, x.buffers[x.live.memory(bind.Value)], make([]byte, (n+3)/4*4),
-			s.Read || use.Kernel.Storage[i].Read, state,
+			value: bind.Value, buffer: x.buffers[x.live.memory(bind.Value)], found: make([]byte, (n+3)/4*4),
+			reads: s.Read || use.Kernel.Storage[i].Read, state: state,
 		})
 	}
 	at := 0
@@ -231,14 +249,13 @@ const Unwritten = 0x7fc17fc1
 func (r *editRun) mark() error {
 	for i := range r.writes {
 		w := &r.writes[i]
-		data := w.found
-		if !w.reads {
-			data = make([]byte, len(w.found))
-			for at := 0; at < len(data); at += 4 {
-				binary.LittleEndian.PutUint32(data[at:], Unwritten)
+		if w.before = w.found; !w.reads {
+			w.before = make([]byte, len(w.found))
+			for at := 0; at < len(w.before); at += 4 {
+				binary.LittleEndian.PutUint32(w.before[at:], Unwritten)
 			}
 		}
-		if err := r.put(w, data); err != nil {
+		if err := r.put(w, w.before); err != nil {
 			return err
 		}
 	}

@@ -196,3 +196,50 @@ func TestATrialThatIsCutShortLeavesTheStepAsItWas(t *testing.T) {
 		r.mustStep(t, 7, 5)
 	}
 }
+
+// What an edit writes of State where the kernel does not is no more there after the trial, in which the step
+// did not run with it. One that writes the same places runs in the step, whatever it writes there.
+func TestATrialLeavesStateAsItWas(t *testing.T) {
+	for name, at := range map[string]int{"where the kernel does": 0, "elsewhere": 3} {
+		t.Run(name, func(t *testing.T) {
+			r := &rig{dev: fake.New(fake.Options{})}
+			defer r.dev.Release()
+			r.dev.OnDispatch = compute
+			b := NewBuilder(r.dev.Info().Limits)
+			x, state := b.Input("x", U32, []int{1}, []int{4}), b.State("state", U32, []int{4})
+			storeOp(b, x, state)
+			var err error
+			if r.x, err = Load(r.dev, finish(t, b, unary(b, "y", x)), LiveOptions{}, nil); err != nil {
+				t.Fatal(err)
+			}
+			defer r.x.Release()
+			step := func(words ...uint32) {
+				t.Helper()
+				in := InputData{Value: x, Dims: []int{len(words)}, Data: bytesOf(words)}
+				err := r.x.Step(context.Background(), &StepInput{Inputs: []InputData{in}}, TimingOff)
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			step(1, 2, 3, 4)
+			step(8, 9)
+			e := r.editOf(t, "copy", "copy+1", func(d fake.Dispatch) {
+				copy(d.Bound[1].Bytes[4*at:], bytesOf([]uint32{77}))
+			})
+			got, err := r.x.TryEdit(context.Background(), e, r.x.Serves("copy")[0], CostOptions{Rounds: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if elsewhere := at > 0; got.Stray != elsewhere || (len(got.Step.New) == 0) != elsewhere {
+				t.Errorf("strays %v, in the step %v", got.Stray, got.Step)
+			}
+			held := make([]byte, 16)
+			if err := r.x.ReadValue(state, held); err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff([]uint32{8, 9, 3, 4}, words(held)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}

@@ -48,11 +48,20 @@ func (s *live) canRepeat() error {
 	return nil
 }
 
+// turnAgain is the turn of the text with that step, which is to run again and be told of.
+func (s *live) turnAgain(step *int) (*turn, error) {
+	t, err := s.turnOf(step)
+	if err == nil {
+		err = s.sameKernels(t)
+	}
+	return t, err
+}
+
 func (s *live) beginRepeat(c session.Command) (work, error) {
 	if err := s.canRepeat(); err != nil {
 		return nil, err
 	}
-	t, err := s.turnOf(c.Step)
+	t, err := s.turnAgain(c.Step)
 	if err != nil {
 		return nil, err
 	}

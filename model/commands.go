@@ -121,7 +121,13 @@ var commands = []command{
 	},
 	{
 		session.Observe, "Run the current step again with timing and without, in turns: what timing costs.",
-		nil, func(s *live, _ session.Command) (work, error) { return s.observe, s.canRepeat() },
+		nil, func(s *live, _ session.Command) (work, error) {
+			err := s.canRepeat()
+			if err == nil {
+				err = s.sameKernels(s.text.last())
+			}
+			return s.observe, err
+		},
 	},
 	{
 		session.Cost,

@@ -32,7 +32,7 @@ func (s *live) beginCost(c session.Command) (work, error) {
 	if n := len(c.Parts); n > trace.MaxCosts/2 {
 		return nil, session.Refusef("cost: %d parts, want at most %d", n, trace.MaxCosts/2)
 	}
-	t, err := s.turnOf(c.Step)
+	t, err := s.turnAgain(c.Step)
 	if err != nil {
 		return nil, err
 	}

@@ -110,14 +110,22 @@ func (r *runner) useShaders(dir string) (text string, err error) {
 	return text, nil
 }
 
-// edited are what runs in place of kernels of the model.
-func (r *runner) edited() (list []*engine.Edit) {
-	for _, name := range r.net.graph.KernelNames() {
-		if e := r.exec.InPlace(name); e != nil {
-			list = append(list, e)
-		}
+// edited are the names of what runs in place of kernels of the model.
+func (r *runner) edited() (names []string) {
+	for _, e := range r.exec.Edits() {
+		names = append(names, e.Name())
 	}
-	return list
+	return names
+}
+
+// sameKernels refuses to measure a step again that ran other kernels than are in force: what is measured
+// would be told of those.
+func (s *live) sameKernels(t *turn) error {
+	if slices.Equal(t.edited, s.runner.edited()) {
+		return nil
+	}
+	return session.Refusef("step %d did not run the kernels that are in force now: make another, or take them out",
+		t.index)
 }
 
 // tellEdited records what runs in place of a kernel from the step to come on.
@@ -151,6 +159,7 @@ func (s *live) beginKernel(c session.Command) (work, error) {
 		}
 		s.runner.exec.Use(e)
 	}
+	s.costed = costed{} // its runs were of other kernels
 	s.tellEdited(c.Edit.Kernel)
 	return nil, nil
 }
@@ -214,7 +223,7 @@ func (s *live) lab(ctx context.Context, t *turn, e *engine.Edit, c session.Comma
 	if err != nil {
 		return err
 	}
-	out.Alone, out.Whole = inTurns(&trial.Alone), inTurns(&trial.Step)
+	out.Alone, out.Whole, out.Stray = inTurns(&trial.Alone), inTurns(&trial.Step), trial.Stray
 	for i := range trial.Outputs {
 		w, err := s.rewritten(&trial.Outputs[i])
 		if err != nil {
@@ -325,6 +334,9 @@ func triedText(t *session.Tried) string {
 	if a := t.Alone; a != nil {
 		parts = append(parts,
 			fmt.Sprintf("alone %.1f → %.1f µs (%s)", us(a.Own.NS), us(a.New.NS), gained(a)))
+	}
+	if t.Stray {
+		parts = append(parts, "writes State where the kernel does not")
 	}
 	if w := t.Whole; w != nil {
 		parts = append(parts, fmt.Sprintf("the step %s with %d of them", gained(w), t.Dispatches))

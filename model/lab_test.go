@@ -131,6 +131,49 @@ func TestAnotherTextOfAKernelTakesItsPlace(t *testing.T) {
 	}
 }
 
+// What is measured of a step is told of the kernels that it ran.
+func TestAStepIsNotMeasuredAgainByOtherKernels(t *testing.T) {
+	r := newRig(t, Options{Timing: engine.TimingStep})
+	r.dev.Duration = func(kernel string, _, _, _ uint32) int64 {
+		if strings.HasPrefix(kernel, "rms_norm+") {
+			return 100
+		}
+		return 1000
+	}
+	r.do(promptOf(5))
+	var norm trace.DispatchID
+	for _, d := range r.step().Dispatches {
+		if p := &r.mirror.Trace.Plans[d.Plan]; p.Kernel == "rms_norm" {
+			norm = p.Dispatch
+		}
+	}
+	cost := session.Command{Kind: session.Cost, N: 3, Parts: []session.Part{
+		{Name: "norm", Dispatches: []trace.DispatchID{norm}},
+	}}
+	r.do(cost)
+	r.do(session.Command{Kind: session.Kernel, Edit: r.edited("rms_norm")})
+	for _, c := range []session.Command{
+		cost, {Kind: session.Repeat}, {Kind: session.Verify}, {Kind: session.Observe},
+	} {
+		err := r.try(context.Background(), c)
+		if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "did not run the kernels") {
+			t.Errorf("%s: %v", c.Kind, err)
+		}
+	}
+	r.do(session.Command{Kind: session.Previous})
+	r.do(session.Command{Kind: session.Next})
+	r.do(cost)
+	if c := r.step().Costs; len(c) != 1 || c[0].NS != 100 {
+		t.Errorf("costs %+v", c)
+	}
+	// both run, whatever is in force
+	r.do(session.Command{Kind: session.Lab, Edit: r.edited("rms_norm"), N: 1})
+	r.do(session.Command{Kind: session.Kernel, Edit: &session.KernelEdit{Kernel: "rms_norm"}})
+	if err := r.try(context.Background(), cost); !errors.Is(err, session.ErrUsage) {
+		t.Errorf("the kernel itself again: %v", err)
+	}
+}
+
 func TestATextThatCannotRunInPlaceOfItsKernelIsRefused(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(promptOf(5))

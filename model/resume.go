@@ -151,7 +151,7 @@ func (s *live) resume(ctx context.Context, t transcript, l *session.Left) error 
 		if err != nil {
 			return err
 		}
-		n.index = l.Turns[i].Step
+		n.index, n.edited = l.Turns[i].Step, s.runner.edited()
 		if s.ran = n.index; n.gives {
 			n.token = *l.Turns[i].Token
 			if out.token != n.token {

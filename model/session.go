@@ -68,7 +68,7 @@ func start(m *Model, r *runner, header *trace.Trace) *live {
 	s.teller = newTeller(s.stream)
 	s.stream.Send(session.Event{Opened: header})
 	s.tell(false)
-	for _, e := range r.edited() {
+	for _, e := range r.exec.Edits() {
 		s.tellEdited(e.Of(r.net.graph))
 	}
 	s.teller.flush()
@@ -139,9 +139,7 @@ func (s *live) tell(running bool) {
 		Context: s.m.context, MaxChunk: s.m.maxChunk, Position: s.text.position(), Step: s.text.step(),
 		Given: s.text.given, Ended: s.text.ended, Running: running, Timing: s.timing.String(),
 		Chunk: s.chunk, Upto: s.upto, Unfinished: s.text.voice.held(),
-	}
-	for _, e := range s.runner.edited() {
-		st.Edited = append(st.Edited, e.Name())
+		Edited: s.runner.edited(),
 	}
 	if !s.text.told {
 		st.Begins, s.text.told = &session.Text{Prompt: s.text.prompt, Given: s.text.before}, true
@@ -250,7 +248,7 @@ func (s *live) ended(ctx context.Context, phase string, n turn, out picked, was 
 	r *session.Reply,
 ) error {
 	was.canary, was.slow = s.runner.heed(s.timing)
-	n.index, n.token = was.Index(), out.token
+	n.index, n.token, n.edited = was.Index(), out.token, s.runner.edited()
 	s.ran = n.index
 	if n.gives && !out.finite() {
 		n.gives = false

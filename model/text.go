@@ -26,12 +26,13 @@ type transcript struct {
 
 // turn is a step of the text, which Previous takes back.
 type turn struct {
-	index    int    // of its trace.Step
-	position int    // before it
-	tokens   []int  // that went in
-	gives    bool   // a token; the steps of a prompt but the last do not
-	token    int    // that came out
-	held     string // bytes of a character that was not complete before it
+	index    int      // of its trace.Step
+	position int      // before it
+	tokens   []int    // that went in
+	gives    bool     // a token; the steps of a prompt but the last do not
+	token    int      // that came out
+	held     string   // bytes of a character that was not complete before it
+	edited   []string // what ran in place of kernels
 }
 
 // last is the current step, nil before the first.

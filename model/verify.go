@@ -26,7 +26,7 @@ const MostVerifyGFLOP = 1 << 30
 
 // beginVerify checks what does not take a run of the step.
 func (s *live) beginVerify(c session.Command) (work, error) {
-	t, err := s.turnOf(c.Step)
+	t, err := s.turnAgain(c.Step)
 	if err != nil {
 		return nil, err
 	}

@@ -16,5 +16,5 @@ func EditedKernel(of, wgsl string) (*engine.Kernel, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256([]byte(wgsl))
-	return engineKernel(of+"+"+hex.EncodeToString(sum[:2]), k)
+	return engineKernel(of+"+"+hex.EncodeToString(sum[:4]), k)
 }

@@ -108,10 +108,10 @@ func (t *Trace) addKernel(k *Kernel, unknown *Unknown) error {
 			return fmt.Errorf("kernel %s is there with another text", printable.Short(k.Name, 80))
 		}
 	}
-	t.Unknown = t.Unknown.add(fmt.Sprintf("/graph/kernels/%d", len(list)), unknown)
 	if len(list) >= maxKernels {
 		return fmt.Errorf("kernel %s: there are %d already", printable.Short(k.Name, 80), len(list))
 	}
+	t.Unknown = t.Unknown.add(fmt.Sprintf("/graph/kernels/%d", len(list)), unknown)
 	t.Graph.Kernels = append(list, *k)
 	return nil
 }

@@ -284,11 +284,27 @@ func cannotUse(a *App) string {
 	return ""
 }
 
+// unused is the newest text of a kernel, where it ran and is not in force; else nil.
+func (a *App) unused(kernel string) *attempt {
+	if t := a.lab.tried[kernel]; t != nil && t.tried != nil && t.tried.Name != a.inPlace(kernel) {
+		return t
+	}
+	return nil
+}
+
+// usedNext says what useText puts in force.
+func (a *App) usedNext() string {
+	if a.unused(a.labKernel()) != nil {
+		return "use it"
+	}
+	return "use the kernel's own"
+}
+
 // useText has the steps to come run the newest text of a kernel, or where they do, the kernel's own.
 func (a *App) useText() {
 	kernel := a.labKernel()
 	e := &session.KernelEdit{Kernel: kernel}
-	if t := a.lab.tried[kernel]; t != nil && t.tried != nil && t.tried.Name != a.inPlace(kernel) {
+	if t := a.unused(kernel); t != nil {
 		e.Text = t.text
 	}
 	a.closeOverlay()

@@ -23,9 +23,15 @@ func triedLines(x *inspect.Index, t *session.Tried) []string {
 	if t.Alone == nil {
 		lines = append(lines, inspect.Labelled("times", "none: this device has no timestamps"))
 	} else {
-		lines = append(lines,
-			inspect.Labelled("alone", turnsText(t.Alone)),
-			inspect.Labelled("step", turnsText(t.Whole)+" with "+table.Plural(t.Dispatches, "dispatch")+" of it"))
+		lines = append(lines, inspect.Labelled("alone", turnsText(t.Alone)))
+	}
+	switch {
+	case t.Stray:
+		lines = append(lines, inspect.Labelled("step",
+			markFail+" not run with it: it writes State, such as the cache, where the kernel does not"))
+	case t.Whole != nil:
+		of := table.Plural(t.Dispatches, "dispatch") + " of it"
+		lines = append(lines, inspect.Labelled("step", turnsText(t.Whole)+" with "+of))
 	}
 	for i := range t.Outputs {
 		lines = append(lines, inspect.Labelled("writes", rewrittenText(x, &t.Outputs[i])))

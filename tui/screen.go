@@ -291,6 +291,9 @@ func (a *App) hints(w int) string {
 		if a.over.folded != nil {
 			said = append(said, [2]string{keyOf("unfold"), "the chain"})
 		}
+		if a.over == a.lab.over && cannotUse(a) == "" {
+			said = append(said, [2]string{keyOf("use text"), a.usedNext()})
+		}
 		said = append(said, [2]string{keyOf("find"), "find"}, [2]string{scroll, "scroll"},
 			[2]string{keyOf("copy"), "copy"})
 		return strings.TrimRight(a.theme.hinted(said, w), " ")

@@ -27,6 +27,9 @@ type Tried struct {
 	Alone      *InTurns          `json:"alone,omitempty"` // the dispatch; nil where nothing could be timed
 	Whole      *InTurns          `json:"whole,omitempty"` // the step
 	Outputs    []Rewritten       `json:"outputs,omitempty"`
+	// Stray says that the other text writes State, such as the cache, where the kernel does not: the step was
+	// not run with it.
+	Stray bool `json:"stray,omitempty"`
 	// Gap is how far what it gives is from the float64 reference on the same inputs, nil where the dispatch
 	// gives nothing that has one.
 	Gap *trace.NumericGap `json:"gap,omitempty"`

@@ -11,7 +11,7 @@ import (
 const Broken = "broken"
 
 // EditedName is what the session calls a text that runs in a kernel's place.
-func EditedName(kernel string) string { return kernel + "+3fa2" }
+func EditedName(kernel string) string { return kernel + "+3fa21b07" }
 
 // try makes another text of a kernel a little faster and a little wrong.
 func (p *Session) try(c session.Command) error {
