@@ -127,7 +127,7 @@ func (p *dispatchPage) canCost() bool {
 // measureOn says in a title where nothing stands out of the scatter what goes on until something does.
 func (p *dispatchPage) measureOn(title []table.Part) []table.Part {
 	t := p.table()
-	if !p.canCost() || t.Costs == nil || t.Uncosted() > 0 {
+	if !p.canCost() || t.Costs == nil || t.Uncosted() > 0 || !t.FewRounds() {
 		return title
 	}
 	if at := slices.Index(title, t.Undecided()); at >= 0 {

@@ -54,6 +54,12 @@ func TestNothingIsToBeFixedFirstWithinTheScatter(t *testing.T) {
 		d.press("s", "2", "c").sees("nothing stands out", "c measures on").misses("fix first")
 		d.press("c", "c").sees("c measures on").misses("fix first")
 		d.press("c").sees("fix first ").misses("nothing stands out", "measures on")
+		// From sixteen rounds on more of them say the same.
+		d = drive(t, size[0], size[1], llama, &tuitest.Script{Rounds: 8, Scatter: 500_000}, Options{
+			Prompt: "Once upon a time",
+		})
+		d.settle()
+		d.press("s", "2", "c").sees("nothing stands out", "c measures on").press("c").misses("measures on")
 	}
 }
 

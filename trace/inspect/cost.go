@@ -590,9 +590,19 @@ func (t *DispatchTable) most() (first int, most float64, what string) {
 
 // Undecided says in a title that none of the rows that have costs can be named as what to fix first.
 func (t *DispatchTable) Undecided() table.Part {
-	said := table.Say(0, "nothing stands out of the scatter of %s yet", trace.Rounds(t.Costs.Step.Costs))
-	said.Short = "nothing stands out yet"
+	yet := ""
+	if t.FewRounds() {
+		yet = " yet"
+	}
+	said := table.Say(0, "nothing stands out of the scatter of %s%s", trace.Rounds(t.Costs.Step.Costs), yet)
+	said.Short = "nothing stands out" + yet
 	return said
+}
+
+// FewRounds says that a row has a cost of which more rounds say more: its ± becomes smaller with each.
+func (t *DispatchTable) FewRounds() bool {
+	few := func(r DispatchRow) bool { return r.Cost != nil && r.Cost.N < fewRounds }
+	return slices.ContainsFunc(t.Folded, few)
 }
 
 // Uncosted is how many rows have no cost, where others have one, of this fold or of another.
