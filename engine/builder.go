@@ -280,6 +280,7 @@ func (b *Builder) add(v value) ValueID {
 	b.env.dims = append(b.env.dims, v.maxDims)
 	b.env.ints = append(b.env.ints, v.hi)
 	b.env.host = append(b.env.host, nil)
+	b.env.left = append(b.env.left, false)
 	return ValueID(len(b.values) - 1)
 }
 

@@ -116,6 +116,7 @@ func (b *Builder) forget(first int) {
 	maps.DeleteFunc(b.constants, func(_ string, v ValueID) bool { return int(v) >= first })
 	b.values = b.values[:first]
 	b.env.dims, b.env.ints, b.env.host = b.env.dims[:first], b.env.ints[:first], b.env.host[:first]
+	b.env.left = b.env.left[:first]
 }
 
 // Fuse makes Finish apply rules, in their order. It may come at any time before.
@@ -143,6 +144,27 @@ func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
 		selected = append(selected, rules[i])
 	}
 	return selected, nil
+}
+
+// Readers are the operators that read a value; false where it is an output too, or of another kind than what
+// an operator gives.
+func (b *Builder) Readers(v ValueID) (list []Operator, all bool) {
+	if !b.has(v) {
+		return nil, false
+	}
+	for _, o := range b.values[v].consumers {
+		list = append(list, b.ops[o].impl)
+	}
+	return list, b.values[v].role == Intermediate
+}
+
+// RouteAsked says whether a route was asked of the operator that gives a value, or of its kind.
+func (b *Builder) RouteAsked(v ValueID) bool {
+	if !b.has(v) || b.values[v].producer < 0 {
+		return false
+	}
+	asked := func(target string) bool { return b.routes[target] != "" }
+	return slices.ContainsFunc(b.ops[b.values[v].producer].targets(), asked)
 }
 
 // fuse applies the rules to the recorded operators, and leaves the graph's ids dense.

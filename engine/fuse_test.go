@@ -306,3 +306,69 @@ func TestARuleThatGivesUpLeavesNothing(t *testing.T) {
 		t.Errorf("the graph has %d values, without the rule %d", got, want)
 	}
 }
+
+// A value that is left to its readers at one row wakes them when it is made again, and who would read it
+// there is refused.
+func TestWhatIsLeftToItsReadersIsReadByNobody(t *testing.T) {
+	for _, order := range []Order{Topological, Fixpoint} {
+		for _, folds := range []bool{true, false} {
+			b := NewBuilder(gpu.DefaultLimits())
+			x := rowsInput(b, "x")
+			left := b.Tensor("left", U32)
+			use := func(p *Planner, slot int) {
+				p.Dispatch(slot, p.Threads(p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
+			}
+			b.Add("leaves", &funcOp{
+				spec: Spec{
+					Kind: "leaves", Inputs: []ValueID{x}, Outputs: []ValueID{left},
+					Slots: []Slot{{Uses: []Use{on(unaryKernel, x, left)}}},
+				},
+				corners: func(r *Ranges) []Corner { return r.Ends(x) },
+				plan: func(p *Planner) error {
+					if p.Dim(x, 0) == 1 {
+						p.Leave(left, p.Dims(x)...)
+						return nil
+					}
+					p.SetDims(left, p.Dims(x)...)
+					use(p, 0)
+					return nil
+				},
+			})
+			out := b.Tensor("out", U32)
+			b.Add("reads", &funcOp{
+				spec: Spec{
+					Kind: "reads", Inputs: []ValueID{left, x}, Outputs: []ValueID{out},
+					Slots: []Slot{
+						{Label: "folded", Uses: []Use{on(unaryKernel, x, out)}},
+						{Label: "read", Uses: []Use{on(unaryKernel, left, out)}},
+					},
+				},
+				corners: func(r *Ranges) []Corner { return r.Ends(left, x) },
+				plan: func(p *Planner) error {
+					p.SetDims(out, p.Dims(left)...)
+					if folds && p.Dim(left, 0) == 1 {
+						use(p, 0)
+					} else {
+						use(p, 1)
+					}
+					return nil
+				},
+			})
+			l := newLive(t, finish(t, b, out), LiveOptions{Order: order})
+			for _, rows := range []int{7, 1, 7} {
+				err := resize(l, x, rows, width)
+				switch {
+				case rows == 1 && !folds:
+					want := "kernel unary reads left, which is left to its readers here"
+					if err == nil || !strings.Contains(err.Error(), want) {
+						t.Errorf("%v: at one row the error is %v, want %q", order, err, want)
+					}
+				case err != nil:
+					t.Fatal(err)
+				case len(l.Active()) != min(rows, 2):
+					t.Errorf("%v: %d rows run %d dispatches", order, rows, len(l.Active()))
+				}
+			}
+		}
+	}
+}

@@ -118,7 +118,7 @@ func NewLive(g *Graph, o LiveOptions) (*Live, error) {
 func newEnv(g *Graph) env {
 	e := env{
 		dims: make([][]int, len(g.values)), ints: make([]int64, len(g.values)),
-		host: make([][]int64, len(g.values)),
+		host: make([][]int64, len(g.values)), left: make([]bool, len(g.values)),
 	}
 	for i := range g.values {
 		val := &g.values[i]
@@ -237,7 +237,7 @@ func (l *Live) wakeConsumers(v ValueID) {
 func (l *Live) Commit() {
 	for _, v := range l.changed {
 		copy(l.now.dims[v], l.next.dims[v])
-		l.now.ints[v] = l.next.ints[v]
+		l.now.ints[v], l.now.left[v] = l.next.ints[v], l.next.left[v]
 		l.now.host[v] = append(l.now.host[v][:0], l.next.host[v]...)
 	}
 	for _, o := range l.planned {
@@ -322,7 +322,7 @@ func (l *Live) pass(d trace.DispatchID) int { return l.g.layouts[l.layout].passe
 func (l *Live) Discard() {
 	for _, v := range l.changed {
 		copy(l.next.dims[v], l.now.dims[v])
-		l.next.ints[v] = l.now.ints[v]
+		l.next.ints[v], l.next.left[v] = l.now.ints[v], l.now.left[v]
 		l.next.host[v] = append(l.next.host[v][:0], l.now.host[v]...)
 	}
 	l.settle()

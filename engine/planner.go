@@ -36,9 +36,10 @@ type routeRequest struct {
 var noRoute = routeRequest{route: -1}
 
 // env is one moment of a graph's live values: by ValueID, the dims of tensors, the values of SymInts, and the
-// host integers of inputs.
+// host integers of inputs, and which tensors are left to their readers.
 type env struct {
 	dims [][]int
+	left []bool
 	ints []int64
 	host [][]int64
 }
@@ -56,6 +57,7 @@ type outPlan struct {
 	dims []int
 	int  int64
 	set  bool
+	left bool // to its readers
 }
 
 // Launch is what a plan gives to one dispatch slot.
@@ -201,7 +203,16 @@ func (p *Planner) SetDims(v ValueID, dims ...int) {
 		return
 	}
 	out := &p.plan.outs[k]
-	out.dims, out.set = append(out.dims[:0], dims...), true
+	out.dims, out.set, out.left = append(out.dims[:0], dims...), true, false
+}
+
+// Leave gives the live dims of an output that the operator does not make at this shape: its readers do its
+// work in their own kernels, from what it would read. One whose kernel reads the output is refused.
+func (p *Planner) Leave(v ValueID, dims ...int) {
+	p.SetDims(v, dims...)
+	if k := p.output(v); k >= 0 {
+		p.plan.outs[k].left = true
+	}
 }
 
 // SetInt gives the value of an output SymInt.
@@ -309,6 +320,12 @@ func (p *Planner) complete() error {
 		}
 		if err := l.Params.check(use.Kernel); err != nil {
 			return err
+		}
+		for _, bind := range use.Bind {
+			if p.env.left[bind.Value] && p.output(bind.Value) < 0 {
+				return fmt.Errorf("kernel %s reads %s, which is left to its readers here", use.Kernel.Name,
+					p.name(bind.Value))
+			}
 		}
 	}
 	return nil

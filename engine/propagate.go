@@ -192,12 +192,13 @@ func (l *Live) run(o int, wake *bitset) error {
 			l.change(v)
 			l.next.ints[v] = out.int
 		} else {
-			if slices.Equal(l.next.dims[v], out.dims) {
+			if slices.Equal(l.next.dims[v], out.dims) && l.next.left[v] == out.left {
 				continue
 			}
 			l.log.changeDims(v, l.next.dims[v], out.dims)
 			l.change(v)
 			copy(l.next.dims[v], out.dims)
+			l.next.left[v] = out.left
 		}
 		noop = false
 		l.changeAt[v] = hook

@@ -121,7 +121,7 @@ func TestAPageStartsAtAnyElement(t *testing.T) {
 // What runs for a look: nothing for the step that was run just now but its dispatches up to the one asked
 // for, and nothing at all for another page.
 func TestALookRunsNoMoreThanItMust(t *testing.T) {
-	r := newRig(t, Options{})
+	r := newRig(t, Options{Fuse: "off"}) // every dispatch runs
 	r.do(promptOf(5))
 	r.do(session.Command{Kind: session.Run, N: 2})
 	dispatches := func(at session.LookAt) int {

@@ -55,6 +55,8 @@ type linear struct {
 	gated   *gatedRow
 	product engine.ValueID
 	join    *engine.Kernel // of product
+	// norm gives x, and is taken in by the kernel for one row, which reads what the norm would; or nil.
+	norm *rmsNorm
 
 	parts   []part
 	routes  routes
@@ -172,9 +174,16 @@ func (o *linear) Spec() engine.Spec {
 			if k == nil {
 				continue
 			}
-			bindings := slices.Concat([]engine.Binding{bind("x", o.x)}, o.w.bindings(p), after)
+			x := o.x
+			if o.takesNorm(r) {
+				x = o.norm.x
+			}
+			bindings := slices.Concat([]engine.Binding{bind("x", x)}, o.w.bindings(p), after)
 			if o.residual == engine.None && o.takesResidual(r) {
-				bindings = append(bindings, bind("residual", o.x))
+				bindings = append(bindings, bind("residual", x))
+			}
+			if o.takesNorm(r) {
+				bindings = append(bindings, bind("norm", o.norm.weight))
 			}
 			y := o.y
 			if o.gated != nil && !o.joins(r) {
@@ -186,6 +195,9 @@ func (o *linear) Spec() engine.Spec {
 	}
 	for _, a := range after {
 		s.Inputs = append(s.Inputs, a.Value)
+	}
+	if o.norm != nil {
+		s.Inputs = append(s.Inputs, o.norm.x, o.norm.weight)
 	}
 	if o.gated != nil {
 		slot := engine.Slot{Label: o.gated.kind, Uses: make([]engine.Use, len(o.kernels))}
@@ -302,6 +314,11 @@ func (o *linear) Plan(p *engine.Planner) error {
 			l.Bytes += 4 * int64(residualRows) * int64(part.rows)
 			l.FLOPs += int64(m) * int64(part.rows)
 		}
+		if o.takesNorm(route) {
+			l.Params.F32("eps", o.norm.eps)
+			l.Bytes += 4 * int64(k)
+			l.FLOPs += 4 * int64(m) * int64(k)
+		}
 		if o.joins(route) {
 			l.FLOPs += int64(o.gated.act.flops+1) * int64(m) * int64(cols)
 		}
@@ -327,8 +344,11 @@ func (s *linearShape) grid(p *engine.Planner, m, n, k int) engine.Grid {
 // in where there is none, so that projections with a residual and without share its code: docs/hacking.md,
 // "Kernels that a step uses once".
 func (o *linear) takesResidual(route int) bool {
-	return o.residual != engine.None || o.shapes[route].batch == 1 && o.gated == nil
+	return o.residual != engine.None || o.shapes[route].batch == 1 && o.gated == nil && o.norm == nil
 }
+
+// takesNorm says whether the kernel of a route does the norm that gives x.
+func (o *linear) takesNorm(route int) bool { return o.norm != nil && o.shapes[route].batch == 1 }
 
 func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	s, name := &o.shapes[route], o.w.Format.kind("linear")+"_"+o.routes[route].name
@@ -342,6 +362,7 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	}
 	ragged := func(p part) bool { return p.rows%s.rows != 0 }
 	c["Lanes"], c["Rows"], c["Batch"], c["Eights"] = s.lanes, s.rows, s.batch, s.eights
+	c["Norm"] = o.takesNorm(route)
 	c["Ahead"], c["Gated"], c["Expr"] = min(s.rows, tuned.ahead), "", shaders.Text("")
 	if o.joins(route) {
 		c["Gated"], c["Expr"] = o.gated.act.kind, ofElements(o.gated.act.wgsl, 1)
@@ -425,6 +446,10 @@ func (o *linear) Tolerance(r *Ref, _ engine.ValueID) Tolerance {
 		t.Row += 8 * n * rounding
 		t.Why += fmt.Sprintf(", of weights that count %g times until the zero is taken off", n)
 	}
+	if o.norm != nil {
+		t.Row += summed(o.w.Cols) * rounding
+		t.Why += ", of inputs with the scale of a norm"
+	}
 	if o.gated != nil { // its error is that of one product times the other
 		large := o.usual(r)
 		t.Abs = (2*t.Row*large + o.gated.act.near.Abs + o.gated.act.nearX*large) * large
@@ -475,12 +500,18 @@ type linearTuning struct {
 	// rows of the weights that a workgroup of a GEMV takes where there are enough of them, and the lanes of
 	// it at most; ahead is how many rows are loaded before the first is used.
 	rows, lanes, ahead int
+	// norm is how many weights may read a norm's output for them to take it in. A norm of one row costs a
+	// level, and taking it in costs in proportion to the workgroups that then do: on an H200 as much where
+	// they have some 70 million weights.
+	norm int
 	// fill is how many workgroups a large GPU takes to be full, and busy how many of a GEMV, so that while
 	// one waits others work; tiles is how many tiles of 128 rows two teams each do faster than one.
 	fill, busy, tiles int
 }
 
-var tuned = linearTuning{rows: 16, lanes: 256, ahead: 4, fill: 128, busy: 256, tiles: 160}
+var tuned = linearTuning{
+	rows: 16, lanes: 256, ahead: 4, norm: 64 << 20, fill: 128, busy: 256, tiles: 160,
+}
 
 // tileColumns is how many columns a tile of results has.
 const tileColumns = 64
@@ -525,9 +556,12 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	if !o.w.whole() {
 		return linearShape{}
 	}
-	halves := o.w.Rows / o.cols()
+	halves, rows := o.w.Rows/o.cols(), o.w.Rows // rows are of all products that run side by side
+	if o.norm != nil {
+		rows = o.norm.behind
+	}
 	s := linearShape{rows: tuned.rows / halves, batch: 1, eights: 1}
-	for s.rows > 4 && o.cols()/s.rows < tuned.busy {
+	for s.rows > 4 && rows/halves/s.rows < tuned.busy {
 		s.rows /= 2
 	}
 	sums := s.rows * halves
@@ -537,7 +571,7 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	// As few steps over the columns as workgroup memory allows, and no more lanes than these take.
 	lanes := int(min(limits.MaxInvocations, limits.MaxWorkgroupX))
 	memory := int(limits.MaxWorkgroupStorage) - o.w.Format.shared
-	chunks, most := o.w.Cols/s.chunk(), min(lanes, memory/(4*sums), tuned.lanes)
+	chunks, most := o.w.Cols/s.chunk(), min(lanes, memory/(4*(sums+1)), tuned.lanes)
 	steps := divUp(chunks, most)
 	s.lanes = divUp(divUp(chunks, steps), sums) * sums
 	if s.lanes > most {

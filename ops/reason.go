@@ -14,6 +14,7 @@ const (
 	wideHead
 	manyScores
 	oneRow
+	manyRows
 	atMost4Rows
 	atMost16Rows
 	fewTiles64
@@ -34,6 +35,7 @@ func (r reason) String() string {
 		wideHead:        "D > 128",
 		manyScores:      "scores would take more memory than is set aside",
 		oneRow:          "M = 1",
+		manyRows:        "M > 1",
 		atMost4Rows:     "M <= 4",
 		atMost16Rows:    "M <= 16",
 		fewTiles64:      "tiles of 64 rows fill the device once at most",

@@ -24,8 +24,12 @@ func RMSNorm(b *engine.Builder, name string, x, weight engine.ValueID, eps float
 var kindRMSNorm = Kind{
 	Name: "rms_norm", Doc: "y = x / sqrt(mean(x^2) + eps) * weight over the last dim.",
 	Args:         []Arg{{"x", f32Tensor, nil}, {"weight", f32Tensor, nil}, {"eps", floatType, nil}},
-	Constructors: []string{"RMSNorm"}, add: addRMSNorm,
+	Constructors: []string{"RMSNorm"}, Routes: rmsNormRouteNames, add: addRMSNorm,
 }
+
+// rmsNormRouteNames are the routes of a norm. On the first it has no dispatch: the products that read it take
+// it in (fuseNorm).
+var rmsNormRouteNames = []string{"folded", "rows"}
 
 func addRMSNorm(c *call) []engine.ValueID {
 	x := c.tensor("x")
@@ -41,12 +45,17 @@ type rmsNorm struct {
 	eps          float32
 	kernel       *engine.Kernel
 	lanes, vec   int
+	behind       int // rows of the weights of the products that a single row is left to; 0: of none
 }
 
 func (o *rmsNorm) Spec() engine.Spec {
 	return engine.Spec{
 		Kind: "rms_norm", Inputs: []engine.ValueID{o.x, o.weight}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, bind("x", o.x), bind("weight", o.weight), bind("y", o.y))}},
+		Routes: rmsNormRouteNames,
+		Slots: []engine.Slot{{Uses: []engine.Use{{}, {
+			Kernel: o.kernel,
+			Bind:   []engine.Binding{bind("x", o.x), bind("weight", o.weight), bind("y", o.y)},
+		}}}},
 		Attrs: map[string]any{"eps": o.eps},
 	}
 }
@@ -59,6 +68,16 @@ func (o *rmsNorm) Plan(p *engine.Planner) error {
 		return p.Errorf("weight is %v, want [%d] for x %v", w, width, p.Dims(o.x))
 	}
 	n := p.Numel(o.x)
+	table := [...]route{
+		{name: "folded", why: oneRow, only: true}, {name: "rows", why: manyRows, upTo: always},
+	}
+	if o.behind > 0 {
+		table[0].upTo = 1
+	}
+	if routes(table[:]).choose(p, n/width) == 0 {
+		p.Leave(o.y, p.Dims(o.x)...)
+		return nil
+	}
 	p.SetDims(o.y, p.Dims(o.x)...)
 	l := p.Dispatch(0, p.Rows(o.lanes, width/o.vec, engine.RowsOf(n, width)))
 	l.Params.U32("rows", n/width).U32("width", width).F32("eps", o.eps)

@@ -23,6 +23,9 @@ struct Params {
   x_rows: u32, // as many as y has, or one that serves all
   residual_rows: u32, // likewise; 0 where there is no residual
 {{- end}}
+{{- if .Norm}}
+  eps: f32, // of the norm
+{{- end}}
 }
 
 {{binding}} var<storage, read> x: array<vec4<f32>>;
@@ -32,6 +35,9 @@ struct Params {
 {{- end}}
 {{- if .Residual}}
 {{binding}} var<storage, read> residual: array<f32>;
+{{- end}}
+{{- if .Norm}}
+{{binding}} var<storage, read> norm: array<vec4<f32>>; // its weights
 {{- end}}
 {{binding}} var<storage, read_write> y: array<f32>;
 {{binding}} var<uniform> params: Params;
@@ -49,6 +55,24 @@ fn place(lane: u32, sum: u32) -> u32 {
 
 fn total(v: vec4<f32>) -> f32 {
   return (v.x + v.y) + (v.z + v.w);
+}
+
+{{- if .Norm}}
+
+// The scale of a norm waits until all is summed: the squares are summed beside the products.
+var<private> squares: f32;
+var<workgroup> squared: array<f32, {{.Lanes}}>;
+{{- end}}
+
+// Four columns of the row of x that begins at row.
+fn columns(row: u32, at: u32) -> vec4<f32> {
+{{- if .Norm}}
+  let v = x[row + at];
+  squares += dot(v, v);
+  return v * norm[at];
+{{- else}}
+  return x[row + at];
+{{- end}}
 }
 
 @compute @workgroup_size({{.Lanes}})
@@ -111,23 +135,38 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
     }
   }
+{{- if .Norm}}
+  squared[lane] = squares;
+{{- end}}
   workgroupBarrier();
   // {{$parts}} lanes to each of the {{$sums}} sums.
   let sum = lane % {{$sums}}u;
   let part = lane / {{$sums}}u;
   var result = 0.0;
+{{- if .Norm}}
+  squares = 0.0;
+{{- end}}
   for (var i = 0u; i < {{$sums}}u; i++) {
     result += partial[place(i * {{$parts}}u + part, sum)];
+{{- if .Norm}}
+    squares += squared[i * {{$parts}}u + part];
+{{- end}}
   }
 {{- if or (gt $parts 1) .Gated}}
   workgroupBarrier();
   partial[lane] = result;
+{{- if .Norm}}
+  squared[lane] = squares;
+{{- end}}
   workgroupBarrier();
   if (part > 0u{{if .Gated}} || sum >= {{.Rows}}u{{end}}) {
     return;
   }
   for (var i = 1u; i < {{$parts}}u; i++) {
     result += partial[i * {{$sums}}u + sum];
+{{- if .Norm}}
+    squares += squared[i * {{$sums}}u + sum];
+{{- end}}
   }
 {{- end}}
 {{- if .Gated}}
@@ -140,6 +179,13 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let row = group_row + sum % {{.Rows}}u;
   if (batch < params.m && row < params.n) {
     let column = params.first + row;
+{{- if .Norm}}
+    let scale = inverseSqrt(squares / {{mul .Chunks (mul 8 .Eights)}}.0 + params.eps);
+    result *= scale;
+{{- if .Gated}}
+    up *= scale;
+{{- end}}
+{{- end}}
 {{- if .Bias}}
     result += bias[column];
 {{- end}}

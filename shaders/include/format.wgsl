@@ -46,7 +46,7 @@ struct Eight {
 {{define "gemv_x"}}
 {{- $b := .B}}
 {{- range $q := mul 2 .Eights}}
-    let x{{$b}}_{{$q}} = x[x_row{{$b}} + chunk * {{mul 2 $.Eights}}u + {{$q}}u];
+    let x{{$b}}_{{$q}} = columns(x_row{{$b}}, chunk * {{mul 2 $.Eights}}u + {{$q}}u);
 {{- end}}
 {{- if defined "format_zero"}}
     let ones{{$b}} = total(x{{$b}}_0{{range $q := mul 2 .Eights}}{{if $q}} + x{{$b}}_{{$q}}{{end}}{{end}});

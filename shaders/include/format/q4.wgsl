@@ -37,8 +37,8 @@ fn floats(w: Bits) -> Eight {
 {{define "gemv_x"}}
 {{- $b := .B}}
 {{- range $e := .Eights}}
-    let u{{$b}}_{{$e}} = x[x_row{{$b}} + chunk * {{mul 2 $.Eights}}u + {{mul 2 $e}}u];
-    let v{{$b}}_{{$e}} = x[x_row{{$b}} + chunk * {{mul 2 $.Eights}}u + {{add (mul 2 $e) 1}}u];
+    let u{{$b}}_{{$e}} = columns(x_row{{$b}}, chunk * {{mul 2 $.Eights}}u + {{mul 2 $e}}u);
+    let v{{$b}}_{{$e}} = columns(x_row{{$b}}, chunk * {{mul 2 $.Eights}}u + {{add (mul 2 $e) 1}}u);
     let even{{$b}}_{{$e}} = vec4<f32>(u{{$b}}_{{$e}}.xz, v{{$b}}_{{$e}}.xz);
     let odd{{$b}}_{{$e}} = vec4<f32>(u{{$b}}_{{$e}}.yw, v{{$b}}_{{$e}}.yw);
 {{- end}}

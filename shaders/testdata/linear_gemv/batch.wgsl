@@ -72,6 +72,11 @@ fn total(v: vec4<f32>) -> f32 {
   return (v.x + v.y) + (v.z + v.w);
 }
 
+// Four columns of the row of x that begins at row.
+fn columns(row: u32, at: u32) -> vec4<f32> {
+  return x[row + at];
+}
+
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
@@ -93,26 +98,26 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let x_row3 = min(batch0 + 3u, params.m - 1u) * 288u;
   let rows = min(16u, params.n - group_row);
   for (var chunk = lane; chunk < 144u; chunk += 64u) {
-    let u0_0 = x[x_row0 + chunk * 2u + 0u];
-    let v0_0 = x[x_row0 + chunk * 2u + 1u];
+    let u0_0 = columns(x_row0, chunk * 2u + 0u);
+    let v0_0 = columns(x_row0, chunk * 2u + 1u);
     let even0_0 = vec4<f32>(u0_0.xz, v0_0.xz);
     let odd0_0 = vec4<f32>(u0_0.yw, v0_0.yw);
     let zero0 = total((even0_0) * 264.0 +
       (odd0_0) * 24.0);
-    let u1_0 = x[x_row1 + chunk * 2u + 0u];
-    let v1_0 = x[x_row1 + chunk * 2u + 1u];
+    let u1_0 = columns(x_row1, chunk * 2u + 0u);
+    let v1_0 = columns(x_row1, chunk * 2u + 1u);
     let even1_0 = vec4<f32>(u1_0.xz, v1_0.xz);
     let odd1_0 = vec4<f32>(u1_0.yw, v1_0.yw);
     let zero1 = total((even1_0) * 264.0 +
       (odd1_0) * 24.0);
-    let u2_0 = x[x_row2 + chunk * 2u + 0u];
-    let v2_0 = x[x_row2 + chunk * 2u + 1u];
+    let u2_0 = columns(x_row2, chunk * 2u + 0u);
+    let v2_0 = columns(x_row2, chunk * 2u + 1u);
     let even2_0 = vec4<f32>(u2_0.xz, v2_0.xz);
     let odd2_0 = vec4<f32>(u2_0.yw, v2_0.yw);
     let zero2 = total((even2_0) * 264.0 +
       (odd2_0) * 24.0);
-    let u3_0 = x[x_row3 + chunk * 2u + 0u];
-    let v3_0 = x[x_row3 + chunk * 2u + 1u];
+    let u3_0 = columns(x_row3, chunk * 2u + 0u);
+    let v3_0 = columns(x_row3, chunk * 2u + 1u);
     let even3_0 = vec4<f32>(u3_0.xz, v3_0.xz);
     let odd3_0 = vec4<f32>(u3_0.yw, v3_0.yw);
     let zero3 = total((even3_0) * 264.0 +

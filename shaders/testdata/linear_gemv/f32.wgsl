@@ -62,6 +62,11 @@ fn total(v: vec4<f32>) -> f32 {
   return (v.x + v.y) + (v.z + v.w);
 }
 
+// Four columns of the row of x that begins at row.
+fn columns(row: u32, at: u32) -> vec4<f32> {
+  return x[row + at];
+}
+
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
@@ -80,8 +85,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let x_row0 = min(batch0 + 0u, params.m - 1u) * 160u;
   let rows = min(4u, params.n - group_row);
   for (var chunk = lane; chunk < 80u; chunk += 64u) {
-    let x0_0 = x[x_row0 + chunk * 2u + 0u];
-    let x0_1 = x[x_row0 + chunk * 2u + 1u];
+    let x0_0 = columns(x_row0, chunk * 2u + 0u);
+    let x0_1 = columns(x_row0, chunk * 2u + 1u);
     for (var done = 0u; done < rows; done += 4u) {
       let first_row = group_row + done;
       let row0 = first_row + 0u;

@@ -85,6 +85,11 @@ fn total(v: vec4<f32>) -> f32 {
   return (v.x + v.y) + (v.z + v.w);
 }
 
+// Four columns of the row of x that begins at row.
+fn columns(row: u32, at: u32) -> vec4<f32> {
+  return x[row + at];
+}
+
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
@@ -108,14 +113,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let rows = min(8u, params.n - group_row);
   {
     let chunk = lane;
-    let x0_0 = x[x_row0 + chunk * 8u + 0u];
-    let x0_1 = x[x_row0 + chunk * 8u + 1u];
-    let x0_2 = x[x_row0 + chunk * 8u + 2u];
-    let x0_3 = x[x_row0 + chunk * 8u + 3u];
-    let x0_4 = x[x_row0 + chunk * 8u + 4u];
-    let x0_5 = x[x_row0 + chunk * 8u + 5u];
-    let x0_6 = x[x_row0 + chunk * 8u + 6u];
-    let x0_7 = x[x_row0 + chunk * 8u + 7u];
+    let x0_0 = columns(x_row0, chunk * 8u + 0u);
+    let x0_1 = columns(x_row0, chunk * 8u + 1u);
+    let x0_2 = columns(x_row0, chunk * 8u + 2u);
+    let x0_3 = columns(x_row0, chunk * 8u + 3u);
+    let x0_4 = columns(x_row0, chunk * 8u + 4u);
+    let x0_5 = columns(x_row0, chunk * 8u + 5u);
+    let x0_6 = columns(x_row0, chunk * 8u + 6u);
+    let x0_7 = columns(x_row0, chunk * 8u + 7u);
     for (var done = 0u; done < rows; done += 4u) {
       let first_row = group_row + done;
       let row0 = first_row + 0u;

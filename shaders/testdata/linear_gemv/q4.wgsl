@@ -70,6 +70,11 @@ fn total(v: vec4<f32>) -> f32 {
   return (v.x + v.y) + (v.z + v.w);
 }
 
+// Four columns of the row of x that begins at row.
+fn columns(row: u32, at: u32) -> vec4<f32> {
+  return x[row + at];
+}
+
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
@@ -89,20 +94,20 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let rows = min(16u, params.n - group_row);
   {
     let chunk = lane;
-    let u0_0 = x[x_row0 + chunk * 8u + 0u];
-    let v0_0 = x[x_row0 + chunk * 8u + 1u];
+    let u0_0 = columns(x_row0, chunk * 8u + 0u);
+    let v0_0 = columns(x_row0, chunk * 8u + 1u);
     let even0_0 = vec4<f32>(u0_0.xz, v0_0.xz);
     let odd0_0 = vec4<f32>(u0_0.yw, v0_0.yw);
-    let u0_1 = x[x_row0 + chunk * 8u + 2u];
-    let v0_1 = x[x_row0 + chunk * 8u + 3u];
+    let u0_1 = columns(x_row0, chunk * 8u + 2u);
+    let v0_1 = columns(x_row0, chunk * 8u + 3u);
     let even0_1 = vec4<f32>(u0_1.xz, v0_1.xz);
     let odd0_1 = vec4<f32>(u0_1.yw, v0_1.yw);
-    let u0_2 = x[x_row0 + chunk * 8u + 4u];
-    let v0_2 = x[x_row0 + chunk * 8u + 5u];
+    let u0_2 = columns(x_row0, chunk * 8u + 4u);
+    let v0_2 = columns(x_row0, chunk * 8u + 5u);
     let even0_2 = vec4<f32>(u0_2.xz, v0_2.xz);
     let odd0_2 = vec4<f32>(u0_2.yw, v0_2.yw);
-    let u0_3 = x[x_row0 + chunk * 8u + 6u];
-    let v0_3 = x[x_row0 + chunk * 8u + 7u];
+    let u0_3 = columns(x_row0, chunk * 8u + 6u);
+    let v0_3 = columns(x_row0, chunk * 8u + 7u);
     let even0_3 = vec4<f32>(u0_3.xz, v0_3.xz);
     let odd0_3 = vec4<f32>(u0_3.yw, v0_3.yw);
     let zero0 = total((even0_0 +

@@ -1,12 +1,14 @@
-// linear_gemv with Ahead 4, Batch 1, Chunks 64, Eights 4, Format q4, Gated silu, GroupEights 4, HalfScales, Lanes 64, Rows 16: workgroup [64 1 1], 8192 bytes of workgroup memory
+// linear_gemv with Ahead 4, Batch 1, Chunks 64, Eights 4, Format q4, Gated silu, GroupEights 4, HalfScales, Lanes 64, Norm, Rows 16: workgroup [64 1 1], 8448 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
-// binding 3: y (written)
+// binding 3: norm
+// binding 4: y (written)
 // param at 0: u32 m
 // param at 4: u32 n
 // param at 8: u32 stride
 // param at 12: u32 first
+// param at 16: f32 eps
 
 // y = silu(x * gate') * (x * up') for a row of x. w has the rows of gate, then those of up. A workgroup takes
 // 16 rows of each: each lane holds its columns of x while it goes through
@@ -20,6 +22,7 @@ struct Params {
   n: u32, // rows of gate and of up
   stride: u32, // of the rows of y
   first: u32, // column of y that row 0 of w makes
+  eps: f32, // of the norm
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
@@ -28,8 +31,9 @@ struct Params {
 
 // [n / 8, 64, 8]
 @group(0) @binding(2) var<storage, read> scales: array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
-@group(0) @binding(4) var<uniform> params: Params;
+@group(0) @binding(3) var<storage, read> norm: array<vec4<f32>>; // its weights
+@group(0) @binding(4) var<storage, read_write> y: array<f32>;
+@group(0) @binding(5) var<uniform> params: Params;
 
 // The index of a workgroup in a grid of one dimension that may have been folded into two.
 fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
@@ -70,6 +74,17 @@ fn total(v: vec4<f32>) -> f32 {
   return (v.x + v.y) + (v.z + v.w);
 }
 
+// The scale of a norm waits until all is summed: the squares are summed beside the products.
+var<private> squares: f32;
+var<workgroup> squared: array<f32, 64>;
+
+// Four columns of the row of x that begins at row.
+fn columns(row: u32, at: u32) -> vec4<f32> {
+  let v = x[row + at];
+  squares += dot(v, v);
+  return v * norm[at];
+}
+
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
@@ -89,20 +104,20 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let rows = min(32u, 2u * params.n);
   {
     let chunk = lane;
-    let u0_0 = x[x_row0 + chunk * 8u + 0u];
-    let v0_0 = x[x_row0 + chunk * 8u + 1u];
+    let u0_0 = columns(x_row0, chunk * 8u + 0u);
+    let v0_0 = columns(x_row0, chunk * 8u + 1u);
     let even0_0 = vec4<f32>(u0_0.xz, v0_0.xz);
     let odd0_0 = vec4<f32>(u0_0.yw, v0_0.yw);
-    let u0_1 = x[x_row0 + chunk * 8u + 2u];
-    let v0_1 = x[x_row0 + chunk * 8u + 3u];
+    let u0_1 = columns(x_row0, chunk * 8u + 2u);
+    let v0_1 = columns(x_row0, chunk * 8u + 3u);
     let even0_1 = vec4<f32>(u0_1.xz, v0_1.xz);
     let odd0_1 = vec4<f32>(u0_1.yw, v0_1.yw);
-    let u0_2 = x[x_row0 + chunk * 8u + 4u];
-    let v0_2 = x[x_row0 + chunk * 8u + 5u];
+    let u0_2 = columns(x_row0, chunk * 8u + 4u);
+    let v0_2 = columns(x_row0, chunk * 8u + 5u);
     let even0_2 = vec4<f32>(u0_2.xz, v0_2.xz);
     let odd0_2 = vec4<f32>(u0_2.yw, v0_2.yw);
-    let u0_3 = x[x_row0 + chunk * 8u + 6u];
-    let v0_3 = x[x_row0 + chunk * 8u + 7u];
+    let u0_3 = columns(x_row0, chunk * 8u + 6u);
+    let v0_3 = columns(x_row0, chunk * 8u + 7u);
     let even0_3 = vec4<f32>(u0_3.xz, v0_3.xz);
     let odd0_3 = vec4<f32>(u0_3.yw, v0_3.yw);
     let zero0 = total((even0_0 +
@@ -176,22 +191,27 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       partial[place(lane, done + 3u)] = sum0_3;
     }
   }
+  squared[lane] = squares;
   workgroupBarrier();
   // 2 lanes to each of the 32 sums.
   let sum = lane % 32u;
   let part = lane / 32u;
   var result = 0.0;
+  squares = 0.0;
   for (var i = 0u; i < 32u; i++) {
     result += partial[place(i * 2u + part, sum)];
+    squares += squared[i * 2u + part];
   }
   workgroupBarrier();
   partial[lane] = result;
+  squared[lane] = squares;
   workgroupBarrier();
   if (part > 0u || sum >= 16u) {
     return;
   }
   for (var i = 1u; i < 2u; i++) {
     result += partial[i * 32u + sum];
+    squares += squared[i * 32u + sum];
   }
   var up = 0.0;
   for (var i = 0u; i < 2u; i++) {
@@ -201,6 +221,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let row = group_row + sum % 16u;
   if (batch < params.m && row < params.n) {
     let column = params.first + row;
+    let scale = inverseSqrt(squares / 2048.0 + params.eps);
+    result *= scale;
+    up *= scale;
     let v = result;
     result = (v / (1.0 + exp(-v))) * up;
     y[batch * params.stride + column] = result;

@@ -1,16 +1,18 @@
-// linear_gemv with Ahead 4, Batch 1, Bias, Chunks 80, Eights 2, Format q8_0, GroupEights 4, HalfScales, Lanes 64, Ragged, Residual, Rows 8: workgroup [64 1 1], 2048 bytes of workgroup memory
+// linear_gemv with Ahead 4, Batch 1, Bias, Chunks 80, Eights 2, Format q8_0, GroupEights 4, HalfScales, Lanes 64, Norm, Ragged, Residual, Rows 8: workgroup [64 1 1], 2304 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
 // binding 3: bias
 // binding 4: residual
-// binding 5: y (written)
+// binding 5: norm
+// binding 6: y (written)
 // param at 0: u32 m
 // param at 4: u32 n
 // param at 8: u32 stride
 // param at 12: u32 first
 // param at 16: u32 x_rows
 // param at 20: u32 residual_rows
+// param at 24: f32 eps
 
 // y = x * w' + bias + residual, if there is one, for a row of x. A workgroup takes
 // 8 rows of w: each lane holds its columns of x while it goes through
@@ -26,6 +28,7 @@ struct Params {
   first: u32, // column of y that row 0 of w makes
   x_rows: u32, // as many as y has, or one that serves all
   residual_rows: u32, // likewise; 0 where there is no residual
+  eps: f32, // of the norm
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
@@ -36,8 +39,9 @@ struct Params {
 @group(0) @binding(2) var<storage, read> scales: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read> bias: array<f32>;
 @group(0) @binding(4) var<storage, read> residual: array<f32>;
-@group(0) @binding(5) var<storage, read_write> y: array<f32>;
-@group(0) @binding(6) var<uniform> params: Params;
+@group(0) @binding(5) var<storage, read> norm: array<vec4<f32>>; // its weights
+@group(0) @binding(6) var<storage, read_write> y: array<f32>;
+@group(0) @binding(7) var<uniform> params: Params;
 
 // The index of a workgroup in a grid of one dimension that may have been folded into two.
 fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
@@ -76,6 +80,17 @@ fn total(v: vec4<f32>) -> f32 {
   return (v.x + v.y) + (v.z + v.w);
 }
 
+// The scale of a norm waits until all is summed: the squares are summed beside the products.
+var<private> squares: f32;
+var<workgroup> squared: array<f32, 64>;
+
+// Four columns of the row of x that begins at row.
+fn columns(row: u32, at: u32) -> vec4<f32> {
+  let v = x[row + at];
+  squares += dot(v, v);
+  return v * norm[at];
+}
+
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
@@ -94,10 +109,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let x_row0 = min(batch0 + 0u, params.x_rows - 1u) * 320u;
   let rows = min(8u, params.n - group_row);
   for (var chunk = lane; chunk < 80u; chunk += 64u) {
-    let x0_0 = x[x_row0 + chunk * 4u + 0u];
-    let x0_1 = x[x_row0 + chunk * 4u + 1u];
-    let x0_2 = x[x_row0 + chunk * 4u + 2u];
-    let x0_3 = x[x_row0 + chunk * 4u + 3u];
+    let x0_0 = columns(x_row0, chunk * 4u + 0u);
+    let x0_1 = columns(x_row0, chunk * 4u + 1u);
+    let x0_2 = columns(x_row0, chunk * 4u + 2u);
+    let x0_3 = columns(x_row0, chunk * 4u + 3u);
     for (var done = 0u; done < rows; done += 4u) {
       let first_row = group_row + done;
       let row0 = min(first_row + 0u, params.n - 1u);
@@ -160,27 +175,34 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       partial[place(lane, done + 3u)] += sum0_3;
     }
   }
+  squared[lane] = squares;
   workgroupBarrier();
   // 8 lanes to each of the 8 sums.
   let sum = lane % 8u;
   let part = lane / 8u;
   var result = 0.0;
+  squares = 0.0;
   for (var i = 0u; i < 8u; i++) {
     result += partial[place(i * 8u + part, sum)];
+    squares += squared[i * 8u + part];
   }
   workgroupBarrier();
   partial[lane] = result;
+  squared[lane] = squares;
   workgroupBarrier();
   if (part > 0u) {
     return;
   }
   for (var i = 1u; i < 8u; i++) {
     result += partial[i * 8u + sum];
+    squares += squared[i * 8u + sum];
   }
   let batch = batch0 + sum / 8u;
   let row = group_row + sum % 8u;
   if (batch < params.m && row < params.n) {
     let column = params.first + row;
+    let scale = inverseSqrt(squares / 1280.0 + params.eps);
+    result *= scale;
     result += bias[column];
     if (params.residual_rows > 0u) {
       result += residual[min(batch, params.residual_rows - 1u) * params.stride + column];

@@ -1,0 +1,119 @@
+package ops
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/gputest"
+)
+
+func TestANormOfOneRowIsLeftToTheProductsThatReadIt(t *testing.T) {
+	norm := func(b *engine.Builder, k int) engine.ValueID {
+		x := b.Input("x", engine.F32, []int{1, k}, []int{9, k})
+		return RMSNorm(b, "norm", x, constant(b, "norm.w", k), 1e-5)
+	}
+	product := func(b *engine.Builder, name string, x engine.ValueID) engine.ValueID {
+		return Linear(b, name, x, noiseMatrix(name+".w", 24, b.MaxDims(x)[1], F32), engine.None)
+	}
+	nothing := func(*engine.Builder, engine.ValueID) {}
+	one, all := []string{"q", "k"}, []string{"norm", "q", "k"}
+	for name, c := range map[string]struct {
+		k      int
+		build  func(b *engine.Builder, h engine.ValueID)
+		routes map[string]string
+		want   []string // at one row
+	}{
+		"the products are large": {k: 2048, build: func(b *engine.Builder, h engine.ValueID) {
+			b.Output(Linear(b, "head", h, noiseMatrix("head.w", 32<<10, 2048, Q4_0), engine.None))
+		}, want: append(all, "head")},
+		"its readers are products": {k: 32, build: nothing, want: one},
+		"somebody else reads it": {k: 32, build: func(b *engine.Builder, h engine.ValueID) {
+			b.Output(Sigmoid(b, "s", h))
+		}, want: append(all, "s")},
+		"it is an output": {k: 32, build: (*engine.Builder).Output, want: all},
+		"a reader takes a residual": {k: 32, build: func(b *engine.Builder, h engine.ValueID) {
+			r := b.Input("r", engine.F32, []int{1, 24}, []int{9, 24})
+			b.Output(Add(b, "add", product(b, "o", h), r, 1))
+		}, want: append(all, "o+add")},
+		"its rows are no chunks": {k: 28, build: nothing, want: all},
+		"a reader is made to take tiles": {
+			k: 32, build: nothing,
+			routes: map[string]string{"linear@k": "tile64"}, want: all,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := engine.NewBuilder(gpu.DefaultLimits())
+			b.AskRoutes(c.routes)
+			b.Fuse(fuseResidual, fuseNorm)
+			h := norm(b, c.k)
+			for _, name := range []string{"q", "k"} {
+				b.Output(product(b, name, h))
+			}
+			c.build(b, h)
+			g, err := b.Finish()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := runningAt(t, g, 1, c.k); !slices.Equal(got, c.want) {
+				t.Errorf("one row runs %v, want %v", got, c.want)
+			}
+			if got := runningAt(t, g, 9, c.k); got[0] != "norm" {
+				t.Errorf("nine rows run %v, want the norm first", got)
+			}
+		})
+	}
+}
+
+// normGraph is a graph of norms and products, with weights in a format.
+func normGraph(t *rapid.T) func(b *engine.Builder) {
+	f := rapid.SampledFrom(Formats).Filter(func(f Format) bool { return f.Name != "qcs4w" }).Draw(t, "format")
+	k := 256 * rapid.IntRange(1, 2).Draw(t, "256 columns")
+	outs := rapid.SliceOfN(rapid.IntRange(1, 70), 1, 3).Draw(t, "rows of weights")
+	bias := rapid.Bool().Draw(t, "bias")
+	return func(b *engine.Builder) {
+		x := b.Input("x", engine.F32, []int{1, 1, k}, []int{1, 40, k})
+		h := RMSNorm(b, "norm", x, constant(b, "norm.w", k), 1e-5)
+		for i, n := range outs {
+			name, with := string(rune('a'+i)), engine.None
+			if bias {
+				with = constant(b, name+".bias", n)
+			}
+			b.Output(Linear(b, name, h, noiseMatrix(name+".w", n, k, f), with))
+		}
+	}
+}
+
+func normPoints(k int) (list []step) {
+	for _, rows := range []int{40, 1, 7, 1} {
+		list = append(list, step{"x": {1, rows, k}})
+	}
+	return list
+}
+
+func TestNormsThatProductsTakeInKeepWhatAGraphComputes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		build := normGraph(t)
+		if referencesAgree(t, fuseNorm, build, normPoints(columnsOf(build))) == 0 {
+			t.Fatal("nothing was fused")
+		}
+	})
+}
+
+// columnsOf are those of the input x of a graph.
+func columnsOf(build func(b *engine.Builder)) int {
+	b := engine.NewBuilder(gpu.DefaultLimits())
+	build(b)
+	return last(b.MaxDims(0))
+}
+
+func TestNormsThatProductsTakeInOnTheGPU(t *testing.T) {
+	dev := gputest.Open(t)
+	for seed := range 20 {
+		build := rapid.Custom(normGraph).Example(seed)
+		kernelsAgree(t, dev, fuseNorm, build, normPoints(columnsOf(build)))
+	}
+}
