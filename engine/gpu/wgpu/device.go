@@ -26,7 +26,8 @@ type device struct {
 	labels   labels
 	layouts  map[string]*binding.BindGroupLayout
 	enc      encoder
-	staged   uint64        // bytes written since the queue was last waited for
+	written  uint64        // bytes, so far
+	taken    uint64        // of them, as far as the queue was waited for
 	pending  []*hostBuffer // submitted to and not mapped yet
 	// those that were made so far
 	recordings []*recording
@@ -273,16 +274,16 @@ func (d *device) Write(b gpu.Buffer, offset uint64, data []byte) error {
 	}
 	for len(data) > 0 {
 		n := min(len(data), maxWriteBytes)
-		if d.staged+uint64(n) > maxStagedBytes {
+		if d.written-d.taken+uint64(n) > maxStagedBytes {
 			if err := d.native.flush(); err != nil {
 				return fmt.Errorf("%s: %w", &own.Object, err)
 			}
-			d.staged = 0
+			d.taken = d.written
 		}
 		if err := d.native.write(own.ref, offset, data[:n]); err != nil {
 			return fmt.Errorf("%s: %w", &own.Object, err)
 		}
-		d.staged += uint64(n)
+		d.written += uint64(n)
 		offset += uint64(n)
 		data = data[n:]
 	}
@@ -298,7 +299,7 @@ func (d *device) Wait() error {
 	if err := d.arrive(all, d.native.wait); err != nil {
 		return err
 	}
-	d.staged = 0
+	d.taken = d.written
 	d.rules.Waited()
 	return nil
 }

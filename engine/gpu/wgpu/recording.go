@@ -15,7 +15,7 @@ type recording struct {
 	dev      *device
 	commands handle // until they are submitted
 	targets  []*hostBuffer
-	staged   uint64 // device.staged when it was submitted
+	written  uint64 // device.written when it was submitted
 }
 
 // recording is one that is free for use.
@@ -49,7 +49,7 @@ func (r *recording) Submit() error {
 		}
 		h.filledBy = r.Serial()
 	}
-	r.staged = r.dev.staged
+	r.written = r.dev.written
 	r.Submitted()
 	return nil
 }
@@ -70,7 +70,7 @@ func (r *recording) Wait() error {
 	if err := r.dev.arrive(mine, wait); err != nil {
 		return err
 	}
-	r.dev.staged -= min(r.dev.staged, r.staged)
+	r.dev.taken = max(r.dev.taken, r.written)
 	r.Waited()
 	return nil
 }

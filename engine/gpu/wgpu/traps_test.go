@@ -250,6 +250,49 @@ func TestGarbageCollectionDuringReadback(t *testing.T) {
 	<-done
 }
 
+// What was written before a recording is taken when that was waited for, and what came behind it is not.
+func TestWhatIsStagedIsWhatNoRecordingThatEndedHasTaken(t *testing.T) {
+	dev := openAny(t)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := dev.NewBuffer("b", 64, gpu.Storage)
+	must(err)
+	write := func(n int) { must(dev.Write(b, 0, make([]byte, n))) }
+	record := func() gpu.Recording {
+		r, err := dev.NewReadback("r", 16)
+		must(err)
+		enc, err := dev.Begin("copy")
+		must(err)
+		must(enc.CopyOut(b, 0, r, 0, 16))
+		rec, err := enc.Finish()
+		must(err)
+		must(rec.Submit())
+		return rec
+	}
+	staged := func(want uint64) {
+		t.Helper()
+		if n := dev.written - dev.taken; n != want {
+			t.Errorf("%d bytes are staged, want %d", n, want)
+		}
+	}
+	write(4)
+	first := record()
+	write(8)
+	second := record()
+	staged(12)
+	must(first.Wait())
+	staged(8)
+	write(16)
+	must(second.Wait())
+	staged(16)
+	must(dev.Wait())
+	staged(0)
+}
+
 // Labels that are numbered by the caller must not make memory grow.
 func TestLabelsAreBounded(t *testing.T) {
 	t.Parallel()
