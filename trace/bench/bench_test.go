@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -154,6 +155,22 @@ func TestPrintedForms(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden(t, c.name, b.String())
+	}
+}
+
+// A program finds a column by its name.
+func TestNoTwoColumnsHaveOneName(t *testing.T) {
+	for _, r := range []*Result{example(), traced(), kernels()} {
+		var b bytes.Buffer
+		if err := r.Print(context.Background(), &b, "csv"); err != nil {
+			t.Fatal(err)
+		}
+		head, _, _ := strings.Cut(b.String(), "\n")
+		names := strings.Split(head, ",")
+		slices.Sort(names)
+		if n := len(names); len(slices.Compact(names)) < n {
+			t.Errorf("columns %s", head)
+		}
 	}
 }
 

@@ -61,11 +61,7 @@ type fact struct{ name, is string }
 // about says of what and by what a result was measured.
 func (r *Result) about() []fact {
 	version := strings.TrimSpace(r.Producer.Version + " " + r.Producer.Commit)
-	timing := r.Timing
-	if len(r.Kernels) > 0 || r.traced() { // which are timed alone, or say it each
-		timing = ""
-	}
-	return []fact{
+	facts := []fact{
 		{"model", r.Model.Name},
 		{"quantization", r.Model.Quantization},
 		{"device", r.Device.Name},
@@ -73,8 +69,11 @@ func (r *Result) about() []fact {
 		{"driver", r.Device.Driver},
 		{"version", version},
 		{"created", r.Created},
-		{"timing", timing},
 	}
+	if len(r.Kernels) > 0 || r.traced() { // which are timed alone, or say it each
+		return facts
+	}
+	return append(facts, fact{"timing", r.Timing})
 }
 
 // printMarkdown prints what was measured, tables and notes as a page has them.
