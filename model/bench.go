@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,6 +95,31 @@ func (b *Benchmark) tests() []bench.Test {
 	return list
 }
 
+// check says why nothing can be measured with some options in the one mode that is asked for.
+func (b *Benchmark) check(o *Options) error {
+	timing := o.Timing
+	if b.Tracing {
+		timing = engine.TimingOff // and others
+	}
+	why := o.oneByOne(timing)
+	if why == "" || b.Kernels || !slices.Equal(b.Modes, []string{bench.Pipelined}) {
+		return nil
+	}
+	return session.Refusef("--mode pipelined: steps come one by one %s", why)
+}
+
+// oneByOne says which of the options keeps steps from beginning before those before them have ended, "" for
+// none.
+func (o *Options) oneByOne(timing engine.Timing) string {
+	switch {
+	case timing > engine.TimingStep:
+		return "at timing level " + timing.String()
+	case o.Check:
+		return "with --check"
+	}
+	return ""
+}
+
 // how is a way in which a test runs; no timing is that of the options.
 type how struct{ mode, timing string }
 
@@ -123,7 +149,7 @@ func (b *Benchmark) hows(phase string) []how {
 // known meanwhile go to emit, as those of Open. Where it ends before its time it gives what it has measured
 // so far, nil where that is nothing, and why.
 func Bench(ctx context.Context, o Options, b Benchmark, emit func(session.Event)) (*bench.Result, error) {
-	if err := b.Check(); err != nil {
+	if err := cmp.Or(b.Check(), b.check(&o)); err != nil {
 		return nil, err
 	}
 	progress := opening(ctx, emit)
@@ -298,7 +324,8 @@ func (r *benchRun) possible(tests []bench.Test) []bench.Test {
 	return slices.DeleteFunc(tests, func(t bench.Test) bool {
 		no := t.Mode == bench.Pipelined && !r.runner.exec.CanPrepare(r.timing(&t))
 		if no {
-			r.log("warn", t.Name+" was not measured pipelined: steps are checked, or take several submits")
+			why := cmp.Or(r.m.options.oneByOne(r.timing(&t)), "where they take several submits")
+			r.log("warn", t.Name+" was not measured pipelined: steps come one by one "+why)
 		}
 		return no
 	})

@@ -254,7 +254,20 @@ func TestBenchmarkLeavesOutWhatCannotBePipelined(t *testing.T) {
 		}
 	})
 	if err != nil || len(r.Tests) != 1 || r.Tests[0].Mode != bench.Stepped || len(said) != 1 ||
-		!strings.HasPrefix(said[0], "tg3 was not measured pipelined") {
+		said[0] != "tg3 was not measured pipelined: steps come one by one with --check" {
 		t.Errorf("%+v, %v, %q", r, err, said)
+	}
+	b.Modes = []string{bench.Pipelined}
+	for want, o := range map[string]Options{
+		"at timing level dispatch": {Timing: engine.TimingDispatch}, "with --check": {Check: true},
+	} {
+		_, _, err := benched(t, o, b, fake.Options{})
+		if !errors.Is(err, session.ErrUsage) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("in no other mode: %v, want %s", err, want)
+		}
+	}
+	b.Tracing = true
+	if _, _, err := benched(t, Options{Timing: engine.TimingDispatch}, b, fake.Options{}); err != nil {
+		t.Errorf("at levels of its own: %v", err)
 	}
 }
