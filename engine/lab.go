@@ -89,14 +89,15 @@ type written struct {
 	buffer gpu.Buffer
 	found  []byte
 	before []byte // what is there when it runs to be compared
+	places []bool // of State, by word: the kernel writes it
 	reads  bool   // the kernel, or the edit, reads what it finds
 	state  bool
 }
 
-// strays says whether words are other than before where they are not after the kernel.
-func strays(before, own, edit []byte) bool {
-	for at := 0; at < len(own); at += 4 {
-		if bytes.Equal(own[at:at+4], before[at:at+4]) && !bytes.Equal(edit[at:at+4], before[at:at+4]) {
+// strays says whether words that the kernel does not write are others than before.
+func (w *written) strays(after []byte) bool {
+	for i, own := range w.places {
+		if at := 4 * i; !own && !bytes.Equal(after[at:at+4], w.before[at:at+4]) {
 			return true
 		}
 	}
@@ -170,6 +171,9 @@ func (r *editRun) alone(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.restore(func(w *written) bool { return w.state })) }()
+	if err := r.findPlaces(); err != nil {
+		return err
+	}
 	for _, edit := range []*Edit{nil, r.e} {
 		if err := r.mark(); err != nil {
 			return err
@@ -189,7 +193,7 @@ func (r *editRun) alone(ctx context.Context) (err error) {
 				continue
 			}
 			r.out.Outputs[i].New = got
-			r.out.Stray = r.out.Stray || w.state && strays(w.before, r.out.Outputs[i].Own, got)
+			r.out.Stray = r.out.Stray || w.strays(got)
 		}
 	}
 	if r.whole == nil {
@@ -244,16 +248,57 @@ func (r *editRun) capture(ctx context.Context) error {
 // Unwritten is a word that a kernel is not likely to write: a NaN as f32, and as two f16.
 const Unwritten = 0x7fc17fc1
 
+func unwritten(n int) []byte {
+	data := make([]byte, n)
+	for at := 0; at < n; at += 4 {
+		binary.LittleEndian.PutUint32(data[at:], Unwritten)
+	}
+	return data
+}
+
+// findPlaces runs the kernel on State that holds nothing, to see which words of it the kernel writes: in the
+// State of the step they are there already, for it has run.
+func (r *editRun) findPlaces() error {
+	some := false
+	for i := range r.writes {
+		if w := &r.writes[i]; w.state {
+			if err := r.put(w, unwritten(len(w.found))); err != nil {
+				return err
+			}
+			some = true
+		}
+	}
+	if !some {
+		return nil
+	}
+	r.x.runAs(r.e.of, nil)
+	if _, err := r.run(); err != nil {
+		return err
+	}
+	for i := range r.writes {
+		w := &r.writes[i]
+		if !w.state {
+			continue
+		}
+		got := make([]byte, len(w.found))
+		if err := r.x.read(w.buffer, 0, got); err != nil {
+			return err
+		}
+		w.places = make([]bool, len(got)/4)
+		for k := range w.places {
+			w.places[k] = binary.LittleEndian.Uint32(got[4*k:]) != Unwritten
+		}
+	}
+	return nil
+}
+
 // mark makes what the dispatch will write what it found where the kernels read that, and else bits that tell
 // what a kernel does not write.
 func (r *editRun) mark() error {
 	for i := range r.writes {
 		w := &r.writes[i]
 		if w.before = w.found; !w.reads {
-			w.before = make([]byte, len(w.found))
-			for at := 0; at < len(w.before); at += 4 {
-				binary.LittleEndian.PutUint32(w.before[at:], Unwritten)
-			}
+			w.before = unwritten(len(w.found))
 		}
 		if err := r.put(w, w.before); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -200,7 +201,13 @@ func TestATrialThatIsCutShortLeavesTheStepAsItWas(t *testing.T) {
 // What an edit writes of State where the kernel does not is no more there after the trial, in which the step
 // did not run with it. One that writes the same places runs in the step, whatever it writes there.
 func TestATrialLeavesStateAsItWas(t *testing.T) {
-	for name, at := range map[string]int{"where the kernel does": 0, "elsewhere": 3} {
+	for name, c := range map[string]struct {
+		at    int
+		reads bool // what it finds there
+	}{
+		"where the kernel does": {0, false}, "elsewhere": {3, false},
+		"where the kernel did in the step": {0, true}, "elsewhere, of what it reads": {3, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			r := &rig{dev: fake.New(fake.Options{})}
 			defer r.dev.Release()
@@ -224,13 +231,15 @@ func TestATrialLeavesStateAsItWas(t *testing.T) {
 			step(1, 2, 3, 4)
 			step(8, 9)
 			e := r.editOf(t, "copy", "copy+1", func(d fake.Dispatch) {
-				copy(d.Bound[1].Bytes[4*at:], bytesOf([]uint32{77}))
+				copy(d.Bound[1].Bytes[4*c.at:], bytesOf([]uint32{77}))
 			})
+			e.by.Storage = slices.Clone(e.by.Storage)
+			e.by.Storage[1].Read = c.reads
 			got, err := r.x.TryEdit(context.Background(), e, r.x.Serves("copy")[0], CostOptions{Rounds: 2})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if elsewhere := at > 0; got.Stray != elsewhere || (len(got.Step.New) == 0) != elsewhere {
+			if elsewhere := c.at > 0; got.Stray != elsewhere || (len(got.Step.New) == 0) != elsewhere {
 				t.Errorf("strays %v, in the step %v", got.Stray, got.Step)
 			}
 			held := make([]byte, 16)
