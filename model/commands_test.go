@@ -132,7 +132,7 @@ func declaredKinds(t *testing.T) (kinds []session.CommandKind) {
 }
 
 func TestReplySaysWhatTheCommandDid(t *testing.T) {
-	r := newRig(t, Options{MaxChunk: 4})
+	r := newRig(t, Options{MaxChunk: 4, Fuse: normsRun})
 	do := func(ctx context.Context, c session.Command, want session.Reply) {
 		t.Helper()
 		got, _ := r.s.Do(ctx, c)

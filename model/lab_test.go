@@ -48,7 +48,7 @@ func ranBy(t *trace.Trace, s *trace.Step) (list []string) {
 }
 
 func TestAnotherTextOfAKernelIsRunInTurnsWithIt(t *testing.T) {
-	r := newRig(t, Options{Timing: engine.TimingDispatch})
+	r := newRig(t, Options{Timing: engine.TimingDispatch, Fuse: normsRun})
 	r.dev.Duration = func(kernel string, _, _, _ uint32) int64 {
 		if strings.HasPrefix(kernel, "rms_norm+") {
 			return 700
@@ -96,7 +96,7 @@ func TestAnotherTextOfAKernelIsRunInTurnsWithIt(t *testing.T) {
 
 // A text takes the place of its kernel until the kernel itself is put there again; the trace says which ran.
 func TestAnotherTextOfAKernelTakesItsPlace(t *testing.T) {
-	r := newRig(t, Options{})
+	r := newRig(t, Options{Fuse: normsRun})
 	r.do(promptOf(5))
 	e := r.edited("rms_norm")
 	r.do(session.Command{Kind: session.Kernel, Edit: e})
@@ -133,7 +133,7 @@ func TestAnotherTextOfAKernelTakesItsPlace(t *testing.T) {
 
 // What is measured of a step is told of the kernels that it ran.
 func TestAStepIsNotMeasuredAgainByOtherKernels(t *testing.T) {
-	r := newRig(t, Options{Timing: engine.TimingStep})
+	r := newRig(t, Options{Timing: engine.TimingStep, Fuse: normsRun})
 	r.dev.Duration = func(kernel string, _, _, _ uint32) int64 {
 		if strings.HasPrefix(kernel, "rms_norm+") {
 			return 100
@@ -175,7 +175,7 @@ func TestAStepIsNotMeasuredAgainByOtherKernels(t *testing.T) {
 }
 
 func TestATextThatCannotRunInPlaceOfItsKernelIsRefused(t *testing.T) {
-	r := newRig(t, Options{})
+	r := newRig(t, Options{Fuse: normsRun})
 	r.do(promptOf(5))
 	g := &r.mirror.Trace.Graph
 	for _, c := range []struct{ name, from, to, want string }{
@@ -233,7 +233,7 @@ func TestATextThatCannotRunInPlaceOfItsKernelIsRefused(t *testing.T) {
 
 // A folder of texts is in force from the start, and says what of it was taken.
 func TestShadersOfAFolderAreInForceFromTheFirstStep(t *testing.T) {
-	first := newRig(t, Options{})
+	first := newRig(t, Options{Fuse: normsRun})
 	dir := t.TempDir()
 	put := func(name, text string) {
 		t.Helper()
@@ -244,7 +244,7 @@ func TestShadersOfAFolderAreInForceFromTheFirstStep(t *testing.T) {
 	}
 	put("rms_norm", first.edited("rms_norm").Text)
 	put("tanh", "// of another model")
-	r := newRig(t, Options{Shaders: dir})
+	r := newRig(t, Options{Shaders: dir, Fuse: normsRun})
 	r.do(promptOf(5))
 	list := ranBy(r.mirror.Trace, r.step())
 	named := func(k string) bool { return strings.HasPrefix(k, "rms_norm+") }
@@ -276,7 +276,7 @@ func TestShadersOfAFolderAreInForceFromTheFirstStep(t *testing.T) {
 // On a device: a text that does the same differs nowhere, one that is wrong shows how wrong it is, and one
 // with a mistake where it is. None changes what the model says until it is in force.
 func TestAWrongTextShowsItsGapOnADevice(t *testing.T) {
-	s, whole := deviceSession(t, Options{Timing: engine.TimingStep})
+	s, whole := deviceSession(t, Options{Timing: engine.TimingStep, Fuse: normsRun})
 	ctx := context.Background()
 	do := func(c session.Command) session.Reply {
 		t.Helper()

@@ -153,7 +153,7 @@ func fresh(t *testing.T, net *network, tokens, position int) *engine.Live {
 // The three projections of the attention, and the two of the MLP, can run side by side, so they must be
 // submitted so.
 func TestIndependentProjectionsStandSideBySide(t *testing.T) {
-	g := graphOf(t, Options{})
+	g := graphOf(t, Options{Fuse: normsRun})
 	l, err := engine.NewLive(g, engine.LiveOptions{})
 	if err != nil {
 		t.Fatal(err)

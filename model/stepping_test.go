@@ -141,7 +141,8 @@ func TestARunPausesWhereAConditionIsMet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := tiny()
 			file.Set("llama.context_length", max(4*tinyContext, 2*test.prompt))
-			r := newRigOn(t, Options{Timing: engine.TimingDispatch}, file, fake.Options{NoLog: true})
+			r := newRigOn(t, Options{Timing: engine.TimingDispatch, Fuse: normsRun}, file,
+				fake.Options{NoLog: true})
 			if test.prepare != nil {
 				test.prepare(r)
 			}

@@ -133,6 +133,9 @@ type rig struct {
 // step, so that a step at a position gives the same whenever it is made.
 func letters(position int, tokens []int) int { return 'a' + (position+len(tokens))%26 }
 
+// normsRun are the rules of fusion but those that take in norms, or gate and up.
+const normsRun = "residual,rope_attention,rope,gelu_mul,silu_mul"
+
 func newRig(t *testing.T, o Options) *rig {
 	t.Helper()
 	return newRigOn(t, o, tiny(), fake.Options{NoLog: true})
