@@ -1,6 +1,8 @@
 package ops
 
 import (
+	"encoding/binary"
+	"math"
 	"slices"
 	"testing"
 
@@ -139,5 +141,48 @@ func TestAttentionWithARotationKeepsWhatAGraphComputes(t *testing.T) {
 				kernelsAgree(t, dev, fuseRopeAttention, c.build, c.points())
 			})
 		}
+	}
+}
+
+// A key that the device turns may be rounded to the other of two halves than the reference's: attention with
+// it is within its tolerance.
+func TestAKeyBetweenTwoHalvesMayBeEither(t *testing.T) {
+	c := turnedAttention{pairs: neighbourPairs, attention: attention{
+		qHeads: 2, kvHeads: 2, headDim: 16, tokens: 2, context: 8, half: true, live: [][2]int{{2, 0}},
+	}}
+	g, _ := fusedAndNot(t, fuseRopeAttention, c.build, gpu.DefaultLimits())
+	y := g.Outputs()[0]
+	with := func(key float32) (Tensor, Tolerance) {
+		in := (&trial{}).input(t, g, c.points()[0])
+		for i := range in.Inputs {
+			data := in.Inputs[i].Data
+			set := func(at int, x float32) { binary.LittleEndian.PutUint32(data[4*at:], math.Float32bits(x)) }
+			switch g.Value(in.Inputs[i].Value).Name {
+			case "cos", "sin":
+				for at := range len(data) / 4 {
+					set(at, map[bool]float32{true: 1}[g.Value(in.Inputs[i].Value).Name == "cos"])
+				}
+			case "q":
+				for at := range len(data) / 4 {
+					set(at, 1)
+				}
+			case "k":
+				set(0, key)
+			}
+		}
+		x := NewInterpreter(g)
+		if err := x.Step(in, nil); err != nil {
+			t.Fatal(err)
+		}
+		return x.Tensor(y), x.Tolerance(0, y)
+	}
+	one, tolerance := with(1 + 0x1p-11 - 0x1p-20)
+	other, _ := with(1 + 0x1p-11 + 0x1p-20)
+	most := 0.0
+	for i := range one.Data {
+		most = max(most, math.Abs(one.Data[i]-other.Data[i]))
+	}
+	if most == 0 || most > tolerance.Abs {
+		t.Errorf("%g apart, within %g", most, tolerance.Abs)
 	}
 }

@@ -520,6 +520,9 @@ func (o *sdpa) Tolerance(r *Ref, v engine.ValueID) Tolerance {
 	part := summed(d)/2*rounding*score + ulps(3) + summed(context-start)*rounding
 	if o.rope != nil {
 		part += 2 * turnedPairs.Row * score
+		if o.half { // an element of a key may be rounded to another half, and moves a weight by half of that
+			part += math.Abs(float64(o.scale)) * largestOf(q.Data) * largestOf(keys.Data) * 0x1p-11
+		}
 	}
 	return Tolerance{
 		Abs: part * largestOf(values),
