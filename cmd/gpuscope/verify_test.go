@@ -68,7 +68,7 @@ func TestTheEmbeddedModelIsWithinItsTolerances(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &printed); err != nil {
 		t.Fatal(err)
 	}
-	if len(printed.Rows) < 4*90 || !strings.Contains(printed.Title[0], "all within their tolerance") {
+	if len(printed.Rows) < 4*60 || !strings.Contains(printed.Title[0], "all within their tolerance") {
 		t.Errorf("%d rows under %q", len(printed.Rows), printed.Title)
 	}
 	tr, err := trace.ReadFile(file)
@@ -87,7 +87,7 @@ func TestTheEmbeddedModelIsWithinItsTolerances(t *testing.T) {
 				t.Fatalf("step %d: %+v", i, d.Gap)
 			}
 		}
-		if gaps < 80 {
+		if gaps < 45 {
 			t.Errorf("step %d: %d gaps of %d dispatches", i, gaps, len(tr.Steps[i].Dispatches))
 		}
 	}
@@ -96,8 +96,8 @@ func TestTheEmbeddedModelIsWithinItsTolerances(t *testing.T) {
 func TestAKernelThatIsWrongIsTheFirstDivergence(t *testing.T) {
 	for _, test := range []struct{ name, from, to, want, inherits string }{
 		{
-			"a wrong factor", "v / (1.0 + exp(-v))", "v / (1.0 + exp(-1.001 * v))", "layers.0.mlp.silu_mul",
-			"mlp.down+add",
+			"a wrong factor", "v / (1.0 + exp(-v))", "v / (1.0 + exp(-1.001 * v))",
+			"layers.0.mlp.gate+up+silu_mul.silu_mul", "mlp.down+add",
 		},
 		{
 			"no number", "* scale * weight[i]", "* bitcast<f32>(0x7fc00000u | params.rows)", "layers.0.attn.norm",
