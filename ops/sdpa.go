@@ -29,7 +29,7 @@ import (
 // that the mask lets through are computed or read. Where they could take over 64 MiB it is streaming: each
 // workgroup goes through the positions with a tile of tokens and keeps no scores; with a D over 128 only
 // where they are more than the device binds, with one over 256 never. One token (D up to 256) takes
-// flash_decoding: the positions are cut into as many splits as fill the device once, whatever their number,
+// flash_decoding: the positions are cut into as many splits as fill the device, whatever their number,
 // each attended over by one workgroup for query heads that share a KV head; that of the last split appends to
 // the caches; then the splits are put together. Up to 384 positions it is decoding: one workgroup for each
 // query head attends over them all. Either turns q and k as it loads them where a rotation stands before it
