@@ -11,7 +11,6 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu/fake"
-	"gpuscope/engine/gpu/gputest"
 	"gpuscope/model/session"
 )
 
@@ -86,34 +85,6 @@ func TestDrawnTokensAreTheSameHoweverStepsFollowEachOther(t *testing.T) {
 	}
 	if r.pipelines() {
 		t.Error("what is drawn is not known on the device")
-	}
-}
-
-// A penalty looks back over the text, which the steps of a run have grown.
-func TestPenalisedTokensAreTheSameHoweverStepsFollowEachOther(t *testing.T) {
-	by := Sampling{TopP: 1, RepeatPenalty: 1.7, RepeatLastN: 8}
-	dev := gputest.Open(t)
-	var want []int
-	for _, how := range []string{"one by one", "run"} {
-		r := openOn(t, dev, Options{Path: write(t, tiny().Bytes()), Sampling: by, IgnoreEOS: true})
-		r.do(promptOf(5))
-		if how == "run" {
-			r.do(session.Command{Kind: session.Run, N: 20})
-		} else {
-			for range 20 {
-				r.do(session.Command{Kind: session.Next})
-			}
-		}
-		var got []int
-		for _, s := range r.end().Steps {
-			got = append(got, *s.Token)
-		}
-		if want == nil {
-			want = got
-		}
-		if d := cmp.Diff(want, got); d != "" || len(got) != 21 {
-			t.Errorf("%s: %d tokens\n%s", how, len(got), d)
-		}
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/model/session"
 	"gpuscope/ops"
@@ -89,6 +91,34 @@ func TestTokensDrawnOnTheGPUAreThoseOfTheHost(t *testing.T) {
 		got, want := tokens(s, 0), tokens(s, ops.MaxTopK+1)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %v, of the host %v", name, got, want)
+		}
+	}
+}
+
+// A penalty looks back over the text, which the steps of a run have grown.
+func TestPenalisedTokensAreTheSameHoweverStepsFollowEachOther(t *testing.T) {
+	by := Sampling{TopP: 1, RepeatPenalty: 1.7, RepeatLastN: 8}
+	dev := gputest.Open(t)
+	var want []int
+	for _, how := range []string{"one by one", "run"} {
+		r := openOn(t, dev, Options{Path: write(t, tiny().Bytes()), Sampling: by, IgnoreEOS: true})
+		r.do(promptOf(5))
+		if how == "run" {
+			r.do(session.Command{Kind: session.Run, N: 20})
+		} else {
+			for range 20 {
+				r.do(session.Command{Kind: session.Next})
+			}
+		}
+		var got []int
+		for _, s := range r.end().Steps {
+			got = append(got, *s.Token)
+		}
+		if want == nil {
+			want = got
+		}
+		if d := cmp.Diff(want, got); d != "" || len(got) != 21 {
+			t.Errorf("%s: %d tokens\n%s", how, len(got), d)
 		}
 	}
 }
