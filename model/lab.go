@@ -167,8 +167,8 @@ func (s *live) beginKernel(c session.Command) (work, error) {
 // beginLab checks what is to be tried, and compiles it.
 func (s *live) beginLab(c session.Command) (work, error) {
 	switch {
-	case c.Edit == nil || c.Edit.Text == "":
-		return nil, session.Refusef("lab: want a kernel and another text of it")
+	case c.Edit == nil:
+		return nil, session.Refusef("lab: want another text of a kernel")
 	case c.N > engine.MostCostRounds:
 		return nil, session.Refusef("lab: %d rounds, want at most %d", c.N, engine.MostCostRounds)
 	}

@@ -208,7 +208,8 @@ func TestATextThatCannotRunInPlaceOfItsKernelIsRefused(t *testing.T) {
 	}
 	for want, c := range map[string]session.Command{
 		"does not run rms_norm":      {Edit: e},
-		"want a kernel and another":  {},
+		"want another text":          {},
+		"its first line is not":      {Edit: &session.KernelEdit{Kernel: "rms_norm"}}, // a file cut empty
 		"1001 rounds, want at most":  {Edit: r.edited("rms_norm"), N: 1001},
 		"step 9 cannot be run again": {Edit: r.edited("rms_norm"), Step: new(int)},
 		"nothing runs in its place":  {Kind: session.Kernel, Edit: &session.KernelEdit{Kernel: "rms_norm"}},

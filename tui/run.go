@@ -100,6 +100,10 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	if terminal && o.Input == nil && term.IsTerminal(int(os.Stdin.Fd())) {
 		o.Input = ttyInput{os.Stdin, func(dark bool) { program.Send(backgroundMsg{dark}) }}
 		o.isDark = func() bool { return darkBackground(os.Stdin, out.(*os.File)) }
+		// Bubble Tea gives back the mode that an editor left.
+		if before, err := term.GetState(int(os.Stdin.Fd())); err == nil {
+			defer func() { _ = term.Restore(int(os.Stdin.Fd()), before) }()
+		}
 	}
 	if len(o.Keys) > 0 {
 		list, err := bound(o.Keys)

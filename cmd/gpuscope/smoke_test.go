@@ -260,13 +260,12 @@ func TestEmbeddedModelOpensOnThisDevice(t *testing.T) {
 	x.leaves(exitDone)
 }
 
-// Nobody answers in this terminal: what a command without a screen asks of it would only be in the way, and
-// waited for.
-// The editor has the terminal to itself, its keys too; afterwards the screen has it again.
+// The editor has the terminal to itself, its keys too; afterwards the screen has it again, in whatever mode
+// the editor left it, and at the end it is as it was at the start.
 func TestAKernelIsEditedAndTriedOnThisDevice(t *testing.T) {
 	gputest.Open(t).Release()
 	editor := filepath.Join(t.TempDir(), "editor")
-	script := "#!/bin/sh\nprintf 'your word: '\nread word\necho \"// $word\" >> \"$1\"\n"
+	script := "#!/bin/sh\nprintf 'your word: '\nread word\necho \"// $word\" >> \"$1\"\nstty raw -echo\n"
 	if err := os.WriteFile(editor, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -285,6 +284,8 @@ func TestAKernelIsEditedAndTriedOnThisDevice(t *testing.T) {
 	x.leaves(exitDone)
 }
 
+// Nobody answers in this terminal: what a command without a screen asks of it would only be in the way, and
+// waited for.
 func TestCommandsAskTheTerminalNothing(t *testing.T) {
 	t.Parallel()
 	x := startTerminal(t, "play", "version")
