@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -56,17 +57,14 @@ func (x *Executor) UseCanary(k *CeilingKernels) error {
 // Release frees what it made.
 func (c *canary) Release() { c.release() }
 
-// settle runs it until it takes the same several times, and takes that for the reference. All of the GPU is
-// kept busy before: one that had only been written to for seconds was steady too, at a fifth of its clock,
-// and a single workgroup did not bring it up.
+// settle runs it until it takes the same several times, and takes that for the reference. The GPU is warmed
+// up before: one that had only been written to for seconds was steady too, at a fifth of its clock.
 func (c *canary) settle() error {
 	if err := c.setFMA(warmingRounds); err != nil {
 		return err
 	}
-	for start := time.Now(); time.Since(start) < warmFor; {
-		if _, err := c.one(c.kernel, mostGroups/8); err != nil {
-			return err
-		}
+	if err := c.warm(context.Background(), c.kernel); err != nil {
+		return err
 	}
 	if err := c.setFMA(canaryRounds); err != nil {
 		return err

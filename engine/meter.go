@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"gpuscope/engine/gpu"
 )
@@ -16,6 +18,16 @@ type CeilingKernels struct {
 	Fill, Copy, FMA, Empty *Kernel
 	FlopsPerRound          int
 }
+
+const (
+	// A GPU is kept busy until it has become no faster for warmFor, by more than warmNoise, or mostWarm has
+	// passed: an idle one takes some 100 ms to clock up, now and then several times that.
+	warmFor   = 150 * time.Millisecond
+	warmNoise = 0.01
+	mostWarm  = 2 * time.Second
+	// warmGroups are more workgroups than run at once: one alone does not bring the clock up.
+	warmGroups = mostGroups / 8
+)
 
 // errNoPeriod says that GPU times are ticks of unknown length.
 var errNoPeriod = errors.New("the GPU's clock has no known period")
@@ -154,6 +166,25 @@ func (m *meter) warmed(k metered, groups uint32) (float64, error) {
 		return 0, err
 	}
 	return times[1], nil
+}
+
+// warm keeps all of the GPU busy with a kernel until its clock is up.
+func (m *meter) warm(ctx context.Context, k metered) error {
+	begin := time.Now()
+	least, since := math.Inf(1), begin
+	for time.Since(since) < warmFor && time.Since(begin) < mostWarm {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		ns, err := m.one(k, warmGroups)
+		if err != nil {
+			return err
+		}
+		if ns < least*(1-warmNoise) {
+			least, since = ns, time.Now()
+		}
+	}
+	return nil
 }
 
 // one times one dispatch.

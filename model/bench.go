@@ -165,10 +165,7 @@ func Bench(ctx context.Context, o Options, b Benchmark, emit func(session.Event)
 	}
 	defer r.release()
 	run := benchRun{m: m, runner: r, b: &b, progress: progress, log: log, result: m.benchResult(r, &b)}
-	if d := &run.result.Device; r.timed() && !d.Software() {
-		d.Ceilings, err = measureCeilings(ctx, r.dev, ceilingCache(o.Cache), progress,
-			func(err error) { log("warn", err.Error()) })
-	}
+	err = run.ceilings(ctx)
 	if err == nil && b.Tracing && !r.timed() {
 		err = session.Refusef("what timing costs is not known: this device has no timestamps")
 	}
@@ -177,7 +174,10 @@ func Bench(ctx context.Context, o Options, b Benchmark, emit func(session.Event)
 	} else if err == nil {
 		err = run.measure(ctx, tests)
 	}
-	if err = errors.Join(err, m.Close()); len(run.result.Tests)+len(run.result.Kernels) == 0 {
+	if err == nil {
+		err = run.ceilings(ctx)
+	}
+	if err = errors.Join(err, run.floors(), m.Close()); len(run.result.Tests)+len(run.result.Kernels) == 0 {
 		return nil, err
 	}
 	return run.result, err
@@ -249,6 +249,28 @@ type benchRun struct {
 	filled   int   // positions of the cache that have it
 }
 
+// ceilings measures what the device does at best, before and behind what is held to it: a GPU that was not at
+// its clock yet would make all of that look better than it is. The better of both stands.
+func (r *benchRun) ceilings(ctx context.Context) error {
+	d := &r.result.Device
+	if !r.runner.timed() || d.Software() {
+		return nil
+	}
+	before := d.Ceilings
+	var err error
+	d.Ceilings, err = measureCeilings(ctx, r.runner.dev, ceilingCache(r.m.options.Cache), before, r.progress,
+		func(err error) { r.log("warn", err.Error()) })
+	if err != nil {
+		d.Ceilings = before
+		return err
+	}
+	if before != nil && d.Ceilings.FlopsPerS > (1+trace.ClockMoved)*before.FlopsPerS {
+		r.log("warn", fmt.Sprintf("the GPU was at %.2f of its clock when its ceilings were measured before the "+
+			"tests: those behind them stand", before.FlopsPerS/d.Ceilings.FlopsPerS))
+	}
+	return nil
+}
+
 // measure runs the tests one after the other.
 func (r *benchRun) measure(ctx context.Context, tests []bench.Test) error {
 	random := rand.New(rand.NewPCG(r.b.Seed, 0))
@@ -310,10 +332,6 @@ func (r *benchRun) turns(ctx context.Context, tests []bench.Test) error {
 		t := &tests[i]
 		t.Steps, t.CPU, t.Canary = steps[i]/counted, splits[i].Per(steps[i]), canary
 		t.TokensPerS = bench.Rates(t.Tokens, t.WallNS)
-		var err error
-		if t.Floor, err = r.floor(t); err != nil {
-			return err
-		}
 	}
 	r.result.Tests = append(r.result.Tests, tests...)
 	return r.progress(first.Name, counted*len(tests), counted*len(tests))
@@ -437,6 +455,18 @@ func (m *Model) steps(t *bench.Test) []benchStep {
 		list = append(list, benchStep{min(each, t.Tokens-n), t.Depth + n})
 	}
 	return list
+}
+
+// floors holds the tests to the ceilings.
+func (r *benchRun) floors() error {
+	for i := range r.result.Tests {
+		t := &r.result.Tests[i]
+		var err error
+		if t.Floor, err = r.floor(t); err != nil {
+			return fmt.Errorf("%s: %w", t.Name, err)
+		}
+	}
+	return nil
 }
 
 // floor is the least time that a test could take by the ceiling of its phase; nil where that is not known.

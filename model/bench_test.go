@@ -76,6 +76,39 @@ func TestBenchmarkIsHeldToTheFloor(t *testing.T) {
 	}
 }
 
+// A GPU that was not at its clock when a benchmark began is measured again behind the tests.
+func TestBenchmarkIsHeldToTheBetterCeilings(t *testing.T) {
+	b := Benchmark{Prompts: []int{8}, Depths: []int{0}, Repetitions: 1}
+	driver := &fake.Driver{All: []fake.Options{gpuOf("1.0")}}
+	slow, said := int64(2), ""
+	o := Options{Path: write(t, tiny().Bytes()), Driver: driver, Cache: t.TempDir()}
+	r, err := Bench(context.Background(), o, b, func(e session.Event) {
+		for _, dev := range driver.Opened {
+			dev.Duration = func(kernel string, x, y, z uint32) int64 { return slow * 1e6 * int64(x) }
+		}
+		switch {
+		case e.Log != nil && e.Log.Level == "warn":
+			said = e.Log.Text
+		case e.Progress != nil && e.Progress.Phase == "pp8":
+			slow = 1
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, f := r.Device.Ceilings, r.Tests[0].Floor
+	if want := int64(float64(f.Amount) * 1e9 / got.FlopsPerS); f.NS != max(1, want) {
+		t.Errorf("%+v, want %d ns", f, want)
+	}
+	if !strings.Contains(said, "at 0.50 of its clock") {
+		t.Errorf("said %q", said)
+	}
+	kept := CachedCeilings(&r.Device, o.Cache)
+	if kept == nil || kept.FlopsPerS != got.FlopsPerS {
+		t.Errorf("kept %+v, want %+v", kept, got)
+	}
+}
+
 // A route that is slow runs as few operators as fit a submit.
 func TestSlowKernelsRunFewerAtATime(t *testing.T) {
 	r := newRig(t, Options{})

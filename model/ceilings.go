@@ -127,10 +127,11 @@ func (c ceilingCache) store(d *trace.Device, found *trace.Ceilings) (err error) 
 	return atomic.ReplaceFile(temp.Name(), path)
 }
 
-// measureCeilings measures a device and keeps what it found. What could not be kept is told to warn, and no
-// error: it is known now.
-func measureCeilings(ctx context.Context, dev gpu.Device, cache ceilingCache, progress engine.Progress,
-	warn func(error),
+// measureCeilings measures a device and keeps what it found, or where that is better what the same run had
+// found before; known is nil where there is none. What could not be kept is told to warn, and no error: it is
+// known now.
+func measureCeilings(ctx context.Context, dev gpu.Device, cache ceilingCache, known *trace.Ceilings,
+	progress engine.Progress, warn func(error),
 ) (*trace.Ceilings, error) {
 	k, err := ops.Ceilings()
 	if err != nil {
@@ -139,6 +140,9 @@ func measureCeilings(ctx context.Context, dev gpu.Device, cache ceilingCache, pr
 	found, err := engine.MeasureCeilings(ctx, dev, k, progress)
 	if err != nil {
 		return nil, err
+	}
+	if known != nil {
+		found = found.Best(known)
 	}
 	described := engine.DescribeDevice(dev.Info())
 	if err := cache.store(&described, found); err != nil {
@@ -157,7 +161,7 @@ func MeasureCeilings(ctx context.Context, d gpu.Driver, device, cache string, pr
 		return nil, err
 	}
 	defer dev.Release()
-	return measureCeilings(ctx, dev, ceilingCache(cache), progress, warn)
+	return measureCeilings(ctx, dev, ceilingCache(cache), nil, progress, warn)
 }
 
 // CachedCeilings are those of a device that were kept in cache; nil where there are none.
@@ -167,14 +171,17 @@ func CachedCeilings(device *trace.Device, cache string) *trace.Ceilings {
 
 // ceilings measures the session's device between two steps.
 func (s *live) ceilings(ctx context.Context, _ *session.Reply) error {
-	found, err := measureCeilings(ctx, s.runner.dev, ceilingCache(s.m.options.Cache), s.progress(),
-		func(err error) {
-			s.teller.tell(func() session.Event {
-				return session.Event{Log: &session.Log{Level: "warn", Text: err.Error()}}
-			})
+	warn := func(err error) {
+		s.teller.tell(func() session.Event {
+			return session.Event{Log: &session.Log{Level: "warn", Text: err.Error()}}
 		})
+	}
+	found, err := measureCeilings(ctx, s.runner.dev, ceilingCache(s.m.options.Cache), nil, s.progress(), warn)
 	if err != nil {
 		return err
+	}
+	if speed := s.runner.sing(); s.runner.slow {
+		warn(fmt.Errorf("the ceilings are of a clock at %.2f of the warm one: measure them again", speed))
 	}
 	s.record(trace.Record{Ceilings: found})
 	return nil

@@ -107,6 +107,20 @@ func TestCacheOfCeilingsThatIsNotWholeIsNotRead(t *testing.T) {
 	}
 }
 
+// Who measures a device whose clock is slow by the canary is told so.
+func TestCeilingsOfASlowClockAreToldOf(t *testing.T) {
+	r := newRigOn(t, Options{}, tiny(), gpuOf("1.0"))
+	r.do(promptOf(5))
+	r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 2000 }
+	r.do(session.Command{Kind: session.Ceilings})
+	if !slices.ContainsFunc(r.events, func(e session.Event) bool {
+		return e.Log != nil && e.Log.Level == "warn" &&
+			strings.Contains(e.Log.Text, "at 0.50 of the warm one")
+	}) {
+		t.Error("nothing was said")
+	}
+}
+
 func TestCeilingsThatCannotBeKeptAreKnownAllTheSame(t *testing.T) {
 	file := write(t, nil) // a file where the folder would be
 	r := newRigOn(t, Options{Cache: file}, tiny(), gpuOf("1.0"))

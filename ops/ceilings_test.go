@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"testing"
+	"time"
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
@@ -17,6 +18,12 @@ import (
 // scripted is a device of known speed: what a kernel takes follows from its params and its grid.
 func scripted(units uint32, flopsPerNS, cachedPerNS, copyPerNS float64, cache int64) *fake.Device {
 	dev := fake.New(fake.Options{NoLog: true})
+	play(dev, units, flopsPerNS, cachedPerNS, copyPerNS, cache)
+	return dev
+}
+
+// play makes a device one of known speed.
+func play(dev *fake.Device, units uint32, flopsPerNS, cachedPerNS, copyPerNS float64, cache int64) {
 	var words [2]uint32
 	dev.OnDispatch = func(d fake.Dispatch) {
 		params := d.Bound[len(d.Bound)-1].Bytes
@@ -38,7 +45,6 @@ func scripted(units uint32, flopsPerNS, cachedPerNS, copyPerNS float64, cache in
 		}
 		return 1700
 	}
-	return dev
 }
 
 func ceilings(t testing.TB, dev gpu.Device, ctx context.Context, p engine.Progress) (*trace.Ceilings, error) {
@@ -84,6 +90,44 @@ func TestCeilingsAreThoseOfTheDevice(t *testing.T) {
 		}
 		if n := dev.Live().Total(); n != 0 || len(c.CopyBytesPerS) < 4 {
 			t.Errorf("%d objects are left over; %d sizes", n, len(c.CopyBytesPerS))
+		}
+	}
+}
+
+// A GPU whose clock rises while it is measured is measured at its highest: while it is warmed up, and where
+// it rises later too.
+func TestCeilingsAreOfTheClockThatTheGPURisesTo(t *testing.T) {
+	var began time.Time
+	copies := 0
+	for name, clock := range map[string]func() float64{
+		"slowly": func() float64 { return min(1, 0.2+0.8*time.Since(began).Seconds()/0.4) },
+		"at once, in the middle": func() float64 {
+			if copies < 20 {
+				return 0.57
+			}
+			return 1
+		},
+	} {
+		info := gpu.AdapterInfo{Name: "Big GPU", Type: gpu.Discrete}
+		dev := fake.New(fake.Options{NoLog: true, Info: info})
+		play(dev, 132, 50_000, 9000, 4240, 32<<20)
+		takes := dev.Duration
+		dev.Duration = func(kernel string, x, y, z uint32) int64 {
+			if kernel == "ceiling_copy" {
+				copies++
+			}
+			return int64(float64(takes(kernel, x, y, z)) / clock())
+		}
+		began, copies = time.Now(), 0
+		c, err := ceilings(t, dev, context.Background(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := c.CopyBytesPerS[len(c.CopyBytesPerS)-1]
+		ns, _ := c.DispatchNS.NS()
+		if !near(c.FlopsPerS, 50_000e9, 0.02) || !near(last.PerS, 4240e9, 0.02) || c.FillWorkgroups != 132 ||
+			ns != 1700 || !near(c.CopyBytesPerS[0].PerS, 9000e9, 0.02) {
+			t.Errorf("%s: %+v", name, c)
 		}
 	}
 }

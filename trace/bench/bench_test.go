@@ -158,6 +158,19 @@ func TestPrintedForms(t *testing.T) {
 	}
 }
 
+// A test that is faster than a ceiling lets it be says nothing about the test.
+func TestAShareOfOverAHundredIsMarked(t *testing.T) {
+	r := example()
+	r.Tests[0].Floor.Share = 1.183
+	var b bytes.Buffer
+	if err := r.Print(context.Background(), &b, "md"); err != nil {
+		t.Fatal(err)
+	}
+	if s := b.String(); !strings.Contains(s, "| 118.3? |") || !strings.Contains(s, "\nOver 100 % (?) is no share") {
+		t.Error(s)
+	}
+}
+
 // A program finds a column by its name.
 func TestNoTwoColumnsHaveOneName(t *testing.T) {
 	for _, r := range []*Result{example(), traced(), kernels()} {

@@ -216,13 +216,13 @@ func (r *Result) kernelTable() *table.Table {
 		},
 		{
 			Name: "share", Title: "~% of it", Unit: "%", Is: table.Modelled, Right: true,
-			Doc: "of that ceiling; over 100 what it read came from a cache",
+			Doc: "of that ceiling; over 100 (?) from a cache, or a higher clock",
 			Of: at(func(k *Kernel) table.Cell {
 				of, share := r.limit(k)
 				if of == "" {
 					return table.Cell{}
 				}
-				return table.Number(100*share, 1)
+				return shareCell(share)
 			}),
 		},
 	}, table.Flat(len(r.Kernels), func(row int) string {

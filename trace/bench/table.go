@@ -134,6 +134,10 @@ func (r *Result) notes() []string {
 				fmt.Sprintf("%s ran at %.2f of the warm clock: run it again.", t.Name, t.Canary))
 		}
 	}
+	if slices.ContainsFunc(r.Tests, func(t Test) bool { return t.Floor != nil && t.Floor.Share > 1 }) {
+		notes = append(notes, "Over 100 % (?) is no share: a cache had a part of the weights, or the clock was "+
+			"higher than when the ceilings were measured.")
+	}
 	if len(r.Tests) > 0 {
 		notes = append(notes, fmt.Sprintf("Median, least and largest of %s behind a warm-up; "+
 			"CPU: mean µs of the host a step. stepped: each token is read before the next step begins; "+
@@ -141,7 +145,8 @@ func (r *Result) notes() []string {
 	}
 	if len(r.Kernels) > 0 {
 		notes = append(notes, fmt.Sprintf("µs of one operator: the median of %s, of equal operators one behind "+
-			"the other. GB/s and TFLOP/s are modelled bytes and FLOPs in that time; over 100 %% came from a cache.",
+			"the other. GB/s and TFLOP/s are modelled bytes and FLOPs in that time; over 100 %% (?) came from a "+
+			"cache, or of fp from a higher clock than the ceiling's.",
 			table.Plural(r.Repetitions, "run")))
 	}
 	return notes
@@ -194,12 +199,12 @@ func (r *Result) testTable() *table.Table {
 		},
 		{
 			Name: "share", Title: "~% of it", Unit: "%", Is: table.Modelled, Right: true, Width: 80,
-			Doc: "the floor over the median repetition: 100 is as fast as that ceiling lets it be",
+			Doc: "the floor over the median repetition: 100 is as fast as that ceiling lets it be, over 100 (?) is none",
 			Of: at(func(t *Test) table.Cell {
 				if t.Floor == nil {
 					return table.Cell{}
 				}
-				return table.Number(100*t.Floor.Share, 1)
+				return shareCell(t.Floor.Share)
 			}),
 		},
 		{
@@ -243,6 +248,15 @@ func (r *Result) testTable() *table.Table {
 // traced says whether tests ran at levels of their own.
 func (r *Result) traced() bool {
 	return slices.ContainsFunc(r.Tests, func(t Test) bool { return t.Timing != "" })
+}
+
+// shareCell is a share of a ceiling. One of over 100 % is none, and is marked.
+func shareCell(share float64) table.Cell {
+	c := table.Number(100*share, 1)
+	if share > 1 {
+		c.Text += "?"
+	}
+	return c
 }
 
 // significant is a number with four digits or so.

@@ -73,6 +73,8 @@ func TestLimitSaysWhatKeepsADispatchFromBeingFaster(t *testing.T) {
 		{"at the floor", 6240, 8192, 2048, 1024, "≈floor", 0, 0, 0},
 		{"just over the floor", 6241, 8192, 2048, 8, "8 wg", 2.611, 0.6529, 1441},
 		{"over the copy rate", 13_104, 53_000_000, 0, 4096, "mem 125% cached?", 5300, 0, 0},
+		// 2.5 GFLOP / (43,104 - 3,104 ns) = 62.5 TFLOP/s, of 50.
+		{"over the FLOP rate", 43_104, 1_000_000, 2_500_000_000, 4096, "fp 125% clock?", 25, 62_500, 0},
 		{"nothing modelled", 20_000, 0, 0, 1024, "", 0, 0, 15_200},
 		{"not measured", 0, 10_485_760, 33_554_432, 1024, "", 0, 0, 0},
 	} {

@@ -45,11 +45,14 @@ func (l Limit) String() string {
 	case FillLimit:
 		return fmt.Sprintf("%d wg", l.Workgroups)
 	case MemLimit, FPLimit:
-		name := map[LimitKind]string{MemLimit: "mem", FPLimit: "fp"}[l.Kind]
-		if l.Share > 1 {
-			return fmt.Sprintf("%s %.0f%% cached?", name, 100*l.Share)
+		name, over := "mem", " cached?"
+		if l.Kind == FPLimit {
+			name, over = "fp", " clock?"
 		}
-		return fmt.Sprintf("%s %.0f%%", name, 100*l.Share)
+		if l.Share <= 1 {
+			over = ""
+		}
+		return fmt.Sprintf("%s %.0f%%%s", name, 100*l.Share, over)
 	}
 	return ""
 }
