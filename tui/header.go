@@ -91,12 +91,12 @@ func (a *App) newestStep() int {
 // stateWord is how things stand, in one word.
 func (a *App) stateWord() string {
 	switch {
+	case a.lost:
+		return "[ENGINE GONE]"
 	case a.mirror.Trace == nil || a.restarting():
 		return "[LOADING" + a.progress() + "]"
 	case a.isTrace:
 		return "[TRACE]"
-	case a.lost:
-		return "[ENGINE GONE]"
 	case a.job != nil && a.job.cancelled:
 		return "[STOPPING]"
 	case a.job != nil:

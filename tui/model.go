@@ -194,7 +194,9 @@ func (a *App) events(list eventsMsg) {
 		if err := a.mirror.Apply(e); err != nil {
 			a.fail(nil, fmt.Errorf("not recorded: %w", err))
 		}
-		a.again.opened = a.again.opened || e.Opened != nil
+		if e.Opened != nil {
+			a.again.opened, a.opening = true, nil
+		}
 	}
 	t := a.mirror.Trace
 	if t == nil || progress { // how far something has come changes no table

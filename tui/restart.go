@@ -11,7 +11,7 @@ import (
 )
 
 // When the engine goes, the screen stays: what was recorded can be read and exported, and another engine can
-// be started that stands where the one before stood.
+// be started that stands where the one before stood, or that opens the model where none had yet.
 
 // again is an engine that takes the place of one that has gone.
 type again struct {
@@ -51,9 +51,11 @@ func (a *App) start() {
 // restart starts an engine in the place of the one that has gone.
 func (a *App) restart() {
 	a.lost, a.again.opened, a.session, a.failure, a.wished = false, false, nil, "", time.Time{}
-	a.left = a.mirror.Left()
 	a.mirror.Progress = session.Progress{}
-	a.mirror.Continue()
+	if a.mirror.Trace != nil {
+		a.left = a.mirror.Left()
+		a.mirror.Continue()
+	}
 	a.start()
 }
 
@@ -110,9 +112,12 @@ func (a *App) ended(reason error) {
 	a.lost = true
 	switch {
 	case a.runner.ctx.Err() != nil:
-	case a.mirror.Trace == nil: // it never opened
+	case a.mirror.Trace == nil && !errors.Is(reason, session.ErrLost): // the model cannot be opened
 		a.opened(openedMsg{err: reason})
 	default:
+		if a.mirror.Trace == nil {
+			a.opening, a.died = reason, "opening the model"
+		}
 		a.failed(reason)
 		a.keepWish()
 	}
@@ -127,8 +132,11 @@ func (a *App) failed(reason error) {
 	if a.died != "" {
 		doing, a.died = " while "+a.died, ""
 	}
-	last := ""
-	if t := a.mirror.Trace; len(t.Steps) > 0 {
+	last, keep := "", ""
+	if a.mirror.Trace != nil {
+		keep = "; {export} exports what was recorded"
+	}
+	if t := a.mirror.Trace; t != nil && len(t.Steps) > 0 {
 		s := &t.Steps[len(t.Steps)-1]
 		last = fmt.Sprintf(". The last known to run: step %d at position %d", s.Index, s.Position)
 		if n := len(s.Dispatches); n > 0 {
@@ -136,8 +144,8 @@ func (a *App) failed(reason error) {
 			last += fmt.Sprintf(", to dispatch %d (%s)", d, t.Graph.Ops[t.Graph.Dispatches[d].Op].Name)
 		}
 	}
-	a.fail(nil, fmt.Errorf(keyed("the engine has gone%s; {restart} starts it again. %w%s; {export} exports what was "+
-		"recorded"), doing, reason, last))
+	format := keyed("the engine has gone%s; {restart} starts it again. %w%s" + keep)
+	a.fail(nil, fmt.Errorf(format, doing, reason, last))
 }
 
 // resumed says that the engine that was started stands where the one before stood.

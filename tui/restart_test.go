@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -10,6 +11,41 @@ import (
 	"gpuscope/trace"
 	"gpuscope/tui/tuitest"
 )
+
+// An engine that goes before the model is open leaves the screen too. Who leaves then leaves with the reason;
+// what is started again opens the model and begins with the prompt.
+func TestAnEngineThatGoesWhileItOpensIsStartedAgain(t *testing.T) {
+	lost := fmt.Errorf("%w: signal: killed", session.ErrLost)
+	for _, again := range []bool{false, true} {
+		starts := 0
+		x := start(t, context.Background(), func(context.Context) (session.Session, error) {
+			if starts++; starts > 2 {
+				return tuitest.Play(llama, tuitest.Script{}), nil
+			}
+			return tuitest.Play(llama, tuitest.Script{
+				Lost: lost, Progress: []session.Progress{{Phase: "upload weights", Done: 1, Total: 7}},
+			}), nil
+		}, Options{Prompt: "once"})
+		x.sees("[ENGINE GONE]", "the engine has gone while opening the model; r starts it again", "signal: killed",
+			"The engine went before the model was open").misses("exports")
+		for i := range views {
+			x.press(views[i].key + "scR?")
+			x.sees("Help: " + views[i].name).press(escape).misses("Help: ")
+		}
+		if !again {
+			x.press("1q")
+			if err := x.ends(); !errors.Is(err, lost) {
+				t.Errorf("left with %v", err)
+			}
+			continue
+		}
+		x.press("1r").sees("[ENGINE GONE]", "signal: killed").press("r").sees("[PAUSED]", "step 0 prefill").press("s")
+		x.sees("step 1 decode").press("q")
+		if err := x.ends(); err != nil {
+			t.Error(err)
+		}
+	}
+}
 
 // The engine goes, the screen stays: it says what was done and what was said last, the trace is there to be
 // exported, and another engine goes on where the first one stood.

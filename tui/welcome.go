@@ -20,6 +20,8 @@ func (a *App) welcome(w, h int) []string {
 		}
 	}
 	switch t := a.mirror.Trace; {
+	case t == nil && a.lost:
+		say(strong, "%s", keyed("The engine went before the model was open. {restart} starts it again, {quit} leaves."))
 	case t == nil:
 		say(strong, "Opening the model")
 		lines = append(lines, "")

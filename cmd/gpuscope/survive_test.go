@@ -96,12 +96,10 @@ func TestTheScreenOutlivesItsEngines(t *testing.T) {
 	pidFile, exported := filepath.Join(dir, "pid"), filepath.Join(dir, "x.json")
 	x := startTerminalWith(t, []string{pidEnv + "=" + pidFile}, "fake",
 		"--context", "1024", "--timing", "step", "-p", "Once")
-	x.expect("step 0 prefill")
-	x.expect("[PAUSED]")
 	random := rand.New(rand.NewPCG(1, 9))
 	last, killed := 0, 0
-	rounds := 0 // of kills after which an engine went on
-	kill := func() {
+	rounds := 0                // of kills after which an engine went on
+	kill := func(within int) { // so many ms
 		t.Helper()
 		for begin := time.Now(); ; time.Sleep(time.Millisecond) {
 			b, _ := os.ReadFile(pidFile)
@@ -113,7 +111,7 @@ func TestTheScreenOutlivesItsEngines(t *testing.T) {
 				t.Fatal("no engine was started")
 			}
 		}
-		time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond)
+		time.Sleep(time.Duration(random.IntN(within)) * time.Millisecond)
 		x.forget()
 		if err := syscall.Kill(last, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
@@ -129,17 +127,21 @@ func TestTheScreenOutlivesItsEngines(t *testing.T) {
 		x.expect(fmt.Sprintf("%d decode", n+1))
 		x.expect("[PAUSED]")
 	}
+	kill(1) // before the model is open
+	x.press("r")
+	x.expect("step 0 prefill")
+	x.expect("[PAUSED]")
 	for ; killed < kills; rounds++ {
 		if random.IntN(4) > 0 {
 			x.press(" ")
 		}
-		kill()
+		kill(60)
 		for x.forget(); ; x.forget() {
 			x.press("r")
 			if killed == kills || random.IntN(5) > 0 {
 				break
 			}
-			kill() // while it opens, or runs the text again
+			kill(60) // while it opens, or runs the text again
 		}
 		x.expect("[PAUSED]")
 		step()

@@ -168,10 +168,9 @@ func (c *client) reason(err, waitErr error, last []string) error {
 		how = err.Error()
 	}
 	if len(last) > 0 {
-		return fmt.Errorf("the engine process ended unexpectedly: %s; its last words:\n  %s", how,
-			strings.Join(last, "\n  "))
+		return fmt.Errorf("%w: %s; its last words:\n  %s", ErrLost, how, strings.Join(last, "\n  "))
 	}
-	return fmt.Errorf("the engine process ended unexpectedly: %s", how)
+	return fmt.Errorf("%w: %s", ErrLost, how)
 }
 
 // readMessages returns nil when the messages end.

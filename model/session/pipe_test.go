@@ -193,7 +193,8 @@ func TestProgressComesWhileOpeningAndItsFailureIsTheReason(t *testing.T) {
 		if _, ok := <-front.Events(); ok {
 			t.Error("an event after the failure")
 		}
-		if err := front.Close(); err == nil || err.Error() != "x.gguf: not a GGUF file" {
+		err := front.Close()
+		if err == nil || err.Error() != "x.gguf: not a GGUF file" || errors.Is(err, ErrLost) {
 			t.Error("close:", err)
 		}
 		if _, err := front.Do(t.Context(), Command{Kind: Next}); !errors.Is(err, ErrClosed) ||
@@ -238,7 +239,7 @@ func TestALostEngineIsNamedWithItsLastWords(t *testing.T) {
 			messagesW.Close()
 		}()
 		_, err := front.Do(t.Context(), Command{Kind: Run})
-		if !errors.Is(err, ErrClosed) {
+		if !errors.Is(err, ErrClosed) || !errors.Is(err, ErrLost) {
 			t.Fatal(err)
 		}
 		want := "the session is closed: the engine process ended unexpectedly: signal: aborted (core dumped); its last words:\n  " +

@@ -8,7 +8,7 @@
 // rebuilds the trace.Trace from them, so a front end shows a live run and an opened file with the same code.
 //
 // Errors say in one line what was asked or lost; errors.Is finds ErrUsage in what was refused before anything
-// ran, and ErrClosed in what came too late.
+// ran, ErrClosed in what came too late, and ErrLost where an engine process ended by itself.
 package session
 
 import (
@@ -49,6 +49,9 @@ func (e usageError) Unwrap() error        { return e.error }
 
 // ErrClosed is the error of a command to a session that is closed, or whose engine is gone.
 var ErrClosed = errors.New("the session is closed")
+
+// ErrLost is what errors.Is finds in the reason of a session whose engine ended without a word on why.
+var ErrLost = errors.New("the engine process ended unexpectedly")
 
 // Event is one thing that happened; exactly one field is set.
 type Event struct {

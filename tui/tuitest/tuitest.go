@@ -28,6 +28,8 @@ type Script struct {
 	Scatter int64
 	// NaN is the element of every value that is no number; 0 for none.
 	NaN int
+	// Lost is why the engine goes while it opens the model, nil where it does not.
+	Lost error
 }
 
 // Session plays a trace back. A step is the recorded one at the position; its index counts what was played.
@@ -62,6 +64,10 @@ func Play(t *trace.Trace, s Script) *Session {
 	p.state = session.State{Context: context, MaxChunk: context, Step: -1, Timing: "dispatch"}
 	for i := range s.Progress {
 		p.stream.Send(session.Event{Progress: &s.Progress[i]})
+	}
+	if s.Lost != nil {
+		p.Die(s.Lost)
+		return p
 	}
 	head := *t
 	head.Plans, head.Steps, head.Events, head.Observer = nil, nil, nil, nil
