@@ -206,7 +206,7 @@ func allActions() []action {
 		},
 		{
 			keys: []string{"w"}, name: "why",
-			doc: "Why is this grid what it is: the chain back to the token count.",
+			doc: "Why is this grid what it is, or runs no more: the chain back to the token count. Of a value: all it reaches.",
 			in:  []scope{inViews}, of: explains, hint: 5, off: (*App).empty, run: (*App).showWhy,
 		},
 		{

@@ -265,11 +265,18 @@ func (p *dispatchPage) why() (text, bool) {
 	if l == nil {
 		return text{}, false
 	}
-	row, s := &p.table().Folded[p.rows.current()], p.rows.at
-	if !row.Gone() { // what is gone did not run in this scope, and that is what is said
-		s.step = l.Step
+	t, s := p.table(), p.rows.at
+	row := &t.Folded[p.rows.current()]
+	of := firstOf(row.Count())
+	if !row.Gone() {
+		return whyAt(s.index, l.Step, l.ID, of, false), true
 	}
-	return whyDispatch(s, l.ID, firstOf(len(row.Units))), true
+	// That it is gone is of this run, unless only the base's model has it.
+	id, here := s.index.Called(t.Base.Index.Name(l.ID))
+	if !here {
+		return whyAt(t.Base.Index, l.Step, l.ID, of+", of the base", false), true
+	}
+	return whyDispatch(s, id, of), true
 }
 
 func (p *dispatchPage) source() (text, bool) {

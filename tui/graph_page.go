@@ -275,14 +275,18 @@ func numbersWhere(t *trace.Trace, isTrace bool) string {
 	return keyed("{open} shows its numbers")
 }
 
-// why explains the operator's first dispatch, or lists what a value reaches.
+// why explains the operator, or the first of those that the row stands for, or lists what a value reaches.
 func (p *graphPage) why() (text, bool) {
 	got, s := p.picked(), p.list().rows.at
 	switch {
 	case got.value >= 0:
 		return whatWakes(s, got.value), true
-	case got.node != nil && len(got.node.Dispatches) > 0 && s.step >= 0:
-		return whyDispatch(s, got.node.Dispatches[0], ""), true
+	case got.node == nil || s.step < 0:
+		return text{}, false
 	}
-	return text{}, false
+	ops := slices.Concat(got.node.Ops...)
+	if len(ops) == 0 {
+		return text{}, false
+	}
+	return whyOperator(s, ops[0], firstOf(len(ops)))
 }

@@ -70,7 +70,11 @@ func (p *listPage) draw(t *theme, w, h int, focused bool, none string) []string 
 	case l.table == nil:
 		none = "Computing …"
 	case l.choice.filter != "" && len(l.table.Rows) > 0:
-		none = keyed("No row matches the filter. {back out} clears it.")
+		none = keyed("No row matches the filter. {back out} clears it")
+		if p.takes() == inspect.AnySteps || p.takes() == inspect.OneStep {
+			none += keyed("; {scope} shows other steps")
+		}
+		none += "."
 	}
 	return p.rows.render(t, w, h, focused, none)
 }

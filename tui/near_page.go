@@ -381,16 +381,14 @@ func (p *nearPage) detail() detail {
 	}}
 }
 
-// why explains the first dispatch of the operator under the cursor.
+// why explains the operator under the cursor, or lists what the value there reaches.
 func (p *nearPage) why() (text, bool) {
 	s := p.spot()
-	if s == nil || s.Op == nil || p.at.step < 0 {
+	switch {
+	case s == nil || p.at.step < 0:
 		return text{}, false
+	case s.Op == nil:
+		return whatWakes(p.at, s.Value), true
 	}
-	g := &p.at.trace.Graph
-	i := slices.IndexFunc(g.Dispatches, func(d trace.Dispatch) bool { return d.Op == s.Op.ID })
-	if i < 0 {
-		return text{}, false
-	}
-	return whyDispatch(p.at, trace.DispatchID(i), ""), true
+	return whyOperator(p.at, s.Op.ID, "")
 }

@@ -230,7 +230,7 @@ func (a *App) showWhy() {
 	} else if l, ok := a.view().(lister); ok && l.pane().current() < 0 {
 		a.remark("why: nothing is selected; there are no rows")
 	} else {
-		a.remark("why: this row got no plan; select a dispatch, an operator or a value that changed")
+		a.remark("why: select a dispatch, an operator or a value")
 	}
 }
 

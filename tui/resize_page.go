@@ -47,23 +47,6 @@ func (p *resizePage) current() *inspect.ResizeRow {
 	return nil
 }
 
-// planned is the dispatch of a row: the one that got another plan, of a hook its first.
-func planned(t *trace.Trace, r *inspect.ResizeRow) (trace.DispatchID, bool) {
-	if r.Hook == nil || r.Change != nil {
-		return 0, false
-	}
-	changes := r.Hook.Plans
-	if r.Plan != nil {
-		changes = []trace.PlanChange{*r.Plan}
-	}
-	for _, c := range changes {
-		if c.To != nil {
-			return t.Plans[*c.To].Dispatch, true
-		}
-	}
-	return 0, false
-}
-
 // detail says in full what the table has room for in part.
 func (p *resizePage) detail() detail {
 	r, l := p.current(), p.rows.listing
@@ -120,62 +103,16 @@ func valueNames(g *trace.Graph, ids []trace.ValueID) string {
 	return strings.Join(names, ", ")
 }
 
-// why explains the dispatch of the row, or lists what a value reaches.
+// why explains the dispatch of the row, or lists what its values reach: what the row changed, of a pass what
+// was dirty.
 func (p *resizePage) why() (text, bool) {
 	r, s := p.current(), p.rows.at
 	if r == nil {
 		return text{}, false
 	}
-	if r.Change != nil {
-		return whatWakes(s, r.Change.Value), true
+	if id, ok := r.Dispatch(s.trace); ok {
+		return whyDispatch(s, id, firstOf(len(r.Hooks))), true
 	}
-	id, ok := planned(s.trace, r)
-	return whyDispatch(s, id, ""), ok
-}
-
-// whatWakes lists the operators that a change of a value reaches.
-func whatWakes(s snapshot, id trace.ValueID) text {
-	return text{of: func(ctx context.Context) (page, error) {
-		p := page{title: "Why " + s.trace.Graph.Values[id].Name, lines: s.index.ReachLines(id)}
-		return p, ctx.Err()
-	}}
-}
-
-// whyDispatch is the way from a dispatch back to the inputs of the graph. Of several that a row stands for it
-// says so.
-func whyDispatch(s snapshot, id trace.DispatchID, of string) text {
-	return whyAt(s.index, s.step, id, of, false)
-}
-
-// whyAt explains a dispatch in a step, with its chains open or closed.
-func whyAt(x *inspect.Index, step int, id trace.DispatchID, of string, open bool) text {
-	make := func(ctx context.Context) (page, error) {
-		w := x.Why(step, id)
-		if w == nil {
-			return page{}, ctx.Err()
-		}
-		at := func(step int, open bool) *text {
-			t := whyAt(x, step, id, of, open)
-			return &t
-		}
-		p := page{title: fmt.Sprintf("Why %s in s%d%s", w.Name, w.Step.Index, of)}
-		if p.lines = w.Lines(""); w.Folds() {
-			if p.folded = at(step, !open); !open {
-				p.lines = w.Lines(keyed("{unfold} opens"))
-			}
-		}
-		p.first, p.last = "the run has no earlier change of this grid", "the run has no later change of this grid"
-		if next := x.NextChange(step, id); next != "" {
-			p.last += "; by the plan: " + next
-		}
-		earlier, later := w.Around()
-		if earlier >= 0 {
-			p.earlier = at(earlier, open)
-		}
-		if later >= 0 {
-			p.later = at(later, open)
-		}
-		return p, ctx.Err()
-	}
-	return text{of: make, none: "why: the dispatch did not run"}
+	values := r.Values()
+	return whatWakes(s, values...), len(values) > 0
 }

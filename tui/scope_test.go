@@ -196,7 +196,9 @@ func TestWhyIsOfTheScopesStep(t *testing.T) {
 	d.press("w").sees("in s0, first of ×16", "attn.q  grid 32, runs since s0 (prefill, position 0)")
 	d.press("esc", "v", "w").sees("in s23, first of ×16", "attn.q  grid 32 → 1024 at s1 (decode, pos")
 	d.press("esc", "esc", "v", "G").sees("Δ prefill", "gone")
-	d.press("w").sees("why: the dispatch did not run")
+	d.press("w").sees("av  runs no more since s1 (decode, position 42); it ran in s0", "in s23, first of ×16",
+		"its work since: attn.sdpa.split, attn.sdpa.reduce (route FlashDecoding").press("[")
+	d.sees("av in s0", "runs no more from s1").press("]").sees("runs no more since s1")
 
 	warm := tracetest.Llama(16, 24)
 	warm.Steps[0].Cold = false

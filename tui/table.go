@@ -100,8 +100,9 @@ func (p *tablePane) unload(j *jobs) {
 
 // place shows a listing. The selected row stays selected, and stays where it is on the screen: by its key, or
 // as the row that is the same by another name, or as the closed row that it stands in. Where it is gone the
-// cursor stays at its height. Who never chose a row stays at the top. A new filter that does not find the
-// selected row itself selects the first that it finds, not what that stands in: keys answer for it.
+// cursor stays at its height. Who never chose a row stays at the top. A filter that is new, or comes to other
+// rows, and does not find the selected row itself selects the first that it finds, not what that stands in:
+// keys answer for it.
 func (p *tablePane) place(l listing) {
 	height, was := p.cursor-p.top, p.good
 	p.listing = l
@@ -118,7 +119,7 @@ func (p *tablePane) place(l listing) {
 	if p.set(p.cursor); i < 0 || !p.touched {
 		p.choseCurrent()
 	}
-	if p.good != was && p.first >= 0 && !p.choice.Filter.Match(p.table, p.current()) {
+	if (p.good != was || i < 0) && p.first >= 0 && !p.choice.Filter.Match(p.table, p.current()) {
 		p.goTo(p.first)
 	}
 	if p.opening != "" && l.choice.Open[p.opening] {

@@ -76,6 +76,11 @@ func (a *App) openValue(v trace.ValueID, s snapshot) {
 	a.push(&valueRow, p)
 }
 
+// why lists what the value reaches.
+func (p *valuePage) why() (text, bool) {
+	return whatWakes(p.at, p.value), p.info() != nil
+}
+
 func (p *valuePage) takes() inspect.Takes { return inspect.OneStep }
 
 // info is the value as the trace has it, nil where there is none.

@@ -274,6 +274,31 @@ func TestResizeShowsWhatAValueReaches(t *testing.T) {
 	d.sees("can wake").press("w").sees("A change of x can wake 41 operators:").press("G").sees("lm_head")
 }
 
+// On any value why lists all that it reaches, wherever the value is met: of an operator that launches nothing
+// its own values, of a pass what was dirty, in the neighbourhood and over the numbers the value itself.
+func TestWhyOfAValueIsWhatItReaches(t *testing.T) {
+	tr := tracetest.Llama(2, 2)
+	tr.Steps[1].Resize.Passes[0].Hooks[0].Plans = nil // of embed
+	d := drive(t, 120, 40, tr, nil, Options{}).press("3", "w")
+	d.sees("Why tokens, pos", "A change of tokens can wake ", "A change of pos can wake ").press("esc")
+	d.press("j", "w").sees("A change of x can wake 41 operators").press("esc")
+	d.press("/").typed("sdpa.qk").press("enter", "w").sees("attn.sdpa.qk  runs no more since s1").press("esc")
+	d.press("4", "a", "/").typed("layers.1.mlp.up").press("enter", "w").sees("A change of layers.1.mlp.up")
+	d.press("esc", "enter").sees("Graph › Value").press("w").sees("A change of layers.1.mlp.up")
+	d = drive(t, 120, 40, tracetest.Llama(2, 2), nil, Options{}).press("4", "/").typed("embed").press("enter", "p")
+	d.press("up").press("up").press("left").press("w").sees("A change of ")
+}
+
+// A filter that comes to other rows selects what it finds there.
+func TestAFilterThatFindsSomethingLaterSelectsIt(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("id:=34").press("enter")
+	d.sees("No row matches the filter. esc clears it; v shows other steps.").press("V")
+	if got := d.row(); !strings.Contains(got, " L1 ") {
+		t.Errorf("the filter selects %q:\n%s", got, d.screen())
+	}
+	d.press("w").sees("Why layers.1.attn.sdpa.qk in s0")
+}
+
 // Opening a row shows what is in it and moves no column.
 func TestOpeningARowMovesNoColumn(t *testing.T) {
 	for _, view := range []string{"2", "3"} {

@@ -63,10 +63,10 @@ func LaunchArithmetic(p *trace.Plan) string {
 	return fmt.Sprintf("%s, pinned to the largest shape; needed %s", table.Grid(p.Workgroups), needs)
 }
 
-// changedTerms are the terms of a grid whose counts another plan had otherwise; nil where one of the two does
-// not say.
+// changedTerms are the terms of a grid whose counts another plan had otherwise; nil where one of the two is
+// none, or does not say.
 func changedTerms(from, to *trace.Plan) (names []string, changes []goal) {
-	if from == nil || from.Grid == nil || to.Grid == nil {
+	if from == nil || to == nil || from.Grid == nil || to.Grid == nil {
 		return nil, nil
 	}
 	for _, t := range to.Grid.Terms {

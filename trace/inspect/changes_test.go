@@ -76,9 +76,18 @@ func TestDeltaOfDecodeAgainstPrefillNamesGridsAndRoutes(t *testing.T) {
 			t.Errorf("%s: Δ %q, want %q", op, got[op], want)
 		}
 	}
-	row := tab.Row(tab.Rows[len(tab.Rows)-1].Key)
+	last := len(tab.Rows) - 1
+	row := tab.Rows[last].Parent
 	if !tab.Folded[row].Gone() || tab.Folded[row].Count() != 16 {
 		t.Errorf("the last row stands for %d dispatches", tab.Folded[row].Count())
+	}
+	if one := &tab.Folded[last]; !one.Gone() || one.Count() != 1 || one.Label != "L15" {
+		t.Errorf("the last of them is %s, of %d", one.Label, one.Count())
+	}
+	// A filter finds what is gone by the figures that it has.
+	find, err := tab.ParseFilter(fmt.Sprintf("#:=%d", tab.Launch(&tab.Folded[last]).ID))
+	if err != nil || !find.Match(tab.Table, last) {
+		t.Errorf("a filter does not find the id of what is gone: %v", err)
 	}
 	if grid := tab.Cell(row, tab.Column("grid")).Text; grid == "" || tab.Cell(row, tab.Column("us")).Text != "" {
 		t.Errorf("a row that is gone has the grid %q", grid)

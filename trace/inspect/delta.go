@@ -107,7 +107,7 @@ func (t *DispatchTable) deltaCell(r *DispatchRow) table.Cell {
 	switch {
 	case r.gone != nil:
 		return table.Text("-")
-	case !same || r.Group && d.resized():
+	case !same || r.Group && d.regrids():
 		plan = d.PlanDiff.String()
 	case plan == "" && d.Params:
 		plan = "p"

@@ -364,7 +364,8 @@ func (t *DispatchTable) Launch(r *DispatchRow) *Launch {
 // Gone says that the row is of dispatches that ran at the base and not in this scope.
 func (r *DispatchRow) Gone() bool { return r.gone != nil }
 
-// goneRows are the dispatches of the base that did not run: under a heading, those of equal layers one row.
+// goneRows are the dispatches of the base that did not run: under a heading, those of equal layers one row
+// with each of them in it.
 func (t *DispatchTable) goneRows() []DispatchRow {
 	if len(t.Gone) == 0 {
 		return nil
@@ -381,23 +382,30 @@ func (t *DispatchTable) goneRows() []DispatchRow {
 		}
 		alike[name] = append(alike[name], l)
 	}
-	parent := len(t.Folded)
-	row := func(key, label string, gone []*Launch) DispatchRow {
-		return DispatchRow{
-			Row: table.Row{Key: "gone/" + key, Parent: parent, Depth: 1}, Label: label, gone: gone,
-			Outlier: -1, Equal: true, Delta: Delta{PlanDiff: PlanDiff{Gone: true}},
-		}
+	var rows []DispatchRow
+	add := func(r table.Row, label string, gone ...*Launch) (at int) {
+		rows = append(rows, DispatchRow{
+			Row: r, Label: label, gone: gone, Outlier: -1, Equal: true,
+			Delta: Delta{PlanDiff: PlanDiff{Gone: true}},
+		})
+		return len(t.Folded) + len(rows) - 1
 	}
-	head := row("", "gone", t.Gone)
-	head.Row = table.Row{Key: "gone", Parent: -1, Children: true, Group: true, Open: true}
-	rows := []DispatchRow{head}
+	top := table.Row{Key: "gone", Parent: -1, Children: true, Group: true, Open: true}
+	head := add(top, "gone", t.Gone...)
 	for _, name := range order {
 		list := alike[name]
-		label := t.Base.Index.Name(list[0].ID)
-		if o := list[0].Op; t.Fold != FoldNone && o.Layer != nil {
-			label = inLayer(label, *o.Layer)
+		first := list[0]
+		label, key := t.Base.Index.Name(first.ID), fmt.Sprintf("gone/d%d", first.ID)
+		if t.Fold != FoldNone && first.Op.Layer != nil {
+			label = inLayer(label, *first.Op.Layer)
 		}
-		rows = append(rows, row(fmt.Sprintf("d%d", list[0].ID), label, list))
+		row := add(table.Row{Key: key, Parent: head, Depth: 1, Children: len(list) > 1}, label, list...)
+		for _, l := range list {
+			if len(list) > 1 {
+				add(table.Row{Key: fmt.Sprintf("%s/d%d", key, l.ID), Parent: row, Depth: 2},
+					layerName(*l.Op.Layer), l)
+			}
+		}
 	}
 	return rows
 }

@@ -103,6 +103,16 @@ func (x *Index) Name(id trace.DispatchID) string {
 	return dispatchName(&x.Trace.Graph.Ops[d.Op], d)
 }
 
+// Called is the dispatch of a whole name, false where there is none.
+func (x *Index) Called(name string) (trace.DispatchID, bool) {
+	for i := range x.Trace.Graph.Dispatches {
+		if id := trace.DispatchID(i); x.Name(id) == name {
+			return id, true
+		}
+	}
+	return 0, false
+}
+
 func dispatchName(o *trace.Op, d *trace.Dispatch) string {
 	if d.Label == "" {
 		return o.Name

@@ -122,6 +122,17 @@ func (p *propagation) change(v trace.ValueID) goal {
 	return goal{from, to}
 }
 
+// moved are the changes of those of some values that operators gave otherwise than before.
+func (p *propagation) moved(values []trace.ValueID) []goal {
+	var list []goal
+	for _, v := range values {
+		if c, given := p.changes[v]; given && c.goal.moved() {
+			list = append(list, c.goal)
+		}
+	}
+	return list
+}
+
 // explains says how well a change of a trigger explains a change: 3 where it is the same change, 2 where both
 // have a dim that changed in the same way, 1 where both grew in proportion, else 0.
 func (g goal) explains(of goal) int {

@@ -60,11 +60,12 @@ func show(t interface{ Fatal(...any) }, tr *trace.Trace) {
 	for i := range tr.Steps {
 		base := baseOf(x, len(tr.Steps)-1)
 		for d := range tr.Graph.Dispatches {
-			if why := x.Why(i, trace.DispatchID(d)); why != nil {
-				why.Lines("")
-				why.Lines("closed")
-				why.Around()
-				detail(x, i, trace.DispatchID(d), base).Lines()
+			why := x.Why(i, trace.DispatchID(d))
+			why.Lines("")
+			why.Lines("closed")
+			why.Around()
+			if of := detail(x, i, trace.DispatchID(d), base); of != nil {
+				of.Lines()
 			}
 		}
 	}

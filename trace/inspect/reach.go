@@ -67,7 +67,7 @@ func (x *Index) ReachLines(v trace.ValueID) []string {
 }
 
 // Explain answers why for what a person names: a dispatch by its number or name, of an operator the first
-// that ran, or a value, of which it says what it reaches.
+// that ran, where none did the first, or a value, of which it says what it reaches.
 func (x *Index) Explain(step int, name string) ([]string, error) {
 	g := &x.Trace.Graph
 	number, err := strconv.Atoi(strings.TrimPrefix(name, "#"))
@@ -75,20 +75,23 @@ func (x *Index) Explain(step int, name string) ([]string, error) {
 		return nil, fmt.Errorf("there is no dispatch %d; the trace has %d, from 0 on", number,
 			len(g.Dispatches))
 	}
-	known := err == nil
+	var gone *Why
 	for i := range g.Dispatches {
 		id := trace.DispatchID(i)
 		named := x.Name(id) == name || g.Ops[g.Dispatches[i].Op].Name == name
 		if err == nil && i != number || err != nil && !named {
 			continue
 		}
-		known = true
-		if w := x.Why(step, id); w != nil {
+		w := x.Why(step, id)
+		if w.Plan != nil {
 			return w.Lines(""), nil
 		}
+		if gone == nil {
+			gone = w
+		}
 	}
-	if known {
-		return nil, fmt.Errorf("%s did not run in s%d", printable.Short(name, 60), x.Trace.Steps[step].Index)
+	if gone != nil {
+		return gone.Lines(""), nil
 	}
 	for i := range g.Values {
 		if g.Values[i].Name == name {

@@ -25,6 +25,42 @@ type ResizeRow struct {
 	Plan   *trace.PlanChange // a dispatch's
 }
 
+// Dispatch is the one whose plan the row is of; of hooks the first that they gave a plan, or where they only
+// took some away the first of those. It is false where there is none.
+func (r *ResizeRow) Dispatch(t *trace.Trace) (id trace.DispatchID, ok bool) {
+	if r.Plan != nil {
+		return changed(t, *r.Plan), true
+	}
+	if !r.planning() {
+		return 0, false
+	}
+	for _, c := range r.Hook.Plans {
+		switch {
+		case c.To != nil:
+			return changed(t, c), true
+		case c.From != nil && !ok:
+			id, ok = changed(t, c), true
+		}
+	}
+	return id, ok
+}
+
+// Values are those that the row changed; of a pass those that were dirty before it.
+func (r *ResizeRow) Values() (ids []trace.ValueID) {
+	switch {
+	case r.Change != nil:
+		return []trace.ValueID{r.Change.Value}
+	case r.Plan != nil:
+	case r.Hook == nil:
+		return r.Pass.Dirty
+	default:
+		for i := range r.Hook.Changed {
+			ids = append(ids, r.Hook.Changed[i].Value)
+		}
+	}
+	return ids
+}
+
 // planning says that the row is of hooks.
 func (r *ResizeRow) planning() bool { return r.Hook != nil && r.Change == nil && r.Plan == nil }
 
@@ -77,7 +113,7 @@ func (x *Index) ResizeRows(ctx context.Context, step int) []ResizeRow {
 // resizes says whether a hook gave a dispatch another grid or route.
 func resizes(t *trace.Trace, h *trace.Hook) bool {
 	return slices.ContainsFunc(h.Plans, func(c trace.PlanChange) bool {
-		return DiffPlans(planOf(t, c.From), planOf(t, c.To)).resized()
+		return DiffPlans(planOf(t, c.From), planOf(t, c.To)).regrids()
 	})
 }
 
@@ -337,7 +373,7 @@ func (x *Index) hookChange(h *trace.Hook) string {
 		from, to := planOf(x.Trace, c.From), planOf(x.Trace, c.To)
 		d, label := DiffPlans(from, to), x.Trace.Graph.Dispatches[changed(x.Trace, c)].Label
 		params = params || d.Params
-		if said := planDiffText(d, from, to); d.resized() {
+		if said := planDiffText(d, from, to); d.regrids() {
 			say(strings.TrimSpace(label + " " + said))
 		}
 	}

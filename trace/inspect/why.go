@@ -7,17 +7,20 @@ import (
 )
 
 // Why is where the plan of a dispatch comes from: the arithmetic of its grid, the step that set the grid and
-// the step that set the params, each with the way back to the inputs of the graph.
+// the step that set the params, each with the way back to the inputs of the graph. Of a dispatch that does
+// not run in a step it is where that comes from.
 type Why struct {
 	Index  *Index
 	Name   string
 	Step   *trace.Step
-	Plan   *trace.Plan
-	Grid   *Origin // nil: as the graph was built, or set in a step that is not in the trace
-	Params *Origin // the same; where the params changed with the grid it is Grid
-	at     int     // index into Trace.Steps
+	Plan   *trace.Plan // nil where it does not run in the step
+	Grid   *Origin     // nil: as the graph was built, or set in a step that is not in the trace
+	Params *Origin     // the same; where the params changed with the grid it is Grid
+	Ends   *Origin     // the next change after which it does not run, nil where there is none
+	at     int         // index into Trace.Steps
 	id     trace.DispatchID
-	// Changes are the steps, indices into Trace.Steps, in which the grid or the route changed.
+	// Changes are the steps, indices into Trace.Steps, in which the grid or the route changed, or in which it
+	// began to run, or ran no more.
 	Changes []int
 }
 
@@ -25,8 +28,10 @@ type Why struct {
 type Origin struct {
 	At       int // index into Trace.Steps
 	Step     *trace.Step
-	From, To *trace.Plan // From is nil where the dispatch did not run before
-	Causes   []Cause
+	From, To *trace.Plan // nil where the dispatch did not run before, or runs no more
+	// Instead are the plans of the dispatches that have the work since, of one that runs no more.
+	Instead []*trace.Plan
+	Causes  []Cause
 	// Others are inputs that changed in the step and are not to blame.
 	Others []Other
 }
@@ -61,64 +66,100 @@ type Link struct {
 	From, To []int // of the value
 }
 
-// Why explains the plan that a dispatch had in a step. It is nil where the dispatch did not run.
+// Why explains the plan that a dispatch had in a step, or why it had none.
 func (x *Index) Why(step int, id trace.DispatchID) *Why {
-	plan := x.PlanOf(step, id)
-	if plan == nil {
-		return nil
+	w := &Why{
+		Index: x, Name: x.Name(id), Step: &x.Trace.Steps[step], Plan: x.PlanOf(step, id), at: step, id: id,
 	}
-	w := &Why{Index: x, Name: x.Name(id), Step: &x.Trace.Steps[step], Plan: plan, at: step, id: id}
 	w.Changes = x.GridChanges(id)
-	w.Grid = x.origin(step, id, setsGrid)
-	w.Params = x.origin(step, id, PlanDiff.Any)
+	w.Grid = x.origin(step, id, w.Plan != nil, PlanDiff.regrids)
+	w.Params = x.origin(step, id, w.Plan != nil, PlanDiff.Any)
+	for _, i := range w.Changes {
+		if c, _ := netPlan(x.Trace, &x.Trace.Steps[i], id); i > step && c.diff.Gone {
+			w.Ends = x.originAt(i, id, c)
+			break
+		}
+	}
 	return w
 }
 
-// setsGrid says that a change of plan is one of the grid or of the route.
-func setsGrid(d PlanDiff) bool { return d.Grid || d.Route || d.New }
-
 // GridChanges are the steps, indices into Trace.Steps, in which a dispatch got another grid or another route,
-// or ran again.
+// ran again, or ran no more.
 func (x *Index) GridChanges(id trace.DispatchID) []int {
 	var steps []int
 	for _, i := range x.replanned.of(int(id)) {
-		if c, changed := netPlan(x.Trace, &x.Trace.Steps[i], id); changed && setsGrid(c.diff) {
+		if c, changed := netPlan(x.Trace, &x.Trace.Steps[i], id); changed && c.diff.regrids() {
 			steps = append(steps, i)
 		}
 	}
 	return steps
 }
 
-// origin is the last change of a dispatch's plan up to a step that is of a kind.
-func (x *Index) origin(step int, id trace.DispatchID, kind func(PlanDiff) bool) *Origin {
-	t := x.Trace
+// origin is the last change of a dispatch's plan up to a step that is of a kind, and after which it runs, or
+// does not.
+func (x *Index) origin(step int, id trace.DispatchID, runs bool, kind func(PlanDiff) bool) *Origin {
 	steps := x.replanned.of(int(id))
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i] > step {
 			continue
 		}
-		c, changed := netPlan(t, &t.Steps[steps[i]], id)
-		if !changed || c.To == nil || !kind(c.diff) {
-			continue
+		c, changed := netPlan(x.Trace, &x.Trace.Steps[steps[i]], id)
+		if changed && runs == (c.To != nil) && kind(c.diff) {
+			return x.originAt(steps[i], id, c)
 		}
-		o := &Origin{At: steps[i], Step: &t.Steps[steps[i]], From: planOf(t, c.From), To: planOf(t, c.To)}
-		x.blame(o, id, c)
-		return o
 	}
 	return nil
+}
+
+func (x *Index) originAt(step int, id trace.DispatchID, c plannedChange) *Origin {
+	t := x.Trace
+	o := &Origin{At: step, Step: &t.Steps[step], From: planOf(t, c.From), To: planOf(t, c.To)}
+	if o.To == nil {
+		o.Instead = x.instead(step, id)
+	}
+	x.blame(o, id, c)
+	return o
+}
+
+// instead are the plans by which others have the work of a dispatch that runs no more from a step on: of its
+// own operator those that are new there or came by another route, else of the operators that take what it
+// gave those that now read what it read.
+func (x *Index) instead(step int, id trace.DispatchID) []*trace.Plan {
+	t := x.Trace
+	gone := &t.Graph.Dispatches[id]
+	gave := t.Graph.Ops[gone.Op].Outputs
+	var own, taking []*trace.Plan
+	for _, n := range netPlans(t, &t.Steps[step]) {
+		if !n.diff.New && !n.diff.Route {
+			continue
+		}
+		p := planOf(t, n.To)
+		d := &t.Graph.Dispatches[p.Dispatch]
+		takes := t.Graph.Ops[d.Op].Inputs
+		missing := func(v trace.ValueID) bool { return !slices.Contains(d.Reads, v) }
+		switch {
+		case d.Op == gone.Op:
+			own = append(own, p)
+		case slices.ContainsFunc(gave, func(v trace.ValueID) bool { return slices.Contains(takes, v) }) &&
+			!slices.ContainsFunc(gone.Reads, missing):
+			taking = append(taking, p)
+		}
+	}
+	if own != nil {
+		return own
+	}
+	return taking
 }
 
 // blame finds what an origin comes from.
 func (x *Index) blame(o *Origin, id trace.DispatchID, c plannedChange) {
 	p := x.propagation(o.At)
-	var gives []goal
-	for _, v := range x.Trace.Graph.Dispatches[id].Writes {
-		if g, given := p.changes[v]; given && g.goal.moved() {
-			gives = append(gives, g.goal)
-		}
+	gives := p.moved(x.Trace.Graph.Dispatches[id].Writes)
+	if gives == nil { // it writes what its operator alone reads
+		gives = p.moved(x.Trace.Graph.Ops[c.op].Outputs)
 	}
 	terms, goals := changedTerms(o.From, o.To)
-	if !setsGrid(c.diff) {
+	if !c.diff.regrids() {
 		terms, goals = nil, nil
 	}
 	unsure := len(goals) == 0 // the grid does not say which of its counts changed
@@ -152,14 +193,11 @@ func (x *Index) blame(o *Origin, id trace.DispatchID, c plannedChange) {
 		other := Other{Input: v, From: g.from, To: g.to, Ops: p.wakes[v], Params: true}
 		other.Unsure = unsure && slices.Contains(other.Ops, c.op)
 		for _, op := range other.Ops {
-			other.Params = other.Params && !diffs[op].resized()
+			other.Params = other.Params && !diffs[op].regrids()
 		}
 		o.Others = append(o.Others, other)
 	}
 }
-
-// resized says that more than params changed.
-func (d PlanDiff) resized() bool { return d.Grid || d.Route || d.New || d.Gone }
 
 // add adds a cause, of several counts of a grid once.
 func (o *Origin) add(term string, c Chain) {

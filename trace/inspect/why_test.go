@@ -87,6 +87,72 @@ func TestAGridThatTwoPassesChangedIsCountedOnce(t *testing.T) {
 	}
 }
 
+// fusedNorms is a run whose projections take the norm before them in, once they go by the route of one token:
+// norms run in the prefill alone.
+func fusedNorms(t *testing.T) *inspect.Index {
+	tr := tracetest.Llama(2, 3)
+	g := &tr.Graph
+	norm := g.Ops[g.Dispatches[dispatch(t, inspect.NewIndex(tr), "layers.1.attn.norm")].Op]
+	ran := g.Dispatches[dispatch(t, inspect.NewIndex(tr), "layers.1.attn.norm")]
+	for i := range g.Dispatches {
+		d := &g.Dispatches[i]
+		if slices.Contains(g.Ops[d.Op].Inputs, norm.Outputs[0]) && !strings.HasSuffix(g.Ops[d.Op].Name, "v") {
+			d.Reads = append(slices.Clone(d.Reads), ran.Reads...)
+		}
+	}
+	for i := range tr.Steps[1:] {
+		s := &tr.Steps[i+1]
+		s.Dispatches = slices.DeleteFunc(slices.Clone(s.Dispatches), func(d trace.StepDispatch) bool {
+			return tr.Plans[d.Plan].Dispatch == ran.ID
+		})
+	}
+	for _, h := range tr.Steps[1].Resize.Passes[0].Hooks {
+		if h.Op == norm.ID {
+			h.Plans[0].To = nil
+		}
+	}
+	return inspect.NewIndex(tr)
+}
+
+// That a dispatch stops running is a change like any other: before it its grid says so, after it what has its
+// work since.
+func TestWhyOfADispatchThatRunsInThePrefillAlone(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Llama(2, 3))
+	fused := fusedNorms(t)
+	decoding := "attn.sdpa.split, attn.sdpa.reduce (route FlashDecoding: S=1, D=64 (else materialised))"
+	for _, c := range []struct {
+		x    *inspect.Index
+		step int
+		name string
+		want []string
+	}{
+		{x, 0, "layers.1.attn.sdpa.qk", []string{
+			"runs no more from s1 (decode, position 42) on; its work then: " + decoding, "later at s1",
+		}},
+		{x, 2, "layers.1.attn.sdpa.qk", []string{
+			"qk  runs no more since s1 (decode, position 42); it ran in s0\n", "its work since: " + decoding,
+			"\n  before: ", "  tokens 1×42 → 1×1, through embed", "earlier at s0",
+		}},
+		{x, 0, "layers.1.attn.sdpa.split", []string{
+			"split  does not run in s0 (prefill, position 0), nor before it", "it runs from s1 on",
+		}},
+		{fused, 0, "layers.1.attn.norm", []string{
+			"runs no more from s1 (decode, position 42) on; its work then: attn.q, attn.k (route bicol: ",
+		}},
+		{fused, 1, "layers.1.attn.norm", []string{"its work since: attn.q, attn.k (route bicol: "}},
+	} {
+		said := strings.Join(c.x.Why(c.step, dispatch(t, c.x, c.name)).Lines(""), "\n")
+		for _, want := range c.want {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s in s%d does not say %q:\n%s", c.name, c.step, want, said)
+			}
+		}
+	}
+	if steps := x.GridChanges(dispatch(t, x, "layers.1.attn.sdpa.qk")); !slices.Equal(steps, []int{0, 1}) {
+		t.Errorf("a grid that was set in s0 and is gone in s1 changed in %v", steps)
+	}
+}
+
 func TestArithmeticOfAGrid(t *testing.T) {
 	terms := func(rule string, list ...trace.Term) *trace.Grid { return &trace.Grid{Rule: rule, Terms: list} }
 	for _, c := range []struct {
@@ -148,7 +214,9 @@ func TestExplainFindsWhatAPersonNames(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Llama(2, 3))
 	for name, want := range map[string]string{
 		"1": "slice cos ", "#1": "slice cos ",
-		"layers.1.attn.sdpa.split": "layers.1.attn.sdpa.split ", "layers.1.attn.sdpa": "layers.1.attn.sdpa.", "pos": "A change of pos can wake ",
+		"layers.1.attn.sdpa.split": "layers.1.attn.sdpa.split ", "pos": "A change of pos can wake ",
+		"layers.1.attn.sdpa":    "layers.1.attn.sdpa.split ",
+		"layers.1.attn.sdpa.qk": "layers.1.attn.sdpa.qk  runs no more since s1 ",
 	} {
 		lines, err := x.Explain(1, name)
 		if err != nil {
@@ -159,8 +227,7 @@ func TestExplainFindsWhatAPersonNames(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"99999": "there is no dispatch 99999", "-1": "there is no dispatch -1",
-		"nobody":                `no dispatch, operator or value "nobody"`,
-		"layers.1.attn.sdpa.qk": "did not run in s1",
+		"nobody": `no dispatch, operator or value "nobody"`,
 	} {
 		if _, err := x.Explain(1, name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", name, err, want)

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,33 +14,28 @@ import (
 // goes through several operators has its links, or what is given says in their place: how to see them.
 func (w *Why) Lines(closed string) []string {
 	x := w.Index
-	now := table.Grid(w.Plan.Workgroups)
-	var lines []string
-	switch g := w.Grid; {
-	case g == nil:
-		before := "the graph was built"
-		if x.Trace.DroppedSteps > 0 {
-			before = "before the first step that was kept"
-		}
-		lines = append(lines, fmt.Sprintf("%s  grid %s, kernel %s, in force since %s", w.Name, now,
-			w.Plan.Kernel, before))
-	case g.From == nil:
-		lines = append(lines, fmt.Sprintf("%s  grid %s, runs since %s", w.Name, now, at(g.Step)))
-	case g.From.Workgroups == g.To.Workgroups:
-		lines = append(lines, fmt.Sprintf("%s  grid %s, by another route since %s", w.Name, now, at(g.Step)))
-	default:
-		lines = append(lines, fmt.Sprintf("%s  grid %s → %s at %s", w.Name, table.Grid(g.From.Workgroups),
-			table.Grid(g.To.Workgroups), at(g.Step)))
+	lines := []string{w.Name + "  " + w.headline()}
+	if w.Plan != nil {
+		lines = append(lines, "  "+planText(w.Plan))
 	}
-	lines = append(lines, "  "+planText(w.Plan))
 	if w.Grid != nil {
 		if w.Grid.From != nil {
 			lines = append(lines, "  before: "+planText(w.Grid.From))
+		}
+		if instead := x.insteadText(w.Grid, w.id); instead != "" {
+			lines = append(lines, "  its work since: "+instead)
 		}
 		lines = append(lines, x.originLines(w.Grid, closed)...)
 	}
 	if w.Params != nil && (w.Grid == nil || w.Params.At != w.Grid.At) {
 		lines = append(lines, x.paramsLine(w.Params))
+	}
+	if e := w.Ends; e != nil {
+		line := "  runs no more from " + at(e.Step) + " on"
+		if instead := x.insteadText(e, w.id); instead != "" {
+			line += "; its work then: " + instead
+		}
+		lines = append(lines, line)
 	}
 	lines = append(lines, w.changesLine())
 	if next := x.NextChange(w.at, w.id); next != "" {
@@ -49,6 +45,61 @@ func (w *Why) Lines(closed string) []string {
 		lines = append(lines, "  changed last at: "+last)
 	}
 	return lines
+}
+
+// headline is what the grid is and since when, or since when there is none.
+func (w *Why) headline() string {
+	t := w.Index.Trace
+	start := "the graph was built"
+	if t.DroppedSteps > 0 {
+		start = "before the first step that was kept"
+	}
+	g := w.Grid
+	switch {
+	case w.Plan == nil && g == nil:
+		return fmt.Sprintf("does not run in %s, nor before it", at(w.Step))
+	case w.Plan == nil:
+		return fmt.Sprintf("runs no more since %s; it ran in %s", at(g.Step), w.ran(g.At))
+	case g == nil:
+		return fmt.Sprintf("grid %s, kernel %s, in force since %s", table.Grid(w.Plan.Workgroups),
+			w.Plan.Kernel, start)
+	case g.From == nil:
+		return fmt.Sprintf("grid %s, runs since %s", table.Grid(w.Plan.Workgroups), at(g.Step))
+	case g.From.Workgroups == g.To.Workgroups:
+		return fmt.Sprintf("grid %s, by another route since %s", table.Grid(w.Plan.Workgroups), at(g.Step))
+	}
+	return fmt.Sprintf("grid %s → %s at %s", table.Grid(g.From.Workgroups), table.Grid(g.To.Workgroups),
+		at(g.Step))
+}
+
+// ran are the steps that a dispatch ran in before one since which it does not: "s0", "s3–s5".
+func (w *Why) ran(until int) string {
+	t := w.Index.Trace
+	first := 0
+	for _, i := range w.Changes {
+		if c, _ := netPlan(t, &t.Steps[i], w.id); i < until && c.diff.New {
+			first = i
+		}
+	}
+	if first >= until { // the step that it does not run in any more is the first that there is
+		return "none that was kept"
+	}
+	return w.Index.Range(first, until-1).Name
+}
+
+// insteadText names the dispatches that have the work of one that runs no more, as they are called in its
+// layer, with their routes: "attn.q, attn.k, attn.v (route gemv: M = 1)".
+func (x *Index) insteadText(o *Origin, id trace.DispatchID) string {
+	g := &x.Trace.Graph
+	var said []string
+	for i, p := range o.Instead {
+		name := within(x.Name(p.Dispatch), &g.Ops[g.Dispatches[id].Op])
+		if i+1 == len(o.Instead) || routeText(o.Instead[i+1]) != routeText(p) {
+			name += " (route " + cmp.Or(routeText(p), p.Kernel) + ")"
+		}
+		said = append(said, name)
+	}
+	return strings.Join(said, ", ")
 }
 
 // at names a step, with its place in the text.
@@ -164,7 +215,20 @@ func (w *Why) changesLine() string {
 			after = append(after, name)
 		}
 	}
-	if before == nil && after == nil {
+	also := "also "
+	if w.Grid == nil {
+		also = ""
+	}
+	never := w.Grid == nil && w.Plan == nil
+	switch {
+	case never && after == nil:
+		return "  in this run it runs in no step"
+	case never:
+		return "  in this run it runs from " + after[0] + " on"
+	case before != nil || after != nil:
+	case also == "":
+		return "  in this run this grid changed at no step"
+	default:
 		return "  in this run this grid changed at no other step"
 	}
 	const some = 3
@@ -181,7 +245,7 @@ func (w *Why) changesLine() string {
 	if after != nil {
 		said = append(said, "later at "+strings.Join(after, ", "))
 	}
-	return "  in this run this grid also changed " + strings.Join(said, ", ")
+	return "  in this run this grid " + also + "changed " + strings.Join(said, ", ")
 }
 
 // through names the operators on the way from an input to a dispatch, those of equal layers once. More is
