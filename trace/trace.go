@@ -292,6 +292,13 @@ func (o *Op) ShortName() string {
 	return strings.Join(parts[from:], ".")
 }
 
+// OwnKernel is the kernel of the graph that a name stands for: itself, or in whose place another text runs,
+// which has the beginning of its hash behind a +.
+func OwnKernel(name string) string {
+	own, _, _ := strings.Cut(name, "+")
+	return own
+}
+
 // Kernel is one specialised shader.
 type Kernel struct {
 	Name          string `json:"name"`

@@ -97,6 +97,51 @@ func TestDeltaOfDecodeAgainstPrefillNamesGridsAndRoutes(t *testing.T) {
 	}
 }
 
+// Another text of a kernel is no other route: it is counted, and named, by itself.
+func TestAnotherTextOfAKernelIsNoRoute(t *testing.T) {
+	tr := tracetest.Llama(16, 5)
+	edited := map[trace.PlanID]trace.PlanID{}
+	for i := range tr.Steps[3].Dispatches {
+		d := &tr.Steps[3].Dispatches[i]
+		p := tr.Plans[d.Plan]
+		if tr.Graph.Ops[tr.Graph.Dispatches[p.Dispatch].Op].Name != "layers.2.attn.q" {
+			continue
+		}
+		was := p.ID
+		p.ID, p.Kernel = trace.PlanID(len(tr.Plans)), p.Kernel+"+3fa21b07"
+		tr.Plans, d.Plan, edited[was] = append(tr.Plans, p), p.ID, p.ID
+	}
+	if len(edited) != 1 {
+		t.Fatalf("plans %v", edited)
+	}
+	x := inspect.NewIndex(tr)
+	for _, c := range []struct {
+		at, base     int
+		title, delta string
+	}{
+		{3, 2, "Δ s2: 1 edited", "k own→3fa21b07"},
+		{4, 3, "Δ s3: 1 edited", "k 3fa21b07→own"},
+	} {
+		tab := dispatched(x, c.at, inspect.Options{Base: baseOf(x, c.base), Fold: inspect.FoldNone})
+		said := fmt.Sprint(tab.Title)
+		if !strings.Contains(said, c.title) || strings.Contains(said, "route") {
+			t.Errorf("step %d: %s", c.at, said)
+		}
+		found := 0
+		for i := range tab.Rows {
+			if l := &tab.Launches[i]; x.Name(l.ID) == "layers.2.attn.q" {
+				found++
+				if got := tab.Cell(i, tab.Column("delta")).Text; !strings.HasPrefix(got, c.delta) {
+					t.Errorf("step %d: Δ %q, want %q", c.at, got, c.delta)
+				}
+			}
+		}
+		if found != 1 {
+			t.Errorf("step %d: %d rows", c.at, found)
+		}
+	}
+}
+
 // Sparklines have one scale, ±20 % of their median: a spread of 3 % stays in the middle.
 func TestSparklinesHaveOneScale(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Llama(16, 5))

@@ -13,6 +13,7 @@ import (
 // PlanDiff is how a dispatch's plan differs from another.
 type PlanDiff struct {
 	Grid, Route, Params bool
+	Text                bool // another text of the same kernel
 	New, Gone           bool // there is no other; there is none any more
 }
 
@@ -28,31 +29,32 @@ func DiffPlans(from, to *trace.Plan) PlanDiff {
 	}
 	return PlanDiff{
 		Grid:   from.Workgroups != to.Workgroups,
-		Route:  from.Kernel != to.Kernel || from.Route != to.Route,
+		Route:  rerouted(from, to),
 		Params: from.Params != to.Params,
+		Text:   from.Kernel != to.Kernel && !rerouted(from, to),
 	}
 }
 
 // Any says whether anything differs.
 func (d PlanDiff) Any() bool { return d != PlanDiff{} }
 
-// regrids says whether anything but params differs.
+// regrids says whether it launches otherwise: more than params or a kernel's text differs.
 func (d PlanDiff) regrids() bool { return d.Grid || d.Route || d.New || d.Gone }
 
 func (d PlanDiff) or(e PlanDiff) PlanDiff {
 	return PlanDiff{
 		Grid: d.Grid || e.Grid, Route: d.Route || e.Route, Params: d.Params || e.Params,
-		New: d.New || e.New, Gone: d.Gone || e.Gone,
+		Text: d.Text || e.Text, New: d.New || e.New, Gone: d.Gone || e.Gone,
 	}
 }
 
-// String has a letter for each: g grid, r route, p params, + new, - gone.
+// String has a letter for each: g grid, r route, k text of the kernel, p params, + new, - gone.
 func (d PlanDiff) String() string {
 	var b strings.Builder
 	for _, m := range []struct {
 		on   bool
 		mark byte
-	}{{d.New, '+'}, {d.Gone, '-'}, {d.Grid, 'g'}, {d.Route, 'r'}, {d.Params, 'p'}} {
+	}{{d.New, '+'}, {d.Gone, '-'}, {d.Grid, 'g'}, {d.Route, 'r'}, {d.Text, 'k'}, {d.Params, 'p'}} {
 		if m.on {
 			b.WriteByte(m.mark)
 		}
@@ -95,9 +97,9 @@ func differenceCell(ns float64, decimals int, equal bool) table.Cell {
 	return cell
 }
 
-// deltaCell is the Δ of a row: how its plans differ, "48→96" of grids, "r batch8→gemv" of routes, p where it
-// is the params alone, a letter each where they differ in several ways; and the difference in time. Both
-// grids are what is said in any room.
+// deltaCell is the Δ of a row: how its plans differ, "48→96" of grids, "r batch8→gemv" of routes, "k
+// own→3fa21b07" of texts of the kernel, p where it is the params alone, a letter each where they differ in
+// several ways; and the difference in time. Both grids are what is said in any room.
 func (t *DispatchTable) deltaCell(r *DispatchRow) table.Cell {
 	d := r.Delta
 	plan, same := t.same(r, func(l *Launch) string {
@@ -119,6 +121,8 @@ func (t *DispatchTable) deltaCell(r *DispatchRow) table.Cell {
 		}
 	case d.Route && !d.New:
 		short = "r"
+	case d.Text:
+		short = "k"
 	}
 	switch {
 	case !d.Timed:
@@ -150,8 +154,8 @@ func (t *DispatchTable) deltaColumns() []table.Column {
 		costs.deltaCostColumn(200, func(row int) *RowCost { return t.Folded[row].Cost }),
 		{
 			Name: "delta", Title: "Δ", Width: 80,
-			Doc: "against the base: + new, - gone, grid from→to, r route, p params alone (of a heading a letter each), " +
-				"% of Σµs, = no difference in time",
+			Doc: "against the base: + new, - gone, grid from→to, r route, k another text of the kernel, p params " +
+				"alone (of a heading a letter each), % of Σµs, = no difference in time",
 			Of: table.By(t.Folded)(t.deltaCell),
 		},
 		{
@@ -340,7 +344,7 @@ func (b baseLaunches) find(l *Launch) *Launch {
 		list = b.byName[l.slot()]
 	}
 	for _, c := range list {
-		if c.Plan.Kernel == l.Plan.Kernel && c.Tokens == l.Tokens {
+		if trace.OwnKernel(c.Plan.Kernel) == trace.OwnKernel(l.Plan.Kernel) && c.Tokens == l.Tokens {
 			return c
 		}
 	}

@@ -139,7 +139,7 @@ func (d *Detail) paramsLine() string {
 	switch {
 	case said == "" || d.Base == nil:
 		return said
-	case d.Base.Kernel != d.Plan.Kernel:
+	case trace.OwnKernel(d.Base.Kernel) != trace.OwnKernel(d.Plan.Kernel):
 		return said + " (another kernel at the base)"
 	case paramsText(d.Params, true) == "":
 		return said + " (as at the base)"

@@ -100,13 +100,13 @@ const most = 2
 
 // baseParts count what differs from the base.
 func (t *DispatchTable) baseParts() []table.Part {
-	var grid, route, params, added int
+	var grid, route, text, params, added int
 	for i := range t.Launches {
 		d := t.Launches[i].Delta
 		for _, c := range []struct {
 			on bool
 			n  *int
-		}{{d.Grid, &grid}, {d.Route, &route}, {d.Params, &params}, {d.New, &added}} {
+		}{{d.Grid, &grid}, {d.Route, &route}, {d.Text, &text}, {d.Params, &params}, {d.New, &added}} {
 			if c.on {
 				*c.n++
 			}
@@ -116,7 +116,7 @@ func (t *DispatchTable) baseParts() []table.Part {
 	for _, c := range []struct {
 		n    int
 		what string
-	}{{grid, "grid"}, {route, "route"}, {params, "params"}, {added, "new"}, {len(t.Gone), "gone"}} {
+	}{{grid, "grid"}, {route, "route"}, {text, "edited"}, {params, "params"}, {added, "new"}, {len(t.Gone), "gone"}} {
 		if c.n > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", c.n, c.what))
 		}

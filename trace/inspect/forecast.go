@@ -17,14 +17,15 @@ type Change struct {
 	From, To  *trace.Plan // before At, and at Until
 }
 
-// Rerouted says that the change is one of kernel or route, or of whether the dispatch runs at all.
+// Rerouted says that the change is one of kernel or route, or of whether the dispatch runs at all. Another
+// text of a kernel is none.
 func (c *Change) Rerouted() bool { return rerouted(c.From, c.To) }
 
 func rerouted(a, b *trace.Plan) bool {
 	if a == nil || b == nil {
 		return a != b
 	}
-	return a.Route != b.Route || a.Kernel != b.Kernel
+	return a.Route != b.Route || trace.OwnKernel(a.Kernel) != trace.OwnKernel(b.Kernel)
 }
 
 // regridded says whether one plan launches otherwise than another.

@@ -29,7 +29,7 @@ func (x *Index) Params(p, other *trace.Plan) []ParamValue {
 	}
 	block, _ := hex.DecodeString(p.Params) // Check has seen it
 	var was []byte
-	if other != nil && other.Kernel == p.Kernel {
+	if other != nil && trace.OwnKernel(other.Kernel) == trace.OwnKernel(p.Kernel) {
 		was, _ = hex.DecodeString(other.Params)
 	}
 	list := make([]ParamValue, len(k.Params))

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -405,7 +406,16 @@ func planDiffText(d PlanDiff, from, to *trace.Plan) string {
 		}
 		parts = append(parts, "r "+a+"→"+b)
 	}
+	if d.Text {
+		parts = append(parts, "k "+textOf(from)+"→"+textOf(to))
+	}
 	return strings.Join(parts, " ")
+}
+
+// textOf says which text of its kernel a plan has run: the kernel's own, or the beginning of its hash.
+func textOf(p *trace.Plan) string {
+	_, hash, _ := strings.Cut(p.Kernel, "+")
+	return cmp.Or(hash, "own")
 }
 
 // gridDiffText is the change of a grid: "48→96".
