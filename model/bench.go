@@ -233,7 +233,7 @@ func (m *Model) benchResult(r *runner, b *Benchmark) *bench.Result {
 		Schema: bench.Schema, Producer: m.options.Producer, Created: time.Now().UTC().Format(time.RFC3339),
 		Command: m.options.Command, Device: r.exec.Device(), Model: m.Info(), Timing: timing.String(),
 		Host: trace.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()},
-		Seed: b.Seed, Repetitions: b.Repetitions,
+		Seed: b.Seed, Repetitions: b.Repetitions, Edited: r.edited(),
 	}
 }
 

@@ -255,6 +255,13 @@ func TestShadersOfAFolderAreInForceFromTheFirstStep(t *testing.T) {
 	if err := r.mirror.Trace.Check(); err != nil {
 		t.Error(err)
 	}
+	b := Benchmark{Decodes: []int{2}, Depths: []int{0}, Repetitions: 1}
+	o := Options{Shaders: dir, Fuse: normsRun}
+	if result, _, err := benched(t, o, b, fake.Options{NoLog: true}); err != nil {
+		t.Error(err)
+	} else if len(result.Edited) != 1 || !named(result.Edited[0]) {
+		t.Errorf("a benchmark names %q", result.Edited)
+	}
 	opens := func() error {
 		driver := &fake.Driver{All: []fake.Options{{NoLog: true}}}
 		o := Options{Path: write(t, tiny().Bytes()), Driver: driver, Shaders: dir}

@@ -32,13 +32,15 @@ type Result struct {
 	Command  []string       `json:"command,omitempty"`
 	Host     trace.Host     `json:"host"`
 	// Device has the ceilings that were measured in the same run; none on a software device.
-	Device      trace.Device `json:"device"`
-	Model       trace.Model  `json:"model"`
-	Timing      string       `json:"timing"`      // level at which steps ran: off, step, block or dispatch
-	Seed        uint64       `json:"seed"`        // of the token ids
-	Repetitions int          `json:"repetitions"` // of each test that count
-	Tests       []Test       `json:"tests,omitempty"`
-	Kernels     []Kernel     `json:"kernels,omitempty"`
+	Device trace.Device `json:"device"`
+	Model  trace.Model  `json:"model"`
+	// Edited are the names of what ran in place of kernels of the model, by --shaders.
+	Edited      []string `json:"edited,omitempty"`
+	Timing      string   `json:"timing"`      // level at which steps ran: off, step, block or dispatch
+	Seed        uint64   `json:"seed"`        // of the token ids
+	Repetitions int      `json:"repetitions"` // of each test that count
+	Tests       []Test   `json:"tests,omitempty"`
+	Kernels     []Kernel `json:"kernels,omitempty"`
 	// Crossovers follow from Kernels: see FindCrossovers.
 	Crossovers []Crossover `json:"crossovers,omitempty"`
 }

@@ -158,6 +158,24 @@ func TestPrintedForms(t *testing.T) {
 	}
 }
 
+// What was measured of other texts of kernels says so in every form.
+func TestEditedKernelsAreNamed(t *testing.T) {
+	for _, r := range []*Result{example(), kernels()} {
+		r.Edited = []string{"rms_norm+3fa21b07", "add+01234567"}
+		for _, format := range Formats {
+			var b bytes.Buffer
+			if err := r.Print(context.Background(), &b, format); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range r.Edited {
+				if !strings.Contains(b.String(), name) {
+					t.Errorf("%s does not name %s:\n%s", format, name, b.String())
+				}
+			}
+		}
+	}
+}
+
 // A test that is faster than a ceiling lets it be says nothing about the test.
 func TestAShareOfOverAHundredIsMarked(t *testing.T) {
 	r := example()

@@ -69,6 +69,7 @@ func (r *Result) about() []fact {
 		{"driver", r.Device.Driver},
 		{"version", version},
 		{"created", r.Created},
+		{"edited", strings.Join(r.Edited, ", ")},
 	}
 	if len(r.Kernels) > 0 || r.traced() { // which are timed alone, or say it each
 		return facts
