@@ -110,10 +110,10 @@ func (p *dispatchPage) together() table.Part {
 	}
 	all := inspect.Together(marked)
 	if c := t.Costs.Of(all.Dispatches); c != nil {
-		short := fmt.Sprintf("together %.0f µs", float64(c.NS)/1e3)
-		long := fmt.Sprintf("%s together cost %.1f µs (%.1f–%.1f, n=%d)", plural(len(marked), "marked row"),
-			float64(c.NS)/1e3, float64(c.Q1NS)/1e3, float64(c.Q3NS)/1e3, c.N)
-		return table.Part{Rank: 0, Text: long, Short: short}
+		return table.Part{
+			Rank: 0, Text: fmt.Sprintf("%s together cost %s", plural(len(marked), "marked row"), c.Says()),
+			Short: "together " + c.Short(),
+		}
 	}
 	return table.Part{}
 }

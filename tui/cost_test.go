@@ -13,7 +13,7 @@ import (
 
 func TestRowsOnTheScreenAreCosted(t *testing.T) {
 	d := live(t, 200, 50).press("2").misses("~save")
-	d.press("c").sees("[PAUSED]", "cost at s3, 30 rounds, shared 7.0 µs", "~save", "cost", "order ~save↓")
+	d.press("c").sees("[PAUSED]", "cost at s3, 30 rounds, 26 rows share 7.0", "~save", "cost", "order ~save↓")
 	d.press("down", "down").sees(" µs a step ± 0.5 (n=30), ", "~save")
 	for i := range d.app.mirror.Trace.Steps {
 		s := &d.app.mirror.Trace.Steps[i]
@@ -186,7 +186,7 @@ func TestMarkedRowsAreCostedTogether(t *testing.T) {
 	for !strings.Contains(d.row(), "norm") {
 		d.press("down")
 	}
-	d.press("m", "G", "m").press("C").sees("2 marked", "2 marked rows together cost ", ", n=30)")
+	d.press("m", "G", "m").press("C").sees("2 marked", "2 marked rows together cost ", " (n=30)")
 	costs := d.app.mirror.Trace.Steps[3].Costs
 	if len(costs) != 1 || !strings.Contains(costs[0].Name, " + ") || len(costs[0].Dispatches) < 17 {
 		t.Errorf("costs %+v", costs)
@@ -240,7 +240,7 @@ func TestPlainModeMeasuresCosts(t *testing.T) {
 		t.Error("a script whose command failed ends well")
 	}
 	for _, want := range []string{
-		"cost at s1, 30 rounds, shared 7.0 µs", "attn.norm + mlp.norm", "measure costs: ",
+		"cost at s1, 30 rounds, 26 rows share 7.0", "attn.norm + mlp.norm", "measure costs: ",
 		`error: no row of the step is called "nothing"`,
 	} {
 		if !strings.Contains(got, want) {
@@ -272,12 +272,35 @@ func TestFewCostsLeaveTheTimesWhereTheyAre(t *testing.T) {
 
 // Costs that add up to more than the step are no mistake of theirs, and the detail says why.
 func TestTheDetailSaysWhatANegativeShareMeans(t *testing.T) {
-	d := live(t, 120, 40).press("2", "c").sees("shared 7.0 µs").misses("add up to more")
+	d := live(t, 120, 40).press("2", "c").sees("share 7.0").misses("add up to more")
 	recorded := *d.app.mirror.Trace
 	recorded.Steps = slices.Clone(recorded.Steps)
 	last := &recorded.Steps[len(recorded.Steps)-1]
 	whole := *last.Whole
 	whole.NS -= 10_000
 	last.Whole = &whole
-	drive(t, 120, 40, &recorded, nil, Options{}).press("2").sees("shared -3.0 µs", "the costs add up")
+	drive(t, 120, 40, &recorded, nil, Options{}).press("2").sees("rows share -3.0", "costs add up to more")
+}
+
+// A cost whose scatter is not known yet says so on its row, on any screen, and shares stay those of times
+// alone; marked rows say the same of what they cost together.
+func TestACostOfFewRoundsOnASoftwareDeviceSaysSoOnItsRow(t *testing.T) {
+	tr := *llama
+	tr.Device.AdapterType = "cpu"
+	for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 50}} {
+		d := drive(t, size[0], size[1], &tr, &tuitest.Script{Rounds: 1}, Options{Prompt: "Once upon a time"})
+		d.settle()
+		d.press("s", "s", "s", "2", "c").sees("[PAUSED]", " ? ", "share of Σgpu").misses("share by cost")
+		pane := d.app.table()
+		for _, r := range pane.rows {
+			cell := pane.table.Cell(r, pane.table.Column("cost_us"))
+			if cell.Has && !strings.HasPrefix(cell.Text, "? ") {
+				t.Fatalf("%d cells: row %d costs %q", size[0], r, cell.Text)
+			}
+		}
+	}
+	d := drive(t, 200, 50, &tr, &tuitest.Script{Rounds: 1}, Options{Prompt: "Once upon a time"})
+	d.settle()
+	d.press("s", "s", "s", "2", "down", "m", "down", "m", "C").
+		sees("2 marked rows together cost ", "(n=1), its ± is not known before 4 rounds")
 }

@@ -156,8 +156,8 @@ func cellPaint(column, s string) paint {
 	switch column {
 	case "limit", "reason", "id", "kernel":
 		return dim
-	case "cost_us":
-		if strings.HasPrefix(strings.TrimLeft(s, " "), "=") { // not different from 0
+	case "cost_us", "delta_us", "delta_cost_us":
+		if s = strings.TrimLeft(s, " "); strings.HasPrefix(s, "=") || strings.HasPrefix(s, "?") { // no figure
 			return dim
 		}
 	case "lost_us":

@@ -169,60 +169,6 @@ func (t *DispatchTable) dispatches(r *DispatchRow, of map[trace.DispatchID]bool)
 	return slices.Compact(ids)
 }
 
-// RowCost is what a row costs a step.
-type RowCost struct {
-	*trace.Cost
-	// LeastNS is what its bytes and FLOPs take at measured rates, modelled. Floor says whether there are such
-	// rates.
-	LeastNS float64
-	Floor   bool
-	Share   float64 // of the whole step; 0 where that was not measured
-	// SpreadNS is what it may be off by, as costSpread has it. Spread says whether there are runs enough.
-	SpreadNS float64
-	Spread   bool
-	// None says that the cost is within its ±, or what the clock can tell: it is not different from 0.
-	None bool
-}
-
-// SaveNS is what is left of the cost over what the device can do the row's work in, and never below 0: in a
-// row that takes no longer, or costs nothing that can be told, there is nothing to save. False where that is
-// not known.
-func (c *RowCost) SaveNS() (ns float64, ok bool) {
-	if c.None {
-		return 0, c.Floor
-	}
-	return max(0, float64(c.NS)-c.LeastNS), c.Floor
-}
-
-// fewRounds have quartiles that may be close together by chance.
-const fewRounds = 16
-
-// costSpread is what a cost may be off by: half the distance between its quartiles. Of fewer than fewRounds
-// it is two standard errors of a median of so many, by the distance of its own quartiles or that of the whole
-// runs', whichever is larger: where rows are left out once each, the lucky one must not seem to stand out.
-func costSpread(c *trace.Cost, w *trace.Whole) (ns float64, ok bool) {
-	iqr := 0.0
-	if c.N >= enough {
-		iqr, ok = float64(c.Q3NS-c.Q1NS), true
-	}
-	if c.N >= fewRounds {
-		return iqr / 2, true
-	}
-	if w != nil && w.N >= enough {
-		iqr, ok = max(iqr, float64(w.Q3NS-w.Q1NS)), true
-	}
-	return 2 * iqr / math.Sqrt(float64(max(c.N, 1))), ok // a standard error is 0.93 IQR / √n
-}
-
-// worth is what there is to save, and where that is not known the cost, which is the most there is; and which
-// of them it is.
-func (c *RowCost) worth() (ns float64, what string) {
-	if save, ok := c.SaveNS(); ok {
-		return save, "~save"
-	}
-	return float64(c.NS), "cost"
-}
-
 // noSave says why nothing is known of what there is to save on a device; "" where it is.
 func noSave(d *trace.Device) string {
 	switch {
@@ -282,8 +228,7 @@ func (x *Index) costsOf(step int) *StepCosts {
 				r.LeastNS += roofNS(d.Ceilings, float64(p.Bytes), float64(p.FLOPs), streamed)
 			}
 		}
-		r.SpreadNS, r.Spread = costSpread(r.Cost, s.Whole)
-		r.None = r.Spread && math.Abs(float64(r.NS)) <= max(r.SpreadNS, resolutionNS(x.Trace))
+		r.judge(s.Whole, x.Trace)
 		if s.Whole != nil && s.Whole.NS > 0 {
 			r.Share = float64(r.NS) / float64(s.Whole.NS)
 		}
@@ -292,14 +237,21 @@ func (x *Index) costsOf(step int) *StepCosts {
 	return c
 }
 
-// cover is rows that stand for every dispatch of a step once, and the sum of their costs.
+// cover is rows that stand for every dispatch of a step once, the sum of their costs, and what that may be
+// off by.
 type cover struct {
-	ns   float64
-	rows []int
+	ns, spreadNS float64
+	rows         []int
+}
+
+// with adds rows that stand for others.
+func (c cover) with(d cover) cover {
+	return cover{c.ns + d.ns, math.Hypot(c.spreadNS, d.spreadNS), append(c.rows, d.rows...)}
 }
 
 // cover covers the step by measured rows: by the finest there are, or by those that hold nothing but rows
-// (attention, the rest of a layer, what comes before and after). False where they do not cover it.
+// (attention, the rest of a layer, what comes before and after). False where they do not cover it, as where
+// it is not known what one may be off by.
 func (t *DispatchTable) cover(finest bool) (c cover, ok bool) {
 	children := t.children()
 	var of func(row int) (cover, bool)
@@ -309,22 +261,23 @@ func (t *DispatchTable) cover(finest bool) (c cover, ok bool) {
 			if !ok {
 				return cover{}, false
 			}
-			c.ns, c.rows = c.ns+inside.ns, append(c.rows, inside.rows...)
+			c = c.with(inside)
 		}
 		return c, len(rows) > 0
 	}
 	of = func(row int) (cover, bool) {
 		r := &t.Folded[row]
 		heading := func(k int) bool { return t.Folded[k].Group }
-		if r.Cost == nil || r.Group && (finest || slices.ContainsFunc(children[row], heading)) {
+		known := r.Cost != nil && r.Cost.Spread
+		if !known || r.Group && (finest || slices.ContainsFunc(children[row], heading)) {
 			if c, ok := all(children[row]); ok {
 				return c, true
 			}
 		}
-		if r.Cost == nil {
+		if !known {
 			return cover{}, false
 		}
-		return cover{float64(r.Cost.NS), []int{row}}, true
+		return cover{float64(r.Cost.NS), r.Cost.SpreadNS, []int{row}}, true
 	}
 	var top []int
 	for i := range t.Folded {
@@ -346,37 +299,51 @@ func (t *DispatchTable) children() [][]int {
 	return children
 }
 
-// SharedNS is the whole step less the finest costs that cover it: what rows overlap by and wait for together.
-// False where no costs cover it.
-func (t *DispatchTable) SharedNS() (ns float64, ok bool) {
+// Shared is the whole step less the costs of rows that cover it: what they overlap by and wait for together.
+// Of other rows it is another figure.
+type Shared struct {
+	NS, SpreadNS float64
+	Rows         int
+}
+
+// Shared is what the finest rows share that cover the step. False where no costs cover it.
+func (t *DispatchTable) Shared() (s Shared, ok bool) {
 	if t.Costs == nil || t.Costs.Step.Whole == nil {
-		return 0, false
+		return s, false
 	}
 	c, ok := t.cover(true)
-	return float64(t.Costs.Step.Whole.NS) - c.ns, ok
+	return Shared{float64(t.Costs.Step.Whole.NS) - c.ns, c.spreadNS, len(c.rows)}, ok
+}
+
+// says is the figure in words, with what it may be off by: "22 rows share 137 ± 12 µs".
+func (s Shared) says() string {
+	return fmt.Sprintf("%s share %s ± %s µs", table.Plural(s.Rows, "row"), short(s.NS), short(s.SpreadNS))
 }
 
 // SharedLine says what it means that rows share less than nothing; "" where they do not.
 func (t *DispatchTable) SharedLine() string {
-	ns, ok := t.SharedNS()
-	if !ok || ns >= 0 {
+	s, ok := t.Shared()
+	if !ok || s.NS >= -s.SpreadNS {
 		return ""
 	}
-	return fmt.Sprintf("shared %s µs: the costs add up to more than the step, for a wait that goes with either of "+
-		"two rows is in the cost of both", short(ns))
+	return s.says() + ": their costs add up to more than the step, for a wait that goes with either of two " +
+		"rows is in the cost of both"
 }
 
 // part says in a title whose costs these are and what the rows share.
 func (c *StepCosts) part(t *DispatchTable) table.Part {
 	at := fmt.Sprintf("cost at s%d", c.Step.Index)
-	text, shared := at+", "+trace.Rounds(c.Step.Costs), ""
+	part := table.Part{Rank: 1, Text: at + ", " + trace.Rounds(c.Step.Costs), Short: at}
 	if by := clockMovedBy(c.Step.Whole); by > trace.ClockMoved {
-		text += fmt.Sprintf(", clock moved %.0f %%", 100*by)
+		part.Text += fmt.Sprintf(", clock moved %.0f %%", 100*by)
 	}
-	if ns, ok := t.SharedNS(); ok {
-		shared = fmt.Sprintf(", shared %s µs", short(ns))
+	if s, ok := t.Shared(); ok {
+		part.Text += ", " + s.says()
+		if math.Abs(s.NS) > s.SpreadNS {
+			part.Short += fmt.Sprintf(", %d share %s µs", s.Rows, short(s.NS))
+		}
 	}
-	return table.Part{Rank: 1, Text: text + shared, Short: at + shared}
+	return part
 }
 
 // clockMovedBy is by how much the clock was faster in the faster rounds of a step's costs than in the slower
@@ -395,40 +362,22 @@ func (t *DispatchTable) CostLine(r *DispatchRow) string {
 	if c == nil {
 		return ""
 	}
-	line := fmt.Sprintf("cost %.1f µs a step", float64(c.NS)/1e3)
-	if c.Spread {
-		line += " ± " + short(c.SpreadNS)
-	}
-	line += fmt.Sprintf(" (n=%d)", c.N)
-	if c.None {
-		line += ", not different from 0"
-	}
+	line := "cost " + c.Says()
 	if n := len(r.Units); n > 1 {
-		line += fmt.Sprintf(", %.1f each", float64(c.NS)/1e3/float64(n))
+		if c.Told() {
+			line += fmt.Sprintf(", %.1f each", float64(c.NS)/1e3/float64(n))
+		}
 		if r.Time.Measured() {
 			line += fmt.Sprintf("; alone %.1f", r.Time.Median/1e3)
 		}
 	} else if r.Summed {
 		line += fmt.Sprintf("; alone %.1f", r.SumNS/1e3)
 	}
-	if save, ok := c.SaveNS(); ok && c.LeastNS > 0 && !c.None {
+	if save, ok := c.SaveNS(); ok && c.LeastNS > 0 && c.Told() {
 		line += fmt.Sprintf(" · ~save %s: its bytes and FLOPs take ~%s at the least", short(save),
 			short(c.LeastNS))
 	}
 	return line
-}
-
-// short writes ns as µs with as many digits as a measured difference has.
-func short(ns float64) string {
-	us := ns / 1e3
-	if us > -10 && us < 10 {
-		return fmt.Sprintf("%.1f", us)
-	}
-	return fmt.Sprintf("%.0f", us)
-}
-
-func shortCell(ns float64) table.Cell {
-	return table.Cell{Text: short(ns), Number: ns / 1e3, Has: true}
 }
 
 // costColumns are what rows cost and what there is to save: by leaving them out where that was measured, else
@@ -467,9 +416,7 @@ func (t *DispatchTable) costColumns() []table.Column {
 // costCell is a cost in any table.
 func (x *Index) costCell(c *RowCost) table.Cell {
 	cell := table.Microseconds(float64(c.NS)/1e3, min(1, table.DecimalsOfUS(x.Trace.Clock.QuantumNS)))
-	if c.None {
-		cell.Text = "= " + cell.Text
-	}
+	cell.Text, cell.Mark = c.marked(cell.Text), c.Mark
 	return cell
 }
 
@@ -479,16 +426,18 @@ func costColumns(x *Index, cost func(func(*RowCost) table.Cell) func(int) table.
 	if noSave(&x.Trace.Device) != "" {
 		save = table.Unseen // the title says why there is none
 	}
+	us := table.Column{
+		Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+		Doc: "what the untimed step takes less without the row: trimmed mean of the rounds, on a software device " +
+			"their median; = within its ±, not different from 0; ? where its ± is not known",
+		Of: cost(x.costCell),
+	}
 	return []table.Column{
-		{
-			Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "what the untimed step takes less without the row: trimmed mean of the rounds, on a software device " +
-				"their median; = within its ±, not different from 0",
-			Of: cost(x.costCell),
-		},
+		us, table.Marks(us),
 		{
 			Name: "cost_spread_us", Title: "±", Unit: "us", Is: table.Measured, Right: true, Width: 110,
-			Doc: "half the distance between the quartiles of the cost; of fewer than 16 rounds two standard errors",
+			Doc: "half the distance between the quartiles of the cost; of fewer than 16 rounds two standard errors; on a " +
+				"software device not known of fewer than 4",
 			Of: cost(func(c *RowCost) table.Cell {
 				if !c.Spread {
 					return table.Missing()
@@ -504,8 +453,8 @@ func costColumns(x *Index, cost func(func(*RowCost) table.Cell) func(int) table.
 				switch {
 				case !ok:
 					return table.Missing()
-				case c.None:
-					return table.Cell{Text: "=", Has: true}
+				case c.none():
+					return table.Cell{Text: markNone, Has: true}
 				}
 				return shortCell(ns)
 			}),
@@ -515,9 +464,10 @@ func costColumns(x *Index, cost func(func(*RowCost) table.Cell) func(int) table.
 
 // judgeCosts finds whether a row of the table has a cost, how many of those that hold no others have none,
 // and whether the rest make up most of what was timed alone: rows are told apart by one kind of number. In
-// another fold than the one that was measured there may be few.
+// another fold than the one that was measured there may be few. Costs of which it is not known what they may
+// be off by tell no rows apart.
 func (t *DispatchTable) judgeCosts() {
-	var with, all float64
+	var with, known, all float64
 	for i := range t.Folded {
 		r := &t.Folded[i]
 		t.costed = t.costed || r.Cost != nil
@@ -525,13 +475,19 @@ func (t *DispatchTable) judgeCosts() {
 			continue
 		}
 		t.parts++
-		if all += r.SumNS; r.Cost != nil {
-			with += r.SumNS
-		} else {
+		all += r.SumNS
+		switch {
+		case r.Cost == nil:
 			t.uncosted++
+		case r.Cost.Spread:
+			known += r.SumNS
+			fallthrough
+		default:
+			with += r.SumNS
 		}
 	}
-	t.byCost = t.costed && with >= all/2
+	t.mostCosted = t.costed && with >= all/2
+	t.byCost = t.costed && known >= all/2
 }
 
 // costPart says in a title what shares are of, and that there are rows without a cost: they cost something
@@ -544,19 +500,45 @@ func (t *DispatchTable) costPart() table.Part {
 	case !t.costed:
 		return table.Part{}
 	case !t.byCost:
-		part.Text = "share of " + sumName
-	case t.uncosted == 0:
+		if part.Text = "share of " + sumName; t.mostCosted {
+			return table.Part{
+				Rank: 0, Text: part.Text + ": the ± of costs is not known yet", Short: part.Text,
+			}
+		}
+	default:
+		part = t.ofStep(part)
+	}
+	if t.uncosted == 0 {
 		return part
 	}
 	without := fmt.Sprintf("%s: %d of %d", part.Text, t.uncosted, t.parts)
 	return table.Part{Rank: 0, Text: without + " rows have no cost", Short: without + " no cost"}
 }
 
+// costsApart is how far the step that costs are of may be from the step of the title before it is said.
+const costsApart = 0.1
+
+// ofStep says of shares by cost what they are parts of, where that is another time than the title has.
+func (t *DispatchTable) ofStep(part table.Part) table.Part {
+	w, of := t.Costs.Step.Whole, t.Index.UntimedOf(t.Scope)
+	if w == nil {
+		return part
+	}
+	if gpu, ok := of.GPU.NS(); ok && math.Abs(float64(w.NS)/float64(gpu)-1) <= costsApart {
+		return part
+	}
+	took := table.Millis(w.NS, true)
+	return table.Part{
+		Rank: 1, Text: fmt.Sprintf("%s, of the %s GPU of whole runs", part.Text, took),
+		Short: "share of " + took + " GPU",
+	}
+}
+
 // fixFirst names the row that there is most to save in, where rows are told apart by costs, and how
 // much of the step that is: by ~save, and where that is not known by the cost, which is the most there is.
 // What is within the ± of its row is not named: the next measurement would name another.
 func (t *DispatchTable) fixFirst() table.Part {
-	if !t.byCost {
+	if !t.mostCosted {
 		return table.Part{}
 	}
 	first, most, what := t.most()
@@ -577,11 +559,11 @@ func (t *DispatchTable) most() (first int, most float64, what string) {
 	first = -1
 	for i := range t.Folded {
 		r := &t.Folded[i]
-		if r.Group || r.Cost == nil || !r.Cost.Spread || r.Parent >= 0 && !t.Folded[r.Parent].Group {
+		if r.Group || r.Cost == nil || r.Parent >= 0 && !t.Folded[r.Parent].Group {
 			continue
 		}
 		ns, by := r.Cost.worth()
-		if !r.Cost.None && ns > max(most, r.Cost.SpreadNS) {
+		if r.Cost.Told() && ns > max(most, r.Cost.SpreadNS) {
 			first, most, what = i, ns, by
 		}
 	}
@@ -625,7 +607,7 @@ func (t *DispatchTable) share(r *DispatchRow) table.Cell {
 	case t.byCost && r.Cost == nil:
 		return table.Missing()
 	case t.byCost:
-		return table.Number(100*r.Cost.Share, 1)
+		return r.Cost.shareCell()
 	case r.Share == 0:
 		return table.Cell{}
 	}

@@ -163,12 +163,12 @@ func costTableColumns(x *Index, rows []costRow) []table.Column {
 		},
 		{
 			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80,
-			Doc: "part of the untimed step",
+			Doc: "part of the untimed step; = of a cost that is none",
 			Of: at(func(r *costRow) table.Cell {
 				if r.cost == nil {
 					return table.Missing()
 				}
-				return table.Number(100*r.cost.Share, 1)
+				return r.cost.shareCell()
 			}),
 		},
 	}
@@ -243,6 +243,6 @@ func (t *DispatchTable) costNotes() []string {
 	for _, row := range c.rows {
 		names = append(names, t.Name(row))
 	}
-	return []string{fmt.Sprintf("coarse: %s sum to %s of the step's %s µs", strings.Join(names, " + "),
-		short(c.ns), short(float64(t.Costs.Step.Whole.NS)))}
+	return []string{fmt.Sprintf("coarse: %s sum to %s ± %s of the step's %s µs", strings.Join(names, " + "),
+		short(c.ns), short(c.spreadNS), short(float64(t.Costs.Step.Whole.NS)))}
 }

@@ -121,7 +121,7 @@ func TestCostsStandInTheRowsTheyAreOf(t *testing.T) {
 			t.Errorf("%s costs %d, alone it takes %.0f", r.Key, r.Cost.NS, r.SumNS)
 		}
 	}
-	if shared, ok := d.SharedNS(); !ok || shared != overlap {
+	if shared, ok := d.Shared(); !ok || shared.NS != overlap {
 		t.Errorf("shared %v, %v", shared, ok)
 	}
 	row := d.Row("layer0/attn/d3")
@@ -196,7 +196,7 @@ func TestCostsBelowZeroAndMissingOnes(t *testing.T) {
 	s := &x.Trace.Steps[1]
 	s.Costs[1].NS, s.Costs[1].Q1NS, s.Costs[1].Q3NS = -3040, -5000, -1000
 	d := dispatched(x, 1, inspect.Options{})
-	if _, ok := d.SharedNS(); ok {
+	if _, ok := d.Shared(); ok {
 		t.Error("five rows are told to cover the step")
 	}
 	cell := func(row int, column string) string { return d.Cell(row, d.Column(column)).Text }
@@ -292,7 +292,9 @@ func TestWhatRowsShareIsSaidBesideTheDetail(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1, 1)
 	tr.Steps[2].Timing = "dispatch"
 	d := dispatched(costed(t, tr, 2), 2, inspect.Options{})
-	for w, want := range map[int]string{200: "cost at s2, 30 rounds, shared 7.0 µs", 85: "cost at s2, shared 7.0 µs"} {
+	for w, want := range map[int]string{
+		200: "cost at s2, 30 rounds, 26 rows share 7.0 ± 2.5 µs", 85: "cost at s2, 26 share 7.0 µs",
+	} {
 		if line := d.Title[0].Fit(w); !strings.Contains(line, want) || !strings.Contains(line, "×)") {
 			t.Errorf("in %d cells: %q, want %q", w, line, want)
 		}
@@ -346,7 +348,7 @@ func TestTheSpreadOfFewRoundsIsThatOfWholeRuns(t *testing.T) {
 		{15, 31, 1000, "20.0|7.2"},
 		{16, 31, 1000, "20.0|0.5"},
 		{30, 31, 9000, "20.0|4.5"},
-		{3, 3, 9000, "20.0|–"},
+		{3, 3, 9000, "? 20.0|–"},
 	} {
 		x := costed(t, tr, 1)
 		s := &x.Trace.Steps[1]
@@ -396,6 +398,119 @@ func TestWhatIsWithinTheScatterIsNotFixedFirst(t *testing.T) {
 	if d = dispatched(x, 2, inspect.Options{}); !slices.Contains(d.Title[1].Parts, d.Undecided()) ||
 		d.Undecided().Text != "nothing stands out of the scatter of 30 rounds" { // more would say the same
 		t.Errorf("0.3 ± 0.5 µs to save: %s", d.Title[1].Fit(400))
+	}
+}
+
+// What a fold's rows share is another figure than what those of another share: each says of how many rows
+// it is. Where it is within what it may be off by it is none, and of rows that are not known nobody says it.
+func TestWhatIsSharedSaysByWhichRows(t *testing.T) {
+	x := costed(t, tracetest.Run(2, 40, 1), 1)
+	s := &x.Trace.Steps[1]
+	of := func(fold inspect.Fold) (inspect.Shared, string) {
+		d := dispatched(x, 1, inspect.Options{Fold: fold})
+		shared, _ := d.Shared()
+		return shared, d.Title[0].Fit(200)
+	}
+	for _, fold := range []inspect.Fold{inspect.FoldLayer, inspect.FoldOp, inspect.FoldKernel} {
+		shared, line := of(fold)
+		want := fmt.Sprintf("%d rows share 7.0 ± %.1f µs", shared.Rows, shared.SpreadNS/1e3)
+		if shared.Rows == 0 || !strings.Contains(line, want) {
+			t.Errorf("fold %s: %q, want %q", fold, line, want)
+		}
+	}
+	for i := range s.Costs {
+		s.Costs[i].Q1NS, s.Costs[i].Q3NS = s.Costs[i].NS-4000, s.Costs[i].NS+4000
+	}
+	if shared, _ := of(inspect.FoldLayer); shared.SpreadNS < overlap {
+		t.Errorf("± %.0f of rows that are ± 4 µs each", shared.SpreadNS)
+	}
+	if short := dispatched(x, 1, inspect.Options{}).Title[0].Fit(60); strings.Contains(short, "share") {
+		t.Errorf("%q", short)
+	}
+	x.Trace.Device.AdapterType = "cpu"
+	for i := range s.Costs {
+		s.Costs[i].N = 3
+	}
+	if shared, line := of(inspect.FoldLayer); shared.Rows > 0 || strings.Contains(line, "rows share") {
+		t.Errorf("of 3 rounds on a software device: %q", line)
+	}
+}
+
+// A cost of which it is not known what it may be off by is marked, whatever it is; by no such cost a row is
+// told apart, and shares stay those of times alone. What a fourth round then tells is a figure, but none that
+// is more than the whole step.
+func TestACostOfUnknownSpreadIsNoFigure(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1)
+	tr.Device.AdapterType = "cpu"
+	x := costed(t, tr, 1)
+	s := &x.Trace.Steps[1]
+	held := -7 * s.Whole.NS
+	for _, c := range []struct {
+		n       int
+		ns      int64
+		adapter string
+		want    string
+		line    string
+		share   string
+		byCost  bool
+	}{
+		{n: 3, ns: 20_000, adapter: "cpu", want: "? 20.0|–", line: ", its ± is not known before 4 rounds"},
+		{n: 3, ns: 20_000, adapter: "discrete", want: "20.0|16", byCost: true},
+		{n: 4, ns: 20_000, adapter: "cpu", want: "20.0|14", byCost: true},
+		{
+			n: 4, ns: 2_000, adapter: "cpu", want: "= 2.0|14", line: ", not different from 0",
+			share: "=", byCost: true,
+		},
+		{
+			n: 30, ns: held, adapter: "cpu", want: fmt.Sprintf("? %.0f|–", float64(held)/1e3),
+			line: ", more than the whole step: it was held up", share: "–", byCost: true,
+		},
+	} {
+		x.Trace.Device.AdapterType = c.adapter
+		for i := range s.Costs {
+			s.Costs[i].N = c.n
+		}
+		s.Costs[1].NS, s.Costs[1].Q1NS, s.Costs[1].Q3NS = c.ns, c.ns-500, c.ns+500
+		d := dispatched(x, 1, inspect.Options{})
+		row := d.Row("d0")
+		cell := func(column string) table.Cell { return d.Cell(row, d.Column(column)) }
+		if got := joined(cell("cost_us").Text, cell("cost_spread_us").Text); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+		mark, _, _ := strings.Cut(c.want, " ")
+		if !strings.Contains(c.want, " ") {
+			mark = ""
+		}
+		if got := cell("cost_us_mark").Text; got != mark {
+			t.Errorf("%+v: for programs it is marked %q", c, got)
+		}
+		if line := d.CostLine(&d.Folded[row]); !strings.Contains(line, c.line) {
+			t.Errorf("%+v: %q", c, line)
+		}
+		if d.ByCost() != c.byCost || !c.byCost && !strings.Contains(d.Title[1].Fit(60), "share of Σgpu") {
+			t.Errorf("%+v: by cost %v: %s", c, d.ByCost(), d.Title[1].Fit(60))
+		}
+		if got := cell("share").Text; c.share != "" && got != c.share {
+			t.Errorf("%+v: its share is %q", c, got)
+		}
+	}
+}
+
+// Shares by cost are parts of the whole runs beside them: where those took another time than the step that
+// the title has, it says which.
+func TestSharesSayOfWhichTimeTheyAre(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1)
+	x := costed(t, tr, 1)
+	s := &x.Trace.Steps[1]
+	s.Timing, s.GPU.SpanNS = "step", trace.Measured(s.Whole.NS*21/20)
+	title := func() string { return dispatched(x, 1, inspect.Options{}).Title[1].Fit(400) }
+	if got := title(); strings.Contains(got, "whole runs") || !strings.Contains(got, "share by cost") {
+		t.Errorf("5 %% apart: %s", got)
+	}
+	s.GPU.SpanNS = trace.Measured(s.Whole.NS / 3)
+	want := "share by cost, of the " + table.Millis(s.Whole.NS, true) + " GPU of whole runs"
+	if got := title(); !strings.Contains(got, want) {
+		t.Errorf("three times apart: %s, want %s", got, want)
 	}
 }
 

@@ -92,7 +92,7 @@ func (d Delta) decimals(most int) int {
 func differenceCell(ns float64, decimals int, equal bool) table.Cell {
 	cell := table.Cell{Text: fmt.Sprintf("%+.*f", decimals, ns/1e3), Number: ns / 1e3, Has: true}
 	if equal {
-		cell.Text = "="
+		cell.Text, cell.Mark = markNone, markNone
 	}
 	return cell
 }
@@ -149,9 +149,10 @@ func (t *DispatchTable) deltaColumns() []table.Column {
 			return c
 		})
 	}
-	costs := t.Base.costsBeside(t.Costs)
+	cost := t.Base.costsBeside(t.Costs).deltaCostColumn(200,
+		func(row int) *RowCost { return t.Folded[row].Cost })
 	return []table.Column{
-		costs.deltaCostColumn(200, func(row int) *RowCost { return t.Folded[row].Cost }),
+		cost, table.Marks(cost),
 		{
 			Name: "delta", Title: "Δ", Width: 80,
 			Doc: "against the base: + new, - gone, grid from→to, r route, k another text of the kernel, p params " +
@@ -258,7 +259,7 @@ func (b *Base) costsBeside(now *StepCosts) *baseCosts {
 }
 
 // delta is a cost less that of the same dispatches at the base: = where that is within the scatter of both,
-// nothing where they were not left out there.
+// ? where that of one is not known, nothing where they were not left out there.
 func (c *baseCosts) delta(now *RowCost) table.Cell {
 	if c == nil || now == nil {
 		return table.Cell{}
@@ -268,8 +269,12 @@ func (c *baseCosts) delta(now *RowCost) table.Cell {
 		return table.Cell{}
 	}
 	by := float64(now.NS - then.NS)
-	return differenceCell(by, 1,
+	cell := differenceCell(by, 1,
 		math.Abs(by) <= max(c.base.resolutionNS(c.x), 2*now.SpreadNS, 2*then.SpreadNS))
+	if !now.Spread || !then.Spread {
+		cell.Text, cell.Mark = markUnknown, markUnknown
+	}
+	return cell
 }
 
 // same says that dispatches are those of the same names in the base's graph.
@@ -286,8 +291,9 @@ func (c *baseCosts) same(ids []trace.DispatchID) bool {
 func (c *baseCosts) deltaCostColumn(width int, of func(row int) *RowCost) table.Column {
 	return table.Column{
 		Name: "delta_cost_us", Title: "Δcost", Unit: "us", Is: table.Measured, Right: true, Width: width,
-		Doc: "cost less that of the base, where that was measured; = within the quartiles of both",
-		Of:  func(row int) table.Cell { return c.delta(of(row)) },
+		Doc: "cost less that of the base, where that was measured; = within the quartiles of both, ? where the ± of " +
+			"one is not known",
+		Of: func(row int) table.Cell { return c.delta(of(row)) },
 	}
 }
 

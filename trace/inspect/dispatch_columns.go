@@ -14,7 +14,8 @@ import (
 // dispatchOrder is the order of the columns, from left to right: what a narrow screen shows first.
 var dispatchOrder = []string{
 	"id", "op", "kernel", "serves", "grid", "over_wg", "us", "n", "sum_us", "share",
-	"cost_us", "cost_spread_us", "save_us", "limit", "lost_us", "delta", "gap_db", "delta_cost_us",
+	"cost_us", "cost_us_mark", "cost_spread_us", "save_us", "limit", "lost_us", "delta", "gap_db",
+	"delta_cost_us", "delta_cost_us_mark",
 	"layers", "spark", "iqr_us", "gb_per_s", "gflop_per_s", "base_us", "delta_us", "needed", "max", "wg",
 	"fold_wg", "tail_lanes", "live", "reason", "level", "last", "name",
 }
@@ -198,8 +199,9 @@ func (t *DispatchTable) planColumns() []table.Column {
 		},
 		{
 			Name: "share", Title: "share", Unit: "%", Is: table.Measured, Right: true, Bar: true, Width: 80,
-			Doc: "part of the step by cost where most rows have one, else of Σgpu",
-			Of:  at(t.share),
+			Doc: "part of the step by cost where most rows have one of which it is known what it may be off by, else of " +
+				"Σgpu; = of a cost that is none",
+			Of: at(t.share),
 		},
 		{
 			Name: "gb_per_s", Title: "GB/s~", Unit: "GB/s", Is: table.Modelled, Right: true, Width: 140,

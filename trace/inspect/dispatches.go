@@ -25,8 +25,9 @@ type DispatchTable struct {
 	// Costs are those of a step of the scope, nil where none were measured.
 	Costs *StepCosts
 
-	costed bool // a row has a cost
-	byCost bool // rows have costs enough to be told apart by them
+	costed     bool // a row has a cost
+	mostCosted bool // rows that make up most of the step have one
+	byCost     bool // and it is known what it may be off by, so that rows are told apart by it
 	// parts are the rows that hold no others, uncosted those of them without a cost.
 	parts, uncosted int
 	// ns of all dispatches in all steps, and in those of the base; 0 where one was not measured

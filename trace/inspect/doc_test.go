@@ -22,7 +22,9 @@ var tablesHead = []string{
 		"work (another number of tokens) or took another route are in a row of their own, and cold steps " +
 		"are left out unless there are no others.",
 	"A number is *exact* (counted, or known from the graph and its plans), *measured*, or *modelled* (then " +
-		"it is marked `~`). What was not measured is `–`, and is absent from JSON and CSV.",
+		"it is marked `~`). What was not measured is `–`, and is absent from JSON and CSV. A number of " +
+		"which little can be told has a mark before it, `=` or `?`; for filters and programs it is in the column " +
+		"`NAME_mark`, which no screen shows.",
 	"As JSON a table is an object: `table`, `title` (lines), `columns` (of each `name`, `title`, `unit`, " +
 		"`is`, `doc`), `rows` (of each `key`, `depth`, and a field for each column that it has something " +
 		"in) and `notes` (lines). A column with a unit has numbers; one that is not finite is `\"NaN\"`, " +

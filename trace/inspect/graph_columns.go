@@ -21,7 +21,7 @@ type GraphWeight struct {
 var GraphWeights = []GraphWeight{
 	{"us", "time alone", func(n *GraphNode) float64 { return n.NS }},
 	{"cost_us", "cost", func(n *GraphNode) float64 {
-		if n.Cost == nil {
+		if n.Cost == nil || !n.Cost.Told() {
 			return 0
 		}
 		return max(0, float64(n.Cost.NS))
@@ -117,6 +117,28 @@ func (t *GraphTable) columns(w *weights) []table.Column {
 			return table.Text(s)
 		})
 	}
+	delta := table.Column{
+		Name: "delta_us", Title: "Δµs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+		Doc: "µs alone less those of the base; = no difference",
+		Of: weighed(func(n *GraphNode) table.Cell {
+			if !n.Delta.Timed {
+				return table.Cell{}
+			}
+			return differenceCell(n.Delta.TimeNS, n.Delta.decimals(decimals), n.Delta.Equal)
+		}),
+	}
+	cost := table.Column{
+		Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+		Doc: "what the untimed step takes less without the row, where that was measured; = within its ±, " +
+			"not different from 0; ? where its ± is not known",
+		Of: weighed(func(n *GraphNode) table.Cell {
+			if n.Cost == nil {
+				return table.Cell{}
+			}
+			return x.costCell(n.Cost)
+		}),
+	}
+	deltaCost := w.baseCosts.deltaCostColumn(80, func(row int) *RowCost { return t.Nodes[row].Cost })
 	return []table.Column{
 		{
 			Name: "op", Title: "operator", Width: 80, Tree: true,
@@ -177,16 +199,7 @@ func (t *GraphTable) columns(w *weights) []table.Column {
 				return table.Microseconds(n.NS/1e3, decimals)
 			}),
 		},
-		{
-			Name: "delta_us", Title: "Δµs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "µs alone less those of the base; = no difference",
-			Of: weighed(func(n *GraphNode) table.Cell {
-				if !n.Delta.Timed {
-					return table.Cell{}
-				}
-				return differenceCell(n.Delta.TimeNS, n.Delta.decimals(decimals), n.Delta.Equal)
-			}),
-		},
+		delta, table.Marks(delta),
 		{
 			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80,
 			Doc: "part of the time of all dispatches alone",
@@ -197,18 +210,7 @@ func (t *GraphTable) columns(w *weights) []table.Column {
 				return table.Number(100*n.Share, 1)
 			}),
 		},
-		{
-			Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "what the untimed step takes less without the row, where that was measured; = within its ±, not " +
-				"different from 0",
-			Of: weighed(func(n *GraphNode) table.Cell {
-				if n.Cost == nil {
-					return table.Cell{}
-				}
-				return x.costCell(n.Cost)
-			}),
-		},
-		w.baseCosts.deltaCostColumn(80, func(row int) *RowCost { return t.Nodes[row].Cost }),
+		cost, table.Marks(cost), deltaCost, table.Marks(deltaCost),
 		{
 			Name: "waste", Title: "waste %", Unit: "%", Is: table.Exact, Right: true, Width: 80,
 			Doc: "part of the workgroups that have no work",

@@ -1,6 +1,7 @@
 package inspect_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,5 +72,44 @@ func TestTheGraphIsComparedWithABase(t *testing.T) {
 	}
 	if title := moved.Title[0].Fit(200); !strings.Contains(title, "clock moved") {
 		t.Errorf("title %q", title)
+	}
+}
+
+// Costs that are no figures mark no operator of the tree, and what differs between two of them is none.
+func TestCostsThatAreNoFiguresColourNothing(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1, 1, 1)
+	tr.Device.AdapterType = "cpu"
+	x := costed(t, costed(t, tr, 2).Trace, 3)
+	at := slices.IndexFunc(inspect.GraphWeights, func(w inspect.GraphWeight) bool { return w.Column == "cost_us" })
+	bars := func() (weighed, differ int, marks string) {
+		base := &inspect.Base{Index: x, Scope: x.Step(2)}
+		g, err := x.GraphTree(ctx, inspect.Options{Scope: x.Step(3), Base: base})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := g.Weighed(inspect.GraphWeights[at])
+		for row := range g.Nodes {
+			if made.Cell(row, made.Column("weight")).Text != "" {
+				weighed++
+			}
+			if g.Nodes[row].Cost != nil && made.Cell(row, made.Column("delta_cost_us")).Text != "" {
+				marks += made.Cell(row, made.Column("delta_cost_us_mark")).Text
+				differ++
+			}
+		}
+		return weighed, differ, marks
+	}
+	costs := x.Trace.Steps[3].Costs
+	for i := range costs {
+		costs[i].NS += 2000
+	}
+	if weighed, differ, marks := bars(); weighed < 10 || differ < 20 || strings.Contains(marks, "?") {
+		t.Errorf("of 30 rounds %d rows have bars, %d differences, marked %q", weighed, differ, marks)
+	}
+	for i := range costs {
+		costs[i].N = 3
+	}
+	if weighed, differ, marks := bars(); weighed > 0 || marks != strings.Repeat("?", differ) {
+		t.Errorf("of 3 rounds %d rows have bars; differences are marked %q", weighed, marks)
 	}
 }

@@ -58,7 +58,8 @@ func FormatOf(path string) (string, error) {
 }
 
 // Print writes rows of a table in one of Formats. Text has the columns that a screen of so many cells shows
-// (0: all); the others are for programs and have all columns, with numbers as they are.
+// (0: of any width), Markdown those of any; CSV and JSON are for programs and have all columns, with numbers
+// as they are.
 func (t *Table) Print(ctx context.Context, w io.Writer, format string, rows []int, width int) error {
 	i := slices.Index(Formats, format)
 	if i < 0 {
@@ -72,11 +73,11 @@ func (t *Table) Print(ctx context.Context, w io.Writer, format string, rows []in
 	return out.Flush()
 }
 
-// Shown lists the columns that a screen of a width shows; 0 is all of them.
+// Shown lists the columns that a screen of a width shows; 0 is one of any width.
 func (t *Table) Shown(width int) []int {
 	var cols []int
 	for i, c := range t.Columns {
-		if width == 0 || c.Width <= max(width, 80) {
+		if width == 0 && c.Width != Unseen || c.Width <= max(width, 80) {
 			cols = append(cols, i)
 		}
 	}

@@ -103,6 +103,7 @@ type Cell struct {
 	Short  string  // what of Text must not be lost, where there is no room for all of it; "" where it is cut
 	Number float64 // in the column's unit
 	Has    bool
+	Mark   string // what Text begins with where the number is no figure; Marks has it for programs
 }
 
 // Unmeasured is shown where a time could stand and none was measured.
@@ -128,6 +129,19 @@ func Microseconds(us float64, decimals int) Cell {
 
 // Missing is a cell where something could have been measured and was not.
 func Missing() Cell { return Cell{Text: Unmeasured} }
+
+// markSuffix ends the names of the columns that Marks makes.
+const markSuffix = "_mark"
+
+// Marks is a column of the marks that stand before the numbers of another on the screen, for filters and
+// programs.
+func Marks(of Column) Column {
+	return Column{
+		Name: of.Name + markSuffix, Title: of.Title + " mark", Width: Unseen,
+		Doc: "what stands before " + of.Name + " where it is no figure; nothing before one that is",
+		Of:  func(row int) Cell { return Text(of.Of(row).Mark) },
+	}
+}
 
 // By turns a function of a typed row into one of the row's index, for Column.Of.
 func By[R any](rows []R) func(func(*R) Cell) func(int) Cell {
@@ -249,7 +263,9 @@ func (t *Table) Column(name string) int {
 func (t *Table) noColumn(name string) error {
 	var names []string
 	for _, c := range t.Columns {
-		names = append(names, c.Name)
+		if !strings.HasSuffix(c.Name, markSuffix) { // they go with the columns that they are of
+			names = append(names, c.Name)
+		}
 	}
 	return fmt.Errorf("table %s has no column %q; it has %s", t.Name, printable.Short(name, 40),
 		strings.Join(names, ", "))

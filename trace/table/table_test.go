@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -267,5 +268,37 @@ func TestALineOfTheTitleThatSaysNothingIsNotPrinted(t *testing.T) {
 	tab.Title = []Line{Title(), Title(Say(0, "one row"))}
 	if s := printed(t, tab, "text"); !strings.HasPrefix(s, "one row\n") {
 		t.Errorf("%q", s)
+	}
+}
+
+// What stands before a number that is no figure is in a column of its own for filters and programs, and in
+// none that people read.
+func TestMarksAreForPrograms(t *testing.T) {
+	us := Column{Name: "us", Title: "µs", Unit: "us", Right: true, Width: 80, Of: func(row int) Cell {
+		return []Cell{
+			Number(3, 0),
+			{Text: "= 2", Number: 2, Has: true, Mark: "="},
+			{Text: "? 1", Number: 1, Has: true, Mark: "?"},
+		}[row]
+	}}
+	rows := Flat(3, func(row int) string { return fmt.Sprint(row) })
+	tab := New("t", []Column{us, Marks(us)}, rows)
+	all := []int{0, 1, 2}
+	for format, want := range map[string]string{
+		"text": " µs\n  3\n= 2\n? 1\n",
+		"md":   "| µs |\n| ---: |\n| 3 |\n| = 2 |\n| ? 1 |\n",
+		"csv":  "key,depth,us,us_mark\n0,0,3,\n1,0,2,=\n2,0,1,?\n",
+	} {
+		var out bytes.Buffer
+		if err := tab.Print(t.Context(), &out, format, all, 0); err != nil || out.String() != want {
+			t.Errorf("%s: %v: %q, want %q", format, err, out.String(), want)
+		}
+	}
+	f, err := tab.ParseFilter("us_mark:==")
+	if err != nil || f.Match(tab, 0) || !f.Match(tab, 1) || f.Match(tab, 2) {
+		t.Errorf("a filter finds marks: %v", err)
+	}
+	if _, err := tab.ParseFilter("ms:>1"); err == nil || strings.Contains(err.Error(), "us_mark") {
+		t.Errorf("%v", err)
 	}
 }

@@ -1,0 +1,137 @@
+package inspect
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
+
+// RowCost is what a row costs a step.
+type RowCost struct {
+	*trace.Cost
+	// LeastNS is what its bytes and FLOPs take at measured rates, modelled. Floor says whether there are such
+	// rates.
+	LeastNS float64
+	Floor   bool
+	Share   float64 // of the whole step; 0 where that was not measured
+	// SpreadNS is what it may be off by, as costSpread has it. Spread says whether that is known.
+	SpreadNS float64
+	Spread   bool
+	// Mark stands before a cost that is no figure, wherever it is shown, and Doubt says why it is none. By
+	// such a cost nothing is named, drawn as a share or coloured.
+	Mark, Doubt string
+}
+
+// The marks of costs that are no figures.
+const (
+	markNone    = "=" // it is within its ±, or what the clock can tell: not different from 0
+	markUnknown = "?" // what it may be off by is not known
+)
+
+// Told says that the cost is a figure: more or less than nothing by more than it may be off by.
+func (c *RowCost) Told() bool { return c.Mark == "" }
+
+// none says that the cost is not different from 0.
+func (c *RowCost) none() bool { return c.Mark == markNone }
+
+// judge is the one rule by which costs are told from noise. What is left out of a step takes no more than the
+// whole step: a run that took so much longer or shorter was held up, and says nothing.
+func (c *RowCost) judge(w *trace.Whole, t *trace.Trace) {
+	c.SpreadNS, c.Spread = costSpread(c.Cost, w, t.Device.Software())
+	switch ns := math.Abs(float64(c.NS)); {
+	case !c.Spread:
+		c.Mark, c.Doubt = markUnknown, fmt.Sprintf("its ± is not known before %d rounds", enough)
+	case w != nil && w.NS > 0 && ns > float64(w.NS):
+		c.Mark, c.Doubt = markUnknown, "more than the whole step: it was held up"
+		c.Spread = false
+	case ns <= max(c.SpreadNS, resolutionNS(t)):
+		c.Mark, c.Doubt = markNone, "not different from 0"
+	}
+}
+
+// SaveNS is what is left of the cost over what the device can do the row's work in, and never below 0: in a
+// row that takes no longer, or costs nothing that can be told, there is nothing to save. False where that is
+// not known.
+func (c *RowCost) SaveNS() (ns float64, ok bool) {
+	if c.none() {
+		return 0, c.Floor
+	}
+	return max(0, float64(c.NS)-c.LeastNS), c.Floor && c.Told()
+}
+
+// Says is the cost in words, with what it may be off by and of how many rounds:
+// "177.6 µs a step ± 9.0 (n=30)".
+func (c *RowCost) Says() string {
+	line := fmt.Sprintf("%.1f µs a step", float64(c.NS)/1e3)
+	if c.Spread {
+		line += " ± " + short(c.SpreadNS)
+	}
+	if line += fmt.Sprintf(" (n=%d)", c.N); !c.Told() {
+		line += ", " + c.Doubt
+	}
+	return line
+}
+
+// marked is a text with the mark before it of a cost that is no figure.
+func (c *RowCost) marked(text string) string { return strings.TrimSpace(c.Mark + " " + text) }
+
+// Short is the cost in few words: "178 µs", "= 4 µs".
+func (c *RowCost) Short() string { return c.marked(fmt.Sprintf("%.0f µs", float64(c.NS)/1e3)) }
+
+// fewRounds have quartiles that may be close together by chance.
+const fewRounds = 16
+
+// costSpread is what a cost may be off by: half the distance between its quartiles. Of fewer than fewRounds
+// it is two standard errors of a median of so many, by the distance of its own quartiles or that of the whole
+// runs', whichever is larger: where rows are left out once each, the lucky one must not seem to stand out. On
+// a software device it is not known without quartiles of its own: what holds up one run holds up no other.
+func costSpread(c *trace.Cost, w *trace.Whole, software bool) (ns float64, ok bool) {
+	iqr := 0.0
+	if c.N >= enough {
+		iqr, ok = float64(c.Q3NS-c.Q1NS), true
+	}
+	if c.N >= fewRounds {
+		return iqr / 2, true
+	}
+	if w != nil && w.N >= enough {
+		iqr, ok = max(iqr, float64(w.Q3NS-w.Q1NS)), ok || !software
+	}
+	return 2 * iqr / math.Sqrt(float64(max(c.N, 1))), ok // a standard error is 0.93 IQR / √n
+}
+
+// worth is what there is to save, and where that is not known the cost, which is the most there is; and which
+// of them it is.
+func (c *RowCost) worth() (ns float64, what string) {
+	if save, ok := c.SaveNS(); ok {
+		return save, "~save"
+	}
+	return float64(c.NS), "cost"
+}
+
+// shareCell is a cost's part of the step, = of one that is not different from 0; nothing is known of one that
+// is not.
+func (c *RowCost) shareCell() table.Cell {
+	switch {
+	case c.none():
+		return table.Cell{Text: markNone, Has: true}
+	case !c.Told():
+		return table.Missing()
+	}
+	return table.Number(100*c.Share, 1)
+}
+
+// short writes ns as µs with as many digits as a measured difference has.
+func short(ns float64) string {
+	us := ns / 1e3
+	if us > -10 && us < 10 {
+		return fmt.Sprintf("%.1f", us)
+	}
+	return fmt.Sprintf("%.0f", us)
+}
+
+func shortCell(ns float64) table.Cell {
+	return table.Cell{Text: short(ns), Number: ns / 1e3, Has: true}
+}
