@@ -256,7 +256,7 @@ func several(t *inspect.DispatchTable, r int) []string {
 	if more {
 		said += keyed(": {repeat} for more")
 	}
-	add("layers", cell("spark"), said)
+	add(t.Each(), cell("spark"), said)
 	return lines
 }
 

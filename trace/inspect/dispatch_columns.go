@@ -226,7 +226,7 @@ func (t *DispatchTable) planColumns() []table.Column {
 			}),
 		},
 		{
-			Name: "spark", Title: "layers", Width: 200,
+			Name: "spark", Title: t.Each(), Width: 200,
 			Doc: "time of each member of a fold, and by how much the one that stands out is off their median",
 			Of: at(func(r *DispatchRow) table.Cell {
 				return table.Text(strings.TrimSpace(sparkline(r.Each) + " " + t.standsOut(r)))

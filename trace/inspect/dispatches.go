@@ -249,8 +249,15 @@ func (t *DispatchTable) Stability(r *DispatchRow) (said string, more bool) {
 	if r.Group || !r.Equal || len(r.Units) < 2 || !r.Summed {
 		return "", false
 	}
-	samples := t.repeats()
+	samples := math.MaxInt
+	for _, unit := range r.Units {
+		samples = min(samples, t.Launches[unit[0]].Time.N)
+	}
 	_, one := t.Scope.One()
+	runs := "step"
+	if one {
+		runs = "repeat"
+	}
 	switch {
 	case r.Outlier >= 0:
 		return "outlier " + t.Index.Name(t.Launches[r.Units[r.Outlier][0]].ID), false
@@ -259,12 +266,29 @@ func (t *DispatchTable) Stability(r *DispatchRow) (said string, more bool) {
 	case one && !r.Judged:
 		return table.Plural(samples, "sample") + ", too few to tell an outlier", true
 	case r.Time.Max > apart*r.Time.Min:
-		return fmt.Sprintf("from the least to the largest %.1f×, and none stands out in most repeats",
-			r.Time.Max/r.Time.Min), false
+		return fmt.Sprintf("from the least to the largest %.1f×, and none stands out in most %ss",
+			r.Time.Max/r.Time.Min, runs), false
 	case r.Judged:
-		return fmt.Sprintf("no outlier in %s", table.Plural(samples, "repeat")), false
+		return fmt.Sprintf("no outlier among %s in %s", table.Plural(len(r.Units), t.member()),
+			table.Plural(samples, runs)), false
 	}
 	return "", false
+}
+
+// member is what a row has several of: layers, or in another fold dispatches.
+func (t *DispatchTable) member() string {
+	if t.Fold == FoldLayer {
+		return "layer"
+	}
+	return "dispatch"
+}
+
+// Each heads what is said of the members of a row one by one.
+func (t *DispatchTable) Each() string {
+	if t.Fold == FoldLayer {
+		return "layers"
+	}
+	return "each"
 }
 
 // delta compares the row's sum, repeat by repeat, with that of the base.

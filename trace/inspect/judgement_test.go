@@ -98,7 +98,7 @@ func TestStabilitySaysWhatItIsDrawnFrom(t *testing.T) {
 	if got, more := said(tr, 16); got != "1 sample" || !more {
 		t.Errorf("%q, more %v", got, more)
 	}
-	if got, more := said(tr, 17); got != "no outlier in 20 repeats" || more {
+	if got, more := said(tr, 17); got != "no outlier among 16 layers in 20 repeats" || more {
 		t.Errorf("%q, more %v", got, more)
 	}
 	gates := 0
@@ -115,6 +115,40 @@ func TestStabilitySaysWhatItIsDrawnFrom(t *testing.T) {
 	want := "from the least to the largest 12.0×, and none stands out in most repeats"
 	if got, more := said(tr, 17); got != want || more {
 		t.Errorf("%q, more %v", got, more)
+	}
+}
+
+// Members are layers in one fold and dispatches in the others, and what they are timed in are the repeats of
+// one step or several steps.
+func TestStabilityNamesItsMembersAndRuns(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Llama(16, 20))
+	for _, c := range []struct {
+		scope string
+		fold  inspect.Fold
+		want  string
+	}{
+		{"s19", inspect.FoldLayer, "no outlier among 16 layers in 20 repeats"},
+		{"s19", inspect.FoldOp, "no outlier among 32 dispatches in 20 repeats"},
+		{"decode", inspect.FoldLayer, "no outlier among 16 layers in 19 steps"},
+		{"decode", inspect.FoldKernel, "no outlier among 32 dispatches in 19 steps"},
+	} {
+		scope, err := x.ParseScope(c.scope)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := x.Dispatches(ctx, inspect.Options{Scope: scope, Fold: c.fold})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said []string
+		for i := range d.Folded {
+			if got, _ := d.Stability(&d.Folded[i]); got != "" {
+				said = append(said, got)
+			}
+		}
+		if !slices.Contains(said, c.want) {
+			t.Errorf("%s, fold %s: %q, want %q", c.scope, c.fold, said, c.want)
+		}
 	}
 }
 
