@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -35,9 +36,19 @@ type labStand struct {
 
 // attempt is the newest text of a kernel and what came of it: tried or err, neither before it was run.
 type attempt struct {
-	text  string
-	tried *session.Tried
-	err   error
+	text   string
+	tried  *session.Tried
+	err    error
+	warned bool     // somebody was told what is wrong with it
+	before *attempt // the newest one before it that ran, nil for none
+}
+
+// ran is the newest text that ran, nil where none did.
+func (t *attempt) ran() *attempt {
+	if t == nil || t.tried != nil {
+		return t
+	}
+	return t.before
 }
 
 // Messages of the lab: a file has another text, the editor has ended.
@@ -168,7 +179,7 @@ func (a *App) changedText(kernel, text string) bool {
 		a.command(session.Command{Kind: session.Kernel, Edit: e})
 		return true
 	}
-	a.lab.tried[kernel] = &attempt{text: text}
+	a.lab.tried[kernel] = &attempt{text: text, before: was.ran()}
 	c := session.Command{Kind: session.Lab, Edit: e}
 	if needsStep(a) != "" {
 		if c.Kind = session.Kernel; a.opts.Shaders == "" {
@@ -191,19 +202,22 @@ func (a *App) standsOn(step int) bool {
 	return slices.ContainsFunc(a.mirror.Left().Turns, is)
 }
 
-// triedText takes in what came of a text. One of the folder that was given is in force from now on.
+// triedText takes in what came of a text. One of the folder that was given is in force from now on, where
+// nothing is wrong with it.
 func (a *App) triedText(c session.Command, m doneMsg) {
 	t := a.lab.tried[c.Edit.Kernel]
 	if t == nil || t.text != c.Edit.Text {
 		return
 	}
 	if errors.Is(m.err, context.Canceled) {
-		delete(a.lab.tried, c.Edit.Kernel) // it can be tried again
+		if a.lab.tried[c.Edit.Kernel] = t.before; t.before == nil { // it can be tried again
+			delete(a.lab.tried, c.Edit.Kernel)
+		}
 		return
 	}
 	t.tried, t.err = m.reply.Tried, m.err
 	a.showTried(c.Edit.Kernel)
-	if t.err == nil && a.opts.Shaders != "" && a.queued == nil {
+	if t.err == nil && t.tried.Wrong() == "" && a.opts.Shaders != "" && a.queued == nil {
 		a.queued = &session.Command{Kind: session.Kernel, Edit: c.Edit}
 	}
 }
@@ -221,14 +235,33 @@ func (a *App) showTried(kernel string) {
 		a.log.Add("error", t.err.Error())
 		a.over = overlayOf(page{
 			title: kernel + " is not changed", broken: wrapIndented,
-			lines: strings.Split(t.err.Error(), "\n"),
+			lines: append(strings.Split(t.err.Error(), "\n"), a.keepText(kernel, t.before)...),
 		})
 	default:
-		lines := append(triedLines(a.index, t.tried), "",
-			keyed("{use kernel} has the steps to come run it; {WGSL} on the dispatch edits it further."))
+		next := keyed("{use text} has the steps to come run it; {WGSL} on the dispatch edits it further.")
+		if a.opts.Shaders != "" && t.tried.Wrong() == "" {
+			next = keyed("The steps to come run it; {WGSL} on the dispatch edits it further.")
+		}
+		lines := append(triedLines(a.index, t.tried), "", next)
 		a.over = overlayOf(page{title: t.tried.Name, lines: lines, broken: wrapHanging})
 	}
 	a.lab.last, a.lab.over = kernel, a.over
+}
+
+// keepText keeps a text that ran beside the file that has another by now, and says where; nil for no text.
+func (a *App) keepText(kernel string, t *attempt) []string {
+	if t == nil {
+		return nil
+	}
+	path := filepath.Join(a.lab.dir, kernel+session.KernelSuffix+".last")
+	a.later("text", "keep "+path, func(context.Context) (string, error) {
+		return "kept " + path, os.WriteFile(path, []byte(t.text), 0o600)
+	})
+	said := keyed("{use text} has the steps to come run the text before it, ") + t.tried.Name
+	if t.tried.Name == a.inPlace(kernel) {
+		said = "The text before it stays in force, " + t.tried.Name
+	}
+	return []string{"", said + "; it is in " + path}
 }
 
 // labKernel is the kernel that is spoken of: of what lies over the view, or of the selected dispatch.
@@ -264,7 +297,7 @@ func (p *dispatchPage) edited() table.Part {
 	if len(names) == 0 {
 		return table.Part{}
 	}
-	short := fmt.Sprintf("%d edited", len(names))
+	short := table.Plural(len(names), "kernel") + " edited"
 	return table.Part{Rank: 1, Text: "edited: " + strings.Join(names, ", "), Short: short}
 }
 
@@ -277,16 +310,15 @@ func cannotUse(a *App) string {
 	if kernel == "" {
 		return "select a dispatch first"
 	}
-	t := a.lab.tried[kernel]
-	if a.inPlace(kernel) == "" && (t == nil || t.tried == nil) {
+	if a.inPlace(kernel) == "" && a.lab.tried[kernel].ran() == nil {
 		return kernel + keyed(" has no other text that runs; {WGSL} edits it")
 	}
 	return ""
 }
 
-// unused is the newest text of a kernel, where it ran and is not in force; else nil.
+// unused is the newest text of a kernel that ran, where it is not in force; else nil.
 func (a *App) unused(kernel string) *attempt {
-	if t := a.lab.tried[kernel]; t != nil && t.tried != nil && t.tried.Name != a.inPlace(kernel) {
+	if t := a.lab.tried[kernel].ran(); t != nil && t.tried.Name != a.inPlace(kernel) {
 		return t
 	}
 	return nil
@@ -300,11 +332,18 @@ func (a *App) usedNext() string {
 	return "use the kernel's own"
 }
 
-// useText has the steps to come run the newest text of a kernel, or where they do, the kernel's own.
+// useText has the steps to come run the newest text of a kernel that ran, or where they do, the kernel's own.
+// Of a text that is wrong it says so the first time.
 func (a *App) useText() {
 	kernel := a.labKernel()
 	e := &session.KernelEdit{Kernel: kernel}
 	if t := a.unused(kernel); t != nil {
+		if why := t.tried.Wrong(); why != "" && !t.warned {
+			t.warned = true
+			a.say(fmt.Sprintf(keyed("%s %s: %s; {use text} again has the steps to come run it all the same"),
+				markFail, t.tried.Name, why))
+			return
+		}
 		e.Text = t.text
 	}
 	a.closeOverlay()
@@ -315,8 +354,8 @@ func (a *App) useText() {
 func (a *App) usedText(c session.Command) {
 	name := c.Edit.Kernel + " itself"
 	if t := a.lab.tried[c.Edit.Kernel]; c.Edit.Text != "" {
-		if name = c.Edit.Kernel + session.KernelSuffix; t != nil && t.tried != nil {
-			name = t.tried.Name
+		if name = c.Edit.Kernel + session.KernelSuffix; t.ran() != nil && t.ran().text == c.Edit.Text {
+			name = t.ran().tried.Name
 		}
 	}
 	a.say(name + " runs from the next step on")

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,12 +76,37 @@ func TestAKernelIsEditedTriedAndPutInForce(t *testing.T) {
 	}
 	kernel := strings.TrimSuffix(filepath.Base(files[0]), ".wgsl")
 	x.input.back()
-	x.press("U").sees(tuitest.EditedName(kernel)+" runs from the next step on", "edited")
+	x.press("U").sees("it leaves out 1 of what the kernel writes; U again").press("U")
+	x.sees(tuitest.EditedName(kernel)+" runs from the next step on", "edited").misses("In place of")
 	x.press("U").sees(kernel + " itself runs from the next step on").misses("edited")
 	editor(t, `echo broken >> "$1"`)
-	x.press("e").sees(kernel+" is not changed", ".wgsl:3:5: parsing error")
+	x.press("e").sees(kernel+" is not changed", ".wgsl:3:5: parsing error",
+		"U has the steps to come run the text before it, "+tuitest.EditedName(kernel), ".wgsl.last")
 	x.input.back()
-	x.press("q").misses("is not changed").press("q")
+	if kept, err := os.ReadFile(files[0] + ".last"); err != nil || string(kept) != string(text) {
+		t.Errorf("kept is %q, %v", kept, err)
+	}
+	x.press("U").sees(tuitest.EditedName(kernel) + " runs from the next step on").misses("is not changed")
+	x.press("q")
+	if err := x.ends(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A text that was in force goes with its engine: the screen says so, and a key puts it there again.
+func TestATextIsNotInForceBehindARestart(t *testing.T) {
+	editor(t, `echo "// faster" >> "$1"`)
+	var engine *tuitest.Session
+	x := start(t, context.Background(), func(context.Context) (session.Session, error) {
+		engine = tuitest.Play(sourced(), tuitest.Script{})
+		return engine, nil
+	}, Options{Prompt: "once"})
+	x.sees("[PAUSED]", "step 0 prefill").press("s").sees("step 1 decode").press("2e").sees("In place of")
+	x.input.back()
+	x.press("UU").sees("runs from the next step on", "edited")
+	engine.Die(errors.New("device lost"))
+	x.sees("[ENGINE GONE]").press("r").sees("[PAUSED]", "not in force any more")
+	x.misses("edited: ").press("U").sees("runs from the next step on", "edited").press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
 	}

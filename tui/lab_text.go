@@ -44,6 +44,10 @@ func triedLines(x *inspect.Index, t *session.Tried) []string {
 		said += fmt.Sprintf(" (%s); at most %.3g off the reference", g.Tolerance, float64(g.MaxAbs))
 		lines = append(lines, inspect.Labelled("gap", said))
 	}
+	if t.Alone != nil {
+		lines = append(lines, "", "The time alone is of runs one behind the other, with warm caches; the table's time is of the "+
+			"dispatch behind the others of its step. Both are right: compare within one of them.")
+	}
 	return lines
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"gpuscope/model/session"
@@ -18,6 +19,7 @@ type again struct {
 	starts func(context.Context) openedMsg // opens what is shown
 	left   *session.Left                   // by the engine before, until the one that starts has taken it up
 	opened bool                            // the engine has said what it runs
+	edited []string                        // what ran in place of kernels of the engine before
 	died   string                          // what the engine was doing when it went, "" for nothing
 	wished time.Time                       // when a restart was asked for of an engine that was there
 }
@@ -53,7 +55,7 @@ func (a *App) restart() {
 	a.lost, a.again.opened, a.session, a.failure, a.wished = false, false, nil, "", time.Time{}
 	a.mirror.Progress = session.Progress{}
 	if a.mirror.Trace != nil {
-		a.left = a.mirror.Left()
+		a.left, a.edited = a.mirror.Left(), a.mirror.State.Edited
 		a.mirror.Continue()
 	}
 	a.start()
@@ -153,7 +155,13 @@ func (a *App) resumed(r session.Reply, err error) {
 	if errors.Is(err, session.ErrClosed) {
 		return // ended says it
 	}
-	if a.left = nil; err == nil {
-		a.say(fmt.Sprintf("the engine is back at position %d", r.Position))
+	if a.left = nil; err != nil {
+		return
 	}
+	said := fmt.Sprintf("the engine is back at position %d", r.Position)
+	if len(a.edited) > 0 && a.opts.Shaders == "" { // whose folder the engine has read again
+		said += fmt.Sprintf(keyed("; not in force any more, {use kernel} on its dispatch puts it there again: %s"),
+			strings.Join(a.edited, ", "))
+	}
+	a.say(said)
 }

@@ -35,6 +35,23 @@ type Tried struct {
 	Gap *trace.NumericGap `json:"gap,omitempty"`
 }
 
+// Wrong is why the other text is not to take the kernel's place, "" for nothing.
+func (t *Tried) Wrong() string {
+	unwritten := 0
+	for i := range t.Outputs {
+		unwritten += t.Outputs[i].Unwritten
+	}
+	switch {
+	case t.Stray:
+		return "it writes State where the kernel does not"
+	case t.Gap != nil && !(t.Gap.Share <= 1):
+		return fmt.Sprintf("it is %.3g times its tolerance off the reference", float64(t.Gap.Share))
+	case unwritten > 0:
+		return fmt.Sprintf("it leaves out %d of what the kernel writes", unwritten)
+	}
+	return ""
+}
+
 // InTurns is what a kernel and another text of it took in turns, and how much less the other took: negative
 // where it was slower.
 type InTurns struct {
