@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"gpuscope/trace"
+	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 )
 
@@ -29,9 +30,18 @@ func (a *App) askExportTable() {
 		label: "table to " + strings.Join(table.Suffixes(), " "),
 		take:  func(path string) { a.exportTable(pane, path) },
 	}
-	l := &pane.listing
-	q.line.suggest(fmt.Sprintf("%s-%s.csv", l.table.Name, strings.ReplaceAll(l.at.scope.Name, "–", "-")))
+	q.line.suggest(pane.fileName(takenBy(a.view())))
 	a.ask(q)
+}
+
+// fileName is what a file with the table is called: by the steps that the table is of where a view takes so
+// many, which may be one of those that are spoken of, or none.
+func (l *listing) fileName(takes inspect.Takes) string {
+	name := l.table.Name
+	if l.at.step >= 0 && (takes == inspect.AnySteps || takes == inspect.OneStep) {
+		name += "-" + strings.ReplaceAll(l.at.of(takes).Name, "–", "-")
+	}
+	return name + ".csv"
 }
 
 // expand is the path that was typed, with ~ for the person's home.
@@ -106,12 +116,16 @@ func (a *App) exportTable(pane *tablePane, path string) {
 	})
 }
 
-// exported is the table as a file has it: one that a filter leaves a part of says in a column which rows have
-// sums of more than is there. On the screen the rows' names say it.
+// exported is the table as a file has it: with the column that its rows stand in order by, as on any screen,
+// and one that a filter leaves a part of says in a column which rows have sums of more than is there. On the
+// screen the rows' names say it.
 func (l *listing) exported() *table.Table {
-	columns := l.table.Columns
+	columns := slices.Clone(l.table.Columns)
+	if by := l.table.Column(l.choice.Sort); by >= 0 {
+		columns[by].Width = mainWidth
+	}
 	if l.partial {
-		columns = append(slices.Clip(columns), table.Column{
+		columns = append(columns, table.Column{
 			Name: "sums_of", Title: "sums of", Width: 80,
 			Doc: "of how many rows its sums are, where not all of them are here",
 			Of: func(r int) table.Cell {

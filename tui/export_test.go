@@ -61,6 +61,30 @@ func TestAnExportedRowSaysThatItsSumsAreOfMoreThanIsThere(t *testing.T) {
 	}
 }
 
+// The name of a file says which steps are in it: those of the scope, the one of them that a view is of, or
+// none.
+func TestTheNameOfAnExportSaysWhatIsInIt(t *testing.T) {
+	for view, want := range map[string]string{
+		"2": "dispatches-decode.csv", "3": "resize-s23.csv", "4": "graph-decode.csv", "4a": "values-s23.csv",
+		"5": "slope.csv",
+	} {
+		d := drive(t, 120, 40, llama, nil, Options{}).press("v").sees("scope all 23 warm decode steps")
+		d.press(strings.Split(view, "")...).settle()
+		d.press("E").sees(" .txt: " + want)
+	}
+}
+
+// Rows that stand in order by a column which the screen has no room for otherwise have it in the file too.
+func TestAnExportHasTheColumnThatItIsSortedBy(t *testing.T) {
+	t.Chdir(t.TempDir())
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2").sees("Dispatches")
+	d.app.table().sortBy("gb_per_s")
+	d.press("E").typed("a.txt").press("enter").sees("wrote ")
+	if got, err := os.ReadFile("a.txt"); err != nil || strings.Count(string(got), "GB/s~") < 2 {
+		t.Errorf("%v: %s", err, got)
+	}
+}
+
 func TestATableIsExportedInTheFormThatItsNameSays(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, want := range map[string]string{
