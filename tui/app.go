@@ -56,6 +56,7 @@ type App struct {
 	detailTitle       string
 	detailTask        task[detailKey, []string]
 
+	held     []key // pressed, and to be done once what they are about is there
 	lab      lab
 	over     *overlay // help, source, why
 	overTask task[int, *overlay]
@@ -159,9 +160,13 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	case tea.WindowSizeMsg:
 		a.w, a.h = m.Width, m.Height
 	case tea.KeyMsg:
-		a.jobs.asked++
 		for _, k := range keysOf(m) {
-			a.changing(func() { a.press(k) })
+			if k.urgent() {
+				a.held = nil
+				a.strike(k)
+			} else {
+				a.held = append(a.held, k)
+			}
 		}
 	case tea.MouseMsg:
 		a.jobs.asked++
@@ -211,6 +216,13 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	if a.noteOf != nil && a.noteOf != a.view() {
 		a.note, a.noteOf = "", nil
 	}
+	for len(a.held) > 0 && !a.awaited() {
+		k := a.held[0]
+		a.held = a.held[1:]
+		if a.strike(k); len(a.held) > 0 {
+			a.reload() // what the key leads to is on its way
+		}
+	}
 	a.reload()
 	if (a.jobs.open > 0 || a.jobs.resting) && !a.jobs.ticking { // to say that something takes its time
 		a.jobs.ticking = true
@@ -239,15 +251,31 @@ func (a *App) View() (frame string) {
 	return a.glyphs.finish(a.frame())
 }
 
+// awaited says that the key before has led to something that is not there yet: a text over the view, or other
+// rows. The next one is about that, and waits for it, unless it takes its time: no job keeps a key for long.
+func (a *App) awaited() bool {
+	if a.question != nil || a.dialog != nil || a.chord != nil {
+		return false
+	}
+	l, rows := a.view().(lister)
+	return a.overTask.awaited(a.jobs) || rows && l.pane().job.awaited(a.jobs)
+}
+
+// strike presses a key.
+func (a *App) strike(k key) {
+	a.jobs.asked++
+	a.changing(func() { a.press(k) })
+}
+
 // press does what a key means here.
 func (a *App) press(k key) {
 	if a.question != nil || a.dialog != nil {
-		if k.name != "ctrl+c" && k.name != "ctrl+z" {
+		if !k.urgent() {
 			a.typed(k)
 			return
 		}
 	}
-	if a.chord != nil && k.name != "ctrl+c" && k.name != "ctrl+z" {
+	if a.chord != nil && !k.urgent() {
 		a.struck(k)
 		return
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // jobs computes beside the event loop what the screen will show: tables, orders, filters, details. The event
-// loop only places what is ready, so no trace is so large, or so odd, that a key has to wait for it.
+// loop only places what is ready, so no trace is so large, or so odd, that a key has to wait for it for long.
 //
 // What is computed for one place on the screen is a task. All methods belong to the event loop.
 type jobs struct {
@@ -65,7 +65,9 @@ type task[K comparable, V any] struct {
 	has   bool // there is one, or err says why not
 	err   error
 
-	making     K // what the job on its way is of
+	making     K         // what the job on its way is of
+	begun      time.Time // when it began
+	wished     bool      // by what a person did since the one before it
 	generation int
 	asked      int                // of jobs, when that job began
 	cancel     context.CancelFunc // nil: no job is on its way
@@ -98,8 +100,10 @@ func (t *task[K, V]) want(j *jobs, key K, compute func(context.Context) (V, erro
 	}
 	t.drop(j)
 	t.generation++
+	t.wished = t.asked != j.asked
 	t.making, t.asked, t.commands, t.brought = key, j.asked, j.commands, j.brought
-	generation, begun := t.generation, now()
+	generation := t.generation
+	t.begun = now()
 	t.cancel = j.start(func(ctx context.Context) func() {
 		v, err := compute(ctx)
 		return func() {
@@ -109,7 +113,7 @@ func (t *task[K, V]) want(j *jobs, key K, compute func(context.Context) (V, erro
 			t.cancel = nil
 			j.open--
 			t.given, t.has = key, true
-			t.rest = now().Add(min(longest, restFor*now().Sub(begun)))
+			t.rest = now().Add(min(longest, restFor*now().Sub(t.begun)))
 			if t.err = err; err != nil { // it is not tried again until something else is wanted
 				j.fail(t, err)
 				return
@@ -121,6 +125,11 @@ func (t *task[K, V]) want(j *jobs, key K, compute func(context.Context) (V, erro
 			}
 		}
 	})
+}
+
+// awaited says that a job is on its way that began with what a person did, and has not taken its time.
+func (t *task[K, V]) awaited(j *jobs) bool {
+	return t.cancel != nil && t.wished && now().Sub(t.begun) < j.patience
 }
 
 // drop cancels the job on its way.

@@ -70,6 +70,7 @@ func TestATableThatHangsBlocksNoKey(t *testing.T) {
 // A fold that is not wanted any more is cancelled, and what comes of it is dropped.
 func TestAStaleTableIsDropped(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
+	d.app.jobs.patience = 0
 	h := hold(&d.dispatches().listPage)
 	d.touch("F")
 	d.touch("F")
@@ -125,6 +126,7 @@ func TestATableThatCannotBeMadeSaysWhy(t *testing.T) {
 // The lines of the detail and the chain of reasons come from jobs too.
 func TestADetailThatHangsBlocksNoKey(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "j", "j")
+	d.app.jobs.patience = 0
 	release := make(chan struct{})
 	defer close(release)
 	d.app.jobs.asked++
@@ -138,6 +140,33 @@ func TestADetailThatHangsBlocksNoKey(t *testing.T) {
 	if d.app.overTask.cancel != nil {
 		t.Error("who goes to another view still waits for the text over the one before")
 	}
+}
+
+// A key is about what the one before it has led to, and waits for that, also where both come in one read: for
+// the text that opens, the rows that a filter leaves, another fold. It does not wait for long.
+func TestAKeyWaitsForWhatTheOneBeforeLeadsTo(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "j")
+	d.typed("w/grid").press("enter").sees("Why embed", "find grid: 1 of ").misses("filter")
+	d.press("esc").typed("w/").press("esc").sees("Why embed").press("esc")
+	for _, k := range []string{"/", "layers.3.attn.q", "enter", "w"} {
+		d.touch(k)
+	}
+	d.settle()
+	d.sees("Why layers.3.attn.q in").press("esc", "esc")
+	d.typed("FFG") // the last dispatch, by kernel
+	if got := d.row(); !strings.Contains(got, "select") {
+		t.Errorf("by kernel the last row is %q", got)
+	}
+	h := hold(&d.dispatches().listPage)
+	d.touch("F")
+	d.touch("3")
+	d.misses("[3 Resize]")
+	clock := now
+	defer func() { now = clock }()
+	now = func() time.Time { return clock().Add(d.app.jobs.patience) }
+	d.update(lateMsg{})
+	d.sees("[3 Resize]")
+	close(h.release)
 }
 
 // A sort, a filter or an opened row uses the table that is there.

@@ -14,6 +14,9 @@ type key struct {
 	text string // printable text, "" for keys that have none
 }
 
+// urgent says that a key waits for nothing, and means the same whatever is being typed.
+func (k key) urgent() bool { return k.name == "ctrl+c" || k.name == "ctrl+z" }
+
 // keysOf turns one message into keys. A terminal that is typed at fast, or held, delivers several letters in
 // one read: each is its own key. Pasted text is text only and never presses anything.
 func keysOf(m tea.KeyMsg) []key {
