@@ -79,6 +79,9 @@ func (c *Curves) Lines(r *CurveRow, at int) []string {
 	}
 	if f := r.Fit; f != nil {
 		add("line      %s at 0, %s per 1,000 positions · n %d", Time.Value(f.A), f.slope(), f.N)
+		if len(f.Out) > 0 {
+			add("          far off, left out: %s", c.leftOut(r))
+		}
 		switch {
 		case f.N < tellSlope:
 			add("          that is no slope: of fewer than %d steps", tellSlope)

@@ -140,8 +140,13 @@ func (c *Curves) slopeColumns() []table.Column {
 		},
 		table.Column{
 			Name: "n", Title: "n", Unit: "steps", Is: table.Exact, Right: true, Width: 140,
-			Doc: "steps that were timed",
-			Of:  at(func(r *CurveRow) table.Cell { return table.Count(len(r.Points)) }),
+			Doc: "steps that the line goes through; where they are too few for one, that were timed",
+			Of: at(func(r *CurveRow) table.Cell {
+				if r.Fit != nil {
+					return table.Count(r.Fit.N)
+				}
+				return table.Count(len(r.Points))
+			}),
 		},
 		c.gridColumn(),
 		table.Column{
@@ -252,13 +257,25 @@ func (c *Curves) Verdict() []table.Part {
 	parts = append(parts, table.Say(2, "%s → %s from %.0f to %.0f", Time.Value(f.At(f.First)),
 		Time.Value(f.At(f.Last)), f.First, f.Last))
 	parts = append(parts, table.Say(3, "%s, timing %s, n %d", c.Of, c.Level, f.N))
-	if f.Out > 0 {
-		parts = append(parts, table.Say(4, "%d far off left out", f.Out))
+	if len(f.Out) > 0 {
+		parts = append(parts, table.Part{
+			Rank: 4, Text: "far off, left out: " + c.leftOut(total),
+			Short: fmt.Sprintf("%d far off left out", len(f.Out)),
+		})
 	}
 	if c.Cold > 0 {
 		parts = append(parts, table.Say(5, "%d cold left out", c.Cold))
 	}
 	return parts
+}
+
+// leftOut names the steps whose times are too far off the line through the others to be in it.
+func (c *Curves) leftOut(r *CurveRow) string {
+	names := make([]string, len(r.Fit.Out))
+	for i, at := range r.Fit.Out {
+		names[i] = fmt.Sprintf("s%d", c.Index.Trace.Steps[r.Points[at].Step].Index)
+	}
+	return someOf(names)
 }
 
 // ownerPart says whose the slope is. Rows whose slopes cannot be told apart are named together, as long as

@@ -28,7 +28,7 @@ func TestLineThroughTimes(t *testing.T) {
 		t.Errorf("slope %.2f ± %.2f, want 200 ± %.2f", f.B, f.SE, want)
 	}
 	ys[20], ys[150] = 9e6, 9e6 // two steps that were held up
-	if g := fitLine(xs, ys); g.Out < 2 || math.Abs(g.B-200) > 4*g.SE {
+	if g := fitLine(xs, ys); len(g.Out) < 2 || math.Abs(g.B-200) > 4*g.SE {
 		t.Errorf("with two far off: slope %.2f ± %.2f, %d left out", g.B, g.SE, g.Out)
 	}
 	if f := fitLine([]float64{3, 3, 3, 3, 3}, []float64{1, 2, 3, 4, 5}); f != nil {
@@ -96,6 +96,31 @@ func decoded(n int, level string) *trace.Trace {
 	}
 	tr.Steps[0].Cold = true
 	return tr
+}
+
+// Title, table and detail have one n: of the steps that the line goes through, and the others are named.
+func TestCurvesCountTheStepsOfTheirLine(t *testing.T) {
+	tr := decoded(60, "step")
+	for i := range tr.Steps {
+		tr.Steps[i].GPU.SpanNS = trace.Measured(1e6 + int64(i%4)*1000)
+	}
+	for _, i := range []int{7, 33} {
+		tr.Steps[i].GPU.SpanNS = trace.Measured(9e6)
+	}
+	c, err := NewIndex(tr).Curves(context.Background(), trace.AlongPosition, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := c.Table()
+	title, detail := made.Title[0].Fit(400), strings.Join(c.Lines(&c.Rows[0], 9), "\n")
+	for what, want := range map[string]string{
+		title: "n 57 · far off, left out: s7, s33", detail: "n 57\n          far off, left out: s7, s33",
+		made.Cell(0, made.Column("n")).Text: "57",
+	} {
+		if !strings.Contains(what, want) {
+			t.Errorf("%q, want %q", what, want)
+		}
+	}
 }
 
 func TestSlopeNamesTheOperatorThatOwnsIt(t *testing.T) {

@@ -9,7 +9,8 @@ import (
 // each place, give or take SE. Points more than 3 MAD off a first line are left out of it.
 type Fit struct {
 	A, B, SE float64
-	N, Out   int
+	N        int     // points that it goes through
+	Out      []int   // those left out, as indices into all
 	First    float64 // the least and the largest place of the points
 	Last     float64
 }
@@ -37,13 +38,16 @@ func fitLine(xs, ys []float64) *Fit {
 	}
 	limit := 3 * 1.4826 * spreadOf(slices.Clone(off)).Median
 	var nearX, nearY []float64
+	var out []int
 	for i := range xs {
 		if off[i] <= limit {
 			nearX, nearY = append(nearX, xs[i]), append(nearY, ys[i])
+		} else {
+			out = append(out, i)
 		}
 	}
-	if near := leastSquares(nearX, nearY); near != nil && len(nearX) < len(xs) {
-		near.Out = len(xs) - len(nearX)
+	if near := leastSquares(nearX, nearY); near != nil && out != nil {
+		near.Out = out
 		return near
 	}
 	return f
