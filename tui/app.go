@@ -72,6 +72,7 @@ type App struct {
 	doing       []string // what later does
 	note        string   // fades
 	noteOf      view     // that it is about, nil for the session: it goes when another view comes
+	noteRow     *string  // the key of the row that it is about, nil for none: it goes with the selection
 	noteID      int
 	failure     string // stays until dismissed,
 	failureOf   any    // or until what failed has been done; nil: nothing that is done again
@@ -213,9 +214,6 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	case leaveMsg:
 		a.quit()
 	}
-	if a.noteOf != nil && a.noteOf != a.view() {
-		a.note, a.noteOf = "", nil
-	}
 	for len(a.held) > 0 && !a.awaited() {
 		k := a.held[0]
 		a.held = a.held[1:]
@@ -224,6 +222,9 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 		}
 	}
 	a.reload()
+	if a.noteOf != nil && a.noteOf != a.view() || a.noteRow != nil && *a.noteRow != a.selectedRow() {
+		a.unsay(a.note)
+	}
 	if (a.jobs.open > 0 || a.jobs.resting) && !a.jobs.ticking { // to say that something takes its time
 		a.jobs.ticking = true
 		a.cmds = append(a.cmds, tea.Tick(a.jobs.patience, func(time.Time) tea.Msg { return lateMsg{} }))
@@ -372,6 +373,29 @@ func (a *App) remark(text string) {
 	a.noteOf = a.view()
 }
 
+// remarkRow says why something cannot be done with what is selected; of another row it may hold no more.
+func (a *App) remarkRow(text string) {
+	a.remark(text)
+	row := a.selectedRow()
+	a.noteRow = &row
+}
+
+// selectedRow is the key of the row under the cursor, "" where there is none.
+func (a *App) selectedRow() string {
+	if l, ok := a.view().(lister); ok {
+		if p := l.pane(); p.current() >= 0 {
+			return p.table.Rows[p.current()].Key
+		}
+	}
+	return ""
+}
+
+// sayOfView shows a note that holds in the view alone.
+func (a *App) sayOfView(text string) {
+	a.say(text)
+	a.noteOf = a.view()
+}
+
 // say shows a note, and keeps it in the log.
 func (a *App) say(text string) {
 	a.log.Add("info", text)
@@ -380,7 +404,7 @@ func (a *App) say(text string) {
 
 // show shows a note for four seconds.
 func (a *App) show(text string) {
-	a.note, a.noteOf = text, nil
+	a.note, a.noteOf, a.noteRow = text, nil, nil
 	a.noteID++
 	id := a.noteID
 	a.cmds = append(a.cmds, tea.Tick(4*time.Second, func(time.Time) tea.Msg { return fadeMsg{id} }))
@@ -389,7 +413,7 @@ func (a *App) show(text string) {
 // unsay takes a note back that does not hold any more, where it is one of these.
 func (a *App) unsay(texts ...string) {
 	if slices.Contains(texts, a.note) {
-		a.note, a.noteOf = "", nil
+		a.note, a.noteOf, a.noteRow = "", nil, nil
 	}
 }
 

@@ -102,6 +102,16 @@ func TestANoteOfAViewGoesWithIt(t *testing.T) {
 	d.press("2", "n").sees("there is no filter").press("j").sees("there is no filter")
 	d.press("M", "5").sees("mouse off")
 	d.press("4", "F", "a", "F").sees("only operators fold").press("enter").misses("only operators fold")
+	drive(t, 120, 40, llama, nil, Options{}).press("2", "v").sees("scope: all 23 warm decode steps").
+		press("5").sees("scope whole run").misses("scope: all 23")
+}
+
+// What was said for want of a row that could do something goes when another is selected, and stays with that
+// one.
+func TestANoteOfARowGoesWithIt(t *testing.T) {
+	said := "select an operator or a value that one gives or takes"
+	d := drive(t, 120, 40, llama, nil, Options{}).press("4", "g", "p").sees(said)
+	d.press("z").sees(said).press("z", "j").misses(said)
 }
 
 // Every condition is explained to its end, on the smallest screen too.

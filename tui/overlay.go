@@ -220,7 +220,7 @@ func (a *App) showSource() {
 	if t, ok := a.view().(sourcer).source(); ok {
 		a.look(t)
 	} else {
-		a.remark("select a dispatch first")
+		a.remarkRow("select a dispatch first")
 	}
 }
 
@@ -228,9 +228,9 @@ func (a *App) showWhy() {
 	if t, ok := a.view().(whyer).why(); ok {
 		a.look(t)
 	} else if l, ok := a.view().(lister); ok && l.pane().current() < 0 {
-		a.remark("why: nothing is selected; there are no rows")
+		a.remarkRow("why: nothing is selected; there are no rows")
 	} else {
-		a.remark("why: select a dispatch, an operator or a value")
+		a.remarkRow("why: select a dispatch, an operator or a value")
 	}
 }
 

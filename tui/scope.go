@@ -218,7 +218,7 @@ func (a *App) nextScope(by int) {
 		}
 	}
 	a.setScope(to)
-	a.say("scope: " + a.scopeWords())
+	a.sayOfView("scope: " + a.scopeWords())
 }
 
 func (a *App) setScope(to int) {

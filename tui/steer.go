@@ -137,7 +137,7 @@ func (a *App) ceilings() { a.command(session.Command{Kind: session.Ceilings}) }
 // goOn sends a command that brings another step, which is then what a person sees.
 func (a *App) goOn(c session.Command) {
 	if left := a.leaveScope(); left != "" {
-		a.say(left)
+		a.sayOfView(left)
 	}
 	a.command(c)
 }
