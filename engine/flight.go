@@ -231,7 +231,7 @@ func (x *Executor) Abandon() error {
 			f.commands.Discard()
 			f.stage = idle
 		case sent:
-			err = errors.Join(err, f.commands.Wait())
+			err = gpu.Join(err, f.commands.Wait())
 			f.stage = idle
 		}
 	}

@@ -136,10 +136,10 @@ func (r *editRun) measure(ctx context.Context) (err error) {
 	defer func() {
 		r.x.runAs(r.e.of, r.before)
 		if r.whole != nil {
-			err = errors.Join(err, r.whole.runWhole(context.WithoutCancel(ctx)))
+			err = gpu.Join(err, r.whole.runWhole(context.WithoutCancel(ctx)))
 		} else {
 			active := r.x.live.Active()
-			err = errors.Join(err, r.upto(context.WithoutCancel(ctx), len(active)))
+			err = gpu.Join(err, r.upto(context.WithoutCancel(ctx), len(active)))
 		}
 	}()
 	if r.whole != nil {
@@ -170,7 +170,7 @@ func (r *editRun) alone(ctx context.Context) (err error) {
 	if err := r.capture(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.restore(func(w *written) bool { return w.state })) }()
+	defer func() { err = gpu.Join(err, r.restore(func(w *written) bool { return w.state })) }()
 	if err := r.findPlaces(); err != nil {
 		return err
 	}
@@ -312,7 +312,7 @@ func (r *editRun) restore(which func(*written) bool) error {
 	var err error
 	for i := range r.writes {
 		if w := &r.writes[i]; which(w) {
-			err = errors.Join(err, r.put(w, w.found))
+			err = gpu.Join(err, r.put(w, w.found))
 		}
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"gpuscope/engine/gpu"
 	"gpuscope/trace"
 )
 
@@ -44,7 +45,7 @@ func (x *Executor) TimeRoutes(ctx context.Context, ops []OpID, n int, set func(*
 	if err := r.save(); err != nil {
 		return nil, fmt.Errorf("time %s: %w", r.name(), err)
 	}
-	defer func() { err = errors.Join(err, r.restore()) }()
+	defer func() { err = gpu.Join(err, r.restore()) }()
 	err = r.measure(ctx)
 	for i := range r.trials {
 		times = append(times, r.time(&r.trials[i]))
@@ -224,7 +225,7 @@ func (r *routeRun) restore() error {
 	for v, data := range r.state {
 		for at := 0; at < len(data); at += piece {
 			part := data[at:min(at+piece, len(data))]
-			err = errors.Join(err, x.dev.Write(x.buffers[x.live.memory(v)], uint64(at), part))
+			err = gpu.Join(err, x.dev.Write(x.buffers[x.live.memory(v)], uint64(at), part))
 		}
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"gpuscope/engine"
+	"gpuscope/engine/gpu"
 	"gpuscope/model/session"
 	"gpuscope/trace"
 )
@@ -69,7 +70,7 @@ func (s *live) beginRepeat(c session.Command) (work, error) {
 		s.upto = nil
 		err := s.repeat(ctx, t, max(c.N, 1), r)
 		if ctx.Err() == nil { // else the next that needs the current step does it
-			err = errors.Join(err, s.hold(ctx))
+			err = gpu.Join(err, s.hold(ctx))
 		}
 		return err
 	}, nil

@@ -2,11 +2,11 @@ package model
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"gpuscope/engine"
+	"gpuscope/engine/gpu"
 	"gpuscope/model/session"
 	"gpuscope/trace"
 )
@@ -51,7 +51,7 @@ func (s *live) beginCost(c session.Command) (work, error) {
 		s.upto = nil
 		err := s.cost(ctx, t, c, r)
 		if ctx.Err() == nil { // else the next that needs the current step does it
-			err = errors.Join(err, s.hold(ctx))
+			err = gpu.Join(err, s.hold(ctx))
 		}
 		return err
 	}, nil

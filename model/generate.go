@@ -2,9 +2,9 @@ package model
 
 import (
 	"context"
-	"errors"
 
 	"gpuscope/engine"
+	"gpuscope/engine/gpu"
 )
 
 // Tokens that are made one behind the other need not wait for the host between two steps: what the next step
@@ -29,10 +29,10 @@ type generation struct {
 // pipelines says whether the device has the token of a step before the host, and no more of it is told.
 func (r *runner) pipelines() bool { return r.greedy() && r.net.told == 0 }
 
-// generate makes tokens. The engine must be able to prepare the steps. A cancel is heard between two steps:
-// what has run was told.
+// generate makes tokens. The engine must be able to prepare the steps. A cancel is heard between two steps,
+// nowhere else: what has run was told.
 func (r *runner) generate(ctx context.Context, g *generation) (err error) {
-	defer func() { err = errors.Join(err, r.exec.Abandon()) }()
+	defer func() { err = gpu.Join(err, r.exec.Abandon()) }()
 	setInput(r.input, g.position, []int{g.token})
 	if err := r.prepare(ctx, r.input, g.timing); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (r *runner) finish(ctx context.Context, g *generation, more bool) (out pick
 		if r.greedy() {
 			r.next.Inputs[0].From = &r.net.ids
 		}
-		if err := r.prepare(ctx, r.next, g.timing); err != nil {
+		if err := r.prepare(context.WithoutCancel(ctx), r.next, g.timing); err != nil {
 			return out, was, err
 		}
 		if g.pipelined {

@@ -88,6 +88,43 @@ func TestDrawnTokensAreTheSameHoweverStepsFollowEachOther(t *testing.T) {
 	}
 }
 
+// wearing is a context that is cancelled once it was asked so often.
+type wearing struct {
+	context.Context
+	left int
+}
+
+func (w *wearing) Err() error {
+	if w.left--; w.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// At whatever moment a cancel comes, each step that has run is told.
+func TestACancelDropsNoStep(t *testing.T) {
+	for left := range 40 {
+		r := newRigOn(t, Options{}, tiny(), fake.Options{})
+		r.do(promptOf(5))
+		r.dev.ResetCounts()
+		told, submits := 0, 0
+		g := generation{position: 5, token: 'f', steps: 8, gave: func(picked, snapshot) (bool, error) {
+			told++
+			return true, nil
+		}}
+		err := r.s.runner.generate(&wearing{context.Background(), left}, &g)
+		for _, c := range r.dev.Log {
+			if c.Kind == fake.Submit {
+				submits++
+			}
+		}
+		if told != submits || (err == nil) != (told == 8) || err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled when asked %d times: %d of %d steps were told: %v", left, told, submits, err)
+		}
+		r.s.forget()
+	}
+}
+
 // overlaps says whether a step was submitted before one before it was waited for.
 func overlaps(log []fake.Call) bool {
 	flying := 0

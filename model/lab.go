@@ -16,6 +16,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/internal/mapfile"
 	"gpuscope/internal/printable"
 	"gpuscope/model/session"
 	"gpuscope/ops"
@@ -72,6 +73,9 @@ func said(name string, err error) string {
 	return place + ": " + text
 }
 
+// mostText is how many bytes the text of a kernel may have.
+const mostText = 4 << 20
+
 // useShaders puts the texts of a folder in force that are of kernels of the model, and says which. A folder
 // may have those of other models as well.
 func (r *runner) useShaders(dir string) (text string, err error) {
@@ -89,7 +93,7 @@ func (r *runner) useShaders(dir string) (text string, err error) {
 			left = append(left, name)
 			continue
 		}
-		wgsl, err := os.ReadFile(filepath.Join(dir, file.Name()))
+		wgsl, err := mapfile.Read(filepath.Join(dir, file.Name()), mostText)
 		if err != nil {
 			return "", session.Refusef("--shaders: %w", err)
 		}
@@ -184,7 +188,7 @@ func (s *live) beginLab(c session.Command) (work, error) {
 		s.upto = nil
 		err := s.lab(ctx, t, e, c, r)
 		if ctx.Err() == nil { // else the next that needs the current step does it
-			err = errors.Join(err, s.hold(ctx))
+			err = gpu.Join(err, s.hold(ctx))
 		}
 		return err
 	}, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -254,6 +255,43 @@ func TestLostDeviceEndsTheSession(t *testing.T) {
 		t.Errorf("Close says %v", err)
 	}
 	r.s.lost = nil // for the rig
+}
+
+// Whatever is under way when the device is lost, and whatever would then be put right, it is told once.
+func TestALostDeviceIsToldOnce(t *testing.T) {
+	for _, c := range []session.Command{
+		{Kind: session.Run, N: 9},
+		{Kind: session.Cost, N: 3, Parts: []session.Part{{Name: "q", Dispatches: []trace.DispatchID{2}}}},
+		{Kind: session.Repeat, N: 9},
+		{Kind: session.Verify},
+		{Kind: session.Lab},
+	} {
+		for after := range 12 {
+			r := newRig(t, Options{Fuse: normsRun})
+			r.do(promptOf(5))
+			r.do(session.Command{Kind: session.Next})
+			if c.Kind == session.Lab {
+				c.Edit = r.edited("rms_norm")
+			}
+			waits := 0
+			r.dev.Fault = func(call fake.Call) error {
+				if call.Kind == fake.Wait {
+					if waits++; waits > after {
+						r.dev.Lose("pulled out")
+					}
+				}
+				return nil
+			}
+			err := r.try(context.Background(), c)
+			if errors.Is(err, gpu.ErrDeviceLost) && strings.Count(err.Error(), "device lost") != 1 {
+				t.Errorf("%s, lost after %d waits: %v", c.Kind, after, err)
+			}
+			if err != nil {
+				<-r.done
+			}
+			r.s.lost = nil // for the rig
+		}
+	}
 }
 
 func TestCloseInTheMiddleOfARun(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"gpuscope/engine"
+	"gpuscope/engine/gpu"
 	"gpuscope/model/session"
 	"gpuscope/ops"
 	"gpuscope/trace"
@@ -51,7 +52,7 @@ func (s *live) beginVerify(c session.Command) (work, error) {
 		s.upto = nil
 		err := s.verify(ctx, t, only, budget)
 		if ctx.Err() == nil { // else the next that needs the current step does it
-			err = errors.Join(err, s.hold(ctx))
+			err = gpu.Join(err, s.hold(ctx))
 		}
 		return err
 	}, nil

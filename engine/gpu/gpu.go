@@ -13,6 +13,15 @@ package gpu
 
 import "errors"
 
+// Join is what went wrong with what went wrong in putting things right behind it. That the device is lost is
+// told once.
+func Join(err, after error) error {
+	if errors.Is(err, ErrDeviceLost) && errors.Is(after, ErrDeviceLost) {
+		return err
+	}
+	return errors.Join(err, after)
+}
+
 var (
 	// ErrNoAdapter says that no usable GPU or software device was found.
 	ErrNoAdapter = errors.New("no WebGPU adapter")
