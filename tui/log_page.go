@@ -27,7 +27,8 @@ type logKey struct {
 // logText is the log as it is shown.
 type logText struct {
 	lines  []string
-	all    int // lines of the log
+	of     []int // by line, which of the log it is a part of
+	all    int   // lines of the log
 	filter string
 	found  int // lines that the filter lets through
 }
@@ -38,7 +39,7 @@ func (p *logPage) load(j *jobs, _ snapshot, w int) {
 	lines, version := p.log.snapshot()
 	key := logKey{version, w - 2, p.filter}
 	p.task.want(j, key, func(ctx context.Context) (logText, error) { return wrapLog(ctx, lines, key) },
-		func(t logText) { p.text.load(t.lines) })
+		func(t logText) { p.text.load(t.lines, t.of) })
 }
 
 // wrapLog breaks what is too long for the screen: nothing that was said is cut off.
@@ -66,7 +67,7 @@ func wrapLog(ctx context.Context, lines []LogLine, key logKey) (logText, error) 
 		}
 		t.found++
 		for _, part := range wrapText(text, max(20, key.width-width(head))) {
-			t.lines = append(t.lines, head+part)
+			t.lines, t.of = append(t.lines, head+part), append(t.of, i)
 			head = blank(width(head))
 		}
 	}

@@ -1,8 +1,11 @@
 package tui
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	tea "github.com/charmbracelet/bubbletea"
 
 	"gpuscope/model/session"
 	"gpuscope/trace/tracetest"
@@ -50,4 +53,37 @@ func TestTheLogDoesNotGoSideways(t *testing.T) {
 	d := live(t, 60, 16).press("0")
 	d.app.log.Add("info", strings.Repeat("long ", 40))
 	d.press("l", "right").sees("12:00:00.000   info  long long")
+}
+
+// A text stays where a person went, whatever its lines are broken for meanwhile: the log, and a text over a
+// view, in which to find is left as if it had not been begun.
+func TestATextStaysWhereItIsOnAnotherScreen(t *testing.T) {
+	d := live(t, 80, 24).press("0")
+	for i := range 60 {
+		d.app.log.Add("info", fmt.Sprintf("line %d: %s", i, strings.Repeat("some words ", 5+i%4)))
+	}
+	d.update(lateMsg{})
+	d.settle()
+	size := func(w, h int) *driver {
+		d.update(tea.WindowSizeMsg{Width: w, Height: h})
+		d.settle()
+		return d
+	}
+	for range 10 {
+		before := d.press("k").screen()
+		size(81, 24)
+		size(120, 50)
+		if after := size(80, 24).screen(); after != before {
+			t.Fatalf("the log was\n%s\nand is\n%s", before, after)
+		}
+	}
+	for _, keys := range [][]string{{"2", "w"}, {"2", "esc", "?"}} {
+		before := d.press(keys...).press("down", "down", "down").screen()
+		d.press("/").typed("esc")
+		size(60, 20)
+		d.press("esc")
+		if after := size(80, 24).screen(); after != before {
+			t.Errorf("%v: the text was\n%s\nand is\n%s", keys, before, after)
+		}
+	}
 }

@@ -44,7 +44,7 @@ func TestTheWheelScrollsThePaneUnderThePointer(t *testing.T) {
 			t.Errorf("%v: over the list the wheel moved its cursor to %d and the detail to %d", size,
 				d.app.table().cursor, d.app.detail.first)
 		}
-		d.app.detail.load(make([]string, 200))
+		d.app.detail.load(make([]string, 200), nil)
 		d.press("tab")
 		cursor = d.app.table().cursor
 		d.at(detail.x+1, detail.y, tea.MouseButtonWheelDown)

@@ -32,10 +32,15 @@ func (o *overlay) lay(w int) {
 	if o.width == w || o.broken == nil {
 		return
 	}
-	o.width, o.text.lines = w, nil
-	for _, l := range o.lines {
-		o.text.lines = append(o.text.lines, o.broken(l, w-2)...)
+	o.width = w
+	var lines []string
+	var of []int
+	for i, l := range o.lines {
+		for _, part := range o.broken(l, w-2) {
+			lines, of = append(lines, part), append(of, i)
+		}
 	}
+	o.text.load(lines, of)
 	o.text.find(o.text.sought)
 }
 
@@ -67,10 +72,13 @@ func (a *App) turnOver(by int) {
 // askFind asks for a text to find in what lies over the view.
 func (a *App) askFind() {
 	p := &a.over.text
-	before := *p
+	sought, at, stays := p.sought, p.at, p.stays
 	q := &question{
 		label: "find", live: p.find, take: p.find,
-		leave: func() { *p = before },
+		leave: func() { // the lines may be broken otherwise by now
+			p.find(sought)
+			p.at, p.stays = min(at, max(0, len(p.found)-1)), stays
+		},
 	}
 	q.line.suggest(p.sought)
 	a.ask(q)

@@ -24,7 +24,10 @@ const (
 // textPane shows lines of text through a window.
 type textPane struct {
 	lines []string
-	first int // line at the top of the window
+	of    []int     // by line, which text it is a part of, rising; nil: each is its own
+	first int       // line at the top of the window
+	stays linePlace // what a person went to is at the top again where lines are broken otherwise
+	atEnd bool      // that was the end
 	page  int
 	x     int // cells scrolled to the right
 	tail  bool
@@ -35,42 +38,68 @@ type textPane struct {
 	at     int         // index into found of the one that was gone to
 }
 
-// load takes new lines. A pane that stood at its end stays there where tail is set: a log grows at its end.
-func (p *textPane) load(lines []string) {
-	atEnd := p.first+p.page >= len(p.lines)
-	p.lines = lines
-	if p.tail && atEnd {
-		p.first = len(lines)
+// linePlace is a line, by the text that it is a part of.
+type linePlace struct{ text, part int }
+
+// load takes new lines, and of which texts they are parts. A pane that stood at its end stays there where
+// tail is set: a log grows at its end.
+func (p *textPane) load(lines []string, of []int) {
+	p.lines, p.of = lines, of
+	if p.tail && p.atEnd {
+		p.goTo(len(lines))
 	}
 	p.clamp()
 }
 
-func (p *textPane) clamp() { p.first = clamp(p.first, 0, max(0, len(p.lines)-p.page)) }
+// goTo has a line at the top of the window, or the nearest that can be there.
+func (p *textPane) goTo(line int) {
+	last := max(0, len(p.lines)-p.page)
+	p.first, p.atEnd = clamp(line, 0, last), line >= last
+	if p.stays = (linePlace{text: p.first}); p.first < len(p.of) {
+		text := p.of[p.first]
+		start, _ := slices.BinarySearch(p.of, text)
+		p.stays = linePlace{text, p.first - start}
+	}
+}
+
+// clamp has what a person went to at the top, or the nearest that can be there.
+func (p *textPane) clamp() {
+	line := p.stays.text
+	if p.of != nil {
+		start, _ := slices.BinarySearch(p.of, p.stays.text)
+		end, _ := slices.BinarySearch(p.of, p.stays.text+1)
+		line = start + clamp(p.stays.part, 0, max(0, end-start-1))
+	}
+	p.first = clamp(line, 0, max(0, len(p.lines)-p.page))
+}
 
 func (p *textPane) move(m motion) {
+	to := p.first
 	switch m {
 	case up:
-		p.first--
+		to--
 	case down:
-		p.first++
+		to++
 	case pageUp:
-		p.first -= max(1, p.page-1)
+		to -= max(1, p.page-1)
 	case pageDown:
-		p.first += max(1, p.page-1)
+		to += max(1, p.page-1)
 	case halfUp:
-		p.first -= max(1, p.page/2)
+		to -= max(1, p.page/2)
 	case halfDown:
-		p.first += max(1, p.page/2)
+		to += max(1, p.page/2)
 	case top:
-		p.first = 0
+		to = 0
 	case bottom:
-		p.first = len(p.lines)
+		to = len(p.lines)
 	case left:
 		p.x = max(0, p.x-8)
 	case right:
 		p.x += 8
 	}
-	p.clamp()
+	if to != p.first {
+		p.goTo(to)
+	}
 }
 
 // find marks the lines that have a text, in letters of any case, and goes to the first from where the window
@@ -113,8 +142,7 @@ func (p *textPane) reveal() {
 		return
 	}
 	if l := p.found[p.at]; l < p.first || l >= p.first+p.page {
-		p.first = l - p.page/3
-		p.clamp()
+		p.goTo(l - p.page/3)
 	}
 }
 
@@ -179,10 +207,10 @@ func places(line, s string) []stretch {
 
 // render draws the window of w by h cells.
 func (p *textPane) render(w, h int) []string {
-	if p.tail && p.page == 0 {
-		p.first = len(p.lines)
+	fresh := p.page == 0
+	if p.page = h; p.tail && fresh {
+		p.goTo(len(p.lines))
 	}
-	p.page = h
 	p.clamp()
 	var out []string
 	for _, l := range p.lines[p.first:min(len(p.lines), p.first+h)] {

@@ -303,9 +303,10 @@ func (a *App) reload() {
 		}
 		return out, err
 	}, func(lines []string) {
-		a.detail.load(lines)
+		a.detail.load(lines, nil)
 		if a.detailOf != more.of {
-			a.detailOf, a.detail.first, a.detail.x = more.of, 0, 0
+			a.detailOf, a.detail.x = more.of, 0
+			a.detail.goTo(0)
 		}
 	})
 }
