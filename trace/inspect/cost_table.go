@@ -236,7 +236,7 @@ func (t *DispatchTable) costNotes() []string {
 		return nil
 	}
 	c, ok := t.cover(false)
-	if !ok {
+	if !ok || !slices.ContainsFunc(c.rows, func(row int) bool { return t.Folded[row].Group }) {
 		return nil
 	}
 	var names []string

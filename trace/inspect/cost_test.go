@@ -428,6 +428,24 @@ func TestWhatIsSharedSaysByWhichRows(t *testing.T) {
 		t.Errorf("%q", short)
 	}
 	x.Trace.Device.AdapterType = "cpu"
+	coarse := func() string {
+		made, err := x.CostTable(ctx, inspect.Scope{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(made.Notes, "\n")
+	}
+	if got := coarse(); !strings.Contains(got, "coarse: prologue + attn + mlp + epilogue sum to 217 ± ") {
+		t.Errorf("%q", got)
+	}
+	for i := range s.Costs {
+		if len(s.Costs[i].Dispatches) > 2 {
+			s.Costs[i].N = 3
+		}
+	}
+	if got := coarse(); strings.Contains(got, "coarse") {
+		t.Errorf("what holds rows is not known: %q", got)
+	}
 	for i := range s.Costs {
 		s.Costs[i].N = 3
 	}
@@ -459,11 +477,12 @@ func TestACostOfUnknownSpreadIsNoFigure(t *testing.T) {
 		{n: 4, ns: 20_000, adapter: "cpu", want: "20.0|14", byCost: true},
 		{
 			n: 4, ns: 2_000, adapter: "cpu", want: "= 2.0|14", line: ", not different from 0",
-			share: "=", byCost: true,
+			share: "is =", byCost: true,
 		},
+		{n: 30, ns: -20_000, adapter: "cpu", want: "-20.0|0.5", share: "is ", byCost: true},
 		{
 			n: 30, ns: held, adapter: "cpu", want: fmt.Sprintf("? %.0f|–", float64(held)/1e3),
-			line: ", more than the whole step: it was held up", share: "–", byCost: true,
+			line: ", more than the whole step: it was held up", share: "is –", byCost: true,
 		},
 	} {
 		x.Trace.Device.AdapterType = c.adapter
@@ -490,8 +509,8 @@ func TestACostOfUnknownSpreadIsNoFigure(t *testing.T) {
 		if d.ByCost() != c.byCost || !c.byCost && !strings.Contains(d.Title[1].Fit(60), "share of Σgpu") {
 			t.Errorf("%+v: by cost %v: %s", c, d.ByCost(), d.Title[1].Fit(60))
 		}
-		if got := cell("share").Text; c.share != "" && got != c.share {
-			t.Errorf("%+v: its share is %q", c, got)
+		if got := "is " + cell("share").Text; c.share != "" && got != c.share {
+			t.Errorf("%+v: its share %s", c, got)
 		}
 	}
 }

@@ -111,14 +111,16 @@ func (c *RowCost) worth() (ns float64, what string) {
 	return float64(c.NS), "cost"
 }
 
-// shareCell is a cost's part of the step, = of one that is not different from 0; nothing is known of one that
-// is not.
+// shareCell is a cost's part of the step, = of one that is not different from 0. Below 0 it is no part, and
+// nothing is known of one that is not told.
 func (c *RowCost) shareCell() table.Cell {
 	switch {
 	case c.none():
 		return table.Cell{Text: markNone, Has: true}
 	case !c.Told():
 		return table.Missing()
+	case c.Share < 0:
+		return table.Cell{}
 	}
 	return table.Number(100*c.Share, 1)
 }
