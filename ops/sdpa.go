@@ -9,6 +9,7 @@ import (
 	"github.com/x448/float16"
 
 	"gpuscope/engine"
+	"gpuscope/engine/gpu"
 	"gpuscope/shaders"
 )
 
@@ -95,6 +96,7 @@ type sdpa struct {
 
 	update, qk, softmax, av, streaming, reduce *engine.Kernel
 	whole, split                               decodeShape
+	stream                                     streamShape
 }
 
 // The routes and the dispatch slots of attention.
@@ -194,7 +196,7 @@ func (o *sdpa) chooseRoutes(b *engine.Builder) {
 		o.routes[sdpaMaterialized].why = wideHead
 	}
 	fit := sort.Search(most, func(n int) bool { return o.scoresBytes(n+1) > limit })
-	if o.headDim > sdpaWidest {
+	if o.stream = o.streams(b.Limits()); o.stream.down == 0 {
 		fit = most
 	}
 	if fit >= fewest {
@@ -203,6 +205,26 @@ func (o *sdpa) chooseRoutes(b *engine.Builder) {
 	if fit < most && most >= fewest {
 		o.routes[sdpaStreaming].upTo = always
 	}
+}
+
+// streamShape is how a workgroup of the streaming kernel divides its work: lanes across share 8 rows, with 4
+// positions and some columns each, and lanes down have other rows. Of q, k and v quads times 4 columns, or
+// positions, are in workgroup memory at a time.
+type streamShape struct{ across, down, quads int }
+
+// streamShapes are in the order of preference, by what is best on an H200.
+var streamShapes = []streamShape{{16, 8, 4}, {16, 4, 2}, {8, 4, 2}}
+
+// streams is the first shape that a device has the workgroup memory for; the zero shape for wider heads.
+func (o *sdpa) streams(limits *gpu.Limits) streamShape {
+	for _, s := range streamShapes {
+		rows := s.across / s.quads * s.down * (10*s.quads + 1)
+		columns := s.across * (max(6*s.quads, 4*s.quads*divUp(o.headDim/4, s.across)) + 1)
+		if o.headDim <= sdpaWidest && 16*(rows+columns+4*s.down) <= int(limits.MaxWorkgroupStorage) {
+			return s
+		}
+	}
+	return streamShape{}
 }
 
 // scoresBytes is the size of the scores of some tokens with the longest context behind them.
@@ -226,11 +248,11 @@ func (o *sdpa) makeKernels(b *engine.Builder) {
 	o.av = kernel(b, "sdpa_av",
 		shaders.Constants{"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "HalfCache": o.half})
 	if o.routes.has(sdpaStreaming) {
-		o.streaming = kernel(b, "sdpa_streaming",
-			shaders.Constants{
-				"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "Group": o.qHeads / o.kvHeads,
-				"HalfCache": o.half,
-			})
+		s := &o.stream
+		o.streaming = kernel(b, "sdpa_streaming", shaders.Constants{
+			"Across": s.across, "Down": s.down, "Quads": s.quads, "HeadQuads": quads,
+			"Group": o.qHeads / o.kvHeads, "HalfCache": o.half,
+		})
 	}
 	if o.routes.has(sdpaFlashDecoding) {
 		o.makeDecodeKernels(b)
@@ -437,10 +459,12 @@ func (o *sdpa) planMaterialized(p *engine.Planner, tokens, position int) {
 func (o *sdpa) planStreaming(p *engine.Planner, tokens, position int) {
 	context, seen := position+tokens, o.seen(tokens, position)
 	o.planUpdate(p, tokens, position)
-	rows := engine.Split("tokens", tokens, sdpaTile)
+	s := &o.stream
+	lanes, tile := s.across*s.down, 8*s.down
+	rows := engine.Split("tokens", tokens, tile)
 	rows.Times = int64(o.qHeads / o.kvHeads) // heads that share a KV head
-	l := p.Dispatch(slotStreaming, p.Rows(256, 256, rows, engine.Each("kv heads", o.kvHeads)))
-	l.Grid.Idle = (rows.Groups()*sdpaTile - rows.Value*rows.Times) * int64(o.kvHeads) * 256 / sdpaTile
+	l := p.Dispatch(slotStreaming, p.Rows(lanes, lanes, rows, engine.Each("kv heads", o.kvHeads)))
+	l.Grid.Idle = (rows.Groups()*int64(tile) - rows.Value*rows.Times) * int64(o.kvHeads*s.across)
 	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).
 		U32("window", o.window).U32("kv_heads", o.kvHeads).F32("scale", o.scale)
 	l.Bytes = 2*o.queryBytes(tokens) + 2*int64(context-o.start(position))*o.cacheBytes()

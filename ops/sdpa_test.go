@@ -23,7 +23,8 @@ type attention struct {
 	gain                     float64 // of q; 1 where it is 0
 	// scoresLimit, where it is not 0, stands in for sdpaScoresLimit.
 	scoresLimit int64
-	live        [][2]int // tokens and position of each step
+	stream      streamShape // of the streaming kernel; the zero shape for the best one
+	live        [][2]int    // tokens and position of each step
 }
 
 func (c attention) String() string {
@@ -43,6 +44,11 @@ func (c attention) build(b *engine.Builder) {
 		was := sdpaScoresLimit
 		defer func() { sdpaScoresLimit = was }()
 		sdpaScoresLimit = c.scoresLimit
+	}
+	if c.stream.down > 0 {
+		was := streamShapes
+		defer func() { streamShapes = was }()
+		streamShapes = []streamShape{c.stream}
 	}
 	input := func(name string, heads int) engine.ValueID {
 		return b.Input(name, engine.F32, []int{1, 1, heads, c.headDim}, []int{1, c.tokens, heads, c.headDim})
@@ -196,7 +202,11 @@ func TestSDPAStreams(t *testing.T) {
 		{qHeads: 2, kvHeads: 2, headDim: 80, tokens: 66, context: 256, live: [][2]int{{66, 0}, {66, 190}}},
 	} {
 		c.scoresLimit = 1
-		trials = append(trials, c.trial())
+		for _, c.stream = range streamShapes {
+			streams := c.trial()
+			streams.name += fmt.Sprintf(" %+v", c.stream)
+			trials = append(trials, streams)
+		}
 	}
 	c := attention{
 		qHeads: 6, kvHeads: 2, headDim: 16, tokens: 70, context: 128,
@@ -208,6 +218,43 @@ func TestSDPAStreams(t *testing.T) {
 	}.trial()
 	wide.maxBinding = 560_000 // q has fewer bytes, the scores of 66 tokens more
 	hold(t, append(trials, c.trial(), wide)...)
+}
+
+// On any device the streaming kernel has a shape that fits its workgroup memory.
+func TestSDPAStreamsInTheMemoryOfTheDevice(t *testing.T) {
+	best, small, smallest := streamShapes[0], streamShapes[1], streamShapes[2]
+	for _, c := range []struct {
+		headDim, storage int
+		want             streamShape
+	}{
+		{64, 16 << 10, small},
+		{128, 16 << 10, small},
+		{132, 16 << 10, smallest},
+		{256, 16 << 10, smallest},
+		{64, 32 << 10, best},
+		{128, 32 << 10, best},
+		{256, 32 << 10, small},
+		{256, 48 << 10, best},
+		{260, 48 << 10, streamShape{}},
+	} {
+		limits := gpu.DefaultLimits()
+		limits.MaxWorkgroupStorage = uint32(c.storage)
+		b := engine.NewBuilder(limits)
+		attention{
+			qHeads: 4, kvHeads: 2, headDim: c.headDim, tokens: 512, context: 4096, scoresLimit: 1,
+		}.build(b)
+		g, err := b.Finish()
+		if err != nil {
+			t.Fatalf("heads of %d, %d bytes of workgroup memory: %v", c.headDim, c.storage, err)
+		}
+		g.Operators(func(_ engine.OpID, _ string, impl engine.Operator) bool {
+			if o := impl.(*sdpa); o.stream != c.want {
+				t.Errorf("heads of %d, %d bytes of workgroup memory: %+v, want %+v", c.headDim, c.storage,
+					o.stream, c.want)
+			}
+			return true
+		})
+	}
 }
 
 // Caches hold noise: a position that is seen and should not be shows in the result.

@@ -1,11 +1,23 @@
-// Attention of a tile of 64 rows over the positions they may see, 64 at a time, with no scores in memory. A
-// row is a token of a query head; the {{.Group}} query heads of a KV head make {{.Group}} rows of each token,
-// so that they share what is loaded of k and v. The largest score and the sum of the weights of a row are
-// carried along, and what was summed so far is scaled when a larger score comes. Source: Dao and others,
-// FlashAttention-2 (2023).
-{{- $n := 4}}{{/* rows of a lane: the components of a vector */}}
-{{- $loads := div (mul 64 .Quads) 256}}
-{{- $columns := div (add .HeadQuads 15) 16}}
+{{- $lanes := mul .Across .Down}}
+{{- $tall := mul 8 .Down}}{{/* rows of a tile */}}
+{{- $positions := mul 4 .Across}}
+{{- $step := mul 4 .Quads}}{{/* columns, or positions, that are in workgroup memory at a time */}}
+{{- $steps := div (add .HeadQuads (sub .Quads 1)) .Quads}}
+{{- $uneven := sub (mul $steps .Quads) .HeadQuads}}
+{{- $stages := div $positions $step}}
+{{- $columns := div (add .HeadQuads (sub .Across 1)) .Across}}{{/* vectors of a row of y that a lane has */}}
+{{- $of_q := div (mul $tall .Quads) $lanes}}{{/* vectors of a step that a lane loads */}}
+{{- $of_k := div (mul $positions .Quads) $lanes}}
+{{- $of_v := div (add (mul $step .HeadQuads) (sub $lanes 1)) $lanes}}
+// Attention of a tile of {{$tall}} rows over the positions they may see, {{$positions}} at a time, with no
+// scores in memory. A row is a token of a query head; the {{.Group}} query heads of a KV head make {{.Group}}
+// rows of each token, so that they share what is loaded of k and v. The largest score and the sum of the
+// weights of a row are carried along, and what was summed so far is scaled when a larger score comes. Source:
+// Dao and others, FlashAttention-2 (2023).
+//
+// A lane has the scores of 4 positions, and {{mul 4 $columns}} columns of y, of 8 rows. Both products are
+// made as in linear_tiled, the next tiles loaded while these are multiplied: scores of q and k, {{$step}}
+// columns of a head at a time, and y of weights and v, {{$step}} positions at a time.
 struct Params {
   tokens: u32,
   context: u32, // positions in the cache, these tokens' included
@@ -26,12 +38,19 @@ struct Params {
 
 {{template "flat_group" .}}
 {{template "kv_cache" .}}
-{{template "tile_memory" .}}
 
-// The place of vector quad of a row of 64 weights, which take the place of both tiles.
-fn weight_place(row: u32, quad: u32) -> u32 {
-  return row * 16u + (quad ^ (row & 7u));
-}
+// What lanes read of 8 rows each: two vectors a column of q, or a position of the weights, whose stages are
+// {{$step}} positions each. With 2 unused ones behind each 4 columns, and 1 behind all, what lanes store, or
+// read, at a time meets in no memory bank.
+{{- $row := add (mul .Quads 10) 1}}
+var<workgroup> row_tile: array<array<array<vec4<f32>, {{$row}}>, {{.Down}}>, {{$stages}}>;
+// What lanes read of k, a vector of positions for each column, or of v, {{$columns}} of columns a position.
+{{- $column := add (mul .Quads 6) 1}}
+{{- if lt $column (add (mul $step $columns) 1)}}{{$column = add (mul $step $columns) 1}}{{end}}
+var<workgroup> column_tile: array<array<vec4<f32>, {{$column}}>, {{.Across}}>;
+// Of each row, the largest score so far, and what sums from before it count.
+var<workgroup> tops: array<vec4<f32>, {{mul 2 .Down}}>;
+var<workgroup> shrinks: array<vec4<f32>, {{mul 2 .Down}}>;
 
 // The place of a row of q or y, less that of its KV head.
 fn row_place(row: u32, kv_head: u32) -> u32 {
@@ -39,123 +58,222 @@ fn row_place(row: u32, kv_head: u32) -> u32 {
     row % {{.Group}}u) * {{.HeadQuads}}u;
 }
 
-@compute @workgroup_size(256)
+// The place of a position in a cache.
+fn cache_place(position: u32, kv_head: u32) -> u32 {
+  return (position * params.kv_heads + kv_head) * {{.HeadQuads}}u;
+}
+
+@compute @workgroup_size({{$lanes}})
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
   // The tiles of the last tokens have the most positions to go through, and start first.
   let rows = params.tokens * {{.Group}}u;
-  let row_tiles = (rows + 63u) / 64u;
+  let row_tiles = (rows + {{sub $tall 1}}u) / {{$tall}}u;
   let id = flat_group(wid, groups);
   if (id >= row_tiles * params.kv_heads) {
     return; // a grid that is larger than the live shape needs
   }
   let kv_head = id % params.kv_heads;
-  let tile_row = (row_tiles - 1u - id / params.kv_heads) * 64u;
-  let last_token = min(tile_row + 63u, rows - 1u) / {{.Group}}u;
+  let tile_row = (row_tiles - 1u - id / params.kv_heads) * {{$tall}}u;
+  let last_token = min(tile_row + {{sub $tall 1}}u, rows - 1u) / {{.Group}}u;
   let end = params.position + last_token + 1u;
   let first_end = params.position + tile_row / {{.Group}}u + 1u;
   let begin = max(first_end, params.window) - params.window;
-  let tx = lane & 15u;
-  let ty = lane >> 4u;
-  let quad = lane % {{.Quads}}u;
-{{- range $i := $loads}}
-  let row{{$i}} = (lane + {{mul $i 256}}u) / {{$.Quads}}u;
-  let q_row{{$i}} = row_place(min(tile_row + row{{$i}}, rows - 1u), kv_head);
+  // Lane (tx, ty) has rows 8 ty to 8 ty + 7 of the tile. Of the 8 x 4 lanes that run together neighbours read
+  // the same of k and v, and every other lane of four the same of q and the weights.
+{{- if eq .Across 16}}
+  let tx = ((lane >> 1u) & 7u) + ((lane >> 2u) & 8u);
+  let ty = ((lane >> 6u) << 2u) + ((lane >> 3u) & 2u) + (lane & 1u);
+{{- else}}
+  let tx = (lane >> 1u) & 7u;
+  let ty = ((lane >> 5u) << 2u) + ((lane >> 3u) & 2u) + (lane & 1u);
 {{- end}}
-  // What a lane keeps of its four rows. The totals are of its own positions.
-  let token = (vec4<u32>(tile_row + ty) + vec4<u32>(0u, 16u, 32u, 48u)) / {{.Group}}u;
-  let last = vec4<u32>(params.position) + token;
-  var largest = vec4<f32>(-1e30);
-  var total = vec4<f32>(0.0);
-{{- range $i := $n}}
+  // What this lane loads, and where it goes.
+  let quad = lane % {{.Quads}}u;
+{{- range $i := $of_q}}
+  let q_row{{$i}} = lane / {{$.Quads}}u + {{mul $i (div $lanes $.Quads)}}u;
+  let q_from{{$i}} = row_place(min(tile_row + q_row{{$i}}, rows - 1u), kv_head);
+  let q_to{{$i}} = q_row{{$i}} / 8u;
+  let q_at{{$i}} = quad * 10u + ((q_row{{$i}} >> 2u) & 1u);
+{{- end}}
+{{- range $i := $of_k}}
+  let k_row{{$i}} = lane / {{$.Quads}}u + {{mul $i (div $lanes $.Quads)}}u;
+  let k_to{{$i}} = k_row{{$i}} / 4u;
+{{- end}}
+{{- range $i := $of_v}}
+  let v_item{{$i}} = min(lane + {{mul $i $lanes}}u, {{sub (mul $step $.HeadQuads) 1}}u);
+  let v_row{{$i}} = v_item{{$i}} / {{$.HeadQuads}}u;
+  let v_quad{{$i}} = v_item{{$i}} % {{$.HeadQuads}}u;
+  let v_to{{$i}} = v_quad{{$i}} % {{$.Across}}u;
+  let v_at{{$i}} = v_row{{$i}} * {{$columns}}u + v_quad{{$i}} / {{$.Across}}u;
+{{- end}}
+  // The last position that each of a lane's rows sees.
+{{- range $h := 2}}
+  let last{{$h}} = vec4<u32>(params.position) +
+    (vec4<u32>(tile_row + 8u * ty + {{mul 4 $h}}u) + vec4<u32>(0u, 1u, 2u, 3u)) / {{$.Group}}u;
+{{- end}}
+  let scale = params.scale * 1.4426950408889634; // weights are powers of 2
+  var largest = -1e20; // of row lane. Scores that are not seen are less: their weight is 0 in any case.
+  var total0 = vec4<f32>(0.0); // of a lane's own positions
+  var total1 = vec4<f32>(0.0);
+{{- range $i := 8}}
 {{- range $u := $columns}}
   var o{{$i}}_{{$u}} = vec4<f32>(0.0);
 {{- end}}
 {{- end}}
-{{- range $u := $columns}}
-  let column{{$u}} = min(tx + {{mul $u 16}}u, {{sub $.HeadQuads 1}}u);
+  let at0 = {{if $uneven}}min(quad, {{sub .HeadQuads 1}}u){{else}}quad{{end}};
+{{- range $i := $of_q}}
+  var q{{$i}} = q[q_from{{$i}} + at0];
 {{- end}}
-  for (var tile_column = begin; tile_column < end; tile_column += 64u) {
-{{- template "tile_sums" .}}
-{{- range $i := $loads}}
-    let k_row{{$i}} = (min(tile_column + row{{$i}}, end - 1u) * params.kv_heads + kv_head) * {{$.HeadQuads}}u;
+{{- range $i := $of_k}}
+  var k{{$i}} = k_cache[cache_place(min(begin + k_row{{$i}}, end - 1u), kv_head) + at0];
 {{- end}}
-    for (var first = 0u; first < {{.HeadQuads}}u; first += {{.Quads}}u) {
-      let at = min(first + quad, {{sub .HeadQuads 1}}u);
-      let there = first + quad < {{.HeadQuads}}u;
-{{- range $i := $loads}}
-      tiles[tile_place(row{{$i}}, quad)] = select(vec4<f32>(0.0), q[q_row{{$i}} + at], there);
-      tiles[second + tile_place(row{{$i}}, quad)] = select(vec4<f32>(0.0), cached(k_cache[k_row{{$i}} + at]),
-        there);
+  for (var tile_column = begin; tile_column < end; tile_column += {{$positions}}u) {
+{{- range $j := 4}}
+    var sum0_{{$j}} = vec4<f32>(0.0);
+    var sum1_{{$j}} = vec4<f32>(0.0);
+{{- end}}
+    for (var step = 0u; step < {{$steps}}u; step++) {
+{{- if $uneven}}
+      let there = step * {{.Quads}}u + quad < {{.HeadQuads}}u;
+{{- end}}
+{{- range $i := $of_q}}
+      let of_q{{$i}} = {{if $uneven}}select(vec4<f32>(0.0), q{{$i}}, there){{else}}q{{$i}}{{end}};
+{{- range $c := 4}}
+      row_tile[0][q_to{{$i}}][q_at{{$i}} + {{mul 2 $c}}u][q_row{{$i}} & 3u] = of_q{{$i}}[{{$c}}];
+{{- end}}
+{{- end}}
+{{- range $i := $of_k}}
+      let of_k{{$i}} = cached(k{{$i}});
+{{- range $c := 4}}
+      column_tile[k_to{{$i}}][quad * 6u + {{$c}}u][k_row{{$i}} & 3u] = of_k{{$i}}[{{$c}}];
+{{- end}}
 {{- end}}
       workgroupBarrier();
-{{- template "tile_product" .}}
+      // The next step, or the first one of the next tile.
+      let wraps = step + 1u == {{$steps}}u;
+      let at = {{if $uneven}}min({{end}}select((step + 1u) * {{.Quads}}u, 0u, wraps) + quad
+        {{- if $uneven}}, {{sub .HeadQuads 1}}u){{end}};
+      let k_from = select(tile_column, tile_column + {{$positions}}u, wraps);
+{{- range $i := $of_q}}
+      q{{$i}} = q[q_from{{$i}} + at];
+{{- end}}
+{{- range $i := $of_k}}
+      k{{$i}} = k_cache[cache_place(min(k_from + k_row{{$i}}, end - 1u), kv_head) + at];
+{{- end}}
+{{- range $x := .Quads}}
+{{- range $c := 4}}
+      {
+        let a0 = row_tile[0][ty][{{add (mul 10 $x) (mul 2 $c)}}];
+        let a1 = row_tile[0][ty][{{add (mul 10 $x) (add (mul 2 $c) 1)}}];
+        let b = column_tile[tx][{{add (mul 6 $x) $c}}];
+{{- range $j := 4}}
+        sum0_{{$j}} = fma(a0, vec4<f32>(b[{{$j}}]), sum0_{{$j}});
+        sum1_{{$j}} = fma(a1, vec4<f32>(b[{{$j}}]), sum1_{{$j}});
+{{- end}}
+      }
+{{- end}}
+{{- end}}
       workgroupBarrier();
     }
-{{- range $j := $n}}
-    let c{{$j}} = vec4<u32>(tile_column + tx + {{mul $j 16}}u);
-    let seen{{$j}} = (c{{$j}} <= last) & (c{{$j}} + vec4<u32>(params.window) > last);
-    let score{{$j}} = select(vec4<f32>(-1e30),
-      params.scale * vec4<f32>(sum0_{{$j}}, sum1_{{$j}}, sum2_{{$j}}, sum3_{{$j}}), seen{{$j}});
+{{- range $i := $of_v}}
+    var v{{$i}} = v_cache[cache_place(min(tile_column + v_row{{$i}}, end - 1u), kv_head) + v_quad{{$i}}];
 {{- end}}
-    // The largest score of each row: of a lane's own, then of the 16 lanes that share the row.
-    tiles[lane] = max(max(score0, score1), max(score2, score3));
-    workgroupBarrier();
-    let before = largest;
-    for (var i = 0u; i < 16u; i++) {
-      largest = max(largest, tiles[(lane & 240u) + i]);
-    }
-    workgroupBarrier();
-    let shrink = exp(before - largest);
-{{- range $j := $n}}
-    let weight{{$j}} = select(vec4<f32>(0.0), exp(score{{$j}} - largest), seen{{$j}});
-{{- $column := printf "(tx + %du)" (mul $j 16)}}
-    tiles[weight_place(ty, {{$column}} / 4u)][tx & 3u] = weight{{$j}}.x;
-    tiles[weight_place(ty + 16u, {{$column}} / 4u)][tx & 3u] = weight{{$j}}.y;
-    tiles[weight_place(ty + 32u, {{$column}} / 4u)][tx & 3u] = weight{{$j}}.z;
-    tiles[weight_place(ty + 48u, {{$column}} / 4u)][tx & 3u] = weight{{$j}}.w;
+{{- range $j := 4}}
+    sum0_{{$j}} *= scale;
+    sum1_{{$j}} *= scale;
 {{- end}}
-    total = total * shrink + ((weight0 + weight1) + (weight2 + weight3));
-{{- range $i := $n}}
-{{- range $u := $columns}}
-    o{{$i}}_{{$u}} *= shrink.{{slice "xyzw" $i (add $i 1)}};
-{{- end}}
-{{- end}}
-    workgroupBarrier();
-    let quads = (min(64u, end - tile_column) + 3u) / 4u;
-    for (var c = 0u; c < quads; c++) {
-      let v_row = tile_column + 4u * c;
-{{- range $p := 4}}
-      let v_row{{$p}} = (min(v_row + {{$p}}u, end - 1u) * params.kv_heads + kv_head) * {{$.HeadQuads}}u;
-{{- range $u := $columns}}
-      let v{{$p}}_{{$u}} = cached(v_cache[v_row{{$p}} + column{{$u}}]);
-{{- end}}
-{{- end}}
-{{- range $i := $n}}
-      let w{{$i}} = tiles[weight_place(ty + {{mul $i 16}}u, c)];
-{{- range $u := $columns}}
-      o{{$i}}_{{$u}} = fma(vec4<f32>(w{{$i}}.w), v3_{{$u}},
-        fma(vec4<f32>(w{{$i}}.z), v2_{{$u}},
-        fma(vec4<f32>(w{{$i}}.y), v1_{{$u}}, fma(vec4<f32>(w{{$i}}.x), v0_{{$u}}, o{{$i}}_{{$u}}))));
+    if (tile_column + {{$positions}}u > first_end || tile_column + params.window < end) {
+      // Some row does not see all of these positions.
+{{- range $j := 4}}
+      let c{{$j}} = vec4<u32>(tile_column + 4u * tx + {{$j}}u);
+{{- range $h := 2}}
+      sum{{$h}}_{{$j}} = select(vec4<f32>(-1e30), sum{{$h}}_{{$j}},
+        (c{{$j}} <= last{{$h}}) & (c{{$j}} + vec4<u32>(params.window) > last{{$h}}));
 {{- end}}
 {{- end}}
     }
+    // The largest score of each row: of a lane's own, then of the {{.Across}} lanes that share the row.
+{{- range $h := 2}}
+    column_tile[tx][2u * ty + {{$h}}u] = max(max(sum{{$h}}_0, sum{{$h}}_1), max(sum{{$h}}_2, sum{{$h}}_3));
+{{- end}}
     workgroupBarrier();
+    if (lane < {{$tall}}u) {
+      let before = largest;
+{{- range $t := .Across}}
+      largest = max(largest, column_tile[{{$t}}][lane >> 2u][lane & 3u]);
+{{- end}}
+      tops[lane >> 2u][lane & 3u] = largest;
+      shrinks[lane >> 2u][lane & 3u] = exp2(before - largest);
+    }
+    workgroupBarrier();
+{{- range $h := 2}}
+    let shrink{{$h}} = shrinks[2u * ty + {{$h}}u];
+    total{{$h}} *= shrink{{$h}};
+{{- range $j := 4}}
+    let weight{{$h}}_{{$j}} = exp2(sum{{$h}}_{{$j}} - tops[2u * ty + {{$h}}u]);
+    total{{$h}} += weight{{$h}}_{{$j}};
+    row_tile[tx / {{$.Quads}}u][ty][tx % {{$.Quads}}u * 10u + {{add (mul 2 $j) $h}}u] = weight{{$h}}_{{$j}};
+{{- end}}
+{{- end}}
+{{- range $i := 8}}
+{{- range $u := $columns}}
+    o{{$i}}_{{$u}} *= {{template "of_rows" (set $ "Of" "shrink" "I" $i)}};
+{{- end}}
+{{- end}}
+    let stages = (min({{$positions}}u, end - tile_column) + {{sub $step 1}}u) / {{$step}}u;
+    for (var stage = 0u; stage < stages; stage++) {
+{{- range $i := $of_v}}
+      column_tile[v_to{{$i}}][v_at{{$i}}] = cached(v{{$i}});
+{{- end}}
+      workgroupBarrier();
+      let v_from = tile_column + (stage + 1u) * {{$step}}u;
+{{- range $i := $of_v}}
+      v{{$i}} = v_cache[cache_place(min(v_from + v_row{{$i}}, end - 1u), kv_head) + v_quad{{$i}}];
+{{- end}}
+{{- range $x := .Quads}}
+{{- range $c := 4}}
+      {
+        let a0 = row_tile[stage][ty][{{add (mul 10 $x) (mul 2 $c)}}];
+        let a1 = row_tile[stage][ty][{{add (mul 10 $x) (add (mul 2 $c) 1)}}];
+{{- range $u := $columns}}
+        let b{{$u}} = column_tile[tx][{{add (mul $columns (add (mul 4 $x) $c)) $u}}];
+{{- range $i := 8}}
+{{- $a := set $ "Of" "a" "I" $i}}
+        o{{$i}}_{{$u}} = fma(vec4<f32>({{template "of_rows" $a}}), b{{$u}}, o{{$i}}_{{$u}});
+{{- end}}
+{{- end}}
+      }
+{{- end}}
+{{- end}}
+      workgroupBarrier();
+    }
   }
-  tiles[lane] = total;
+  column_tile[tx][2u * ty] = total0;
+  column_tile[tx][2u * ty + 1u] = total1;
   workgroupBarrier();
-  var sum = vec4<f32>(0.0);
-  for (var i = 0u; i < 16u; i++) {
-    sum += tiles[(lane & 240u) + i];
+  if (lane < {{$tall}}u) {
+    var total = 0.0;
+{{- range $t := .Across}}
+    total += column_tile[{{$t}}][lane >> 2u][lane & 3u];
+{{- end}}
+    shrinks[lane >> 2u][lane & 3u] = 1.0 / total;
   }
-{{- range $i := $n}}
-  if (tile_row + ty + {{mul $i 16}}u < rows) {
-    let at = row_place(tile_row + ty + {{mul $i 16}}u, kv_head);
+  workgroupBarrier();
+{{- range $h := 2}}
+  let share{{$h}} = shrinks[2u * ty + {{$h}}u];
+{{- end}}
+{{- range $i := 8}}
+  if (tile_row + 8u * ty + {{$i}}u < rows) {
+    let at = row_place(tile_row + 8u * ty + {{$i}}u, kv_head) + tx;
 {{- range $u := $columns}}
-    if (tx + {{mul $u 16}}u < {{$.HeadQuads}}u) {
-      y[at + column{{$u}}] = o{{$i}}_{{$u}} / sum.{{slice "xyzw" $i (add $i 1)}};
+    if (tx + {{mul $u $.Across}}u < {{$.HeadQuads}}u) {
+      y[at + {{mul $u $.Across}}u] = o{{$i}}_{{$u}} * {{template "of_rows" (set $ "Of" "share" "I" $i)}};
     }
 {{- end}}
   }
 {{- end}}
 }
+
+{{- /* Row I of the vectors Of0 and Of1. */}}
+{{- define "of_rows"}}{{.Of}}{{div .I 4}}[{{sub .I (mul 4 (div .I 4))}}]{{end}}

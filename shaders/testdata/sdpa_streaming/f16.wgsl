@@ -1,4 +1,4 @@
-// sdpa_streaming with Group 3, HalfCache, HeadQuads 20, Quads 8, Tile 64: workgroup [256 1 1], 16384 bytes of workgroup memory
+// sdpa_streaming with Across 16, Down 8, Group 3, HalfCache, HeadQuads 18, Quads 4: workgroup [128 1 1], 29952 bytes of workgroup memory
 // binding 0: q
 // binding 1: k_cache
 // binding 2: v_cache
@@ -10,11 +10,15 @@
 // param at 16: u32 kv_heads
 // param at 20: f32 scale
 
-// Attention of a tile of 64 rows over the positions they may see, 64 at a time, with no scores in memory. A
-// row is a token of a query head; the 3 query heads of a KV head make 3 rows of each token,
-// so that they share what is loaded of k and v. The largest score and the sum of the weights of a row are
-// carried along, and what was summed so far is scaled when a larger score comes. Source: Dao and others,
-// FlashAttention-2 (2023).
+// Attention of a tile of 64 rows over the positions they may see, 64 at a time, with no
+// scores in memory. A row is a token of a query head; the 3 query heads of a KV head make 3
+// rows of each token, so that they share what is loaded of k and v. The largest score and the sum of the
+// weights of a row are carried along, and what was summed so far is scaled when a larger score comes. Source:
+// Dao and others, FlashAttention-2 (2023).
+//
+// A lane has the scores of 4 positions, and 8 columns of y, of 8 rows. Both products are
+// made as in linear_tiled, the next tiles loaded while these are multiplied: scores of q and k, 16
+// columns of a head at a time, and y of weights and v, 16 positions at a time.
 struct Params {
   tokens: u32,
   context: u32, // positions in the cache, these tokens' included
@@ -24,9 +28,9 @@ struct Params {
   scale: f32,
 }
 
-// [tokens, kv_heads, 3, 20]
+// [tokens, kv_heads, 3, 18]
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read> k_cache: array<vec2<u32>>; // [positions, kv_heads, 20]
+@group(0) @binding(1) var<storage, read> k_cache: array<vec2<u32>>; // [positions, kv_heads, 18]
 @group(0) @binding(2) var<storage, read> v_cache: array<vec2<u32>>;
 @group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>; // like q
 @group(0) @binding(4) var<uniform> params: Params;
@@ -41,36 +45,28 @@ fn cached(words: vec2<u32>) -> vec4<f32> {
   return vec4<f32>(unpack2x16float(words.x), unpack2x16float(words.y));
 }
 
-// Two tiles of 64 rows by 32 columns, one behind the other in workgroup memory, whose
-// product 16 x 16 lanes compute: lane (tx, ty) has rows ty + 16 i of the first and tx + 16 j of the second.
-var<workgroup> tiles: array<vec4<f32>, 1024>;
-const second = 512u;
-
-// In a tile the four columns of a vector lie together, and the vectors of a row change places from row to
-// row: lanes that read one column of eight rows, or write eight vectors of a row, meet in no memory bank.
-
-// The mask of the vectors' places in a row.
-fn tile_mask(row: u32) -> u32 {
-  return row & 7u;
-}
-
-// The place of vector quad of a row.
-fn tile_place(row: u32, quad: u32) -> u32 {
-  return row * 8u + (quad ^ tile_mask(row));
-}
-
-// The place of vector quad of a row of 64 weights, which take the place of both tiles.
-fn weight_place(row: u32, quad: u32) -> u32 {
-  return row * 16u + (quad ^ (row & 7u));
-}
+// What lanes read of 8 rows each: two vectors a column of q, or a position of the weights, whose stages are
+// 16 positions each. With 2 unused ones behind each 4 columns, and 1 behind all, what lanes store, or
+// read, at a time meets in no memory bank.
+var<workgroup> row_tile: array<array<array<vec4<f32>, 41>, 8>, 4>;
+// What lanes read of k, a vector of positions for each column, or of v, 2 of columns a position.
+var<workgroup> column_tile: array<array<vec4<f32>, 33>, 16>;
+// Of each row, the largest score so far, and what sums from before it count.
+var<workgroup> tops: array<vec4<f32>, 16>;
+var<workgroup> shrinks: array<vec4<f32>, 16>;
 
 // The place of a row of q or y, less that of its KV head.
 fn row_place(row: u32, kv_head: u32) -> u32 {
   return ((row / 3u * params.kv_heads + kv_head) * 3u +
-    row % 3u) * 20u;
+    row % 3u) * 18u;
 }
 
-@compute @workgroup_size(256)
+// The place of a position in a cache.
+fn cache_place(position: u32, kv_head: u32) -> u32 {
+  return (position * params.kv_heads + kv_head) * 18u;
+}
+
+@compute @workgroup_size(128)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
   // The tiles of the last tokens have the most positions to go through, and start first.
@@ -86,18 +82,48 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let end = params.position + last_token + 1u;
   let first_end = params.position + tile_row / 3u + 1u;
   let begin = max(first_end, params.window) - params.window;
-  let tx = lane & 15u;
-  let ty = lane >> 4u;
-  let quad = lane % 8u;
-  let row0 = (lane + 0u) / 8u;
-  let q_row0 = row_place(min(tile_row + row0, rows - 1u), kv_head);
-  let row1 = (lane + 256u) / 8u;
-  let q_row1 = row_place(min(tile_row + row1, rows - 1u), kv_head);
-  // What a lane keeps of its four rows. The totals are of its own positions.
-  let token = (vec4<u32>(tile_row + ty) + vec4<u32>(0u, 16u, 32u, 48u)) / 3u;
-  let last = vec4<u32>(params.position) + token;
-  var largest = vec4<f32>(-1e30);
-  var total = vec4<f32>(0.0);
+  // Lane (tx, ty) has rows 8 ty to 8 ty + 7 of the tile. Of the 8 x 4 lanes that run together neighbours read
+  // the same of k and v, and every other lane of four the same of q and the weights.
+  let tx = ((lane >> 1u) & 7u) + ((lane >> 2u) & 8u);
+  let ty = ((lane >> 6u) << 2u) + ((lane >> 3u) & 2u) + (lane & 1u);
+  // What this lane loads, and where it goes.
+  let quad = lane % 4u;
+  let q_row0 = lane / 4u + 0u;
+  let q_from0 = row_place(min(tile_row + q_row0, rows - 1u), kv_head);
+  let q_to0 = q_row0 / 8u;
+  let q_at0 = quad * 10u + ((q_row0 >> 2u) & 1u);
+  let q_row1 = lane / 4u + 32u;
+  let q_from1 = row_place(min(tile_row + q_row1, rows - 1u), kv_head);
+  let q_to1 = q_row1 / 8u;
+  let q_at1 = quad * 10u + ((q_row1 >> 2u) & 1u);
+  let k_row0 = lane / 4u + 0u;
+  let k_to0 = k_row0 / 4u;
+  let k_row1 = lane / 4u + 32u;
+  let k_to1 = k_row1 / 4u;
+  let v_item0 = min(lane + 0u, 287u);
+  let v_row0 = v_item0 / 18u;
+  let v_quad0 = v_item0 % 18u;
+  let v_to0 = v_quad0 % 16u;
+  let v_at0 = v_row0 * 2u + v_quad0 / 16u;
+  let v_item1 = min(lane + 128u, 287u);
+  let v_row1 = v_item1 / 18u;
+  let v_quad1 = v_item1 % 18u;
+  let v_to1 = v_quad1 % 16u;
+  let v_at1 = v_row1 * 2u + v_quad1 / 16u;
+  let v_item2 = min(lane + 256u, 287u);
+  let v_row2 = v_item2 / 18u;
+  let v_quad2 = v_item2 % 18u;
+  let v_to2 = v_quad2 % 16u;
+  let v_at2 = v_row2 * 2u + v_quad2 / 16u;
+  // The last position that each of a lane's rows sees.
+  let last0 = vec4<u32>(params.position) +
+    (vec4<u32>(tile_row + 8u * ty + 0u) + vec4<u32>(0u, 1u, 2u, 3u)) / 3u;
+  let last1 = vec4<u32>(params.position) +
+    (vec4<u32>(tile_row + 8u * ty + 4u) + vec4<u32>(0u, 1u, 2u, 3u)) / 3u;
+  let scale = params.scale * 1.4426950408889634; // weights are powers of 2
+  var largest = -1e20; // of row lane. Scores that are not seen are less: their weight is 0 in any case.
+  var total0 = vec4<f32>(0.0); // of a lane's own positions
+  var total1 = vec4<f32>(0.0);
   var o0_0 = vec4<f32>(0.0);
   var o0_1 = vec4<f32>(0.0);
   var o1_0 = vec4<f32>(0.0);
@@ -106,520 +132,834 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   var o2_1 = vec4<f32>(0.0);
   var o3_0 = vec4<f32>(0.0);
   var o3_1 = vec4<f32>(0.0);
-  let column0 = min(tx + 0u, 19u);
-  let column1 = min(tx + 16u, 19u);
+  var o4_0 = vec4<f32>(0.0);
+  var o4_1 = vec4<f32>(0.0);
+  var o5_0 = vec4<f32>(0.0);
+  var o5_1 = vec4<f32>(0.0);
+  var o6_0 = vec4<f32>(0.0);
+  var o6_1 = vec4<f32>(0.0);
+  var o7_0 = vec4<f32>(0.0);
+  var o7_1 = vec4<f32>(0.0);
+  let at0 = min(quad, 17u);
+  var q0 = q[q_from0 + at0];
+  var q1 = q[q_from1 + at0];
+  var k0 = k_cache[cache_place(min(begin + k_row0, end - 1u), kv_head) + at0];
+  var k1 = k_cache[cache_place(min(begin + k_row1, end - 1u), kv_head) + at0];
   for (var tile_column = begin; tile_column < end; tile_column += 64u) {
-  var sum0_0 = 0.0;
-  var sum0_1 = 0.0;
-  var sum0_2 = 0.0;
-  var sum0_3 = 0.0;
-  var sum1_0 = 0.0;
-  var sum1_1 = 0.0;
-  var sum1_2 = 0.0;
-  var sum1_3 = 0.0;
-  var sum2_0 = 0.0;
-  var sum2_1 = 0.0;
-  var sum2_2 = 0.0;
-  var sum2_3 = 0.0;
-  var sum3_0 = 0.0;
-  var sum3_1 = 0.0;
-  var sum3_2 = 0.0;
-  var sum3_3 = 0.0;
-  let row_a = ty * 8u;
-  let row_b = second + tx * 8u;
-  let mask_a = tile_mask(ty);
-  let mask_b = tile_mask(tx);
-    let k_row0 = (min(tile_column + row0, end - 1u) * params.kv_heads + kv_head) * 20u;
-    let k_row1 = (min(tile_column + row1, end - 1u) * params.kv_heads + kv_head) * 20u;
-    for (var first = 0u; first < 20u; first += 8u) {
-      let at = min(first + quad, 19u);
-      let there = first + quad < 20u;
-      tiles[tile_place(row0, quad)] = select(vec4<f32>(0.0), q[q_row0 + at], there);
-      tiles[second + tile_place(row0, quad)] = select(vec4<f32>(0.0), cached(k_cache[k_row0 + at]),
-        there);
-      tiles[tile_place(row1, quad)] = select(vec4<f32>(0.0), q[q_row1 + at], there);
-      tiles[second + tile_place(row1, quad)] = select(vec4<f32>(0.0), cached(k_cache[k_row1 + at]),
-        there);
+    var sum0_0 = vec4<f32>(0.0);
+    var sum1_0 = vec4<f32>(0.0);
+    var sum0_1 = vec4<f32>(0.0);
+    var sum1_1 = vec4<f32>(0.0);
+    var sum0_2 = vec4<f32>(0.0);
+    var sum1_2 = vec4<f32>(0.0);
+    var sum0_3 = vec4<f32>(0.0);
+    var sum1_3 = vec4<f32>(0.0);
+    for (var step = 0u; step < 5u; step++) {
+      let there = step * 4u + quad < 18u;
+      let of_q0 = select(vec4<f32>(0.0), q0, there);
+      row_tile[0][q_to0][q_at0 + 0u][q_row0 & 3u] = of_q0[0];
+      row_tile[0][q_to0][q_at0 + 2u][q_row0 & 3u] = of_q0[1];
+      row_tile[0][q_to0][q_at0 + 4u][q_row0 & 3u] = of_q0[2];
+      row_tile[0][q_to0][q_at0 + 6u][q_row0 & 3u] = of_q0[3];
+      let of_q1 = select(vec4<f32>(0.0), q1, there);
+      row_tile[0][q_to1][q_at1 + 0u][q_row1 & 3u] = of_q1[0];
+      row_tile[0][q_to1][q_at1 + 2u][q_row1 & 3u] = of_q1[1];
+      row_tile[0][q_to1][q_at1 + 4u][q_row1 & 3u] = of_q1[2];
+      row_tile[0][q_to1][q_at1 + 6u][q_row1 & 3u] = of_q1[3];
+      let of_k0 = cached(k0);
+      column_tile[k_to0][quad * 6u + 0u][k_row0 & 3u] = of_k0[0];
+      column_tile[k_to0][quad * 6u + 1u][k_row0 & 3u] = of_k0[1];
+      column_tile[k_to0][quad * 6u + 2u][k_row0 & 3u] = of_k0[2];
+      column_tile[k_to0][quad * 6u + 3u][k_row0 & 3u] = of_k0[3];
+      let of_k1 = cached(k1);
+      column_tile[k_to1][quad * 6u + 0u][k_row1 & 3u] = of_k1[0];
+      column_tile[k_to1][quad * 6u + 1u][k_row1 & 3u] = of_k1[1];
+      column_tile[k_to1][quad * 6u + 2u][k_row1 & 3u] = of_k1[2];
+      column_tile[k_to1][quad * 6u + 3u][k_row1 & 3u] = of_k1[3];
       workgroupBarrier();
-    {
-      let a0 = tiles[row_a + 0u + (0u ^ mask_a)];
-      let a1 = tiles[row_a + 128u + (0u ^ mask_a)];
-      let a2 = tiles[row_a + 256u + (0u ^ mask_a)];
-      let a3 = tiles[row_a + 384u + (0u ^ mask_a)];
-      let b0 = tiles[row_b + 0u + (0u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w,
-        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w,
-        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w,
-        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w,
-        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tiles[row_b + 128u + (0u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w,
-        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w,
-        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w,
-        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w,
-        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tiles[row_b + 256u + (0u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w,
-        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w,
-        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w,
-        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w,
-        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tiles[row_b + 384u + (0u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w,
-        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w,
-        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w,
-        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w,
-        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
-    }
-    {
-      let a0 = tiles[row_a + 0u + (1u ^ mask_a)];
-      let a1 = tiles[row_a + 128u + (1u ^ mask_a)];
-      let a2 = tiles[row_a + 256u + (1u ^ mask_a)];
-      let a3 = tiles[row_a + 384u + (1u ^ mask_a)];
-      let b0 = tiles[row_b + 0u + (1u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w,
-        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w,
-        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w,
-        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w,
-        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tiles[row_b + 128u + (1u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w,
-        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w,
-        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w,
-        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w,
-        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tiles[row_b + 256u + (1u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w,
-        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w,
-        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w,
-        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w,
-        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tiles[row_b + 384u + (1u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w,
-        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w,
-        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w,
-        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w,
-        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
-    }
-    {
-      let a0 = tiles[row_a + 0u + (2u ^ mask_a)];
-      let a1 = tiles[row_a + 128u + (2u ^ mask_a)];
-      let a2 = tiles[row_a + 256u + (2u ^ mask_a)];
-      let a3 = tiles[row_a + 384u + (2u ^ mask_a)];
-      let b0 = tiles[row_b + 0u + (2u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w,
-        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w,
-        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w,
-        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w,
-        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tiles[row_b + 128u + (2u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w,
-        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w,
-        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w,
-        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w,
-        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tiles[row_b + 256u + (2u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w,
-        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w,
-        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w,
-        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w,
-        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tiles[row_b + 384u + (2u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w,
-        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w,
-        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w,
-        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w,
-        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
-    }
-    {
-      let a0 = tiles[row_a + 0u + (3u ^ mask_a)];
-      let a1 = tiles[row_a + 128u + (3u ^ mask_a)];
-      let a2 = tiles[row_a + 256u + (3u ^ mask_a)];
-      let a3 = tiles[row_a + 384u + (3u ^ mask_a)];
-      let b0 = tiles[row_b + 0u + (3u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w,
-        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w,
-        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w,
-        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w,
-        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tiles[row_b + 128u + (3u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w,
-        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w,
-        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w,
-        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w,
-        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tiles[row_b + 256u + (3u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w,
-        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w,
-        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w,
-        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w,
-        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tiles[row_b + 384u + (3u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w,
-        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w,
-        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w,
-        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w,
-        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
-    }
-    {
-      let a0 = tiles[row_a + 0u + (4u ^ mask_a)];
-      let a1 = tiles[row_a + 128u + (4u ^ mask_a)];
-      let a2 = tiles[row_a + 256u + (4u ^ mask_a)];
-      let a3 = tiles[row_a + 384u + (4u ^ mask_a)];
-      let b0 = tiles[row_b + 0u + (4u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w,
-        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w,
-        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w,
-        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w,
-        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tiles[row_b + 128u + (4u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w,
-        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w,
-        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w,
-        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w,
-        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tiles[row_b + 256u + (4u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w,
-        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w,
-        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w,
-        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w,
-        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tiles[row_b + 384u + (4u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w,
-        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w,
-        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w,
-        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w,
-        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
-    }
-    {
-      let a0 = tiles[row_a + 0u + (5u ^ mask_a)];
-      let a1 = tiles[row_a + 128u + (5u ^ mask_a)];
-      let a2 = tiles[row_a + 256u + (5u ^ mask_a)];
-      let a3 = tiles[row_a + 384u + (5u ^ mask_a)];
-      let b0 = tiles[row_b + 0u + (5u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w,
-        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w,
-        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w,
-        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w,
-        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tiles[row_b + 128u + (5u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w,
-        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w,
-        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w,
-        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w,
-        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tiles[row_b + 256u + (5u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w,
-        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w,
-        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w,
-        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w,
-        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tiles[row_b + 384u + (5u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w,
-        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w,
-        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w,
-        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w,
-        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
-    }
-    {
-      let a0 = tiles[row_a + 0u + (6u ^ mask_a)];
-      let a1 = tiles[row_a + 128u + (6u ^ mask_a)];
-      let a2 = tiles[row_a + 256u + (6u ^ mask_a)];
-      let a3 = tiles[row_a + 384u + (6u ^ mask_a)];
-      let b0 = tiles[row_b + 0u + (6u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w,
-        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w,
-        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w,
-        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w,
-        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tiles[row_b + 128u + (6u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w,
-        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w,
-        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w,
-        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w,
-        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tiles[row_b + 256u + (6u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w,
-        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w,
-        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w,
-        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w,
-        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tiles[row_b + 384u + (6u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w,
-        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w,
-        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w,
-        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w,
-        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
-    }
-    {
-      let a0 = tiles[row_a + 0u + (7u ^ mask_a)];
-      let a1 = tiles[row_a + 128u + (7u ^ mask_a)];
-      let a2 = tiles[row_a + 256u + (7u ^ mask_a)];
-      let a3 = tiles[row_a + 384u + (7u ^ mask_a)];
-      let b0 = tiles[row_b + 0u + (7u ^ mask_b)];
-      sum0_0 = fma(a0.w, b0.w,
-        fma(a0.z, b0.z, fma(a0.y, b0.y, fma(a0.x, b0.x, sum0_0))));
-      sum1_0 = fma(a1.w, b0.w,
-        fma(a1.z, b0.z, fma(a1.y, b0.y, fma(a1.x, b0.x, sum1_0))));
-      sum2_0 = fma(a2.w, b0.w,
-        fma(a2.z, b0.z, fma(a2.y, b0.y, fma(a2.x, b0.x, sum2_0))));
-      sum3_0 = fma(a3.w, b0.w,
-        fma(a3.z, b0.z, fma(a3.y, b0.y, fma(a3.x, b0.x, sum3_0))));
-      let b1 = tiles[row_b + 128u + (7u ^ mask_b)];
-      sum0_1 = fma(a0.w, b1.w,
-        fma(a0.z, b1.z, fma(a0.y, b1.y, fma(a0.x, b1.x, sum0_1))));
-      sum1_1 = fma(a1.w, b1.w,
-        fma(a1.z, b1.z, fma(a1.y, b1.y, fma(a1.x, b1.x, sum1_1))));
-      sum2_1 = fma(a2.w, b1.w,
-        fma(a2.z, b1.z, fma(a2.y, b1.y, fma(a2.x, b1.x, sum2_1))));
-      sum3_1 = fma(a3.w, b1.w,
-        fma(a3.z, b1.z, fma(a3.y, b1.y, fma(a3.x, b1.x, sum3_1))));
-      let b2 = tiles[row_b + 256u + (7u ^ mask_b)];
-      sum0_2 = fma(a0.w, b2.w,
-        fma(a0.z, b2.z, fma(a0.y, b2.y, fma(a0.x, b2.x, sum0_2))));
-      sum1_2 = fma(a1.w, b2.w,
-        fma(a1.z, b2.z, fma(a1.y, b2.y, fma(a1.x, b2.x, sum1_2))));
-      sum2_2 = fma(a2.w, b2.w,
-        fma(a2.z, b2.z, fma(a2.y, b2.y, fma(a2.x, b2.x, sum2_2))));
-      sum3_2 = fma(a3.w, b2.w,
-        fma(a3.z, b2.z, fma(a3.y, b2.y, fma(a3.x, b2.x, sum3_2))));
-      let b3 = tiles[row_b + 384u + (7u ^ mask_b)];
-      sum0_3 = fma(a0.w, b3.w,
-        fma(a0.z, b3.z, fma(a0.y, b3.y, fma(a0.x, b3.x, sum0_3))));
-      sum1_3 = fma(a1.w, b3.w,
-        fma(a1.z, b3.z, fma(a1.y, b3.y, fma(a1.x, b3.x, sum1_3))));
-      sum2_3 = fma(a2.w, b3.w,
-        fma(a2.z, b3.z, fma(a2.y, b3.y, fma(a2.x, b3.x, sum2_3))));
-      sum3_3 = fma(a3.w, b3.w,
-        fma(a3.z, b3.z, fma(a3.y, b3.y, fma(a3.x, b3.x, sum3_3))));
-    }
+      // The next step, or the first one of the next tile.
+      let wraps = step + 1u == 5u;
+      let at = min(select((step + 1u) * 4u, 0u, wraps) + quad, 17u);
+      let k_from = select(tile_column, tile_column + 64u, wraps);
+      q0 = q[q_from0 + at];
+      q1 = q[q_from1 + at];
+      k0 = k_cache[cache_place(min(k_from + k_row0, end - 1u), kv_head) + at];
+      k1 = k_cache[cache_place(min(k_from + k_row1, end - 1u), kv_head) + at];
+      {
+        let a0 = row_tile[0][ty][0];
+        let a1 = row_tile[0][ty][1];
+        let b = column_tile[tx][0];
+        sum0_0 = fma(a0, vec4<f32>(b[0]), sum0_0);
+        sum1_0 = fma(a1, vec4<f32>(b[0]), sum1_0);
+        sum0_1 = fma(a0, vec4<f32>(b[1]), sum0_1);
+        sum1_1 = fma(a1, vec4<f32>(b[1]), sum1_1);
+        sum0_2 = fma(a0, vec4<f32>(b[2]), sum0_2);
+        sum1_2 = fma(a1, vec4<f32>(b[2]), sum1_2);
+        sum0_3 = fma(a0, vec4<f32>(b[3]), sum0_3);
+        sum1_3 = fma(a1, vec4<f32>(b[3]), sum1_3);
+      }
+      {
+        let a0 = row_tile[0][ty][2];
+        let a1 = row_tile[0][ty][3];
+        let b = column_tile[tx][1];
+        sum0_0 = fma(a0, vec4<f32>(b[0]), sum0_0);
+        sum1_0 = fma(a1, vec4<f32>(b[0]), sum1_0);
+        sum0_1 = fma(a0, vec4<f32>(b[1]), sum0_1);
+        sum1_1 = fma(a1, vec4<f32>(b[1]), sum1_1);
+        sum0_2 = fma(a0, vec4<f32>(b[2]), sum0_2);
+        sum1_2 = fma(a1, vec4<f32>(b[2]), sum1_2);
+        sum0_3 = fma(a0, vec4<f32>(b[3]), sum0_3);
+        sum1_3 = fma(a1, vec4<f32>(b[3]), sum1_3);
+      }
+      {
+        let a0 = row_tile[0][ty][4];
+        let a1 = row_tile[0][ty][5];
+        let b = column_tile[tx][2];
+        sum0_0 = fma(a0, vec4<f32>(b[0]), sum0_0);
+        sum1_0 = fma(a1, vec4<f32>(b[0]), sum1_0);
+        sum0_1 = fma(a0, vec4<f32>(b[1]), sum0_1);
+        sum1_1 = fma(a1, vec4<f32>(b[1]), sum1_1);
+        sum0_2 = fma(a0, vec4<f32>(b[2]), sum0_2);
+        sum1_2 = fma(a1, vec4<f32>(b[2]), sum1_2);
+        sum0_3 = fma(a0, vec4<f32>(b[3]), sum0_3);
+        sum1_3 = fma(a1, vec4<f32>(b[3]), sum1_3);
+      }
+      {
+        let a0 = row_tile[0][ty][6];
+        let a1 = row_tile[0][ty][7];
+        let b = column_tile[tx][3];
+        sum0_0 = fma(a0, vec4<f32>(b[0]), sum0_0);
+        sum1_0 = fma(a1, vec4<f32>(b[0]), sum1_0);
+        sum0_1 = fma(a0, vec4<f32>(b[1]), sum0_1);
+        sum1_1 = fma(a1, vec4<f32>(b[1]), sum1_1);
+        sum0_2 = fma(a0, vec4<f32>(b[2]), sum0_2);
+        sum1_2 = fma(a1, vec4<f32>(b[2]), sum1_2);
+        sum0_3 = fma(a0, vec4<f32>(b[3]), sum0_3);
+        sum1_3 = fma(a1, vec4<f32>(b[3]), sum1_3);
+      }
+      {
+        let a0 = row_tile[0][ty][10];
+        let a1 = row_tile[0][ty][11];
+        let b = column_tile[tx][6];
+        sum0_0 = fma(a0, vec4<f32>(b[0]), sum0_0);
+        sum1_0 = fma(a1, vec4<f32>(b[0]), sum1_0);
+        sum0_1 = fma(a0, vec4<f32>(b[1]), sum0_1);
+        sum1_1 = fma(a1, vec4<f32>(b[1]), sum1_1);
+        sum0_2 = fma(a0, vec4<f32>(b[2]), sum0_2);
+        sum1_2 = fma(a1, vec4<f32>(b[2]), sum1_2);
+        sum0_3 = fma(a0, vec4<f32>(b[3]), sum0_3);
+        sum1_3 = fma(a1, vec4<f32>(b[3]), sum1_3);
+      }
+      {
+        let a0 = row_tile[0][ty][12];
+        let a1 = row_tile[0][ty][13];
+        let b = column_tile[tx][7];
+        sum0_0 = fma(a0, vec4<f32>(b[0]), sum0_0);
+        sum1_0 = fma(a1, vec4<f32>(b[0]), sum1_0);
+        sum0_1 = fma(a0, vec4<f32>(b[1]), sum0_1);
+        sum1_1 = fma(a1, vec4<f32>(b[1]), sum1_1);
+        sum0_2 = fma(a0, vec4<f32>(b[2]), sum0_2);
+        sum1_2 = fma(a1, vec4<f32>(b[2]), sum1_2);
+        sum0_3 = fma(a0, vec4<f32>(b[3]), sum0_3);
+        sum1_3 = fma(a1, vec4<f32>(b[3]), sum1_3);
+      }
+      {
+        let a0 = row_tile[0][ty][14];
+        let a1 = row_tile[0][ty][15];
+        let b = column_tile[tx][8];
+        sum0_0 = fma(a0, vec4<f32>(b[0]), sum0_0);
+        sum1_0 = fma(a1, vec4<f32>(b[0]), sum1_0);
+        sum0_1 = fma(a0, vec4<f32>(b[1]), sum0_1);
+        sum1_1 = fma(a1, vec4<f32>(b[1]), sum1_1);
+        sum0_2 = fma(a0, vec4<f32>(b[2]), sum0_2);
+        sum1_2 = fma(a1, vec4<f32>(b[2]), sum1_2);
+        sum0_3 = fma(a0, vec4<f32>(b[3]), sum0_3);
+        sum1_3 = fma(a1, vec4<f32>(b[3]), sum1_3);
+      }
+      {
+        let a0 = row_tile[0][ty][16];
+        let a1 = row_tile[0][ty][17];
+        let b = column_tile[tx][9];
+        sum0_0 = fma(a0, vec4<f32>(b[0]), sum0_0);
+        sum1_0 = fma(a1, vec4<f32>(b[0]), sum1_0);
+        sum0_1 = fma(a0, vec4<f32>(b[1]), sum0_1);
+        sum1_1 = fma(a1, vec4<f32>(b[1]), sum1_1);
+        sum0_2 = fma(a0, vec4<f32>(b[2]), sum0_2);
+        sum1_2 = fma(a1, vec4<f32>(b[2]), sum1_2);
+        sum0_3 = fma(a0, vec4<f32>(b[3]), sum0_3);
+        sum1_3 = fma(a1, vec4<f32>(b[3]), sum1_3);
+      }
+      {
+        let a0 = row_tile[0][ty][20];
+        let a1 = row_tile[0][ty][21];
+        let b = column_tile[tx][12];
+        sum0_0 = fma(a0, vec4<f32>(b[0]), sum0_0);
+        sum1_0 = fma(a1, vec4<f32>(b[0]), sum1_0);
+        sum0_1 = fma(a0, vec4<f32>(b[1]), sum0_1);
+        sum1_1 = fma(a1, vec4<f32>(b[1]), sum1_1);
+        sum0_2 = fma(a0, vec4<f32>(b[2]), sum0_2);
+        sum1_2 = fma(a1, vec4<f32>(b[2]), sum1_2);
+        sum0_3 = fma(a0, vec4<f32>(b[3]), sum0_3);
+        sum1_3 = fma(a1, vec4<f32>(b[3]), sum1_3);
+      }
+      {
+        let a0 = row_tile[0][ty][22];
+        let a1 = row_tile[0][ty][23];
+        let b = column_tile[tx][13];
+        sum0_0 = fma(a0, vec4<f32>(b[0]), sum0_0);
+        sum1_0 = fma(a1, vec4<f32>(b[0]), sum1_0);
+        sum0_1 = fma(a0, vec4<f32>(b[1]), sum0_1);
+        sum1_1 = fma(a1, vec4<f32>(b[1]), sum1_1);
+        sum0_2 = fma(a0, vec4<f32>(b[2]), sum0_2);
+        sum1_2 = fma(a1, vec4<f32>(b[2]), sum1_2);
+        sum0_3 = fma(a0, vec4<f32>(b[3]), sum0_3);
+        sum1_3 = fma(a1, vec4<f32>(b[3]), sum1_3);
+      }
+      {
+        let a0 = row_tile[0][ty][24];
+        let a1 = row_tile[0][ty][25];
+        let b = column_tile[tx][14];
+        sum0_0 = fma(a0, vec4<f32>(b[0]), sum0_0);
+        sum1_0 = fma(a1, vec4<f32>(b[0]), sum1_0);
+        sum0_1 = fma(a0, vec4<f32>(b[1]), sum0_1);
+        sum1_1 = fma(a1, vec4<f32>(b[1]), sum1_1);
+        sum0_2 = fma(a0, vec4<f32>(b[2]), sum0_2);
+        sum1_2 = fma(a1, vec4<f32>(b[2]), sum1_2);
+        sum0_3 = fma(a0, vec4<f32>(b[3]), sum0_3);
+        sum1_3 = fma(a1, vec4<f32>(b[3]), sum1_3);
+      }
+      {
+        let a0 = row_tile[0][ty][26];
+        let a1 = row_tile[0][ty][27];
+        let b = column_tile[tx][15];
+        sum0_0 = fma(a0, vec4<f32>(b[0]), sum0_0);
+        sum1_0 = fma(a1, vec4<f32>(b[0]), sum1_0);
+        sum0_1 = fma(a0, vec4<f32>(b[1]), sum0_1);
+        sum1_1 = fma(a1, vec4<f32>(b[1]), sum1_1);
+        sum0_2 = fma(a0, vec4<f32>(b[2]), sum0_2);
+        sum1_2 = fma(a1, vec4<f32>(b[2]), sum1_2);
+        sum0_3 = fma(a0, vec4<f32>(b[3]), sum0_3);
+        sum1_3 = fma(a1, vec4<f32>(b[3]), sum1_3);
+      }
+      {
+        let a0 = row_tile[0][ty][30];
+        let a1 = row_tile[0][ty][31];
+        let b = column_tile[tx][18];
+        sum0_0 = fma(a0, vec4<f32>(b[0]), sum0_0);
+        sum1_0 = fma(a1, vec4<f32>(b[0]), sum1_0);
+        sum0_1 = fma(a0, vec4<f32>(b[1]), sum0_1);
+        sum1_1 = fma(a1, vec4<f32>(b[1]), sum1_1);
+        sum0_2 = fma(a0, vec4<f32>(b[2]), sum0_2);
+        sum1_2 = fma(a1, vec4<f32>(b[2]), sum1_2);
+        sum0_3 = fma(a0, vec4<f32>(b[3]), sum0_3);
+        sum1_3 = fma(a1, vec4<f32>(b[3]), sum1_3);
+      }
+      {
+        let a0 = row_tile[0][ty][32];
+        let a1 = row_tile[0][ty][33];
+        let b = column_tile[tx][19];
+        sum0_0 = fma(a0, vec4<f32>(b[0]), sum0_0);
+        sum1_0 = fma(a1, vec4<f32>(b[0]), sum1_0);
+        sum0_1 = fma(a0, vec4<f32>(b[1]), sum0_1);
+        sum1_1 = fma(a1, vec4<f32>(b[1]), sum1_1);
+        sum0_2 = fma(a0, vec4<f32>(b[2]), sum0_2);
+        sum1_2 = fma(a1, vec4<f32>(b[2]), sum1_2);
+        sum0_3 = fma(a0, vec4<f32>(b[3]), sum0_3);
+        sum1_3 = fma(a1, vec4<f32>(b[3]), sum1_3);
+      }
+      {
+        let a0 = row_tile[0][ty][34];
+        let a1 = row_tile[0][ty][35];
+        let b = column_tile[tx][20];
+        sum0_0 = fma(a0, vec4<f32>(b[0]), sum0_0);
+        sum1_0 = fma(a1, vec4<f32>(b[0]), sum1_0);
+        sum0_1 = fma(a0, vec4<f32>(b[1]), sum0_1);
+        sum1_1 = fma(a1, vec4<f32>(b[1]), sum1_1);
+        sum0_2 = fma(a0, vec4<f32>(b[2]), sum0_2);
+        sum1_2 = fma(a1, vec4<f32>(b[2]), sum1_2);
+        sum0_3 = fma(a0, vec4<f32>(b[3]), sum0_3);
+        sum1_3 = fma(a1, vec4<f32>(b[3]), sum1_3);
+      }
+      {
+        let a0 = row_tile[0][ty][36];
+        let a1 = row_tile[0][ty][37];
+        let b = column_tile[tx][21];
+        sum0_0 = fma(a0, vec4<f32>(b[0]), sum0_0);
+        sum1_0 = fma(a1, vec4<f32>(b[0]), sum1_0);
+        sum0_1 = fma(a0, vec4<f32>(b[1]), sum0_1);
+        sum1_1 = fma(a1, vec4<f32>(b[1]), sum1_1);
+        sum0_2 = fma(a0, vec4<f32>(b[2]), sum0_2);
+        sum1_2 = fma(a1, vec4<f32>(b[2]), sum1_2);
+        sum0_3 = fma(a0, vec4<f32>(b[3]), sum0_3);
+        sum1_3 = fma(a1, vec4<f32>(b[3]), sum1_3);
+      }
       workgroupBarrier();
     }
-    let c0 = vec4<u32>(tile_column + tx + 0u);
-    let seen0 = (c0 <= last) & (c0 + vec4<u32>(params.window) > last);
-    let score0 = select(vec4<f32>(-1e30),
-      params.scale * vec4<f32>(sum0_0, sum1_0, sum2_0, sum3_0), seen0);
-    let c1 = vec4<u32>(tile_column + tx + 16u);
-    let seen1 = (c1 <= last) & (c1 + vec4<u32>(params.window) > last);
-    let score1 = select(vec4<f32>(-1e30),
-      params.scale * vec4<f32>(sum0_1, sum1_1, sum2_1, sum3_1), seen1);
-    let c2 = vec4<u32>(tile_column + tx + 32u);
-    let seen2 = (c2 <= last) & (c2 + vec4<u32>(params.window) > last);
-    let score2 = select(vec4<f32>(-1e30),
-      params.scale * vec4<f32>(sum0_2, sum1_2, sum2_2, sum3_2), seen2);
-    let c3 = vec4<u32>(tile_column + tx + 48u);
-    let seen3 = (c3 <= last) & (c3 + vec4<u32>(params.window) > last);
-    let score3 = select(vec4<f32>(-1e30),
-      params.scale * vec4<f32>(sum0_3, sum1_3, sum2_3, sum3_3), seen3);
+    var v0 = v_cache[cache_place(min(tile_column + v_row0, end - 1u), kv_head) + v_quad0];
+    var v1 = v_cache[cache_place(min(tile_column + v_row1, end - 1u), kv_head) + v_quad1];
+    var v2 = v_cache[cache_place(min(tile_column + v_row2, end - 1u), kv_head) + v_quad2];
+    sum0_0 *= scale;
+    sum1_0 *= scale;
+    sum0_1 *= scale;
+    sum1_1 *= scale;
+    sum0_2 *= scale;
+    sum1_2 *= scale;
+    sum0_3 *= scale;
+    sum1_3 *= scale;
+    if (tile_column + 64u > first_end || tile_column + params.window < end) {
+      // Some row does not see all of these positions.
+      let c0 = vec4<u32>(tile_column + 4u * tx + 0u);
+      sum0_0 = select(vec4<f32>(-1e30), sum0_0,
+        (c0 <= last0) & (c0 + vec4<u32>(params.window) > last0));
+      sum1_0 = select(vec4<f32>(-1e30), sum1_0,
+        (c0 <= last1) & (c0 + vec4<u32>(params.window) > last1));
+      let c1 = vec4<u32>(tile_column + 4u * tx + 1u);
+      sum0_1 = select(vec4<f32>(-1e30), sum0_1,
+        (c1 <= last0) & (c1 + vec4<u32>(params.window) > last0));
+      sum1_1 = select(vec4<f32>(-1e30), sum1_1,
+        (c1 <= last1) & (c1 + vec4<u32>(params.window) > last1));
+      let c2 = vec4<u32>(tile_column + 4u * tx + 2u);
+      sum0_2 = select(vec4<f32>(-1e30), sum0_2,
+        (c2 <= last0) & (c2 + vec4<u32>(params.window) > last0));
+      sum1_2 = select(vec4<f32>(-1e30), sum1_2,
+        (c2 <= last1) & (c2 + vec4<u32>(params.window) > last1));
+      let c3 = vec4<u32>(tile_column + 4u * tx + 3u);
+      sum0_3 = select(vec4<f32>(-1e30), sum0_3,
+        (c3 <= last0) & (c3 + vec4<u32>(params.window) > last0));
+      sum1_3 = select(vec4<f32>(-1e30), sum1_3,
+        (c3 <= last1) & (c3 + vec4<u32>(params.window) > last1));
+    }
     // The largest score of each row: of a lane's own, then of the 16 lanes that share the row.
-    tiles[lane] = max(max(score0, score1), max(score2, score3));
+    column_tile[tx][2u * ty + 0u] = max(max(sum0_0, sum0_1), max(sum0_2, sum0_3));
+    column_tile[tx][2u * ty + 1u] = max(max(sum1_0, sum1_1), max(sum1_2, sum1_3));
     workgroupBarrier();
-    let before = largest;
-    for (var i = 0u; i < 16u; i++) {
-      largest = max(largest, tiles[(lane & 240u) + i]);
+    if (lane < 64u) {
+      let before = largest;
+      largest = max(largest, column_tile[0][lane >> 2u][lane & 3u]);
+      largest = max(largest, column_tile[1][lane >> 2u][lane & 3u]);
+      largest = max(largest, column_tile[2][lane >> 2u][lane & 3u]);
+      largest = max(largest, column_tile[3][lane >> 2u][lane & 3u]);
+      largest = max(largest, column_tile[4][lane >> 2u][lane & 3u]);
+      largest = max(largest, column_tile[5][lane >> 2u][lane & 3u]);
+      largest = max(largest, column_tile[6][lane >> 2u][lane & 3u]);
+      largest = max(largest, column_tile[7][lane >> 2u][lane & 3u]);
+      largest = max(largest, column_tile[8][lane >> 2u][lane & 3u]);
+      largest = max(largest, column_tile[9][lane >> 2u][lane & 3u]);
+      largest = max(largest, column_tile[10][lane >> 2u][lane & 3u]);
+      largest = max(largest, column_tile[11][lane >> 2u][lane & 3u]);
+      largest = max(largest, column_tile[12][lane >> 2u][lane & 3u]);
+      largest = max(largest, column_tile[13][lane >> 2u][lane & 3u]);
+      largest = max(largest, column_tile[14][lane >> 2u][lane & 3u]);
+      largest = max(largest, column_tile[15][lane >> 2u][lane & 3u]);
+      tops[lane >> 2u][lane & 3u] = largest;
+      shrinks[lane >> 2u][lane & 3u] = exp2(before - largest);
     }
     workgroupBarrier();
-    let shrink = exp(before - largest);
-    let weight0 = select(vec4<f32>(0.0), exp(score0 - largest), seen0);
-    tiles[weight_place(ty, (tx + 0u) / 4u)][tx & 3u] = weight0.x;
-    tiles[weight_place(ty + 16u, (tx + 0u) / 4u)][tx & 3u] = weight0.y;
-    tiles[weight_place(ty + 32u, (tx + 0u) / 4u)][tx & 3u] = weight0.z;
-    tiles[weight_place(ty + 48u, (tx + 0u) / 4u)][tx & 3u] = weight0.w;
-    let weight1 = select(vec4<f32>(0.0), exp(score1 - largest), seen1);
-    tiles[weight_place(ty, (tx + 16u) / 4u)][tx & 3u] = weight1.x;
-    tiles[weight_place(ty + 16u, (tx + 16u) / 4u)][tx & 3u] = weight1.y;
-    tiles[weight_place(ty + 32u, (tx + 16u) / 4u)][tx & 3u] = weight1.z;
-    tiles[weight_place(ty + 48u, (tx + 16u) / 4u)][tx & 3u] = weight1.w;
-    let weight2 = select(vec4<f32>(0.0), exp(score2 - largest), seen2);
-    tiles[weight_place(ty, (tx + 32u) / 4u)][tx & 3u] = weight2.x;
-    tiles[weight_place(ty + 16u, (tx + 32u) / 4u)][tx & 3u] = weight2.y;
-    tiles[weight_place(ty + 32u, (tx + 32u) / 4u)][tx & 3u] = weight2.z;
-    tiles[weight_place(ty + 48u, (tx + 32u) / 4u)][tx & 3u] = weight2.w;
-    let weight3 = select(vec4<f32>(0.0), exp(score3 - largest), seen3);
-    tiles[weight_place(ty, (tx + 48u) / 4u)][tx & 3u] = weight3.x;
-    tiles[weight_place(ty + 16u, (tx + 48u) / 4u)][tx & 3u] = weight3.y;
-    tiles[weight_place(ty + 32u, (tx + 48u) / 4u)][tx & 3u] = weight3.z;
-    tiles[weight_place(ty + 48u, (tx + 48u) / 4u)][tx & 3u] = weight3.w;
-    total = total * shrink + ((weight0 + weight1) + (weight2 + weight3));
-    o0_0 *= shrink.x;
-    o0_1 *= shrink.x;
-    o1_0 *= shrink.y;
-    o1_1 *= shrink.y;
-    o2_0 *= shrink.z;
-    o2_1 *= shrink.z;
-    o3_0 *= shrink.w;
-    o3_1 *= shrink.w;
-    workgroupBarrier();
-    let quads = (min(64u, end - tile_column) + 3u) / 4u;
-    for (var c = 0u; c < quads; c++) {
-      let v_row = tile_column + 4u * c;
-      let v_row0 = (min(v_row + 0u, end - 1u) * params.kv_heads + kv_head) * 20u;
-      let v0_0 = cached(v_cache[v_row0 + column0]);
-      let v0_1 = cached(v_cache[v_row0 + column1]);
-      let v_row1 = (min(v_row + 1u, end - 1u) * params.kv_heads + kv_head) * 20u;
-      let v1_0 = cached(v_cache[v_row1 + column0]);
-      let v1_1 = cached(v_cache[v_row1 + column1]);
-      let v_row2 = (min(v_row + 2u, end - 1u) * params.kv_heads + kv_head) * 20u;
-      let v2_0 = cached(v_cache[v_row2 + column0]);
-      let v2_1 = cached(v_cache[v_row2 + column1]);
-      let v_row3 = (min(v_row + 3u, end - 1u) * params.kv_heads + kv_head) * 20u;
-      let v3_0 = cached(v_cache[v_row3 + column0]);
-      let v3_1 = cached(v_cache[v_row3 + column1]);
-      let w0 = tiles[weight_place(ty + 0u, c)];
-      o0_0 = fma(vec4<f32>(w0.w), v3_0,
-        fma(vec4<f32>(w0.z), v2_0,
-        fma(vec4<f32>(w0.y), v1_0, fma(vec4<f32>(w0.x), v0_0, o0_0))));
-      o0_1 = fma(vec4<f32>(w0.w), v3_1,
-        fma(vec4<f32>(w0.z), v2_1,
-        fma(vec4<f32>(w0.y), v1_1, fma(vec4<f32>(w0.x), v0_1, o0_1))));
-      let w1 = tiles[weight_place(ty + 16u, c)];
-      o1_0 = fma(vec4<f32>(w1.w), v3_0,
-        fma(vec4<f32>(w1.z), v2_0,
-        fma(vec4<f32>(w1.y), v1_0, fma(vec4<f32>(w1.x), v0_0, o1_0))));
-      o1_1 = fma(vec4<f32>(w1.w), v3_1,
-        fma(vec4<f32>(w1.z), v2_1,
-        fma(vec4<f32>(w1.y), v1_1, fma(vec4<f32>(w1.x), v0_1, o1_1))));
-      let w2 = tiles[weight_place(ty + 32u, c)];
-      o2_0 = fma(vec4<f32>(w2.w), v3_0,
-        fma(vec4<f32>(w2.z), v2_0,
-        fma(vec4<f32>(w2.y), v1_0, fma(vec4<f32>(w2.x), v0_0, o2_0))));
-      o2_1 = fma(vec4<f32>(w2.w), v3_1,
-        fma(vec4<f32>(w2.z), v2_1,
-        fma(vec4<f32>(w2.y), v1_1, fma(vec4<f32>(w2.x), v0_1, o2_1))));
-      let w3 = tiles[weight_place(ty + 48u, c)];
-      o3_0 = fma(vec4<f32>(w3.w), v3_0,
-        fma(vec4<f32>(w3.z), v2_0,
-        fma(vec4<f32>(w3.y), v1_0, fma(vec4<f32>(w3.x), v0_0, o3_0))));
-      o3_1 = fma(vec4<f32>(w3.w), v3_1,
-        fma(vec4<f32>(w3.z), v2_1,
-        fma(vec4<f32>(w3.y), v1_1, fma(vec4<f32>(w3.x), v0_1, o3_1))));
+    let shrink0 = shrinks[2u * ty + 0u];
+    total0 *= shrink0;
+    let weight0_0 = exp2(sum0_0 - tops[2u * ty + 0u]);
+    total0 += weight0_0;
+    row_tile[tx / 4u][ty][tx % 4u * 10u + 0u] = weight0_0;
+    let weight0_1 = exp2(sum0_1 - tops[2u * ty + 0u]);
+    total0 += weight0_1;
+    row_tile[tx / 4u][ty][tx % 4u * 10u + 2u] = weight0_1;
+    let weight0_2 = exp2(sum0_2 - tops[2u * ty + 0u]);
+    total0 += weight0_2;
+    row_tile[tx / 4u][ty][tx % 4u * 10u + 4u] = weight0_2;
+    let weight0_3 = exp2(sum0_3 - tops[2u * ty + 0u]);
+    total0 += weight0_3;
+    row_tile[tx / 4u][ty][tx % 4u * 10u + 6u] = weight0_3;
+    let shrink1 = shrinks[2u * ty + 1u];
+    total1 *= shrink1;
+    let weight1_0 = exp2(sum1_0 - tops[2u * ty + 1u]);
+    total1 += weight1_0;
+    row_tile[tx / 4u][ty][tx % 4u * 10u + 1u] = weight1_0;
+    let weight1_1 = exp2(sum1_1 - tops[2u * ty + 1u]);
+    total1 += weight1_1;
+    row_tile[tx / 4u][ty][tx % 4u * 10u + 3u] = weight1_1;
+    let weight1_2 = exp2(sum1_2 - tops[2u * ty + 1u]);
+    total1 += weight1_2;
+    row_tile[tx / 4u][ty][tx % 4u * 10u + 5u] = weight1_2;
+    let weight1_3 = exp2(sum1_3 - tops[2u * ty + 1u]);
+    total1 += weight1_3;
+    row_tile[tx / 4u][ty][tx % 4u * 10u + 7u] = weight1_3;
+    o0_0 *= shrink0[0];
+    o0_1 *= shrink0[0];
+    o1_0 *= shrink0[1];
+    o1_1 *= shrink0[1];
+    o2_0 *= shrink0[2];
+    o2_1 *= shrink0[2];
+    o3_0 *= shrink0[3];
+    o3_1 *= shrink0[3];
+    o4_0 *= shrink1[0];
+    o4_1 *= shrink1[0];
+    o5_0 *= shrink1[1];
+    o5_1 *= shrink1[1];
+    o6_0 *= shrink1[2];
+    o6_1 *= shrink1[2];
+    o7_0 *= shrink1[3];
+    o7_1 *= shrink1[3];
+    let stages = (min(64u, end - tile_column) + 15u) / 16u;
+    for (var stage = 0u; stage < stages; stage++) {
+      column_tile[v_to0][v_at0] = cached(v0);
+      column_tile[v_to1][v_at1] = cached(v1);
+      column_tile[v_to2][v_at2] = cached(v2);
+      workgroupBarrier();
+      let v_from = tile_column + (stage + 1u) * 16u;
+      v0 = v_cache[cache_place(min(v_from + v_row0, end - 1u), kv_head) + v_quad0];
+      v1 = v_cache[cache_place(min(v_from + v_row1, end - 1u), kv_head) + v_quad1];
+      v2 = v_cache[cache_place(min(v_from + v_row2, end - 1u), kv_head) + v_quad2];
+      {
+        let a0 = row_tile[stage][ty][0];
+        let a1 = row_tile[stage][ty][1];
+        let b0 = column_tile[tx][0];
+        o0_0 = fma(vec4<f32>(a0[0]), b0, o0_0);
+        o1_0 = fma(vec4<f32>(a0[1]), b0, o1_0);
+        o2_0 = fma(vec4<f32>(a0[2]), b0, o2_0);
+        o3_0 = fma(vec4<f32>(a0[3]), b0, o3_0);
+        o4_0 = fma(vec4<f32>(a1[0]), b0, o4_0);
+        o5_0 = fma(vec4<f32>(a1[1]), b0, o5_0);
+        o6_0 = fma(vec4<f32>(a1[2]), b0, o6_0);
+        o7_0 = fma(vec4<f32>(a1[3]), b0, o7_0);
+        let b1 = column_tile[tx][1];
+        o0_1 = fma(vec4<f32>(a0[0]), b1, o0_1);
+        o1_1 = fma(vec4<f32>(a0[1]), b1, o1_1);
+        o2_1 = fma(vec4<f32>(a0[2]), b1, o2_1);
+        o3_1 = fma(vec4<f32>(a0[3]), b1, o3_1);
+        o4_1 = fma(vec4<f32>(a1[0]), b1, o4_1);
+        o5_1 = fma(vec4<f32>(a1[1]), b1, o5_1);
+        o6_1 = fma(vec4<f32>(a1[2]), b1, o6_1);
+        o7_1 = fma(vec4<f32>(a1[3]), b1, o7_1);
+      }
+      {
+        let a0 = row_tile[stage][ty][2];
+        let a1 = row_tile[stage][ty][3];
+        let b0 = column_tile[tx][2];
+        o0_0 = fma(vec4<f32>(a0[0]), b0, o0_0);
+        o1_0 = fma(vec4<f32>(a0[1]), b0, o1_0);
+        o2_0 = fma(vec4<f32>(a0[2]), b0, o2_0);
+        o3_0 = fma(vec4<f32>(a0[3]), b0, o3_0);
+        o4_0 = fma(vec4<f32>(a1[0]), b0, o4_0);
+        o5_0 = fma(vec4<f32>(a1[1]), b0, o5_0);
+        o6_0 = fma(vec4<f32>(a1[2]), b0, o6_0);
+        o7_0 = fma(vec4<f32>(a1[3]), b0, o7_0);
+        let b1 = column_tile[tx][3];
+        o0_1 = fma(vec4<f32>(a0[0]), b1, o0_1);
+        o1_1 = fma(vec4<f32>(a0[1]), b1, o1_1);
+        o2_1 = fma(vec4<f32>(a0[2]), b1, o2_1);
+        o3_1 = fma(vec4<f32>(a0[3]), b1, o3_1);
+        o4_1 = fma(vec4<f32>(a1[0]), b1, o4_1);
+        o5_1 = fma(vec4<f32>(a1[1]), b1, o5_1);
+        o6_1 = fma(vec4<f32>(a1[2]), b1, o6_1);
+        o7_1 = fma(vec4<f32>(a1[3]), b1, o7_1);
+      }
+      {
+        let a0 = row_tile[stage][ty][4];
+        let a1 = row_tile[stage][ty][5];
+        let b0 = column_tile[tx][4];
+        o0_0 = fma(vec4<f32>(a0[0]), b0, o0_0);
+        o1_0 = fma(vec4<f32>(a0[1]), b0, o1_0);
+        o2_0 = fma(vec4<f32>(a0[2]), b0, o2_0);
+        o3_0 = fma(vec4<f32>(a0[3]), b0, o3_0);
+        o4_0 = fma(vec4<f32>(a1[0]), b0, o4_0);
+        o5_0 = fma(vec4<f32>(a1[1]), b0, o5_0);
+        o6_0 = fma(vec4<f32>(a1[2]), b0, o6_0);
+        o7_0 = fma(vec4<f32>(a1[3]), b0, o7_0);
+        let b1 = column_tile[tx][5];
+        o0_1 = fma(vec4<f32>(a0[0]), b1, o0_1);
+        o1_1 = fma(vec4<f32>(a0[1]), b1, o1_1);
+        o2_1 = fma(vec4<f32>(a0[2]), b1, o2_1);
+        o3_1 = fma(vec4<f32>(a0[3]), b1, o3_1);
+        o4_1 = fma(vec4<f32>(a1[0]), b1, o4_1);
+        o5_1 = fma(vec4<f32>(a1[1]), b1, o5_1);
+        o6_1 = fma(vec4<f32>(a1[2]), b1, o6_1);
+        o7_1 = fma(vec4<f32>(a1[3]), b1, o7_1);
+      }
+      {
+        let a0 = row_tile[stage][ty][6];
+        let a1 = row_tile[stage][ty][7];
+        let b0 = column_tile[tx][6];
+        o0_0 = fma(vec4<f32>(a0[0]), b0, o0_0);
+        o1_0 = fma(vec4<f32>(a0[1]), b0, o1_0);
+        o2_0 = fma(vec4<f32>(a0[2]), b0, o2_0);
+        o3_0 = fma(vec4<f32>(a0[3]), b0, o3_0);
+        o4_0 = fma(vec4<f32>(a1[0]), b0, o4_0);
+        o5_0 = fma(vec4<f32>(a1[1]), b0, o5_0);
+        o6_0 = fma(vec4<f32>(a1[2]), b0, o6_0);
+        o7_0 = fma(vec4<f32>(a1[3]), b0, o7_0);
+        let b1 = column_tile[tx][7];
+        o0_1 = fma(vec4<f32>(a0[0]), b1, o0_1);
+        o1_1 = fma(vec4<f32>(a0[1]), b1, o1_1);
+        o2_1 = fma(vec4<f32>(a0[2]), b1, o2_1);
+        o3_1 = fma(vec4<f32>(a0[3]), b1, o3_1);
+        o4_1 = fma(vec4<f32>(a1[0]), b1, o4_1);
+        o5_1 = fma(vec4<f32>(a1[1]), b1, o5_1);
+        o6_1 = fma(vec4<f32>(a1[2]), b1, o6_1);
+        o7_1 = fma(vec4<f32>(a1[3]), b1, o7_1);
+      }
+      {
+        let a0 = row_tile[stage][ty][10];
+        let a1 = row_tile[stage][ty][11];
+        let b0 = column_tile[tx][8];
+        o0_0 = fma(vec4<f32>(a0[0]), b0, o0_0);
+        o1_0 = fma(vec4<f32>(a0[1]), b0, o1_0);
+        o2_0 = fma(vec4<f32>(a0[2]), b0, o2_0);
+        o3_0 = fma(vec4<f32>(a0[3]), b0, o3_0);
+        o4_0 = fma(vec4<f32>(a1[0]), b0, o4_0);
+        o5_0 = fma(vec4<f32>(a1[1]), b0, o5_0);
+        o6_0 = fma(vec4<f32>(a1[2]), b0, o6_0);
+        o7_0 = fma(vec4<f32>(a1[3]), b0, o7_0);
+        let b1 = column_tile[tx][9];
+        o0_1 = fma(vec4<f32>(a0[0]), b1, o0_1);
+        o1_1 = fma(vec4<f32>(a0[1]), b1, o1_1);
+        o2_1 = fma(vec4<f32>(a0[2]), b1, o2_1);
+        o3_1 = fma(vec4<f32>(a0[3]), b1, o3_1);
+        o4_1 = fma(vec4<f32>(a1[0]), b1, o4_1);
+        o5_1 = fma(vec4<f32>(a1[1]), b1, o5_1);
+        o6_1 = fma(vec4<f32>(a1[2]), b1, o6_1);
+        o7_1 = fma(vec4<f32>(a1[3]), b1, o7_1);
+      }
+      {
+        let a0 = row_tile[stage][ty][12];
+        let a1 = row_tile[stage][ty][13];
+        let b0 = column_tile[tx][10];
+        o0_0 = fma(vec4<f32>(a0[0]), b0, o0_0);
+        o1_0 = fma(vec4<f32>(a0[1]), b0, o1_0);
+        o2_0 = fma(vec4<f32>(a0[2]), b0, o2_0);
+        o3_0 = fma(vec4<f32>(a0[3]), b0, o3_0);
+        o4_0 = fma(vec4<f32>(a1[0]), b0, o4_0);
+        o5_0 = fma(vec4<f32>(a1[1]), b0, o5_0);
+        o6_0 = fma(vec4<f32>(a1[2]), b0, o6_0);
+        o7_0 = fma(vec4<f32>(a1[3]), b0, o7_0);
+        let b1 = column_tile[tx][11];
+        o0_1 = fma(vec4<f32>(a0[0]), b1, o0_1);
+        o1_1 = fma(vec4<f32>(a0[1]), b1, o1_1);
+        o2_1 = fma(vec4<f32>(a0[2]), b1, o2_1);
+        o3_1 = fma(vec4<f32>(a0[3]), b1, o3_1);
+        o4_1 = fma(vec4<f32>(a1[0]), b1, o4_1);
+        o5_1 = fma(vec4<f32>(a1[1]), b1, o5_1);
+        o6_1 = fma(vec4<f32>(a1[2]), b1, o6_1);
+        o7_1 = fma(vec4<f32>(a1[3]), b1, o7_1);
+      }
+      {
+        let a0 = row_tile[stage][ty][14];
+        let a1 = row_tile[stage][ty][15];
+        let b0 = column_tile[tx][12];
+        o0_0 = fma(vec4<f32>(a0[0]), b0, o0_0);
+        o1_0 = fma(vec4<f32>(a0[1]), b0, o1_0);
+        o2_0 = fma(vec4<f32>(a0[2]), b0, o2_0);
+        o3_0 = fma(vec4<f32>(a0[3]), b0, o3_0);
+        o4_0 = fma(vec4<f32>(a1[0]), b0, o4_0);
+        o5_0 = fma(vec4<f32>(a1[1]), b0, o5_0);
+        o6_0 = fma(vec4<f32>(a1[2]), b0, o6_0);
+        o7_0 = fma(vec4<f32>(a1[3]), b0, o7_0);
+        let b1 = column_tile[tx][13];
+        o0_1 = fma(vec4<f32>(a0[0]), b1, o0_1);
+        o1_1 = fma(vec4<f32>(a0[1]), b1, o1_1);
+        o2_1 = fma(vec4<f32>(a0[2]), b1, o2_1);
+        o3_1 = fma(vec4<f32>(a0[3]), b1, o3_1);
+        o4_1 = fma(vec4<f32>(a1[0]), b1, o4_1);
+        o5_1 = fma(vec4<f32>(a1[1]), b1, o5_1);
+        o6_1 = fma(vec4<f32>(a1[2]), b1, o6_1);
+        o7_1 = fma(vec4<f32>(a1[3]), b1, o7_1);
+      }
+      {
+        let a0 = row_tile[stage][ty][16];
+        let a1 = row_tile[stage][ty][17];
+        let b0 = column_tile[tx][14];
+        o0_0 = fma(vec4<f32>(a0[0]), b0, o0_0);
+        o1_0 = fma(vec4<f32>(a0[1]), b0, o1_0);
+        o2_0 = fma(vec4<f32>(a0[2]), b0, o2_0);
+        o3_0 = fma(vec4<f32>(a0[3]), b0, o3_0);
+        o4_0 = fma(vec4<f32>(a1[0]), b0, o4_0);
+        o5_0 = fma(vec4<f32>(a1[1]), b0, o5_0);
+        o6_0 = fma(vec4<f32>(a1[2]), b0, o6_0);
+        o7_0 = fma(vec4<f32>(a1[3]), b0, o7_0);
+        let b1 = column_tile[tx][15];
+        o0_1 = fma(vec4<f32>(a0[0]), b1, o0_1);
+        o1_1 = fma(vec4<f32>(a0[1]), b1, o1_1);
+        o2_1 = fma(vec4<f32>(a0[2]), b1, o2_1);
+        o3_1 = fma(vec4<f32>(a0[3]), b1, o3_1);
+        o4_1 = fma(vec4<f32>(a1[0]), b1, o4_1);
+        o5_1 = fma(vec4<f32>(a1[1]), b1, o5_1);
+        o6_1 = fma(vec4<f32>(a1[2]), b1, o6_1);
+        o7_1 = fma(vec4<f32>(a1[3]), b1, o7_1);
+      }
+      {
+        let a0 = row_tile[stage][ty][20];
+        let a1 = row_tile[stage][ty][21];
+        let b0 = column_tile[tx][16];
+        o0_0 = fma(vec4<f32>(a0[0]), b0, o0_0);
+        o1_0 = fma(vec4<f32>(a0[1]), b0, o1_0);
+        o2_0 = fma(vec4<f32>(a0[2]), b0, o2_0);
+        o3_0 = fma(vec4<f32>(a0[3]), b0, o3_0);
+        o4_0 = fma(vec4<f32>(a1[0]), b0, o4_0);
+        o5_0 = fma(vec4<f32>(a1[1]), b0, o5_0);
+        o6_0 = fma(vec4<f32>(a1[2]), b0, o6_0);
+        o7_0 = fma(vec4<f32>(a1[3]), b0, o7_0);
+        let b1 = column_tile[tx][17];
+        o0_1 = fma(vec4<f32>(a0[0]), b1, o0_1);
+        o1_1 = fma(vec4<f32>(a0[1]), b1, o1_1);
+        o2_1 = fma(vec4<f32>(a0[2]), b1, o2_1);
+        o3_1 = fma(vec4<f32>(a0[3]), b1, o3_1);
+        o4_1 = fma(vec4<f32>(a1[0]), b1, o4_1);
+        o5_1 = fma(vec4<f32>(a1[1]), b1, o5_1);
+        o6_1 = fma(vec4<f32>(a1[2]), b1, o6_1);
+        o7_1 = fma(vec4<f32>(a1[3]), b1, o7_1);
+      }
+      {
+        let a0 = row_tile[stage][ty][22];
+        let a1 = row_tile[stage][ty][23];
+        let b0 = column_tile[tx][18];
+        o0_0 = fma(vec4<f32>(a0[0]), b0, o0_0);
+        o1_0 = fma(vec4<f32>(a0[1]), b0, o1_0);
+        o2_0 = fma(vec4<f32>(a0[2]), b0, o2_0);
+        o3_0 = fma(vec4<f32>(a0[3]), b0, o3_0);
+        o4_0 = fma(vec4<f32>(a1[0]), b0, o4_0);
+        o5_0 = fma(vec4<f32>(a1[1]), b0, o5_0);
+        o6_0 = fma(vec4<f32>(a1[2]), b0, o6_0);
+        o7_0 = fma(vec4<f32>(a1[3]), b0, o7_0);
+        let b1 = column_tile[tx][19];
+        o0_1 = fma(vec4<f32>(a0[0]), b1, o0_1);
+        o1_1 = fma(vec4<f32>(a0[1]), b1, o1_1);
+        o2_1 = fma(vec4<f32>(a0[2]), b1, o2_1);
+        o3_1 = fma(vec4<f32>(a0[3]), b1, o3_1);
+        o4_1 = fma(vec4<f32>(a1[0]), b1, o4_1);
+        o5_1 = fma(vec4<f32>(a1[1]), b1, o5_1);
+        o6_1 = fma(vec4<f32>(a1[2]), b1, o6_1);
+        o7_1 = fma(vec4<f32>(a1[3]), b1, o7_1);
+      }
+      {
+        let a0 = row_tile[stage][ty][24];
+        let a1 = row_tile[stage][ty][25];
+        let b0 = column_tile[tx][20];
+        o0_0 = fma(vec4<f32>(a0[0]), b0, o0_0);
+        o1_0 = fma(vec4<f32>(a0[1]), b0, o1_0);
+        o2_0 = fma(vec4<f32>(a0[2]), b0, o2_0);
+        o3_0 = fma(vec4<f32>(a0[3]), b0, o3_0);
+        o4_0 = fma(vec4<f32>(a1[0]), b0, o4_0);
+        o5_0 = fma(vec4<f32>(a1[1]), b0, o5_0);
+        o6_0 = fma(vec4<f32>(a1[2]), b0, o6_0);
+        o7_0 = fma(vec4<f32>(a1[3]), b0, o7_0);
+        let b1 = column_tile[tx][21];
+        o0_1 = fma(vec4<f32>(a0[0]), b1, o0_1);
+        o1_1 = fma(vec4<f32>(a0[1]), b1, o1_1);
+        o2_1 = fma(vec4<f32>(a0[2]), b1, o2_1);
+        o3_1 = fma(vec4<f32>(a0[3]), b1, o3_1);
+        o4_1 = fma(vec4<f32>(a1[0]), b1, o4_1);
+        o5_1 = fma(vec4<f32>(a1[1]), b1, o5_1);
+        o6_1 = fma(vec4<f32>(a1[2]), b1, o6_1);
+        o7_1 = fma(vec4<f32>(a1[3]), b1, o7_1);
+      }
+      {
+        let a0 = row_tile[stage][ty][26];
+        let a1 = row_tile[stage][ty][27];
+        let b0 = column_tile[tx][22];
+        o0_0 = fma(vec4<f32>(a0[0]), b0, o0_0);
+        o1_0 = fma(vec4<f32>(a0[1]), b0, o1_0);
+        o2_0 = fma(vec4<f32>(a0[2]), b0, o2_0);
+        o3_0 = fma(vec4<f32>(a0[3]), b0, o3_0);
+        o4_0 = fma(vec4<f32>(a1[0]), b0, o4_0);
+        o5_0 = fma(vec4<f32>(a1[1]), b0, o5_0);
+        o6_0 = fma(vec4<f32>(a1[2]), b0, o6_0);
+        o7_0 = fma(vec4<f32>(a1[3]), b0, o7_0);
+        let b1 = column_tile[tx][23];
+        o0_1 = fma(vec4<f32>(a0[0]), b1, o0_1);
+        o1_1 = fma(vec4<f32>(a0[1]), b1, o1_1);
+        o2_1 = fma(vec4<f32>(a0[2]), b1, o2_1);
+        o3_1 = fma(vec4<f32>(a0[3]), b1, o3_1);
+        o4_1 = fma(vec4<f32>(a1[0]), b1, o4_1);
+        o5_1 = fma(vec4<f32>(a1[1]), b1, o5_1);
+        o6_1 = fma(vec4<f32>(a1[2]), b1, o6_1);
+        o7_1 = fma(vec4<f32>(a1[3]), b1, o7_1);
+      }
+      {
+        let a0 = row_tile[stage][ty][30];
+        let a1 = row_tile[stage][ty][31];
+        let b0 = column_tile[tx][24];
+        o0_0 = fma(vec4<f32>(a0[0]), b0, o0_0);
+        o1_0 = fma(vec4<f32>(a0[1]), b0, o1_0);
+        o2_0 = fma(vec4<f32>(a0[2]), b0, o2_0);
+        o3_0 = fma(vec4<f32>(a0[3]), b0, o3_0);
+        o4_0 = fma(vec4<f32>(a1[0]), b0, o4_0);
+        o5_0 = fma(vec4<f32>(a1[1]), b0, o5_0);
+        o6_0 = fma(vec4<f32>(a1[2]), b0, o6_0);
+        o7_0 = fma(vec4<f32>(a1[3]), b0, o7_0);
+        let b1 = column_tile[tx][25];
+        o0_1 = fma(vec4<f32>(a0[0]), b1, o0_1);
+        o1_1 = fma(vec4<f32>(a0[1]), b1, o1_1);
+        o2_1 = fma(vec4<f32>(a0[2]), b1, o2_1);
+        o3_1 = fma(vec4<f32>(a0[3]), b1, o3_1);
+        o4_1 = fma(vec4<f32>(a1[0]), b1, o4_1);
+        o5_1 = fma(vec4<f32>(a1[1]), b1, o5_1);
+        o6_1 = fma(vec4<f32>(a1[2]), b1, o6_1);
+        o7_1 = fma(vec4<f32>(a1[3]), b1, o7_1);
+      }
+      {
+        let a0 = row_tile[stage][ty][32];
+        let a1 = row_tile[stage][ty][33];
+        let b0 = column_tile[tx][26];
+        o0_0 = fma(vec4<f32>(a0[0]), b0, o0_0);
+        o1_0 = fma(vec4<f32>(a0[1]), b0, o1_0);
+        o2_0 = fma(vec4<f32>(a0[2]), b0, o2_0);
+        o3_0 = fma(vec4<f32>(a0[3]), b0, o3_0);
+        o4_0 = fma(vec4<f32>(a1[0]), b0, o4_0);
+        o5_0 = fma(vec4<f32>(a1[1]), b0, o5_0);
+        o6_0 = fma(vec4<f32>(a1[2]), b0, o6_0);
+        o7_0 = fma(vec4<f32>(a1[3]), b0, o7_0);
+        let b1 = column_tile[tx][27];
+        o0_1 = fma(vec4<f32>(a0[0]), b1, o0_1);
+        o1_1 = fma(vec4<f32>(a0[1]), b1, o1_1);
+        o2_1 = fma(vec4<f32>(a0[2]), b1, o2_1);
+        o3_1 = fma(vec4<f32>(a0[3]), b1, o3_1);
+        o4_1 = fma(vec4<f32>(a1[0]), b1, o4_1);
+        o5_1 = fma(vec4<f32>(a1[1]), b1, o5_1);
+        o6_1 = fma(vec4<f32>(a1[2]), b1, o6_1);
+        o7_1 = fma(vec4<f32>(a1[3]), b1, o7_1);
+      }
+      {
+        let a0 = row_tile[stage][ty][34];
+        let a1 = row_tile[stage][ty][35];
+        let b0 = column_tile[tx][28];
+        o0_0 = fma(vec4<f32>(a0[0]), b0, o0_0);
+        o1_0 = fma(vec4<f32>(a0[1]), b0, o1_0);
+        o2_0 = fma(vec4<f32>(a0[2]), b0, o2_0);
+        o3_0 = fma(vec4<f32>(a0[3]), b0, o3_0);
+        o4_0 = fma(vec4<f32>(a1[0]), b0, o4_0);
+        o5_0 = fma(vec4<f32>(a1[1]), b0, o5_0);
+        o6_0 = fma(vec4<f32>(a1[2]), b0, o6_0);
+        o7_0 = fma(vec4<f32>(a1[3]), b0, o7_0);
+        let b1 = column_tile[tx][29];
+        o0_1 = fma(vec4<f32>(a0[0]), b1, o0_1);
+        o1_1 = fma(vec4<f32>(a0[1]), b1, o1_1);
+        o2_1 = fma(vec4<f32>(a0[2]), b1, o2_1);
+        o3_1 = fma(vec4<f32>(a0[3]), b1, o3_1);
+        o4_1 = fma(vec4<f32>(a1[0]), b1, o4_1);
+        o5_1 = fma(vec4<f32>(a1[1]), b1, o5_1);
+        o6_1 = fma(vec4<f32>(a1[2]), b1, o6_1);
+        o7_1 = fma(vec4<f32>(a1[3]), b1, o7_1);
+      }
+      {
+        let a0 = row_tile[stage][ty][36];
+        let a1 = row_tile[stage][ty][37];
+        let b0 = column_tile[tx][30];
+        o0_0 = fma(vec4<f32>(a0[0]), b0, o0_0);
+        o1_0 = fma(vec4<f32>(a0[1]), b0, o1_0);
+        o2_0 = fma(vec4<f32>(a0[2]), b0, o2_0);
+        o3_0 = fma(vec4<f32>(a0[3]), b0, o3_0);
+        o4_0 = fma(vec4<f32>(a1[0]), b0, o4_0);
+        o5_0 = fma(vec4<f32>(a1[1]), b0, o5_0);
+        o6_0 = fma(vec4<f32>(a1[2]), b0, o6_0);
+        o7_0 = fma(vec4<f32>(a1[3]), b0, o7_0);
+        let b1 = column_tile[tx][31];
+        o0_1 = fma(vec4<f32>(a0[0]), b1, o0_1);
+        o1_1 = fma(vec4<f32>(a0[1]), b1, o1_1);
+        o2_1 = fma(vec4<f32>(a0[2]), b1, o2_1);
+        o3_1 = fma(vec4<f32>(a0[3]), b1, o3_1);
+        o4_1 = fma(vec4<f32>(a1[0]), b1, o4_1);
+        o5_1 = fma(vec4<f32>(a1[1]), b1, o5_1);
+        o6_1 = fma(vec4<f32>(a1[2]), b1, o6_1);
+        o7_1 = fma(vec4<f32>(a1[3]), b1, o7_1);
+      }
+      workgroupBarrier();
     }
-    workgroupBarrier();
   }
-  tiles[lane] = total;
+  column_tile[tx][2u * ty] = total0;
+  column_tile[tx][2u * ty + 1u] = total1;
   workgroupBarrier();
-  var sum = vec4<f32>(0.0);
-  for (var i = 0u; i < 16u; i++) {
-    sum += tiles[(lane & 240u) + i];
+  if (lane < 64u) {
+    var total = 0.0;
+    total += column_tile[0][lane >> 2u][lane & 3u];
+    total += column_tile[1][lane >> 2u][lane & 3u];
+    total += column_tile[2][lane >> 2u][lane & 3u];
+    total += column_tile[3][lane >> 2u][lane & 3u];
+    total += column_tile[4][lane >> 2u][lane & 3u];
+    total += column_tile[5][lane >> 2u][lane & 3u];
+    total += column_tile[6][lane >> 2u][lane & 3u];
+    total += column_tile[7][lane >> 2u][lane & 3u];
+    total += column_tile[8][lane >> 2u][lane & 3u];
+    total += column_tile[9][lane >> 2u][lane & 3u];
+    total += column_tile[10][lane >> 2u][lane & 3u];
+    total += column_tile[11][lane >> 2u][lane & 3u];
+    total += column_tile[12][lane >> 2u][lane & 3u];
+    total += column_tile[13][lane >> 2u][lane & 3u];
+    total += column_tile[14][lane >> 2u][lane & 3u];
+    total += column_tile[15][lane >> 2u][lane & 3u];
+    shrinks[lane >> 2u][lane & 3u] = 1.0 / total;
   }
-  if (tile_row + ty + 0u < rows) {
-    let at = row_place(tile_row + ty + 0u, kv_head);
-    if (tx + 0u < 20u) {
-      y[at + column0] = o0_0 / sum.x;
+  workgroupBarrier();
+  let share0 = shrinks[2u * ty + 0u];
+  let share1 = shrinks[2u * ty + 1u];
+  if (tile_row + 8u * ty + 0u < rows) {
+    let at = row_place(tile_row + 8u * ty + 0u, kv_head) + tx;
+    if (tx + 0u < 18u) {
+      y[at + 0u] = o0_0 * share0[0];
     }
-    if (tx + 16u < 20u) {
-      y[at + column1] = o0_1 / sum.x;
-    }
-  }
-  if (tile_row + ty + 16u < rows) {
-    let at = row_place(tile_row + ty + 16u, kv_head);
-    if (tx + 0u < 20u) {
-      y[at + column0] = o1_0 / sum.y;
-    }
-    if (tx + 16u < 20u) {
-      y[at + column1] = o1_1 / sum.y;
+    if (tx + 16u < 18u) {
+      y[at + 16u] = o0_1 * share0[0];
     }
   }
-  if (tile_row + ty + 32u < rows) {
-    let at = row_place(tile_row + ty + 32u, kv_head);
-    if (tx + 0u < 20u) {
-      y[at + column0] = o2_0 / sum.z;
+  if (tile_row + 8u * ty + 1u < rows) {
+    let at = row_place(tile_row + 8u * ty + 1u, kv_head) + tx;
+    if (tx + 0u < 18u) {
+      y[at + 0u] = o1_0 * share0[1];
     }
-    if (tx + 16u < 20u) {
-      y[at + column1] = o2_1 / sum.z;
+    if (tx + 16u < 18u) {
+      y[at + 16u] = o1_1 * share0[1];
     }
   }
-  if (tile_row + ty + 48u < rows) {
-    let at = row_place(tile_row + ty + 48u, kv_head);
-    if (tx + 0u < 20u) {
-      y[at + column0] = o3_0 / sum.w;
+  if (tile_row + 8u * ty + 2u < rows) {
+    let at = row_place(tile_row + 8u * ty + 2u, kv_head) + tx;
+    if (tx + 0u < 18u) {
+      y[at + 0u] = o2_0 * share0[2];
     }
-    if (tx + 16u < 20u) {
-      y[at + column1] = o3_1 / sum.w;
+    if (tx + 16u < 18u) {
+      y[at + 16u] = o2_1 * share0[2];
+    }
+  }
+  if (tile_row + 8u * ty + 3u < rows) {
+    let at = row_place(tile_row + 8u * ty + 3u, kv_head) + tx;
+    if (tx + 0u < 18u) {
+      y[at + 0u] = o3_0 * share0[3];
+    }
+    if (tx + 16u < 18u) {
+      y[at + 16u] = o3_1 * share0[3];
+    }
+  }
+  if (tile_row + 8u * ty + 4u < rows) {
+    let at = row_place(tile_row + 8u * ty + 4u, kv_head) + tx;
+    if (tx + 0u < 18u) {
+      y[at + 0u] = o4_0 * share1[0];
+    }
+    if (tx + 16u < 18u) {
+      y[at + 16u] = o4_1 * share1[0];
+    }
+  }
+  if (tile_row + 8u * ty + 5u < rows) {
+    let at = row_place(tile_row + 8u * ty + 5u, kv_head) + tx;
+    if (tx + 0u < 18u) {
+      y[at + 0u] = o5_0 * share1[1];
+    }
+    if (tx + 16u < 18u) {
+      y[at + 16u] = o5_1 * share1[1];
+    }
+  }
+  if (tile_row + 8u * ty + 6u < rows) {
+    let at = row_place(tile_row + 8u * ty + 6u, kv_head) + tx;
+    if (tx + 0u < 18u) {
+      y[at + 0u] = o6_0 * share1[2];
+    }
+    if (tx + 16u < 18u) {
+      y[at + 16u] = o6_1 * share1[2];
+    }
+  }
+  if (tile_row + 8u * ty + 7u < rows) {
+    let at = row_place(tile_row + 8u * ty + 7u, kv_head) + tx;
+    if (tx + 0u < 18u) {
+      y[at + 0u] = o7_0 * share1[3];
+    }
+    if (tx + 16u < 18u) {
+      y[at + 16u] = o7_1 * share1[3];
     }
   }
 }
