@@ -3,11 +3,10 @@ package ops
 import "gpuscope/engine"
 
 // fuseGateUp makes one product of the two branches of a gated MLP, of which the weights are put one above the
-// other. At one row its kernel joins them, too: act(gate) * up is one dispatch, and each lane goes through
-// both with the columns of x that it holds. With more rows one product gives both, and a dispatch behind it
-// joins them.
+// other. Its kernels for one row and by tiles join them, too: act(gate) * up is one dispatch, and what lanes
+// hold of x serves both. From 2 to 16 rows one product gives both, and a dispatch behind it joins them.
 var fuseGateUp = engine.Fusion{
-	Name: "gate_up", Doc: "the linears gate and up of a gated MLP are one, which joins them where it has one row",
+	Name: "gate_up", Doc: "the linears gate and up of a gated MLP are one, which joins them but for 2 to 16 rows",
 	Pattern: engine.Pattern{
 		Kinds: gatedKinds(), Of: []engine.Pattern{{Kinds: linearKinds()}, {Kinds: linearKinds()}},
 	},

@@ -45,7 +45,7 @@ func TestGateAndUpBecomeOneProduct(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fused, plain := fusedAndNot(t, fuseGateUp, func(b *engine.Builder) {
-				b.Output(c.build(b, b.Input("x", engine.F32, []int{1, 32}, []int{9, 32})))
+				b.Output(c.build(b, b.Input("x", engine.F32, []int{1, 32}, []int{17, 32})))
 			}, gpu.DefaultLimits())
 			if !c.fused {
 				if parts := partsOf(fused); parts != nil {
@@ -61,7 +61,7 @@ func TestGateAndUpBecomeOneProduct(t *testing.T) {
 			if of(fused) != of(plain) {
 				t.Errorf("weights take %d bytes, unfused %d", of(fused), of(plain))
 			}
-			for rows, want := range map[int]int{1: 1, 9: 2} {
+			for rows, want := range map[int]int{1: 1, 2: 2, 16: 2, 17: 1} {
 				if got := runningAt(t, fused, rows, 32); len(got) != want {
 					t.Errorf("%d rows run %v, want %d dispatches", rows, got, want)
 				}

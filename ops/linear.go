@@ -50,8 +50,8 @@ type linear struct {
 	// residual is added to the product, with the rows of x or one row that serves all; or None. Where x has
 	// one row that row serves all of the residual's.
 	residual engine.ValueID
-	// gated makes y = act(gate) * up of the product, where w has the rows of gate, then those of up: at one
-	// row in the kernel of the product, else of the scratch product. Or nil.
+	// gated makes y = act(gate) * up of the product, where w has the rows of gate, then those of up: in the
+	// kernel of the product, or of the scratch product (joins). Or nil.
 	gated   *gatedRow
 	product engine.ValueID
 	join    *engine.Kernel // of product
@@ -135,7 +135,7 @@ func (o *linear) cols() int {
 }
 
 // joins says whether the kernel of a route makes y of gate and up, with nothing left to do.
-func (o *linear) joins(route int) bool { return o.gated != nil && o.shapes[route].batch == 1 }
+func (o *linear) joins(route int) bool { return o.gated != nil && o.shapes[route].batch <= 1 }
 
 // plan works out the routes for a device.
 func (o *linear) plan(limits *gpu.Limits) {
@@ -335,7 +335,7 @@ func (o *linear) Plan(p *engine.Planner) error {
 
 func (s *linearShape) grid(p *engine.Planner, m, n, k int) engine.Grid {
 	if s.tile > 0 {
-		return p.Tiles(s.lanes, engine.Split("cols", n, tileColumns), engine.Split("rows", m, s.tile))
+		return p.Tiles(s.lanes, engine.Split("cols", n, s.rows), engine.Split("rows", m, s.tile))
 	}
 	return p.Rows(s.lanes, k/s.chunk(), engine.Split("cols", n, s.rows), engine.Split("rows", m, s.batch))
 }
@@ -350,6 +350,15 @@ func (o *linear) takesResidual(route int) bool {
 // takesNorm says whether the kernel of a route does the norm that gives x.
 func (o *linear) takesNorm(route int) bool { return o.norm != nil && o.shapes[route].batch == 1 }
 
+// gatedBy is by what the kernel of a route joins gate and up, vec elements at a time: its name, none where it
+// does not, and its formula.
+func (o *linear) gatedBy(route, vec int) (string, shaders.Text) {
+	if !o.joins(route) {
+		return "", ""
+	}
+	return o.gated.act.kind, ofElements(o.gated.act.wgsl, vec)
+}
+
 func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	s, name := &o.shapes[route], o.w.Format.kind("linear")+"_"+o.routes[route].name
 	c := o.w.Format.with(shaders.Constants{
@@ -358,15 +367,14 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	if s.tile > 0 {
 		c["Tile"], c["Teams"], c["Quads"] = s.tile, s.teams, s.quads
 		c["Even"], c["Partial"] = o.w.Cols%(4*s.quads*s.teams) == 0, !o.w.whole()
+		c["Gated"], c["Expr"] = o.gatedBy(route, 4)
 		return kernelAs(b, name, "linear_tiled", c)
 	}
 	ragged := func(p part) bool { return p.rows%s.rows != 0 }
 	c["Lanes"], c["Rows"], c["Batch"], c["Eights"] = s.lanes, s.rows, s.batch, s.eights
 	c["Norm"] = o.takesNorm(route)
-	c["Ahead"], c["Gated"], c["Expr"] = min(s.rows, tuned.ahead), "", shaders.Text("")
-	if o.joins(route) {
-		c["Gated"], c["Expr"] = o.gated.act.kind, ofElements(o.gated.act.wgsl, 1)
-	}
+	c["Ahead"] = min(s.rows, tuned.ahead)
+	c["Gated"], c["Expr"] = o.gatedBy(route, 1)
 	c["Chunks"], c["Ragged"] = o.w.Cols/s.chunk(), slices.ContainsFunc(o.parts, ragged)
 	return kernelAs(b, name, "linear_gemv", c)
 }
@@ -486,8 +494,8 @@ type linearShape struct {
 	// Of a tiled kernel: rows of a tile of results, teams of lanes that share the columns of x between them,
 	// and how many times 4 columns a team has in workgroup memory at a time.
 	tile, teams, quads int
-	// Of a GEMV: rows of the weights and of x that a workgroup takes, and how many times 8 columns a lane
-	// takes at a time.
+	// rows of the weights that a workgroup takes, of gate as many as of up. Of a GEMV: rows of x, and how
+	// many times 8 columns a lane takes at a time.
 	rows, batch, eights int
 }
 
@@ -523,12 +531,15 @@ func rowsOfTiles(tile int, most *int) func(*linear) int {
 
 // tiles is the shape of kernels by tiles: in each team a lane has 8 x 8 results.
 func tiles(tile, teams int) func(*linear, *gpu.Limits) linearShape {
-	return func(_ *linear, limits *gpu.Limits) linearShape {
+	return func(o *linear, limits *gpu.Limits) linearShape {
 		// With fewer columns than these there would be no weights to load for some lanes.
 		for quads := 4; quads >= tile/32; quads /= 2 {
 			vectors := teams * (tile + tileColumns) / 8 * (10*quads + 1)
 			if 16*vectors <= int(limits.MaxWorkgroupStorage) {
-				return linearShape{tile: tile, teams: teams, quads: quads, lanes: tile * teams}
+				return linearShape{
+					tile: tile, teams: teams, quads: quads, lanes: tile * teams,
+					rows: tileColumns * o.cols() / o.w.Rows,
+				}
 			}
 		}
 		return linearShape{}

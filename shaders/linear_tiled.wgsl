@@ -1,6 +1,11 @@
 {{- $step := mul .Quads .Teams}}{{/* in vectors of 4 columns */}}
+{{- if .Gated}}
+// y = {{.Gated}}(x * gate') * (x * up'), a tile of {{.Tile}} x 32 results a workgroup, the 8 x 8 products
+// of 8 x 4 a lane. w has the rows of gate, then those of up.
+{{- else}}
 // y = x * w' + bias{{if .Residual}} + residual{{end}}, a tile of {{.Tile}} x 64 results a workgroup, 8 x 8 a
 // lane.
+{{- end}}
 {{- if eq .Teams 2}}
 // There are two teams of lanes, as where tiles are few a GPU has lanes left: each sums over half of the
 // columns of a step, and in the end they add their sums up.
@@ -17,7 +22,7 @@
 {{- $f := set . "GEMV" false "Columns" "params.k"}}
 struct Params {
   m: u32, // rows of y{{if not .Residual}} and of x{{end}}
-  n: u32, // rows of w
+  n: u32, // rows of {{if .Gated}}gate and of up{{else}}w{{end}}
   stride: u32, // of the rows of y
   first: u32, // column of y that row 0 of w makes
   k: u32, // columns of x and of w
@@ -61,6 +66,12 @@ fn load_x(row: u32, quad: u32) -> vec4<f32> {
 {{- end}}
 }
 
+{{- if .Gated}}
+fn joined(v: vec4<f32>, up: vec4<f32>) -> vec4<f32> {
+  return ({{.Expr}}) * up;
+}
+{{- end}}
+
 // Four columns of a row of y, from column on.
 fn put(row: u32, column: u32, sum: vec4<f32>) {
   if (row >= params.m) {
@@ -82,11 +93,12 @@ fn put(row: u32, column: u32, sum: vec4<f32>) {
 @compute @workgroup_size({{mul .Tile .Teams}})
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let row0 = wid.y * {{.Tile}}u;
-  let column0 = wid.x * 64u;
+  let column0 = wid.x * {{if .Gated}}32u{{else}}64u{{end}};
   if (row0 >= params.m || column0 >= params.n) {
     return; // a grid that is larger than the live shape needs
   }
-  // Lane (tx, ty) has rows 8 ty to 8 ty + 7 of the tile, and columns 4 tx to 4 tx + 3 and those 32 on. Of the
+  // Lane (tx, ty) has rows 8 ty to 8 ty + 7 of x, and 4 tx to 4 tx + 3 of w
+  {{- if .Gated}}, of gate and of up{{else}} and those 32 on{{end}}. Of the
   // 8 x 4 lanes that run together neighbours read the same weights, and every other lane of four the same of
   // x: what a GPU reads for two lanes as for one.
   let team = lane / {{.Tile}}u;
@@ -110,7 +122,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let eights = {{if .Partial}}(params.k + 7u){{else}}params.k{{end}} / 8u;
 {{- range $i := $weights}}
   let w_row{{$i}} = mate / {{$eights}}u + {{mul $i (div $.Tile $eights)}}u;
-  let w_from{{$i}} = min(column0 + w_row{{$i}}, params.n - 1u);
+  let w_from{{$i}} = {{if $.Gated}}column0 + w_row{{$i}} % 32u + w_row{{$i}} / 32u * params.n
+    {{- else}}min(column0 + w_row{{$i}}, params.n - 1u){{end}};
   let w_to{{$i}} = team * 8u + ((w_row{{$i}} >> 2u) & 7u);
   let w_at{{$i}} = w_eight * 20u + w_row{{$i}} / 32u;
 {{- end}}
@@ -190,8 +203,13 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let column = column0 + 4u * tx;
 {{- if eq .Teams 1}}
 {{- range $i := 8}}
+{{- if $.Gated}}
+  put(row + {{$i}}u, column, joined({{template "row_sums" (set $ "Row" $i "Half" 0)}},
+    {{- ""}} {{template "row_sums" (set $ "Row" $i "Half" 1)}}));
+{{- else}}
 {{- range $g := 2}}
   put(row + {{$i}}u, column + {{mul 32 $g}}u, {{template "row_sums" (set $ "Row" $i "Half" $g)}});
+{{- end}}
 {{- end}}
 {{- end}}
 {{- else}}
@@ -206,8 +224,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
 {{- end}}
   workgroupBarrier();
 {{- range $g := 2}}
-  put(row + 4u * team + {{$i}}u, column + {{mul 32 $g}}u, select(high{{$i}}_{{$g}}, low{{$i}}_{{$g}}, keeps) +
-    x_tile[partner >> 3u][{{mul 8 $g}}u + (lane & 7u)]);
+  let whole{{$i}}_{{$g}} = select(high{{$i}}_{{$g}}, low{{$i}}_{{$g}}, keeps) +
+    x_tile[partner >> 3u][{{mul 8 $g}}u + (lane & 7u)];
+{{- if not $.Gated}}
+  put(row + 4u * team + {{$i}}u, column + {{mul 32 $g}}u, whole{{$i}}_{{$g}});
+{{- end}}
+{{- end}}
+{{- if $.Gated}}
+  put(row + 4u * team + {{$i}}u, column, joined(whole{{$i}}_0, whole{{$i}}_1));
 {{- end}}
 {{- if lt $i 3}}
   workgroupBarrier();

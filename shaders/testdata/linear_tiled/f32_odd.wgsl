@@ -94,7 +94,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   if (row0 >= params.m || column0 >= params.n) {
     return; // a grid that is larger than the live shape needs
   }
-  // Lane (tx, ty) has rows 8 ty to 8 ty + 7 of the tile, and columns 4 tx to 4 tx + 3 and those 32 on. Of the
+  // Lane (tx, ty) has rows 8 ty to 8 ty + 7 of x, and 4 tx to 4 tx + 3 of w and those 32 on. Of the
   // 8 x 4 lanes that run together neighbours read the same weights, and every other lane of four the same of
   // x: what a GPU reads for two lanes as for one.
   let team = lane / 128u;

@@ -121,7 +121,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   if (row0 >= params.m || column0 >= params.n) {
     return; // a grid that is larger than the live shape needs
   }
-  // Lane (tx, ty) has rows 8 ty to 8 ty + 7 of the tile, and columns 4 tx to 4 tx + 3 and those 32 on. Of the
+  // Lane (tx, ty) has rows 8 ty to 8 ty + 7 of x, and 4 tx to 4 tx + 3 of w and those 32 on. Of the
   // 8 x 4 lanes that run together neighbours read the same weights, and every other lane of four the same of
   // x: what a GPU reads for two lanes as for one.
   let team = lane / 64u;
@@ -821,10 +821,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let high0_1 = vec4<f32>(sum4_4, sum4_5, sum4_6, sum4_7);
   x_tile[lane >> 3u][8u + (lane & 7u)] = select(low0_1, high0_1, keeps);
   workgroupBarrier();
-  put(row + 4u * team + 0u, column + 0u, select(high0_0, low0_0, keeps) +
-    x_tile[partner >> 3u][0u + (lane & 7u)]);
-  put(row + 4u * team + 0u, column + 32u, select(high0_1, low0_1, keeps) +
-    x_tile[partner >> 3u][8u + (lane & 7u)]);
+  let whole0_0 = select(high0_0, low0_0, keeps) +
+    x_tile[partner >> 3u][0u + (lane & 7u)];
+  put(row + 4u * team + 0u, column + 0u, whole0_0);
+  let whole0_1 = select(high0_1, low0_1, keeps) +
+    x_tile[partner >> 3u][8u + (lane & 7u)];
+  put(row + 4u * team + 0u, column + 32u, whole0_1);
   workgroupBarrier();
   let low1_0 = vec4<f32>(sum1_0, sum1_1, sum1_2, sum1_3);
   let high1_0 = vec4<f32>(sum5_0, sum5_1, sum5_2, sum5_3);
@@ -833,10 +835,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let high1_1 = vec4<f32>(sum5_4, sum5_5, sum5_6, sum5_7);
   x_tile[lane >> 3u][8u + (lane & 7u)] = select(low1_1, high1_1, keeps);
   workgroupBarrier();
-  put(row + 4u * team + 1u, column + 0u, select(high1_0, low1_0, keeps) +
-    x_tile[partner >> 3u][0u + (lane & 7u)]);
-  put(row + 4u * team + 1u, column + 32u, select(high1_1, low1_1, keeps) +
-    x_tile[partner >> 3u][8u + (lane & 7u)]);
+  let whole1_0 = select(high1_0, low1_0, keeps) +
+    x_tile[partner >> 3u][0u + (lane & 7u)];
+  put(row + 4u * team + 1u, column + 0u, whole1_0);
+  let whole1_1 = select(high1_1, low1_1, keeps) +
+    x_tile[partner >> 3u][8u + (lane & 7u)];
+  put(row + 4u * team + 1u, column + 32u, whole1_1);
   workgroupBarrier();
   let low2_0 = vec4<f32>(sum2_0, sum2_1, sum2_2, sum2_3);
   let high2_0 = vec4<f32>(sum6_0, sum6_1, sum6_2, sum6_3);
@@ -845,10 +849,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let high2_1 = vec4<f32>(sum6_4, sum6_5, sum6_6, sum6_7);
   x_tile[lane >> 3u][8u + (lane & 7u)] = select(low2_1, high2_1, keeps);
   workgroupBarrier();
-  put(row + 4u * team + 2u, column + 0u, select(high2_0, low2_0, keeps) +
-    x_tile[partner >> 3u][0u + (lane & 7u)]);
-  put(row + 4u * team + 2u, column + 32u, select(high2_1, low2_1, keeps) +
-    x_tile[partner >> 3u][8u + (lane & 7u)]);
+  let whole2_0 = select(high2_0, low2_0, keeps) +
+    x_tile[partner >> 3u][0u + (lane & 7u)];
+  put(row + 4u * team + 2u, column + 0u, whole2_0);
+  let whole2_1 = select(high2_1, low2_1, keeps) +
+    x_tile[partner >> 3u][8u + (lane & 7u)];
+  put(row + 4u * team + 2u, column + 32u, whole2_1);
   workgroupBarrier();
   let low3_0 = vec4<f32>(sum3_0, sum3_1, sum3_2, sum3_3);
   let high3_0 = vec4<f32>(sum7_0, sum7_1, sum7_2, sum7_3);
@@ -857,8 +863,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let high3_1 = vec4<f32>(sum7_4, sum7_5, sum7_6, sum7_7);
   x_tile[lane >> 3u][8u + (lane & 7u)] = select(low3_1, high3_1, keeps);
   workgroupBarrier();
-  put(row + 4u * team + 3u, column + 0u, select(high3_0, low3_0, keeps) +
-    x_tile[partner >> 3u][0u + (lane & 7u)]);
-  put(row + 4u * team + 3u, column + 32u, select(high3_1, low3_1, keeps) +
-    x_tile[partner >> 3u][8u + (lane & 7u)]);
+  let whole3_0 = select(high3_0, low3_0, keeps) +
+    x_tile[partner >> 3u][0u + (lane & 7u)];
+  put(row + 4u * team + 3u, column + 0u, whole3_0);
+  let whole3_1 = select(high3_1, low3_1, keeps) +
+    x_tile[partner >> 3u][8u + (lane & 7u)];
+  put(row + 4u * team + 3u, column + 32u, whole3_1);
 }

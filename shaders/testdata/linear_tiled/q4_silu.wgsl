@@ -1,0 +1,862 @@
+// linear_tiled with Even, Format q4, Gated silu, GroupEights 4, HalfScales, Quads 2, Teams 2, Tile 64: workgroup [128 1 1], 10752 bytes of workgroup memory
+// binding 0: x
+// binding 1: weights
+// binding 2: scales
+// binding 3: y (written)
+// param at 0: u32 m
+// param at 4: u32 n
+// param at 8: u32 stride
+// param at 12: u32 first
+// param at 16: u32 k
+
+// y = silu(x * gate') * (x * up'), a tile of 64 x 32 results a workgroup, the 8 x 8 products
+// of 8 x 4 a lane. w has the rows of gate, then those of up.
+// There are two teams of lanes, as where tiles are few a GPU has lanes left: each sums over half of the
+// columns of a step, and in the end they add their sums up.
+//
+// Tiles of x and of the weights pass through workgroup memory, 16 columns at a time; the next
+// ones are loaded while these are multiplied. A lane reads the 8 numbers of a column as two vectors, from a
+// row of memory that is its own and at places that are constants: no index is left to compute, or to hold
+// within the array, where the time goes.
+struct Params {
+  m: u32, // rows of y and of x
+  n: u32, // rows of gate and of up
+  stride: u32, // of the rows of y
+  first: u32, // column of y that row 0 of w makes
+  k: u32, // columns of x and of w
+}
+
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> weights: array<u32>; // [n, columns / 8]
+
+// [n / 8, groups, 8]
+@group(0) @binding(2) var<storage, read> scales: array<u32>;
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(4) var<uniform> params: Params;
+
+// A row of these is what a lane reads: of 8 rows of x, or 8 columns of y, each team's own. Two vectors are a
+// column of K. With 2 unused ones behind each 4 columns, and 1 behind all, what lanes store, or read, at a
+// time meets in no memory bank.
+var<workgroup> x_tile: array<array<vec4<f32>, 21>, 16>;
+var<workgroup> w_tile: array<array<vec4<f32>, 21>, 16>;
+
+// Eight weights of a row.
+struct Eight {
+  low: vec4<f32>, // columns 0 to 3
+  high: vec4<f32>,
+}
+
+// The even and the odd columns of a word as floats 256 + q and 16 + q, without any error: two at a time, as
+// halves of which the mantissas count in ones from bits 2 and 6 on. Who sums many weights takes off once what
+// they have too much.
+fn evens(w: u32) -> vec4<f32> {
+  let a = unpack2x16float(((w << 2u) & 0x003c003cu) | 0x5c005c00u);
+  let b = unpack2x16float(((w >> 6u) & 0x003c003cu) | 0x5c005c00u);
+  return vec4<f32>(a.x, b.x, a.y, b.y);
+}
+
+fn odds(w: u32) -> vec4<f32> {
+  let a = unpack2x16float(((w << 2u) & 0x03c003c0u) | 0x4c004c00u);
+  let b = unpack2x16float(((w >> 6u) & 0x03c003c0u) | 0x4c004c00u);
+  return vec4<f32>(a.x, b.x, a.y, b.y);
+}
+
+alias Bits = u32;
+
+fn load(row: u32, eight: u32) -> Bits {
+  return weights[row * (params.k / 8u) + eight];
+}
+
+fn floats(w: Bits) -> Eight {
+  let even = evens(w) - 264.0;
+  let odd = odds(w) - 24.0;
+  return Eight(vec4<f32>(even.x, odd.x, even.y, odd.y), vec4<f32>(even.z, odd.z, even.w, odd.w));
+}
+
+fn scale(row: u32, eight: u32) -> f32 {
+  let groups = params.k / 32u;
+  let group = eight / 4u;
+  let pair = unpack2x16float(scales[((row >> 3u) * groups + group) * 4u + ((row & 7u) >> 1u)]);
+  return select(pair.x, pair.y, (row & 1u) == 1u);
+}
+
+// Columns 4 quad to 4 quad + 3 of a row of x.
+fn load_x(row: u32, quad: u32) -> vec4<f32> {
+  return x[row * (params.k / 4u) + quad];
+}
+fn joined(v: vec4<f32>, up: vec4<f32>) -> vec4<f32> {
+  return (v / (1.0 + exp(-v))) * up;
+}
+
+// Four columns of a row of y, from column on.
+fn put(row: u32, column: u32, sum: vec4<f32>) {
+  if (row >= params.m) {
+    return;
+  }
+  let at = row * params.stride + params.first + column;
+  if (column + 0u < params.n) {
+    y[at + 0u] = sum[0];
+  }
+  if (column + 1u < params.n) {
+    y[at + 1u] = sum[1];
+  }
+  if (column + 2u < params.n) {
+    y[at + 2u] = sum[2];
+  }
+  if (column + 3u < params.n) {
+    y[at + 3u] = sum[3];
+  }
+}
+
+@compute @workgroup_size(128)
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let row0 = wid.y * 64u;
+  let column0 = wid.x * 32u;
+  if (row0 >= params.m || column0 >= params.n) {
+    return; // a grid that is larger than the live shape needs
+  }
+  // Lane (tx, ty) has rows 8 ty to 8 ty + 7 of x, and 4 tx to 4 tx + 3 of w, of gate and of up. Of the
+  // 8 x 4 lanes that run together neighbours read the same weights, and every other lane of four the same of
+  // x: what a GPU reads for two lanes as for one.
+  let team = lane / 64u;
+  let mate = lane % 64u;
+  let tx = (mate >> 1u) & 7u;
+  let ty = ((mate >> 5u) << 2u) + ((mate >> 3u) & 2u) + (mate & 1u);
+  let x_read = team * 8u + ty;
+  let w_read = team * 8u + tx;
+  // What this lane loads, and where it goes. Rows past the end are the last row again: their results go
+  // nowhere.
+  let x_quad = mate % 2u;
+  let quad = team * 2u + x_quad;
+  let x_row0 = mate / 2u + 0u;
+  let x_from0 = min(row0 + x_row0, params.m - 1u);
+  let x_to0 = team * 8u + x_row0 / 8u;
+  let x_at0 = x_quad * 10u + ((x_row0 >> 2u) & 1u);
+  let x_row1 = mate / 2u + 32u;
+  let x_from1 = min(row0 + x_row1, params.m - 1u);
+  let x_to1 = team * 8u + x_row1 / 8u;
+  let x_at1 = x_quad * 10u + ((x_row1 >> 2u) & 1u);
+  let w_eight = mate % 1u;
+  let eight = team * 1u + w_eight;
+  let eights = params.k / 8u;
+  let w_row0 = mate / 1u + 0u;
+  let w_from0 = column0 + w_row0 % 32u + w_row0 / 32u * params.n;
+  let w_to0 = team * 8u + ((w_row0 >> 2u) & 7u);
+  let w_at0 = w_eight * 20u + w_row0 / 32u;
+  var sum0_0 = 0.0;
+  var sum0_1 = 0.0;
+  var sum0_2 = 0.0;
+  var sum0_3 = 0.0;
+  var sum0_4 = 0.0;
+  var sum0_5 = 0.0;
+  var sum0_6 = 0.0;
+  var sum0_7 = 0.0;
+  var sum1_0 = 0.0;
+  var sum1_1 = 0.0;
+  var sum1_2 = 0.0;
+  var sum1_3 = 0.0;
+  var sum1_4 = 0.0;
+  var sum1_5 = 0.0;
+  var sum1_6 = 0.0;
+  var sum1_7 = 0.0;
+  var sum2_0 = 0.0;
+  var sum2_1 = 0.0;
+  var sum2_2 = 0.0;
+  var sum2_3 = 0.0;
+  var sum2_4 = 0.0;
+  var sum2_5 = 0.0;
+  var sum2_6 = 0.0;
+  var sum2_7 = 0.0;
+  var sum3_0 = 0.0;
+  var sum3_1 = 0.0;
+  var sum3_2 = 0.0;
+  var sum3_3 = 0.0;
+  var sum3_4 = 0.0;
+  var sum3_5 = 0.0;
+  var sum3_6 = 0.0;
+  var sum3_7 = 0.0;
+  var sum4_0 = 0.0;
+  var sum4_1 = 0.0;
+  var sum4_2 = 0.0;
+  var sum4_3 = 0.0;
+  var sum4_4 = 0.0;
+  var sum4_5 = 0.0;
+  var sum4_6 = 0.0;
+  var sum4_7 = 0.0;
+  var sum5_0 = 0.0;
+  var sum5_1 = 0.0;
+  var sum5_2 = 0.0;
+  var sum5_3 = 0.0;
+  var sum5_4 = 0.0;
+  var sum5_5 = 0.0;
+  var sum5_6 = 0.0;
+  var sum5_7 = 0.0;
+  var sum6_0 = 0.0;
+  var sum6_1 = 0.0;
+  var sum6_2 = 0.0;
+  var sum6_3 = 0.0;
+  var sum6_4 = 0.0;
+  var sum6_5 = 0.0;
+  var sum6_6 = 0.0;
+  var sum6_7 = 0.0;
+  var sum7_0 = 0.0;
+  var sum7_1 = 0.0;
+  var sum7_2 = 0.0;
+  var sum7_3 = 0.0;
+  var sum7_4 = 0.0;
+  var sum7_5 = 0.0;
+  var sum7_6 = 0.0;
+  var sum7_7 = 0.0;
+  var x0 = load_x(x_from0, quad);
+  var x1 = load_x(x_from1, quad);
+  let eight0 = eight;
+  var w0 = load(w_from0, eight0);
+  var w0_scale = scale(w_from0, eight0);
+  let steps = (params.k + 15u) / 16u;
+  for (var step = 0u; step < steps; step++) {
+    x_tile[x_to0][x_at0][x_row0 & 3u] = x0[0];
+    x_tile[x_to0][x_at0 + 2u][x_row0 & 3u] = x0[1];
+    x_tile[x_to0][x_at0 + 4u][x_row0 & 3u] = x0[2];
+    x_tile[x_to0][x_at0 + 6u][x_row0 & 3u] = x0[3];
+    x_tile[x_to1][x_at1][x_row1 & 3u] = x1[0];
+    x_tile[x_to1][x_at1 + 2u][x_row1 & 3u] = x1[1];
+    x_tile[x_to1][x_at1 + 4u][x_row1 & 3u] = x1[2];
+    x_tile[x_to1][x_at1 + 6u][x_row1 & 3u] = x1[3];
+    let f0 = floats(w0);
+    let low0 = f0.low * w0_scale;
+    let high0 = f0.high * w0_scale;
+    w_tile[w_to0][w_at0][w_row0 & 3u] = low0[0];
+    w_tile[w_to0][w_at0 + 2u][w_row0 & 3u] = low0[1];
+    w_tile[w_to0][w_at0 + 4u][w_row0 & 3u] = low0[2];
+    w_tile[w_to0][w_at0 + 6u][w_row0 & 3u] = low0[3];
+    w_tile[w_to0][w_at0 + 10u][w_row0 & 3u] = high0[0];
+    w_tile[w_to0][w_at0 + 12u][w_row0 & 3u] = high0[1];
+    w_tile[w_to0][w_at0 + 14u][w_row0 & 3u] = high0[2];
+    w_tile[w_to0][w_at0 + 16u][w_row0 & 3u] = high0[3];
+    workgroupBarrier();
+    let ahead = min(step + 1u, steps - 1u);
+    let quad1 = ahead * 4u + quad;
+    x0 = load_x(x_from0, quad1);
+    x1 = load_x(x_from1, quad1);
+    let eight1 = ahead * 2u + eight;
+    w0 = load(w_from0, eight1);
+    w0_scale = scale(w_from0, eight1);
+    {
+      let a0 = x_tile[x_read][0];
+      let a1 = x_tile[x_read][1];
+      let b0 = w_tile[w_read][0];
+      let b1 = w_tile[w_read][1];
+      sum0_0 = fma(a0[0], b0[0], sum0_0);
+      sum0_1 = fma(a0[0], b0[1], sum0_1);
+      sum0_2 = fma(a0[0], b0[2], sum0_2);
+      sum0_3 = fma(a0[0], b0[3], sum0_3);
+      sum0_4 = fma(a0[0], b1[0], sum0_4);
+      sum0_5 = fma(a0[0], b1[1], sum0_5);
+      sum0_6 = fma(a0[0], b1[2], sum0_6);
+      sum0_7 = fma(a0[0], b1[3], sum0_7);
+      sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
+      sum2_0 = fma(a0[2], b0[0], sum2_0);
+      sum2_1 = fma(a0[2], b0[1], sum2_1);
+      sum2_2 = fma(a0[2], b0[2], sum2_2);
+      sum2_3 = fma(a0[2], b0[3], sum2_3);
+      sum2_4 = fma(a0[2], b1[0], sum2_4);
+      sum2_5 = fma(a0[2], b1[1], sum2_5);
+      sum2_6 = fma(a0[2], b1[2], sum2_6);
+      sum2_7 = fma(a0[2], b1[3], sum2_7);
+      sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
+      sum4_0 = fma(a1[0], b0[0], sum4_0);
+      sum4_1 = fma(a1[0], b0[1], sum4_1);
+      sum4_2 = fma(a1[0], b0[2], sum4_2);
+      sum4_3 = fma(a1[0], b0[3], sum4_3);
+      sum4_4 = fma(a1[0], b1[0], sum4_4);
+      sum4_5 = fma(a1[0], b1[1], sum4_5);
+      sum4_6 = fma(a1[0], b1[2], sum4_6);
+      sum4_7 = fma(a1[0], b1[3], sum4_7);
+      sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
+      sum6_0 = fma(a1[2], b0[0], sum6_0);
+      sum6_1 = fma(a1[2], b0[1], sum6_1);
+      sum6_2 = fma(a1[2], b0[2], sum6_2);
+      sum6_3 = fma(a1[2], b0[3], sum6_3);
+      sum6_4 = fma(a1[2], b1[0], sum6_4);
+      sum6_5 = fma(a1[2], b1[1], sum6_5);
+      sum6_6 = fma(a1[2], b1[2], sum6_6);
+      sum6_7 = fma(a1[2], b1[3], sum6_7);
+      sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
+    }
+    {
+      let a0 = x_tile[x_read][2];
+      let a1 = x_tile[x_read][3];
+      let b0 = w_tile[w_read][2];
+      let b1 = w_tile[w_read][3];
+      sum0_0 = fma(a0[0], b0[0], sum0_0);
+      sum0_1 = fma(a0[0], b0[1], sum0_1);
+      sum0_2 = fma(a0[0], b0[2], sum0_2);
+      sum0_3 = fma(a0[0], b0[3], sum0_3);
+      sum0_4 = fma(a0[0], b1[0], sum0_4);
+      sum0_5 = fma(a0[0], b1[1], sum0_5);
+      sum0_6 = fma(a0[0], b1[2], sum0_6);
+      sum0_7 = fma(a0[0], b1[3], sum0_7);
+      sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
+      sum2_0 = fma(a0[2], b0[0], sum2_0);
+      sum2_1 = fma(a0[2], b0[1], sum2_1);
+      sum2_2 = fma(a0[2], b0[2], sum2_2);
+      sum2_3 = fma(a0[2], b0[3], sum2_3);
+      sum2_4 = fma(a0[2], b1[0], sum2_4);
+      sum2_5 = fma(a0[2], b1[1], sum2_5);
+      sum2_6 = fma(a0[2], b1[2], sum2_6);
+      sum2_7 = fma(a0[2], b1[3], sum2_7);
+      sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
+      sum4_0 = fma(a1[0], b0[0], sum4_0);
+      sum4_1 = fma(a1[0], b0[1], sum4_1);
+      sum4_2 = fma(a1[0], b0[2], sum4_2);
+      sum4_3 = fma(a1[0], b0[3], sum4_3);
+      sum4_4 = fma(a1[0], b1[0], sum4_4);
+      sum4_5 = fma(a1[0], b1[1], sum4_5);
+      sum4_6 = fma(a1[0], b1[2], sum4_6);
+      sum4_7 = fma(a1[0], b1[3], sum4_7);
+      sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
+      sum6_0 = fma(a1[2], b0[0], sum6_0);
+      sum6_1 = fma(a1[2], b0[1], sum6_1);
+      sum6_2 = fma(a1[2], b0[2], sum6_2);
+      sum6_3 = fma(a1[2], b0[3], sum6_3);
+      sum6_4 = fma(a1[2], b1[0], sum6_4);
+      sum6_5 = fma(a1[2], b1[1], sum6_5);
+      sum6_6 = fma(a1[2], b1[2], sum6_6);
+      sum6_7 = fma(a1[2], b1[3], sum6_7);
+      sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
+    }
+    {
+      let a0 = x_tile[x_read][4];
+      let a1 = x_tile[x_read][5];
+      let b0 = w_tile[w_read][4];
+      let b1 = w_tile[w_read][5];
+      sum0_0 = fma(a0[0], b0[0], sum0_0);
+      sum0_1 = fma(a0[0], b0[1], sum0_1);
+      sum0_2 = fma(a0[0], b0[2], sum0_2);
+      sum0_3 = fma(a0[0], b0[3], sum0_3);
+      sum0_4 = fma(a0[0], b1[0], sum0_4);
+      sum0_5 = fma(a0[0], b1[1], sum0_5);
+      sum0_6 = fma(a0[0], b1[2], sum0_6);
+      sum0_7 = fma(a0[0], b1[3], sum0_7);
+      sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
+      sum2_0 = fma(a0[2], b0[0], sum2_0);
+      sum2_1 = fma(a0[2], b0[1], sum2_1);
+      sum2_2 = fma(a0[2], b0[2], sum2_2);
+      sum2_3 = fma(a0[2], b0[3], sum2_3);
+      sum2_4 = fma(a0[2], b1[0], sum2_4);
+      sum2_5 = fma(a0[2], b1[1], sum2_5);
+      sum2_6 = fma(a0[2], b1[2], sum2_6);
+      sum2_7 = fma(a0[2], b1[3], sum2_7);
+      sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
+      sum4_0 = fma(a1[0], b0[0], sum4_0);
+      sum4_1 = fma(a1[0], b0[1], sum4_1);
+      sum4_2 = fma(a1[0], b0[2], sum4_2);
+      sum4_3 = fma(a1[0], b0[3], sum4_3);
+      sum4_4 = fma(a1[0], b1[0], sum4_4);
+      sum4_5 = fma(a1[0], b1[1], sum4_5);
+      sum4_6 = fma(a1[0], b1[2], sum4_6);
+      sum4_7 = fma(a1[0], b1[3], sum4_7);
+      sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
+      sum6_0 = fma(a1[2], b0[0], sum6_0);
+      sum6_1 = fma(a1[2], b0[1], sum6_1);
+      sum6_2 = fma(a1[2], b0[2], sum6_2);
+      sum6_3 = fma(a1[2], b0[3], sum6_3);
+      sum6_4 = fma(a1[2], b1[0], sum6_4);
+      sum6_5 = fma(a1[2], b1[1], sum6_5);
+      sum6_6 = fma(a1[2], b1[2], sum6_6);
+      sum6_7 = fma(a1[2], b1[3], sum6_7);
+      sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
+    }
+    {
+      let a0 = x_tile[x_read][6];
+      let a1 = x_tile[x_read][7];
+      let b0 = w_tile[w_read][6];
+      let b1 = w_tile[w_read][7];
+      sum0_0 = fma(a0[0], b0[0], sum0_0);
+      sum0_1 = fma(a0[0], b0[1], sum0_1);
+      sum0_2 = fma(a0[0], b0[2], sum0_2);
+      sum0_3 = fma(a0[0], b0[3], sum0_3);
+      sum0_4 = fma(a0[0], b1[0], sum0_4);
+      sum0_5 = fma(a0[0], b1[1], sum0_5);
+      sum0_6 = fma(a0[0], b1[2], sum0_6);
+      sum0_7 = fma(a0[0], b1[3], sum0_7);
+      sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
+      sum2_0 = fma(a0[2], b0[0], sum2_0);
+      sum2_1 = fma(a0[2], b0[1], sum2_1);
+      sum2_2 = fma(a0[2], b0[2], sum2_2);
+      sum2_3 = fma(a0[2], b0[3], sum2_3);
+      sum2_4 = fma(a0[2], b1[0], sum2_4);
+      sum2_5 = fma(a0[2], b1[1], sum2_5);
+      sum2_6 = fma(a0[2], b1[2], sum2_6);
+      sum2_7 = fma(a0[2], b1[3], sum2_7);
+      sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
+      sum4_0 = fma(a1[0], b0[0], sum4_0);
+      sum4_1 = fma(a1[0], b0[1], sum4_1);
+      sum4_2 = fma(a1[0], b0[2], sum4_2);
+      sum4_3 = fma(a1[0], b0[3], sum4_3);
+      sum4_4 = fma(a1[0], b1[0], sum4_4);
+      sum4_5 = fma(a1[0], b1[1], sum4_5);
+      sum4_6 = fma(a1[0], b1[2], sum4_6);
+      sum4_7 = fma(a1[0], b1[3], sum4_7);
+      sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
+      sum6_0 = fma(a1[2], b0[0], sum6_0);
+      sum6_1 = fma(a1[2], b0[1], sum6_1);
+      sum6_2 = fma(a1[2], b0[2], sum6_2);
+      sum6_3 = fma(a1[2], b0[3], sum6_3);
+      sum6_4 = fma(a1[2], b1[0], sum6_4);
+      sum6_5 = fma(a1[2], b1[1], sum6_5);
+      sum6_6 = fma(a1[2], b1[2], sum6_6);
+      sum6_7 = fma(a1[2], b1[3], sum6_7);
+      sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
+    }
+    {
+      let a0 = x_tile[x_read][10];
+      let a1 = x_tile[x_read][11];
+      let b0 = w_tile[w_read][10];
+      let b1 = w_tile[w_read][11];
+      sum0_0 = fma(a0[0], b0[0], sum0_0);
+      sum0_1 = fma(a0[0], b0[1], sum0_1);
+      sum0_2 = fma(a0[0], b0[2], sum0_2);
+      sum0_3 = fma(a0[0], b0[3], sum0_3);
+      sum0_4 = fma(a0[0], b1[0], sum0_4);
+      sum0_5 = fma(a0[0], b1[1], sum0_5);
+      sum0_6 = fma(a0[0], b1[2], sum0_6);
+      sum0_7 = fma(a0[0], b1[3], sum0_7);
+      sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
+      sum2_0 = fma(a0[2], b0[0], sum2_0);
+      sum2_1 = fma(a0[2], b0[1], sum2_1);
+      sum2_2 = fma(a0[2], b0[2], sum2_2);
+      sum2_3 = fma(a0[2], b0[3], sum2_3);
+      sum2_4 = fma(a0[2], b1[0], sum2_4);
+      sum2_5 = fma(a0[2], b1[1], sum2_5);
+      sum2_6 = fma(a0[2], b1[2], sum2_6);
+      sum2_7 = fma(a0[2], b1[3], sum2_7);
+      sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
+      sum4_0 = fma(a1[0], b0[0], sum4_0);
+      sum4_1 = fma(a1[0], b0[1], sum4_1);
+      sum4_2 = fma(a1[0], b0[2], sum4_2);
+      sum4_3 = fma(a1[0], b0[3], sum4_3);
+      sum4_4 = fma(a1[0], b1[0], sum4_4);
+      sum4_5 = fma(a1[0], b1[1], sum4_5);
+      sum4_6 = fma(a1[0], b1[2], sum4_6);
+      sum4_7 = fma(a1[0], b1[3], sum4_7);
+      sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
+      sum6_0 = fma(a1[2], b0[0], sum6_0);
+      sum6_1 = fma(a1[2], b0[1], sum6_1);
+      sum6_2 = fma(a1[2], b0[2], sum6_2);
+      sum6_3 = fma(a1[2], b0[3], sum6_3);
+      sum6_4 = fma(a1[2], b1[0], sum6_4);
+      sum6_5 = fma(a1[2], b1[1], sum6_5);
+      sum6_6 = fma(a1[2], b1[2], sum6_6);
+      sum6_7 = fma(a1[2], b1[3], sum6_7);
+      sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
+    }
+    {
+      let a0 = x_tile[x_read][12];
+      let a1 = x_tile[x_read][13];
+      let b0 = w_tile[w_read][12];
+      let b1 = w_tile[w_read][13];
+      sum0_0 = fma(a0[0], b0[0], sum0_0);
+      sum0_1 = fma(a0[0], b0[1], sum0_1);
+      sum0_2 = fma(a0[0], b0[2], sum0_2);
+      sum0_3 = fma(a0[0], b0[3], sum0_3);
+      sum0_4 = fma(a0[0], b1[0], sum0_4);
+      sum0_5 = fma(a0[0], b1[1], sum0_5);
+      sum0_6 = fma(a0[0], b1[2], sum0_6);
+      sum0_7 = fma(a0[0], b1[3], sum0_7);
+      sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
+      sum2_0 = fma(a0[2], b0[0], sum2_0);
+      sum2_1 = fma(a0[2], b0[1], sum2_1);
+      sum2_2 = fma(a0[2], b0[2], sum2_2);
+      sum2_3 = fma(a0[2], b0[3], sum2_3);
+      sum2_4 = fma(a0[2], b1[0], sum2_4);
+      sum2_5 = fma(a0[2], b1[1], sum2_5);
+      sum2_6 = fma(a0[2], b1[2], sum2_6);
+      sum2_7 = fma(a0[2], b1[3], sum2_7);
+      sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
+      sum4_0 = fma(a1[0], b0[0], sum4_0);
+      sum4_1 = fma(a1[0], b0[1], sum4_1);
+      sum4_2 = fma(a1[0], b0[2], sum4_2);
+      sum4_3 = fma(a1[0], b0[3], sum4_3);
+      sum4_4 = fma(a1[0], b1[0], sum4_4);
+      sum4_5 = fma(a1[0], b1[1], sum4_5);
+      sum4_6 = fma(a1[0], b1[2], sum4_6);
+      sum4_7 = fma(a1[0], b1[3], sum4_7);
+      sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
+      sum6_0 = fma(a1[2], b0[0], sum6_0);
+      sum6_1 = fma(a1[2], b0[1], sum6_1);
+      sum6_2 = fma(a1[2], b0[2], sum6_2);
+      sum6_3 = fma(a1[2], b0[3], sum6_3);
+      sum6_4 = fma(a1[2], b1[0], sum6_4);
+      sum6_5 = fma(a1[2], b1[1], sum6_5);
+      sum6_6 = fma(a1[2], b1[2], sum6_6);
+      sum6_7 = fma(a1[2], b1[3], sum6_7);
+      sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
+    }
+    {
+      let a0 = x_tile[x_read][14];
+      let a1 = x_tile[x_read][15];
+      let b0 = w_tile[w_read][14];
+      let b1 = w_tile[w_read][15];
+      sum0_0 = fma(a0[0], b0[0], sum0_0);
+      sum0_1 = fma(a0[0], b0[1], sum0_1);
+      sum0_2 = fma(a0[0], b0[2], sum0_2);
+      sum0_3 = fma(a0[0], b0[3], sum0_3);
+      sum0_4 = fma(a0[0], b1[0], sum0_4);
+      sum0_5 = fma(a0[0], b1[1], sum0_5);
+      sum0_6 = fma(a0[0], b1[2], sum0_6);
+      sum0_7 = fma(a0[0], b1[3], sum0_7);
+      sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
+      sum2_0 = fma(a0[2], b0[0], sum2_0);
+      sum2_1 = fma(a0[2], b0[1], sum2_1);
+      sum2_2 = fma(a0[2], b0[2], sum2_2);
+      sum2_3 = fma(a0[2], b0[3], sum2_3);
+      sum2_4 = fma(a0[2], b1[0], sum2_4);
+      sum2_5 = fma(a0[2], b1[1], sum2_5);
+      sum2_6 = fma(a0[2], b1[2], sum2_6);
+      sum2_7 = fma(a0[2], b1[3], sum2_7);
+      sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
+      sum4_0 = fma(a1[0], b0[0], sum4_0);
+      sum4_1 = fma(a1[0], b0[1], sum4_1);
+      sum4_2 = fma(a1[0], b0[2], sum4_2);
+      sum4_3 = fma(a1[0], b0[3], sum4_3);
+      sum4_4 = fma(a1[0], b1[0], sum4_4);
+      sum4_5 = fma(a1[0], b1[1], sum4_5);
+      sum4_6 = fma(a1[0], b1[2], sum4_6);
+      sum4_7 = fma(a1[0], b1[3], sum4_7);
+      sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
+      sum6_0 = fma(a1[2], b0[0], sum6_0);
+      sum6_1 = fma(a1[2], b0[1], sum6_1);
+      sum6_2 = fma(a1[2], b0[2], sum6_2);
+      sum6_3 = fma(a1[2], b0[3], sum6_3);
+      sum6_4 = fma(a1[2], b1[0], sum6_4);
+      sum6_5 = fma(a1[2], b1[1], sum6_5);
+      sum6_6 = fma(a1[2], b1[2], sum6_6);
+      sum6_7 = fma(a1[2], b1[3], sum6_7);
+      sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
+    }
+    {
+      let a0 = x_tile[x_read][16];
+      let a1 = x_tile[x_read][17];
+      let b0 = w_tile[w_read][16];
+      let b1 = w_tile[w_read][17];
+      sum0_0 = fma(a0[0], b0[0], sum0_0);
+      sum0_1 = fma(a0[0], b0[1], sum0_1);
+      sum0_2 = fma(a0[0], b0[2], sum0_2);
+      sum0_3 = fma(a0[0], b0[3], sum0_3);
+      sum0_4 = fma(a0[0], b1[0], sum0_4);
+      sum0_5 = fma(a0[0], b1[1], sum0_5);
+      sum0_6 = fma(a0[0], b1[2], sum0_6);
+      sum0_7 = fma(a0[0], b1[3], sum0_7);
+      sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
+      sum2_0 = fma(a0[2], b0[0], sum2_0);
+      sum2_1 = fma(a0[2], b0[1], sum2_1);
+      sum2_2 = fma(a0[2], b0[2], sum2_2);
+      sum2_3 = fma(a0[2], b0[3], sum2_3);
+      sum2_4 = fma(a0[2], b1[0], sum2_4);
+      sum2_5 = fma(a0[2], b1[1], sum2_5);
+      sum2_6 = fma(a0[2], b1[2], sum2_6);
+      sum2_7 = fma(a0[2], b1[3], sum2_7);
+      sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
+      sum4_0 = fma(a1[0], b0[0], sum4_0);
+      sum4_1 = fma(a1[0], b0[1], sum4_1);
+      sum4_2 = fma(a1[0], b0[2], sum4_2);
+      sum4_3 = fma(a1[0], b0[3], sum4_3);
+      sum4_4 = fma(a1[0], b1[0], sum4_4);
+      sum4_5 = fma(a1[0], b1[1], sum4_5);
+      sum4_6 = fma(a1[0], b1[2], sum4_6);
+      sum4_7 = fma(a1[0], b1[3], sum4_7);
+      sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
+      sum6_0 = fma(a1[2], b0[0], sum6_0);
+      sum6_1 = fma(a1[2], b0[1], sum6_1);
+      sum6_2 = fma(a1[2], b0[2], sum6_2);
+      sum6_3 = fma(a1[2], b0[3], sum6_3);
+      sum6_4 = fma(a1[2], b1[0], sum6_4);
+      sum6_5 = fma(a1[2], b1[1], sum6_5);
+      sum6_6 = fma(a1[2], b1[2], sum6_6);
+      sum6_7 = fma(a1[2], b1[3], sum6_7);
+      sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
+    }
+    workgroupBarrier();
+  }
+  let row = row0 + 8u * ty;
+  let column = column0 + 4u * tx;
+  // The first team keeps its rows 0 to 3 and gives the others away, the second team the other way round.
+  let keeps = vec4<bool>(team == 0u);
+  let partner = lane ^ 64u;
+  let low0_0 = vec4<f32>(sum0_0, sum0_1, sum0_2, sum0_3);
+  let high0_0 = vec4<f32>(sum4_0, sum4_1, sum4_2, sum4_3);
+  x_tile[lane >> 3u][0u + (lane & 7u)] = select(low0_0, high0_0, keeps);
+  let low0_1 = vec4<f32>(sum0_4, sum0_5, sum0_6, sum0_7);
+  let high0_1 = vec4<f32>(sum4_4, sum4_5, sum4_6, sum4_7);
+  x_tile[lane >> 3u][8u + (lane & 7u)] = select(low0_1, high0_1, keeps);
+  workgroupBarrier();
+  let whole0_0 = select(high0_0, low0_0, keeps) +
+    x_tile[partner >> 3u][0u + (lane & 7u)];
+  let whole0_1 = select(high0_1, low0_1, keeps) +
+    x_tile[partner >> 3u][8u + (lane & 7u)];
+  put(row + 4u * team + 0u, column, joined(whole0_0, whole0_1));
+  workgroupBarrier();
+  let low1_0 = vec4<f32>(sum1_0, sum1_1, sum1_2, sum1_3);
+  let high1_0 = vec4<f32>(sum5_0, sum5_1, sum5_2, sum5_3);
+  x_tile[lane >> 3u][0u + (lane & 7u)] = select(low1_0, high1_0, keeps);
+  let low1_1 = vec4<f32>(sum1_4, sum1_5, sum1_6, sum1_7);
+  let high1_1 = vec4<f32>(sum5_4, sum5_5, sum5_6, sum5_7);
+  x_tile[lane >> 3u][8u + (lane & 7u)] = select(low1_1, high1_1, keeps);
+  workgroupBarrier();
+  let whole1_0 = select(high1_0, low1_0, keeps) +
+    x_tile[partner >> 3u][0u + (lane & 7u)];
+  let whole1_1 = select(high1_1, low1_1, keeps) +
+    x_tile[partner >> 3u][8u + (lane & 7u)];
+  put(row + 4u * team + 1u, column, joined(whole1_0, whole1_1));
+  workgroupBarrier();
+  let low2_0 = vec4<f32>(sum2_0, sum2_1, sum2_2, sum2_3);
+  let high2_0 = vec4<f32>(sum6_0, sum6_1, sum6_2, sum6_3);
+  x_tile[lane >> 3u][0u + (lane & 7u)] = select(low2_0, high2_0, keeps);
+  let low2_1 = vec4<f32>(sum2_4, sum2_5, sum2_6, sum2_7);
+  let high2_1 = vec4<f32>(sum6_4, sum6_5, sum6_6, sum6_7);
+  x_tile[lane >> 3u][8u + (lane & 7u)] = select(low2_1, high2_1, keeps);
+  workgroupBarrier();
+  let whole2_0 = select(high2_0, low2_0, keeps) +
+    x_tile[partner >> 3u][0u + (lane & 7u)];
+  let whole2_1 = select(high2_1, low2_1, keeps) +
+    x_tile[partner >> 3u][8u + (lane & 7u)];
+  put(row + 4u * team + 2u, column, joined(whole2_0, whole2_1));
+  workgroupBarrier();
+  let low3_0 = vec4<f32>(sum3_0, sum3_1, sum3_2, sum3_3);
+  let high3_0 = vec4<f32>(sum7_0, sum7_1, sum7_2, sum7_3);
+  x_tile[lane >> 3u][0u + (lane & 7u)] = select(low3_0, high3_0, keeps);
+  let low3_1 = vec4<f32>(sum3_4, sum3_5, sum3_6, sum3_7);
+  let high3_1 = vec4<f32>(sum7_4, sum7_5, sum7_6, sum7_7);
+  x_tile[lane >> 3u][8u + (lane & 7u)] = select(low3_1, high3_1, keeps);
+  workgroupBarrier();
+  let whole3_0 = select(high3_0, low3_0, keeps) +
+    x_tile[partner >> 3u][0u + (lane & 7u)];
+  let whole3_1 = select(high3_1, low3_1, keeps) +
+    x_tile[partner >> 3u][8u + (lane & 7u)];
+  put(row + 4u * team + 3u, column, joined(whole3_0, whole3_1));
+}
