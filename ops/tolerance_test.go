@@ -14,6 +14,27 @@ func TestNothingIsNearAnInfinityButItself(t *testing.T) {
 	}
 }
 
+// A quotient is a product by an inverse on some devices, and that of a divisor over 2^126 is 0 to them.
+func TestOfSiLUFarOutNothingNeedBeLeft(t *testing.T) {
+	const gate, up = -88, 3
+	for _, r := range gatedOps {
+		c := gatedTrial(&r, 1, 4)
+		c.fill = map[string]func(int) float64{
+			"gate": func(int) float64 { return gate }, "up": func(int) float64 { return up },
+		}
+		g := finish(t, c)
+		x := NewInterpreter(g)
+		if err := x.Step(c.input(t, g, step{"gate": {1, 4}, "up": {1, 4}}), nil); err != nil {
+			t.Fatal(err)
+		}
+		want := r.act.f(gate) * up
+		near := x.Tolerance(0, g.Outputs()[0])
+		if most := near.At(want, want); most < math.Abs(want) {
+			t.Errorf("%s of %d and %d is %v, and may be off by %v", r.kind, gate, up, want, most)
+		}
+	}
+}
+
 // One element that is not finite says nothing of the rows and heads that it does not reach: what is wrong
 // there has to show.
 func TestTolerancesAreFiniteBesideWhatIsNot(t *testing.T) {

@@ -82,8 +82,11 @@ var unaries = []unaryRow{
 		flops: 3, from: -60, to: 60, also: []float64{-1000, 0, 1000},
 	},
 	{
-		near: expTolerance,
-		kind: "silu", of: "SiLU", doc: "y = x / (1 + exp(-x))", wgsl: "v / (1.0 + exp(-v))",
+		near: Tolerance{
+			Rel: expTolerance.Rel, Why: expTolerance.Why + "; x over more than 2^126 may be 0",
+		},
+		nearX: 0x1p-126,
+		kind:  "silu", of: "SiLU", doc: "y = x / (1 + exp(-x))", wgsl: "v / (1.0 + exp(-v))",
 		f:     func(x float64) float64 { return x / (1 + math.Exp(-x)) },
 		flops: 3, from: -60, to: 60, also: []float64{-1000, 0, 1000},
 	},
