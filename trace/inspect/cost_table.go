@@ -24,13 +24,26 @@ type costRow struct {
 }
 
 // rank is by what rows are sorted, falling: what there is to save, the cost where that is not known, or what
-// times alone say is lost.
+// times alone say is lost. Of a cost of which it is not known what it may be off by it is the time alone.
 func (r *costRow) rank() float64 {
-	if r.cost == nil {
+	switch {
+	case r.cost == nil:
 		return r.lostNS
+	case !r.cost.Spread:
+		return r.aloneNS
 	}
 	ns, _ := r.cost.worth()
 	return ns
+}
+
+// place is where rows stand before they are sorted by rank: those that hold others behind the rest, and among
+// each what is not known last.
+func (r *costRow) place() int {
+	at := 2 * min(r.holds, 1)
+	if r.cost != nil && !r.cost.Spread {
+		at++
+	}
+	return at
 }
 
 func init() {
@@ -80,7 +93,7 @@ func (x *Index) CostTable(ctx context.Context, scope Scope) (*table.Table, error
 		return rows[i].Key
 	}))
 	if t != nil {
-		made.Title, made.Notes = t.costTitle(), t.costNotes()
+		made.Title, made.Notes = t.costTitle(), append(t.costNotes(), markNotes(rows)...)
 	}
 	return made, nil
 }
@@ -113,7 +126,7 @@ func (t *DispatchTable) costRows() []costRow {
 		rows = append(rows, t.together(known)...)
 	}
 	slices.SortStableFunc(rows, func(a, b costRow) int {
-		return cmp.Or(cmp.Compare(min(a.holds, 1), min(b.holds, 1)), cmp.Compare(b.rank(), a.rank()))
+		return cmp.Or(cmp.Compare(a.place(), b.place()), cmp.Compare(b.rank(), a.rank()))
 	})
 	return rows
 }
@@ -228,6 +241,22 @@ func (t *DispatchTable) costTitle() []table.Line {
 		parts = append(parts, table.Say(2, "%s", why))
 	}
 	return []table.Line{table.Title(parts...)}
+}
+
+// markNotes say what the marks mean that rows have.
+func markNotes(rows []costRow) (notes []string) {
+	for _, mark := range []string{markNone, markUnknown} {
+		var why []string
+		for _, r := range rows {
+			if c := r.cost; c != nil && c.Mark == mark && !slices.Contains(why, c.Doubt) {
+				why = append(why, c.Doubt)
+			}
+		}
+		if why != nil {
+			notes = append(notes, mark+" "+strings.Join(why, "; or "))
+		}
+	}
+	return notes
 }
 
 // costNotes say how the rows add up.

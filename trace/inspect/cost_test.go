@@ -515,6 +515,48 @@ func TestACostOfUnknownSpreadIsNoFigure(t *testing.T) {
 	}
 }
 
+// Rows whose costs are not known stand behind the others in the order of their times alone, and the table
+// says what its marks mean.
+func TestTheTableOfCostsSaysWhatItsMarksMean(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1)
+	tr.Device.AdapterType = "cpu"
+	x := costed(t, tr, 1)
+	s := &x.Trace.Steps[1]
+	for i := range s.Costs {
+		if c := &s.Costs[i]; i%3 == 0 {
+			c.N, c.NS = 3, int64(i%5)*1000
+		} else if i%3 == 1 {
+			c.NS = 100
+		}
+	}
+	s.Costs[0].N, s.Costs[0].NS = 30, 2*s.Whole.NS
+	made, err := x.CostTable(ctx, inspect.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"= not different from 0",
+		"? its ± is not known before 4 rounds; or more than the whole step: it was held up",
+	}
+	if d := cmp.Diff(want, made.Notes); d != "" {
+		t.Error(d)
+	}
+	alone := 1e18
+	for row := range made.Rows {
+		cell := func(column string) table.Cell { return made.Cell(row, made.Column(column)) }
+		switch unknown := cell("cost_us_mark").Text == "?"; {
+		case cell("dispatches").Number > 2: // it holds others
+			return
+		case !unknown && alone < 1e18:
+			t.Fatalf("row %d is known and stands behind what is not", row)
+		case unknown && cell("alone_us").Number > alone:
+			t.Errorf("row %d takes longer alone than the one before", row)
+		case unknown:
+			alone = cell("alone_us").Number
+		}
+	}
+}
+
 // Shares by cost are parts of the whole runs beside them: where those took another time than the step that
 // the title has, it says which.
 func TestSharesSayOfWhichTimeTheyAre(t *testing.T) {
