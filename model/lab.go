@@ -16,7 +16,6 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
-	"gpuscope/internal/mapfile"
 	"gpuscope/internal/printable"
 	"gpuscope/model/session"
 	"gpuscope/ops"
@@ -73,9 +72,6 @@ func said(name string, err error) string {
 	return place + ": " + text
 }
 
-// mostText is how many bytes the text of a kernel may have.
-const mostText = 4 << 20
-
 // useShaders puts the texts of a folder in force that are of kernels of the model, and says which. A folder
 // may have those of other models as well.
 func (r *runner) useShaders(dir string) (text string, err error) {
@@ -93,11 +89,11 @@ func (r *runner) useShaders(dir string) (text string, err error) {
 			left = append(left, name)
 			continue
 		}
-		wgsl, err := mapfile.Read(filepath.Join(dir, file.Name()), mostText)
+		wgsl, err := session.ReadKernelText(filepath.Join(dir, file.Name()))
 		if err != nil {
 			return "", session.Refusef("--shaders: %w", err)
 		}
-		e, err := r.compile(&session.KernelEdit{Kernel: name, Text: string(wgsl)})
+		e, err := r.compile(&session.KernelEdit{Kernel: name, Text: wgsl})
 		if err != nil {
 			return "", fmt.Errorf("--shaders %s: %w", dir, err)
 		}

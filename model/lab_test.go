@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -273,8 +274,22 @@ func TestShadersOfAFolderAreInForceFromTheFirstStep(t *testing.T) {
 	if err := opens(); !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), want) {
 		t.Errorf("a text of another kernel: %v", err)
 	}
+	put("rms_norm", strings.Repeat("x", 1<<20+1))
+	want = "rms_norm.wgsl: it has 1048577 bytes or more"
+	if err := opens(); !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), want) {
+		t.Errorf("a text of over a MB: %v", err)
+	}
 	if err := os.Remove(filepath.Join(dir, "rms_norm.wgsl")); err != nil {
 		t.Fatal(err)
+	}
+	if os.Symlink(os.DevNull, filepath.Join(dir, "rms_norm.wgsl")) == nil && runtime.GOOS != "windows" {
+		want = "rms_norm.wgsl: not a regular file"
+		if err := opens(); !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("a device: %v", err)
+		}
+		if err := os.Remove(filepath.Join(dir, "rms_norm.wgsl")); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := opens(); !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "no kernel tanh") {
 		t.Errorf("only texts of another model: %v", err)

@@ -208,7 +208,11 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 			a.theme = t
 		}
 	case changedMsg:
-		a.changedText(m.kernel, m.text)
+		if m.err != nil {
+			a.fail(nil, m.err)
+		} else {
+			a.changedText(m.kernel, m.text)
+		}
 	case editedMsg:
 		a.closedEditor(m)
 	case leaveMsg:

@@ -53,8 +53,11 @@ func (t *attempt) ran() *attempt {
 
 // Messages of the lab: a file has another text, the editor has ended.
 type (
-	changedMsg struct{ kernel, text string }
-	editedMsg  struct {
+	changedMsg struct {
+		kernel, text string
+		err          error // why the file cannot be read
+	}
+	editedMsg struct {
 		kernel, path string
 		err          error
 	}
@@ -71,7 +74,7 @@ func (l *lab) watch(a *App, dir string) {
 	l.dir, l.look = dir, make(chan struct{}, 1)
 	l.on, l.tried = map[string]labStand{}, map[string]*attempt{}
 	a.runner.start(func(ctx context.Context) {
-		watchTexts(ctx, dir, l.look, func(kernel, text string) { a.runner.send(changedMsg{kernel, text}) })
+		watchTexts(ctx, dir, l.look, func(m changedMsg) { a.runner.send(m) })
 	})
 }
 
@@ -146,13 +149,13 @@ func (a *App) closedEditor(m editedMsg) {
 		a.fail(nil, fmt.Errorf("the editor: %w", m.err))
 	}
 	a.jobs.start(func(context.Context) func() {
-		text, err := os.ReadFile(m.path)
+		text, err := session.ReadKernelText(m.path)
 		return func() {
 			if a.jobs.open--; err != nil {
 				a.fail(nil, err)
 				return
 			}
-			if !a.changedText(m.kernel, string(text)) && m.err == nil {
+			if !a.changedText(m.kernel, text) && m.err == nil {
 				a.showTried(m.kernel)
 			}
 		}

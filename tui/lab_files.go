@@ -70,7 +70,7 @@ type stamp struct {
 
 // watchTexts looks at the texts of a folder until ctx ends, twice a second and when it is woken, and tells of
 // each that has changed since it looked first.
-func watchTexts(ctx context.Context, dir string, wake <-chan struct{}, tell func(kernel, text string)) {
+func watchTexts(ctx context.Context, dir string, wake <-chan struct{}, tell func(changedMsg)) {
 	seen := stamps(dir)
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -86,12 +86,12 @@ func watchTexts(ctx context.Context, dir string, wake <-chan struct{}, tell func
 			if seen[kernel] == s {
 				continue
 			}
-			text, err := os.ReadFile(filepath.Join(dir, kernel+session.KernelSuffix))
-			if err != nil || len(text) == 0 { // it is being written
+			text, err := session.ReadKernelText(filepath.Join(dir, kernel+session.KernelSuffix))
+			if errors.Is(err, fs.ErrNotExist) || err == nil && text == "" { // it is being written
 				now[kernel] = seen[kernel]
 				continue
 			}
-			tell(kernel, string(text))
+			tell(changedMsg{kernel, text, err})
 		}
 		seen = now
 	}
@@ -106,7 +106,10 @@ func stamps(dir string) map[string]stamp {
 	all := map[string]stamp{}
 	for _, f := range list {
 		kernel, is := strings.CutSuffix(f.Name(), session.KernelSuffix)
-		if info, err := f.Info(); is && err == nil && info.Mode().IsRegular() {
+		if !is {
+			continue
+		}
+		if info, err := os.Stat(filepath.Join(dir, f.Name())); err == nil { // of what a link leads to
 			all[kernel] = stamp{info.ModTime(), info.Size()}
 		}
 	}

@@ -117,7 +117,7 @@ func TestAFileThatChangesBeforeTheFirstStepIsPutInForce(t *testing.T) {
 	recorded := sourced()
 	k := &recorded.Graph.Kernels[0]
 	d := drive(t, 120, 40, recorded, &tuitest.Script{}, Options{Shaders: t.TempDir()})
-	d.update(changedMsg{k.Name, fileText(k) + "// faster\n"})
+	d.update(changedMsg{kernel: k.Name, text: fileText(k) + "// faster\n"})
 	d.settle()
 	if d.events(); d.app.inPlace(k.Name) == "" {
 		t.Errorf("in place are %v", d.app.mirror.State.Edited)
@@ -147,6 +147,51 @@ func TestAFileThatChangesIsTriedAndOfAGivenFolderInForce(t *testing.T) {
 	x.sees(k.Name + " itself runs from the next step on").press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What changes behind a link is seen as well, and a file that is no text says so, once.
+func TestOnlyTextsOfFilesAreTried(t *testing.T) {
+	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "text")
+	put := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(other, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("a")
+	if err := os.Symlink(other, filepath.Join(dir, "add.wgsl")); err != nil {
+		t.Skip(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	wake, told, ended := make(chan struct{}), make(chan changedMsg, 9), make(chan struct{})
+	go func() {
+		defer close(ended)
+		watchTexts(ctx, dir, wake, func(m changedMsg) { told <- m })
+	}()
+	wake <- struct{}{} // it has looked
+	put("ab")
+	if m := <-told; m.kernel != "add" || m.text != "ab" || m.err != nil {
+		t.Errorf("%+v", m)
+	}
+	put(strings.Repeat("x", 1<<20+1))
+	m := <-told
+	if m.err == nil || !strings.Contains(m.err.Error(), "it has 1048577 bytes or more") {
+		t.Errorf("a file of over a MB: %q, %v", m.text, m.err)
+	}
+	wake <- struct{}{}
+	wake <- struct{}{}
+	stop()
+	<-ended
+	if len(told) > 0 {
+		t.Errorf("again: %+v", <-told)
+	}
+	d := drive(t, 120, 40, sourced(), &tuitest.Script{}, Options{Shaders: dir})
+	d.update(m)
+	d.sees("1048577 bytes or more")
+	_, err := editOfFile(filepath.Join(dir, "add.wgsl"))
+	if err == nil || !strings.Contains(err.Error(), "add.wgsl: it has 1048577 bytes") {
+		t.Errorf("by its name: %v", err)
 	}
 }
 

@@ -2,7 +2,6 @@ package tui
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -15,8 +14,8 @@ func editOfFile(path string) (*session.KernelEdit, error) {
 	if !is {
 		return nil, errors.New("which text? name a file NAME" + session.KernelSuffix + ", of kernel NAME")
 	}
-	text, err := os.ReadFile(path)
-	return &session.KernelEdit{Kernel: kernel, Text: string(text)}, err
+	text, err := session.ReadKernelText(path)
+	return &session.KernelEdit{Kernel: kernel, Text: text}, err
 }
 
 // plainLab has the text of a file run in turns with its kernel.

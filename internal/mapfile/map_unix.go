@@ -7,6 +7,9 @@ import (
 	"syscall"
 )
 
+// doNotWait is a flag with which opening waits for nothing.
+const doNotWait = syscall.O_NONBLOCK
+
 // mapFile gives the bytes of a file that is not empty. Some file systems cannot map.
 func mapFile(file *os.File, size int) ([]byte, error) {
 	return syscall.Mmap(int(file.Fd()), 0, size, syscall.PROT_READ, syscall.MAP_SHARED)

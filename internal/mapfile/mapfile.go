@@ -51,21 +51,18 @@ func open(path string, mapFile func(*os.File, int) ([]byte, error)) (*File, erro
 	return f, nil
 }
 
-// Regular opens a file for reading that must be a regular one: opening a pipe would wait for its other end.
-// What is said of it is of the open file, whatever has its name since. Errors name it.
+// Regular opens a file for reading that must be a regular one. What is said of it is of the open file,
+// whatever has its name by then. Opening waits for nothing, as that of a pipe would. Errors name it.
 func Regular(path string) (*os.File, os.FileInfo, error) {
-	info, err := os.Stat(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|doNotWait, 0)
+	if err != nil {
+		return nil, nil, err // *PathError names the operation, the file and the cause
+	}
+	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s: not a regular file (%s)", path, info.Mode().Type())
 	}
 	if err != nil {
-		return nil, nil, err // *PathError names the operation, the file and the cause
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	if info, err = file.Stat(); err != nil {
 		file.Close()
 		return nil, nil, err
 	}
@@ -81,8 +78,9 @@ func Read(path string, most int64) ([]byte, error) {
 	defer file.Close()
 	data := bytes.NewBuffer(make([]byte, 0, min(info.Size(), most)+bytes.MinRead))
 	_, err = data.ReadFrom(io.LimitReader(file, most+1)) // it may grow, or not say its size
-	if err == nil && int64(data.Len()) > most {
-		err = fmt.Errorf("%s: it has more than %d bytes, and no such file should: fetch it again", path, most)
+	if size := max(info.Size(), int64(data.Len())); err == nil && size > most {
+		err = fmt.Errorf("%s: it has %d bytes or more, and no such file should have over %d", path, size,
+			most)
 	}
 	if err != nil {
 		return nil, err

@@ -58,6 +58,10 @@ func TestWhatIsNoFileIsRefused(t *testing.T) {
 			t.Errorf("of a pipe that nobody writes to: %v", err)
 		}
 	}
+	if _, err := Read("/dev/zero", 9); runtime.GOOS != "windows" &&
+		(err == nil || !strings.Contains(err.Error(), "/dev/zero: not a regular file")) {
+		t.Errorf("of a device: %v", err)
+	}
 	if _, err := Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a folder: %v", err)
 	}
@@ -109,7 +113,7 @@ func TestAFileThatIsReadWholeIsBounded(t *testing.T) {
 	if data, err := Read(path, 10); err != nil || string(data) != "0123456789" {
 		t.Errorf("%q, %v", data, err)
 	}
-	if _, err := Read(path, 9); err == nil || !strings.Contains(err.Error(), "f: it has more than 9 bytes") {
+	if _, err := Read(path, 9); err == nil || !strings.Contains(err.Error(), "f: it has 10 bytes or more, and no such file should have over 9") {
 		t.Errorf("of 10 bytes: %v", err)
 	}
 	if _, err := Read(t.TempDir(), 9); err == nil || !strings.Contains(err.Error(), "not a regular file") {

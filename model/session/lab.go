@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gpuscope/internal/mapfile"
 	"gpuscope/trace"
 )
 
@@ -92,6 +93,15 @@ const kernelLine = "// gpuscope kernel "
 // which constants it was made, which are numbers in it.
 func KernelText(name, constants, wgsl string) string {
 	return kernelLine + strings.TrimSuffix(name+": "+constants, ": ") + "\n" + wgsl
+}
+
+// maxKernelText is how many bytes the text of a kernel may have, many times what the longest has.
+const maxKernelText = 1 << 20
+
+// ReadKernelText is the text in a file of a kernel. Errors name it.
+func ReadKernelText(path string) (string, error) {
+	text, err := mapfile.Read(path, maxKernelText)
+	return string(text), err
 }
 
 // CheckKernelText says why a text is not one of a kernel.
