@@ -223,7 +223,9 @@ func (s *live) lab(ctx context.Context, t *turn, e *engine.Edit, c session.Comma
 	if err != nil {
 		return err
 	}
-	out.Alone, out.Whole, out.Stray = inTurns(&trial.Alone), inTurns(&trial.Step), trial.Stray
+	software := s.runner.dev.Info().Type == gpu.CPU
+	out.Alone, out.Whole = inTurns(&trial.Alone, software), inTurns(&trial.Step, software)
+	out.Stray = trial.Stray
 	for i := range trial.Outputs {
 		w, err := s.rewritten(&trial.Outputs[i])
 		if err != nil {
@@ -241,8 +243,9 @@ func (s *live) lab(ctx context.Context, t *turn, e *engine.Edit, c session.Comma
 	return nil
 }
 
-// inTurns sums up what was run in turns, nil where nothing could be timed.
-func inTurns(t *engine.Turns) *session.InTurns {
+// inTurns sums up what was run in turns, nil where nothing could be timed. Means and medians are where costs
+// have them: on a software device other programs hold up some runs by as much as they take.
+func inTurns(t *engine.Turns, software bool) *session.InTurns {
 	if len(t.New) == 0 {
 		return nil
 	}
@@ -252,7 +255,9 @@ func inTurns(t *engine.Turns) *session.InTurns {
 	}
 	gains := t.Gains()
 	out := &session.InTurns{N: len(gains), Gain: spread(gains), Own: spread(t.Own), New: spread(t.New)}
-	out.Gain.NS = trace.TrimmedMean(gains) // as of costs: of times that fall into two groups
+	if !software {
+		out.Gain.NS = trace.TrimmedMean(gains)
+	}
 	return out
 }
 

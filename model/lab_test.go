@@ -407,3 +407,18 @@ func TestEveryKernelThatIsTriedLeavesTheTextAsItWas(t *testing.T) {
 		}
 	}
 }
+
+// On a software device a few runs that others hold up make no difference that lies beside its quartiles.
+func TestATrialOnSoftwareHasMedians(t *testing.T) {
+	turns := engine.Turns{Own: []int64{100, 100}, New: []int64{99}}
+	for range 11 {
+		turns.New, turns.Own = append(turns.New, 99), append(turns.Own, 100)
+	}
+	turns.New[3], turns.New[6] = 9000, 9000
+	if got := inTurns(&turns, true).Gain; got.NS != 1 || got.NS < got.Q1NS || got.NS > got.Q3NS {
+		t.Errorf("on software %+v", got)
+	}
+	if got := inTurns(&turns, false).Gain; got.NS >= got.Q1NS {
+		t.Errorf("on a GPU, where a mean is of all runs, %+v", got)
+	}
+}

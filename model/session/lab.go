@@ -65,7 +65,7 @@ type InTurns struct {
 // Told says whether the gain can be told from none: its quartiles lie on one side.
 func (t *InTurns) Told() bool { return t.Gain.Q1NS > 0 || t.Gain.Q3NS < 0 }
 
-// Spread is a median, of gains a trimmed mean, with its quartiles.
+// Spread is a median, of gains on a GPU a trimmed mean, with its quartiles.
 type Spread struct {
 	NS   int64 `json:"ns"`
 	Q1NS int64 `json:"q1_ns"`
