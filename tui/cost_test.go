@@ -299,7 +299,10 @@ func TestACostOfFewRoundsOnASoftwareDeviceSaysSoOnItsRow(t *testing.T) {
 			}
 		}
 	}
-	d := drive(t, 200, 50, &tr, &tuitest.Script{Rounds: 1}, Options{Prompt: "Once upon a time"})
+	d := drive(t, 120, 40, &tr, &tuitest.Script{Rounds: 1}, Options{Prompt: "Once upon a time"})
+	d.settle()
+	d.press("s", "2", "c").sees(" ? ").press("4", "g").sees("cost 12.5 µs a step (n=1), its ± is")
+	d = drive(t, 200, 50, &tr, &tuitest.Script{Rounds: 1}, Options{Prompt: "Once upon a time"})
 	d.settle()
 	d.press("s", "s", "s", "2", "down", "m", "down", "m", "C").
 		sees("2 marked rows together cost ", "(n=1), its ± is not known before 4 rounds")

@@ -245,17 +245,19 @@ func (p *graphPage) detail() detail {
 	return detail{}
 }
 
-// standsFor says what a row of more than one operator has in it.
-func standsFor(n *inspect.GraphNode) []string {
+// standsFor says what a row costs, and of more than one operator what it has in it.
+func standsFor(n *inspect.GraphNode) (lines []string) {
 	ops := 0
 	for _, unit := range n.Ops {
 		ops += len(unit)
 	}
-	if ops < 2 {
-		return nil
+	if ops > 1 {
+		lines = append(lines, joined(", ", plural(ops, "operator"), plural(len(n.Dispatches), "dispatch")))
 	}
-	lines := []string{joined(", ", plural(ops, "operator"), plural(len(n.Dispatches), "dispatch"))}
-	if !n.Group {
+	if n.Cost != nil {
+		lines = append(lines, "cost "+n.Cost.Says())
+	}
+	if ops > 1 && !n.Group {
 		lines = append(lines, "the first of them:")
 	}
 	return lines
