@@ -37,6 +37,8 @@ var (
 	ownJSON  = reflect.TypeFor[json.Marshaler]()
 	timeType = reflect.TypeFor[trace.Time]()
 	gridType = reflect.TypeFor[trace.Grid]() // the same in plan after plan, and never changed
+	planType = reflect.TypeFor[trace.Plan]()
+	ranType  = reflect.TypeFor[trace.StepDispatch]()
 )
 
 // formOf is the form of a message.
@@ -78,13 +80,18 @@ func makeForm(of formKey) *form {
 		f.put = putAny
 		f.take = func(r *wireReader, p unsafe.Pointer) { takeAny(r, reflect.NewAt(of.Type, p)) }
 	case reflect.Pointer:
-		if elem := makeForm(formKey{of.Elem(), of.wild}); of.Elem() == gridType {
+		switch elem := makeForm(formKey{of.Elem(), of.wild}); of.Elem() {
+		case gridType:
 			f.alike(of.Elem(), elem)
-		} else {
+		case planType:
+			f.plan(elem)
+		default:
 			f.pointer(of.Elem(), elem)
 		}
 	case reflect.Slice:
-		f.list(of.Type, makeForm(formKey{of.Elem(), of.wild}))
+		if f.list(of.Type, makeForm(formKey{of.Elem(), of.wild})); of.Elem() == ranType {
+			f.ran(*f)
+		}
 	case reflect.Array:
 		f.array(of.Len(), of.Elem().Size(), makeForm(formKey{of.Elem(), of.wild}))
 	case reflect.Map:
@@ -116,7 +123,7 @@ func takeTime(r *wireReader, p unsafe.Pointer) {
 
 func putInt(w *wireWriter, v reflect.Value) { w.b = binary.AppendVarint(w.b, v.Int()) }
 
-func takeInt[T int | int32 | int64](r *wireReader, p unsafe.Pointer) {
+func takeInt[T ~int | ~int32 | ~int64](r *wireReader, p unsafe.Pointer) {
 	n := r.varint()
 	if int64(T(n)) != n {
 		r.fail(fmt.Errorf("%d is no %T", n, T(0)))
@@ -190,6 +197,95 @@ func (f *form) alike(t reflect.Type, of *form) {
 			*same = alike{f, string(b), to}
 		}
 		*(*unsafe.Pointer)(p) = same.is
+	}
+}
+
+// lookBack is how many plans of a message are looked at for one that says the same: a layer has fewer.
+const lookBack = 16
+
+// plan has 0 for nil and 1 before a plan. n+2 stands for the plan n before the last one of the message, for
+// another dispatch: behind it are only the id and the dispatch. Layers are alike, and so are their plans.
+func (f *form) plan(of *form) {
+	f.put = func(w *wireWriter, v reflect.Value) {
+		p := v.Interface().(*trace.Plan)
+		if p == nil {
+			w.length(0)
+			return
+		}
+		last := len(w.plans) - 1
+		for n := range min(lookBack, len(w.plans)) {
+			if samePlan(w.plans[last-n], p) {
+				w.length(n + 2)
+				w.b = binary.AppendVarint(w.b, int64(p.ID))
+				w.b = binary.AppendVarint(w.b, int64(p.Dispatch))
+				w.plans = append(w.plans, p)
+				return
+			}
+		}
+		w.length(1)
+		of.put(w, v.Elem())
+		w.plans = append(w.plans, p)
+	}
+	from := newStock(planType)
+	f.take = func(r *wireReader, to unsafe.Pointer) {
+		n := r.uvarint()
+		if n == 0 {
+			return
+		}
+		p := (*trace.Plan)(from.take(r, 1))
+		if n == 1 {
+			of.take(r, unsafe.Pointer(p))
+		} else if n -= 2; n < uint64(len(r.plans)) {
+			*p = *r.plans[len(r.plans)-1-int(n)]
+			takeInt[trace.PlanID](r, unsafe.Pointer(&p.ID))
+			takeInt[trace.DispatchID](r, unsafe.Pointer(&p.Dispatch))
+		} else {
+			r.fail(fmt.Errorf("a plan like the one %d before the last of %d", n, len(r.plans)))
+		}
+		r.plans = append(r.plans, p)
+		*(**trace.Plan)(to) = p
+	}
+}
+
+// samePlan says whether two plans say the same but for which dispatch.
+func samePlan(a, b *trace.Plan) bool {
+	x := *a
+	x.ID, x.Dispatch, x.Grid = b.ID, b.Dispatch, b.Grid
+	return x == *b && (a.Grid == b.Grid || reflect.DeepEqual(a.Grid, b.Grid))
+}
+
+// ran has, behind 1, a list of dispatches of which nothing is known but their plans: the length and the
+// plans. They are most of what a step has whose dispatches were not timed. Behind 0 it is as any list.
+func (f *form) ran(list form) {
+	f.least++
+	f.put = func(w *wireWriter, v reflect.Value) {
+		n := v.Len()
+		planned := n > 0
+		var d trace.StepDispatch
+		for i, rest := 0, reflect.ValueOf(&d).Elem(); i < n && planned; i++ {
+			d = *v.Index(i).Addr().Interface().(*trace.StepDispatch)
+			d.Plan = 0
+			planned = rest.IsZero()
+		}
+		if w.length(flag(planned)); !planned {
+			list.put(w, v)
+			return
+		}
+		w.length(n)
+		for i := range n {
+			w.b = binary.AppendVarint(w.b, int64(v.Index(i).Addr().Interface().(*trace.StepDispatch).Plan))
+		}
+	}
+	f.take = func(r *wireReader, p unsafe.Pointer) {
+		if !r.flag() {
+			list.take(r, p)
+			return
+		}
+		ran := make([]trace.StepDispatch, r.length(1))
+		for i := range ran {
+			takeInt[trace.PlanID](r, unsafe.Pointer(&ran[i].Plan))
+		}
+		*(*[]trace.StepDispatch)(p) = ran
 	}
 }
 

@@ -11,20 +11,23 @@ import (
 	"math"
 	"reflect"
 	"unsafe"
+
+	"gpuscope/trace"
 )
 
 // The binary form of messages. A message stands behind its length. A struct is the number of its fields that
 // follow, in the order of its type and with no names, up to the last that is not zero: both ends are one
 // program, and the protocol that the engine names first is that of the types. Integers and lengths are
 // varints, floats have 8 bytes, texts and lists stand behind their length, what may be nil behind a byte or a
-// length that says so. What is often the same stands behind how many bytes it has. What may be anything is
-// JSON.
+// length that says so. What is often the same stands behind how many bytes it has; plans that are the same
+// for several dispatches, and lists of dispatches with plans alone, have forms of their own. What may be
+// anything is JSON.
 //
 // What JSON does not carry does not cross either: fields that have no name there, and floats that are not
 // finite, but in types that have JSON of their own. So what has come over a pipe can be written to a file.
 
 const (
-	wireForm    = "binary 2" // the above
+	wireForm    = "binary 3" // the above
 	mostMessage = 1 << 28    // bytes; the header of a large graph has millions
 	lastTexts   = 1 << 10    // that a receiver remembers
 	shortText   = 64         // bytes, at most, of those
@@ -36,8 +39,9 @@ var errNotFinite = errors.New("neither JSON nor a pipe can hold a number that is
 
 // wireWriter makes messages. The first error stays.
 type wireWriter struct {
-	b   []byte
-	err error
+	b     []byte
+	plans []*trace.Plan // of the message
+	err   error
 }
 
 // wireBytes is a message as it is sent. Its error says what of the message cannot cross.
@@ -91,6 +95,7 @@ type wireReader struct {
 	err   error  // the first about this message
 	seed  maphash.Seed
 	texts [lastTexts]string // by their hash
+	plans []*trace.Plan     // of the message
 
 	blocks []block // by stock.place
 	alike  [lastAlike]alike
@@ -123,7 +128,7 @@ func receive[T any](r *wireReader, m *T) error {
 		}
 		return err
 	}
-	r.all, r.at, r.err = r.body.Bytes(), 0, nil
+	r.all, r.at, r.err, r.plans = r.body.Bytes(), 0, nil, r.plans[:0]
 	formOf(reflect.TypeFor[T]()).take(r, unsafe.Pointer(m))
 	if r.err == nil && r.left() > 0 {
 		r.err = fmt.Errorf("%d bytes behind the end of a message of %d", r.left(), n)

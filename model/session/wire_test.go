@@ -302,34 +302,119 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// BenchmarkCross is what a decode step of some 260 dispatches costs on its way, at both ends.
-func BenchmarkCross(b *testing.B) {
+// decoded is what an engine sends of a decode step of some 260 dispatches at a timing level, with the plans
+// that a position changes in each layer.
+func decoded(level string) *message {
 	recorded := tracetest.Llama(13, 4)
-	step := &recorded.Steps[2]
-	sent, err := wireBytes(step)
-	if err != nil {
-		b.Fatal(err)
+	step := recorded.Steps[2]
+	if step.Timing = level; level != "dispatch" {
+		step.Dispatches = nil
+		for _, d := range recorded.Steps[2].Dispatches {
+			step.Dispatches = append(step.Dispatches, trace.StepDispatch{Plan: d.Plan})
+		}
 	}
-	b.Run("send", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := wireBytes(step); err != nil {
-				b.Fatal(err)
-			}
+	m := &message{Event: &Event{}}
+	for i := range 26 {
+		p := recorded.Plans[i%2]
+		p.ID, p.Dispatch = trace.PlanID(9000+i), trace.DispatchID(20*i)
+		p.Params = strings.Repeat("1d000000", 6)
+		p.Grid = &trace.Grid{Rule: "rows", Terms: []trace.Term{{Name: "heads", Value: 32, Per: 1}}}
+		m.Event.Records = append(m.Event.Records, trace.Record{Plan: &p})
+	}
+	m.Event.Records = append(m.Event.Records, trace.Record{Step: &step})
+	return m
+}
+
+// BenchmarkCross is what a decode step costs on its way, at both ends.
+func BenchmarkCross(b *testing.B) {
+	for _, level := range []string{"step", "dispatch"} {
+		m := decoded(level)
+		sent, err := wireBytes(m)
+		if err != nil {
+			b.Fatal(err)
 		}
-		b.ReportMetric(float64(len(sent)), "bytes")
-	})
-	b.Run("receive", func(b *testing.B) {
-		b.ReportAllocs()
-		in := newWireReader(nil)
-		for b.Loop() {
-			in.in.Reset(bytes.NewReader(sent))
-			var got trace.Step
-			if err := receive(in, &got); err != nil {
-				b.Fatal(err)
+		b.Run(level+"/send", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := wireBytes(m); err != nil {
+					b.Fatal(err)
+				}
 			}
+			b.ReportMetric(float64(len(sent)), "bytes")
+		})
+		b.Run(level+"/receive", func(b *testing.B) {
+			b.ReportAllocs()
+			in := newWireReader(nil)
+			for b.Loop() {
+				in.in.Reset(bytes.NewReader(sent))
+				var got message
+				if err := receive(in, &got); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// Plans of layers, which differ in their dispatch alone, and dispatches with nothing but a plan are most of
+// what a fast device sends: they arrive as they were sent, in few bytes.
+func TestWhatLayersHaveInCommonIsSentOnce(t *testing.T) {
+	t.Parallel()
+	m := decoded("step")
+	b, err := wireBytes(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans, ran := m.Event.Records[:26], m.Event.Records[26].Step.Dispatches
+	rest := decoded("step")
+	rest.Event.Records = rest.Event.Records[26:]
+	rest.Event.Records[0].Step.Dispatches = nil
+	r, err := wireBytes(rest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, most := len(b)-len(r), 2*200+8*len(plans)+2*len(ran)+8; n > most {
+		t.Errorf("%d plans of two kernels and %d dispatches are %d bytes, at most %d",
+			len(plans), len(ran), n, most)
+	}
+	got := crossed(t, m)
+	if d := asSent(m, got); d != "" {
+		t.Error(d)
+	}
+	p := plans[8].Plan
+	for i, change := range []func(){
+		func() { p.Bytes++ },
+		func() { p.Grid = &trace.Grid{Rule: "tiles", Terms: p.Grid.Terms} },
+		func() { p.Grid = nil },
+		func() { p.Params = "" },
+		func() { ran[3].GPUNS = trace.Measured(0) },
+		func() { ran[4].Samples = []int64{} },
+		func() { m.Event.Records[26].Step.Dispatches = ran[:0] },
+		func() { m.Event.Records[26].Step.Dispatches = nil },
+	} {
+		if change(); asSent(m, crossed(t, m)) != "" {
+			t.Errorf("change %d: %s", i, asSent(m, crossed(t, m)))
 		}
-	})
+	}
+}
+
+// A plan that is like another of its message names one that is there.
+func TestAPlanLikeNoneIsRefused(t *testing.T) {
+	t.Parallel()
+	var b []byte
+	for _, x := range []byte{0, 1, 2, 3} { // nothing, a whole plan, the last one again, the one before that
+		body := []byte{1, x, 0, 0}
+		if x < 2 {
+			body = body[:2+x]
+		}
+		b = append(append(b, byte(len(body))), body...)
+	}
+	in := newWireReader(bytes.NewReader(b))
+	for i, want := range []string{"<nil>", "<nil>", "0 before the last of 0", "1 before the last of 0"} {
+		if err := receive(in, &trace.Record{}); !strings.HasSuffix(fmt.Sprint(err), want) {
+			t.Errorf("message %d: %v, want %s", i, err, want)
+		}
+	}
 }
 
 func TestAnEngineOfAnotherVersionIsRefusedByName(t *testing.T) {
