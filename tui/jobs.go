@@ -77,9 +77,9 @@ type task[K comparable, V any] struct {
 }
 
 // What a running model brings is made anew when so many times as long has passed as it took, or this long:
-// there are a few tasks, and all that the screen does is to take a tenth of a core at most.
+// there are half a dozen tasks, and all that the screen does is to take much less than a tenth of a core.
 const (
-	restFor = 100
+	restFor = 250
 	longest = 10 * time.Second
 )
 

@@ -10,6 +10,10 @@ import (
 // reads. As long lie between two batches of events.
 const frameTime = time.Second / 12
 
+// writes is how often in a second Bubble Tea looks for a frame to write. It copies and compares one each
+// time, whether there is another or not.
+const writes = 30
+
 // answering is for how long after a person did something every change is drawn at once: it may be the answer.
 const answering = time.Second
 

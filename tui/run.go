@@ -118,7 +118,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	}
 	options := []tea.ProgramOption{
 		tea.WithContext(ctx), tea.WithAltScreen(), tea.WithoutSignalHandler(),
-		tea.WithOutput(synchronized(out)),
+		tea.WithOutput(synchronized(out)), tea.WithFPS(writes),
 	}
 	if o.Input != nil {
 		options = append(options, tea.WithInput(o.Input))
