@@ -70,7 +70,8 @@ func TestAPrefillThatIsOneChunkOfTwoSaysWhichItIs(t *testing.T) {
 		recorded.Steps[i].Index = i
 	}
 	d := drive(t, 160, 40, recorded, nil, Options{}).press("2", "v").sees("Δ prefill s1, chunk 2 of 2:")
-	d.press("v").sees("scope the one warm prefill step, s1, chunk 2 of 2", "chunk 2 of 2, 1 cold step left out")
+	d.press("v").sees("scope the one warm prefill step, s1, chunk 2 of 2", "chunk 2 of 2, 1 warm step of 2")
+	d.press("4").sees("prefill s1, chunk 2 of 2: 1 warm step of 2").press("2")
 	d.press("b").sees("base: the one warm prefill step, s1, chunk 2 of 2", "for another chunk show that one (,)")
 	d.press("v").sees("Δ prefill s1, chunk 2 of 2:").press("1").sees("base prefill s1, chunk 2 of 2")
 	d.press("v", "v", "2", ",").sees("step 0 ").press("b", "G", "1", "G", "2").sees("Δ s0:")

@@ -104,8 +104,8 @@ func (x *Index) Blocks(scope Scope) *table.Table {
 	}, table.Flat(len(rows), func(row int) string { return rows[row].key }))
 	parts := []table.Part{{Text: fmt.Sprintf("%d of %s timed by blocks", timed,
 		table.Plural(len(scope.Steps), "step"))}}
-	if len(scope.Steps) > 1 {
-		parts = append(scope.parts(), parts...)
+	if scope.chosen() {
+		parts = append([]table.Part{scope.part()}, parts...)
 	}
 	t.Title = []table.Line{table.Title(parts...)}
 	if timed == 0 {

@@ -17,19 +17,18 @@ func (t *DispatchTable) title() []table.Line {
 	parts := []table.Part{{Rank: 1, Text: line}, {Rank: 2, Text: "fold " + t.Fold.String()}}
 	step, one := t.Scope.One()
 	if !one {
-		scope := t.Scope.parts()
+		scope := t.Scope.part()
 		if n := t.timedSteps(); n > 0 && n < len(t.Scope.Steps) {
-			all := table.Plural(len(t.Scope.Steps), "step")
-			scope[0] = table.Say(0, "%s: %s, times of %d", t.Scope.Name, all, n)
-			scope[0].Short = fmt.Sprintf("%s n=%d, %d timed", t.Scope.Name, len(t.Scope.Steps), n)
+			scope = table.Say(0, "%s: %s, times of %d", t.Scope.Name, t.Scope.count(), n)
+			scope.Short = fmt.Sprintf("%s n=%d, %d timed", t.Scope.Name, len(t.Scope.Steps), n)
 		}
-		parts = append(scope, parts...)
+		parts = append([]table.Part{scope}, parts...)
 	} else if t.Index.Trace.Steps[step].Cold {
 		parts = append(parts, table.Part{Rank: 2, Text: "cold"})
 	}
 	if one && t.Scope.Cold > 0 {
-		left := table.Plural(t.Scope.Cold, "cold step") + " left out"
-		parts = append(parts, table.Part{Rank: 2, Text: strings.TrimPrefix(t.Scope.Chunk+", "+left, ", ")})
+		of := strings.TrimPrefix(t.Scope.Chunk+", "+t.Scope.count(), ", ")
+		parts = append(parts, table.Part{Rank: 2, Text: of})
 	}
 	parts = append(parts, t.costPart(), t.timingPart(), t.fixFirst())
 	if n := t.levels(); t.timed() && n > 0 && n < len(t.Launches) {

@@ -394,8 +394,8 @@ func (t *GraphTable) title(fold Fold, w *weights) table.Line {
 		table.Say(4, "%s", table.Plural(len(g.Ops), "operator")),
 		table.Say(6, "%s", table.Plural(len(g.Values), "value")),
 	}
-	if len(t.Scope.Steps) > 1 {
-		parts = append(parts, t.Scope.parts()...)
+	if t.Scope.chosen() {
+		parts = append(parts, t.Scope.part())
 	}
 	compared := func(n GraphNode) bool {
 		return n.Delta.Timed || n.Cost != nil && w.baseCosts.delta(n.Cost).Has

@@ -108,6 +108,18 @@ func (s Scope) Short() string {
 	return cmp.Or(chunk, s.Which, s.Name)
 }
 
+// count is how many steps a scope has, and of how many where cold ones are left out: "2 warm steps of 5".
+func (s Scope) count() string {
+	n := len(s.Steps)
+	switch {
+	case s.AllCold:
+		return table.Plural(n, "cold step")
+	case s.Cold > 0:
+		return fmt.Sprintf("%s of %s", table.Plural(n, "warm step"), table.Integer(n+s.Cold))
+	}
+	return table.Plural(n, "step")
+}
+
 // Words say which steps a scope has: "all 126 warm decode steps", "s30–s60: 31 steps".
 func (s Scope) Words() string {
 	_, one := s.One()
@@ -115,10 +127,10 @@ func (s Scope) Words() string {
 	if slices.Contains(trace.Phases, s.Name) {
 		kind = s.Name + " "
 	} else if s.Name != "all" {
-		if one {
+		if one && s.Cold == 0 {
 			return s.Name
 		}
-		return fmt.Sprintf("%s: %s", s.Name, table.Plural(len(s.Steps), "step"))
+		return s.Name + ": " + s.count()
 	}
 	switch {
 	case one && s.Which != "":
@@ -223,17 +235,16 @@ func stepNumber(s string) (int, error) {
 	return strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(s), "s"))
 }
 
-// parts say in a title which steps a scope of several has.
-func (s Scope) parts() []table.Part {
-	parts := []table.Part{{
-		Rank: 0, Text: fmt.Sprintf("%s: medians of %s", s.Name, table.Plural(len(s.Steps), "step")),
-		Short: fmt.Sprintf("%s n=%d", s.Name, len(s.Steps)),
-	}}
-	switch {
-	case s.AllCold:
-		parts = append(parts, table.Part{Rank: 1, Text: "all cold"})
-	case s.Cold > 0:
-		parts = append(parts, table.Part{Rank: 2, Text: table.Plural(s.Cold, "cold step") + " left out"})
+// part says in a title which steps a scope has that may have several.
+func (s Scope) part() table.Part {
+	if _, one := s.One(); one {
+		return table.Part{Rank: 0, Text: s.Called() + ": " + s.count(), Short: s.Short()}
 	}
-	return parts
+	return table.Part{
+		Rank: 0, Text: fmt.Sprintf("%s: medians of %s", s.Name, s.count()),
+		Short: fmt.Sprintf("%s n=%d", s.Name, len(s.Steps)),
+	}
 }
+
+// chosen says that a scope has several steps, or had before the cold ones were left out.
+func (s Scope) chosen() bool { return len(s.Steps)+s.Cold > 1 }

@@ -141,8 +141,45 @@ func TestAScopeOfOneWarmStepSaysWhatItLeavesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, err := x.Dispatches(ctx, inspect.Options{Scope: scope})
-	if err != nil || !strings.Contains(d.Title[1].String(), "1 cold step left out") {
+	if err != nil || !strings.Contains(d.Title[1].String(), "1 warm step of 2") {
 		t.Error(d.Title, err)
+	}
+}
+
+// Whatever speaks of a scope says of how many steps it is, and how many there are with the cold ones.
+func TestEveryTableOfAScopeSaysOfHowManyStepsItIs(t *testing.T) {
+	tr := tracetest.Run(1, 5, 2, 1, 1)
+	tr.Steps[0].Cold, tr.Steps[1].Cold, tr.Steps[2].Cold = true, false, true
+	tr.Steps[1].Phase = "prefill"
+	x := inspect.NewIndex(tr)
+	for word, want := range map[string]string{
+		"0-3": "s0–s3: medians of 2 warm steps of 4", "prefill": "prefill s1, chunk 2 of 2: 1 warm step of 2",
+	} {
+		scope, err := x.ParseScope(word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := scope.Words(); word == "0-3" && said != "s0–s3: 2 warm steps of 4" {
+			t.Errorf("%s are called %s", word, said)
+		}
+		for _, name := range []string{"dispatches", "graph", "steps", "blocks"} {
+			made, err := inspect.TableNamed(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tab, err := made.Of(ctx, x, inspect.Options{Scope: scope})
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := ""
+			for _, l := range tab.Title {
+				said += l.String() + "\n"
+			}
+			if one := "chunk 2 of 2, 1 warm step of 2"; !strings.Contains(said, want) &&
+				(name != "dispatches" || !strings.Contains(said, one)) {
+				t.Errorf("%s of %s: %s", name, word, said)
+			}
+		}
 	}
 }
 
@@ -296,7 +333,7 @@ func TestATableSaysWhichStepsItTakes(t *testing.T) {
 		{"kernels", "decode", "table kernels is of the graph or the file and takes no steps"},
 		{
 			"resize", "decode",
-			"table resize is of one step; decode are 2 steps (1 cold step left out): name one of them, such as s4",
+			"table resize is of one step; decode are 2 warm steps of 3: name one of them, such as s4",
 		},
 	} {
 		table := inspect.List

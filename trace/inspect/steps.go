@@ -280,7 +280,7 @@ func (x *Index) Steps(scope Scope, base *Base) *table.Table {
 	}
 	t := table.New("steps", columns, rows)
 	if scope.Steps != nil {
-		t.Title = []table.Line{table.Title(scope.parts()...)}
+		t.Title = []table.Line{table.Title(scope.part())}
 	}
 	if base != nil {
 		t.Title = append(t.Title, table.Title(table.Say(1, "Δ against %s", base.Scope.Called())))

@@ -120,12 +120,8 @@ func (t *Table) Scope(x *Index, word string) (Scope, error) {
 	}
 	s, err := x.ParseScope(word)
 	if _, one := s.One(); err == nil && t.Takes == OneStep && !one {
-		without := ""
-		if s.Cold > 0 {
-			without = fmt.Sprintf(" (%s left out)", table.Plural(s.Cold, "cold step"))
-		}
-		return Scope{}, fmt.Errorf("table %s is of one step; %s are %s%s: name one of them, such as s%d",
-			t.Name, s.Name, table.Plural(len(s.Steps), "step"), without, x.Trace.Steps[s.Last()].Index)
+		return Scope{}, fmt.Errorf("table %s is of one step; %s are %s: name one of them, such as s%d",
+			t.Name, s.Name, s.count(), x.Trace.Steps[s.Last()].Index)
 	}
 	return s, err
 }
