@@ -130,47 +130,58 @@ func hookShape(t *trace.Trace, h *trace.Hook) string {
 	return b.String()
 }
 
-// short is the summary where there is little room, with no figure cut.
-func (r *ResizeSummary) short() string {
-	if r.Hooks == 0 {
-		return "nothing changed"
-	}
-	return fmt.Sprintf("%d replanned, %s, %d params", r.Operators, table.Plural(r.Grids, "grid"), r.Params)
-}
-
 // Line is the summary in one line: "50 operators replanned, 0 grids, 50 params, as s16".
 func (r *ResizeSummary) Line() string {
+	var said []string
+	for _, p := range r.parts("") {
+		said = append(said, p.Text)
+	}
+	return strings.Join(said, ", ")
+}
+
+// parts are the summary in a title, under the order of propagation where that is to be said: what changed
+// must not be lost, how it went may.
+func (r *ResizeSummary) parts(order string) []table.Part {
 	if r.Hooks == 0 {
-		return "nothing changed: no operator was planned"
+		return []table.Part{{Text: "nothing changed: no operator was planned", Short: "nothing changed"}}
 	}
-	parts := []string{table.Plural(r.Operators, "operator") + " replanned"}
+	planned := table.Plural(r.Operators, "operator") + " replanned"
 	if r.Hooks > r.Operators {
-		parts[0] = fmt.Sprintf("%s replanned in %s", table.Plural(r.Operators, "operator"),
-			table.Plural(r.Hooks, "hook run"))
+		planned = fmt.Sprintf("%s in %s", planned, table.Plural(r.Hooks, "hook run"))
 	}
-	parts = append(parts, table.Plural(r.Grids, "grid"))
+	grids := ", " + table.Plural(r.Grids, "grid")
+	lead := table.Part{
+		Rank: 0, Text: planned + grids, Short: fmt.Sprintf("%d replanned", r.Operators) + grids,
+	}
 	for _, c := range []struct {
-		n      int
-		what   string
-		always bool
-	}{
-		{n: r.Routes, what: "routes"},
-		{n: r.New, what: "dispatches new"},
-		{n: r.Gone, what: "dispatches gone"},
-		{r.Params, "params", true},
-		{n: r.Noops, what: "no-op"},
-		{n: r.Glitches, what: "glitch"},
-		{n: r.Deferred, what: "deferred"},
-	} {
-		if c.n > 0 || c.always {
-			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
+		n           int
+		what, short string
+	}{{r.Routes, "routes", "routes"}, {r.New, "dispatches new", "new"}, {r.Gone, "dispatches gone", "gone"}} {
+		if c.n > 0 {
+			lead.Text += fmt.Sprintf(", %d %s", c.n, c.what)
+			lead.Short += fmt.Sprintf(", %d %s", c.n, c.short)
+		}
+	}
+	if order != "" {
+		lead.Text = order + ": " + lead.Text
+	}
+	if order != usualOrder && order != "" { // what goes without saying goes first
+		lead.Short = order + ": " + lead.Short
+	}
+	parts := []table.Part{lead, table.Say(0, "%d params", r.Params)}
+	for _, c := range []struct {
+		n    int
+		what string
+	}{{r.Noops, "no-op"}, {r.Glitches, "glitch"}, {r.Deferred, "deferred"}} {
+		if c.n > 0 {
+			parts = append(parts, table.Say(2, "%d %s", c.n, c.what))
 		}
 	}
 	if ns, ok := r.Time.NS(); ok {
-		parts = append(parts, fmt.Sprintf("%.1f µs", float64(ns)/1e3))
+		parts = append(parts, table.Say(4, "%.1f µs", float64(ns)/1e3))
 	}
 	if r.SameAs >= 0 {
-		parts = append(parts, fmt.Sprintf("as s%d", r.SameAs))
+		parts = append(parts, table.Say(2, "as s%d", r.SameAs))
 	}
-	return strings.Join(parts, ", ")
+	return parts
 }

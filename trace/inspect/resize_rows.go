@@ -255,16 +255,8 @@ func (x *Index) Resized(ctx context.Context, step int) (*ResizeTable, error) {
 		},
 	}, table.Tree(rows, func(r *ResizeRow) table.Row { return r.Row }))
 	s := &x.Trace.Steps[step]
-	order, short := "", ""
-	if s.Resize.Order != "" {
-		order = s.Resize.Order + ": "
-	}
-	if s.Resize.Order != usualOrder { // what goes without saying goes first
-		short = order
-	}
-	t.Title = []table.Line{table.Title(
-		table.Part{Rank: 2, Text: fmt.Sprintf("s%d %s at position %d", s.Index, s.Phase, s.Position)},
-		table.Part{Rank: 0, Text: order + summary.Line(), Short: short + summary.short()})}
+	which := table.Say(3, "s%d %s at position %d", s.Index, s.Phase, s.Position)
+	t.Title = []table.Line{table.Title(append([]table.Part{which}, summary.parts(s.Resize.Order)...)...)}
 	made := &ResizeTable{t, rows}
 	t.From = made
 	return made, nil

@@ -60,9 +60,22 @@ func TestTheOrderOfPassesIsNotLost(t *testing.T) {
 		for i := range tr.Steps {
 			tr.Steps[i].Resize.Order = order
 		}
-		title := resized(inspect.NewIndex(tr), 2).Title[0].Fit(58)
+		title := resized(inspect.NewIndex(tr), 2).Title[0].Fit(40)
 		if !strings.Contains(title, want) || strings.Contains(title, "topological") {
 			t.Errorf("%s: %q", order, title)
+		}
+	}
+}
+
+// Routes, and dispatches that came and went, are as little lost as grids; what goes first is how it went.
+func TestTheTitleOfAResizeKeepsWhatChanged(t *testing.T) {
+	title := resized(inspect.NewIndex(tracetest.Llama(16, 3)), 1).Title[0]
+	for _, w := range []int{56, 78, 120} {
+		said := title.Fit(w)
+		for _, want := range []string{" replanned, ", " grids, ", " routes, ", " new, ", " gone"} {
+			if !strings.Contains(said, want) && !strings.Contains(said, strings.Replace(want, " ", " dispatches ", 1)) {
+				t.Errorf("in %d cells %q does not say%s", w, said, want)
+			}
 		}
 	}
 }
