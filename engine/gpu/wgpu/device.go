@@ -28,6 +28,8 @@ type device struct {
 	enc      encoder
 	written  uint64        // bytes, so far
 	taken    uint64        // of them, as far as the queue was waited for
+	sent     uint64        // recordings, so far
+	over     uint64        // of them, likewise
 	pending  []*hostBuffer // submitted to and not mapped yet
 	// those that were made so far
 	recordings []*recording
@@ -278,7 +280,7 @@ func (d *device) Write(b gpu.Buffer, offset uint64, data []byte) error {
 			if err := d.native.flush(); err != nil {
 				return fmt.Errorf("%s: %w", &own.Object, err)
 			}
-			d.taken = d.written
+			d.waited(d.written, d.sent)
 		}
 		if err := d.native.write(own.ref, offset, data[:n]); err != nil {
 			return fmt.Errorf("%s: %w", &own.Object, err)
@@ -299,9 +301,14 @@ func (d *device) Wait() error {
 	if err := d.arrive(all, d.native.wait); err != nil {
 		return err
 	}
-	d.taken = d.written
+	d.waited(d.written, d.sent)
 	d.rules.Waited()
 	return nil
+}
+
+// waited says that so many bytes were taken and so many recordings are over.
+func (d *device) waited(written, sent uint64) {
+	d.taken, d.over = max(d.taken, written), max(d.over, sent)
 }
 
 // arrive maps the memory of those pending that are meant, by the one wait.

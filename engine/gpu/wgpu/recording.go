@@ -16,6 +16,7 @@ type recording struct {
 	commands handle // until they are submitted
 	targets  []*hostBuffer
 	written  uint64 // device.written when it was submitted
+	sent     uint64 // device.sent with it
 }
 
 // recording is one that is free for use.
@@ -49,13 +50,15 @@ func (r *recording) Submit() error {
 		}
 		h.filledBy = r.Serial()
 	}
-	r.written = r.dev.written
+	r.dev.sent++
+	r.written, r.sent = r.dev.written, r.dev.sent
 	r.Submitted()
 	return nil
 }
 
 // Wait implements gpu.Recording. What it copied out is mapped, which is done when the commands are; where it
-// copied nothing out all that was submitted is waited for.
+// copied nothing out all that was submitted is waited for. Where the device was waited for since, all is
+// there, and to wait again would be for what was submitted behind.
 func (r *recording) Wait() error {
 	if err := r.Waiting(); err != nil {
 		return err
@@ -63,14 +66,16 @@ func (r *recording) Wait() error {
 	defer r.End()
 	mine := func(h *hostBuffer) bool { return h.filledBy == r.Serial() }
 	filled := slices.IndexFunc(r.targets, func(h *hostBuffer) bool { return mine(h) && !h.freed })
-	if filled < 0 {
+	switch {
+	case filled >= 0:
+		wait := func() error { return r.dev.native.waitFor(&r.targets[filled].mapping) }
+		if err := r.dev.arrive(mine, wait); err != nil {
+			return err
+		}
+		r.dev.waited(r.written, r.sent)
+	case r.sent > r.dev.over:
 		return r.dev.Wait()
 	}
-	wait := func() error { return r.dev.native.waitFor(&r.targets[filled].mapping) }
-	if err := r.dev.arrive(mine, wait); err != nil {
-		return err
-	}
-	r.dev.taken = max(r.dev.taken, r.written)
 	r.Waited()
 	return nil
 }
