@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"gpuscope/engine/gpu"
 	"gpuscope/trace"
 )
 
@@ -13,6 +14,7 @@ import (
 type canary struct {
 	*meter
 	kernel metered
+	sent   gpu.Recording // of a run that was not told yet; nil where there is none
 	// reference is what it took in ns once the device was warm.
 	reference float64
 }
@@ -82,21 +84,52 @@ func (c *canary) settle() error {
 	return nil
 }
 
+// send submits a run: twice the kernel, for the first brings its code.
+func (c *canary) send() (err error) {
+	c.sent, err = c.meter.send(c.kernel, 1, 1, 2)
+	return err
+}
+
+// heard is what the run that was sent took in ns.
+func (c *canary) heard() (float64, error) {
+	sent := c.sent
+	c.sent = nil
+	times, err := c.times(sent, 2)
+	if err != nil {
+		return 0, err
+	}
+	return times[1], nil
+}
+
 // Canary runs the canary and tells its speed in proportion to that on the warm device: 0.97 is a clock that
 // is 3 % slower. A faster one shows that the device was not warm yet: that is the reference from then on. It
-// is 0 where there is no canary. It belongs between steps, whose results it leaves alone.
+// is 0 where there is no canary. It belongs between steps, whose results it leaves alone. Where one is on its
+// way the canary is sent behind it, for the next call to tell: to wait would leave the GPU without a step.
 func (x *Executor) Canary() (float64, error) {
-	if x.canary == nil {
+	c := x.canary
+	if c == nil {
 		return 0, nil
 	}
-	ns, err := x.canary.warmed(x.canary.kernel, 1)
+	if c.sent == nil {
+		if err := c.send(); err != nil || x.at(sent) != nil {
+			return 0, err
+		}
+	}
+	ns, err := c.heard()
 	if err != nil || ns <= 0 {
 		return 0, err
 	}
-	if ns*(1+trace.ClockMoved) < x.canary.reference {
-		x.canary.reference = ns
+	if ns*(1+trace.ClockMoved) < c.reference {
+		c.reference = ns
 	}
-	return x.canary.reference / ns, nil
+	return c.reference / ns, nil
+}
+
+// forget ends a run that nobody was told of.
+func (c *canary) forget() {
+	if c != nil && c.sent != nil {
+		_, _ = c.heard() // what ails it ails the next step
+	}
 }
 
 // referenceNS is what a trace says of the canary.

@@ -235,6 +235,7 @@ func (x *Executor) Abandon() error {
 			f.stage = idle
 		}
 	}
+	x.canary.forget()
 	return err
 }
 

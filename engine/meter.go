@@ -108,6 +108,15 @@ func (m *meter) setFMA(rounds int) error {
 
 // run times passes, each of so many dispatches of a kernel, and gives the ns of each.
 func (m *meter) run(k metered, groups uint32, dispatches, passes int) ([]float64, error) {
+	sent, err := m.send(k, groups, dispatches, passes)
+	if err != nil {
+		return nil, err
+	}
+	return m.times(sent, passes)
+}
+
+// send submits what run times.
+func (m *meter) send(k metered, groups uint32, dispatches, passes int) (gpu.Recording, error) {
 	enc, err := m.dev.Begin("measure")
 	if err != nil {
 		return nil, err
@@ -122,10 +131,19 @@ func (m *meter) run(k metered, groups uint32, dispatches, passes int) ([]float64
 		enc.Discard()
 		return nil, err
 	}
-	if err := enc.Submit(); err != nil {
+	r, err := enc.Finish()
+	if err != nil {
 		return nil, err
 	}
-	if err := m.dev.Wait(); err != nil {
+	if err := r.Submit(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// times waits for what was sent, and not for what is behind it.
+func (m *meter) times(sent gpu.Recording, passes int) ([]float64, error) {
+	if err := sent.Wait(); err != nil {
 		return nil, err
 	}
 	ticks := m.ticks[:2*passes]

@@ -27,8 +27,9 @@ func (r *runner) useCanary() error {
 }
 
 // heed runs the canary behind a step that was timed, where the last run was some time ago, and tells its
-// speed, 0 where it did not run, and whether the GPU's clock is slow by what is known last. Nothing of the
-// step has it in its times. What ails it ails the next step, which says so.
+// speed, 0 where it did not run, and whether the GPU's clock is slow by what is known last. Where the next
+// step is on its way it runs behind that, and is told then. Nothing of the step has it in its times. What
+// ails it ails the next step, which says so.
 func (r *runner) heed(timing engine.Timing) (speed float64, slow bool) {
 	if timing == engine.TimingOff {
 		return 0, false
@@ -40,13 +41,13 @@ func (r *runner) heed(timing engine.Timing) (speed float64, slow bool) {
 	return speed, r.slow
 }
 
-// sing runs the canary and tells its speed, 0 where there is none.
+// sing runs the canary and tells its speed, 0 where there is none, or none is told yet.
 func (r *runner) sing() float64 {
 	speed, err := r.exec.Canary()
-	r.sang = time.Now()
-	if err != nil {
-		speed = 0
+	if err == nil && speed == 0 {
+		return 0
 	}
-	r.slow = speed > 0 && speed < 1-trace.ClockMoved
+	r.sang = time.Now()
+	r.slow = err == nil && speed < 1-trace.ClockMoved
 	return speed
 }

@@ -248,3 +248,47 @@ func TestCanaryTellsTheSpeedOfTheClock(t *testing.T) {
 		t.Errorf("on a software device: %v", c)
 	}
 }
+
+// Behind a step that is on its way the canary is sent, and the step behind it tells: nobody waits for the
+// whole device, nor for the canary before the next step is sent. One that was sent when the text ends is told
+// of no step.
+func TestTheCanaryDoesNotHoldUpStepsOnTheirWay(t *testing.T) {
+	device := gpuOf("1.0")
+	device.NoLog = false
+	r := newRigOn(t, Options{Pipelined: true, Timing: engine.TimingStep}, tiny(), device)
+	slow := int64(1)
+	r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 1000 * slow }
+	r.dev.OnDispatch = func(d fake.Dispatch) {
+		if d.Pass != "measure" {
+			r.s.runner.sang = time.Time{} // it is always time for it
+		}
+	}
+	r.do(promptOf(5))
+	r.do(session.Command{Kind: session.Next})
+	r.dev.ResetCounts()
+	r.do(session.Command{Kind: session.Run, N: 4})
+	var speeds []float64
+	for _, s := range r.mirror.Trace.Steps[2:] {
+		speeds = append(speeds, s.Canary)
+	}
+	if want := []float64{0, 1, 0, 1}; !slices.Equal(speeds, want) {
+		t.Errorf("canaries of %v, want %v", speeds, want)
+	}
+	var calls []string
+	for _, c := range r.dev.Log {
+		if c.Kind == fake.Submit || c.Kind == fake.Wait {
+			calls = append(calls, strings.ToLower(c.Kind.String())+" "+c.Label)
+		}
+	}
+	const want = "submit step, submit step, wait step, submit measure, " +
+		"submit step, wait step, wait measure, submit step, wait step, submit measure, wait step, wait measure"
+	if got := strings.Join(calls, ", "); got != want {
+		t.Errorf("the device heard\n%s, want\n%s", got, want)
+	}
+	r.token = func(int, []int) int { return tinyEnd }
+	r.do(session.Command{Kind: session.Run, N: 4})
+	slow = 4
+	if speed := r.s.runner.sing(); speed != 0.25 {
+		t.Errorf("behind a text that ended the canary says %v", speed)
+	}
+}
