@@ -31,6 +31,9 @@ type CostOptions struct {
 	// Samples, which may be nil, are those of the same step so far: the new ones join them, and costs are of
 	// all.
 	Samples *CostSamples
+	// Empty is a kernel that does nothing to the one buffer it may write. With it the levels of the step stay
+	// apart without a set; nil, or on a software device, whose dispatches run one by one: they need not.
+	Empty *Kernel
 }
 
 // CostSamples is what runs of one step took, with and without sets. The zero value has none. Their order says
@@ -66,6 +69,7 @@ func (x *Executor) Costs(ctx context.Context, sets [][]trace.DispatchID, o CostO
 	if err != nil {
 		return Costs{}, fmt.Errorf("cost: %w", err)
 	}
+	defer m.release()
 	err = m.measure(ctx)
 	x.lastEnd = time.Now()
 	if err != nil && ctx.Err() == nil {
@@ -78,7 +82,7 @@ func (x *Executor) Costs(ctx context.Context, sets [][]trace.DispatchID, o CostO
 type costRun struct {
 	x      *Executor
 	o      *CostOptions
-	sets   [][]trace.DispatchID
+	sets   []absent
 	active []trace.DispatchID
 	cuts   []int // of active: where a submit ends
 	left   []bool
@@ -94,10 +98,17 @@ type costRun struct {
 	heldUp bool
 	clock  []float64 // speed of the canary, before each round; after the last where time ended them
 	log    flight
+	stayer *stayer // nil where barriers go as they may
 
 	done    int           // runs without a set, of the whole step where there is none
 	started time.Time     // the first of them
 	within  time.Duration // of started they shall end, where o.For bounds them
+}
+
+// absent is a set of dispatches, and what has the barriers stay without them.
+type absent struct {
+	dispatches []trace.DispatchID
+	stays      []stay
 }
 
 // partRun is a run without a set: what it took in ns, behind how many whole runs.
@@ -161,7 +172,7 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 				return nil, fmt.Errorf("dispatch %d did not run in the last step", id)
 			}
 		}
-		m.sets, m.order = append(m.sets, set), append(m.order, i)
+		m.sets, m.order = append(m.sets, absent{dispatches: set}), append(m.order, i)
 		m.parts = append(m.parts, make([]partRun, 0, o.Rounds))
 	}
 	for at := 0; at < len(m.active); {
@@ -173,7 +184,54 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 	runs := 1 + o.Rounds*max(1, len(sets)) // as many whole ones at the most
 	m.whole, m.walls = make([]int64, 0, runs), make([]int64, 0, runs)
 	m.log = x.timedFlight()
-	return m, nil
+	if o.Empty == nil || m.heldUp {
+		return m, nil
+	}
+	return m, m.findStays()
+}
+
+// findStays finds, for each set, the barriers that would go with it.
+func (m *costRun) findStays() error {
+	var err error
+	if m.stayer, err = m.x.newStayer(m.o.Empty); err != nil {
+		m.release()
+		return err
+	}
+	m.log.stays = make([]metered, len(m.left))
+	for i := range m.sets {
+		set := &m.sets[i]
+		m.leave(set, true)
+		from := 0
+		for _, to := range m.cuts {
+			list, err := m.stayer.without(m.left, m.active[from:to])
+			if err != nil {
+				m.release()
+				return err
+			}
+			set.stays, from = append(set.stays, list...), to
+		}
+		m.leave(set, false)
+	}
+	return nil
+}
+
+// release frees what was made for the measurement.
+func (m *costRun) release() {
+	if m.stayer != nil {
+		m.stayer.release()
+	}
+}
+
+// leave leaves a set out of the runs to come, or takes it in again.
+func (m *costRun) leave(set *absent, out bool) {
+	for _, id := range set.dispatches {
+		m.left[id] = out
+	}
+	for _, s := range set.stays {
+		if m.log.stays[s.before] = (metered{}); out {
+			m.log.stays[s.before] = s.empty
+		}
+	}
 }
 
 // measure takes the differences of all rounds, or of as many as there is time for.
@@ -266,7 +324,7 @@ func (m *costRun) leaveOut(ctx context.Context, set, times int) error {
 		if err = m.tell(ctx); err != nil {
 			break
 		}
-		if part.ns, err = m.run(ctx, m.sets[set]); err != nil {
+		if part.ns, err = m.run(ctx, &m.sets[set]); err != nil {
 			break
 		}
 		m.parts[set] = append(m.parts[set], part)
@@ -332,15 +390,11 @@ func (m *costRun) asItRuns(ctx context.Context) error {
 // run runs the step without a set and says how long that took the GPU. A step that is submitted in parts
 // takes what its parts take: cuts are where they are for the whole step, and the time between them does not
 // count.
-func (m *costRun) run(ctx context.Context, without []trace.DispatchID) (ns int64, err error) {
-	for _, id := range without {
-		m.left[id] = true
+func (m *costRun) run(ctx context.Context, without *absent) (ns int64, err error) {
+	if without != nil {
+		m.leave(without, true)
+		defer m.leave(without, false)
 	}
-	defer func() {
-		for _, id := range without {
-			m.left[id] = false
-		}
-	}()
 	from := 0
 	for _, to := range m.cuts {
 		if err := ctx.Err(); err != nil {
@@ -375,13 +429,14 @@ func (m *costRun) costs() Costs {
 	s.clock = append(s.clock, m.clock...)
 	for i, set := range m.sets {
 		for _, p := range m.parts[i] {
-			s.gains[setKey(set)] = append(s.gains[setKey(set)], m.gain(p))
+			key := setKey(set.dispatches)
+			s.gains[key] = append(s.gains[key], m.gain(p))
 		}
 	}
 	var c Costs
 	for _, set := range m.sets {
-		gains := s.gains[setKey(set)]
-		cost := trace.Cost{Dispatches: set, N: len(gains)}
+		gains := s.gains[setKey(set.dispatches)]
+		cost := trace.Cost{Dispatches: set.dispatches, N: len(gains)}
 		if cost.N > 0 {
 			if cost.Q1NS, cost.NS, cost.Q3NS = trace.Quartiles(gains); !m.heldUp {
 				cost.NS = trace.TrimmedMean(gains)

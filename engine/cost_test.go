@@ -391,7 +391,7 @@ func TestARunWithoutSomethingAllocatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func() {
-		if _, err := m.run(ctx, m.sets[1]); err != nil {
+		if _, err := m.run(ctx, &m.sets[1]); err != nil {
 			t.Fatal(err)
 		}
 	}

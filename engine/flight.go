@@ -29,6 +29,7 @@ type flight struct {
 	pair     gpu.Timestamps // nil where there are none
 	commands gpu.Recording  // of a step that was prepared
 	sizes    []int64        // in bytes, of what is read back
+	stays    []metered      // by dispatch: what keeps a barrier before it; nil of a step as it is
 	bytes    int64          // of its work, as modelled
 	flops    int64
 }

@@ -71,13 +71,27 @@ type metered struct {
 
 // bind makes a kernel ready on buffers.
 func (m *meter) bind(k *Kernel, buffers ...gpu.Buffer) (metered, error) {
+	pipe, err := m.compile(k)
+	if err != nil {
+		return metered{}, err
+	}
+	group, err := m.group(k, pipe, buffers...)
+	return metered{pipe, group}, err
+}
+
+func (m *meter) compile(k *Kernel) (gpu.Pipeline, error) {
 	pipe, err := m.dev.NewPipeline(gpu.PipelineDesc{
 		Label: k.Name, Source: k.Source, Entry: "main", Bindings: k.bindings(),
 	})
 	if err != nil {
-		return metered{}, fmt.Errorf("compile kernel %s: %w", k.Name, err)
+		return nil, fmt.Errorf("compile kernel %s: %w", k.Name, err)
 	}
 	m.owned = append(m.owned, pipe)
+	return pipe, nil
+}
+
+// group binds a compiled kernel to buffers.
+func (m *meter) group(k *Kernel, pipe gpu.Pipeline, buffers ...gpu.Buffer) (gpu.BindGroup, error) {
 	var bindings []gpu.Binding
 	for _, b := range buffers {
 		bindings = append(bindings, gpu.Binding{Buffer: b})
@@ -87,10 +101,10 @@ func (m *meter) bind(k *Kernel, buffers ...gpu.Buffer) (metered, error) {
 	}
 	group, err := m.dev.NewBindGroup(k.Name, pipe, bindings)
 	if err != nil {
-		return metered{}, fmt.Errorf("bind kernel %s: %w", k.Name, err)
+		return nil, fmt.Errorf("bind kernel %s: %w", k.Name, err)
 	}
 	m.owned = append(m.owned, group)
-	return metered{pipe, group}, nil
+	return group, nil
 }
 
 // set writes the params of the runs to come.

@@ -301,6 +301,9 @@ func (x *Executor) encode(enc gpu.Encoder, s *flight, run []trace.DispatchID, fr
 			}
 			s.passes++
 		}
+		if s.stays != nil && s.stays[id].pipe != nil {
+			enc.Dispatch(s.stays[id].pipe, s.stays[id].group, 1, 1, 1)
+		}
 		x.encodeDispatch(enc, id)
 		if final || x.live.pass(run[i+1]) != x.live.pass(id) {
 			if err := enc.EndPass(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/model/session"
+	"gpuscope/ops"
 	"gpuscope/trace"
 )
 
@@ -69,7 +70,13 @@ func (s *live) cost(ctx context.Context, t *turn, c session.Command, r *session.
 	if s.costed.step != t.index || s.costed.samples == nil {
 		s.costed = costed{t.index, &engine.CostSamples{}}
 	}
-	o := engine.CostOptions{Rounds: c.N, Progress: s.progress(), Samples: s.costed.samples}
+	kernels, err := ops.Ceilings()
+	if err != nil {
+		return err
+	}
+	o := engine.CostOptions{
+		Rounds: c.N, Progress: s.progress(), Samples: s.costed.samples, Empty: kernels.Empty,
+	}
 	if c.N == 0 {
 		o.For = costFor
 		if end, ok := ctx.Deadline(); ok { // rounds that are whole rather than one that is cut

@@ -414,8 +414,9 @@ type Step struct {
 	Unknown *Unknown `json:"-"` // fields of a later minor version
 }
 
-// Cost is what the untimed step takes less when some of its dispatches are left out: the trimmed mean of N
-// differences, on a software device their median, and their quartiles. It may be 0 or negative.
+// Cost is what the untimed step takes less when some of its dispatches are left out, while its levels stay
+// apart: the trimmed mean of N differences, on a software device their median, and their quartiles. It may be
+// 0 or negative.
 type Cost struct {
 	Name       string       `json:"name"` // of what was left out, for people
 	Dispatches []DispatchID `json:"dispatches"`

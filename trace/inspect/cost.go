@@ -326,8 +326,7 @@ func (t *DispatchTable) SharedLine() string {
 	if !ok || s.NS >= -s.SpreadNS {
 		return ""
 	}
-	return s.says() + ": their costs add up to more than the step, for a wait that goes with either of two " +
-		"rows is in the cost of both"
+	return s.says() + ": their costs add up to more than the step, for the work of one makes another slower"
 }
 
 // part says in a title whose costs these are and what the rows share.

@@ -427,8 +427,11 @@ func (t *DispatchTable) goneRows() []DispatchRow {
 		row := add(table.Row{Key: key, Parent: head, Depth: 1, Children: len(list) > 1}, label, list...)
 		for _, l := range list {
 			if len(list) > 1 {
-				add(table.Row{Key: fmt.Sprintf("%s/d%d", key, l.ID), Parent: row, Depth: 2},
-					layerName(*l.Op.Layer), l)
+				of := t.Base.Index.Name(l.ID)
+				if l.Op.Layer != nil {
+					of = layerName(*l.Op.Layer)
+				}
+				add(table.Row{Key: fmt.Sprintf("%s/d%d", key, l.ID), Parent: row, Depth: 2}, of, l)
 			}
 		}
 	}
