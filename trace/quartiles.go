@@ -35,3 +35,18 @@ func TrimmedMean(ns []int64) int64 {
 	}
 	return int64(math.Round(float64(sum) / float64(len(kept))))
 }
+
+// MedianWithin is between which two of numbers in rising order, at least one, their median lies, nine times
+// of ten or more and however they scatter. Of fewer than five not even the least and the greatest are so far
+// apart, which ok says.
+func MedianWithin[N int64 | float64](sorted []N) (low, high N, ok bool) {
+	n, k := len(sorted), 0
+	// Each is below the median as often as above it: term is how likely k of them are, tail k or fewer.
+	term := math.Pow(0.5, float64(n))
+	for tail := term; 2*tail <= 0.1; tail += term {
+		k++
+		term *= float64(n-k+1) / float64(k)
+	}
+	out := max(k-1, 0)
+	return sorted[out], sorted[n-1-out], k > 0
+}

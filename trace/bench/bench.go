@@ -150,16 +150,42 @@ func TestName(phase string, tokens, depth int) string {
 	return fmt.Sprintf("%s%d @ d%d", name, tokens, depth)
 }
 
-// Tracing is how much longer a test took than the one that differs from it by its timing alone, which is off:
-// 0.02 is 2 %. False where there is none.
-func (r *Result) Tracing(t *Test) (float64, bool) {
-	for i := range r.Tests {
-		off := &r.Tests[i]
-		if t.Timing != "" && off.Timing == "off" && off.Name == t.Name && off.Mode == t.Mode {
-			return off.TokensPerS.Median/t.TokensPerS.Median - 1, t.Timing != "off"
-		}
+// Extra is by how much longer a test took than another in the same turns, as a share of that: 0.02 is 2 %.
+// It is the median of the turns, which lies between Low and High. Of fewer than five turns these are the
+// least and the greatest, and how far the median may be off is not Known.
+type Extra struct {
+	Share, Low, High float64
+	Known            bool
+}
+
+// Told says that it is more or less than nothing by more than it may be off by.
+func (e *Extra) Told() bool { return e.Known && (e.Low > 0 || e.High < 0) }
+
+// Tracing is how much longer a test took than the one that differs from it by its timing alone, which is off.
+// False where there is none.
+func (r *Result) Tracing(t *Test) (e Extra, ok bool) {
+	if t.Timing == "" || t.Timing == "off" {
+		return e, false
 	}
-	return 0, false
+	i := slices.IndexFunc(r.Tests, func(u Test) bool {
+		return u.Timing == "off" && u.Name == t.Name && u.Mode == t.Mode && len(u.WallNS) == len(t.WallNS)
+	})
+	if i < 0 {
+		return e, false
+	}
+	shares := make([]float64, len(t.WallNS))
+	for turn, ns := range t.WallNS {
+		shares[turn] = float64(ns)/float64(r.Tests[i].WallNS[turn]) - 1
+	}
+	slices.Sort(shares)
+	e.Share = trace.Quantile(shares, 0.5)
+	e.Low, e.High, e.Known = trace.MedianWithin(shares)
+	return e, true
+}
+
+// StepNS is the wall time of a step at the median of tokens a second.
+func (t *Test) StepNS() float64 {
+	return float64(t.Tokens) * 1e9 / t.TokensPerS.Median / float64(t.Steps)
 }
 
 // Rates are tokens a second of repetitions, at least one.

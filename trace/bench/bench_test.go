@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,15 +67,18 @@ func traced() *Result {
 	r.Tests = nil
 	for _, c := range []struct {
 		mode, timing string
-		ms           int64
+		ms           []int64
 	}{
-		{Stepped, "off", 200},
-		{Stepped, "step", 203},
-		{Stepped, "dispatch", 640},
-		{Pipelined, "off", 180},
-		{Pipelined, "step", 180},
+		{Stepped, "off", []int64{200, 230, 201, 199, 200}},
+		{Stepped, "step", []int64{203, 233, 204, 203, 207}}, // the turn that was held up is of both
+		{Stepped, "dispatch", []int64{640, 700, 650, 640, 630}},
+		{Pipelined, "off", []int64{180, 181, 180, 179, 183}},
+		{Pipelined, "step", []int64{180, 190, 179, 183, 182}},
 	} {
-		test.Mode, test.Timing, test.WallNS = c.mode, c.timing, []int64{c.ms * 1e6}
+		test.Mode, test.Timing, test.WallNS = c.mode, c.timing, nil
+		for _, ms := range c.ms {
+			test.WallNS = append(test.WallNS, ms*1e6)
+		}
 		test.TokensPerS = Rates(test.Tokens, test.WallNS)
 		r.Tests = append(r.Tests, test)
 	}
@@ -296,6 +300,42 @@ func TestCrossoversFollowFromTheFastestRoutes(t *testing.T) {
 	oneLength := Result{Kernels: kernels().Kernels[:2]}
 	if got := oneLength.FindCrossovers(); len(got) != 0 {
 		t.Errorf("at one length: %+v", got)
+	}
+}
+
+// What timing costs is of the two runs of a turn, and a figure where it is told from nothing.
+func TestWhatTimingCostsIsToldByTurns(t *testing.T) {
+	r := traced()
+	want := map[int][2]bool{0: {}, 1: {true, true}, 2: {true, true}, 3: {}, 4: {true, false}}
+	for i := range r.Tests {
+		e, ok := r.Tracing(&r.Tests[i])
+		if got := [2]bool{ok, e.Told()}; got != want[i] {
+			t.Errorf("test %d: %+v, %v, want %v", i, e, got, want[i])
+		}
+	}
+	e, _ := r.Tracing(&r.Tests[1])
+	if want := (Extra{3.0 / 200, 3.0 / 230, 7.0 / 200, true}); math.Abs(e.Share-want.Share) > 1e-3 ||
+		math.Abs(e.Low-want.Low) > 1e-9 || math.Abs(e.High-want.High) > 1e-9 {
+		t.Errorf("%+v, want about %+v", e, want)
+	}
+	for i := range r.Tests { // four turns tell nothing, however alike they are
+		r.Tests[i].WallNS = r.Tests[i].WallNS[:4]
+	}
+	if e, ok := r.Tracing(&r.Tests[1]); !ok || e.Known || e.Told() || e.High <= e.Low {
+		t.Errorf("of four turns: %+v", e)
+	}
+}
+
+// A row says one thing of a step: its time is what its tokens a second are.
+func TestTimeOfAStepAgreesWithTokensASecond(t *testing.T) {
+	r := example()
+	r.Tests[0].WallNS = []int64{36e6, 36e6, 360e6} // one was held up
+	r.Tests[0].TokensPerS = Rates(512, r.Tests[0].WallNS)
+	if ns := r.Tests[0].StepNS(); math.Abs(ns-36e6) > 1 {
+		t.Errorf("a step takes %v", ns)
+	}
+	if ns := r.Tests[1].StepNS(); math.Abs(ns-230e6/128) > 1 {
+		t.Errorf("of 128 steps each takes %v", ns)
 	}
 }
 

@@ -49,10 +49,24 @@ func (r *Result) more() []table.Column {
 			number("n", "runs", func(row int) int64 { return int64(r.Kernels[row].N) }),
 		}
 	}
-	return []table.Column{
+	columns := []table.Column{
 		number("n_tokens", "tokens", func(row int) int64 { return int64(r.Tests[row].Tokens) }),
 		number("n_depth", "positions", func(row int) int64 { return int64(r.Tests[row].Depth) }),
 	}
+	if !r.traced() {
+		return columns
+	}
+	end := func(name string, of func(*Extra) float64) table.Column {
+		return table.Column{Name: name, Unit: "%", Is: table.Measured, Of: func(row int) table.Cell {
+			e, ok := r.Tracing(&r.Tests[row])
+			if !ok || !e.Known {
+				return table.Cell{}
+			}
+			return table.Number(100*of(&e), 1)
+		}}
+	}
+	return append(columns, end("cost_low", func(e *Extra) float64 { return e.Low }),
+		end("cost_high", func(e *Extra) float64 { return e.High }))
 }
 
 // fact is something that is said of all of a result.
@@ -141,8 +155,12 @@ func (r *Result) notes() []string {
 	}
 	if len(r.Tests) > 0 {
 		notes = append(notes, fmt.Sprintf("Median, least and largest of %s behind a warm-up; "+
-			"CPU: mean µs of the host a step. stepped: each token is read before the next step begins; "+
+			"ms a step: at the median; CPU: means of the host's µs a step. stepped: each token is read before the next step begins; "+
 			"pipelined: the next step begins before.", table.Plural(r.Repetitions, "repetition")))
+	}
+	if r.traced() {
+		notes = append(notes, "costs %: more time than at level off in the same turn, the median (and between "+
+			"which it lies); = cannot be told from nothing, ? not known of fewer than five turns.")
 	}
 	if len(r.Kernels) > 0 {
 		notes = append(notes, fmt.Sprintf("µs of one operator: the median of %s, of equal operators one behind "+
@@ -210,10 +228,10 @@ func (r *Result) testTable() *table.Table {
 		},
 		{
 			Name: "step_ms", Title: "ms a step", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-			Doc: "wall time of a step, mean",
+			Doc: "wall time of a step, at the median of tokens a second",
 			Of: at(func(t *Test) table.Cell {
-				ns := t.CPU.Total()
-				return table.Cell{Text: table.MillisBare(ns, true), Number: float64(ns) / 1e6, Has: true}
+				ns := t.StepNS()
+				return table.Cell{Text: table.MillisBare(int64(ns), true), Number: ns / 1e6, Has: true}
 			}),
 		},
 		host("prepare_us", "CPU: prepare", "resize and upload, a step",
@@ -229,14 +247,22 @@ func (r *Result) testTable() *table.Table {
 			Name: "timing", Title: "timing", Width: 80, Doc: "level at which the steps ran",
 			Of: at(func(t *Test) table.Cell { return table.Text(cmp.Or(t.Timing, r.Timing)) }),
 		}, table.Column{
-			Name: "tracing", Title: "costs", Unit: "%", Is: table.Measured, Right: true, Width: 80,
-			Doc: "by how much longer the median repetition is than at level off, in the same mode",
+			Name: "cost_percent", Title: "costs %", Unit: "%", Is: table.Measured, Right: true, Width: 80,
+			Doc: "by how much longer it took than at level off, in the same mode and turn: the median and where it lies",
 			Of: at(func(t *Test) table.Cell {
-				share, ok := r.Tracing(t)
+				e, ok := r.Tracing(t)
 				if !ok {
 					return table.Cell{}
 				}
-				return table.Number(100*share, 1)
+				c := table.Number(100*e.Share, 1)
+				switch {
+				case !e.Known:
+					c.Text = "?"
+				case !e.Told():
+					c.Text = "="
+				}
+				c.Text += fmt.Sprintf(" (%.1f to %.1f)", 100*e.Low, 100*e.High)
+				return c
 			}),
 		})
 	}
