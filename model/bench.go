@@ -177,6 +177,9 @@ func Bench(ctx context.Context, o Options, b Benchmark, emit func(session.Event)
 	if err == nil {
 		err = run.ceilings(ctx)
 	}
+	if err != nil {
+		run.result.Stopped = cmp.Or(context.Cause(ctx), err).Error()
+	}
 	if err = errors.Join(err, run.floors(), m.Close()); len(run.result.Tests)+len(run.result.Kernels) == 0 {
 		return nil, err
 	}

@@ -166,7 +166,8 @@ func TestBenchmarkThatIsStoppedHasWhatItMeasured(t *testing.T) {
 			stop()
 		}
 	})
-	if !errors.Is(err, context.Canceled) || r == nil || len(r.Tests) != 1 || r.Tests[0].Name != "pp4" {
+	if !errors.Is(err, context.Canceled) || r == nil || len(r.Tests) != 1 || r.Tests[0].Name != "pp4" ||
+		r.Stopped != "context canceled" {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -54,6 +54,11 @@ are drawn: no vocabulary is needed. docs/bench.md has the format of --format jso
 			b.model = declareModelFlags(flags, "off", "step", "block", "dispatch")
 			flags.Lookup("context").Usage = "make the KV cache hold `N` positions (default as many as the tests need)"
 			return func(ctx context.Context, operands []string) error {
+				for _, name := range ofSteps {
+					if b.Kernels && flags.Changed(name) {
+						return usagef("--kernels measures no steps: --%s would change nothing", name)
+					}
+				}
 				if err := b.validate(operands); err != nil {
 					return err
 				}
@@ -61,6 +66,11 @@ are drawn: no vocabulary is needed. docs/bench.md has the format of --format jso
 			}
 		},
 	}
+}
+
+// ofSteps are the flags that say how steps run, of which --kernels has none.
+var ofSteps = []string{
+	"tg", "mode", "tracing", "timing", "seed", "static", "check", "propagation", "ignore-eos",
 }
 
 // benchmark is one call of the bench command.

@@ -50,7 +50,7 @@ func TestTheKernelsOfTheEmbeddedModelAreMeasured(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	p := testProgram(&stdout, &stderr)
 	p.driver = wgpu.New()
-	args := strings.Fields("bench --kernels --pp 2 --tg 0 -r 1 --max-chunk 2 --format json")
+	args := strings.Fields("bench --kernels --pp 2 -r 1 --max-chunk 2 --format json")
 	args = append(args, "--device", os.Getenv("GPUSCOPE_DEVICE"))
 	if status := p.main(t.Context(), args); status != exitDone {
 		t.Fatalf("exit %d: %s", status, &stderr)
@@ -65,6 +65,24 @@ func TestTheKernelsOfTheEmbeddedModelAreMeasured(t *testing.T) {
 	}
 	if routes["gemv"] == 0 || routes["batch4"] == 0 || len(got.Crossovers) == 0 {
 		t.Errorf("routes %v, crossovers %+v", routes, got.Crossovers)
+	}
+}
+
+// What --kernels would ignore is refused.
+func TestKernelsRunInNoSteps(t *testing.T) {
+	t.Parallel()
+	for _, flag := range []string{
+		"--tg 4", "--mode stepped", "--tracing", "--timing step", "--seed 2", "--static", "--check",
+		"--propagation fixpoint", "--ignore-eos",
+	} {
+		var stdout, stderr bytes.Buffer
+		p := testProgram(&stdout, &stderr)
+		status := p.main(t.Context(), strings.Fields("bench --kernels "+flag))
+		name, _, _ := strings.Cut(flag, " ")
+		if want := name + " would change nothing"; status != exitUsage ||
+			!strings.Contains(stderr.String(), want) {
+			t.Errorf("%s: exit %d, %s", flag, status, &stderr)
+		}
 	}
 }
 

@@ -39,8 +39,10 @@ type Result struct {
 	Timing      string   `json:"timing"`      // level at which steps ran: off, step, block or dispatch
 	Seed        uint64   `json:"seed"`        // of the token ids
 	Repetitions int      `json:"repetitions"` // of each test that count
-	Tests       []Test   `json:"tests,omitempty"`
-	Kernels     []Kernel `json:"kernels,omitempty"`
+	// Stopped is why it ended before all was measured, "" where all was.
+	Stopped string   `json:"stopped,omitempty"`
+	Tests   []Test   `json:"tests,omitempty"`
+	Kernels []Kernel `json:"kernels,omitempty"`
 	// Crossovers follow from Kernels: see FindCrossovers.
 	Crossovers []Crossover `json:"crossovers,omitempty"`
 }

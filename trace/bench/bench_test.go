@@ -180,6 +180,22 @@ func TestEditedKernelsAreNamed(t *testing.T) {
 	}
 }
 
+// What was stopped before its end says so in every form: what there is of it looks whole.
+func TestAPartOfABenchmarkSaysSo(t *testing.T) {
+	for _, r := range []*Result{example(), kernels()} {
+		r.Stopped = "an interrupt"
+		for _, format := range Formats {
+			var b bytes.Buffer
+			if err := r.Print(context.Background(), &b, format); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(b.String(), r.Stopped) {
+				t.Errorf("%s does not say that it was stopped:\n%s", format, b.String())
+			}
+		}
+	}
+}
+
 // A test that is faster than a ceiling lets it be says nothing about the test.
 func TestAShareOfOverAHundredIsMarked(t *testing.T) {
 	r := example()

@@ -84,6 +84,7 @@ func (r *Result) about() []fact {
 		{"version", version},
 		{"created", r.Created},
 		{"edited", strings.Join(r.Edited, ", ")},
+		{"stopped", r.Stopped},
 	}
 	if len(r.Kernels) > 0 || r.traced() { // which are timed alone, or say it each
 		return facts
@@ -133,6 +134,9 @@ func printAll(ctx context.Context, w io.Writer, format string, t *table.Table) e
 // notes are what a reader has to know of the numbers.
 func (r *Result) notes() []string {
 	var notes []string
+	if r.Stopped != "" {
+		notes = append(notes, "This is a part of what was asked for: it was stopped ("+r.Stopped+").")
+	}
 	c := r.Device.Ceilings
 	switch {
 	case c != nil:
