@@ -302,6 +302,14 @@ func kernelsAgree(t *testing.T, dev gpu.Device, rule engine.Fusion, build func(b
 	points []step,
 ) {
 	t.Helper()
+	kernelsAgreeWithin(t, dev, rule, build, points, 5e-5)
+}
+
+// kernelsAgreeWithin is kernelsAgree for results that are so near, of 1 or of their size.
+func kernelsAgreeWithin(t *testing.T, dev gpu.Device, rule engine.Fusion, build func(b *engine.Builder),
+	points []step, near float64,
+) {
+	t.Helper()
 	fused, plain := fusedAndNot(t, rule, build, dev.Info().Limits)
 	if placesIn(fused) == 0 {
 		return
@@ -330,7 +338,7 @@ func kernelsAgree(t *testing.T, dev gpu.Device, rule engine.Fusion, build func(b
 	for k, want := range results[0] {
 		for j, w := range want {
 			for _, got := range []float32{results[1][k][j], results[2][k][j]} {
-				if math.Abs(float64(got-w)) > 5e-5*max(1, math.Abs(float64(w))) {
+				if math.Abs(float64(got-w)) > near*max(1, math.Abs(float64(w))) {
 					t.Fatalf("result %d, element %d: %v fused, %v not", k, j, got, w)
 				}
 			}

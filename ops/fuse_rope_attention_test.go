@@ -138,7 +138,11 @@ func TestAttentionWithARotationKeepsWhatAGraphComputes(t *testing.T) {
 				if n := referencesAgree(t, fuseRopeAttention, c.build, c.points()); n != 1 {
 					t.Errorf("fused in %d places", n)
 				}
-				kernelsAgree(t, dev, fuseRopeAttention, c.build, c.points())
+				near := 5e-5
+				if c.half { // a key that is turned elsewhere may be rounded to another half
+					near = 0x1p-11
+				}
+				kernelsAgreeWithin(t, dev, fuseRopeAttention, c.build, c.points(), near)
 			})
 		}
 	}
