@@ -403,19 +403,17 @@ func BenchmarkLinearTuning(b *testing.B) {
 	was := tuned
 	defer func() { tuned = was }()
 	for _, s := range slices.Concat(llama1B, llama8B) {
-		for _, ahead := range []int{4, 8} {
-			for _, rows := range []int{4, 8, 16} {
-				for _, lanes := range []int{64, 128, 256} {
-					for _, apart := range []bool{false, true} {
-						tuned = linearTuning{rows: rows, lanes: lanes, ahead: ahead}
-						how := map[bool]string{false: "chained", true: "apart"}[apart]
-						b.Run(fmt.Sprintf("K%d/N%d/ahead%d/rows%d/lanes%d/%s", s[0], s[1], ahead, rows, lanes,
-							how), func(b *testing.B) {
-							x := newBench(b, dev, linearOf(s[0], s[1], 1, Q4_0), apart)
-							defer x.release()
-							x.run(b)
-						})
-					}
+		for _, rows := range []int{4, 8, 16} {
+			for _, lanes := range []int{64, 128, 256} {
+				for _, apart := range []bool{false, true} {
+					tuned.rows, tuned.lanes = rows, lanes
+					how := map[bool]string{false: "chained", true: "apart"}[apart]
+					b.Run(fmt.Sprintf("K%d/N%d/rows%d/lanes%d/%s", s[0], s[1], rows, lanes,
+						how), func(b *testing.B) {
+						x := newBench(b, dev, linearOf(s[0], s[1], 1, Q4_0), apart)
+						defer x.release()
+						x.run(b)
+					})
 				}
 			}
 		}

@@ -373,8 +373,29 @@ func weightsArray(t engine.DType, rows, cols int, pack pack) array {
 	return array{"weights", t, []int{rows, cols}, pack}
 }
 
-// rowScales is how shaders/include/row_scales.wgsl has a number for each group of columns of a row: those of
-// 4 rows lie together, 8 where they are halves, so that they take 16 bytes.
+// fourRows is an array with a number of so many bytes for each group of a row, of which those of 4 rows lie
+// together, for a lane of a GEMV to load at once; at gives the bytes of number i, row by row, low byte first.
+func fourRows(name string, t engine.DType, rows, groups, size int,
+	at func(pieces [][]byte, i int) []byte,
+) array {
+	dims := []int{fours(rows), groups, 4}
+	return array{name, t, dims, func(pieces [][]byte, into []byte) {
+		for row := range rows {
+			for g := range groups {
+				copy(into[fourthOf(row, g, groups)*size:][:size], at(pieces, row*groups+g))
+			}
+		}
+	}}
+}
+
+// fours is how many times 4 rows there are, of the multiple of 16 that rows are rounded up to: as many as a
+// GEMV takes at most.
+func fours(rows int) int { return divUp(rows, 16) * 4 }
+
+// fourthOf says which number that of a row's group is.
+func fourthOf(row, g, groups int) int { return (row/4*groups+g)*4 + row%4 }
+
+// rowScales is how shaders/include/row_scales.wgsl has a number for each group of columns of a row.
 type rowScales struct {
 	group int
 	half  bool
@@ -383,54 +404,106 @@ type rowScales struct {
 // halfOf32 is a half for 32 columns, as most of ggml's small blocks have them.
 var halfOf32 = rowScales{group: 32, half: true}
 
-// rowScalesRows is what rows are rounded up to: as many as a GEMV takes at most.
-const rowScalesRows = 16
-
-// together is how many rows' numbers lie together, size how many bytes a number has.
-func (s rowScales) together() int {
-	if s.half {
-		return 8
-	}
-	return 4
-}
-
-func (s rowScales) size() int { return 16 / s.together() }
-
-// array has the numbers of a matrix; at gives the bits of number i, row by row, low byte first.
 func (s rowScales) array(name string, rows, cols int, at func(pieces [][]byte, i int) []byte) array {
-	groups, per, size := cols/s.group, s.together(), s.size()
-	dtype := engine.F32
 	if s.half {
-		dtype = engine.F16
+		return fourRows(name, engine.F16, rows, cols/s.group, 2, at)
 	}
-	dims := []int{divUp(rows, rowScalesRows) * rowScalesRows / per, groups, per}
-	return array{name, dtype, dims, func(pieces [][]byte, into []byte) {
-		for row := range rows {
-			for g := range groups {
-				copy(into[s.place(row, g, groups):][:size], at(pieces, row*groups+g))
-			}
-		}
-	}}
-}
-
-// place is where the number of a row's group lies, in bytes.
-func (s rowScales) place(row, g, groups int) int {
-	per := s.together()
-	return ((row/per*groups+g)*per + row%per) * s.size()
+	return fourRows(name, engine.F32, rows, cols/s.group, 4, at)
 }
 
 // read is the number of a row's column.
 func (s rowScales) read(data []byte, row, col, cols int) float64 {
-	at := data[s.place(row, col/s.group, cols/s.group):]
+	at := fourthOf(row, col/s.group, cols/s.group)
 	if s.half {
-		return float64(half(at))
+		return float64(half(data[2*at:]))
 	}
-	return float64(math.Float32frombits(binary.LittleEndian.Uint32(at)))
+	return float64(math.Float32frombits(binary.LittleEndian.Uint32(data[4*at:])))
 }
 
 // constants are what row_scales.wgsl asks for.
 func (s rowScales) constants() shaders.Constants {
 	return shaders.Constants{"HalfScales": s.half, "GroupEights": s.group / 8}
+}
+
+// supers is how shaders/include/supers.wgsl has what the scales of a block of 256 columns count in: its size,
+// and where in it the halves lie, that of the scales and, if there is one, that of the zeros.
+type supers struct {
+	size int
+	at   []int
+}
+
+func (s supers) array(rows, cols int) array {
+	n := len(s.at)
+	return fourRows("supers", engine.F16, rows, cols/256*n, 2, func(p [][]byte, i int) []byte {
+		return p[0][i/n*s.size+s.at[i%n]:][:2]
+	})
+}
+
+// read is the half of a row's column, that of the scales or which of them.
+func (s supers) read(data []byte, row, col, cols, which int) float64 {
+	n := len(s.at)
+	return float64(half(data[2*fourthOf(row, col/256*n+which, cols/256*n):]))
+}
+
+// sixteens are a byte for each 16 columns, which blocks of so many bytes have from a place on, as
+// shaders/include/sixteens.wgsl has them.
+type sixteens struct{ size, at int }
+
+func (s sixteens) array(rows, cols int) array {
+	groups := cols / 16
+	return array{"scales", engine.I8, []int{fours(rows), groups, 4}, func(p [][]byte, into []byte) {
+		blocks := p[0]
+		for row := range rows {
+			for g := 0; g < groups; g += 16 {
+				for i, b := range blocks[s.at : s.at+16] {
+					into[fourthOf(row, g+i, groups)] = b
+				}
+				blocks = blocks[s.size:]
+			}
+		}
+	}}
+}
+
+func (s sixteens) read(data []byte, row, col, cols int) byte {
+	return data[fourthOf(row, col/16, cols/16)]
+}
+
+// sixes is how shaders/include/sixes.wgsl has numbers of 6 bits: how many a block of 256 columns has, its
+// size, and number i of it.
+type sixes struct {
+	n, size int
+	number  func(block []byte, i int) byte
+}
+
+func (s sixes) array(rows, cols int) array {
+	per := cols / 256 * s.n
+	return array{"scales", engine.U32, []int{fours(rows), per / 4, 3}, func(p [][]byte, into []byte) {
+		blocks := p[0]
+		for row := range rows {
+			for first := 0; first < per; first += s.n {
+				for i := range s.n {
+					q := s.number(blocks, i)
+					at, four, high, two := sixAt(row, first+i, per)
+					into[at] |= q & 15 << four
+					into[high] |= q >> 4 << two
+				}
+				blocks = blocks[s.size:]
+			}
+		}
+	}}
+}
+
+// read is number i of a row.
+func (s sixes) read(data []byte, row, i, cols int) byte {
+	at, four, high, two := sixAt(row, i, cols/256*s.n)
+	return data[at]>>four&15 | data[high]>>two&3<<4
+}
+
+// sixAt says in which byte, and at which bit of it, the low four of number i of a row are, and where the high
+// two, where a row has so many numbers.
+func sixAt(row, i, per int) (low, four, high, two int) {
+	words, odd, r := (row/4*per+i/4*4)*3, i/2%2, row%4
+	return words + 4*odd + r, i % 2 * 4, words + 8 + r/2*2 + odd, r%2*4 + i%2*2
 }
 
 // half is the number whose bits a half's two bytes are.

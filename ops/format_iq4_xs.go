@@ -1,15 +1,11 @@
 package ops
 
-import (
-	"encoding/binary"
-
-	"gpuscope/engine"
-)
+import "gpuscope/engine"
 
 // IQ4_XS is ggml's IQ4_XS: level[q] * (scale - 32) * super with the levels of IQ4_NL, a scale of 6 bits for
 // 32 columns, and a half, super, for the 256 of a block. A block (block_iq4_xs in ggml-common.h) has the
 // super, the high two bits of the scales in two bytes and the low four in four, and the nibbles, 32 columns
-// as Q4_0 has them. On the device the first 8 bytes of the blocks lie apart from the nibbles.
+// as Q4_0 has them. On the device super, scales and nibbles lie apart.
 var IQ4_XS = Format{
 	Name: "iq4_xs", File: "IQ4_XS", Group: 32,
 	Doc: "level[q] * (scale - 32) * super: 4 bits that choose one of 16 uneven levels, 6 bits for 32 columns and " +
@@ -19,17 +15,16 @@ var IQ4_XS = Format{
 	arrays: func(rows, cols int) []array {
 		return []array{
 			weightsArray(engine.Q4, rows, cols, packed{iq4xsBytes, iq4xsScales, 128, 4, 16}.inOrder),
-			{"scales", engine.U32, []int{rows, cols / 256, 2}, taken(iq4xsBytes, 0, iq4xsScales)},
+			iq4xsSixes.array(rows, cols),
+			iq4xsSupers.array(rows, cols),
 		}
 	},
 	row: func(arrays [][]byte, row int, into []float64) {
 		for c := range into {
 			at := row*len(into) + c
-			block, group := arrays[1][at/256*iq4xsScales:][:iq4xsScales], at%256/32
-			high := binary.LittleEndian.Uint16(block[2:]) >> (2 * group) & 3
-			low := binary.LittleEndian.Uint32(block[4:]) >> (4 * group) & 15
-			scale := float64(int(low)+16*int(high)) - 32
-			into[c] = levels[number(arrays[0], 4, at)] * scale * float64(half(block))
+			scale := float64(iq4xsSixes.read(arrays[1], row, c/32, len(into))) - 32
+			scale *= iq4xsSupers.read(arrays[2], row, c, len(into), 0)
+			into[c] = levels[number(arrays[0], 4, at)] * scale
 		}
 	},
 }
@@ -38,4 +33,11 @@ var IQ4_XS = Format{
 const (
 	iq4xsScales = 2 + 2 + 4
 	iq4xsBytes  = iq4xsScales + 128
+)
+
+var (
+	iq4xsSixes = sixes{8, iq4xsBytes, func(block []byte, i int) byte {
+		return block[4+i/2]>>(i%2*4)&15 | block[2+i/4]>>(i%4*2)&3<<4
+	}}
+	iq4xsSupers = supers{iq4xsBytes, []int{0}}
 )

@@ -5,27 +5,27 @@ import "gpuscope/engine"
 // Q2_K is ggml's Q2_K: q * scale * super - zero * superZero with 2-bit q, four bits each of scale and zero
 // for 16 columns, and halves for the 256 of a block. A block (block_q2_K in ggml-common.h) has a byte for
 // each 16 columns, the zero in its high bits, then the weights, in each half of the block those of columns 32
-// apart in one byte, super and superZero. On the device all three lie apart, the weights in the order of the
-// columns.
+// apart in one byte, super and superZero. On the device all three lie apart.
 var Q2_K = Format{
 	Name: "q2_k", File: "Q2_K", Group: 16,
 	Doc: "q * scale * super - zero * super_zero: 2 bits, 4 bits each of scale and zero for 16 columns, " +
 		"two halves for 256",
 	Pieces: []Block{{Cols: 256, Bytes: q2kBytes, Floats: halves(q2kSupers, q2kSupers+2)}},
-	counts: 4, shader: "q2_k", eights: 2,
+	counts: 8, shader: "q2_k", eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
-			weightsArray(engine.U32, rows, cols/16, packed{q2kBytes, q2kWeights, 64, 2, 32}.inOrder),
-			{"scales", engine.U32, []int{rows, cols / 64}, taken(q2kBytes, 0, 16)},
-			{"supers", engine.F16, []int{rows, cols / 256, 2}, taken(q2kBytes, q2kSupers, 4)},
+			weightsArray(engine.U32, rows, cols/16,
+				twos.pack(packed{q2kBytes, q2kWeights, 64, 2, 32}.inOrder)),
+			q2kSixteens.array(rows, cols),
+			q2kHalves.array(rows, cols),
 		}
 	},
 	row: func(arrays [][]byte, row int, into []float64) {
 		for c := range into {
-			at := row*len(into) + c
-			both, supers := arrays[1][at/16], arrays[2][at/256*4:]
-			into[c] = float64(number(arrays[0], 2, at))*float64(both&15)*float64(half(supers)) -
-				float64(both>>4)*float64(half(supers[2:]))
+			both := q2kSixteens.read(arrays[1], row, c, len(into))
+			scale := float64(both&15) * q2kHalves.read(arrays[2], row, c, len(into), 0)
+			zero := float64(both>>4) * q2kHalves.read(arrays[2], row, c, len(into), 1)
+			into[c] = float64(twos.number(arrays[0], row*len(into)+c))*scale - zero
 		}
 	},
 }
@@ -36,3 +36,11 @@ const (
 	q2kSupers  = q2kWeights + 64
 	q2kBytes   = q2kSupers + 4
 )
+
+var (
+	q2kSixteens = sixteens{q2kBytes, 0}
+	q2kHalves   = supers{q2kBytes, []int{q2kSupers, q2kSupers + 2}}
+)
+
+// twos are where two bits of each of 16 columns lie, for shaders/include/twos.wgsl.
+var twos = placesOf(2, func(i int) int { return i%8/4*16 + i%4*2 + i/8*8 })

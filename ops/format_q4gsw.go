@@ -19,7 +19,7 @@ type Q4Options struct {
 // Columns and group are multiples of 8. Pieces are the nibbles, two columns to a byte, and the scales.
 //
 // On the device a row of weights is a word for 8 columns, column k of them at bits 4k. The scales of 4 rows
-// (8 where they are halves) lie together, so that a lane loads those of its rows at once.
+// lie together, so that a lane loads those of its rows at once.
 func Q4GSW(group int, o Q4Options) Format {
 	scale := Block{Cols: group, Bytes: 4, Floats: floats(0)}
 	if o.HalfScales {

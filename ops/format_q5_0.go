@@ -9,11 +9,11 @@ var Q5_0 = Format{
 	Name: "q5_0", File: "Q5_0", Group: halfOf32.group,
 	Doc:    "(q - 16) * scale: 5 bits, and a half for 32 columns",
 	Pieces: []Block{{Cols: 32, Bytes: q50Bytes, Floats: halves(0)}},
-	shader: "q5_0", constants: halfOf32.constants, eights: 4,
+	counts: 64, shader: "q5_0", constants: halfOf32.constants, eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
 			weightsArray(engine.Q4, rows, cols, packed{q50Bytes, 6, 16, 4, 16}.inOrder),
-			{"highs", engine.U32, []int{rows, cols / 32}, taken(q50Bytes, 2, 4)},
+			{"highs", engine.U32, []int{rows, cols / 32}, fifths.pack(taken(q50Bytes, 2, 4))},
 			halfOf32.array("scales", rows, cols, func(p [][]byte, i int) []byte {
 				return p[0][q50Bytes*i:][:2]
 			}),
@@ -29,5 +29,14 @@ var Q5_0 = Format{
 
 const q50Bytes = 2 + 4 + 16
 
+// fifths are where the fifth bits of 32 columns lie, for shaders/include/fives.wgsl: shifted in one of four
+// ways the word has those of an eight at bits 5 and 9, and at 6 and 10, of its halves.
+var fifths = placesOf(1, func(i int) int {
+	eight, i := i/8, i%8
+	return i/4*16 + i%2*4 + i/2%2 + eight%2*2 + eight/2*8
+})
+
 // five is a number of 5 bits: its nibble is in the first array, its fifth bit in the second.
-func five(arrays [][]byte, i int) byte { return number(arrays[0], 4, i) | number(arrays[1], 1, i)<<4 }
+func five(arrays [][]byte, i int) byte {
+	return number(arrays[0], 4, i) | fifths.number(arrays[1], i)<<4
+}

@@ -9,11 +9,11 @@ var Q5_1 = Format{
 	Name: "q5_1", File: "Q5_1", Group: halfOf32.group,
 	Doc:    "q * scale + zero: 5 bits, and two halves for 32 columns",
 	Pieces: []Block{{Cols: 32, Bytes: q51Bytes, Floats: halves(0, 2)}},
-	counts: 4, shader: "q5_1", constants: halfOf32.constants, eights: 4,
+	counts: 64, shader: "q5_1", constants: halfOf32.constants, eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
 			weightsArray(engine.Q4, rows, cols, packed{q51Bytes, 8, 16, 4, 16}.inOrder),
-			{"highs", engine.U32, []int{rows, cols / 32}, taken(q51Bytes, 4, 4)},
+			{"highs", engine.U32, []int{rows, cols / 32}, fifths.pack(taken(q51Bytes, 4, 4))},
 			halfOf32.array("scales", rows, cols, func(p [][]byte, i int) []byte {
 				return p[0][q51Bytes*i:][:2]
 			}),

@@ -4,26 +4,29 @@ import "gpuscope/engine"
 
 // Q5_K is ggml's Q5_K, which is Q4_K with 5-bit q. A block (block_q5_K in ggml-common.h) has super and
 // superZero, the 12 bytes of scales and zeros, the fifth bits, those of columns 32 apart in one byte, and the
-// nibbles. On the device the first 16 bytes of the blocks, fifth bits and nibbles lie apart, these in the
-// order of the columns.
+// nibbles. On the device all four lie apart, the nibbles in the order of the columns.
 var Q5_K = Format{
 	Name: "q5_k", File: "Q5_K", Group: 32,
 	Doc: "q * scale * super - zero * super_zero: 5 bits, 6 bits each of scale and zero for 32 columns, " +
 		"two halves for 256",
 	Pieces: []Block{{Cols: 256, Bytes: q5kBytes, Floats: halves(0, 2)}},
-	counts: 4, shader: "q5_k", eights: 4,
+	counts: 64, shader: "q5_k", eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
 			weightsArray(engine.Q4, rows, cols, packed{q5kBytes, sixesBytes + 32, 128, 4, 32}.inOrder),
-			{"highs", engine.U32, []int{rows, cols / 32}, packed{q5kBytes, sixesBytes, 32, 1, 32}.inOrder},
-			sixesArray(rows, cols, q5kBytes),
+			{
+				"highs", engine.U32,
+				[]int{rows, cols / 32},
+				fifths.pack(packed{q5kBytes, sixesBytes, 32, 1, 32}.inOrder),
+			},
+			scalesAndZeros(q5kBytes).array(rows, cols),
+			supersOfBoth(q5kBytes).array(rows, cols),
 		}
 	},
 	row: func(arrays [][]byte, row int, into []float64) {
 		for c := range into {
-			at := row*len(into) + c
-			scale, zero := sixes(arrays[2], at)
-			into[c] = float64(five(arrays, at))*scale - zero
+			scale, zero := scaleAndZero(arrays[2:], row, c, len(into))
+			into[c] = float64(five(arrays, row*len(into)+c))*scale - zero
 		}
 	},
 }

@@ -373,7 +373,10 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	ragged := func(p part) bool { return p.rows%s.rows != 0 }
 	c["Lanes"], c["Rows"], c["Batch"], c["Eights"] = s.lanes, s.rows, s.batch, s.eights
 	c["Norm"] = o.takesNorm(route)
-	c["Ahead"] = min(s.rows, tuned.ahead)
+	c["Groups"] = 1
+	if g := o.w.Format.Group; g > 0 {
+		c["Groups"] = max(1, s.chunk()/g)
+	}
 	c["Gated"], c["Expr"] = o.gatedBy(route, 1)
 	c["Chunks"], c["Ragged"] = o.w.Cols/s.chunk(), slices.ContainsFunc(o.parts, ragged)
 	return kernelAs(b, name, "linear_gemv", c)
@@ -506,8 +509,8 @@ func (s *linearShape) chunk() int { return 8 * s.eights }
 // BenchmarkLinearTuning tries others.
 type linearTuning struct {
 	// rows of the weights that a workgroup of a GEMV takes where there are enough of them, and the lanes of
-	// it at most; ahead is how many rows are loaded before the first is used.
-	rows, lanes, ahead int
+	// it at most.
+	rows, lanes int
 	// norm is how many weights may read a norm's output for them to take it in. A norm of one row costs a
 	// level, and taking it in costs in proportion to the workgroups that then do: on an H200 as much where
 	// they have some 70 million weights.
@@ -518,7 +521,7 @@ type linearTuning struct {
 }
 
 var tuned = linearTuning{
-	rows: 16, lanes: 256, ahead: 4, norm: 64 << 20, fill: 128, busy: 256, tiles: 160,
+	rows: 16, lanes: 256, norm: 64 << 20, fill: 128, busy: 256, tiles: 160,
 }
 
 // tileColumns is how many columns a tile of results has.

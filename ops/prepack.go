@@ -50,6 +50,45 @@ func (p packed) inOrder(pieces [][]byte, into []byte) {
 // number is number i of those of so many bits that inOrder gives.
 func number(data []byte, bits, i int) byte { return data[i*bits/8] >> (i * bits % 8) & (1<<bits - 1) }
 
+// places is where the numbers of a word of 32 bits lie that are not in the order of the columns: at which bit
+// number i of so many bits does.
+type places struct {
+	bits  int
+	of    func(i int) int
+	bytes func() *[4][256]uint32 // what a byte of numbers in the order of the columns becomes
+}
+
+func placesOf(bits int, of func(i int) int) places {
+	return places{bits, of, sync.OnceValue(func() *[4][256]uint32 {
+		var words [4][256]uint32
+		for i := range 32 / bits {
+			for b := range 256 {
+				at := i * bits
+				q := uint32(b) >> (at % 8) & (1<<bits - 1)
+				words[at/8][b] |= q << of(i)
+			}
+		}
+		return &words
+	})}
+}
+
+// pack is the order of the columns brought into that of the places.
+func (p places) pack(inOrder pack) pack {
+	return func(pieces [][]byte, into []byte) {
+		inOrder(pieces, into)
+		words := p.bytes()
+		for w := into; len(w) >= 4; w = w[4:] {
+			binary.LittleEndian.PutUint32(w, words[0][w[0]]|words[1][w[1]]|words[2][w[2]]|words[3][w[3]])
+		}
+	}
+}
+
+// number is number i of an array.
+func (p places) number(data []byte, i int) byte {
+	per := 32 / p.bits
+	return byte(binary.LittleEndian.Uint32(data[i/per*4:]) >> p.of(i%per) & (1<<p.bits - 1))
+}
+
 // taken is a pack of n bytes at a place of each block of size bytes.
 func taken(size, at, n int) pack {
 	return func(pieces [][]byte, into []byte) {

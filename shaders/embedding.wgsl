@@ -1,5 +1,5 @@
 // y = rows of a table, or of a range of its rows. An invocation gives eight columns of a row.
-{{- $f := set . "GEMV" false "Columns" "params.width"}}
+{{- $f := set . "GEMV" false "Wide" false "Columns" "params.width"}}
 struct Params {
   n: u32, // invocations: eights of all rows asked for
   width: u32, // of a row

@@ -6,13 +6,14 @@
 // the rows, a chunk of columns at a time, and what it sums for each result meets what the other lanes have
 // once, at the end.
 //
-// {{.Ahead}} rows are loaded before the first is used. The loop over them has no constant bounds, so that it
-// stays one: a step fetches the code of most kernels from memory.
+// Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
+// while the others are summed. The loop has no constant bounds, so that it stays one: a step fetches the code
+// of most kernels from memory.
 {{- $rows := .Rows}}{{if .Gated}}{{$rows = mul 2 .Rows}}{{end}}
 {{- $sums := mul $rows .Batch}}
 {{- $parts := div .Lanes $sums}}
 {{- $put := "="}}{{if ne .Chunks .Lanes}}{{$put = "+="}}{{end}}
-{{- $f := set . "GEMV" true "Partial" false "Rows" .Ahead
+{{- $f := set . "GEMV" true "Wide" (gt .Eights 1) "Partial" false
   "Columns" (printf "%du" (mul .Chunks (mul 8 .Eights)))}}
 struct Params {
   m: u32, // rows of y{{if not .Residual}} and of x{{end}}
@@ -44,6 +45,8 @@ struct Params {
 
 {{template "flat_group" .}}
 {{template "format" $f}}
+{{- template "gemv" $f}}
+
 var<workgroup> partial: array<f32, {{mul .Lanes $sums}}>;
 
 // Where a lane's share of a sum lies: lanes that write the same sum, or read neighbouring ones, meet in no
@@ -51,10 +54,6 @@ var<workgroup> partial: array<f32, {{mul .Lanes $sums}}>;
 fn place(lane: u32, sum: u32) -> u32 {
   return lane * {{$sums}}u +
     (sum ^ {{if ge $sums 32}}(lane & 31u){{else}}((lane / {{div 32 $sums}}u) & {{sub $sums 1}}u){{end}});
-}
-
-fn total(v: vec4<f32>) -> f32 {
-  return (v.x + v.y) + (v.z + v.w);
 }
 
 {{- if .Norm}}
@@ -106,29 +105,28 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- else}}
   for (var chunk = lane; chunk < {{.Chunks}}u; chunk += {{.Lanes}}u) {
 {{- end}}
+{{- range $r := 4}}
+    var row{{$r}} = load_near(group_row + {{$r}}u, chunk);
+{{- end}}
+{{- if defined "format_scale"}}
+    var scale_bits = load_scales(group_row, chunk);
+{{- end}}
 {{- range $b := .Batch}}
 {{- template "gemv_x" (set $f "B" $b)}}
 {{- end}}
-    for (var done = 0u; done < rows; done += {{.Ahead}}u) {
-{{- if .Gated}}
-      let first_row = group_row + done + select(0u, params.n - {{.Rows}}u, done >= {{.Rows}}u);
-{{- else}}
-      let first_row = group_row + done;
+    for (var done = 0u; done < rows; done += 4u) {
+      let next = select(done + 4u, done, done + 4u >= rows); // the last are loaded again
+      let next_row = group_row + next
+        {{- if .Gated}} + select(0u, params.n - {{.Rows}}u, next >= {{.Rows}}u){{end}};
+{{- if defined "format_scale"}}
+{{- template "gemv_factors" $f}}
+      scale_bits = load_scales(next_row, chunk);
 {{- end}}
-{{- range $r := .Ahead}}
-      let row{{$r}} = {{if $.Ragged}}min(first_row + {{$r}}u, params.n - 1u)
-        {{- else}}first_row + {{$r}}u{{end}};
-{{- end}}
-{{- template "gemv_offsets" $f}}
-{{- template "gemv_scales" $f}}
-{{- range $r := .Ahead}}
-{{- template "gemv_load" (set $f "R" $r)}}
-{{- end}}
-{{- range $r := .Ahead}}
+{{- range $r := 4}}
 {{- $row := set $f "R" $r}}
-{{- template "gemv_floats" $row}}
+{{- template "gemv_weights" $row}}
+      row{{$r}} = load_near(next_row + {{$r}}u, chunk);
 {{- range $b := $.Batch}}
-      var sum{{$b}}_{{$r}} = 0.0;
 {{- template "gemv_dot" (set $row "B" $b)}}
       partial[place(lane, done + {{add (mul $b $rows) $r}}u)] {{$put}} sum{{$b}}_{{$r}};
 {{- end}}

@@ -19,7 +19,7 @@
 {{- $eights := div .Quads 2}}{{/* of a team's */}}
 {{- $loads := .Quads}}
 {{- $weights := div (mul 64 $eights) .Tile}}
-{{- $f := set . "GEMV" false "Columns" "params.k"}}
+{{- $f := set . "GEMV" false "Wide" false "Columns" "params.k"}}
 struct Params {
   m: u32, // rows of y{{if not .Residual}} and of x{{end}}
   n: u32, // rows of {{if .Gated}}gate and of up{{else}}w{{end}}

@@ -3,15 +3,23 @@
 //
 //   format_bindings   the arrays of the format, as storage bindings
 //   format_functions  alias Bits, eight weights of a row as they are stored;
-//                     load(row, eight) -> Bits, those of the eight columns from 8 eight on;
-//                     floats(bits) -> Eight, in the order of the columns
+//                     load(row, eight) -> Bits, those of the eight columns from 8 eight on
+//   format_floats     floats(bits) -> Eight, in the order of the columns, or
+//   format_halves     halves(bits) -> vec4<u32>, as words of two halves, the columns 0 and 4, 1 and 5, ...,
+//                     which have too much by the constant excess
 //   format_scale      scale(row, eight) -> f32, where the weights have one
 //   format_zero       zero(row, eight) -> f32, where the weights have one besides
 //
 // and a weight is floats * scale + zero. Columns is the number of columns of a row, as WGSL. GEMV says
-// whether the kernel is a GEMV, which goes by chunks of Eights eights that share scale and zero: a format
-// whose weights load or multiply faster in a way of its own redefines gemv_* parts, of which those here are
-// for any format.
+// whether the kernel is a GEMV, which goes by chunks of Eights eights, and four rows at a time. Wide says
+// whether these eights are several, as many as the format has best: how their bits are loaded is said by
+//
+//   wide_row      Row, what is stored of a chunk of a row, and load_row(row, chunk)
+//   wide_bits     Bits of eight E of Row
+//   wide_scales   Scales, what is stored of the scales and zeros of four rows, and load_scales(row, chunk)
+//   wide_factors  what gemv_factors gives
+//
+// In a GEMV of formats with row_scales.wgsl those are gemv_scales and gemv_factors, for any Eights.
 {{define "format"}}
 // Eight weights of a row.
 struct Eight {
@@ -20,6 +28,26 @@ struct Eight {
 }
 
 {{template "format_functions" .}}
+{{- if defined "format_halves"}}
+
+{{template "format_halves" .}}
+{{- if not .GEMV}}
+
+fn floats(b: Bits) -> Eight {
+  let h = halves(b);
+  let first = unpack2x16float(h.x);
+  let second = unpack2x16float(h.y);
+  let third = unpack2x16float(h.z);
+  let fourth = unpack2x16float(h.w);
+  return Eight(vec4<f32>(first.x, second.x, third.x, fourth.x) - excess,
+    vec4<f32>(first.y, second.y, third.y, fourth.y) - excess);
+}
+{{- end}}
+{{- else}}
+
+{{template "format_floats" .}}
+{{- end}}
+{{- if not .Wide}}
 {{- if defined "format_scale"}}
 
 {{template "format_scale" .}}
@@ -29,6 +57,7 @@ struct Eight {
 {{template "format_zero" .}}
 {{- end}}
 {{- end}}
+{{- end}}
 
 // Floats Of as weights, By the prefix of the variables that hold scale and zero.
 {{define "weights"}}
@@ -36,73 +65,157 @@ struct Eight {
 {{- else}}{{.Of}}{{if defined "format_scale"}} * {{.By}}scale{{end}}{{end}}
 {{- end}}
 
+// The functions of a GEMV.
+{{define "gemv"}}
+
+// What eight weights make with their columns of x is added to a sum, which is several until the end.
+{{- if defined "format_halves"}}
+alias Sum = vec2<f32>;
+
+fn add_eight(sum: Sum, w: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> Sum {
+  var t = fma(unpack2x16float(w.x), vec2<f32>(low.x, high.x), sum);
+  t = fma(unpack2x16float(w.y), vec2<f32>(low.y, high.y), t);
+  t = fma(unpack2x16float(w.z), vec2<f32>(low.z, high.z), t);
+  return fma(unpack2x16float(w.w), vec2<f32>(low.w, high.w), t);
+}
+
+fn total(sum: Sum) -> f32 {
+  return sum.x + sum.y;
+}
+{{- else}}
+alias Sum = vec4<f32>;
+
+fn add_eight(sum: Sum, w: Eight, low: vec4<f32>, high: vec4<f32>) -> Sum {
+  return fma(high, w.high, fma(low, w.low, sum));
+}
+
+fn total(sum: Sum) -> f32 {
+  return (sum.x + sum.y) + (sum.z + sum.w);
+}
+{{- end}}
+
+{{template "gemv_row" .}}
+{{- if defined "format_scale"}}
+
+{{template "gemv_scales" .}}
+{{- end}}
+
+// What is stored of a row, or of the last one.
+fn load_near(row: u32, chunk: u32) -> Row {
+  return load_row({{if .Ragged}}min(row, params.n - 1u){{else}}row{{end}}, chunk);
+}
+{{- end}}
+
 // What the lanes of a workgroup that has work make together, before all else.
 {{define "gemv_begin"}}{{end}}
 
-// Before the loop over chunks: what does not change in it. Row r of the weights is row0, row1, ...
-{{define "gemv_offsets"}}{{end}}
+// Row, the bits of a chunk of a row, and how they are loaded.
+{{define "gemv_row"}}
+{{- if .Wide}}
+{{- template "wide_row" .}}
+{{- else}}
+alias Row = Bits;
 
-// In a chunk: the columns of row B of x.
+fn load_row(row: u32, chunk: u32) -> Row {
+  return load(row, chunk);
+}
+{{- end}}
+{{- end}}
+
+// Eight E of a row.
+{{define "gemv_bits"}}
+{{- if .Wide}}{{template "wide_bits" (set . "Row" (printf "row%d" .R))}}{{else}}row{{.R}}{{end}}
+{{- end}}
+
+// Scales, what is stored of the scales, and zeros, of four rows for a chunk, and how it is loaded.
+{{define "gemv_scales"}}
+{{- if .Wide}}
+{{- template "wide_scales" .}}
+{{- else}}
+struct Scales {
+  scale: vec4<f32>,
+{{- if defined "format_zero"}}
+  zero: vec4<f32>,
+{{- end}}
+}
+
+fn load_scales(row: u32, chunk: u32) -> Scales {
+  return Scales(
+    vec4<f32>({{range $r := 4}}{{if $r}}, {{end}}scale(row + {{$r}}u, chunk){{end}})
+{{- if defined "format_zero"}},
+    vec4<f32>({{range $r := 4}}{{if $r}}, {{end}}zero(row + {{$r}}u, chunk){{end}})
+{{- end}});
+}
+{{- end}}
+{{- end}}
+
+// The same as numbers of the four rows: scale0, scale1, ... and zero0, zero1, ..., of the Groups groups of
+// columns that a chunk has.
+{{define "gemv_factors"}}
+{{- if .Wide}}
+{{- template "wide_factors" .}}
+{{- else}}
+      let scale0 = scale_bits.scale;
+{{- if defined "format_zero"}}
+      let zero0 = scale_bits.zero;
+{{- end}}
+{{- end}}
+{{- end}}
+
+// In a chunk: the columns of row B of x, and what its sums with a group of columns begin with: where weights
+// have too much, that is taken off once for all. ones is what a group's zero is times.
 {{define "gemv_x"}}
 {{- $b := .B}}
 {{- range $q := mul 2 .Eights}}
     let x{{$b}}_{{$q}} = columns(x_row{{$b}}, chunk * {{mul 2 $.Eights}}u + {{$q}}u);
 {{- end}}
-{{- if defined "format_zero"}}
-    let ones{{$b}} = total(x{{$b}}_0{{range $q := mul 2 .Eights}}{{if $q}} + x{{$b}}_{{$q}}{{end}}{{end}});
+{{- $per := div (mul 2 .Eights) .Groups}}
+{{- range $g := .Groups}}
+{{- $of := printf "%d_%d" $b $g}}
+{{- if or (defined "format_halves") (defined "format_zero")}}
+    let all{{$of}} = {{range $q := $per}}{{if $q}} + {{end}}x{{$b}}_{{add (mul $g $per) $q}}{{end}};
 {{- end}}
-{{- end}}
-
-// The scales, and zeros, of the rows, as vectors of 4 rows: scales0, scales1, ...
-{{define "gemv_scales"}}
-{{- range $i := div .Rows 4}}
-{{- $r := mul 4 $i}}
-{{- if defined "format_scale"}}
-    let scales{{$i}} = vec4<f32>({{range $j := 4}}{{if $j}},
-      {{end}}scale(row{{add $r $j}}, chunk * {{$.Eights}}u){{end}});
-{{- end}}
-{{- if defined "format_zero"}}
-    let zeros{{$i}} = vec4<f32>({{range $j := 4}}{{if $j}},
-      {{end}}zero(row{{add $r $j}}, chunk * {{$.Eights}}u){{end}});
-{{- end}}
-{{- end}}
-{{- end}}
-
-// The bits of row R.
-{{define "gemv_load"}}
-{{- range $e := .Eights}}
-      let w{{$.R}}_{{$e}} = load(row{{$.R}}, chunk * {{$.Eights}}u + {{$e}}u);
-{{- end}}
-{{- end}}
-
-// The weights of row R as floats.
-{{define "gemv_floats"}}
-{{- range $e := .Eights}}
-      let f{{$.R}}_{{$e}} = floats(w{{$.R}}_{{$e}});
-{{- end}}
-{{- end}}
-
-// Into the sum of row R with row B of x.
-{{define "gemv_dot"}}
-{{- $t := printf "t%d_%d" .B .R}}
-{{- $sum := printf "sum%d_%d" .B .R}}
-      var {{$t}} = x{{.B}}_0 * f{{.R}}_0.low;
-      {{$t}} = fma(x{{.B}}_1, f{{.R}}_0.high, {{$t}});
-{{- range $e := .Eights}}
-{{- if $e}}
-      {{$t}} = fma(x{{$.B}}_{{mul 2 $e}}, f{{$.R}}_{{$e}}.low, {{$t}});
-      {{$t}} = fma(x{{$.B}}_{{add (mul 2 $e) 1}}, f{{$.R}}_{{$e}}.high, {{$t}});
-{{- end}}
-{{- end}}
-{{- if defined "format_scale"}}
-      {{$sum}} = fma({{template "of_row" (set . "Of" "scale")}}, total({{$t}}), {{$sum}});
+{{- if defined "format_halves"}}
+    let begin{{$of}} = Sum(-dot(excess, all{{$of}}), 0.0);
 {{- else}}
-      {{$sum}} += total({{$t}});
+    let begin{{$of}} = Sum();
 {{- end}}
 {{- if defined "format_zero"}}
-      {{$sum}} = fma({{template "of_row" (set . "Of" "zero")}}, ones{{.B}}, {{$sum}});
+    let ones{{$of}} = dot(all{{$of}}, vec4<f32>(1.0));
+{{- end}}
 {{- end}}
 {{- end}}
 
-// The element of scales0, scales1, ... that is row R's.
-{{define "of_row"}}{{.Of}}s{{div .R 4}}[{{sub .R (mul 4 (div .R 4))}}]{{end}}
+// The weights of row R.
+{{define "gemv_weights"}}
+{{- range $e := .Eights}}
+      let w{{$.R}}_{{$e}} = {{if defined "format_halves"}}halves{{else}}floats{{end}}(
+        {{- template "gemv_bits" (set $ "E" $e)}});
+{{- end}}
+{{- end}}
+
+// Their sum with row B of x.
+{{define "gemv_dot"}}
+{{- $r := .R}}
+{{- $b := .B}}
+{{- $sum := printf "sum%d_%d" $b $r}}
+{{- $per := div .Eights .Groups}}
+{{- range $g := .Groups}}
+{{- $t := printf "t%d_%d_%d" $b $r $g}}
+      var {{$t}} = begin{{$b}}_{{$g}};
+{{- range $i := $per}}
+{{- $e := add (mul $g $per) $i}}
+      {{$t}} = add_eight({{$t}}, w{{$r}}_{{$e}}, x{{$b}}_{{mul 2 $e}}, x{{$b}}_{{add (mul 2 $e) 1}});
+{{- end}}
+{{- $of := printf "total(%s)" $t}}
+{{- if defined "format_scale"}}{{$of = printf "%s * scale%d[%d]" $of $g $r}}{{end}}
+{{- if $g}}
+      {{$sum}} += {{$of}};
+{{- else}}
+      var {{$sum}} = {{$of}};
+{{- end}}
+{{- if defined "format_zero"}}
+      {{$sum}} += ones{{$b}}_{{$g}} * zero{{$g}}[{{$r}}];
+{{- end}}
+{{- end}}
+{{- end}}

@@ -3,7 +3,7 @@
 {{define "nibbles_binding"}}
 {{- if .GEMV}}
 // [n, {{.Chunks}}]
-{{binding}} var<storage, read> weights: array<{{if eq .Eights 4}}vec4<u32>{{else}}u32{{end}}>;
+{{binding}} var<storage, read> weights: array<{{if .Wide}}vec4<u32>{{else}}u32{{end}}>;
 {{- else}}
 {{binding}} var<storage, read> weights: array<u32>; // [n, columns / 8]
 {{- end}}
@@ -11,7 +11,7 @@
 
 {{define "nibbles_load"}}
 alias Bits = u32;
-{{- if not .GEMV}}
+{{- if not .Wide}}
 
 fn load(row: u32, eight: u32) -> Bits {
   return weights[row * ({{.Columns}} / 8u) + eight];
@@ -19,84 +19,28 @@ fn load(row: u32, eight: u32) -> Bits {
 {{- end}}
 {{- end}}
 
+// q, of which Middle is to be taken, as halves 256 + q and 16 + q, without any error: their mantissas count
+// in ones from bits 2 and 6 on.
 {{define "nibbles_halves"}}
-// The even and the odd columns of a word as floats 256 + q and 16 + q, without any error: two at a time, as
-// halves of which the mantissas count in ones from bits 2 and 6 on. Who sums many weights takes off once what
-// they have too much.
-fn evens(w: u32) -> vec4<f32> {
-  let a = unpack2x16float(((w << 2u) & 0x003c003cu) | 0x5c005c00u);
-  let b = unpack2x16float(((w >> 6u) & 0x003c003cu) | 0x5c005c00u);
-  return vec4<f32>(a.x, b.x, a.y, b.y);
-}
+const excess = vec2<f32>({{add 256 .Middle}}.0, {{add 16 .Middle}}.0).xyxy;
 
-fn odds(w: u32) -> vec4<f32> {
-  let a = unpack2x16float(((w << 2u) & 0x03c003c0u) | 0x4c004c00u);
-  let b = unpack2x16float(((w >> 6u) & 0x03c003c0u) | 0x4c004c00u);
-  return vec4<f32>(a.x, b.x, a.y, b.y);
+fn halves(w: Bits) -> vec4<u32> {
+  let low = w << 2u;
+  let high = w >> 6u;
+  return vec4<u32>(
+    (low & 0x003c003cu) | 0x5c005c00u,
+    (low & 0x03c003c0u) | 0x4c004c00u,
+    (high & 0x003c003cu) | 0x5c005c00u,
+    (high & 0x03c003c0u) | 0x4c004c00u);
 }
 {{- end}}
 
-{{define "nibbles_floats"}}
-{{- template "nibbles_halves" .}}
+{{define "nibbles_row"}}
+alias Row = vec4<u32>;
 
-fn floats(w: Bits) -> Eight {
-  let even = evens(w) - 256.0;
-  let odd = odds(w) - 16.0;
-  return Eight(vec4<f32>(even.x, odd.x, even.y, odd.y), vec4<f32>(even.z, odd.z, even.w, odd.w));
+fn load_row(row: u32, chunk: u32) -> Row {
+  return weights[row * {{.Chunks}}u + chunk];
 }
 {{- end}}
 
-{{define "nibbles_gemv_load"}}
-      let b{{.R}} = weights[row{{.R}} * {{.Chunks}}u + chunk];
-{{- if eq .Eights 4}}
-{{- range $e := 4}}
-      let w{{$.R}}_{{$e}} = b{{$.R}}[{{$e}}];
-{{- end}}
-{{- else}}
-      let w{{.R}}_0 = b{{.R}};
-{{- end}}
-{{- end}}
-
-// A fifth bit of each, those of 32 columns in a word of highs, from the lowest up.
-{{define "fives_bindings"}}
-{{- template "nibbles_binding" .}}
-{{binding}} var<storage, read> highs: array<u32>; // [n, columns / 32]
-{{- end}}
-
-// {{.Middle}} is taken from q.
-{{define "fives_functions"}}
-struct Bits {
-  low: u32,
-  high: u32, // at bits 0 to 7
-}
-
-// q under the exponent of 2^23, where the mantissa counts in ones. No bit is lost.
-fn floats(b: Bits) -> Eight {
-  let low = (vec4<u32>(b.low, b.low >> 4u, b.low >> 8u, b.low >> 12u) & vec4<u32>(15u)) |
-    (vec4<u32>(b.high << 4u, b.high << 3u, b.high << 2u, b.high << 1u) & vec4<u32>(16u));
-  let high = (vec4<u32>(b.low >> 16u, b.low >> 20u, b.low >> 24u, b.low >> 28u) & vec4<u32>(15u)) |
-    (vec4<u32>(b.high, b.high >> 1u, b.high >> 2u, b.high >> 3u) & vec4<u32>(16u));
-  return Eight(bitcast<vec4<f32>>(low | vec4<u32>(0x4b000000u)) - {{add 8388608 .Middle}}.0,
-    bitcast<vec4<f32>>(high | vec4<u32>(0x4b000000u)) - {{add 8388608 .Middle}}.0);
-}
-{{- if not .GEMV}}
-
-fn load(row: u32, eight: u32) -> Bits {
-  let at = row * ({{.Columns}} / 8u) + eight;
-  return Bits(weights[at], highs[at >> 2u] >> ((at & 3u) * 8u));
-}
-{{- end}}
-{{- end}}
-
-{{define "fives_gemv_load"}}
-      let b{{.R}} = weights[row{{.R}} * {{.Chunks}}u + chunk];
-{{- if eq .Eights 4}}
-      let h{{.R}} = highs[row{{.R}} * {{.Chunks}}u + chunk];
-{{- range $e := 4}}
-      let w{{$.R}}_{{$e}} = Bits(b{{$.R}}[{{$e}}], h{{$.R}}{{if $e}} >> {{mul 8 $e}}u{{end}});
-{{- end}}
-{{- else}}
-      let w{{.R}}_0 = Bits(b{{.R}},
-        highs[(row{{.R}} * {{.Chunks}}u + chunk) >> 2u] >> ((chunk & 3u) * 8u));
-{{- end}}
-{{- end}}
+{{define "nibbles_bits"}}{{.Row}}[{{.E}}]{{end}}

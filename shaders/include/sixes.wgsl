@@ -1,29 +1,84 @@
-// Scales and zeros of 6 bits for groups of 32 columns, as blocks of 256 columns of Q4_K and Q5_K begin: in
-// the first word two halves, what scales and zeros count in; in the second and third the scales and the zeros
-// of groups 0 to 3 in the low bits of the bytes; in the fourth the low four bits of those of groups 4 to 7,
-// scales below zeros, of which the second and third have the high two.
+// Numbers of 6 bits, SixesPer of them for 32 columns of a row, less Middle. Two of each of four rows lie
+// together in two words: one with their low four bits, a byte to a row, and of one that serves two such twos
+// a byte for rows 0 and 1, and the next but one for rows 2 and 3, with the high two.
 {{define "sixes_binding"}}
-{{binding}} var<storage, read> scales: array<vec4<u32>>; // [n, columns / 256]
+{{binding}} var<storage, read> scales: array<u32>; // [n / 4, twos / 2, 3]
 {{- end}}
 
+// Number i of a row.
+{{define "sixes_function"}}
+fn six(row: u32, i: u32) -> f32 {
+  let at = (row >> 2u) * ({{.Columns}} / {{div 64 .SixesPer}}u) + (i >> 1u);
+  let low = scales[at / 2u * 3u + (at & 1u)] >> ((row & 3u) * 8u + (i & 1u) * 4u);
+  let high = scales[at / 2u * 3u + 2u] >>
+    ((row & 2u) * 8u + (at & 1u) * 8u + (row & 1u) * 4u + (i & 1u) * 2u);
+  return f32(i32((low & 15u) | ((high & 3u) << 4u)) - {{.Middle}});
+}
+{{- end}}
+
+// They are turned into floats as weights are, as 1024 + six and 64 + six.
+{{define "sixes_floats"}}
+fn first_sixes(words: vec2<u32>) -> vec4<f32> {
+  let a = unpack2x16float((words.x & 0x000f000fu) | ((words.y << 4u) & 0x00300030u) | 0x64006400u);
+  let b = unpack2x16float(((words.x >> 8u) & 0x000f000fu) | (words.y & 0x00300030u) | 0x64006400u);
+  return vec4<f32>(a.x, b.x, a.y, b.y) - {{add 1024 .Middle}}.0;
+}
+
+fn second_sixes(words: vec2<u32>) -> vec4<f32> {
+  let a = unpack2x16float((words.x & 0x00f000f0u) | ((words.y << 6u) & 0x03000300u) | 0x54005400u);
+  let b = unpack2x16float(((words.x >> 8u) & 0x00f000f0u) | ((words.y << 2u) & 0x03000300u) | 0x54005400u);
+  return vec4<f32>(a.x, b.x, a.y, b.y) - {{add 64 .Middle}}.0;
+}
+{{- end}}
+
+// In a GEMV: the words that a chunk's numbers of four rows are in, and what they count in.
+{{define "sixes_scales"}}
+{{template "sixes_floats" .}}
+
+struct Scales {
+  sixes: vec2<u32>,
+  supers: {{template "supers_type" .}},
+}
+
+fn load_scales(row: u32, chunk: u32) -> Scales {
+  let two = row / 4u * {{div (mul .Chunks .SixesPer) 2}}u + chunk{{if eq .SixesPer 1}} / 2u{{end}};
+  let at = two / 2u * 3u;
+  return Scales(vec2<u32>(scales[at + (two & 1u)], scales[at + 2u]), {{template "supers_load" .}});
+}
+{{- end}}
+
+// The words shifted to where first_sixes takes the number of a chunk, or both first_sixes and second_sixes.
+{{define "sixes_words"}}
+{{- if eq .SixesPer 2}}
+      let sixes = vec2<u32>(scale_bits.sixes.x, scale_bits.sixes.y >> ((chunk & 1u) * 8u));
+{{- else}}
+      let sixes = vec2<u32>(scale_bits.sixes.x >> ((chunk & 1u) * 4u),
+        scale_bits.sixes.y >> ((chunk & 2u) * 4u + (chunk & 1u) * 2u));
+{{- end}}
+{{- end}}
+
+// The parts of Q4_K and Q5_K, whose groups of 32 columns have a scale and a zero.
 {{define "sixes_scale"}}
+{{template "sixes_function" (set . "SixesPer" 2 "Middle" 0)}}
+
+{{template "supers_function" (set . "Which" 0)}}
+
 fn scale(row: u32, eight: u32) -> f32 {
-  let at = row * ({{.Columns}} / 8u) + eight;
-  let block = scales[at >> 5u];
-  let shift = ((at >> 2u) & 3u) * 8u;
-  let first = block.y >> shift;
-  let later = ((block.w >> shift) & 15u) | ((first >> 2u) & 48u);
-  return f32(select(first & 63u, later, (at & 16u) == 16u)) * unpack2x16float(block.x).x;
+  return six(row, eight / 4u * 2u) * super_scale(row, eight);
 }
 {{- end}}
 
 {{define "sixes_zero"}}
+{{template "supers_function" (set . "Which" 1)}}
+
 fn zero(row: u32, eight: u32) -> f32 {
-  let at = row * ({{.Columns}} / 8u) + eight;
-  let block = scales[at >> 5u];
-  let shift = ((at >> 2u) & 3u) * 8u;
-  let first = block.z >> shift;
-  let later = ((block.w >> (shift + 4u)) & 15u) | ((first >> 2u) & 48u);
-  return f32(select(first & 63u, later, (at & 16u) == 16u)) * -unpack2x16float(block.x).y;
+  return six(row, eight / 4u * 2u + 1u) * -super_zero(row, eight);
 }
+{{- end}}
+
+{{define "sixes_factors"}}
+{{- template "supers_factors" .}}
+{{- template "sixes_words" (set . "SixesPer" 2)}}
+      let scale0 = first_sixes(sixes) * super_scale;
+      let zero0 = second_sixes(sixes) * -super_zero;
 {{- end}}

@@ -9,7 +9,9 @@ alias Bits = vec4<u32>;
 fn load(row: u32, eight: u32) -> Bits {
   return weights[row * ({{.Columns}} / 8u) + eight];
 }
+{{- end}}
 
+{{define "format_floats"}}
 fn floats(b: Bits) -> Eight {
   let even = b << vec4<u32>(16u);
   let odd = b & vec4<u32>(0xffff0000u);

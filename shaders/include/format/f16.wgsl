@@ -9,7 +9,9 @@ alias Bits = vec4<u32>;
 fn load(row: u32, eight: u32) -> Bits {
   return weights[row * ({{.Columns}} / 8u) + eight];
 }
+{{- end}}
 
+{{define "format_floats"}}
 fn floats(b: Bits) -> Eight {
   return Eight(vec4<f32>(unpack2x16float(b.x), unpack2x16float(b.y)),
     vec4<f32>(unpack2x16float(b.z), unpack2x16float(b.w)));

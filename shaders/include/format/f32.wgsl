@@ -21,7 +21,9 @@ fn load(row: u32, eight: u32) -> Bits {
   return Eight(weights[at], weights[at + 1u]);
 {{- end}}
 }
+{{- end}}
 
+{{define "format_floats"}}
 fn floats(b: Bits) -> Eight {
   return b;
 }

@@ -7,8 +7,10 @@
 
 {{define "format_functions"}}
 {{- template "nibbles_load" .}}
+{{- end}}
 
-{{template "levels_floats" .}}
+{{define "format_floats"}}
+{{- template "levels_floats" .}}
 {{- end}}
 
 {{define "gemv_begin"}}
@@ -21,14 +23,18 @@
 {{- end}}
 {{- end}}
 
-{{define "gemv_offsets"}}
-{{- template "row_scales_offsets" (set . "Of" "scale")}}
+{{define "wide_row"}}
+{{- template "nibbles_row" .}}
+{{- end}}
+
+{{define "wide_bits"}}
+{{- template "nibbles_bits" .}}
 {{- end}}
 
 {{define "gemv_scales"}}
-{{- template "row_scales" (set . "Of" "scale")}}
+{{- template "row_scales_gemv" .}}
 {{- end}}
 
-{{define "gemv_load"}}
-{{- template "nibbles_gemv_load" .}}
+{{define "gemv_factors"}}
+{{- template "row_scales_factors" .}}
 {{- end}}

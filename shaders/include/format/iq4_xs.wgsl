@@ -2,14 +2,16 @@
 // half, super. A weight is level[q] * (scale - 32) * super.
 {{define "format_bindings"}}
 {{- template "nibbles_binding" .}}
-// [n, columns / 256]: super, then the high two bits of the scales, then the low four
-{{binding}} var<storage, read> scales: array<vec2<u32>>;
+{{template "sixes_binding" .}}
+{{- template "supers_binding" .}}
 {{- end}}
 
 {{define "format_functions"}}
 {{- template "nibbles_load" .}}
+{{- end}}
 
-{{template "levels_floats" .}}
+{{define "format_floats"}}
+{{- template "levels_floats" .}}
 {{- end}}
 
 {{define "gemv_begin"}}
@@ -17,16 +19,29 @@
 {{- end}}
 
 {{define "format_scale"}}
+{{template "sixes_function" (set . "SixesPer" 1 "Middle" 32)}}
+
+{{template "supers_function" (set . "Which" 0)}}
+
 fn scale(row: u32, eight: u32) -> f32 {
-  let at = row * ({{.Columns}} / 8u) + eight;
-  let block = scales[at >> 5u];
-  let group = (at >> 2u) & 7u;
-  let high = (block.x >> (16u + 2u * group)) & 3u;
-  let low = (block.y >> (4u * group)) & 15u;
-  return f32(i32(low | (high << 4u)) - 32) * unpack2x16float(block.x).x;
+  return six(row, eight / 4u) * super_scale(row, eight);
 }
 {{- end}}
 
-{{define "gemv_load"}}
-{{- template "nibbles_gemv_load" .}}
+{{define "wide_row"}}
+{{- template "nibbles_row" .}}
+{{- end}}
+
+{{define "wide_bits"}}
+{{- template "nibbles_bits" .}}
+{{- end}}
+
+{{define "wide_scales"}}
+{{- template "sixes_scales" (set . "SixesPer" 1 "Middle" 32)}}
+{{- end}}
+
+{{define "wide_factors"}}
+{{- template "supers_factors" .}}
+{{- template "sixes_words" (set . "SixesPer" 1)}}
+      let scale0 = first_sixes(sixes) * super_scale;
 {{- end}}

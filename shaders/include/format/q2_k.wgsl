@@ -1,40 +1,84 @@
-// 2-bit weights q, sixteen to a word, from the lowest bits up; 16 columns have a byte with a scale in its low
-// and a zero in its high four bits, and 256 two halves, what these count in. A weight is q * scale - zero.
+// 2-bit weights q, as twos.wgsl has them; 16 columns have a byte with a scale in its low and a zero in its
+// high four bits, and 256 two halves, what these count in. A weight is q * scale - zero.
 {{define "format_bindings"}}
-{{binding}} var<storage, read> weights: array<u32>; // [n, columns / 16]
-{{binding}} var<storage, read> scales: array<u32>; // [n, columns / 64], four bytes to a word
-{{binding}} var<storage, read> supers: array<u32>; // [n, columns / 256]
+{{- template "twos_binding" .}}
+{{- template "sixteens_binding" .}}
+{{- template "supers_binding" .}}
 {{- end}}
 
 {{define "format_functions"}}
-alias Bits = u32; // at bits 0 to 15
+alias Bits = u32; // at bits 2 to 9 of both halves
+{{- if not .Wide}}
 
 fn load(row: u32, eight: u32) -> Bits {
   let at = row * ({{.Columns}} / 8u) + eight;
-  return weights[at >> 1u] >> ((at & 1u) * 16u);
+  return select(weights[at >> 1u] << 2u, weights[at >> 1u] >> 6u, (at & 1u) == 1u);
 }
+{{- end}}
+{{- end}}
 
-// q under the exponent of 2^23, where the mantissa counts in ones. No bit is lost.
-fn floats(b: Bits) -> Eight {
-  let low = vec4<u32>(b, b >> 2u, b >> 4u, b >> 6u) & vec4<u32>(3u);
-  let high = vec4<u32>(b >> 8u, b >> 10u, b >> 12u, b >> 14u) & vec4<u32>(3u);
-  return Eight(bitcast<vec4<f32>>(low | vec4<u32>(0x4b000000u)) - 8388608.0,
-    bitcast<vec4<f32>>(high | vec4<u32>(0x4b000000u)) - 8388608.0);
+// As halves 16 + q and 4 + q, whose mantissas count in ones from bits 6 and 8 on.
+{{define "format_halves"}}
+const excess = vec4<f32>(16.0, 4.0, 16.0, 4.0);
+
+fn halves(w: Bits) -> vec4<u32> {
+  let first = w << 4u;
+  return vec4<u32>(
+    (first & 0x00c000c0u) | 0x4c004c00u,
+    (first & 0x03000300u) | 0x44004400u,
+    (w & 0x00c000c0u) | 0x4c004c00u,
+    (w & 0x03000300u) | 0x44004400u);
 }
 {{- end}}
 
 {{define "format_scale"}}
+{{template "sixteens_function" .}}
+
+{{template "supers_function" (set . "Which" 0)}}
+
 fn scale(row: u32, eight: u32) -> f32 {
-  let at = row * ({{.Columns}} / 8u) + eight;
-  let byte = scales[at >> 3u] >> (((at >> 1u) & 3u) * 8u);
-  return f32(byte & 15u) * unpack2x16float(supers[at >> 5u]).x;
+  return f32(sixteen(row, eight) & 15u) * super_scale(row, eight);
 }
 {{- end}}
 
 {{define "format_zero"}}
+{{template "supers_function" (set . "Which" 1)}}
+
 fn zero(row: u32, eight: u32) -> f32 {
-  let at = row * ({{.Columns}} / 8u) + eight;
-  let byte = scales[at >> 3u] >> (((at >> 1u) & 3u) * 8u);
-  return f32((byte >> 4u) & 15u) * -unpack2x16float(supers[at >> 5u]).y;
+  return f32((sixteen(row, eight) >> 4u) & 15u) * -super_zero(row, eight);
 }
+{{- end}}
+
+{{define "wide_row"}}
+alias Row = vec2<u32>;
+
+fn load_row(row: u32, chunk: u32) -> Row {
+  return weights[row * {{.Chunks}}u + chunk];
+}
+{{- end}}
+
+{{define "wide_bits"}}{{.Row}}[{{div .E 2}}]{{if eq .E 0 2}} << 2u{{else}} >> 6u{{end}}{{end}}
+
+{{define "wide_scales"}}
+{{- template "sixteens_scales" .}}
+
+fn low_bits(w: u32) -> vec4<f32> {
+  let a = unpack2x16float((w & 0x000f000fu) | 0x64006400u);
+  let b = unpack2x16float(((w >> 8u) & 0x000f000fu) | 0x64006400u);
+  return vec4<f32>(a.x, b.x, a.y, b.y) - 1024.0;
+}
+
+fn high_bits(w: u32) -> vec4<f32> {
+  let a = unpack2x16float((w & 0x00f000f0u) | 0x54005400u);
+  let b = unpack2x16float(((w >> 8u) & 0x00f000f0u) | 0x54005400u);
+  return vec4<f32>(a.x, b.x, a.y, b.y) - 64.0;
+}
+{{- end}}
+
+{{define "wide_factors"}}
+{{- template "supers_factors" .}}
+{{- range $g := 2}}
+      let scale{{$g}} = low_bits(scale_bits.bytes[{{$g}}]) * super_scale;
+      let zero{{$g}} = high_bits(scale_bits.bytes[{{$g}}]) * -super_zero;
+{{- end}}
 {{- end}}

@@ -8,8 +8,10 @@
 
 {{define "format_functions"}}
 {{- template "nibbles_load" .}}
+{{- end}}
 
-{{template "nibbles_floats" .}}
+{{define "format_halves"}}
+{{- template "nibbles_halves" (set . "Middle" 0)}}
 {{- end}}
 
 {{define "format_scale"}}
@@ -24,16 +26,18 @@
 {{- end}}
 {{- end}}
 
-{{define "gemv_offsets"}}
-{{- template "row_scales_offsets" (set . "Of" "scale")}}
-{{- template "row_scales_offsets" (set . "Of" "zero")}}
+{{define "wide_row"}}
+{{- template "nibbles_row" .}}
+{{- end}}
+
+{{define "wide_bits"}}
+{{- template "nibbles_bits" .}}
 {{- end}}
 
 {{define "gemv_scales"}}
-{{- template "row_scales" (set . "Of" "scale")}}
-{{- template "row_scales" (set . "Of" "zero")}}
+{{- template "row_scales_gemv" .}}
 {{- end}}
 
-{{define "gemv_load"}}
-{{- template "nibbles_gemv_load" .}}
+{{define "gemv_factors"}}
+{{- template "row_scales_factors" .}}
 {{- end}}

@@ -2,13 +2,16 @@
 // bits, and 256 two halves, what these count in. A weight is q * scale - zero.
 {{define "format_bindings"}}
 {{- template "nibbles_binding" .}}
-{{- template "sixes_binding" .}}
+{{template "sixes_binding" .}}
+{{template "supers_binding" .}}
 {{- end}}
 
 {{define "format_functions"}}
 {{- template "nibbles_load" .}}
+{{- end}}
 
-{{template "nibbles_floats" .}}
+{{define "format_halves"}}
+{{- template "nibbles_halves" (set . "Middle" 0)}}
 {{- end}}
 
 {{define "format_scale"}}
@@ -19,6 +22,18 @@
 {{- template "sixes_zero" .}}
 {{- end}}
 
-{{define "gemv_load"}}
-{{- template "nibbles_gemv_load" .}}
+{{define "wide_row"}}
+{{- template "nibbles_row" .}}
+{{- end}}
+
+{{define "wide_bits"}}
+{{- template "nibbles_bits" .}}
+{{- end}}
+
+{{define "wide_scales"}}
+{{- template "sixes_scales" (set . "SixesPer" 2 "Middle" 0)}}
+{{- end}}
+
+{{define "wide_factors"}}
+{{- template "sixes_factors" .}}
 {{- end}}

@@ -1,5 +1,5 @@
-// 5-bit weights q, the low four bits of eight to a word, column k of them at bits 4k, and the fifth ones of
-// 32 columns in a word; 32 columns have a scale and a zero, halves. A weight is q * scale + zero.
+// 5-bit weights q, as fives.wgsl has them; 32 columns have a scale and a zero, halves. A weight is q * scale
+// + zero.
 {{define "format_bindings"}}
 {{- template "fives_bindings" .}}
 {{template "row_scales_binding" (set . "Of" "scale")}}
@@ -7,7 +7,11 @@
 {{- end}}
 
 {{define "format_functions"}}
-{{- template "fives_functions" (set . "Middle" 0)}}
+{{- template "fives_functions" .}}
+{{- end}}
+
+{{define "format_halves"}}
+{{- template "fives_halves" (set . "Middle" 0)}}
 {{- end}}
 
 {{define "format_scale"}}
@@ -22,16 +26,18 @@
 {{- end}}
 {{- end}}
 
-{{define "gemv_offsets"}}
-{{- template "row_scales_offsets" (set . "Of" "scale")}}
-{{- template "row_scales_offsets" (set . "Of" "zero")}}
+{{define "wide_row"}}
+{{- template "fives_row" .}}
+{{- end}}
+
+{{define "wide_bits"}}
+{{- template "fives_bits" .}}
 {{- end}}
 
 {{define "gemv_scales"}}
-{{- template "row_scales" (set . "Of" "scale")}}
-{{- template "row_scales" (set . "Of" "zero")}}
+{{- template "row_scales_gemv" .}}
 {{- end}}
 
-{{define "gemv_load"}}
-{{- template "fives_gemv_load" .}}
+{{define "gemv_factors"}}
+{{- template "row_scales_factors" .}}
 {{- end}}

@@ -1,13 +1,17 @@
-// 5-bit weights q, the low four bits of eight to a word, column k of them at bits 4k, and the fifth ones of
-// 32 columns in a word; 32 columns have a scale and a zero of 6 bits, and 256 two halves, what these count
-// in. A weight is q * scale - zero.
+// 5-bit weights q, as fives.wgsl has them; 32 columns have a scale and a zero of 6 bits, and 256 two halves,
+// what these count in. A weight is q * scale - zero.
 {{define "format_bindings"}}
 {{- template "fives_bindings" .}}
-{{- template "sixes_binding" .}}
+{{template "sixes_binding" .}}
+{{template "supers_binding" .}}
 {{- end}}
 
 {{define "format_functions"}}
-{{- template "fives_functions" (set . "Middle" 0)}}
+{{- template "fives_functions" .}}
+{{- end}}
+
+{{define "format_halves"}}
+{{- template "fives_halves" (set . "Middle" 0)}}
 {{- end}}
 
 {{define "format_scale"}}
@@ -18,6 +22,18 @@
 {{- template "sixes_zero" .}}
 {{- end}}
 
-{{define "gemv_load"}}
-{{- template "fives_gemv_load" .}}
+{{define "wide_row"}}
+{{- template "fives_row" .}}
+{{- end}}
+
+{{define "wide_bits"}}
+{{- template "fives_bits" .}}
+{{- end}}
+
+{{define "wide_scales"}}
+{{- template "sixes_scales" (set . "SixesPer" 2 "Middle" 0)}}
+{{- end}}
+
+{{define "wide_factors"}}
+{{- template "sixes_factors" .}}
 {{- end}}

@@ -1,11 +1,12 @@
 // 6-bit weights q: the low four bits of eight to a word, column k of them at bits 4k, the high two of sixteen
-// to a word. 16 columns have a scale, a signed byte, and 256 a super, a half. A weight is (q - 32) * scale *
-// super.
+// to a word, where those of an eight are shifted to the places that halves have for them, all at once. 16
+// columns have a scale, a signed byte, and 256 a super, a half. A weight is (q - 32) * scale * super.
 {{define "format_bindings"}}
-{{binding}} var<storage, read> weights: array<u32>; // [n, columns / 8]
-{{binding}} var<storage, read> highs: array<u32>; // [n, columns / 16]
-{{binding}} var<storage, read> scales: array<u32>; // [n, columns / 16], four to a word
-{{binding}} var<storage, read> supers: array<u32>; // [n, columns / 256], two to a word
+{{- template "nibbles_binding" .}}
+// [n, columns / {{if .Wide}}32{{else}}16{{end}}]
+{{binding}} var<storage, read> highs: array<{{if .Wide}}vec2<u32>{{else}}u32{{end}}>;
+{{- template "sixteens_binding" .}}
+{{- template "supers_binding" .}}
 {{- end}}
 
 {{define "format_functions"}}
@@ -13,28 +14,71 @@ struct Bits {
   low: u32,
   high: u32,
 }
+{{- if not .Wide}}
 
 fn load(row: u32, eight: u32) -> Bits {
   let at = row * ({{.Columns}} / 8u) + eight;
-  return Bits(weights[at], highs[at >> 1u] >> ((at & 1u) * 16u));
+  let high = highs[at >> 1u];
+  return Bits(weights[at], select(high << 4u, high >> 4u, (at & 1u) == 1u));
 }
+{{- end}}
+{{- end}}
 
-// q under the exponent of 2^23, where the mantissa counts in ones. No bit is lost.
-fn floats(b: Bits) -> Eight {
-  let low = (vec4<u32>(b.low, b.low >> 4u, b.low >> 8u, b.low >> 12u) & vec4<u32>(15u)) |
-    ((vec4<u32>(b.high << 4u, b.high << 2u, b.high, b.high >> 2u)) & vec4<u32>(48u));
-  let high = (vec4<u32>(b.low >> 16u, b.low >> 20u, b.low >> 24u, b.low >> 28u) & vec4<u32>(15u)) |
-    ((vec4<u32>(b.high >> 4u, b.high >> 6u, b.high >> 8u, b.high >> 10u)) & vec4<u32>(48u));
-  return Eight(bitcast<vec4<f32>>(low | vec4<u32>(0x4b000000u)) - 8388640.0,
-    bitcast<vec4<f32>>(high | vec4<u32>(0x4b000000u)) - 8388640.0);
+// As halves 1024 + q and 64 + q, without any error: their mantissas count in ones from bits 0 and 4 on.
+{{define "format_halves"}}
+const excess = vec4<f32>(1056.0, 96.0, 1056.0, 96.0);
+
+fn halves(b: Bits) -> vec4<u32> {
+  let low = b.low >> 8u;
+  let high = b.high >> 2u;
+  return vec4<u32>(
+    (b.low & 0x000f000fu) | (b.high & 0x00300030u) | 0x64006400u,
+    (b.low & 0x00f000f0u) | (b.high & 0x03000300u) | 0x54005400u,
+    (low & 0x000f000fu) | (high & 0x00300030u) | 0x64006400u,
+    (low & 0x00f000f0u) | (high & 0x03000300u) | 0x54005400u);
 }
 {{- end}}
 
 {{define "format_scale"}}
+{{template "sixteens_function" .}}
+
+{{template "supers_function" (set . "Which" 0)}}
+
 fn scale(row: u32, eight: u32) -> f32 {
-  let group = (row * ({{.Columns}} / 8u) + eight) >> 1u;
-  let byte = bitcast<i32>(scales[group >> 2u] << (24u - 8u * (group & 3u))) >> 24u;
-  let pair = unpack2x16float(supers[group >> 5u]);
-  return f32(byte) * select(pair.x, pair.y, (group & 16u) == 16u);
+  return f32(bitcast<i32>(sixteen(row, eight) << 24u) >> 24u) * super_scale(row, eight);
 }
+{{- end}}
+
+{{define "wide_row"}}
+struct Row {
+  low: vec4<u32>,
+  high: vec2<u32>,
+}
+
+fn load_row(row: u32, chunk: u32) -> Row {
+  let at = row * {{.Chunks}}u + chunk;
+  return Row(weights[at], highs[at]);
+}
+{{- end}}
+
+{{define "wide_bits"}}Bits({{.Row}}.low[{{.E}}],
+        {{.Row}}.high[{{div .E 2}}]{{if eq .E 0 2}} << 4u{{else}} >> 4u{{end}})
+{{- end}}
+
+{{define "wide_scales"}}
+{{- template "sixteens_scales" .}}
+
+// The bytes as halves 1024 + 128 + byte.
+fn bytes(w: u32) -> vec4<f32> {
+  let a = unpack2x16float((w & 0x00ff00ffu) ^ 0x64806480u);
+  let b = unpack2x16float(((w >> 8u) & 0x00ff00ffu) ^ 0x64806480u);
+  return vec4<f32>(a.x, b.x, a.y, b.y) - 1152.0;
+}
+{{- end}}
+
+{{define "wide_factors"}}
+{{- template "supers_factors" .}}
+{{- range $g := 2}}
+      let scale{{$g}} = bytes(scale_bits.bytes[{{$g}}]) * super_scale;
+{{- end}}
 {{- end}}

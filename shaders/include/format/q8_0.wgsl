@@ -1,8 +1,7 @@
 // Signed bytes q, four to a word; 32 columns have a scale, a half. A weight is q * scale.
 {{define "format_bindings"}}
-{{- if .GEMV}}
-// [n, {{.Chunks}}]
-{{binding}} var<storage, read> weights: array<vec{{mul 2 .Eights}}<u32>>;
+{{- if .Wide}}
+{{binding}} var<storage, read> weights: array<vec4<u32>>; // [n, {{.Chunks}}]
 {{- else}}
 {{binding}} var<storage, read> weights: array<vec2<u32>>; // [n, columns / 8]
 {{- end}}
@@ -11,7 +10,15 @@
 
 {{define "format_functions"}}
 alias Bits = vec2<u32>;
+{{- if not .Wide}}
 
+fn load(row: u32, eight: u32) -> Bits {
+  return weights[row * ({{.Columns}} / 8u) + eight];
+}
+{{- end}}
+{{- end}}
+
+{{define "format_floats"}}
 // q + 128 is put under the exponent of 256, where the mantissa counts in ones from bit 15 on. No bit is lost.
 fn bytes(w: u32) -> vec4<f32> {
   let u = w ^ 0x80808080u;
@@ -22,12 +29,6 @@ fn bytes(w: u32) -> vec4<f32> {
 fn floats(b: Bits) -> Eight {
   return Eight(bytes(b.x), bytes(b.y));
 }
-{{- if not .GEMV}}
-
-fn load(row: u32, eight: u32) -> Bits {
-  return weights[row * ({{.Columns}} / 8u) + eight];
-}
-{{- end}}
 {{- end}}
 
 {{define "format_scale"}}
@@ -36,18 +37,20 @@ fn load(row: u32, eight: u32) -> Bits {
 {{- end}}
 {{- end}}
 
-{{define "gemv_offsets"}}
-{{- template "row_scales_offsets" (set . "Of" "scale")}}
+{{define "wide_row"}}
+alias Row = vec4<u32>;
+
+fn load_row(row: u32, chunk: u32) -> Row {
+  return weights[row * {{.Chunks}}u + chunk];
+}
 {{- end}}
+
+{{define "wide_bits"}}{{.Row}}{{if eq .E 0}}.xy{{else}}.zw{{end}}{{end}}
 
 {{define "gemv_scales"}}
-{{- template "row_scales" (set . "Of" "scale")}}
+{{- template "row_scales_gemv" .}}
 {{- end}}
 
-{{define "gemv_load"}}
-      let b{{.R}} = weights[row{{.R}} * {{.Chunks}}u + chunk];
-      let w{{.R}}_0 = b{{.R}}.xy;
-{{- if eq .Eights 2}}
-      let w{{.R}}_1 = b{{.R}}.zw;
-{{- end}}
+{{define "gemv_factors"}}
+{{- template "row_scales_factors" .}}
 {{- end}}

@@ -20,7 +20,7 @@ struct Params {
 
 @group(0) @binding(0) var<storage, read> weights: array<u32>; // [n, columns / 8]
 
-// [n / 8, groups, 8]
+// [n / 4, groups, 4]
 @group(0) @binding(1) var<storage, read> scales: array<u32>;
 @group(0) @binding(2) var<storage, read> indices: array<i32>;
 @group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
@@ -37,37 +37,38 @@ struct Eight {
   high: vec4<f32>,
 }
 
-// The even and the odd columns of a word as floats 256 + q and 16 + q, without any error: two at a time, as
-// halves of which the mantissas count in ones from bits 2 and 6 on. Who sums many weights takes off once what
-// they have too much.
-fn evens(w: u32) -> vec4<f32> {
-  let a = unpack2x16float(((w << 2u) & 0x003c003cu) | 0x5c005c00u);
-  let b = unpack2x16float(((w >> 6u) & 0x003c003cu) | 0x5c005c00u);
-  return vec4<f32>(a.x, b.x, a.y, b.y);
-}
-
-fn odds(w: u32) -> vec4<f32> {
-  let a = unpack2x16float(((w << 2u) & 0x03c003c0u) | 0x4c004c00u);
-  let b = unpack2x16float(((w >> 6u) & 0x03c003c0u) | 0x4c004c00u);
-  return vec4<f32>(a.x, b.x, a.y, b.y);
-}
-
 alias Bits = u32;
 
 fn load(row: u32, eight: u32) -> Bits {
   return weights[row * (params.width / 8u) + eight];
 }
 
-fn floats(w: Bits) -> Eight {
-  let even = evens(w) - 264.0;
-  let odd = odds(w) - 24.0;
-  return Eight(vec4<f32>(even.x, odd.x, even.y, odd.y), vec4<f32>(even.z, odd.z, even.w, odd.w));
+const excess = vec2<f32>(264.0, 24.0).xyxy;
+
+fn halves(w: Bits) -> vec4<u32> {
+  let low = w << 2u;
+  let high = w >> 6u;
+  return vec4<u32>(
+    (low & 0x003c003cu) | 0x5c005c00u,
+    (low & 0x03c003c0u) | 0x4c004c00u,
+    (high & 0x003c003cu) | 0x5c005c00u,
+    (high & 0x03c003c0u) | 0x4c004c00u);
+}
+
+fn floats(b: Bits) -> Eight {
+  let h = halves(b);
+  let first = unpack2x16float(h.x);
+  let second = unpack2x16float(h.y);
+  let third = unpack2x16float(h.z);
+  let fourth = unpack2x16float(h.w);
+  return Eight(vec4<f32>(first.x, second.x, third.x, fourth.x) - excess,
+    vec4<f32>(first.y, second.y, third.y, fourth.y) - excess);
 }
 
 fn scale(row: u32, eight: u32) -> f32 {
   let groups = params.width / 32u;
   let group = eight / 4u;
-  let pair = unpack2x16float(scales[((row >> 3u) * groups + group) * 4u + ((row & 7u) >> 1u)]);
+  let pair = unpack2x16float(scales[((row >> 2u) * groups + group) * 2u + ((row & 3u) >> 1u)]);
   return select(pair.x, pair.y, (row & 1u) == 1u);
 }
 

@@ -1,4 +1,4 @@
-// linear_gemv with Ahead 4, Batch 4, Bias, Chunks 144, Eights 1, Format q4, GroupEights 8, Lanes 64, Ragged, Rows 16: workgroup [64 1 1], 16384 bytes of workgroup memory
+// linear_gemv with Batch 4, Bias, Chunks 144, Eights 1, Format q4, GroupEights 8, Groups 1, Lanes 64, Ragged, Rows 16: workgroup [64 1 1], 16384 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -14,8 +14,9 @@
 // the rows, a chunk of columns at a time, and what it sums for each result meets what the other lanes have
 // once, at the end.
 //
-// 4 rows are loaded before the first is used. The loop over them has no constant bounds, so that it
-// stays one: a step fetches the code of most kernels from memory.
+// Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
+// while the others are summed. The loop has no constant bounds, so that it stays one: a step fetches the code
+// of most kernels from memory.
 struct Params {
   m: u32, // rows of y and of x
   n: u32, // rows of w
@@ -27,7 +28,7 @@ struct Params {
 // [n, 144]
 @group(0) @binding(1) var<storage, read> weights: array<u32>;
 
-// [n / 4, 18, 4]
+// [n / 4, groups, 4]
 @group(0) @binding(2) var<storage, read> scales: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read> bias: array<f32>;
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
@@ -44,19 +45,55 @@ struct Eight {
   high: vec4<f32>,
 }
 
-// The even and the odd columns of a word as floats 256 + q and 16 + q, without any error: two at a time, as
-// halves of which the mantissas count in ones from bits 2 and 6 on. Who sums many weights takes off once what
-// they have too much.
-fn evens(w: u32) -> vec4<f32> {
-  let a = unpack2x16float(((w << 2u) & 0x003c003cu) | 0x5c005c00u);
-  let b = unpack2x16float(((w >> 6u) & 0x003c003cu) | 0x5c005c00u);
-  return vec4<f32>(a.x, b.x, a.y, b.y);
+alias Bits = u32;
+
+fn load(row: u32, eight: u32) -> Bits {
+  return weights[row * (1152u / 8u) + eight];
 }
 
-fn odds(w: u32) -> vec4<f32> {
-  let a = unpack2x16float(((w << 2u) & 0x03c003c0u) | 0x4c004c00u);
-  let b = unpack2x16float(((w >> 6u) & 0x03c003c0u) | 0x4c004c00u);
-  return vec4<f32>(a.x, b.x, a.y, b.y);
+const excess = vec2<f32>(264.0, 24.0).xyxy;
+
+fn halves(w: Bits) -> vec4<u32> {
+  let low = w << 2u;
+  let high = w >> 6u;
+  return vec4<u32>(
+    (low & 0x003c003cu) | 0x5c005c00u,
+    (low & 0x03c003c0u) | 0x4c004c00u,
+    (high & 0x003c003cu) | 0x5c005c00u,
+    (high & 0x03c003c0u) | 0x4c004c00u);
+}
+
+// What eight weights make with their columns of x is added to a sum, which is several until the end.
+alias Sum = vec2<f32>;
+
+fn add_eight(sum: Sum, w: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> Sum {
+  var t = fma(unpack2x16float(w.x), vec2<f32>(low.x, high.x), sum);
+  t = fma(unpack2x16float(w.y), vec2<f32>(low.y, high.y), t);
+  t = fma(unpack2x16float(w.z), vec2<f32>(low.z, high.z), t);
+  return fma(unpack2x16float(w.w), vec2<f32>(low.w, high.w), t);
+}
+
+fn total(sum: Sum) -> f32 {
+  return sum.x + sum.y;
+}
+
+alias Row = Bits;
+
+fn load_row(row: u32, chunk: u32) -> Row {
+  return load(row, chunk);
+}
+
+struct Scales {
+  scale: vec4<f32>,
+}
+
+fn load_scales(row: u32, chunk: u32) -> Scales {
+  return Scales(scales[row / 4u * 18u + chunk / 8u]);
+}
+
+// What is stored of a row, or of the last one.
+fn load_near(row: u32, chunk: u32) -> Row {
+  return load_row(min(row, params.n - 1u), chunk);
 }
 
 var<workgroup> partial: array<f32, 4096>;
@@ -66,10 +103,6 @@ var<workgroup> partial: array<f32, 4096>;
 fn place(lane: u32, sum: u32) -> u32 {
   return lane * 64u +
     (sum ^ (lane & 31u));
-}
-
-fn total(v: vec4<f32>) -> f32 {
-  return (v.x + v.y) + (v.z + v.w);
 }
 
 // Four columns of the row of x that begins at row.
@@ -98,119 +131,103 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let x_row3 = min(batch0 + 3u, params.m - 1u) * 288u;
   let rows = min(16u, params.n - group_row);
   for (var chunk = lane; chunk < 144u; chunk += 64u) {
-    let u0_0 = columns(x_row0, chunk * 2u + 0u);
-    let v0_0 = columns(x_row0, chunk * 2u + 1u);
-    let even0_0 = vec4<f32>(u0_0.xz, v0_0.xz);
-    let odd0_0 = vec4<f32>(u0_0.yw, v0_0.yw);
-    let zero0 = total((even0_0) * 264.0 +
-      (odd0_0) * 24.0);
-    let u1_0 = columns(x_row1, chunk * 2u + 0u);
-    let v1_0 = columns(x_row1, chunk * 2u + 1u);
-    let even1_0 = vec4<f32>(u1_0.xz, v1_0.xz);
-    let odd1_0 = vec4<f32>(u1_0.yw, v1_0.yw);
-    let zero1 = total((even1_0) * 264.0 +
-      (odd1_0) * 24.0);
-    let u2_0 = columns(x_row2, chunk * 2u + 0u);
-    let v2_0 = columns(x_row2, chunk * 2u + 1u);
-    let even2_0 = vec4<f32>(u2_0.xz, v2_0.xz);
-    let odd2_0 = vec4<f32>(u2_0.yw, v2_0.yw);
-    let zero2 = total((even2_0) * 264.0 +
-      (odd2_0) * 24.0);
-    let u3_0 = columns(x_row3, chunk * 2u + 0u);
-    let v3_0 = columns(x_row3, chunk * 2u + 1u);
-    let even3_0 = vec4<f32>(u3_0.xz, v3_0.xz);
-    let odd3_0 = vec4<f32>(u3_0.yw, v3_0.yw);
-    let zero3 = total((even3_0) * 264.0 +
-      (odd3_0) * 24.0);
+    var row0 = load_near(group_row + 0u, chunk);
+    var row1 = load_near(group_row + 1u, chunk);
+    var row2 = load_near(group_row + 2u, chunk);
+    var row3 = load_near(group_row + 3u, chunk);
+    var scale_bits = load_scales(group_row, chunk);
+    let x0_0 = columns(x_row0, chunk * 2u + 0u);
+    let x0_1 = columns(x_row0, chunk * 2u + 1u);
+    let all0_0 = x0_0 + x0_1;
+    let begin0_0 = Sum(-dot(excess, all0_0), 0.0);
+    let x1_0 = columns(x_row1, chunk * 2u + 0u);
+    let x1_1 = columns(x_row1, chunk * 2u + 1u);
+    let all1_0 = x1_0 + x1_1;
+    let begin1_0 = Sum(-dot(excess, all1_0), 0.0);
+    let x2_0 = columns(x_row2, chunk * 2u + 0u);
+    let x2_1 = columns(x_row2, chunk * 2u + 1u);
+    let all2_0 = x2_0 + x2_1;
+    let begin2_0 = Sum(-dot(excess, all2_0), 0.0);
+    let x3_0 = columns(x_row3, chunk * 2u + 0u);
+    let x3_1 = columns(x_row3, chunk * 2u + 1u);
+    let all3_0 = x3_0 + x3_1;
+    let begin3_0 = Sum(-dot(excess, all3_0), 0.0);
     for (var done = 0u; done < rows; done += 4u) {
-      let first_row = group_row + done;
-      let row0 = min(first_row + 0u, params.n - 1u);
-      let row1 = min(first_row + 1u, params.n - 1u);
-      let row2 = min(first_row + 2u, params.n - 1u);
-      let row3 = min(first_row + 3u, params.n - 1u);
-  let w_row0 = row0 * 144u;
-  let w_row1 = row1 * 144u;
-  let w_row2 = row2 * 144u;
-  let w_row3 = row3 * 144u;
-  let scale_row0 = (first_row / 4u + 0u) *
-    18u;
-    let scale_group = chunk / 8u;
-    let scales0 = scales[scale_row0 + scale_group];
-      let w0 = weights[w_row0 + chunk];
-      let w1 = weights[w_row1 + chunk];
-      let w2 = weights[w_row2 + chunk];
-      let w3 = weights[w_row3 + chunk];
-      let e0 = evens(w0);
-      let o0 = odds(w0);
-      var sum0_0 = 0.0;
-      let t0_0 = fma(o0, odd0_0, e0 * even0_0);
-      sum0_0 = fma(scales0[0], total(t0_0) - zero0, sum0_0);
+      let next = select(done + 4u, done, done + 4u >= rows); // the last are loaded again
+      let next_row = group_row + next;
+      let scale0 = scale_bits.scale;
+      scale_bits = load_scales(next_row, chunk);
+      let w0_0 = halves(row0);
+      row0 = load_near(next_row + 0u, chunk);
+      var t0_0_0 = begin0_0;
+      t0_0_0 = add_eight(t0_0_0, w0_0, x0_0, x0_1);
+      var sum0_0 = total(t0_0_0) * scale0[0];
       partial[place(lane, done + 0u)] += sum0_0;
-      var sum1_0 = 0.0;
-      let t1_0 = fma(o0, odd1_0, e0 * even1_0);
-      sum1_0 = fma(scales0[0], total(t1_0) - zero1, sum1_0);
+      var t1_0_0 = begin1_0;
+      t1_0_0 = add_eight(t1_0_0, w0_0, x1_0, x1_1);
+      var sum1_0 = total(t1_0_0) * scale0[0];
       partial[place(lane, done + 16u)] += sum1_0;
-      var sum2_0 = 0.0;
-      let t2_0 = fma(o0, odd2_0, e0 * even2_0);
-      sum2_0 = fma(scales0[0], total(t2_0) - zero2, sum2_0);
+      var t2_0_0 = begin2_0;
+      t2_0_0 = add_eight(t2_0_0, w0_0, x2_0, x2_1);
+      var sum2_0 = total(t2_0_0) * scale0[0];
       partial[place(lane, done + 32u)] += sum2_0;
-      var sum3_0 = 0.0;
-      let t3_0 = fma(o0, odd3_0, e0 * even3_0);
-      sum3_0 = fma(scales0[0], total(t3_0) - zero3, sum3_0);
+      var t3_0_0 = begin3_0;
+      t3_0_0 = add_eight(t3_0_0, w0_0, x3_0, x3_1);
+      var sum3_0 = total(t3_0_0) * scale0[0];
       partial[place(lane, done + 48u)] += sum3_0;
-      let e1 = evens(w1);
-      let o1 = odds(w1);
-      var sum0_1 = 0.0;
-      let t0_1 = fma(o1, odd0_0, e1 * even0_0);
-      sum0_1 = fma(scales0[1], total(t0_1) - zero0, sum0_1);
+      let w1_0 = halves(row1);
+      row1 = load_near(next_row + 1u, chunk);
+      var t0_1_0 = begin0_0;
+      t0_1_0 = add_eight(t0_1_0, w1_0, x0_0, x0_1);
+      var sum0_1 = total(t0_1_0) * scale0[1];
       partial[place(lane, done + 1u)] += sum0_1;
-      var sum1_1 = 0.0;
-      let t1_1 = fma(o1, odd1_0, e1 * even1_0);
-      sum1_1 = fma(scales0[1], total(t1_1) - zero1, sum1_1);
+      var t1_1_0 = begin1_0;
+      t1_1_0 = add_eight(t1_1_0, w1_0, x1_0, x1_1);
+      var sum1_1 = total(t1_1_0) * scale0[1];
       partial[place(lane, done + 17u)] += sum1_1;
-      var sum2_1 = 0.0;
-      let t2_1 = fma(o1, odd2_0, e1 * even2_0);
-      sum2_1 = fma(scales0[1], total(t2_1) - zero2, sum2_1);
+      var t2_1_0 = begin2_0;
+      t2_1_0 = add_eight(t2_1_0, w1_0, x2_0, x2_1);
+      var sum2_1 = total(t2_1_0) * scale0[1];
       partial[place(lane, done + 33u)] += sum2_1;
-      var sum3_1 = 0.0;
-      let t3_1 = fma(o1, odd3_0, e1 * even3_0);
-      sum3_1 = fma(scales0[1], total(t3_1) - zero3, sum3_1);
+      var t3_1_0 = begin3_0;
+      t3_1_0 = add_eight(t3_1_0, w1_0, x3_0, x3_1);
+      var sum3_1 = total(t3_1_0) * scale0[1];
       partial[place(lane, done + 49u)] += sum3_1;
-      let e2 = evens(w2);
-      let o2 = odds(w2);
-      var sum0_2 = 0.0;
-      let t0_2 = fma(o2, odd0_0, e2 * even0_0);
-      sum0_2 = fma(scales0[2], total(t0_2) - zero0, sum0_2);
+      let w2_0 = halves(row2);
+      row2 = load_near(next_row + 2u, chunk);
+      var t0_2_0 = begin0_0;
+      t0_2_0 = add_eight(t0_2_0, w2_0, x0_0, x0_1);
+      var sum0_2 = total(t0_2_0) * scale0[2];
       partial[place(lane, done + 2u)] += sum0_2;
-      var sum1_2 = 0.0;
-      let t1_2 = fma(o2, odd1_0, e2 * even1_0);
-      sum1_2 = fma(scales0[2], total(t1_2) - zero1, sum1_2);
+      var t1_2_0 = begin1_0;
+      t1_2_0 = add_eight(t1_2_0, w2_0, x1_0, x1_1);
+      var sum1_2 = total(t1_2_0) * scale0[2];
       partial[place(lane, done + 18u)] += sum1_2;
-      var sum2_2 = 0.0;
-      let t2_2 = fma(o2, odd2_0, e2 * even2_0);
-      sum2_2 = fma(scales0[2], total(t2_2) - zero2, sum2_2);
+      var t2_2_0 = begin2_0;
+      t2_2_0 = add_eight(t2_2_0, w2_0, x2_0, x2_1);
+      var sum2_2 = total(t2_2_0) * scale0[2];
       partial[place(lane, done + 34u)] += sum2_2;
-      var sum3_2 = 0.0;
-      let t3_2 = fma(o2, odd3_0, e2 * even3_0);
-      sum3_2 = fma(scales0[2], total(t3_2) - zero3, sum3_2);
+      var t3_2_0 = begin3_0;
+      t3_2_0 = add_eight(t3_2_0, w2_0, x3_0, x3_1);
+      var sum3_2 = total(t3_2_0) * scale0[2];
       partial[place(lane, done + 50u)] += sum3_2;
-      let e3 = evens(w3);
-      let o3 = odds(w3);
-      var sum0_3 = 0.0;
-      let t0_3 = fma(o3, odd0_0, e3 * even0_0);
-      sum0_3 = fma(scales0[3], total(t0_3) - zero0, sum0_3);
+      let w3_0 = halves(row3);
+      row3 = load_near(next_row + 3u, chunk);
+      var t0_3_0 = begin0_0;
+      t0_3_0 = add_eight(t0_3_0, w3_0, x0_0, x0_1);
+      var sum0_3 = total(t0_3_0) * scale0[3];
       partial[place(lane, done + 3u)] += sum0_3;
-      var sum1_3 = 0.0;
-      let t1_3 = fma(o3, odd1_0, e3 * even1_0);
-      sum1_3 = fma(scales0[3], total(t1_3) - zero1, sum1_3);
+      var t1_3_0 = begin1_0;
+      t1_3_0 = add_eight(t1_3_0, w3_0, x1_0, x1_1);
+      var sum1_3 = total(t1_3_0) * scale0[3];
       partial[place(lane, done + 19u)] += sum1_3;
-      var sum2_3 = 0.0;
-      let t2_3 = fma(o3, odd2_0, e3 * even2_0);
-      sum2_3 = fma(scales0[3], total(t2_3) - zero2, sum2_3);
+      var t2_3_0 = begin2_0;
+      t2_3_0 = add_eight(t2_3_0, w3_0, x2_0, x2_1);
+      var sum2_3 = total(t2_3_0) * scale0[3];
       partial[place(lane, done + 35u)] += sum2_3;
-      var sum3_3 = 0.0;
-      let t3_3 = fma(o3, odd3_0, e3 * even3_0);
-      sum3_3 = fma(scales0[3], total(t3_3) - zero3, sum3_3);
+      var t3_3_0 = begin3_0;
+      t3_3_0 = add_eight(t3_3_0, w3_0, x3_0, x3_1);
+      var sum3_3 = total(t3_3_0) * scale0[3];
       partial[place(lane, done + 51u)] += sum3_3;
     }
   }

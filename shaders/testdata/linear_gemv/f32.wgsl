@@ -1,4 +1,4 @@
-// linear_gemv with Ahead 4, Batch 1, Bias, Chunks 80, Eights 1, Format f32, Lanes 64, Rows 4: workgroup [64 1 1], 1024 bytes of workgroup memory
+// linear_gemv with Batch 1, Bias, Chunks 80, Eights 1, Format f32, Groups 1, Lanes 64, Rows 4: workgroup [64 1 1], 1024 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: bias
@@ -13,8 +13,9 @@
 // the rows, a chunk of columns at a time, and what it sums for each result meets what the other lanes have
 // once, at the end.
 //
-// 4 rows are loaded before the first is used. The loop over them has no constant bounds, so that it
-// stays one: a step fetches the code of most kernels from memory.
+// Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
+// while the others are summed. The loop has no constant bounds, so that it stays one: a step fetches the code
+// of most kernels from memory.
 struct Params {
   m: u32, // rows of y and of x
   n: u32, // rows of w
@@ -49,6 +50,29 @@ fn load(row: u32, eight: u32) -> Bits {
 fn floats(b: Bits) -> Eight {
   return b;
 }
+
+// What eight weights make with their columns of x is added to a sum, which is several until the end.
+alias Sum = vec4<f32>;
+
+fn add_eight(sum: Sum, w: Eight, low: vec4<f32>, high: vec4<f32>) -> Sum {
+  return fma(high, w.high, fma(low, w.low, sum));
+}
+
+fn total(sum: Sum) -> f32 {
+  return (sum.x + sum.y) + (sum.z + sum.w);
+}
+
+alias Row = Bits;
+
+fn load_row(row: u32, chunk: u32) -> Row {
+  return load(row, chunk);
+}
+
+// What is stored of a row, or of the last one.
+fn load_near(row: u32, chunk: u32) -> Row {
+  return load_row(row, chunk);
+}
+
 var<workgroup> partial: array<f32, 256>;
 
 // Where a lane's share of a sum lies: lanes that write the same sum, or read neighbouring ones, meet in no
@@ -56,10 +80,6 @@ var<workgroup> partial: array<f32, 256>;
 fn place(lane: u32, sum: u32) -> u32 {
   return lane * 4u +
     (sum ^ ((lane / 8u) & 3u));
-}
-
-fn total(v: vec4<f32>) -> f32 {
-  return (v.x + v.y) + (v.z + v.w);
 }
 
 // Four columns of the row of x that begins at row.
@@ -85,41 +105,39 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let x_row0 = min(batch0 + 0u, params.m - 1u) * 160u;
   let rows = min(4u, params.n - group_row);
   for (var chunk = lane; chunk < 80u; chunk += 64u) {
+    var row0 = load_near(group_row + 0u, chunk);
+    var row1 = load_near(group_row + 1u, chunk);
+    var row2 = load_near(group_row + 2u, chunk);
+    var row3 = load_near(group_row + 3u, chunk);
     let x0_0 = columns(x_row0, chunk * 2u + 0u);
     let x0_1 = columns(x_row0, chunk * 2u + 1u);
+    let begin0_0 = Sum();
     for (var done = 0u; done < rows; done += 4u) {
-      let first_row = group_row + done;
-      let row0 = first_row + 0u;
-      let row1 = first_row + 1u;
-      let row2 = first_row + 2u;
-      let row3 = first_row + 3u;
-      let w0_0 = load(row0, chunk * 1u + 0u);
-      let w1_0 = load(row1, chunk * 1u + 0u);
-      let w2_0 = load(row2, chunk * 1u + 0u);
-      let w3_0 = load(row3, chunk * 1u + 0u);
-      let f0_0 = floats(w0_0);
-      var sum0_0 = 0.0;
-      var t0_0 = x0_0 * f0_0.low;
-      t0_0 = fma(x0_1, f0_0.high, t0_0);
-      sum0_0 += total(t0_0);
+      let next = select(done + 4u, done, done + 4u >= rows); // the last are loaded again
+      let next_row = group_row + next;
+      let w0_0 = floats(row0);
+      row0 = load_near(next_row + 0u, chunk);
+      var t0_0_0 = begin0_0;
+      t0_0_0 = add_eight(t0_0_0, w0_0, x0_0, x0_1);
+      var sum0_0 = total(t0_0_0);
       partial[place(lane, done + 0u)] += sum0_0;
-      let f1_0 = floats(w1_0);
-      var sum0_1 = 0.0;
-      var t0_1 = x0_0 * f1_0.low;
-      t0_1 = fma(x0_1, f1_0.high, t0_1);
-      sum0_1 += total(t0_1);
+      let w1_0 = floats(row1);
+      row1 = load_near(next_row + 1u, chunk);
+      var t0_1_0 = begin0_0;
+      t0_1_0 = add_eight(t0_1_0, w1_0, x0_0, x0_1);
+      var sum0_1 = total(t0_1_0);
       partial[place(lane, done + 1u)] += sum0_1;
-      let f2_0 = floats(w2_0);
-      var sum0_2 = 0.0;
-      var t0_2 = x0_0 * f2_0.low;
-      t0_2 = fma(x0_1, f2_0.high, t0_2);
-      sum0_2 += total(t0_2);
+      let w2_0 = floats(row2);
+      row2 = load_near(next_row + 2u, chunk);
+      var t0_2_0 = begin0_0;
+      t0_2_0 = add_eight(t0_2_0, w2_0, x0_0, x0_1);
+      var sum0_2 = total(t0_2_0);
       partial[place(lane, done + 2u)] += sum0_2;
-      let f3_0 = floats(w3_0);
-      var sum0_3 = 0.0;
-      var t0_3 = x0_0 * f3_0.low;
-      t0_3 = fma(x0_1, f3_0.high, t0_3);
-      sum0_3 += total(t0_3);
+      let w3_0 = floats(row3);
+      row3 = load_near(next_row + 3u, chunk);
+      var t0_3_0 = begin0_0;
+      t0_3_0 = add_eight(t0_3_0, w3_0, x0_0, x0_1);
+      var sum0_3 = total(t0_3_0);
       partial[place(lane, done + 3u)] += sum0_3;
     }
   }

@@ -1,4 +1,4 @@
-// linear_gemv with Ahead 4, Batch 1, Chunks 64, Eights 4, Format iq4_nl, GroupEights 4, HalfScales, Lanes 64, Residual, Rows 8: workgroup [64 1 1], 3072 bytes of workgroup memory
+// linear_gemv with Batch 1, Chunks 64, Eights 4, Format iq4_nl, GroupEights 4, Groups 1, HalfScales, Lanes 64, Residual, Rows 8: workgroup [64 1 1], 3072 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -16,8 +16,9 @@
 // the rows, a chunk of columns at a time, and what it sums for each result meets what the other lanes have
 // once, at the end.
 //
-// 4 rows are loaded before the first is used. The loop over them has no constant bounds, so that it
-// stays one: a step fetches the code of most kernels from memory.
+// Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
+// while the others are summed. The loop has no constant bounds, so that it stays one: a step fetches the code
+// of most kernels from memory.
 struct Params {
   m: u32, // rows of y
   n: u32, // rows of w
@@ -31,8 +32,8 @@ struct Params {
 // [n, 64]
 @group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>;
 
-// [n / 8, 64, 8]
-@group(0) @binding(2) var<storage, read> scales: array<vec4<u32>>;
+// [n / 4, groups, 4]
+@group(0) @binding(2) var<storage, read> scales: array<vec2<u32>>;
 @group(0) @binding(3) var<storage, read> residual: array<f32>;
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
 @group(0) @binding(5) var<uniform> params: Params;
@@ -72,6 +73,36 @@ fn floats(w: Bits) -> Eight {
     vec4<f32>(unpack2x16float(pairs[(w >> 16u) & 255u]), unpack2x16float(pairs[w >> 24u])));
 }
 
+// What eight weights make with their columns of x is added to a sum, which is several until the end.
+alias Sum = vec4<f32>;
+
+fn add_eight(sum: Sum, w: Eight, low: vec4<f32>, high: vec4<f32>) -> Sum {
+  return fma(high, w.high, fma(low, w.low, sum));
+}
+
+fn total(sum: Sum) -> f32 {
+  return (sum.x + sum.y) + (sum.z + sum.w);
+}
+
+alias Row = vec4<u32>;
+
+fn load_row(row: u32, chunk: u32) -> Row {
+  return weights[row * 64u + chunk];
+}
+
+struct Scales {
+  scale: vec2<u32>,
+}
+
+fn load_scales(row: u32, chunk: u32) -> Scales {
+  return Scales(scales[row / 4u * 64u + chunk / 1u]);
+}
+
+// What is stored of a row, or of the last one.
+fn load_near(row: u32, chunk: u32) -> Row {
+  return load_row(row, chunk);
+}
+
 var<workgroup> partial: array<f32, 512>;
 
 // Where a lane's share of a sum lies: lanes that write the same sum, or read neighbouring ones, meet in no
@@ -79,10 +110,6 @@ var<workgroup> partial: array<f32, 512>;
 fn place(lane: u32, sum: u32) -> u32 {
   return lane * 8u +
     (sum ^ ((lane / 4u) & 7u));
-}
-
-fn total(v: vec4<f32>) -> f32 {
-  return (v.x + v.y) + (v.z + v.w);
 }
 
 // Four columns of the row of x that begins at row.
@@ -113,6 +140,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let rows = min(8u, params.n - group_row);
   {
     let chunk = lane;
+    var row0 = load_near(group_row + 0u, chunk);
+    var row1 = load_near(group_row + 1u, chunk);
+    var row2 = load_near(group_row + 2u, chunk);
+    var row3 = load_near(group_row + 3u, chunk);
+    var scale_bits = load_scales(group_row, chunk);
     let x0_0 = columns(x_row0, chunk * 8u + 0u);
     let x0_1 = columns(x_row0, chunk * 8u + 1u);
     let x0_2 = columns(x_row0, chunk * 8u + 2u);
@@ -121,97 +153,59 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     let x0_5 = columns(x_row0, chunk * 8u + 5u);
     let x0_6 = columns(x_row0, chunk * 8u + 6u);
     let x0_7 = columns(x_row0, chunk * 8u + 7u);
+    let begin0_0 = Sum();
     for (var done = 0u; done < rows; done += 4u) {
-      let first_row = group_row + done;
-      let row0 = first_row + 0u;
-      let row1 = first_row + 1u;
-      let row2 = first_row + 2u;
-      let row3 = first_row + 3u;
-  let scale_row0 = (first_row / 8u + 0u) *
-    64u;
-    let scale_group = chunk / 1u;
-    let scale_word0 = scales[scale_row0 + scale_group];
-    let scale_pair = select(scale_word0.xy, scale_word0.zw, (first_row & 4u) == 4u);
-    let scales0 = vec4<f32>(unpack2x16float(scale_pair.x), unpack2x16float(scale_pair.y));
-      let b0 = weights[row0 * 64u + chunk];
-      let w0_0 = b0[0];
-      let w0_1 = b0[1];
-      let w0_2 = b0[2];
-      let w0_3 = b0[3];
-      let b1 = weights[row1 * 64u + chunk];
-      let w1_0 = b1[0];
-      let w1_1 = b1[1];
-      let w1_2 = b1[2];
-      let w1_3 = b1[3];
-      let b2 = weights[row2 * 64u + chunk];
-      let w2_0 = b2[0];
-      let w2_1 = b2[1];
-      let w2_2 = b2[2];
-      let w2_3 = b2[3];
-      let b3 = weights[row3 * 64u + chunk];
-      let w3_0 = b3[0];
-      let w3_1 = b3[1];
-      let w3_2 = b3[2];
-      let w3_3 = b3[3];
-      let f0_0 = floats(w0_0);
-      let f0_1 = floats(w0_1);
-      let f0_2 = floats(w0_2);
-      let f0_3 = floats(w0_3);
-      var sum0_0 = 0.0;
-      var t0_0 = x0_0 * f0_0.low;
-      t0_0 = fma(x0_1, f0_0.high, t0_0);
-      t0_0 = fma(x0_2, f0_1.low, t0_0);
-      t0_0 = fma(x0_3, f0_1.high, t0_0);
-      t0_0 = fma(x0_4, f0_2.low, t0_0);
-      t0_0 = fma(x0_5, f0_2.high, t0_0);
-      t0_0 = fma(x0_6, f0_3.low, t0_0);
-      t0_0 = fma(x0_7, f0_3.high, t0_0);
-      sum0_0 = fma(scales0[0], total(t0_0), sum0_0);
+      let next = select(done + 4u, done, done + 4u >= rows); // the last are loaded again
+      let next_row = group_row + next;
+      let scale0 = vec4<f32>(unpack2x16float(scale_bits.scale.x), unpack2x16float(scale_bits.scale.y));
+      scale_bits = load_scales(next_row, chunk);
+      let w0_0 = floats(row0[0]);
+      let w0_1 = floats(row0[1]);
+      let w0_2 = floats(row0[2]);
+      let w0_3 = floats(row0[3]);
+      row0 = load_near(next_row + 0u, chunk);
+      var t0_0_0 = begin0_0;
+      t0_0_0 = add_eight(t0_0_0, w0_0, x0_0, x0_1);
+      t0_0_0 = add_eight(t0_0_0, w0_1, x0_2, x0_3);
+      t0_0_0 = add_eight(t0_0_0, w0_2, x0_4, x0_5);
+      t0_0_0 = add_eight(t0_0_0, w0_3, x0_6, x0_7);
+      var sum0_0 = total(t0_0_0) * scale0[0];
       partial[place(lane, done + 0u)] = sum0_0;
-      let f1_0 = floats(w1_0);
-      let f1_1 = floats(w1_1);
-      let f1_2 = floats(w1_2);
-      let f1_3 = floats(w1_3);
-      var sum0_1 = 0.0;
-      var t0_1 = x0_0 * f1_0.low;
-      t0_1 = fma(x0_1, f1_0.high, t0_1);
-      t0_1 = fma(x0_2, f1_1.low, t0_1);
-      t0_1 = fma(x0_3, f1_1.high, t0_1);
-      t0_1 = fma(x0_4, f1_2.low, t0_1);
-      t0_1 = fma(x0_5, f1_2.high, t0_1);
-      t0_1 = fma(x0_6, f1_3.low, t0_1);
-      t0_1 = fma(x0_7, f1_3.high, t0_1);
-      sum0_1 = fma(scales0[1], total(t0_1), sum0_1);
+      let w1_0 = floats(row1[0]);
+      let w1_1 = floats(row1[1]);
+      let w1_2 = floats(row1[2]);
+      let w1_3 = floats(row1[3]);
+      row1 = load_near(next_row + 1u, chunk);
+      var t0_1_0 = begin0_0;
+      t0_1_0 = add_eight(t0_1_0, w1_0, x0_0, x0_1);
+      t0_1_0 = add_eight(t0_1_0, w1_1, x0_2, x0_3);
+      t0_1_0 = add_eight(t0_1_0, w1_2, x0_4, x0_5);
+      t0_1_0 = add_eight(t0_1_0, w1_3, x0_6, x0_7);
+      var sum0_1 = total(t0_1_0) * scale0[1];
       partial[place(lane, done + 1u)] = sum0_1;
-      let f2_0 = floats(w2_0);
-      let f2_1 = floats(w2_1);
-      let f2_2 = floats(w2_2);
-      let f2_3 = floats(w2_3);
-      var sum0_2 = 0.0;
-      var t0_2 = x0_0 * f2_0.low;
-      t0_2 = fma(x0_1, f2_0.high, t0_2);
-      t0_2 = fma(x0_2, f2_1.low, t0_2);
-      t0_2 = fma(x0_3, f2_1.high, t0_2);
-      t0_2 = fma(x0_4, f2_2.low, t0_2);
-      t0_2 = fma(x0_5, f2_2.high, t0_2);
-      t0_2 = fma(x0_6, f2_3.low, t0_2);
-      t0_2 = fma(x0_7, f2_3.high, t0_2);
-      sum0_2 = fma(scales0[2], total(t0_2), sum0_2);
+      let w2_0 = floats(row2[0]);
+      let w2_1 = floats(row2[1]);
+      let w2_2 = floats(row2[2]);
+      let w2_3 = floats(row2[3]);
+      row2 = load_near(next_row + 2u, chunk);
+      var t0_2_0 = begin0_0;
+      t0_2_0 = add_eight(t0_2_0, w2_0, x0_0, x0_1);
+      t0_2_0 = add_eight(t0_2_0, w2_1, x0_2, x0_3);
+      t0_2_0 = add_eight(t0_2_0, w2_2, x0_4, x0_5);
+      t0_2_0 = add_eight(t0_2_0, w2_3, x0_6, x0_7);
+      var sum0_2 = total(t0_2_0) * scale0[2];
       partial[place(lane, done + 2u)] = sum0_2;
-      let f3_0 = floats(w3_0);
-      let f3_1 = floats(w3_1);
-      let f3_2 = floats(w3_2);
-      let f3_3 = floats(w3_3);
-      var sum0_3 = 0.0;
-      var t0_3 = x0_0 * f3_0.low;
-      t0_3 = fma(x0_1, f3_0.high, t0_3);
-      t0_3 = fma(x0_2, f3_1.low, t0_3);
-      t0_3 = fma(x0_3, f3_1.high, t0_3);
-      t0_3 = fma(x0_4, f3_2.low, t0_3);
-      t0_3 = fma(x0_5, f3_2.high, t0_3);
-      t0_3 = fma(x0_6, f3_3.low, t0_3);
-      t0_3 = fma(x0_7, f3_3.high, t0_3);
-      sum0_3 = fma(scales0[3], total(t0_3), sum0_3);
+      let w3_0 = floats(row3[0]);
+      let w3_1 = floats(row3[1]);
+      let w3_2 = floats(row3[2]);
+      let w3_3 = floats(row3[3]);
+      row3 = load_near(next_row + 3u, chunk);
+      var t0_3_0 = begin0_0;
+      t0_3_0 = add_eight(t0_3_0, w3_0, x0_0, x0_1);
+      t0_3_0 = add_eight(t0_3_0, w3_1, x0_2, x0_3);
+      t0_3_0 = add_eight(t0_3_0, w3_2, x0_4, x0_5);
+      t0_3_0 = add_eight(t0_3_0, w3_3, x0_6, x0_7);
+      var sum0_3 = total(t0_3_0) * scale0[3];
       partial[place(lane, done + 3u)] = sum0_3;
     }
   }

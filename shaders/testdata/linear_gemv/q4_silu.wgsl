@@ -1,4 +1,4 @@
-// linear_gemv with Ahead 4, Batch 1, Chunks 64, Eights 4, Format q4, Gated silu, GroupEights 4, HalfScales, Lanes 64, Norm, Rows 16: workgroup [64 1 1], 8448 bytes of workgroup memory
+// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q4, Gated silu, GroupEights 4, Groups 1, HalfScales, Lanes 64, Norm, Rows 16: workgroup [64 1 1], 8448 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -15,8 +15,9 @@
 // the rows, a chunk of columns at a time, and what it sums for each result meets what the other lanes have
 // once, at the end.
 //
-// 4 rows are loaded before the first is used. The loop over them has no constant bounds, so that it
-// stays one: a step fetches the code of most kernels from memory.
+// Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
+// while the others are summed. The loop has no constant bounds, so that it stays one: a step fetches the code
+// of most kernels from memory.
 struct Params {
   m: u32, // rows of y and of x
   n: u32, // rows of gate and of up
@@ -29,8 +30,8 @@ struct Params {
 // [n, 64]
 @group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>;
 
-// [n / 8, 64, 8]
-@group(0) @binding(2) var<storage, read> scales: array<vec4<u32>>;
+// [n / 4, groups, 4]
+@group(0) @binding(2) var<storage, read> scales: array<vec2<u32>>;
 @group(0) @binding(3) var<storage, read> norm: array<vec4<f32>>; // its weights
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
 @group(0) @binding(5) var<uniform> params: Params;
@@ -46,19 +47,51 @@ struct Eight {
   high: vec4<f32>,
 }
 
-// The even and the odd columns of a word as floats 256 + q and 16 + q, without any error: two at a time, as
-// halves of which the mantissas count in ones from bits 2 and 6 on. Who sums many weights takes off once what
-// they have too much.
-fn evens(w: u32) -> vec4<f32> {
-  let a = unpack2x16float(((w << 2u) & 0x003c003cu) | 0x5c005c00u);
-  let b = unpack2x16float(((w >> 6u) & 0x003c003cu) | 0x5c005c00u);
-  return vec4<f32>(a.x, b.x, a.y, b.y);
+alias Bits = u32;
+
+const excess = vec2<f32>(264.0, 24.0).xyxy;
+
+fn halves(w: Bits) -> vec4<u32> {
+  let low = w << 2u;
+  let high = w >> 6u;
+  return vec4<u32>(
+    (low & 0x003c003cu) | 0x5c005c00u,
+    (low & 0x03c003c0u) | 0x4c004c00u,
+    (high & 0x003c003cu) | 0x5c005c00u,
+    (high & 0x03c003c0u) | 0x4c004c00u);
 }
 
-fn odds(w: u32) -> vec4<f32> {
-  let a = unpack2x16float(((w << 2u) & 0x03c003c0u) | 0x4c004c00u);
-  let b = unpack2x16float(((w >> 6u) & 0x03c003c0u) | 0x4c004c00u);
-  return vec4<f32>(a.x, b.x, a.y, b.y);
+// What eight weights make with their columns of x is added to a sum, which is several until the end.
+alias Sum = vec2<f32>;
+
+fn add_eight(sum: Sum, w: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> Sum {
+  var t = fma(unpack2x16float(w.x), vec2<f32>(low.x, high.x), sum);
+  t = fma(unpack2x16float(w.y), vec2<f32>(low.y, high.y), t);
+  t = fma(unpack2x16float(w.z), vec2<f32>(low.z, high.z), t);
+  return fma(unpack2x16float(w.w), vec2<f32>(low.w, high.w), t);
+}
+
+fn total(sum: Sum) -> f32 {
+  return sum.x + sum.y;
+}
+
+alias Row = vec4<u32>;
+
+fn load_row(row: u32, chunk: u32) -> Row {
+  return weights[row * 64u + chunk];
+}
+
+struct Scales {
+  scale: vec2<u32>,
+}
+
+fn load_scales(row: u32, chunk: u32) -> Scales {
+  return Scales(scales[row / 4u * 64u + chunk / 1u]);
+}
+
+// What is stored of a row, or of the last one.
+fn load_near(row: u32, chunk: u32) -> Row {
+  return load_row(row, chunk);
 }
 
 var<workgroup> partial: array<f32, 2048>;
@@ -68,10 +101,6 @@ var<workgroup> partial: array<f32, 2048>;
 fn place(lane: u32, sum: u32) -> u32 {
   return lane * 32u +
     (sum ^ (lane & 31u));
-}
-
-fn total(v: vec4<f32>) -> f32 {
-  return (v.x + v.y) + (v.z + v.w);
 }
 
 // The scale of a norm waits until all is summed: the squares are summed beside the products.
@@ -104,90 +133,73 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let rows = min(32u, 2u * params.n);
   {
     let chunk = lane;
-    let u0_0 = columns(x_row0, chunk * 8u + 0u);
-    let v0_0 = columns(x_row0, chunk * 8u + 1u);
-    let even0_0 = vec4<f32>(u0_0.xz, v0_0.xz);
-    let odd0_0 = vec4<f32>(u0_0.yw, v0_0.yw);
-    let u0_1 = columns(x_row0, chunk * 8u + 2u);
-    let v0_1 = columns(x_row0, chunk * 8u + 3u);
-    let even0_1 = vec4<f32>(u0_1.xz, v0_1.xz);
-    let odd0_1 = vec4<f32>(u0_1.yw, v0_1.yw);
-    let u0_2 = columns(x_row0, chunk * 8u + 4u);
-    let v0_2 = columns(x_row0, chunk * 8u + 5u);
-    let even0_2 = vec4<f32>(u0_2.xz, v0_2.xz);
-    let odd0_2 = vec4<f32>(u0_2.yw, v0_2.yw);
-    let u0_3 = columns(x_row0, chunk * 8u + 6u);
-    let v0_3 = columns(x_row0, chunk * 8u + 7u);
-    let even0_3 = vec4<f32>(u0_3.xz, v0_3.xz);
-    let odd0_3 = vec4<f32>(u0_3.yw, v0_3.yw);
-    let zero0 = total((even0_0 +
-      even0_1 +
-      even0_2 +
-      even0_3) * 264.0 +
-      (odd0_0 + odd0_1 + odd0_2 + odd0_3) * 24.0);
+    var row0 = load_near(group_row + 0u, chunk);
+    var row1 = load_near(group_row + 1u, chunk);
+    var row2 = load_near(group_row + 2u, chunk);
+    var row3 = load_near(group_row + 3u, chunk);
+    var scale_bits = load_scales(group_row, chunk);
+    let x0_0 = columns(x_row0, chunk * 8u + 0u);
+    let x0_1 = columns(x_row0, chunk * 8u + 1u);
+    let x0_2 = columns(x_row0, chunk * 8u + 2u);
+    let x0_3 = columns(x_row0, chunk * 8u + 3u);
+    let x0_4 = columns(x_row0, chunk * 8u + 4u);
+    let x0_5 = columns(x_row0, chunk * 8u + 5u);
+    let x0_6 = columns(x_row0, chunk * 8u + 6u);
+    let x0_7 = columns(x_row0, chunk * 8u + 7u);
+    let all0_0 = x0_0 + x0_1 + x0_2 + x0_3 + x0_4 + x0_5 + x0_6 + x0_7;
+    let begin0_0 = Sum(-dot(excess, all0_0), 0.0);
     for (var done = 0u; done < rows; done += 4u) {
-      let first_row = group_row + done + select(0u, params.n - 16u, done >= 16u);
-      let row0 = first_row + 0u;
-      let row1 = first_row + 1u;
-      let row2 = first_row + 2u;
-      let row3 = first_row + 3u;
-  let w_row0 = row0 * 64u;
-  let w_row1 = row1 * 64u;
-  let w_row2 = row2 * 64u;
-  let w_row3 = row3 * 64u;
-  let scale_row0 = (first_row / 8u + 0u) *
-    64u;
-    let scale_group = chunk / 1u;
-    let scale_word0 = scales[scale_row0 + scale_group];
-    let scale_pair = select(scale_word0.xy, scale_word0.zw, (first_row & 4u) == 4u);
-    let scales0 = vec4<f32>(unpack2x16float(scale_pair.x), unpack2x16float(scale_pair.y));
-      let w0 = weights[w_row0 + chunk];
-      let w1 = weights[w_row1 + chunk];
-      let w2 = weights[w_row2 + chunk];
-      let w3 = weights[w_row3 + chunk];
-      var sum0_0 = 0.0;
-      var t0_0 = evens(w0.x) * even0_0;
-      t0_0 = fma(odds(w0.x), odd0_0, t0_0);
-      t0_0 = fma(evens(w0.y), even0_1, t0_0);
-      t0_0 = fma(odds(w0.y), odd0_1, t0_0);
-      t0_0 = fma(evens(w0.z), even0_2, t0_0);
-      t0_0 = fma(odds(w0.z), odd0_2, t0_0);
-      t0_0 = fma(evens(w0.w), even0_3, t0_0);
-      t0_0 = fma(odds(w0.w), odd0_3, t0_0);
-      sum0_0 = fma(scales0[0], total(t0_0) - zero0, sum0_0);
+      let next = select(done + 4u, done, done + 4u >= rows); // the last are loaded again
+      let next_row = group_row + next + select(0u, params.n - 16u, next >= 16u);
+      let scale0 = vec4<f32>(unpack2x16float(scale_bits.scale.x), unpack2x16float(scale_bits.scale.y));
+      scale_bits = load_scales(next_row, chunk);
+      let w0_0 = halves(row0[0]);
+      let w0_1 = halves(row0[1]);
+      let w0_2 = halves(row0[2]);
+      let w0_3 = halves(row0[3]);
+      row0 = load_near(next_row + 0u, chunk);
+      var t0_0_0 = begin0_0;
+      t0_0_0 = add_eight(t0_0_0, w0_0, x0_0, x0_1);
+      t0_0_0 = add_eight(t0_0_0, w0_1, x0_2, x0_3);
+      t0_0_0 = add_eight(t0_0_0, w0_2, x0_4, x0_5);
+      t0_0_0 = add_eight(t0_0_0, w0_3, x0_6, x0_7);
+      var sum0_0 = total(t0_0_0) * scale0[0];
       partial[place(lane, done + 0u)] = sum0_0;
-      var sum0_1 = 0.0;
-      var t0_1 = evens(w1.x) * even0_0;
-      t0_1 = fma(odds(w1.x), odd0_0, t0_1);
-      t0_1 = fma(evens(w1.y), even0_1, t0_1);
-      t0_1 = fma(odds(w1.y), odd0_1, t0_1);
-      t0_1 = fma(evens(w1.z), even0_2, t0_1);
-      t0_1 = fma(odds(w1.z), odd0_2, t0_1);
-      t0_1 = fma(evens(w1.w), even0_3, t0_1);
-      t0_1 = fma(odds(w1.w), odd0_3, t0_1);
-      sum0_1 = fma(scales0[1], total(t0_1) - zero0, sum0_1);
+      let w1_0 = halves(row1[0]);
+      let w1_1 = halves(row1[1]);
+      let w1_2 = halves(row1[2]);
+      let w1_3 = halves(row1[3]);
+      row1 = load_near(next_row + 1u, chunk);
+      var t0_1_0 = begin0_0;
+      t0_1_0 = add_eight(t0_1_0, w1_0, x0_0, x0_1);
+      t0_1_0 = add_eight(t0_1_0, w1_1, x0_2, x0_3);
+      t0_1_0 = add_eight(t0_1_0, w1_2, x0_4, x0_5);
+      t0_1_0 = add_eight(t0_1_0, w1_3, x0_6, x0_7);
+      var sum0_1 = total(t0_1_0) * scale0[1];
       partial[place(lane, done + 1u)] = sum0_1;
-      var sum0_2 = 0.0;
-      var t0_2 = evens(w2.x) * even0_0;
-      t0_2 = fma(odds(w2.x), odd0_0, t0_2);
-      t0_2 = fma(evens(w2.y), even0_1, t0_2);
-      t0_2 = fma(odds(w2.y), odd0_1, t0_2);
-      t0_2 = fma(evens(w2.z), even0_2, t0_2);
-      t0_2 = fma(odds(w2.z), odd0_2, t0_2);
-      t0_2 = fma(evens(w2.w), even0_3, t0_2);
-      t0_2 = fma(odds(w2.w), odd0_3, t0_2);
-      sum0_2 = fma(scales0[2], total(t0_2) - zero0, sum0_2);
+      let w2_0 = halves(row2[0]);
+      let w2_1 = halves(row2[1]);
+      let w2_2 = halves(row2[2]);
+      let w2_3 = halves(row2[3]);
+      row2 = load_near(next_row + 2u, chunk);
+      var t0_2_0 = begin0_0;
+      t0_2_0 = add_eight(t0_2_0, w2_0, x0_0, x0_1);
+      t0_2_0 = add_eight(t0_2_0, w2_1, x0_2, x0_3);
+      t0_2_0 = add_eight(t0_2_0, w2_2, x0_4, x0_5);
+      t0_2_0 = add_eight(t0_2_0, w2_3, x0_6, x0_7);
+      var sum0_2 = total(t0_2_0) * scale0[2];
       partial[place(lane, done + 2u)] = sum0_2;
-      var sum0_3 = 0.0;
-      var t0_3 = evens(w3.x) * even0_0;
-      t0_3 = fma(odds(w3.x), odd0_0, t0_3);
-      t0_3 = fma(evens(w3.y), even0_1, t0_3);
-      t0_3 = fma(odds(w3.y), odd0_1, t0_3);
-      t0_3 = fma(evens(w3.z), even0_2, t0_3);
-      t0_3 = fma(odds(w3.z), odd0_2, t0_3);
-      t0_3 = fma(evens(w3.w), even0_3, t0_3);
-      t0_3 = fma(odds(w3.w), odd0_3, t0_3);
-      sum0_3 = fma(scales0[3], total(t0_3) - zero0, sum0_3);
+      let w3_0 = halves(row3[0]);
+      let w3_1 = halves(row3[1]);
+      let w3_2 = halves(row3[2]);
+      let w3_3 = halves(row3[3]);
+      row3 = load_near(next_row + 3u, chunk);
+      var t0_3_0 = begin0_0;
+      t0_3_0 = add_eight(t0_3_0, w3_0, x0_0, x0_1);
+      t0_3_0 = add_eight(t0_3_0, w3_1, x0_2, x0_3);
+      t0_3_0 = add_eight(t0_3_0, w3_2, x0_4, x0_5);
+      t0_3_0 = add_eight(t0_3_0, w3_3, x0_6, x0_7);
+      var sum0_3 = total(t0_3_0) * scale0[3];
       partial[place(lane, done + 3u)] = sum0_3;
     }
   }

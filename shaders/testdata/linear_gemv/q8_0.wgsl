@@ -1,4 +1,4 @@
-// linear_gemv with Ahead 4, Batch 1, Bias, Chunks 80, Eights 2, Format q8_0, GroupEights 4, HalfScales, Lanes 64, Norm, Ragged, Residual, Rows 8: workgroup [64 1 1], 2304 bytes of workgroup memory
+// linear_gemv with Batch 1, Bias, Chunks 80, Eights 2, Format q8_0, GroupEights 4, Groups 1, HalfScales, Lanes 64, Norm, Ragged, Residual, Rows 8: workgroup [64 1 1], 2304 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -19,8 +19,9 @@
 // the rows, a chunk of columns at a time, and what it sums for each result meets what the other lanes have
 // once, at the end.
 //
-// 4 rows are loaded before the first is used. The loop over them has no constant bounds, so that it
-// stays one: a step fetches the code of most kernels from memory.
+// Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
+// while the others are summed. The loop has no constant bounds, so that it stays one: a step fetches the code
+// of most kernels from memory.
 struct Params {
   m: u32, // rows of y
   n: u32, // rows of w
@@ -32,11 +33,10 @@ struct Params {
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
-// [n, 80]
-@group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>;
+@group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>; // [n, 80]
 
-// [n / 8, 40, 8]
-@group(0) @binding(2) var<storage, read> scales: array<vec4<u32>>;
+// [n / 4, groups, 4]
+@group(0) @binding(2) var<storage, read> scales: array<vec2<u32>>;
 @group(0) @binding(3) var<storage, read> bias: array<f32>;
 @group(0) @binding(4) var<storage, read> residual: array<f32>;
 @group(0) @binding(5) var<storage, read> norm: array<vec4<f32>>; // its weights
@@ -67,6 +67,36 @@ fn floats(b: Bits) -> Eight {
   return Eight(bytes(b.x), bytes(b.y));
 }
 
+// What eight weights make with their columns of x is added to a sum, which is several until the end.
+alias Sum = vec4<f32>;
+
+fn add_eight(sum: Sum, w: Eight, low: vec4<f32>, high: vec4<f32>) -> Sum {
+  return fma(high, w.high, fma(low, w.low, sum));
+}
+
+fn total(sum: Sum) -> f32 {
+  return (sum.x + sum.y) + (sum.z + sum.w);
+}
+
+alias Row = vec4<u32>;
+
+fn load_row(row: u32, chunk: u32) -> Row {
+  return weights[row * 80u + chunk];
+}
+
+struct Scales {
+  scale: vec2<u32>,
+}
+
+fn load_scales(row: u32, chunk: u32) -> Scales {
+  return Scales(scales[row / 4u * 40u + chunk / 2u]);
+}
+
+// What is stored of a row, or of the last one.
+fn load_near(row: u32, chunk: u32) -> Row {
+  return load_row(min(row, params.n - 1u), chunk);
+}
+
 var<workgroup> partial: array<f32, 512>;
 
 // Where a lane's share of a sum lies: lanes that write the same sum, or read neighbouring ones, meet in no
@@ -74,10 +104,6 @@ var<workgroup> partial: array<f32, 512>;
 fn place(lane: u32, sum: u32) -> u32 {
   return lane * 8u +
     (sum ^ ((lane / 4u) & 7u));
-}
-
-fn total(v: vec4<f32>) -> f32 {
-  return (v.x + v.y) + (v.z + v.w);
 }
 
 // The scale of a norm waits until all is summed: the squares are summed beside the products.
@@ -109,69 +135,52 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let x_row0 = min(batch0 + 0u, params.x_rows - 1u) * 320u;
   let rows = min(8u, params.n - group_row);
   for (var chunk = lane; chunk < 80u; chunk += 64u) {
+    var row0 = load_near(group_row + 0u, chunk);
+    var row1 = load_near(group_row + 1u, chunk);
+    var row2 = load_near(group_row + 2u, chunk);
+    var row3 = load_near(group_row + 3u, chunk);
+    var scale_bits = load_scales(group_row, chunk);
     let x0_0 = columns(x_row0, chunk * 4u + 0u);
     let x0_1 = columns(x_row0, chunk * 4u + 1u);
     let x0_2 = columns(x_row0, chunk * 4u + 2u);
     let x0_3 = columns(x_row0, chunk * 4u + 3u);
+    let begin0_0 = Sum();
     for (var done = 0u; done < rows; done += 4u) {
-      let first_row = group_row + done;
-      let row0 = min(first_row + 0u, params.n - 1u);
-      let row1 = min(first_row + 1u, params.n - 1u);
-      let row2 = min(first_row + 2u, params.n - 1u);
-      let row3 = min(first_row + 3u, params.n - 1u);
-  let scale_row0 = (first_row / 8u + 0u) *
-    40u;
-    let scale_group = chunk / 2u;
-    let scale_word0 = scales[scale_row0 + scale_group];
-    let scale_pair = select(scale_word0.xy, scale_word0.zw, (first_row & 4u) == 4u);
-    let scales0 = vec4<f32>(unpack2x16float(scale_pair.x), unpack2x16float(scale_pair.y));
-      let b0 = weights[row0 * 80u + chunk];
-      let w0_0 = b0.xy;
-      let w0_1 = b0.zw;
-      let b1 = weights[row1 * 80u + chunk];
-      let w1_0 = b1.xy;
-      let w1_1 = b1.zw;
-      let b2 = weights[row2 * 80u + chunk];
-      let w2_0 = b2.xy;
-      let w2_1 = b2.zw;
-      let b3 = weights[row3 * 80u + chunk];
-      let w3_0 = b3.xy;
-      let w3_1 = b3.zw;
-      let f0_0 = floats(w0_0);
-      let f0_1 = floats(w0_1);
-      var sum0_0 = 0.0;
-      var t0_0 = x0_0 * f0_0.low;
-      t0_0 = fma(x0_1, f0_0.high, t0_0);
-      t0_0 = fma(x0_2, f0_1.low, t0_0);
-      t0_0 = fma(x0_3, f0_1.high, t0_0);
-      sum0_0 = fma(scales0[0], total(t0_0), sum0_0);
+      let next = select(done + 4u, done, done + 4u >= rows); // the last are loaded again
+      let next_row = group_row + next;
+      let scale0 = vec4<f32>(unpack2x16float(scale_bits.scale.x), unpack2x16float(scale_bits.scale.y));
+      scale_bits = load_scales(next_row, chunk);
+      let w0_0 = floats(row0.xy);
+      let w0_1 = floats(row0.zw);
+      row0 = load_near(next_row + 0u, chunk);
+      var t0_0_0 = begin0_0;
+      t0_0_0 = add_eight(t0_0_0, w0_0, x0_0, x0_1);
+      t0_0_0 = add_eight(t0_0_0, w0_1, x0_2, x0_3);
+      var sum0_0 = total(t0_0_0) * scale0[0];
       partial[place(lane, done + 0u)] += sum0_0;
-      let f1_0 = floats(w1_0);
-      let f1_1 = floats(w1_1);
-      var sum0_1 = 0.0;
-      var t0_1 = x0_0 * f1_0.low;
-      t0_1 = fma(x0_1, f1_0.high, t0_1);
-      t0_1 = fma(x0_2, f1_1.low, t0_1);
-      t0_1 = fma(x0_3, f1_1.high, t0_1);
-      sum0_1 = fma(scales0[1], total(t0_1), sum0_1);
+      let w1_0 = floats(row1.xy);
+      let w1_1 = floats(row1.zw);
+      row1 = load_near(next_row + 1u, chunk);
+      var t0_1_0 = begin0_0;
+      t0_1_0 = add_eight(t0_1_0, w1_0, x0_0, x0_1);
+      t0_1_0 = add_eight(t0_1_0, w1_1, x0_2, x0_3);
+      var sum0_1 = total(t0_1_0) * scale0[1];
       partial[place(lane, done + 1u)] += sum0_1;
-      let f2_0 = floats(w2_0);
-      let f2_1 = floats(w2_1);
-      var sum0_2 = 0.0;
-      var t0_2 = x0_0 * f2_0.low;
-      t0_2 = fma(x0_1, f2_0.high, t0_2);
-      t0_2 = fma(x0_2, f2_1.low, t0_2);
-      t0_2 = fma(x0_3, f2_1.high, t0_2);
-      sum0_2 = fma(scales0[2], total(t0_2), sum0_2);
+      let w2_0 = floats(row2.xy);
+      let w2_1 = floats(row2.zw);
+      row2 = load_near(next_row + 2u, chunk);
+      var t0_2_0 = begin0_0;
+      t0_2_0 = add_eight(t0_2_0, w2_0, x0_0, x0_1);
+      t0_2_0 = add_eight(t0_2_0, w2_1, x0_2, x0_3);
+      var sum0_2 = total(t0_2_0) * scale0[2];
       partial[place(lane, done + 2u)] += sum0_2;
-      let f3_0 = floats(w3_0);
-      let f3_1 = floats(w3_1);
-      var sum0_3 = 0.0;
-      var t0_3 = x0_0 * f3_0.low;
-      t0_3 = fma(x0_1, f3_0.high, t0_3);
-      t0_3 = fma(x0_2, f3_1.low, t0_3);
-      t0_3 = fma(x0_3, f3_1.high, t0_3);
-      sum0_3 = fma(scales0[3], total(t0_3), sum0_3);
+      let w3_0 = floats(row3.xy);
+      let w3_1 = floats(row3.zw);
+      row3 = load_near(next_row + 3u, chunk);
+      var t0_3_0 = begin0_0;
+      t0_3_0 = add_eight(t0_3_0, w3_0, x0_0, x0_1);
+      t0_3_0 = add_eight(t0_3_0, w3_1, x0_2, x0_3);
+      var sum0_3 = total(t0_3_0) * scale0[3];
       partial[place(lane, done + 3u)] += sum0_3;
     }
   }
