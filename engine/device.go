@@ -33,7 +33,7 @@ func (x *Executor) SpanNS() (span, before int64, ok bool) {
 		return 0, 0, false
 	}
 	first := s.ticks[0]
-	span, ok = x.clock.scale.duration(first, s.ticks[len(s.ticks)-1]).NS()
+	span, ok = x.span(s).NS()
 	at, _ := x.clock.scale.instant(first).NS()
 	at = max(at, x.clock.sinceStart(s.begun)) // sooner it cannot have come, whatever the clocks' error
 	return span, max(0, at-x.clock.sinceStart(s.start)), ok

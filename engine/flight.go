@@ -216,9 +216,20 @@ func (x *Executor) end(f *flight) error {
 	}
 	x.lastEnd = time.Now()
 	f.total = x.lastEnd.Sub(f.start).Nanoseconds()
+	if span, ok := x.span(f).NS(); ok && f.pipelined { // the end of the step before may have been seen late
+		f.total = max(f.total, span)
+	}
 	f.gcs, f.gcNS = x.pauses.since(f.start)
 	f.ran = true
 	return nil
+}
+
+// span is how long the GPU was at a step, from its first tick to its last.
+func (x *Executor) span(f *flight) trace.Time {
+	if f.timing == TimingOff {
+		return trace.Time{}
+	}
+	return x.clock.scale.duration(f.ticks[0], f.ticks[len(f.ticks)-1])
 }
 
 // Abandon gives up the steps that are on their way: one that was prepared never runs, those that were sent

@@ -331,6 +331,25 @@ func TestTheTimeOfStepsOnTheirWayAddsUp(t *testing.T) {
 	}
 }
 
+// A host that was held up finds two steps over at once. The second did not take next to nothing for that: no
+// step takes less than the GPU was at it.
+func TestAStepWhoseEndIsSeenWithAnotherTookItsTime(t *testing.T) {
+	r := newRig(t, fake.Options{Info: gpu.AdapterInfo{Type: gpu.Discrete}})
+	r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 1e8 }
+	hops := slices.Repeat([]hop{{rows: 7, cut: 7, fed: true}}, 4)
+	_, err := r.ahead(hops, true, func() func() {
+		return func() {
+			s := &r.x.last.stepLog
+			if span, _, ok := r.x.SpanNS(); !ok || span < 1e8 || s.pipelined && s.total < span {
+				t.Errorf("pipelined %t: %d ns, of which the GPU was at it for %d", s.pipelined, s.total, span)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestStepsOnTheirWayAllocateNothing(t *testing.T) {
 	r := newRig(t, fake.Options{NoLog: true})
 	r.dev.OnDispatch = nil
