@@ -136,8 +136,8 @@ func TestEveryViewHasItsDeltaAgainstTheBase(t *testing.T) {
 // Whatever the scope, the step in the header is one of it, and what is of one step is of that step.
 func TestATableOfOneStepIsOfTheStepInTheHeader(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "v").sees("scope all 23 warm decode steps")
-	d.press("3", "P").typed("1").press("enter").sees("step 0 ").sees("s0 prefill at position 0", "scope this step")
-	d.press("v", "v").sees("scope the one prefill step", "s0 prefill at position 0")
+	d.press("3", "P").typed("1").press("enter").sees("step 0 ").sees("342 dispatches new", "scope this step")
+	d.press("v", "v").sees("scope the one prefill step", "342 dispatches new")
 }
 
 // In each view the header has the last step of the scope, and going round the choices comes back to the step
