@@ -307,8 +307,16 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 func TestCrossoversFollowFromTheFastestRoutes(t *testing.T) {
 	want := []Crossover{{
 		Ops: []string{"mlp.gate", "mlp.up"}, Kind: "linear_q4gsw", In: 4096, Out: 14336,
-		Fastest: []Span{{"gemv", 1, 1}, {"batch4", 8, 8}, {"tile64", 16, 512}},
-		Planned: []Span{{"gemv", 1, 1}, {"batch4", 8, 16}, {"tile64", 512, 512}},
+		Fastest: []Span{
+			{[]string{"gemv"}, 1, 1},
+			{[]string{"batch4"}, 8, 8},
+			{[]string{"tile64"}, 16, 512},
+		},
+		Planned: []Span{
+			{[]string{"gemv"}, 1, 1},
+			{[]string{"batch4"}, 8, 16},
+			{[]string{"tile64"}, 512, 512},
+		},
 	}}
 	if d := cmp.Diff(want, kernels().Crossovers); d != "" {
 		t.Error(d)
@@ -352,6 +360,53 @@ func TestTimeOfAStepAgreesWithTokensASecond(t *testing.T) {
 	}
 	if ns := r.Tests[1].StepNS(); math.Abs(ns-230e6/128) > 1 {
 		t.Errorf("of 128 steps each takes %v", ns)
+	}
+}
+
+// What scatters crosses nothing: a route is the fastest until another is told to be faster.
+func TestScatterCrossesNothing(t *testing.T) {
+	r := &Result{}
+	for _, k := range []struct {
+		tokens     int
+		route      string
+		ns, spread int64
+	}{
+		{1, "gemv", 20, 1},
+		{1, "batch4", 30, 2},
+		{2, "gemv", 26, 3}, // not told from the other
+		{2, "batch4", 25, 3},
+		{3, "gemv", 40, 2},
+		{3, "batch4", 30, 2},
+		{4, "gemv", 39, 9},
+		{4, "batch4", 41, 9},
+	} {
+		r.Kernels = append(r.Kernels, Kernel{
+			Ops: []string{"up"}, Tokens: k.tokens, Route: k.route, NS: k.ns, Q1NS: k.ns - k.spread,
+			Q3NS: k.ns + k.spread, N: 3, Count: 1,
+		})
+	}
+	want := []Span{{[]string{"gemv"}, 1, 2}, {[]string{"batch4"}, 3, 4}}
+	got := r.FindCrossovers()
+	if len(got) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	if d := cmp.Diff(want, got[0].Fastest); d != "" {
+		t.Error(d)
+	}
+	rows := r.kernelTable()
+	var words []string
+	for i := range r.Kernels {
+		words = append(words, rows.Cell(i, rows.Column("chosen")).Text)
+	}
+	if want := "fastest,,=,=,,fastest,=,="; strings.Join(words, ",") != want {
+		t.Errorf("chosen %q, want %q", words, want)
+	}
+	for i := range r.Kernels {
+		r.Kernels[i].N = 2
+	}
+	want = []Span{{[]string{"gemv", "batch4"}, 1, 4}}
+	if d := cmp.Diff(want, r.FindCrossovers()[0].Fastest); d != "" {
+		t.Errorf("two runs tell nothing: %s", d)
 	}
 }
 

@@ -30,7 +30,7 @@ type Kernel struct {
 	FLOPs    int64    `json:"flops"`
 }
 
-// Crossover is which route was the fastest, and which one the plan takes, by length of a prompt.
+// Crossover is which route is the fastest, and which one the plan takes, by length of a prompt.
 type Crossover struct {
 	Ops     []string `json:"ops"`
 	Kind    string   `json:"kind"`
@@ -42,9 +42,9 @@ type Crossover struct {
 
 // Span is the lengths, of those that were measured, from one to another.
 type Span struct {
-	Route string `json:"route"`
-	From  int    `json:"from"`
-	To    int    `json:"to"`
+	Routes []string `json:"routes"` // several where they cannot be told apart at any of the lengths
+	From   int      `json:"from"`
+	To     int      `json:"to"`
 }
 
 // check says what of a kernel cannot be.
@@ -65,30 +65,54 @@ func (k *Kernel) sameShape(l *Kernel) bool {
 	return k.subject() == l.subject() && k.Tokens == l.Tokens && k.Position == l.Position
 }
 
-// fastest says of each kernel whether no other route of its shape took less.
+// enoughRuns is how many runs have quartiles that tell one route from another.
+const enoughRuns = 3
+
+// fasterThan says whether a kernel took less than another by more than both scatter.
+func (k *Kernel) fasterThan(l *Kernel) bool { return min(k.N, l.N) >= enoughRuns && k.Q3NS < l.Q1NS }
+
+// fastest says of each kernel whether no other route of its shape is faster, as far as that can be told: of
+// a shape whose routes cannot be told apart it is several.
 func (r *Result) fastest() []bool {
 	best := make([]bool, len(r.Kernels))
-	for from := 0; from < len(r.Kernels); {
-		to, least := from, from
-		for to < len(r.Kernels) && r.Kernels[to].sameShape(&r.Kernels[from]) {
-			if r.Kernels[to].NS < r.Kernels[least].NS {
-				least = to
-			}
-			to++
-		}
-		best[least] = true
-		from = to
+	for i := range r.Kernels {
+		faster := func(l Kernel) bool { return l.fasterThan(&r.Kernels[i]) }
+		best[i] = !slices.ContainsFunc(r.shapeOf(i), faster)
 	}
 	return best
 }
 
+// shapeOf are all routes of a kernel's shape, which are one behind the other.
+func (r *Result) shapeOf(i int) []Kernel {
+	from, to := i, i+1
+	for from > 0 && r.Kernels[from-1].sameShape(&r.Kernels[i]) {
+		from--
+	}
+	for to < len(r.Kernels) && r.Kernels[to].sameShape(&r.Kernels[i]) {
+		to++
+	}
+	return r.Kernels[from:to]
+}
+
 // FindCrossovers says which routes are the fastest, and which ones the plans take, by length of a prompt from
-// its beginning. Operators that were measured at one length, or have one route, have none.
+// its beginning. A route is the fastest up to the length at which another is told to be faster. Operators
+// that were measured at one length, or have one route, have none.
 func (r *Result) FindCrossovers() []Crossover {
 	var list []Crossover
 	subject, best := "", r.fastest()
-	for i := range r.Kernels {
-		k := &r.Kernels[i]
+	for i := 0; i < len(r.Kernels); {
+		shape := r.shapeOf(i)
+		var fastest, planned []string
+		for j := range shape {
+			if best[i+j] {
+				fastest = append(fastest, shape[j].Route)
+			}
+			if shape[j].Planned {
+				planned = append(planned, shape[j].Route)
+			}
+		}
+		i += len(shape)
+		k := &shape[0]
 		if k.Position != 0 || k.Route == "" {
 			continue
 		}
@@ -97,25 +121,31 @@ func (r *Result) FindCrossovers() []Crossover {
 			list = append(list, Crossover{Ops: k.Ops, Kind: k.Kind, In: k.In, Out: k.Out})
 		}
 		c := &list[len(list)-1]
-		if best[i] {
-			c.Fastest = along(c.Fastest, k)
-		}
-		if k.Planned {
-			c.Planned = along(c.Planned, k)
-		}
+		c.Fastest = along(c.Fastest, fastest, k.Tokens)
+		c.Planned = along(c.Planned, planned, k.Tokens)
 	}
 	return slices.DeleteFunc(list, func(c Crossover) bool {
 		return c.Fastest[0].From == c.Fastest[len(c.Fastest)-1].To
 	})
 }
 
-// along is the spans with a route at one length more.
-func along(spans []Span, k *Kernel) []Span {
-	if n := len(spans); n > 0 && spans[n-1].Route == k.Route {
-		spans[n-1].To = k.Tokens
+// along is the spans with a length more, at which any of some routes will do. The last of them goes on with
+// those of its routes that do.
+func along(spans []Span, routes []string, tokens int) []Span {
+	if n := len(spans); n > 0 {
+		last := &spans[n-1]
+		left := slices.DeleteFunc(slices.Clone(last.Routes), func(s string) bool {
+			return !slices.Contains(routes, s)
+		})
+		if len(left) > 0 {
+			last.Routes, last.To = left, tokens
+			return spans
+		}
+	}
+	if len(routes) == 0 {
 		return spans
 	}
-	return append(spans, Span{k.Route, k.Tokens, k.Tokens})
+	return append(spans, Span{routes, tokens, tokens})
 }
 
 // limit is the ceiling that a kernel could reach first, by its modelled work, and the share of it that it
@@ -153,6 +183,12 @@ func (r *Result) kernelTable() *table.Table {
 			}),
 		}
 	}
+	us := func(name, title, doc string, of func(*Kernel) int64) table.Column {
+		return table.Column{
+			Name: name, Title: title, Unit: "us", Is: table.Measured, Right: true, Doc: doc,
+			Of: at(func(k *Kernel) table.Cell { return table.Microseconds(float64(of(k))/1e3, 2) }),
+		}
+	}
 	rate := func(name, title, doc string, of func(*Kernel) int64, scale float64) table.Column {
 		return table.Column{
 			Name: name, Title: title, Unit: strings.TrimPrefix(title, "~"), Is: table.Modelled, Right: true,
@@ -184,24 +220,30 @@ func (r *Result) kernelTable() *table.Table {
 			Of: at(func(k *Kernel) table.Cell { return table.Text(k.Route) }),
 		},
 		{
-			Name: "chosen", Title: "", Doc: "plan: the plan takes it; fastest: no other route took less",
+			Name: "chosen", Title: "",
+			Doc: "plan: the plan takes it; fastest: all others took more; =: none is told to have taken less",
 			Of: func(row int) table.Cell {
 				k := &r.Kernels[row]
+				if k.Route == "" {
+					return table.Cell{}
+				}
 				var words []string
-				if k.Planned && k.Route != "" {
+				if k.Planned {
 					words = append(words, "plan")
 				}
-				if best[row] && k.Route != "" {
+				others := func(l Kernel) bool { return l.Route != k.Route && !k.fasterThan(&l) }
+				switch {
+				case !slices.ContainsFunc(r.shapeOf(row), others):
 					words = append(words, "fastest")
+				case best[row]:
+					words = append(words, "=")
 				}
 				return table.Text(strings.Join(words, ", "))
 			},
 		},
-		{
-			Name: "us", Title: "µs", Unit: "us", Is: table.Measured, Right: true,
-			Doc: "of one operator, the median of n runs",
-			Of:  at(func(k *Kernel) table.Cell { return table.Microseconds(float64(k.NS)/1e3, 2) }),
-		},
+		us("us", "µs", "of one operator, the median of n runs", func(k *Kernel) int64 { return k.NS }),
+		us("q1_us", "q1", "the lower quartile of the runs", func(k *Kernel) int64 { return k.Q1NS }),
+		us("q3_us", "q3", "the upper quartile of the runs", func(k *Kernel) int64 { return k.Q3NS }),
 		rate("gb_per_s", "~GB/s", "modelled bytes in that time",
 			func(k *Kernel) int64 { return k.Bytes }, 1),
 		rate("tflop_per_s", "~TFLOP/s", "modelled FLOPs in that time",
@@ -237,8 +279,9 @@ func (r *Result) crossoverTable() *table.Table {
 	spans := func(list []Span) table.Cell {
 		words := make([]string, len(list))
 		for i, s := range list {
-			if words[i] = fmt.Sprintf("%s %d–%d", s.Route, s.From, s.To); s.From == s.To {
-				words[i] = fmt.Sprintf("%s %d", s.Route, s.From)
+			routes := strings.Join(s.Routes, " or ")
+			if words[i] = fmt.Sprintf("%s %d–%d", routes, s.From, s.To); s.From == s.To {
+				words[i] = fmt.Sprintf("%s %d", routes, s.From)
 			}
 		}
 		return table.Text(strings.Join(words, ", "))
@@ -258,7 +301,7 @@ func (r *Result) crossoverTable() *table.Table {
 			}),
 		},
 		{
-			Name: "fastest", Title: "fastest route at M", Doc: "at the lengths that were measured",
+			Name: "fastest", Title: "fastest route at M", Doc: "up to the length at which another is told to be faster",
 			Of: at(func(c *Crossover) table.Cell { return spans(c.Fastest) }),
 		},
 		{

@@ -44,8 +44,6 @@ func (r *Result) more() []table.Column {
 	}
 	if len(r.Kernels) > 0 {
 		return []table.Column{
-			number("q1_ns", "ns", func(row int) int64 { return r.Kernels[row].Q1NS }),
-			number("q3_ns", "ns", func(row int) int64 { return r.Kernels[row].Q3NS }),
 			number("n", "runs", func(row int) int64 { return int64(r.Kernels[row].N) }),
 		}
 	}
@@ -167,8 +165,8 @@ func (r *Result) notes() []string {
 			"which it lies); = cannot be told from nothing, ? not known of fewer than five turns.")
 	}
 	if len(r.Kernels) > 0 {
-		notes = append(notes, fmt.Sprintf("µs of one operator: the median of %s, of equal operators one behind "+
-			"the other. GB/s and TFLOP/s are modelled bytes and FLOPs in that time; over 100 %% (?) came from a "+
+		notes = append(notes, fmt.Sprintf("µs of one operator: the median of %s and the quartiles, of equal "+
+			"operators one behind the other; = cannot be told from the fastest. GB/s and TFLOP/s are modelled bytes and FLOPs in that time; over 100 %% (?) came from a "+
 			"cache, or of fp from a higher clock than the ceiling's.",
 			table.Plural(r.Repetitions, "run")))
 	}
