@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,27 +51,52 @@ func (r *runner) tokensFrom(t *testing.T, prompt []int, n int, timing engine.Tim
 	return list
 }
 
-// Tokens and logits are the same to the bit at each timing level, and whether steps come one by one, are
-// prepared while the one before runs, or are sent too.
-func TestTokensAreTheSameHoweverStepsFollowEachOther(t *testing.T) {
-	r := onDevice(t, Options{Path: write(t, tiny().Bytes()), TopLogits: 8})
-	const n = 24
-	prompt := ids(5)
-	want := r.tokensFrom(t, prompt, n, engine.TimingOff, "one by one")
-	if len(want) != n+1 || len(want[0].top) != 8 {
-		t.Fatalf("%d tokens, %d candidates", len(want), len(want[0].top))
+// kernels are those of the step in force.
+func (r *runner) kernels() (names []string) {
+	live := r.exec.Live()
+	for _, id := range live.Active() {
+		_, k := live.Launch(id)
+		names = append(names, r.net.graph.KernelName(k))
 	}
-	for _, level := range []engine.Timing{
-		engine.TimingOff, engine.TimingStep, engine.TimingBlock, engine.TimingDispatch,
-	} {
-		for _, how := range []string{"one by one", "stepped", "pipelined"} {
-			if level > engine.TimingStep && how != "one by one" || level > engine.TimingOff && !r.timed() {
-				continue
+	return names
+}
+
+// Tokens and logits are the same to the bit at each timing level, and whether steps come one by one, are
+// prepared while the one before runs, or are sent too: near the first position, and where attention takes
+// its other route on the way.
+func TestTokensAreTheSameHoweverStepsFollowEachOther(t *testing.T) {
+	for _, test := range []struct {
+		prompt int
+		kernel string // of attention at the last position
+	}{{5, "sdpa_decode"}, {376, "sdpa_fd_split"}} {
+		t.Run(test.kernel, func(t *testing.T) {
+			file := tiny()
+			file.Set("llama.context_length", 512)
+			r := onDevice(t, Options{Path: write(t, file.Bytes()), TopLogits: 8})
+			const n = 24
+			prompt := ids(test.prompt)
+			want := r.tokensFrom(t, prompt, n, engine.TimingOff, "one by one")
+			if len(want) != n+1 || len(want[0].top) != 8 {
+				t.Fatalf("%d tokens, %d candidates", len(want), len(want[0].top))
 			}
-			if d := cmp.Diff(want, r.tokensFrom(t, prompt, n, level, how), cmp.AllowUnexported(picked{})); d != "" {
-				t.Errorf("%s at %s:\n%s", how, level, d)
+			if ran := r.kernels(); !slices.Contains(ran, test.kernel) {
+				t.Errorf("kernels %v, want %s", ran, test.kernel)
 			}
-		}
+			for _, level := range []engine.Timing{
+				engine.TimingOff, engine.TimingStep, engine.TimingBlock, engine.TimingDispatch,
+			} {
+				for _, how := range []string{"one by one", "stepped", "pipelined"} {
+					if level > engine.TimingStep && how != "one by one" ||
+						level > engine.TimingOff && !r.timed() {
+						continue
+					}
+					got := r.tokensFrom(t, prompt, n, level, how)
+					if d := cmp.Diff(want, got, cmp.AllowUnexported(picked{})); d != "" {
+						t.Errorf("%s at %s:\n%s", how, level, d)
+					}
+				}
+			}
+		})
 	}
 }
 
