@@ -31,7 +31,7 @@ func (r *runner) compile(e *session.KernelEdit) (*engine.Edit, error) {
 	file := e.Kernel + session.KernelSuffix
 	k := r.net.graph.Kernel(e.Kernel)
 	if k == nil {
-		return nil, session.Refusef("the model has no kernel %.80q", e.Kernel)
+		return nil, session.Refusef("the model has no kernel %.80q%s", e.Kernel, otherHead(e.Kernel))
 	}
 	if err := session.CheckKernelText(e.Text, e.Kernel, k.Constants); err != nil {
 		return nil, session.Refusef("%s: %w", file, err)
@@ -101,13 +101,23 @@ func (r *runner) useShaders(dir string) (text string, err error) {
 		taken = append(taken, name)
 	}
 	if len(taken) == 0 && len(left) > 0 {
-		return "", session.Refusef("--shaders %s: the model has no kernel %s", dir, printable.Choice(left))
+		return "", session.Refusef("--shaders %s: the model has no kernel %s%s", dir, printable.Choice(left),
+			otherHead(left...))
 	}
 	text = fmt.Sprintf("kernels of %s: %s", dir, cmp.Or(strings.Join(taken, ", "), "none yet"))
 	if len(left) > 0 {
 		text += "; the model has no " + printable.Choice(left)
 	}
 	return text, nil
+}
+
+// otherHead says why a model may have no kernel of those names that another call of the program has.
+func otherHead(names ...string) string {
+	finds := func(name string) bool { return strings.HasPrefix(name, "argmax") || strings.HasPrefix(name, "topk") }
+	if !slices.ContainsFunc(names, finds) {
+		return ""
+	}
+	return ": which ones find the token is by --top-logits (0 for graph and run, 5 on the screen)"
 }
 
 // edited are the names of what runs in place of kernels of the model.

@@ -291,8 +291,17 @@ func TestShadersOfAFolderAreInForceFromTheFirstStep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := opens(); !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "no kernel tanh") {
+	err := opens()
+	if !errors.Is(err, session.ErrUsage) || !strings.HasSuffix(err.Error(), "no kernel tanh") {
 		t.Errorf("only texts of another model: %v", err)
+	}
+	if err := os.Remove(filepath.Join(dir, "tanh.wgsl")); err != nil {
+		t.Fatal(err)
+	}
+	put("topk", "// of another head")
+	want = "no kernel topk: which ones find the token is by --top-logits"
+	if err := opens(); !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), want) {
+		t.Errorf("a text of another head: %v", err)
 	}
 }
 

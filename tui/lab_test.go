@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"gpuscope/model/session"
 	"gpuscope/trace"
+	"gpuscope/trace/inspect"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
 )
@@ -271,5 +273,15 @@ func TestPlainModeTriesTheTextOfAFile(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), "It compiles. Nothing was measured") {
 		t.Error(out.String())
+	}
+	x := inspect.NewIndex(recorded)
+	step := &recorded.Steps[2]
+	ran := recorded.Plans[step.Dispatches[0].Plan].Kernel
+	if got := whichRun(x, ran); got != fmt.Sprintf("%d others do, the last of them step %d",
+		len(recorded.Steps), recorded.Steps[len(recorded.Steps)-1].Index) {
+		t.Errorf("%s: %s", ran, got)
+	}
+	if got := whichRun(x, "tanh"); got != "none so far does" {
+		t.Errorf("of none: %s", got)
 	}
 }

@@ -3,8 +3,10 @@ package tui
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gpuscope/model/session"
+	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 )
@@ -13,7 +15,8 @@ import (
 func triedLines(x *inspect.Index, t *session.Tried) []string {
 	if t.Dispatch == nil {
 		return []string{
-			fmt.Sprintf("It compiles. Nothing was measured: step %d does not run %s.", t.Step, t.Kernel),
+			fmt.Sprintf("It compiles. Nothing was measured: step %d does not run %s, and %s.", t.Step,
+				t.Kernel, whichRun(x, t.Kernel)),
 		}
 	}
 	lines := []string{
@@ -49,6 +52,28 @@ func triedLines(x *inspect.Index, t *session.Tried) []string {
 			"dispatch behind the others of its step. Both are right: compare within one of them.")
 	}
 	return lines
+}
+
+// whichRun says which steps of the trace ran a kernel or a text in its place.
+func whichRun(x *inspect.Index, kernel string) string {
+	var steps []int
+	for i := range x.Trace.Steps {
+		s := &x.Trace.Steps[i]
+		if slices.ContainsFunc(s.Dispatches, func(d trace.StepDispatch) bool {
+			k := own(x, x.Trace.Plans[d.Plan].Kernel)
+			return k != nil && k.Name == kernel
+		}) {
+			steps = append(steps, s.Index)
+		}
+	}
+	switch n := len(steps); n {
+	case 0:
+		return "none so far does"
+	case 1:
+		return fmt.Sprintf("step %d does", steps[0])
+	default:
+		return fmt.Sprintf("%d others do, the last of them step %d", n, steps[n-1])
+	}
 }
 
 // turnsText is what a kernel and another text of it took, and the difference with its spread: "=" where that

@@ -40,7 +40,7 @@ Of a file that cannot be planned, whatever its types and architecture, it is wha
 			{"gpuscope graph --at 512,0 Llama-3.2-1B", "what the first prompt of a Hugging Face folder launches"},
 			{"gpuscope graph --passes --fuse off", "what planning did, with no operators fused"},
 			{"gpuscope graph --pass fuse", "what one pass changed, line by line"},
-			{"gpuscope graph --kernel rms_norm > lab/rms_norm.wgsl", "a kernel's text, to change it and run it by --shaders lab"},
+			{"gpuscope graph --kernel sdpa_decode > lab/sdpa_decode.wgsl", "a kernel's text, to change it and run it by --shaders lab"},
 			{"gpuscope graph --format json", "for a program: the graph as a trace has it"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
@@ -48,6 +48,8 @@ Of a file that cannot be planned, whatever its types and architecture, it is wha
 			o.declareShape(flags,
 				"plan for the adapter of that number or part of a name, or for none: `N|NAME|none` (default the best)")
 			o.declareLimits(flags)
+			o.declareTop(flags, 0)
+			flags.Lookup("top-logits").Usage = "plan steps that tell their `K` highest logits, as those of the screen do with 5"
 			format := formatFlag(flags, "text", "dot", "json")
 			passes := flags.Bool("passes", false, "print what each pass of planning changed, and its time")
 			pass := flags.String("pass", "",

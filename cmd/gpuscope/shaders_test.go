@@ -48,6 +48,8 @@ func TestTextsOfAFolderAreWhatIsVerified(t *testing.T) {
 func TestGraphPrintsTheTextOfAKernel(t *testing.T) {
 	for line, want := range map[string]string{
 		"graph --device none --kernel rms_norm":                "// gpuscope kernel rms_norm: Lanes 128",
+		"graph --device none --kernel topk --top-logits 5":     "// gpuscope kernel topk",
+		"graph --device none --kernel topk":                    `--kernel "topk": the graph has`,
 		"graph --device none --kernel tanh":                    `--kernel "tanh": the graph has`,
 		"graph --device none --kernel rms_norm --at 1,0":       "--kernel prints a kernel and nothing else",
 		"run --device none --shaders x":                        "--shaders: without a device no kernel runs",
