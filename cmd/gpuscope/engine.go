@@ -103,12 +103,16 @@ func (p *program) startEngine() (session.Session, error) {
 	}
 	runtime.GOMAXPROCS(min(screenProcessors, runtime.GOMAXPROCS(0)))
 	debug.SetGCPercent(screenGarbage)
+	messages = unwatched(messages)
 	return session.Connect(session.Peer{
 		Messages: messages,
 		Room:     widen(messages),
 		Requests: &killer{WriteCloser: requests, process: cmd.Process},
 		Stderr:   stderr,
-		Wait:     cmd.Wait,
+		Wait: func() error {
+			_ = messages.Close()
+			return cmd.Wait()
+		},
 	}), nil
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"os"
 	"testing"
 	"time"
@@ -27,5 +29,39 @@ func TestAPipeHoldsWhatItHasRoomFor(t *testing.T) {
 	}
 	if room := widen(nil); room != 0 {
 		t.Errorf("none has room for %d bytes", room)
+	}
+}
+
+// What nobody watches is read like any pipe, to its end.
+func TestAPipeThatNobodyWatches(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, ok := unwatched(r).(*os.File)
+	if !ok {
+		t.Fatal("it is no file")
+	}
+	if err := x.SetReadDeadline(time.Now()); !errors.Is(err, os.ErrNoDeadline) {
+		t.Errorf("it can be waited for without a thread: %v", err)
+	}
+	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("the end that was watched: %v", err)
+	}
+	go func() {
+		_, _ = io.WriteString(w, "all ")
+		time.Sleep(10 * time.Millisecond) // the reader waits
+		_, _ = io.WriteString(w, "of it")
+		_ = w.Close()
+	}()
+	if b, err := io.ReadAll(x); string(b) != "all of it" || err != nil {
+		t.Errorf("%q, %v", b, err)
+	}
+	if err := x.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := unwatched(r).Read(make([]byte, 1)); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("a pipe that is closed: %v", err)
 	}
 }
