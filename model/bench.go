@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gpuscope/engine"
+	"gpuscope/engine/gpu"
 	"gpuscope/model/session"
 	"gpuscope/trace"
 	"gpuscope/trace/bench"
@@ -199,10 +200,12 @@ func (m *Model) loadFor(tests []bench.Test, progress engine.Progress, log func(s
 	r, err := m.load(dev, n, progress, log)
 	if err != nil {
 		dev.Release()
-		return nil, fmt.Errorf("%w; the model takes %s: a smaller --depth, --context or --max-chunk takes less",
+	}
+	if errors.Is(err, gpu.ErrOutOfMemory) {
+		err = fmt.Errorf("%w; the model takes %s: a smaller --depth, --context or --max-chunk takes less",
 			err, memoryLine(n.graph))
 	}
-	return r, nil
+	return r, err
 }
 
 // hold settles how many positions the cache holds.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"gpuscope/engine"
+	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/model/session"
 	"gpuscope/trace/bench"
@@ -153,6 +156,29 @@ func TestBenchmarkThatDoesNotFitIsRefused(t *testing.T) {
 		if len(driver.Opened) > 0 {
 			t.Errorf("%s: a device was opened", want)
 		}
+	}
+}
+
+// That less memory would do is said where memory is what there is too little of.
+func TestWhatDoesNotLoadSaysWhatTakesLess(t *testing.T) {
+	const hint = "a smaller --depth, --context or --max-chunk takes less"
+	b := Benchmark{Decodes: []int{2}, Depths: []int{0}, Repetitions: 1}
+	driver := &fake.Driver{All: []fake.Options{{NoLog: true}}}
+	o := Options{Path: write(t, tiny().Bytes()), Driver: driver}
+	full := false
+	_, err := Bench(context.Background(), o, b, func(session.Event) {
+		if len(driver.Opened) > 0 && !full {
+			full = true
+			driver.Opened[0].FailNth(fake.NewBuffer, 1, gpu.ErrOutOfMemory)
+		}
+	})
+	if !errors.Is(err, gpu.ErrOutOfMemory) || !strings.Contains(err.Error(), hint) {
+		t.Errorf("of a full device: %v", err)
+	}
+	o.Shaders = filepath.Join(t.TempDir(), "none")
+	if _, err = Bench(context.Background(), o, b, func(session.Event) {}); !errors.Is(err, os.ErrNotExist) ||
+		strings.Contains(err.Error(), hint) {
+		t.Errorf("of a folder that is not there: %v", err)
 	}
 }
 

@@ -57,19 +57,37 @@ func (r *runner) compile(e *session.KernelEdit) (*engine.Edit, error) {
 	return edit, nil
 }
 
-var wgslPlace = regexp.MustCompile(`wgsl(:\d+:\d+)`)
+// The lines of the picture that a compiler draws of a place: where it is, and the text there or a mark below.
+var (
+	placeLine   = regexp.MustCompile(`^┌─.*?(:\d+:\d+)$`)
+	pictureLine = regexp.MustCompile(`^(\d*) *│ *(.*)$`)
+)
 
-// said is what a compiler said of a text behind its line and column, ":12:5: expected ...", which it has in a
-// picture of the place.
+// said is what a compiler said of a text, in a line behind the place: ":12:5: expected ...; in "x = ;"". What
+// it draws of the place is told by the first line of the text there.
 func said(name string, err error) string {
-	text, place := err.Error(), ""
-	if m := wgslPlace.FindStringSubmatch(text); m != nil {
-		place = m[1]
-	}
+	text := err.Error()
 	for _, who := range []string{"compile kernel " + name + ": ", "pipeline " + name + ": ", "Shader '" + name + "' "} {
 		text = strings.TrimPrefix(text, who)
 	}
-	return place + ": " + text
+	place, in := "", ""
+	var parts []string
+	for line := range strings.SplitSeq(text, "\n") {
+		line = strings.TrimSpace(line)
+		if m := placeLine.FindStringSubmatch(line); m != nil {
+			place = cmp.Or(place, m[1])
+		} else if m := pictureLine.FindStringSubmatch(line); m != nil {
+			if m[1] != "" {
+				in = cmp.Or(in, m[2])
+			}
+		} else if line != "" {
+			parts = append(parts, line)
+		}
+	}
+	if in != "" {
+		parts = append(parts, fmt.Sprintf("in %q", in))
+	}
+	return place + ": " + strings.ReplaceAll(strings.Join(parts, "; "), ":; ", ": ")
 }
 
 // useShaders puts the texts of a folder in force that are of kernels of the model, and says which. A folder

@@ -14,6 +14,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/model/session"
+	"gpuscope/ops"
 	"gpuscope/trace"
 )
 
@@ -201,6 +202,21 @@ func TestATextThatCannotRunInPlaceOfItsKernelIsRefused(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "rms_norm.wgsl:7:12: ") {
 		t.Errorf("a text that does not compile: %v", err)
 	}
+	edited := r.edited("rms_norm")
+	name, _ := ops.EditedKernel("rms_norm", edited.Text)
+	r.dev.FailNth(fake.NewPipeline, 1, errors.New("Shader validation error: \n   ┌─ "+name.Name+`:46:5
+   │
+46 │     squares += dot(v, v);
+   │     ^^^^^^^^^^^^^^^^^^^^ naga::Expression [29]
+
+Operation Add can't work with [28] and [27]
+`))
+	err = r.try(context.Background(), session.Command{Kind: session.Lab, Edit: edited})
+	const said = `Shader validation error: Operation Add can't work with [28] and [27]; in "squares += dot(v, v);"`
+	if err == nil || !strings.HasPrefix(err.Error(), "rms_norm.wgsl:46:5: ") ||
+		!strings.HasSuffix(err.Error(), said) {
+		t.Errorf("a text of wrong types: %v, want %s", err, said)
+	}
 	e := r.edited("rms_norm")
 	for _, d := range r.step().Dispatches {
 		if p := &r.mirror.Trace.Plans[d.Plan]; p.Kernel != "rms_norm" {
@@ -338,11 +354,19 @@ func TestAWrongTextShowsItsGapOnADevice(t *testing.T) {
 	} else if bad.Gap.Share <= 1 {
 		t.Errorf("wrong, and its gap is %+v", bad.Gap)
 	}
-	broken := strings.Replace(text, "fn main(", "fn main((", 1)
-	_, err := s.Do(ctx, session.Command{Kind: session.Lab, Edit: edit(broken)})
-	line := 1 + strings.Count(broken[:strings.Index(broken, "fn main((")], "\n")
-	if want := fmt.Sprintf("rms_norm.wgsl:%d:", line); err == nil || !strings.HasPrefix(err.Error(), want) {
-		t.Errorf("broken in line %d: %v", line, err)
+	for from, to := range map[string]string{
+		"fn main(":         "fn main((",          // no WGSL
+		"inverseSqrt(red":  "inverseSqrt(1u+red", // of no type
+		"params.eps":       "params.epsilon",
+		"(lane, squares) ": "(lane) ",
+	} {
+		broken := strings.Replace(text, from, to, 1)
+		_, err := s.Do(ctx, session.Command{Kind: session.Lab, Edit: edit(broken)})
+		line := 1 + strings.Count(broken[:strings.Index(broken, to)], "\n")
+		want := fmt.Sprintf("rms_norm.wgsl:%d:", line)
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.ContainsAny(err.Error(), "\n│┌") {
+			t.Errorf("broken in line %d: %v", line, err)
+		}
 	}
 	do(session.Command{Kind: session.Run, N: 2})
 	do(session.Command{Kind: session.Kernel, Edit: edit(wrong)})

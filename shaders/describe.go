@@ -62,6 +62,9 @@ func (k *Kernel) readBindings(src string, structs map[string]string) error {
 	uniform := false
 	for i, m := range bindingRE.FindAllStringSubmatch(src, -1) {
 		group, number, space, access, name, typ := m[2]+m[5], m[3], m[6], m[7], m[8], strings.TrimSpace(m[9])
+		if n, err := strconv.Atoi(number); group == "0" && err == nil && n > i {
+			return fmt.Errorf("there is no binding %d of group 0: the next, %s, has number %d", i, name, n)
+		}
 		if group != "0" || number != strconv.Itoa(i) {
 			return fmt.Errorf("binding %s is group %s binding %s, want group 0 binding %d", name, group,
 				number, i)

@@ -141,8 +141,9 @@ var<workgroup> held: array<array<vec4<f32>, tile * 2>, 8>;
 		{"a workgroup size that is no literal", "size(8, 4)", "size(lanes)", "workgroup_size(lanes)"},
 		{
 			"a gap in the bindings", "@binding(1)", "@binding(3)",
-			"binding y is group 0 binding 3, want group 0 binding 1",
+			"there is no binding 1 of group 0: the next, y, has number 3",
 		},
+		{"a binding twice", "@binding(1)", "@binding(0)", "y is group 0 binding 0, want group 0 binding 1"},
 		{"another group", "@group(0) @binding(1)", "@group(1) @binding(1)", "group 1"},
 		{"a vector in the params", "n: u32", "n: vec2<u32>", "field n is vec2<u32>, want u32, i32 or f32"},
 		{"params that are no struct", "params: Params", "params: u32", "u32 is not a struct"},
