@@ -146,6 +146,7 @@ func (a *App) openEditor(kernel, path string) {
 func (a *App) closedEditor(m editedMsg) {
 	a.takeMouse()
 	if m.err != nil {
+		a.unsay("edited in " + m.path) // nobody knows that it was
 		a.fail(nil, fmt.Errorf("the editor: %w", m.err))
 	}
 	a.jobs.start(func(context.Context) func() {

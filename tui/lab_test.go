@@ -239,6 +239,25 @@ func TestAnEditorThatChangesNothingSaysSo(t *testing.T) {
 	d.sees("the editor: permission denied")
 }
 
+// How an editor ended, or that there is none, is what the screen says, not what it said as it began.
+func TestAnEditorThatFailsSaysSo(t *testing.T) {
+	editor(t, "exit 3")
+	x := start(t, context.Background(), opensOn(sourced()), Options{Prompt: "once", Cache: t.TempDir()})
+	x.sees("[PAUSED]", "step 0 prefill").press("2e").sees("the editor: exit status 3")
+	x.input.back()
+	x.press("q")
+	if err := x.ends(); err != nil {
+		t.Fatal(err)
+	}
+	d := drive(t, 120, 40, sourced(), &tuitest.Script{}, Options{Prompt: "once", Cache: t.TempDir()})
+	d.press("s", "2", "F", "F", "F", "e").sees("edited in ")
+	file := texts(t, d.app.opts.Cache)[0]
+	kernel := strings.TrimSuffix(filepath.Base(file), ".wgsl")
+	d.update(editedMsg{kernel: kernel, path: file, err: errors.New("exit status 3")})
+	d.settle()
+	d.sees("the editor: exit status 3").misses("edited in ")
+}
+
 // In plain mode a text is tried and put in force by its file.
 func TestPlainModeTriesTheTextOfAFile(t *testing.T) {
 	recorded := sourced()
