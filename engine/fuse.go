@@ -23,6 +23,9 @@ type Fusion struct {
 	Doc  string // what it does, in a line
 	// Pattern is the last of the operators, with those before it.
 	Pattern Pattern
+	// Beside are kinds of an operator to do with the pattern's last: one that stands before it, feeds what
+	// that feeds, and nothing up to there. Its outputs are then the replacement's too, before the others.
+	Beside []string
 	// Replace gives the operator that does the work of all that matched, nil where it cannot: the conditions
 	// of the rule are here. The outputs of the match's last operator are the replacement's, of the shapes
 	// that they had; scratch may be taken over from any of them, or be made with b.Scratch. b.Remake gives an
@@ -57,6 +60,7 @@ type Match struct {
 	Ops     []Operator
 	Between []ValueID
 	ids     []OpID
+	gives   []ValueID // the outputs that stay
 }
 
 // Last is the operator at the end of the pattern.
@@ -76,7 +80,7 @@ func (b *Builder) Remake(m *Match, add func(name string)) Operator {
 	if b.err != nil {
 		return nil
 	}
-	r := &remade{name: b.fusedName(m), outputs: m.Last().Spec().Outputs}
+	r := &remade{name: b.fusedName(m), outputs: m.gives}
 	prefix := b.prefix
 	b.prefix, b.remade = "", r
 	add(r.name)
@@ -173,8 +177,11 @@ func (b *Builder) fuse() (notes []string, err error) {
 	for _, rule := range b.fusions {
 		n := 0
 		for i := range b.ops {
-			m := &Match{}
-			if gone[i] || !b.match(&rule.Pattern, &b.ops[i], m, gone) {
+			if gone[i] {
+				continue
+			}
+			m := b.find(&rule, &b.ops[i])
+			if m == nil {
 				continue
 			}
 			declared := len(b.values)
@@ -227,8 +234,53 @@ func (b *Builder) constantsRead() map[ValueID]bool {
 	return read
 }
 
+// find is the match of a rule of which an operator is the last; nil where there is none.
+func (b *Builder) find(rule *Fusion, o *op) *Match {
+	m := &Match{}
+	if rule.Beside != nil {
+		beside := b.beside(rule.Beside, o)
+		if beside == nil {
+			return nil
+		}
+		m.Ops, m.ids = append(m.Ops, beside.impl), append(m.ids, beside.id)
+		m.gives = append(m.gives, beside.spec.Outputs...)
+	}
+	if !b.match(&rule.Pattern, o, m) {
+		return nil
+	}
+	m.gives = append(m.gives, o.spec.Outputs...)
+	return m
+}
+
+// beside is an operator of some kinds that may as well stand where another does, and feeds what that feeds.
+func (b *Builder) beside(kinds []string, o *op) *op {
+	for _, v := range o.spec.Outputs {
+		for _, reader := range b.values[v].consumers {
+			for _, in := range b.ops[reader].spec.Inputs {
+				id := b.values[in].producer
+				if id < 0 || id >= o.id || !slices.Contains(kinds, b.ops[id].spec.Kind) {
+					continue
+				}
+				early := func(v ValueID) bool {
+					return slices.ContainsFunc(b.values[v].consumers, func(c OpID) bool { return c <= o.id })
+				}
+				if spec := &b.ops[id].spec; !b.keepsState(spec) && !slices.ContainsFunc(spec.Outputs, early) {
+					return &b.ops[id]
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// keepsState says whether an operator must stay where it is among others, because it keeps or reads State.
+func (b *Builder) keepsState(s *Spec) bool {
+	ofState := func(in ValueID) bool { return b.values[in].role == State }
+	return len(s.State) > 0 || slices.ContainsFunc(s.Inputs, ofState)
+}
+
 // match finds what feeds an operator as the pattern says, and appends it and the operator to the match.
-func (b *Builder) match(p *Pattern, o *op, m *Match, gone []bool) bool {
+func (b *Builder) match(p *Pattern, o *op, m *Match) bool {
 	if !slices.Contains(p.Kinds, o.spec.Kind) {
 		return false
 	}
@@ -240,7 +292,7 @@ func (b *Builder) match(p *Pattern, o *op, m *Match, gone []bool) bool {
 				continue
 			}
 			mark := *m
-			if before := &b.ops[b.values[v].producer]; b.match(&p.Of[i], before, m, gone) {
+			if before := &b.ops[b.values[v].producer]; b.match(&p.Of[i], before, m) {
 				found = true
 				for _, v := range before.spec.Outputs {
 					used[v] = true
@@ -259,8 +311,7 @@ func (b *Builder) match(p *Pattern, o *op, m *Match, gone []bool) bool {
 }
 
 // private says whether a value, and all else that the operator which gives it gives, exists for one argument
-// of a reader alone: nobody else would miss it. An operator that keeps or reads State must stay where it is
-// among the others that do.
+// of a reader alone: nobody else would miss it, and the operator may stand where the reader does.
 func (b *Builder) private(v ValueID, reader *op) bool {
 	if b.values[v].producer < 0 {
 		return false
@@ -277,8 +328,7 @@ func (b *Builder) private(v ValueID, reader *op) bool {
 			return false
 		}
 	}
-	ofState := func(in ValueID) bool { return b.values[in].role == State }
-	return len(spec.State) == 0 && !slices.ContainsFunc(spec.Inputs, ofState)
+	return !b.keepsState(spec)
 }
 
 // replace puts the rule's operator in the place of a match's last one; false where the rule does not want to,
@@ -293,7 +343,7 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		id: last.id, name: b.fusedName(m), layer: last.layer, block: last.block,
 		spec: impl.Spec(), impl: impl,
 	}
-	if !slices.Equal(o.spec.Outputs, last.spec.Outputs) {
+	if !slices.Equal(o.spec.Outputs, m.gives) {
 		return false, fmt.Errorf("%s gives other values than %s", o.name, last.name)
 	}
 	var targets []string

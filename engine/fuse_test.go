@@ -58,6 +58,93 @@ var mapRule = Fusion{
 	},
 }
 
+// pairRule makes one operator of two unaries that feed the same reader.
+var pairRule = Fusion{
+	Name: "pair", Doc: "two unaries are one operator",
+	Pattern: Pattern{Kinds: []string{"unary"}}, Beside: []string{"unary"},
+	Replace: func(_ *Builder, m *Match) Operator {
+		first, ok := m.Ops[0].(*unaryOp)
+		second, both := m.Last().(*unaryOp)
+		if !ok || !both {
+			return nil // one of them is a pair
+		}
+		return &pairOp{first, second}
+	},
+}
+
+// pairOp is two unaries.
+type pairOp struct{ first, second *unaryOp }
+
+func (o *pairOp) Spec() Spec {
+	s := Spec{Kind: "unary"}
+	for i, u := range []*unaryOp{o.first, o.second} {
+		s.Inputs, s.Outputs = append(s.Inputs, u.in), append(s.Outputs, u.out)
+		s.Slots = append(s.Slots,
+			Slot{Label: []string{"first", "second"}[i], Uses: []Use{on(unaryKernel, u.in, u.out)}})
+	}
+	return s
+}
+func (o *pairOp) Corners(r *Ranges) []Corner { return r.Ends(o.first.in, o.second.in) }
+func (o *pairOp) Plan(p *Planner) error {
+	for slot, u := range []*unaryOp{o.first, o.second} {
+		p.SetDims(u.out, p.Dims(u.in)...)
+		p.Dispatch(slot, p.Threads(p.Numel(u.in), 64)).Params.U32("p0", p.Numel(u.in))
+	}
+	return nil
+}
+
+// Of operators that feed one reader two become one where the second stands, unless the first is read, or
+// State changes, on the way there.
+func TestARuleTakesAnOperatorBesideAnother(t *testing.T) {
+	for name, c := range map[string]struct {
+		build func(b *Builder, x, y ValueID)
+		want  []string
+	}{
+		"two that feed one": {func(b *Builder, x, y ValueID) {
+			b.Output(addOp(b, "sum", unary(b, "u", x), unary(b, "v", y)))
+		}, []string{"u+v unary", "sum binary"}},
+		"with other readers behind": {func(b *Builder, x, y ValueID) {
+			u, v := unary(b, "u", x), unary(b, "v", y)
+			b.Output(addOp(b, "sum", v, u))
+			b.Output(addOp(b, "more", u, x))
+			b.Output(v)
+		}, []string{"u+v unary", "sum binary", "more binary"}},
+		"of which the first is read before": {func(b *Builder, x, y ValueID) {
+			u := unary(b, "u", x)
+			between := addOp(b, "between", u, x)
+			b.Output(addOp(b, "sum", addOp(b, "both", u, unary(b, "v", y)), between))
+		}, []string{"u unary", "between binary", "v unary", "both binary", "sum binary"}},
+		"of which one feeds the other": {func(b *Builder, x, _ ValueID) {
+			u := unary(b, "u", x)
+			b.Output(addOp(b, "sum", u, unary(b, "v", u)))
+		}, []string{"u unary", "v unary", "sum binary"}},
+		"that feed nothing together": {func(b *Builder, x, y ValueID) {
+			b.Output(unary(b, "u", x))
+			b.Output(unary(b, "v", y))
+		}, []string{"u unary", "v unary"}},
+		"of which the first reads State": {func(b *Builder, x, y ValueID) {
+			state := b.State("state", U32, []int{4})
+			u := unary(b, "u", state)
+			storeOp(b, x, state)
+			b.Output(addOp(b, "sum", u, unary(b, "v", y)))
+		}, []string{"u unary", "store store", "v unary", "sum binary"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := NewBuilder(gpu.DefaultLimits())
+			b.Fuse(pairRule)
+			in := func(name string) ValueID { return b.Input(name, U32, []int{4}, []int{4}) }
+			c.build(b, in("x"), in("y"))
+			g, err := b.Finish()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c.want, opNames(g)); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}
+
 func opNames(g *Graph) (names []string) {
 	for i := range g.ops {
 		names = append(names, g.ops[i].name+" "+g.ops[i].spec.Kind)

@@ -24,7 +24,7 @@ import (
 func randomGraph(t *rapid.T, limits gpu.Limits) (*Graph, []ValueID, ValueID) {
 	b := NewBuilder(limits)
 	if rapid.Bool().Draw(t, "fuse") {
-		b.Fuse(sumRule)
+		b.Fuse(sumRule, pairRule)
 	}
 	if rapid.Bool().Draw(t, "short passes") {
 		b.passBytes = 1
@@ -184,6 +184,10 @@ func evaluate(g *Graph, inputs map[ValueID][]uint32, symInts map[ValueID]int) ma
 		switch o := g.ops[i].impl.(type) {
 		case *unaryOp:
 			at[o.out] = each(at[o.in], func(_ int, x uint32) uint32 { return x + 1 })
+		case *pairOp:
+			for _, u := range []*unaryOp{o.first, o.second} {
+				at[u.out] = each(at[u.in], func(_ int, x uint32) uint32 { return x + 1 })
+			}
 		case *binaryOp:
 			at[o.out] = each(at[o.a], func(i int, x uint32) uint32 { return x + at[o.b][i] })
 		case *addOneOp:

@@ -60,6 +60,9 @@ func rowsOf(b *engine.Builder, v engine.ValueID) engine.ValueID {
 		case *unary:
 			v = o.x
 		case *rmsNorm:
+			if o.other != nil {
+				return v
+			}
 			v = o.x
 		case *linear:
 			if o.residual != engine.None {

@@ -15,7 +15,7 @@ var fuseNorm = engine.Fusion{
 		switch o := m.Last().(type) {
 		case *rmsNorm:
 			rows := rowsBehind(b, o)
-			if rows == 0 || rows*last(b.MaxDims(o.x)) > tuned.norm {
+			if rows == 0 || o.other != nil || rows*last(b.MaxDims(o.x)) > tuned.norm {
 				return nil
 			}
 			fused := *o

@@ -36,7 +36,7 @@ func addRMSNorm(c *call) []engine.ValueID {
 	o := &rmsNorm{x: x, weight: c.tensor("weight"), y: c.out("", engine.F32), eps: float32(c.float("eps"))}
 	o.vec = vec(c.Builder, x, -1)
 	o.lanes = lanesFor(c.Builder, last(c.MaxDims(x))/o.vec)
-	o.kernel = c.kernel("rms_norm", shaders.Constants{"Lanes": o.lanes, "Vec": o.vec})
+	o.makeKernel(c.Builder)
 	return c.adds(o, o.y)
 }
 
@@ -46,28 +46,53 @@ type rmsNorm struct {
 	kernel       *engine.Kernel
 	lanes, vec   int
 	behind       int // rows of the weights of the products that a single row is left to; 0: of none
+	// other is a norm as wide, whose rows the dispatch takes behind its own (fusion rule qk_norm); nil: none.
+	other *rmsNorm
+}
+
+func (o *rmsNorm) makeKernel(b *engine.Builder) {
+	o.kernel = kernel(b, "rms_norm",
+		shaders.Constants{"Lanes": o.lanes, "Vec": o.vec, "Both": o.other != nil})
+}
+
+// norms are the operator's norms, in the order of their rows.
+func (o *rmsNorm) norms() []*rmsNorm {
+	if o.other == nil {
+		return []*rmsNorm{o}
+	}
+	return []*rmsNorm{o, o.other}
 }
 
 func (o *rmsNorm) Spec() engine.Spec {
-	return engine.Spec{
-		Kind: "rms_norm", Inputs: []engine.ValueID{o.x, o.weight}, Outputs: []engine.ValueID{o.y},
-		Routes: rmsNormRouteNames,
-		Slots: []engine.Slot{{Uses: []engine.Use{{}, {
-			Kernel: o.kernel,
-			Bind:   []engine.Binding{bind("x", o.x), bind("weight", o.weight), bind("y", o.y)},
-		}}}},
-		Attrs: map[string]any{"eps": o.eps},
+	s := engine.Spec{Kind: "rms_norm", Routes: rmsNormRouteNames, Attrs: map[string]any{"eps": o.eps}}
+	use := engine.Use{Kernel: o.kernel}
+	names := [][3]string{{"x", "weight", "y"}, {"other", "other_weight", "other_y"}}
+	for i, n := range o.norms() {
+		s.Inputs, s.Outputs = append(s.Inputs, n.x, n.weight), append(s.Outputs, n.y)
+		x, weight, y := bind(names[i][0], n.x), bind(names[i][1], n.weight), bind(names[i][2], n.y)
+		use.Bind = append(use.Bind, x, weight, y)
 	}
+	s.Slots = []engine.Slot{{Uses: []engine.Use{{}, use}}}
+	return s
 }
 
-func (o *rmsNorm) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.x) }
+func (o *rmsNorm) Corners(r *engine.Ranges) []engine.Corner {
+	var list []engine.ValueID
+	for _, n := range o.norms() {
+		list = append(list, n.x)
+	}
+	return r.Ends(list...)
+}
 
 func (o *rmsNorm) Plan(p *engine.Planner) error {
-	width := p.Dim(o.x, -1)
-	if w := p.Dims(o.weight); len(w) != 1 || w[0] != width {
-		return p.Errorf("weight is %v, want [%d] for x %v", w, width, p.Dims(o.x))
+	width, n := p.Dim(o.x, -1), 0
+	for _, norm := range o.norms() {
+		x := p.Dims(norm.x)
+		if w := p.Dims(norm.weight); len(w) != 1 || w[0] != last(x) || w[0] != width {
+			return p.Errorf("weight is %v, want [%d] for x %v", w, last(x), x)
+		}
+		n += p.Numel(norm.x)
 	}
-	n := p.Numel(o.x)
 	table := [...]route{
 		{name: "folded", why: oneRow, only: true}, {name: "rows", why: manyRows, upTo: always},
 	}
@@ -78,29 +103,37 @@ func (o *rmsNorm) Plan(p *engine.Planner) error {
 		p.Leave(o.y, p.Dims(o.x)...)
 		return nil
 	}
-	p.SetDims(o.y, p.Dims(o.x)...)
+	norms := o.norms()
+	for _, norm := range norms {
+		p.SetDims(norm.y, p.Dims(norm.x)...)
+	}
 	l := p.Dispatch(0, p.Rows(o.lanes, width/o.vec, engine.RowsOf(n, width)))
 	l.Params.U32("rows", n/width).U32("width", width).F32("eps", o.eps)
-	l.Bytes = 4 * int64(2*n+width)
+	if o.other != nil {
+		l.Params.U32("first", p.Numel(o.x))
+	}
+	l.Bytes = 4 * int64(2*n+len(norms)*width)
 	l.FLOPs = 4 * int64(n)
 	return nil
 }
 
 func (o *rmsNorm) Reference(r *Ref) {
-	x, weight := r.Tensor(o.x), r.Tensor(o.weight)
-	y := r.result(o.y, x.Dims...)
-	rows, width := x.rows()
-	for i := range r.rows(o.y, rows) {
-		var squares float64
-		for _, v := range x.row(i) {
-			squares += v * v
+	for _, norm := range o.norms() {
+		x, weight := r.Tensor(norm.x), r.Tensor(norm.weight)
+		y := r.result(norm.y, x.Dims...)
+		rows, width := x.rows()
+		for i := range r.rows(norm.y, rows) {
+			var squares float64
+			for _, v := range x.row(i) {
+				squares += v * v
+			}
+			scale := 1 / math.Sqrt(squares/float64(width)+float64(norm.eps))
+			for j, v := range x.row(i) {
+				y.row(i)[j] = v * scale * weight.Data[j]
+			}
 		}
-		scale := 1 / math.Sqrt(squares/float64(width)+float64(o.eps))
-		for j, v := range x.row(i) {
-			y.row(i)[j] = v * scale * weight.Data[j]
-		}
+		r.Set(norm.y, y)
 	}
-	r.Set(o.y, y)
 }
 
 // Tolerance: squares are positive, so that nothing cancels out; WGSL allows inverseSqrt 2 ulp.

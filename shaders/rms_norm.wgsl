@@ -1,19 +1,50 @@
 // A workgroup normalises a row: y = x * inverseSqrt(mean(x^2) + eps) * weight.
+{{- if .Both}}
+// Rows of other are behind those of x.
+{{- end}}
 {{- $T := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{end}}
 struct Params {
-  rows: u32,
+  rows: u32,{{if .Both}} // of both{{end}}
   width: u32, // elements
   eps: f32,
+{{- if .Both}}
+  first: u32, // elements of x; the others are of other
+{{- end}}
 }
 
-@group(0) @binding(0) var<storage, read> x: array<{{$T}}>;
-@group(0) @binding(1) var<storage, read> weight: array<{{$T}}>;
-@group(0) @binding(2) var<storage, read_write> y: array<{{$T}}>;
-@group(0) @binding(3) var<uniform> params: Params;
+{{binding}} var<storage, read> x: array<{{$T}}>;
+{{binding}} var<storage, read> weight: array<{{$T}}>;
+{{binding}} var<storage, read_write> y: array<{{$T}}>;
+{{- if .Both}}
+{{binding}} var<storage, read> other: array<{{$T}}>;
+{{binding}} var<storage, read> other_weight: array<{{$T}}>;
+{{binding}} var<storage, read_write> other_y: array<{{$T}}>;
+{{- end}}
+{{binding}} var<uniform> params: Params;
 
 {{template "flat_group" .}}
 {{template "partial" .}}
 {{template "reduce_sum" .}}
+{{- if .Both}}
+// Element e of x and other, one behind the other.
+fn element(e: u32) -> {{$T}} {
+  let of_x = params.first{{if eq .Vec 4}} / 4u{{end}};
+  if (e < of_x) {
+    return x[e];
+  }
+  return other[e - of_x];
+}
+
+// v is element e by the scale of its row, of which it is element i.
+fn put(e: u32, i: u32, v: {{$T}}) {
+  let of_x = params.first{{if eq .Vec 4}} / 4u{{end}};
+  if (e < of_x) {
+    y[e] = v * weight[i];
+  } else {
+    other_y[e - of_x] = v * other_weight[i];
+  }
+}
+{{end}}
 @compute @workgroup_size({{.Lanes}})
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
@@ -23,11 +54,15 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let base = row * width;
   var squares = 0.0;
   for (var i = lane; i < width; i += {{.Lanes}}u) {
-    let v = x[base + i];
+    let v = {{if .Both}}element(base + i){{else}}x[base + i]{{end}};
     squares += {{if eq .Vec 4}}dot(v, v){{else}}v * v{{end}};
   }
   let scale = inverseSqrt(reduce_sum(lane, squares) / f32(params.width) + params.eps);
   for (var i = lane; i < width; i += {{.Lanes}}u) {
+{{- if .Both}}
+    put(base + i, i, element(base + i) * scale);
+{{- else}}
     y[base + i] = x[base + i] * scale * weight[i];
+{{- end}}
   }
 }

@@ -1,0 +1,112 @@
+package ops
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/gputest"
+)
+
+// headNorms is a graph with norms of q and k of so many heads, which are turned behind them, each with its
+// width and eps.
+func headNorms(widths [2]int, eps [2]float32, heads [2]int) func(b *engine.Builder) {
+	return func(b *engine.Builder) {
+		norm := func(i int, name string) engine.ValueID {
+			n := widths[i]
+			x := b.Input(name, engine.F32, []int{1, 1, heads[i], n}, []int{1, 40, heads[i], n})
+			return RMSNorm(b, name+"_norm", Sigmoid(b, name+"_act", x), constant(b, name+".w", n), eps[i])
+		}
+		q := norm(0, "q")
+		k := norm(1, "k")
+		b.Output(Sigmoid(b, "end", Cat(b, "join", 2, q, k)))
+	}
+}
+
+func TestNormsOfQAndKBecomeOneDispatchWithoutABarrierBetween(t *testing.T) {
+	one := [2]float32{1e-5, 1e-5}
+	for name, c := range map[string]struct {
+		build func(b *engine.Builder)
+		fused bool
+	}{
+		"of one width":    {headNorms([2]int{16, 16}, one, [2]int{4, 2}), true},
+		"of two epsilons": {headNorms([2]int{16, 16}, [2]float32{1e-5, 1e-6}, [2]int{4, 2}), false},
+		"one behind the other": {func(b *engine.Builder) {
+			x := b.Input("x", engine.F32, []int{1, 16}, []int{9, 16})
+			y := RMSNorm(b, "first", x, constant(b, "first.w", 16), 1e-5)
+			b.Output(Mul(b, "mul", y, RMSNorm(b, "second", y, constant(b, "second.w", 16), 1e-5)))
+		}, false},
+		"that nothing reads together": {func(b *engine.Builder) {
+			x := b.Input("x", engine.F32, []int{1, 16}, []int{9, 16})
+			b.Output(Sigmoid(b, "a", RMSNorm(b, "first", x, constant(b, "first.w", 16), 1e-5)))
+			b.Output(Sigmoid(b, "b", RMSNorm(b, "second", x, constant(b, "second.w", 16), 1e-5)))
+		}, false},
+		"of two widths": {func(b *engine.Builder) {
+			of := func(name string, n int) engine.ValueID {
+				x := b.Input(name, engine.F32, []int{1, n}, []int{9, n})
+				return RMSNorm(b, name+"_norm", x, constant(b, name+".w", n), 1e-5)
+			}
+			b.Output(Cat(b, "join", 1, of("q", 16), of("k", 32)))
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fused, plain := fusedAndNot(t, fuseQKNorm, c.build, gpu.DefaultLimits())
+			if !c.fused {
+				if parts := partsOf(fused); parts != nil {
+					t.Errorf("fused %v", parts)
+				}
+				return
+			}
+			want := []string{"q_norm+k_norm (rms_norm) = [q_norm k_norm]"}
+			if parts := partsOf(fused); !slices.Equal(parts, want) {
+				t.Errorf("fused %v, want %v", parts, want)
+			}
+			of := func(g *engine.Graph) (dispatches, levels int) {
+				live, err := engine.NewLive(g, engine.LiveOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return g.Dispatches(), len(live.Levels())
+			}
+			dispatches, levels := of(plain)
+			if d, l := of(fused); d != dispatches-1 || l != levels-1 {
+				t.Errorf("%d dispatches in %d levels, with two norms %d in %d", d, l, dispatches, levels)
+			}
+		})
+	}
+}
+
+// headNormSteps are live points of such a graph.
+func headNormSteps(width int, heads [2]int) (steps []step) {
+	for _, n := range []int{40, 1, 7} {
+		steps = append(steps, step{"q": {1, n, heads[0], width}, "k": {1, n, heads[1], width}})
+	}
+	return steps
+}
+
+func sampleHeadNorms(t *rapid.T) *trial {
+	width := rapid.SampledFrom([]int{1, 6, 16, 48, 260}).Draw(t, "width")
+	heads := [2]int{rapid.IntRange(1, 5).Draw(t, "heads"), rapid.IntRange(1, 3).Draw(t, "kv heads")}
+	build := headNorms([2]int{width, width}, [2]float32{1e-5, 1e-5}, heads)
+	return &trial{build: build, steps: headNormSteps(width, heads)}
+}
+
+func TestNormsInOneDispatchKeepWhatAGraphComputes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := sampleHeadNorms(t)
+		if n := referencesAgree(t, fuseQKNorm, c.build, c.steps); n != 1 {
+			t.Fatalf("fused in %d places", n)
+		}
+	})
+}
+
+func TestNormsInOneDispatchOnTheGPU(t *testing.T) {
+	dev := gputest.Open(t)
+	for seed := range 8 {
+		c := rapid.Custom(sampleHeadNorms).Example(seed)
+		kernelsAgree(t, dev, fuseQKNorm, c.build, c.steps)
+	}
+}
