@@ -2,8 +2,10 @@ package model
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"gpuscope/engine"
@@ -59,6 +61,13 @@ func plan(t testing.TB, path, fuse string) *network {
 // levelsAt is how many levels and compute passes a step of some tokens at a position has.
 func levelsAt(t testing.TB, n *network, tokens, pos int) (levels, passes int) {
 	t.Helper()
+	l := liveAt(t, n, tokens, pos)
+	return len(l.Levels()), l.Passes()
+}
+
+// liveAt has the shapes of a step of some tokens at a position in force.
+func liveAt(t testing.TB, n *network, tokens, pos int) *engine.Live {
+	t.Helper()
 	l, err := engine.NewLive(n.graph, engine.LiveOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +82,7 @@ func levelsAt(t testing.TB, n *network, tokens, pos int) (levels, passes int) {
 		t.Fatal(err)
 	}
 	l.Commit()
-	return len(l.Levels()), l.Passes()
+	return l
 }
 
 // points are steps of every route that a Llama has: prompts and single tokens, at the start and later. Few
@@ -139,6 +148,51 @@ func TestSharedMemoryDoesNotGrowWithDepth(t *testing.T) {
 		// What differs is where the last pass ends.
 		if few, many := bytes(test.few), bytes(test.many); many > few+few/20 {
 			t.Errorf("%+v: %d bytes, of %d layers %d", test.shape, many, test.few, few)
+		}
+	}
+}
+
+// layerLevels are the operators of a layer that a step of one token at a position runs, level by level.
+func layerLevels(t *testing.T, n *network, layer, pos int) (levels []string) {
+	t.Helper()
+	l := liveAt(t, n, 1, pos)
+	d, begins := n.graph.Describe(), l.Levels()
+	was := -1
+	for _, id := range l.Active() {
+		op := &d.Ops[d.Dispatches[id].Op]
+		if op.Layer == nil || *op.Layer != layer {
+			continue
+		}
+		at := 0
+		for at < len(begins) && begins[at] <= id {
+			at++
+		}
+		if at != was {
+			levels, was = append(levels, ""), at
+		}
+		level := &levels[len(levels)-1]
+		*level = strings.TrimSpace(*level + " " + op.Name[strings.LastIndexByte(op.Name, '.')+1:])
+	}
+	return levels
+}
+
+// Rules of fusion meet other neighbours in each architecture: docs/engine.md says what is left of a layer.
+func TestLevelsOfALayerAreThoseOfTheDocs(t *testing.T) {
+	docs, err := os.ReadFile("../docs/engine.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range architectures {
+		file := tinyWide(a, 128)
+		file.Set(a.name+".context_length", 4096)
+		path := write(t, file.Bytes())
+		on, off := plan(t, path, "on"), plan(t, path, "off")
+		few := layerLevels(t, on, 1, 10)
+		want := fmt.Sprintf("| %s | %s | %d, %d | %d, %d |\n", a.name, strings.Join(few, " · "),
+			len(few), len(layerLevels(t, on, 1, 400)),
+			len(layerLevels(t, off, 1, 10)), len(layerLevels(t, off, 1, 400)))
+		if !strings.Contains(string(docs), want) {
+			t.Errorf("docs/engine.md has no row\n%s", want)
 		}
 	}
 }

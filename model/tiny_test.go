@@ -30,11 +30,14 @@ const (
 func tiny() *gguftest.Builder { return tinyOf(&llama) }
 
 // tinyOf is tiny with the layers of an architecture.
-func tinyOf(a *architecture) *gguftest.Builder {
+func tinyOf(a *architecture) *gguftest.Builder { return tinyWide(a, tinyFFN) }
+
+// tinyWide is tinyOf with MLPs of ffn rows.
+func tinyWide(a *architecture, ffn int) *gguftest.Builder {
 	b := gguftest.New()
 	for key, value := range map[string]any{
 		"block_count": tinyLayers, "context_length": tinyContext, "embedding_length": tinyDim,
-		"feed_forward_length": tinyFFN, "attention.head_count": tinyHeads,
+		"feed_forward_length": ffn, "attention.head_count": tinyHeads,
 		"attention.head_count_kv": tinyKVHeads, "attention.layer_norm_rms_epsilon": float32(1e-5),
 		"rope.dimension_count": tinyHeadDim, "rope.freq_base": float32(10000), "vocab_size": tinyVocab,
 	} {
@@ -75,17 +78,17 @@ func tinyOf(a *architecture) *gguftest.Builder {
 		vector(blk + "attn_norm.weight")
 		if a.fused {
 			matrix(blk+"attn_qkv.weight", q+2*kv, tinyDim)
-			matrix(blk+"ffn_up.weight", 2*tinyFFN, tinyDim)
+			matrix(blk+"ffn_up.weight", 2*ffn, tinyDim)
 		} else {
 			matrix(blk+"attn_q.weight", q, tinyDim)
 			matrix(blk+"attn_k.weight", kv, tinyDim)
 			matrix(blk+"attn_v.weight", kv, tinyDim)
-			matrix(blk+"ffn_gate.weight", tinyFFN, tinyDim)
-			matrix(blk+"ffn_up.weight", tinyFFN, tinyDim)
+			matrix(blk+"ffn_gate.weight", ffn, tinyDim)
+			matrix(blk+"ffn_up.weight", ffn, tinyDim)
 		}
 		matrix(blk+"attn_output.weight", tinyDim, q)
 		vector(blk + "ffn_norm.weight")
-		matrix(blk+"ffn_down.weight", tinyDim, tinyFFN)
+		matrix(blk+"ffn_down.weight", tinyDim, ffn)
 		if a.biases {
 			vectorOf(blk+"attn_q.bias", q)
 			vectorOf(blk+"attn_k.bias", kv)
