@@ -8,7 +8,7 @@ import (
 
 // frameTime is the least time between two frames that nobody asked for: figures that change more often nobody
 // reads. As long lie between two batches of events.
-const frameTime = time.Second / 12
+const frameTime = time.Second / 10
 
 // writes is how often in a second Bubble Tea looks for a frame to write. It copies and compares one each
 // time, whether there is another or not.

@@ -8,7 +8,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// What a running model brings is drawn together, 12 times a second, what a person does and its answers at
+// What a running model brings is drawn together, 10 times a second, what a person does and its answers at
 // once. Whatever was held is drawn in the end.
 func TestFramesThatNobodyAskedForWaitForEachOther(t *testing.T) {
 	was, at := now, now()

@@ -66,7 +66,7 @@ func (p *Panic) Error() string {
 	return fmt.Sprintf("a bug ended the program: panic: %v; please report it with the lines above", p.Value)
 }
 
-// pump reads events for as long as there are any and hands them on in batches, at most 12 a second; the first
+// pump reads events for as long as there are any and hands them on in batches, at most 10 a second; the first
 // after a pause at once. It never lets the session wait for the screen: in between events stay in the stream,
 // which has room for many more, for to wake up for each costs more than most are worth.
 func (r *runner) pump(ctx context.Context, s session.Session) {

@@ -196,9 +196,9 @@ func (c *client) readMessages() error {
 // for more, for so much longer. What is in it is not lost with its writer.
 const (
 	gatherSoon = 8 * time.Millisecond
-	gatherMost = 40 * time.Millisecond
-	leastRoom  = 64 << 10    // bytes that a pipe has room for
-	answering  = time.Second // behind a question it is for gatherSoon: it may be the answer
+	gatherMost = 100 * time.Millisecond // of a frame that nobody asked for
+	leastRoom  = 64 << 10               // bytes that a pipe has room for
+	answering  = time.Second            // behind a question it is for gatherSoon: it may be the answer
 )
 
 // gathering reads at once what comes after a pause, behind a question, and what is long, and else what comes
