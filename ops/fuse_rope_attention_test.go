@@ -139,8 +139,8 @@ func TestAttentionWithARotationKeepsWhatAGraphComputes(t *testing.T) {
 					t.Errorf("fused in %d places", n)
 				}
 				near := 5e-5
-				if c.half { // a key that is turned elsewhere may be rounded to another half
-					near = 0x1p-11
+				if c.half { // keys that are turned elsewhere may be rounded to other halves, many of a score
+					near = 0x1p-9
 				}
 				kernelsAgreeWithin(t, dev, fuseRopeAttention, c.build, c.points(), near)
 			})

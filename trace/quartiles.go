@@ -22,7 +22,9 @@ func Quartiles(ns []int64) (q1, median, q3 int64) {
 
 // TrimmedMean is the mean of numbers in rising order without the least and the greatest tenth, of three or
 // more without one of each at least. Of times that fall into two groups it lies between them by how many are
-// in each, where the median is in the one or the other; and one that was held up says nothing.
+// in each, where the median is in the one or the other; and one that was held up says nothing. Where more
+// than a tenth lie far out it is the quartile on their side: what stands between quartiles is never outside
+// them.
 func TrimmedMean(ns []int64) int64 {
 	cut := len(ns) / 10
 	if len(ns) >= 3 {
@@ -33,7 +35,8 @@ func TrimmedMean(ns []int64) int64 {
 	for _, n := range kept {
 		sum += n
 	}
-	return int64(math.Round(float64(sum) / float64(len(kept))))
+	q1, _, q3 := Quartiles(ns)
+	return min(max(int64(math.Round(float64(sum)/float64(len(kept)))), q1), q3)
 }
 
 // MedianWithin is between which two of numbers in rising order, at least one, their median lies, nine times
