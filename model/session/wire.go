@@ -31,7 +31,7 @@ const (
 	mostMessage = 1 << 28    // bytes; the header of a large graph has millions
 	lastTexts   = 1 << 10    // that a receiver remembers
 	shortText   = 64         // bytes, at most, of those
-	lastAlike   = 1 << 6     // things, of those that are often the same
+	lastAlike   = 1 << 10    // things, of those that are often the same
 )
 
 // errNotFinite is what JSON says of such a float too.

