@@ -27,6 +27,9 @@ type Untimed struct {
 // Known says whether anything is.
 func (u *Untimed) Known() bool { return measured(u.Wall) || measured(u.GPU) }
 
+// split says whether it is known how much of the wall time the GPU's is.
+func (u *Untimed) split() bool { return measured(u.CPU()) }
+
 // CPU is the part of the wall time in which the GPU has nothing of the step to do.
 func (u *Untimed) CPU() trace.Time { return minus(u.Wall, u.GPU) }
 
@@ -43,25 +46,33 @@ func (x *Index) Untimed(step int) Untimed {
 	return x.untimedNear(step)
 }
 
-// untimedAgain is what a step takes when it is run again untimed, by the observer or for its costs.
+// untimedAgain is what a step takes when it is run again untimed, by the observer or for its costs: by one of
+// them, for what the GPU takes in one measurement is no part of what the step takes in another.
 func (x *Index) untimedAgain(s *trace.Step) Untimed {
 	var u Untimed
 	if o := x.Trace.Observer; o != nil && o.Step != nil && *o.Step == s.Index {
 		u = observed(o)
 	}
-	if w := s.Whole; w != nil && !measured(u.GPU) {
-		if !u.Known() {
-			u.N, u.From = w.N, fmt.Sprintf("s%d ×%d", s.Index, w.N)
-			if ns, ok := w.WallNS.NS(); ok { // without what a step does before its first command and after it
-				u.Wall = trace.Measured(add(ns, sum(s.CPU.ResizeNS, s.CPU.UploadNS, s.CPU.SampleNS)))
-			}
-		}
-		u.GPU = trace.Measured(w.NS)
-		if u.Cost == "" && s.Timing == "dispatch" && !s.Cold {
-			u.Cost = added(s.CPU.TotalNS, u.Wall)
-		}
-		u.rest()
+	if s.Whole == nil || u.split() {
+		return u
 	}
+	if rounds := inRounds(s); rounds.split() || !u.Known() {
+		return rounds
+	}
+	return u
+}
+
+// inRounds is what a step takes with nothing left out in the rounds of its costs.
+func inRounds(s *trace.Step) Untimed {
+	w := s.Whole
+	u := Untimed{GPU: trace.Measured(w.NS), N: w.N, From: fmt.Sprintf("s%d ×%d", s.Index, w.N)}
+	if ns, ok := w.WallNS.NS(); ok { // without what a step does before its first command and after it
+		u.Wall = trace.Measured(add(ns, sum(s.CPU.ResizeNS, s.CPU.UploadNS, s.CPU.SampleNS)))
+	}
+	if s.Timing == "dispatch" && !s.Cold {
+		u.Cost = added(s.CPU.TotalNS, u.Wall)
+	}
+	u.rest()
 	return u
 }
 
@@ -176,9 +187,9 @@ func (x *Index) UntimedOf(scope Scope) Untimed {
 		}
 		return x.Untimed(scope.Last())
 	}
-	u := Untimed{
-		Wall: spreadOf(walls).time(), Before: spreadOf(befores).time(), GPU: spreadOf(spans).time(),
-		N: len(walls),
+	u := Untimed{Wall: spreadOf(walls).time(), N: len(walls)}
+	if len(spans) == len(walls) { // a median of fewer is of other steps
+		u.Before, u.GPU = spreadOf(befores).time(), spreadOf(spans).time()
 	}
 	u.rest()
 	return u
