@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"gpuscope/trace"
@@ -246,13 +247,12 @@ func (c *Curves) Verdict() []table.Part {
 			table.Plural(len(total.Points), "decode step"))}
 	}
 	parts := []table.Part{
-		table.Say(0, "%s", f.says(c.drift())), table.Say(1, "%s per 1,000 positions", f.slope()),
+		table.Say(0, "%s", f.says(c.drift())), table.Say(1, "%s", f.rate()),
 	}
-	if owner := c.ownerPart(); owner.Text != "" {
-		parts = append(parts, owner)
-	}
-	if drift := c.driftPart(); drift.Text != "" {
-		parts = append(parts, drift)
+	for _, part := range []table.Part{c.ownerPart(), c.restPart(), c.overRoutes()} {
+		if part.Text != "" {
+			parts = append(parts, part)
+		}
 	}
 	parts = append(parts, table.Say(2, "%s → %s from %.0f to %.0f", Time.Value(f.At(f.First)),
 		Time.Value(f.At(f.Last)), f.First, f.Last))
@@ -324,15 +324,51 @@ func (c *Curves) drift() float64 {
 	return all
 }
 
-func (c *Curves) driftPart() table.Part {
-	all := c.drift()
-	if all == 0 {
+// restPart says where the slope is that its owners leave: other operators', drift, and what no operator's own
+// line explains, as where one takes over from another.
+func (c *Curves) restPart() table.Part {
+	drift := c.drift()
+	var owned, told float64
+	for _, r := range c.owners() {
+		owned += r.Share
+	}
+	timed := false
+	for i := range c.Rows[1:] {
+		r := &c.Rows[1+i]
+		told, timed = told+r.Share, timed || r.Fit != nil
+	}
+	if c.slope() == nil || !timed {
 		return table.Part{}
 	}
-	return table.Part{
-		Text:  fmt.Sprintf("%.0f %% is drift, of operators whose work is the same at every position", all),
-		Short: fmt.Sprintf("%.0f %% is drift", all),
+	var text, short []string
+	add := func(share float64, long, brief string) {
+		if share >= 0.5 {
+			text = append(text, fmt.Sprintf("%.0f %% "+long, share))
+			short = append(short, fmt.Sprintf("%.0f %% "+brief, share))
+		}
 	}
+	add(told-owned, "is of others", "others")
+	add(drift, "is drift, of operators whose work is the same at every position", "is drift")
+	add(100-told-drift, "is on no operator's line", "nobody's")
+	return table.Part{Text: strings.Join(text, ", "), Short: strings.Join(short, ", ")}
+}
+
+// overRoutes says that the line goes over places where operators take other routes: there are lines of two
+// kinds of steps in it then.
+func (c *Curves) overRoutes() table.Part {
+	f := c.Rows[0].Fit
+	var places []string
+	for _, change := range c.ChangesOf(&c.Rows[0]) {
+		at, p := fmt.Sprint(change.At), float64(change.At)
+		if change.Rerouted() && p > f.First && p <= f.Last && !slices.Contains(places, at) {
+			places = append(places, at)
+		}
+	}
+	if places == nil {
+		return table.Part{}
+	}
+	change := "routes change at " + someOf(places)
+	return table.Part{Rank: 1, Text: "it is one line, though " + change, Short: change}
 }
 
 // slope is what 1,000 positions more add, with its error.
@@ -359,9 +395,19 @@ func (f *Fit) says(drift float64) string {
 	case math.Abs(f.B) > 2*f.SE:
 		return fmt.Sprintf("no slope is told: it is %.1f times its error, and 3 tell one", math.Abs(f.B)/f.SE)
 	case (math.Abs(f.B)+3*f.SE)*moved < 0.02:
-		return "decode keeps its time"
+		return fmt.Sprintf("decode keeps its time over positions %.0f–%.0f", f.First, f.Last)
 	}
 	return "the steps are too uneven to tell a slope"
+}
+
+// rate is what 1,000 positions more add; where that is nothing, how large it may be and not be seen.
+func (f *Fit) rate() string {
+	if f.Slopes() || f.N < tellSlope || math.Abs(f.B) > 2*f.SE {
+		return f.slope() + " per 1,000 positions"
+	}
+	most := places * (math.Abs(f.B) + 3*f.SE)
+	unit, name := slopeUnit(most)
+	return fmt.Sprintf("less than %s %s per 1,000", table.Digits(most/unit), name)
 }
 
 // tiled says whether a route is one of tiles: a matrix product of many rows.

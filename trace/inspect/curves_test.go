@@ -304,9 +304,67 @@ func TestASlopeOfTwoErrorsIsNotCalledNone(t *testing.T) {
 	if got, want := f.says(0), "no slope is told: it is 2.6 times its error, and 3 tell one"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	f.B = 50
-	if got, want := f.says(0), "decode keeps its time"; got != want {
+	if got, want := f.rate(), "156 ± 60.8 µs per 1,000 positions"; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+	f.B = 50
+	if got, want := f.says(0), "decode keeps its time over positions 513–574"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// That a step keeps its time is known of the positions that were measured, and to what their scatter hides.
+func TestNoSlopeSaysHowLargeOneMayBe(t *testing.T) {
+	f := &Fit{N: 62, A: 2.2e6, B: -1.5, SE: 42.8, First: 513, Last: 574}
+	if got, want := f.says(0)+" · "+f.rate(),
+		"decode keeps its time over positions 513–574 · less than 130 µs per 1,000"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	f.N = tellSlope - 1 // of few the error is not known either
+	if got, want := f.rate(), "-1.50 ± 42.8 µs per 1,000 positions"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// A slope that is the step from one route to another is no operator's, whatever else slopes beside it; and it
+// is said that the line goes over both.
+func TestTheTitleSaysWhereTheRestOfASlopeIs(t *testing.T) {
+	tr := decoded(100, "dispatch")
+	norm := &tr.Forecast.Lines[0].Courses[1].Stretches
+	other := (*norm)[0]
+	other.From, other.Kernel = 50, "norm2"
+	*norm = append(*norm, other)
+	r := rand.New(rand.NewPCG(13, 14))
+	for i := range tr.Steps {
+		d := tr.Steps[i].Dispatches
+		split := int64(1000 + 10*i + r.IntN(20))
+		d[0].GPUNS = trace.Measured(split)
+		d[1].GPUNS = trace.Time{} // as what does not run on one of the sides
+		tr.Steps[i].GPU.BusyNS = trace.Measured(split + int64(20*i))
+	}
+	said := func() string {
+		c, err := NewIndex(tr).Curves(context.Background(), trace.AlongPosition, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return table.Title(c.Verdict()...).String()
+	}
+	got := said()
+	for _, want := range []string{
+		"sdpa.split has 33 % of the slope", "67 % is on no operator's line", "one line, though routes change at 50",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	*norm = (*norm)[:1]
+	if got := said(); strings.Contains(got, "routes change") {
+		t.Errorf("none does: %s", got)
+	}
+	tr.Steps = tr.Steps[:50]
+	*norm = append(*norm, other)
+	if got := said(); strings.Contains(got, "routes change") {
+		t.Errorf("none does up to there: %s", got)
 	}
 }
 
