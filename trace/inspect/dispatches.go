@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -95,12 +96,14 @@ func init() {
 
 // Dispatches computes the dispatch table of a scope.
 func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, error) {
+	whole := o.Scope
+	o.Scope = x.routed(whole)
 	launches, err := x.launches(ctx, o.Scope)
 	if err != nil {
 		return nil, err
 	}
 	t := &DispatchTable{Index: x, Scope: o.Scope, Base: o.Base, Fold: o.Fold, Launches: launches}
-	t.Costs = x.costs(o.Scope)
+	t.Costs = cmp.Or(x.costs(o.Scope), x.costs(whole))
 	var base []*Launch
 	if o.Base != nil {
 		if base, err = t.compare(ctx); err != nil {

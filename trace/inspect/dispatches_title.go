@@ -20,15 +20,19 @@ func (t *DispatchTable) title() []table.Line {
 		scope := t.Scope.part()
 		if n := t.timedSteps(); n > 0 && n < len(t.Scope.Steps) {
 			scope = table.Say(0, "%s: %s, times of %d", t.Scope.Name, t.Scope.count(), n)
-			scope.Short = fmt.Sprintf("%s n=%d, %d timed", t.Scope.Name, len(t.Scope.Steps), n)
+			scope.Short = fmt.Sprintf("%s, %d timed", t.Scope.short(), n)
 		}
 		parts = append([]table.Part{scope}, parts...)
 	} else if t.Index.Trace.Steps[step].Cold {
 		parts = append(parts, table.Part{Rank: 2, Text: "cold"})
 	}
-	if one && t.Scope.Cold > 0 {
+	if one && t.Scope.chosen() {
 		of := strings.TrimPrefix(t.Scope.Chunk+", "+t.Scope.count(), ", ")
-		parts = append(parts, table.Part{Rank: 2, Text: of})
+		part := table.Part{Rank: 2, Text: of}
+		if t.Scope.Rerouted > 0 {
+			part.Rank = 0
+		}
+		parts = append(parts, part)
 	}
 	parts = append(parts, t.costPart(), t.timingPart(), t.fixFirst())
 	if n := t.levels(); t.timed() && n > 0 && n < len(t.Launches) {
@@ -160,7 +164,11 @@ func (t *DispatchTable) levels() int {
 	if len(t.Launches) == 0 {
 		return 0
 	}
-	return t.Launches[len(t.Launches)-1].Level + 1
+	n := 0
+	for i := range t.Launches {
+		n = max(n, t.Launches[i].Level+1)
+	}
+	return n
 }
 
 func (t *DispatchTable) notes() []string {

@@ -18,9 +18,9 @@ var tablesHead = []string{
 	"# Tables",
 	"Made from the tables of `trace/inspect` by `go test ./trace/inspect -run TablesDoc -update`. Do not edit.",
 	"`gpuscope trace show FILE --table NAME` prints them; the screen shows the same. `--steps` takes " +
-		inspect.ScopeWords + ". A table of several steps has medians. Steps in which a dispatch did other " +
-		"work (another number of tokens) or took another route are in a row of their own, and cold steps " +
-		"are left out unless there are no others.",
+		inspect.ScopeWords + ". A table of several steps has medians. What dispatches did with another " +
+		"number of tokens is in rows of its own, behind those of the last step. Steps on other routes than the " +
+		"last with as many tokens are left out, of Dispatches, and cold steps unless there are no others.",
 	"A number is *exact* (counted, or known from the graph and its plans), *measured*, or *modelled* (then " +
 		"it is marked `~`). What was not measured is `–`, and is absent from JSON and CSV. A number of " +
 		"which little can be told has a mark before it, `=` or `?`; for filters and programs it is in the column " +

@@ -26,6 +26,7 @@ type Index struct {
 	regridded []int                // steps in which a dispatch got another grid or route, or came or went
 	phases    map[string]kindred   // the steps of each
 	levels    []levelsSince
+	routes    []int        // of each step the first that took the same
 	rows      []table.Row  // one for each step
 	extended  *atomic.Bool // a longer version has taken the memory behind the lists
 }
@@ -86,9 +87,10 @@ func (x *Index) with(t *trace.Trace) *Index {
 		return &same
 	}
 	taken := x.extended != nil && !x.extended.CompareAndSwap(false, true)
-	levels, rows, regridded := x.levels, x.rows, x.regridded
+	levels, rows, regridded, routes := x.levels, x.rows, x.regridded, x.routes
 	if taken {
 		levels, rows, regridded = slices.Clip(levels), slices.Clip(rows), slices.Clip(regridded)
+		routes = slices.Clip(routes)
 	}
 	dims, replanned := x.dims.extend(taken), x.replanned.extend(taken)
 	phases := map[string]kindred{}
@@ -130,12 +132,32 @@ func (x *Index) with(t *trace.Trace) *Index {
 		if regrids {
 			regridded = append(regridded, i)
 		}
+		routes = append(routes, routed(t, routes, i))
 		rows = append(rows, table.Row{Key: fmt.Sprintf("s%d", s.Index), Parent: -1})
 	}
 	return &Index{
 		Trace: t, graph: x.graph, dims: dims.histories, replanned: replanned.histories, levels: levels,
-		rows: rows, regridded: regridded, phases: phases, extended: new(atomic.Bool),
+		rows: rows, regridded: regridded, routes: routes, phases: phases, extended: new(atomic.Bool),
 	}
+}
+
+// routed is the first step that took the routes of a step, by those of the steps before it: most often those
+// of the one just before.
+func routed(t *trace.Trace, before []int, step int) int {
+	for k := step - 1; k >= 0; k-- {
+		if first := before[k]; (first == k || k == step-1) && sameRoutes(t, first, step) {
+			return first
+		}
+	}
+	return step
+}
+
+// sameRoutes says that two steps ran the same dispatches, each with the same kernel by the same route.
+func sameRoutes(t *trace.Trace, a, b int) bool {
+	return slices.EqualFunc(t.Steps[a].Dispatches, t.Steps[b].Dispatches, func(a, b trace.StepDispatch) bool {
+		p, q := &t.Plans[a.Plan], &t.Plans[b.Plan]
+		return a.Plan == b.Plan || p.Dispatch == q.Dispatch && p.Kernel == q.Kernel && p.Route == q.Route
+	})
 }
 
 // sameGraph compares by identity: snapshots of one recording share the graph's lists.

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -14,7 +15,7 @@ import (
 // Launch is a dispatch with what is computed of it, in a step, or in those steps of a scope in which it did
 // the same work by the same route.
 type Launch struct {
-	Index    int // in order of submission
+	Index    int // in order of submission; of several steps in the last
 	ID       trace.DispatchID
 	Dispatch *trace.Dispatch
 	Op       *trace.Op
@@ -25,7 +26,7 @@ type Launch struct {
 	Step     int           // the last of them
 	Time     Spread        // median of its repeats, or of its steps
 	Samples  []int64       // ns, of the repeats or of the steps that were timed
-	Level    int           // -1: not recorded; of several steps in the last
+	Level    int           // -1: not recorded; of several steps that in the last, -1 of what that did not run
 	Waste    Waste
 	Limit    Limit
 	Gap      *trace.NumericGap // of several steps the worst
@@ -42,7 +43,8 @@ type Launch struct {
 // name is a dispatch's whole name.
 func (l *Launch) name() string { return dispatchName(l.Op, l.Dispatch) }
 
-// launches computes every dispatch of a scope, in order of submission.
+// launches computes every dispatch of a scope, in order of submission in the last step, and behind them what
+// that did not run, as the last step that did submitted it.
 func (x *Index) launches(ctx context.Context, scope Scope) ([]Launch, error) {
 	if step, one := scope.One(); one {
 		return x.launchesOf(step), ctx.Err()
@@ -99,7 +101,7 @@ func (x *Index) launches(ctx context.Context, scope Scope) ([]Launch, error) {
 			if k == len(out) {
 				out = append(out, from.launch(i))
 			} else {
-				out[k].again(p, d.Gap, step, from.level)
+				out[k].again(p, d.Gap, step, i, from.level)
 			}
 			if ns, ok := medianOf(d); ok {
 				out[k].Samples = append(out[k].Samples, whole(ns))
@@ -108,9 +110,12 @@ func (x *Index) launches(ctx context.Context, scope Scope) ([]Launch, error) {
 		}
 		before, now = now, before[:0]
 	}
-	slices.SortStableFunc(out, func(a, b Launch) int { return a.Index - b.Index })
+	slices.SortFunc(out, func(a, b Launch) int { return cmp.Or(b.Step-a.Step, a.Index-b.Index) })
 	for i := range out {
 		l := &out[i]
+		if l.Step != scope.Last() {
+			l.Level = -1
+		}
 		l.bytes, l.flops = l.bytes/float64(l.Runs), l.flops/float64(l.Runs)
 		l.Waste = l.Waste.scaled(1, l.Runs)
 		l.Time = spreadOf(slices.Clone(l.Samples))
@@ -120,7 +125,7 @@ func (x *Index) launches(ctx context.Context, scope Scope) ([]Launch, error) {
 }
 
 // again adds the same work in another step, by the plan that it had there.
-func (l *Launch) again(p *trace.Plan, gap *trace.NumericGap, step, level int) {
+func (l *Launch) again(p *trace.Plan, gap *trace.NumericGap, step, index, level int) {
 	if p != l.Plan {
 		if product(p.Workgroups) < product(l.Least) {
 			l.Least = p.Workgroups
@@ -131,7 +136,7 @@ func (l *Launch) again(p *trace.Plan, gap *trace.NumericGap, step, level int) {
 		l.Varies = l.Varies || l.Plan.NeededGrid != p.NeededGrid
 	}
 	l.Waste = l.Waste.plus(WasteOf(p, l.Kernel))
-	l.Plan, l.Level, l.Step = p, level, step
+	l.Plan, l.Level, l.Step, l.Index = p, level, step, index
 	l.Runs++
 	l.bytes += float64(p.Bytes)
 	l.flops += float64(p.FLOPs)

@@ -22,6 +22,9 @@ type Scope struct {
 	Cold  int // cold steps left out
 	// AllCold says that the steps are cold because there were no others.
 	AllCold bool
+	// Rerouted are the steps left out that took other routes than the step Like, of those left the last.
+	Rerouted int
+	Like     string
 	// Which is the one step of a phase that has others, which are cold: "s1", and Chunk, of a prompt that was
 	// read in several, which of these that is: "chunk 2 of 2".
 	Which, Chunk string
@@ -108,10 +111,20 @@ func (s Scope) Short() string {
 	return cmp.Or(chunk, s.Which, s.Name)
 }
 
-// count is how many steps a scope has, and of how many where cold ones are left out: "2 warm steps of 5".
+// count is how many steps a scope has, and of how many where some are left out: "2 warm steps of 5", "33 of
+// 96 steps: on the routes of s487".
 func (s Scope) count() string {
 	n := len(s.Steps)
 	switch {
+	case s.Rerouted > 0:
+		kind := ""
+		if s.AllCold {
+			kind = "cold, "
+		} else if s.Cold > 0 {
+			kind = "warm, "
+		}
+		return fmt.Sprintf("%s of %s: %son the routes of %s", table.Integer(n),
+			table.Plural(n+s.Cold+s.Rerouted, "step"), kind, s.Like)
 	case s.AllCold:
 		return table.Plural(n, "cold step")
 	case s.Cold > 0:
@@ -242,9 +255,41 @@ func (s Scope) part() table.Part {
 	}
 	return table.Part{
 		Rank: 0, Text: fmt.Sprintf("%s: medians of %s", s.Name, s.count()),
-		Short: fmt.Sprintf("%s n=%d", s.Name, len(s.Steps)),
+		Short: s.short(),
 	}
 }
 
-// chosen says that a scope has several steps, or had before the cold ones were left out.
-func (s Scope) chosen() bool { return len(s.Steps)+s.Cold > 1 }
+// short is the name of a scope and how many steps it has, in little room.
+func (s Scope) short() string {
+	if s.Rerouted > 0 {
+		return fmt.Sprintf("%s n=%d of %d", s.Name, len(s.Steps), len(s.Steps)+s.Cold+s.Rerouted)
+	}
+	return fmt.Sprintf("%s n=%d", s.Name, len(s.Steps))
+}
+
+// chosen says that a scope has several steps, or had before some were left out.
+func (s Scope) chosen() bool { return len(s.Steps)+s.Cold+s.Rerouted > 1 }
+
+// routed is a scope without the steps that took other routes than the last with as many tokens: what such
+// steps take adds up to no step that there is.
+func (x *Index) routed(s Scope) Scope {
+	steps := x.Trace.Steps
+	like := map[int]int{} // by the number of tokens, the step of the routes
+	kept := make([]int, 0, len(s.Steps))
+	for _, step := range slices.Backward(s.Steps) {
+		tokens := len(steps[step].Tokens)
+		last, there := like[tokens]
+		if !there {
+			last = x.routes[step]
+			like[tokens] = last
+		}
+		if x.routes[step] == last {
+			kept = append(kept, step)
+		}
+	}
+	if n := len(s.Steps) - len(kept); n > 0 {
+		slices.Reverse(kept)
+		s.Steps, s.Rerouted, s.Like = kept, n, fmt.Sprintf("s%d", steps[s.Last()].Index)
+	}
+	return s
+}

@@ -183,6 +183,71 @@ func TestEveryTableOfAScopeSaysOfHowManyStepsItIs(t *testing.T) {
 	}
 }
 
+// Where the route of a dispatch changed within a scope the table is of the steps on the routes of the last:
+// rows of both would be layers that no step had, with levels of several.
+func TestATableOfAScopeIsOfTheStepsOnTheRoutesOfItsLast(t *testing.T) {
+	tr := tracetest.Run(3, 40, 1, 1, 1, 1, 1)
+	for i := 1; i < 4; i++ { // layer by layer another kernel for a dispatch, and a dispatch fewer
+		s := &tr.Steps[i]
+		s.Dispatches = slices.Clone(s.Dispatches)
+		for k := range s.Dispatches {
+			p := tr.Plans[s.Dispatches[k].Plan]
+			if tr.Graph.Ops[tr.Graph.Dispatches[p.Dispatch].Op].Kind == "sdpa" {
+				p.Route, p.Kernel = "old", p.Kernel+".old"
+				tr.Plans = append(tr.Plans, p)
+				s.Dispatches[k].Plan = trace.PlanID(len(tr.Plans) - 1)
+			}
+		}
+		s.Dispatches = slices.Delete(s.Dispatches, 4, 5)
+	}
+	x := inspect.NewIndex(tr)
+	scope := x.Range(1, 5)
+	d, err := x.Dispatches(ctx, inspect.Options{Scope: scope})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "s1–s5: medians of 2 of 5 steps: on the routes of s5 · "
+	if got := d.Title[1].String(); !strings.HasPrefix(got, want) {
+		t.Error(got)
+	}
+	last, err := x.Dispatches(ctx, inspect.Options{Scope: x.Step(5)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Rows) != len(last.Rows) {
+		t.Fatalf("%d rows, s5 has %d", len(d.Rows), len(last.Rows))
+	}
+	for i, r := range d.Rows {
+		if r.Key != last.Rows[i].Key || d.Launch(&d.Folded[i]).Level != last.Launch(&last.Folded[i]).Level {
+			t.Errorf("row %d is %s, of s5 %s", i, r.Key, last.Rows[i].Key)
+		}
+	}
+	d, err = x.Dispatches(ctx, inspect.Options{Scope: x.Range(1, 4)})
+	if err != nil || len(d.Scope.Steps) != 1 ||
+		!strings.Contains(d.Title[1].String(), "1 of 4 steps: on the routes of s4") {
+		t.Errorf("%v, %v", d.Title, err)
+	}
+	d, err = x.Dispatches(ctx, inspect.Options{Scope: x.Range(1, 3)})
+	if err != nil || d.Scope.Rerouted != 0 {
+		t.Errorf("%v, %v: all of them are on the routes of s3", d.Title, err)
+	}
+}
+
+// What did other work stands behind what the last step ran, and has no level among that step's.
+func TestOtherWorkOfAScopeStandsBehindThatOfItsLastStep(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Run(2, 40, 1, 1))
+	d, err := x.Dispatches(ctx, inspect.Options{Scope: x.Range(0, 2), Fold: inspect.FoldNone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(x.Trace.Steps[2].Dispatches)
+	for i, l := range d.Launches {
+		if now := i < n; now != (l.Step == 2) || now != (l.Level >= 0) || now && l.Index != i {
+			t.Errorf("place %d: %s of step %d, there %d, level %d", i, x.Name(l.ID), l.Step, l.Index, l.Level)
+		}
+	}
+}
+
 // A median of many steps of which few were timed is no median of many.
 func TestAScopeSaysOfHowManyStepsTheTimesAre(t *testing.T) {
 	tr := tracetest.Run(1, 40, 1, 1, 1)
