@@ -167,6 +167,29 @@ func TestSparklinesHaveOneScale(t *testing.T) {
 	}
 }
 
+// A prompt of the largest length needs all of a static run's workgroups: that is said as a sum, in any room,
+// and of each row.
+func TestAStaticStepThatNeedsAllSaysThatNothingIsNotNeeded(t *testing.T) {
+	tr := tracetest.Llama(4, 5)
+	tr.Static = true
+	for i := range tr.Plans {
+		p := &tr.Plans[i]
+		p.Workgroups = tr.Graph.Dispatches[p.Dispatch].MaxWorkgroups
+		p.NeededGrid, p.NeededGroups = p.Workgroups, int64(p.Workgroups[0]*p.Workgroups[1]*p.Workgroups[2])
+	}
+	tab := dispatched(inspect.NewIndex(tr), 3, inspect.Options{})
+	for w, want := range map[int]string{60: "STATIC", 80: "STATIC", 200: "STATIC: largest grids · 0 of "} {
+		if short := tab.Title[1].Fit(w); !strings.HasPrefix(short, want) || !strings.Contains(short, " not needed") {
+			t.Errorf("in %d cells: %q", w, short)
+		}
+	}
+	for i := range tab.Rows {
+		if got := tab.Cell(i, tab.Column("over_wg")).Text; got != "0" {
+			t.Fatalf("%s: not needed %q", tab.Rows[i].Key, got)
+		}
+	}
+}
+
 // That grids are pinned is in the trace, and the title begins with it and with what it costs.
 func TestStaticIsKnownFromTheTraceAndLeadsTheTitle(t *testing.T) {
 	tr := tracetest.Llama(4, 5)

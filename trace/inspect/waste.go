@@ -90,14 +90,14 @@ func (w Waste) Line() string {
 // wasteColumns are the columns of what was launched and not needed. A run with pinned grids is about the
 // first of them.
 func (t *DispatchTable) wasteColumns() []table.Column {
-	cell := func(part, whole func(Waste) int64) func(int) table.Cell {
+	cell := func(part, whole func(Waste) int64, none bool) func(int) table.Cell {
 		return t.ran(func(r *DispatchRow) table.Cell {
 			n := part(r.Waste)
-			if n == 0 {
+			if n == 0 && !none {
 				return table.Cell{}
 			}
 			text := table.Integer(n)
-			if of := percent(n, whole(r.Waste)); of != "" {
+			if of := percent(n, whole(r.Waste)); n > 0 && of != "" {
 				text += " " + of
 			}
 			return table.Cell{Text: text, Number: float64(n), Has: true}
@@ -108,7 +108,7 @@ func (t *DispatchTable) wasteColumns() []table.Column {
 		Name: "over_wg", Title: "Σ not needed", Unit: "workgroups", Is: table.Exact, Right: true, Width: 200,
 		Doc: "workgroups of all dispatches of the row launched beyond what the live shape needs, and their part of " +
 			"the grids",
-		Of: cell(func(w Waste) int64 { return w.Shape }, launched),
+		Of: cell(func(w Waste) int64 { return w.Shape }, launched, t.Index.Static()),
 	}
 	if t.Index.Static() {
 		beyond.Width = 80
@@ -119,13 +119,13 @@ func (t *DispatchTable) wasteColumns() []table.Column {
 			Name: "fold_wg", Title: "Σ folded wg", Unit: "workgroups", Is: table.Exact, Right: true,
 			Width: 200,
 			Doc:   "workgroups launched because a count was folded into two dimensions, and their part of the grid",
-			Of:    cell(func(w Waste) int64 { return w.Fold }, launched),
+			Of:    cell(func(w Waste) int64 { return w.Fold }, launched, false),
 		},
 		{
 			Name: "tail_lanes", Title: "Σ idle lanes", Unit: "lanes", Is: table.Exact, Right: true,
 			Width: 200,
 			Doc:   "lanes without work in workgroups that have some, and their part of those",
-			Of:    cell(func(w Waste) int64 { return w.Tail }, func(w Waste) int64 { return w.Lanes }),
+			Of:    cell(func(w Waste) int64 { return w.Tail }, func(w Waste) int64 { return w.Lanes }, false),
 		},
 	}
 }
@@ -141,18 +141,20 @@ func (t *DispatchTable) wasteParts() []table.Part {
 		}
 		all = all.plus(t.Launches[i].inAStep(len(t.Scope.Steps)))
 	}
+	n, static := all.Groups(), t.Index.Static()
 	over := table.Say(6, "every workgroup is needed, idle lanes in %d", tails)
-	if n := all.Groups(); n > 0 {
-		over = table.Say(1, "%s of %s not needed (%s)", table.Integer(n), table.Plural(all.Launched, "workgroup"),
-			percent(n, all.Launched))
-		over.Short = percent(n, all.Launched) + " not needed"
-		if t.Index.Static() {
-			over.Rank = 0 // it is what such a run is for
-		}
+	if n > 0 || static {
+		over = table.Say(1, "%s of %s not needed", table.Integer(n), table.Plural(all.Launched, "workgroup"))
+		over.Short = "0 not needed"
 	}
-	if !t.Index.Static() {
+	if n > 0 {
+		over.Text += " (" + percent(n, all.Launched) + ")"
+		over.Short = percent(n, all.Launched) + " not needed"
+	}
+	if !static {
 		return []table.Part{over}
 	}
+	over.Rank = 0 // it is what such a run is for, also where it is none
 	parts := []table.Part{{Rank: 0, Text: StaticMark + ": largest grids", Short: StaticMark}, over}
 	if worst, n := t.worst(); n > 0 {
 		parts = append(parts, table.Say(2, "most: %s %s", worst, table.Integer(n)))
