@@ -156,7 +156,10 @@ func (a *App) closedEditor(m editedMsg) {
 				a.fail(nil, err)
 				return
 			}
-			if !a.changedText(m.kernel, text) && m.err == nil {
+			switch k := a.index.Kernel(m.kernel); {
+			case needsDevice(a) != "" && k != nil && text != fileText(k):
+				a.sayOfView(keyed("{restart}, then {WGSL} tries what was edited in ") + m.path)
+			case !a.changedText(m.kernel, text) && m.err == nil:
 				a.showTried(m.kernel)
 			}
 		}

@@ -114,6 +114,26 @@ func TestATextIsNotInForceBehindARestart(t *testing.T) {
 	}
 }
 
+// A text that was edited while the engine went is not lost, nor called the kernel's own.
+func TestATextThatIsEditedWhileTheEngineGoesIsTriedBehindARestart(t *testing.T) {
+	recorded := sourced()
+	k := &recorded.Graph.Kernels[0]
+	d := drive(t, 120, 40, recorded, &tuitest.Script{}, Options{Prompt: "once"})
+	path := filepath.Join(t.TempDir(), k.Name+".wgsl")
+	for text, said := range map[string]string{
+		fileText(k):                 k.Name + ".wgsl is the kernel's own text",
+		fileText(k) + "// faster\n": "r, then e tries what was edited in ",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d.update(endedMsg{errors.New("signal: killed")})
+		d.update(editedMsg{kernel: k.Name, path: path})
+		d.settle()
+		d.sees("[ENGINE GONE]", said)
+	}
+}
+
 // Before the first step there is nothing to try a text on.
 func TestAFileThatChangesBeforeTheFirstStepIsPutInForce(t *testing.T) {
 	recorded := sourced()
