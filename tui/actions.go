@@ -110,7 +110,7 @@ func allActions() []action {
 		{
 			keys: []string{"f"}, name: "follow",
 			doc: "Follow the newest step, or stay on the one that is shown.", in: []scope{inViews},
-			off: needsTrace, run: (*App).toggleFollow,
+			off: cannotFollow, run: (*App).toggleFollow,
 		},
 		{
 			keys: []string{","}, name: "step before",

@@ -68,6 +68,14 @@ func needsShown(a *App) string {
 	return ""
 }
 
+// cannotFollow lets a step be stayed on where one is shown.
+func cannotFollow(a *App) string {
+	if a.session == nil || a.follow {
+		return needsShown(a)
+	}
+	return needsTrace(a)
+}
+
 // cannotScope says why the scope is of no account in a view.
 func cannotScope(a *App) string {
 	if why := needsShown(a); why != "" || takenBy(a.view()) != inspect.WholeRun {

@@ -454,6 +454,12 @@ func TestAnOpenedTraceShowsWhatTheRunShowed(t *testing.T) {
 	}
 }
 
+// Where no step is shown there is none to stay on; what comes next is followed on.
+func TestNoStepIsStayedOnWhereNoneIsShown(t *testing.T) {
+	d := live(t, 80, 24).press("X", "f").sees("follow: no step is shown; , shows those that were recorded")
+	d.misses("staying on").press("i").typed("again").press("enter").sees("step 4 prefill")
+}
+
 func TestStepsThatAreDroppedWhileTheyAreLookedAt(t *testing.T) {
 	d := bare(t, Options{Width: 80, Height: 24, Prompt: "Once upon a time"})
 	d.app.mirror.Budget = 256 << 10
