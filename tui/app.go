@@ -268,6 +268,9 @@ func (a *App) awaited() bool {
 
 // strike presses a key.
 func (a *App) strike(k key) {
+	if !k.urgent() {
+		a.disarm()
+	}
 	a.jobs.asked++
 	a.changing(func() { a.press(k) })
 }
@@ -352,9 +355,9 @@ func (a *App) toggleMouse() {
 	}
 }
 
-// cancel stops what is running; a second time within 2 s it leaves.
+// cancel stops what is running; a second time within 2 s, with nothing between, it leaves.
 func (a *App) cancel() {
-	if !a.interrupted.IsZero() && now().Sub(a.interrupted) < 2*time.Second {
+	if a.armed() {
 		a.quit()
 		return
 	}
@@ -368,6 +371,19 @@ func (a *App) cancel() {
 	default:
 		a.say(keyed("nothing is running; {cancel} again to quit"))
 	}
+}
+
+// armed says that the next cancel leaves.
+func (a *App) armed() bool {
+	return !a.interrupted.IsZero() && now().Sub(a.interrupted) < 2*time.Second
+}
+
+// disarm has the next cancel stop something: what is there to stop may be another thing than before.
+func (a *App) disarm() {
+	if a.armed() {
+		a.unsay(a.note)
+	}
+	a.interrupted = time.Time{}
 }
 
 // remark says why something cannot be done in the view.

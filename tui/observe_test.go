@@ -57,6 +57,36 @@ func TestAfterARunWhatTimingCostsIsMeasured(t *testing.T) {
 	}
 }
 
+// Where a run was cancelled nothing begins by itself: what is cancelled next is what a person began.
+func TestAfterARunThatWasCancelledNothingIsMeasured(t *testing.T) {
+	bare := *llama
+	bare.Observer = nil
+	observed := 0
+	d := drive(t, 120, 40, &bare, &tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+		if c.Kind == session.Observe {
+			observed++
+		}
+		return nil
+	}}, Options{Prompt: "once"})
+	d.settle()
+	d.press("s", "s")
+	for cancelled := range 2 {
+		d.press("S").touch("space")
+		for d.app.job != nil {
+			m := <-d.messages
+			d.events()
+			if _, is := m.(doneMsg); is && cancelled == 0 {
+				d.touch("ctrl+c")
+				d.sees("again to quit")
+			}
+			d.update(m)
+		}
+		if d.settle(); observed != cancelled {
+			t.Errorf("observed %d times, want %d", observed, cancelled)
+		}
+	}
+}
+
 // What a device can do at best is said when it was measured; from then on dispatches are judged against it.
 func TestCeilingsAreMeasuredFromTheScreen(t *testing.T) {
 	bare := *llama

@@ -55,7 +55,9 @@ func (a *App) done(m doneMsg) {
 		return
 	}
 	j := a.job
-	a.job = nil
+	if a.job = nil; !j.cancelled {
+		a.disarm()
+	}
 	a.jobs.commands++ // what it brought is what is to be seen now
 	a.version++
 	if j.command.Kind == session.Resume {
@@ -93,7 +95,7 @@ func (a *App) done(m doneMsg) {
 	if c := a.queued; c != nil {
 		a.queued = nil
 		a.command(*c)
-	} else if j.command.Kind == session.Run && m.reply.Steps > 0 && a.unobserved() {
+	} else if j.command.Kind == session.Run && m.reply.Steps > 0 && !a.armed() && a.unobserved() {
 		a.command(session.Command{Kind: session.Observe})
 	}
 }

@@ -123,6 +123,41 @@ func TestCtrlCCancelsFirstAndThenQuits(t *testing.T) {
 	}
 }
 
+// What is cancelled second is another thing where a key, or a command that ended, lies between: it is no
+// wish to leave.
+func TestCtrlCDoesNotQuitForTheNextJob(t *testing.T) {
+	release := make(chan struct{})
+	x := start(t, context.Background(),
+		opens(tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
+			if c.Kind == session.Next || c.Kind == session.Repeat {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}}), Options{Prompt: "once"})
+	x.sees("step 0 prefill").press("s").sees("[RUNNING]").press(ctrlC).sees("[PAUSED]", "cancelled; ctrl+c again")
+	x.press("R").sees("[REPEATING").misses("again to quit").press(ctrlC).sees("[PAUSED]", "cancelled; ctrl+c again")
+	x.press(ctrlC)
+	if err := x.ends(); err != nil {
+		t.Fatal(err)
+	}
+	d := drive(t, 80, 24, llama, &tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+		if c.Kind == session.Ceilings {
+			<-release
+		}
+		return nil
+	}}, Options{Prompt: "once"})
+	d.touch("L")
+	d.touch("i")
+	d.touch("ctrl+c")
+	d.sees("[MEASURING", "ctrl+c again to quit")
+	close(release)
+	d.settle()
+	if d.misses("again to quit").press("ctrl+c").sees("again to quit"); d.app.leaving {
+		t.Error("ctrl+c quits behind a command that ended")
+	}
+}
+
 func TestQuittingDoesNotWaitForAnEngineThatHangs(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
