@@ -34,8 +34,8 @@ func TestTheScreenLeadsToWhatToFixFirst(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {120, 40}} {
 		d := live(t, size[0], size[1]).sees("c measures ")
 		d.press("1").sees("c: what each row costs").press("2", "c")
-		d.sees("fix first ").misses("c measures ")
-		first, _, _ := strings.Cut(strings.SplitAfter(d.screen(), "fix first ")[1], " ")
+		d.sees("fix first GPU idle").misses("c measures ") // the script's steps wait for longer
+		first, _, _ := strings.Cut(strings.SplitAfter(d.screen(), ", then ")[1], " ")
 		if first = strings.TrimSuffix(first, ":"); !strings.Contains(d.row(), first) {
 			t.Errorf("%s is to be fixed first, and the first row is %q", first, d.row())
 		}
@@ -104,7 +104,7 @@ func TestTimesOfAnOpenRowStayBesideTheDetail(t *testing.T) {
 func TestRowsOfAnotherFoldGetTheirCosts(t *testing.T) {
 	d := live(t, 200, 50).press("2", "c").misses("no cost").press("F", "F")
 	d.sees("fold kernel", "rows have no cost", "c measures the other ")
-	d.press("c").sees("fix first linear_q4gsw_coop4_bicol: ~save", " ~save↓ ").misses("no cost", "measures the other")
+	d.press("c").sees("then linear_q4gsw_coop4_bicol: ~save", " ~save↓ ").misses("no cost", "measures the other")
 	for i := range d.app.table().table.Rows {
 		r := &d.app.view().(*dispatchPage).table().Folded[i]
 		if r.Parent < 0 && r.Cost == nil {
@@ -165,7 +165,7 @@ func TestRowsWithoutAFloorStandByTheirCosts(t *testing.T) {
 	} {
 		tr := *llama
 		without(&tr.Device)
-		d := drive(t, 200, 50, &tr, &tuitest.Script{}, Options{Prompt: "Once upon a time"})
+		d := drive(t, 240, 50, &tr, &tuitest.Script{}, Options{Prompt: "Once upon a time"})
 		d.settle()
 		d.press("s", "s", "s", "2", "c").sees("[PAUSED]", " cost↓ ", said)
 	}

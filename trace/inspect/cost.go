@@ -533,24 +533,33 @@ func (t *DispatchTable) ofStep(part table.Part) table.Part {
 	}
 }
 
-// fixFirst names the row that there is most to save in, where rows are told apart by costs, and how
-// much of the step that is: by ~save, and where that is not known by the cost, which is the most there is.
-// What is within the ± of its row is not named: the next measurement would name another.
-func (t *DispatchTable) fixFirst() table.Part {
+// fixFirst names the row that there is most to save in, where rows are told apart by costs: by ~save, and
+// where that is not known by the cost, which is the most there is. Behind it is how much of the runs that is
+// which costs are of. What is within the ± of its row is not named: the next measurement would name another.
+// Where the GPU idles longer in the untimed step than a row would give, that is named before it.
+func (t *DispatchTable) fixFirst() []table.Part {
 	if !t.mostCosted {
-		return table.Part{}
+		return nil
 	}
 	first, most, what := t.most()
 	if first < 0 {
-		return t.Undecided()
+		return []table.Part{t.Undecided()}
 	}
-	name := t.Name(first)
-	said := table.Say(0, "fix first %s: %s %s µs", name, what, short(most))
-	if c := t.Folded[first].Cost; c.Share > 0 {
-		said.Text += fmt.Sprintf(" (%.0f %%)", 100*c.Share*most/float64(c.NS))
+	said, name := "fix first ", t.Name(first)
+	brief := said + name
+	untimed := t.Index.UntimedOf(t.Scope)
+	if idle, ok := untimed.CPU().NS(); ok && float64(idle) > most {
+		said, brief = "fix first GPU idle (Step), then ", "fix first GPU idle, then "+name
 	}
-	said.Short = "fix first " + name
-	return said
+	parts := []table.Part{{Text: fmt.Sprintf("%s%s: %s %s µs", said, name, what, short(most)), Short: brief}}
+	if w, c := t.Costs.Step.Whole, t.Folded[first].Cost; c.Share > 0 {
+		part, of := 100*most/float64(w.NS), short(float64(w.NS))
+		parts = append(parts, table.Part{
+			Rank: 4, With: true, Text: fmt.Sprintf("(%.0f %% of the %s µs GPU untimed)", part, of),
+			Short: fmt.Sprintf("(%.0f %% of %s µs)", part, of),
+		})
+	}
+	return parts
 }
 
 // most is the row that there is most to save in, and by which figure; -1 where none stands out.

@@ -107,6 +107,27 @@ func TestTheTitleNamesWhatToFixFirst(t *testing.T) {
 	}
 }
 
+// The title says of how much what a row gives is a part, and that no row is first where the GPU idles for
+// longer than any would give.
+func TestWhatToFixFirstIsTheIdleGPUWhereThatIsMore(t *testing.T) {
+	x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
+	w := x.Trace.Steps[2].Whole
+	title := func() table.Line { return dispatched(x, 2, inspect.Options{}).Title[1] }
+	of := fmt.Sprintf(" %% of the %.0f µs GPU untimed)", float64(w.NS)/1e3)
+	if got := title().String(); !strings.Contains(got, of) || strings.Contains(got, "GPU idle") {
+		t.Errorf("%s, want%s", got, of)
+	}
+	for idle, is := range map[int64]bool{0: false, 10_000_000: true} {
+		c := &x.Trace.Steps[2].CPU
+		c.ResizeNS, c.UploadNS, c.SampleNS = trace.Time{}, trace.Time{}, trace.Time{}
+		w.WallNS = trace.Measured(w.NS + idle)
+		got := title().String()
+		if strings.Contains(got, "fix first GPU idle (Step), then mlp.down: ~save ") != is {
+			t.Errorf("idle for %d ns: %s", idle, got)
+		}
+	}
+}
+
 func TestCostsStandInTheRowsTheyAreOf(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1, 1)
 	x := costed(t, tr, 2)

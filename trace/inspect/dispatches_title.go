@@ -34,7 +34,7 @@ func (t *DispatchTable) title() []table.Line {
 		}
 		parts = append(parts, part)
 	}
-	parts = append(parts, t.costPart(), t.timingPart(), t.fixFirst())
+	parts = append(append(parts, t.costPart(), t.timingPart()), t.fixFirst()...)
 	if n := t.levels(); t.timed() && n > 0 && n < len(t.Launches) {
 		parts = append(parts, table.Say(5, "%d overlapped when untimed", len(t.Launches)-n))
 	}
