@@ -30,7 +30,7 @@ func (a *App) askExportTable() {
 		label: "table to " + strings.Join(table.Suffixes(), " "),
 		take:  func(path string) { a.exportTable(pane, path) },
 	}
-	q.line.suggest(pane.fileName(takenBy(a.view())))
+	q.line.suggest(free(pane.fileName(takenBy(a.view()))))
 	a.ask(q)
 }
 
@@ -61,6 +61,16 @@ func absent(path string) error {
 		return fmt.Errorf("%s is there already; choose another name", path)
 	}
 	return nil
+}
+
+// free is a name that no file has yet, made from one: "a.csv", "a-2.csv".
+func free(name string) string {
+	suffix := filepath.Ext(name)
+	bare, found := strings.TrimSuffix(name, suffix), name
+	for i := 2; absent(found) != nil; i++ {
+		found = fmt.Sprintf("%s-%d%s", bare, i, suffix)
+	}
+	return found
 }
 
 // whole is a path as it is found from anywhere.

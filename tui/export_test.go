@@ -74,6 +74,24 @@ func TestTheNameOfAnExportSaysWhatIsInIt(t *testing.T) {
 	}
 }
 
+// A second table of the same steps is another file: the name that is suggested is free, the first is kept.
+func TestAnExportSuggestsANameThatIsFree(t *testing.T) {
+	t.Chdir(t.TempDir())
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2")
+	d.press("E").sees(": dispatches-s23.csv").press("enter").sees("wrote ")
+	first, err := os.ReadFile("dispatches-s23.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.press("/").typed("norm").press("enter", "E").sees(": dispatches-s23-2.csv").press("enter").sees("-2.csv: ")
+	second, err := os.ReadFile("dispatches-s23-2.csv")
+	if still, _ := os.ReadFile("dispatches-s23.csv"); err != nil || string(still) != string(first) ||
+		string(second) == string(first) {
+		t.Errorf("%v; the first table is kept: %v", err, string(still) == string(first))
+	}
+	d.press("E").sees(": dispatches-s23-3.csv")
+}
+
 // Rows that stand in order by a column which the screen has no room for otherwise have it in the file too.
 func TestAnExportHasTheColumnThatItIsSortedBy(t *testing.T) {
 	t.Chdir(t.TempDir())
