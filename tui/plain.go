@@ -45,7 +45,7 @@ func runPlain(ctx context.Context, o Options, open func(context.Context) openedM
 			p.record(&trace.Record{Event: &m.trace.Events[i]})
 		}
 		p.recorded = true
-		p.say("%s", p.help())
+		p.help()
 		return p.run(ctx, nil, in)
 	}
 	return p.run(ctx, m.session, in)
@@ -134,14 +134,16 @@ func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader) er
 			word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 			switch row := plainCommandOf(word); {
 			case row == nil && word != "":
-				p.fail(fmt.Errorf("there is no command %q", printable.Short(word, 40)))
-				p.say("%s", p.help())
+				p.fail(fmt.Errorf("there is no command %q; %s lists them", printable.Short(word, 40),
+					helpWord))
 			case row == nil:
 			case p.recorded && !row.recorded:
 				p.fail(errors.New(isRecorded))
 			case row.takes == "" && rest != "":
 				p.fail(fmt.Errorf("%s takes nothing: type one command a line, not %q after it", word,
 					printable.Short(rest, 40)))
+			case row.word == helpWord:
+				p.help()
 			case row.of != nil:
 				if c, err := row.of(p, rest); err != nil {
 					p.fail(err)
@@ -247,7 +249,7 @@ func (p *plainText) event(e session.Event) {
 		p.progress(e.Progress)
 	case e.Opened != nil:
 		p.say("open: %s on %s", e.Opened.Model.Name, table.Title(deviceParts(&e.Opened.Device)...))
-		p.say("%s", p.help())
+		p.help()
 	case e.Records != nil:
 		for i := range e.Records {
 			p.record(&e.Records[i])
@@ -395,8 +397,11 @@ var plainCommands = []plainCommand{
 		do: (*plainText).setFilter, recorded: true,
 	},
 	{word: "x", takes: "FILE", doc: "export", do: (*plainText).export, recorded: true},
+	{word: helpWord, doc: "list the commands, as help does", recorded: true},
 	{word: "q", doc: "quit", recorded: true},
 }
+
+const helpWord = "?"
 
 // just is always that command.
 func just(c session.Command) func(*plainText, string) (session.Command, error) {
@@ -411,6 +416,9 @@ func plainTokenize(_ *plainText, text string) (session.Command, error) {
 
 // plainCommandOf is the row of a word, nil where there is none.
 func plainCommandOf(word string) *plainCommand {
+	if word == "help" {
+		word = helpWord
+	}
 	i := slices.IndexFunc(plainCommands, func(c plainCommand) bool { return c.word == word })
 	if i < 0 {
 		return nil
@@ -418,16 +426,15 @@ func plainCommandOf(word string) *plainCommand {
 	return &plainCommands[i]
 }
 
-// help lists what can be typed.
-func (p *plainText) help() string {
-	var list []string
+// help lists what can be typed, a command a line.
+func (p *plainText) help() {
+	p.say("Type a command and enter:")
 	for _, c := range plainCommands {
 		if p.recorded && !c.recorded {
 			continue
 		}
-		list = append(list, strings.Join(strings.Fields(c.word+" "+c.takes+" "+c.doc), " "))
+		p.say("  %s", strings.TrimSpace(c.word+" "+c.takes)+": "+c.doc)
 	}
-	return "Type a command and enter: " + strings.Join(list, ", ") + "."
 }
 
 // ceilings says what the device can do at best.

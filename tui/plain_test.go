@@ -155,9 +155,23 @@ func TestPlainModeTellsAScriptOfALineItDoesNotKnow(t *testing.T) {
 		`2 commands failed, the first: s takes nothing: type one command a line, not "s S S R p" after it` {
 		t.Errorf("error %v", err)
 	}
-	if !strings.Contains(out, "error: there is no command \"bogus\"\nType a command") ||
+	if !strings.Contains(out, "error: there is no command \"bogus\"; ? lists them\n") ||
 		strings.Count(out, "\nstep ") != 2 {
 		t.Errorf("output:\n%s", out)
+	}
+}
+
+// Who asks for the commands gets them, a line each, and has made no mistake.
+func TestPlainModeListsItsCommands(t *testing.T) {
+	t.Parallel()
+	out, err := plainly(opens(tuitest.Script{}), "once", "?\nhelp\n")
+	if err != nil {
+		t.Error(err)
+	}
+	for _, c := range plainCommands {
+		if n := strings.Count(out, "\n  "+strings.TrimSpace(c.word+" "+c.takes)+": "); n != 3 {
+			t.Errorf("%s is listed %d times, want 3:\n%s", c.word, n, out)
+		}
 	}
 }
 
@@ -179,7 +193,7 @@ func TestPlainModePrintsAnyTable(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	for _, want := range []string{
-		"d [TABLE] dispatches, or another table, w NAME why", "x FILE export, q quit.",
+		"  d [TABLE]: dispatches, or another table\n  w NAME: why", "\n  x FILE: export\n",
 		strings.Repeat("error: no step was run yet: p and a text give a prompt\n", 2) + "step 0:", "lm_head", "prefill  ",
 		`error: there is no table "nonsense"`,
 	} {
@@ -237,7 +251,8 @@ func TestPlainModeTakesCommandsOnATrace(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	help := "\nType a command and enter: d [TABLE] dispatches, or another table, w NAME why a dispatch has its grid, "
+	help := "\nType a command and enter:\n  d [TABLE]: dispatches, or another table\n" +
+		"  w NAME: why a dispatch has its grid, "
 	for _, want := range []string{"step 0: prefill", help, "lm_head", "\nwrote " + path + "\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in:\n%s", want, out)

@@ -273,7 +273,7 @@ func TestPlainModeWritesLinesAndNothingElse(t *testing.T) {
 	var out strings.Builder
 	err := Run(context.Background(), opens(tuitest.Script{}),
 		Options{Plain: true, Prompt: "once", Output: &out, Input: strings.NewReader("s\ns\nS\nbogus\nq\n")})
-	if err == nil || err.Error() != `1 command failed, the first: there is no command "bogus"` {
+	if err == nil || err.Error() != `1 command failed, the first: there is no command "bogus"; ? lists them` {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
