@@ -263,7 +263,11 @@ func several(t *inspect.DispatchTable, r int) []string {
 func (p *dispatchPage) why() (text, bool) {
 	l := p.selected()
 	if l == nil {
-		return text{}, false
+		id, _, last, runs := p.elsewhere()
+		if !runs {
+			return text{}, false
+		}
+		return whyAt(p.rows.at.index, last, id, "", false), true
 	}
 	t, s := p.table(), p.rows.at
 	row := &t.Folded[p.rows.current()]

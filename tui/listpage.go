@@ -2,8 +2,12 @@ package tui
 
 import (
 	"context"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"gpuscope/internal/printable"
+	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 )
@@ -61,6 +65,24 @@ func complain(t *theme, w int, what string) []string {
 	return lines
 }
 
+// elsewhere is the dispatch that a filter asks for by its id, in how many steps it runs, and which is the
+// last of them; false where it runs in none.
+func (p *listPage) elsewhere() (id trace.DispatchID, steps, last int, runs bool) {
+	l := &p.rows.listing
+	for _, word := range strings.Fields(l.choice.filter) {
+		given, named := strings.CutPrefix(word, "id:=")
+		n, err := strconv.Atoi(given)
+		if !named || err != nil || n < 0 || p.takes() != inspect.AnySteps ||
+			n >= len(l.at.trace.Graph.Dispatches) {
+			continue
+		}
+		id = trace.DispatchID(n)
+		steps, last = l.at.index.Ran(id)
+		return id, steps, last, steps > 0
+	}
+	return 0, 0, -1, false
+}
+
 // draw draws the list, or says why it is empty: of a step that has no rows, in these words.
 func (p *listPage) draw(t *theme, w, h int, focused bool, none string) []string {
 	l := &p.rows.listing
@@ -71,7 +93,11 @@ func (p *listPage) draw(t *theme, w, h int, focused bool, none string) []string 
 		none = "Computing …"
 	case l.choice.filter != "" && len(l.table.Rows) > 0:
 		none = keyed("No row matches the filter. {back out} clears it")
-		if p.takes() == inspect.AnySteps || p.takes() == inspect.OneStep {
+		if id, steps, last, runs := p.elsewhere(); runs {
+			s := &l.at.trace.Steps[last]
+			none += fmt.Sprintf(keyed(". Dispatch %d runs in %s, last in s%d (%s): {why} explains it there, {scope} "+
+				"shows other steps"), id, plural(steps, "step"), s.Index, s.Phase)
+		} else if p.takes() == inspect.AnySteps || p.takes() == inspect.OneStep {
 			none += keyed("; {scope} shows other steps")
 		}
 		none += "."

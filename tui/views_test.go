@@ -292,7 +292,8 @@ func TestWhyOfAValueIsWhatItReaches(t *testing.T) {
 // A filter that comes to other rows selects what it finds there.
 func TestAFilterThatFindsSomethingLaterSelectsIt(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("id:=34").press("enter")
-	d.sees("No row matches the filter. esc clears it; v shows other steps.").press("V")
+	d.sees("No row matches the filter. esc clears it. Dispatch 34 runs in 1 step, last in",
+		"s0 (prefill): w explains it there, v shows other steps.").press("w").sees("Why layers.1.attn.sdpa.qk in s0").press("esc", "V")
 	if got := d.row(); !strings.Contains(got, " L1 ") {
 		t.Errorf("the filter selects %q:\n%s", got, d.screen())
 	}

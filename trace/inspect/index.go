@@ -231,6 +231,21 @@ func (x *Index) Find(step int, id trace.DispatchID) int {
 		func(d trace.StepDispatch) bool { return x.Trace.Plans[d.Plan].Dispatch == id })
 }
 
+// Ran says in how many steps a dispatch ran, and which was the last, -1 for none.
+func (x *Index) Ran(id trace.DispatchID) (steps, last int) {
+	last = -1
+	in := map[int]bool{} // of steps that are the first of their routes
+	for i, first := range x.routes {
+		if first == i {
+			in[i] = x.Find(i, id) >= 0
+		}
+		if in[first] {
+			steps, last = steps+1, i
+		}
+	}
+	return steps, last
+}
+
 // PlanOf is the plan that was in force for a dispatch at a step, nil where it did not run.
 func (x *Index) PlanOf(step int, id trace.DispatchID) *trace.Plan {
 	if i := x.Find(step, id); i >= 0 {
