@@ -35,6 +35,11 @@ func (p *resizePage) render(t *theme, _ glyphs, w, h int, focused bool) []string
 		"Nothing changed in this step: no shape, no SymInt. No operator was planned, no params were written.")
 }
 
+// has leaves of what happened the changes of grids, which are what a resize makes.
+func (p *resizePage) has(e inspect.Event) bool {
+	return p.rows.at.index != nil && p.rows.at.index.Regridded(e.Step)
+}
+
 // current is what the selected row stands for, nil for none.
 func (p *resizePage) current() *inspect.ResizeRow {
 	if p.rows.table == nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"gpuscope/model/session"
+	"gpuscope/trace/inspect"
 )
 
 // repeats is how many samples one press of R adds.
@@ -201,6 +202,9 @@ func (a *App) nextEvent(by int) {
 	if !a.happened.has {
 		a.remark("still looking for what happened")
 		return
+	}
+	if v, ok := a.view().(eventful); ok {
+		events = slices.DeleteFunc(slices.Clone(events), func(e inspect.Event) bool { return !v.has(e) })
 	}
 	i := sort.Search(len(events), func(i int) bool { return events[i].Step > a.at() })
 	if by < 0 {

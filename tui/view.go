@@ -125,6 +125,8 @@ type (
 	turner interface{ turn(by int) }
 	// pointed takes a click at a cell of what it drew in w cells, and says whether something is there.
 	pointed interface{ pointAt(x, y, w int) bool }
+	// eventful says what of all that happened it has something of.
+	eventful interface{ has(e inspect.Event) bool }
 	// jumper goes along a line to the next place where something changes, and says whether there is one.
 	jumper interface{ jump(by int) bool }
 )

@@ -300,6 +300,18 @@ func TestAFilterThatFindsSomethingLaterSelectsIt(t *testing.T) {
 	d.press("w").sees("Why layers.1.attn.sdpa.qk in s0")
 }
 
+// The neighbours in Resize are the steps in which a grid changed, which the title names under a scope.
+func TestNeighboursInResizeAreWhereGridsChange(t *testing.T) {
+	tr := tracetest.Llama(2, 26)
+	for i := range tr.Steps {
+		tr.Steps[i].Cold = i == 0
+	}
+	tr.Steps[24].Cold = true // an event of no grid
+	d := drive(t, 120, 40, tr, nil, Options{}).press("2", "v", "3").sees("grids change in s1, s23")
+	d.press("[").sees("step 23 (newest").press("[").sees("step 1 (newest").press("]").sees("step 23 (newest")
+	drive(t, 120, 40, tr, nil, Options{}).press("2", "[").sees("step 24 (newest")
+}
+
 // Opening a row shows what is in it and moves no column.
 func TestOpeningARowMovesNoColumn(t *testing.T) {
 	for _, view := range []string{"2", "3"} {

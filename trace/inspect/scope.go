@@ -182,6 +182,12 @@ func (k kindred) scope(name string) Scope {
 	return Scope{Name: name, Steps: slices.Clip(k.warm), Cold: len(k.cold)}
 }
 
+// Regridded says whether a step gave a dispatch another grid or route, or had one come or go.
+func (x *Index) Regridded(step int) bool {
+	_, in := slices.BinarySearch(x.regridded, step)
+	return in
+}
+
 // Regrids say which steps of a scope gave a dispatch another grid or route, or had one come or go.
 func (x *Index) Regrids(s Scope) string {
 	var names []string
