@@ -154,7 +154,9 @@ func (t *DispatchTable) wasteParts() []table.Part {
 	if !static {
 		return []table.Part{over}
 	}
-	over.Rank = 0 // it is what such a run is for, also where it is none
+	if n > 0 {
+		over.Rank = 0 // it is what such a run is for
+	}
 	parts := []table.Part{{Rank: 0, Text: StaticMark + ": largest grids", Short: StaticMark}, over}
 	if worst, n := t.worst(); n > 0 {
 		parts = append(parts, table.Say(2, "most: %s %s", worst, table.Integer(n)))
