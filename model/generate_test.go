@@ -23,23 +23,27 @@ func (r *runner) tokensFrom(t *testing.T, prompt []int, n int, timing engine.Tim
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := []picked{first}
-	if how == "one by one" {
-		for len(list) <= n {
-			at, last := len(prompt)+len(list)-1, list[len(list)-1]
-			out, err := r.step(ctx, at, []int{last.token}, true, nil, timing)
-			if err != nil {
-				t.Fatal(err)
-			}
-			list = append(list, out)
+	list, alone := []picked{first}, n
+	if how != "one by one" {
+		alone = 1 // whether steps can be prepared is known of steps like the last
+	}
+	for range alone {
+		at, last := len(prompt)+len(list)-1, list[len(list)-1]
+		out, err := r.step(ctx, at, []int{last.token}, true, nil, timing)
+		if err != nil {
+			t.Fatal(err)
 		}
+		list = append(list, out)
+	}
+	if alone == n {
 		return list
 	}
 	if !r.exec.CanPrepare(timing) {
 		t.Fatal("steps cannot be prepared")
 	}
 	g := generation{
-		position: len(prompt), token: first.token, steps: n, timing: timing, pipelined: how == "pipelined",
+		position: len(prompt) + 1, token: list[1].token, steps: n - 1,
+		timing: timing, pipelined: how == "pipelined",
 		gave: func(out picked, _ snapshot) (bool, error) {
 			list = append(list, out)
 			return true, nil
