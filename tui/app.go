@@ -69,10 +69,10 @@ type App struct {
 	undone  []memento
 	undoing bool
 
-	doing       []string // what later does
-	note        string   // fades
-	noteOf      view     // that it is about, nil for the session: it goes when another view comes
-	noteRow     *string  // the key of the row that it is about, nil for none: it goes with the selection
+	doing       []string    // what later does
+	note        string      // fades,
+	noteOfKey   bool        // or goes with the next key: it answers one,
+	noteHolds   func() bool // or when this holds no more, nil for what always does
 	noteID      int
 	failure     string // stays until dismissed,
 	failureOf   any    // or until what failed has been done; nil: nothing that is done again
@@ -172,7 +172,7 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	case tea.MouseMsg:
 		a.jobs.asked++
 		if p, ok := pointerOf(m); ok {
-			a.changing(func() { a.point(p) })
+			a.answering(func() { a.point(p) })
 		}
 	case tea.ResumeMsg:
 		a.takeMouse()
@@ -197,10 +197,11 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 		} else {
 			a.mended(m.kind)
 			a.say(m.text)
+			a.noteHolds = func() bool { return a.failure == "" || a.failureOf != m.kind }
 		}
 	case fadeMsg:
 		if m.id == a.noteID {
-			a.note = ""
+			a.unsay()
 		}
 	case backgroundMsg:
 		if t, err := newTheme(a.opts.Theme, a.opts.Color, a.opts.output(),
@@ -226,8 +227,8 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 		}
 	}
 	a.reload()
-	if a.noteOf != nil && a.noteOf != a.view() || a.noteRow != nil && *a.noteRow != a.selectedRow() {
-		a.unsay(a.note)
+	if a.noteHolds != nil && !a.noteHolds() {
+		a.unsay()
 	}
 	if (a.jobs.open > 0 || a.jobs.resting) && !a.jobs.ticking { // to say that something takes its time
 		a.jobs.ticking = true
@@ -272,7 +273,19 @@ func (a *App) strike(k key) {
 		a.disarm()
 	}
 	a.jobs.asked++
-	a.changing(func() { a.press(k) })
+	a.answering(func() { a.press(k) })
+}
+
+// answering does what a person asked for. What was said in answer to what they asked for before goes.
+func (a *App) answering(f func()) {
+	id, ofKey := a.noteID, a.noteOfKey
+	a.changing(f)
+	switch {
+	case a.noteID != id:
+		a.noteOfKey = true
+	case ofKey:
+		a.unsay()
+	}
 }
 
 // press does what a key means here.
@@ -309,6 +322,7 @@ func (a *App) elsewhere(key string) {
 func (a *App) do(act *action) {
 	if why := act.why(a); why != "" {
 		a.remark(act.name + ": " + why)
+		a.noteHolds = func() bool { return act.why(a) == why }
 		if act.miss != nil {
 			act.miss(a)
 		}
@@ -371,6 +385,7 @@ func (a *App) cancel() {
 	default:
 		a.say(keyed("nothing is running; {cancel} again to quit"))
 	}
+	a.noteHolds = a.armed
 }
 
 // armed says that the next cancel leaves.
@@ -379,63 +394,36 @@ func (a *App) armed() bool {
 }
 
 // disarm has the next cancel stop something: what is there to stop may be another thing than before.
-func (a *App) disarm() {
-	if a.armed() {
-		a.unsay(a.note)
-	}
-	a.interrupted = time.Time{}
-}
+func (a *App) disarm() { a.interrupted = time.Time{} }
 
-// remark says why something cannot be done in the view.
+// remark says, in answer to a key, why something cannot be done.
 func (a *App) remark(text string) {
-	a.log.Add("warn", text)
-	a.show(text)
-	a.noteOf = a.view()
-}
-
-// remarkRow says why something cannot be done with what is selected; of another row it may hold no more.
-func (a *App) remarkRow(text string) {
-	a.remark(text)
-	row := a.selectedRow()
-	a.noteRow = &row
-}
-
-// selectedRow is the key of the row under the cursor, "" where there is none.
-func (a *App) selectedRow() string {
-	if l, ok := a.view().(lister); ok {
-		if p := l.pane(); p.current() >= 0 {
-			return p.table.Rows[p.current()].Key
-		}
-	}
-	return ""
-}
-
-// sayOfView shows a note that holds in the view alone.
-func (a *App) sayOfView(text string) {
-	a.say(text)
-	a.noteOf = a.view()
+	a.tell("warn", text)
+	a.noteOfKey = true
 }
 
 // say shows a note, and keeps it in the log.
-func (a *App) say(text string) {
-	a.log.Add("info", text)
+func (a *App) say(text string) { a.tell("info", text) }
+
+// tell shows a note. What is on the screen already is in the log.
+func (a *App) tell(level, text string) {
+	if text != a.note {
+		a.log.Add(level, text)
+	}
 	a.show(text)
 }
 
 // show shows a note for four seconds.
 func (a *App) show(text string) {
-	a.note, a.noteOf, a.noteRow = text, nil, nil
+	a.unsay()
+	a.note = text
 	a.noteID++
 	id := a.noteID
 	a.cmds = append(a.cmds, tea.Tick(4*time.Second, func(time.Time) tea.Msg { return fadeMsg{id} }))
 }
 
-// unsay takes a note back that does not hold any more, where it is one of these.
-func (a *App) unsay(texts ...string) {
-	if slices.Contains(texts, a.note) {
-		a.note, a.noteOf, a.noteRow = "", nil, nil
-	}
-}
+// unsay takes the note back.
+func (a *App) unsay() { a.note, a.noteOfKey, a.noteHolds = "", false, nil }
 
 // mostShown is how many characters of an error are shown; the log has it whole.
 const mostShown = 1000

@@ -211,7 +211,7 @@ func (p *graphPage) near(consumers bool) {
 		}
 	}
 	if op == nil {
-		p.app.remarkRow("select an operator or a value that one gives or takes")
+		p.app.remark("select an operator or a value that one gives or takes")
 		return
 	}
 	p.app.push(&nearRow, newNearPage(p.app, op.ID, consumers))

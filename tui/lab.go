@@ -138,16 +138,16 @@ func (a *App) openEditor(kernel, path string) {
 	if a.job != nil && a.job.command.Kind == session.Run {
 		a.stop()
 	}
-	a.say("edited in " + path)
 	a.handOver(cmd, func(err error) any { return editedMsg{kernel, path, err} })
 }
 
 // closedEditor looks at what the editor left.
 func (a *App) closedEditor(m editedMsg) {
 	a.takeMouse()
-	if m.err != nil {
-		a.unsay("edited in " + m.path) // nobody knows that it was
+	if m.err != nil { // nobody knows whether it was edited
 		a.fail(nil, fmt.Errorf("the editor: %w", m.err))
+	} else {
+		a.say("edited in " + m.path)
 	}
 	a.jobs.start(func(context.Context) func() {
 		text, err := session.ReadKernelText(m.path)
@@ -158,7 +158,7 @@ func (a *App) closedEditor(m editedMsg) {
 			}
 			switch k := a.index.Kernel(m.kernel); {
 			case needsDevice(a) != "" && k != nil && text != fileText(k):
-				a.sayOfView(keyed("{restart}, then {WGSL} tries what was edited in ") + m.path)
+				a.say(keyed("{restart}, then {WGSL} tries what was edited in ") + m.path)
 			case !a.changedText(m.kernel, text) && m.err == nil:
 				a.showTried(m.kernel)
 			}

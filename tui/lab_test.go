@@ -270,7 +270,7 @@ func TestAnEditorThatFailsSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := drive(t, 120, 40, sourced(), &tuitest.Script{}, Options{Prompt: "once", Cache: t.TempDir()})
-	d.press("s", "2", "F", "F", "F", "e").sees("edited in ")
+	d.press("s", "2", "F", "F", "F", "e")
 	file := texts(t, d.app.opts.Cache)[0]
 	kernel := strings.TrimSuffix(filepath.Base(file), ".wgsl")
 	d.update(editedMsg{kernel: kernel, path: file, err: errors.New("exit status 3")})

@@ -95,23 +95,40 @@ func TestTheCountsOfAResizeAreNotCut(t *testing.T) {
 	}
 }
 
-// What was said of a view is not read as being about another; what was said of the session stays.
-func TestANoteOfAViewGoesWithIt(t *testing.T) {
-	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "n").sees("there is no filter")
-	d.press("5").misses("there is no filter")
-	d.press("2", "n").sees("there is no filter").press("j").sees("there is no filter")
-	d.press("M", "5").sees("mouse off")
-	d.press("4", "F", "a", "F").sees("only operators fold").press("enter").misses("only operators fold")
-	drive(t, 120, 40, llama, nil, Options{}).press("2", "v").sees("scope: all 23 warm decode steps").
-		press("5").sees("scope whole run").misses("scope: all 23")
+// What answers a key is not read as being about what another one did: a view, a row, a chart.
+func TestANoteGoesWithTheNextKey(t *testing.T) {
+	recorded := func() *driver { return drive(t, 120, 40, llama, nil, Options{}) }
+	recorded().press("2", "n").sees("there is no filter").press("5").misses("there is no filter")
+	recorded().press("2", "v").sees("scope: all 23 warm decode steps").press("5").sees("scope whole run").
+		misses("scope: all 23")
+	recorded().press("5", "a", "-").sees("all of the axis is drawn").press("+").misses("is drawn")
+	said := "select an operator or a value that one gives or takes"
+	recorded().press("4", "g", "p").sees(said).press("j").misses(said)
+	d := recorded().press("1", "l").sees("is the last that was recorded")
+	if d.press("l", "l").sees("is the last"); len(d.said("is the last")) != 1 {
+		t.Errorf("a key that is held says %q", d.said("is the last"))
+	}
+	d.press("h").misses("is the last")
 }
 
-// What was said for want of a row that could do something goes when another is selected, and stays with that
-// one.
-func TestANoteOfARowGoesWithIt(t *testing.T) {
-	said := "select an operator or a value that one gives or takes"
-	d := drive(t, 120, 40, llama, nil, Options{}).press("4", "g", "p").sees(said)
-	d.press("z").sees(said).press("z", "j").misses(said)
+// What a job has said stays its time, whatever is pressed.
+func TestANoteOfAJobOutlastsKeys(t *testing.T) {
+	d := live(t, 120, 40).press("X").sees("reset: the text is empty").press("1", "j").
+		sees("reset: the text is empty")
+	d.update(fadeMsg{d.app.noteID})
+	d.misses("reset: the text is empty")
+}
+
+// A note goes when what it speaks of has changed, and with the error of what it said was done.
+func TestANoteGoesWhenItDoesNotHold(t *testing.T) {
+	d := bare(t, Options{})
+	d.press("2", "s").sees("token: the model is still loading")
+	d.update(openedTrace(llama, nil))
+	d.settle()
+	d.misses("still loading")
+	t.Chdir(t.TempDir())
+	d.press("2", "E", "enter").sees("wrote ").press("E").typed("dispatches-s23.csv")
+	d.press("enter").sees("is there already", "dismisses").misses("wrote ")
 }
 
 // Every condition is explained to its end, on the smallest screen too.

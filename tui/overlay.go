@@ -65,7 +65,6 @@ func (a *App) turnOver(by int) {
 		a.say(cmp.Or(why, "only why has other changes to go to"))
 		return
 	}
-	a.unsay(a.over.first, a.over.last)
 	a.look(*to)
 }
 
@@ -228,7 +227,7 @@ func (a *App) showSource() {
 	if t, ok := a.view().(sourcer).source(); ok {
 		a.look(t)
 	} else {
-		a.remarkRow("select a dispatch first")
+		a.remark("select a dispatch first")
 	}
 }
 
@@ -236,9 +235,9 @@ func (a *App) showWhy() {
 	if t, ok := a.view().(whyer).why(); ok {
 		a.look(t)
 	} else if l, ok := a.view().(lister); ok && l.pane().current() < 0 {
-		a.remarkRow("why: nothing is selected; there are no rows")
+		a.remark("why: nothing is selected; there are no rows")
 	} else {
-		a.remarkRow("why: select a dispatch, an operator or a value")
+		a.remark("why: select a dispatch, an operator or a value")
 	}
 }
 

@@ -218,7 +218,7 @@ func (a *App) nextScope(by int) {
 		}
 	}
 	a.setScope(to)
-	a.sayOfView("scope: " + a.scopeWords())
+	a.say("scope: " + a.scopeWords())
 }
 
 func (a *App) setScope(to int) {

@@ -140,7 +140,7 @@ func (a *App) ceilings() { a.command(session.Command{Kind: session.Ceilings}) }
 // goOn sends a command that brings another step, which is then what a person sees.
 func (a *App) goOn(c session.Command) {
 	if left := a.leaveScope(); left != "" {
-		a.sayOfView(left)
+		a.say(left)
 	}
 	a.command(c)
 }
@@ -247,15 +247,9 @@ func (a *App) lookAt(step int, words ...string) {
 // showStep shows the recorded step so many further on.
 func (a *App) showStep(by int) {
 	at, last := a.at(), len(a.index.Trace.Steps)-1
-	said := func(by int) string {
-		return fmt.Sprintf("step %d is the %s that was recorded", a.shownIndex(), end(by))
-	}
 	words := ""
-	switch ends := by < 0 && at == 0 || by > 0 && at == last; {
-	case !ends:
-		a.unsay(said(-1), said(1))
-	case a.note != said(by): // a key that is held says it once
-		words = said(by)
+	if by < 0 && at == 0 || by > 0 && at == last {
+		words = fmt.Sprintf("step %d is the %s that was recorded", a.shownIndex(), end(by))
 	}
 	a.lookAt(clamp(at+by, 0, last), words)
 }

@@ -343,9 +343,6 @@ func (a *App) stopReading() bool {
 	return ok && v.stopReading()
 }
 
-// nothingMore is said in Curves where no change of the row lies further on.
-const nothingMore = "nothing more of this row changes that way"
-
 // turn goes to the next or the former of what a view shows one at a time, else of what happened in the run.
 func (a *App) turn(by int) {
 	if v, ok := a.view().(turner); ok {
@@ -354,9 +351,7 @@ func (a *App) turn(by int) {
 	}
 	if v, ok := a.view().(jumper); ok {
 		if !v.jump(by) {
-			a.remark(nothingMore)
-		} else {
-			a.unsay(nothingMore)
+			a.remark("nothing more of this row changes that way")
 		}
 		return
 	}
