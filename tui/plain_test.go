@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -56,12 +57,21 @@ func gated(kind session.CommandKind, gate <-chan struct{}) tuitest.Script {
 	}}
 }
 
+// bubble is synctest.Test for what listens to signals: who is first to listen makes a goroutine of Go itself,
+// which must not be of a bubble.
+func bubble(t *testing.T, f func(*testing.T)) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM)
+	signal.Stop(signals)
+	synctest.Test(t, f)
+}
+
 // Whatever is typed, and however late the engine knows: a model that cannot be opened is said.
 func TestPlainModeSaysWhyAModelDoesNotOpen(t *testing.T) {
 	t.Parallel()
 	for _, input := range []string{"", "q\n", "s\nq\n"} {
 		for _, prompt := range []string{"", "once"} {
-			synctest.Test(t, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
 				open := func(context.Context) (session.Session, error) {
 					events := make(chan session.Event)
 					go func() {
@@ -81,7 +91,7 @@ func TestPlainModeSaysWhyAModelDoesNotOpen(t *testing.T) {
 
 func TestPlainModeSaysHowFarOpeningIsOnceASecond(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		open := func(context.Context) (session.Session, error) {
 			events := make(chan session.Event)
 			go func() {
