@@ -367,7 +367,7 @@ func TestPlainModeClosesTheSessionAtASignal(t *testing.T) {
 	}
 	in, typing := io.Pipe() // nobody types
 	defer typing.Close()
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		out := &waiting{want: "open: ", there: make(chan struct{})}
 		done := make(chan error, 1)
 		go func() {
@@ -382,8 +382,8 @@ func TestPlainModeClosesTheSessionAtASignal(t *testing.T) {
 			t.Errorf("%v: %v", sig, err)
 		}
 	}
-	if closed != 3 {
-		t.Errorf("the session was closed %d times of 3", closed)
+	if closed != 4 {
+		t.Errorf("the session was closed %d times of 4", closed)
 	}
 }
 

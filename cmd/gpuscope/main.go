@@ -28,6 +28,8 @@ func main() {
 
 // newProgram is the program in this process's surroundings.
 func newProgram() *program {
+	// ctrl+\ before the screen reads the terminal, or after it: goroutines help nobody.
+	signal.Ignore(syscall.SIGQUIT)
 	watched := term.IsTerminal(int(os.Stdout.Fd()))
 	p := &program{
 		stdin:      os.Stdin,
@@ -75,7 +77,7 @@ func (p *program) heedSignals(ctx context.Context) context.Context {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	go func() {
 		stop(interrupted{<-signals})
 		again := <-signals

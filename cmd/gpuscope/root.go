@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/pflag"
 
@@ -70,10 +68,6 @@ has an example.`,
 				r.screen.Plain = r.screen.Plain || os.Getenv("TERM") == "dumb"
 				if !p.terminal && !r.screen.Plain {
 					return cmp.Or(readable(path), usagef("this is no terminal: use gpuscope run, or --plain"))
-				}
-				if !r.screen.Plain {
-					// ctrl+\ before the screen reads the terminal, or after it: goroutines help nobody.
-					signal.Ignore(syscall.SIGQUIT)
 				}
 				if recorded {
 					return tui.ShowTrace(ctx, func(context.Context) (*trace.Trace, error) {

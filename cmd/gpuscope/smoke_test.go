@@ -33,7 +33,8 @@ import (
 // playEnv makes the test binary be gpuscope: with real models ("real"), or with models that play a recording
 // ("play"), that wait for ever at the second command ("hang"), that lose their process there ("abort"),
 // that cannot be opened ("refuse"), that never end to load ("load"), or that run on a device that takes so
-// many steps a second ("paced 480"). The engine process inherits it.
+// many steps a second ("paced 480"); or with a SIGQUIT before and behind all that it does ("quit"). The
+// engine process inherits it.
 const playEnv = "GPUSCOPE_TEST_PLAY"
 
 // lockEnv names a file that a process which opens a model locks for as long as it lives.
@@ -46,6 +47,12 @@ func TestMain(m *testing.M) {
 	}
 	p := newProgram()
 	switch how {
+	case "quit":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT)
+		p.heed = nil // as behind the screen, which heeds signals itself
+		status := p.main(context.Background(), os.Args[1:])
+		_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT)
+		os.Exit(status)
 	case "real":
 	case "fake":
 		p.open = faking(p)
@@ -366,6 +373,15 @@ func TestSIGQUITEndsNeitherScreenNorEngine(t *testing.T) {
 	}
 }
 
+// From the first thing that the program does to the last no ctrl+\ is answered with goroutines.
+func TestSIGQUITIsHeldBackFromTheBeginToTheEnd(t *testing.T) {
+	t.Parallel()
+	out, err := headless(t, "quit", "version").CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "gpuscope ") {
+		t.Errorf("%v, output %.200q", err, out)
+	}
+}
+
 func TestScreenSaysWhyAModelDoesNotOpen(t *testing.T) {
 	t.Parallel()
 	x := startTerminal(t, "refuse")
@@ -404,6 +420,13 @@ func headless(t *testing.T, play string, args ...string) *exec.Cmd {
 
 func TestInterruptedRunKeepsWhatItHas(t *testing.T) {
 	t.Parallel()
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT} {
+		t.Run(sig.String(), func(t *testing.T) { interruptsRun(t, sig) })
+	}
+}
+
+func interruptsRun(t *testing.T, sig syscall.Signal) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "run.json")
 	cmd := headless(t, "hang", "run", "-n", "5", "--trace", path)
 	var stderr bytes.Buffer
@@ -419,7 +442,7 @@ func TestInterruptedRunKeepsWhatItHas(t *testing.T) {
 	if _, err := io.ReadFull(stdout, said); err != nil { // the first token: it runs
 		t.Fatal(err)
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+	if err := cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
 	rest, err := io.ReadAll(stdout)
@@ -428,7 +451,7 @@ func TestInterruptedRunKeepsWhatItHas(t *testing.T) {
 	}
 	_ = cmd.Wait()
 	if status := cmd.ProcessState.ExitCode(); status != exitFailed ||
-		stderr.String() != "gpuscope run: stopped by signal: interrupt\n" {
+		stderr.String() != "gpuscope run: stopped by signal: "+sig.String()+"\n" {
 		t.Errorf("exit %d, stderr %q", status, &stderr)
 	}
 	if !strings.Contains(string(rest), "prefill: 42 tokens in 1 step") {
