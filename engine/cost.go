@@ -441,6 +441,7 @@ func (m *costRun) costs() Costs {
 			if cost.Q1NS, cost.NS, cost.Q3NS = trace.Quartiles(gains); !m.heldUp {
 				cost.NS = trace.TrimmedMean(gains)
 			}
+			cost.OffNS = trace.OffBy(gains, cost.NS)
 		}
 		c.Sets = append(c.Sets, cost)
 	}

@@ -368,6 +368,8 @@ func (c *checker) costs(s *Step, step int) {
 	for j := range s.Costs {
 		cost := &s.Costs[j]
 		median(cost.Q1NS, cost.NS, cost.Q3NS, cost.N, "steps[%d].costs[%d]", step, j)
+		off, _ := cost.OffNS.NS()
+		c.notNegative(off, "steps[%d].costs[%d].off_ns", step, j)
 		if len(cost.Dispatches) == 0 {
 			c.refuse("none", "steps[%d].costs[%d].dispatches", step, j)
 		}

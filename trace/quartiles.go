@@ -39,6 +39,19 @@ func TrimmedMean(ns []int64) int64 {
 	return min(max(int64(math.Round(float64(sum)/float64(len(kept)))), q1), q3)
 }
 
+// OffBy is what a mean or median of numbers in rising order, at least one, may be off by: half the distance
+// between their quartiles, or as much as reaches both numbers between which their median lies (MedianWithin),
+// whichever is larger. The second is what few numbers have, whose quartiles may be close together by chance;
+// of fewer than five it is not known.
+func OffBy(sorted []int64, of int64) Time {
+	low, high, ok := MedianWithin(sorted)
+	if !ok {
+		return Time{}
+	}
+	q1, _, q3 := Quartiles(sorted)
+	return Measured(max((q3-q1+1)/2, of-low, high-of))
+}
+
 // MedianWithin is between which two of numbers in rising order, at least one, their median lies, nine times
 // of ten or more and however they scatter. Of fewer than five not even the least and the greatest are so far
 // apart, which ok says.

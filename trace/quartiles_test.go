@@ -35,6 +35,27 @@ func TestTrimmedMeanIsWithinTheQuartiles(t *testing.T) {
 	})
 }
 
+// Few numbers lie close together by chance: what they may be off by takes in where their median may lie. Of
+// many it is what lies between their quartiles.
+func TestWhatANumberIsOffByCoversTheScatterOfFew(t *testing.T) {
+	for _, c := range []struct {
+		sorted []int64
+		of     int64
+		want   Time
+	}{
+		{[]int64{-300}, -300, Time{}},
+		{[]int64{1, 2, 3, 9}, 2, Time{}},
+		{[]int64{0, 10, 11, 12, 13}, 11, Measured(11)},               // the least
+		{[]int64{-90, 0, 10, 11, 12, 13, 14, 300}, 11, Measured(11)}, // without the ends
+		{[]int64{0, 0, 0, 0, 0, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8}, 6, Measured(2)},
+	} {
+		if got := OffBy(c.sorted, c.of); got != c.want {
+			ns, ok := got.NS()
+			t.Errorf("%d of %v may be off by %d (%t)", c.of, c.sorted, ns, ok)
+		}
+	}
+}
+
 // So many of the least and of the greatest are left out that the median is among them less than once in ten.
 func TestTheMedianLiesBetweenNumbersOfItsRank(t *testing.T) {
 	for n, out := range map[int]int{5: 0, 7: 0, 8: 1, 11: 2, 16: 4, 20: 5, 1000: 473} {

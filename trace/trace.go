@@ -424,6 +424,8 @@ type Cost struct {
 	Q1NS       int64        `json:"q1_ns"`
 	Q3NS       int64        `json:"q3_ns"`
 	N          int          `json:"n"`
+	// OffNS is what NS may be off by, as OffBy has it; not known of few rounds.
+	OffNS Time `json:"off_ns,omitzero"`
 }
 
 // Rounds says in words how often parts were left out: "30 rounds", "29–30 rounds" where they differ.

@@ -142,6 +142,7 @@ func (p *dispatchPage) detail() detail {
 	if up := t.Rows[r].Parent; up >= 0 && !t.Folded[up].Group {
 		title += " of " + timesOf(t.Folded[up].Label, len(t.Folded[up].Units))
 	}
+	canCost := p.canCost()
 	return detail{p.rows.key + t.Fold.String(), title, func(ctx context.Context) ([]string, error) {
 		row := &t.Folded[r]
 		var lines []string
@@ -149,6 +150,9 @@ func (p *dispatchPage) detail() detail {
 			lines = append(lines, several(t, r)...)
 		}
 		if cost := t.CostLine(row); cost != "" {
+			if canCost && row.Cost.Few() {
+				cost += keyed(" · {cost} measures on")
+			}
 			lines = append(lines, cost)
 			if shared := t.SharedLine(); shared != "" {
 				lines = append(lines, shared)

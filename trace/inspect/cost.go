@@ -428,15 +428,15 @@ func costColumns(x *Index, cost func(func(*RowCost) table.Cell) func(int) table.
 	us := table.Column{
 		Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
 		Doc: "what the untimed step takes less without the row: trimmed mean of the rounds, on a software device " +
-			"their median; = within its ±, not different from 0; ? where its ± is not known",
+			"their median; = within its ±, not different from 0; ? in its place where its ± is not known",
 		Of: cost(x.costCell),
 	}
 	return []table.Column{
 		us, table.Marks(us),
 		{
 			Name: "cost_spread_us", Title: "±", Unit: "us", Is: table.Measured, Right: true, Width: 110,
-			Doc: "half the distance between the quartiles of the cost; of fewer than 16 rounds two standard errors; on a " +
-				"software device not known of fewer than 4",
+			Doc: "what the cost may be off by: half the distance between its quartiles, or of few rounds as far as " +
+				"its median may lie; not known of fewer than 5",
 			Of: cost(func(c *RowCost) table.Cell {
 				if !c.Spread {
 					return table.Missing()
@@ -591,7 +591,7 @@ func (t *DispatchTable) Undecided() table.Part {
 
 // FewRounds says that a row has a cost of which more rounds say more: its ± becomes smaller with each.
 func (t *DispatchTable) FewRounds() bool {
-	few := func(r DispatchRow) bool { return r.Cost != nil && r.Cost.N < fewRounds }
+	few := func(r DispatchRow) bool { return r.Cost != nil && r.Cost.N < manyRounds }
 	return slices.ContainsFunc(t.Folded, few)
 }
 

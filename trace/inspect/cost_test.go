@@ -352,36 +352,65 @@ func TestACostWithinItsSpreadIsNone(t *testing.T) {
 
 func joined(parts ...string) string { return strings.Join(parts, "|") }
 
-// The ± of few rounds is that of the whole runs too: two standard errors, which n rounds make smaller by its
-// root. From sixteen on the cost's own quartiles say it.
-func TestTheSpreadOfFewRoundsIsThatOfWholeRuns(t *testing.T) {
+// The ± of a cost is what the trace says that it may be off by. Where it does not, of few rounds or of before
+// traces said it, many rounds have quartiles; of few there is no figure, on any device.
+func TestACostOfFewRoundsIsNoFigure(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1)
 	for _, c := range []struct {
-		n, whole int
-		own      int64 // between the quartiles of the cost, those of the whole runs being 14 µs apart
-		want     string
+		n    int
+		off  trace.Time
+		want string
 	}{
-		{1, 31, 0, "= 20.0|28"},
-		{3, 31, 9000, "20.0|16"},
-		{4, 31, 1000, "20.0|14"},
-		{4, 31, 40_000, "= 20.0|40"},
-		{9, 31, 1000, "20.0|9.3"},
-		{15, 31, 1000, "20.0|7.2"},
-		{16, 31, 1000, "20.0|0.5"},
-		{30, 31, 9000, "20.0|4.5"},
-		{3, 3, 9000, "? 20.0|–"},
+		{1, trace.Time{}, "?|–"},
+		{4, trace.Time{}, "?|–"},
+		{15, trace.Time{}, "?|–"},
+		{5, trace.Measured(28_000), "= 20.0|28"},
+		{5, trace.Measured(16_000), "20.0|16"},
+		{16, trace.Time{}, "20.0|4.5"},
+		{16, trace.Measured(5000), "20.0|5.0"},
 	} {
 		x := costed(t, tr, 1)
 		s := &x.Trace.Steps[1]
-		s.Whole.N, s.Costs[1].N = c.whole, c.n
-		s.Costs[1].NS, s.Costs[1].Q1NS, s.Costs[1].Q3NS = 20_000, 20_000-c.own/2, 20_000+c.own/2
+		cost := &s.Costs[1]
+		cost.N, cost.OffNS = c.n, c.off
+		cost.NS, cost.Q1NS, cost.Q3NS = 20_000, 15_500, 24_500
 		d := dispatched(x, 1, inspect.Options{})
 		cell := func(column string) string { return d.Cell(d.Row("d0"), d.Column(column)).Text }
 		if got := joined(cell("cost_us"), cell("cost_spread_us")); got != c.want {
 			t.Errorf("%+v: %q", c, got)
 		}
-		if line := d.CostLine(&d.Folded[d.Row("d0")]); !strings.Contains(line, fmt.Sprintf("(n=%d)", c.n)) {
-			t.Errorf("%q does not say n", line)
+		want := fmt.Sprintf("(n=%d)", c.n)
+		if !d.Folded[d.Row("d0")].Cost.Spread {
+			want = "cost ? " + table.Plural(c.n, "round") + ", too few for a ±; alone"
+		}
+		if line := d.CostLine(&d.Folded[d.Row("d0")]); !strings.Contains(line, want) {
+			t.Errorf("%q, want %q", line, want)
+		}
+	}
+}
+
+// Rows are not ordered by costs of which nothing is known, whatever the numbers are: they stand behind the
+// rest in the order of the graph, and no filter finds them by that number.
+func TestNothingIsRankedByACostThatIsNotKnown(t *testing.T) {
+	x := costed(t, tracetest.Run(2, 40, 1), 1)
+	s := &x.Trace.Steps[1]
+	for i := range s.Costs {
+		s.Costs[i].N = 1
+		s.Costs[i].NS = int64(1000 * (i*7%11 - 5))
+		s.Costs[i].Q1NS, s.Costs[i].Q3NS = s.Costs[i].NS, s.Costs[i].NS
+	}
+	d := dispatched(x, 1, inspect.Options{Fold: inspect.FoldNone})
+	inOrder, err := d.Select(ctx, table.Selection{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, reverse := range []bool{false, true} {
+		got, err := d.Select(ctx, table.Selection{Sort: "cost_us", Reverse: reverse})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(inOrder, got); diff != "" {
+			t.Errorf("reverse %t: %s", reverse, diff)
 		}
 	}
 }
@@ -475,40 +504,38 @@ func TestWhatIsSharedSaysByWhichRows(t *testing.T) {
 	}
 }
 
-// A cost of which it is not known what it may be off by is marked, whatever it is; by no such cost a row is
-// told apart, and shares stay those of times alone. What a fourth round then tells is a figure, but none that
+// In place of a cost of which it is not known what it may be off by stands a mark; by no such cost a row is
+// told apart, and shares stay those of times alone. What a fifth round then tells is a figure, but none that
 // is more than the whole step.
 func TestACostOfUnknownSpreadIsNoFigure(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1)
-	tr.Device.AdapterType = "cpu"
 	x := costed(t, tr, 1)
 	s := &x.Trace.Steps[1]
 	held := -7 * s.Whole.NS
 	for _, c := range []struct {
-		n       int
-		ns      int64
-		adapter string
-		want    string
-		line    string
-		share   string
-		byCost  bool
+		n      int
+		ns     int64
+		off    trace.Time
+		want   string
+		mark   string
+		line   string
+		share  string
+		byCost bool
 	}{
-		{n: 3, ns: 20_000, adapter: "cpu", want: "? 20.0|–", line: ", its ± is not known before 4 rounds"},
-		{n: 3, ns: 20_000, adapter: "discrete", want: "20.0|16", byCost: true},
-		{n: 4, ns: 20_000, adapter: "cpu", want: "20.0|14", byCost: true},
+		{n: 1, ns: 20_000, want: "?|–", mark: "?", line: "? 1 round, too few for a ±; alone"},
+		{n: 5, ns: 20_000, off: trace.Measured(14_000), want: "20.0|14", byCost: true},
 		{
-			n: 4, ns: 2_000, adapter: "cpu", want: "= 2.0|14", line: ", not different from 0",
-			share: "is =", byCost: true,
+			n: 5, ns: 2_000, off: trace.Measured(14_000), want: "= 2.0|14", mark: "=",
+			line: ", not different from 0", share: "is =", byCost: true,
 		},
-		{n: 30, ns: -20_000, adapter: "cpu", want: "-20.0|0.5", share: "is ", byCost: true},
+		{n: 30, ns: -20_000, want: "-20.0|0.5", share: "is ", byCost: true},
 		{
-			n: 30, ns: held, adapter: "cpu", want: fmt.Sprintf("? %.0f|–", float64(held)/1e3),
-			line: ", more than the whole step: it was held up", share: "is –", byCost: true,
+			n: 30, ns: held, want: "?|–", mark: "?", line: "? more than the whole step: it was held up",
+			share: "is –", byCost: true,
 		},
 	} {
-		x.Trace.Device.AdapterType = c.adapter
 		for i := range s.Costs {
-			s.Costs[i].N = c.n
+			s.Costs[i].N, s.Costs[i].OffNS = c.n, c.off
 		}
 		s.Costs[1].NS, s.Costs[1].Q1NS, s.Costs[1].Q3NS = c.ns, c.ns-500, c.ns+500
 		d := dispatched(x, 1, inspect.Options{})
@@ -517,11 +544,7 @@ func TestACostOfUnknownSpreadIsNoFigure(t *testing.T) {
 		if got := joined(cell("cost_us").Text, cell("cost_spread_us").Text); got != c.want {
 			t.Errorf("%+v: %q", c, got)
 		}
-		mark, _, _ := strings.Cut(c.want, " ")
-		if !strings.Contains(c.want, " ") {
-			mark = ""
-		}
-		if got := cell("cost_us_mark").Text; got != mark {
+		if got := cell("cost_us_mark").Text; got != c.mark {
 			t.Errorf("%+v: for programs it is marked %q", c, got)
 		}
 		if line := d.CostLine(&d.Folded[row]); !strings.Contains(line, c.line) {
@@ -557,7 +580,7 @@ func TestTheTableOfCostsSaysWhatItsMarksMean(t *testing.T) {
 	}
 	want := []string{
 		"= not different from 0",
-		"? its ± is not known before 4 rounds; or more than the whole step: it was held up",
+		"? 3 rounds, too few for a ±; or more than the whole step: it was held up",
 	}
 	if d := cmp.Diff(want, made.Notes); d != "" {
 		t.Error(d)

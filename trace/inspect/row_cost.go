@@ -20,19 +20,22 @@ type RowCost struct {
 	// SpreadNS is what it may be off by, as costSpread has it. Spread says whether that is known.
 	SpreadNS float64
 	Spread   bool
-	// Mark stands before a cost that is no figure, wherever it is shown, and Doubt says why it is none. By
-	// such a cost nothing is named, drawn as a share or coloured.
+	// Mark stands before a cost that is no figure, or in its place, wherever it is shown, and Doubt says why
+	// it is none. By such a cost nothing is named, drawn as a share or coloured.
 	Mark, Doubt string
 }
 
 // The marks of costs that are no figures.
 const (
-	markNone    = "=" // it is within its ±, or what the clock can tell: not different from 0
-	markUnknown = "?" // what it may be off by is not known
+	markNone    = "="           // it is within its ±, or what the clock can tell: not different from 0
+	markUnknown = table.Unknown // what it may be off by is not known, and it is not shown
 )
 
 // Told says that the cost is a figure: more or less than nothing by more than it may be off by.
 func (c *RowCost) Told() bool { return c.Mark == "" }
+
+// Few says that the cost is of too few rounds to say what it may be off by.
+func (c *RowCost) Few() bool { _, known := costSpread(c.Cost); return !known }
 
 // none says that the cost is not different from 0.
 func (c *RowCost) none() bool { return c.Mark == markNone }
@@ -40,10 +43,10 @@ func (c *RowCost) none() bool { return c.Mark == markNone }
 // judge is the one rule by which costs are told from noise. What is left out of a step takes no more than the
 // whole step: a run that took so much longer or shorter was held up, and says nothing.
 func (c *RowCost) judge(w *trace.Whole, t *trace.Trace) {
-	c.SpreadNS, c.Spread = costSpread(c.Cost, w, t.Device.Software())
+	c.SpreadNS, c.Spread = costSpread(c.Cost)
 	switch ns := math.Abs(float64(c.NS)); {
 	case !c.Spread:
-		c.Mark, c.Doubt = markUnknown, fmt.Sprintf("its ± is not known before %d rounds", enough)
+		c.Mark, c.Doubt = markUnknown, table.Plural(c.N, "round")+", too few for a ±"
 	case w != nil && w.NS > 0 && ns > float64(w.NS):
 		c.Mark, c.Doubt = markUnknown, "more than the whole step: it was held up"
 		c.Spread = false
@@ -63,43 +66,40 @@ func (c *RowCost) SaveNS() (ns float64, ok bool) {
 }
 
 // Says is the cost in words, with what it may be off by and of how many rounds:
-// "177.6 µs a step ± 9.0 (n=30)".
+// "177.6 µs a step ± 9.0 (n=30)", "? 1 round, too few for a ±".
 func (c *RowCost) Says() string {
-	line := fmt.Sprintf("%.1f µs a step", float64(c.NS)/1e3)
-	if c.Spread {
-		line += " ± " + short(c.SpreadNS)
+	if !c.Spread {
+		return markUnknown + " " + c.Doubt
 	}
-	if line += fmt.Sprintf(" (n=%d)", c.N); !c.Told() {
+	line := fmt.Sprintf("%.1f µs a step ± %s (n=%d)", float64(c.NS)/1e3, short(c.SpreadNS), c.N)
+	if !c.Told() {
 		line += ", " + c.Doubt
 	}
 	return line
 }
 
-// marked is a text with the mark before it of a cost that is no figure.
-func (c *RowCost) marked(text string) string { return strings.TrimSpace(c.Mark + " " + text) }
+// marked is a text with the mark before it of a cost that is no figure; of one of which nothing is known
+// there is the mark alone.
+func (c *RowCost) marked(text string) string {
+	if !c.Spread {
+		return markUnknown
+	}
+	return strings.TrimSpace(c.Mark + " " + text)
+}
 
 // Short is the cost in few words: "178 µs", "= 4 µs".
 func (c *RowCost) Short() string { return c.marked(fmt.Sprintf("%.0f µs", float64(c.NS)/1e3)) }
 
-// fewRounds have quartiles that may be close together by chance.
-const fewRounds = 16
+// manyRounds have quartiles that say what a cost may be off by, which more rounds do not make smaller.
+const manyRounds = 16
 
-// costSpread is what a cost may be off by: half the distance between its quartiles. Of fewer than fewRounds
-// it is two standard errors of a median of so many, by the distance of its own quartiles or that of the whole
-// runs', whichever is larger: where rows are left out once each, the lucky one must not seem to stand out. On
-// a software device it is not known without quartiles of its own: what holds up one run holds up no other.
-func costSpread(c *trace.Cost, w *trace.Whole, software bool) (ns float64, ok bool) {
-	iqr := 0.0
-	if c.N >= enough {
-		iqr, ok = float64(c.Q3NS-c.Q1NS), true
+// costSpread is what a cost may be off by, as the trace has it. One of before traces had it is known by the
+// quartiles of many rounds.
+func costSpread(c *trace.Cost) (ns float64, ok bool) {
+	if off, ok := c.OffNS.NS(); ok {
+		return float64(off), true
 	}
-	if c.N >= fewRounds {
-		return iqr / 2, true
-	}
-	if w != nil && w.N >= enough {
-		iqr, ok = max(iqr, float64(w.Q3NS-w.Q1NS)), ok || !software
-	}
-	return 2 * iqr / math.Sqrt(float64(max(c.N, 1))), ok // a standard error is 0.93 IQR / √n
+	return float64(c.Q3NS-c.Q1NS) / 2, c.N >= manyRounds
 }
 
 // worth is what there is to save, and where that is not known the cost, which is the most there is; and which

@@ -120,7 +120,7 @@ func (f Filter) excludes(t *Table, row int) bool {
 func (m *term) match(t *Table, row int) bool {
 	if m.compare != "" {
 		c := t.Cell(row, m.col)
-		if !c.Has {
+		if !c.Has || c.Mark == Unknown {
 			return false
 		}
 		switch m.compare {

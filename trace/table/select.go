@@ -121,14 +121,17 @@ func (t *Table) sort(ctx context.Context, lists [][]int, col int, reverse bool) 
 	for _, rows := range lists {
 		slices.SortStableFunc(rows, func(a, b int) int {
 			x, y := &cells[a], &cells[b]
-			if numbers && x.ranked() != y.ranked() {
-				if x.ranked() {
+			if numbers && !(x.ranked() && y.ranked()) {
+				switch {
+				case x.ranked():
 					return -1
+				case y.ranked():
+					return 1
 				}
-				return 1
+				return 0
 			}
 			c := cmp.Compare(x.Number, y.Number)
-			if !x.ranked() || !y.ranked() {
+			if !numbers {
 				c = strings.Compare(x.Text, y.Text)
 			}
 			if reverse {
@@ -161,7 +164,7 @@ func (t *Table) LargestFirst(name string) bool {
 }
 
 // ranked says that a cell has a number that can be compared.
-func (c *Cell) ranked() bool { return c.Has && c.Number == c.Number }
+func (c *Cell) ranked() bool { return c.Has && c.Number == c.Number && c.Mark != Unknown }
 
 // Uniform lists the columns that say the same in all of the rows, and something: they can stand in the title.
 // The tree's column never does.

@@ -106,6 +106,10 @@ type Cell struct {
 	Mark   string // what Text begins with where the number is no figure; Marks has it for programs
 }
 
+// Unknown is the mark of a number of which it is not known what it may be off by: rows are neither ordered
+// nor filtered by it.
+const Unknown = "?"
+
 // Unmeasured is shown where a time could stand and none was measured.
 const Unmeasured = "–"
 

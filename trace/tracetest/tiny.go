@@ -117,6 +117,7 @@ func Tiny() *trace.Trace {
 				},
 				Costs: []trace.Cost{{
 					Name: "norm", Dispatches: []trace.DispatchID{0}, NS: 3072, Q1NS: 2944, Q3NS: 3232, N: 30,
+					OffNS: at(144),
 				}},
 				Whole: &trace.Whole{
 					NS: 4864, Q1NS: 4800, Q3NS: 4992, N: 31, Canary: 0.99, CanaryQ1: 0.98, CanaryQ3: 1.01,

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,8 +23,7 @@ type Script struct {
 	// Before is called before every command and, in a run, before every step. What it returns is the
 	// command's error; it may wait, and it may panic.
 	Before func(context.Context, session.Command) error
-	// Rounds is in how many rounds costs are measured at a time; 0: 30. What runs of the whole step take then
-	// has quartiles Scatter ns apart.
+	// Rounds is in how many rounds costs are measured at a time; 0: 30. Runs have quartiles Scatter ns apart.
 	Rounds  int
 	Scatter int64
 	// NaN is the element of every value that is no number; 0 for none.
@@ -415,6 +415,9 @@ func (p *Session) cost(ctx context.Context, c session.Command) error {
 			cost.NS += took[id]
 		}
 		cost.Q1NS, cost.Q3NS = cost.NS-400, cost.NS+600
+		if n := cost.N; p.script.Scatter > 0 && n >= 5 && n < 16 {
+			cost.OffNS = trace.Measured(int64(2 * float64(p.script.Scatter) / math.Sqrt(float64(cost.N))))
+		}
 		told.Costs = append(told.Costs, cost)
 	}
 	if err == nil {
