@@ -8,6 +8,7 @@ import (
 
 	"gpuscope/model/session"
 	"gpuscope/trace"
+	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
 )
 
@@ -28,6 +29,16 @@ func TestANoteIsNotCut(t *testing.T) {
 	d.app.failure = ""
 	d.update(fadeMsg{d.app.noteID})
 	d.sees("? help").misses("restart:")
+}
+
+// A note that would cover the screen says where the rest of it is.
+func TestANoteThatIsCutSaysSo(t *testing.T) {
+	d := drive(t, 60, 16, tracetest.Tiny(), nil, Options{})
+	d.app.say(strings.Repeat("word ", 100) + "end")
+	d.sees("word … (in the log, 0)").misses("end")
+	if said := d.said("word end"); len(said) != 1 {
+		t.Errorf("the log has %q", said)
+	}
 }
 
 // What bounds a step is said to its end where there is room.

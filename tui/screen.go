@@ -228,15 +228,20 @@ func (a *App) noticeLines() []string {
 	if a.over != nil { // which takes these keys
 		dismiss, more = "", " … the whole is in the log"
 	}
-	lines := wrapText(markFail+" "+a.failure+dismiss, a.w-2)
-	if most := max(3, a.h/5); len(lines) > most {
-		last := cut(strings.TrimSuffix(lines[most-1], "…"), a.w-2-width(more))
-		lines = append(lines[:most-1], last+more)
-	}
+	lines := shortened(wrapText(markFail+" "+a.failure+dismiss, a.w-2), max(3, a.h/5), a.w-2, more)
 	for i := range lines {
 		lines[i] = a.theme.put(bad, " "+lines[i])
 	}
 	return lines
+}
+
+// shortened are at most so many lines of w cells. Where some are left out the last ends with more.
+func shortened(lines []string, most, w int, more string) []string {
+	if len(lines) <= most {
+		return lines
+	}
+	last := wrapText(lines[most-1], w-width(more))[0]
+	return append(lines[:most-1:most-1], strings.TrimRight(last, " …")+more)
 }
 
 // filterError says what is wrong with what was typed as a filter, whole, on any screen.
@@ -259,14 +264,15 @@ func (a *App) noteLines(w int) []string {
 	if a.note == "" || a.question != nil || a.chord != nil || len(a.doing) > 0 {
 		return nil
 	}
-	lines := wrapText(a.note, w-2)
+	most := a.h / 4
 	if a.failure != "" {
-		lines = []string{cut(printable.Clean(a.note), w-2)}
+		most = 1
 	}
-	for i, l := range lines[:min(len(lines), a.h/4)] {
+	lines := shortened(wrapText(a.note, w-2), most, w-2, keyed(" … (in the log, {Log})"))
+	for i, l := range lines {
 		lines[i] = a.theme.put(accent, " "+l)
 	}
-	return lines[:min(len(lines), a.h/4)]
+	return lines
 }
 
 // hints are what can be done here, or the question that is asked.
