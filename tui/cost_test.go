@@ -75,7 +75,7 @@ func TestWhatToFixFirstOutlivesWhatIsNiceToKnow(t *testing.T) {
 func TestTimesAloneStandBesideCostsWhereThereIsRoom(t *testing.T) {
 	for w, want := range map[int]bool{110: false, 180: true, 200: true} {
 		head, _, _ := strings.Cut(live(t, w, 40).press("2", "c").line("# op"), "│")
-		if got := strings.Contains(head, " µs "); got != want {
+		if got := strings.Contains(head, " Σµs "); got != want {
 			t.Errorf("%d cells: %q", w, head)
 		}
 	}
@@ -88,11 +88,11 @@ func TestTimesOfAnOpenRowStayBesideTheDetail(t *testing.T) {
 		list, _, _ := strings.Cut(d.line("# op"), "│")
 		return strings.Join(strings.Fields(list), " ")
 	}
-	if h := head(); !strings.Contains(h, " ± ~save") || strings.Contains(h, " µs ") {
+	if h := head(); !strings.Contains(h, " ± ~save") || strings.Contains(h, "µs ") {
 		t.Errorf("with costs: %q", h)
 	}
 	d.press("/").typed("gate").press("enter", "enter")
-	if h := head(); !strings.Contains(h, " µs share cost ~save") {
+	if h := head(); !strings.Contains(h, " Σµs share cost ~save") {
 		t.Errorf("with a row open: %q", h)
 	}
 	d.sees("L10", " 19.9 –").press("enter")

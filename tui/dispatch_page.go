@@ -24,7 +24,7 @@ func newDispatchPage(*App) view {
 	}
 	p.rows.giveUp, p.rows.soft = []string{"sum_us", "id", "grid"}, "kernel"
 	p.rows.keep = []string{"spark", "limit", "layers", "sum_us", "gap_db"}
-	p.rows.spare, p.rows.guest = p.spare, p.guest
+	p.rows.spare, p.rows.guest, p.rows.stays = p.spare, p.guest, p.stays
 	p.rows.margin, p.rows.kinOf = p.joined, firstDispatch
 	return p
 }

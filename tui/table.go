@@ -41,7 +41,9 @@ type tablePane struct {
 	// spare says of a column that on a screen of so many cells others say more.
 	spare func(name string, screen int) bool
 	// guest says of a column that on a screen of so many cells it is there where none has to give way for it.
-	guest  func(name string, screen int) bool
+	guest func(name string, screen int) bool
+	// stays says of a column of giveUp that it does not go first now.
+	stays  func(name string) bool
 	margin func(i int) string // what stands before a row that is not selected: one cell
 	// every column stays a column, and widths are taken from the rows in sight: cells are costly, or rows
 	// come all the time

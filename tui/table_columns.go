@@ -200,7 +200,8 @@ func (p *tablePane) shrink(over int) {
 	}
 	drop(wide)
 	for _, name := range p.giveUp {
-		drop(func(c *table.Column) bool { return c.Name == name && !p.sorts(c) })
+		stays := p.stays != nil && p.stays(name)
+		drop(func(c *table.Column) bool { return c.Name == name && !stays && !p.sorts(c) })
 	}
 	drop(func(c *table.Column) bool { return !c.Tree && !p.sorts(c) })
 	drop(func(*table.Column) bool { return true })

@@ -13,7 +13,7 @@ func TestCostsAndChangesOfGridsKeepTheirPlace(t *testing.T) {
 		w    int
 		want string
 	}{
-		{80, "# op kernel grid µs share cost ~save↓ Δ"},
+		{80, "# op kernel grid Σµs share cost ~save↓ Δ"},
 		{110, "# op kernel grid share cost ± ~save↓ Δ"},
 		{120, "# op kernel grid share cost ± ~save↓ Δ"},
 		{200, "# op kernel grid µs Σµs share cost ± ~save↓ limit Δ min–max layers"},

@@ -74,9 +74,9 @@ func (t *DispatchTable) planColumns() []table.Column {
 	}
 	any := table.By(t.Folded)
 	at := t.ran
-	alone := 80 // what is timed alone gives way to what is measured in the step
-	if t.byCost {
-		alone = 200
+	each := 80
+	if t.costed { // a cost is of all dispatches of a row: so is the time beside it
+		each = 200
 	}
 	kernel, serves := 80, table.Unseen
 	if t.Fold == FoldKernel { // the rows are kernels: what is to be known of them is whom they serve
@@ -144,7 +144,7 @@ func (t *DispatchTable) planColumns() []table.Column {
 			Of:  at(own(func(l *Launch) string { return t.Index.Live(l) })),
 		},
 		{
-			Name: "us", Title: "µs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Name: "us", Title: "µs", Unit: "us", Is: table.Measured, Right: true, Width: each,
 			Doc: "GPU time of a dispatch, median of its repeats or of the steps; of a fold the median member",
 			Of: at(func(r *DispatchRow) table.Cell {
 				if r.Group && len(r.Units) == 1 {
@@ -188,7 +188,7 @@ func (t *DispatchTable) planColumns() []table.Column {
 			}),
 		},
 		{
-			Name: "sum_us", Title: "Σµs", Unit: "us", Is: table.Measured, Right: true, Width: alone,
+			Name: "sum_us", Title: "Σµs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
 			Doc: "GPU time of all dispatches of the row in a step",
 			Of: at(func(r *DispatchRow) table.Cell {
 				if !r.Summed {
