@@ -313,6 +313,19 @@ func TestPlainModeTriesTheTextOfAFile(t *testing.T) {
 	if !strings.Contains(out.String(), "It compiles. Nothing was measured") {
 		t.Error(out.String())
 	}
+
+	// What ran and is wrong is not put in force before that was said.
+	if err := os.WriteFile(file, []byte(text+"// "+tuitest.Stray+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got = nil
+	said, err := plainly(func(context.Context) (session.Session, error) {
+		return tuitest.Play(recorded, script), nil
+	}, "once", "l "+file+"\nu "+file+"\nu "+file+"\n")
+	refused := k.Name + ".wgsl: it writes State where the kernel does not; u again has the steps to come run it all the same"
+	if err == nil || err.Error() != "1 command failed, the first: "+refused || len(got) != 2 {
+		t.Errorf("%v, commands %v:\n%s", err, got, said)
+	}
 	x := inspect.NewIndex(recorded)
 	step := &recorded.Steps[2]
 	ran := recorded.Plans[step.Dispatches[0].Plan].Kernel

@@ -194,9 +194,11 @@ type plainText struct {
 	phaseLines int
 	breaks     breakpoints
 	of         spokenOf
-	failures   int   // commands that failed
-	failure    error // of the first
-	err        error // of writing
+	inTurns    session.KernelEdit // the text that ran last in turns with its kernel
+	wrong      string             // why it is not to take the kernel's place, until that was said
+	failures   int                // commands that failed
+	failure    error              // of the first
+	err        error              // of writing
 }
 
 func (p *plainText) say(format string, args ...any) {

@@ -8,6 +8,7 @@ import (
 	"gpuscope/model/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
 )
 
 // spokenOf is what a person wants the tables of plain mode to speak of, as on the screen: a scope, what it is
@@ -53,6 +54,10 @@ func (p *plainText) setBase(word string) {
 }
 
 func (p *plainText) setFilter(words string) {
+	if err := table.CheckFilter(words); err != nil {
+		p.fail(err)
+		return
+	}
 	p.of.filter = words
 	p.say("rows of tables: %s", cmp.Or(words, "all"))
 }

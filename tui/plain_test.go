@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"gpuscope/model/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
@@ -224,12 +226,13 @@ func TestPlainModeAsksOfATraceWhatTheScreenAsks(t *testing.T) {
 	err := ShowTrace(t.Context(), func(context.Context) (*trace.Trace, error) { return llama, nil },
 		Options{Plain: true, Output: &out, Input: strings.NewReader(strings.Join([]string{
 			"scope 3-7", "d resize", "filter lm_head", "scope prefill", "d", "scope decode", "base prefill", "d", "d resize",
-			"base " + other, "filter op:>>", "d", "filter", "scope", "base", "w lm_head", "w nobody",
+			"base " + other, "filter re:[", "d", "filter op:>>", "d", "filter", "scope", "base", "w lm_head", "w nobody",
 			"scope nobody", "base nobody", "w",
 		}, "\n"))})
 	for _, want := range []string{
 		"s7 decode at position 48", "tables are of the one prefill step\n", "rows of tables: lm_head\n",
 		"filter lm_head: 1 of 342 rows\n",
+		"error: filter re:[: error parsing regexp: missing closing ]: `[`\nfilter lm_head: ",
 		"tables are of all 23 warm decode steps\n", "tables are compared with the one prefill step\n",
 		"Δ prefill: ", "tables are compared with the steps of the same phase in " + other,
 		"rows of tables: all\n", "tables are of the last step\n",
@@ -239,11 +242,44 @@ func TestPlainModeAsksOfATraceWhatTheScreenAsks(t *testing.T) {
 			t.Errorf("no %q", want)
 		}
 	}
-	if err == nil || strings.Count(out.String(), "\nerror: ") != 5 {
+	if err == nil || strings.Count(out.String(), "\nerror: ") != 6 {
 		t.Errorf("error %v", err)
 	}
 	if t.Failed() {
 		t.Log(out.String()[strings.Index(out.String(), "Type a command"):])
+	}
+}
+
+// Names that tables print are names for commands, of equal layers that of the first; they may have blanks.
+func TestPlainModeTakesTheNamesThatItPrints(t *testing.T) {
+	t.Parallel()
+	var got []string
+	script := tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+		if c.Op != nil {
+			got = append(got, fmt.Sprint(llama.Graph.Ops[*c.Op].Name, c.Lengths))
+		}
+		for _, p := range c.Parts {
+			got = append(got, p.Name)
+		}
+		return nil
+	}}
+	out, err := plainly(opens(script), "once",
+		"s\nw q\nw slice cos\no q 1 16\no slice cos 1\nc q, slice cos\na slice cos\no nobody 1\n")
+	if err == nil || err.Error() !=
+		`1 command failed, the first: there is no operator "nobody"; d operators lists them` {
+		t.Errorf("error %v", err)
+	}
+	want := []string{"layers.0.attn.q[1 16]", "slice cos[1]", "q + slice cos", "slice cos"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	for _, want := range []string{
+		"\nq: the first of 16 dispatches is layers.0.attn.q\nlayers.0.attn.q ", "\nslice cos ",
+		"\nq: the first of 16 operators is layers.0.attn.q\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in:\n%s", want, out)
+		}
 	}
 }
 

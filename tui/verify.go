@@ -1,8 +1,6 @@
 package tui
 
 import (
-	"strings"
-
 	"gpuscope/model/session"
 	"gpuscope/trace/inspect"
 )
@@ -52,7 +50,7 @@ func plainVerify(p *plainText, names string) (session.Command, error) {
 	if err != nil || names == "" {
 		return c, err
 	}
-	part, err := p.index.Named(p.ctx, last, strings.Split(strings.ReplaceAll(names, " ", ""), ","))
+	part, err := p.index.Named(p.ctx, last, namesIn(names))
 	c.Parts = []session.Part{session.Part(part)}
 	return c, err
 }

@@ -14,13 +14,14 @@ func traceWhyCommand() *command {
 	return &command{
 		name: "trace why", operand: "FILE DISPATCH",
 		doc: "say where the grid of a dispatch comes from",
-		more: `DISPATCH is its number or its name, as the table dispatches has them; of an operator the first dispatch
-that ran. It prints what w shows on the screen: the arithmetic of the grid, what changed it, the shortest way
-back to the inputs, and in which steps it changed. Of a dispatch that does not run in the step it says since
-when, and which have its work. Of a value it lists the operators that a change can wake.`,
+		more: `DISPATCH is its number or its name, as the tables have them; of several that a name stands for, such as q of
+all layers, it is the first that ran. It prints what w shows on the screen: the arithmetic of the grid, what
+changed it, the shortest way back to the inputs, and in which steps it changed. Of a dispatch that does not run
+in the step it says since when, and which have its work. Of a value it lists the operators that a change can
+wake.`,
 		examples: []example{
 			{"gpuscope trace why run.json 37", "the grid of dispatch 37 in the last step"},
-			{"gpuscope trace why run.json layers.0.mlp.gate --steps 1", "in the first step of decode"},
+			{"gpuscope trace why run.json attn.q --steps 1", "of the first layer, in the first decode step"},
 			{"gpuscope trace why run.json tokens", "what another number of tokens can wake"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,32 +67,20 @@ func (x *Index) ReachLines(v trace.ValueID) []string {
 	return lines
 }
 
-// Explain answers why for what a person names: a dispatch by its number or name, of an operator the first
-// that ran, where none did the first, or a value, of which it says what it reaches.
+// Explain answers why for what a person names: a dispatch, by its number or as tables call it, of several the
+// first, or a value, of which it says what it reaches.
 func (x *Index) Explain(step int, name string) ([]string, error) {
 	g := &x.Trace.Graph
-	number, err := strconv.Atoi(strings.TrimPrefix(name, "#"))
-	if err == nil && (number < 0 || number >= len(g.Dispatches)) {
+	if ids := x.meant(step, name); len(ids) > 0 {
+		lines := x.Why(step, ids[0]).Lines("")
+		if n := len(ids); n > 1 {
+			lines = append([]string{firstCalled(name, x.Name(ids[0]), n, "dispatches")}, lines...)
+		}
+		return lines, nil
+	}
+	if number, err := strconv.Atoi(strings.TrimPrefix(name, "#")); err == nil {
 		return nil, fmt.Errorf("there is no dispatch %d; the trace has %d, from 0 on", number,
 			len(g.Dispatches))
-	}
-	var gone *Why
-	for i := range g.Dispatches {
-		id := trace.DispatchID(i)
-		named := x.Name(id) == name || g.Ops[g.Dispatches[i].Op].Name == name
-		if err == nil && i != number || err != nil && !named {
-			continue
-		}
-		w := x.Why(step, id)
-		if w.Plan != nil {
-			return w.Lines(""), nil
-		}
-		if gone == nil {
-			gone = w
-		}
-	}
-	if gone != nil {
-		return gone.Lines(""), nil
 	}
 	for i := range g.Values {
 		if g.Values[i].Name == name {
@@ -101,4 +90,77 @@ func (x *Index) Explain(step int, name string) ([]string, error) {
 	return nil, fmt.Errorf(
 		"there is no dispatch, operator or value %q; the tables dispatches and resize list them",
 		printable.Short(name, 60))
+}
+
+// OpNamed is the operator that a person names: by its number or its name, or as tables call what it launches
+// in a step, of several the first, as it says then. The step is -1 before the first.
+func (x *Index) OpNamed(step int, name string) (op trace.OpID, said string, err error) {
+	g := &x.Trace.Graph
+	for i := range g.Ops {
+		if g.Ops[i].Name == name || strconv.Itoa(i) == name {
+			return trace.OpID(i), "", nil
+		}
+	}
+	var ops []trace.OpID
+	for _, id := range x.meant(step, name) {
+		ops = append(ops, g.Dispatches[id].Op)
+	}
+	slices.Sort(ops)
+	switch ops = slices.Compact(ops); len(ops) {
+	case 0:
+		return 0, "", fmt.Errorf("there is no operator %q; d operators lists them", printable.Short(name, 40))
+	case 1:
+		return ops[0], "", nil
+	}
+	return ops[0], firstCalled(name, g.Ops[ops[0]].Name, len(ops), "operators"), nil
+}
+
+func firstCalled(name, whole string, n int, what string) string {
+	return fmt.Sprintf("%s: the first of %d %s is %s", name, n, what, whole)
+}
+
+// meant are the dispatches that a person names: that of a number or a whole name, those of an operator, else
+// of what equal layers have ("attn.q", "q"), else of a block, a kind of operators, a kernel or a part of the
+// graph. Of these they are the ones that run in the step, where none does all.
+func (x *Index) meant(step int, name string) []trace.DispatchID {
+	g := &x.Trace.Graph
+	for _, names := range []func(*trace.Op, trace.DispatchID) []string{
+		func(o *trace.Op, id trace.DispatchID) []string {
+			number := strconv.Itoa(int(id))
+			return []string{number, "#" + number, x.Name(id), o.Name}
+		},
+		func(o *trace.Op, id trace.DispatchID) []string {
+			d := &g.Dispatches[id]
+			place := placeOf(o)
+			return []string{place, strings.TrimSuffix(place+"."+d.Label, "."), o.ShortName(), label(o, d)}
+		},
+		func(o *trace.Op, id trace.DispatchID) []string {
+			groups := []string{o.Block, o.Kind, x.graph.layers.part(o)}
+			if step < 0 {
+				return groups
+			}
+			if p := x.PlanOf(step, id); p != nil {
+				groups = append(groups, p.Kernel)
+			}
+			return groups
+		},
+	} {
+		var all, run []trace.DispatchID
+		for i := range g.Dispatches {
+			id := trace.DispatchID(i)
+			if !slices.Contains(names(&g.Ops[g.Dispatches[i].Op], id), name) {
+				continue
+			}
+			if all = append(all, id); step >= 0 && x.PlanOf(step, id) != nil {
+				run = append(run, id)
+			}
+		}
+		if len(run) > 0 {
+			return run
+		}
+		if len(all) > 0 {
+			return all
+		}
+	}
+	return nil
 }

@@ -215,7 +215,14 @@ func TestExplainFindsWhatAPersonNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"1": "slice cos ", "#1": "slice cos ",
 		"layers.1.attn.sdpa.split": "layers.1.attn.sdpa.split ", "pos": "A change of pos can wake ",
-		"layers.1.attn.sdpa":    "layers.1.attn.sdpa.split ",
+		"layers.1.attn.sdpa":    "layers.1.attn.sdpa: the first of 2 dispatches is layers.1.attn.sdpa.split",
+		"attn.sdpa.split":       "attn.sdpa.split: the first of 2 dispatches is layers.0.attn.sdpa.split",
+		"attn.q":                "attn.q: the first of 2 dispatches is layers.0.attn.q",
+		"q":                     "q: the first of 2 dispatches is layers.0.attn.q",
+		"sdpa.qk":               "sdpa.qk: the first of 2 dispatches is layers.0.attn.sdpa.qk",
+		"prologue":              "prologue: the first of ",
+		"mlp":                   "mlp: the first of ",
+		"rms_norm":              "rms_norm: the first of 5 dispatches is layers.0.attn.norm",
 		"layers.1.attn.sdpa.qk": "layers.1.attn.sdpa.qk  runs no more since s1 ",
 	} {
 		lines, err := x.Explain(1, name)
@@ -232,5 +239,38 @@ func TestExplainFindsWhatAPersonNames(t *testing.T) {
 		if _, err := x.Explain(1, name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", name, err, want)
 		}
+	}
+}
+
+// Whatever the tables call a row of a step, but for all layers together, is a name for w and for o.
+func TestNamesOfTablesAreUnderstood(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Llama(2, 3))
+	for step := range x.Trace.Steps {
+		for _, fold := range []inspect.Fold{inspect.FoldLayer, inspect.FoldKernel, inspect.FoldOp} {
+			d := dispatched(x, step, inspect.Options{Fold: fold})
+			for i := range d.Folded {
+				name, up := d.Name(i), d.Folded[i].Parent
+				if up >= 0 && !d.Folded[up].Open || strings.HasPrefix(name, "layers ") {
+					continue
+				}
+				if _, err := x.Explain(step, name); err != nil {
+					t.Error(err)
+				}
+				if _, _, err := x.OpNamed(step, name); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	for name, want := range map[string]string{
+		"layers.1.attn.q": "", "3": "",
+		"attn.q": "attn.q: the first of 2 operators is layers.0.attn.q", "slice cos": "",
+	} {
+		if _, said, err := x.OpNamed(-1, name); err != nil || said != want {
+			t.Errorf("%s: %q, %v", name, said, err)
+		}
+	}
+	if _, _, err := x.OpNamed(-1, "nobody"); err == nil || !strings.Contains(err.Error(), `no operator "nobody"`) {
+		t.Error(err)
 	}
 }

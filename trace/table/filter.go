@@ -37,23 +37,42 @@ func (t *Table) ParseFilter(s string) (Filter, error) {
 	for _, word := range strings.Fields(s) {
 		parsed, err := t.parseTerm(word)
 		if err != nil {
-			return Filter{}, fmt.Errorf("filter %s: %w", printable.Short(word, 40), err)
+			return Filter{}, wrongTerm(word, err)
 		}
 		f.terms = append(f.terms, parsed)
 	}
 	return f, nil
 }
 
+// CheckFilter says what is wrong with a filter whatever columns there are: an expression in it.
+func CheckFilter(s string) error {
+	for _, word := range strings.Fields(s) {
+		if _, err := expression(strings.TrimPrefix(word, "!")); err != nil {
+			return wrongTerm(word, err)
+		}
+	}
+	return nil
+}
+
+func wrongTerm(word string, err error) error {
+	return fmt.Errorf("filter %s: %w", printable.Short(word, 40), err)
+}
+
+// expression is the regular expression of a word of a filter, nil where it is none.
+func expression(word string) (*regexp.Regexp, error) {
+	pattern, ok := strings.CutPrefix(word, "re:")
+	if !ok {
+		return nil, nil
+	}
+	return regexp.Compile("(?i)" + pattern)
+}
+
 func (t *Table) parseTerm(word string) (term, error) {
 	r := term{col: -1}
 	word, r.invert = strings.CutPrefix(word, "!")
-	if pattern, ok := strings.CutPrefix(word, "re:"); ok {
-		re, err := regexp.Compile("(?i)" + pattern)
-		if err != nil {
-			return r, err
-		}
-		r.re = re
-		return r, nil
+	var err error
+	if r.re, err = expression(word); r.re != nil || err != nil {
+		return r, err
 	}
 	name, rest, ok := strings.Cut(word, ":")
 	if !ok {

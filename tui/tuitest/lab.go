@@ -10,6 +10,9 @@ import (
 // Broken is a word that no text of a kernel may have: the compiler finds it in line 3.
 const Broken = "broken"
 
+// Stray is a word whose text writes what the kernel does not.
+const Stray = "stray"
+
 // EditedName is what the session calls a text that runs in a kernel's place.
 func EditedName(kernel string) string { return kernel + "+3fa21b07" }
 
@@ -30,7 +33,8 @@ func (p *Session) try(c session.Command) error {
 	p.tried = &session.Tried{
 		Kernel: c.Edit.Kernel, Name: EditedName(c.Edit.Kernel), Step: s.Index, Dispatch: c.Edit.Dispatch,
 		Dispatches: 16, Alone: turns(10_300, 9_100), Whole: turns(1_280_000, 1_262_000),
-		Gap: &trace.NumericGap{Share: 0.25, MaxAbs: 2e-6, Tolerance: "2e-05: 2048 products summed in f32"},
+		Gap:   &trace.NumericGap{Share: 0.25, MaxAbs: 2e-6, Tolerance: "2e-05: 2048 products summed in f32"},
+		Stray: strings.Contains(c.Edit.Text, Stray),
 	}
 	if c.Edit.Dispatch == nil {
 		p.tried.Alone, p.tried.Whole, p.tried.Gap, p.tried.Dispatches = nil, nil, nil, 0
