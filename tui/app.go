@@ -254,7 +254,7 @@ func (a *App) View() (frame string) {
 		}
 	}()
 	defer a.meter.drawn(now())
-	return a.glyphs.finish(a.frame())
+	return a.frame()
 }
 
 // awaited says that the key before has led to something that is not there yet: a text over the view, or other

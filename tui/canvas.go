@@ -8,8 +8,9 @@ import (
 
 // canvas is a frame being put together: lines, filled from the left.
 type canvas struct {
-	lines []strings.Builder
-	used  []int // cells
+	lines  []strings.Builder
+	used   []int // cells
+	glyphs glyphs
 }
 
 // draw puts lines into a rectangle; what stands left of it on its lines must have been drawn before.
@@ -27,6 +28,7 @@ func (c *canvas) draw(r rect, lines []string) {
 		if l = printable.Styled(l); width(l) > r.w {
 			l = cut(l, r.w)
 		}
+		l = c.glyphs.finish(l, r.w)
 		c.lines[y].WriteString(l)
 		c.used[y] += width(l)
 	}

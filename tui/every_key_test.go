@@ -56,7 +56,7 @@ func (d *driver) unselected(lines []string) string {
 	if p.table == nil || len(p.rows) == 0 {
 		return ""
 	}
-	marks := []string{a.glyphs.finish(markSelected), a.glyphs.finish("›")}
+	marks := []string{a.glyphs.finish(markSelected, 1), a.glyphs.finish("›", 1)}
 	for _, l := range lines[r.y : r.y+r.h] {
 		if slices.ContainsFunc(marks, func(m string) bool { return strings.HasPrefix(l, m) }) {
 			return ""

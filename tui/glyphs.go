@@ -3,6 +3,10 @@ package tui
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // GlyphNames are the values of Options.Glyphs.
@@ -22,8 +26,7 @@ const (
 	markHeavyBar = "┃"
 )
 
-// glyphs draws charts in the set the person chose, and turns a finished frame into ASCII where they chose
-// that.
+// glyphs draws charts in the set the person chose, and turns lines into ASCII where they chose that.
 type glyphs struct{ set string }
 
 func newGlyphs(set string) (glyphs, error) {
@@ -37,26 +40,105 @@ func newGlyphs(set string) (glyphs, error) {
 	return glyphs{set}, nil
 }
 
-// toASCII has a stand-in of the same width for every sign that the screens use and ASCII does not have. A
-// test holds it complete, and signs that say something apart. Where a blank stands beside a sign there is
-// room for more than a letter: what goes on or is left out between words is no name that was cut.
+// toASCII has a stand-in of the same width for every sign that the screens use and ASCII does not have, but
+// for those that are spelled. A test holds them complete, and signs that say something apart.
 var toASCII = strings.NewReplacer(
-	" … ", ".. ", " …\n", "..\n", " …\x1b", "..\x1b", "…", "$", "⋯", "$",
-	" ± ", "+/-", "  ±", "+/-", "±", "?", " → ", "-> ", "→", ">", " ← ", "<- ", "←", "<", "↑", "^", "↓", "V", "▌", "*", "›", ")", "•", "o", "◆", "@", "▾", "v", "▸", "}", "✓", "y", "✗", "X", "×", "x",
-	"≈", "_", "‹", "(", "⏎", "\\", "⇥", "\\", "·", ".", "–", "-", "—", "-", "µ", "u",
-	"Σ", "S", "Δ", "D", "≥", ">", "≤", "<", "²", "2", "∅", "0", "�", "?", "“", `"`, "”", `"`, "‘", "'",
-	"’", "'", "─", "-", "━", "-", "│", "|", "┃", "|", "┌", "/", "┐", ".", "└", "`", "┘", "'", "├", "[",
-	"┤", "]", "┬", ".", "█", "#", "▓", ";", "▒", ";", "░", ".", "▁", ".", "▂", ".", "▃", ":", "▄", ":",
-	"▅", "H", "▆", "H", "▇", "#", "▲", "A", "▏", ":", "▎", ":", "▍", ":", "▋", "#", "▊", "#", "▉", "#",
-	"⌈", "[", "⌉", "]", "∞", "I",
+	"↑", "^", "↓", "V", "▌", "*", "›", ")", "•", "o", "◆", "@", "▾", "v", "▸", ">", "✓", "y", "✗", "X",
+	"×", "x", "‹", "(", "⏎", "\\", "⇥", "\\", "←", "<", "→", ">", "·", ".", "–", "-", "—", "-", "µ", "u", "Σ", "S", "Δ", "D",
+	"²", "2", "∅", "0", "�", "?", "“", `"`, "”", `"`, "‘", "'", "’", "'", "─", "-", "━", "-", "│", "|",
+	"┃", "|", "┌", "/", "┐", ".", "└", "`", "┘", "'", "├", "[", "┤", "]", "┬", ".", "█", "#", "▓", ";",
+	"▒", ";", "░", ".", "▁", ".", "▂", ".", "▃", ":", "▄", ":", "▅", "H", "▆", "H", "▇", "#", "▲", "A",
+	"▏", ":", "▎", ":", "▍", ":", "▋", "#", "▊", "#", "▉", "#", "⌈", "[", "⌉", "]", "∞", "I",
 )
 
-// finish turns the text of a frame into the chosen set.
-func (g glyphs) finish(s string) string {
+// spelled are the signs that ASCII writes with more letters than one.
+var spelled = map[string]string{
+	"…": "..", "⋯": "..", "→": "->", "±": "+/-", "≈": "~=", "≥": ">=", "≤": "<=",
+}
+
+// finish turns a line that is to stand in w cells into the chosen set.
+func (g glyphs) finish(s string, w int) string {
 	if g.set != "ascii" {
 		return s
 	}
-	return toASCII.Replace(s)
+	s = toASCII.Replace(spell(s))
+	if width(s) > w {
+		s = ansi.Truncate(s, w, spelled["…"])
+	}
+	return s
+}
+
+// spell writes signs of a line with more letters. What is beside them in other columns stays where it is: the
+// room is that of blanks, and of a letter of a name that is cut anyway.
+func spell(s string) string {
+	var line []string // letters, and what colours them
+	for state := byte(0); s != ""; {
+		letter, _, n, next := ansi.DecodeSequence(s, state, nil)
+		line, s, state = append(line, letter), s[n:], next
+	}
+	for i, sign := range line {
+		letters, ok := spelled[sign]
+		if !ok || sign == "→" && i > 0 && line[i-1] == markRule { // the end of a line that is drawn
+			continue
+		}
+		if name := beside(line, i); letters == ".." && name >= 0 {
+			line[i], line[name] = ".", "."
+			continue
+		}
+		if i > 0 && line[i-1] == "–" { // no longer arrow
+			letters = " " + letters
+		}
+		line[i] = letters
+		for range len(letters) - 1 {
+			makeRoom(line, i)
+		}
+	}
+	return strings.Join(line, "")
+}
+
+// beside is the letter of a name that stands before a sign, or behind it, -1 where none does.
+func beside(line []string, sign int) int {
+	for _, at := range []int{sign - 1, sign + 1} {
+		if at < 0 || at >= len(line) {
+			continue
+		}
+		if r, _ := utf8.DecodeRuneInString(line[at]); unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return at
+		}
+	}
+	return -1
+}
+
+// makeRoom takes a blank away where several stand between columns: behind the sign, or before what stands to
+// the right in its own. What has no columns becomes longer.
+func makeRoom(line []string, sign int) {
+	before, far := gap(line, sign, -1)
+	behind, farther := gap(line, sign, 1)
+	if before >= 0 && !far && (behind < 0 || farther) {
+		line[before] = ""
+	} else if behind >= 0 {
+		line[behind] = ""
+	}
+}
+
+// gap is a blank of the nearest two that stand beside each other with something on either side, -1 for none;
+// far says that it is not beside the sign's own word.
+func gap(line []string, sign, by int) (at int, far bool) {
+	blanks, found := 0, -1
+	for i := sign + by; i >= 0 && i < len(line); i += by {
+		switch c := line[i]; {
+		case c == " ":
+			if blanks++; blanks == 2 {
+				found = i
+			}
+		case c == "" || c[0] == 0x1b:
+		case found >= 0:
+			return found, far
+		case blanks > 0:
+			blanks, far = 0, true
+		}
+	}
+	return -1, far
 }
 
 // columnChart draws one column per value, in h rows from the top. Values are shares of the tallest; one at or

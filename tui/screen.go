@@ -28,7 +28,7 @@ func (a *App) frame() string {
 		return strings.Join(lines[:min(len(lines), max(1, a.h))], "\n")
 	}
 	m := a.rects()
-	f := canvas{lines: make([]strings.Builder, a.h), used: make([]int, a.h)}
+	f := canvas{lines: make([]strings.Builder, a.h), used: make([]int, a.h), glyphs: a.glyphs}
 	f.draw(m[regionHeader], []string{a.header(a.w)})
 	f.draw(m[regionTabs], []string{a.tabs(a.w)})
 	f.draw(m[regionAbout], []string{a.about(a.w)})
