@@ -26,7 +26,8 @@ const warmUp = 100 * time.Millisecond
 type CostOptions struct {
 	Rounds int           // differences of each set; 0: CostRounds
 	For    time.Duration // no round is begun that would end later, but for the first; 0: no bound
-	// Progress, which may be nil, is told before each run of a set; its error ends the measuring as a cancel.
+	// Progress, which may be nil, is told before each run of a set how many per cent are measured; its error
+	// ends the measuring as a cancel.
 	Progress Progress
 	// Samples, which may be nil, are those of the same step so far: the new ones join them, and costs are of
 	// all.
@@ -263,7 +264,7 @@ func (m *costRun) measure(ctx context.Context) error {
 		}
 		m.random.Shuffle(len(m.order), func(a, b int) { m.order[a], m.order[b] = m.order[b], m.order[a] })
 	}
-	return m.o.Progress("measure costs", m.done, m.done)
+	return m.o.Progress("measure costs", 100, 100)
 }
 
 // next is how many rounds are measured next, in a row of each set: no more than are asked for and there is
@@ -312,8 +313,19 @@ func (m *costRun) round(ctx context.Context, times int) error {
 
 // tell says how far the measuring is, and whether it shall go on.
 func (m *costRun) tell(ctx context.Context) error {
-	of := max(m.fit()*m.perRound(), m.done+1)
-	return cmp.Or(m.o.Progress("measure costs", m.done, of), ctx.Err())
+	return cmp.Or(m.o.Progress("measure costs", m.percent(), 100), ctx.Err())
+}
+
+// percent is how much of the measuring is done, of the rounds or of the time, by which ends it first. It
+// never goes back: how many rounds there will be is known at the end. The first is measured whatever time it
+// takes.
+func (m *costRun) percent() int {
+	rounds := float64(m.done) / float64(m.perRound())
+	share := rounds / float64(m.o.Rounds)
+	if m.o.For > 0 {
+		share = max(share, min(float64(time.Since(m.started))/float64(max(m.within, 1)), rounds))
+	}
+	return int(min(100*share, 99))
 }
 
 // leaveOut runs the step without a set so many times, and then whole: once, and once more for each three.

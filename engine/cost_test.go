@@ -215,20 +215,21 @@ func TestTimeEndsRoundsButNotTheFirst(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	r.mustStep(t, 7, 5)
 	sets := each(r.x)
-	done, of := 0, 0
+	done, told := 0, 0
 	progress := func(_ string, at, total int) error {
-		if at < done || at > total {
-			t.Errorf("%d of %d runs after %d", at, total, done)
+		if at < done || at > total || total != 100 {
+			t.Errorf("%d of %d after %d", at, total, done)
 		}
-		done, of = at, total
+		done = at
+		told++
 		return nil
 	}
 	got, err := r.x.Costs(context.Background(), sets, CostOptions{For: 1, Progress: progress})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if done != len(sets) || of != done {
-		t.Errorf("it ends at %d of %d runs, want %d", done, of, len(sets))
+	if done != 100 || told != len(sets)+1 {
+		t.Errorf("it ends at %d per cent and was told %d times, want %d", done, told, len(sets)+1)
 	}
 	for _, c := range got.Sets {
 		if c.N != 1 {
@@ -325,11 +326,12 @@ func TestCancelKeepsTheCostsMeasuredSoFar(t *testing.T) {
 	r.mustStep(t, 7, 5)
 	ctx, cancel := context.WithCancel(context.Background())
 	n := len(r.x.Live().Active())
+	runs := 0
 	got, err := r.x.Costs(ctx, each(r.x), CostOptions{Progress: func(_ string, done, total int) error {
-		if total != n*CostRounds {
-			t.Errorf("%d runs in all, want %d", total, n*CostRounds)
+		if want := 100 * runs / (n * CostRounds); done != want || total != 100 {
+			t.Errorf("%d of %d, want %d per cent", done, total, want)
 		}
-		if done == n+2 {
+		if runs++; runs == n+3 {
 			cancel()
 		}
 		return nil

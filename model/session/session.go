@@ -72,9 +72,11 @@ type Progress struct {
 	PerSecond float64 `json:"per_s,omitempty"`
 }
 
-// Amount is how far it has come: "3/12", or of bytes "1200/4400 MB at 830 MB/s".
+// Amount is how far it has come: "3/12", of a hundred "25 %", of bytes "1200/4400 MB at 830 MB/s".
 func (p *Progress) Amount() string {
 	switch {
+	case !p.Bytes && p.Total == 100:
+		return fmt.Sprintf("%d %%", p.Done)
 	case !p.Bytes:
 		return fmt.Sprintf("%d/%d", p.Done, p.Total)
 	case p.PerSecond == 0:

@@ -401,12 +401,12 @@ func (p *Session) cost(ctx context.Context, c session.Command) error {
 		}
 	}
 	told := trace.Costs{Step: s.Index, Whole: whole}
-	say := func(done int) {
-		to := session.Progress{Phase: "measure costs", Done: done, Total: len(c.Parts)}
+	say := func(percent int) {
+		to := session.Progress{Phase: "measure costs", Done: percent, Total: 100}
 		p.stream.Send(session.Event{Progress: &to})
 	}
 	for i, part := range c.Parts {
-		say(i)
+		say(100 * i / len(c.Parts))
 		if err = p.before(ctx, c); err != nil {
 			break // what was measured so far is kept
 		}
@@ -421,7 +421,7 @@ func (p *Session) cost(ctx context.Context, c session.Command) error {
 		told.Costs = append(told.Costs, cost)
 	}
 	if err == nil {
-		say(len(c.Parts))
+		say(100)
 	}
 	if len(c.Parts) == 0 || len(told.Costs) > 0 {
 		p.record(trace.Record{Costs: &told})
