@@ -14,7 +14,7 @@ import (
 
 func TestRowsOnTheScreenAreCosted(t *testing.T) {
 	d := live(t, 200, 50).press("2").misses("~save")
-	d.press("c").sees("[PAUSED]", "cost at s3, 30 rounds, 26 rows share 7.0", "~save", "cost", "order ~save↓")
+	d.press("c").sees("[PAUSED]", "26 rows share 7.0", "~save", "cost", "order ~save↓")
 	d.press("down", "down").sees(" µs a step ± 0.5 (n=30), ", "~save")
 	for i := range d.app.mirror.Trace.Steps {
 		s := &d.app.mirror.Trace.Steps[i]
@@ -241,7 +241,7 @@ func TestPlainModeMeasuresCosts(t *testing.T) {
 		t.Error("a script whose command failed ends well")
 	}
 	for _, want := range []string{
-		"cost at s1, 30 rounds, 26 rows share 7.0", "attn.norm + mlp.norm", "measure costs: ",
+		"cost at s1, 30 rounds", "26 rows share 7.0", "attn.norm + mlp.norm", "measure costs: ",
 		`error: no row of the step is called "nothing"`,
 	} {
 		if !strings.Contains(got, want) {
@@ -281,6 +281,15 @@ func TestTheDetailSaysWhatANegativeShareMeans(t *testing.T) {
 	whole.NS -= 10_000
 	last.Whole = &whole
 	drive(t, 120, 40, &recorded, nil, Options{}).press("2").sees("rows share -3.0", "costs add up to more")
+}
+
+// That costs do not add up to the step is said in every width, of one step and of several, also where rows
+// are gone that ran at the base.
+func TestWhatRowsShareIsSaidInEveryWidth(t *testing.T) {
+	for w, want := range map[int]string{80: "26 rows share 7.0 µs", 120: "26 rows share 7.0 ± 2.5 µs"} {
+		d := live(t, w, 40).press("2", "c").sees(want)
+		d.press("v").sees("decode", "Δ prefill", want)
+	}
 }
 
 // A cost whose scatter is not known yet says so on its row, on any screen, and shares stay those of times

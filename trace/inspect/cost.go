@@ -281,7 +281,7 @@ func (t *DispatchTable) cover(finest bool) (c cover, ok bool) {
 	}
 	var top []int
 	for i := range t.Folded {
-		if t.Folded[i].Parent < 0 {
+		if r := &t.Folded[i]; r.Parent < 0 && !r.Gone() {
 			top = append(top, i)
 		}
 	}
@@ -329,20 +329,23 @@ func (t *DispatchTable) SharedLine() string {
 	return s.says() + ": their costs add up to more than the step, for the work of one makes another slower"
 }
 
-// part says in a title whose costs these are and what the rows share.
-func (c *StepCosts) part(t *DispatchTable) table.Part {
+// parts say in a title whose costs these are and what the rows share. That is lost last where it is more
+// than nothing, for then the costs of the rows do not add up to the step.
+func (c *StepCosts) parts(t *DispatchTable) []table.Part {
 	at := fmt.Sprintf("cost at s%d", c.Step.Index)
-	part := table.Part{Rank: 1, Text: at + ", " + trace.Rounds(c.Step.Costs), Short: at}
+	of := table.Part{Rank: 1, Text: at + ", " + trace.Rounds(c.Step.Costs), Short: at}
 	if by := clockMovedBy(c.Step.Whole); by > trace.ClockMoved {
-		part.Text += fmt.Sprintf(", clock moved %.0f %%", 100*by)
+		of.Text += fmt.Sprintf(", clock moved %.0f %%", 100*by)
 	}
-	if s, ok := t.Shared(); ok {
-		part.Text += ", " + s.says()
-		if math.Abs(s.NS) > s.SpreadNS {
-			part.Short += fmt.Sprintf(", %d share %s µs", s.Rows, short(s.NS))
-		}
+	s, ok := t.Shared()
+	if !ok {
+		return []table.Part{of}
 	}
-	return part
+	shared := table.Part{Rank: 1, Text: s.says()}
+	if math.Abs(s.NS) > s.SpreadNS {
+		shared.Rank, shared.Short = 0, fmt.Sprintf("%s share %s µs", table.Plural(s.Rows, "row"), short(s.NS))
+	}
+	return []table.Part{of, shared}
 }
 
 // clockMovedBy is by how much the clock was faster in the faster rounds of a step's costs than in the slower

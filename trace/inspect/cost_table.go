@@ -232,7 +232,7 @@ func (t *DispatchTable) costTitle() []table.Line {
 		return []table.Line{table.Title(table.Say(0, "s%d", t.Index.Trace.Steps[t.Scope.Last()].Index),
 			table.Say(0, "%s", text))}
 	}
-	parts := []table.Part{t.Costs.part(t)}
+	parts := t.Costs.parts(t)
 	if w := t.Costs.Step.Whole; w != nil {
 		parts = append(parts, table.Say(1, "step %s µs on the GPU, untimed (%s–%s)", short(float64(w.NS)),
 			short(float64(w.Q1NS)), short(float64(w.Q3NS))))

@@ -308,13 +308,14 @@ func TestRowsOfEveryFoldHaveCosts(t *testing.T) {
 	}
 }
 
-// What rows share, without which they seem not to add up, is lost after how often they were left out.
+// How often rows were left out is lost before what they share, without which they seem not to add up.
 func TestWhatRowsShareIsSaidBesideTheDetail(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1, 1)
 	tr.Steps[2].Timing = "dispatch"
 	d := dispatched(costed(t, tr, 2), 2, inspect.Options{})
 	for w, want := range map[int]string{
-		200: "cost at s2, 30 rounds, 26 rows share 7.0 ± 2.5 µs", 85: "cost at s2, 26 share 7.0 µs",
+		200: "cost at s2, 30 rounds │ 26 rows share 7.0 ± 2.5 µs", 85: " │ 26 rows share 7.0 ± 2.5 µs",
+		75: " │ 26 rows share 7.0 µs",
 	} {
 		if line := d.Title[0].Fit(w); !strings.Contains(line, want) || !strings.Contains(line, "×)") {
 			t.Errorf("in %d cells: %q, want %q", w, line, want)

@@ -60,7 +60,7 @@ func (t *DispatchTable) title() []table.Line {
 		for at < len(takes.Parts) && takes.Parts[at].With {
 			at++
 		}
-		takes.Parts = slices.Insert(takes.Parts, min(at, len(takes.Parts)), t.Costs.part(t))
+		takes.Parts = slices.Insert(takes.Parts, min(at, len(takes.Parts)), t.Costs.parts(t)...)
 	}
 	return []table.Line{takes, table.Title(parts...)}
 }

@@ -259,7 +259,11 @@ func (x *Index) CostLine(scope Scope) table.Line {
 			continue
 		}
 		took := table.Millis(whole(spread.Median), spread.Measured())
-		line.Parts = append(line.Parts, table.Part{Rank: i, Text: all + c.name + " " + took})
+		part := table.Part{Rank: i, Text: all + c.name + " " + took}
+		if untimed.Known() { // which has the unit
+			part.Short = c.name + " " + table.MillisBare(whole(spread.Median), spread.Measured())
+		}
+		line.Parts = append(line.Parts, part)
 		if all = ""; c.name == sumName {
 			line.Parts = append(line.Parts, timesAlone(spread.time(), untimed.GPU)...)
 		}
