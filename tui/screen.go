@@ -240,7 +240,7 @@ func shortened(lines []string, most, w int, more string) []string {
 	if len(lines) <= most {
 		return lines
 	}
-	last := wrapText(lines[most-1], w-width(more))[0]
+	last := wrapText(lines[most-1], max(1, w-width(more)))[0]
 	return append(lines[:most-1:most-1], strings.TrimRight(last, " …")+more)
 }
 
