@@ -79,7 +79,10 @@ func (x *Index) rangeOf(scope Scope) string {
 }
 
 // untimed says whether no more than a step as a whole was timed.
-func untimed(s *trace.Step) bool { return s.Timing == "off" || s.Timing == "step" }
+func untimed(s *trace.Step) bool { return !inDetail(s.Timing) }
+
+// inDetail says whether a level times more than steps as a whole.
+func inDetail(level string) bool { return level != "off" && level != "step" }
 
 // prompt is what is known of a prompt as it was taken in: of all its pieces, in steps one behind the other.
 type prompt struct {

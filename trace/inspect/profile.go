@@ -35,6 +35,9 @@ type Rate struct {
 	// means nothing.
 	LeastNS, MostNS int64
 	TokensPerS      float64 // 0 where no wall time was measured
+	// Untimed is the rate of decode steps as they run untimed, where more than these as a whole was timed; 0
+	// where that is not known.
+	Untimed float64
 }
 
 // KernelProfile is a kernel in the steps of a phase that count.
@@ -217,7 +220,16 @@ func (x *Index) Profile(ctx context.Context, scope Scope) (*Profile, error) {
 		}
 		y.Add(x.Trace, &x.Trace.Steps[step])
 	}
-	return y.Profile(x.Trace), nil
+	p := y.Profile(x.Trace)
+	for i := range p.Rates {
+		if r := &p.Rates[i]; r.Phase == "decode" && inDetail(r.Timing) {
+			u := x.UntimedOf(Scope{Steps: slices.DeleteFunc(slices.Clone(steps), func(step int) bool {
+				return x.Trace.Steps[step].Phase != "decode"
+			})})
+			r.Untimed = u.tokensPerS(1)
+		}
+	}
+	return p, nil
 }
 
 // Rate is the rate of a phase; of several timing levels the one with the most steps. Nil where no step was of
@@ -299,7 +311,14 @@ func (r *Rate) line() string {
 	}
 	parts := []string{what}
 	if r.TokensPerS > 0 {
-		parts = append(parts, fmt.Sprintf("%.1f tokens/s, %s", r.TokensPerS, r.Mode))
+		rate := fmt.Sprintf("%.1f tokens/s", r.TokensPerS)
+		if inDetail(r.Timing) {
+			rate += " as timed"
+		}
+		if r.Untimed > 0 {
+			rate += fmt.Sprintf(", %.0f untimed", r.Untimed)
+		}
+		parts = append(parts, rate+", "+r.Mode)
 	}
 	parts = append(parts, "timing "+r.Timing)
 	if r.Timed > 0 {

@@ -3,6 +3,7 @@ package inspect_test
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -358,6 +359,19 @@ func TestTheUntimedStepIsTheNearestThatIsKnown(t *testing.T) {
 		if !strings.Contains(pace, "they ran only with every "+level+" timed") {
 			t.Errorf("%q", pace)
 		}
+	}
+}
+
+// What the Step view says of how fast decode goes, the profile says too, beside what it was as timed.
+func TestProfileAndPaceSayOneRate(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Run(16, 40, 1, 1, 1, 7, 1))
+	rate := regexp.MustCompile(`(\d+) tok/s stepped`).FindStringSubmatch(x.Pace(2).String())
+	if rate == nil {
+		t.Fatal(x.Pace(2))
+	}
+	lines := profile(x.Trace).Lines()
+	if !strings.Contains(lines[1], " tokens/s as timed, "+rate[1]+" untimed, stepped · timing dispatch") {
+		t.Errorf("%q, want %s tokens/s untimed", lines[1], rate[1])
 	}
 }
 
