@@ -109,15 +109,13 @@ func (p *dispatchPage) title(w int) []table.Part {
 
 func (p *dispatchPage) render(t *theme, _ glyphs, w, h int, focused bool) []string {
 	lines := p.draw(t, w, h, focused, "The step has no dispatches.")
-	if p.rows.table != nil {
-		for _, n := range p.rows.table.Notes {
-			broken := wrapUnder("   "+n, w, 3, 5)
-			if len(lines)+len(broken) > h {
-				break // a part of it could say something else
-			}
-			for _, l := range broken {
-				lines = append(lines, t.put(dim, l))
-			}
+	for _, n := range p.rows.notes {
+		broken := wrapUnder("   "+n, w, 3, 5)
+		if len(lines)+len(broken) > h {
+			break // a part of it could say something else
+		}
+		for _, l := range broken {
+			lines = append(lines, t.put(dim, l))
 		}
 	}
 	return lines
@@ -159,7 +157,7 @@ func (p *dispatchPage) detail() detail {
 			}
 		}
 		if row.Group {
-			return append(lines, t.RowNotes(r)...), nil
+			return append(lines, t.NotesOf(r)...), nil
 		}
 		l, x := t.Launch(row), s.index
 		if of := firstOfAll(t, row); of != "" { // what stands above is of all

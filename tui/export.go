@@ -147,7 +147,9 @@ func (l *listing) exported() *table.Table {
 			},
 		})
 	}
-	return l.table.WithColumns(columns)
+	t := l.table.WithColumns(columns)
+	t.Notes = l.notes
+	return t
 }
 
 // create writes a file that is not there yet. What could not be written whole is taken away.

@@ -24,8 +24,9 @@ type listing struct {
 	// shown are the leaves of a row that are shown, where a filter hides some, partial that there are such.
 	shown, leaves []int
 	partial       bool
-	all           int    // rows of the table in which none stand
-	unfolded      []bool // rows in which others are shown, where there is a filter
+	all           int      // rows of the table in which none stand
+	unfolded      []bool   // rows in which others are shown, where there is a filter
+	notes         []string // of the table, about what is shown
 	// uniform are the columns that say the same in all rows of the table, shown or not: the title has them.
 	uniform []int
 	most    []float64 // by column, the largest number of those that are drawn as bars
@@ -73,6 +74,7 @@ func list(ctx context.Context, t *table.Table, c choice, good string, plainColum
 		return l, err
 	}
 	l.found, l.first = l.count(), l.firstFound()
+	l.notes = l.noted()
 	if plainColumns {
 		return l, nil
 	}
@@ -163,6 +165,22 @@ func (l *listing) count() string {
 		l.partial = l.partial || l.shown[r] < l.leaves[r]
 	}
 	return fmt.Sprintf("filter %s: %s of %s rows", l.good, count(passed), count(l.all))
+}
+
+// noted are the notes of the table; where a filter hides rows, those about rows of which all is shown, if the
+// table knows which these are.
+func (l *listing) noted() []string {
+	of, ok := l.table.From.(interface{ NotesOf(rows ...int) []string })
+	if !ok || l.good == "" {
+		return l.table.Notes
+	}
+	var all []int
+	for _, r := range l.rows {
+		if l.shown[r] == l.leaves[r] {
+			all = append(all, r)
+		}
+	}
+	return of.NotesOf(all...)
 }
 
 // firstFound is where the first row stands that the filter finds for itself; of a row of which it finds all

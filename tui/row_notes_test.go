@@ -57,6 +57,13 @@ func standingOut() *trace.Trace {
 	return tr
 }
 
+// What stands under the rows is about those that a filter shows.
+func TestNotesUnderTheRowsAreOfWhatIsShown(t *testing.T) {
+	d := drive(t, 120, 60, standingOut(), nil, Options{}).press("2", "z").sees("outlier: layers.5.mlp.down")
+	d.press("/").typed("norm").press("enter").misses("outlier: ").press("esc").sees("outlier: layers.5.mlp.down")
+	d.press("/").typed("down").press("enter").sees("outlier: layers.5.mlp.down")
+}
+
 // What stands under the rows stands there to its end, or not at all: the end has the figures.
 func TestNotesUnderTheRowsAreWhole(t *testing.T) {
 	seen := 0

@@ -172,28 +172,33 @@ func (t *DispatchTable) levels() int {
 }
 
 func (t *DispatchTable) notes() []string {
-	all := make([]int, len(t.Launches))
+	all := make([]int, len(t.Folded))
 	for i := range all {
 		all[i] = i
 	}
-	return t.notesOf(all, func(int) bool { return true })
+	return t.NotesOf(all...)
 }
 
-// RowNotes are the notes that are about a row: of its own dispatches, and of the rows in it.
-func (t *DispatchTable) RowNotes(row int) []string {
-	return t.notesOf(slices.Concat(t.Folded[row].Units...), func(i int) bool {
-		for i >= 0 && i != row {
-			i = t.Folded[i].Parent
+// NotesOf are the notes that are about some rows and the rows in them: how many of their dispatches are at
+// the floor, and which of their members stand out.
+func (t *DispatchTable) NotesOf(rows ...int) []string {
+	about := make([]bool, len(t.Folded)) // rows come after what they stand in
+	for _, r := range rows {
+		about[r] = true
+	}
+	theirs := map[int]bool{}
+	for i := range t.Folded {
+		r := &t.Folded[i]
+		about[i] = about[i] || r.Parent >= 0 && about[r.Parent]
+		for _, l := range slices.Concat(r.Units...) {
+			if about[i] {
+				theirs[l] = true
+			}
 		}
-		return i == row
-	})
-}
-
-// notesOf say how many of some launches are at the floor, and which members of some rows stand out.
-func (t *DispatchTable) notesOf(launches []int, about func(row int) bool) []string {
+	}
 	var notes []string
 	floors := 0
-	for _, i := range launches {
+	for i := range theirs {
 		if t.Launches[i].Limit.Kind == FloorLimit {
 			floors++
 		}
@@ -202,11 +207,11 @@ func (t *DispatchTable) notesOf(launches []int, about func(row int) bool) []stri
 		ns, _ := c.TimedPassNS.NS()
 		notes = append(notes,
 			fmt.Sprintf("≈floor: %d of %d within %g× of the %.1f µs an empty timed pass takes", floors,
-				len(launches), floorFactor, float64(ns)/1e3))
+				len(theirs), floorFactor, float64(ns)/1e3))
 	}
 	for i := range t.Folded {
 		r := &t.Folded[i]
-		if r.Outlier >= 0 && about(i) {
+		if r.Outlier >= 0 && about[i] {
 			l := &t.Launches[r.Units[r.Outlier][0]]
 			notes = append(notes,
 				fmt.Sprintf("outlier: %s takes %.1f µs, the median of %d is %.1f µs", t.Index.Name(l.ID),
