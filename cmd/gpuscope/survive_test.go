@@ -85,7 +85,8 @@ func (x *terminal) lastStep() int {
 }
 
 // The engine's process is killed again and again, at any moment: while it runs, in a step, while it opens,
-// while the text runs again. The screen stays, and each engine goes on with the text where the last one was.
+// while the text runs again. The screen stays, what was recorded can be exported without an engine, and each
+// engine goes on with the text where the last one was.
 func TestTheScreenOutlivesItsEngines(t *testing.T) {
 	t.Parallel()
 	kills := 50
@@ -127,7 +128,25 @@ func TestTheScreenOutlivesItsEngines(t *testing.T) {
 		x.expect(fmt.Sprintf("%d decode", n+1))
 		x.expect("[PAUSED]")
 	}
-	kill(1) // before the model is open
+	export := func() *trace.Trace { // what is recorded so far
+		t.Helper()
+		x.forget()
+		x.press("x")
+		x.expect("export to")
+		x.press("\x15" + exported + "\r")
+		x.expect("wrote")
+		tr, err := trace.ReadFile(exported)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(exported); err != nil {
+			t.Fatal(err)
+		}
+		followsUp(t, tr)
+		return tr
+	}
+	exports := 0 // without an engine
+	kill(1)      // before the model is open
 	x.press("r")
 	x.expect("step 0 prefill")
 	x.expect("[PAUSED]")
@@ -136,6 +155,10 @@ func TestTheScreenOutlivesItsEngines(t *testing.T) {
 			x.press(" ")
 		}
 		kill(60)
+		if rounds%5 == 0 {
+			export()
+			exports++
+		}
 		for x.forget(); ; x.forget() {
 			x.press("r")
 			if killed == kills || random.IntN(5) > 0 {
@@ -152,17 +175,10 @@ func TestTheScreenOutlivesItsEngines(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	x.press(" ")
 	x.expect("[PAUSED]")
-	x.press("x")
-	x.expect("export to")
-	x.press("\x15" + exported + "\r")
-	x.expect("wrote")
+	tr := export()
 	x.press("q")
 	x.leaves(exitDone)
 
-	tr, err := trace.ReadFile(exported)
-	if err != nil {
-		t.Fatal(err)
-	}
 	at := map[int]bool{} // the steps at which an engine was there again: each has one behind it
 	for _, e := range tr.Events {
 		if e.Kind == "engine_restarted" {
@@ -176,6 +192,13 @@ func TestTheScreenOutlivesItsEngines(t *testing.T) {
 		t.Errorf("engines were there again at %d steps, want at least %d: one for each time that one went on",
 			len(at), rounds)
 	}
+	t.Logf("%d kills, %d engines that went on, %d exports without one, %d steps", killed, rounds, exports,
+		len(tr.Steps))
+}
+
+// followsUp says that each step of a trace follows from the one before it, with the token that is right.
+func followsUp(t *testing.T, tr *trace.Trace) {
+	t.Helper()
 	for i := range tr.Steps {
 		s := &tr.Steps[i]
 		if s.Index != i || s.Token == nil || uint32(*s.Token) != follows(uint32(s.Tokens[0])) {
