@@ -283,6 +283,19 @@ func TestTheDetailSaysWhatANegativeShareMeans(t *testing.T) {
 	drive(t, 120, 40, &recorded, nil, Options{}).press("2").sees("rows share -3.0", "costs add up to more")
 }
 
+// A bar under a filter is the part of the step that it is without one.
+func TestABarIsOfTheStepUnderAFilterToo(t *testing.T) {
+	d := live(t, 80, 40).press("2", "c", "o", "space")
+	bar := func() string {
+		return strings.TrimFunc(d.line("▸ attn.k "), func(r rune) bool { return !strings.ContainsRune("█▏▎▍▋▊▉", r) })
+	}
+	all := bar()
+	d.press("/").typed("attn.k").press("enter")
+	if got := bar(); got != all || got == "" {
+		t.Errorf("under a filter %q, without one %q", got, all)
+	}
+}
+
 // That costs do not add up to the step is said in every width, of one step and of several, also where rows
 // are gone that ran at the base.
 func TestWhatRowsShareIsSaidInEveryWidth(t *testing.T) {

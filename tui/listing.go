@@ -87,7 +87,7 @@ func list(ctx context.Context, t *table.Table, c choice, good string, plainColum
 		return l, nil
 	}
 	of := every
-	if l.good != "" { // a filter takes no column away: what few rows have in common is not that of all
+	if l.good != "" { // a filter takes no column away, and a bar says as much with one as without
 		if of, err = t.Select(ctx, table.Selection{All: true}); err != nil {
 			return l, err
 		}
@@ -95,7 +95,10 @@ func list(ctx context.Context, t *table.Table, c choice, good string, plainColum
 	if l.uniform, err = t.Uniform(ctx, of); err != nil {
 		return l, err
 	}
-	l.most, l.least = make([]float64, len(t.Columns)), make([]int, len(t.Columns))
+	if l.most, err = l.longest(ctx, of); err != nil {
+		return l, err
+	}
+	l.least = make([]int, len(t.Columns))
 	if l.widths, err = l.measure(ctx, every); err != nil {
 		return l, err
 	}
@@ -103,7 +106,7 @@ func list(ctx context.Context, t *table.Table, c choice, good string, plainColum
 	return l, err
 }
 
-// measure finds how wide the cells of each column are, and the most of those that are drawn as bars.
+// measure finds how wide the cells of each column are.
 func (l *listing) measure(ctx context.Context, rows []int) ([]int, error) {
 	t := l.table
 	widths := make([]int, len(t.Columns))
@@ -117,12 +120,29 @@ func (l *listing) measure(ctx context.Context, rows []int) ([]int, error) {
 			if cell.Short != "" {
 				l.least[c] = max(l.least[c], width(l.placed(cell.Short, r, c)))
 			}
-			if t.Columns[c].Bar && !t.Rows[r].Group && cell.Has {
-				l.most[c] = max(l.most[c], cell.Number)
-			}
 		}
 	}
 	return widths, nil
+}
+
+// longest finds the largest number of each column that is drawn as bars: that is what a whole bar is.
+func (l *listing) longest(ctx context.Context, rows []int) ([]float64, error) {
+	t := l.table
+	most := make([]float64, len(t.Columns))
+	for i, r := range rows[:min(len(rows), measuredRows)] {
+		if i%100 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		for c := range t.Columns {
+			if !t.Columns[c].Bar || t.Rows[r].Group {
+				continue
+			}
+			if cell := t.Cell(r, c); cell.Has {
+				most[c] = max(most[c], cell.Number)
+			}
+		}
+	}
+	return most, nil
 }
 
 // count counts the rows, and says how many pass the filter, "" without one, and what is hidden of each row.

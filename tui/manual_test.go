@@ -11,7 +11,7 @@ import (
 
 // answers are what the screen says after the keys of each question of the manual, in their order.
 var answers = [][]string{
-	{"cost at s23, 26 share ", "~save "},
+	{"26 rows share ", "~save "},
 	{"fold kernel", "share↓", "all 23 warm decode steps"},
 	{"Why layers.1.attn.sdpa.split", "⌈context 65 / 64⌉", "changes next at"},
 	{"Δ prefill: 291 grid, 112 route", "42→1"},
