@@ -383,7 +383,7 @@ func (a *App) cancel() {
 	case a.stopLooking(), a.stop(), a.stopReading():
 		a.say(keyed("cancelled; {cancel} again to quit"))
 	default:
-		a.say(keyed("nothing is running; {cancel} again to quit"))
+		a.remark(keyed("nothing is running; {cancel} again to quit"))
 	}
 	a.noteHolds = a.armed
 }
@@ -398,7 +398,7 @@ func (a *App) disarm() { a.interrupted = time.Time{} }
 
 // remark says, in answer to a key, why something cannot be done.
 func (a *App) remark(text string) {
-	a.tell("warn", text)
+	a.tell(levelKey, text)
 	a.noteOfKey = true
 }
 

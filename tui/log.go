@@ -19,9 +19,12 @@ type Log struct {
 // LogLine is a line of the log.
 type LogLine struct {
 	At    time.Time // zero: it was said when the trace was recorded
-	Level string    // info, warn, error
+	Level string    // info, warn, error, or levelKey
 	Text  string
 }
+
+// levelKey is the level of what answers a key with which there is nothing to do.
+const levelKey = "key"
 
 // logLines is how many lines are kept.
 const logLines = 5000

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -35,15 +36,15 @@ func TestTheLogHasWhatWasCompiled(t *testing.T) {
 	}
 }
 
-// What is refused stands in the log once, and not as what was done.
-func TestARefusalIsOneWarningOfTheLog(t *testing.T) {
+// What is refused stands in the log once, and not as what was done; what a key cannot do is no warning.
+func TestARefusalIsOneLineOfTheLog(t *testing.T) {
 	script := refusing(session.Next)
 	d := drive(t, 120, 40, llama, &script, Options{Prompt: "once"}).press("s").sees("the next is refused")
 	if got := d.said("the next is refused"); len(got) != 1 || got[0] != "warn the next is refused" {
 		t.Errorf("by the engine: %q", got)
 	}
 	d = drive(t, 120, 40, llama, nil, Options{}).press("2", "c").sees("this is a recorded trace")
-	if got := d.said("this is a recorded trace"); len(got) != 1 || !strings.HasPrefix(got[0], "warn ") {
+	if got := d.said("this is a recorded trace"); len(got) != 1 || !strings.HasPrefix(got[0], "key ") {
 		t.Errorf("by the screen: %q", got)
 	}
 }
@@ -86,4 +87,17 @@ func TestATextStaysWhereItIsOnAnotherScreen(t *testing.T) {
 			t.Errorf("%v: the text was\n%s\nand is\n%s", keys, before, after)
 		}
 	}
+}
+
+// Before the first step the end of the log is there, whole: not what keys were told that had nothing to do.
+func TestTheStartHasTheEndOfTheLog(t *testing.T) {
+	d := live(t, 80, 24).press("2", "t", "n", "X")
+	d.app.log.Add("info", "device memory: "+strings.Repeat("so many GB ", 15)+"at most")
+	d.update(fadeMsg{d.app.noteID})
+	d.sees("Press i and type a prompt", "reset: the text is empty", "device memory: ", "at most").
+		misses("time: Dispatches has nothing for it", "there is no filter")
+	d.app.fail(nil, errors.New("the engine has gone: "+strings.Repeat("it had reasons ", 20)+"and an end"))
+	d.update(lateMsg{})
+	d.sees("and an end", "dismisses")
+	d.press("esc", "0").sees("key   time: Dispatches has nothing for it").misses("! warn")
 }

@@ -41,7 +41,8 @@ func (a *App) frame() string {
 		f.draw(rect{0, 3, a.w, 1}, []string{a.theme.put(strong, spread(" "+a.over.title, right, a.w))})
 		f.draw(r, lines)
 	case a.empty() != "":
-		f.draw(rect{0, 3, a.w, a.h - 4 - m[regionNotice].h}, a.welcome(a.w, a.h-4))
+		r := rect{0, 3, a.w, a.h - 4 - m[regionNotice].h}
+		f.draw(r, a.welcome(r.w, r.h))
 	default:
 		v := a.view()
 		var lines []string
@@ -237,8 +238,8 @@ func (a *App) noticeLines() []string {
 
 // shortened are at most so many lines of w cells. Where some are left out the last ends with more.
 func shortened(lines []string, most, w int, more string) []string {
-	if len(lines) <= most {
-		return lines
+	if len(lines) <= most || most <= 0 {
+		return lines[:min(len(lines), max(0, most))]
 	}
 	last := wrapText(lines[most-1], max(1, w-width(more)))[0]
 	return append(lines[:most-1:most-1], strings.TrimRight(last, " …")+more)

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
-	"gpuscope/internal/printable"
 	"gpuscope/trace"
 )
 
@@ -50,10 +50,31 @@ func (a *App) welcome(w, h int) []string {
 			say(plain, keyed("%s recorded: {step before} shows the first, {export} exports all"), plural(n, "step"))
 		}
 	}
-	if log, _ := a.log.snapshot(); len(log) > 0 && len(lines)+3 < h {
+	if said := a.lastSaid(w-4, h-len(lines)-1); len(said) > 0 {
 		lines = append(lines, "")
-		for _, l := range log[max(0, len(log)-(h-len(lines))):] {
-			lines = append(lines, a.theme.put(dim, "  "+cut(printable.Clean(l.Text), w-4)))
+		for _, l := range said {
+			lines = append(lines, a.theme.put(dim, "  "+l))
+		}
+	}
+	return lines
+}
+
+// lastSaid is the end of the log in at most h lines of w cells: whole messages, where the last has room, and
+// none that answers a key.
+func (a *App) lastSaid(w, h int) []string {
+	var lines []string
+	log, _ := a.log.snapshot()
+	for _, l := range slices.Backward(log) {
+		broken := wrapText(l.Text, w)
+		switch {
+		case l.Level == levelKey:
+			continue
+		case len(lines) == 0:
+			lines = shortened(broken, max(0, h), w, keyed(" … (in the log, {Log})"))
+		case len(lines)+len(broken) > h:
+			return lines
+		default:
+			lines = append(broken, lines...)
 		}
 	}
 	return lines
