@@ -13,7 +13,7 @@ import (
 
 // dispatchOrder is the order of the columns, from left to right: what a narrow screen shows first.
 var dispatchOrder = []string{
-	"id", "op", "kernel", "serves", "grid", "over_wg", "us", "n", "sum_us", "share",
+	"id", "op", "kernel", "serves", "grid", "grid_least", "over_wg", "us", "n", "sum_us", "share",
 	"cost_us", "cost_us_mark", "cost_spread_us", "save_us", "limit", "lost_us", "delta", "gap_db",
 	"delta_cost_us", "delta_cost_us_mark",
 	"layers", "spark", "iqr_us", "gb_per_s", "gflop_per_s", "base_us", "delta_us", "needed", "max", "wg",
@@ -111,8 +111,19 @@ func (t *DispatchTable) planColumns() []table.Column {
 		},
 		{
 			Name: "grid", Title: "grid", Unit: "workgroups", Is: table.Exact, Right: true, Width: 80,
-			Doc: "workgroup count",
+			Doc: "workgroup count; of several that differ the largest",
 			Of:  any(t.grid),
+		},
+		{
+			Name: "grid_least", Title: "least grid", Unit: "workgroups", Is: table.Exact, Right: true,
+			Width: table.Unseen,
+			Doc:   "the least of several workgroup counts that differ, of dispatches or of steps: the screen has 136–144",
+			Of: at(func(r *DispatchRow) table.Cell {
+				if least, most := t.grids(r); !r.Group && least < most {
+					return table.Count(least)
+				}
+				return table.Cell{}
+			}),
 		},
 		{
 			Name: "needed", Title: "needed", Unit: "workgroups", Is: table.Exact, Right: true, Width: 200,
@@ -340,18 +351,24 @@ func (t *DispatchTable) grid(r *DispatchRow) table.Cell {
 		g := r.gone[0].Most
 		return table.Cell{Text: table.Grid(g), Number: float64(product(g)), Has: true}
 	}
-	least, most := int64(math.MaxInt64), int64(0)
+	least, most := t.grids(r)
+	first := t.Launch(r).Most
+	if t.all(r, func(l *Launch) bool { return l.Least == first && l.Most == first }) {
+		return table.Cell{Text: table.Grid(first), Number: float64(most), Has: true}
+	}
+	return table.Cell{Text: fmt.Sprintf("%d–%d", least, most), Number: float64(most), Has: true}
+}
+
+// grids are the least and the most workgroups of the dispatches of a row that ran.
+func (t *DispatchTable) grids(r *DispatchRow) (least, most int64) {
+	least = math.MaxInt64
 	for _, u := range r.Units {
 		for _, i := range u {
 			least = min(least, product(t.Launches[i].Least))
 			most = max(most, product(t.Launches[i].Most))
 		}
 	}
-	first := t.Launch(r).Most
-	if t.all(r, func(l *Launch) bool { return l.Least == first && l.Most == first }) {
-		return table.Cell{Text: table.Grid(first), Number: float64(most), Has: true}
-	}
-	return table.Cell{Text: fmt.Sprintf("%d–%d", least, most), Number: float64(most), Has: true}
+	return least, most
 }
 
 func (t *DispatchTable) gap(r *DispatchRow) table.Cell {

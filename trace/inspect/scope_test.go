@@ -122,6 +122,10 @@ func TestAGridThatGrowsWithinAScopeIsARange(t *testing.T) {
 	if got := d.Cell(row, d.Column("grid")).Text; got != "32–64" {
 		t.Errorf("grid %q, want 32–64", got)
 	}
+	number := func(column string) float64 { return d.Cell(row, d.Column(column)).Number }
+	if least, most := number("grid_least"), number("grid"); least != 32 || most != 64 {
+		t.Errorf("for programs the grid is %g to %g, want 32 to 64", least, most)
+	}
 	for _, name := range []string{"needed", "over_wg"} {
 		if got := d.Cell(row, d.Column(name)); got.Text != "" {
 			t.Errorf("%s %q of steps that differ", name, got.Text)
