@@ -13,7 +13,7 @@ import (
 
 // dispatchOrder is the order of the columns, from left to right: what a narrow screen shows first.
 var dispatchOrder = []string{
-	"id", "op", "kernel", "serves", "grid", "grid_least", "over_wg", "us", "n", "sum_us", "share",
+	"id", "op", "kernel", "serves", "grid", "grid_min", "over_wg", "us", "n", "sum_us", "share",
 	"cost_us", "cost_us_mark", "cost_spread_us", "save_us", "limit", "lost_us", "delta", "gap_db",
 	"delta_cost_us", "delta_cost_us_mark",
 	"layers", "spark", "iqr_us", "gb_per_s", "gflop_per_s", "base_us", "delta_us", "needed", "max", "wg",
@@ -115,7 +115,7 @@ func (t *DispatchTable) planColumns() []table.Column {
 			Of:  any(t.grid),
 		},
 		{
-			Name: "grid_least", Title: "least grid", Unit: "workgroups", Is: table.Exact, Right: true,
+			Name: "grid_min", Title: "least grid", Unit: "workgroups", Is: table.Exact, Right: true,
 			Width: table.Unseen,
 			Doc:   "the least of several workgroup counts that differ, of dispatches or of steps: the screen has 136–144",
 			Of: at(func(r *DispatchRow) table.Cell {

@@ -123,7 +123,7 @@ func TestAGridThatGrowsWithinAScopeIsARange(t *testing.T) {
 		t.Errorf("grid %q, want 32–64", got)
 	}
 	number := func(column string) float64 { return d.Cell(row, d.Column(column)).Number }
-	if least, most := number("grid_least"), number("grid"); least != 32 || most != 64 {
+	if least, most := number("grid_min"), number("grid"); least != 32 || most != 64 {
 		t.Errorf("for programs the grid is %g to %g, want 32 to 64", least, most)
 	}
 	for _, name := range []string{"needed", "over_wg"} {
