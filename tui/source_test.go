@@ -173,3 +173,12 @@ func TestAPaintedLineIsCutAtBothEnds(t *testing.T) {
 		}
 	}
 }
+
+// A title that is cut has a blank before how far the text is.
+func TestATitleOverAViewIsApartFromItsCount(t *testing.T) {
+	d := drive(t, 60, 16, llama, nil, Options{})
+	d.app.over = overlayOf(page{
+		title: "WGSL " + strings.Repeat("a constant, ", 9), lines: slices.Repeat([]string{"line"}, 99),
+	})
+	d.sees("WGSL a constant,").sees("… 11/99")
+}

@@ -52,3 +52,14 @@ func TestAFilterTakesNoColumnAway(t *testing.T) {
 	d.press("/").typed("attn.k").press("enter", "o", "m").sees("filter attn.k", "kernel", "grid", "Σµs↓")
 	d.press("o", "g").sees("grid↓")
 }
+
+// The letters that sort stand in the headings where these are.
+func TestLettersMoveNoHeading(t *testing.T) {
+	for _, size := range sizes {
+		d := live(t, size[0], size[1]).press("2", "c")
+		before := d.line("kernel")
+		if d.press("o").sees("sort by:"); d.line("kernel") != before {
+			t.Errorf("%v: the headings\n%s\nare with letters\n%s", size, before, d.line("kernel"))
+		}
+	}
+}

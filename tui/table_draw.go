@@ -74,12 +74,7 @@ func (p *tablePane) header(t *theme) string {
 			b.WriteString(p.lettered(t, c))
 			continue
 		}
-		title := p.heading(c.col)
-		if col.Right && !p.bars(c.col) {
-			title = fitLeft(title, c.width)
-		} else {
-			title = fit(title, c.width)
-		}
+		title := p.over(c)
 		if i == len(p.columns)-1 {
 			title = strings.TrimRight(title, " ")
 		}
@@ -92,14 +87,17 @@ func (p *tablePane) header(t *theme) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
+// over is the heading of a column in its width: over numbers to the right, over bars where they begin.
+func (p *tablePane) over(c placed) string {
+	if p.table.Columns[c.col].Right && !p.bars(c.col) {
+		return fitLeft(p.heading(c.col), c.width)
+	}
+	return fit(p.heading(c.col), c.width)
+}
+
 // lettered is a header in which the letter that sorts by it stands out, where it has that letter.
 func (p *tablePane) lettered(t *theme, c placed) string {
-	col := p.table.Columns[c.col]
-	s := fit(col.Title, c.width)
-	if col.Right {
-		s = fitLeft(col.Title, c.width)
-	}
-	letter := p.letters[c.col]
+	s, letter := p.over(c), p.letters[c.col]
 	i := strings.Index(strings.ToLower(s), letter)
 	if i < 0 || letter == "" || i+len(letter) > len(s) {
 		return t.put(dim, s+" ")

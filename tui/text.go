@@ -116,11 +116,15 @@ func first(w int, texts ...string) string {
 	return cut(texts[len(texts)-1], w)
 }
 
-// spread puts left and right at the two ends of a line of w cells. The left one gives way.
+// spread puts left and right at the two ends of a line of w cells, with a blank between. The left one gives
+// way.
 func spread(left, right string, w int) string {
+	if right != "" {
+		right = " " + right
+	}
 	r := width(right)
-	if r >= w {
-		return fit(right, w)
+	if r > w {
+		return fit(right[1:], w)
 	}
 	return fit(left, w-r) + right
 }

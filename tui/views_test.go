@@ -87,7 +87,7 @@ func TestSortingIsByTheLetterOfAColumn(t *testing.T) {
 // has no room for, which it gets when rows are sorted by it.
 func TestAColumnHasOneLetterAndIsShownOnceSortedBy(t *testing.T) {
 	for _, w := range []int{60, 80, 120, 200} {
-		d := live(t, w, 40).press("2", "o").sees("sort by:").misses("s share").press("esc")
+		d := live(t, w, 40).press("2", "o").sees("sort by:").misses(" s share").press("esc")
 		d.press("c", "o", "space").misses("~save↓").press("o").sees("s ~save").press("s").sees("~save↓")
 		d.press("o", "u").sees("µs↓").press("o", "m").sees("Σµs↓").press("o", "c").sees("cost↓")
 	}
