@@ -78,7 +78,7 @@ func (x *Index) Summary(step int) *StepSummary {
 		r.Work = minus(r.Busy, r.Timing)
 	}
 	r.TokensPerS = r.Untimed.tokensPerS(len(s.Tokens))
-	r.Verdict = x.verdict(step, &r.Untimed)
+	r.Verdict = x.verdictOf(step, &r.Untimed)
 	return r
 }
 

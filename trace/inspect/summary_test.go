@@ -230,6 +230,24 @@ func TestWhatIsLaunchedWithoutWorkIsNamedBeforeLevels(t *testing.T) {
 	}
 }
 
+// The verdict of a cold step is of the same step run again warm, where that is known, and says which.
+func TestVerdictOfAColdStepSaysWhichRunItIsOf(t *testing.T) {
+	tr := oneStep("step", 51_400, 50_000, 50_000)
+	s := &tr.Steps[1]
+	s.Cold = true
+	verdict := func() string { return inspect.NewIndex(tr).Summary(1).Verdict }
+	if got := verdict(); !strings.HasPrefix(got, "cold: ") || !strings.Contains(got, "50.0") {
+		t.Errorf("not run again: %q", got)
+	}
+	s.Whole = &trace.Whole{NS: 25_000_000, Q1NS: 25_000_000, Q3NS: 25_000_000, N: 5, WallNS: us(26_000)}
+	if got := verdict(); !strings.HasPrefix(got, "run again warm: ") || !strings.Contains(got, "25.0") {
+		t.Errorf("run again: %q", got)
+	}
+	if s.Cold = false; strings.Contains(verdict(), "warm") {
+		t.Errorf("a warm step: %q", verdict())
+	}
+}
+
 // A step that was observed at the end of a run speaks for the decode steps of the run, never for a prefill.
 func TestUntimedStepIsTakenFromWhereItWasMeasured(t *testing.T) {
 	tr := seen(oneStep("dispatch", 9050, 3780, 4120), 1800, 1280)

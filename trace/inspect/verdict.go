@@ -10,6 +10,19 @@ import (
 // waits is the part of a step that the GPU may wait for the CPU before that is what is said of the step.
 const waits = 0.1
 
+// verdictOf is the verdict of a step; of a cold one that of the same step run again warm, where that is
+// known, and it says which.
+func (x *Index) verdictOf(step int, u *Untimed) string {
+	s := &x.Trace.Steps[step]
+	if !s.Cold || !untimed(s) {
+		return x.verdict(step, u)
+	}
+	if warm := x.untimedAgain(s); warm.split() {
+		return "run again warm: " + x.verdict(step, &warm)
+	}
+	return "cold: " + x.verdict(step, u)
+}
+
 // verdict says what bounds an untimed step, with the figure that says so, or why that is not known.
 func (x *Index) verdict(step int, u *Untimed) string {
 	s := &x.Trace.Steps[step]
