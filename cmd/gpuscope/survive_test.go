@@ -37,8 +37,8 @@ func faking(p *program) opener {
 			return nil, err
 		}
 		s, err := p.openModel(ctx, o, emit)
-		if err != nil {
-			return nil, err
+		if err != nil || o.device == trace.NoDevice {
+			return s, err
 		}
 		dev := driver.Opened[0]
 		var first uint32 // of the step's tokens

@@ -1,0 +1,73 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// What the examples of the help need that is not there: a GPU by its maker, other files, another program.
+var beyondTests = regexp.MustCompile(`--device nvidia|tokenizer\.json|Llama-3|--chat|dot -Tsvg`)
+
+// The examples of the help do what they say, on a device that computes nothing. Those of the screen are run
+// without one.
+func TestExamplesOfTheHelpRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	demo, err := filepath.Abs("../../model/demo/demo.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, home := t.TempDir(), t.TempDir()
+	for name, to := range map[string]string{"gpuscope": self, "model.gguf": demo, "70b.gguf": demo} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sh := func(line string) (string, int) {
+		cmd := headless(t, "fake")
+		cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", line}
+		cmd.Dir = dir
+		cmd.Env = append(cmd.Env, "PATH="+dir+":"+os.Getenv("PATH"), pidEnv+"="+filepath.Join(dir, "pid"),
+			"XDG_CACHE_HOME="+home, "XDG_CONFIG_HOME="+home)
+		out, err := cmd.CombinedOutput()
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			return string(out), exit.ExitCode()
+		}
+		return string(out), exitDone
+	}
+	out, status := sh("mkdir lab && gpuscope run -n 20 --timing dispatch --trace a.json && " +
+		"gpuscope trace convert a.json run.json.gz && gpuscope trace convert a.json a.jsonl")
+	if status != exitDone {
+		t.Fatal(out)
+	}
+	for _, c := range commands() {
+		for _, e := range c.examples {
+			line := e.line
+			switch {
+			case beyondTests.MatchString(line), c.name == "bench":
+				continue
+			case c.screen && !strings.Contains(line, "--plain"):
+				line += " --plain < /dev/null"
+			}
+			out, status := sh("cp a.json run.json && cp a.jsonl run.jsonl.partial && " + line)
+			// what computes nothing is over the tolerance
+			over := c.name == "verify" && status == exitFailed && strings.Contains(out, "tolerance")
+			if status != exitDone && !over {
+				t.Errorf("%s: exit %d: %.400s", line, status, out)
+			}
+		}
+	}
+}
