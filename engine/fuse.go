@@ -28,8 +28,9 @@ type Fusion struct {
 	Beside []string
 	// Replace gives the operator that does the work of all that matched, nil where it cannot: the conditions
 	// of the rule are here. The outputs of the match's last operator are the replacement's, of the shapes
-	// that they had; scratch may be taken over from any of them, or be made with b.Scratch. b.Remake gives an
-	// operator that is put together as for any other graph.
+	// that they had; behind them it may give others, made with b.Tensor. Scratch may be taken over from any
+	// of them, or be made with b.Scratch. b.Remake gives an operator that is put together as for any other
+	// graph.
 	Replace func(b *Builder, m *Match) Operator
 }
 
@@ -343,7 +344,7 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		id: last.id, name: b.fusedName(m), layer: last.layer, block: last.block,
 		spec: impl.Spec(), impl: impl,
 	}
-	if !slices.Equal(o.spec.Outputs, m.gives) {
+	if n := len(m.gives); len(o.spec.Outputs) < n || !slices.Equal(o.spec.Outputs[:n], m.gives) {
 		return false, fmt.Errorf("%s gives other values than %s", o.name, last.name)
 	}
 	var targets []string
@@ -363,7 +364,7 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		return false, nil
 	}
 	was := map[ValueID]value{}
-	for _, v := range o.spec.Outputs {
+	for _, v := range m.gives {
 		was[v] = b.values[v]
 		b.values[v].producer, b.values[v].minDims, b.values[v].maxDims = -1, nil, nil
 	}
@@ -373,7 +374,7 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		}
 	}
 	role := map[ValueID]Role{}
-	for _, v := range o.spec.Outputs { // as they were when an operator first gave them
+	for _, v := range m.gives { // as they were when an operator first gave them
 		role[v], b.values[v].role = b.values[v].role, Intermediate
 	}
 	err := b.admit(&o, targets)

@@ -459,3 +459,51 @@ func TestWhatIsLeftToItsReadersIsReadByNobody(t *testing.T) {
 		}
 	}
 }
+
+// moreOp gives what a unary does, and the same once more.
+type moreOp struct {
+	unaryOp
+	more ValueID
+}
+
+func (o *moreOp) Spec() Spec {
+	s := o.unaryOp.Spec()
+	s.Outputs = append(s.Outputs, o.more)
+	s.Slots = append(s.Slots, Slot{Label: "more", Uses: []Use{on(unaryKernel, o.in, o.more)}})
+	return s
+}
+
+func (o *moreOp) Plan(p *Planner) error {
+	p.SetDims(o.more, p.Dims(o.in)...)
+	p.Dispatch(1, p.Threads(p.Numel(o.in), 64)).Params.U32("p0", p.Numel(o.in))
+	return o.unaryOp.Plan(p)
+}
+
+// A replacement may give values that nothing gave before, and operators behind it may read those.
+func TestAReplacementGivesMoreThanWhatItStandsFor(t *testing.T) {
+	rule := Fusion{
+		Name: "more", Pattern: Pattern{Kinds: []string{"unary"}},
+		Replace: func(b *Builder, m *Match) Operator {
+			o := *m.Last().(*unaryOp)
+			if before, ok := b.Producer(o.in).(*moreOp); ok {
+				o.in = before.more
+				return &o
+			}
+			return &moreOp{o, b.Tensor(b.Name(o.out)+".more", U32)}
+		},
+	}
+	b := NewBuilder(gpu.DefaultLimits())
+	b.Fuse(rule)
+	x := rowsInput(b, "x")
+	first := unary(b, "first", x)
+	g := finish(t, b, first, unary(b, "second", first))
+	more := g.ops[0].spec.Outputs[1]
+	v := &g.values[more]
+	if v.name != "first.more" || v.producer != 0 || !slices.Equal(v.maxDims, g.values[first].maxDims) {
+		t.Errorf("it gives %s %v of operator %d besides", v.name, v.maxDims, v.producer)
+	}
+	in := g.ops[1].spec.Inputs
+	if !slices.Equal(in, []ValueID{more}) || !slices.Equal(v.consumers, []OpID{1}) {
+		t.Errorf("the operator behind it reads %v, want %d, which %v read", in, more, v.consumers)
+	}
+}

@@ -55,8 +55,11 @@ type linear struct {
 	gated   *gatedRow
 	product engine.ValueID
 	join    *engine.Kernel // of product
-	// norm gives x, and is taken in by the kernel for one row, which reads what the norm would; or nil.
+	// norm gives x, and is taken in by the kernel for one row, which reads what the norm would, or what the
+	// product before the norm gives for it; or nil.
 	norm *rmsNorm
+	// next is a norm of y, for which the kernel for one row does what each element takes; or nil.
+	next *rmsNorm
 
 	parts   []part
 	routes  routes
@@ -156,12 +159,9 @@ func (o *linear) Spec() engine.Spec {
 	if g := o.w.Format.Group; g > 0 {
 		s.Attrs["group_size"] = g
 	}
-	var after []engine.Binding
-	if o.bias != engine.None {
-		after = append(after, bind("bias", o.bias))
-	}
-	if o.residual != engine.None {
-		after = append(after, bind("residual", o.residual))
+	if o.next != nil {
+		s.Inputs = append(s.Inputs, o.next.weight)
+		s.Outputs = append(s.Outputs, o.next.weighted, o.next.squares)
 	}
 	for i := range o.parts {
 		p := &o.parts[i]
@@ -171,32 +171,21 @@ func (o *linear) Spec() engine.Spec {
 			slot.Label = "product"
 		}
 		for r, k := range o.kernels {
-			if k == nil {
-				continue
+			if k != nil {
+				slot.Uses[r] = engine.Use{Kernel: k, Bind: o.bindings(r, p)}
 			}
-			x := o.x
-			if o.takesNorm(r) {
-				x = o.norm.x
-			}
-			bindings := slices.Concat([]engine.Binding{bind("x", x)}, o.w.bindings(p), after)
-			if o.residual == engine.None && o.takesResidual(r) {
-				bindings = append(bindings, bind("residual", x))
-			}
-			if o.takesNorm(r) {
-				bindings = append(bindings, bind("norm", o.norm.weight))
-			}
-			y := o.y
-			if o.gated != nil && !o.joins(r) {
-				y = o.product
-			}
-			slot.Uses[r] = engine.Use{Kernel: k, Bind: append(bindings, bind("y", y))}
 		}
 		s.Slots = append(s.Slots, slot)
 	}
-	for _, a := range after {
-		s.Inputs = append(s.Inputs, a.Value)
+	for _, v := range []engine.ValueID{o.bias, o.residual} {
+		if v != engine.None {
+			s.Inputs = append(s.Inputs, v)
+		}
 	}
-	if o.norm != nil {
+	switch {
+	case o.givenNorm():
+		s.Inputs = append(s.Inputs, o.norm.weighted, o.norm.squares)
+	case o.norm != nil:
 		s.Inputs = append(s.Inputs, o.norm.x, o.norm.weight)
 	}
 	if o.gated != nil {
@@ -211,6 +200,40 @@ func (o *linear) Spec() engine.Spec {
 		s.Slots, s.Scratch = append(s.Slots, slot), []engine.ValueID{o.product}
 	}
 	return s
+}
+
+// bindings are those of the kernel of a route, for a part of the weights.
+func (o *linear) bindings(route int, p *part) []engine.Binding {
+	x, y := o.x, o.y
+	var after []engine.Binding
+	if o.takesNorm(route) {
+		if x = o.norm.x; o.givenNorm() {
+			x = o.norm.weighted
+			after = append(after, bind("squares", o.norm.squares))
+		} else {
+			after = append(after, bind("norm", o.norm.weight))
+		}
+	}
+	residual := o.residual
+	if residual == engine.None {
+		residual = x
+	}
+	if o.gated != nil && !o.joins(route) {
+		y = o.product
+	}
+	list := append([]engine.Binding{bind("x", x)}, o.w.bindings(p)...)
+	if o.bias != engine.None {
+		list = append(list, bind("bias", o.bias))
+	}
+	if o.takesResidual(route) {
+		list = append(list, bind("residual", residual))
+	}
+	list = append(append(list, after...), bind("y", y))
+	if o.doesNext(route) {
+		list = append(list, bind("next_weight", o.next.weight), bind("weighted", o.next.weighted),
+			bind("next_squares", o.next.squares))
+	}
+	return list
 }
 
 // Corners: each route has its largest grid at the most rows that take it.
@@ -291,6 +314,14 @@ func (o *linear) Plan(p *engine.Planner) error {
 	p.SetDims(o.y, out[:rank]...)
 	route := o.routes.choose(p, m)
 	s := &o.shapes[route]
+	if o.next != nil {
+		give := p.Leave
+		if o.doesNext(route) {
+			give = p.SetDims
+		}
+		give(o.next.weighted, 1, n)
+		give(o.next.squares, o.next.sums())
+	}
 	for i := range o.parts {
 		part := &o.parts[i]
 		cols, stride := part.rows, n
@@ -316,8 +347,16 @@ func (o *linear) Plan(p *engine.Planner) error {
 		}
 		if o.takesNorm(route) {
 			l.Params.F32("eps", o.norm.eps)
-			l.Bytes += 4 * int64(k)
-			l.FLOPs += 4 * int64(m) * int64(k)
+			if o.givenNorm() {
+				l.Bytes += 4 * int64(o.norm.sums())
+			} else {
+				l.Bytes += 4 * int64(k)
+				l.FLOPs += 4 * int64(k)
+			}
+		}
+		if o.doesNext(route) {
+			l.Bytes += 4 * int64(2*n+o.next.sums())
+			l.FLOPs += 3 * int64(n)
 		}
 		if o.joins(route) {
 			l.FLOPs += int64(o.gated.act.flops+1) * int64(m) * int64(cols)
@@ -350,6 +389,12 @@ func (o *linear) takesResidual(route int) bool {
 // takesNorm says whether the kernel of a route does the norm that gives x.
 func (o *linear) takesNorm(route int) bool { return o.norm != nil && o.shapes[route].batch == 1 }
 
+// givenNorm says whether the norm that gives x is done as far as each element goes.
+func (o *linear) givenNorm() bool { return o.norm != nil && o.norm.squares != engine.None }
+
+// doesNext says whether the kernel of a route does what the norm of y takes of each element.
+func (o *linear) doesNext(route int) bool { return o.next != nil && o.shapes[route].batch == 1 }
+
 // gatedBy is by what the kernel of a route joins gate and up, vec elements at a time: its name, none where it
 // does not, and its formula.
 func (o *linear) gatedBy(route, vec int) (string, shaders.Text) {
@@ -372,7 +417,10 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	}
 	ragged := func(p part) bool { return p.rows%s.rows != 0 }
 	c["Lanes"], c["Rows"], c["Batch"], c["Eights"] = s.lanes, s.rows, s.batch, s.eights
-	c["Norm"] = o.takesNorm(route)
+	c["Norm"], c["Next"], c["Given"] = o.takesNorm(route), o.doesNext(route), 0
+	if o.takesNorm(route) && o.givenNorm() {
+		c["Given"] = o.norm.sums()
+	}
 	c["Groups"] = 1
 	if g := o.w.Format.Group; g > 0 {
 		c["Groups"] = max(1, s.chunk()/g)
@@ -405,6 +453,10 @@ func (o *linear) Reference(r *Ref) {
 		o.joined(r, x, y, cols)
 		return
 	}
+	if o.next != nil && m == 1 {
+		cols = o.colsOfNext(r, cols)
+		defer o.giveNext(r, y)
+	}
 	for _, p := range o.parts {
 		read := o.w.reader(r, &p)
 		inParallel(cols, func(cols []int) {
@@ -430,6 +482,31 @@ func (o *linear) Reference(r *Ref) {
 	r.Set(o.y, y)
 }
 
+// colsOfNext are the columns of y that anything of what its kernel for one row gives is made of, where only
+// these of y are wanted.
+func (o *linear) colsOfNext(r *Ref, cols []int) []int {
+	cols = slices.AppendSeq(cols, r.cols(o.next.weighted, o.w.Rows))
+	for i := range r.cols(o.next.squares, o.next.sums()) {
+		for col := i * o.next.each; col < min((i+1)*o.next.each, o.w.Rows); col++ {
+			cols = append(cols, col)
+		}
+	}
+	slices.Sort(cols)
+	return slices.Compact(cols)
+}
+
+// giveNext gives what the norm of a row y takes of each element.
+func (o *linear) giveNext(r *Ref, y Tensor) {
+	weight := r.Tensor(o.next.weight)
+	weighted, squares := zeros(1, o.w.Rows), zeros(o.next.sums())
+	for i, v := range y.Data {
+		weighted.Data[i] = v * weight.Data[i]
+		squares.Data[i/o.next.each] += v * v
+	}
+	r.Set(o.next.weighted, weighted)
+	r.Set(o.next.squares, squares)
+}
+
 // joined fills in the columns of y that are wanted.
 func (o *linear) joined(r *Ref, x, y Tensor, cols []int) {
 	m, n := y.rows()
@@ -449,7 +526,24 @@ func (o *linear) joined(r *Ref, x, y Tensor, cols []int) {
 
 // Tolerance: products of both signs cancel out, so that what a result has lost is not seen in its own size;
 // in that of its row it is, unless the row is short and all of it has cancelled out.
-func (o *linear) Tolerance(r *Ref, _ engine.ValueID) Tolerance {
+func (o *linear) Tolerance(r *Ref, v engine.ValueID) Tolerance {
+	t := o.productTolerance(r)
+	if o.next == nil || v == o.y {
+		return t
+	}
+	y := r.largest(o.y)
+	near := t.Row*y + t.Abs
+	if v == o.next.weighted {
+		return Tolerance{Rel: oneRounding.Rel, Abs: near * r.largest(o.next.weight), Why: t.Why + ", by weights"}
+	}
+	return Tolerance{
+		Rel: summed(o.next.each) * rounding, Abs: 2 * float64(o.next.each) * near * y,
+		Why: fmt.Sprintf("%s, and %d squares of them", t.Why, o.next.each),
+	}
+}
+
+// productTolerance is that of y.
+func (o *linear) productTolerance(r *Ref) Tolerance {
 	t := Tolerance{
 		Row: summed(o.w.Cols) * rounding, Why: fmt.Sprintf("%d products summed in f32", o.w.Cols),
 	}

@@ -25,7 +25,7 @@ struct Params {
   residual_rows: u32, // likewise; 0 where there is no residual
 {{- end}}
 {{- if .Norm}}
-  eps: f32, // of the norm
+  eps: f32, // of the norm before
 {{- end}}
 }
 
@@ -37,10 +37,17 @@ struct Params {
 {{- if .Residual}}
 {{binding}} var<storage, read> residual: array<f32>;
 {{- end}}
-{{- if .Norm}}
+{{- if .Given}}
+{{binding}} var<storage, read> squares: array<f32>; // of the norm's row, sums of them
+{{- else if .Norm}}
 {{binding}} var<storage, read> norm: array<vec4<f32>>; // its weights
 {{- end}}
 {{binding}} var<storage, read_write> y: array<f32>;
+{{- if .Next}}
+{{binding}} var<storage, read> next_weight: array<f32>; // of a norm of y
+{{binding}} var<storage, read_write> weighted: array<f32>; // y by these
+{{binding}} var<storage, read_write> next_squares: array<f32>; // the sum of those of y, by workgroup
+{{- end}}
 {{binding}} var<uniform> params: Params;
 
 {{template "flat_group" .}}
@@ -59,15 +66,15 @@ fn place(lane: u32, sum: u32) -> u32 {
 {{- if .Norm}}
 
 // The scale of a norm waits until all is summed: the squares are summed beside the products.
-var<private> squares: f32;
+var<private> squared_sum: f32;
 var<workgroup> squared: array<f32, {{.Lanes}}>;
 {{- end}}
 
 // Four columns of the row of x that begins at row.
 fn columns(row: u32, at: u32) -> vec4<f32> {
-{{- if .Norm}}
+{{- if and .Norm (not .Given)}}
   let v = x[row + at];
-  squares += dot(v, v);
+  squared_sum += dot(v, v);
   return v * norm[at];
 {{- else}}
   return x[row + at];
@@ -90,6 +97,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     return; // a grid that is larger than the live shape needs
   }
 {{- template "gemv_begin" $f}}
+{{- if .Given}}
+  for (var i = lane; i < {{.Given}}u; i += {{.Lanes}}u) {
+    squared_sum += squares[i];
+  }
+{{- end}}
 {{- $x_rows := "params.m"}}{{if .Residual}}{{$x_rows = "params.x_rows"}}{{end}}
 {{- range $b := .Batch}}
   let x_row{{$b}} = min(batch0 + {{$b}}u, {{$x_rows}} - 1u) * {{mul $.Chunks (mul 2 $.Eights)}}u;
@@ -134,7 +146,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     }
   }
 {{- if .Norm}}
-  squared[lane] = squares;
+  squared[lane] = squared_sum;
 {{- end}}
   workgroupBarrier();
   // {{$parts}} lanes to each of the {{$sums}} sums.
@@ -142,28 +154,30 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let part = lane / {{$sums}}u;
   var result = 0.0;
 {{- if .Norm}}
-  squares = 0.0;
+  squared_sum = 0.0;
 {{- end}}
   for (var i = 0u; i < {{$sums}}u; i++) {
     result += partial[place(i * {{$parts}}u + part, sum)];
 {{- if .Norm}}
-    squares += squared[i * {{$parts}}u + part];
+    squared_sum += squared[i * {{$parts}}u + part];
 {{- end}}
   }
-{{- if or (gt $parts 1) .Gated}}
+{{- if or (gt $parts 1) .Gated .Next}}
   workgroupBarrier();
   partial[lane] = result;
 {{- if .Norm}}
-  squared[lane] = squares;
+  squared[lane] = squared_sum;
 {{- end}}
   workgroupBarrier();
+{{- if not .Next}}
   if (part > 0u{{if .Gated}} || sum >= {{.Rows}}u{{end}}) {
     return;
   }
+{{- end}}
   for (var i = 1u; i < {{$parts}}u; i++) {
     result += partial[i * {{$sums}}u + sum];
 {{- if .Norm}}
-    squares += squared[i * {{$sums}}u + sum];
+    squared_sum += squared[i * {{$sums}}u + sum];
 {{- end}}
   }
 {{- end}}
@@ -175,10 +189,13 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
   let batch = batch0 + sum / {{.Rows}}u;
   let row = group_row + sum % {{.Rows}}u;
-  if (batch < params.m && row < params.n) {
+{{- if .Next}}
+  var square = 0.0;
+{{- end}}
+  if (batch < params.m && row < params.n{{if .Next}} && part == 0u{{end}}) {
     let column = params.first + row;
 {{- if .Norm}}
-    let scale = inverseSqrt(squares / {{mul .Chunks (mul 8 .Eights)}}.0 + params.eps);
+    let scale = inverseSqrt(squared_sum / {{mul .Chunks (mul 8 .Eights)}}.0 + params.eps);
     result *= scale;
 {{- if .Gated}}
     up *= scale;
@@ -197,5 +214,21 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     result = ({{.Expr}}) * up;
 {{- end}}
     y[batch * params.stride + column] = result;
+{{- if .Next}}
+    weighted[column] = result * next_weight[column];
+    square = result * result;
+{{- end}}
   }
+{{- if .Next}}
+  if (part == 0u) {
+    partial[sum] = square;
+  }
+  workgroupBarrier();
+  if (lane == 0u) {
+    for (var i = 1u; i < {{$sums}}u; i++) {
+      square += partial[i];
+    }
+    next_squares[group_row / {{.Rows}}u] = square;
+  }
+{{- end}}
 }

@@ -1,8 +1,8 @@
-// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q4, Gated silu, GroupEights 4, Groups 1, HalfScales, Lanes 64, Norm, Rows 16: workgroup [64 1 1], 8448 bytes of workgroup memory
+// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q4, Gated silu, Given 256, GroupEights 4, Groups 1, HalfScales, Lanes 64, Norm, Rows 16: workgroup [64 1 1], 8448 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
-// binding 3: norm
+// binding 3: squares
 // binding 4: y (written)
 // param at 0: u32 m
 // param at 4: u32 n
@@ -23,7 +23,7 @@ struct Params {
   n: u32, // rows of gate and of up
   stride: u32, // of the rows of y
   first: u32, // column of y that row 0 of w makes
-  eps: f32, // of the norm
+  eps: f32, // of the norm before
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
@@ -32,7 +32,7 @@ struct Params {
 
 // [n / 4, groups, 4]
 @group(0) @binding(2) var<storage, read> scales: array<vec2<u32>>;
-@group(0) @binding(3) var<storage, read> norm: array<vec4<f32>>; // its weights
+@group(0) @binding(3) var<storage, read> squares: array<f32>; // of the norm's row, sums of them
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
 @group(0) @binding(5) var<uniform> params: Params;
 
@@ -104,14 +104,12 @@ fn place(lane: u32, sum: u32) -> u32 {
 }
 
 // The scale of a norm waits until all is summed: the squares are summed beside the products.
-var<private> squares: f32;
+var<private> squared_sum: f32;
 var<workgroup> squared: array<f32, 64>;
 
 // Four columns of the row of x that begins at row.
 fn columns(row: u32, at: u32) -> vec4<f32> {
-  let v = x[row + at];
-  squares += dot(v, v);
-  return v * norm[at];
+  return x[row + at];
 }
 
 @compute @workgroup_size(64)
@@ -128,6 +126,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   }
   if (group_row >= params.n) {
     return; // a grid that is larger than the live shape needs
+  }
+  for (var i = lane; i < 256u; i += 64u) {
+    squared_sum += squares[i];
   }
   let x_row0 = min(batch0 + 0u, params.m - 1u) * 512u;
   let rows = min(32u, 2u * params.n);
@@ -203,27 +204,27 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       partial[place(lane, done + 3u)] = sum0_3;
     }
   }
-  squared[lane] = squares;
+  squared[lane] = squared_sum;
   workgroupBarrier();
   // 2 lanes to each of the 32 sums.
   let sum = lane % 32u;
   let part = lane / 32u;
   var result = 0.0;
-  squares = 0.0;
+  squared_sum = 0.0;
   for (var i = 0u; i < 32u; i++) {
     result += partial[place(i * 2u + part, sum)];
-    squares += squared[i * 2u + part];
+    squared_sum += squared[i * 2u + part];
   }
   workgroupBarrier();
   partial[lane] = result;
-  squared[lane] = squares;
+  squared[lane] = squared_sum;
   workgroupBarrier();
   if (part > 0u || sum >= 16u) {
     return;
   }
   for (var i = 1u; i < 2u; i++) {
     result += partial[i * 32u + sum];
-    squares += squared[i * 32u + sum];
+    squared_sum += squared[i * 32u + sum];
   }
   var up = 0.0;
   for (var i = 0u; i < 2u; i++) {
@@ -233,7 +234,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let row = group_row + sum % 16u;
   if (batch < params.m && row < params.n) {
     let column = params.first + row;
-    let scale = inverseSqrt(squares / 2048.0 + params.eps);
+    let scale = inverseSqrt(squared_sum / 2048.0 + params.eps);
     result *= scale;
     up *= scale;
     let v = result;

@@ -29,7 +29,7 @@ struct Params {
   first: u32, // column of y that row 0 of w makes
   x_rows: u32, // as many as y has, or one that serves all
   residual_rows: u32, // likewise; 0 where there is no residual
-  eps: f32, // of the norm
+  eps: f32, // of the norm before
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
@@ -107,13 +107,13 @@ fn place(lane: u32, sum: u32) -> u32 {
 }
 
 // The scale of a norm waits until all is summed: the squares are summed beside the products.
-var<private> squares: f32;
+var<private> squared_sum: f32;
 var<workgroup> squared: array<f32, 64>;
 
 // Four columns of the row of x that begins at row.
 fn columns(row: u32, at: u32) -> vec4<f32> {
   let v = x[row + at];
-  squares += dot(v, v);
+  squared_sum += dot(v, v);
   return v * norm[at];
 }
 
@@ -184,33 +184,33 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       partial[place(lane, done + 3u)] += sum0_3;
     }
   }
-  squared[lane] = squares;
+  squared[lane] = squared_sum;
   workgroupBarrier();
   // 8 lanes to each of the 8 sums.
   let sum = lane % 8u;
   let part = lane / 8u;
   var result = 0.0;
-  squares = 0.0;
+  squared_sum = 0.0;
   for (var i = 0u; i < 8u; i++) {
     result += partial[place(i * 8u + part, sum)];
-    squares += squared[i * 8u + part];
+    squared_sum += squared[i * 8u + part];
   }
   workgroupBarrier();
   partial[lane] = result;
-  squared[lane] = squares;
+  squared[lane] = squared_sum;
   workgroupBarrier();
   if (part > 0u) {
     return;
   }
   for (var i = 1u; i < 8u; i++) {
     result += partial[i * 8u + sum];
-    squares += squared[i * 8u + sum];
+    squared_sum += squared[i * 8u + sum];
   }
   let batch = batch0 + sum / 8u;
   let row = group_row + sum % 8u;
   if (batch < params.m && row < params.n) {
     let column = params.first + row;
-    let scale = inverseSqrt(squares / 1280.0 + params.eps);
+    let scale = inverseSqrt(squared_sum / 1280.0 + params.eps);
     result *= scale;
     result += bias[column];
     if (params.residual_rows > 0u) {
