@@ -38,8 +38,9 @@ func deviceParts(d *trace.Device) []table.Part {
 	}
 	if d.Software() {
 		name, _, _ := strings.Cut(d.Name, " (")
-		short := fmt.Sprintf("software device (%s)", name)
-		return []table.Part{{Rank: 0, Text: short + ": compare ratios only", Short: short}}
+		return []table.Part{
+			table.Say(0, "software device (%s)", name), {Rank: 3, Text: "compare ratios only"},
+		}
 	}
 	return []table.Part{{Rank: 3, Text: d.Name + " " + d.Backend, Short: d.Name}}
 }

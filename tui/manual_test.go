@@ -61,7 +61,7 @@ func TestTheManualsKeysAnswerItsQuestions(t *testing.T) {
 			case word[2] != "":
 				d.typed(word[2])
 			default:
-				letter := regexp.MustCompile(`(\S) ` + word[3] + ` `).FindStringSubmatch(d.screen())
+				letter := regexp.MustCompile(`\s(\S) ` + word[3] + ` `).FindStringSubmatch(d.screen())
 				if letter == nil {
 					t.Fatalf("%s: no column %s to sort by:\n%s", r[0], word[3], d.screen())
 				}

@@ -435,6 +435,9 @@ func TestASoftwareDeviceIsNamedInWords(t *testing.T) {
 		d := drive(t, size[0], size[1], &soft, nil, Options{})
 		d.sees("software device (llvmpipe")
 		if size[0] >= mainWidth {
+			d.sees("llama-1b")
+		}
+		if size[0] > mainWidth {
 			d.sees("compare ratios only")
 		}
 	}
