@@ -43,7 +43,7 @@ func TestRunMeasuresTheLastStepByItsKind(t *testing.T) {
 		if got != want {
 			t.Errorf("%s measures %+v, want %+v", args, got, want)
 		}
-		said := strings.Contains(stdout.String(), "cost at s3, 30 rounds, 26 rows share 7.0 ± ")
+		said := strings.Contains(stdout.String(), "26 rows share 7.0 ± ")
 		if text := !strings.Contains(args, "json"); said != (text && want.parts) {
 			t.Errorf("%s: the profile says costs: %v\n%s", args, said, stdout)
 		}

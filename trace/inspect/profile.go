@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -15,7 +16,9 @@ import (
 type Profile struct {
 	Trace   *trace.Trace
 	Rates   []Rate
-	Kernels []KernelProfile // by phase, then by total, falling
+	Kernels []KernelProfile // by phase, then by what there is to save, or by total, falling
+	Costs   []*StepCosts    // of each phase that has some
+	index   *Index
 }
 
 // Rate is how fast the steps of one phase went that were timed alike and followed each other alike. Cold
@@ -48,6 +51,9 @@ type KernelProfile struct {
 	Timed   int     // of them, that were measured
 	TotalNS float64 // of those
 	Share   float64 // of the phase's total; 0 where not all dispatches of the phase were measured
+	// Cost is that of the kernel in the last step of the phase that has costs; nil where it was not left out
+	// by itself.
+	Cost *RowCost
 }
 
 // MeanNS is the mean of the dispatches that were measured.
@@ -147,7 +153,7 @@ func (g *group) counts() (c *counted, onlyCold bool) {
 
 // Profile is the profile of the steps so far. Of the trace it looks at what belongs to none of them.
 func (y *Tally) Profile(t *trace.Trace) *Profile {
-	p := &Profile{Trace: t}
+	p := &Profile{Trace: t, index: NewIndex(t)}
 	var phases []string
 	kernels := map[string]*counted{}
 	for _, g := range y.groups {
@@ -166,9 +172,50 @@ func (y *Tally) Profile(t *trace.Trace) *Profile {
 		}
 	}
 	for _, phase := range phases {
-		p.Kernels = append(p.Kernels, shared(kernels[phase].kernels)...)
+		list := shared(kernels[phase].kernels)
+		p.cost(phase, list)
+		p.Kernels = append(p.Kernels, list...)
 	}
 	return p
+}
+
+// cost gives the kernels of a phase their costs. Where those make up most of its time they are in order by
+// what there is to save, the rest behind them by time.
+func (p *Profile) cost(phase string, list []KernelProfile) {
+	step := -1
+	for i := range p.Trace.Steps {
+		if s := &p.Trace.Steps[i]; s.Phase == phase && len(s.Costs) > 0 {
+			step = i
+		}
+	}
+	if step < 0 {
+		return
+	}
+	costs, of := p.index.costsOf(step), map[string][]trace.DispatchID{}
+	p.Costs = append(p.Costs, costs)
+	for _, d := range costs.Step.Dispatches {
+		plan := &p.Trace.Plans[d.Plan]
+		of[plan.Kernel] = append(of[plan.Kernel], plan.Dispatch)
+	}
+	known, all := 0.0, 0.0
+	for i := range list {
+		k := &list[i]
+		k.Cost = costs.Of(of[k.Kernel])
+		if all += k.TotalNS; k.Cost != nil && k.Cost.Spread {
+			known += k.TotalNS
+		}
+	}
+	if known < all/2 {
+		return
+	}
+	worth := func(k *KernelProfile) float64 {
+		if k.Cost == nil || !k.Cost.Spread {
+			return math.Inf(-1)
+		}
+		ns, _ := k.Cost.worth()
+		return ns
+	}
+	slices.SortStableFunc(list, func(a, b KernelProfile) int { return cmp.Compare(worth(&b), worth(&a)) })
 }
 
 // shared gives the kernels of a phase their shares, and sorts them.
@@ -193,7 +240,7 @@ func shared(list []KernelProfile) []KernelProfile {
 func init() {
 	register(Table{
 		Name: "profile", Takes: WholeRun,
-		Doc: "each kernel's part of the GPU time by phase, and tokens a second",
+		Doc: "each kernel's part of the GPU time by phase and what it costs a step, and tokens a second",
 		Of: func(ctx context.Context, x *Index, o Options) (*table.Table, error) {
 			p, err := x.Profile(ctx, o.Scope)
 			if err != nil {
@@ -292,6 +339,10 @@ func (p *Profile) Lines() []string {
 		lines = append(lines, fmt.Sprintf("prefill again: %s in %s warm (%.1f tokens/s, median of %d), %s%s in the run",
 			table.Plural(w.Tokens, "token"), millis(w.WallNS), w.TokensPerS(), w.N, millis(w.was), cold))
 	}
+	for _, c := range p.Costs {
+		lines = append(lines, fmt.Sprintf("%s: cost of a kernel in s%d, %s", c.Step.Phase, c.Step.Index,
+			trace.Rounds(c.Step.Costs)))
+	}
 	if o := p.Trace.Observer; o != nil {
 		untimed, ok1 := o.UntimedNS.NS()
 		timed, ok2 := o.TimedNS.NS()
@@ -371,7 +422,7 @@ func (p *Profile) Table() *table.Table {
 		return table.Microseconds(ns/1e3, decimals)
 	}
 	at := table.By(rows)
-	t := table.New("profile", []table.Column{
+	columns := []table.Column{
 		{
 			Name: "kernel", Title: "kernel", Width: 80, Tree: true,
 			Doc: "specialised shader; its phase in the row above",
@@ -406,9 +457,32 @@ func (p *Profile) Table() *table.Table {
 				return table.Number(100*k.Share, 1)
 			}),
 		},
-	}, table.Tree(rows, func(r *profileRow) table.Row { return r.Row }))
+	}
+	columns = append(columns, p.costColumns(at)...)
+	t := table.New("profile", columns, table.Tree(rows, func(r *profileRow) table.Row { return r.Row }))
 	for _, l := range p.Lines() {
 		t.Title = append(t.Title, table.Title(table.Part{Text: l}))
 	}
 	return t
+}
+
+// costColumns are the costs of the kernels in a step; no screen shows them where there are none.
+func (p *Profile) costColumns(at func(func(*profileRow) table.Cell) func(int) table.Cell) []table.Column {
+	columns := costColumns(p.index, func(of func(*RowCost) table.Cell) func(int) table.Cell {
+		return at(func(k *profileRow) table.Cell {
+			switch {
+			case k.Group:
+				return table.Cell{}
+			case k.Cost == nil:
+				return table.Missing()
+			}
+			return of(k.Cost)
+		})
+	})
+	for i := range columns {
+		if len(p.Costs) == 0 {
+			columns[i].Width = table.Unseen
+		}
+	}
+	return columns
 }

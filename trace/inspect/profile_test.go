@@ -2,11 +2,13 @@ package inspect_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/tracetest"
 )
@@ -42,5 +44,52 @@ func TestRatesSayTheMode(t *testing.T) {
 	tr.Steps[8].Pipelined, tr.Steps[7].Pipelined, tr.Steps[6].Pipelined = false, false, false
 	if pace := inspect.NewIndex(tr).Pace(5).String(); !strings.Contains(pace, "tok/s stepped") {
 		t.Error(pace)
+	}
+}
+
+// Kernels are in order by what there is to save where costs say it, else by their time; what is not known is
+// told apart by no cost.
+func TestTheProfileRanksKernelsByTheirCosts(t *testing.T) {
+	x := costed(t, tracetest.Run(2, 40, 1), 1)
+	s := &x.Trace.Steps[1]
+	profile := func() (kernels []string, told int, lines string) {
+		p, err := x.Profile(ctx, inspect.Scope{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range p.Kernels {
+			if k.Phase == "decode" {
+				kernels = append(kernels, k.Kernel)
+			}
+			if k.Cost != nil && k.Cost.Told() {
+				told++
+			}
+		}
+		return kernels, told, strings.Join(p.Lines(), "\n")
+	}
+	by, told, lines := profile()
+	if told == 0 || !strings.Contains(lines, "decode: cost of a kernel in s1, 30 rounds") {
+		t.Errorf("%d kernels have a cost: %s", told, lines)
+	}
+	last := by[len(by)-1]
+	for i := range s.Costs { // the kernel that was last has most to save but for the products
+		c := &s.Costs[i]
+		for _, d := range s.Dispatches {
+			p := &x.Trace.Plans[d.Plan]
+			if p.Kernel == last && slices.Equal(c.Dispatches, []trace.DispatchID{p.Dispatch}) {
+				c.NS, c.Q1NS, c.Q3NS = 80_000, 79_600, 80_600
+			}
+		}
+	}
+	if got, _, _ := profile(); got[1] != last {
+		t.Errorf("%q is the second: %q", last, got)
+	}
+	for i := range s.Costs {
+		s.Costs[i].N = 1
+	}
+	alone, told, _ := profile()
+	s.Costs = nil
+	if want, _, _ := profile(); told > 0 || !slices.Equal(alone, want) {
+		t.Errorf("by costs of 1 round %q, by times alone %q", alone, want)
 	}
 }
