@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"gpuscope/model/session"
 	"gpuscope/trace"
@@ -166,22 +165,13 @@ func plainCost(p *plainText, names string) (session.Command, error) {
 	parts, err := p.index.CostParts(p.ctx, last)
 	if names != "" {
 		var one inspect.Part
-		one, err = p.index.Named(p.ctx, last, namesIn(names))
+		one, err = p.index.Named(p.ctx, last, names)
 		parts = []inspect.Part{one}
 	}
 	for _, part := range parts {
 		c.Parts = append(c.Parts, session.Part(part))
 	}
 	return c, err
-}
-
-// namesIn are the names of a list, which may have blanks: "q, slice cos".
-func namesIn(list string) []string {
-	names := strings.Split(list, ",")
-	for i := range names {
-		names[i] = strings.TrimSpace(names[i])
-	}
-	return names
 }
 
 // lastStep is where the current step is in the trace, for the command of a word.

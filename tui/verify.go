@@ -50,7 +50,7 @@ func plainVerify(p *plainText, names string) (session.Command, error) {
 	if err != nil || names == "" {
 		return c, err
 	}
-	part, err := p.index.Named(p.ctx, last, namesIn(names))
+	part, err := p.index.Named(p.ctx, last, names)
 	c.Parts = []session.Part{session.Part(part)}
 	return c, err
 }

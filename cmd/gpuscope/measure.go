@@ -171,7 +171,7 @@ func (o *profiling) parts(ctx context.Context, x *inspect.Index, step int) ([]se
 	}
 	var parts []session.Part
 	for _, names := range o.together {
-		p, err := x.Named(ctx, step, strings.Split(names, ","))
+		p, err := x.Named(ctx, step, names)
 		if err != nil {
 			return nil, fmt.Errorf("--cost: %w", err)
 		}

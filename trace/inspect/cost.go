@@ -80,16 +80,17 @@ func Together(parts []Part) Part {
 	return all
 }
 
-// Named is the part that several names stand for together: rows of the step folded by layer, by their names
-// with their block or without ("attn.norm", "norm", "attn"), kinds of operators, or kernels. A * in a name
-// stands for any letters.
-func (x *Index) Named(ctx context.Context, step int, names []string) (Part, error) {
+// Named is the part that names with commas between stand for together: rows of the step folded by layer, by
+// their names with their block or without ("attn.norm, norm, attn"), kinds of operators, or kernels. A * in a
+// name stands for any letters.
+func (x *Index) Named(ctx context.Context, step int, names string) (Part, error) {
 	t, err := x.Dispatches(ctx, Options{Scope: x.Step(step), Fold: FoldLayer})
 	if err != nil {
 		return Part{}, err
 	}
 	var parts []Part
-	for _, name := range names {
+	for name := range strings.SplitSeq(names, ",") {
+		name = strings.TrimSpace(name)
 		one := Part{Name: name}
 		for i := range t.Folded {
 			if is, err := t.called(i, name); err != nil {

@@ -242,7 +242,7 @@ func TestCostTableRanksByWhatThereIsToSave(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	both, err := inspect.NewIndex(tr).Named(ctx, 2, []string{"*.norm", "add*"})
+	both, err := inspect.NewIndex(tr).Named(ctx, 2, "*.norm,add*")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -776,7 +776,7 @@ func TestNamesStandForRowsToBeLeftOutTogether(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Run(2, 40, 1))
 	d := dispatched(x, 1, inspect.Options{})
 	of := func(names ...string) inspect.Part {
-		p, err := x.Named(ctx, 1, names)
+		p, err := x.Named(ctx, 1, strings.Join(names, ", "))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -805,7 +805,7 @@ func TestNamesStandForRowsToBeLeftOutTogether(t *testing.T) {
 		t.Errorf("%v, want %v", got, kinds)
 	}
 	for _, wrong := range []string{"nrm", "["} {
-		if _, err := x.Named(ctx, 1, []string{"norm", wrong}); err == nil ||
+		if _, err := x.Named(ctx, 1, "norm,"+wrong); err == nil ||
 			!strings.Contains(err.Error(), wrong) {
 			t.Errorf("%q: %v", wrong, err)
 		}
