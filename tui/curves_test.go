@@ -5,6 +5,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	tea "github.com/charmbracelet/bubbletea"
+
 	"gpuscope/trace/tracetest"
 )
 
@@ -160,4 +162,14 @@ func TestAnotherAxisIsDrawnAllAtOnce(t *testing.T) {
 	d.settle()
 	d.sees("grid against the tokens of a prompt", "token from position 0").press("d")
 	d.sees("bytes against the tokens").press("a").sees("time against the position").press("u").sees("bytes against")
+}
+
+// On a narrow screen an operator that was timed takes no room of the names and routes of the others: the
+// detail says which route was the fastest.
+func TestWhatIsFastestLeavesNamesTheirRoom(t *testing.T) {
+	d := live(t, 80, 24).press("5", "a", "j", "t").misses("fastest timed").press("tab", "z").sees("fastest ")
+	d.press("z", "tab")
+	d.update(tea.WindowSizeMsg{Width: 200, Height: 40})
+	d.settle()
+	d.sees("fastest timed")
 }

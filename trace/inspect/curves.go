@@ -100,7 +100,12 @@ func (q Quantity) Value(v float64) string {
 // that are apart by half of it look alike.
 func (q Quantity) Axis(lo, hi float64) func(float64) string {
 	if q != Time || lo < hi/4 {
-		return q.Value
+		return func(v float64) string {
+			if v == 0 {
+				return "0" // of any unit
+			}
+			return q.Value(v)
+		}
 	}
 	unit, name := 1e3, "µs"
 	if hi >= 1e6 {

@@ -178,7 +178,7 @@ func (c *Curves) lengthColumns() []table.Column {
 			}),
 		},
 		table.Column{
-			Name: "fastest", Title: "fastest timed", Width: 80,
+			Name: "fastest", Title: "fastest timed", Width: 110, // the detail has it
 			Doc: "the route that was the fastest when the operator was timed alone, and at which lengths",
 			Of:  at(func(r *CurveRow) table.Cell { return table.Text(routesOver(r.fastest())) }),
 		},

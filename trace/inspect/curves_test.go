@@ -441,3 +441,12 @@ func TestMarksOfAnAxisDiffer(t *testing.T) {
 		}
 	}
 }
+
+// Nothing is 0 in any unit.
+func TestAnAxisFromNothingBeginsAtZero(t *testing.T) {
+	for _, q := range Quantities() {
+		if got := q.Axis(0, 1.47e6)(0); got != "0" {
+			t.Errorf("the axis of %s begins at %q", q, got)
+		}
+	}
+}
