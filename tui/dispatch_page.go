@@ -165,7 +165,11 @@ func (p *dispatchPage) detail() detail {
 		}
 		if row.Gone() {
 			x = t.Base.Index
-			lines = append(lines, fmt.Sprintf("It did not run. In s%d:", x.Trace.Steps[l.Step].Index))
+			said := "It did not run. In s%d:"
+			if row.Count() > 1 {
+				said = "The first of them in s%d:"
+			}
+			lines = append(lines, fmt.Sprintf(said, x.Trace.Steps[l.Step].Index))
 		}
 		d, err := x.Detail(ctx, l.Step, l.ID, s.lastOfBase())
 		if d != nil {
@@ -226,6 +230,10 @@ func several(t *inspect.DispatchTable, r int) []string {
 		steps = ", medians of " + plural(len(t.Scope.Steps), "step")
 	}
 	lines := []string{fmt.Sprintf("%s: %s%s", row.Label, plural(row.Count(), "dispatch"), steps)}
+	if row.Gone() {
+		lines[0] += " that did not run"
+		return lines
+	}
 	add := func(label string, parts ...string) {
 		said := slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 		if len(said) > 0 {

@@ -84,3 +84,10 @@ func TestNotesUnderTheRowsAreWhole(t *testing.T) {
 		t.Error("no screen has a note")
 	}
 }
+
+// Of rows that did not run it is said that they did not, before what they are: on a small screen no more is
+// seen.
+func TestDetailOfWhatDidNotRunSaysSo(t *testing.T) {
+	d := drive(t, 60, 16, llama, nil, Options{}).press("2", "v", "G", "k").misses("not all were timed")
+	d.sees("dispatches that did not run").press("z", "tab").sees("The first of them in s0:")
+}
