@@ -34,9 +34,14 @@ func TestTheEmbeddedModelIsMeasured(t *testing.T) {
 	for i := range got.Tests {
 		names = append(names, got.Tests[i].Name+" "+got.Tests[i].Mode)
 	}
-	if want := []string{
+	want := []string{
 		"pp5 stepped", "tg2 stepped", "tg2 pipelined", "pp5 @ d3 stepped", "tg2 @ d3 stepped", "tg2 @ d3 pipelined",
-	}; !slices.Equal(names, want) {
+	}
+	want = slices.DeleteFunc(want, func(name string) bool { // steps of a busy CPU take several submits
+		name, is := strings.CutSuffix(name, " pipelined")
+		return is && strings.Contains(stderr.String(), name+" was not measured pipelined")
+	})
+	if !slices.Equal(names, want) {
 		t.Errorf("tests %q, want %q", names, want)
 	}
 	if got.Device.Software() != (got.Device.Ceilings == nil) || got.Producer.Version == "" ||
