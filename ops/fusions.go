@@ -9,4 +9,4 @@ import (
 // Fusions are the rules by which operators are fused, in the order in which they are tried. A rule is a row
 // here and a file, fuse_NAME.go.
 var Fusions = slices.Concat([]engine.Fusion{fuseResidual, fuseRopeAttention, fuseRope, fuseQKNorm}, fuseGated,
-	[]engine.Fusion{fuseGateUp, fuseNorm})
+	[]engine.Fusion{fuseGateUp, fuseBeside, fuseNorm})

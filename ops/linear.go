@@ -55,6 +55,8 @@ type linear struct {
 	gated   *gatedRow
 	product engine.ValueID
 	join    *engine.Kernel // of product
+	// beside are the rows of weights of all products that read x, where others do, too; or 0.
+	beside int
 	// norm gives x, and is taken in by the kernel for one row, which reads what the norm would, or what the
 	// product before the norm gives for it; or nil.
 	norm *rmsNorm
@@ -621,9 +623,12 @@ var tuned = linearTuning{
 // tileColumns is how many columns a tile of results has.
 const tileColumns = 64
 
+// rowsBeside are the rows of weights of all products that run side by side.
+func (o *linear) rowsBeside() int { return max(o.w.Rows, o.beside) }
+
 // rowsOfTiles is how many rows of x make as many tiles at most; 64 in any case.
 func rowsOfTiles(tile int, most *int) func(*linear) int {
-	return func(o *linear) int { return max(64, *most/divUp(o.w.Rows, tileColumns)*tile) }
+	return func(o *linear) int { return max(64, *most/divUp(o.rowsBeside(), tileColumns)*tile) }
 }
 
 // tiles is the shape of kernels by tiles: in each team a lane has 8 x 8 results.
@@ -664,10 +669,7 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	if !o.w.whole() {
 		return linearShape{}
 	}
-	halves, rows := o.w.Rows/o.cols(), o.w.Rows // rows are of all products that run side by side
-	if o.norm != nil {
-		rows = o.norm.behind
-	}
+	halves, rows := o.w.Rows/o.cols(), o.rowsBeside()
 	s := linearShape{rows: tuned.rows / halves, batch: 1, eights: 1}
 	for s.rows > 4 && rows/halves/s.rows < tuned.busy {
 		s.rows /= 2

@@ -1,0 +1,29 @@
+package ops
+
+import "gpuscope/engine"
+
+// fuseBeside tells linears that read the same tensor of each other, as q, k and v do. They run side by side,
+// so together they have the workgroups that fill a device, and all take tiles of one size: on an H200 those
+// of two sizes do not overlap.
+var fuseBeside = engine.Fusion{
+	Name: "beside", Doc: "linears that read the same tensor choose their kernels as one of all their rows would",
+	Pattern: engine.Pattern{Kinds: linearKinds()},
+	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+		o := m.Last().(*linear)
+		rows := 0
+		readers, _ := b.Readers(o.x)
+		for _, r := range readers {
+			if other, ok := r.(*linear); ok && other.x == o.x {
+				rows += other.w.Rows
+			}
+		}
+		if rows == o.w.Rows {
+			return nil
+		}
+		fused := *o
+		fused.beside = rows
+		fused.plan(b.Limits())
+		fused.makeKernels(b)
+		return &fused
+	},
+}
