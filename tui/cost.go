@@ -64,9 +64,25 @@ func (p *dispatchPage) parts(marked bool) ([]inspect.Part, *trace.Step) {
 			rows = []int{r}
 		}
 	} else {
-		rows = slices.DeleteFunc(slices.Clone(rows), func(r int) bool { return p.member(t, r) })
+		rows = slices.DeleteFunc(p.withHeadings(t, rows), func(r int) bool { return p.member(t, r) })
 	}
 	return t.Parts(rows), &t.Index.Trace.Steps[t.Scope.Last()]
+}
+
+// withHeadings are rows and the headings that they stand under in the graph, in its order: an order by a
+// column shows no headings, and without them their costs would stay of fewer rounds. What a filter leaves of
+// a heading is not what it stands for.
+func (p *dispatchPage) withHeadings(t *inspect.DispatchTable, rows []int) []int {
+	all := slices.Clone(rows)
+	if p.rows.shown == nil {
+		for _, r := range rows {
+			for up := t.Folded[r].Parent; up >= 0 && t.Folded[up].Group; up = t.Folded[up].Parent {
+				all = append(all, up)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // member says that a row is a member of one that is measured as a whole: what a member costs alone is too

@@ -283,6 +283,20 @@ func TestTheDetailSaysWhatANegativeShareMeans(t *testing.T) {
 	drive(t, 120, 40, &recorded, nil, Options{}).press("2").sees("rows share -3.0", "costs add up to more")
 }
 
+// What is measured again is measured with the headings that an order by costs does not show: all costs are of
+// as many rounds.
+func TestHeadingsAreMeasuredAgainWithTheirRows(t *testing.T) {
+	d := drive(t, 120, 40, llama, &tuitest.Script{Rounds: 2, Scatter: 1000}, Options{Prompt: "Once upon a time"})
+	d.settle()
+	d.press("s", "2", "c", "c", "c").sees("~save↓")
+	d.press("c").sees("~save↓") // of rows in that order
+	for _, c := range d.app.mirror.Trace.Steps[1].Costs {
+		if c.N != 8 {
+			t.Errorf("%s is of %d rounds", c.Name, c.N)
+		}
+	}
+}
+
 // A bar under a filter is the part of the step that it is without one.
 func TestABarIsOfTheStepUnderAFilterToo(t *testing.T) {
 	d := live(t, 80, 40).press("2", "c", "o", "space")
