@@ -123,13 +123,13 @@ func allActions() []action {
 		},
 		{
 			keys: []string{"]"}, name: "next event",
-			doc: "Show the next step at which something happened: another phase or token count, a grid or route that changed, a cold or slow step. In Curves: the next change of the row's grid. In an opened value: the next dispatch that writes its memory.",
+			doc: "Show the next step at which something happened: another phase or token count, a grid or route that changed, a cold or slow step. In Resize: the next step in which a grid changed. In Curves: the next change of the row's grid. In an opened value: the next dispatch that writes its memory.",
 			in:  []scope{inViews}, hint: 8, with: "event before", word: "event", off: needsShown,
 			run: func(a *App) { a.turn(1) },
 		},
 		{
 			keys: []string{"["}, name: "event before",
-			doc: "Show the step before at which something happened. In an opened value: the dispatch before that writes its memory.",
+			doc: "Show the step before at which something happened. In Resize: in which a grid changed. In Curves: the change of the row's grid before. In an opened value: the dispatch before that writes its memory.",
 			in:  []scope{inViews}, off: needsShown, run: func(a *App) { a.turn(-1) },
 		},
 		{

@@ -320,7 +320,11 @@ func (d *chart) atCursor(at int) string {
 	}
 	for _, point := range r.Points {
 		if point.At == at && len(r.Trials) == 0 {
-			return fmt.Sprintf("at %s: %s", count(at), d.shows.Value(point.NS))
+			said := d.shows.Value(point.NS)
+			if r.Dispatches == nil && d.curves.Level == "dispatch" {
+				said = "Σ " + said // no step takes that long
+			}
+			return fmt.Sprintf("at %s: %s", count(at), said)
 		}
 	}
 	return fmt.Sprintf("at %s: –", count(at))
@@ -341,8 +345,12 @@ func (p *curvesPage) detail() detail {
 // why explains the dispatch of the row in the shown step.
 func (p *curvesPage) why() (text, bool) {
 	_, r := p.current()
-	if r == nil || len(r.Dispatches) == 0 || p.rows.at.step < 0 {
+	switch {
+	case r == nil || p.rows.at.step < 0:
 		return text{}, false
+	case len(r.Dispatches) == 0:
+		none := "why explains grids: the " + r.Name + " has none of its own, the rows below have"
+		return text{none: none}, false
 	}
 	return whyDispatch(p.rows.at, r.Dispatches[0], firstOf(len(r.Dispatches))), true
 }

@@ -164,6 +164,13 @@ func TestAnotherAxisIsDrawnAllAtOnce(t *testing.T) {
 	d.sees("bytes against the tokens").press("a").sees("time against the position").press("u").sees("bytes against")
 }
 
+// What the whole step comes to is told from what a step takes; it has no grid to explain: w says whose are.
+func TestTheWholeStepIsASumWithoutAGrid(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("5", "w").sees("at 64: Σ 3.11 ms")
+	d.sees("why explains grids: the whole step has none of its own, the rows below have")
+	d.press("j", "w").sees(" Why ").misses("why explains")
+}
+
 // On a narrow screen an operator that was timed takes no room of the names and routes of the others: the
 // detail says which route was the fastest.
 func TestWhatIsFastestLeavesNamesTheirRoom(t *testing.T) {

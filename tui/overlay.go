@@ -232,12 +232,15 @@ func (a *App) showSource() {
 }
 
 func (a *App) showWhy() {
-	if t, ok := a.view().(whyer).why(); ok {
+	t, explains := a.view().(whyer).why()
+	l, ok := a.view().(lister)
+	switch {
+	case explains:
 		a.look(t)
-	} else if l, ok := a.view().(lister); ok && l.pane().current() < 0 {
+	case ok && l.pane().current() < 0:
 		a.remark("why: nothing is selected; there are no rows")
-	} else {
-		a.remark("why: select a dispatch, an operator or a value")
+	default:
+		a.remark(cmp.Or(t.none, "why: select a dispatch, an operator or a value"))
 	}
 }
 

@@ -240,3 +240,14 @@ func TestAStepOfTheScopeThatIsNotInTheTextSaysSo(t *testing.T) {
 	d := live(t, 160, 40).press("1", "m", "m", "S", "s").sees("step 4 decode").misses("not in the text")
 	d.press("V").sees("scope s3", "step 3 (newest 4)", "not in the text any more")
 }
+
+// How often the dispatches of one step were timed is said of that step alone.
+func TestRepeatsAreOfOneStep(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2").sees("timing dispatch n=20")
+	for _, keys := range [][]string{{"v"}, {"5"}, {"0"}} {
+		if d.press(keys...); strings.Contains(d.line("scope "), "n=") {
+			t.Errorf("%v: %s", keys, d.line("scope "))
+		}
+	}
+	d.press("1").sees("timing dispatch n=20")
+}

@@ -100,11 +100,14 @@ func (a *App) scopeParts() []table.Part {
 	if s == nil {
 		return nil
 	}
-	timing := "timing " + s.Timing
-	n := samples(s)
+	timing, n := "timing "+s.Timing, "" // of repeats, which several steps have one by one
+	takes := takenBy(a.view())
+	if _, one := a.speaks().scope.One(); takes == inspect.OneStep || takes == inspect.AnySteps && one {
+		n = samples(s)
+	}
 	scope := table.Part{Rank: 0, Text: "scope " + a.scopeWords(), Short: "scope " + a.speaks().scope.Short()}
 	switch {
-	case takenBy(a.view()) == inspect.WholeRun:
+	case takes == inspect.WholeRun:
 		scope = table.Part{Rank: 1, Text: "scope whole run"}
 	case a.speaks().of == thisStep:
 		scope = table.Part{Rank: 1, Text: scope.Text}

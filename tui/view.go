@@ -95,7 +95,8 @@ type (
 		filtered() string
 		setFilter(string)
 	}
-	// whyer explains the selected row, sourcer shows the kernel of the dispatch under the cursor.
+	// whyer explains the selected row, or says in its text's none why there is nothing to explain; sourcer
+	// shows the kernel of the dispatch under the cursor.
 	whyer   interface{ why() (text, bool) }
 	sourcer interface {
 		source() (text, bool)
