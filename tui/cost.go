@@ -113,24 +113,29 @@ func (p *dispatchPage) markedRows() (rows []int) {
 	return rows
 }
 
-// together says in a line what marked rows cost that were left out together.
-func (p *dispatchPage) together() table.Part {
+// together says in a line what marked rows cost that were left out together, and what that is for.
+func (p *dispatchPage) together() []table.Part {
 	t := p.table()
 	if t == nil || t.Costs == nil {
-		return table.Part{}
+		return nil
 	}
 	marked := t.Parts(p.markedRows())
 	if len(marked) < 2 {
-		return table.Part{}
+		return nil
 	}
 	all := inspect.Together(marked)
-	if c := t.Costs.Of(all.Dispatches); c != nil {
-		return table.Part{
-			Rank: 0, Text: fmt.Sprintf("%s together cost %s", plural(len(marked), "marked row"), c.Says()),
-			Short: "together " + c.Short(),
-		}
+	c := t.Costs.Of(all.Dispatches)
+	if c == nil {
+		return nil
 	}
-	return table.Part{}
+	parts := []table.Part{{
+		Rank: 0, Text: fmt.Sprintf("%s together cost %s", plural(len(marked), "marked row"), c.Says()),
+		Short: "together " + c.Short(),
+	}}
+	if c.Told() {
+		parts = append(parts, table.Part{Rank: 3, With: true, Text: "(fusing them gives that at most)"})
+	}
+	return parts
 }
 
 // canCost says that costs can be measured now.

@@ -9,6 +9,7 @@ import (
 
 	"gpuscope/model/session"
 	"gpuscope/trace"
+	"gpuscope/trace/table"
 	"gpuscope/tui/tuitest"
 )
 
@@ -188,6 +189,11 @@ func TestMarkedRowsAreCostedTogether(t *testing.T) {
 		d.press("down")
 	}
 	d.press("m", "G", "m").press("C").sees("2 marked", "2 marked rows together cost ", " (n=30)")
+	if !slices.ContainsFunc(d.app.view().(*dispatchPage).title(200), func(p table.Part) bool {
+		return p.With && p.Text == "(fusing them gives that at most)"
+	}) {
+		t.Errorf("nobody says what for: %s", d.screen())
+	}
 	costs := d.app.mirror.Trace.Steps[3].Costs
 	if len(costs) != 1 || !strings.Contains(costs[0].Name, " + ") || len(costs[0].Dispatches) < 17 {
 		t.Errorf("costs %+v", costs)

@@ -103,8 +103,8 @@ func (p *dispatchPage) title(w int) []table.Part {
 	// The cost of the step has a line of its own on the screen; this is the other.
 	said := t.Title[len(t.Title)-1].Parts
 	first := min(2, len(said))
-	own := append([]table.Part{p.together(), p.edited(), p.uncosted()}, p.rows.own(w)...)
-	return p.measureOn(slices.Concat(said[:first], own, said[first:], p.rows.alike(w)))
+	own := append([]table.Part{p.edited(), p.uncosted()}, p.rows.own(w)...)
+	return p.measureOn(slices.Concat(said[:first], p.together(), own, said[first:], p.rows.alike(w)))
 }
 
 func (p *dispatchPage) render(t *theme, _ glyphs, w, h int, focused bool) []string {
