@@ -461,20 +461,36 @@ func plainTheme(t *testing.T) *theme {
 	return th
 }
 
-// What a menu has no room for it counts.
-func TestAMenuThatIsCutSaysSo(t *testing.T) {
+// A menu takes as many lines as it needs; what has no room in the last that there is it counts.
+func TestAMenuIsWholeOrSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	c := chord{label: "sort by"}
 	for _, name := range []string{"cost", "save", "lost", "sum", "share", "graph order"} {
 		c.choices = append(c.choices, choiceKey{key: name[:1], name: name})
 	}
-	for w, want := range map[int]string{
-		80: " sort by: c cost  s save  l lost  s sum  s share  g graph order",
-		63: " sort by: c cost  s save  l lost  s sum  s share  … 1 more",
-		40: " sort by: c cost  s save  … 4 more",
+	for _, is := range []struct {
+		w, h int
+		want string
+	}{
+		{80, 3, " sort by: c cost  s save  l lost  s sum  s share  g graph order"},
+		{63, 1, " sort by: c cost  s save  l lost  s sum  s share  … 1 more"},
+		{63, 2, " sort by: c cost  s save  l lost  s sum  s share\n          g graph order"},
+		{40, 1, " sort by: c cost  s save  … 4 more"},
+		{30, 2, " sort by: c cost  s save\n          l lost  … 3 more"},
 	} {
-		if got := c.render(plainTheme(t), w); got != want || width(got) > w {
-			t.Errorf("in %d cells: %q, want %q", w, got, want)
+		lines := c.lines(plainTheme(t), is.w, is.h)
+		if got := strings.Join(lines, "\n"); got != is.want || width(slices.MaxFunc(lines, byWidth)) > is.w {
+			t.Errorf("in %d by %d cells: %q, want %q", is.w, is.h, got, is.want)
 		}
+	}
+}
+
+func byWidth(a, b string) int { return width(a) - width(b) }
+
+// Every column that sorts is in the menu, on the smallest screen too.
+func TestEveryColumnIsInTheMenu(t *testing.T) {
+	for _, size := range sizes {
+		d := live(t, size[0], size[1]).press("2", "o").sees("sort by:", "space graph order").misses(" more")
+		d.press("esc").misses("sort by:")
 	}
 }

@@ -70,9 +70,13 @@ func (a *App) frame() string {
 	if r, ok := m[regionNotice]; ok {
 		f.draw(r, a.footLines())
 	}
-	if a.dialog != nil {
+	switch {
+	case a.dialog != nil:
 		f.put(a.dialogLines())
-	} else {
+	case a.chord != nil:
+		lines := a.chord.lines(a.theme, a.w, a.h/3)
+		f.put(rect{0, a.h - len(lines), a.w, len(lines)}, lines)
+	default:
 		f.draw(m[regionHint], []string{a.hints(a.w)})
 		lines, end := a.noteLines(a.w), a.h
 		if a.over != nil { // whose keys nobody knows by heart
@@ -265,7 +269,7 @@ func (a *App) filterError() []string {
 // noteLines are a note, in as many lines as it takes: it fades, and lies over the hints and what is above
 // them. An error, or what is typed, is not covered.
 func (a *App) noteLines(w int) []string {
-	if a.note == "" || a.question != nil || a.chord != nil || len(a.doing) > 0 {
+	if a.note == "" || a.question != nil || len(a.doing) > 0 {
 		return nil
 	}
 	most := a.h / 4
@@ -284,9 +288,6 @@ func (a *App) hints(w int) string {
 	if q := a.question; q != nil {
 		label := " " + q.label + ": "
 		return a.theme.put(accent, label) + q.line.render(w-width(label)-1)
-	}
-	if a.chord != nil {
-		return a.chord.render(a.theme, w)
 	}
 	if len(a.doing) > 0 {
 		return a.theme.put(accent, " "+cut(printable.Clean(strings.Join(a.doing, ", "))+" …", w-2))

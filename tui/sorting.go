@@ -131,24 +131,31 @@ func (p *tablePane) columnLetters() map[int]string {
 	return letters
 }
 
-// render draws the keys, the first that fit, and says how many more there are.
-func (c *chord) render(t *theme, w int) string {
-	var b strings.Builder
-	b.WriteString(t.put(accent, " "+c.label+": "))
-	used := width(c.label) + 3
-	more := func(n int) string {
-		if n == 0 {
-			return ""
-		}
-		return fmt.Sprintf("… %d more", n)
-	}
+// lines are the keys and what they mean, in as many lines as they take, h at most: what has no room in the
+// last is counted.
+func (c *chord) lines(t *theme, w, h int) []string {
+	head := " " + c.label + ": "
+	line, used := t.put(accent, head), width(head)
+	var lines []string
 	for i, choice := range c.choices {
-		left := len(c.choices) - i
-		if used += width(choice.key) + width(choice.name) + 3; used+width(more(left-1)) > w {
-			b.WriteString(t.put(dim, more(left)))
-			break
+		need, left := width(choice.key)+width(choice.name)+3, len(c.choices)-i
+		last, more := len(lines) == h-1, ""
+		if last && left > 1 {
+			more = fmt.Sprintf("… %d more", left-1)
 		}
-		b.WriteString(t.put(accent, choice.key) + " " + choice.name + "  ")
+		if used+need+width(more) > w {
+			if last {
+				line += t.put(dim, fmt.Sprintf("… %d more", left))
+				break
+			}
+			lines, line, used = append(lines, line), blank(width(head)), width(head)
+		}
+		line += t.put(accent, choice.key) + " " + choice.name + "  "
+		used += need
 	}
-	return strings.TrimRight(b.String(), " ")
+	lines = append(lines, line)
+	for i, l := range lines {
+		lines[i] = strings.TrimRight(l, " ")
+	}
+	return lines
 }
