@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -77,6 +78,7 @@ type App struct {
 	failure     string // stays until dismissed,
 	failureOf   any    // or until what failed has been done; nil: nothing that is done again
 	interrupted time.Time
+	lent        atomic.Bool // another program has the terminal
 	mouse       bool
 	clicked     clicked
 	meter       meter
@@ -355,7 +357,11 @@ func (a *App) takeMouse() {
 
 // handOver gives the terminal to a program until it ends; what ended makes of that is a message.
 func (a *App) handOver(cmd *exec.Cmd, ended func(error) any) {
-	a.cmds = append(a.cmds, tea.ExecProcess(cmd, func(err error) tea.Msg { return ended(err) }))
+	a.lent.Store(true)
+	a.cmds = append(a.cmds, tea.ExecProcess(cmd, func(err error) tea.Msg {
+		a.lent.Store(false)
+		return ended(err)
+	}))
 }
 
 func (a *App) toggleMouse() {

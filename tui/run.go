@@ -142,15 +142,22 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	heard := make(chan struct{})
 	a.runner.start(func(ctx context.Context) {
 		defer close(heard)
-		select {
-		case <-ctx.Done():
-		case signalled = <-signals:
-			go func() {
-				time.Sleep(leaveWithin)
-				program.Kill() // the event loop hangs
-			}()
-			program.Send(leaveMsg{})
+		for signalled == nil {
+			select {
+			case <-ctx.Done():
+				return
+			case sig := <-signals:
+				if sig == syscall.SIGINT && a.lent.Load() {
+					continue // a ctrl+c there is meant for who has the terminal
+				}
+				signalled = sig
+			}
 		}
+		go func() {
+			time.Sleep(leaveWithin)
+			program.Kill() // the event loop hangs
+		}()
+		program.Send(leaveMsg{})
 	})
 	if !terminal { // nobody else tells Bubble Tea how wide a line is
 		size := tea.WindowSizeMsg{Width: a.w, Height: a.h}

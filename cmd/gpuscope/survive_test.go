@@ -196,6 +196,26 @@ func TestTheScreenOutlivesItsEngines(t *testing.T) {
 		len(tr.Steps))
 }
 
+// An editor has the terminal to itself: a ctrl+c that ends it leaves the screen and its steps.
+func TestCtrlCInTheEditorIsTheEditors(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	editor := filepath.Join(dir, "editor")
+	if err := os.WriteFile(editor, []byte("#!/bin/sh\necho EDITING\nexec sleep 60\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{pidEnv + "=" + filepath.Join(dir, "pid"), "VISUAL=", "EDITOR=" + editor}
+	x := startTerminalWith(t, env, "fake", "-p", "Once")
+	x.expect("step 0 prefill")
+	x.expect("[PAUSED]")
+	x.press("je")
+	x.expect("EDITING")
+	x.press("\x03")
+	x.expect("the editor: signal: interrupt")
+	x.press("q")
+	x.leaves(exitDone)
+}
+
 // followsUp says that each step of a trace follows from the one before it, with the token that is right.
 func followsUp(t *testing.T, tr *trace.Trace) {
 	t.Helper()
