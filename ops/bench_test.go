@@ -24,7 +24,24 @@ func benchDevice(b *testing.B) gpu.Device {
 	if dev.Info().Type == gpu.CPU && os.Getenv("GPUSCOPE_LARGE") == "" {
 		b.Skip("large: a model's shapes, on a software device")
 	}
+	b.Cleanup(func() {
+		for kind, list := range stock {
+			for _, buffer := range list {
+				buffer.Release()
+			}
+			delete(stock, kind)
+		}
+	})
 	return dev
+}
+
+// stock are the buffers that no bench has just now. A bench takes those that others had: where these were
+// released and new ones made, on an H200 each bench was slower than the one before, the fifth by half.
+var stock = map[stockKind][]gpu.Buffer{}
+
+type stockKind struct {
+	size  int
+	usage gpu.Usage
 }
 
 // bench is a dispatch that is run again and again, each time on weights of its own, so that no cache holds
@@ -38,6 +55,7 @@ type bench struct {
 	bytes    int64
 	flops    int64
 	owned    []interface{ Release() }
+	buffers  map[stockKind][]gpu.Buffer
 }
 
 // newBench readies the only dispatch of a graph. Its copies are apart where each has an output of its own;
@@ -127,12 +145,22 @@ func use(g *engine.Graph, k *engine.Kernel) (found engine.Use) {
 	return found
 }
 
+// buffer is one of the stock, or a new one.
 func (x *bench) buffer(b *testing.B, size int, usage gpu.Usage) gpu.Buffer {
-	buffer, err := x.dev.NewBuffer("bench", uint64(size), usage)
-	if err != nil {
-		b.Fatal(err)
+	kind := stockKind{size, usage}
+	var buffer gpu.Buffer
+	if list := stock[kind]; len(list) > 0 {
+		buffer, stock[kind] = list[len(list)-1], list[:len(list)-1]
+	} else {
+		var err error
+		if buffer, err = x.dev.NewBuffer("bench", uint64(size), usage); err != nil {
+			b.Fatal(err)
+		}
 	}
-	x.owned = append(x.owned, buffer)
+	if x.buffers == nil {
+		x.buffers = map[stockKind][]gpu.Buffer{}
+	}
+	x.buffers[kind] = append(x.buffers[kind], buffer)
 	return buffer
 }
 
@@ -159,6 +187,9 @@ func (x *bench) fill(b *testing.B, buffer gpu.Buffer, t engine.DType) {
 func (x *bench) release() {
 	for _, o := range slices.Backward(x.owned) {
 		o.Release()
+	}
+	for kind, list := range x.buffers {
+		stock[kind] = append(stock[kind], list...)
 	}
 }
 
