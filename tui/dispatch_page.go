@@ -282,6 +282,9 @@ func (p *dispatchPage) why() (text, bool) {
 	t, s := p.table(), p.rows.at
 	row := &t.Folded[p.rows.current()]
 	of := firstOf(row.Count())
+	if (row.Group || !row.Equal) && row.Count() > 1 { // they are different ones
+		of = fmt.Sprintf(", first of the %d in %s", row.Count(), row.Label)
+	}
 	if !row.Gone() {
 		return whyAt(s.index, l.Step, l.ID, of, false), true
 	}

@@ -337,3 +337,23 @@ func TestPlainModeTriesTheTextOfAFile(t *testing.T) {
 		t.Errorf("of none: %s", got)
 	}
 }
+
+// A gain and where it lies have no more digits than what they are of.
+func TestAGainHasTheDigitsOfItsTimes(t *testing.T) {
+	for _, is := range []struct {
+		own, gain, q1, q3 int64
+		want              string
+	}{
+		{90_455_000, 1_357_400, -6_081_800, 18_506_600, "90455 → 89098 µs: = (-18507 to +6082, n=30)"},
+		{12_340, 500, 400, 600, "12.34 → 11.84 µs: -0.50 µs (-0.60 to -0.40, n=30)"},
+		{2_000_400, 700, 600, 800, "2000 → 2000 µs: -0.7 µs (-0.8 to -0.6, n=30)"},
+	} {
+		turns := session.InTurns{
+			Own: session.Spread{NS: is.own}, New: session.Spread{NS: is.own - is.gain},
+			Gain: session.Spread{NS: is.gain, Q1NS: is.q1, Q3NS: is.q3}, N: 30,
+		}
+		if got := turnsText(&turns); got != is.want {
+			t.Errorf("%q, want %q", got, is.want)
+		}
+	}
+}

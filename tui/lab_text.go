@@ -80,9 +80,11 @@ func whichRun(x *inspect.Index, kernel string) string {
 // lies on both sides of none.
 func turnsText(t *session.InTurns) string {
 	us := func(ns int64) string { return table.Micros(float64(ns)/1e3, 2) }
-	decimals := max(1, table.MicrosDecimals(float64(t.Own.NS)/1e3, 2))
-	less := func(ns int64) string { return fmt.Sprintf("%+.*f", decimals, -float64(ns)/1e3) }
 	g := &t.Gain
+	largest := max(math.Abs(float64(g.Q1NS)), math.Abs(float64(g.Q3NS)))
+	decimals := max(1, table.MicrosDecimals(float64(t.Own.NS)/1e3, 2)) // but for what is as large itself
+	decimals = min(decimals, table.MicrosDecimals(largest/1e3, 2))
+	less := func(ns int64) string { return fmt.Sprintf("%+.*f", decimals, -float64(ns)/1e3) }
 	change := less(g.NS) + " µs"
 	if !t.Told() {
 		change = "="

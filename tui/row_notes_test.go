@@ -91,3 +91,8 @@ func TestDetailOfWhatDidNotRunSaysSo(t *testing.T) {
 	d := drive(t, 60, 16, llama, nil, Options{}).press("2", "v", "G", "k").misses("not all were timed")
 	d.sees("dispatches that did not run").press("z", "tab").sees("The first of them in s0:")
 }
+
+// Why of a row over different operators does not call the first of them one of several like it.
+func TestWhyOfAHeadingNamesWhatItIsTheFirstOf(t *testing.T) {
+	drive(t, 120, 40, llama, nil, Options{}).press("2", "g", "w").sees("Why embed in s23, first of the 3 in prologue")
+}
