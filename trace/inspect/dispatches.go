@@ -97,7 +97,7 @@ func init() {
 // Dispatches computes the dispatch table of a scope.
 func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, error) {
 	whole := o.Scope
-	o.Scope = x.routed(whole)
+	o = o.routed(x)
 	launches, err := x.launches(ctx, o.Scope)
 	if err != nil {
 		return nil, err

@@ -20,7 +20,8 @@ var tablesHead = []string{
 	"`gpuscope trace show FILE --table NAME` prints them; the screen shows the same. `--steps` takes " +
 		inspect.ScopeWords + ". A table of several steps has medians. What dispatches did with another " +
 		"number of tokens is in rows of its own, behind those of the last step. Steps on other routes than the " +
-		"last with as many tokens are left out, of Dispatches, and cold steps unless there are no others.",
+		"last with as many tokens are left out, of Dispatches and Graph and of their base, and cold steps unless " +
+		"there are no others.",
 	"A number is *exact* (counted, or known from the graph and its plans), *measured*, or *modelled* (then " +
 		"it is marked `~`). What was not measured is `–`, and is absent from JSON and CSV. A number of " +
 		"which little can be told has a mark before it, `=` or `?`; for filters and programs it is in the column " +

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -63,8 +64,10 @@ func init() {
 
 // GraphTree is the graph with what a scope says of it, and what it says against a base.
 func (x *Index) GraphTree(ctx context.Context, o Options) (*GraphTable, error) {
+	whole := o.Scope
+	o = o.routed(x)
 	t := &GraphTable{Index: x, Scope: o.Scope, Base: o.Base}
-	w, err := x.weigh(ctx, o)
+	w, err := x.weigh(ctx, o, whole)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +105,8 @@ type weights struct {
 	baseCosts    *baseCosts
 }
 
-func (x *Index) weigh(ctx context.Context, o Options) (*weights, error) {
+// weigh weighs the operators in the steps of a scope; costs may be of others of the whole scope.
+func (x *Index) weigh(ctx context.Context, o Options, whole Scope) (*weights, error) {
 	scope := o.Scope
 	w := &weights{byOp: map[trace.OpID][]*Launch{}, steps: float64(len(scope.Steps))}
 	if len(scope.Steps) == 0 {
@@ -112,7 +116,7 @@ func (x *Index) weigh(ctx context.Context, o Options) (*weights, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.costs = x.costs(scope)
+	w.costs = cmp.Or(x.costs(scope), x.costs(whole))
 	if o.Base != nil {
 		c, err := o.Base.compare(ctx, x, scope, launches)
 		if err != nil {

@@ -276,6 +276,16 @@ func (s Scope) short() string {
 // chosen says that a scope has several steps, or had before some were left out.
 func (s Scope) chosen() bool { return len(s.Steps)+s.Cold+s.Rerouted > 1 }
 
+// routed are options for a table that adds steps up: of its scope and of its base's those on the routes of
+// their last.
+func (o Options) routed(x *Index) Options {
+	o.Scope = x.routed(o.Scope)
+	if b := o.Base; b != nil {
+		o.Base = &Base{b.Index, b.Index.routed(b.Scope)}
+	}
+	return o
+}
+
 // routed is a scope without the steps that took other routes than the last with as many tokens: what such
 // steps take adds up to no step that there is.
 func (x *Index) routed(s Scope) Scope {

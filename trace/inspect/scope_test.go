@@ -226,6 +226,17 @@ func TestATableOfAScopeIsOfTheStepsOnTheRoutesOfItsLast(t *testing.T) {
 			t.Errorf("row %d is %s, of s5 %s", i, r.Key, last.Rows[i].Key)
 		}
 	}
+	g, err := x.GraphTree(ctx, inspect.Options{Scope: scope})
+	if err != nil || len(g.Scope.Steps) != 2 ||
+		!strings.Contains(g.Title[0].String(), "on the routes of s5") {
+		t.Errorf("%v, %v", g.Title, err)
+	}
+	base := &inspect.Base{Index: x, Scope: scope}
+	d, err = x.Dispatches(ctx, inspect.Options{Scope: x.Step(5), Base: base})
+	if err != nil || len(d.Base.Scope.Steps) != 2 || len(d.Gone) > 0 ||
+		!strings.Contains(d.Title[1].String(), "Δ s1–s5: same plans") {
+		t.Errorf("%v, %v, %d gone", d.Title, err, len(d.Gone))
+	}
 	d, err = x.Dispatches(ctx, inspect.Options{Scope: x.Range(1, 4)})
 	if err != nil || len(d.Scope.Steps) != 1 ||
 		!strings.Contains(d.Title[1].String(), "1 of 4 steps: on the routes of s4") {
