@@ -15,6 +15,7 @@ package tui
 
 import (
 	"context"
+	"math"
 	"os/exec"
 	"runtime/debug"
 	"slices"
@@ -78,7 +79,7 @@ type App struct {
 	failure     string // stays until dismissed,
 	failureOf   any    // or until what failed has been done; nil: nothing that is done again
 	interrupted time.Time
-	lent        atomic.Bool // another program has the terminal
+	lent        atomic.Int64 // until when, in ns, an interrupt is for who has the terminal
 	mouse       bool
 	clicked     clicked
 	meter       meter
@@ -355,11 +356,14 @@ func (a *App) takeMouse() {
 	}
 }
 
+// lentOver is for how long, behind the end of who had the terminal, a signal may be what ended it.
+const lentOver = time.Second
+
 // handOver gives the terminal to a program until it ends; what ended makes of that is a message.
 func (a *App) handOver(cmd *exec.Cmd, ended func(error) any) {
-	a.lent.Store(true)
+	a.lent.Store(math.MaxInt64)
 	a.cmds = append(a.cmds, tea.ExecProcess(cmd, func(err error) tea.Msg {
-		a.lent.Store(false)
+		a.lent.Store(time.Now().Add(lentOver).UnixNano())
 		return ended(err)
 	}))
 }

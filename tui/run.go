@@ -147,8 +147,8 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 			case <-ctx.Done():
 				return
 			case sig := <-signals:
-				if sig == syscall.SIGINT && a.lent.Load() {
-					continue // a ctrl+c there is meant for who has the terminal
+				if sig == syscall.SIGINT && time.Now().UnixNano() < a.lent.Load() {
+					continue // a ctrl+c for who has the terminal
 				}
 				signalled = sig
 			}

@@ -212,6 +212,7 @@ func TestCtrlCInTheEditorIsTheEditors(t *testing.T) {
 	x.expect("EDITING")
 	x.press("\x03")
 	x.expect("the editor: signal: interrupt")
+	x.forget()
 	x.press("q")
 	x.leaves(exitDone)
 }
