@@ -19,11 +19,11 @@ import (
 //
 // Weights over the device's limit on a binding are split by rows, a dispatch for each part.
 //
-// One row of x takes a GEMV: a lane holds its columns of x while it goes through up to 16 rows of w. Up to 4,
-// and up to 16, rows take kernels of the same kind that load the weights once for 4 and 8 rows of x. More
-// rows take tiles: of 64 x 64 results, or of 128 x 64 where those are enough to fill a GPU. In tile64 and
-// tile128k2 two lanes share the columns of x between them, for where tiles are few. Where 8 does not divide K
-// all take tiles.
+// One row of x, and no more, takes a GEMV: a lane holds its columns of x while it goes through up to 16 rows
+// of w. Up to 4, and up to 16, rows take kernels of the same kind that load the weights once for 4 and 8 rows
+// of x. More rows take tiles: of 64 x 64 results, or of 128 x 64 where those are enough to fill a GPU. In
+// tile64 and tile128k2 two lanes share the columns of x between them, for where tiles are few. Where 8 does
+// not divide K all take tiles.
 func Linear(b *engine.Builder, name string, x engine.ValueID, w Matrix,
 	bias engine.ValueID,
 ) engine.ValueID {
@@ -146,7 +146,8 @@ func (o *linear) joins(route int) bool { return o.gated != nil && o.shapes[route
 func (o *linear) plan(limits *gpu.Limits) {
 	o.routes, o.shapes = make(routes, len(linearRoutes)), make([]linearShape, len(linearRoutes))
 	for i, r := range linearRoutes {
-		o.shapes[i], o.routes[i] = r.shape(o, limits), route{name: r.name, why: r.why}
+		o.shapes[i] = r.shape(o, limits)
+		o.routes[i] = route{name: r.name, why: r.why, only: o.shapes[i].batch == 1}
 		if o.shapes[i].lanes > 0 {
 			o.routes[i].upTo = r.upTo(o)
 		}
@@ -331,7 +332,11 @@ func (o *linear) Plan(p *engine.Planner) error {
 			cols, stride = o.cols(), o.cols()
 		}
 		l := p.Dispatch(i, s.grid(p, m, cols, k))
-		l.Params.U32("m", m).U32("n", cols).U32("stride", stride).U32("first", part.first)
+		if s.batch == 1 {
+			l.Params.U32("n", cols).U32("first", part.first)
+		} else {
+			l.Params.U32("m", m).U32("n", cols).U32("stride", stride).U32("first", part.first)
+		}
 		if s.tile > 0 {
 			l.Params.U32("k", k)
 		}
@@ -341,7 +346,10 @@ func (o *linear) Plan(p *engine.Planner) error {
 		}
 		l.FLOPs = 2 * int64(m) * int64(k) * int64(part.rows)
 		if o.takesResidual(route) {
-			l.Params.U32("x_rows", rows).U32("residual_rows", residualRows)
+			if s.batch != 1 {
+				l.Params.U32("x_rows", rows)
+			}
+			l.Params.U32("residual_rows", residualRows)
 		}
 		if o.residual != engine.None {
 			l.Bytes += 4 * int64(residualRows) * int64(part.rows)

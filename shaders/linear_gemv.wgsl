@@ -7,22 +7,35 @@
 // once, at the end.
 //
 // Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
-// while the others are summed. The loop has no constant bounds, so that it stays one: a step fetches the code
-// of most kernels from memory.
+// while the others are summed; behind the last row of a chunk comes the first of the next. The loop has no
+// constant bounds, so that it stays one: a step fetches the code of most kernels from memory.
 {{- $rows := .Rows}}{{if .Gated}}{{$rows = mul 2 .Rows}}{{end}}
 {{- $sums := mul $rows .Batch}}
+{{- $several := gt .Batch 1}}
 {{- $parts := div .Lanes $sums}}
-{{- $put := "="}}{{if ne .Chunks .Lanes}}{{$put = "+="}}{{end}}
+{{- $put := "="}}{{$next_chunk := "chunk"}}{{$more := ""}}{{$end := ""}}
+{{- if ne .Chunks .Lanes}}
+  {{- $put = "+="}}{{$next_chunk = "next_chunk"}}
+  {{- $more = printf "if (next_chunk < %du) { " .Chunks}}{{$end = " }"}}
+{{- end}}
 {{- $f := set . "GEMV" true "Wide" (gt .Eights 1) "Partial" false
   "Columns" (printf "%du" (mul .Chunks (mul 8 .Eights)))}}
 struct Params {
+{{- if $several}}
   m: u32, // rows of y{{if not .Residual}} and of x{{end}}
+{{- end}}
   n: u32, // rows of {{if .Gated}}gate and of up{{else}}w{{end}}
+{{- if $several}}
   stride: u32, // of the rows of y
+{{- end}}
   first: u32, // column of y that row 0 of w makes
 {{- if .Residual}}
+{{- if $several}}
   x_rows: u32, // as many as y has, or one that serves all
-  residual_rows: u32, // likewise; 0 where there is no residual
+  residual_rows: u32, // likewise
+{{- else}}
+  residual_rows: u32, // 0 where there is no residual
+{{- end}}
 {{- end}}
 {{- if .Norm}}
   eps: f32, // of the norm before
@@ -84,6 +97,7 @@ fn columns(row: u32, at: u32) -> vec4<f32> {
 @compute @workgroup_size({{.Lanes}})
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
+{{- if $several}}
   // Workgroups that read the same weights are neighbours.
   let batches = (params.m + {{sub .Batch 1}}u) / {{.Batch}}u;
   let id = flat_group(wid, groups);
@@ -96,15 +110,30 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   if (group_row >= params.n) {
     return; // a grid that is larger than the live shape needs
   }
+{{- else}}
+  // What to load first does not wait for params. A workgroup behind the last row sums what it finds, and
+  // writes nothing.
+  let group_row = flat_group(wid, groups) * {{.Rows}}u;
+{{- end}}
 {{- template "gemv_begin" $f}}
+{{- range $r := 4}}
+  var row{{$r}} = load_near(group_row + {{$r}}u, lane);
+{{- end}}
+{{- if defined "format_scale"}}
+  var scale_bits = load_scales(group_row, lane);
+{{- end}}
 {{- if .Given}}
   for (var i = lane; i < {{.Given}}u; i += {{.Lanes}}u) {
     squared_sum += squares[i];
   }
 {{- end}}
+{{- if $several}}
 {{- $x_rows := "params.m"}}{{if .Residual}}{{$x_rows = "params.x_rows"}}{{end}}
 {{- range $b := .Batch}}
   let x_row{{$b}} = min(batch0 + {{$b}}u, {{$x_rows}} - 1u) * {{mul $.Chunks (mul 2 $.Eights)}}u;
+{{- end}}
+{{- else}}
+  let x_row0 = 0u;
 {{- end}}
 {{- if .Gated}}
   let rows = min({{$rows}}u, 2u * params.n);
@@ -117,27 +146,27 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- else}}
   for (var chunk = lane; chunk < {{.Chunks}}u; chunk += {{.Lanes}}u) {
 {{- end}}
-{{- range $r := 4}}
-    var row{{$r}} = load_near(group_row + {{$r}}u, chunk);
-{{- end}}
-{{- if defined "format_scale"}}
-    var scale_bits = load_scales(group_row, chunk);
-{{- end}}
 {{- range $b := .Batch}}
 {{- template "gemv_x" (set $f "B" $b)}}
 {{- end}}
     for (var done = 0u; done < rows; done += 4u) {
-      let next = select(done + 4u, done, done + 4u >= rows); // the last are loaded again
+      let last = done + 4u >= rows;
+{{- if eq .Chunks .Lanes}}
+      let next = select(done + 4u, done, last); // the last are loaded again
+{{- else}}
+      let next = select(done + 4u, 0u, last);
+      let next_chunk = select(chunk, chunk + {{.Lanes}}u, last);
+{{- end}}
       let next_row = group_row + next
         {{- if .Gated}} + select(0u, params.n - {{.Rows}}u, next >= {{.Rows}}u){{end}};
 {{- if defined "format_scale"}}
 {{- template "gemv_factors" $f}}
-      scale_bits = load_scales(next_row, chunk);
+      {{$more}}scale_bits = load_scales(next_row, {{$next_chunk}});{{$end}}
 {{- end}}
 {{- range $r := 4}}
 {{- $row := set $f "R" $r}}
 {{- template "gemv_weights" $row}}
-      row{{$r}} = load_near(next_row + {{$r}}u, chunk);
+      {{$more}}row{{$r}} = load_near(next_row + {{$r}}u, {{$next_chunk}});{{$end}}
 {{- range $b := $.Batch}}
 {{- template "gemv_dot" (set $row "B" $b)}}
       partial[place(lane, done + {{add (mul $b $rows) $r}}u)] {{$put}} sum{{$b}}_{{$r}};
@@ -187,12 +216,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     up += partial[i * {{$sums}}u + sum + {{.Rows}}u];
   }
 {{- end}}
-  let batch = batch0 + sum / {{.Rows}}u;
   let row = group_row + sum % {{.Rows}}u;
+{{- if $several}}
+  let batch = batch0 + sum / {{.Rows}}u;
+{{- end}}
 {{- if .Next}}
   var square = 0.0;
 {{- end}}
-  if (batch < params.m && row < params.n{{if .Next}} && part == 0u{{end}}) {
+  if (row < params.n{{if $several}} && batch < params.m{{end}}{{if .Next}} && part == 0u{{end}}) {
     let column = params.first + row;
 {{- if .Norm}}
     let scale = inverseSqrt(squared_sum / {{mul .Chunks (mul 8 .Eights)}}.0 + params.eps);
@@ -206,14 +237,18 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
 {{- if .Residual}}
     if (params.residual_rows > 0u) {
+{{- if $several}}
       result += residual[min(batch, params.residual_rows - 1u) * params.stride + column];
+{{- else}}
+      result += residual[column];
+{{- end}}
     }
 {{- end}}
 {{- if .Gated}}
     let v = result;
     result = ({{.Expr}}) * up;
 {{- end}}
-    y[batch * params.stride + column] = result;
+    y[{{if $several}}batch * params.stride + {{end}}column] = result;
 {{- if .Next}}
     weighted[column] = result * next_weight[column];
     square = result * result;

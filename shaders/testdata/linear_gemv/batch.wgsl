@@ -15,8 +15,8 @@
 // once, at the end.
 //
 // Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
-// while the others are summed. The loop has no constant bounds, so that it stays one: a step fetches the code
-// of most kernels from memory.
+// while the others are summed; behind the last row of a chunk comes the first of the next. The loop has no
+// constant bounds, so that it stays one: a step fetches the code of most kernels from memory.
 struct Params {
   m: u32, // rows of y and of x
   n: u32, // rows of w
@@ -125,17 +125,17 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   if (group_row >= params.n) {
     return; // a grid that is larger than the live shape needs
   }
+  var row0 = load_near(group_row + 0u, lane);
+  var row1 = load_near(group_row + 1u, lane);
+  var row2 = load_near(group_row + 2u, lane);
+  var row3 = load_near(group_row + 3u, lane);
+  var scale_bits = load_scales(group_row, lane);
   let x_row0 = min(batch0 + 0u, params.m - 1u) * 288u;
   let x_row1 = min(batch0 + 1u, params.m - 1u) * 288u;
   let x_row2 = min(batch0 + 2u, params.m - 1u) * 288u;
   let x_row3 = min(batch0 + 3u, params.m - 1u) * 288u;
   let rows = min(16u, params.n - group_row);
   for (var chunk = lane; chunk < 144u; chunk += 64u) {
-    var row0 = load_near(group_row + 0u, chunk);
-    var row1 = load_near(group_row + 1u, chunk);
-    var row2 = load_near(group_row + 2u, chunk);
-    var row3 = load_near(group_row + 3u, chunk);
-    var scale_bits = load_scales(group_row, chunk);
     let x0_0 = columns(x_row0, chunk * 2u + 0u);
     let x0_1 = columns(x_row0, chunk * 2u + 1u);
     let all0_0 = x0_0 + x0_1;
@@ -153,12 +153,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     let all3_0 = x3_0 + x3_1;
     let begin3_0 = Sum(-dot(excess, all3_0), 0.0);
     for (var done = 0u; done < rows; done += 4u) {
-      let next = select(done + 4u, done, done + 4u >= rows); // the last are loaded again
+      let last = done + 4u >= rows;
+      let next = select(done + 4u, 0u, last);
+      let next_chunk = select(chunk, chunk + 64u, last);
       let next_row = group_row + next;
       let scale0 = scale_bits.scale;
-      scale_bits = load_scales(next_row, chunk);
+      if (next_chunk < 144u) { scale_bits = load_scales(next_row, next_chunk); }
       let w0_0 = halves(row0);
-      row0 = load_near(next_row + 0u, chunk);
+      if (next_chunk < 144u) { row0 = load_near(next_row + 0u, next_chunk); }
       var t0_0_0 = begin0_0;
       t0_0_0 = add_eight(t0_0_0, w0_0, x0_0, x0_1);
       var sum0_0 = total(t0_0_0) * scale0[0];
@@ -176,7 +178,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       var sum3_0 = total(t3_0_0) * scale0[0];
       partial[place(lane, done + 48u)] += sum3_0;
       let w1_0 = halves(row1);
-      row1 = load_near(next_row + 1u, chunk);
+      if (next_chunk < 144u) { row1 = load_near(next_row + 1u, next_chunk); }
       var t0_1_0 = begin0_0;
       t0_1_0 = add_eight(t0_1_0, w1_0, x0_0, x0_1);
       var sum0_1 = total(t0_1_0) * scale0[1];
@@ -194,7 +196,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       var sum3_1 = total(t3_1_0) * scale0[1];
       partial[place(lane, done + 49u)] += sum3_1;
       let w2_0 = halves(row2);
-      row2 = load_near(next_row + 2u, chunk);
+      if (next_chunk < 144u) { row2 = load_near(next_row + 2u, next_chunk); }
       var t0_2_0 = begin0_0;
       t0_2_0 = add_eight(t0_2_0, w2_0, x0_0, x0_1);
       var sum0_2 = total(t0_2_0) * scale0[2];
@@ -212,7 +214,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       var sum3_2 = total(t3_2_0) * scale0[2];
       partial[place(lane, done + 50u)] += sum3_2;
       let w3_0 = halves(row3);
-      row3 = load_near(next_row + 3u, chunk);
+      if (next_chunk < 144u) { row3 = load_near(next_row + 3u, next_chunk); }
       var t0_3_0 = begin0_0;
       t0_3_0 = add_eight(t0_3_0, w3_0, x0_0, x0_1);
       var sum0_3 = total(t0_3_0) * scale0[3];
@@ -239,9 +241,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   for (var i = 0u; i < 64u; i++) {
     result += partial[place(i * 1u + part, sum)];
   }
-  let batch = batch0 + sum / 16u;
   let row = group_row + sum % 16u;
-  if (batch < params.m && row < params.n) {
+  let batch = batch0 + sum / 16u;
+  if (row < params.n && batch < params.m) {
     let column = params.first + row;
     result += bias[column];
     y[batch * params.stride + column] = result;

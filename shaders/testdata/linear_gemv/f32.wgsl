@@ -3,10 +3,8 @@
 // binding 1: weights
 // binding 2: bias
 // binding 3: y (written)
-// param at 0: u32 m
-// param at 4: u32 n
-// param at 8: u32 stride
-// param at 12: u32 first
+// param at 0: u32 n
+// param at 4: u32 first
 
 // y = x * w' + bias for a row of x. A workgroup takes
 // 4 rows of w: each lane holds its columns of x while it goes through
@@ -14,12 +12,10 @@
 // once, at the end.
 //
 // Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
-// while the others are summed. The loop has no constant bounds, so that it stays one: a step fetches the code
-// of most kernels from memory.
+// while the others are summed; behind the last row of a chunk comes the first of the next. The loop has no
+// constant bounds, so that it stays one: a step fetches the code of most kernels from memory.
 struct Params {
-  m: u32, // rows of y and of x
   n: u32, // rows of w
-  stride: u32, // of the rows of y
   first: u32, // column of y that row 0 of w makes
 }
 
@@ -90,51 +86,44 @@ fn columns(row: u32, at: u32) -> vec4<f32> {
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
-  // Workgroups that read the same weights are neighbours.
-  let batches = (params.m + 0u) / 1u;
-  let id = flat_group(wid, groups);
-  var group_row = id * 4u;
-  var batch0 = 0u;
-  if (batches > 1u) { // dividing takes a while
-    group_row = id / batches * 4u;
-    batch0 = id % batches * 1u;
-  }
-  if (group_row >= params.n) {
-    return; // a grid that is larger than the live shape needs
-  }
-  let x_row0 = min(batch0 + 0u, params.m - 1u) * 160u;
+  // What to load first does not wait for params. A workgroup behind the last row sums what it finds, and
+  // writes nothing.
+  let group_row = flat_group(wid, groups) * 4u;
+  var row0 = load_near(group_row + 0u, lane);
+  var row1 = load_near(group_row + 1u, lane);
+  var row2 = load_near(group_row + 2u, lane);
+  var row3 = load_near(group_row + 3u, lane);
+  let x_row0 = 0u;
   let rows = min(4u, params.n - group_row);
   for (var chunk = lane; chunk < 80u; chunk += 64u) {
-    var row0 = load_near(group_row + 0u, chunk);
-    var row1 = load_near(group_row + 1u, chunk);
-    var row2 = load_near(group_row + 2u, chunk);
-    var row3 = load_near(group_row + 3u, chunk);
     let x0_0 = columns(x_row0, chunk * 2u + 0u);
     let x0_1 = columns(x_row0, chunk * 2u + 1u);
     let begin0_0 = Sum();
     for (var done = 0u; done < rows; done += 4u) {
-      let next = select(done + 4u, done, done + 4u >= rows); // the last are loaded again
+      let last = done + 4u >= rows;
+      let next = select(done + 4u, 0u, last);
+      let next_chunk = select(chunk, chunk + 64u, last);
       let next_row = group_row + next;
       let w0_0 = floats(row0);
-      row0 = load_near(next_row + 0u, chunk);
+      if (next_chunk < 80u) { row0 = load_near(next_row + 0u, next_chunk); }
       var t0_0_0 = begin0_0;
       t0_0_0 = add_eight(t0_0_0, w0_0, x0_0, x0_1);
       var sum0_0 = total(t0_0_0);
       partial[place(lane, done + 0u)] += sum0_0;
       let w1_0 = floats(row1);
-      row1 = load_near(next_row + 1u, chunk);
+      if (next_chunk < 80u) { row1 = load_near(next_row + 1u, next_chunk); }
       var t0_1_0 = begin0_0;
       t0_1_0 = add_eight(t0_1_0, w1_0, x0_0, x0_1);
       var sum0_1 = total(t0_1_0);
       partial[place(lane, done + 1u)] += sum0_1;
       let w2_0 = floats(row2);
-      row2 = load_near(next_row + 2u, chunk);
+      if (next_chunk < 80u) { row2 = load_near(next_row + 2u, next_chunk); }
       var t0_2_0 = begin0_0;
       t0_2_0 = add_eight(t0_2_0, w2_0, x0_0, x0_1);
       var sum0_2 = total(t0_2_0);
       partial[place(lane, done + 2u)] += sum0_2;
       let w3_0 = floats(row3);
-      row3 = load_near(next_row + 3u, chunk);
+      if (next_chunk < 80u) { row3 = load_near(next_row + 3u, next_chunk); }
       var t0_3_0 = begin0_0;
       t0_3_0 = add_eight(t0_3_0, w3_0, x0_0, x0_1);
       var sum0_3 = total(t0_3_0);
@@ -158,11 +147,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   for (var i = 1u; i < 16u; i++) {
     result += partial[i * 4u + sum];
   }
-  let batch = batch0 + sum / 4u;
   let row = group_row + sum % 4u;
-  if (batch < params.m && row < params.n) {
+  if (row < params.n) {
     let column = params.first + row;
     result += bias[column];
-    y[batch * params.stride + column] = result;
+    y[column] = result;
   }
 }

@@ -3,10 +3,8 @@
 // binding 1: weights
 // binding 2: scales
 // binding 3: y (written)
-// param at 0: u32 m
-// param at 4: u32 n
-// param at 8: u32 stride
-// param at 12: u32 first
+// param at 0: u32 n
+// param at 4: u32 first
 
 // y = x * w' + bias for a row of x. A workgroup takes
 // 16 rows of w: each lane holds its columns of x while it goes through
@@ -14,12 +12,10 @@
 // once, at the end.
 //
 // Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
-// while the others are summed. The loop has no constant bounds, so that it stays one: a step fetches the code
-// of most kernels from memory.
+// while the others are summed; behind the last row of a chunk comes the first of the next. The loop has no
+// constant bounds, so that it stays one: a step fetches the code of most kernels from memory.
 struct Params {
-  m: u32, // rows of y and of x
   n: u32, // rows of w
-  stride: u32, // of the rows of y
   first: u32, // column of y that row 0 of w makes
 }
 
@@ -107,27 +103,18 @@ fn columns(row: u32, at: u32) -> vec4<f32> {
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
-  // Workgroups that read the same weights are neighbours.
-  let batches = (params.m + 0u) / 1u;
-  let id = flat_group(wid, groups);
-  var group_row = id * 16u;
-  var batch0 = 0u;
-  if (batches > 1u) { // dividing takes a while
-    group_row = id / batches * 16u;
-    batch0 = id % batches * 1u;
-  }
-  if (group_row >= params.n) {
-    return; // a grid that is larger than the live shape needs
-  }
-  let x_row0 = min(batch0 + 0u, params.m - 1u) * 512u;
+  // What to load first does not wait for params. A workgroup behind the last row sums what it finds, and
+  // writes nothing.
+  let group_row = flat_group(wid, groups) * 16u;
+  var row0 = load_near(group_row + 0u, lane);
+  var row1 = load_near(group_row + 1u, lane);
+  var row2 = load_near(group_row + 2u, lane);
+  var row3 = load_near(group_row + 3u, lane);
+  var scale_bits = load_scales(group_row, lane);
+  let x_row0 = 0u;
   let rows = min(16u, params.n - group_row);
   {
     let chunk = lane;
-    var row0 = load_near(group_row + 0u, chunk);
-    var row1 = load_near(group_row + 1u, chunk);
-    var row2 = load_near(group_row + 2u, chunk);
-    var row3 = load_near(group_row + 3u, chunk);
-    var scale_bits = load_scales(group_row, chunk);
     let x0_0 = columns(x_row0, chunk * 8u + 0u);
     let x0_1 = columns(x_row0, chunk * 8u + 1u);
     let x0_2 = columns(x_row0, chunk * 8u + 2u);
@@ -139,7 +126,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     let all0_0 = x0_0 + x0_1 + x0_2 + x0_3 + x0_4 + x0_5 + x0_6 + x0_7;
     let begin0_0 = Sum(-dot(excess, all0_0), 0.0);
     for (var done = 0u; done < rows; done += 4u) {
-      let next = select(done + 4u, done, done + 4u >= rows); // the last are loaded again
+      let last = done + 4u >= rows;
+      let next = select(done + 4u, done, last); // the last are loaded again
       let next_row = group_row + next;
       let scale0 = vec4<f32>(unpack2x16float(scale_bits.scale.x), unpack2x16float(scale_bits.scale.y));
       scale_bits = load_scales(next_row, chunk);
@@ -210,10 +198,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   for (var i = 1u; i < 4u; i++) {
     result += partial[i * 16u + sum];
   }
-  let batch = batch0 + sum / 16u;
   let row = group_row + sum % 16u;
-  if (batch < params.m && row < params.n) {
+  if (row < params.n) {
     let column = params.first + row;
-    y[batch * params.stride + column] = result;
+    y[column] = result;
   }
 }

@@ -6,13 +6,10 @@
 // binding 4: residual
 // binding 5: norm
 // binding 6: y (written)
-// param at 0: u32 m
-// param at 4: u32 n
-// param at 8: u32 stride
-// param at 12: u32 first
-// param at 16: u32 x_rows
-// param at 20: u32 residual_rows
-// param at 24: f32 eps
+// param at 0: u32 n
+// param at 4: u32 first
+// param at 8: u32 residual_rows
+// param at 12: f32 eps
 
 // y = x * w' + bias + residual, if there is one, for a row of x. A workgroup takes
 // 8 rows of w: each lane holds its columns of x while it goes through
@@ -20,15 +17,12 @@
 // once, at the end.
 //
 // Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
-// while the others are summed. The loop has no constant bounds, so that it stays one: a step fetches the code
-// of most kernels from memory.
+// while the others are summed; behind the last row of a chunk comes the first of the next. The loop has no
+// constant bounds, so that it stays one: a step fetches the code of most kernels from memory.
 struct Params {
-  m: u32, // rows of y
   n: u32, // rows of w
-  stride: u32, // of the rows of y
   first: u32, // column of y that row 0 of w makes
-  x_rows: u32, // as many as y has, or one that serves all
-  residual_rows: u32, // likewise; 0 where there is no residual
+  residual_rows: u32, // 0 where there is no residual
   eps: f32, // of the norm before
 }
 
@@ -120,39 +114,32 @@ fn columns(row: u32, at: u32) -> vec4<f32> {
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
-  // Workgroups that read the same weights are neighbours.
-  let batches = (params.m + 0u) / 1u;
-  let id = flat_group(wid, groups);
-  var group_row = id * 8u;
-  var batch0 = 0u;
-  if (batches > 1u) { // dividing takes a while
-    group_row = id / batches * 8u;
-    batch0 = id % batches * 1u;
-  }
-  if (group_row >= params.n) {
-    return; // a grid that is larger than the live shape needs
-  }
-  let x_row0 = min(batch0 + 0u, params.x_rows - 1u) * 320u;
+  // What to load first does not wait for params. A workgroup behind the last row sums what it finds, and
+  // writes nothing.
+  let group_row = flat_group(wid, groups) * 8u;
+  var row0 = load_near(group_row + 0u, lane);
+  var row1 = load_near(group_row + 1u, lane);
+  var row2 = load_near(group_row + 2u, lane);
+  var row3 = load_near(group_row + 3u, lane);
+  var scale_bits = load_scales(group_row, lane);
+  let x_row0 = 0u;
   let rows = min(8u, params.n - group_row);
   for (var chunk = lane; chunk < 80u; chunk += 64u) {
-    var row0 = load_near(group_row + 0u, chunk);
-    var row1 = load_near(group_row + 1u, chunk);
-    var row2 = load_near(group_row + 2u, chunk);
-    var row3 = load_near(group_row + 3u, chunk);
-    var scale_bits = load_scales(group_row, chunk);
     let x0_0 = columns(x_row0, chunk * 4u + 0u);
     let x0_1 = columns(x_row0, chunk * 4u + 1u);
     let x0_2 = columns(x_row0, chunk * 4u + 2u);
     let x0_3 = columns(x_row0, chunk * 4u + 3u);
     let begin0_0 = Sum();
     for (var done = 0u; done < rows; done += 4u) {
-      let next = select(done + 4u, done, done + 4u >= rows); // the last are loaded again
+      let last = done + 4u >= rows;
+      let next = select(done + 4u, 0u, last);
+      let next_chunk = select(chunk, chunk + 64u, last);
       let next_row = group_row + next;
       let scale0 = vec4<f32>(unpack2x16float(scale_bits.scale.x), unpack2x16float(scale_bits.scale.y));
-      scale_bits = load_scales(next_row, chunk);
+      if (next_chunk < 80u) { scale_bits = load_scales(next_row, next_chunk); }
       let w0_0 = floats(row0.xy);
       let w0_1 = floats(row0.zw);
-      row0 = load_near(next_row + 0u, chunk);
+      if (next_chunk < 80u) { row0 = load_near(next_row + 0u, next_chunk); }
       var t0_0_0 = begin0_0;
       t0_0_0 = add_eight(t0_0_0, w0_0, x0_0, x0_1);
       t0_0_0 = add_eight(t0_0_0, w0_1, x0_2, x0_3);
@@ -160,7 +147,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       partial[place(lane, done + 0u)] += sum0_0;
       let w1_0 = floats(row1.xy);
       let w1_1 = floats(row1.zw);
-      row1 = load_near(next_row + 1u, chunk);
+      if (next_chunk < 80u) { row1 = load_near(next_row + 1u, next_chunk); }
       var t0_1_0 = begin0_0;
       t0_1_0 = add_eight(t0_1_0, w1_0, x0_0, x0_1);
       t0_1_0 = add_eight(t0_1_0, w1_1, x0_2, x0_3);
@@ -168,7 +155,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       partial[place(lane, done + 1u)] += sum0_1;
       let w2_0 = floats(row2.xy);
       let w2_1 = floats(row2.zw);
-      row2 = load_near(next_row + 2u, chunk);
+      if (next_chunk < 80u) { row2 = load_near(next_row + 2u, next_chunk); }
       var t0_2_0 = begin0_0;
       t0_2_0 = add_eight(t0_2_0, w2_0, x0_0, x0_1);
       t0_2_0 = add_eight(t0_2_0, w2_1, x0_2, x0_3);
@@ -176,7 +163,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       partial[place(lane, done + 2u)] += sum0_2;
       let w3_0 = floats(row3.xy);
       let w3_1 = floats(row3.zw);
-      row3 = load_near(next_row + 3u, chunk);
+      if (next_chunk < 80u) { row3 = load_near(next_row + 3u, next_chunk); }
       var t0_3_0 = begin0_0;
       t0_3_0 = add_eight(t0_3_0, w3_0, x0_0, x0_1);
       t0_3_0 = add_eight(t0_3_0, w3_1, x0_2, x0_3);
@@ -206,16 +193,15 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     result += partial[i * 8u + sum];
     squared_sum += squared[i * 8u + sum];
   }
-  let batch = batch0 + sum / 8u;
   let row = group_row + sum % 8u;
-  if (batch < params.m && row < params.n) {
+  if (row < params.n) {
     let column = params.first + row;
     let scale = inverseSqrt(squared_sum / 1280.0 + params.eps);
     result *= scale;
     result += bias[column];
     if (params.residual_rows > 0u) {
-      result += residual[min(batch, params.residual_rows - 1u) * params.stride + column];
+      result += residual[column];
     }
-    y[batch * params.stride + column] = result;
+    y[column] = result;
   }
 }
