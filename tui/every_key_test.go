@@ -48,7 +48,7 @@ func (d *driver) unselected(lines []string) string {
 	a := d.app
 	l, ok := a.view().(lister)
 	r := a.rects()[regionList]
-	if !ok || r.h == 0 || a.over != nil || a.dialog != nil || a.empty() != "" ||
+	if !ok || r.h == 0 || a.over != nil || a.dialog != nil || a.chord != nil || a.empty() != "" ||
 		len(a.noteLines(a.w)) > 1 {
 		return ""
 	}
