@@ -187,7 +187,7 @@ func allActions() []action {
 		},
 		{
 			keys: []string{"/"}, name: "filter",
-			doc: "Show only rows that match: text, !text, re:pattern, column:text, column:=text, us:>10.",
+			doc: "Show rows that match: text, !text, re:pattern, column:text, column:=text, us:>10, #37.",
 			in:  []scope{inViews}, of: filters, hint: 6, off: (*App).empty, run: (*App).askFilter,
 		},
 		{

@@ -273,11 +273,11 @@ func several(t *inspect.DispatchTable, r int) []string {
 func (p *dispatchPage) why() (text, bool) {
 	l := p.selected()
 	if l == nil {
-		id, _, last, runs := p.elsewhere()
-		if !runs {
+		id, _, step, asked := p.elsewhere()
+		if !asked {
 			return text{}, false
 		}
-		return whyAt(p.rows.at.index, last, id, "", false), true
+		return whyAt(p.rows.at.index, step, id, "", false), true
 	}
 	t, s := p.table(), p.rows.at
 	row := &t.Folded[p.rows.current()]

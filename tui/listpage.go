@@ -3,8 +3,6 @@ package tui
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
@@ -65,22 +63,23 @@ func complain(t *theme, w int, what string) []string {
 	return lines
 }
 
-// elsewhere is the dispatch that a filter asks for by its id, in how many steps it runs, and which is the
-// last of them; false where it runs in none.
-func (p *listPage) elsewhere() (id trace.DispatchID, steps, last int, runs bool) {
+// elsewhere is the dispatch that a filter asks for by its id, in how many steps it runs, and the last of
+// them, where it runs in none the one that is shown; false where the filter asks for none.
+func (p *listPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) {
 	l := &p.rows.listing
-	for _, word := range strings.Fields(l.choice.filter) {
-		given, named := strings.CutPrefix(word, "id:=")
-		n, err := strconv.Atoi(given)
-		if !named || err != nil || n < 0 || p.takes() != inspect.AnySteps ||
-			n >= len(l.at.trace.Graph.Dispatches) {
-			continue
-		}
-		id = trace.DispatchID(n)
-		steps, last = l.at.index.Ran(id)
-		return id, steps, last, steps > 0
+	if l.table == nil || p.takes() != inspect.AnySteps {
+		return 0, 0, -1, false
 	}
-	return 0, 0, -1, false
+	f, err := l.table.ParseFilter(l.choice.filter)
+	n, equal := f.Equal(l.table.Column("id"))
+	id = trace.DispatchID(n)
+	if err != nil || !equal || float64(id) != n || id < 0 || int(id) >= len(l.at.trace.Graph.Dispatches) {
+		return 0, 0, -1, false
+	}
+	if steps, at = l.at.index.Ran(id); steps == 0 {
+		at = l.at.step
+	}
+	return id, steps, at, true
 }
 
 // draw draws the list, or says why it is empty: of a step that has no rows, in these words.
@@ -93,11 +92,15 @@ func (p *listPage) draw(t *theme, w, h int, focused bool, none string) []string 
 		none = "Computing …"
 	case l.choice.filter != "" && len(l.table.Rows) > 0:
 		none = keyed("No row matches the filter. {back out} clears it")
-		if id, steps, last, runs := p.elsewhere(); runs {
-			s := &l.at.trace.Steps[last]
+		switch id, steps, at, asked := p.elsewhere(); {
+		case asked && steps > 0:
+			s := &l.at.trace.Steps[at]
 			none += fmt.Sprintf(keyed(". Dispatch %d runs in %s, last in s%d (%s): {why} explains it there, {scope} "+
 				"shows other steps"), id, plural(steps, "step"), s.Index, s.Phase)
-		} else if p.takes() == inspect.AnySteps || p.takes() == inspect.OneStep {
+		case asked:
+			none += fmt.Sprintf(keyed(". Dispatch %d (%s) runs in no step: {why} says when it would"), id,
+				l.at.index.Name(id))
+		case p.takes() == inspect.AnySteps || p.takes() == inspect.OneStep:
 			none += keyed("; {scope} shows other steps")
 		}
 		none += "."

@@ -247,6 +247,7 @@ func (a *App) showWhy() {
 // question is a line of text that is being typed.
 type question struct {
 	label string
+	hint  string // what can be typed, while nothing is
 	line  inputLine
 	live  func(string) // with every key
 	take  func(string)

@@ -290,7 +290,8 @@ func (a *App) setBase() {
 
 // askBase wants the trace that tables are compared with.
 func (a *App) askBase() {
-	a.ask(&question{label: "base trace", take: func(path string) {
+	const hint = "the path of a trace; nothing: the step before again"
+	a.ask(&question{label: "base trace", hint: hint, take: func(path string) {
 		if path = expand(path); path == "" {
 			a.base, a.file = noBase, nil
 			a.mended(&a.fileTask)

@@ -287,6 +287,10 @@ func (a *App) noteLines(w int) []string {
 func (a *App) hints(w int) string {
 	if q := a.question; q != nil {
 		label := " " + q.label + ": "
+		if q.line.text() == "" && q.hint != "" {
+			hint := cut(q.hint, w-width(label)-3)
+			return a.theme.put(accent, label) + q.line.render(2) + a.theme.put(dim, hint)
+		}
 		return a.theme.put(accent, label) + q.line.render(w-width(label)-1)
 	}
 	if len(a.doing) > 0 {

@@ -285,7 +285,8 @@ func (a *App) askFilter() {
 	}
 	before := f.filtered()
 	q := &question{
-		label: "filter", live: f.setFilter, take: f.setFilter,
+		label: "filter", hint: "norm, !norm, re:^fd_, #37 (an id), op:=q, us:>10",
+		live: f.setFilter, take: f.setFilter,
 		leave: func() { f.setFilter(before) },
 	}
 	q.line.suggest(before)

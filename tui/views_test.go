@@ -300,6 +300,23 @@ func TestAFilterThatFindsSomethingLaterSelectsIt(t *testing.T) {
 	d.press("w").sees("Why layers.1.attn.sdpa.qk in s0")
 }
 
+// A dispatch is found by its number as the column # has it; one that runs nowhere is explained all the same.
+func TestADispatchIsFoundByItsNumberAndExplainedWhereNoStepRunsIt(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "/").sees("filter: ▏", "#37 (an id)").typed("#")
+	d.misses("(an id)").typed("27").press("enter").sees("filter #27: 1 of ")
+	detail := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("#27").press("enter")
+	detail.sees("op     #27 ", "operator ")
+
+	tr := tracetest.Llama(2, 2)
+	slot := tr.Graph.Dispatches[3]
+	slot.ID, slot.Label = trace.DispatchID(len(tr.Graph.Dispatches)), "unused"
+	tr.Graph.Dispatches = append(tr.Graph.Dispatches, slot)
+	d = drive(t, 120, 40, tr, nil, Options{}).press("2", "/")
+	d.typed(fmt.Sprintf("#%d", slot.ID)).press("enter")
+	d.sees(fmt.Sprintf("Dispatch %d", slot.ID), "runs in no step: w says when it would.").press("w")
+	d.sees("in this run it runs in no step")
+}
+
 // The neighbours in Resize are the steps in which a grid changed, which the title names under a scope.
 func TestNeighboursInResizeAreWhereGridsChange(t *testing.T) {
 	tr := tracetest.Llama(2, 26)

@@ -68,7 +68,7 @@ left out unless there are no others. --filter and --sort are what / and o are on
 			fold := choiceFlag(flags, "fold", "fold dispatches by `WHAT`", inspect.FoldNames()...)
 			flags.BoolVar(&s.choice.All, "unfold", false, "print the rows within every row too")
 			flags.StringVar(&s.filter, "filter", "",
-				"print the rows that match `WORDS`, as norm, !norm, re:^fd_, kernel:mul, op:=k, us:>10")
+				"print the rows that match `WORDS`, as norm, !norm, re:^fd_, kernel:mul, op:=k, us:>10, #37")
 			flags.StringVar(&s.choice.Sort, "sort", "", "sort by `COLUMN`, numbers from the largest")
 			flags.BoolVar(&s.reverse, "reverse", false, "turn the order round")
 			flags.IntVar(&s.width, "width", 0,

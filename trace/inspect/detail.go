@@ -87,7 +87,7 @@ func (d *Detail) Lines() []string {
 	if d.Kernel != nil && d.Kernel.Constants != "" {
 		kernel += " (" + d.Kernel.Constants + ")"
 	}
-	add("op", fmt.Sprintf("%d %s · %s", d.Op.ID, d.Op.Kind, d.Name))
+	add("op", fmt.Sprintf("#%d %s · %s · operator %d", d.ID, d.Op.Kind, d.Name, d.Op.ID))
 	grid := LaunchArithmetic(d.Plan)
 	if grid == "" {
 		grid = table.Grid(d.Plan.Workgroups)

@@ -82,6 +82,16 @@ func TestFilterUnfoldsTheWayToWhatItFinds(t *testing.T) {
 	}
 }
 
+func TestANumberSignIsTheNumberOfARow(t *testing.T) {
+	tab := dispatched(inspect.NewIndex(tracetest.Llama(1, 2)), 1, inspect.Options{}).Table
+	for filter, equal := range map[string]bool{"#3": true, "id:=3": true, "!#3": false, "3": false} {
+		f, err := tab.ParseFilter(filter)
+		if n, got := f.Equal(tab.Column("#")); err != nil || got != equal || got && n != 3 {
+			t.Errorf("%s: %v, %v, %v", filter, n, got, err)
+		}
+	}
+}
+
 func TestFilterThatMeansNothingIsRefused(t *testing.T) {
 	tab := dispatched(inspect.NewIndex(tracetest.Llama(1, 2)), 1, inspect.Options{}).Table
 	for _, c := range []struct{ filter, want string }{

@@ -32,6 +32,7 @@ type term struct {
 //	kernel:mul   the column has this text
 //	op:=k        the column of names is this text and nothing more, in letters of any case
 //	us:>10       the column's number is over 10; also <, >=, <=, =, and with a unit: us:>0.1ms
+//	#37          the number of the column # is 37
 func (t *Table) ParseFilter(s string) (Filter, error) {
 	var f Filter
 	for _, word := range strings.Fields(s) {
@@ -73,6 +74,11 @@ func (t *Table) parseTerm(word string) (term, error) {
 	var err error
 	if r.re, err = expression(word); r.re != nil || err != nil {
 		return r, err
+	}
+	if id, ok := strings.CutPrefix(word, "#"); ok && t.Column("#") >= 0 {
+		if _, err := strconv.ParseUint(id, 10, 31); err == nil {
+			word = "#:=" + id
+		}
 	}
 	name, rest, ok := strings.Cut(word, ":")
 	if !ok {
@@ -129,6 +135,16 @@ func (f Filter) Match(t *Table, row int) bool {
 		}
 	}
 	return true
+}
+
+// Equal is the number that a filter wants a column to have, and whether it wants one.
+func (f Filter) Equal(col int) (float64, bool) {
+	for _, m := range f.terms {
+		if m.col == col && m.compare == "=" && !m.invert {
+			return m.number, true
+		}
+	}
+	return 0, false
 }
 
 // excludes says whether an exclusion takes a row out.
