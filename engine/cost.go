@@ -25,7 +25,7 @@ const warmUp = 100 * time.Millisecond
 // CostOptions bound what Costs does.
 type CostOptions struct {
 	Rounds int           // differences of each set; 0: CostRounds
-	For    time.Duration // no round is begun that would end later, but for the first; 0: no bound
+	For    time.Duration // no round is begun that would end later, and of the first no set; 0: no bound
 	// Progress, which may be nil, is told before each run of a set how many per cent are measured; its error
 	// ends the measuring as a cancel.
 	Progress Progress
@@ -55,11 +55,11 @@ type Costs struct {
 
 // Costs runs the last step again and again: whole, without the first set of dispatches, whole, without the
 // second, ... and begins anew, so that a drift of clocks meets all sets alike, in another order each time:
-// what comes back every so many runs must not meet the same sets. The first time each set is left out once,
-// then inARow times in a row, but not on a software device. Without sets it runs the whole step, once a
-// round. A run is timed by two timestamps and nothing else. A difference is that of a run without a set and
-// the mean of the whole runs around it, up to eight before and as many after; on a software device their
-// median.
+// what comes back every so many runs must not meet the same sets. Each set is left out inARow times in a
+// row, but not on a software device. Where there is no time for all sets those have none that are left, and
+// are the first the next time. Without sets it runs the whole step, once a round. A run is timed by two
+// timestamps and nothing else. A difference is that of a run without a set and the mean of the whole runs
+// around it, up to eight before and as many after; on a software device their median.
 //
 // What a run without a set computes is garbage. The whole runs behind it write again what the step wrote:
 // rows that were appended to State, and all values. So nothing is different afterwards, also after a cancel,
@@ -91,7 +91,7 @@ type costRun struct {
 	whole  []int64     // ns
 	walls  []int64     // of the same runs
 	parts  [][]partRun // by set
-	order  []int       // of the sets in a round: the first as they were asked for
+	order  []int       // of the sets in a round: in the first as asked for, those with fewer samples first
 	random *rand.Rand
 	// heldUp says that what else the machine does holds some runs up by as much as they take, and those
 	// beside them, as on a software device: medians are taken there, where a mean would be of those runs, and
@@ -180,6 +180,8 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 		at += x.shortRun(m.active[at:])
 		m.cuts = append(m.cuts, at)
 	}
+	had := func(i int) int { return len(o.Samples.gains[setKey(m.sets[i].dispatches)]) }
+	slices.SortStableFunc(m.order, func(a, b int) int { return cmp.Compare(had(a), had(b)) })
 	m.left = make([]bool, len(x.g.dispatches))
 	m.kept = make([]trace.DispatchID, 0, len(m.active))
 	runs := 1 + o.Rounds*max(1, len(sets)) // as many whole ones at the most
@@ -252,7 +254,7 @@ func (m *costRun) measure(ctx context.Context) error {
 	}
 	m.started = time.Now()
 	m.within = m.o.For - m.started.Sub(begin)
-	for rounds := 1; rounds > 0; rounds = m.next() {
+	for rounds := m.next(); rounds > 0; rounds = m.next() {
 		if err := m.round(ctx, rounds); err != nil {
 			return err
 		}
@@ -271,6 +273,9 @@ func (m *costRun) measure(ctx context.Context) error {
 // time for at the pace so far.
 func (m *costRun) next() int {
 	left := m.fit() - m.done/m.perRound()
+	if m.done > 0 && m.late(0) {
+		return 0
+	}
 	if m.heldUp {
 		return min(1, left)
 	}
@@ -303,12 +308,21 @@ func (m *costRun) round(ctx context.Context, times int) error {
 			m.done++
 		}
 	}
-	for _, set := range m.order {
+	first := m.done == 0 && !m.heldUp
+	for i, set := range m.order {
+		if first && i > 0 && m.late(time.Since(m.started)/time.Duration(i)) {
+			break
+		}
 		if err := m.leaveOut(ctx, set, times); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// late says that what takes so long would end after the time there is.
+func (m *costRun) late(takes time.Duration) bool {
+	return m.o.For > 0 && time.Since(m.started)+takes >= m.within
 }
 
 // tell says how far the measuring is, and whether it shall go on.
