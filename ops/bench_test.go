@@ -615,14 +615,17 @@ func (c attention) layerNS(b *testing.B, dev gpu.Device, attends bool, positions
 func BenchmarkPrefillAttention(b *testing.B) {
 	dev := benchDevice(b)
 	for _, headDim := range []int{64, 128} {
-		for _, tokens := range []int{128, 512, 2048} {
-			for route, limit := range map[string]int64{"materialized": 1 << 40, "streaming": 1} {
+		for _, tokens := range []int{2, 16, 32, 64, 128, 256, 512, 2048} {
+			for _, route := range []string{"materialized", "streaming", "split_streaming"} {
 				c := attention{
 					qHeads: 32, kvHeads: 8, headDim: headDim, context: 6144, tokens: tokens,
-					scoresLimit: limit, live: [][2]int{{tokens, 0}, {tokens, 4096}},
+					route: route, live: [][2]int{{tokens, 0}, {tokens, 512}, {tokens, 4096}},
 				}
 				for i, at := range c.live {
-					name := fmt.Sprintf("%s %s at %d", c.String(), route, at[1])
+					if route == "split_streaming" && (tokens > 256 || at[1] == 0) {
+						continue
+					}
+					name := fmt.Sprintf("%s at %d", c.String(), at[1])
 					b.Run(strings.ReplaceAll(name, ",", ""), func(b *testing.B) {
 						c.bench(b, dev, c.trial(), c.trial().steps[i])
 					})

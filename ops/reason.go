@@ -11,6 +11,7 @@ const (
 	fewPositions
 	oneToken
 	manyTokens
+	fewTokens
 	wideHead
 	manyScores
 	oneRow
@@ -32,6 +33,7 @@ func (r reason) String() string {
 		fewPositions:    "S = 1, and few positions are seen",
 		oneToken:        "S = 1",
 		manyTokens:      "S > 1",
+		fewTokens:       "S > 1, and tiles of tokens do not fill the device",
 		wideHead:        "D > 128",
 		manyScores:      "scores would take more memory than is set aside",
 		oneRow:          "M = 1",

@@ -15,7 +15,10 @@ type route struct {
 	upTo int
 	// only says that it can do no more than what it is preferred up to; else it can do any work.
 	only bool
-	why  reason // it is preferred
+	// aside says that work alone never prefers it: it is asked for, or what else the operator knows speaks
+	// for it.
+	aside bool
+	why   reason // it is preferred
 }
 
 // always is the bound of a route without one.
@@ -28,7 +31,7 @@ type routes []route
 func (t routes) preferred(work int) int {
 	last := 0
 	for i := range t {
-		if t[i].upTo == 0 {
+		if t[i].upTo == 0 || t[i].aside {
 			continue
 		}
 		if last = i; work <= t[i].upTo {

@@ -11,6 +11,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/shaders"
+	"gpuscope/trace"
 )
 
 // SDPA adds sdpa_with_kv_cache: it appends k and v to their caches at a position and attends over all
@@ -25,17 +26,19 @@ import (
 // those right before it; 0 stands for all. Position + S is at most C; what the caches hold at and after that,
 // and before the window of the first token, is never read.
 //
-// Several tokens take the materialized route: the caches are updated, and scores, softmax and weighted sum
-// are one after the other, in tiles of 64 tokens. The scores of all heads are in memory, but only those
-// that the mask lets through are computed or read. Where they could take over 64 MiB it is streaming: each
-// workgroup goes through the positions with a tile of tokens and keeps no scores; with a D over 128 only
-// where they are more than the device binds, with one over 256 never. One token (D up to 256) takes
-// flash_decoding: the positions are cut into as many splits as fill the device, whatever their number,
-// each attended over by one workgroup for query heads that share a KV head; that of the last split appends to
-// the caches; then the splits are put together. Up to 384 positions it is decoding: one workgroup for each
-// query head attends over them all. Either turns q and k as it loads them where a rotation stands before it
-// (fusion rule rope_attention). Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others, FlashAttention-2
-// and Flash-Decoding (2023); for the window Beltagy and others, Longformer (2020), and Mistral 7B (2023).
+// Several tokens take streaming: the caches are updated, and each workgroup goes through the positions with a
+// tile of 64 rows, which are the tokens of query heads that share a KV head, and keeps no scores. Where tiles
+// are too few to fill the device it is split_streaming: the positions are cut into as many splits as do, and
+// these put together as those of one token are. With a D over 128 they take the materialized route, where the
+// device binds the scores, with one over 256 always: scores, softmax and weighted sum are one after the
+// other, in tiles of 64 tokens; the scores of all heads are in memory, but only those that the mask lets
+// through are computed or read. One token (D up to 256) takes flash_decoding: the positions are cut into as
+// many splits as fill the device, whatever their number, each attended over by one workgroup for query heads
+// that share a KV head; that of the last split appends to the caches; then the splits are put together. Up to
+// 384 positions it is decoding: one workgroup for each query head attends over them all. Either turns q and k
+// as it loads them where a rotation stands before it (fusion rule rope_attention). Sources: ExecuTorch's
+// sdpa_with_kv_cache; Dao and others, FlashAttention-2 and Flash-Decoding (2023); for the window Beltagy and
+// others, Longformer (2020), and Mistral 7B (2023).
 func SDPA(b *engine.Builder, name string, q, k, v, kCache, vCache engine.ValueID, position Int,
 	scale float64, window int,
 ) engine.ValueID {
@@ -75,7 +78,7 @@ func addSDPA(c *call) []engine.ValueID {
 	if o.routes.has(sdpaMaterialized) {
 		o.scores = c.scratch("scores", engine.F32)
 	}
-	if o.routes.has(sdpaFlashDecoding) {
+	if o.routes.has(sdpaFlashDecoding) || o.routes.has(sdpaSplitStreaming) {
 		o.parts = c.scratch("parts", engine.F32)
 	}
 	return c.adds(o, o.y)
@@ -94,9 +97,11 @@ type sdpa struct {
 	half                              bool   // caches
 	routes                            routes
 
-	update, qk, softmax, av, streaming, reduce *engine.Kernel
-	whole, split                               decodeShape
-	stream                                     streamShape
+	update, qk, softmax, av, streaming, streamingSplit, reduce *engine.Kernel
+
+	whole, split decodeShape
+	stream       streamShape
+	streamParts  int // rows of y that split_streaming makes of each head at most, each split's own
 }
 
 // The routes and the dispatch slots of attention.
@@ -105,6 +110,7 @@ const (
 	sdpaDecoding
 	sdpaMaterialized
 	sdpaStreaming
+	sdpaSplitStreaming
 )
 
 const (
@@ -121,7 +127,7 @@ const (
 
 var sdpaRouteNames = []string{
 	sdpaFlashDecoding: "flash_decoding", sdpaDecoding: "decoding", sdpaMaterialized: "materialized",
-	sdpaStreaming: "streaming",
+	sdpaStreaming: "streaming", sdpaSplitStreaming: "split_streaming",
 }
 
 const (
@@ -131,10 +137,6 @@ const (
 	// only where there is no memory for scores.
 	sdpaWidest, sdpaRoomy = 256, 128
 )
-
-// sdpaScoresLimit is how many bytes of scores the materialized route may take: past it streaming, which takes
-// none, is the better one.
-var sdpaScoresLimit = int64(64 << 20)
 
 // readDims takes heads and sizes from the arguments, and says whether they fit each other.
 func (o *sdpa) readDims(c *call) bool {
@@ -181,20 +183,16 @@ func (o *sdpa) readDims(c *call) bool {
 func (o *sdpa) chooseRoutes(b *engine.Builder) {
 	fewest, most := b.MinDims(o.q)[1], min(b.MaxDims(o.q)[1], o.context)
 	o.routes = routes{
-		sdpaFlashDecoding: {name: "flash_decoding", only: true, why: oneToken},
-		sdpaDecoding:      {name: "decoding", only: true, why: fewPositions},
-		sdpaMaterialized:  {name: "materialized", only: true, why: manyTokens},
-		sdpaStreaming:     {name: "streaming", why: manyScores},
+		sdpaFlashDecoding:  {name: "flash_decoding", only: true, why: oneToken},
+		sdpaDecoding:       {name: "decoding", only: true, why: fewPositions},
+		sdpaMaterialized:   {name: "materialized", only: true, why: manyTokens},
+		sdpaStreaming:      {name: "streaming", why: manyTokens},
+		sdpaSplitStreaming: {name: "split_streaming", only: true, aside: true, why: fewTokens},
 	}
 	if fewest == 1 && o.headDim <= sdpaWidest {
 		o.routes[sdpaDecoding].upTo, o.routes[sdpaFlashDecoding].upTo, fewest = 1, 1, 2
 	}
-	limit := int64(b.Limits().MaxStorageBinding)
-	if o.headDim <= sdpaRoomy {
-		limit = min(limit, sdpaScoresLimit)
-	} else {
-		o.routes[sdpaMaterialized].why = wideHead
-	}
+	limit, wide := int64(b.Limits().MaxStorageBinding), o.headDim > sdpaRoomy
 	fit := sort.Search(most, func(n int) bool { return o.scoresBytes(n+1) > limit })
 	if o.stream = o.streams(b.Limits()); o.stream.down == 0 {
 		fit = most
@@ -202,8 +200,22 @@ func (o *sdpa) chooseRoutes(b *engine.Builder) {
 	if fit >= fewest {
 		o.routes[sdpaMaterialized].upTo = fit
 	}
-	if fit < most && most >= fewest {
+	if wide {
+		o.routes[sdpaMaterialized].why, o.routes[sdpaStreaming].why = wideHead, manyScores
+	}
+	switch {
+	case o.stream.down == 0 || most < fewest:
+	case wide && fit < most:
 		o.routes[sdpaStreaming].upTo = always
+	case !wide:
+		o.routes[sdpaMaterialized].aside = true
+		o.routes[sdpaStreaming].upTo = always
+		for tokens := max(2, fewest); tokens <= most; tokens++ {
+			if n := o.mostStreamSplits(tokens, o.spanOf(tokens)); n > 1 {
+				o.routes[sdpaSplitStreaming].upTo = tokens
+				o.streamParts = max(o.streamParts, n*tokens)
+			}
+		}
 	}
 }
 
@@ -225,6 +237,35 @@ func (o *sdpa) streams(limits *gpu.Limits) streamShape {
 		}
 	}
 	return streamShape{}
+}
+
+// What is best on an H200 (BenchmarkPrefillAttention): streamGroups workgroups of splits at most, and
+// fewestSplits at least, since another dispatch puts them together.
+const (
+	streamGroups = 256
+	fewestSplits = 4
+)
+
+// streamTiles is how many tiles of rows some tokens make, over all heads.
+func (o *sdpa) streamTiles(tokens int) int {
+	return divUp(tokens*o.qHeads/o.kvHeads, 8*o.stream.down) * o.kvHeads
+}
+
+// mostStreamSplits is how many splits of some positions, of two tiles of them each at least, fill the device;
+// 1 where these are too few.
+func (o *sdpa) mostStreamSplits(tokens, span int) int {
+	if n := min(streamGroups/o.streamTiles(tokens), span/(8*o.stream.across)); n >= fewestSplits {
+		return n
+	}
+	return 1
+}
+
+// streamSplits are how many parts some positions are cut into, each of whole tiles but the last, and how many
+// positions those have.
+func (o *sdpa) streamSplits(tokens, span int) (n, length int) {
+	tile := 4 * o.stream.across
+	length = tile * divUp(divUp(span, tile), o.mostStreamSplits(tokens, span))
+	return divUp(span, length), length
 }
 
 // scoresBytes is the size of the scores of some tokens with the longest context behind them.
@@ -249,14 +290,21 @@ func (o *sdpa) makeKernels(b *engine.Builder) {
 		shaders.Constants{"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "HalfCache": o.half})
 	if o.routes.has(sdpaStreaming) {
 		s := &o.stream
-		o.streaming = kernel(b, "sdpa_streaming", shaders.Constants{
+		c := shaders.Constants{
 			"Across": s.across, "Down": s.down, "Quads": s.quads, "HeadQuads": quads,
-			"Group": o.qHeads / o.kvHeads, "HalfCache": o.half,
-		})
+			"Group": o.qHeads / o.kvHeads, "HalfCache": o.half, "Split": false,
+		}
+		o.streaming = kernel(b, "sdpa_streaming", c)
+		if o.routes.has(sdpaSplitStreaming) {
+			c["Split"] = true
+			o.streamingSplit = kernelAs(b, "sdpa_streaming_split", "sdpa_streaming", c)
+		}
 	}
 	if o.routes.has(sdpaFlashDecoding) {
 		o.makeDecodeKernels(b)
 	}
+	o.reduce = kernel(b, "sdpa_fd_reduce",
+		shaders.Constants{"HeadQuads": quads, "Lanes": lanesFor(b, o.headDim)})
 }
 
 func (o *sdpa) Spec() engine.Spec {
@@ -285,9 +333,11 @@ func (o *sdpa) Spec() engine.Spec {
 	}
 	q, k, v, y := bind("q", o.q), bind("k", o.k), bind("v", o.v), bind("y", o.y)
 	kCache, vCache := bind("k_cache", o.kCache), bind("v_cache", o.vCache)
-	if o.routes.has(sdpaFlashDecoding) {
+	parts := bind("parts", o.parts)
+	if o.routes.has(sdpaFlashDecoding) || o.routes.has(sdpaSplitStreaming) {
 		s.Scratch = append(s.Scratch, o.parts)
-		parts := bind("parts", o.parts)
+	}
+	if o.routes.has(sdpaFlashDecoding) {
 		in := []engine.Binding{q, k, v}
 		if o.rope != nil {
 			in = append(in, bind("cosine", o.rope.parts().cos), bind("sine", o.rope.parts().sin))
@@ -303,7 +353,7 @@ func (o *sdpa) Spec() engine.Spec {
 		s.Scratch = append(s.Scratch, rope.yq, rope.yk)
 		q, k = bind("q", rope.yq), bind("k", rope.yk)
 		turn := rope.slots()[0].Uses[0]
-		for _, route := range []int{sdpaMaterialized, sdpaStreaming} {
+		for _, route := range []int{sdpaMaterialized, sdpaStreaming, sdpaSplitStreaming} {
 			if o.routes.has(route) {
 				s.Slots[slotRope].Uses[route] = turn
 			}
@@ -320,6 +370,11 @@ func (o *sdpa) Spec() engine.Spec {
 	if o.routes.has(sdpaStreaming) {
 		uses(sdpaStreaming, slotUpdateCache, o.update, k, v, kCache, vCache)
 		uses(sdpaStreaming, slotStreaming, o.streaming, q, kCache, vCache, y)
+	}
+	if o.routes.has(sdpaSplitStreaming) {
+		uses(sdpaSplitStreaming, slotUpdateCache, o.update, k, v, kCache, vCache)
+		uses(sdpaSplitStreaming, slotStreaming, o.streamingSplit, q, kCache, vCache, parts)
+		uses(sdpaSplitStreaming, slotReduce, o.reduce, parts, y)
 	}
 	return s
 }
@@ -353,6 +408,26 @@ func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 	if o.routes.has(sdpaFlashDecoding) {
 		corners = append(corners, at(1, max(first, min(o.mostSplits()*o.split.block, o.spanOf(1))-1)))
 	}
+	if o.routes.has(sdpaSplitStreaming) {
+		// The most rows that are split, the most that are not, and the most workgroups of splits.
+		upTo := min(o.routes[sdpaSplitStreaming].upTo, most)
+		whole, tokens, position, groups := fewest, upTo, first, 0
+		for n := max(2, fewest); n <= most; n++ {
+			if o.mostStreamSplits(n, first+n-o.start(first)) == 1 {
+				whole = n
+			}
+			longest := o.spanOf(n)
+			for _, span := range [...]int{longest, 8 * o.stream.across * o.mostStreamSplits(n, longest)} {
+				p := min(max(span-n, first), last, o.context-n)
+				splits, _ := o.streamSplits(n, p+n-o.start(p))
+				if most := splits * o.streamTiles(n); n <= upTo && most > groups {
+					tokens, position, groups = n, p, most
+				}
+			}
+		}
+		corners = append(corners, at(upTo, max(o.context-upTo, first)), at(whole, first),
+			at(tokens, position))
+	}
 	return append(corners, at(fewest, first))
 }
 
@@ -383,7 +458,11 @@ func (o *sdpa) Plan(p *engine.Planner) error {
 	case sdpaDecoding:
 		o.planWhole(p, position)
 	case sdpaStreaming:
-		o.planStreaming(p, tokens, position)
+		o.planStreaming(p, tokens, position, 1, 0)
+	case sdpaSplitStreaming:
+		splits, length := o.streamSplits(tokens, context-o.start(position))
+		o.planStreaming(p, tokens, position, splits, length)
+		o.planReduce(p, tokens, splits)
 	default:
 		o.planMaterialized(p, tokens, position)
 	}
@@ -456,19 +535,30 @@ func (o *sdpa) planMaterialized(p *engine.Planner, tokens, position int) {
 	l.FLOPs = 2 * seen * int64(o.headDim)
 }
 
-func (o *sdpa) planStreaming(p *engine.Planner, tokens, position int) {
+func (o *sdpa) planStreaming(p *engine.Planner, tokens, position, splits, length int) {
 	context, seen := position+tokens, o.seen(tokens, position)
 	o.planUpdate(p, tokens, position)
 	s := &o.stream
 	lanes, tile := s.across*s.down, 8*s.down
 	rows := engine.Split("tokens", tokens, tile)
 	rows.Times = int64(o.qHeads / o.kvHeads) // heads that share a KV head
-	l := p.Dispatch(slotStreaming, p.Rows(lanes, lanes, rows, engine.Each("kv heads", o.kvHeads)))
-	l.Grid.Idle = (rows.Groups()*int64(tile) - rows.Value*rows.Times) * int64(o.kvHeads*s.across)
+	terms := [...]trace.Term{rows, engine.Each("kv heads", o.kvHeads), {}}
+	grid := terms[:2]
+	if length > 0 {
+		terms[2] = engine.Split(o.span, context-o.start(position), length)
+		grid = terms[:]
+	}
+	l := p.Dispatch(slotStreaming, p.Rows(lanes, lanes, grid...))
+	l.Grid.Idle = (rows.Groups()*int64(tile) - rows.Value*rows.Times) * int64(o.kvHeads*s.across*splits)
 	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).
 		U32("window", o.window).U32("kv_heads", o.kvHeads).F32("scale", o.scale)
 	l.Bytes = 2*o.queryBytes(tokens) + 2*int64(context-o.start(position))*o.cacheBytes()
 	l.FLOPs = seen * (4*int64(o.headDim) + 5)
+	if length > 0 {
+		l.Params.U32("splits", splits).U32("split_len", length)
+		l.Bytes += o.partsBytes(tokens, splits) - o.queryBytes(tokens)
+		p.SetDims(o.parts, o.qHeads, o.streamParts, o.headDim+4)
+	}
 }
 
 // turned are q and k as they meet.

@@ -66,16 +66,20 @@ func (o *sdpa) makeDecodeKernels(b *engine.Builder) {
 		return d
 	}
 	o.whole, o.split = shaped(wholeDecode, "sdpa_decode", true), shaped(splitDecode, "sdpa_fd_split", false)
-	o.reduce = kernel(b, "sdpa_fd_reduce",
-		shaders.Constants{"HeadQuads": o.headDim / 4, "Lanes": lanesFor(b, o.headDim)})
 }
 
-// choose settles the route: of one token by the positions that it sees.
+// choose settles the route, also by the positions that the tokens see.
 func (o *sdpa) choose(p *engine.Planner, tokens, position int) int {
-	if tokens == 1 && o.routes.has(sdpaDecoding) && position+1-o.start(position) <= fewDecoded {
-		return p.Choose(sdpaDecoding, fewPositions, o.routes.allowed(tokens))
+	span, r := position+tokens-o.start(position), -1
+	switch {
+	case tokens == 1 && o.routes.has(sdpaDecoding) && span <= fewDecoded:
+		r = sdpaDecoding
+	case tokens > 1 && o.routes.has(sdpaSplitStreaming) && o.mostStreamSplits(tokens, span) > 1:
+		r = sdpaSplitStreaming
+	default:
+		return o.routes.choose(p, tokens)
 	}
-	return o.routes.choose(p, tokens)
+	return p.Choose(r, o.routes[r].why, o.routes.allowed(tokens))
 }
 
 // mostSplits is how many splits there are at most.
@@ -121,15 +125,24 @@ func (o *sdpa) planSplits(p *engine.Planner, position int) {
 	span := position + 1 - o.start(position)
 	splits, length := o.splits(span)
 	p.SetDims(o.parts, o.qHeads, splits, o.headDim+4)
-	parts := int64(splits) * (o.queryBytes(1) + 8*int64(o.qHeads))
 	l := o.planDecode(p, slotSplit, &o.split, position, splits, length,
 		engine.Split("heads", o.qHeads, o.split.heads), engine.Split(o.span, span, length))
-	l.Bytes += parts
+	l.Bytes += o.partsBytes(1, splits)
+	o.planReduce(p, 1, splits)
+}
 
+// partsBytes is the size of what splits leave of some tokens.
+func (o *sdpa) partsBytes(tokens, splits int) int64 {
+	return int64(splits) * (o.queryBytes(tokens) + 8*int64(tokens*o.qHeads))
+}
+
+// planReduce puts the splits of some tokens together.
+func (o *sdpa) planReduce(p *engine.Planner, tokens, splits int) {
 	quads, lanes := o.headDim/4, int(o.reduce.WorkgroupSize[0])
 	busy := min(lanes/quads, splits) * quads // a lane takes every so many splits of four columns
-	l = p.Dispatch(slotReduce, p.Rows(lanes, busy, engine.Each("heads", o.qHeads), engine.Each("tokens", 1)))
-	l.Params.U32("q_heads", o.qHeads).U32("splits", splits)
-	l.Bytes = parts + o.queryBytes(1)
-	l.FLOPs = 2 * int64(o.qHeads) * int64(splits) * int64(o.headDim)
+	l := p.Dispatch(slotReduce,
+		p.Rows(lanes, busy, engine.Each("heads", o.qHeads), engine.Each("tokens", tokens)))
+	l.Params.U32("rows", tokens*o.qHeads).U32("splits", splits)
+	l.Bytes = o.partsBytes(tokens, splits) + o.queryBytes(tokens)
+	l.FLOPs = 2 * int64(tokens*o.qHeads) * int64(splits) * int64(o.headDim)
 }

@@ -20,11 +20,9 @@ type attention struct {
 	window                   int // 0 for none
 	half                     bool
 	route                    string
-	gain                     float64 // of q; 1 where it is 0
-	// scoresLimit, where it is not 0, stands in for sdpaScoresLimit.
-	scoresLimit int64
-	stream      streamShape // of the streaming kernel; the zero shape for the best one
-	live        [][2]int    // tokens and position of each step
+	gain                     float64     // of q; 1 where it is 0
+	stream                   streamShape // of the streaming kernel; the zero shape for the best one
+	live                     [][2]int    // tokens and position of each step
 }
 
 func (c attention) String() string {
@@ -40,11 +38,6 @@ func (c attention) String() string {
 }
 
 func (c attention) build(b *engine.Builder) {
-	if c.scoresLimit > 0 {
-		was := sdpaScoresLimit
-		defer func() { sdpaScoresLimit = was }()
-		sdpaScoresLimit = c.scoresLimit
-	}
 	if c.stream.down > 0 {
 		was := streamShapes
 		defer func() { streamShapes = was }()
@@ -96,8 +89,8 @@ func sampleSDPA(t *rapid.T) *trial {
 	if rapid.Bool().Draw(t, "windowed") {
 		c.window = draw(t, "window", 1, c.context+1)
 	}
-	if rapid.Bool().Draw(t, "streaming") {
-		c.scoresLimit = int64(4 * c.qHeads * c.context * draw(t, "tokens with scores", 1, 70))
+	if rapid.Bool().Draw(t, "materialized") {
+		c.route = "materialized"
 	}
 	built := c.trial()
 	built.steps = drawSteps(t, func(int) step {
@@ -175,7 +168,7 @@ func TestSDPALarge(t *testing.T) {
 		{qHeads: 32, kvHeads: 8, headDim: 64, tokens: 512, context: 512, live: [][2]int{{512, 0}}},
 		{qHeads: 32, kvHeads: 8, headDim: 64, tokens: 2048, context: 2048, live: [][2]int{{2048, 0}}},
 		{
-			qHeads: 32, kvHeads: 8, headDim: 64, tokens: 512, context: 525, half: true, scoresLimit: 1,
+			qHeads: 32, kvHeads: 8, headDim: 64, tokens: 512, context: 525, half: true,
 			live: [][2]int{{512, 13}, {508, 13}, {128, 13}, {127, 13}, {16, 13}, {1, 13}},
 		},
 	} {
@@ -200,24 +193,32 @@ func TestSDPAStreams(t *testing.T) {
 		},
 		{qHeads: 3, kvHeads: 1, headDim: 128, tokens: 66, context: 256, live: [][2]int{{66, 0}, {66, 190}}},
 		{qHeads: 2, kvHeads: 2, headDim: 80, tokens: 66, context: 256, live: [][2]int{{66, 0}, {66, 190}}},
+		// Splits, of which some tiles see none, or not all.
+		{
+			qHeads: 8, kvHeads: 2, headDim: 64, tokens: 70, context: 700,
+			live: [][2]int{{70, 0}, {70, 630}, {2, 500}, {33, 290}, {16, 255}, {3, 1}},
+		},
+		{
+			qHeads: 4, kvHeads: 1, headDim: 128, tokens: 40, context: 900, window: 400, half: true,
+			live: [][2]int{{40, 0}, {40, 860}, {2, 898}, {20, 390}, {17, 640}},
+		},
+		{
+			qHeads: 3, kvHeads: 3, headDim: 20, tokens: 5, context: 400,
+			live: [][2]int{{5, 395}, {2, 250}, {4, 4}},
+		},
 	} {
-		c.scoresLimit = 1
 		for _, c.stream = range streamShapes {
 			streams := c.trial()
 			streams.name += fmt.Sprintf(" %+v", c.stream)
 			trials = append(trials, streams)
 		}
 	}
-	c := attention{
-		qHeads: 6, kvHeads: 2, headDim: 16, tokens: 70, context: 128,
-		scoresLimit: 4 * 6 * 128 * 20, live: [][2]int{{70, 0}, {20, 70}, {21, 90}, {1, 111}},
-	}
 	wide := attention{
 		qHeads: 8, kvHeads: 1, headDim: 256, tokens: 66, context: 300,
 		live: [][2]int{{66, 0}, {66, 190}, {3, 260}, {1, 299}},
 	}.trial()
 	wide.maxBinding = 560_000 // q has fewer bytes, the scores of 66 tokens more
-	hold(t, append(trials, c.trial(), wide)...)
+	hold(t, append(trials, wide)...)
 }
 
 // On any device the streaming kernel has a shape that fits its workgroup memory.
@@ -241,7 +242,7 @@ func TestSDPAStreamsInTheMemoryOfTheDevice(t *testing.T) {
 		limits.MaxWorkgroupStorage = uint32(c.storage)
 		b := engine.NewBuilder(limits)
 		attention{
-			qHeads: 4, kvHeads: 2, headDim: c.headDim, tokens: 512, context: 4096, scoresLimit: 1,
+			qHeads: 4, kvHeads: 2, headDim: c.headDim, tokens: 512, context: 4096,
 		}.build(b)
 		g, err := b.Finish()
 		if err != nil {
@@ -277,10 +278,8 @@ func TestSDPASeesAWindow(t *testing.T) {
 	} {
 		trials = append(trials, c.trial())
 		if c.headDim <= sdpaRoomy && c.tokens > 1 {
-			c.scoresLimit = 1
-			streams := c.trial()
-			streams.name += " streaming"
-			trials = append(trials, streams)
+			c.route = "materialized"
+			trials = append(trials, c.trial())
 		}
 	}
 	hold(t, trials...)
@@ -293,7 +292,7 @@ func TestAWindowBoundsTheWork(t *testing.T) {
 		work := func(position int) (groups, bytes, flops int64) {
 			c := attention{
 				qHeads: 4, kvHeads: 2, headDim: 64, tokens: 300, context: context, window: window,
-				scoresLimit: 4 * 4 * 200 * (200 + window), live: [][2]int{{tokens, position}},
+				live: [][2]int{{tokens, position}},
 			}
 			trial := c.trial()
 			g := finish(t, trial)
@@ -323,32 +322,58 @@ func TestAWindowBoundsTheWork(t *testing.T) {
 	}
 }
 
-func TestSDPAChoosesItsRouteByLiveTokens(t *testing.T) {
-	b := engine.NewBuilder(gpu.DefaultLimits())
-	attention{qHeads: 32, kvHeads: 8, headDim: 64, tokens: 512, context: 4096}.build(b)
-	g, err := b.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.Operators(func(_ engine.OpID, _ string, impl engine.Operator) bool {
-		o := impl.(*sdpa)
-		for _, c := range []struct {
-			tokens, route int
-			why           reason
+func TestSDPAChoosesItsRouteByLiveTokensAndPositions(t *testing.T) {
+	for _, headDim := range []int{64, 132} {
+		c := attention{qHeads: 32, kvHeads: 8, headDim: headDim, tokens: 512, context: 4096}
+		if headDim > sdpaRoomy {
+			c.tokens = 256
+		}
+		for _, want := range []struct {
+			tokens, position int
+			route            string
+			groups           int64 // of the streaming kernel
 		}{
-			{1, sdpaFlashDecoding, oneToken}, // of many positions
-			{2, sdpaMaterialized, manyTokens},
-			{128, sdpaMaterialized, manyTokens},
-			{129, sdpaStreaming, manyScores},
-			{512, sdpaStreaming, manyScores},
+			{1, 0, "decoding (S = 1, and few positions are seen)", 0},
+			{1, 4095, "flash_decoding (S = 1)", 0},
+			{2, 0, "streaming (S > 1)", 8},
+			{2, 509, "streaming (S > 1)", 8},
+			{2, 510, "split_streaming (S > 1, and tiles of tokens do not fill the device)", 32},
+			{16, 4080, "split_streaming (S > 1, and tiles of tokens do not fill the device)", 256},
+			{17, 4079, "split_streaming (S > 1, and tiles of tokens do not fill the device)", 240},
+			{64, 4032, "split_streaming (S > 1, and tiles of tokens do not fill the device)", 256},
+			{65, 4031, "streaming (S > 1)", 72},
+			{512, 0, "streaming (S > 1)", 512},
 		} {
-			if r := o.routes.preferred(c.tokens); r != c.route || o.routes[r].why != c.why {
-				t.Errorf("%d tokens: %s (%s), want %s (%s)", c.tokens, sdpaRouteNames[r], o.routes[r].why,
-					sdpaRouteNames[c.route], c.why)
+			if want.tokens > c.tokens {
+				continue
+			}
+			if headDim > sdpaRoomy && want.tokens > 1 {
+				want.route, want.groups = "materialized (D > 128)", 0
+			}
+			c.live = [][2]int{{want.tokens, want.position}}
+			trial := c.trial()
+			g := finish(t, trial)
+			live, err := engine.NewLive(g, engine.LiveOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := bring(live, trial.input(t, g, trial.steps[0])); err != nil {
+				t.Fatal(err)
+			}
+			plans, _ := live.Step()
+			groups, described := int64(0), g.Describe()
+			for _, id := range live.Active() {
+				if launch, _ := live.Launch(id); described.Dispatches[id].Label == "streaming" {
+					groups = launch.Grid.Groups
+				}
+			}
+			got := fmt.Sprintf("%s (%s)", plans[0].Route, plans[0].Reason)
+			if got != want.route || groups != want.groups {
+				t.Errorf("heads of %d, %d tokens at %d: %s, %d workgroups of streaming, want %s, %d", headDim,
+					want.tokens, want.position, got, groups, want.route, want.groups)
 			}
 		}
-		return true
-	})
+	}
 }
 
 // One workgroup takes few positions; of more a device is filled by as many whole blocks as there are, and
@@ -439,6 +464,7 @@ func TestSDPARefuses(t *testing.T) {
 func TestAttentionSaysWhatItReadsAndWhichLanesIdle(t *testing.T) {
 	const heads, headDim, group = 6, 64, 64
 	b := tinyBuilder()
+	b.AskRoutes(map[string]string{"sdpa_with_kv_cache": "materialized"})
 	c := attention{qHeads: heads, kvHeads: heads, headDim: headDim, tokens: 4, context: 2048}
 	c.build(b)
 	g, err := b.Finish()

@@ -1,15 +1,16 @@
-// Puts the splits of sdpa_fd_split together: y = sum of w o / sum of w l, with w = exp(m - the largest m). A
-// workgroup takes a head; of its lanes each takes four columns of every few splits.
+// Puts the splits of sdpa_fd_split, or of sdpa_streaming, together: y = sum of w o / sum of w l, with w =
+// exp(m - the largest m). A workgroup takes a row, a head of a token; of its lanes each takes four columns of
+// every few splits.
 {{- $parts := div .Lanes .HeadQuads}}
 {{- $stride := add .HeadQuads 1}}
 struct Params {
-  q_heads: u32,
+  rows: u32,
   splits: u32,
 }
 
-// [q_heads, splits, {{.HeadQuads}} of o, then m and l]
+// [rows, splits, {{.HeadQuads}} of o, then m and l]
 @group(0) @binding(0) var<storage, read> parts: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read_write> y: array<vec4<f32>>; // [q_heads, {{.HeadQuads}}]
+@group(0) @binding(1) var<storage, read_write> y: array<vec4<f32>>; // [rows, {{.HeadQuads}}]
 @group(0) @binding(2) var<uniform> params: Params;
 
 {{template "flat_group" .}}
@@ -19,8 +20,8 @@ var<workgroup> largests: array<vec2<f32>, {{$parts}}>; // and the sum of weights
 @compute @workgroup_size({{.Lanes}})
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
-  let head = flat_group(wid, groups);
-  if (head >= params.q_heads) {
+  let row = flat_group(wid, groups);
+  if (row >= params.rows) {
     return; // a grid that is larger than the live shape needs
   }
   let column = lane % {{.HeadQuads}}u;
@@ -30,7 +31,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   var o = vec4<f32>(0.0);
   if (part < {{$parts}}u) {
     for (var i = part; i < params.splits; i += {{$parts}}u) {
-      let at = (head * params.splits + i) * {{$stride}}u;
+      let at = (row * params.splits + i) * {{$stride}}u;
       let ml = parts[at + {{.HeadQuads}}u];
       let part_o = parts[at + column];
       let before = largest;
@@ -59,5 +60,5 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     o = fma(o, vec4<f32>(shrink), weight * sums[p * {{.HeadQuads}}u + column]);
   }
 {{- end}}
-  y[head * {{.HeadQuads}}u + column] = o / total;
+  y[row * {{.HeadQuads}}u + column] = o / total;
 }

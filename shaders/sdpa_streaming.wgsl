@@ -18,6 +18,10 @@
 // A lane has the scores of 4 positions, and {{mul 4 $columns}} columns of y, of 8 rows. Both products are
 // made as in linear_tiled, the next tiles loaded while these are multiplied: scores of q and k, {{$step}}
 // columns of a head at a time, and y of weights and v, {{$step}} positions at a time.
+{{- if .Split}}
+//
+// A workgroup takes one of the splits of the positions, and leaves what it has summed to sdpa_fd_reduce.
+{{- end}}
 struct Params {
   tokens: u32,
   context: u32, // positions in the cache, these tokens' included
@@ -25,6 +29,10 @@ struct Params {
   window: u32, // positions that a token sees at most
   kv_heads: u32,
   scale: f32,
+{{- if .Split}}
+  splits: u32,
+  split_len: u32, // positions, whole tiles
+{{- end}}
 }
 
 {{- $C := "vec4<f32>"}}{{if .HalfCache}}{{$C = "vec2<u32>"}}{{end}}
@@ -33,7 +41,12 @@ struct Params {
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> k_cache: array<{{$C}}>; // [positions, kv_heads, {{.HeadQuads}}]
 @group(0) @binding(2) var<storage, read> v_cache: array<{{$C}}>;
+{{- if .Split}}
+// [tokens, q_heads, splits, {{.HeadQuads}} sums, then the largest score and the sum of the weights]
+@group(0) @binding(3) var<storage, read_write> parts: array<vec4<f32>>;
+{{- else}}
 @group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>; // like q
+{{- end}}
 @group(0) @binding(4) var<uniform> params: Params;
 
 {{template "flat_group" .}}
@@ -58,6 +71,14 @@ fn row_place(row: u32, kv_head: u32) -> u32 {
     row % {{.Group}}u) * {{.HeadQuads}}u;
 }
 
+{{- if .Split}}
+
+// The place of a row of parts.
+fn part_place(row: u32, kv_head: u32, split: u32) -> u32 {
+  return (row_place(row, kv_head) / {{.HeadQuads}}u * params.splits + split) * {{add .HeadQuads 1}}u;
+}
+{{- end}}
+
 // The place of a position in a cache.
 fn cache_place(position: u32, kv_head: u32) -> u32 {
   return (position * params.kv_heads + kv_head) * {{.HeadQuads}}u;
@@ -69,16 +90,30 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // The tiles of the last tokens have the most positions to go through, and start first.
   let rows = params.tokens * {{.Group}}u;
   let row_tiles = (rows + {{sub $tall 1}}u) / {{$tall}}u;
+{{- if .Split}}
+  let group = flat_group(wid, groups);
+  let id = group / params.splits;
+  let split = group % params.splits;
+{{- else}}
   let id = flat_group(wid, groups);
+{{- end}}
   if (id >= row_tiles * params.kv_heads) {
     return; // a grid that is larger than the live shape needs
   }
   let kv_head = id % params.kv_heads;
   let tile_row = (row_tiles - 1u - id / params.kv_heads) * {{$tall}}u;
   let last_token = min(tile_row + {{sub $tall 1}}u, rows - 1u) / {{.Group}}u;
-  let end = params.position + last_token + 1u;
+  let last_end = params.position + last_token + 1u;
   let first_end = params.position + tile_row / {{.Group}}u + 1u;
+{{- if .Split}}
+  let split_begin = max(params.position + 1u, params.window) - params.window + split * params.split_len;
+  let end = min(last_end, split_begin + params.split_len);
+  let begin0 = max(max(first_end, params.window) - params.window, split_begin);
+  let begin = begin0 - (begin0 - split_begin) % {{$positions}}u;
+{{- else}}
+  let end = last_end;
   let begin = max(first_end, params.window) - params.window;
+{{- end}}
   // Lane (tx, ty) has rows 8 ty to 8 ty + 7 of the tile. Of the 8 x 4 lanes that run together neighbours read
   // the same of k and v, and every other lane of four the same of q and the weights.
 {{- if eq .Across 16}}
@@ -183,7 +218,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     sum0_{{$j}} *= scale;
     sum1_{{$j}} *= scale;
 {{- end}}
-    if (tile_column + {{$positions}}u > first_end || tile_column + params.window < end) {
+    if (tile_column + {{$positions}}u > first_end || tile_column + params.window < last_end) {
       // Some row does not see all of these positions.
 {{- range $j := 4}}
       let c{{$j}} = vec4<u32>(tile_column + 4u * tx + {{$j}}u);
@@ -257,18 +292,31 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- range $t := .Across}}
     total += column_tile[{{$t}}][lane >> 2u][lane & 3u];
 {{- end}}
+{{- if .Split}}
+    if (tile_row + lane < rows) {
+      parts[part_place(tile_row + lane, kv_head, split) + {{.HeadQuads}}u] =
+        vec4<f32>(largest * 0.6931471805599453, total, 0.0, 0.0);
+    }
+  }
+{{- else}}
     shrinks[lane >> 2u][lane & 3u] = 1.0 / total;
   }
   workgroupBarrier();
 {{- range $h := 2}}
   let share{{$h}} = shrinks[2u * ty + {{$h}}u];
 {{- end}}
+{{- end}}
 {{- range $i := 8}}
   if (tile_row + 8u * ty + {{$i}}u < rows) {
-    let at = row_place(tile_row + 8u * ty + {{$i}}u, kv_head) + tx;
+    let at = {{if $.Split}}part_place(tile_row + 8u * ty + {{$i}}u, kv_head, split)
+      {{- else}}row_place(tile_row + 8u * ty + {{$i}}u, kv_head){{end}} + tx;
 {{- range $u := $columns}}
     if (tx + {{mul $u $.Across}}u < {{$.HeadQuads}}u) {
+{{- if $.Split}}
+      parts[at + {{mul $u $.Across}}u] = o{{$i}}_{{$u}};
+{{- else}}
       y[at + {{mul $u $.Across}}u] = o{{$i}}_{{$u}} * {{template "of_rows" (set $ "Of" "share" "I" $i)}};
+{{- end}}
     }
 {{- end}}
   }

@@ -1,19 +1,20 @@
 // sdpa_fd_reduce with HeadQuads 16, Lanes 64: workgroup [64 1 1], 1056 bytes of workgroup memory
 // binding 0: parts
 // binding 1: y (written)
-// param at 0: u32 q_heads
+// param at 0: u32 rows
 // param at 4: u32 splits
 
-// Puts the splits of sdpa_fd_split together: y = sum of w o / sum of w l, with w = exp(m - the largest m). A
-// workgroup takes a head; of its lanes each takes four columns of every few splits.
+// Puts the splits of sdpa_fd_split, or of sdpa_streaming, together: y = sum of w o / sum of w l, with w =
+// exp(m - the largest m). A workgroup takes a row, a head of a token; of its lanes each takes four columns of
+// every few splits.
 struct Params {
-  q_heads: u32,
+  rows: u32,
   splits: u32,
 }
 
-// [q_heads, splits, 16 of o, then m and l]
+// [rows, splits, 16 of o, then m and l]
 @group(0) @binding(0) var<storage, read> parts: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read_write> y: array<vec4<f32>>; // [q_heads, 16]
+@group(0) @binding(1) var<storage, read_write> y: array<vec4<f32>>; // [rows, 16]
 @group(0) @binding(2) var<uniform> params: Params;
 
 // The index of a workgroup in a grid of one dimension that may have been folded into two.
@@ -27,8 +28,8 @@ var<workgroup> largests: array<vec2<f32>, 4>; // and the sum of weights
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
-  let head = flat_group(wid, groups);
-  if (head >= params.q_heads) {
+  let row = flat_group(wid, groups);
+  if (row >= params.rows) {
     return; // a grid that is larger than the live shape needs
   }
   let column = lane % 16u;
@@ -38,7 +39,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   var o = vec4<f32>(0.0);
   if (part < 4u) {
     for (var i = part; i < params.splits; i += 4u) {
-      let at = (head * params.splits + i) * 17u;
+      let at = (row * params.splits + i) * 17u;
       let ml = parts[at + 16u];
       let part_o = parts[at + column];
       let before = largest;
@@ -65,5 +66,5 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     total = fma(total, shrink, weight * largests[p].y);
     o = fma(o, vec4<f32>(shrink), weight * sums[p * 16u + column]);
   }
-  y[head * 16u + column] = o / total;
+  y[row * 16u + column] = o / total;
 }

@@ -79,8 +79,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let kv_head = id % params.kv_heads;
   let tile_row = (row_tiles - 1u - id / params.kv_heads) * 64u;
   let last_token = min(tile_row + 63u, rows - 1u) / 3u;
-  let end = params.position + last_token + 1u;
+  let last_end = params.position + last_token + 1u;
   let first_end = params.position + tile_row / 3u + 1u;
+  let end = last_end;
   let begin = max(first_end, params.window) - params.window;
   // Lane (tx, ty) has rows 8 ty to 8 ty + 7 of the tile. Of the 8 x 4 lanes that run together neighbours read
   // the same of k and v, and every other lane of four the same of q and the weights.
@@ -406,7 +407,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     sum1_2 *= scale;
     sum0_3 *= scale;
     sum1_3 *= scale;
-    if (tile_column + 64u > first_end || tile_column + params.window < end) {
+    if (tile_column + 64u > first_end || tile_column + params.window < last_end) {
       // Some row does not see all of these positions.
       let c0 = vec4<u32>(tile_column + 4u * tx + 0u);
       sum0_0 = select(vec4<f32>(-1e30), sum0_0,
