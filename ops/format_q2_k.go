@@ -42,5 +42,5 @@ var (
 	q2kHalves   = supers{q2kBytes, []int{q2kSupers, q2kSupers + 2}}
 )
 
-// twos are where two bits of each of 16 columns lie, for shaders/include/twos.wgsl.
+// twos are where two bits of each of 16 columns lie, for shaders/include/format/q2_k.wgsl.
 var twos = placesOf(2, func(i int) int { return i%8/4*16 + i%4*2 + i/8*8 })

@@ -19,6 +19,10 @@
 //   wide_scales   Scales, what is stored of the scales and zeros of four rows, and load_scales(row, chunk)
 //   wide_factors  what gemv_factors gives
 //
+// Where format_supers is defined, scale0, scale1, ... of wide ones are without what they count in,
+// super_scale, and zero0, ... without super_zero and with too much by the constant zero_excess: the sum of
+// the groups is seen to instead.
+//
 // In a GEMV of formats with row_scales.wgsl those are gemv_scales and gemv_factors, for any Eights.
 {{define "format"}}
 // Eight weights of a row.
@@ -184,6 +188,9 @@ fn load_scales(row: u32, chunk: u32) -> Scales {
     let ones{{$of}} = dot(all{{$of}}, vec4<f32>(1.0));
 {{- end}}
 {{- end}}
+{{- if and .Wide (defined "format_supers") (defined "format_zero")}}
+    let zeros{{$b}} = -zero_excess * ({{range $g := .Groups}}{{if $g}} + {{end}}ones{{$b}}_{{$g}}{{end}});
+{{- end}}
 {{- end}}
 
 // The weights of row R.
@@ -199,6 +206,11 @@ fn load_scales(row: u32, chunk: u32) -> Scales {
 {{- $r := .R}}
 {{- $b := .B}}
 {{- $sum := printf "sum%d_%d" $b $r}}
+{{- $zeros := printf "zeros%d_%d" $b $r}}
+{{- $supers := and .Wide (defined "format_supers")}}
+{{- if and $supers (defined "format_zero")}}
+      var {{$zeros}} = zeros{{$b}};
+{{- end}}
 {{- $per := div .Eights .Groups}}
 {{- range $g := .Groups}}
 {{- $t := printf "t%d_%d_%d" $b $r $g}}
@@ -215,7 +227,11 @@ fn load_scales(row: u32, chunk: u32) -> Scales {
       var {{$sum}} = {{$of}};
 {{- end}}
 {{- if defined "format_zero"}}
-      {{$sum}} += ones{{$b}}_{{$g}} * zero{{$g}}[{{$r}}];
+      {{if $supers}}{{$zeros}}{{else}}{{$sum}}{{end}} += ones{{$b}}_{{$g}} * zero{{$g}}[{{$r}}];
 {{- end}}
+{{- end}}
+{{- if $supers}}
+      {{$sum}} = {{$sum}} * super_scale[{{$r}}]
+{{- if defined "format_zero"}} - {{$zeros}} * super_zero[{{$r}}]{{end}};
 {{- end}}
 {{- end}}

@@ -1,7 +1,12 @@
-// 2-bit weights q, as twos.wgsl has them; 16 columns have a byte with a scale in its low and a zero in its
-// high four bits, and 256 two halves, what these count in. A weight is q * scale - zero.
+// 2-bit weights q, sixteen to a word, those of columns 0 to 3 of both eights in the low half of it, those of
+// 4 to 7 in the high one; 16 columns have a byte with a scale in its low and a zero in its high four bits,
+// and 256 two halves, what these count in. A weight is q * scale - zero.
 {{define "format_bindings"}}
-{{- template "twos_binding" .}}
+{{- if .Wide}}
+{{binding}} var<storage, read> weights: array<vec2<u32>>; // [n, {{.Chunks}}]
+{{- else}}
+{{binding}} var<storage, read> weights: array<u32>; // [n, columns / 16]
+{{- end}}
 {{- template "sixteens_binding" .}}
 {{- template "supers_binding" .}}
 {{- end}}
@@ -49,6 +54,8 @@ fn zero(row: u32, eight: u32) -> f32 {
 }
 {{- end}}
 
+{{define "format_supers"}}{{end}}
+
 {{define "wide_row"}}
 alias Row = vec2<u32>;
 
@@ -68,17 +75,19 @@ fn low_bits(w: u32) -> vec4<f32> {
   return vec4<f32>(a.x, b.x, a.y, b.y) - 1024.0;
 }
 
+const zero_excess = 64.0;
+
 fn high_bits(w: u32) -> vec4<f32> {
   let a = unpack2x16float((w & 0x00f000f0u) | 0x54005400u);
   let b = unpack2x16float(((w >> 8u) & 0x00f000f0u) | 0x54005400u);
-  return vec4<f32>(a.x, b.x, a.y, b.y) - 64.0;
+  return vec4<f32>(a.x, b.x, a.y, b.y);
 }
 {{- end}}
 
 {{define "wide_factors"}}
 {{- template "supers_factors" .}}
 {{- range $g := 2}}
-      let scale{{$g}} = low_bits(scale_bits.bytes[{{$g}}]) * super_scale;
-      let zero{{$g}} = high_bits(scale_bits.bytes[{{$g}}]) * -super_zero;
+      let scale{{$g}} = low_bits(scale_bits.bytes[{{$g}}]);
+      let zero{{$g}} = high_bits(scale_bits.bytes[{{$g}}]);
 {{- end}}
 {{- end}}

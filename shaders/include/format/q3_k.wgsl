@@ -1,42 +1,48 @@
-// 3-bit weights q: the low two as twos.wgsl has them, the third ones of 32 columns in a word, where those of
-// an eight are shifted to the places that halves have for them, all at once. 16 columns have a scale of 6
-// bits, and 256 a super, a half. A weight is (q - 4) * (scale - 32) * super.
+// 3-bit weights q: of 32 columns each of three words has eight, four from bit 4 of either half on. Below
+// them, at bit 1 of a half, is one of the last eight columns, and at bit 0 a bit of the fourth of these. The
+// words 0 and 1 are in weights, 2 in thirds. 16 columns have a scale of 6 bits, and 256 a super, a half. A
+// weight is (q - 4) * (scale - 32) * super.
 {{define "format_bindings"}}
-{{- template "twos_binding" .}}
-{{binding}} var<storage, read> highs: array<u32>; // [n, columns / 32]
+{{- if .Wide}}
+{{binding}} var<storage, read> weights: array<vec2<u32>>; // [n, {{.Chunks}}]
+{{- else}}
+{{binding}} var<storage, read> weights: array<u32>; // [n, columns / 32, 2]
+{{- end}}
+{{binding}} var<storage, read> thirds: array<u32>; // [n, columns / 32]
 {{template "sixes_binding" .}}
 {{- template "supers_binding" .}}
 {{- end}}
 
 {{define "format_functions"}}
-struct Bits {
-  low: u32, // at bits 1 to 8 of both halves
-  high: u32, // at bits 3, 5, 7 and 9
+alias Bits = vec4<u32>; // two columns each, at bits 4, 7, 4 and 7 of both halves
+
+// The eight of a word, and the last of three words.
+fn own_eight(w: u32) -> Bits {
+  return vec4<u32>(w, w, w >> 6u, w >> 6u);
+}
+
+fn last_eight(w: vec3<u32>) -> Bits {
+  return vec4<u32>(w.x << 3u, w.y << 6u, w.z << 3u,
+    ((w.x << 7u) & 0x00800080u) | ((w.y << 8u) & 0x01000100u) | ((w.z << 9u) & 0x02000200u));
 }
 {{- if not .Wide}}
 
 fn load(row: u32, eight: u32) -> Bits {
-  let at = row * ({{.Columns}} / 8u) + eight;
-  let low = weights[at >> 1u];
-  let high = highs[at >> 2u];
-  return Bits(select(low << 1u, low >> 7u, (at & 1u) == 1u),
-    select(high << 3u, high >> 5u, (at & 2u) == 2u) >> (at & 1u));
+  let at = row * ({{.Columns}} / 32u) + eight / 4u;
+  let words = vec3<u32>(weights[2u * at], weights[2u * at + 1u], thirds[at]);
+  let own = select(select(words.x, words.y, (eight & 1u) == 1u), words.z, (eight & 2u) == 2u);
+  return select(own_eight(own), last_eight(words), (eight & 3u) == 3u);
 }
 {{- end}}
 {{- end}}
 
-// As halves 32 + q and 8 + q, whose mantissas count in ones from bits 5 and 7 on.
+// As halves 64 + q and 8 + q, whose mantissas count in ones from bits 4 and 7 on.
 {{define "format_halves"}}
-const excess = vec4<f32>(36.0, 12.0, 36.0, 12.0);
+const excess = vec4<f32>(68.0, 12.0, 68.0, 12.0);
 
 fn halves(b: Bits) -> vec4<u32> {
-  let low = b.low << 4u;
-  let high = b.high << 4u;
-  return vec4<u32>(
-    (low & 0x00600060u) | (high & 0x00800080u) | 0x50005000u,
-    (low & 0x01800180u) | (high & 0x02000200u) | 0x48004800u,
-    (b.low & 0x00600060u) | (b.high & 0x00800080u) | 0x50005000u,
-    (b.low & 0x01800180u) | (b.high & 0x02000200u) | 0x48004800u);
+  return (b & vec4<u32>(0x00700070u, 0x03800380u, 0x00700070u, 0x03800380u)) |
+    vec4<u32>(0x54005400u, 0x48004800u, 0x54005400u, 0x48004800u);
 }
 {{- end}}
 
@@ -50,21 +56,19 @@ fn scale(row: u32, eight: u32) -> f32 {
 }
 {{- end}}
 
+{{define "format_supers"}}{{end}}
+
 {{define "wide_row"}}
-struct Row {
-  low: vec2<u32>,
-  high: u32,
-}
+alias Row = vec3<u32>;
 
 fn load_row(row: u32, chunk: u32) -> Row {
   let at = row * {{.Chunks}}u + chunk;
-  return Row(weights[at], highs[at]);
+  return vec3<u32>(weights[at], thirds[at]);
 }
 {{- end}}
 
-{{define "wide_bits"}}Bits({{.Row}}.low[{{div .E 2}}]{{if eq .E 0 2}} << 1u{{else}} >> 7u{{end}},
-        {{.Row}}.high
-{{- if eq .E 0}} << 3u{{else if eq .E 1}} << 2u{{else if eq .E 2}} >> 5u{{else}} >> 6u{{end}})
+{{define "wide_bits"}}
+{{- if eq .E 3}}last_eight({{.Row}}){{else}}own_eight({{.Row}}[{{.E}}]){{end}}
 {{- end}}
 
 {{define "wide_scales"}}
@@ -74,6 +78,6 @@ fn load_row(row: u32, chunk: u32) -> Row {
 {{define "wide_factors"}}
 {{- template "supers_factors" .}}
 {{- template "sixes_words" (set . "SixesPer" 2)}}
-      let scale0 = first_sixes(sixes) * super_scale;
-      let scale1 = second_sixes(sixes) * super_scale;
+      let scale0 = first_sixes(sixes);
+      let scale1 = second_sixes(sixes);
 {{- end}}

@@ -1,7 +1,7 @@
 // linear_gemv with Batch 1, Chunks 64, Eights 4, Format q3_k, Groups 2, Lanes 64, Ragged, Residual, Rows 16: workgroup [64 1 1], 4096 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
-// binding 2: highs
+// binding 2: thirds
 // binding 3: scales
 // binding 4: supers
 // binding 5: residual
@@ -26,7 +26,7 @@ struct Params {
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> weights: array<vec2<u32>>; // [n, 64]
-@group(0) @binding(2) var<storage, read> highs: array<u32>; // [n, columns / 32]
+@group(0) @binding(2) var<storage, read> thirds: array<u32>; // [n, columns / 32]
 
 @group(0) @binding(3) var<storage, read> scales: array<u32>; // [n / 4, twos / 2, 3]
 // [n / 4, columns / 256, 4]
@@ -46,21 +46,23 @@ struct Eight {
   high: vec4<f32>,
 }
 
-struct Bits {
-  low: u32, // at bits 1 to 8 of both halves
-  high: u32, // at bits 3, 5, 7 and 9
+alias Bits = vec4<u32>; // two columns each, at bits 4, 7, 4 and 7 of both halves
+
+// The eight of a word, and the last of three words.
+fn own_eight(w: u32) -> Bits {
+  return vec4<u32>(w, w, w >> 6u, w >> 6u);
 }
 
-const excess = vec4<f32>(36.0, 12.0, 36.0, 12.0);
+fn last_eight(w: vec3<u32>) -> Bits {
+  return vec4<u32>(w.x << 3u, w.y << 6u, w.z << 3u,
+    ((w.x << 7u) & 0x00800080u) | ((w.y << 8u) & 0x01000100u) | ((w.z << 9u) & 0x02000200u));
+}
+
+const excess = vec4<f32>(68.0, 12.0, 68.0, 12.0);
 
 fn halves(b: Bits) -> vec4<u32> {
-  let low = b.low << 4u;
-  let high = b.high << 4u;
-  return vec4<u32>(
-    (low & 0x00600060u) | (high & 0x00800080u) | 0x50005000u,
-    (low & 0x01800180u) | (high & 0x02000200u) | 0x48004800u,
-    (b.low & 0x00600060u) | (b.high & 0x00800080u) | 0x50005000u,
-    (b.low & 0x01800180u) | (b.high & 0x02000200u) | 0x48004800u);
+  return (b & vec4<u32>(0x00700070u, 0x03800380u, 0x00700070u, 0x03800380u)) |
+    vec4<u32>(0x54005400u, 0x48004800u, 0x54005400u, 0x48004800u);
 }
 
 // What eight weights make with their columns of x is added to a sum, which is several until the end.
@@ -77,14 +79,11 @@ fn total(sum: Sum) -> f32 {
   return sum.x + sum.y;
 }
 
-struct Row {
-  low: vec2<u32>,
-  high: u32,
-}
+alias Row = vec3<u32>;
 
 fn load_row(row: u32, chunk: u32) -> Row {
   let at = row * 64u + chunk;
-  return Row(weights[at], highs[at]);
+  return vec3<u32>(weights[at], thirds[at]);
 }
 
 fn first_sixes(words: vec2<u32>) -> vec4<f32> {
@@ -163,17 +162,13 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let super_scale = vec4<f32>(unpack2x16float(scale_bits.supers.x),
         unpack2x16float(scale_bits.supers.y));
       let sixes = vec2<u32>(scale_bits.sixes.x, scale_bits.sixes.y >> ((chunk & 1u) * 8u));
-      let scale0 = first_sixes(sixes) * super_scale;
-      let scale1 = second_sixes(sixes) * super_scale;
+      let scale0 = first_sixes(sixes);
+      let scale1 = second_sixes(sixes);
       scale_bits = load_scales(next_row, chunk);
-      let w0_0 = halves(Bits(row0.low[0] << 1u,
-        row0.high << 3u));
-      let w0_1 = halves(Bits(row0.low[0] >> 7u,
-        row0.high << 2u));
-      let w0_2 = halves(Bits(row0.low[1] << 1u,
-        row0.high >> 5u));
-      let w0_3 = halves(Bits(row0.low[1] >> 7u,
-        row0.high >> 6u));
+      let w0_0 = halves(own_eight(row0[0]));
+      let w0_1 = halves(own_eight(row0[1]));
+      let w0_2 = halves(own_eight(row0[2]));
+      let w0_3 = halves(last_eight(row0));
       row0 = load_near(next_row + 0u, chunk);
       var t0_0_0 = begin0_0;
       t0_0_0 = add_eight(t0_0_0, w0_0, x0_0, x0_1);
@@ -183,15 +178,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_0_1 = add_eight(t0_0_1, w0_2, x0_4, x0_5);
       t0_0_1 = add_eight(t0_0_1, w0_3, x0_6, x0_7);
       sum0_0 += total(t0_0_1) * scale1[0];
+      sum0_0 = sum0_0 * super_scale[0];
       partial[place(lane, done + 0u)] = sum0_0;
-      let w1_0 = halves(Bits(row1.low[0] << 1u,
-        row1.high << 3u));
-      let w1_1 = halves(Bits(row1.low[0] >> 7u,
-        row1.high << 2u));
-      let w1_2 = halves(Bits(row1.low[1] << 1u,
-        row1.high >> 5u));
-      let w1_3 = halves(Bits(row1.low[1] >> 7u,
-        row1.high >> 6u));
+      let w1_0 = halves(own_eight(row1[0]));
+      let w1_1 = halves(own_eight(row1[1]));
+      let w1_2 = halves(own_eight(row1[2]));
+      let w1_3 = halves(last_eight(row1));
       row1 = load_near(next_row + 1u, chunk);
       var t0_1_0 = begin0_0;
       t0_1_0 = add_eight(t0_1_0, w1_0, x0_0, x0_1);
@@ -201,15 +193,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_1_1 = add_eight(t0_1_1, w1_2, x0_4, x0_5);
       t0_1_1 = add_eight(t0_1_1, w1_3, x0_6, x0_7);
       sum0_1 += total(t0_1_1) * scale1[1];
+      sum0_1 = sum0_1 * super_scale[1];
       partial[place(lane, done + 1u)] = sum0_1;
-      let w2_0 = halves(Bits(row2.low[0] << 1u,
-        row2.high << 3u));
-      let w2_1 = halves(Bits(row2.low[0] >> 7u,
-        row2.high << 2u));
-      let w2_2 = halves(Bits(row2.low[1] << 1u,
-        row2.high >> 5u));
-      let w2_3 = halves(Bits(row2.low[1] >> 7u,
-        row2.high >> 6u));
+      let w2_0 = halves(own_eight(row2[0]));
+      let w2_1 = halves(own_eight(row2[1]));
+      let w2_2 = halves(own_eight(row2[2]));
+      let w2_3 = halves(last_eight(row2));
       row2 = load_near(next_row + 2u, chunk);
       var t0_2_0 = begin0_0;
       t0_2_0 = add_eight(t0_2_0, w2_0, x0_0, x0_1);
@@ -219,15 +208,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_2_1 = add_eight(t0_2_1, w2_2, x0_4, x0_5);
       t0_2_1 = add_eight(t0_2_1, w2_3, x0_6, x0_7);
       sum0_2 += total(t0_2_1) * scale1[2];
+      sum0_2 = sum0_2 * super_scale[2];
       partial[place(lane, done + 2u)] = sum0_2;
-      let w3_0 = halves(Bits(row3.low[0] << 1u,
-        row3.high << 3u));
-      let w3_1 = halves(Bits(row3.low[0] >> 7u,
-        row3.high << 2u));
-      let w3_2 = halves(Bits(row3.low[1] << 1u,
-        row3.high >> 5u));
-      let w3_3 = halves(Bits(row3.low[1] >> 7u,
-        row3.high >> 6u));
+      let w3_0 = halves(own_eight(row3[0]));
+      let w3_1 = halves(own_eight(row3[1]));
+      let w3_2 = halves(own_eight(row3[2]));
+      let w3_3 = halves(last_eight(row3));
       row3 = load_near(next_row + 3u, chunk);
       var t0_3_0 = begin0_0;
       t0_3_0 = add_eight(t0_3_0, w3_0, x0_0, x0_1);
@@ -237,6 +223,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_3_1 = add_eight(t0_3_1, w3_2, x0_4, x0_5);
       t0_3_1 = add_eight(t0_3_1, w3_3, x0_6, x0_7);
       sum0_3 += total(t0_3_1) * scale1[3];
+      sum0_3 = sum0_3 * super_scale[3];
       partial[place(lane, done + 3u)] = sum0_3;
     }
   }
