@@ -89,13 +89,25 @@ func (m *model) inScope() (of int, s inspect.Scope) {
 	return m.scope, s
 }
 
-// scopeWords say which steps tables speak of.
-func (m *model) scopeWords() string {
-	s := m.speaks()
-	if s.of == thisStep {
-		return scopes[thisStep].name
+// scopeWords say which steps tables speak of, in some room and in little.
+func (a *App) scopeWords() (words, short string) {
+	s := a.tabled()
+	switch {
+	case a.speaks().of == thisStep:
+		return scopes[thisStep].name, s.Short()
+	case s.Rerouted > 0:
+		return s.Words(), s.Counted()
 	}
-	return s.scope.Words()
+	return s.Words(), s.Short()
+}
+
+// tabled is the scope as the view has it: one that sums times up, of the steps on the routes of the last.
+func (a *App) tabled() inspect.Scope {
+	s := a.speaks().scope
+	if takenBy(a.view()) == inspect.AnySteps {
+		s = a.index.Routed(s)
+	}
+	return s
 }
 
 // compared is what tables about a scope are compared with, nil for nothing.
@@ -218,7 +230,12 @@ func (a *App) nextScope(by int) {
 		}
 	}
 	a.setScope(to)
-	a.say("scope: " + a.scopeWords())
+	words, _ := a.scopeWords()
+	if s := a.tabled(); s.Rerouted > 0 {
+		const others = "; the other %d, up to %s, took others: {mark step} on two of them marks a range"
+		words += fmt.Sprintf(keyed(others), s.Rerouted, s.Unlike)
+	}
+	a.say("scope: " + words)
 }
 
 func (a *App) setScope(to int) {

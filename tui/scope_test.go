@@ -133,6 +133,23 @@ func TestEveryViewHasItsDeltaAgainstTheBase(t *testing.T) {
 	one.sees("no Δ against s21: 1 sample").misses("Δµs")
 }
 
+// Where steps took other routes, tables of times are of those of the last, and that is said in any width.
+func TestAScopeOfSeveralRoutesSaysWhichStepsAreLeft(t *testing.T) {
+	tr := tracetest.Run(3, 1, 1, 1, 1, 1)
+	for i := range 3 {
+		s := &tr.Steps[i]
+		s.Dispatches = slices.Delete(slices.Clone(s.Dispatches), 4, 5)
+	}
+	for i := range tr.Steps {
+		tr.Steps[i].Cold = false
+	}
+	d := drive(t, 160, 40, tr, nil, Options{}).press("2", "v")
+	d.sees("scope 2 of 5 decode steps: on the routes of s4", "decode: medians of 2 of 5 steps")
+	d.sees("the other 3, up to s2, took others: m on two of them marks a range")
+	d.press("1").sees("scope all 5 warm decode steps")
+	drive(t, 80, 24, tr, nil, Options{}).press("2", "v").sees("scope decode n=2 of 5")
+}
+
 // Whatever the scope, the step in the header is one of it, and what is of one step is of that step.
 func TestATableOfOneStepIsOfTheStepInTheHeader(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "v").sees("scope all 23 warm decode steps")
@@ -183,7 +200,7 @@ func TestWhatAsksForAStepLeavesTheScope(t *testing.T) {
 				t.Errorf("view %s, %s: the note is %q", view, keys, d.app.note)
 			}
 			if d.press("u"); d.app.scope != warmDecode {
-				t.Errorf("view %s, %s: undone, the scope is %q", view, keys, d.app.scopeWords())
+				t.Errorf("view %s, %s: undone, the scope is %d", view, keys, d.app.scope)
 			}
 		}
 	}

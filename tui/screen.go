@@ -109,7 +109,8 @@ func (a *App) scopeParts() []table.Part {
 	if _, one := a.speaks().scope.One(); takes == inspect.OneStep || takes == inspect.AnySteps && one {
 		n = samples(s)
 	}
-	scope := table.Part{Rank: 0, Text: "scope " + a.scopeWords(), Short: "scope " + a.speaks().scope.Short()}
+	words, short := a.scopeWords()
+	scope := table.Part{Rank: 0, Text: "scope " + words, Short: "scope " + short}
 	switch {
 	case takes == inspect.WholeRun:
 		scope = table.Part{Rank: 1, Text: "scope whole run"}

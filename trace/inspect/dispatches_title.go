@@ -20,7 +20,7 @@ func (t *DispatchTable) title() []table.Line {
 		scope := t.Scope.part()
 		if n := t.timedSteps(); n > 0 && n < len(t.Scope.Steps) {
 			scope = table.Say(0, "%s: %s, times of %d", t.Scope.Name, t.Scope.count(), n)
-			scope.Short = fmt.Sprintf("%s, %d timed", t.Scope.short(), n)
+			scope.Short = fmt.Sprintf("%s, %d timed", t.Scope.Counted(), n)
 		}
 		parts = append([]table.Part{scope}, parts...)
 	} else if t.Index.Trace.Steps[step].Cold {

@@ -22,9 +22,10 @@ type Scope struct {
 	Cold  int // cold steps left out
 	// AllCold says that the steps are cold because there were no others.
 	AllCold bool
-	// Rerouted are the steps left out that took other routes than the step Like, of those left the last.
-	Rerouted int
-	Like     string
+	// Rerouted are the steps left out that took other routes than the step Like, of those left the last. The
+	// last of them is Unlike.
+	Rerouted     int
+	Like, Unlike string
 	// Which is the one step of a phase that has others, which are cold: "s1", and Chunk, of a prompt that was
 	// read in several, which of these that is: "chunk 2 of 2".
 	Which, Chunk string
@@ -146,6 +147,9 @@ func (s Scope) Words() string {
 		return s.Name + ": " + s.count()
 	}
 	switch {
+	case s.Rerouted > 0:
+		return fmt.Sprintf("%s of %s %ssteps: on the routes of %s", table.Integer(len(s.Steps)),
+			table.Integer(len(s.Steps)+s.Cold+s.Rerouted), kind, s.Like)
 	case one && s.Which != "":
 		return fmt.Sprintf("the one warm %sstep, %s", kind, strings.TrimPrefix(s.Called(), s.Name+" "))
 	case one:
@@ -261,12 +265,12 @@ func (s Scope) part() table.Part {
 	}
 	return table.Part{
 		Rank: 0, Text: fmt.Sprintf("%s: medians of %s", s.Name, s.count()),
-		Short: s.short(),
+		Short: s.Counted(),
 	}
 }
 
-// short is the name of a scope and how many steps it has, in little room.
-func (s Scope) short() string {
+// Counted is the name of a scope and how many steps it has, in little room.
+func (s Scope) Counted() string {
 	if s.Rerouted > 0 {
 		return fmt.Sprintf("%s n=%d of %d", s.Name, len(s.Steps), len(s.Steps)+s.Cold+s.Rerouted)
 	}
@@ -279,18 +283,18 @@ func (s Scope) chosen() bool { return len(s.Steps)+s.Cold+s.Rerouted > 1 }
 // routed are options for a table that adds steps up: of its scope and of its base's those on the routes of
 // their last.
 func (o Options) routed(x *Index) Options {
-	o.Scope = x.routed(o.Scope)
+	o.Scope = x.Routed(o.Scope)
 	if b := o.Base; b != nil {
-		o.Base = &Base{b.Index, b.Index.routed(b.Scope)}
+		o.Base = &Base{b.Index, b.Index.Routed(b.Scope)}
 	}
 	return o
 }
 
-// routed is a scope without the steps that took other routes than the last with as many tokens: what such
+// Routed is a scope without the steps that took other routes than the last with as many tokens: what such
 // steps take adds up to no step that there is.
-func (x *Index) routed(s Scope) Scope {
+func (x *Index) Routed(s Scope) Scope {
 	steps := x.Trace.Steps
-	like := map[int]int{} // by the number of tokens, the step of the routes
+	like, unlike := map[int]int{}, -1 // by the number of tokens, the step of the routes
 	kept := make([]int, 0, len(s.Steps))
 	for _, step := range slices.Backward(s.Steps) {
 		tokens := len(steps[step].Tokens)
@@ -301,11 +305,14 @@ func (x *Index) routed(s Scope) Scope {
 		}
 		if x.routes[step] == last {
 			kept = append(kept, step)
+		} else if unlike < 0 {
+			unlike = step
 		}
 	}
 	if n := len(s.Steps) - len(kept); n > 0 {
 		slices.Reverse(kept)
 		s.Steps, s.Rerouted, s.Like = kept, n, fmt.Sprintf("s%d", steps[s.Last()].Index)
+		s.Unlike = fmt.Sprintf("s%d", steps[unlike].Index)
 	}
 	return s
 }
