@@ -57,16 +57,16 @@ func (a *App) cost(step *trace.Step, parts ...inspect.Part) {
 // parts implements coster.
 func (p *dispatchPage) parts(marked bool) ([]inspect.Part, *trace.Step) {
 	t := p.table()
-	rows := p.rows.rows
-	if marked {
-		rows = p.markedRows()
-		if r := p.rows.current(); len(rows) == 0 && len(p.rows.marked) == 0 && r >= 0 {
-			rows = []int{r}
-		}
-	} else {
-		rows = slices.DeleteFunc(p.withHeadings(t, rows), func(r int) bool { return p.member(t, r) })
+	step := &t.Index.Trace.Steps[t.Scope.Last()]
+	if !marked {
+		rows := slices.DeleteFunc(p.withHeadings(t, p.rows.rows), func(r int) bool { return p.member(t, r) })
+		return t.CostParts(rows), step
 	}
-	return t.Parts(rows), &t.Index.Trace.Steps[t.Scope.Last()]
+	rows := p.markedRows()
+	if r := p.rows.current(); len(rows) == 0 && len(p.rows.marked) == 0 && r >= 0 {
+		rows = []int{r}
+	}
+	return t.Parts(rows), step
 }
 
 // withHeadings are rows and the headings that they stand under in the graph, in its order: an order by a

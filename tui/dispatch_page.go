@@ -44,18 +44,9 @@ func (p *dispatchPage) joined(i int) string {
 	if t == nil || p.rows.choice.Sort != "" || p.rows.choice.Reverse {
 		return " "
 	}
-	level := func(i int) int {
-		if i < 0 || i >= len(p.rows.rows) {
-			return -1
-		}
-		row := &t.Folded[p.rows.rows[i]]
-		if row.Group || row.Children && t.Fold != inspect.FoldLayer {
-			return -1
-		}
-		return t.Launch(row).Level
-	}
-	here := level(i)
-	before, after := here >= 0 && level(i-1) == here, here >= 0 && level(i+1) == here
+	rows := p.rows.rows
+	with := func(i int) bool { return 0 < i && i < len(rows) && t.AtOnce(rows[i-1], rows[i]) }
+	before, after := with(i), with(i+1)
 	switch {
 	case before && after:
 		return "├"
@@ -155,6 +146,9 @@ func (p *dispatchPage) detail() detail {
 			if shared := t.SharedLine(); shared != "" {
 				lines = append(lines, shared)
 			}
+		}
+		if joint := t.JointLine(r); joint != "" {
+			lines = append(lines, joint)
 		}
 		if row.Group {
 			return append(lines, t.NotesOf(r)...), nil

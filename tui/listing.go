@@ -149,7 +149,7 @@ func (l *listing) longest(ctx context.Context, rows []int) ([]float64, error) {
 func (l *listing) count() string {
 	rows := l.table.Rows
 	for r := range rows {
-		if !rows[r].Children {
+		if !rows[r].Children && !rows[r].Joint {
 			l.all++
 		}
 	}

@@ -31,13 +31,7 @@ func (x *Index) CostParts(ctx context.Context, step int) ([]Part, error) {
 		if err != nil {
 			return nil, err
 		}
-		var rows []int
-		for i := range t.Folded {
-			if p := t.Folded[i].Parent; p < 0 || t.Folded[p].Open {
-				rows = append(rows, i)
-			}
-		}
-		for _, p := range t.Parts(rows) {
+		for _, p := range t.CostParts(t.opened()) {
 			if key := setKey(p.Dispatches); !seen[key] {
 				seen[key] = true
 				parts = append(parts, p)
@@ -47,17 +41,48 @@ func (x *Index) CostParts(ctx context.Context, step int) ([]Part, error) {
 	return parts, nil
 }
 
+// opened are the rows that are shown at first.
+func (t *DispatchTable) opened() (rows []int) {
+	for i := range t.Folded {
+		if r := &t.Folded[i]; !r.Joint && (r.Parent < 0 || t.Folded[r.Parent].Open) {
+			rows = append(rows, i)
+		}
+	}
+	return rows
+}
+
+// CostParts are the parts that costs of rows are of: each row, and those together that run at once.
+func (t *DispatchTable) CostParts(rows []int) []Part {
+	list := t.rowsAt(rows)
+	for _, set := range t.joint() {
+		if !slices.ContainsFunc(set, func(row int) bool { return !slices.Contains(rows, row) }) {
+			list = append(list, t.join(set))
+		}
+	}
+	return t.partsOf(list)
+}
+
 // Parts are the dispatches of some rows; what several rows stand for is there once. In a scope of several
 // steps they are those that ran in its last.
-func (t *DispatchTable) Parts(rows []int) []Part {
+func (t *DispatchTable) Parts(rows []int) []Part { return t.partsOf(t.rowsAt(rows)) }
+
+func (t *DispatchTable) rowsAt(rows []int) []DispatchRow {
+	list := make([]DispatchRow, len(rows))
+	for i, row := range rows {
+		list[i] = t.Folded[row]
+	}
+	return list
+}
+
+func (t *DispatchTable) partsOf(rows []DispatchRow) []Part {
 	ran := map[trace.DispatchID]bool{}
 	for _, id := range t.Index.ran(t.Scope.Last()) {
 		ran[id] = true
 	}
 	var parts []Part
 	seen := map[string]bool{}
-	for _, row := range rows {
-		p := Part{Name: t.Name(row), Dispatches: t.dispatches(&t.Folded[row], ran)}
+	for i := range rows {
+		p := Part{Name: t.called(&rows[i]), Dispatches: t.dispatches(&rows[i], ran)}
 		if key := setKey(p.Dispatches); len(p.Dispatches) > 0 && !seen[key] {
 			seen[key] = true
 			parts = append(parts, p)
@@ -93,7 +118,7 @@ func (x *Index) Named(ctx context.Context, step int, names string) (Part, error)
 		name = strings.TrimSpace(name)
 		one := Part{Name: name}
 		for i := range t.Folded {
-			if is, err := t.called(i, name); err != nil {
+			if is, err := t.answers(i, name); err != nil {
 				return Part{}, fmt.Errorf("%q is no name: %w", printable.Short(name, 40), err)
 			} else if is {
 				one.Dispatches = append(one.Dispatches, t.dispatches(&t.Folded[i], nil)...)
@@ -108,9 +133,12 @@ func (x *Index) Named(ctx context.Context, step int, names string) (Part, error)
 	return Together(parts), nil
 }
 
-// called says whether a name is that of a row, or of what all its dispatches have in common.
-func (t *DispatchTable) called(row int, name string) (is bool, err error) {
+// answers says whether a name is that of a row, or of what all its dispatches have in common.
+func (t *DispatchTable) answers(row int, name string) (is bool, err error) {
 	r, first := &t.Folded[row], t.Launch(&t.Folded[row])
+	if r.Joint {
+		return false, nil // its rows have names
+	}
 	has := []string{t.Name(row), r.Label}
 	if !r.Group && r.Equal {
 		has = append(has, first.Op.Kind, first.Plan.Kernel)
@@ -126,17 +154,19 @@ func (t *DispatchTable) called(row int, name string) (is bool, err error) {
 // names lists the rows that are open at first.
 func (t *DispatchTable) names() string {
 	var names []string
-	for i := range t.Folded {
-		if p := t.Folded[i].Parent; p < 0 || t.Folded[p].Open {
-			names = append(names, t.Name(i))
-		}
+	for _, i := range t.opened() {
+		names = append(names, t.Name(i))
 	}
 	return strings.Join(names, ", ")
 }
 
-// Name is a row's name with the block that it stands in: "attn.q".
-func (t *DispatchTable) Name(row int) string {
-	r := &t.Folded[row]
+// Name is a row's name with the block that it stands in, "attn.q", or that of several: "q + k + v at once".
+func (t *DispatchTable) Name(row int) string { return t.called(&t.Folded[row]) }
+
+func (t *DispatchTable) called(r *DispatchRow) string {
+	if r.Joint {
+		return r.Label + atOnce
+	}
 	if r.Parent < 0 || r.Group {
 		return r.Label
 	}
@@ -282,7 +312,7 @@ func (t *DispatchTable) cover(finest bool) (c cover, ok bool) {
 	}
 	var top []int
 	for i := range t.Folded {
-		if r := &t.Folded[i]; r.Parent < 0 && !r.Gone() {
+		if r := &t.Folded[i]; r.Parent < 0 && !r.Gone() && !r.Joint {
 			top = append(top, i)
 		}
 	}
@@ -474,7 +504,7 @@ func (t *DispatchTable) judgeCosts() {
 	for i := range t.Folded {
 		r := &t.Folded[i]
 		t.costed = t.costed || r.Cost != nil
-		if r.Group || r.Parent >= 0 && !t.Folded[r.Parent].Group || len(r.Units) == 0 {
+		if !t.single(i) || len(r.Units) == 0 {
 			continue
 		}
 		t.parts++
@@ -549,7 +579,7 @@ func (t *DispatchTable) fixFirst() []table.Part {
 	if first < 0 {
 		return []table.Part{t.Undecided()}
 	}
-	said, name := "fix first ", t.Name(first)
+	said, name := "fix first ", strings.TrimSuffix(t.Name(first), atOnce) // its row says so
 	brief := said + name
 	untimed := t.Index.UntimedOf(t.Scope)
 	if idle, ok := untimed.CPU().NS(); ok && float64(idle) > most {
@@ -571,7 +601,7 @@ func (t *DispatchTable) most() (first int, most float64, what string) {
 	first = -1
 	for i := range t.Folded {
 		r := &t.Folded[i]
-		if r.Group || r.Cost == nil || r.Parent >= 0 && !t.Folded[r.Parent].Group {
+		if r.Cost == nil || !t.single(i) && !r.Joint {
 			continue
 		}
 		ns, by := r.Cost.worth()

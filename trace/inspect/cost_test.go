@@ -107,6 +107,63 @@ func TestTheTitleNamesWhatToFixFirst(t *testing.T) {
 	}
 }
 
+// Of rows that run at once each hides the others: they are left out together as well, ranked among the rest
+// where rows are out of their headings, and each says what all cost. Elsewhere there is no such row.
+func TestRowsThatRunAtOnceAreCostedTogether(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1, 1)
+	parts, err := inspect.NewIndex(tr).CostParts(ctx, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := dispatched(costedBy(tr, 2, parts...), 2, inspect.Options{})
+	q := slices.IndexFunc(d.Folded, func(r inspect.DispatchRow) bool { return r.Label == "q" })
+	joint := slices.IndexFunc(d.Folded, func(r inspect.DispatchRow) bool { return r.Label == "q + k + v" })
+	if q < 0 || joint < 0 {
+		t.Fatalf("q is row %d, q + k + v %d", q, joint)
+	}
+	if r := &d.Folded[joint]; r.Cost == nil || r.Count() != 6 || r.SumNS != 2*float64(r.Cost.NS) {
+		t.Errorf("%d dispatches of %.0f ns cost %v", r.Count(), r.SumNS, r.Cost)
+	}
+	if got := d.JointLine(q); !strings.HasPrefix(got, "q + k + v at once: cost 28.9 µs a step") {
+		t.Errorf("q says %q", got)
+	}
+	if got := d.JointLine(joint); got != "" {
+		t.Errorf("all of them say %q", got)
+	}
+	shown := func(tab *table.Table, sort string) bool {
+		rows, err := tab.Select(ctx, table.Selection{Sort: sort, All: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Contains(rows, joint)
+	}
+	if shown(d.Table, "") || !shown(d.Table.Apart(), "save_us") {
+		t.Error("q + k + v is a row where rows are out of their headings, and nowhere else")
+	}
+	if s, _ := d.Shared(); s.Rows != 26 {
+		t.Errorf("%d rows share something", s.Rows)
+	}
+	costs := map[string]int{}
+	for i, p := range parts {
+		costs[p.Name] = i
+	}
+	alone := dispatched(costedBy(tr, 2, parts[costs["attn.q"]]), 2, inspect.Options{})
+	if n := len(d.Folded) - len(alone.Folded); n != 5 || alone.JointLine(q) != "" {
+		t.Errorf("%d rows are there where they were measured alone", n)
+	}
+	for _, row := range []struct {
+		a, b string
+		want bool
+	}{{"q", "k", true}, {"v", "rope_q", false}, {"embed", "slice cos", true}} {
+		at := func(label string) int {
+			return slices.IndexFunc(d.Folded, func(r inspect.DispatchRow) bool { return r.Label == label })
+		}
+		if got := d.AtOnce(at(row.a), at(row.b)); got != row.want {
+			t.Errorf("%s and %s at once: %v", row.a, row.b, got)
+		}
+	}
+}
+
 // The title says of how much what a row gives is a part, and that no row is first where the GPU idles for
 // longer than any would give.
 func TestWhatToFixFirstIsTheIdleGPUWhereThatIsMore(t *testing.T) {
@@ -122,7 +179,7 @@ func TestWhatToFixFirstIsTheIdleGPUWhereThatIsMore(t *testing.T) {
 		c.ResizeNS, c.UploadNS, c.SampleNS = trace.Time{}, trace.Time{}, trace.Time{}
 		w.WallNS = trace.Measured(w.NS + idle)
 		got := title().String()
-		if strings.Contains(got, "fix first GPU idle (Step), then mlp.down: ~save ") != is {
+		if strings.Contains(got, "fix first GPU idle (Step), then q + k + v: ~save ") != is {
 			t.Errorf("idle for %d ns: %s", idle, got)
 		}
 	}

@@ -296,7 +296,7 @@ func (t *DispatchTable) kernel(r *DispatchRow) table.Cell {
 	case r.Gone():
 		return table.Text(r.gone[0].Plan.Kernel)
 	}
-	if !r.Group {
+	if !r.Group && !r.Joint {
 		if s, ok := t.same(r, func(l *Launch) string { return l.Plan.Kernel }); ok {
 			inLayers := r.Parent >= 0 && len(t.Folded[r.Parent].Units) == len(r.Units) // which says how many
 			if len(r.Units) > 1 && !inLayers {
@@ -308,6 +308,10 @@ func (t *DispatchTable) kernel(r *DispatchRow) table.Cell {
 	}
 	s := fmt.Sprint(len(r.Units[0]))
 	switch {
+	case r.Joint && len(r.Units) > 1:
+		return table.Text(fmt.Sprintf("%s%s, ×%d", s, atOnce, len(r.Units)))
+	case r.Joint:
+		return table.Text(s + atOnce)
 	case len(r.Units) > 1 && r.Depth == 0:
 		return table.Text(fmt.Sprintf("%s each, ×%d", s, len(r.Units)))
 	case r.Depth == 0:
@@ -345,7 +349,7 @@ func (t *DispatchTable) serves(r *DispatchRow) table.Cell {
 
 func (t *DispatchTable) grid(r *DispatchRow) table.Cell {
 	switch {
-	case r.Group:
+	case r.Group, r.Joint:
 		return table.Cell{}
 	case r.Gone():
 		g := r.gone[0].Most

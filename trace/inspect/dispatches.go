@@ -59,6 +59,7 @@ type DispatchRow struct {
 	Floors  int       // rows in this heading that are at the floor
 	Waste   Waste     // of all dispatches; of several steps the mean
 	Delta   Delta     // TimeNS is of SumNS
+	Joins   []int     // rows that run at once, of one that stands for all of them
 	gone    []*Launch // of the base, in the place of Units
 	Outlier int       // unit that stands out, -1: none
 	Judged  bool      // there were samples enough to find an outlier
@@ -111,20 +112,29 @@ func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, erro
 		}
 	}
 	t.total = total(t.Launches)
-	f := newFolder(x, o.Scope, t.Launches)
-	for i, p := range f.fold(o.Fold) {
-		if i%1024 == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		r := DispatchRow{Row: p.Row, Label: p.label, Units: p.units, Outlier: -1}
+	add := func(r DispatchRow) {
 		t.measure(&r)
 		if t.Costs != nil {
-			r.Cost = t.Costs.sets[setKey(t.dispatches(&r, t.Costs.ran))]
+			r.Cost = t.Costs.Of(t.dispatches(&r, t.Costs.ran))
 		}
 		if o.Base != nil {
 			t.delta(&r, base)
 		}
 		t.Folded = append(t.Folded, r)
+	}
+	f := newFolder(x, o.Scope, t.Launches)
+	for i, p := range f.fold(o.Fold) {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		add(DispatchRow{Row: p.Row, Label: p.label, Units: p.units, Outlier: -1})
+	}
+	if t.Costs != nil {
+		for _, set := range t.joint() {
+			if r := t.join(set); t.Costs.Of(t.dispatches(&r, t.Costs.ran)) != nil {
+				add(r)
+			}
+		}
 	}
 	t.Folded = append(t.Folded, t.goneRows()...)
 	// what headings have of their rows; the rows of a row that stands for them do not count twice
@@ -145,6 +155,7 @@ func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, erro
 	}
 	t.judgeCosts()
 	nameApart(rows, func(row int) string { return t.Folded[row].Label })
+	t.nameJoint(rows)
 	t.Table = table.New("dispatches", t.columns(), rows)
 	t.Title, t.Notes, t.From = t.title(), t.notes(), t
 	return t, nil
@@ -161,6 +172,12 @@ func total(launches []Launch) float64 {
 		sum += l.Time.Median * float64(l.Runs)
 	}
 	return sum
+}
+
+// single says that a row stands for itself: it is no heading, no member of another, and not several at once.
+func (t *DispatchTable) single(row int) bool {
+	r := &t.Folded[row]
+	return !r.Group && !r.Joint && (r.Parent < 0 || t.Folded[r.Parent].Group)
 }
 
 // heading says that a row's own numbers come from the rows in it.
@@ -189,7 +206,7 @@ func (t *DispatchTable) resolutionNS() float64 { return t.Base.resolutionNS(t.In
 // measure fills in what the row's own dispatches say.
 func (t *DispatchTable) measure(r *DispatchRow) {
 	first := &t.Launches[r.Units[0][0]]
-	r.Summed, r.Equal = true, true
+	r.Summed, r.Equal = true, !r.Joint
 	var iqrs []float64
 	weighed := 0.0 // ns of all steps
 	for _, unit := range r.Units {

@@ -47,7 +47,7 @@ func (t *Table) Select(ctx context.Context, s Selection) ([]int, error) {
 	}
 	children := make([][]int, len(t.Rows)+1) // of row i at i+1
 	for i := range t.Rows {
-		if t.empty == nil || !t.empty[i] {
+		if !t.Rows[i].Joint && (t.empty == nil || !t.empty[i]) {
 			parent := t.Rows[i].Parent + 1
 			children[parent] = append(children[parent], i)
 		}

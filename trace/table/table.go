@@ -93,6 +93,8 @@ type Row struct {
 	Group bool
 	// Apart is the name of the row outside of its heading ("attn.norm"); "" for one that never leaves it.
 	Apart string
+	// Joint is a row that stands for several: it is shown only where rows are out of their headings.
+	Joint bool
 	// Quiet is a row whose numbers say little: the screen draws it as context.
 	Quiet bool
 }
@@ -219,6 +221,7 @@ func (t *Table) Apart() *Table {
 		if r.Apart != "" {
 			r.Parent = -1
 		}
+		r.Joint = false
 		if r.Depth = 0; r.Parent >= 0 {
 			r.Depth = apart.Rows[r.Parent].Depth + 1
 		}
