@@ -12,7 +12,7 @@ import (
 
 func TestCurvesSayWhoseTheSlopeIs(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("5")
-	d.sees("decode slows down with position", "attn.sdpa.split has 100 % of the slope")
+	d.sees("decode slows down", "attn.sdpa.split 100 %")
 	d.press("j").sees("▌attn.sdpa.split", "311 ± 34.1 µs", "128: 64 → 96")
 	d.press("d").sees("attn.sdpa.split: grid against the position of a decode step")
 }

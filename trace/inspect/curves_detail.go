@@ -102,7 +102,7 @@ func (c *Curves) Lines(r *CurveRow, at int) []string {
 			r.Fit.Last)
 	}
 	for _, s := range r.Shifts {
-		add("level     %+.1f µs from %.0f on, ± %.1f%s", s.NS/1e3, s.At, s.SE/1e3, c.cause(s.At))
+		add("shift     %+.1f µs from %.0f on, ± %.1f%s", s.NS/1e3, s.At, s.SE/1e3, c.cause(s.At))
 	}
 	c.trialLines(r, add)
 	changes := c.ChangesOf(r)

@@ -246,8 +246,10 @@ func (c *Curves) Verdict() []table.Part {
 		return []table.Part{table.Say(0, "%s measured: too few for a line",
 			table.Plural(len(total.Points), "decode step"))}
 	}
+	says := f.says(c.drift())
 	parts := []table.Part{
-		table.Say(0, "%s", f.says(c.drift())), table.Say(1, "%s", f.rate()),
+		{Rank: 0, Text: says, Short: strings.Replace(says, " with position (", " (", 1)},
+		table.Say(1, "%s", f.rate()),
 	}
 	for _, part := range []table.Part{c.ownerPart(), c.restPart(), c.overRoutes()} {
 		if part.Text != "" {
@@ -348,7 +350,7 @@ func (c *Curves) restPart() table.Part {
 		}
 	}
 	add(told-owned, "is of others", "others")
-	add(drift, "is drift, of operators whose work is the same at every position", "is drift")
+	add(drift, "is drift, of operators whose work is the same at every position", "drift")
 	add(100-told-drift, "is on no operator's line", "nobody's")
 	return table.Part{Text: strings.Join(text, ", "), Short: strings.Join(short, ", ")}
 }
@@ -377,14 +379,20 @@ func (f *Fit) slope() string {
 	return fmt.Sprintf("%s ± %s %s", table.Digits(places*f.B/unit), table.Digits(places*f.SE/unit), name)
 }
 
+// little is which part of a step's time over all of its positions is a slope that hardly matters.
+const little = 0.02
+
 // says is in words what the times of decode steps do. So many per cent of their slope are drift: where that
 // is most of it, it is not put down to the position.
 func (f *Fit) says(drift float64) string {
+	moved := (f.Last - f.First) / max(1, math.Abs(f.At(f.First)))
 	by := " with position"
 	if drift > 50 {
 		by = ", mostly by drift"
 	}
-	moved := (f.Last - f.First) / max(1, math.Abs(f.At(f.First)))
+	if share := math.Abs(f.B) * moved; share < little {
+		by += fmt.Sprintf(" (%.1f %%)", 100*share)
+	}
 	switch {
 	case f.Slopes() && f.B > 0:
 		return "decode slows down" + by
@@ -394,7 +402,7 @@ func (f *Fit) says(drift float64) string {
 		return fmt.Sprintf("%s are too few to tell a slope", table.Plural(f.N, "step"))
 	case math.Abs(f.B) > 2*f.SE:
 		return fmt.Sprintf("no slope is told: it is %.1f times its error, and 3 tell one", math.Abs(f.B)/f.SE)
-	case (math.Abs(f.B)+3*f.SE)*moved < 0.02:
+	case (math.Abs(f.B)+3*f.SE)*moved < little:
 		return fmt.Sprintf("decode keeps its time over positions %.0f–%.0f", f.First, f.Last)
 	}
 	return "the steps are too uneven to tell a slope"

@@ -236,6 +236,10 @@ func TestNobodyOwnsASlopeThatCannotBeTold(t *testing.T) {
 			}
 		}
 	}
+	hardly := &Fit{N: tellSlope, A: 1e6, B: 50, SE: 1, First: 500, Last: 600}
+	if said := hardly.says(0); said != "decode slows down with position (0.5 %)" {
+		t.Error(said)
+	}
 	few := &Fit{N: tellSlope - 1, B: 100, SE: 1, Last: 7}
 	if few.Slopes() || !strings.Contains(few.says(0), "too few to tell a slope") {
 		t.Errorf("a slope of %d steps: %s", few.N, few.says(0))
