@@ -8,6 +8,7 @@ import (
 
 	"gpuscope/model/session"
 	"gpuscope/trace"
+	"gpuscope/trace/table"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
 )
@@ -194,4 +195,24 @@ func TestTheKeysOfAnErrorHoldOverAView(t *testing.T) {
 
 func TestAResetSaysWhatItDid(t *testing.T) {
 	live(t, 80, 24).press("X").sees("reset: the text is empty, at position 0; i types a prompt")
+}
+
+// The help explains the columns of the view as programs have them explained, and the marks that costs have.
+func TestTheHelpExplainsColumnsAndMarks(t *testing.T) {
+	d := live(t, 200, 50).press("2", "?")
+	said := strings.Join(d.app.over.lines, "\n")
+	for _, c := range d.app.shownTable().Columns {
+		if c.Width != table.Unseen && !strings.Contains(said, c.Doc) {
+			t.Errorf("the help has not %s: %s", c.Title, c.Doc)
+		}
+	}
+	for _, sign := range []string{"  ?  ", "  alone  ", "  (s63 ×8)  ", "  (2.4×)  "} {
+		if !strings.Contains(said, sign) {
+			t.Errorf("the help has no%s", sign)
+		}
+	}
+	said = strings.Join(live(t, 80, 24).press("1", "?").app.over.lines, "\n")
+	if strings.Contains(said, "\nColumns") {
+		t.Error("Step has no table, and its help columns")
+	}
 }

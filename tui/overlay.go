@@ -13,6 +13,7 @@ import (
 
 	"gpuscope/internal/printable"
 	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
 )
 
 // overlay is text that lies over a view until it is closed: help, a kernel's source, a chain of reasons.
@@ -121,7 +122,23 @@ func (a *App) showHelp() {
 			add(s[0], keyed(s[1]))
 		}
 	}
+	if t := a.shownTable(); t != nil {
+		lines = append(lines, "", "Columns")
+		for _, c := range t.Columns {
+			if c.Title != "" && c.Width != table.Unseen {
+				add(c.Title, c.Doc)
+			}
+		}
+	}
 	a.over = overlayOf(page{title: "Help: " + name, lines: lines[1:], broken: wrapSigned})
+}
+
+// shownTable is the table of the view, nil where it has none.
+func (a *App) shownTable() *table.Table {
+	if l, ok := a.view().(lister); ok {
+		return l.pane().table
+	}
+	return nil
 }
 
 // legend explains the signs of the screens.
@@ -135,6 +152,11 @@ var legend = [][2]string{
 	{"–", "not measured; never 0"},
 	{"‹", "under two ticks of the clock"},
 	{"=", "no difference that the clock can tell"},
+	{"?", "a cost of too few rounds to say what it may be off by"},
+	{"alone", "timed between barriers and timestamps, beside nothing else; Σ of all dispatches of a row"},
+	{"timing +9 %", "what timing each dispatch adds to the step"},
+	{"(s63 ×8)", "the figures before it are medians of so many untimed runs of that step"},
+	{"(2.4×)", "so many times what the step takes untimed"},
 	{"drift", "of the clock or the device: the operator slopes, but its plan is the same at every position"},
 	{"≈floor", "takes about as long as an empty timed pass"},
 	{"Δ 48→96 r p", "against the base: grid, route, params alone; in a heading a letter each"},
