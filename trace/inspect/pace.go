@@ -19,11 +19,13 @@ func (x *Index) Pace(step int) table.Line {
 		if x.Trace.Device.None() {
 			parts = append(parts, table.Part{Rank: 0, Text: n + " planned", Short: n})
 		} else if ns, ok := u.Wall.NS(); ok && ns > 0 {
-			text := n + ", " + millis(u.Wall) + x.rangeOf(decode)
+			short := n + ", " + millis(u.Wall)
+			text := short + x.rangeOf(decode)
 			if u.From != "" { // the rest of them ran with every dispatch timed
+				short += " (" + u.From + ")"
 				text = n + ", untimed " + millis(u.Wall) + " (" + u.From + ")"
 			}
-			parts = append(parts, table.Part{Rank: 0, Text: text, Short: n + ", " + millis(u.Wall)},
+			parts = append(parts, table.Part{Rank: 0, Text: text, Short: short},
 				table.Say(1, "%.0f tok/s %s", u.tokensPerS(1), x.modeOf(decode)))
 		} else {
 			parts = append(parts, table.Part{

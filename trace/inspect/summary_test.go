@@ -365,6 +365,9 @@ func TestTheUntimedStepIsTheNearestThatIsKnown(t *testing.T) {
 	if u := x.UntimedOf(x.Phase("decode")); u.From != "s5 ×31" {
 		t.Errorf("decode is known from %q", u.From)
 	}
+	if pace := x.Pace(6).Fit(35); !strings.Contains(pace, " decode steps, 10.0 ms (s5 ×31)") {
+		t.Errorf("in little room the time of one step is said of all: %s", pace)
+	}
 	if pace := x.Pace(6).String(); !strings.Contains(pace, "untimed 10.0 ms (s5 ×31) · 100 tok/s") {
 		t.Errorf("the step behind it: %q", pace)
 	}
