@@ -167,6 +167,9 @@ func (p *dispatchPage) detail() detail {
 		}
 		d, err := x.Detail(ctx, l.Step, l.ID, s.lastOfBase())
 		if d != nil {
+			if t.CostKnown(row) {
+				d.Limit.LostNS = 0 // the cost stands above
+			}
 			lines = append(lines, d.Lines()...)
 			if d.Time.N == 1 && s.live && row.Count() == 1 {
 				lines = append(lines, keyed("1 sample: {repeat} for more"))

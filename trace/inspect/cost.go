@@ -637,6 +637,14 @@ func (t *DispatchTable) Uncosted() int {
 	return t.uncosted
 }
 
+// CostKnown says that it is known what a row costs, or the row that it is a member of.
+func (t *DispatchTable) CostKnown(r *DispatchRow) bool {
+	if r.Cost != nil && r.Cost.Spread {
+		return true
+	}
+	return r.Parent >= 0 && !t.Folded[r.Parent].Group && t.CostKnown(&t.Folded[r.Parent])
+}
+
 // Costed says whether a row has a cost.
 func (t *DispatchTable) Costed() bool { return t.costed }
 

@@ -121,6 +121,10 @@ func TestRowsThatRunAtOnceAreCostedTogether(t *testing.T) {
 	if q < 0 || joint < 0 {
 		t.Fatalf("q is row %d, q + k + v %d", q, joint)
 	}
+	was := dispatched(inspect.NewIndex(tr), 2, inspect.Options{})
+	if was.Folded[q].LostNS == 0 || d.Folded[q].LostNS != 0 {
+		t.Error("what times alone say is lost stands where no cost does, and nowhere else")
+	}
 	if r := &d.Folded[joint]; r.Cost == nil || r.Count() != 6 || r.SumNS != 2*float64(r.Cost.NS) {
 		t.Errorf("%d dispatches of %.0f ns cost %v", r.Count(), r.SumNS, r.Cost)
 	}

@@ -143,6 +143,9 @@ func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, erro
 		r := &t.Folded[i]
 		rows[i] = r.Row
 		rows[i].Quiet = r.Limit.Kind == FloorLimit
+		if t.CostKnown(r) { // what times alone say is more than it costs, or less
+			r.LostNS = 0
+		}
 		if r.Parent < 0 || !t.Folded[r.Parent].heading() {
 			continue
 		}
