@@ -622,10 +622,12 @@ type linearTuning struct {
 	// fill is how many workgroups a large GPU takes to be full, and busy how many of a GEMV, so that while
 	// one waits others work; tiles is how many tiles of 128 rows two teams each do faster than one.
 	fill, busy, tiles int
+	// once is how many lanes of a GEMV a large GPU runs at once: an H200 some 768 on each multiprocessor.
+	once int
 }
 
 var tuned = linearTuning{
-	rows: 16, lanes: 256, norm: 64 << 20, fill: 128, busy: 256, tiles: 160,
+	rows: 16, lanes: 256, norm: 64 << 20, fill: 128, busy: 256, tiles: 160, once: 132 * 768,
 }
 
 // tileColumns is how many columns a tile of results has.
@@ -691,6 +693,11 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	memory := int(limits.MaxWorkgroupStorage) - o.w.Format.shared
 	chunks, most := o.w.Cols/s.chunk(), min(lanes, memory/(4*(sums+1)), tuned.lanes)
 	steps := divUp(chunks, most)
+	// Where a few workgroups would wait for all others, half the lanes have all run at once.
+	all := divUp(rows/halves, s.rows) * min(chunks, most)
+	if s.eights == 4 && all > tuned.once && all <= tuned.once*5/4 {
+		steps *= 2
+	}
 	s.lanes = divUp(divUp(chunks, steps), sums) * sums
 	if s.lanes > most {
 		s.lanes -= sums

@@ -202,6 +202,23 @@ func TestLinearRoutesAsked(t *testing.T) {
 	hold(t, trials...)
 }
 
+func TestAGEMVHasLanesThatAllRunAtOnce(t *testing.T) {
+	for _, c := range []struct{ k, n, rows, lanes int }{
+		{4096, 4096, 16, 128},
+		{4096, 12288, 16, 128}, // as many as run at once
+		{4096, 14336, 16, 64},
+		{4096, 28672, 16, 128},
+		{14336, 4096, 16, 224},
+		{2048, 2048, 8, 64},
+	} {
+		o := &linear{w: Matrix{Rows: c.n, Cols: c.k, Format: Q4_0}, y: 1}
+		limits := gpu.DefaultLimits()
+		if s := o.gemv(&limits); s.rows != c.rows || s.lanes != c.lanes {
+			t.Errorf("K %d, N %d: %d rows, %d lanes, want %d, %d", c.k, c.n, s.rows, s.lanes, c.rows, c.lanes)
+		}
+	}
+}
+
 func TestLinearChoosesItsRouteByLiveRows(t *testing.T) {
 	for _, c := range []struct {
 		k, n, m int
