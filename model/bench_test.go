@@ -114,7 +114,7 @@ func TestBenchmarkIsHeldToTheBetterCeilings(t *testing.T) {
 
 // A route that is slow runs as few operators as fit a submit.
 func TestSlowKernelsRunFewerAtATime(t *testing.T) {
-	r := newRig(t, Options{})
+	r := newRig(t, Options{Fuse: "off"}) // fused, q of the first layer is like no other
 	r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 60e6 }
 	alike := []engine.OpID{*r.opNamed("layers.0.attn.q"), *r.opNamed("layers.1.attn.q")}
 	times, err := r.s.runner.exec.TimeRoutes(context.Background(), alike, 1,
