@@ -120,3 +120,18 @@ func TestGateAndUpAsOneProductOnTheGPU(t *testing.T) {
 		kernelsAgree(t, dev, fuseGateUp, rapid.Custom(gateUpGraph).Example(seed), gateUpPoints)
 	}
 }
+
+// A lane has several chunks of so many columns, and goes on from the last row of up to the first of gate.
+func TestGateAndUpOfManyColumnsOnTheGPU(t *testing.T) {
+	dev := gputest.Open(t)
+	const k, n = 16384, 128
+	for _, name := range []string{Q4_0.Name, Q8_0.Name, "q4_k", "q6_k"} {
+		f := Formats[slices.IndexFunc(Formats, func(f Format) bool { return f.Name == name })]
+		kernelsAgree(t, dev, fuseGateUp, func(b *engine.Builder) {
+			x := b.Input("x", engine.F32, []int{1, k}, []int{2, k})
+			gate := Linear(b, "gate", x, noiseMatrix("gate.w", n, k, f), engine.None)
+			up := Linear(b, "up", x, noiseMatrix("up.w", n, k, f), engine.None)
+			b.Output(SiLUMul(b, "mul", gate, up))
+		}, []step{{"x": {1, k}}, {"x": {2, k}}, {"x": {1, k}}})
+	}
+}
