@@ -622,7 +622,7 @@ func BenchmarkPrefillAttention(b *testing.B) {
 					route: route, live: [][2]int{{tokens, 0}, {tokens, 512}, {tokens, 4096}},
 				}
 				for i, at := range c.live {
-					if route == "split_streaming" && (tokens > 256 || at[1] == 0) {
+					if route == "split_streaming" && (tokens > 128 || at[1] == 0) {
 						continue
 					}
 					name := fmt.Sprintf("%s at %d", c.String(), at[1])
