@@ -390,6 +390,8 @@ func BenchmarkLinearFormats(b *testing.B) {
 			{4096, 4096, 1, true},
 			{4096, 14336, 1, false},
 			{4096, 14336, 1, true},
+			{14336, 4096, 1, false},
+			{14336, 4096, 1, true},
 			{4096, 4096, 4, false},
 			{4096, 4096, 512, false},
 		} {

@@ -9,7 +9,7 @@ var Q5_0 = Format{
 	Name: "q5_0", File: "Q5_0", Group: halfOf32.group,
 	Doc:    "(q - 16) * scale: 5 bits, and a half for 32 columns",
 	Pieces: []Block{{Cols: 32, Bytes: q50Bytes, Floats: halves(0)}},
-	counts: 64, shader: "q5_0", constants: halfOf32.constants, eights: 4,
+	counts: 64, shader: "q5_0", constants: halfOf32.constants, eights: 4, spare: true,
 	arrays: func(rows, cols int) []array {
 		return []array{
 			weightsArray(engine.Q4, rows, cols, packed{q50Bytes, 6, 16, 4, 16}.inOrder),

@@ -437,6 +437,10 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	}
 	c["Gated"], c["Expr"] = o.gatedBy(route, 1)
 	c["Chunks"], c["Ragged"] = o.w.Cols/s.chunk(), slices.ContainsFunc(o.parts, ragged)
+	c["Ahead"] = 4
+	if s.spare && c["Chunks"] != s.lanes {
+		c["Ahead"] = 3
+	}
 	return kernelAs(b, name, "linear_gemv", c)
 }
 
@@ -604,6 +608,7 @@ type linearShape struct {
 	// rows of the weights that a workgroup takes, of gate as many as of up. Of a GEMV: rows of x, and how
 	// many times 8 columns a lane takes at a time.
 	rows, batch, eights int
+	spare               bool // where a lane takes several chunks, as the format says
 }
 
 // chunk is how many columns a lane of a GEMV takes at a time.
@@ -686,16 +691,17 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	}
 	sums := s.rows * halves
 	if e := o.w.Format.eights; o.w.Cols%(8*e) == 0 && o.w.Cols/(8*e) >= sums {
-		s.eights = e
+		s.eights, s.spare = e, o.w.Format.spare
 	}
 	// As few steps over the columns as workgroup memory allows, and no more lanes than these take.
 	lanes := int(min(limits.MaxInvocations, limits.MaxWorkgroupX))
 	memory := int(limits.MaxWorkgroupStorage) - o.w.Format.shared
 	chunks, most := o.w.Cols/s.chunk(), min(lanes, memory/(4*(sums+1)), tuned.lanes)
 	steps := divUp(chunks, most)
-	// Where a few workgroups would wait for all others, half the lanes have all run at once.
+	// Where a few workgroups would wait for all others, half the lanes have all run at once. That pays where
+	// several chunks do.
 	all := divUp(rows/halves, s.rows) * min(chunks, most)
-	if s.eights == 4 && all > tuned.once && all <= tuned.once*5/4 {
+	if s.spare && all > tuned.once && all <= tuned.once*5/4 {
 		steps *= 2
 	}
 	s.lanes = divUp(divUp(chunks, steps), sums) * sums

@@ -18,9 +18,8 @@
   {{- $put = "+="}}{{$next_chunk = "next_chunk"}}
   {{- $more = printf "if (next_chunk < %du) { " .Chunks}}{{$end = " }"}}
 {{- end}}
-{{- /* With several chunks a lane, three rows ahead and scales behind the rows are faster: fewer registers.
-Measured for chunks of four eights. */}}
-{{- $late := and (not $several) (eq .Eights 4) (ne .Chunks .Lanes)}}
+{{- /* Three rows ahead, and scales behind the rows: fewer registers. */}}
+{{- $late := eq .Ahead 3}}
 {{- $f := set . "GEMV" true "Wide" (gt .Eights 1) "Partial" false
   "Columns" (printf "%du" (mul .Chunks (mul 8 .Eights)))}}
 struct Params {
