@@ -203,13 +203,22 @@ func (l *listing) noted() []string {
 	return of.NotesOf(all...)
 }
 
-// firstFound is where the first row stands that the filter finds for itself; of a row of which it finds all
-// that it stands for, that row.
+// firstFound is where the first row stands that the filter finds for itself, of rows with its name the one
+// that stands for most: k of 14 layers alike and not of the first; of a row of which it finds all that it
+// stands for, that row.
 func (l *listing) firstFound() int {
 	if l.good == "" {
 		return -1
 	}
-	at := slices.IndexFunc(l.rows, func(r int) bool { return l.choice.Filter.Match(l.table, r) })
+	at := -1
+	for i, r := range l.rows {
+		if at >= 0 && (l.leaves[r] <= l.leaves[l.rows[at]] || l.nameOf(r) != l.nameOf(l.rows[at])) {
+			continue
+		}
+		if l.choice.Filter.Match(l.table, r) {
+			at = i
+		}
+	}
 	for i := at - 1; i >= 0; i-- {
 		r := l.rows[i]
 		if l.table.Rows[l.rows[at]].Parent != r {
@@ -221,6 +230,15 @@ func (l *listing) firstFound() int {
 		at = i
 	}
 	return at
+}
+
+// nameOf is the tree's column of a row.
+func (l *listing) nameOf(row int) string {
+	i := slices.IndexFunc(l.table.Columns, func(c table.Column) bool { return c.Tree })
+	if i < 0 {
+		return ""
+	}
+	return l.table.Cell(row, i).Text
 }
 
 // text is what a cell shows, the tree's column with its indentation.

@@ -1,0 +1,31 @@
+package tui
+
+import (
+	"context"
+	"testing"
+
+	"gpuscope/trace/table"
+)
+
+// Of rows with one name, here k of the first layer and k of those that are alike, a filter selects the one
+// that stands for most.
+func TestAFilterSelectsTheRowThatStandsForMost(t *testing.T) {
+	names := []string{"layer 0", "q", "k", "layers 1–2", "q", "L1", "L2", "k", "L1", "L2"}
+	parents := []int{-1, 0, 0, -1, 3, 4, 4, 3, 7, 7}
+	rows := make([]table.Row, len(names))
+	for i, p := range parents {
+		rows[i] = table.Row{Key: names[i], Parent: p, Group: p < 0}
+		if p >= 0 {
+			rows[i].Depth = rows[p].Depth + 1
+			rows[p].Children, rows[p].Open = true, true
+		}
+	}
+	of := table.New("dispatches", []table.Column{{
+		Name: "op", Title: "op", Tree: true, Of: func(r int) table.Cell { return table.Cell{Text: names[r]} },
+	}}, rows)
+	c := choice{filter: "re:^k$"}
+	l, err := list(context.Background(), of, c, "", true)
+	if err != nil || l.first < 0 || l.rows[l.first] != 7 {
+		t.Errorf("%+v, %v", l, err)
+	}
+}
