@@ -233,6 +233,7 @@ func TestPlainModeAsksOfATraceWhatTheScreenAsks(t *testing.T) {
 		"s7 decode at position 48", "tables are of the one prefill step\n", "rows of tables: lm_head\n",
 		"filter lm_head: 1 of 342 rows\n",
 		"error: filter re:[: error parsing regexp: missing closing ]: `[`\nfilter lm_head: ",
+		"error: filter op:>>: \">\" is not a number\nfilter lm_head: ",
 		"tables are of all 23 warm decode steps\n", "tables are compared with the one prefill step\n",
 		"Δ prefill: ", "tables are compared with the steps of the same phase in " + other,
 		"rows of tables: all\n", "tables are of the last step\n",

@@ -45,10 +45,18 @@ func (t *Table) ParseFilter(s string) (Filter, error) {
 	return f, nil
 }
 
-// CheckFilter says what is wrong with a filter whatever columns there are: an expression in it.
+// CheckFilter says what is wrong with a filter whatever columns there are: an expression in it, or what a
+// number is compared with.
 func CheckFilter(s string) error {
 	for _, word := range strings.Fields(s) {
-		if _, err := expression(strings.TrimPrefix(word, "!")); err != nil {
+		bare := strings.TrimPrefix(word, "!")
+		re, err := expression(bare)
+		if _, rest, ok := strings.Cut(bare, ":"); ok && re == nil && err == nil {
+			if op, value := comparison(rest); op != "" && op != "=" { // which may be of a name
+				_, _, err = quantity(value)
+			}
+		}
+		if err != nil {
 			return wrongTerm(word, err)
 		}
 	}
@@ -92,28 +100,44 @@ func (t *Table) parseTerm(word string) (term, error) {
 		r.text, r.whole = strings.ToLower(text), true
 		return r, nil
 	}
+	op, value := comparison(rest)
+	if op == "" {
+		r.text = strings.ToLower(rest)
+		return r, nil
+	}
+	r.compare = op
+	r.number, err = parseQuantity(value, t.Columns[r.col].Unit)
+	return r, err
+}
+
+// comparison is how a number is compared, "" where it is not, and with what.
+func comparison(s string) (op, value string) {
 	for _, op := range []string{">=", "<=", ">", "<", "="} {
-		if value, ok := strings.CutPrefix(rest, op); ok {
-			n, err := parseQuantity(value, t.Columns[r.col].Unit)
-			r.compare, r.number = op, n
-			return r, err
+		if value, ok := strings.CutPrefix(s, op); ok {
+			return op, value
 		}
 	}
-	r.text = strings.ToLower(rest)
-	return r, nil
+	return "", s
 }
 
 // nsPer are the units of time.
 var nsPer = map[string]float64{"ns": 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 
+// quantity reads a number with an optional unit.
+func quantity(s string) (n float64, unit string, err error) {
+	digits := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZµ/%")
+	if n, err = strconv.ParseFloat(digits, 64); err != nil {
+		return 0, "", fmt.Errorf("%q is not a number", printable.Short(s, 40))
+	}
+	return n, s[len(digits):], nil
+}
+
 // parseQuantity reads a number with an optional unit into the unit of a column.
 func parseQuantity(s, unit string) (float64, error) {
-	digits := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZµ/%")
-	n, err := strconv.ParseFloat(digits, 64)
+	n, given, err := quantity(s)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a number", printable.Short(s, 40))
+		return 0, err
 	}
-	given := s[len(digits):]
 	if given == "" || given == unit {
 		return n, nil
 	}
