@@ -294,11 +294,12 @@ func TestPlainModeTriesTheTextOfAFile(t *testing.T) {
 		return nil
 	}}
 	var out strings.Builder
-	lines := "l " + file + "\nu " + file + "\nu " + k.Name + "\nl x.txt\nq\n"
+	lines := "l " + file + "\nu " + file + "\nu " + k.Name + "\nl x.txt\nu\nq\n"
 	err := Run(context.Background(), func(context.Context) (session.Session, error) {
 		return tuitest.Play(recorded, script), nil
 	}, Options{Plain: true, Prompt: "once", Output: &out, Input: strings.NewReader(lines)})
-	if err == nil || !strings.Contains(out.String(), "name a file NAME.wgsl") {
+	if err == nil || !strings.Contains(out.String(), "name a file NAME.wgsl") ||
+		!strings.Contains(out.String(), "error: u FILE or NAME: ") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	text := fileText(k) + "// faster\n"

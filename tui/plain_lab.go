@@ -43,6 +43,10 @@ func (p *plainText) tried(r session.Reply) {
 // that ran and is wrong it says so the first time.
 func plainUse(p *plainText, what string) (session.Command, error) {
 	e, err := &session.KernelEdit{Kernel: what}, error(nil)
+	if what == "" {
+		err = session.Refusef("u FILE or NAME: the text in a file NAME%s, or a kernel to run itself again",
+			session.KernelSuffix)
+	}
 	if strings.HasSuffix(what, session.KernelSuffix) {
 		e, err = editOfFile(what)
 	}
