@@ -299,8 +299,8 @@ func (c *baseCosts) deltaCostColumn(width int, of func(row int) *RowCost) table.
 
 // join finds for every launch the one of the base that is the same dispatch: by id where the graphs agree on
 // what the id is, in another graph by the names of operator and slot; of several the one of the same work.
-// Where they have no dispatch in common they are joined by order. What is gone is there once, as the last step
-// that had it ran it.
+// Where they have no dispatch in common they are joined by order. What is gone is there once, as the last
+// step that had it ran it.
 func join(now, base []Launch) (of []*Launch, gone []*Launch, byOrder bool) {
 	of = make([]*Launch, len(now))
 	b := newBaseLaunches(base)

@@ -136,24 +136,24 @@ func TestVerdictAndRateAreOfTheUntimedStep(t *testing.T) {
 		{
 			worked(seen(oneStep("dispatch", 4700, 3300, 4700), 1800, 1280), 600),
 			"29 % of the step the GPU waits for the CPU: 0.52 of 1.80 ms." +
-				" Doing that while it runs would give 556 → 781 tok/s at most", 1e3 / 1.8,
+				" Doing that while it runs would give 556 → 781 tok/s in the same GPU time", 1e3 / 1.8,
 		},
 		{
 			worked(oneStep("step", 1800, -1, 600), 1200),
 			"CPU-bound: 67 % of the step the GPU waits for the CPU: 1.20 of 1.80 ms." +
-				" Doing that while it runs would give 556 → 833 tok/s at most", 1e3 / 1.8,
+				" Doing that while it runs would give 556 → 833 tok/s in the same GPU time", 1e3 / 1.8,
 		},
 		{ // a third of the wait is the CPU's: no more than that can be won
 			worked(oneStep("step", 1800, -1, 600), 400),
 			"67 % of the step the GPU has nothing to do: 1.20 of 1.80 ms, of which the CPU's own work is 0.40 ms" +
 				" at most and the rest the driver's and the system's." +
-				" Doing that while it runs would give 556 → 714 tok/s at most", 1e3 / 1.8,
+				" Doing that while it runs would give 556 → 714 tok/s in the same GPU time", 1e3 / 1.8,
 		},
 		{ // few tokens a second have a decimal
 			worked(oneStep("step", 150_000, -1, 97_000), 8090),
 			"35 % of the step the GPU has nothing to do: 53.0 of 150 ms, of which the CPU's own work is 8.09 ms" +
 				" at most and the rest the driver's and the system's." +
-				" Doing that while it runs would give 6.7 → 7.0 tok/s at most", 1 / 0.150,
+				" Doing that while it runs would give 6.7 → 7.0 tok/s in the same GPU time", 1 / 0.150,
 		},
 		{ // hardly any of it
 			worked(oneStep("step", 345_000, -1, 145_000), 1170),
@@ -260,6 +260,10 @@ func TestUntimedStepIsTakenFromWhereItWasMeasured(t *testing.T) {
 	}
 	if u := x.Untimed(0); u.Known() {
 		t.Errorf("a prefill by an observed decode step: %+v", u)
+	}
+	tr.Observer.BeforeNS = us(-20) // by two clocks
+	if u := inspect.NewIndex(tr).Untimed(1); u.Before != (trace.Time{}) || u.GPU != us(1280) {
+		t.Errorf("less than nothing before the GPU: %+v", u)
 	}
 	tr.Observer = nil
 	tr.Steps[1].Whole = &trace.Whole{NS: 1_290_000, Q1NS: 1_290_000, Q3NS: 1_290_000, N: 31}

@@ -132,8 +132,12 @@ func untimedItself(s *trace.Step) Untimed {
 }
 
 // rest is what the wall time has behind the GPU's. Where that would be nothing because the GPU took longer in
-// other runs than all of these did, on a device that is not steady, the GPU's time is not known.
+// other runs than all of these did, on a device that is not steady, the GPU's time is not known; nor is what
+// came before it where that would be less than nothing, by two clocks.
 func (u *Untimed) rest() {
+	if ns, ok := u.Before.NS(); ok && ns < 0 {
+		u.Before = trace.Time{}
+	}
 	if ns, ok := u.CPU().NS(); ok && ns < 0 {
 		u.GPU, u.Before = trace.Time{}, trace.Time{}
 	}

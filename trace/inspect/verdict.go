@@ -88,7 +88,7 @@ func idles(s *trace.Step, u *Untimed, gpu, wait int64, share float64) string {
 		if now < 100 { // whole numbers may be the same of both
 			digits = 1
 		}
-		line += fmt.Sprintf(". Doing that while it runs would give %.*f → %.*f tok/s at most",
+		line += fmt.Sprintf(". Doing that while it runs would give %.*f → %.*f tok/s in the same GPU time",
 			digits, now, digits, float64(tokens)*1e9/float64(least))
 	}
 	return line
