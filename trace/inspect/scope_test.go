@@ -312,17 +312,17 @@ func TestAScopeIsComparedRouteByRoute(t *testing.T) {
 
 // A base's steps that differ in length, as a prompt's chunks do, have one dispatch between them that is gone.
 func TestWhatIsGoneOfSeveralLengthsIsThereOnce(t *testing.T) {
-	x := inspect.NewIndex(tracetest.Run(2, 40, 24, 1))
+	x := inspect.NewIndex(tracetest.Run(2, 40, 40, 24, 1))
 	gone := func(from, to int) []int {
-		d := dispatched(x, 2, inspect.Options{Base: &inspect.Base{Index: x, Scope: x.Range(from, to)}})
+		d := dispatched(x, 3, inspect.Options{Base: &inspect.Base{Index: x, Scope: x.Range(from, to)}})
 		var steps []int
 		for _, l := range d.Gone {
 			steps = append(steps, l.Step)
 		}
 		return steps
 	}
-	want := gone(1, 1)
-	if got := gone(0, 1); len(want) == 0 || !slices.Equal(got, want) {
+	want := gone(2, 2)
+	if got := gone(1, 2); len(want) == 0 || !slices.Equal(got, want) {
 		t.Errorf("gone are dispatches of the steps %v, of the last of them alone %v", got, want)
 	}
 }
