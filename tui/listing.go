@@ -203,33 +203,34 @@ func (l *listing) noted() []string {
 	return of.NotesOf(all...)
 }
 
-// firstFound is where the first row stands that the filter finds for itself, of rows with its name the one
-// that stands for most: k of 14 layers alike and not of the first; of a row of which it finds all that it
-// stands for, that row.
+// firstFound is where the first row stands that the filter finds, as whole; of rows with its name the one
+// that stands for most: k of 14 layers alike and not of the first.
 func (l *listing) firstFound() int {
 	if l.good == "" {
 		return -1
 	}
-	at := -1
-	for i, r := range l.rows {
-		if at >= 0 && (l.leaves[r] <= l.leaves[l.rows[at]] || l.nameOf(r) != l.nameOf(l.rows[at])) {
+	first := -1
+	for _, r := range l.rows {
+		row := l.whole(r)
+		if first >= 0 && (l.leaves[row] <= l.leaves[first] || l.nameOf(row) != l.nameOf(first)) {
 			continue
 		}
 		if l.choice.Filter.Match(l.table, r) {
-			at = i
+			first = row
 		}
 	}
-	for i := at - 1; i >= 0; i-- {
-		r := l.rows[i]
-		if l.table.Rows[l.rows[at]].Parent != r {
-			continue
-		}
-		if l.table.Rows[r].Group || l.shown[r] < l.leaves[r] {
+	return slices.Index(l.rows, first)
+}
+
+// whole is the row that a row stands in, where the filter finds all that it stands for, or the row itself.
+func (l *listing) whole(row int) int {
+	for up := l.table.Rows[row].Parent; up >= 0; up = l.table.Rows[up].Parent {
+		if l.table.Rows[up].Group || l.shown[up] < l.leaves[up] {
 			break
 		}
-		at = i
+		row = up
 	}
-	return at
+	return row
 }
 
 // nameOf is the tree's column of a row.

@@ -20,12 +20,16 @@ func TestAFilterSelectsTheRowThatStandsForMost(t *testing.T) {
 			rows[p].Children, rows[p].Open = true, true
 		}
 	}
+	full := map[int]string{2: "layers.0.attn.k", 8: "layers.1.attn.k", 9: "layers.2.attn.k"}
 	of := table.New("dispatches", []table.Column{{
 		Name: "op", Title: "op", Tree: true, Of: func(r int) table.Cell { return table.Cell{Text: names[r]} },
+	}, {
+		Name: "full", Width: table.Unseen, Of: func(r int) table.Cell { return table.Cell{Text: full[r]} },
 	}}, rows)
-	c := choice{filter: "re:^k$"}
-	l, err := list(context.Background(), of, c, "", true)
-	if err != nil || l.first < 0 || l.rows[l.first] != 7 {
-		t.Errorf("%+v, %v", l, err)
+	for filter, want := range map[string]int{"re:^k$": 7, "attn.k": 7, "0.attn.k": 2, "1.attn.k": 8} {
+		l, err := list(context.Background(), of, choice{filter: filter}, "", true)
+		if err != nil || l.first < 0 || l.rows[l.first] != want {
+			t.Errorf("%s: %+v, %v", filter, l, err)
+		}
 	}
 }
