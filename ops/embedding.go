@@ -22,8 +22,18 @@ func Embedding(b *engine.Builder, name string, table Matrix, indices engine.Valu
 var kindsOfEmbedding = eachFormat(Kind{
 	Name: "embedding", Doc: "Rows of a table as floats.",
 	Args:         []Arg{{"table", matrixType, nil}, {"indices", i32Tensor, nil}},
-	Constructors: []string{"Embedding"}, add: addEmbedding,
+	Constructors: []string{"Embedding"}, Routes: embeddingRouteNames, add: addEmbedding,
 })
+
+// embeddingRouteNames are the routes of an embedding. On the first it does its part of a norm (fuseNorm).
+var embeddingRouteNames = []string{embeddingRow: "row", embeddingRows: "rows"}
+
+const (
+	embeddingRow = iota
+	embeddingRows
+)
+
+var embeddingKinds = kindNames(kindsOfEmbedding)
 
 func addEmbedding(c *call) []engine.ValueID {
 	table := c.matrix("table")
@@ -32,8 +42,7 @@ func addEmbedding(c *call) []engine.ValueID {
 	}
 	o := &embedding{table: table, indices: c.tensor("indices"), parts: table.declare(c.Builder)}
 	o.y = c.out("", engine.F32)
-	o.kernel = kernelAs(c.Builder, table.Format.kind("embedding"), "embedding",
-		table.Format.with(shaders.Constants{"Lanes": threadLanes, "Partial": !table.whole()}))
+	o.makeKernels(c.Builder)
 	return c.adds(o, o.y)
 }
 
@@ -41,13 +50,30 @@ type embedding struct {
 	table      Matrix
 	parts      []part
 	indices, y engine.ValueID
-	kernel     *engine.Kernel
+	next       *rmsNorm // of y, for which the kernel of one row does what each element takes; or nil
+	row, rows  *engine.Kernel
+}
+
+func (o *embedding) prepares() *rmsNorm { return o.next }
+
+func (o *embedding) makeKernels(b *engine.Builder) {
+	kernel := func(name string, each int) *engine.Kernel {
+		return kernelAs(b, o.table.Format.kind("embedding")+name, "embedding", o.table.Format.with(
+			shaders.Constants{"Lanes": threadLanes, "Partial": !o.table.whole(), "Each": each}))
+	}
+	o.rows = kernel("", 0)
+	if o.next != nil {
+		o.row = kernel("_row", o.next.each)
+	}
 }
 
 func (o *embedding) Spec() engine.Spec {
 	s := engine.Spec{
 		Kind: o.table.Format.kind("embedding"), Inputs: []engine.ValueID{o.indices},
-		Outputs: []engine.ValueID{o.y},
+		Outputs: []engine.ValueID{o.y}, Routes: embeddingRouteNames,
+	}
+	if o.next != nil {
+		o.next.declare(&s)
 	}
 	if g := o.table.Format.Group; g > 0 {
 		s.Attrs = map[string]any{"group_size": g}
@@ -55,11 +81,23 @@ func (o *embedding) Spec() engine.Spec {
 	for i := range o.parts {
 		p := &o.parts[i]
 		s.Inputs = append(s.Inputs, p.arrays...)
-		bindings := append(o.table.bindings(p), bind("indices", o.indices), bind("y", o.y))
-		label := partLabel(i, len(o.parts))
-		s.Slots = append(s.Slots, engine.Slot{Label: label, Uses: one(o.kernel, bindings...)})
+		slot := engine.Slot{Label: partLabel(i, len(o.parts)), Uses: make([]engine.Use, len(s.Routes))}
+		if o.next != nil {
+			slot.Uses[embeddingRow] = engine.Use{Kernel: o.row, Bind: o.bindings(embeddingRow, p)}
+		}
+		slot.Uses[embeddingRows] = engine.Use{Kernel: o.rows, Bind: o.bindings(embeddingRows, p)}
+		s.Slots = append(s.Slots, slot)
 	}
 	return s
+}
+
+// bindings are those of the kernel of a route, for a part of the table.
+func (o *embedding) bindings(route int, p *part) []engine.Binding {
+	list := append(o.table.bindings(p), bind("indices", o.indices), bind("y", o.y))
+	if route == embeddingRow {
+		list = append(list, o.next.given()...)
+	}
+	return list
 }
 
 func (o *embedding) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.indices) }
@@ -67,6 +105,17 @@ func (o *embedding) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.
 func (o *embedding) Plan(p *engine.Planner) error {
 	indices, vocabulary, width := p.Numel(o.indices), o.table.Rows, o.table.Cols
 	n := indices * divUp(width, 8)
+	table := [...]route{
+		embeddingRow:  {name: "row", why: oneRow, only: true},
+		embeddingRows: {name: "rows", why: manyRows, upTo: always},
+	}
+	if o.next != nil {
+		table[embeddingRow].upTo = 1
+	}
+	gives := routes(table[:]).choose(p, indices) == embeddingRow
+	if o.next != nil {
+		o.next.give(p, gives)
+	}
 	for i := range o.parts {
 		part := &o.parts[i]
 		l := p.Dispatch(i, p.Vectors(8*n, 8, threadLanes))
@@ -77,6 +126,9 @@ func (o *embedding) Plan(p *engine.Planner) error {
 		l.Bytes = 4*int64(indices) + share*(part.bytes/int64(part.rows)+4*int64(width))
 		if o.table.Format.Group > 0 {
 			l.FLOPs = 2 * share * int64(width)
+		}
+		if gives {
+			o.next.addCost(l)
 		}
 	}
 	return setRows(p, o.y, o.indices, width)
@@ -105,9 +157,16 @@ func (o *embedding) Reference(r *Ref) {
 			}
 		}
 	}
+	if o.next != nil && len(indices.Data) == 1 {
+		o.next.giveReference(r, y)
+	}
 	r.Set(o.y, y)
 }
 
-func (o *embedding) Tolerance(*Ref, engine.ValueID) Tolerance {
-	return Tolerance{Row: 8 * rounding, Why: "a weight is made of its bits with a product and a sum in f32"}
+func (o *embedding) Tolerance(r *Ref, v engine.ValueID) Tolerance {
+	t := Tolerance{Row: 8 * rounding, Why: "a weight is made of its bits with a product and a sum in f32"}
+	if v == o.y {
+		return t
+	}
+	return o.next.givenTolerance(r, v, t)
 }

@@ -7,7 +7,7 @@ import "gpuscope/engine"
 // of two sizes do not overlap.
 var fuseBeside = engine.Fusion{
 	Name: "beside", Doc: "linears that read the same tensor choose their kernels as one of all their rows would",
-	Pattern: engine.Pattern{Kinds: linearKinds()},
+	Pattern: engine.Pattern{Kinds: linearKinds},
 	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
 		o := m.Last().(*linear)
 		rows := 0

@@ -1,23 +1,31 @@
 package ops
 
-import "gpuscope/engine"
+import (
+	"fmt"
+	"slices"
+
+	"gpuscope/engine"
+)
 
 // fuseNorm leaves a norm of one row to products. Those that read it multiply their sums by its scale at the
 // end, so nothing waits for that. What the scale is made of, and the row by the weights of the norm, comes
-// from the product that gives the row, which has each element in hand: y * weight, and a sum of squares from
-// each workgroup. Where no product gives the row each of those that read the norm has all of the row in any
-// case, multiplies by the weights what it loads, and sums the squares beside its products. That is work for
-// each of their workgroups, so they must not be too many (linearTuning). With more rows all stay as they are.
+// from what gives the row, a product or an embedding, which has each element in hand: y * weight, and sums of
+// squares of some columns each. Where neither gives the row each of those that read the norm has all of the
+// row in any case, multiplies by the weights what it loads, and sums the squares beside its products. That is
+// work for each of their workgroups, so they must not be too many (linearTuning). With more rows all stay as
+// they are.
 //
-// It takes the norm and each of the products by itself, in the order of the graph.
+// It takes the norm and each of the others by itself, in the order of the graph.
 var fuseNorm = engine.Fusion{
-	Name: "norm", Doc: "a norm of one row is taken in by the linears before and behind it",
-	Pattern: engine.Pattern{Kinds: append(linearKinds(), kindRMSNorm.Name)},
+	Name: "norm", Doc: "a norm of one row is taken in by what is before it and the linears behind it",
+	Pattern: engine.Pattern{Kinds: slices.Concat(linearKinds, embeddingKinds, []string{kindRMSNorm.Name})},
 	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
 		switch o := m.Last().(type) {
 		case *rmsNorm:
-			if product, ok := b.Producer(o.x).(*linear); ok && product.next != nil && product.next.y == o.y {
-				return product.next
+			if before, ok := b.Producer(o.x).(preparer); ok {
+				if next := before.prepares(); next != nil && next.y == o.y {
+					return next
+				}
 			}
 			rows := rowsBehind(b, o)
 			if rows == 0 || rows*last(b.MaxDims(o.x)) > tuned.norm {
@@ -32,11 +40,24 @@ var fuseNorm = engine.Fusion{
 				fused.norm = norm
 				fused.plan(b.Limits())
 			}
-			fused.next = normBehind(b, &fused)
+			if s := &fused.shapes[0]; s.batch == 1 && len(o.parts) == 1 && o.gated == nil {
+				fused.next = normBehind(b, o.y, s.rows)
+			}
 			if len(fused.bindings(0, &fused.parts[0])) > int(b.Limits().MaxStorageBuffers) {
 				fused.next = nil
 			}
 			if fused.norm == nil && fused.next == nil {
+				return nil
+			}
+			fused.makeKernels(b)
+			return &fused
+		case *embedding:
+			fused := *o
+			if len(o.parts) == 1 {
+				fused.next = normBehind(b, o.y, gemvRows(o.table.Cols, 1))
+			}
+			if fused.next == nil ||
+				len(fused.bindings(embeddingRow, &fused.parts[0])) > int(b.Limits().MaxStorageBuffers) {
 				return nil
 			}
 			fused.makeKernels(b)
@@ -46,13 +67,18 @@ var fuseNorm = engine.Fusion{
 	},
 }
 
-// normBehind is a norm of what a product gives that can be left to it and those behind; nil where there is
-// none.
-func normBehind(b *engine.Builder, o *linear) *rmsNorm {
-	if o.shapes[0].batch != 1 || len(o.parts) > 1 || o.gated != nil || b.RouteAsked(o.y) {
+// preparer is an operator that can do of a norm of what it gives what a single row takes element by element.
+type preparer interface {
+	prepares() *rmsNorm // nil: none
+}
+
+// normBehind is a norm of y that can be left to what gives y, with a sum of squares for each so many columns,
+// and to the products behind; nil where there is none.
+func normBehind(b *engine.Builder, y engine.ValueID, each int) *rmsNorm {
+	if b.RouteAsked(y) {
 		return nil
 	}
-	readers, _ := b.Readers(o.y)
+	readers, _ := b.Readers(y)
 	for _, r := range readers {
 		norm, ok := r.(*rmsNorm)
 		if !ok {
@@ -60,7 +86,7 @@ func normBehind(b *engine.Builder, o *linear) *rmsNorm {
 		}
 		if rows := rowsBehind(b, norm); rows > 0 {
 			next := *norm
-			next.behind, next.width, next.each = rows, o.w.Rows, o.shapes[0].rows
+			next.behind, next.width, next.each = rows, last(b.MaxDims(y)), each
 			next.weighted = b.Tensor(b.Name(norm.y)+".weighted", engine.F32)
 			next.squares = b.Tensor(b.Name(norm.y)+".squares", engine.F32)
 			return &next
@@ -84,4 +110,61 @@ func rowsBehind(b *engine.Builder, o *rmsNorm) (rows int) {
 		rows += product.w.Rows
 	}
 	return rows
+}
+
+// sums is how many squares has.
+func (o *rmsNorm) sums() int { return divUp(o.width, o.each) }
+
+// declare puts what the norm is given into the spec of the operator that gives it.
+func (o *rmsNorm) declare(s *engine.Spec) {
+	s.Inputs = append(s.Inputs, o.weight)
+	s.Outputs = append(s.Outputs, o.weighted, o.squares)
+}
+
+// given are the bindings of a kernel that gives it.
+func (o *rmsNorm) given() []engine.Binding {
+	return []engine.Binding{
+		bind("next_weight", o.weight), bind("weighted", o.weighted), bind("next_squares", o.squares),
+	}
+}
+
+// give settles the dims of what the norm is given: left, where the route in force does not.
+func (o *rmsNorm) give(p *engine.Planner, gives bool) {
+	set := p.Leave
+	if gives {
+		set = p.SetDims
+	}
+	set(o.weighted, 1, o.width)
+	set(o.squares, o.sums())
+}
+
+// addCost adds what giving it costs a dispatch.
+func (o *rmsNorm) addCost(l *engine.Launch) {
+	l.Bytes += 4 * int64(2*o.width+o.sums())
+	l.FLOPs += 3 * int64(o.width)
+}
+
+// giveReference gives what a row y is to give.
+func (o *rmsNorm) giveReference(r *Ref, y Tensor) {
+	weight := r.Tensor(o.weight)
+	weighted, squares := zeros(1, o.width), zeros(o.sums())
+	for i, v := range y.Data {
+		weighted.Data[i] = v * weight.Data[i]
+		squares.Data[i/o.each] += v * v
+	}
+	r.Set(o.weighted, weighted)
+	r.Set(o.squares, squares)
+}
+
+// givenTolerance is how near what is given must come, of a row that comes as near as its tolerance says.
+func (o *rmsNorm) givenTolerance(r *Ref, v engine.ValueID, row Tolerance) Tolerance {
+	y := r.largest(o.x)
+	near := row.Row*y + row.Abs
+	if v == o.weighted {
+		return Tolerance{Rel: oneRounding.Rel, Abs: near * r.largest(o.weight), Why: row.Why + ", by weights"}
+	}
+	return Tolerance{
+		Rel: summed(o.each) * rounding, Abs: 2 * float64(o.each) * near * y,
+		Why: fmt.Sprintf("%s, and %d squares of them", row.Why, o.each),
+	}
 }

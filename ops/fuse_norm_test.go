@@ -12,10 +12,13 @@ import (
 )
 
 func TestANormOfOneRowIsLeftToTheProductsThatReadIt(t *testing.T) {
-	norm := func(b *engine.Builder, k int, before bool) engine.ValueID {
-		x := b.Input("x", engine.F32, []int{1, k}, []int{9, k})
-		if before {
-			x = Linear(b, "down", x, noiseMatrix("down.w", k, k, Q4_0), engine.None)
+	norm := func(b *engine.Builder, k int, before string) engine.ValueID {
+		var x engine.ValueID
+		if before == "embed" {
+			ids := b.Input("ids", engine.I32, []int{1}, []int{9})
+			x = Embedding(b, before, noiseMatrix("embed.w", 50, k, Q4_0), ids)
+		} else if x = b.Input("x", engine.F32, []int{1, k}, []int{9, k}); before == "down" {
+			x = Linear(b, before, x, noiseMatrix("down.w", k, k, Q4_0), engine.None)
 		}
 		return RMSNorm(b, "norm", x, constant(b, "norm.w", k), 1e-5)
 	}
@@ -29,17 +32,24 @@ func TestANormOfOneRowIsLeftToTheProductsThatReadIt(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		k      int
-		before bool // there is a product before the norm
+		before string // what is before the norm, where anything is
 		build  func(b *engine.Builder, h engine.ValueID)
 		routes map[string]string
 		want   []string // at one row
 	}{
 		"the products are large": {k: 2048, build: head, want: append(all, "head")},
 		"so are those behind another": {
-			k: 2048, before: true, build: head, want: []string{"down", "q", "k", "head"},
+			k: 2048, before: "down", build: head, want: []string{"down", "q", "k", "head"},
+		},
+		"and so are those behind an embedding": {
+			k: 2048, before: "embed", build: head, want: []string{"embed", "q", "k", "head"},
+		},
+		"the embedding before it is made to do as for more": {
+			k: 2048, before: "embed", build: head, routes: map[string]string{"embedding_q4gsw": "rows"},
+			want: []string{"embed", "norm", "q", "k", "head"},
 		},
 		"the product before it takes tiles": {
-			k: 2048, before: true, build: head, routes: map[string]string{"linear_q4gsw@down": "tile64"},
+			k: 2048, before: "down", build: head, routes: map[string]string{"linear_q4gsw@down": "tile64"},
 			want: []string{"down", "norm", "q", "k", "head"},
 		},
 		"its readers are products": {k: 32, build: nothing, want: one},
@@ -70,10 +80,15 @@ func TestANormOfOneRowIsLeftToTheProductsThatReadIt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := runningAt(t, g, 1, c.k); !slices.Equal(got, c.want) {
+			at := func(rows int) []string {
+				dims := slices.Clone(g.Value(g.Inputs()[0]).MaxDims)
+				dims[0] = rows
+				return runningAt(t, g, dims...)
+			}
+			if got := at(1); !slices.Equal(got, c.want) {
 				t.Errorf("one row runs %v, want %v", got, c.want)
 			}
-			if got := runningAt(t, g, 9, c.k); !slices.Contains(got, "norm") {
+			if got := at(9); !slices.Contains(got, "norm") {
 				t.Errorf("nine rows run %v, want the norm among them", got)
 			}
 		})
@@ -86,11 +101,17 @@ func normGraph(t *rapid.T) func(b *engine.Builder) {
 	k := 256 * rapid.IntRange(1, 2).Draw(t, "256 columns")
 	outs := rapid.SliceOfN(rapid.IntRange(1, 70), 1, 3).Draw(t, "rows of weights")
 	bias := rapid.Bool().Draw(t, "bias")
-	before, chain := rapid.Bool().Draw(t, "product before"), rapid.Bool().Draw(t, "another norm behind")
+	before := rapid.SampledFrom([]string{"", "product", "embedding"}).Draw(t, "before")
+	chain := rapid.Bool().Draw(t, "another norm behind")
 	return func(b *engine.Builder) {
 		x := b.Input("x", engine.F32, []int{1, 1, k}, []int{1, 40, k})
-		if before {
+		switch before {
+		case "product":
 			x = Linear(b, "before", x, noiseMatrix("before.w", k, k, f), engine.None)
+			b.Output(x)
+		case "embedding":
+			ids := b.Input("ids", engine.I32, []int{1, 1}, []int{1, 40})
+			x = Embedding(b, "before", noiseMatrix("before.w", 50, k, f), ids)
 			b.Output(x)
 		}
 		h := RMSNorm(b, "norm", x, constant(b, "norm.w", k), 1e-5)
@@ -110,7 +131,7 @@ func normGraph(t *rapid.T) func(b *engine.Builder) {
 
 func normPoints(k int) (list []step) {
 	for _, rows := range []int{40, 1, 7, 1} {
-		list = append(list, step{"x": {1, rows, k}})
+		list = append(list, step{"x": {1, rows, k}, "ids": {1, rows}})
 	}
 	return list
 }

@@ -10,7 +10,7 @@ import (
 // dispatch, and one level, in place of two. The sums are taken in the same order, so that no bit changes.
 var fuseResidual = engine.Fusion{
 	Name: "residual", Doc: "a sum with the output of a linear is taken in by its kernels",
-	Pattern: engine.Pattern{Kinds: []string{"add"}, Of: []engine.Pattern{{Kinds: linearKinds()}}},
+	Pattern: engine.Pattern{Kinds: []string{"add"}, Of: []engine.Pattern{{Kinds: linearKinds}}},
 	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
 		product, sum := m.Ops[0].(*linear), m.Last().(*binaryOp)
 		residual := sum.a
@@ -26,13 +26,6 @@ var fuseResidual = engine.Fusion{
 		fused.makeKernels(b)
 		return &fused
 	},
-}
-
-func linearKinds() (names []string) {
-	for _, k := range kindsOfLinear {
-		names = append(names, k.Name)
-	}
-	return names
 }
 
 // rowsAlike says whether two tensors are of the same dims at every live point, or one of them has a single

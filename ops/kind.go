@@ -199,3 +199,10 @@ func (c *call) syms(name string) []Int               { return arg[[]Int](c, name
 func (c *call) float(name string) float64            { return arg[float64](c, name) }
 func (c *call) matrix(name string) Matrix            { return arg[Matrix](c, name) }
 func (c *call) bool(name string) bool                { return arg[bool](c, name) }
+
+func kindNames(kinds []Kind) (names []string) {
+	for i := range kinds {
+		names = append(names, kinds[i].Name)
+	}
+	return names
+}

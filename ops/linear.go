@@ -42,6 +42,8 @@ var kindsOfLinear = eachFormat(Kind{
 	},
 })
 
+var linearKinds = kindNames(kindsOfLinear)
+
 // linear is a matrix product of rows with constant weights, whatever form these have.
 type linear struct {
 	x, y engine.ValueID
@@ -163,8 +165,7 @@ func (o *linear) Spec() engine.Spec {
 		s.Attrs["group_size"] = g
 	}
 	if o.next != nil {
-		s.Inputs = append(s.Inputs, o.next.weight)
-		s.Outputs = append(s.Outputs, o.next.weighted, o.next.squares)
+		o.next.declare(&s)
 	}
 	for i := range o.parts {
 		p := &o.parts[i]
@@ -233,8 +234,7 @@ func (o *linear) bindings(route int, p *part) []engine.Binding {
 	}
 	list = append(append(list, after...), bind("y", y))
 	if o.doesNext(route) {
-		list = append(list, bind("next_weight", o.next.weight), bind("weighted", o.next.weighted),
-			bind("next_squares", o.next.squares))
+		list = append(list, o.next.given()...)
 	}
 	return list
 }
@@ -318,12 +318,7 @@ func (o *linear) Plan(p *engine.Planner) error {
 	route := o.routes.choose(p, m)
 	s := &o.shapes[route]
 	if o.next != nil {
-		give := p.Leave
-		if o.doesNext(route) {
-			give = p.SetDims
-		}
-		give(o.next.weighted, 1, n)
-		give(o.next.squares, o.next.sums())
+		o.next.give(p, o.doesNext(route))
 	}
 	for i := range o.parts {
 		part := &o.parts[i]
@@ -365,8 +360,7 @@ func (o *linear) Plan(p *engine.Planner) error {
 			}
 		}
 		if o.doesNext(route) {
-			l.Bytes += 4 * int64(2*n+o.next.sums())
-			l.FLOPs += 3 * int64(n)
+			o.next.addCost(l)
 		}
 		if o.joins(route) {
 			l.FLOPs += int64(o.gated.act.flops+1) * int64(m) * int64(cols)
@@ -404,6 +398,8 @@ func (o *linear) givenNorm() bool { return o.norm != nil && o.norm.squares != en
 
 // doesNext says whether the kernel of a route does what the norm of y takes of each element.
 func (o *linear) doesNext(route int) bool { return o.next != nil && o.shapes[route].batch == 1 }
+
+func (o *linear) prepares() *rmsNorm { return o.next }
 
 // gatedBy is by what the kernel of a route joins gate and up, vec elements at a time: its name, none where it
 // does not, and its formula.
@@ -469,7 +465,7 @@ func (o *linear) Reference(r *Ref) {
 	}
 	if o.next != nil && m == 1 {
 		cols = o.colsOfNext(r, cols)
-		defer o.giveNext(r, y)
+		defer o.next.giveReference(r, y)
 	}
 	for _, p := range o.parts {
 		read := o.w.reader(r, &p)
@@ -509,18 +505,6 @@ func (o *linear) colsOfNext(r *Ref, cols []int) []int {
 	return slices.Compact(cols)
 }
 
-// giveNext gives what the norm of a row y takes of each element.
-func (o *linear) giveNext(r *Ref, y Tensor) {
-	weight := r.Tensor(o.next.weight)
-	weighted, squares := zeros(1, o.w.Rows), zeros(o.next.sums())
-	for i, v := range y.Data {
-		weighted.Data[i] = v * weight.Data[i]
-		squares.Data[i/o.next.each] += v * v
-	}
-	r.Set(o.next.weighted, weighted)
-	r.Set(o.next.squares, squares)
-}
-
 // joined fills in the columns of y that are wanted.
 func (o *linear) joined(r *Ref, x, y Tensor, cols []int) {
 	m, n := y.rows()
@@ -545,15 +529,7 @@ func (o *linear) Tolerance(r *Ref, v engine.ValueID) Tolerance {
 	if o.next == nil || v == o.y {
 		return t
 	}
-	y := r.largest(o.y)
-	near := t.Row*y + t.Abs
-	if v == o.next.weighted {
-		return Tolerance{Rel: oneRounding.Rel, Abs: near * r.largest(o.next.weight), Why: t.Why + ", by weights"}
-	}
-	return Tolerance{
-		Rel: summed(o.next.each) * rounding, Abs: 2 * float64(o.next.each) * near * y,
-		Why: fmt.Sprintf("%s, and %d squares of them", t.Why, o.next.each),
-	}
+	return o.next.givenTolerance(r, v, t)
 }
 
 // productTolerance is that of y.
@@ -679,16 +655,23 @@ func batch(batch, rows int) func(*linear, *gpu.Limits) linearShape {
 	}
 }
 
+// gemvRows is how many rows of so many weights a workgroup of a GEMV takes; of a gate and an up, two halves,
+// as many of either.
+func gemvRows(rows, halves int) int {
+	n := tuned.rows / halves
+	for n > 4 && rows/halves/n < tuned.busy {
+		n /= 2
+	}
+	return n
+}
+
 // gemv is the shape of a GEMV for one row of x.
 func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	if !o.w.whole() {
 		return linearShape{}
 	}
 	halves, rows := o.w.Rows/o.cols(), o.rowsBeside()
-	s := linearShape{rows: tuned.rows / halves, batch: 1, eights: 1}
-	for s.rows > 4 && rows/halves/s.rows < tuned.busy {
-		s.rows /= 2
-	}
+	s := linearShape{rows: gemvRows(rows, halves), batch: 1, eights: 1}
 	sums := s.rows * halves
 	if e := o.w.Format.eights; o.w.Cols%(8*e) == 0 && o.w.Cols/(8*e) >= sums {
 		s.eights, s.spare = e, o.w.Format.spare

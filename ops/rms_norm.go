@@ -48,7 +48,7 @@ type rmsNorm struct {
 	lanes, vec   int
 	behind       int // rows of the weights of the products that a single row is left to; 0: of none
 	// weighted is a single row by the weights, and squares are sums of squares, of so many of its elements
-	// each, where the product that gives x gives these too (fusion rule norm); or None.
+	// each, where the operator that gives x gives these too (fusion rule norm); or None.
 	weighted, squares engine.ValueID
 	width, each       int
 	// other is a norm as wide, whose rows the dispatch takes behind its own (fusion rule qk_norm); nil: none.
@@ -59,9 +59,6 @@ func (o *rmsNorm) makeKernel(b *engine.Builder) {
 	o.kernel = kernel(b, "rms_norm",
 		shaders.Constants{"Lanes": o.lanes, "Vec": o.vec, "Both": o.other != nil})
 }
-
-// sums is how many squares has.
-func (o *rmsNorm) sums() int { return divUp(o.width, o.each) }
 
 // norms are the operator's norms, in the order of their rows.
 func (o *rmsNorm) norms() []*rmsNorm {

@@ -1,4 +1,7 @@
 // y = rows of a table, or of a range of its rows. An invocation gives eight columns of a row.
+{{- if .Each}} Of one row it
+// also does what each element takes of a norm behind.
+{{- end}}
 {{- $f := set . "GEMV" false "Wide" false "Columns" "params.width"}}
 struct Params {
   n: u32, // invocations: eights of all rows asked for
@@ -10,23 +13,41 @@ struct Params {
 {{template "format_bindings" $f}}
 {{binding}} var<storage, read> indices: array<i32>;
 {{binding}} var<storage, read_write> y: array<{{if .Partial}}f32{{else}}vec4<f32>{{end}}>;
+{{- if .Each}}
+{{binding}} var<storage, read> next_weight: array<vec4<f32>>; // of a norm of y
+{{binding}} var<storage, read_write> weighted: array<vec4<f32>>; // y by these
+{{binding}} var<storage, read_write> next_squares: array<f32>; // sums of those of y, of {{.Each}} columns
+{{- end}}
 {{binding}} var<uniform> params: Params;
 
 {{template "flat_thread" .}}
 {{template "format" $f}}
+{{- if .Each}}
+
+var<workgroup> squares: array<f32, {{mul 2 .Lanes}}>; // of four columns each
+{{- end}}
 
 @compute @workgroup_size({{.Lanes}})
-fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>
+  {{- if .Each}},
+  @builtin(local_invocation_index) lane: u32{{end}}) {
+{{- if .Each}}
+  let thread = flat_thread(gid, groups);
+  let i = min(thread, params.n - 1u); // those behind the row wait for the others
+{{- else}}
   let i = flat_thread(gid, groups);
   if (i >= params.n) {
     return;
   }
+{{- end}}
   let eights = {{if .Partial}}(params.width + 7u){{else}}params.width{{end}} / 8u;
   // An id that the table does not have must not read outside of it; the host is the one to report it.
   let id = u32(clamp(indices[i / eights], 0, i32(params.vocabulary) - 1));
+{{- if not .Each}}
   if (id < params.first || id - params.first >= params.rows) {
     return; // another range has it
   }
+{{- end}}
   let row = id - params.first;
   let eight = i % eights;
   let w = floats(load(row, eight));
@@ -49,5 +70,21 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
 {{- else}}
   y[2u * i] = low;
   y[2u * i + 1u] = high;
+{{- end}}
+{{- if .Each}}
+  weighted[2u * i] = low * next_weight[2u * i];
+  weighted[2u * i + 1u] = high * next_weight[2u * i + 1u];
+  squares[2u * lane] = select(0.0, dot(low, low), thread < params.n);
+  squares[2u * lane + 1u] = select(0.0, dot(high, high), thread < params.n);
+  workgroupBarrier();
+{{- $sums := div (mul 8 .Lanes) .Each}}
+  let first = (thread - lane) / {{.Lanes}}u * {{$sums}}u; // of the workgroup's sums
+  for (var s = lane; s < {{$sums}}u && (first + s) * {{.Each}}u < params.width; s += {{.Lanes}}u) {
+    var sum = 0.0;
+    for (var four = 0u; four < {{div .Each 4}}u; four++) {
+      sum += squares[s * {{div .Each 4}}u + four];
+    }
+    next_squares[first + s] = sum;
+  }
 {{- end}}
 }
