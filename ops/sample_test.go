@@ -141,7 +141,7 @@ func TestStaticModeTakesEveryLivePoint(t *testing.T) {
 }
 
 // Why a grid is what it is ends with counts that can be seen in the shapes: a number of workgroups that is
-// only itself explains nothing.
+// only itself explains nothing. Of the lanes that it starts no more than all are idle.
 func TestEveryGridSaysHowItFollowsFromTheLiveShape(t *testing.T) {
 	for _, info := range Kinds {
 		t.Run(info.Name, func(t *testing.T) {
@@ -158,8 +158,15 @@ func TestEveryGridSaysHowItFollowsFromTheLiveShape(t *testing.T) {
 					}
 					plans, _ := live.Step()
 					for i := range plans {
-						if said := explained(&plans[i]); said != "" {
-							t.Errorf("%v: kernel %s: %s", s, plans[i].Kernel, said)
+						p := &plans[i]
+						if said := explained(p); said != "" {
+							t.Errorf("%v: kernel %s: %s", s, p.Kernel, said)
+						}
+						_, k := live.Launch(p.Dispatch)
+						size := k.WorkgroupSize
+						n := p.NeededGroups * int64(size[0]*size[1]*size[2])
+						if p.IdleLanes < 0 || p.IdleLanes > n {
+							t.Errorf("%v: kernel %s: %d lanes of %d are idle", s, p.Kernel, p.IdleLanes, n)
 						}
 					}
 				}

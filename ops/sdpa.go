@@ -549,7 +549,8 @@ func (o *sdpa) planStreaming(p *engine.Planner, tokens, position, splits, length
 		grid = terms[:]
 	}
 	l := p.Dispatch(slotStreaming, p.Rows(lanes, lanes, grid...))
-	l.Grid.Idle = (rows.Groups()*int64(tile) - rows.Value*rows.Times) * int64(o.kvHeads*s.across*splits)
+	missing := rows.Groups()*int64(tile) - rows.Value*rows.Times
+	l.Grid.Idle = missing / 8 * int64(s.across*o.kvHeads*splits) // without a row of their 8
 	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).
 		U32("window", o.window).U32("kv_heads", o.kvHeads).F32("scale", o.scale)
 	l.Bytes = 2*o.queryBytes(tokens) + 2*int64(context-o.start(position))*o.cacheBytes()

@@ -526,3 +526,26 @@ func TestAttentionSaysWhatItReadsAndWhichLanesIdle(t *testing.T) {
 		}
 	}
 }
+
+// A tile has 32 rows here, 8 a lane, and 16 lanes share these.
+func TestLanesOfStreamingAttentionIdleWhereTheyHaveNoRow(t *testing.T) {
+	c := attention{
+		qHeads: 6, kvHeads: 2, headDim: 64, tokens: 100, context: 256, route: "streaming",
+		stream: streamShape{16, 4, 2}, live: [][2]int{{2, 0}, {3, 0}, {10, 0}, {11, 0}, {43, 100}},
+	}
+	g := finish(t, c.trial())
+	live, err := engine.NewLive(g, engine.LiveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int64{2 * 3 * 16, 2 * 2 * 16, 0, 2 * 3 * 16, 2 * 3 * 16} {
+		if err := bring(live, c.trial().input(t, g, c.trial().steps[i])); err != nil {
+			t.Fatal(err)
+		}
+		plans, _ := live.Step()
+		p := &plans[slices.IndexFunc(plans, func(p trace.Plan) bool { return p.Kernel == "sdpa_streaming" })]
+		if p.IdleLanes != want {
+			t.Errorf("%d tokens: %d lanes are idle, want %d", c.live[i][0], p.IdleLanes, want)
+		}
+	}
+}
