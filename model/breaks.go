@@ -104,8 +104,9 @@ var conditions = map[string]condition{
 		return h, met, nil
 	},
 	"position": func(_ context.Context, _ *watch, b *breakpoint, m *moment) (hit, bool, error) {
-		at := m.n.position + len(m.n.tokens)
-		return hit{text: fmt.Sprintf("position %d", at)}, float64(at) >= b.limit, nil
+		from, to := m.n.position, m.n.position+len(m.n.tokens)
+		met := float64(from) < b.limit && float64(to) >= b.limit // once: a run goes on from there
+		return hit{text: fmt.Sprintf("position %d", to)}, met, nil
 	},
 }
 

@@ -198,6 +198,24 @@ func TestAPromptPausesWhereAConditionIsMet(t *testing.T) {
 	}
 }
 
+// A position that lies behind the text does not hold up a run; one that it was set back from does again.
+func TestARunPausesAtAPositionAsOftenAsItComesThere(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(promptOf(5))
+	run := session.Command{Kind: session.Run, Until: 12, Breaks: []session.Break{
+		{On: "position", Of: "3"}, {On: "position", Of: "8"},
+	}}
+	for i, want := range []int{8, 12, 8} {
+		if i == 2 {
+			r.do(session.Command{Kind: session.Reset})
+			r.do(promptOf(7))
+		}
+		if r.do(run); r.mirror.State.Position != want {
+			t.Errorf("run %d pauses at position %d, want %d", i, r.mirror.State.Position, want)
+		}
+	}
+}
+
 // What a step changed is said against the step before it in the text, whatever the device ran last.
 func TestAConditionComparesWithTheStepBeforeInTheText(t *testing.T) {
 	file := tiny()

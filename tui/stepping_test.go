@@ -44,7 +44,8 @@ func TestARunPausesAtBreakpointsThatWereTyped(t *testing.T) {
 	if c := (*list)[len(*list)-1]; !slices.Equal(c.Breaks, []session.Break{{On: "position", Of: "46"}}) {
 		t.Errorf("the session was given %+v", c)
 	}
-	d.press("D", "delete", "esc").press("s").sees("[PAUSED]").wantStep(5)
+	d.press("s").sees("[PAUSED]").wantStep(5)
+	d.press("space").misses("[BREAKPOINT]").wantStep(23) // the position lies behind
 }
 
 func TestARunGoesToAPositionAndAStepToADispatch(t *testing.T) {

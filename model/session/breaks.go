@@ -42,7 +42,7 @@ var Breaks = []BreakKind{
 		},
 	},
 	{
-		"position", "N", "the text has reached position N",
+		"position", "N", "the text reaches position N, from below",
 		func(of string) error {
 			if n, err := strconv.Atoi(of); err != nil || n < 1 {
 				return Refusef("breakpoint position %.20q: want a position from 1 on", of)

@@ -351,8 +351,9 @@ func (p *Session) event(step int, kind string) {
 
 // look knows one of the conditions: a position.
 func (p *Session) look(breaks []session.Break) {
+	from, to := p.path[len(p.path)-1].Position, p.state.Position
 	for _, b := range breaks {
-		if n, err := strconv.Atoi(b.Of); err == nil && b.On == "position" && p.state.Position >= n {
+		if n, err := strconv.Atoi(b.Of); err == nil && b.On == "position" && from < n && n <= to {
 			p.hit = &trace.Event{Step: p.state.Step, Kind: "breakpoint", Text: "breakpoint " + b.String()}
 			p.record(trace.Record{Event: p.hit})
 			return
