@@ -25,15 +25,15 @@ func (x *Executor) DispatchNS() ([]int64, bool) {
 }
 
 // SpanNS is how long the last step kept the GPU, in ns, from its first tick to its last, and how long after
-// the step began the first came, 0 where the step was sent before it began; false where it was not timed, or
-// the clock has no known period.
+// the step began the first came, 0 where the step was sent before it began; false where it was not timed, its
+// times are still to come, or the clock has no known period.
 func (x *Executor) SpanNS() (span, before int64, ok bool) {
 	s := x.last
-	if !s.ran || s.timing == TimingOff || !x.clock.scale.known() {
+	if !s.ran || len(s.ticks) == 0 || !x.clock.scale.known() {
 		return 0, 0, false
 	}
 	first := s.ticks[0]
-	span, ok = x.span(s).NS()
+	span, ok = x.span(&s.stepLog).NS()
 	at, _ := x.clock.scale.instant(first).NS()
 	at = max(at, x.clock.sinceStart(s.begun)) // sooner it cannot have come, whatever the clocks' error
 	return span, max(0, at-x.clock.sinceStart(s.start)), ok

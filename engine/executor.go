@@ -33,6 +33,7 @@ type Executor struct {
 	pauses   pauses
 	canary   *canary // nil where there is none
 	lastEnd  time.Time
+	sheets   sheets
 	start    time.Time
 	boundN   int
 	compiled []trace.Compiled
@@ -135,12 +136,10 @@ func Load(dev gpu.Device, g *Graph, o LiveOptions, progress Progress) (x *Execut
 		x.last.ticks = make([]uint64, 0, 2*len(g.dispatches))
 		x.last.runs = make([]int, 0, len(g.dispatches))
 		for i := range x.flights {
-			f := &x.flights[i]
-			if f.pair, err = dev.NewTimestamps(2); err != nil {
-				return x, err
-			}
-			x.own(f.pair)
-			f.ticks = slices.Grow(f.ticks, 2)
+			x.flights[i].ticks = slices.Grow(x.flights[i].ticks, 2)
+		}
+		if err = x.newSheets(); err != nil {
+			return x, err
 		}
 	}
 	return x, nil

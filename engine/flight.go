@@ -25,8 +25,10 @@ type flight struct {
 	number   int            // of the shapes it ran at: see Executor.number
 	ahead    bool           // it was prepared in the time of another
 	readback gpu.Readback   // of outputs; nil where there are none
-	stamps   gpu.Timestamps // that it is timed by: the clock's, or where it was prepared a pair of its own
-	pair     gpu.Timestamps // nil where there are none
+	stamps   gpu.Timestamps // that it is timed by: the clock's, or where it was prepared those of a sheet
+	stampsAt int            // the first of them
+	resolves bool           // it brings them to the host
+	sheet    *sheet         // nil: it was not prepared
 	commands gpu.Recording  // of a step that was prepared
 	sizes    []int64        // in bytes, of what is read back
 	stays    []metered      // by dispatch: what keeps a barrier before it; nil of a step as it is
@@ -53,11 +55,13 @@ func (f *flight) begin(t Timing, read []ValueID) {
 		timing: t, runs: s.runs[:0], ticks: s.ticks[:0], read: append(s.read[:0], read...), start: time.Now(),
 	}
 	f.ahead, f.sizes = false, f.sizes[:0]
+	f.stamps, f.stampsAt, f.resolves, f.sheet = nil, 0, true, nil
 }
 
 // timedFlight is one of dispatches between two timestamps, outside of any step.
 func (x *Executor) timedFlight() flight {
-	return flight{stepLog: stepLog{timing: TimingStep, ticks: make([]uint64, 2)}, stamps: x.clock.stamps}
+	log := stepLog{timing: TimingStep, ticks: make([]uint64, 2)}
+	return flight{stepLog: log, stamps: x.clock.stamps, resolves: true}
 }
 
 // at is the oldest flight that is at a stage, nil where none is.
@@ -90,7 +94,6 @@ func (x *Executor) Prepare(ctx context.Context, in *StepInput, t Timing) error {
 		return errFlight
 	}
 	f.begin(x.level(t), in.Read)
-	f.stamps = f.pair
 	if err := x.resize(ctx, in); err != nil {
 		return err
 	}
@@ -100,10 +103,14 @@ func (x *Executor) Prepare(ctx context.Context, in *StepInput, t Timing) error {
 		return err
 	}
 	uploaded := time.Now()
+	if f.timing != TimingOff {
+		x.sheets.place(f)
+	}
 	if err := x.record(f, in); err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
 	f.stage = prepared
+	x.sheets.enter(f)
 	by, flying := x.booked(f)
 	f.ahead = flying
 	end := time.Now()
@@ -157,6 +164,7 @@ func (x *Executor) Send(in *StepInput) error {
 	}
 	f.stage, f.begun = idle, time.Now()
 	if err := f.commands.Submit(); err != nil {
+		f.strike()
 		return fmt.Errorf("submit: %w", err)
 	}
 	f.stage, f.pipelined = sent, flying
@@ -209,32 +217,36 @@ func (f *flight) waited(begin time.Time) {
 // end completes the log of a step that was waited for.
 func (x *Executor) end(f *flight) error {
 	x.rates.learn(f.bytes, f.flops, float64(f.running))
-	if f.timing != TimingOff {
-		if err := x.readTicks(f); err != nil {
-			return err
-		}
+	if err := x.readTicks(f); err != nil {
+		return err
 	}
 	x.lastEnd = time.Now()
 	f.total = x.lastEnd.Sub(f.start).Nanoseconds()
-	if span, ok := x.span(f).NS(); ok && f.pipelined { // the end of the step before may have been seen late
-		f.total = max(f.total, span)
-	}
+	x.lengthen(&f.stepLog)
 	f.gcs, f.gcNS = x.pauses.since(f.start)
 	f.ran = true
 	return nil
 }
 
-// span is how long the GPU was at a step, from its first tick to its last.
-func (x *Executor) span(f *flight) trace.Time {
-	if f.timing == TimingOff {
+// span is how long the GPU was at a step, from its first tick to its last, where these have come.
+func (x *Executor) span(s *stepLog) trace.Time {
+	if len(s.ticks) == 0 {
 		return trace.Time{}
 	}
-	return x.clock.scale.duration(f.ticks[0], f.ticks[len(f.ticks)-1])
+	return x.clock.scale.duration(s.ticks[0], s.ticks[len(s.ticks)-1])
+}
+
+// lengthen makes a pipelined step no shorter than the GPU was at it: the end of the step before may have been
+// seen late.
+func (x *Executor) lengthen(s *stepLog) {
+	if span, ok := x.span(s).NS(); ok && s.pipelined {
+		s.total = max(s.total, span)
+	}
 }
 
 // Abandon gives up the steps that are on their way: one that was prepared never runs, those that were sent
 // run to their end. None of them is the last step. What they wrote to State is at and behind their positions,
-// where whoever comes next writes it again.
+// where whoever comes next writes it again. Steps that have ended get the times that they wait for.
 func (x *Executor) Abandon() error {
 	var err error
 	for i := range x.flights {
@@ -242,13 +254,14 @@ func (x *Executor) Abandon() error {
 		case prepared:
 			f.commands.Discard()
 			f.stage = idle
+			f.strike()
 		case sent:
 			err = gpu.Join(err, f.commands.Wait())
 			f.stage = idle
 		}
 	}
 	x.canary.forget()
-	return err
+	return gpu.Join(err, x.settle())
 }
 
 // haveRun marks dispatches as run on the routes in force.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -91,6 +92,50 @@ func (r *rig) ahead(hops []hop, pipelined bool, each func() func()) (gave [][]ui
 	return gave, err
 }
 
+// lateRecords makes records of steps as soon as it is known what they took.
+type lateRecords struct {
+	*rig
+	rec  *Recorder
+	held []*Snapshot
+	told []trace.Step
+}
+
+// late is a rig whose steps take times of their own.
+func late(t testing.TB) *lateRecords {
+	r := newRig(t, fake.Options{NoLog: true})
+	r.dev.Duration = func(_ string, x, y, z uint32) int64 { return int64(x*y*z) * 1000 }
+	return &lateRecords{rig: r, rec: NewRecorder(r.x)}
+}
+
+// take takes in the snapshot of the last step that ended.
+func (l *lateRecords) take(s *Snapshot) {
+	l.held = append(l.held, s)
+	l.tell()
+}
+
+func (l *lateRecords) tell() {
+	if !l.x.Settled() {
+		return
+	}
+	for _, s := range l.held {
+		_, step := s.Record()
+		l.told = append(l.told, step)
+	}
+	l.held = nil
+}
+
+// spans are what the GPU was at each step, in ns; 0 where it is not known.
+func spans(told []trace.Step) (list []int64) {
+	for i := range told {
+		ns := int64(0)
+		if told[i].GPU != nil {
+			ns, _ = told[i].GPU.SpanNS.NS()
+		}
+		list = append(list, ns)
+	}
+	return list
+}
+
 func drawHops(t *rapid.T) []hop {
 	sizes := rapid.SampledFrom([]int{1, 1, 1, 2, 7, 300})
 	hops := make([]hop, rapid.IntRange(1, 8).Draw(t, "hops"))
@@ -104,40 +149,51 @@ func drawHops(t *rapid.T) []hop {
 }
 
 // Whatever the shapes, and whether its data comes from the host or from the step before, a step gives the
-// same one by one, prepared ahead, and pipelined; and its record is the same.
+// same one by one, prepared ahead, and pipelined; and its record is the same, and what it took on the GPU,
+// whichever steps bring that to the host.
 func TestStepsOnTheirWayGiveWhatStepsOneByOneGive(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		hops := drawHops(rt)
+		resolves := rapid.SliceOfN(rapid.Bool(), len(hops), len(hops)).Draw(rt, "resolves")
 		var want [][]uint32
 		var told []trace.Step
+		var took []int64
 		for _, way := range []string{"one by one", "ahead", "pipelined"} {
-			r := newRig(t, fake.Options{NoLog: true})
-			rec := NewRecorder(r.x)
-			var records []trace.Step
-			record := func(s *Snapshot) {
-				_, step := s.Record()
-				if step.Pipelined != (way == "pipelined" && len(records) > 0) {
-					rt.Errorf("%s: step %d is pipelined: %t", way, len(records), step.Pipelined)
-				}
-				step.Pipelined = false
-				records = append(records, bareStep(&step))
-			}
+			r := late(t)
+			r.x.sheets.every = time.Hour
 			if way == "one by one" {
-				want = r.oneByOne(t, hops, func() { record(rec.Snapshot()) })
-				told = records
+				want = r.oneByOne(t, hops, func() { r.take(r.rec.Snapshot()) })
+				told, took = bare(r.told), spans(r.told)
 				continue
 			}
+			n := 0
 			gave, err := r.ahead(hops, way == "pipelined", func() func() {
-				s := rec.Shapes()
-				return func() { s.Times(); record(s) }
+				s := r.rec.Shapes()
+				if resolves[n] { // the next step that is prepared
+					r.x.sheets.resolved = time.Time{}
+				}
+				n++
+				return func() { s.Times(); r.take(s) }
 			})
+			if err == nil {
+				err = r.x.Abandon()
+				r.tell()
+			}
 			if err != nil {
 				rt.Fatalf("%s: %v", way, err)
 			}
 			if d := cmp.Diff(want, gave); d != "" {
 				rt.Fatalf("%s of %v:\n%s", way, hops, d)
 			}
-			if d := cmp.Diff(told, records); d != "" {
+			for i, s := range r.told {
+				if s.Pipelined != (way == "pipelined" && i > 0) {
+					rt.Errorf("%s: step %d is pipelined: %t", way, i, s.Pipelined)
+				}
+			}
+			if d := cmp.Diff(took, spans(r.told)); d != "" {
+				rt.Fatalf("%s of %v: ns\n%s", way, hops, d)
+			}
+			if d := cmp.Diff(told, bare(r.told)); d != "" {
 				rt.Fatalf("%s of %v: records\n%s", way, hops, d)
 			}
 			if !r.x.Stands() {
@@ -147,19 +203,22 @@ func TestStepsOnTheirWayGiveWhatStepsOneByOneGive(t *testing.T) {
 	})
 }
 
-// bareStep is the record of a step without its times.
-func bareStep(s *trace.Step) trace.Step {
-	step := *s
-	step.CPU, step.GPU, step.Resize.NS, step.Cold = trace.CPU{}, nil, trace.Time{}, false
-	for i := range step.Dispatches {
-		step.Dispatches[i] = trace.StepDispatch{Plan: step.Dispatches[i].Plan}
-	}
-	for _, p := range step.Resize.Passes {
-		for i := range p.Hooks {
-			p.Hooks[i].NS = trace.Time{}
+// bare are records of steps without their times.
+func bare(told []trace.Step) (list []trace.Step) {
+	for _, step := range told {
+		step.CPU, step.GPU, step.Resize.NS, step.Cold = trace.CPU{}, nil, trace.Time{}, false
+		step.Pipelined = false
+		for i := range step.Dispatches {
+			step.Dispatches[i] = trace.StepDispatch{Plan: step.Dispatches[i].Plan}
 		}
+		for _, p := range step.Resize.Passes {
+			for i := range p.Hooks {
+				p.Hooks[i].NS = trace.Time{}
+			}
+		}
+		list = append(list, step)
 	}
-	return step
+	return list
 }
 
 // What the device hears, and in which order: the next step is recorded, and pipelined also submitted, before
@@ -195,52 +254,172 @@ func TestStepsOnTheirWayReachTheDeviceInOrder(t *testing.T) {
 }
 
 // Where steps are given up, or fail wherever they are, nothing runs that was not sent, the last step is not
-// there to be run again, and the next one is right.
+// there to be run again, and the next one is right. What a step took on the GPU is told as it was or, where
+// that failed to come, not at all.
 func TestStepsThatAreGivenUpLeaveTheNextOneRight(t *testing.T) {
 	hops := []hop{
 		{rows: 7, cut: 7}, {rows: 7, cut: 6, fed: true}, {rows: 6, cut: 5, fed: true}, {rows: 1, cut: 1},
 	}
 	no := errors.New("no")
+	whole := late(t)
+	whole.oneByOne(t, hops, func() { whole.take(whole.rec.Snapshot()) })
+	want := spans(whole.told)
+	run := func(name string, every time.Duration, pipelined bool, kind fake.Kind, n int) (failed bool) {
+		r := late(t)
+		r.x.sheets.every = every
+		var last *Snapshot
+		r.dev.FailNth(kind, n, no)
+		_, err := r.ahead(hops, pipelined, func() func() {
+			last = r.rec.Shapes()
+			return func() { last.Times(); r.take(last); last = nil }
+		})
+		if last != nil {
+			last.Drop()
+		}
+		if lost := r.x.Abandon(); err == nil {
+			err = lost
+		} else if lost != nil {
+			t.Fatalf("%s: %v", name, lost)
+		}
+		if err == nil {
+			return false // there are fewer calls
+		}
+		if !errors.Is(err, no) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if r.x.at(prepared) != nil || r.x.at(sent) != nil || !r.x.Settled() {
+			t.Fatalf("%s: a step is still on its way", name)
+		}
+		r.tell()
+		for i, ns := range spans(r.told) {
+			// all that failed was to resolve
+			lost := kind == fake.ReadTimestamps || len(r.told) == len(hops)
+			if ns != want[i] && !(lost && ns == 0) {
+				t.Errorf("%s: step %d took %d ns, want %d", name, i, ns, want[i])
+			}
+		}
+		if err := r.x.Replay(context.Background()); r.x.Stands() != (err == nil) {
+			t.Errorf("%s: replay: %v", name, err)
+		}
+		r.mustStep(t, 9, 4)
+		_, step := r.rec.Snapshot().Record()
+		if step.SymInts["n"] != 4 || len(step.Dispatches) != len(r.x.live.Active()) {
+			t.Errorf("%s: the record says %v", name, step.SymInts)
+		}
+		return true
+	}
 	for _, pipelined := range []bool{false, true} {
 		for _, kind := range []fake.Kind{
 			fake.Write, fake.Begin, fake.BeginPass, fake.Run, fake.EndPass, fake.Timestamp, fake.Resolve,
 			fake.Copy, fake.CopyOut, fake.Submit, fake.Wait, fake.ReadTimestamps,
 		} {
-			for n := 1; ; n++ {
-				r := newRig(t, fake.Options{NoLog: true})
-				rec := NewRecorder(r.x)
-				var last *Snapshot
-				r.dev.FailNth(kind, n, no)
-				_, err := r.ahead(hops, pipelined, func() func() {
-					last = rec.Shapes()
-					return func() { last.Times(); last.Record(); last = nil }
-				})
-				if err == nil {
-					break // there are fewer calls
-				}
-				if last != nil {
-					last.Drop()
-				}
-				name := fmt.Sprintf("pipelined %t, %v %d", pipelined, kind, n)
-				if !errors.Is(err, no) {
-					t.Fatalf("%s: %v", name, err)
-				}
-				if err := r.x.Abandon(); err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
-				if r.x.at(prepared) != nil || r.x.at(sent) != nil {
-					t.Fatalf("%s: a step is still on its way", name)
-				}
-				if err := r.x.Replay(context.Background()); r.x.Stands() != (err == nil) {
-					t.Errorf("%s: replay: %v", name, err)
-				}
-				r.mustStep(t, 9, 4)
-				_, step := rec.Snapshot().Record()
-				if step.SymInts["n"] != 4 || len(step.Dispatches) != len(r.x.live.Active()) {
-					t.Errorf("%s: the record says %v", name, step.SymInts)
+			for _, every := range []time.Duration{0, time.Hour} {
+				for n := 1; ; n++ {
+					name := fmt.Sprintf("pipelined %t, %v %d, resolved every %v", pipelined, kind, n, every)
+					if !run(name, every, pipelined, kind, n) {
+						break
+					}
 				}
 			}
 		}
+	}
+}
+
+// A sheet that is full comes to the host before its time, and no step waits for the other one.
+func TestSheetsTakeTurns(t *testing.T) {
+	for _, pipelined := range []bool{false, true} {
+		r := late(t)
+		r.x.sheets.every = time.Hour
+		hops := slices.Repeat([]hop{{rows: 7, cut: 7, fed: true}}, 3*sheetLines+2)
+		most := 0
+		_, err := r.ahead(hops, pipelined, func() func() {
+			s := r.rec.Shapes()
+			return func() {
+				s.Times()
+				r.take(s)
+				most = max(most, len(r.held))
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// the first comes at once, for nothing came before it
+		if most != sheetLines-1 || len(r.told) != 3*sheetLines+1 {
+			t.Errorf("pipelined %t: %d records waited for their times, %d were made", pipelined, most,
+				len(r.told))
+		}
+		if err := r.x.Abandon(); err != nil {
+			t.Fatal(err)
+		}
+		r.tell()
+		if _, _, ok := r.x.SpanNS(); !ok {
+			t.Errorf("pipelined %t: what the last step took is not known", pipelined)
+		}
+		if err := r.x.Prepare(context.Background(), r.input(7, 7), TimingStep); err != nil {
+			t.Fatal(err)
+		}
+		if r.x.last.line() != nil {
+			t.Errorf("pipelined %t: the last step waits for the times of another", pipelined)
+		}
+		list := spans(r.told)
+		if len(list) != len(hops) || slices.Min(list) != slices.Max(list) || list[0] <= 0 {
+			t.Errorf("pipelined %t: steps took %v", pipelined, list)
+		}
+		for i := 1; i < len(r.told); i++ {
+			before, _ := r.told[i-1].GPU.StartNS.NS()
+			if at, ok := r.told[i].GPU.StartNS.NS(); !ok || at <= before {
+				t.Errorf("pipelined %t: step %d begins at %d, the one before at %d", pipelined, i, at, before)
+			}
+		}
+	}
+}
+
+// Steps that are given up while a sheet is on its way leave those that have ended with their times, and the
+// clock has learnt by each of these.
+func TestStepsThatHaveEndedGetTheirTimesWhereOthersAreGivenUp(t *testing.T) {
+	r := late(t)
+	r.x.sheets.every, r.x.sheets.resolved = time.Hour, time.Now()
+	before := r.x.Clock().Samples
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := r.ahead(slices.Repeat([]hop{{rows: 7, cut: 7}}, 3), false, func() func() {
+		s := r.rec.Shapes()
+		return func() { s.Times(); r.take(s) }
+	})
+	must(err)
+	if _, _, ok := r.x.SpanNS(); ok || r.x.Settled() || len(r.told) > 0 {
+		t.Error("the steps' times are known before they came")
+	}
+	ctx, in := context.Background(), r.input(7, 7)
+	r.x.sheets.resolved = time.Time{}
+	must(errors.Join(r.x.Prepare(ctx, in, TimingStep), r.x.Send(in), r.x.Prepare(ctx, in, TimingStep)))
+	must(r.x.Abandon())
+	r.tell()
+	if list := spans(r.told); len(list) != 3 || slices.Min(list) <= 0 {
+		t.Errorf("steps took %v", list)
+	}
+	if n := r.x.Clock().Samples - before; n != 3 {
+		t.Errorf("the clock has learnt by %d steps", n)
+	}
+}
+
+// A step that stands alone has its times when it ends, and so have those behind which the host took its time.
+func TestStepsThatAreFarApartHaveTheirTimesAtOnce(t *testing.T) {
+	r := late(t)
+	for range 3 {
+		in := r.input(7, 7)
+		err := errors.Join(r.x.Prepare(context.Background(), in, TimingStep), r.x.Send(in), r.x.Finish())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, ok := r.x.SpanNS(); !ok || !r.x.Settled() {
+			t.Error("what the step took is not known")
+		}
+		time.Sleep(resolveEvery)
 	}
 }
 
@@ -301,6 +480,7 @@ func TestStagesOutOfOrderAreRefused(t *testing.T) {
 func TestTheTimeOfStepsOnTheirWayAddsUp(t *testing.T) {
 	for _, pipelined := range []bool{false, true} {
 		r := newRig(t, fake.Options{Info: gpu.AdapterInfo{Type: gpu.Discrete}})
+		r.x.sheets.every = 0
 		r.mustStep(t, 7, 7)
 		var parts, totals int64
 		n := 0
@@ -337,16 +517,23 @@ func TestAStepWhoseEndIsSeenWithAnotherTookItsTime(t *testing.T) {
 	r := newRig(t, fake.Options{Info: gpu.AdapterInfo{Type: gpu.Discrete}})
 	r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 1e8 }
 	hops := slices.Repeat([]hop{{rows: 7, cut: 7, fed: true}}, 4)
-	_, err := r.ahead(hops, true, func() func() {
-		return func() {
-			s := &r.x.last.stepLog
-			if span, _, ok := r.x.SpanNS(); !ok || span < 1e8 || s.pipelined && s.total < span {
-				t.Errorf("pipelined %t: %d ns, of which the GPU was at it for %d", s.pipelined, s.total, span)
+	for _, every := range []time.Duration{0, time.Hour} {
+		r.x.sheets.every = every
+		rec := &lateRecords{rig: r, rec: NewRecorder(r.x)}
+		_, err := r.ahead(hops, true, func() func() {
+			s := rec.rec.Shapes()
+			return func() { s.Times(); rec.take(s) }
+		})
+		if err := errors.Join(err, r.x.Abandon()); err != nil {
+			t.Fatal(err)
+		}
+		rec.tell()
+		for i, span := range spans(rec.told) {
+			s := &rec.told[i]
+			if total, _ := s.CPU.TotalNS.NS(); span < 1e8 || s.Pipelined && total < span {
+				t.Errorf("pipelined %t: %d ns, of which the GPU was at it for %d", s.Pipelined, total, span)
 			}
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -115,7 +115,8 @@ func (r *Recorder) Shapes() *Snapshot {
 	return s
 }
 
-// Times adds what the executor's last step took, which is the snapshot's.
+// Times adds what the executor's last step took, which is the snapshot's. Where its timestamps are still to
+// come they are added when they do: it has no Record before Executor.Settled.
 func (s *Snapshot) Times() {
 	x := s.r.x
 	ticks, runs := append(s.step.ticks[:0], x.last.ticks...), append(s.step.runs[:0], x.last.runs...)
@@ -123,6 +124,9 @@ func (s *Snapshot) Times() {
 	s.step.ticks, s.step.runs, s.step.read = ticks, runs, nil
 	if x.clock != nil {
 		s.scale = x.clock.scale
+	}
+	if l := x.last.line(); l != nil {
+		l.snapshot = s
 	}
 }
 

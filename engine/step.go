@@ -214,17 +214,31 @@ func (x *Executor) execute(ctx context.Context, f *flight, in *StepInput) error 
 	return x.end(f)
 }
 
-// readTicks reads the timestamps of what was submitted and teaches the clock by them.
+// readTicks reads the timestamps that a step which has ended brought to the host, its own among them.
 func (x *Executor) readTicks(f *flight) error {
+	if f.timing == TimingOff {
+		return nil
+	}
+	if l := f.line(); l != nil {
+		l.begun, l.ended = f.begun, f.ended
+		if !f.resolves {
+			return nil
+		}
+		return x.arrived(f.sheet)
+	}
 	f.ticks = f.ticks[:f.stampCount()]
 	if err := f.stamps.Read(f.ticks); err != nil {
 		return fmt.Errorf("read timestamps: %w", err)
 	}
-	x.clock.see(f.ticks)
-	x.clock.take(reading{
-		f.ticks[0], f.ticks[len(f.ticks)-1], x.clock.sinceStart(f.begun), x.clock.sinceStart(f.ended),
-	})
+	x.learn(f.ticks, f.begun, f.ended)
 	return nil
+}
+
+// learn teaches the clock by the timestamps of what began and ended at these host times.
+func (x *Executor) learn(ticks []uint64, begun, ended time.Time) {
+	c := x.clock
+	c.see(ticks)
+	c.take(reading{ticks[0], ticks[len(ticks)-1], c.sinceStart(begun), c.sinceStart(ended)})
 }
 
 // shortRun is how many dispatches of a run are not expected to keep the GPU for longer than a submit should.
@@ -276,7 +290,7 @@ func (x *Executor) encode(enc gpu.Encoder, s *flight, run []trace.DispatchID, fr
 ) error {
 	last := from+len(run) == all
 	if s.timing == TimingStep && from == 0 {
-		if err := enc.Timestamp(s.stamps, 0); err != nil {
+		if err := enc.Timestamp(s.stamps, s.stampsAt); err != nil {
 			return err
 		}
 	}
@@ -324,12 +338,12 @@ func (x *Executor) encode(enc gpu.Encoder, s *flight, run []trace.DispatchID, fr
 		return nil
 	}
 	if s.timing == TimingStep {
-		if err := enc.Timestamp(s.stamps, 1); err != nil {
+		if err := enc.Timestamp(s.stamps, s.stampsAt+1); err != nil {
 			return err
 		}
 	}
-	if s.timing != TimingOff {
-		if err := enc.Resolve(s.stamps, s.stampCount()); err != nil {
+	if s.timing != TimingOff && s.resolves {
+		if err := enc.Resolve(s.stamps, s.stampsAt+s.stampCount()); err != nil {
 			return err
 		}
 	}

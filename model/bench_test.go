@@ -275,15 +275,14 @@ func TestBenchmarkMeasuresModesAndLevelsInTurns(t *testing.T) {
 	}; !slices.Equal(got, want) {
 		t.Errorf("tests %q, want %q", got, want)
 	}
-	// How many timestamps come before each wait says which test that is of.
+	// How many timestamps a step has says which test it is of.
 	var turns []int
-	stamps := 0
 	for _, c := range driver.Opened[0].Log {
-		switch c.Kind {
-		case fake.Timestamp:
-			stamps++
-		case fake.Wait:
-			turns, stamps = append(turns, stamps), 0
+		switch {
+		case c.Kind == fake.Begin && c.Label == "step":
+			turns = append(turns, 0)
+		case c.Kind == fake.Timestamp && len(turns) > 0:
+			turns[len(turns)-1]++
 		}
 	}
 	round := turns[len(turns)-18:]

@@ -220,6 +220,32 @@ func TestARunIsPipelinedWhereNothingIsLost(t *testing.T) {
 	}
 }
 
+// What steps of a run took on the GPU comes to the host for several at once. Each is told in its order and
+// with its own time, wherever the run ends.
+func TestStepsOfARunAreToldWithTheirTimes(t *testing.T) {
+	for _, pipelined := range []bool{false, true} {
+		r := newRigOn(t, Options{Pipelined: pipelined, Timing: engine.TimingStep}, tiny(), fake.Options{})
+		r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 1000 }
+		r.do(promptOf(5))
+		const n = 20
+		r.do(session.Command{Kind: session.Run, N: n})
+		r.do(session.Command{Kind: session.Next})
+		steps := r.mirror.Trace.Steps
+		if len(steps) != n+2 {
+			t.Fatalf("%d steps", len(steps))
+		}
+		for i, s := range steps {
+			if s.GPU == nil {
+				t.Fatalf("pipelined %t: step %d has no time", pipelined, i)
+			}
+			span, ok := s.GPU.SpanNS.NS()
+			if s.Index != i || !ok || span != int64(1000*len(s.Dispatches)) {
+				t.Errorf("pipelined %t: step %d is told as %d and took %d ns", pipelined, i, s.Index, span)
+			}
+		}
+	}
+}
+
 // A text that ends is heard one step late: the step too much is thrown away, and whoever goes on there meets
 // nothing of it.
 func TestTheStepBehindTheEndIsThrownAway(t *testing.T) {

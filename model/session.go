@@ -65,7 +65,7 @@ func start(m *Model, r *runner, header *trace.Trace) *live {
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.stream = session.NewStream(s.closing.Done(), session.EventBuffer)
-	s.teller = newTeller(s.stream)
+	s.teller = newTeller(s.stream, r.exec.Settled)
 	s.stream.Send(session.Event{Opened: header})
 	s.tell(false)
 	for _, e := range r.exec.Edits() {

@@ -3,18 +3,22 @@ package model
 import "gpuscope/model/session"
 
 // teller makes the events of a session beside its steps, in their order: what a trace says of a step is made
-// while the next step runs.
+// while the next step runs, and not before it is known what that took.
 type teller struct {
-	stream *session.Stream
-	todo   chan func()
-	done   chan struct{}
+	stream  *session.Stream
+	settled func() bool            // what they took is known of all steps
+	held    []func() session.Event // until it is
+	todo    chan func()
+	done    chan struct{}
 }
 
 // behind is how many events the teller may be behind before the steps wait for it.
 const behind = 4
 
-func newTeller(stream *session.Stream) *teller {
-	t := &teller{stream: stream, todo: make(chan func(), behind), done: make(chan struct{})}
+func newTeller(stream *session.Stream, settled func() bool) *teller {
+	t := &teller{
+		stream: stream, settled: settled, todo: make(chan func(), behind), done: make(chan struct{}),
+	}
 	go func() {
 		defer close(t.done)
 		for f := range t.todo {
@@ -25,9 +29,19 @@ func newTeller(stream *session.Stream) *teller {
 }
 
 // tell sends the event that of makes. It is called on the teller's goroutine: what it uses must not change.
-func (t *teller) tell(of func() session.Event) { t.todo <- func() { t.stream.Send(of()) } }
+func (t *teller) tell(of func() session.Event) {
+	t.held = append(t.held, of)
+	if !t.settled() {
+		return
+	}
+	for i, of := range t.held {
+		t.todo <- func() { t.stream.Send(of()) }
+		t.held[i] = nil
+	}
+	t.held = t.held[:0]
+}
 
-// flush returns when all is sent.
+// flush returns when all is sent. No step is on its way.
 func (t *teller) flush() {
 	done := make(chan struct{})
 	t.todo <- func() { close(done) }
