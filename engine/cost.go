@@ -272,9 +272,11 @@ func (m *costRun) measure(ctx context.Context) error {
 // next is how many rounds are measured next, in a row of each set: no more than are asked for and there is
 // time for at the pace so far.
 func (m *costRun) next() int {
-	left := m.fit() - m.done/m.perRound()
-	if m.done > 0 && m.late(0) {
-		return 0
+	left := m.o.Rounds - m.done/m.perRound()
+	if m.o.For > 0 && m.done > 0 {
+		took := time.Since(m.started)
+		round := float64(took) / float64(m.done) * float64(m.perRound())
+		left = min(left, int(float64(m.within-took)/max(round, 1)))
 	}
 	if m.heldUp {
 		return min(1, left)
@@ -284,16 +286,6 @@ func (m *costRun) next() int {
 
 // perRound is how many runs are a round: one without each set, or the whole step where there is none.
 func (m *costRun) perRound() int { return max(1, len(m.sets)) }
-
-// fit is how many rounds there will be in all: those asked for, or as many as end in time.
-func (m *costRun) fit() int {
-	if m.o.For == 0 || m.done == 0 {
-		return m.o.Rounds
-	}
-	pace := float64(m.done) / float64(max(time.Since(m.started), 1))
-	fit := int(max(0, float64(m.within)) * pace / float64(m.perRound()))
-	return min(max(fit, 1), m.o.Rounds)
-}
 
 // round leaves each set out so many times in a row.
 func (m *costRun) round(ctx context.Context, times int) error {

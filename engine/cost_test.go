@@ -178,6 +178,22 @@ func TestSetsThatThereIsNoTimeForAreTheFirstNextTime(t *testing.T) {
 	}
 }
 
+// What is left of the time when the first round breaks off is no round more.
+func TestNoRoundIsBegunThatWouldEndLater(t *testing.T) {
+	for within, want := range map[time.Duration]int{
+		time.Second / 2: 0, 1050 * time.Millisecond: 0, 2900 * time.Millisecond: 0,
+		3100 * time.Millisecond: 1, time.Hour: inARow,
+	} {
+		m := &costRun{
+			o: &CostOptions{For: 2 * within, Rounds: CostRounds}, sets: make([]absent, 100), done: 50,
+			started: time.Now().Add(-time.Second), within: within,
+		}
+		if got := max(0, m.next()); got != want {
+			t.Errorf("50 of 100 sets took 1 of %v: %d rounds more, want %d", within, got, want)
+		}
+	}
+}
+
 // On a software device other programs hold up several runs one behind the other: none of a set stand in a
 // row, and medians say what they take.
 func TestRunsThatAreHeldUpSayNothing(t *testing.T) {
