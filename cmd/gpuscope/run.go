@@ -391,12 +391,12 @@ func (o *output) print() error {
 	if o.run.model.quantize != "" {
 		b.WriteString(printable.Clean(t.Model.Quantization) + "\n")
 	}
-	if err := o.printProfile(&b, o.tally.Profile(t)); err != nil {
+	x := inspect.NewIndex(t)
+	if err := o.printProfile(&b, x); err != nil {
 		return err
 	}
 	if o.run.model.topLogits > 0 {
 		b.WriteString("\n")
-		x := inspect.NewIndex(t)
 		if err := x.Print(context.Background(), &b, "candidates", "text", 0, inspect.Options{}); err != nil {
 			return err
 		}
@@ -407,8 +407,8 @@ func (o *output) print() error {
 
 // printProfile prints how fast the run was, what its kernels took where they were timed, and what parts of
 // the last step cost, or what stands in.
-func (o *output) printProfile(w io.Writer, profile *inspect.Profile) error {
-	ctx, x := context.Background(), inspect.NewIndex(profile.Trace)
+func (o *output) printProfile(w io.Writer, x *inspect.Index) error {
+	ctx, profile := context.Background(), o.tally.Profile(x)
 	kernels := profile.Table()
 	tables := []*table.Table{kernels}
 	if o.measured {
@@ -490,7 +490,7 @@ func (o *output) result() result {
 		Timings: timings{Timing: o.mirror.State.Timing}, Hit: o.hit,
 		Quantized: o.mirror.Trace.Model.Quantized,
 	}
-	profile := o.tally.Profile(o.mirror.Trace)
+	profile := o.tally.Profile(inspect.NewIndex(o.mirror.Trace))
 	if r := profile.Rate("prefill"); r != nil {
 		res.Timings.PrefillTokensPerS = r.TokensPerS
 	}

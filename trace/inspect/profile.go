@@ -151,9 +151,13 @@ func (g *group) counts() (c *counted, onlyCold bool) {
 	return &g.warm, false
 }
 
-// Profile is the profile of the steps so far. Of the trace it looks at what belongs to none of them.
-func (y *Tally) Profile(t *trace.Trace) *Profile {
-	p := &Profile{Trace: t, index: NewIndex(t)}
+// Profile is the profile of the steps so far, all of those of a trace, which may keep the last of them alone:
+// of those it looks at costs, and at what decode steps take untimed.
+func (y *Tally) Profile(x *Index) *Profile { return y.profile(x, x.Phase("decode")) }
+
+// profile is Profile where the decode steps so far are those of a scope.
+func (y *Tally) profile(x *Index, decode Scope) *Profile {
+	p, u := &Profile{Trace: x.Trace, index: x}, x.UntimedOf(decode)
 	var phases []string
 	kernels := map[string]*counted{}
 	for _, g := range y.groups {
@@ -162,6 +166,9 @@ func (y *Tally) Profile(t *trace.Trace) *Profile {
 		r.Phase, r.Timing, r.Mode, r.Cold, r.OnlyCold = g.phase, g.timing, g.mode, g.cold.rate.Steps, onlyCold
 		if r.WallNS > 0 {
 			r.TokensPerS = float64(r.Tokens) * 1e9 / float64(r.WallNS)
+		}
+		if r.Phase == "decode" && inDetail(r.Timing) {
+			r.Untimed = u.tokensPerS(1)
 		}
 		p.Rates = append(p.Rates, r)
 		if kernels[g.phase] == nil {
@@ -254,6 +261,7 @@ func init() {
 // Profile computes the profile of the steps of a scope, without one of all.
 func (x *Index) Profile(ctx context.Context, scope Scope) (*Profile, error) {
 	var y Tally
+	var decode kindred
 	steps := scope.Steps
 	if steps == nil {
 		steps = make([]int, len(x.Trace.Steps))
@@ -265,18 +273,12 @@ func (x *Index) Profile(ctx context.Context, scope Scope) (*Profile, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		y.Add(x.Trace, &x.Trace.Steps[step])
-	}
-	p := y.Profile(x.Trace)
-	for i := range p.Rates {
-		if r := &p.Rates[i]; r.Phase == "decode" && inDetail(r.Timing) {
-			u := x.UntimedOf(Scope{Steps: slices.DeleteFunc(slices.Clone(steps), func(step int) bool {
-				return x.Trace.Steps[step].Phase != "decode"
-			})})
-			r.Untimed = u.tokensPerS(1)
+		s := &x.Trace.Steps[step]
+		if y.Add(x.Trace, s); s.Phase == "decode" {
+			decode = decode.with(step, s.Cold)
 		}
 	}
-	return p, nil
+	return y.profile(x, decode.scope("decode")), nil
 }
 
 // Rate is the rate of a phase; of several timing levels the one with the most steps. Nil where no step was of

@@ -25,10 +25,11 @@ func TestRatesSayTheMode(t *testing.T) {
 		y.Add(tr, &tr.Steps[i])
 	}
 	var modes []string
-	for _, r := range y.Profile(tr).Rates {
+	p := y.Profile(inspect.NewIndex(tr))
+	for _, r := range p.Rates {
 		modes = append(modes, fmt.Sprintf("%s %s %d", r.Phase, r.Mode, r.Steps))
 	}
-	if lines := y.Profile(tr).Lines(); !strings.Contains(lines[1], "tokens/s, stepped") ||
+	if lines := p.Lines(); !strings.Contains(lines[1], "tokens/s, stepped") ||
 		!strings.Contains(lines[2], "tokens/s, pipelined") {
 		t.Errorf("%q", lines)
 	}

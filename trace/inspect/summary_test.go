@@ -387,16 +387,26 @@ func TestTheUntimedStepIsTheNearestThatIsKnown(t *testing.T) {
 	}
 }
 
-// What the Step view says of how fast decode goes, the profile says too, beside what it was as timed.
+// What the Step view says of how fast decode goes, the profile says too, beside what it was as timed, of a
+// trace and of the steps as they came. A cold step that ran untimed is not what the others are like.
 func TestProfileAndPaceSayOneRate(t *testing.T) {
-	x := inspect.NewIndex(tracetest.Run(16, 40, 1, 1, 1, 7, 1))
+	tr := tracetest.Run(16, 40, 1, 1, 1, 7, 1)
+	cold := &tr.Steps[1]
+	cold.Cold, cold.Timing, cold.CPU.TotalNS = true, "off", us(90_000)
+	x := inspect.NewIndex(tr)
 	rate := regexp.MustCompile(`(\d+) tok/s stepped`).FindStringSubmatch(x.Pace(2).String())
 	if rate == nil {
 		t.Fatal(x.Pace(2))
 	}
-	lines := profile(x.Trace).Lines()
-	if !strings.Contains(lines[1], " tokens/s as timed, "+rate[1]+" untimed, stepped · timing dispatch") {
-		t.Errorf("%q, want %s tokens/s untimed", lines[1], rate[1])
+	var y inspect.Tally
+	for i := range tr.Steps {
+		y.Add(tr, &tr.Steps[i])
+	}
+	for name, p := range map[string]*inspect.Profile{"trace": profile(tr), "tally": y.Profile(x)} {
+		lines := strings.Join(p.Lines(), "\n")
+		if !strings.Contains(lines, " tokens/s as timed, "+rate[1]+" untimed, stepped · timing dispatch") {
+			t.Errorf("%s: %s\nwant %s tokens/s untimed", name, lines, rate[1])
+		}
 	}
 }
 
