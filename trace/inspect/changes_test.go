@@ -213,6 +213,11 @@ func TestStaticIsKnownFromTheTraceAndLeadsTheTitle(t *testing.T) {
 	if !strings.Contains(title, want) {
 		t.Errorf("%q does not say %q", title, want)
 	}
+	costed := dispatched(costed(t, tr, 3), 3, inspect.Options{}).Title[1].String()
+	_, most, _ := strings.Cut(title, " · most: ")
+	if most, _, _ = strings.Cut(most, " · "); !strings.Contains(costed, " · most: "+most) {
+		t.Errorf("with costs another row wastes the most than %s: %s", most, costed)
+	}
 	for _, w := range []int{60, 80, 200} {
 		short := tab.Title[1].Fit(w)
 		if !strings.HasPrefix(short, "STATIC") || !strings.Contains(short, "%") {

@@ -144,6 +144,11 @@ func TestRowsThatRunAtOnceAreCostedTogether(t *testing.T) {
 	if shown(d.Table, "") || !shown(d.Table.Apart(), "save_us") {
 		t.Error("q + k + v is a row where rows are out of their headings, and nowhere else")
 	}
+	for _, name := range []string{"grid", "grid_min", "needed", "max", "wg"} {
+		if c := d.Cell(joint, d.Column(name)); c.Has {
+			t.Errorf("%s of %d kernels: %s", name, len(d.Folded[joint].Joins), c.Text)
+		}
+	}
 	if s, _ := d.Shared(); s.Rows != 26 {
 		t.Errorf("%d rows share something", s.Rows)
 	}

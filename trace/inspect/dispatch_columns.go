@@ -57,8 +57,11 @@ func (t *DispatchTable) planColumns() []table.Column {
 	// product.
 	grid := func(f func(*Launch) [3]int) func(*DispatchRow) table.Cell {
 		return func(r *DispatchRow) table.Cell {
+			if r.Group || r.Joint {
+				return table.Cell{}
+			}
 			first := f(t.Launch(r))
-			if r.Group || first == [3]int{} || !t.all(r, func(l *Launch) bool { return f(l) == first }) {
+			if first == [3]int{} || !t.all(r, func(l *Launch) bool { return f(l) == first }) {
 				return table.Cell{}
 			}
 			return table.Cell{Text: table.Grid(first), Number: float64(product(first)), Has: true}
@@ -119,7 +122,7 @@ func (t *DispatchTable) planColumns() []table.Column {
 			Width: table.Unseen,
 			Doc:   "the least of several workgroup counts that differ, of dispatches or of steps: the screen has 136–144",
 			Of: at(func(r *DispatchRow) table.Cell {
-				if least, most := t.grids(r); !r.Group && least < most {
+				if least, most := t.grids(r); !r.Group && !r.Joint && least < most {
 					return table.Count(least)
 				}
 				return table.Cell{}

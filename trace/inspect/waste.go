@@ -184,13 +184,11 @@ func (t *DispatchTable) staticTimes() (name string, then, now float64) {
 	return "GPU", float64(before), float64(after)
 }
 
-// worst is the row with the most workgroups that were not needed, of those that are no heading and stand for
-// others.
+// worst is the row with the most workgroups that were not needed.
 func (t *DispatchTable) worst() (name string, groups int64) {
 	for i := range t.Folded {
 		r := &t.Folded[i]
-		inFold := r.Parent >= 0 && !t.Folded[r.Parent].Group
-		if n := r.Waste.Groups(); !r.Group && !inFold && n > groups {
+		if n := r.Waste.Groups(); t.single(i) && n > groups {
 			name, groups = r.Label, n
 		}
 	}
