@@ -10,8 +10,12 @@ import (
 
 func (t *DispatchTable) title() []table.Line {
 	line := table.Plural(len(t.Launches), "dispatch")
-	if n := t.levels(); n > 0 {
-		line += " in " + table.Plural(n, "level")
+	levels, in := t.levels()
+	switch {
+	case in == len(t.Launches) && in > 0:
+		line += " in " + table.Plural(levels, "level")
+	case in > 0:
+		line += fmt.Sprintf(", %d of them in %s", in, table.Plural(levels, "level"))
 	}
 	waste := t.wasteParts()
 	parts := []table.Part{{Rank: 1, Text: line}, {Rank: 2, Text: "fold " + t.Fold.String()}}
@@ -35,8 +39,8 @@ func (t *DispatchTable) title() []table.Line {
 		parts = append(parts, part)
 	}
 	parts = append(append(parts, t.costPart(), t.timingPart()), t.fixFirst()...)
-	if n := t.levels(); t.timed() && n > 0 && n < len(t.Launches) {
-		parts = append(parts, table.Say(5, "%d overlapped when untimed", len(t.Launches)-n))
+	if t.timed() && levels < in {
+		parts = append(parts, table.Say(5, "%d overlapped when untimed", in-levels))
 	}
 	if t.Costs == nil && slices.ContainsFunc(t.Folded, func(r DispatchRow) bool { return r.LostNS > 0 }) {
 		parts = append(parts, table.Say(6, "~lost from times alone, no costs"))
@@ -160,15 +164,15 @@ func (t *DispatchTable) repeats() int {
 	return n
 }
 
-func (t *DispatchTable) levels() int {
-	if len(t.Launches) == 0 {
-		return 0
-	}
-	n := 0
+// levels is how many levels the step had, and how many of the dispatches are in one: what other steps of a
+// scope did has none.
+func (t *DispatchTable) levels() (levels, in int) {
 	for i := range t.Launches {
-		n = max(n, t.Launches[i].Level+1)
+		if level := t.Launches[i].Level; level >= 0 {
+			levels, in = max(levels, level+1), in+1
+		}
 	}
-	return n
+	return levels, in
 }
 
 func (t *DispatchTable) notes() []string {

@@ -248,17 +248,31 @@ func TestATableOfAScopeIsOfTheStepsOnTheRoutesOfItsLast(t *testing.T) {
 	}
 }
 
-// What did other work stands behind what the last step ran, and has no level among that step's.
+// What did other work stands behind what the last step ran, and has no level among that step's: the title
+// counts it in none, nor among what overlapped.
 func TestOtherWorkOfAScopeStandsBehindThatOfItsLastStep(t *testing.T) {
-	x := inspect.NewIndex(tracetest.Run(2, 40, 1, 1))
-	d, err := x.Dispatches(ctx, inspect.Options{Scope: x.Range(0, 2), Fold: inspect.FoldNone})
+	x := inspect.NewIndex(tracetest.Run(2, 40, 40, 1, 1))
+	d, err := x.Dispatches(ctx, inspect.Options{Scope: x.Range(1, 3), Fold: inspect.FoldNone})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := len(x.Trace.Steps[2].Dispatches)
+	n := len(x.Trace.Steps[3].Dispatches)
+	if len(d.Launches) <= n {
+		t.Fatalf("%d dispatches, all of the last step", len(d.Launches))
+	}
 	for i, l := range d.Launches {
-		if now := i < n; now != (l.Step == 2) || now != (l.Level >= 0) || now && l.Index != i {
+		if now := i < n; now != (l.Step == 3) || now != (l.Level >= 0) || now && l.Index != i {
 			t.Errorf("place %d: %s of step %d, there %d, level %d", i, x.Name(l.ID), l.Step, l.Index, l.Level)
+		}
+	}
+	levels := d.Launches[n-1].Level + 1
+	title := d.Title[1].String()
+	for _, want := range []string{
+		fmt.Sprintf(" · %d dispatches, %d of them in %d levels · ", len(d.Launches), n, levels),
+		fmt.Sprintf(" · %d overlapped when untimed", n-levels),
+	} {
+		if !strings.Contains(title, want) {
+			t.Errorf("%q does not say %q", title, want)
 		}
 	}
 }
