@@ -93,13 +93,17 @@ func (x *Index) Explain(step int, name string) ([]string, error) {
 }
 
 // OpNamed is the operator that a person names: by its number or its name, or as tables call what it launches
-// in a step, of several the first, as it says then. The step is -1 before the first.
+// in a step ("attn.q", "#45"), of several the first, as it says then. The step is -1 before the first.
 func (x *Index) OpNamed(step int, name string) (op trace.OpID, said string, err error) {
 	g := &x.Trace.Graph
 	for i := range g.Ops {
 		if g.Ops[i].Name == name || strconv.Itoa(i) == name {
 			return trace.OpID(i), "", nil
 		}
+	}
+	if _, err := strconv.Atoi(name); err == nil {
+		return 0, "", fmt.Errorf("there is no operator %s; the trace has %d, from 0 on (a dispatch is #%s)",
+			name, len(g.Ops), name)
 	}
 	var ops []trace.OpID
 	for _, id := range x.meant(step, name) {

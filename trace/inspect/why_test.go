@@ -1,7 +1,9 @@
 package inspect_test
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -269,6 +271,18 @@ func TestNamesOfTablesAreUnderstood(t *testing.T) {
 		if _, said, err := x.OpNamed(-1, name); err != nil || said != want {
 			t.Errorf("%s: %q, %v", name, said, err)
 		}
+	}
+	n := len(x.Trace.Graph.Ops)
+	if len(x.Trace.Graph.Dispatches) <= n {
+		t.Fatal("no dispatch has a number that no operator has")
+	}
+	op, _, err := x.OpNamed(-1, fmt.Sprintf("#%d", n))
+	if err != nil || op != x.Trace.Graph.Dispatches[n].Op {
+		t.Errorf("dispatch %d is of operator %d, %v", n, op, err)
+	}
+	want := fmt.Sprintf("there is no operator %d; the trace has %d", n, n)
+	if _, _, err := x.OpNamed(-1, strconv.Itoa(n)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
 	}
 	if _, _, err := x.OpNamed(-1, "nobody"); err == nil || !strings.Contains(err.Error(), `no operator "nobody"`) {
 		t.Error(err)
