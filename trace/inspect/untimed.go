@@ -193,7 +193,10 @@ func (x *Index) UntimedOf(scope Scope) Untimed {
 	}
 	u := Untimed{Wall: spreadOf(walls).time(), N: len(walls)}
 	if len(spans) == len(walls) { // a median of fewer is of other steps
-		u.Before, u.GPU = spreadOf(befores).time(), spreadOf(spans).time()
+		u.GPU = spreadOf(spans).time()
+	}
+	if len(befores) == len(walls) {
+		u.Before = spreadOf(befores).time()
 	}
 	u.rest()
 	return u

@@ -63,6 +63,18 @@ func TestASplitOfAScopeIsOfTheSameSteps(t *testing.T) {
 	if got, want := said(), "step 5.00 ms = 1.00 CPU + 4.00 GPU"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	for i := range x.Trace.Steps {
+		s := &x.Trace.Steps[i]
+		s.CPU.StartNS, s.CPU.SubmittedNS = trace.Measured(0), trace.Measured(1e5)
+		s.GPU.StartNS = trace.Measured(2e5)
+	}
+	if u := x.UntimedOf(scope); u.Before != trace.Measured(2e5) {
+		t.Errorf("%+v", u)
+	}
+	x.Trace.Steps[0].CPU.SubmittedNS = trace.Time{}
+	if u := x.UntimedOf(scope); measured(u.Before) || !measured(u.GPU) {
+		t.Errorf("before the GPU of fewer steps than the rest: %+v", u)
+	}
 	x.Trace.Steps[2].Timing, x.Trace.Steps[2].GPU = "off", nil
 	if got, want := said(), "step 5.00 ms"; got != want {
 		t.Errorf("%q, want %q", got, want)
