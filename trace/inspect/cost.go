@@ -231,11 +231,14 @@ type StepCosts struct {
 // Of is the cost of some dispatches, rising, left out together; nil where that was not measured.
 func (c *StepCosts) Of(ids []trace.DispatchID) *RowCost { return c.sets[setKey(ids)] }
 
-// costs are those of the last step of a scope that has some, nil where none has.
-func (x *Index) costs(s Scope) *StepCosts {
-	for i := len(s.Steps) - 1; i >= 0; i-- {
-		if step := s.Steps[i]; len(x.Trace.Steps[step].Costs) > 0 {
-			return x.costsOf(step)
+// costs are those of the last step of a scope that has some, of the first scope with such a step; nil where
+// none has.
+func (x *Index) costs(scopes ...Scope) *StepCosts {
+	for _, s := range scopes {
+		for _, step := range slices.Backward(s.Steps) {
+			if len(x.Trace.Steps[step].Costs) > 0 {
+				return x.costsOf(step)
+			}
 		}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -104,7 +103,7 @@ func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, erro
 		return nil, err
 	}
 	t := &DispatchTable{Index: x, Scope: o.Scope, Base: o.Base, Fold: o.Fold, Launches: launches}
-	t.Costs = cmp.Or(x.costs(o.Scope), x.costs(whole))
+	t.Costs = x.costs(o.Scope, whole)
 	var base []*Launch
 	if o.Base != nil {
 		if base, err = t.compare(ctx); err != nil {

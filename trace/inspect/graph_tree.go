@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -116,7 +115,7 @@ func (x *Index) weigh(ctx context.Context, o Options, whole Scope) (*weights, er
 	if err != nil {
 		return nil, err
 	}
-	w.costs = cmp.Or(x.costs(scope), x.costs(whole))
+	w.costs = x.costs(scope, whole)
 	if o.Base != nil {
 		c, err := o.Base.compare(ctx, x, scope, launches)
 		if err != nil {
