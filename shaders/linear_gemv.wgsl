@@ -13,6 +13,8 @@
 {{- $sums := mul $rows .Batch}}
 {{- $several := gt .Batch 1}}
 {{- $parts := div .Lanes $sums}}
+{{- $shares := div (add .Given (sub .Lanes 1)) .Lanes}}{{/* of the squares, that a lane adds up */}}
+{{- $uneven := lt .Given (mul $shares .Lanes)}}
 {{- $put := "="}}{{$next_chunk := "chunk"}}{{$more := ""}}{{$end := ""}}
 {{- if ne .Chunks .Lanes}}
   {{- $put = "+="}}{{$next_chunk = "next_chunk"}}
@@ -127,10 +129,31 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- if defined "format_scale"}}
   var scale_bits = load_scales(group_row, lane);
 {{- end}}
-{{- if .Given}}
-  for (var i = lane; i < {{.Given}}u; i += {{.Lanes}}u) {
-    squared_sum += squares[i];
+{{- range $i := $shares}}
+  let square{{$i}} = squares[lane + {{mul $i $.Lanes}}u];
+{{- end}}
+  // The result that is this lane's in the end: what it takes beside the sums is on its way, too.
+  let sum = lane % {{$sums}}u;
+  let row = group_row + sum % {{.Rows}}u;
+  let column = params.first + row;
+{{- if $several}}
+  let batch = batch0 + sum / {{.Rows}}u;
+{{- end}}
+{{- if .Bias}}
+  let column_bias = bias[column];
+{{- end}}
+{{- if .Residual}}
+  var beside = 0.0;
+  if (params.residual_rows > 0u) {
+{{- if $several}}
+    beside = residual[min(batch, params.residual_rows - 1u) * params.stride + column];
+{{- else}}
+    beside = residual[column];
+{{- end}}
   }
+{{- end}}
+{{- if .Next}}
+  let column_weight = next_weight[column];
 {{- end}}
 {{- if $several}}
 {{- $x_rows := "params.m"}}{{if .Residual}}{{$x_rows = "params.x_rows"}}{{end}}
@@ -193,12 +216,15 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
     }
   }
+{{- range $i := $shares}}
+  squared_sum += {{if $uneven}}select(0.0, square{{$i}}, lane + {{mul $i $.Lanes}}u < {{$.Given}}u)
+    {{- else}}square{{$i}}{{end}};
+{{- end}}
 {{- if .Norm}}
   squared[lane] = squared_sum;
 {{- end}}
   workgroupBarrier();
   // {{$parts}} lanes to each of the {{$sums}} sums.
-  let sum = lane % {{$sums}}u;
   let part = lane / {{$sums}}u;
   var result = 0.0;
 {{- if .Norm}}
@@ -235,15 +261,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     up += partial[i * {{$sums}}u + sum + {{.Rows}}u];
   }
 {{- end}}
-  let row = group_row + sum % {{.Rows}}u;
-{{- if $several}}
-  let batch = batch0 + sum / {{.Rows}}u;
-{{- end}}
 {{- if .Next}}
   var square = 0.0;
 {{- end}}
   if (row < params.n{{if $several}} && batch < params.m{{end}}{{if .Next}} && part == 0u{{end}}) {
-    let column = params.first + row;
 {{- if .Norm}}
     let scale = inverseSqrt(squared_sum / {{mul .Chunks (mul 8 .Eights)}}.0 + params.eps);
     result *= scale;
@@ -252,16 +273,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
 {{- end}}
 {{- if .Bias}}
-    result += bias[column];
+    result += column_bias;
 {{- end}}
 {{- if .Residual}}
-    if (params.residual_rows > 0u) {
-{{- if $several}}
-      result += residual[min(batch, params.residual_rows - 1u) * params.stride + column];
-{{- else}}
-      result += residual[column];
-{{- end}}
-    }
+    result += beside;
 {{- end}}
 {{- if .Gated}}
     let v = result;
@@ -269,7 +284,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
     y[{{if $several}}batch * params.stride + {{end}}column] = result;
 {{- if .Next}}
-    weighted[column] = result * next_weight[column];
+    weighted[column] = result * column_weight;
     square = result * result;
 {{- end}}
   }

@@ -130,6 +130,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   var row2 = load_near(group_row + 2u, lane);
   var row3 = load_near(group_row + 3u, lane);
   var scale_bits = load_scales(group_row, lane);
+  // The result that is this lane's in the end: what it takes beside the sums is on its way, too.
+  let sum = lane % 64u;
+  let row = group_row + sum % 16u;
+  let column = params.first + row;
+  let batch = batch0 + sum / 16u;
+  let column_bias = bias[column];
   let x_row0 = min(batch0 + 0u, params.m - 1u) * 288u;
   let x_row1 = min(batch0 + 1u, params.m - 1u) * 288u;
   let x_row2 = min(batch0 + 2u, params.m - 1u) * 288u;
@@ -235,17 +241,13 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   }
   workgroupBarrier();
   // 1 lanes to each of the 64 sums.
-  let sum = lane % 64u;
   let part = lane / 64u;
   var result = 0.0;
   for (var i = 0u; i < 64u; i++) {
     result += partial[place(i * 1u + part, sum)];
   }
-  let row = group_row + sum % 16u;
-  let batch = batch0 + sum / 16u;
   if (row < params.n && batch < params.m) {
-    let column = params.first + row;
-    result += bias[column];
+    result += column_bias;
     y[batch * params.stride + column] = result;
   }
 }

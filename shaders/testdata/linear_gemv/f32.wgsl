@@ -93,6 +93,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   var row1 = load_near(group_row + 1u, lane);
   var row2 = load_near(group_row + 2u, lane);
   var row3 = load_near(group_row + 3u, lane);
+  // The result that is this lane's in the end: what it takes beside the sums is on its way, too.
+  let sum = lane % 4u;
+  let row = group_row + sum % 4u;
+  let column = params.first + row;
+  let column_bias = bias[column];
   let x_row0 = 0u;
   let rows = min(4u, params.n - group_row);
   for (var chunk = lane; chunk < 80u; chunk += 64u) {
@@ -132,7 +137,6 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   }
   workgroupBarrier();
   // 16 lanes to each of the 4 sums.
-  let sum = lane % 4u;
   let part = lane / 4u;
   var result = 0.0;
   for (var i = 0u; i < 4u; i++) {
@@ -147,10 +151,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   for (var i = 1u; i < 16u; i++) {
     result += partial[i * 4u + sum];
   }
-  let row = group_row + sum % 4u;
   if (row < params.n) {
-    let column = params.first + row;
-    result += bias[column];
+    result += column_bias;
     y[column] = result;
   }
 }

@@ -139,6 +139,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   var row2 = load_near(group_row + 2u, lane);
   var row3 = load_near(group_row + 3u, lane);
   var scale_bits = load_scales(group_row, lane);
+  // The result that is this lane's in the end: what it takes beside the sums is on its way, too.
+  let sum = lane % 16u;
+  let row = group_row + sum % 16u;
+  let column = params.first + row;
+  var beside = 0.0;
+  if (params.residual_rows > 0u) {
+    beside = residual[column];
+  }
   let x_row0 = 0u;
   let rows = min(16u, params.n - group_row);
   {
@@ -229,7 +237,6 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   }
   workgroupBarrier();
   // 4 lanes to each of the 16 sums.
-  let sum = lane % 16u;
   let part = lane / 16u;
   var result = 0.0;
   for (var i = 0u; i < 16u; i++) {
@@ -244,12 +251,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   for (var i = 1u; i < 4u; i++) {
     result += partial[i * 16u + sum];
   }
-  let row = group_row + sum % 16u;
   if (row < params.n) {
-    let column = params.first + row;
-    if (params.residual_rows > 0u) {
-      result += residual[column];
-    }
+    result += beside;
     y[column] = result;
   }
 }

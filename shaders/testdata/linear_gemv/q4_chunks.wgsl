@@ -112,6 +112,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   var row3: Row;
   var at = group_row;
   var scale_bits = load_scales(group_row, lane);
+  // The result that is this lane's in the end: what it takes beside the sums is on its way, too.
+  let sum = lane % 16u;
+  let row = group_row + sum % 16u;
+  let column = params.first + row;
   let x_row0 = 0u;
   let rows = min(16u, params.n - group_row);
   for (var chunk = lane; chunk < 128u; chunk += 64u) {
@@ -185,7 +189,6 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   }
   workgroupBarrier();
   // 4 lanes to each of the 16 sums.
-  let sum = lane % 16u;
   let part = lane / 16u;
   var result = 0.0;
   for (var i = 0u; i < 16u; i++) {
@@ -200,9 +203,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   for (var i = 1u; i < 4u; i++) {
     result += partial[i * 16u + sum];
   }
-  let row = group_row + sum % 16u;
   if (row < params.n) {
-    let column = params.first + row;
     y[column] = result;
   }
 }

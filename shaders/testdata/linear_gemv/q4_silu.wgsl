@@ -119,9 +119,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   var row2 = load_near(group_row + 2u, lane);
   var row3 = load_near(group_row + 3u, lane);
   var scale_bits = load_scales(group_row, lane);
-  for (var i = lane; i < 256u; i += 64u) {
-    squared_sum += squares[i];
-  }
+  let square0 = squares[lane + 0u];
+  let square1 = squares[lane + 64u];
+  let square2 = squares[lane + 128u];
+  let square3 = squares[lane + 192u];
+  // The result that is this lane's in the end: what it takes beside the sums is on its way, too.
+  let sum = lane % 32u;
+  let row = group_row + sum % 16u;
+  let column = params.first + row;
   let x_row0 = 0u;
   let rows = min(32u, 2u * params.n);
   {
@@ -192,10 +197,13 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       partial[place(lane, done + 3u)] = sum0_3;
     }
   }
+  squared_sum += square0;
+  squared_sum += square1;
+  squared_sum += square2;
+  squared_sum += square3;
   squared[lane] = squared_sum;
   workgroupBarrier();
   // 2 lanes to each of the 32 sums.
-  let sum = lane % 32u;
   let part = lane / 32u;
   var result = 0.0;
   squared_sum = 0.0;
@@ -218,9 +226,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   for (var i = 0u; i < 2u; i++) {
     up += partial[i * 32u + sum + 16u];
   }
-  let row = group_row + sum % 16u;
   if (row < params.n) {
-    let column = params.first + row;
     let scale = inverseSqrt(squared_sum / 2048.0 + params.eps);
     result *= scale;
     up *= scale;

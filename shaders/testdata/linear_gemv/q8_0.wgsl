@@ -122,6 +122,15 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   var row2 = load_near(group_row + 2u, lane);
   var row3 = load_near(group_row + 3u, lane);
   var scale_bits = load_scales(group_row, lane);
+  // The result that is this lane's in the end: what it takes beside the sums is on its way, too.
+  let sum = lane % 8u;
+  let row = group_row + sum % 8u;
+  let column = params.first + row;
+  let column_bias = bias[column];
+  var beside = 0.0;
+  if (params.residual_rows > 0u) {
+    beside = residual[column];
+  }
   let x_row0 = 0u;
   let rows = min(8u, params.n - group_row);
   for (var chunk = lane; chunk < 80u; chunk += 64u) {
@@ -174,7 +183,6 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   squared[lane] = squared_sum;
   workgroupBarrier();
   // 8 lanes to each of the 8 sums.
-  let sum = lane % 8u;
   let part = lane / 8u;
   var result = 0.0;
   squared_sum = 0.0;
@@ -193,15 +201,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     result += partial[i * 8u + sum];
     squared_sum += squared[i * 8u + sum];
   }
-  let row = group_row + sum % 8u;
   if (row < params.n) {
-    let column = params.first + row;
     let scale = inverseSqrt(squared_sum / 1280.0 + params.eps);
     result *= scale;
-    result += bias[column];
-    if (params.residual_rows > 0u) {
-      result += residual[column];
-    }
+    result += column_bias;
+    result += beside;
     y[column] = result;
   }
 }
