@@ -43,6 +43,9 @@ func (p *plainText) setBase(word string) {
 		if said = s.Words(); err != nil && trace.IsTrace(path) {
 			of.file, err = readBase(p.ctx, path)
 			said = "the steps of the same phase in " + path
+			if err == nil {
+				said = joined("; ", said, other(of.file, p.index))
+			}
 		}
 		if err != nil {
 			p.fail(err)

@@ -305,6 +305,9 @@ func (a *App) setBase() {
 	a.version++
 }
 
+// other says of which model or device a trace is, where that is another than a run's.
+func other(file, x *inspect.Index) string { return (&inspect.Base{Index: file}).Other(x).Text }
+
 // askBase wants the trace that tables are compared with.
 func (a *App) askBase() {
 	const hint = "the path of a trace; nothing: the step before again"
@@ -327,7 +330,8 @@ func (a *App) openBase(path string) {
 	}, func(x *inspect.Index) {
 		a.base, a.file = base{scope: -1, step: -1, file: path}, x
 		a.version++
-		a.say(fmt.Sprintf("base: %s, %s", filepath.Base(path), plural(len(x.Trace.Steps), "step")))
+		said := fmt.Sprintf("base: %s, %s", filepath.Base(path), plural(len(x.Trace.Steps), "step"))
+		a.say(joined("; ", said, other(x, a.index)))
 	})
 }
 

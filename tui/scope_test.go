@@ -92,6 +92,32 @@ func TestABaseMayBeAnotherTrace(t *testing.T) {
 	d.press("B").typed(path).press("enter").misses("✗ base: ") // it went with what was wrong
 }
 
+// What differs from a base of another model or device is no change: that is said wherever the base is.
+func TestABaseOfAnotherModelOrDeviceIsCalledThat(t *testing.T) {
+	tr := tracetest.Llama(16, 12)
+	tr.Model.Name, tr.Device.Name = "small", "llvmpipe"
+	path := filepath.Join(t.TempDir(), "other.json")
+	if err := trace.WriteFile(path, tr); err != nil {
+		t.Fatal(err)
+	}
+	const both = "another model and device: small 4w g32 on llvmpipe"
+	d := drive(t, 200, 50, llama, nil, Options{}).press("2", "B").typed(path).press("enter")
+	d.sees("base: other.json, 12 steps; "+both).press("v", "0").sees(both)
+	for _, view := range []string{"1", "2", "4"} {
+		d.press(view).sees(both)
+	}
+	d.press("5").sees("other model, device")
+	for _, size := range [][2]int{{80, 24}, {60, 16}} {
+		d := drive(t, size[0], size[1], llama, nil, Options{}).press("2", "B").typed(path).press("enter", "v")
+		d.sees("other model, device")
+	}
+	tr.Device.Name = llama.Device.Name
+	if err := trace.WriteFile(path, tr); err != nil {
+		t.Fatal(err)
+	}
+	d.press("B").typed(path).press("enter", "2").sees("another model: small").misses("another model and")
+}
+
 // While the model runs, tables speak of all warm steps so far; who asks for a step sees that step.
 func TestARunShowsAllItsWarmSteps(t *testing.T) {
 	d := drive(t, 120, 40, llama, &tuitest.Script{}, Options{Prompt: "Once upon a time"})

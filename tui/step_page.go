@@ -129,8 +129,8 @@ func (p *stepPage) title(int) []table.Part {
 		steps += fmt.Sprintf(" (%s older dropped)", count(n))
 	}
 	parts := []table.Part{table.Say(0, "%s: %d prefill ▒, %d decode █", steps, f.prefill, f.decode)}
-	if f.s.against != nil {
-		parts = append(parts, table.Say(2, "base %s", f.s.against.Scope.Called()))
+	if base := f.s.against; base != nil {
+		parts = append(parts, table.Say(2, "base %s", base.Scope.Called()), base.Other(f.s.index))
 	}
 	if upto := f.s.state.Upto; upto != nil && f.s.live {
 		parts = append(parts, table.Say(0, "s%d stands after dispatch %d: the rest of it has not run again",

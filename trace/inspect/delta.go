@@ -192,6 +192,27 @@ type Base struct {
 	Scope Scope
 }
 
+// Other is the part of a title that says of which other model, or device, a base is: what differs then is no
+// change. It says nothing where a run has the same.
+func (b *Base) Other(x *Index) table.Part {
+	var what, which []string
+	now, then := x.Trace, b.Index.Trace
+	is, was := &now.Model, &then.Model
+	if was.Name != is.Name || was.Parameters != is.Parameters || was.Quantization != is.Quantization {
+		what, which = append(what, "model"), append(which, strings.TrimSpace(was.Name+" "+was.Quantization))
+	}
+	if is, was := &now.Device, &then.Device; was.Name != is.Name || was.Backend != is.Backend {
+		what, which = append(what, "device"), append(which, was.Name)
+	}
+	if what == nil {
+		return table.Part{}
+	}
+	return table.Part{
+		Text:  "another " + strings.Join(what, " and ") + ": " + strings.Join(which, " on "),
+		Short: "other " + strings.Join(what, ", "),
+	}
+}
+
 // resolutionNS is the least difference that the clocks of a run and of the base can tell; b may be nil.
 func (b *Base) resolutionNS(x *Index) float64 {
 	if b == nil {
