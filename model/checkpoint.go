@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"gpuscope/model/tokenizer"
+	"gpuscope/trace"
 )
 
 // Checkpoint is what the files of a model hold, whatever their form is and whether or not this version can
@@ -85,5 +86,9 @@ func OpenFile(path string) (*Checkpoint, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return openHF(path)
 	}
-	return openGGUF(path)
+	c, err := openGGUF(path)
+	if err != nil && trace.HasSchema(path) {
+		err = fmt.Errorf("%s: a trace, not a model: gpuscope FILE opens it, gpuscope trace show FILE prints it", path)
+	}
+	return c, err
 }

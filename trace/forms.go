@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -92,21 +93,35 @@ func IsTrace(path string) bool {
 	if f, _, err := FormOf(path); err == nil && strings.Contains(filepath.Base(path), f.Suffix) {
 		return true
 	}
+	return sniffed(beginningOf(path)) != nil
+}
+
+// HasSchema says by its content alone that a file is a trace, whole or not.
+func HasSchema(path string) bool {
+	name, _, _ := strings.Cut(Schema, "/")
+	return bytes.Contains(beginningOf(path), []byte(name))
+}
+
+// beginningOf is how a file begins; nil of what cannot be read, and of what is no regular file.
+func beginningOf(path string) []byte {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
-		return false
+		return nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return false
+		return nil
 	}
 	defer f.Close()
 	in, _, err := decompressed(f)
 	if err != nil {
-		return false
+		return nil
 	}
 	start, err := beginning(in)
-	return err == nil && sniffed(start) != nil
+	if err != nil {
+		return nil
+	}
+	return start
 }
 
 // sniffed is the first form that a beginning fits, or nil.

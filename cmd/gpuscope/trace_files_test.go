@@ -38,6 +38,35 @@ func TestTraceConvertWritesTheSameTraceInEveryForm(t *testing.T) {
 	}
 }
 
+// A trace where a model is wanted is called that, also one of which a part is missing.
+func TestATraceIsNotTakenForAModel(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, suffix := range trace.Suffixes() {
+		path := filepath.Join(dir, "run"+suffix)
+		if err := trace.WriteFile(path, tracetest.Llama(1, 3)); err != nil {
+			t.Fatal(err)
+		}
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, content := range [][]byte{whole, whole[:len(whole)/2]} {
+			if err := os.WriteFile(path, content, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			for _, command := range []string{"bench", "graph"} {
+				var stdout, stderr bytes.Buffer
+				status := testProgram(&stdout, &stderr).main(t.Context(), []string{command, path})
+				const want = ": a trace, not a model: gpuscope FILE opens it, gpuscope trace show FILE prints it"
+				if status != exitFailed || !strings.Contains(stderr.String(), path+want) {
+					t.Errorf("%s %s: exit %d, %s", command, path, status, &stderr)
+				}
+			}
+		}
+	}
+}
+
 func TestTraceCheckSaysWhatACutRecordingHolds(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
