@@ -558,7 +558,7 @@ func (o *sdpa) planStreaming(p *engine.Planner, tokens, position, splits, length
 	if length > 0 {
 		l.Params.U32("splits", splits).U32("split_len", length)
 		l.Bytes += o.partsBytes(tokens, splits) - o.queryBytes(tokens)
-		p.SetDims(o.parts, o.qHeads, o.streamParts, o.headDim+4)
+		p.SetDims(o.parts, o.streamParts, o.qHeads, o.headDim+4)
 	}
 }
 

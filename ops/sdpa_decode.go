@@ -99,8 +99,11 @@ func (o *sdpa) planDecode(p *engine.Planner, slot int, d *decodeShape, position,
 	start := o.start(position)
 	span := position + 1 - start
 	l := p.Dispatch(slot, p.Rows(d.lanes, min(length, d.block)*d.row, grid...))
-	l.Params.U32("context", position+1).U32("start", start).U32("splits", splits).U32("split_len", length).
-		U32("kv_heads", o.kvHeads).F32("scale", o.scale)
+	l.Params.U32("context", position+1).U32("start", start)
+	if slot == slotSplit {
+		l.Params.U32("splits", splits).U32("split_len", length)
+	}
+	l.Params.U32("kv_heads", o.kvHeads).F32("scale", o.scale)
 	l.Bytes = o.queryBytes(1) + 8*int64(o.kvHeads)*int64(o.headDim) + 2*int64(span+1)*o.cacheBytes()
 	l.FLOPs = int64(o.qHeads) * int64(span) * (4*int64(o.headDim) + 5)
 	if o.rope == nil {
@@ -124,7 +127,7 @@ func (o *sdpa) planWhole(p *engine.Planner, position int) {
 func (o *sdpa) planSplits(p *engine.Planner, position int) {
 	span := position + 1 - o.start(position)
 	splits, length := o.splits(span)
-	p.SetDims(o.parts, o.qHeads, splits, o.headDim+4)
+	p.SetDims(o.parts, splits, o.qHeads, o.headDim+4)
 	l := o.planDecode(p, slotSplit, &o.split, position, splits, length,
 		engine.Split("heads", o.qHeads, o.split.heads), engine.Split(o.span, span, length))
 	l.Bytes += o.partsBytes(1, splits)

@@ -8,7 +8,7 @@ struct Params {
   splits: u32,
 }
 
-// [rows, splits, {{.HeadQuads}} of o, then m and l]
+// [splits, rows, {{.HeadQuads}} of o, then m and l]
 @group(0) @binding(0) var<storage, read> parts: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> y: array<vec4<f32>>; // [rows, {{.HeadQuads}}]
 @group(0) @binding(2) var<uniform> params: Params;
@@ -31,7 +31,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   var o = vec4<f32>(0.0);
   if (part < {{$parts}}u) {
     for (var i = part; i < params.splits; i += {{$parts}}u) {
-      let at = (row * params.splits + i) * {{$stride}}u;
+      let at = (i * params.rows + row) * {{$stride}}u;
       let ml = parts[at + {{.HeadQuads}}u];
       let part_o = parts[at + column];
       let before = largest;

@@ -8,7 +8,8 @@
 //
 // A workgroup goes through its positions in blocks, with the next block on its way. The key of a position is
 // shared by {{.Row}} lanes, its value by {{.HeadQuads}}, a column each. Lanes that have the values of the
-// same positions have a largest score and a sum of their own, so that a block takes one barrier.
+// same positions are a part, with a largest score and a sum of its own: a block takes one barrier, and
+// another stands before the parts are put together.
 {{- $T := "f32"}}{{if eq .Heads 2}}{{$T = "vec2<f32>"}}{{else if eq .Heads 4}}{{$T = "vec4<f32>"}}{{end}}
 {{- $C := "vec4<f32>"}}{{if .HalfCache}}{{$C = "vec2<u32>"}}{{end}}
 {{- $quads := div (add .HeadQuads (sub .Row 1)) .Row}}{{/* of a key that a lane takes */}}
@@ -18,8 +19,10 @@
 struct Params {
   context: u32, // positions, the token's own included
   start: u32, // the first position that it sees
+{{- if not .Whole}}
   splits: u32,
   split_len: u32,
+{{- end}}
   kv_heads: u32,
   scale: f32,
 {{- if eq .Turn "halves"}}
@@ -41,7 +44,7 @@ struct Params {
 {{- if .Whole}}
 {{binding}} var<storage, read_write> y: array<f32>; // [q_heads, {{mul 4 .HeadQuads}}]
 {{- else}}
-// [q_heads, splits, {{mul 4 .HeadQuads}} sums, then the largest score and the sum of the weights]
+// [splits, q_heads, {{mul 4 .HeadQuads}} sums, then the largest score, the sum of the weights and two zeros]
 {{binding}} var<storage, read_write> parts: array<f32>;
 {{- end}}
 {{binding}} var<uniform> params: Params;
@@ -64,10 +67,11 @@ fn key_of(head: u32, quad: u32) -> vec4<f32> {
   return {{template "rotary_turn" (set . "X" "k")}};
 }
 
-// {{$T}} has a value for each query head. Products are those of two blocks by turns, a product a lane; then
-// sums take their place, half of each part's.
+// {{$T}} has a value for each query head. Products are those of two blocks by turns, a product a lane.
 var<workgroup> products: array<{{$T}}, {{mul 2 .Lanes}}>;
 var<workgroup> own_products: array<{{$T}}, {{.Row}}>; // of the token's own key
+// What each part has in the end.
+var<workgroup> sums: array<{{$T}}, {{mul 4 .Lanes}}>;
 var<workgroup> largests: array<{{$T}}, {{$parts}}>;
 var<workgroup> totals: array<{{$T}}, {{$parts}}>;
 
@@ -75,16 +79,27 @@ var<workgroup> totals: array<{{$T}}, {{$parts}}>;
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
   let id = flat_group(wid, groups);
+{{- if .Whole}}
+  let head_group = id;
+{{- else}}
   let split = id % params.splits;
   let head_group = id / params.splits;
+{{- end}}
   let kv_head = head_group / {{.HeadGroups}}u;
   if (kv_head >= params.kv_heads) {
     return; // a grid that is larger than the live shape needs
   }
   let head0 = head_group * {{.Heads}}u;
+  // What the caches hold is taken from begin to end.
+{{- if .Whole}}
+  let begin = params.start;
+  let end = params.context - 1u;
+  let appends = true;
+{{- else}}
   let begin = params.start + split * params.split_len;
+  let end = min(begin + params.split_len, params.context - 1u);
   let appends = begin + params.split_len >= params.context;
-  let end = min(begin + params.split_len, params.context - 1u); // of what the caches hold
+{{- end}}
   let last = max(end, 1u) - 1u;
   let place = lane / {{.Row}}u;
   let part = lane / {{.HeadQuads}}u;
@@ -92,6 +107,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- range $i := $quads}}
   let quad{{$i}} = min(lane % {{$.Row}}u + {{mul $i $.Row}}u, {{sub $.HeadQuads 1}}u);
 {{- end}}
+{{- range $i := $quads}}
+  let new_key{{$i}} = key_of(kv_head, quad{{$i}});
+{{- end}}
+  let new_value = v[kv_head * {{.HeadQuads}}u + column];
   var row = (min(begin + place, last) * params.kv_heads + kv_head) * {{.HeadQuads}}u;
 {{- range $i := $quads}}
   var k{{$i}} = k_cache[row + quad{{$i}}];
@@ -121,7 +140,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     if (place == 0u) {
       var product = {{$T}}(0.0);
 {{- range $i := $quads}}
-      let key{{$i}} = stored(key_of(kv_head, quad{{$i}}));
+      let key{{$i}} = stored(new_key{{$i}});
       k_cache[dst + quad{{$i}}] = key{{$i}};
       let own{{$i}} = cached(key{{$i}});
 {{- range $d := 4}}
@@ -131,11 +150,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       own_products[lane] = product;
     }
     if (part == 0u) {
-      let value = stored(v[kv_head * {{.HeadQuads}}u + column]);
+      let value = stored(new_value);
       v_cache[dst + column] = value;
       own_value = cached(value);
     }
   }
+  workgroupBarrier();
   var largest = {{$T}}(-1e30);
   var total = {{$T}}(0.0);
 {{- range $d := 4}}
@@ -194,7 +214,6 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     v{{$t}} = next_v{{$t}};
 {{- end}}
   }
-  workgroupBarrier();
   if (appends && part == 0u) {
     let score = own_products[0]{{range $r := .Row}}{{if $r}} +
       own_products[{{$r}}]{{end}}{{end}};
@@ -211,52 +230,48 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     largests[part] = largest;
     totals[part] = total;
   }
-{{- range $half := 2}}
-{{- if $half}}
-  workgroupBarrier();
-{{- end}}
   if (part < {{$parts}}u) {
-    products[part * {{mul 2 $.HeadQuads}}u + column] = o{{mul 2 $half}};
-    products[part * {{mul 2 $.HeadQuads}}u + {{$.HeadQuads}}u + column] = o{{add (mul 2 $half) 1}};
+{{- range $d := 4}}
+    sums[part * {{mul 4 $.HeadQuads}}u + {{mul $d $.HeadQuads}}u + column] = o{{$d}};
+{{- end}}
   }
   workgroupBarrier();
-{{- if eq $half 0}}
-  largest = largests[0];
-  for (var p = 1u; p < {{$parts}}u; p++) {
-    largest = max(largest, largests[p]);
+  if (lane >= {{mul 4 .HeadQuads}}u) {
+    return;
   }
+{{- range $p := $parts}}
+  let largest{{$p}} = largests[{{$p}}];
+{{- end}}
+  largest = largest0;
+{{- range $p := $parts}}{{if $p}}
+  largest = max(largest, largest{{$p}});
+{{- end}}{{end}}
   total = {{$T}}(0.0);
-  for (var p = 0u; p < {{$parts}}u; p++) {
-    total = fma(totals[p], exp(largests[p] - largest), total);
-  }
+  var sum = {{$T}}(0.0);
+{{- range $p := $parts}}
+  let weight{{$p}} = exp(largest{{$p}} - largest);
+  total = fma(totals[{{$p}}], weight{{$p}}, total);
+  sum = fma(sums[{{mul $p (mul 4 $.HeadQuads)}}u + lane], weight{{$p}}, sum);
 {{- end}}
-  if (lane < {{mul 2 $.HeadQuads}}u) {
-    var sum = {{$T}}(0.0);
-    for (var p = 0u; p < {{$parts}}u; p++) {
-      sum = fma(products[p * {{mul 2 $.HeadQuads}}u + lane], exp(largests[p] - largest), sum);
-    }
-{{- if $.Whole}}
-    sum /= total;
-{{- end}}
-    let element = 4u * column + lane / {{$.HeadQuads}}u + {{mul 2 $half}}u;
-{{- range $h := $.Heads}}
+  let element = 4u * column + part;
+{{- range $h := .Heads}}
 {{- $x := ""}}{{if gt $.Heads 1}}{{$x = printf ".%s" (slice "xyzw" $h (add $h 1))}}{{end}}
 {{- if $.Whole}}
-    y[(head0 + {{$h}}u) * {{mul 4 $.HeadQuads}}u + element] = sum{{$x}};
+  y[(head0 + {{$h}}u) * {{mul 4 $.HeadQuads}}u + element] = sum{{$x}} / total{{$x}};
 {{- else}}
-    parts[((head0 + {{$h}}u) * params.splits + split) * {{add (mul 4 $.HeadQuads) 4}}u + element] = sum{{$x}};
+  let at{{$h}} = (split * params.kv_heads * {{mul $.Heads $.HeadGroups}}u + head0 + {{$h}}u) *
+    {{add (mul 4 $.HeadQuads) 4}}u;
+  parts[at{{$h}} + element] = sum{{$x}};
 {{- end}}
-{{- end}}
-  }
 {{- end}}
 {{- if not .Whole}}
   if (lane == 0u) {
 {{- range $h := .Heads}}
 {{- $x := ""}}{{if gt $.Heads 1}}{{$x = printf ".%s" (slice "xyzw" $h (add $h 1))}}{{end}}
-    let at{{$h}} = ((head0 + {{$h}}u) * params.splits + split) * {{add (mul 4 $.HeadQuads) 4}}u +
-      {{mul 4 $.HeadQuads}}u;
-    parts[at{{$h}}] = largest{{$x}};
-    parts[at{{$h}} + 1u] = total{{$x}};
+    parts[at{{$h}} + {{mul 4 $.HeadQuads}}u] = largest{{$x}};
+    parts[at{{$h}} + {{add (mul 4 $.HeadQuads) 1}}u] = total{{$x}};
+    parts[at{{$h}} + {{add (mul 4 $.HeadQuads) 2}}u] = 0.0;
+    parts[at{{$h}} + {{add (mul 4 $.HeadQuads) 3}}u] = 0.0;
 {{- end}}
   }
 {{- end}}

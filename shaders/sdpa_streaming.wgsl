@@ -42,7 +42,7 @@ struct Params {
 @group(0) @binding(1) var<storage, read> k_cache: array<{{$C}}>; // [positions, kv_heads, {{.HeadQuads}}]
 @group(0) @binding(2) var<storage, read> v_cache: array<{{$C}}>;
 {{- if .Split}}
-// [tokens, q_heads, splits, {{.HeadQuads}} sums, then the largest score and the sum of the weights]
+// [splits, tokens, q_heads, {{.HeadQuads}} sums, then the largest score and the sum of the weights]
 @group(0) @binding(3) var<storage, read_write> parts: array<vec4<f32>>;
 {{- else}}
 @group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>; // like q
@@ -75,7 +75,8 @@ fn row_place(row: u32, kv_head: u32) -> u32 {
 
 // The place of a row of parts.
 fn part_place(row: u32, kv_head: u32, split: u32) -> u32 {
-  return (row_place(row, kv_head) / {{.HeadQuads}}u * params.splits + split) * {{add .HeadQuads 1}}u;
+  let first = split * params.tokens * params.kv_heads * {{.Group}}u;
+  return (first + row_place(row, kv_head) / {{.HeadQuads}}u) * {{add .HeadQuads 1}}u;
 }
 {{- end}}
 

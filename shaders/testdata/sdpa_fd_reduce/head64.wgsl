@@ -12,7 +12,7 @@ struct Params {
   splits: u32,
 }
 
-// [rows, splits, 16 of o, then m and l]
+// [splits, rows, 16 of o, then m and l]
 @group(0) @binding(0) var<storage, read> parts: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> y: array<vec4<f32>>; // [rows, 16]
 @group(0) @binding(2) var<uniform> params: Params;
@@ -39,7 +39,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   var o = vec4<f32>(0.0);
   if (part < 4u) {
     for (var i = part; i < params.splits; i += 4u) {
-      let at = (row * params.splits + i) * 17u;
+      let at = (i * params.rows + row) * 17u;
       let ml = parts[at + 16u];
       let part_o = parts[at + column];
       let before = largest;

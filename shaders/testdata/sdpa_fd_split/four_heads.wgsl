@@ -1,4 +1,4 @@
-// sdpa_fd_split with Half 8, HalfCache, HeadGroups 2, HeadQuads 16, Heads 4, Lanes 64, Row 4, Turn halves: workgroup [64 1 1], 2240 bytes of workgroup memory
+// sdpa_fd_split with Half 8, HalfCache, HeadGroups 2, HeadQuads 16, Heads 4, Lanes 64, Row 4, Turn halves: workgroup [64 1 1], 6336 bytes of workgroup memory
 // binding 0: q
 // binding 1: k
 // binding 2: v
@@ -22,7 +22,8 @@
 //
 // A workgroup goes through its positions in blocks, with the next block on its way. The key of a position is
 // shared by 4 lanes, its value by 16, a column each. Lanes that have the values of the
-// same positions have a largest score and a sum of their own, so that a block takes one barrier.
+// same positions are a part, with a largest score and a sum of its own: a block takes one barrier, and
+// another stands before the parts are put together.
 struct Params {
   context: u32, // positions, the token's own included
   start: u32, // the first position that it sees
@@ -41,7 +42,7 @@ struct Params {
 // [positions, kv_heads, 16]
 @group(0) @binding(5) var<storage, read_write> k_cache: array<vec2<u32>>;
 @group(0) @binding(6) var<storage, read_write> v_cache: array<vec2<u32>>;
-// [q_heads, splits, 64 sums, then the largest score and the sum of the weights]
+// [splits, q_heads, 64 sums, then the largest score, the sum of the weights and two zeros]
 @group(0) @binding(7) var<storage, read_write> parts: array<f32>;
 @group(0) @binding(8) var<uniform> params: Params;
 
@@ -84,10 +85,11 @@ fn key_of(head: u32, quad: u32) -> vec4<f32> {
   return turned(k[at + quad], k[at + other_half(quad)], quad);
 }
 
-// vec4<f32> has a value for each query head. Products are those of two blocks by turns, a product a lane; then
-// sums take their place, half of each part's.
+// vec4<f32> has a value for each query head. Products are those of two blocks by turns, a product a lane.
 var<workgroup> products: array<vec4<f32>, 128>;
 var<workgroup> own_products: array<vec4<f32>, 4>; // of the token's own key
+// What each part has in the end.
+var<workgroup> sums: array<vec4<f32>, 256>;
 var<workgroup> largests: array<vec4<f32>, 4>;
 var<workgroup> totals: array<vec4<f32>, 4>;
 
@@ -102,9 +104,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     return; // a grid that is larger than the live shape needs
   }
   let head0 = head_group * 4u;
+  // What the caches hold is taken from begin to end.
   let begin = params.start + split * params.split_len;
+  let end = min(begin + params.split_len, params.context - 1u);
   let appends = begin + params.split_len >= params.context;
-  let end = min(begin + params.split_len, params.context - 1u); // of what the caches hold
   let last = max(end, 1u) - 1u;
   let place = lane / 4u;
   let part = lane / 16u;
@@ -113,6 +116,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let quad1 = min(lane % 4u + 4u, 15u);
   let quad2 = min(lane % 4u + 8u, 15u);
   let quad3 = min(lane % 4u + 12u, 15u);
+  let new_key0 = key_of(kv_head, quad0);
+  let new_key1 = key_of(kv_head, quad1);
+  let new_key2 = key_of(kv_head, quad2);
+  let new_key3 = key_of(kv_head, quad3);
+  let new_value = v[kv_head * 16u + column];
   var row = (min(begin + place, last) * params.kv_heads + kv_head) * 16u;
   var k0 = k_cache[row + quad0];
   var k1 = k_cache[row + quad1];
@@ -164,28 +172,28 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     let dst = ((params.context - 1u) * params.kv_heads + kv_head) * 16u;
     if (place == 0u) {
       var product = vec4<f32>(0.0);
-      let key0 = stored(key_of(kv_head, quad0));
+      let key0 = stored(new_key0);
       k_cache[dst + quad0] = key0;
       let own0 = cached(key0);
       product = fma(vec4<f32>(own0.x), query0_0, product);
       product = fma(vec4<f32>(own0.y), query0_1, product);
       product = fma(vec4<f32>(own0.z), query0_2, product);
       product = fma(vec4<f32>(own0.w), query0_3, product);
-      let key1 = stored(key_of(kv_head, quad1));
+      let key1 = stored(new_key1);
       k_cache[dst + quad1] = key1;
       let own1 = cached(key1);
       product = fma(vec4<f32>(own1.x), query1_0, product);
       product = fma(vec4<f32>(own1.y), query1_1, product);
       product = fma(vec4<f32>(own1.z), query1_2, product);
       product = fma(vec4<f32>(own1.w), query1_3, product);
-      let key2 = stored(key_of(kv_head, quad2));
+      let key2 = stored(new_key2);
       k_cache[dst + quad2] = key2;
       let own2 = cached(key2);
       product = fma(vec4<f32>(own2.x), query2_0, product);
       product = fma(vec4<f32>(own2.y), query2_1, product);
       product = fma(vec4<f32>(own2.z), query2_2, product);
       product = fma(vec4<f32>(own2.w), query2_3, product);
-      let key3 = stored(key_of(kv_head, quad3));
+      let key3 = stored(new_key3);
       k_cache[dst + quad3] = key3;
       let own3 = cached(key3);
       product = fma(vec4<f32>(own3.x), query3_0, product);
@@ -195,11 +203,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       own_products[lane] = product;
     }
     if (part == 0u) {
-      let value = stored(v[kv_head * 16u + column]);
+      let value = stored(new_value);
       v_cache[dst + column] = value;
       own_value = cached(value);
     }
   }
+  workgroupBarrier();
   var largest = vec4<f32>(-1e30);
   var total = vec4<f32>(0.0);
   var o0 = vec4<f32>(0.0);
@@ -324,7 +333,6 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     v2 = next_v2;
     v3 = next_v3;
   }
-  workgroupBarrier();
   if (appends && part == 0u) {
     let score = own_products[0] +
       own_products[1] +
@@ -345,62 +353,66 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     totals[part] = total;
   }
   if (part < 4u) {
-    products[part * 32u + column] = o0;
-    products[part * 32u + 16u + column] = o1;
+    sums[part * 64u + 0u + column] = o0;
+    sums[part * 64u + 16u + column] = o1;
+    sums[part * 64u + 32u + column] = o2;
+    sums[part * 64u + 48u + column] = o3;
   }
   workgroupBarrier();
-  largest = largests[0];
-  for (var p = 1u; p < 4u; p++) {
-    largest = max(largest, largests[p]);
+  if (lane >= 64u) {
+    return;
   }
+  let largest0 = largests[0];
+  let largest1 = largests[1];
+  let largest2 = largests[2];
+  let largest3 = largests[3];
+  largest = largest0;
+  largest = max(largest, largest1);
+  largest = max(largest, largest2);
+  largest = max(largest, largest3);
   total = vec4<f32>(0.0);
-  for (var p = 0u; p < 4u; p++) {
-    total = fma(totals[p], exp(largests[p] - largest), total);
-  }
-  if (lane < 32u) {
-    var sum = vec4<f32>(0.0);
-    for (var p = 0u; p < 4u; p++) {
-      sum = fma(products[p * 32u + lane], exp(largests[p] - largest), sum);
-    }
-    let element = 4u * column + lane / 16u + 0u;
-    parts[((head0 + 0u) * params.splits + split) * 68u + element] = sum.x;
-    parts[((head0 + 1u) * params.splits + split) * 68u + element] = sum.y;
-    parts[((head0 + 2u) * params.splits + split) * 68u + element] = sum.z;
-    parts[((head0 + 3u) * params.splits + split) * 68u + element] = sum.w;
-  }
-  workgroupBarrier();
-  if (part < 4u) {
-    products[part * 32u + column] = o2;
-    products[part * 32u + 16u + column] = o3;
-  }
-  workgroupBarrier();
-  if (lane < 32u) {
-    var sum = vec4<f32>(0.0);
-    for (var p = 0u; p < 4u; p++) {
-      sum = fma(products[p * 32u + lane], exp(largests[p] - largest), sum);
-    }
-    let element = 4u * column + lane / 16u + 2u;
-    parts[((head0 + 0u) * params.splits + split) * 68u + element] = sum.x;
-    parts[((head0 + 1u) * params.splits + split) * 68u + element] = sum.y;
-    parts[((head0 + 2u) * params.splits + split) * 68u + element] = sum.z;
-    parts[((head0 + 3u) * params.splits + split) * 68u + element] = sum.w;
-  }
+  var sum = vec4<f32>(0.0);
+  let weight0 = exp(largest0 - largest);
+  total = fma(totals[0], weight0, total);
+  sum = fma(sums[0u + lane], weight0, sum);
+  let weight1 = exp(largest1 - largest);
+  total = fma(totals[1], weight1, total);
+  sum = fma(sums[64u + lane], weight1, sum);
+  let weight2 = exp(largest2 - largest);
+  total = fma(totals[2], weight2, total);
+  sum = fma(sums[128u + lane], weight2, sum);
+  let weight3 = exp(largest3 - largest);
+  total = fma(totals[3], weight3, total);
+  sum = fma(sums[192u + lane], weight3, sum);
+  let element = 4u * column + part;
+  let at0 = (split * params.kv_heads * 8u + head0 + 0u) *
+    68u;
+  parts[at0 + element] = sum.x;
+  let at1 = (split * params.kv_heads * 8u + head0 + 1u) *
+    68u;
+  parts[at1 + element] = sum.y;
+  let at2 = (split * params.kv_heads * 8u + head0 + 2u) *
+    68u;
+  parts[at2 + element] = sum.z;
+  let at3 = (split * params.kv_heads * 8u + head0 + 3u) *
+    68u;
+  parts[at3 + element] = sum.w;
   if (lane == 0u) {
-    let at0 = ((head0 + 0u) * params.splits + split) * 68u +
-      64u;
-    parts[at0] = largest.x;
-    parts[at0 + 1u] = total.x;
-    let at1 = ((head0 + 1u) * params.splits + split) * 68u +
-      64u;
-    parts[at1] = largest.y;
-    parts[at1 + 1u] = total.y;
-    let at2 = ((head0 + 2u) * params.splits + split) * 68u +
-      64u;
-    parts[at2] = largest.z;
-    parts[at2 + 1u] = total.z;
-    let at3 = ((head0 + 3u) * params.splits + split) * 68u +
-      64u;
-    parts[at3] = largest.w;
-    parts[at3 + 1u] = total.w;
+    parts[at0 + 64u] = largest.x;
+    parts[at0 + 65u] = total.x;
+    parts[at0 + 66u] = 0.0;
+    parts[at0 + 67u] = 0.0;
+    parts[at1 + 64u] = largest.y;
+    parts[at1 + 65u] = total.y;
+    parts[at1 + 66u] = 0.0;
+    parts[at1 + 67u] = 0.0;
+    parts[at2 + 64u] = largest.z;
+    parts[at2 + 65u] = total.z;
+    parts[at2 + 66u] = 0.0;
+    parts[at2 + 67u] = 0.0;
+    parts[at3 + 64u] = largest.w;
+    parts[at3 + 65u] = total.w;
+    parts[at3 + 66u] = 0.0;
+    parts[at3 + 67u] = 0.0;
   }
 }

@@ -1,4 +1,4 @@
-// sdpa_fd_split with HeadGroups 1, HeadQuads 2, Heads 2, Lanes 16, Row 4: workgroup [16 1 1], 416 bytes of workgroup memory
+// sdpa_fd_split with HeadGroups 1, HeadQuads 2, Heads 2, Lanes 16, Row 4: workgroup [16 1 1], 928 bytes of workgroup memory
 // binding 0: q
 // binding 1: k
 // binding 2: v
@@ -18,7 +18,8 @@
 //
 // A workgroup goes through its positions in blocks, with the next block on its way. The key of a position is
 // shared by 4 lanes, its value by 2, a column each. Lanes that have the values of the
-// same positions have a largest score and a sum of their own, so that a block takes one barrier.
+// same positions are a part, with a largest score and a sum of its own: a block takes one barrier, and
+// another stands before the parts are put together.
 struct Params {
   context: u32, // positions, the token's own included
   start: u32, // the first position that it sees
@@ -34,7 +35,7 @@ struct Params {
 // [positions, kv_heads, 2]
 @group(0) @binding(3) var<storage, read_write> k_cache: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read_write> v_cache: array<vec4<f32>>;
-// [q_heads, splits, 8 sums, then the largest score and the sum of the weights]
+// [splits, q_heads, 8 sums, then the largest score, the sum of the weights and two zeros]
 @group(0) @binding(5) var<storage, read_write> parts: array<f32>;
 @group(0) @binding(6) var<uniform> params: Params;
 
@@ -65,10 +66,11 @@ fn key_of(head: u32, quad: u32) -> vec4<f32> {
   return k[at + quad];
 }
 
-// vec2<f32> has a value for each query head. Products are those of two blocks by turns, a product a lane; then
-// sums take their place, half of each part's.
+// vec2<f32> has a value for each query head. Products are those of two blocks by turns, a product a lane.
 var<workgroup> products: array<vec2<f32>, 32>;
 var<workgroup> own_products: array<vec2<f32>, 4>; // of the token's own key
+// What each part has in the end.
+var<workgroup> sums: array<vec2<f32>, 64>;
 var<workgroup> largests: array<vec2<f32>, 8>;
 var<workgroup> totals: array<vec2<f32>, 8>;
 
@@ -83,14 +85,17 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     return; // a grid that is larger than the live shape needs
   }
   let head0 = head_group * 2u;
+  // What the caches hold is taken from begin to end.
   let begin = params.start + split * params.split_len;
+  let end = min(begin + params.split_len, params.context - 1u);
   let appends = begin + params.split_len >= params.context;
-  let end = min(begin + params.split_len, params.context - 1u); // of what the caches hold
   let last = max(end, 1u) - 1u;
   let place = lane / 4u;
   let part = lane / 2u;
   let column = lane % 2u;
   let quad0 = min(lane % 4u + 0u, 1u);
+  let new_key0 = key_of(kv_head, quad0);
+  let new_value = v[kv_head * 2u + column];
   var row = (min(begin + place, last) * params.kv_heads + kv_head) * 2u;
   var k0 = k_cache[row + quad0];
   row = (min(begin + part + 0u, last) * params.kv_heads + kv_head) * 2u;
@@ -109,7 +114,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     let dst = ((params.context - 1u) * params.kv_heads + kv_head) * 2u;
     if (place == 0u) {
       var product = vec2<f32>(0.0);
-      let key0 = stored(key_of(kv_head, quad0));
+      let key0 = stored(new_key0);
       k_cache[dst + quad0] = key0;
       let own0 = cached(key0);
       product = fma(vec2<f32>(own0.x), query0_0, product);
@@ -119,11 +124,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       own_products[lane] = product;
     }
     if (part == 0u) {
-      let value = stored(v[kv_head * 2u + column]);
+      let value = stored(new_value);
       v_cache[dst + column] = value;
       own_value = cached(value);
     }
   }
+  workgroupBarrier();
   var largest = vec2<f32>(-1e30);
   var total = vec2<f32>(0.0);
   var o0 = vec2<f32>(0.0);
@@ -173,7 +179,6 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     k0 = next_k0;
     v0 = next_v0;
   }
-  workgroupBarrier();
   if (appends && part == 0u) {
     let score = own_products[0] +
       own_products[1] +
@@ -194,50 +199,72 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     totals[part] = total;
   }
   if (part < 8u) {
-    products[part * 4u + column] = o0;
-    products[part * 4u + 2u + column] = o1;
+    sums[part * 8u + 0u + column] = o0;
+    sums[part * 8u + 2u + column] = o1;
+    sums[part * 8u + 4u + column] = o2;
+    sums[part * 8u + 6u + column] = o3;
   }
   workgroupBarrier();
-  largest = largests[0];
-  for (var p = 1u; p < 8u; p++) {
-    largest = max(largest, largests[p]);
+  if (lane >= 8u) {
+    return;
   }
+  let largest0 = largests[0];
+  let largest1 = largests[1];
+  let largest2 = largests[2];
+  let largest3 = largests[3];
+  let largest4 = largests[4];
+  let largest5 = largests[5];
+  let largest6 = largests[6];
+  let largest7 = largests[7];
+  largest = largest0;
+  largest = max(largest, largest1);
+  largest = max(largest, largest2);
+  largest = max(largest, largest3);
+  largest = max(largest, largest4);
+  largest = max(largest, largest5);
+  largest = max(largest, largest6);
+  largest = max(largest, largest7);
   total = vec2<f32>(0.0);
-  for (var p = 0u; p < 8u; p++) {
-    total = fma(totals[p], exp(largests[p] - largest), total);
-  }
-  if (lane < 4u) {
-    var sum = vec2<f32>(0.0);
-    for (var p = 0u; p < 8u; p++) {
-      sum = fma(products[p * 4u + lane], exp(largests[p] - largest), sum);
-    }
-    let element = 4u * column + lane / 2u + 0u;
-    parts[((head0 + 0u) * params.splits + split) * 12u + element] = sum.x;
-    parts[((head0 + 1u) * params.splits + split) * 12u + element] = sum.y;
-  }
-  workgroupBarrier();
-  if (part < 8u) {
-    products[part * 4u + column] = o2;
-    products[part * 4u + 2u + column] = o3;
-  }
-  workgroupBarrier();
-  if (lane < 4u) {
-    var sum = vec2<f32>(0.0);
-    for (var p = 0u; p < 8u; p++) {
-      sum = fma(products[p * 4u + lane], exp(largests[p] - largest), sum);
-    }
-    let element = 4u * column + lane / 2u + 2u;
-    parts[((head0 + 0u) * params.splits + split) * 12u + element] = sum.x;
-    parts[((head0 + 1u) * params.splits + split) * 12u + element] = sum.y;
-  }
+  var sum = vec2<f32>(0.0);
+  let weight0 = exp(largest0 - largest);
+  total = fma(totals[0], weight0, total);
+  sum = fma(sums[0u + lane], weight0, sum);
+  let weight1 = exp(largest1 - largest);
+  total = fma(totals[1], weight1, total);
+  sum = fma(sums[8u + lane], weight1, sum);
+  let weight2 = exp(largest2 - largest);
+  total = fma(totals[2], weight2, total);
+  sum = fma(sums[16u + lane], weight2, sum);
+  let weight3 = exp(largest3 - largest);
+  total = fma(totals[3], weight3, total);
+  sum = fma(sums[24u + lane], weight3, sum);
+  let weight4 = exp(largest4 - largest);
+  total = fma(totals[4], weight4, total);
+  sum = fma(sums[32u + lane], weight4, sum);
+  let weight5 = exp(largest5 - largest);
+  total = fma(totals[5], weight5, total);
+  sum = fma(sums[40u + lane], weight5, sum);
+  let weight6 = exp(largest6 - largest);
+  total = fma(totals[6], weight6, total);
+  sum = fma(sums[48u + lane], weight6, sum);
+  let weight7 = exp(largest7 - largest);
+  total = fma(totals[7], weight7, total);
+  sum = fma(sums[56u + lane], weight7, sum);
+  let element = 4u * column + part;
+  let at0 = (split * params.kv_heads * 2u + head0 + 0u) *
+    12u;
+  parts[at0 + element] = sum.x;
+  let at1 = (split * params.kv_heads * 2u + head0 + 1u) *
+    12u;
+  parts[at1 + element] = sum.y;
   if (lane == 0u) {
-    let at0 = ((head0 + 0u) * params.splits + split) * 12u +
-      8u;
-    parts[at0] = largest.x;
-    parts[at0 + 1u] = total.x;
-    let at1 = ((head0 + 1u) * params.splits + split) * 12u +
-      8u;
-    parts[at1] = largest.y;
-    parts[at1 + 1u] = total.y;
+    parts[at0 + 8u] = largest.x;
+    parts[at0 + 9u] = total.x;
+    parts[at0 + 10u] = 0.0;
+    parts[at0 + 11u] = 0.0;
+    parts[at1 + 8u] = largest.y;
+    parts[at1 + 9u] = total.y;
+    parts[at1 + 10u] = 0.0;
+    parts[at1 + 11u] = 0.0;
   }
 }

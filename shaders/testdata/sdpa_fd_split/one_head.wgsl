@@ -1,4 +1,4 @@
-// sdpa_fd_split with HeadGroups 1, HeadQuads 5, Heads 1, Lanes 32, Row 4, Turn neighbours, Whole: workgroup [32 1 1], 320 bytes of workgroup memory
+// sdpa_fd_split with HeadGroups 1, HeadQuads 5, Heads 1, Lanes 32, Row 4, Turn neighbours, Whole: workgroup [32 1 1], 832 bytes of workgroup memory
 // binding 0: q
 // binding 1: k
 // binding 2: v
@@ -9,10 +9,8 @@
 // binding 7: y (written)
 // param at 0: u32 context
 // param at 4: u32 start
-// param at 8: u32 splits
-// param at 12: u32 split_len
-// param at 16: u32 kv_heads
-// param at 20: f32 scale
+// param at 8: u32 kv_heads
+// param at 12: f32 scale
 
 // Attention of one token for 1 query head of a KV head, over all positions that it sees.
 // The last split also appends the token's k and v to the caches.
@@ -20,12 +18,11 @@
 //
 // A workgroup goes through its positions in blocks, with the next block on its way. The key of a position is
 // shared by 4 lanes, its value by 5, a column each. Lanes that have the values of the
-// same positions have a largest score and a sum of their own, so that a block takes one barrier.
+// same positions are a part, with a largest score and a sum of its own: a block takes one barrier, and
+// another stands before the parts are put together.
 struct Params {
   context: u32, // positions, the token's own included
   start: u32, // the first position that it sees
-  splits: u32,
-  split_len: u32,
   kv_heads: u32,
   scale: f32,
 }
@@ -76,10 +73,11 @@ fn key_of(head: u32, quad: u32) -> vec4<f32> {
   return turned(k[at + quad], quad);
 }
 
-// f32 has a value for each query head. Products are those of two blocks by turns, a product a lane; then
-// sums take their place, half of each part's.
+// f32 has a value for each query head. Products are those of two blocks by turns, a product a lane.
 var<workgroup> products: array<f32, 64>;
 var<workgroup> own_products: array<f32, 4>; // of the token's own key
+// What each part has in the end.
+var<workgroup> sums: array<f32, 128>;
 var<workgroup> largests: array<f32, 6>;
 var<workgroup> totals: array<f32, 6>;
 
@@ -87,22 +85,25 @@ var<workgroup> totals: array<f32, 6>;
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
   let id = flat_group(wid, groups);
-  let split = id % params.splits;
-  let head_group = id / params.splits;
+  let head_group = id;
   let kv_head = head_group / 1u;
   if (kv_head >= params.kv_heads) {
     return; // a grid that is larger than the live shape needs
   }
   let head0 = head_group * 1u;
-  let begin = params.start + split * params.split_len;
-  let appends = begin + params.split_len >= params.context;
-  let end = min(begin + params.split_len, params.context - 1u); // of what the caches hold
+  // What the caches hold is taken from begin to end.
+  let begin = params.start;
+  let end = params.context - 1u;
+  let appends = true;
   let last = max(end, 1u) - 1u;
   let place = lane / 4u;
   let part = lane / 5u;
   let column = lane % 5u;
   let quad0 = min(lane % 4u + 0u, 4u);
   let quad1 = min(lane % 4u + 4u, 4u);
+  let new_key0 = key_of(kv_head, quad0);
+  let new_key1 = key_of(kv_head, quad1);
+  let new_value = v[kv_head * 5u + column];
   var row = (min(begin + place, last) * params.kv_heads + kv_head) * 5u;
   var k0 = k_cache[row + quad0];
   var k1 = k_cache[row + quad1];
@@ -127,14 +128,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     let dst = ((params.context - 1u) * params.kv_heads + kv_head) * 5u;
     if (place == 0u) {
       var product = f32(0.0);
-      let key0 = stored(key_of(kv_head, quad0));
+      let key0 = stored(new_key0);
       k_cache[dst + quad0] = key0;
       let own0 = cached(key0);
       product = fma(f32(own0.x), query0_0, product);
       product = fma(f32(own0.y), query0_1, product);
       product = fma(f32(own0.z), query0_2, product);
       product = fma(f32(own0.w), query0_3, product);
-      let key1 = stored(key_of(kv_head, quad1));
+      let key1 = stored(new_key1);
       k_cache[dst + quad1] = key1;
       let own1 = cached(key1);
       product = fma(f32(own1.x), query1_0, product);
@@ -144,11 +145,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       own_products[lane] = product;
     }
     if (part == 0u) {
-      let value = stored(v[kv_head * 5u + column]);
+      let value = stored(new_value);
       v_cache[dst + column] = value;
       own_value = cached(value);
     }
   }
+  workgroupBarrier();
   var largest = f32(-1e30);
   var total = f32(0.0);
   var o0 = f32(0.0);
@@ -223,7 +225,6 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     v0 = next_v0;
     v1 = next_v1;
   }
-  workgroupBarrier();
   if (appends && part == 0u) {
     let score = own_products[0] +
       own_products[1] +
@@ -244,40 +245,47 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     totals[part] = total;
   }
   if (part < 6u) {
-    products[part * 10u + column] = o0;
-    products[part * 10u + 5u + column] = o1;
+    sums[part * 20u + 0u + column] = o0;
+    sums[part * 20u + 5u + column] = o1;
+    sums[part * 20u + 10u + column] = o2;
+    sums[part * 20u + 15u + column] = o3;
   }
   workgroupBarrier();
-  largest = largests[0];
-  for (var p = 1u; p < 6u; p++) {
-    largest = max(largest, largests[p]);
+  if (lane >= 20u) {
+    return;
   }
+  let largest0 = largests[0];
+  let largest1 = largests[1];
+  let largest2 = largests[2];
+  let largest3 = largests[3];
+  let largest4 = largests[4];
+  let largest5 = largests[5];
+  largest = largest0;
+  largest = max(largest, largest1);
+  largest = max(largest, largest2);
+  largest = max(largest, largest3);
+  largest = max(largest, largest4);
+  largest = max(largest, largest5);
   total = f32(0.0);
-  for (var p = 0u; p < 6u; p++) {
-    total = fma(totals[p], exp(largests[p] - largest), total);
-  }
-  if (lane < 10u) {
-    var sum = f32(0.0);
-    for (var p = 0u; p < 6u; p++) {
-      sum = fma(products[p * 10u + lane], exp(largests[p] - largest), sum);
-    }
-    sum /= total;
-    let element = 4u * column + lane / 5u + 0u;
-    y[(head0 + 0u) * 20u + element] = sum;
-  }
-  workgroupBarrier();
-  if (part < 6u) {
-    products[part * 10u + column] = o2;
-    products[part * 10u + 5u + column] = o3;
-  }
-  workgroupBarrier();
-  if (lane < 10u) {
-    var sum = f32(0.0);
-    for (var p = 0u; p < 6u; p++) {
-      sum = fma(products[p * 10u + lane], exp(largests[p] - largest), sum);
-    }
-    sum /= total;
-    let element = 4u * column + lane / 5u + 2u;
-    y[(head0 + 0u) * 20u + element] = sum;
-  }
+  var sum = f32(0.0);
+  let weight0 = exp(largest0 - largest);
+  total = fma(totals[0], weight0, total);
+  sum = fma(sums[0u + lane], weight0, sum);
+  let weight1 = exp(largest1 - largest);
+  total = fma(totals[1], weight1, total);
+  sum = fma(sums[20u + lane], weight1, sum);
+  let weight2 = exp(largest2 - largest);
+  total = fma(totals[2], weight2, total);
+  sum = fma(sums[40u + lane], weight2, sum);
+  let weight3 = exp(largest3 - largest);
+  total = fma(totals[3], weight3, total);
+  sum = fma(sums[60u + lane], weight3, sum);
+  let weight4 = exp(largest4 - largest);
+  total = fma(totals[4], weight4, total);
+  sum = fma(sums[80u + lane], weight4, sum);
+  let weight5 = exp(largest5 - largest);
+  total = fma(totals[5], weight5, total);
+  sum = fma(sums[100u + lane], weight5, sum);
+  let element = 4u * column + part;
+  y[(head0 + 0u) * 20u + element] = sum / total;
 }

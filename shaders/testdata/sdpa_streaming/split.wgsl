@@ -38,7 +38,7 @@ struct Params {
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> k_cache: array<vec4<f32>>; // [positions, kv_heads, 16]
 @group(0) @binding(2) var<storage, read> v_cache: array<vec4<f32>>;
-// [tokens, q_heads, splits, 16 sums, then the largest score and the sum of the weights]
+// [splits, tokens, q_heads, 16 sums, then the largest score and the sum of the weights]
 @group(0) @binding(3) var<storage, read_write> parts: array<vec4<f32>>;
 @group(0) @binding(4) var<uniform> params: Params;
 
@@ -70,7 +70,8 @@ fn row_place(row: u32, kv_head: u32) -> u32 {
 
 // The place of a row of parts.
 fn part_place(row: u32, kv_head: u32, split: u32) -> u32 {
-  return (row_place(row, kv_head) / 16u * params.splits + split) * 17u;
+  let first = split * params.tokens * params.kv_heads * 4u;
+  return (first + row_place(row, kv_head) / 16u) * 17u;
 }
 
 // The place of a position in a cache.
