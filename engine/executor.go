@@ -290,7 +290,7 @@ func (x *Executor) compile(progress Progress) error {
 	return progress("compile kernels", len(x.g.kernels), len(x.g.kernels))
 }
 
-// bind makes the params arena and the bind groups of every slot on every route.
+// bind makes the params arena and the bind groups of every slot.
 func (x *Executor) bind() error {
 	if err := x.arena.make(x.dev, x.g); err != nil {
 		return err
@@ -314,15 +314,15 @@ func (x *Executor) bind() error {
 	return nil
 }
 
-// bindDispatch makes the bind groups of a dispatch on every route.
+// bindDispatch makes the bind groups of a dispatch on every route that a corner takes.
 func (x *Executor) bindDispatch(id trace.DispatchID, p *layout) ([]gpu.BindGroup, error) {
 	d := &x.g.dispatches[id]
 	o := &x.g.ops[d.op]
 	uses := o.spec.Slots[d.slot].Uses
 	groups := make([]gpu.BindGroup, len(uses))
 	for r, use := range uses {
-		if x.pipes[use.Kernel] == nil {
-			continue // no corner takes this route
+		if o.aliased || !x.g.compiled(o, d.slot, r) {
+			continue // no corner takes this route: what it would read may have no memory then
 		}
 		var bindings []gpu.Binding
 		for _, bind := range use.Bind {

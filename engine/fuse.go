@@ -26,6 +26,9 @@ type Fusion struct {
 	// Beside are kinds of an operator to do with the pattern's last: one that stands before it, feeds what
 	// that feeds, and nothing up to there. Its outputs are then the replacement's too, before the others.
 	Beside []string
+	// Unnamed: the replacement goes by the name of the first of the operators alone, because at some shapes
+	// it does nothing else.
+	Unnamed bool
 	// Replace gives the operator that does the work of all that matched, nil where it cannot: the conditions
 	// of the rule are here. The outputs of the match's last operator are the replacement's, of the shapes
 	// that they had; behind them it may give others, made with b.Tensor. Scratch may be taken over from any
@@ -62,6 +65,7 @@ type Match struct {
 	Between []ValueID
 	ids     []OpID
 	gives   []ValueID // the outputs that stay
+	named   int       // how many of Ops the replacement is named after
 }
 
 // Last is the operator at the end of the pattern.
@@ -250,6 +254,9 @@ func (b *Builder) find(rule *Fusion, o *op) *Match {
 		return nil
 	}
 	m.gives = append(m.gives, o.spec.Outputs...)
+	if m.named = len(m.ids); rule.Unnamed {
+		m.named = 1
+	}
 	return m
 }
 
@@ -426,7 +433,7 @@ func (b *Builder) dissolve(part, fused *op) {
 func (b *Builder) fusedName(m *Match) string {
 	name := b.ops[m.ids[0]].name
 	prefix := name[:strings.LastIndexByte(name, '.')+1]
-	for _, id := range m.ids[1:] {
+	for _, id := range m.ids[1:m.named] {
 		name += "+" + strings.TrimPrefix(b.ops[id].name, prefix)
 	}
 	return name

@@ -15,12 +15,12 @@ type network struct {
 	graph  *engine.Graph
 	tokens engine.ValueID // i32 [1, S], S up to the largest chunk
 	pos    engine.ValueID // SymInt: position of the first of them
-	logits engine.ValueID // f32 [1, vocab], of the last of them
+	logits engine.ValueID // f32 [1, 1, vocab], of the last of them
 	picks
 }
 
 // vocab is the number of logits.
-func (n *network) vocab() int { return n.graph.Value(n.logits).MaxDims[1] }
+func (n *network) vocab() int { return n.graph.Value(n.logits).MaxDims[2] }
 
 // input is what a step takes: tokens at a position.
 func (n *network) input(position int, tokens []int) *engine.StepInput {
@@ -130,10 +130,12 @@ func (m *decoder) forward() engine.ValueID {
 	}
 	for i := range m.Layers {
 		x = m.attention(i).forward(m, i, x)
+		if i == m.Layers-1 { // nothing behind it mixes tokens any more
+			x = ops.SliceRange(m.Builder, "last", x, 1, ops.Fixed(-1), ops.Fixed(ops.ToEnd), 1)
+		}
 		x = m.mlp(i).forward(m, i, x)
 	}
 	m.Scope("", -1, "")
-	x = ops.Select(m.Builder, "select last", x, 1, -1)
 	x = ops.RMSNorm(m.Builder, "norm", x, m.w.norm(name.norm, m.Dim), m.Eps)
 	return ops.Linear(m.Builder, "lm_head", x, head, engine.None)
 }

@@ -72,7 +72,12 @@ func TestGraphOfALayerReadsLikeThePaper(t *testing.T) {
 		"layers.0.mlp.silu_mul silu_mul",
 		"layers.0.mlp.down linear_q4gsw", "layers.0.mlp.add add",
 	}
-	last := []string{"select last select", "norm rms_norm", "lm_head linear_q4gsw", "argmax argmax"}
+	last := []string{
+		"layers.5.attn.add add", "layers.5.attn.last slice", "layers.5.mlp.norm rms_norm",
+		"layers.5.mlp.gate linear_q4gsw", "layers.5.mlp.up linear_q4gsw", "layers.5.mlp.silu_mul silu_mul",
+		"layers.5.mlp.down linear_q4gsw", "layers.5.mlp.add add",
+		"norm rms_norm", "lm_head linear_q4gsw", "argmax argmax",
+	}
 	var got []string
 	for _, o := range g.Describe().Ops {
 		got = append(got, o.Name+" "+o.Kind)

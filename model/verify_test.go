@@ -92,7 +92,7 @@ func TestNaNOfTheWeightsIsToldWhereItComesIn(t *testing.T) {
 		if d.Gap == nil || d.Gap.NotFinite == 0 {
 			continue
 		}
-		if name != "layers.1.mlp.norm" || d.Gap.NotFinite != 3 || !(d.Gap.Share <= 1) {
+		if name != "layers.1.attn.o+add" || d.Gap.NotFinite != 1 || !(d.Gap.Share <= 1) {
 			t.Errorf("the first is %s: %+v", name, *d.Gap)
 		}
 		break

@@ -20,10 +20,10 @@ import (
 // Weights over the device's limit on a binding are split by rows, a dispatch for each part.
 //
 // One row of x, and no more, takes a GEMV: a lane holds its columns of x while it goes through up to 16 rows
-// of w. Up to 4, and up to 16, rows take kernels of the same kind that load the weights once for 4 and 8 rows
-// of x. More rows take tiles: of 64 x 64 results, or of 128 x 64 where those are enough to fill a GPU. In
-// tile64 and tile128k2 two lanes share the columns of x between them, for where tiles are few. Where 8 does
-// not divide K all take tiles.
+// of w. So does the last of several where nothing reads the others (fusion rule last). Up to 4, and up to 16,
+// rows take kernels of the same kind that load the weights once for 4 and 8 rows of x. More rows take tiles:
+// of 64 x 64 results, or of 128 x 64 where those are enough to fill a GPU. In tile64 and tile128k2 two lanes
+// share the columns of x between them, for where tiles are few. Where 8 does not divide K all take tiles.
 func Linear(b *engine.Builder, name string, x engine.ValueID, w Matrix,
 	bias engine.ValueID,
 ) engine.ValueID {
@@ -64,6 +64,7 @@ type linear struct {
 	norm *rmsNorm
 	// next is a norm of y, for which the kernel for one row does what each element takes; or nil.
 	next *rmsNorm
+	last bool // y is of the last row alone
 
 	parts   []part
 	routes  routes
@@ -84,6 +85,7 @@ type linearRoute struct {
 // linearRoutes are the routes of a matrix product, from the fewest rows of x to the most.
 var linearRoutes = []linearRoute{
 	{"gemv", oneRow, upTo(1), (*linear).gemv},
+	{"last", lastRow, upTo(always), (*linear).gemvOfLast},
 	{"batch4", atMost4Rows, upTo(4), batch(4, 16)},
 	{"batch8", atMost16Rows, upTo(16), batch(8, 8)},
 	{"tile64", fewTiles64, rowsOfTiles(64, &tuned.fill), tiles(64, 2)},
@@ -314,8 +316,15 @@ func (o *linear) Plan(p *engine.Planner) error {
 			return p.Errorf("x is %v, which does not go with a residual of %v", dims, also)
 		}
 	}
-	p.SetDims(o.y, out[:rank]...)
 	route := o.routes.choose(p, m)
+	row := m - 1
+	if o.last {
+		m = 1
+		for i := range rank - 1 {
+			out[i] = 1
+		}
+	}
+	p.SetDims(o.y, out[:rank]...)
 	s := &o.shapes[route]
 	if o.next != nil {
 		o.next.give(p, o.doesNext(route))
@@ -335,7 +344,10 @@ func (o *linear) Plan(p *engine.Planner) error {
 		if s.tile > 0 {
 			l.Params.U32("k", k)
 		}
-		l.Bytes = part.bytes + 4*(int64(rows)*int64(k)+int64(m)*int64(cols))
+		if o.ofLast(route) {
+			l.Params.U32("x_from", min(row, rows-1)*k/4)
+		}
+		l.Bytes = part.bytes + 4*(int64(min(rows, m))*int64(k)+int64(m)*int64(cols))
 		if o.bias != engine.None {
 			l.Bytes += 4 * int64(part.rows)
 		}
@@ -344,10 +356,13 @@ func (o *linear) Plan(p *engine.Planner) error {
 			if s.batch != 1 {
 				l.Params.U32("x_rows", rows)
 			}
+			if o.ofLast(route) {
+				l.Params.U32("residual_from", max(0, min(row, residualRows-1))*n)
+			}
 			l.Params.U32("residual_rows", residualRows)
 		}
 		if o.residual != engine.None {
-			l.Bytes += 4 * int64(residualRows) * int64(part.rows)
+			l.Bytes += 4 * int64(min(residualRows, m)) * int64(part.rows)
 			l.FLOPs += int64(m) * int64(part.rows)
 		}
 		if o.takesNorm(route) {
@@ -376,6 +391,14 @@ func (o *linear) Plan(p *engine.Planner) error {
 	return nil
 }
 
+// gemvOfLast is the shape of a GEMV for the last of several rows.
+func (o *linear) gemvOfLast(limits *gpu.Limits) linearShape {
+	if !o.last {
+		return linearShape{}
+	}
+	return o.gemv(limits)
+}
+
 func (s *linearShape) grid(p *engine.Planner, m, n, k int) engine.Grid {
 	if s.tile > 0 {
 		return p.Tiles(s.lanes, engine.Split("cols", n, s.rows), engine.Split("rows", m, s.tile))
@@ -392,6 +415,9 @@ func (o *linear) takesResidual(route int) bool {
 
 // takesNorm says whether the kernel of a route does the norm that gives x.
 func (o *linear) takesNorm(route int) bool { return o.norm != nil && o.shapes[route].batch == 1 }
+
+// ofLast says whether the kernel of a route finds the row that it takes behind others.
+func (o *linear) ofLast(route int) bool { return linearRoutes[route].why == lastRow }
 
 // givenNorm says whether the norm that gives x is done as far as each element goes.
 func (o *linear) givenNorm() bool { return o.norm != nil && o.norm.squares != engine.None }
@@ -421,6 +447,7 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 		c["Gated"], c["Expr"] = o.gatedBy(route, 4)
 		return kernelAs(b, name, "linear_tiled", c)
 	}
+	c["Last"] = o.ofLast(route)
 	ragged := func(p part) bool { return p.rows%s.rows != 0 }
 	c["Lanes"], c["Rows"], c["Batch"], c["Eights"] = s.lanes, s.rows, s.batch, s.eights
 	c["Norm"], c["Next"], c["Given"] = o.takesNorm(route), o.doesNext(route), 0
@@ -456,6 +483,11 @@ func (o *linear) Reference(r *Ref) {
 			dims = residual.Dims
 		}
 	}
+	from := 0 // the row of x and the residual that row 0 of y is of
+	if o.last {
+		from = max(xRows, residualRows) - 1
+		dims = append(slices.Repeat([]int{1}, len(dims)-1), o.cols())
+	}
 	y := r.result(o.y, dims...)
 	m, _ := y.rows()
 	cols := slices.Collect(r.cols(o.y, o.cols()))
@@ -477,12 +509,12 @@ func (o *linear) Reference(r *Ref) {
 				}
 				read(col-p.first, w)
 				for i := range r.rows(o.y, m) {
-					sum := dot(x.row(min(i, xRows-1)), w)
+					sum := dot(x.row(min(from+i, xRows-1)), w)
 					if bias.Data != nil {
 						sum += bias.Data[col]
 					}
 					if residual.Data != nil {
-						sum += residual.row(min(i, residualRows-1))[col]
+						sum += residual.row(min(from+i, residualRows-1))[col]
 					}
 					y.row(i)[col] = sum
 				}
@@ -625,6 +657,9 @@ func rowsOfTiles(tile int, most *int) func(*linear) int {
 // tiles is the shape of kernels by tiles: in each team a lane has 8 x 8 results.
 func tiles(tile, teams int) func(*linear, *gpu.Limits) linearShape {
 	return func(o *linear, limits *gpu.Limits) linearShape {
+		if o.last {
+			return linearShape{}
+		}
 		// With fewer columns than these there would be no weights to load for some lanes.
 		for quads := 4; quads >= tile/32; quads /= 2 {
 			vectors := teams * (tile + tileColumns) / 8 * (10*quads + 1)
@@ -643,7 +678,7 @@ func tiles(tile, teams int) func(*linear, *gpu.Limits) linearShape {
 // one by one.
 func batch(batch, rows int) func(*linear, *gpu.Limits) linearShape {
 	return func(o *linear, limits *gpu.Limits) linearShape {
-		if !o.w.whole() {
+		if !o.w.whole() || o.last {
 			return linearShape{}
 		}
 		s := linearShape{rows: rows, batch: batch, eights: 1, lanes: 64}

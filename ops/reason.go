@@ -15,6 +15,7 @@ const (
 	wideHead
 	manyScores
 	oneRow
+	lastRow
 	manyRows
 	atMost4Rows
 	atMost16Rows
@@ -37,6 +38,7 @@ func (r reason) String() string {
 		wideHead:        "D > 128",
 		manyScores:      "scores would take more memory than is set aside",
 		oneRow:          "M = 1",
+		lastRow:         "M > 1, and the last row is all that is read",
 		manyRows:        "M > 1",
 		atMost4Rows:     "M <= 4",
 		atMost16Rows:    "M <= 16",

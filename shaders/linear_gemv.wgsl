@@ -1,6 +1,6 @@
 // y = {{if .Gated}}{{.Gated}}(x * gate') * (x * up'){{else}}x * w' + bias{{end}}
 {{- if .Residual}} + residual, if there is one,{{end}} for
-{{- if eq .Batch 1}} a row{{else}} {{.Batch}} rows{{end}} of x.
+{{- if .Last}} the last row{{else if eq .Batch 1}} a row{{else}} {{.Batch}} rows{{end}} of x.
 {{- if .Gated}} w has the rows of gate, then those of up.{{end}} A workgroup takes
 // {{.Rows}} rows of {{if .Gated}}each{{else}}w{{end}}: each lane holds its columns of x while it goes through
 // the rows, a chunk of columns at a time, and what it sums for each result meets what the other lanes have
@@ -33,11 +33,17 @@ struct Params {
   stride: u32, // of the rows of y
 {{- end}}
   first: u32, // column of y that row 0 of w makes
+{{- if .Last}}
+  x_from: u32, // vectors of x before its last row
+{{- end}}
 {{- if .Residual}}
 {{- if $several}}
   x_rows: u32, // as many as y has, or one that serves all
   residual_rows: u32, // likewise
 {{- else}}
+{{- if .Last}}
+  residual_from: u32, // elements of the residual before the row that is added
+{{- end}}
   residual_rows: u32, // 0 where there is no residual
 {{- end}}
 {{- end}}
@@ -148,7 +154,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- if $several}}
     beside = residual[min(batch, params.residual_rows - 1u) * params.stride + column];
 {{- else}}
-    beside = residual[column];
+    beside = residual[{{if .Last}}params.residual_from + {{end}}column];
 {{- end}}
   }
 {{- end}}
@@ -161,7 +167,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let x_row{{$b}} = min(batch0 + {{$b}}u, {{$x_rows}} - 1u) * {{mul $.Chunks (mul 2 $.Eights)}}u;
 {{- end}}
 {{- else}}
-  let x_row0 = 0u;
+  let x_row0 = {{if .Last}}params.x_from{{else}}0u{{end}};
 {{- end}}
 {{- if .Gated}}
   let rows = min({{$rows}}u, 2u * params.n);
