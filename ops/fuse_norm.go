@@ -32,19 +32,15 @@ var fuseNorm = engine.Fusion{
 				return nil
 			}
 			fused := *o
-			fused.behind = rows
+			fused.folds = true
 			return &fused
 		case *linear:
 			fused := *o
-			if norm, ok := b.Producer(o.x).(*rmsNorm); ok && norm.behind > 0 {
+			if norm, ok := b.Producer(o.x).(*rmsNorm); ok && norm.folds {
 				fused.norm = norm
-				fused.plan(b.Limits())
 			}
-			if s := &fused.shapes[0]; s.batch == 1 && len(o.parts) == 1 && o.gated == nil {
-				fused.next = normBehind(b, o.y, s.rows)
-			}
-			if len(fused.bindings(0, &fused.parts[0])) > int(b.Limits().MaxStorageBuffers) {
-				fused.next = nil
+			if s := &o.shapes[0]; s.batch == 1 && len(o.parts) == 1 && o.gated == nil {
+				fused.next = normBehind(b, o.y, s.rows, len(fused.bindings(0, &o.parts[0])))
 			}
 			if fused.norm == nil && fused.next == nil {
 				return nil
@@ -52,14 +48,16 @@ var fuseNorm = engine.Fusion{
 			fused.makeKernels(b)
 			return &fused
 		case *embedding:
-			fused := *o
-			if len(o.parts) == 1 {
-				fused.next = normBehind(b, o.y, gemvRows(o.table.Cols, 1))
-			}
-			if fused.next == nil ||
-				len(fused.bindings(embeddingRow, &fused.parts[0])) > int(b.Limits().MaxStorageBuffers) {
+			if len(o.parts) > 1 {
 				return nil
 			}
+			bound := len(o.bindings(embeddingRows, &o.parts[0]))
+			next := normBehind(b, o.y, gemvRows(o.table.Cols, 1), bound)
+			if next == nil {
+				return nil
+			}
+			fused := *o
+			fused.next = next
 			fused.makeKernels(b)
 			return &fused
 		}
@@ -72,10 +70,10 @@ type preparer interface {
 	prepares() *rmsNorm // nil: none
 }
 
-// normBehind is a norm of y that can be left to what gives y, with a sum of squares for each so many columns,
-// and to the products behind; nil where there is none.
-func normBehind(b *engine.Builder, y engine.ValueID, each int) *rmsNorm {
-	if b.RouteAsked(y) {
+// normBehind is a norm of y that can be left to what gives y, with a sum of squares for each so many columns
+// in a kernel that binds so much already, and to the products behind; nil where there is none.
+func normBehind(b *engine.Builder, y engine.ValueID, each, bound int) *rmsNorm {
+	if b.RouteAsked(y) || bound+len((&rmsNorm{}).given()) > int(b.Limits().MaxStorageBuffers) {
 		return nil
 	}
 	readers, _ := b.Readers(y)
@@ -84,9 +82,9 @@ func normBehind(b *engine.Builder, y engine.ValueID, each int) *rmsNorm {
 		if !ok {
 			continue
 		}
-		if rows := rowsBehind(b, norm); rows > 0 {
+		if rowsBehind(b, norm) > 0 {
 			next := *norm
-			next.behind, next.width, next.each = rows, last(b.MaxDims(y)), each
+			next.folds, next.width, next.each = true, last(b.MaxDims(y)), each
 			next.weighted = b.Tensor(b.Name(norm.y)+".weighted", engine.F32)
 			next.squares = b.Tensor(b.Name(norm.y)+".squares", engine.F32)
 			return &next
@@ -131,12 +129,13 @@ func (o *rmsNorm) given() []engine.Binding {
 
 // give settles the dims of what the norm is given: left, where the route in force does not.
 func (o *rmsNorm) give(p *engine.Planner, gives bool) {
-	set := p.Leave
 	if gives {
-		set = p.SetDims
+		p.SetDims(o.weighted, 1, o.width)
+		p.SetDims(o.squares, o.sums())
+		return
 	}
-	set(o.weighted, 1, o.width)
-	set(o.squares, o.sums())
+	p.Leave(o.weighted, 1, o.width)
+	p.Leave(o.squares, o.sums())
 }
 
 // addCost adds what giving it costs a dispatch.

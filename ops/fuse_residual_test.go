@@ -28,7 +28,13 @@ func fusedAndNot(t failer, rule engine.Fusion, build func(b *engine.Builder), li
 		}
 		return g
 	}
-	return make(rule), make()
+	fused, plain = make(rule), make()
+	for _, v := range fused.Describe().Values {
+		if v.Role == engine.Intermediate.String() && v.MaxDims == nil && v.Kind == "tensor" {
+			t.Fatalf("nothing gives %s", v.Name)
+		}
+	}
+	return fused, plain
 }
 
 // parts are the operators of a graph that were made of several, as name = part, part.

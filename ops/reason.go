@@ -36,7 +36,7 @@ func (r reason) String() string {
 		manyTokens:      "S > 1",
 		fewTokens:       "S > 1, and tiles of tokens do not fill the device",
 		wideHead:        "D > 128",
-		manyScores:      "scores would take more memory than is set aside",
+		manyScores:      "scores would take more memory than the device binds",
 		oneRow:          "M = 1",
 		lastRow:         "M > 1, and the last row is all that is read",
 		manyRows:        "M > 1",

@@ -46,7 +46,7 @@ type rmsNorm struct {
 	eps          float32
 	kernel       *engine.Kernel
 	lanes, vec   int
-	behind       int // rows of the weights of the products that a single row is left to; 0: of none
+	folds        bool // a single row is left to the products that read it
 	// weighted is a single row by the weights, and squares are sums of squares, of so many of its elements
 	// each, where the operator that gives x gives these too (fusion rule norm); or None.
 	weighted, squares engine.ValueID
@@ -101,7 +101,7 @@ func (o *rmsNorm) Plan(p *engine.Planner) error {
 	table := [...]route{
 		{name: "folded", why: oneRow, only: true}, {name: "rows", why: manyRows, upTo: always},
 	}
-	if o.behind > 0 {
+	if o.folds {
 		table[0].upTo = 1
 	}
 	if routes(table[:]).choose(p, n/width) == 0 {

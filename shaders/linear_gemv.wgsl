@@ -299,7 +299,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     partial[sum] = square;
   }
   workgroupBarrier();
-  if (lane == 0u) {
+  if (lane == 0u && group_row < params.n) {
     for (var i = 1u; i < {{$sums}}u; i++) {
       square += partial[i];
     }
