@@ -63,11 +63,12 @@ func complain(t *theme, w int, what string) []string {
 	return lines
 }
 
-// elsewhere is the dispatch that a filter asks for by its id, in how many steps it runs, and the last of
-// them, where it runs in none the one that is shown; false where the filter asks for none.
+// elsewhere is the dispatch that a filter of Dispatches asks for by its id and nothing else, in how many
+// steps it runs, and the last of them, where it runs in none the one that is shown; false where it asks for
+// none.
 func (p *listPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) {
 	l := &p.rows.listing
-	if l.table == nil || p.takes() != inspect.AnySteps {
+	if l.table == nil || l.table.Name != "dispatches" {
 		return 0, 0, -1, false
 	}
 	f, err := l.table.ParseFilter(l.choice.filter)

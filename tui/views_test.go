@@ -300,6 +300,17 @@ func TestAFilterThatFindsSomethingLaterSelectsIt(t *testing.T) {
 	d.press("w").sees("Why layers.1.attn.sdpa.qk in s0")
 }
 
+// Where a dispatch runs is said where its number alone keeps it from the table: another word may be what
+// does, and in Graph a number is that of an operator.
+func TestWhereADispatchRunsIsSaidOfItsNumberAlone(t *testing.T) {
+	for view, said := range map[string]string{"2": "#34 zzz", "4": "#34 zzz", "5": "#34"} {
+		d := drive(t, 120, 40, llama, nil, Options{}).press(view, "/").typed(said).press("enter")
+		d.misses("Dispatch 34 runs")
+	}
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("#34").press("enter")
+	d.sees("Dispatch 34 runs in 1 step")
+}
+
 // A dispatch is found by its number as the column # has it; one that runs nowhere is explained all the same.
 func TestADispatchIsFoundByItsNumberAndExplainedWhereNoStepRunsIt(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "/").sees("filter: ▏", "#37 (an id)").typed("#")

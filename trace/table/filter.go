@@ -161,14 +161,13 @@ func (f Filter) Match(t *Table, row int) bool {
 	return true
 }
 
-// Equal is the number that a filter wants a column to have, and whether it wants one.
+// Equal is the number that a filter wants a column to have, and whether it wants that and nothing else.
 func (f Filter) Equal(col int) (float64, bool) {
-	for _, m := range f.terms {
-		if m.col == col && m.compare == "=" && !m.invert {
-			return m.number, true
-		}
+	if len(f.terms) != 1 {
+		return 0, false
 	}
-	return 0, false
+	m := &f.terms[0]
+	return m.number, m.col == col && m.compare == "=" && !m.invert
 }
 
 // excludes says whether an exclusion takes a row out.
