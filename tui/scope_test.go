@@ -131,6 +131,7 @@ func TestEventsAreJumpedTo(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2")
 	d.press("]").sees("nothing happened after this step")
 	d.press("1", "g", "[").sees("nothing happened before this step")
+	d.press("3", "[").sees("no grid changed before this step")
 	d.press("2", "]").sees("step 1 ", "s1 pos 42: decode of 1 token, after prefill of 42 tokens: 291 grids")
 	d.press("]").sees("step 23 decode", "s23 pos 64: sdpa.split 32 → 64 (16 times)")
 	if row := d.row(); !strings.Contains(row, "sdpa.split") {

@@ -203,7 +203,9 @@ func (a *App) nextEvent(by int) {
 		a.remark("still looking for what happened")
 		return
 	}
+	what := "nothing happened "
 	if v, ok := a.view().(eventful); ok {
+		what = "no grid changed "
 		events = slices.DeleteFunc(slices.Clone(events), func(e inspect.Event) bool { return !v.has(e) })
 	}
 	i := sort.Search(len(events), func(i int) bool { return events[i].Step > a.at() })
@@ -212,7 +214,7 @@ func (a *App) nextEvent(by int) {
 	}
 	if i < 0 || i >= len(events) {
 		where := map[int]string{-1: "before", 1: "after"}[by]
-		a.remark("nothing happened " + where + " this step")
+		a.remark(what + where + " this step")
 		return
 	}
 	at := events[i].Step
