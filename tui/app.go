@@ -379,7 +379,7 @@ func (a *App) toggleMouse() {
 	}
 }
 
-// cancel stops what is running; a second time within 2 s, with nothing between, it leaves.
+// cancel stops what is running; a second time within armedFor, with nothing between, it leaves.
 func (a *App) cancel() {
 	if a.armed() {
 		a.quit()
@@ -396,11 +396,15 @@ func (a *App) cancel() {
 		a.remark(keyed("nothing is running; {cancel} again to quit"))
 	}
 	a.noteHolds = a.armed
+	a.fade(armedFor)
 }
+
+// armedFor is how long behind a cancel another one leaves.
+const armedFor = 2 * time.Second
 
 // armed says that the next cancel leaves.
 func (a *App) armed() bool {
-	return !a.interrupted.IsZero() && now().Sub(a.interrupted) < 2*time.Second
+	return !a.interrupted.IsZero() && now().Sub(a.interrupted) < armedFor
 }
 
 // disarm has the next cancel stop something: what is there to stop may be another thing than before.
@@ -428,8 +432,13 @@ func (a *App) show(text string) {
 	a.unsay()
 	a.note = text
 	a.noteID++
+	a.fade(4 * time.Second)
+}
+
+// fade takes the note back after a time.
+func (a *App) fade(after time.Duration) {
 	id := a.noteID
-	a.cmds = append(a.cmds, tea.Tick(4*time.Second, func(time.Time) tea.Msg { return fadeMsg{id} }))
+	a.cmds = append(a.cmds, tea.Tick(after, func(time.Time) tea.Msg { return fadeMsg{id} }))
 }
 
 // unsay takes the note back.

@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
 
 	"gpuscope/model/session"
 	"gpuscope/trace"
@@ -121,6 +126,26 @@ func TestANoteGoesWithTheNextKey(t *testing.T) {
 		t.Errorf("a key that is held says %q", d.said("is the last"))
 	}
 	d.press("h").misses("is the last")
+}
+
+// What a second cancel does is said for as long as it does that.
+func TestTheWayOutIsSaidForAsLongAsItIsOpen(t *testing.T) {
+	d := bare(t, Options{})
+	synctest.Test(t, func(t *testing.T) {
+		begun, messages := time.Now(), make(chan tea.Msg, 10)
+		var all sync.WaitGroup
+		defer all.Wait()
+		d.app.cancel()
+		for _, cmd := range d.app.cmds {
+			all.Go(func() { messages <- cmd() })
+		}
+		m := <-messages
+		if took := time.Since(begun); took != armedFor {
+			t.Errorf("it is said for %v, and holds for %v", took, armedFor)
+		}
+		d.update(m)
+		d.misses("again to quit")
+	})
 }
 
 // What a job has said stays its time, whatever is pressed.
