@@ -58,8 +58,9 @@ func runPlain(ctx context.Context, o Options, open func(context.Context) openedM
 func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
-	defer signal.Stop(signals)      // after Close: who signals a group signals its members twice
-	var events <-chan session.Event // nil of a trace: it gains nothing
+	defer signal.Stop(signals)           // after Close: who signals a group signals its members twice
+	defer signal.Ignore(syscall.SIGQUIT) // and then it would print goroutines
+	var events <-chan session.Event      // nil of a trace: it gains nothing
 	if !p.recorded {
 		defer s.Close()
 		events = s.Events()
