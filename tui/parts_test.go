@@ -223,7 +223,7 @@ func TestColoursAndTerminalTypesStayInTheirFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	color := regexp.MustCompile(`"#[0-9a-fA-F]{6}"|\x1b\[[0-9;]*m|lipgloss\.`)
+	color := regexp.MustCompile(`"#[0-9a-fA-F]{6}"|\\x1b\[[0-9;]*m|lipgloss\.`)
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue

@@ -46,6 +46,9 @@ func TestExamplesOfTheHelpRun(t *testing.T) {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			return string(out), exit.ExitCode()
 		}
+		if err != nil {
+			t.Fatal(err)
+		}
 		return string(out), exitDone
 	}
 	out, status := sh("mkdir lab && gpuscope run -n 20 --timing dispatch --trace a.json && " +
