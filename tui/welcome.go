@@ -62,6 +62,9 @@ func (a *App) welcome(w, h int) []string {
 // lastSaid is the end of the log in at most h lines of w cells: whole messages, where the last has room, and
 // none that answers a key.
 func (a *App) lastSaid(w, h int) []string {
+	if h <= 0 {
+		return nil
+	}
 	var lines []string
 	log, _ := a.log.snapshot()
 	for _, l := range slices.Backward(log) {
@@ -70,7 +73,7 @@ func (a *App) lastSaid(w, h int) []string {
 		case l.Level == levelKey:
 			continue
 		case len(lines) == 0:
-			lines = shortened(broken, max(0, h), w, keyed(" … (in the log, {Log})"))
+			lines = shortened(broken, h, w, keyed(" … (in the log, {Log})"))
 		case len(lines)+len(broken) > h:
 			return lines
 		default:

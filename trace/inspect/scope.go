@@ -293,6 +293,10 @@ func (o Options) routed(x *Index) Options {
 // Routed is a scope without the steps that took other routes than the last with as many tokens: what such
 // steps take adds up to no step that there is.
 func (x *Index) Routed(s Scope) Scope {
+	other := func(step int) bool { return x.routes[step] != x.routes[s.Last()] }
+	if !slices.ContainsFunc(s.Steps, other) { // as most often, in each frame
+		return s
+	}
 	steps := x.Trace.Steps
 	like, unlike := map[int]int{}, -1 // by the number of tokens, the step of the routes
 	kept := make([]int, 0, len(s.Steps))
