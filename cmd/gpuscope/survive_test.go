@@ -45,7 +45,7 @@ func faking(p *program) opener {
 		dev.OnDispatch = func(d fake.Dispatch) {
 			switch {
 			case strings.Contains(d.Pipeline, "embedding"):
-				first = binary.LittleEndian.Uint32(d.Bound[len(d.Bound)-3].Bytes) // before output and params
+				first = binary.LittleEndian.Uint32(d.Bound[2].Bytes) // behind the table: nibbles and scales
 				time.Sleep(3 * time.Millisecond)
 			case d.Pipeline == "topk_merge": // whose ids the next step may take in
 				binary.LittleEndian.PutUint32(d.Bound[3].Bytes, follows(first))
