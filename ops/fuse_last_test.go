@@ -73,13 +73,20 @@ func TestALinearOfWhichTheLastRowIsReadMakesThatAlone(t *testing.T) {
 	}
 }
 
-// lastGraph has the last row of a product, with a residual or without, its weights in a format.
+// lastGraph has the last row of a product, with a residual or without, its weights in a format, or of a norm
+// with a residual.
 func lastGraph(t *rapid.T) func(b *engine.Builder) {
 	f := rapid.SampledFrom(Formats).Filter(func(f Format) bool { return f.Name != "qcs4w" }).Draw(t, "format")
+	norm := rapid.IntRange(0, 3).Draw(t, "norm") == 0
 	residual, bias := rapid.Bool().Draw(t, "residual"), rapid.Bool().Draw(t, "bias")
 	return func(b *engine.Builder) {
 		x := b.Input("x", engine.F32, []int{1, 1, 256}, []int{1, 40, 256})
 		r := b.Input("r", engine.F32, []int{1, 1, 42}, []int{1, 40, 42})
+		if norm {
+			h := Linear(b, "h", x, noiseMatrix("h.w", 42, 256, f), engine.None)
+			b.Output(lastOf(b, normWithResidual(b, "o", h, r), 1))
+			return
+		}
 		o := &linear{x: x, w: noiseMatrix("o.w", 42, 256, f), bias: engine.None, residual: engine.None}
 		if bias {
 			o.bias = constant(b, "o.bias", 42)
@@ -89,6 +96,17 @@ func lastGraph(t *rapid.T) func(b *engine.Builder) {
 		}
 		b.Output(lastOf(b, o.add(b, "o"), 1))
 	}
+}
+
+// normWithResidual adds a norm as the rule norm_add makes it.
+func normWithResidual(b *engine.Builder, name string, x, residual engine.ValueID) engine.ValueID {
+	o := &rmsNorm{
+		x: x, weight: constant(b, name+".w", 42), y: b.Tensor(name, engine.F32), eps: 1e-5,
+		residual: residual, lanes: 64, vec: 1,
+	}
+	o.makeKernel(b)
+	b.Add(name, o)
+	return o.y
 }
 
 var lastPoints = func() (list []step) {

@@ -97,7 +97,7 @@ func normBehind(b *engine.Builder, y engine.ValueID, each, bound int) *rmsNorm {
 // do its part wherever that has one row.
 func rowsBehind(b *engine.Builder, o *rmsNorm) (rows int) {
 	readers, all := b.Readers(o.y)
-	if !all || o.other != nil {
+	if !all || o.other != nil || o.residual != engine.None {
 		return 0
 	}
 	for _, r := range readers {

@@ -13,10 +13,7 @@ var fuseResidual = engine.Fusion{
 	Pattern: engine.Pattern{Kinds: []string{"add"}, Of: []engine.Pattern{{Kinds: linearKinds}}},
 	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
 		product, sum := m.Ops[0].(*linear), m.Last().(*binaryOp)
-		residual := sum.a
-		if residual == product.y {
-			residual = sum.b
-		}
+		residual := sum.besides(product.y)
 		if product.residual != engine.None || residual == product.y || sum.alpha != 1 ||
 			!rowsAlike(b, product.y, residual) {
 			return nil
@@ -26,6 +23,14 @@ var fuseResidual = engine.Fusion{
 		fused.makeKernels(b)
 		return &fused
 	},
+}
+
+// besides is what a sum has on the other side of v.
+func (o *binaryOp) besides(v engine.ValueID) engine.ValueID {
+	if o.a == v {
+		return o.b
+	}
+	return o.a
 }
 
 // rowsAlike says whether two tensors are of the same dims at every live point, or one of them has a single

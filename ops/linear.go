@@ -486,7 +486,7 @@ func (o *linear) Reference(r *Ref) {
 	from := 0 // the row of x and the residual that row 0 of y is of
 	if o.last {
 		from = max(xRows, residualRows) - 1
-		dims = append(slices.Repeat([]int{1}, len(dims)-1), o.cols())
+		dims = lastDims(dims)
 	}
 	y := r.result(o.y, dims...)
 	m, _ := y.rows()

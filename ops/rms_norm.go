@@ -34,7 +34,7 @@ var rmsNormRouteNames = []string{"folded", "rows"}
 func addRMSNorm(c *call) []engine.ValueID {
 	x := c.tensor("x")
 	o := &rmsNorm{x: x, weight: c.tensor("weight"), y: c.out("", engine.F32), eps: float32(c.float("eps"))}
-	o.weighted, o.squares = engine.None, engine.None
+	o.weighted, o.squares, o.residual = engine.None, engine.None, engine.None
 	o.vec = vec(c.Builder, x, -1)
 	o.lanes = lanesFor(c.Builder, last(c.MaxDims(x))/o.vec)
 	o.makeKernel(c.Builder)
@@ -51,13 +51,19 @@ type rmsNorm struct {
 	// each, where the operator that gives x gives these too (fusion rule norm); or None.
 	weighted, squares engine.ValueID
 	width, each       int
+	// residual is added to the norm, with the rows of x or one row that serves all, as x may have one that
+	// serves all of the residual's (fusion rule norm_add); or None.
+	residual engine.ValueID
+	last     bool // y is of the last row alone (fusion rule last), where there is a residual
 	// other is a norm as wide, whose rows the dispatch takes behind its own (fusion rule qk_norm); nil: none.
 	other *rmsNorm
 }
 
 func (o *rmsNorm) makeKernel(b *engine.Builder) {
 	o.kernel = kernel(b, "rms_norm",
-		shaders.Constants{"Lanes": o.lanes, "Vec": o.vec, "Both": o.other != nil})
+		shaders.Constants{
+			"Lanes": o.lanes, "Vec": o.vec, "Both": o.other != nil, "Residual": o.residual != engine.None,
+		})
 }
 
 // norms are the operator's norms, in the order of their rows.
@@ -77,6 +83,9 @@ func (o *rmsNorm) Spec() engine.Spec {
 		x, weight, y := bind(names[i][0], n.x), bind(names[i][1], n.weight), bind(names[i][2], n.y)
 		use.Bind = append(use.Bind, x, weight, y)
 	}
+	if o.residual != engine.None {
+		s.Inputs, use.Bind = append(s.Inputs, o.residual), append(use.Bind, bind("residual", o.residual))
+	}
 	s.Slots = []engine.Slot{{Uses: []engine.Use{{}, use}}}
 	return s
 }
@@ -85,6 +94,9 @@ func (o *rmsNorm) Corners(r *engine.Ranges) []engine.Corner {
 	var list []engine.ValueID
 	for _, n := range o.norms() {
 		list = append(list, n.x)
+	}
+	if o.residual != engine.None {
+		list = append(list, o.residual)
 	}
 	return r.Ends(list...)
 }
@@ -108,6 +120,9 @@ func (o *rmsNorm) Plan(p *engine.Planner) error {
 		p.Leave(o.y, p.Dims(o.x)...)
 		return nil
 	}
+	if o.residual != engine.None {
+		return o.planSum(p, n/width, width)
+	}
 	norms := o.norms()
 	for _, norm := range norms {
 		p.SetDims(norm.y, p.Dims(norm.x)...)
@@ -122,27 +137,88 @@ func (o *rmsNorm) Plan(p *engine.Planner) error {
 	return nil
 }
 
+// planSum plans the norm of some rows with a residual.
+func (o *rmsNorm) planSum(p *engine.Planner, rows, width int) error {
+	dims, also := p.Dims(o.x), p.Dims(o.residual)
+	residualRows := p.Numel(o.residual) / width
+	if residualRows > rows {
+		dims = also
+	}
+	m := max(rows, residualRows)
+	if last(also) != width || min(rows, residualRows) < m && min(rows, residualRows) != 1 {
+		return p.Errorf("x is %v, which does not go with a residual of %v", p.Dims(o.x), also)
+	}
+	var out [maxRank]int
+	rank, skip := copy(out[:], dims), 0
+	if o.last {
+		skip, m = m-1, 1
+		for i := range rank - 1 {
+			out[i] = 1
+		}
+	}
+	p.SetDims(o.y, out[:rank]...)
+	l := p.Dispatch(0, p.Rows(o.lanes, width/o.vec, engine.RowsOf(m*width, width)))
+	l.Params.U32("rows", m).U32("width", width).F32("eps", o.eps).U32("skip", skip).U32("x_rows", rows).
+		U32("residual_rows", residualRows)
+	l.Bytes = 4 * int64(width) * int64(m+min(rows, m)+min(residualRows, m)+1)
+	l.FLOPs = 5 * int64(m) * int64(width)
+	return nil
+}
+
 func (o *rmsNorm) Reference(r *Ref) {
+	if o.residual != engine.None {
+		o.sumReference(r)
+		return
+	}
 	for _, norm := range o.norms() {
 		x, weight := r.Tensor(norm.x), r.Tensor(norm.weight)
 		y := r.result(norm.y, x.Dims...)
-		rows, width := x.rows()
+		rows, _ := x.rows()
 		for i := range r.rows(norm.y, rows) {
-			var squares float64
-			for _, v := range x.row(i) {
-				squares += v * v
-			}
-			scale := 1 / math.Sqrt(squares/float64(width)+float64(norm.eps))
-			for j, v := range x.row(i) {
-				y.row(i)[j] = v * scale * weight.Data[j]
-			}
+			norm.normalise(y.row(i), x.row(i), weight.Data)
 		}
 		r.Set(norm.y, y)
 	}
 }
 
+// normalise makes the norm of a row.
+func (o *rmsNorm) normalise(y, x, weight []float64) {
+	scale := 1 / math.Sqrt(dot(x, x)/float64(len(x))+float64(o.eps))
+	for j, v := range x {
+		y[j] = v * scale * weight[j]
+	}
+}
+
+// sumReference is the norm with a residual.
+func (o *rmsNorm) sumReference(r *Ref) {
+	x, weight, residual := r.Tensor(o.x), r.Tensor(o.weight), r.Tensor(o.residual)
+	rows, _ := x.rows()
+	residualRows, _ := residual.rows()
+	dims, from := x.Dims, 0
+	if residualRows > rows {
+		dims = residual.Dims
+	}
+	if o.last {
+		dims, from = lastDims(dims), max(rows, residualRows)-1
+	}
+	y := r.result(o.y, dims...)
+	m, _ := y.rows()
+	for i := range r.rows(o.y, m) {
+		o.normalise(y.row(i), x.row(min(from+i, rows-1)), weight.Data)
+		for j, v := range residual.row(min(from+i, residualRows-1)) {
+			y.row(i)[j] += v
+		}
+	}
+	r.Set(o.y, y)
+}
+
 // Tolerance: squares are positive, so that nothing cancels out; WGSL allows inverseSqrt 2 ulp.
 func (o *rmsNorm) Tolerance(r *Ref, _ engine.ValueID) Tolerance {
 	n := last(r.Tensor(o.x).Dims)
-	return Tolerance{Rel: summed(n) * rounding, Why: fmt.Sprintf("a mean of %d squares summed in f32", n)}
+	t := Tolerance{Rel: summed(n) * rounding, Why: fmt.Sprintf("a mean of %d squares summed in f32", n)}
+	if o.residual != engine.None { // the two may cancel out
+		t.Abs = t.Rel * (r.largest(o.y) + r.largest(o.residual))
+		t.Why += ", of which a residual takes away"
+	}
+	return t
 }

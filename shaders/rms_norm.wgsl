@@ -1,7 +1,9 @@
-// A workgroup normalises a row: y = x * inverseSqrt(mean(x^2) + eps) * weight.
+// A workgroup normalises a row: y = x * inverseSqrt(mean(x^2) + eps) * weight
+{{- if .Residual}} + residual{{end}}.
 {{- if .Both}}
 // Rows of other are behind those of x.
 {{- end}}
+{{- $x := "base"}}{{if .Residual}}{{$x = "x_base"}}{{end}}
 {{- $T := "f32"}}{{if eq .Vec 4}}{{$T = "vec4<f32>"}}{{end}}
 struct Params {
   rows: u32,{{if .Both}} // of both{{end}}
@@ -9,6 +11,11 @@ struct Params {
   eps: f32,
 {{- if .Both}}
   first: u32, // elements of x; the others are of other
+{{- end}}
+{{- if .Residual}}
+  skip: u32, // the row of x and of residual that row 0 of y is made of
+  x_rows: u32, // as many as residual has, or one that serves all
+  residual_rows: u32, // likewise
 {{- end}}
 }
 
@@ -19,6 +26,9 @@ struct Params {
 {{binding}} var<storage, read> other: array<{{$T}}>;
 {{binding}} var<storage, read> other_weight: array<{{$T}}>;
 {{binding}} var<storage, read_write> other_y: array<{{$T}}>;
+{{- end}}
+{{- if .Residual}}
+{{binding}} var<storage, read> residual: array<{{$T}}>;
 {{- end}}
 {{binding}} var<uniform> params: Params;
 
@@ -52,9 +62,13 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // A row that is not there has no elements; its lanes still meet the others at the barriers.
   let width = select(0u, params.width / {{.Vec}}u, row < params.rows);
   let base = row * width;
+{{- if .Residual}}
+  let x_base = min(params.skip + row, params.x_rows - 1u) * width;
+  let residual_base = min(params.skip + row, params.residual_rows - 1u) * width;
+{{- end}}
   var squares = 0.0;
   for (var i = lane; i < width; i += {{.Lanes}}u) {
-    let v = {{if .Both}}element(base + i){{else}}x[base + i]{{end}};
+    let v = {{if .Both}}element(base + i){{else}}x[{{$x}} + i]{{end}};
     squares += {{if eq .Vec 4}}dot(v, v){{else}}v * v{{end}};
   }
   let scale = inverseSqrt(reduce_sum(lane, squares) / f32(params.width) + params.eps);
@@ -62,7 +76,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- if .Both}}
     put(base + i, i, element(base + i) * scale);
 {{- else}}
-    y[base + i] = x[base + i] * scale * weight[i];
+    y[base + i] = x[{{$x}} + i] * scale * weight[i]{{if .Residual}} + residual[residual_base + i]{{end}};
 {{- end}}
   }
 }
