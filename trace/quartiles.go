@@ -42,7 +42,7 @@ func TrimmedMean(ns []int64) int64 {
 // OffBy is what a mean or median of numbers in rising order, at least one, may be off by: half the distance
 // between their quartiles, or as much as reaches both numbers between which their median lies (MedianWithin),
 // whichever is larger. The second is what few numbers have, whose quartiles may be close together by chance;
-// of fewer than five it is not known.
+// of fewer than FewestWithin it is not known.
 func OffBy(sorted []int64, of int64) Time {
 	low, high, ok := MedianWithin(sorted)
 	if !ok {
@@ -52,9 +52,12 @@ func OffBy(sorted []int64, of int64) Time {
 	return Measured(max((q3-q1+1)/2, of-low, high-of))
 }
 
+// FewestWithin is how many numbers say between which two of them their median lies.
+const FewestWithin = 5
+
 // MedianWithin is between which two of numbers in rising order, at least one, their median lies, nine times
-// of ten or more and however they scatter. Of fewer than five not even the least and the greatest are so far
-// apart, which ok says.
+// of ten or more and however they scatter. Of fewer than FewestWithin not even the least and the greatest are
+// so far apart, which ok says.
 func MedianWithin[N int64 | float64](sorted []N) (low, high N, ok bool) {
 	n, k := len(sorted), 0
 	// Each is below the median as often as above it: term is how likely k of them are, tail k or fewer.

@@ -53,8 +53,8 @@ func TestNothingIsToBeFixedFirstWithinTheScatter(t *testing.T) {
 		busy := &tuitest.Script{Rounds: 3, Scatter: 270_000}
 		d := drive(t, size[0], size[1], llama, busy, Options{Prompt: "Once upon a time"})
 		d.settle()
-		d.press("s", "2", "c").sees("nothing stands out", "c measures on").misses("fix first")
-		d.press("c").sees("c measures on").misses("fix first")
+		d.press("s", "2", "c").sees("3 of 5 rounds", "c measures on").misses("fix first")
+		d.press("c").sees("nothing stands out", "c measures on").misses("fix first")
 		d.press("c").sees("fix first ").misses("nothing stands out", "measures on")
 		// From sixteen rounds on more of them say the same.
 		d = drive(t, size[0], size[1], llama, &tuitest.Script{Rounds: 8, Scatter: 700_000}, Options{
@@ -349,10 +349,10 @@ func TestACostOfFewRoundsSaysSoOnItsRow(t *testing.T) {
 	}
 	d := drive(t, 120, 40, &tr, &tuitest.Script{Rounds: 1}, Options{Prompt: "Once upon a time"})
 	d.settle()
-	d.press("s", "2", "c").sees(" ? ").sees("cost ? 1 round, too few for a ±; alone", "25.1 · c measures on").
-		press("4", "g").sees("cost ? 1 round, too few for a ±")
+	d.press("s", "2", "c").sees(" ? ").sees("cost ? 1 of 5 rounds, too few for a ±;", "alone 25.1 · c measures on").
+		press("4", "g").sees("cost ? 1 of 5 rounds, too few for a ±")
 	d = drive(t, 200, 50, &tr, &tuitest.Script{Rounds: 1}, Options{Prompt: "Once upon a time"})
 	d.settle()
 	d.press("s", "s", "s", "2", "down", "m", "down", "m", "C").
-		sees("2 marked rows together cost ? 1 round, too few for a ±")
+		sees("2 marked rows together cost ? 1 of 5 rounds, too few for a ±")
 }

@@ -472,8 +472,8 @@ func costColumns(x *Index, cost func(func(*RowCost) table.Cell) func(int) table.
 		us, table.Marks(us),
 		{
 			Name: "cost_spread_us", Title: "±", Unit: "us", Is: table.Measured, Right: true, Width: 110,
-			Doc: "what the cost may be off by: half the distance between its quartiles, or of few rounds as far as " +
-				"its median may lie; not known of fewer than 5",
+			Doc: fmt.Sprintf("what the cost may be off by: half the distance between its quartiles, or of few "+
+				"rounds as far as its median may lie; not known of fewer than %d", trace.FewestWithin),
 			Of: cost(func(c *RowCost) table.Cell {
 				if !c.Spread {
 					return table.Missing()
@@ -617,6 +617,15 @@ func (t *DispatchTable) most() (first int, most float64, what string) {
 
 // Undecided says in a title that none of the rows that have costs can be named as what to fix first.
 func (t *DispatchTable) Undecided() table.Part {
+	known, rounds := false, 0
+	for i := range t.Folded {
+		if c := t.Folded[i].Cost; c != nil {
+			known, rounds = known || !c.Few(), max(rounds, c.N)
+		}
+	}
+	if !known {
+		return table.Part{Rank: 0, Text: ofRounds(rounds) + ": no cost has a ± yet", Short: ofRounds(rounds)}
+	}
 	yet := ""
 	if t.FewRounds() {
 		yet = " yet"

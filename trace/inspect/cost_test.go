@@ -427,14 +427,15 @@ func TestACostOfFewRoundsIsNoFigure(t *testing.T) {
 		n    int
 		off  trace.Time
 		want string
+		of   int // rounds
 	}{
-		{1, trace.Time{}, "?|–"},
-		{4, trace.Time{}, "?|–"},
-		{15, trace.Time{}, "?|–"},
-		{5, trace.Measured(28_000), "= 20.0|28"},
-		{5, trace.Measured(16_000), "20.0|16"},
-		{16, trace.Time{}, "20.0|4.5"},
-		{16, trace.Measured(5000), "20.0|5.0"},
+		{1, trace.Time{}, "?|–", 5},
+		{4, trace.Time{}, "?|–", 5},
+		{15, trace.Time{}, "?|–", 16},
+		{5, trace.Measured(28_000), "= 20.0|28", 0},
+		{5, trace.Measured(16_000), "20.0|16", 0},
+		{16, trace.Time{}, "20.0|4.5", 0},
+		{16, trace.Measured(5000), "20.0|5.0", 0},
 	} {
 		x := costed(t, tr, 1)
 		s := &x.Trace.Steps[1]
@@ -448,7 +449,7 @@ func TestACostOfFewRoundsIsNoFigure(t *testing.T) {
 		}
 		want := fmt.Sprintf("(n=%d)", c.n)
 		if !d.Folded[d.Row("d0")].Cost.Spread {
-			want = "cost ? " + table.Plural(c.n, "round") + ", too few for a ±; alone"
+			want = fmt.Sprintf("cost ? %d of %d rounds, too few for a ±; alone", c.n, c.of)
 		}
 		if line := d.CostLine(&d.Folded[d.Row("d0")]); !strings.Contains(line, want) {
 			t.Errorf("%q, want %q", line, want)
@@ -498,7 +499,7 @@ func TestWhatIsWithinTheScatterIsNotFixedFirst(t *testing.T) {
 			s.Costs[i].N = 1
 		}
 		s.Whole.Q1NS, s.Whole.Q3NS = s.Whole.NS-50_000, s.Whole.NS+50_000
-		if got := title(); !strings.Contains(got, "nothing stands out of the scatter of 1 round yet") ||
+		if got := title(); !strings.Contains(got, "1 of 5 rounds: no cost has a ± yet") ||
 			strings.Contains(got, "fix first") {
 			t.Errorf("%s, 1 round: %s", kind, got)
 		}
@@ -589,7 +590,7 @@ func TestACostOfUnknownSpreadIsNoFigure(t *testing.T) {
 		share  string
 		byCost bool
 	}{
-		{n: 1, ns: 20_000, want: "?|–", mark: "?", line: "? 1 round, too few for a ±; alone"},
+		{n: 1, ns: 20_000, want: "?|–", mark: "?", line: "? 1 of 5 rounds, too few for a ±; alone"},
 		{n: 5, ns: 20_000, off: trace.Measured(14_000), want: "20.0|14", byCost: true},
 		{
 			n: 5, ns: 2_000, off: trace.Measured(14_000), want: "= 2.0|14", mark: "=",
@@ -647,7 +648,7 @@ func TestTheTableOfCostsSaysWhatItsMarksMean(t *testing.T) {
 	}
 	want := []string{
 		"= not different from 0",
-		"? 3 rounds, too few for a ±; or more than the whole step: it was held up",
+		"? 3 of 5 rounds, too few for a ±; or more than the whole step: it was held up",
 	}
 	if d := cmp.Diff(want, made.Notes); d != "" {
 		t.Error(d)

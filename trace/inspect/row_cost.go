@@ -46,7 +46,7 @@ func (c *RowCost) judge(w *trace.Whole, t *trace.Trace) {
 	c.SpreadNS, c.Spread = costSpread(c.Cost)
 	switch ns := math.Abs(float64(c.NS)); {
 	case !c.Spread:
-		c.Mark, c.Doubt = markUnknown, table.Plural(c.N, "round")+", too few for a ±"
+		c.Mark, c.Doubt = markUnknown, ofRounds(c.N)+", too few for a ±"
 	case w != nil && w.NS > 0 && ns > float64(w.NS):
 		c.Mark, c.Doubt = markUnknown, "more than the whole step: it was held up"
 		c.Spread = false
@@ -66,7 +66,7 @@ func (c *RowCost) SaveNS() (ns float64, ok bool) {
 }
 
 // Says is the cost in words, with what it may be off by and of how many rounds:
-// "177.6 µs a step ± 9.0 (n=30)", "? 1 round, too few for a ±".
+// "177.6 µs a step ± 9.0 (n=30)", "? 1 of 5 rounds, too few for a ±".
 func (c *RowCost) Says() string {
 	if !c.Spread {
 		return markUnknown + " " + c.Doubt
@@ -92,6 +92,15 @@ func (c *RowCost) Short() string { return c.marked(fmt.Sprintf("%.0f µs", float
 
 // manyRounds have quartiles that say what a cost may be off by, which more rounds do not make smaller.
 const manyRounds = 16
+
+// ofRounds says how many rounds there are of those that tell what a cost may be off by: "1 of 5 rounds".
+func ofRounds(n int) string {
+	of := trace.FewestWithin
+	if n >= of { // of a trace of before
+		of = manyRounds
+	}
+	return fmt.Sprintf("%d of %d rounds", n, of)
+}
 
 // costSpread is what a cost may be off by, as the trace has it. One of before traces had it is known by the
 // quartiles of many rounds.
