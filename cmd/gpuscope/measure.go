@@ -59,6 +59,24 @@ func (o *profiling) check() error {
 	return o.kind.check()
 }
 
+// nameable refuses names of rows that no step of the model will have, before one runs.
+func (o *profiling) nameable(ctx context.Context, out *output) error {
+	if len(o.together) == 0 {
+		return nil
+	}
+	t, err := out.await(ctx, func(*trace.Trace) bool { return true })
+	if err != nil {
+		return err
+	}
+	x := inspect.NewIndex(t)
+	for _, names := range o.together {
+		if err := x.Nameable(names); err != nil {
+			return usagef("--cost: %v", err)
+		}
+	}
+	return nil
+}
+
 func (o *profiling) costs() bool { return o.kind.value == "both" || o.kind.value == "cost" }
 func (o *profiling) alone() bool { return o.kind.value == "both" || o.kind.value == "alone" }
 

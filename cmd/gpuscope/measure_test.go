@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -96,8 +97,20 @@ func TestRunMeasuresRowsTogetherAndRecordsThem(t *testing.T) {
 func TestRunWithoutSuchARowSaysWhichThereAre(t *testing.T) {
 	t.Parallel()
 	p, stdout, stderr := playBack(t, tuitest.Script{})
-	if status := p.main(t.Context(), strings.Fields("run -n 4 --cost norms")); status != exitFailed ||
-		!strings.Contains(stderr.String(), `--cost: no row of the step is called "norms"; there are pro`) {
+	path := filepath.Join(t.TempDir(), "run.json")
+	status := p.main(t.Context(), strings.Fields("run -n 4 --cost norms --trace "+path))
+	if status != exitUsage || stdout.Len() > 0 ||
+		!strings.Contains(stderr.String(), `--cost: no row of any step is called "norms"; there are pro`) {
+		t.Errorf("exit %d: %s%s", status, stdout, stderr)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("there is a trace of what did not run")
+	}
+	// What the last step alone has not is known behind it, when its profile is worth having.
+	p, stdout, stderr = playBack(t, tuitest.Script{})
+	status = p.main(t.Context(), strings.Fields("run -n 4 --cost sdpa.softmax"))
+	if status != exitFailed ||
+		!strings.Contains(stderr.String(), `--cost: no row of the step is called "sdpa.softmax"; there are pro`) {
 		t.Errorf("exit %d: %s", status, stderr)
 	}
 	if !strings.Contains(stdout.String(), "decode: 3 tokens") {

@@ -183,8 +183,12 @@ func (r *run) run(ctx context.Context, p *program) error {
 		for e := range s.Events() {
 			out.take(e)
 		}
+		close(out.took)
 	})
-	reply, err := r.generate(ctx, s)
+	var reply session.Reply
+	if err = r.profiling.nameable(ctx, out); err == nil {
+		reply, err = r.generate(ctx, s)
+	}
 	out.hit, out.whole = reply.Hit, err == nil
 	if err == nil && r.measures() && reply.Step >= 0 {
 		var t *trace.Trace
@@ -195,7 +199,7 @@ func (r *run) run(ctx context.Context, p *program) error {
 	err = errors.Join(err, s.Close())
 	draining.Wait()
 	out.progress.done()
-	if errors.Is(err, session.ErrUsage) {
+	if _, wrong := errors.AsType[usageError](err); wrong || errors.Is(err, session.ErrUsage) {
 		recorder.cancel()
 		return asUsage(err)
 	}
@@ -256,7 +260,7 @@ type output struct {
 	stop context.CancelFunc // ends the run when nobody reads its output
 
 	mu       sync.Mutex    // of all of it, while events come
-	took     chan struct{} // something came
+	took     chan struct{} // something came; closed when nothing will
 	progress *progress     // of what is measured
 	mirror   session.Mirror
 	tally    inspect.Tally // of all steps
@@ -322,19 +326,30 @@ func (o *output) endText() {
 
 // upTo is the trace once a step is in it and its command is done. The text has ended then.
 func (o *output) upTo(ctx context.Context, step int) (*trace.Trace, error) {
-	for {
-		o.mu.Lock()
-		t, running := o.mirror.Trace, o.mirror.State.Running
-		there := t != nil && !running && len(t.Steps) > 0 && t.Steps[len(t.Steps)-1].Index >= step
+	return o.await(ctx, func(t *trace.Trace) bool {
+		there := !o.mirror.State.Running && len(t.Steps) > 0 && t.Steps[len(t.Steps)-1].Index >= step
 		if there {
 			o.endText()
 		}
+		return there
+	})
+}
+
+// await is the trace once it is as it is waited for.
+func (o *output) await(ctx context.Context, there func(*trace.Trace) bool) (*trace.Trace, error) {
+	for more := true; ; {
+		o.mu.Lock()
+		t := o.mirror.Trace
+		ready := t != nil && there(t)
 		o.mu.Unlock()
-		if there {
+		switch {
+		case ready:
 			return t, nil
+		case !more:
+			return nil, errors.New("the session has ended")
 		}
 		select {
-		case <-o.took:
+		case _, more = <-o.took:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

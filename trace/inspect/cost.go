@@ -133,6 +133,49 @@ func (x *Index) Named(ctx context.Context, step int, names string) (Part, error)
 	return Together(parts), nil
 }
 
+// Nameable refuses names, with commas between, of which one is that of no row that a step may have, whatever
+// the routes of its dispatches: what Named refuses of every step.
+func (x *Index) Nameable(names string) error {
+	var rows, also []string // also: kinds of operators, kernels, and labels without their block
+	add := func(name string) {
+		if name != "" && !slices.Contains(rows, name) {
+			rows = append(rows, name)
+		}
+	}
+	g := &x.Trace.Graph
+	for i := range g.Dispatches {
+		d := &g.Dispatches[i]
+		o := &g.Ops[d.Op]
+		name := label(o, d)
+		also = append(also, o.Kind, name)
+		if o.Layer != nil && o.Block != "" {
+			name = o.Block + "." + name
+			add(o.Block)
+		}
+		add(x.graph.layers.part(o))
+		add(name)
+	}
+	for i := range g.Kernels {
+		also = append(also, g.Kernels[i].Name)
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		name = strings.TrimSpace(name)
+		is := strings.HasPrefix(name, "layer") // which of them are equal a step says
+		for _, has := range slices.Concat(rows, also) {
+			match, err := path.Match(name, has)
+			if err != nil {
+				return fmt.Errorf("%q is no name: %w", printable.Short(name, 40), err)
+			}
+			is = is || match
+		}
+		if !is {
+			return fmt.Errorf("no row of any step is called %q; there are %s", printable.Short(name, 40),
+				strings.Join(rows, ", "))
+		}
+	}
+	return nil
+}
+
 // answers says whether a name is that of a row, or of what all its dispatches have in common.
 func (t *DispatchTable) answers(row int, name string) (is bool, err error) {
 	r, first := &t.Folded[row], t.Launch(&t.Folded[row])

@@ -52,6 +52,36 @@ func costedBy(tr *trace.Trace, step int, parts ...inspect.Part) *inspect.Index {
 	return inspect.NewIndex(&out)
 }
 
+// What a row of some step is called is a name before one has run, and what none is called is not.
+func TestNamesAreKnownBeforeAStepRuns(t *testing.T) {
+	whole := tracetest.Run(2, 40, 7, 1)
+	bare := *whole
+	bare.Plans, bare.Steps, bare.Events = nil, nil, nil
+	before := inspect.NewIndex(&bare)
+	for step := range whole.Steps {
+		d := dispatched(inspect.NewIndex(whole), step, inspect.Options{})
+		for i := range d.Folded {
+			r, l := &d.Folded[i], d.Launch(&d.Folded[i])
+			if r.Parent >= 0 && !d.Folded[r.Parent].Open || r.Joint {
+				continue
+			}
+			names := []string{d.Name(i), r.Label, l.Op.Kind, l.Plan.Kernel, "attn.*," + d.Name(i)}
+			for _, name := range names {
+				if err := before.Nameable(name); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	for name, want := range map[string]string{
+		"attn.q,norms": `called "norms"; there are prologue, embed, `, "x*": `called "x*"`, "[": `"[" is no name`,
+	} {
+		if err := before.Nameable(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+}
+
 func TestPartsOfAStepAreTheRowsOfItsLayers(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Run(2, 40, 1))
 	parts, err := x.CostParts(ctx, 1)
