@@ -72,6 +72,9 @@ func TestGraphAsTextListsEverything(t *testing.T) {
 	if g.AllocatedBytes["state"] != 2*6*64*2*64*4 {
 		t.Errorf("KV cache of %d bytes", g.AllocatedBytes["state"])
 	}
+	if half := plannedDemo(t, "--context 64 --kv f16"); 2*half.AllocatedBytes["state"] != g.AllocatedBytes["state"] {
+		t.Errorf("in f16 a KV cache of %d bytes", half.AllocatedBytes["state"])
+	}
 }
 
 // Every edge of the drawing joins boxes that are drawn, and every operator is.

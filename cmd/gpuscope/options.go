@@ -56,7 +56,6 @@ func declareModelFlags(flags *pflag.FlagSet, levels ...string) *modelOptions {
 	o.timing = choiceFlag(flags, "timing", "time the GPU at `LEVEL`", levels...)
 	o.propagation = choiceFlag(flags, "propagation", "wake operators after a resize in `ORDER`",
 		engine.Topological.String(), engine.Fixpoint.String())
-	o.kv = choiceFlag(flags, "kv", "keep the KV cache in `TYPE`", "f32", "f16")
 	flags.StringArrayVar(&o.routes, "route", nil,
 		"make operators of a kind, or one of them, take a route or kernel: `KIND[@OP]=ROUTE` (may be repeated)")
 	flags.StringVar(&o.shaders, "shaders", "",
@@ -105,6 +104,7 @@ func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 		fmt.Sprintf("(default the model's, at most %s)", table.Integer(model.DefaultContext)))
 	flags.IntVar(&o.maxChunk, "max-chunk", 0,
 		"take at most `N` tokens a step (default 512, or the context where that is less)")
+	o.kv = choiceFlag(flags, "kv", "keep the KV cache in `TYPE`", "f32", "f16")
 	flags.StringVar(&o.quantize, "quantize", "",
 		"turn matrices of F32, F16 and BF16 into `q4` (4 bits, a scale for each group) as they are loaded")
 	flags.IntVar(&o.groupSize, "group-size", 0, "quantise in groups of `32|64|128` columns (default 32)")
@@ -188,9 +188,12 @@ func (o *modelOptions) checkFlags() error {
 		return usagef("--shaders: without a device no kernel runs")
 	}
 	if o.timing != nil { // it is to run
-		if err := cmp.Or(o.timing.check(), o.propagation.check(), o.kv.check()); err != nil {
+		if err := cmp.Or(o.timing.check(), o.propagation.check()); err != nil {
 			return err
 		}
+	}
+	if o.kv != nil {
+		return o.kv.check()
 	}
 	return nil
 }
