@@ -14,7 +14,9 @@
 // Tiles of x and of the weights pass through workgroup memory, {{mul 4 $step}} columns at a time; the next
 // ones are loaded while these are multiplied. A lane reads the 8 numbers of a column as two vectors, from a
 // row of memory that is its own and at places that are constants: no index is left to compute, or to hold
-// within the array, where the time goes.
+// within the array, where the time goes. Rows are multiplied to and fro, so that each multiplication has one
+// factor of that before it: with two new ones and the sum a GPU reads three registers, which may be in one
+// bank.
 {{- $tall := div .Tile 8}}{{/* lanes of a team, one below the other; 8 are side by side */}}
 {{- $eights := div .Quads 2}}{{/* of a team's */}}
 {{- $loads := .Quads}}
@@ -189,7 +191,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       let b0 = w_tile[w_read][{{$at}}];
       let b1 = w_tile[w_read][{{add $at 1}}];
 {{- range $i := 8}}
-{{- range $j := 8}}
+{{- range $at := 8}}
+{{- $j := swing $at 8 $i}}
       sum{{$i}}_{{$j}} = fma({{template "of_two" (set $ "Of" "a" "I" $i)}},
         {{- template "of_two" (set $ "Of" " b" "I" $j)}}, sum{{$i}}_{{$j}});
 {{- end}}

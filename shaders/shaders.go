@@ -191,6 +191,13 @@ var functions = template.FuncMap{
 		}
 		return a / b, nil
 	},
+	// swing counts to and fro: i of n in even turns, and from the end in odd ones.
+	"swing": func(i, n, turn int) int {
+		if turn%2 == 1 {
+			return n - 1 - i
+		}
+		return i
+	},
 	"set": set,
 	// Each expansion has these two of its own.
 	"binding": func() string { return "" },
