@@ -173,7 +173,7 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 			}
 		}
 	case tea.MouseMsg:
-		a.jobs.asked++
+		a.asks()
 		if p, ok := pointerOf(m); ok {
 			a.answering(func() { a.point(p) })
 		}
@@ -229,6 +229,7 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 			a.reload() // what the key leads to is on its way
 		}
 	}
+	a.takeNews()
 	a.reload()
 	if a.noteHolds != nil && !a.noteHolds() {
 		a.unsay()
@@ -275,8 +276,14 @@ func (a *App) strike(k key) {
 	if !k.urgent() {
 		a.disarm()
 	}
-	a.jobs.asked++
+	a.asks()
 	a.answering(func() { a.press(k) })
+}
+
+// asks counts what a person does. It is about the newest that there is.
+func (a *App) asks() {
+	a.jobs.asked++
+	a.takeNews()
 }
 
 // answering does what a person asked for. What was said in answer to what they asked for before goes.

@@ -49,7 +49,7 @@ func deviceParts(d *trace.Device) []table.Part {
 func (a *App) stepParts() []table.Part {
 	s := a.step()
 	if s == nil {
-		if len(a.mirror.Trace.Steps) > 0 {
+		if len(a.index.Trace.Steps) > 0 {
 			return []table.Part{{Rank: 0, Text: "no step shown"}}
 		}
 		return []table.Part{{Rank: 0, Text: "no step yet"}}

@@ -14,14 +14,13 @@ type jobs struct {
 	fail     func(task any, err error)
 	mended   func(task any)
 	asked    int // rises with everything that a person does
-	commands int // rises with every command of the session that has ended
-	brought  int // rises with what a session brings
 	busy     int // jobs whose end the event loop has not heard of, cancelled ones too; 0 is idle
 	open     int // of these, those that somebody waits for
 	since    time.Time
 	patience time.Duration // that is how long a job may take before the screen speaks of it
 	ticking  bool
-	resting  bool // something waits for its time: the screen looks again
+	rest     time.Time // until then what a running model brings is not shown
+	resting  bool      // it waits for that: the screen looks again
 }
 
 // readyMsg is the end of a job. The event loop calls place.
@@ -71,21 +70,29 @@ type task[K comparable, V any] struct {
 	generation int
 	asked      int                // of jobs, when that job began
 	cancel     context.CancelFunc // nil: no job is on its way
-	rest       time.Time          // until then only a person has the value made anew, or
-	commands   int                // the end of a command, of which there were so many,
-	brought    int                // or what follows from what they did, with nothing that was brought since
 }
 
-// What a running model brings is made anew when so many times as long has passed as it took, or this long:
-// there are half a dozen tasks, and all that the screen does is to take much less than a tenth of a core.
+// What a running model brings is shown, all of it at once, when so many times as long has passed as it took
+// to make what is shown, or this long: all that the screen does is to take much less than a tenth of a core.
 const (
-	restFor = 250
-	longest = 10 * time.Second
+	restFor = 50
+	longest = 5 * time.Second
 )
+
+// took has what a running model brings wait for a job that took so long.
+func (j *jobs) took(d time.Duration) {
+	t := now()
+	if j.rest.Before(t) {
+		j.rest = t
+	}
+	if j.rest = j.rest.Add(restFor * d); j.rest.Sub(t) > longest {
+		j.rest = t.Add(longest)
+	}
+}
 
 // want has the value of key computed beside the event loop, unless it is there or on its way, and take called
 // with it; until then what was there stays. What a person asks for anew cancels the job on its way, and its
-// result is dropped. What a running model brings waits for that job, or a fast run would not be seen at all.
+// result is dropped. Other news wait for that job, or a fast run would not be seen at all.
 func (t *task[K, V]) want(j *jobs, key K, compute func(context.Context) (V, error), take func(V)) {
 	switch {
 	case t.has && t.given == key:
@@ -93,15 +100,11 @@ func (t *task[K, V]) want(j *jobs, key K, compute func(context.Context) (V, erro
 		return
 	case t.cancel != nil && (t.making == key || t.asked == j.asked):
 		return
-	case t.has && t.asked == j.asked && t.commands == j.commands && t.brought != j.brought &&
-		now().Before(t.rest):
-		j.resting = true
-		return
 	}
 	t.drop(j)
 	t.generation++
 	t.wished = t.asked != j.asked
-	t.making, t.asked, t.commands, t.brought = key, j.asked, j.commands, j.brought
+	t.making, t.asked = key, j.asked
 	generation := t.generation
 	t.begun = now()
 	t.cancel = j.start(func(ctx context.Context) func() {
@@ -113,7 +116,7 @@ func (t *task[K, V]) want(j *jobs, key K, compute func(context.Context) (V, erro
 			t.cancel = nil
 			j.open--
 			t.given, t.has = key, true
-			t.rest = now().Add(min(longest, restFor*now().Sub(t.begun)))
+			j.took(now().Sub(t.begun))
 			if t.err = err; err != nil { // it is not tried again until something else is wanted
 				j.fail(t, err)
 				return

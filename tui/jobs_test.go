@@ -183,24 +183,51 @@ func TestAChoiceMakesNoTableAnew(t *testing.T) {
 	}
 }
 
-// What a key leads to is shown at once, however soon behind the first of it; what a model brings waits.
-func TestWhatAKeyLeadsToDoesNotRest(t *testing.T) {
-	d := drive(t, 80, 24, llama, nil, Options{})
-	var made task[int, int]
-	want := func(key int) bool {
-		made.want(d.app.jobs, key, func(context.Context) (int, error) { return key, nil }, nil)
-		begun := made.cancel != nil
-		d.settle()
-		return begun
+// Header and views are of one state of a run: what it brings is taken in at once, and then rests. What a
+// person does shows the newest.
+func TestWhatARunBringsIsShownAllAtOnce(t *testing.T) {
+	d := drive(t, 120, 40, llama, &tuitest.Script{}, Options{Prompt: "Once upon a time"}).press("1")
+	d.touch("space")
+	var ended []any // that the run has, long before the screen has its steps
+	compute := func() {
+		for d.app.jobs.busy > 0 {
+			m := <-d.messages
+			if _, ready := m.(readyMsg); ready {
+				d.update(m)
+			} else {
+				ended = append(ended, m)
+			}
+		}
 	}
-	want(1)
-	made.rest = now().Add(time.Hour)
-	if !want(2) || made.value != 2 {
-		t.Error("another value of the same key press waits")
+	bring := func() {
+		t.Helper()
+		for step := d.app.mirror.State.Step; d.app.mirror.State.Step == step; {
+			select {
+			case e := <-d.session.Events():
+				d.update(eventsMsg{e})
+			case <-time.After(10 * time.Second):
+				t.Fatal("the run gives no step")
+			}
+		}
+		compute()
 	}
-	made.rest = now().Add(time.Hour)
-	d.app.jobs.brought++
-	if want(3) || !d.app.jobs.resting {
-		t.Error("what a model brings is made anew each time")
+	bring()
+	d.sees("step 1 decode", "2 steps: 1 prefill")
+	d.app.jobs.rest = now().Add(time.Hour)
+	bring()
+	bring()
+	if !d.app.jobs.resting {
+		t.Error("what waits is not looked at again")
 	}
+	d.sees("[RUNNING]", "step 1 (newest 3) decode", "2 steps: 1 prefill")
+	d.touch("1")
+	compute()
+	d.sees("4 steps: 1 prefill").misses("2 steps: 1 prefill")
+	bring()
+	d.events()
+	for _, m := range ended {
+		d.update(m)
+	}
+	d.settle()
+	d.sees("[ENDED]", "step 23 decode", "24 steps: 1 prefill")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"gpuscope/model/session"
 	"gpuscope/trace"
@@ -19,9 +20,18 @@ type model struct {
 	isTrace bool
 	lost    bool // the session's events ended
 	mirror  session.Mirror
-	opening error          // why there is no session
-	index   *inspect.Index // of mirror.Trace
-	shown   int            // index into Trace.Steps of "this step", -1 before the first; what is shown: at()
+	opening error // why there is no session
+
+	// What is shown of the mirror: while the model runs it is newer, and all of it is taken in at once.
+	index *inspect.Index // of its trace
+	state session.State
+	text  session.Text
+	news  bool // there is more in the mirror
+
+	// What had been asked for, and how many commands had ended, when that was taken in last.
+	newsAsked, newsCommands int
+
+	shown   int // index into Trace.Steps of "this step", -1 before the first; what is shown: at()
 	follow  bool
 	version int // of the data: rises with every change of what is shown
 
@@ -111,11 +121,11 @@ func (m *model) at() int {
 
 func (m *model) snapshot() snapshot {
 	s := snapshot{
-		step: -1, base: -1, from: -1, to: -1, state: m.mirror.State, text: m.mirror.Text,
+		step: -1, base: -1, from: -1, to: -1, state: m.state, text: m.text,
 		live: m.session != nil, running: m.job != nil, version: m.version, events: m.happened.value,
 		chosen: m.base,
 	}
-	if m.mirror.Trace != nil {
+	if m.index != nil {
 		s.index, s.trace, s.step = m.index, m.index.Trace, m.at()
 	}
 	if s.step < 0 {
@@ -162,7 +172,8 @@ func (a *App) opened(m openedMsg) {
 			a.log.Recorded(m.trace.Events[i].Text)
 		}
 		a.mirror.Trace, a.index = m.trace, m.index
-		a.events(nil)
+		a.news = true
+		a.takeNews()
 		a.shown = len(m.trace.Steps) - 1
 		a.follow = false
 	default:
@@ -174,7 +185,7 @@ func (a *App) opened(m openedMsg) {
 
 // events brings the mirror up to date.
 func (a *App) events(list eventsMsg) {
-	before, was, progress := a.mirror.Trace, a.again.opened, true
+	was, progress := a.again.opened, true
 	for _, e := range list {
 		progress = progress && e.Progress != nil
 		if e.Log != nil {
@@ -198,22 +209,41 @@ func (a *App) events(list eventsMsg) {
 			a.again.opened, a.opening = true, nil
 		}
 	}
-	t := a.mirror.Trace
-	if t == nil || progress { // how far something has come changes no table
+	if a.mirror.Trace == nil || progress { // how far something has come changes no table
 		return
 	}
-	if before != nil {
-		a.dropped(t.DroppedSteps - before.DroppedSteps)
+	a.news = true
+	a.takeNews()
+	if !was {
+		a.begin()
 	}
-	a.jobs.brought++
-	a.index = a.index.Next(t)
+}
+
+// takeNews takes in what the mirror has, if it is time: header and views are of one state of the run. What a
+// person does and the end of a command show the newest; else it waits for what is being computed, and rests.
+func (a *App) takeNews() {
+	asked := a.newsAsked != a.jobs.asked || a.newsCommands != a.commands
+	switch {
+	case !a.news:
+		return
+	case a.index == nil || a.job == nil || asked || a.lost:
+	case a.jobs.open > 0:
+		return
+	case now().Before(a.jobs.rest):
+		a.jobs.resting = true
+		return
+	}
+	a.news, a.newsAsked, a.newsCommands = false, a.jobs.asked, a.commands
+	a.jobs.rest = time.Time{}
+	t := a.mirror.Trace
+	if a.index != nil {
+		a.dropped(t.DroppedSteps - a.index.Trace.DroppedSteps)
+	}
+	a.index, a.state, a.text = a.index.Next(t), a.mirror.State, a.mirror.Text
 	if a.follow && a.session != nil {
 		a.shown = a.stepOfState()
 	}
 	a.version++
-	if !was {
-		a.begin()
-	}
 }
 
 // logCompiled tells the log which kernels a step had to wait for.
@@ -234,7 +264,7 @@ func (m *model) dropped(n int) {
 
 // stepOfState is where the session's current step stands among those recorded.
 func (a *App) stepOfState() int {
-	at, ok := slices.BinarySearchFunc(a.mirror.Trace.Steps, a.mirror.State.Step,
+	at, ok := slices.BinarySearchFunc(a.index.Trace.Steps, a.state.Step,
 		func(s trace.Step, index int) int { return cmp.Compare(s.Index, index) })
 	if !ok {
 		return -1

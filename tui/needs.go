@@ -52,7 +52,7 @@ func needsTrace(a *App) string {
 	if a.mirror.Trace == nil {
 		return "nothing is open yet"
 	}
-	if len(a.mirror.Trace.Steps) == 0 {
+	if len(a.index.Trace.Steps) == 0 {
 		return "no step was run yet"
 	}
 	return ""

@@ -57,6 +57,7 @@ func (a *App) restart() {
 	if a.mirror.Trace != nil {
 		a.left, a.edited = a.mirror.Left(), a.mirror.State.Edited
 		a.mirror.Continue()
+		a.news = true
 	}
 	a.start()
 }

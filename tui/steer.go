@@ -59,7 +59,7 @@ func (a *App) done(m doneMsg) {
 	if a.job = nil; !j.cancelled {
 		a.disarm()
 	}
-	a.jobs.commands++ // what it brought is what is to be seen now
+	a.takeNews() // what it brought is what is to be seen now
 	a.version++
 	if j.command.Kind == session.Resume {
 		a.resumed(m.reply, m.err)

@@ -140,8 +140,7 @@ func TestCharactersOfTheTextAreWhole(t *testing.T) {
 	d.app.mirror.Text.Prompt = []session.Token{
 		{ID: 1, Text: "Gr"}, {ID: 2}, {ID: 3, Text: "ü"}, {ID: 4, Text: "ße"},
 	}
-	d.app.version++
-	d.update(nil)
+	d.app.news = true
 	d.press("1").sees("Grüße").misses("�")
 	words := wordsAround(snapshot{
 		trace: &trace.Trace{Steps: []trace.Step{{Tokens: []int{1}, Token: new(int)}}}, live: true,

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -69,15 +70,16 @@ func (x *terminal) forget() {
 	x.seen.Reset()
 }
 
-var stepShown = regexp.MustCompile(`s(?:tep )?(\d+) (?:prefill|decode)`)
+var stepShown = regexp.MustCompile(`s(?:tep )?(\d+) (?:\(newest s?(\d+)\) )?(?:prefill|decode)`)
 
-// lastStep is the number of the step that the terminal was sent last.
+// lastStep is the number of the newest step that the terminal was told of last.
 func (x *terminal) lastStep() int {
 	all := stepShown.FindAllStringSubmatch(x.text(), -1)
 	if all == nil {
 		x.Fatalf("no step is shown; the terminal was sent:\n%q", x.text())
 	}
-	n, err := strconv.Atoi(all[len(all)-1][1])
+	last := all[len(all)-1]
+	n, err := strconv.Atoi(cmp.Or(last[2], last[1]))
 	if err != nil {
 		x.Fatal(err)
 	}
