@@ -32,11 +32,11 @@ var fuseNorm = engine.Fusion{
 				return nil
 			}
 			fused := *o
-			fused.folds = true
+			fused.folds = 1
 			return &fused
 		case *linear:
 			fused := *o
-			if norm, ok := b.Producer(o.x).(*rmsNorm); ok && norm.folds {
+			if norm, ok := b.Producer(o.x).(*rmsNorm); ok && norm.folds > 0 {
 				fused.norm = norm
 			}
 			if s := &o.shapes[0]; s.batch == 1 && len(o.parts) == 1 && o.gated == nil {
@@ -84,7 +84,7 @@ func normBehind(b *engine.Builder, y engine.ValueID, each, bound int) *rmsNorm {
 		}
 		if rowsBehind(b, norm) > 0 {
 			next := *norm
-			next.folds, next.width, next.each = true, last(b.MaxDims(y)), each
+			next.folds, next.width, next.each = 1, last(b.MaxDims(y)), each
 			next.weighted = b.Tensor(b.Name(norm.y)+".weighted", engine.F32)
 			next.squares = b.Tensor(b.Name(norm.y)+".squares", engine.F32)
 			return &next

@@ -11,7 +11,7 @@ var fuseQKNorm = engine.Fusion{
 	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
 		fused, other := *m.Ops[0].(*rmsNorm), m.Last().(*rmsNorm)
 		for _, o := range []*rmsNorm{&fused, other} {
-			if o.other != nil || o.folds || o.residual != engine.None ||
+			if o.other != nil || o.folds > 0 || o.residual != engine.None ||
 				last(b.MinDims(o.x)) != last(b.MaxDims(fused.x)) ||
 				last(b.MaxDims(o.x)) != last(b.MaxDims(fused.x)) {
 				return nil

@@ -15,6 +15,9 @@ import (
 	"gpuscope/engine/gpu/gputest"
 )
 
+// standsOn are the rules that another needs before it, by its name: they are on with it and without.
+var standsOn = map[string][]engine.Fusion{fuseNormAttention.Name: {fuseRopeAttention, fuseQKNorm}}
+
 // fusedAndNot builds a graph with a rule and without.
 func fusedAndNot(t failer, rule engine.Fusion, build func(b *engine.Builder), limits gpu.Limits,
 ) (fused, plain *engine.Graph) {
@@ -28,7 +31,8 @@ func fusedAndNot(t failer, rule engine.Fusion, build func(b *engine.Builder), li
 		}
 		return g
 	}
-	fused, plain = make(rule), make()
+	before := standsOn[rule.Name]
+	fused, plain = make(append(slices.Clip(before), rule)...), make(before...)
 	for _, v := range fused.Describe().Values {
 		if v.Role == engine.Intermediate.String() && v.MaxDims == nil && v.Kind == "tensor" {
 			t.Fatalf("nothing gives %s", v.Name)
@@ -245,7 +249,13 @@ func TestFusionKeepsWhatAGraphComputes(t *testing.T) {
 // referencesAgree holds a graph with a rule to the one without, at live points, and returns the places where
 // the rule matched.
 func referencesAgree(t failer, rule engine.Fusion, build func(b *engine.Builder), points []step) int {
-	fused, plain := fusedAndNot(t, rule, build, gpu.DefaultLimits())
+	return referencesAgreeOn(t, gpu.DefaultLimits(), rule, build, points)
+}
+
+func referencesAgreeOn(t failer, limits gpu.Limits, rule engine.Fusion, build func(b *engine.Builder),
+	points []step,
+) int {
+	fused, plain := fusedAndNot(t, rule, build, limits)
 	x, y := NewInterpreter(fused), NewInterpreter(plain)
 	c := &trial{}
 	for _, o := range []engine.LiveOptions{{}, {Static: true}, {Order: engine.Fixpoint}} {

@@ -15,9 +15,10 @@ import (
 type turnedAttention struct {
 	attention
 	pairs     string
-	turned    int // elements of a head; of halves
-	positions int // of the tables; 0 for those of the cache
-	start     int // of the rotation, where it is another than the position
+	turned    int  // elements of a head; of halves
+	positions int  // of the tables; 0 for those of the cache
+	start     int  // of the rotation, where it is another than the position
+	norms     bool // of the heads of q and k, before it
 	both      func(b *engine.Builder, yq, yk engine.ValueID)
 }
 
@@ -26,6 +27,10 @@ func (c turnedAttention) build(b *engine.Builder) {
 		return b.Input(name, engine.F32, []int{1, 1, heads, c.headDim}, []int{1, c.tokens, heads, c.headDim})
 	}
 	q, k, v := input("q", c.qHeads), input("k", c.kvHeads), input("v", c.kvHeads)
+	if c.norms {
+		q = RMSNorm(b, "q_norm", q, constant(b, "q_norm.w", c.headDim), 1e-5)
+		k = RMSNorm(b, "k_norm", k, constant(b, "k_norm.w", c.headDim), 1e-5)
+	}
 	position := Sym(b.SymInt("position", 0, int64(c.context)-1, 0))
 	start := position
 	if c.start > 0 {

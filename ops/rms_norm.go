@@ -27,8 +27,8 @@ var kindRMSNorm = Kind{
 	Constructors: []string{"RMSNorm"}, Routes: rmsNormRouteNames, add: addRMSNorm,
 }
 
-// rmsNormRouteNames are the routes of a norm. On the first it has no dispatch: the products that read it take
-// it in (fuseNorm).
+// rmsNormRouteNames are the routes of a norm. On the first it has no dispatch: what reads it takes it in
+// (fuseNorm, fuseNormAttention).
 var rmsNormRouteNames = []string{"folded", "rows"}
 
 func addRMSNorm(c *call) []engine.ValueID {
@@ -46,7 +46,9 @@ type rmsNorm struct {
 	eps          float32
 	kernel       *engine.Kernel
 	lanes, vec   int
-	folds        bool // a single row is left to the products that read it
+	// folds is how many rows are left to what reads them: a single one to products (fusion rule norm), the
+	// heads of one token to attention (norm_attention); 0: none.
+	folds int
 	// weighted is a single row by the weights, and squares are sums of squares, of so many of its elements
 	// each, where the operator that gives x gives these too (fusion rule norm); or None.
 	weighted, squares engine.ValueID
@@ -113,11 +115,11 @@ func (o *rmsNorm) Plan(p *engine.Planner) error {
 	table := [...]route{
 		{name: "folded", why: oneRow, only: true}, {name: "rows", why: manyRows, upTo: always},
 	}
-	if o.folds {
-		table[0].upTo = 1
-	}
+	table[0].upTo = o.folds
 	if routes(table[:]).choose(p, n/width) == 0 {
-		p.Leave(o.y, p.Dims(o.x)...)
+		for _, norm := range o.norms() {
+			p.Leave(norm.y, p.Dims(norm.x)...)
+		}
 		return nil
 	}
 	if o.residual != engine.None {

@@ -36,7 +36,8 @@ import (
 // many splits as fill the device, whatever their number, each attended over by one workgroup for query heads
 // that share a KV head; that of the last split appends to the caches; then the splits are put together. Up to
 // 384 positions it is decoding: one workgroup for each query head attends over them all. Either turns q and k
-// as it loads them where a rotation stands before it (fusion rule rope_attention). Sources: ExecuTorch's
+// as it loads them where a rotation stands before it (fusion rule rope_attention), and norms their heads
+// where norms stand before that (norm_attention). Sources: ExecuTorch's
 // sdpa_with_kv_cache; Dao and others, FlashAttention-2 and Flash-Decoding (2023); for the window Beltagy and
 // others, Longformer (2020), and Mistral 7B (2023).
 func SDPA(b *engine.Builder, name string, q, k, v, kCache, vCache engine.ValueID, position Int,
@@ -88,6 +89,7 @@ type sdpa struct {
 	q, k, v, kCache, vCache, y engine.ValueID
 	scores, parts              engine.ValueID // scratch
 	rope                       *turning       // of q and k, where it is the operator's own
+	norms                      *rmsNorm       // of q and k, which kernels of one token do; or nil
 	position                   Int
 	scale                      float32
 
@@ -339,8 +341,14 @@ func (o *sdpa) Spec() engine.Spec {
 	}
 	if o.routes.has(sdpaFlashDecoding) {
 		in := []engine.Binding{q, k, v}
+		if o.norms != nil {
+			in[0], in[1] = bind("q", o.norms.x), bind("k", o.norms.other.x)
+		}
 		if o.rope != nil {
 			in = append(in, bind("cosine", o.rope.parts().cos), bind("sine", o.rope.parts().sin))
+		}
+		if o.norms != nil {
+			in = append(in, bind("q_weight", o.norms.weight), bind("k_weight", o.norms.other.weight))
 		}
 		in = append(in, kCache, vCache)
 		uses(sdpaDecoding, slotDecode, o.whole.kernel, append(slices.Clip(in), y)...)
@@ -357,6 +365,11 @@ func (o *sdpa) Spec() engine.Spec {
 			if o.routes.has(route) {
 				s.Slots[slotRope].Uses[route] = turn
 			}
+		}
+	}
+	if o.norms != nil {
+		for _, n := range o.norms.norms() {
+			s.Inputs = append(s.Inputs, n.x, n.weight)
 		}
 	}
 	if o.routes.has(sdpaMaterialized) {
@@ -621,7 +634,7 @@ func (o *sdpa) Tolerance(r *Ref, v engine.ValueID) Tolerance {
 			t = Tolerance{Rel: 0x1p-10, Abs: 0x1p-24, Why: "elements are rounded to halves"}
 		}
 		if v == o.kCache && o.rope != nil {
-			t.Row, t.Why = turnedPairs.Row, turnedPairs.Why+"; "+t.Why
+			t.Row, t.Why = o.turnedWithin(r), turnedPairs.Why+"; "+t.Why
 		}
 		return t
 	}
@@ -634,7 +647,7 @@ func (o *sdpa) Tolerance(r *Ref, v engine.ValueID) Tolerance {
 	score := q.longest() * keys.longest() * math.Abs(float64(o.scale))
 	part := summed(d)/2*rounding*score + ulps(3) + summed(context-start)*rounding
 	if o.rope != nil {
-		part += 2 * turnedPairs.Row * score
+		part += 2 * o.turnedWithin(r) * score
 		if o.half { // an element of a key may be rounded to another half, and moves a weight by half of that
 			part += math.Abs(float64(o.scale)) * largestOf(q.Data) * largestOf(keys.Data) * 0x1p-11
 		}
@@ -644,6 +657,14 @@ func (o *sdpa) Tolerance(r *Ref, v engine.ValueID) Tolerance {
 		Why: fmt.Sprintf("scores of at most %.3g are sums of %d products in f32, values up to %.3g are summed over "+
 			"%d positions", score, d, largestOf(values), context-start),
 	}
+}
+
+// turnedWithin is how near q and k come, of the largest element of a head, where attention turns them itself.
+func (o *sdpa) turnedWithin(r *Ref) float64 {
+	if o.norms == nil {
+		return turnedPairs.Row
+	}
+	return turnedPairs.Row + o.norms.Tolerance(r, o.norms.y).Rel
 }
 
 // stored is an element as a cache keeps it.

@@ -62,6 +62,7 @@ func (o *sdpa) makeDecodeKernels(b *engine.Builder) {
 			shaders.Constants{
 				"HeadQuads": quads, "HalfCache": o.half, "Heads": d.heads, "HeadGroups": group / d.heads,
 				"Lanes": d.lanes, "Row": d.row, "Whole": whole, "Turn": rope.pairs, "Half": rope.half,
+				"Norms": o.norms != nil,
 			})
 		return d
 	}
@@ -114,6 +115,11 @@ func (o *sdpa) planDecode(p *engine.Planner, slot int, d *decodeShape, position,
 	}
 	l.Bytes += 8 * int64(last(p.Dims(o.rope.parts().cos)))
 	l.FLOPs += 3 * int64(o.qHeads+o.kvHeads) * int64(o.headDim)
+	if o.norms != nil {
+		l.Params.F32("eps", o.norms.eps)
+		l.Bytes += 8 * int64(o.headDim)
+		l.FLOPs += 4 * int64(o.qHeads+o.kvHeads) * int64(o.headDim)
+	}
 	return l
 }
 

@@ -3,7 +3,7 @@
 // of v weighted by exp(score - max), not yet divided by the sum of the weights, and that sum and max.{{end}}
 // The last split also appends the token's k and v to the caches.
 {{- if .Turn}}
-// q and k are turned as they are loaded.
+// q and k are {{if .Norms}}normed and {{end}}turned as they are loaded.
 {{- end}}
 //
 // A workgroup goes through its positions in blocks, with the next block on its way. The key of a position is
@@ -28,6 +28,9 @@ struct Params {
 {{- if eq .Turn "halves"}}
   angle: u32, // the first of the token's position in cosine and sine
 {{- end}}
+{{- if .Norms}}
+  eps: f32, // of the norms of q and k
+{{- end}}
 }
 
 {{binding}} var<storage, read> q: array<vec4<f32>>; // [q_heads, {{.HeadQuads}}]
@@ -37,6 +40,10 @@ struct Params {
 {{- $A := "vec2<f32>"}}{{if eq .Turn "halves"}}{{$A = "vec4<f32>"}}{{end}}
 {{binding}} var<storage, read> cosine: array<{{$A}}>;
 {{binding}} var<storage, read> sine: array<{{$A}}>;
+{{- end}}
+{{- if .Norms}}
+{{binding}} var<storage, read> q_weight: array<vec4<f32>>; // of the norms of heads
+{{binding}} var<storage, read> k_weight: array<vec4<f32>>;
 {{- end}}
 // [positions, kv_heads, {{.HeadQuads}}]
 {{binding}} var<storage, read_write> k_cache: array<{{$C}}>;
@@ -74,6 +81,20 @@ var<workgroup> own_products: array<{{$T}}, {{.Row}}>; // of the token's own key
 var<workgroup> sums: array<{{$T}}, {{mul 4 .Lanes}}>;
 var<workgroup> largests: array<{{$T}}, {{$parts}}>;
 var<workgroup> totals: array<{{$T}}, {{$parts}}>;
+{{- if .Norms}}
+// Of the query heads, then of the key, sums of the squares that each of {{.Row}} lanes has.
+var<workgroup> squares: array<f32, {{mul .Row (add .Heads 1)}}>;
+
+fn square(x: vec4<f32>) -> f32 {
+  return dot(x, x);
+}
+
+// What a norm multiplies a head by whose sums begin at first.
+fn norm_of(first: u32) -> f32 {
+  return inverseSqrt((squares[first]{{range $r := .Row}}{{if $r}} + squares[first + {{$r}}u]{{end}}{{end}}) /
+    {{mul 4 .HeadQuads}}.0 + params.eps);
+}
+{{- end}}
 
 @compute @workgroup_size({{.Lanes}})
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
@@ -119,9 +140,28 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   row = (min(begin + part + {{mul $t $parts}}u, last) * params.kv_heads + kv_head) * {{$.HeadQuads}}u;
   var v{{$t}} = v_cache[row + column];
 {{- end}}
+{{- if .Norms}}
+  if (place == 0u) {
+{{- range $h := add .Heads 1}}
+{{- $x := printf "q[(head0 + %du) * %du" $h $.HeadQuads}}
+{{- if eq $h $.Heads}}{{$x = printf "k[kv_head * %du" $.HeadQuads}}{{end}}
+    squares[lane + {{mul $h $.Row}}u] =
+{{- range $i := $quads}}{{if $i}} +{{end}}
+{{- if le (mul (add $i 1) $.Row) $.HeadQuads}} square({{$x}} + quad{{$i}}])
+{{- else}}
+      select(0.0, square({{$x}} + quad{{$i}}]), lane + {{mul $i $.Row}}u < {{$.HeadQuads}}u){{end}}
+{{- end}};
+{{- end}}
+  }
+  workgroupBarrier();
+{{- range $h := .Heads}}
+  let scale{{$h}} = params.scale * norm_of({{mul $h $.Row}}u);
+{{- end}}
+  let key_scale = norm_of({{mul .Heads .Row}}u);
+{{- end}}
 {{- range $i := $quads}}
 {{- range $h := $.Heads}}
-  let q{{$h}}_{{$i}} = params.scale *
+  let q{{$h}}_{{$i}} = {{if $.Norms}}scale{{$h}}{{else}}params.scale{{end}} *
 {{- $x := printf "query_of(head0 + %du, quad%d)" $h $i}}
 {{- if le (mul (add $i 1) $.Row) $.HeadQuads}} {{$x}};
 {{- else}}
@@ -140,7 +180,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     if (place == 0u) {
       var product = {{$T}}(0.0);
 {{- range $i := $quads}}
-      let key{{$i}} = stored(new_key{{$i}});
+      let key{{$i}} = stored(new_key{{$i}}{{if $.Norms}} * key_scale{{end}});
       k_cache[dst + quad{{$i}}] = key{{$i}};
       let own{{$i}} = cached(key{{$i}});
 {{- range $d := 4}}

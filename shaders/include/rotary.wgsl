@@ -94,9 +94,14 @@ fn turned(x: vec4<f32>, quad: u32) -> vec4<f32> {
 {{- end}}
 {{end}}
 
-// Vector quad of X from at on.
+// Vector quad of X from at on, by the weights of a norm where there are Norms.
 {{define "rotary_turn"}}
-{{- if eq .Turn "halves"}}turned({{.X}}[at + quad], {{.X}}[at + other_half(quad)], quad)
-{{- else if .Turn}}turned({{.X}}[at + quad], quad)
+{{- if eq .Turn "halves"}}turned({{template "rotary_from" (set . "Quad" "quad")}},
+    {{- /**/}} {{template "rotary_from" (set . "Quad" "other_half(quad)")}}, quad)
+{{- else if .Turn}}turned({{template "rotary_from" (set . "Quad" "quad")}}, quad)
 {{- else}}{{.X}}[at + quad]{{end}}
+{{- end}}
+
+{{define "rotary_from"}}
+{{- .X}}[at + {{.Quad}}]{{if .Norms}} * {{.X}}_weight[{{.Quad}}]{{end}}
 {{- end}}

@@ -1,0 +1,60 @@
+package ops
+
+import "gpuscope/engine"
+
+// fuseNormAttention leaves the norms of the heads of one token to attention that turns q and k as it loads
+// them (fuseRopeAttention): each of its workgroups has whole heads. With more tokens both stay as they are.
+//
+// It takes the norms and the attention by themselves, in the order of the graph.
+var fuseNormAttention = engine.Fusion{
+	Name: "norm_attention", Doc: "attention of one token norms q and k as it loads them",
+	Pattern: engine.Pattern{Kinds: []string{kindRMSNorm.Name, kindSDPA.Name}},
+	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+		switch o := m.Last().(type) {
+		case *rmsNorm:
+			attention := attentionBehind(b, o)
+			if attention == nil {
+				return nil
+			}
+			fused := *o
+			fused.folds = attention.qHeads + attention.kvHeads
+			return &fused
+		case *sdpa:
+			norms, ok := b.Producer(o.q).(*rmsNorm)
+			if !ok || norms.folds == 0 {
+				return nil
+			}
+			fused := *o
+			fused.norms = norms
+			fused.makeDecodeKernels(b)
+			return &fused
+		}
+		return nil
+	},
+}
+
+// attentionBehind is the attention that norms of q and k can be left to; nil where there is none.
+func attentionBehind(b *engine.Builder, o *rmsNorm) *sdpa {
+	if o.other == nil {
+		return nil
+	}
+	var attention *sdpa
+	for _, norm := range o.norms() {
+		readers, all := b.Readers(norm.y)
+		if !all || len(readers) != 1 {
+			return nil
+		}
+		reader, ok := readers[0].(*sdpa)
+		if !ok || attention != nil && reader != attention {
+			return nil
+		}
+		attention = reader
+	}
+	const bound = 10 // by a kernel that does all of it
+	if attention.rope == nil || attention.q != o.y || attention.k != o.other.y ||
+		!attention.routes.has(sdpaFlashDecoding) || b.RouteAsked(attention.y) || b.RouteAsked(o.y) ||
+		bound > int(b.Limits().MaxStorageBuffers) {
+		return nil
+	}
+	return attention
+}

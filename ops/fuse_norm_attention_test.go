@@ -1,0 +1,99 @@
+package ops
+
+import (
+	"slices"
+	"testing"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/gputest"
+)
+
+func TestAttentionTakesTheNormsBeforeTheRotation(t *testing.T) {
+	small := attention{qHeads: 4, kvHeads: 2, headDim: 16, tokens: 3, context: 20}
+	few := gpu.DefaultLimits()
+	for name, c := range map[string]struct {
+		turnedAttention
+		limits gpu.Limits
+		route  string
+		want   []string // of one token
+	}{
+		"of neighbours": {turnedAttention{attention: small, pairs: neighbourPairs}, large, "", []string{"rope+sdpa"}},
+		"of halves":     {turnedAttention{attention: small, turned: 16}, large, "", []string{"rope+sdpa"}},
+		"with as many bindings as any device has": {
+			turnedAttention{attention: small, turned: 16}, few, "", []string{"q_norm+k_norm", "rope+sdpa"},
+		},
+		"where another route was asked for": {
+			turnedAttention{attention: small, turned: 16},
+			large, "streaming",
+			[]string{"q_norm+k_norm", "rope+sdpa", "rope+sdpa", "rope+sdpa"},
+		},
+		"of another start": {
+			turnedAttention{attention: small, turned: 16, start: 2},
+			large, "",
+			[]string{"q_norm+k_norm", "rope", "rope", "sdpa"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.norms = true
+			b := engine.NewBuilder(c.limits)
+			if c.route != "" {
+				b.AskRoutes(map[string]string{"sdpa_with_kv_cache": c.route})
+			}
+			b.Fuse(append(slices.Clip(standsOn[fuseNormAttention.Name]), fuseNormAttention)...)
+			c.build(b)
+			g, err := b.Finish()
+			if err != nil {
+				t.Fatal(err)
+			}
+			running := func(tokens int) (names []string) {
+				live, err := engine.NewLive(g, engine.LiveOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.live = [][2]int{{tokens, 0}}
+				if err := bring(live, (&trial{}).input(t, g, c.points()[0])); err != nil {
+					t.Fatal(err)
+				}
+				d := g.Describe()
+				for _, id := range live.Active() {
+					names = append(names, d.Ops[d.Dispatches[id].Op].Name)
+				}
+				return names
+			}
+			if got := running(1); !slices.Equal(got, c.want) {
+				t.Errorf("one token runs %v, want %v", got, c.want)
+			}
+			if got := running(3); !slices.Contains(got, "q_norm+k_norm") {
+				t.Errorf("three tokens run %v, want the norms among them", got)
+			}
+		})
+	}
+}
+
+// large are the limits of a large GPU.
+var large = gpu.LimitSets[1].Limits
+
+func TestAttentionWithNormsKeepsWhatAGraphComputes(t *testing.T) {
+	dev := gputest.Open(t)
+	for _, pairs := range []string{neighbourPairs, halfPairs} {
+		for turned, c := range map[int]attention{
+			8:  {qHeads: 4, kvHeads: 2, headDim: 16, tokens: 5, context: 40, window: 9},
+			64: {qHeads: 8, kvHeads: 2, headDim: 64, tokens: 5, context: 500, half: true},
+			32: {qHeads: 3, kvHeads: 1, headDim: 80, tokens: 70, context: 470},
+		} {
+			c := turnedAttention{attention: c, pairs: pairs, turned: turned, norms: true}
+			c.live = [][2]int{{5, 0}, {1, 5}, {4, 6}, {1, 10}, {1, c.context - 1}, {2, c.context - 2}, {1, 0}}
+			t.Run(c.String()+pairs, func(t *testing.T) {
+				if n := referencesAgreeOn(t, large, fuseNormAttention, c.build, c.points()); n != 4 {
+					t.Errorf("fused in %d places, want 4: two that it stands on, norms and attention", n)
+				}
+				near := 5e-5
+				if c.half { // keys that are normed elsewhere may be rounded to other halves, many of a score
+					near = 0x1p-9
+				}
+				kernelsAgreeWithin(t, dev, fuseNormAttention, c.build, c.points(), near)
+			})
+		}
+	}
+}

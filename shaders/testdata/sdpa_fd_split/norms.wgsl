@@ -1,0 +1,331 @@
+// sdpa_fd_split with Half 2, HeadGroups 1, HeadQuads 5, Heads 2, Lanes 32, Norms, Row 4, Turn halves, Whole: workgroup [32 1 1], 1712 bytes of workgroup memory
+// binding 0: q
+// binding 1: k
+// binding 2: v
+// binding 3: cosine
+// binding 4: sine
+// binding 5: q_weight
+// binding 6: k_weight
+// binding 7: k_cache (read and written)
+// binding 8: v_cache (read and written)
+// binding 9: y (read and written)
+// param at 0: u32 context
+// param at 4: u32 start
+// param at 8: u32 kv_heads
+// param at 12: f32 scale
+// param at 16: u32 angle
+// param at 20: f32 eps
+
+// Attention of one token for 2 query heads of a KV head, over all positions that it sees.
+// The last split also appends the token's k and v to the caches.
+// q and k are normed and turned as they are loaded.
+//
+// A workgroup goes through its positions in blocks, with the next block on its way. The key of a position is
+// shared by 4 lanes, its value by 5, a column each. Lanes that have the values of the
+// same positions are a part, with a largest score and a sum of its own: a block takes one barrier, and
+// another stands before the parts are put together.
+struct Params {
+  context: u32, // positions, the token's own included
+  start: u32, // the first position that it sees
+  kv_heads: u32,
+  scale: f32,
+  angle: u32, // the first of the token's position in cosine and sine
+  eps: f32, // of the norms of q and k
+}
+
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [q_heads, 5]
+@group(0) @binding(1) var<storage, read> k: array<vec4<f32>>; // [kv_heads, 5]
+@group(0) @binding(2) var<storage, read> v: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> cosine: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> sine: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read> q_weight: array<vec4<f32>>; // of the norms of heads
+@group(0) @binding(6) var<storage, read> k_weight: array<vec4<f32>>;
+// [positions, kv_heads, 5]
+@group(0) @binding(7) var<storage, read_write> k_cache: array<vec4<f32>>;
+@group(0) @binding(8) var<storage, read_write> v_cache: array<vec4<f32>>;
+@group(0) @binding(9) var<storage, read_write> y: array<f32>; // [q_heads, 20]
+@group(0) @binding(10) var<uniform> params: Params;
+
+// The index of a workgroup in a grid of one dimension that may have been folded into two.
+fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
+  return wid.x + wid.y * groups.x;
+}
+
+// Four elements of a cache.
+fn cached(elements: vec4<f32>) -> vec4<f32> {
+  return elements;
+}
+
+// Four elements as a cache has them.
+fn stored(elements: vec4<f32>) -> vec4<f32> {
+  return elements;
+}
+
+// Vector quad of a head, turned with the one half of the turned elements away.
+fn turned(x: vec4<f32>, other: vec4<f32>, quad: u32) -> vec4<f32> {
+  let angle = params.angle + min(quad, 3u);
+  let y = x * cosine[angle] + select(other, -other, quad < 2u) * sine[angle];
+  return select(x, y, quad < 4u);
+}
+
+// The vector that a vector is turned with.
+fn other_half(quad: u32) -> u32 {
+  return select(max(quad, 2u) - 2u, quad + 2u, quad < 2u);
+}
+
+// Vector quad of a query head.
+fn query_of(head: u32, quad: u32) -> vec4<f32> {
+  let at = head * 5u;
+  return turned(q[at + quad] * q_weight[quad], q[at + other_half(quad)] * q_weight[other_half(quad)], quad);
+}
+
+// Vector quad of the token's key.
+fn key_of(head: u32, quad: u32) -> vec4<f32> {
+  let at = head * 5u;
+  return turned(k[at + quad] * k_weight[quad], k[at + other_half(quad)] * k_weight[other_half(quad)], quad);
+}
+
+// vec2<f32> has a value for each query head. Products are those of two blocks by turns, a product a lane.
+var<workgroup> products: array<vec2<f32>, 64>;
+var<workgroup> own_products: array<vec2<f32>, 4>; // of the token's own key
+// What each part has in the end.
+var<workgroup> sums: array<vec2<f32>, 128>;
+var<workgroup> largests: array<vec2<f32>, 6>;
+var<workgroup> totals: array<vec2<f32>, 6>;
+// Of the query heads, then of the key, sums of the squares that each of 4 lanes has.
+var<workgroup> squares: array<f32, 12>;
+
+fn square(x: vec4<f32>) -> f32 {
+  return dot(x, x);
+}
+
+// What a norm multiplies a head by whose sums begin at first.
+fn norm_of(first: u32) -> f32 {
+  return inverseSqrt((squares[first] + squares[first + 1u] + squares[first + 2u] + squares[first + 3u]) /
+    20.0 + params.eps);
+}
+
+@compute @workgroup_size(32)
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32) {
+  let id = flat_group(wid, groups);
+  let head_group = id;
+  let kv_head = head_group / 1u;
+  if (kv_head >= params.kv_heads) {
+    return; // a grid that is larger than the live shape needs
+  }
+  let head0 = head_group * 2u;
+  // What the caches hold is taken from begin to end.
+  let begin = params.start;
+  let end = params.context - 1u;
+  let appends = true;
+  let last = max(end, 1u) - 1u;
+  let place = lane / 4u;
+  let part = lane / 5u;
+  let column = lane % 5u;
+  let quad0 = min(lane % 4u + 0u, 4u);
+  let quad1 = min(lane % 4u + 4u, 4u);
+  let new_key0 = key_of(kv_head, quad0);
+  let new_key1 = key_of(kv_head, quad1);
+  let new_value = v[kv_head * 5u + column];
+  var row = (min(begin + place, last) * params.kv_heads + kv_head) * 5u;
+  var k0 = k_cache[row + quad0];
+  var k1 = k_cache[row + quad1];
+  row = (min(begin + part + 0u, last) * params.kv_heads + kv_head) * 5u;
+  var v0 = v_cache[row + column];
+  row = (min(begin + part + 6u, last) * params.kv_heads + kv_head) * 5u;
+  var v1 = v_cache[row + column];
+  if (place == 0u) {
+    squares[lane + 0u] = square(q[(head0 + 0u) * 5u + quad0]) +
+      select(0.0, square(q[(head0 + 0u) * 5u + quad1]), lane + 4u < 5u);
+    squares[lane + 4u] = square(q[(head0 + 1u) * 5u + quad0]) +
+      select(0.0, square(q[(head0 + 1u) * 5u + quad1]), lane + 4u < 5u);
+    squares[lane + 8u] = square(k[kv_head * 5u + quad0]) +
+      select(0.0, square(k[kv_head * 5u + quad1]), lane + 4u < 5u);
+  }
+  workgroupBarrier();
+  let scale0 = params.scale * norm_of(0u);
+  let scale1 = params.scale * norm_of(4u);
+  let key_scale = norm_of(8u);
+  let q0_0 = scale0 * query_of(head0 + 0u, quad0);
+  let q1_0 = scale1 * query_of(head0 + 1u, quad0);
+  let query0_0 = vec2<f32>(q0_0.x, q1_0.x);
+  let query0_1 = vec2<f32>(q0_0.y, q1_0.y);
+  let query0_2 = vec2<f32>(q0_0.z, q1_0.z);
+  let query0_3 = vec2<f32>(q0_0.w, q1_0.w);
+  let q0_1 = scale0 *
+    select(vec4<f32>(0.0), query_of(head0 + 0u, quad1), lane % 4u + 4u < 5u);
+  let q1_1 = scale1 *
+    select(vec4<f32>(0.0), query_of(head0 + 1u, quad1), lane % 4u + 4u < 5u);
+  let query1_0 = vec2<f32>(q0_1.x, q1_1.x);
+  let query1_1 = vec2<f32>(q0_1.y, q1_1.y);
+  let query1_2 = vec2<f32>(q0_1.z, q1_1.z);
+  let query1_3 = vec2<f32>(q0_1.w, q1_1.w);
+  // The workgroups of other query heads of the KV head append the same.
+  var own_value = vec4<f32>(0.0);
+  if (appends) {
+    let dst = ((params.context - 1u) * params.kv_heads + kv_head) * 5u;
+    if (place == 0u) {
+      var product = vec2<f32>(0.0);
+      let key0 = stored(new_key0 * key_scale);
+      k_cache[dst + quad0] = key0;
+      let own0 = cached(key0);
+      product = fma(vec2<f32>(own0.x), query0_0, product);
+      product = fma(vec2<f32>(own0.y), query0_1, product);
+      product = fma(vec2<f32>(own0.z), query0_2, product);
+      product = fma(vec2<f32>(own0.w), query0_3, product);
+      let key1 = stored(new_key1 * key_scale);
+      k_cache[dst + quad1] = key1;
+      let own1 = cached(key1);
+      product = fma(vec2<f32>(own1.x), query1_0, product);
+      product = fma(vec2<f32>(own1.y), query1_1, product);
+      product = fma(vec2<f32>(own1.z), query1_2, product);
+      product = fma(vec2<f32>(own1.w), query1_3, product);
+      own_products[lane] = product;
+    }
+    if (part == 0u) {
+      let value = stored(new_value);
+      v_cache[dst + column] = value;
+      own_value = cached(value);
+    }
+  }
+  workgroupBarrier();
+  var largest = vec2<f32>(-1e30);
+  var total = vec2<f32>(0.0);
+  var o0 = vec2<f32>(0.0);
+  var o1 = vec2<f32>(0.0);
+  var o2 = vec2<f32>(0.0);
+  var o3 = vec2<f32>(0.0);
+  var turn = 0u;
+  for (var first = begin; first < end; first += 8u) {
+    let next = first + 8u;
+    row = (min(next + place, last) * params.kv_heads + kv_head) * 5u;
+    let next_k0 = k_cache[row + quad0];
+    let next_k1 = k_cache[row + quad1];
+    row = (min(next + part + 0u, last) * params.kv_heads + kv_head) * 5u;
+    let next_v0 = v_cache[row + column];
+    row = (min(next + part + 6u, last) * params.kv_heads + kv_head) * 5u;
+    let next_v1 = v_cache[row + column];
+    var product = vec2<f32>(0.0);
+    let key0 = cached(k0);
+    product = fma(vec2<f32>(key0.x), query0_0, product);
+    product = fma(vec2<f32>(key0.y), query0_1, product);
+    product = fma(vec2<f32>(key0.z), query0_2, product);
+    product = fma(vec2<f32>(key0.w), query0_3, product);
+    let key1 = cached(k1);
+    product = fma(vec2<f32>(key1.x), query1_0, product);
+    product = fma(vec2<f32>(key1.y), query1_1, product);
+    product = fma(vec2<f32>(key1.z), query1_2, product);
+    product = fma(vec2<f32>(key1.w), query1_3, product);
+    products[turn + lane] = product;
+    workgroupBarrier();
+    if (part < 6u) {
+      let before = largest;
+      let place0 = part + 0u;
+      let seen0 = first + place0 < end && place0 < 8u;
+      let at0 = turn + min(place0, 7u) * 4u;
+      let score0 = select(vec2<f32>(-1e30), products[at0] +
+        products[at0 + 1u] +
+        products[at0 + 2u] +
+        products[at0 + 3u], seen0);
+      largest = max(largest, score0);
+      let place1 = part + 6u;
+      let seen1 = first + place1 < end && place1 < 8u;
+      let at1 = turn + min(place1, 7u) * 4u;
+      let score1 = select(vec2<f32>(-1e30), products[at1] +
+        products[at1 + 1u] +
+        products[at1 + 2u] +
+        products[at1 + 3u], seen1);
+      largest = max(largest, score1);
+      let shrink = exp(before - largest);
+      total *= shrink;
+      o0 *= shrink;
+      o1 *= shrink;
+      o2 *= shrink;
+      o3 *= shrink;
+      let weight0 = exp(score0 - largest);
+      let value0 = cached(v0);
+      total += weight0;
+      o0 = fma(weight0, vec2<f32>(value0.x), o0);
+      o1 = fma(weight0, vec2<f32>(value0.y), o1);
+      o2 = fma(weight0, vec2<f32>(value0.z), o2);
+      o3 = fma(weight0, vec2<f32>(value0.w), o3);
+      let weight1 = exp(score1 - largest);
+      let value1 = cached(v1);
+      total += weight1;
+      o0 = fma(weight1, vec2<f32>(value1.x), o0);
+      o1 = fma(weight1, vec2<f32>(value1.y), o1);
+      o2 = fma(weight1, vec2<f32>(value1.z), o2);
+      o3 = fma(weight1, vec2<f32>(value1.w), o3);
+    }
+    turn = 32u - turn;
+    k0 = next_k0;
+    k1 = next_k1;
+    v0 = next_v0;
+    v1 = next_v1;
+  }
+  if (appends && part == 0u) {
+    let score = own_products[0] +
+      own_products[1] +
+      own_products[2] +
+      own_products[3];
+    let before = largest;
+    largest = max(before, score);
+    let shrink = exp(before - largest);
+    let weight = exp(score - largest);
+    total = fma(total, shrink, weight);
+    o0 = fma(o0, shrink, weight * own_value.x);
+    o1 = fma(o1, shrink, weight * own_value.y);
+    o2 = fma(o2, shrink, weight * own_value.z);
+    o3 = fma(o3, shrink, weight * own_value.w);
+  }
+  if (part < 6u && column == 0u) {
+    largests[part] = largest;
+    totals[part] = total;
+  }
+  if (part < 6u) {
+    sums[part * 20u + 0u + column] = o0;
+    sums[part * 20u + 5u + column] = o1;
+    sums[part * 20u + 10u + column] = o2;
+    sums[part * 20u + 15u + column] = o3;
+  }
+  workgroupBarrier();
+  if (lane >= 20u) {
+    return;
+  }
+  let largest0 = largests[0];
+  let largest1 = largests[1];
+  let largest2 = largests[2];
+  let largest3 = largests[3];
+  let largest4 = largests[4];
+  let largest5 = largests[5];
+  largest = largest0;
+  largest = max(largest, largest1);
+  largest = max(largest, largest2);
+  largest = max(largest, largest3);
+  largest = max(largest, largest4);
+  largest = max(largest, largest5);
+  total = vec2<f32>(0.0);
+  var sum = vec2<f32>(0.0);
+  let weight0 = exp(largest0 - largest);
+  total = fma(totals[0], weight0, total);
+  sum = fma(sums[0u + lane], weight0, sum);
+  let weight1 = exp(largest1 - largest);
+  total = fma(totals[1], weight1, total);
+  sum = fma(sums[20u + lane], weight1, sum);
+  let weight2 = exp(largest2 - largest);
+  total = fma(totals[2], weight2, total);
+  sum = fma(sums[40u + lane], weight2, sum);
+  let weight3 = exp(largest3 - largest);
+  total = fma(totals[3], weight3, total);
+  sum = fma(sums[60u + lane], weight3, sum);
+  let weight4 = exp(largest4 - largest);
+  total = fma(totals[4], weight4, total);
+  sum = fma(sums[80u + lane], weight4, sum);
+  let weight5 = exp(largest5 - largest);
+  total = fma(totals[5], weight5, total);
+  sum = fma(sums[100u + lane], weight5, sum);
+  let element = 4u * column + part;
+  y[(head0 + 0u) * 20u + element] = sum.x / total.x;
+  y[(head0 + 1u) * 20u + element] = sum.y / total.y;
+}
