@@ -43,6 +43,12 @@ func TestStepsShareColumnsWhereThereAreMany(t *testing.T) {
 	if got := strings.Join(s.legend(), "  "); got != "a column is 13 steps: █ median ░ longest  ↑ higher  ! outlier  c cold" {
 		t.Errorf("legend %q", got)
 	}
+	if got := s.said(700); got != "R s700 pos 0: repeated" {
+		t.Errorf("at a step with an event of its own, beside another's: %q", got)
+	}
+	if got := s.said(690); got != "! s701 pos 0: late" {
+		t.Errorf("in its column: %q", got)
+	}
 	if got := s.said(500); got != "next ! s701 pos 0: late" {
 		t.Errorf("it happened: %q", got)
 	}

@@ -17,7 +17,8 @@ type strip struct {
 	per    int // steps a column stands for
 	median []float64
 	most   []float64
-	scale  float64 // ns at the top
+	scale  float64         // ns at the top
+	events []inspect.Event // by their steps
 	signs  []string
 	first  []inspect.Event // of each column the event that its sign is for
 }
@@ -54,7 +55,8 @@ func signOf(kind string) int {
 
 // newStrip fits the steps of a run into so many columns.
 func newStrip(steps []trace.Step, events []inspect.Event, scale float64, columns int) *strip {
-	p := &strip{steps: steps, scale: scale, per: max(1, (len(steps)+columns-1)/max(1, columns))}
+	per := max(1, (len(steps)+columns-1)/max(1, columns))
+	p := &strip{steps: steps, events: events, scale: scale, per: per}
 	n := (len(steps) + p.per - 1) / p.per
 	p.median, p.most = make([]float64, n), make([]float64, n)
 	p.signs, p.first = slices.Repeat([]string{" "}, n), make([]inspect.Event, n)
@@ -203,17 +205,35 @@ func (p *strip) marked(from, to int) string {
 	return strings.Join(row, "")
 }
 
-// said is what happened at the shown column, or else next after it, in words.
+// said is what happened at the shown step, or else in its column, or next after that, in words.
 func (p *strip) said(shown int) string {
-	for c := p.column(shown); c < len(p.first); c++ {
-		if e := p.first[c]; e.Kind != "" {
+	from := p.column(shown)
+	for c := from; c < len(p.first); c++ {
+		e := p.first[c]
+		if c == from {
+			e = p.at(shown, e)
+		}
+		if e.Kind != "" {
 			s := &p.steps[e.Step]
-			text := fmt.Sprintf("%s s%d pos %d: %s", p.signs[c], s.Index, s.Position, e.Text)
-			if c > p.column(shown) {
+			sign := eventSigns[signOf(e.Kind)].sign
+			text := fmt.Sprintf("%s s%d pos %d: %s", sign, s.Index, s.Position, e.Text)
+			if c > from {
 				text = "next " + text
 			}
 			return text
 		}
 	}
 	return ""
+}
+
+// at is the event of a step that has the first sign, or another where it has none.
+func (p *strip) at(step int, e inspect.Event) inspect.Event {
+	i, _ := slices.BinarySearchFunc(p.events, step,
+		func(e inspect.Event, step int) int { return e.Step - step })
+	for ; i < len(p.events) && p.events[i].Step == step; i++ {
+		if own := p.events[i]; e.Step != step || signOf(own.Kind) < signOf(e.Kind) {
+			e = own
+		}
+	}
+	return e
 }
