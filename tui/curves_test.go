@@ -8,6 +8,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"gpuscope/trace/tracetest"
+	"gpuscope/tui/tuitest"
 )
 
 func TestCurvesSayWhoseTheSlopeIs(t *testing.T) {
@@ -21,6 +22,12 @@ func TestCurvesSayAtWhichLengthTheRouteChanges(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("5", "a")
 	d.sees("other routes from M = 2 on: bicol 1 · steel 2").press("j")
 	d.sees("attn.q: grid against the tokens of a prompt", "routes    bicol 1 · steel 2–512")
+}
+
+// Before there are decode steps nothing but one is missing.
+func TestCurvesWaitForADecodeStep(t *testing.T) {
+	d := drive(t, 200, 50, llama, &tuitest.Script{}, Options{Prompt: "Once"}).press("5", "j")
+	d.sees("no decode step yet: s takes one").press("s").misses("no decode step yet")
 }
 
 // The cursor goes along the axis by columns, never past its ends, and what is said is of the place it is on.
