@@ -27,7 +27,8 @@ type logKey struct {
 // logText is the log as it is shown.
 type logText struct {
 	lines  []string
-	of     []int // by line, which of the log it is a part of
+	of     []int // by line, which of the log it is a part of,
+	nth    []int // and the how manieth of those found
 	all    int   // lines of the log
 	filter string
 	found  int // lines that the filter lets through
@@ -67,7 +68,7 @@ func wrapLog(ctx context.Context, lines []LogLine, key logKey) (logText, error) 
 		}
 		t.found++
 		for _, part := range wrapText(text, max(20, key.width-width(head))) {
-			t.lines, t.of = append(t.lines, head+part), append(t.of, i)
+			t.lines, t.of, t.nth = append(t.lines, head+part), append(t.of, i), append(t.nth, t.found)
 			head = blank(width(head))
 		}
 	}
@@ -87,7 +88,10 @@ func (p *logPage) title(int) []table.Part {
 		parts = append(parts,
 			table.Say(0, "filter %s: %s of %s", t.filter, count(t.found), plural(t.all, "line")))
 	}
-	return append(parts, table.Part{Rank: 1, Text: p.text.where()})
+	if p.text.where() != "" { // in lines of the log, whatever they are broken into
+		parts = append(parts, table.Say(1, "%s/%s", count(t.nth[p.text.last()]), count(t.found)))
+	}
+	return parts
 }
 
 func (p *logPage) render(t *theme, _ glyphs, w, h int, _ bool) []string {

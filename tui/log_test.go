@@ -56,6 +56,21 @@ func TestTheLogDoesNotGoSideways(t *testing.T) {
 	d.press("l", "right").sees("12:00:00.000   info  long long")
 }
 
+// The title counts lines of the log, not those that they are broken into.
+func TestTheTitleOfTheLogCountsItsLines(t *testing.T) {
+	d := live(t, 80, 24).press("0")
+	for i := range 60 {
+		d.app.log.Add("info", fmt.Sprintf("line %d: %s", i, strings.Repeat("some words ", 10)))
+	}
+	d.update(lateMsg{})
+	d.settle()
+	lines, _ := d.app.log.snapshot()
+	all := fmt.Sprintf("%d lines · %d/%d\n", len(lines), len(lines), len(lines))
+	d.press("G").sees(all)
+	d.press("/").typed("line 1").press("enter", "G")
+	d.sees(fmt.Sprintf("filter line 1: 11 of %d lines · 11/11\n", len(lines)))
+}
+
 // A text stays where a person went, whatever its lines are broken for meanwhile: the log, and a text over a
 // view, in which to find is left as if it had not been begun.
 func TestATextStaysWhereItIsOnAnotherScreen(t *testing.T) {

@@ -162,8 +162,11 @@ func (p *textPane) where() string {
 	if len(p.lines) <= p.page {
 		return ""
 	}
-	return count(min(p.first+p.page, len(p.lines))) + "/" + count(len(p.lines))
+	return count(p.last()+1) + "/" + count(len(p.lines))
 }
+
+// last is the line at the bottom of the window.
+func (p *textPane) last() int { return min(p.first+p.page, len(p.lines)) - 1 }
 
 // paint draws the window of w by h cells, with what is marked and found: a mark stands before a line that was
 // found.
