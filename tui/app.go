@@ -322,7 +322,7 @@ func (a *App) press(k key) {
 func (a *App) elsewhere(key string) {
 	for i := range actions {
 		if act := &actions[i]; a.over == nil && act.of != nil && slices.Contains(act.keys, key) {
-			a.remark(act.name + ": " + views[a.current].name + " has nothing for it")
+			a.remark(act.name + ": " + a.row().name + " has nothing for it")
 			return
 		}
 	}
