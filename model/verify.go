@@ -100,12 +100,26 @@ func (s *live) verify(ctx context.Context, t *turn, only []trace.DispatchID, bud
 	}
 	slices.SortFunc(v.gaps, func(a, b trace.DispatchGap) int { return int(a.Dispatch - b.Dispatch) })
 	s.record(trace.Record{Gaps: &trace.Gaps{Step: t.index, Gaps: v.gaps}}) // they do not change from here on
-	s.tellVerified(t, v, note)
+	asked := only
+	if len(asked) == 0 {
+		asked = s.runner.exec.Live().Active()
+	}
+	s.tellVerified(t, v, asked, note)
 	return err
 }
 
-// tellVerified records what came out.
-func (s *live) tellVerified(t *turn, v *verification, note string) {
+// tellVerified records what came out, and how many of the dispatches asked for were held to nothing: what
+// they write is for the next of their operator.
+func (s *live) tellVerified(t *turn, v *verification, asked []trace.DispatchID, note string) {
+	held := func(id trace.DispatchID) bool {
+		return slices.ContainsFunc(v.gaps, func(g trace.DispatchGap) bool { return g.Dispatch == id })
+	}
+	switch others := len(slices.DeleteFunc(slices.Clone(asked), held)); {
+	case others == 1:
+		note = "; 1 other has no result of its own" + note
+	case others > 1:
+		note = fmt.Sprintf("; %d others have no results of their own", others) + note
+	}
 	wrong := func(g trace.DispatchGap) bool { return !(g.Gap.Share <= 1) }
 	text := fmt.Sprintf("%d dispatches are within their tolerance", len(v.gaps))
 	if len(v.gaps) == 1 {

@@ -5,6 +5,7 @@ package model
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -67,6 +68,41 @@ func TestTheReferenceRunFollowsTheText(t *testing.T) {
 	}
 	if got := gapsOf(s, tr, 2); len(got) > 0 {
 		t.Errorf("step 2 has %d gaps, nobody asked", len(got))
+	}
+}
+
+// What writes scratch memory for the next dispatch of its operator is held to nothing, and that is said.
+func TestWhatHasNoResultOfItsOwnIsCounted(t *testing.T) {
+	routes := map[string]string{"sdpa_with_kv_cache": "materialized"}
+	s, end := deviceSession(t, Options{Path: write(t, tiny().Bytes()), Routes: routes})
+	do := func(c session.Command) {
+		t.Helper()
+		if _, err := s.Do(context.Background(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(session.Command{Kind: session.Prompt, Tokens: ids(5)})
+	do(session.Command{Kind: session.Verify})
+	var scratch []trace.DispatchID
+	for _, id := range s.runner.exec.Live().Active() {
+		if d := s.watch.slots[id]; slices.Contains([]string{"rope", "qk", "softmax"}, d.Label) {
+			scratch = append(scratch, id)
+		}
+	}
+	do(session.Command{Kind: session.Verify, Parts: []session.Part{{Dispatches: scratch[:1]}}})
+	tr := end()
+	var said []string
+	for _, e := range tr.Events {
+		if e.Kind == "verify" {
+			said = append(said, e.Text)
+		}
+	}
+	last := &tr.Steps[len(tr.Steps)-1]
+	want := fmt.Sprintf("%d dispatches are within their tolerance; %d others have no results of their own",
+		len(last.Dispatches)-len(scratch), len(scratch))
+	if len(scratch) < 2 || len(said) != 2 || said[0] != want ||
+		said[1] != "2 dispatches are within their tolerance; 1 other has no result of its own" {
+		t.Errorf("%q, want %q", said, want)
 	}
 }
 
