@@ -233,8 +233,7 @@ const roomy = 200
 // spare leaves out beside the detail what it says too, where there is no room for all: sums of times alone,
 // where no costs stand beside them, and where rows have costs, which say more, of how many steps they are.
 // What was not needed is of all dispatches of a row, and so is then the time that stands beside it, as it is
-// beside a cost. Where a row is open whose dispatches have no cost of their own their times are all that
-// tells them apart: the ± of costs gives way.
+// beside a cost.
 func (p *dispatchPage) spare(name string, screen int) bool {
 	t := p.table()
 	if t == nil || screen >= roomy {
@@ -244,31 +243,20 @@ func (p *dispatchPage) spare(name string, screen int) bool {
 	switch name {
 	case "us":
 		return static
-	case "cost_spread_us":
-		return !static && beside && p.opensUncosted(t)
 	case "n":
 		return beside && t.ByCost()
 	}
 	return name == "sum_us" && beside && !static && !t.Costed()
 }
 
-// guest says that times alone stand beside the detail and beside costs, which say more, where there is room.
+// guest says that what costs may be off by, which the detail has too, stands beside it where there is room.
 func (p *dispatchPage) guest(name string, screen int) bool {
-	t := p.table()
-	beside := screen >= sideWidth && screen < roomy
-	return t != nil && name == "sum_us" && beside && !t.Index.Static() && t.ByCost() && !p.opensUncosted(t)
+	return name == "cost_spread_us" && screen >= sideWidth && screen < roomy
 }
 
-// stays says that the sum of times alone stays beside costs, which are of all dispatches of a row as well.
+// stays says that the sum of times alone stays beside costs, which are of all dispatches of a row as well,
+// but where the detail has it.
 func (p *dispatchPage) stays(name string) bool {
 	t := p.table()
-	return t != nil && name == "sum_us" && t.Costed()
-}
-
-// opensUncosted says that rows are shown that have no cost, of one that stands for all of them.
-func (p *dispatchPage) opensUncosted(t *inspect.DispatchTable) bool {
-	return t.ByCost() && slices.ContainsFunc(p.rows.rows, func(r int) bool {
-		up := t.Folded[r].Parent
-		return up >= 0 && !t.Folded[up].Group && t.Folded[r].Cost == nil
-	})
+	return t != nil && name == "sum_us" && t.Costed() && p.rows.screen < sideWidth
 }
