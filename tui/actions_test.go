@@ -79,5 +79,5 @@ func TestADisabledActionSaysWhy(t *testing.T) {
 func TestAKeyOfOtherViewsSaysThatItIsNotForThisOne(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("0", "C")
 	d.sees("cost of marked: Log has nothing for it")
-	d.press("4", "p").sees("Graph › Neighbourhood").press("a").sees("Neighbourhood has nothing for it")
+	d.press("4", "j", "c").sees("Graph › Neighbourhood").press("a").sees("Neighbourhood has nothing for it")
 }
