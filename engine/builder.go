@@ -465,15 +465,17 @@ func (b *Builder) startHost(c Corner) {
 func (b *Builder) enter(c Corner) (leave func()) {
 	was := make(Corner, 0, len(c))
 	for _, a := range c {
-		was = append(was, At{a.Value, b.env.dims[a.Value], b.env.ints[a.Value], b.env.host[a.Value]})
-		b.env.ints[a.Value], b.env.host[a.Value] = a.Int, a.Host
+		v := a.Value
+		was = append(was, At{v, b.env.dims[v], b.env.ints[v], b.env.host[v], b.env.left[v]})
+		b.env.ints[v], b.env.host[v], b.env.left[v] = a.Int, a.Host, a.Left
 		if a.Dims != nil {
 			b.env.dims[a.Value] = a.Dims
 		}
 	}
 	return func() {
 		for _, a := range slices.Backward(was) {
-			b.env.dims[a.Value], b.env.ints[a.Value], b.env.host[a.Value] = a.Dims, a.Int, a.Host
+			v := a.Value
+			b.env.dims[v], b.env.ints[v], b.env.host[v], b.env.left[v] = a.Dims, a.Int, a.Host, a.Left
 		}
 	}
 }

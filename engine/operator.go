@@ -116,6 +116,7 @@ type At struct {
 	Dims  []int   // of a tensor
 	Int   int64   // of a SymInt
 	Host  []int64 // host integers of a graph input, for operators that read them
+	Left  bool    // a tensor is left to its readers
 }
 
 // Ranges tells an operator how small and large its arguments can be.

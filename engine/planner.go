@@ -215,6 +215,9 @@ func (p *Planner) Leave(v ValueID, dims ...int) {
 	}
 }
 
+// Left says whether an argument is left to its readers.
+func (p *Planner) Left(v ValueID) bool { return p.declared(v) && p.env.left[v] }
+
 // SetInt gives the value of an output SymInt.
 func (p *Planner) SetInt(v ValueID, n int64) {
 	k := p.output(v)

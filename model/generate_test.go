@@ -67,16 +67,16 @@ func (r *runner) kernels() (names []string) {
 
 // Tokens and logits are the same to the bit at each timing level, and whether steps come one by one, are
 // prepared while the one before runs, or are sent too: near the first position, and where attention takes
-// its other route on the way.
+// another route on the way, of which the products behind it put splits together, or a dispatch does.
 func TestTokensAreTheSameHoweverStepsFollowEachOther(t *testing.T) {
 	for _, test := range []struct {
 		prompt int
 		kernel string // of attention at the last position
-	}{{5, "sdpa_decode"}, {376, "sdpa_fd_split"}} {
+	}{{5, "sdpa_decode"}, {120, "sdpa_decode_split"}, {2040, "sdpa_fd_split"}} {
 		t.Run(test.kernel, func(t *testing.T) {
 			file := tiny()
-			file.Set("llama.context_length", 512)
-			r := onDevice(t, Options{Path: write(t, file.Bytes()), TopLogits: 8})
+			file.Set("llama.context_length", 2100)
+			r := onDevice(t, Options{Path: write(t, file.Bytes()), TopLogits: 8, MaxChunk: 2048})
 			const n = 24
 			prompt := ids(test.prompt)
 			want := r.tokensFrom(t, prompt, n, engine.TimingOff, "one by one")

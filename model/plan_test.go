@@ -190,8 +190,8 @@ func TestLevelsOfALayerAreThoseOfTheDocs(t *testing.T) {
 		on, off := plan(t, path, "on"), plan(t, path, "off")
 		few := layerLevels(t, on, 0, 10)
 		want := fmt.Sprintf("| %s | %s | %d, %d | %d, %d |\n", a.name, strings.Join(few, " · "),
-			len(few), len(layerLevels(t, on, 0, 400)),
-			len(layerLevels(t, off, 0, 10)), len(layerLevels(t, off, 0, 400)))
+			len(few), len(layerLevels(t, on, 0, 3000)),
+			len(layerLevels(t, off, 0, 10)), len(layerLevels(t, off, 0, 3000)))
 		if !strings.Contains(string(docs), want) {
 			t.Errorf("docs/engine.md has no row\n%s", want)
 		}

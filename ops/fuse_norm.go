@@ -37,12 +37,12 @@ var fuseNorm = engine.Fusion{
 		case *linear:
 			fused := *o
 			if norm, ok := b.Producer(o.x).(*rmsNorm); ok && norm.folds > 0 {
-				fused.norm = norm
+				fused.before = norm
 			}
 			if s := &o.shapes[0]; s.batch == 1 && len(o.parts) == 1 && o.gated == nil {
 				fused.next = normBehind(b, o.y, s.rows, len(fused.bindings(0, &o.parts[0])))
 			}
-			if fused.norm == nil && fused.next == nil {
+			if fused.before == o.before && fused.next == nil {
 				return nil
 			}
 			fused.makeKernels(b)

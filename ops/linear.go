@@ -20,10 +20,12 @@ import (
 // Weights over the device's limit on a binding are split by rows, a dispatch for each part.
 //
 // One row of x, and no more, takes a GEMV: a lane holds its columns of x while it goes through up to 16 rows
-// of w. So does the last of several where nothing reads the others (fusion rule last). Up to 4, and up to 16,
-// rows take kernels of the same kind that load the weights once for 4 and 8 rows of x. More rows take tiles:
-// of 64 x 64 results, or of 128 x 64 where those are enough to fill a GPU. In tile64 and tile128k2 two lanes
-// share the columns of x between them, for where tiles are few. Where 8 does not divide K all take tiles.
+// of w. So does the last of several where nothing reads the others (fusion rule last), and a row that
+// attention leaves in splits (gemv_splits): a lane adds up its columns of these, by what each counts. Up to
+// 4, and up to 16, rows take kernels of the same kind that load the weights once for 4 and 8 rows of x. More
+// rows take tiles: of 64 x 64 results, or of 128 x 64 where those are enough to fill a GPU. In tile64 and
+// tile128k2 two lanes share the columns of x between them, for where tiles are few. Where 8 does not divide K
+// all take tiles.
 func Linear(b *engine.Builder, name string, x engine.ValueID, w Matrix,
 	bias engine.ValueID,
 ) engine.ValueID {
@@ -59,9 +61,8 @@ type linear struct {
 	join    *engine.Kernel // of product
 	// beside are the rows of weights of all products that read x, where others do, too; or 0.
 	beside int
-	// norm gives x, and is taken in by the kernel for one row, which reads what the norm would, or what the
-	// product before the norm gives for it; or nil.
-	norm *rmsNorm
+	// before gives x, and leaves a single row of it to the kernel for one row; or nil.
+	before leaver
 	// next is a norm of y, for which the kernel for one row does what each element takes; or nil.
 	next *rmsNorm
 	last bool // y is of the last row alone
@@ -70,6 +71,23 @@ type linear struct {
 	routes  routes
 	shapes  []linearShape    // by route
 	kernels []*engine.Kernel // by route
+}
+
+// leaver is an operator that leaves a single row to the products that read it: their kernels for one row make
+// it of what they read instead.
+type leaver interface {
+	// inSplits says that the row is left in splits at times, and else not at all.
+	inSplits() bool
+	// left is what they read, as they bind it; the first stands for x.
+	left() []engine.Binding
+	// specialise sets what a kernel of which a lane takes so many columns at a time has to know.
+	specialise(c shaders.Constants, chunk int)
+	// planLeft adds the params to a dispatch, and what it takes.
+	planLeft(p *engine.Planner, l *engine.Launch)
+	// leftRow is the row x, made of what they read, and leftTolerance how far a product of it may be off for
+	// that, as a part of its row's largest, and why.
+	leftRow(r *Ref, x Tensor) Tensor
+	leftTolerance(k int) (row float64, why string)
 }
 
 // linearRoute is a row of linearRoutes.
@@ -85,6 +103,7 @@ type linearRoute struct {
 // linearRoutes are the routes of a matrix product, from the fewest rows of x to the most.
 var linearRoutes = []linearRoute{
 	{"gemv", oneRow, upTo(1), (*linear).gemv},
+	linearSplits: {"gemv_splits", leftInSplits, upTo(1), (*linear).gemvOfSplits},
 	{"last", lastRow, upTo(always), (*linear).gemvOfLast},
 	{"batch4", atMost4Rows, upTo(4), batch(4, 16)},
 	{"batch8", atMost16Rows, upTo(16), batch(8, 8)},
@@ -92,6 +111,9 @@ var linearRoutes = []linearRoute{
 	{"tile128k2", fewTiles128, rowsOfTiles(128, &tuned.tiles), tiles(128, 2)},
 	{"tile128", manyTiles128, upTo(always), tiles(128, 1)},
 }
+
+// linearSplits is the route of a row that attention leaves in splits.
+const linearSplits = 1
 
 func upTo(rows int) func(*linear) int { return func(*linear) int { return rows } }
 
@@ -151,7 +173,7 @@ func (o *linear) plan(limits *gpu.Limits) {
 	o.routes, o.shapes = make(routes, len(linearRoutes)), make([]linearShape, len(linearRoutes))
 	for i, r := range linearRoutes {
 		o.shapes[i] = r.shape(o, limits)
-		o.routes[i] = route{name: r.name, why: r.why, only: o.shapes[i].batch == 1}
+		o.routes[i] = route{name: r.name, why: r.why, only: o.shapes[i].batch == 1, aside: i == linearSplits}
 		if o.shapes[i].lanes > 0 {
 			o.routes[i].upTo = r.upTo(o)
 		}
@@ -188,11 +210,10 @@ func (o *linear) Spec() engine.Spec {
 			s.Inputs = append(s.Inputs, v)
 		}
 	}
-	switch {
-	case o.givenNorm():
-		s.Inputs = append(s.Inputs, o.norm.weighted, o.norm.squares)
-	case o.norm != nil:
-		s.Inputs = append(s.Inputs, o.norm.x, o.norm.weight)
+	if o.before != nil {
+		for _, b := range o.before.left() {
+			s.Inputs = append(s.Inputs, b.Value)
+		}
 	}
 	if o.gated != nil {
 		slot := engine.Slot{Label: o.gated.kind, Uses: make([]engine.Use, len(o.kernels))}
@@ -212,13 +233,9 @@ func (o *linear) Spec() engine.Spec {
 func (o *linear) bindings(route int, p *part) []engine.Binding {
 	x, y := o.x, o.y
 	var after []engine.Binding
-	if o.takesNorm(route) {
-		if x = o.norm.x; o.givenNorm() {
-			x = o.norm.weighted
-			after = append(after, bind("squares", o.norm.squares))
-		} else {
-			after = append(after, bind("norm", o.norm.weight))
-		}
+	if o.takesLeft(route) {
+		left := o.before.left()
+		x, after = left[0].Value, left[1:]
 	}
 	residual := o.residual
 	if residual == engine.None {
@@ -246,6 +263,17 @@ func (o *linear) Corners(r *engine.Ranges) []engine.Corner {
 	corners := r.Ends(o.x)
 	if o.residual != engine.None {
 		corners = r.Ends(o.x, o.residual)
+	}
+	if o.routes.has(linearSplits) {
+		if dims := rowsAtMost(r.Min(o.x), r.Max(o.x), 1); dims != nil {
+			corner := engine.Corner{{Value: o.x, Dims: dims, Left: true}}
+			if o.residual != engine.None {
+				corner = append(corner, engine.At{
+					Value: o.residual, Dims: rowsAtMost(r.Min(o.residual), r.Max(o.residual), 1),
+				})
+			}
+			corners = append(corners, corner)
+		}
 	}
 	for _, m := range o.routes.most(product(r.Max(o.x)) / o.w.Cols) {
 		dims := rowsAtMost(r.Min(o.x), r.Max(o.x), m)
@@ -316,7 +344,11 @@ func (o *linear) Plan(p *engine.Planner) error {
 			return p.Errorf("x is %v, which does not go with a residual of %v", dims, also)
 		}
 	}
-	route := o.routes.choose(p, m)
+	r, able := o.routes.preferred(m), o.routes.allowed(m)&^(1<<linearSplits)
+	if o.routes.has(linearSplits) && p.Left(o.x) {
+		r, able = linearSplits, 1<<linearSplits
+	}
+	route := p.Choose(r, o.routes[r].why, able)
 	row := m - 1
 	if o.last {
 		m = 1
@@ -365,14 +397,8 @@ func (o *linear) Plan(p *engine.Planner) error {
 			l.Bytes += 4 * int64(min(residualRows, m)) * int64(part.rows)
 			l.FLOPs += int64(m) * int64(part.rows)
 		}
-		if o.takesNorm(route) {
-			l.Params.F32("eps", o.norm.eps)
-			if o.givenNorm() {
-				l.Bytes += 4 * int64(o.norm.sums())
-			} else {
-				l.Bytes += 4 * int64(k)
-				l.FLOPs += 4 * int64(k)
-			}
+		if o.takesLeft(route) {
+			o.before.planLeft(p, l)
 		}
 		if o.doesNext(route) {
 			o.next.addCost(l)
@@ -410,17 +436,16 @@ func (s *linearShape) grid(p *engine.Planner, m, n, k int) engine.Grid {
 // in where there is none, so that projections with a residual and without share its code: docs/hacking.md,
 // "Kernels that a step uses once".
 func (o *linear) takesResidual(route int) bool {
-	return o.residual != engine.None || o.shapes[route].batch == 1 && o.gated == nil && o.norm == nil
+	return o.residual != engine.None || o.shapes[route].batch == 1 && o.gated == nil && o.before == nil
 }
 
-// takesNorm says whether the kernel of a route does the norm that gives x.
-func (o *linear) takesNorm(route int) bool { return o.norm != nil && o.shapes[route].batch == 1 }
+// takesLeft says whether the kernel of a route does what is left to it of x.
+func (o *linear) takesLeft(route int) bool {
+	return o.before != nil && o.shapes[route].batch == 1 && (route == linearSplits) == o.before.inSplits()
+}
 
 // ofLast says whether the kernel of a route finds the row that it takes behind others.
 func (o *linear) ofLast(route int) bool { return linearRoutes[route].why == lastRow }
-
-// givenNorm says whether the norm that gives x is done as far as each element goes.
-func (o *linear) givenNorm() bool { return o.norm != nil && o.norm.squares != engine.None }
 
 // doesNext says whether the kernel of a route does what the norm of y takes of each element.
 func (o *linear) doesNext(route int) bool { return o.next != nil && o.shapes[route].batch == 1 }
@@ -450,9 +475,10 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	c["Last"] = o.ofLast(route)
 	ragged := func(p part) bool { return p.rows%s.rows != 0 }
 	c["Lanes"], c["Rows"], c["Batch"], c["Eights"] = s.lanes, s.rows, s.batch, s.eights
-	c["Norm"], c["Next"], c["Given"] = o.takesNorm(route), o.doesNext(route), 0
-	if o.takesNorm(route) && o.givenNorm() {
-		c["Given"] = o.norm.sums()
+	c["Norm"], c["Given"], c["Next"] = false, 0, o.doesNext(route)
+	c["HeadQuads"], c["Run"] = 0, 0
+	if o.takesLeft(route) {
+		o.before.specialise(c, s.chunk())
 	}
 	c["Groups"] = 1
 	if g := o.w.Format.Group; g > 0 {
@@ -490,6 +516,9 @@ func (o *linear) Reference(r *Ref) {
 	}
 	y := r.result(o.y, dims...)
 	m, _ := y.rows()
+	if o.before != nil && m == 1 {
+		x = o.before.leftRow(r, x)
+	}
 	cols := slices.Collect(r.cols(o.y, o.cols()))
 	if o.gated != nil {
 		o.joined(r, x, y, cols)
@@ -573,9 +602,10 @@ func (o *linear) productTolerance(r *Ref) Tolerance {
 		t.Row += 8 * n * rounding
 		t.Why += fmt.Sprintf(", of weights that count %g times until the zero is taken off", n)
 	}
-	if o.norm != nil {
-		t.Row += summed(o.w.Cols) * rounding
-		t.Why += ", of inputs with the scale of a norm"
+	if o.before != nil {
+		row, why := o.before.leftTolerance(o.w.Cols)
+		t.Row += row
+		t.Why += why
 	}
 	if o.gated != nil { // its error is that of one product times the other
 		large := o.usual(r)
@@ -698,6 +728,14 @@ func gemvRows(rows, halves int) int {
 		n /= 2
 	}
 	return n
+}
+
+// gemvOfSplits is the shape of a GEMV for a row that is left in splits.
+func (o *linear) gemvOfSplits(limits *gpu.Limits) linearShape {
+	if o.before == nil || !o.before.inSplits() {
+		return linearShape{}
+	}
+	return o.gemv(limits)
 }
 
 // gemv is the shape of a GEMV for one row of x.

@@ -9,6 +9,7 @@ const (
 	sameShapes
 	broadcastShapes
 	fewPositions
+	somePositions
 	oneToken
 	manyTokens
 	fewTokens
@@ -16,6 +17,7 @@ const (
 	manyScores
 	oneRow
 	lastRow
+	leftInSplits
 	manyRows
 	atMost4Rows
 	atMost16Rows
@@ -32,6 +34,7 @@ func (r reason) String() string {
 		sameShapes:      "operands have one shape",
 		broadcastShapes: "an operand is repeated along a dim",
 		fewPositions:    "S = 1, and few positions are seen",
+		somePositions:   "S = 1, and so few positions are seen that products put their splits together",
 		oneToken:        "S = 1",
 		manyTokens:      "S > 1",
 		fewTokens:       "S > 1, and tiles of tokens do not fill the device",
@@ -39,6 +42,7 @@ func (r reason) String() string {
 		manyScores:      "scores would take more memory than the device binds",
 		oneRow:          "M = 1",
 		lastRow:         "M > 1, and the last row is all that is read",
+		leftInSplits:    "M = 1, and x is left in splits",
 		manyRows:        "M > 1",
 		atMost4Rows:     "M <= 4",
 		atMost16Rows:    "M <= 16",

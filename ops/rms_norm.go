@@ -167,6 +167,41 @@ func (o *rmsNorm) planSum(p *engine.Planner, rows, width int) error {
 	return nil
 }
 
+// prepared says whether the norm is done as far as each element goes.
+func (o *rmsNorm) prepared() bool { return o.squares != engine.None }
+
+func (o *rmsNorm) inSplits() bool { return false }
+
+func (o *rmsNorm) left() []engine.Binding {
+	if o.prepared() {
+		return []engine.Binding{bind("x", o.weighted), bind("squares", o.squares)}
+	}
+	return []engine.Binding{bind("x", o.x), bind("norm", o.weight)}
+}
+
+func (o *rmsNorm) specialise(c shaders.Constants, _ int) {
+	if c["Norm"] = true; o.prepared() {
+		c["Given"] = o.sums()
+	}
+}
+
+func (o *rmsNorm) planLeft(p *engine.Planner, l *engine.Launch) {
+	l.Params.F32("eps", o.eps)
+	if o.prepared() {
+		l.Bytes += 4 * int64(o.sums())
+		return
+	}
+	width := int64(p.Dim(o.x, -1))
+	l.Bytes += 4 * width
+	l.FLOPs += 4 * width
+}
+
+func (o *rmsNorm) leftRow(_ *Ref, x Tensor) Tensor { return x }
+
+func (o *rmsNorm) leftTolerance(k int) (row float64, why string) {
+	return summed(k) * rounding, ", of inputs with the scale of a norm"
+}
+
 func (o *rmsNorm) Reference(r *Ref) {
 	if o.residual != engine.None {
 		o.sumReference(r)

@@ -35,9 +35,11 @@ import (
 // through are computed or read. One token (D up to 256) takes flash_decoding: the positions are cut into as
 // many splits as fill the device, whatever their number, each attended over by one workgroup for query heads
 // that share a KV head; that of the last split appends to the caches; then the splits are put together. Up to
-// 384 positions it is decoding: one workgroup for each query head attends over them all. Either turns q and k
-// as it loads them where a rotation stands before it (fusion rule rope_attention), and norms their heads
-// where norms stand before that (norm_attention). Sources: ExecuTorch's
+// 384 positions it is decoding: one workgroup for each query head attends over them all. Where linears alone
+// read y (fusion rule attention) that is up to 128, and from there to 2,048 positions it is split_decoding:
+// four workgroups for each query head, of which the linears put the splits together. All of them turn q and k
+// as they load them where a rotation stands before (fusion rule rope_attention), and norm their heads where
+// norms stand before that (norm_attention). Sources: ExecuTorch's
 // sdpa_with_kv_cache; Dao and others, FlashAttention-2 and Flash-Decoding (2023); for the window Beltagy and
 // others, Longformer (2020), and Mistral 7B (2023).
 func SDPA(b *engine.Builder, name string, q, k, v, kCache, vCache engine.ValueID, position Int,
@@ -69,7 +71,7 @@ func addSDPA(c *call) []engine.ValueID {
 	o := &sdpa{
 		q: c.tensor("q"), k: c.tensor("k"), v: c.tensor("v"), kCache: c.tensor("k_cache"),
 		vCache: c.tensor("v_cache"), position: c.sym("input_pos"), scale: float32(c.float("scale")),
-		window: c.int("window"),
+		window: c.int("window"), splits: engine.None,
 	}
 	if !o.readDims(c) {
 		return nil
@@ -88,10 +90,14 @@ func addSDPA(c *call) []engine.ValueID {
 type sdpa struct {
 	q, k, v, kCache, vCache, y engine.ValueID
 	scores, parts              engine.ValueID // scratch
-	rope                       *turning       // of q and k, where it is the operator's own
-	norms                      *rmsNorm       // of q and k, which kernels of one token do; or nil
-	position                   Int
-	scale                      float32
+	// splits are left to the products that read y, which add residuals, where that is one row (fusion rule
+	// attention); or None.
+	splits    engine.ValueID
+	residuals []engine.ValueID
+	rope      *turning // of q and k, where it is the operator's own
+	norms     *rmsNorm // of q and k, which kernels of one token do; or nil
+	position  Int
+	scale     float32
 
 	qHeads, kvHeads, headDim, context int
 	window                            int    // that a token sees at most; the context where nothing limits it
@@ -101,9 +107,9 @@ type sdpa struct {
 
 	update, qk, softmax, av, streaming, streamingSplit, reduce *engine.Kernel
 
-	whole, split decodeShape
-	stream       streamShape
-	streamParts  int // rows of y that split_streaming makes of each head at most, each split's own
+	whole, share, split decodeShape
+	stream              streamShape
+	streamParts         int // rows of y that split_streaming makes of each head at most, each split's own
 }
 
 // The routes and the dispatch slots of attention.
@@ -113,6 +119,7 @@ const (
 	sdpaMaterialized
 	sdpaStreaming
 	sdpaSplitStreaming
+	sdpaSplitDecoding
 )
 
 const (
@@ -129,7 +136,7 @@ const (
 
 var sdpaRouteNames = []string{
 	sdpaFlashDecoding: "flash_decoding", sdpaDecoding: "decoding", sdpaMaterialized: "materialized",
-	sdpaStreaming: "streaming", sdpaSplitStreaming: "split_streaming",
+	sdpaStreaming: "streaming", sdpaSplitStreaming: "split_streaming", sdpaSplitDecoding: "split_decoding",
 }
 
 const (
@@ -190,6 +197,7 @@ func (o *sdpa) chooseRoutes(b *engine.Builder) {
 		sdpaMaterialized:   {name: "materialized", only: true, why: manyTokens},
 		sdpaStreaming:      {name: "streaming", why: manyTokens},
 		sdpaSplitStreaming: {name: "split_streaming", only: true, aside: true, why: fewTokens},
+		sdpaSplitDecoding:  {name: "split_decoding", only: true, aside: true, why: somePositions},
 	}
 	if fewest == 1 && o.headDim <= sdpaWidest {
 		o.routes[sdpaDecoding].upTo, o.routes[sdpaFlashDecoding].upTo, fewest = 1, 1, 2
@@ -352,12 +360,17 @@ func (o *sdpa) Spec() engine.Spec {
 		}
 		in = append(in, kCache, vCache)
 		uses(sdpaDecoding, slotDecode, o.whole.kernel, append(slices.Clip(in), y)...)
+		if o.splits != engine.None {
+			s.Inputs, s.Outputs = append(s.Inputs, o.residuals...), append(s.Outputs, o.splits)
+			splits := bind("parts", o.splits)
+			uses(sdpaSplitDecoding, slotDecode, o.share.kernel, append(slices.Clip(in), splits)...)
+		}
 		uses(sdpaFlashDecoding, slotSplit, o.split.kernel, append(slices.Clip(in), parts)...)
 		uses(sdpaFlashDecoding, slotReduce, o.reduce, parts, y)
 	}
 	if o.rope != nil {
 		rope := o.rope.parts()
-		s.Inputs = args([]engine.ValueID{o.q, o.k, o.v, rope.cos, rope.sin}, o.position)
+		s.Inputs = append(s.Inputs, rope.cos, rope.sin)
 		s.Scratch = append(s.Scratch, rope.yq, rope.yk)
 		q, k = bind("q", rope.yq), bind("k", rope.yk)
 		turn := rope.slots()[0].Uses[0]
@@ -410,6 +423,11 @@ func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 		if o.rope != nil && o.rope.pairs == neighbourPairs {
 			set(0, o.rope.parts().cos, o.rope.parts().sin)
 		}
+		for _, v := range o.residuals {
+			if dims := rowsAtMost(r.Min(v), r.Max(v), tokens); dims != nil {
+				c = append(c, engine.At{Value: v, Dims: dims})
+			}
+		}
 		return c
 	}
 	var corners []engine.Corner
@@ -419,7 +437,9 @@ func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 		}
 	}
 	if o.routes.has(sdpaFlashDecoding) {
-		corners = append(corners, at(1, max(first, min(o.mostSplits()*o.split.block, o.spanOf(1))-1)))
+		for _, span := range [...]int{o.mostSplits() * o.split.block, fewDecoded, mostLeft} {
+			corners = append(corners, at(1, max(first, min(span, o.spanOf(1))-1)))
+		}
 	}
 	if o.routes.has(sdpaSplitStreaming) {
 		// The most rows that are split, the most that are not, and the most workgroups of splits.
@@ -464,12 +484,15 @@ func (o *sdpa) Plan(p *engine.Planner) error {
 			return err
 		}
 	}
-	p.SetDims(o.y, q...)
-	switch o.choose(p, tokens, position) {
+	route := o.choose(p, tokens, position)
+	o.give(p, route, q)
+	switch route {
 	case sdpaFlashDecoding:
 		o.planSplits(p, position)
 	case sdpaDecoding:
 		o.planWhole(p, position)
+	case sdpaSplitDecoding:
+		o.planLeftSplits(p, position)
 	case sdpaStreaming:
 		o.planStreaming(p, tokens, position, 1, 0)
 	case sdpaSplitStreaming:
@@ -593,6 +616,9 @@ func (o *sdpa) Reference(r *Ref) {
 	for i := range k.Data {
 		kCache.Data[position*row+i], vCache.Data[position*row+i] = o.stored(k.Data[i]), o.stored(v.Data[i])
 	}
+	if o.splits != engine.None && tokens == 1 && o.leaves(position+1-o.start(position)) {
+		o.giveSplits(r, q, position)
+	}
 	y := r.result(o.y, q.Dims...)
 	rows := slices.Collect(r.rows(o.y, tokens*o.qHeads))
 	inParallel(rows, func(rows []int) {
@@ -628,7 +654,7 @@ func (o *sdpa) Reference(r *Ref) {
 // by these weights. No score is larger than the lengths of a query and of a key make it. The caches have the
 // keys and values as they are, or rounded to halves.
 func (o *sdpa) Tolerance(r *Ref, v engine.ValueID) Tolerance {
-	if v != o.y {
+	if v != o.y && v != o.splits {
 		t := moves{}.Tolerance(r, v)
 		if o.half {
 			t = Tolerance{Rel: 0x1p-10, Abs: 0x1p-24, Why: "elements are rounded to halves"}
@@ -651,6 +677,9 @@ func (o *sdpa) Tolerance(r *Ref, v engine.ValueID) Tolerance {
 		if o.half { // an element of a key may be rounded to another half, and moves a weight by half of that
 			part += math.Abs(float64(o.scale)) * largestOf(q.Data) * largestOf(keys.Data) * 0x1p-11
 		}
+	}
+	if v == o.splits { // sums that are not yet divided, and what they are to be divided by
+		part *= 2 * float64(context-start) * max(1, 1/largestOf(values))
 	}
 	return Tolerance{
 		Abs: part * largestOf(values),

@@ -32,6 +32,15 @@ const (
 	decodeGroups = 256
 )
 
+// Where splits may be left to products (fusion rule attention) wholeDecode takes all positions up to
+// fewWhole, and leftSplits splits of them up to mostLeft. What a product takes for them goes by their number,
+// not by the positions; four have one workgroup on each multiprocessor where there are 32 query heads.
+const (
+	fewWhole   = 128
+	mostLeft   = 2048
+	leftSplits = 4
+)
+
 // turning is a rotation of q and k that an attention does: kernels of one token turn what they load, before
 // the others it is a dispatch.
 type turning struct {
@@ -67,28 +76,35 @@ func (o *sdpa) makeDecodeKernels(b *engine.Builder) {
 		return d
 	}
 	o.whole, o.split = shaped(wholeDecode, "sdpa_decode", true), shaped(splitDecode, "sdpa_fd_split", false)
+	if o.splits != engine.None {
+		o.share = shaped(wholeDecode, "sdpa_decode_split", false)
+	}
 }
 
 // choose settles the route, also by the positions that the tokens see.
 func (o *sdpa) choose(p *engine.Planner, tokens, position int) int {
-	span, r := position+tokens-o.start(position), -1
+	span := position + tokens - o.start(position)
+	r, able := o.routes.preferred(tokens), o.routes.allowed(tokens)
+	if span < leftSplits*leftSplits || o.rows(p) > 1 { // a split without positions; x of several rows
+		able &^= 1 << sdpaSplitDecoding
+	}
 	switch {
+	case able>>sdpaSplitDecoding&1 != 0 && o.leaves(span):
+		r = sdpaSplitDecoding
 	case tokens == 1 && o.routes.has(sdpaDecoding) && span <= fewDecoded:
 		r = sdpaDecoding
 	case tokens > 1 && o.routes.has(sdpaSplitStreaming) && o.mostStreamSplits(tokens, span) > 1:
 		r = sdpaSplitStreaming
-	default:
-		return o.routes.choose(p, tokens)
 	}
-	return p.Choose(r, o.routes[r].why, o.routes.allowed(tokens))
+	return p.Choose(r, o.routes[r].why, able)
 }
 
 // mostSplits is how many splits there are at most.
 func (o *sdpa) mostSplits() int { return max(1, decodeGroups*o.split.heads/o.qHeads) }
 
-// splits are how many parts some positions are cut into, each of whole blocks but the last, and how many
-// positions those have.
-func (o *sdpa) splits(span int) (n, length int) {
+// decodeSplits are how many parts some positions are cut into, each of whole blocks but the last, and how
+// many positions those have.
+func (o *sdpa) decodeSplits(span int) (n, length int) {
 	length = o.split.block * divUp(divUp(span, o.split.block), o.mostSplits())
 	return divUp(span, length), length
 }
@@ -101,7 +117,7 @@ func (o *sdpa) planDecode(p *engine.Planner, slot int, d *decodeShape, position,
 	span := position + 1 - start
 	l := p.Dispatch(slot, p.Rows(d.lanes, min(length, d.block)*d.row, grid...))
 	l.Params.U32("context", position+1).U32("start", start)
-	if slot == slotSplit {
+	if d != &o.whole {
 		l.Params.U32("splits", splits).U32("split_len", length)
 	}
 	l.Params.U32("kv_heads", o.kvHeads).F32("scale", o.scale)
@@ -130,9 +146,17 @@ func (o *sdpa) planWhole(p *engine.Planner, position int) {
 	l.Bytes += o.queryBytes(1)
 }
 
+func (o *sdpa) planLeftSplits(p *engine.Planner, position int) {
+	span := position + 1 - o.start(position)
+	length := divUp(span, leftSplits)
+	l := o.planDecode(p, slotDecode, &o.share, position, leftSplits, length,
+		engine.Split("heads", o.qHeads, o.share.heads), engine.Split(o.span, span, length))
+	l.Bytes += o.partsBytes(1, leftSplits)
+}
+
 func (o *sdpa) planSplits(p *engine.Planner, position int) {
 	span := position + 1 - o.start(position)
-	splits, length := o.splits(span)
+	splits, length := o.decodeSplits(span)
 	p.SetDims(o.parts, splits, o.qHeads, o.headDim+4)
 	l := o.planDecode(p, slotSplit, &o.split, position, splits, length,
 		engine.Split("heads", o.qHeads, o.split.heads), engine.Split(o.span, span, length))

@@ -92,7 +92,11 @@ func (o *view) Plan(p *engine.Planner) error {
 		return p.Errorf("%d elements of %v do not make the dims asked for, which hold %d", n, p.Dims(o.x),
 			others)
 	}
-	p.SetDims(o.y, dims[:len(o.dims)]...)
+	give := p.SetDims
+	if p.Left(o.x) {
+		give = p.Leave
+	}
+	give(o.y, dims[:len(o.dims)]...)
 	if !p.Aliased() {
 		blockCopy{blocks: 1, rows: 1, width: n}.plan(p, 0, o.vec)
 	}

@@ -92,6 +92,28 @@ fn place(lane: u32, sum: u32) -> u32 {
 var<private> squared_sum: f32;
 var<workgroup> squared: array<f32, {{.Lanes}}>;
 {{- end}}
+{{- if .HeadQuads}}
+{{- $split := mul (div (mul .Chunks (mul 2 .Eights)) .HeadQuads) (add .HeadQuads 1)}}
+
+// By how much of each of four splits a head of x is made: of its {{.HeadQuads}} vectors, which are sums, by
+// the one behind them, the largest score and the sum of the weights (sdpa_fd_split).
+fn shares_of(head: u32) -> vec4<f32> {
+  let at = head * {{add .HeadQuads 1}}u + {{.HeadQuads}}u;
+{{- range $s := 4}}
+  let tail{{$s}} = x[at + {{mul $s $split}}u];
+{{- end}}
+  let tops = vec4<f32>(tail0.x, tail1.x, tail2.x, tail3.x);
+  let weights = exp(tops - max(max(tops.x, tops.y), max(tops.z, tops.w)));
+  return weights / dot(weights, vec4<f32>(tail0.y, tail1.y, tail2.y, tail3.y));
+}
+
+// Four columns of x.
+fn columns(shares: vec4<f32>, column: u32) -> vec4<f32> {
+  let at = column + column / {{.HeadQuads}}u;
+  return shares.x * x[at] + shares.y * x[at + {{$split}}u] +
+    shares.z * x[at + {{mul 2 $split}}u] + shares.w * x[at + {{mul 3 $split}}u];
+}
+{{- else}}
 
 // Four columns of the row of x that begins at row.
 fn columns(row: u32, at: u32) -> vec4<f32> {
@@ -103,6 +125,7 @@ fn columns(row: u32, at: u32) -> vec4<f32> {
   return x[row + at];
 {{- end}}
 }
+{{- end}}
 
 @compute @workgroup_size({{.Lanes}})
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,

@@ -171,7 +171,14 @@ fn load_scales(row: u32, chunk: u32) -> Scales {
 {{define "gemv_x"}}
 {{- $b := .B}}
 {{- range $q := mul 2 .Eights}}
-    let x{{$b}}_{{$q}} = columns(x_row{{$b}}, chunk * {{mul 2 $.Eights}}u + {{$q}}u);
+{{- $of := printf "x_row%d" $b}}
+{{- if $.HeadQuads}}
+{{- $run := div $q $.Run}}{{$of = printf "shares%d" $run}}
+{{- if eq (mul $run $.Run) $q}}
+    let {{$of}} = shares_of((chunk * {{mul 2 $.Eights}}u + {{$q}}u) / {{$.HeadQuads}}u);
+{{- end}}
+{{- end}}
+    let x{{$b}}_{{$q}} = columns({{$of}}, chunk * {{mul 2 $.Eights}}u + {{$q}}u);
 {{- end}}
 {{- $per := div (mul 2 .Eights) .Groups}}
 {{- range $g := .Groups}}

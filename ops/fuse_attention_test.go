@@ -1,0 +1,213 @@
+package ops
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/gputest"
+	"gpuscope/trace"
+)
+
+// leftAttention is attention with a product behind it.
+type leftAttention struct {
+	attention
+	format         Format
+	out            int  // columns of the product
+	bias, residual bool // that it adds
+	one            bool // the residual has a range of rows of its own
+	norm           bool // behind it, with another product
+	views          int  // between the two
+	perHead        bool // it has the columns of a head, and a row for each
+	// also reads what attention gives, where it is not nil.
+	also   func(b *engine.Builder, y engine.ValueID)
+	routes map[string]string
+}
+
+func (c leftAttention) build(b *engine.Builder) {
+	b.AskRoutes(c.routes)
+	input := func(name string, heads int) engine.ValueID {
+		return b.Input(name, engine.F32, []int{1, 1, heads, c.headDim}, []int{1, c.tokens, heads, c.headDim})
+	}
+	q, k, v := input("q", c.qHeads), input("k", c.kvHeads), input("v", c.kvHeads)
+	t := engine.F32
+	if c.half {
+		t = engine.F16
+	}
+	dims := []int{1, c.context, c.kvHeads, c.headDim}
+	y := SDPA(b, "sdpa", q, k, v, b.State("k_cache", t, dims), b.State("v_cache", t, dims),
+		Sym(b.SymInt("position", 0, int64(c.context)-1, 0)), 0, c.window)
+	width := c.qHeads * c.headDim
+	if c.perHead {
+		width = c.headDim
+	}
+	if c.also != nil {
+		c.also(b, y)
+	}
+	for range c.views {
+		y = View(b, "join", y, Fixed(1), Rest, Fixed(width))
+	}
+	bias := engine.None
+	if c.bias {
+		bias = constant(b, "bias", c.out)
+	}
+	y = Linear(b, "o", y, noiseMatrix("o.w", c.out, width, c.format), bias)
+	if c.residual {
+		y = Add(b, "add", y, b.Input("r", engine.F32, []int{1, 1, c.out}, []int{1, c.tokens, c.out}), 1)
+	}
+	b.Output(y)
+	if c.norm {
+		h := RMSNorm(b, "norm", y, constant(b, "norm.w", c.out), 1e-5)
+		b.Output(Linear(b, "next", h, noiseMatrix("next.w", 24, c.out, F32), engine.None))
+	}
+}
+
+func (c leftAttention) points() (points []step) {
+	for i, at := range c.live {
+		s := c.step(at[0], at[1])
+		if c.residual {
+			s["r"] = []int{1, at[0], c.out}
+			if c.one && i%2 == 1 && at[0] == 1 {
+				s["r"] = []int{1, c.tokens, c.out}
+			}
+		}
+		points = append(points, s)
+	}
+	return points
+}
+
+func TestAttentionOfOneTokenIsLeftWhereItsSplitsAreFew(t *testing.T) {
+	c := leftAttention{
+		attention: attention{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 3, context: mostLeft + 9},
+		format:    F32, out: 24, residual: true, views: 1,
+	}
+	whole, left := []string{"sdpa_decode", "linear_gemv"}, []string{"sdpa_decode_split", "linear_gemv_splits"}
+	split := []string{"sdpa_fd_split", "sdpa_fd_reduce", "linear_gemv"}
+	at := func(tokens, position, rows int) step {
+		s := c.step(tokens, position)
+		s["r"] = []int{1, rows, c.out}
+		return s
+	}
+	g, _ := c.fused(t, gpu.DefaultLimits())
+	live, err := engine.NewLive(g, engine.LiveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []struct {
+		step
+		want []string
+	}{
+		{at(1, 0, 1), whole},
+		{at(1, fewWhole-1, 1), whole},
+		{at(1, fewWhole, 1), left},
+		{at(1, mostLeft-1, 1), left},
+		{at(1, mostLeft, 1), split},
+		{at(3, fewWhole, 3), []string{"sdpa_update_cache", "sdpa_streaming", "linear_batch4"}},
+		{at(1, fewWhole, 1), left},
+		{at(1, fewWhole, 3), []string{"sdpa_decode", "linear_batch4"}}, // three sums with one row
+		{at(1, mostLeft-1, 1), left},
+	} {
+		if err := bring(live, (&trial{}).input(t, g, p.step)); err != nil {
+			t.Fatalf("%v: %v", p.step, err)
+		}
+		if got := kernelsOfStep(g, live); !slices.Equal(got, p.want) {
+			t.Errorf("%v runs %v, want %v", p.step, got, p.want)
+		}
+	}
+}
+
+// kernelsOfStep are the kernels of what is in force, in order of submission.
+func kernelsOfStep(g *engine.Graph, live *engine.Live) (names []string) {
+	for _, id := range live.Active() {
+		_, k := live.Launch(id)
+		names = append(names, g.KernelName(k))
+	}
+	return names
+}
+
+func TestAttentionThatOthersReadIsNotLeft(t *testing.T) {
+	c := leftAttention{
+		attention: attention{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 3, context: 512},
+		format:    F32, out: 24, views: 1,
+	}
+	asks := func(target, route string) func(*leftAttention) {
+		return func(c *leftAttention) { c.routes = map[string]string{target: route} }
+	}
+	for name, change := range map[string]func(*leftAttention){
+		"a product alone reads it": func(*leftAttention) {},
+		"it is an output":          func(c *leftAttention) { c.also = (*engine.Builder).Output },
+		"somebody else reads it, too": func(c *leftAttention) {
+			c.also = func(b *engine.Builder, y engine.ValueID) { b.Output(Sigmoid(b, "s", y)) }
+		},
+		"the product has a row of each head": func(c *leftAttention) { c.perHead = true },
+		"its route is asked for":             asks("sdpa_with_kv_cache", "streaming"),
+		"that of the product is":             asks("linear", "tile64"),
+		"heads are wider than lanes":         func(c *leftAttention) { c.headDim = 260 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := c
+			change(&c)
+			g, _ := c.fused(t, gpu.DefaultLimits())
+			splits := func(v trace.Value) bool { return v.Name == "sdpa.splits" }
+			left := slices.ContainsFunc(g.Describe().Values, splits)
+			if want := name == "a product alone reads it"; left != want {
+				t.Errorf("left: %v, want %v", left, want)
+			}
+		})
+	}
+}
+
+// fused is the graph with the rule, and as it is without it.
+func (c leftAttention) fused(t failer, limits gpu.Limits) (fused, plain *engine.Graph) {
+	return fusedBy(t, c.build, limits, fuseResidual, fuseAttention, fuseNorm),
+		fusedBy(t, c.build, limits, fuseResidual, fuseNorm)
+}
+
+func sampleLeftAttention(t *rapid.T) leftAttention {
+	c := leftAttention{
+		attention: attention{
+			kvHeads: draw(t, "kv heads", 1, 3), context: draw(t, "context", 3, mostLeft+200),
+			half: rapid.Bool().Draw(t, "half"),
+		},
+		format: rapid.SampledFrom([]Format{F32, F16, Q4_0, Q4_K, Q6_K, IQ4_NL}).Draw(t, "format"),
+		out:    draw(t, "out", 1, 70), bias: rapid.Bool().Draw(t, "bias"),
+		residual: rapid.Bool().Draw(t, "residual"), one: rapid.Bool().Draw(t, "one"),
+		norm: rapid.Bool().Draw(t, "norm"), views: draw(t, "views", 1, 2),
+	}
+	// A whole number of blocks of weights, of heads that are as wide as a chunk, narrower, wider or neither.
+	sizes := rapid.SampledFrom([][2]int{{8, 32}, {4, 64}, {2, 128}, {16, 16}, {64, 4}, {32, 24}, {32, 40}}).
+		Draw(t, "heads")
+	c.qHeads, c.headDim = c.kvHeads*sizes[0], sizes[1]
+	if rapid.Bool().Draw(t, "windowed") {
+		c.window = draw(t, "window", 1, c.context+1)
+	}
+	c.tokens = draw(t, "tokens", 1, min(c.context, 7))
+	for range 4 {
+		tokens := draw(t, "live tokens", 1, c.tokens)
+		if rapid.Bool().Draw(t, "one token") {
+			tokens = 1
+		}
+		c.live = append(c.live, [2]int{tokens, draw(t, "position", 0, c.context-tokens)})
+	}
+	return c
+}
+
+func TestSplitsThatProductsPutTogetherKeepWhatAGraphComputes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := sampleLeftAttention(t)
+		fused, plain := c.fused(t, gpu.DefaultLimits())
+		referencesOf(t, fused, plain, c.points(), 1e-9)
+	})
+}
+
+func TestSplitsThatProductsPutTogetherOnTheGPU(t *testing.T) {
+	dev := gputest.Open(t)
+	for seed := range 20 {
+		c := rapid.Custom(sampleLeftAttention).Example(seed)
+		fused, plain := c.fused(t, dev.Info().Limits)
+		kernelsOf(t, dev, fused, plain, c.points(), 1e-3)
+	}
+}

@@ -1,0 +1,250 @@
+// linear_gemv with Ahead 4, Batch 1, Chunks 64, Eights 4, Format q4, GroupEights 4, Groups 1, HalfScales, HeadQuads 4, Lanes 64, Next, Residual, Rows 8, Run 4: workgroup [64 1 1], 2048 bytes of workgroup memory
+// binding 0: x
+// binding 1: weights
+// binding 2: scales
+// binding 3: residual
+// binding 4: y (written)
+// binding 5: next_weight
+// binding 6: weighted (written)
+// binding 7: next_squares (written)
+// param at 0: u32 n
+// param at 4: u32 first
+// param at 8: u32 residual_rows
+
+// y = x * w' + bias + residual, if there is one, for a row of x. A workgroup takes
+// 8 rows of w: each lane holds its columns of x while it goes through
+// the rows, a chunk of columns at a time, and what it sums for each result meets what the other lanes have
+// once, at the end.
+//
+// Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
+// while the others are summed; behind the last row of a chunk comes the first of the next. The loop has no
+// constant bounds, so that it stays one: a step fetches the code of most kernels from memory.
+struct Params {
+  n: u32, // rows of w
+  first: u32, // column of y that row 0 of w makes
+  residual_rows: u32, // 0 where there is no residual
+}
+
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+// [n, 64]
+@group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>;
+
+// [n / 4, groups, 4]
+@group(0) @binding(2) var<storage, read> scales: array<vec2<u32>>;
+@group(0) @binding(3) var<storage, read> residual: array<f32>;
+@group(0) @binding(4) var<storage, read_write> y: array<f32>;
+@group(0) @binding(5) var<storage, read> next_weight: array<f32>; // of a norm of y
+@group(0) @binding(6) var<storage, read_write> weighted: array<f32>; // y by these
+@group(0) @binding(7) var<storage, read_write> next_squares: array<f32>; // the sum of those of y, by workgroup
+@group(0) @binding(8) var<uniform> params: Params;
+
+// The index of a workgroup in a grid of one dimension that may have been folded into two.
+fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
+  return wid.x + wid.y * groups.x;
+}
+
+// Eight weights of a row.
+struct Eight {
+  low: vec4<f32>, // columns 0 to 3
+  high: vec4<f32>,
+}
+
+alias Bits = u32;
+
+const excess = vec2<f32>(264.0, 24.0).xyxy;
+
+fn halves(w: Bits) -> vec4<u32> {
+  let low = w << 2u;
+  let high = w >> 6u;
+  return vec4<u32>(
+    (low & 0x003c003cu) | 0x5c005c00u,
+    (low & 0x03c003c0u) | 0x4c004c00u,
+    (high & 0x003c003cu) | 0x5c005c00u,
+    (high & 0x03c003c0u) | 0x4c004c00u);
+}
+
+// What eight weights make with their columns of x is added to a sum, which is several until the end.
+alias Sum = vec2<f32>;
+
+fn add_eight(sum: Sum, w: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> Sum {
+  var t = fma(unpack2x16float(w.x), vec2<f32>(low.x, high.x), sum);
+  t = fma(unpack2x16float(w.y), vec2<f32>(low.y, high.y), t);
+  t = fma(unpack2x16float(w.z), vec2<f32>(low.z, high.z), t);
+  return fma(unpack2x16float(w.w), vec2<f32>(low.w, high.w), t);
+}
+
+fn total(sum: Sum) -> f32 {
+  return sum.x + sum.y;
+}
+
+alias Row = vec4<u32>;
+
+fn load_row(row: u32, chunk: u32) -> Row {
+  return weights[row * 64u + chunk];
+}
+
+struct Scales {
+  scale: vec2<u32>,
+}
+
+fn load_scales(row: u32, chunk: u32) -> Scales {
+  return Scales(scales[row / 4u * 64u + chunk / 1u]);
+}
+
+// What is stored of a row, or of the last one.
+fn load_near(row: u32, chunk: u32) -> Row {
+  return load_row(row, chunk);
+}
+
+var<workgroup> partial: array<f32, 512>;
+
+// Where a lane's share of a sum lies: lanes that write the same sum, or read neighbouring ones, meet in no
+// memory bank.
+fn place(lane: u32, sum: u32) -> u32 {
+  return lane * 8u +
+    (sum ^ ((lane / 4u) & 7u));
+}
+
+// By how much of each of four splits a head of x is made: of its 4 vectors, which are sums, by
+// the one behind them, the largest score and the sum of the weights (sdpa_fd_split).
+fn shares_of(head: u32) -> vec4<f32> {
+  let at = head * 5u + 4u;
+  let tail0 = x[at + 0u];
+  let tail1 = x[at + 640u];
+  let tail2 = x[at + 1280u];
+  let tail3 = x[at + 1920u];
+  let tops = vec4<f32>(tail0.x, tail1.x, tail2.x, tail3.x);
+  let weights = exp(tops - max(max(tops.x, tops.y), max(tops.z, tops.w)));
+  return weights / dot(weights, vec4<f32>(tail0.y, tail1.y, tail2.y, tail3.y));
+}
+
+// Four columns of x.
+fn columns(shares: vec4<f32>, column: u32) -> vec4<f32> {
+  let at = column + column / 4u;
+  return shares.x * x[at] + shares.y * x[at + 640u] +
+    shares.z * x[at + 1280u] + shares.w * x[at + 1920u];
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32) {
+  // What to load first does not wait for params. A workgroup behind the last row sums what it finds, and
+  // writes nothing.
+  let group_row = flat_group(wid, groups) * 8u;
+  var row0 = load_near(group_row + 0u, lane);
+  var row1 = load_near(group_row + 1u, lane);
+  var row2 = load_near(group_row + 2u, lane);
+  var row3 = load_near(group_row + 3u, lane);
+  var scale_bits = load_scales(group_row, lane);
+  // The result that is this lane's in the end: what it takes beside the sums is on its way, too.
+  let sum = lane % 8u;
+  let row = group_row + sum % 8u;
+  let column = params.first + row;
+  var beside = 0.0;
+  if (params.residual_rows > 0u) {
+    beside = residual[column];
+  }
+  let column_weight = next_weight[column];
+  let x_row0 = 0u;
+  let rows = min(8u, params.n - group_row);
+  {
+    let chunk = lane;
+    let shares0 = shares_of((chunk * 8u + 0u) / 4u);
+    let x0_0 = columns(shares0, chunk * 8u + 0u);
+    let x0_1 = columns(shares0, chunk * 8u + 1u);
+    let x0_2 = columns(shares0, chunk * 8u + 2u);
+    let x0_3 = columns(shares0, chunk * 8u + 3u);
+    let shares1 = shares_of((chunk * 8u + 4u) / 4u);
+    let x0_4 = columns(shares1, chunk * 8u + 4u);
+    let x0_5 = columns(shares1, chunk * 8u + 5u);
+    let x0_6 = columns(shares1, chunk * 8u + 6u);
+    let x0_7 = columns(shares1, chunk * 8u + 7u);
+    let all0_0 = x0_0 + x0_1 + x0_2 + x0_3 + x0_4 + x0_5 + x0_6 + x0_7;
+    let begin0_0 = Sum(-dot(excess, all0_0), 0.0);
+    for (var done = 0u; done < rows; done += 4u) {
+      let last = done + 4u >= rows;
+      let next = select(done + 4u, done, last); // the last are loaded again
+      let next_row = group_row + next;
+      let scale0 = vec4<f32>(unpack2x16float(scale_bits.scale.x), unpack2x16float(scale_bits.scale.y));
+      scale_bits = load_scales(next_row, chunk);
+      let w0_0 = halves(row0[0]);
+      let w0_1 = halves(row0[1]);
+      let w0_2 = halves(row0[2]);
+      let w0_3 = halves(row0[3]);
+      row0 = load_near(next_row + 0u, chunk);
+      var t0_0_0 = begin0_0;
+      t0_0_0 = add_eight(t0_0_0, w0_0, x0_0, x0_1);
+      t0_0_0 = add_eight(t0_0_0, w0_1, x0_2, x0_3);
+      t0_0_0 = add_eight(t0_0_0, w0_2, x0_4, x0_5);
+      t0_0_0 = add_eight(t0_0_0, w0_3, x0_6, x0_7);
+      var sum0_0 = total(t0_0_0) * scale0[0];
+      partial[place(lane, done + 0u)] = sum0_0;
+      let w1_0 = halves(row1[0]);
+      let w1_1 = halves(row1[1]);
+      let w1_2 = halves(row1[2]);
+      let w1_3 = halves(row1[3]);
+      row1 = load_near(next_row + 1u, chunk);
+      var t0_1_0 = begin0_0;
+      t0_1_0 = add_eight(t0_1_0, w1_0, x0_0, x0_1);
+      t0_1_0 = add_eight(t0_1_0, w1_1, x0_2, x0_3);
+      t0_1_0 = add_eight(t0_1_0, w1_2, x0_4, x0_5);
+      t0_1_0 = add_eight(t0_1_0, w1_3, x0_6, x0_7);
+      var sum0_1 = total(t0_1_0) * scale0[1];
+      partial[place(lane, done + 1u)] = sum0_1;
+      let w2_0 = halves(row2[0]);
+      let w2_1 = halves(row2[1]);
+      let w2_2 = halves(row2[2]);
+      let w2_3 = halves(row2[3]);
+      row2 = load_near(next_row + 2u, chunk);
+      var t0_2_0 = begin0_0;
+      t0_2_0 = add_eight(t0_2_0, w2_0, x0_0, x0_1);
+      t0_2_0 = add_eight(t0_2_0, w2_1, x0_2, x0_3);
+      t0_2_0 = add_eight(t0_2_0, w2_2, x0_4, x0_5);
+      t0_2_0 = add_eight(t0_2_0, w2_3, x0_6, x0_7);
+      var sum0_2 = total(t0_2_0) * scale0[2];
+      partial[place(lane, done + 2u)] = sum0_2;
+      let w3_0 = halves(row3[0]);
+      let w3_1 = halves(row3[1]);
+      let w3_2 = halves(row3[2]);
+      let w3_3 = halves(row3[3]);
+      row3 = load_near(next_row + 3u, chunk);
+      var t0_3_0 = begin0_0;
+      t0_3_0 = add_eight(t0_3_0, w3_0, x0_0, x0_1);
+      t0_3_0 = add_eight(t0_3_0, w3_1, x0_2, x0_3);
+      t0_3_0 = add_eight(t0_3_0, w3_2, x0_4, x0_5);
+      t0_3_0 = add_eight(t0_3_0, w3_3, x0_6, x0_7);
+      var sum0_3 = total(t0_3_0) * scale0[3];
+      partial[place(lane, done + 3u)] = sum0_3;
+    }
+  }
+  workgroupBarrier();
+  // 8 lanes to each of the 8 sums.
+  let part = lane / 8u;
+  var result = 0.0;
+  for (var i = 0u; i < 8u; i++) {
+    result += partial[place(i * 8u + part, sum)];
+  }
+  workgroupBarrier();
+  partial[lane] = result;
+  workgroupBarrier();
+  for (var i = 1u; i < 8u; i++) {
+    result += partial[i * 8u + sum];
+  }
+  var square = 0.0;
+  if (row < params.n && part == 0u) {
+    result += beside;
+    y[column] = result;
+    weighted[column] = result * column_weight;
+    square = result * result;
+  }
+  if (part == 0u) {
+    partial[sum] = square;
+  }
+  workgroupBarrier();
+  if (lane == 0u && group_row < params.n) {
+    for (var i = 1u; i < 8u; i++) {
+      square += partial[i];
+    }
+    next_squares[group_row / 8u] = square;
+  }
+}
