@@ -17,6 +17,7 @@ type Executor struct {
 	g       *Graph
 	live    *Live
 	buffers []gpu.Buffer // by Graph.memory; nil where there is none
+	begins  []uint64     // likewise: where a constant begins in its buffer
 	arena   paramsArena
 	pipes   map[*Kernel]gpu.Pipeline
 	// groups are the bind groups of each dispatch slot by layout and route; routes that share a Use share a
@@ -120,12 +121,7 @@ func Load(dev gpu.Device, g *Graph, o LiveOptions, progress Progress) (x *Execut
 	if err := x.bind(); err != nil {
 		return x, err
 	}
-	x.allocated = int64(len(x.arena.shadow))
-	for _, b := range x.buffers {
-		if b != nil {
-			x.allocated += int64(b.Size())
-		}
-	}
+	x.allocated += int64(len(x.arena.shadow))
 	x.hasRun = make([]bool, len(g.dispatches)*maxRoutes)
 	x.rates = newRates(dev.Info().Type)
 	if dev.Info().Timestamps {
@@ -150,6 +146,7 @@ func (x *Executor) own(o interface{ Release() }) { x.owned = append(x.owned, o) 
 // allocate makes the buffers and fills those of constants, and of State that starts as something.
 func (x *Executor) allocate(progress Progress) error {
 	x.buffers = make([]gpu.Buffer, x.g.own+len(x.g.values))
+	x.begins = make([]uint64, len(x.buffers))
 	for i := range x.g.layouts {
 		p := &x.g.layouts[i]
 		for s, n := range p.slots {
@@ -157,6 +154,9 @@ func (x *Executor) allocate(progress Progress) error {
 				return err
 			}
 		}
+	}
+	if err := x.allocateConstants(); err != nil {
+		return err
 	}
 	done, total := 0, 0
 	for i := range x.g.values {
@@ -169,14 +169,16 @@ func (x *Executor) allocate(progress Progress) error {
 		if !x.g.hasOwn(ValueID(i)) {
 			continue
 		}
-		if err := x.allocateOne(x.g.own+i, val.name, val.bytes); err != nil {
-			return err
+		if val.role != Constant {
+			if err := x.allocateOne(x.g.own+i, val.name, val.bytes); err != nil {
+				return err
+			}
 		}
 		if val.load != nil {
 			if err := progress(UploadPhase, done, total); err != nil {
 				return err
 			}
-			if err := x.fill(x.buffers[x.g.own+i], val); err != nil {
+			if err := x.fill(ValueID(i)); err != nil {
 				return err
 			}
 			done += int(val.bytes)
@@ -212,7 +214,52 @@ func (x *Executor) allocateOne(memory int, label string, bytes int64) error {
 	}
 	x.own(b)
 	x.buffers[memory] = b
+	x.allocated += bytes
 	return nil
+}
+
+// Constants lie one behind the other in buffers of this size at most, or in one of their own where they are
+// larger: a submit takes the host longer by some 60 ns for each buffer that its commands use.
+const constantsBytes = 256 << 20
+
+// allocateConstants makes the buffers of all constants.
+func (x *Executor) allocateConstants() error {
+	limits := x.dev.Info().Limits
+	align, most := int64(max(256, limits.StorageAlignment)), int64(min(constantsBytes, limits.MaxBufferSize))
+	var together []int // by Graph.memory
+	size := int64(0)
+	allocate := func() error {
+		if len(together) == 0 {
+			return nil
+		}
+		label := "constants from " + x.g.values[together[0]-x.g.own].name
+		if err := x.allocateOne(together[0], label, size); err != nil {
+			return err
+		}
+		for _, i := range together {
+			x.buffers[i] = x.buffers[together[0]]
+		}
+		together = together[:0]
+		return nil
+	}
+	for i := range x.g.values {
+		val := &x.g.values[i]
+		if val.role != Constant || !x.g.hasOwn(ValueID(i)) {
+			continue
+		}
+		at := (size + align - 1) / align * align
+		if at+val.bytes > most {
+			if err := allocate(); err != nil {
+				return err
+			}
+		}
+		if len(together) == 0 {
+			at = 0
+		}
+		x.begins[x.g.own+i] = uint64(at)
+		together, size = append(together, x.g.own+i), at+val.bytes
+	}
+	return allocate()
 }
 
 // ResetState gives all State the content that it started with.
@@ -222,7 +269,7 @@ func (x *Executor) ResetState() error {
 		if val.role != State {
 			continue
 		}
-		if err := x.fill(x.buffers[x.g.own+i], val); err != nil {
+		if err := x.fill(ValueID(i)); err != nil {
 			return fmt.Errorf("reset: %w", err)
 		}
 	}
@@ -244,24 +291,25 @@ func (x *Executor) zero(b gpu.Buffer, val *value) error {
 }
 
 // fill uploads a constant, or what State starts as, in pieces that a driver's staging takes well.
-func (x *Executor) fill(b gpu.Buffer, val *value) error {
+func (x *Executor) fill(v ValueID) error {
+	val, b, begin := &x.g.values[v], x.buffers[x.g.own+int(v)], x.begins[x.g.own+int(v)]
 	if val.load == nil {
 		return x.zero(b, val)
 	}
-	begin := time.Now()
+	start := time.Now()
 	data, err := val.load()
 	if err != nil {
 		return fmt.Errorf("load %s: %w", val.name, err)
 	}
 	packed := time.Now()
-	x.loading.Prepack += packed.Sub(begin)
+	x.loading.Prepack += packed.Sub(start)
 	defer func() { x.loading.Upload += time.Since(packed) }()
 	if int64(len(data)) != val.bytes {
 		return fmt.Errorf("load %s: %d bytes for %v %s, want %d", val.name, len(data), val.maxDims, val.dtype,
 			val.bytes)
 	}
 	for at := 0; at < len(data); at += piece {
-		if err := x.dev.Write(b, uint64(at), data[at:min(at+piece, len(data))]); err != nil {
+		if err := x.dev.Write(b, begin+uint64(at), data[at:min(at+piece, len(data))]); err != nil {
 			return fmt.Errorf("upload %s: %w", val.name, err)
 		}
 	}
@@ -326,7 +374,7 @@ func (x *Executor) bindDispatch(id trace.DispatchID, p *layout) ([]gpu.BindGroup
 		}
 		var bindings []gpu.Binding
 		for _, bind := range use.Bind {
-			bindings = append(bindings, gpu.Binding{Buffer: x.buffers[x.g.memory(p, bind.Value)]})
+			bindings = append(bindings, x.binding(p, bind.Value))
 		}
 		if n := use.Kernel.paramsBytes(); n > 0 {
 			bindings = append(bindings,
@@ -342,6 +390,22 @@ func (x *Executor) bindDispatch(id trace.DispatchID, p *layout) ([]gpu.BindGroup
 		x.boundN++
 	}
 	return groups, nil
+}
+
+// place is where a value lies in the step: a buffer, and where in it.
+func (x *Executor) place(v ValueID) (gpu.Buffer, uint64) {
+	i := x.live.memory(v)
+	return x.buffers[i], x.begins[i]
+}
+
+// binding is a value as kernels are bound to it.
+func (x *Executor) binding(p *layout, v ValueID) gpu.Binding {
+	i := x.g.memory(p, v)
+	b := gpu.Binding{Buffer: x.buffers[i], Offset: x.begins[i]}
+	if root := &x.g.values[x.g.root(v)]; root.role == Constant {
+		b.Size = uint64(root.bytes)
+	}
+	return b
 }
 
 // Live is the graph's live shapes and plans.
@@ -382,7 +446,8 @@ func (x *Executor) ReadValue(v ValueID, dst []byte) error { return x.ReadPart(v,
 
 // ReadPart is ReadValue from a byte on, a multiple of 4, of so many bytes, a multiple of 4 too.
 func (x *Executor) ReadPart(v ValueID, from uint64, dst []byte) error {
-	return x.read(x.buffers[x.live.memory(v)], from, dst)
+	b, begin := x.place(v)
+	return x.read(b, begin+from, dst)
 }
 
 // read copies a part of a buffer out, and waits for it.
@@ -411,5 +476,6 @@ func (x *Executor) read(b gpu.Buffer, from uint64, dst []byte) error {
 
 // WriteValue overwrites the memory of a value, from its start.
 func (x *Executor) WriteValue(v ValueID, data []byte) error {
-	return x.dev.Write(x.buffers[x.live.memory(v)], 0, data)
+	b, begin := x.place(v)
+	return x.dev.Write(b, begin, data)
 }

@@ -10,9 +10,9 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// Memory. Every value that lives on the device has a buffer at its maximum size; a live tensor is a
-// contiguous prefix of it. Inputs, outputs, constants and State have buffers of their own. Intermediates and
-// scratch share allocation slots by lifetime, one buffer each.
+// Memory. Every value that lives on the device has memory for its maximum size; a live tensor is a
+// contiguous prefix of it. Inputs, outputs and State have buffers of their own, constants lie one behind the
+// other in a few. Intermediates and scratch share allocation slots by lifetime, one buffer each.
 //
 // A slot passes from one value to the next when the last dispatch that touches the one comes, in order of
 // submission, before the first that touches the other. The new content needs a barrier before it, and sharing
@@ -354,7 +354,7 @@ func (g *Graph) memory(p *layout, v ValueID) int {
 	return g.own + int(g.root(v))
 }
 
-// hasOwn says whether a value has a buffer of its own.
+// hasOwn says whether a value has memory of its own.
 func (g *Graph) hasOwn(v ValueID) bool {
 	val := &g.values[v]
 	return val.kind == tensor && val.alias == None && val.role != Fused &&

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,6 +36,7 @@ func TestAnyTensorThatIsThereAfterAStepCanBeAnOutput(t *testing.T) {
 		return func() ([]byte, error) { return bytesOf([]uint32{n, n, n, n}), nil }
 	}
 	x := b.Input("x", U32, []int{4}, []int{4})
+	b.Constant("behind", U32, []int{4}, load(1)) // so that c does not lie at the begin of its buffer
 	c, from := b.Constant("c", U32, []int{4}, load(7)), b.StateFrom("from", U32, []int{4}, load(9))
 	zeros := b.State("zeros", U32, []int{4})
 	storeOp(b, x, zeros)
@@ -81,6 +84,70 @@ func TestAnyTensorThatIsThereAfterAStepCanBeAnOutput(t *testing.T) {
 		}
 		if d := cmp.Diff(want, words(got)); d != "" {
 			t.Errorf("%s after the reset (-want +got):\n%s", b.values[v].name, d)
+		}
+	}
+}
+
+// Constants lie one behind the other, each where a binding may begin, in as few buffers as the device's limit
+// allows; kernels and whoever reads or writes one meet it and no other.
+func TestConstantsLieInFewBuffers(t *testing.T) {
+	const most = 2048
+	limits := gpu.DefaultLimits()
+	limits.MaxBufferSize = most
+	dev := fake.New(fake.Options{Info: gpu.AdapterInfo{Limits: limits}})
+	dev.OnDispatch = compute
+	b := NewBuilder(dev.Info().Limits)
+	var constants, sums []ValueID
+	x := b.Input("x", U32, []int{4}, []int{4})
+	content := func(i, n int) []uint32 { return slices.Repeat([]uint32{uint32(10 * i)}, n) }
+	for i, n := range []int{4, 64, 65, 200, most/4 - 64, 64, 4, most / 4, 4} {
+		c := b.Constant(fmt.Sprint("c", i), U32, []int{n},
+			func() ([]byte, error) { return bytesOf(content(i, n)), nil })
+		constants = append(constants, c)
+		if n == 4 {
+			sums = append(sums, addOp(b, fmt.Sprint("sum", i), x, c))
+		}
+	}
+	ex, err := Load(dev, finish(t, b, sums...), LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ex.Release()
+	var sizes []uint64
+	for _, c := range dev.Log {
+		if c.Kind == fake.NewBuffer && strings.HasPrefix(c.Label, "constants") {
+			sizes = append(sizes, c.Size)
+		}
+	}
+	if want := []uint64{1824, most, 16, most, 16}; !slices.Equal(sizes, want) {
+		t.Errorf("buffers of %d bytes, want %d", sizes, want)
+	}
+	in := &StepInput{
+		Inputs: []InputData{{Value: x, Dims: []int{4}, Data: bytesOf([]uint32{1, 2, 3, 4})}}, Read: sums,
+	}
+	if err := ex.WriteValue(constants[0], bytesOf(content(7, 4))); err != nil {
+		t.Fatal(err)
+	}
+	if err := ex.Step(context.Background(), in, TimingOff); err != nil {
+		t.Fatal(err)
+	}
+	for i, of := range []uint32{70, 60, 80} {
+		got := make([]byte, 16)
+		if _, err := ex.Output(sums[i], got); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff([]uint32{of + 1, of + 2, of + 3, of + 4}, words(got)); d != "" {
+			t.Errorf("sum %d (-want +got):\n%s", i, d)
+		}
+	}
+	for i, c := range constants[1:] {
+		n := b.values[c].maxDims[0]
+		got := make([]byte, 4*n-4)
+		if err := ex.ReadPart(c, 4, got); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(content(i+1, n)[1:], words(got)); d != "" {
+			t.Errorf("c%d (-want +got):\n%s", i+1, d)
 		}
 	}
 }

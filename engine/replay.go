@@ -244,7 +244,8 @@ func (x *Executor) encodeReplay(enc gpu.Encoder, run []trace.DispatchID, looks [
 		for k := range looks[:here] {
 			l := &looks[k]
 			if n := uint64(len(l.Into)+3) / 4 * 4; n > 0 {
-				if err := enc.CopyOut(x.buffers[x.live.memory(l.Value)], 0, r, l.at, n); err != nil {
+				from, begin := x.place(l.Value)
+				if err := enc.CopyOut(from, begin, r, l.at, n); err != nil {
 					return looks, fmt.Errorf("read %s: %w", x.g.values[l.Value].name, err)
 				}
 			}

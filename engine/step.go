@@ -350,8 +350,8 @@ func (x *Executor) encode(enc gpu.Encoder, s *flight, run []trace.DispatchID, fr
 	for _, v := range in.Read {
 		n := x.liveBytes(v)
 		s.sizes = append(s.sizes, n)
-		from := x.buffers[x.live.memory(v)]
-		if err := enc.CopyOut(from, 0, s.readback, x.readAt[v], uint64(n)); err != nil {
+		from, begin := x.place(v)
+		if err := enc.CopyOut(from, begin, s.readback, x.readAt[v], uint64(n)); err != nil {
 			return fmt.Errorf("read %s: %w", x.g.values[v].name, err)
 		}
 	}
@@ -365,8 +365,9 @@ func (x *Executor) encodeInputs(enc gpu.Encoder, in *StepInput) error {
 		if a.From == nil {
 			continue
 		}
-		from, to := x.buffers[x.live.memory(*a.From)], x.buffers[x.live.memory(a.Value)]
-		if err := enc.Copy(from, 0, to, 0, uint64(x.liveBytes(a.Value))); err != nil {
+		from, begin := x.place(*a.From)
+		to, at := x.place(a.Value)
+		if err := enc.Copy(from, begin, to, at, uint64(x.liveBytes(a.Value))); err != nil {
 			return fmt.Errorf("input %s from %s: %w", x.g.values[a.Value].name, x.g.values[*a.From].name, err)
 		}
 	}

@@ -205,7 +205,7 @@ func (x *Index) Memory(scope Scope) *table.Table {
 	made := table.New("memory", []table.Column{
 		{
 			Name: "what", Title: "memory", Width: 80, Tree: true,
-			Doc: "role of values with buffers of their own; a slot that intermediates and scratch take turns in",
+			Doc: "role of values with memory of their own; a slot that intermediates and scratch take turns in",
 			Of:  at(func(h *holding) table.Cell { return table.Text(h.label) }),
 		},
 		{
