@@ -148,6 +148,29 @@ func (x *Executor) booked(f *flight) (by *flight, flying bool) {
 	return f, false
 }
 
+// Flush sends the params of the step that was prepared ahead of its commands: a GPU takes them while the host
+// reads what the step before gave. A software device would let the host wait for that step.
+func (x *Executor) Flush() error {
+	f := x.at(prepared)
+	if f == nil {
+		return errFlight
+	}
+	if x.dev.Info().Type == gpu.CPU {
+		return nil
+	}
+	begin := time.Now()
+	by, flying := x.booked(f)
+	if err := x.dev.Flush(); err != nil {
+		return fmt.Errorf("upload params: %w", err)
+	}
+	took := time.Since(begin).Nanoseconds()
+	by.upload += took
+	if flying {
+		by.overlapped += took
+	}
+	return nil
+}
+
 // Send writes the inputs of the step that was prepared and gives it to the device.
 func (x *Executor) Send(in *StepInput) error {
 	f := x.at(prepared)

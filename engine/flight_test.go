@@ -71,6 +71,8 @@ func (r *rig) ahead(hops []hop, pipelined bool, each func() func()) (gave [][]ui
 		if more {
 			if err = prepare(hops[i+1]); err == nil && pipelined {
 				err = r.x.Send(next)
+			} else if err == nil {
+				err = r.x.Flush()
 			}
 			if err != nil {
 				return gave, err
@@ -102,7 +104,7 @@ type lateRecords struct {
 
 // late is a rig whose steps take times of their own.
 func late(t testing.TB) *lateRecords {
-	r := newRig(t, fake.Options{NoLog: true})
+	r := newRig(t, fake.Options{NoLog: true, Info: gpu.AdapterInfo{Name: "GPU"}})
 	r.dev.Duration = func(_ string, x, y, z uint32) int64 { return int64(x*y*z) * 1000 }
 	return &lateRecords{rig: r, rec: NewRecorder(r.x)}
 }
@@ -226,10 +228,11 @@ func bare(told []trace.Step) (list []trace.Step) {
 func TestStepsOnTheirWayReachTheDeviceInOrder(t *testing.T) {
 	hops := []hop{{rows: 7, cut: 7}, {rows: 7, cut: 6, fed: true}, {rows: 6, cut: 6}}
 	for pipelined, want := range map[bool]string{
-		false: "params record x submit params record wait read submit params record wait read x submit wait read",
-		true:  "params record x submit params record submit wait read params record x submit wait read wait read",
+		false: "params record x submit params record flush wait read submit " +
+			"params record flush wait read x submit wait read",
+		true: "params record x submit params record submit wait read params record x submit wait read wait read",
 	} {
-		r := newRig(t, fake.Options{})
+		r := newRig(t, fake.Options{Info: gpu.AdapterInfo{Name: "GPU"}})
 		r.dev.ResetCounts()
 		if _, err := r.ahead(hops, pipelined, func() func() { return func() {} }); err != nil {
 			t.Fatal(err)
@@ -241,7 +244,7 @@ func TestStepsOnTheirWayReachTheDeviceInOrder(t *testing.T) {
 				got = append(got, c.Label)
 			case fake.Begin:
 				got = append(got, "record")
-			case fake.Submit, fake.Wait:
+			case fake.Submit, fake.Wait, fake.Flush:
 				got = append(got, strings.ToLower(c.Kind.String()))
 			case fake.Read:
 				got = append(got, "read")
@@ -311,7 +314,7 @@ func TestStepsThatAreGivenUpLeaveTheNextOneRight(t *testing.T) {
 	for _, pipelined := range []bool{false, true} {
 		for _, kind := range []fake.Kind{
 			fake.Write, fake.Begin, fake.BeginPass, fake.Run, fake.EndPass, fake.Timestamp, fake.Resolve,
-			fake.Copy, fake.CopyOut, fake.Submit, fake.Wait, fake.ReadTimestamps,
+			fake.Copy, fake.CopyOut, fake.Flush, fake.Submit, fake.Wait, fake.ReadTimestamps,
 		} {
 			for _, every := range []time.Duration{0, time.Hour} {
 				for n := 1; ; n++ {
@@ -440,6 +443,7 @@ func TestStagesOutOfOrderAreRefused(t *testing.T) {
 	}
 	refused("send of nothing", r.x.Send(in))
 	refused("finish of nothing", r.x.Finish())
+	refused("params of nothing", r.x.Flush())
 	must(r.x.Prepare(ctx, in, TimingOff))
 	refused("finish of what was not sent", r.x.Finish())
 	refused("a second to be prepared", r.x.Prepare(ctx, in, TimingOff))

@@ -89,10 +89,12 @@ func (r *runner) finish(ctx context.Context, g *generation, more bool) (out pick
 		if err := r.prepare(context.WithoutCancel(ctx), r.next, g.timing); err != nil {
 			return out, was, err
 		}
+		ahead := r.exec.Flush
 		if g.pipelined {
-			if err := r.exec.Send(r.next); err != nil {
-				return out, was, err
-			}
+			ahead = func() error { return r.exec.Send(r.next) }
+		}
+		if err := ahead(); err != nil {
+			return out, was, err
 		}
 	}
 	if err := r.exec.Finish(); err != nil {

@@ -176,6 +176,8 @@ type Device interface {
 	// Write queues data for the buffer at offset; it is there before any later Submit. Offset and length are
 	// multiples of 4.
 	Write(b Buffer, offset uint64, data []byte) error
+	// Flush sends what was written to the device now and not with the next Submit. Nobody waits for it.
+	Flush() error
 	// Begin starts recording commands. One encoder at a time.
 	Begin(label string) (Encoder, error)
 	// Wait blocks until all that was submitted is done and readbacks can be read.

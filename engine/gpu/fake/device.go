@@ -233,6 +233,14 @@ func (d *Device) Write(b gpu.Buffer, offset uint64, data []byte) error {
 	return nil
 }
 
+// Flush implements gpu.Device. What was written is there already.
+func (d *Device) Flush() error {
+	if err := d.call(Call{Kind: Flush}); err != nil {
+		return err
+	}
+	return d.rules.Err()
+}
+
 // Wait implements gpu.Device.
 func (d *Device) Wait() error {
 	if err := d.call(Call{Kind: Wait}); err != nil {

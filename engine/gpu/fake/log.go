@@ -13,6 +13,7 @@ const (
 	NewReadback
 	NewTimestamps
 	Write
+	Flush
 	Begin
 	BeginPass
 	Run // Encoder.Dispatch
@@ -32,7 +33,8 @@ const (
 // String is the method's name.
 func (k Kind) String() string {
 	return [...]string{
-		"NewBuffer", "NewPipeline", "NewBindGroup", "NewReadback", "NewTimestamps", "Write", "Begin",
+		"NewBuffer", "NewPipeline", "NewBindGroup", "NewReadback", "NewTimestamps", "Write",
+		"Flush", "Begin",
 		"BeginPass", "Dispatch", "EndPass",
 		"Timestamp", "Resolve", "Copy", "CopyOut", "Submit", "Discard", "Wait", "Readback.Read",
 		"Timestamps.Read", "?",

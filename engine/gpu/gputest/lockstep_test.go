@@ -101,6 +101,7 @@ var actions = map[string]func(t *rapid.T) action{
 			"data")
 		return func(s *side) ([]byte, error) { return nil, s.dev.Write(at(s.buffers, i), offset, data) }
 	},
+	"flush": func(*rapid.T) action { return func(s *side) ([]byte, error) { return nil, s.dev.Flush() } },
 	"begin": func(*rapid.T) action {
 		return func(s *side) ([]byte, error) {
 			enc, err := s.dev.Begin("recording")

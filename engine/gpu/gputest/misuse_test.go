@@ -415,6 +415,7 @@ func TestAReleasedDeviceRefusesEverything(t *testing.T) {
 		_, err = dev.Begin("x")
 		refused(t, "begin", err, "device")
 		refused(t, "write", dev.Write(b, 0, make([]byte, 4)), "device")
+		refused(t, "flush", dev.Flush(), "device")
 		refused(t, "wait", dev.Wait(), "device")
 		refused(t, "submit", enc.Submit())
 		refused(t, "read", r.Read(make([]byte, 4), 0), "device")

@@ -292,6 +292,14 @@ func (d *device) Write(b gpu.Buffer, offset uint64, data []byte) error {
 	return nil
 }
 
+// Flush implements gpu.Device.
+func (d *device) Flush() error {
+	if err := d.rules.Err(); err != nil {
+		return err
+	}
+	return d.native.sendWrites()
+}
+
 // Wait implements gpu.Device.
 func (d *device) Wait() error {
 	if err := d.rules.Err(); err != nil {

@@ -324,7 +324,13 @@ func (n native) write(buffer handle, offset uint64, data []byte) error {
 		C.size_t(len(data))))
 }
 
-// flush sends queued writes to the device and waits until their staging memory is free again.
+// sendWrites sends queued writes to the device.
+func (n native) sendWrites() error {
+	C.submitNothing(n.queue)
+	return n.caught()
+}
+
+// flush sends queued writes and waits until their staging memory is free again.
 func (n native) flush() error {
 	C.submitNothing(n.queue)
 	return n.wait()
