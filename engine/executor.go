@@ -158,6 +158,9 @@ func (x *Executor) allocate(progress Progress) error {
 	if err := x.allocateConstants(); err != nil {
 		return err
 	}
+	if err := x.allocateOutputs(); err != nil {
+		return err
+	}
 	done, total := 0, 0
 	for i := range x.g.values {
 		if val := &x.g.values[i]; val.load != nil && x.g.hasOwn(ValueID(i)) {
@@ -169,7 +172,7 @@ func (x *Executor) allocate(progress Progress) error {
 		if !x.g.hasOwn(ValueID(i)) {
 			continue
 		}
-		if val.role != Constant {
+		if x.buffers[x.g.own+i] == nil {
 			if err := x.allocateOne(x.g.own+i, val.name, val.bytes); err != nil {
 				return err
 			}
@@ -187,12 +190,7 @@ func (x *Executor) allocate(progress Progress) error {
 	if err := progress(UploadPhase, done, total); err != nil {
 		return err
 	}
-	x.readAt = make([]uint64, len(x.g.values))
-	var size uint64
-	for _, v := range x.g.outputs {
-		x.readAt[v] = size
-		size += uint64(x.g.values[v].bytes+15) / 16 * 16
-	}
+	size := x.placeOutputs()
 	if size == 0 {
 		return nil
 	}
@@ -207,6 +205,29 @@ func (x *Executor) allocate(progress Progress) error {
 	return nil
 }
 
+// placeOutputs finds the places of outputs in a readback, and its size. What lies side by side in a buffer of
+// outputs does so there.
+func (x *Executor) placeOutputs() (size uint64) {
+	x.readAt = make([]uint64, len(x.g.values))
+	buffers := map[gpu.Buffer]uint64{}
+	for _, v := range x.g.outputs {
+		root := x.g.root(v)
+		i := x.g.own + int(root)
+		if x.g.values[root].role != Output {
+			x.readAt[v] = size
+			size += uint64(x.g.values[v].bytes+15) / 16 * 16
+			continue
+		}
+		at, placed := buffers[x.buffers[i]]
+		if !placed {
+			at = size
+			buffers[x.buffers[i]], size = at, at+(x.buffers[i].Size()+15)/16*16
+		}
+		x.readAt[v] = at + x.begins[i]
+	}
+	return size
+}
+
 func (x *Executor) allocateOne(memory int, label string, bytes int64) error {
 	b, err := x.dev.NewBuffer(label, uint64(bytes), gpu.Storage)
 	if err != nil {
@@ -218,48 +239,104 @@ func (x *Executor) allocateOne(memory int, label string, bytes int64) error {
 	return nil
 }
 
-// Constants lie one behind the other in buffers of this size at most, or in one of their own where they are
-// larger: a submit takes the host longer by some 60 ns for each buffer that its commands use.
+// allocateTogether makes one buffer for values, which lie in it one behind the other.
+func (x *Executor) allocateTogether(label string, values []ValueID) error {
+	size := int64(0)
+	for _, v := range values {
+		begin := x.aligned(size)
+		x.begins[x.g.own+int(v)], size = uint64(begin), begin+x.g.values[v].bytes
+	}
+	first := x.g.own + int(values[0])
+	if err := x.allocateOne(first, label, size); err != nil {
+		return err
+	}
+	for _, v := range values[1:] {
+		x.buffers[x.g.own+int(v)] = x.buffers[first]
+	}
+	return nil
+}
+
+// aligned is the next place in a buffer where a binding may begin.
+func (x *Executor) aligned(at int64) int64 {
+	align := int64(max(256, x.dev.Info().Limits.StorageAlignment))
+	return (at + align - 1) / align * align
+}
+
+// Constants lie in buffers of this size at most, or in one of their own where they are larger: a submit takes
+// the host the longer the more buffers its commands use, by some 40 ns each.
 const constantsBytes = 256 << 20
 
 // allocateConstants makes the buffers of all constants.
 func (x *Executor) allocateConstants() error {
-	limits := x.dev.Info().Limits
-	align, most := int64(max(256, limits.StorageAlignment)), int64(min(constantsBytes, limits.MaxBufferSize))
-	var together []int // by Graph.memory
+	most := int64(min(constantsBytes, x.dev.Info().Limits.MaxBufferSize))
+	var together []ValueID
 	size := int64(0)
 	allocate := func() error {
 		if len(together) == 0 {
 			return nil
 		}
-		label := "constants from " + x.g.values[together[0]-x.g.own].name
-		if err := x.allocateOne(together[0], label, size); err != nil {
-			return err
-		}
-		for _, i := range together {
-			x.buffers[i] = x.buffers[together[0]]
-		}
-		together = together[:0]
-		return nil
+		err := x.allocateTogether("constants from "+x.g.values[together[0]].name, together)
+		together, size = together[:0], 0
+		return err
 	}
 	for i := range x.g.values {
 		val := &x.g.values[i]
 		if val.role != Constant || !x.g.hasOwn(ValueID(i)) {
 			continue
 		}
-		at := (size + align - 1) / align * align
-		if at+val.bytes > most {
+		if x.aligned(size)+val.bytes > most {
 			if err := allocate(); err != nil {
 				return err
 			}
 		}
-		if len(together) == 0 {
-			at = 0
-		}
-		x.begins[x.g.own+i] = uint64(at)
-		together, size = append(together, x.g.own+i), at+val.bytes
+		together, size = append(together, ValueID(i)), x.aligned(size)+val.bytes
 	}
 	return allocate()
+}
+
+// allocateOutputs makes the buffers of outputs. Those that one operator gives and that nothing but the host
+// reads lie in one, so that one copy brings them there.
+func (x *Executor) allocateOutputs() error {
+	var together []ValueID
+	allocate := func() error {
+		if len(together) == 0 {
+			return nil
+		}
+		err := x.allocateTogether(x.g.values[together[0]].name, together)
+		together = together[:0]
+		return err
+	}
+	for _, v := range x.g.outputs {
+		if x.g.values[v].role != Output || x.buffers[x.g.own+int(v)] != nil || slices.Contains(together, v) {
+			continue
+		}
+		if len(together) > 0 && !x.g.beside(together[0], v) {
+			if err := allocate(); err != nil {
+				return err
+			}
+		}
+		together = append(together, v)
+	}
+	return allocate()
+}
+
+// beside says whether two values are written by the same dispatches and read by none.
+func (g *Graph) beside(a, b ValueID) bool {
+	u, v := &g.values[a], &g.values[b]
+	if u.producer < 0 || u.producer != v.producer || len(u.consumers)+len(v.consumers) > 0 {
+		return false
+	}
+	binds := func(use Use, v ValueID) bool {
+		return slices.ContainsFunc(use.Bind, func(b Binding) bool { return b.Value == v })
+	}
+	for _, slot := range g.ops[u.producer].spec.Slots {
+		for _, use := range slot.Uses {
+			if binds(use, a) != binds(use, b) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // ResetState gives all State the content that it started with.
@@ -402,7 +479,7 @@ func (x *Executor) place(v ValueID) (gpu.Buffer, uint64) {
 func (x *Executor) binding(p *layout, v ValueID) gpu.Binding {
 	i := x.g.memory(p, v)
 	b := gpu.Binding{Buffer: x.buffers[i], Offset: x.begins[i]}
-	if root := &x.g.values[x.g.root(v)]; root.role == Constant {
+	if root := &x.g.values[x.g.root(v)]; root.role == Constant || root.role == Output {
 		b.Size = uint64(root.bytes)
 	}
 	return b
@@ -475,7 +552,10 @@ func (x *Executor) read(b gpu.Buffer, from uint64, dst []byte) error {
 }
 
 // WriteValue overwrites the memory of a value, from its start.
-func (x *Executor) WriteValue(v ValueID, data []byte) error {
+func (x *Executor) WriteValue(v ValueID, data []byte) error { return x.writePart(v, 0, data) }
+
+// writePart is WriteValue from a byte on, a multiple of 4.
+func (x *Executor) writePart(v ValueID, from uint64, data []byte) error {
 	b, begin := x.place(v)
-	return x.dev.Write(b, begin, data)
+	return x.dev.Write(b, begin+from, data)
 }

@@ -86,7 +86,6 @@ type editRun struct {
 // written is what the dispatch writes: a buffer of which so many bytes are its own, and what it found there.
 type written struct {
 	value  ValueID
-	buffer gpu.Buffer
 	found  []byte
 	before []byte // what is there when it runs to be compared
 	places []bool // of State, by word: the kernel writes it
@@ -185,7 +184,7 @@ func (r *editRun) alone(ctx context.Context) (err error) {
 		for i := range r.writes {
 			w := &r.writes[i]
 			got := make([]byte, len(w.found))
-			if err := r.x.read(w.buffer, 0, got); err != nil {
+			if err := r.x.ReadPart(w.value, 0, got); err != nil {
 				return err
 			}
 			if edit == nil {
@@ -225,7 +224,7 @@ func (r *editRun) capture(ctx context.Context) error {
 			continue // scratch that is not used
 		}
 		r.writes = append(r.writes, written{
-			value: bind.Value, buffer: x.buffers[x.live.memory(bind.Value)], found: make([]byte, (n+3)/4*4),
+			value: bind.Value, found: make([]byte, (n+3)/4*4),
 			reads: s.Read || use.Kernel.Storage[i].Read, state: state,
 		})
 	}
@@ -238,7 +237,7 @@ func (r *editRun) capture(ctx context.Context) error {
 	}
 	for i := range r.writes {
 		w := &r.writes[i]
-		if err := x.read(w.buffer, 0, w.found); err != nil {
+		if err := x.ReadPart(w.value, 0, w.found); err != nil {
 			return fmt.Errorf("read %s: %w", x.g.values[w.value].name, err)
 		}
 	}
@@ -281,7 +280,7 @@ func (r *editRun) findPlaces() error {
 			continue
 		}
 		got := make([]byte, len(w.found))
-		if err := r.x.read(w.buffer, 0, got); err != nil {
+		if err := r.x.ReadPart(w.value, 0, got); err != nil {
 			return err
 		}
 		w.places = make([]bool, len(got)/4)
@@ -321,7 +320,7 @@ func (r *editRun) restore(which func(*written) bool) error {
 func (r *editRun) put(w *written, data []byte) error {
 	for at := 0; at < len(data); at += piece {
 		part := data[at:min(at+piece, len(data))]
-		if err := r.x.dev.Write(w.buffer, uint64(at), part); err != nil {
+		if err := r.x.writePart(w.value, uint64(at), part); err != nil {
 			return fmt.Errorf("write %s: %w", r.x.g.values[w.value].name, err)
 		}
 	}

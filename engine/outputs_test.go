@@ -152,6 +152,85 @@ func TestConstantsLieInFewBuffers(t *testing.T) {
 	}
 }
 
+// What one dispatch gives and only the host reads comes there by one copy. Where a kernel reads a part of it,
+// or it was not asked for whole, each part has a copy of its own where it must.
+func TestOutputsOfOneDispatchComeByOneCopy(t *testing.T) {
+	for name, c := range map[string]struct {
+		read   bool // y, by a kernel
+		wanted []int
+		copies int
+	}{
+		"all":            {false, []int{0, 1, 2}, 1},
+		"but the middle": {false, []int{0, 2}, 1},
+		"the last":       {false, []int{2}, 1},
+		"backwards":      {false, []int{2, 1, 0}, 3},
+		"one twice":      {false, []int{1, 1}, 1},
+		"one is read":    {true, []int{0, 1, 2}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dev := fake.New(fake.Options{})
+			dev.OnDispatch = func(d fake.Dispatch) {
+				for i, bound := range d.Bound[1 : len(d.Bound)-1] {
+					if d.Pipeline == "three" {
+						copy(bound.Bytes, bytesOf([]uint32{uint32(i), uint32(10 * i)}))
+					}
+				}
+			}
+			b := NewBuilder(dev.Info().Limits)
+			x := b.Input("x", U32, []int{1}, []int{100})
+			var outputs []ValueID
+			for i := range 3 {
+				outputs = append(outputs, b.Tensor(fmt.Sprint("y", i), U32))
+			}
+			all := append([]ValueID{x}, outputs...)
+			b.Add("three", &funcOp{
+				spec: Spec{
+					Kind: "three", Inputs: []ValueID{x}, Outputs: outputs,
+					Slots: []Slot{{Uses: []Use{on(testKernel("three", "rwww", 1, ""), all...)}}},
+				},
+				corners: func(r *Ranges) []Corner { return r.Ends(x) },
+				plan: func(p *Planner) error {
+					for _, y := range outputs {
+						p.SetDims(y, p.Dims(x)...)
+					}
+					p.Dispatch(0, p.Threads(p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
+					return nil
+				},
+			})
+			asked := slices.Clone(outputs)
+			if c.read {
+				asked = append(asked, unary(b, "z", outputs[0]))
+			}
+			ex, err := Load(dev, finish(t, b, asked...), LiveOptions{}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ex.Release()
+			in := &StepInput{Inputs: []InputData{{Value: x, Dims: []int{2}, Data: make([]byte, 8)}}}
+			for _, i := range c.wanted {
+				in.Read = append(in.Read, outputs[i])
+			}
+			dev.ResetCounts()
+			if err := ex.Step(context.Background(), in, TimingOff); err != nil {
+				t.Fatal(err)
+			}
+			if n := dev.Count(fake.CopyOut); n != c.copies {
+				t.Errorf("%d copies, want %d", n, c.copies)
+			}
+			for _, i := range c.wanted {
+				got := make([]byte, 400)
+				n, err := ex.Output(outputs[i], got)
+				if err != nil || n != 8 {
+					t.Fatal(n, err)
+				}
+				if d := cmp.Diff([]uint32{uint32(i), uint32(10 * i)}, words(got[:n])); d != "" {
+					t.Errorf("output %d (-want +got):\n%s", i, d)
+				}
+			}
+		})
+	}
+}
+
 func TestWhatIsNoTensorAfterAStepIsNoOutput(t *testing.T) {
 	for want, output := range map[string]func(b *Builder) ValueID{
 		"output n: it is a input symint":   func(b *Builder) ValueID { return b.SymInt("n", 0, 9, 0) },

@@ -183,7 +183,7 @@ func (x *Executor) uploadInputs(f *flight, in *StepInput) error {
 		if a.From != nil {
 			continue
 		}
-		if err := x.dev.Write(x.buffers[x.live.memory(a.Value)], 0, a.Data); err != nil {
+		if err := x.WriteValue(a.Value, a.Data); err != nil {
 			return fmt.Errorf("upload input %s: %w", x.g.values[a.Value].name, err)
 		}
 		f.writes++
@@ -347,12 +347,26 @@ func (x *Executor) encode(enc gpu.Encoder, s *flight, run []trace.DispatchID, fr
 			return err
 		}
 	}
-	for _, v := range in.Read {
-		n := x.liveBytes(v)
-		s.sizes = append(s.sizes, n)
-		from, begin := x.place(v)
-		if err := enc.CopyOut(from, begin, s.readback, x.readAt[v], uint64(n)); err != nil {
-			return fmt.Errorf("read %s: %w", x.g.values[v].name, err)
+	return x.encodeOutputs(enc, s, in.Read)
+}
+
+// encodeOutputs copies what is to be read back, by one copy where it lies side by side.
+func (x *Executor) encodeOutputs(enc gpu.Encoder, s *flight, read []ValueID) error {
+	for i := 0; i < len(read); {
+		first := read[i]
+		from, begin := x.place(first)
+		end := begin
+		for ; i < len(read); i++ {
+			b, at := x.place(read[i])
+			if b != from || at < begin || at-begin != x.readAt[read[i]]-x.readAt[first] {
+				break
+			}
+			n := x.liveBytes(read[i])
+			s.sizes = append(s.sizes, n)
+			end = max(end, at+uint64(n))
+		}
+		if err := enc.CopyOut(from, begin, s.readback, x.readAt[first], end-begin); err != nil {
+			return fmt.Errorf("read %s: %w", x.g.values[first].name, err)
 		}
 	}
 	return nil

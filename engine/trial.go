@@ -225,7 +225,7 @@ func (r *routeRun) restore() error {
 	for v, data := range r.state {
 		for at := 0; at < len(data); at += piece {
 			part := data[at:min(at+piece, len(data))]
-			err = gpu.Join(err, x.dev.Write(x.buffers[x.live.memory(v)], uint64(at), part))
+			err = gpu.Join(err, x.writePart(v, uint64(at), part))
 		}
 	}
 	return err
