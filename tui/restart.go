@@ -38,15 +38,17 @@ func (a *App) keepWish() {
 	}
 }
 
-// start opens what is shown beside the event loop.
+// start opens what is shown beside the event loop, which hears of a session before it hears from it: of one
+// that had ended by then it would take it for the one that was started in its place.
 func (a *App) start() {
 	a.runner.start(func(ctx context.Context) {
 		m := a.starts(ctx)
 		if m.session != nil {
 			a.runner.keep(m.session)
-			a.runner.start(func(ctx context.Context) { a.runner.pump(ctx, m.session) })
 		}
-		a.runner.send(m)
+		if a.runner.send(m); m.session != nil {
+			a.runner.pump(ctx, m.session)
+		}
 	})
 }
 
@@ -76,8 +78,8 @@ func cannotRestart(a *App) string {
 // restarting says whether an engine starts, or runs the text again, in the place of one that has gone.
 func (a *App) restarting() bool { return a.left != nil && !a.lost }
 
-// begin sends what a session begins with, once it is there and has said what it runs, whichever the screen
-// hears first: the prompt that the program was started with, or what an engine before has left.
+// begin sends what a session begins with, once it is there and has said what it runs: the prompt that the
+// program was started with, or what an engine before has left.
 func (a *App) begin() {
 	switch {
 	case a.session == nil || !a.again.opened:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"gpuscope/model/session"
 	"gpuscope/trace"
@@ -45,6 +46,35 @@ func TestAnEngineThatGoesWhileItOpensIsStartedAgain(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// Of a session that ends at once the screen hears that it is there first, however late: else the next key
+// would be sent to it, in the place of the one that was started after it.
+func TestASessionIsThereBeforeItHasEnded(t *testing.T) {
+	d := bare(t, Options{})
+	messages, ended := make(chan any, 10), make(chan bool)
+	d.app.runs(newRunner(t.Context(), func(m any) {
+		switch m.(type) {
+		case openedMsg:
+			select {
+			case <-ended:
+			case <-time.After(100 * time.Millisecond):
+			}
+		case endedMsg:
+			close(ended)
+		}
+		messages <- m
+	}, func(p *Panic) { panic(p) }))
+	d.app.starts = func(context.Context) openedMsg {
+		return openedMsg{session: tuitest.Play(llama, tuitest.Script{Lost: session.ErrLost})}
+	}
+	d.app.start()
+	first := <-messages
+	if _, ok := first.(openedMsg); !ok {
+		t.Errorf("the first is %T", first)
+	}
+	<-ended
+	d.app.runner.wg.Wait()
 }
 
 // The engine goes, the screen stays: it says what was done and what was said last, the trace is there to be
