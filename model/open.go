@@ -16,6 +16,7 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/model/session"
 	"gpuscope/trace"
+	"gpuscope/trace/table"
 )
 
 // Open reads a model and puts it on a device. Progress goes to emit, which may be nil, before Open returns;
@@ -202,9 +203,9 @@ func memoryLine(g *engine.Graph) string {
 	var parts []string
 	for _, role := range slices.Sorted(maps.Keys(byRole)) {
 		total += byRole[role]
-		parts = append(parts, fmt.Sprintf("%s %.1f", role, float64(byRole[role])/1e6))
+		parts = append(parts, fmt.Sprintf("%s %s", role, table.Memory(byRole[role])))
 	}
-	return fmt.Sprintf("%.1f MB (%s)", float64(total)/1e6, strings.Join(parts, ", "))
+	return fmt.Sprintf("%s (%s)", table.Memory(total), strings.Join(parts, ", "))
 }
 
 // header is the trace without what the steps make.
