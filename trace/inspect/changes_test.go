@@ -288,3 +288,22 @@ func TestASparklineOfManyLayersKeepsTheFarthest(t *testing.T) {
 		t.Error("no row has so many members")
 	}
 }
+
+// The letters of a heading are not cut on any screen: one of several says another thing.
+func TestTheLettersOfAHeadingAreWholeInLittleRoom(t *testing.T) {
+	x := inspect.NewIndex(tracetest.Llama(4, 5))
+	tab, n := dispatched(x, 1, inspect.Options{Base: baseOf(x, 0)}), 0
+	for i, r := range tab.Folded {
+		want := r.Delta.PlanDiff.String()
+		if !r.Group || len(want) < 2 {
+			continue
+		}
+		if c := tab.Cell(i, tab.Column("delta")); c.Short != want {
+			t.Errorf("%s: Δ %q is %q in little room, want %q", r.Key, c.Text, c.Short, want)
+		}
+		n++
+	}
+	if n == 0 {
+		t.Error("there are no headings")
+	}
+}

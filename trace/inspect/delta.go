@@ -111,6 +111,7 @@ func (t *DispatchTable) deltaCell(r *DispatchRow) table.Cell {
 		return table.Text("-")
 	case !same || r.Group && d.regrids():
 		plan = d.PlanDiff.String()
+		short = plan
 	case plan == "" && d.Params:
 		plan = "p"
 	case d.Grid && !d.New:
