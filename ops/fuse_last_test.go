@@ -101,8 +101,8 @@ func lastGraph(t *rapid.T) func(b *engine.Builder) {
 // normWithResidual adds a norm as the rule norm_add makes it.
 func normWithResidual(b *engine.Builder, name string, x, residual engine.ValueID) engine.ValueID {
 	o := &rmsNorm{
-		x: x, weight: constant(b, name+".w", 42), y: b.Tensor(name, engine.F32), eps: 1e-5,
-		residual: residual, lanes: 64, vec: 1,
+		x: x, weight: constant(b, name+".w", last(b.MaxDims(x))), y: b.Tensor(name, engine.F32), eps: 1e-5,
+		residual: residual, lanes: 64, vec: vec(b, x, -1),
 	}
 	o.makeKernel(b)
 	b.Add(name, o)

@@ -9,11 +9,11 @@ import (
 
 // fuseNorm leaves a norm of one row to products. Those that read it multiply their sums by its scale at the
 // end, so nothing waits for that. What the scale is made of, and the row by the weights of the norm, comes
-// from what gives the row, a product or an embedding, which has each element in hand: y * weight, and sums of
-// squares of some columns each. Where neither gives the row each of those that read the norm has all of the
-// row in any case, multiplies by the weights what it loads, and sums the squares beside its products. That is
-// work for each of their workgroups, so they must not be too many (linearTuning). With more rows all stay as
-// they are.
+// from what gives the row (a product, an embedding or a norm with a residual) and has each element in hand:
+// y * weight, and sums of squares of some columns each. Where none of these gives the row each of those that
+// read the norm has all of it in any case, multiplies by the weights what it loads, and sums the squares
+// beside its products. That is work for each of their workgroups, so they must not be too many
+// (linearTuning). With more rows all stay as they are.
 //
 // It takes the norm and each of the others by itself, in the order of the graph.
 var fuseNorm = engine.Fusion{
@@ -22,6 +22,20 @@ var fuseNorm = engine.Fusion{
 	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
 		switch o := m.Last().(type) {
 		case *rmsNorm:
+			if o.residual != engine.None {
+				if o.vec != 4 {
+					return nil
+				}
+				bound := len(o.Spec().Slots[0].Uses[normRows].Bind)
+				next := normBehind(b, o.y, gemvRows(last(b.MaxDims(o.x)), 1), bound)
+				if next == nil {
+					return nil
+				}
+				fused := *o
+				fused.next = next
+				fused.makeKernel(b)
+				return &fused
+			}
 			if before, ok := b.Producer(o.x).(preparer); ok {
 				if next := before.prepares(); next != nil && next.y == o.y {
 					return next
@@ -159,7 +173,7 @@ func (o *rmsNorm) giveReference(r *Ref, y Tensor) {
 // givenTolerance is how near what is given must come, of a row that comes as near as its tolerance says.
 func (o *rmsNorm) givenTolerance(r *Ref, v engine.ValueID, row Tolerance) Tolerance {
 	y := r.largest(o.x)
-	near := row.Row*y + row.Abs
+	near := (row.Rel+row.Row)*y + row.Abs
 	if v == o.weighted {
 		return Tolerance{Rel: oneRounding.Rel, Abs: near * r.largest(o.weight), Why: row.Why + ", by weights"}
 	}

@@ -17,8 +17,14 @@ func TestANormOfOneRowIsLeftToTheProductsThatReadIt(t *testing.T) {
 		if before == "embed" {
 			ids := b.Input("ids", engine.I32, []int{1}, []int{9})
 			x = Embedding(b, before, noiseMatrix("embed.w", 50, k, Q4_0), ids)
-		} else if x = b.Input("x", engine.F32, []int{1, k}, []int{9, k}); before == "down" {
+		} else {
+			x = b.Input("x", engine.F32, []int{1, k}, []int{9, k})
+		}
+		switch before {
+		case "down":
 			x = Linear(b, before, x, noiseMatrix("down.w", k, k, Q4_0), engine.None)
+		case "sum":
+			x = normWithResidual(b, before, x, x)
 		}
 		return RMSNorm(b, "norm", x, constant(b, "norm.w", k), 1e-5)
 	}
@@ -43,6 +49,9 @@ func TestANormOfOneRowIsLeftToTheProductsThatReadIt(t *testing.T) {
 		},
 		"and so are those behind an embedding": {
 			k: 2048, before: "embed", build: head, want: []string{"embed", "q", "k", "head"},
+		},
+		"and behind a norm with a residual": {
+			k: 2048, before: "sum", build: head, want: []string{"sum", "q", "k", "head"},
 		},
 		"the embedding before it is made to do as for more": {
 			k: 2048, before: "embed", build: head, routes: map[string]string{"embedding_q4gsw": "rows"},
@@ -102,13 +111,16 @@ func normGraph(t *rapid.T) func(b *engine.Builder) {
 	k := rapid.SampledFrom([]int{256, 320, 512}).Filter(whole).Draw(t, "columns")
 	outs := rapid.SliceOfN(rapid.IntRange(1, 70), 1, 3).Draw(t, "rows of weights")
 	bias := rapid.Bool().Draw(t, "bias")
-	before := rapid.SampledFrom([]string{"", "product", "embedding"}).Draw(t, "before")
+	before := rapid.SampledFrom([]string{"", "product", "embedding", "sum"}).Draw(t, "before")
 	chain := rapid.Bool().Draw(t, "another norm behind")
 	return func(b *engine.Builder) {
 		x := b.Input("x", engine.F32, []int{1, 1, k}, []int{1, 40, k})
 		switch before {
 		case "product":
 			x = Linear(b, "before", x, noiseMatrix("before.w", k, k, f), engine.None)
+			b.Output(x)
+		case "sum":
+			x = normWithResidual(b, "before", x, b.Input("r", engine.F32, []int{1, 1, k}, []int{1, 40, k}))
 			b.Output(x)
 		case "embedding":
 			ids := b.Input("ids", engine.I32, []int{1, 1}, []int{1, 40})
@@ -132,7 +144,7 @@ func normGraph(t *rapid.T) func(b *engine.Builder) {
 
 func normPoints(k int) (list []step) {
 	for _, rows := range []int{40, 1, 7, 1} {
-		list = append(list, step{"x": {1, rows, k}, "ids": {1, rows}})
+		list = append(list, step{"x": {1, rows, k}, "r": {1, rows, k}, "ids": {1, rows}})
 	}
 	return list
 }

@@ -3,6 +3,7 @@ package ops
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gpuscope/engine"
 	"gpuscope/shaders"
@@ -28,8 +29,14 @@ var kindRMSNorm = Kind{
 }
 
 // rmsNormRouteNames are the routes of a norm. On the first it has no dispatch: what reads it takes it in
-// (fuseNorm, fuseNormAttention).
-var rmsNormRouteNames = []string{"folded", "rows"}
+// (fuseNorm, fuseNormAttention). On the second its dispatch does its part of the norm behind it (fuseNorm).
+var rmsNormRouteNames = []string{normFolded: "folded", normRow: "row", normRows: "rows"}
+
+const (
+	normFolded = iota
+	normRow
+	normRows
+)
 
 func addRMSNorm(c *call) []engine.ValueID {
 	x := c.tensor("x")
@@ -44,8 +51,9 @@ func addRMSNorm(c *call) []engine.ValueID {
 type rmsNorm struct {
 	x, weight, y engine.ValueID
 	eps          float32
-	kernel       *engine.Kernel
+	kernel, row  *engine.Kernel
 	lanes, vec   int
+	next         *rmsNorm // of y, for which the kernel of one row with a residual does its part; or nil
 	// folds is how many rows are left to what reads them: a single one to products (fusion rule norm), the
 	// heads of one token to attention (norm_attention); 0: none.
 	folds int
@@ -62,11 +70,18 @@ type rmsNorm struct {
 }
 
 func (o *rmsNorm) makeKernel(b *engine.Builder) {
-	o.kernel = kernel(b, "rms_norm",
-		shaders.Constants{
-			"Lanes": o.lanes, "Vec": o.vec, "Both": o.other != nil, "Residual": o.residual != engine.None,
-		})
+	c := shaders.Constants{
+		"Lanes": o.lanes, "Vec": o.vec, "Both": o.other != nil, "Residual": o.residual != engine.None,
+		"Each": 0,
+	}
+	o.kernel = kernel(b, "rms_norm", c)
+	if o.next != nil {
+		c["Each"] = o.next.each
+		o.row = kernelAs(b, "rms_norm_row", "rms_norm", c)
+	}
 }
+
+func (o *rmsNorm) prepares() *rmsNorm { return o.next }
 
 // norms are the operator's norms, in the order of their rows.
 func (o *rmsNorm) norms() []*rmsNorm {
@@ -88,7 +103,12 @@ func (o *rmsNorm) Spec() engine.Spec {
 	if o.residual != engine.None {
 		s.Inputs, use.Bind = append(s.Inputs, o.residual), append(use.Bind, bind("residual", o.residual))
 	}
-	s.Slots = []engine.Slot{{Uses: []engine.Use{{}, use}}}
+	uses := []engine.Use{normRows: use}
+	if o.next != nil {
+		o.next.declare(&s)
+		uses[normRow] = engine.Use{Kernel: o.row, Bind: append(slices.Clip(use.Bind), o.next.given()...)}
+	}
+	s.Slots = []engine.Slot{{Uses: uses}}
 	return s
 }
 
@@ -112,18 +132,14 @@ func (o *rmsNorm) Plan(p *engine.Planner) error {
 		}
 		n += p.Numel(norm.x)
 	}
-	table := [...]route{
-		{name: "folded", why: oneRow, only: true}, {name: "rows", why: manyRows, upTo: always},
+	if o.residual != engine.None {
+		return o.planSum(p, n/width, width)
 	}
-	table[0].upTo = o.folds
-	if routes(table[:]).choose(p, n/width) == 0 {
+	if o.choose(p, n/width) == normFolded {
 		for _, norm := range o.norms() {
 			p.Leave(norm.y, p.Dims(norm.x)...)
 		}
 		return nil
-	}
-	if o.residual != engine.None {
-		return o.planSum(p, n/width, width)
 	}
 	norms := o.norms()
 	for _, norm := range norms {
@@ -137,6 +153,19 @@ func (o *rmsNorm) Plan(p *engine.Planner) error {
 	l.Bytes = 4 * int64(2*n+len(norms)*width)
 	l.FLOPs = 4 * int64(n)
 	return nil
+}
+
+// choose settles the route for some rows.
+func (o *rmsNorm) choose(p *engine.Planner, rows int) int {
+	table := [...]route{
+		normFolded: {name: "folded", upTo: o.folds, why: oneRow, only: true},
+		normRow:    {name: "row", why: oneRow, only: true},
+		normRows:   {name: "rows", why: manyRows, upTo: always},
+	}
+	if o.next != nil {
+		table[normRow].upTo = 1
+	}
+	return routes(table[:]).choose(p, rows)
 }
 
 // planSum plans the norm of some rows with a residual.
@@ -159,11 +188,18 @@ func (o *rmsNorm) planSum(p *engine.Planner, rows, width int) error {
 		}
 	}
 	p.SetDims(o.y, out[:rank]...)
+	gives := o.choose(p, m) == normRow
 	l := p.Dispatch(0, p.Rows(o.lanes, width/o.vec, engine.RowsOf(m*width, width)))
 	l.Params.U32("rows", m).U32("width", width).F32("eps", o.eps).U32("skip", skip).U32("x_rows", rows).
 		U32("residual_rows", residualRows)
 	l.Bytes = 4 * int64(width) * int64(m+min(rows, m)+min(residualRows, m)+1)
 	l.FLOPs = 5 * int64(m) * int64(width)
+	if o.next != nil {
+		o.next.give(p, gives)
+		if gives {
+			o.next.addCost(l)
+		}
+	}
 	return nil
 }
 
@@ -246,16 +282,22 @@ func (o *rmsNorm) sumReference(r *Ref) {
 			y.row(i)[j] += v
 		}
 	}
+	if o.next != nil && m == 1 {
+		o.next.giveReference(r, y)
+	}
 	r.Set(o.y, y)
 }
 
 // Tolerance: squares are positive, so that nothing cancels out; WGSL allows inverseSqrt 2 ulp.
-func (o *rmsNorm) Tolerance(r *Ref, _ engine.ValueID) Tolerance {
+func (o *rmsNorm) Tolerance(r *Ref, v engine.ValueID) Tolerance {
 	n := last(r.Tensor(o.x).Dims)
 	t := Tolerance{Rel: summed(n) * rounding, Why: fmt.Sprintf("a mean of %d squares summed in f32", n)}
 	if o.residual != engine.None { // the two may cancel out
 		t.Abs = t.Rel * (r.largest(o.y) + r.largest(o.residual))
 		t.Why += ", of which a residual takes away"
+	}
+	if o.next != nil && v != o.y {
+		return o.next.givenTolerance(r, v, t)
 	}
 	return t
 }

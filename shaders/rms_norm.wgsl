@@ -30,6 +30,11 @@ struct Params {
 {{- if .Residual}}
 {{binding}} var<storage, read> residual: array<{{$T}}>;
 {{- end}}
+{{- if .Each}}
+{{binding}} var<storage, read> next_weight: array<vec4<f32>>; // of a norm of y, which has one row
+{{binding}} var<storage, read_write> weighted: array<vec4<f32>>; // y by these
+{{binding}} var<storage, read_write> next_squares: array<f32>; // sums of those of y, of {{.Each}} columns
+{{- end}}
 {{binding}} var<uniform> params: Params;
 
 {{template "flat_group" .}}
@@ -72,6 +77,18 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     squares += {{if eq .Vec 4}}dot(v, v){{else}}v * v{{end}};
   }
   let scale = inverseSqrt(reduce_sum(lane, squares) / f32(params.width) + params.eps);
+{{- if .Each}}
+  for (var s = lane; s * {{div .Each 4}}u < width; s += {{.Lanes}}u) {
+    var sum = 0.0;
+    for (var i = s * {{div .Each 4}}u; i < min((s + 1u) * {{div .Each 4}}u, width); i++) {
+      let v = x[x_base + i] * scale * weight[i] + residual[residual_base + i];
+      y[base + i] = v;
+      weighted[base + i] = v * next_weight[i];
+      sum += dot(v, v);
+    }
+    next_squares[s] = sum;
+  }
+{{- else}}
   for (var i = lane; i < width; i += {{.Lanes}}u) {
 {{- if .Both}}
     put(base + i, i, element(base + i) * scale);
@@ -79,4 +96,5 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     y[base + i] = x[{{$x}} + i] * scale * weight[i]{{if .Residual}} + residual[residual_base + i]{{end}};
 {{- end}}
   }
+{{- end}}
 }

@@ -173,10 +173,10 @@ func TestExpandNamesTheFileAndTheConstant(t *testing.T) {
 			"a template that is not there", "nothing", nil,
 			"shader nothing.wgsl: shader nothing: there is no such template",
 		},
-		{"a constant that is missing", "rms_norm", Constants{"Vec": 4, "Both": false, "Residual": false}, `no entry for key "Lanes"`},
+		{"a constant that is missing", "rms_norm", Constants{"Vec": 4, "Both": false, "Residual": false, "Each": 0}, `no entry for key "Lanes"`},
 		{
 			"a constant that nothing uses", "rms_norm",
-			Constants{"Vec": 4, "Lanes": 64, "Both": false, "Residual": false, "Tile": 8},
+			Constants{"Vec": 4, "Lanes": 64, "Both": false, "Residual": false, "Each": 0, "Tile": 8},
 			"constant Tile is given and not used",
 		},
 		{
@@ -186,7 +186,7 @@ func TestExpandNamesTheFileAndTheConstant(t *testing.T) {
 		},
 		{
 			"a format for a template that reads no matrix", "rms_norm",
-			Constants{"Vec": 4, "Lanes": 64, "Both": false, "Residual": false, "Format": "q4"},
+			Constants{"Vec": 4, "Lanes": 64, "Both": false, "Residual": false, "Each": 0, "Format": "q4"},
 			"constant Format is given and not used",
 		},
 	} {
