@@ -40,7 +40,9 @@ func addEmbedding(c *call) []engine.ValueID {
 	if err := table.checkSize(); err != nil {
 		return c.fail("%w", err)
 	}
-	o := &embedding{table: table, indices: c.tensor("indices"), parts: table.declare(c.Builder)}
+	o := &embedding{
+		table: table, indices: c.tensor("indices"), parts: table.declare(c.Builder), factor: engine.None,
+	}
 	o.y = c.out("", engine.F32)
 	o.makeKernels(c.Builder)
 	return c.adds(o, o.y)
@@ -50,7 +52,8 @@ type embedding struct {
 	table      Matrix
 	parts      []part
 	indices, y engine.ValueID
-	next       *rmsNorm // of y, for which the kernel of one row does what each element takes; or nil
+	factor     engine.ValueID // of all that is given (fusion rule scaled), or None
+	next       *rmsNorm       // of y, for which the kernel of one row does what each element takes; or nil
 	row, rows  *engine.Kernel
 }
 
@@ -59,7 +62,10 @@ func (o *embedding) prepares() *rmsNorm { return o.next }
 func (o *embedding) makeKernels(b *engine.Builder) {
 	kernel := func(name string, each int) *engine.Kernel {
 		return kernelAs(b, o.table.Format.kind("embedding")+name, "embedding", o.table.Format.with(
-			shaders.Constants{"Lanes": threadLanes, "Partial": !o.table.whole(), "Each": each}))
+			shaders.Constants{
+				"Lanes": threadLanes, "Partial": !o.table.whole(), "Each": each,
+				"Scaled": o.factor != engine.None,
+			}))
 	}
 	o.rows = kernel("", 0)
 	if o.next != nil {
@@ -71,6 +77,9 @@ func (o *embedding) Spec() engine.Spec {
 	s := engine.Spec{
 		Kind: o.table.Format.kind("embedding"), Inputs: []engine.ValueID{o.indices},
 		Outputs: []engine.ValueID{o.y}, Routes: embeddingRouteNames,
+	}
+	if o.factor != engine.None {
+		s.Inputs = append(s.Inputs, o.factor)
 	}
 	if o.next != nil {
 		o.next.declare(&s)
@@ -93,7 +102,11 @@ func (o *embedding) Spec() engine.Spec {
 
 // bindings are those of the kernel of a route, for a part of the table.
 func (o *embedding) bindings(route int, p *part) []engine.Binding {
-	list := append(o.table.bindings(p), bind("indices", o.indices), bind("y", o.y))
+	list := append(o.table.bindings(p), bind("indices", o.indices))
+	if o.factor != engine.None {
+		list = append(list, bind("factor", o.factor))
+	}
+	list = append(list, bind("y", o.y))
 	if route == embeddingRow {
 		list = append(list, o.next.given()...)
 	}
@@ -127,6 +140,9 @@ func (o *embedding) Plan(p *engine.Planner) error {
 		if o.table.Format.Group > 0 {
 			l.FLOPs = 2 * share * int64(width)
 		}
+		if o.factor != engine.None {
+			l.FLOPs += share * int64(width)
+		}
 		if gives {
 			o.next.addCost(l)
 		}
@@ -155,6 +171,12 @@ func (o *embedding) Reference(r *Ref) {
 			if row := min(max(int(indices.Data[i]), 0), o.table.Rows-1) - p.first; row >= 0 && row < p.rows {
 				read(row, y.row(i))
 			}
+		}
+	}
+	if o.factor != engine.None {
+		factor := r.Tensor(o.factor).Data[0]
+		for i := range y.Data {
+			y.Data[i] *= factor
 		}
 	}
 	if o.next != nil && len(indices.Data) == 1 {

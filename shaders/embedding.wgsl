@@ -1,4 +1,5 @@
-// y = rows of a table, or of a range of its rows. An invocation gives eight columns of a row.
+// y = rows of a table, or of a range of its rows{{if .Scaled}}, by a factor{{end}}.
+// An invocation gives eight columns of a row.
 {{- if .Each}} Of one row it
 // also does what each element takes of a norm behind.
 {{- end}}
@@ -12,6 +13,9 @@ struct Params {
 }
 {{template "format_bindings" $f}}
 {{binding}} var<storage, read> indices: array<i32>;
+{{- if .Scaled}}
+{{binding}} var<storage, read> factor: array<f32>; // of all that is given
+{{- end}}
 {{binding}} var<storage, read_write> y: array<{{if .Partial}}f32{{else}}vec4<f32>{{end}}>;
 {{- if .Each}}
 {{binding}} var<storage, read> next_weight: array<vec4<f32>>; // of a norm of y
@@ -57,8 +61,9 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
 {{- if defined "format_zero"}}
   let its_zero = zero(row, eight);
 {{- end}}
-  let low = {{template "weights" (set . "Of" "w.low" "By" "its_")}};
-  let high = {{template "weights" (set . "Of" "w.high" "By" "its_")}};
+{{- $by := ""}}{{if .Scaled}}{{$by = "factor[0] * "}}{{end}}
+  let low = {{$by}}{{template "weights" (set . "Of" "w.low" "By" "its_")}};
+  let high = {{$by}}{{template "weights" (set . "Of" "w.high" "By" "its_")}};
 {{- if .Partial}}
   let at = i / eights * params.width + 8u * eight;
   let left = params.width - 8u * eight;

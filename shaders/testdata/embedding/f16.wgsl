@@ -8,7 +8,8 @@
 // param at 12: u32 first
 // param at 16: u32 rows
 
-// y = rows of a table, or of a range of its rows. An invocation gives eight columns of a row.
+// y = rows of a table, or of a range of its rows.
+// An invocation gives eight columns of a row.
 struct Params {
   n: u32, // invocations: eights of all rows asked for
   width: u32, // of a row

@@ -1,18 +1,20 @@
-// embedding with Each 8, Format q4, GroupEights 4, HalfScales, Lanes 64: workgroup [64 1 1], 512 bytes of workgroup memory
+// embedding with Each 8, Format q4, GroupEights 4, HalfScales, Lanes 64, Scaled: workgroup [64 1 1], 512 bytes of workgroup memory
 // binding 0: weights
 // binding 1: scales
 // binding 2: indices
-// binding 3: y (written)
-// binding 4: next_weight
-// binding 5: weighted (written)
-// binding 6: next_squares (written)
+// binding 3: factor
+// binding 4: y (written)
+// binding 5: next_weight
+// binding 6: weighted (written)
+// binding 7: next_squares (written)
 // param at 0: u32 n
 // param at 4: u32 width
 // param at 8: u32 vocabulary
 // param at 12: u32 first
 // param at 16: u32 rows
 
-// y = rows of a table, or of a range of its rows. An invocation gives eight columns of a row. Of one row it
+// y = rows of a table, or of a range of its rows, by a factor.
+// An invocation gives eight columns of a row. Of one row it
 // also does what each element takes of a norm behind.
 struct Params {
   n: u32, // invocations: eights of all rows asked for
@@ -27,11 +29,12 @@ struct Params {
 // [n / 4, groups, 4]
 @group(0) @binding(1) var<storage, read> scales: array<u32>;
 @group(0) @binding(2) var<storage, read> indices: array<i32>;
-@group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> next_weight: array<vec4<f32>>; // of a norm of y
-@group(0) @binding(5) var<storage, read_write> weighted: array<vec4<f32>>; // y by these
-@group(0) @binding(6) var<storage, read_write> next_squares: array<f32>; // sums of those of y, of 8 columns
-@group(0) @binding(7) var<uniform> params: Params;
+@group(0) @binding(3) var<storage, read> factor: array<f32>; // of all that is given
+@group(0) @binding(4) var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read> next_weight: array<vec4<f32>>; // of a norm of y
+@group(0) @binding(6) var<storage, read_write> weighted: array<vec4<f32>>; // y by these
+@group(0) @binding(7) var<storage, read_write> next_squares: array<f32>; // sums of those of y, of 8 columns
+@group(0) @binding(8) var<uniform> params: Params;
 
 // The index of an invocation in a grid of one dimension that may have been folded into two.
 fn flat_thread(gid: vec3<u32>, groups: vec3<u32>) -> u32 {
@@ -93,8 +96,8 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
   let eight = i % eights;
   let w = floats(load(row, eight));
   let its_scale = scale(row, eight);
-  let low = w.low * its_scale;
-  let high = w.high * its_scale;
+  let low = factor[0] * w.low * its_scale;
+  let high = factor[0] * w.high * its_scale;
   y[2u * i] = low;
   y[2u * i + 1u] = high;
   weighted[2u * i] = low * next_weight[2u * i];

@@ -1,0 +1,22 @@
+package ops
+
+import "gpuscope/engine"
+
+// fuseScaled has an embedding multiply what it gives by a number, where a model scales its rows.
+var fuseScaled = engine.Fusion{
+	Name: "scaled", Doc: "an embedding multiplies its rows by the number behind it",
+	Pattern: engine.Pattern{Kinds: []string{"mul"}, Of: []engine.Pattern{{Kinds: embeddingKinds}}},
+	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+		rows, scale := m.Ops[0].(*embedding), m.Last().(*binaryOp)
+		factor := scale.besides(rows.y)
+		dims := b.MaxDims(factor)
+		if rows.factor != engine.None || len(dims) != 1 || dims[0] != 1 || b.DType(factor) != engine.F32 ||
+			len(rows.bindings(embeddingRows, &rows.parts[0])) >= int(b.Limits().MaxStorageBuffers) {
+			return nil
+		}
+		fused := *rows
+		fused.factor, fused.y = factor, scale.y
+		fused.makeKernels(b)
+		return &fused
+	},
+}

@@ -1,0 +1,66 @@
+package ops
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/gputest"
+)
+
+func TestAScaleOfAnEmbeddingIsDoneByIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		build func(b *engine.Builder, x engine.ValueID) engine.ValueID
+		want  []string
+	}{
+		"a number": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+			return Mul(b, "scale", x, constant(b, "factor", 1))
+		}, []string{"embed+scale (embedding) = [embed scale]"}},
+		"a number on the left": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+			return Mul(b, "scale", constant(b, "factor", 1), x)
+		}, []string{"embed+scale (embedding) = [embed scale]"}},
+		"a row": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+			return Mul(b, "scale", x, constant(b, "factor", 32))
+		}, nil},
+		"itself": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+			return Mul(b, "scale", x, x)
+		}, nil},
+		"somebody else reads it": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+			return Add(b, "add", Mul(b, "scale", x, constant(b, "factor", 1)), x, 1)
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fused, _ := fusedAndNot(t, fuseScaled, func(b *engine.Builder) {
+				ids := b.Input("ids", engine.I32, []int{1}, []int{9})
+				b.Output(c.build(b, Embedding(b, "embed", noiseMatrix("embed.w", 50, 32, F32), ids)))
+			}, gpu.DefaultLimits())
+			if got := partsOf(fused); !slices.Equal(got, c.want) {
+				t.Errorf("made of several are %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// scaledGraph is a scaled embedding of a format.
+func scaledGraph(t *rapid.T) func(b *engine.Builder) {
+	f := rapid.SampledFrom(Formats).Filter(func(f Format) bool { return f.Name != "qcs4w" }).Draw(t, "format")
+	return func(b *engine.Builder) {
+		ids := b.Input("ids", engine.I32, []int{1}, []int{9})
+		x := Embedding(b, "embed", noiseMatrix("embed.w", 50, 256, f), ids)
+		b.Output(Mul(b, "scale", x, constant(b, "factor", 1)))
+	}
+}
+
+func TestAScaledEmbeddingKeepsWhatAGraphComputes(t *testing.T) {
+	dev, points := gputest.Open(t), []step{{"ids": {9}}, {"ids": {1}}, {"ids": {4}}}
+	for seed := range 12 {
+		build := rapid.Custom(scaledGraph).Example(seed)
+		if referencesAgree(t, fuseScaled, build, points) != 1 {
+			t.Fatal("nothing was fused")
+		}
+		kernelsAgree(t, dev, fuseScaled, build, points)
+	}
+}
