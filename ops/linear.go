@@ -752,7 +752,9 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	// As few steps over the columns as workgroup memory allows, and no more lanes than these take.
 	lanes := int(min(limits.MaxInvocations, limits.MaxWorkgroupX))
 	memory := int(limits.MaxWorkgroupStorage) - o.w.Format.shared
-	chunks, most := o.w.Cols/s.chunk(), min(lanes, memory/(4*(sums+1)), tuned.lanes)
+	// A lane has a share of each sum and one of a norm's squares, and every so many lanes these together.
+	fit := memory * sums / (4 * (sums*(sums+1) + 1))
+	chunks, most := o.w.Cols/s.chunk(), min(lanes, fit, tuned.lanes)
 	steps := divUp(chunks, most)
 	// Where a few workgroups would wait for all others, half the lanes have all run at once. That pays where
 	// several chunks do.

@@ -91,6 +91,7 @@ fn place(lane: u32, sum: u32) -> u32 {
 // The scale of a norm waits until all is summed: the squares are summed beside the products.
 var<private> squared_sum: f32;
 var<workgroup> squared: array<f32, {{.Lanes}}>;
+var<workgroup> part_squared: array<f32, {{$parts}}>;
 {{- end}}
 {{- if .HeadQuads}}
 {{- $split := mul (div (mul .Chunks (mul 2 .Eights)) .HeadQuads) (add .HeadQuads 1)}}
@@ -266,10 +267,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
   }
 {{- if or (gt $parts 1) .Gated .Next}}
-  workgroupBarrier();
-  partial[lane] = result;
+  // In the place of a share that no other lane reads.
+  partial[place(part, sum)] = result;
 {{- if .Norm}}
-  squared[lane] = squared_sum;
+  if (sum == 0u) {
+    part_squared[part] = squared_sum;
+  }
 {{- end}}
   workgroupBarrier();
 {{- if not .Next}}
@@ -278,16 +281,16 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   }
 {{- end}}
   for (var i = 1u; i < {{$parts}}u; i++) {
-    result += partial[i * {{$sums}}u + sum];
+    result += partial[place(i, sum)];
 {{- if .Norm}}
-    squared_sum += squared[i * {{$sums}}u + sum];
+    squared_sum += part_squared[i];
 {{- end}}
   }
 {{- end}}
 {{- if .Gated}}
   var up = 0.0;
   for (var i = 0u; i < {{$parts}}u; i++) {
-    up += partial[i * {{$sums}}u + sum + {{.Rows}}u];
+    up += partial[place(i, sum + {{.Rows}}u)];
   }
 {{- end}}
 {{- if .Next}}

@@ -204,14 +204,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   for (var i = 0u; i < 16u; i++) {
     result += partial[place(i * 4u + part, sum)];
   }
-  workgroupBarrier();
-  partial[lane] = result;
+  // In the place of a share that no other lane reads.
+  partial[place(part, sum)] = result;
   workgroupBarrier();
   if (part > 0u) {
     return;
   }
   for (var i = 1u; i < 4u; i++) {
-    result += partial[i * 16u + sum];
+    result += partial[place(i, sum)];
   }
   if (row < params.n) {
     result += beside;

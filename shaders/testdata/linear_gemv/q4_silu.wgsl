@@ -1,4 +1,4 @@
-// linear_gemv with Ahead 4, Batch 1, Chunks 64, Eights 4, Format q4, Gated silu, Given 256, GroupEights 4, Groups 1, HalfScales, Lanes 64, Norm, Rows 16: workgroup [64 1 1], 8448 bytes of workgroup memory
+// linear_gemv with Ahead 4, Batch 1, Chunks 64, Eights 4, Format q4, Gated silu, Given 256, GroupEights 4, Groups 1, HalfScales, Lanes 64, Norm, Rows 16: workgroup [64 1 1], 8456 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -102,6 +102,7 @@ fn place(lane: u32, sum: u32) -> u32 {
 // The scale of a norm waits until all is summed: the squares are summed beside the products.
 var<private> squared_sum: f32;
 var<workgroup> squared: array<f32, 64>;
+var<workgroup> part_squared: array<f32, 2>;
 
 // Four columns of the row of x that begins at row.
 fn columns(row: u32, at: u32) -> vec4<f32> {
@@ -211,20 +212,22 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     result += partial[place(i * 2u + part, sum)];
     squared_sum += squared[i * 2u + part];
   }
-  workgroupBarrier();
-  partial[lane] = result;
-  squared[lane] = squared_sum;
+  // In the place of a share that no other lane reads.
+  partial[place(part, sum)] = result;
+  if (sum == 0u) {
+    part_squared[part] = squared_sum;
+  }
   workgroupBarrier();
   if (part > 0u || sum >= 16u) {
     return;
   }
   for (var i = 1u; i < 2u; i++) {
-    result += partial[i * 32u + sum];
-    squared_sum += squared[i * 32u + sum];
+    result += partial[place(i, sum)];
+    squared_sum += part_squared[i];
   }
   var up = 0.0;
   for (var i = 0u; i < 2u; i++) {
-    up += partial[i * 32u + sum + 16u];
+    up += partial[place(i, sum + 16u)];
   }
   if (row < params.n) {
     let scale = inverseSqrt(squared_sum / 2048.0 + params.eps);

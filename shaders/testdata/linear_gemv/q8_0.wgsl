@@ -1,4 +1,4 @@
-// linear_gemv with Ahead 4, Batch 1, Bias, Chunks 80, Eights 2, Format q8_0, GroupEights 4, Groups 1, HalfScales, Lanes 64, Norm, Ragged, Residual, Rows 8: workgroup [64 1 1], 2304 bytes of workgroup memory
+// linear_gemv with Ahead 4, Batch 1, Bias, Chunks 80, Eights 2, Format q8_0, GroupEights 4, Groups 1, HalfScales, Lanes 64, Norm, Ragged, Residual, Rows 8: workgroup [64 1 1], 2336 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -103,6 +103,7 @@ fn place(lane: u32, sum: u32) -> u32 {
 // The scale of a norm waits until all is summed: the squares are summed beside the products.
 var<private> squared_sum: f32;
 var<workgroup> squared: array<f32, 64>;
+var<workgroup> part_squared: array<f32, 8>;
 
 // Four columns of the row of x that begins at row.
 fn columns(row: u32, at: u32) -> vec4<f32> {
@@ -190,16 +191,18 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     result += partial[place(i * 8u + part, sum)];
     squared_sum += squared[i * 8u + part];
   }
-  workgroupBarrier();
-  partial[lane] = result;
-  squared[lane] = squared_sum;
+  // In the place of a share that no other lane reads.
+  partial[place(part, sum)] = result;
+  if (sum == 0u) {
+    part_squared[part] = squared_sum;
+  }
   workgroupBarrier();
   if (part > 0u) {
     return;
   }
   for (var i = 1u; i < 8u; i++) {
-    result += partial[i * 8u + sum];
-    squared_sum += squared[i * 8u + sum];
+    result += partial[place(i, sum)];
+    squared_sum += part_squared[i];
   }
   if (row < params.n) {
     let scale = inverseSqrt(squared_sum / 1280.0 + params.eps);
