@@ -239,85 +239,62 @@ func (x *Executor) allocateOne(memory int, label string, bytes int64) error {
 	return nil
 }
 
-// allocateTogether makes one buffer for values, which lie in it one behind the other.
-func (x *Executor) allocateTogether(label string, values []ValueID) error {
-	size := int64(0)
-	for _, v := range values {
-		begin := x.aligned(size)
-		x.begins[x.g.own+int(v)], size = uint64(begin), begin+x.g.values[v].bytes
-	}
-	first := x.g.own + int(values[0])
-	if err := x.allocateOne(first, label, size); err != nil {
-		return err
-	}
-	for _, v := range values[1:] {
-		x.buffers[x.g.own+int(v)] = x.buffers[first]
-	}
-	return nil
-}
-
-// aligned is the next place in a buffer where a binding may begin.
-func (x *Executor) aligned(at int64) int64 {
-	align := int64(max(256, x.dev.Info().Limits.StorageAlignment))
-	return (at + align - 1) / align * align
-}
-
 // Constants lie in buffers of this size at most, or in one of their own where they are larger: a submit takes
 // the host the longer the more buffers its commands use, by some 40 ns each.
 const constantsBytes = 256 << 20
 
 // allocateConstants makes the buffers of all constants.
 func (x *Executor) allocateConstants() error {
-	most := int64(min(constantsBytes, x.dev.Info().Limits.MaxBufferSize))
-	var together []ValueID
-	size := int64(0)
-	allocate := func() error {
-		if len(together) == 0 {
-			return nil
-		}
-		err := x.allocateTogether("constants from "+x.g.values[together[0]].name, together)
-		together, size = together[:0], 0
-		return err
-	}
+	var constants []ValueID
 	for i := range x.g.values {
-		val := &x.g.values[i]
-		if val.role != Constant || !x.g.hasOwn(ValueID(i)) {
-			continue
+		if v := ValueID(i); x.g.values[v].role == Constant && x.g.hasOwn(v) {
+			constants = append(constants, v)
 		}
-		if x.aligned(size)+val.bytes > most {
-			if err := allocate(); err != nil {
-				return err
-			}
-		}
-		together, size = append(together, ValueID(i)), x.aligned(size)+val.bytes
 	}
-	return allocate()
+	most := int64(min(constantsBytes, x.dev.Info().Limits.MaxBufferSize))
+	return x.allocateTogether("constants from ", constants, func(_, v ValueID, at int64) bool {
+		return at+x.g.values[v].bytes <= most
+	})
 }
 
-// allocateOutputs makes the buffers of outputs. Those that one operator gives and that nothing but the host
+// allocateOutputs makes the buffers of outputs. Those that the same dispatches give and that only the host
 // reads lie in one, so that one copy brings them there.
 func (x *Executor) allocateOutputs() error {
-	var together []ValueID
-	allocate := func() error {
-		if len(together) == 0 {
-			return nil
-		}
-		err := x.allocateTogether(x.g.values[together[0]].name, together)
-		together = together[:0]
-		return err
-	}
+	var outputs []ValueID
 	for _, v := range x.g.outputs {
-		if x.g.values[v].role != Output || x.buffers[x.g.own+int(v)] != nil || slices.Contains(together, v) {
-			continue
+		if x.g.values[v].role == Output && x.g.hasOwn(v) && !slices.Contains(outputs, v) {
+			outputs = append(outputs, v)
 		}
-		if len(together) > 0 && !x.g.beside(together[0], v) {
-			if err := allocate(); err != nil {
-				return err
-			}
-		}
-		together = append(together, v)
 	}
-	return allocate()
+	return x.allocateTogether("", outputs, func(first, v ValueID, _ int64) bool {
+		return x.g.beside(first, v)
+	})
+}
+
+// allocateTogether makes buffers in which values lie one behind the other. fits says whether one can lie at a
+// place behind the first of a buffer.
+func (x *Executor) allocateTogether(label string, values []ValueID,
+	fits func(first, v ValueID, at int64) bool,
+) error {
+	align := int64(max(256, x.dev.Info().Limits.StorageAlignment))
+	for len(values) > 0 {
+		first, size, n := values[0], int64(0), 0
+		for ; n < len(values); n++ {
+			v, at := values[n], (size+align-1)/align*align
+			if n > 0 && !fits(first, v, at) {
+				break
+			}
+			x.begins[x.g.own+int(v)], size = uint64(at), at+x.g.values[v].bytes
+		}
+		if err := x.allocateOne(x.g.own+int(first), label+x.g.values[first].name, size); err != nil {
+			return err
+		}
+		for _, v := range values[:n] {
+			x.buffers[x.g.own+int(v)] = x.buffers[x.g.own+int(first)]
+		}
+		values = values[n:]
+	}
+	return nil
 }
 
 // beside says whether two values are written by the same dispatches and read by none.
