@@ -46,6 +46,9 @@ func TestBlocksStandInTheRowsThatTheyMakeUp(t *testing.T) {
 	if int64(sum) != all {
 		t.Errorf("the rows take %v ns, the blocks %d", sum, all)
 	}
+	if title := d.Title[1].String(); !strings.Contains(title, "timing block: times are of whole blocks") {
+		t.Errorf("%q: embed, a block by itself, has a time", title)
+	}
 	if short := d.Title[1].Fit(60); !strings.Contains(short, "timing block") {
 		t.Errorf("%q", short)
 	}

@@ -87,7 +87,7 @@ func (t *DispatchTable) timingPart() table.Part {
 	case !t.timed() && one:
 		level := t.Index.Trace.Steps[t.Scope.Last()].Timing
 		if level == "block" {
-			return table.Part{Rank: 1, Text: "timing block: no dispatch has a time", Short: "timing block"}
+			return table.Part{Rank: 1, Text: "timing block: times are of whole blocks", Short: "timing block"}
 		}
 		return table.Part{Rank: 2, Text: fmt.Sprintf("timing %s: dispatches have no times", level)}
 	case t.timedSteps() == 0:
