@@ -29,10 +29,13 @@ func labFolder(o *Options) (string, error) {
 }
 
 // writeText writes the text of a kernel to its file in a folder, unless it is there: then somebody has
-// changed it.
+// changed it. Who empties a cache meanwhile takes the folder away.
 func writeText(dir, kernel, text string) (path string, err error) {
 	path = filepath.Join(dir, kernel+session.KernelSuffix)
 	if _, err := os.Stat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return path, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return path, err
 	}
 	return path, os.WriteFile(path, []byte(text), 0o600)

@@ -358,3 +358,16 @@ func TestAGainHasTheDigitsOfItsTimes(t *testing.T) {
 		}
 	}
 }
+
+func TestAFolderThatWasEmptiedIsMadeAgain(t *testing.T) {
+	dir := t.TempDir()
+	for range 2 {
+		path, err := writeText(filepath.Join(dir, "shaders"), "add", "text")
+		if text, _ := os.ReadFile(path); err != nil || string(text) != "text" {
+			t.Fatalf("%s has %q: %v", path, text, err)
+		}
+		if err := os.RemoveAll(filepath.Dir(path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
