@@ -224,11 +224,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   for (var i = 0u; i < 8u; i++) {
     result += partial[place(i * 8u + part, sum)];
   }
-  workgroupBarrier();
-  partial[lane] = result;
+  // In the place of a share that no other lane reads.
+  partial[place(part, sum)] = result;
   workgroupBarrier();
   for (var i = 1u; i < 8u; i++) {
-    result += partial[i * 8u + sum];
+    result += partial[place(i, sum)];
   }
   var square = 0.0;
   if (row < params.n && part == 0u) {
