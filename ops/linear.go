@@ -23,9 +23,9 @@ import (
 // of w. So does the last of several where nothing reads the others (fusion rule last), and a row that
 // attention leaves in splits (gemv_splits): a lane adds up its columns of these, by what each counts. Up to
 // 4, and up to 16, rows take kernels of the same kind that load the weights once for 4 and 8 rows of x. More
-// rows take tiles: of 64 x 64 results, or of 128 x 64 where those are enough to fill a GPU. In tile64 and
-// tile128k2 two lanes share the columns of x between them, for where tiles are few. Where 8 does not divide K
-// all take tiles.
+// rows take tiles: of 64 x 64 results, or of 128 x 64 where those are enough to fill a GPU. Where tiles are
+// few several lanes share the columns of x between them: in tile128k2 two, in tile64 four, or two where
+// workgroup memory is small or N is large. Where 8 does not divide K all take tiles.
 func Linear(b *engine.Builder, name string, x engine.ValueID, w Matrix,
 	bias engine.ValueID,
 ) engine.ValueID {
@@ -107,7 +107,7 @@ var linearRoutes = []linearRoute{
 	{"last", lastRow, upTo(always), (*linear).gemvOfLast},
 	{"batch4", atMost4Rows, upTo(4), batch(4, 16)},
 	{"batch8", atMost16Rows, upTo(16), batch(8, 8)},
-	{"tile64", fewTiles64, rowsOfTiles(64, &tuned.fill), tiles(64, 2)},
+	{"tile64", fewTiles64, rowsOfTiles(64, &tuned.fill), tiles64},
 	{"tile128k2", fewTiles128, rowsOfTiles(128, &tuned.tiles), tiles(128, 2)},
 	{"tile128", manyTiles128, upTo(always), tiles(128, 1)},
 }
@@ -665,12 +665,14 @@ type linearTuning struct {
 	// fill is how many workgroups a large GPU takes to be full, and busy how many of a GEMV, so that while
 	// one waits others work; tiles is how many tiles of 128 rows two teams each do faster than one.
 	fill, busy, tiles int
+	// quads is how many times 4 columns four teams need to have in workgroup memory at a time, each.
+	quads int
 	// once is how many lanes of a GEMV a large GPU runs at once: an H200 some 768 on each multiprocessor.
 	once int
 }
 
 var tuned = linearTuning{
-	rows: 16, lanes: 256, norm: 64 << 20, fill: 128, busy: 256, tiles: 160, once: 132 * 768,
+	rows: 16, lanes: 256, norm: 64 << 20, fill: 128, busy: 256, tiles: 160, quads: 4, once: 132 * 768,
 }
 
 // tileColumns is how many columns a tile of results has.
@@ -682,6 +684,15 @@ func (o *linear) rowsBeside() int { return max(o.w.Rows, o.beside) }
 // rowsOfTiles is how many rows of x make as many tiles at most; 64 in any case.
 func rowsOfTiles(tile int, most *int) func(*linear) int {
 	return func(o *linear) int { return max(64, *most/divUp(o.rowsBeside(), tileColumns)*tile) }
+}
+
+// tiles64 has four teams where 64 rows make few tiles, and workgroup memory serves four of them.
+func tiles64(o *linear, limits *gpu.Limits) linearShape {
+	four := tiles(64, 4)(o, limits)
+	if four.quads < tuned.quads || divUp(o.rowsBeside(), tileColumns) > tuned.fill {
+		return tiles(64, 2)(o, limits)
+	}
+	return four
 }
 
 // tiles is the shape of kernels by tiles: in each team a lane has 8 x 8 results.

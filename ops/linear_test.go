@@ -205,6 +205,39 @@ func TestLinearRoutesAsked(t *testing.T) {
 	hold(t, trials...)
 }
 
+// Four teams take more workgroup memory than some devices have, so that these take two.
+func TestFourTeamsOfLanesShareATile(t *testing.T) {
+	limits := gpu.DefaultLimits()
+	for _, c := range []struct {
+		memory   uint32
+		n, teams int
+	}{
+		{32 << 10, 1024, 2},
+		{48 << 10, 1024, 4},
+		{48 << 10, 8192, 4},
+		{48 << 10, 8256, 2},
+	} {
+		limits.MaxWorkgroupStorage = c.memory
+		o := &linear{w: Matrix{Rows: c.n, Cols: 4096, Format: Q4_0}}
+		if s := tiles64(o, &limits); s.teams != c.teams || s.lanes != 64*c.teams {
+			t.Errorf("%d bytes, N %d: %d teams, %d lanes, want %d", c.memory, c.n, s.teams, s.lanes, c.teams)
+		}
+	}
+	was := tuned
+	defer func() { tuned = was }()
+	tuned.quads = 2
+	var trials []*trial
+	for _, c := range []linearCase{
+		{kind: "linear_q4gsw", k: 160, n: 75, group: 32, bias: true, live: []int{67, 64, 1}},
+		{kind: "linear_q8_0", k: 64, n: 64, live: []int{130}},
+		{kind: "linear", k: 99, n: 66, live: []int{129, 1}},
+	} {
+		c.route = "tile64"
+		trials = append(trials, c.trial())
+	}
+	hold(t, trials...)
+}
+
 func TestAGEMVHasLanesThatAllRunAtOnce(t *testing.T) {
 	for _, c := range []struct{ k, n, rows, lanes int }{
 		{4096, 4096, 16, 128},

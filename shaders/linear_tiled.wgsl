@@ -6,17 +6,19 @@
 // y = x * w' + bias{{if .Residual}} + residual{{end}}, a tile of {{.Tile}} x 64 results a workgroup, 8 x 8 a
 // lane.
 {{- end}}
-{{- if eq .Teams 2}}
-// There are two teams of lanes, as where tiles are few a GPU has lanes left: each sums over half of the
-// columns of a step, and in the end they add their sums up.
+{{- if gt .Teams 1}}
+// There are {{.Teams}} teams of lanes, as where tiles are few a GPU has lanes left: each sums over its part
+// of the columns of a step, and in the end they add their sums up.
 {{- end}}
 //
 // Tiles of x and of the weights pass through workgroup memory, {{mul 4 $step}} columns at a time; the next
 // ones are loaded while these are multiplied. A lane reads the 8 numbers of a column as two vectors, from a
 // row of memory that is its own and at places that are constants: no index is left to compute, or to hold
-// within the array, where the time goes. Rows are multiplied to and fro, so that each multiplication has one
+// within the array, where the time goes.
+{{- if eq .Teams 1}} Rows are multiplied to and fro, so that each multiplication has one
 // factor of that before it: with two new ones and the sum a GPU reads three registers, which may be in one
 // bank.
+{{- end}}
 {{- $tall := div .Tile 8}}{{/* lanes of a team, one below the other; 8 are side by side */}}
 {{- $eights := div .Quads 2}}{{/* of a team's */}}
 {{- $loads := .Quads}}
@@ -192,7 +194,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       let b1 = w_tile[w_read][{{add $at 1}}];
 {{- range $i := 8}}
 {{- range $at := 8}}
-{{- $j := swing $at 8 $i}}
+{{- $j := $at}}
+{{- if eq $.Teams 1}}{{$j = swing $at 8 $i}}{{end}}
       sum{{$i}}_{{$j}} = fma({{template "of_two" (set $ "Of" "a" "I" $i)}},
         {{- template "of_two" (set $ "Of" " b" "I" $j)}}, sum{{$i}}_{{$j}});
 {{- end}}
@@ -202,10 +205,17 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
 {{- end}}
     workgroupBarrier();
   }
-  let row = row0 + 8u * ty;
+{{- if gt .Teams 1}}
+  // Of two teams that meet the first keeps the upper half of its rows and gives the others away, the second
+  // the other way round.
+{{- template "meet" (set . "Keep" 4 "Apart" (div .Teams 2))}}
+{{- end}}
+{{- if eq .Teams 4}}
+{{- template "meet" (set . "Keep" 2 "Apart" 1)}}
+{{- end}}
+  let row = row0 + 8u * ty{{if gt .Teams 1}} + {{div 8 .Teams}}u * team{{end}};
   let column = column0 + 4u * tx;
-{{- if eq .Teams 1}}
-{{- range $i := 8}}
+{{- range $i := div 8 .Teams}}
 {{- if $.Gated}}
   put(row + {{$i}}u, column, joined({{template "row_sums" (set $ "Row" $i "Half" 0)}},
     {{- ""}} {{template "row_sums" (set $ "Row" $i "Half" 1)}}));
@@ -215,33 +225,31 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
 {{- end}}
 {{- end}}
 {{- end}}
-{{- else}}
-  // The first team keeps its rows 0 to 3 and gives the others away, the second team the other way round.
-  let keeps = vec4<bool>(team == 0u);
-  let partner = lane ^ {{.Tile}}u;
-{{- range $i := 4}}
-{{- range $g := 2}}
-  let low{{$i}}_{{$g}} = {{template "row_sums" (set $ "Row" $i "Half" $g)}};
-  let high{{$i}}_{{$g}} = {{template "row_sums" (set $ "Row" (add $i 4) "Half" $g)}};
-  x_tile[lane >> 3u][{{mul 8 $g}}u + (lane & 7u)] = select(low{{$i}}_{{$g}}, high{{$i}}_{{$g}}, keeps);
-{{- end}}
-  workgroupBarrier();
-{{- range $g := 2}}
-  let whole{{$i}}_{{$g}} = select(high{{$i}}_{{$g}}, low{{$i}}_{{$g}}, keeps) +
-    x_tile[partner >> 3u][{{mul 8 $g}}u + (lane & 7u)];
-{{- if not $.Gated}}
-  put(row + 4u * team + {{$i}}u, column + {{mul 32 $g}}u, whole{{$i}}_{{$g}});
-{{- end}}
-{{- end}}
-{{- if $.Gated}}
-  put(row + 4u * team + {{$i}}u, column, joined(whole{{$i}}_0, whole{{$i}}_1));
-{{- end}}
-{{- if lt $i 3}}
-  workgroupBarrier();
-{{- end}}
-{{- end}}
-{{- end}}
 }
+
+{{- /* Each team gets Keep rows of the team that is Apart from it, and adds them to its own. */}}
+{{- define "meet"}}
+  {
+    let keeps = vec4<bool>((team & {{.Apart}}u) == 0u);
+    let partner = lane ^ {{mul .Apart .Tile}}u;
+{{- range $i := .Keep}}
+{{- range $g := 2}}
+    let low{{$i}}_{{$g}} = {{template "row_sums" (set $ "Row" $i "Half" $g)}};
+    let high{{$i}}_{{$g}} = {{template "row_sums" (set $ "Row" (add $i $.Keep) "Half" $g)}};
+    x_tile[lane >> 3u][{{mul 8 $g}}u + (lane & 7u)] = select(low{{$i}}_{{$g}}, high{{$i}}_{{$g}}, keeps);
+{{- end}}
+    workgroupBarrier();
+{{- range $g := 2}}
+    let whole{{$i}}_{{$g}} = select(high{{$i}}_{{$g}}, low{{$i}}_{{$g}}, keeps) +
+      x_tile[partner >> 3u][{{mul 8 $g}}u + (lane & 7u)];
+{{- range $c := 4}}
+    sum{{$i}}_{{add $c (mul 4 $g)}} = whole{{$i}}_{{$g}}[{{$c}}];
+{{- end}}
+{{- end}}
+    workgroupBarrier();
+{{- end}}
+  }
+{{- end}}
 
 {{- /* Number I of the vectors Of0 and Of1. */}}
 {{- define "of_two"}}{{.Of}}{{div .I 4}}[{{sub .I (mul 4 (div .I 4))}}]{{end}}

@@ -15,15 +15,13 @@
 
 // y = x * w' + bias + residual, a tile of 64 x 64 results a workgroup, 8 x 8 a
 // lane.
-// There are two teams of lanes, as where tiles are few a GPU has lanes left: each sums over half of the
-// columns of a step, and in the end they add their sums up.
+// There are 2 teams of lanes, as where tiles are few a GPU has lanes left: each sums over its part
+// of the columns of a step, and in the end they add their sums up.
 //
 // Tiles of x and of the weights pass through workgroup memory, 16 columns at a time; the next
 // ones are loaded while these are multiplied. A lane reads the 8 numbers of a column as two vectors, from a
 // row of memory that is its own and at places that are constants: no index is left to compute, or to hold
-// within the array, where the time goes. Rows are multiplied to and fro, so that each multiplication has one
-// factor of that before it: with two new ones and the sum a GPU reads three registers, which may be in one
-// bank.
+// within the array, where the time goes.
 struct Params {
   m: u32, // rows of y
   n: u32, // rows of w
@@ -263,14 +261,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum0_5 = fma(a0[0], b1[1], sum0_5);
       sum0_6 = fma(a0[0], b1[2], sum0_6);
       sum0_7 = fma(a0[0], b1[3], sum0_7);
-      sum1_7 = fma(a0[1], b1[3], sum1_7);
-      sum1_6 = fma(a0[1], b1[2], sum1_6);
-      sum1_5 = fma(a0[1], b1[1], sum1_5);
-      sum1_4 = fma(a0[1], b1[0], sum1_4);
-      sum1_3 = fma(a0[1], b0[3], sum1_3);
-      sum1_2 = fma(a0[1], b0[2], sum1_2);
-      sum1_1 = fma(a0[1], b0[1], sum1_1);
       sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
       sum2_0 = fma(a0[2], b0[0], sum2_0);
       sum2_1 = fma(a0[2], b0[1], sum2_1);
       sum2_2 = fma(a0[2], b0[2], sum2_2);
@@ -279,14 +277,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum2_5 = fma(a0[2], b1[1], sum2_5);
       sum2_6 = fma(a0[2], b1[2], sum2_6);
       sum2_7 = fma(a0[2], b1[3], sum2_7);
-      sum3_7 = fma(a0[3], b1[3], sum3_7);
-      sum3_6 = fma(a0[3], b1[2], sum3_6);
-      sum3_5 = fma(a0[3], b1[1], sum3_5);
-      sum3_4 = fma(a0[3], b1[0], sum3_4);
-      sum3_3 = fma(a0[3], b0[3], sum3_3);
-      sum3_2 = fma(a0[3], b0[2], sum3_2);
-      sum3_1 = fma(a0[3], b0[1], sum3_1);
       sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
       sum4_0 = fma(a1[0], b0[0], sum4_0);
       sum4_1 = fma(a1[0], b0[1], sum4_1);
       sum4_2 = fma(a1[0], b0[2], sum4_2);
@@ -295,14 +293,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum4_5 = fma(a1[0], b1[1], sum4_5);
       sum4_6 = fma(a1[0], b1[2], sum4_6);
       sum4_7 = fma(a1[0], b1[3], sum4_7);
-      sum5_7 = fma(a1[1], b1[3], sum5_7);
-      sum5_6 = fma(a1[1], b1[2], sum5_6);
-      sum5_5 = fma(a1[1], b1[1], sum5_5);
-      sum5_4 = fma(a1[1], b1[0], sum5_4);
-      sum5_3 = fma(a1[1], b0[3], sum5_3);
-      sum5_2 = fma(a1[1], b0[2], sum5_2);
-      sum5_1 = fma(a1[1], b0[1], sum5_1);
       sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
       sum6_0 = fma(a1[2], b0[0], sum6_0);
       sum6_1 = fma(a1[2], b0[1], sum6_1);
       sum6_2 = fma(a1[2], b0[2], sum6_2);
@@ -311,14 +309,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum6_5 = fma(a1[2], b1[1], sum6_5);
       sum6_6 = fma(a1[2], b1[2], sum6_6);
       sum6_7 = fma(a1[2], b1[3], sum6_7);
-      sum7_7 = fma(a1[3], b1[3], sum7_7);
-      sum7_6 = fma(a1[3], b1[2], sum7_6);
-      sum7_5 = fma(a1[3], b1[1], sum7_5);
-      sum7_4 = fma(a1[3], b1[0], sum7_4);
-      sum7_3 = fma(a1[3], b0[3], sum7_3);
-      sum7_2 = fma(a1[3], b0[2], sum7_2);
-      sum7_1 = fma(a1[3], b0[1], sum7_1);
       sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
     }
     {
       let a0 = x_tile[x_read][2];
@@ -333,14 +331,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum0_5 = fma(a0[0], b1[1], sum0_5);
       sum0_6 = fma(a0[0], b1[2], sum0_6);
       sum0_7 = fma(a0[0], b1[3], sum0_7);
-      sum1_7 = fma(a0[1], b1[3], sum1_7);
-      sum1_6 = fma(a0[1], b1[2], sum1_6);
-      sum1_5 = fma(a0[1], b1[1], sum1_5);
-      sum1_4 = fma(a0[1], b1[0], sum1_4);
-      sum1_3 = fma(a0[1], b0[3], sum1_3);
-      sum1_2 = fma(a0[1], b0[2], sum1_2);
-      sum1_1 = fma(a0[1], b0[1], sum1_1);
       sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
       sum2_0 = fma(a0[2], b0[0], sum2_0);
       sum2_1 = fma(a0[2], b0[1], sum2_1);
       sum2_2 = fma(a0[2], b0[2], sum2_2);
@@ -349,14 +347,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum2_5 = fma(a0[2], b1[1], sum2_5);
       sum2_6 = fma(a0[2], b1[2], sum2_6);
       sum2_7 = fma(a0[2], b1[3], sum2_7);
-      sum3_7 = fma(a0[3], b1[3], sum3_7);
-      sum3_6 = fma(a0[3], b1[2], sum3_6);
-      sum3_5 = fma(a0[3], b1[1], sum3_5);
-      sum3_4 = fma(a0[3], b1[0], sum3_4);
-      sum3_3 = fma(a0[3], b0[3], sum3_3);
-      sum3_2 = fma(a0[3], b0[2], sum3_2);
-      sum3_1 = fma(a0[3], b0[1], sum3_1);
       sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
       sum4_0 = fma(a1[0], b0[0], sum4_0);
       sum4_1 = fma(a1[0], b0[1], sum4_1);
       sum4_2 = fma(a1[0], b0[2], sum4_2);
@@ -365,14 +363,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum4_5 = fma(a1[0], b1[1], sum4_5);
       sum4_6 = fma(a1[0], b1[2], sum4_6);
       sum4_7 = fma(a1[0], b1[3], sum4_7);
-      sum5_7 = fma(a1[1], b1[3], sum5_7);
-      sum5_6 = fma(a1[1], b1[2], sum5_6);
-      sum5_5 = fma(a1[1], b1[1], sum5_5);
-      sum5_4 = fma(a1[1], b1[0], sum5_4);
-      sum5_3 = fma(a1[1], b0[3], sum5_3);
-      sum5_2 = fma(a1[1], b0[2], sum5_2);
-      sum5_1 = fma(a1[1], b0[1], sum5_1);
       sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
       sum6_0 = fma(a1[2], b0[0], sum6_0);
       sum6_1 = fma(a1[2], b0[1], sum6_1);
       sum6_2 = fma(a1[2], b0[2], sum6_2);
@@ -381,14 +379,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum6_5 = fma(a1[2], b1[1], sum6_5);
       sum6_6 = fma(a1[2], b1[2], sum6_6);
       sum6_7 = fma(a1[2], b1[3], sum6_7);
-      sum7_7 = fma(a1[3], b1[3], sum7_7);
-      sum7_6 = fma(a1[3], b1[2], sum7_6);
-      sum7_5 = fma(a1[3], b1[1], sum7_5);
-      sum7_4 = fma(a1[3], b1[0], sum7_4);
-      sum7_3 = fma(a1[3], b0[3], sum7_3);
-      sum7_2 = fma(a1[3], b0[2], sum7_2);
-      sum7_1 = fma(a1[3], b0[1], sum7_1);
       sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
     }
     {
       let a0 = x_tile[x_read][4];
@@ -403,14 +401,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum0_5 = fma(a0[0], b1[1], sum0_5);
       sum0_6 = fma(a0[0], b1[2], sum0_6);
       sum0_7 = fma(a0[0], b1[3], sum0_7);
-      sum1_7 = fma(a0[1], b1[3], sum1_7);
-      sum1_6 = fma(a0[1], b1[2], sum1_6);
-      sum1_5 = fma(a0[1], b1[1], sum1_5);
-      sum1_4 = fma(a0[1], b1[0], sum1_4);
-      sum1_3 = fma(a0[1], b0[3], sum1_3);
-      sum1_2 = fma(a0[1], b0[2], sum1_2);
-      sum1_1 = fma(a0[1], b0[1], sum1_1);
       sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
       sum2_0 = fma(a0[2], b0[0], sum2_0);
       sum2_1 = fma(a0[2], b0[1], sum2_1);
       sum2_2 = fma(a0[2], b0[2], sum2_2);
@@ -419,14 +417,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum2_5 = fma(a0[2], b1[1], sum2_5);
       sum2_6 = fma(a0[2], b1[2], sum2_6);
       sum2_7 = fma(a0[2], b1[3], sum2_7);
-      sum3_7 = fma(a0[3], b1[3], sum3_7);
-      sum3_6 = fma(a0[3], b1[2], sum3_6);
-      sum3_5 = fma(a0[3], b1[1], sum3_5);
-      sum3_4 = fma(a0[3], b1[0], sum3_4);
-      sum3_3 = fma(a0[3], b0[3], sum3_3);
-      sum3_2 = fma(a0[3], b0[2], sum3_2);
-      sum3_1 = fma(a0[3], b0[1], sum3_1);
       sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
       sum4_0 = fma(a1[0], b0[0], sum4_0);
       sum4_1 = fma(a1[0], b0[1], sum4_1);
       sum4_2 = fma(a1[0], b0[2], sum4_2);
@@ -435,14 +433,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum4_5 = fma(a1[0], b1[1], sum4_5);
       sum4_6 = fma(a1[0], b1[2], sum4_6);
       sum4_7 = fma(a1[0], b1[3], sum4_7);
-      sum5_7 = fma(a1[1], b1[3], sum5_7);
-      sum5_6 = fma(a1[1], b1[2], sum5_6);
-      sum5_5 = fma(a1[1], b1[1], sum5_5);
-      sum5_4 = fma(a1[1], b1[0], sum5_4);
-      sum5_3 = fma(a1[1], b0[3], sum5_3);
-      sum5_2 = fma(a1[1], b0[2], sum5_2);
-      sum5_1 = fma(a1[1], b0[1], sum5_1);
       sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
       sum6_0 = fma(a1[2], b0[0], sum6_0);
       sum6_1 = fma(a1[2], b0[1], sum6_1);
       sum6_2 = fma(a1[2], b0[2], sum6_2);
@@ -451,14 +449,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum6_5 = fma(a1[2], b1[1], sum6_5);
       sum6_6 = fma(a1[2], b1[2], sum6_6);
       sum6_7 = fma(a1[2], b1[3], sum6_7);
-      sum7_7 = fma(a1[3], b1[3], sum7_7);
-      sum7_6 = fma(a1[3], b1[2], sum7_6);
-      sum7_5 = fma(a1[3], b1[1], sum7_5);
-      sum7_4 = fma(a1[3], b1[0], sum7_4);
-      sum7_3 = fma(a1[3], b0[3], sum7_3);
-      sum7_2 = fma(a1[3], b0[2], sum7_2);
-      sum7_1 = fma(a1[3], b0[1], sum7_1);
       sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
     }
     {
       let a0 = x_tile[x_read][6];
@@ -473,14 +471,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum0_5 = fma(a0[0], b1[1], sum0_5);
       sum0_6 = fma(a0[0], b1[2], sum0_6);
       sum0_7 = fma(a0[0], b1[3], sum0_7);
-      sum1_7 = fma(a0[1], b1[3], sum1_7);
-      sum1_6 = fma(a0[1], b1[2], sum1_6);
-      sum1_5 = fma(a0[1], b1[1], sum1_5);
-      sum1_4 = fma(a0[1], b1[0], sum1_4);
-      sum1_3 = fma(a0[1], b0[3], sum1_3);
-      sum1_2 = fma(a0[1], b0[2], sum1_2);
-      sum1_1 = fma(a0[1], b0[1], sum1_1);
       sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
       sum2_0 = fma(a0[2], b0[0], sum2_0);
       sum2_1 = fma(a0[2], b0[1], sum2_1);
       sum2_2 = fma(a0[2], b0[2], sum2_2);
@@ -489,14 +487,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum2_5 = fma(a0[2], b1[1], sum2_5);
       sum2_6 = fma(a0[2], b1[2], sum2_6);
       sum2_7 = fma(a0[2], b1[3], sum2_7);
-      sum3_7 = fma(a0[3], b1[3], sum3_7);
-      sum3_6 = fma(a0[3], b1[2], sum3_6);
-      sum3_5 = fma(a0[3], b1[1], sum3_5);
-      sum3_4 = fma(a0[3], b1[0], sum3_4);
-      sum3_3 = fma(a0[3], b0[3], sum3_3);
-      sum3_2 = fma(a0[3], b0[2], sum3_2);
-      sum3_1 = fma(a0[3], b0[1], sum3_1);
       sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
       sum4_0 = fma(a1[0], b0[0], sum4_0);
       sum4_1 = fma(a1[0], b0[1], sum4_1);
       sum4_2 = fma(a1[0], b0[2], sum4_2);
@@ -505,14 +503,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum4_5 = fma(a1[0], b1[1], sum4_5);
       sum4_6 = fma(a1[0], b1[2], sum4_6);
       sum4_7 = fma(a1[0], b1[3], sum4_7);
-      sum5_7 = fma(a1[1], b1[3], sum5_7);
-      sum5_6 = fma(a1[1], b1[2], sum5_6);
-      sum5_5 = fma(a1[1], b1[1], sum5_5);
-      sum5_4 = fma(a1[1], b1[0], sum5_4);
-      sum5_3 = fma(a1[1], b0[3], sum5_3);
-      sum5_2 = fma(a1[1], b0[2], sum5_2);
-      sum5_1 = fma(a1[1], b0[1], sum5_1);
       sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
       sum6_0 = fma(a1[2], b0[0], sum6_0);
       sum6_1 = fma(a1[2], b0[1], sum6_1);
       sum6_2 = fma(a1[2], b0[2], sum6_2);
@@ -521,14 +519,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum6_5 = fma(a1[2], b1[1], sum6_5);
       sum6_6 = fma(a1[2], b1[2], sum6_6);
       sum6_7 = fma(a1[2], b1[3], sum6_7);
-      sum7_7 = fma(a1[3], b1[3], sum7_7);
-      sum7_6 = fma(a1[3], b1[2], sum7_6);
-      sum7_5 = fma(a1[3], b1[1], sum7_5);
-      sum7_4 = fma(a1[3], b1[0], sum7_4);
-      sum7_3 = fma(a1[3], b0[3], sum7_3);
-      sum7_2 = fma(a1[3], b0[2], sum7_2);
-      sum7_1 = fma(a1[3], b0[1], sum7_1);
       sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
     }
     {
       let a0 = x_tile[x_read][10];
@@ -543,14 +541,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum0_5 = fma(a0[0], b1[1], sum0_5);
       sum0_6 = fma(a0[0], b1[2], sum0_6);
       sum0_7 = fma(a0[0], b1[3], sum0_7);
-      sum1_7 = fma(a0[1], b1[3], sum1_7);
-      sum1_6 = fma(a0[1], b1[2], sum1_6);
-      sum1_5 = fma(a0[1], b1[1], sum1_5);
-      sum1_4 = fma(a0[1], b1[0], sum1_4);
-      sum1_3 = fma(a0[1], b0[3], sum1_3);
-      sum1_2 = fma(a0[1], b0[2], sum1_2);
-      sum1_1 = fma(a0[1], b0[1], sum1_1);
       sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
       sum2_0 = fma(a0[2], b0[0], sum2_0);
       sum2_1 = fma(a0[2], b0[1], sum2_1);
       sum2_2 = fma(a0[2], b0[2], sum2_2);
@@ -559,14 +557,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum2_5 = fma(a0[2], b1[1], sum2_5);
       sum2_6 = fma(a0[2], b1[2], sum2_6);
       sum2_7 = fma(a0[2], b1[3], sum2_7);
-      sum3_7 = fma(a0[3], b1[3], sum3_7);
-      sum3_6 = fma(a0[3], b1[2], sum3_6);
-      sum3_5 = fma(a0[3], b1[1], sum3_5);
-      sum3_4 = fma(a0[3], b1[0], sum3_4);
-      sum3_3 = fma(a0[3], b0[3], sum3_3);
-      sum3_2 = fma(a0[3], b0[2], sum3_2);
-      sum3_1 = fma(a0[3], b0[1], sum3_1);
       sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
       sum4_0 = fma(a1[0], b0[0], sum4_0);
       sum4_1 = fma(a1[0], b0[1], sum4_1);
       sum4_2 = fma(a1[0], b0[2], sum4_2);
@@ -575,14 +573,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum4_5 = fma(a1[0], b1[1], sum4_5);
       sum4_6 = fma(a1[0], b1[2], sum4_6);
       sum4_7 = fma(a1[0], b1[3], sum4_7);
-      sum5_7 = fma(a1[1], b1[3], sum5_7);
-      sum5_6 = fma(a1[1], b1[2], sum5_6);
-      sum5_5 = fma(a1[1], b1[1], sum5_5);
-      sum5_4 = fma(a1[1], b1[0], sum5_4);
-      sum5_3 = fma(a1[1], b0[3], sum5_3);
-      sum5_2 = fma(a1[1], b0[2], sum5_2);
-      sum5_1 = fma(a1[1], b0[1], sum5_1);
       sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
       sum6_0 = fma(a1[2], b0[0], sum6_0);
       sum6_1 = fma(a1[2], b0[1], sum6_1);
       sum6_2 = fma(a1[2], b0[2], sum6_2);
@@ -591,14 +589,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum6_5 = fma(a1[2], b1[1], sum6_5);
       sum6_6 = fma(a1[2], b1[2], sum6_6);
       sum6_7 = fma(a1[2], b1[3], sum6_7);
-      sum7_7 = fma(a1[3], b1[3], sum7_7);
-      sum7_6 = fma(a1[3], b1[2], sum7_6);
-      sum7_5 = fma(a1[3], b1[1], sum7_5);
-      sum7_4 = fma(a1[3], b1[0], sum7_4);
-      sum7_3 = fma(a1[3], b0[3], sum7_3);
-      sum7_2 = fma(a1[3], b0[2], sum7_2);
-      sum7_1 = fma(a1[3], b0[1], sum7_1);
       sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
     }
     {
       let a0 = x_tile[x_read][12];
@@ -613,14 +611,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum0_5 = fma(a0[0], b1[1], sum0_5);
       sum0_6 = fma(a0[0], b1[2], sum0_6);
       sum0_7 = fma(a0[0], b1[3], sum0_7);
-      sum1_7 = fma(a0[1], b1[3], sum1_7);
-      sum1_6 = fma(a0[1], b1[2], sum1_6);
-      sum1_5 = fma(a0[1], b1[1], sum1_5);
-      sum1_4 = fma(a0[1], b1[0], sum1_4);
-      sum1_3 = fma(a0[1], b0[3], sum1_3);
-      sum1_2 = fma(a0[1], b0[2], sum1_2);
-      sum1_1 = fma(a0[1], b0[1], sum1_1);
       sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
       sum2_0 = fma(a0[2], b0[0], sum2_0);
       sum2_1 = fma(a0[2], b0[1], sum2_1);
       sum2_2 = fma(a0[2], b0[2], sum2_2);
@@ -629,14 +627,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum2_5 = fma(a0[2], b1[1], sum2_5);
       sum2_6 = fma(a0[2], b1[2], sum2_6);
       sum2_7 = fma(a0[2], b1[3], sum2_7);
-      sum3_7 = fma(a0[3], b1[3], sum3_7);
-      sum3_6 = fma(a0[3], b1[2], sum3_6);
-      sum3_5 = fma(a0[3], b1[1], sum3_5);
-      sum3_4 = fma(a0[3], b1[0], sum3_4);
-      sum3_3 = fma(a0[3], b0[3], sum3_3);
-      sum3_2 = fma(a0[3], b0[2], sum3_2);
-      sum3_1 = fma(a0[3], b0[1], sum3_1);
       sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
       sum4_0 = fma(a1[0], b0[0], sum4_0);
       sum4_1 = fma(a1[0], b0[1], sum4_1);
       sum4_2 = fma(a1[0], b0[2], sum4_2);
@@ -645,14 +643,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum4_5 = fma(a1[0], b1[1], sum4_5);
       sum4_6 = fma(a1[0], b1[2], sum4_6);
       sum4_7 = fma(a1[0], b1[3], sum4_7);
-      sum5_7 = fma(a1[1], b1[3], sum5_7);
-      sum5_6 = fma(a1[1], b1[2], sum5_6);
-      sum5_5 = fma(a1[1], b1[1], sum5_5);
-      sum5_4 = fma(a1[1], b1[0], sum5_4);
-      sum5_3 = fma(a1[1], b0[3], sum5_3);
-      sum5_2 = fma(a1[1], b0[2], sum5_2);
-      sum5_1 = fma(a1[1], b0[1], sum5_1);
       sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
       sum6_0 = fma(a1[2], b0[0], sum6_0);
       sum6_1 = fma(a1[2], b0[1], sum6_1);
       sum6_2 = fma(a1[2], b0[2], sum6_2);
@@ -661,14 +659,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum6_5 = fma(a1[2], b1[1], sum6_5);
       sum6_6 = fma(a1[2], b1[2], sum6_6);
       sum6_7 = fma(a1[2], b1[3], sum6_7);
-      sum7_7 = fma(a1[3], b1[3], sum7_7);
-      sum7_6 = fma(a1[3], b1[2], sum7_6);
-      sum7_5 = fma(a1[3], b1[1], sum7_5);
-      sum7_4 = fma(a1[3], b1[0], sum7_4);
-      sum7_3 = fma(a1[3], b0[3], sum7_3);
-      sum7_2 = fma(a1[3], b0[2], sum7_2);
-      sum7_1 = fma(a1[3], b0[1], sum7_1);
       sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
     }
     {
       let a0 = x_tile[x_read][14];
@@ -683,14 +681,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum0_5 = fma(a0[0], b1[1], sum0_5);
       sum0_6 = fma(a0[0], b1[2], sum0_6);
       sum0_7 = fma(a0[0], b1[3], sum0_7);
-      sum1_7 = fma(a0[1], b1[3], sum1_7);
-      sum1_6 = fma(a0[1], b1[2], sum1_6);
-      sum1_5 = fma(a0[1], b1[1], sum1_5);
-      sum1_4 = fma(a0[1], b1[0], sum1_4);
-      sum1_3 = fma(a0[1], b0[3], sum1_3);
-      sum1_2 = fma(a0[1], b0[2], sum1_2);
-      sum1_1 = fma(a0[1], b0[1], sum1_1);
       sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
       sum2_0 = fma(a0[2], b0[0], sum2_0);
       sum2_1 = fma(a0[2], b0[1], sum2_1);
       sum2_2 = fma(a0[2], b0[2], sum2_2);
@@ -699,14 +697,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum2_5 = fma(a0[2], b1[1], sum2_5);
       sum2_6 = fma(a0[2], b1[2], sum2_6);
       sum2_7 = fma(a0[2], b1[3], sum2_7);
-      sum3_7 = fma(a0[3], b1[3], sum3_7);
-      sum3_6 = fma(a0[3], b1[2], sum3_6);
-      sum3_5 = fma(a0[3], b1[1], sum3_5);
-      sum3_4 = fma(a0[3], b1[0], sum3_4);
-      sum3_3 = fma(a0[3], b0[3], sum3_3);
-      sum3_2 = fma(a0[3], b0[2], sum3_2);
-      sum3_1 = fma(a0[3], b0[1], sum3_1);
       sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
       sum4_0 = fma(a1[0], b0[0], sum4_0);
       sum4_1 = fma(a1[0], b0[1], sum4_1);
       sum4_2 = fma(a1[0], b0[2], sum4_2);
@@ -715,14 +713,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum4_5 = fma(a1[0], b1[1], sum4_5);
       sum4_6 = fma(a1[0], b1[2], sum4_6);
       sum4_7 = fma(a1[0], b1[3], sum4_7);
-      sum5_7 = fma(a1[1], b1[3], sum5_7);
-      sum5_6 = fma(a1[1], b1[2], sum5_6);
-      sum5_5 = fma(a1[1], b1[1], sum5_5);
-      sum5_4 = fma(a1[1], b1[0], sum5_4);
-      sum5_3 = fma(a1[1], b0[3], sum5_3);
-      sum5_2 = fma(a1[1], b0[2], sum5_2);
-      sum5_1 = fma(a1[1], b0[1], sum5_1);
       sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
       sum6_0 = fma(a1[2], b0[0], sum6_0);
       sum6_1 = fma(a1[2], b0[1], sum6_1);
       sum6_2 = fma(a1[2], b0[2], sum6_2);
@@ -731,14 +729,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum6_5 = fma(a1[2], b1[1], sum6_5);
       sum6_6 = fma(a1[2], b1[2], sum6_6);
       sum6_7 = fma(a1[2], b1[3], sum6_7);
-      sum7_7 = fma(a1[3], b1[3], sum7_7);
-      sum7_6 = fma(a1[3], b1[2], sum7_6);
-      sum7_5 = fma(a1[3], b1[1], sum7_5);
-      sum7_4 = fma(a1[3], b1[0], sum7_4);
-      sum7_3 = fma(a1[3], b0[3], sum7_3);
-      sum7_2 = fma(a1[3], b0[2], sum7_2);
-      sum7_1 = fma(a1[3], b0[1], sum7_1);
       sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
     }
     {
       let a0 = x_tile[x_read][16];
@@ -753,14 +751,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum0_5 = fma(a0[0], b1[1], sum0_5);
       sum0_6 = fma(a0[0], b1[2], sum0_6);
       sum0_7 = fma(a0[0], b1[3], sum0_7);
-      sum1_7 = fma(a0[1], b1[3], sum1_7);
-      sum1_6 = fma(a0[1], b1[2], sum1_6);
-      sum1_5 = fma(a0[1], b1[1], sum1_5);
-      sum1_4 = fma(a0[1], b1[0], sum1_4);
-      sum1_3 = fma(a0[1], b0[3], sum1_3);
-      sum1_2 = fma(a0[1], b0[2], sum1_2);
-      sum1_1 = fma(a0[1], b0[1], sum1_1);
       sum1_0 = fma(a0[1], b0[0], sum1_0);
+      sum1_1 = fma(a0[1], b0[1], sum1_1);
+      sum1_2 = fma(a0[1], b0[2], sum1_2);
+      sum1_3 = fma(a0[1], b0[3], sum1_3);
+      sum1_4 = fma(a0[1], b1[0], sum1_4);
+      sum1_5 = fma(a0[1], b1[1], sum1_5);
+      sum1_6 = fma(a0[1], b1[2], sum1_6);
+      sum1_7 = fma(a0[1], b1[3], sum1_7);
       sum2_0 = fma(a0[2], b0[0], sum2_0);
       sum2_1 = fma(a0[2], b0[1], sum2_1);
       sum2_2 = fma(a0[2], b0[2], sum2_2);
@@ -769,14 +767,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum2_5 = fma(a0[2], b1[1], sum2_5);
       sum2_6 = fma(a0[2], b1[2], sum2_6);
       sum2_7 = fma(a0[2], b1[3], sum2_7);
-      sum3_7 = fma(a0[3], b1[3], sum3_7);
-      sum3_6 = fma(a0[3], b1[2], sum3_6);
-      sum3_5 = fma(a0[3], b1[1], sum3_5);
-      sum3_4 = fma(a0[3], b1[0], sum3_4);
-      sum3_3 = fma(a0[3], b0[3], sum3_3);
-      sum3_2 = fma(a0[3], b0[2], sum3_2);
-      sum3_1 = fma(a0[3], b0[1], sum3_1);
       sum3_0 = fma(a0[3], b0[0], sum3_0);
+      sum3_1 = fma(a0[3], b0[1], sum3_1);
+      sum3_2 = fma(a0[3], b0[2], sum3_2);
+      sum3_3 = fma(a0[3], b0[3], sum3_3);
+      sum3_4 = fma(a0[3], b1[0], sum3_4);
+      sum3_5 = fma(a0[3], b1[1], sum3_5);
+      sum3_6 = fma(a0[3], b1[2], sum3_6);
+      sum3_7 = fma(a0[3], b1[3], sum3_7);
       sum4_0 = fma(a1[0], b0[0], sum4_0);
       sum4_1 = fma(a1[0], b0[1], sum4_1);
       sum4_2 = fma(a1[0], b0[2], sum4_2);
@@ -785,14 +783,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum4_5 = fma(a1[0], b1[1], sum4_5);
       sum4_6 = fma(a1[0], b1[2], sum4_6);
       sum4_7 = fma(a1[0], b1[3], sum4_7);
-      sum5_7 = fma(a1[1], b1[3], sum5_7);
-      sum5_6 = fma(a1[1], b1[2], sum5_6);
-      sum5_5 = fma(a1[1], b1[1], sum5_5);
-      sum5_4 = fma(a1[1], b1[0], sum5_4);
-      sum5_3 = fma(a1[1], b0[3], sum5_3);
-      sum5_2 = fma(a1[1], b0[2], sum5_2);
-      sum5_1 = fma(a1[1], b0[1], sum5_1);
       sum5_0 = fma(a1[1], b0[0], sum5_0);
+      sum5_1 = fma(a1[1], b0[1], sum5_1);
+      sum5_2 = fma(a1[1], b0[2], sum5_2);
+      sum5_3 = fma(a1[1], b0[3], sum5_3);
+      sum5_4 = fma(a1[1], b1[0], sum5_4);
+      sum5_5 = fma(a1[1], b1[1], sum5_5);
+      sum5_6 = fma(a1[1], b1[2], sum5_6);
+      sum5_7 = fma(a1[1], b1[3], sum5_7);
       sum6_0 = fma(a1[2], b0[0], sum6_0);
       sum6_1 = fma(a1[2], b0[1], sum6_1);
       sum6_2 = fma(a1[2], b0[2], sum6_2);
@@ -801,75 +799,111 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
       sum6_5 = fma(a1[2], b1[1], sum6_5);
       sum6_6 = fma(a1[2], b1[2], sum6_6);
       sum6_7 = fma(a1[2], b1[3], sum6_7);
-      sum7_7 = fma(a1[3], b1[3], sum7_7);
-      sum7_6 = fma(a1[3], b1[2], sum7_6);
-      sum7_5 = fma(a1[3], b1[1], sum7_5);
-      sum7_4 = fma(a1[3], b1[0], sum7_4);
-      sum7_3 = fma(a1[3], b0[3], sum7_3);
-      sum7_2 = fma(a1[3], b0[2], sum7_2);
-      sum7_1 = fma(a1[3], b0[1], sum7_1);
       sum7_0 = fma(a1[3], b0[0], sum7_0);
+      sum7_1 = fma(a1[3], b0[1], sum7_1);
+      sum7_2 = fma(a1[3], b0[2], sum7_2);
+      sum7_3 = fma(a1[3], b0[3], sum7_3);
+      sum7_4 = fma(a1[3], b1[0], sum7_4);
+      sum7_5 = fma(a1[3], b1[1], sum7_5);
+      sum7_6 = fma(a1[3], b1[2], sum7_6);
+      sum7_7 = fma(a1[3], b1[3], sum7_7);
     }
     workgroupBarrier();
   }
-  let row = row0 + 8u * ty;
+  // Of two teams that meet the first keeps the upper half of its rows and gives the others away, the second
+  // the other way round.
+  {
+    let keeps = vec4<bool>((team & 1u) == 0u);
+    let partner = lane ^ 64u;
+    let low0_0 = vec4<f32>(sum0_0, sum0_1, sum0_2, sum0_3);
+    let high0_0 = vec4<f32>(sum4_0, sum4_1, sum4_2, sum4_3);
+    x_tile[lane >> 3u][0u + (lane & 7u)] = select(low0_0, high0_0, keeps);
+    let low0_1 = vec4<f32>(sum0_4, sum0_5, sum0_6, sum0_7);
+    let high0_1 = vec4<f32>(sum4_4, sum4_5, sum4_6, sum4_7);
+    x_tile[lane >> 3u][8u + (lane & 7u)] = select(low0_1, high0_1, keeps);
+    workgroupBarrier();
+    let whole0_0 = select(high0_0, low0_0, keeps) +
+      x_tile[partner >> 3u][0u + (lane & 7u)];
+    sum0_0 = whole0_0[0];
+    sum0_1 = whole0_0[1];
+    sum0_2 = whole0_0[2];
+    sum0_3 = whole0_0[3];
+    let whole0_1 = select(high0_1, low0_1, keeps) +
+      x_tile[partner >> 3u][8u + (lane & 7u)];
+    sum0_4 = whole0_1[0];
+    sum0_5 = whole0_1[1];
+    sum0_6 = whole0_1[2];
+    sum0_7 = whole0_1[3];
+    workgroupBarrier();
+    let low1_0 = vec4<f32>(sum1_0, sum1_1, sum1_2, sum1_3);
+    let high1_0 = vec4<f32>(sum5_0, sum5_1, sum5_2, sum5_3);
+    x_tile[lane >> 3u][0u + (lane & 7u)] = select(low1_0, high1_0, keeps);
+    let low1_1 = vec4<f32>(sum1_4, sum1_5, sum1_6, sum1_7);
+    let high1_1 = vec4<f32>(sum5_4, sum5_5, sum5_6, sum5_7);
+    x_tile[lane >> 3u][8u + (lane & 7u)] = select(low1_1, high1_1, keeps);
+    workgroupBarrier();
+    let whole1_0 = select(high1_0, low1_0, keeps) +
+      x_tile[partner >> 3u][0u + (lane & 7u)];
+    sum1_0 = whole1_0[0];
+    sum1_1 = whole1_0[1];
+    sum1_2 = whole1_0[2];
+    sum1_3 = whole1_0[3];
+    let whole1_1 = select(high1_1, low1_1, keeps) +
+      x_tile[partner >> 3u][8u + (lane & 7u)];
+    sum1_4 = whole1_1[0];
+    sum1_5 = whole1_1[1];
+    sum1_6 = whole1_1[2];
+    sum1_7 = whole1_1[3];
+    workgroupBarrier();
+    let low2_0 = vec4<f32>(sum2_0, sum2_1, sum2_2, sum2_3);
+    let high2_0 = vec4<f32>(sum6_0, sum6_1, sum6_2, sum6_3);
+    x_tile[lane >> 3u][0u + (lane & 7u)] = select(low2_0, high2_0, keeps);
+    let low2_1 = vec4<f32>(sum2_4, sum2_5, sum2_6, sum2_7);
+    let high2_1 = vec4<f32>(sum6_4, sum6_5, sum6_6, sum6_7);
+    x_tile[lane >> 3u][8u + (lane & 7u)] = select(low2_1, high2_1, keeps);
+    workgroupBarrier();
+    let whole2_0 = select(high2_0, low2_0, keeps) +
+      x_tile[partner >> 3u][0u + (lane & 7u)];
+    sum2_0 = whole2_0[0];
+    sum2_1 = whole2_0[1];
+    sum2_2 = whole2_0[2];
+    sum2_3 = whole2_0[3];
+    let whole2_1 = select(high2_1, low2_1, keeps) +
+      x_tile[partner >> 3u][8u + (lane & 7u)];
+    sum2_4 = whole2_1[0];
+    sum2_5 = whole2_1[1];
+    sum2_6 = whole2_1[2];
+    sum2_7 = whole2_1[3];
+    workgroupBarrier();
+    let low3_0 = vec4<f32>(sum3_0, sum3_1, sum3_2, sum3_3);
+    let high3_0 = vec4<f32>(sum7_0, sum7_1, sum7_2, sum7_3);
+    x_tile[lane >> 3u][0u + (lane & 7u)] = select(low3_0, high3_0, keeps);
+    let low3_1 = vec4<f32>(sum3_4, sum3_5, sum3_6, sum3_7);
+    let high3_1 = vec4<f32>(sum7_4, sum7_5, sum7_6, sum7_7);
+    x_tile[lane >> 3u][8u + (lane & 7u)] = select(low3_1, high3_1, keeps);
+    workgroupBarrier();
+    let whole3_0 = select(high3_0, low3_0, keeps) +
+      x_tile[partner >> 3u][0u + (lane & 7u)];
+    sum3_0 = whole3_0[0];
+    sum3_1 = whole3_0[1];
+    sum3_2 = whole3_0[2];
+    sum3_3 = whole3_0[3];
+    let whole3_1 = select(high3_1, low3_1, keeps) +
+      x_tile[partner >> 3u][8u + (lane & 7u)];
+    sum3_4 = whole3_1[0];
+    sum3_5 = whole3_1[1];
+    sum3_6 = whole3_1[2];
+    sum3_7 = whole3_1[3];
+    workgroupBarrier();
+  }
+  let row = row0 + 8u * ty + 4u * team;
   let column = column0 + 4u * tx;
-  // The first team keeps its rows 0 to 3 and gives the others away, the second team the other way round.
-  let keeps = vec4<bool>(team == 0u);
-  let partner = lane ^ 64u;
-  let low0_0 = vec4<f32>(sum0_0, sum0_1, sum0_2, sum0_3);
-  let high0_0 = vec4<f32>(sum4_0, sum4_1, sum4_2, sum4_3);
-  x_tile[lane >> 3u][0u + (lane & 7u)] = select(low0_0, high0_0, keeps);
-  let low0_1 = vec4<f32>(sum0_4, sum0_5, sum0_6, sum0_7);
-  let high0_1 = vec4<f32>(sum4_4, sum4_5, sum4_6, sum4_7);
-  x_tile[lane >> 3u][8u + (lane & 7u)] = select(low0_1, high0_1, keeps);
-  workgroupBarrier();
-  let whole0_0 = select(high0_0, low0_0, keeps) +
-    x_tile[partner >> 3u][0u + (lane & 7u)];
-  put(row + 4u * team + 0u, column + 0u, whole0_0);
-  let whole0_1 = select(high0_1, low0_1, keeps) +
-    x_tile[partner >> 3u][8u + (lane & 7u)];
-  put(row + 4u * team + 0u, column + 32u, whole0_1);
-  workgroupBarrier();
-  let low1_0 = vec4<f32>(sum1_0, sum1_1, sum1_2, sum1_3);
-  let high1_0 = vec4<f32>(sum5_0, sum5_1, sum5_2, sum5_3);
-  x_tile[lane >> 3u][0u + (lane & 7u)] = select(low1_0, high1_0, keeps);
-  let low1_1 = vec4<f32>(sum1_4, sum1_5, sum1_6, sum1_7);
-  let high1_1 = vec4<f32>(sum5_4, sum5_5, sum5_6, sum5_7);
-  x_tile[lane >> 3u][8u + (lane & 7u)] = select(low1_1, high1_1, keeps);
-  workgroupBarrier();
-  let whole1_0 = select(high1_0, low1_0, keeps) +
-    x_tile[partner >> 3u][0u + (lane & 7u)];
-  put(row + 4u * team + 1u, column + 0u, whole1_0);
-  let whole1_1 = select(high1_1, low1_1, keeps) +
-    x_tile[partner >> 3u][8u + (lane & 7u)];
-  put(row + 4u * team + 1u, column + 32u, whole1_1);
-  workgroupBarrier();
-  let low2_0 = vec4<f32>(sum2_0, sum2_1, sum2_2, sum2_3);
-  let high2_0 = vec4<f32>(sum6_0, sum6_1, sum6_2, sum6_3);
-  x_tile[lane >> 3u][0u + (lane & 7u)] = select(low2_0, high2_0, keeps);
-  let low2_1 = vec4<f32>(sum2_4, sum2_5, sum2_6, sum2_7);
-  let high2_1 = vec4<f32>(sum6_4, sum6_5, sum6_6, sum6_7);
-  x_tile[lane >> 3u][8u + (lane & 7u)] = select(low2_1, high2_1, keeps);
-  workgroupBarrier();
-  let whole2_0 = select(high2_0, low2_0, keeps) +
-    x_tile[partner >> 3u][0u + (lane & 7u)];
-  put(row + 4u * team + 2u, column + 0u, whole2_0);
-  let whole2_1 = select(high2_1, low2_1, keeps) +
-    x_tile[partner >> 3u][8u + (lane & 7u)];
-  put(row + 4u * team + 2u, column + 32u, whole2_1);
-  workgroupBarrier();
-  let low3_0 = vec4<f32>(sum3_0, sum3_1, sum3_2, sum3_3);
-  let high3_0 = vec4<f32>(sum7_0, sum7_1, sum7_2, sum7_3);
-  x_tile[lane >> 3u][0u + (lane & 7u)] = select(low3_0, high3_0, keeps);
-  let low3_1 = vec4<f32>(sum3_4, sum3_5, sum3_6, sum3_7);
-  let high3_1 = vec4<f32>(sum7_4, sum7_5, sum7_6, sum7_7);
-  x_tile[lane >> 3u][8u + (lane & 7u)] = select(low3_1, high3_1, keeps);
-  workgroupBarrier();
-  let whole3_0 = select(high3_0, low3_0, keeps) +
-    x_tile[partner >> 3u][0u + (lane & 7u)];
-  put(row + 4u * team + 3u, column + 0u, whole3_0);
-  let whole3_1 = select(high3_1, low3_1, keeps) +
-    x_tile[partner >> 3u][8u + (lane & 7u)];
-  put(row + 4u * team + 3u, column + 32u, whole3_1);
+  put(row + 0u, column + 0u, vec4<f32>(sum0_0, sum0_1, sum0_2, sum0_3));
+  put(row + 0u, column + 32u, vec4<f32>(sum0_4, sum0_5, sum0_6, sum0_7));
+  put(row + 1u, column + 0u, vec4<f32>(sum1_0, sum1_1, sum1_2, sum1_3));
+  put(row + 1u, column + 32u, vec4<f32>(sum1_4, sum1_5, sum1_6, sum1_7));
+  put(row + 2u, column + 0u, vec4<f32>(sum2_0, sum2_1, sum2_2, sum2_3));
+  put(row + 2u, column + 32u, vec4<f32>(sum2_4, sum2_5, sum2_6, sum2_7));
+  put(row + 3u, column + 0u, vec4<f32>(sum3_0, sum3_1, sum3_2, sum3_3));
+  put(row + 3u, column + 32u, vec4<f32>(sum3_4, sum3_5, sum3_6, sum3_7));
 }
