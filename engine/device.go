@@ -58,7 +58,7 @@ func (x *Executor) Device() trace.Device { return DescribeDevice(x.info()) }
 // DescribeDevice is an adapter or device as a trace has it.
 func DescribeDevice(i gpu.AdapterInfo) trace.Device {
 	l := i.Limits
-	return trace.Device{
+	d := trace.Device{
 		Name: i.Name, Backend: i.Backend, Driver: i.Driver, AdapterType: i.Type.String(),
 		Limits: map[string]uint64{
 			"max_buffer_size": l.MaxBufferSize, "max_storage_buffer_binding_size": l.MaxStorageBinding,
@@ -69,4 +69,8 @@ func DescribeDevice(i gpu.AdapterInfo) trace.Device {
 			"max_storage_buffers_per_shader_stage":  uint64(l.MaxStorageBuffers),
 		},
 	}
+	if l.FlushesHalves {
+		d.Limits["flushes_halves"] = 1
+	}
+	return d
 }

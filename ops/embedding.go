@@ -61,7 +61,7 @@ func (o *embedding) prepares() *rmsNorm { return o.next }
 
 func (o *embedding) makeKernels(b *engine.Builder) {
 	kernel := func(name string, each int) *engine.Kernel {
-		return kernelAs(b, o.table.Format.kind("embedding")+name, "embedding", o.table.Format.with(
+		return kernelAs(b, o.table.Format.kind("embedding")+name, "embedding", o.table.Format.with(b,
 			shaders.Constants{
 				"Lanes": threadLanes, "Partial": !o.table.whole(), "Each": each,
 				"Scaled": o.factor != engine.None,

@@ -190,8 +190,8 @@ func (m Matrix) above(n Matrix) (Matrix, bool) {
 }
 
 // with adds what the format's file in shaders/include/format asks for to the constants of a kernel.
-func (f *Format) with(c shaders.Constants) shaders.Constants {
-	c["Format"] = f.shader
+func (f *Format) with(b *engine.Builder, c shaders.Constants) shaders.Constants {
+	c["Format"], c["Flushes"] = f.shader, b.Limits().FlushesHalves
 	if f.constants != nil {
 		maps.Copy(c, f.constants())
 	}

@@ -11,7 +11,7 @@ var Q2_K = Format{
 	Doc: "q * scale * super - zero * super_zero: 2 bits, 4 bits each of scale and zero for 16 columns, " +
 		"two halves for 256",
 	Pieces: []Block{{Cols: 256, Bytes: q2kBytes, Floats: halves(q2kSupers, q2kSupers+2)}},
-	counts: 8, shader: "q2_k", eights: 4,
+	counts: 2, shader: "q2_k", eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
 			weightsArray(engine.U32, rows, cols/16,

@@ -15,7 +15,7 @@ var Q3_K = Format{
 	Name: "q3_k", File: "Q3_K", Group: 16,
 	Doc:    "(q - 4) * (scale - 32) * super: 3 bits, 6 bits for 16 columns and a half for 256",
 	Pieces: []Block{{Cols: 256, Bytes: q3kBytes, Floats: halves(q3kSuper)}},
-	counts: 32, shader: "q3_k", eights: 4,
+	counts: 2, shader: "q3_k", eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
 			weightsArray(engine.U32, rows, cols/16, threes(0, 1)),
@@ -65,7 +65,7 @@ func threes(words ...int) pack {
 			first, second := four(6), four(7)
 			for _, w := range words {
 				half := func(own, last uint32) uint32 {
-					return own<<4 | last>>(3*w)&7<<1 | last>>(9+w)&1
+					return own | last>>(3*w)&7<<12 | last>>(9+w)&1<<15
 				}
 				word := half(four(2*w), first) | half(four(2*w+1), second)<<16
 				binary.LittleEndian.PutUint32(into, word)
@@ -98,9 +98,9 @@ func three(arrays [][]byte, at int) byte {
 	}
 	switch eight, i := at%32/8, at%4; {
 	case eight < 3:
-		return byte(half(eight) >> (4 + 3*i) & 7)
+		return byte(half(eight) >> (3 * i) & 7)
 	case i < 3:
-		return byte(half(i) >> 1 & 7)
+		return byte(half(i) >> 12 & 7)
 	}
-	return byte(half(0)&1 | half(1)&1<<1 | half(2)&1<<2)
+	return byte(half(0)>>15 | half(1)>>15<<1 | half(2)>>15<<2)
 }

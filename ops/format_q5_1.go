@@ -1,26 +1,21 @@
 package ops
 
-import "gpuscope/engine"
-
 // Q5_1 is ggml's Q5_1: q * scale + zero with 5-bit q. A block (block_q5_1 in ggml-common.h) is 32 columns:
-// the scale and the zero, halves, then fifth bits and nibbles as Q5_0 has them. On the device nibbles, fifth
-// bits, scales and zeros lie apart.
+// the scale and the zero, halves, then fifth bits and nibbles as Q5_0 has them. On the device the five
+// bits of a weight lie together, and scales and zeros apart.
 var Q5_1 = Format{
 	Name: "q5_1", File: "Q5_1", Group: halfOf32.group,
 	Doc:    "q * scale + zero: 5 bits, and two halves for 32 columns",
 	Pieces: []Block{{Cols: 32, Bytes: q51Bytes, Floats: halves(0, 2)}},
-	counts: 64, shader: "q5_1", constants: halfOf32.constants, eights: 4,
+	counts: 2, shader: "q5_1", constants: halfOf32.constants, eights: 4,
 	arrays: func(rows, cols int) []array {
-		return []array{
-			weightsArray(engine.Q4, rows, cols, packed{q51Bytes, 8, 16, 4, 16}.inOrder),
-			{"highs", engine.U32, []int{rows, cols / 32}, fifths.pack(taken(q51Bytes, 4, 4))},
+		return append(fives(rows, cols, packed{q51Bytes, 8, 16, 4, 16}.inOrder, taken(q51Bytes, 4, 4)),
 			halfOf32.array("scales", rows, cols, func(p [][]byte, i int) []byte {
 				return p[0][q51Bytes*i:][:2]
 			}),
 			halfOf32.array("zeros", rows, cols, func(p [][]byte, i int) []byte {
 				return p[0][q51Bytes*i+2:][:2]
-			}),
-		}
+			}))
 	},
 	row: func(arrays [][]byte, row int, into []float64) {
 		for c := range into {

@@ -1,7 +1,5 @@
 package ops
 
-import "gpuscope/engine"
-
 // Q5_K is ggml's Q5_K, which is Q4_K with 5-bit q. A block (block_q5_K in ggml-common.h) has super and
 // superZero, the 12 bytes of scales and zeros, the fifth bits, those of columns 32 apart in one byte, and the
 // nibbles. On the device all four lie apart, the nibbles in the order of the columns.
@@ -10,18 +8,12 @@ var Q5_K = Format{
 	Doc: "q * scale * super - zero * super_zero: 5 bits, 6 bits each of scale and zero for 32 columns, " +
 		"two halves for 256",
 	Pieces: []Block{{Cols: 256, Bytes: q5kBytes, Floats: halves(0, 2)}},
-	counts: 64, shader: "q5_k", eights: 4,
+	counts: 2, shader: "q5_k", eights: 4,
 	arrays: func(rows, cols int) []array {
-		return []array{
-			weightsArray(engine.Q4, rows, cols, packed{q5kBytes, sixesBytes + 32, 128, 4, 32}.inOrder),
-			{
-				"highs", engine.U32,
-				[]int{rows, cols / 32},
-				fifths.pack(packed{q5kBytes, sixesBytes, 32, 1, 32}.inOrder),
-			},
+		lows := packed{q5kBytes, sixesBytes + 32, 128, 4, 32}
+		return append(fives(rows, cols, lows.inOrder, packed{q5kBytes, sixesBytes, 32, 1, 32}.inOrder),
 			scalesAndZeros(q5kBytes).array(rows, cols),
-			supersOfBoth(q5kBytes).array(rows, cols),
-		}
+			supersOfBoth(q5kBytes).array(rows, cols))
 	},
 	row: func(arrays [][]byte, row int, into []float64) {
 		for c := range into {

@@ -34,6 +34,8 @@ type trial struct {
 	// maxBinding, where it is not 0, stands in for the device's limit on a storage binding, so that small
 	// tables are split too.
 	maxBinding uint64
+	// flushes has the kernels of a device that takes the smallest halves for 0.
+	flushes bool
 	// state has random elements in every State at the start, in place of zeros.
 	state bool
 	// A result passes within abs or within rel of the reference; 1e-4 and 1e-3 where they are 0.
@@ -153,6 +155,7 @@ func (c *trial) run(t *testing.T, dev gpu.Device) {
 	if c.maxWorkgroups > 0 {
 		limits.MaxWorkgroups = c.maxWorkgroups
 	}
+	limits.FlushesHalves = limits.FlushesHalves || c.flushes
 	b := engine.NewBuilder(limits)
 	b.AskRoutes(c.routes)
 	c.build(b)

@@ -463,7 +463,7 @@ func (o *linear) gatedBy(route, vec int) (string, shaders.Text) {
 
 func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	s, name := &o.shapes[route], o.w.Format.kind("linear")+"_"+o.routes[route].name
-	c := o.w.Format.with(shaders.Constants{
+	c := o.w.Format.with(b, shaders.Constants{
 		"Bias": o.bias != engine.None, "Residual": o.takesResidual(route),
 	})
 	if s.tile > 0 {

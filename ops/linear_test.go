@@ -2,6 +2,7 @@ package ops
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/gputest"
 )
 
 // linearCase is a matrix product in a graph.
@@ -146,8 +148,64 @@ func TestLinearOfEachFormat(t *testing.T) {
 		wide.live = []int{130, 64, 16, 4, 1}
 		narrow.k, narrow.n, narrow.live = block, 131, []int{67, 9, 3, 1}
 		trials = append(trials, wide.trial(), narrow.trial())
+		if f.counts > 0 {
+			flushed := wide
+			flushed.live = []int{64, 1}
+			small := flushed.trial()
+			small.name, small.flushes = small.name+", small halves are flushed", true
+			trials = append(trials, small)
+		}
 	}
 	hold(t, trials...)
+}
+
+// What weights of each format make of a row is as near to the product in float64 as f32 has it: no format
+// costs precision.
+func TestProductsOfEachFormatArePrecise(t *testing.T) {
+	dev := gputest.Open(t)
+	for _, f := range Formats {
+		if f.File == "" {
+			continue
+		}
+		t.Run(f.File, func(t *testing.T) {
+			b := engine.NewBuilder(dev.Info().Limits)
+			linearOf(4096, 32, 1, f)(b)
+			g, err := b.Finish()
+			if err != nil {
+				t.Fatal(err)
+			}
+			x, err := engine.Load(dev, g, engine.LiveOptions{}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer x.Release()
+			c := &trial{}
+			in := c.input(t, g, step{"x": {1, 4096}})
+			got, err := runPoisoned(x, g, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ref := NewInterpreter(g)
+			if err := ref.Step(in, nil); err != nil {
+				t.Fatal(err)
+			}
+			y := g.Outputs()[0]
+			values, err := Decode(engine.F32, got[0], 32)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var signal, gap float64
+			for i, want := range ref.Tensor(y).Data {
+				signal += want * want
+				gap += (values[i] - want) * (values[i] - want)
+			}
+			dB := 10 * math.Log10(signal/gap)
+			t.Logf("%.0f dB", dB)
+			if !(dB > 120) {
+				t.Errorf("%.0f dB from the product in float64", dB)
+			}
+		})
+	}
 }
 
 // Upstream's shapes as they are.

@@ -79,6 +79,8 @@ type Limits struct {
 	MaxWorkgroupZ                    uint32
 	MaxWorkgroups                    uint32 // per dimension of a dispatch
 	MaxBindGroups, MaxBindingsPerGrp uint32
+	// FlushesHalves says whether the smallest halves become 0 as floats. Only of an open device is it known.
+	FlushesHalves bool
 }
 
 // DefaultLimits are the limits every WebGPU device grants: what graphs are planned against when

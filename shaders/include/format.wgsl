@@ -6,16 +6,20 @@
 //                     load(row, eight) -> Bits, those of the eight columns from 8 eight on
 //   format_floats     floats(bits) -> Eight, in the order of the columns, or
 //   format_halves     halves(bits) -> vec4<u32>, as words of two halves, the columns 0 and 4, 1 and 5, ...,
-//                     which have too much by the constant excess
+//                     which have none but bits of their mantissas: a bit k counts 2^(k - 24); and the
+//                     constant turn, what these four are to be multiplied by
+//   format_middle     what such weights then have too much, if they do
 //   format_scale      scale(row, eight) -> f32, where the weights have one
 //   format_zero       zero(row, eight) -> f32, where the weights have one besides
 //
-// and a weight is floats * scale + zero. Columns is the number of columns of a row, as WGSL. GEMV says
+// and a weight is floats * scale + zero. Flushes says whether the device takes halves below the normal ones for
+// 0. Columns is the number of columns of a row, as WGSL. GEMV says
 // whether the kernel is a GEMV, which goes by chunks of Eights eights, and four rows at a time. Wide says
 // whether these eights are several, as many as the format has best: how their bits are loaded is said by
 //
 //   wide_row      Row, what is stored of a chunk of a row, and load_row(row, chunk)
-//   wide_bits     Bits of eight E of Row
+//   wide_bits     Bits of eight E of Row, or
+//   wide_halves   what halves gives of it, and wide_turn its turn
 //   wide_scales   Scales, what is stored of the scales and zeros of four rows, and load_scales(row, chunk)
 //   wide_factors  what gemv_factors gives
 //
@@ -35,16 +39,28 @@ struct Eight {
 {{- if defined "format_halves"}}
 
 {{template "format_halves" .}}
+
+// Halves below the normal ones as floats.
+{{- if .Flushes}} The device takes them for 0, but not their mantissas under the exponent of 1.{{end}}
+fn small(h: u32) -> vec2<f32> {
+{{- if .Flushes}}
+  return (unpack2x16float(h | 0x3c003c00u) - 1.0) * 0x1p-14f;
+{{- else}}
+  return unpack2x16float(h);
+{{- end}}
+}
 {{- if not .GEMV}}
 
 fn floats(b: Bits) -> Eight {
   let h = halves(b);
-  let first = unpack2x16float(h.x);
-  let second = unpack2x16float(h.y);
-  let third = unpack2x16float(h.z);
-  let fourth = unpack2x16float(h.w);
-  return Eight(vec4<f32>(first.x, second.x, third.x, fourth.x) - excess,
-    vec4<f32>(first.y, second.y, third.y, fourth.y) - excess);
+  let first = small(h.x);
+  let second = small(h.y);
+  let third = small(h.z);
+  let fourth = small(h.w);
+  return Eight(vec4<f32>(first.x, second.x, third.x, fourth.x) * turn
+    {{- if defined "format_middle"}} - {{template "format_middle" .}}{{end}},
+    vec4<f32>(first.y, second.y, third.y, fourth.y) * turn
+    {{- if defined "format_middle"}} - {{template "format_middle" .}}{{end}});
 }
 {{- end}}
 {{- else}}
@@ -77,10 +93,10 @@ fn floats(b: Bits) -> Eight {
 alias Sum = vec2<f32>;
 
 fn add_eight(sum: Sum, w: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> Sum {
-  var t = fma(unpack2x16float(w.x), vec2<f32>(low.x, high.x), sum);
-  t = fma(unpack2x16float(w.y), vec2<f32>(low.y, high.y), t);
-  t = fma(unpack2x16float(w.z), vec2<f32>(low.z, high.z), t);
-  return fma(unpack2x16float(w.w), vec2<f32>(low.w, high.w), t);
+  var t = fma(small(w.x), vec2<f32>(low.x, high.x), sum);
+  t = fma(small(w.y), vec2<f32>(low.y, high.y), t);
+  t = fma(small(w.z), vec2<f32>(low.z, high.z), t);
+  return fma(small(w.w), vec2<f32>(low.w, high.w), t);
 }
 
 fn total(sum: Sum) -> f32 {
@@ -126,9 +142,16 @@ fn load_row(row: u32, chunk: u32) -> Row {
 {{- end}}
 {{- end}}
 
-// Eight E of a row.
+// Eight E of row R, as it is multiplied.
+{{define "gemv_eight"}}
+{{- $row := set . "Row" (printf "row%d" .R)}}
+{{- if and .Wide (defined "wide_halves")}}{{template "wide_halves" $row}}
+{{- else if defined "format_halves"}}halves({{template "gemv_bits" $row}})
+{{- else}}floats({{template "gemv_bits" $row}}){{end}}
+{{- end}}
+
 {{define "gemv_bits"}}
-{{- if .Wide}}{{template "wide_bits" (set . "Row" (printf "row%d" .R))}}{{else}}row{{.R}}{{end}}
+{{- if .Wide}}{{template "wide_bits" .}}{{else}}{{.Row}}{{end}}
 {{- end}}
 
 // Scales, what is stored of the scales, and zeros, of four rows for a chunk, and how it is loaded.
@@ -167,9 +190,11 @@ fn load_scales(row: u32, chunk: u32) -> Scales {
 {{- end}}
 
 // In a chunk: the columns of row B of x, and what its sums with a group of columns begin with: where weights
-// have too much, that is taken off once for all. ones is what a group's zero is times.
+// have too much, that is taken off once for all. ones is what a group's zero is times. Of halves it is x that
+// is turned, once for all rows.
 {{define "gemv_x"}}
 {{- $b := .B}}
+{{- $x := "x"}}{{if defined "format_halves"}}{{$x = "plain"}}{{end}}
 {{- range $q := mul 2 .Eights}}
 {{- $of := printf "x_row%d" $b}}
 {{- if $.HeadQuads}}
@@ -178,21 +203,26 @@ fn load_scales(row: u32, chunk: u32) -> Scales {
     let {{$of}} = shares_of((chunk * {{mul 2 $.Eights}}u + {{$q}}u) / {{$.HeadQuads}}u);
 {{- end}}
 {{- end}}
-    let x{{$b}}_{{$q}} = columns({{$of}}, chunk * {{mul 2 $.Eights}}u + {{$q}}u);
+    let {{$x}}{{$b}}_{{$q}} = columns({{$of}}, chunk * {{mul 2 $.Eights}}u + {{$q}}u);
 {{- end}}
 {{- $per := div (mul 2 .Eights) .Groups}}
 {{- range $g := .Groups}}
 {{- $of := printf "%d_%d" $b $g}}
-{{- if or (defined "format_halves") (defined "format_zero")}}
-    let all{{$of}} = {{range $q := $per}}{{if $q}} + {{end}}x{{$b}}_{{add (mul $g $per) $q}}{{end}};
+{{- if or (defined "format_middle") (defined "format_zero")}}
+    let all{{$of}} = {{range $q := $per}}{{if $q}} + {{end}}{{$x}}{{$b}}_{{add (mul $g $per) $q}}{{end}};
+    let ones{{$of}} = dot(all{{$of}}, vec4<f32>(1.0));
 {{- end}}
-{{- if defined "format_halves"}}
-    let begin{{$of}} = Sum(-dot(excess, all{{$of}}), 0.0);
+{{- if defined "format_middle"}}
+    let begin{{$of}} = Sum(-{{template "format_middle" $}} * ones{{$of}}, 0.0);
 {{- else}}
     let begin{{$of}} = Sum();
 {{- end}}
-{{- if defined "format_zero"}}
-    let ones{{$of}} = dot(all{{$of}}, vec4<f32>(1.0));
+{{- end}}
+{{- if defined "format_halves"}}
+{{- range $q := mul 2 .Eights}}
+    let x{{$b}}_{{$q}} = plain{{$b}}_{{$q}} *
+      {{- if and $.Wide (defined "wide_turn")}} {{template "wide_turn" (set $ "E" (div $q 2))}}
+      {{- else}} turn{{end}};
 {{- end}}
 {{- end}}
 {{- if and .Wide (defined "format_supers") (defined "format_zero")}}
@@ -203,8 +233,7 @@ fn load_scales(row: u32, chunk: u32) -> Scales {
 // The weights of row R.
 {{define "gemv_weights"}}
 {{- range $e := .Eights}}
-      let w{{$.R}}_{{$e}} = {{if defined "format_halves"}}halves{{else}}floats{{end}}(
-        {{- template "gemv_bits" (set $ "E" $e)}});
+      let w{{$.R}}_{{$e}} = {{template "gemv_eight" (set $ "E" $e)}};
 {{- end}}
 {{- end}}
 

@@ -19,19 +19,13 @@ fn load(row: u32, eight: u32) -> Bits {
 {{- end}}
 {{- end}}
 
-// q, of which Middle is to be taken, as halves 256 + q and 16 + q, without any error: their mantissas count
-// in ones from bits 2 and 6 on.
+// As halves that begin at bits 0 and 4.
 {{define "nibbles_halves"}}
-const excess = vec2<f32>({{add 256 .Middle}}.0, {{add 16 .Middle}}.0).xyxy;
+const turn = vec4<f32>(0x1p24f, 0x1p20f, 0x1p24f, 0x1p20f);
 
 fn halves(w: Bits) -> vec4<u32> {
-  let low = w << 2u;
-  let high = w >> 6u;
-  return vec4<u32>(
-    (low & 0x003c003cu) | 0x5c005c00u,
-    (low & 0x03c003c0u) | 0x4c004c00u,
-    (high & 0x003c003cu) | 0x5c005c00u,
-    (high & 0x03c003c0u) | 0x4c004c00u);
+  let high = w >> 8u;
+  return vec4<u32>(w & 0x000f000fu, w & 0x00f000f0u, high & 0x000f000fu, high & 0x00f000f0u);
 }
 {{- end}}
 

@@ -44,7 +44,15 @@ func (d Driver) Open(index int) (gpu.Device, error) {
 	if index < 0 || index >= len(found.infos) {
 		return nil, fmt.Errorf("adapter %d of %d: %w", index, len(found.infos), gpu.ErrNoAdapter)
 	}
-	return open(found, index)
+	dev, err := open(found, index)
+	if err != nil {
+		return nil, err
+	}
+	if dev.info.Limits.FlushesHalves, err = gpu.FlushesHalves(dev); err != nil {
+		dev.Release()
+		return nil, err
+	}
+	return dev, nil
 }
 
 // foundAdapters are native adapters with what they say of themselves, in the order of preference. Every

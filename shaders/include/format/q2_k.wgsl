@@ -12,27 +12,21 @@
 {{- end}}
 
 {{define "format_functions"}}
-alias Bits = u32; // at bits 2 to 9 of both halves
+alias Bits = u32; // at bits 0 to 7 of both halves
 {{- if not .Wide}}
 
 fn load(row: u32, eight: u32) -> Bits {
   let at = row * ({{.Columns}} / 8u) + eight;
-  return select(weights[at >> 1u] << 2u, weights[at >> 1u] >> 6u, (at & 1u) == 1u);
+  return weights[at >> 1u] >> ((at & 1u) * 8u);
 }
 {{- end}}
 {{- end}}
 
-// As halves 16 + q and 4 + q, whose mantissas count in ones from bits 6 and 8 on.
 {{define "format_halves"}}
-const excess = vec4<f32>(16.0, 4.0, 16.0, 4.0);
+const turn = vec4<f32>(0x1p24f, 0x1p22f, 0x1p20f, 0x1p18f);
 
 fn halves(w: Bits) -> vec4<u32> {
-  let first = w << 4u;
-  return vec4<u32>(
-    (first & 0x00c000c0u) | 0x4c004c00u,
-    (first & 0x03000300u) | 0x44004400u,
-    (w & 0x00c000c0u) | 0x4c004c00u,
-    (w & 0x03000300u) | 0x44004400u);
+  return vec4<u32>(w) & vec4<u32>(0x00030003u, 0x000c000cu, 0x00300030u, 0x00c000c0u);
 }
 {{- end}}
 
@@ -64,7 +58,7 @@ fn load_row(row: u32, chunk: u32) -> Row {
 }
 {{- end}}
 
-{{define "wide_bits"}}{{.Row}}[{{div .E 2}}]{{if eq .E 0 2}} << 2u{{else}} >> 6u{{end}}{{end}}
+{{define "wide_bits"}}{{.Row}}[{{div .E 2}}]{{if eq .E 1 3}} >> 8u{{end}}{{end}}
 
 {{define "wide_scales"}}
 {{- template "sixteens_scales" .}}

@@ -1,5 +1,5 @@
-// 3-bit weights q: of 32 columns each of three words has eight, four from bit 4 of either half on. Below
-// them, at bit 1 of a half, is one of the last eight columns, and at bit 0 a bit of the fourth of these. The
+// 3-bit weights q: of 32 columns each of three words has ten and two thirds. In either half lie four of one
+// eight, from bit 0 on, then at bit 12 one of the last eight, and at bit 15 a bit of the fourth of these. The
 // words 0 and 1 are in weights, 2 in thirds. 16 columns have a scale of 6 bits, and 256 a super, a half. A
 // weight is (q - 4) * (scale - 32) * super.
 {{define "format_bindings"}}
@@ -14,37 +14,29 @@
 {{- end}}
 
 {{define "format_functions"}}
-alias Bits = vec4<u32>; // two columns each, at bits 4, 7, 4 and 7 of both halves
-
-// The eight of a word, and the last of three words.
-fn own_eight(w: u32) -> Bits {
-  return vec4<u32>(w, w, w >> 6u, w >> 6u);
-}
-
-fn last_eight(w: vec3<u32>) -> Bits {
-  return vec4<u32>(w.x << 3u, w.y << 6u, w.z << 3u,
-    ((w.x << 7u) & 0x00800080u) | ((w.y << 8u) & 0x01000100u) | ((w.z << 9u) & 0x02000200u));
-}
+alias Bits = vec4<u32>; // two columns each, at bits 0, 3, 6 and 0 of both halves
 {{- if not .Wide}}
 
 fn load(row: u32, eight: u32) -> Bits {
   let at = row * ({{.Columns}} / 32u) + eight / 4u;
-  let words = vec3<u32>(weights[2u * at], weights[2u * at + 1u], thirds[at]);
-  let own = select(select(words.x, words.y, (eight & 1u) == 1u), words.z, (eight & 2u) == 2u);
-  return select(own_eight(own), last_eight(words), (eight & 3u) == 3u);
+  let w = vec3<u32>(weights[2u * at], weights[2u * at + 1u], thirds[at]);
+  let own = select(select(w.x, w.y, (eight & 1u) == 1u), w.z, (eight & 2u) == 2u);
+  let fourth = ((w.x >> 15u) & 0x00010001u) | ((w.y >> 14u) & 0x00020002u) | ((w.z >> 13u) & 0x00040004u);
+  return select(Bits(own, own, own, own >> 9u), Bits(w.x >> 12u, w.y >> 9u, w.z >> 6u, fourth),
+    (eight & 3u) == 3u);
 }
 {{- end}}
 {{- end}}
 
-// As halves 64 + q and 8 + q, whose mantissas count in ones from bits 4 and 7 on.
 {{define "format_halves"}}
-const excess = vec4<f32>(68.0, 12.0, 68.0, 12.0);
+const turn = vec4<f32>(0x1p24f, 0x1p21f, 0x1p18f, 0x1p24f);
 
 fn halves(b: Bits) -> vec4<u32> {
-  return (b & vec4<u32>(0x00700070u, 0x03800380u, 0x00700070u, 0x03800380u)) |
-    vec4<u32>(0x54005400u, 0x48004800u, 0x54005400u, 0x48004800u);
+  return b & vec4<u32>(0x00070007u, 0x00380038u, 0x01c001c0u, 0x00070007u);
 }
 {{- end}}
+
+{{define "format_middle"}}4.0{{end}}
 
 {{define "format_scale"}}
 {{template "sixes_function" (set . "SixesPer" 2 "Middle" 32)}}
@@ -67,8 +59,27 @@ fn load_row(row: u32, chunk: u32) -> Row {
 }
 {{- end}}
 
-{{define "wide_bits"}}
-{{- if eq .E 3}}last_eight({{.Row}}){{else}}own_eight({{.Row}}[{{.E}}]){{end}}
+// What lies above bit 8 is shifted to where halves have it, in each word to another place, so that bits 15
+// come to lie side by side.
+{{define "wide_halves"}}
+{{- if lt .E 3}}
+{{- $w := printf "%s[%d]" .Row .E}}vec4<u32>({{$w}} & 0x00070007u, {{$w}} & 0x00380038u, {{$w}} & 0x01c001c0u,
+        {{if eq .E 0}}({{$w}} >> 9u) & 0x00070007u
+        {{- else if eq .E 1}}({{$w}} >> 8u) & 0x000e000eu
+        {{- else}}({{$w}} >> 7u) & 0x001c001cu{{end}})
+{{- else}}vec4<u32>(
+        ({{.Row}}.x >> 9u) & 0x00380038u, ({{.Row}}.y >> 8u) & 0x00700070u, ({{.Row}}.z >> 7u) & 0x00e000e0u,
+        (({{.Row}}.x >> 9u) & 0x00400040u) | (({{.Row}}.y >> 8u) & 0x00800080u) |
+        (({{.Row}}.z >> 7u) & 0x01000100u))
+{{- end}}
+{{- end}}
+
+{{define "wide_turn"}}
+{{- if eq .E 0}}vec4<f32>(0x1p24f, 0x1p21f, 0x1p18f, 0x1p24f)
+{{- else if eq .E 1}}vec4<f32>(0x1p24f, 0x1p21f, 0x1p18f, 0x1p23f)
+{{- else if eq .E 2}}vec4<f32>(0x1p24f, 0x1p21f, 0x1p18f, 0x1p22f)
+{{- else}}vec4<f32>(0x1p21f, 0x1p20f, 0x1p19f, 0x1p18f)
+{{- end}}
 {{- end}}
 
 {{define "wide_scales"}}

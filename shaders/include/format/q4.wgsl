@@ -10,8 +10,10 @@
 {{- end}}
 
 {{define "format_halves"}}
-{{- template "nibbles_halves" (set . "Middle" 8)}}
+{{- template "nibbles_halves" .}}
 {{- end}}
+
+{{define "format_middle"}}8.0{{end}}
 
 {{define "format_scale"}}
 {{- if not .GEMV}}

@@ -11,7 +11,7 @@
 {{- end}}
 
 {{define "format_halves"}}
-{{- template "nibbles_halves" (set . "Middle" 0)}}
+{{- template "nibbles_halves" .}}
 {{- end}}
 
 {{define "format_scale"}}

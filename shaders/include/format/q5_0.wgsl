@@ -9,8 +9,10 @@
 {{- end}}
 
 {{define "format_halves"}}
-{{- template "fives_halves" (set . "Middle" 16)}}
+{{- template "fives_halves" .}}
 {{- end}}
+
+{{define "format_middle"}}16.0{{end}}
 
 {{define "format_scale"}}
 {{- if not .GEMV}}
@@ -22,8 +24,12 @@
 {{- template "fives_row" .}}
 {{- end}}
 
-{{define "wide_bits"}}
-{{- template "fives_bits" .}}
+{{define "wide_halves"}}
+{{- template "fives_wide" .}}
+{{- end}}
+
+{{define "wide_turn"}}
+{{- template "fives_turn" .}}
 {{- end}}
 
 {{define "gemv_scales"}}

@@ -11,7 +11,7 @@
 {{- end}}
 
 {{define "format_halves"}}
-{{- template "fives_halves" (set . "Middle" 0)}}
+{{- template "fives_halves" .}}
 {{- end}}
 
 {{define "format_scale"}}
@@ -26,8 +26,12 @@
 {{- template "fives_row" .}}
 {{- end}}
 
-{{define "wide_bits"}}
-{{- template "fives_bits" .}}
+{{define "wide_halves"}}
+{{- template "fives_wide" .}}
+{{- end}}
+
+{{define "wide_turn"}}
+{{- template "fives_turn" .}}
 {{- end}}
 
 {{define "wide_scales"}}

@@ -24,20 +24,22 @@ fn load(row: u32, eight: u32) -> Bits {
 {{- end}}
 {{- end}}
 
-// As halves 1024 + q and 64 + q, without any error: their mantissas count in ones from bits 0 and 4 on.
+// As halves that begin at bits 0 and 4.
 {{define "format_halves"}}
-const excess = vec4<f32>(1056.0, 96.0, 1056.0, 96.0);
+const turn = vec4<f32>(0x1p24f, 0x1p20f, 0x1p24f, 0x1p20f);
 
 fn halves(b: Bits) -> vec4<u32> {
   let low = b.low >> 8u;
   let high = b.high >> 2u;
   return vec4<u32>(
-    (b.low & 0x000f000fu) | (b.high & 0x00300030u) | 0x64006400u,
-    (b.low & 0x00f000f0u) | (b.high & 0x03000300u) | 0x54005400u,
-    (low & 0x000f000fu) | (high & 0x00300030u) | 0x64006400u,
-    (low & 0x00f000f0u) | (high & 0x03000300u) | 0x54005400u);
+    (b.low & 0x000f000fu) | (b.high & 0x00300030u),
+    (b.low & 0x00f000f0u) | (b.high & 0x03000300u),
+    (low & 0x000f000fu) | (high & 0x00300030u),
+    (low & 0x00f000f0u) | (high & 0x03000300u));
 }
 {{- end}}
+
+{{define "format_middle"}}32.0{{end}}
 
 {{define "format_scale"}}
 {{template "sixteens_function" .}}

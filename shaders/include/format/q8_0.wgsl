@@ -1,4 +1,5 @@
-// Signed bytes q, four to a word; 32 columns have a scale, a half. A weight is q * scale.
+// Signed bytes q, four to a word: of eight columns the first word has 0, 1, 4 and 5, the second 2, 3, 6 and 7.
+// 32 columns have a scale, a half. A weight is q * scale.
 {{define "format_bindings"}}
 {{- if .Wide}}
 {{binding}} var<storage, read> weights: array<vec4<u32>>; // [n, {{.Chunks}}]
@@ -18,18 +19,17 @@ fn load(row: u32, eight: u32) -> Bits {
 {{- end}}
 {{- end}}
 
-{{define "format_floats"}}
-// q + 128 is put under the exponent of 256, where the mantissa counts in ones from bit 15 on. No bit is lost.
-fn bytes(w: u32) -> vec4<f32> {
-  let u = w ^ 0x80808080u;
-  return bitcast<vec4<f32>>((vec4<u32>(u << 15u, u << 7u, u >> 1u,
-    u >> 9u) & vec4<u32>(0x007f8000u)) | vec4<u32>(0x43800000u)) - 384.0;
-}
+// As halves that have q + 128 from bit 0 on.
+{{define "format_halves"}}
+const turn = vec4<f32>(0x1p24f);
 
-fn floats(b: Bits) -> Eight {
-  return Eight(bytes(b.x), bytes(b.y));
+fn halves(b: Bits) -> vec4<u32> {
+  let high = b >> vec2<u32>(8u);
+  return (vec4<u32>(b.x, high.x, b.y, high.y) & vec4<u32>(0x00ff00ffu)) ^ vec4<u32>(0x00800080u);
 }
 {{- end}}
+
+{{define "format_middle"}}128.0{{end}}
 
 {{define "format_scale"}}
 {{- if not .GEMV}}

@@ -51,26 +51,26 @@ fn load(row: u32, eight: u32) -> Bits {
   return weights[row * (1152u / 8u) + eight];
 }
 
-const excess = vec2<f32>(264.0, 24.0).xyxy;
+const turn = vec4<f32>(0x1p24f, 0x1p20f, 0x1p24f, 0x1p20f);
 
 fn halves(w: Bits) -> vec4<u32> {
-  let low = w << 2u;
-  let high = w >> 6u;
-  return vec4<u32>(
-    (low & 0x003c003cu) | 0x5c005c00u,
-    (low & 0x03c003c0u) | 0x4c004c00u,
-    (high & 0x003c003cu) | 0x5c005c00u,
-    (high & 0x03c003c0u) | 0x4c004c00u);
+  let high = w >> 8u;
+  return vec4<u32>(w & 0x000f000fu, w & 0x00f000f0u, high & 0x000f000fu, high & 0x00f000f0u);
+}
+
+// Halves below the normal ones as floats.
+fn small(h: u32) -> vec2<f32> {
+  return unpack2x16float(h);
 }
 
 // What eight weights make with their columns of x is added to a sum, which is several until the end.
 alias Sum = vec2<f32>;
 
 fn add_eight(sum: Sum, w: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> Sum {
-  var t = fma(unpack2x16float(w.x), vec2<f32>(low.x, high.x), sum);
-  t = fma(unpack2x16float(w.y), vec2<f32>(low.y, high.y), t);
-  t = fma(unpack2x16float(w.z), vec2<f32>(low.z, high.z), t);
-  return fma(unpack2x16float(w.w), vec2<f32>(low.w, high.w), t);
+  var t = fma(small(w.x), vec2<f32>(low.x, high.x), sum);
+  t = fma(small(w.y), vec2<f32>(low.y, high.y), t);
+  t = fma(small(w.z), vec2<f32>(low.z, high.z), t);
+  return fma(small(w.w), vec2<f32>(low.w, high.w), t);
 }
 
 fn total(sum: Sum) -> f32 {
@@ -142,22 +142,34 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let x_row3 = min(batch0 + 3u, params.m - 1u) * 288u;
   let rows = min(16u, params.n - group_row);
   for (var chunk = lane; chunk < 144u; chunk += 64u) {
-    let x0_0 = columns(x_row0, chunk * 2u + 0u);
-    let x0_1 = columns(x_row0, chunk * 2u + 1u);
-    let all0_0 = x0_0 + x0_1;
-    let begin0_0 = Sum(-dot(excess, all0_0), 0.0);
-    let x1_0 = columns(x_row1, chunk * 2u + 0u);
-    let x1_1 = columns(x_row1, chunk * 2u + 1u);
-    let all1_0 = x1_0 + x1_1;
-    let begin1_0 = Sum(-dot(excess, all1_0), 0.0);
-    let x2_0 = columns(x_row2, chunk * 2u + 0u);
-    let x2_1 = columns(x_row2, chunk * 2u + 1u);
-    let all2_0 = x2_0 + x2_1;
-    let begin2_0 = Sum(-dot(excess, all2_0), 0.0);
-    let x3_0 = columns(x_row3, chunk * 2u + 0u);
-    let x3_1 = columns(x_row3, chunk * 2u + 1u);
-    let all3_0 = x3_0 + x3_1;
-    let begin3_0 = Sum(-dot(excess, all3_0), 0.0);
+    let plain0_0 = columns(x_row0, chunk * 2u + 0u);
+    let plain0_1 = columns(x_row0, chunk * 2u + 1u);
+    let all0_0 = plain0_0 + plain0_1;
+    let ones0_0 = dot(all0_0, vec4<f32>(1.0));
+    let begin0_0 = Sum(-8.0 * ones0_0, 0.0);
+    let x0_0 = plain0_0 * turn;
+    let x0_1 = plain0_1 * turn;
+    let plain1_0 = columns(x_row1, chunk * 2u + 0u);
+    let plain1_1 = columns(x_row1, chunk * 2u + 1u);
+    let all1_0 = plain1_0 + plain1_1;
+    let ones1_0 = dot(all1_0, vec4<f32>(1.0));
+    let begin1_0 = Sum(-8.0 * ones1_0, 0.0);
+    let x1_0 = plain1_0 * turn;
+    let x1_1 = plain1_1 * turn;
+    let plain2_0 = columns(x_row2, chunk * 2u + 0u);
+    let plain2_1 = columns(x_row2, chunk * 2u + 1u);
+    let all2_0 = plain2_0 + plain2_1;
+    let ones2_0 = dot(all2_0, vec4<f32>(1.0));
+    let begin2_0 = Sum(-8.0 * ones2_0, 0.0);
+    let x2_0 = plain2_0 * turn;
+    let x2_1 = plain2_1 * turn;
+    let plain3_0 = columns(x_row3, chunk * 2u + 0u);
+    let plain3_1 = columns(x_row3, chunk * 2u + 1u);
+    let all3_0 = plain3_0 + plain3_1;
+    let ones3_0 = dot(all3_0, vec4<f32>(1.0));
+    let begin3_0 = Sum(-8.0 * ones3_0, 0.0);
+    let x3_0 = plain3_0 * turn;
+    let x3_1 = plain3_1 * turn;
     for (var done = 0u; done < rows; done += 4u) {
       let last = done + 4u >= rows;
       let next = select(done + 4u, 0u, last);

@@ -46,33 +46,27 @@ struct Eight {
   high: vec4<f32>,
 }
 
-alias Bits = vec4<u32>; // two columns each, at bits 4, 7, 4 and 7 of both halves
+alias Bits = vec4<u32>; // two columns each, at bits 0, 3, 6 and 0 of both halves
 
-// The eight of a word, and the last of three words.
-fn own_eight(w: u32) -> Bits {
-  return vec4<u32>(w, w, w >> 6u, w >> 6u);
-}
-
-fn last_eight(w: vec3<u32>) -> Bits {
-  return vec4<u32>(w.x << 3u, w.y << 6u, w.z << 3u,
-    ((w.x << 7u) & 0x00800080u) | ((w.y << 8u) & 0x01000100u) | ((w.z << 9u) & 0x02000200u));
-}
-
-const excess = vec4<f32>(68.0, 12.0, 68.0, 12.0);
+const turn = vec4<f32>(0x1p24f, 0x1p21f, 0x1p18f, 0x1p24f);
 
 fn halves(b: Bits) -> vec4<u32> {
-  return (b & vec4<u32>(0x00700070u, 0x03800380u, 0x00700070u, 0x03800380u)) |
-    vec4<u32>(0x54005400u, 0x48004800u, 0x54005400u, 0x48004800u);
+  return b & vec4<u32>(0x00070007u, 0x00380038u, 0x01c001c0u, 0x00070007u);
+}
+
+// Halves below the normal ones as floats.
+fn small(h: u32) -> vec2<f32> {
+  return unpack2x16float(h);
 }
 
 // What eight weights make with their columns of x is added to a sum, which is several until the end.
 alias Sum = vec2<f32>;
 
 fn add_eight(sum: Sum, w: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> Sum {
-  var t = fma(unpack2x16float(w.x), vec2<f32>(low.x, high.x), sum);
-  t = fma(unpack2x16float(w.y), vec2<f32>(low.y, high.y), t);
-  t = fma(unpack2x16float(w.z), vec2<f32>(low.z, high.z), t);
-  return fma(unpack2x16float(w.w), vec2<f32>(low.w, high.w), t);
+  var t = fma(small(w.x), vec2<f32>(low.x, high.x), sum);
+  t = fma(small(w.y), vec2<f32>(low.y, high.y), t);
+  t = fma(small(w.z), vec2<f32>(low.z, high.z), t);
+  return fma(small(w.w), vec2<f32>(low.w, high.w), t);
 }
 
 fn total(sum: Sum) -> f32 {
@@ -151,18 +145,28 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let rows = min(16u, params.n - group_row);
   {
     let chunk = lane;
-    let x0_0 = columns(x_row0, chunk * 8u + 0u);
-    let x0_1 = columns(x_row0, chunk * 8u + 1u);
-    let x0_2 = columns(x_row0, chunk * 8u + 2u);
-    let x0_3 = columns(x_row0, chunk * 8u + 3u);
-    let x0_4 = columns(x_row0, chunk * 8u + 4u);
-    let x0_5 = columns(x_row0, chunk * 8u + 5u);
-    let x0_6 = columns(x_row0, chunk * 8u + 6u);
-    let x0_7 = columns(x_row0, chunk * 8u + 7u);
-    let all0_0 = x0_0 + x0_1 + x0_2 + x0_3;
-    let begin0_0 = Sum(-dot(excess, all0_0), 0.0);
-    let all0_1 = x0_4 + x0_5 + x0_6 + x0_7;
-    let begin0_1 = Sum(-dot(excess, all0_1), 0.0);
+    let plain0_0 = columns(x_row0, chunk * 8u + 0u);
+    let plain0_1 = columns(x_row0, chunk * 8u + 1u);
+    let plain0_2 = columns(x_row0, chunk * 8u + 2u);
+    let plain0_3 = columns(x_row0, chunk * 8u + 3u);
+    let plain0_4 = columns(x_row0, chunk * 8u + 4u);
+    let plain0_5 = columns(x_row0, chunk * 8u + 5u);
+    let plain0_6 = columns(x_row0, chunk * 8u + 6u);
+    let plain0_7 = columns(x_row0, chunk * 8u + 7u);
+    let all0_0 = plain0_0 + plain0_1 + plain0_2 + plain0_3;
+    let ones0_0 = dot(all0_0, vec4<f32>(1.0));
+    let begin0_0 = Sum(-4.0 * ones0_0, 0.0);
+    let all0_1 = plain0_4 + plain0_5 + plain0_6 + plain0_7;
+    let ones0_1 = dot(all0_1, vec4<f32>(1.0));
+    let begin0_1 = Sum(-4.0 * ones0_1, 0.0);
+    let x0_0 = plain0_0 * vec4<f32>(0x1p24f, 0x1p21f, 0x1p18f, 0x1p24f);
+    let x0_1 = plain0_1 * vec4<f32>(0x1p24f, 0x1p21f, 0x1p18f, 0x1p24f);
+    let x0_2 = plain0_2 * vec4<f32>(0x1p24f, 0x1p21f, 0x1p18f, 0x1p23f);
+    let x0_3 = plain0_3 * vec4<f32>(0x1p24f, 0x1p21f, 0x1p18f, 0x1p23f);
+    let x0_4 = plain0_4 * vec4<f32>(0x1p24f, 0x1p21f, 0x1p18f, 0x1p22f);
+    let x0_5 = plain0_5 * vec4<f32>(0x1p24f, 0x1p21f, 0x1p18f, 0x1p22f);
+    let x0_6 = plain0_6 * vec4<f32>(0x1p21f, 0x1p20f, 0x1p19f, 0x1p18f);
+    let x0_7 = plain0_7 * vec4<f32>(0x1p21f, 0x1p20f, 0x1p19f, 0x1p18f);
     for (var done = 0u; done < rows; done += 4u) {
       let last = done + 4u >= rows;
       let next = select(done + 4u, done, last); // the last are loaded again
@@ -173,10 +177,16 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let scale0 = first_sixes(sixes);
       let scale1 = second_sixes(sixes);
       scale_bits = load_scales(next_row, chunk);
-      let w0_0 = halves(own_eight(row0[0]));
-      let w0_1 = halves(own_eight(row0[1]));
-      let w0_2 = halves(own_eight(row0[2]));
-      let w0_3 = halves(last_eight(row0));
+      let w0_0 = vec4<u32>(row0[0] & 0x00070007u, row0[0] & 0x00380038u, row0[0] & 0x01c001c0u,
+        (row0[0] >> 9u) & 0x00070007u);
+      let w0_1 = vec4<u32>(row0[1] & 0x00070007u, row0[1] & 0x00380038u, row0[1] & 0x01c001c0u,
+        (row0[1] >> 8u) & 0x000e000eu);
+      let w0_2 = vec4<u32>(row0[2] & 0x00070007u, row0[2] & 0x00380038u, row0[2] & 0x01c001c0u,
+        (row0[2] >> 7u) & 0x001c001cu);
+      let w0_3 = vec4<u32>(
+        (row0.x >> 9u) & 0x00380038u, (row0.y >> 8u) & 0x00700070u, (row0.z >> 7u) & 0x00e000e0u,
+        ((row0.x >> 9u) & 0x00400040u) | ((row0.y >> 8u) & 0x00800080u) |
+        ((row0.z >> 7u) & 0x01000100u));
       row0 = load_near(next_row + 0u, chunk);
       var t0_0_0 = begin0_0;
       t0_0_0 = add_eight(t0_0_0, w0_0, x0_0, x0_1);
@@ -188,10 +198,16 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       sum0_0 += total(t0_0_1) * scale1[0];
       sum0_0 = sum0_0 * super_scale[0];
       partial[place(lane, done + 0u)] = sum0_0;
-      let w1_0 = halves(own_eight(row1[0]));
-      let w1_1 = halves(own_eight(row1[1]));
-      let w1_2 = halves(own_eight(row1[2]));
-      let w1_3 = halves(last_eight(row1));
+      let w1_0 = vec4<u32>(row1[0] & 0x00070007u, row1[0] & 0x00380038u, row1[0] & 0x01c001c0u,
+        (row1[0] >> 9u) & 0x00070007u);
+      let w1_1 = vec4<u32>(row1[1] & 0x00070007u, row1[1] & 0x00380038u, row1[1] & 0x01c001c0u,
+        (row1[1] >> 8u) & 0x000e000eu);
+      let w1_2 = vec4<u32>(row1[2] & 0x00070007u, row1[2] & 0x00380038u, row1[2] & 0x01c001c0u,
+        (row1[2] >> 7u) & 0x001c001cu);
+      let w1_3 = vec4<u32>(
+        (row1.x >> 9u) & 0x00380038u, (row1.y >> 8u) & 0x00700070u, (row1.z >> 7u) & 0x00e000e0u,
+        ((row1.x >> 9u) & 0x00400040u) | ((row1.y >> 8u) & 0x00800080u) |
+        ((row1.z >> 7u) & 0x01000100u));
       row1 = load_near(next_row + 1u, chunk);
       var t0_1_0 = begin0_0;
       t0_1_0 = add_eight(t0_1_0, w1_0, x0_0, x0_1);
@@ -203,10 +219,16 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       sum0_1 += total(t0_1_1) * scale1[1];
       sum0_1 = sum0_1 * super_scale[1];
       partial[place(lane, done + 1u)] = sum0_1;
-      let w2_0 = halves(own_eight(row2[0]));
-      let w2_1 = halves(own_eight(row2[1]));
-      let w2_2 = halves(own_eight(row2[2]));
-      let w2_3 = halves(last_eight(row2));
+      let w2_0 = vec4<u32>(row2[0] & 0x00070007u, row2[0] & 0x00380038u, row2[0] & 0x01c001c0u,
+        (row2[0] >> 9u) & 0x00070007u);
+      let w2_1 = vec4<u32>(row2[1] & 0x00070007u, row2[1] & 0x00380038u, row2[1] & 0x01c001c0u,
+        (row2[1] >> 8u) & 0x000e000eu);
+      let w2_2 = vec4<u32>(row2[2] & 0x00070007u, row2[2] & 0x00380038u, row2[2] & 0x01c001c0u,
+        (row2[2] >> 7u) & 0x001c001cu);
+      let w2_3 = vec4<u32>(
+        (row2.x >> 9u) & 0x00380038u, (row2.y >> 8u) & 0x00700070u, (row2.z >> 7u) & 0x00e000e0u,
+        ((row2.x >> 9u) & 0x00400040u) | ((row2.y >> 8u) & 0x00800080u) |
+        ((row2.z >> 7u) & 0x01000100u));
       row2 = load_near(next_row + 2u, chunk);
       var t0_2_0 = begin0_0;
       t0_2_0 = add_eight(t0_2_0, w2_0, x0_0, x0_1);
@@ -218,10 +240,16 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       sum0_2 += total(t0_2_1) * scale1[2];
       sum0_2 = sum0_2 * super_scale[2];
       partial[place(lane, done + 2u)] = sum0_2;
-      let w3_0 = halves(own_eight(row3[0]));
-      let w3_1 = halves(own_eight(row3[1]));
-      let w3_2 = halves(own_eight(row3[2]));
-      let w3_3 = halves(last_eight(row3));
+      let w3_0 = vec4<u32>(row3[0] & 0x00070007u, row3[0] & 0x00380038u, row3[0] & 0x01c001c0u,
+        (row3[0] >> 9u) & 0x00070007u);
+      let w3_1 = vec4<u32>(row3[1] & 0x00070007u, row3[1] & 0x00380038u, row3[1] & 0x01c001c0u,
+        (row3[1] >> 8u) & 0x000e000eu);
+      let w3_2 = vec4<u32>(row3[2] & 0x00070007u, row3[2] & 0x00380038u, row3[2] & 0x01c001c0u,
+        (row3[2] >> 7u) & 0x001c001cu);
+      let w3_3 = vec4<u32>(
+        (row3.x >> 9u) & 0x00380038u, (row3.y >> 8u) & 0x00700070u, (row3.z >> 7u) & 0x00e000e0u,
+        ((row3.x >> 9u) & 0x00400040u) | ((row3.y >> 8u) & 0x00800080u) |
+        ((row3.z >> 7u) & 0x01000100u));
       row3 = load_near(next_row + 3u, chunk);
       var t0_3_0 = begin0_0;
       t0_3_0 = add_eight(t0_3_0, w3_0, x0_0, x0_1);

@@ -49,26 +49,26 @@ struct Eight {
 
 alias Bits = u32;
 
-const excess = vec2<f32>(264.0, 24.0).xyxy;
+const turn = vec4<f32>(0x1p24f, 0x1p20f, 0x1p24f, 0x1p20f);
 
 fn halves(w: Bits) -> vec4<u32> {
-  let low = w << 2u;
-  let high = w >> 6u;
-  return vec4<u32>(
-    (low & 0x003c003cu) | 0x5c005c00u,
-    (low & 0x03c003c0u) | 0x4c004c00u,
-    (high & 0x003c003cu) | 0x5c005c00u,
-    (high & 0x03c003c0u) | 0x4c004c00u);
+  let high = w >> 8u;
+  return vec4<u32>(w & 0x000f000fu, w & 0x00f000f0u, high & 0x000f000fu, high & 0x00f000f0u);
+}
+
+// Halves below the normal ones as floats.
+fn small(h: u32) -> vec2<f32> {
+  return unpack2x16float(h);
 }
 
 // What eight weights make with their columns of x is added to a sum, which is several until the end.
 alias Sum = vec2<f32>;
 
 fn add_eight(sum: Sum, w: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> Sum {
-  var t = fma(unpack2x16float(w.x), vec2<f32>(low.x, high.x), sum);
-  t = fma(unpack2x16float(w.y), vec2<f32>(low.y, high.y), t);
-  t = fma(unpack2x16float(w.z), vec2<f32>(low.z, high.z), t);
-  return fma(unpack2x16float(w.w), vec2<f32>(low.w, high.w), t);
+  var t = fma(small(w.x), vec2<f32>(low.x, high.x), sum);
+  t = fma(small(w.y), vec2<f32>(low.y, high.y), t);
+  t = fma(small(w.z), vec2<f32>(low.z, high.z), t);
+  return fma(small(w.w), vec2<f32>(low.w, high.w), t);
 }
 
 fn total(sum: Sum) -> f32 {
@@ -131,16 +131,25 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let rows = min(16u, params.n - group_row);
   {
     let chunk = lane;
-    let x0_0 = columns(x_row0, chunk * 8u + 0u);
-    let x0_1 = columns(x_row0, chunk * 8u + 1u);
-    let x0_2 = columns(x_row0, chunk * 8u + 2u);
-    let x0_3 = columns(x_row0, chunk * 8u + 3u);
-    let x0_4 = columns(x_row0, chunk * 8u + 4u);
-    let x0_5 = columns(x_row0, chunk * 8u + 5u);
-    let x0_6 = columns(x_row0, chunk * 8u + 6u);
-    let x0_7 = columns(x_row0, chunk * 8u + 7u);
-    let all0_0 = x0_0 + x0_1 + x0_2 + x0_3 + x0_4 + x0_5 + x0_6 + x0_7;
-    let begin0_0 = Sum(-dot(excess, all0_0), 0.0);
+    let plain0_0 = columns(x_row0, chunk * 8u + 0u);
+    let plain0_1 = columns(x_row0, chunk * 8u + 1u);
+    let plain0_2 = columns(x_row0, chunk * 8u + 2u);
+    let plain0_3 = columns(x_row0, chunk * 8u + 3u);
+    let plain0_4 = columns(x_row0, chunk * 8u + 4u);
+    let plain0_5 = columns(x_row0, chunk * 8u + 5u);
+    let plain0_6 = columns(x_row0, chunk * 8u + 6u);
+    let plain0_7 = columns(x_row0, chunk * 8u + 7u);
+    let all0_0 = plain0_0 + plain0_1 + plain0_2 + plain0_3 + plain0_4 + plain0_5 + plain0_6 + plain0_7;
+    let ones0_0 = dot(all0_0, vec4<f32>(1.0));
+    let begin0_0 = Sum(-8.0 * ones0_0, 0.0);
+    let x0_0 = plain0_0 * turn;
+    let x0_1 = plain0_1 * turn;
+    let x0_2 = plain0_2 * turn;
+    let x0_3 = plain0_3 * turn;
+    let x0_4 = plain0_4 * turn;
+    let x0_5 = plain0_5 * turn;
+    let x0_6 = plain0_6 * turn;
+    let x0_7 = plain0_7 * turn;
     for (var done = 0u; done < rows; done += 4u) {
       let last = done + 4u >= rows;
       let next = select(done + 4u, done, last); // the last are loaded again

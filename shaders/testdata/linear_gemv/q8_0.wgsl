@@ -50,26 +50,30 @@ struct Eight {
 
 alias Bits = vec2<u32>;
 
-// q + 128 is put under the exponent of 256, where the mantissa counts in ones from bit 15 on. No bit is lost.
-fn bytes(w: u32) -> vec4<f32> {
-  let u = w ^ 0x80808080u;
-  return bitcast<vec4<f32>>((vec4<u32>(u << 15u, u << 7u, u >> 1u,
-    u >> 9u) & vec4<u32>(0x007f8000u)) | vec4<u32>(0x43800000u)) - 384.0;
+const turn = vec4<f32>(0x1p24f);
+
+fn halves(b: Bits) -> vec4<u32> {
+  let high = b >> vec2<u32>(8u);
+  return (vec4<u32>(b.x, high.x, b.y, high.y) & vec4<u32>(0x00ff00ffu)) ^ vec4<u32>(0x00800080u);
 }
 
-fn floats(b: Bits) -> Eight {
-  return Eight(bytes(b.x), bytes(b.y));
+// Halves below the normal ones as floats.
+fn small(h: u32) -> vec2<f32> {
+  return unpack2x16float(h);
 }
 
 // What eight weights make with their columns of x is added to a sum, which is several until the end.
-alias Sum = vec4<f32>;
+alias Sum = vec2<f32>;
 
-fn add_eight(sum: Sum, w: Eight, low: vec4<f32>, high: vec4<f32>) -> Sum {
-  return fma(high, w.high, fma(low, w.low, sum));
+fn add_eight(sum: Sum, w: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> Sum {
+  var t = fma(small(w.x), vec2<f32>(low.x, high.x), sum);
+  t = fma(small(w.y), vec2<f32>(low.y, high.y), t);
+  t = fma(small(w.z), vec2<f32>(low.z, high.z), t);
+  return fma(small(w.w), vec2<f32>(low.w, high.w), t);
 }
 
 fn total(sum: Sum) -> f32 {
-  return (sum.x + sum.y) + (sum.z + sum.w);
+  return sum.x + sum.y;
 }
 
 alias Row = vec4<u32>;
@@ -135,11 +139,17 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let x_row0 = 0u;
   let rows = min(8u, params.n - group_row);
   for (var chunk = lane; chunk < 80u; chunk += 64u) {
-    let x0_0 = columns(x_row0, chunk * 4u + 0u);
-    let x0_1 = columns(x_row0, chunk * 4u + 1u);
-    let x0_2 = columns(x_row0, chunk * 4u + 2u);
-    let x0_3 = columns(x_row0, chunk * 4u + 3u);
-    let begin0_0 = Sum();
+    let plain0_0 = columns(x_row0, chunk * 4u + 0u);
+    let plain0_1 = columns(x_row0, chunk * 4u + 1u);
+    let plain0_2 = columns(x_row0, chunk * 4u + 2u);
+    let plain0_3 = columns(x_row0, chunk * 4u + 3u);
+    let all0_0 = plain0_0 + plain0_1 + plain0_2 + plain0_3;
+    let ones0_0 = dot(all0_0, vec4<f32>(1.0));
+    let begin0_0 = Sum(-128.0 * ones0_0, 0.0);
+    let x0_0 = plain0_0 * turn;
+    let x0_1 = plain0_1 * turn;
+    let x0_2 = plain0_2 * turn;
+    let x0_3 = plain0_3 * turn;
     for (var done = 0u; done < rows; done += 4u) {
       let last = done + 4u >= rows;
       let next = select(done + 4u, 0u, last);
@@ -147,32 +157,32 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let next_row = group_row + next;
       let scale0 = vec4<f32>(unpack2x16float(scale_bits.scale.x), unpack2x16float(scale_bits.scale.y));
       if (next_chunk < 80u) { scale_bits = load_scales(next_row, next_chunk); }
-      let w0_0 = floats(row0.xy);
-      let w0_1 = floats(row0.zw);
+      let w0_0 = halves(row0.xy);
+      let w0_1 = halves(row0.zw);
       if (next_chunk < 80u) { row0 = load_near(next_row + 0u, next_chunk); }
       var t0_0_0 = begin0_0;
       t0_0_0 = add_eight(t0_0_0, w0_0, x0_0, x0_1);
       t0_0_0 = add_eight(t0_0_0, w0_1, x0_2, x0_3);
       var sum0_0 = total(t0_0_0) * scale0[0];
       partial[place(lane, done + 0u)] += sum0_0;
-      let w1_0 = floats(row1.xy);
-      let w1_1 = floats(row1.zw);
+      let w1_0 = halves(row1.xy);
+      let w1_1 = halves(row1.zw);
       if (next_chunk < 80u) { row1 = load_near(next_row + 1u, next_chunk); }
       var t0_1_0 = begin0_0;
       t0_1_0 = add_eight(t0_1_0, w1_0, x0_0, x0_1);
       t0_1_0 = add_eight(t0_1_0, w1_1, x0_2, x0_3);
       var sum0_1 = total(t0_1_0) * scale0[1];
       partial[place(lane, done + 1u)] += sum0_1;
-      let w2_0 = floats(row2.xy);
-      let w2_1 = floats(row2.zw);
+      let w2_0 = halves(row2.xy);
+      let w2_1 = halves(row2.zw);
       if (next_chunk < 80u) { row2 = load_near(next_row + 2u, next_chunk); }
       var t0_2_0 = begin0_0;
       t0_2_0 = add_eight(t0_2_0, w2_0, x0_0, x0_1);
       t0_2_0 = add_eight(t0_2_0, w2_1, x0_2, x0_3);
       var sum0_2 = total(t0_2_0) * scale0[2];
       partial[place(lane, done + 2u)] += sum0_2;
-      let w3_0 = floats(row3.xy);
-      let w3_1 = floats(row3.zw);
+      let w3_0 = halves(row3.xy);
+      let w3_1 = halves(row3.zw);
       if (next_chunk < 80u) { row3 = load_near(next_row + 3u, next_chunk); }
       var t0_3_0 = begin0_0;
       t0_3_0 = add_eight(t0_3_0, w3_0, x0_0, x0_1);

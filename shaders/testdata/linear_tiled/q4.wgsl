@@ -60,26 +60,26 @@ fn load(row: u32, eight: u32) -> Bits {
   return weights[row * (params.k / 8u) + eight];
 }
 
-const excess = vec2<f32>(264.0, 24.0).xyxy;
+const turn = vec4<f32>(0x1p24f, 0x1p20f, 0x1p24f, 0x1p20f);
 
 fn halves(w: Bits) -> vec4<u32> {
-  let low = w << 2u;
-  let high = w >> 6u;
-  return vec4<u32>(
-    (low & 0x003c003cu) | 0x5c005c00u,
-    (low & 0x03c003c0u) | 0x4c004c00u,
-    (high & 0x003c003cu) | 0x5c005c00u,
-    (high & 0x03c003c0u) | 0x4c004c00u);
+  let high = w >> 8u;
+  return vec4<u32>(w & 0x000f000fu, w & 0x00f000f0u, high & 0x000f000fu, high & 0x00f000f0u);
+}
+
+// Halves below the normal ones as floats.
+fn small(h: u32) -> vec2<f32> {
+  return unpack2x16float(h);
 }
 
 fn floats(b: Bits) -> Eight {
   let h = halves(b);
-  let first = unpack2x16float(h.x);
-  let second = unpack2x16float(h.y);
-  let third = unpack2x16float(h.z);
-  let fourth = unpack2x16float(h.w);
-  return Eight(vec4<f32>(first.x, second.x, third.x, fourth.x) - excess,
-    vec4<f32>(first.y, second.y, third.y, fourth.y) - excess);
+  let first = small(h.x);
+  let second = small(h.y);
+  let third = small(h.z);
+  let fourth = small(h.w);
+  return Eight(vec4<f32>(first.x, second.x, third.x, fourth.x) * turn - 8.0,
+    vec4<f32>(first.y, second.y, third.y, fourth.y) * turn - 8.0);
 }
 
 fn scale(row: u32, eight: u32) -> f32 {
