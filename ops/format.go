@@ -39,9 +39,6 @@ type Format struct {
 	// eights is how many times 8 columns a lane of a GEMV takes at a time at most, where the columns are a
 	// multiple of that.
 	eights int
-	// spare is whether a GEMV whose lanes take several chunks of a row is faster with three rows on their way
-	// while one is summed, and scales behind them, which takes fewer registers than four.
-	spare bool
 	// shared is how many bytes of workgroup memory a GEMV takes to turn weights into floats.
 	shared int
 	// arrays are what holds a matrix on the device, one binding each.

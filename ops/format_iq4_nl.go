@@ -7,7 +7,7 @@ var IQ4_NL = Format{
 	Doc:    "level[q] * scale: 4 bits that choose one of 16 uneven levels, and a half for 32 columns",
 	Pieces: Q4_0.Pieces,
 	shader: "iq4_nl", constants: halfOf32.constants, eights: 4,
-	shared: levelPairs,
+	shared: levelTable,
 	arrays: Q4_0.arrays,
 	row: func(arrays [][]byte, row int, into []float64) {
 		for c := range into {
@@ -17,8 +17,8 @@ var IQ4_NL = Format{
 	},
 }
 
-// levelPairs is how long the table of the levels of two weights is, in shaders/include/levels.wgsl.
-const levelPairs = 256 * 4
+// levelTable is how long the table of the levels is, in shaders/include/levels.wgsl.
+const levelTable = 256 * 4
 
 // levels are what the weights of IQ4_NL and IQ4_XS stand for, kvalues_iq4nl in ggml-common.h.
 var levels = [16]float64{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}

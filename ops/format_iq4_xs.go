@@ -11,7 +11,7 @@ var IQ4_XS = Format{
 	Doc: "level[q] * (scale - 32) * super: 4 bits that choose one of 16 uneven levels, 6 bits for 32 columns and " +
 		"a half for 256",
 	Pieces: []Block{{Cols: 256, Bytes: iq4xsBytes, Floats: halves(0)}},
-	shader: "iq4_xs", eights: 4, shared: levelPairs,
+	shader: "iq4_xs", eights: 4, shared: levelTable,
 	arrays: func(rows, cols int) []array {
 		return []array{
 			weightsArray(engine.Q4, rows, cols, packed{iq4xsBytes, iq4xsScales, 128, 4, 16}.inOrder),

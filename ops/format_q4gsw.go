@@ -80,7 +80,7 @@ func q4(f Format, scales rowScales, pieces []Block, nibbles pack,
 		}
 	}
 	if scales.group%32 == 0 {
-		f.eights, f.spare = 4, true
+		f.eights = 4
 	}
 	return f
 }

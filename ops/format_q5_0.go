@@ -13,7 +13,7 @@ var Q5_0 = Format{
 	Name: "q5_0", File: "Q5_0", Group: halfOf32.group,
 	Doc:    "(q - 16) * scale: 5 bits, and a half for 32 columns",
 	Pieces: []Block{{Cols: 32, Bytes: q50Bytes, Floats: halves(0)}},
-	counts: 2, shader: "q5_0", constants: halfOf32.constants, eights: 4, spare: true,
+	counts: 2, shader: "q5_0", constants: halfOf32.constants, eights: 4,
 	arrays: func(rows, cols int) []array {
 		return append(fives(rows, cols, packed{q50Bytes, 6, 16, 4, 16}.inOrder, taken(q50Bytes, 2, 4)),
 			halfOf32.array("scales", rows, cols, func(p [][]byte, i int) []byte {
@@ -69,8 +69,8 @@ func fiveWords(lows, highs pack, words ...int) pack {
 	}
 }
 
-// spreadFives are the low bits of two numbers of five bits, by their nibbles in a byte, spreadFifths the fifth
-// ones of four.
+// spreadFives are the low bits of two numbers of five bits, by their nibbles in a byte, spreadFifths the
+// fifth ones of four.
 var spreadFives, spreadFifths = func() (fives [256]uint32, fifths [16]uint32) {
 	for b := range uint32(256) {
 		fives[b] = b&15 | b>>4<<5

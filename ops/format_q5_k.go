@@ -2,7 +2,7 @@ package ops
 
 // Q5_K is ggml's Q5_K, which is Q4_K with 5-bit q. A block (block_q5_K in ggml-common.h) has super and
 // superZero, the 12 bytes of scales and zeros, the fifth bits, those of columns 32 apart in one byte, and the
-// nibbles. On the device all four lie apart, the nibbles in the order of the columns.
+// nibbles. On the device the five bits of a weight lie together, and scales and supers apart.
 var Q5_K = Format{
 	Name: "q5_k", File: "Q5_K", Group: 32,
 	Doc: "q * scale * super - zero * super_zero: 5 bits, 6 bits each of scale and zero for 32 columns, " +

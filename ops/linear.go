@@ -486,10 +486,6 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	}
 	c["Gated"], c["Expr"] = o.gatedBy(route, 1)
 	c["Chunks"], c["Ragged"] = o.w.Cols/s.chunk(), slices.ContainsFunc(o.parts, ragged)
-	c["Ahead"] = 4
-	if s.spare && c["Chunks"] != s.lanes {
-		c["Ahead"] = 3
-	}
 	return kernelAs(b, name, "linear_gemv", c)
 }
 
@@ -646,7 +642,6 @@ type linearShape struct {
 	// rows of the weights that a workgroup takes, of gate as many as of up. Of a GEMV: rows of x, and how
 	// many times 8 columns a lane takes at a time.
 	rows, batch, eights int
-	spare               bool // where a lane takes several chunks, as the format says
 }
 
 // chunk is how many columns a lane of a GEMV takes at a time.
@@ -758,7 +753,7 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	s := linearShape{rows: gemvRows(rows, halves), batch: 1, eights: 1}
 	sums := s.rows * halves
 	if e := o.w.Format.eights; o.w.Cols%(8*e) == 0 && o.w.Cols/(8*e) >= sums {
-		s.eights, s.spare = e, o.w.Format.spare
+		s.eights = e
 	}
 	// As few steps over the columns as workgroup memory allows, and no more lanes than these take.
 	lanes := int(min(limits.MaxInvocations, limits.MaxWorkgroupX))
@@ -767,10 +762,9 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	fit := memory * sums / (4 * (sums*(sums+1) + 1))
 	chunks, most := o.w.Cols/s.chunk(), min(lanes, fit, tuned.lanes)
 	steps := divUp(chunks, most)
-	// Where a few workgroups would wait for all others, half the lanes have all run at once. That pays where
-	// several chunks do.
+	// Where a few workgroups would wait for all others, half the lanes have all run at once.
 	all := divUp(rows/halves, s.rows) * min(chunks, most)
-	if s.spare && all > tuned.once && all <= tuned.once*5/4 {
+	if s.eights > 1 && all > tuned.once && all <= tuned.once*5/4 {
 		steps *= 2
 	}
 	s.lanes = divUp(divUp(chunks, steps), sums) * sums

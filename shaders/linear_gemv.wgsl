@@ -20,8 +20,6 @@
   {{- $put = "+="}}{{$next_chunk = "next_chunk"}}
   {{- $more = printf "if (next_chunk < %du) { " .Chunks}}{{$end = " }"}}
 {{- end}}
-{{- /* Three rows ahead, and scales behind the rows: fewer registers. */}}
-{{- $late := eq .Ahead 3}}
 {{- $f := set . "GEMV" true "Wide" (gt .Eights 1) "Partial" false
   "Columns" (printf "%du" (mul .Chunks (mul 8 .Eights)))}}
 struct Params {
@@ -151,10 +149,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
 {{- template "gemv_begin" $f}}
 {{- range $r := 4}}
-  var row{{$r}}{{if and $late (eq $r 3)}}: Row{{else}} = load_near(group_row + {{$r}}u, lane){{end}};
-{{- end}}
-{{- if $late}}
-  var at = group_row;
+  var row{{$r}} = load_near(group_row + {{$r}}u, lane);
 {{- end}}
 {{- if defined "format_scale"}}
   var scale_bits = load_scales(group_row, lane);
@@ -219,30 +214,16 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
         {{- if .Gated}} + select(0u, params.n - {{.Rows}}u, next >= {{.Rows}}u){{end}};
 {{- if defined "format_scale"}}
 {{- template "gemv_factors" $f}}
-{{- if not $late}}
       {{$more}}scale_bits = load_scales(next_row, {{$next_chunk}});{{$end}}
-{{- end}}
 {{- end}}
 {{- range $r := 4}}
 {{- $row := set $f "R" $r}}
 {{- template "gemv_weights" $row}}
-{{- if not $late}}
       {{$more}}row{{$r}} = load_near(next_row + {{$r}}u, {{$next_chunk}});{{$end}}
-{{- else if $r}}
-      {{$more}}row{{sub $r 1}} = load_near(next_row + {{sub $r 1}}u, {{$next_chunk}});{{$end}}
-{{- else}}
-      row3 = load_near(at + 3u, chunk);
-{{- end}}
 {{- range $b := $.Batch}}
 {{- template "gemv_dot" (set $row "B" $b)}}
       partial[place(lane, done + {{add (mul $b $rows) $r}}u)] {{$put}} sum{{$b}}_{{$r}};
 {{- end}}
-{{- end}}
-{{- if $late}}
-{{- if defined "format_scale"}}
-      {{$more}}scale_bits = load_scales(next_row, {{$next_chunk}});{{$end}}
-{{- end}}
-      at = next_row;
 {{- end}}
     }
   }

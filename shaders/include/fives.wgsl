@@ -1,6 +1,6 @@
-// The parts of formats of 5 bits, q: of 32 columns each of five words has six. In either half of the first four
-// words, weights, lie three of one eight, at bits 0, 5 and 10; so lie in the fifth, fifths, the fourth ones of
-// eights 0 to 2, and that of eight 3 has a bit in each word, bit 15.
+// The parts of formats of 5 bits, q: of 32 columns each of five words has six. In either half of the first
+// four words, weights, lie three of one eight, at bits 0, 5 and 10; so lie in the fifth, fifths, the fourth
+// ones of eights 0 to 2, and that of eight 3 has a bit in each word, bit 15.
 {{define "fives_bindings"}}
 {{- template "nibbles_binding" .}}
 {{binding}} var<storage, read> fifths: array<u32>; // [n, columns / 32]

@@ -12,10 +12,10 @@
 //   format_scale      scale(row, eight) -> f32, where the weights have one
 //   format_zero       zero(row, eight) -> f32, where the weights have one besides
 //
-// and a weight is floats * scale + zero. Flushes says whether the device takes halves below the normal ones for
-// 0. Columns is the number of columns of a row, as WGSL. GEMV says
-// whether the kernel is a GEMV, which goes by chunks of Eights eights, and four rows at a time. Wide says
-// whether these eights are several, as many as the format has best: how their bits are loaded is said by
+// and a weight is floats * scale + zero. Flushes says whether the device takes halves below the normal ones
+// for 0. Columns is the number of columns of a row, as WGSL. GEMV says whether the kernel is a GEMV, which
+// goes by chunks of Eights eights, and four rows at a time. Wide says whether these eights are several, as
+// many as the format has best: how their bits are loaded is said by
 //
 //   wide_row      Row, what is stored of a chunk of a row, and load_row(row, chunk)
 //   wide_bits     Bits of eight E of Row, or

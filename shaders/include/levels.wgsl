@@ -15,14 +15,19 @@ fn levels(q: vec4<u32>) -> vec4<f32> {
 
 {{- if .GEMV}}
 
-// The levels of the two weights of each byte, as halves, which have them exactly. To work a level out takes
-// longer than to multiply it.
-var<workgroup> pairs: array<u32, 256>;
+// To work a level out takes longer than to multiply it. They lie in 16 banks, and lanes that want the same
+// one share the load. The table is as long as a byte says, for the compiler to see that no index is beyond
+// it.
+var<workgroup> table: array<f32, 256>;
 
 fn floats(w: Bits) -> Eight {
+  let even = w & 0x0f0f0f0fu;
+  let odd = (w >> 4u) & 0x0f0f0f0fu;
   return Eight(
-    vec4<f32>(unpack2x16float(pairs[w & 255u]), unpack2x16float(pairs[(w >> 8u) & 255u])),
-    vec4<f32>(unpack2x16float(pairs[(w >> 16u) & 255u]), unpack2x16float(pairs[w >> 24u])));
+    vec4<f32>(table[extractBits(even, 0u, 8u)], table[extractBits(odd, 0u, 8u)],
+      table[extractBits(even, 8u, 8u)], table[extractBits(odd, 8u, 8u)]),
+    vec4<f32>(table[extractBits(even, 16u, 8u)], table[extractBits(odd, 16u, 8u)],
+      table[extractBits(even, 24u, 8u)], table[extractBits(odd, 24u, 8u)]));
 }
 {{- else}}
 
@@ -35,8 +40,8 @@ fn floats(w: Bits) -> Eight {
 
 // The workgroup fills its table.
 {{define "levels_begin"}}
-  for (var bits = lane; bits < 256u; bits += {{.Lanes}}u) {
-    pairs[bits] = pack2x16float(levels(vec4<u32>(bits, bits >> 4u, 0u, 0u)).xy);
+  for (var q = lane; q < 16u; q += {{.Lanes}}u) {
+    table[q] = levels(vec4<u32>(q)).x;
   }
   workgroupBarrier();
 {{- end}}

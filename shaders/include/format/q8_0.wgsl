@@ -1,5 +1,5 @@
-// Signed bytes q, four to a word: of eight columns the first word has 0, 1, 4 and 5, the second 2, 3, 6 and 7.
-// 32 columns have a scale, a half. A weight is q * scale.
+// Signed bytes q, four to a word: of eight columns the first word has 0, 1, 4 and 5, the second 2, 3, 6 and
+// 7. 32 columns have a scale, a half. A weight is q * scale.
 {{define "format_bindings"}}
 {{- if .Wide}}
 {{binding}} var<storage, read> weights: array<vec4<u32>>; // [n, {{.Chunks}}]

@@ -1,4 +1,4 @@
-// linear_gemv with Ahead 4, Batch 4, Bias, Chunks 144, Eights 1, Format q4, GroupEights 8, Groups 1, Lanes 64, Ragged, Rows 16: workgroup [64 1 1], 16384 bytes of workgroup memory
+// linear_gemv with Batch 4, Bias, Chunks 144, Eights 1, Format q4, GroupEights 8, Groups 1, Lanes 64, Ragged, Rows 16: workgroup [64 1 1], 16384 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales

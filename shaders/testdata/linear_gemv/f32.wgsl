@@ -1,4 +1,4 @@
-// linear_gemv with Ahead 4, Batch 1, Bias, Chunks 80, Eights 1, Format f32, Groups 1, Lanes 64, Rows 4: workgroup [64 1 1], 1024 bytes of workgroup memory
+// linear_gemv with Batch 1, Bias, Chunks 80, Eights 1, Format f32, Groups 1, Lanes 64, Rows 4: workgroup [64 1 1], 1024 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: bias

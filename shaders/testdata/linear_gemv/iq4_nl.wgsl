@@ -1,4 +1,4 @@
-// linear_gemv with Ahead 4, Batch 1, Chunks 64, Eights 4, Format iq4_nl, GroupEights 4, Groups 1, HalfScales, Lanes 64, Residual, Rows 8: workgroup [64 1 1], 3072 bytes of workgroup memory
+// linear_gemv with Batch 1, Chunks 64, Eights 4, Format iq4_nl, GroupEights 4, Groups 1, HalfScales, Lanes 64, Residual, Rows 8: workgroup [64 1 1], 3072 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -57,14 +57,19 @@ fn levels(q: vec4<u32>) -> vec4<f32> {
   return bitcast<vec4<f32>>(bytes | vec4<u32>(0x4b000000u)) - 8388736.0;
 }
 
-// The levels of the two weights of each byte, as halves, which have them exactly. To work a level out takes
-// longer than to multiply it.
-var<workgroup> pairs: array<u32, 256>;
+// To work a level out takes longer than to multiply it. They lie in 16 banks, and lanes that want the same
+// one share the load. The table is as long as a byte says, for the compiler to see that no index is beyond
+// it.
+var<workgroup> table: array<f32, 256>;
 
 fn floats(w: Bits) -> Eight {
+  let even = w & 0x0f0f0f0fu;
+  let odd = (w >> 4u) & 0x0f0f0f0fu;
   return Eight(
-    vec4<f32>(unpack2x16float(pairs[w & 255u]), unpack2x16float(pairs[(w >> 8u) & 255u])),
-    vec4<f32>(unpack2x16float(pairs[(w >> 16u) & 255u]), unpack2x16float(pairs[w >> 24u])));
+    vec4<f32>(table[extractBits(even, 0u, 8u)], table[extractBits(odd, 0u, 8u)],
+      table[extractBits(even, 8u, 8u)], table[extractBits(odd, 8u, 8u)]),
+    vec4<f32>(table[extractBits(even, 16u, 8u)], table[extractBits(odd, 16u, 8u)],
+      table[extractBits(even, 24u, 8u)], table[extractBits(odd, 24u, 8u)]));
 }
 
 // What eight weights make with their columns of x is added to a sum, which is several until the end.
@@ -117,8 +122,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // What to load first does not wait for params. A workgroup behind the last row sums what it finds, and
   // writes nothing.
   let group_row = flat_group(wid, groups) * 8u;
-  for (var bits = lane; bits < 256u; bits += 64u) {
-    pairs[bits] = pack2x16float(levels(vec4<u32>(bits, bits >> 4u, 0u, 0u)).xy);
+  for (var q = lane; q < 16u; q += 64u) {
+    table[q] = levels(vec4<u32>(q)).x;
   }
   workgroupBarrier();
   var row0 = load_near(group_row + 0u, lane);

@@ -1,4 +1,4 @@
-// linear_gemv with Ahead 3, Batch 1, Chunks 128, Eights 4, Format q4, GroupEights 4, Groups 1, HalfScales, Lanes 64, Rows 16: workgroup [64 1 1], 4096 bytes of workgroup memory
+// linear_gemv with Batch 1, Chunks 128, Eights 4, Format q4, GroupEights 4, Groups 1, HalfScales, Lanes 64, Rows 16: workgroup [64 1 1], 4096 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -109,8 +109,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   var row0 = load_near(group_row + 0u, lane);
   var row1 = load_near(group_row + 1u, lane);
   var row2 = load_near(group_row + 2u, lane);
-  var row3: Row;
-  var at = group_row;
+  var row3 = load_near(group_row + 3u, lane);
   var scale_bits = load_scales(group_row, lane);
   // The result that is this lane's in the end: what it takes beside the sums is on its way, too.
   let sum = lane % 16u;
@@ -144,11 +143,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let next_chunk = select(chunk, chunk + 64u, last);
       let next_row = group_row + next;
       let scale0 = vec4<f32>(unpack2x16float(scale_bits.scale.x), unpack2x16float(scale_bits.scale.y));
+      if (next_chunk < 128u) { scale_bits = load_scales(next_row, next_chunk); }
       let w0_0 = halves(row0[0]);
       let w0_1 = halves(row0[1]);
       let w0_2 = halves(row0[2]);
       let w0_3 = halves(row0[3]);
-      row3 = load_near(at + 3u, chunk);
+      if (next_chunk < 128u) { row0 = load_near(next_row + 0u, next_chunk); }
       var t0_0_0 = begin0_0;
       t0_0_0 = add_eight(t0_0_0, w0_0, x0_0, x0_1);
       t0_0_0 = add_eight(t0_0_0, w0_1, x0_2, x0_3);
@@ -160,7 +160,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let w1_1 = halves(row1[1]);
       let w1_2 = halves(row1[2]);
       let w1_3 = halves(row1[3]);
-      if (next_chunk < 128u) { row0 = load_near(next_row + 0u, next_chunk); }
+      if (next_chunk < 128u) { row1 = load_near(next_row + 1u, next_chunk); }
       var t0_1_0 = begin0_0;
       t0_1_0 = add_eight(t0_1_0, w1_0, x0_0, x0_1);
       t0_1_0 = add_eight(t0_1_0, w1_1, x0_2, x0_3);
@@ -172,7 +172,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let w2_1 = halves(row2[1]);
       let w2_2 = halves(row2[2]);
       let w2_3 = halves(row2[3]);
-      if (next_chunk < 128u) { row1 = load_near(next_row + 1u, next_chunk); }
+      if (next_chunk < 128u) { row2 = load_near(next_row + 2u, next_chunk); }
       var t0_2_0 = begin0_0;
       t0_2_0 = add_eight(t0_2_0, w2_0, x0_0, x0_1);
       t0_2_0 = add_eight(t0_2_0, w2_1, x0_2, x0_3);
@@ -184,7 +184,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let w3_1 = halves(row3[1]);
       let w3_2 = halves(row3[2]);
       let w3_3 = halves(row3[3]);
-      if (next_chunk < 128u) { row2 = load_near(next_row + 2u, next_chunk); }
+      if (next_chunk < 128u) { row3 = load_near(next_row + 3u, next_chunk); }
       var t0_3_0 = begin0_0;
       t0_3_0 = add_eight(t0_3_0, w3_0, x0_0, x0_1);
       t0_3_0 = add_eight(t0_3_0, w3_1, x0_2, x0_3);
@@ -192,8 +192,6 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       t0_3_0 = add_eight(t0_3_0, w3_3, x0_6, x0_7);
       var sum0_3 = total(t0_3_0) * scale0[3];
       partial[place(lane, done + 3u)] += sum0_3;
-      if (next_chunk < 128u) { scale_bits = load_scales(next_row, next_chunk); }
-      at = next_row;
     }
   }
   workgroupBarrier();

@@ -1,4 +1,4 @@
-// linear_gemv with Ahead 4, Batch 1, Chunks 64, Eights 4, Format q4, GroupEights 4, Groups 1, HalfScales, Lanes 64, Last, Residual, Rows 16: workgroup [64 1 1], 4096 bytes of workgroup memory
+// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q4, GroupEights 4, Groups 1, HalfScales, Lanes 64, Last, Residual, Rows 16: workgroup [64 1 1], 4096 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales

@@ -1,4 +1,4 @@
-// linear_gemv with Ahead 4, Batch 1, Bias, Chunks 80, Eights 2, Format q8_0, GroupEights 4, Groups 1, HalfScales, Lanes 64, Norm, Ragged, Residual, Rows 8: workgroup [64 1 1], 2336 bytes of workgroup memory
+// linear_gemv with Batch 1, Bias, Chunks 80, Eights 2, Format q8_0, GroupEights 4, Groups 1, HalfScales, Lanes 64, Norm, Ragged, Residual, Rows 8: workgroup [64 1 1], 2336 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
