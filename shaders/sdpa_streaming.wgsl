@@ -17,7 +17,8 @@
 //
 // A lane has the scores of 4 positions, and {{mul 4 $columns}} columns of y, of 8 rows. Both products are
 // made as in linear_tiled, the next tiles loaded while these are multiplied: scores of q and k, {{$step}}
-// columns of a head at a time, and y of weights and v, {{$step}} positions at a time.
+// columns of a head at a time, and y of weights and v, {{$step}} positions at a time. Rows are gone through
+// down, and for the next number of k or v up again, for the reason given there.
 {{- if .Split}}
 //
 // A workgroup takes one of the splits of the positions, and leaves what it has summed to sdpa_fd_reduce.
@@ -204,8 +205,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
         let a1 = row_tile[0][ty][{{add (mul 10 $x) (add (mul 2 $c) 1)}}];
         let b = column_tile[tx][{{add (mul 6 $x) $c}}];
 {{- range $j := 4}}
-        sum0_{{$j}} = fma(a0, vec4<f32>(b[{{$j}}]), sum0_{{$j}});
-        sum1_{{$j}} = fma(a1, vec4<f32>(b[{{$j}}]), sum1_{{$j}});
+{{- range $at := 8}}
+{{- $i := swing $at 8 $j}}
+{{- $sum := printf "sum%d_%d[%d]" (div $i 4) $j (sub $i (mul 4 (div $i 4)))}}
+        {{$sum}} = fma({{template "of_rows" (set $ "Of" "a" "I" $i)}}, b[{{$j}}], {{$sum}});
+{{- end}}
 {{- end}}
       }
 {{- end}}
@@ -274,9 +278,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
         let a1 = row_tile[stage][ty][{{add (mul 10 $x) (add (mul 2 $c) 1)}}];
 {{- range $u := $columns}}
         let b{{$u}} = column_tile[tx][{{add (mul $columns (add (mul 4 $x) $c)) $u}}];
-{{- range $i := 8}}
-{{- $a := set $ "Of" "a" "I" $i}}
-        o{{$i}}_{{$u}} = fma(vec4<f32>({{template "of_rows" $a}}), b{{$u}}, o{{$i}}_{{$u}});
+{{- range $c := 4}}
+{{- range $at := 8}}
+{{- $i := swing $at 8 $c}}
+{{- $o := printf "o%d_%d[%d]" $i $u $c}}
+        {{$o}} = fma({{template "of_rows" (set $ "Of" "a" "I" $i)}}, b{{$u}}[{{$c}}], {{$o}});
+{{- end}}
 {{- end}}
 {{- end}}
       }
