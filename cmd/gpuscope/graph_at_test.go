@@ -27,10 +27,11 @@ func TestGraphAtALiveShapeIsItsDispatchTable(t *testing.T) {
 		return byOp
 	}
 	decode, prompt := rows("1,638"), rows("7,0")
-	if got := string(decode["rope+sdpa.fd_split"].Grid); got != "120" {
-		t.Errorf("fd_split at 638 has %s workgroups, want 120", got)
+	got := decode["rope+sdpa.decode"]
+	if string(got.Grid) != "24" || !strings.HasPrefix(got.Reason, "split_decoding") {
+		t.Errorf("attention at 638 has %s workgroups, %s, want four of each of 6 heads", got.Grid, got.Reason)
 	}
-	if _, runs := prompt["rope+sdpa.fd_split"]; runs {
+	if _, runs := prompt["rope+sdpa.decode"]; runs {
 		t.Error("seven tokens decode by splits")
 	}
 	if got := prompt["q"].Reason; !strings.HasPrefix(got, "batch8") {
