@@ -97,7 +97,7 @@ func TestARunPausesWhereAConditionIsMet(t *testing.T) {
 			says: "position 7",
 		},
 		"a grid that nobody asked for": {
-			breaks: []string{"grid"}, stands: `step 5, position 449, "cdefgh"`, prompt: 444,
+			breaks: []string{"grid"}, stands: `step 5, position 129, "uvwxyz"`, prompt: 444,
 			says: "breakpoint grid: ", at: "layers.0.attn.rope+sdpa.fd_split",
 		},
 		"another route": {
@@ -221,13 +221,13 @@ func TestAConditionComparesWithTheStepBeforeInTheText(t *testing.T) {
 	file := tiny()
 	file.Set("llama.context_length", 1000)
 	r := newRigOn(t, Options{}, file, fake.Options{NoLog: true})
-	r.do(promptOf(444))
+	r.do(promptOf(124))
 	run := session.Command{Kind: session.Run, Breaks: []session.Break{{On: "grid"}}}
 	r.do(run)
-	r.wantStand(`step 5, position 449, "cdefgh"`)
+	r.wantStand(`step 5, position 129, "uvwxyz"`)
 	r.do(session.Command{Kind: session.Previous})
-	if r.do(run); r.mirror.State.Position != 449 {
-		t.Errorf("run again it pauses at position %d, want 449", r.mirror.State.Position)
+	if r.do(run); r.mirror.State.Position != 129 {
+		t.Errorf("run again it pauses at position %d, want 129", r.mirror.State.Position)
 	}
 }
 
