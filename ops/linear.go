@@ -762,9 +762,10 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	fit := memory * sums / (4 * (sums*(sums+1) + 1))
 	chunks, most := o.w.Cols/s.chunk(), min(lanes, fit, tuned.lanes)
 	steps := divUp(chunks, most)
-	// Where a few workgroups would wait for all others, half the lanes have all run at once.
+	// Where a few workgroups would wait for all others, half the lanes have all run at once. Loads from a
+	// table would then have too few lanes beside them.
 	all := divUp(rows/halves, s.rows) * min(chunks, most)
-	if s.eights > 1 && all > tuned.once && all <= tuned.once*5/4 {
+	if s.eights > 1 && o.w.Format.shared == 0 && all > tuned.once && all <= tuned.once*5/4 {
 		steps *= 2
 	}
 	s.lanes = divUp(divUp(chunks, steps), sums) * sums

@@ -311,10 +311,16 @@ func TestAGEMVHasLanesThatAllRunAtOnce(t *testing.T) {
 			t.Errorf("K %d, N %d: %d rows, %d lanes, want %d, %d", c.k, c.n, s.rows, s.lanes, c.rows, c.lanes)
 		}
 	}
-	// A lane that takes few columns at a time takes several times as many anyway.
-	o, limits := &linear{w: Matrix{Rows: 7168, Cols: 4096, Format: F16}, y: 1}, gpu.DefaultLimits()
-	if s := o.gemv(&limits); s.lanes != 176 {
-		t.Errorf("F16: %+v", s)
+	// A lane that takes few columns at a time takes several times as many anyway, and with a table lanes wait
+	// for what others load of it.
+	for _, c := range []struct {
+		f        Format
+		n, lanes int
+	}{{F16, 7168, 176}, {IQ4_NL, 14336, 128}} {
+		o, limits := &linear{w: Matrix{Rows: c.n, Cols: 4096, Format: c.f}, y: 1}, gpu.DefaultLimits()
+		if s := o.gemv(&limits); s.lanes != c.lanes {
+			t.Errorf("%s, N %d: %d lanes, want %d", c.f.File, c.n, s.lanes, c.lanes)
+		}
 	}
 }
 
