@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"gpuscope/trace/table"
 )
@@ -58,6 +59,9 @@ func (a *App) askSort() {
 	for _, col := range p.sortable() {
 		if letter := p.letters[col]; letter != "" {
 			title, name := p.table.Columns[col].Title, p.table.Columns[col].Name
+			if !strings.ContainsFunc(title, unicode.IsLetter) { // "…#" says nothing away from its table
+				title = name
+			}
 			c.choices = append(c.choices, choiceKey{letter, title, func() { p.sortBy(name) }})
 		}
 	}

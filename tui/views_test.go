@@ -66,7 +66,7 @@ func TestPrintableKeysBelongToTheInput(t *testing.T) {
 }
 
 func TestSortingIsByTheLetterOfAColumn(t *testing.T) {
-	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F", "o").sees("sort by:", "l ~lost", "# #")
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F", "o").sees("sort by:", "l ~lost", "# id")
 	d.press("l").sees("~lost↓").misses("sort by:")
 	lost := regexp.MustCompile(`(\d+)( +\w*)?$`)
 	last := 1 << 30
@@ -81,6 +81,7 @@ func TestSortingIsByTheLetterOfAColumn(t *testing.T) {
 	d.press("o", "l").sees("~lost↑").press("O").sees("~lost↓")
 	d.press("o", "!").sees("! is none of its keys", "~lost↓").press("o", "esc").sees("~lost↓")
 	d.press("o", "space").misses("~lost↓", "~lost↑")
+	d.press("F", "o").sees("9 last").misses("…#") // by its name, where the title has no letter
 }
 
 // A column has one letter on any screen, and before there are costs as after: also one that a narrow screen
