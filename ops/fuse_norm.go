@@ -96,7 +96,7 @@ func normBehind(b *engine.Builder, y engine.ValueID, each, bound int) *rmsNorm {
 		if !ok {
 			continue
 		}
-		if rowsBehind(b, norm) > 0 {
+		if rowsBehind(b, norm) > 0 && last(b.MaxDims(y))%spreadColumns == 0 {
 			next := *norm
 			next.folds, next.width, next.each = 1, last(b.MaxDims(y)), each
 			next.weighted = b.Tensor(b.Name(norm.y)+".weighted", engine.F32)
@@ -123,6 +123,16 @@ func rowsBehind(b *engine.Builder, o *rmsNorm) (rows int) {
 		rows += product.w.Rows
 	}
 	return rows
+}
+
+// spreadColumns is how many columns of a norm's row a lane of a GEMV takes at a time at most: weighted has
+// the first four of each such chunk, then the next four, so that lanes load what lies together.
+const spreadColumns = 32
+
+// spreadFrom is the column of a row of so many that lies at a place of weighted.
+func spreadFrom(at, width int) int {
+	chunks := width / spreadColumns
+	return at/4%chunks*spreadColumns + at/4/chunks*4 + at%4
 }
 
 // sums is how many squares has.
@@ -163,8 +173,11 @@ func (o *rmsNorm) giveReference(r *Ref, y Tensor) {
 	weight := r.Tensor(o.weight)
 	weighted, squares := zeros(1, o.width), zeros(o.sums())
 	for i, v := range y.Data {
-		weighted.Data[i] = v * weight.Data[i]
 		squares.Data[i/o.each] += v * v
+	}
+	for at := range weighted.Data {
+		i := spreadFrom(at, o.width)
+		weighted.Data[at] = y.Data[i] * weight.Data[i]
 	}
 	r.Set(o.weighted, weighted)
 	r.Set(o.squares, squares)

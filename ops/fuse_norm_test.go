@@ -172,3 +172,21 @@ func TestNormsThatProductsTakeInOnTheGPU(t *testing.T) {
 		kernelsAgree(t, dev, fuseNorm, build, normPoints(columnsOf(build)))
 	}
 }
+
+func TestARowForProductsLiesAsTheirLanesLoadIt(t *testing.T) {
+	for _, width := range []int{32, 96, 2048} {
+		seen := make([]bool, width)
+		for at := range width {
+			column := spreadFrom(at, width)
+			if seen[column] {
+				t.Fatalf("width %d: column %d is in two places", width, column)
+			}
+			seen[column] = true
+		}
+		for chunk := range width / 32 { // neighbouring lanes have neighbouring chunks
+			if column := spreadFrom(4*chunk, width); column != 32*chunk {
+				t.Errorf("width %d: place %d has column %d, want %d", width, 4*chunk, column, 32*chunk)
+			}
+		}
+	}
+}

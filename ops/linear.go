@@ -475,7 +475,10 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	c["Last"] = o.ofLast(route)
 	ragged := func(p part) bool { return p.rows%s.rows != 0 }
 	c["Lanes"], c["Rows"], c["Batch"], c["Eights"] = s.lanes, s.rows, s.batch, s.eights
-	c["Norm"], c["Given"], c["Next"] = false, 0, o.doesNext(route)
+	c["Norm"], c["Given"], c["Next"] = false, 0, 0
+	if o.doesNext(route) {
+		c["Next"] = o.w.Rows / spreadColumns
+	}
 	c["HeadQuads"], c["Run"] = 0, 0
 	if o.takesLeft(route) {
 		o.before.specialise(c, s.chunk())
@@ -552,7 +555,9 @@ func (o *linear) Reference(r *Ref) {
 // colsOfNext are the columns of y that anything of what its kernel for one row gives is made of, where only
 // these of y are wanted.
 func (o *linear) colsOfNext(r *Ref, cols []int) []int {
-	cols = slices.AppendSeq(cols, r.cols(o.next.weighted, o.w.Rows))
+	for at := range r.cols(o.next.weighted, o.w.Rows) {
+		cols = append(cols, spreadFrom(at, o.w.Rows))
+	}
 	for i := range r.cols(o.next.squares, o.next.sums()) {
 		for col := i * o.next.each; col < min((i+1)*o.next.each, o.w.Rows); col++ {
 			cols = append(cols, col)

@@ -57,8 +57,9 @@ type rmsNorm struct {
 	// folds is how many rows are left to what reads them: a single one to products (fusion rule norm), the
 	// heads of one token to attention (norm_attention); 0: none.
 	folds int
-	// weighted is a single row by the weights, and squares are sums of squares, of so many of its elements
-	// each, where the operator that gives x gives these too (fusion rule norm); or None.
+	// weighted is a single row by the weights, in the order of spreadFrom, and squares are sums of squares,
+	// of so many of its elements each, where the operator that gives x gives these too (fusion rule norm);
+	// or None.
 	weighted, squares engine.ValueID
 	width, each       int
 	// residual is added to the norm, with the rows of x or one row that serves all, as x may have one that

@@ -27,6 +27,7 @@ struct Params {
 {{template "flat_thread" .}}
 {{template "format" $f}}
 {{- if .Each}}
+{{- template "spread" .}}
 
 var<workgroup> squares: array<f32, {{mul 2 .Lanes}}>; // of four columns each
 {{- end}}
@@ -77,8 +78,8 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
   y[2u * i + 1u] = high;
 {{- end}}
 {{- if .Each}}
-  weighted[2u * i] = low * next_weight[2u * i];
-  weighted[2u * i + 1u] = high * next_weight[2u * i + 1u];
+  weighted[spread(2u * i, params.width / 32u)] = low * next_weight[2u * i];
+  weighted[spread(2u * i + 1u, params.width / 32u)] = high * next_weight[2u * i + 1u];
   squares[2u * lane] = select(0.0, dot(low, low), thread < params.n);
   squares[2u * lane + 1u] = select(0.0, dot(high, high), thread < params.n);
   workgroupBarrier();

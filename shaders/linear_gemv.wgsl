@@ -72,6 +72,9 @@ struct Params {
 {{binding}} var<uniform> params: Params;
 
 {{template "flat_group" .}}
+{{- if or .Given .Next}}
+{{- template "spread" .}}
+{{- end}}
 {{template "format" $f}}
 {{- template "gemv" $f}}
 
@@ -121,7 +124,7 @@ fn columns(row: u32, at: u32) -> vec4<f32> {
   squared_sum += dot(v, v);
   return v * norm[at];
 {{- else}}
-  return x[row + at];
+  return x[row + {{if .Given}}spread(at, {{div (mul .Chunks .Eights) 4}}u){{else}}at{{end}}];
 {{- end}}
 }
 {{- end}}
@@ -297,7 +300,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
     y[{{if $several}}batch * params.stride + {{end}}column] = result;
 {{- if .Next}}
-    weighted[column] = result * column_weight;
+    weighted[4u * spread(column / 4u, {{.Next}}u) + column % 4u] = result * column_weight;
     square = result * result;
 {{- end}}
   }

@@ -38,6 +38,9 @@ struct Params {
 {{binding}} var<uniform> params: Params;
 
 {{template "flat_group" .}}
+{{- if .Each}}
+{{- template "spread" .}}
+{{- end}}
 {{template "partial" .}}
 {{template "reduce_sum" .}}
 {{- if .Both}}
@@ -83,7 +86,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     for (var i = s * {{div .Each 4}}u; i < min((s + 1u) * {{div .Each 4}}u, width); i++) {
       let v = x[x_base + i] * scale * weight[i] + residual[residual_base + i];
       y[base + i] = v;
-      weighted[base + i] = v * next_weight[i];
+      weighted[spread(i, params.width / 32u)] = v * next_weight[i];
       sum += dot(v, v);
     }
     next_squares[s] = sum;

@@ -82,6 +82,10 @@ fn scale(row: u32, eight: u32) -> f32 {
   return select(pair.x, pair.y, (row & 1u) == 1u);
 }
 
+fn spread(four: u32, chunks: u32) -> u32 {
+  return four % 8u * chunks + four / 8u;
+}
+
 var<workgroup> squares: array<f32, 128>; // of four columns each
 
 @compute @workgroup_size(64)
@@ -100,8 +104,8 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
   let high = factor[0] * w.high * its_scale;
   y[2u * i] = low;
   y[2u * i + 1u] = high;
-  weighted[2u * i] = low * next_weight[2u * i];
-  weighted[2u * i + 1u] = high * next_weight[2u * i + 1u];
+  weighted[spread(2u * i, params.width / 32u)] = low * next_weight[2u * i];
+  weighted[spread(2u * i + 1u, params.width / 32u)] = high * next_weight[2u * i + 1u];
   squares[2u * lane] = select(0.0, dot(low, low), thread < params.n);
   squares[2u * lane + 1u] = select(0.0, dot(high, high), thread < params.n);
   workgroupBarrier();

@@ -37,6 +37,10 @@ fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return wid.x + wid.y * groups.x;
 }
 
+fn spread(four: u32, chunks: u32) -> u32 {
+  return four % 8u * chunks + four / 8u;
+}
+
 // Eight weights of a row.
 struct Eight {
   low: vec4<f32>, // columns 0 to 3
@@ -106,7 +110,7 @@ var<workgroup> part_squared: array<f32, 2>;
 
 // Four columns of the row of x that begins at row.
 fn columns(row: u32, at: u32) -> vec4<f32> {
-  return x[row + at];
+  return x[row + spread(at, 64u)];
 }
 
 @compute @workgroup_size(64)

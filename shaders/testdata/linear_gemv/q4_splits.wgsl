@@ -1,4 +1,4 @@
-// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q4, GroupEights 4, Groups 1, HalfScales, HeadQuads 4, Lanes 64, Next, Residual, Rows 8, Run 4: workgroup [64 1 1], 2048 bytes of workgroup memory
+// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q4, GroupEights 4, Groups 1, HalfScales, HeadQuads 4, Lanes 64, Next 64, Residual, Rows 8, Run 4: workgroup [64 1 1], 2048 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -41,6 +41,10 @@ struct Params {
 // The index of a workgroup in a grid of one dimension that may have been folded into two.
 fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return wid.x + wid.y * groups.x;
+}
+
+fn spread(four: u32, chunks: u32) -> u32 {
+  return four % 8u * chunks + four / 8u;
 }
 
 // Eight weights of a row.
@@ -243,7 +247,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   if (row < params.n && part == 0u) {
     result += beside;
     y[column] = result;
-    weighted[column] = result * column_weight;
+    weighted[4u * spread(column / 4u, 64u) + column % 4u] = result * column_weight;
     square = result * result;
   }
   if (part == 0u) {

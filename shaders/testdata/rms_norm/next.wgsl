@@ -37,6 +37,10 @@ fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return wid.x + wid.y * groups.x;
 }
 
+fn spread(four: u32, chunks: u32) -> u32 {
+  return four % 8u * chunks + four / 8u;
+}
+
 var<workgroup> partial: array<f32, 128>;
 
 // The sum of v over the workgroup's lanes, for each lane. Every lane must call it.
@@ -74,7 +78,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     for (var i = s * 2u; i < min((s + 1u) * 2u, width); i++) {
       let v = x[x_base + i] * scale * weight[i] + residual[residual_base + i];
       y[base + i] = v;
-      weighted[base + i] = v * next_weight[i];
+      weighted[spread(i, params.width / 32u)] = v * next_weight[i];
       sum += dot(v, v);
     }
     next_squares[s] = sum;
