@@ -48,19 +48,19 @@ func fiveWords(lows, highs pack, words ...int) pack {
 		highs(pieces, high)
 		for ; len(into) > 0; low, high = low[16:], high[4:] {
 			fifths := binary.LittleEndian.Uint32(high)
-			four := func(i int) uint32 { // the numbers of columns 4i to 4i + 3, one behind the other
-				two := &spreadFives
-				return two[low[2*i]] | two[low[2*i+1]]<<10 | spreadFifths[fifths>>(4*i)&15]
+			var fours [8]uint32 // the numbers of columns 4i to 4i + 3, one behind the other
+			for i := range fours {
+				fours[i] = spreadFives[low[2*i]] | spreadFives[low[2*i+1]]<<10 |
+					spreadFifths[fifths>>(4*i)&15]
 			}
 			for _, w := range words {
 				var word uint32
 				for half := range 2 {
-					last := four(6 + half)
-					bits := four(2*min(w, 3)+half)&(1<<15-1) | last>>(15+w)&1<<15
-					if w == 4 {
-						bits = four(half)>>15 | four(2+half)>>15<<5 | four(4+half)>>15<<10 | last>>19<<15
+					bits, last := fours[half]>>15|fours[2+half]>>15<<5|fours[4+half]>>15<<10, fours[6+half]
+					if w < 4 {
+						bits = fours[2*w+half] & (1<<15 - 1)
 					}
-					word |= bits << (16 * half)
+					word |= (bits | last>>(15+w)&1<<15) << (16 * half)
 				}
 				binary.LittleEndian.PutUint32(into, word)
 				into = into[4:]
