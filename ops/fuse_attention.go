@@ -11,8 +11,8 @@ import (
 
 // fuseAttention leaves attention of one token in splits of its positions, which the products that read it
 // put together as they load their columns, so that no dispatch does. That costs in proportion to the
-// workgroups of the product and to the splits, so these are few: up to fewWhole positions there is one, which
-// is y, and past mostLeft a dispatch puts together as many as fill the device (sdpa_decode.go).
+// workgroups of the product and to the splits, so these are few: near the first position there is one, which
+// is y, and far from it a dispatch puts together as many as fill the device (leftSpans).
 //
 // It takes the attention and each of the products by itself, in the order of the graph.
 var fuseAttention = engine.Fusion{
@@ -89,7 +89,10 @@ func (o *sdpa) leavesTo(b *engine.Builder, y engine.ValueID) bool {
 }
 
 // leaves says whether one token that sees so many positions is left in splits.
-func (o *sdpa) leaves(span int) bool { return span > fewWhole && span <= mostLeft }
+func (o *sdpa) leaves(span int) bool {
+	above, upTo := o.leftSpan()
+	return span > above && span <= upTo
+}
 
 // rows is how many rows those make that read what is given of one token.
 func (o *sdpa) rows(p *engine.Planner) int {

@@ -80,8 +80,18 @@ func (c leftAttention) points() (points []step) {
 }
 
 func TestAttentionOfOneTokenIsLeftWhereItsSplitsAreFew(t *testing.T) {
+	for _, headDim := range []int{16, 64, 68, 128} {
+		few, most := 128, 2048
+		if headDim > 64 {
+			few, most = 256, 768
+		}
+		leftAbove(t, headDim, few, most)
+	}
+}
+
+func leftAbove(t *testing.T, headDim, few, most int) {
 	c := leftAttention{
-		attention: attention{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 3, context: mostLeft + 9},
+		attention: attention{qHeads: 8, kvHeads: 2, headDim: headDim, tokens: 3, context: most + 9},
 		format:    F32, out: 24, residual: true, views: 1,
 	}
 	whole, left := []string{"sdpa_decode", "linear_gemv"}, []string{"sdpa_decode_split", "linear_gemv_splits"}
@@ -101,14 +111,14 @@ func TestAttentionOfOneTokenIsLeftWhereItsSplitsAreFew(t *testing.T) {
 		want []string
 	}{
 		{at(1, 0, 1), whole},
-		{at(1, fewWhole-1, 1), whole},
-		{at(1, fewWhole, 1), left},
-		{at(1, mostLeft-1, 1), left},
-		{at(1, mostLeft, 1), split},
-		{at(3, fewWhole, 3), []string{"sdpa_update_cache", "sdpa_streaming", "linear_batch4"}},
-		{at(1, fewWhole, 1), left},
-		{at(1, fewWhole, 3), []string{"sdpa_decode", "linear_batch4"}}, // three sums with one row
-		{at(1, mostLeft-1, 1), left},
+		{at(1, few-1, 1), whole},
+		{at(1, few, 1), left},
+		{at(1, most-1, 1), left},
+		{at(1, most, 1), split},
+		{at(3, few, 3), []string{"sdpa_update_cache", "sdpa_streaming", "linear_batch4"}},
+		{at(1, few, 1), left},
+		{at(1, few, 3), []string{"sdpa_decode", "linear_batch4"}}, // three sums with one row
+		{at(1, most-1, 1), left},
 	} {
 		if err := bring(live, (&trial{}).input(t, g, p.step)); err != nil {
 			t.Fatalf("%v: %v", p.step, err)
@@ -169,7 +179,7 @@ func (c leftAttention) fused(t failer, limits gpu.Limits) (fused, plain *engine.
 func sampleLeftAttention(t *rapid.T) leftAttention {
 	c := leftAttention{
 		attention: attention{
-			kvHeads: draw(t, "kv heads", 1, 3), context: draw(t, "context", 3, mostLeft+200),
+			kvHeads: draw(t, "kv heads", 1, 3), context: draw(t, "context", 3, leftSpans[0].upTo+200),
 			half: rapid.Bool().Draw(t, "half"),
 		},
 		format: rapid.SampledFrom([]Format{F32, F16, Q4_0, Q4_K, Q6_K, IQ4_NL}).Draw(t, "format"),

@@ -36,10 +36,10 @@ import (
 // many splits as fill the device, whatever their number, each attended over by one workgroup for query heads
 // that share a KV head; that of the last split appends to the caches; then the splits are put together. Up to
 // 384 positions it is decoding: one workgroup for each query head attends over them all. Where linears alone
-// read y (fusion rule attention) that is up to 128, and from there to 2,048 positions it is split_decoding:
-// four workgroups for each query head, of which the linears put the splits together. All of them turn q and k
-// as they load them where a rotation stands before (fusion rule rope_attention), and norm their heads where
-// norms stand before that (norm_attention). Sources: ExecuTorch's
+// read y (fusion rule attention) that is up to 128, and from there to 2,048 positions it is split_decoding
+// (with a D over 64 from 256 to 768): four workgroups for each query head, of which the linears put the
+// splits together. All of them turn q and k as they load them where a rotation stands before (fusion rule
+// rope_attention), and norm their heads where norms stand before that (norm_attention). Sources: ExecuTorch's
 // sdpa_with_kv_cache; Dao and others, FlashAttention-2 and Flash-Decoding (2023); for the window Beltagy and
 // others, Longformer (2020), and Mistral 7B (2023).
 func SDPA(b *engine.Builder, name string, q, k, v, kCache, vCache engine.ValueID, position Int,
@@ -437,6 +437,7 @@ func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 		}
 	}
 	if o.routes.has(sdpaFlashDecoding) {
+		_, mostLeft := o.leftSpan()
 		for _, span := range [...]int{o.mostSplits() * o.split.block, fewDecoded, mostLeft} {
 			corners = append(corners, at(1, max(first, min(span, o.spanOf(1))-1)))
 		}

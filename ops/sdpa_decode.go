@@ -32,14 +32,21 @@ const (
 	decodeGroups = 256
 )
 
-// Where splits may be left to products (fusion rule attention) wholeDecode takes all positions up to
-// fewWhole, and leftSplits splits of them up to mostLeft. What a product takes for them goes by their number,
-// not by the positions; four have one workgroup on each multiprocessor where there are 32 query heads.
-const (
-	fewWhole   = 128
-	mostLeft   = 2048
-	leftSplits = 4
-)
+// Where splits may be left to products (fusion rule attention) there are leftSplits of them, which is one
+// workgroup on each multiprocessor for 32 query heads, where a token sees more positions than above and at
+// most upTo. What a product takes for them goes by the size of its row, so wider heads gain less.
+const leftSplits = 4
+
+var leftSpans = [...]struct{ headDim, above, upTo int }{{64, 128, 2048}, {sdpaWidest, 256, 768}}
+
+// leftSpan is where one token is left in splits.
+func (o *sdpa) leftSpan() (above, upTo int) {
+	s := &leftSpans[0]
+	if o.headDim > s.headDim {
+		s = &leftSpans[1]
+	}
+	return s.above, s.upTo
+}
 
 // turning is a rotation of q and k that an attention does: kernels of one token turn what they load, before
 // the others it is a dispatch.
