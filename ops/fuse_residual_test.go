@@ -202,6 +202,7 @@ func residualGraph(t *rapid.T) func(b *engine.Builder) {
 			bias:  rapid.Bool().Draw(t, "bias"), out: rapid.IntRange(0, 4).Draw(t, "out") == 0,
 		}
 	}
+	ends := rapid.Bool().Draw(t, "ends with the sum of a norm") // chance alone gives one in 15 such a sum
 	return func(b *engine.Builder) {
 		values := []engine.ValueID{
 			b.Input("x", engine.F32, []int{1, 1, 32}, []int{1, 40, 32}),
@@ -226,7 +227,11 @@ func residualGraph(t *rapid.T) func(b *engine.Builder) {
 				b.Output(v)
 			}
 		}
-		b.Output(values[len(values)-1])
+		y := values[len(values)-1]
+		if ends {
+			y = Add(b, "sum", values[0], RMSNorm(b, "norm", y, constant(b, "norm.w", 32), 1e-5), 1)
+		}
+		b.Output(y)
 	}
 }
 

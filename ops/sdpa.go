@@ -410,7 +410,7 @@ func (o *sdpa) Spec() engine.Spec {
 func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 	first, last := o.position.span(r)
 	fewest, most := r.Min(o.q)[1], min(r.Max(o.q)[1], o.context-first)
-	at := func(tokens, position int) engine.Corner {
+	rowsAt := func(tokens, position, rows int) engine.Corner {
 		c := o.position.set(min(position, last))
 		set := func(dim int, values ...engine.ValueID) {
 			for _, v := range values {
@@ -424,12 +424,13 @@ func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 			set(0, o.rope.parts().cos, o.rope.parts().sin)
 		}
 		for _, v := range o.residuals {
-			if dims := rowsAtMost(r.Min(v), r.Max(v), tokens); dims != nil {
+			if dims := rowsAtMost(r.Min(v), r.Max(v), rows); dims != nil {
 				c = append(c, engine.At{Value: v, Dims: dims})
 			}
 		}
 		return c
 	}
+	at := func(tokens, position int) engine.Corner { return rowsAt(tokens, position, tokens) }
 	var corners []engine.Corner
 	for _, tokens := range append(o.routes.most(most), most, fewest) {
 		if tokens >= fewest && tokens <= most {
@@ -440,6 +441,9 @@ func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 		_, mostLeft := o.leftSpan()
 		for _, span := range [...]int{o.mostSplits() * o.split.block, fewDecoded, mostLeft} {
 			corners = append(corners, at(1, max(first, min(span, o.spanOf(1))-1)))
+		}
+		if len(o.residuals) > 0 { // one token of which products make several rows
+			corners = append(corners, rowsAt(1, first, most))
 		}
 	}
 	if o.routes.has(sdpaSplitStreaming) {

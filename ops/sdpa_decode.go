@@ -92,13 +92,14 @@ func (o *sdpa) makeDecodeKernels(b *engine.Builder) {
 func (o *sdpa) choose(p *engine.Planner, tokens, position int) int {
 	span := position + tokens - o.start(position)
 	r, able := o.routes.preferred(tokens), o.routes.allowed(tokens)
-	if span < leftSplits*leftSplits || o.rows(p) > 1 { // a split without positions; x of several rows
+	severalRows := o.rows(p) > 1
+	if span < leftSplits*leftSplits || severalRows { // a split without positions; x of several rows
 		able &^= 1 << sdpaSplitDecoding
 	}
 	switch {
 	case able>>sdpaSplitDecoding&1 != 0 && o.leaves(span):
 		r = sdpaSplitDecoding
-	case tokens == 1 && o.routes.has(sdpaDecoding) && span <= fewDecoded:
+	case tokens == 1 && o.routes.has(sdpaDecoding) && (span <= fewDecoded || severalRows):
 		r = sdpaDecoding
 	case tokens > 1 && o.routes.has(sdpaSplitStreaming) && o.mostStreamSplits(tokens, span) > 1:
 		r = sdpaSplitStreaming
