@@ -97,7 +97,7 @@ func TestARunPausesWhereAConditionIsMet(t *testing.T) {
 			says: "position 7",
 		},
 		"a grid that nobody asked for": {
-			breaks: []string{"grid"}, stands: `step 5, position 129, "uvwxyz"`, prompt: 444,
+			breaks: []string{"grid"}, stands: `step 5, position 449, "cdefgh"`, prompt: 444,
 			says: "breakpoint grid: ", at: "layers.0.attn.rope+sdpa.fd_split",
 		},
 		"another route": {
