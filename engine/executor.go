@@ -423,7 +423,7 @@ func (x *Executor) bindDispatch(id trace.DispatchID, p *layout) ([]gpu.BindGroup
 	uses := o.spec.Slots[d.slot].Uses
 	groups := make([]gpu.BindGroup, len(uses))
 	for r, use := range uses {
-		if o.aliased || !x.g.compiled(o, d.slot, r) {
+		if o.aliased || len(uses) > 1 && !x.g.compiled(o, d.slot, r) {
 			continue // no corner takes this route: what it would read may have no memory then
 		}
 		var bindings []gpu.Binding

@@ -34,11 +34,13 @@ func (t *teller) tell(of func() session.Event) {
 	if !t.settled() {
 		return
 	}
-	for i, of := range t.held {
-		t.todo <- func() { t.stream.Send(of()) }
-		t.held[i] = nil
+	batch := t.held
+	t.held = nil
+	t.todo <- func() { // one for all: steps would wait for room for each
+		for _, of := range batch {
+			t.stream.Send(of())
+		}
 	}
-	t.held = t.held[:0]
 }
 
 // flush returns when all is sent. No step is on its way.

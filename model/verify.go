@@ -100,9 +100,11 @@ func (s *live) verify(ctx context.Context, t *turn, only []trace.DispatchID, bud
 	}
 	slices.SortFunc(v.gaps, func(a, b trace.DispatchGap) int { return int(a.Dispatch - b.Dispatch) })
 	s.record(trace.Record{Gaps: &trace.Gaps{Step: t.index, Gaps: v.gaps}}) // they do not change from here on
-	asked := only
-	if len(asked) == 0 {
-		asked = s.runner.exec.Live().Active()
+	asked := slices.Clone(s.runner.exec.Live().Active())
+	if err != nil {
+		asked = nil // it broke off: of the others nothing is known
+	} else if len(only) > 0 {
+		asked = slices.DeleteFunc(asked, func(id trace.DispatchID) bool { return !slices.Contains(only, id) })
 	}
 	s.tellVerified(t, v, asked, note)
 	return err

@@ -77,7 +77,7 @@ func (o *sdpa) leavesTo(b *engine.Builder, y engine.ValueID) bool {
 			if r.residual == engine.None {
 				continue
 			}
-			if r.residual > o.y && b.Producer(r.residual) != nil { // it may be given behind
+			if r.x != y || r.residual >= o.y && b.Producer(r.residual) != nil { // it may be given behind
 				return false
 			}
 			o.residuals = append(slices.Clip(o.residuals), r.residual)
@@ -93,6 +93,9 @@ func (o *sdpa) leaves(span int) bool {
 	above, upTo := o.leftSpan()
 	return span > above && span <= upTo
 }
+
+// splittable says whether one token that sees so many positions can be left in splits: each has some.
+func (o *sdpa) splittable(span int) bool { return span >= leftSplits*leftSplits }
 
 // rows is how many rows those make that read what is given of one token.
 func (o *sdpa) rows(p *engine.Planner) int {
@@ -163,7 +166,7 @@ func (o *sdpa) giveSplits(r *Ref, q Tensor, position int) {
 
 func (o *sdpa) leftRow(r *Ref, x Tensor) Tensor {
 	position := o.position.in(r)
-	if !o.leaves(position + 1 - o.start(position)) {
+	if !o.splittable(position + 1 - o.start(position)) {
 		return x
 	}
 	splits := r.Tensor(o.splits)

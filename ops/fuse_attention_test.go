@@ -221,3 +221,80 @@ func TestSplitsThatProductsPutTogetherOnTheGPU(t *testing.T) {
 		kernelsOf(t, dev, fused, plain, c.points(), 1e-3)
 	}
 }
+
+// Of several tokens whose last row alone is read nothing is left, though y has one row.
+func TestTheLastRowOfSeveralTokensIsNotOfSplits(t *testing.T) {
+	a := attention{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 3, context: 512}
+	build := func(b *engine.Builder) {
+		in := func(name string, h int) engine.ValueID {
+			return b.Input(name, engine.F32, []int{1, 1, h, 16}, []int{1, 3, h, 16})
+		}
+		q, k, v := in("q", 8), in("k", 2), in("v", 2)
+		dims := []int{1, 512, 2, 16}
+		y := SDPA(b, "sdpa", q, k, v, b.State("k_cache", engine.F32, dims),
+			b.State("v_cache", engine.F32, dims), Sym(b.SymInt("position", 0, 511, 0)), 0, 0)
+		y = View(b, "join", y, Fixed(1), Rest, Fixed(128))
+		y = Linear(b, "o", y, noiseMatrix("o.w", 24, 128, F32), engine.None)
+		b.Output(lastOf(b, y, 1))
+	}
+	fused := fusedBy(t, build, gpu.DefaultLimits(), Fusions...)
+	plain := fusedBy(t, build, gpu.DefaultLimits())
+	referencesOf(t, fused, plain, []step{a.step(3, 0), a.step(1, 200), a.step(3, 201)}, 1e-9)
+}
+
+// A sum of attention and a product of it is no residual that comes before.
+func TestAttentionIsNoResidualOfItsOwnReader(t *testing.T) {
+	a := attention{qHeads: 1, kvHeads: 1, headDim: 64, tokens: 3, context: 512}
+	build := func(b *engine.Builder) {
+		in := func(name string, h int) engine.ValueID {
+			return b.Input(name, engine.F32, []int{1, 1, h, 64}, []int{1, 3, h, 64})
+		}
+		q, k, v := in("q", 1), in("k", 1), in("v", 1)
+		dims := []int{1, 512, 1, 64}
+		y := SDPA(b, "sdpa", q, k, v, b.State("k_cache", engine.F32, dims),
+			b.State("v_cache", engine.F32, dims), Sym(b.SymInt("position", 0, 511, 0)), 0, 0)
+		o := Linear(b, "o", y, noiseMatrix("o.w", 64, 64, F32), engine.None)
+		b.Output(Add(b, "add", y, o, 1))
+	}
+	g := fusedBy(t, build, gpu.DefaultLimits(), Fusions...)
+	live, err := engine.NewLive(g, engine.LiveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := bring(live, (&trial{}).input(t, g, a.step(1, 300))); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := kernelsOfStep(g, live), []string{"sdpa_decode", "linear_gemv"}; !slices.Equal(got, want) {
+		t.Errorf("runs %v, want %v", got, want)
+	}
+}
+
+// With --static a token may be left in splits at any position where each of them has some: the reference
+// gives them there.
+func TestSplitsAskedForAtFewPositionsHaveAReference(t *testing.T) {
+	a := attention{qHeads: 8, kvHeads: 2, headDim: 64, tokens: 1, context: 512}
+	c := leftAttention{attention: a, format: F32, out: 24, views: 1}
+	g := fusedBy(t, c.build, gpu.DefaultLimits(), fuseResidual, fuseAttention, fuseNorm)
+	live, err := engine.NewLive(g, engine.LiveOptions{Static: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := (&trial{}).input(t, g, a.step(1, 60))
+	if err := bring(live, in); err != nil {
+		t.Fatal(err)
+	}
+	x := NewInterpreter(g)
+	if err := x.Step(in, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"sdpa_decode_split", "linear_gemv_splits"}
+	if got := kernelsOfStep(g, live); !slices.Equal(got, want) {
+		t.Fatalf("runs %v, want %v", got, want)
+	}
+	for i := range g.Values() {
+		v := engine.ValueID(i)
+		if got := len(x.Tensor(v).Data); g.Value(v).Name == "sdpa.splits" && got != leftSplits*8*(64+4) {
+			t.Errorf("the reference gives %d numbers of splits", got)
+		}
+	}
+}

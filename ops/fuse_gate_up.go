@@ -13,7 +13,7 @@ var fuseGateUp = engine.Fusion{
 	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
 		gate, up, joined := m.Ops[0].(*linear), m.Ops[1].(*linear), m.Last().(*gatedOp)
 		alone := func(o *linear) bool {
-			return o.bias == engine.None && o.residual == engine.None && len(o.parts) == 1
+			return o.bias == engine.None && o.residual == engine.None && len(o.parts) == 1 && !o.last
 		}
 		w, ok := gate.w.above(up.w)
 		if !ok || gate.w.Rows != up.w.Rows || gate.x != up.x || !alone(gate) || !alone(up) {

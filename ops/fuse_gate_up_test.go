@@ -135,3 +135,16 @@ func TestGateAndUpOfManyColumnsOnTheGPU(t *testing.T) {
 		}, []step{{"x": {1, k}}, {"x": {2, k}}, {"x": {1, k}}})
 	}
 }
+
+// Products of the last row alone are not joined: one of all rows would give more.
+func TestGateAndUpOfTheLastRowStayTwo(t *testing.T) {
+	build := func(b *engine.Builder) {
+		x := b.Input("x", engine.F32, []int{1, 1, 32}, []int{1, 9, 32})
+		gate := lastOf(b, Linear(b, "gate", x, noiseMatrix("gate.w", 256, 32, Q4_0), engine.None), 1)
+		up := lastOf(b, Linear(b, "up", x, noiseMatrix("up.w", 256, 32, Q4_0), engine.None), 1)
+		b.Output(Mul(b, "mul", SiLU(b, "silu", gate), up))
+	}
+	fused := fusedBy(t, build, gpu.DefaultLimits(), Fusions...)
+	plain := fusedBy(t, build, gpu.DefaultLimits())
+	referencesOf(t, fused, plain, []step{{"x": {1, 1, 32}}, {"x": {1, 7, 32}}}, 1e-9)
+}

@@ -515,7 +515,7 @@ func (o *linear) Reference(r *Ref) {
 	}
 	y := r.result(o.y, dims...)
 	m, _ := y.rows()
-	if o.before != nil && m == 1 {
+	if o.before != nil && m == 1 && xRows == 1 {
 		x = o.before.leftRow(r, x)
 	}
 	cols := slices.Collect(r.cols(o.y, o.cols()))

@@ -621,7 +621,7 @@ func (o *sdpa) Reference(r *Ref) {
 	for i := range k.Data {
 		kCache.Data[position*row+i], vCache.Data[position*row+i] = o.stored(k.Data[i]), o.stored(v.Data[i])
 	}
-	if o.splits != engine.None && tokens == 1 && o.leaves(position+1-o.start(position)) {
+	if o.splits != engine.None && tokens == 1 && o.splittable(position+1-o.start(position)) {
 		o.giveSplits(r, q, position)
 	}
 	y := r.result(o.y, q.Dims...)

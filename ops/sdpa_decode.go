@@ -93,7 +93,7 @@ func (o *sdpa) choose(p *engine.Planner, tokens, position int) int {
 	span := position + tokens - o.start(position)
 	r, able := o.routes.preferred(tokens), o.routes.allowed(tokens)
 	severalRows := o.rows(p) > 1
-	if span < leftSplits*leftSplits || severalRows { // a split without positions; x of several rows
+	if !o.splittable(span) || severalRows {
 		able &^= 1 << sdpaSplitDecoding
 	}
 	switch {

@@ -137,6 +137,9 @@ func TestSDPA(t *testing.T) {
 			qHeads: 2, kvHeads: 1, headDim: 132, tokens: 5, context: 70,
 			live: [][2]int{{5, 0}, {1, 5}, {1, 69}},
 		},
+		// Wider heads than the lanes of a split.
+		{qHeads: 4, kvHeads: 1, headDim: 132, tokens: 2, context: 500, live: [][2]int{{1, 450}, {1, 499}}},
+		{qHeads: 4, kvHeads: 1, headDim: 256, tokens: 2, context: 500, live: [][2]int{{1, 450}, {1, 499}}},
 		// One cache, call by call.
 		{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 5, context: 16, live: replay(3, 1, 1, 5, 1, 1, 2)},
 		{qHeads: 9, kvHeads: 3, headDim: 64, tokens: 111, context: 180, live: replay(111, 1, 1, 1, 57, 1, 1)},

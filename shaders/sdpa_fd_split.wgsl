@@ -276,9 +276,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
   }
   workgroupBarrier();
+{{- $wide := lt .Lanes (mul 4 .HeadQuads)}}
+{{- if $wide}}
+  for (var at = lane; at < {{mul 4 .HeadQuads}}u; at += {{.Lanes}}u) {
+{{- else}}
   if (lane >= {{mul 4 .HeadQuads}}u) {
     return;
   }
+{{- end}}
 {{- range $p := $parts}}
   let largest{{$p}} = largests[{{$p}}];
 {{- end}}
@@ -291,9 +296,13 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- range $p := $parts}}
   let weight{{$p}} = exp(largest{{$p}} - largest);
   total = fma(totals[{{$p}}], weight{{$p}}, total);
-  sum = fma(sums[{{mul $p (mul 4 $.HeadQuads)}}u + lane], weight{{$p}}, sum);
+  sum = fma(sums[{{mul $p (mul 4 $.HeadQuads)}}u + {{if $wide}}at{{else}}lane{{end}}], weight{{$p}}, sum);
 {{- end}}
+{{- if $wide}}
+  let element = 4u * (at % {{.HeadQuads}}u) + at / {{.HeadQuads}}u;
+{{- else}}
   let element = 4u * column + part;
+{{- end}}
 {{- range $h := .Heads}}
 {{- $x := ""}}{{if gt $.Heads 1}}{{$x = printf ".%s" (slice "xyzw" $h (add $h 1))}}{{end}}
 {{- if $.Whole}}
@@ -305,7 +314,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
 {{- end}}
 {{- if not .Whole}}
-  if (lane == 0u) {
+  if ({{if $wide}}at{{else}}lane{{end}} == 0u) {
 {{- range $h := .Heads}}
 {{- $x := ""}}{{if gt $.Heads 1}}{{$x = printf ".%s" (slice "xyzw" $h (add $h 1))}}{{end}}
     parts[at{{$h}} + {{mul 4 $.HeadQuads}}u] = largest{{$x}};
@@ -313,6 +322,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     parts[at{{$h}} + {{add (mul 4 $.HeadQuads) 2}}u] = 0.0;
     parts[at{{$h}} + {{add (mul 4 $.HeadQuads) 3}}u] = 0.0;
 {{- end}}
+  }
+{{- end}}
+{{- if $wide}}
   }
 {{- end}}
 }

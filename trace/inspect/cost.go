@@ -148,6 +148,9 @@ func (x *Index) Nameable(names string) error {
 		o := &g.Ops[d.Op]
 		name := label(o, d)
 		also = append(also, o.Kind, name)
+		if o.Layer != nil {
+			also = append(also, layerName(*o.Layer))
+		}
 		if o.Layer != nil && o.Block != "" {
 			name = o.Block + "." + name
 			add(o.Block)
