@@ -13,7 +13,7 @@ var fuseLast = engine.Fusion{
 	Name: "last", Doc: "a linear or sum of which the last row alone is read makes that alone",
 	Pattern: engine.Pattern{
 		Kinds: []string{"slice"},
-		Of:    []engine.Pattern{{Kinds: append(slices.Clip(linearKinds), kindRMSNorm.Name)}},
+		Of:    []engine.Pattern{{Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name})}},
 	},
 	Unnamed: true,
 	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {

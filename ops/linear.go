@@ -104,7 +104,7 @@ type linearRoute struct {
 var linearRoutes = []linearRoute{
 	{"gemv", oneRow, upTo(1), (*linear).gemv},
 	linearSplits: {"gemv_splits", leftInSplits, upTo(1), (*linear).gemvOfSplits},
-	{"last", lastRow, upTo(always), (*linear).gemvOfLast},
+	linearLast:   {"last", lastRow, upTo(always), (*linear).gemvOfLast},
 	{"batch4", atMost4Rows, upTo(4), batch(4, 16)},
 	{"batch8", atMost16Rows, upTo(16), batch(8, 8)},
 	{"tile64", fewTiles64, rowsOfTiles(64, &tuned.fill), tiles64},
@@ -112,8 +112,11 @@ var linearRoutes = []linearRoute{
 	{"tile128", manyTiles128, upTo(always), tiles(128, 1)},
 }
 
-// linearSplits is the route of a row that attention leaves in splits.
-const linearSplits = 1
+// Routes of one row: which attention leaves in splits, and which is found behind others.
+const (
+	linearSplits = 1 + iota
+	linearLast
+)
 
 func upTo(rows int) func(*linear) int { return func(*linear) int { return rows } }
 
@@ -445,7 +448,7 @@ func (o *linear) takesLeft(route int) bool {
 }
 
 // ofLast says whether the kernel of a route finds the row that it takes behind others.
-func (o *linear) ofLast(route int) bool { return linearRoutes[route].why == lastRow }
+func (o *linear) ofLast(route int) bool { return route == linearLast }
 
 // doesNext says whether the kernel of a route does what the norm of y takes of each element.
 func (o *linear) doesNext(route int) bool { return o.next != nil && o.shapes[route].batch == 1 }

@@ -277,7 +277,7 @@ func (d *device) Write(b gpu.Buffer, offset uint64, data []byte) error {
 	for len(data) > 0 {
 		n := min(len(data), maxWriteBytes)
 		if d.written-d.taken+uint64(n) > maxStagedBytes {
-			if err := d.native.flush(); err != nil {
+			if err := d.native.drain(); err != nil {
 				return fmt.Errorf("%s: %w", &own.Object, err)
 			}
 			d.waited(d.written, d.sent)

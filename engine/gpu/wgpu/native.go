@@ -330,9 +330,11 @@ func (n native) sendWrites() error {
 	return n.caught()
 }
 
-// flush sends queued writes and waits until their staging memory is free again.
-func (n native) flush() error {
-	C.submitNothing(n.queue)
+// drain sends queued writes and waits until their staging memory is free again.
+func (n native) drain() error {
+	if err := n.sendWrites(); err != nil {
+		return err
+	}
 	return n.wait()
 }
 
