@@ -136,7 +136,9 @@ func (x *Index) Named(ctx context.Context, step int, names string) (Part, error)
 // Nameable refuses names, with commas between, of which one is that of no row that a step may have, whatever
 // the routes of its dispatches: what Named refuses of every step.
 func (x *Index) Nameable(names string) error {
-	var rows, also []string // also: kinds of operators, kernels, and labels without their block
+	var rows []string
+	// Also: kinds of operators, kernels, labels without their block, and how layers are called.
+	also := []string{"layer 0", "layers 0–1"}
 	add := func(name string) {
 		if name != "" && !slices.Contains(rows, name) {
 			rows = append(rows, name)
