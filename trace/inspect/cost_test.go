@@ -73,6 +73,9 @@ func TestNamesAreKnownBeforeAStepRuns(t *testing.T) {
 			}
 		}
 	}
+	if err := before.Nameable("lay*,*ayers*,layers 1–2"); err != nil {
+		t.Error(err) // which layers are one row a step says
+	}
 	for name, want := range map[string]string{
 		"attn.q,norms": `called "norms"; there are prologue, embed, `, "x*": `called "x*"`, "[": `"[" is no name`,
 	} {
