@@ -44,7 +44,7 @@ func (p *plainText) setBase(word string) {
 			of.file, err = readBase(p.ctx, path)
 			said = "the steps of the same phase in " + path
 			if err == nil {
-				said = joined("; ", said, other(of.file, p.index))
+				said = joined("; ", said, p.index.Other(of.file).Text)
 			}
 		}
 		if err != nil {

@@ -305,9 +305,6 @@ func (a *App) setBase() {
 	a.version++
 }
 
-// other says of which model or device a trace is, where that is another than a run's.
-func other(file, x *inspect.Index) string { return (&inspect.Base{Index: file}).Other(x).Text }
-
 // askBase wants the trace that tables are compared with.
 func (a *App) askBase() {
 	const hint = "the path of a trace; nothing: the step before again"
@@ -331,7 +328,7 @@ func (a *App) openBase(path string) {
 		a.base, a.file = base{scope: -1, step: -1, file: path}, x
 		a.version++
 		said := fmt.Sprintf("base: %s, %s", filepath.Base(path), plural(len(x.Trace.Steps), "step"))
-		a.say(joined("; ", said, other(x, a.index)))
+		a.say(joined("; ", said, a.index.Other(x).Text))
 	})
 }
 

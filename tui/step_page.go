@@ -130,7 +130,7 @@ func (p *stepPage) title(int) []table.Part {
 	}
 	parts := []table.Part{table.Say(0, "%s: %d prefill ▒, %d decode █", steps, f.prefill, f.decode)}
 	if base := f.s.against; base != nil {
-		parts = append(parts, table.Say(2, "base %s", base.Scope.Called()), base.Other(f.s.index))
+		parts = append(parts, table.Say(2, "base %s", base.Scope.Called()), f.s.index.Other(base.Index))
 	}
 	if upto := f.s.state.Upto; upto != nil && f.s.live {
 		parts = append(parts, table.Say(0, "s%d stands after dispatch %d: the rest of it has not run again",

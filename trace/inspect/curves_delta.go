@@ -129,5 +129,5 @@ func (c *Curves) baseParts() []table.Part {
 	}
 	part := table.Say(0, "Δlast against %s at %.0f", c.Base.Scope.Called(), c.Rows[0].Base.At)
 	part.Short = "Δ " + c.Base.Scope.Short()
-	return []table.Part{part, c.Base.Other(c.Index)}
+	return []table.Part{part, c.Index.Other(c.Base.Index)}
 }

@@ -193,11 +193,11 @@ type Base struct {
 	Scope Scope
 }
 
-// Other is the part of a title that says of which other model, or device, a base is: what differs then is no
-// change. It says nothing where a run has the same.
-func (b *Base) Other(x *Index) table.Part {
+// Other is the part of a title that says of which other model, or device, a base of this run is: what differs
+// then is no change. It says nothing where both have the same.
+func (x *Index) Other(base *Index) table.Part {
 	var what, which []string
-	now, then := x.Trace, b.Index.Trace
+	now, then := x.Trace, base.Trace
 	is, was := &now.Model, &then.Model
 	if was.Name != is.Name || was.Parameters != is.Parameters || was.Quantization != is.Quantization {
 		what, which = append(what, "model"), append(which, strings.TrimSpace(was.Name+" "+was.Quantization))

@@ -142,7 +142,7 @@ func (t *DispatchTable) baseParts() []table.Part {
 	if rest := counts[first:]; len(rest) > 0 {
 		parts = append(parts, table.Part{Rank: 3, With: true, Text: "and " + strings.Join(rest, ", ")})
 	}
-	parts = append(parts, t.Base.Other(t.Index))
+	parts = append(parts, t.Index.Other(t.Base.Index))
 	if t.ByOrder {
 		parts = append(parts, table.Part{
 			Rank: 0, Text: "no dispatch in common, compared by order", Short: "compared by order",

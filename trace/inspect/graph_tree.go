@@ -409,7 +409,7 @@ func (t *GraphTable) title(fold Fold, w *weights) table.Line {
 	case slices.ContainsFunc(t.Nodes, compared):
 		of := t.Base.Scope
 		parts = append(parts, table.Part{Rank: 0, Text: "Δ against " + of.Called(), Short: "Δ " + of.Short()},
-			t.Base.Other(t.Index))
+			t.Index.Other(t.Base.Index))
 	case w.single:
 		parts = append(parts, table.Say(6, "no Δ against %s: 1 sample", t.Base.Scope.Called()))
 	}
