@@ -192,10 +192,7 @@ func (o *modelOptions) checkFlags() error {
 			return err
 		}
 	}
-	if o.kv != nil {
-		return o.kv.check()
-	}
-	return nil
+	return o.kv.check()
 }
 
 // forModel are the options as package model takes them.
