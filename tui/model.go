@@ -28,8 +28,7 @@ type model struct {
 	text  session.Text
 	news  bool // there is more in the mirror
 
-	// What had been asked for, and how many commands had ended, when that was taken in last.
-	newsAsked, newsCommands int
+	newsAsked int // jobs.asked when that was taken in last
 
 	shown   int // index into Trace.Steps of "this step", -1 before the first; what is shown: at()
 	follow  bool
@@ -222,7 +221,7 @@ func (a *App) events(list eventsMsg) {
 // takeNews takes in what the mirror has, if it is time: header and views are of one state of the run. What a
 // person does and the end of a command show the newest; else it waits for what is being computed, and rests.
 func (a *App) takeNews() {
-	asked := a.newsAsked != a.jobs.asked || a.newsCommands != a.commands
+	asked := a.newsAsked != a.jobs.asked
 	switch {
 	case !a.news:
 		return
@@ -233,7 +232,7 @@ func (a *App) takeNews() {
 		a.jobs.resting = true
 		return
 	}
-	a.news, a.newsAsked, a.newsCommands = false, a.jobs.asked, a.commands
+	a.news, a.newsAsked = false, a.jobs.asked
 	a.jobs.rest = time.Time{}
 	t := a.mirror.Trace
 	if a.index != nil {
