@@ -2,6 +2,7 @@ package tui
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -434,8 +435,9 @@ func allActions() []action {
 			in:  []scope{anywhere}, run: (*App).toggleMeter,
 		},
 		{
-			keys: []string{"ctrl+c"}, name: "cancel", doc: "Cancel what is running; again within 2 s: quit.",
-			in: []scope{anywhere}, run: (*App).cancel,
+			keys: []string{"ctrl+c"}, name: "cancel",
+			doc: fmt.Sprintf("Cancel what is running; again within %.0f s: quit.", armedFor.Seconds()),
+			in:  []scope{anywhere}, run: (*App).cancel,
 		},
 		{
 			keys: []string{"ctrl+z"}, name: "suspend", doc: "Suspend; fg brings it back.",
