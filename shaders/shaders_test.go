@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -60,8 +61,22 @@ func holdExpansion(t *testing.T, name, file string) {
 	if err != nil {
 		t.Fatalf("%v (run with -update to write it)", err)
 	}
+	holdUsed(t, k.Source)
 	if d := cmp.Diff(string(want), got); d != "" {
 		t.Errorf("expansion differs from %s (- expected, + got); -update rewrites it\n%s", golden, d)
+	}
+}
+
+var declaredRE = regexp.MustCompile(`(?m)^(?:fn|const|alias|struct|var<\w+>) (\w+)`)
+
+// holdUsed says which functions, types, constants and variables of a kernel nothing uses.
+func holdUsed(t *testing.T, source string) {
+	src := commentRE.ReplaceAllString(source, " ")
+	for _, m := range declaredRE.FindAllStringSubmatch(src, -1) {
+		uses := regexp.MustCompile(`\b`+m[1]+`\b`).FindAllString(src, 2)
+		if len(uses) < 2 && m[1] != "main" {
+			t.Errorf("%s is declared, and nothing uses it", m[1])
+		}
 	}
 }
 

@@ -8,7 +8,6 @@
 
 {{define "fives_functions"}}
 alias Bits = vec4<u32>; // two columns each, at bits 0, 5, 0 and 0 of both halves
-{{- if not .Wide}}
 
 fn load(row: u32, eight: u32) -> Bits {
   let at = row * ({{.Columns}} / 8u) + eight;
@@ -22,7 +21,6 @@ fn load(row: u32, eight: u32) -> Bits {
   }
   return Bits(own, own, own >> 10u, fourth);
 }
-{{- end}}
 {{- end}}
 
 {{define "fives_halves"}}

@@ -19,7 +19,8 @@
 //
 //   wide_row      Row, what is stored of a chunk of a row, and load_row(row, chunk)
 //   wide_bits     Bits of eight E of Row, or
-//   wide_halves   what halves gives of it, and wide_turn its turn
+//   wide_halves   what halves gives of it, and wide_turn its turn: then it needs no format_functions and
+//                 no format_halves
 //   wide_scales   Scales, what is stored of the scales and zeros of four rows, and load_scales(row, chunk)
 //   wide_factors  what gemv_factors gives
 //
@@ -29,16 +30,24 @@
 //
 // In a GEMV of formats with row_scales.wgsl those are gemv_scales and gemv_factors, for any Eights.
 {{define "format"}}
+{{- $own := and .Wide (defined "wide_halves")}}
+{{- if not (and .GEMV (defined "format_halves"))}}
+
 // Eight weights of a row.
 struct Eight {
   low: vec4<f32>, // columns 0 to 3
   high: vec4<f32>,
 }
+{{- end}}
+{{- if not $own}}
 
 {{template "format_functions" .}}
+{{- end}}
 {{- if defined "format_halves"}}
+{{- if not $own}}
 
 {{template "format_halves" .}}
+{{- end}}
 
 // Halves below the normal ones as floats.
 {{- if .Flushes}} The device takes them for 0, but not their mantissas under the exponent of 1.{{end}}

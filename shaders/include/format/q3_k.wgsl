@@ -15,7 +15,6 @@
 
 {{define "format_functions"}}
 alias Bits = vec4<u32>; // two columns each, at bits 0, 3, 6 and 0 of both halves
-{{- if not .Wide}}
 
 fn load(row: u32, eight: u32) -> Bits {
   let at = row * ({{.Columns}} / 32u) + eight / 4u;
@@ -25,7 +24,6 @@ fn load(row: u32, eight: u32) -> Bits {
   return select(Bits(own, own, own, own >> 9u), Bits(w.x >> 12u, w.y >> 9u, w.z >> 6u, fourth),
     (eight & 3u) == 3u);
 }
-{{- end}}
 {{- end}}
 
 {{define "format_halves"}}

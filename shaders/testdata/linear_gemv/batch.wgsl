@@ -39,12 +39,6 @@ fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return wid.x + wid.y * groups.x;
 }
 
-// Eight weights of a row.
-struct Eight {
-  low: vec4<f32>, // columns 0 to 3
-  high: vec4<f32>,
-}
-
 alias Bits = u32;
 
 fn load(row: u32, eight: u32) -> Bits {

@@ -40,20 +40,6 @@ fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return wid.x + wid.y * groups.x;
 }
 
-// Eight weights of a row.
-struct Eight {
-  low: vec4<f32>, // columns 0 to 3
-  high: vec4<f32>,
-}
-
-alias Bits = vec4<u32>; // two columns each, at bits 0, 3, 6 and 0 of both halves
-
-const turn = vec4<f32>(0x1p24f, 0x1p21f, 0x1p18f, 0x1p24f);
-
-fn halves(b: Bits) -> vec4<u32> {
-  return b & vec4<u32>(0x00070007u, 0x00380038u, 0x01c001c0u, 0x00070007u);
-}
-
 // Halves below the normal ones as floats.
 fn small(h: u32) -> vec2<f32> {
   return unpack2x16float(h);

@@ -47,12 +47,6 @@ fn spread(four: u32, chunks: u32) -> u32 {
   return four % 8u * chunks + four / 8u;
 }
 
-// Eight weights of a row.
-struct Eight {
-  low: vec4<f32>, // columns 0 to 3
-  high: vec4<f32>,
-}
-
 alias Bits = u32;
 
 const turn = vec4<f32>(0x1p24f, 0x1p20f, 0x1p24f, 0x1p20f);

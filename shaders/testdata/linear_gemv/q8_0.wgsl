@@ -42,12 +42,6 @@ fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
   return wid.x + wid.y * groups.x;
 }
 
-// Eight weights of a row.
-struct Eight {
-  low: vec4<f32>, // columns 0 to 3
-  high: vec4<f32>,
-}
-
 alias Bits = vec2<u32>;
 
 const turn = vec4<f32>(0x1p24f);
