@@ -65,7 +65,7 @@ type Match struct {
 	Between []ValueID
 	ids     []OpID
 	gives   []ValueID // the outputs that stay
-	named   int       // how many of Ops the replacement is named after
+	name    string    // of the replacement
 }
 
 // Last is the operator at the end of the pattern.
@@ -85,7 +85,7 @@ func (b *Builder) Remake(m *Match, add func(name string)) Operator {
 	if b.err != nil {
 		return nil
 	}
-	r := &remade{name: b.fusedName(m), outputs: m.gives}
+	r := &remade{name: m.name, outputs: m.gives}
 	prefix := b.prefix
 	b.prefix, b.remade = "", r
 	add(r.name)
@@ -254,9 +254,11 @@ func (b *Builder) find(rule *Fusion, o *op) *Match {
 		return nil
 	}
 	m.gives = append(m.gives, o.spec.Outputs...)
-	if m.named = len(m.ids); rule.Unnamed {
-		m.named = 1
+	named := m.ids
+	if rule.Unnamed {
+		named = named[:1]
 	}
+	m.name = b.fusedName(named)
 	return m
 }
 
@@ -348,7 +350,7 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 	}
 	last := &b.ops[m.ids[len(m.ids)-1]]
 	o := op{
-		id: last.id, name: b.fusedName(m), layer: last.layer, block: last.block,
+		id: last.id, name: m.name, layer: last.layer, block: last.block,
 		spec: impl.Spec(), impl: impl,
 	}
 	if n := len(m.gives); len(o.spec.Outputs) < n || !slices.Equal(o.spec.Outputs[:n], m.gives) {
@@ -428,12 +430,12 @@ func (b *Builder) dissolve(part, fused *op) {
 	}
 }
 
-// fusedName is the names of a match's operators, each without what it has in common with the first:
+// fusedName is the names of operators, each without what it has in common with the first:
 // "layers.0.attn.o+add".
-func (b *Builder) fusedName(m *Match) string {
-	name := b.ops[m.ids[0]].name
+func (b *Builder) fusedName(ids []OpID) string {
+	name := b.ops[ids[0]].name
 	prefix := name[:strings.LastIndexByte(name, '.')+1]
-	for _, id := range m.ids[1:m.named] {
+	for _, id := range ids[1:] {
 		name += "+" + strings.TrimPrefix(b.ops[id].name, prefix)
 	}
 	return name
