@@ -33,9 +33,9 @@ type Format struct {
 	// it asks for none.
 	shader    string
 	constants func() shaders.Constants
-	// counts is how many times its size a weight counts in the sums of kernels that take the zero off once
-	// for many weights; 0 where they sum weights as they are.
-	counts float64
+	// asHalves says that kernels multiply what is stored as halves, and take off once for many weights what
+	// that has too much: until then a weight counts up to twice its size.
+	asHalves bool
 	// eights is how many times 8 columns a lane of a GEMV takes at a time at most, where the columns are a
 	// multiple of that.
 	eights int

@@ -10,8 +10,8 @@ var Q2_K = Format{
 	Name: "q2_k", File: "Q2_K", Group: 16,
 	Doc: "q * scale * super - zero * super_zero: 2 bits, 4 bits each of scale and zero for 16 columns, " +
 		"two halves for 256",
-	Pieces: []Block{{Cols: 256, Bytes: q2kBytes, Floats: halves(q2kSupers, q2kSupers+2)}},
-	counts: 2, shader: "q2_k", eights: 4,
+	Pieces:   []Block{{Cols: 256, Bytes: q2kBytes, Floats: halves(q2kSupers, q2kSupers+2)}},
+	asHalves: true, shader: "q2_k", eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
 			weightsArray(engine.U32, rows, cols/16,

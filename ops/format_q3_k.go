@@ -13,9 +13,9 @@ import (
 // and scales and supers apart.
 var Q3_K = Format{
 	Name: "q3_k", File: "Q3_K", Group: 16,
-	Doc:    "(q - 4) * (scale - 32) * super: 3 bits, 6 bits for 16 columns and a half for 256",
-	Pieces: []Block{{Cols: 256, Bytes: q3kBytes, Floats: halves(q3kSuper)}},
-	counts: 2, shader: "q3_k", eights: 4,
+	Doc:      "(q - 4) * (scale - 32) * super: 3 bits, 6 bits for 16 columns and a half for 256",
+	Pieces:   []Block{{Cols: 256, Bytes: q3kBytes, Floats: halves(q3kSuper)}},
+	asHalves: true, shader: "q3_k", eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
 			weightsArray(engine.U32, rows, cols/16, threes(0, 1)),

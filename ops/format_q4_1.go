@@ -7,9 +7,9 @@ import "gpuscope/engine"
 // scales and zeros lie apart.
 var Q4_1 = Format{
 	Name: "q4_1", File: "Q4_1", Group: halfOf32.group,
-	Doc:    "q * scale + zero: 4 bits, and two halves for 32 columns",
-	Pieces: []Block{{Cols: 32, Bytes: 4 + 16, Floats: halves(0, 2)}},
-	counts: 2, shader: "q4_1", constants: halfOf32.constants, eights: 4,
+	Doc:      "q * scale + zero: 4 bits, and two halves for 32 columns",
+	Pieces:   []Block{{Cols: 32, Bytes: 4 + 16, Floats: halves(0, 2)}},
+	asHalves: true, shader: "q4_1", constants: halfOf32.constants, eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
 			weightsArray(engine.Q4, rows, cols, packed{20, 4, 16, 4, 16}.inOrder),

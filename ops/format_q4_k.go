@@ -9,8 +9,8 @@ var Q4_K = Format{
 	Name: "q4_k", File: "Q4_K", Group: 32,
 	Doc: "q * scale * super - zero * super_zero: 4 bits, 6 bits each of scale and zero for 32 columns, " +
 		"two halves for 256",
-	Pieces: []Block{{Cols: 256, Bytes: q4kBytes, Floats: halves(0, 2)}},
-	counts: 2, shader: "q4_k", eights: 4,
+	Pieces:   []Block{{Cols: 256, Bytes: q4kBytes, Floats: halves(0, 2)}},
+	asHalves: true, shader: "q4_k", eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
 			weightsArray(engine.Q4, rows, cols, packed{q4kBytes, sixesBytes, 128, 4, 32}.inOrder),

@@ -65,7 +65,7 @@ func q4(f Format, scales rowScales, pieces []Block, nibbles pack,
 ) Format {
 	f.Doc = "(q - 8) * scale: 4 bits, and a scale, f32 or a half, for each group of columns"
 	f.Group, f.Pieces, f.shader, f.eights = scales.group, pieces, "q4", 1
-	f.counts = 2
+	f.asHalves = true
 	f.constants = scales.constants
 	f.arrays = func(rows, cols int) []array {
 		return []array{

@@ -11,9 +11,9 @@ import (
 // the device the five bits of a weight lie together, and scales apart.
 var Q5_0 = Format{
 	Name: "q5_0", File: "Q5_0", Group: halfOf32.group,
-	Doc:    "(q - 16) * scale: 5 bits, and a half for 32 columns",
-	Pieces: []Block{{Cols: 32, Bytes: q50Bytes, Floats: halves(0)}},
-	counts: 2, shader: "q5_0", constants: halfOf32.constants, eights: 4,
+	Doc:      "(q - 16) * scale: 5 bits, and a half for 32 columns",
+	Pieces:   []Block{{Cols: 32, Bytes: q50Bytes, Floats: halves(0)}},
+	asHalves: true, shader: "q5_0", constants: halfOf32.constants, eights: 4,
 	arrays: func(rows, cols int) []array {
 		return append(fives(rows, cols, packed{q50Bytes, 6, 16, 4, 16}.inOrder, taken(q50Bytes, 2, 4)),
 			halfOf32.array("scales", rows, cols, func(p [][]byte, i int) []byte {

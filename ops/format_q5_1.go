@@ -5,9 +5,9 @@ package ops
 // bits of a weight lie together, and scales and zeros apart.
 var Q5_1 = Format{
 	Name: "q5_1", File: "Q5_1", Group: halfOf32.group,
-	Doc:    "q * scale + zero: 5 bits, and two halves for 32 columns",
-	Pieces: []Block{{Cols: 32, Bytes: q51Bytes, Floats: halves(0, 2)}},
-	counts: 2, shader: "q5_1", constants: halfOf32.constants, eights: 4,
+	Doc:      "q * scale + zero: 5 bits, and two halves for 32 columns",
+	Pieces:   []Block{{Cols: 32, Bytes: q51Bytes, Floats: halves(0, 2)}},
+	asHalves: true, shader: "q5_1", constants: halfOf32.constants, eights: 4,
 	arrays: func(rows, cols int) []array {
 		return append(fives(rows, cols, packed{q51Bytes, 8, 16, 4, 16}.inOrder, taken(q51Bytes, 4, 4)),
 			halfOf32.array("scales", rows, cols, func(p [][]byte, i int) []byte {

@@ -7,8 +7,8 @@ var Q5_K = Format{
 	Name: "q5_k", File: "Q5_K", Group: 32,
 	Doc: "q * scale * super - zero * super_zero: 5 bits, 6 bits each of scale and zero for 32 columns, " +
 		"two halves for 256",
-	Pieces: []Block{{Cols: 256, Bytes: q5kBytes, Floats: halves(0, 2)}},
-	counts: 2, shader: "q5_k", eights: 4,
+	Pieces:   []Block{{Cols: 256, Bytes: q5kBytes, Floats: halves(0, 2)}},
+	asHalves: true, shader: "q5_k", eights: 4,
 	arrays: func(rows, cols int) []array {
 		lows := packed{q5kBytes, sixesBytes + 32, 128, 4, 32}
 		return append(fives(rows, cols, lows.inOrder, packed{q5kBytes, sixesBytes, 32, 1, 32}.inOrder),

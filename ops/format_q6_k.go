@@ -7,9 +7,9 @@ import "gpuscope/engine"
 // scales and the super. On the device low bits, high bits, scales and supers lie apart.
 var Q6_K = Format{
 	Name: "q6_k", File: "Q6_K", Group: 16,
-	Doc:    "(q - 32) * scale * super: 6 bits, a signed byte for 16 columns and a half for 256",
-	Pieces: []Block{{Cols: 256, Bytes: q6Bytes, Floats: halves(q6Super)}},
-	counts: 2, shader: "q6_k", eights: 4,
+	Doc:      "(q - 32) * scale * super: 6 bits, a signed byte for 16 columns and a half for 256",
+	Pieces:   []Block{{Cols: 256, Bytes: q6Bytes, Floats: halves(q6Super)}},
+	asHalves: true, shader: "q6_k", eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
 			weightsArray(engine.Q4, rows, cols, packed{q6Bytes, 0, 128, 4, 64}.inOrder),

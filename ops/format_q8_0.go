@@ -11,9 +11,9 @@ import (
 // scales apart.
 var Q8_0 = Format{
 	Name: "q8_0", File: "Q8_0", Group: halfOf32.group,
-	Doc:    "q * scale: signed bytes, and a half for 32 columns",
-	Pieces: []Block{{Cols: 32, Bytes: 2 + 32, Floats: halves(0)}},
-	counts: 2, shader: "q8_0", constants: halfOf32.constants, eights: 2,
+	Doc:      "q * scale: signed bytes, and a half for 32 columns",
+	Pieces:   []Block{{Cols: 32, Bytes: 2 + 32, Floats: halves(0)}},
+	asHalves: true, shader: "q8_0", constants: halfOf32.constants, eights: 2,
 	arrays: func(rows, cols int) []array {
 		return []array{
 			weightsArray(engine.I8, rows, cols, q8Bytes),

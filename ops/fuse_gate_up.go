@@ -8,7 +8,7 @@ import "gpuscope/engine"
 var fuseGateUp = engine.Fusion{
 	Name: "gate_up", Doc: "the linears gate and up of a gated MLP are one, which joins them but for 2 to 16 rows",
 	Pattern: engine.Pattern{
-		Kinds: gatedKinds(), Of: []engine.Pattern{{Kinds: linearKinds}, {Kinds: linearKinds}},
+		Kinds: gatedKinds, Of: []engine.Pattern{{Kinds: linearKinds}, {Kinds: linearKinds}},
 	},
 	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
 		gate, up, joined := m.Ops[0].(*linear), m.Ops[1].(*linear), m.Last().(*gatedOp)
@@ -30,11 +30,4 @@ var fuseGateUp = engine.Fusion{
 		fused.makeKernels(b)
 		return fused
 	},
-}
-
-func gatedKinds() (names []string) {
-	for i := range gatedOps {
-		names = append(names, gatedOps[i].kind)
-	}
-	return names
 }

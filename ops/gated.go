@@ -63,6 +63,8 @@ var kindsOfGated = eachKind(gatedOps, func(r *gatedRow) Kind {
 	}
 })
 
+var gatedKinds = kindNames(kindsOfGated)
+
 func (r *gatedRow) add(c *call) []engine.ValueID {
 	gate, up := c.tensor("gate"), c.tensor("up")
 	o := &gatedOp{

@@ -602,9 +602,9 @@ func (o *linear) productTolerance(r *Ref) Tolerance {
 	t := Tolerance{
 		Row: summed(o.w.Cols) * rounding, Why: fmt.Sprintf("%d products summed in f32", o.w.Cols),
 	}
-	if n := o.w.Format.counts; n > 1 {
-		t.Row += 8 * n * rounding
-		t.Why += fmt.Sprintf(", of weights that count %g times until the zero is taken off", n)
+	if o.w.Format.asHalves {
+		t.Row += 8 * 2 * rounding
+		t.Why += ", of weights that count twice until the zero is taken off"
 	}
 	if o.before != nil {
 		row, why := o.before.leftTolerance(o.w.Cols)

@@ -148,7 +148,7 @@ func TestLinearOfEachFormat(t *testing.T) {
 		wide.live = []int{130, 64, 16, 4, 1}
 		narrow.k, narrow.n, narrow.live = block, 131, []int{67, 9, 3, 1}
 		trials = append(trials, wide.trial(), narrow.trial())
-		if f.counts > 0 {
+		if f.asHalves {
 			flushed := wide
 			flushed.live = []int{64, 1}
 			small := flushed.trial()
