@@ -52,8 +52,9 @@ func (a *App) start() {
 	})
 }
 
-// restart starts an engine in the place of the one that has gone.
+// restart starts an engine in the place of the one that has gone. What that was asked for has gone with it.
 func (a *App) restart() {
+	a.job, a.queued = nil, nil
 	a.lost, a.again.opened, a.session, a.failure, a.wished = false, false, nil, "", time.Time{}
 	a.mirror.Progress = session.Progress{}
 	if a.mirror.Trace != nil {

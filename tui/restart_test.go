@@ -120,3 +120,36 @@ func TestAnEngineThatHasGoneIsStartedAgainWhereItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// dying goes at the first step, and answers what it was asked for late.
+type dying struct {
+	*tuitest.Session
+	answer chan struct{}
+}
+
+func (d *dying) Do(ctx context.Context, c session.Command) (session.Reply, error) {
+	if c.Kind != session.Next {
+		return d.Session.Do(ctx, c)
+	}
+	d.Die(errors.New("signal: killed"))
+	<-d.answer
+	return session.Reply{}, session.ErrClosed
+}
+
+// What the engine before was asked for goes with it, however late it answers: nothing of the one that was
+// started in its place waits for that.
+func TestAnEngineThatIsStartedAgainWaitsForNothingOfTheOneBefore(t *testing.T) {
+	first := &dying{tuitest.Play(llama, tuitest.Script{}), make(chan struct{})}
+	engines := []session.Session{first, tuitest.Play(llama, tuitest.Script{})}
+	x := start(t, context.Background(), func(context.Context) (s session.Session, err error) {
+		s, engines = engines[0], engines[1:]
+		return s, nil
+	}, Options{Prompt: "once"})
+	x.sees("step 0 prefill").press("s").sees("[ENGINE GONE]", "the engine has gone while")
+	x.press("r").sees("[PAUSED]", "the engine is back at position")
+	close(first.answer)
+	x.press("s").sees("step 1 decode").press("q")
+	if err := x.ends(); err != nil {
+		t.Error(err)
+	}
+}
