@@ -548,3 +548,44 @@ func TestRecorderForgetsOldPlans(t *testing.T) {
 			first)
 	}
 }
+
+// A slot of one use is bound where a corner takes any route, which need not be the first.
+func TestASlotOfOneUseIsBoundForEveryRoute(t *testing.T) {
+	dev := fake.New(fake.Options{})
+	defer dev.Release()
+	dev.OnDispatch = compute
+	b := NewBuilder(dev.Info().Limits)
+	x := rowsInput(b, "x")
+	y := b.Tensor("y", U32)
+	b.Add("y", &funcOp{
+		spec: Spec{
+			Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{y}, Routes: []string{"never", "always"},
+			Slots: []Slot{{Uses: []Use{on(unaryKernel, x, y)}}},
+		},
+		corners: func(r *Ranges) []Corner { return r.Ends(x) },
+		plan: func(p *Planner) error {
+			p.SetDims(y, p.Dims(x)...)
+			p.Choose(1, reasonMany, 0b10)
+			p.Dispatch(0, p.Threads(p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
+			return nil
+		},
+	})
+	run, err := Load(dev, finish(t, b, y), LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{dev: dev, x: run, in: x, of: y}
+	defer run.Release()
+	in := &StepInput{
+		Inputs: []InputData{{Value: x, Dims: []int{3, width}, Data: bytesOf(pattern(3, 0))}},
+		Read:   []ValueID{y},
+	}
+	if err := run.Step(t.Context(), in, TimingStep); err != nil {
+		t.Fatal(err)
+	}
+	for i, got := range r.output(t) {
+		if want := pattern(3, 0)[i] + 1; got != want {
+			t.Fatalf("element %d is %d, want %d", i, got, want)
+		}
+	}
+}
