@@ -5,6 +5,7 @@ package model
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -103,6 +104,45 @@ func TestWhatHasNoResultOfItsOwnIsCounted(t *testing.T) {
 	if len(scratch) < 2 || len(said) != 2 || said[0] != want ||
 		said[1] != "2 dispatches are within their tolerance; 1 other has no result of its own" {
 		t.Errorf("%q, want %q", said, want)
+	}
+}
+
+// countdown is a context that is cancelled when it has been asked n times.
+type countdown struct {
+	context.Context
+	n int
+}
+
+func (c *countdown) Err() error {
+	if c.n--; c.n < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Of a run that breaks off what it came to is told, and nothing of the dispatches that it did not come to.
+func TestAVerificationThatBreaksOffTellsWhatItHas(t *testing.T) {
+	routes := map[string]string{"sdpa_with_kv_cache": "materialized"} // not all have a result of their own
+	s, end := deviceSession(t, Options{Path: write(t, tiny().Bytes()), Routes: routes})
+	ctx := t.Context()
+	if _, err := s.Do(ctx, session.Command{Kind: session.Prompt, Tokens: ids(5)}); err != nil {
+		t.Fatal(err)
+	}
+	last, err := s.turnAgain(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.verify(&countdown{ctx, 25}, last, nil, 1e12); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	tr := end()
+	held := len(gapsOf(s, tr, 0))
+	if all := len(tr.Steps[0].Dispatches); held < 5 || held > all-5 {
+		t.Errorf("%d of %d dispatches were held to their reference", held, all)
+	}
+	want := fmt.Sprintf("%d dispatches are within their tolerance", held)
+	if said := tr.Events[len(tr.Events)-1]; said.Kind != "verify" || said.Text != want {
+		t.Errorf("%s: %q, want %q", said.Kind, said.Text, want)
 	}
 }
 

@@ -1,0 +1,46 @@
+package model
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"gpuscope/model/session"
+)
+
+// Events wait until it is known what their steps took, and then go as one: a step that settles many waits for
+// no room, however slow the reader is. They come in the order in which they were told.
+func TestEventsThatWereHeldGoAsOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stream, settled := session.NewStream(make(chan struct{}), 0), false
+		told := newTeller(stream, func() bool { return settled })
+		tell := func(n int) {
+			told.tell(func() session.Event { return session.Event{Progress: &session.Progress{Done: n}} })
+		}
+		const held = 5 * behind
+		for i := range held {
+			tell(i)
+		}
+		synctest.Wait()
+		if len(told.todo) > 0 {
+			t.Error("events of steps that have not settled are on their way")
+		}
+		settled = true
+		done := false
+		go func() {
+			tell(held)
+			done = true
+			told.end()
+		}()
+		if synctest.Wait(); !done {
+			t.Error("the step that settled them waits for the reader")
+		}
+		var got, want []int
+		for e := range stream.Events() {
+			got, want = append(got, e.Progress.Done), append(want, len(want))
+		}
+		if len(got) != held+1 || !slices.Equal(got, want) {
+			t.Errorf("told %v", got)
+		}
+	})
+}
