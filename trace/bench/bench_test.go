@@ -209,7 +209,7 @@ func TestAShareOfOverAHundredIsMarked(t *testing.T) {
 	}
 }
 
-// A program finds a column by its name.
+// A program finds a column by its name, and takes none for another.
 func TestNoTwoColumnsHaveOneName(t *testing.T) {
 	for _, r := range []*Result{example(), traced(), kernels()} {
 		var b bytes.Buffer
@@ -218,6 +218,9 @@ func TestNoTwoColumnsHaveOneName(t *testing.T) {
 		}
 		head, _, _ := strings.Cut(b.String(), "\n")
 		names := strings.Split(head, ",")
+		if slices.Contains(names, "depth") {
+			t.Errorf("beside n_depth stands a depth: %s", head)
+		}
 		slices.Sort(names)
 		if n := len(names); len(slices.Compact(names)) < n {
 			t.Errorf("columns %s", head)

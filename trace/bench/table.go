@@ -23,6 +23,7 @@ func (r *Result) Print(ctx context.Context, w io.Writer, format string) error {
 		return r.Write(w)
 	case "csv":
 		t := r.Table()
+		t.Flat = true // a depth of rows would be read as that of tests, which is n_depth
 		t.Columns = append(t.Columns, r.more()...)
 		for _, a := range r.about() {
 			t.Columns = append(t.Columns, table.Column{

@@ -189,7 +189,10 @@ func (t *Table) value(row, col int) (s string, number bool) {
 
 func (t *Table) printCSV(ctx context.Context, w *bufio.Writer, rows []int, _ int) error {
 	out := csv.NewWriter(w)
-	head := []string{"key", "depth"}
+	head := []string{"key"}
+	if !t.Flat {
+		head = append(head, "depth")
+	}
 	for _, c := range t.Columns {
 		head = append(head, c.Name)
 	}
@@ -200,7 +203,10 @@ func (t *Table) printCSV(ctx context.Context, w *bufio.Writer, rows []int, _ int
 		if i%stride == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		line := []string{t.Rows[r].Key, strconv.Itoa(t.Rows[r].Depth)}
+		line := []string{t.Rows[r].Key}
+		if !t.Flat {
+			line = append(line, strconv.Itoa(t.Rows[r].Depth))
+		}
 		for c := range t.Columns {
 			s, _ := t.value(r, c)
 			line = append(line, s)

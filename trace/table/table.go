@@ -34,6 +34,7 @@ type Table struct {
 	Title   []Line // lines above
 	Columns []Column
 	Rows    []Row    // a tree in pre-order
+	Flat    bool     // never a tree: as CSV a row has no depth
 	Notes   []string // lines below
 	// From is what the rows were made from, for those who know the table and say more of a row than it does.
 	From any
