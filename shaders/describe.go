@@ -3,6 +3,7 @@ package shaders
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"regexp"
 	"strconv"
 	"strings"
@@ -19,14 +20,21 @@ var (
 	structRE  = regexp.MustCompile(`struct\s+(\w+)\s*\{([^}]*)\}`)
 	memberRE  = regexp.MustCompile(`^\s*\.\s*\w+`)
 	scalarRE  = regexp.MustCompile(`\b([uif]32|f16)\b`)
-	tooNewRE  = regexp.MustCompile(`\b(enable|override|const_assert|requires|diagnostic|dot4I8Packed|dot4U8Packed|unpack4xI8|unpack4xU8|pack4xI8|pack4xU8)\b`)
 )
+
+// tooNew are words that the WGSL front ends in use do not have.
+var tooNew = []string{
+	"enable", "override", "const_assert", "requires", "diagnostic", "dot4I8Packed", "dot4U8Packed", "unpack4xI8",
+	"unpack4xU8", "pack4xI8", "pack4xU8",
+}
 
 // describe reads from the source what the kernel is.
 func (k *Kernel) describe() error {
 	src := commentRE.ReplaceAllString(k.Source, " ")
-	if word := tooNewRE.FindString(src); word != "" {
-		return fmt.Errorf("uses %s, which the WGSL front ends in use do not have", word)
+	for _, word := range tooNew {
+		for range places(src, word) {
+			return fmt.Errorf("uses %s, which the WGSL front ends in use do not have", word)
+		}
 	}
 	entries := entryRE.FindAllStringSubmatch(src, -1)
 	if len(entries) != 1 || entries[0][2] != "main" {
@@ -60,7 +68,7 @@ func (k *Kernel) readWorkgroupSize(list string) error {
 
 func (k *Kernel) readBindings(src string, structs map[string]string) error {
 	uniform := false
-	for i, m := range bindingRE.FindAllStringSubmatch(src, -1) {
+	for i, m := range declarations(src) {
 		group, number, space, access, name, typ := m[2]+m[5], m[3], m[6], m[7], m[8], strings.TrimSpace(m[9])
 		if n, err := strconv.Atoi(number); group == "0" && err == nil && n > i {
 			return fmt.Errorf("there is no binding %d of group 0: the next, %s, has number %d", i, name, n)
@@ -101,6 +109,19 @@ func (k *Kernel) readBindings(src string, structs map[string]string) error {
 	return nil
 }
 
+// declarations are what bindingRE finds. In a whole source it would look for it at every byte.
+func declarations(src string) (list [][]string) {
+	for statement := range strings.SplitAfterSeq(src, ";") {
+		if !strings.Contains(statement, "@binding") {
+			continue
+		}
+		if m := bindingRE.FindStringSubmatch(statement); m != nil {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
 func (k *Kernel) readParams(fields string) error {
 	for _, f := range strings.Split(fields, ",") {
 		if f = strings.TrimSpace(f); f == "" {
@@ -122,8 +143,8 @@ func (k *Kernel) readParams(fields string) error {
 // reads says whether the kernel reads a variable that it may write: whether any use of it is not the whole of
 // what an assignment writes to.
 func reads(src, name string) bool {
-	for _, at := range regexp.MustCompile(`\b`+name+`\b`).FindAllStringIndex(src, -1) {
-		before, after := strings.TrimRight(src[:at[0]], " \t\n"), src[at[1]:]
+	for at := range places(src, name) {
+		before, after := strings.TrimRight(src[:at], " \t\n"), src[at+len(name):]
 		if strings.HasSuffix(before, ">") && strings.HasPrefix(strings.TrimSpace(after), ":") {
 			continue // its declaration
 		}
@@ -140,6 +161,29 @@ func reads(src, name string) bool {
 		}
 	}
 	return false
+}
+
+// places are where a word stands in a source that is no part of another.
+func places(src, word string) iter.Seq[int] {
+	of := func(i int) bool { // a word: letters and digits
+		if i < 0 || i >= len(src) {
+			return false
+		}
+		c := src[i]
+		return c == '_' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+	}
+	return func(yield func(int) bool) {
+		for from := 0; ; from += len(word) {
+			i := strings.Index(src[from:], word)
+			if i < 0 {
+				return
+			}
+			from += i
+			if !of(from-1) && !of(from+len(word)) && !yield(from) {
+				return
+			}
+		}
+	}
 }
 
 // pastIndex is what comes after an index in brackets; ok is false where s begins with none.

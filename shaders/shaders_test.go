@@ -67,6 +67,20 @@ func holdExpansion(t *testing.T, name, file string) {
 	}
 }
 
+// BenchmarkExpand is how long a short and a long kernel take to expand: of a graph some fifty are.
+func BenchmarkExpand(b *testing.B) {
+	for _, name := range []string{"linear_gemv", "linear_tiled"} {
+		b.Run(name, func(b *testing.B) {
+			c := readConstants(b, filepath.Join("testdata", name, "q4.json"))
+			for b.Loop() {
+				if _, err := Expand(name, c); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 var declaredRE = regexp.MustCompile(`(?m)^(?:fn|const|alias|struct|var<\w+>) (\w+)`)
 
 // holdUsed says which functions, types, constants and variables of a kernel nothing uses.
@@ -80,7 +94,7 @@ func holdUsed(t *testing.T, source string) {
 	}
 }
 
-func readConstants(t *testing.T, file string) Constants {
+func readConstants(t testing.TB, file string) Constants {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package shaders
 import (
 	"slices"
 	"strings"
+	"sync"
 	"text/template"
 	"text/template/parse"
 )
@@ -17,14 +18,37 @@ const (
 	endTaken    = '\x04'
 )
 
-// add parses a file into a set of templates, with marks.
+// parsed are the files that were added, by their names.
+var parsed = struct {
+	sync.Mutex
+	files map[string]*template.Template
+}{files: map[string]*template.Template{}}
+
+// parseFile is a file with marks, parsed when it is first asked for.
+func parseFile(name, text string) (*template.Template, error) {
+	parsed.Lock()
+	defer parsed.Unlock()
+	if t := parsed.files[name]; t != nil {
+		return t, nil
+	}
+	t, err := template.New(name).Funcs(functions).Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range t.Templates() {
+		counters{"R": true, "B": true, "Of": true, "By": true}.mark(part.Root)
+	}
+	parsed.files[name] = t
+	return t, nil
+}
+
+// add takes a file into a set of templates.
 func add(t *template.Template, name, text string) error {
-	own, err := template.New(name).Funcs(functions).Parse(text)
+	file, err := parseFile(name, text)
 	if err != nil {
 		return err
 	}
-	for _, part := range own.Templates() {
-		counters{"R": true, "B": true, "Of": true, "By": true}.mark(part.Root)
+	for _, part := range file.Templates() {
 		if _, err := t.AddParseTree(part.Name(), part.Tree); err != nil {
 			return err
 		}
@@ -99,10 +123,9 @@ func (c counters) mark(list *parse.ListNode) {
 // tidy takes out what template actions leave behind: marks, blanks at line ends, and all but one of the empty
 // lines in a row. It says where what was marked stands in what is left.
 func tidy(s string) (source string, filled, taken []Span) {
-	type marks struct{ filled, taken int } // how deep a byte stands in each
+	type marks struct{ filled, taken int16 } // how deep a byte stands in each
 	var now marks
-	var out []byte
-	var of []marks
+	out, of := make([]byte, 0, len(s)), make([]marks, 0, len(s))
 	begun := 0 // of the line in out
 	for i := 0; i < len(s); i++ {
 		switch s[i] {

@@ -30,8 +30,8 @@ func WorkgroupBytes(source string) (bytes uint64, ok bool) {
 
 var (
 	comments      = regexp.MustCompile(`//[^\n]*|(?s:/\*.*?\*/)`)
-	constantDecl  = regexp.MustCompile(`\bconst\s+(\w+)\s*(?::\s*\w+\s*)?=\s*([^;]+);`)
-	workgroupDecl = regexp.MustCompile(`\bvar\s*<\s*workgroup\s*>\s*\w+\s*:\s*([^;=]+);`)
+	constantDecl  = regexp.MustCompile(`const\s+(\w+)\s*(?::\s*\w+\s*)?=\s*([^;]+);`)
+	workgroupDecl = regexp.MustCompile(`var\s*<\s*workgroup\s*>\s*\w+\s*:\s*([^;=]+);`)
 	scalarType    = regexp.MustCompile(`^(?:f32|i32|u32|bool|atomic<[iu]32>)$`)
 	vectorType    = regexp.MustCompile(`^vec([234])(?:[fiu]|<(?:f32|i32|u32|bool)>)$`)
 	matrixType    = regexp.MustCompile(`^mat([234])x([234])(?:f|<f32>)$`)
