@@ -196,8 +196,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
 {{- range $at := 8}}
 {{- $j := $at}}
 {{- if eq $.Teams 1}}{{$j = swing $at 8 $i}}{{end}}
-      sum{{$i}}_{{$j}} = fma({{template "of_two" (set $ "Of" "a" "I" $i)}},
-        {{- template "of_two" (set $ "Of" " b" "I" $j)}}, sum{{$i}}_{{$j}});
+      sum{{$i}}_{{$j}} = fma({{number "a" $i}}, {{number "b" $j}}, sum{{$i}}_{{$j}});
 {{- end}}
 {{- end}}
     }
@@ -250,9 +249,6 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
 {{- end}}
   }
 {{- end}}
-
-{{- /* Number I of the vectors Of0 and Of1. */}}
-{{- define "of_two"}}{{.Of}}{{div .I 4}}[{{sub .I (mul 4 (div .I 4))}}]{{end}}
 
 {{- /* The sums of a row of a lane's, of half of the columns. */}}
 {{- define "row_sums"}}

@@ -208,7 +208,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- range $at := 8}}
 {{- $i := swing $at 8 $j}}
 {{- $sum := printf "sum%d_%d[%d]" (div $i 4) $j (sub $i (mul 4 (div $i 4)))}}
-        {{$sum}} = fma({{template "of_rows" (set $ "Of" "a" "I" $i)}}, b[{{$j}}], {{$sum}});
+        {{$sum}} = fma({{number "a" $i}}, b[{{$j}}], {{$sum}});
 {{- end}}
 {{- end}}
       }
@@ -258,7 +258,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
 {{- range $i := 8}}
 {{- range $u := $columns}}
-    o{{$i}}_{{$u}} *= {{template "of_rows" (set $ "Of" "shrink" "I" $i)}};
+    o{{$i}}_{{$u}} *= {{number "shrink" $i}};
 {{- end}}
 {{- end}}
     let stages = (min({{$positions}}u, end - tile_column) + {{sub $step 1}}u) / {{$step}}u;
@@ -282,7 +282,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- range $at := 8}}
 {{- $i := swing $at 8 $c}}
 {{- $o := printf "o%d_%d[%d]" $i $u $c}}
-        {{$o}} = fma({{template "of_rows" (set $ "Of" "a" "I" $i)}}, b{{$u}}[{{$c}}], {{$o}});
+        {{$o}} = fma({{number "a" $i}}, b{{$u}}[{{$c}}], {{$o}});
 {{- end}}
 {{- end}}
 {{- end}}
@@ -323,13 +323,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- if $.Split}}
       parts[at + {{mul $u $.Across}}u] = o{{$i}}_{{$u}};
 {{- else}}
-      y[at + {{mul $u $.Across}}u] = o{{$i}}_{{$u}} * {{template "of_rows" (set $ "Of" "share" "I" $i)}};
+      y[at + {{mul $u $.Across}}u] = o{{$i}}_{{$u}} * {{number "share" $i}};
 {{- end}}
     }
 {{- end}}
   }
 {{- end}}
 }
-
-{{- /* Row I of the vectors Of0 and Of1. */}}
-{{- define "of_rows"}}{{.Of}}{{div .I 4}}[{{sub .I (mul 4 (div .I 4))}}]{{end}}

@@ -191,6 +191,8 @@ var functions = template.FuncMap{
 		}
 		return a / b, nil
 	},
+	// number is number i of some vectors: of a0, a1, ... "a1[2]" is 6.
+	"number": func(of string, i int) string { return fmt.Sprintf("%s%d[%d]", of, i/4, i%4) },
 	// swing counts to and fro: i of n in even turns, and from the end in odd ones.
 	"swing": func(i, n, turn int) int {
 		if turn%2 == 1 {
