@@ -37,7 +37,8 @@ type op struct {
 	// dispatches are the ids of its slots, by slot index.
 	dispatches []trace.DispatchID
 	request    routeRequest // the route that was asked for
-	// largest is the index of the corner with the most work, the one --static pins the operator to.
+	// largest is the index of the corner with the largest arguments, of several that with the most work: the
+	// one that --static pins the operator to.
 	largest int
 	parts   []string // names of the operators that were fused into it; nil: none
 }
@@ -393,6 +394,16 @@ func (b *Builder) checkSpec(o *op) error {
 	return nil
 }
 
+// elements is how many those tensors have that an operator reads, as they are now.
+func (b *Builder) elements(o *op) (n int64) {
+	for _, v := range o.spec.Inputs {
+		if b.values[v].kind == tensor {
+			n += int64(numel(b.env.dims[v]))
+		}
+	}
+	return n
+}
+
 func invocations(k *Kernel) int64 {
 	return int64(k.WorkgroupSize[0]) * int64(k.WorkgroupSize[1]) * int64(k.WorkgroupSize[2])
 }
@@ -405,7 +416,7 @@ func (b *Builder) planCorners(o *op) error {
 		return fmt.Errorf("%s (%s): lists no corners", o.name, o.spec.Kind)
 	}
 	p := Planner{limits: &b.limits, values: b.values, env: b.env}
-	most := int64(-1)
+	largest := [2]int64{-1}
 	for i, corner := range corners {
 		if i == 0 {
 			b.startHost(corner)
@@ -413,6 +424,7 @@ func (b *Builder) planCorners(o *op) error {
 		made := o.newPlan()
 		leave := b.enter(corner)
 		err := p.make(o, &made, o.request, false)
+		size := [2]int64{b.elements(o), made.work()}
 		leave()
 		if err != nil {
 			return err
@@ -421,8 +433,8 @@ func (b *Builder) planCorners(o *op) error {
 			return b.atCorner(o, corner, err)
 		}
 		o.corner = append(o.corner, made)
-		if w := made.work(); w > most {
-			o.largest, most = i, w
+		if slices.Compare(size[:], largest[:]) > 0 {
+			o.largest, largest = i, size
 		}
 	}
 	for _, v := range slices.Concat(o.spec.Outputs, o.spec.Scratch) {

@@ -26,8 +26,8 @@ type Fusion struct {
 	// Beside are kinds of an operator to do with the pattern's last: one that stands before it, feeds what
 	// that feeds, and nothing up to there. Its outputs are then the replacement's too, before the others.
 	Beside []string
-	// Unnamed: the replacement goes by the name of the first of the operators alone, because at some shapes
-	// it does nothing else.
+	// Unnamed: the replacement goes by the name of the last of the operators alone, because at some shapes it
+	// does nothing else.
 	Unnamed bool
 	// Replace gives the operator that does the work of all that matched, nil where it cannot: the conditions
 	// of the rule are here. The outputs of the match's last operator are the replacement's, of the shapes
@@ -256,7 +256,7 @@ func (b *Builder) find(rule *Fusion, o *op) *Match {
 	m.gives = append(m.gives, o.spec.Outputs...)
 	named := m.ids
 	if rule.Unnamed {
-		named = named[:1]
+		named = named[len(named)-1:]
 	}
 	m.name = b.fusedName(named)
 	return m

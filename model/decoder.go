@@ -130,9 +130,6 @@ func (m *decoder) forward() engine.ValueID {
 	}
 	for i := range m.Layers {
 		x = m.attention(i).forward(m, i, x)
-		if i == m.Layers-1 { // nothing behind it mixes tokens any more
-			x = ops.SliceRange(m.Builder, "last", x, 1, ops.Fixed(-1), ops.Fixed(ops.ToEnd), 1)
-		}
 		x = m.mlp(i).forward(m, i, x)
 	}
 	m.Scope("", -1, "")
@@ -197,12 +194,13 @@ func (m *decoder) norm(name string, x, weight engine.ValueID) engine.ValueID {
 	return ops.RMSNorm(m.Builder, name, x, weight, m.Eps)
 }
 
-// forward is x + attention(norm(x)), or x + norm(attention(norm(x))).
+// forward is x + attention(norm(x)), or x + norm(attention(norm(x))). Behind the keys and values of the last
+// layer nothing mixes tokens any more: from there on it is of the last one.
 func (a *attention) forward(m *decoder, layer int, x engine.ValueID) engine.ValueID {
 	b := m.Builder
 	b.Scope(fmt.Sprintf("layers.%d.attn.", layer), layer, "attn")
 	h := m.norm("norm", x, a.norm)
-	q := a.q.forward(b, "q", h)
+	q := a.q.forward(b, "q", m.lastOf("q_last", layer, h))
 	k := a.k.forward(b, "k", h)
 	v := a.v.forward(b, "v", h)
 	q = ops.View(b, "q_heads", q, ops.Fixed(1), ops.Rest, ops.Fixed(m.Heads), ops.Fixed(m.HeadDim))
@@ -215,7 +213,15 @@ func (a *attention) forward(m *decoder, layer int, x engine.ValueID) engine.Valu
 	y = ops.View(b, "join", y, ops.Fixed(1), ops.Rest, ops.Fixed(m.Heads*m.HeadDim))
 	y = ops.Linear(b, "o", y, a.o, engine.None)
 	y = m.norm("post_norm", y, a.postNorm)
-	return ops.Add(b, "add", x, y, 1)
+	return ops.Add(b, "add", m.lastOf("last", layer, x), y, 1)
+}
+
+// lastOf is the last token of a tensor in the last layer, and all of them before it.
+func (m *decoder) lastOf(name string, layer int, x engine.ValueID) engine.ValueID {
+	if layer < m.Layers-1 {
+		return x
+	}
+	return ops.SliceRange(m.Builder, name, x, 1, ops.Fixed(-1), ops.Fixed(ops.ToEnd), 1)
 }
 
 func (m *decoder) mlp(layer int) *mlp {

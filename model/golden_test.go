@@ -472,7 +472,8 @@ func TestOneGraphServesPrefillDecodeAndAnotherPrefill(t *testing.T) {
 					continue
 				}
 				products++
-				rows, last := len(s.Tokens), op.Name == "layers.5.attn.o+add"
+				last := op.Name == "layers.5.attn.q" || op.Name == "layers.5.attn.o+add"
+				rows := len(s.Tokens)
 				if op.Name == "lm_head" || strings.HasPrefix(op.Name, "layers.5.mlp.") {
 					rows = 1 // it sees the last token alone
 				}

@@ -73,7 +73,12 @@ func TestGraphOfALayerReadsLikeThePaper(t *testing.T) {
 		"layers.0.mlp.down linear_q4gsw", "layers.0.mlp.add add",
 	}
 	last := []string{
-		"layers.5.attn.add add", "layers.5.attn.last slice", "layers.5.mlp.norm rms_norm",
+		"layers.5.attn.norm rms_norm", "layers.5.attn.q_last slice", "layers.5.attn.q linear_q4gsw",
+		"layers.5.attn.k linear_q4gsw", "layers.5.attn.v linear_q4gsw",
+		"layers.5.attn.q_heads view", "layers.5.attn.k_heads view", "layers.5.attn.v_heads view",
+		"layers.5.attn.rope apply_rotary_emb", "layers.5.attn.sdpa sdpa_with_kv_cache",
+		"layers.5.attn.join view", "layers.5.attn.o linear_q4gsw", "layers.5.attn.last slice",
+		"layers.5.attn.add add", "layers.5.mlp.norm rms_norm",
 		"layers.5.mlp.gate linear_q4gsw", "layers.5.mlp.up linear_q4gsw", "layers.5.mlp.silu_mul silu_mul",
 		"layers.5.mlp.down linear_q4gsw", "layers.5.mlp.add add",
 		"norm rms_norm", "lm_head linear_q4gsw", "argmax argmax",
@@ -88,7 +93,7 @@ func TestGraphOfALayerReadsLikeThePaper(t *testing.T) {
 	if d := cmp.Diff(last, got[len(got)-len(last):]); d != "" {
 		t.Error(d)
 	}
-	if n := 4 + 6*18 + 4; len(got) != n {
+	if n := 4 + 6*18 + 2 + 3; len(got) != n {
 		t.Errorf("%d operators, want %d", len(got), n)
 	}
 }

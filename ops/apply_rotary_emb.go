@@ -10,7 +10,7 @@ import (
 //
 //	y[2j] = x[2j] cos - x[2j+1] sin,  y[2j+1] = x[2j] sin + x[2j+1] cos
 //
-//	q           [..., S, heads, D], D even
+//	q           [..., S, heads, D], D even, or [1, heads, D] of the last position alone
 //	k           [..., S, kv heads, D]
 //	cos, sin    [S, D/2], the rows of the live positions
 //	yq, yk      dims of q and k
@@ -105,14 +105,14 @@ func (o *turned) launch(p *engine.Planner, slot, each, ofHead int) *engine.Launc
 	if slot > 0 {
 		x = o.k
 	}
-	n, positions, d := p.Numel(x), p.Dim(x, -3), p.Dim(x, -1)
+	n, positions, d := p.Numel(x), p.Dim(o.k, -3), p.Dim(x, -1)
 	if o.both {
 		n += p.Numel(o.k)
 	}
 	head := d / each
 	l := p.Dispatch(slot, p.Vectors(n, each, threadLanes))
 	l.Params.U32("n", n/each).U32("position", p.Dim(x, -2)*head).U32("positions", positions).
-		U32("head", head)
+		U32("skip", positions-p.Dim(x, -3)).U32("head", head)
 	if o.both {
 		l.Params.U32("q", p.Numel(o.q)/each).U32("k_position", p.Dim(o.k, -2)*head)
 	}
@@ -165,18 +165,20 @@ func (o *turned) give(p *engine.Planner) {
 	p.SetDims(o.yk, p.Dims(o.k)...)
 }
 
-// rotaryDims are the positions and the head dim that q and k have in common.
+// rotaryDims are the positions of k and the head dim that q and k have in common.
 func rotaryDims(p *engine.Planner, q, k engine.ValueID) (positions, d int, err error) {
 	qd, kd := p.Dims(q), p.Dims(k)
 	if len(qd) < 3 || len(kd) < 3 {
 		return 0, 0, p.Errorf("q is %v and k %v, want [..., positions, heads, head dim]", qd, kd)
 	}
-	positions, d = p.Dim(q, -3), p.Dim(q, -1)
+	positions, d = p.Dim(k, -3), p.Dim(k, -1)
 	if d%2 != 0 {
 		return 0, 0, p.Errorf("head dim %d, must be even", d)
 	}
-	if p.Dim(k, -3) != positions || p.Dim(k, -1) != d {
-		return 0, 0, p.Errorf("q is %v and k %v, want the same positions and head dim", qd, kd)
+	ofLast := product(qd[:len(qd)-2]) == 1 && product(kd[:len(kd)-3]) == 1
+	if p.Dim(q, -3) != positions && !ofLast || p.Dim(q, -1) != d {
+		return 0, 0, p.Errorf("q is %v and k %v, want the same positions, or the last in q, and head dim", qd,
+			kd)
 	}
 	return positions, d, nil
 }
@@ -187,8 +189,9 @@ func (o *rotary) Reference(r *Ref) {
 		x := r.Tensor(side[0])
 		y := r.result(side[1], x.Dims...)
 		heads, n := x.Dims[len(x.Dims)-2], cos.Dims[0]
+		skip := n - x.Dims[len(x.Dims)-3]
 		for row := range r.rows(side[1], len(x.Data)/last(x.Dims)) {
-			s := row / heads % n
+			s := (skip + row/heads) % n
 			in, out := x.row(row), y.row(row)
 			for j, c := range cos.row(s) {
 				out[2*j] = in[2*j]*c - in[2*j+1]*sin.row(s)[j]

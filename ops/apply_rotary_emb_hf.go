@@ -9,7 +9,7 @@ import (
 //
 //	y[j] = x[j] cos[j] - x[j+h] sin[j],  y[j+h] = x[j+h] cos[j+h] + x[j] sin[j+h],  h = R/2
 //
-//	q           [..., S, heads, D], D even
+//	q           [..., S, heads, D], D even, or [1, heads, D] of the last position alone
 //	k           [..., S, kv heads, D]
 //	cos, sin    [positions, R], start + S <= positions, R even and at most D
 //	yq, yk      dims of q and k; elements from R on are those of q and k
@@ -103,13 +103,15 @@ func (o *rotaryHF) turn(p *engine.Planner) {
 }
 
 func (o *rotaryHF) Reference(r *Ref) {
-	cos, sin, start := r.Tensor(o.cos), r.Tensor(o.sin), o.start.in(r)
+	cos, sin, start, k := r.Tensor(o.cos), r.Tensor(o.sin), o.start.in(r), r.Tensor(o.k).Dims
 	for _, side := range [][2]engine.ValueID{{o.q, o.yq}, {o.k, o.yk}} {
 		x := r.Tensor(side[0])
 		y := r.result(side[1], x.Dims...)
-		heads, n, half := x.Dims[len(x.Dims)-2], x.Dims[len(x.Dims)-3], last(cos.Dims)/2
+		heads, n, half := x.Dims[len(x.Dims)-2], k[len(k)-3], last(cos.Dims)/2
+		skip := n - x.Dims[len(x.Dims)-3]
 		for row := range r.rows(side[1], len(x.Data)/last(x.Dims)) {
-			c, s := cos.row(start+row/heads%n), sin.row(start+row/heads%n)
+			at := start + (skip+row/heads)%n
+			c, s := cos.row(at), sin.row(at)
 			in, out := x.row(row), y.row(row)
 			copy(out, in)
 			for j := range half {

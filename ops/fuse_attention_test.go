@@ -222,7 +222,7 @@ func TestSplitsThatProductsPutTogetherOnTheGPU(t *testing.T) {
 	}
 }
 
-// Of several tokens whose last row alone is read nothing is left, though y has one row.
+// Of several tokens nothing is left to a product of the last, though it has one row.
 func TestTheLastRowOfSeveralTokensIsNotOfSplits(t *testing.T) {
 	a := attention{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 3, context: 512}
 	build := func(b *engine.Builder) {
@@ -233,9 +233,8 @@ func TestTheLastRowOfSeveralTokensIsNotOfSplits(t *testing.T) {
 		dims := []int{1, 512, 2, 16}
 		y := SDPA(b, "sdpa", q, k, v, b.State("k_cache", engine.F32, dims),
 			b.State("v_cache", engine.F32, dims), Sym(b.SymInt("position", 0, 511, 0)), 0, 0)
-		y = View(b, "join", y, Fixed(1), Rest, Fixed(128))
-		y = Linear(b, "o", y, noiseMatrix("o.w", 24, 128, F32), engine.None)
-		b.Output(lastOf(b, y, 1))
+		y = lastOf(b, View(b, "join", y, Fixed(1), Rest, Fixed(128)), 1)
+		b.Output(Linear(b, "o", y, noiseMatrix("o.w", 24, 128, F32), engine.None))
 	}
 	fused := fusedBy(t, build, gpu.DefaultLimits(), Fusions...)
 	plain := fusedBy(t, build, gpu.DefaultLimits())

@@ -140,8 +140,8 @@ func TestGateAndUpOfManyColumnsOnTheGPU(t *testing.T) {
 func TestGateAndUpOfTheLastRowStayTwo(t *testing.T) {
 	build := func(b *engine.Builder) {
 		x := b.Input("x", engine.F32, []int{1, 1, 32}, []int{1, 9, 32})
-		gate := lastOf(b, Linear(b, "gate", x, noiseMatrix("gate.w", 256, 32, Q4_0), engine.None), 1)
-		up := lastOf(b, Linear(b, "up", x, noiseMatrix("up.w", 256, 32, Q4_0), engine.None), 1)
+		gate := Linear(b, "gate", lastOf(b, x, 1), noiseMatrix("gate.w", 256, 32, Q4_0), engine.None)
+		up := Linear(b, "up", lastOf(b, x, 1), noiseMatrix("up.w", 256, 32, Q4_0), engine.None)
 		b.Output(Mul(b, "mul", SiLU(b, "silu", gate), up))
 	}
 	fused := fusedBy(t, build, gpu.DefaultLimits(), Fusions...)

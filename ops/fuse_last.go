@@ -6,40 +6,51 @@ import (
 	"gpuscope/engine"
 )
 
-// fuseLast has a linear make the last row alone where nothing reads the others, or a norm that a residual is
-// added to: what cuts that row out is gone, and of a prompt one row is made in place of all. At one row
-// nothing is different, not even the name, so that its layer is like all others there.
+// fuseLast has a linear take the last row out of what it reads, as x or as its residual, or a norm that a
+// residual is added to out of that: what cuts the row out is gone. At one row nothing is different, not even
+// the name, so that the layer is like all others there.
 var fuseLast = engine.Fusion{
-	Name: "last", Doc: "a linear or sum of which the last row alone is read makes that alone",
+	Name: "last", Doc: "a linear or sum that reads the last row alone takes it from where all are",
 	Pattern: engine.Pattern{
-		Kinds: []string{"slice"},
-		Of:    []engine.Pattern{{Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name})}},
+		Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name}),
+		Of:    []engine.Pattern{{Kinds: []string{"slice"}}},
 	},
 	Unnamed: true,
 	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
-		cut := m.Last().(*gather)
+		cut := m.Ops[0].(*gather)
 		dims := b.MaxDims(cut.x)
 		columns := len(dims) - 1
 		if cut.ends != [2]Int{Fixed(-1), Fixed(ToEnd)} || cut.exact || cut.axis == columns ||
-			dims[cut.axis] != product(dims[:columns]) || b.RouteAsked(cut.x) {
+			dims[cut.axis] != product(dims[:columns]) {
 			return nil
 		}
-		switch before := m.Ops[0].(type) {
+		ofOneRow := func(v engine.ValueID) bool {
+			d := b.MaxDims(v)
+			return product(d) == last(d)
+		}
+		switch o := m.Last().(type) {
 		case *linear:
-			if before.shapes[0].batch != 1 || before.gated != nil {
+			fused := *o
+			switch {
+			case o.shapes[0].batch != 1 || o.gated != nil || b.RouteAsked(o.y):
+				return nil
+			case o.x == cut.y && (o.residual == engine.None || ofOneRow(o.residual)):
+				fused.x = cut.x
+			case o.residual == cut.y && ofOneRow(o.x):
+				fused.residual = cut.x
+			default:
 				return nil
 			}
-			fused := *before
-			fused.last, fused.y = true, cut.y
+			fused.last = true
 			fused.plan(b.Limits())
 			fused.makeKernels(b)
 			return &fused
 		case *rmsNorm:
-			if before.residual == engine.None {
+			if o.residual != cut.y || !ofOneRow(o.x) {
 				return nil
 			}
-			fused := *before
-			fused.last, fused.y = true, cut.y
+			fused := *o
+			fused.last, fused.residual = true, cut.x
 			return &fused
 		}
 		return nil

@@ -16,43 +16,58 @@ func lastOf(b *engine.Builder, x engine.ValueID, axis int) engine.ValueID {
 	return SliceRange(b, "last", x, axis, Fixed(-1), Fixed(ToEnd), 1)
 }
 
-func TestALinearOfWhichTheLastRowIsReadMakesThatAlone(t *testing.T) {
-	product := func(b *engine.Builder, k, n int, dims ...int) engine.ValueID {
+func TestALinearTakesTheLastRowItself(t *testing.T) {
+	input := func(b *engine.Builder, name string, k int, dims ...int) engine.ValueID {
 		lowest := append(slices.Clone(dims[:len(dims)-1]), 1, k)
-		x := b.Input("x", engine.F32, lowest, append(dims, k))
-		return Linear(b, "o", x, noiseMatrix("o.w", n, k, F32), engine.None)
+		return b.Input(name, engine.F32, lowest, append(dims, k))
 	}
-	both := []string{"o", "last"}
+	product := func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+		return Linear(b, "o", x, noiseMatrix("o.w", 24, last(b.MaxDims(x)), F32), engine.None)
+	}
+	with := func(b *engine.Builder, x, residual engine.ValueID) engine.ValueID {
+		o := &linear{x: x, w: noiseMatrix("o.w", 32, 32, F32), bias: engine.None, residual: residual}
+		return o.add(b, "o")
+	}
+	both := []string{"last", "o"}
 	for name, c := range map[string]struct {
 		build  func(b *engine.Builder) engine.ValueID
 		routes map[string]string
 		want   []string // at seven rows
 	}{
 		"the last row": {build: func(b *engine.Builder) engine.ValueID {
-			return lastOf(b, product(b, 32, 24, 1, 9), 1)
+			return product(b, lastOf(b, input(b, "x", 32, 1, 9), 1))
 		}, want: []string{"o"}},
+		"the last row of the residual": {build: func(b *engine.Builder) engine.ValueID {
+			all := input(b, "x", 32, 9)
+			return with(b, b.Input("one", engine.F32, []int{1, 32}, []int{1, 32}), lastOf(b, all, 0))
+		}, want: []string{"o"}},
+		"of the residual alone, where x has several": {build: func(b *engine.Builder) engine.ValueID {
+			x := input(b, "x", 32, 9)
+			return with(b, Sigmoid(b, "y", x), lastOf(b, x, 0))
+		}, want: []string{"y", "last", "o"}},
+		"of x alone, where the residual has several": {build: func(b *engine.Builder) engine.ValueID {
+			x := input(b, "x", 32, 9)
+			return with(b, lastOf(b, x, 0), Sigmoid(b, "y", x))
+		}, want: []string{"last", "y", "o"}},
 		"the last two": {build: func(b *engine.Builder) engine.ValueID {
-			return SliceRange(b, "last", product(b, 32, 24, 9), 0, Fixed(-2), Fixed(ToEnd), 1)
+			return product(b, SliceRange(b, "last", input(b, "x", 32, 9), 0, Fixed(-2), Fixed(ToEnd), 1))
 		}, want: both},
 		"the first row": {build: func(b *engine.Builder) engine.ValueID {
-			return SliceRange(b, "last", product(b, 32, 24, 9), 0, Fixed(0), Fixed(1), 1)
-		}, want: both},
-		"the last column": {build: func(b *engine.Builder) engine.ValueID {
-			return lastOf(b, product(b, 32, 24, 9), 1)
+			return product(b, SliceRange(b, "last", input(b, "x", 32, 9), 0, Fixed(0), Fixed(1), 1))
 		}, want: both},
 		"the last of each batch": {build: func(b *engine.Builder) engine.ValueID {
-			return lastOf(b, product(b, 32, 24, 2, 9), 1)
+			return product(b, lastOf(b, input(b, "x", 32, 2, 9), 1))
 		}, want: both},
-		"somebody reads the others": {build: func(b *engine.Builder) engine.ValueID {
-			y := product(b, 32, 24, 9)
-			b.Output(y)
-			return lastOf(b, y, 0)
+		"somebody else reads it": {build: func(b *engine.Builder) engine.ValueID {
+			x := lastOf(b, input(b, "x", 32, 9), 0)
+			b.Output(x)
+			return product(b, x)
 		}, want: both},
 		"its columns are no chunks": {build: func(b *engine.Builder) engine.ValueID {
-			return lastOf(b, product(b, 28, 24, 9), 0)
+			return product(b, lastOf(b, input(b, "x", 28, 9), 0))
 		}, want: both},
 		"it is made to take tiles": {build: func(b *engine.Builder) engine.ValueID {
-			return lastOf(b, product(b, 32, 24, 9), 0)
+			return product(b, lastOf(b, input(b, "x", 32, 9), 0))
 		}, routes: map[string]string{"linear@o": "tile64"}, want: both},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,8 +88,8 @@ func TestALinearOfWhichTheLastRowIsReadMakesThatAlone(t *testing.T) {
 	}
 }
 
-// lastGraph has the last row of a product, with a residual or without, its weights in a format, or of a norm
-// with a residual.
+// lastGraph is a product of the last row, or of one row with the last row of a residual, its weights in a
+// format, or a norm with that.
 func lastGraph(t *rapid.T) func(b *engine.Builder) {
 	f := rapid.SampledFrom(Formats).Filter(func(f Format) bool { return f.Name != "qcs4w" }).Draw(t, "format")
 	norm := rapid.IntRange(0, 3).Draw(t, "norm") == 0
@@ -82,9 +97,10 @@ func lastGraph(t *rapid.T) func(b *engine.Builder) {
 	return func(b *engine.Builder) {
 		x := b.Input("x", engine.F32, []int{1, 1, 256}, []int{1, 40, 256})
 		r := b.Input("r", engine.F32, []int{1, 1, 42}, []int{1, 40, 42})
+		one := b.Input("one", engine.F32, []int{1, 1, 256}, []int{1, 1, 256})
 		if norm {
-			h := Linear(b, "h", x, noiseMatrix("h.w", 42, 256, f), engine.None)
-			b.Output(lastOf(b, normWithResidual(b, "o", h, r), 1))
+			h := Linear(b, "h", one, noiseMatrix("h.w", 42, 256, f), engine.None)
+			b.Output(normWithResidual(b, "o", h, lastOf(b, r, 1)))
 			return
 		}
 		o := &linear{x: x, w: noiseMatrix("o.w", 42, 256, f), bias: engine.None, residual: engine.None}
@@ -92,9 +108,11 @@ func lastGraph(t *rapid.T) func(b *engine.Builder) {
 			o.bias = constant(b, "o.bias", 42)
 		}
 		if residual {
-			o.residual = r
+			o.x, o.residual = one, lastOf(b, r, 1)
+		} else {
+			o.x = lastOf(b, x, 1)
 		}
-		b.Output(lastOf(b, o.add(b, "o"), 1))
+		b.Output(o.add(b, "o"))
 	}
 }
 
@@ -111,7 +129,7 @@ func normWithResidual(b *engine.Builder, name string, x, residual engine.ValueID
 
 var lastPoints = func() (list []step) {
 	for _, rows := range [][2]int{{40, 40}, {1, 1}, {7, 7}, {7, 1}, {1, 7}, {1, 1}} {
-		list = append(list, step{"x": {1, rows[0], 256}, "r": {1, rows[1], 42}})
+		list = append(list, step{"x": {1, rows[0], 256}, "r": {1, rows[1], 42}, "one": {1, 1, 256}})
 	}
 	return list
 }()

@@ -116,7 +116,7 @@ func rowsBehind(b *engine.Builder, o *rmsNorm) (rows int) {
 	}
 	for _, r := range readers {
 		product, ok := r.(*linear)
-		if !ok || product.residual != engine.None || product.last || product.shapes[0].batch != 1 ||
+		if !ok || product.residual != engine.None || product.shapes[0].batch != 1 ||
 			b.RouteAsked(product.y) {
 			return 0
 		}

@@ -81,6 +81,7 @@ func TestAttentionWithNormsKeepsWhatAGraphComputes(t *testing.T) {
 			8:  {qHeads: 4, kvHeads: 2, headDim: 16, tokens: 5, context: 40, window: 9},
 			64: {qHeads: 8, kvHeads: 2, headDim: 64, tokens: 5, context: 500, half: true},
 			32: {qHeads: 3, kvHeads: 1, headDim: 80, tokens: 70, context: 470},
+			24: {qHeads: 8, kvHeads: 2, headDim: 32, tokens: 9, context: 500, last: true},
 		} {
 			c := turnedAttention{attention: c, pairs: pairs, turned: turned, norms: true}
 			c.live = [][2]int{{5, 0}, {1, 5}, {4, 6}, {1, 10}, {1, c.context - 1}, {2, c.context - 2}, {1, 0}}

@@ -23,10 +23,7 @@ type turnedAttention struct {
 }
 
 func (c turnedAttention) build(b *engine.Builder) {
-	input := func(name string, heads int) engine.ValueID {
-		return b.Input(name, engine.F32, []int{1, 1, heads, c.headDim}, []int{1, c.tokens, heads, c.headDim})
-	}
-	q, k, v := input("q", c.qHeads), input("k", c.kvHeads), input("v", c.kvHeads)
+	q, k, v := c.inputs(b)
 	if c.norms {
 		q = RMSNorm(b, "q_norm", q, constant(b, "q_norm.w", c.headDim), 1e-5)
 		k = RMSNorm(b, "k_norm", k, constant(b, "k_norm.w", c.headDim), 1e-5)
@@ -135,6 +132,7 @@ func TestAttentionWithARotationKeepsWhatAGraphComputes(t *testing.T) {
 			8:  {qHeads: 4, kvHeads: 2, headDim: 16, tokens: 5, context: 40, window: 9},
 			64: {qHeads: 8, kvHeads: 2, headDim: 64, tokens: 5, context: 500, half: true},
 			32: {qHeads: 3, kvHeads: 1, headDim: 80, tokens: 70, context: 470},
+			24: {qHeads: 8, kvHeads: 2, headDim: 32, tokens: 9, context: 500, last: true},
 		} {
 			c := turnedAttention{attention: c, turned: turned}
 			c.pairs = pairs

@@ -444,7 +444,8 @@ func (o *linear) takesResidual(route int) bool {
 
 // takesLeft says whether the kernel of a route does what is left to it of x.
 func (o *linear) takesLeft(route int) bool {
-	return o.before != nil && o.shapes[route].batch == 1 && (route == linearSplits) == o.before.inSplits()
+	return o.before != nil && o.shapes[route].batch == 1 && !o.ofLast(route) &&
+		(route == linearSplits) == o.before.inSplits()
 }
 
 // ofLast says whether the kernel of a route finds the row that it takes behind others.

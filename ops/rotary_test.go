@@ -9,11 +9,13 @@ import (
 	"gpuscope/engine"
 )
 
-func rotaryTrial(s, heads, kvHeads, d int) *trial {
+// rotaryTrial turns q of so many tokens at most, which is s or, of the last alone, 1.
+func rotaryTrial(queries, s, heads, kvHeads, d int) *trial {
 	return &trial{
-		name: fmt.Sprintf("S %d, heads %d and %d of %d", s, heads, kvHeads, d), abs: 1e-5, rel: 1e-5,
+		name: fmt.Sprintf("S %d, %d in q, heads %d and %d of %d", s, queries, heads, kvHeads, d),
+		abs:  1e-5, rel: 1e-5,
 		build: func(b *engine.Builder) {
-			q := b.Input("q", engine.F32, []int{1, 1, heads, d}, []int{1, s, heads, d})
+			q := b.Input("q", engine.F32, []int{1, 1, heads, d}, []int{1, queries, heads, d})
 			k := b.Input("k", engine.F32, []int{1, 1, kvHeads, d}, []int{1, s, kvHeads, d})
 			cos, sin := b.Input("cos", engine.F32, []int{1, d / 2}, []int{s, d / 2}),
 				b.Input("sin", engine.F32, []int{1, d / 2}, []int{s, d / 2})
@@ -24,38 +26,52 @@ func rotaryTrial(s, heads, kvHeads, d int) *trial {
 	}
 }
 
-func rotaryStep(s, heads, kvHeads, d int) step {
-	return step{"q": {1, s, heads, d}, "k": {1, s, kvHeads, d}, "cos": {s, d / 2}, "sin": {s, d / 2}}
+func rotaryStep(queries, s, heads, kvHeads, d int) step {
+	q := []int{1, min(queries, s), heads, d}
+	return step{"q": q, "k": {1, s, kvHeads, d}, "cos": {s, d / 2}, "sin": {s, d / 2}}
+}
+
+// drawQueries is s, or 1.
+func drawQueries(t *rapid.T, s int) int {
+	if rapid.Bool().Draw(t, "of the last") {
+		return 1
+	}
+	return s
 }
 
 func sampleRotary(t *rapid.T) *trial {
 	s, heads, kvHeads, d := draw(t, "S", 1, 70), draw(t, "heads", 1, 9), draw(t, "kv heads", 1, 5),
 		2*draw(t, "D/2", 1, 40)
-	c := rotaryTrial(s, heads, kvHeads, d)
-	c.steps = drawSteps(t, func(int) step { return rotaryStep(draw(t, "live S", 1, s), heads, kvHeads, d) })
+	queries := drawQueries(t, s)
+	c := rotaryTrial(queries, s, heads, kvHeads, d)
+	c.steps = drawSteps(t, func(int) step {
+		return rotaryStep(queries, draw(t, "live S", 1, s), heads, kvHeads, d)
+	})
 	return c
 }
 
 func TestApplyRotaryEmb(t *testing.T) {
 	var trials []*trial
 	for _, dims := range [][4]int{{5, 8, 2, 64}, {1, 32, 8, 64}, {16, 8, 8, 8}, {3, 3, 1, 6}, {17, 2, 2, 2}} {
-		c := rotaryTrial(dims[0], dims[1], dims[2], dims[3])
-		for _, s := range []int{dims[0], 1, (dims[0] + 1) / 2} {
-			c.steps = append(c.steps, rotaryStep(s, dims[1], dims[2], dims[3]))
+		for _, queries := range []int{dims[0], 1} {
+			c := rotaryTrial(queries, dims[0], dims[1], dims[2], dims[3])
+			for _, s := range []int{dims[0], 1, (dims[0] + 1) / 2} {
+				c.steps = append(c.steps, rotaryStep(queries, s, dims[1], dims[2], dims[3]))
+			}
+			trials = append(trials, c)
 		}
-		trials = append(trials, c)
 	}
 	hold(t, trials...)
 }
 
 // rotaryHFTrial turns the first elements of heads of d.
-func rotaryHFTrial(s, heads, kvHeads, d, turned, positions int) *trial {
+func rotaryHFTrial(queries, s, heads, kvHeads, d, turned, positions int) *trial {
 	return &trial{
-		name: fmt.Sprintf("S %d, heads %d and %d of %d, %d turned, positions %d", s, heads, kvHeads, d,
-			turned, positions),
+		name: fmt.Sprintf("S %d, %d in q, heads %d and %d of %d, %d turned, positions %d", s, queries, heads,
+			kvHeads, d, turned, positions),
 		abs: 1e-5, rel: 1e-5,
 		build: func(b *engine.Builder) {
-			q := b.Input("q", engine.F32, []int{1, 1, heads, d}, []int{1, s, heads, d})
+			q := b.Input("q", engine.F32, []int{1, 1, heads, d}, []int{1, queries, heads, d})
 			k := b.Input("k", engine.F32, []int{1, 1, kvHeads, d}, []int{1, s, kvHeads, d})
 			pos := b.SymInt("pos", 0, int64(positions-1), 0)
 			yq, yk := ApplyRotaryEmbHF(b, "rope", q, k, constant(b, "cos", positions, turned),
@@ -74,10 +90,12 @@ func sampleRotaryHF(t *rapid.T) *trial {
 	if rapid.Bool().Draw(t, "a part") {
 		turned = 2 * draw(t, "R/2", 1, d/2)
 	}
-	c := rotaryHFTrial(s, heads, kvHeads, d, turned, positions)
+	queries := drawQueries(t, s)
+	c := rotaryHFTrial(queries, s, heads, kvHeads, d, turned, positions)
 	c.steps = drawSteps(t, func(int) step {
 		n := draw(t, "live S", 1, s)
-		return step{"q": {1, n, heads, d}, "k": {1, n, kvHeads, d}, "pos": {draw(t, "pos", 0, positions-n)}}
+		q, pos := []int{1, min(queries, n), heads, d}, []int{draw(t, "pos", 0, positions-n)}
+		return step{"q": q, "k": {1, n, kvHeads, d}, "pos": pos}
 	})
 	return c
 }
@@ -85,16 +103,20 @@ func sampleRotaryHF(t *rapid.T) *trial {
 func TestApplyRotaryEmbHFFollowsThePosition(t *testing.T) {
 	var trials []*trial
 	for _, turned := range []int{64, 48, 20} {
-		c := rotaryHFTrial(16, 8, 2, 64, turned, 32)
-		for _, at := range [][2]int{{5, 0}, {16, 0}, {5, 7}, {1, 15}, {1, 16}, {1, 31}, {16, 16}} {
-			c.steps = append(c.steps, step{"q": {1, at[0], 8, 64}, "k": {1, at[0], 2, 64}, "pos": {at[1]}})
+		for _, queries := range []int{16, 1} {
+			c := rotaryHFTrial(queries, 16, 8, 2, 64, turned, 32)
+			for _, at := range [][2]int{{5, 0}, {16, 0}, {5, 7}, {1, 15}, {1, 16}, {1, 31}, {16, 16}} {
+				q := []int{1, min(queries, at[0]), 8, 64}
+				c.steps = append(c.steps, step{"q": q, "k": {1, at[0], 2, 64}, "pos": {at[1]}})
+			}
+			trials = append(trials, c)
 		}
-		odd := rotaryHFTrial(3, 16, 8, 6, 2+turned%6, 9)
+		odd := rotaryHFTrial(3, 3, 16, 8, 6, 2+turned%6, 9)
 		odd.steps = []step{
 			{"q": {1, 3, 16, 6}, "k": {1, 3, 8, 6}, "pos": {6}},
 			{"q": {1, 1, 16, 6}, "k": {1, 1, 8, 6}, "pos": {8}},
 		}
-		trials = append(trials, c, odd)
+		trials = append(trials, odd)
 	}
 	hold(t, trials...)
 }

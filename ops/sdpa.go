@@ -17,10 +17,10 @@ import (
 // SDPA adds sdpa_with_kv_cache: it appends k and v to their caches at a position and attends over all
 // positions up to each token's own.
 //
-//	q       [1, S, Hq, D], D a multiple of 4
+//	q       [1, S, Hq, D], D a multiple of 4, or [1, 1, Hq, D] of the last token alone
 //	k, v    [1, S, Hkv, D], Hkv divides Hq: query head h has KV head h / (Hq/Hkv)
 //	caches  [1, C, Hkv, D], State, f32 or f16
-//	y       [1, S, Hq, D] = softmax(scale * q * k' over positions 0 to position + s) * v
+//	y       dims of q, softmax(scale * q * k' over positions 0 to position + s) * v
 //
 // A scale of 0 stands for 1 / sqrt(D). With a window a token sees that many positions at most: its own and
 // those right before it; 0 stands for all. Position + S is at most C; what the caches hold at and after that,
@@ -103,6 +103,7 @@ type sdpa struct {
 	window                            int    // that a token sees at most; the context where nothing limits it
 	span                              string // what grids call the positions that a step sees
 	half                              bool   // caches
+	last                              bool   // q and y are of the last token alone
 	routes                            routes
 
 	update, qk, softmax, av, streaming, streamingSplit, reduce *engine.Kernel
@@ -170,15 +171,15 @@ func (o *sdpa) readDims(c *call) bool {
 		c.fail("heads of %d elements, want a multiple of 4", o.headDim)
 	case o.qHeads%o.kvHeads != 0:
 		c.fail("%d query heads on %d KV heads, want a multiple", o.qHeads, o.kvHeads)
-	case b.MinDims(o.q)[1] > o.context:
-		c.fail("at least %d tokens for a cache of %d positions", b.MinDims(o.q)[1], o.context)
+	case b.MinDims(o.k)[1] > o.context:
+		c.fail("at least %d tokens for a cache of %d positions", b.MinDims(o.k)[1], o.context)
 	case o.window < 0:
 		c.fail("a window of %d positions, want at least 1, or 0 for none", o.window)
 	default:
 		if o.span = "window"; o.window == 0 || o.window >= o.context {
 			o.window, o.span = o.context, "context"
 		}
-		o.half = half == engine.F16
+		o.half, o.last = half == engine.F16, q[1] == 1 && k[1] > 1
 		if o.scale == 0 {
 			o.scale = float32(1 / math.Sqrt(float64(o.headDim)))
 		}
@@ -190,7 +191,8 @@ func (o *sdpa) readDims(c *call) bool {
 
 // chooseRoutes settles which live numbers of tokens take which route.
 func (o *sdpa) chooseRoutes(b *engine.Builder) {
-	fewest, most := b.MinDims(o.q)[1], min(b.MaxDims(o.q)[1], o.context)
+	all := o.ofAll()
+	fewest, most := b.MinDims(all)[1], min(b.MaxDims(all)[1], o.context)
 	o.routes = routes{
 		sdpaFlashDecoding:  {name: "flash_decoding", only: true, why: oneToken},
 		sdpaDecoding:       {name: "decoding", only: true, why: fewPositions},
@@ -203,7 +205,7 @@ func (o *sdpa) chooseRoutes(b *engine.Builder) {
 		o.routes[sdpaDecoding].upTo, o.routes[sdpaFlashDecoding].upTo, fewest = 1, 1, 2
 	}
 	limit, wide := int64(b.Limits().MaxStorageBinding), o.headDim > sdpaRoomy
-	fit := sort.Search(most, func(n int) bool { return o.scoresBytes(n+1) > limit })
+	fit := sort.Search(most, func(n int) bool { return o.scoresBytes(o.queries(n+1)) > limit })
 	if o.stream = o.streams(b.Limits()); o.stream.down == 0 {
 		fit = most
 	}
@@ -221,9 +223,10 @@ func (o *sdpa) chooseRoutes(b *engine.Builder) {
 		o.routes[sdpaMaterialized].aside = true
 		o.routes[sdpaStreaming].upTo = always
 		for tokens := max(2, fewest); tokens <= most; tokens++ {
-			if n := o.mostStreamSplits(tokens, o.spanOf(tokens)); n > 1 {
+			queries := o.queries(tokens)
+			if n := o.mostStreamSplits(queries, o.spanOf(queries)); n > 1 {
 				o.routes[sdpaSplitStreaming].upTo = tokens
-				o.streamParts = max(o.streamParts, n*tokens)
+				o.streamParts = max(o.streamParts, n*queries)
 			}
 		}
 	}
@@ -281,6 +284,22 @@ func (o *sdpa) streamSplits(tokens, span int) (n, length int) {
 // scoresBytes is the size of the scores of some tokens with the longest context behind them.
 func (o *sdpa) scoresBytes(tokens int) int64 {
 	return 4 * int64(o.qHeads) * int64(tokens) * int64(stride(o.spanOf(tokens)))
+}
+
+// ofAll is an argument that has all tokens: q where it is not of the last alone.
+func (o *sdpa) ofAll() engine.ValueID {
+	if o.last {
+		return o.k
+	}
+	return o.q
+}
+
+// queries is of how many of some tokens q is.
+func (o *sdpa) queries(tokens int) int {
+	if o.last {
+		return 1
+	}
+	return tokens
 }
 
 // spanOf is how many positions some tokens see together at most.
@@ -409,19 +428,21 @@ func (o *sdpa) Spec() engine.Spec {
 // last position has the most splits.
 func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 	first, last := o.position.span(r)
-	fewest, most := r.Min(o.q)[1], min(r.Max(o.q)[1], o.context-first)
+	all := o.ofAll()
+	fewest, most := r.Min(all)[1], min(r.Max(all)[1], o.context-first)
 	rowsAt := func(tokens, position, rows int) engine.Corner {
 		c := o.position.set(min(position, last))
-		set := func(dim int, values ...engine.ValueID) {
+		set := func(dim, tokens int, values ...engine.ValueID) {
 			for _, v := range values {
 				dims := slices.Clone(r.Max(v))
 				dims[dim] = tokens
 				c = append(c, engine.At{Value: v, Dims: dims})
 			}
 		}
-		set(1, o.q, o.k, o.v)
+		set(1, o.queries(tokens), o.q)
+		set(1, tokens, o.k, o.v)
 		if o.rope != nil && o.rope.pairs == neighbourPairs {
-			set(0, o.rope.parts().cos, o.rope.parts().sin)
+			set(0, tokens, o.rope.parts().cos, o.rope.parts().sin)
 		}
 		for _, v := range o.residuals {
 			if dims := rowsAtMost(r.Min(v), r.Max(v), rows); dims != nil {
@@ -451,14 +472,17 @@ func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 		upTo := min(o.routes[sdpaSplitStreaming].upTo, most)
 		whole, tokens, position, groups := fewest, upTo, first, 0
 		for n := max(2, fewest); n <= most; n++ {
-			if o.mostStreamSplits(n, first+n-o.start(first)) == 1 {
+			queries := o.queries(n)
+			if o.mostStreamSplits(queries, first+n-o.startOf(queries, first+n)) == 1 {
 				whole = n
 			}
-			longest := o.spanOf(n)
-			for _, span := range [...]int{longest, 8 * o.stream.across * o.mostStreamSplits(n, longest)} {
+			longest := o.spanOf(queries)
+			for _, span := range [...]int{
+				longest, 8 * o.stream.across * o.mostStreamSplits(queries, longest),
+			} {
 				p := min(max(span-n, first), last, o.context-n)
-				splits, _ := o.streamSplits(n, p+n-o.start(p))
-				if most := splits * o.streamTiles(n); n <= upTo && most > groups {
+				splits, _ := o.streamSplits(queries, p+n-o.startOf(queries, p+n))
+				if most := splits * o.streamTiles(queries); n <= upTo && most > groups {
 					tokens, position, groups = n, p, most
 				}
 			}
@@ -470,11 +494,11 @@ func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 }
 
 func (o *sdpa) Plan(p *engine.Planner) error {
-	q, tokens, position := p.Dims(o.q), p.Dim(o.q, 1), o.position.at(p)
-	context := position + tokens
+	q, tokens, position := p.Dims(o.q), p.Dim(o.k, 1), o.position.at(p)
+	context, queries := position+tokens, o.queries(tokens)
 	switch {
-	case p.Dim(o.k, 1) != tokens || p.Dim(o.v, 1) != tokens:
-		return p.Errorf("%d tokens in q, %d in k, %d in v, want as many in each", tokens, p.Dim(o.k, 1),
+	case p.Dim(o.q, 1) != queries || p.Dim(o.v, 1) != tokens:
+		return p.Errorf("%d tokens in q, %d in k, %d in v, want as many in each", p.Dim(o.q, 1), tokens,
 			p.Dim(o.v, 1))
 	case q[2] != o.qHeads || q[3] != o.headDim:
 		return p.Errorf("q is %v, want %d heads of %d", q, o.qHeads, o.headDim)
@@ -499,13 +523,16 @@ func (o *sdpa) Plan(p *engine.Planner) error {
 	case sdpaSplitDecoding:
 		o.planLeftSplits(p, position)
 	case sdpaStreaming:
-		o.planStreaming(p, tokens, position, 1, 0)
+		o.planUpdate(p, tokens, position)
+		o.planStreaming(p, queries, context-queries, 1, 0)
 	case sdpaSplitStreaming:
-		splits, length := o.streamSplits(tokens, context-o.start(position))
-		o.planStreaming(p, tokens, position, splits, length)
-		o.planReduce(p, tokens, splits)
+		splits, length := o.streamSplits(queries, context-o.startOf(queries, context))
+		o.planUpdate(p, tokens, position)
+		o.planStreaming(p, queries, context-queries, splits, length)
+		o.planReduce(p, queries, splits)
 	default:
-		o.planMaterialized(p, tokens, position)
+		o.planUpdate(p, tokens, position)
+		o.planMaterialized(p, queries, context-queries)
 	}
 	return nil
 }
@@ -521,6 +548,9 @@ func (o *sdpa) cacheBytes() int64 {
 
 // start is the first position that a token at a position sees.
 func (o *sdpa) start(position int) int { return max(0, position+1-o.window) }
+
+// startOf is the first position that so many tokens before the end of a context see.
+func (o *sdpa) startOf(tokens, context int) int { return o.start(context - tokens) }
 
 // seen is how many scores the mask lets through, over all heads.
 func (o *sdpa) seen(tokens, position int) int64 {
@@ -549,7 +579,6 @@ func (o *sdpa) planMaterialized(p *engine.Planner, tokens, position int) {
 	span := context - start
 	stride, seen := stride(span), o.seen(tokens, position)
 	p.SetDims(o.scores, o.qHeads, tokens, stride)
-	o.planUpdate(p, tokens, position)
 
 	l := p.Dispatch(slotQK, p.Tiles(256, engine.Split(o.span, span, sdpaTile),
 		engine.Split("tokens", tokens, sdpaTile), engine.Each("heads", o.qHeads)))
@@ -578,7 +607,6 @@ func (o *sdpa) planMaterialized(p *engine.Planner, tokens, position int) {
 
 func (o *sdpa) planStreaming(p *engine.Planner, tokens, position, splits, length int) {
 	context, seen := position+tokens, o.seen(tokens, position)
-	o.planUpdate(p, tokens, position)
 	s := &o.stream
 	lanes, tile := s.across*s.down, 8*s.down
 	rows := engine.Split("tokens", tokens, tile)
@@ -616,7 +644,7 @@ func (o *sdpa) Reference(r *Ref) {
 	q, k := o.turned(r)
 	v := r.Tensor(o.v)
 	kCache, vCache := r.Tensor(o.kCache), r.Tensor(o.vCache)
-	tokens, position, d := q.Dims[1], o.position.in(r), o.headDim
+	tokens, position, d := k.Dims[1], o.position.in(r), o.headDim
 	row := o.kvHeads * d
 	for i := range k.Data {
 		kCache.Data[position*row+i], vCache.Data[position*row+i] = o.stored(k.Data[i]), o.stored(v.Data[i])
@@ -625,14 +653,15 @@ func (o *sdpa) Reference(r *Ref) {
 		o.giveSplits(r, q, position)
 	}
 	y := r.result(o.y, q.Dims...)
-	rows := slices.Collect(r.rows(o.y, tokens*o.qHeads))
+	first := position + tokens - q.Dims[1] // position of the first token of q
+	rows := slices.Collect(r.rows(o.y, q.Dims[1]*o.qHeads))
 	inParallel(rows, func(rows []int) {
 		weights := make([]float64, position+tokens)
 		for _, i := range rows {
 			s, h := i/o.qHeads, i%o.qHeads
 			at := h / (o.qHeads / o.kvHeads) * d
-			start, largest := o.start(position+s), math.Inf(-1)
-			seen := weights[:position+s+1-start]
+			start, largest := o.start(first+s), math.Inf(-1)
+			seen := weights[:first+s+1-start]
 			for c := range seen {
 				seen[c] = dot(q.row(i), kCache.Data[(start+c)*row+at:][:d]) * float64(o.scale)
 				largest = max(largest, seen[c])
@@ -669,10 +698,10 @@ func (o *sdpa) Tolerance(r *Ref, v engine.ValueID) Tolerance {
 		}
 		return t
 	}
-	q, _ := o.turned(r)
+	q, k := o.turned(r)
 	d := o.headDim
-	position, row := o.position.in(r), o.kvHeads*d
-	start, context := o.start(position), position+q.Dims[1]
+	context, row := o.position.in(r)+k.Dims[1], o.kvHeads*d
+	start := o.startOf(q.Dims[1], context)
 	keys := Tensor{[]int{d}, r.Tensor(o.kCache).Data[start*row : context*row]}
 	values := r.Tensor(o.vCache).Data[start*row : context*row]
 	score := q.longest() * keys.longest() * math.Abs(float64(o.scale))

@@ -90,7 +90,8 @@ func (o *sdpa) makeDecodeKernels(b *engine.Builder) {
 
 // choose settles the route, also by the positions that the tokens see.
 func (o *sdpa) choose(p *engine.Planner, tokens, position int) int {
-	span := position + tokens - o.start(position)
+	queries := o.queries(tokens)
+	span := position + tokens - o.startOf(queries, position+tokens)
 	r, able := o.routes.preferred(tokens), o.routes.allowed(tokens)
 	severalRows := o.rows(p) > 1
 	if !o.splittable(span) || severalRows {
@@ -101,7 +102,7 @@ func (o *sdpa) choose(p *engine.Planner, tokens, position int) int {
 		r = sdpaSplitDecoding
 	case tokens == 1 && o.routes.has(sdpaDecoding) && (span <= fewDecoded || severalRows):
 		r = sdpaDecoding
-	case tokens > 1 && o.routes.has(sdpaSplitStreaming) && o.mostStreamSplits(tokens, span) > 1:
+	case tokens > 1 && o.routes.has(sdpaSplitStreaming) && o.mostStreamSplits(queries, span) > 1:
 		r = sdpaSplitStreaming
 	}
 	return p.Choose(r, o.routes[r].why, able)

@@ -19,6 +19,7 @@ type attention struct {
 	tokens, context          int // at most
 	window                   int // 0 for none
 	half                     bool
+	last                     bool // q is of the last token alone
 	route                    string
 	gain                     float64     // of q; 1 where it is 0
 	stream                   streamShape // of the streaming kernel; the zero shape for the best one
@@ -30,6 +31,9 @@ func (c attention) String() string {
 		c.tokens, c.context)
 	if c.half {
 		s += ", f16"
+	}
+	if c.last {
+		s += ", q of the last"
 	}
 	if c.window > 0 {
 		s += fmt.Sprintf(", a window of %d", c.window)
@@ -43,10 +47,7 @@ func (c attention) build(b *engine.Builder) {
 		defer func() { streamShapes = was }()
 		streamShapes = []streamShape{c.stream}
 	}
-	input := func(name string, heads int) engine.ValueID {
-		return b.Input(name, engine.F32, []int{1, 1, heads, c.headDim}, []int{1, c.tokens, heads, c.headDim})
-	}
-	q, k, v := input("q", c.qHeads), input("k", c.kvHeads), input("v", c.kvHeads)
+	q, k, v := c.inputs(b)
 	t := engine.F32
 	if c.half {
 		t = engine.F16
@@ -55,6 +56,23 @@ func (c attention) build(b *engine.Builder) {
 	kCache, vCache := b.State("k_cache", t, dims), b.State("v_cache", t, dims)
 	position := Sym(b.SymInt("position", 0, int64(c.context)-1, 0))
 	b.Output(SDPA(b, "y", q, k, v, kCache, vCache, position, 0, c.window))
+}
+
+// inputs are q, k and v.
+func (c attention) inputs(b *engine.Builder) (q, k, v engine.ValueID) {
+	input := func(name string, heads, tokens int) engine.ValueID {
+		return b.Input(name, engine.F32, []int{1, 1, heads, c.headDim}, []int{1, tokens, heads, c.headDim})
+	}
+	return input("q", c.qHeads, c.queries(c.tokens)), input("k", c.kvHeads, c.tokens),
+		input("v", c.kvHeads, c.tokens)
+}
+
+// queries is of how many of some tokens q is.
+func (c attention) queries(tokens int) int {
+	if c.last {
+		return 1
+	}
+	return tokens
 }
 
 func (c attention) trial() *trial {
@@ -76,13 +94,14 @@ func (c attention) trial() *trial {
 
 func (c attention) step(tokens, position int) step {
 	kv := []int{1, tokens, c.kvHeads, c.headDim}
-	return step{"q": {1, tokens, c.qHeads, c.headDim}, "k": kv, "v": kv, "position": {position}}
+	return step{"q": {1, c.queries(tokens), c.qHeads, c.headDim}, "k": kv, "v": kv, "position": {position}}
 }
 
 func sampleSDPA(t *rapid.T) *trial {
 	c := attention{
 		kvHeads: draw(t, "kv heads", 1, 4), headDim: 4 * draw(t, "quads", 1, 34),
 		context: draw(t, "context", 1, 300), half: rapid.Bool().Draw(t, "half"),
+		last: rapid.Bool().Draw(t, "of the last"),
 	}
 	c.qHeads = c.kvHeads * draw(t, "queries of a head", 1, 8)
 	c.tokens = draw(t, "tokens", 1, min(c.context, 70))
@@ -132,6 +151,22 @@ func TestSDPA(t *testing.T) {
 		{
 			qHeads: 8, kvHeads: 2, headDim: 16, tokens: 64, context: 64,
 			live: [][2]int{{64, 0}, {1, 63}, {16, 48}, {1, 0}, {64, 0}},
+		},
+		{
+			qHeads: 8, kvHeads: 2, headDim: 16, tokens: 64, context: 64, last: true,
+			live: [][2]int{{64, 0}, {1, 63}, {16, 48}, {1, 0}, {64, 0}},
+		},
+		{
+			qHeads: 8, kvHeads: 2, headDim: 64, tokens: 64, context: 1200, last: true,
+			live: [][2]int{{64, 0}, {64, 1136}, {2, 600}, {1, 600}},
+		},
+		{
+			qHeads: 4, kvHeads: 2, headDim: 64, tokens: 64, context: 1200, window: 500, last: true,
+			live: [][2]int{{64, 0}, {64, 1136}, {3, 700}},
+		},
+		{
+			qHeads: 2, kvHeads: 1, headDim: 132, tokens: 5, context: 70, last: true,
+			live: [][2]int{{5, 0}, {1, 5}, {5, 65}},
 		},
 		{
 			qHeads: 2, kvHeads: 1, headDim: 132, tokens: 5, context: 70,

@@ -34,8 +34,8 @@ func TestGraphAtALiveShapeIsItsDispatchTable(t *testing.T) {
 	if _, runs := prompt["rope+sdpa.decode"]; runs {
 		t.Error("seven tokens decode by splits")
 	}
-	if got := prompt["q"].Reason; !strings.HasPrefix(got, "batch8") {
-		t.Errorf("q of seven tokens takes %q, want batch8", got)
+	if got := prompt["k"].Reason; !strings.HasPrefix(got, "batch8") {
+		t.Errorf("k of seven tokens takes %q, want batch8", got)
 	}
 }
 

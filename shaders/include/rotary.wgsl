@@ -54,14 +54,15 @@ fn position_of(i: u32) -> u32 {
     return (i - params.q) / params.k_position % params.positions;
   }
 {{- end}}
-  return i / params.position % params.positions;
+  return (params.skip + i / params.position) % params.positions;
 }
 {{end}}
 
 {{define "rotary_params"}}
   n: u32, // invocations
   position: u32, // invocations of one position{{if .Both}} of q{{end}}: all its heads
-  positions: u32, // that {{if .Both}}q and k have{{else}}x has{{end}}
+  positions: u32, // that {{if .Both}}k has{{else}}there are{{end}}
+  skip: u32, // the first of them that {{if .Both}}q{{else}}x{{end}} has
   head: u32, // invocations of a head
 {{- if .Both}}
   q: u32, // invocations of q; the others are of k

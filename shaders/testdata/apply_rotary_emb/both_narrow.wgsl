@@ -8,16 +8,18 @@
 // param at 0: u32 n
 // param at 4: u32 position
 // param at 8: u32 positions
-// param at 12: u32 head
-// param at 16: u32 q
-// param at 20: u32 k_position
+// param at 12: u32 skip
+// param at 16: u32 head
+// param at 20: u32 q
+// param at 24: u32 k_position
 
 // Turns each pair (x[2j], x[2j+1]) of a head of q and k by the angle of its row and pair.
 // An invocation turns 1 pair.
 struct Params {
   n: u32, // invocations
   position: u32, // invocations of one position of q: all its heads
-  positions: u32, // that q and k have
+  positions: u32, // that k has
+  skip: u32, // the first of them that q has
   head: u32, // invocations of a head
   q: u32, // invocations of q; the others are of k
   k_position: u32, // invocations of one position of k
@@ -59,7 +61,7 @@ fn position_of(i: u32) -> u32 {
   if (i >= params.q) {
     return (i - params.q) / params.k_position % params.positions;
   }
-  return i / params.position % params.positions;
+  return (params.skip + i / params.position) % params.positions;
 }
 
 @compute @workgroup_size(64)

@@ -6,14 +6,16 @@
 // param at 0: u32 n
 // param at 4: u32 position
 // param at 8: u32 positions
-// param at 12: u32 head
+// param at 12: u32 skip
+// param at 16: u32 head
 
 // Turns each pair (x[2j], x[2j+1]) of a head by the angle of its row and pair.
 // An invocation turns 1 pair.
 struct Params {
   n: u32, // invocations
   position: u32, // invocations of one position: all its heads
-  positions: u32, // that x has
+  positions: u32, // that there are
+  skip: u32, // the first of them that x has
   head: u32, // invocations of a head
 }
 
@@ -38,7 +40,7 @@ fn put(e: u32, v: vec2<f32>) {
 
 // The position of invocation i, of those that are turned.
 fn position_of(i: u32) -> u32 {
-  return i / params.position % params.positions;
+  return (params.skip + i / params.position) % params.positions;
 }
 
 @compute @workgroup_size(64)

@@ -6,9 +6,10 @@
 // param at 0: u32 n
 // param at 4: u32 position
 // param at 8: u32 positions
-// param at 12: u32 head
-// param at 16: u32 half
-// param at 20: u32 start
+// param at 12: u32 skip
+// param at 16: u32 head
+// param at 20: u32 half
+// param at 24: u32 start
 
 // Turns each pair (x[j], x[j + R/2]) of the first R elements of a head,
 // and copies the rest. Tables hold a cosine and a sine for each of R columns of a position. An invocation has
@@ -16,7 +17,8 @@
 struct Params {
   n: u32, // invocations
   position: u32, // invocations of one position: all its heads
-  positions: u32, // that x has
+  positions: u32, // that there are
+  skip: u32, // the first of them that x has
   head: u32, // invocations of a head
   half: u32, // invocations of a head that turn
   start: u32, // the first position's row of the tables
@@ -43,7 +45,7 @@ fn put(e: u32, v: vec4<f32>) {
 
 // The position of invocation i, of those that are turned.
 fn position_of(i: u32) -> u32 {
-  return i / params.position % params.positions;
+  return (params.skip + i / params.position) % params.positions;
 }
 
 @compute @workgroup_size(64)
