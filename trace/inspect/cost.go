@@ -640,7 +640,7 @@ func (t *DispatchTable) fixFirst() []table.Part {
 	if w, c := t.Costs.Step.Whole, t.Folded[first].Cost; c.Share > 0 {
 		part, of := 100*most/float64(w.NS), short(float64(w.NS))
 		parts = append(parts, table.Part{
-			Rank: 4, With: true, Text: fmt.Sprintf("(%.0f %% of the %s µs GPU untimed)", part, of),
+			Rank: 4, With: true, Text: fmt.Sprintf("(%.0f %% of the %s µs of whole runs)", part, of),
 			Short: fmt.Sprintf("(%.0f %% of %s µs)", part, of),
 		})
 	}

@@ -234,7 +234,7 @@ func (t *DispatchTable) costTitle() []table.Line {
 	}
 	parts := t.Costs.parts(t)
 	if w := t.Costs.Step.Whole; w != nil {
-		parts = append(parts, table.Say(1, "step %s µs on the GPU, untimed (%s–%s)", short(float64(w.NS)),
+		parts = append(parts, table.Say(1, "whole runs %s µs on the GPU (%s–%s)", short(float64(w.NS)),
 			short(float64(w.Q1NS)), short(float64(w.Q3NS))))
 	}
 	if why := noSave(&t.Index.Trace.Device); why != "" {
@@ -272,6 +272,6 @@ func (t *DispatchTable) costNotes() []string {
 	for _, row := range c.rows {
 		names = append(names, t.Name(row))
 	}
-	return []string{fmt.Sprintf("coarse: %s sum to %s ± %s of the step's %s µs", strings.Join(names, " + "),
+	return []string{fmt.Sprintf("coarse: %s sum to %s ± %s of the %s µs of whole runs", strings.Join(names, " + "),
 		short(c.ns), short(c.spreadNS), short(float64(t.Costs.Step.Whole.NS)))}
 }

@@ -212,7 +212,7 @@ func TestWhatToFixFirstIsTheIdleGPUWhereThatIsMore(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
 	w := x.Trace.Steps[2].Whole
 	title := func() table.Line { return dispatched(x, 2, inspect.Options{}).Title[1] }
-	of := fmt.Sprintf(" %% of the %.0f µs GPU untimed)", float64(w.NS)/1e3)
+	of := fmt.Sprintf(" %% of the %.0f µs of whole runs)", float64(w.NS)/1e3)
 	if got := title().String(); !strings.Contains(got, of) || strings.Contains(got, "GPU idle") {
 		t.Errorf("%s, want%s", got, of)
 	}
@@ -532,7 +532,7 @@ func TestSharesSayOfWhichTimeTheyAre(t *testing.T) {
 	s := &x.Trace.Steps[1]
 	s.Timing, s.GPU.SpanNS = "step", trace.Measured(s.Whole.NS*21/20)
 	title := func() string { return dispatched(x, 1, inspect.Options{}).Title[1].Fit(400) }
-	if got := title(); strings.Contains(got, "whole runs") || !strings.Contains(got, "share by cost") {
+	if got := title(); strings.Contains(got, "GPU of whole runs") || !strings.Contains(got, "share by cost") {
 		t.Errorf("5 %% apart: %s", got)
 	}
 	s.GPU.SpanNS = trace.Measured(s.Whole.NS / 3)
