@@ -37,6 +37,9 @@ func parseTarget(text string) (session.Command, error) {
 		return session.Command{},
 			fmt.Errorf("run to %w; or a position, or d and the number of a dispatch", err)
 	}
+	if b.On == "position" { // as the number alone: one behind the text is refused, and no run would reach it
+		return parseTarget(b.Of)
+	}
 	return session.Command{Kind: session.Run, Breaks: []session.Break{b}}, nil
 }
 

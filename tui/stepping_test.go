@@ -51,7 +51,10 @@ func TestARunPausesAtBreakpointsThatWereTyped(t *testing.T) {
 func TestARunGoesToAPositionAndAStepToADispatch(t *testing.T) {
 	d, list := asks(t, Options{Prompt: "once"})
 	d.press("P").typed("45").press("enter").sees("[PAUSED]").wantStep(3)
-	d.press("P").typed("position 47").press("enter").sees("[BREAKPOINT]").wantStep(5)
+	d.press("s").press("P").typed("position 47").press("enter").sees("[PAUSED]").wantStep(5)
+	if c := (*list)[len(*list)-1]; c.Until != 47 || c.Breaks != nil { // one behind the text is refused
+		t.Errorf("the session was given %+v", c)
+	}
 	d.press("P").typed("d 37").press("enter").sees("[AFTER DISPATCH 37]").wantStep(5)
 	d.press("s").sees("[PAUSED]").wantStep(5) // it is finished
 	d.press("s").wantStep(6)
