@@ -167,13 +167,10 @@ func (b *Builder) Readers(v ValueID) (list []Operator, all bool) {
 	return list, b.values[v].role == Intermediate
 }
 
-// RouteAsked says whether a route was asked of the operator that gives a value, or of its kind.
+// RouteAsked says whether a route was asked of the operator that gives a value, of its kind, or of one of its
+// parts.
 func (b *Builder) RouteAsked(v ValueID) bool {
-	if !b.has(v) || b.values[v].producer < 0 {
-		return false
-	}
-	asked := func(target string) bool { return b.routes[target] != "" }
-	return slices.ContainsFunc(b.ops[b.values[v].producer].targets(), asked)
+	return b.has(v) && b.values[v].producer >= 0 && b.ops[b.values[v].producer].request.must
 }
 
 // fuse applies the rules to the recorded operators, and leaves the graph's ids dense.

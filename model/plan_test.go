@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -194,6 +195,24 @@ func TestLevelsOfALayerAreThoseOfTheDocs(t *testing.T) {
 			len(layerLevels(t, off, 0, 10)), len(layerLevels(t, off, 0, 3000)))
 		if !strings.Contains(string(docs), want) {
 			t.Errorf("docs/engine.md has no row\n%s", want)
+		}
+	}
+}
+
+// In each architecture o and down read a row that lies as their lanes load it.
+func TestRowsOfEachArchitectureAreSpread(t *testing.T) {
+	for _, a := range architectures {
+		spread := map[string]int{}
+		file := tinyWide(a, 128)
+		file.Set(a.name+".context_length", 4096)
+		n := plan(t, write(t, file.Bytes()), "on")
+		for _, v := range n.graph.Describe().Values {
+			if name, ok := strings.CutSuffix(v.Name, ".spread"); ok {
+				spread[name[strings.LastIndexByte(name, '.')+1:]]++
+			}
+		}
+		if want := map[string]int{"sdpa": tinyLayers, a.gate.name: tinyLayers}; !maps.Equal(spread, want) {
+			t.Errorf("%s: spread are %v, want %v", a.name, spread, want)
 		}
 	}
 }

@@ -9,20 +9,24 @@ import (
 	"gpuscope/shaders"
 )
 
-// fuseAttention leaves attention of one token in splits of its positions, which the products that read it
-// put together as they load their columns, so that no dispatch does. That costs in proportion to the
-// workgroups of the product and to the splits, so these are few: near the first position there is one, which
-// is y, and far from it a dispatch puts together as many as fill the device (leftSpans).
+// fuseAttention leaves attention of one token to the products that read it: spread, or in splits of its
+// positions, likewise spread, which they put together as they load their columns, so that no dispatch does.
+// That costs in proportion to the workgroups of the product and to the splits, so these are few: near the
+// first position there is one, and far from it a dispatch puts together as many as fill the device
+// (leftSpans).
 //
 // It takes the attention and each of the products by itself, in the order of the graph.
 var fuseAttention = engine.Fusion{
-	Name: "attention", Doc: "the splits of attention of one token are put together by the linears behind it",
+	Name: "attention", Doc: "attention of one token lies as the linears behind it load it, who put splits together",
 	Pattern: engine.Pattern{Kinds: slices.Concat(linearKinds, []string{kindSDPA.Name})},
 	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
 		switch o := m.Last().(type) {
 		case *sdpa:
+			if !o.routes.has(sdpaFlashDecoding) {
+				return nil
+			}
 			fused := *o
-			if !o.routes.has(sdpaFlashDecoding) || b.RouteAsked(o.y) || !fused.leavesTo(b, o.y) {
+			if fused.spread = spreadBehind(b, o.y, o.qHeads*o.headDim, o.k); fused.spread == nil {
 				return nil
 			}
 			fused.splits = b.Tensor(b.Name(o.y)+".splits", engine.F32)
@@ -32,7 +36,7 @@ var fuseAttention = engine.Fusion{
 			return &fused
 		case *linear:
 			attention, ok := viewed(b, o.x).(*sdpa)
-			if !ok || attention.splits == engine.None {
+			if !ok || attention.spread == nil {
 				return nil
 			}
 			fused := *o
@@ -57,37 +61,6 @@ func viewed(b *engine.Builder, x engine.ValueID) engine.Operator {
 	}
 }
 
-// leavesTo says whether all that read y, or a view of it, are products that can put splits together wherever
-// there is one token, and keeps the residuals of those: with one of several rows they make several.
-func (o *sdpa) leavesTo(b *engine.Builder, y engine.ValueID) bool {
-	readers, all := b.Readers(y)
-	if !all || len(readers) == 0 {
-		return false
-	}
-	for _, r := range readers {
-		switch r := r.(type) {
-		case *view:
-			if !o.leavesTo(b, r.y) {
-				return false
-			}
-		case *linear:
-			if r.w.Cols != o.qHeads*o.headDim || r.shapes[0].batch != 1 || b.RouteAsked(r.y) {
-				return false
-			}
-			if r.residual == engine.None {
-				continue
-			}
-			if r.x != y || r.residual >= o.y && b.Producer(r.residual) != nil { // it may be given behind
-				return false
-			}
-			o.residuals = append(slices.Clip(o.residuals), r.residual)
-		default:
-			return false
-		}
-	}
-	return true
-}
-
 // leaves says whether one token that sees so many positions is left in splits.
 func (o *sdpa) leaves(span int) bool {
 	above, upTo := o.leftSpan()
@@ -97,33 +70,37 @@ func (o *sdpa) leaves(span int) bool {
 // splittable says whether one token that sees so many positions can be left in splits: each has some.
 func (o *sdpa) splittable(span int) bool { return span >= leftSplits*leftSplits }
 
-// rows is how many rows those make that read what is given of one token.
-func (o *sdpa) rows(p *engine.Planner) int {
-	most := 1
-	for _, v := range o.residuals {
-		most = max(most, p.Numel(v)/last(p.Dims(v)))
-	}
-	return most
-}
-
-// give settles whether y is given, or left in splits.
+// give settles whether y is given, or left: spread or in splits.
 func (o *sdpa) give(p *engine.Planner, route int, dims []int) {
-	y, splits := p.SetDims, p.Leave
+	splits := leftSplits * o.qHeads * (o.headDim + 2)
 	if route == sdpaSplitDecoding {
-		y, splits = splits, y
+		p.Leave(o.y, dims...)
+		p.Leave(o.spread.value, 1, o.spread.width)
+		p.SetDims(o.splits, splits)
+		return
 	}
-	y(o.y, dims...)
-	if o.splits != engine.None {
-		splits(o.splits, leftSplits, o.qHeads, o.headDim+4)
+	o.spread.give(p, o.y, o.spread != nil && (route == sdpaFlashDecoding || route == sdpaDecoding), dims...)
+	if o.spread != nil {
+		p.Leave(o.splits, splits)
 	}
 }
 
-func (o *sdpa) inSplits() bool { return true }
+func (o *sdpa) left(route int) engine.ValueID {
+	if route == linearSplits {
+		return o.splits
+	}
+	return o.spread.left(route)
+}
 
-func (o *sdpa) left() []engine.Binding { return []engine.Binding{bind("x", o.splits)} }
+// leavesAll: of a prompt y is given, which may be of its last token alone.
+func (o *sdpa) leavesAll() bool { return !o.last }
 
-func (o *sdpa) specialise(c shaders.Constants, chunk int) {
-	c["HeadQuads"], c["Run"] = o.headDim/4, gcd(o.headDim, chunk)/4
+func (o *sdpa) besides() []engine.Binding { return nil }
+
+func (o *sdpa) specialise(route int, c shaders.Constants, chunk int) {
+	if c["Spread"] = true; route == linearSplits {
+		c["HeadQuads"], c["Run"] = o.headDim/4, gcd(o.headDim, chunk)/4
+	}
 }
 
 func gcd(a, b int) int {
@@ -133,61 +110,85 @@ func gcd(a, b int) int {
 	return a
 }
 
-func (o *sdpa) planLeft(_ *engine.Planner, l *engine.Launch) {
-	l.Bytes += o.partsBytes(1, leftSplits) - o.queryBytes(1)
-	l.FLOPs += 2 * int64(leftSplits) * int64(o.qHeads*o.headDim)
+func (o *sdpa) planLeft(route int, _ *engine.Planner, l *engine.Launch) {
+	if route == linearSplits {
+		l.Bytes += o.partsBytes(1, leftSplits) - o.queryBytes(1)
+		l.FLOPs += 2 * int64(leftSplits) * int64(o.qHeads*o.headDim)
+	}
 }
 
-// giveSplits gives the splits of a token in float64.
-func (o *sdpa) giveSplits(r *Ref, q Tensor, position int) {
+// giveLeft gives what is left of a token: y spread, and its splits in float64. Of several tokens there is
+// nothing.
+func (o *sdpa) giveLeft(r *Ref, q Tensor, position, tokens int) {
+	r.Set(o.spread.value, Tensor{})
+	r.Set(o.splits, Tensor{})
+	if tokens > 1 {
+		return
+	}
+	r.Set(o.spread.value, spreadOf(r.Tensor(o.y).Data))
 	d, row, start := o.headDim, o.kvHeads*o.headDim, o.start(position)
 	span := position + 1 - start
+	if !o.splittable(span) {
+		return
+	}
 	length := divUp(span, leftSplits)
-	splits := zeros(leftSplits, o.qHeads, d+4)
+	splits := zeros(leftSplits * o.qHeads * (d + 2))
 	keys, values := r.Tensor(o.kCache).Data, r.Tensor(o.vCache).Data
-	for i := range leftSplits * o.qHeads {
-		first, h := i/o.qHeads*length, i%o.qHeads
-		part, at := splits.row(i), h/(o.qHeads/o.kvHeads)*d
-		scores := make([]float64, min(length, span-first))
-		for c := range scores {
-			scores[c] = dot(q.row(h), keys[(start+first+c)*row+at:][:d]) * float64(o.scale)
-		}
-		part[d] = slices.Max(scores)
-		for c, score := range scores {
-			weight := math.Exp(score - part[d])
-			part[d+1] += weight
-			for j, v := range values[(start+first+c)*row+at:][:d] {
-				part[j] += weight * v
+	for s := range leftSplits {
+		sums := make([]float64, o.qHeads*d)
+		for h := range o.qHeads {
+			first, at := s*length, h/(o.qHeads/o.kvHeads)*d
+			scores := make([]float64, min(length, span-first))
+			for c := range scores {
+				scores[c] = dot(q.row(h), keys[(start+first+c)*row+at:][:d]) * float64(o.scale)
+			}
+			largest, total := o.tail(splits, s, h)
+			*largest = slices.Max(scores)
+			for c, score := range scores {
+				weight := math.Exp(score - *largest)
+				*total += weight
+				for j, v := range values[(start+first+c)*row+at:][:d] {
+					sums[h*d+j] += weight * v
+				}
 			}
 		}
+		copy(splits.Data[s*len(sums):], spreadOf(sums).Data)
 	}
 	r.Set(o.splits, splits)
 }
 
+// tail is where the splits have the largest score of a split's head, and the sum of its weights.
+func (o *sdpa) tail(splits Tensor, split, head int) (largest, total *float64) {
+	tail := splits.Data[leftSplits*(o.qHeads*o.headDim+2*head):]
+	return &tail[split], &tail[leftSplits+split]
+}
+
 func (o *sdpa) leftRow(r *Ref, x Tensor) Tensor {
 	position := o.position.in(r)
-	if !o.splittable(position + 1 - o.start(position)) {
-		return x
+	if span := position + 1 - o.start(position); !r.has(o.splits) || !o.leaves(span) {
+		return o.spread.leftRow(r, x)
 	}
-	splits := r.Tensor(o.splits)
+	splits, width := r.Tensor(o.splits), o.spread.width
+	shares := make([][leftSplits]float64, o.qHeads)
+	for h := range shares {
+		top, sum := math.Inf(-1), 0.0
+		for s := range leftSplits {
+			largest, _ := o.tail(splits, s, h)
+			top = max(top, *largest)
+		}
+		for s := range leftSplits {
+			largest, total := o.tail(splits, s, h)
+			shares[h][s] = math.Exp(*largest - top)
+			sum += shares[h][s] * *total
+		}
+		for s := range leftSplits {
+			shares[h][s] /= sum
+		}
+	}
 	y := zeros(x.Dims...)
-	for h := range o.qHeads {
-		largest, total := math.Inf(-1), 0.0
-		for s := range splits.Dims[0] {
-			largest = max(largest, splits.row(s*o.qHeads + h)[o.headDim])
-		}
-		out := y.Data[h*o.headDim:][:o.headDim]
-		for s := range splits.Dims[0] {
-			part := splits.row(s*o.qHeads + h)
-			weight := math.Exp(part[o.headDim] - largest)
-			total += weight * part[o.headDim+1]
-			for j := range out {
-				out[j] += weight * part[j]
-			}
-		}
-		for j := range out {
-			out[j] /= total
-		}
+	for i, v := range splits.Data[:leftSplits*width] {
+		column := spreadFrom(i%width, width)
+		y.Data[column] += shares[column/o.headDim][i/width] * v
 	}
 	return y
 }

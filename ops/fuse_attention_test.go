@@ -18,7 +18,7 @@ type leftAttention struct {
 	format         Format
 	out            int  // columns of the product
 	bias, residual bool // that it adds
-	one            bool // the residual has a range of rows of its own
+	one            bool // the residual has a range of rows of its own, which leaves nothing
 	norm           bool // behind it, with another product
 	views          int  // between the two
 	perHead        bool // it has the columns of a head, and a row for each
@@ -56,7 +56,11 @@ func (c leftAttention) build(b *engine.Builder) {
 	}
 	y = Linear(b, "o", y, noiseMatrix("o.w", c.out, width, c.format), bias)
 	if c.residual {
-		y = Add(b, "add", y, b.Input("r", engine.F32, []int{1, 1, c.out}, []int{1, c.tokens, c.out}), 1)
+		r := View(b, "r.x", k, Fixed(1), Rest, Fixed(c.kvHeads*c.headDim))
+		if r = Linear(b, "r", r, noiseMatrix("r.w", c.out, c.kvHeads*c.headDim, F32), engine.None); c.one {
+			r = b.Input("r", engine.F32, []int{1, 1, c.out}, []int{1, c.tokens, c.out})
+		}
+		y = Add(b, "add", y, r, 1)
 	}
 	b.Output(y)
 	if c.norm {
@@ -68,9 +72,9 @@ func (c leftAttention) build(b *engine.Builder) {
 func (c leftAttention) points() (points []step) {
 	for i, at := range c.live {
 		s := c.step(at[0], at[1])
-		if c.residual {
+		if c.one {
 			s["r"] = []int{1, at[0], c.out}
-			if c.one && i%2 == 1 && at[0] == 1 {
+			if i%2 == 1 && at[0] == 1 {
 				s["r"] = []int{1, c.tokens, c.out}
 			}
 		}
@@ -92,15 +96,10 @@ func TestAttentionOfOneTokenIsLeftWhereItsSplitsAreFew(t *testing.T) {
 func leftAbove(t *testing.T, headDim, few, most int) {
 	c := leftAttention{
 		attention: attention{qHeads: 8, kvHeads: 2, headDim: headDim, tokens: 3, context: most + 9},
-		format:    F32, out: 24, residual: true, views: 1,
+		format:    F32, out: 24, views: 1,
 	}
 	whole, left := []string{"sdpa_decode", "linear_gemv"}, []string{"sdpa_decode_split", "linear_gemv_splits"}
 	split := []string{"sdpa_fd_split", "sdpa_fd_reduce", "linear_gemv"}
-	at := func(tokens, position, rows int) step {
-		s := c.step(tokens, position)
-		s["r"] = []int{1, rows, c.out}
-		return s
-	}
 	g, _ := c.fused(t, gpu.DefaultLimits())
 	live, err := engine.NewLive(g, engine.LiveOptions{})
 	if err != nil {
@@ -110,15 +109,14 @@ func leftAbove(t *testing.T, headDim, few, most int) {
 		step
 		want []string
 	}{
-		{at(1, 0, 1), whole},
-		{at(1, few-1, 1), whole},
-		{at(1, few, 1), left},
-		{at(1, most-1, 1), left},
-		{at(1, most, 1), split},
-		{at(3, few, 3), []string{"sdpa_update_cache", "sdpa_streaming", "linear_batch4"}},
-		{at(1, few, 1), left},
-		{at(1, few, 3), []string{"sdpa_decode", "linear_batch4"}}, // three sums with one row
-		{at(1, most-1, 1), left},
+		{c.step(1, 0), whole},
+		{c.step(1, few-1), whole},
+		{c.step(1, few), left},
+		{c.step(1, most-1), left},
+		{c.step(1, most), split},
+		{c.step(3, few), []string{"sdpa_update_cache", "sdpa_streaming", "linear_batch4"}},
+		{c.step(1, few), left},
+		{c.step(1, most-1), left},
 	} {
 		if err := bring(live, (&trial{}).input(t, g, p.step)); err != nil {
 			t.Fatalf("%v: %v", p.step, err)
@@ -146,9 +144,15 @@ func TestAttentionThatOthersReadIsNotLeft(t *testing.T) {
 	asks := func(target, route string) func(*leftAttention) {
 		return func(c *leftAttention) { c.routes = map[string]string{target: route} }
 	}
+	const alone, sum = "a product alone reads it", "the product adds what has as many rows"
 	for name, change := range map[string]func(*leftAttention){
-		"a product alone reads it": func(*leftAttention) {},
-		"it is an output":          func(c *leftAttention) { c.also = (*engine.Builder).Output },
+		alone: func(*leftAttention) {},
+		sum:   func(c *leftAttention) { c.residual = true },
+		"the product adds what may have other rows": func(c *leftAttention) {
+			c.residual, c.one = true, true
+		},
+		"its rows are no chunks": func(c *leftAttention) { c.qHeads, c.kvHeads = 9, 1 },
+		"it is an output":        func(c *leftAttention) { c.also = (*engine.Builder).Output },
 		"somebody else reads it, too": func(c *leftAttention) {
 			c.also = func(b *engine.Builder, y engine.ValueID) { b.Output(Sigmoid(b, "s", y)) }
 		},
@@ -163,7 +167,7 @@ func TestAttentionThatOthersReadIsNotLeft(t *testing.T) {
 			g, _ := c.fused(t, gpu.DefaultLimits())
 			splits := func(v trace.Value) bool { return v.Name == "sdpa.splits" }
 			left := slices.ContainsFunc(g.Describe().Values, splits)
-			if want := name == "a product alone reads it"; left != want {
+			if want := name == alone || name == sum; left != want {
 				t.Errorf("left: %v, want %v", left, want)
 			}
 		})
@@ -184,13 +188,14 @@ func sampleLeftAttention(t *rapid.T) leftAttention {
 		},
 		format: rapid.SampledFrom([]Format{F32, F16, Q4_0, Q4_K, Q6_K, IQ4_NL}).Draw(t, "format"),
 		out:    draw(t, "out", 1, 70), bias: rapid.Bool().Draw(t, "bias"),
-		residual: rapid.Bool().Draw(t, "residual"), one: rapid.Bool().Draw(t, "one"),
-		norm: rapid.Bool().Draw(t, "norm"), views: draw(t, "views", 1, 2),
+		residual: rapid.Bool().Draw(t, "residual"),
+		norm:     rapid.Bool().Draw(t, "norm"), views: draw(t, "views", 1, 2),
 	}
 	// A whole number of blocks of weights, of heads that are as wide as a chunk, narrower, wider or neither.
 	sizes := rapid.SampledFrom([][2]int{{8, 32}, {4, 64}, {2, 128}, {16, 16}, {64, 4}, {32, 24}, {32, 40}}).
 		Draw(t, "heads")
 	c.qHeads, c.headDim = c.kvHeads*sizes[0], sizes[1]
+	c.one = c.residual && rapid.Bool().Draw(t, "one")
 	if rapid.Bool().Draw(t, "windowed") {
 		c.window = draw(t, "window", 1, c.context+1)
 	}
@@ -292,7 +297,7 @@ func TestSplitsAskedForAtFewPositionsHaveAReference(t *testing.T) {
 	}
 	for i := range g.Values() {
 		v := engine.ValueID(i)
-		if got := len(x.Tensor(v).Data); g.Value(v).Name == "sdpa.splits" && got != leftSplits*8*(64+4) {
+		if got := len(x.Tensor(v).Data); g.Value(v).Name == "sdpa.splits" && got != leftSplits*8*(64+2) {
 			t.Errorf("the reference gives %d numbers of splits", got)
 		}
 	}

@@ -53,24 +53,57 @@ func sameAlways(b *engine.Builder, x, y engine.ValueID) bool {
 	return true
 }
 
-// rowsOf is the tensor that a tensor has its rows from, through operators that give as many as they get.
+// rowsOf is the tensor that a tensor has its rows from, through operators that give as many as they get, or
+// some times as many.
 func rowsOf(b *engine.Builder, v engine.ValueID) engine.ValueID {
 	for {
 		switch o := b.Producer(v).(type) {
 		case *unary:
 			v = o.x
+		case *gatedOp:
+			v = o.gate
 		case *rmsNorm:
-			if o.other != nil {
-				return v
-			}
-			v = o.x
-		case *linear:
 			if o.residual != engine.None {
 				return v
 			}
+			if o.other != nil && v == o.other.y {
+				o = o.other
+			}
 			v = o.x
+		case *linear:
+			if o.residual != engine.None || o.last {
+				return v
+			}
+			v = o.x
+		case *view:
+			if changing(b, o.x) > 1 || changing(b, o.y) > 1 {
+				return v
+			}
+			v = o.x
+		case rotation:
+			if turned := o.parts(); v == turned.yq {
+				v = turned.q
+			} else {
+				v = turned.k
+			}
+		case *sdpa:
+			v = o.q
 		default:
 			return v
 		}
 	}
+}
+
+// fixed says whether a tensor has the same dims always.
+func fixed(b *engine.Builder, v engine.ValueID) bool { return changing(b, v) == 0 }
+
+// changing is how many dims of a tensor change.
+func changing(b *engine.Builder, v engine.ValueID) (n int) {
+	lowest := b.MinDims(v)
+	for k, d := range b.MaxDims(v) {
+		if d != lowest[k] {
+			n++
+		}
+	}
+	return n
 }

@@ -116,23 +116,13 @@ func rowsBehind(b *engine.Builder, o *rmsNorm) (rows int) {
 	}
 	for _, r := range readers {
 		product, ok := r.(*linear)
-		if !ok || product.residual != engine.None || product.shapes[0].batch != 1 ||
+		if !ok || product.residual != engine.None || product.shapes[linearGEMV].batch != 1 ||
 			b.RouteAsked(product.y) {
 			return 0
 		}
 		rows += product.w.Rows
 	}
 	return rows
-}
-
-// spreadColumns is how many columns of a norm's row a lane of a GEMV takes at a time at most: weighted has
-// the first four of each such chunk, then the next four, so that lanes load what lies together.
-const spreadColumns = 32
-
-// spreadFrom is the column of a row of so many that lies at a place of weighted.
-func spreadFrom(at, width int) int {
-	chunks := width / spreadColumns
-	return at/4%chunks*spreadColumns + at/4/chunks*4 + at%4
 }
 
 // sums is how many squares has.
@@ -171,15 +161,12 @@ func (o *rmsNorm) addCost(l *engine.Launch) {
 // giveReference gives what a row y is to give.
 func (o *rmsNorm) giveReference(r *Ref, y Tensor) {
 	weight := r.Tensor(o.weight)
-	weighted, squares := zeros(1, o.width), zeros(o.sums())
+	weighted, squares := make([]float64, o.width), zeros(o.sums())
 	for i, v := range y.Data {
+		weighted[i] = v * weight.Data[i]
 		squares.Data[i/o.each] += v * v
 	}
-	for at := range weighted.Data {
-		i := spreadFrom(at, o.width)
-		weighted.Data[at] = y.Data[i] * weight.Data[i]
-	}
-	r.Set(o.weighted, weighted)
+	r.Set(o.weighted, spreadOf(weighted))
 	r.Set(o.squares, squares)
 }
 

@@ -3,6 +3,7 @@ package ops
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"gpuscope/engine"
@@ -21,11 +22,12 @@ import (
 //
 // One row of x, and no more, takes a GEMV: a lane holds its columns of x while it goes through up to 16 rows
 // of w. So does the last of several where nothing reads the others (fusion rule last), and a row that
-// attention leaves in splits (gemv_splits): a lane adds up its columns of these, by what each counts. Up to
-// 4, and up to 16, rows take kernels of the same kind that load the weights once for 4 and 8 rows of x. More
-// rows take tiles: of 64 x 64 results, or of 128 x 64 where those are enough to fill a GPU. Where tiles are
-// few several lanes share the columns of x between them: in tile128k2 two, in tile64 four, or two where
-// workgroup memory is small or N is large. Where 8 does not divide K all take tiles.
+// attention leaves in splits (gemv_splits): a lane adds up its columns of these, by what each counts. Where
+// linears alone read a row they have it spread, as their lanes load it (fusion rules norm, attention and
+// spread). Up to 4, and up to 16, rows take kernels of the same kind that load the weights once for 4 and 8
+// rows of x. More rows take tiles: of 64 x 64 results, or of 128 x 64 where those are enough to fill a GPU.
+// Where tiles are few several lanes share the columns of x between them: in tile128k2 two, in tile64 four, or
+// two where workgroup memory is small or N is large. Where 8 does not divide K all take tiles.
 func Linear(b *engine.Builder, name string, x engine.ValueID, w Matrix,
 	bias engine.ValueID,
 ) engine.ValueID {
@@ -63,6 +65,9 @@ type linear struct {
 	beside int
 	// before gives x, and leaves a single row of it to the kernel for one row; or nil.
 	before leaver
+	// spread is what is given in place of a single row of y that linears alone read (fusion rule spread),
+	// where the kernel for one row joins gate and up; or nil.
+	spread *spreadRow
 	// next is a norm of y, for which the kernel for one row does what each element takes; or nil.
 	next *rmsNorm
 	last bool // y is of the last row alone
@@ -76,14 +81,16 @@ type linear struct {
 // leaver is an operator that leaves a single row to the products that read it: their kernels for one row make
 // it of what they read instead.
 type leaver interface {
-	// inSplits says that the row is left in splits at times, and else not at all.
-	inSplits() bool
-	// left is what they read, as they bind it; the first stands for x.
-	left() []engine.Binding
-	// specialise sets what a kernel of which a lane takes so many columns at a time has to know.
-	specialise(c shaders.Constants, chunk int)
-	// planLeft adds the params to a dispatch, and what it takes.
-	planLeft(p *engine.Planner, l *engine.Launch)
+	// left is what the kernel of a route reads in place of x; None where it reads x.
+	left(route int) engine.ValueID
+	// leavesAll says that a single row is never given as it is, unless routes are asked for.
+	leavesAll() bool
+	// besides are what such a kernel binds more.
+	besides() []engine.Binding
+	// specialise sets what the kernel has to know, of which a lane takes so many columns at a time.
+	specialise(route int, c shaders.Constants, chunk int)
+	// planLeft adds the params to a dispatch of a route, and what it takes.
+	planLeft(route int, p *engine.Planner, l *engine.Launch)
 	// leftRow is the row x, made of what they read, and leftTolerance how far a product of it may be off for
 	// that, as a part of its row's largest, and why.
 	leftRow(r *Ref, x Tensor) Tensor
@@ -102,7 +109,7 @@ type linearRoute struct {
 
 // linearRoutes are the routes of a matrix product, from the fewest rows of x to the most.
 var linearRoutes = []linearRoute{
-	{"gemv", oneRow, upTo(1), (*linear).gemv},
+	linearGEMV:   {"gemv", oneRow, upTo(1), (*linear).gemv},
 	linearSplits: {"gemv_splits", leftInSplits, upTo(1), (*linear).gemvOfSplits},
 	linearLast:   {"last", lastRow, upTo(always), (*linear).gemvOfLast},
 	{"batch4", atMost4Rows, upTo(4), batch(4, 16)},
@@ -112,9 +119,10 @@ var linearRoutes = []linearRoute{
 	{"tile128", manyTiles128, upTo(always), tiles(128, 1)},
 }
 
-// Routes of one row: which attention leaves in splits, and which is found behind others.
+// Routes of one row: by itself, which attention leaves in splits, and which is found behind others.
 const (
-	linearSplits = 1 + iota
+	linearGEMV = iota
+	linearSplits
 	linearLast
 )
 
@@ -194,6 +202,9 @@ func (o *linear) Spec() engine.Spec {
 	if o.next != nil {
 		o.next.declare(&s)
 	}
+	if o.spread != nil {
+		s.Outputs = append(s.Outputs, o.spread.value)
+	}
 	for i := range o.parts {
 		p := &o.parts[i]
 		s.Inputs = append(s.Inputs, p.arrays...)
@@ -214,7 +225,12 @@ func (o *linear) Spec() engine.Spec {
 		}
 	}
 	if o.before != nil {
-		for _, b := range o.before.left() {
+		for r := range o.routes {
+			if o.takesLeft(r) {
+				s.Inputs = append(s.Inputs, o.before.left(r))
+			}
+		}
+		for _, b := range o.before.besides() {
 			s.Inputs = append(s.Inputs, b.Value)
 		}
 	}
@@ -237,15 +253,17 @@ func (o *linear) bindings(route int, p *part) []engine.Binding {
 	x, y := o.x, o.y
 	var after []engine.Binding
 	if o.takesLeft(route) {
-		left := o.before.left()
-		x, after = left[0].Value, left[1:]
+		x, after = o.before.left(route), o.before.besides()
 	}
 	residual := o.residual
 	if residual == engine.None {
 		residual = x
 	}
-	if o.gated != nil && !o.joins(route) {
+	switch {
+	case o.gated != nil && !o.joins(route):
 		y = o.product
+	case o.leaves(route):
+		y = o.spread.value
 	}
 	list := append([]engine.Binding{bind("x", x)}, o.w.bindings(p)...)
 	if o.bias != engine.None {
@@ -261,35 +279,44 @@ func (o *linear) bindings(route int, p *part) []engine.Binding {
 	return list
 }
 
-// Corners: each route has its largest grid at the most rows that take it.
+// Corners: each route has its largest grid at the most rows that take it. A single row of x is left where it
+// can be, and in splits, too, where attention leaves some.
 func (o *linear) Corners(r *engine.Ranges) []engine.Corner {
-	corners := r.Ends(o.x)
+	args := []engine.ValueID{o.x}
 	if o.residual != engine.None {
-		corners = r.Ends(o.x, o.residual)
+		args = append(args, o.residual)
+	}
+	at := func(dims func(engine.ValueID) []int) (c engine.Corner) {
+		for _, v := range args {
+			c = append(c, engine.At{Value: v, Dims: dims(v)})
+		}
+		return c
+	}
+	lowest, highest := r.Min(o.x), r.Max(o.x)
+	with := func(x []int) engine.Corner { // with as many rows of the residual
+		return at(func(v engine.ValueID) []int { return append(slices.Clone(x[:len(x)-1]), last(r.Max(v))) })
+	}
+	corners := []engine.Corner{at(r.Max), at(r.Min)}
+	for _, m := range o.routes.most(product(highest) / o.w.Cols) {
+		if dims := rowsAtMost(lowest, highest, m); dims != nil {
+			corners = append(corners, with(dims))
+		}
+	}
+	single := rowsAtMost(lowest, highest, 1)
+	if o.before == nil || single == nil {
+		return corners
+	}
+	several := func(a engine.At) bool { return product(a.Dims) > last(a.Dims) }
+	for _, c := range corners {
+		c[0].Left = !slices.ContainsFunc(c, several)
+	}
+	if !o.before.leavesAll() {
+		corners = append(corners, with(single))
 	}
 	if o.routes.has(linearSplits) {
-		if dims := rowsAtMost(r.Min(o.x), r.Max(o.x), 1); dims != nil {
-			corner := engine.Corner{{Value: o.x, Dims: dims, Left: true}}
-			if o.residual != engine.None {
-				corner = append(corner, engine.At{
-					Value: o.residual, Dims: rowsAtMost(r.Min(o.residual), r.Max(o.residual), 1),
-				})
-			}
-			corners = append(corners, corner)
-		}
-	}
-	for _, m := range o.routes.most(product(r.Max(o.x)) / o.w.Cols) {
-		dims := rowsAtMost(r.Min(o.x), r.Max(o.x), m)
-		if dims == nil {
-			continue
-		}
-		corner := engine.Corner{{Value: o.x, Dims: dims}}
-		if o.residual != engine.None {
-			dims = append([]int{}, dims...)
-			dims[len(dims)-1] = o.w.Rows
-			corner = append(corner, engine.At{Value: o.residual, Dims: dims})
-		}
-		corners = append(corners, corner)
+		left := append(with(single), engine.At{Value: o.before.left(linearGEMV), Left: true})
+		left[0].Left = true
+		corners = append(corners, left)
 	}
 	return corners
 }
@@ -347,9 +374,12 @@ func (o *linear) Plan(p *engine.Planner) error {
 			return p.Errorf("x is %v, which does not go with a residual of %v", dims, also)
 		}
 	}
-	r, able := o.routes.preferred(m), o.routes.allowed(m)&^(1<<linearSplits)
-	if o.routes.has(linearSplits) && p.Left(o.x) {
-		r, able = linearSplits, 1<<linearSplits
+	r, able := o.routes.preferred(m), o.readable(p, o.routes.allowed(m))
+	switch {
+	case able == 0:
+		return p.Errorf("x is %v and left, which no kernel reads so", dims)
+	case able>>r&1 == 0:
+		r = bits.TrailingZeros64(able)
 	}
 	route := p.Choose(r, o.routes[r].why, able)
 	row := m - 1
@@ -359,7 +389,7 @@ func (o *linear) Plan(p *engine.Planner) error {
 			out[i] = 1
 		}
 	}
-	p.SetDims(o.y, out[:rank]...)
+	o.spread.give(p, o.y, o.leaves(route), out[:rank]...)
 	s := &o.shapes[route]
 	if o.next != nil {
 		o.next.give(p, o.doesNext(route))
@@ -401,7 +431,7 @@ func (o *linear) Plan(p *engine.Planner) error {
 			l.FLOPs += int64(m) * int64(part.rows)
 		}
 		if o.takesLeft(route) {
-			o.before.planLeft(p, l)
+			o.before.planLeft(route, p, l)
 		}
 		if o.doesNext(route) {
 			o.next.addCost(l)
@@ -444,9 +474,25 @@ func (o *linear) takesResidual(route int) bool {
 
 // takesLeft says whether the kernel of a route does what is left to it of x.
 func (o *linear) takesLeft(route int) bool {
-	return o.before != nil && o.shapes[route].batch == 1 && !o.ofLast(route) &&
-		(route == linearSplits) == o.before.inSplits()
+	return o.before != nil && o.before.left(route) != engine.None
 }
+
+// readable are those of some routes, by bit, of which the kernels read what is given: x, or what is left.
+func (o *linear) readable(p *engine.Planner, routes uint64) uint64 {
+	if o.before == nil {
+		return routes
+	}
+	for r := range o.routes {
+		takes := o.takesLeft(r)
+		if takes != p.Left(o.x) || takes && p.Left(o.before.left(r)) {
+			routes &^= 1 << r
+		}
+	}
+	return routes
+}
+
+// leaves says whether the kernel of a route gives y spread.
+func (o *linear) leaves(route int) bool { return o.spread != nil && route == linearGEMV }
 
 // ofLast says whether the kernel of a route finds the row that it takes behind others.
 func (o *linear) ofLast(route int) bool { return route == linearLast }
@@ -479,13 +525,17 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	c["Last"] = o.ofLast(route)
 	ragged := func(p part) bool { return p.rows%s.rows != 0 }
 	c["Lanes"], c["Rows"], c["Batch"], c["Eights"] = s.lanes, s.rows, s.batch, s.eights
-	c["Norm"], c["Given"], c["Next"] = false, 0, 0
-	if o.doesNext(route) {
-		c["Next"] = o.w.Rows / spreadColumns
-	}
+	c["Spread"], c["Norm"], c["Given"] = false, false, 0
 	c["HeadQuads"], c["Run"] = 0, 0
 	if o.takesLeft(route) {
-		o.before.specialise(c, s.chunk())
+		o.before.specialise(route, c, s.chunk())
+	}
+	c["Next"], c["Leaves"] = 0, 0 // chunks of y
+	if o.doesNext(route) {
+		c["Next"] = o.cols() / spreadColumns
+	}
+	if o.leaves(route) {
+		c["Leaves"] = o.cols() / spreadColumns
 	}
 	c["Groups"] = 1
 	if g := o.w.Format.Group; g > 0 {
@@ -524,6 +574,10 @@ func (o *linear) Reference(r *Ref) {
 	}
 	cols := slices.Collect(r.cols(o.y, o.cols()))
 	if o.gated != nil {
+		if o.spread != nil && m == 1 {
+			cols = spreadCols(r, o.spread.value, o.cols())
+			defer func() { r.Set(o.spread.value, spreadOf(y.Data)) }()
+		}
 		o.joined(r, x, y, cols)
 		return
 	}
@@ -559,9 +613,7 @@ func (o *linear) Reference(r *Ref) {
 // colsOfNext are the columns of y that anything of what its kernel for one row gives is made of, where only
 // these of y are wanted.
 func (o *linear) colsOfNext(r *Ref, cols []int) []int {
-	for at := range r.cols(o.next.weighted, o.w.Rows) {
-		cols = append(cols, spreadFrom(at, o.w.Rows))
-	}
+	cols = append(cols, spreadCols(r, o.next.weighted, o.w.Rows)...)
 	for i := range r.cols(o.next.squares, o.next.sums()) {
 		for col := i * o.next.each; col < min((i+1)*o.next.each, o.w.Rows); col++ {
 			cols = append(cols, col)
@@ -747,7 +799,7 @@ func gemvRows(rows, halves int) int {
 
 // gemvOfSplits is the shape of a GEMV for a row that is left in splits.
 func (o *linear) gemvOfSplits(limits *gpu.Limits) linearShape {
-	if o.before == nil || !o.before.inSplits() {
+	if o.before == nil || o.before.left(linearSplits) == engine.None {
 		return linearShape{}
 	}
 	return o.gemv(limits)

@@ -211,6 +211,9 @@ func (r *Ref) Tensor(v engine.ValueID) Tensor {
 	return t
 }
 
+// has says whether an argument that an operator gives has a value.
+func (r *Ref) has(v engine.ValueID) bool { return r.x.tensors[v].Data != nil }
+
 // Int is the value of a SymInt argument.
 func (r *Ref) Int(v engine.ValueID) int { return int(r.x.ints[v]) }
 

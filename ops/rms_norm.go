@@ -57,7 +57,7 @@ type rmsNorm struct {
 	// folds is how many rows are left to what reads them: a single one to products (fusion rule norm), the
 	// heads of one token to attention (norm_attention); 0: none.
 	folds int
-	// weighted is a single row by the weights, in the order of spreadFrom, and squares are sums of squares,
+	// weighted is a single row by the weights, spread, and squares are sums of squares,
 	// of so many of its elements each, where the operator that gives x gives these too (fusion rule norm);
 	// or None.
 	weighted, squares engine.ValueID
@@ -207,22 +207,32 @@ func (o *rmsNorm) planSum(p *engine.Planner, rows, width int) error {
 // prepared says whether the norm is done as far as each element goes.
 func (o *rmsNorm) prepared() bool { return o.squares != engine.None }
 
-func (o *rmsNorm) inSplits() bool { return false }
+func (o *rmsNorm) left(route int) engine.ValueID {
+	switch {
+	case route != linearGEMV:
+		return engine.None
+	case o.prepared():
+		return o.weighted
+	}
+	return o.x
+}
 
-func (o *rmsNorm) left() []engine.Binding {
+func (o *rmsNorm) leavesAll() bool { return true }
+
+func (o *rmsNorm) besides() []engine.Binding {
 	if o.prepared() {
-		return []engine.Binding{bind("x", o.weighted), bind("squares", o.squares)}
+		return []engine.Binding{bind("squares", o.squares)}
 	}
-	return []engine.Binding{bind("x", o.x), bind("norm", o.weight)}
+	return []engine.Binding{bind("norm", o.weight)}
 }
 
-func (o *rmsNorm) specialise(c shaders.Constants, _ int) {
+func (o *rmsNorm) specialise(_ int, c shaders.Constants, _ int) {
 	if c["Norm"] = true; o.prepared() {
-		c["Given"] = o.sums()
+		c["Given"], c["Spread"] = o.sums(), true
 	}
 }
 
-func (o *rmsNorm) planLeft(p *engine.Planner, l *engine.Launch) {
+func (o *rmsNorm) planLeft(_ int, p *engine.Planner, l *engine.Launch) {
 	l.Params.F32("eps", o.eps)
 	if o.prepared() {
 		l.Bytes += 4 * int64(o.sums())

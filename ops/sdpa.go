@@ -36,12 +36,12 @@ import (
 // many splits as fill the device, whatever their number, each attended over by one workgroup for query heads
 // that share a KV head; that of the last split appends to the caches; then the splits are put together. Up to
 // 384 positions it is decoding: one workgroup for each query head attends over them all. Where linears alone
-// read y (fusion rule attention) that is up to 128, and from there to 2,048 positions it is split_decoding
-// (with a D over 64 from 256 to 768): four workgroups for each query head, of which the linears put the
-// splits together. All of them turn q and k as they load them where a rotation stands before (fusion rule
-// rope_attention), and norm their heads where norms stand before that (norm_attention). Sources: ExecuTorch's
-// sdpa_with_kv_cache; Dao and others, FlashAttention-2 and Flash-Decoding (2023); for the window Beltagy and
-// others, Longformer (2020), and Mistral 7B (2023).
+// read y (fusion rule attention) they have it spread, as their lanes load it, and that is up to 128; from
+// there to 2,048 positions it is split_decoding (with a D over 64 from 256 to 768): four workgroups for each
+// query head, of which the linears put the splits together. All of them turn q and k as they load them where
+// a rotation stands before (fusion rule rope_attention), and norm their heads where norms stand before that
+// (norm_attention). Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others, FlashAttention-2 and
+// Flash-Decoding (2023); for the window Beltagy and others, Longformer (2020), and Mistral 7B (2023).
 func SDPA(b *engine.Builder, name string, q, k, v, kCache, vCache engine.ValueID, position Int,
 	scale float64, window int,
 ) engine.ValueID {
@@ -90,14 +90,14 @@ func addSDPA(c *call) []engine.ValueID {
 type sdpa struct {
 	q, k, v, kCache, vCache, y engine.ValueID
 	scores, parts              engine.ValueID // scratch
-	// splits are left to the products that read y, which add residuals, where that is one row (fusion rule
-	// attention); or None.
-	splits    engine.ValueID
-	residuals []engine.ValueID
-	rope      *turning // of q and k, where it is the operator's own
-	norms     *rmsNorm // of q and k, which kernels of one token do; or nil
-	position  Int
-	scale     float32
+	// spread is what is given in place of y of one token, where products alone read it, and splits where the
+	// token sees some positions (fusion rule attention); or nil, and None.
+	spread   *spreadRow
+	splits   engine.ValueID
+	rope     *turning // of q and k, where it is the operator's own
+	norms    *rmsNorm // of q and k, which kernels of one token do; or nil
+	position Int
+	scale    float32
 
 	qHeads, kvHeads, headDim, context int
 	window                            int    // that a token sees at most; the context where nothing limits it
@@ -106,7 +106,7 @@ type sdpa struct {
 	last                              bool   // q and y are of the last token alone
 	routes                            routes
 
-	update, qk, softmax, av, streaming, streamingSplit, reduce *engine.Kernel
+	update, qk, softmax, av, streaming, streamingSplit, reduce, reduceRow *engine.Kernel
 
 	whole, share, split decodeShape
 	stream              streamShape
@@ -332,8 +332,7 @@ func (o *sdpa) makeKernels(b *engine.Builder) {
 	if o.routes.has(sdpaFlashDecoding) {
 		o.makeDecodeKernels(b)
 	}
-	o.reduce = kernel(b, "sdpa_fd_reduce",
-		shaders.Constants{"HeadQuads": quads, "Lanes": lanesFor(b, o.headDim)})
+	o.reduce = o.makeReduce(b, 0)
 }
 
 func (o *sdpa) Spec() engine.Spec {
@@ -378,14 +377,16 @@ func (o *sdpa) Spec() engine.Spec {
 			in = append(in, bind("q_weight", o.norms.weight), bind("k_weight", o.norms.other.weight))
 		}
 		in = append(in, kCache, vCache)
-		uses(sdpaDecoding, slotDecode, o.whole.kernel, append(slices.Clip(in), y)...)
-		if o.splits != engine.None {
-			s.Inputs, s.Outputs = append(s.Inputs, o.residuals...), append(s.Outputs, o.splits)
+		row := y
+		if o.spread != nil {
+			s.Outputs = append(s.Outputs, o.spread.value, o.splits)
 			splits := bind("parts", o.splits)
 			uses(sdpaSplitDecoding, slotDecode, o.share.kernel, append(slices.Clip(in), splits)...)
+			row = bind("y", o.spread.value)
 		}
+		uses(sdpaDecoding, slotDecode, o.whole.kernel, append(slices.Clip(in), row)...)
 		uses(sdpaFlashDecoding, slotSplit, o.split.kernel, append(slices.Clip(in), parts)...)
-		uses(sdpaFlashDecoding, slotReduce, o.reduce, parts, y)
+		uses(sdpaFlashDecoding, slotReduce, o.reduceRow, parts, row)
 	}
 	if o.rope != nil {
 		rope := o.rope.parts()
@@ -430,7 +431,7 @@ func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 	first, last := o.position.span(r)
 	all := o.ofAll()
 	fewest, most := r.Min(all)[1], min(r.Max(all)[1], o.context-first)
-	rowsAt := func(tokens, position, rows int) engine.Corner {
+	at := func(tokens, position int) engine.Corner {
 		c := o.position.set(min(position, last))
 		set := func(dim, tokens int, values ...engine.ValueID) {
 			for _, v := range values {
@@ -444,14 +445,8 @@ func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 		if o.rope != nil && o.rope.pairs == neighbourPairs {
 			set(0, tokens, o.rope.parts().cos, o.rope.parts().sin)
 		}
-		for _, v := range o.residuals {
-			if dims := rowsAtMost(r.Min(v), r.Max(v), rows); dims != nil {
-				c = append(c, engine.At{Value: v, Dims: dims})
-			}
-		}
 		return c
 	}
-	at := func(tokens, position int) engine.Corner { return rowsAt(tokens, position, tokens) }
 	var corners []engine.Corner
 	for _, tokens := range append(o.routes.most(most), most, fewest) {
 		if tokens >= fewest && tokens <= most {
@@ -462,9 +457,6 @@ func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 		_, mostLeft := o.leftSpan()
 		for _, span := range [...]int{o.mostSplits() * o.split.block, fewDecoded, mostLeft} {
 			corners = append(corners, at(1, max(first, min(span, o.spanOf(1))-1)))
-		}
-		if len(o.residuals) > 0 { // one token of which products make several rows
-			corners = append(corners, rowsAt(1, first, most))
 		}
 	}
 	if o.routes.has(sdpaSplitStreaming) {
@@ -649,8 +641,8 @@ func (o *sdpa) Reference(r *Ref) {
 	for i := range k.Data {
 		kCache.Data[position*row+i], vCache.Data[position*row+i] = o.stored(k.Data[i]), o.stored(v.Data[i])
 	}
-	if o.splits != engine.None && tokens == 1 && o.splittable(position+1-o.start(position)) {
-		o.giveSplits(r, q, position)
+	if o.spread != nil {
+		defer o.giveLeft(r, q, position, tokens)
 	}
 	y := r.result(o.y, q.Dims...)
 	first := position + tokens - q.Dims[1] // position of the first token of q
@@ -688,7 +680,7 @@ func (o *sdpa) Reference(r *Ref) {
 // by these weights. No score is larger than the lengths of a query and of a key make it. The caches have the
 // keys and values as they are, or rounded to halves.
 func (o *sdpa) Tolerance(r *Ref, v engine.ValueID) Tolerance {
-	if v != o.y && v != o.splits {
+	if v == o.kCache || v == o.vCache {
 		t := moves{}.Tolerance(r, v)
 		if o.half {
 			t = Tolerance{Rel: 0x1p-10, Abs: 0x1p-24, Why: "elements are rounded to halves"}

@@ -64,7 +64,11 @@ func (o *sdpa) makeDecodeKernels(b *engine.Builder) {
 	if rope == nil {
 		rope = &turning{}
 	}
-	shaped := func(d decodeShape, name string, whole bool) decodeShape {
+	chunks := 0
+	if o.spread != nil {
+		chunks = o.spread.width / spreadColumns
+	}
+	shaped := func(d decodeShape, name string, whole bool, leaves int) decodeShape {
 		group, quads := o.qHeads/o.kvHeads, o.headDim/4
 		for group%d.heads > 0 {
 			d.heads /= 2
@@ -78,14 +82,24 @@ func (o *sdpa) makeDecodeKernels(b *engine.Builder) {
 			shaders.Constants{
 				"HeadQuads": quads, "HalfCache": o.half, "Heads": d.heads, "HeadGroups": group / d.heads,
 				"Lanes": d.lanes, "Row": d.row, "Whole": whole, "Turn": rope.pairs, "Half": rope.half,
-				"Norms": o.norms != nil,
+				"Norms": o.norms != nil, "Leaves": leaves,
 			})
 		return d
 	}
-	o.whole, o.split = shaped(wholeDecode, "sdpa_decode", true), shaped(splitDecode, "sdpa_fd_split", false)
-	if o.splits != engine.None {
-		o.share = shaped(wholeDecode, "sdpa_decode_split", false)
+	o.whole = shaped(wholeDecode, "sdpa_decode", true, chunks)
+	o.split = shaped(splitDecode, "sdpa_fd_split", false, 0)
+	if o.spread != nil {
+		o.share = shaped(wholeDecode, "sdpa_decode_split", false, chunks)
 	}
+	o.reduceRow = o.makeReduce(b, chunks)
+}
+
+// makeReduce is the kernel that puts splits together. Of one token it gives a row that is spread, of so many
+// chunks; 0: as it is.
+func (o *sdpa) makeReduce(b *engine.Builder, chunks int) *engine.Kernel {
+	return kernel(b, "sdpa_fd_reduce", shaders.Constants{
+		"HeadQuads": o.headDim / 4, "Lanes": lanesFor(b, o.headDim), "Leaves": chunks,
+	})
 }
 
 // choose settles the route, also by the positions that the tokens see.
@@ -93,14 +107,13 @@ func (o *sdpa) choose(p *engine.Planner, tokens, position int) int {
 	queries := o.queries(tokens)
 	span := position + tokens - o.startOf(queries, position+tokens)
 	r, able := o.routes.preferred(tokens), o.routes.allowed(tokens)
-	severalRows := o.rows(p) > 1
-	if !o.splittable(span) || severalRows {
+	if !o.splittable(span) {
 		able &^= 1 << sdpaSplitDecoding
 	}
 	switch {
 	case able>>sdpaSplitDecoding&1 != 0 && o.leaves(span):
 		r = sdpaSplitDecoding
-	case tokens == 1 && o.routes.has(sdpaDecoding) && (span <= fewDecoded || severalRows):
+	case tokens == 1 && o.routes.has(sdpaDecoding) && span <= fewDecoded:
 		r = sdpaDecoding
 	case tokens > 1 && o.routes.has(sdpaSplitStreaming) && o.mostStreamSplits(queries, span) > 1:
 		r = sdpaSplitStreaming

@@ -72,7 +72,7 @@ struct Params {
 {{binding}} var<uniform> params: Params;
 
 {{template "flat_group" .}}
-{{- if or .Given .Next}}
+{{- if or .Spread .Next .Leaves}}
 {{- template "spread" .}}
 {{- end}}
 {{template "format" $f}}
@@ -94,26 +94,23 @@ var<private> squared_sum: f32;
 var<workgroup> squared: array<f32, {{.Lanes}}>;
 var<workgroup> part_squared: array<f32, {{$parts}}>;
 {{- end}}
+{{- $chunks := div (mul .Chunks .Eights) 4}}{{/* of 32 columns of x */}}
 {{- if .HeadQuads}}
-{{- $split := mul (div (mul .Chunks (mul 2 .Eights)) .HeadQuads) (add .HeadQuads 1)}}
 
-// By how much of each of four splits a head of x is made: of its {{.HeadQuads}} vectors, which are sums, by
-// the one behind them, the largest score and the sum of the weights (sdpa_fd_split).
+// By how much of each of four splits, which are sums, a head of x is made: by their largest scores, and the
+// sums of their weights, which are behind them (sdpa_fd_split).
 fn shares_of(head: u32) -> vec4<f32> {
-  let at = head * {{add .HeadQuads 1}}u + {{.HeadQuads}}u;
-{{- range $s := 4}}
-  let tail{{$s}} = x[at + {{mul $s $split}}u];
-{{- end}}
-  let tops = vec4<f32>(tail0.x, tail1.x, tail2.x, tail3.x);
+  let tops = x[{{mul 32 $chunks}}u + 2u * head];
+  let totals = x[{{mul 32 $chunks}}u + 2u * head + 1u];
   let weights = exp(tops - max(max(tops.x, tops.y), max(tops.z, tops.w)));
-  return weights / dot(weights, vec4<f32>(tail0.y, tail1.y, tail2.y, tail3.y));
+  return weights / dot(weights, totals);
 }
 
 // Four columns of x.
 fn columns(shares: vec4<f32>, column: u32) -> vec4<f32> {
-  let at = column + column / {{.HeadQuads}}u;
-  return shares.x * x[at] + shares.y * x[at + {{$split}}u] +
-    shares.z * x[at + {{mul 2 $split}}u] + shares.w * x[at + {{mul 3 $split}}u];
+  let at = spread(column, {{$chunks}}u);
+  return shares.x * x[at] + shares.y * x[at + {{mul 8 $chunks}}u] +
+    shares.z * x[at + {{mul 16 $chunks}}u] + shares.w * x[at + {{mul 24 $chunks}}u];
 }
 {{- else}}
 
@@ -124,7 +121,7 @@ fn columns(row: u32, at: u32) -> vec4<f32> {
   squared_sum += dot(v, v);
   return v * norm[at];
 {{- else}}
-  return x[row + {{if .Given}}spread(at, {{div (mul .Chunks .Eights) 4}}u){{else}}at{{end}}];
+  return x[row + {{if .Spread}}spread(at, {{$chunks}}u){{else}}at{{end}}];
 {{- end}}
 }
 {{- end}}
@@ -298,7 +295,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     let v = result;
     result = ({{.Expr}}) * up;
 {{- end}}
+{{- if .Leaves}}
+    y[4u * spread(column / 4u, {{.Leaves}}u) + column % 4u] = result;
+{{- else}}
     y[{{if $several}}batch * params.stride + {{end}}column] = result;
+{{- end}}
 {{- if .Next}}
     weighted[4u * spread(column / 4u, {{.Next}}u) + column % 4u] = result * column_weight;
     square = result * result;

@@ -11,9 +11,13 @@ struct Params {
 // [splits, rows, {{.HeadQuads}} of o, then m and l]
 @group(0) @binding(0) var<storage, read> parts: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> y: array<vec4<f32>>; // [rows, {{.HeadQuads}}]
+{{- if .Leaves}}, spread{{end}}
 @group(0) @binding(2) var<uniform> params: Params;
 
 {{template "flat_group" .}}
+{{- if .Leaves}}
+{{- template "spread" .}}
+{{end}}
 var<workgroup> sums: array<vec4<f32>, {{.Lanes}}>;
 var<workgroup> largests: array<vec2<f32>, {{$parts}}>; // and the sum of weights
 
@@ -60,5 +64,6 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     o = fma(o, vec4<f32>(shrink), weight * sums[p * {{.HeadQuads}}u + column]);
   }
 {{- end}}
-  y[row * {{.HeadQuads}}u + column] = o / total;
+  let at = row * {{.HeadQuads}}u + column;
+  y[{{if .Leaves}}spread(at, {{.Leaves}}u){{else}}at{{end}}] = o / total;
 }

@@ -2,6 +2,9 @@
 {{- if .Whole}} over all positions that it sees.{{else}} over one split of the positions: the sum
 // of v weighted by exp(score - max), not yet divided by the sum of the weights, and that sum and max.{{end}}
 // The last split also appends the token's k and v to the caches.
+{{- if .Leaves}}
+// What it gives lies as the lanes of a GEMV load it.
+{{- end}}
 {{- if .Turn}}
 // q and k are {{if .Norms}}normed and {{end}}turned as they are loaded.
 {{- end}}
@@ -50,6 +53,11 @@ struct Params {
 {{binding}} var<storage, read_write> v_cache: array<{{$C}}>;
 {{- if .Whole}}
 {{binding}} var<storage, read_write> y: array<f32>; // [q_heads, {{mul 4 .HeadQuads}}]
+{{- if .Leaves}}, spread{{end}}
+{{- else if .Leaves}}
+// [4, q_heads, {{mul 4 .HeadQuads}}] sums, spread, then of each head the largest scores of the four splits
+// and the sums of the weights
+{{binding}} var<storage, read_write> parts: array<f32>;
 {{- else}}
 // [splits, q_heads, {{mul 4 .HeadQuads}} sums, then the largest score, the sum of the weights and two zeros]
 {{binding}} var<storage, read_write> parts: array<f32>;
@@ -57,6 +65,9 @@ struct Params {
 {{binding}} var<uniform> params: Params;
 
 {{template "flat_group" .}}
+{{- if .Leaves}}
+{{- template "spread" .}}
+{{end}}
 {{template "kv_cache" .}}
 {{template "kv_stored" .}}
 {{- if .Turn}}
@@ -299,14 +310,22 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   sum = fma(sums[{{mul $p (mul 4 $.HeadQuads)}}u + {{if $wide}}at{{else}}lane{{end}}], weight{{$p}}, sum);
 {{- end}}
 {{- if $wide}}
-  let element = 4u * (at % {{.HeadQuads}}u) + at / {{.HeadQuads}}u;
-{{- else}}
+  let column = at % {{.HeadQuads}}u;
+  let part = at / {{.HeadQuads}}u;
+{{- end}}
+{{- if not .Leaves}}
   let element = 4u * column + part;
 {{- end}}
 {{- range $h := .Heads}}
 {{- $x := ""}}{{if gt $.Heads 1}}{{$x = printf ".%s" (slice "xyzw" $h (add $h 1))}}{{end}}
+{{- $element := printf "(head0 + %du) * %du + element" $h (mul 4 $.HeadQuads)}}
+{{- if $.Leaves}}
+{{- $element = printf "4u * spread((head0 + %du) * %du + column, %du) + part" $h $.HeadQuads $.Leaves}}
+{{- end}}
 {{- if $.Whole}}
-  y[(head0 + {{$h}}u) * {{mul 4 $.HeadQuads}}u + element] = sum{{$x}} / total{{$x}};
+  y[{{$element}}] = sum{{$x}} / total{{$x}};
+{{- else if $.Leaves}}
+  parts[split * {{mul 32 $.Leaves}}u + {{$element}}] = sum{{$x}};
 {{- else}}
   let at{{$h}} = (split * params.kv_heads * {{mul $.Heads $.HeadGroups}}u + head0 + {{$h}}u) *
     {{add (mul 4 $.HeadQuads) 4}}u;
@@ -317,10 +336,16 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   if ({{if $wide}}at{{else}}lane{{end}} == 0u) {
 {{- range $h := .Heads}}
 {{- $x := ""}}{{if gt $.Heads 1}}{{$x = printf ".%s" (slice "xyzw" $h (add $h 1))}}{{end}}
+{{- if $.Leaves}}
+    let tail{{$h}} = {{mul 128 $.Leaves}}u + 8u * (head0 + {{$h}}u) + split;
+    parts[tail{{$h}}] = largest{{$x}};
+    parts[tail{{$h}} + 4u] = total{{$x}};
+{{- else}}
     parts[at{{$h}} + {{mul 4 $.HeadQuads}}u] = largest{{$x}};
     parts[at{{$h}} + {{add (mul 4 $.HeadQuads) 1}}u] = total{{$x}};
     parts[at{{$h}} + {{add (mul 4 $.HeadQuads) 2}}u] = 0.0;
     parts[at{{$h}} + {{add (mul 4 $.HeadQuads) 3}}u] = 0.0;
+{{- end}}
 {{- end}}
   }
 {{- end}}

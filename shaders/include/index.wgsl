@@ -11,9 +11,9 @@ fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
 }
 {{end}}
 
-// Where vector four lies of a row of so many chunks of 32 columns that is by the weights of a norm: the first
-// of each chunk beside that of the next, then the second ones, so that lanes of a GEMV, of which each has a
-// chunk, load what lies together.
+// Where vector four lies of a row of so many chunks of 32 columns that is spread: the first of each chunk
+// beside that of the next, then the second ones, so that lanes of a GEMV, of which each has a chunk, load
+// what lies together.
 {{define "spread"}}
 
 fn spread(four: u32, chunks: u32) -> u32 {

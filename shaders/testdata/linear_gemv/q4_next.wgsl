@@ -1,4 +1,4 @@
-// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q4, GroupEights 4, Groups 1, HalfScales, Lanes 64, Next 64, Residual, Rows 8: workgroup [64 1 1], 2048 bytes of workgroup memory
+// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q4, GroupEights 4, Groups 1, HalfScales, Lanes 64, Next 64, Residual, Rows 8, Spread: workgroup [64 1 1], 2048 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -105,7 +105,7 @@ fn place(lane: u32, sum: u32) -> u32 {
 
 // Four columns of the row of x that begins at row.
 fn columns(row: u32, at: u32) -> vec4<f32> {
-  return x[row + at];
+  return x[row + spread(at, 64u)];
 }
 
 @compute @workgroup_size(64)

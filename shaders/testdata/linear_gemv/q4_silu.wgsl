@@ -1,4 +1,4 @@
-// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q4, Gated silu, Given 256, GroupEights 4, Groups 1, HalfScales, Lanes 64, Norm, Rows 16: workgroup [64 1 1], 8456 bytes of workgroup memory
+// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q4, Gated silu, Given 256, GroupEights 4, Groups 1, HalfScales, Lanes 64, Leaves 128, Norm, Rows 16, Spread: workgroup [64 1 1], 8456 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -242,6 +242,6 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     up *= scale;
     let v = result;
     result = (v / (1.0 + exp(-v))) * up;
-    y[column] = result;
+    y[4u * spread(column / 4u, 128u) + column % 4u] = result;
   }
 }

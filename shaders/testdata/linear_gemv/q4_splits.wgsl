@@ -1,4 +1,4 @@
-// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q4, GroupEights 4, Groups 1, HalfScales, HeadQuads 4, Lanes 64, Next 64, Residual, Rows 8, Run 4: workgroup [64 1 1], 2048 bytes of workgroup memory
+// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q4, GroupEights 4, Groups 1, HalfScales, HeadQuads 4, Lanes 64, Next 64, Residual, Rows 8, Run 4, Spread: workgroup [64 1 1], 2048 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -103,24 +103,20 @@ fn place(lane: u32, sum: u32) -> u32 {
     (sum ^ ((lane / 4u) & 7u));
 }
 
-// By how much of each of four splits a head of x is made: of its 4 vectors, which are sums, by
-// the one behind them, the largest score and the sum of the weights (sdpa_fd_split).
+// By how much of each of four splits, which are sums, a head of x is made: by their largest scores, and the
+// sums of their weights, which are behind them (sdpa_fd_split).
 fn shares_of(head: u32) -> vec4<f32> {
-  let at = head * 5u + 4u;
-  let tail0 = x[at + 0u];
-  let tail1 = x[at + 640u];
-  let tail2 = x[at + 1280u];
-  let tail3 = x[at + 1920u];
-  let tops = vec4<f32>(tail0.x, tail1.x, tail2.x, tail3.x);
+  let tops = x[2048u + 2u * head];
+  let totals = x[2048u + 2u * head + 1u];
   let weights = exp(tops - max(max(tops.x, tops.y), max(tops.z, tops.w)));
-  return weights / dot(weights, vec4<f32>(tail0.y, tail1.y, tail2.y, tail3.y));
+  return weights / dot(weights, totals);
 }
 
 // Four columns of x.
 fn columns(shares: vec4<f32>, column: u32) -> vec4<f32> {
-  let at = column + column / 4u;
-  return shares.x * x[at] + shares.y * x[at + 640u] +
-    shares.z * x[at + 1280u] + shares.w * x[at + 1920u];
+  let at = spread(column, 64u);
+  return shares.x * x[at] + shares.y * x[at + 512u] +
+    shares.z * x[at + 1024u] + shares.w * x[at + 1536u];
 }
 
 @compute @workgroup_size(64)

@@ -66,5 +66,6 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     total = fma(total, shrink, weight * largests[p].y);
     o = fma(o, vec4<f32>(shrink), weight * sums[p * 16u + column]);
   }
-  y[row * 16u + column] = o / total;
+  let at = row * 16u + column;
+  y[at] = o / total;
 }

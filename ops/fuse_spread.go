@@ -1,0 +1,28 @@
+package ops
+
+import "gpuscope/engine"
+
+// fuseSpread leaves what gate and up make of one row to the products that read it, spread: so their lanes
+// load what lies together.
+//
+// It takes what gives the row and each of the products by itself, in the order of the graph.
+var fuseSpread = engine.Fusion{
+	Name: "spread", Doc: "one row of a gated MLP lies as the linears behind it load it",
+	Pattern: engine.Pattern{Kinds: linearKinds},
+	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+		fused := *m.Last().(*linear)
+		if before, ok := viewed(b, fused.x).(*linear); ok && before.spread != nil {
+			fused.before = before.spread
+			fused.makeKernels(b)
+			return &fused
+		}
+		if fused.gated == nil || fused.shapes[linearGEMV].batch != 1 {
+			return nil
+		}
+		if fused.spread = spreadBehind(b, fused.y, fused.cols(), fused.y); fused.spread == nil {
+			return nil
+		}
+		fused.makeKernels(b)
+		return &fused
+	},
+}

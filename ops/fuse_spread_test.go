@@ -1,0 +1,140 @@
+package ops
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/gputest"
+	"gpuscope/trace"
+)
+
+// gatedRows is a gated MLP of x, which is 256 columns wide, with products behind it.
+type gatedRows struct {
+	format   Format
+	n        int   // columns of what is gated
+	outs     []int // columns of each product
+	residual bool  // that each adds
+	one      bool  // it has a range of rows of its own, which leaves nothing
+	norm     bool  // behind the first, with another product
+	views    int   // between
+	// also reads what is gated, where it is not nil.
+	also   func(b *engine.Builder, y engine.ValueID)
+	routes map[string]string
+}
+
+func (c gatedRows) build(b *engine.Builder) {
+	b.AskRoutes(c.routes)
+	x := b.Input("x", engine.F32, []int{1, 1, 256}, []int{1, 40, 256})
+	product := func(name string, x engine.ValueID, n int) engine.ValueID {
+		return Linear(b, name, x, noiseMatrix(name+".w", n, last(b.MaxDims(x)), c.format), engine.None)
+	}
+	y := SiLUMul(b, "mul", product("gate", x, c.n), product("up", x, c.n))
+	if c.also != nil {
+		c.also(b, y)
+	}
+	for range c.views {
+		y = View(b, "view", y, Fixed(1), Rest, Fixed(c.n))
+	}
+	for i, n := range c.outs {
+		name := "down" + string(rune('a'+i))
+		z := product(name, y, n)
+		if c.residual {
+			r := product(name+".r", x, n)
+			if c.one {
+				r = b.Input(name+".r", engine.F32, []int{1, 1, n}, []int{1, 40, n})
+			}
+			z = Add(b, name+".add", z, r, 1)
+		}
+		b.Output(z)
+		if c.norm && i == 0 {
+			h := RMSNorm(b, "norm", z, constant(b, "norm.w", n), 1e-5)
+			b.Output(Linear(b, "next", h, noiseMatrix("next.w", 24, n, F32), engine.None))
+		}
+	}
+}
+
+// fused is the graph with the rule, and as it is without it.
+func (c gatedRows) fused(t failer, limits gpu.Limits) (fused, plain *engine.Graph) {
+	return fusedBy(t, c.build, limits, fuseResidual, fuseGateUp, fuseSpread, fuseNorm),
+		fusedBy(t, c.build, limits, fuseResidual, fuseGateUp, fuseNorm)
+}
+
+func TestARowOfAGatedMLPIsLeftToTheProductsThatReadIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*gatedRows)
+		left   bool
+	}{
+		"a product alone reads it":   {func(*gatedRows) {}, true},
+		"several do":                 {func(c *gatedRows) { c.outs = []int{24, 7} }, true},
+		"they read views of it":      {func(c *gatedRows) { c.views = 2 }, true},
+		"they add what has its rows": {func(c *gatedRows) { c.residual = true }, true},
+		"what they add may have others": {
+			func(c *gatedRows) { c.residual, c.one = true, true }, false,
+		},
+		"it is an output": {func(c *gatedRows) { c.also = (*engine.Builder).Output }, false},
+		"somebody else reads it, too": {func(c *gatedRows) {
+			c.also = func(b *engine.Builder, y engine.ValueID) { b.Output(Sigmoid(b, "s", y)) }
+		}, false},
+		"a product has a view with other rows": {func(c *gatedRows) {
+			c.also = func(b *engine.Builder, y engine.ValueID) {
+				y = View(b, "halves", y, Fixed(1), Rest, Fixed(128))
+				b.Output(Linear(b, "half", y, noiseMatrix("half.w", 24, 128, F32), engine.None))
+			}
+		}, false},
+		"its route is asked for": {func(c *gatedRows) {
+			c.routes = map[string]string{"linear_q8_0@gate": "tile64"}
+		}, false},
+		"that of a reader is": {func(c *gatedRows) {
+			c.routes = map[string]string{"linear_q8_0@downa": "tile64"}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := gatedRows{format: Q8_0, n: 256, outs: []int{24}}
+			c.change(&m)
+			g, _ := m.fused(t, gpu.DefaultLimits())
+			spread := func(v trace.Value) bool { return v.Name == "mul.spread" }
+			if left := slices.ContainsFunc(g.Describe().Values, spread); left != c.left {
+				t.Errorf("left: %v, want %v", left, c.left)
+			}
+		})
+	}
+}
+
+func sampleGatedRows(t *rapid.T) gatedRows {
+	c := gatedRows{
+		format: rapid.SampledFrom(Formats).Filter(func(f Format) bool { return f.Name != "qcs4w" }).
+			Draw(t, "format"),
+		n:        256 * draw(t, "256 columns", 1, 5),
+		outs:     rapid.SliceOfN(rapid.IntRange(1, 70), 1, 2).Draw(t, "columns of products"),
+		residual: rapid.Bool().Draw(t, "residual"), norm: rapid.Bool().Draw(t, "norm"),
+		views: draw(t, "views", 0, 2),
+	}
+	if rapid.Bool().Draw(t, "chunks") {
+		c.outs[0] = 96
+	}
+	return c
+}
+
+var gatedRowsPoints = []step{{"x": {1, 40, 256}}, {"x": {1, 1, 256}}, {"x": {1, 7, 256}}, {"x": {1, 1, 256}}}
+
+func TestRowsThatLieAsLanesLoadThemKeepWhatAGraphComputes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		fused, plain := sampleGatedRows(t).fused(t, gpu.DefaultLimits())
+		if placesIn(fused) == placesIn(plain) {
+			t.Fatal("nothing was left")
+		}
+		referencesOf(t, fused, plain, gatedRowsPoints, 0)
+	})
+}
+
+func TestRowsThatLieAsLanesLoadThemOnTheGPU(t *testing.T) {
+	dev := gputest.Open(t)
+	for seed := range 20 {
+		fused, plain := rapid.Custom(sampleGatedRows).Example(seed).fused(t, dev.Info().Limits)
+		kernelsOf(t, dev, fused, plain, gatedRowsPoints, 5e-5)
+	}
+}

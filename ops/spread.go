@@ -1,0 +1,119 @@
+package ops
+
+import (
+	"slices"
+
+	"gpuscope/engine"
+	"gpuscope/shaders"
+)
+
+// spreadColumns is how many columns of a row a lane of a GEMV takes at a time at most. A row that is spread
+// has the first four of each such chunk, then the next four, so that lanes load what lies together.
+const spreadColumns = 32
+
+// spreadFrom is the column of a row of so many that lies at a place of it spread.
+func spreadFrom(at, width int) int {
+	chunks := width / spreadColumns
+	return at/4%chunks*spreadColumns + at/4/chunks*4 + at%4
+}
+
+// spreadOf is a row as it lies spread.
+func spreadOf(row []float64) Tensor {
+	t := zeros(1, len(row))
+	for at := range t.Data {
+		t.Data[at] = row[spreadFrom(at, len(row))]
+	}
+	return t
+}
+
+// spreadCols are the columns of a row of which the wanted places of a spread value are made.
+func spreadCols(r *Ref, v engine.ValueID, width int) (cols []int) {
+	for at := range r.cols(v, width) {
+		cols = append(cols, spreadFrom(at, width))
+	}
+	slices.Sort(cols)
+	return cols
+}
+
+// spreadRow is what an operator gives in place of a single row that linears alone read: that row, spread.
+type spreadRow struct {
+	value engine.ValueID
+	width int
+}
+
+// spreadBehind is how y can be left to those that read it wherever of has one row; nil where it cannot.
+func spreadBehind(b *engine.Builder, y engine.ValueID, width int, of engine.ValueID) *spreadRow {
+	if width%spreadColumns != 0 || b.RouteAsked(y) || !leftTo(b, y, width, of) {
+		return nil
+	}
+	return &spreadRow{b.Tensor(b.Name(y)+".spread", engine.F32), width}
+}
+
+// leftTo says whether all that read y, or a view of it, are linears that have kernels for a single row of so
+// many columns, and make a single row wherever of has one.
+func leftTo(b *engine.Builder, y engine.ValueID, width int, of engine.ValueID) bool {
+	readers, all := b.Readers(y)
+	if !all || len(readers) == 0 {
+		return false
+	}
+	for _, r := range readers {
+		switch r := r.(type) {
+		case *view:
+			if !leftTo(b, r.y, width, of) {
+				return false
+			}
+		case *linear:
+			if r.x != y || r.residual == y || r.w.Cols != width || r.shapes[linearGEMV].batch != 1 ||
+				b.RouteAsked(r.y) {
+				return false
+			}
+			if r.residual != engine.None && !fixed(b, r.residual) && rowsOf(b, r.residual) != rowsOf(b, of) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// give settles whether y is given, or left in favour of the row.
+func (s *spreadRow) give(p *engine.Planner, y engine.ValueID, leaves bool, dims ...int) {
+	if leaves {
+		p.Leave(y, dims...)
+		p.SetDims(s.value, 1, s.width)
+		return
+	}
+	p.SetDims(y, dims...)
+	if s != nil {
+		p.Leave(s.value, 1, s.width)
+	}
+}
+
+func (s *spreadRow) left(route int) engine.ValueID {
+	if route != linearGEMV {
+		return engine.None
+	}
+	return s.value
+}
+
+func (s *spreadRow) leavesAll() bool { return true }
+
+func (s *spreadRow) besides() []engine.Binding { return nil }
+
+func (s *spreadRow) specialise(_ int, c shaders.Constants, _ int) { c["Spread"] = true }
+
+func (s *spreadRow) planLeft(int, *engine.Planner, *engine.Launch) {}
+
+func (s *spreadRow) leftRow(r *Ref, x Tensor) Tensor {
+	if !r.has(s.value) {
+		return x
+	}
+	row, y := r.Tensor(s.value), zeros(x.Dims...)
+	for at, v := range row.Data {
+		y.Data[spreadFrom(at, s.width)] = v
+	}
+	return y
+}
+
+func (s *spreadRow) leftTolerance(int) (row float64, why string) { return 0, "" }
