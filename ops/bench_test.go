@@ -58,7 +58,7 @@ type bench struct {
 	buffers  map[stockKind][]gpu.Buffer
 }
 
-// newBench readies the only dispatch of a graph. Its copies are apart where each has an output of its own;
+// newBench readies the last dispatch of a graph. Its copies are apart where each has an output of its own;
 // else a barrier stands between them.
 func newBench(b *testing.B, dev gpu.Device, build func(b *engine.Builder), apart bool) *bench {
 	builder := engine.NewBuilder(dev.Info().Limits)
@@ -71,7 +71,8 @@ func newBench(b *testing.B, dev gpu.Device, build func(b *engine.Builder), apart
 	if err != nil {
 		b.Fatal(err)
 	}
-	launch, k := live.Launch(live.Active()[0])
+	active := live.Active()
+	launch, k := live.Launch(active[len(active)-1])
 	x := &bench{dev: dev, grid: launch.Grid, bytes: launch.Bytes, flops: launch.FLOPs}
 	x.compile(b, k)
 	params := x.buffer(b, 16*divUp(len(launch.Params.Bytes()), 16), gpu.Uniform)
@@ -84,13 +85,13 @@ func newBench(b *testing.B, dev gpu.Device, build func(b *engine.Builder), apart
 		for i, bound := range use(g, k).Bind {
 			v := bound.Value
 			info := g.Value(v)
-			buffer := shared[v]
+			buffer, read := shared[v], k.Storage[i].Access == gpu.Read
 			if buffer == nil {
 				buffer = x.buffer(b, int(info.DType.Bytes(product(info.MaxDims))), gpu.Storage)
-				if k.Storage[i].Access == gpu.Read {
+				if read {
 					x.fill(b, buffer, info.DType)
 				}
-				if info.Role == engine.Input || k.Storage[i].Access == gpu.ReadWrite && !apart {
+				if read && info.Role != engine.Constant || !read && !apart {
 					shared[v] = buffer
 				}
 			}
@@ -286,6 +287,18 @@ func linearOf(k, n, m int, f Format) func(b *engine.Builder) {
 	}
 }
 
+// spreadLinearOf is a product of one row that lies as its lanes load it, behind a gated MLP that gives it so.
+func spreadLinearOf(k, n int, f Format) func(b *engine.Builder) {
+	return func(b *engine.Builder) {
+		b.Fuse(fuseGateUp, fuseSpread)
+		x := b.Input("x", engine.F32, []int{1, 32}, []int{1, 32})
+		gate := Linear(b, "gate", x, noiseMatrix("gate.w", k, 32, Q8_0), engine.None)
+		up := Linear(b, "up", x, noiseMatrix("up.w", k, 32, Q8_0), engine.None)
+		y := SiLUMul(b, "mul", gate, up)
+		b.Output(Linear(b, "y", y, noiseMatrix("w", n, k, f), engine.None))
+	}
+}
+
 // BenchmarkLinear is 4-bit products at a model's shapes: M = 1 behind barriers and side by side, few rows,
 // and a prefill.
 func BenchmarkLinear(b *testing.B) {
@@ -374,8 +387,8 @@ func newFMABench(b *testing.B, dev gpu.Device) *bench {
 	return x
 }
 
-// BenchmarkLinearFormats is products with weights in each format: M = 1 behind barriers and side by side, few
-// rows, and a prefill.
+// BenchmarkLinearFormats is products with weights in each format: M = 1 behind barriers and side by side, of
+// a row as it is and spread, as models give it, few rows, and a prefill.
 func BenchmarkLinearFormats(b *testing.B) {
 	dev := benchDevice(b)
 	for _, f := range Formats {
@@ -395,12 +408,17 @@ func BenchmarkLinearFormats(b *testing.B) {
 			{4096, 4096, 4, false},
 			{4096, 4096, 512, false},
 		} {
-			name := fmt.Sprintf("%s/K%d/N%d/M%d/%s", f.File, s.k, s.n, s.m, placed(s.apart))
-			b.Run(name, func(b *testing.B) {
-				x := newBench(b, dev, linearOf(s.k, s.n, s.m, f), s.apart)
-				defer x.release()
-				x.run(b)
-			})
+			bench := func(lies string, build func(b *engine.Builder)) {
+				name := fmt.Sprintf("%s/K%d/N%d/M%d/%s%s", f.File, s.k, s.n, s.m, placed(s.apart), lies)
+				b.Run(name, func(b *testing.B) {
+					x := newBench(b, dev, build, s.apart)
+					defer x.release()
+					x.run(b)
+				})
+			}
+			if bench("", linearOf(s.k, s.n, s.m, f)); s.m == 1 {
+				bench("/spread", spreadLinearOf(s.k, s.n, f))
+			}
 		}
 	}
 }
