@@ -206,6 +206,43 @@ func TestSamplesAreWithinToleranceAsAllElementsAre(t *testing.T) {
 	}
 }
 
+// What a step leaves in place of a value is what is held to account, whatever the step before it left.
+func TestEachWayThatAttentionEndsIsWithinTolerance(t *testing.T) {
+	for _, a := range []*architecture{&llama, &gemma3} {
+		file := tinyWide(a, 128)
+		file.Set(a.name+".context_length", 2100)
+		r := onDevice(t, Options{Path: write(t, file.Bytes()), MaxChunk: 2048})
+		s := &live{runner: r, watch: newWatch(new(r.net.graph.Describe()))}
+		s.reference = &referenceRun{x: ops.NewInterpreter(r.net.graph)}
+		position := 0
+		for _, tokens := range []int{60, 1, 90, 1, 5, 1, 1895, 1} {
+			turn := &turn{position: position, tokens: ids(tokens)}
+			if _, err := r.step(context.Background(), position, turn.tokens, false, nil,
+				engine.TimingOff); err != nil {
+				t.Fatal(err)
+			}
+			for _, part := range []float64{1, 0.1} {
+				v := newVerification(s, turn, nil)
+				v.part = part
+				silent := func(string, int, int) error { return nil }
+				if err := v.run(context.Background(), silent); err != nil {
+					t.Fatalf("%s, %d tokens at %d: %v", a.name, tokens, position, err)
+				}
+				if len(v.gaps) < 8 {
+					t.Errorf("%s, %d tokens at %d: %d gaps", a.name, tokens, position, len(v.gaps))
+				}
+				for _, g := range v.gaps {
+					if !(g.Gap.Share <= 1) {
+						t.Errorf("%s, %d tokens at %d: %s: %+v", a.name, tokens, position,
+							s.watch.name(g.Dispatch), g.Gap)
+					}
+				}
+			}
+			position += tokens
+		}
+	}
+}
+
 func TestSamplesAreTheSameInEveryRunAndReachBothEnds(t *testing.T) {
 	for _, n := range []int{1, 2, 7, 64, 1000} {
 		for _, k := range []int{1, 2, 5, 63, 1000} {
