@@ -156,6 +156,13 @@ func (b *Builder) Tensor(name string, t DType) ValueID {
 	return b.output(value{name: b.prefix + name, dtype: t, role: Intermediate})
 }
 
+// Lies says of a tensor that a row of it lies in another order: which column lies at a place.
+func (b *Builder) Lies(v ValueID, column func(at int) int) {
+	if b.has(v) {
+		b.values[v].column = column
+	}
+}
+
 // Scratch declares memory that lives while the next operator runs, of a size that its plan gives.
 func (b *Builder) Scratch(name string, t DType) ValueID {
 	return b.add(value{name: b.prefix + name, dtype: t, role: Scratch})

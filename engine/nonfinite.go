@@ -13,7 +13,7 @@ import (
 type NonFinite struct {
 	Dispatch trace.DispatchID // that gave it
 	Value    ValueID
-	Index    int // of the element, in the value's live dims
+	Index    int // of the element, in the value's live dims, in whichever order it lies
 	Number   float64
 }
 
@@ -38,7 +38,11 @@ func (x *Executor) FirstNonFinite(ctx context.Context) (first NonFinite, found b
 			return first, false, err
 		}
 		for _, l := range looks[:n] {
-			if i, number, ok := firstNonFinite(x.g.values[l.Value].dtype, l.Into); ok {
+			v := &x.g.values[l.Value]
+			if i, number, ok := firstNonFinite(v.dtype, l.Into); ok {
+				if v.column != nil {
+					i = v.column(i)
+				}
 				return NonFinite{l.After, l.Value, i, number}, true, nil
 			}
 		}

@@ -156,6 +156,7 @@ func TestFirstNonFiniteNamesWhereItCameUp(t *testing.T) {
 		})
 		y = to
 	}
+	b.Lies(in+1+2, func(at int) int { return at + 100 }) // y2
 	x, err := Load(dev, finish(t, b, y), LiveOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -171,12 +172,13 @@ func TestFirstNonFiniteNamesWhereItCameUp(t *testing.T) {
 	for _, test := range []struct {
 		wrong float32
 		from  int
+		index int
 	}{
-		{1, 0},
-		{float32(math.NaN()), 0},
-		{float32(math.NaN()), 3},
-		{float32(math.Inf(-1)), 5},
-		{float32(math.Inf(1)), 2},
+		{1, 0, 0},
+		{float32(math.NaN()), 0, 17},
+		{float32(math.NaN()), 3, 17},
+		{float32(math.Inf(-1)), 5, 17},
+		{float32(math.Inf(1)), 2, 117},
 	} {
 		wrong, from = test.wrong, test.from
 		data := make([]byte, 4*3*width)
@@ -194,7 +196,9 @@ func TestFirstNonFiniteNamesWhereItCameUp(t *testing.T) {
 			}
 			continue
 		}
-		want := NonFinite{trace.DispatchID(test.from), in + 1 + ValueID(test.from), 17, float64(test.wrong)}
+		want := NonFinite{
+			trace.DispatchID(test.from), in + 1 + ValueID(test.from), test.index, float64(test.wrong),
+		}
 		if !found || cmp.Diff(want, first, cmp.Comparer(func(a, b float64) bool {
 			return a == b || a != a && b != b
 		})) != "" {

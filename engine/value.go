@@ -74,6 +74,7 @@ type value struct {
 	load             func() ([]byte, error) // of a constant; of State, nil: zeros
 	hostRead         bool                   // an operator reads its host integers
 	firstHost        []int64                // host integers before the first step; nil: zeros
+	column           func(at int) int       // of a row in another order: that which lies there; nil: at
 }
 
 // OpError is an operator's refusal of a shape.

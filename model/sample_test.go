@@ -48,7 +48,8 @@ func TestCandidatesOfTheGPUAreThoseOfTheHost(t *testing.T) {
 	}
 }
 
-// One NaN in one weight is found wherever it is: element 5 of a row of 64 lies ninth, as lanes load it.
+// One NaN in one weight is found wherever it is, and told by its column: 5 of a row of 64 lies at place 9, as
+// lanes load it.
 func TestNaNOfAWeightIsFound(t *testing.T) {
 	dev := gputest.Open(t)
 	for _, candidates := range []int{0, 2, ops.MaxTopK + 1} {
@@ -59,7 +60,7 @@ func TestNaNOfAWeightIsFound(t *testing.T) {
 		r := openOn(t, dev, Options{Path: write(t, b.Bytes()), TopLogits: candidates})
 		_, err := r.s.Do(context.Background(), session.Command{Kind: session.Prompt, Text: "x"})
 		if err == nil || !strings.Contains(err.Error(), "the highest of its logits is NaN; the first in the step "+
-			"is NaN, element 9 of layers.1.mlp.norm.weighted, which dispatch ") {
+			"is NaN, element 5 of layers.1.mlp.norm.weighted, which dispatch ") {
 			t.Errorf("%d candidates: %v", candidates, err)
 		}
 		step := r.end().Steps[0]
