@@ -73,6 +73,22 @@ func TestNaNOfAWeightIsFound(t *testing.T) {
 	}
 }
 
+// So it is where products leave a row to those behind them.
+func TestNaNOfAnMLPIsToldByItsColumn(t *testing.T) {
+	const ffn = 128 // gate and up are one
+	b := tinyWide(&llama, ffn)
+	b.Change("blk.1.ffn_gate.weight", func(data []byte) {
+		row := len(data) / ffn
+		copy(data[5*row:], []byte{0, 0x7e}) // a scale
+	})
+	r := openOn(t, gputest.Open(t), Options{Path: write(t, b.Bytes())})
+	defer r.end()
+	_, err := r.s.Do(context.Background(), session.Command{Kind: session.Prompt, Text: "x"})
+	if err == nil || !strings.Contains(err.Error(), "NaN, element 5 of layers.1.mlp.silu_mul.spread,") {
+		t.Error(err)
+	}
+}
+
 // What is drawn from the candidates of the GPU is what is drawn from all logits.
 func TestTokensDrawnOnTheGPUAreThoseOfTheHost(t *testing.T) {
 	dev, path := gputest.Open(t), write(t, tiny().Bytes())

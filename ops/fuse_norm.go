@@ -99,8 +99,7 @@ func normBehind(b *engine.Builder, y engine.ValueID, each, bound int) *rmsNorm {
 		if rowsBehind(b, norm) > 0 && last(b.MaxDims(y))%spreadColumns == 0 {
 			next := *norm
 			next.folds, next.width, next.each = 1, last(b.MaxDims(y)), each
-			next.weighted = b.Tensor(b.Name(norm.y)+".weighted", engine.F32)
-			b.Lies(next.weighted, func(at int) int { return spreadFrom(at, next.width) })
+			next.weighted = spreadTensor(b, b.Name(norm.y)+".weighted", next.width)
 			next.squares = b.Tensor(b.Name(norm.y)+".squares", engine.F32)
 			return &next
 		}

@@ -46,7 +46,14 @@ func spreadBehind(b *engine.Builder, y engine.ValueID, width int, of engine.Valu
 	if width%spreadColumns != 0 || b.RouteAsked(y) || !leftTo(b, y, width, of) {
 		return nil
 	}
-	return &spreadRow{b.Tensor(b.Name(y)+".spread", engine.F32), width}
+	return &spreadRow{spreadTensor(b, b.Name(y)+".spread", width), width}
+}
+
+// spreadTensor declares an output that is spread: a row of so many.
+func spreadTensor(b *engine.Builder, name string, width int) engine.ValueID {
+	v := b.Tensor(name, engine.F32)
+	b.Lies(v, func(at int) int { return spreadFrom(at, width) })
+	return v
 }
 
 // leftTo says whether all that read y, or a view of it, are linears that have kernels for a single row of so
