@@ -52,3 +52,16 @@ func rowsAlike(b *engine.Builder, x, y engine.ValueID) bool {
 	}
 	return rows == 1 && lowest[columns] == highest[columns]
 }
+
+// sumDims are the dims of the sum of some rows and a residual's: as many rows as either has, where the other
+// has as many or a single one, which serves all.
+func sumDims(x, residual []int) (dims []int, ok bool) {
+	rows, also := rowsIn(x), rowsIn(residual)
+	if dims = x; also > rows {
+		dims = residual
+	}
+	return dims, rows == also || min(rows, also) == 1
+}
+
+// rowsIn is how many rows of its last dim a tensor of some dims has.
+func rowsIn(dims []int) int { return product(dims) / last(dims) }

@@ -380,3 +380,20 @@ func kernelsOf(t *testing.T, dev gpu.Device, fused, plain *engine.Graph, points 
 		}
 	}
 }
+
+func TestASumHasTheRowsOfWhatHasMore(t *testing.T) {
+	for _, c := range []struct {
+		x, residual, want []int
+		ok                bool
+	}{
+		{[]int{1, 5, 8}, []int{1, 5, 8}, []int{1, 5, 8}, true},
+		{[]int{1, 5, 8}, []int{1, 1, 8}, []int{1, 5, 8}, true},
+		{[]int{1, 1, 8}, []int{1, 5, 4}, []int{1, 5, 4}, true},
+		{[]int{1, 5, 8}, []int{1, 3, 8}, nil, false},
+		{[]int{1, 2, 8}, []int{1, 4, 8}, nil, false},
+	} {
+		if dims, ok := sumDims(c.x, c.residual); ok != c.ok || ok && !slices.Equal(dims, c.want) {
+			t.Errorf("%v and %v: %v, %v", c.x, c.residual, dims, ok)
+		}
+	}
+}

@@ -359,21 +359,18 @@ func (o *linear) Plan(p *engine.Planner) error {
 	if len(dims) == 0 || last(dims) != k {
 		return p.Errorf("x is %v, want %d columns for weights of %d x %d", dims, k, n, k)
 	}
-	var out [maxRank]int
-	rank := copy(out[:], dims)
-	out[rank-1] = o.cols()
-	rows := p.Numel(o.x) / k
-	m, residualRows := rows, 0
+	sum, residualRows := dims, 0
 	if o.residual != engine.None {
-		also := p.Dims(o.residual)
-		if residualRows = p.Numel(o.residual) / n; rows == 1 {
-			rank = copy(out[:], also)
-			m = residualRows
-		}
-		if residualRows != m && residualRows != 1 {
+		also, ok := p.Dims(o.residual), false
+		if sum, ok = sumDims(dims, also); !ok || last(also) != n {
 			return p.Errorf("x is %v, which does not go with a residual of %v", dims, also)
 		}
+		residualRows = rowsIn(also)
 	}
+	var out [maxRank]int
+	rank := copy(out[:], sum)
+	out[rank-1] = o.cols()
+	rows, m := rowsIn(dims), rowsIn(sum)
 	r, able := o.routes.preferred(m), o.readable(p, o.routes.allowed(m))
 	switch {
 	case able == 0:
@@ -549,8 +546,7 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 func (o *linear) Reference(r *Ref) {
 	x := r.Tensor(o.x)
 	xRows, k := x.rows()
-	dims := append([]int{}, x.Dims...)
-	dims[len(dims)-1] = o.cols()
+	dims := x.Dims
 	var bias, residual Tensor
 	residualRows := 0
 	if o.bias != engine.None {
@@ -558,14 +554,14 @@ func (o *linear) Reference(r *Ref) {
 	}
 	if o.residual != engine.None {
 		residual = r.Tensor(o.residual)
-		if residualRows, _ = residual.rows(); xRows == 1 {
-			dims = residual.Dims
-		}
+		residualRows = rowsIn(residual.Dims)
+		dims, _ = sumDims(dims, residual.Dims)
 	}
+	dims = slices.Clone(dims)
+	dims[len(dims)-1] = o.cols()
 	from := 0 // the row of x and the residual that row 0 of y is of
 	if o.last {
-		from = max(xRows, residualRows) - 1
-		dims = lastDims(dims)
+		dims, from = lastDims(dims), rowsIn(dims)-1
 	}
 	y := r.result(o.y, dims...)
 	m, _ := y.rows()

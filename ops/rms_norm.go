@@ -171,15 +171,12 @@ func (o *rmsNorm) choose(p *engine.Planner, rows int) int {
 
 // planSum plans the norm of some rows with a residual.
 func (o *rmsNorm) planSum(p *engine.Planner, rows, width int) error {
-	dims, also := p.Dims(o.x), p.Dims(o.residual)
-	residualRows := p.Numel(o.residual) / width
-	if residualRows > rows {
-		dims = also
-	}
-	m := max(rows, residualRows)
-	if last(also) != width || min(rows, residualRows) < m && min(rows, residualRows) != 1 {
+	also := p.Dims(o.residual)
+	dims, ok := sumDims(p.Dims(o.x), also)
+	if !ok || last(also) != width {
 		return p.Errorf("x is %v, which does not go with a residual of %v", p.Dims(o.x), also)
 	}
+	residualRows, m := rowsIn(also), rowsIn(dims)
 	var out [maxRank]int
 	rank, skip := copy(out[:], dims), 0
 	if o.last {
@@ -276,14 +273,11 @@ func (o *rmsNorm) normalise(y, x, weight []float64) {
 // sumReference is the norm with a residual.
 func (o *rmsNorm) sumReference(r *Ref) {
 	x, weight, residual := r.Tensor(o.x), r.Tensor(o.weight), r.Tensor(o.residual)
-	rows, _ := x.rows()
-	residualRows, _ := residual.rows()
-	dims, from := x.Dims, 0
-	if residualRows > rows {
-		dims = residual.Dims
-	}
+	rows, residualRows := rowsIn(x.Dims), rowsIn(residual.Dims)
+	dims, _ := sumDims(x.Dims, residual.Dims)
+	from := 0
 	if o.last {
-		dims, from = lastDims(dims), max(rows, residualRows)-1
+		dims, from = lastDims(dims), rowsIn(dims)-1
 	}
 	y := r.result(o.y, dims...)
 	m, _ := y.rows()
