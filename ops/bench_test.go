@@ -39,6 +39,9 @@ func benchDevice(b *testing.B) gpu.Device {
 // released and new ones made, on an H200 each bench was slower than the one before, the fifth by half.
 var stock = map[stockKind][]gpu.Buffer{}
 
+// filling is what the buffers of a bench are filled with, again and again, by what they are read as.
+var filling = map[engine.DType][]byte{}
+
 type stockKind struct {
 	size  int
 	usage gpu.Usage
@@ -167,13 +170,17 @@ func (x *bench) buffer(b *testing.B, size int, usage gpu.Usage) gpu.Buffer {
 
 // fill writes random bits that are small floats where they are read as floats.
 func (x *bench) fill(b *testing.B, buffer gpu.Buffer, t engine.DType) {
-	data := make([]byte, min(buffer.Size(), 4<<20))
-	random := rand.New(rand.NewPCG(1, 2))
-	for i := range data {
-		data[i] = byte(random.Uint32())
-		if (t == engine.F32 || t == engine.F16) && i%4 == 3 || t == engine.F16 && i%4 == 1 {
-			data[i] = 0x3c // about 0.01 as f32, about 1 as f16
+	data := filling[t]
+	if data == nil {
+		data = make([]byte, 4<<20)
+		random := rand.New(rand.NewPCG(1, 2))
+		for i := range data {
+			data[i] = byte(random.Uint32())
+			if (t == engine.F32 || t == engine.F16) && i%4 == 3 || t == engine.F16 && i%4 == 1 {
+				data[i] = 0x3c // about 0.01 as f32, about 1 as f16
+			}
 		}
+		filling[t] = data
 	}
 	for at := uint64(0); at < buffer.Size(); at += uint64(len(data)) {
 		if err := x.dev.Write(buffer, at, data[:min(uint64(len(data)), buffer.Size()-at)]); err != nil {
@@ -279,23 +286,20 @@ func placed(apart bool) string {
 }
 
 // linearOf builds a product with weights of noise in a format.
+// linearOf is a product of some rows. One row is what gate and up make, which lies as its lanes load it.
 func linearOf(k, n, m int, f Format) func(b *engine.Builder) {
 	return func(b *engine.Builder) {
 		w := noiseMatrix("w", n, k, f)
-		x := b.Input("x", engine.F32, []int{m, k}, []int{m, k})
-		b.Output(Linear(b, "y", x, w, engine.None))
-	}
-}
-
-// spreadLinearOf is a product of one row that lies as its lanes load it, behind a gated MLP that gives it so.
-func spreadLinearOf(k, n int, f Format) func(b *engine.Builder) {
-	return func(b *engine.Builder) {
+		if m > 1 {
+			x := b.Input("x", engine.F32, []int{m, k}, []int{m, k})
+			b.Output(Linear(b, "y", x, w, engine.None))
+			return
+		}
 		b.Fuse(fuseGateUp, fuseSpread)
 		x := b.Input("x", engine.F32, []int{1, 32}, []int{1, 32})
 		gate := Linear(b, "gate", x, noiseMatrix("gate.w", k, 32, Q8_0), engine.None)
 		up := Linear(b, "up", x, noiseMatrix("up.w", k, 32, Q8_0), engine.None)
-		y := SiLUMul(b, "mul", gate, up)
-		b.Output(Linear(b, "y", y, noiseMatrix("w", n, k, f), engine.None))
+		b.Output(Linear(b, "y", SiLUMul(b, "mul", gate, up), w, engine.None))
 	}
 }
 
@@ -387,8 +391,8 @@ func newFMABench(b *testing.B, dev gpu.Device) *bench {
 	return x
 }
 
-// BenchmarkLinearFormats is products with weights in each format: M = 1 behind barriers and side by side, of
-// a row as it is and spread, as models give it, few rows, and a prefill.
+// BenchmarkLinearFormats is products with weights in each format: M = 1 behind barriers and side by side, few
+// rows, and a prefill.
 func BenchmarkLinearFormats(b *testing.B) {
 	dev := benchDevice(b)
 	for _, f := range Formats {
@@ -408,17 +412,12 @@ func BenchmarkLinearFormats(b *testing.B) {
 			{4096, 4096, 4, false},
 			{4096, 4096, 512, false},
 		} {
-			bench := func(lies string, build func(b *engine.Builder)) {
-				name := fmt.Sprintf("%s/K%d/N%d/M%d/%s%s", f.File, s.k, s.n, s.m, placed(s.apart), lies)
-				b.Run(name, func(b *testing.B) {
-					x := newBench(b, dev, build, s.apart)
-					defer x.release()
-					x.run(b)
-				})
-			}
-			if bench("", linearOf(s.k, s.n, s.m, f)); s.m == 1 {
-				bench("/spread", spreadLinearOf(s.k, s.n, f))
-			}
+			name := fmt.Sprintf("%s/K%d/N%d/M%d/%s", f.File, s.k, s.n, s.m, placed(s.apart))
+			b.Run(name, func(b *testing.B) {
+				x := newBench(b, dev, linearOf(s.k, s.n, s.m, f), s.apart)
+				defer x.release()
+				x.run(b)
+			})
 		}
 	}
 }
