@@ -133,13 +133,16 @@ type ValueInfo struct {
 	MaxDims []int                  // of a tensor
 	Range   [2]int64               // of a SymInt
 	Load    func() ([]byte, error) // bytes of a constant, or of State at first; nil: zeros
+	Column  func(at int) int       // of a row in another order: that which lies there; nil: at
 }
 
 // Value describes a value.
 func (g *Graph) Value(v ValueID) ValueInfo { return g.values[v].info() }
 
 func (v *value) info() ValueInfo {
-	return ValueInfo{v.name, v.dtype, v.role, v.kind == symInt, v.maxDims, [2]int64{v.lo, v.hi}, v.load}
+	return ValueInfo{
+		v.name, v.dtype, v.role, v.kind == symInt, v.maxDims, [2]int64{v.lo, v.hi}, v.load, v.column,
+	}
 }
 
 // Describe is the graph as a trace has it, without the kernels' source where source is false.

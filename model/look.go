@@ -167,8 +167,11 @@ type numbers struct {
 	dtype string
 	dims  []int
 	count int
-	read  func(first, n int) ([]float64, error)
+	read  reader
 }
+
+// reader reads some elements.
+type reader func(first, n int) ([]float64, error)
 
 // numbers are those in a value's memory as it is now; of a constant matrix those that its format makes of the
 // bits.
@@ -199,7 +202,7 @@ func (s *live) numbers(v engine.ValueID) numbers {
 	for _, d := range dims {
 		count *= d
 	}
-	return numbers{info.DType.String(), dims, count, func(first, n int) ([]float64, error) {
+	read := func(first, n int) ([]float64, error) {
 		if n == 0 {
 			return nil, nil
 		}
@@ -218,7 +221,26 @@ func (s *live) numbers(v engine.ValueID) numbers {
 			return nil, err
 		}
 		return list[first-whole:], nil
-	}}
+	}
+	if info.Column != nil {
+		read = inOrder(read, count, info.Column)
+	}
+	return numbers{info.DType.String(), dims, count, read}
+}
+
+// inOrder reads a row of so many elements, which lies in another order, in the order of its columns.
+func inOrder(read reader, count int, column func(at int) int) reader {
+	return func(first, n int) ([]float64, error) {
+		list, err := read(0, count)
+		if err != nil {
+			return nil, err
+		}
+		row := make([]float64, count)
+		for at, v := range list {
+			row[column(at)] = v
+		}
+		return row[first:][:n], nil
+	}
 }
 
 // statisticsPiece is how many elements are read at a time: a cancel waits for no more.

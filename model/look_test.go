@@ -118,6 +118,23 @@ func TestAPageStartsAtAnyElement(t *testing.T) {
 	}
 }
 
+// A row that lies as lanes load it is read in the order of its columns.
+func TestARowIsReadInTheOrderOfItsColumns(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(promptOf(5))
+	r.do(session.Command{Kind: session.Next})
+	r.replays(func(i int) float32 { return float32(i) })
+	for _, name := range []string{"layers.0.attn.sdpa.spread", "layers.1.mlp.norm.weighted"} {
+		got := r.look(session.LookAt{Value: r.value(name), Offset: 3, Count: 6, Statistics: true})
+		if want := []trace.Number{3, 8, 9, 10, 11, 16}; !slices.Equal(got.Numbers, want) {
+			t.Errorf("%s: %v, want %v", name, got.Numbers, want)
+		}
+		if s := got.Statistics; s.Elements != 64 || s.Max != 63 {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
+
 // What runs for a look: nothing for the step that was run just now but its dispatches up to the one asked
 // for, and nothing at all for another page.
 func TestALookRunsNoMoreThanItMust(t *testing.T) {

@@ -110,6 +110,13 @@ func TestALookOnTheDeviceTellsWhatTheReferencesCompute(t *testing.T) {
 			}
 			got := reply.Tensor
 			want := ref.Tensor(engine.ValueID(v)).Data
+			if info.Column != nil {
+				lies := want
+				want = make([]float64, len(lies))
+				for at, x := range lies {
+					want[info.Column(at)] = x
+				}
+			}
 			largest := 1e-9
 			for _, w := range want {
 				largest = max(largest, math.Abs(w))
