@@ -17,7 +17,7 @@ import (
 //
 // It takes the attention and each of the products by itself, in the order of the graph.
 var fuseAttention = engine.Fusion{
-	Name: "attention", Doc: "attention of one token lies as the linears behind it load it, who put splits together",
+	Name: "attention", Doc: "attention of one token lies as the linears behind it load it, and these put splits together",
 	Pattern: engine.Pattern{Kinds: slices.Concat(linearKinds, []string{kindSDPA.Name})},
 	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
 		switch o := m.Last().(type) {

@@ -246,6 +246,31 @@ func TestTheLastRowOfSeveralTokensIsNotOfSplits(t *testing.T) {
 	referencesOf(t, fused, plain, []step{a.step(3, 0), a.step(1, 200), a.step(3, 201)}, 1e-9)
 }
 
+// A product of the last token may take its residual out of rows that are always several.
+func TestAResidualOfFiveRowsIsCutBesideOneToken(t *testing.T) {
+	a := attention{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 3, context: 512}
+	build := func(b *engine.Builder) {
+		in := func(name string, most, h int) engine.ValueID {
+			return b.Input(name, engine.F32, []int{1, 1, h, 16}, []int{1, most, h, 16})
+		}
+		q, k, v := in("q", 1, 8), in("k", 3, 2), in("v", 3, 2)
+		dims := []int{1, 512, 2, 16}
+		y := SDPA(b, "sdpa", q, k, v, b.State("k_cache", engine.F32, dims),
+			b.State("v_cache", engine.F32, dims), Sym(b.SymInt("position", 0, 511, 0)), 0, 0)
+		y = View(b, "join", y, Fixed(1), Rest, Fixed(128))
+		y = Linear(b, "o", y, noiseMatrix("o.w", 24, 128, F32), engine.None)
+		five := b.Input("r", engine.F32, []int{1, 5, 24}, []int{1, 5, 24})
+		b.Output(Add(b, "add", y, lastOf(b, five, 1), 1))
+	}
+	fused := fusedBy(t, build, gpu.DefaultLimits(), Fusions...)
+	plain := fusedBy(t, build, gpu.DefaultLimits())
+	points := []step{a.step(3, 0), a.step(1, 200), a.step(3, 201), a.step(1, 0)}
+	for _, s := range points {
+		s["q"], s["r"] = []int{1, 1, 8, 16}, []int{1, 5, 24}
+	}
+	referencesOf(t, fused, plain, points, 1e-9)
+}
+
 // A sum of attention and a product of it is no residual that comes before.
 func TestAttentionIsNoResidualOfItsOwnReader(t *testing.T) {
 	a := attention{qHeads: 1, kvHeads: 1, headDim: 64, tokens: 3, context: 512}

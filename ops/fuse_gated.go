@@ -94,9 +94,6 @@ func rowsOf(b *engine.Builder, v engine.ValueID) engine.ValueID {
 	}
 }
 
-// fixed says whether a tensor has the same dims always.
-func fixed(b *engine.Builder, v engine.ValueID) bool { return changing(b, v) == 0 }
-
 // changing is how many dims of a tensor change.
 func changing(b *engine.Builder, v engine.ValueID) (n int) {
 	lowest := b.MinDims(v)

@@ -24,19 +24,15 @@ var fuseLast = engine.Fusion{
 			dims[cut.axis] != product(dims[:columns]) {
 			return nil
 		}
-		ofOneRow := func(v engine.ValueID) bool {
-			d := b.MaxDims(v)
-			return product(d) == last(d)
-		}
 		switch o := m.Last().(type) {
 		case *linear:
 			fused := *o
 			switch {
 			case o.shapes[0].batch != 1 || o.gated != nil || b.RouteAsked(o.y):
 				return nil
-			case o.x == cut.y && (o.residual == engine.None || ofOneRow(o.residual)):
+			case o.x == cut.y && (o.residual == engine.None || ofOneRow(b, o.residual)):
 				fused.x = cut.x
-			case o.residual == cut.y && ofOneRow(o.x):
+			case o.residual == cut.y && ofOneRow(b, o.x):
 				fused.residual = cut.x
 			default:
 				return nil
@@ -46,7 +42,7 @@ var fuseLast = engine.Fusion{
 			fused.makeKernels(b)
 			return &fused
 		case *rmsNorm:
-			if o.residual != cut.y || !ofOneRow(o.x) {
+			if o.residual != cut.y || !ofOneRow(b, o.x) {
 				return nil
 			}
 			fused := *o
@@ -55,6 +51,12 @@ var fuseLast = engine.Fusion{
 		}
 		return nil
 	},
+}
+
+// ofOneRow says whether a tensor is a single row always.
+func ofOneRow(b *engine.Builder, v engine.ValueID) bool {
+	d := b.MaxDims(v)
+	return product(d) == last(d)
 }
 
 // lastDims are those of the last row of a tensor that has one dim of rows.

@@ -74,7 +74,8 @@ func leftTo(b *engine.Builder, y engine.ValueID, width int, of engine.ValueID) b
 				b.RouteAsked(r.y) {
 				return false
 			}
-			if r.residual != engine.None && !fixed(b, r.residual) && rowsOf(b, r.residual) != rowsOf(b, of) {
+			if r.residual != engine.None && !ofOneRow(b, r.residual) &&
+				rowsOf(b, r.residual) != rowsOf(b, of) {
 				return false
 			}
 		default:
