@@ -2,6 +2,7 @@ package inspect_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"gpuscope/trace"
@@ -85,6 +86,41 @@ func BenchmarkNext(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkNextReplanned is what a step costs of which 16 of 120 dispatches have other params than before, as
+// those of a running model have that read the position. 100 come at a time.
+func BenchmarkNextReplanned(b *testing.B) {
+	const n, at = 3000, 100
+	t := wide(120)
+	s := t.Steps[1]
+	for i := 2; i < n; i++ {
+		s.Index, s.Position, s.Levels, s.Timing = i, i, nil, "step"
+		s.Dispatches = slices.Clone(s.Dispatches)
+		var hooks []trace.Hook
+		for k := range 16 {
+			d := &s.Dispatches[7*k]
+			p := t.Plans[d.Plan]
+			from, to := p.ID, trace.PlanID(len(t.Plans))
+			p.ID, p.Params, d.Plan = to, fmt.Sprintf("%064x", i), to
+			t.Plans = append(t.Plans, p)
+			hooks = append(hooks, trace.Hook{Plans: []trace.PlanChange{{From: &from, To: &to}}})
+		}
+		s.Resize = trace.Resize{Passes: []trace.Pass{{Hooks: hooks}}}
+		t.Steps = append(t.Steps, s)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		now := *t
+		now.Steps = t.Steps[:2]
+		x := inspect.NewIndex(&now)
+		for k := 2 + at; k <= n; k += at {
+			longer := *t
+			longer.Steps = t.Steps[:k]
+			x = x.Next(&longer)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/step")
 }
 
 // BenchmarkTables makes every table, chooses its rows as at first and by a column, and makes the cells that a

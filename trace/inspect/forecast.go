@@ -25,11 +25,12 @@ func rerouted(a, b *trace.Plan) bool {
 	if a == nil || b == nil {
 		return a != b
 	}
-	return a.Route != b.Route || trace.OwnKernel(a.Kernel) != trace.OwnKernel(b.Kernel)
+	return a.Route != b.Route ||
+		a.Kernel != b.Kernel && trace.OwnKernel(a.Kernel) != trace.OwnKernel(b.Kernel)
 }
 
-// regridded says whether one plan launches otherwise than another.
-func regridded(a, b *trace.Plan) bool {
+// launchesOtherwise says whether one plan launches otherwise than another.
+func launchesOtherwise(a, b *trace.Plan) bool {
 	return rerouted(a, b) || a != nil && a.Workgroups != b.Workgroups
 }
 
@@ -58,7 +59,7 @@ func changesOn(l *trace.Line, id trace.DispatchID) []Change {
 		if i+1 < len(stretches) {
 			end = stretches[i+1].From - 1
 		}
-		if i > 0 && regridded(planOn(l, id, s.From-1), planOn(l, id, s.From)) {
+		if i > 0 && launchesOtherwise(planOn(l, id, s.From-1), planOn(l, id, s.From)) {
 			add(s.From, s.From)
 		}
 		if s.Kernel == "" || s.From == end {
@@ -71,7 +72,7 @@ func changesOn(l *trace.Line, id trace.DispatchID) []Change {
 		switch {
 		case bends: // it may stand still on the way
 			for at := s.From + 1; at <= end; at++ {
-				if regridded(planOn(l, id, at-1), planOn(l, id, at)) {
+				if launchesOtherwise(planOn(l, id, at-1), planOn(l, id, at)) {
 					add(at, at)
 				}
 			}

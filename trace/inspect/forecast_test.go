@@ -22,7 +22,8 @@ func TestChangesAreWherePlansDiffer(t *testing.T) {
 			for id := range l.Dispatches {
 				var want, got []int
 				for at := l.From + 1; at <= l.To; at++ {
-					if regridded(planOn(l, trace.DispatchID(id), at-1), planOn(l, trace.DispatchID(id), at)) {
+					id := trace.DispatchID(id)
+					if launchesOtherwise(planOn(l, id, at-1), planOn(l, id, at)) {
 						want = append(want, at)
 					}
 				}

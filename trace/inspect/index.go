@@ -122,7 +122,7 @@ func (x *Index) with(t *trace.Trace) *Index {
 		}
 		regrids := false
 		eachPlanChange(s, func(_ *trace.Hook, c trace.PlanChange) {
-			regrids = regrids || DiffPlans(planOf(t, c.From), planOf(t, c.To)).regrids()
+			regrids = regrids || launchesOtherwise(planOf(t, c.From), planOf(t, c.To))
 			id := int(changed(t, c))
 			if list := replanned.of(id); len(list) == 0 || list[len(list)-1] != i {
 				replanned.append(id, i)
@@ -154,10 +154,20 @@ func routed(t *trace.Trace, before []int, step int) int {
 
 // sameRoutes says that two steps ran the same dispatches, each with the same kernel by the same route.
 func sameRoutes(t *trace.Trace, a, b int) bool {
-	return slices.EqualFunc(t.Steps[a].Dispatches, t.Steps[b].Dispatches, func(a, b trace.StepDispatch) bool {
-		p, q := &t.Plans[a.Plan], &t.Plans[b.Plan]
-		return a.Plan == b.Plan || p.Dispatch == q.Dispatch && p.Kernel == q.Kernel && p.Route == q.Route
-	})
+	list, also := t.Steps[a].Dispatches, t.Steps[b].Dispatches
+	if len(list) != len(also) {
+		return false
+	}
+	for i := range list { // nothing is copied: of every step this is asked
+		if list[i].Plan == also[i].Plan {
+			continue
+		}
+		p, q := &t.Plans[list[i].Plan], &t.Plans[also[i].Plan]
+		if p.Dispatch != q.Dispatch || p.Kernel != q.Kernel || p.Route != q.Route {
+			return false
+		}
+	}
+	return true
 }
 
 // sameGraph compares by identity: snapshots of one recording share the graph's lists.
