@@ -283,7 +283,7 @@ func (b *Builder) add(v value) ValueID {
 	if b.err != nil {
 		return None
 	}
-	v.alias, v.producer = None, -1
+	v.alias, v.producer, v.maker = None, -1, -1
 	b.values = append(b.values, v)
 	b.env.dims = append(b.env.dims, v.maxDims)
 	b.env.ints = append(b.env.ints, v.hi)
@@ -336,6 +336,9 @@ func (b *Builder) connect(o *op) {
 	for _, v := range slices.Concat(o.spec.Outputs, o.spec.Scratch) {
 		b.values[v].producer = o.id
 	}
+	for _, v := range o.spec.Makes {
+		b.values[v].maker = o.id
+	}
 	for _, v := range o.spec.Inputs {
 		if val := &b.values[v]; val.role != Constant && !slices.Contains(val.consumers, o.id) {
 			val.consumers = append(val.consumers, o.id)
@@ -345,7 +348,8 @@ func (b *Builder) connect(o *op) {
 
 func (b *Builder) checkSpec(o *op) error {
 	s := &o.spec
-	for _, v := range slices.Concat(s.Inputs, s.State, s.Outputs, s.Scratch) {
+	args := slices.Concat(s.Inputs, s.State, s.Outputs, s.Scratch, s.Makes)
+	for _, v := range args {
 		if !b.has(v) {
 			return fmt.Errorf("argument %d is not a value of this graph", v)
 		}
@@ -365,7 +369,12 @@ func (b *Builder) checkSpec(o *op) error {
 			return fmt.Errorf("writes %s, which is %s and not its own", val.name, val.role)
 		}
 	}
-	args := slices.Concat(s.Inputs, s.State, s.Outputs, s.Scratch)
+	for _, v := range s.Makes {
+		if val := &b.values[v]; val.kind != tensor || val.role != Intermediate || val.producer < 0 ||
+			val.producer >= o.id || val.maker >= 0 && val.maker != o.id {
+			return fmt.Errorf("makes %s, which no operator before it leaves to it", val.name)
+		}
+	}
 	for _, slot := range s.Slots {
 		for _, use := range slot.Uses {
 			if use.Kernel == nil {

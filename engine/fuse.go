@@ -155,16 +155,26 @@ func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
 	return selected, nil
 }
 
-// Readers are the operators that read a value; false where it is an output too, or of another kind than what
-// an operator gives.
+// Readers are the operators that read a value, in the order of the graph; false where it is an output too, or
+// of another kind than what an operator gives.
 func (b *Builder) Readers(v ValueID) (list []Operator, all bool) {
 	if !b.has(v) {
 		return nil, false
 	}
-	for _, o := range b.values[v].consumers {
+	for _, o := range slices.Sorted(slices.Values(b.values[v].consumers)) {
 		list = append(list, b.ops[o].impl)
 	}
 	return list, b.values[v].role == Intermediate
+}
+
+// ReadersBehind are those of a value that stand behind the operator that gives another.
+func (b *Builder) ReadersBehind(v, other ValueID) (list []Operator) {
+	for _, o := range slices.Sorted(slices.Values(b.values[v].consumers)) {
+		if o > b.values[other].producer {
+			list = append(list, b.ops[o].impl)
+		}
+	}
+	return list
 }
 
 // RouteAsked says whether a route was asked of the operator that gives a value, of its kind, or of one of its
@@ -271,7 +281,7 @@ func (b *Builder) beside(kinds []string, o *op) *op {
 				early := func(v ValueID) bool {
 					return slices.ContainsFunc(b.values[v].consumers, func(c OpID) bool { return c <= o.id })
 				}
-				if spec := &b.ops[id].spec; !b.keepsState(spec) && !slices.ContainsFunc(spec.Outputs, early) {
+				if spec := &b.ops[id].spec; !b.stays(spec) && !slices.ContainsFunc(spec.Outputs, early) {
 					return &b.ops[id]
 				}
 			}
@@ -280,10 +290,11 @@ func (b *Builder) beside(kinds []string, o *op) *op {
 	return nil
 }
 
-// keepsState says whether an operator must stay where it is among others, because it keeps or reads State.
-func (b *Builder) keepsState(s *Spec) bool {
+// stays says whether an operator must stay where it is among others, because it keeps or reads State, or
+// makes what others leave.
+func (b *Builder) stays(s *Spec) bool {
 	ofState := func(in ValueID) bool { return b.values[in].role == State }
-	return len(s.State) > 0 || slices.ContainsFunc(s.Inputs, ofState)
+	return len(s.State) > 0 || len(s.Makes) > 0 || slices.ContainsFunc(s.Inputs, ofState)
 }
 
 // match finds what feeds an operator as the pattern says, and appends it and the operator to the match.
@@ -335,7 +346,7 @@ func (b *Builder) private(v ValueID, reader *op) bool {
 			return false
 		}
 	}
-	return !b.keepsState(spec)
+	return !b.stays(spec)
 }
 
 // replace puts the rule's operator in the place of a match's last one; false where the rule does not want to,
@@ -419,6 +430,9 @@ func (b *Builder) dissolve(part, fused *op) {
 		val := &b.values[v]
 		val.consumers = slices.DeleteFunc(val.consumers, func(c OpID) bool { return c == part.id })
 	}
+	for _, v := range part.spec.Makes {
+		b.values[v].maker = -1
+	}
 	for _, v := range slices.Concat(part.spec.Outputs, part.spec.Scratch) {
 		if !slices.Contains(fused.spec.Outputs, v) && !slices.Contains(fused.spec.Scratch, v) {
 			val := &b.values[v]
@@ -448,7 +462,7 @@ func (b *Builder) renumber(gone []bool) {
 	}
 	b.ops = kept
 	for i := range b.values {
-		b.values[i].consumers = b.values[i].consumers[:0]
+		b.values[i].consumers, b.values[i].maker = b.values[i].consumers[:0], -1
 	}
 	for i := range b.ops {
 		b.ops[i].id = OpID(i)

@@ -59,8 +59,8 @@ func (g *Graph) symOnly(o *op) bool {
 }
 
 // settleAliases grants aliases. A graph input, an output and State keep memory of their own, so an alias that
-// touches one is a copy. No operator writes an intermediate after its producer, so nothing else stands in the
-// way.
+// touches one is a copy. No operator writes an intermediate after its producer gave it, so nothing else
+// stands in the way.
 func (g *Graph) settleAliases() {
 	for i := range g.ops {
 		o := &g.ops[i]

@@ -283,10 +283,19 @@ func (g *Graph) usage(passes []int) *usage {
 			}
 		}
 	}
-	arrived := make([]uint64, len(g.values)) // routes on which something has touched it
+	// Routes on which something of its producer, or of what makes it, has touched it.
+	arrived, made := make([]uint64, len(g.values)), make([]uint64, len(g.values))
 	g.eachBinding(func(at launchOn, root ValueID, _ gpu.Access) {
-		if g.dispatches[at.dispatch].op == g.values[root].producer && arrived[root]>>at.route&1 == 0 {
-			arrived[root] |= 1 << at.route
+		first := arrived
+		switch g.dispatches[at.dispatch].op {
+		case g.values[root].producer:
+		case g.values[root].maker:
+			first = made
+		default:
+			return
+		}
+		if first[root]>>at.route&1 == 0 {
+			first[root] |= 1 << at.route
 			l := &u.lives[root]
 			l.mayFollow = l.mayFollow && u.waits[at.dispatch]>>at.route&1 != 0
 		}

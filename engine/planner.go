@@ -325,13 +325,35 @@ func (p *Planner) complete() error {
 			return err
 		}
 		for _, bind := range use.Bind {
-			if p.env.left[bind.Value] && p.output(bind.Value) < 0 {
+			if p.env.left[bind.Value] && p.output(bind.Value) < 0 && !p.made(bind.Value) {
 				return fmt.Errorf("kernel %s reads %s, which is left to its readers here", use.Kernel.Name,
 					p.name(bind.Value))
 			}
 		}
 	}
+	for _, v := range p.op.spec.Makes {
+		if p.env.left[v] && !p.binds(v) {
+			return fmt.Errorf("does not make %s, which is left to it here", p.name(v))
+		}
+	}
 	return nil
+}
+
+// made says whether this operator, or one before it, makes a tensor where it is left.
+func (p *Planner) made(v ValueID) bool {
+	maker := p.values[v].maker
+	return slices.Contains(p.op.spec.Makes, v) || maker >= 0 && maker < p.op.id
+}
+
+// binds says whether a kernel of the plan binds a tensor.
+func (p *Planner) binds(v ValueID) bool {
+	for i := range p.plan.launches {
+		bound := func(bind Binding) bool { return bind.Value == v }
+		if p.plan.launches[i].active && slices.ContainsFunc(p.op.use(i, p.plan.route).Bind, bound) {
+			return true
+		}
+	}
+	return false
 }
 
 // arguments lists the operator's tensor and SymInt arguments with what they were when it refused.

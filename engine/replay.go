@@ -160,7 +160,8 @@ func (x *Executor) OutputLooks() []Look {
 		o := &x.g.ops[d.op]
 		use := o.use(d.slot, x.live.plans[d.op].route)
 		for i, bind := range use.Bind {
-			if use.Kernel.Storage[i].Access != gpu.ReadWrite || !slices.Contains(o.spec.Outputs, bind.Value) {
+			gives := slices.Contains(o.spec.Outputs, bind.Value) || slices.Contains(o.spec.Makes, bind.Value)
+			if use.Kernel.Storage[i].Access != gpu.ReadWrite || !gives {
 				continue
 			}
 			k, ok := at[bind.Value]

@@ -70,6 +70,7 @@ type value struct {
 	bytes            int64 // at maxDims
 	alias            ValueID
 	producer         OpID // -1: none
+	maker            OpID // makes it where its producer leaves it; -1: none
 	consumers        []OpID
 	load             func() ([]byte, error) // of a constant; of State, nil: zeros
 	hostRead         bool                   // an operator reads its host integers

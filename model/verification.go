@@ -66,15 +66,22 @@ func newVerification(s *live, t *turn, only []trace.DispatchID) *verification {
 			w.compare = true
 		}
 	}
-	v.plan()
+	v.plan(s.watch.slots)
 	return v
 }
 
 // plan says what has to run and to be read: all of what is compared, what it takes, and integers.
-func (v *verification) plan() {
+func (v *verification) plan(slots []trace.Dispatch) {
 	after := map[engine.ValueID]trace.DispatchID{}
 	for _, l := range v.exec.OutputLooks() {
 		after[l.Value] = l.After
+	}
+	for i := range v.ops {
+		for _, out := range v.ops[i].Outputs {
+			if id, looked := after[out]; looked && v.byOp[i].last < 0 { // it is left, and another makes it
+				v.byOp[i].compare, v.byOp[i].last = v.byOp[slots[id].Op].compare, id
+			}
+		}
 	}
 	var constants int64
 	for i := range v.graph.Values() {

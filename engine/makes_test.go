@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/fake"
+)
+
+// leftOp gives x + 1, and leaves a single row of it.
+func leftOp(b *Builder, x ValueID) ValueID {
+	left := b.Tensor("left", U32)
+	b.Add("leaves", &funcOp{
+		spec: Spec{
+			Kind: "leaves", Inputs: []ValueID{x}, Outputs: []ValueID{left},
+			Slots: []Slot{{Uses: []Use{on(unaryKernel, x, left)}}},
+		},
+		corners: func(r *Ranges) []Corner { return r.Ends(x) },
+		plan: func(p *Planner) error {
+			if p.Dim(x, 0) == 1 {
+				p.Leave(left, p.Dims(x)...)
+				return nil
+			}
+			p.SetDims(left, p.Dims(x)...)
+			p.Dispatch(0, p.Threads(p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
+			return nil
+		},
+	})
+	return left
+}
+
+// makesOp gives x + 1, and makes a single row of what is left to it, unless it forgets to.
+func makesOp(b *Builder, name string, x, left ValueID, forgets bool) ValueID {
+	out := b.Tensor(name, U32)
+	b.Add(name, &funcOp{
+		spec: Spec{
+			Kind: "makes", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Makes: []ValueID{left},
+			Slots: []Slot{
+				{Label: "map", Uses: []Use{on(unaryKernel, x, out)}},
+				{Label: "made", Uses: []Use{on(unaryKernel, x, left)}},
+			},
+		},
+		corners: func(r *Ranges) []Corner { return r.Ends(x) },
+		plan: func(p *Planner) error {
+			p.SetDims(out, p.Dims(x)...)
+			p.Dispatch(0, p.Threads(p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
+			if p.Dim(x, 0) == 1 && !forgets {
+				p.Dispatch(1, p.Threads(p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
+			}
+			return nil
+		},
+	})
+	return out
+}
+
+func TestWhatOneOperatorLeavesAndAnotherMakesIsThereForAllBehind(t *testing.T) {
+	for _, order := range []Order{Topological, Fixpoint} {
+		dev := fake.New(fake.Options{})
+		dev.OnDispatch = compute
+		b := NewBuilder(dev.Info().Limits)
+		x := rowsInput(b, "x")
+		left := leftOp(b, x)
+		apart := x
+		for _, name := range []string{"a", "b", "c"} { // what could take memory that nothing has touched yet
+			apart = unary(b, name, apart)
+		}
+		made := makesOp(b, "made", apart, left, false)
+		out := addOp(b, "out", addOp(b, "sum", left, made), apart)
+		ex, err := Load(dev, finish(t, b, out), LiveOptions{Order: order}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rows := range []int{7, 1, 7, 1} {
+			in := &StepInput{
+				Inputs: []InputData{{Value: x, Dims: []int{rows, width}, Data: bytesOf(pattern(rows, 0))}},
+				Read:   []ValueID{out},
+			}
+			if err := ex.Step(context.Background(), in, TimingOff); err != nil {
+				t.Fatal(err)
+			}
+			given := uint32(1) // left is x + 1 by the one, and x + 4 by the other
+			if rows == 1 {
+				given = 4
+			}
+			want := pattern(rows, 0)
+			for i := range want {
+				want[i] = 3*want[i] + given + 7
+			}
+			got := make([]byte, 4*rows*width)
+			if _, err := ex.Output(out, got); err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(want, words(got)); d != "" {
+				t.Fatalf("%v, %d rows:\n%s", order, rows, d)
+			}
+			looks := allOutputs(ex)
+			i := slices.IndexFunc(looks, func(l Look) bool { return l.Value == left })
+			if i < 0 {
+				t.Fatalf("%v, %d rows: nothing wrote what is left", order, rows)
+			}
+			if err := ex.Replay(context.Background(), looks...); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := words(looks[i].Into)[0], pattern(rows, 0)[0]+given; got != want {
+				t.Errorf("%v, %d rows: what is left begins with %d, want %d", order, rows, got, want)
+			}
+		}
+		ex.Release()
+		dev.Release()
+	}
+}
+
+func TestWhatIsLeftIsMadeBeforeItIsRead(t *testing.T) {
+	for want, build := range map[string]func(b *Builder, x, left ValueID) ValueID{
+		"does not make left, which is left to it here": func(b *Builder, x, left ValueID) ValueID {
+			return addOp(b, "sum", left, makesOp(b, "made", x, left, true))
+		},
+		"kernel unary reads left, which is left to its readers": func(b *Builder, x, left ValueID) ValueID {
+			early := unary(b, "early", left)
+			return addOp(b, "sum", early, makesOp(b, "made", x, left, false))
+		},
+	} {
+		b := NewBuilder(gpu.DefaultLimits())
+		x := rowsInput(b, "x")
+		l := newLive(t, finish(t, b, build(b, x, leftOp(b, x))), LiveOptions{})
+		if err := resize(l, x, 7, width); err != nil {
+			t.Fatal(err)
+		}
+		if err := resize(l, x, 1, width); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("at one row the error is %v, want %q", err, want)
+		}
+	}
+}
+
+func TestOnlyWhatAnOperatorBeforeGivesCanBeMade(t *testing.T) {
+	for want, build := range map[string]func(b *Builder, x ValueID){
+		"makes x, which no operator before it leaves to it": func(b *Builder, x ValueID) {
+			makesOp(b, "made", x, x, false)
+		},
+		"makes left, which no operator before it leaves to it": func(b *Builder, x ValueID) {
+			left := leftOp(b, x)
+			makesOp(b, "made", x, left, false)
+			makesOp(b, "again", x, left, false)
+		},
+	} {
+		b := NewBuilder(gpu.DefaultLimits())
+		build(b, rowsInput(b, "x"))
+		if _, err := b.Finish(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
