@@ -262,3 +262,35 @@ func TestSamplesAreTheSameInEveryRunAndReachBothEnds(t *testing.T) {
 		}
 	}
 }
+
+// What an operator leaves and another makes is held to the reference of the first, as a result of the
+// dispatch that made it.
+func TestWhatAnotherMakesIsHeldToItsReference(t *testing.T) {
+	path, _ := architectureFile(t, "gemma3")
+	s, end := deviceSession(t, Options{Path: path, IgnoreEOS: true})
+	for _, c := range []session.Command{
+		{Kind: session.Prompt, Tokens: ids(9)}, {Kind: session.Run, N: 1}, {Kind: session.Verify},
+	} {
+		if _, err := s.Do(context.Background(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	turn, err := s.turnAgain(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const sum, maker = "layers.2.attn.post_norm+add", "layers.2.mlp.gate"
+	i := slices.IndexFunc(s.watch.ops, func(o trace.Op) bool { return o.Name == sum })
+	w := newVerification(s, turn, nil).byOp[i]
+	if !w.compare || !w.runs || s.watch.name(w.last) != maker {
+		t.Errorf("%s: %+v of %s, want it compared", sum, w, s.watch.name(w.last))
+	}
+	tr := end()
+	if said := tr.Events[len(tr.Events)-1].Text; !strings.Contains(said, "are within their tolerance") {
+		t.Error(said)
+	}
+	gaps := gapsOf(s, tr, len(tr.Steps)-1)
+	if gaps[sum] != nil || gaps[maker] == nil {
+		t.Errorf("gaps of %s and %s: %+v and %+v", sum, maker, gaps[sum], gaps[maker])
+	}
+}

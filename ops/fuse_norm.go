@@ -22,12 +22,15 @@ var fuseNorm = engine.Fusion{
 	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
 		switch o := m.Last().(type) {
 		case *rmsNorm:
+			if o.folds > 0 {
+				return nil
+			}
 			if o.residual != engine.None {
 				if o.vec != 4 {
 					return nil
 				}
 				bound := len(o.Spec().Slots[0].Uses[normRows].Bind)
-				next := normBehind(b, o.y, gemvRows(last(b.MaxDims(o.x)), 1), bound)
+				next := normBehind(b, o.y, gemvRows(last(b.MaxDims(o.x)), 1), bound, leavesNorm)
 				if next == nil {
 					return nil
 				}
@@ -53,10 +56,10 @@ var fuseNorm = engine.Fusion{
 			if norm, ok := b.Producer(o.x).(*rmsNorm); ok && norm.folds > 0 {
 				fused.before = norm
 			}
-			if s := &o.shapes[0]; s.batch == 1 && len(o.parts) == 1 && o.gated == nil {
-				fused.next = normBehind(b, o.y, s.rows, len(fused.bindings(0, &o.parts[0])))
+			if o.next == nil {
+				fused.next = fused.nextNorm(b, leavesNorm)
 			}
-			if fused.before == o.before && fused.next == nil {
+			if fused.before == o.before && fused.next == o.next {
 				return nil
 			}
 			fused.makeKernels(b)
@@ -66,7 +69,7 @@ var fuseNorm = engine.Fusion{
 				return nil
 			}
 			bound := len(o.bindings(embeddingRows, &o.parts[0]))
-			next := normBehind(b, o.y, gemvRows(o.table.Cols, 1), bound)
+			next := normBehind(b, o.y, gemvRows(o.table.Cols, 1), bound, leavesNorm)
 			if next == nil {
 				return nil
 			}
@@ -84,9 +87,22 @@ type preparer interface {
 	prepares() *rmsNorm // nil: none
 }
 
+// nextNorm is a norm of y, which leaves says can be left, for which the kernel for one row can do its part;
+// nil where there is none.
+func (o *linear) nextNorm(b *engine.Builder, leaves func(*engine.Builder, *rmsNorm) bool) *rmsNorm {
+	s := &o.shapes[0]
+	if s.batch != 1 || len(o.parts) > 1 || o.gated != nil {
+		return nil
+	}
+	return normBehind(b, o.y, s.rows, len(o.bindings(0, &o.parts[0])), leaves)
+}
+
 // normBehind is a norm of y that can be left to what gives y, with a sum of squares for each so many columns
-// in a kernel that binds so much already, and to the products behind; nil where there is none.
-func normBehind(b *engine.Builder, y engine.ValueID, each, bound int) *rmsNorm {
+// in a kernel that binds so much already, and, as leaves says, to the products behind; nil where there is
+// none.
+func normBehind(b *engine.Builder, y engine.ValueID, each, bound int,
+	leaves func(*engine.Builder, *rmsNorm) bool,
+) *rmsNorm {
 	if b.RouteAsked(y) || bound+len((&rmsNorm{}).given()) > int(b.Limits().MaxStorageBuffers) {
 		return nil
 	}
@@ -96,7 +112,7 @@ func normBehind(b *engine.Builder, y engine.ValueID, each, bound int) *rmsNorm {
 		if !ok {
 			continue
 		}
-		if rowsBehind(b, norm) > 0 && last(b.MaxDims(y))%spreadColumns == 0 {
+		if leaves(b, norm) && last(b.MaxDims(y))%spreadColumns == 0 {
 			next := *norm
 			next.folds, next.width, next.each = 1, last(b.MaxDims(y)), each
 			next.weighted = spreadTensor(b, b.Name(norm.y)+".weighted", next.width)
@@ -106,6 +122,9 @@ func normBehind(b *engine.Builder, y engine.ValueID, each, bound int) *rmsNorm {
 	}
 	return nil
 }
+
+// leavesNorm says whether a norm can be left to products.
+func leavesNorm(b *engine.Builder, o *rmsNorm) bool { return rowsBehind(b, o) > 0 }
 
 // rowsBehind is how many rows of weights read a norm; 0 where something else does, or a product that cannot
 // do its part wherever that has one row.

@@ -68,6 +68,9 @@ type linear struct {
 	// spread is what is given in place of a single row of y that linears alone read (fusion rule spread),
 	// where the kernel for one row joins gate and up; or nil.
 	spread *spreadRow
+	// makes is the sum of which before is a norm, where the kernel for one row stores it for all that read it
+	// besides (fusion rule norm_sum); or nil.
+	makes *rmsNorm
 	// next is a norm of y, for which the kernel for one row does what each element takes; or nil.
 	next *rmsNorm
 	last bool // y is of the last row alone
@@ -205,6 +208,9 @@ func (o *linear) Spec() engine.Spec {
 	if o.spread != nil {
 		s.Outputs = append(s.Outputs, o.spread.value)
 	}
+	if o.makes != nil {
+		s.Makes = []engine.ValueID{o.makes.y}
+	}
 	for i := range o.parts {
 		p := &o.parts[i]
 		s.Inputs = append(s.Inputs, p.arrays...)
@@ -273,6 +279,9 @@ func (o *linear) bindings(route int, p *part) []engine.Binding {
 		list = append(list, bind("residual", residual))
 	}
 	list = append(append(list, after...), bind("y", y))
+	if o.makesSum(route) {
+		list = append(list, bind("made", o.makes.y))
+	}
 	if o.doesNext(route) {
 		list = append(list, o.next.given()...)
 	}
@@ -430,6 +439,9 @@ func (o *linear) Plan(p *engine.Planner) error {
 		if o.takesLeft(route) {
 			o.before.planLeft(route, p, l)
 		}
+		if o.makesSum(route) {
+			l.Bytes += 4 * int64(k)
+		}
 		if o.doesNext(route) {
 			o.next.addCost(l)
 		}
@@ -491,6 +503,9 @@ func (o *linear) readable(p *engine.Planner, routes uint64) uint64 {
 // leaves says whether the kernel of a route gives y spread.
 func (o *linear) leaves(route int) bool { return o.spread != nil && route == linearGEMV }
 
+// makesSum says whether the kernel of a route stores the sum of which x is a norm.
+func (o *linear) makesSum(route int) bool { return o.makes != nil && o.takesLeft(route) }
+
 // ofLast says whether the kernel of a route finds the row that it takes behind others.
 func (o *linear) ofLast(route int) bool { return route == linearLast }
 
@@ -523,6 +538,7 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	ragged := func(p part) bool { return p.rows%s.rows != 0 }
 	c["Lanes"], c["Rows"], c["Batch"], c["Eights"] = s.lanes, s.rows, s.batch, s.eights
 	c["Spread"], c["Norm"], c["Given"] = false, false, 0
+	c["Sum"], c["Made"], c["LastOfStream"] = 0, o.makesSum(route), false
 	c["HeadQuads"], c["Run"] = 0, 0
 	if o.takesLeft(route) {
 		o.before.specialise(route, c, s.chunk())
@@ -714,6 +730,8 @@ type linearTuning struct {
 	// level, and taking it in costs in proportion to the workgroups that then do: on an H200 as much where
 	// they have some 70 million weights.
 	norm int
+	// sum is the same of a sum with a norm, and a norm of that, of which more is loaded.
+	sum int
 	// fill is how many workgroups a large GPU takes to be full, and busy how many of a GEMV, so that while
 	// one waits others work; tiles is how many tiles of 128 rows two teams each do faster than one.
 	fill, busy, tiles int
@@ -724,7 +742,8 @@ type linearTuning struct {
 }
 
 var tuned = linearTuning{
-	rows: 16, lanes: 256, norm: 64 << 20, fill: 128, busy: 256, tiles: 160, quads: 4, once: 132 * 768,
+	rows: 16, lanes: 256, norm: 64 << 20, sum: 20 << 20, fill: 128, busy: 256, tiles: 160, quads: 4,
+	once: 132 * 768,
 }
 
 // tileColumns is how many columns a tile of results has.
@@ -815,6 +834,9 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	// As few steps over the columns as workgroup memory allows, and no more lanes than these take.
 	lanes := int(min(limits.MaxInvocations, limits.MaxWorkgroupX))
 	memory := int(limits.MaxWorkgroupStorage) - o.w.Format.shared
+	if norm, ok := o.before.(*rmsNorm); ok && norm.sum != nil {
+		memory -= 4 * sumLanes
+	}
 	// A lane has a share of each sum and one of a norm's squares, and every so many lanes these together.
 	fit := memory * sums / (4 * (sums*(sums+1) + 1))
 	chunks, most := o.w.Cols/s.chunk(), min(lanes, fit, tuned.lanes)

@@ -62,6 +62,9 @@ type rmsNorm struct {
 	// or None.
 	weighted, squares engine.ValueID
 	width, each       int
+	// sum gives x, a norm with a residual of which a single row is left to the same products (fusion rule
+	// norm_sum); or nil.
+	sum *rmsNorm
 	// residual is added to the norm, with the rows of x or one row that serves all, as x may have one that
 	// serves all of the residual's (fusion rule norm_add); or None.
 	residual engine.ValueID
@@ -185,8 +188,13 @@ func (o *rmsNorm) planSum(p *engine.Planner, rows, width int) error {
 			out[i] = 1
 		}
 	}
+	route := o.choose(p, m)
+	if route == normFolded {
+		p.Leave(o.y, out[:rank]...)
+		return nil
+	}
 	p.SetDims(o.y, out[:rank]...)
-	gives := o.choose(p, m) == normRow
+	gives := route == normRow
 	l := p.Dispatch(0, p.Rows(o.lanes, width/o.vec, engine.RowsOf(m*width, width)))
 	l.Params.U32("rows", m).U32("width", width).F32("eps", o.eps).U32("skip", skip).U32("x_rows", rows).
 		U32("residual_rows", residualRows)
@@ -208,6 +216,8 @@ func (o *rmsNorm) left(route int) engine.ValueID {
 	switch {
 	case route != linearGEMV:
 		return engine.None
+	case o.sum != nil:
+		return o.sum.weighted
 	case o.prepared():
 		return o.weighted
 	}
@@ -217,6 +227,11 @@ func (o *rmsNorm) left(route int) engine.ValueID {
 func (o *rmsNorm) leavesAll() bool { return true }
 
 func (o *rmsNorm) besides() []engine.Binding {
+	if s := o.sum; s != nil {
+		return []engine.Binding{
+			bind("squares", s.squares), bind("stream", s.residual), bind("norm", o.weight),
+		}
+	}
 	if o.prepared() {
 		return []engine.Binding{bind("squares", o.squares)}
 	}
@@ -224,20 +239,32 @@ func (o *rmsNorm) besides() []engine.Binding {
 }
 
 func (o *rmsNorm) specialise(_ int, c shaders.Constants, _ int) {
-	if c["Norm"] = true; o.prepared() {
+	c["Norm"] = true
+	switch {
+	case o.sum != nil:
+		c["Sum"], c["Given"], c["Spread"] = min(sumLanes, c["Lanes"].(int)), o.sum.sums(), true
+		c["LastOfStream"] = o.sum.last
+	case o.prepared():
 		c["Given"], c["Spread"] = o.sums(), true
 	}
 }
 
 func (o *rmsNorm) planLeft(_ int, p *engine.Planner, l *engine.Launch) {
 	l.Params.F32("eps", o.eps)
-	if o.prepared() {
+	switch s := o.sum; {
+	case s != nil:
+		if s.last {
+			l.Params.U32("stream_from", (p.Numel(s.residual)-s.width)/4)
+		}
+		l.Bytes += 4 * int64(2*s.width+s.sums())
+		l.FLOPs += 6 * int64(s.width)
+	case o.prepared():
 		l.Bytes += 4 * int64(o.sums())
-		return
+	default:
+		width := int64(p.Dim(o.x, -1))
+		l.Bytes += 4 * width
+		l.FLOPs += 4 * width
 	}
-	width := int64(p.Dim(o.x, -1))
-	l.Bytes += 4 * width
-	l.FLOPs += 4 * width
 }
 
 func (o *rmsNorm) leftRow(_ *Ref, x Tensor) Tensor { return x }

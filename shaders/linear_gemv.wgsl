@@ -13,8 +13,9 @@
 {{- $sums := mul $rows .Batch}}
 {{- $several := gt .Batch 1}}
 {{- $parts := div .Lanes $sums}}
-{{- $shares := div (add .Given (sub .Lanes 1)) .Lanes}}{{/* of the squares, that a lane adds up */}}
-{{- $uneven := lt .Given (mul $shares .Lanes)}}
+{{- $adders := .Lanes}}{{if .Sum}}{{$adders = .Sum}}{{end}}{{/* lanes that add up the squares given */}}
+{{- $shares := div (add .Given (sub $adders 1)) $adders}}{{/* of them, that each adds up */}}
+{{- $uneven := lt .Given (mul $shares $adders)}}
 {{- $put := "="}}{{$next_chunk := "chunk"}}{{$more := ""}}{{$end := ""}}
 {{- if ne .Chunks .Lanes}}
   {{- $put = "+="}}{{$next_chunk = "next_chunk"}}
@@ -46,7 +47,10 @@ struct Params {
 {{- end}}
 {{- end}}
 {{- if .Norm}}
-  eps: f32, // of the norm before
+  eps: f32, // of the norm{{if .Sum}}s{{end}} before
+{{- end}}
+{{- if .LastOfStream}}
+  stream_from: u32, // vectors of the stream before its last row
 {{- end}}
 }
 
@@ -60,10 +64,17 @@ struct Params {
 {{- end}}
 {{- if .Given}}
 {{binding}} var<storage, read> squares: array<f32>; // of the norm's row, sums of them
-{{- else if .Norm}}
-{{binding}} var<storage, read> norm: array<vec4<f32>>; // its weights
+{{- end}}
+{{- if .Sum}}
+{{binding}} var<storage, read> stream: array<vec4<f32>>; // what x by its scale is added to
+{{- end}}
+{{- if and .Norm (or .Sum (not .Given))}}
+{{binding}} var<storage, read> norm: array<vec4<f32>>; // its weights{{if .Sum}}, of the sum's{{end}}
 {{- end}}
 {{binding}} var<storage, read_write> y: array<f32>;
+{{- if .Made}}
+{{binding}} var<storage, read_write> made: array<vec4<f32>>; // the sum
+{{- end}}
 {{- if .Next}}
 {{binding}} var<storage, read> next_weight: array<f32>; // of a norm of y
 {{binding}} var<storage, read_write> weighted: array<f32>; // y by these
@@ -94,6 +105,15 @@ var<private> squared_sum: f32;
 var<workgroup> squared: array<f32, {{.Lanes}}>;
 var<workgroup> part_squared: array<f32, {{$parts}}>;
 {{- end}}
+{{- if .Sum}}
+
+// The scale of the norm that is part of the sum is needed first.
+var<private> sum_scale: f32;
+var<workgroup> added: array<f32, {{.Sum}}>;
+{{- if .Made}}
+var<private> makes: bool; // the workgroup stores the sum
+{{- end}}
+{{- end}}
 {{- $chunks := div (mul .Chunks .Eights) 4}}{{/* of 32 columns of x */}}
 {{- if .HeadQuads}}
 
@@ -116,8 +136,18 @@ fn columns(shares: vec4<f32>, column: u32) -> vec4<f32> {
 
 // Four columns of the row of x that begins at row.
 fn columns(row: u32, at: u32) -> vec4<f32> {
-{{- if and .Norm (not .Given)}}
+{{- if and .Norm (or .Sum (not .Given))}}
+{{- if .Sum}}
+  let base = stream[{{if .LastOfStream}}params.stream_from + {{end}}at];
+  let v = fma(x[spread(at, {{$chunks}}u)], vec4<f32>(sum_scale), base);
+{{- if .Made}}
+  if (makes) {
+    made[at] = v;
+  }
+{{- end}}
+{{- else}}
   let v = x[row + at];
+{{- end}}
   squared_sum += dot(v, v);
   return v * norm[at];
 {{- else}}
@@ -155,7 +185,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   var scale_bits = load_scales(group_row, lane);
 {{- end}}
 {{- range $i := $shares}}
-  let square{{$i}} = squares[lane + {{mul $i $.Lanes}}u];
+  let square{{$i}} = squares[{{if $.Sum}}lane % {{$adders}}u{{else}}lane{{end}} + {{mul $i $adders}}u];
 {{- end}}
   // The result that is this lane's in the end: what it takes beside the sums is on its way, too.
   let sum = lane % {{$sums}}u;
@@ -193,6 +223,22 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- else}}
   let rows = min({{$rows}}u, params.n - group_row);
 {{- end}}
+{{- if .Sum}}
+  var addend = 0.0;
+{{- template "given_squares" (set . "Into" "addend" "Adders" $adders "Shares" $shares "Uneven" $uneven)}}
+  if (lane < {{.Sum}}u) {
+    added[lane] = addend;
+  }
+  workgroupBarrier();
+  addend = 0.0;
+  for (var i = 0u; i < {{.Sum}}u; i++) {
+    addend += added[i];
+  }
+  sum_scale = inverseSqrt(addend / {{mul .Chunks (mul 8 .Eights)}}.0 + params.eps);
+{{- if .Made}}
+  makes = group_row == 0u;
+{{- end}}
+{{- end}}
 {{- if eq .Chunks .Lanes}}
   {
     let chunk = lane;
@@ -227,9 +273,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- end}}
     }
   }
-{{- range $i := $shares}}
-  squared_sum += {{if $uneven}}select(0.0, square{{$i}}, lane + {{mul $i $.Lanes}}u < {{$.Given}}u)
-    {{- else}}square{{$i}}{{end}};
+{{- if not .Sum}}
+{{- template "given_squares" (set . "Into" "squared_sum" "Adders" $adders "Shares" $shares "Uneven" $uneven)}}
 {{- end}}
 {{- if .Norm}}
   squared[lane] = squared_sum;

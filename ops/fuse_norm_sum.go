@@ -1,0 +1,99 @@
+package ops
+
+import (
+	"slices"
+
+	"gpuscope/engine"
+)
+
+// fuseNormSum leaves a sum with a norm to products, too, where layers have norms behind their products as
+// well: one row of x + norm(y), of which there is a norm for the next products. What gives y does of its norm
+// what each element takes, as of any that products take in (fuseNorm). Those behind add that to x, by its
+// scale, as they load it: they have all of it in any case, and so do the half of the next norm that fuseNorm
+// has done by what gives its row. The first of them makes the sum in memory for all who read it further on.
+//
+// That is work for each of their workgroups, so they must not be too many (linearTuning). With more rows all
+// stay as they are. It takes each operator by itself, in the order of the graph.
+var fuseNormSum = engine.Fusion{
+	Name: "norm_sum", Doc: "a sum of one row with a norm, and a norm of it, are taken in by the linears behind",
+	Pattern: engine.Pattern{Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name})},
+	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+		switch o := m.Last().(type) {
+		case *rmsNorm:
+			switch before := b.Producer(o.x).(type) {
+			case *linear: // o is such a sum
+				if next := before.next; next != nil && next.y == o.y && next.residual != engine.None {
+					return next
+				}
+			case *rmsNorm: // o is the norm of one
+				if before.residual != engine.None && before.folds > 0 {
+					fused := *o
+					fused.folds, fused.sum = 1, before
+					return &fused
+				}
+			}
+		case *linear:
+			fused := *o
+			if norm, ok := b.Producer(o.x).(*rmsNorm); ok && norm.sum != nil {
+				fused.before = norm
+				if readers, _ := b.Readers(norm.y); readers[0] == m.Last() {
+					fused.makes = norm.sum
+				}
+			}
+			fused.next = fused.nextNorm(b, leavesSum)
+			switch {
+			case fused.before == o.before && fused.next == nil:
+				return nil
+			case fused.next != nil && fused.next.last:
+				fused.last = true // its one row is given by kernels for one row, however x comes
+			}
+			fused.plan(b.Limits())
+			fused.makeKernels(b)
+			return &fused
+		}
+		return nil
+	},
+}
+
+// sumLanes is how many lanes of a workgroup add up the squares of a norm that is part of a sum.
+const sumLanes = 32
+
+// leavesSum says whether a norm with a residual can be left to the products behind a norm of the sum.
+func leavesSum(b *engine.Builder, o *rmsNorm) bool {
+	readers, all := b.Readers(o.y)
+	if !all || o.residual == engine.None || b.RouteAsked(o.y) {
+		return false
+	}
+	var norm *rmsNorm
+	for _, r := range readers {
+		switch r := r.(type) {
+		case *rmsNorm:
+			if r.x == o.y && norm != nil {
+				return false
+			}
+			if r.x == o.y {
+				norm = r
+			}
+		case *view: // what reads it may stand anywhere
+			return false
+		}
+	}
+	if norm == nil || norm.eps != o.eps || b.RouteAsked(norm.y) {
+		return false
+	}
+	if rows := rowsBehind(b, norm); rows == 0 || rows*last(b.MaxDims(o.y)) > tuned.sum {
+		return false
+	}
+	products, _ := b.Readers(norm.y)
+	first := products[0].(*linear)
+	return len(b.ReadersBehind(o.y, first.y)) == len(readers)-1 && !slices.ContainsFunc(products,
+		func(r engine.Operator) bool { return !r.(*linear).takesSum(b, norm, o) })
+}
+
+// takesSum says whether the kernel for one row can take in a norm of a sum.
+func (o *linear) takesSum(b *engine.Builder, norm, sum *rmsNorm) bool {
+	of, with := *norm, *o
+	of.sum = sum
+	with.before, with.makes = &of, sum
+	return len(o.parts) == 1 && len(with.bindings(0, &o.parts[0])) <= int(b.Limits().MaxStorageBuffers)
+}

@@ -1,0 +1,158 @@
+package ops
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/gpu/gputest"
+)
+
+func TestASumWithANormIsLeftToTheProductsBehindTheNextNorm(t *testing.T) {
+	linear := func(b *engine.Builder, name string, x engine.ValueID) engine.ValueID {
+		k := last(b.MaxDims(x))
+		return Linear(b, name, x, noiseMatrix(name+".w", k, k, Q8_0), engine.None)
+	}
+	norm := func(b *engine.Builder, name string, x engine.ValueID) engine.ValueID {
+		return RMSNorm(b, name, x, constant(b, name+".w", last(b.MaxDims(x))), 1e-5)
+	}
+	type values struct{ x, y, sum, h engine.ValueID }
+	behind := func(b *engine.Builder, v values) {
+		b.Output(Add(b, "next", v.sum, linear(b, "down", linear(b, "gate", v.h)), 1))
+	}
+	all := []string{"o", "sum", "norm", "gate", "down", "next"}
+	for name, c := range map[string]struct {
+		k      int
+		build  func(b *engine.Builder, v values)
+		routes map[string]string
+		want   []string // at one row
+	}{
+		"one product": {build: behind, want: []string{"o", "gate", "down", "next"}},
+		"several": {build: func(b *engine.Builder, v values) {
+			b.Output(linear(b, "up", v.h))
+			behind(b, v)
+		}, want: []string{"o", "up", "gate", "down", "next"}},
+		"the next sum is one with a norm": {build: func(b *engine.Builder, v values) {
+			s := normWithResidual(b, "next", linear(b, "down", linear(b, "gate", v.h)), v.sum)
+			b.Output(linear(b, "q", norm(b, "norm2", s)))
+			b.Output(Sigmoid(b, "s", s))
+		}, want: []string{"o", "gate", "down", "q", "s"}},
+		"somebody reads the sum before the products": {build: func(b *engine.Builder, v values) {
+			b.Output(Sigmoid(b, "s", v.sum))
+			behind(b, v)
+		}, want: []string{"o", "sum", "s", "gate", "down", "next"}},
+		"somebody reads a view of it": {build: func(b *engine.Builder, v values) {
+			behind(b, v)
+			b.Output(Sigmoid(b, "s", View(b, "v", v.sum, Fixed(1), Rest, Fixed(32))))
+		}, want: []string{"o", "sum", "gate", "down", "next", "s"}},
+		"it is an output": {build: func(b *engine.Builder, v values) {
+			b.Output(v.sum)
+			behind(b, v)
+		}, want: []string{"o", "sum", "gate", "down", "next"}},
+		"there is another norm of it": {build: func(b *engine.Builder, v values) {
+			behind(b, v)
+			b.Output(linear(b, "k", norm(b, "norm2", v.sum)))
+		}, want: []string{"o", "sum", "gate", "down", "k", "next"}},
+		"somebody else reads the norm of it": {build: func(b *engine.Builder, v values) {
+			behind(b, v)
+			b.Output(Sigmoid(b, "s", v.h))
+		}, want: []string{"o", "sum", "norm", "gate", "s", "down", "next"}},
+		"the products are large": {k: 2048, build: func(b *engine.Builder, v values) {
+			b.Output(Linear(b, "head", v.h, noiseMatrix("head.w", 12<<10, 2048, Q4_0), engine.None))
+		}, want: []string{"o", "sum", "head"}},
+		"a product is made to take tiles": {
+			build: behind, routes: map[string]string{"linear_q8_0@gate": "tile64"}, want: all,
+		},
+		"so is the one before it": {
+			build: behind, routes: map[string]string{"linear_q8_0@o": "tile64"},
+			want: []string{"o", "sum", "gate", "down", "next"},
+		},
+		"the sum is made to do as for more": {
+			build: behind, routes: map[string]string{"rms_norm@sum": "rows"},
+			want: []string{"o", "sum", "gate", "down", "next"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := engine.NewBuilder(gpu.DefaultLimits())
+			b.AskRoutes(c.routes)
+			b.Fuse(fuseNormSum, fuseNorm)
+			k := max(c.k, 32)
+			x := b.Input("x", engine.F32, []int{1, 1, k}, []int{1, 9, k})
+			y := linear(b, "o", x)
+			sum := normWithResidual(b, "sum", y, x)
+			c.build(b, values{x, y, sum, norm(b, "norm", sum)})
+			g, err := b.Finish()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, want := runningAt(t, g, 1, 1, k), slices.Sorted(slices.Values(c.want))
+			if slices.Sort(got); !slices.Equal(got, want) {
+				t.Errorf("one row runs %v, want %v", got, want)
+			}
+			nine := runningAt(t, g, 1, 9, k)
+			if !slices.Contains(nine, "sum") || !slices.Contains(nine, "norm") {
+				t.Errorf("nine rows run %v, want the sum and the norm among them", nine)
+			}
+		})
+	}
+}
+
+// normSumGraph has one sum with a norm behind another, with weights in a format.
+func normSumGraph(t *rapid.T) func(b *engine.Builder) {
+	f := rapid.SampledFrom(Formats).Filter(func(f Format) bool { return f.Name != "qcs4w" }).Draw(t, "format")
+	whole := func(k int) bool { return k%f.Pieces[0].Cols == 0 }
+	k := rapid.SampledFrom([]int{256, 320}).Filter(whole).Draw(t, "columns")
+	outs := rapid.SliceOfN(rapid.IntRange(1, 70), 0, 2).Draw(t, "rows of weights besides")
+	gated, bias := rapid.Bool().Draw(t, "gated"), rapid.Bool().Draw(t, "bias")
+	return func(b *engine.Builder) {
+		x := b.Input("x", engine.F32, []int{1, 1, k}, []int{1, 5, k})
+		linear := func(name string, n int, x engine.ValueID) engine.ValueID {
+			with := engine.None
+			if bias {
+				with = constant(b, name+".bias", n)
+			}
+			return Linear(b, name, x, noiseMatrix(name+".w", n, k, f), with)
+		}
+		s, h := x, x
+		for _, layer := range []string{"1", "2"} {
+			s = normWithResidual(b, "sum"+layer, linear("o"+layer, k, h), s)
+			norm := RMSNorm(b, "norm"+layer, s, constant(b, "norm.w"+layer, k), 1e-5)
+			for i, n := range outs {
+				b.Output(linear(string(rune('a'+i))+layer, n, norm))
+			}
+			if h = linear("gate"+layer, k, norm); gated {
+				h = GELUMul(b, "gelu"+layer, h, linear("up"+layer, k, norm))
+			}
+		}
+		b.Output(Add(b, "end", s, h, 1))
+	}
+}
+
+func normSumPoints(k int) (list []step) {
+	for _, rows := range []int{5, 1, 5, 1} {
+		list = append(list, step{"x": {1, rows, k}})
+	}
+	return list
+}
+
+func TestSumsThatProductsTakeInKeepWhatAGraphComputes(t *testing.T) {
+	limits := gpu.DefaultLimits()
+	limits.MaxStorageBuffers = 11 // weights of some formats are four arrays
+	rapid.Check(t, func(t *rapid.T) {
+		build := normSumGraph(t)
+		if referencesAgreeOn(t, limits, fuseNormSum, build, normSumPoints(columnsOf(build))) == 0 {
+			t.Fatal("nothing was fused")
+		}
+	})
+}
+
+func TestSumsThatProductsTakeInOnTheGPU(t *testing.T) {
+	dev := gputest.Open(t)
+	for seed := range 20 {
+		build := rapid.Custom(normSumGraph).Example(seed)
+		kernelsAgreeWithin(t, dev, fuseNormSum, build, normSumPoints(columnsOf(build)), 2e-4)
+	}
+}
