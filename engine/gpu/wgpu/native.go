@@ -351,12 +351,13 @@ func (n native) waitFor(m *mapping) error {
 }
 
 // patience is for how long a wait looks without sleeping. A GPU's host has nothing better to do for the time
-// of a step, and a sleep takes longer than it was meant to; a software device needs the processor itself.
+// of a step, of many tokens too, and a sleep takes longer than it was meant to; a software device needs the
+// processor itself.
 func patience(t gpu.AdapterType) time.Duration {
 	if t == gpu.CPU {
 		return time.Millisecond
 	}
-	return 20 * time.Millisecond
+	return 200 * time.Millisecond
 }
 
 // command is a recorded call.
