@@ -47,21 +47,27 @@ type stockKind struct {
 	usage gpu.Usage
 }
 
-// bench is a dispatch that is run again and again, each time on weights of its own, so that no cache holds
+// bench is an operator that is run again and again, each time on weights of its own, so that no cache holds
 // them.
 type bench struct {
-	dev      gpu.Device
-	pipeline gpu.Pipeline
-	groups   []gpu.BindGroup // one for each copy of the weights
-	grid     engine.Grid
-	stamps   gpu.Timestamps
-	bytes    int64
-	flops    int64
-	owned    []interface{ Release() }
-	buffers  map[stockKind][]gpu.Buffer
+	dev     gpu.Device
+	runs    []benchRun // its dispatches, for each copy of the weights
+	copies  int
+	stamps  gpu.Timestamps
+	bytes   int64
+	flops   int64
+	owned   []interface{ Release() }
+	buffers map[stockKind][]gpu.Buffer
 }
 
-// newBench readies the last dispatch of a graph. Its copies are apart where each has an output of its own;
+// benchRun is a dispatch.
+type benchRun struct {
+	pipeline gpu.Pipeline
+	group    gpu.BindGroup
+	grid     engine.Grid
+}
+
+// newBench readies the last operator of a graph. Its copies are apart where each has an output of its own;
 // else a barrier stands between them.
 func newBench(b *testing.B, dev gpu.Device, build func(b *engine.Builder), apart bool) *bench {
 	builder := engine.NewBuilder(dev.Info().Limits)
@@ -74,64 +80,88 @@ func newBench(b *testing.B, dev gpu.Device, build func(b *engine.Builder), apart
 	if err != nil {
 		b.Fatal(err)
 	}
-	active := live.Active()
-	launch, k := live.Launch(active[len(active)-1])
-	x := &bench{dev: dev, grid: launch.Grid, bytes: launch.Bytes, flops: launch.FLOPs}
-	x.compile(b, k)
-	params := x.buffer(b, 16*divUp(len(launch.Params.Bytes()), 16), gpu.Uniform)
-	if err := dev.Write(params, 0, launch.Params.Bytes()); err != nil {
-		b.Fatal(err)
+	x := &bench{dev: dev}
+	x.readyStamps(b)
+	type dispatch struct {
+		benchRun
+		k      *engine.Kernel
+		params gpu.Buffer
+	}
+	var dispatches []dispatch
+	active, of := live.Active(), g.Describe().Dispatches
+	for _, id := range active {
+		if of[id].Op != of[active[len(active)-1]].Op {
+			continue
+		}
+		launch, k := live.Launch(id)
+		x.bytes, x.flops = x.bytes+launch.Bytes, x.flops+launch.FLOPs
+		d := dispatch{benchRun{pipeline: x.compile(b, k), grid: launch.Grid}, k, nil}
+		d.params = x.buffer(b, 16*divUp(len(launch.Params.Bytes()), 16), gpu.Uniform)
+		if err := dev.Write(d.params, 0, launch.Params.Bytes()); err != nil {
+			b.Fatal(err)
+		}
+		dispatches = append(dispatches, d)
 	}
 	shared := map[engine.ValueID]gpu.Buffer{}
-	for range max(2, min(256, int(300e6/launch.Bytes)+1)) {
-		var list []gpu.Binding
-		for i, bound := range use(g, k).Bind {
-			v := bound.Value
-			info := g.Value(v)
-			buffer, read := shared[v], k.Storage[i].Access == gpu.Read
-			if buffer == nil {
-				buffer = x.buffer(b, int(info.DType.Bytes(product(info.MaxDims))), gpu.Storage)
-				if read {
-					x.fill(b, buffer, info.DType)
+	x.copies = max(2, min(256, int(300e6/x.bytes)+1))
+	for range x.copies {
+		for _, d := range dispatches {
+			var list []gpu.Binding
+			for i, bound := range use(g, d.k).Bind {
+				v := bound.Value
+				info := g.Value(v)
+				buffer, read := shared[v], d.k.Storage[i].Access == gpu.Read
+				if buffer == nil {
+					buffer = x.buffer(b, int(info.DType.Bytes(product(info.MaxDims))), gpu.Storage)
+					if read {
+						x.fill(b, buffer, info.DType)
+					}
+					if read && info.Role != engine.Constant || !read && !apart {
+						shared[v] = buffer
+					}
 				}
-				if read && info.Role != engine.Constant || !read && !apart {
-					shared[v] = buffer
-				}
+				list = append(list, gpu.Binding{Buffer: buffer})
 			}
-			list = append(list, gpu.Binding{Buffer: buffer})
+			x.bind(b, d.benchRun, d.k, append(list, gpu.Binding{Buffer: d.params})...)
 		}
-		x.bind(b, k, append(list, gpu.Binding{Buffer: params})...)
 	}
 	return x
 }
 
-// compile makes the pipeline, and what it is timed with.
-func (x *bench) compile(b *testing.B, k *engine.Kernel) {
+// readyStamps makes what it is timed with.
+func (x *bench) readyStamps(b *testing.B) {
+	var err error
+	if x.stamps, err = x.dev.NewTimestamps(2); err != nil {
+		b.Fatal(err)
+	}
+	x.owned = append(x.owned, x.stamps)
+}
+
+// compile makes a pipeline.
+func (x *bench) compile(b *testing.B, k *engine.Kernel) gpu.Pipeline {
 	var bindings []gpu.Access
 	for _, s := range k.Storage {
 		bindings = append(bindings, s.Access)
 	}
-	var err error
-	if x.pipeline, err = x.dev.NewPipeline(gpu.PipelineDesc{
+	pipeline, err := x.dev.NewPipeline(gpu.PipelineDesc{
 		Label: k.Name, Source: k.Source,
 		Bindings: append(bindings, gpu.Params),
-	}); err != nil {
-		b.Fatal(err)
-	}
-	if x.stamps, err = x.dev.NewTimestamps(2); err != nil {
-		b.Fatal(err)
-	}
-	x.owned = append(x.owned, x.pipeline, x.stamps)
-}
-
-// bind adds a copy of the dispatch.
-func (x *bench) bind(b *testing.B, k *engine.Kernel, bindings ...gpu.Binding) {
-	group, err := x.dev.NewBindGroup(k.Name, x.pipeline, bindings)
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	x.owned = append(x.owned, group)
-	x.groups = append(x.groups, group)
+	x.owned = append(x.owned, pipeline)
+	return pipeline
+}
+
+// bind adds a dispatch of a copy.
+func (x *bench) bind(b *testing.B, run benchRun, k *engine.Kernel, bindings ...gpu.Binding) {
+	var err error
+	if run.group, err = x.dev.NewBindGroup(k.Name, run.pipeline, bindings); err != nil {
+		b.Fatal(err)
+	}
+	x.owned = append(x.owned, run.group)
+	x.runs = append(x.runs, run)
 }
 
 // use is what a kernel is bound to in a graph.
@@ -214,8 +244,8 @@ func (x *bench) once(b *testing.B) uint64 {
 	}
 	check(enc.Timestamp(x.stamps, 0))
 	check(enc.BeginPass("bench"))
-	for _, g := range x.groups {
-		enc.Dispatch(x.pipeline, g, x.grid.X, x.grid.Y, x.grid.Z)
+	for _, r := range x.runs {
+		enc.Dispatch(r.pipeline, r.group, r.grid.X, r.grid.Y, r.grid.Z)
 	}
 	check(enc.EndPass())
 	check(enc.Timestamp(x.stamps, 1))
@@ -234,11 +264,11 @@ func (x *bench) warm(b *testing.B) {
 	}
 }
 
-// median is the ns of a dispatch in the median of some runs. A tick is taken for a nanosecond, as it is on
+// median is the ns of a copy in the median of some runs. A tick is taken for a nanosecond, as it is on
 // NVIDIA's GPUs and on llvmpipe.
 func (x *bench) median(ticks []uint64) float64 {
 	slices.Sort(ticks)
-	return float64(ticks[len(ticks)/2]) / float64(len(x.groups))
+	return float64(ticks[len(ticks)/2]) / float64(x.copies)
 }
 
 // run warms the device up, then reports the median time of a dispatch, and what it moves and computes in it.
@@ -378,16 +408,17 @@ func newFMABench(b *testing.B, dev gpu.Device) *bench {
 		b.Fatal(err)
 	}
 	const rounds, groups = 2000, 4096
-	x := &bench{dev: dev, grid: engine.Grid{X: groups, Y: 1, Z: 1}}
+	x := &bench{dev: dev, copies: 1}
+	x.readyStamps(b)
 	x.flops = rounds * groups * int64(c.FMA.WorkgroupSize[0]) * int64(c.FlopsPerRound)
-	x.compile(b, c.FMA)
+	run := benchRun{pipeline: x.compile(b, c.FMA), grid: engine.Grid{X: groups, Y: 1, Z: 1}}
 	params := x.buffer(b, 16, gpu.Uniform)
 	data := binary.LittleEndian.AppendUint32(nil, rounds) // of 0 * sum + 0, which is never 1
 	data = binary.LittleEndian.AppendUint32(append(data, make([]byte, 8)...), math.Float32bits(1))
 	if err := dev.Write(params, 0, data); err != nil {
 		b.Fatal(err)
 	}
-	x.bind(b, c.FMA, gpu.Binding{Buffer: x.buffer(b, 256, gpu.Storage)}, gpu.Binding{Buffer: params})
+	x.bind(b, run, c.FMA, gpu.Binding{Buffer: x.buffer(b, 256, gpu.Storage)}, gpu.Binding{Buffer: params})
 	return x
 }
 

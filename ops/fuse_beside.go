@@ -10,18 +10,21 @@ var fuseBeside = engine.Fusion{
 	Pattern: engine.Pattern{Kinds: linearKinds},
 	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
 		o := m.Last().(*linear)
-		rows := 0
+		rows, tiled := 0, 0
 		readers, _ := b.Readers(o.x)
 		for _, r := range readers {
 			if other, ok := r.(*linear); ok && other.x == o.x {
 				rows += other.w.Rows
+				if !other.last {
+					tiled += other.w.Rows
+				}
 			}
 		}
 		if rows == o.w.Rows {
 			return nil
 		}
 		fused := *o
-		fused.beside = rows
+		fused.beside, fused.tiled = rows, tiled
 		fused.plan(b.Limits())
 		fused.makeKernels(b)
 		return &fused

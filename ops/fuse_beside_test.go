@@ -52,7 +52,7 @@ func TestProductsOfOneTensorTakeTilesTogether(t *testing.T) {
 		{
 			512,
 			[]string{"tile128", "tile128", "tile128", "tile64"},
-			[]string{"tile128k2", "tile64", "tile64", "tile64"},
+			[]string{"tile128", "tile64", "tile64", "tile64"},
 		},
 	} {
 		for g, want := range map[*engine.Graph][]string{fused: c.fused, plain: c.then} {

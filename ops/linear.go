@@ -9,6 +9,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/shaders"
+	"gpuscope/trace"
 )
 
 // Linear adds linear: y = x * w' + bias.
@@ -26,8 +27,9 @@ import (
 // linears alone read a row they have it spread, as their lanes load it (fusion rules norm, attention and
 // spread). Up to 4, and up to 16, rows take kernels of the same kind that load the weights once for 4 and 8
 // rows of x. More rows take tiles: of 64 x 64 results, or of 128 x 64 where those are enough to fill a GPU.
-// Where tiles are few several lanes share the columns of x between them: in tile128k2 two, in tile64 four, or
-// two where workgroup memory is small or N is large. Where 8 does not divide K all take tiles.
+// Where tiles are few the columns of x are shared: in tile64 by four teams of lanes, or two where workgroup
+// memory is small or N is large; in split128 by several workgroups, whose sums another dispatch adds up.
+// Where 8 does not divide K all take tiles.
 func Linear(b *engine.Builder, name string, x engine.ValueID, w Matrix,
 	bias engine.ValueID,
 ) engine.ValueID {
@@ -61,8 +63,11 @@ type linear struct {
 	gated   *gatedRow
 	product engine.ValueID
 	join    *engine.Kernel // of product
-	// beside are the rows of weights of all products that read x, where others do, too; or 0.
-	beside int
+	// beside are the rows of weights of all products that read x, where others do, too, and tiled of those
+	// that take several rows of it; or 0.
+	beside, tiled int
+	sums          engine.ValueID // scratch of splits of the columns
+	sum           *engine.Kernel // that adds them up
 	// before gives x, and leaves a single row of it to the kernel for one row; or nil.
 	before leaver
 	// spread is what is given in place of a single row of y that linears alone read (fusion rule spread),
@@ -117,16 +122,18 @@ var linearRoutes = []linearRoute{
 	linearLast:   {"last", lastRow, upTo(always), (*linear).gemvOfLast},
 	{"batch4", atMost4Rows, upTo(4), batch(4, 16)},
 	{"batch8", atMost16Rows, upTo(16), batch(8, 8)},
-	{"tile64", fewTiles64, rowsOfTiles(64, &tuned.fill), tiles64},
-	{"tile128k2", fewTiles128, rowsOfTiles(128, &tuned.tiles), tiles(128, 2)},
+	{"tile64", fewTiles64, (*linear).tile64Rows, tiles64},
+	linearSplit128: {"split128", fewTiles128, (*linear).splitRows, splitTiles},
 	{"tile128", manyTiles128, upTo(always), tiles(128, 1)},
 }
 
-// Routes of one row: by itself, which attention leaves in splits, and which is found behind others.
+// Routes of one row: by itself, which attention leaves in splits, and which is found behind others. On
+// linearSplit128 workgroups share the columns of x.
 const (
-	linearGEMV = iota
-	linearSplits
-	linearLast
+	linearGEMV     = 0
+	linearSplits   = 1
+	linearLast     = 2
+	linearSplit128 = 6
 )
 
 func upTo(rows int) func(*linear) int { return func(*linear) int { return rows } }
@@ -154,6 +161,9 @@ func (o *linear) add(b *engine.Builder, name string) engine.ValueID {
 	o.plan(b.Limits())
 	o.makeKernels(b)
 	o.y = b.Tensor(name, engine.F32)
+	if o.routes.has(linearSplit128) {
+		o.sums = b.Scratch(name+".sums", engine.F32)
+	}
 	b.Add(name, o)
 	return o.y
 }
@@ -169,6 +179,20 @@ func (o *linear) makeKernels(b *engine.Builder) {
 	if o.gated != nil {
 		o.join = o.gated.kernel(b, 4, o.cols()/4)
 	}
+	if o.routes.has(linearSplit128) {
+		o.sum = kernel(b, "linear_sums", shaders.Constants{
+			"Lanes": threadLanes, "Vec": o.sumVec(), "Bias": o.bias != engine.None,
+			"Residual": o.residual != engine.None,
+		})
+	}
+}
+
+// sumVec is how many columns an invocation adds up of splits.
+func (o *linear) sumVec() int {
+	if o.w.Rows%4 != 0 {
+		return 1
+	}
+	return 4
 }
 
 // cols are those of y.
@@ -240,6 +264,12 @@ func (o *linear) Spec() engine.Spec {
 			s.Inputs = append(s.Inputs, b.Value)
 		}
 	}
+	if o.routes.has(linearSplit128) {
+		slot := engine.Slot{Label: "sums", Uses: make([]engine.Use, len(o.kernels))}
+		list := o.added([]engine.Binding{bind("sums", o.sums)}, o.residual)
+		slot.Uses[linearSplit128] = engine.Use{Kernel: o.sum, Bind: append(list, bind("y", o.y))}
+		s.Slots, s.Scratch = append(s.Slots, slot), []engine.ValueID{o.sums}
+	}
 	if o.gated != nil {
 		slot := engine.Slot{Label: o.gated.kind, Uses: make([]engine.Use, len(o.kernels))}
 		for r := range slot.Uses {
@@ -272,12 +302,13 @@ func (o *linear) bindings(route int, p *part) []engine.Binding {
 		y = o.spread.value
 	}
 	list := append([]engine.Binding{bind("x", x)}, o.w.bindings(p)...)
-	if o.bias != engine.None {
-		list = append(list, bind("bias", o.bias))
+	if route == linearSplit128 {
+		return append(list, bind("sums", o.sums))
 	}
-	if o.takesResidual(route) {
-		list = append(list, bind("residual", residual))
+	if !o.takesResidual(route) {
+		residual = engine.None
 	}
+	list = o.added(list, residual)
 	list = append(append(list, after...), bind("y", y))
 	if o.makesSum(route) {
 		list = append(list, bind("made", o.makes.y))
@@ -288,8 +319,19 @@ func (o *linear) bindings(route int, p *part) []engine.Binding {
 	return list
 }
 
-// Corners: each route has its largest grid at the most rows that take it. A single row of x is left where it
-// can be, and in splits, too, where attention leaves some.
+// added appends the bindings of what is added to a product.
+func (o *linear) added(list []engine.Binding, residual engine.ValueID) []engine.Binding {
+	if o.bias != engine.None {
+		list = append(list, bind("bias", o.bias))
+	}
+	if residual != engine.None {
+		list = append(list, bind("residual", residual))
+	}
+	return list
+}
+
+// Corners: each route has its largest grid at the most rows that take it, or that take as many splits. A
+// single row of x is left where it can be, and in splits, too, where attention leaves some.
 func (o *linear) Corners(r *engine.Ranges) []engine.Corner {
 	args := []engine.ValueID{o.x}
 	if o.residual != engine.None {
@@ -306,7 +348,12 @@ func (o *linear) Corners(r *engine.Ranges) []engine.Corner {
 		return at(func(v engine.ValueID) []int { return append(slices.Clone(x[:len(x)-1]), last(r.Max(v))) })
 	}
 	corners := []engine.Corner{at(r.Max), at(r.Min)}
-	for _, m := range o.routes.most(product(highest) / o.w.Cols) {
+	all := product(highest) / o.w.Cols
+	most := o.routes.most(all)
+	for m := splitTile; m < min(all, o.routes[linearSplit128].upTo); m += splitTile {
+		most = append(most, m)
+	}
+	for _, m := range most {
 		if dims := rowsAtMost(lowest, highest, m); dims != nil {
 			corners = append(corners, with(dims))
 		}
@@ -406,7 +453,12 @@ func (o *linear) Plan(p *engine.Planner) error {
 		if o.joins(route) {
 			cols, stride = o.cols(), o.cols()
 		}
-		l := p.Dispatch(i, s.grid(p, m, cols, k))
+		grid, splits := s.grid(p, m, cols, k), 1
+		if route == linearSplit128 {
+			splits = o.splits(m)
+			grid = s.grid(p, m, cols, k, engine.Each("splits", splits))
+		}
+		l := p.Dispatch(i, grid)
 		if s.batch == 1 {
 			l.Params.U32("n", cols).U32("first", part.first)
 		} else {
@@ -418,11 +470,16 @@ func (o *linear) Plan(p *engine.Planner) error {
 		if o.ofLast(route) {
 			l.Params.U32("x_from", min(row, rows-1)*k/4)
 		}
-		l.Bytes = part.bytes + 4*(int64(min(rows, m))*int64(k)+int64(m)*int64(cols))
+		l.Bytes = part.bytes + 4*(int64(min(rows, m))*int64(k)+int64(splits*m)*int64(cols))
+		l.FLOPs = 2 * int64(m) * int64(k) * int64(part.rows)
+		if route == linearSplit128 {
+			l.Params.U32("x_rows", rows).U32("splits", splits)
+			o.planSums(p, m, splits, residualRows)
+			continue
+		}
 		if o.bias != engine.None {
 			l.Bytes += 4 * int64(part.rows)
 		}
-		l.FLOPs = 2 * int64(m) * int64(k) * int64(part.rows)
 		if o.takesResidual(route) {
 			if s.batch != 1 {
 				l.Params.U32("x_rows", rows)
@@ -467,9 +524,26 @@ func (o *linear) gemvOfLast(limits *gpu.Limits) linearShape {
 	return o.gemv(limits)
 }
 
-func (s *linearShape) grid(p *engine.Planner, m, n, k int) engine.Grid {
+// planSums plans what adds splits up.
+func (o *linear) planSums(p *engine.Planner, m, splits, residualRows int) {
+	n, vec := o.w.Rows, o.sumVec()
+	p.SetDims(o.sums, splits, m, n)
+	l := p.Dispatch(len(o.parts), p.Vectors(m*n, vec, threadLanes))
+	l.Params.U32("n", m*n/vec).U32("width", n/vec).U32("splits", splits)
+	terms, read := splits-1, splits*m
+	if o.residual != engine.None {
+		l.Params.U32("residual_rows", residualRows)
+		terms, read = terms+1, read+min(residualRows, m)
+	}
+	if o.bias != engine.None {
+		terms, read = terms+1, read+1
+	}
+	l.Bytes, l.FLOPs = 4*int64(read+m)*int64(n), int64(terms)*int64(m)*int64(n)
+}
+
+func (s *linearShape) grid(p *engine.Planner, m, n, k int, behind ...trace.Term) engine.Grid {
 	if s.tile > 0 {
-		return p.Tiles(s.lanes, engine.Split("cols", n, s.rows), engine.Split("rows", m, s.tile))
+		return p.Tiles(s.lanes, engine.Split("cols", n, s.rows), engine.Split("rows", m, s.tile), behind...)
 	}
 	return p.Rows(s.lanes, k/s.chunk(), engine.Split("cols", n, s.rows), engine.Split("rows", m, s.batch))
 }
@@ -478,7 +552,8 @@ func (s *linearShape) grid(p *engine.Planner, m, n, k int) engine.Grid {
 // in where there is none, so that projections with a residual and without share its code: docs/hacking.md,
 // "Kernels that a step uses once".
 func (o *linear) takesResidual(route int) bool {
-	return o.residual != engine.None || o.shapes[route].batch == 1 && o.gated == nil && o.before == nil
+	return o.residual != engine.None && route != linearSplit128 ||
+		o.shapes[route].batch == 1 && o.gated == nil && o.before == nil
 }
 
 // takesLeft says whether the kernel of a route does what is left to it of x.
@@ -526,12 +601,13 @@ func (o *linear) gatedBy(route, vec int) (string, shaders.Text) {
 func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	s, name := &o.shapes[route], o.w.Format.kind("linear")+"_"+o.routes[route].name
 	c := o.w.Format.with(b, shaders.Constants{
-		"Bias": o.bias != engine.None, "Residual": o.takesResidual(route),
+		"Bias": o.bias != engine.None && route != linearSplit128, "Residual": o.takesResidual(route),
 	})
 	if s.tile > 0 {
 		c["Tile"], c["Teams"], c["Quads"] = s.tile, s.teams, s.quads
 		c["Even"], c["Partial"] = o.w.Cols%(4*s.quads*s.teams) == 0, !o.w.whole()
 		c["Gated"], c["Expr"] = o.gatedBy(route, 4)
+		c["Split"] = route == linearSplit128
 		return kernelAs(b, name, "linear_tiled", c)
 	}
 	c["Last"] = o.ofLast(route)
@@ -733,7 +809,8 @@ type linearTuning struct {
 	// sum is the same of a sum with a norm, and a norm of that, of which more is loaded.
 	sum int
 	// fill is how many workgroups a large GPU takes to be full, and busy how many of a GEMV, so that while
-	// one waits others work; tiles is how many tiles of 128 rows two teams each do faster than one.
+	// one waits others work; tiles is how many tiles of 128 rows it has at once, an H200 three on each
+	// multiprocessor.
 	fill, busy, tiles int
 	// quads is how many times 4 columns four teams need to have in workgroup memory at a time, each.
 	quads int
@@ -742,7 +819,7 @@ type linearTuning struct {
 }
 
 var tuned = linearTuning{
-	rows: 16, lanes: 256, norm: 64 << 20, sum: 20 << 20, fill: 128, busy: 256, tiles: 160, quads: 4,
+	rows: 16, lanes: 256, norm: 64 << 20, sum: 20 << 20, fill: 128, busy: 256, tiles: 132 * 3, quads: 4,
 	once: 132 * 768,
 }
 
@@ -752,15 +829,47 @@ const tileColumns = 64
 // rowsBeside are the rows of weights of all products that run side by side.
 func (o *linear) rowsBeside() int { return max(o.w.Rows, o.beside) }
 
-// rowsOfTiles is how many rows of x make as many tiles at most; 64 in any case.
-func rowsOfTiles(tile int, most *int) func(*linear) int {
-	return func(o *linear) int { return max(64, *most/divUp(o.rowsBeside(), tileColumns)*tile) }
+// tilesAcross is how many tiles are side by side, those of other products too.
+func (o *linear) tilesAcross() int { return divUp(max(o.w.Rows, o.tiled), tileColumns) }
+
+// tile64Rows is how many rows of x make so few tiles of 64 that they fill the device once, or half where
+// columns can be split; 64 in any case.
+func (o *linear) tile64Rows() int {
+	fill := tuned.fill
+	if o.splittable() {
+		fill /= 2
+	}
+	return max(64, fill/o.tilesAcross()*64)
+}
+
+// Of splits of the columns: rows of their tiles, and the fewest columns that one has.
+const splitTile, splitColumns = 128, 256
+
+// splittable says whether workgroups may share the columns of a tile.
+func (o *linear) splittable() bool {
+	return o.gated == nil && len(o.parts) <= 1 && o.w.Cols >= 2*splitColumns
+}
+
+// splitTiles is the shape of tiles whose columns workgroups share.
+func splitTiles(o *linear, limits *gpu.Limits) linearShape {
+	if !o.splittable() {
+		return linearShape{}
+	}
+	return tiles(splitTile, 1)(o, limits)
+}
+
+// splitRows is how many rows of x make so few tiles that a device has two splits of each at once.
+func (o *linear) splitRows() int { return tuned.tiles / 2 / o.tilesAcross() * splitTile }
+
+// splits are how many there are of the columns of some rows: as many as a device has tiles of at once.
+func (o *linear) splits(m int) int {
+	return max(1, min(tuned.tiles/(divUp(m, splitTile)*o.tilesAcross()), o.w.Cols/splitColumns))
 }
 
 // tiles64 has four teams where 64 rows make few tiles, and workgroup memory serves four of them.
 func tiles64(o *linear, limits *gpu.Limits) linearShape {
 	four := tiles(64, 4)(o, limits)
-	if four.quads < tuned.quads || divUp(o.rowsBeside(), tileColumns) > tuned.fill {
+	if four.quads < tuned.quads || o.tilesAcross() > tuned.fill {
 		return tiles(64, 2)(o, limits)
 	}
 	return four

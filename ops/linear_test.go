@@ -236,8 +236,8 @@ func TestLinearLarge(t *testing.T) {
 func TestLinearRoutesAsked(t *testing.T) {
 	var trials []*trial
 	for _, route := range linearRouteNames {
-		if route == "last" || route == "gemv_splits" {
-			continue // linears have these that fusion rules tell what is before or behind them
+		if slices.Contains([]string{"last", "gemv_splits", "split128"}, route) {
+			continue // of those with what fusion rules tell them of, or with many columns
 		}
 		for _, kind := range []string{"linear_q4gsw", "linear_q8_0", "linear_f16", "linear"} {
 			c := linearCase{kind: kind, k: 160, n: 75, live: []int{67, 16, 3, 1}, route: route}
@@ -251,10 +251,11 @@ func TestLinearRoutesAsked(t *testing.T) {
 		}
 	}
 	// Columns that no step of the tiles divides, and rows and columns in their last tile.
-	for _, route := range linearRouteNames[slices.Index(linearRouteNames, "tile64"):] {
+	for _, route := range []string{"tile64", "tile128", "split128"} {
+		more := map[string]int{"split128": 504}[route]
 		for _, c := range []linearCase{
-			{kind: "linear_q4gsw", k: 72, n: 75, group: 24, bias: true, live: []int{130, 65, 1}},
-			{kind: "linear", k: 99, n: 66, live: []int{129, 1}},
+			{kind: "linear_q4gsw", k: 72 + more, n: 75, group: 24, bias: true, live: []int{130, 65, 1}},
+			{kind: "linear", k: 99 + 3*more, n: 66, live: []int{129, 1}},
 		} {
 			c.route = route
 			trials = append(trials, c.trial())
@@ -334,10 +335,14 @@ func TestLinearChoosesItsRouteByLiveRows(t *testing.T) {
 		{2048, 2048, 2, "batch4", atMost4Rows},
 		{2048, 2048, 16, "batch8", atMost16Rows},
 		{2048, 2048, 17, "tile64", fewTiles64},
-		{2048, 2048, 256, "tile64", fewTiles64},
-		{2048, 2048, 512, "tile128k2", fewTiles128},
-		{2048, 2048, 641, "tile128", manyTiles128},
-		{2048, 8192, 128, "tile128k2", fewTiles128},
+		{2048, 2048, 128, "tile64", fewTiles64},
+		{2048, 2048, 129, "split128", fewTiles128},
+		{256, 2048, 256, "tile64", fewTiles64},
+		{2048, 2048, 512, "split128", fewTiles128},
+		{2048, 2048, 769, "tile128", manyTiles128},
+		{2048, 3072, 512, "split128", fewTiles128},
+		{2048, 8192, 128, "split128", fewTiles128},
+		{256, 2048, 512, "tile128", manyTiles128},
 		{2048, 8192, 512, "tile128", manyTiles128},
 		{2048, 128256, 65, "tile128", manyTiles128},
 	} {
@@ -350,14 +355,32 @@ func TestLinearChoosesItsRouteByLiveRows(t *testing.T) {
 	}
 }
 
-// Tiles are as large as workgroup memory allows; where two teams have no room, one serves.
+// Splits of the columns are as many as a device has tiles of at once, and have enough columns each.
+func TestColumnsAreSplitAsFarAsTilesAreFew(t *testing.T) {
+	for _, c := range []struct{ k, n, m, want int }{
+		{2048, 2048, 512, 3},
+		{2048, 2048, 500, 3},
+		{2048, 2048, 257, 4},
+		{8192, 1024, 129, 12},
+		{2048, 1024, 129, 8},
+		{2048, 3072, 512, 2},
+		{2048, 8192, 512, 1},
+	} {
+		o := linear{w: Matrix{Rows: c.n, Cols: c.k, Format: Q4_0}}
+		if n := o.splits(c.m); n != c.want {
+			t.Errorf("K %d, N %d, M %d: %d splits, want %d", c.k, c.n, c.m, n, c.want)
+		}
+	}
+}
+
+// Tiles are as large as workgroup memory allows; where four teams have no room, two serve.
 func TestTilesFitTheWorkgroupMemory(t *testing.T) {
 	for _, c := range []struct {
 		memory uint32
 		quads  map[string]int
 	}{
-		{16 << 10, map[string]int{"tile64": 2, "tile128": 4}},
-		{32 << 10, map[string]int{"tile64": 4, "tile128k2": 4, "tile128": 4}},
+		{16 << 10, map[string]int{"tile64": 2, "split128": 4, "tile128": 4}},
+		{32 << 10, map[string]int{"tile64": 4, "split128": 4, "tile128": 4}},
 	} {
 		limits := gpu.DefaultLimits()
 		limits.MaxWorkgroupStorage = c.memory
@@ -386,6 +409,9 @@ func TestLinearAddsAResidual(t *testing.T) {
 	var trials []*trial
 	for i, f := range Formats {
 		k := max(64, f.Pieces[0].Cols)
+		if f.Name == Q4_0.Name {
+			k = 768 // for three splits
+		}
 		c := &trial{name: f.kind("linear") + " " + f.File, build: func(b *engine.Builder) {
 			o := &linear{w: noiseMatrix("w", 75, k, f), bias: engine.None}
 			o.x = b.Input("x", engine.F32, []int{1, 1, k}, []int{1, 70, k})
@@ -404,7 +430,7 @@ func TestLinearAddsAResidual(t *testing.T) {
 		}
 		trials = append(trials, c)
 		if f.Name == Q4_0.Name {
-			for _, route := range []string{"tile128k2", "tile128"} {
+			for _, route := range []string{"split128", "tile128"} {
 				asked := *c
 				asked.name, asked.routes = c.name+" "+route, map[string]string{f.kind("linear"): route}
 				trials = append(trials, &asked)

@@ -47,7 +47,7 @@ func (r reason) String() string {
 		atMost4Rows:     "M <= 4",
 		atMost16Rows:    "M <= 16",
 		fewTiles64:      "tiles of 64 rows fill the device once at most",
-		fewTiles128:     "tiles of 128 rows fill the device once",
-		manyTiles128:    "tiles of 128 rows fill the device more than once",
+		fewTiles128:     "tiles of 128 rows fill half of the device at most",
+		manyTiles128:    "tiles of 128 rows fill more than half of the device",
 	}[r]
 }

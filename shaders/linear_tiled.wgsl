@@ -2,6 +2,9 @@
 {{- if .Gated}}
 // y = {{.Gated}}(x * gate') * (x * up'), a tile of {{.Tile}} x 32 results a workgroup, the 8 x 8 products
 // of 8 x 4 a lane. w has the rows of gate, then those of up.
+{{- else if .Split}}
+// sums = x * w' of one of some splits of the columns of x, a tile of {{.Tile}} x 64 of them a workgroup, 8 x
+// 8 a lane. linear_sums adds them up.
 {{- else}}
 // y = x * w' + bias{{if .Residual}} + residual{{end}}, a tile of {{.Tile}} x 64 results a workgroup, 8 x 8 a
 // lane.
@@ -25,14 +28,19 @@
 {{- $weights := div (mul 64 $eights) .Tile}}
 {{- $f := set . "GEMV" false "Wide" false "Columns" "params.k"}}
 struct Params {
-  m: u32, // rows of y{{if not .Residual}} and of x{{end}}
+  m: u32, // rows of y{{if not (or .Residual .Split)}} and of x{{end}}
   n: u32, // rows of {{if .Gated}}gate and of up{{else}}w{{end}}
   stride: u32, // of the rows of y
   first: u32, // column of y that row 0 of w makes
   k: u32, // columns of x and of w
-{{- if .Residual}}
+{{- if or .Residual .Split}}
   x_rows: u32, // as many as y has, or one that serves all
+{{- end}}
+{{- if .Residual}}
   residual_rows: u32, // likewise
+{{- end}}
+{{- if .Split}}
+  splits: u32,
 {{- end}}
 }
 
@@ -44,7 +52,10 @@ struct Params {
 {{- if .Residual}}
 {{binding}} var<storage, read> residual: array<f32>;
 {{- end}}
-{{binding}} var<storage, read_write> y: array<f32>;
+{{binding}} var<storage, read_write>
+{{- if .Split}} sums: array<f32>; // [splits, m, n]
+{{- else}} y: array<f32>;
+{{- end}}
 {{binding}} var<uniform> params: Params;
 
 // A row of these is what a lane reads: of 8 rows of x, or 8 columns of y, each team's own. Two vectors are a
@@ -76,18 +87,18 @@ fn joined(v: vec4<f32>, up: vec4<f32>) -> vec4<f32> {
 }
 {{- end}}
 
-// Four columns of a row of y, from column on.
-fn put(row: u32, column: u32, sum: vec4<f32>) {
+// Four columns of a row of {{if .Split}}a split{{else}}y{{end}}, from column on.
+fn put({{if .Split}}split: u32, {{end}}row: u32, column: u32, sum: vec4<f32>) {
   if (row >= params.m) {
     return;
   }
-  let at = row * params.stride + params.first + column;
+  let at = {{if .Split}}(split * params.m + row){{else}}row{{end}} * params.stride + params.first + column;
 {{- if .Residual}}
   let residual_at = min(row, params.residual_rows - 1u) * params.stride + params.first + column;
 {{- end}}
 {{- range $c := 4}}
   if (column + {{$c}}u < params.n) {
-    y[at + {{$c}}u] = sum[{{$c}}]
+    {{if $.Split}}sums{{else}}y{{end}}[at + {{$c}}u] = sum[{{$c}}]
       {{- if $.Bias}} + bias[params.first + column + {{$c}}u]{{end}}
       {{- if $.Residual}} + residual[residual_at + {{$c}}u]{{end}};
   }
@@ -98,7 +109,7 @@ fn put(row: u32, column: u32, sum: vec4<f32>) {
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let row0 = wid.y * {{.Tile}}u;
   let column0 = wid.x * {{if .Gated}}32u{{else}}64u{{end}};
-  if (row0 >= params.m || column0 >= params.n) {
+  if (row0 >= params.m || column0 >= params.n{{if .Split}} || wid.z >= params.splits{{end}}) {
     return; // a grid that is larger than the live shape needs
   }
   // Lane (tx, ty) has rows 8 ty to 8 ty + 7 of x, and 4 tx to 4 tx + 3 of w
@@ -117,7 +128,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   let quad = team * {{.Quads}}u + x_quad;
 {{- range $i := $loads}}
   let x_row{{$i}} = mate / {{$.Quads}}u + {{mul $i (div $.Tile $.Quads)}}u;
-  let x_from{{$i}} = min(row0 + x_row{{$i}}, params.{{if $.Residual}}x_rows{{else}}m{{end}} - 1u);
+  let x_from{{$i}} = min(row0 + x_row{{$i}}, params.{{if or $.Residual $.Split}}x_rows{{else}}m{{end}} - 1u);
   let x_to{{$i}} = team * {{$tall}}u + x_row{{$i}} / 8u;
   let x_at{{$i}} = x_quad * 10u + ((x_row{{$i}} >> 2u) & 1u);
 {{- end}}
@@ -136,10 +147,17 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   var sum{{$i}}_{{$j}} = 0.0;
 {{- end}}
 {{- end}}
-{{- range $i := $loads}}
-  var x{{$i}} = load_x(x_from{{$i}}, quad);
+  let steps = (params.k + {{sub (mul $step 4) 1}}u) / {{mul $step 4}}u;
+{{- $quad0 := "quad"}}{{$eight0 := "eight"}}
+{{- if .Split}}
+  let begin = wid.z * steps / params.splits;
+  let end = (wid.z + 1u) * steps / params.splits;
+{{- $quad0 = printf "begin * %du + quad" $step}}{{$eight0 = printf "begin * %du + eight" (div $step 2)}}
 {{- end}}
-  let eight0 = {{if .Even}}eight{{else}}min(eight, eights - 1u){{end}};
+{{- range $i := $loads}}
+  var x{{$i}} = load_x(x_from{{$i}}, {{$quad0}});
+{{- end}}
+  let eight0 = {{if .Even}}{{$eight0}}{{else}}min({{$eight0}}, eights - 1u){{end}};
 {{- range $i := $weights}}
   var w{{$i}} = load(w_from{{$i}}, eight0);
 {{- if defined "format_scale"}}
@@ -149,8 +167,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   var w{{$i}}_zero = zero(w_from{{$i}}, eight0);
 {{- end}}
 {{- end}}
-  let steps = (params.k + {{sub (mul $step 4) 1}}u) / {{mul $step 4}}u;
-  for (var step = 0u; step < steps; step++) {
+  for (var step = {{if .Split}}begin; step < end{{else}}0u; step < steps{{end}}; step++) {
 {{- range $i := $loads}}
 {{- range $c := 4}}
     x_tile[x_to{{$i}}][x_at{{$i}}{{if $c}} + {{mul 2 $c}}u{{end}}][x_row{{$i}} & 3u] = x{{$i}}[{{$c}}];
@@ -168,7 +185,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
 {{- end}}
 {{- end}}
     workgroupBarrier();
-    let ahead = min(step + 1u, steps - 1u);
+    let ahead = min(step + 1u, {{if .Split}}end{{else}}steps{{end}} - 1u);
     let quad1 = ahead * {{$step}}u + quad;
 {{- range $i := $loads}}
     x{{$i}} = load_x(x_from{{$i}}, quad1);
@@ -220,7 +237,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
     {{- ""}} {{template "row_sums" (set $ "Row" $i "Half" 1)}}));
 {{- else}}
 {{- range $g := 2}}
-  put(row + {{$i}}u, column + {{mul 32 $g}}u, {{template "row_sums" (set $ "Row" $i "Half" $g)}});
+  put({{if $.Split}}wid.z, {{end}}row + {{$i}}u, column + {{mul 32 $g}}u,
+    {{- ""}} {{template "row_sums" (set $ "Row" $i "Half" $g)}});
 {{- end}}
 {{- end}}
 {{- end}}

@@ -214,12 +214,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
   var sum7_5 = 0.0;
   var sum7_6 = 0.0;
   var sum7_7 = 0.0;
+  let steps = (params.k + 15u) / 16u;
   var x0 = load_x(x_from0, quad);
   var x1 = load_x(x_from1, quad);
   let eight0 = eight;
   var w0 = load(w_from0, eight0);
   var w0_scale = scale(w_from0, eight0);
-  let steps = (params.k + 15u) / 16u;
   for (var step = 0u; step < steps; step++) {
     x_tile[x_to0][x_at0][x_row0 & 3u] = x0[0];
     x_tile[x_to0][x_at0 + 2u][x_row0 & 3u] = x0[1];

@@ -1,0 +1,36 @@
+// linear_sums with Lanes 64, Vec 1: workgroup [64 1 1], 0 bytes of workgroup memory
+// binding 0: sums
+// binding 1: y (written)
+// param at 0: u32 n
+// param at 4: u32 width
+// param at 8: u32 splits
+
+// y = the sum of some splits of a product + bias. An invocation has
+// an element.
+struct Params {
+  n: u32, // invocations
+  width: u32, // of a row
+  splits: u32,
+}
+
+@group(0) @binding(0) var<storage, read> sums: array<f32>; // [splits, rows, width]
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@group(0) @binding(2) var<uniform> params: Params;
+
+// The index of an invocation in a grid of one dimension that may have been folded into two.
+fn flat_thread(gid: vec3<u32>, groups: vec3<u32>) -> u32 {
+  return gid.x + gid.y * (groups.x * 64u);
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+  let i = flat_thread(gid, groups);
+  if (i >= params.n) {
+    return;
+  }
+  var sum = sums[i];
+  for (var split = 1u; split < params.splits; split++) {
+    sum += sums[split * params.n + i];
+  }
+  y[i] = sum;
+}
