@@ -316,19 +316,27 @@ func placed(apart bool) string {
 }
 
 // linearOf builds a product with weights of noise in a format.
-// linearOf is a product of some rows. One row is what gate and up make, which lies as its lanes load it.
+// linearOf is a product of some rows.
 func linearOf(k, n, m int, f Format) func(b *engine.Builder) {
 	return func(b *engine.Builder) {
 		w := noiseMatrix("w", n, k, f)
-		if m > 1 {
-			x := b.Input("x", engine.F32, []int{m, k}, []int{m, k})
-			b.Output(Linear(b, "y", x, w, engine.None))
-			return
-		}
+		x := b.Input("x", engine.F32, []int{m, k}, []int{m, k})
+		b.Output(Linear(b, "y", x, w, engine.None))
+	}
+}
+
+// modelsLinear is linearOf with x as models give it: one row is what gate and up make, which lies as its
+// lanes load it.
+func modelsLinear(k, n, m int, f Format) func(b *engine.Builder) {
+	if m > 1 {
+		return linearOf(k, n, m, f)
+	}
+	return func(b *engine.Builder) {
 		b.Fuse(fuseGateUp, fuseSpread)
 		x := b.Input("x", engine.F32, []int{1, 32}, []int{1, 32})
 		gate := Linear(b, "gate", x, noiseMatrix("gate.w", k, 32, Q8_0), engine.None)
 		up := Linear(b, "up", x, noiseMatrix("up.w", k, 32, Q8_0), engine.None)
+		w := noiseMatrix("w", n, k, f)
 		b.Output(Linear(b, "y", SiLUMul(b, "mul", gate, up), w, engine.None))
 	}
 }
@@ -347,7 +355,7 @@ func BenchmarkLinear(b *testing.B) {
 					if m > 64 && s[1] > 100000 {
 						b.Skip("a prefill needs the logits of one row")
 					}
-					x := newBench(b, dev, linearOf(s[0], s[1], m, Q4_0), apart)
+					x := newBench(b, dev, modelsLinear(s[0], s[1], m, Q4_0), apart)
 					defer x.release()
 					x.run(b)
 				})
@@ -445,7 +453,7 @@ func BenchmarkLinearFormats(b *testing.B) {
 		} {
 			name := fmt.Sprintf("%s/K%d/N%d/M%d/%s", f.File, s.k, s.n, s.m, placed(s.apart))
 			b.Run(name, func(b *testing.B) {
-				x := newBench(b, dev, linearOf(s.k, s.n, s.m, f), s.apart)
+				x := newBench(b, dev, modelsLinear(s.k, s.n, s.m, f), s.apart)
 				defer x.release()
 				x.run(b)
 			})
@@ -491,7 +499,7 @@ func BenchmarkLinearTuning(b *testing.B) {
 					how := map[bool]string{false: "chained", true: "apart"}[apart]
 					b.Run(fmt.Sprintf("K%d/N%d/rows%d/lanes%d/%s", s[0], s[1], rows, lanes,
 						how), func(b *testing.B) {
-						x := newBench(b, dev, linearOf(s[0], s[1], 1, Q4_0), apart)
+						x := newBench(b, dev, modelsLinear(s[0], s[1], 1, Q4_0), apart)
 						defer x.release()
 						x.run(b)
 					})
