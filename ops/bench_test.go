@@ -315,8 +315,7 @@ func placed(apart bool) string {
 	return "chained"
 }
 
-// linearOf builds a product with weights of noise in a format.
-// linearOf is a product of some rows.
+// linearOf is a product of m rows with weights of noise in a format.
 func linearOf(k, n, m int, f Format) func(b *engine.Builder) {
 	return func(b *engine.Builder) {
 		w := noiseMatrix("w", n, k, f)
