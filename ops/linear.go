@@ -950,11 +950,26 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	fit := memory * sums / (4 * (sums*(sums+1) + 1))
 	chunks, most := o.w.Cols/s.chunk(), min(lanes, fit, tuned.lanes)
 	steps := divUp(chunks, most)
-	// Where a few workgroups would wait for all others, half the lanes have all run at once. Loads from a
-	// table would then have too few lanes beside them.
-	all := divUp(rows/halves, s.rows) * min(chunks, most)
-	if s.eights > 1 && o.w.Format.shared == 0 && all > tuned.once && all <= tuned.once*5/4 {
-		steps *= 2
+	// Where a few workgroups would wait for all others, half the lanes have all run at once; where all do and
+	// there is room, half the rows a workgroup have more loads on their way. Loads from a table would then
+	// have too few lanes beside them.
+	all := func() int { return divUp(rows/halves, s.rows) * divUp(chunks, steps) }
+	if s.eights > 1 && o.w.Format.shared == 0 {
+		if all() > tuned.once && all() <= tuned.once*5/4 {
+			steps *= 2
+		}
+		// With a single scale to a lane's columns of a row some more may wait; to make x of splits takes
+		// four times the loads.
+		room := tuned.once
+		if o.w.Format.Pieces[0].Cols == s.chunk() {
+			room = room * 5 / 4
+		}
+		if o.before != nil && o.before.left(linearSplits) != engine.None {
+			room /= 2
+		}
+		if s.rows > 4 && 2*all() <= room {
+			s.rows, sums = s.rows/2, sums/2
+		}
 	}
 	s.lanes = divUp(divUp(chunks, steps), sums) * sums
 	if s.lanes > most {

@@ -297,30 +297,53 @@ func TestFourTeamsOfLanesShareATile(t *testing.T) {
 	hold(t, trials...)
 }
 
-func TestAGEMVHasLanesThatAllRunAtOnce(t *testing.T) {
-	for _, c := range []struct{ k, n, rows, lanes int }{
-		{4096, 4096, 16, 128},
-		{4096, 12288, 16, 128}, // as many as run at once
-		{4096, 14336, 16, 64},
-		{4096, 28672, 16, 128},
-		{14336, 4096, 16, 224},
-		{2048, 2048, 8, 64},
+// inSplits leaves a row in splits.
+type inSplits struct{ leaver }
+
+func (inSplits) left(int) engine.ValueID { return 1 }
+
+func TestAGEMVHasAsManyLanesAsRunAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		f                 Format
+		k, n, rows, lanes int
+	}{
+		{Q4_0, 4096, 4096, 8, 128},
+		{Q4_0, 4096, 12288, 16, 128}, // as many as run at once
+		{Q4_0, 4096, 14336, 8, 64},
+		{Q4_0, 4096, 28672, 16, 128},
+		{Q4_0, 14336, 4096, 8, 224},
+		{Q4_0, 2048, 16384, 16, 64},
+		{Q4_0, 8192, 2048, 8, 256},
+		{Q4_0, 2048, 2048, 4, 64},
+		{Q4_K, 4096, 4096, 8, 128},
+		{Q4_K, 4096, 14336, 16, 64}, // fewer run at once
+		{Q4_K, 14336, 4096, 16, 224},
 	} {
-		o := &linear{w: Matrix{Rows: c.n, Cols: c.k, Format: Q4_0}, y: 1}
+		o := &linear{w: Matrix{Rows: c.n, Cols: c.k, Format: c.f}, y: 1}
 		limits := gpu.DefaultLimits()
 		if s := o.gemv(&limits); s.rows != c.rows || s.lanes != c.lanes {
-			t.Errorf("K %d, N %d: %d rows, %d lanes, want %d, %d", c.k, c.n, s.rows, s.lanes, c.rows, c.lanes)
+			t.Errorf("%s, K %d, N %d: %d rows, %d lanes, want %d, %d", c.f.File, c.k, c.n, s.rows, s.lanes,
+				c.rows, c.lanes)
 		}
+	}
+	left := &linear{w: Matrix{Rows: 4096, Cols: 4096, Format: Q4_0}, before: inSplits{}, y: 1}
+	limits := gpu.DefaultLimits()
+	if s := left.gemv(&limits); s.rows != 16 {
+		t.Errorf("of splits, K 4096, N 4096: %d rows, want 16", s.rows)
+	}
+	left.w.Rows, left.w.Cols = 2048, 2048
+	if s := left.gemv(&limits); s.rows != 4 {
+		t.Errorf("of splits, K 2048, N 2048: %d rows, want 4", s.rows)
 	}
 	// A lane that takes few columns at a time takes several times as many anyway, and with a table lanes wait
 	// for what others load of it.
 	for _, c := range []struct {
 		f        Format
 		n, lanes int
-	}{{F16, 7168, 176}, {IQ4_NL, 14336, 128}} {
+	}{{F16, 7168, 176}, {IQ4_NL, 4096, 128}, {IQ4_NL, 14336, 128}} {
 		o, limits := &linear{w: Matrix{Rows: c.n, Cols: 4096, Format: c.f}, y: 1}, gpu.DefaultLimits()
-		if s := o.gemv(&limits); s.lanes != c.lanes {
-			t.Errorf("%s, N %d: %d lanes, want %d", c.f.File, c.n, s.lanes, c.lanes)
+		if s := o.gemv(&limits); s.rows != 16 || s.lanes != c.lanes {
+			t.Errorf("%s, N %d: %d rows, %d lanes, want 16, %d", c.f.File, c.n, s.rows, s.lanes, c.lanes)
 		}
 	}
 }
