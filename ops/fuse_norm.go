@@ -126,11 +126,11 @@ func normBehind(b *engine.Builder, y engine.ValueID, each, bound int,
 // leavesNorm says whether a norm can be left to products.
 func leavesNorm(b *engine.Builder, o *rmsNorm) bool { return rowsBehind(b, o) > 0 }
 
-// rowsBehind is how many rows of weights read a norm; 0 where something else does, or a product that cannot
-// do its part wherever that has one row.
+// rowsBehind is how many rows of weights read a norm; 0 where a route was asked of it, where something else
+// reads it, or a product that cannot do its part wherever that has one row.
 func rowsBehind(b *engine.Builder, o *rmsNorm) (rows int) {
 	readers, all := b.Readers(o.y)
-	if !all || o.other != nil || o.residual != engine.None {
+	if !all || o.other != nil || o.residual != engine.None || b.RouteAsked(o.y) {
 		return 0
 	}
 	for _, r := range readers {

@@ -78,7 +78,7 @@ func leavesSum(b *engine.Builder, o *rmsNorm) bool {
 			return false
 		}
 	}
-	if norm == nil || norm.eps != o.eps || b.RouteAsked(norm.y) {
+	if norm == nil || norm.eps != o.eps {
 		return false
 	}
 	if rows := rowsBehind(b, norm); rows == 0 || rows*last(b.MaxDims(o.y)) > tuned.sum {

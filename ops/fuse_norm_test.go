@@ -75,6 +75,13 @@ func TestANormOfOneRowIsLeftToTheProductsThatReadIt(t *testing.T) {
 			k: 32, build: nothing,
 			routes: map[string]string{"linear@k": "tile64"}, want: all,
 		},
+		"it is made to do as for more": {
+			k: 32, build: nothing, routes: map[string]string{"rms_norm": "rows"}, want: all,
+		},
+		"so is one with a product before it": {
+			k: 32, before: "down", build: nothing, routes: map[string]string{"rms_norm": "rows"},
+			want: append([]string{"down"}, all...),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := engine.NewBuilder(gpu.DefaultLimits())
