@@ -132,7 +132,8 @@ func (b *Builder) forget(first int) {
 func (b *Builder) Fuse(rules ...Fusion) { b.fusions = rules }
 
 // SelectFusions are the rules that a person asks for: "on" or "" for all, "off" for none, else names with
-// commas between them.
+// commas between them. They are tried in their own order, whatever that of the names: some take what others
+// leave them.
 func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
 	switch want {
 	case "on", "":
@@ -140,17 +141,18 @@ func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
 	case "off":
 		return nil, nil
 	}
+	wanted := strings.Split(want, ",")
+	known := []string{"on", "off"}
 	var selected []Fusion
-	for _, name := range strings.Split(want, ",") {
-		i := slices.IndexFunc(rules, func(r Fusion) bool { return r.Name == name })
-		if i < 0 {
-			names := []string{"on", "off"}
-			for _, r := range rules {
-				names = append(names, r.Name)
-			}
-			return nil, fmt.Errorf("no fusion rule %q: want %s", name, strings.Join(names, ", "))
+	for _, r := range rules {
+		if known = append(known, r.Name); slices.Contains(wanted, r.Name) {
+			selected = append(selected, r)
 		}
-		selected = append(selected, rules[i])
+	}
+	for _, name := range wanted {
+		if !slices.Contains(known[2:], name) {
+			return nil, fmt.Errorf("no fusion rule %q: want %s", name, strings.Join(known, ", "))
+		}
 	}
 	return selected, nil
 }
