@@ -69,21 +69,29 @@ func levelsAt(t testing.TB, n *network, tokens, pos int) (levels, passes int) {
 // liveAt has the shapes of a step of some tokens at a position in force.
 func liveAt(t testing.TB, n *network, tokens, pos int) *engine.Live {
 	t.Helper()
-	l, err := engine.NewLive(n.graph, engine.LiveOptions{})
+	l, err := broughtTo(n, tokens, pos)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return l
+}
+
+func broughtTo(n *network, tokens, pos int) (*engine.Live, error) {
+	l, err := engine.NewLive(n.graph, engine.LiveOptions{})
+	if err != nil {
+		return nil, err
+	}
 	if err := l.SetDims(n.tokens, 1, tokens); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	if err := l.SetInt(n.pos, int64(pos)); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	if err := l.Propagate(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	l.Commit()
-	return l
+	return l, nil
 }
 
 // points are steps of every route that a Llama has: prompts and single tokens, at the start and later. Of

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/model/session"
+	"gpuscope/ops"
 )
 
 // expected is a session in ten lines: which positions each step of the text took.
@@ -163,5 +165,62 @@ func TestAnyCommandsLeaveTheSessionWhereReasoningSays(t *testing.T) {
 			"": func(*rapid.T) { check("then") },
 		})
 		r.dev.FailNth(fake.Submit, math.MaxInt32, nil)
+	})
+}
+
+// Whichever rules of fusion are on, every architecture computes what it does without.
+func TestAnyRulesKeepWhatAModelComputes(t *testing.T) {
+	steps := []struct{ tokens, pos int }{{5, 0}, {1, 5}, {3, 6}, {1, 9}}
+	files, logits := make([]string, len(architectures)), make([][][]float64, len(architectures))
+	run := func(a int, fuse string) (got [][]float64, err error) {
+		m, err := Read(Options{Path: files[a], Fuse: fuse})
+		if err != nil {
+			return nil, err
+		}
+		defer m.Close()
+		n, err := m.build(deviceLimits())
+		if err != nil {
+			return nil, err
+		}
+		x := ops.NewInterpreter(n.graph)
+		for _, s := range steps {
+			if _, err := broughtTo(n, s.tokens, s.pos); err != nil {
+				return nil, err
+			}
+			if err := x.Step(n.input(s.pos, ids(s.tokens)), nil); err != nil {
+				return nil, err
+			}
+			got = append(got, x.Tensor(n.logits).Data)
+		}
+		return got, nil
+	}
+	for i, a := range architectures {
+		files[i] = write(t, tinyWide(a, 128).Bytes())
+		var err error
+		if logits[i], err = run(i, "off"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		a := rapid.IntRange(0, len(files)-1).Draw(rt, "architecture")
+		var some []string
+		for _, r := range ops.Fusions {
+			if rapid.Bool().Draw(rt, r.Name) {
+				some = append(some, r.Name)
+			}
+		}
+		fuse := strings.Join(some, ",")
+		all, err := run(a, fuse)
+		if err != nil {
+			rt.Fatalf("%s, --fuse %s: %v", architectures[a].name, fuse, err)
+		}
+		for i, got := range all {
+			for j, want := range logits[a][i] {
+				if math.Abs(got[j]-want) > 1e-9 {
+					rt.Fatalf("%s, --fuse %s, %+v: logit %d is %v, want %v", architectures[a].name, fuse,
+						steps[i], j, got[j], want)
+				}
+			}
+		}
 	})
 }

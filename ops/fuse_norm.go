@@ -87,14 +87,18 @@ type preparer interface {
 	prepares() *rmsNorm // nil: none
 }
 
-// nextNorm is a norm of y, which leaves says can be left, for which the kernel for one row can do its part;
-// nil where there is none.
+// nextNorm is a norm of y, which leaves says can be left, of which the kernel for one row does its part
+// wherever y has one; nil where there is none.
 func (o *linear) nextNorm(b *engine.Builder, leaves func(*engine.Builder, *rmsNorm) bool) *rmsNorm {
 	s := &o.shapes[0]
 	if s.batch != 1 || len(o.parts) > 1 || o.gated != nil {
 		return nil
 	}
-	return normBehind(b, o.y, s.rows, len(o.bindings(0, &o.parts[0])), leaves)
+	next := normBehind(b, o.y, s.rows, len(o.bindings(0, &o.parts[0])), leaves)
+	if next == nil || o.last || next.last || o.before == nil || o.before.leavesAll() {
+		return next
+	}
+	return nil // a row that is given as it is takes another kernel
 }
 
 // normBehind is a norm of y that can be left to what gives y, with a sum of squares for each so many columns
