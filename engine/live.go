@@ -358,6 +358,9 @@ func sameDispatches(a, b *plan) bool {
 // Dims are the dims in force of a tensor. They must not be changed, and are good until the next Commit.
 func (l *Live) Dims(v ValueID) []int { return l.now.dims[v] }
 
+// Left says whether a tensor is left to its readers.
+func (l *Live) Left(v ValueID) bool { return l.now.left[v] }
+
 // Int is the value in force of a SymInt.
 func (l *Live) Int(v ValueID) int64 { return l.now.ints[v] }
 

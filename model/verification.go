@@ -253,6 +253,11 @@ func (v *verification) operator(i int) error {
 		}
 		w.looks[k].Into = nil
 	}
+	for _, out := range o.Outputs {
+		if v.exec.Live().Left(out) {
+			v.own.Leave(out)
+		}
+	}
 	v.drop(o, w)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -292,5 +293,38 @@ func TestWhatAnotherMakesIsHeldToItsReference(t *testing.T) {
 	gaps := gapsOf(s, tr, len(tr.Steps)-1)
 	if gaps[sum] != nil || gaps[maker] == nil {
 		t.Errorf("gaps of %s and %s: %+v and %+v", sum, maker, gaps[sum], gaps[maker])
+	}
+}
+
+// A product is held to what the step gave it, by whichever kernel that came: a wrong one is blamed alone.
+func TestAWrongKernelIsBlamedAloneInStaticMode(t *testing.T) {
+	file := tinyWide(&llama, 128)
+	file.Set("llama.context_length", 2100)
+	o := Options{Path: write(t, file.Bytes()), IgnoreEOS: true}
+	o.Live.Static = true
+	s, end := deviceSession(t, o)
+	g := s.runner.net.graph.Describe()
+	const kernel = "sdpa_fd_reduce.2" // gives attention as it is, not spread
+	wrong := kernelText(t, &g, kernel, "= o / total", "= 1.3 * o / total")
+	for _, c := range []session.Command{
+		{Kind: session.Prompt, Tokens: ids(5)},
+		{Kind: session.Run, N: 1},
+		{Kind: session.Kernel, Edit: &session.KernelEdit{Kernel: kernel, Text: wrong}},
+		{Kind: session.Run, N: 1},
+		{Kind: session.Verify},
+	} {
+		if _, err := s.Do(context.Background(), c); err != nil {
+			t.Fatalf("%s: %v", c.Kind, err)
+		}
+	}
+	tr := end()
+	gaps := gapsOf(s, tr, len(tr.Steps)-1)
+	for name, gap := range gaps {
+		if is, want := !(gap.Share <= 1), strings.HasSuffix(name, ".fd_reduce"); is != want {
+			t.Errorf("%s diverges: %v, want %v: %+v", name, is, want, gap)
+		}
+	}
+	if gaps["layers.0.attn.rope+sdpa.fd_reduce"] == nil {
+		t.Errorf("no gap of what is wrong: %v", slices.Sorted(maps.Keys(gaps)))
 	}
 }

@@ -164,8 +164,7 @@ func (o *sdpa) tail(splits Tensor, split, head int) (largest, total *float64) {
 }
 
 func (o *sdpa) leftRow(r *Ref, x Tensor) Tensor {
-	position := o.position.in(r)
-	if span := position + 1 - o.start(position); !r.has(o.splits) || !o.leaves(span) {
+	if !r.has(o.splits) {
 		return o.spread.leftRow(r, x)
 	}
 	splits, width := r.Tensor(o.splits), o.spread.width

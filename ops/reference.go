@@ -48,6 +48,7 @@ type Choice struct{ Rows, Cols []int }
 // Interpreter runs a graph by the references of its operators. State is kept from step to step.
 type Interpreter struct {
 	choices map[engine.ValueID]Choice
+	left    map[engine.ValueID]bool
 	g       *engine.Graph
 	ops     []operator
 	tensors []Tensor
@@ -66,7 +67,8 @@ type Ref struct {
 // NewInterpreter readies a graph; State is zero.
 func NewInterpreter(g *engine.Graph) *Interpreter {
 	x := &Interpreter{
-		g: g, tensors: make([]Tensor, g.Values()), ints: make([]int64, g.Values()),
+		g: g, left: map[engine.ValueID]bool{},
+		tensors: make([]Tensor, g.Values()), ints: make([]int64, g.Values()),
 		host: make([][]int64, g.Values()), bytes: make([][]byte, g.Values()),
 	}
 	g.Operators(func(id engine.OpID, name string, o engine.Operator) bool {
@@ -111,6 +113,7 @@ func (x *Interpreter) Step(in *engine.StepInput, visit func(engine.OpID) error) 
 
 // Begin takes the inputs of a step, for who calls Run for each operator.
 func (x *Interpreter) Begin(in *engine.StepInput) error {
+	clear(x.left)
 	for _, s := range in.SymInts {
 		x.ints[s.Value] = s.Int
 	}
@@ -166,6 +169,9 @@ func (x *Interpreter) Tensor(v engine.ValueID) Tensor { return x.tensors[v] }
 // gave instead of the reference.
 func (x *Interpreter) SetTensor(v engine.ValueID, t Tensor) { x.tensors[v] = t }
 
+// Leave says that a step has left a tensor: what has another to make it of does so, up to the next step.
+func (x *Interpreter) Leave(v engine.ValueID) { x.left[v] = true }
+
 // Choose says that of an output of an operator only these elements are wanted, from now on: to check samples
 // of a large model costs what the samples cost. The references of matrix products, attention, norms and of
 // all that works row by row compute no more than they must; others compute everything. What is not computed
@@ -211,8 +217,8 @@ func (r *Ref) Tensor(v engine.ValueID) Tensor {
 	return t
 }
 
-// has says whether an argument that an operator gives has a value.
-func (r *Ref) has(v engine.ValueID) bool { return r.x.tensors[v].Data != nil }
+// has says whether an argument that an operator gives has a value, and is not left.
+func (r *Ref) has(v engine.ValueID) bool { return r.x.tensors[v].Data != nil && !r.x.left[v] }
 
 // Int is the value of a SymInt argument.
 func (r *Ref) Int(v engine.ValueID) int { return int(r.x.ints[v]) }
