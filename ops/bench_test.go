@@ -382,12 +382,20 @@ func BenchmarkLinearTiles(b *testing.B) {
 			b.Run(fmt.Sprintf("K%d/N%d/M%d", s[0], s[1], m), func(b *testing.B) {
 				turns := []*bench{newFMABench(b, dev)}
 				names := []string{"fma"}
-				for _, route := range linearRouteNames[slices.Index(linearRouteNames, "tile64"):] {
+				limits := dev.Info().Limits
+				product := linear{
+					w: noiseMatrix("w", s[1], s[0], Q4_0), bias: engine.None, residual: engine.None,
+				}
+				product.plan(&limits)
+				for i, route := range product.routes {
+					if product.shapes[i].tile == 0 || route.upTo == 0 {
+						continue // not by tiles, or ruled out: a product of many tiles has no splits
+					}
 					turns = append(turns, newBench(b, dev, func(b *engine.Builder) {
-						b.AskRoutes(map[string]string{Q4_0.kind("linear"): route})
+						b.AskRoutes(map[string]string{Q4_0.kind("linear"): route.name})
 						linearOf(s[0], s[1], m, Q4_0)(b)
 					}, false))
-					names = append(names, route)
+					names = append(names, route.name)
 				}
 				times := make([][]uint64, len(turns))
 				for _, x := range turns {
