@@ -106,8 +106,9 @@ func (o *turned) launch(p *engine.Planner, slot, each, ofHead int) *engine.Launc
 		x = o.k
 	}
 	n, positions, d := p.Numel(x), p.Dim(o.k, -3), p.Dim(x, -1)
+	rows := p.Dim(x, -3) // of the tables that are read
 	if o.both {
-		n += p.Numel(o.k)
+		n, rows = n+p.Numel(o.k), positions
 	}
 	head := d / each
 	l := p.Dispatch(slot, p.Vectors(n, each, threadLanes))
@@ -116,7 +117,7 @@ func (o *turned) launch(p *engine.Planner, slot, each, ofHead int) *engine.Launc
 	if o.both {
 		l.Params.U32("q", p.Numel(o.q)/each).U32("k_position", p.Dim(o.k, -2)*head)
 	}
-	l.Bytes = 8*int64(n) + 8*int64(positions)*int64(last(p.Dims(o.cos)))
+	l.Bytes = 8*int64(n) + 8*int64(rows)*int64(last(p.Dims(o.cos)))
 	l.FLOPs = 3 * int64(n/d) * int64(ofHead)
 	return l
 }

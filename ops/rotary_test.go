@@ -7,6 +7,8 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/engine"
+	"gpuscope/engine/gpu"
+	"gpuscope/trace"
 )
 
 // rotaryTrial turns q of so many tokens at most, which is s or, of the last alone, 1.
@@ -62,6 +64,28 @@ func TestApplyRotaryEmb(t *testing.T) {
 		}
 	}
 	hold(t, trials...)
+}
+
+// Of the tables a dispatch reads the rows of the positions that it turns.
+func TestTheLastPositionOfQTakesOneRowOfTheTables(t *testing.T) {
+	const heads, kvHeads, d = 8, 2, 16
+	for _, queries := range []int{7, 1} {
+		c := rotaryTrial(queries, 7, heads, kvHeads, d)
+		g := fusedBy(t, c.build, gpu.DefaultLimits())
+		live, err := engine.NewLive(g, engine.LiveOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := bring(live, c.input(t, g, rotaryStep(queries, 7, heads, kvHeads, d))); err != nil {
+			t.Fatal(err)
+		}
+		for slot, side := range [][2]int{{queries, heads}, {7, kvHeads}} {
+			l, _ := live.Launch(trace.DispatchID(slot))
+			if want := int64(8*side[0]*side[1]*d + 8*side[0]*d/2); l.Bytes != want {
+				t.Errorf("%d positions of q, slot %d: %d bytes, want %d", queries, slot, l.Bytes, want)
+			}
+		}
+	}
 }
 
 // rotaryHFTrial turns the first elements of heads of d.
