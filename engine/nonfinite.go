@@ -13,7 +13,7 @@ import (
 type NonFinite struct {
 	Dispatch trace.DispatchID // that gave it
 	Value    ValueID
-	Index    int // of the element, in the value's live dims, in whichever order it lies
+	Index    int // in the live dims, of the element that lies first in memory, which Builder.Lies may move
 	Number   float64
 }
 

@@ -30,6 +30,7 @@ var fuseAttention = engine.Fusion{
 				return nil
 			}
 			fused.splits = b.Tensor(b.Name(o.y)+".splits", engine.F32)
+			b.Lies(fused.splits, fused.splitsFrom)
 			fused.routes = slices.Clone(o.routes)
 			fused.routes[sdpaSplitDecoding].upTo = 1
 			fused.makeDecodeKernels(b)
@@ -157,6 +158,15 @@ func (o *sdpa) giveLeft(r *Ref, q Tensor, position, tokens int) {
 	r.Set(o.splits, splits)
 }
 
+// splitsFrom is what lies at a place of the splits: first each split's sums, spread, then their tails.
+func (o *sdpa) splitsFrom(at int) int {
+	width := o.qHeads * o.headDim
+	if at >= leftSplits*width {
+		return at
+	}
+	return at - at%width + spreadFrom(at%width, width)
+}
+
 // tail is where the splits have the largest score of a split's head, and the sum of its weights.
 func (o *sdpa) tail(splits Tensor, split, head int) (largest, total *float64) {
 	tail := splits.Data[leftSplits*(o.qHeads*o.headDim+2*head):]
@@ -186,7 +196,7 @@ func (o *sdpa) leftRow(r *Ref, x Tensor) Tensor {
 	}
 	y := zeros(x.Dims...)
 	for i, v := range splits.Data[:leftSplits*width] {
-		column := spreadFrom(i%width, width)
+		column := o.splitsFrom(i) % width
 		y.Data[column] += shares[column/o.headDim][i/width] * v
 	}
 	return y

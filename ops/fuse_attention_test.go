@@ -327,3 +327,40 @@ func TestSplitsAskedForAtFewPositionsHaveAReference(t *testing.T) {
 		}
 	}
 }
+
+// A sum of values that f32 has no room for is told by its column, which each split has.
+func TestWhatIsNotFiniteInSplitsIsToldByItsColumn(t *testing.T) {
+	const heads, headDim, wrong = 2, 64, 71 // of the second head
+	a := attention{qHeads: heads, kvHeads: heads, headDim: headDim, tokens: 1, context: 512}
+	c := leftAttention{attention: a, format: F32, out: 24, views: 1}
+	dev := gputest.Open(t)
+	g, _ := c.fused(t, dev.Info().Limits)
+	x, err := engine.Load(dev, g, engine.LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Release()
+	for i := range g.Values() {
+		if v := engine.ValueID(i); g.Value(v).Name == "v_cache" {
+			values := make([]float32, product(g.Value(v).MaxDims))
+			for at := wrong; at < len(values); at += heads * headDim {
+				values[at] = 3e38
+			}
+			if err := x.WriteValue(v, float32Bytes(values)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	zero := func(int) float64 { return 0 }
+	same := trial{fill: map[string]func(int) float64{"q": zero, "k": zero, "v": zero}}
+	if err := x.Step(t.Context(), same.input(t, g, a.step(1, 200)), engine.TimingOff); err != nil {
+		t.Fatal(err)
+	}
+	first, found, err := x.FirstNonFinite(t.Context())
+	if err != nil || !found {
+		t.Fatalf("found %v, %v", found, err)
+	}
+	if name := g.Value(first.Value).Name; name != "sdpa.splits" || first.Index != wrong {
+		t.Errorf("element %d of %s, want %d of sdpa.splits", first.Index, name, wrong)
+	}
+}
