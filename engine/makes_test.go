@@ -120,6 +120,24 @@ func TestWhatIsLeftIsMadeBeforeItIsRead(t *testing.T) {
 		"does not make left, which is left to it here": func(b *Builder, x, left ValueID) ValueID {
 			return addOp(b, "sum", left, makesOp(b, "made", x, left, true))
 		},
+		"reads (reads) [x[1 16]]: does not make left, which is left to it here": func(
+			b *Builder, x, left ValueID,
+		) ValueID {
+			out := b.Tensor("reads", U32)
+			b.Add("reads", &funcOp{
+				spec: Spec{
+					Kind: "reads", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Makes: []ValueID{left},
+					Slots: []Slot{{Uses: []Use{on(unaryKernel, left, out)}}},
+				},
+				corners: func(r *Ranges) []Corner { return r.Ends(x) },
+				plan: func(p *Planner) error {
+					p.SetDims(out, p.Dims(x)...)
+					p.Dispatch(0, p.Threads(p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
+					return nil
+				},
+			})
+			return out
+		},
 		"kernel unary reads left, which is left to its readers": func(b *Builder, x, left ValueID) ValueID {
 			early := unary(b, "early", left)
 			return addOp(b, "sum", early, makesOp(b, "made", x, left, false))
@@ -133,6 +151,43 @@ func TestWhatIsLeftIsMadeBeforeItIsRead(t *testing.T) {
 		}
 		if err := resize(l, x, 1, width); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("at one row the error is %v, want %q", err, want)
+		}
+	}
+}
+
+func TestBehindWhatMakesItNothingIsLeft(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	left := leftOp(b, x)
+	seen := map[string]bool{} // whether it was left, by operator
+	look := func(name string) ValueID {
+		out := b.Tensor(name, U32)
+		b.Add(name, &funcOp{
+			spec: Spec{
+				Kind: "looks", Inputs: []ValueID{x, left}, Outputs: []ValueID{out},
+				Slots: []Slot{{Uses: []Use{on(unaryKernel, x, out)}}},
+			},
+			corners: func(r *Ranges) []Corner { return r.Ends(x) },
+			plan: func(p *Planner) error {
+				seen[name] = p.Left(left)
+				p.SetDims(out, p.Dims(x)...)
+				p.Dispatch(0, p.Threads(p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
+				return nil
+			},
+		})
+		return out
+	}
+	early := look("early")
+	made := makesOp(b, "made", x, left, false)
+	l := newLive(t, finish(t, b, addOp(b, "out", addOp(b, "sum", early, made), look("late"))), LiveOptions{})
+	for rows, want := range map[int]map[string]bool{
+		7: {"early": false, "late": false}, 1: {"early": true, "late": false},
+	} {
+		if err := resize(l, x, rows, width); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, seen); d != "" {
+			t.Errorf("%d rows:\n%s", rows, d)
 		}
 	}
 }

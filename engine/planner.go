@@ -215,8 +215,10 @@ func (p *Planner) Leave(v ValueID, dims ...int) {
 	}
 }
 
-// Left says whether an argument is left to its readers.
-func (p *Planner) Left(v ValueID) bool { return p.declared(v) && p.env.left[v] }
+// Left says whether an argument is left to its readers, and not made by an operator before this one.
+func (p *Planner) Left(v ValueID) bool {
+	return p.declared(v) && p.env.left[v] && !p.madeBefore(v)
+}
 
 // SetInt gives the value of an output SymInt.
 func (p *Planner) SetInt(v ValueID, n int64) {
@@ -332,7 +334,7 @@ func (p *Planner) complete() error {
 		}
 	}
 	for _, v := range p.op.spec.Makes {
-		if p.env.left[v] && !p.binds(v) {
+		if p.env.left[v] && !p.writes(v) {
 			return fmt.Errorf("does not make %s, which is left to it here", p.name(v))
 		}
 	}
@@ -341,16 +343,26 @@ func (p *Planner) complete() error {
 
 // made says whether this operator, or one before it, makes a tensor where it is left.
 func (p *Planner) made(v ValueID) bool {
-	maker := p.values[v].maker
-	return slices.Contains(p.op.spec.Makes, v) || maker >= 0 && maker < p.op.id
+	return slices.Contains(p.op.spec.Makes, v) || p.madeBefore(v)
 }
 
-// binds says whether a kernel of the plan binds a tensor.
-func (p *Planner) binds(v ValueID) bool {
+// madeBefore says whether an operator before this one makes a tensor where it is left.
+func (p *Planner) madeBefore(v ValueID) bool {
+	maker := p.values[v].maker
+	return maker >= 0 && maker < p.op.id
+}
+
+// writes says whether a kernel of the plan writes a tensor.
+func (p *Planner) writes(v ValueID) bool {
 	for i := range p.plan.launches {
-		bound := func(bind Binding) bool { return bind.Value == v }
-		if p.plan.launches[i].active && slices.ContainsFunc(p.op.use(i, p.plan.route).Bind, bound) {
-			return true
+		if !p.plan.launches[i].active {
+			continue
+		}
+		use := p.op.use(i, p.plan.route)
+		for k, bind := range use.Bind {
+			if bind.Value == v && use.Kernel.Storage[k].Access == gpu.ReadWrite {
+				return true
+			}
 		}
 	}
 	return false
