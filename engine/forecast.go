@@ -223,7 +223,7 @@ func (l *Live) Step() ([]trace.Plan, trace.Step) {
 		switch v := &l.g.values[i]; {
 		case v.kind == symInt:
 			step.SymInts[v.name] = l.now.ints[i]
-		case v.role != Constant && v.role != Scratch && v.role != Fused:
+		case v.role != Constant && v.role != Fused:
 			dims := slices.Clone(l.now.dims[i])
 			step.Dims = append(step.Dims, trace.LiveDims{Value: ValueID(i), Dims: dims})
 		}

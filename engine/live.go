@@ -287,6 +287,17 @@ func (l *Live) weigh(v ValueID, bytes int64) {
 
 func (l *Live) bytesAt(v ValueID, dims []int) int64 { return l.g.values[v].dtype.Bytes(numel(dims)) }
 
+// uses says whether a tensor is in use: scratch is where the plan in force gives it dims, and else keeps what
+// it had.
+func (l *Live) uses(v ValueID) bool {
+	val := &l.g.values[v]
+	if val.role != Scratch {
+		return true
+	}
+	spec := &l.g.ops[val.producer].spec
+	return l.plans[val.producer].outs[len(spec.Outputs)+slices.Index(spec.Scratch, v)].set
+}
+
 // eachScratch calls f with the bytes of each scratch tensor of an operator that its plan in force uses, and
 // with 0 for the others.
 func (l *Live) eachScratch(o OpID, f func(v ValueID, bytes int64)) {

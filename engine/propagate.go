@@ -182,8 +182,11 @@ func (l *Live) run(o int, wake *bitset) error {
 		l.pin(op, into)
 	}
 	noop := l.logPlans(op, in, into)
-	for i, v := range op.spec.Outputs {
-		out := &into.outs[i]
+	for i := range into.outs {
+		out, v := &into.outs[i], op.out(i)
+		if !out.set {
+			continue // scratch that the plan does not use
+		}
 		if l.g.values[v].kind == symInt {
 			if l.next.ints[v] == out.int {
 				continue
@@ -233,7 +236,7 @@ func (l *Live) check(o *op, p *plan) error {
 		if !out.set {
 			continue
 		}
-		val := l.g.out(o, i)
+		val := &l.g.values[o.out(i)]
 		if val.kind == symInt {
 			if out.int < val.lo || out.int > val.hi {
 				return refuse("%s would be %d, its range is %d to %d", val.name, out.int, val.lo, val.hi)
@@ -269,11 +272,11 @@ func (g *Graph) compiled(o *op, slot, route int) bool {
 }
 
 // out is the i-th value that an operator gives: outputs, then scratch.
-func (g *Graph) out(o *op, i int) *value {
+func (o *op) out(i int) ValueID {
 	if i < len(o.spec.Outputs) {
-		return &g.values[o.spec.Outputs[i]]
+		return o.spec.Outputs[i]
 	}
-	return &g.values[o.spec.Scratch[i-len(o.spec.Outputs)]]
+	return o.spec.Scratch[i-len(o.spec.Outputs)]
 }
 
 // pin gives each slot of a plan the largest grid that it has at a corner of the plan's route.

@@ -324,7 +324,7 @@ func (r *Recorder) changedDims(l *ResizeLog, inputs *inputState, all bool) []tra
 	}
 	if all {
 		for i := range g.values {
-			if role := g.values[i].role; role != Constant && role != Scratch && role != Fused {
+			if role := g.values[i].role; role != Constant && role != Fused {
 				mark(ValueID(i))
 			}
 		}

@@ -97,7 +97,7 @@ func (k *told) is(t fataler, x *Executor, s *trace.Step) {
 			if got, want := k.ints[v.name], x.live.Int(ValueID(i)); got != want {
 				t.Fatalf("step %d: %s is told to be %d, it is %d", s.Index, v.name, got, want)
 			}
-		case v.role != Constant && v.role != Scratch && v.role != Fused:
+		case v.role != Constant && v.role != Fused:
 			if got, want := k.dims[ValueID(i)], x.live.Dims(ValueID(i)); !slices.Equal(got, want) {
 				t.Fatalf("step %d: %s is told to be %v, it is %v", s.Index, v.name, got, want)
 			}

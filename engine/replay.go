@@ -74,13 +74,7 @@ func (l *placedLook) room() uint64 { return uint64(len(l.Into)+15) / 16 * 16 }
 
 // LiveDims are the dims in force of a tensor; false of scratch that the last step does not use.
 func (x *Executor) LiveDims(v ValueID) ([]int, bool) {
-	val := &x.g.values[v]
-	if val.role != Scratch {
-		return slices.Clone(x.live.Dims(v)), true
-	}
-	o := &x.g.ops[val.producer]
-	out := &x.live.plans[val.producer].outs[len(o.spec.Outputs)+slices.Index(o.spec.Scratch, v)]
-	return slices.Clone(out.dims), out.set
+	return slices.Clone(x.live.Dims(v)), x.live.uses(v)
 }
 
 // LiveSize is the size in bytes of a tensor at the dims in force.

@@ -36,7 +36,9 @@ func worked(t *testing.T) string {
 			}
 			gives := "no new dims"
 			for ; change < h.changeEnd; change++ {
-				gives = fmt.Sprint("gives ", l.next.dims[l.log.changes[change].value])
+				if v := l.log.changes[change].value; l.g.values[v].role != Scratch {
+					gives = fmt.Sprint("gives ", l.next.dims[v])
+				}
 			}
 			fmt.Fprintf(&page, "  %s, woken by %s, %s\n", l.g.ops[h.op].name, strings.Join(woken, " and "),
 				gives)

@@ -12,8 +12,8 @@ import (
 func TestGraphAtALiveShapeIsItsDispatchTable(t *testing.T) {
 	t.Parallel()
 	type row struct {
-		Op, Reason string
-		Grid       json.RawMessage
+		Op, Reason, Live string
+		Grid             json.RawMessage
 	}
 	rows := func(at string) map[string]row {
 		var table struct{ Rows []row }
@@ -33,6 +33,11 @@ func TestGraphAtALiveShapeIsItsDispatchTable(t *testing.T) {
 	}
 	if _, runs := prompt["rope+sdpa.decode"]; runs {
 		t.Error("seven tokens decode by splits")
+	}
+	// What the rotation writes is scratch of attention: its shape is the live one, too. That of the last
+	// layer has the last token's q alone.
+	if got := prompt["rope+sdpa.rope"].Live; got != "1×1×6×64, 1×7×2×64 @0" {
+		t.Errorf("the rotation of seven tokens gives %q", got)
 	}
 	if got := prompt["k"].Reason; !strings.HasPrefix(got, "batch8") {
 		t.Errorf("k of seven tokens takes %q, want batch8", got)

@@ -278,6 +278,8 @@ func (x *Index) liveText(step int, id trace.ValueID) string {
 	switch {
 	case step < 0:
 		return x.Bounds(v)
+	case v.Role == "fused": // it is nowhere
+		return table.Unmeasured
 	case v.Kind != "symint":
 		return table.Shape(x.Dims(step, id))
 	}

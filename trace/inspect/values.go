@@ -49,6 +49,9 @@ func (x *Index) Values(scope Scope) *table.Table {
 				if !live {
 					return table.Cell{}
 				}
+				if v.Role == "fused" { // it is nowhere
+					return table.Missing()
+				}
 				if v.Kind != "symint" {
 					return shapes(table.Shape(x.Dims(step, v.ID)))
 				}
