@@ -214,6 +214,8 @@ func TestALookSaysWhatItCannotShow(t *testing.T) {
 	try("there is no step to run again", &session.LookAt{Value: r.value("embed")})
 	r.do(promptOf(5))
 	r.do(session.Command{Kind: session.Next})
+	try("nothing writes layers.0.attn.sdpa in step 1: what reads it does its work there",
+		&session.LookAt{Value: r.value("layers.0.attn.sdpa"), Count: 1})
 	r.do(session.Command{Kind: session.Previous})
 	one, late := 1, trace.DispatchID(9999)
 	try("look: it says at no value", nil)
