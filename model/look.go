@@ -149,7 +149,8 @@ func (s *live) replayTo(ctx context.Context, at session.LookAt, t *turn, out *se
 	case v.Role == engine.Input:
 		return nil
 	case x.Live().Left(at.Value):
-		return fmt.Errorf("nothing writes %s in step %d: what reads it does its work there", v.Name, t.index)
+		return fmt.Errorf("nothing writes %s in step %d: its operator leaves it, and what reads it takes others",
+			v.Name, t.index)
 	default:
 		return fmt.Errorf("nothing writes %s in step %d: its operator takes another route there", v.Name,
 			t.index)

@@ -214,7 +214,7 @@ func TestALookSaysWhatItCannotShow(t *testing.T) {
 	try("there is no step to run again", &session.LookAt{Value: r.value("embed")})
 	r.do(promptOf(5))
 	r.do(session.Command{Kind: session.Next})
-	try("nothing writes layers.0.attn.sdpa in step 1: what reads it does its work there",
+	try("nothing writes layers.0.attn.sdpa in step 1: its operator leaves it",
 		&session.LookAt{Value: r.value("layers.0.attn.sdpa"), Count: 1})
 	r.do(session.Command{Kind: session.Previous})
 	one, late := 1, trace.DispatchID(9999)
