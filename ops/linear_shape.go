@@ -164,7 +164,7 @@ func (o *linear) gemvOfLast(limits *gpu.Limits) linearShape {
 
 // gemvOfSplits is the shape of a GEMV for a row that is left in splits.
 func (o *linear) gemvOfSplits(limits *gpu.Limits) linearShape {
-	if o.before == nil || o.before.left(linearSplits) == engine.None {
+	if !o.takesLeft(linearSplits) {
 		return linearShape{}
 	}
 	return o.gemv(limits)
@@ -205,7 +205,7 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 		if o.w.Format.Pieces[0].Cols == s.chunk() {
 			room = room * 5 / 4
 		}
-		if o.before != nil && o.before.left(linearSplits) != engine.None {
+		if o.takesLeft(linearSplits) {
 			room /= 2
 		}
 		if s.rows > 4 && 2*all() <= room {
