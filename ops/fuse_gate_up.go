@@ -24,7 +24,7 @@ var fuseGateUp = engine.Fusion{
 			parts: w.declare(b), product: b.Scratch(b.Name(joined.y)+".product", engine.F32),
 		}
 		fused.plan(b.Limits())
-		if len(fused.parts) > 1 || fused.shapes[0].lanes == 0 {
+		if len(fused.parts) > 1 || fused.shapes[linearGEMV].lanes == 0 {
 			return nil
 		}
 		fused.makeKernels(b)

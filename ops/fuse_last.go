@@ -28,7 +28,7 @@ var fuseLast = engine.Fusion{
 		case *linear:
 			fused := *o
 			switch {
-			case o.shapes[0].batch != 1 || o.gated != nil || b.RouteAsked(o.y):
+			case o.shapes[linearGEMV].batch != 1 || o.gated != nil || b.RouteAsked(o.y):
 				return nil
 			case o.x == cut.y && (o.residual == engine.None || ofOneRow(b, o.residual)):
 				fused.x = cut.x

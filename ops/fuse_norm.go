@@ -90,11 +90,11 @@ type preparer interface {
 // nextNorm is a norm of y, which leaves says can be left, of which the kernel for one row does its part
 // wherever y has one; nil where there is none.
 func (o *linear) nextNorm(b *engine.Builder, leaves func(*engine.Builder, *rmsNorm) bool) *rmsNorm {
-	s := &o.shapes[0]
+	s := &o.shapes[linearGEMV]
 	if s.batch != 1 || len(o.parts) > 1 || o.gated != nil {
 		return nil
 	}
-	next := normBehind(b, o.y, s.rows, len(o.bindings(0, &o.parts[0])), leaves)
+	next := normBehind(b, o.y, s.rows, len(o.bindings(linearGEMV, &o.parts[0])), leaves)
 	if next == nil || o.last || next.last || o.before == nil || o.before.leavesAll() {
 		return next
 	}

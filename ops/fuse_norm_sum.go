@@ -95,5 +95,6 @@ func (o *linear) takesSum(b *engine.Builder, norm, sum *rmsNorm) bool {
 	of, with := *norm, *o
 	of.sum = sum
 	with.before, with.makes = &of, sum
-	return len(o.parts) == 1 && len(with.bindings(0, &o.parts[0])) <= int(b.Limits().MaxStorageBuffers)
+	return len(o.parts) == 1 &&
+		len(with.bindings(linearGEMV, &o.parts[0])) <= int(b.Limits().MaxStorageBuffers)
 }
