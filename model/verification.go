@@ -231,6 +231,11 @@ func (v *verification) operator(i int) error {
 			v.own.Choose(l.Value, choose(o.Name, numel(dims)/lastDim(dims), lastDim(dims), part))
 		}
 	}
+	for _, out := range o.Outputs {
+		if v.exec.Live().Left(out) {
+			v.own.Leave(out)
+		}
+	}
 	if w.runs {
 		if err := v.own.Run(o.ID); err != nil {
 			return err
@@ -252,11 +257,6 @@ func (v *verification) operator(i int) error {
 			v.own.SetTensor(l.Value, ops.Tensor{Dims: dims, Data: got[k]})
 		}
 		w.looks[k].Into = nil
-	}
-	for _, out := range o.Outputs {
-		if v.exec.Live().Left(out) {
-			v.own.Leave(out)
-		}
 	}
 	v.drop(o, w)
 	return nil

@@ -129,7 +129,7 @@ func (o *sdpa) giveLeft(r *Ref, q Tensor, position, tokens int) {
 	r.Set(o.spread.value, spreadOf(r.Tensor(o.y).Data))
 	d, row, start := o.headDim, o.kvHeads*o.headDim, o.start(position)
 	span := position + 1 - start
-	if !o.splittable(span) {
+	if r.left(o.splits) || !o.splittable(span) {
 		return
 	}
 	length := divUp(span, leftSplits)

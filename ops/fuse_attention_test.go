@@ -328,6 +328,35 @@ func TestSplitsAskedForAtFewPositionsHaveAReference(t *testing.T) {
 	}
 }
 
+// Where a step leaves the splits, as it does far from the first position, their reference does not make them.
+func TestSplitsThatAreLeftHaveNoReference(t *testing.T) {
+	a := attention{qHeads: 8, kvHeads: 2, headDim: 64, tokens: 1, context: 512}
+	c := leftAttention{attention: a, format: F32, out: 24, views: 1}
+	g := fusedBy(t, c.build, gpu.DefaultLimits(), fuseResidual, fuseAttention, fuseNorm)
+	splits := engine.ValueID(slices.IndexFunc(g.Describe().Values, func(v trace.Value) bool {
+		return v.Name == "sdpa.splits"
+	}))
+	in := (&trial{}).input(t, g, a.step(1, 300))
+	for _, left := range []bool{false, true} {
+		x := NewInterpreter(g)
+		if err := x.Begin(in); err != nil {
+			t.Fatal(err)
+		}
+		if left {
+			x.Leave(splits)
+		}
+		g.Operators(func(id engine.OpID, _ string, _ engine.Operator) bool {
+			if err := x.Run(id); err != nil {
+				t.Fatal(err)
+			}
+			return true
+		})
+		if given := x.Tensor(splits).Data != nil; given == left {
+			t.Errorf("left: %v, given: %v", left, given)
+		}
+	}
+}
+
 // A sum of values that f32 has no room for is told by its column, which each split has.
 func TestWhatIsNotFiniteInSplitsIsToldByItsColumn(t *testing.T) {
 	const heads, headDim, wrong = 2, 64, 71 // of the second head

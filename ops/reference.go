@@ -169,7 +169,8 @@ func (x *Interpreter) Tensor(v engine.ValueID) Tensor { return x.tensors[v] }
 // gave instead of the reference.
 func (x *Interpreter) SetTensor(v engine.ValueID, t Tensor) { x.tensors[v] = t }
 
-// Leave says that a step has left a tensor: what has another to make it of does so, up to the next step.
+// Leave says that a step has left a tensor, up to the next one: what has another to make it of does so, and
+// what gives it need not.
 func (x *Interpreter) Leave(v engine.ValueID) { x.left[v] = true }
 
 // Choose says that of an output of an operator only these elements are wanted, from now on: to check samples
@@ -217,8 +218,11 @@ func (r *Ref) Tensor(v engine.ValueID) Tensor {
 	return t
 }
 
+// left says whether the step has left a tensor.
+func (r *Ref) left(v engine.ValueID) bool { return r.x.left[v] }
+
 // has says whether an argument that an operator gives has a value, and is not left.
-func (r *Ref) has(v engine.ValueID) bool { return r.x.tensors[v].Data != nil && !r.x.left[v] }
+func (r *Ref) has(v engine.ValueID) bool { return r.x.tensors[v].Data != nil && !r.left(v) }
 
 // Int is the value of a SymInt argument.
 func (r *Ref) Int(v engine.ValueID) int { return int(r.x.ints[v]) }
