@@ -456,15 +456,13 @@ func (b *Builder) planCorners(o *op) error {
 	for _, v := range slices.Concat(o.spec.Outputs, o.spec.Scratch) {
 		if val := &b.values[v]; val.kind == tensor {
 			if val.maxDims == nil && val.role == Scratch {
-				val.minDims, val.maxDims = []int{}, []int{} // its route is never taken
-			}
-			if val.maxDims == nil {
+				val.minDims, val.maxDims = []int{0}, []int{0} // its route is never taken
+			} else if val.maxDims == nil {
 				return fmt.Errorf("%s (%s): no corner gives %s a shape", o.name, o.spec.Kind, val.name)
-			}
-			if err := checkDims(val.minDims, val.maxDims); err != nil {
+			} else if err := checkDims(val.minDims, val.maxDims); err != nil {
 				return fmt.Errorf("%s (%s): all corners together: %s: %w", o.name, o.spec.Kind, val.name, err)
 			}
-			val.bytes = val.dtype.Bytes(numel(val.maxDims))
+			val.bytes = max(4, val.dtype.Bytes(numel(val.maxDims))) // no buffer is empty
 			b.env.dims[v] = val.maxDims
 		} else {
 			b.env.ints[v] = val.hi

@@ -75,9 +75,6 @@ func (l *Live) stale(o *op, fresh *plan) error {
 	inForce := &l.plans[o.id]
 	for i := range fresh.outs {
 		out, v := &fresh.outs[i], o.out(i)
-		if !out.set {
-			continue // scratch that the plan does not use
-		}
 		if l.g.values[v].kind == symInt {
 			if out.int != l.now.ints[v] {
 				return l.staleError(o, -1,

@@ -476,11 +476,6 @@ func (x *Executor) Release() {
 	x.owned = nil
 }
 
-// liveBytes is the size of a tensor at the dims in force.
-func (x *Executor) liveBytes(v ValueID) int64 {
-	return x.g.values[v].dtype.Bytes(numel(x.live.Dims(v)))
-}
-
 // ErrNotRead says that an output was not among what the last step read back.
 var ErrNotRead = errors.New("output was not read back")
 

@@ -256,11 +256,8 @@ func (l *Live) chooseLayout() {
 	}
 	for _, v := range l.changed {
 		if l.g.values[v].kind == tensor {
-			l.weigh(v, l.bytesAt(v, l.now.dims[v]))
+			l.weigh(v, l.bytesOf(v))
 		}
-	}
-	for _, o := range l.planned {
-		l.eachScratch(o, l.weigh)
 	}
 	layout := 0
 	if l.larges == 0 {
@@ -285,41 +282,15 @@ func (l *Live) weigh(v ValueID, bytes int64) {
 	}
 }
 
-func (l *Live) bytesAt(v ValueID, dims []int) int64 { return l.g.values[v].dtype.Bytes(numel(dims)) }
-
-// uses says whether a tensor is in use: scratch is where the plan in force gives it dims, and else keeps what
-// it had.
-func (l *Live) uses(v ValueID) bool {
-	val := &l.g.values[v]
-	if val.role != Scratch {
-		return true
-	}
-	spec := &l.g.ops[val.producer].spec
-	return l.plans[val.producer].outs[len(spec.Outputs)+slices.Index(spec.Scratch, v)].set
-}
-
-// eachScratch calls f with the bytes of each scratch tensor of an operator that its plan in force uses, and
-// with 0 for the others.
-func (l *Live) eachScratch(o OpID, f func(v ValueID, bytes int64)) {
-	spec := &l.g.ops[o].spec
-	for i, v := range spec.Scratch {
-		if out := &l.plans[o].outs[len(spec.Outputs)+i]; out.set {
-			f(v, l.bytesAt(v, out.dims))
-		} else {
-			f(v, 0)
-		}
-	}
-}
+// bytesOf is the size of a tensor at the dims in force.
+func (l *Live) bytesOf(v ValueID) int64 { return l.g.values[v].dtype.Bytes(numel(l.now.dims[v])) }
 
 // eachLive calls f with the bytes of every tensor at the shapes in force.
 func (l *Live) eachLive(f func(v ValueID, bytes int64)) {
 	for i := range l.g.values {
-		if val := &l.g.values[i]; val.kind == tensor && val.role != Scratch && val.role != Fused {
-			f(ValueID(i), l.bytesAt(ValueID(i), l.now.dims[i]))
+		if val := &l.g.values[i]; val.kind == tensor && val.role != Fused {
+			f(ValueID(i), l.bytesOf(ValueID(i)))
 		}
-	}
-	for i := range l.g.ops {
-		l.eachScratch(OpID(i), f)
 	}
 }
 

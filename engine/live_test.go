@@ -56,9 +56,7 @@ func resize(l *Live, v ValueID, dims ...int) error {
 func state(l *Live) []string {
 	var s []string
 	for i := range l.g.values {
-		if l.uses(ValueID(i)) {
-			s = append(s, fmt.Sprint(l.g.values[i].name, l.now.dims[i], l.now.ints[i]))
-		}
+		s = append(s, fmt.Sprint(l.g.values[i].name, l.now.dims[i], l.now.ints[i]))
 	}
 	for _, id := range l.Active() {
 		launch, k := l.Launch(id)

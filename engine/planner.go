@@ -54,7 +54,7 @@ type plan struct {
 
 // outPlan is the live dims of an output or scratch tensor, or the value of an output SymInt.
 type outPlan struct {
-	dims []int
+	dims []int // all 0: scratch that the plan does not use
 	int  int64
 	set  bool
 	left bool // to its readers
@@ -304,10 +304,17 @@ func (p *Planner) make(o *op, into *plan, r routeRequest, aliased bool) error {
 }
 
 // complete checks that the plan says all it must: output dims, and a params block that is the kernel's.
+// Scratch that it says nothing of it does not use.
 func (p *Planner) complete() error {
-	for i, out := range p.plan.outs {
-		if !out.set && i < len(p.op.spec.Outputs) {
-			return fmt.Errorf("gives no shape for its output %s", p.name(p.op.spec.Outputs[i]))
+	for i := range p.plan.outs {
+		out, v := &p.plan.outs[i], p.op.out(i)
+		switch {
+		case out.set:
+		case i < len(p.op.spec.Outputs):
+			return fmt.Errorf("gives no shape for its output %s", p.name(v))
+		default:
+			out.dims = out.dims[:len(p.env.dims[v])]
+			clear(out.dims)
 		}
 	}
 	for i := range p.plan.launches {

@@ -184,9 +184,6 @@ func (l *Live) run(o int, wake *bitset) error {
 	noop := l.logPlans(op, in, into)
 	for i := range into.outs {
 		out, v := &into.outs[i], op.out(i)
-		if !out.set {
-			continue // scratch that the plan does not use
-		}
 		if l.g.values[v].kind == symInt {
 			if l.next.ints[v] == out.int {
 				continue

@@ -72,19 +72,11 @@ type placedLook struct {
 // room is what a look takes of a readback.
 func (l *placedLook) room() uint64 { return uint64(len(l.Into)+15) / 16 * 16 }
 
-// LiveDims are the dims in force of a tensor; false of scratch that the last step does not use.
-func (x *Executor) LiveDims(v ValueID) ([]int, bool) {
-	return slices.Clone(x.live.Dims(v)), x.live.uses(v)
-}
+// LiveDims are the dims in force of a tensor, all 0 of scratch that the last step does not use.
+func (x *Executor) LiveDims(v ValueID) []int { return slices.Clone(x.live.Dims(v)) }
 
 // LiveSize is the size in bytes of a tensor at the dims in force.
-func (x *Executor) LiveSize(v ValueID) int64 {
-	dims, used := x.LiveDims(v)
-	if !used {
-		return 0
-	}
-	return x.g.values[v].dtype.Bytes(numel(dims))
-}
+func (x *Executor) LiveSize(v ValueID) int64 { return x.live.bytesOf(v) }
 
 // checkLooks says what is wrong with looks in order of submission.
 func (x *Executor) checkLooks(looks []placedLook) error {

@@ -361,7 +361,7 @@ func (x *Executor) encodeOutputs(enc gpu.Encoder, s *flight, read []ValueID) err
 			if b != from || at < begin || at-begin != x.readAt[read[i]]-x.readAt[first] {
 				break
 			}
-			n := x.liveBytes(read[i])
+			n := x.LiveSize(read[i])
 			s.sizes = append(s.sizes, n)
 			end = max(end, at+uint64(n))
 		}
@@ -381,7 +381,7 @@ func (x *Executor) encodeInputs(enc gpu.Encoder, in *StepInput) error {
 		}
 		from, begin := x.place(*a.From)
 		to, at := x.place(a.Value)
-		if err := enc.Copy(from, begin, to, at, uint64(x.liveBytes(a.Value))); err != nil {
+		if err := enc.Copy(from, begin, to, at, uint64(x.LiveSize(a.Value))); err != nil {
 			return fmt.Errorf("input %s from %s: %w", x.g.values[a.Value].name, x.g.values[*a.From].name, err)
 		}
 	}

@@ -26,10 +26,8 @@ var dtypes = [...]struct {
 // String is the name used in traces.
 func (d DType) String() string { return dtypes[d].name }
 
-// Bytes is the size of n elements, at most maxElements, in whole 32-bit words, at least one.
-func (d DType) Bytes(n int) int64 {
-	return max(4, (int64(n)*int64(dtypes[d].bits)+31)/32*4)
-}
+// Bytes is the size of n elements, at most maxElements, in whole 32-bit words.
+func (d DType) Bytes(n int) int64 { return (int64(n)*int64(dtypes[d].bits) + 31) / 32 * 4 }
 
 // Role says where a value comes from and who may overwrite it.
 type Role uint8

@@ -295,8 +295,7 @@ func (s *live) rewritten(o *engine.EditOutput) (session.Rewritten, error) {
 	info := s.runner.net.graph.Value(o.Value)
 	w.Elements = numel(info.MaxDims)
 	if info.Role != engine.State {
-		dims, _ := s.runner.exec.LiveDims(o.Value)
-		w.Elements = numel(dims)
+		w.Elements = numel(s.runner.exec.LiveDims(o.Value))
 	}
 	own, err := ops.Decode(info.DType, o.Own, w.Elements)
 	if err != nil {

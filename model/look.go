@@ -198,10 +198,7 @@ func (s *live) numbers(v engine.ValueID) numbers {
 	}
 	x, info := s.runner.exec, s.runner.net.graph.Value(v)
 	count := 1
-	dims, used := x.LiveDims(v)
-	if !used {
-		count = 0
-	}
+	dims := x.LiveDims(v)
 	for _, d := range dims {
 		count *= d
 	}

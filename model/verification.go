@@ -192,11 +192,7 @@ func (v *verification) elements(id engine.ValueID) int {
 	if v.graph.Value(id).Role == engine.State {
 		return v.held(id, v.position+v.tokens)
 	}
-	dims, used := v.exec.LiveDims(id)
-	if !used {
-		return 0
-	}
-	return numel(dims)
+	return numel(v.exec.LiveDims(id))
 }
 
 // held is how many elements of State hold something when so many positions are in use: those of a cache
@@ -227,7 +223,7 @@ func (v *verification) operator(i int) error {
 			copy(held.Data, got[k])
 			v.own.SetTensor(l.Value, held)
 		} else if part := v.partOf(w); w.compare && part < 1 {
-			dims, _ := v.exec.LiveDims(l.Value)
+			dims := v.exec.LiveDims(l.Value)
 			v.own.Choose(l.Value, choose(o.Name, numel(dims)/lastDim(dims), lastDim(dims), part))
 		}
 	}
@@ -253,7 +249,7 @@ func (v *verification) operator(i int) error {
 		if v.graph.Value(l.Value).Role == engine.State {
 			v.own.Drop(l.Value)
 		} else {
-			dims, _ := v.exec.LiveDims(l.Value)
+			dims := v.exec.LiveDims(l.Value)
 			v.own.SetTensor(l.Value, ops.Tensor{Dims: dims, Data: got[k]})
 		}
 		w.looks[k].Into = nil
@@ -287,7 +283,7 @@ func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []floa
 		all = v.full.Tensor(l.Value).Data
 	}
 	id, from := l.After, 0
-	dims, _ := v.exec.LiveDims(l.Value)
+	dims := v.exec.LiveDims(l.Value)
 	part := view{width: lastDim(dims), float: info.DType == engine.F32}
 	if info.Role == engine.State {
 		behind := func(id trace.DispatchID) bool { return id > w.last }

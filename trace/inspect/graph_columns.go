@@ -281,7 +281,7 @@ func (x *Index) liveText(step int, id trace.ValueID) string {
 	case v.Role == "fused": // it is nowhere
 		return table.Unmeasured
 	case v.Kind != "symint":
-		return table.Shape(x.Dims(step, id))
+		return x.shapeOf(id, x.Dims(step, id))
 	}
 	if n, ok := x.SymInt(step, id); ok {
 		return fmt.Sprint(n)

@@ -91,3 +91,27 @@ func TestTheNextVersionCostsWhatIsNew(t *testing.T) {
 		t.Errorf("1,200 versions take %.0f kB, 300 take %.0f: want four times as much", many/1e3, few/1e3)
 	}
 }
+
+// Scratch that a step does not use has dims of 0, and what fusion made needless is nowhere: neither has a
+// live shape, and the second no bytes.
+func TestWhatAStepDoesNotUseHasNoLiveShape(t *testing.T) {
+	tr := tracetest.Run(1, 7)
+	values := tr.Graph.Values
+	scratch := slices.IndexFunc(values, func(v trace.Value) bool { return v.Role == "scratch" })
+	gone := slices.IndexFunc(values, func(v trace.Value) bool { return v.Role == "intermediate" })
+	values[gone].Role = "fused"
+	unused := make([]int, len(values[scratch].MaxDims))
+	step := &tr.Steps[0]
+	step.Dims = append(step.Dims, trace.LiveDims{Value: values[scratch].ID, Dims: unused})
+	all := inspect.NewIndex(tr).Values(inspect.Scope{Steps: []int{0}})
+	cell := func(column string, value int) string {
+		i := slices.IndexFunc(all.Columns, func(c table.Column) bool { return c.Name == column })
+		return all.Columns[i].Of(value).Text
+	}
+	if live, bytes := cell("live", scratch), cell("bytes", scratch); live != table.Unmeasured || bytes == "" {
+		t.Errorf("scratch not in use: live %q, %q bytes", live, bytes)
+	}
+	if live, bytes := cell("live", gone), cell("bytes", gone); live != table.Unmeasured || bytes != "" {
+		t.Errorf("what was fused away: live %q, %q bytes", live, bytes)
+	}
+}

@@ -281,7 +281,7 @@ func (x *Index) Live(l *Launch) string {
 		if g.Values[v].Role == "state" && len(l.Op.Inputs) > 0 {
 			v = l.Op.Inputs[0] // the rows that are appended
 		}
-		shapes = append(shapes, table.Shape(x.Dims(step, v)))
+		shapes = append(shapes, x.shapeOf(v, x.Dims(step, v)))
 	}
 	out := strings.Join(shapes, ", ")
 	for _, v := range l.Op.Inputs {

@@ -319,7 +319,7 @@ func someOf(names []string) string {
 func (x *Index) resizeChange(r *ResizeRow) string {
 	switch {
 	case r.Change != nil:
-		return valueChange(r.Change)
+		return x.valueChange(r.Change)
 	case r.Plan != nil:
 		return x.planChange(*r.Plan)
 	case r.Hook == nil:
@@ -371,7 +371,7 @@ func (x *Index) hookChange(h *trace.Hook) string {
 		}
 	}
 	for i := range h.Changed {
-		say(valueChange(&h.Changed[i]))
+		say(x.valueChange(&h.Changed[i]))
 	}
 	if params && len(parts) == 0 {
 		parts = []string{"p"}
@@ -416,7 +416,18 @@ func gridDiffText(from, to *trace.Plan) string {
 }
 
 // valueChange is "1×42 → 1×1", or "57 → 58" of a SymInt.
-func valueChange(c *trace.Change) string { return table.Shape(c.From) + " → " + table.Shape(c.To) }
+func (x *Index) valueChange(c *trace.Change) string {
+	return x.shapeOf(c.Value, c.From) + " → " + x.shapeOf(c.Value, c.To)
+}
+
+// shapeOf writes the live dims of a value, or what a SymInt is. Dims of 0 are of scratch that a step does not
+// use.
+func (x *Index) shapeOf(v trace.ValueID, dims []int) string {
+	if x.Trace.Graph.Values[v].Role == "scratch" && slices.Contains(dims, 0) {
+		return table.Unmeasured
+	}
+	return table.Shape(dims)
+}
 
 // planChange says what another plan changes: grid, kernel, params.
 func (x *Index) planChange(c trace.PlanChange) string {

@@ -49,16 +49,7 @@ func (x *Index) Values(scope Scope) *table.Table {
 				if !live {
 					return table.Cell{}
 				}
-				if v.Role == "fused" { // it is nowhere
-					return table.Missing()
-				}
-				if v.Kind != "symint" {
-					return shapes(table.Shape(x.Dims(step, v.ID)))
-				}
-				if n, ok := x.SymInt(step, v.ID); ok {
-					return table.Text(fmt.Sprint(n))
-				}
-				return table.Missing()
+				return shapes(x.liveText(step, v.ID))
 			}),
 		},
 		{
@@ -67,9 +58,9 @@ func (x *Index) Values(scope Scope) *table.Table {
 		},
 		{
 			Name: "bytes", Title: "bytes", Unit: "bytes", Is: table.Exact, Width: 80,
-			Doc: "of the largest shape; an alias has none of its own",
+			Doc: "of the largest shape; an alias has none of its own, nor has what fusion made needless",
 			Of: at(func(v *trace.Value) table.Cell {
-				if v.Kind == "symint" || v.AliasOf != nil {
+				if v.Kind == "symint" || v.AliasOf != nil || v.Role == "fused" {
 					return table.Cell{}
 				}
 				return table.Cell{Text: table.Memory(v.Bytes), Number: float64(v.Bytes), Has: true}
@@ -89,7 +80,7 @@ func (x *Index) Bounds(v *trace.Value) string {
 	if s := x.graph.symints[v.ID]; v.Kind == "symint" && s != nil {
 		return fmt.Sprintf("%d to %d", s.Min, s.Max)
 	}
-	return table.Shape(v.MaxDims)
+	return x.shapeOf(v.ID, v.MaxDims)
 }
 
 // LiveRows is how many rows of a cache, as they stand one after the other along its last dim, are of the text

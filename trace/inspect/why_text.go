@@ -289,7 +289,7 @@ func changeText(from, to []int) string {
 	if from == nil {
 		return table.Shape(to)
 	}
-	return valueChange(&trace.Change{From: from, To: to})
+	return table.Shape(from) + " → " + table.Shape(to)
 }
 
 // foldedLink is a link, or the same way through several layers.
