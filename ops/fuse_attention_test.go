@@ -29,17 +29,8 @@ type leftAttention struct {
 
 func (c leftAttention) build(b *engine.Builder) {
 	b.AskRoutes(c.routes)
-	input := func(name string, heads int) engine.ValueID {
-		return b.Input(name, engine.F32, []int{1, 1, heads, c.headDim}, []int{1, c.tokens, heads, c.headDim})
-	}
-	q, k, v := input("q", c.qHeads), input("k", c.kvHeads), input("v", c.kvHeads)
-	t := engine.F32
-	if c.half {
-		t = engine.F16
-	}
-	dims := []int{1, c.context, c.kvHeads, c.headDim}
-	y := SDPA(b, "sdpa", q, k, v, b.State("k_cache", t, dims), b.State("v_cache", t, dims),
-		Sym(b.SymInt("position", 0, int64(c.context)-1, 0)), 0, c.window)
+	q, k, v := c.inputs(b)
+	y := c.attend(b, q, k, v, c.position(b))
 	width := c.qHeads * c.headDim
 	if c.perHead {
 		width = c.headDim
@@ -231,13 +222,8 @@ func TestSplitsThatProductsPutTogetherOnTheGPU(t *testing.T) {
 func TestTheLastRowOfSeveralTokensIsNotOfSplits(t *testing.T) {
 	a := attention{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 3, context: 512}
 	build := func(b *engine.Builder) {
-		in := func(name string, h int) engine.ValueID {
-			return b.Input(name, engine.F32, []int{1, 1, h, 16}, []int{1, 3, h, 16})
-		}
-		q, k, v := in("q", 8), in("k", 2), in("v", 2)
-		dims := []int{1, 512, 2, 16}
-		y := SDPA(b, "sdpa", q, k, v, b.State("k_cache", engine.F32, dims),
-			b.State("v_cache", engine.F32, dims), Sym(b.SymInt("position", 0, 511, 0)), 0, 0)
+		q, k, v := a.inputs(b)
+		y := a.attend(b, q, k, v, a.position(b))
 		y = lastOf(b, View(b, "join", y, Fixed(1), Rest, Fixed(128)), 1)
 		b.Output(Linear(b, "o", y, noiseMatrix("o.w", 24, 128, F32), engine.None))
 	}
@@ -248,15 +234,10 @@ func TestTheLastRowOfSeveralTokensIsNotOfSplits(t *testing.T) {
 
 // A product of the last token may take its residual out of rows that are always several.
 func TestAResidualOfFiveRowsIsCutBesideOneToken(t *testing.T) {
-	a := attention{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 3, context: 512}
+	a := attention{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 3, context: 512, last: true}
 	build := func(b *engine.Builder) {
-		in := func(name string, most, h int) engine.ValueID {
-			return b.Input(name, engine.F32, []int{1, 1, h, 16}, []int{1, most, h, 16})
-		}
-		q, k, v := in("q", 1, 8), in("k", 3, 2), in("v", 3, 2)
-		dims := []int{1, 512, 2, 16}
-		y := SDPA(b, "sdpa", q, k, v, b.State("k_cache", engine.F32, dims),
-			b.State("v_cache", engine.F32, dims), Sym(b.SymInt("position", 0, 511, 0)), 0, 0)
+		q, k, v := a.inputs(b)
+		y := a.attend(b, q, k, v, a.position(b))
 		y = View(b, "join", y, Fixed(1), Rest, Fixed(128))
 		y = Linear(b, "o", y, noiseMatrix("o.w", 24, 128, F32), engine.None)
 		five := b.Input("r", engine.F32, []int{1, 5, 24}, []int{1, 5, 24})
@@ -266,7 +247,7 @@ func TestAResidualOfFiveRowsIsCutBesideOneToken(t *testing.T) {
 	plain := fusedBy(t, build, gpu.DefaultLimits())
 	points := []step{a.step(3, 0), a.step(1, 200), a.step(3, 201), a.step(1, 0)}
 	for _, s := range points {
-		s["q"], s["r"] = []int{1, 1, 8, 16}, []int{1, 5, 24}
+		s["r"] = []int{1, 5, 24}
 	}
 	referencesOf(t, fused, plain, points, 1e-9)
 }
@@ -275,13 +256,8 @@ func TestAResidualOfFiveRowsIsCutBesideOneToken(t *testing.T) {
 func TestAttentionIsNoResidualOfItsOwnReader(t *testing.T) {
 	a := attention{qHeads: 1, kvHeads: 1, headDim: 64, tokens: 3, context: 512}
 	build := func(b *engine.Builder) {
-		in := func(name string, h int) engine.ValueID {
-			return b.Input(name, engine.F32, []int{1, 1, h, 64}, []int{1, 3, h, 64})
-		}
-		q, k, v := in("q", 1), in("k", 1), in("v", 1)
-		dims := []int{1, 512, 1, 64}
-		y := SDPA(b, "sdpa", q, k, v, b.State("k_cache", engine.F32, dims),
-			b.State("v_cache", engine.F32, dims), Sym(b.SymInt("position", 0, 511, 0)), 0, 0)
+		q, k, v := a.inputs(b)
+		y := a.attend(b, q, k, v, a.position(b))
 		o := Linear(b, "o", y, noiseMatrix("o.w", 64, 64, F32), engine.None)
 		b.Output(Add(b, "add", y, o, 1))
 	}

@@ -28,7 +28,7 @@ func (c turnedAttention) build(b *engine.Builder) {
 		q = RMSNorm(b, "q_norm", q, constant(b, "q_norm.w", c.headDim), 1e-5)
 		k = RMSNorm(b, "k_norm", k, constant(b, "k_norm.w", c.headDim), 1e-5)
 	}
-	position := Sym(b.SymInt("position", 0, int64(c.context)-1, 0))
+	position := c.position(b)
 	start := position
 	if c.start > 0 {
 		start = Fixed(c.start)
@@ -48,13 +48,7 @@ func (c turnedAttention) build(b *engine.Builder) {
 	if c.both != nil {
 		c.both(b, q, k)
 	}
-	t := engine.F32
-	if c.half {
-		t = engine.F16
-	}
-	dims := []int{1, c.context, c.kvHeads, c.headDim}
-	b.Output(SDPA(b, "sdpa", q, k, v, b.State("k_cache", t, dims), b.State("v_cache", t, dims), position, 0,
-		c.window))
+	b.Output(c.attend(b, q, k, v, position))
 }
 
 func (c turnedAttention) points() (points []step) {

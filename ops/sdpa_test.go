@@ -48,14 +48,7 @@ func (c attention) build(b *engine.Builder) {
 		streamShapes = []streamShape{c.stream}
 	}
 	q, k, v := c.inputs(b)
-	t := engine.F32
-	if c.half {
-		t = engine.F16
-	}
-	dims := []int{1, c.context, c.kvHeads, c.headDim}
-	kCache, vCache := b.State("k_cache", t, dims), b.State("v_cache", t, dims)
-	position := Sym(b.SymInt("position", 0, int64(c.context)-1, 0))
-	b.Output(SDPA(b, "y", q, k, v, kCache, vCache, position, 0, c.window))
+	b.Output(c.attend(b, q, k, v, c.position(b)))
 }
 
 // inputs are q, k and v.
@@ -65,6 +58,21 @@ func (c attention) inputs(b *engine.Builder) (q, k, v engine.ValueID) {
 	}
 	return input("q", c.qHeads, c.queries(c.tokens)), input("k", c.kvHeads, c.tokens),
 		input("v", c.kvHeads, c.tokens)
+}
+
+func (c attention) position(b *engine.Builder) Int {
+	return Sym(b.SymInt("position", 0, int64(c.context)-1, 0))
+}
+
+// attend is the attention, with caches of its own.
+func (c attention) attend(b *engine.Builder, q, k, v engine.ValueID, position Int) engine.ValueID {
+	t := engine.F32
+	if c.half {
+		t = engine.F16
+	}
+	dims := []int{1, c.context, c.kvHeads, c.headDim}
+	return SDPA(b, "sdpa", q, k, v, b.State("k_cache", t, dims), b.State("v_cache", t, dims), position, 0,
+		c.window)
 }
 
 // queries is of how many of some tokens q is.
