@@ -503,9 +503,8 @@ func BenchmarkLinearTuning(b *testing.B) {
 			for _, lanes := range []int{64, 128, 256} {
 				for _, apart := range []bool{false, true} {
 					tuned.rows, tuned.lanes = rows, lanes
-					how := map[bool]string{false: "chained", true: "apart"}[apart]
 					b.Run(fmt.Sprintf("K%d/N%d/rows%d/lanes%d/%s", s[0], s[1], rows, lanes,
-						how), func(b *testing.B) {
+						placed(apart)), func(b *testing.B) {
 						x := newBench(b, dev, modelsLinear(s[0], s[1], 1, Q4_0), apart)
 						defer x.release()
 						x.run(b)
