@@ -176,7 +176,7 @@ func costTableColumns(x *Index, rows []costRow) []table.Column {
 		},
 		{
 			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80,
-			Doc: "part of the untimed step; = of a cost that is none",
+			Doc: "part of the whole runs; = of a cost that is none",
 			Of: at(func(r *costRow) table.Cell {
 				if r.cost == nil {
 					return table.Missing()
