@@ -46,6 +46,8 @@ type place struct {
 	old    fs.FileInfo // of what is there, nil for nothing
 }
 
+var errFolder = errors.New("it is a folder; give the name of a file in it")
+
 // placeOf refuses what names no place for a trace. A pipe needs no form in its name: it gets lines.
 func placeOf(path string) (place, error) {
 	to := place{path: path}
@@ -54,7 +56,7 @@ func placeOf(path string) (place, error) {
 	case path == "":
 		return to, errors.New(`write trace "": give the name of a file`)
 	case err == nil && old.IsDir():
-		return to, writeError(path, errors.New("it is a folder; give the name of a file in it"))
+		return to, writeError(path, errFolder)
 	case err == nil:
 		to.old, to.pipe = old, isPipe(path, old)
 	case !errors.Is(err, fs.ErrNotExist):

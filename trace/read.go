@@ -24,6 +24,9 @@ func ReadFile(path string) (*Trace, error) {
 		return nil, fileError("read", path, err)
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, fileError("read", path, errFolder)
+	}
 	t, err := Read(f)
 	if err != nil {
 		return nil, fileError("read", path, err)
