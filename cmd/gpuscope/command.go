@@ -187,6 +187,9 @@ func (p *program) run(ctx context.Context, c *command, args []string) error {
 		return p.help(c, flags)
 	}
 	if most := len(strings.Fields(c.operand)); flags.NArg() > most {
+		if _, err := findModel(flags.Args()); c.name == "" && err != nil {
+			return err // the first word may be meant as a command
+		}
 		return usagef("unexpected argument %q", flags.Arg(most))
 	}
 	return act(ctx, flags.Args())
@@ -230,15 +233,16 @@ func flagName(f *pflag.Flag) string {
 	return "--" + f.Name
 }
 
-// suggest is "; did you mean X?" where one of the names is close.
+// suggest is "; did you mean X?" where one of the names is close: two edits away at most, and of a short word
+// at least half is left.
 func suggest(word string, names []string, prefix string) string {
 	best, least := "", 3
 	for _, n := range names {
 		d := distance(word, n)
-		if len(word) > 1 && strings.HasPrefix(n, word) {
+		if strings.HasPrefix(n, word) {
 			d = 1
 		}
-		if d < least && d < len(word) {
+		if d < least && 2*d <= len(word) {
 			best, least = n, d
 		}
 	}

@@ -277,5 +277,10 @@ func findModel(operands []string) (string, error) {
 	if slices.Contains(names, path) {
 		return "", usagef("%q is a command, which comes first, and there is no such file", path)
 	}
-	return "", usagef("no command and no file %q%s", path, suggest(path, names, ""))
+	return "", usagef("no command and no file %q%s", path, cmp.Or(elsewhere[path], suggest(path, names, "")))
 }
+
+// elsewhere says what does the work of commands that people look for.
+var elsewhere = map[string]string{"compare": comparing, "diff": comparing}
+
+const comparing = "; B on the screen of one trace compares it with another, trace show --base compares steps of one"
