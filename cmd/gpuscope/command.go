@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -222,8 +223,24 @@ func flagError(err error, flags *pflag.FlagSet) error {
 // wanted says in words what a flag's type takes.
 var wanted = map[string]string{
 	"int": "a whole number", "intSlice": "whole numbers with commas between them", "bool": "true or false",
-	"uint64":  "a whole number, 0 or more",
-	"float64": "a number", "string": "text", "uint32": "a whole number from 0 to 4294967295",
+	"uint64":   "a whole number, 0 or more",
+	"positive": "a whole number, 1 or more",
+	"float64":  "a number", "string": "text", "uint32": "a whole number from 0 to 4294967295",
+}
+
+// positive is a flag's whole number, 1 or more; 0 where nothing is said.
+type positive int
+
+func (n *positive) String() string { return strconv.Itoa(int(*n)) }
+func (n *positive) Type() string   { return "positive" }
+
+func (n *positive) Set(s string) error {
+	v, err := strconv.Atoi(s)
+	if err == nil && v < 1 {
+		err = strconv.ErrRange
+	}
+	*n = positive(v)
+	return err
 }
 
 func flagName(f *pflag.Flag) string {

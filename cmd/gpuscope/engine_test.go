@@ -32,7 +32,7 @@ func TestEveryFlagOfTheScreenReachesTheEngine(t *testing.T) {
 	known, _ := flagsOf(t, rootCommand(), nil)
 	known.VisitAll(func(f *pflag.Flag) {
 		value := map[string]string{
-			"bool": "true", "int": "7", "uint32": "7", "float64": "0.25", "string": "some text",
+			"bool": "true", "int": "7", "positive": "7", "uint32": "7", "float64": "0.25", "string": "some text",
 			"stringArray": "a=b",
 		}[f.Value.Type()]
 		if value == "" {

@@ -100,14 +100,14 @@ func (o *modelOptions) declareChat(flags *pflag.FlagSet) {
 // declareShape declares the flags that give a graph its size.
 func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 	flags.StringVar(&o.device, "device", "", device)
-	flags.IntVar(&o.context, "context", 0, "make the KV cache hold `N` positions "+
+	flags.Var((*positive)(&o.context), "context", "make the KV cache hold `N` positions "+
 		fmt.Sprintf("(default the model's, at most %s)", table.Integer(model.DefaultContext)))
-	flags.IntVar(&o.maxChunk, "max-chunk", 0,
+	flags.Var((*positive)(&o.maxChunk), "max-chunk",
 		"take at most `N` tokens a step (default 512, or the context where that is less)")
 	o.kv = choiceFlag(flags, "kv", "keep the KV cache in `TYPE`", "f32", "f16")
 	flags.StringVar(&o.quantize, "quantize", "",
 		"turn matrices of F32, F16 and BF16 into `q4` (4 bits, a scale for each group) as they are loaded")
-	flags.IntVar(&o.groupSize, "group-size", 0, "quantise in groups of `32|64|128` columns (default 32)")
+	flags.Var((*positive)(&o.groupSize), "group-size", "quantise in groups of `32|64|128` columns (default 32)")
 	flags.StringVar(&o.fuse, "fuse", "on", "fuse operators by `RULES`: on, off, or names with commas between"+
 		fusionNames())
 }
@@ -154,13 +154,8 @@ func (o *modelOptions) validate(operands []string) (err error) {
 
 // check says whether the flags are right.
 func (o *modelOptions) checkFlags() error {
-	for _, n := range []struct {
-		name  string
-		value int
-	}{{"context", o.context}, {"max-chunk", o.maxChunk}, {"top-logits", o.topLogits}} {
-		if n.value < 0 {
-			return usagef("--%s %d: want 0 or more", n.name, n.value)
-		}
+	if o.topLogits < 0 {
+		return usagef("--top-logits %d: want 0 or more", o.topLogits)
 	}
 	if o.system != "" && !o.chat {
 		return usagef("--system: it begins a conversation, give --chat too")

@@ -71,7 +71,7 @@ left out unless there are no others. --filter and --sort are what / and o are on
 				"print the rows that match `WORDS`, as norm, !norm, re:^fd_, kernel:mul, op:=k, us:>10, #37")
 			flags.StringVar(&s.choice.Sort, "sort", "", "sort by `COLUMN`, numbers from the largest")
 			flags.BoolVar(&s.reverse, "reverse", false, "turn the order round")
-			flags.IntVar(&s.width, "width", 0,
+			flags.Var((*positive)(&s.width), "width",
 				"print the columns that a screen of `N` cells shows (default the terminal's, else all)")
 			format := formatFlag(flags, table.Formats...)
 			return func(ctx context.Context, operands []string) error {
@@ -97,9 +97,6 @@ type show struct {
 }
 
 func (s *show) run(ctx context.Context, operands []string) error {
-	if s.width < 0 {
-		return usagef("--width %d: want 0 or more", s.width)
-	}
 	kind := inspect.List
 	if s.table != "" {
 		var err error

@@ -40,7 +40,7 @@ its tolerance, or gives what is no number. docs/verify.md says what the numbers 
 			flags.IntSliceVar(&v.chunks, "chunks", nil,
 				"take the prompt in steps of `40,1,7` tokens; the last repeats (default as many as a step takes)")
 			flags.IntVarP(&v.steps, "steps", "n", 1, "and `N` decode steps")
-			flags.IntVar(&v.budget, "budget", 0,
+			flags.Var((*positive)(&v.budget), "budget",
 				"let each reference of a step take `N` GFLOP; over that there is no reference run, and of large operators "+
 					"samples are compared (default 100)")
 			flags.BoolVar(&v.all, "all", false, "print a row for each dispatch, too")
@@ -82,8 +82,8 @@ func (v *verification) validate(operands []string) error {
 		return usagef("-n %d: want 0 or more decode steps", v.steps)
 	case v.model.device == trace.NoDevice:
 		return usagef("--device none: there is nothing to verify where nothing runs")
-	case v.budget < 0 || v.budget > model.MostVerifyGFLOP:
-		return usagef("--budget %d: want 0 to %d GFLOP", v.budget, model.MostVerifyGFLOP)
+	case v.budget > model.MostVerifyGFLOP:
+		return usagef("--budget %d: want at most %d GFLOP", v.budget, model.MostVerifyGFLOP)
 	}
 	if err := v.format.check(); err != nil {
 		return err
