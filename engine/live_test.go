@@ -253,7 +253,7 @@ func TestAskedRoutesAreTakenOrRefused(t *testing.T) {
 		return g, x, err
 	}
 	for _, test := range []struct{ target, route, want string }{
-		{"routed", "none", "route routed=none: routed has one, many"},
+		{"routed", "none", "route routed=none: r has one, many"},
 		{"routed@elsewhere", "one", "route routed@elsewhere=one: the graph has no such operator"},
 		{"routed@r", "one", "route one cannot do this shape (it would take many, rows > 1)"},
 	} {

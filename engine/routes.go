@@ -39,8 +39,8 @@ func (b *Builder) request(o *op, targets []string) (routeRequest, error) {
 		b.asked[target] = true
 		if w = (routeRequest{o.routeOf(want), true, target + "=" + want}); w.route < 0 {
 			return w,
-				fmt.Errorf("%w %s=%s: %s has %s", ErrRoute, target, want, o.spec.Kind,
-					strings.Join(o.routeNames(), ", "))
+				fmt.Errorf("%w %s=%s: %s has %s", ErrRoute, target, want, o.name,
+					cmp.Or(strings.Join(o.ownRoutes(), ", "), "no choice of route"))
 		}
 	}
 	return w, nil
@@ -69,8 +69,8 @@ func (b *Builder) routedKinds() (kinds []string) {
 
 // routeOf is the route of that name or with a kernel of that name, -1 if there is none.
 func (o *op) routeOf(name string) int {
-	if r := slices.Index(o.spec.Routes, name); r >= 0 {
-		return r
+	if slices.Contains(o.ownRoutes(), name) {
+		return slices.Index(o.spec.Routes, name)
 	}
 	for r := range o.spec.Routes {
 		for s := range o.spec.Slots {
@@ -82,11 +82,18 @@ func (o *op) routeOf(name string) int {
 	return -1
 }
 
-func (o *op) routeNames() []string {
-	if len(o.spec.Routes) == 0 {
-		return []string{"no choice of route"}
+// ownRoutes are the routes that the operator has kernels for. Others are those of its kind that a size or
+// the device rules out, or that a fusion rule brings: it is asked for before that.
+func (o *op) ownRoutes() (names []string) {
+	for r, name := range o.spec.Routes {
+		for s := range o.spec.Slots {
+			if o.use(s, r).Kernel != nil {
+				names = append(names, name)
+				break
+			}
+		}
 	}
-	return o.spec.Routes
+	return names
 }
 
 // routeLabel names a route where one is to be named, though the operator may have no choice.

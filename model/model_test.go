@@ -385,6 +385,10 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 			o:    Options{Routes: map[string]string{"linear_q4gsw": "warp"}},
 			want: "--route linear_q4gsw=warp", usage: true,
 		},
+		"route that only a fusion rule brings": {
+			o:    Options{Routes: map[string]string{"sdpa_with_kv_cache": "split_decoding"}},
+			want: "layers.0.attn.sdpa has flash_decoding, decoding, materialized, streaming", usage: true,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
