@@ -455,7 +455,9 @@ func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 	}
 	if o.routes.has(sdpaFlashDecoding) {
 		_, mostLeft := o.leftSpan()
-		for _, span := range [...]int{o.mostSplits() * o.split.block, fewDecoded, mostLeft} {
+		// There are the most splits where each has the same number of blocks, and else at the end.
+		even := o.mostSplits() * o.split.block
+		for _, span := range [...]int{o.spanOf(1) / even * even, fewDecoded, mostLeft} {
 			corners = append(corners, at(1, max(first, min(span, o.spanOf(1))-1)))
 		}
 	}

@@ -141,7 +141,6 @@ func TestSDPA(t *testing.T) {
 	var trials []*trial
 	for _, c := range []attention{
 		// Upstream's shapes.
-		{qHeads: 6, kvHeads: 2, headDim: 8, tokens: 4, context: 16, live: [][2]int{{4, 0}, {2, 2}}},
 		{qHeads: 4, kvHeads: 4, headDim: 16, tokens: 3, context: 8, live: [][2]int{{3, 0}}},
 		{qHeads: 8, kvHeads: 4, headDim: 4, tokens: 5, context: 16, live: [][2]int{{5, 0}}},
 		{qHeads: 4, kvHeads: 4, headDim: 32, tokens: 4, context: 16, gain: 100, live: [][2]int{{4, 0}}},
@@ -227,7 +226,6 @@ func TestSDPALarge(t *testing.T) {
 func TestSDPAStreams(t *testing.T) {
 	var trials []*trial
 	for _, c := range []attention{
-		{qHeads: 6, kvHeads: 2, headDim: 8, tokens: 4, context: 16, live: [][2]int{{4, 0}, {2, 2}, {1, 4}}},
 		{qHeads: 4, kvHeads: 4, headDim: 32, tokens: 4, context: 16, gain: 100, live: [][2]int{{4, 0}}},
 		{
 			qHeads: 4, kvHeads: 1, headDim: 64, tokens: 150, context: 300,
@@ -592,6 +590,57 @@ func TestLanesOfStreamingAttentionIdleWhereTheyHaveNoRow(t *testing.T) {
 		p := &plans[slices.IndexFunc(plans, func(p trace.Plan) bool { return p.Kernel == "sdpa_streaming" })]
 		if p.IdleLanes != want {
 			t.Errorf("%d tokens: %d lanes are idle, want %d", c.live[i][0], p.IdleLanes, want)
+		}
+	}
+}
+
+// What a graph allocates for splits is enough wherever a text may stand: the most are not where the most
+// positions are.
+func TestAttentionHasRoomAtEveryPosition(t *testing.T) {
+	for _, c := range []attention{
+		{qHeads: 48, kvHeads: 3, headDim: 16, tokens: 1, context: 673},
+		{qHeads: 6, kvHeads: 2, headDim: 256, tokens: 1, context: 1501},
+	} {
+		plansEverywhere(t, c, 1)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		c := attention{
+			kvHeads: rapid.SampledFrom([]int{1, 2, 3, 8}).Draw(t, "kv heads"),
+			headDim: rapid.SampledFrom([]int{16, 64, 128, 256}).Draw(t, "head dim"),
+			context: 100*draw(t, "hundreds", 0, 15) + draw(t, "context", 1, 100),
+		}
+		c.qHeads = c.kvHeads * rapid.SampledFrom([]int{1, 3, 4, 8, 16}).Draw(t, "queries of a head")
+		c.tokens = draw(t, "tokens", 1, min(c.context, 600))
+		if rapid.Bool().Draw(t, "windowed") {
+			c.window = draw(t, "window", 1, c.context+1)
+		}
+		if rapid.Bool().Draw(t, "one token") {
+			c.tokens, c.route = 1, "flash_decoding"
+		}
+		plansEverywhere(t, c, 1, draw(t, "live tokens", 1, c.tokens))
+	})
+}
+
+// plansEverywhere plans steps of so many tokens at all positions.
+func plansEverywhere(t failer, c attention, tokens ...int) {
+	b := engine.NewBuilder(gpu.DefaultLimits())
+	b.AskRoutes(c.trial().routes)
+	c.build(b)
+	g, err := b.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, err := engine.NewLive(g, engine.LiveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range tokens {
+		in := (&trial{}).input(t, g, c.step(n, 0))
+		for position := range int64(c.context - n + 1) {
+			in.SymInts[0].Int = position
+			if err := bring(live, in); err != nil {
+				t.Fatalf("%d tokens at %d: %v", n, position, err)
+			}
 		}
 	}
 }
