@@ -141,6 +141,7 @@ func TestSDPA(t *testing.T) {
 	var trials []*trial
 	for _, c := range []attention{
 		// Upstream's shapes.
+		{qHeads: 6, kvHeads: 2, headDim: 8, tokens: 4, context: 16, live: [][2]int{{4, 0}, {2, 2}}},
 		{qHeads: 4, kvHeads: 4, headDim: 16, tokens: 3, context: 8, live: [][2]int{{3, 0}}},
 		{qHeads: 8, kvHeads: 4, headDim: 4, tokens: 5, context: 16, live: [][2]int{{5, 0}}},
 		{qHeads: 4, kvHeads: 4, headDim: 32, tokens: 4, context: 16, gain: 100, live: [][2]int{{4, 0}}},
@@ -226,6 +227,7 @@ func TestSDPALarge(t *testing.T) {
 func TestSDPAStreams(t *testing.T) {
 	var trials []*trial
 	for _, c := range []attention{
+		{qHeads: 6, kvHeads: 2, headDim: 8, tokens: 4, context: 16, live: [][2]int{{4, 0}, {2, 2}, {1, 4}}},
 		{qHeads: 4, kvHeads: 4, headDim: 32, tokens: 4, context: 16, gain: 100, live: [][2]int{{4, 0}}},
 		{
 			qHeads: 4, kvHeads: 1, headDim: 64, tokens: 150, context: 300,
