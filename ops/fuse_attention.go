@@ -71,18 +71,20 @@ func (o *sdpa) leaves(span int) bool {
 // splittable says whether one token that sees so many positions can be left in splits: each has some.
 func (o *sdpa) splittable(span int) bool { return span >= leftSplits*leftSplits }
 
+// leftSize is how many numbers the splits of one token are.
+func (o *sdpa) leftSize() int { return leftSplits * o.qHeads * (o.headDim + 2) }
+
 // give settles whether y is given, or left: spread or in splits.
 func (o *sdpa) give(p *engine.Planner, route int, dims []int) {
-	splits := leftSplits * o.qHeads * (o.headDim + 2)
 	if route == sdpaSplitDecoding {
 		p.Leave(o.y, dims...)
 		p.Leave(o.spread.value, 1, o.spread.width)
-		p.SetDims(o.splits, splits)
+		p.SetDims(o.splits, o.leftSize())
 		return
 	}
 	o.spread.give(p, o.y, o.spread != nil && (route == sdpaFlashDecoding || route == sdpaDecoding), dims...)
 	if o.spread != nil {
-		p.Leave(o.splits, splits)
+		p.Leave(o.splits, o.leftSize())
 	}
 }
 
@@ -128,12 +130,12 @@ func (o *sdpa) giveLeft(r *Ref, q Tensor, position, tokens int) {
 	}
 	r.Set(o.spread.value, spreadOf(r.Tensor(o.y).Data))
 	d, row, start := o.headDim, o.kvHeads*o.headDim, o.start(position)
-	span := position + 1 - start
+	span := o.spanAt(position+1, 1)
 	if r.left(o.splits) || !o.splittable(span) {
 		return
 	}
 	length := divUp(span, leftSplits)
-	splits := zeros(leftSplits * o.qHeads * (d + 2))
+	splits := zeros(o.leftSize())
 	keys, values := r.Tensor(o.kCache).Data, r.Tensor(o.vCache).Data
 	for s := range leftSplits {
 		sums := make([]float64, o.qHeads*d)

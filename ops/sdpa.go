@@ -467,7 +467,7 @@ func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 		whole, tokens, position, groups := fewest, upTo, first, 0
 		for n := max(2, fewest); n <= most; n++ {
 			queries := o.queries(n)
-			if o.mostStreamSplits(queries, first+n-o.startOf(queries, first+n)) == 1 {
+			if o.mostStreamSplits(queries, o.spanAt(first+n, queries)) == 1 {
 				whole = n
 			}
 			longest := o.spanOf(queries)
@@ -475,7 +475,7 @@ func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 				longest, 8 * o.stream.across * o.mostStreamSplits(queries, longest),
 			} {
 				p := min(max(span-n, first), last, o.context-n)
-				splits, _ := o.streamSplits(queries, p+n-o.startOf(queries, p+n))
+				splits, _ := o.streamSplits(queries, o.spanAt(p+n, queries))
 				if most := splits * o.streamTiles(queries); n <= upTo && most > groups {
 					tokens, position, groups = n, p, most
 				}
@@ -520,7 +520,7 @@ func (o *sdpa) Plan(p *engine.Planner) error {
 		o.planUpdate(p, tokens, position)
 		o.planStreaming(p, queries, context-queries, 1, 0)
 	case sdpaSplitStreaming:
-		splits, length := o.streamSplits(queries, context-o.startOf(queries, context))
+		splits, length := o.streamSplits(queries, o.spanAt(context, queries))
 		o.planUpdate(p, tokens, position)
 		o.planStreaming(p, queries, context-queries, splits, length)
 		o.planReduce(p, queries, splits)
@@ -543,8 +543,8 @@ func (o *sdpa) cacheBytes() int64 {
 // start is the first position that a token at a position sees.
 func (o *sdpa) start(position int) int { return max(0, position+1-o.window) }
 
-// startOf is the first position that so many tokens before the end of a context see.
-func (o *sdpa) startOf(tokens, context int) int { return o.start(context - tokens) }
+// spanAt is how many positions the last so many tokens of a context see together.
+func (o *sdpa) spanAt(context, tokens int) int { return context - o.start(context-tokens) }
 
 // seen is how many scores the mask lets through, over all heads.
 func (o *sdpa) seen(tokens, position int) int64 {
@@ -570,7 +570,7 @@ func (o *sdpa) planUpdate(p *engine.Planner, tokens, position int) {
 
 func (o *sdpa) planMaterialized(p *engine.Planner, tokens, position int) {
 	context, start := position+tokens, o.start(position)
-	span := context - start
+	span := o.spanAt(context, tokens)
 	stride, seen := stride(span), o.seen(tokens, position)
 	p.SetDims(o.scores, o.qHeads, tokens, stride)
 
@@ -601,6 +601,7 @@ func (o *sdpa) planMaterialized(p *engine.Planner, tokens, position int) {
 
 func (o *sdpa) planStreaming(p *engine.Planner, tokens, position, splits, length int) {
 	context, seen := position+tokens, o.seen(tokens, position)
+	span := o.spanAt(context, tokens)
 	s := &o.stream
 	lanes, tile := s.across*s.down, 8*s.down
 	rows := engine.Split("tokens", tokens, tile)
@@ -608,7 +609,7 @@ func (o *sdpa) planStreaming(p *engine.Planner, tokens, position, splits, length
 	terms := [...]trace.Term{rows, engine.Each("kv heads", o.kvHeads), {}}
 	grid := terms[:2]
 	if length > 0 {
-		terms[2] = engine.Split(o.span, context-o.start(position), length)
+		terms[2] = engine.Split(o.span, span, length)
 		grid = terms[:]
 	}
 	l := p.Dispatch(slotStreaming, p.Rows(lanes, lanes, grid...))
@@ -616,7 +617,7 @@ func (o *sdpa) planStreaming(p *engine.Planner, tokens, position, splits, length
 	l.Grid.Idle = missing / 8 * int64(s.across*o.kvHeads*splits) // without a row of their 8
 	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).
 		U32("window", o.window).U32("kv_heads", o.kvHeads).F32("scale", o.scale)
-	l.Bytes = 2*o.queryBytes(tokens) + 2*int64(context-o.start(position))*o.cacheBytes()
+	l.Bytes = 2*o.queryBytes(tokens) + 2*int64(span)*o.cacheBytes()
 	l.FLOPs = seen * (4*int64(o.headDim) + 5)
 	if length > 0 {
 		l.Params.U32("splits", splits).U32("split_len", length)
@@ -695,11 +696,12 @@ func (o *sdpa) Tolerance(r *Ref, v engine.ValueID) Tolerance {
 	q, k := o.turned(r)
 	d := o.headDim
 	context, row := o.position.in(r)+k.Dims[1], o.kvHeads*d
-	start := o.startOf(q.Dims[1], context)
+	span := o.spanAt(context, q.Dims[1])
+	start := context - span
 	keys := Tensor{[]int{d}, r.Tensor(o.kCache).Data[start*row : context*row]}
 	values := r.Tensor(o.vCache).Data[start*row : context*row]
 	score := q.longest() * keys.longest() * math.Abs(float64(o.scale))
-	part := summed(d)/2*rounding*score + ulps(3) + summed(context-start)*rounding
+	part := summed(d)/2*rounding*score + ulps(3) + summed(span)*rounding
 	if o.rope != nil {
 		part += 2 * o.turnedWithin(r) * score
 		if o.half { // an element of a key may be rounded to another half, and moves a weight by half of that
@@ -707,12 +709,12 @@ func (o *sdpa) Tolerance(r *Ref, v engine.ValueID) Tolerance {
 		}
 	}
 	if v == o.splits { // sums that are not yet divided, and what they are to be divided by
-		part *= 2 * float64(context-start) * max(1, 1/largestOf(values))
+		part *= 2 * float64(span) * max(1, 1/largestOf(values))
 	}
 	return Tolerance{
 		Abs: part * largestOf(values),
 		Why: fmt.Sprintf("scores of at most %.3g are sums of %d products in f32, values up to %.3g are summed over "+
-			"%d positions", score, d, largestOf(values), context-start),
+			"%d positions", score, d, largestOf(values), span),
 	}
 }
 

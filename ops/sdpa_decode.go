@@ -105,7 +105,7 @@ func (o *sdpa) makeReduce(b *engine.Builder, chunks int) *engine.Kernel {
 // choose settles the route, also by the positions that the tokens see.
 func (o *sdpa) choose(p *engine.Planner, tokens, position int) int {
 	queries := o.queries(tokens)
-	span := position + tokens - o.startOf(queries, position+tokens)
+	span := o.spanAt(position+tokens, queries)
 	r, able := o.routes.preferred(tokens), o.routes.allowed(tokens)
 	if !o.splittable(span) {
 		able &^= 1 << sdpaSplitDecoding
@@ -135,10 +135,9 @@ func (o *sdpa) decodeSplits(span int) (n, length int) {
 func (o *sdpa) planDecode(p *engine.Planner, slot int, d *decodeShape, position, splits, length int,
 	grid ...trace.Term,
 ) *engine.Launch {
-	start := o.start(position)
-	span := position + 1 - start
+	span := o.spanAt(position+1, 1)
 	l := p.Dispatch(slot, p.Rows(d.lanes, min(length, d.block)*d.row, grid...))
-	l.Params.U32("context", position+1).U32("start", start)
+	l.Params.U32("context", position+1).U32("start", o.start(position))
 	if d != &o.whole {
 		l.Params.U32("splits", splits).U32("split_len", length)
 	}
@@ -162,14 +161,14 @@ func (o *sdpa) planDecode(p *engine.Planner, slot int, d *decodeShape, position,
 }
 
 func (o *sdpa) planWhole(p *engine.Planner, position int) {
-	span := position + 1 - o.start(position)
+	span := o.spanAt(position+1, 1)
 	l := o.planDecode(p, slotDecode, &o.whole, position, 1, span,
 		engine.Split("heads", o.qHeads, o.whole.heads), engine.Each("tokens", 1))
 	l.Bytes += o.queryBytes(1)
 }
 
 func (o *sdpa) planLeftSplits(p *engine.Planner, position int) {
-	span := position + 1 - o.start(position)
+	span := o.spanAt(position+1, 1)
 	length := divUp(span, leftSplits)
 	l := o.planDecode(p, slotDecode, &o.share, position, leftSplits, length,
 		engine.Split("heads", o.qHeads, o.share.heads), engine.Split(o.span, span, length))
@@ -177,7 +176,7 @@ func (o *sdpa) planLeftSplits(p *engine.Planner, position int) {
 }
 
 func (o *sdpa) planSplits(p *engine.Planner, position int) {
-	span := position + 1 - o.start(position)
+	span := o.spanAt(position+1, 1)
 	splits, length := o.decodeSplits(span)
 	p.SetDims(o.parts, splits, o.qHeads, o.headDim+4)
 	l := o.planDecode(p, slotSplit, &o.split, position, splits, length,
