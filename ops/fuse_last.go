@@ -59,7 +59,11 @@ func ofOneRow(b *engine.Builder, v engine.ValueID) bool {
 	return product(d) == last(d)
 }
 
-// lastDims are those of the last row of a tensor that has one dim of rows.
-func lastDims(dims []int) []int {
-	return append(slices.Repeat([]int{1}, len(dims)-1), last(dims))
+// toLast makes dims of some rows those of the last one, and says which it is.
+func toLast(dims []int) (row int) {
+	row = rowsIn(dims) - 1
+	for i := range len(dims) - 1 {
+		dims[i] = 1
+	}
+	return row
 }

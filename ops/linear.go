@@ -434,12 +434,9 @@ func (o *linear) Plan(p *engine.Planner) error {
 		r = bits.TrailingZeros64(able)
 	}
 	route := p.Choose(r, o.routes[r].why, able)
-	row := m - 1
+	row := 0 // of x and the residual that row 0 of y is of
 	if o.last {
-		m = 1
-		for i := range rank - 1 {
-			out[i] = 1
-		}
+		row, m = toLast(out[:rank]), 1
 	}
 	o.spread.give(p, o.y, o.leaves(route), out[:rank]...)
 	s := &o.shapes[route]
@@ -624,20 +621,18 @@ func (o *linear) Reference(r *Ref) {
 	xRows, k := x.rows()
 	dims := x.Dims
 	var bias, residual Tensor
-	residualRows := 0
 	if o.bias != engine.None {
 		bias = r.Tensor(o.bias)
 	}
 	if o.residual != engine.None {
 		residual = r.Tensor(o.residual)
-		residualRows = rowsIn(residual.Dims)
 		dims, _ = sumDims(dims, residual.Dims)
 	}
 	dims = slices.Clone(dims)
 	dims[len(dims)-1] = o.cols()
 	from := 0 // the row of x and the residual that row 0 of y is of
 	if o.last {
-		dims, from = lastDims(dims), rowsIn(dims)-1
+		from = toLast(dims)
 	}
 	y := r.result(o.y, dims...)
 	m, _ := y.rows()
@@ -667,12 +662,12 @@ func (o *linear) Reference(r *Ref) {
 				}
 				read(col-p.first, w)
 				for i := range r.rows(o.y, m) {
-					sum := dot(x.row(min(from+i, xRows-1)), w)
+					sum := dot(x.rowFor(from+i), w)
 					if bias.Data != nil {
 						sum += bias.Data[col]
 					}
 					if residual.Data != nil {
-						sum += residual.row(min(from+i, residualRows-1))[col]
+						sum += residual.rowFor(from + i)[col]
 					}
 					y.row(i)[col] = sum
 				}

@@ -38,6 +38,12 @@ func (t Tensor) rows() (n, width int) { return len(t.Data) / last(t.Dims), last(
 // row is row i of the matrix.
 func (t Tensor) row(i int) []float64 { return t.Data[i*last(t.Dims) : (i+1)*last(t.Dims)] }
 
+// rowFor is row i of the matrix, or the last, since one may serve all.
+func (t Tensor) rowFor(i int) []float64 {
+	n, _ := t.rows()
+	return t.row(min(i, n-1))
+}
+
 // zeros is a tensor of these dims.
 func zeros(dims ...int) Tensor { return Tensor{dims, make([]float64, product(dims))} }
 

@@ -183,10 +183,7 @@ func (o *rmsNorm) planSum(p *engine.Planner, rows, width int) error {
 	var out [maxRank]int
 	rank, skip := copy(out[:], dims), 0
 	if o.last {
-		skip, m = m-1, 1
-		for i := range rank - 1 {
-			out[i] = 1
-		}
+		skip, m = toLast(out[:rank]), 1
 	}
 	route := o.choose(p, m)
 	if route == normFolded {
@@ -300,17 +297,17 @@ func (o *rmsNorm) normalise(y, x, weight []float64) {
 // sumReference is the norm with a residual.
 func (o *rmsNorm) sumReference(r *Ref) {
 	x, weight, residual := r.Tensor(o.x), r.Tensor(o.weight), r.Tensor(o.residual)
-	rows, residualRows := rowsIn(x.Dims), rowsIn(residual.Dims)
 	dims, _ := sumDims(x.Dims, residual.Dims)
 	from := 0
 	if o.last {
-		dims, from = lastDims(dims), rowsIn(dims)-1
+		dims = slices.Clone(dims)
+		from = toLast(dims)
 	}
 	y := r.result(o.y, dims...)
 	m, _ := y.rows()
 	for i := range r.rows(o.y, m) {
-		o.normalise(y.row(i), x.row(min(from+i, rows-1)), weight.Data)
-		for j, v := range residual.row(min(from+i, residualRows-1)) {
+		o.normalise(y.row(i), x.rowFor(from+i), weight.Data)
+		for j, v := range residual.rowFor(from + i) {
 			y.row(i)[j] += v
 		}
 	}
