@@ -39,6 +39,7 @@ var fuseNormSum = engine.Fusion{
 				if readers, _ := b.Readers(norm.y); readers[0] == m.Last() {
 					fused.makes = norm.sum
 				}
+				fused.plan(b.Limits())
 			}
 			fused.next = fused.nextNorm(b, leavesSum)
 			switch {
@@ -46,8 +47,8 @@ var fuseNormSum = engine.Fusion{
 				return nil
 			case fused.next != nil && fused.next.last:
 				fused.last = true // its one row is given by kernels for one row, however x comes
+				fused.plan(b.Limits())
 			}
-			fused.plan(b.Limits())
 			fused.makeKernels(b)
 			return &fused
 		}

@@ -100,6 +100,37 @@ func TestASumWithANormIsLeftToTheProductsBehindTheNextNorm(t *testing.T) {
 	}
 }
 
+// A product that takes a sum in has other tiles than by itself where its lanes fill workgroup memory: what it
+// gives a norm behind it is of those.
+func TestAProductThatTakesASumInGivesTheSquaresOfItsOwnRows(t *testing.T) {
+	limits := large
+	limits.MaxWorkgroupStorage = 16 << 10
+	g := fusedBy(t, func(b *engine.Builder) {
+		x := b.Input("x", engine.F32, []int{1, 1, 3840}, []int{1, 5, 3840})
+		r := b.Input("r", engine.F32, []int{1, 1, 4096}, []int{1, 5, 4096})
+		h := x
+		for i, residual := range []engine.ValueID{x, r} {
+			n, name := last(b.MaxDims(residual)), string(rune('1'+i))
+			h = Linear(b, "o"+name, h, noiseMatrix("o.w"+name, n, 3840, Q8_0), engine.None)
+			sum := normWithResidual(b, "sum"+name, h, residual)
+			h = RMSNorm(b, "norm"+name, sum, constant(b, "norm.w"+name, n), 1e-5)
+		}
+		b.Output(Linear(b, "next", h, noiseMatrix("next.w", 32, 4096, Q8_0), engine.None))
+	}, limits, fuseNormSum, fuseNorm)
+	given := 0
+	g.Operators(func(_ engine.OpID, name string, o engine.Operator) bool {
+		if o, ok := o.(*linear); ok && o.next != nil {
+			if given++; o.next.each != o.shapes[linearGEMV].rows {
+				t.Errorf("a sum of %d squares, of %d rows", o.next.each, o.shapes[linearGEMV].rows)
+			}
+		}
+		return true
+	})
+	if given != 2 {
+		t.Errorf("%d products give a norm its part, want 2", given)
+	}
+}
+
 // normSumGraph has one sum with a norm behind another, with weights in a format.
 func normSumGraph(t *rapid.T) func(b *engine.Builder) {
 	f := rapid.SampledFrom(Formats).Filter(func(f Format) bool { return f.Name != "qcs4w" }).Draw(t, "format")
