@@ -463,7 +463,7 @@ func (o *linear) Plan(p *engine.Planner) error {
 		if s.tile > 0 {
 			l.Params.U32("k", k)
 		}
-		if o.ofLast(route) {
+		if route == linearLast {
 			l.Params.U32("x_from", min(row, rows-1)*k/4)
 		}
 		l.Bytes = part.bytes + 4*(int64(min(rows, m))*int64(k)+int64(splits*m)*int64(cols))
@@ -480,7 +480,7 @@ func (o *linear) Plan(p *engine.Planner) error {
 			if s.batch != 1 {
 				l.Params.U32("x_rows", rows)
 			}
-			if o.ofLast(route) {
+			if route == linearLast {
 				l.Params.U32("residual_from", max(0, min(row, residualRows-1))*n)
 			}
 			l.Params.U32("residual_rows", residualRows)
@@ -562,9 +562,6 @@ func (o *linear) leaves(route int) bool { return o.spread != nil && route == lin
 // makesSum says whether the kernel of a route stores the sum of which x is a norm.
 func (o *linear) makesSum(route int) bool { return o.makes != nil && o.takesLeft(route) }
 
-// ofLast says whether the kernel of a route finds the row that it takes behind others.
-func (o *linear) ofLast(route int) bool { return route == linearLast }
-
 // doesNext says whether the kernel of a route does what the norm of y takes of each element.
 func (o *linear) doesNext(route int) bool { return o.next != nil && o.shapes[route].batch == 1 }
 
@@ -591,7 +588,7 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 		c["Split"] = route == linearSplit128
 		return kernelAs(b, name, "linear_tiled", c)
 	}
-	c["Last"] = o.ofLast(route)
+	c["Last"] = route == linearLast
 	ragged := func(p part) bool { return p.rows%s.rows != 0 }
 	c["Lanes"], c["Rows"], c["Batch"], c["Eights"] = s.lanes, s.rows, s.batch, s.eights
 	c["Spread"], c["Norm"], c["Given"] = false, false, 0

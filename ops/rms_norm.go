@@ -128,8 +128,8 @@ func (o *rmsNorm) Corners(r *engine.Ranges) []engine.Corner {
 }
 
 func (o *rmsNorm) Plan(p *engine.Planner) error {
-	width, n := p.Dim(o.x, -1), 0
-	for _, norm := range o.norms() {
+	norms, width, n := o.norms(), p.Dim(o.x, -1), 0
+	for _, norm := range norms {
 		x := p.Dims(norm.x)
 		if w := p.Dims(norm.weight); len(w) != 1 || w[0] != last(x) || w[0] != width {
 			return p.Errorf("weight is %v, want [%d] for x %v", w, last(x), x)
@@ -140,12 +140,11 @@ func (o *rmsNorm) Plan(p *engine.Planner) error {
 		return o.planSum(p, n/width, width)
 	}
 	if o.choose(p, n/width) == normFolded {
-		for _, norm := range o.norms() {
+		for _, norm := range norms {
 			p.Leave(norm.y, p.Dims(norm.x)...)
 		}
 		return nil
 	}
-	norms := o.norms()
 	for _, norm := range norms {
 		p.SetDims(norm.y, p.Dims(norm.x)...)
 	}
