@@ -8,7 +8,7 @@ import (
 
 // fuseLast has a linear take the last row out of what it reads, as x or as its residual, or a norm that a
 // residual is added to out of that: what cuts the row out is gone. At one row nothing is different, not even
-// the name, so that the layer is like all others there.
+// the name, so that the layer is like all others there, unless products take that norm in (fuseNormSum).
 var fuseLast = engine.Fusion{
 	Name: "last", Doc: "a linear or sum that reads the last row alone takes it from where all are",
 	Pattern: engine.Pattern{
