@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The dispatches of a step that did not run are those of one that does: 6 heads over ⌈639/32⌉ splits of the
-// positions, and the route of as many tokens.
+// The dispatches of a step that did not run are those of one that does: four splits of the positions for each
+// of 6 heads, and the route of as many tokens.
 func TestGraphAtALiveShapeIsItsDispatchTable(t *testing.T) {
 	t.Parallel()
 	type row struct {
@@ -38,6 +38,9 @@ func TestGraphAtALiveShapeIsItsDispatchTable(t *testing.T) {
 	// layer has the last token's q alone.
 	if got := prompt["rope+sdpa.rope"].Live; got != "1×1×6×64, 1×7×2×64 @0" {
 		t.Errorf("the rotation of seven tokens gives %q", got)
+	}
+	if got := prompt["rope+sdpa.update_cache"].Live; got != "1×7×2×64, 1×7×2×64 @0" {
+		t.Errorf("seven tokens append %q", got)
 	}
 	if got := prompt["k"].Reason; !strings.HasPrefix(got, "batch8") {
 		t.Errorf("k of seven tokens takes %q, want batch8", got)

@@ -278,8 +278,8 @@ func (x *Index) Live(l *Launch) string {
 	}
 	var shapes []string
 	for _, v := range outs {
-		if g.Values[v].Role == "state" && len(l.Op.Inputs) > 0 {
-			v = l.Op.Inputs[0] // the rows that are appended
+		if g.Values[v].Role == "state" {
+			v = x.appended(l.Op, v)
 		}
 		shapes = append(shapes, x.shapeOf(v, x.Dims(step, v)))
 	}
@@ -293,6 +293,21 @@ func (x *Index) Live(l *Launch) string {
 		}
 	}
 	return out
+}
+
+// appended is what an operator appends to a cache: the last of its inputs with rows of as many elements, for
+// queries may have as many, too, and stand before. It is the cache itself where there is none.
+func (x *Index) appended(o *trace.Op, cache trace.ValueID) trace.ValueID {
+	row := func(v trace.ValueID) float64 {
+		dims := x.Trace.Graph.Values[v].MaxDims
+		return elements(dims[min(2, len(dims)):])
+	}
+	for _, v := range slices.Backward(o.Inputs) {
+		if row(v) == row(cache) {
+			return v
+		}
+	}
+	return cache
 }
 
 // SymInt is the value of a SymInt at a step.
