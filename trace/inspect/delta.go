@@ -19,26 +19,28 @@ type PlanDiff struct {
 
 // DiffPlans compares two plans of one dispatch; nil is a step in which it did not run.
 func DiffPlans(from, to *trace.Plan) PlanDiff {
-	switch {
-	case from == nil && to == nil:
-		return PlanDiff{}
-	case from == nil:
-		return PlanDiff{New: true}
-	case to == nil:
-		return PlanDiff{Gone: true}
+	d := diffLaunches(from, to)
+	if from != nil && to != nil {
+		d.Params, d.Text = from.Params != to.Params, from.Kernel != to.Kernel && !d.Route
 	}
-	return PlanDiff{
-		Grid:   from.Workgroups != to.Workgroups,
-		Route:  rerouted(from, to),
-		Params: from.Params != to.Params,
-		Text:   from.Kernel != to.Kernel && !rerouted(from, to),
-	}
+	return d
 }
+
+// diffLaunches is how two plans launch otherwise, without what takes longer to be compared.
+func diffLaunches(from, to *trace.Plan) PlanDiff {
+	if from == nil || to == nil {
+		return PlanDiff{New: from == nil && to != nil, Gone: from != nil && to == nil}
+	}
+	return PlanDiff{Grid: from.Workgroups != to.Workgroups, Route: rerouted(from, to)}
+}
+
+// launchesOtherwise says whether one plan launches otherwise than another.
+func launchesOtherwise(a, b *trace.Plan) bool { return diffLaunches(a, b).Any() }
 
 // Any says whether anything differs.
 func (d PlanDiff) Any() bool { return d != PlanDiff{} }
 
-// regrids says whether it launches otherwise: more than params or a kernel's text differs.
+// regrids says whether it is more than params or a kernel's text that differs.
 func (d PlanDiff) regrids() bool { return d.Grid || d.Route || d.New || d.Gone }
 
 func (d PlanDiff) or(e PlanDiff) PlanDiff {

@@ -29,11 +29,6 @@ func rerouted(a, b *trace.Plan) bool {
 		a.Kernel != b.Kernel && trace.OwnKernel(a.Kernel) != trace.OwnKernel(b.Kernel)
 }
 
-// launchesOtherwise says whether one plan launches otherwise than another.
-func launchesOtherwise(a, b *trace.Plan) bool {
-	return rerouted(a, b) || a != nil && a.Workgroups != b.Workgroups
-}
-
 // planOn is what a dispatch is given at a place of a line, nil where it does not run.
 func planOn(l *trace.Line, id trace.DispatchID, at int) *trace.Plan {
 	if p, runs := l.Plan(id, at); runs {

@@ -114,7 +114,7 @@ func (x *Index) ResizeRows(ctx context.Context, step int) []ResizeRow {
 // resizes says whether a hook gave a dispatch another grid or route.
 func resizes(t *trace.Trace, h *trace.Hook) bool {
 	return slices.ContainsFunc(h.Plans, func(c trace.PlanChange) bool {
-		return DiffPlans(planOf(t, c.From), planOf(t, c.To)).regrids()
+		return launchesOtherwise(planOf(t, c.From), planOf(t, c.To))
 	})
 }
 
