@@ -13,8 +13,8 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// A cost below 0 is shown as it is; a row that was not left out has none; and what costs do not cover shares
-// nothing.
+// A cost below 0 is shown as it is, but there is not less than nothing to save in it; a row that was not left
+// out has none; and what costs do not cover shares nothing.
 func TestCostsBelowZeroAndMissingOnes(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1)
 	parts, err := inspect.NewIndex(tr).CostParts(ctx, 1)
@@ -29,18 +29,23 @@ func TestCostsBelowZeroAndMissingOnes(t *testing.T) {
 		t.Error("five rows are told to cover the step")
 	}
 	cell := func(row int, column string) string { return d.Cell(row, d.Column(column)).Text }
+	below := d.Row("d0")
+	got := joined(cell(below, "cost_us"), cell(below, "cost_spread_us"), cell(below, "save_us"))
+	if want := "-3.0|2.0|0.0"; got != want {
+		t.Errorf("cost, ± and ~save are %s, want %s", got, want)
+	}
+	missing := 0
 	for i := range d.Folded {
-		r := &d.Folded[i]
-		switch {
-		case r.Cost == nil:
-			if got := cell(i, "cost_us"); got != table.Unmeasured {
-				t.Errorf("%s was not measured and costs %s", r.Key, got)
-			}
-		case r.Cost.NS < 0:
-			if got := cell(i, "cost_us") + " ± " + cell(i, "cost_spread_us"); got != "-3.0 ± 2.0" {
-				t.Errorf("cost %s, want -3.0 ± 2.0", got)
-			}
+		if d.Folded[i].Cost != nil {
+			continue
 		}
+		missing++
+		if got := cell(i, "cost_us"); got != table.Unmeasured {
+			t.Errorf("%s was not measured and costs %s", d.Folded[i].Key, got)
+		}
+	}
+	if missing == 0 {
+		t.Error("all rows have costs")
 	}
 }
 
@@ -120,18 +125,17 @@ func TestNothingIsRankedByACostThatIsNotKnown(t *testing.T) {
 		s.Costs[i].NS = int64(1000 * (i*7%11 - 5))
 		s.Costs[i].Q1NS, s.Costs[i].Q3NS = s.Costs[i].NS, s.Costs[i].NS
 	}
-	d := dispatched(x, 1, inspect.Options{Fold: inspect.FoldNone})
-	inOrder, err := d.Select(ctx, table.Selection{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := dispatched(x, 1, inspect.Options{Fold: inspect.FoldNone}).Table
+	inOrder := shown(t, d, "", table.Selection{})
 	for _, reverse := range []bool{false, true} {
-		got, err := d.Select(ctx, table.Selection{Sort: "cost_us", Reverse: reverse})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := shown(t, d, "", table.Selection{Sort: "cost_us", Reverse: reverse})
 		if diff := cmp.Diff(inOrder, got); diff != "" {
 			t.Errorf("reverse %t: %s", reverse, diff)
+		}
+	}
+	for _, filter := range []string{"cost_us:<0", "cost_us:>=0"} {
+		if got := shown(t, d, filter, table.Selection{}); got != nil {
+			t.Errorf("%s: %v", filter, got)
 		}
 	}
 }
@@ -224,22 +228,4 @@ func TestWithoutAFloorThereIsACostAndNothingToSave(t *testing.T) {
 			t.Errorf("%s: order %s", said, got)
 		}
 	}
-}
-
-// A row that costs less than its work takes at the least is hidden by its siblings, or within the scatter:
-// there is nothing to save in it, and not less than nothing.
-func TestThereIsNeverLessThanNothingToSave(t *testing.T) {
-	x := costed(t, tracetest.Run(2, 40, 1), 1)
-	c := &x.Trace.Steps[1].Costs[1]
-	c.NS, c.Q1NS, c.Q3NS = -3040, -5000, -1000
-	d := dispatched(x, 1, inspect.Options{})
-	for i := range d.Folded {
-		if r := &d.Folded[i]; r.Cost != nil && r.Cost.NS < 0 {
-			if got := d.Cell(i, d.Column("save_us")).Text; got != "0.0" {
-				t.Errorf("a row that costs -3.0 saves %s", got)
-			}
-			return
-		}
-	}
-	t.Error("no row has the cost")
 }
