@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -204,6 +205,31 @@ func TestLevelsOfALayerAreThoseOfTheDocs(t *testing.T) {
 			len(layerLevels(t, off, 0, 10)), len(layerLevels(t, off, 0, 3000)))
 		if !strings.Contains(string(docs), want) {
 			t.Errorf("docs/engine.md has no row\n%s", want)
+		}
+	}
+}
+
+// docs/engine.md says which rules match only what others gave.
+func TestRulesThatMatchWhatOthersGaveFindNoPlaceWithoutThem(t *testing.T) {
+	file := tinyWide(&gemma3, 128)
+	file.Set("gemma3.context_length", 4096)
+	path := write(t, file.Bytes())
+	for rule, others := range map[string][]string{
+		"norm_sum": {"norm_add"}, "norm_attention": {"rope_attention", "qk_norm"}, "spread": {"gate_up"},
+	} {
+		finds := func(rules []string) bool {
+			passes := plan(t, path, strings.Join(append(rules, rule), ",")).graph.Passes()
+			return slices.ContainsFunc(passes, func(p engine.PassReport) bool {
+				return slices.ContainsFunc(p.Notes, func(n string) bool { return strings.HasSuffix(n, " × "+rule) })
+			})
+		}
+		if !finds(slices.Clone(others)) {
+			t.Errorf("%s finds no place behind %v", rule, others)
+		}
+		for i := range others {
+			if without := slices.Delete(slices.Clone(others), i, i+1); finds(without) {
+				t.Errorf("%s finds a place behind %v alone", rule, without)
+			}
 		}
 	}
 }

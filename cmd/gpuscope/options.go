@@ -109,7 +109,7 @@ func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 		"turn matrices of F32, F16 and BF16 into `q4` (4 bits, a scale for each group) as they are loaded")
 	flags.Var((*positive)(&o.groupSize), "group-size", "quantise in groups of `32|64|128` columns (default 32)")
 	flags.StringVar(&o.fuse, "fuse", "on", "fuse operators by `RULES`: on, off, or names with commas between"+
-		fusionNames())
+		fusionNames()+", of which some match only what others gave (docs/engine.md)")
 }
 
 // declareLimits declares the flag for what is planned for without a device.
