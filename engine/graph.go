@@ -173,7 +173,8 @@ func (g *Graph) Describe() trace.Graph {
 		o := &g.ops[i]
 		top := trace.Op{
 			ID: o.id, Name: o.name, Kind: o.spec.Kind, Inputs: o.spec.Inputs,
-			Outputs: o.spec.Outputs, State: o.spec.State, Attrs: o.spec.Attrs, Block: o.block, Parts: o.parts,
+			Outputs: o.spec.Outputs, Makes: o.spec.Makes, State: o.spec.State, Attrs: o.spec.Attrs,
+			Block: o.block, Parts: o.parts,
 		}
 		if o.layer >= 0 {
 			top.Layer = &o.layer

@@ -71,7 +71,13 @@ func TestWhatOneOperatorLeavesAndAnotherMakesIsThereForAllBehind(t *testing.T) {
 		}
 		made := makesOp(b, "made", apart, left, false)
 		out := addOp(b, "out", addOp(b, "sum", left, made), apart)
-		ex, err := Load(dev, finish(t, b, out), LiveOptions{Order: order}, nil)
+		g := finish(t, b, out)
+		for _, o := range g.Describe().Ops {
+			if got := slices.Contains(o.Makes, left); got != slices.Contains(o.Outputs, made) {
+				t.Errorf("that %s makes what is left is told: %v", o.Name, got)
+			}
+		}
+		ex, err := Load(dev, g, LiveOptions{Order: order}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

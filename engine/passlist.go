@@ -26,8 +26,12 @@ func (g *Graph) list() []string {
 	var lines []string
 	for i := range g.ops {
 		o := &g.ops[i]
-		lines = append(lines, fmt.Sprintf("op %s (%s): %s -> %s", o.name, o.spec.Kind,
-			g.nameAll(o.spec.Inputs), g.nameAll(o.spec.Outputs)))
+		line := fmt.Sprintf("op %s (%s): %s -> %s", o.name, o.spec.Kind, g.nameAll(o.spec.Inputs),
+			g.nameAll(o.spec.Outputs))
+		if len(o.spec.Makes) > 0 {
+			line += ", makes " + g.nameAll(o.spec.Makes)
+		}
+		lines = append(lines, line)
 	}
 	for i := range g.values {
 		if val := &g.values[i]; val.role == Intermediate || val.role == Scratch || val.role == Output {

@@ -220,7 +220,9 @@ func TestRulesThatMatchWhatOthersGaveFindNoPlaceWithoutThem(t *testing.T) {
 		finds := func(rules []string) bool {
 			passes := plan(t, path, strings.Join(append(rules, rule), ",")).graph.Passes()
 			return slices.ContainsFunc(passes, func(p engine.PassReport) bool {
-				return slices.ContainsFunc(p.Notes, func(n string) bool { return strings.HasSuffix(n, " × "+rule) })
+				return slices.ContainsFunc(p.Notes, func(n string) bool {
+					return strings.HasSuffix(n, " × "+rule)
+				})
 			})
 		}
 		if !finds(slices.Clone(others)) {

@@ -242,6 +242,7 @@ func (c *checker) graph() {
 		c.place(int(o.ID), i, "graph.ops")
 		c.values(o.Inputs, "graph.ops[%d].inputs", i)
 		c.values(o.Outputs, "graph.ops[%d].outputs", i)
+		c.values(o.Makes, "graph.ops[%d].makes", i)
 		c.values(o.State, "graph.ops[%d].state", i)
 	}
 	names := map[string]bool{}

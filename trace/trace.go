@@ -271,6 +271,7 @@ type Op struct {
 	Kind     string         `json:"kind"` // what it does: "linear_q4gsw"
 	Inputs   []ValueID      `json:"inputs,omitempty"`
 	Outputs  []ValueID      `json:"outputs,omitempty"`
+	Makes    []ValueID      `json:"makes,omitempty"` // outputs of others before it, where these leave them
 	State    []ValueID      `json:"state,omitempty"`
 	Attrs    map[string]any `json:"attrs,omitempty"`
 	Layer    *int           `json:"layer,omitempty"`

@@ -16,8 +16,8 @@ import (
 var undrawn = []string{"constant", "scratch", "fused"}
 
 // printDOT draws the graph for Graphviz: operators as boxes, in a cluster for each layer, and an edge for
-// each tensor or SymInt from who makes it to who reads it. Constants are named in their reader's box; KV
-// caches are drawn, because they order what touches them.
+// each tensor or SymInt from who gives it to who reads it, and a dashed one from who makes it where that is
+// left. Constants are named in their reader's box; KV caches are drawn, because they order what touches them.
 func (g *plannedGraph) printDOT(w io.Writer) error {
 	var b bytes.Buffer
 	b.WriteString("digraph gpuscope {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\", fontsize=10];\n  edge [fontname=\"monospace\", fontsize=8];\n")
@@ -61,6 +61,11 @@ func (g *plannedGraph) printDOT(w io.Writer) error {
 				fmt.Fprintf(&b, "  op%d -> op%d [label=%s];\n", from, op.ID, label)
 			} else if v.Role != "constant" {
 				fmt.Fprintf(&b, "  v%d -> op%d;\n", id, op.ID)
+			}
+			for _, maker := range x.Makers(id) {
+				if maker < op.ID {
+					fmt.Fprintf(&b, "  op%d -> op%d [label=%s, style=dashed];\n", maker, op.ID, label)
+				}
 			}
 		}
 		for _, id := range op.State {

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/trace"
+	"gpuscope/trace/tracetest"
 )
 
 // graphOf is what gpuscope graph prints of the embedded model, planned without a device.
@@ -110,6 +112,28 @@ func TestGraphAsDOTDrawsEveryOperator(t *testing.T) {
 	if strings.Count(text, "{") != strings.Count(text, "}") ||
 		strings.Count(text, "subgraph") != g.Model.Layers {
 		t.Errorf("%d clusters for %d layers", strings.Count(text, "subgraph"), g.Model.Layers)
+	}
+}
+
+func TestGraphAsDOTHasWhoMakesWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	g := plannedGraph{Graph: tracetest.Llama(1, 1).Graph}
+	id := func(name string) trace.OpID {
+		return trace.OpID(slices.IndexFunc(g.Ops, func(o trace.Op) bool { return o.Name == name }))
+	}
+	maker := id("layers.0.mlp.gate")
+	g.Ops[maker].Makes = g.Ops[id("layers.0.attn.add")].Outputs
+	var text strings.Builder
+	if err := g.printDOT(&text); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{fmt.Sprintf("op%d -> op%d [label=", maker, id("layers.0.mlp.add"))}
+	got := regexp.MustCompile(`op\d+ -> op\d+ \[label=(?:.*style=dashed)`).FindAllString(text.String(), -1)
+	for i, edge := range got {
+		got[i] = edge[:strings.IndexByte(edge, '=')+1]
+	}
+	if !slices.Equal(got, want) { // the norm stands before
+		t.Errorf("edges from who makes the sum are %q, want %q", got, want)
 	}
 }
 

@@ -27,9 +27,9 @@ func (x *Index) Around(step int, op trace.OpID, far int, consumers bool) []Neigh
 	g := &x.Trace.Graph
 	o := &g.Ops[op]
 	values := slices.Concat(o.Inputs, o.State)
-	next := x.Producers
+	next := func(v trace.ValueID) []trace.OpID { return slices.Concat(x.Producers(v), x.Makers(v)) }
 	if consumers {
-		values, next = slices.Concat(o.Outputs, o.State), x.Consumers
+		values, next = slices.Concat(o.Outputs, o.Makes, o.State), x.Consumers
 	}
 	var list []Neighbour
 	for _, v := range values {
@@ -37,7 +37,7 @@ func (x *Index) Around(step int, op trace.OpID, far int, consumers bool) []Neigh
 		found := false
 		for _, id := range slices.Concat(next(v), x.holders(v)) {
 			if id == op || consumers != (id > op) {
-				continue // who has the State before, and who after
+				continue // who has the State before, and who after; what reads a value before it is made
 			}
 			n := x.neighbour(step, id)
 			n.Label = within(n.Label, o)
@@ -131,7 +131,7 @@ func (x *Index) OperatorLines(step int, op trace.OpID) []string {
 	for _, list := range []struct {
 		word   string
 		values []trace.ValueID
-	}{{"in   ", o.Inputs}, {"state", o.State}, {"out  ", o.Outputs}} {
+	}{{"in   ", o.Inputs}, {"state", o.State}, {"out  ", o.Outputs}, {"makes", o.Makes}} {
 		for _, v := range list.values {
 			lines = append(lines, list.word+" "+x.valueText(step, v))
 		}
@@ -204,6 +204,7 @@ func (x *Index) ValueLines(step int, id trace.ValueID) []string {
 		lines = append(lines, word+" "+strings.Join(words, ", "))
 	}
 	names("given by", x.Producers(id))
+	names("where that leaves it made by", x.Makers(id))
 	names("taken by", x.Consumers(id))
 	if v.Role == "fused" {
 		lines = append(lines, "a fused operator keeps it in registers: it is never in memory")

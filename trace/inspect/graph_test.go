@@ -1,6 +1,7 @@
 package inspect_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -191,6 +192,58 @@ func TestAroundAnOperatorAreThoseItReadsFromAndThoseThatReadIt(t *testing.T) {
 			if n.Op != nil && len(n.Far) == 0 {
 				t.Errorf("%s has nothing behind it", n.Label)
 			}
+		}
+	}
+}
+
+// What an operator makes for one before it is shown wherever one looks for what it gives, and who made it to
+// those behind it alone.
+func TestWhatAnOperatorMakesForAnotherIsShownAsWhatItGives(t *testing.T) {
+	tr := tracetest.Llama(1, 3)
+	g := &tr.Graph
+	op := func(name string) *trace.Op {
+		return &g.Ops[slices.IndexFunc(g.Ops, func(o trace.Op) bool { return o.Name == name })]
+	}
+	sum, norm, gate, add := op("layers.0.attn.add"), op("layers.0.mlp.norm"), op("layers.0.mlp.gate"),
+		op("layers.0.mlp.add")
+	made := sum.Outputs[0]
+	gate.Makes = []trace.ValueID{made}
+	x := inspect.NewIndex(tr)
+	near := func(o *trace.Op, consumers bool) (names []string) {
+		for _, n := range x.Around(2, o.ID, 1, consumers) {
+			names = append(names, n.Label)
+		}
+		return names
+	}
+	for what, c := range map[string]struct {
+		got, want []string
+	}{
+		"who reads from the maker": {near(gate, true), []string{"mlp.sigmoid", "mlp.mul_silu", "mlp.add"}},
+		"what is read behind it":   {near(add, false)[:2], []string{"attn.add", "mlp.gate"}},
+		"what is read before it":   {near(norm, false)[:1], []string{"attn.add"}},
+	} {
+		if !slices.Equal(c.got, c.want) {
+			t.Errorf("%s: %q, want %q", what, c.got, c.want)
+		}
+	}
+	tree, err := x.GraphTree(ctx, inspect.Options{Scope: x.Step(2), Fold: inspect.FoldNone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for where, c := range map[string]struct{ got, want string }{
+		"operator": {
+			strings.Join(x.OperatorLines(2, gate.ID), "\n"), "\nmakes layers.0.attn.add: f32 1×1×2048",
+		},
+		"value": {
+			strings.Join(x.ValueLines(2, made), "\n"), "\nwhere that leaves it made by layers.0.mlp.gate\n",
+		},
+		"tree": {string(printed(t, tree.Table, table.Selection{All: true}, 200)), "makes f32"},
+		"operators": {
+			string(printed(t, x.Operators(), table.Selection{}, 200)), fmt.Sprintf("makes %d", made),
+		},
+	} {
+		if !strings.Contains(c.got, c.want) {
+			t.Errorf("%s: no %q in\n%s", where, c.want, c.got)
 		}
 	}
 }

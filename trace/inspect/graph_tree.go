@@ -218,7 +218,7 @@ func (b *treeBuilder) operator(parent int, key, label string, id trace.OpID) {
 	for _, list := range []struct {
 		edge   string
 		values []trace.ValueID
-	}{{"in", o.Inputs}, {"state", o.State}, {"out", o.Outputs}} {
+	}{{"in", o.Inputs}, {"state", o.State}, {"out", o.Outputs}, {"makes", o.Makes}} {
 		for i, v := range list.values {
 			b.t.Nodes = append(b.t.Nodes, GraphNode{
 				Row: table.Row{

@@ -50,6 +50,7 @@ type levelsSince struct {
 // graph is what the index knows of a trace's graph, the same for all versions.
 type graph struct {
 	producers [][]trace.OpID // by value
+	makers    [][]trace.OpID
 	consumers [][]trace.OpID
 	kernels   map[string]*trace.Kernel
 	symints   map[trace.ValueID]*trace.SymInt
@@ -179,8 +180,9 @@ func sameGraph(a, b *trace.Graph) bool {
 
 func indexGraph(g *trace.Graph) *graph {
 	x := &graph{
-		producers: make([][]trace.OpID, len(g.Values)), consumers: make([][]trace.OpID, len(g.Values)),
-		kernels: make(map[string]*trace.Kernel, len(g.Kernels)), layers: layersOf(g),
+		producers: make([][]trace.OpID, len(g.Values)), makers: make([][]trace.OpID, len(g.Values)),
+		consumers: make([][]trace.OpID, len(g.Values)),
+		kernels:   make(map[string]*trace.Kernel, len(g.Kernels)), layers: layersOf(g),
 		symints: make(map[trace.ValueID]*trace.SymInt, len(g.SymInts)),
 	}
 	for i := range g.SymInts {
@@ -189,6 +191,9 @@ func indexGraph(g *trace.Graph) *graph {
 	for i := range g.Ops {
 		for _, v := range g.Ops[i].Outputs {
 			x.producers[v] = append(x.producers[v], trace.OpID(i))
+		}
+		for _, v := range g.Ops[i].Makes {
+			x.makers[v] = append(x.makers[v], trace.OpID(i))
 		}
 		for _, v := range g.Ops[i].Inputs {
 			if list := x.consumers[v]; len(list) == 0 || list[len(list)-1] != trace.OpID(i) {
@@ -269,6 +274,9 @@ func (x *Index) Kernel(name string) *trace.Kernel { return x.graph.kernels[name]
 
 // Producers are the operators that give a value.
 func (x *Index) Producers(v trace.ValueID) []trace.OpID { return x.graph.producers[v] }
+
+// Makers are the operators that make a value where the one that gives it leaves it.
+func (x *Index) Makers(v trace.ValueID) []trace.OpID { return x.graph.makers[v] }
 
 // Consumers are the operators that take a value.
 func (x *Index) Consumers(v trace.ValueID) []trace.OpID { return x.graph.consumers[v] }

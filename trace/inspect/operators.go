@@ -60,11 +60,15 @@ func (x *Index) Operators() *table.Table {
 			}),
 		},
 		{
-			Name: "gives", Title: "gives", Width: 80, Doc: "values, with their largest dims",
+			Name: "gives", Title: "gives", Width: 80,
+			Doc: "values, with their largest dims; makes: those of operators before it, where these leave them",
 			Of: at(func(o *trace.Op) table.Cell {
-				words := make([]string, len(o.Outputs))
-				for i, id := range o.Outputs {
-					words[i] = fmt.Sprintf("%d (%s)", id, x.Bounds(&g.Values[id]))
+				var words []string
+				for _, id := range o.Outputs {
+					words = append(words, fmt.Sprintf("%d (%s)", id, x.Bounds(&g.Values[id])))
+				}
+				for _, id := range o.Makes {
+					words = append(words, fmt.Sprintf("makes %d", id))
 				}
 				return table.Text(strings.Join(words, ", "))
 			}),

@@ -129,6 +129,7 @@ func (f fixer) graph() {
 		o.ID = trace.OpID(i)
 		ids(&o.Inputs, n)
 		ids(&o.Outputs, n)
+		ids(&o.Makes, n)
 		ids(&o.State, n)
 	}
 	for i := range g.Kernels {
