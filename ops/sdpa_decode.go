@@ -122,7 +122,9 @@ func (o *sdpa) choose(p *engine.Planner, tokens, position int) int {
 }
 
 // mostSplits is how many splits there are at most.
-func (o *sdpa) mostSplits() int { return max(1, decodeGroups*o.split.heads/o.qHeads) }
+func (o *sdpa) mostSplits() int {
+	return min(max(1, decodeGroups*o.split.heads/o.qHeads), divUp(o.spanOf(1), o.split.block))
+}
 
 // decodeSplits are how many parts some positions are cut into, each of whole blocks but the last, and how
 // many positions those have.
@@ -178,7 +180,7 @@ func (o *sdpa) planLeftSplits(p *engine.Planner, position int) {
 func (o *sdpa) planSplits(p *engine.Planner, position int) {
 	span := o.spanAt(position+1, 1)
 	splits, length := o.decodeSplits(span)
-	p.SetDims(o.parts, splits, o.qHeads, o.headDim+4)
+	p.SetDims(o.parts, o.mostSplits(), o.qHeads, o.headDim+4)
 	l := o.planDecode(p, slotSplit, &o.split, position, splits, length,
 		engine.Split("heads", o.qHeads, o.split.heads), engine.Split(o.span, span, length))
 	l.Bytes += o.partsBytes(1, splits)

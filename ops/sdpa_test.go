@@ -602,8 +602,10 @@ func TestAttentionHasRoomAtEveryPosition(t *testing.T) {
 	for _, c := range []attention{
 		{qHeads: 48, kvHeads: 3, headDim: 16, tokens: 1, context: 673},
 		{qHeads: 6, kvHeads: 2, headDim: 256, tokens: 1, context: 1501},
+		{qHeads: 64, kvHeads: 8, headDim: 128, tokens: 1, context: 450}, // static: splits at any position
 	} {
-		plansEverywhere(t, c, 1)
+		plansEverywhere(t, c, false, 1)
+		plansEverywhere(t, c, true, 1)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		c := attention{
@@ -619,12 +621,12 @@ func TestAttentionHasRoomAtEveryPosition(t *testing.T) {
 		if rapid.Bool().Draw(t, "one token") {
 			c.tokens, c.route = 1, "flash_decoding"
 		}
-		plansEverywhere(t, c, 1, draw(t, "live tokens", 1, c.tokens))
+		plansEverywhere(t, c, rapid.Bool().Draw(t, "static"), 1, draw(t, "live tokens", 1, c.tokens))
 	})
 }
 
 // plansEverywhere plans steps of so many tokens at all positions.
-func plansEverywhere(t failer, c attention, tokens ...int) {
+func plansEverywhere(t failer, c attention, static bool, tokens ...int) {
 	b := engine.NewBuilder(gpu.DefaultLimits())
 	b.AskRoutes(c.trial().routes)
 	c.build(b)
@@ -632,7 +634,7 @@ func plansEverywhere(t failer, c attention, tokens ...int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live, err := engine.NewLive(g, engine.LiveOptions{})
+	live, err := engine.NewLive(g, engine.LiveOptions{Static: static})
 	if err != nil {
 		t.Fatal(err)
 	}
