@@ -95,7 +95,7 @@ var gateUpPoints = []step{{"x": {1, 40, 256}}, {"x": {1, 1, 256}}, {"x": {1, 7, 
 
 // gateUpGraph is a gated MLP with weights in a format.
 func gateUpGraph(t *rapid.T) func(b *engine.Builder) {
-	f := rapid.SampledFrom(Formats).Filter(func(f Format) bool { return f.Name != "qcs4w" }).Draw(t, "format")
+	f := drawFormat(t)
 	r := &gatedOps[rapid.IntRange(0, len(gatedOps)-1).Draw(t, "gated")]
 	n := 128 * rapid.IntRange(1, 2).Draw(t, "128 rows")
 	return func(b *engine.Builder) {

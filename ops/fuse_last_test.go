@@ -91,7 +91,7 @@ func TestALinearTakesTheLastRowItself(t *testing.T) {
 // lastGraph is a product of the last row, or of one row with the last row of a residual, its weights in a
 // format, or a norm with that.
 func lastGraph(t *rapid.T) func(b *engine.Builder) {
-	f := rapid.SampledFrom(Formats).Filter(func(f Format) bool { return f.Name != "qcs4w" }).Draw(t, "format")
+	f := drawFormat(t)
 	norm := rapid.IntRange(0, 3).Draw(t, "norm") == 0
 	residual, bias := rapid.Bool().Draw(t, "residual"), rapid.Bool().Draw(t, "bias")
 	return func(b *engine.Builder) {

@@ -133,7 +133,7 @@ func TestAProductThatTakesASumInGivesTheSquaresOfItsOwnRows(t *testing.T) {
 
 // normSumGraph has one sum with a norm behind another, with weights in a format.
 func normSumGraph(t *rapid.T) func(b *engine.Builder) {
-	f := rapid.SampledFrom(Formats).Filter(func(f Format) bool { return f.Name != "qcs4w" }).Draw(t, "format")
+	f := drawFormat(t)
 	whole := func(k int) bool { return k%f.Pieces[0].Cols == 0 }
 	k := rapid.SampledFrom([]int{256, 320}).Filter(whole).Draw(t, "columns")
 	outs := rapid.SliceOfN(rapid.IntRange(1, 70), 0, 2).Draw(t, "rows of weights besides")

@@ -113,7 +113,7 @@ func TestANormOfOneRowIsLeftToTheProductsThatReadIt(t *testing.T) {
 
 // normGraph is a graph of norms and products, with weights in a format.
 func normGraph(t *rapid.T) func(b *engine.Builder) {
-	f := rapid.SampledFrom(Formats).Filter(func(f Format) bool { return f.Name != "qcs4w" }).Draw(t, "format")
+	f := drawFormat(t)
 	whole := func(k int) bool { return k%f.Pieces[0].Cols == 0 }
 	k := rapid.SampledFrom([]int{256, 320, 512}).Filter(whole).Draw(t, "columns")
 	outs := rapid.SliceOfN(rapid.IntRange(1, 70), 1, 3).Draw(t, "rows of weights")

@@ -46,7 +46,7 @@ func TestAScaleOfAnEmbeddingIsDoneByIt(t *testing.T) {
 
 // scaledGraph is a scaled embedding of a format.
 func scaledGraph(t *rapid.T) func(b *engine.Builder) {
-	f := rapid.SampledFrom(Formats).Filter(func(f Format) bool { return f.Name != "qcs4w" }).Draw(t, "format")
+	f := drawFormat(t)
 	return func(b *engine.Builder) {
 		ids := b.Input("ids", engine.I32, []int{1}, []int{9})
 		x := Embedding(b, "embed", noiseMatrix("embed.w", 50, 256, f), ids)

@@ -106,8 +106,7 @@ func TestARowOfAGatedMLPIsLeftToTheProductsThatReadIt(t *testing.T) {
 
 func sampleGatedRows(t *rapid.T) gatedRows {
 	c := gatedRows{
-		format: rapid.SampledFrom(Formats).Filter(func(f Format) bool { return f.Name != "qcs4w" }).
-			Draw(t, "format"),
+		format:   drawFormat(t),
 		n:        256 * draw(t, "256 columns", 1, 5),
 		outs:     rapid.SliceOfN(rapid.IntRange(1, 70), 1, 2).Draw(t, "columns of products"),
 		residual: rapid.Bool().Draw(t, "residual"), norm: rapid.Bool().Draw(t, "norm"),

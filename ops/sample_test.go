@@ -78,6 +78,11 @@ func draw(t *rapid.T, name string, lo, hi int) int {
 	return rapid.OneOf(rapid.SampledFrom(edges), rapid.IntRange(lo, hi)).Draw(t, name)
 }
 
+// drawFormat is a format for rows of any length: all but the one with a scale to a row, of one length.
+func drawFormat(t *rapid.T) Format {
+	return rapid.SampledFrom(Formats).Filter(func(f Format) bool { return f.Name != "qcs4w" }).Draw(t, "format")
+}
+
 // drawSteps is some live points.
 func drawSteps(t *rapid.T, one func(i int) step) []step {
 	var list []step
