@@ -169,14 +169,14 @@ func (b *Builder) Readers(v ValueID) (list []Operator, all bool) {
 	return list, b.values[v].role == Intermediate
 }
 
-// ReadersBehind are those of a value that stand behind the operator that gives another.
-func (b *Builder) ReadersBehind(v, other ValueID) (list []Operator) {
-	for _, o := range slices.Sorted(slices.Values(b.values[v].consumers)) {
+// ReadersBehind is how many of a value's readers stand behind the operator that gives another.
+func (b *Builder) ReadersBehind(v, other ValueID) (n int) {
+	for _, o := range b.values[v].consumers {
 		if o > b.values[other].producer {
-			list = append(list, b.ops[o].impl)
+			n++
 		}
 	}
-	return list
+	return n
 }
 
 // RouteAsked says whether a route was asked of the operator that gives a value, of its kind, or of one of its

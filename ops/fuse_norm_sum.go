@@ -69,10 +69,11 @@ func leavesSum(b *engine.Builder, o *rmsNorm) bool {
 	for _, r := range readers {
 		switch r := r.(type) {
 		case *rmsNorm:
-			if r.x == o.y && norm != nil {
+			switch {
+			case r.x != o.y: // it adds the sum
+			case norm != nil:
 				return false
-			}
-			if r.x == o.y {
+			default:
 				norm = r
 			}
 		case *view: // what reads it may stand anywhere
@@ -87,7 +88,7 @@ func leavesSum(b *engine.Builder, o *rmsNorm) bool {
 	}
 	products, _ := b.Readers(norm.y)
 	first := products[0].(*linear)
-	return len(b.ReadersBehind(o.y, first.y)) == len(readers)-1 && !slices.ContainsFunc(products,
+	return b.ReadersBehind(o.y, first.y) == len(readers)-1 && !slices.ContainsFunc(products,
 		func(r engine.Operator) bool { return !r.(*linear).takesSum(b, norm, o) })
 }
 
