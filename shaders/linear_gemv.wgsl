@@ -16,6 +16,7 @@
 {{- $adders := .Lanes}}{{if .Sum}}{{$adders = .Sum}}{{end}}{{/* lanes that add up the squares given */}}
 {{- $shares := div (add .Given (sub $adders 1)) $adders}}{{/* of them, that each adds up */}}
 {{- $uneven := lt .Given (mul $shares $adders)}}
+{{- $norms := and .Norm (or .Sum (not .Given))}}{{/* it sums the squares of x itself */}}
 {{- $put := "="}}{{$next_chunk := "chunk"}}{{$more := ""}}{{$end := ""}}
 {{- if ne .Chunks .Lanes}}
   {{- $put = "+="}}{{$next_chunk = "next_chunk"}}
@@ -68,7 +69,7 @@ struct Params {
 {{- if .Sum}}
 {{binding}} var<storage, read> stream: array<vec4<f32>>; // what x by its scale is added to
 {{- end}}
-{{- if and .Norm (or .Sum (not .Given))}}
+{{- if $norms}}
 {{binding}} var<storage, read> norm: array<vec4<f32>>; // its weights{{if .Sum}}, of the sum's{{end}}
 {{- end}}
 {{binding}} var<storage, read_write> y: array<f32>;
@@ -136,7 +137,7 @@ fn columns(shares: vec4<f32>, column: u32) -> vec4<f32> {
 
 // Four columns of the row of x that begins at row.
 fn columns(row: u32, at: u32) -> vec4<f32> {
-{{- if and .Norm (or .Sum (not .Given))}}
+{{- if $norms}}
 {{- if .Sum}}
   let base = stream[{{if .LastOfStream}}params.stream_from + {{end}}at];
   let v = fma(x[spread(at, {{$chunks}}u)], vec4<f32>(sum_scale), base);
@@ -363,3 +364,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   }
 {{- end}}
 }
+
+{{- /* The squares of a norm's row that a lane has loaded, Shares of those that Adders lanes add up, are added
+  to Into. */}}
+{{- define "given_squares"}}
+{{- range $i := .Shares}}
+  {{$.Into}} += {{if $.Uneven}}select(0.0, square{{$i}}, lane + {{mul $i $.Adders}}u < {{$.Given}}u)
+    {{- else}}square{{$i}}{{end}};
+{{- end}}
+{{- end}}

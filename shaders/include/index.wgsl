@@ -20,12 +20,3 @@ fn spread(four: u32, chunks: u32) -> u32 {
   return four % 8u * chunks + four / 8u;
 }
 {{- end}}
-
-// The squares of a norm's row that a lane has loaded, Shares of those that Adders lanes add up, are added to
-// Into.
-{{define "given_squares"}}
-{{- range $i := .Shares}}
-  {{$.Into}} += {{if $.Uneven}}select(0.0, square{{$i}}, lane + {{mul $i $.Adders}}u < {{$.Given}}u)
-    {{- else}}square{{$i}}{{end}};
-{{- end}}
-{{- end}}
