@@ -262,14 +262,15 @@ func TestFewCostsLeaveTheTimesWhereTheyAre(t *testing.T) {
 
 // Costs that add up to more than the step are no mistake of theirs, and the detail says why.
 func TestTheDetailSaysWhatANegativeShareMeans(t *testing.T) {
-	d := live(t, 120, 40).press("2", "c").sees("share 7.0").misses("add up to more")
+	d := live(t, 120, 40).press("2", "c").sees("share 7.0").misses("more than the step")
 	recorded := *d.app.mirror.Trace
 	recorded.Steps = slices.Clone(recorded.Steps)
 	last := &recorded.Steps[len(recorded.Steps)-1]
 	whole := *last.Whole
 	whole.NS -= 10_000
 	last.Whole = &whole
-	drive(t, 120, 40, &recorded, nil, Options{}).press("2").sees("rows share -3.0", "costs add up to more")
+	drive(t, 120, 40, &recorded, nil, Options{}).press("2").sees("26 rows cost 3.0 µs more than the step",
+		"the step: the work of one makes")
 }
 
 // What is measured again is measured with the headings that an order by costs does not show: all costs are of

@@ -397,18 +397,30 @@ func (t *DispatchTable) Shared() (s Shared, ok bool) {
 	return Shared{float64(t.Costs.Step.Whole.NS) - c.ns, c.spreadNS, len(c.rows)}, ok
 }
 
+// nothing says that rows share no more than they may be off by.
+func (s Shared) nothing() bool { return math.Abs(s.NS) <= s.SpreadNS }
+
+// less says that rows share less than nothing: their costs add up to more than the step.
+func (s Shared) less() bool { return s.NS < 0 && !s.nothing() }
+
 // says is the figure in words, with what it may be off by: "22 rows share 137 ± 12 µs".
-func (s Shared) says() string {
-	return fmt.Sprintf("%s share %s ± %s µs", table.Plural(s.Rows, "row"), short(s.NS), short(s.SpreadNS))
+func (s Shared) says() string { return s.words(" ± " + short(s.SpreadNS)) }
+
+func (s Shared) words(off string) string {
+	rows := table.Plural(s.Rows, "row")
+	if s.less() {
+		return fmt.Sprintf("%s cost %s%s µs more than the step", rows, short(-s.NS), off)
+	}
+	return fmt.Sprintf("%s share %s%s µs", rows, short(s.NS), off)
 }
 
 // SharedLine says what it means that rows share less than nothing; "" where they do not.
 func (t *DispatchTable) SharedLine() string {
 	s, ok := t.Shared()
-	if !ok || s.NS >= -s.SpreadNS {
+	if !ok || !s.less() {
 		return ""
 	}
-	return s.says() + ": their costs add up to more than the step, for the work of one makes another slower"
+	return s.says() + ": the work of one makes another slower"
 }
 
 // parts say in a title whose costs these are and what the rows share. That is lost last where it is more
@@ -424,8 +436,8 @@ func (c *StepCosts) parts(t *DispatchTable) []table.Part {
 		return []table.Part{of}
 	}
 	shared := table.Part{Rank: 1, Text: s.says()}
-	if math.Abs(s.NS) > s.SpreadNS {
-		shared.Rank, shared.Short = 0, fmt.Sprintf("%s share %s µs", table.Plural(s.Rows, "row"), short(s.NS))
+	if !s.nothing() {
+		shared.Rank, shared.Short = 0, s.words("")
 	}
 	return []table.Part{of, shared}
 }

@@ -391,6 +391,21 @@ func TestWhatRowsShareIsSaidBesideTheDetail(t *testing.T) {
 	}
 }
 
+// Less than nothing is shared by nobody: the title says what it is.
+func TestRowsThatCostMoreThanTheStepSaySo(t *testing.T) {
+	x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
+	for less, want := range map[int64]string{
+		3_000: "26 rows share 4.0 ± 2.5 µs", 9_000: "26 rows share -2.0 ± 2.5 µs",
+		12_000: "26 rows cost 5.0 ± 2.5 µs more than the step",
+	} {
+		x.Trace.Steps[2].Whole.NS -= less
+		if line := dispatched(x, 2, inspect.Options{}).Title[0].Fit(200); !strings.Contains(line, want) {
+			t.Errorf("%d ns less: %q, want %q", less, line, want)
+		}
+		x.Trace.Steps[2].Whole.NS += less
+	}
+}
+
 func joined(parts ...string) string { return strings.Join(parts, "|") }
 
 // A row is named as what to fix first where what it would give is more than its ±: neither a cost that is
