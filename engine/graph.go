@@ -203,8 +203,16 @@ func (g *Graph) describeDispatch(id trace.DispatchID) trace.Dispatch {
 		if !l.active {
 			continue
 		}
-		if k := g.names[o.use(dp.slot, o.corner[c].route).Kernel]; !slices.Contains(d.Kernels, k) {
-			d.Kernels = append(d.Kernels, k)
+		use := o.use(dp.slot, o.corner[c].route)
+		k := slices.Index(d.Kernels, g.names[use.Kernel])
+		if k < 0 {
+			k = len(d.Kernels)
+			d.Kernels, d.Bound = append(d.Kernels, g.names[use.Kernel]), append(d.Bound, nil)
+		}
+		for _, bind := range use.Bind {
+			if !slices.Contains(d.Bound[k], bind.Value) {
+				d.Bound[k] = append(d.Bound[k], bind.Value)
+			}
 		}
 		if w := l.Grid.Workgroups(); w > most {
 			most, d.MaxWorkgroups = w, l.Grid.counts()

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,6 +58,39 @@ func graphOf(t *testing.T, o Options) *engine.Graph {
 		t.Fatal(err)
 	}
 	return g
+}
+
+func TestADispatchSaysWhatEachOfItsKernelsIsBoundTo(t *testing.T) {
+	g := graphOf(t, Options{}).Describe()
+	bound := map[string][]string{} // q of the first layer's, by kernel
+	for i := range g.Dispatches {
+		d := &g.Dispatches[i]
+		op := g.Ops[d.Op].Name
+		if len(d.Bound) != len(d.Kernels) {
+			t.Fatalf("%s: %d lists of %d kernels", op, len(d.Bound), len(d.Kernels))
+		}
+		for k, list := range d.Bound {
+			for _, v := range list {
+				if !slices.Contains(d.Reads, v) && !slices.Contains(d.Writes, v) {
+					t.Errorf("%s: %s is bound to %s, and neither reads nor writes it", op, d.Kernels[k],
+						g.Values[v].Name)
+				}
+				if op == "layers.0.attn.q" {
+					bound[d.Kernels[k]] = append(bound[d.Kernels[k]], g.Values[v].Name)
+				}
+			}
+		}
+	}
+	const norm = "layers.0.attn.norm"
+	for kernel, names := range bound {
+		one := strings.Contains(kernel, "gemv") // of one row, of which the norm is left
+		if slices.Contains(names, norm) == one || slices.Contains(names, norm+".weighted") != one {
+			t.Errorf("%s is bound to %q", kernel, names)
+		}
+	}
+	if len(bound) < 2 {
+		t.Errorf("q has the kernels %v", bound)
+	}
 }
 
 func TestGraphOfALayerReadsLikeThePaper(t *testing.T) {

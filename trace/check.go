@@ -267,6 +267,13 @@ func (c *checker) graph() {
 		d := &g.Dispatches[i]
 		c.place(int(d.ID), i, "graph.dispatches")
 		c.id(int(d.Op), len(g.Ops), "graph.dispatches[%d].op", i)
+		if n := len(d.Bound); n > 0 && n != len(d.Kernels) {
+			c.refuse(fmt.Sprintf("%d lists of %d kernels", n, len(d.Kernels)),
+				"graph.dispatches[%d].bound", i)
+		}
+		for _, list := range d.Bound {
+			c.values(list, "graph.dispatches[%d].bound", i)
+		}
 		c.values(d.Reads, "graph.dispatches[%d].reads", i)
 		c.values(d.Writes, "graph.dispatches[%d].writes", i)
 		c.workgroups(d.MaxWorkgroups, "graph.dispatches[%d].max_workgroups", i)

@@ -142,6 +142,11 @@ func TestWhatIsNoTraceIsRefusedByName(t *testing.T) {
 			"graph.ops[0].id: 1, want its index",
 		},
 		{
+			"kernels and what they are bound to",
+			`{"schema":"gpuscope.trace/1","graph":{"ops":[{"id":0}],"dispatches":[{"id":0,"op":0,"kernels":["a"],"bound":[[],[]]}]}}`,
+			"graph.dispatches[0].bound: 2 lists of 1 kernels",
+		},
+		{
 			"grid",
 			`{"schema":"gpuscope.trace/1","graph":{"ops":[{"id":0}],"dispatches":[{"id":0,"op":0,"max_workgroups":[4611686018427387904,9,9]}]}}`, "too large",
 		},

@@ -328,11 +328,12 @@ type Dispatch struct {
 	ID DispatchID `json:"id"`
 	Op OpID       `json:"op"`
 	// of the slot within its operator; "" where it has one slot
-	Label         string    `json:"label"`
-	Kernels       []string  `json:"kernels,omitempty"` // its routes
-	Reads         []ValueID `json:"reads,omitempty"`
-	Writes        []ValueID `json:"writes,omitempty"`
-	MaxWorkgroups [3]int    `json:"max_workgroups"`
+	Label         string      `json:"label"`
+	Kernels       []string    `json:"kernels,omitempty"` // its routes
+	Bound         [][]ValueID `json:"bound,omitempty"`   // what each of them is bound to, of the following
+	Reads         []ValueID   `json:"reads,omitempty"`
+	Writes        []ValueID   `json:"writes,omitempty"`
+	MaxWorkgroups [3]int      `json:"max_workgroups"`
 }
 
 // Plan is what a dispatch was given from some step on: written once, shared by all steps in which it was in

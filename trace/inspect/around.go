@@ -214,6 +214,9 @@ func (x *Index) ValueLines(step int, id trace.ValueID) []string {
 	}
 	var turns []string
 	for _, n := range x.tenancy(step).slots[*v.Slot] {
+		if step >= 0 && n.First < 0 {
+			continue
+		}
 		name := n.Value.Name
 		if n.Value.ID == id {
 			name = "it"
@@ -250,7 +253,8 @@ func (x *Index) Writes(step int, id trace.ValueID) []Written {
 	slot := g.Values[id].Slot
 	var list []Written
 	for _, l := range x.planned(step) {
-		for _, v := range l.Dispatch.Writes {
+		_, writes := x.touches(l.Plan)
+		for _, v := range writes {
 			s := g.Values[root(v)].Slot
 			if root(v) == id || slot != nil && s != nil && *s == *slot {
 				list = append(list, Written{l.ID, root(v)})

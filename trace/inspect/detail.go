@@ -57,10 +57,11 @@ func (x *Index) Detail(ctx context.Context, step int, id trace.DispatchID, base 
 		}
 	}
 	d.Params = x.Params(d.Plan, d.Base)
-	for _, v := range d.Dispatch.Reads {
+	reads, writes := x.touches(d.Plan)
+	for _, v := range reads {
 		d.Inputs = append(d.Inputs, ValueDetail{&x.Trace.Graph.Values[v], x.Dims(step, v)})
 	}
-	for _, v := range d.Dispatch.Writes {
+	for _, v := range writes {
 		d.Outputs = append(d.Outputs, ValueDetail{&x.Trace.Graph.Values[v], x.Dims(step, v)})
 	}
 	if d.Kernel != nil {

@@ -97,14 +97,14 @@ func (g *Gaps) hold(x *Index, step int, odd map[trace.ValueID]bool) (list []*Hel
 	for i := range s.Dispatches {
 		d := &s.Dispatches[i]
 		h := &HeldDispatch{Step: step, Dispatch: x.Trace.Plans[d.Plan].Dispatch, Gap: d.Gap}
-		slot := &graph.Dispatches[h.Dispatch]
-		h.inherits = slices.ContainsFunc(slot.Reads, func(v trace.ValueID) bool { return odd[root(v)] })
+		reads, writes := x.touches(&x.Trace.Plans[d.Plan])
+		h.inherits = slices.ContainsFunc(reads, func(v trace.ValueID) bool { return odd[root(v)] })
 		passesOn := h.inherits
 		if d.Gap != nil {
 			list = append(list, h)
 			passesOn = passesOn || g.count(h)
 		}
-		for _, v := range slot.Writes {
+		for _, v := range writes {
 			state := graph.Values[root(v)].Role == "state"
 			odd[root(v)] = passesOn || state && odd[root(v)]
 		}

@@ -132,6 +132,56 @@ func TestMemoryByRoleAndSlotSaysWhatForcesIt(t *testing.T) {
 	golden.RequireEqual(t, out)
 }
 
+// What the routes of a step have no use for is nobody's memory, and no part of what a dispatch reads and
+// gives.
+func TestWhatNoKernelOfAStepIsBoundToIsNotInUse(t *testing.T) {
+	tr := sharing()
+	b := trace.ValueID(3)
+	for i := range tr.Graph.Dispatches {
+		d := &tr.Graph.Dispatches[i]
+		d.Kernels, d.Bound = []string{"many"}, [][]trace.ValueID{slices.Concat(d.Reads, d.Writes)}
+	}
+	leaves, takes := &tr.Graph.Dispatches[1], &tr.Graph.Dispatches[2]
+	leaves.Kernels, leaves.Bound = append(leaves.Kernels, "one"), append(leaves.Bound, []trace.ValueID{5})
+	takes.Reads = append(takes.Reads, 5)
+	takes.Kernels, takes.Bound = append(takes.Kernels, "one"), append(takes.Bound, []trace.ValueID{5, 4})
+	for i, kernel := range []string{"many", "many", "many", "many", "one", "one+1234"} {
+		d := [...]trace.DispatchID{0, 1, 2, 3, 1, 2}[i]
+		tr.Plans = append(tr.Plans, trace.Plan{ID: trace.PlanID(i), Dispatch: d, Kernel: kernel})
+	}
+	for i, plans := range [][]trace.PlanID{{0, 1, 2, 3}, {0, 4, 5, 3}} {
+		s := trace.Step{Index: i, Phase: "decode", Timing: "off"}
+		for _, p := range plans {
+			s.Dispatches = append(s.Dispatches, trace.StepDispatch{Plan: p})
+		}
+		tr.Steps = append(tr.Steps, s)
+	}
+	x := inspect.NewIndex(tr)
+	for step, want := range []struct{ slot, a, made string }{
+		{"d1–d2 b, 400 B", "d0–d1 a", "in     b 100 f32"},
+		{"not in this step b, 400 B", "d0–d2 a", "in     a.view 1000 f32"},
+	} {
+		if lines := x.HoldingLines(step, "slot1"); !slices.Contains(lines, want.slot) {
+			t.Errorf("step %d: %q, want %q", step, lines, want.slot)
+		}
+		if lines := x.HoldingLines(step, "slot0"); !strings.HasPrefix(lines[1], want.a) {
+			t.Errorf("step %d: %q, want %q first", step, lines, want.a)
+		}
+		d, err := x.Detail(ctx, step, 2, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(d.Lines(), "\n"); !strings.Contains(text, want.made) ||
+			len(d.Inputs) != 1 {
+			t.Errorf("step %d: no %q in\n%s", step, want.made, text)
+		}
+		wrote := slices.ContainsFunc(x.Writes(step, b), func(w inspect.Written) bool { return w.Value == b })
+		if wrote != (step == 0) {
+			t.Errorf("step %d: it writes what it leaves: %v", step, wrote)
+		}
+	}
+}
+
 // What fusion made of operators has names of its layer in it; equal layers are one row all the same.
 func TestEqualLayersOfFusedOperatorsAreOneRow(t *testing.T) {
 	tr := tracetest.Llama(4, 3)

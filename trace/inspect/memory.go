@@ -56,15 +56,6 @@ type tenancy struct {
 func (x *Index) tenancy(step int) *tenancy {
 	g := &x.Trace.Graph
 	t := &tenancy{tenants: make([]Tenant, len(g.Values)), slots: map[int][]*Tenant{}}
-	if step >= 0 {
-		for _, l := range x.planned(step) {
-			t.order = append(t.order, l.ID)
-		}
-	} else {
-		for i := range g.Dispatches {
-			t.order = append(t.order, trace.DispatchID(i))
-		}
-	}
 	for i := range g.Values {
 		v := &g.Values[i]
 		t.tenants[i] = Tenant{v, -1, -1, v.Bytes}
@@ -72,17 +63,26 @@ func (x *Index) tenancy(step int) *tenancy {
 			t.tenants[i].Live = x.liveBytes(step, v)
 		}
 	}
-	for at, id := range t.order {
-		d := &g.Dispatches[id]
-		for _, v := range slices.Concat(d.Reads, d.Writes) {
-			if a := g.Values[v].AliasOf; a != nil {
-				v = *a
-			}
-			n := &t.tenants[v]
+	add := func(id trace.DispatchID, touched []trace.ValueID) {
+		at := len(t.order)
+		t.order = append(t.order, id)
+		for _, v := range touched {
+			n := &t.tenants[x.root(v)]
 			if n.First < 0 {
 				n.First = at
 			}
 			n.Last = at
+		}
+	}
+	if step >= 0 {
+		for _, l := range x.planned(step) {
+			reads, writes := x.touches(l.Plan)
+			add(l.ID, slices.Concat(reads, writes))
+		}
+	} else {
+		for i := range g.Dispatches {
+			d := &g.Dispatches[i]
+			add(d.ID, slices.Concat(d.Reads, d.Writes))
 		}
 	}
 	for i := range t.tenants {
@@ -101,9 +101,22 @@ func (x *Index) tenancy(step int) *tenancy {
 	}
 	slices.Sort(t.numbers)
 	for _, list := range t.slots {
-		slices.SortStableFunc(list, func(a, b *Tenant) int { return cmp.Compare(a.First, b.First) })
+		slices.SortStableFunc(list, func(a, b *Tenant) int { // what is not in use stands last
+			return cmp.Compare(uint(a.First), uint(b.First))
+		})
 	}
 	return t
+}
+
+// touches are the values that a dispatch reads and writes by the kernel of a plan.
+func (x *Index) touches(p *trace.Plan) (reads, writes []trace.ValueID) {
+	d := &x.Trace.Graph.Dispatches[p.Dispatch]
+	k := slices.Index(d.Kernels, trace.OwnKernel(p.Kernel))
+	if k < 0 || d.Bound == nil {
+		return d.Reads, d.Writes
+	}
+	free := func(v trace.ValueID) bool { return !slices.Contains(d.Bound[k], v) }
+	return slices.DeleteFunc(slices.Clone(d.Reads), free), slices.DeleteFunc(slices.Clone(d.Writes), free)
 }
 
 // liveBytes is what a value needs at the live shape of a step, in whole words.

@@ -147,6 +147,10 @@ func (f fixer) graph() {
 		d := &g.Dispatches[i]
 		d.ID = trace.DispatchID(i)
 		d.Op %= trace.OpID(len(g.Ops))
+		d.Bound = slices.Grow(d.Bound, len(d.Kernels))[:min(len(d.Bound), 1)*len(d.Kernels)]
+		for j := range d.Bound {
+			ids(&d.Bound[j], n)
+		}
 		ids(&d.Reads, n)
 		ids(&d.Writes, n)
 	}
