@@ -107,19 +107,17 @@ func (o *linear) nextNorm(b *engine.Builder, leaves func(*engine.Builder, *rmsNo
 func normBehind(b *engine.Builder, y engine.ValueID, each, bound int,
 	leaves func(*engine.Builder, *rmsNorm) bool,
 ) *rmsNorm {
-	if b.RouteAsked(y) || bound+len((&rmsNorm{}).given()) > int(b.Limits().MaxStorageBuffers) {
+	width := last(b.MaxDims(y))
+	if b.RouteAsked(y) || width%spreadColumns != 0 ||
+		bound+len((&rmsNorm{}).given()) > int(b.Limits().MaxStorageBuffers) {
 		return nil
 	}
 	readers, _ := b.Readers(y)
 	for _, r := range readers {
-		norm, ok := r.(*rmsNorm)
-		if !ok {
-			continue
-		}
-		if leaves(b, norm) && last(b.MaxDims(y))%spreadColumns == 0 {
+		if norm, ok := r.(*rmsNorm); ok && norm.x == y && leaves(b, norm) {
 			next := *norm
-			next.folds, next.width, next.each = 1, last(b.MaxDims(y)), each
-			next.weighted = spreadTensor(b, b.Name(norm.y)+".weighted", next.width)
+			next.folds, next.width, next.each = 1, width, each
+			next.weighted = spreadTensor(b, b.Name(norm.y)+".weighted", width)
 			next.squares = b.Tensor(b.Name(norm.y)+".squares", engine.F32)
 			return &next
 		}

@@ -100,6 +100,24 @@ func TestASumWithANormIsLeftToTheProductsBehindTheNextNorm(t *testing.T) {
 	}
 }
 
+// What is added to a norm is not what it is a norm of, though a product gives it too.
+func TestAProductThatANormIsAddedToPreparesNoNorm(t *testing.T) {
+	g := fusedBy(t, func(b *engine.Builder) {
+		linear := func(name string, x engine.ValueID) engine.ValueID {
+			return Linear(b, name, x, noiseMatrix(name+".w", 32, 32, Q8_0), engine.None)
+		}
+		x := b.Input("x", engine.F32, []int{1, 1, 32}, []int{1, 9, 32})
+		sum := normWithResidual(b, "sum", linear("o", x), linear("r", x))
+		b.Output(linear("next", RMSNorm(b, "norm", sum, constant(b, "norm.w", 32), 1e-5)))
+	}, large, fuseNormSum, fuseNorm)
+	g.Operators(func(_ engine.OpID, name string, o engine.Operator) bool {
+		if o, ok := o.(*linear); ok && (o.next != nil) != (name == "o") {
+			t.Errorf("%s prepares a norm: %v", name, o.next != nil)
+		}
+		return true
+	})
+}
+
 // A product that takes a sum in has other tiles than by itself where its lanes fill workgroup memory: what it
 // gives a norm behind it is of those.
 func TestAProductThatTakesASumInGivesTheSquaresOfItsOwnRows(t *testing.T) {
