@@ -186,18 +186,26 @@ func rotaryDims(p *engine.Planner, q, k engine.ValueID) (positions, d int, err e
 
 func (o *rotary) Reference(r *Ref) {
 	cos, sin := r.Tensor(o.cos), r.Tensor(o.sin)
+	o.heads(r, func(x, y []float64, position int) {
+		s := sin.row(position)
+		for j, c := range cos.row(position) {
+			y[2*j] = x[2*j]*c - x[2*j+1]*s[j]
+			y[2*j+1] = x[2*j]*s[j] + x[2*j+1]*c
+		}
+	})
+}
+
+// heads gives yq and yk: turn makes each head that is wanted, of one of q or k and its position among k's.
+func (o *turned) heads(r *Ref, turn func(x, y []float64, position int)) {
+	k := r.Tensor(o.k).Dims
+	positions := k[len(k)-3]
 	for _, side := range [][2]engine.ValueID{{o.q, o.yq}, {o.k, o.yk}} {
 		x := r.Tensor(side[0])
 		y := r.result(side[1], x.Dims...)
-		heads, n := x.Dims[len(x.Dims)-2], cos.Dims[0]
-		skip := n - x.Dims[len(x.Dims)-3]
-		for row := range r.rows(side[1], len(x.Data)/last(x.Dims)) {
-			s := (skip + row/heads) % n
-			in, out := x.row(row), y.row(row)
-			for j, c := range cos.row(s) {
-				out[2*j] = in[2*j]*c - in[2*j+1]*sin.row(s)[j]
-				out[2*j+1] = in[2*j]*sin.row(s)[j] + in[2*j+1]*c
-			}
+		rows, _ := x.rows()
+		heads, skip := x.Dims[len(x.Dims)-2], positions-x.Dims[len(x.Dims)-3]
+		for row := range r.rows(side[1], rows) {
+			turn(x.row(row), y.row(row), (skip+row/heads)%positions)
 		}
 		r.Set(side[1], y)
 	}

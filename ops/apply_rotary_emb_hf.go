@@ -103,24 +103,16 @@ func (o *rotaryHF) turn(p *engine.Planner) {
 }
 
 func (o *rotaryHF) Reference(r *Ref) {
-	cos, sin, start, k := r.Tensor(o.cos), r.Tensor(o.sin), o.start.in(r), r.Tensor(o.k).Dims
-	for _, side := range [][2]engine.ValueID{{o.q, o.yq}, {o.k, o.yk}} {
-		x := r.Tensor(side[0])
-		y := r.result(side[1], x.Dims...)
-		heads, n, half := x.Dims[len(x.Dims)-2], k[len(k)-3], last(cos.Dims)/2
-		skip := n - x.Dims[len(x.Dims)-3]
-		for row := range r.rows(side[1], len(x.Data)/last(x.Dims)) {
-			at := start + (skip+row/heads)%n
-			c, s := cos.row(at), sin.row(at)
-			in, out := x.row(row), y.row(row)
-			copy(out, in)
-			for j := range half {
-				out[j] = in[j]*c[j] - in[j+half]*s[j]
-				out[j+half] = in[j+half]*c[j+half] + in[j]*s[j+half]
-			}
+	cos, sin, start := r.Tensor(o.cos), r.Tensor(o.sin), o.start.in(r)
+	half := last(cos.Dims) / 2
+	o.heads(r, func(x, y []float64, position int) {
+		c, s := cos.row(start+position), sin.row(start+position)
+		copy(y, x)
+		for j := range half {
+			y[j] = x[j]*c[j] - x[j+half]*s[j]
+			y[j+half] = x[j+half]*c[j+half] + x[j]*s[j+half]
 		}
-		r.Set(side[1], y)
-	}
+	})
 }
 
 func (o *rotaryHF) Tolerance(*Ref, engine.ValueID) Tolerance { return turnedPairs }
