@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"hash/fnv"
 	"math"
 	"os"
 	"slices"
@@ -101,9 +100,11 @@ func (c *trial) tensor(v engine.ValueID, info engine.ValueInfo, dims []int) engi
 
 // noise is a number from -2 to 2, the same for the same name and index.
 func noise(name string, i int) float64 {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%s", name)
-	z := h.Sum64() + uint64(i)*0x9e3779b97f4a7c15
+	z := uint64(0xcbf29ce484222325)
+	for _, b := range []byte(name) { // FNV-1a
+		z = (z ^ uint64(b)) * 0x100000001b3
+	}
+	z += uint64(i) * 0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return float64((z^z>>31)>>11)/(1<<53)*4 - 2
