@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -122,7 +121,11 @@ func (b *Builder) output(v value) ValueID {
 
 // forget drops the values that were declared from first on: nothing uses them.
 func (b *Builder) forget(first int) {
-	maps.DeleteFunc(b.constants, func(_ string, v ValueID) bool { return int(v) >= first })
+	for i := range b.values[first:] {
+		if v := &b.values[first+i]; v.role == Constant {
+			delete(b.constants, v.name)
+		}
+	}
 	b.values = b.values[:first]
 	b.env.dims, b.env.ints, b.env.host = b.env.dims[:first], b.env.ints[:first], b.env.host[:first]
 	b.env.left = b.env.left[:first]
