@@ -92,10 +92,7 @@ func leftAbove(t *testing.T, headDim, few, most int) {
 	whole, left := []string{"sdpa_decode", "linear_gemv"}, []string{"sdpa_decode_split", "linear_gemv_splits"}
 	split := []string{"sdpa_fd_split", "sdpa_fd_reduce", "linear_gemv"}
 	g, _ := c.fused(t, gpu.DefaultLimits())
-	live, err := engine.NewLive(g, engine.LiveOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	live := liveOf(t, g, engine.LiveOptions{})
 	for _, p := range []struct {
 		step
 		want []string
@@ -262,13 +259,7 @@ func TestAttentionIsNoResidualOfItsOwnReader(t *testing.T) {
 		b.Output(Add(b, "add", y, o, 1))
 	}
 	g := fusedBy(t, build, gpu.DefaultLimits(), Fusions...)
-	live, err := engine.NewLive(g, engine.LiveOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := bring(live, (&trial{}).input(t, g, a.step(1, 300))); err != nil {
-		t.Fatal(err)
-	}
+	live := liveAt(t, g, (&trial{}).input(t, g, a.step(1, 300)))
 	if got, want := kernelsOfStep(g, live), []string{"sdpa_decode", "linear_gemv"}; !slices.Equal(got, want) {
 		t.Errorf("runs %v, want %v", got, want)
 	}
@@ -280,10 +271,7 @@ func TestSplitsAskedForAtFewPositionsHaveAReference(t *testing.T) {
 	a := attention{qHeads: 8, kvHeads: 2, headDim: 64, tokens: 1, context: 512}
 	c := leftAttention{attention: a, format: F32, out: 24, views: 1}
 	g := fusedBy(t, c.build, gpu.DefaultLimits(), fuseResidual, fuseAttention, fuseNorm)
-	live, err := engine.NewLive(g, engine.LiveOptions{Static: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	live := liveOf(t, g, engine.LiveOptions{Static: true})
 	in := (&trial{}).input(t, g, a.step(1, 60))
 	if err := bring(live, in); err != nil {
 		t.Fatal(err)

@@ -28,13 +28,7 @@ func TestProductsOfOneTensorTakeTilesTogether(t *testing.T) {
 			partsOf(fused))
 	}
 	routes := func(g *engine.Graph, rows int) (list []string) {
-		live, err := engine.NewLive(g, engine.LiveOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := bring(live, (&trial{}).input(t, g, step{"x": {rows, 32}})); err != nil {
-			t.Fatal(err)
-		}
+		live := liveAt(t, g, (&trial{}).input(t, g, step{"x": {rows, 32}}))
 		plans, _ := live.Step()
 		for i := range plans {
 			if plans[i].Route != "" {

@@ -72,10 +72,7 @@ func TestGateAndUpBecomeOneProduct(t *testing.T) {
 
 // runningAt are the operators of the dispatches of a graph with a first input of these dims.
 func runningAt(t failer, g *engine.Graph, dims ...int) (names []string) {
-	live, err := engine.NewLive(g, engine.LiveOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	live := liveOf(t, g, engine.LiveOptions{})
 	if err := live.SetDims(g.Inputs()[0], dims...); err != nil {
 		t.Fatal(err)
 	}

@@ -47,14 +47,8 @@ func TestAttentionTakesTheNormsBeforeTheRotation(t *testing.T) {
 				t.Fatal(err)
 			}
 			running := func(tokens int) (names []string) {
-				live, err := engine.NewLive(g, engine.LiveOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
 				c.live = [][2]int{{tokens, 0}}
-				if err := bring(live, (&trial{}).input(t, g, c.points()[0])); err != nil {
-					t.Fatal(err)
-				}
+				live := liveAt(t, g, (&trial{}).input(t, g, c.points()[0]))
 				d := g.Describe()
 				for _, id := range live.Active() {
 					names = append(names, d.Ops[d.Dispatches[id].Op].Name)
@@ -112,11 +106,5 @@ func TestANormThatIsTheValuesTooIsNotLeft(t *testing.T) {
 		b.Output(a.attend(b, yq, yk, k, position))
 	}
 	g := fusedBy(t, build, large, Fusions...)
-	live, err := engine.NewLive(g, engine.LiveOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := bring(live, (&trial{}).input(t, g, a.step(1, 5))); err != nil {
-		t.Fatal(err)
-	}
+	liveAt(t, g, (&trial{}).input(t, g, a.step(1, 5)))
 }

@@ -65,11 +65,7 @@ func TestNormsOfQAndKBecomeOneDispatchWithoutABarrierBetween(t *testing.T) {
 				t.Errorf("fused %v, want %v", parts, want)
 			}
 			of := func(g *engine.Graph) (dispatches, levels int) {
-				live, err := engine.NewLive(g, engine.LiveOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return g.Dispatches(), len(live.Levels())
+				return g.Dispatches(), len(liveOf(t, g, engine.LiveOptions{}).Levels())
 			}
 			dispatches, levels := of(plain)
 			if d, l := of(fused); d != dispatches-1 || l != levels-1 {

@@ -159,12 +159,9 @@ func TestFusionRefusesWhatTheGraphRefused(t *testing.T) {
 			points = longer
 		}
 		result := func(g *engine.Graph, x, r []int) []int {
-			live, err := engine.NewLive(g, engine.LiveOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			live := liveOf(t, g, engine.LiveOptions{})
 			in := g.Inputs()
-			err = cmp.Or(live.SetDims(in[0], columns(x)...), live.SetDims(in[1], columns(r)...))
+			err := cmp.Or(live.SetDims(in[0], columns(x)...), live.SetDims(in[1], columns(r)...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -274,10 +271,7 @@ func referencesOf(t failer, fused, plain *engine.Graph, points []step, near floa
 	x, y := NewInterpreter(fused), NewInterpreter(plain)
 	c := &trial{}
 	for _, o := range []engine.LiveOptions{{}, {Static: true}, {Order: engine.Fixpoint}} {
-		live, err := engine.NewLive(fused, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		live := liveOf(t, fused, o)
 		for _, s := range points {
 			if err := bring(live, c.input(t, fused, s)); err != nil {
 				t.Fatalf("%+v: %v: %v", o, s, err)

@@ -96,15 +96,8 @@ func TestAttentionTakesTheRotationBeforeIt(t *testing.T) {
 				t.Fatalf("fused %v, want %v", got, want)
 			}
 			levels := func(g *engine.Graph, tokens int) int {
-				live, err := engine.NewLive(g, engine.LiveOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
 				c.live = [][2]int{{tokens, 0}}
-				if err := bring(live, (&trial{}).input(t, g, c.points()[0])); err != nil {
-					t.Fatal(err)
-				}
-				return len(live.Levels())
+				return len(liveAt(t, g, (&trial{}).input(t, g, c.points()[0])).Levels())
 			}
 			if !c.fused {
 				return

@@ -25,11 +25,7 @@ func TestBothRotationsAreOneDispatchWithoutABarrierBetween(t *testing.T) {
 	}
 	fused, plain := fusedAndNot(t, fuseRope, build, gpu.DefaultLimits())
 	of := func(g *engine.Graph) (dispatches, levels int) {
-		live, err := engine.NewLive(g, engine.LiveOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return g.Dispatches(), len(live.Levels())
+		return g.Dispatches(), len(liveOf(t, g, engine.LiveOptions{}).Levels())
 	}
 	dispatches, levels := of(plain)
 	if d, l := of(fused); d != dispatches-1 || l != levels-1 {

@@ -49,6 +49,7 @@ type trial struct {
 
 // failer is what tests and rapid's draws have in common.
 type failer interface {
+	Helper()
 	Fatal(args ...any)
 	Fatalf(format string, args ...any)
 }

@@ -72,13 +72,7 @@ func TestTheLastPositionOfQTakesOneRowOfTheTables(t *testing.T) {
 	for _, queries := range []int{7, 1} {
 		c := rotaryTrial(queries, 7, heads, kvHeads, d)
 		g := fusedBy(t, c.build, gpu.DefaultLimits())
-		live, err := engine.NewLive(g, engine.LiveOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := bring(live, c.input(t, g, rotaryStep(queries, 7, heads, kvHeads, d))); err != nil {
-			t.Fatal(err)
-		}
+		live := liveAt(t, g, c.input(t, g, rotaryStep(queries, 7, heads, kvHeads, d)))
 		for slot, side := range [][2]int{{queries, heads}, {7, kvHeads}} {
 			l, _ := live.Launch(trace.DispatchID(slot))
 			if want := int64(8*side[0]*side[1]*d + 8*side[0]*d/2); l.Bytes != want {

@@ -110,10 +110,7 @@ func TestNoLivePlanExceedsItsCorners(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				c := samples[info.Name](t)
 				g := finish(t, c)
-				live, err := engine.NewLive(g, engine.LiveOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				live := liveOf(t, g, engine.LiveOptions{})
 				for _, s := range c.steps {
 					if err := bring(live, c.input(t, g, s)); err != nil {
 						t.Fatalf("%v: %v", s, err)
@@ -131,10 +128,7 @@ func TestStaticModeTakesEveryLivePoint(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				c := samples[info.Name](t)
 				g := finish(t, c)
-				live, err := engine.NewLive(g, engine.LiveOptions{Static: true})
-				if err != nil {
-					t.Fatal(err)
-				}
+				live := liveOf(t, g, engine.LiveOptions{Static: true})
 				for _, s := range c.steps {
 					if err := bring(live, c.input(t, g, s)); err != nil {
 						t.Fatalf("%v: %v", s, err)
@@ -153,10 +147,7 @@ func TestEveryGridSaysHowItFollowsFromTheLiveShape(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				c := samples[info.Name](t)
 				g := finish(t, c)
-				live, err := engine.NewLive(g, engine.LiveOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				live := liveOf(t, g, engine.LiveOptions{})
 				for _, s := range c.steps {
 					if err := bring(live, c.input(t, g, s)); err != nil {
 						t.Fatalf("%v: %v", s, err)
@@ -205,10 +196,7 @@ func TestPlansDoNotAllocate(t *testing.T) {
 		t.Run(info.Name, func(t *testing.T) {
 			c := rapid.Custom(samples[info.Name]).Example(1)
 			g := finish(t, c)
-			live, err := engine.NewLive(g, engine.LiveOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			live := liveOf(t, g, engine.LiveOptions{})
 			var points []*engine.StepInput
 			for _, s := range c.steps {
 				points = append(points, c.input(t, g, s))
@@ -242,6 +230,26 @@ func finish(t failer, c *trial) *engine.Graph {
 		t.Fatal(err)
 	}
 	return g
+}
+
+// liveOf is what of a graph changes.
+func liveOf(t failer, g *engine.Graph, o engine.LiveOptions) *engine.Live {
+	t.Helper()
+	live, err := engine.NewLive(g, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return live
+}
+
+// liveAt has the shapes of a step in force.
+func liveAt(t failer, g *engine.Graph, in *engine.StepInput) *engine.Live {
+	t.Helper()
+	live := liveOf(t, g, engine.LiveOptions{})
+	if err := bring(live, in); err != nil {
+		t.Fatal(err)
+	}
+	return live
 }
 
 // bring resizes a graph to the shapes of a step.

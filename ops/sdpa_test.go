@@ -342,13 +342,7 @@ func TestAWindowBoundsTheWork(t *testing.T) {
 			}
 			trial := c.trial()
 			g := finish(t, trial)
-			live, err := engine.NewLive(g, engine.LiveOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := bring(live, trial.input(t, g, trial.steps[0])); err != nil {
-				t.Fatal(err)
-			}
+			live := liveAt(t, g, trial.input(t, g, trial.steps[0]))
 			plans, _ := live.Step()
 			for i := range plans {
 				groups += plans[i].NeededGroups
@@ -399,13 +393,7 @@ func TestSDPAChoosesItsRouteByLiveTokensAndPositions(t *testing.T) {
 			c.live = [][2]int{{want.tokens, want.position}}
 			trial := c.trial()
 			g := finish(t, trial)
-			live, err := engine.NewLive(g, engine.LiveOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := bring(live, trial.input(t, g, trial.steps[0])); err != nil {
-				t.Fatal(err)
-			}
+			live := liveAt(t, g, trial.input(t, g, trial.steps[0]))
 			plans, _ := live.Step()
 			groups, described := int64(0), g.Describe()
 			for _, id := range live.Active() {
@@ -436,13 +424,7 @@ func TestOneTokenIsSplitByThePositionsItSees(t *testing.T) {
 			}
 			trial := c.trial()
 			g := finish(t, trial)
-			live, err := engine.NewLive(g, engine.LiveOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := bring(live, trial.input(t, g, trial.steps[0])); err != nil {
-				t.Fatal(err)
-			}
+			live := liveAt(t, g, trial.input(t, g, trial.steps[0]))
 			var groups []int64
 			for _, id := range live.Active() {
 				launch, _ := live.Launch(id)
@@ -497,10 +479,7 @@ func TestSDPARefuses(t *testing.T) {
 	}
 	c := attention{qHeads: 2, kvHeads: 1, headDim: 8, tokens: 4, context: 8, live: [][2]int{{4, 5}}}
 	g := finish(t, c.trial())
-	live, err := engine.NewLive(g, engine.LiveOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	live := liveOf(t, g, engine.LiveOptions{})
 	if err := bring(live, c.trial().input(t, g, c.trial().steps[0])); err == nil ||
 		!strings.Contains(err.Error(), "position 5 and 4 tokens need 9 positions, the cache has 8") {
 		t.Errorf("past the cache: %v", err)
@@ -539,10 +518,7 @@ func TestAttentionSaysWhatItReadsAndWhichLanesIdle(t *testing.T) {
 		t.Fatal(err)
 	}
 	described = g.Describe()
-	x, err := engine.NewLive(g, engine.LiveOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := liveOf(t, g, engine.LiveOptions{})
 	values := map[string]engine.ValueID{}
 	for _, v := range g.Inputs() {
 		values[g.Value(v).Name] = v
@@ -580,10 +556,7 @@ func TestLanesOfStreamingAttentionIdleWhereTheyHaveNoRow(t *testing.T) {
 		stream: streamShape{16, 4, 2}, live: [][2]int{{2, 0}, {3, 0}, {10, 0}, {11, 0}, {43, 100}},
 	}
 	g := finish(t, c.trial())
-	live, err := engine.NewLive(g, engine.LiveOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	live := liveOf(t, g, engine.LiveOptions{})
 	for i, want := range []int64{2 * 3 * 16, 2 * 2 * 16, 0, 2 * 3 * 16, 2 * 3 * 16} {
 		if err := bring(live, c.trial().input(t, g, c.trial().steps[i])); err != nil {
 			t.Fatal(err)
@@ -634,10 +607,7 @@ func plansEverywhere(t failer, c attention, static bool, tokens ...int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live, err := engine.NewLive(g, engine.LiveOptions{Static: static})
-	if err != nil {
-		t.Fatal(err)
-	}
+	live := liveOf(t, g, engine.LiveOptions{Static: static})
 	for _, n := range tokens {
 		in := (&trial{}).input(t, g, c.step(n, 0))
 		for position := range int64(c.context - n + 1) {

@@ -160,11 +160,7 @@ func liveGraph(t *testing.T, b *engine.Builder) *engine.Live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live, err := engine.NewLive(g, engine.LiveOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return live
+	return liveOf(t, g, engine.LiveOptions{})
 }
 
 func set(t *testing.T, live *engine.Live, v engine.ValueID, n int64) {
