@@ -43,7 +43,7 @@ func (s *live) beginLook(c session.Command) (work, error) {
 	case v.SymInt:
 		return nil, session.Refusef("look: %s is an integer of the host: the step's record has it", v.Name)
 	case v.Role == engine.Fused:
-		return nil, session.Refusef("look: %s is never in memory: a fused operator keeps it in registers",
+		return nil, session.Refusef("look: %s is never in memory: a fused operator does without it",
 			v.Name)
 	case at.Offset < 0 || at.Count < 0 || at.Count > session.MostNumbers || at.Rows < 0 || at.Stride < 0 ||
 		at.Rows > 0 && at.Count > session.MostNumbers/at.Rows:

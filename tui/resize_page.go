@@ -71,7 +71,7 @@ func resizeDetail(l listing, at int, r *inspect.ResizeRow) []string {
 	switch {
 	case r.Change != nil:
 		v := &g.Values[r.Change.Value]
-		add("%s: value %d, %s %s, at most %s", v.Name, v.ID, v.Role, v.DType, table.Shape(v.MaxDims))
+		add("%s: value %d, %s %s, at most %s", v.Name, v.ID, v.Role, v.DType, l.at.index.Bounds(v))
 		reached := l.at.index.Reaches(v.ID)
 		add(keyed("can wake %s ({why} lists them)"), plural(len(reached), "operator"))
 	case r.Hook != nil:

@@ -105,8 +105,9 @@ func (p *valuePage) key() (k valueKey, why string) {
 		return k, "It is an integer of the host, " + p.at.index.Bounds(v) + "."
 	case p.at.trace.Device.None():
 		return k, noNumbers
-	case v.Role == "fused":
-		return k, "It is never in memory: a fused operator keeps it in registers."
+	}
+	if why := inspect.Nowhere(v); why != "" {
+		return k, "It is never in memory: " + why + "."
 	}
 	k = valueKey{step: -1, value: p.value, after: -1}
 	if v.Role == "constant" {
@@ -305,7 +306,7 @@ func (p *valuePage) title(int) []table.Part {
 	}
 	parts := []table.Part{
 		{Rank: 0, Text: v.Name},
-		{Rank: 1, Text: strings.TrimSpace(dtype + " " + table.Shape(p.dims()))},
+		{Rank: 1, Text: strings.TrimSpace(dtype + " " + p.at.index.Shape(v.ID, p.dims()))},
 	}
 	if v.ID != p.value {
 		parts = append(parts, table.Say(0, "in the memory of %s", p.info().Name))

@@ -174,7 +174,7 @@ func (x *Index) valueText(step int, id trace.ValueID) string {
 	if live != most {
 		text += ", at most " + most
 	}
-	if v.AliasOf == nil {
+	if v.AliasOf == nil && Nowhere(v) == "" {
 		text += ", " + table.Memory(v.Bytes)
 	}
 	return strings.TrimRight(text+", "+v.Role+" "+memoryOf(v), " ")
@@ -206,8 +206,8 @@ func (x *Index) ValueLines(step int, id trace.ValueID) []string {
 	names("given by", x.Producers(id))
 	names("where that leaves it made by", x.Makers(id))
 	names("taken by", x.Consumers(id))
-	if v.Role == "fused" {
-		lines = append(lines, "a fused operator keeps it in registers: it is never in memory")
+	if why := Nowhere(v); why != "" {
+		return append(lines, "it is never in memory: "+why)
 	}
 	if v.Slot == nil {
 		return lines

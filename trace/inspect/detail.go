@@ -126,10 +126,10 @@ func (d *Detail) Lines() []string {
 		}
 	}
 	for _, v := range d.Inputs {
-		add("in", v.text())
+		add("in", v.text(d.Index))
 	}
 	for _, v := range d.Outputs {
-		add("out", v.text())
+		add("out", v.text(d.Index))
 	}
 	return lines
 }
@@ -267,8 +267,8 @@ func (d *Detail) trafficLine() string {
 	return line
 }
 
-func (v *ValueDetail) text() string {
-	s := fmt.Sprintf("%s %s %s", v.Name, table.Shape(v.Live), v.DType)
+func (v *ValueDetail) text(x *Index) string {
+	s := fmt.Sprintf("%s %s %s", v.Name, x.Shape(v.ID, v.Live), v.DType)
 	if v.Role != "intermediate" {
 		s += " " + v.Role
 	}

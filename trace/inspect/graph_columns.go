@@ -278,10 +278,10 @@ func (x *Index) liveText(step int, id trace.ValueID) string {
 	switch {
 	case step < 0:
 		return x.Bounds(v)
-	case v.Role == "fused": // it is nowhere
+	case Nowhere(v) != "":
 		return table.Unmeasured
 	case v.Kind != "symint":
-		return x.shapeOf(id, x.Dims(step, id))
+		return x.Shape(id, x.Dims(step, id))
 	}
 	if n, ok := x.SymInt(step, id); ok {
 		return fmt.Sprint(n)
@@ -294,7 +294,7 @@ func memoryOf(v *trace.Value) string {
 	switch {
 	case v.AliasOf != nil:
 		return fmt.Sprintf("as value %d", *v.AliasOf)
-	case v.Slot != nil:
+	case v.Slot != nil && Nowhere(v) == "":
 		return fmt.Sprintf("slot %d", *v.Slot)
 	}
 	return ""

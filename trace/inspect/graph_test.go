@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/charmbracelet/x/exp/golden"
+	"github.com/google/go-cmp/cmp"
 
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
@@ -130,6 +131,46 @@ func TestMemoryByRoleAndSlotSaysWhatForcesIt(t *testing.T) {
 		out = append(out, '\n')
 	}
 	golden.RequireEqual(t, out)
+}
+
+// What fusion made needless, and scratch of routes that no shape takes, is in no memory: it has no bytes, no
+// slot and no turn in one.
+func TestWhatIsNeverInMemoryHasNoneInAnyTable(t *testing.T) {
+	tr := sharing()
+	slot := 1
+	fused := trace.Value{
+		ID: 7, Name: "gone", Kind: "tensor", DType: "f32", Role: "fused", MaxDims: []int{25}, Bytes: 100,
+	}
+	scratch := trace.Value{
+		ID: 8, Name: "never", Kind: "tensor", DType: "f32", Role: "scratch", MaxDims: []int{0}, Bytes: 4,
+		Slot: &slot,
+	}
+	without := inspect.NewIndex(tr)
+	want := printed(t, without.Tenants(inspect.Scope{}), table.Selection{}, 140)
+	tr = sharing()
+	tr.Graph.Values = append(tr.Graph.Values, fused, scratch)
+	x := inspect.NewIndex(tr)
+	if d := cmp.Diff(want, printed(t, x.Tenants(inspect.Scope{}), table.Selection{}, 140)); d != "" {
+		t.Errorf("slots with and without them:\n%s", d)
+	}
+	if d := cmp.Diff(printed(t, without.Memory(inspect.Scope{}), table.Selection{}, 140),
+		printed(t, x.Memory(inspect.Scope{}), table.Selection{}, 140)); d != "" {
+		t.Errorf("memory with and without them:\n%s", d)
+	}
+	for id, want := range map[trace.ValueID]string{
+		7: "gone: f32 25, fused\nit is never in memory: a fused operator does without it",
+		8: "never: f32 –, scratch\nit is never in memory: no route that is ever taken needs it",
+	} {
+		if got := strings.Join(x.ValueLines(-1, id)[1:], "\n"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for line := range strings.Lines(string(printed(t, x.Values(inspect.Scope{}), table.Selection{}, 140))) {
+		if (strings.Contains(line, "gone") || strings.Contains(line, "never")) &&
+			(strings.Contains(line, " B") || strings.Contains(line, "slot")) {
+			t.Error(line)
+		}
+	}
 }
 
 // What the routes of a step have no use for is nobody's memory, and no part of what a dispatch reads and

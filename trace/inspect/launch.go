@@ -281,7 +281,7 @@ func (x *Index) Live(l *Launch) string {
 		if g.Values[v].Role == "state" {
 			v = x.appended(l.Op, v)
 		}
-		shapes = append(shapes, x.shapeOf(v, x.Dims(step, v)))
+		shapes = append(shapes, x.Shape(v, x.Dims(step, v)))
 	}
 	out := strings.Join(shapes, ", ")
 	for _, v := range l.Op.Inputs {

@@ -41,7 +41,8 @@ type Tenant struct {
 // shares says whether the value takes turns in a slot.
 func (n *Tenant) shares() bool {
 	v := n.Value
-	return v.Slot != nil && v.AliasOf == nil && (v.Role == "intermediate" || v.Role == "scratch")
+	return v.Slot != nil && v.AliasOf == nil && (v.Role == "intermediate" || v.Role == "scratch") &&
+		Nowhere(v) == ""
 }
 
 // tenancy is who holds memory in a step.
@@ -171,7 +172,7 @@ func (x *Index) Memory(scope Scope) *table.Table {
 	for i := range t.tenants {
 		n := &t.tenants[i]
 		v := n.Value
-		if v.Kind == "symint" || v.AliasOf != nil || n.shares() || v.Role == "fused" || v.Bytes == 0 {
+		if v.Kind == "symint" || v.AliasOf != nil || n.shares() || Nowhere(v) != "" || v.Bytes == 0 {
 			continue
 		}
 		k, there := place[v.Role]
@@ -310,7 +311,7 @@ func (x *Index) HoldingLines(step int, key string) []string {
 	}
 	for _, n := range list[:min(len(list), most)] {
 		lines = append(lines, fmt.Sprintf("%s %s, %s", table.Memory(n.Value.Bytes), n.Value.Name,
-			table.Shape(n.Value.MaxDims)))
+			x.Bounds(n.Value)))
 	}
 	return lines
 }

@@ -417,12 +417,12 @@ func gridDiffText(from, to *trace.Plan) string {
 
 // valueChange is "1×42 → 1×1", or "57 → 58" of a SymInt.
 func (x *Index) valueChange(c *trace.Change) string {
-	return x.shapeOf(c.Value, c.From) + " → " + x.shapeOf(c.Value, c.To)
+	return x.Shape(c.Value, c.From) + " → " + x.Shape(c.Value, c.To)
 }
 
-// shapeOf writes the live dims of a value, or what a SymInt is. Dims of 0 are of scratch that a step does not
+// Shape writes the live dims of a value, or what a SymInt is. Dims of 0 are of scratch that a step does not
 // use.
-func (x *Index) shapeOf(v trace.ValueID, dims []int) string {
+func (x *Index) Shape(v trace.ValueID, dims []int) string {
 	if x.Trace.Graph.Values[v].Role == "scratch" && slices.Contains(dims, 0) {
 		return table.Unmeasured
 	}

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"gpuscope/trace"
 	"gpuscope/trace/table"
@@ -58,9 +59,9 @@ func (x *Index) Values(scope Scope) *table.Table {
 		},
 		{
 			Name: "bytes", Title: "bytes", Unit: "bytes", Is: table.Exact, Width: 80,
-			Doc: "of the largest shape; an alias has none of its own, nor has what fusion made needless",
+			Doc: "of the largest shape; an alias has none of its own, nor has what is never in memory",
 			Of: at(func(v *trace.Value) table.Cell {
-				if v.Kind == "symint" || v.AliasOf != nil || v.Role == "fused" {
+				if v.Kind == "symint" || v.AliasOf != nil || Nowhere(v) != "" {
 					return table.Cell{}
 				}
 				return table.Cell{Text: table.Memory(v.Bytes), Number: float64(v.Bytes), Has: true}
@@ -75,12 +76,23 @@ func (x *Index) Values(scope Scope) *table.Table {
 	}, table.Flat(len(g.Values), func(row int) string { return fmt.Sprintf("v%d", row) }))
 }
 
+// Nowhere says why a value is never in memory; "" of one that has some.
+func Nowhere(v *trace.Value) string {
+	switch {
+	case v.Role == "fused":
+		return "a fused operator does without it"
+	case v.Role == "scratch" && slices.Contains(v.MaxDims, 0):
+		return "no route that is ever taken needs it"
+	}
+	return ""
+}
+
 // Bounds are a value's largest dims, or the range of a SymInt.
 func (x *Index) Bounds(v *trace.Value) string {
 	if s := x.graph.symints[v.ID]; v.Kind == "symint" && s != nil {
 		return fmt.Sprintf("%d to %d", s.Min, s.Max)
 	}
-	return x.shapeOf(v.ID, v.MaxDims)
+	return x.Shape(v.ID, v.MaxDims)
 }
 
 // LiveRows is how many rows of a cache, as they stand one after the other along its last dim, are of the text
