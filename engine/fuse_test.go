@@ -245,6 +245,26 @@ func TestFusionThatChangesAShapeIsRefused(t *testing.T) {
 	}
 }
 
+func TestWhatARuleDeclaresAndThenDeclinesIsForgotten(t *testing.T) {
+	tried := 0
+	declines := Fusion{
+		Name: "declines", Doc: "nothing", Pattern: Pattern{Kinds: []string{"unary"}},
+		Replace: func(b *Builder, _ *Match) Operator {
+			tried++
+			b.Scratch("fresh", U32)
+			b.Constant("weights", U32, []int{tried}, nil) // other ones each time
+			return nil
+		},
+	}
+	b := NewBuilder(gpu.DefaultLimits())
+	b.Fuse(declines)
+	x := rowsInput(b, "x")
+	g := finish(t, b, unary(b, "second", unary(b, "first", x)))
+	if tried != 2 || g.Values() != 3 {
+		t.Errorf("%d values after %d tries, want 3 after 2", g.Values(), tried)
+	}
+}
+
 func TestSelectedFusionsAreNamedOrRefused(t *testing.T) {
 	rules := []Fusion{sumRule, mapRule}
 	both := []string{"sum", "map"}
