@@ -595,16 +595,12 @@ func (c attention) decodeChain(layers int, attends bool) func(b *engine.Builder)
 	}
 	up, down := stream("up", 4096, width), stream("down", width, 4096)
 	return func(b *engine.Builder) {
-		input := func(name string, heads int) engine.ValueID {
-			dims := []int{1, 1, heads, c.headDim}
-			return b.Input(name, engine.F32, dims, dims)
-		}
 		t := engine.F32
 		if c.half {
 			t = engine.F16
 		}
-		x, k, v := input("q", c.qHeads), input("k", c.kvHeads), input("v", c.kvHeads)
-		position := Sym(b.SymInt("position", 0, int64(c.context)-1, 0))
+		x, k, v := c.inputs(b)
+		position := c.position(b)
 		for i := range layers {
 			b.Scope(fmt.Sprintf("layers.%d.", i), i, "attn")
 			if attends {
