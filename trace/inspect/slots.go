@@ -63,11 +63,11 @@ func (x *Index) Slots(levels map[trace.DispatchID]int) *table.Table {
 			}),
 		},
 		{
-			Name: "reads", Title: "reads", Width: 80, Doc: "values",
+			Name: "reads", Title: "reads", Width: 80, Doc: "values, by any route",
 			Of: at(func(d *trace.Dispatch) table.Cell { return table.Text(idList(d.Reads)) }),
 		},
 		{
-			Name: "writes", Title: "writes", Width: 80, Doc: "values",
+			Name: "writes", Title: "writes", Width: 80, Doc: "values, by any route",
 			Of: at(func(d *trace.Dispatch) table.Cell { return table.Text(idList(d.Writes)) }),
 		},
 		{
