@@ -113,7 +113,7 @@ func (x *Index) tenancy(step int) *tenancy {
 func (x *Index) touches(p *trace.Plan) (reads, writes []trace.ValueID) {
 	d := &x.Trace.Graph.Dispatches[p.Dispatch]
 	k := slices.Index(d.Kernels, trace.OwnKernel(p.Kernel))
-	if k < 0 || d.Bound == nil {
+	if k < 0 || len(d.Bound) == 0 {
 		return d.Reads, d.Writes
 	}
 	free := func(v trace.ValueID) bool { return !slices.Contains(d.Bound[k], v) }
