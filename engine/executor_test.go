@@ -515,6 +515,7 @@ func TestGraphOfNoDispatchesRuns(t *testing.T) {
 // session lasts.
 func TestRecorderForgetsOldPlans(t *testing.T) {
 	r := newRig(t, fake.Options{NoLog: true})
+	r.dev.OnDispatch = nil // thousands of steps of which nobody reads a number
 	rec := NewRecorder(r.x)
 	idAt := func(cut int) trace.PlanID {
 		if err := r.x.Step(context.Background(), r.input(7, cut), TimingOff); err != nil {
