@@ -40,6 +40,14 @@ func hollow(t testing.TB, s shape) string {
 	return path
 }
 
+// alone leaves a test of what one goroutine computes out with -short: the race detector has nothing to look
+// at there, and takes five times as long.
+func alone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("planned by one goroutine")
+	}
+}
+
 // planned is the graph of a shape, for steps of at most 512 tokens.
 func planned(t testing.TB, s shape, fuse string) *network {
 	t.Helper()
@@ -113,6 +121,7 @@ var points = []struct{ tokens, pos, more, fused int }{
 
 // What barriers and memory cost at the shapes of real models. A compute pass more is counted as a level more.
 func TestLargeShapesTakeLittleMemoryAndFewLevels(t *testing.T) {
+	alone(t)
 	for _, test := range []struct {
 		name   string
 		shape  shape
@@ -144,6 +153,7 @@ func TestLargeShapesTakeLittleMemoryAndFewLevels(t *testing.T) {
 }
 
 func TestSharedMemoryDoesNotGrowWithDepth(t *testing.T) {
+	alone(t)
 	for _, test := range []struct {
 		shape     shape
 		few, many int // layers; the few are as many as the first passes take
@@ -256,6 +266,7 @@ func TestRowsOfEachArchitectureAreSpread(t *testing.T) {
 
 // Planning is linear in the layers, told by what it allocates: a time would depend on the machine.
 func TestPlanningTakesTwiceAsMuchForTwiceTheLayers(t *testing.T) {
+	alone(t)
 	allocated := func(layers int) uint64 {
 		path := hollow(t, deep(layers))
 		var before, after runtime.MemStats
