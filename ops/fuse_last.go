@@ -19,9 +19,8 @@ var fuseLast = engine.Fusion{
 	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
 		cut := m.Ops[0].(*gather)
 		dims := b.MaxDims(cut.x)
-		columns := len(dims) - 1
-		if cut.ends != [2]Int{Fixed(-1), Fixed(ToEnd)} || cut.exact || cut.axis == columns ||
-			dims[cut.axis] != product(dims[:columns]) {
+		if cut.ends != [2]Int{Fixed(-1), Fixed(ToEnd)} || cut.exact || cut.axis == len(dims)-1 ||
+			dims[cut.axis] != rowsIn(dims) {
 			return nil
 		}
 		switch o := m.Last().(type) {
@@ -54,10 +53,7 @@ var fuseLast = engine.Fusion{
 }
 
 // ofOneRow says whether a tensor is a single row always.
-func ofOneRow(b *engine.Builder, v engine.ValueID) bool {
-	d := b.MaxDims(v)
-	return product(d) == last(d)
-}
+func ofOneRow(b *engine.Builder, v engine.ValueID) bool { return rowsIn(b.MaxDims(v)) == 1 }
 
 // toLast makes dims of some rows those of the last one, and says which it is.
 func toLast(dims []int) (row int) {

@@ -361,7 +361,7 @@ func (o *linear) Corners(r *engine.Ranges) []engine.Corner {
 	if o.before == nil || single == nil {
 		return corners
 	}
-	several := func(a engine.At) bool { return product(a.Dims) > last(a.Dims) }
+	several := func(a engine.At) bool { return rowsIn(a.Dims) > 1 }
 	for _, c := range corners {
 		c[0].Left = !slices.ContainsFunc(c, several)
 	}

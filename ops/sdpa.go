@@ -425,8 +425,8 @@ func (o *sdpa) Spec() engine.Spec {
 	return s
 }
 
-// Corners: the most tokens with the longest context behind them have the largest scores; one token at the
-// last position has the most splits.
+// Corners: the most tokens with the longest context behind them have the largest scores; splits are the most
+// at other positions, too.
 func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 	first, last := o.position.span(r)
 	all := o.ofAll()
