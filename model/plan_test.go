@@ -198,6 +198,28 @@ func layerLevels(t *testing.T, n *network, layer, pos int) (levels []string) {
 	return levels
 }
 
+// A kernel that one layer alone runs is code that the device has to fetch once more in each step.
+func TestLayersOfAStepRunTheSameKernels(t *testing.T) {
+	for _, s := range []shape{gguftest.Llama1B, gguftest.Llama8B, deep(3)} {
+		s.Layers = 3
+		n := planned(t, s, "on")
+		l := liveAt(t, n, 1, 700)
+		d := n.graph.Describe()
+		sources := make([][]string, s.Layers)
+		for _, id := range l.Active() {
+			if op := &d.Ops[d.Dispatches[id].Op]; op.Layer != nil {
+				_, k := l.Launch(id)
+				sources[*op.Layer] = append(sources[*op.Layer], k.Source)
+			}
+		}
+		for layer := range sources {
+			if !slices.Equal(sources[layer], sources[1]) {
+				t.Errorf("width %d: layer %d runs other kernels than layer 1", s.Dim, layer)
+			}
+		}
+	}
+}
+
 // Rules of fusion meet other neighbours in each architecture: docs/engine.md says what is left of a layer.
 func TestLevelsOfALayerAreThoseOfTheDocs(t *testing.T) {
 	docs, err := os.ReadFile("../docs/engine.md")

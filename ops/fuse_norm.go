@@ -69,7 +69,7 @@ var fuseNorm = engine.Fusion{
 				return nil
 			}
 			bound := len(o.bindings(embeddingRows, &o.parts[0]))
-			next := normBehind(b, o.y, gemvRows(o.table.Cols, 1), bound, leavesNorm)
+			next := normBehind(b, o.y, eachOfStream(b, o.y), bound, leavesNorm)
 			if next == nil {
 				return nil
 			}
@@ -123,6 +123,25 @@ func normBehind(b *engine.Builder, y engine.ValueID, each, bound int,
 		}
 	}
 	return nil
+}
+
+// eachOfStream is how many columns a sum of squares has behind the layer that adds to the row y: its last
+// product gives those. The products of the first layer then run the kernels of all others.
+func eachOfStream(b *engine.Builder, y engine.ValueID) int {
+	each := gemvRows(last(b.MaxDims(y)), 1)
+	for range 2 { // attention's, and the MLP's
+		readers, _ := b.Readers(y)
+		i := slices.IndexFunc(readers, func(r engine.Operator) bool {
+			product, ok := r.(*linear)
+			return ok && product.residual == y && product.shapes[linearGEMV].batch == 1
+		})
+		if i < 0 {
+			break
+		}
+		product := readers[i].(*linear)
+		each, y = product.shapes[linearGEMV].rows, product.y
+	}
+	return each
 }
 
 // leavesNorm says whether a norm can be left to products.
