@@ -109,9 +109,9 @@ func broughtTo(n *network, tokens, pos int) (*engine.Live, error) {
 // behind many positions, but appends in the first. So many levels a layer are more, and so many besides where
 // rules fuse it: of one token 5 of 13 are left, 6 where attention is two dispatches.
 var points = []struct{ tokens, pos, more, fused int }{
-	{512, 0, 3, -2},
-	{512, 1024, 3, -2},
-	{100, 0, 3, -3},
+	{512, 0, 5, -4},
+	{512, 1024, 5, -4},
+	{100, 0, 5, -4},
 	{5, 700, 1, -3},
 	{2, 9, 0, -3},
 	{1, 0, -1, -7},

@@ -66,17 +66,20 @@ func (o *linear) rowsBeside() int { return max(o.w.Rows, o.beside) }
 func (o *linear) tilesAcross() int { return divUp(max(o.w.Rows, o.tiled), tileColumns) }
 
 // tile64Rows is how many rows of x make so few tiles of 64 that they fill the device once, or half where
-// columns can be split; 64 in any case.
+// columns can be split, or a quarter where there are enough for many splits; 64 in any case.
 func (o *linear) tile64Rows() int {
 	fill := tuned.fill
-	if o.splittable() {
+	switch {
+	case o.splittable() && o.w.Cols >= manySplits*splitColumns:
+		fill /= 4
+	case o.splittable():
 		fill /= 2
 	}
 	return max(64, fill/o.tilesAcross()*64)
 }
 
-// Of splits of the columns: rows of their tiles, and the fewest columns that one has.
-const splitTile, splitColumns = 128, 256
+// Of splits of the columns: rows of their tiles, the fewest columns that one has, and how many are many.
+const splitTile, splitColumns, manySplits = 128, 256, 8
 
 // splittable says whether workgroups may share the columns of a tile.
 func (o *linear) splittable() bool {
