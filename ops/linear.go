@@ -512,10 +512,11 @@ func (o *linear) Plan(p *engine.Planner) error {
 	return nil
 }
 
-// planSums plans what adds splits up.
+// planSums plans what adds splits up. Their rows are one dim: of more rows there are fewer splits, so that of
+// two dims the largest would never meet.
 func (o *linear) planSums(p *engine.Planner, m, splits, residualRows int) {
 	n, vec := o.w.Rows, o.sumVec()
-	p.SetDims(o.sums, splits, m, n)
+	p.SetDims(o.sums, splits*m, n)
 	l := p.Dispatch(len(o.parts), p.Vectors(m*n, vec, threadLanes))
 	l.Params.U32("n", m*n/vec).U32("width", n/vec).U32("splits", splits)
 	terms, read := splits-1, splits*m

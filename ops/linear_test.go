@@ -12,6 +12,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/trace"
 )
 
 // linearCase is a matrix product in a graph.
@@ -394,6 +395,37 @@ func TestColumnsAreSplitAsFarAsTilesAreFew(t *testing.T) {
 		o := linear{w: Matrix{Rows: c.n, Cols: c.k, Format: Q4_0}}
 		if n := o.splits(c.m); n != c.want {
 			t.Errorf("K %d, N %d, M %d: %d splits, want %d", c.k, c.n, c.m, n, c.want)
+		}
+	}
+}
+
+// Sums of splits have the memory that some step fills, and no more: of few rows there are the most splits, of
+// many the most rows of each.
+func TestSumsOfSplitsHaveTheMemoryThatSomeStepFills(t *testing.T) {
+	for _, c := range []linearCase{
+		{k: 2048, n: 2048, live: []int{512}},
+		{k: 8192, n: 1024, live: []int{1000}},
+		{k: 3840, n: 2048, live: []int{130}},
+	} {
+		c.kind = "linear_q8_0"
+		b := engine.NewBuilder(gpu.DefaultLimits())
+		c.build(b)
+		g, err := b.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := g.Describe().Values
+		sums := values[slices.IndexFunc(values, func(v trace.Value) bool { return v.Name == "y.sums" })]
+		live, most := liveOf(t, g, engine.LiveOptions{}), int64(0)
+		for m := 1; m <= c.live[0]; m++ {
+			x := engine.InputData{Value: g.Inputs()[0], Dims: []int{1, m, c.k}}
+			if err := bring(live, &engine.StepInput{Inputs: []engine.InputData{x}}); err != nil {
+				t.Fatalf("%v, %d rows: %v", c, m, err)
+			}
+			most = max(most, engine.F32.Bytes(product(live.Dims(engine.ValueID(sums.ID)))))
+		}
+		if sums.Bytes != most {
+			t.Errorf("%v: %d bytes, steps fill %d", c, sums.Bytes, most)
 		}
 	}
 }
