@@ -437,20 +437,27 @@ func (b *Builder) planCorners(o *op) error {
 		if i == 0 {
 			b.startHost(corner)
 		}
-		made := o.newPlan()
-		leave := b.enter(corner)
-		err := p.make(o, &made, o.request, false)
-		size := [2]int64{b.elements(o), made.work()}
-		leave()
+		made, elements, err := b.planCorner(&p, o, corner, o.request)
 		if err != nil {
 			return err
 		}
-		if err := b.widen(o, &made); err != nil {
-			return b.atCorner(o, corner, err)
-		}
 		o.corner = append(o.corner, made)
-		if slices.Compare(size[:], largest[:]) > 0 {
+		if size := [2]int64{elements, made.work()}; slices.Compare(size[:], largest[:]) > 0 {
 			o.largest, largest = i, size
+		}
+	}
+	// With LiveOptions.Static all shapes that can do so take the route of the largest.
+	static := routeRequest{route: o.corner[o.largest].route}
+	for i, corner := range corners {
+		if o.corner[i].route == static.route {
+			continue
+		}
+		made, _, err := b.planCorner(&p, o, corner, static)
+		if err != nil {
+			return err
+		}
+		if made.route == static.route {
+			o.corner = append(o.corner, made)
 		}
 	}
 	for _, v := range slices.Concat(o.spec.Outputs, o.spec.Scratch) {
@@ -469,6 +476,25 @@ func (b *Builder) planCorners(o *op) error {
 		}
 	}
 	return nil
+}
+
+// planCorner makes the plan of a corner, takes what it gives into the ranges of the operator's outputs, and
+// says how many elements the operator reads there.
+func (b *Builder) planCorner(p *Planner, o *op, c Corner, r routeRequest) (made plan, elements int64,
+	err error,
+) {
+	made = o.newPlan()
+	leave := b.enter(c)
+	err = p.make(o, &made, r, false)
+	elements = b.elements(o)
+	leave()
+	if err != nil {
+		return made, 0, err
+	}
+	if err := b.widen(o, &made); err != nil {
+		return made, 0, b.atCorner(o, c, err)
+	}
+	return made, elements, nil
 }
 
 // startHost makes the host integers of an operator's first corner, where they are not 0, those that a graph

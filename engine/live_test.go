@@ -412,3 +412,48 @@ func TestStaticGridIsTheLargestOfAnyCorner(t *testing.T) {
 		}
 	}
 }
+
+// Static takes the route of the largest corner to shapes that would take another: what they need there is
+// allocated, and no grid is larger than the one that is pinned.
+func TestStaticHasRoomForShapesOfOtherRoutes(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	out, scratch := b.Tensor("y", U32), b.Scratch("scratch", U32)
+	b.Add("y", &funcOp{
+		spec: Spec{
+			Kind: "routed", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Scratch: []ValueID{scratch},
+			Routes: []string{"few", "many"},
+			Slots:  []Slot{{Uses: []Use{on(unaryKernel, x, out), on(unaryKernel, x, scratch)}}},
+		},
+		corners: func(r *Ranges) []Corner { return r.Ends(x) },
+		plan: func(p *Planner) error { // on the route of many rows few need more than these
+			n, preferred := p.Dim(x, 0), 0
+			if n == rows {
+				preferred = 1
+			}
+			p.SetDims(out, p.Dims(x)...)
+			work := n
+			if p.Choose(preferred, reasonMany, 0b11) == 1 {
+				work = 1000 - n
+				p.SetDims(scratch, work)
+			}
+			p.Dispatch(0, p.Rows(64, 64, Each("work", work))).Params.U32("p0", n)
+			return nil
+		},
+	})
+	g := finish(t, b, out)
+	if most := g.Describe().Dispatches[0].MaxWorkgroups[0]; most != 999 {
+		t.Errorf("at most %d workgroups, want 999", most)
+	}
+	for _, static := range []bool{false, true} {
+		l := newLive(t, g, LiveOptions{Static: static})
+		for _, n := range []int{rows, 7, 1} {
+			if err := resize(l, x, n, width); err != nil {
+				t.Fatalf("static %v, %d rows: %v", static, n, err)
+			}
+			if launch, _ := l.Launch(0); static && launch.Grid.X != 999 {
+				t.Errorf("%d rows: grid %d, want 999", n, launch.Grid.X)
+			}
+		}
+	}
+}
