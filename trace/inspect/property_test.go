@@ -69,6 +69,27 @@ func show(t interface{ Fatal(...any) }, tr *trace.Trace) {
 			}
 		}
 	}
+	for step := -1; step < len(tr.Steps); step++ {
+		for o := range tr.Graph.Ops {
+			x.OperatorLines(step, trace.OpID(o))
+			for _, consumers := range []bool{false, true} {
+				x.Around(step, trace.OpID(o), 2, consumers)
+			}
+		}
+		for v := range tr.Graph.Values {
+			x.ValueLines(step, trace.ValueID(v))
+			if step >= 0 {
+				x.Writes(step, trace.ValueID(v))
+			}
+		}
+		memory := inspect.Scope{}
+		if step >= 0 {
+			memory = x.Step(step)
+		}
+		for _, r := range x.Memory(memory).Rows {
+			x.HoldingLines(step, r.Key)
+		}
+	}
 	for v := range tr.Graph.Values {
 		x.Reaches(trace.ValueID(v))
 	}

@@ -105,6 +105,9 @@ func ids[T ~int32](list *[]T, n int) {
 	}
 }
 
+// kernelName is what the i-th kernel of a graph is called, which the i-th plan takes.
+func kernelName(i int) string { return string(rune('a' + i)) }
+
 func (f fixer) graph() {
 	g := &f.tr.Graph
 	n := len(g.Values)
@@ -133,7 +136,7 @@ func (f fixer) graph() {
 		ids(&o.State, n)
 	}
 	for i := range g.Kernels {
-		g.Kernels[i].Name = string(rune('a' + i))
+		g.Kernels[i].Name = kernelName(i)
 		f.ranges(&g.Kernels[i].Filled, len(g.Kernels[i].Source))
 		f.ranges(&g.Kernels[i].Taken, len(g.Kernels[i].Source))
 		for j := range g.Kernels[i].Params {
@@ -147,6 +150,9 @@ func (f fixer) graph() {
 		d := &g.Dispatches[i]
 		d.ID = trace.DispatchID(i)
 		d.Op %= trace.OpID(len(g.Ops))
+		for j := range d.Kernels {
+			d.Kernels[j] = kernelName(j)
+		}
 		d.Bound = slices.Grow(d.Bound, len(d.Kernels))[:min(len(d.Bound), 1)*len(d.Kernels)]
 		for j := range d.Bound {
 			ids(&d.Bound[j], n)
@@ -224,7 +230,7 @@ func (f fixer) plan(i int) {
 	p := &f.tr.Plans[i]
 	p.ID = trace.PlanID(i)
 	p.Dispatch %= trace.DispatchID(len(f.tr.Graph.Dispatches))
-	p.Kernel = string(rune('a' + i))
+	p.Kernel = kernelName(i)
 	if p.Grid != nil {
 		f.word(&p.Grid.Rule, trace.GridRules)
 		for j := range p.Grid.Terms {
