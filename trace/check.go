@@ -15,6 +15,7 @@ const (
 	maxParamsBytes = 1 << 16
 	maxTextBytes   = 1 << 16 // of a name or another text, a kernel's source apart
 	maxPosition    = 1<<31 - 1
+	maxBytes       = 1 << 44 // of a value
 )
 
 // MaxCosts is how many costs a step has at most.
@@ -228,7 +229,9 @@ func (c *checker) graph() {
 		c.word(v.Kind, ValueKinds, "graph.values[%d].kind", i)
 		c.word(v.Role, ValueRoles, "graph.values[%d].role", i)
 		c.dims(v.MaxDims, "graph.values[%d].max_dims", i)
-		c.notNegative(v.Bytes, "graph.values[%d].bytes", i)
+		if v.Bytes < 0 || v.Bytes > maxBytes {
+			c.refuse(fmt.Sprintf("%d is not 0 to %d", v.Bytes, int64(maxBytes)), "graph.values[%d].bytes", i)
+		}
 		if v.AliasOf != nil {
 			c.id(int(*v.AliasOf), len(g.Values), "graph.values[%d].alias_of", i)
 		}

@@ -142,6 +142,10 @@ func TestWhatIsNoTraceIsRefusedByName(t *testing.T) {
 			"graph.ops[0].id: 1, want its index",
 		},
 		{
+			"bytes", `{"schema":"gpuscope.trace/1","graph":{"values":[{"id":0,"kind":"tensor","role":"state","bytes":4611686018427387904}]}}`,
+			"graph.values[0].bytes: 4611686018427387904 is not 0 to 17592186044416",
+		},
+		{
 			"kernels and what they are bound to",
 			`{"schema":"gpuscope.trace/1","graph":{"ops":[{"id":0}],"dispatches":[{"id":0,"op":0,"kernels":["a"],"bound":[[],[]]}]}}`,
 			"graph.dispatches[0].bound: 2 lists of 1 kernels",

@@ -2,6 +2,7 @@ package inspect_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -131,6 +132,29 @@ func TestMemoryByRoleAndSlotSaysWhatForcesIt(t *testing.T) {
 		out = append(out, '\n')
 	}
 	golden.RequireEqual(t, out)
+}
+
+// A file may have dims of any size: what is live is never more than there is, nor less than nothing.
+func TestDimsOfAFileTakeNoMoreThanItsMemory(t *testing.T) {
+	tr := sharing()
+	step := trace.Step{Phase: "execute", Timing: "off"}
+	for i := range tr.Graph.Values {
+		step.Dims = append(step.Dims, trace.LiveDims{
+			Value: trace.ValueID(i), Dims: slices.Repeat([]int{math.MaxInt}, 16),
+		})
+	}
+	tr.Steps = []trace.Step{step}
+	x := inspect.NewIndex(tr)
+	memory := x.Memory(x.Step(0))
+	number := func(column string, row int) float64 {
+		i := slices.IndexFunc(memory.Columns, func(c table.Column) bool { return c.Name == column })
+		return memory.Columns[i].Of(row).Number
+	}
+	for row, r := range memory.Rows {
+		if live, all := number("live", row), number("allocated", row); live < 0 || live > all {
+			t.Errorf("%s: %v bytes of %v are live", r.Key, live, all)
+		}
+	}
 }
 
 // What fusion made needless, and scratch of routes that no shape takes, is in no memory: it has no bytes, no

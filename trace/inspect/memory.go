@@ -134,7 +134,7 @@ func (x *Index) liveBytes(step int, v *trace.Value) int64 {
 		return 0
 	}
 	words := math.Ceil(float64(v.Bytes) * elements(x.Dims(step, v.ID)) / most / 4)
-	return min(v.Bytes, int64(4*words))
+	return int64(min(float64(v.Bytes), 4*words)) // a file may have dims of any size
 }
 
 // holding is a part of the memory: a role's own buffers, or a slot.
