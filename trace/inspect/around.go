@@ -243,21 +243,15 @@ type Written struct {
 // those of the values that share its slot.
 func (x *Index) Writes(step int, id trace.ValueID) []Written {
 	g := &x.Trace.Graph
-	root := func(v trace.ValueID) trace.ValueID {
-		if a := g.Values[v].AliasOf; a != nil {
-			return *a
-		}
-		return v
-	}
-	id = root(id)
+	id = x.root(id)
 	slot := g.Values[id].Slot
 	var list []Written
 	for _, l := range x.planned(step) {
 		_, writes := x.touches(l.Plan)
 		for _, v := range writes {
-			s := g.Values[root(v)].Slot
-			if root(v) == id || slot != nil && s != nil && *s == *slot {
-				list = append(list, Written{l.ID, root(v)})
+			v = x.root(v)
+			if s := g.Values[v].Slot; v == id || slot != nil && s != nil && *s == *slot {
+				list = append(list, Written{l.ID, v})
 				break
 			}
 		}

@@ -86,27 +86,20 @@ func (x *Index) Gaps(ctx context.Context, scope Scope) (*Gaps, error) {
 
 // hold goes through the dispatches of a step, in order of submission, and along what they pass on.
 func (g *Gaps) hold(x *Index, step int, odd map[trace.ValueID]bool) (list []*HeldDispatch) {
-	graph := &x.Trace.Graph
-	root := func(v trace.ValueID) trace.ValueID {
-		if a := graph.Values[v].AliasOf; a != nil {
-			return *a
-		}
-		return v
-	}
 	s := &x.Trace.Steps[step]
 	for i := range s.Dispatches {
 		d := &s.Dispatches[i]
 		h := &HeldDispatch{Step: step, Dispatch: x.Trace.Plans[d.Plan].Dispatch, Gap: d.Gap}
 		reads, writes := x.touches(&x.Trace.Plans[d.Plan])
-		h.inherits = slices.ContainsFunc(reads, func(v trace.ValueID) bool { return odd[root(v)] })
+		h.inherits = slices.ContainsFunc(reads, func(v trace.ValueID) bool { return odd[x.root(v)] })
 		passesOn := h.inherits
 		if d.Gap != nil {
 			list = append(list, h)
 			passesOn = passesOn || g.count(h)
 		}
 		for _, v := range writes {
-			state := graph.Values[root(v)].Role == "state"
-			odd[root(v)] = passesOn || state && odd[root(v)]
+			state := x.Trace.Graph.Values[x.root(v)].Role == "state"
+			odd[x.root(v)] = passesOn || state && odd[x.root(v)]
 		}
 	}
 	return list
