@@ -95,7 +95,7 @@ func (g *Gaps) hold(x *Index, step int, odd map[trace.ValueID]bool) (list []*Hel
 		passesOn := h.inherits
 		if d.Gap != nil {
 			list = append(list, h)
-			passesOn = passesOn || g.count(h)
+			passesOn = g.count(h) || passesOn // counted, whatever it takes in
 		}
 		for _, v := range writes {
 			state := x.Trace.Graph.Values[x.root(v)].Role == "state"

@@ -66,6 +66,23 @@ func TestWhatComesFromADivergenceInherits(t *testing.T) {
 	}
 }
 
+// What diverges on inputs that come from a divergence counts as that, and all that are compared are counted.
+func TestTheSumsAreThoseOfTheRows(t *testing.T) {
+	tr := held(map[string]float64{"layers.0.mlp.gate": 7, "layers.1.attn.q": 9})
+	g := gapsOf(t, tr)
+	said := map[string]int{} // by the rows of single dispatches
+	for row := range g.Rows {
+		if row+1 == len(g.Rows) || g.Rows[row+1].Parent != row {
+			said[g.Cell(row, g.Column("said")).Text]++
+		}
+	}
+	all := len(tr.Steps[0].Dispatches) + len(tr.Steps[1].Dispatches)
+	if g.Compared != all || g.Diverge != 2 || g.Diverge != said["diverges"] ||
+		g.Inherit == 0 || g.Inherit != said["inherits"] {
+		t.Errorf("%d of %d diverge, %d inherit; %d rows say %v", g.Diverge, g.Compared, g.Inherit, all, said)
+	}
+}
+
 // State that comes from a divergence is read by later steps, too.
 func TestADivergenceIsInheritedThroughTheCache(t *testing.T) {
 	g := gapsOf(t, held(map[string]float64{"layers.0.attn.k": math.NaN()}))
