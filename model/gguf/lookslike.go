@@ -48,10 +48,14 @@ var looks = []struct {
 		startsWith("\x80\x02", "\x80\x03", "\x80\x04", "\x80\x05"),
 		"it is a Python pickle (an old PyTorch checkpoint): give a .gguf file or a Hugging Face folder",
 	},
-	{isExecuTorch, "it is an ExecuTorch program: open it under a name that ends in .pte"},
+	{
+		isExecuTorch,
+		"it is an ExecuTorch program, which this version does not open: give a .gguf file or a Hugging Face folder",
+	},
 	{isSafetensors, "it is a safetensors file: give the folder that holds it and config.json"},
 	{startsWith("version https://git-lfs"), "it is a Git LFS pointer, not the file itself: run git lfs pull"},
 	{isMarkup, "it is an HTML or XML page (a download that went to a web page?): fetch the file itself"},
+	{isObject, "it is JSON: of a Hugging Face model give the folder that holds it"},
 	{isText, "it is a text file"},
 }
 
@@ -80,6 +84,8 @@ func isSafetensors(b []byte) bool {
 }
 
 func isMarkup(b []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(b), []byte("<")) && isText(b) }
+
+func isObject(b []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(b), []byte("{")) && isText(b) }
 
 func isText(b []byte) bool {
 	for len(b) > 0 {
