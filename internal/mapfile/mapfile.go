@@ -60,13 +60,28 @@ func Regular(path string) (*os.File, os.FileInfo, error) {
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: not a regular file (%s)", path, info.Mode().Type())
+		err = fmt.Errorf("%s: not a regular file but %s", path, kind(info.Mode()))
 	}
 	if err != nil {
 		file.Close()
 		return nil, nil, err
 	}
 	return file, info, nil
+}
+
+// kind says what it is that is no regular file.
+func kind(mode os.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a folder"
+	case mode&os.ModeDevice != 0:
+		return "a device"
+	case mode&os.ModeNamedPipe != 0:
+		return "a pipe"
+	case mode&os.ModeSocket != 0:
+		return "a socket"
+	}
+	return mode.Type().String()
 }
 
 // Read is all of a regular file, which may have so many bytes at most. Errors name it.

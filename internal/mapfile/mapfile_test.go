@@ -54,15 +54,17 @@ func TestBytesAreTheFilesHoweverItIsRead(t *testing.T) {
 
 func TestWhatIsNoFileIsRefused(t *testing.T) {
 	if pipe := filepath.Join(t.TempDir(), "pipe"); exec.Command("mkfifo", pipe).Run() == nil {
-		if _, err := Open(pipe); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		if _, err := Open(pipe); err == nil ||
+			!strings.Contains(err.Error(), "not a regular file but a pipe") {
 			t.Errorf("of a pipe that nobody writes to: %v", err)
 		}
 	}
 	if _, err := Read("/dev/zero", 9); runtime.GOOS != "windows" &&
-		(err == nil || !strings.Contains(err.Error(), "/dev/zero: not a regular file")) {
+		(err == nil || !strings.Contains(err.Error(), "/dev/zero: not a regular file but a device")) {
 		t.Errorf("of a device: %v", err)
 	}
-	if _, err := Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+	if _, err := Open(t.TempDir()); err == nil ||
+		!strings.Contains(err.Error(), "not a regular file but a folder") {
 		t.Errorf("a folder: %v", err)
 	}
 	if _, err := Open(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
