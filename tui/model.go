@@ -92,10 +92,10 @@ type snapshot struct {
 // summaryKey is what a summary is of: a step, in a version of the data.
 type summaryKey struct{ version, step int }
 
-// tookKey is what the line of what steps took is of: the last of a scope alone, or all of them.
+// tookKey is what the line of what steps took is of: what a view takes of the scope.
 type tookKey struct {
 	summaryKey
-	all bool
+	takes inspect.Takes
 }
 
 // speaks is what tables speak of now. There are steps.
@@ -150,7 +150,7 @@ func (a *App) loadTook(s snapshot) {
 	}
 	a.happened.want(a.jobs, s.index, s.index.Events, nil)
 	takes := takenBy(a.view())
-	a.took.want(a.jobs, tookKey{summaryKey{s.version, s.step}, takes == inspect.AnySteps},
+	a.took.want(a.jobs, tookKey{summaryKey{s.version, s.step}, takes},
 		func(context.Context) (table.Line, error) { return s.index.CostLine(s.of(takes)), nil }, nil)
 }
 

@@ -227,7 +227,7 @@ func TestPlainModeAsksOfATraceWhatTheScreenAsks(t *testing.T) {
 		Options{Plain: true, Output: &out, Input: strings.NewReader(strings.Join([]string{
 			"scope 3-7", "d resize", "filter lm_head", "scope prefill", "d", "scope decode", "base prefill", "d", "d resize",
 			"base " + other, "filter re:[", "d", "filter op:>>", "d", "filter", "scope", "base", "w lm_head", "w nobody",
-			"scope nobody", "base nobody", "w",
+			"scope nobody", "base nobody", "w", "scope 3-7", "d steps",
 		}, "\n"))})
 	for _, want := range []string{
 		"s7 decode at position 48", "tables are of the one prefill step\n", "rows of tables: lm_head\n",
@@ -237,7 +237,7 @@ func TestPlainModeAsksOfATraceWhatTheScreenAsks(t *testing.T) {
 		"tables are of all 23 warm decode steps\n", "tables are compared with the one prefill step\n",
 		"Δ prefill: ", "tables are compared with the steps of the same phase in " + other,
 		"rows of tables: all\n", "tables are of the last step\n",
-		"tables are compared with nothing\n",
+		"tables are compared with nothing\n", "\ns3–s7: medians of 5 steps\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q", want)

@@ -176,9 +176,9 @@ func readBase(ctx context.Context, path string) (*inspect.Index, error) {
 	return inspect.NewIndex(t), ctx.Err()
 }
 
-// of is the part of the scope that is spoken of where so many steps are taken: of one, the last.
+// of is the part of the scope that is spoken of where so many steps are taken: where one is, the last.
 func (s *snapshot) of(takes inspect.Takes) inspect.Scope {
-	if _, one := s.scope.One(); takes == inspect.AnySteps || one {
+	if _, one := s.scope.One(); takes != inspect.OneStep || one {
 		return s.scope
 	}
 	return s.index.Step(s.scope.Last())
