@@ -145,7 +145,7 @@ func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
 		return nil, nil
 	}
 	wanted := strings.Split(want, ",")
-	known := []string{"on", "off"}
+	var known []string
 	var selected []Fusion
 	for _, r := range rules {
 		if known = append(known, r.Name); slices.Contains(wanted, r.Name) {
@@ -153,8 +153,9 @@ func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
 		}
 	}
 	for _, name := range wanted {
-		if !slices.Contains(known[2:], name) {
-			return nil, fmt.Errorf("no fusion rule %q: want %s", name, strings.Join(known, ", "))
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("no fusion rule %q: want on or off alone, or some of %s", name,
+				strings.Join(known, ", "))
 		}
 	}
 	return selected, nil

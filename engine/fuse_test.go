@@ -281,7 +281,8 @@ func TestSelectedFusionsAreNamedOrRefused(t *testing.T) {
 		}
 	}
 	_, err := SelectFusions(rules, "none")
-	if want := `no fusion rule "none": want on, off, sum, map`; err == nil || err.Error() != want {
+	want := `no fusion rule "none": want on or off alone, or some of sum, map`
+	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }
