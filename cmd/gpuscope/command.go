@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gpuscope/internal/printable"
+	"gpuscope/trace"
 	"gpuscope/tui"
 )
 
@@ -29,7 +30,7 @@ const (
 // command is a subcommand.
 type command struct {
 	name     string // "" for the one that runs without a name; of two words where several share the first
-	operand  string // of the usage line: "[MODEL]"
+	operand  string // of the usage line: "[MODEL]"; an ellipsis at its end stands for any more
 	doc      string // one line
 	more     string // a paragraph of help, or none
 	examples []example
@@ -187,9 +188,14 @@ func (p *program) run(ctx context.Context, c *command, args []string) error {
 	if *help {
 		return p.help(c, flags)
 	}
-	if most := len(strings.Fields(c.operand)); flags.NArg() > most {
-		if _, err := findModel(flags.Args()); c.name == "" && err != nil {
+	most, more := len(strings.Fields(c.operand)), strings.HasSuffix(c.operand, "…")
+	if flags.NArg() > most && !more {
+		first, err := findModel(flags.Args())
+		switch {
+		case c.name == "" && err != nil:
 			return err // the first word may be meant as a command
+		case c.name == "" && trace.IsTrace(first):
+			return usagef("unexpected argument %q%s", flags.Arg(most), comparing)
 		}
 		return usagef("unexpected argument %q", flags.Arg(most))
 	}

@@ -16,14 +16,15 @@ import (
 // traceCommand is what the commands on a recorded trace have in common: their first word.
 func traceCommand() *command {
 	return &command{
-		name: "trace", operand: "COMMAND", hidden: true,
+		name: "trace", operand: "COMMAND …", hidden: true,
 		doc: "look at a recorded trace without a screen",
 		setup: func(*program, *pflag.FlagSet) action {
 			return func(_ context.Context, operands []string) error {
 				if len(operands) == 0 {
 					return usagef("say what to do with a trace: %s", printable.Choice(subcommands("trace")))
 				}
-				return usagef("no command trace %q: want %s", operands[0], printable.Choice(subcommands("trace")))
+				return usagef("no command trace %q: want %s%s", operands[0], printable.Choice(subcommands("trace")),
+					elsewhere[operands[0]])
 			}
 		},
 	}
