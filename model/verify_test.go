@@ -280,7 +280,7 @@ func TestWhatAnotherMakesIsHeldToItsReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const sum, maker = "layers.2.attn.post_norm+add", "layers.2.mlp.gate"
+	const sum, maker = "layers.5.mlp.post_norm+add", "layers.6.attn.q"
 	i := slices.IndexFunc(s.watch.ops, func(o trace.Op) bool { return o.Name == sum })
 	w := newVerification(s, turn, nil).byOp[i]
 	if !w.compare || !w.runs || s.watch.name(w.last) != maker {
@@ -293,6 +293,38 @@ func TestWhatAnotherMakesIsHeldToItsReference(t *testing.T) {
 	gaps := gapsOf(s, tr, len(tr.Steps)-1)
 	if gaps[sum] != nil || gaps[maker] == nil {
 		t.Errorf("gaps of %s and %s: %+v and %+v", sum, maker, gaps[sum], gaps[maker])
+	}
+}
+
+// Products that take a sum in are held to what the step gave them: who made the one before it wrong is blamed
+// alone, though all sums behind are of that.
+func TestAWrongSumIsBlamedOnWhatMakesItAlone(t *testing.T) {
+	path, _ := architectureFile(t, "gemma3")
+	s, end := deviceSession(t, Options{Path: path, IgnoreEOS: true})
+	g := s.runner.net.graph.Describe()
+	const first = "layers.0.mlp.gate" // has a kernel of its own: the embedding is not spread
+	op := slices.IndexFunc(g.Ops, func(o trace.Op) bool { return o.Name == first })
+	slot := slices.IndexFunc(g.Dispatches, func(d trace.Dispatch) bool { return int(d.Op) == op })
+	kernels := g.Dispatches[slot].Kernels
+	i := slices.IndexFunc(kernels, func(k string) bool { return strings.Contains(k, "_gemv") })
+	name := kernels[i]
+	wrong := kernelText(t, &g, name, "made[place] = v;", "made[place] = 1.1 * v;")
+	for _, c := range []session.Command{
+		{Kind: session.Prompt, Tokens: ids(5)},
+		{Kind: session.Run, N: 1},
+		{Kind: session.Kernel, Edit: &session.KernelEdit{Kernel: name, Text: wrong}},
+		{Kind: session.Run, N: 1},
+		{Kind: session.Verify},
+	} {
+		if _, err := s.Do(context.Background(), c); err != nil {
+			t.Fatalf("%s: %v", c.Kind, err)
+		}
+	}
+	tr := end()
+	for op, gap := range gapsOf(s, tr, len(tr.Steps)-1) {
+		if is, want := !(gap.Share <= 1), op == first; is != want {
+			t.Errorf("%s diverges: %v, want %v: %+v", op, is, want, gap)
+		}
 	}
 }
 

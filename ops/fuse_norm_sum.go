@@ -28,7 +28,7 @@ var fuseNormSum = engine.Fusion{
 			case *rmsNorm: // o is the norm of one
 				if before.residual != engine.None && before.folds > 0 {
 					fused := *o
-					fused.folds, fused.sum = 1, before
+					fused.folds, fused.sum, fused.spreadWeight = 1, before, spreadConstant(b, o.weight)
 					return &fused
 				}
 			}
@@ -80,7 +80,7 @@ func leavesSum(b *engine.Builder, o *rmsNorm) bool {
 			return false
 		}
 	}
-	if norm == nil || norm.eps != o.eps {
+	if norm == nil || norm.eps != o.eps || !isConstant(b, norm.weight) {
 		return false
 	}
 	if rows := rowsBehind(b, norm); rows == 0 || rows*last(b.MaxDims(o.y)) > tuned.sum {

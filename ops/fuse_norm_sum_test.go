@@ -61,7 +61,7 @@ func TestASumWithANormIsLeftToTheProductsBehindTheNextNorm(t *testing.T) {
 			b.Output(Sigmoid(b, "s", v.h))
 		}, want: []string{"o", "sum", "norm", "gate", "s", "down", "next"}},
 		"the products are large": {k: 2048, build: func(b *engine.Builder, v values) {
-			b.Output(Linear(b, "head", v.h, noiseMatrix("head.w", 12<<10, 2048, Q4_0), engine.None))
+			b.Output(Linear(b, "head", v.h, noiseMatrix("head.w", 64<<10, 2048, Q4_0), engine.None))
 		}, want: []string{"o", "sum", "head"}},
 		"a product is made to take tiles": {
 			build: behind, routes: map[string]string{"linear_q8_0@gate": "tile64"}, want: all,
@@ -150,7 +150,10 @@ func TestAProductThatTakesASumInGivesTheSquaresOfItsOwnRows(t *testing.T) {
 }
 
 // normSumGraph has one sum with a norm behind another, with weights in a format.
-func normSumGraph(t *rapid.T) func(b *engine.Builder) {
+func normSumGraph(t *rapid.T) func(b *engine.Builder) { return normSumsGraph(t, 2) }
+
+// normSumsGraph has so many.
+func normSumsGraph(t *rapid.T, sums int) func(b *engine.Builder) {
 	f := drawFormat(t)
 	whole := func(k int) bool { return k%f.Pieces[0].Cols == 0 }
 	k := rapid.SampledFrom([]int{256, 320}).Filter(whole).Draw(t, "columns")
@@ -166,7 +169,8 @@ func normSumGraph(t *rapid.T) func(b *engine.Builder) {
 			return Linear(b, name, x, noiseMatrix(name+".w", n, k, f), with)
 		}
 		s, h := x, x
-		for _, layer := range []string{"1", "2"} {
+		for i := range sums {
+			layer := string(rune('1' + i))
 			s = normWithResidual(b, "sum"+layer, linear("o"+layer, k, h), s)
 			norm := RMSNorm(b, "norm"+layer, s, constant(b, "norm.w"+layer, k), 1e-5)
 			for i, n := range outs {

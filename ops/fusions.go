@@ -11,5 +11,6 @@ import (
 var Fusions = slices.Concat(
 	[]engine.Fusion{fuseScaled, fuseResidual, fuseNormAdd, fuseLast},
 	[]engine.Fusion{fuseRopeAttention, fuseRope, fuseQKNorm, fuseNormAttention},
-	fuseGated, []engine.Fusion{fuseGateUp, fuseBeside, fuseAttention, fuseSpread, fuseNormSum, fuseNorm},
+	fuseGated, []engine.Fusion{fuseGateUp, fuseBeside, fuseAttention, fuseSpread},
+	[]engine.Fusion{fuseNormSum, fuseNorm, fuseSpreadSum},
 )

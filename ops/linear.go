@@ -73,8 +73,9 @@ type linear struct {
 	// where the kernel for one row joins gate and up; or nil.
 	spread *spreadRow
 	// makes is the sum of which before is a norm, where the kernel for one row stores it for all that read it
-	// besides (fusion rule norm_sum); or nil.
+	// besides (fusion rule norm_sum); or nil. made is what it gives in place of that (spread_sum); or nil.
 	makes *rmsNorm
+	made  *spreadRow
 	// next is a norm of y, for which the kernel for one row does what each element takes; or nil.
 	next *rmsNorm
 	last bool // y is of the last row alone
@@ -231,7 +232,10 @@ func (o *linear) Spec() engine.Spec {
 	if o.spread != nil {
 		s.Outputs = append(s.Outputs, o.spread.value)
 	}
-	if o.makes != nil {
+	switch {
+	case o.made != nil:
+		s.Outputs = append(s.Outputs, o.made.value)
+	case o.makes != nil:
 		s.Makes = []engine.ValueID{o.makes.y}
 	}
 	for i := range o.parts {
@@ -310,7 +314,11 @@ func (o *linear) bindings(route int, p *part) []engine.Binding {
 	list = o.added(list, residual)
 	list = append(append(list, after...), bind("y", y))
 	if o.makesSum(route) {
-		list = append(list, bind("made", o.makes.y))
+		made := o.makes.y
+		if o.made != nil {
+			made = o.made.value
+		}
+		list = append(list, bind("made", made))
 	}
 	if o.doesNext(route) {
 		list = append(list, o.next.given()...)
@@ -439,6 +447,7 @@ func (o *linear) Plan(p *engine.Planner) error {
 		row, m = toLast(out[:rank]), 1
 	}
 	o.spread.give(p, o.y, o.leaves(route), out[:rank]...)
+	o.made.settle(p, o.makesSum(route))
 	s := &o.shapes[route]
 	if o.next != nil {
 		o.next.give(p, o.doesNext(route))
@@ -593,7 +602,11 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	ragged := func(p part) bool { return p.rows%s.rows != 0 }
 	c["Lanes"], c["Rows"], c["Batch"], c["Eights"] = s.lanes, s.rows, s.batch, s.eights
 	c["Spread"], c["Norm"], c["Given"] = false, false, 0
-	c["Sum"], c["Made"], c["LastOfStream"] = 0, o.makesSum(route), false
+	c["Sum"], c["SpreadStream"], c["LastOfStream"] = 0, false, false
+	c["Made"], c["SpreadMade"] = 0, false // by so many workgroups
+	if o.makesSum(route) {
+		c["Made"], c["SpreadMade"] = min(divUp(o.cols(), s.rows), o.w.Cols/spreadColumns), o.made != nil
+	}
 	c["HeadQuads"], c["Run"] = 0, 0
 	if o.takesLeft(route) {
 		o.before.specialise(route, c, s.chunk())
@@ -636,6 +649,9 @@ func (o *linear) Reference(r *Ref) {
 	m, _ := y.rows()
 	if o.before != nil && m == 1 && xRows == 1 {
 		x = o.before.leftRow(r, x)
+		if o.made != nil {
+			r.Set(o.made.value, spreadOf(o.makes.rowOfGiven(r)))
+		}
 	}
 	cols := slices.Collect(r.cols(o.y, o.cols()))
 	if o.gated != nil {
@@ -708,6 +724,9 @@ func (o *linear) joined(r *Ref, x, y Tensor, cols []int) {
 // Tolerance: products of both signs cancel out, so that what a result has lost is not seen in its own size;
 // in that of its row it is, unless the row is short and all of it has cancelled out.
 func (o *linear) Tolerance(r *Ref, v engine.ValueID) Tolerance {
+	if o.made != nil && v == o.made.value {
+		return normTolerance(o.w.Cols).ofSum(r, v, o.makes.addedTo())
+	}
 	t := o.productTolerance(r)
 	if o.next == nil || v == o.y {
 		return t

@@ -63,12 +63,14 @@ type rmsNorm struct {
 	weighted, squares engine.ValueID
 	width, each       int
 	// sum gives x, a norm with a residual of which a single row is left to the same products (fusion rule
-	// norm_sum); or nil.
-	sum *rmsNorm
+	// norm_sum); or nil. For these spreadWeight is the weight, spread.
+	sum          *rmsNorm
+	spreadWeight engine.ValueID
 	// residual is added to the norm, with the rows of x or one row that serves all, as x may have one that
 	// serves all of the residual's (fusion rule norm_add); or None.
 	residual engine.ValueID
-	last     bool // y is of the last row alone (fusion rule last), where there is a residual
+	stream   *spreadRow // what is given in place of a single row of that (fusion rule spread_sum); or nil
+	last     bool       // y is of the last row alone (fusion rule last), where there is a residual
 	// other is a norm as wide, whose rows the dispatch takes behind its own (fusion rule qk_norm); nil: none.
 	other *rmsNorm
 }
@@ -106,6 +108,9 @@ func (o *rmsNorm) Spec() engine.Spec {
 	}
 	if o.residual != engine.None {
 		s.Inputs, use.Bind = append(s.Inputs, o.residual), append(use.Bind, bind("residual", o.residual))
+	}
+	if o.stream != nil {
+		s.Inputs = append(s.Inputs, o.stream.value)
 	}
 	uses := []engine.Use{normRows: use}
 	if o.next != nil {
@@ -225,7 +230,7 @@ func (o *rmsNorm) leavesAll() bool { return true }
 func (o *rmsNorm) besides() []engine.Binding {
 	if s := o.sum; s != nil {
 		return []engine.Binding{
-			bind("squares", s.squares), bind("stream", s.residual), bind("norm", o.weight),
+			bind("squares", s.squares), bind("stream", s.addedTo()), bind("norm", o.spreadWeight),
 		}
 	}
 	if o.prepared() {
@@ -234,12 +239,20 @@ func (o *rmsNorm) besides() []engine.Binding {
 	return []engine.Binding{bind("norm", o.weight)}
 }
 
+// addedTo is what products have the residual in, where a row of the sum is left to them.
+func (o *rmsNorm) addedTo() engine.ValueID {
+	if o.stream != nil {
+		return o.stream.value
+	}
+	return o.residual
+}
+
 func (o *rmsNorm) specialise(_ int, c shaders.Constants, _ int) {
 	c["Norm"] = true
 	switch {
 	case o.sum != nil:
 		c["Sum"], c["Given"], c["Spread"] = min(sumLanes, c["Lanes"].(int)), o.sum.sums(), true
-		c["LastOfStream"] = o.sum.last
+		c["SpreadStream"], c["LastOfStream"] = o.sum.stream != nil, o.sum.last
 	case o.prepared():
 		c["Given"], c["Spread"] = o.sums(), true
 	}
@@ -264,6 +277,30 @@ func (o *rmsNorm) planLeft(_ int, p *engine.Planner, l *engine.Launch) {
 }
 
 func (o *rmsNorm) leftRow(_ *Ref, x Tensor) Tensor { return x }
+
+// rowOfGiven is a single row of the sum, made of what products read of it.
+func (o *rmsNorm) rowOfGiven(r *Ref) []float64 {
+	squares := 0.0
+	for _, v := range r.Tensor(o.squares).Data {
+		squares += v
+	}
+	row, residual := inOrder(r.Tensor(o.weighted).Data), o.lastAdded(r)
+	scale := 1 / math.Sqrt(squares/float64(len(row))+float64(o.eps))
+	for i := range row {
+		row[i] = row[i]*scale + residual[i]
+	}
+	return row
+}
+
+// lastAdded is the last row of the residual, of what products have it in.
+func (o *rmsNorm) lastAdded(r *Ref) []float64 {
+	t := r.Tensor(o.addedTo())
+	rows, _ := t.rows()
+	if o.stream != nil {
+		return inOrder(t.row(rows - 1))
+	}
+	return t.row(rows - 1)
+}
 
 func (o *rmsNorm) leftTolerance(k int) (row float64, why string) {
 	return summed(k) * rounding, ", of inputs with the scale of a norm"
@@ -297,6 +334,9 @@ func (o *rmsNorm) normalise(y, x, weight []float64) {
 func (o *rmsNorm) sumReference(r *Ref) {
 	x, weight, residual := r.Tensor(o.x), r.Tensor(o.weight), r.Tensor(o.residual)
 	dims, _ := sumDims(x.Dims, residual.Dims)
+	if o.stream != nil && rowsIn(dims) == 1 && r.has(o.stream.value) {
+		residual.Data = o.lastAdded(r)
+	}
 	from := 0
 	if o.last {
 		dims = slices.Clone(dims)
@@ -318,14 +358,23 @@ func (o *rmsNorm) sumReference(r *Ref) {
 
 // Tolerance: squares are positive, so that nothing cancels out; WGSL allows inverseSqrt 2 ulp.
 func (o *rmsNorm) Tolerance(r *Ref, v engine.ValueID) Tolerance {
-	n := last(r.Tensor(o.x).Dims)
-	t := Tolerance{Rel: summed(n) * rounding, Why: fmt.Sprintf("a mean of %d squares summed in f32", n)}
-	if o.residual != engine.None { // the two may cancel out
-		t.Abs = t.Rel * (r.largest(o.y) + r.largest(o.residual))
-		t.Why += ", of which a residual takes away"
+	t := normTolerance(last(r.Tensor(o.x).Dims))
+	if o.residual != engine.None {
+		t = t.ofSum(r, o.y, o.residual)
 	}
 	if o.next != nil && v != o.y {
 		return o.next.givenTolerance(r, v, t)
 	}
+	return t
+}
+
+func normTolerance(n int) Tolerance {
+	return Tolerance{Rel: summed(n) * rounding, Why: fmt.Sprintf("a mean of %d squares summed in f32", n)}
+}
+
+// ofSum is that of a norm's sum with a residual: the two may cancel out.
+func (t Tolerance) ofSum(r *Ref, sum, residual engine.ValueID) Tolerance {
+	t.Abs = t.Rel * (r.largest(sum) + r.largest(residual))
+	t.Why += ", of which a residual takes away"
 	return t
 }

@@ -26,6 +26,15 @@ func spreadOf(row []float64) Tensor {
 	return t
 }
 
+// inOrder is a row of which that is how it lies spread.
+func inOrder(row []float64) []float64 {
+	list := make([]float64, len(row))
+	for at, v := range row {
+		list[spreadFrom(at, len(row))] = v
+	}
+	return list
+}
+
 // spreadCols are the columns of a row of which the wanted places of a spread value are made.
 func spreadCols(r *Ref, v engine.ValueID, width int) (cols []int) {
 	for at := range r.cols(v, width) {
@@ -51,9 +60,36 @@ func spreadBehind(b *engine.Builder, y engine.ValueID, width int, of engine.Valu
 
 // spreadTensor declares an output that is spread: a row of so many.
 func spreadTensor(b *engine.Builder, name string, width int) engine.ValueID {
-	v := b.Tensor(name, engine.F32)
+	return liesSpread(b, b.Tensor(name, engine.F32), width)
+}
+
+func liesSpread(b *engine.Builder, v engine.ValueID, width int) engine.ValueID {
 	b.Lies(v, func(at int) int { return spreadFrom(at, width) })
 	return v
+}
+
+// isConstant says whether a value is a constant.
+func isConstant(b *engine.Builder, v engine.ValueID) bool {
+	info, _ := b.Value(v)
+	return info.Role == engine.Constant
+}
+
+// spreadConstant declares a constant row that is spread, of one that is not.
+func spreadConstant(b *engine.Builder, v engine.ValueID) engine.ValueID {
+	info, _ := b.Value(v)
+	width := last(info.MaxDims)
+	load := func() ([]byte, error) {
+		row, err := info.Load()
+		if err != nil || len(row) != 4*width {
+			return row, err
+		}
+		list := make([]byte, len(row))
+		for at := range width {
+			copy(list[4*at:4*at+4], row[4*spreadFrom(at, width):])
+		}
+		return list, nil
+	}
+	return liesSpread(b, b.Constant(info.Name+".spread", engine.F32, info.MaxDims, load), width)
 }
 
 // leftTo says whether all that read y, or a view of it, are linears that have kernels for a single row of so
@@ -89,11 +125,19 @@ func leftTo(b *engine.Builder, y engine.ValueID, width int, of engine.ValueID) b
 func (s *spreadRow) give(p *engine.Planner, y engine.ValueID, leaves bool, dims ...int) {
 	if leaves {
 		p.Leave(y, dims...)
-		p.SetDims(s.value, 1, s.width)
-		return
+	} else {
+		p.SetDims(y, dims...)
 	}
-	p.SetDims(y, dims...)
-	if s != nil {
+	s.settle(p, leaves)
+}
+
+// settle settles whether the row is given, or left.
+func (s *spreadRow) settle(p *engine.Planner, gives bool) {
+	switch {
+	case s == nil:
+	case gives:
+		p.SetDims(s.value, 1, s.width)
+	default:
 		p.Leave(s.value, 1, s.width)
 	}
 }
@@ -117,11 +161,7 @@ func (s *spreadRow) leftRow(r *Ref, x Tensor) Tensor {
 	if !r.has(s.value) {
 		return x
 	}
-	row, y := r.Tensor(s.value), zeros(x.Dims...)
-	for at, v := range row.Data {
-		y.Data[spreadFrom(at, s.width)] = v
-	}
-	return y
+	return Tensor{x.Dims, inOrder(r.Tensor(s.value).Data)}
 }
 
 func (s *spreadRow) leftTolerance(int) (row float64, why string) { return 0, "" }

@@ -70,7 +70,7 @@ struct Params {
 {{binding}} var<storage, read> stream: array<vec4<f32>>; // what x by its scale is added to
 {{- end}}
 {{- if $norms}}
-{{binding}} var<storage, read> norm: array<vec4<f32>>; // its weights{{if .Sum}}, of the sum's{{end}}
+{{binding}} var<storage, read> norm: array<vec4<f32>>; // its weights{{if .Sum}}, of the sum's, spread{{end}}
 {{- end}}
 {{binding}} var<storage, read_write> y: array<f32>;
 {{- if .Made}}
@@ -112,7 +112,7 @@ var<workgroup> part_squared: array<f32, {{$parts}}>;
 var<private> sum_scale: f32;
 var<workgroup> added: array<f32, {{.Sum}}>;
 {{- if .Made}}
-var<private> makes: bool; // the workgroup stores the sum
+var<private> maker: u32; // the workgroup: each stores some 32 columns of the sum
 {{- end}}
 {{- end}}
 {{- $chunks := div (mul .Chunks .Eights) 4}}{{/* of 32 columns of x */}}
@@ -139,18 +139,20 @@ fn columns(shares: vec4<f32>, column: u32) -> vec4<f32> {
 fn columns(row: u32, at: u32) -> vec4<f32> {
 {{- if $norms}}
 {{- if .Sum}}
-  let base = stream[{{if .LastOfStream}}params.stream_from + {{end}}at];
-  let v = fma(x[spread(at, {{$chunks}}u)], vec4<f32>(sum_scale), base);
+  let place = spread(at, {{$chunks}}u);
+  let base = stream[
+    {{- if .LastOfStream}}params.stream_from + {{end}}{{if .SpreadStream}}place{{else}}at{{end}}];
+  let v = fma(x[place], vec4<f32>(sum_scale), base);
 {{- if .Made}}
-  if (makes) {
-    made[at] = v;
+  if (at / 8u{{if lt .Made $chunks}} % {{.Made}}u{{end}} == maker) {
+    made[{{if .SpreadMade}}place{{else}}at{{end}}] = v;
   }
 {{- end}}
 {{- else}}
   let v = x[row + at];
 {{- end}}
   squared_sum += dot(v, v);
-  return v * norm[at];
+  return v * norm[{{if .Sum}}place{{else}}at{{end}}];
 {{- else}}
   return x[row + {{if .Spread}}spread(at, {{$chunks}}u){{else}}at{{end}}];
 {{- end}}
@@ -237,7 +239,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   }
   sum_scale = inverseSqrt(addend / {{mul .Chunks (mul 8 .Eights)}}.0 + params.eps);
 {{- if .Made}}
-  makes = group_row == 0u;
+  maker = group_row / {{.Rows}}u;
 {{- end}}
 {{- end}}
 {{- if eq .Chunks .Lanes}}

@@ -18,22 +18,43 @@ var (
 
 // HollowLlama is a Llama of Q4_0 with everything but weights and a vocabulary, for WriteSparse.
 func HollowLlama(s Shape) *Builder {
+	b := hollow("llama", s)
+	b.Set("llama.rope.dimension_count", s.HeadDim)
+	return b
+}
+
+// HollowGemma3 is the same of a Gemma 3.
+func HollowGemma3(s Shape) *Builder {
+	b := hollow("gemma3", s)
+	b.Set("gemma3.attention.key_length", s.HeadDim)
+	b.Set("gemma3.attention.value_length", s.HeadDim)
+	b.Set("gemma3.attention.sliding_window", 512)
+	for layer := range s.Layers {
+		blk := fmt.Sprintf("blk.%d.", layer)
+		b.Hollow(blk+"attn_q_norm.weight", gguf.F32, []int{s.HeadDim})
+		b.Hollow(blk+"attn_k_norm.weight", gguf.F32, []int{s.HeadDim})
+		b.Hollow(blk+"post_attention_norm.weight", gguf.F32, []int{s.Dim})
+		b.Hollow(blk+"post_ffw_norm.weight", gguf.F32, []int{s.Dim})
+	}
+	return b
+}
+
+func hollow(architecture string, s Shape) *Builder {
 	b := New()
+	b.Set("general.architecture", architecture)
+	b.Set("general.name", "hollow")
 	for _, p := range []pair{
-		{"general.architecture", "llama"},
-		{"general.name", "hollow"},
-		{"llama.block_count", s.Layers},
-		{"llama.context_length", 131072},
-		{"llama.embedding_length", s.Dim},
-		{"llama.feed_forward_length", s.FFN},
-		{"llama.attention.head_count", s.Heads},
-		{"llama.attention.head_count_kv", s.KVHeads},
-		{"llama.rope.dimension_count", s.HeadDim},
-		{"llama.attention.layer_norm_rms_epsilon", float32(1e-5)},
-		{"llama.rope.freq_base", float32(500000)},
-		{"llama.vocab_size", s.Vocab},
+		{"block_count", s.Layers},
+		{"context_length", 131072},
+		{"embedding_length", s.Dim},
+		{"feed_forward_length", s.FFN},
+		{"attention.head_count", s.Heads},
+		{"attention.head_count_kv", s.KVHeads},
+		{"attention.layer_norm_rms_epsilon", float32(1e-5)},
+		{"rope.freq_base", float32(500000)},
+		{"vocab_size", s.Vocab},
 	} {
-		b.Set(p.key, p.value)
+		b.Set(architecture+"."+p.key, p.value)
 	}
 	matrix := func(name string, rows, cols int) { b.Hollow(name, gguf.Q4_0, []int{rows, cols}) }
 	vector := func(name string) { b.Hollow(name, gguf.F32, []int{s.Dim}) }

@@ -1,4 +1,4 @@
-// linear_gemv with Batch 1, Chunks 36, Eights 4, Format q4, Gated gelu, Given 288, GroupEights 4, Groups 1, HalfScales, Lanes 40, Made, Norm, Rows 4, Spread, Sum 32: workgroup [40 1 1], 1588 bytes of workgroup memory
+// linear_gemv with Batch 1, Chunks 36, Eights 4, Format q4, Gated gelu, Given 288, GroupEights 4, Groups 1, HalfScales, Lanes 40, Made 36, Norm, Rows 4, Spread, SpreadMade, SpreadStream, Sum 32: workgroup [40 1 1], 1588 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -33,7 +33,7 @@ struct Params {
 @group(0) @binding(2) var<storage, read> scales: array<vec2<u32>>;
 @group(0) @binding(3) var<storage, read> squares: array<f32>; // of the norm's row, sums of them
 @group(0) @binding(4) var<storage, read> stream: array<vec4<f32>>; // what x by its scale is added to
-@group(0) @binding(5) var<storage, read> norm: array<vec4<f32>>; // its weights, of the sum's
+@group(0) @binding(5) var<storage, read> norm: array<vec4<f32>>; // its weights, of the sum's, spread
 @group(0) @binding(6) var<storage, read_write> y: array<f32>;
 @group(0) @binding(7) var<storage, read_write> made: array<vec4<f32>>; // the sum
 @group(0) @binding(8) var<uniform> params: Params;
@@ -111,17 +111,18 @@ var<workgroup> part_squared: array<f32, 5>;
 // The scale of the norm that is part of the sum is needed first.
 var<private> sum_scale: f32;
 var<workgroup> added: array<f32, 32>;
-var<private> makes: bool; // the workgroup stores the sum
+var<private> maker: u32; // the workgroup: each stores some 32 columns of the sum
 
 // Four columns of the row of x that begins at row.
 fn columns(row: u32, at: u32) -> vec4<f32> {
-  let base = stream[at];
-  let v = fma(x[spread(at, 36u)], vec4<f32>(sum_scale), base);
-  if (makes) {
-    made[at] = v;
+  let place = spread(at, 36u);
+  let base = stream[place];
+  let v = fma(x[place], vec4<f32>(sum_scale), base);
+  if (at / 8u == maker) {
+    made[place] = v;
   }
   squared_sum += dot(v, v);
-  return v * norm[at];
+  return v * norm[place];
 }
 
 @compute @workgroup_size(40)
@@ -169,7 +170,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     addend += added[i];
   }
   sum_scale = inverseSqrt(addend / 1152.0 + params.eps);
-  makes = group_row == 0u;
+  maker = group_row / 4u;
   for (var chunk = lane; chunk < 36u; chunk += 40u) {
     let plain0_0 = columns(x_row0, chunk * 8u + 0u);
     let plain0_1 = columns(x_row0, chunk * 8u + 1u);

@@ -1,0 +1,83 @@
+package ops
+
+import (
+	"slices"
+
+	"gpuscope/engine"
+)
+
+// fuseSpreadSum has a sum that a product makes lie as the lanes of those load it that take in the next sum,
+// where nothing else reads it (rule norm_sum): in a value of its own, in place of the sum. It takes each
+// operator by itself, in the order of the graph.
+var fuseSpreadSum = engine.Fusion{
+	Name: "spread_sum", Doc: "one row of a sum that linears make lies as those behind load it",
+	Pattern: engine.Pattern{Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name})},
+	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+		switch o := m.Last().(type) {
+		case *rmsNorm:
+			fused := *o
+			if o.residual != engine.None && o.folds > 0 {
+				fused.stream = madeSpread(b, o.residual)
+			}
+			if fused.stream != nil {
+				return &fused
+			}
+		case *linear:
+			norm, ok := o.before.(*rmsNorm)
+			if !ok || norm.sum == nil {
+				return nil
+			}
+			sum, fused := b.Producer(norm.sum.y).(*rmsNorm), *o
+			spread := o.makes != nil && addedToByProducts(b, sum.y)
+			if !spread && sum.stream == nil {
+				return nil
+			}
+			before := *norm
+			before.sum, fused.before = sum, &before
+			if o.makes != nil {
+				fused.makes = sum
+			}
+			if spread {
+				fused.made = &spreadRow{spreadTensor(b, b.Name(sum.y)+".spread", sum.width), sum.width}
+			}
+			fused.makeKernels(b)
+			return &fused
+		}
+		return nil
+	},
+}
+
+// madeSpread is what is given in place of a sum; nil where that is in memory.
+func madeSpread(b *engine.Builder, sum engine.ValueID) *spreadRow {
+	readers, _ := b.Readers(sum)
+	for _, r := range readers {
+		if norm, ok := r.(*rmsNorm); ok && norm.sum != nil && norm.x == sum {
+			products, _ := b.Readers(norm.y)
+			return products[0].(*linear).made
+		}
+	}
+	return nil
+}
+
+// addedToByProducts says whether products take in the next sum, and none but these read a sum wherever it has
+// one row.
+func addedToByProducts(b *engine.Builder, sum engine.ValueID) (added bool) {
+	readers, all := b.Readers(sum)
+	for _, r := range readers {
+		switch r := r.(type) {
+		case *rmsNorm: // of it, or the next sum: the last row of several is cut out of these as they are
+			if r.folds == 0 || r.last || rowsOf(b, r.x) != rowsOf(b, sum) {
+				return false
+			}
+		case *linear:
+			norm, ok := r.before.(*rmsNorm)
+			if !ok || norm.sum == nil || norm.sum.residual != sum {
+				return false
+			}
+			added = true
+		default:
+			return false
+		}
+	}
+	return added && all
+}
