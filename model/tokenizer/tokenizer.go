@@ -23,8 +23,9 @@ import (
 	"strings"
 )
 
-// ErrNoVocabulary says that the model file carries no vocabulary. The model runs all the same, on token ids.
-var ErrNoVocabulary = errors.New("the model file has no vocabulary: give the prompt as token ids with gpuscope run --ids")
+// ErrNoVocabulary says that the model carries no vocabulary. The model runs all the same, on token ids.
+var ErrNoVocabulary = errors.New(
+	"no vocabulary: gpuscope run takes one by --tokenizer, or token ids by --ids")
 
 // ErrUnsupported says that the file's tokenizer is of a kind that this package does not know. The model runs
 // all the same, on token ids.

@@ -332,11 +332,11 @@ func TestVocabularyOfAFile(t *testing.T) {
 	}{
 		"none": {
 			map[string]any{"tokenizer.ggml.model": "none"},
-			"tiny.gguf: the model file has no vocabulary", tokenizer.ErrNoVocabulary,
+			"tiny.gguf: no vocabulary: ", tokenizer.ErrNoVocabulary,
 		},
 		"no_vocab": {
 			map[string]any{"tokenizer.ggml.model": "no_vocab"},
-			"give the prompt as token ids with gpuscope run --ids", tokenizer.ErrNoVocabulary,
+			"gpuscope run takes one by --tokenizer, or token ids by --ids", tokenizer.ErrNoVocabulary,
 		},
 		"other model": {
 			map[string]any{"tokenizer.ggml.model": "bert"},
