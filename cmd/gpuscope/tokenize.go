@@ -48,6 +48,9 @@ as it is. An empty line is no JSON.`,
 				if err := format.check(); err != nil {
 					return err
 				}
+				if flags.Changed("format") && (t.jsonl || t.decode) {
+					return usagef("--format is of the table of ids: --jsonl prints JSON, and --decode text")
+				}
 				t.format, t.given = format.value, flags.Changed("prompt")
 				return t.run(ctx, operands)
 			}
@@ -167,6 +170,9 @@ func readLine(in *bufio.Reader) (line []byte, err error) {
 }
 
 func (t *tokenize) line(line []byte) ([]byte, error) {
+	if len(bytes.TrimSpace(line)) == 0 {
+		return nil, errors.New("it is empty, which is no JSON")
+	}
 	if t.decode {
 		var ids []int
 		if err := readjson.Unmarshal(line, &ids); err != nil {
