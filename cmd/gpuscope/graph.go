@@ -69,8 +69,8 @@ Of a file that cannot be planned, whatever its types and architecture, it is wha
 				}
 				text := *pass != "" || *passes
 				switch {
-				case *inside && text, *pass != "" && *passes:
-					return usagef("--metadata, --passes and --pass print different things: give one of them")
+				case *inside && text, *pass != "" && *passes, *at != "" && (*inside || text):
+					return usagef("--metadata, --passes, --pass and --at print different things: give one of them")
 				case *kernel != "" && (text || *inside || *at != "" || format.value != format.words[0]):
 					return usagef("--kernel prints a kernel and nothing else: give it alone")
 				case format.value == "dot" && text, format.value == "json" && *pass != "":
