@@ -11,6 +11,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/model/session"
 	"gpuscope/trace"
+	"gpuscope/trace/table"
 )
 
 // At is a trace of one step that nothing ran: what a step of so many tokens at a position would launch on a
@@ -52,9 +53,11 @@ func (m *Model) checkShape(tokens, position int) error {
 	switch {
 	case tokens < 1 || tokens > m.maxChunk:
 		return session.Refusef("%d tokens in a step: want 1 to %d (--max-chunk)", tokens, m.maxChunk)
-	case position < 0 || position > m.context-tokens:
-		return session.Refusef("position %d with %d tokens: want at least 0 and at most %d, for a context of %d",
-			position, tokens, m.context-tokens, m.context)
+	case position < 0:
+		return session.Refusef("position %d: want 0 or more", position)
+	case position > m.context-tokens:
+		return session.Refusef("position %d with %s: want at most %d, for a context of %d", position,
+			table.Plural(tokens, "token"), m.context-tokens, m.context)
 	}
 	return nil
 }

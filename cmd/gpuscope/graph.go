@@ -197,8 +197,8 @@ func (g *plannedGraph) printHead(b *bytes.Buffer) {
 	m := &g.Model
 	fmt.Fprintf(b, "%s · %s · %d layers · %.1f M parameters · %s\n", printable.Clean(m.Name), m.Architecture,
 		m.Layers, float64(m.Parameters)/1e6, m.Quantization)
-	fmt.Fprintf(b, "planned for %s · context %d · at most %d tokens a step\n", printable.Clean(g.For), m.Dims["context"],
-		m.Dims["max_chunk"])
+	fmt.Fprintf(b, "planned for %s · context %d · at most %s a step\n", printable.Clean(g.For), m.Dims["context"],
+		table.Plural(m.Dims["max_chunk"], "token"))
 	fmt.Fprintf(b,
 		"%d operators · %d values · %d dispatches, %d of them in %d levels at the largest shapes · %d kernels\n",
 		len(g.Ops), len(g.Values), len(g.Dispatches), len(g.Active), len(g.Levels), len(g.Kernels))

@@ -47,11 +47,19 @@ func TestGraphAtALiveShapeIsItsDispatchTable(t *testing.T) {
 	}
 }
 
+func TestGraphOfSingleTokensSaysSo(t *testing.T) {
+	t.Parallel()
+	if text := graphOf(t, "--max-chunk 1"); !strings.Contains(text, "at most 1 token a step") {
+		t.Errorf("%.200s", text)
+	}
+}
+
 func TestGraphAtWhatNoStepCanBeIsWrongUse(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
 		"--at 7": "want M,POS", "--at 0,3": "want 1 to", "--at 1,9999": "for a context of",
-		"--at 1,-1": "want at least 0", "--at 1,2 --format dot": "want text or json",
+		"--at 1,64": "position 64 with 1 token: want at most 63, for a context of 64",
+		"--at 1,-1": "want 0 or more", "--at 1,2 --format dot": "want text or json",
 	} {
 		var stdout, stderr bytes.Buffer
 		status := testProgram(&stdout, &stderr).main(t.Context(),
