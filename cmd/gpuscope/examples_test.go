@@ -51,7 +51,7 @@ func TestExamplesOfTheHelpRun(t *testing.T) {
 		}
 		return string(out), exitDone
 	}
-	out, status := sh("mkdir lab && gpuscope run -n 20 --timing dispatch --trace a.json && " +
+	out, status := sh("gpuscope run -n 20 --timing dispatch --trace a.json && " +
 		"gpuscope trace convert a.json run.json.gz && gpuscope trace convert a.json a.jsonl")
 	if status != exitDone {
 		t.Fatal(out)

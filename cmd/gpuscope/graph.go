@@ -40,7 +40,7 @@ Of a file that cannot be planned, whatever its types and architecture, it is wha
 			{"gpuscope graph --at 512,0 Llama-3.2-1B", "what the first prompt of a Hugging Face folder launches"},
 			{"gpuscope graph --passes --fuse off", "what planning did, with no operators fused"},
 			{"gpuscope graph --pass fuse", "what one pass changed, line by line"},
-			{"gpuscope graph --kernel sdpa_decode > lab/sdpa_decode.wgsl", "a kernel's text, to change it and run it by --shaders lab"},
+			{"gpuscope graph --kernel sdpa_decode > sdpa_decode.wgsl", "a kernel's text, to change it and run it by --shaders ."},
 			{"gpuscope graph --format json", "for a program: the graph as a trace has it"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {

@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -26,12 +27,9 @@ func TestTheLabsOwnExampleMeasuresItsKernel(t *testing.T) {
 	if err := os.Symlink(self, filepath.Join(dir, "gpuscope")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, "lab"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	ran := 0
+	said, ran := regexp.MustCompile(`^(mkdir |gpuscope graph --kernel |printf )`), 0
 	for line := range strings.Lines(string(page)) {
-		if !strings.HasPrefix(line, "gpuscope graph --kernel ") && !strings.HasPrefix(line, "printf ") {
+		if !said.MatchString(line) {
 			continue // the others take minutes on a CPU
 		}
 		cmd := headless(t, "real")
@@ -44,7 +42,7 @@ func TestTheLabsOwnExampleMeasuresItsKernel(t *testing.T) {
 			t.Fatalf("%s%v: %s", line, err, out)
 		}
 	}
-	if ran != 2 {
+	if ran != 3 {
 		t.Errorf("the page has %d lines to try", ran)
 	}
 }
