@@ -295,6 +295,10 @@ func TestACutGzipStreamOpens(t *testing.T) {
 	if len(got.Steps) != 4 {
 		t.Errorf("%d steps, want 4", len(got.Steps))
 	}
+	if e := got.Events[len(got.Events)-1]; e.Kind != trace.EventCut ||
+		!strings.HasSuffix(e.Text, "all that could be unpacked is whole") {
+		t.Errorf("of a cut that parts no record it says %q", e.Text)
+	}
 }
 
 // Where a file is gzipped, what is unpacked has other offsets than the file.

@@ -253,11 +253,13 @@ const EventCut = "cut"
 
 // records reads what follows the first object, until the end or the cut.
 func (d *decoder) records() error {
+	between := false // records the file was cut, as one that is compressed can be
 	another := func(int) (bool, error) {
 		_, err := d.json.peek()
 		if errors.Is(err, io.EOF) {
 			return false, nil
 		}
+		between = err != nil
 		return err == nil, err
 	}
 	n, err := decodeEach(d, another, func(raw []byte, r *Record, unknown *Unknown) error {
@@ -278,6 +280,9 @@ func (d *decoder) records() error {
 		e := Event{
 			Kind: EventCut,
 			Text: fmt.Sprintf("the stream was cut: its last, partial record (line %d) was dropped", line),
+		}
+		if between {
+			e.Text = "the compressed file was cut: its end is missing, and all that could be unpacked is whole"
 		}
 		if k := len(d.t.Steps); k > 0 {
 			e.Step = d.t.Steps[k-1].Index
