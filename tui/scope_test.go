@@ -266,6 +266,17 @@ func TestARunTakesTheScopeWithIt(t *testing.T) {
 	d.press("V", "space").sees("warm decode steps").press("u").sees("scope the one prefill step")
 }
 
+// The scope that a run brought is no change of the person's: what is undone is the fold, and what they chose
+// in its place gives it back.
+func TestUndoLeavesTheScopeThatARunBrought(t *testing.T) {
+	d := live(t, 120, 40).press("2", "space").sees("warm decode steps", "fold layer")
+	d.press("F").misses("fold layer").press("u").sees("fold layer", "warm decode steps")
+	d.press("v").sees("the one prefill step").press("u").sees("warm decode steps").press("S").sees("scope this step")
+	if strings.Contains(d.app.note, "scope") {
+		t.Errorf("a scope that nobody chose is left with %q", d.app.note)
+	}
+}
+
 // What a run pauses for is shown alone, and nobody is told of a scope that came with the run. A range that is
 // open grows with it.
 func TestARunsScopeEndsWithWhatItPausesFor(t *testing.T) {

@@ -8,8 +8,17 @@ type memento struct {
 	zooms   map[int]zoom
 	split   map[int]split
 	scope   int
+	settled bool // the scope came with a run
 	base    base
 	views   []viewState
+}
+
+// chosen is the scope that the person chose: what a run brings is none of their changes.
+func (m *memento) chosen() int {
+	if m.settled {
+		return thisStep
+	}
+	return m.scope
 }
 
 // viewState is that of one view.
@@ -32,10 +41,7 @@ const mostUndo = 100
 func (a *App) memento() memento {
 	m := memento{
 		current: a.current, zooms: maps.Clone(a.zooms), split: maps.Clone(a.split),
-		scope: a.scope, base: a.base,
-	}
-	if a.settling {
-		m.scope = thisStep // a run changed it, not the person
+		scope: a.scope, settled: a.settling, base: a.base,
 	}
 	for _, v := range a.views {
 		var s viewState
@@ -52,8 +58,8 @@ func (a *App) memento() memento {
 
 // same says whether two mementos are of one look. A base in another trace is by its name.
 func (m *memento) same(o *memento) bool {
-	if m.current != o.current || m.scope != o.scope || m.base != o.base || !maps.Equal(m.zooms, o.zooms) ||
-		!maps.Equal(m.split, o.split) {
+	if m.current != o.current || m.chosen() != o.chosen() || m.base != o.base ||
+		!maps.Equal(m.zooms, o.zooms) || !maps.Equal(m.split, o.split) {
 		return false
 	}
 	for i := range m.views {
@@ -86,7 +92,7 @@ func (a *App) changing(f func()) {
 // undo gives back how things were looked at before the last change.
 func (a *App) undo() {
 	n := len(a.undone) - 1
-	m := a.undone[n]
+	m, now := a.undone[n], a.memento()
 	a.undone, a.undoing = a.undone[:n], true
 	if m.current != a.current {
 		a.goTo(m.current)
@@ -97,7 +103,11 @@ func (a *App) undo() {
 	} else if m.base != a.base {
 		a.base, a.file = m.base, nil
 	}
+	if m.chosen() == now.chosen() {
+		m.scope, m.settled = now.scope, now.settled
+	}
 	a.setScope(m.scope)
+	a.settling = m.settled
 	for i, s := range m.views {
 		if r, ok := a.views[i].(rememberer); ok && r.state() != s.own {
 			r.restore(s.own) // first: it may have another pane then
