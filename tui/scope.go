@@ -176,12 +176,16 @@ func readBase(ctx context.Context, path string) (*inspect.Index, error) {
 	return inspect.NewIndex(t), ctx.Err()
 }
 
-// of is the part of the scope that is spoken of where so many steps are taken: where one is, the last.
+// of is the part of the scope that is spoken of where so many steps are taken: where one is, the last, and
+// where times are summed up, those on the routes of the last.
 func (s *snapshot) of(takes inspect.Takes) inspect.Scope {
-	if _, one := s.scope.One(); takes != inspect.OneStep || one {
-		return s.scope
+	switch _, one := s.scope.One(); {
+	case takes == inspect.OneStep && !one:
+		return s.index.Step(s.scope.Last())
+	case takes == inspect.AnySteps:
+		return s.index.Routed(s.scope)
 	}
-	return s.index.Step(s.scope.Last())
+	return s.scope
 }
 
 // options are what a table is asked with.

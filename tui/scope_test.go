@@ -169,10 +169,12 @@ func TestAScopeOfSeveralRoutesSaysWhichStepsAreLeft(t *testing.T) {
 	}
 	for i := range tr.Steps {
 		tr.Steps[i].Cold = false
+		tr.Steps[i].CPU.TotalNS = trace.Measured([]int64{90e6, 90e6, 90e6, 4e6, 6e6}[i])
 	}
 	d := drive(t, 160, 40, tr, nil, Options{}).press("2", "v")
 	d.sees("scope 2 of 5 decode steps: on the routes of s4", "decode: medians of 2 of 5 steps")
 	d.sees("the other 3, up to s2, took others: m on two of them marks a range")
+	d.sees("2 steps: ", "wall 5.00 ms")
 	d.press("1").sees("scope all 5 warm decode steps")
 	drive(t, 80, 24, tr, nil, Options{}).press("2", "v").sees("scope decode n=2 of 5")
 }
