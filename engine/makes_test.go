@@ -13,9 +13,9 @@ import (
 )
 
 // leftOp gives x + 1, and leaves a single row of it.
-func leftOp(b *Builder, x ValueID) ValueID {
-	left := b.Tensor("left", U32)
-	b.Add("leaves", &funcOp{
+func leftOp(b *Builder, name string, x ValueID) ValueID {
+	left := b.Tensor(name, U32)
+	b.Add(name, &funcOp{
 		spec: Spec{
 			Kind: "leaves", Inputs: []ValueID{x}, Outputs: []ValueID{left},
 			Slots: []Slot{{Uses: []Use{on(unaryKernel, x, left)}}},
@@ -64,7 +64,7 @@ func TestWhatOneOperatorLeavesAndAnotherMakesIsThereForAllBehind(t *testing.T) {
 		dev.OnDispatch = compute
 		b := NewBuilder(dev.Info().Limits)
 		x := rowsInput(b, "x")
-		left := leftOp(b, x)
+		left := leftOp(b, "left", x)
 		apart := x
 		for _, name := range []string{"a", "b", "c"} { // what could take memory that nothing has touched yet
 			apart = unary(b, name, apart)
@@ -151,7 +151,7 @@ func TestWhatIsLeftIsMadeBeforeItIsRead(t *testing.T) {
 	} {
 		b := NewBuilder(gpu.DefaultLimits())
 		x := rowsInput(b, "x")
-		l := newLive(t, finish(t, b, build(b, x, leftOp(b, x))), LiveOptions{})
+		l := newLive(t, finish(t, b, build(b, x, leftOp(b, "left", x))), LiveOptions{})
 		if err := resize(l, x, 7, width); err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +164,7 @@ func TestWhatIsLeftIsMadeBeforeItIsRead(t *testing.T) {
 func TestBehindWhatMakesItNothingIsLeft(t *testing.T) {
 	b := NewBuilder(gpu.DefaultLimits())
 	x := rowsInput(b, "x")
-	left := leftOp(b, x)
+	left := leftOp(b, "left", x)
 	seen := map[string]bool{} // whether it was left, by operator
 	look := func(name string) ValueID {
 		out := b.Tensor(name, U32)
@@ -204,7 +204,7 @@ func TestOnlyWhatAnOperatorBeforeGivesCanBeMade(t *testing.T) {
 			makesOp(b, "made", x, x, false)
 		},
 		"makes left, which no operator before it leaves to it": func(b *Builder, x ValueID) {
-			left := leftOp(b, x)
+			left := leftOp(b, "left", x)
 			makesOp(b, "made", x, left, false)
 			makesOp(b, "again", x, left, false)
 		},

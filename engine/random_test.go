@@ -18,9 +18,9 @@ import (
 	"gpuscope/engine/gpu/gputest"
 )
 
-// randomGraph draws a graph of residual branches, routes, aliases, operators of several dispatches and SymInt
-// arithmetic over one or two dynamic lengths. What no operator reads is an output, so that nothing is
-// computed in vain.
+// randomGraph draws a graph of residual branches, routes, aliases, operators of several dispatches, what one
+// leaves and another makes, and SymInt arithmetic over one or two dynamic lengths. What no operator reads is
+// an output, so that nothing is computed in vain.
 func randomGraph(t *rapid.T, limits gpu.Limits) (*Graph, []ValueID, ValueID) {
 	b := NewBuilder(limits)
 	if rapid.Bool().Draw(t, "fuse") {
@@ -43,7 +43,7 @@ func randomGraph(t *rapid.T, limits gpu.Limits) (*Graph, []ValueID, ValueID) {
 	for i := range rapid.IntRange(1, 24).Draw(t, "operators") {
 		k := rapid.IntRange(0, len(same)-1).Draw(t, "family")
 		name := fmt.Sprint("n", i)
-		switch rapid.IntRange(0, 8).Draw(t, "kind") {
+		switch rapid.IntRange(0, 9).Draw(t, "kind") {
 		case 0, 1:
 			same[k] = append(same[k], unary(b, name, pick(same[k])))
 		case 2, 3:
@@ -62,6 +62,12 @@ func randomGraph(t *rapid.T, limits gpu.Limits) (*Graph, []ValueID, ValueID) {
 			same[k] = append(same[k], near, far)
 		case 8:
 			same[k] = append(same[k], alias(b, name, pick(same[k])))
+		case 9:
+			left := leftOp(b, name+"left", pick(same[k]))
+			if rapid.Bool().Draw(t, "something between") {
+				same[k] = append(same[k], unary(b, name+"between", pick(same[k])))
+			}
+			same[k] = append(same[k], makesOp(b, name, pick(same[k]), left, false), left)
 		}
 	}
 	last := same[len(same)-1]
@@ -210,6 +216,17 @@ func evaluate(g *Graph, inputs map[ValueID][]uint32, symInts map[ValueID]int) ma
 			ints[o.out] = len(at[o.in]) / width
 		case *plusOp:
 			ints[o.out] = ints[o.a] + ints[o.b]
+		case *funcOp: // leaves, or makes what is left
+			x := at[o.spec.Inputs[0]]
+			one := each(x, func(_ int, x uint32) uint32 { return x + 1 })
+			for _, v := range o.spec.Outputs {
+				at[v] = one
+			}
+			for _, v := range o.spec.Makes {
+				if len(x) == width {
+					at[v] = one
+				}
+			}
 		default:
 			panic(fmt.Sprintf("evaluate does not know %T", o))
 		}
