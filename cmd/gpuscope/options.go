@@ -272,6 +272,9 @@ func findModel(operands []string) (string, error) {
 	if slices.Contains(names, path) {
 		return "", usagef("%q is a command, which comes first, and there is no such file", path)
 	}
+	if slices.Contains(subcommands("trace"), path) {
+		return "", usagef("no command and no file %q; did you mean trace %[1]s?", path)
+	}
 	return "", usagef("no command and no file %q%s", path, cmp.Or(elsewhere[path], suggest(path, names, "")))
 }
 
