@@ -415,7 +415,8 @@ func TestPlainModeClosesTheSessionAtASignal(t *testing.T) {
 			t.Fatal(err)
 		}
 		var i *Interrupted
-		if err := <-done; !errors.As(err, &i) || i.Signal != sig {
+		if err := <-done; !errors.As(err, &i) || i.Signal != sig ||
+			err.Error() != "ended by signal: "+sig.String() {
 			t.Errorf("%v: %v", sig, err)
 		}
 	}

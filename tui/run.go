@@ -55,7 +55,7 @@ func (o Options) output() io.Writer {
 // Interrupted is what Run returns when a signal ended the program.
 type Interrupted struct{ Signal os.Signal }
 
-func (e *Interrupted) Error() string { return "ended by " + e.Signal.String() }
+func (e *Interrupted) Error() string { return "ended by signal: " + e.Signal.String() }
 
 // leaveWithin is how long Run waits, after the person has left, for commands and the session to end.
 const leaveWithin = 2 * time.Second

@@ -104,7 +104,7 @@ func (p *program) report(ctx context.Context, c *command, err error) int {
 		return exitUsage
 	}
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
-		err = cause
+		err = fmt.Errorf("stopped by %w", cause)
 	}
 	fmt.Fprintf(p.stderr, "%s: %s\n", name, oneLine(err))
 	return exitFailed

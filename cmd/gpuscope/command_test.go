@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -76,6 +78,19 @@ func TestClosedOutputEndsQuietly(t *testing.T) {
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+// Who is told why something ended puts the words before the signal.
+func TestASignalIsNamedOnce(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancelCause(t.Context())
+	stop(interrupted{os.Interrupt})
+	var stdout, stderr bytes.Buffer
+	testProgram(&stdout, &stderr).report(ctx, benchCommand(), ctx.Err())
+	if got := stderr.String(); got != "gpuscope bench: stopped by signal: interrupt\n" ||
+		context.Cause(ctx).Error() != "signal: interrupt" {
+		t.Errorf("%q of %v", got, context.Cause(ctx))
+	}
+}
 
 func TestOutputThatCannotBeWrittenIsAFailure(t *testing.T) {
 	t.Parallel()

@@ -82,8 +82,8 @@ func (p *program) heedSignals(ctx context.Context) context.Context {
 		stop(interrupted{<-signals})
 		again := <-signals
 		if name := p.unfinished.Load(); name != nil {
-			fmt.Fprintf(p.stderr, "gpuscope: ended by %s; what was recorded is %s, which can be opened\n",
-				again, printable.Clean(*name))
+			fmt.Fprintf(p.stderr, "gpuscope: ended by %v; what was recorded is %s, which can be opened\n",
+				interrupted{again}, printable.Clean(*name))
 		}
 		os.Exit(exitFailed)
 	}()
@@ -93,4 +93,4 @@ func (p *program) heedSignals(ctx context.Context) context.Context {
 // interrupted is why a command was cancelled.
 type interrupted struct{ signal os.Signal }
 
-func (i interrupted) Error() string { return "stopped by signal: " + i.signal.String() }
+func (i interrupted) Error() string { return "signal: " + i.signal.String() }

@@ -127,7 +127,7 @@ func (v *verification) run(ctx context.Context) error {
 	if errors.Is(err, session.ErrUsage) {
 		recorder.cancel()
 	} else {
-		broken = errors.Join(broken, recorder.close())
+		broken = cmp.Or(recorder.close(), broken) // a write that failed is told by both
 	}
 	if broken != nil {
 		return broken

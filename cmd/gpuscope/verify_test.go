@@ -93,6 +93,17 @@ func TestTheEmbeddedModelIsWithinItsTolerances(t *testing.T) {
 	}
 }
 
+// A trace that cannot be written is an error, and one.
+func TestVerifySaysOnceThatItsTraceHasNoRoom(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip(err)
+	}
+	status, _, stderr := verified(t, "verify -n 0 --ids 1 --trace /dev/full", "", "")
+	if want := "write trace /dev/full: "; status != exitFailed || strings.Count(stderr, want) != 1 {
+		t.Errorf("exit %d: %s", status, stderr)
+	}
+}
+
 func TestAKernelThatIsWrongIsTheFirstDivergence(t *testing.T) {
 	for _, test := range []struct{ name, from, to, want, inherits string }{
 		{
