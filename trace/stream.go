@@ -217,6 +217,7 @@ type StreamWriter struct {
 	to      place
 	lines   *pendingFile
 	partial string
+	begun   bool // the head is written: what there is can be opened
 	err     error
 }
 
@@ -238,7 +239,10 @@ func CreateStream(path string) (*StreamWriter, error) {
 
 // Begin writes the head of a trace, and its plans and steps if it has any.
 func (w *StreamWriter) Begin(head *Trace) error {
-	if w.err = WriteStream(w.lines, head); w.err != nil {
+	if w.err = WriteStream(w.lines, head); w.err == nil {
+		w.err = w.lines.flush()
+	}
+	if w.begun = w.err == nil; !w.begun {
 		w.err = writeError(w.to.path, w.err)
 	}
 	return w.err
@@ -319,8 +323,12 @@ func (w *StreamWriter) Write(r Record) error {
 }
 
 // Close puts the file in its place. Where that fails, or a write has failed, what was recorded stays as it
-// is, and the error names it.
+// is, and the error names it; where not even the head was written nothing stays.
 func (w *StreamWriter) Close() error {
+	if w.err != nil && !w.begun {
+		w.lines.cancel()
+		return w.err
+	}
 	if w.err == nil {
 		w.err = w.finish()
 	}

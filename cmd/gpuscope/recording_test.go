@@ -119,6 +119,27 @@ func TestFullDiskLeavesTheRecording(t *testing.T) {
 	}
 }
 
+// There is no room for the head of the trace: nothing stays that cannot be opened.
+func TestADiskThatIsFullFromTheStartHoldsNoRecording(t *testing.T) {
+	t.Parallel()
+	shell, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, name := range []string{"run.json", "run.jsonl.gz"} {
+		dir := t.TempDir()
+		run := headless(t, "play", "run", "-n", "5", "--timing", "off", "--trace", filepath.Join(dir, name))
+		cmd := exec.Command(shell, append([]string{"-c", `ulimit -f 0; exec "$0" "$@"`}, run.Args...)...)
+		cmd.Env = run.Env
+		out, _ := cmd.CombinedOutput()
+		left, err := os.ReadDir(dir)
+		if err != nil || len(left) > 0 || cmd.ProcessState.ExitCode() != exitFailed ||
+			!strings.HasSuffix(string(out), name+": file too large\n") {
+			t.Errorf("%s: %d files are left, %v: %s", name, len(left), err, out)
+		}
+	}
+}
+
 // Small files that unpack to more than there is memory for end in one line, with 3 GB of address space.
 func TestHostileTracesEndInOneLine(t *testing.T) {
 	if info, ok := debug.ReadBuildInfo(); testing.Short() || ok &&
