@@ -224,7 +224,15 @@ func several(t *inspect.DispatchTable, r int) []string {
 	cell := func(name string) string { return t.Cell(r, t.Column(name)).Text }
 	steps := ""
 	if ofSteps(t, row) {
-		steps = ", medians of " + plural(len(t.Scope.Steps), "step")
+		n, of := t.TimedSteps(), len(t.Scope.Steps)
+		switch steps = plural(of, "step"); n {
+		case of:
+			steps = ", medians of " + steps
+		case 0:
+			steps = ", " + steps
+		default:
+			steps = fmt.Sprintf(", %s, times of %d", steps, n)
+		}
 	}
 	lines := []string{fmt.Sprintf("%s: %s%s", row.Label, plural(row.Count(), "dispatch"), steps)}
 	if row.Gone() {
@@ -244,10 +252,11 @@ func several(t *inspect.DispatchTable, r int) []string {
 		return before + s + after
 	}
 	of := fmt.Sprintf("median of %d ", len(row.Units))
+	timed := func(i int) bool { return t.Launches[i].Time.Measured() }
 	switch {
 	case t.Index.Trace.Device.None():
 		add("alone", "not measured")
-	case !row.Summed && row.Count() == 1:
+	case !row.Summed && !slices.ContainsFunc(slices.Concat(row.Units...), timed):
 		add("alone", "not timed")
 	case !row.Summed:
 		add("alone", "not all were timed")

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,4 +96,23 @@ func TestDetailOfWhatDidNotRunSaysSo(t *testing.T) {
 // Why of a row over different operators does not call the first of them one of several like it.
 func TestWhyOfAHeadingNamesWhatItIsTheFirstOf(t *testing.T) {
 	drive(t, 120, 40, llama, nil, Options{}).press("2", "g", "w").sees("Why embed in s23, first of the 3 in prologue")
+}
+
+// Of how many steps and dispatches times are is said as it is: of some, of all, of none.
+func TestADetailSaysOfHowManyStepsItsTimesAre(t *testing.T) {
+	untimed := func(steps int) *trace.Trace {
+		tr := tracetest.Run(3, 1, 1, 1, 1, 1)
+		for i := range tr.Steps[:steps] {
+			s := &tr.Steps[i]
+			s.Timing, s.GPU, s.Dispatches = "off", nil, slices.Clone(s.Dispatches)
+			for k := range s.Dispatches {
+				s.Dispatches[k] = trace.StepDispatch{Plan: s.Dispatches[k].Plan}
+			}
+		}
+		return tr
+	}
+	d := drive(t, 160, 40, untimed(3), nil, Options{}).press("2", "v", "g")
+	d.sees("prologue: 3 dispatches, 4 steps, times of 2", "alone  Σ")
+	d = drive(t, 80, 24, untimed(5), nil, Options{}).press("2", "g").sees("no times", "alone  not timed")
+	d.press("v").sees("prologue: 3 dispatches, 4 steps", "alone  not timed")
 }

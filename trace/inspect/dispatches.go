@@ -382,10 +382,10 @@ func sumOverSteps(launches []*Launch) Spread {
 }
 
 // timed says that dispatches were timed alone.
-func (t *DispatchTable) timed() bool { return t.timedSteps() == len(t.Scope.Steps) }
+func (t *DispatchTable) timed() bool { return t.TimedSteps() == len(t.Scope.Steps) }
 
-// timedSteps is the number of steps of the scope that have a time for every dispatch.
-func (t *DispatchTable) timedSteps() int {
+// TimedSteps is the number of steps of the scope that have a time for every dispatch.
+func (t *DispatchTable) TimedSteps() int {
 	n := 0
 	for _, step := range t.Scope.Steps {
 		if timedAlone(&t.Index.Trace.Steps[step]) {

@@ -22,7 +22,7 @@ func (t *DispatchTable) title() []table.Line {
 	step, one := t.Scope.One()
 	if !one {
 		scope := t.Scope.part()
-		if n := t.timedSteps(); n > 0 && n < len(t.Scope.Steps) {
+		if n := t.TimedSteps(); n > 0 && n < len(t.Scope.Steps) {
 			scope = table.Say(0, "%s: %s, times of %d", t.Scope.Name, t.Scope.count(), n)
 			scope.Short = fmt.Sprintf("%s, %d timed", t.Scope.Counted(), n)
 		}
@@ -89,9 +89,10 @@ func (t *DispatchTable) timingPart() table.Part {
 		if level == "block" {
 			return table.Part{Rank: 1, Text: "timing block: times are of whole blocks", Short: "timing block"}
 		}
-		return table.Part{Rank: 2, Text: fmt.Sprintf("timing %s: dispatches have no times", level)}
-	case t.timedSteps() == 0:
-		return table.Part{Rank: 2, Text: "dispatches have no times"}
+		none := fmt.Sprintf("timing %s: dispatches have no times", level)
+		return table.Part{Rank: 1, Text: none, Short: "no times"}
+	case t.TimedSteps() == 0:
+		return table.Part{Rank: 1, Text: "dispatches have no times", Short: "no times"}
 	case one && n == 1:
 		return table.Part{Rank: 3, Text: "1 sample"}
 	case one && n > 1 && n < enough:
