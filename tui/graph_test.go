@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -239,6 +240,17 @@ func TestReadingAValueIsCancelled(t *testing.T) {
 	}
 	d.sees("step 1 run again", "reading all of it", "rows 0–")
 	d.press("ctrl+c").sees("not read to its end: it was stopped", "rows 0–", "cancelled;")
+}
+
+// What cannot be read is not being read either.
+func TestAValueThatCannotBeReadSaysWhyAlone(t *testing.T) {
+	d := opened(t, 80, 24, &tuitest.Script{Before: func(_ context.Context, c session.Command) error {
+		if c.Kind == session.Look {
+			return errors.New("nothing writes it in this step")
+		}
+		return nil
+	}}, "lm_head").press("enter", "G", "enter")
+	d.sees(markFail + " nothing writes it in this step").misses("reading all of it")
 }
 
 // A part of a range or of a figure would be read as another one: on a narrow screen whole columns go.

@@ -379,6 +379,8 @@ func (p *valuePage) summary(t *theme, g glyphs, w, chart int) []string {
 	switch {
 	case s.err != nil:
 		lines = append(lines, t.put(bad, cut(" "+markFail+" "+printable.Clean(s.err.Error()), w)), "")
+	case p.page.value.err != nil: // below: nothing is read
+		lines = append(lines, "", "")
 	case told == nil:
 		lines = append(lines, t.put(dim, " "+p.reading()), "")
 	default:
