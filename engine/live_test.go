@@ -254,7 +254,8 @@ func TestAskedRoutesAreTakenOrRefused(t *testing.T) {
 	}
 	for _, test := range []struct{ target, route, want string }{
 		{"routed", "none", "route routed=none: r has one, many"},
-		{"routed@elsewhere", "one", "route routed@elsewhere=one: the graph has no such operator"},
+		{"elsewhere", "one", "route elsewhere=one: the graph has no such operator; its kinds with routes are routed"},
+		{"routed@s", "one", "route routed@s=one: the graph has no such operator; of its kind are r"},
 		{"routed@r", "one", "route one cannot do this shape (it would take many, rows > 1)"},
 	} {
 		if _, _, err := build(rows, test.target, test.route); !errors.Is(err, ErrRoute) ||
@@ -275,6 +276,27 @@ func TestAskedRoutesAreTakenOrRefused(t *testing.T) {
 	}
 	if _, _, err := build(1, "routed", "many"); err != nil {
 		t.Errorf("a route that the operator would not take by itself: %v", err)
+	}
+}
+
+// A route is asked for by a place in all layers, and by one of them, which counts for more.
+func TestRoutesAreAskedOfAPlaceInAllLayers(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	b.AskRoutes(map[string]string{"routed@attn.q": "many", "routed@layers.1.attn.q": "one"})
+	v := b.Input("x", U32, []int{1, width}, []int{1, width})
+	for layer := range 3 {
+		b.Scope(fmt.Sprintf("layers.%d.attn.", layer), layer, "attn")
+		v = routed(b, "k", routed(b, "q", v))
+	}
+	l := newLive(t, finish(t, b, v), LiveOptions{})
+	var names []string
+	for _, id := range l.Active() {
+		_, k := l.Launch(id)
+		names = append(names, k.Name)
+	}
+	want := []string{"many", "spread", "one", "one", "one", "many", "spread", "one"}
+	if d := cmp.Diff(want, names); d != "" {
+		t.Error(d)
 	}
 }
 

@@ -16,17 +16,28 @@ import (
 // ErrRoute is wrapped by the error of a route that was asked for and cannot be taken.
 var ErrRoute = errors.New("route")
 
-// AskRoutes asks for routes or kernels by name, for an operator kind or for one operator: "linear_q4gsw" or
-// "linear_q4gsw@layers.0.attn.q". It comes before the operators. An operator that cannot do all its corners
-// so is refused.
+// AskRoutes asks for routes or kernels by name, for an operator kind, for the operators of a place in all
+// layers, or for one operator: "linear_q4gsw", "linear_q4gsw@attn.q" or "linear_q4gsw@layers.0.attn.q". It
+// comes before the operators. An operator that cannot do all its corners so is refused.
 func (b *Builder) AskRoutes(routes map[string]string) {
 	b.routes = routes
 	b.asked = map[string]bool{}
 }
 
-// targets are the words by which a route can be asked of the operator. What is said of one operator counts
-// for more than what is said of its kind, so it comes last.
-func (o *op) targets() []string { return []string{o.spec.Kind, o.spec.Kind + "@" + o.name} }
+// targets are the words by which a route can be asked of the operator. What is said of fewer operators counts
+// for more, so it comes later.
+func (o *op) targets() []string {
+	kind := o.spec.Kind
+	return []string{kind, kind + "@" + o.place(), kind + "@" + o.name}
+}
+
+// place is the operator's name within its layer; outside of the layers its whole name.
+func (o *op) place() string {
+	if _, place, found := strings.Cut(o.name, fmt.Sprintf(".%d.", o.layer)); found {
+		return place
+	}
+	return o.name
+}
 
 // request is the route that is asked of one of the operator's targets.
 func (b *Builder) request(o *op, targets []string) (routeRequest, error) {
@@ -49,10 +60,15 @@ func (b *Builder) request(o *op, targets []string) (routeRequest, error) {
 // unasked is the error of a route that was asked of an operator which the graph does not have.
 func (b *Builder) unasked() error {
 	for target, want := range b.routes {
-		if !b.asked[target] {
-			return fmt.Errorf("%w %s=%s: the graph has no such operator; its kinds with routes are %s",
-				ErrRoute, target, want, cmp.Or(strings.Join(b.routedKinds(), ", "), "none"))
+		if b.asked[target] {
+			continue
 		}
+		there, names := "its kinds with routes are", b.routedKinds()
+		if kind, _, one := strings.Cut(target, "@"); one && slices.Contains(names, kind) {
+			there, names = "of its kind are", b.placesOf(kind)
+		}
+		return fmt.Errorf("%w %s=%s: the graph has no such operator; %s %s", ErrRoute, target, want, there,
+			cmp.Or(strings.Join(names, ", "), "none"))
 	}
 	return nil
 }
@@ -65,6 +81,16 @@ func (b *Builder) routedKinds() (kinds []string) {
 		}
 	}
 	return kinds
+}
+
+// placesOf are the places of the operators of a kind.
+func (b *Builder) placesOf(kind string) (places []string) {
+	for i := range b.ops {
+		if o := &b.ops[i]; o.spec.Kind == kind && !slices.Contains(places, o.place()) {
+			places = append(places, o.place())
+		}
+	}
+	return places
 }
 
 // routeOf is the route of that name or with a kernel of that name, -1 if there is none.

@@ -57,7 +57,8 @@ func declareModelFlags(flags *pflag.FlagSet, levels ...string) *modelOptions {
 	o.propagation = choiceFlag(flags, "propagation", "wake operators after a resize in `ORDER`",
 		engine.Topological.String(), engine.Fixpoint.String())
 	flags.StringArrayVar(&o.routes, "route", nil,
-		"make operators of a kind, or one of them, take a route or kernel: `KIND[@OP]=ROUTE` (may be repeated)")
+		"make operators of a kind, or those called OP (attn.q, layers.0.attn.q), take a route or kernel: "+
+			"`KIND[@OP]=ROUTE` (may be repeated)")
 	flags.StringVar(&o.shaders, "shaders", "",
 		"run kernels by the WGSL in `DIR`, whose files are named like them: NAME.wgsl (docs/lab.md)")
 	flags.BoolVar(&o.static, "static", false,
