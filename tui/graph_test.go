@@ -119,7 +119,8 @@ func TestTheDispatchThatWroteTheMemoryIsChosen(t *testing.T) {
 	d := drive(t, 120, 40, &shared, &tuitest.Script{}, Options{Prompt: "Once"})
 	d.settle()
 	d.press("s", "4", "a", "j", "j", "j", "enter").sees("Value · x", "write 1 of 2 of this memory")
-	d.press("]").sees("layers.0.attn.q", "in the memory of x", "write 2 of 2").press("]")
+	d.press("]").sees("layers.0.attn.q", "in the memory of x", "write 2 of 2")
+	d.press("w").sees("Why layers.0.attn.q").press("esc", "]")
 	d.sees("it is the last dispatch").press("[").sees("Value · x", "write 1 of 2")
 }
 

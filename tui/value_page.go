@@ -76,9 +76,9 @@ func (a *App) openValue(v trace.ValueID, s snapshot) {
 	a.push(&valueRow, p)
 }
 
-// why lists what the value reaches.
+// why lists what the value that is shown reaches.
 func (p *valuePage) why() (text, bool) {
-	return whatWakes(p.at, p.value), p.info() != nil
+	return whatWakes(p.at, p.shownValue()), p.info() != nil
 }
 
 func (p *valuePage) takes() inspect.Takes { return inspect.OneStep }
