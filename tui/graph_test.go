@@ -299,3 +299,23 @@ func TestACacheSaysWhichOfItsRowsAreLive(t *testing.T) {
 	show(at("layers.0.attn.normed"))
 	d.misses("not of the text")
 }
+
+// The height of the histogram is a figure: it is shorter in little room, and no part of it.
+func TestTheHeightOfAHistogramIsNotCut(t *testing.T) {
+	for w, want := range map[int]string{75: " · top 5", 80: " · highest 5"} {
+		d := opened(t, w, 24, &tuitest.Script{}, "select last").press("enter", "G", "enter").sees(want)
+		for _, l := range strings.Split(d.screen(), "\n") {
+			if strings.Contains(l, want) && strings.Contains(l, "…") {
+				t.Error(l)
+			}
+		}
+	}
+}
+
+func TestNoLineEndsWithAMinus(t *testing.T) {
+	got := wrapText("numbers from -1403.2 to +695.4 of up-to-date 3-17", 14)
+	want := []string{"numbers from", "-1403.2 to", "+695.4 of up-", "to-date 3-17"}
+	if !slices.Equal(want, got) {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -134,8 +135,15 @@ func wrapText(s string, w int) []string {
 	if w <= 0 {
 		return nil
 	}
-	return strings.Split(ansi.Wrap(printable.Clean(s), w, ""), "\n")
+	s = minus.ReplaceAllString(printable.Clean(s), "$1"+unbroken+"$2")
+	return strings.Split(strings.ReplaceAll(ansi.Wrap(s, w, ""), unbroken, "-"), "\n")
 }
+
+// minus is that of a number, which no line ends with; unbroken stands for it while lines are broken at
+// hyphens.
+var minus = regexp.MustCompile(`(^|[^\pL\pN])-(\pN)`)
+
+const unbroken = "\u2011" // the hyphen that no line is broken at
 
 // count is n with thousands separators.
 func count[T ~int | ~int64](n T) string { return table.Integer(n) }

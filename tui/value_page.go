@@ -411,7 +411,9 @@ func (p *valuePage) summary(t *theme, g glyphs, w, chart int) []string {
 	}
 	low, high := number(told.Min), number(told.Max)
 	axis := low + " " + strings.Repeat(markRule, max(0, bins-width(low)-width(high)-2)) + " " + high
-	return append(lines, t.put(dim, cut(" "+axis+fmt.Sprintf(" · highest %s", count(most)), w)))
+	line := table.Title(table.Part{Rank: 0, Text: axis},
+		table.Part{Rank: 1, Text: "highest " + count(most), Short: "top " + count(most)})
+	return append(lines, t.put(dim, " "+line.Fit(w-2)))
 }
 
 // reading says how far the reading of all elements is.
