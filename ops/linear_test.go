@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -397,6 +398,47 @@ func TestColumnsAreSplitAsFarAsTilesAreFew(t *testing.T) {
 			t.Errorf("K %d, N %d, M %d: %d splits, want %d", c.k, c.n, c.m, n, c.want)
 		}
 	}
+}
+
+// What a graph allocates for a product is enough for any number of rows, on each route that is asked for and
+// on the one that --static pins, and no grid is larger than at some corner.
+func TestProductsHaveRoomForAnyNumberOfRows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := linearCase{
+			kind: "linear_q8_0", k: 32 * draw(t, "k", 1, 300), n: draw(t, "n", 1, 9000),
+			live: []int{splitTile*draw(t, "tiles", 0, 4) + draw(t, "rows", 1, 32)},
+		}
+		b := engine.NewBuilder(gpu.LimitSets[draw(t, "limits", 0, len(gpu.LimitSets)-1)].Limits)
+		route := rapid.SampledFrom([]string{"", "", "batch4", "tile64", "split128"}).Draw(t, "route")
+		if route != "" {
+			b.AskRoutes(map[string]string{c.kind: route})
+		}
+		c.build(b)
+		g, err := b.Finish()
+		if errors.Is(err, engine.ErrRoute) {
+			t.Skip(err) // these sizes rule it out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		slots := g.Describe().Dispatches
+		for _, static := range []bool{false, true} {
+			live := liveOf(t, g, engine.LiveOptions{Static: static})
+			for m := 1; m <= c.live[0]; m++ {
+				x := engine.InputData{Value: g.Inputs()[0], Dims: []int{1, m, c.k}}
+				if err := bring(live, &engine.StepInput{Inputs: []engine.InputData{x}}); err != nil {
+					t.Fatalf("%v%s, static %v, %d rows: %v", c, route, static, m, err)
+				}
+				for _, id := range live.Active() {
+					l, _ := live.Launch(id)
+					if most := slots[id].MaxWorkgroups; l.Grid.Workgroups() > int64(product(most[:])) {
+						t.Fatalf("%v%s, static %v, %d rows: %d workgroups of %v", c, route, static, m,
+							l.Grid.Workgroups(), most)
+					}
+				}
+			}
+		}
+	})
 }
 
 // Sums of splits have the memory that some step fills, and no more: of few rows there are the most splits, of
