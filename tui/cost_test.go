@@ -314,7 +314,7 @@ func TestWhatRowsShareIsSaidInEveryWidth(t *testing.T) {
 // order of the graph.
 func TestACostOfFewRoundsSaysSoOnItsRow(t *testing.T) {
 	tr := *llama
-	for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 50}} {
+	for _, size := range some([][2]int{{80, 24}, {120, 40}, {200, 50}}) {
 		d := drive(t, size[0], size[1], &tr, &tuitest.Script{Rounds: 1}, Options{Prompt: "Once upon a time"})
 		d.settle()
 		d.press("s", "s", "s", "2", "c").sees("[PAUSED]", " ? ", "share of Σgpu").misses("share by cost")

@@ -36,7 +36,7 @@ func TestViews(t *testing.T) {
 		{"why", []string{"2", "/", "op:=down", "enter", "w"}},
 		{"why-opened", []string{"2", "/", "op:=down", "enter", "w", "enter", "/", "norm", "enter", "n"}},
 	} {
-		for _, size := range sizes {
+		for _, size := range some(sizes) {
 			t.Run(fmt.Sprintf("%s-%dx%d", view.name, size[0], size[1]), func(t *testing.T) {
 				d := drive(t, size[0], size[1], llama, nil, Options{})
 				d.app.log.Add("info", "opened llama-1b-4w.pte")
@@ -96,7 +96,7 @@ func TestASCIIHasNothingElse(t *testing.T) {
 
 // No line may be wider than the screen, and there are never more lines than rows.
 func TestFramesFit(t *testing.T) {
-	for w := minWidth; w <= 260; w += 13 {
+	for _, w := range widths(minWidth, 260, 13) {
 		for _, h := range []int{16, 24, 50} {
 			d := drive(t, w, h, llama, nil, Options{})
 			for _, key := range append(viewKeys(), "?", "esc", ":", "esc", "2", "z", "tab") {

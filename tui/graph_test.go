@@ -26,7 +26,7 @@ func opened(t *testing.T, w, h int, s *tuitest.Script, operator string) *driver 
 
 // A value's numbers at every size: what they come to, how they are spread, a window of them.
 func TestAnOpenedValue(t *testing.T) {
-	for _, size := range sizes {
+	for _, size := range some(sizes) {
 		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
 			d := opened(t, size[0], size[1], &tuitest.Script{NaN: 70}, "select last").press("enter", "G", "enter")
 			golden.RequireEqual(t, d.screen()+"\n")
@@ -256,7 +256,7 @@ func TestAValueThatCannotBeReadSaysWhyAlone(t *testing.T) {
 
 // A part of a range or of a figure would be read as another one: on a narrow screen whole columns go.
 func TestNoRangeOrFigureIsCut(t *testing.T) {
-	for w := minWidth; w <= 140; w += 4 {
+	for _, w := range widths(minWidth, 140, 4) {
 		for _, key := range []string{"2", "4"} {
 			d := drive(t, w, 24, llama, nil, Options{}).press(key)
 			p := d.app.table()

@@ -19,7 +19,7 @@ import (
 // escape sequence at all, and its lines are as many and as wide as the screen.
 func TestTextOfAModelDoesNotReachTheTerminal(t *testing.T) {
 	t.Parallel()
-	for _, size := range sizes {
+	for _, size := range some(sizes) {
 		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
 			t.Parallel()
 			w, h := size[0], size[1]
@@ -110,7 +110,7 @@ func TestPlainModeSaysOneLineForEachEvent(t *testing.T) {
 func TestEveryViewCleansTextAtEveryWidth(t *testing.T) {
 	t.Chdir(t.TempDir())
 	hostile := tracetest.Hostile(tracetest.Llama(2, 6))
-	for w := 60; w <= 200; w += 7 {
+	for _, w := range widths(60, 200, 7) {
 		d := drive(t, w, 29, hostile, &tuitest.Script{}, Options{Prompt: tracetest.HostileText})
 		for i := range views {
 			key := views[i].key

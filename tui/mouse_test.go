@@ -34,7 +34,7 @@ func (d *driver) click(text string, times int) *driver {
 
 // The wheel scrolls the pane that it points at, whichever has the focus, and leaves the focus where it was.
 func TestTheWheelScrollsThePaneUnderThePointer(t *testing.T) {
-	for _, size := range sizes {
+	for _, size := range some(sizes) {
 		d := drive(t, size[0], size[1], llama, nil, Options{}).press("2", "G", "tab")
 		m := d.app.rects()
 		list, detail := m[regionList], m[regionDetail]
@@ -84,7 +84,7 @@ func TestADoubleClickOpens(t *testing.T) {
 
 // A click on a chart does what it points at; a header sorts the table that it stands over.
 func TestAClickOnAChartSortsNoTable(t *testing.T) {
-	for _, size := range sizes {
+	for _, size := range some(sizes) {
 		d := drive(t, size[0], size[1], llama, nil, Options{}).press("5")
 		page := d.app.view().(*curvesPage)
 		list := d.app.rects()[regionList]
@@ -208,7 +208,7 @@ func TestTheTimingsOfTheScreen(t *testing.T) {
 	at := clock()
 	now = func() time.Time { at = at.Add(time.Millisecond); return at }
 	defer func() { now = clock }()
-	for _, size := range sizes {
+	for _, size := range some(sizes) {
 		d := drive(t, size[0], size[1], llama, nil, Options{}).press("2").misses("messages/s")
 		for range 2 * metered {
 			d.press("j")

@@ -170,7 +170,7 @@ func TestANoteGoesWhenItDoesNotHold(t *testing.T) {
 
 // Every condition is explained to its end, on the smallest screen too.
 func TestTheHelpOfBreakpointsIsNotCut(t *testing.T) {
-	for _, size := range sizes {
+	for _, size := range some(sizes) {
 		d := live(t, size[0], size[1]).press("D")
 		for _, k := range session.Breaks {
 			if !strings.Contains(d.squeezed(), joined(" ", k.Word, k.Takes, k.Doc)) {

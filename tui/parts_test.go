@@ -489,7 +489,7 @@ func byWidth(a, b string) int { return width(a) - width(b) }
 
 // Every column that sorts is in the menu, on the smallest screen too.
 func TestEveryColumnIsInTheMenu(t *testing.T) {
-	for _, size := range sizes {
+	for _, size := range some(sizes) {
 		d := live(t, size[0], size[1]).press("2", "o").sees("sort by:", "space graph order").misses(" more")
 		d.press("esc").misses("sort by:")
 	}

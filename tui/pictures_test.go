@@ -55,7 +55,7 @@ func TestPicturesAreOfThisProgram(t *testing.T) {
 	update := flag.Lookup("update").Value.String() == "true"
 	const w = 132
 	run := pictured()
-	for _, p := range pictures {
+	for _, p := range some(pictures) {
 		t.Run(p.name, func(t *testing.T) {
 			d := drive(t, w, p.lines, run, &tuitest.Script{},
 				Options{Prompt: "Once upon a time", Color: "true"})

@@ -68,7 +68,7 @@ func TestNotesUnderTheRowsAreOfWhatIsShown(t *testing.T) {
 // What stands under the rows stands there to its end, or not at all: the end has the figures.
 func TestNotesUnderTheRowsAreWhole(t *testing.T) {
 	seen := 0
-	for w := minWidth; w < 200; w += 7 {
+	for _, w := range widths(minWidth, 199, 7) {
 		for _, h := range []int{24, 40, 41, 42} {
 			d := drive(t, w, h, standingOut(), nil, Options{}).press("2", "z")
 			said := strings.Join(strings.Fields(d.screen()), " ")

@@ -213,7 +213,7 @@ func TestAViewOfOneStepSaysWhichOfTheScopeItIs(t *testing.T) {
 
 // Who asks for a step sees that step, in every view, and is told that the scope is left.
 func TestWhatAsksForAStepLeavesTheScope(t *testing.T) {
-	for _, view := range viewKeys()[:5] {
+	for _, view := range some(viewKeys()[:5]) {
 		for keys, want := range map[string]string{
 			",": "step 22 (newest 23)", "S": "step 22 (newest 23)", ".": "step 23 decode", "s": "step 23 decode",
 			"[": "step 1 (newest 23)", "P 43 enter": "step 2 (newest 23)",

@@ -27,7 +27,7 @@ func filled(d *driver) map[region]bool {
 
 // What was there stays until what is to follow is there: no frame between the two is empty.
 func TestNoFrameIsEmptyBetweenTwoContents(t *testing.T) {
-	for _, view := range viewKeys() {
+	for _, view := range some(viewKeys()) {
 		d := drive(t, 160, 40, llama, nil, Options{}).press(view)
 		if d.app.jobs.busy > 0 {
 			t.Fatal("it does not settle")

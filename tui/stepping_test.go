@@ -208,7 +208,7 @@ func TestPlainModeGoesThroughTheText(t *testing.T) {
 
 // Who looks at a step that the text has gone on without must see it, and where the text stands.
 func TestTheHeaderSaysThatAStepIsNotInTheText(t *testing.T) {
-	for _, size := range sizes {
+	for _, size := range some(sizes) {
 		d := live(t, size[0], size[1]).press("s", "s", "S", "S", ".", ".")
 		d.sees(" 5 ", "set back", "text ends at s3")
 		d.press("f", "s").sees("step 6").press(",", ",").sees("not in the text", "newest")

@@ -365,7 +365,7 @@ func TestTheFirstPromptIsReadWhateverIsHeardFirst(t *testing.T) {
 
 // An error waits to be dismissed whatever lies over the view.
 func TestAnErrorStaysInSightUnderHelp(t *testing.T) {
-	for _, size := range sizes {
+	for _, size := range some(sizes) {
 		d := live(t, size[0], size[1])
 		d.update(endedMsg{errEnded})
 		d.press("?").sees("Help: Dispatches", "the engine has gone")

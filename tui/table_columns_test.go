@@ -55,7 +55,7 @@ func TestAFilterTakesNoColumnAway(t *testing.T) {
 
 // The letters that sort stand in the headings where these are.
 func TestLettersMoveNoHeading(t *testing.T) {
-	for _, size := range sizes {
+	for _, size := range some(sizes) {
 		d := live(t, size[0], size[1]).press("2", "c")
 		before := d.line("kernel")
 		if d.press("o").sees("sort by:"); d.line("kernel") != before {

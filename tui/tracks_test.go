@@ -17,7 +17,7 @@ func TestTracksOfAnyTimesFit(t *testing.T) {
 	t.Parallel()
 	dark, _ := newTheme("dark", "never", nil, nil)
 	times := []int64{math.MinInt64, -1, 0, 1, 1e6, 1 << 62, math.MaxInt64}
-	for _, start := range times {
+	for _, start := range some(times) {
 		for _, a := range times {
 			for _, b := range times {
 				run := tracetest.Llama(1, 2)
@@ -77,7 +77,7 @@ func TestStepSaysAllPartsAndWhichRunItsTracksAreOf(t *testing.T) {
 // The tracks are of the step as it was timed, under a line on the step untimed: each says of which it is, and
 // both times stand there. What timing adds was measured on its own, and is one figure, in other views.
 func TestTracksSayThatTheyAreOfTheTimedStep(t *testing.T) {
-	for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 60}} {
+	for _, size := range some([][2]int{{80, 24}, {120, 40}, {200, 60}}) {
 		d := drive(t, size[0], size[1], llama, nil, Options{}).press("1")
 		d.sees("step 7.70 ms · untimed", "below as timed, 8.70", "timed: resize 41").misses("%)")
 		if !strings.Contains(d.line("on the GPU"), " timed: ") {

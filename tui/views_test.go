@@ -87,7 +87,7 @@ func TestSortingIsByTheLetterOfAColumn(t *testing.T) {
 // A column has one letter on any screen, and before there are costs as after: also one that a narrow screen
 // has no room for, which it gets when rows are sorted by it.
 func TestAColumnHasOneLetterAndIsShownOnceSortedBy(t *testing.T) {
-	for _, w := range []int{60, 80, 120, 200} {
+	for _, w := range some([]int{60, 80, 120, 200}) {
 		d := live(t, w, 40).press("2", "o").sees("sort by:").misses(" s share").press("esc")
 		d.press("c", "o", "space").misses("~save↓").press("o").sees("s ~save").press("s").sees("~save↓")
 		d.press("o", "u").sees("µs↓").press("o", "m").sees("Σµs↓").press("o", "c").sees("cost↓")
@@ -166,12 +166,12 @@ func TestAnInvalidFilterIsExplainedWholeOnAnyScreen(t *testing.T) {
 }
 
 func TestAFilteredParentSaysWhatItsSumsAreOf(t *testing.T) {
-	for _, s := range [][2]int{{200, 60}, {120, 40}, {80, 24}} {
+	for _, s := range some([][2]int{{200, 60}, {120, 40}, {80, 24}}) {
 		d := drive(t, s[0], s[1], llama, nil, Options{}).press("2", "/").typed("fd_").press("enter")
 		d.sees("attn 32/192", "whole rows").misses("sdpa.split 16/16")
 		d.press("esc").misses("32/192", "whole rows")
 	}
-	for _, s := range [][2]int{{200, 60}, {120, 40}, {80, 24}} { // with all else that costs say
+	for _, s := range some([][2]int{{200, 60}, {120, 40}, {80, 24}}) { // with all else that costs say
 		d := live(t, s[0], s[1]).press("2", "c", "/").typed("#:=37").press("enter")
 		d.sees(" 1/16", "whole rows")
 	}
@@ -460,7 +460,7 @@ func TestASmallWindowSaysWhatIsNeeded(t *testing.T) {
 func TestASoftwareDeviceIsNamedInWords(t *testing.T) {
 	soft := *llama
 	soft.Device.Name, soft.Device.AdapterType = "llvmpipe (LLVM 15.0.6, 256 bits)", "cpu"
-	for _, size := range sizes {
+	for _, size := range some(sizes) {
 		d := drive(t, size[0], size[1], &soft, nil, Options{})
 		d.sees("software device (llvmpipe")
 		if size[0] >= mainWidth {
