@@ -124,24 +124,14 @@ func (r *gpuRun) end() *trace.Trace {
 }
 
 func TestDemoGivesTheGoldenLogits(t *testing.T) {
-	g := readGolden(t)
-	dev := gputest.Open(t)
-	for _, c := range g.Cases {
-		t.Run(c.Prompt, func(t *testing.T) {
-			prompt := session.Command{Kind: session.Prompt, Text: c.Prompt, N: len(c.NewTokens)}
-			steps := c.hold(t, dev, Options{}, prompt, logitTolerance)
-			if d := cmp.Diff(c.PromptTokens, steps[0].Tokens); d != "" {
-				t.Fatal("the prompt's tokens (-want +got)", d)
-			}
-		})
-	}
+	holdCases(t, gputest.Open(t), Options{}, readGolden(t).Cases, (*goldenCase).typed, logitTolerance)
 }
 
 // Small models are not cut into compute passes and have one memory layout. Here one is taken for a large one.
 func TestStepsCutIntoPassesGiveTheGoldenLogits(t *testing.T) {
-	c := readGolden(t).Cases[0]
-	prompt := session.Command{Kind: session.Prompt, Text: c.Prompt, N: len(c.NewTokens)}
-	steps := c.hold(t, gputest.Open(t), Options{passBytes: 1, Fuse: "off"}, prompt, logitTolerance)
+	o := Options{passBytes: 1, Fuse: "off"}
+	cases := readGolden(t).Cases[:1]
+	steps := holdCases(t, gputest.Open(t), o, cases, (*goldenCase).typed, logitTolerance)
 	for i, s := range steps {
 		// A busy machine splits a step into submits, each with a pass of its own.
 		if cut := s.CPU.Passes > s.CPU.Submits; cut != (len(s.Tokens) > 1) {
@@ -163,13 +153,10 @@ func TestFilesOfEachTypeGiveTheGoldenLogits(t *testing.T) {
 		t.Errorf("%d files, want one of each type", len(quant.Cases))
 	}
 	for _, name := range slices.Sorted(maps.Keys(quant.Cases)) {
-		for i, c := range quant.Cases[name] {
-			t.Run(fmt.Sprintf("%s/%d", name, i), func(t *testing.T) {
-				prompt := session.Command{Kind: session.Prompt, Tokens: c.PromptTokens, N: len(c.NewTokens)}
-				o := Options{Path: filepath.Join(models, "quant", "kq-"+name+".gguf")}
-				c.hold(t, dev, o, prompt, 2*logitTolerance)
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			o := Options{Path: filepath.Join(models, "quant", "kq-"+name+".gguf")}
+			holdCases(t, dev, o, quant.Cases[name], (*goldenCase).given, 2*logitTolerance)
+		})
 	}
 }
 
@@ -189,15 +176,10 @@ func TestFilesOfEachArchitectureGiveTheGoldenLogits(t *testing.T) {
 	for _, name := range architectureFiles {
 		path, g := architectureFile(t, name)
 		folder := strings.TrimSuffix(path, "-f16.gguf") // of the same weights, as transformers saves them
-		for i, c := range g.Cases {
-			for _, path := range []string{path, folder} {
-				t.Run(fmt.Sprintf("%s/%d", filepath.Base(path), i), func(t *testing.T) {
-					prompt := session.Command{
-						Kind: session.Prompt, Tokens: c.PromptTokens, N: len(c.NewTokens),
-					}
-					c.hold(t, dev, Options{Path: path}, prompt, 2*logitTolerance)
-				})
-			}
+		for _, path := range []string{path, folder} {
+			t.Run(filepath.Base(path), func(t *testing.T) {
+				holdCases(t, dev, Options{Path: path}, g.Cases, (*goldenCase).given, 2*logitTolerance)
+			})
 		}
 	}
 }
@@ -233,21 +215,48 @@ func TestAPublishedModelGivesTheGoldenLogits(t *testing.T) {
 	readJSON(t, filepath.Join(models, "smollm2-golden.json"), &g)
 	c := g.Cases[0]
 	c.NewTokens, c.Steps = c.NewTokens[:5], c.Steps[:5]
-	prompt := session.Command{Kind: session.Prompt, Tokens: c.PromptTokens, N: len(c.NewTokens)}
 	o := Options{Path: filepath.Join(models, "smollm2-135m-instruct-q4_1.gguf"), Context: 64}
-	c.hold(t, dev, o, prompt, logitTolerance)
+	holdCases(t, dev, o, []goldenCase{c}, (*goldenCase).given, logitTolerance)
 }
 
-// hold runs a case, holds the logits and the tokens to it, and gives the steps.
-func (c *goldenCase) hold(t *testing.T, dev gpu.Device, o Options, prompt session.Command,
-	tolerance float64,
+// typed is the prompt as text, given as its tokens.
+func (c *goldenCase) typed() session.Command {
+	return session.Command{Kind: session.Prompt, Text: c.Prompt, N: len(c.NewTokens)}
+}
+
+func (c *goldenCase) given() session.Command {
+	return session.Command{Kind: session.Prompt, Tokens: c.PromptTokens, N: len(c.NewTokens)}
+}
+
+// holdCases runs cases one after the other in one session, as opening it takes longer than they do, holds
+// each, and gives all steps.
+func holdCases(t *testing.T, dev gpu.Device, o Options, cases []goldenCase,
+	prompt func(*goldenCase) session.Command, tolerance float64,
 ) []trace.Step {
 	t.Helper()
 	o.TopLogits, o.IgnoreEOS = 5, true
 	r := openOn(t, dev, o)
-	r.do(prompt)
-	r.do(session.Command{Kind: session.Run, N: len(c.NewTokens) - 1})
+	for i := range cases {
+		r.do(prompt(&cases[i]))
+		r.do(session.Command{Kind: session.Run, N: len(cases[i].NewTokens) - 1})
+	}
 	steps := r.end().Steps
+	first := 0
+	for i := range cases {
+		c := &cases[i]
+		own := steps[first:][:len(c.NewTokens)]
+		first += len(own)
+		t.Run(fmt.Sprint(i), func(t *testing.T) { c.hold(t, own, tolerance) })
+	}
+	return steps
+}
+
+// hold holds the logits and the tokens of the steps of a case to it.
+func (c *goldenCase) hold(t *testing.T, steps []trace.Step, tolerance float64) {
+	t.Helper()
+	if d := cmp.Diff(c.PromptTokens, steps[0].Tokens); d != "" {
+		t.Fatal("the prompt's tokens (-want +got)", d)
+	}
 	var worst float64
 	for i, want := range c.Steps {
 		got := map[int]float64{}
@@ -275,7 +284,6 @@ func (c *goldenCase) hold(t *testing.T, dev gpu.Device, o Options, prompt sessio
 	if worst > tolerance {
 		t.Errorf("a logit is off by %v, at most %v", worst, tolerance)
 	}
-	return steps
 }
 
 // reference runs steps of tokens through the graph by the operators' own float64 references.
@@ -594,7 +602,7 @@ func TestTheTextIsTheSameInEveryMode(t *testing.T) {
 		"token by token":    run(Options{}, 1),
 		"chunks of three":   run(Options{}, 3),
 		"a small bound":     run(Options{MaxChunk: 5, Context: 64}),
-		"static":            run(Options{Live: engine.LiveOptions{Static: true}, MaxChunk: 32, Context: 64}),
+		"static":            run(Options{Live: engine.LiveOptions{Static: true}, MaxChunk: 16, Context: 64}),
 		"fixpoint":          run(Options{Live: engine.LiveOptions{Order: engine.Fixpoint}}),
 		"checked":           run(Options{Check: true}),
 		"nothing fused":     run(Options{Fuse: "off"}),
@@ -602,7 +610,7 @@ func TestTheTextIsTheSameInEveryMode(t *testing.T) {
 		"timed by step":     run(Options{Timing: engine.TimingStep}),
 		"with candidates":   run(Options{TopLogits: 5}),
 		"an f16 cache":      run(Options{HalfKV: true}),
-		"a route asked for": run(Options{Routes: map[string]string{
+		"a route asked for": run(Options{MaxChunk: 16, Context: 64, Routes: map[string]string{
 			"linear_q4gsw":                          "tile64",
 			"sdpa_with_kv_cache@layers.0.attn.sdpa": "materialized",
 		}}),
