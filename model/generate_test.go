@@ -73,6 +73,9 @@ func TestTokensAreTheSameHoweverStepsFollowEachOther(t *testing.T) {
 		prompt int
 		kernel string // of attention at the last position
 	}{{5, "sdpa_decode"}, {120, "sdpa_decode_split"}, {2040, "sdpa_fd_split"}} {
+		if testing.Short() && test.prompt > 1000 {
+			continue // the goroutines are those of a short prompt
+		}
 		t.Run(test.kernel, func(t *testing.T) {
 			file := tiny()
 			file.Set("llama.context_length", 2100)
@@ -134,6 +137,9 @@ func (w *wearing) Err() error {
 // At whatever moment a cancel comes, each step that has run is told.
 func TestACancelDropsNoStep(t *testing.T) {
 	for left := range 40 {
+		if testing.Short() && left%4 > 0 {
+			continue // the goroutines are those of any moment
+		}
 		r := newRigOn(t, Options{}, tiny(), fake.Options{})
 		r.do(promptOf(5))
 		r.dev.ResetCounts()

@@ -200,6 +200,7 @@ func layerLevels(t *testing.T, n *network, layer, pos int) (levels []string) {
 
 // A kernel that one layer alone runs is code that the device has to fetch once more in each step.
 func TestLayersOfAStepRunTheSameKernels(t *testing.T) {
+	alone(t)
 	for _, s := range []shape{gguftest.Llama1B, gguftest.Llama8B, deep(3)} {
 		s.Layers = 3
 		n := planned(t, s, "on")
@@ -222,6 +223,7 @@ func TestLayersOfAStepRunTheSameKernels(t *testing.T) {
 
 // Rules of fusion meet other neighbours in each architecture: docs/engine.md says what is left of a layer.
 func TestLevelsOfALayerAreThoseOfTheDocs(t *testing.T) {
+	alone(t)
 	docs, err := os.ReadFile("../docs/engine.md")
 	if err != nil {
 		t.Fatal(err)
