@@ -140,14 +140,18 @@ func (s *show) options(x *inspect.Index, kind *inspect.Table) (o inspect.Options
 	if o.Fold, err = inspect.ParseFold(s.fold); err != nil {
 		return o, usageError{err.Error()}
 	}
+	what := "the list of tables"
+	if s.table != "" {
+		what = "table " + kind.Name
+	}
 	if s.foldGiven && !kind.Folds {
-		return o, usagef("--fold: table %s does not fold", kind.Name)
+		return o, usagef("--fold: %s does not fold", what)
 	}
 	if s.base == "" {
 		return o, nil
 	}
 	if !kind.Compares {
-		return o, usagef("--base: table %s compares with nothing", kind.Name)
+		return o, usagef("--base: %s compares with nothing", what)
 	}
 	base, err := x.ParseScope(s.base)
 	if err != nil {
