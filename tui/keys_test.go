@@ -100,6 +100,17 @@ func TestThePaletteFindsAnActionByItsNameFirst(t *testing.T) {
 	if p = d.press(":").typed("co").app.dialog.(*palette); !strings.HasPrefix(p.found[1].name, "co") {
 		t.Errorf("co: the second is %s", p.found[1].name)
 	}
+	d.press("esc")
+	for _, word := range []string{"time", "prefill", "grid"} {
+		p, others := d.press(":").typed(word).app.dialog.(*palette), false
+		for i, act := range p.found {
+			has := strings.Contains(" "+strings.ToLower(act.name+" "+act.doc), " "+word)
+			if others = others || !has; i == 0 && others || others && has {
+				t.Errorf("%s: %s, %q comes before or behind words", word, act.name, act.doc)
+			}
+		}
+		d.press("esc")
+	}
 }
 
 // A view is a file and a row: key, tab, help, palette and documentation follow.

@@ -348,7 +348,7 @@ func (p *palette) typed(a *App, k key) {
 }
 
 // search ranks the actions by how well name and sentence match what was typed: a name that is it comes first,
-// then those that begin with it.
+// then those that begin with it, then those with a word that does, then letters here and there.
 func (p *palette) search() {
 	p.cursor = 0
 	if p.line.text() == "" {
@@ -364,13 +364,16 @@ func (p *palette) search() {
 		p.found = append(p.found, p.all[m.Index])
 	}
 	rank := func(act *action) int {
-		switch name, typed := strings.ToLower(act.name), strings.ToLower(p.line.text()); {
+		name, doc := strings.ToLower(act.name), strings.ToLower(act.doc)
+		switch typed := strings.ToLower(p.line.text()); {
 		case name == typed:
 			return 0
 		case strings.HasPrefix(name, typed):
 			return 1
+		case strings.Contains(" "+name+" "+doc, " "+typed):
+			return 2
 		}
-		return 2
+		return 3
 	}
 	slices.SortStableFunc(p.found, func(a, b *action) int { return rank(a) - rank(b) })
 }
