@@ -197,6 +197,9 @@ func (d *chart) drawTimes(plot *plot, c *inspect.Curves) string {
 	case c.Along == trace.AlongTokens:
 		return "not timed at any length"
 	}
+	if c.Index.Trace.Device.None() {
+		return "not timed: there is no device"
+	}
 	if len(c.Index.Phase("decode").Steps) == 0 {
 		return keyed("no decode step yet: {token} takes one")
 	}

@@ -28,8 +28,10 @@ func TestWithoutADeviceKeysSayWhyNothingIsMeasured(t *testing.T) {
 	for _, key := range []string{"R", "T", "L", "c", "C"} {
 		d.press(key).sees("there is no device: steps are planned, and nothing runs").press("esc")
 	}
+	playing(t, 200, 50, unrun()).press("5", "j").sees("not timed: there is no device")
 	d.press("5", "a", "j", "t").sees("there is no device").press("esc")
 	d.press("1").sees("no token: the step was planned, not run", "GPU – not measured", "decode steps planned")
+	d.sees(" to allocate").misses(" allocated")
 }
 
 // The session that is played back refuses to plan, as one with a device does: so one sees that it was asked.

@@ -242,7 +242,11 @@ func counted(sum *inspect.StepSummary) []string {
 	}
 	parts = append(parts[:5], append([]string{compiled}, parts[5:]...)...)
 	if m := sum.Step.Memory; m.AllocatedBytes > 0 {
-		parts = append(parts, table.Memory(m.AllocatedBytes)+" allocated", table.Memory(m.LiveBytes)+" live")
+		allocated := " allocated"
+		if sum.Planned {
+			allocated = " to allocate"
+		}
+		parts = append(parts, table.Memory(m.AllocatedBytes)+allocated, table.Memory(m.LiveBytes)+" live")
 	}
 	return parts
 }
