@@ -120,7 +120,7 @@ func (s *live) beginUpto(c session.Command) (work, error) {
 		return nil, session.Refusef("there is no step to run up to a dispatch: give a prompt first")
 	}
 	id := trace.DispatchID(c.N)
-	if n := len(s.watch.slots); c.N >= n {
+	if n := len(s.watch.graph.Dispatches); c.N >= n {
 		return nil, session.Refusef("dispatch %d: the graph has dispatches 0 to %d", c.N, n-1)
 	}
 	return func(ctx context.Context, _ *session.Reply) error { return s.runUpto(ctx, id) }, nil

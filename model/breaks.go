@@ -17,8 +17,7 @@ import (
 // the steps and costs those runs nothing that have no conditions.
 type watch struct {
 	breaks []breakpoint
-	ops    []trace.Op // of the graph
-	slots  []trace.Dispatch
+	graph  *trace.Graph
 
 	step   int // index of the step that now and tokens are of; -1: of none
 	tokens int
@@ -111,8 +110,8 @@ var conditions = map[string]condition{
 }
 
 // newWatch is a watch over the steps of a graph.
-func newWatch(g *trace.Graph) *watch {
-	return &watch{ops: g.Ops, slots: g.Dispatches, step: -1, past: map[trace.DispatchID]*history{}}
+func newWatch(g trace.Graph) *watch {
+	return &watch{graph: &g, step: -1, past: map[trace.DispatchID]*history{}}
 }
 
 // set takes other conditions, all of them or none.
@@ -173,13 +172,13 @@ func (w *watch) look(ctx context.Context, m *moment) (*trace.Event, bool, error)
 
 // name is what a dispatch is called: its operator, and its slot where that has several.
 func (w *watch) name(id trace.DispatchID) string {
-	d := &w.slots[id]
-	return strings.TrimSuffix(w.ops[d.Op].Name+"."+d.Label, ".")
+	d := &w.graph.Dispatches[id]
+	return strings.TrimSuffix(w.graph.Ops[d.Op].Name+"."+d.Label, ".")
 }
 
 // isOf says whether a dispatch is of an operator that a condition speaks of.
 func (w *watch) isOf(f *engine.InForce, b *breakpoint) bool {
-	return b.has(w.name(f.Dispatch)) || b.has(w.ops[w.slots[f.Dispatch].Op].Kind)
+	return session.InDispatch(b.has, w.graph, &w.graph.Dispatches[f.Dispatch])
 }
 
 // first is the first dispatch of which of says something, and how many others there are.

@@ -344,7 +344,7 @@ func (s *live) gapOf(ctx context.Context, t *turn, id trace.DispatchID, outputs 
 		s.reference = &referenceRun{x: ops.NewInterpreter(s.runner.net.graph)}
 	}
 	v := newVerification(s, t, []trace.DispatchID{id})
-	v.part = min(1, labFLOPs/max(v.byOp[s.watch.slots[id].Op].flops, 1))
+	v.part = min(1, labFLOPs/max(v.byOp[s.watch.graph.Dispatches[id].Op].flops, 1))
 	v.instead = map[engine.ValueID][]byte{}
 	for i := range outputs {
 		v.instead[outputs[i].Value] = outputs[i].New

@@ -56,7 +56,7 @@ type answer struct {
 // start runs the session. Its first events are the trace's header and where it stands.
 func start(m *Model, r *runner, header *trace.Trace) *live {
 	s := &live{
-		m: m, runner: r, timing: m.options.Timing, clock: header.Clock, watch: newWatch(&header.Graph),
+		m: m, runner: r, timing: m.options.Timing, clock: header.Clock, watch: newWatch(header.Graph),
 		requests: make(chan request), done: make(chan struct{}),
 		ran: nowhere, looked: replayed{step: nowhere},
 	}

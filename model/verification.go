@@ -49,7 +49,7 @@ const (
 func newVerification(s *live, t *turn, only []trace.DispatchID) *verification {
 	net := s.runner.net
 	v := &verification{
-		graph: net.graph, exec: s.runner.exec, ops: s.watch.ops, step: net.input(t.position, t.tokens),
+		graph: net.graph, exec: s.runner.exec, ops: s.watch.graph.Ops, step: net.input(t.position, t.tokens),
 		position: t.position, tokens: len(t.tokens), own: s.reference.x.Beside(), part: 1,
 		byOp: make([]opWork, net.graph.Ops()),
 	}
@@ -57,7 +57,7 @@ func newVerification(s *live, t *turn, only []trace.DispatchID) *verification {
 		v.byOp[i].last = -1
 	}
 	for _, id := range v.exec.Live().Active() {
-		w := &v.byOp[s.watch.slots[id].Op]
+		w := &v.byOp[s.watch.graph.Dispatches[id].Op]
 		w.last = id
 		if l, _ := v.exec.Live().Launch(id); l != nil {
 			w.flops += float64(l.FLOPs)
@@ -66,7 +66,7 @@ func newVerification(s *live, t *turn, only []trace.DispatchID) *verification {
 			w.compare = true
 		}
 	}
-	v.plan(s.watch.slots)
+	v.plan(s.watch.graph.Dispatches)
 	return v
 }
 

@@ -87,7 +87,7 @@ func TestWhatHasNoResultOfItsOwnIsCounted(t *testing.T) {
 	do(session.Command{Kind: session.Verify})
 	var scratch []trace.DispatchID
 	for _, id := range s.runner.exec.Live().Active() {
-		if d := s.watch.slots[id]; slices.Contains([]string{"rope", "qk", "softmax"}, d.Label) {
+		if d := s.watch.graph.Dispatches[id]; slices.Contains([]string{"rope", "qk", "softmax"}, d.Label) {
 			scratch = append(scratch, id)
 		}
 	}
@@ -182,7 +182,7 @@ func TestNaNOfTheWeightsIsToldWhereItComesIn(t *testing.T) {
 // Of a step that is too large samples are compared: each is what the whole reference says.
 func TestSamplesAreWithinToleranceAsAllElementsAre(t *testing.T) {
 	r := onDevice(t, Options{})
-	s := &live{runner: r, watch: newWatch(new(r.net.graph.Describe()))}
+	s := &live{runner: r, watch: newWatch(r.net.graph.Describe())}
 	s.reference = &referenceRun{x: ops.NewInterpreter(r.net.graph)}
 	turn := &turn{tokens: promptIDs(40, 3)}
 	if _, err := r.step(context.Background(), 0, turn.tokens, false, nil, engine.TimingOff); err != nil {
@@ -213,7 +213,7 @@ func TestEachWayThatAttentionEndsIsWithinTolerance(t *testing.T) {
 		file := tinyWide(a, 128)
 		file.Set(a.name+".context_length", 2100)
 		r := onDevice(t, Options{Path: write(t, file.Bytes()), MaxChunk: 2048})
-		s := &live{runner: r, watch: newWatch(new(r.net.graph.Describe()))}
+		s := &live{runner: r, watch: newWatch(r.net.graph.Describe())}
 		s.reference = &referenceRun{x: ops.NewInterpreter(r.net.graph)}
 		position := 0
 		for _, tokens := range []int{60, 1, 90, 1, 5, 1, 1895, 1} {
@@ -281,7 +281,7 @@ func TestWhatAnotherMakesIsHeldToItsReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	const sum, maker = "layers.5.mlp.post_norm+add", "layers.6.attn.q"
-	i := slices.IndexFunc(s.watch.ops, func(o trace.Op) bool { return o.Name == sum })
+	i := slices.IndexFunc(s.watch.graph.Ops, func(o trace.Op) bool { return o.Name == sum })
 	w := newVerification(s, turn, nil).byOp[i]
 	if !w.compare || !w.runs || s.watch.name(w.last) != maker {
 		t.Errorf("%s: %+v of %s, want it compared", sum, w, s.watch.name(w.last))

@@ -16,7 +16,7 @@ func plainRun(p *plainText, to string) (session.Command, error) {
 	c := session.Command{Kind: session.Run}
 	if to != "" {
 		var err error
-		if c, err = parseTarget(to); err != nil {
+		if c, err = parseTarget(to, p.mirror.Trace); err != nil {
 			return c, err
 		}
 	}
@@ -33,7 +33,7 @@ func (p *plainText) upto(session.Reply) {
 // addBreak adds a breakpoint, or lists them and what they may be.
 func (p *plainText) addBreak(condition string) {
 	if condition != "" {
-		if err := p.breaks.add(condition); err != nil {
+		if err := p.breaks.add(condition, p.mirror.Trace); err != nil {
 			p.fail(err)
 			return
 		}

@@ -15,8 +15,9 @@ import (
 // text. Both front ends read what is typed by the same functions.
 
 // parseTarget reads how far to go: a position, a dispatch of the current step ("d 37"), a condition, or
-// without a device the shape of a step to plan ("512,0": its tokens and its position).
-func parseTarget(text string) (session.Command, error) {
+// without a device the shape of a step to plan ("512,0": its tokens and its position). A condition is one
+// that the model of the trace can meet.
+func parseTarget(text string, t *trace.Trace) (session.Command, error) {
 	text = strings.TrimSpace(text)
 	if tokens, position, ok := session.ParseShape(text); ok {
 		return session.Command{Kind: session.Plan, N: tokens, Until: position}, nil
@@ -38,9 +39,9 @@ func parseTarget(text string) (session.Command, error) {
 			fmt.Errorf("run to %w; or a position, or d and the number of a dispatch", err)
 	}
 	if b.On == "position" { // as the number alone: one behind the text is refused, and no run would reach it
-		return parseTarget(b.Of)
+		return parseTarget(b.Of, t)
 	}
-	return session.Command{Kind: session.Run, Breaks: []session.Break{b}}, nil
+	return session.Command{Kind: session.Run, Breaks: []session.Break{b}}, b.CheckIn(t)
 }
 
 // parseCount reads a count that may be 0.
@@ -55,9 +56,12 @@ func parseCount(what, text string) (int, error) {
 // breakpoints are the conditions at which every run pauses.
 type breakpoints []session.Break
 
-// add takes in a condition as a person types it.
-func (b *breakpoints) add(text string) error {
+// add takes in a condition as a person types it, which the model of the trace can meet.
+func (b *breakpoints) add(text string, t *trace.Trace) error {
 	one, err := session.ParseBreak(text)
+	if err == nil {
+		err = one.CheckIn(t)
+	}
 	if err == nil && slices.Contains(*b, one) {
 		err = fmt.Errorf("breakpoint %s is there already", one)
 	}
@@ -99,7 +103,7 @@ func (a *App) askBreaks() {
 			return list
 		},
 		take: func(_ int, typed string) error {
-			err := a.breaks.add(typed)
+			err := a.breaks.add(typed, a.mirror.Trace)
 			if err == nil {
 				a.log.Add("info", "breakpoint "+typed)
 			}
@@ -148,7 +152,7 @@ func (a *App) askTarget() {
 		title: title, line: &inputLine{}, rows: func() []string { return nil }, none: none,
 		more: breakHelp(),
 		take: func(_ int, typed string) error {
-			c, err := parseTarget(typed)
+			c, err := parseTarget(typed, a.mirror.Trace)
 			if err == nil {
 				a.goOn(a.breaks.runs(c))
 			}

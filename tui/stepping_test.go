@@ -38,7 +38,8 @@ func TestARunPausesAtBreakpointsThatWereTyped(t *testing.T) {
 	d, list := asks(t, Options{Prompt: "once"})
 	d.press("D").sees("no breakpoints", "kernel PATTERN")
 	d.typed("position").press("enter").sees("want position N").typed(" 46").press("enter")
-	d.sees("▌ position 46").typed("op attn.q").press("enter").sees("op attn.q").press("down", "delete")
+	d.typed("op zzz").press("enter").sees("the graph has no such operator")
+	d.press("ctrl+u").sees("▌ position 46").typed("op attn.q").press("enter").sees("op attn.q").press("down", "delete")
 	d.misses("op attn.q").press("enter").misses("add a breakpoint")
 	d.press("space").sees("[BREAKPOINT]", "breakpoint position 46").wantStep(4)
 	if c := (*list)[len(*list)-1]; !slices.Equal(c.Breaks, []session.Break{{On: "position", Of: "46"}}) {
@@ -60,6 +61,7 @@ func TestARunGoesToAPositionAndAStepToADispatch(t *testing.T) {
 	d.press("s").wantStep(6)
 	n := len(*list)
 	d.press("P").typed("there").press("enter").sees("✗", `breakpoint "there"`).press("esc").misses("✗")
+	d.press("P").typed("kernel zzz").press("enter").sees("✗", "no such kernel").press("esc").misses("✗")
 	if len(*list) != n {
 		t.Errorf("commands %+v", (*list)[n:])
 	}
@@ -178,13 +180,14 @@ func TestPlainModeGoesThroughTheText(t *testing.T) {
 		return nil
 	}}
 	out, err := plainly(opens(script), "once", strings.Join([]string{
-		"b", "b position 45", "b time 1", "r", "B 1", "B 1", "r 47", "r d 3", "s", "R 1", "k 16", "T step",
+		"b", "b position 45", "b time 1", "b op zzz", "r", "B 1", "B 1", "r 47", "r d 3", "s", "R 1", "k 16", "T step",
 		"e 3 a dog", "r there", "q",
 	}, "\n"))
-	if err == nil || !strings.Contains(err.Error(), "3 commands failed") {
+	if err == nil || !strings.Contains(err.Error(), "4 commands failed") {
 		t.Errorf("error %v", err)
 	}
 	for _, want := range []string{
+		"breakpoint op zzz: the graph has no such operator",
 		"no breakpoints", "b nan an operator gives a NaN", "1 breakpoint\n", "breakpoint time \"1\": want how many times",
 		"note: breakpoint position 45", "no breakpoint any more: position 45", "there are 0 breakpoints",
 		"stands after dispatch 3: s finishes it", "repeated: step 1", `error: run to breakpoint "there"`,

@@ -186,7 +186,7 @@ func (r *run) run(ctx context.Context, p *program) error {
 		close(out.took)
 	})
 	var reply session.Reply
-	if err = r.profiling.nameable(ctx, out); err == nil {
+	if err = cmp.Or(r.profiling.nameable(ctx, out), r.meetable(ctx, out)); err == nil {
 		reply, err = r.generate(ctx, s)
 	}
 	out.hit, out.whole = reply.Hit, err == nil
@@ -207,6 +207,23 @@ func (r *run) run(ctx context.Context, p *program) error {
 		err = nil // the run was stopped because of it
 	}
 	return errors.Join(err, out.finish())
+}
+
+// meetable refuses breakpoints that no step of the model will meet, before one runs.
+func (r *run) meetable(ctx context.Context, out *output) error {
+	if len(r.breaks) == 0 {
+		return nil
+	}
+	t, err := out.await(ctx, func(*trace.Trace) bool { return true })
+	if err != nil {
+		return err
+	}
+	for _, b := range r.breaks {
+		if err := b.CheckIn(t); err != nil {
+			return usagef("--break: %v", err)
+		}
+	}
+	return nil
 }
 
 // measures says whether anything is measured after the text. A program that reads the text asks for it.

@@ -223,6 +223,24 @@ func TestRunWithoutTheBreakpointSaysSo(t *testing.T) {
 	}
 }
 
+func TestABreakpointThatNoStepCanMeetIsRefused(t *testing.T) {
+	t.Parallel()
+	for condition, want := range map[string]string{
+		"position 100000": "the context has positions 1 to", "grid zzz": "the graph has no such operator",
+	} {
+		path := filepath.Join(t.TempDir(), "run.json")
+		p, stdout, stderr := playBack(t, tuitest.Script{})
+		status := p.main(t.Context(), []string{"run", "--break", condition, "--trace", path})
+		if said := "--break: breakpoint " + condition + ": " + want; status != exitUsage ||
+			stdout.Len() > 0 || !strings.Contains(stderr.String(), said) {
+			t.Errorf("exit %d, %q, %s", status, stdout, stderr)
+		}
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s: there is a trace", condition)
+		}
+	}
+}
+
 // A run that fails on its way keeps what it has: text, profile and trace.
 func TestFailedRunKeepsWhatItHas(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"gpuscope/trace"
 )
 
 // Break is a condition at which a run pauses, behind the step that meets it.
@@ -97,6 +99,41 @@ func (b Break) Check() error {
 	}
 	_, err := b.Matcher()
 	return err
+}
+
+// CheckIn says what is wrong with a condition that no step of a model can meet, whatever its shapes.
+func (b Break) CheckIn(t *trace.Trace) error {
+	has, err := b.Matcher()
+	if err != nil {
+		return err
+	}
+	g, what, met := &t.Graph, "operator", false
+	switch b.On {
+	case "position":
+		if n, _ := strconv.Atoi(b.Of); n > t.Model.Dims["context"] {
+			return Refusef("breakpoint %s: the context has positions 1 to %d", b, t.Model.Dims["context"])
+		}
+		return nil
+	case "kernel":
+		what = "kernel"
+		met = slices.ContainsFunc(g.Kernels, func(k trace.Kernel) bool { return has(k.Name) })
+	case "op", "grid", "route":
+		in := func(d trace.Dispatch) bool { return InDispatch(has, g, &d) }
+		met = slices.ContainsFunc(g.Dispatches, in)
+	default:
+		return nil
+	}
+	if !met {
+		return Refusef("breakpoint %s: the graph has no such %s", b, what)
+	}
+	return nil
+}
+
+// InDispatch says whether a pattern (see Matcher) is in what a dispatch is called, its operator and its slot,
+// or in the operator's kind.
+func InDispatch(has func(text string) bool, g *trace.Graph, d *trace.Dispatch) bool {
+	o := &g.Ops[d.Op]
+	return has(strings.TrimSuffix(o.Name+"."+d.Label, ".")) || has(o.Kind)
 }
 
 // ParseBreak reads a condition as a person types it: "kernel gemv", "time 3", "nan".

@@ -2,8 +2,11 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+
+	"gpuscope/trace/tracetest"
 )
 
 func TestBreaksAreReadAsTheyAreWritten(t *testing.T) {
@@ -36,6 +39,32 @@ func TestBreaksAreReadAsTheyAreWritten(t *testing.T) {
 		_, err := ParseBreak(text)
 		if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestABreakIsOfWhatAModelHas(t *testing.T) {
+	t.Parallel()
+	tr := tracetest.Llama(2, 1)
+	kernel, last := tr.Graph.Kernels[0].Name, tr.Model.Dims["context"]
+	for text, want := range map[string]string{
+		"op attn.q": "", "op layers.1.": "", "grid": "", "route": "", "nan": "", "time 3": "",
+		"kernel " + kernel: "", fmt.Sprintf("position %d", last): "",
+		"op " + tr.Graph.Ops[0].Kind: "", "op re:^layers.0": "",
+
+		"op zzz":    "breakpoint op zzz: the graph has no such operator",
+		"grid zzz":  "breakpoint grid zzz: the graph has no such operator",
+		"route zzz": "breakpoint route zzz: the graph has no such operator",
+
+		"kernel attn.q":                    "breakpoint kernel attn.q: the graph has no such kernel",
+		fmt.Sprintf("position %d", last+1): fmt.Sprintf("the context has positions 1 to %d", last),
+	} {
+		b, err := ParseBreak(text)
+		if err == nil {
+			err = b.CheckIn(tr)
+		}
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
 }
