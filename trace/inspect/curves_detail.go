@@ -3,6 +3,7 @@ package inspect
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"gpuscope/trace"
 	"gpuscope/trace/table"
@@ -174,7 +175,8 @@ func (c *Curves) cause(at float64) string {
 	return ": no grid changes there"
 }
 
-// fastest are the routes that were the fastest where they were timed, from the least length to the most.
+// fastest are the routes that were the fastest where they were timed, from the least length to the most: of
+// those that cannot be told apart each.
 func (r *CurveRow) fastest() []RouteSpan {
 	var spans []RouteSpan
 	for i := 0; i < len(r.Trials); {
@@ -185,14 +187,24 @@ func (r *CurveRow) fastest() []RouteSpan {
 			}
 		}
 		at := r.Trials[from].Tokens
-		if n := len(spans) - 1; n >= 0 && spans[n].Route == r.Trials[best].Route {
+		var routes []string
+		for k := from; k < i; k++ {
+			if k == best || !faster(&r.Trials[best], &r.Trials[k]) {
+				routes = append(routes, r.Trials[k].Route)
+			}
+		}
+		route := strings.Join(routes, " = ")
+		if n := len(spans) - 1; n >= 0 && spans[n].Route == route {
 			spans[n].To = at
 			continue
 		}
-		spans = append(spans, RouteSpan{From: at, To: at, Route: r.Trials[best].Route})
+		spans = append(spans, RouteSpan{From: at, To: at, Route: route})
 	}
 	return spans
 }
+
+// faster says that one route is told to be faster than another: of runs enough, by their quartiles.
+func faster(t, than *trace.Trial) bool { return min(t.N, than.N) >= 3 && t.Q3NS < than.Q1NS }
 
 // trialLines say what routes took where they were timed, and which was the fastest.
 func (c *Curves) trialLines(r *CurveRow, add func(string, ...any)) {
@@ -221,7 +233,7 @@ func (c *Curves) trialLines(r *CurveRow, add func(string, ...any)) {
 				mark = "▸"
 			}
 			said := ""
-			if k == best && planned >= 0 && best != planned && t.Q3NS < r.Trials[planned].Q1NS {
+			if k == best && planned >= 0 && best != planned && faster(t, &r.Trials[planned]) {
 				said = fmt.Sprintf(" · %.2f times as fast", float64(r.Trials[planned].NS)/float64(t.NS))
 			}
 			add("%s M %-4d %-9s %s ± %s%s", mark, t.Tokens, t.Route, Time.Value(float64(t.NS)),

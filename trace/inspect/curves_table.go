@@ -179,8 +179,9 @@ func (c *Curves) lengthColumns() []table.Column {
 		},
 		table.Column{
 			Name: "fastest", Title: "fastest timed", Width: 110, // the detail has it
-			Doc: "the route that was the fastest when the operator was timed alone, and at which lengths",
-			Of:  at(func(r *CurveRow) table.Cell { return table.Text(routesOver(r.fastest())) }),
+			Doc: "the route that was the fastest when the operator was timed alone, and at which lengths; " +
+				"= between those that cannot be told apart",
+			Of: at(func(r *CurveRow) table.Cell { return table.Text(routesOver(r.fastest())) }),
 		},
 		c.gridColumn(),
 	)
