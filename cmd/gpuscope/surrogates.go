@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"unicode/utf16"
@@ -17,6 +19,9 @@ const firstEscape = 0xdc00
 // unquoteBytes reads a JSON string: bytes that are not UTF-8 stay as they are, and lone surrogates that stand
 // for one become it; another lone surrogate becomes U+FFFD.
 func unquoteBytes(quoted []byte) (string, error) {
+	if len(bytes.TrimSpace(quoted)) == 0 {
+		return "", errors.New("want a JSON string: it is empty, and no JSON")
+	}
 	if !json.Valid(quoted) || quoted[firstOf(quoted)] != '"' {
 		return "", fmt.Errorf("want a JSON string, not %s", printable.Short(string(quoted), 60))
 	}

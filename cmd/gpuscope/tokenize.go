@@ -170,9 +170,6 @@ func readLine(in *bufio.Reader) (line []byte, err error) {
 }
 
 func (t *tokenize) line(line []byte) ([]byte, error) {
-	if len(bytes.TrimSpace(line)) == 0 {
-		return nil, errors.New("it is empty, which is no JSON")
-	}
 	if t.decode {
 		var ids []int
 		if err := readjson.Unmarshal(line, &ids); err != nil {
