@@ -143,7 +143,7 @@ func wrapText(s string, w int) []string {
 // hyphens.
 var minus = regexp.MustCompile(`(^|[^\pL\pN])-(\pN)`)
 
-const unbroken = "\u2011" // the hyphen that no line is broken at
+const unbroken = string(rune(0x2011)) // a hyphen that no line is broken at; none is ever shown
 
 // count is n with thousands separators.
 func count[T ~int | ~int64](n T) string { return table.Integer(n) }
