@@ -15,6 +15,9 @@ func (x *Index) Pace(step int) table.Line {
 	var parts []table.Part
 	if decode := x.Phase("decode"); len(decode.Steps) > 0 && !decode.AllCold {
 		n := table.Plural(len(decode.Steps), "decode step")
+		if decode.Cold > 0 {
+			n = table.Plural(len(decode.Steps), "warm decode step")
+		}
 		u := x.UntimedOf(decode)
 		if x.Trace.Device.None() {
 			parts = append(parts, table.Part{Rank: 0, Text: n + " planned", Short: n})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -365,6 +366,16 @@ func TestTheUntimedStepIsTheNearestThatIsKnown(t *testing.T) {
 	}
 	if u := x.Untimed(5); u.Wall != us(10_000) || u.GPU != us(9000) || u.Cost != "+100%" {
 		t.Errorf("the step whose costs were measured takes %+v", u)
+	}
+	cold := *x.Trace
+	cold.Steps = slices.Clone(cold.Steps)
+	for i := range cold.Steps {
+		cold.Steps[i].Cold = i == 2
+	}
+	warm := inspect.NewIndex(&cold)
+	want := fmt.Sprintf("%d warm decode steps", len(warm.Phase("decode").Steps))
+	if !strings.HasPrefix(warm.Pace(6).String(), want) {
+		t.Errorf("want %s: %q", want, warm.Pace(6))
 	}
 	if u := x.UntimedOf(x.Phase("decode")); u.From != "s5 ×31" {
 		t.Errorf("decode is known from %q", u.From)
