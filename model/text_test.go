@@ -151,7 +151,7 @@ func TestModelWithoutVocabularyRunsOnIDs(t *testing.T) {
 	b.Set("tokenizer.ggml.model", "none")
 	r := newRigOn(t, Options{}, b, fake.Options{})
 	if err := r.try(context.Background(), session.Command{Kind: session.Prompt, Text: "Hi"}); !errors.Is(err,
-		session.ErrUsage) || !strings.Contains(err.Error(), "with gpuscope run --ids") {
+		session.ErrUsage) || !strings.Contains(err.Error(), "or token ids by --ids") {
 		t.Errorf("a text: %v", err)
 	}
 	r.do(promptOf(5))
