@@ -435,6 +435,35 @@ func TestStaticGridIsTheLargestOfAnyCorner(t *testing.T) {
 	}
 }
 
+// Few rows may be split over more workgroups in one dimension than many are, which have more of them in all.
+func TestStaticGridIsTheLargestInEachDimension(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x := rowsInput(b, "x")
+	out := b.Tensor("y", U32)
+	b.Add("y", &funcOp{
+		spec: Spec{
+			Kind: "split", Inputs: []ValueID{x}, Outputs: []ValueID{out},
+			Slots: []Slot{{Uses: []Use{on(unaryKernel, x, out)}}},
+		},
+		corners: func(r *Ranges) []Corner { return r.Ends(x) },
+		plan: func(p *Planner) error {
+			n := p.Dim(x, 0)
+			p.SetDims(out, p.Dims(x)...)
+			p.Dispatch(0, p.Tiles(64, Each("rows", n), Each("splits", 2+rows-n))).Params.U32("p0", n)
+			return nil
+		},
+	})
+	l := newLive(t, finish(t, b, out), LiveOptions{Static: true})
+	for _, n := range []int{rows, 7, 1} {
+		if err := resize(l, x, n, width); err != nil {
+			t.Fatal(err)
+		}
+		if launch, _ := l.Launch(0); launch.Grid.X != rows || launch.Grid.Y != 1+rows {
+			t.Errorf("%d rows: grid %d x %d, want %d x %d", n, launch.Grid.X, launch.Grid.Y, rows, 1+rows)
+		}
+	}
+}
+
 // Static takes the route of the largest corner to shapes that would take another: what they need there is
 // allocated, and no grid is larger than the one that is pinned.
 func TestStaticHasRoomForShapesOfOtherRoutes(t *testing.T) {

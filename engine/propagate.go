@@ -276,15 +276,15 @@ func (o *op) out(i int) ValueID {
 	return o.spec.Scratch[i-len(o.spec.Outputs)]
 }
 
-// pin gives each slot of a plan the largest grid that it has at a corner of the plan's route.
+// pin gives each slot of a plan the largest grid that it has at a corner of the plan's route, in each
+// dimension: a corner with more workgroups may have fewer in one.
 func (l *Live) pin(o *op, p *plan) {
 	for s := range p.launches {
 		g := &p.launches[s].Grid
 		for c := range o.corner {
 			at := &o.corner[c]
-			if most := at.launches[s].Grid; at.route == p.route && at.launches[s].active &&
-				most.Workgroups() > g.Workgroups() {
-				g.X, g.Y, g.Z = most.X, most.Y, most.Z
+			if most := &at.launches[s].Grid; at.route == p.route && at.launches[s].active {
+				g.X, g.Y, g.Z = max(g.X, most.X), max(g.Y, most.Y), max(g.Z, most.Z)
 			}
 		}
 	}
