@@ -197,7 +197,7 @@ func (g *Graph) describeDispatch(id trace.DispatchID) trace.Dispatch {
 		ID: id, Op: dp.op, Label: o.spec.Slots[dp.slot].Label, Reads: dp.reads,
 		Writes: dp.writes,
 	}
-	var most int64
+	var most Grid
 	for c := range o.corner {
 		l := &o.corner[c].launches[dp.slot]
 		if !l.active {
@@ -214,10 +214,11 @@ func (g *Graph) describeDispatch(id trace.DispatchID) trace.Dispatch {
 				d.Bound[k] = append(d.Bound[k], bind.Value)
 			}
 		}
-		if w := l.Grid.Workgroups(); w > most {
-			most, d.MaxWorkgroups = w, l.Grid.counts()
+		if g := o.largestGrid(dp.slot, o.corner[c].route); g.Workgroups() > most.Workgroups() {
+			most = g
 		}
 	}
+	d.MaxWorkgroups = most.counts()
 	return d
 }
 

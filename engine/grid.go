@@ -24,7 +24,21 @@ type Grid struct {
 // Workgroups is X*Y*Z.
 func (g Grid) Workgroups() int64 { return int64(g.X) * int64(g.Y) * int64(g.Z) }
 
-const maxTerms = 3
+// cover makes room for the workgroups of another grid. Tiles have a place in each dimension, so that each is
+// as large as in either; of folded grids the larger one has it.
+func (g *Grid) cover(other Grid) {
+	switch {
+	case other.rule == tiles:
+		g.X, g.Y, g.Z = max(g.X, other.X), max(g.Y, other.Y), max(g.Z, other.Z)
+	case other.Workgroups() > g.Workgroups():
+		g.X, g.Y, g.Z = other.X, other.Y, other.Z
+	}
+}
+
+const (
+	maxTerms = 3
+	tiles    = "tiles" // the rule of grids that are not folded
+)
 
 // Each is a count of which every workgroup takes one.
 func Each(name string, n int) trace.Term { return Split(name, n, 1) }
@@ -84,10 +98,10 @@ func (p *Planner) Tiles(lanes int, cols, rows trace.Term, behind ...trace.Term) 
 	// A lane's share of a tile is tile/lanes outputs.
 	outputs, tile := cols.Value*rows.Value*z, cols.Per*rows.Per
 	busy := (outputs*int64(lanes) + tile - 1) / tile
-	g := Grid{Groups: groups, Idle: groups*int64(lanes) - busy, rule: "tiles"}
+	g := Grid{Groups: groups, Idle: groups*int64(lanes) - busy, rule: tiles}
 	g.terms[0], g.terms[1] = cols, rows
 	copy(g.terms[2:], behind)
-	return p.grid("tiles", g, x, y, z)
+	return p.grid(tiles, g, x, y, z)
 }
 
 // Stride is a grid of at most as many workgroups as one dimension takes, each of which strides over the n

@@ -150,3 +150,24 @@ func TestPlanSaysHowItsGridCameAbout(t *testing.T) {
 		t.Error("a grid of no rule has one")
 	}
 }
+
+func TestALargerGridCoversOthers(t *testing.T) {
+	flat := func(x, y uint32) Grid { return Grid{X: x, Y: y, Z: 1, rule: "rows"} }
+	tile := func(x, y, z uint32) Grid { return Grid{X: x, Y: y, Z: z, rule: tiles} }
+	for _, c := range []struct {
+		of   []Grid
+		want [3]int
+	}{
+		{[]Grid{flat(65000, 1), flat(257, 257)}, [3]int{257, 257, 1}},
+		{[]Grid{flat(257, 257), flat(65000, 1)}, [3]int{257, 257, 1}},
+		{[]Grid{tile(16, 4, 6), tile(16, 1, 16)}, [3]int{16, 4, 16}},
+	} {
+		var g Grid
+		for _, other := range c.of {
+			g.cover(other)
+		}
+		if g.counts() != c.want {
+			t.Errorf("%v: %v, want %v", c.of, g.counts(), c.want)
+		}
+	}
+}

@@ -276,18 +276,21 @@ func (o *op) out(i int) ValueID {
 	return o.spec.Scratch[i-len(o.spec.Outputs)]
 }
 
-// pin gives each slot of a plan the largest grid that it has at a corner of the plan's route, in each
-// dimension: a corner with more workgroups may have fewer in one.
+// pin gives each slot of a plan the largest grid that it has on the plan's route.
 func (l *Live) pin(o *op, p *plan) {
 	for s := range p.launches {
-		g := &p.launches[s].Grid
-		for c := range o.corner {
-			at := &o.corner[c]
-			if most := &at.launches[s].Grid; at.route == p.route && at.launches[s].active {
-				g.X, g.Y, g.Z = max(g.X, most.X), max(g.Y, most.Y), max(g.Z, most.Z)
-			}
+		p.launches[s].Grid.cover(o.largestGrid(s, p.route))
+	}
+}
+
+// largestGrid has room for the grids of a slot at all corners on a route.
+func (o *op) largestGrid(slot, route int) (g Grid) {
+	for c := range o.corner {
+		if at := &o.corner[c]; at.route == route && at.launches[slot].active {
+			g.cover(at.launches[slot].Grid)
 		}
 	}
+	return g
 }
 
 // logPlans notes the dispatches whose plan is another, and says whether none is.
