@@ -52,7 +52,7 @@ type linearTuning struct {
 }
 
 var tuned = linearTuning{
-	rows: 16, lanes: 256, norm: 64 << 20, sum: 113 << 20, fill: 128, busy: 256, tiles: 132 * 3, quads: 4,
+	rows: 16, lanes: 256, norm: 64 << 20, sum: 20 << 20, fill: 128, busy: 256, tiles: 132 * 3, quads: 4,
 	once: 132 * 768,
 }
 
