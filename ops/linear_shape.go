@@ -194,20 +194,21 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	fit := memory * sums / (4 * (sums*(sums+1) + 1))
 	chunks, most := o.w.Cols/s.chunk(), min(lanes, fit, tuned.lanes)
 	steps := divUp(chunks, most)
-	// Where a few workgroups would wait for all others, half the lanes have all run at once; where all do and
-	// there is room, half the rows a workgroup have more loads on their way. Loads from a table would then
-	// have too few lanes beside them.
+	// Where some workgroups would wait for others, half the lanes, of 64 or more, have more of them run at
+	// once; where all do and there is room, half the rows a workgroup have more loads on their way. Loads
+	// from a table would then have too few lanes beside them.
 	all := func() int { return divUp(rows/halves, s.rows) * divUp(chunks, steps) }
 	if s.eights > 1 && o.w.Format.shared == 0 {
-		if all() > tuned.once && all() <= tuned.once*5/4 {
-			steps *= 2
-		}
-		// With a single scale to a lane's columns of a row some more may wait; to make x of splits takes
-		// four times the loads.
 		room := tuned.once
-		if o.w.Format.Pieces[0].Cols == s.chunk() {
+		// With a single scale to a lane's columns of a row some more may wait; what has several takes longer
+		// to begin a chunk than that gains.
+		if o.w.Format.Pieces[0].Cols <= 32 {
+			if all() > tuned.once && chunks/steps >= 64 {
+				steps *= 2
+			}
 			room = room * 5 / 4
 		}
+		// To make x of splits takes four times the loads.
 		if o.takesLeft(linearSplits) {
 			room /= 2
 		}

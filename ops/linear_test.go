@@ -312,13 +312,15 @@ func TestAGEMVHasAsManyLanesAsRunAtOnce(t *testing.T) {
 		{Q4_0, 4096, 4096, 8, 128},
 		{Q4_0, 4096, 12288, 16, 128}, // as many as run at once
 		{Q4_0, 4096, 14336, 8, 64},
-		{Q4_0, 4096, 28672, 16, 128},
+		{Q4_0, 4096, 28672, 16, 64}, // however many still wait
 		{Q4_0, 14336, 4096, 8, 224},
 		{Q4_0, 2048, 16384, 16, 64},
 		{Q4_0, 8192, 2048, 8, 256},
 		{Q4_0, 2048, 2048, 4, 64},
 		{Q4_K, 4096, 4096, 8, 128},
-		{Q4_K, 4096, 14336, 16, 64}, // fewer run at once
+		{Q4_0, 2016, 32768, 16, 64}, // not fewer than 32
+		{Q8_0, 4096, 14336, 8, 64},
+		{Q4_K, 4096, 14336, 16, 128}, // scales take longer to begin with
 		{Q4_K, 14336, 4096, 16, 224},
 	} {
 		o := &linear{w: Matrix{Rows: c.n, Cols: c.k, Format: c.f}, y: 1}
