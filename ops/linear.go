@@ -121,7 +121,7 @@ var linearRoutes = []linearRoute{
 	linearSplits: {"gemv_splits", leftInSplits, upTo(1), (*linear).gemvOfSplits},
 	linearLast:   {"last", lastRow, upTo(always), (*linear).gemvOfLast},
 	{"batch4", atMost4Rows, upTo(4), batch(4, 16)},
-	{"batch8", atMost16Rows, upTo(16), batch(8, 8)},
+	{"batch8", atMost16Rows, upTo(batchRows), batch(8, 8)},
 	{"tile64", fewTiles64, (*linear).tile64Rows, tiles64},
 	linearSplit128: {"split128", fewTiles128, (*linear).splitRows, splitTiles},
 	{"tile128", manyTiles128, upTo(always), tiles(128, 1)},

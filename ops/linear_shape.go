@@ -66,20 +66,24 @@ func (o *linear) rowsBeside() int { return max(o.w.Rows, o.beside) }
 func (o *linear) tilesAcross() int { return divUp(max(o.w.Rows, o.tiled), tileColumns) }
 
 // tile64Rows is how many rows of x make so few tiles of 64 that they fill the device once, or half where
-// columns can be split, or a quarter where there are enough for many splits; 64 in any case.
+// columns can be split; 64 in any case. But a tile takes its time alone as beside a hundred: where there are
+// columns for many splits, and tiles across for half of a device at most, these are faster at once.
 func (o *linear) tile64Rows() int {
 	fill := tuned.fill
-	switch {
-	case o.splittable() && o.w.Cols >= manySplits*splitColumns:
-		fill /= 4
-	case o.splittable():
+	if o.splittable() {
 		fill /= 2
+		if o.w.Cols >= manySplits*splitColumns && o.tilesAcross() <= fill {
+			return batchRows
+		}
 	}
 	return max(64, fill/o.tilesAcross()*64)
 }
 
 // Of splits of the columns: rows of their tiles, the fewest columns that one has, and how many are many.
-const splitTile, splitColumns, manySplits = 128, 256, 8
+const splitTile, splitColumns, manySplits = 128, 256, 4
+
+// batchRows are the rows of x up to which batches of them take a GEMV.
+const batchRows = 16
 
 // splittable says whether workgroups may share the columns of a tile.
 func (o *linear) splittable() bool {
