@@ -72,9 +72,26 @@ func (b *Benchmark) Check() error {
 	return nil
 }
 
-// tests are what is measured, in the order of depths, prompts before decodes.
+// tests are what is measured, in the order of depths, prompts before decodes; of kernels the shapes that take
+// the most room.
 func (b *Benchmark) tests() []bench.Test {
 	var list []bench.Test
+	if b.Kernels {
+		add := func(phase string, tokens, depth int) {
+			list = append(list, bench.Test{
+				Name: bench.TestName(phase, tokens, depth), Phase: phase, Tokens: tokens, Depth: depth,
+			})
+		}
+		for _, n := range b.Prompts {
+			if n != 0 {
+				add("prefill", n, 0)
+			}
+		}
+		for _, depth := range b.Depths {
+			add("decode", 1, depth)
+		}
+		return list
+	}
 	for _, depth := range b.Depths {
 		for _, phase := range []struct {
 			name   string

@@ -242,6 +242,16 @@ func TestBenchmarkTimesKernelsOnEachRoute(t *testing.T) {
 	if planned == 0 || len(r.Tests) > 0 {
 		t.Errorf("crossovers %+v", r.Crossovers)
 	}
+	small := b
+	small.Decodes, small.Depths = []int{128}, []int{7}
+	if _, _, err = benched(t, Options{Context: 8}, small, fake.Options{}); err != nil {
+		t.Errorf("what no kernel needs is asked of the context: %v", err)
+	}
+	small.Depths = []int{8}
+	_, _, err = benched(t, Options{Context: 8}, small, fake.Options{})
+	if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "tg1 @ d8 takes 9 positions") {
+		t.Errorf("a token behind the context: %v", err)
+	}
 	_, _, err = benched(t, Options{}, b, fake.Options{NoTimestamps: true})
 	if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "no timestamps") {
 		t.Errorf("without timestamps: %v", err)
