@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/pflag"
 
@@ -54,9 +55,10 @@ are drawn: no vocabulary is needed. docs/bench.md has the format of --format jso
 			b.model = declareModelFlags(flags, "off", "step", "block", "dispatch")
 			flags.Lookup("context").Usage = "make the KV cache hold `N` positions (default as many as the tests need)"
 			return func(ctx context.Context, operands []string) error {
-				for _, name := range ofSteps {
-					if b.Kernels && flags.Changed(name) {
-						return usagef("--kernels measures no steps: --%s would change nothing", name)
+				why, idle := b.idle()
+				for _, name := range idle {
+					if flags.Changed(name) {
+						return usagef("%s: --%s would change nothing", why, name)
 					}
 				}
 				if err := b.validate(operands); err != nil {
@@ -68,11 +70,6 @@ are drawn: no vocabulary is needed. docs/bench.md has the format of --format jso
 	}
 }
 
-// ofSteps are the flags that say how steps run, of which --kernels has none.
-var ofSteps = []string{
-	"tg", "mode", "tracing", "timing", "seed", "static", "check", "propagation", "ignore-eos",
-}
-
 // benchmark is one call of the bench command.
 type benchmark struct {
 	model.Benchmark
@@ -80,6 +77,19 @@ type benchmark struct {
 	format *choice
 	mode   *choice
 	model  *modelOptions
+}
+
+// idle are the flags that change nothing of what is measured, and why.
+func (b *benchmark) idle() (why string, flags []string) {
+	switch {
+	case b.Kernels:
+		return "--kernels measures no steps", []string{
+			"tg", "mode", "tracing", "timing", "seed", "static", "check", "propagation", "ignore-eos",
+		}
+	case !slices.ContainsFunc(b.Decodes, func(n int) bool { return n != 0 }):
+		return "--tg 0 makes no tokens", []string{"mode", "tracing"}
+	}
+	return "", nil
 }
 
 func (b *benchmark) validate(operands []string) error {

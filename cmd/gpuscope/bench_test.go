@@ -73,20 +73,21 @@ func TestTheKernelsOfTheEmbeddedModelAreMeasured(t *testing.T) {
 	}
 }
 
-// What --kernels would ignore is refused.
-func TestKernelsRunInNoSteps(t *testing.T) {
+// What kernels alone, or prompts alone, would ignore is refused.
+func TestFlagsOfStepsThatDoNotRunAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, flag := range []string{
-		"--tg 4", "--mode stepped", "--tracing", "--timing step", "--seed 2", "--static", "--check",
-		"--propagation fixpoint", "--ignore-eos",
+	for _, flags := range []string{
+		"--kernels --tg 4", "--kernels --mode stepped", "--kernels --tracing", "--kernels --timing step",
+		"--kernels --seed 2", "--kernels --static", "--kernels --check", "--kernels --propagation fixpoint",
+		"--kernels --ignore-eos", "--tg 0 --mode pipelined", "--tg 0,0 --tracing",
 	} {
 		var stdout, stderr bytes.Buffer
 		p := testProgram(&stdout, &stderr)
-		status := p.main(t.Context(), strings.Fields("bench --kernels "+flag))
-		name, _, _ := strings.Cut(flag, " ")
+		status := p.main(t.Context(), strings.Fields("bench "+flags))
+		name, _, _ := strings.Cut(flags[strings.LastIndex(flags, "--"):], " ")
 		if want := name + " would change nothing"; status != exitUsage ||
 			!strings.Contains(stderr.String(), want) {
-			t.Errorf("%s: exit %d, %s", flag, status, &stderr)
+			t.Errorf("%s: exit %d, %s", flags, status, &stderr)
 		}
 	}
 }
