@@ -126,7 +126,8 @@ func (t *DispatchTable) costRows() []costRow {
 		rows = append(rows, t.together(known)...)
 	}
 	slices.SortStableFunc(rows, func(a, b costRow) int {
-		return cmp.Or(cmp.Compare(a.place(), b.place()), cmp.Compare(b.rank(), a.rank()))
+		return cmp.Or(cmp.Compare(a.place(), b.place()), cmp.Compare(b.rank(), a.rank()),
+			cmp.Compare(b.aloneNS, a.aloneNS))
 	})
 	return rows
 }
@@ -226,7 +227,10 @@ func costTableColumns(x *Index, rows []costRow) []table.Column {
 func (t *DispatchTable) costTitle() []table.Line {
 	if t.Costs == nil {
 		text := "no costs were measured"
-		if t.timed() {
+		switch {
+		case t.timed() && noSave(&t.Index.Trace.Device) != "":
+			text += ": times alone stand in"
+		case t.timed():
 			text += ": ~lost stands in, from times alone"
 		}
 		return []table.Line{table.Title(table.Say(0, "s%d", t.Index.Trace.Steps[t.Scope.Last()].Index),

@@ -618,8 +618,11 @@ func TestTitleSaysWhatSharesAreOf(t *testing.T) {
 }
 
 func TestTimesAloneStandInForCosts(t *testing.T) {
+	software := tracetest.Run(2, 40, 1, 1)
+	software.Device.AdapterType = "cpu"
 	for name, tr := range map[string]*trace.Trace{
 		"s2, no costs were measured: ~lost stands in, from times alone": tracetest.Run(2, 40, 1, 1),
+		"s2, no costs were measured: times alone stand in":              software,
 		"s1, no costs were measured":                                    untimed(tracetest.Run(2, 40, 1)),
 	} {
 		made, err := inspect.NewIndex(tr).CostTable(ctx, inspect.Scope{})
@@ -629,13 +632,16 @@ func TestTimesAloneStandInForCosts(t *testing.T) {
 		if got := strings.ReplaceAll(made.Title[0].Fit(200), " · ", ", "); got != name {
 			t.Errorf("title %q, want %q", got, name)
 		}
-		last := 1e18
+		by, last := "lost_us", 1e18
+		if tr == software {
+			by = "alone_us"
+		}
 		for row := range made.Rows {
 			if made.Cell(row, made.Column("cost_us")).Text != table.Unmeasured {
 				t.Error("a cost that nobody measured")
 			}
-			if lost := made.Cell(row, made.Column("lost_us")).Number; row < 12 && lost > last {
-				t.Errorf("row %d has lost %v, the one before %v", row, lost, last)
+			if lost := made.Cell(row, made.Column(by)).Number; row < 12 && lost > last {
+				t.Errorf("row %d has %s %v, the one before %v", row, by, lost, last)
 			} else {
 				last = lost
 			}
