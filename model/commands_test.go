@@ -40,6 +40,7 @@ func TestWrongUseIsRefusedBeforeAnythingRuns(t *testing.T) {
 			session.Command{Kind: session.Prompt, Tokens: ids(60), N: 6},
 			"the prompt has 60 tokens and 6 are to follow, the context holds 64",
 		},
+		{session.Command{Kind: session.Prompt, Tokens: ids(1), N: 65}, "has 1 token and 65 are to follow"},
 		{
 			session.Command{Kind: session.Prompt, Tokens: ids(60), N: math.MaxInt},
 			"the prompt has 60 tokens and 9223372036854775807 are to follow, the context holds 64",

@@ -8,6 +8,7 @@ import (
 
 	"gpuscope/model/session"
 	"gpuscope/model/tokenizer"
+	"gpuscope/trace/table"
 )
 
 // Vocabulary is that of a model's files, or of what holds a vocabulary alone (see tokenizer.Open); of the
@@ -66,11 +67,12 @@ func (m *Model) promptOf(ids []int, c session.Command) (transcript, error) {
 		return t, session.Refusef("the prompt is empty: give at least one token")
 	case n > m.context:
 		return t,
-			session.Refusef("the prompt has %d tokens, the context holds %d: shorten it or raise --context",
-				n, m.context)
+			session.Refusef("the prompt has %s, the context holds %d: shorten it or raise --context",
+				table.Plural(n, "token"), m.context)
 	case c.N > m.context-n+1: // the last of them takes no place: nothing follows it
 		return t,
-			session.Refusef("the prompt has %d tokens and %d are to follow, the context holds %d and what comes out last: ask for fewer or raise --context", n, c.N, m.context)
+			session.Refusef("the prompt has %s and %d are to follow, the context holds %d and what comes out last: "+
+				"ask for fewer or raise --context", table.Plural(n, "token"), c.N, m.context)
 	}
 	for i, id := range ids {
 		if id < 0 || id >= m.config.Vocab {
