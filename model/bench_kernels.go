@@ -41,7 +41,7 @@ func (r *benchRun) kernels(ctx context.Context) error {
 }
 
 // kernelSteps are the shapes at which operators are timed: lengths of a prompt that rise by a third to a half
-// up to the longest that is asked for, those that are, and a single token at each depth.
+// up to the longest that is asked for, those that are, and a single token at each depth, which rise too.
 func (r *benchRun) kernelSteps() []benchStep {
 	lengths := []int{1}
 	for _, n := range r.b.Prompts {
@@ -60,7 +60,7 @@ func (r *benchRun) kernelSteps() []benchStep {
 	for _, n := range slices.Compact(lengths) {
 		steps = append(steps, benchStep{n, 0})
 	}
-	for _, depth := range r.b.Depths {
+	for _, depth := range slices.Sorted(slices.Values(r.b.Depths)) {
 		steps = append(steps, benchStep{1, depth})
 	}
 	return steps

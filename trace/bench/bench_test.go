@@ -110,10 +110,19 @@ func kernels() *Result {
 			N: 3, Bytes: 33e6, FLOPs: 2 * 4096 * 14336 * int64(k.tokens),
 		})
 	}
-	r.Kernels = append(r.Kernels, Kernel{
-		Ops: []string{"attn.sdpa"}, Count: 1, Kind: "sdpa", Tokens: 1, Position: 4096, Kernels: []string{"a", "b"},
-		NS: 12e3, Q1NS: 11e3, Q3NS: 13e3, N: 3, Bytes: 8e7, FLOPs: 1e6,
-	})
+	sdpa := Kernel{
+		Ops: []string{"attn.sdpa"}, Count: 1, Kind: "sdpa", Tokens: 1, Route: "decoding", Planned: true,
+		Kernels: []string{"a"}, NS: 3e3, Q1NS: 3e3, Q3NS: 3e3, N: 3, Bytes: 2e4, FLOPs: 1e4,
+	}
+	deep := sdpa
+	deep.Position, deep.NS, deep.Q1NS, deep.Q3NS, deep.Bytes, deep.FLOPs = 4096, 15e3, 14e3, 16e3, 8e7, 1e6
+	split := deep
+	split.Route, split.Planned, split.Kernels = "split_decoding", false, []string{"a", "b"}
+	split.NS, split.Q1NS, split.Q3NS = 12e3, 11e3, 13e3
+	one := sdpa // of one route
+	one.Ops, one.Kind, one.Kernels = []string{"slice"}, "slice", []string{"copy"}
+	one.Route, one.Planned = "", false
+	r.Kernels = append(r.Kernels, one, sdpa, deep, split)
 	r.Crossovers = r.FindCrossovers()
 	return r
 }
@@ -306,7 +315,8 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 	look(all)
 }
 
-// From 16 tokens on the tiles are faster, and the plan takes them later. One length crosses nothing.
+// From 16 tokens on the tiles are faster, and the plan takes them later. A deep token is faster in splits,
+// which the plan does not take. One length crosses nothing.
 func TestCrossoversFollowFromTheFastestRoutes(t *testing.T) {
 	want := []Crossover{{
 		Ops: []string{"mlp.gate", "mlp.up"}, Kind: "linear_q4gsw", In: 4096, Out: 14336,
@@ -320,6 +330,10 @@ func TestCrossoversFollowFromTheFastestRoutes(t *testing.T) {
 			{[]string{"batch4"}, 8, 16},
 			{[]string{"tile64"}, 512, 512},
 		},
+	}, {
+		Ops: []string{"attn.sdpa"}, Kind: "sdpa", ByPosition: true,
+		Fastest: []Span{{[]string{"decoding"}, 0, 0}, {[]string{"split_decoding"}, 4096, 4096}},
+		Planned: []Span{{[]string{"decoding"}, 0, 4096}},
 	}}
 	if d := cmp.Diff(want, kernels().Crossovers); d != "" {
 		t.Error(d)

@@ -30,19 +30,21 @@ type Kernel struct {
 	FLOPs    int64    `json:"flops"`
 }
 
-// Crossover is which route is the fastest, and which one the plan takes, by length of a prompt.
+// Crossover is which route is the fastest, and which one the plan takes, by length of a prompt or by the
+// position of a token.
 type Crossover struct {
-	Ops     []string `json:"ops"`
-	Kind    string   `json:"kind"`
-	In      int      `json:"in,omitempty"`
-	Out     int      `json:"out,omitempty"`
-	Fastest []Span   `json:"fastest"`
-	Planned []Span   `json:"planned"`
+	Ops        []string `json:"ops"`
+	Kind       string   `json:"kind"`
+	In         int      `json:"in,omitempty"`
+	Out        int      `json:"out,omitempty"`
+	ByPosition bool     `json:"by_position,omitempty"`
+	Fastest    []Span   `json:"fastest"`
+	Planned    []Span   `json:"planned"`
 }
 
-// Span is the lengths, of those that were measured, from one to another.
+// Span is the lengths or positions, of those that were measured, from one to another.
 type Span struct {
-	Routes []string `json:"routes"` // several where they cannot be told apart at any of the lengths
+	Routes []string `json:"routes"` // several where they cannot be told apart at any of them
 	From   int      `json:"from"`
 	To     int      `json:"to"`
 }
@@ -95,9 +97,14 @@ func (r *Result) shapeOf(i int) []Kernel {
 }
 
 // FindCrossovers says which routes are the fastest, and which ones the plans take, by length of a prompt from
-// its beginning. A route is the fastest up to the length at which another is told to be faster. Operators
-// that were measured at one length, or have one route, have none.
+// its beginning, and then by position of one token. A route is the fastest up to where another is told to be
+// faster. Operators that were measured at one length or position, or have one route, have none.
 func (r *Result) FindCrossovers() []Crossover {
+	return append(r.crossovers(false), r.crossovers(true)...)
+}
+
+// crossovers are those by length, or those by position.
+func (r *Result) crossovers(byPosition bool) []Crossover {
 	var list []Crossover
 	subject, best := "", r.fastest()
 	for i := 0; i < len(r.Kernels); {
@@ -113,39 +120,45 @@ func (r *Result) FindCrossovers() []Crossover {
 		}
 		i += len(shape)
 		k := &shape[0]
-		if k.Position != 0 || k.Route == "" {
+		at, on := k.Tokens, k.Position == 0
+		if byPosition {
+			at, on = k.Position, k.Tokens == 1
+		}
+		if !on || k.Route == "" {
 			continue
 		}
 		if k.subject() != subject {
 			subject = k.subject()
-			list = append(list, Crossover{Ops: k.Ops, Kind: k.Kind, In: k.In, Out: k.Out})
+			list = append(list, Crossover{
+				Ops: k.Ops, Kind: k.Kind, In: k.In, Out: k.Out, ByPosition: byPosition,
+			})
 		}
 		c := &list[len(list)-1]
-		c.Fastest = along(c.Fastest, fastest, k.Tokens)
-		c.Planned = along(c.Planned, planned, k.Tokens)
+		c.Fastest = along(c.Fastest, fastest, at)
+		c.Planned = along(c.Planned, planned, at)
 	}
 	return slices.DeleteFunc(list, func(c Crossover) bool {
 		return c.Fastest[0].From == c.Fastest[len(c.Fastest)-1].To
 	})
 }
 
-// along is the spans with a length more, at which any of some routes will do. The last of them goes on with
-// those of its routes that do.
-func along(spans []Span, routes []string, tokens int) []Span {
+// along is the spans with a length or position more, at which any of some routes will do. The last of them
+// goes on with those of its routes that do.
+func along(spans []Span, routes []string, at int) []Span {
 	if n := len(spans); n > 0 {
 		last := &spans[n-1]
 		left := slices.DeleteFunc(slices.Clone(last.Routes), func(s string) bool {
 			return !slices.Contains(routes, s)
 		})
 		if len(left) > 0 {
-			last.Routes, last.To = left, tokens
+			last.Routes, last.To = left, at
 			return spans
 		}
 	}
 	if len(routes) == 0 {
 		return spans
 	}
-	return append(spans, Span{routes, tokens, tokens})
+	return append(spans, Span{routes, at, at})
 }
 
 // limit is the ceiling that a kernel could reach first, by its modelled work, and the share of it that it
@@ -273,7 +286,7 @@ func (r *Result) kernelTable() *table.Table {
 	}))
 }
 
-// crossoverTable says which route is the fastest, and which one is planned, by length.
+// crossoverTable says which route is the fastest, and which one is planned, by length or position.
 func (r *Result) crossoverTable() *table.Table {
 	at := table.By(r.Crossovers)
 	spans := func(list []Span) table.Cell {
@@ -301,11 +314,20 @@ func (r *Result) crossoverTable() *table.Table {
 			}),
 		},
 		{
-			Name: "fastest", Title: "fastest route at M", Doc: "up to the length at which another is told to be faster",
+			Name: "by", Title: "by", Doc: "M: the length of a prompt; pos: the position of one token",
+			Of: at(func(c *Crossover) table.Cell {
+				if c.ByPosition {
+					return table.Text("pos")
+				}
+				return table.Text("M")
+			}),
+		},
+		{
+			Name: "fastest", Title: "fastest route", Doc: "up to where another is told to be faster",
 			Of: at(func(c *Crossover) table.Cell { return spans(c.Fastest) }),
 		},
 		{
-			Name: "planned", Title: "planned route at M", Doc: "there",
+			Name: "planned", Title: "planned route", Doc: "there",
 			Of: at(func(c *Crossover) table.Cell { return spans(c.Planned) }),
 		},
 	}, table.Flat(len(r.Crossovers), func(row int) string { return names(r.Crossovers[row].Ops) }))
