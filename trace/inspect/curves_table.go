@@ -419,8 +419,8 @@ func (f *Fit) rate() string {
 	return fmt.Sprintf("less than %s %s per 1,000", table.Digits(most/unit), name)
 }
 
-// tiled says whether a route is one of tiles: a matrix product of many rows.
-func tiled(route string) bool { return len(route) > 4 && route[:4] == "tile" }
+// tiled says whether a route is one of tiles, whole or split: a matrix product of many rows.
+func tiled(route string) bool { return strings.HasPrefix(route, "tile") || route == "split128" }
 
 // crossover says at which lengths matrix products go from one route to the next, those that are alike
 // together.

@@ -404,21 +404,25 @@ func TestCrossoverIsSaidByItsLength(t *testing.T) {
 	tr := decoded(4, "off")
 	l := &tr.Forecast.Lines[1]
 	grid := [3]trace.Rule{{8}, {1}, {1}}
-	l.Courses[1].Stretches = []trace.Stretch{
-		{From: 1, Kernel: "g", Route: "gemv", Workgroups: grid},
-		{From: 2, Kernel: "b", Route: "batch4", Workgroups: grid},
-		{From: 5, Kernel: "t", Route: "tile64", Workgroups: grid},
-	}
-	c, err := NewIndex(tr).Curves(context.Background(), trace.AlongTokens, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	said := table.Title(c.Verdict()...).String()
-	if want := "GEMM by tiles takes over from M = 5 · gemv 1 · batch4 2 · tile64 5"; said != want {
-		t.Errorf("%s, want %s", said, want)
-	}
-	if c.Rows[1].Name != "norm" {
-		t.Errorf("%s comes before norm, which has three routes", c.Rows[1].Name)
+	for _, route := range []string{"tile64", "split128"} {
+		l.Courses[1].Stretches = []trace.Stretch{
+			{From: 1, Kernel: "g", Route: "gemv", Workgroups: grid},
+			{From: 2, Kernel: "b", Route: "batch4", Workgroups: grid},
+			{From: 5, Kernel: "t", Route: route, Workgroups: grid},
+			{From: 9, Kernel: "u", Route: "tile128", Workgroups: grid},
+		}
+		c, err := NewIndex(tr).Curves(context.Background(), trace.AlongTokens, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := table.Title(c.Verdict()...).String()
+		want := "GEMM by tiles takes over from M = 5 · gemv 1 · batch4 2 · " + route + " 5 · tile128 9"
+		if said != want {
+			t.Errorf("%s, want %s", said, want)
+		}
+		if c.Rows[1].Name != "norm" {
+			t.Errorf("%s comes before norm, which has four routes", c.Rows[1].Name)
+		}
 	}
 }
 
