@@ -27,8 +27,9 @@ import (
 // spread). Up to 4, and up to 16, rows take kernels of the same kind that load the weights once for 4 and 8
 // rows of x. More rows take tiles: of 64 x 64 results, or of 128 x 64 where those are enough to fill a GPU.
 // Where tiles are few the columns of x are shared: in tile64 by four teams of lanes, or two where workgroup
-// memory is small or N is large; in split128 by several workgroups, whose sums another dispatch adds up.
-// Where 8 does not divide K all take tiles.
+// memory is small or N is large; in split128 by several workgroups, whose sums another dispatch adds up, from
+// 17 rows on where K is 1,024 at least and N, of all products side by side, 4,096 at most. Where 8 does not
+// divide K all take tiles.
 func Linear(b *engine.Builder, name string, x engine.ValueID, w Matrix,
 	bias engine.ValueID,
 ) engine.ValueID {

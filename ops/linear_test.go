@@ -385,6 +385,36 @@ func TestLinearChoosesItsRouteByLiveRows(t *testing.T) {
 	}
 }
 
+// What is said of why tiles are taken is true of them.
+func TestReasonsForTilesAreTrue(t *testing.T) {
+	limits, said := gpu.LimitSets[1].Limits, map[reason]int{}
+	for _, k := range []int{256, 512, 1016, 1024, 1028, 4096} {
+		for _, n := range []int{64, 1024, 3072, 4096, 4160, 8192, 16384, 128256} {
+			for _, gated := range []*gatedRow{nil, {}} {
+				o := &linear{w: Matrix{Rows: n, Cols: k, Format: F32}, gated: gated}
+				o.plan(&limits)
+				for m := 1; m < 1300; m++ {
+					few := func(tile, of int) bool { return divUp(m, tile)*divUp(n, tileColumns) <= of }
+					why := o.routes[o.routes.preferred(m)].why
+					said[why]++
+					if is, ok := map[reason]bool{
+						fewTiles64:   m <= 64 || few(64, tuned.fill),
+						fewTiles128:  few(128, tuned.tiles/2) && o.splittable(),
+						manyTiles128: !few(128, tuned.tiles/2) || !o.splittable(),
+					}[why]; ok && !is {
+						t.Fatalf("K %d, N %d, M %d, gated %v: %s", k, n, m, gated != nil, why)
+					}
+				}
+			}
+		}
+	}
+	for _, why := range []reason{fewTiles64, fewTiles128, manyTiles128} {
+		if said[why] == 0 {
+			t.Errorf("never: %s", why)
+		}
+	}
+}
+
 // Splits of the columns are as many as a device has tiles of at once, and have enough columns each.
 func TestColumnsAreSplitAsFarAsTilesAreFew(t *testing.T) {
 	for _, c := range []struct{ k, n, m, want int }{

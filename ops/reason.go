@@ -46,8 +46,8 @@ func (r reason) String() string {
 		manyRows:        "M > 1",
 		atMost4Rows:     "M <= 4",
 		atMost16Rows:    "M <= 16",
-		fewTiles64:      "tiles of 64 rows fill the device once at most",
-		fewTiles128:     "tiles of 128 rows fill half of the device at most",
-		manyTiles128:    "tiles of 128 rows fill more than half of the device",
+		fewTiles64:      "M <= 64, or tiles of 64 rows fill the device once at most",
+		fewTiles128:     "tiles of 128 rows fill half of the device at most, and K can be split",
+		manyTiles128:    "tiles of 128 rows fill more than half of the device, or K cannot be split",
 	}[r]
 }
