@@ -17,15 +17,18 @@ import (
 )
 
 // labFolder is the folder for the texts of kernels: the one that was given, else a new one in the cache.
-func labFolder(o *Options) (string, error) {
+func labFolder(o *Options) (dir string, err error) {
 	if o.Shaders != "" {
 		return o.Shaders, nil
 	}
 	base := filepath.Join(cmp.Or(o.Cache, filepath.Join(os.TempDir(), "gpuscope")), "shaders")
-	if err := os.MkdirAll(base, 0o700); err != nil {
-		return "", err
+	if err = os.MkdirAll(base, 0o700); err == nil {
+		dir, err = os.MkdirTemp(base, "")
 	}
-	return os.MkdirTemp(base, "")
+	if err != nil {
+		err = fmt.Errorf("%w: name a folder by --shaders DIR", err)
+	}
+	return dir, err
 }
 
 // writeText writes the text of a kernel to its file in a folder, unless it is there: then somebody has

@@ -278,6 +278,16 @@ func TestAnEditorThatFailsSaysSo(t *testing.T) {
 	d.sees("the editor: exit status 3").misses("edited in ")
 }
 
+// Where the cache takes no folder another one can be given.
+func TestNoFolderForTextsNamesTheFlag(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := drive(t, 160, 40, sourced(), &tuitest.Script{}, Options{Prompt: "once", Cache: file})
+	d.press("s", "2", "F", "F", "F", "e").sees("✗ edit ", "name a folder by --shaders DIR")
+}
+
 // In plain mode a text is tried and put in force by its file.
 func TestPlainModeTriesTheTextOfAFile(t *testing.T) {
 	recorded := sourced()
