@@ -149,7 +149,9 @@ func TestLinearOfEachFormat(t *testing.T) {
 		wide.k, wide.n, wide.bias = divUp(1152, block)*block, 70, true
 		wide.live = []int{130, 64, 16, 4, 1}
 		narrow.k, narrow.n, narrow.live = block, 131, []int{67, 9, 3, 1}
-		trials = append(trials, wide.trial(), narrow.trial())
+		tiled := wide // as those of gate and up are, which are not split
+		tiled.route, tiled.live = "tile64", []int{130, 64}
+		trials = append(trials, wide.trial(), tiled.trial(), narrow.trial())
 		if f.asHalves {
 			flushed := wide
 			flushed.live = []int{64, 1}
