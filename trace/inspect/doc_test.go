@@ -89,3 +89,21 @@ func TestTablesDocIsFresh(t *testing.T) {
 		}
 	}
 }
+
+// A table that has no rows says why.
+func TestTablesWithoutRowsSayWhy(t *testing.T) {
+	x := inspect.NewIndex(untimed(tracetest.Run(2, 40, 1)))
+	for _, kind := range inspect.Tables() {
+		scope, err := kind.Scope(x, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := kind.Of(ctx, x, inspect.Options{Scope: scope})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(made.Rows)+len(made.Title)+len(made.Notes) == 0 {
+			t.Errorf("%s is empty and says nothing", kind.Name)
+		}
+	}
+}

@@ -127,6 +127,9 @@ func firstCalled(name, whole string, n int, what string) string {
 // of what equal layers have ("attn.q", "q"), else of a block, a kind of operators, a kernel or a part of the
 // graph. Of these they are the ones that run in the step, where none does all.
 func (x *Index) meant(step int, name string) []trace.DispatchID {
+	if name == "" { // what is in no block and has no label is not called so
+		return nil
+	}
 	g := &x.Trace.Graph
 	for _, names := range []func(*trace.Op, trace.DispatchID) []string{
 		func(o *trace.Op, id trace.DispatchID) []string {

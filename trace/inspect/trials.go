@@ -35,7 +35,7 @@ func (x *Index) TrialTable() *table.Table {
 	}
 	at := table.By(trials)
 	us := func(ns int64) table.Cell { return table.Number(float64(ns)/1e3, 1) }
-	return table.New("trials", []table.Column{
+	made := table.New("trials", []table.Column{
 		{
 			Name: "op", Title: "op", Width: 80, Doc: "the operator",
 			Of: at(func(t *trace.Trial) table.Cell { return table.Text(x.Trace.Graph.Ops[t.Op].Name) }),
@@ -98,4 +98,8 @@ func (x *Index) TrialTable() *table.Table {
 		t := &trials[row]
 		return fmt.Sprintf("%d@%d,%d %s %d", t.Op, t.Tokens, t.Position, t.Route, row)
 	}))
+	if len(trials) == 0 {
+		made.Notes = []string{"no operator was timed alone: t in Curves does that, and o in plain mode"}
+	}
+	return made
 }

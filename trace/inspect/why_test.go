@@ -236,7 +236,7 @@ func TestExplainFindsWhatAPersonNames(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"99999": "there is no dispatch 99999", "-1": "there is no dispatch -1",
-		"nobody": `no dispatch, operator or value "nobody"`,
+		"nobody": `no dispatch, operator or value "nobody"`, "": `no dispatch, operator or value ""`,
 	} {
 		if _, err := x.Explain(1, name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", name, err, want)
