@@ -256,13 +256,13 @@ func flagName(f *pflag.Flag) string {
 	return "--" + f.Name
 }
 
-// suggest is "; did you mean X?" where one of the names is close: two edits away at most, and of a short word
-// at least half is left.
+// suggest is "; did you mean X?" where one of the names is close: it begins with the word or denies it, or
+// is two edits away at most, and of a short word at least half is left.
 func suggest(word string, names []string, prefix string) string {
 	best, least := "", 3
 	for _, n := range names {
 		d := distance(word, n)
-		if strings.HasPrefix(n, word) {
+		if strings.HasPrefix(n, word) || n == "no-"+word {
 			d = 1
 		}
 		if d < least && 2*d <= len(word) {

@@ -91,14 +91,15 @@ func TestSettingsThatAreWrongAreSaidWithTheirLine(t *testing.T) {
 }
 
 func TestSettingsOfAnotherVersionAreWarnedOf(t *testing.T) {
-	_, c, args, err := settled(t, "colour = \"no\"\ntheem = \"dark\"\n[keys]\n\"raed\" = \"f2\"\n")
+	_, c, args, err := settled(t, "colour = \"no\"\ntheem = \"dark\"\nmouse = false\n[keys]\n\"raed\" = \"f2\"\n")
 	if err != nil || len(args) > 0 || len(c.keys) > 0 {
 		t.Errorf("%v, args %q, keys %v", err, args, c.keys)
 	}
 	for i, want := range []string{
 		`config.toml:1: there is no setting "colour"; did you mean color?`,
 		`config.toml:2: there is no setting "theem"; did you mean theme?`,
-		`config.toml:4: there is no action "raed"`,
+		`config.toml:3: there is no setting "mouse"; did you mean no-mouse?`,
+		`config.toml:5: there is no action "raed"`,
 	} {
 		if i >= len(c.warnings) || !strings.Contains(c.warnings[i], want) {
 			t.Errorf("%q, want %s", c.warnings, want)
