@@ -97,8 +97,8 @@ func TestSettingsOfAnotherVersionAreWarnedOf(t *testing.T) {
 	}
 	for i, want := range []string{
 		`config.toml:1: there is no setting "colour"; did you mean color?`,
-		`config.toml:2: there is no setting "theem"; did you mean theme?`,
 		`config.toml:3: there is no setting "mouse"; did you mean no-mouse?`,
+		`config.toml:2: there is no setting "theem"; did you mean theme?`,
 		`config.toml:5: there is no action "raed"`,
 	} {
 		if i >= len(c.warnings) || !strings.Contains(c.warnings[i], want) {
