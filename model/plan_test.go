@@ -104,14 +104,15 @@ func broughtTo(n *network, tokens, pos int) (*engine.Live, error) {
 }
 
 // points are steps of every route that a Llama has: prompts and single tokens, at the start and later. Of
-// many tokens the sums of products whose columns are split are levels of their own. Few tokens behind many
+// many tokens the sums of products whose columns are split are levels of their own; of some tokens all of a
+// layer's are, and q's sums come before k begins where no rule has them side by side. Few tokens behind many
 // positions take attention in two dispatches, a level a layer more than the rest; one token takes one, or two
 // behind many positions, but appends in the first. So many levels a layer are more, and so many besides where
 // rules fuse it: of one token 5 of 13 are left, 6 where attention is two dispatches.
 var points = []struct{ tokens, pos, more, fused int }{
 	{512, 0, 5, -4},
 	{512, 1024, 5, -4},
-	{100, 0, 5, -4},
+	{100, 0, 7, -6},
 	{5, 700, 1, -3},
 	{2, 9, 0, -3},
 	{1, 0, -1, -7},
