@@ -170,22 +170,25 @@ func (g *Graph) Describe() trace.Graph {
 		d.Values[i] = tv
 	}
 	for i := range g.ops {
-		o := &g.ops[i]
-		top := trace.Op{
-			ID: o.id, Name: o.name, Kind: o.spec.Kind, Inputs: o.spec.Inputs,
-			Outputs: o.spec.Outputs, Makes: o.spec.Makes, State: o.spec.State, Attrs: o.spec.Attrs,
-			Block: o.block, Parts: o.parts,
-		}
-		if o.layer >= 0 {
-			top.Layer = &o.layer
-		}
-		d.Ops = append(d.Ops, top)
+		d.Ops = append(d.Ops, g.ops[i].describe())
 	}
 	for _, k := range g.kernels {
 		d.Kernels = append(d.Kernels, describeKernel(g.names[k], k))
 	}
 	for i := range g.dispatches {
 		d.Dispatches = append(d.Dispatches, g.describeDispatch(trace.DispatchID(i)))
+	}
+	return d
+}
+
+func (o *op) describe() trace.Op {
+	d := trace.Op{
+		ID: o.id, Name: o.name, Kind: o.spec.Kind, Inputs: o.spec.Inputs,
+		Outputs: o.spec.Outputs, Makes: o.spec.Makes, State: o.spec.State, Attrs: o.spec.Attrs,
+		Block: o.block, Parts: o.parts,
+	}
+	if o.layer >= 0 {
+		d.Layer = &o.layer
 	}
 	return d
 }

@@ -31,12 +31,10 @@ func (o *op) targets() []string {
 	return []string{kind, kind + "@" + o.place(), kind + "@" + o.name}
 }
 
-// place is the operator's name within its layer; outside of the layers its whole name.
+// place is what tables call the operator in each layer.
 func (o *op) place() string {
-	if _, place, found := strings.Cut(o.name, fmt.Sprintf(".%d.", o.layer)); found {
-		return place
-	}
-	return o.name
+	d := o.describe()
+	return d.Place()
 }
 
 // request is the route that is asked of one of the operator's targets.

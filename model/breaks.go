@@ -173,7 +173,7 @@ func (w *watch) look(ctx context.Context, m *moment) (*trace.Event, bool, error)
 // name is what a dispatch is called: its operator, and its slot where that has several.
 func (w *watch) name(id trace.DispatchID) string {
 	d := &w.graph.Dispatches[id]
-	return strings.TrimSuffix(w.graph.Ops[d.Op].Name+"."+d.Label, ".")
+	return d.Named(w.graph.Ops[d.Op].Name)
 }
 
 // isOf says whether a dispatch is of an operator that a condition speaks of.

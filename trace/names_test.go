@@ -6,23 +6,30 @@ import (
 	"gpuscope/trace"
 )
 
-func TestShortNamesLeaveOutLayerAndBlock(t *testing.T) {
+func TestNamesWithoutLayerAndBlock(t *testing.T) {
 	three := 3
 	for _, c := range []struct {
-		op   trace.Op
-		want string
+		op           trace.Op
+		short, place string
 	}{
-		{trace.Op{Name: "layers.3.attn.q", Layer: &three, Block: "attn"}, "q"},
-		{trace.Op{Name: "attn.q", Layer: &three, Block: "attn"}, "q"},
-		{trace.Op{Name: "blk.3.norm", Layer: &three}, "norm"},
-		{trace.Op{Name: "blk.3.sdpa.cache_k", Layer: &three}, "sdpa.cache_k"},
-		{trace.Op{Name: "attn", Block: "attn"}, "attn"},
-		{trace.Op{Name: "select last"}, "select last"},
-		{trace.Op{Name: "a.b"}, "a.b"},
-		{trace.Op{}, ""},
+		{trace.Op{Name: "layers.3.attn.q", Layer: &three, Block: "attn"}, "q", "attn.q"},
+		{trace.Op{Name: "attn.q", Layer: &three, Block: "attn"}, "q", "attn.q"},
+		{trace.Op{Name: "blk.3.norm", Layer: &three}, "norm", "norm"},
+		{trace.Op{Name: "blk.3.sdpa.cache_k", Layer: &three}, "sdpa.cache_k", "sdpa.cache_k"},
+		{trace.Op{Name: "attn", Block: "attn"}, "attn", "attn"},
+		{trace.Op{Name: "select last"}, "select last", "select last"},
+		{trace.Op{Name: "a.b"}, "a.b", "a.b"},
+		{trace.Op{}, "", ""},
 	} {
-		if got := c.op.ShortName(); got != c.want {
-			t.Errorf("%q: %q, want %q", c.op.Name, got, c.want)
+		if short, place := c.op.ShortName(), c.op.Place(); short != c.short || place != c.place {
+			t.Errorf("%q: %q and %q, want %q and %q", c.op.Name, short, place, c.short, c.place)
 		}
+	}
+}
+
+func TestADispatchIsNamedByItsOperatorAndSlot(t *testing.T) {
+	one, split := trace.Dispatch{}, trace.Dispatch{Label: "split"}
+	if a, b := one.Named("attn.q"), split.Named("attn.sdpa"); a != "attn.q" || b != "attn.sdpa.split" {
+		t.Errorf("%q and %q", a, b)
 	}
 }

@@ -293,6 +293,25 @@ func (o *Op) ShortName() string {
 	return strings.Join(parts[from:], ".")
 }
 
+// Place is an operator's name within its layer: "attn.q"; outside of the layers its whole name.
+func (o *Op) Place() string {
+	switch {
+	case o.Layer == nil:
+		return o.Name
+	case o.Block == "":
+		return o.ShortName()
+	}
+	return o.Block + "." + o.ShortName()
+}
+
+// Named is what the dispatch is called where its operator has a name, or part of one: "sdpa.split" of "sdpa".
+func (d *Dispatch) Named(op string) string {
+	if d.Label == "" {
+		return op
+	}
+	return op + "." + d.Label
+}
+
 // OwnKernel is the kernel of the graph that a name stands for: itself, or in whose place another text runs,
 // which has the beginning of its hash behind a +.
 func OwnKernel(name string) string {

@@ -133,7 +133,7 @@ func (b Break) CheckIn(t *trace.Trace) error {
 // or in the operator's kind.
 func InDispatch(has func(text string) bool, g *trace.Graph, d *trace.Dispatch) bool {
 	o := &g.Ops[d.Op]
-	return has(strings.TrimSuffix(o.Name+"."+d.Label, ".")) || has(o.Kind)
+	return has(d.Named(o.Name)) || has(o.Kind)
 }
 
 // ParseBreak reads a condition as a person types it: "kernel gemv", "time 3", "nan".

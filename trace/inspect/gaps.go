@@ -141,7 +141,7 @@ func (g *Gaps) addStep(x *Index, step int, list []*HeldDispatch) {
 	at := map[string][]*HeldDispatch{}
 	for _, h := range list {
 		d := &x.Trace.Graph.Dispatches[h.Dispatch]
-		place := dispatchName(&trace.Op{Name: placeOf(&x.Trace.Graph.Ops[d.Op])}, d)
+		place := d.Named(x.Trace.Graph.Ops[d.Op].Place())
 		if at[place] == nil {
 			places = append(places, place)
 		}

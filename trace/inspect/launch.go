@@ -41,7 +41,7 @@ type Launch struct {
 }
 
 // name is a dispatch's whole name.
-func (l *Launch) name() string { return dispatchName(l.Op, l.Dispatch) }
+func (l *Launch) name() string { return l.Dispatch.Named(l.Op.Name) }
 
 // launches computes every dispatch of a scope, in order of submission in the last step, and behind them what
 // that did not run, as the last step that did submitted it.

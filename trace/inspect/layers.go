@@ -68,23 +68,7 @@ func blocksOf[T any](layers [][]T, block func(T) string) []inBlock[T] {
 }
 
 // label is a dispatch's name within its layer and block: "sdpa.split".
-func label(o *trace.Op, d *trace.Dispatch) string {
-	if d.Label == "" {
-		return o.ShortName()
-	}
-	return o.ShortName() + "." + d.Label
-}
-
-// placeOf is an operator's name within its layer: "attn.q"; outside of the layers its whole name.
-func placeOf(o *trace.Op) string {
-	switch {
-	case o.Layer == nil:
-		return o.Name
-	case o.Block == "":
-		return o.ShortName()
-	}
-	return o.Block + "." + o.ShortName()
-}
+func label(o *trace.Op, d *trace.Dispatch) string { return d.Named(o.ShortName()) }
 
 // layerName is what a layer is called where the row above says what of it is meant.
 func layerName(n int) string { return fmt.Sprintf("L%d", n) }
@@ -100,7 +84,7 @@ func inLayer(name string, layer int) string {
 // Name is a dispatch's whole name: "layers.3.attn.sdpa.split".
 func (x *Index) Name(id trace.DispatchID) string {
 	d := &x.Trace.Graph.Dispatches[id]
-	return dispatchName(&x.Trace.Graph.Ops[d.Op], d)
+	return d.Named(x.Trace.Graph.Ops[d.Op].Name)
 }
 
 // Called is the dispatch of a whole name, false where there is none.
@@ -111,13 +95,6 @@ func (x *Index) Called(name string) (trace.DispatchID, bool) {
 		}
 	}
 	return 0, false
-}
-
-func dispatchName(o *trace.Op, d *trace.Dispatch) string {
-	if d.Label == "" {
-		return o.Name
-	}
-	return o.Name + "." + d.Label
 }
 
 // numbers writes ascending layer numbers as ranges: "0–4, 6".

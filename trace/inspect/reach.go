@@ -47,7 +47,7 @@ func (x *Index) ReachLines(v trace.ValueID) []string {
 	var alone []string // by place, the whole name of its first operator
 	for _, id := range reached {
 		o := &g.Ops[id]
-		p := place{placeOf(o), o.Kind}
+		p := place{o.Place(), o.Kind}
 		if _, seen := layers[p]; !seen {
 			order, alone = append(order, p), append(alone, o.Name)
 		}
@@ -138,8 +138,7 @@ func (x *Index) meant(step int, name string) []trace.DispatchID {
 		},
 		func(o *trace.Op, id trace.DispatchID) []string {
 			d := &g.Dispatches[id]
-			place := placeOf(o)
-			return []string{place, strings.TrimSuffix(place+"."+d.Label, "."), o.ShortName(), label(o, d)}
+			return []string{o.Place(), d.Named(o.Place()), o.ShortName(), label(o, d)}
 		},
 		func(o *trace.Op, id trace.DispatchID) []string {
 			groups := []string{o.Block, o.Kind, x.graph.layers.part(o)}

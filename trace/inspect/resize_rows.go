@@ -155,7 +155,7 @@ func (x *Index) equalHooks(p *trace.Pass) [][]*trace.Hook {
 			list = append(list, []*trace.Hook{h})
 			continue
 		}
-		did := strings.Join([]string{placeOf(o), o.Kind, outcome(h), x.hookChange(h)}, "\x00")
+		did := strings.Join([]string{o.Place(), o.Kind, outcome(h), x.hookChange(h)}, "\x00")
 		for _, c := range h.Plans {
 			if c.From != nil || c.To != nil {
 				did += "\x00" + x.planChange(c)
@@ -292,7 +292,7 @@ func (x *Index) resizeLabel(r *ResizeRow) string {
 	case r.Plan != nil:
 		return within(x.Name(changed(x.Trace, *r.Plan)))
 	case len(r.Hooks) > 1:
-		return fmt.Sprintf("%s ×%d", placeOf(o), len(r.Hooks))
+		return fmt.Sprintf("%s ×%d", o.Place(), len(r.Hooks))
 	case r.folded:
 		return layerName(*o.Layer)
 	}

@@ -254,7 +254,7 @@ func (x *Index) through(links []foldedLink, more string) string {
 	var names []string
 	layers := 0
 	for i := len(links) - 1; i > 0; i-- { // the last is the dispatch's own
-		name := placeOf(links[i].Op)
+		name := links[i].Op.Place()
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
