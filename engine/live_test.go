@@ -405,38 +405,33 @@ func BenchmarkPropagate(b *testing.B) {
 // The corner with the most work need not have the largest grid of every slot: a pinned grid smaller than the
 // live one would leave work undone.
 func TestStaticGridIsTheLargestOfAnyCorner(t *testing.T) {
-	b := NewBuilder(gpu.DefaultLimits())
-	x := rowsInput(b, "x")
-	out := b.Tensor("y", U32)
-	b.Add("y", &funcOp{
-		spec: Spec{
-			Kind: "split", Inputs: []ValueID{x}, Outputs: []ValueID{out},
-			Slots: []Slot{{Uses: []Use{on(unaryKernel, x, out)}}},
-		},
-		corners: func(r *Ranges) []Corner { return r.Ends(x) },
-		plan: func(p *Planner) error { // few rows are split over more workgroups than many are
-			n := p.Dim(x, 0)
-			p.SetDims(out, p.Dims(x)...)
-			l := p.Dispatch(0, p.Rows(64, 64, Each("rows", 1000-n)))
-			l.Params.U32("p0", n)
-			l.FLOPs = int64(n)
-			return nil
-		},
-	})
-	l := newLive(t, finish(t, b, out), LiveOptions{Static: true})
-	for _, n := range []int{rows, 7, 1} {
-		if err := resize(l, x, n, width); err != nil {
-			t.Fatal(err)
-		}
-		if launch, _ := l.Launch(0); launch.Grid.X != 999 || launch.needed[0] != uint32(1000-n) {
+	splitStatic(t, func(p *Planner, n int) { // few rows are split over more workgroups than many are
+		l := p.Dispatch(0, p.Rows(64, 64, Each("rows", 1000-n)))
+		l.Params.U32("p0", n)
+		l.FLOPs = int64(n)
+	}, func(n int, launch *Launch) {
+		if launch.Grid.X != 999 || launch.needed[0] != uint32(1000-n) {
 			t.Errorf("%d rows: grid %d, needed %d, want 999 and %d", n, launch.Grid.X, launch.needed[0],
 				1000-n)
 		}
-	}
+	})
 }
 
 // Few rows may be split over more workgroups in one dimension than many are, which have more of them in all.
 func TestStaticGridIsTheLargestInEachDimension(t *testing.T) {
+	splitStatic(t, func(p *Planner, n int) {
+		p.Dispatch(0, p.Tiles(64, Each("rows", n), Each("splits", 2+rows-n))).Params.U32("p0", n)
+	}, func(n int, launch *Launch) {
+		if launch.Grid.X != rows || launch.Grid.Y != 1+rows {
+			t.Errorf("%d rows: grid %d x %d, want %d x %d", n, launch.Grid.X, launch.Grid.Y, rows, 1+rows)
+		}
+	})
+}
+
+// splitStatic plans the dispatch of one operator with all grids pinned, and looks at it at several numbers of
+// rows.
+func splitStatic(t *testing.T, plan func(p *Planner, n int), look func(n int, launch *Launch)) {
+	t.Helper()
 	b := NewBuilder(gpu.DefaultLimits())
 	x := rowsInput(b, "x")
 	out := b.Tensor("y", U32)
@@ -447,9 +442,8 @@ func TestStaticGridIsTheLargestInEachDimension(t *testing.T) {
 		},
 		corners: func(r *Ranges) []Corner { return r.Ends(x) },
 		plan: func(p *Planner) error {
-			n := p.Dim(x, 0)
 			p.SetDims(out, p.Dims(x)...)
-			p.Dispatch(0, p.Tiles(64, Each("rows", n), Each("splits", 2+rows-n))).Params.U32("p0", n)
+			plan(p, p.Dim(x, 0))
 			return nil
 		},
 	})
@@ -458,9 +452,8 @@ func TestStaticGridIsTheLargestInEachDimension(t *testing.T) {
 		if err := resize(l, x, n, width); err != nil {
 			t.Fatal(err)
 		}
-		if launch, _ := l.Launch(0); launch.Grid.X != rows || launch.Grid.Y != 1+rows {
-			t.Errorf("%d rows: grid %d x %d, want %d x %d", n, launch.Grid.X, launch.Grid.Y, rows, 1+rows)
-		}
+		launch, _ := l.Launch(0)
+		look(n, launch)
 	}
 }
 

@@ -309,21 +309,27 @@ func TestAWrongSumIsBlamedOnWhatMakesItAlone(t *testing.T) {
 	i := slices.IndexFunc(kernels, func(k string) bool { return strings.Contains(k, "_gemv") })
 	name := kernels[i]
 	wrong := kernelText(t, &g, name, "made[place] = v;", "made[place] = 1.1 * v;")
+	verifyWith(t, s, name, wrong)
+	tr := end()
+	for op, gap := range gapsOf(s, tr, len(tr.Steps)-1) {
+		if is, want := !(gap.Share <= 1), op == first; is != want {
+			t.Errorf("%s diverges: %v, want %v: %+v", op, is, want, gap)
+		}
+	}
+}
+
+// verifyWith verifies a step of one token that ran another text of a kernel, behind one that did not.
+func verifyWith(t *testing.T, s *live, kernel, text string) {
+	t.Helper()
 	for _, c := range []session.Command{
 		{Kind: session.Prompt, Tokens: ids(5)},
 		{Kind: session.Run, N: 1},
-		{Kind: session.Kernel, Edit: &session.KernelEdit{Kernel: name, Text: wrong}},
+		{Kind: session.Kernel, Edit: &session.KernelEdit{Kernel: kernel, Text: text}},
 		{Kind: session.Run, N: 1},
 		{Kind: session.Verify},
 	} {
 		if _, err := s.Do(context.Background(), c); err != nil {
 			t.Fatalf("%s: %v", c.Kind, err)
-		}
-	}
-	tr := end()
-	for op, gap := range gapsOf(s, tr, len(tr.Steps)-1) {
-		if is, want := !(gap.Share <= 1), op == first; is != want {
-			t.Errorf("%s diverges: %v, want %v: %+v", op, is, want, gap)
 		}
 	}
 }
@@ -338,17 +344,7 @@ func TestAWrongKernelIsBlamedAloneInStaticMode(t *testing.T) {
 	g := s.runner.net.graph.Describe()
 	const kernel = "sdpa_fd_reduce.2" // gives attention as it is, not spread
 	wrong := kernelText(t, &g, kernel, "= o / total", "= 1.3 * o / total")
-	for _, c := range []session.Command{
-		{Kind: session.Prompt, Tokens: ids(5)},
-		{Kind: session.Run, N: 1},
-		{Kind: session.Kernel, Edit: &session.KernelEdit{Kernel: kernel, Text: wrong}},
-		{Kind: session.Run, N: 1},
-		{Kind: session.Verify},
-	} {
-		if _, err := s.Do(context.Background(), c); err != nil {
-			t.Fatalf("%s: %v", c.Kind, err)
-		}
-	}
+	verifyWith(t, s, kernel, wrong)
 	tr := end()
 	gaps := gapsOf(s, tr, len(tr.Steps)-1)
 	for name, gap := range gaps {

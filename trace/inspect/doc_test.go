@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
 	"gpuscope/trace/tracetest"
 )
 
@@ -33,6 +34,20 @@ var tablesHead = []string{
 		"`gap_db` of `\"Infinity\"`. CSV has the same fields, with the key and the depth first.",
 }
 
+// tableOf is a table of the steps that it is of where nobody says which.
+func tableOf(t *testing.T, x *inspect.Index, kind inspect.Table) *table.Table {
+	t.Helper()
+	scope, err := kind.Scope(x, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := kind.Of(ctx, x, inspect.Options{Scope: scope})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
 // tablesDoc is docs/tables.md.
 func tablesDoc(t *testing.T) string {
 	var b strings.Builder
@@ -42,14 +57,7 @@ func tablesDoc(t *testing.T) string {
 	}
 	x := inspect.NewIndex(tracetest.Llama(1, 3))
 	for _, kind := range inspect.Tables() {
-		scope, err := kind.Scope(x, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		made, err := kind.Of(ctx, x, inspect.Options{Scope: scope})
-		if err != nil {
-			t.Fatal(err)
-		}
+		made := tableOf(t, x, kind)
 		write("## " + kind.Name)
 		write(strings.ToUpper(kind.Doc[:1]) + kind.Doc[1:] + ". Takes " + kind.Takes.String() + ".")
 		b.WriteString("| name | on the screen | unit | | what it is |\n| --- | --- | --- | --- | --- |\n")
@@ -94,14 +102,7 @@ func TestTablesDocIsFresh(t *testing.T) {
 func TestTablesWithoutRowsSayWhy(t *testing.T) {
 	x := inspect.NewIndex(untimed(tracetest.Run(2, 40, 1)))
 	for _, kind := range inspect.Tables() {
-		scope, err := kind.Scope(x, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		made, err := kind.Of(ctx, x, inspect.Options{Scope: scope})
-		if err != nil {
-			t.Fatal(err)
-		}
+		made := tableOf(t, x, kind)
 		if len(made.Rows)+len(made.Title)+len(made.Notes) == 0 {
 			t.Errorf("%s is empty and says nothing", kind.Name)
 		}

@@ -376,14 +376,7 @@ func TestEveryTableSaysWhatItShowsAndWhereItsNumbersComeFrom(t *testing.T) {
 		if kind.Doc == "" || kind.Doc != strings.TrimSpace(kind.Doc) {
 			t.Errorf("table %s is not described", kind.Name)
 		}
-		scope, err := kind.Scope(x, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		made, err := kind.Of(ctx, x, inspect.Options{Scope: scope})
-		if err != nil {
-			t.Fatal(err)
-		}
+		made := tableOf(t, x, kind)
 		if made.Name != kind.Name {
 			t.Errorf("table %s calls itself %s", kind.Name, made.Name)
 		}
