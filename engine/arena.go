@@ -1,25 +1,45 @@
 package engine
 
 import (
+	"bytes"
 	"fmt"
 
 	"gpuscope/engine/gpu"
+	"gpuscope/trace"
 )
 
 // paramsArena is the one uniform buffer that holds the params of every dispatch slot, each at the device's
 // alignment, with a shadow on the host. A step writes at most once, from the first to the last slot that
 // changed: slots whose operators read SymInts, which change with every token, are placed together at the
 // front to keep that range short.
+//
+// A dispatch reads its own block only where it has to: while the first that is like it has the same params it
+// reads those. Alike are dispatches of the same kernels that begin with the same params. The layers of a
+// model are, so a step reads a few blocks and not as many as it has dispatches: a GPU takes each from memory
+// when a submit first reads it, and the dispatch waits.
 type paramsArena struct {
-	buffer  gpu.Buffer
-	shadow  []byte
-	offsets []int // by dispatch
-	lo, hi  int   // range of shadow that the device does not have; empty if lo >= hi
+	buffer gpu.Buffer
+	shadow []byte
+	blocks []paramsBlock // by dispatch
+	lo, hi int           // range of shadow that the device does not have; empty if lo >= hi
 }
 
-func (a *paramsArena) make(dev gpu.Device, g *Graph) error {
+// paramsBlock is where the params of a dispatch lie, in bytes.
+type paramsBlock struct {
+	begin, size int
+	first       trace.DispatchID // of those that are like it
+}
+
+// likeness is the same for dispatches that are alike.
+type likeness struct {
+	kernels [maxRoutes]*Kernel // by route
+	params  string             // that they begin with
+}
+
+func (a *paramsArena) make(dev gpu.Device, g *Graph, plans []plan) error {
 	align := max(16, int(dev.Info().Limits.UniformAlignment))
-	a.offsets = make([]int, len(g.dispatches))
+	a.blocks = make([]paramsBlock, len(g.dispatches))
+	firsts := map[likeness]trace.DispatchID{}
 	size := 0
 	for _, symInts := range []bool{true, false} {
 		for i := range g.dispatches {
@@ -27,14 +47,19 @@ func (a *paramsArena) make(dev gpu.Device, g *Graph) error {
 			if d.symInts != symInts {
 				continue
 			}
-			largest := 0
-			for _, use := range g.ops[d.op].spec.Slots[d.slot].Uses {
+			b := paramsBlock{begin: size}
+			like := likeness{params: string(plans[d.op].launches[d.slot].Params.Bytes())}
+			for r, use := range g.ops[d.op].spec.Slots[d.slot].Uses {
 				if use.Kernel != nil {
-					largest = max(largest, use.Kernel.paramsBytes())
+					b.size, like.kernels[r] = max(b.size, use.Kernel.paramsBytes()), use.Kernel
 				}
 			}
-			a.offsets[i] = size
-			size += (largest + align - 1) / align * align
+			if _, ok := firsts[like]; !ok {
+				firsts[like] = trace.DispatchID(i)
+			}
+			b.first = firsts[like]
+			a.blocks[i] = b
+			size += (b.size + align - 1) / align * align
 		}
 	}
 	if size == 0 {
@@ -53,7 +78,7 @@ func (a *paramsArena) make(dev gpu.Device, g *Graph) error {
 func (a *paramsArena) take(o *op, p *plan) {
 	for s := range p.launches {
 		if d := o.dispatches[s]; d >= 0 && p.launches[s].active {
-			a.set(a.offsets[d], &p.launches[s])
+			a.set(a.blocks[d].begin, &p.launches[s])
 		}
 	}
 }
@@ -65,6 +90,21 @@ func (a *paramsArena) set(at int, l *Launch) {
 	}
 	copy(a.shadow[at:], data)
 	a.lo, a.hi = min(a.lo, at), max(a.hi, at+(len(data)+15)/16*16)
+}
+
+// read is the dispatch whose block a dispatch reads: the first that is like it, or itself.
+func (a *paramsArena) read(id trace.DispatchID) trace.DispatchID {
+	first := a.blocks[id].first
+	if bytes.Equal(a.bytes(first), a.bytes(id)) {
+		return first
+	}
+	return id
+}
+
+// bytes are what lies in the block of a dispatch.
+func (a *paramsArena) bytes(id trace.DispatchID) []byte {
+	b := &a.blocks[id]
+	return a.shadow[b.begin : b.begin+b.size]
 }
 
 // upload brings the device up to date and returns how many bytes it wrote. On an error the range stays to be

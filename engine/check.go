@@ -46,7 +46,7 @@ func (x *Executor) Check() error {
 				continue
 			}
 			want := fresh.launches[s].Params.Bytes()
-			at := x.arena.offsets[d]
+			at := x.arena.blocks[x.arena.read(d)].begin
 			if got := onDevice[at : at+len(want)]; !bytes.Equal(got, want) {
 				return l.staleError(o, s,
 					fmt.Sprintf("params on the device are % x, a fresh plan gives % x", got, want))

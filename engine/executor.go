@@ -20,9 +20,9 @@ type Executor struct {
 	begins  []uint64     // likewise: where a constant begins in its buffer
 	arena   paramsArena
 	pipes   map[*Kernel]gpu.Pipeline
-	// groups are the bind groups of each dispatch slot by layout and route; routes that share a Use share a
-	// group.
-	groups   [][][]gpu.BindGroup
+	// groups are the bind groups of each dispatch slot by layout and route; routes that share a Use share
+	// them.
+	groups   [][][]slotGroups
 	readAt   []uint64 // by value: offset of an output in the readback of a flight
 	clock    *clock
 	owned    []interface{ Release() } // in order of making
@@ -47,6 +47,10 @@ type Executor struct {
 	allocated int64
 	edits     edits
 }
+
+// slotGroups are the bind groups of a dispatch slot on a route: one with the params of the first dispatch
+// that is like it, and, once it is needed, one with its own.
+type slotGroups struct{ first, own gpu.BindGroup }
 
 // SetCheck makes every Step check itself before it submits.
 func (x *Executor) SetCheck(on bool) { x.check = on }
@@ -394,14 +398,14 @@ func (x *Executor) compile(progress Progress) error {
 
 // bind makes the params arena and the bind groups of every slot.
 func (x *Executor) bind() error {
-	if err := x.arena.make(x.dev, x.g); err != nil {
+	if err := x.arena.make(x.dev, x.g, x.live.plans); err != nil {
 		return err
 	}
 	if x.arena.buffer != nil {
 		x.own(x.arena.buffer)
 	}
 	for i := range x.g.layouts {
-		groups := make([][]gpu.BindGroup, len(x.g.dispatches))
+		groups := make([][]slotGroups, len(x.g.dispatches))
 		for d := range groups {
 			var err error
 			if groups[d], err = x.bindDispatch(trace.DispatchID(d), &x.g.layouts[i]); err != nil {
@@ -417,33 +421,63 @@ func (x *Executor) bind() error {
 }
 
 // bindDispatch makes the bind groups of a dispatch on every route that a corner takes.
-func (x *Executor) bindDispatch(id trace.DispatchID, p *layout) ([]gpu.BindGroup, error) {
+func (x *Executor) bindDispatch(id trace.DispatchID, p *layout) ([]slotGroups, error) {
 	d := &x.g.dispatches[id]
 	o := &x.g.ops[d.op]
-	uses := o.spec.Slots[d.slot].Uses
-	groups := make([]gpu.BindGroup, len(uses))
-	for r, use := range uses {
-		if o.aliased || len(uses) > 1 && !x.g.compiled(o, d.slot, r) {
+	groups := make([]slotGroups, len(o.spec.Slots[d.slot].Uses))
+	for r := range groups {
+		if o.aliased || len(groups) > 1 && !x.g.compiled(o, d.slot, r) {
 			continue // no corner takes this route: what it would read may have no memory then
 		}
-		var bindings []gpu.Binding
-		for _, bind := range use.Bind {
-			bindings = append(bindings, x.binding(p, bind.Value))
+		var err error
+		if groups[r].first, err = x.newGroup(id, r, p, x.arena.blocks[id].first); err != nil {
+			return nil, err
 		}
-		if n := use.Kernel.paramsBytes(); n > 0 {
-			bindings = append(bindings,
-				gpu.Binding{Buffer: x.arena.buffer, Offset: uint64(x.arena.offsets[id]), Size: uint64(n)})
-		}
-		label := fmt.Sprintf("%s/%s", o.name, x.g.names[use.Kernel])
-		group, err := x.dev.NewBindGroup(label, x.pipes[use.Kernel], bindings)
-		if err != nil {
-			return nil, fmt.Errorf("bind %s: %w", label, err)
-		}
-		x.own(group)
-		groups[r] = group
 		x.boundN++
 	}
 	return groups, nil
+}
+
+// newGroup makes a bind group of a dispatch on a route, with the params block of one that is like it.
+func (x *Executor) newGroup(id trace.DispatchID, route int, p *layout, params trace.DispatchID) (
+	gpu.BindGroup, error,
+) {
+	d := &x.g.dispatches[id]
+	o := &x.g.ops[d.op]
+	use := &o.spec.Slots[d.slot].Uses[route]
+	var bindings []gpu.Binding
+	for _, bind := range use.Bind {
+		bindings = append(bindings, x.binding(p, bind.Value))
+	}
+	if n := use.Kernel.paramsBytes(); n > 0 {
+		at := uint64(x.arena.blocks[params].begin)
+		bindings = append(bindings, gpu.Binding{Buffer: x.arena.buffer, Offset: at, Size: uint64(n)})
+	}
+	label := fmt.Sprintf("%s/%s", o.name, x.g.names[use.Kernel])
+	group, err := x.dev.NewBindGroup(label, x.pipes[use.Kernel], bindings)
+	if err != nil {
+		return nil, fmt.Errorf("bind %s: %w", label, err)
+	}
+	x.own(group)
+	return group, nil
+}
+
+// group is the bind group of a dispatch on the route in force, with the params block that it reads now. One
+// that is made for that counts as the step's.
+func (x *Executor) group(s *stepLog, id trace.DispatchID, route int) (gpu.BindGroup, error) {
+	layout := x.live.layout
+	g := &x.groups[layout][id][route]
+	if x.arena.read(id) == x.arena.blocks[id].first {
+		return g.first, nil
+	}
+	if g.own == nil {
+		var err error
+		if g.own, err = x.newGroup(id, route, &x.g.layouts[layout], id); err != nil {
+			return nil, err
+		}
+		s.bound++
+	}
+	return g.own, nil
 }
 
 // place is where a value lies in the step: a buffer, and where in it.

@@ -66,49 +66,6 @@ func TestNewSymIntWritesOneShortRangeOfParams(t *testing.T) {
 	}
 }
 
-// Between any two operators that read the position stands one that does not: their params are neighbours all
-// the same.
-func TestParamsThatReadSymIntsAreWrittenTogether(t *testing.T) {
-	dev := fake.New(fake.Options{})
-	b := NewBuilder(dev.Info().Limits)
-	x := rowsInput(b, "x")
-	pos := b.SymInt("pos", 0, 99, 0)
-	const layers = 8
-	y := x
-	for i := range layers {
-		in, out := unary(b, fmt.Sprint("f", i), y), b.Tensor(fmt.Sprint("shift", i), U32)
-		b.Add(fmt.Sprint("shift", i), &funcOp{
-			spec: Spec{
-				Kind: "shift", Inputs: []ValueID{in, pos}, Outputs: []ValueID{out},
-				Slots: []Slot{{Uses: []Use{on(unaryKernel, in, out)}}},
-			},
-			corners: func(r *Ranges) []Corner { return r.Ends(in, pos) },
-			plan: func(p *Planner) error {
-				p.SetDims(out, p.Dims(in)...)
-				p.Dispatch(0, p.Threads(p.Numel(in), 64)).Params.U32("p0", p.Int(pos))
-				return nil
-			},
-		})
-		y = out
-	}
-	ex, err := Load(dev, finish(t, b, y), LiveOptions{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ex.Release()
-	for n := range 2 {
-		dev.ResetCounts()
-		if err := ex.Step(context.Background(), &StepInput{SymInts: []SymIntValue{{pos, int64(n + 1)}}},
-			TimingOff); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want := int64((layers-1)*256 + 16)
-	if ex.last.writes != 1 || ex.last.writeBytes != want {
-		t.Errorf("%d writes of %d bytes, want one of %d", ex.last.writes, ex.last.writeBytes, want)
-	}
-}
-
 func TestStepAtEachTimingLevel(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 1000 }

@@ -145,7 +145,7 @@ func TestCheckCatchesWhatIsStale(t *testing.T) {
 			r.x.live.plans[r.x.g.dispatches[0].op].route = 1
 		}, "runs route 1, a fresh plan takes 0"},
 		"params byte": {func(r *rig) {
-			r.x.arena.shadow[r.x.arena.offsets[0]]++
+			r.x.arena.shadow[r.x.arena.blocks[0].begin]++
 			if err := r.x.dev.Write(r.x.arena.buffer, 0, r.x.arena.shadow); err != nil {
 				panic(err)
 			}

@@ -172,7 +172,8 @@ func (s *Snapshot) Record() ([]trace.Plan, trace.Step) {
 		step.CPU.DoneNS = trace.Measured(c.sinceStart(s.step.ended))
 	}
 	if s.first {
-		step.CPU.Compiled, step.CPU.BindGroups = r.x.compiled, r.x.boundN
+		step.CPU.Compiled = r.x.compiled
+		step.CPU.BindGroups += r.x.boundN
 	}
 	step.Memory = trace.Memory{LiveBytes: s.liveBytes, AllocatedBytes: r.x.allocated}
 	plans := append([]trace.Plan(nil), r.fresh...)
@@ -196,7 +197,7 @@ func (s *stepLog) cpu() trace.CPU {
 		OverlappedNS: trace.Measured(s.overlapped), WaitNS: trace.Measured(s.wait),
 		TotalNS: trace.Measured(s.total),
 		Passes:  s.passes, Submits: s.submits, Writes: s.writes, WriteBytes: s.writeBytes, Polls: s.polls,
-		GCs: s.gcs, GCNS: trace.Measured(s.gcNS),
+		BindGroups: s.bound, GCs: s.gcs, GCNS: trace.Measured(s.gcNS),
 	}
 }
 

@@ -216,7 +216,9 @@ func (x *Executor) encodeReplay(enc gpu.Encoder, run []trace.DispatchID, looks [
 			}
 			open = true
 		}
-		x.encodeDispatch(enc, id)
+		if err := x.encodeDispatch(enc, &x.last.stepLog, id); err != nil {
+			return looks, err
+		}
 		here := 0
 		for here < len(looks) && looks[here].After == id {
 			here++

@@ -25,6 +25,7 @@ type stepLog struct {
 	// pieces says that the GPU is given the first dispatches while the rest is encoded.
 	pieces                         bool
 	passes, submits, writes, polls int
+	bound                          int // bind groups that were made
 	writeBytes                     int64
 	// runs are the dispatches that stand between the same two timestamps, at levels block and dispatch: how
 	// many, run by run. Two ticks each.
@@ -318,7 +319,9 @@ func (x *Executor) encode(enc gpu.Encoder, s *flight, run []trace.DispatchID, fr
 		if s.stays != nil && s.stays[id].pipe != nil {
 			enc.Dispatch(s.stays[id].pipe, s.stays[id].group, 1, 1, 1)
 		}
-		x.encodeDispatch(enc, id)
+		if err := x.encodeDispatch(enc, &s.stepLog, id); err != nil {
+			return err
+		}
 		if final || x.live.pass(run[i+1]) != x.live.pass(id) {
 			if err := enc.EndPass(); err != nil {
 				return fmt.Errorf("pass that ends with %s: %w", x.g.ops[d.op].name, err)
@@ -400,13 +403,18 @@ func (s *stepLog) stampCount() int {
 }
 
 // encodeDispatch encodes a dispatch as it is in force.
-func (x *Executor) encodeDispatch(enc gpu.Encoder, id trace.DispatchID) {
+func (x *Executor) encodeDispatch(enc gpu.Encoder, s *stepLog, id trace.DispatchID) error {
 	d := &x.g.dispatches[id]
 	p := &x.live.plans[d.op]
-	group, route := x.groups[x.live.layout][id], p.route
-	if len(group) == 1 {
+	uses, route := x.g.ops[d.op].spec.Slots[d.slot].Uses, p.route
+	if len(uses) == 1 {
 		route = 0
 	}
+	group, err := x.group(s, id, route)
+	if err != nil {
+		return err
+	}
 	g := &p.launches[d.slot].Grid
-	enc.Dispatch(x.pipes[x.g.ops[d.op].spec.Slots[d.slot].Uses[route].Kernel], group[route], g.X, g.Y, g.Z)
+	enc.Dispatch(x.pipes[uses[route].Kernel], group, g.X, g.Y, g.Z)
+	return nil
 }

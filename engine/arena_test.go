@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"testing"
+
+	"gpuscope/engine/gpu/fake"
+	"gpuscope/trace"
+)
+
+// shifts are dispatches of one kernel in a row, whose only param goes by the position and by which they are.
+// before, if it is not nil, adds what stands before each.
+func shifts(t *testing.T, dev *fake.Device, n int, param func(pos, i int) int,
+	before func(b *Builder, i int, x ValueID) ValueID,
+) (*Executor, ValueID) {
+	t.Helper()
+	b := NewBuilder(dev.Info().Limits)
+	y, pos := rowsInput(b, "x"), b.SymInt("pos", 0, 99, 0)
+	for i := range n {
+		in := y
+		if before != nil {
+			in = before(b, i, y)
+		}
+		out := b.Tensor(fmt.Sprint("shift", i), U32)
+		b.Add(fmt.Sprint("shift", i), &funcOp{
+			spec: Spec{
+				Kind: "shift", Inputs: []ValueID{in, pos}, Outputs: []ValueID{out},
+				Slots: []Slot{{Uses: []Use{on(unaryKernel, in, out)}}},
+			},
+			corners: func(r *Ranges) []Corner { return r.Ends(in, pos) },
+			plan: func(p *Planner) error {
+				p.SetDims(out, p.Dims(in)...)
+				p.Dispatch(0, p.Threads(p.Numel(in), 64)).Params.U32("p0", param(p.Int(pos), i))
+				return nil
+			},
+		})
+		y = out
+	}
+	x, err := Load(dev, finish(t, b, y), LiveOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(x.Release)
+	return x, pos
+}
+
+// Between any two operators that read the position stands one that does not: their params are neighbours all
+// the same.
+func TestParamsThatReadSymIntsAreWrittenTogether(t *testing.T) {
+	const layers = 8
+	x, pos := shifts(t, fake.New(fake.Options{}), layers, func(pos, _ int) int { return pos },
+		func(b *Builder, i int, x ValueID) ValueID { return unary(b, fmt.Sprint("f", i), x) })
+	for n := range 2 {
+		if err := x.Step(context.Background(), &StepInput{SymInts: []SymIntValue{{pos, int64(n + 1)}}},
+			TimingOff); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := int64((layers-1)*256 + 16)
+	if x.last.writes != 1 || x.last.writeBytes != want {
+		t.Errorf("%d writes of %d bytes, want one of %d", x.last.writes, x.last.writeBytes, want)
+	}
+}
+
+func TestDispatchesThatAreAlikeReadOneBlockWhileTheirParamsAreEqual(t *testing.T) {
+	const layers = 4
+	apart := func(pos, i int) int { // every second layer from position 10 on
+		if pos >= 10 {
+			return 100*pos + i%2
+		}
+		return 100 * pos
+	}
+	var offsets map[uint64]bool
+	var got []int
+	dev := fake.New(fake.Options{})
+	dev.OnDispatch = func(d fake.Dispatch) {
+		params := d.Bound[len(d.Bound)-1]
+		offsets[params.Offset] = true
+		got = append(got, int(binary.LittleEndian.Uint32(params.Bytes)))
+	}
+	x, pos := shifts(t, dev, layers, apart, nil)
+	x.SetCheck(true)
+	for _, step := range []struct{ pos, blocks, made int }{
+		{1, 1, 0}, {2, 1, 0}, {10, 3, 2}, {11, 3, 0}, {3, 1, 0}, {12, 3, 0},
+	} {
+		offsets, got = map[uint64]bool{}, nil
+		in := &StepInput{SymInts: []SymIntValue{{pos, int64(step.pos)}}}
+		if err := x.Step(context.Background(), in, TimingOff); err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range got {
+			if want := apart(step.pos, i); p != want {
+				t.Errorf("position %d: dispatch %d reads %d, want %d", step.pos, i, p, want)
+			}
+		}
+		made := x.CPU().BindGroups
+		if len(got) != layers || len(offsets) != step.blocks || made != step.made {
+			t.Errorf("position %d: %d dispatches read %d blocks through %d new bind groups, want %d, %d, %d",
+				step.pos, len(got), len(offsets), made, layers, step.blocks, step.made)
+		}
+	}
+}
+
+// A step that was prepared reads what was in force when it was, whatever block that lies in.
+func TestABlockOfItsOwnIsReadByStepsOnTheirWay(t *testing.T) {
+	apart := func(pos, i int) int { return pos * (1 + i) }
+	var got []int
+	dev := fake.New(fake.Options{})
+	dev.OnDispatch = func(d fake.Dispatch) {
+		got = append(got, int(binary.LittleEndian.Uint32(d.Bound[len(d.Bound)-1].Bytes)))
+	}
+	x, pos := shifts(t, dev, 2, apart, nil)
+	for at := range 4 {
+		in := &StepInput{SymInts: []SymIntValue{{pos, int64(at)}}}
+		if err := x.Prepare(context.Background(), in, TimingOff); err != nil {
+			t.Fatal(err)
+		}
+		if err := x.Send(in); err != nil {
+			t.Fatal(err)
+		}
+		if err := x.Finish(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []int{0, 0, 1, 2, 2, 4, 3, 6}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("dispatches read %v, want %v", got, want)
+	}
+	if read := x.arena.read(trace.DispatchID(1)); read != 1 {
+		t.Errorf("the second dispatch reads block %d, want its own", read)
+	}
+}
