@@ -107,10 +107,7 @@ func (l *Live) stale(o *op, fresh *plan) error {
 func (l *Live) staleError(o *op, slot int, what string) error {
 	e := &StaleError{Op: o.name, Kind: o.spec.Kind, Dispatch: o.name, What: what}
 	if slot >= 0 && o.dispatches[slot] >= 0 {
-		e.Dispatch = fmt.Sprintf("dispatch %d %s", o.dispatches[slot], o.name)
-		if label := o.spec.Slots[slot].Label; label != "" {
-			e.Dispatch += "." + label
-		}
+		e.Dispatch = fmt.Sprintf("dispatch %d %s", o.dispatches[slot], o.named(slot))
 	}
 	return e
 }

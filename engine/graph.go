@@ -193,6 +193,12 @@ func (o *op) describe() trace.Op {
 	return d
 }
 
+// named is what tables call the dispatch of a slot.
+func (o *op) named(slot int) string {
+	d := trace.Dispatch{Label: o.spec.Slots[slot].Label}
+	return d.Named(o.name)
+}
+
 func (g *Graph) describeDispatch(id trace.DispatchID) trace.Dispatch {
 	dp := &g.dispatches[id]
 	o := &g.ops[dp.op]

@@ -78,11 +78,7 @@ func (g *Graph) listValue(v ValueID) string {
 
 func (g *Graph) listDispatch(i int) string {
 	d := &g.dispatches[i]
-	name := g.ops[d.op].name
-	if label := g.ops[d.op].spec.Slots[d.slot].Label; label != "" {
-		name += "." + label
-	}
-	line := fmt.Sprintf("dispatch %d %s: level %d", i, name, d.level)
+	line := fmt.Sprintf("dispatch %d %s: level %d", i, g.ops[d.op].named(d.slot), d.level)
 	if len(g.layouts) > 0 && len(g.layouts[0].passes) > i {
 		line += fmt.Sprintf(", compute pass %d", g.layouts[0].passes[i])
 	}
