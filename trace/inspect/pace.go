@@ -19,17 +19,25 @@ func (x *Index) Pace(step int) table.Line {
 			n = table.Plural(len(decode.Steps), "warm decode step")
 		}
 		u := x.UntimedOf(decode)
+		again := u.From != "" // the rest of them ran with every dispatch timed
 		if x.Trace.Device.None() {
 			parts = append(parts, table.Part{Rank: 0, Text: n + " planned", Short: n})
 		} else if ns, ok := u.Wall.NS(); ok && ns > 0 {
-			short := n + ", " + millis(u.Wall)
+			took := millis(u.Wall)
+			if !again && u.N > 1 {
+				took = "median " + took
+			}
+			if !again && u.N < len(decode.Steps) {
+				n = table.Integer(u.N) + " of " + n
+			}
+			short := n + ", " + took
 			text := short + x.rangeOf(decode)
-			if u.From != "" { // the rest of them ran with every dispatch timed
+			if again {
 				short += " (" + u.From + ")"
-				text = n + ", untimed " + millis(u.Wall) + " (" + u.From + ")"
+				text = n + ", untimed " + took + " (" + u.From + ")"
 			}
 			parts = append(parts, table.Part{Rank: 0, Text: text, Short: short},
-				table.Say(1, "%.0f tok/s %s", u.tokensPerS(1), x.modeOf(decode)))
+				table.Say(1, "%.0f tok/s %s", u.tokensPerS(1), u.mode()))
 		} else {
 			parts = append(parts, table.Part{
 				Rank: 0, Short: n,
@@ -46,17 +54,6 @@ func (x *Index) Pace(step int) table.Line {
 	return table.Line{Separator: " · ", Parts: append(parts, table.Part{Rank: 2, Text: at})}
 }
 
-// modeOf is how most of the steps of a scope followed those before them.
-func (x *Index) modeOf(scope Scope) string {
-	pipelined := 0
-	for _, step := range scope.Steps {
-		if x.Trace.Steps[step].Pipelined {
-			pipelined++
-		}
-	}
-	return (&trace.Step{Pipelined: 2*pipelined > len(scope.Steps)}).Mode()
-}
-
 // timedBy are the timing levels of a scope's steps, in words.
 func (x *Index) timedBy(scope Scope) string {
 	var levels []string
@@ -71,10 +68,9 @@ func (x *Index) timedBy(scope Scope) string {
 // rangeOf is the least and the largest time of the steps of a scope that ran untimed, of several.
 func (x *Index) rangeOf(scope Scope) string {
 	var walls []int64
-	for _, step := range scope.Steps {
-		if ns, ok := x.Trace.Steps[step].CPU.TotalNS.NS(); ok && untimed(&x.Trace.Steps[step]) {
-			walls = append(walls, ns)
-		}
+	for _, step := range x.ranUntimed(scope) {
+		ns, _ := x.Trace.Steps[step].CPU.TotalNS.NS()
+		walls = append(walls, ns)
 	}
 	if spread := spreadOf(walls); spread.N > 1 {
 		return fmt.Sprintf(" (%s–%s)", table.MillisBare(whole(spread.Min), true),

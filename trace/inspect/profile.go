@@ -167,7 +167,7 @@ func (y *Tally) profile(x *Index, decode Scope) *Profile {
 		if r.WallNS > 0 {
 			r.TokensPerS = float64(r.Tokens) * 1e9 / float64(r.WallNS)
 		}
-		if r.Phase == "decode" && inDetail(r.Timing) {
+		if r.Phase == "decode" && inDetail(r.Timing) && r.Mode == u.mode() {
 			r.Untimed = u.tokensPerS(1)
 		}
 		p.Rates = append(p.Rates, r)
@@ -376,8 +376,8 @@ func (r *Rate) line() string {
 	parts = append(parts, "timing "+r.Timing)
 	if r.Timed > 0 {
 		mean := fmt.Sprintf("%.2f ms a step", float64(r.WallNS)/float64(r.Timed)/1e6)
-		if r.Timed > 1 {
-			mean += fmt.Sprintf(" (%.2f–%.2f)", float64(r.LeastNS)/1e6, float64(r.MostNS)/1e6)
+		if r.Timed > 1 { // the rate is of it; the Step view's is of the median
+			mean = fmt.Sprintf("mean %s (%.2f–%.2f)", mean, float64(r.LeastNS)/1e6, float64(r.MostNS)/1e6)
 		}
 		parts = append(parts, mean)
 	}

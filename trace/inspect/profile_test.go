@@ -13,13 +13,16 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// Steps that were sent before those before them were read are a rate of their own, and lines say which.
+// Steps that were sent before those before them were read are a rate of their own, and lines say which: the
+// profile's are of the mean, Step's of the median of those that there are more of.
 func TestRatesSayTheMode(t *testing.T) {
 	tr := tracetest.Llama(2, 9)
 	for i := range tr.Steps {
 		s := &tr.Steps[i]
 		s.Timing, s.Cold, s.Pipelined = "step", false, i > 3
+		s.CPU.TotalNS = us(map[bool]int64{false: 8000, true: 2000}[s.Pipelined])
 	}
+	tr.Steps[8].CPU.TotalNS = us(6000)
 	var y inspect.Tally
 	for i := range tr.Steps {
 		y.Add(tr, &tr.Steps[i])
@@ -29,22 +32,29 @@ func TestRatesSayTheMode(t *testing.T) {
 	for _, r := range p.Rates {
 		modes = append(modes, fmt.Sprintf("%s %s %d", r.Phase, r.Mode, r.Steps))
 	}
-	if lines := p.Lines(); !strings.Contains(lines[1], "tokens/s, stepped") ||
-		!strings.Contains(lines[2], "tokens/s, pipelined") {
-		t.Errorf("%q", lines)
+	said := p.Lines()[1:]
+	wanted := []string{
+		"decode: 3 tokens in 3 steps · 125.0 tokens/s, stepped · timing step · mean 8.00 ms a step (8.00–8.00)",
+		"decode: 5 tokens in 5 steps · 357.1 tokens/s, pipelined · timing step · mean 2.80 ms a step (2.00–6.00)",
 	}
-	want := []string{
-		"prefill stepped 1", "decode stepped 3", fmt.Sprintf("decode pipelined %d", len(tr.Steps)-4),
-	}
-	if d := cmp.Diff(want, modes); d != "" {
+	if d := cmp.Diff(wanted, said[:2]); d != "" {
 		t.Error(d)
 	}
-	if pace := inspect.NewIndex(tr).Pace(5).String(); !strings.Contains(pace, "tok/s pipelined") {
-		t.Error(pace)
+	wantModes := []string{
+		"prefill stepped 1", "decode stepped 3", fmt.Sprintf("decode pipelined %d", len(tr.Steps)-4),
+	}
+	if d := cmp.Diff(wantModes, modes); d != "" {
+		t.Error(d)
+	}
+	pace := func() string { return inspect.NewIndex(tr).Pace(5).String() }
+	want := "5 of 8 decode steps, median 2.00 ms (2.00–6.00) · 500 tok/s pipelined · "
+	if !strings.HasPrefix(pace(), want) {
+		t.Errorf("%s\nwant %s", pace(), want)
 	}
 	tr.Steps[8].Pipelined, tr.Steps[7].Pipelined, tr.Steps[6].Pipelined = false, false, false
-	if pace := inspect.NewIndex(tr).Pace(5).String(); !strings.Contains(pace, "tok/s stepped") {
-		t.Error(pace)
+	want = "6 of 8 decode steps, median 7.00 ms (2.00–8.00) · 143 tok/s stepped · "
+	if !strings.HasPrefix(pace(), want) {
+		t.Errorf("%s\nwant %s", pace(), want)
 	}
 }
 

@@ -18,6 +18,8 @@ type Untimed struct {
 	GPU    trace.Time // from the first tick to the last
 	After  trace.Time // from the last tick on
 	N      int        // runs that these are medians of
+	// Pipelined says that these were sent each before the one before it was read; what is run again is not.
+	Pipelined bool
 	// From says where they were measured, where that was not in the step itself: "s126 ×8".
 	From string
 	// Cost is what timing every dispatch adds to the wall time there: "+260%".
@@ -121,7 +123,7 @@ func sum(times ...trace.Time) int64 {
 // of the clocks.
 func untimedItself(s *trace.Step) Untimed {
 	gpu := gpuOf(s)
-	u := Untimed{Wall: s.CPU.TotalNS, GPU: gpu.SpanNS, N: 1}
+	u := Untimed{Wall: s.CPU.TotalNS, GPU: gpu.SpanNS, N: 1, Pipelined: s.Pipelined}
 	first, ok := gpu.StartNS.NS()
 	submitted, both := s.CPU.SubmittedNS.NS()
 	if ok && both {
@@ -160,8 +162,21 @@ func observed(o *trace.Observer) Untimed {
 	return u
 }
 
-// UntimedOf is what is known of the steps of a scope untimed: medians of those that ran so; where none did,
-// what is known of the last one that was run again so, or of one near the last.
+// ranUntimed are the steps of a scope that ran untimed and of which the wall time is known. That of a step
+// that was sent before the one before it was read is another than of a stepped one, so of both they are those
+// that are more.
+func (x *Index) ranUntimed(scope Scope) []int {
+	by := map[bool][]int{}
+	for _, step := range scope.Steps {
+		if s := &x.Trace.Steps[step]; untimed(s) && measured(s.CPU.TotalNS) {
+			by[s.Pipelined] = append(by[s.Pipelined], step)
+		}
+	}
+	return by[len(by[true]) > len(by[false])]
+}
+
+// UntimedOf is what is known of the steps of a scope untimed: medians of those that ran so, in one mode;
+// where none did, what is known of the last one that was run again so, or of one near the last.
 func (x *Index) UntimedOf(scope Scope) Untimed {
 	if step, one := scope.One(); one {
 		return x.Untimed(step)
@@ -170,20 +185,19 @@ func (x *Index) UntimedOf(scope Scope) Untimed {
 		return Untimed{}
 	}
 	var walls, befores, spans []int64
+	steps := x.ranUntimed(scope)
 	add := func(list *[]int64, t trace.Time) {
 		if ns, ok := t.NS(); ok {
 			*list = append(*list, ns)
 		}
 	}
-	for _, step := range scope.Steps {
-		if s := &x.Trace.Steps[step]; untimed(s) {
-			u := untimedItself(s)
-			add(&walls, u.Wall)
-			add(&befores, u.Before)
-			add(&spans, u.GPU)
-		}
+	for _, step := range steps {
+		u := untimedItself(&x.Trace.Steps[step])
+		add(&walls, u.Wall)
+		add(&befores, u.Before)
+		add(&spans, u.GPU)
 	}
-	if len(walls) == 0 {
+	if len(steps) == 0 {
 		for _, step := range slices.Backward(scope.Steps) {
 			if u := x.untimedAgain(&x.Trace.Steps[step]); u.Known() {
 				return u
@@ -191,11 +205,11 @@ func (x *Index) UntimedOf(scope Scope) Untimed {
 		}
 		return x.Untimed(scope.Last())
 	}
-	u := Untimed{Wall: spreadOf(walls).time(), N: len(walls)}
-	if len(spans) == len(walls) { // a median of fewer is of other steps
+	u := Untimed{Wall: spreadOf(walls).time(), N: len(steps), Pipelined: x.Trace.Steps[steps[0]].Pipelined}
+	if len(spans) == len(steps) { // a median of fewer is of other steps
 		u.GPU = spreadOf(spans).time()
 	}
-	if len(befores) == len(walls) {
+	if len(befores) == len(steps) {
 		u.Before = spreadOf(befores).time()
 	}
 	u.rest()
@@ -251,6 +265,9 @@ func (u *Untimed) tokensPerS(tokens int) float64 {
 	}
 	return 0
 }
+
+// mode is how the steps followed each other, in words.
+func (u *Untimed) mode() string { return (&trace.Step{Pipelined: u.Pipelined}).Mode() }
 
 // Waiting is the time from a step's first submit to the end of the wait for it, by what the GPU did. Busy and
 // Gaps are known where dispatches or blocks were timed. Instants are known to Clock.ErrorNS.
