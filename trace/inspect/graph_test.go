@@ -63,6 +63,34 @@ func TestTheTreeAddsUp(t *testing.T) {
 	}
 }
 
+// Of several steps the rows add up to what the title says: medians of each dispatch, not that of the steps.
+func TestTheTreeSaysWhatItsMediansAddUpTo(t *testing.T) {
+	tr := tracetest.Run(2, 42, 1, 1, 1)
+	for k, d := range []int{0, 1, 2} { // in each step another dispatch is slow
+		tr.Steps[1+k].Dispatches[d].GPUNS = us(9000)
+	}
+	x := inspect.NewIndex(tr)
+	for _, c := range []struct {
+		scope       inspect.Scope
+		before, and string
+	}{{x.Step(2), "alone ", ""}, {x.Phase("decode"), "the medians add up to ", " alone"}} {
+		g, err := x.GraphTree(ctx, inspect.Options{Scope: c.scope})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := 0.0
+		for i := range g.Nodes {
+			if n := &g.Nodes[i]; n.Parent < 0 && n.Edge == "" {
+				sum += n.NS
+			}
+		}
+		want := " · " + c.before + table.Millis(int64(sum), true) + c.and
+		if title := g.Title[0].String(); !strings.HasSuffix(title, want) {
+			t.Errorf("%s: %q, want %q at the end", c.scope.Name, title, want)
+		}
+	}
+}
+
 func TestTheTreeHasTheCostOfWhatWasLeftOutTogether(t *testing.T) {
 	tr := tracetest.Llama(2, 3)
 	x := inspect.NewIndex(tr)

@@ -414,7 +414,12 @@ func (t *GraphTable) title(fold Fold, w *weights) table.Line {
 		parts = append(parts, table.Say(6, "no Δ against %s: 1 sample", t.Base.Scope.Called()))
 	}
 	if w.total > 0 {
-		parts = append(parts, table.Say(5, "alone %s", table.Millis(whole(w.total), true)))
+		took := table.Millis(whole(w.total), true)
+		alone := table.Part{Rank: 5, Text: "alone " + took}
+		if _, one := t.Scope.One(); !one { // Σgpu is the median of what each step adds up to
+			alone.Text, alone.Short = "the medians add up to "+took+" alone", alone.Text
+		}
+		parts = append(parts, alone)
 	}
 	return table.Title(parts...)
 }
