@@ -209,11 +209,15 @@ func (x *Index) ValueLines(step int, id trace.ValueID) []string {
 	if why := Nowhere(v); why != "" {
 		return append(lines, "it is never in memory: "+why)
 	}
+	memory := x.tenancy(step)
+	if memory.tenants[id].Left {
+		lines = append(lines, "it is left in this step: nothing writes it, and who takes it does without it")
+	}
 	if v.Slot == nil {
 		return lines
 	}
 	var turns []string
-	for _, n := range x.tenancy(step).slots[*v.Slot] {
+	for _, n := range memory.slots[*v.Slot] {
 		if step >= 0 && n.First < 0 {
 			continue
 		}

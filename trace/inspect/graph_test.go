@@ -226,7 +226,7 @@ func TestWhatIsNeverInMemoryHasNoneInAnyTable(t *testing.T) {
 }
 
 // What the routes of a step have no use for is nobody's memory, and no part of what a dispatch reads and
-// gives.
+// gives. Tables of a step in which nobody writes it say that it is left.
 func TestWhatNoKernelOfAStepIsBoundToIsNotInUse(t *testing.T) {
 	tr := sharing()
 	b := trace.ValueID(3)
@@ -235,6 +235,9 @@ func TestWhatNoKernelOfAStepIsBoundToIsNotInUse(t *testing.T) {
 		d.Kernels, d.Bound = []string{"many"}, [][]trace.ValueID{slices.Concat(d.Reads, d.Writes)}
 	}
 	tr.Graph.Dispatches[3].Bound = [][]trace.ValueID{} // as a file may have it that does not know
+	view := tr.Graph.Values[b]
+	view.ID, view.Name, view.AliasOf = 7, "b.view", &b
+	tr.Graph.Values = append(tr.Graph.Values, view)
 	leaves, takes := &tr.Graph.Dispatches[1], &tr.Graph.Dispatches[2]
 	leaves.Kernels, leaves.Bound = append(leaves.Kernels, "one"), append(leaves.Bound, []trace.ValueID{5})
 	takes.Reads = append(takes.Reads, 5)
@@ -251,10 +254,27 @@ func TestWhatNoKernelOfAStepIsBoundToIsNotInUse(t *testing.T) {
 		tr.Steps = append(tr.Steps, s)
 	}
 	x := inspect.NewIndex(tr)
-	for step, want := range []struct{ slot, a, made string }{
-		{"d1–d2 b, 400 B", "d0–d1 a", "in     b 100 f32"},
-		{"not in this step b, 400 B", "d0–d2 a", "in     a.view 1000 f32"},
+	for step, want := range []struct{ slot, a, made, live, size string }{
+		{"d1–d2 b, 400 B", "d0–d1 a", "in     b 100 f32", "100", "400 B"},
+		{"left in this step b, 400 B", "d0–d2 a", "in     a.view 1000 f32", "left", "left"},
 	} {
+		for _, c := range []struct {
+			made      *table.Table
+			key, want string
+		}{
+			{x.Values(x.Step(step)), "v3", want.live}, {x.Values(x.Step(step)), "v7", want.live},
+			{x.Tenants(x.Step(step)), "v3", want.size},
+		} {
+			row := slices.IndexFunc(c.made.Rows, func(r table.Row) bool { return r.Key == c.key })
+			live := slices.IndexFunc(c.made.Columns, func(c table.Column) bool { return c.Name == "live" })
+			if got := c.made.Columns[live].Of(row).Text; got != c.want {
+				t.Errorf("step %d, %s of %s: live %q, want %q", step, c.made.Name, c.key, got, c.want)
+			}
+		}
+		text := strings.Join(x.ValueLines(step, b), "\n")
+		if strings.Contains(text, "left in this step") != (want.live == "left") {
+			t.Errorf("step %d: %s", step, text)
+		}
 		if lines := x.HoldingLines(step, "slot1"); !slices.Contains(lines, want.slot) {
 			t.Errorf("step %d: %q, want %q", step, lines, want.slot)
 		}

@@ -36,6 +36,7 @@ type Tenant struct {
 	Value       *trace.Value
 	First, Last int
 	Live        int64 // bytes at the step
+	Left        bool  // nothing writes it in the step: who takes it does without it
 }
 
 // shares says whether the value takes turns in a slot.
@@ -59,7 +60,7 @@ func (x *Index) tenancy(step int) *tenancy {
 	t := &tenancy{tenants: make([]Tenant, len(g.Values)), slots: map[int][]*Tenant{}}
 	for i := range g.Values {
 		v := &g.Values[i]
-		t.tenants[i] = Tenant{v, -1, -1, v.Bytes}
+		t.tenants[i] = Tenant{Value: v, First: -1, Last: -1, Live: v.Bytes}
 		if step >= 0 {
 			t.tenants[i].Live = x.liveBytes(step, v)
 		}
@@ -79,6 +80,9 @@ func (x *Index) tenancy(step int) *tenancy {
 		for _, l := range x.planned(step) {
 			reads, writes := x.touches(l.Plan)
 			add(l.ID, slices.Concat(reads, writes))
+		}
+		if len(t.order) > 0 {
+			t.findLeft(x)
 		}
 	} else {
 		for i := range g.Dispatches {
@@ -107,6 +111,20 @@ func (x *Index) tenancy(step int) *tenancy {
 		})
 	}
 	return t
+}
+
+// findLeft finds what the step leaves: intermediates that dispatches of other steps write, and views of them.
+func (t *tenancy) findLeft(x *Index) {
+	g := &x.Trace.Graph
+	for i := range g.Dispatches {
+		for _, v := range g.Dispatches[i].Writes {
+			n := &t.tenants[x.root(v)]
+			n.Left = n.First < 0 && n.Value.Role == "intermediate"
+		}
+	}
+	for i := range t.tenants {
+		t.tenants[i].Left = t.tenants[x.root(trace.ValueID(i))].Left
+	}
 }
 
 // touches are the values that a dispatch reads and writes by the kernel of a plan.
@@ -289,7 +307,10 @@ func (x *Index) HoldingLines(step int, key string) []string {
 				return append(lines, fmt.Sprintf("and %d more", len(t.slots[slot])-most))
 			}
 			when := "not in this step"
-			if n.First >= 0 {
+			switch {
+			case n.Left:
+				when = "left in this step"
+			case n.First >= 0:
 				when = fmt.Sprintf("d%d–d%d", t.order[n.First], t.order[n.Last])
 			}
 			lines = append(lines, fmt.Sprintf("%s %s, %s", when, n.Value.Name, table.Memory(n.Value.Bytes)))
@@ -451,15 +472,19 @@ func (x *Index) Tenants(scope Scope) *table.Table {
 		},
 		{
 			Name: "live", Title: "live", Unit: "bytes", Is: table.Exact, Right: true, Width: 80,
-			Doc: "that the live shape of the step uses",
+			Doc: "that the live shape of the step uses; left: none, nothing writes it then",
 			Of: at(func(r *row) table.Cell {
 				if r.tenant == nil || step < 0 {
 					return table.Cell{}
 				}
-				return table.Cell{
+				cell := table.Cell{
 					Text: table.Memory(r.tenant.Live), Number: float64(r.tenant.Live),
 					Has: true,
 				}
+				if r.tenant.Left {
+					cell.Text = "left"
+				}
+				return cell
 			}),
 		},
 		{

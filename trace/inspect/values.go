@@ -24,6 +24,10 @@ func (x *Index) Values(scope Scope) *table.Table {
 	g := &x.Trace.Graph
 	at := table.By(g.Values)
 	step, live := scope.One()
+	var memory *tenancy
+	if live {
+		memory = x.tenancy(step)
+	}
 	return table.New("values", []table.Column{
 		{
 			Name: "value", Title: "value", Unit: "id", Is: table.Exact, Width: 80,
@@ -45,10 +49,14 @@ func (x *Index) Values(scope Scope) *table.Table {
 			Of:  at(func(v *trace.Value) table.Cell { return table.Text(v.DType) }),
 		},
 		{
-			Name: "live", Title: "live", Width: 80, Doc: "dims at the step, or the SymInt's value",
+			Name: "live", Title: "live", Width: 80,
+			Doc: "dims at the step, or the SymInt's value; left: nothing writes it then, who takes it does without",
 			Of: at(func(v *trace.Value) table.Cell {
-				if !live {
+				switch {
+				case !live:
 					return table.Cell{}
+				case memory.tenants[v.ID].Left:
+					return table.Text("left")
 				}
 				return shapes(x.liveText(step, v.ID))
 			}),
